@@ -1,0 +1,227 @@
+# gpurhh: GROUP BY on a GPU (or a CPU built to behave like one) for PostgreSQL.
+#
+#   make                 build against the PostgreSQL that PG_CONFIG names
+#   make install         as root, or whoever owns PostgreSQL's directories
+#   make installcheck    regression tests in a server that is running
+#   make demo            everything from nothing: set up, build, install, show
+#   make check           the same, then every test in throw-away clusters
+#   make device-test     test/device_test: the devices without PostgreSQL
+#   make format          format src/, gpu/ and test/; format-check only looks
+#
+# Options: PG_CONFIG=…  WITH_CUDA=auto|yes|no  NVCC=…  CUDA_ARCHS="80 90"
+#          WERROR=1  COPT=…  CC=clang
+
+# The goals below must work before PostgreSQL's own makefiles are installed, so
+# they never get as far as PGXS (whose "check" only says it is unsupported).
+SCRIPT_GOALS = setup demo check bench format format-check
+
+ifneq ($(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)),)
+
+.PHONY: $(MAKECMDGOALS)
+setup:        ; @scripts/setup.sh
+demo:         ; @scripts/demo.sh
+check:        ; @scripts/check.sh
+bench:        ; @bench/sql_bench.sh
+format:       ; @scripts/format.sh
+format-check: ; @scripts/format.sh --check
+$(filter-out $(SCRIPT_GOALS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
+
+else
+
+MODULE_big = gpurhh
+EXTENSION  = gpurhh
+DATA       = $(wildcard gpurhh--*.sql)
+PGFILEDESC = "gpurhh - GROUP BY on a GPU"
+
+OBJS = \
+	src/gpurhh.o \
+	src/guc.o \
+	src/types.o \
+	src/agg_path.o \
+	src/agg_exec.o \
+	src/feed.o \
+	src/host_table.o \
+	src/channel.o \
+	src/service.o \
+	src/explain.o \
+	src/functions.o
+
+# Everything in gpu/ is compiled without PostgreSQL's headers and flags and
+# linked in as is: in OBJS, PGXS would want LLVM bitcode of it as well.
+CPU_OBJS = $(patsubst %.c,%.o,$(wildcard gpu/rhh_cpu*.c))
+GPU_OBJS = $(CPU_OBJS) $(CUDA_OBJS)
+
+# ---------- CUDA or not ----------
+
+# The nvcc found by the first make is remembered in .build-nvcc, so that
+# "make && sudo make install" does not lose a compiler that only the first PATH
+# has (and build everything anew for the CPU alone).
+WITH_CUDA ?= auto
+NVCC_FOUND := $(shell for n in '$(NVCC)' "$$(cat .build-nvcc 2>/dev/null)" nvcc /usr/local/cuda/bin/nvcc; do \
+	[ -n "$$n" ] && command -v "$$n" && break; done 2>/dev/null)
+
+# Where the toolkit is, nvcc itself says: what PATH has may be a link or a
+# script that starts an nvcc somewhere else.
+ifneq ($(NVCC_FOUND),)
+  CUDA_HOME := $(shell $(NVCC_FOUND) --dryrun -x cu /dev/null 2>&1 | sed -n 's/^\#\$$ TOP=//p')
+  CUDART := $(firstword $(wildcard $(addsuffix /libcudart_static.a, \
+	$(CUDA_HOME)/lib64 \
+	$(CUDA_HOME)/targets/$(shell uname -m)-linux/lib \
+	$(CUDA_HOME)/targets/sbsa-linux/lib \
+	$(CUDA_HOME)/lib \
+	/usr/lib/$(shell uname -m)-linux-gnu)))
+endif
+
+ifeq ($(NVCC_FOUND),)
+  WHY_NO_CUDA := no nvcc in NVCC, PATH or /usr/local/cuda/bin
+else ifeq ($(CUDART),)
+  WHY_NO_CUDA := $(NVCC_FOUND) is there, but not its libcudart_static.a (the CUDA runtime's development files)
+endif
+
+ifeq ($(WITH_CUDA),no)
+  WHY_NO_CUDA := WITH_CUDA=no
+else ifeq ($(WITH_CUDA),yes)
+  ifneq ($(WHY_NO_CUDA),)
+    $(error WITH_CUDA=yes, but $(WHY_NO_CUDA))
+  endif
+else ifneq ($(WITH_CUDA),auto)
+  $(error WITH_CUDA is auto, yes or no, not "$(WITH_CUDA)")
+endif
+CUDA := $(if $(WHY_NO_CUDA),no,yes)
+
+ifeq ($(CUDA),yes)
+  # Native code for what this nvcc knows from sm_70 up, and PTX of the newest
+  # for GPUs to come.  Left out on x86: the parts of systems on a chip with an
+  # Arm host (Xavier, Orin, Thor, GB10), which no x86 machine can have.
+  CUDA_SOC_ARCHS = $(if $(filter x86_64,$(shell uname -m)),72 87 88 101 110 121)
+  CUDA_ARCHS ?= $(filter-out $(CUDA_SOC_ARCHS),$(shell $(NVCC_FOUND) --list-gpu-code | \
+	sed -n 's/^sm_\([0-9]*\)$$/\1/p' | sort -n | awk '$$1 >= 70'))
+  CUDA_ARCHS := $(CUDA_ARCHS)
+  ifeq ($(strip $(CUDA_ARCHS)),)
+    $(error CUDA_ARCHS is empty: give the compute capabilities to build for, as in CUDA_ARCHS="80 90")
+  endif
+  CUDA_PTX_ARCH := $(shell printf '%s\n' $(CUDA_ARCHS) | sort -n | tail -1)
+
+  CUDA_OBJS = gpu/rhh_cuda.o
+  CUDA_LIBS = $(CUDART) -lpthread -ldl -lrt
+  CUDA_DEFINE = -DRHH_WITH_CUDA
+  NVCC_FLAGS = -std=c++17 -O3 -lineinfo --threads 0 -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics,-Wall \
+	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	-gencode arch=compute_$(CUDA_PTX_ARCH),code=compute_$(CUDA_PTX_ARCH) \
+	$(if $(WERROR),--Werror all-warnings -Xcompiler -Werror) $(NVCC_EXTRA)
+endif
+
+GPU_LIBS = $(CUDA_LIBS) -lpthread
+
+# ---------- PGXS ----------
+
+# PostgreSQL was built by gcc, perhaps: its flags and its gnu_printf attributes
+# are strange to clang.
+ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+  CLANG_FLAGS := -Wno-unknown-warning-option -Wno-ignored-optimization-argument \
+	-Wno-ignored-attributes -Wno-unused-command-line-argument
+endif
+
+PG_CPPFLAGS  = -Igpu $(CUDA_DEFINE)
+PG_CFLAGS    = -MMD -MP $(if $(WERROR),-Werror) $(CLANG_FLAGS)
+SHLIB_LINK   = $(GPU_OBJS) $(GPU_LIBS)
+
+REGRESS      = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
+REGRESS_OPTS = --load-extension=gpurhh
+
+# The TAP tests start servers of their own, which root may not do; they need
+# the Perl modules of the server's development package and IPC::Run.  "make
+# check" arranges all of that.
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
+ifeq ($(wildcard $(PGXS)),)
+  $(error PostgreSQL's server development files are missing (asked $(PG_CONFIG)): run scripts/setup.sh, or name another with PG_CONFIG=)
+endif
+ifneq ($(wildcard t/*.pl),)
+  TAP_DIR := $(dir $(PGXS))../../src/test/perl
+  ifeq ($(shell [ "$$(id -u)" != 0 ] && perl -I$(TAP_DIR) -MPostgreSQL::Test::Cluster -e 'print 1' 2>/dev/null),1)
+    TAP_TESTS = 1
+  else ifneq ($(filter installcheck,$(MAKECMDGOALS)),)
+    $(info gpurhh: leaving the TAP tests (t/) out: they need an ordinary user, IPC::Run and PostgreSQL::Test; "make check" arranges that)
+  endif
+endif
+
+# A PostgreSQL built with LLVM wants bitcode of the extension too; without the
+# clang it was built with, do without.
+ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))../Makefile.global)),)
+  override with_llvm := no
+endif
+
+EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
+	test/device_test test/device_test_* test/*.o test/*.d test/build-* \
+	tmp_check log results regression.diffs regression.out
+
+include $(PGXS)
+
+$(shlib): $(GPU_OBJS)
+
+# ---------- gpu/ ----------
+
+GPU_CFLAGS = -std=gnu11 -O3 -g -fPIC -fvisibility=hidden -pthread -Wall -Wextra \
+	-Wmissing-prototypes -Wpointer-arith -Wvla $(if $(WERROR),-Werror) $(COPT)
+
+$(CPU_OBJS): gpu/%.o: gpu/%.c .build-flags
+	$(CC) $(GPU_CFLAGS) $(CUDA_DEFINE) -MMD -MP -c -o $@ $<
+
+gpu/rhh_cuda.o: gpu/rhh_cuda.cu .build-flags-cuda
+	@echo 'nvcc: native code for $(addprefix sm_,$(CUDA_ARCHS)), PTX of compute_$(CUDA_PTX_ARCH)'
+	$(NVCC_FOUND) $(NVCC_FLAGS) $(CUDA_DEFINE) -MMD -MP -MF gpu/rhh_cuda.d -c -o $@ $<
+
+# ---------- test/device_test ----------
+
+# The sanitizers are for the CPU device: they see nothing of a GPU's memory
+# (compute-sanitizer does) and mistake the driver's mappings for leaks.
+SANITIZE_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANITIZE_tsan = -fsanitize=thread
+TEST_SRCS = $(wildcard test/device_test*.c)
+TEST_CFLAGS = $(GPU_CFLAGS) -Igpu
+
+.PHONY: device-test device-test-asan device-test-tsan
+device-test: test/device_test
+device-test-asan: test/device_test_asan
+device-test-tsan: test/device_test_tsan
+
+test/device_test: $(TEST_SRCS) $(GPU_OBJS) .build-flags
+	$(CC) $(TEST_CFLAGS) $(CUDA_DEFINE) -MMD -MP -MF test/device_test.d -o $@ $(TEST_SRCS) $(GPU_OBJS) $(GPU_LIBS) -lm
+
+test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(CPU_OBJS:.o=.c) .build-flags
+	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
+test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
+
+# ---------- what depends on what ----------
+
+# .build-flags* hold the commands that things were built with, and change when
+# those do.  What was chosen about CUDA is said when that happens: once.
+BUILD_FLAGS := $(strip $(subst ',,$(CC) $(CPPFLAGS) $(CFLAGS) | $(GPU_CFLAGS) | $(PGXS) | CUDA=$(CUDA)))
+CUDA_FLAGS := $(strip $(subst ',,$(NVCC_FOUND) $(NVCC_FLAGS)))
+
+ifneq ($(filter-out clean distclean maintainer-clean,$(or $(MAKECMDGOALS),all)),)
+  ifneq ($(BUILD_FLAGS),$(strip $(shell cat .build-flags 2>/dev/null)))
+    $(shell echo '$(BUILD_FLAGS)' 2>/dev/null >.build-flags)
+    ifeq ($(CUDA),yes)
+      $(info gpurhh: building the CPU device and the CUDA device, with $(NVCC_FOUND))
+    else
+      $(info gpurhh: building the CPU device only ($(WHY_NO_CUDA)))
+    endif
+  endif
+  ifeq ($(CUDA),yes)
+    ifneq ($(CUDA_FLAGS),$(strip $(shell cat .build-flags-cuda 2>/dev/null)))
+      $(shell echo '$(CUDA_FLAGS)' 2>/dev/null >.build-flags-cuda)
+      $(shell echo '$(NVCC_FOUND)' 2>/dev/null >.build-nvcc)
+    endif
+  endif
+endif
+
+$(OBJS): .build-flags
+$(OBJS:.o=.bc): %.bc: %.o
+
+.build-flags .build-flags-cuda: ;
+
+-include $(OBJS:.o=.d) $(wildcard gpu/*.d test/*.d)
+
+endif

@@ -1,0 +1,261 @@
+#!/bin/bash
+# sql_bench.sh: GROUP BY in SQL, PostgreSQL's own plans against GpuHashAgg, in
+# one run: serial, parallel as the planner chooses, and gpurhh.
+#
+#	--rows N		rows in each table (default 10000000; 50M on large machines)
+#	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
+#	--cases "LIST"	of: sum five bigint twokeys (default all; the last three
+#					have 1,000,000 groups)
+#	--modes "LIST"	of: serial parallel gpurhh (default all)
+#	--reps N		timed runs of each, interleaved, after one that is not
+#					counted (default 5)
+#	--device D		gpurhh.device (default auto)
+#	--out FILE		default bench/results/DATE-MACHINE.csv
+#	--running		use the server that PGHOST, PGPORT, … lead to, which has
+#					gpurhh installed, instead of a throw-away cluster
+#
+# Keys are uniform over the number of groups asked for; each query computes its
+# groups and consumes all of them in the server, under an outer aggregate.
+# Every number is a row of the CSV: one for each run, and one (rep "explain")
+# from EXPLAIN (ANALYZE, TIMING OFF) with the times that GpuHashAgg itself took
+# for feed, device and emit.  The table printed at the end is of medians.  Ends
+# with an error if the three modes do not agree on an answer.
+. "$(dirname "$0")/../scripts/lib.sh"
+
+rows=10000000 groups="100 10000 1000000 10000000" cases="sum five bigint twokeys"
+modes="serial parallel gpurhh" reps=5 device=auto out= running=
+while [ $# -gt 0 ]; do
+	case $1 in
+		--running) running=yes; shift; continue ;;
+		--rows | --groups | --cases | --modes | --reps | --device | --out)
+			[ $# -ge 2 ] || die "$1 needs a value"
+			declare "${1#--}=$2"; shift 2 ;;
+		*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+	esac
+done
+rows=$(printf %.0f "$rows")
+
+if [ -n "$running" ]; then
+	psql=$(command -v psql || echo "${PGBIN:-}/psql")
+else
+	scripts/setup.sh
+	find_postgres || die "PostgreSQL's server development files are missing"
+	step "build and install for $("$PG_CONFIG" --version)"
+	build
+	install_extension
+	ram_mb=$(awk '/MemTotal/ { printf "%d", $2 / 1024 }' /proc/meminfo)
+	step "start a throw-away cluster"
+	cluster_start cluster "shared_preload_libraries = 'gpurhh'" \
+		"shared_buffers = $((ram_mb / 4))MB" "wal_level = minimal" "max_wal_senders = 0" \
+		"max_wal_size = 20GB" "autovacuum = off"
+	psql=$PGBIN/psql
+fi
+sql() { PGOPTIONS="-c client_min_messages=warning" "$psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
+
+sql -c "CREATE EXTENSION IF NOT EXISTS gpurhh" -c "SELECT 1" >/dev/null || die "cannot reach a server with gpurhh installed"
+new_tmpdir work
+
+# The same for all modes: enough work_mem that nothing spills, no JIT.
+settings="LOAD 'gpurhh'; SET work_mem = '1GB'; SET jit = off; SET gpurhh.device = '$device';"
+
+# ---------- the machine ----------
+
+describe()
+{
+	echo "# gpurhh $(sql -c 'SELECT gpurhh_version()'), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
+	echo "# $(sql -c 'SELECT version()')"
+	echo "# host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
+	sql -c "$settings" -c "SELECT '# device: ' || concat_ws(', ', device, kind, name,
+		'compute capability ' || nullif(compute_capability::text, ''),
+		pg_size_pretty(total_bytes), state, nullif(detail, '')) FROM gpurhh_devices()"
+	sql -c "$settings" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
+		WHERE name LIKE 'gpurhh.%' OR name IN ('work_mem', 'hash_mem_multiplier', 'shared_buffers',
+			'max_parallel_workers_per_gather', 'jit', 'shared_preload_libraries') ORDER BY 1"
+	echo "# command: bench/sql_bench.sh --rows $rows --groups \"$groups\" --cases \"$cases\" --modes \"$modes\" --reps $reps --device $device${running:+ --running}"
+	echo "# tables are unlogged, vacuumed and cached; keys uniform and at random; times in ms"
+}
+describe >"$work/machine"
+
+if [ -z "$out" ]; then
+	kind=$(sed -n 's/^# device: cuda[^,]*, cuda, \([^,]*\),.*open.*/\1/p; s/^# device: cuda:0, cuda, \([^,]*\),.*/\1/p' "$work/machine" | head -1)
+	case $device in cpu) kind= ;; esac
+	kind=$(tr 'A-Z ' 'a-z-' <<<"${kind:-cpu-$(nproc)-cores}" | tr -cd 'a-z0-9-')
+	out=bench/results/$(date +%Y-%m-%d)-$kind.csv
+fi
+mkdir -p "$(dirname "$out")"
+{ cat "$work/machine"; echo "case,rows,groups_asked,groups,mode,rep,ms,feed_ms,device_ms,emit_ms,plan"; } >"$out"
+cat "$work/machine"
+
+# ---------- tables ----------
+
+# load COLUMNS EXPRESSIONS: table t, filled by all cores
+load()
+{
+	local jobs i pids=()
+
+	jobs=$(nproc)
+	if [ "$jobs" -gt 16 ]; then jobs=16; fi
+	sql -c "DROP TABLE IF EXISTS t" -c "CREATE UNLOGGED TABLE t ($1)"
+	for ((i = 0; i < jobs; i++)); do
+		sql -c "SELECT setseed($i / 100.0)" -c "INSERT INTO t SELECT $2
+			FROM generate_series($rows::int8 * $i / $jobs + 1, $rows::int8 * ($i + 1) / $jobs) i" >/dev/null &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do wait "$i" || die "could not fill the table"; done
+	sql -c "VACUUM (ANALYZE) t" -c "SELECT count(*) FROM t" >/dev/null
+}
+
+# ---------- one case ----------
+
+mode_settings()
+{
+	case $1 in
+		serial) echo "SET enable_gpu_hashagg = off; SET max_parallel_workers_per_gather = 0;" ;;
+		parallel) echo "SET enable_gpu_hashagg = off; RESET max_parallel_workers_per_gather;" ;;
+		gpurhh) echo "SET enable_gpu_hashagg = on; RESET max_parallel_workers_per_gather;" ;;
+		*) die "no such mode: $1" ;;
+	esac
+}
+
+# measure NAME GROUPS CONSUME QUERY
+measure()
+{
+	local name=$1 asked=$2 query="SELECT $3 FROM ($4) q" mode rep found
+
+	{
+		echo "$settings"
+		cat <<-'SQL'
+		CREATE FUNCTION pg_temp.plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+		DECLARE j json;
+		BEGIN
+			EXECUTE 'EXPLAIN (FORMAT JSON, COSTS OFF) ' || query INTO j;
+			RETURN (SELECT string_agg(concat_ws(' ', nullif(n ->> 'Partial Mode', 'Simple'),
+						n ->> 'Strategy', coalesce(n ->> 'Custom Plan Provider', n ->> 'Node Type')), ' < ' ORDER BY o)
+				FROM jsonb_path_query(j::jsonb, 'strict $.** ? (@."Node Type" != "")') WITH ORDINALITY p (n, o));
+		END $$;
+		CREATE FUNCTION pg_temp.times_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+		DECLARE j json; node jsonb;
+		BEGIN
+			EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) ' || query INTO j;
+			node := jsonb_path_query_first(j::jsonb, 'strict $.** ? (@."Custom Plan Provider" == "GpuHashAgg")') - 'Plans';
+			RETURN concat_ws('|', j -> 0 ->> 'Execution Time',
+				coalesce((SELECT string_agg(coalesce((SELECT value #>> '{}' FROM jsonb_each(node)
+						WHERE key ~* ('^' || w || '.*time')), ''), '|' ORDER BY o)
+					FROM unnest(ARRAY['feed', 'device', 'emit']) WITH ORDINALITY u (w, o)), '||'),
+				node);
+		END $$;
+		SQL
+		for mode in $modes; do
+			mode_settings "$mode"
+			echo "SELECT '@plan|$mode|' || pg_temp.plan_of(\$q\$$query\$q\$);"
+			echo "\\echo @answer $mode"
+			echo "$query;"
+		done
+		for ((rep = 1; rep <= reps; rep++)); do
+			for mode in $modes; do
+				mode_settings "$mode"
+				echo "\\echo @time $mode $rep"
+				echo "\\timing on"
+				echo "$query;"
+				echo "\\timing off"
+			done
+		done
+		if [[ " $modes " == *' gpurhh '* ]]; then
+			mode_settings gpurhh
+			echo "SELECT '@explain|' || pg_temp.times_of(\$q\$$query\$q\$);"
+		fi
+	} >"$work/script"
+	sql -f "$work/script" >"$work/result" || die "failed: $query"
+
+	# the modes' answers, which must be one
+	if [ "$(awk '/^@/ { want = /^@answer/ ; next } want' "$work/result" | sort -u | wc -l)" != 1 ]; then
+		grep -A1 '^@answer' "$work/result"
+		die "the answers differ: $query"
+	fi
+	found=$(awk '/^@answer/ { getline; print; exit }' "$work/result" | cut -d'|' -f1)
+
+	awk -v pre="$name,$rows,$asked,$found" '
+		function quoted(s) { gsub(/"/, "\"\"", s); return "\"" s "\"" }
+		/^@plan/ { split($0, f, "|"); plan[f[2]] = f[3] }
+		/^@time/ { mode = $2; rep = $3 }
+		/^Time: / { print pre "," mode "," rep "," $2 ",,,," quoted(plan[mode]) }
+		/^@explain/ {
+			split($0, f, "|")
+			print pre ",gpurhh,explain," f[2] "," f[3] "," f[4] "," f[5] "," quoted(plan["gpurhh"])
+			print "# explain " pre ": " f[6]
+		}' "$work/result" >>"$out"
+	step "$name, $rows rows, $found groups: $(summary "$name" "$asked")"
+	if [[ " $modes " == *' gpurhh '* ]] && ! grep -q '^@plan|gpurhh|.*GpuHashAgg' "$work/result"; then
+		note "note: the planner did not choose GpuHashAgg here"
+	fi
+}
+
+# median CASE ASKED MODE
+median()
+{
+	awk -F, -v c="$1" -v a="$2" -v m="$3" '$1 == c && $3 == a && $5 == m && $6 != "explain" { print $7 }' "$out" |
+		sort -n | awk '{ v[NR] = $1 } END { if (NR) print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+}
+summary()
+{
+	local m t
+	for m in $modes; do
+		t=$(median "$1" "$2" "$m")
+		printf '%s %.0f ms  ' "$m" "$t"
+	done
+}
+
+# ---------- the cases ----------
+
+key() { echo "floor(random() * $1)::$2"; }
+value="floor(random() * 1000)::int4"
+one_of() { [[ " $cases " == *" $1 "* ]]; }
+
+if one_of sum; then
+	for g in $groups; do
+		g=$(printf %.0f "$g")
+		load "k int4, v int4" "$(key "$g" int4), $value"
+		measure sum "$g" "count(*), sum(k), sum(s)" "SELECT k, sum(v) AS s FROM t GROUP BY k"
+		if [ "$g" = 1000000 ] && one_of five; then
+			measure five "$g" "count(*), sum(k), sum(a), sum(b), sum(c), sum(d), sum(e)" \
+				"SELECT k, count(*) AS a, sum(v) AS b, avg(v) AS c, min(v) AS d, max(v) AS e FROM t GROUP BY k"
+			five_done=yes
+		fi
+	done
+fi
+if one_of five && [ -z "${five_done:-}" ]; then
+	load "k int4, v int4" "$(key 1000000 int4), $value"
+	measure five 1000000 "count(*), sum(k), sum(a), sum(b), sum(c), sum(d), sum(e)" \
+		"SELECT k, count(*) AS a, sum(v) AS b, avg(v) AS c, min(v) AS d, max(v) AS e FROM t GROUP BY k"
+fi
+if one_of bigint; then
+	load "k int8, v int4" "$(key 1000000 int8) * 4294967311, $value"
+	measure bigint 1000000 "count(*), sum(k), sum(s)" "SELECT k, sum(v) AS s FROM t GROUP BY k"
+fi
+if one_of twokeys; then
+	load "k1 int4, k2 int4, v int4" "$(key 1000 int4), $(key 1000 int4), $value"
+	measure twokeys 1000000 "count(*), sum(k1), sum(k2), sum(s)" "SELECT k1, k2, sum(v) AS s FROM t GROUP BY k1, k2"
+fi
+sql -c "DROP TABLE IF EXISTS t"
+
+# ---------- the table ----------
+
+echo
+printf '%-8s %10s %10s %10s %10s %10s %9s %9s  %8s %8s %8s\n' \
+	case rows groups serial parallel gpurhh /serial /parallel feed device emit
+awk -F, '!/^#/ && $1 != "case" { print $1 "," $2 "," $3 "," $4 }' "$out" | awk '!seen[$0]++' |
+while IFS=, read -r c r a found; do
+	s=$(median "$c" "$a" serial) p=$(median "$c" "$a" parallel) g=$(median "$c" "$a" gpurhh)
+	times=$(awk -F, -v c="$c" -v a="$a" '$1 == c && $3 == a && $6 == "explain" { print $8 "," $9 "," $10 }' "$out")
+	awk -v c="$c" -v r="$r" -v f="$found" -v s="$s" -v p="$p" -v g="$g" -v t="$times" '
+		function ms(x) { return x == "" ? "-" : sprintf("%.0f", x) }
+		function ratio(x, y) { return x == "" || y == "" ? "-" : sprintf("%.1fx", x / y) }
+		BEGIN {
+			split(t, e, ",")
+			printf "%-8s %10d %10d %10s %10s %10s %9s %9s  %8s %8s %8s\n", c, r, f, ms(s), ms(p), ms(g),
+				ratio(s, g), ratio(p, g), ms(e[1]), ms(e[2]), ms(e[3])
+		}'
+done
+echo
+echo "times in ms, medians of $reps; the runs are in $out"
+if [ -z "$running" ]; then cluster_stop "$cluster"; fi

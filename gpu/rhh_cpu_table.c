@@ -1,0 +1,766 @@
+/*
+ * rhh_cpu_table.c
+ *		One partition of a CPU device's table: slots, records, growth.
+ *
+ * rhh_cpu_table.h has the layout and the search.  Here are the insert with its
+ * displacement chain, the rebuild, the memory of records, and what is done with
+ * a finished partition.
+ *
+ * An insert that cannot be had leaves the partition as it was: a chain that ends
+ * at the probe cap is undone from its log, so what fails is always the new key,
+ * and an entry once in the table stays (the CPU device has no orphans).
+ *
+ * Growth doubles the buckets, once or several times over.  Home buckets come from the fingerprint's high
+ * bits, so old bucket b's entries go to about 2b: both tables are walked once, in
+ * order, and no record is touched.  It cannot fail on the probe cap: whatever
+ * set of entries fits n buckets at distances below a cap fits 2n (the homes of
+ * any run of k new buckets lie in at most k/2 + 1 old ones).
+ *
+ * Memory: slots are replaced, records only added, all of it charged to the
+ * table's and the device's budget first; rhh_cpu_part_free() gives all back.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* MAP_ANONYMOUS, madvise */
+#endif
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "rhh_cpu_table.h"
+
+#define HUGE_PAGE_BYTES ((size_t) 2 << 20)
+#define MAX_BUCKETS (1u << 28)	/* slot counts stay below 2^32 */
+
+/* ---------- memory ---------- */
+
+static bool
+charge_one(rhh_cpu_budget *budget, uint64_t bytes)
+{
+	uint64_t	used = atomic_load_explicit(&budget->used_bytes,
+											memory_order_relaxed);
+	uint64_t	peak;
+
+	do
+	{
+		if (bytes > budget->limit_bytes || used > budget->limit_bytes - bytes)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&budget->used_bytes, &used,
+													used + bytes,
+													memory_order_relaxed,
+													memory_order_relaxed));
+	used += bytes;
+	peak = atomic_load_explicit(&budget->peak_bytes, memory_order_relaxed);
+	while (peak < used &&
+		   !atomic_compare_exchange_weak_explicit(&budget->peak_bytes, &peak, used,
+												  memory_order_relaxed,
+												  memory_order_relaxed))
+		;
+	return true;
+}
+
+/* Charges the budget and all above it, or none. */
+bool
+rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes)
+{
+	/* often refused, then for each new key: leave the device's counter alone */
+	if (bytes > budget->limit_bytes ||
+		atomic_load_explicit(&budget->used_bytes, memory_order_relaxed) >
+		budget->limit_bytes - bytes)
+		return false;
+	/* from the top down, so that a table's peak is of what it got */
+	if (budget->parent != NULL && !rhh_cpu_charge(budget->parent, bytes))
+		return false;
+	if (charge_one(budget, bytes))
+		return true;
+	rhh_cpu_release(budget->parent, bytes);
+	return false;
+}
+
+void
+rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes)
+{
+	for (; budget != NULL; budget = budget->parent)
+		atomic_fetch_sub_explicit(&budget->used_bytes, bytes, memory_order_relaxed);
+}
+
+/*
+ * Zeroed pages, huge ones if asked for and to be had.  They take no memory
+ * before they are touched.
+ */
+static void *
+map_pages(size_t bytes, bool huge)
+{
+	size_t		extra = huge ? HUGE_PAGE_BYTES : 0;
+	uint8_t    *p = mmap(NULL, bytes + extra, PROT_READ | PROT_WRITE,
+						 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	if (huge)
+	{
+		size_t		head = -(uintptr_t) p & (HUGE_PAGE_BYTES - 1);
+
+		if (head > 0)
+			munmap(p, head);
+		p += head;
+		if (extra > head)
+			munmap(p + bytes, extra - head);
+#ifdef MADV_HUGEPAGE
+		(void) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+	}
+	return p;
+}
+
+/* False: no memory; there is nothing to free. */
+bool
+rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes)
+{
+	memset(reserve, 0, sizeof(*reserve));
+	reserve->limit_bytes = limit_bytes / 16 < RHH_CPU_KEPT_BYTES_MAX ?
+		limit_bytes / 16 : RHH_CPU_KEPT_BYTES_MAX;
+	reserve->kept = calloc(reserve->limit_bytes / HUGE_PAGE_BYTES + 1,
+						   sizeof(*reserve->kept));
+	if (reserve->kept == NULL)
+		return false;
+	if (pthread_mutex_init(&reserve->lock, NULL) == 0)
+		return true;
+	free(reserve->kept);
+	reserve->kept = NULL;
+	return false;
+}
+
+void
+rhh_cpu_reserve_free(rhh_cpu_reserve *reserve)
+{
+	for (uint32_t i = 0; i < reserve->n_kept; i++)
+		munmap(reserve->kept[i].pages, reserve->kept[i].bytes);
+	free(reserve->kept);
+	pthread_mutex_destroy(&reserve->lock);
+}
+
+/* Takes the entry out; the lock is held. */
+static void *
+remove_kept(rhh_cpu_reserve *reserve, uint32_t i)
+{
+	void	   *pages = reserve->kept[i].pages;
+
+	reserve->kept_bytes -= reserve->kept[i].bytes;
+	reserve->n_kept--;
+	memmove(&reserve->kept[i], &reserve->kept[i + 1],
+			(reserve->n_kept - i) * sizeof(*reserve->kept));
+	return pages;
+}
+
+/*
+ * Huge pages of just this many bytes, at least HUGE_PAGE_BYTES, with anything
+ * in them; NULL: there are none.
+ */
+static void *
+take_pages(rhh_cpu_reserve *reserve, size_t bytes)
+{
+	void	   *pages = NULL;
+
+	pthread_mutex_lock(&reserve->lock);
+	for (uint32_t i = reserve->n_kept; i-- > 0 && pages == NULL;)
+	{
+		if (reserve->kept[i].bytes == bytes)
+			pages = remove_kept(reserve, i);
+	}
+	pthread_mutex_unlock(&reserve->lock);
+	return pages;
+}
+
+/* Keeps huge pages, in place of those kept for longest if need be. */
+static void
+keep_pages(rhh_cpu_reserve *reserve, void *pages, size_t bytes)
+{
+	if (bytes > reserve->limit_bytes)
+	{
+		munmap(pages, bytes);
+		return;
+	}
+	pthread_mutex_lock(&reserve->lock);
+	while (reserve->kept_bytes + bytes > reserve->limit_bytes)
+	{
+		size_t		oldest_bytes = reserve->kept[0].bytes;
+
+		munmap(remove_kept(reserve, 0), oldest_bytes);
+	}
+	reserve->kept[reserve->n_kept].pages = pages;
+	reserve->kept[reserve->n_kept].bytes = bytes;
+	reserve->n_kept++;
+	reserve->kept_bytes += bytes;
+	pthread_mutex_unlock(&reserve->lock);
+}
+
+static size_t
+bucket_bytes(uint32_t n_buckets)
+{
+	return (size_t) n_buckets * sizeof(rhh_cpu_bucket);
+}
+
+/* Slots of less than a huge page come from malloc: mapping is slow for these. */
+static rhh_cpu_bucket *
+allocate_buckets(rhh_cpu_part *part, uint32_t n_buckets)
+{
+	size_t		bytes = bucket_bytes(n_buckets);
+	void	   *p;
+
+	if (bytes >= HUGE_PAGE_BYTES)
+	{
+		p = take_pages(part->layout->reserve, bytes);
+		return p != NULL ? memset(p, 0, bytes) : map_pages(bytes, true);
+	}
+	if (posix_memalign(&p, sizeof(rhh_cpu_bucket), bytes) != 0)
+		return NULL;
+	return memset(p, 0, bytes);
+}
+
+static void
+free_buckets(rhh_cpu_part *part, rhh_cpu_bucket *buckets, uint32_t n_buckets)
+{
+	size_t		bytes = bucket_bytes(n_buckets);
+
+	if (bytes >= HUGE_PAGE_BYTES)
+		keep_pages(part->layout->reserve, buckets, bytes);
+	else
+		free(buckets);
+}
+
+/*
+ * Makes sure that there is room for one more record.  The segment in use is
+ * charged step by step and mapped as a whole: what is not charged is not
+ * touched.
+ */
+static bool
+make_record_room(rhh_cpu_part *part)
+{
+	const rhh_cpu_layout *layout = part->layout;
+	bool		new_segment = part->n_segments == 0 ||
+		part->last_records == layout->records_per_segment;
+	uint32_t	n = part->n_segments - (new_segment ? 0 : 1);
+	size_t		step = n == 0 ? layout->first_step_bytes : layout->step_bytes;
+
+	if (!new_segment && part->last_records < part->last_charged)
+		return true;
+
+	if (!new_segment && step > RHH_CPU_SEGMENT_BYTES - part->last_charged_bytes)
+		step = RHH_CPU_SEGMENT_BYTES - part->last_charged_bytes;
+	if (n >= layout->max_segments || !rhh_cpu_charge(part->budget, step))
+		return false;
+	if (new_segment)
+	{
+		if (n == part->segments_room)
+		{
+			uint32_t	room = n == 0 ? 16 : 2 * n;
+			uint8_t   **segments = realloc(part->segments, room * sizeof(uint8_t *));
+
+			if (segments == NULL)
+			{
+				rhh_cpu_release(part->budget, step);
+				return false;
+			}
+			part->segments = segments;
+			part->segments_room = room;
+		}
+		/* a huge page must not be touched where only a part of it is charged */
+		part->segments[n] = NULL;
+		if (step == RHH_CPU_SEGMENT_BYTES)
+			part->segments[n] = take_pages(layout->reserve, step);
+		if (part->segments[n] == NULL)
+			part->segments[n] = map_pages(RHH_CPU_SEGMENT_BYTES,
+										  step == RHH_CPU_SEGMENT_BYTES);
+		if (part->segments[n] == NULL)
+		{
+			rhh_cpu_release(part->budget, step);
+			return false;
+		}
+		part->n_segments++;
+		part->last_records = 0;
+		part->last_charged_bytes = 0;
+	}
+	part->last_charged_bytes += step;
+	part->record_bytes += step;
+	part->last_charged = (uint32_t) (part->last_charged_bytes / layout->stride);
+	if (part->last_charged > layout->records_per_segment)
+		part->last_charged = layout->records_per_segment;
+	return true;
+}
+
+/* The number of the group whose record is to come next; there must be room. */
+static uint32_t
+next_group(const rhh_cpu_part *part)
+{
+	return (part->n_segments - 1) << part->layout->segment_bits |
+		part->last_records;
+}
+
+/* Makes group next_group() with this key, states as no row has touched them. */
+static void
+start_record(rhh_cpu_part *part, const uint64_t *key)
+{
+	const rhh_cpu_layout *layout = part->layout;
+	uint64_t   *words = (uint64_t *) rhh_cpu_record(part, next_group(part));
+
+	for (uint32_t w = 0; w < layout->key_words; w++)
+		words[w] = key[w];
+	/* the segment may be one that another table has used */
+	for (uint32_t w = layout->key_words; w < layout->record_words; w++)
+		words[w] = 0;
+	for (uint32_t i = 0; i < layout->n_initial; i++)
+		words[layout->initial_word[i]] = (uint64_t) layout->initial[i];
+	part->last_records++;
+	part->n_groups++;
+}
+
+/* ---------- slots ---------- */
+
+static void
+set_buckets(rhh_cpu_part *part, rhh_cpu_bucket *buckets, uint32_t n_buckets)
+{
+	const rhh_table_spec *spec = &part->layout->spec;
+	uint64_t	slots = (uint64_t) n_buckets * RHH_CPU_SLOTS;
+
+	part->buckets = buckets;
+	part->n_buckets = n_buckets;
+	part->max_probe = spec->max_probe_buckets < n_buckets ?
+		spec->max_probe_buckets : n_buckets;
+	part->grow_above = (uint32_t) ((double) slots * (double) spec->load_factor);
+	part->refuse_above = (uint32_t) ((double) slots * RHH_CPU_HARD_LOAD);
+	if (part->refuse_above < part->grow_above)
+		part->refuse_above = part->grow_above;
+	atomic_store_explicit(&part->slots, slots, memory_order_relaxed);
+}
+
+/*
+ * Puts an entry that is not in the partition into a slot, displacing richer
+ * ones.  False: it would exceed the probe cap; nothing has changed.
+ */
+static bool
+place(rhh_cpu_part *part, uint32_t fp, uint32_t group)
+{
+	uint32_t	b = rhh_home_bucket(fp, part->n_buckets);
+	uint32_t	distance = 0;
+	uint32_t	n_log = 0;
+	struct
+	{
+		uint32_t	b;
+		uint32_t	slot;
+	}			log[RHH_CPU_MAX_CHAIN];
+
+	while (distance < part->max_probe)
+	{
+		rhh_cpu_bucket *bucket = &part->buckets[b];
+
+		if (!rhh_cpu_bucket_full(bucket))
+		{
+			uint32_t	slot = 0;
+
+			while (bucket->group[slot] != 0)
+				slot++;
+			bucket->fp[slot] = fp;
+			bucket->group[slot] = group;
+			return true;
+		}
+		if (distance > 0)
+		{
+			uint32_t	slot = 0;
+			uint32_t	least = rhh_cpu_richest(part, b, &slot);
+
+			if (least < distance)
+			{
+				uint32_t	rich_fp = bucket->fp[slot];
+				uint32_t	rich_group = bucket->group[slot];
+
+				if (n_log == RHH_CPU_MAX_CHAIN)
+					break;
+				log[n_log].b = b;
+				log[n_log].slot = slot;
+				n_log++;
+				bucket->fp[slot] = fp;
+				bucket->group[slot] = group;
+				fp = rich_fp;
+				group = rich_group;
+				distance = least;
+			}
+		}
+		distance++;
+		if (++b == part->n_buckets)
+			b = 0;
+	}
+
+	/* no slot for what is carried now: give every entry its old slot back */
+	while (n_log-- > 0)
+	{
+		rhh_cpu_bucket *bucket = &part->buckets[log[n_log].b];
+		uint32_t	slot = log[n_log].slot;
+		uint32_t	poor_fp = bucket->fp[slot];
+		uint32_t	poor_group = bucket->group[slot];
+
+		bucket->fp[slot] = fp;
+		bucket->group[slot] = group;
+		fp = poor_fp;
+		group = poor_group;
+	}
+	return false;
+}
+
+/* Rebuilds with old_n << doublings buckets.  False: as it was. */
+static bool
+rebuild(rhh_cpu_part *part, uint32_t doublings)
+{
+	rhh_cpu_bucket *old = part->buckets;
+	uint32_t	old_n = part->n_buckets;
+	uint32_t	new_n = old_n << doublings;
+	rhh_cpu_bucket *buckets;
+
+	if (part->cannot_grow || old_n > MAX_BUCKETS >> doublings ||
+		!rhh_cpu_charge(part->budget, bucket_bytes(new_n)))
+		return false;
+	buckets = allocate_buckets(part, new_n);
+	if (buckets == NULL)
+	{
+		rhh_cpu_release(part->budget, bucket_bytes(new_n));
+		part->cannot_grow = true;
+		return false;
+	}
+
+	set_buckets(part, buckets, new_n);
+	for (uint32_t b = 0; b < old_n; b++)
+	{
+		for (uint32_t i = 0; i < RHH_CPU_SLOTS && old[b].group[i] != 0; i++)
+		{
+			if (place(part, old[b].fp[i], old[b].group[i]))
+				continue;
+			/* see the top: only a chain longer than its log can get here */
+			set_buckets(part, old, old_n);
+			free_buckets(part, buckets, new_n);
+			rhh_cpu_release(part->budget, bucket_bytes(new_n));
+			part->cannot_grow = true;
+			return false;
+		}
+	}
+	free_buckets(part, old, old_n);
+	rhh_cpu_release(part->budget, bucket_bytes(old_n));
+	rhh_cpu_count(&part->rehashes, 1);
+	return true;
+}
+
+/*
+ * Doubles the buckets, or goes to the size that was estimated at once: that the
+ * table got full says that the estimate was not far too high.
+ */
+static bool
+grow(rhh_cpu_part *part)
+{
+	uint32_t	jump = part->jump;
+
+	part->jump = 0;
+	return (jump > 1 && rebuild(part, jump)) || rebuild(part, 1);
+}
+
+/*
+ * Makes a group for a key that is not in the partition.  Returns its number
+ * plus one, or 0: neither slot nor record was to be had, and no state, no entry
+ * and no other key's slot has changed for it.
+ */
+uint32_t
+rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp, const uint64_t *key)
+{
+	uint32_t	group;
+
+	if (!make_record_room(part))
+		return 0;
+	if (part->n_slots_used >= part->grow_above && !grow(part) &&
+		part->n_slots_used >= part->refuse_above)
+		return 0;
+	group = next_group(part) + 1;
+	while (!place(part, fp, group))
+	{
+		rhh_cpu_count(&part->failed_slots, 1);
+
+		/*
+		 * Keys that crowd one place (equal fingerprints, a small probe cap)
+		 * would make a table of any size grow.
+		 */
+		if (part->n_slots_used < part->grow_above / 2 || !grow(part))
+			return 0;
+	}
+	part->n_slots_used++;
+	start_record(part, key);
+	return group;
+}
+
+/* The group of SINGLE's NULL key, plus one; 0: no memory for its record. */
+uint32_t
+rhh_cpu_null_group(rhh_cpu_part *part)
+{
+	static const uint64_t no_key = 0;
+
+	if (part->null_group == 0)
+	{
+		if (!make_record_room(part))
+			return 0;
+		part->null_group = next_group(part) + 1;
+		start_record(part, &no_key);
+	}
+	return part->null_group;
+}
+
+/* ---------- life of a partition ---------- */
+
+static size_t
+clamp_step(uint64_t bytes, size_t most)
+{
+	size_t		step = RHH_CPU_STEP_BYTES_MIN;
+
+	while (step < most && 2 * (uint64_t) step <= bytes)
+		step *= 2;
+	return step;
+}
+
+/* limit_bytes: the least of the limits that the table is under. */
+void
+rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_table_spec *spec,
+					uint32_t n_parts, uint64_t limit_bytes)
+{
+	uint64_t	part_limit = limit_bytes / n_parts;
+	uint32_t	word;
+
+	memset(layout, 0, sizeof(*layout));
+	layout->spec = *spec;
+	rhh_key_plan_init(&layout->plan, spec);
+	layout->verify = layout->plan.form == RHH_KEY_WIDE || layout->plan.bits > 32;
+	layout->n_parts = n_parts;
+	layout->key_words = layout->plan.n_words;
+	word = layout->key_words;
+	for (uint32_t s = 0; s < spec->n_states; s++)
+	{
+		uint8_t		op = spec->states[s].op;
+
+		layout->state_word[s] = word;
+		if (op == RHH_MIN_I64 || op == RHH_MAX_I64)
+		{
+			layout->initial_word[layout->n_initial] = word;
+			layout->initial[layout->n_initial++] =
+				op == RHH_MIN_I64 ? INT64_MAX : INT64_MIN;
+		}
+		word += rhh_state_words(spec, s);
+	}
+	layout->record_words = word;
+	layout->stride = (uint32_t) (word * sizeof(uint64_t));
+
+	layout->run_rows = layout->key_words <= 4 ? RHH_CPU_RUN_ROWS :
+		layout->key_words <= 16 ? RHH_CPU_RUN_ROWS_WIDE : RHH_CPU_RUN_ROWS_WIDER;
+	layout->scan_rows = layout->run_rows * RHH_CPU_SCAN;
+
+	layout->records_per_segment = (uint32_t) (RHH_CPU_SEGMENT_BYTES / layout->stride);
+	layout->segment_bits = 32 - (uint32_t) __builtin_clz(layout->records_per_segment - 1);
+	/* the number plus one must fit 32 bits */
+	layout->max_segments = (uint32_t) (UINT64_C(1) << (32 - layout->segment_bits)) - 1;
+	layout->first_step_bytes = clamp_step(part_limit / 16, RHH_CPU_STEP_BYTES_MAX);
+	layout->step_bytes = clamp_step(part_limit / 16, RHH_CPU_SEGMENT_BYTES);
+}
+
+/* False: no memory; the partition is empty and may be freed or forgotten. */
+bool
+rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
+				  rhh_cpu_budget *budget, uint64_t limit_bytes)
+{
+	uint64_t	groups = layout->spec.expected_groups / layout->n_parts;
+	uint64_t	slots;
+	uint64_t	n_buckets;
+
+	memset(part, 0, sizeof(*part));
+	part->layout = layout;
+	part->budget = budget;
+
+	if (groups > MAX_BUCKETS)
+		groups = MAX_BUCKETS;
+	groups += groups / RHH_CPU_SLACK_DIVISOR;
+	slots = (uint64_t) ((double) groups / (double) layout->spec.load_factor);
+	for (; slots > RHH_CPU_INITIAL_SLOTS_MAX / layout->n_parts; slots = (slots + 1) / 2)
+		part->jump++;
+	if (part->jump > RHH_CPU_MAX_JUMP)
+		part->jump = RHH_CPU_MAX_JUMP;
+	n_buckets = slots / RHH_CPU_SLOTS + 1;
+
+	/* leave most of a small limit to the records */
+	while (n_buckets > RHH_CPU_MIN_BUCKETS &&
+		   n_buckets * sizeof(rhh_cpu_bucket) > limit_bytes / layout->n_parts / 8)
+		n_buckets /= 2;
+	if (n_buckets < RHH_CPU_MIN_BUCKETS)
+		n_buckets = RHH_CPU_MIN_BUCKETS;
+
+	for (;; n_buckets = n_buckets / 2 > RHH_CPU_MIN_BUCKETS ?
+		 n_buckets / 2 : RHH_CPU_MIN_BUCKETS)
+	{
+		uint64_t	bytes = bucket_bytes((uint32_t) n_buckets);
+
+		if (rhh_cpu_charge(budget, bytes))
+		{
+			rhh_cpu_bucket *buckets = allocate_buckets(part, (uint32_t) n_buckets);
+
+			if (buckets != NULL)
+			{
+				set_buckets(part, buckets, (uint32_t) n_buckets);
+				break;
+			}
+			rhh_cpu_release(budget, bytes);
+		}
+		if (n_buckets == RHH_CPU_MIN_BUCKETS)
+			return false;
+	}
+	if (!make_record_room(part))
+	{
+		rhh_cpu_part_free(part);
+		return false;
+	}
+	return true;
+}
+
+/* A finished partition is only read out: records will do. */
+void
+rhh_cpu_part_free_slots(rhh_cpu_part *part)
+{
+	if (part->buckets != NULL)
+	{
+		free_buckets(part, part->buckets, part->n_buckets);
+		rhh_cpu_release(part->budget, bucket_bytes(part->n_buckets));
+		part->buckets = NULL;
+	}
+}
+
+void
+rhh_cpu_part_free(rhh_cpu_part *part)
+{
+	rhh_cpu_part_free_slots(part);
+	for (uint32_t i = 0; i < part->n_segments; i++)
+	{
+		size_t		step = i == 0 ? part->layout->first_step_bytes : part->layout->step_bytes;
+
+		/* mapped as huge pages, see make_record_room() */
+		if (step == RHH_CPU_SEGMENT_BYTES)
+			keep_pages(part->layout->reserve, part->segments[i], step);
+		else
+			munmap(part->segments[i], RHH_CPU_SEGMENT_BYTES);
+	}
+	free(part->segments);
+	rhh_cpu_release(part->budget, part->record_bytes);
+	part->segments = NULL;
+	part->n_segments = 0;
+	part->record_bytes = 0;
+}
+
+/* Buckets read to find each key held once. */
+void
+rhh_cpu_part_probe_stats(rhh_cpu_part *part)
+{
+	uint64_t	sum = 0;
+	uint32_t	max = 0;
+
+	for (uint32_t b = 0; b < part->n_buckets; b++)
+	{
+		const rhh_cpu_bucket *bucket = &part->buckets[b];
+
+		for (uint32_t i = 0; i < RHH_CPU_SLOTS && bucket->group[i] != 0; i++)
+		{
+			uint32_t	n = rhh_cpu_distance(part, bucket->fp[i], b) + 1;
+
+			sum += n;
+			if (n > max)
+				max = n;
+		}
+	}
+	atomic_store_explicit(&part->probe_sum, sum, memory_order_relaxed);
+	atomic_store_explicit(&part->probe_max, max, memory_order_relaxed);
+}
+
+/* ---------- results ---------- */
+
+/* Word w of n records to a result column, (word >> shift) & mask. */
+static inline void
+copy_word(uint64_t *to, const uint8_t *record, uint32_t stride, uint32_t w,
+		  uint32_t n, uint32_t shift, uint64_t mask)
+{
+	const uint8_t *from = record + w * sizeof(uint64_t);
+
+	for (uint32_t i = 0; i < n; i++, from += stride)
+		to[i] = (*(const uint64_t *) from >> shift) & mask;
+}
+
+/*
+ * Groups first .. first + n - 1, in the order of their making, to groups at ..
+ * of a result.
+ */
+void
+rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first, uint32_t n,
+					 const rhh_result *result, uint32_t at)
+{
+	/* few enough that their records stay cached from the first word to the last */
+	enum
+	{
+		BLOCK = 256
+	};
+	const rhh_cpu_layout *layout = part->layout;
+	const rhh_key_plan *plan = &layout->plan;
+	size_t		column = result->capacity_groups;
+	uint64_t   *words = result->words;
+	uint32_t	state_words = layout->record_words - layout->key_words;
+
+	if (part->null_group != 0)
+	{
+		uint32_t	number = part->null_group - 1;
+		uint64_t	i = (uint64_t) (number >> layout->segment_bits) *
+			layout->records_per_segment +
+			(number & ((1u << layout->segment_bits) - 1));
+
+		for (uint32_t j = 0; j < n; j++)
+			words[at + j] = 0;
+		if (i >= first && i < first + n)
+			words[at + (uint32_t) (i - first)] = 1;
+	}
+	else if (plan->form == RHH_KEY_SINGLE)
+		memset(&words[at], 0, n * sizeof(uint64_t));
+
+	while (n > 0)
+	{
+		uint32_t	segment = (uint32_t) (first / layout->records_per_segment);
+		uint32_t	index = (uint32_t) (first % layout->records_per_segment);
+		const uint8_t *record = part->segments[segment] +
+			(size_t) index * layout->stride;
+		uint32_t	m = n < BLOCK ? n : BLOCK;
+		uint64_t   *to = words + at;
+
+		if (m > layout->records_per_segment - index)
+			m = layout->records_per_segment - index;
+
+		switch (plan->form)
+		{
+			case RHH_KEY_SINGLE:
+				to += column;
+				copy_word(to, record, layout->stride, 0, m, 0, UINT64_MAX);
+				to += column;
+				break;
+			case RHH_KEY_PACKED:
+				copy_word(to, record, layout->stride, 0, m, plan->null_shift,
+						  UINT64_MAX);
+				to += column;
+				for (uint32_t k = 0; k < plan->n_keys; k++, to += column)
+					copy_word(to, record, layout->stride, 0, m, plan->shift[k],
+							  UINT64_MAX >> (64 - 8 * plan->bytes[k]));
+				break;
+			default:
+				for (uint32_t w = 0; w < layout->key_words; w++, to += column)
+					copy_word(to, record, layout->stride, w, m, 0, UINT64_MAX);
+				break;
+		}
+		for (uint32_t w = 0; w < state_words; w++, to += column)
+			copy_word(to, record, layout->stride, layout->key_words + w, m, 0,
+					  UINT64_MAX);
+		first += m;
+		at += m;
+		n -= m;
+	}
+}

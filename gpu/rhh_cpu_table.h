@@ -1,0 +1,353 @@
+/*
+ * rhh_cpu_table.h
+ *		The CPU device's tables: what its files share.
+ *
+ * A table is cut into one partition for each worker thread by bits of the
+ * fingerprint.  A partition is touched by its thread alone while batches run,
+ * so nothing in it is atomic, and no key can be in it twice.  Between the event
+ * of table_finish and table_destroy partitions are read only, by any thread.
+ *
+ * A partition has buckets of slots and, apart from them, records:
+ *
+ *	bucket		one cache line, 8 slots, filled from slot 0 up
+ *
+ *			 0        4               32        36              64
+ *			+--------+-----  -----+--------+--------+-----  -----+--------+
+ *			| fp[0]  |    ...     | fp[7]  |group[0]|    ...     |group[7]|
+ *			+--------+-----  -----+--------+--------+-----  -----+--------+
+ *
+ *			fp is the key's fingerprint (rhh_keys.h), group the group's number
+ *			plus one; 0 is an empty slot, so zeroed pages are an empty table
+ *			and no key is special.
+ *
+ *	record		one for each group, stride bytes, never moved
+ *
+ *			+-----------+--  --+-------------+--  --+
+ *			| key words |      | state words |      |
+ *			+-----------+--  --+-------------+--  --+
+ *
+ * Group numbers are {segment, index} with index below records_per_segment, so
+ * that segments are whole huge pages whatever the stride.
+ *
+ * Robin Hood over buckets: an entry's distance is how many buckets behind its
+ * home bucket it lies, computed from the fingerprint and never stored.  Full
+ * buckets are passed; an insert that comes to one whose richest entry (least
+ * distance) is richer than itself takes that slot and carries the richest on.
+ * Slots never become empty, and entries of a full bucket are only replaced by
+ * poorer ones, so a search may stop at a bucket with an empty slot or with an
+ * entry richer than the key searched for would be there.
+ */
+#ifndef RHH_CPU_TABLE_H
+#define RHH_CPU_TABLE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "rhh_device.h"
+#include "rhh_keys.h"
+#include "rhh_tuning.h"
+
+#define RHH_CPU_SLOTS 8			/* of a bucket */
+
+typedef struct rhh_cpu_bucket
+{
+	uint32_t	fp[RHH_CPU_SLOTS];
+	uint32_t	group[RHH_CPU_SLOTS];
+} __attribute__((aligned(64))) rhh_cpu_bucket;
+
+/*
+ * Memory charged against a limit.  A table's budget has the device's as its
+ * parent; several threads charge at once.
+ */
+typedef struct rhh_cpu_budget
+{
+	struct rhh_cpu_budget *parent;
+	uint64_t	limit_bytes;
+	_Atomic uint64_t used_bytes;
+	_Atomic uint64_t peak_bytes;
+} rhh_cpu_budget;
+
+/*
+ * Mappings of huge pages that tables have freed, kept for the next ones: memory
+ * that the kernel has to find and clear anew can cost more than all that is
+ * done with it (see RHH_CPU_KEPT_BYTES_MAX).  They are not charged to anyone
+ * while they lie here.
+ */
+typedef struct rhh_cpu_reserve
+{
+	pthread_mutex_t lock;
+	struct
+	{
+		void	   *pages;
+		size_t		bytes;
+	} * kept;					/* the longest kept first */
+	uint32_t	n_kept;
+	uint64_t	kept_bytes;
+	uint64_t	limit_bytes;
+} rhh_cpu_reserve;
+
+/* What all partitions of a table share; constant once the table exists. */
+typedef struct rhh_cpu_layout
+{
+	rhh_cpu_reserve *reserve;	/* the device's */
+	rhh_table_spec spec;
+	rhh_key_plan plan;
+	bool		verify;			/* equal fingerprints do not prove equal keys */
+	uint32_t	n_parts;
+	uint32_t	key_words;
+	uint32_t	record_words;
+	uint32_t	stride;			/* bytes of a record */
+	uint32_t	state_word[RHH_MAX_STATES]; /* where in the record */
+	uint32_t	n_initial;		/* state words that do not start as zero */
+	uint32_t	initial_word[RHH_MAX_STATES];
+	int64_t		initial[RHH_MAX_STATES];
+	uint32_t	run_rows;		/* see RHH_CPU_RUN_ROWS */
+	uint32_t	scan_rows;
+	uint32_t	segment_bits;	/* of a group number: the index */
+	uint32_t	records_per_segment;
+	uint32_t	max_segments;
+	size_t		first_step_bytes;	/* charged at a time: first segment */
+	size_t		step_bytes;		/* and all others */
+} rhh_cpu_layout;
+
+/*
+ * One thread's share of a table.  The counters at the end are read by the
+ * caller's thread while batches run, hence atomic, but written by one.
+ */
+typedef struct rhh_cpu_part
+{
+	rhh_cpu_bucket *buckets;
+	uint32_t	n_buckets;
+	uint32_t	n_slots_used;
+	uint32_t	grow_above;		/* slots used */
+	uint32_t	refuse_above;	/* slots used, where growth is not possible */
+	uint32_t	max_probe;		/* the spec's, or all buckets */
+	uint32_t	jump;			/* doublings that the next growth should be */
+	bool		cannot_grow;	/* not for want of memory: do not try again */
+
+	uint8_t   **segments;
+	uint32_t	n_segments;
+	uint32_t	segments_room;
+	uint32_t	last_records;	/* records used of the last segment */
+	uint32_t	last_charged;	/* records charged of the last segment */
+	size_t		last_charged_bytes;
+	uint64_t	record_bytes;	/* charged for records, all segments */
+	uint64_t	n_groups;
+	uint32_t	null_group;		/* SINGLE: number + 1 of the NULL key's group */
+
+	const rhh_cpu_layout *layout;
+	rhh_cpu_budget *budget;
+
+	_Atomic uint64_t rows;
+	_Atomic uint64_t failed_rows;
+	_Atomic uint64_t failed_slots;
+	_Atomic uint64_t rehashes;
+	_Atomic uint64_t groups;
+	_Atomic uint64_t slots;
+	_Atomic uint64_t busy_ns;
+	_Atomic uint64_t probe_sum;
+	_Atomic uint32_t probe_max;
+} __attribute__((aligned(128))) rhh_cpu_part;
+
+/* A thread's working memory, for one batch at a time. */
+typedef struct rhh_cpu_scratch
+{
+	uint32_t	n;				/* own rows collected */
+	uint32_t   *row;
+	uint32_t   *fp;
+	uint64_t   *key;			/* n rows of key_words, where verified */
+	uint8_t   **record;
+	/* those that pass a state's filter, and their arguments */
+	uint32_t   *live_row;
+	uint8_t   **live_record;
+	int64_t    *value;
+	/* of all rows looked at */
+	uint64_t   *scan_key;
+	uint64_t   *scan_mask;
+} rhh_cpu_scratch;
+
+static inline void
+rhh_cpu_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	/* single writer: no read-modify-write needed */
+	atomic_store_explicit(counter,
+						  atomic_load_explicit(counter, memory_order_relaxed) + n,
+						  memory_order_relaxed);
+}
+
+/* Bit i: slot i has this fingerprint (or is empty, where that is 0). */
+static inline uint32_t
+rhh_cpu_match(const rhh_cpu_bucket *bucket, uint32_t fp)
+{
+#if defined(__SSE2__)
+	__m128i		want = _mm_set1_epi32((int) fp);
+	__m128i		lo = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *) &bucket->fp[0]), want);
+	__m128i		hi = _mm_cmpeq_epi32(_mm_load_si128((const __m128i *) &bucket->fp[4]), want);
+
+	return (uint32_t) _mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(lo, hi),
+														_mm_setzero_si128()));
+#else
+	typedef uint32_t v8u __attribute__((vector_size(32)));
+	static const v8u bit = {1, 2, 4, 8, 16, 32, 64, 128};
+	v8u			have;
+	uint32_t	mask = 0;
+
+	memcpy(&have, bucket->fp, sizeof(have));
+	have = (v8u) (have == fp) & bit;
+	for (int i = 0; i < RHH_CPU_SLOTS; i++)
+		mask |= have[i];
+	return mask;
+#endif
+}
+
+/* rhh_mix32's inverse: a fingerprint of a key of at most 32 bits is the key. */
+static inline uint32_t
+rhh_cpu_unmix32(uint32_t x)
+{
+	x ^= x >> 16;
+	x *= 0x43021123U;
+	x ^= x >> 15 ^ x >> 30;
+	x *= 0x1d69e2a5U;
+	x ^= x >> 16;
+	return x;
+}
+
+static inline bool
+rhh_cpu_bucket_full(const rhh_cpu_bucket *bucket)
+{
+	return bucket->group[RHH_CPU_SLOTS - 1] != 0;
+}
+
+/* The distance of an entry found in bucket number b. */
+static inline uint32_t
+rhh_cpu_distance(const rhh_cpu_part *part, uint32_t fp, uint32_t b)
+{
+	uint32_t	home = rhh_home_bucket(fp, part->n_buckets);
+
+	return b >= home ? b - home : b + part->n_buckets - home;
+}
+
+/* The richest entry of full bucket number b: its distance, and its slot. */
+static inline uint32_t
+rhh_cpu_richest(const rhh_cpu_part *part, uint32_t b, uint32_t *slot)
+{
+	const rhh_cpu_bucket *bucket = &part->buckets[b];
+	uint32_t	least = UINT32_MAX;
+
+	for (uint32_t i = 0; i < RHH_CPU_SLOTS; i++)
+	{
+		uint32_t	d = rhh_cpu_distance(part, bucket->fp[i], b);
+
+		if (d < least)
+		{
+			least = d;
+			*slot = i;
+		}
+	}
+	return least;
+}
+
+/* The record of a group number (not plus one). */
+static inline uint8_t *
+rhh_cpu_record(const rhh_cpu_part *part, uint32_t group)
+{
+	uint32_t	bits = part->layout->segment_bits;
+
+	return part->segments[group >> bits] +
+		(size_t) (group & ((1u << bits) - 1)) * part->layout->stride;
+}
+
+static inline bool
+rhh_cpu_key_equal(const uint64_t *a, const uint64_t *b, uint32_t n_words)
+{
+	uint64_t	differ = a[0] ^ b[0];
+
+	for (uint32_t w = 1; w < n_words; w++)
+		differ |= a[w] ^ b[w];
+	return differ == 0;
+}
+
+/*
+ * Looks for a key whose home bucket is known.  Returns its group number plus
+ * one, 0: not there.  With key NULL the first entry with the fingerprint is
+ * taken for the key's.
+ */
+static inline uint32_t
+rhh_cpu_find(const rhh_cpu_part *part, uint32_t fp, uint32_t home,
+			 const uint64_t *key)
+{
+	uint32_t	b = home;
+
+	for (uint32_t distance = 0; distance < part->max_probe; distance++)
+	{
+		const rhh_cpu_bucket *bucket = &part->buckets[b];
+		uint32_t	mask = rhh_cpu_match(bucket, fp);
+		uint32_t	slot;
+
+		while (mask != 0)
+		{
+			uint32_t	group = bucket->group[__builtin_ctz(mask)];
+
+			if (group == 0)
+				return 0;
+			if (key == NULL ||
+				rhh_cpu_key_equal((const uint64_t *) rhh_cpu_record(part, group - 1),
+								  key, part->layout->key_words))
+				return group;
+			mask &= mask - 1;
+		}
+		if (!rhh_cpu_bucket_full(bucket))
+			return 0;
+		if (distance > 0 && rhh_cpu_richest(part, b, &slot) < distance)
+			return 0;
+		if (++b == part->n_buckets)
+			b = 0;
+	}
+	return 0;
+}
+
+/* ---------- rhh_cpu_table.c ---------- */
+
+extern bool rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes);
+extern void rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes);
+extern bool rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes);
+extern void rhh_cpu_reserve_free(rhh_cpu_reserve *reserve);
+extern void rhh_cpu_layout_init(rhh_cpu_layout *layout,
+								const rhh_table_spec *spec, uint32_t n_parts,
+								uint64_t limit_bytes);
+extern bool rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
+							  rhh_cpu_budget *budget, uint64_t limit_bytes);
+extern void rhh_cpu_part_free_slots(rhh_cpu_part *part);
+extern void rhh_cpu_part_free(rhh_cpu_part *part);
+extern uint32_t rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp,
+							   const uint64_t *key);
+extern uint32_t rhh_cpu_null_group(rhh_cpu_part *part);
+extern void rhh_cpu_part_probe_stats(rhh_cpu_part *part);
+extern void rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first,
+								 uint32_t n, const rhh_result *result,
+								 uint32_t at);
+
+/* ---------- rhh_cpu_batch.c ---------- */
+
+/* Where a batch's failed rows are marked, by several threads. */
+typedef struct rhh_cpu_failed
+{
+	uint8_t    *bitmap;
+	uint32_t	bytes;
+	_Atomic uint32_t state;		/* 0: untouched, 1: being zeroed, 2: zeroed */
+	_Atomic uint32_t n;
+} rhh_cpu_failed;
+
+extern bool rhh_cpu_scratch_init(rhh_cpu_scratch *scratch);
+extern void rhh_cpu_scratch_free(rhh_cpu_scratch *scratch);
+extern bool rhh_cpu_aggregate(rhh_cpu_part *part, uint32_t part_number,
+							  const rhh_batch *batch, rhh_cpu_scratch *scratch,
+							  rhh_cpu_failed *failed,
+							  const atomic_bool *cancelled);
+
+#endif							/* RHH_CPU_TABLE_H */

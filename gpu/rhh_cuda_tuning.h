@@ -1,0 +1,119 @@
+/*
+ * rhh_cuda_tuning.h
+ *		Constants of the CUDA device, each with its reason.  Nothing here
+ *		changes an answer.
+ *
+ * "Unmeasured" is meant literally: a guess that a benchmark should replace.
+ */
+#ifndef RHH_CUDA_TUNING_H
+#define RHH_CUDA_TUNING_H
+
+/*
+ * Threads of every block.  A multiple of 32; 8 blocks of 256 fill an SM of
+ * 2048 threads.  Unmeasured against 128 and 512.
+ */
+#define RHH_CUDA_BLOCK_THREADS 256
+
+/*
+ * Blocks an SM that a launch may have; further rows are reached by striding.
+ * Also bounds the tiles alive at once, on which the margin of the orphan list
+ * rests.
+ */
+#define RHH_CUDA_BLOCKS_PER_SM 8
+
+/*
+ * Upload buffers, and so batches in flight, of a table.  Two overlap copying
+ * with computing; the other two hide the way from a kernel's end over the
+ * eventfd to the next submit, some 20 to 50 us, as long as the upload of a
+ * batch of 1 to 3 MB itself takes.  Unmeasured.
+ */
+#define RHH_CUDA_IN_FLIGHT 4
+
+/*
+ * Least bytes of an upload buffer.  The buffers are also the scratch space of
+ * finishing and extracting, which go in steps of this size.
+ */
+#define RHH_CUDA_MIN_STAGING_BYTES (1u << 20)
+
+/*
+ * Work lanes (streams, events, upload buffers) that a device keeps for the
+ * next table: making one costs a millisecond of calls (cudaMalloc 0.2 ms a
+ * GiB, pinning).
+ */
+#define RHH_CUDA_KEPT_LANES 2
+
+/*
+ * Slots of a table without a better estimate, where the limits allow: 128 KB
+ * of slots of 8 bytes, in L2 as a whole.  Smaller ones would have to run with
+ * fewer tiles (RHH_CUDA_GROUPS_PER_TILE).
+ */
+#define RHH_CUDA_START_SLOTS (1u << 14)
+
+/* Slots of the smallest table that is worth being one. */
+#define RHH_CUDA_MIN_SLOTS 256
+
+/* An estimate above this is not believed; growing costs less than being wrong. */
+#define RHH_CUDA_MAX_START_SLOTS (1u << 27)
+
+/*
+ * Below this many slots a table grows fourfold, above twofold.  A rehash of a
+ * small table is all latency (launches, cudaMalloc, a round trip through
+ * poll), so have fewer of them.  Unmeasured.
+ */
+#define RHH_CUDA_FOURFOLD_SLOTS (1u << 20)
+
+/*
+ * Group numbers a table has, as a multiple of load_factor * slots: the room
+ * for numbers that tiles hold in reserve.  Never more than FULL of the slots,
+ * so that displacement always finds an empty one.
+ */
+#define RHH_CUDA_NUMBER_SLACK (17.0 / 16.0)
+#define RHH_CUDA_FULL 0.97
+
+/*
+ * A tile takes group numbers in chunks: one counter serves 1.4 G atomics/s,
+ * far below the rate of a batch of new keys.  A chunk is at most MAX_CHUNK,
+ * and all tiles together hold at most 1/16 of the numbers in reserve.
+ */
+#define RHH_CUDA_MAX_CHUNK 16
+#define RHH_CUDA_CHUNK_SHARE 16
+
+/*
+ * Numbers a table must have for each tile of a launch: tiles racing to insert
+ * the same few keys each hold a number, and those may not use a small table's
+ * up.
+ */
+#define RHH_CUDA_GROUPS_PER_TILE 4
+
+/*
+ * Entries of the orphan list above the margin of one per tile.  An orphan
+ * costs 16 bytes and a probe at the end; a table with many should have grown.
+ */
+#define RHH_CUDA_ORPHANS (1u << 16)
+
+/*
+ * Steps of one chain of displacements before the carried entry becomes an
+ * orphan.  Ordinary chains have a few steps even at a load of 0.95; this only
+ * bounds the time that a hostile set of keys can cost.
+ */
+#define RHH_CUDA_MAX_CHAIN 4096
+
+/*
+ * Aggregating per block in shared memory first.  On an H100, adds to 16 words
+ * run at 3.3 G/s and to 1024 words at 19.5 G/s, while rows arrive over PCIe at
+ * 4 to 5 G/s: it pays below some hundred groups.  A block needs several rows a
+ * group, for it flushes each group once.  The limits are unmeasured.
+ */
+#define RHH_CUDA_LOCAL_MAX_GROUPS 512
+#define RHH_CUDA_LOCAL_ROWS_PER_GROUP 4
+#define RHH_CUDA_LOCAL_MIN_ROWS 1024
+
+/* Shared memory of it: below the 48 KB that need no opting in. */
+#define RHH_CUDA_LOCAL_BYTES (40u << 10)
+#define RHH_CUDA_LOCAL_MAX_SLOTS 1024
+#define RHH_CUDA_LOCAL_PROBES 8
+
+/* Part of what is free at open that tables may use if no limit is set. */
+#define RHH_CUDA_FREE_SHARE 0.9
+
+#endif							/* RHH_CUDA_TUNING_H */

@@ -1,0 +1,371 @@
+/*
+ * rhh_device.h
+ *		The C ABI between the device service and a device that groups rows.
+ *
+ * A device owns memory and threads (CPU) or memory and streams (CUDA) and
+ * builds hash tables in it.  One caller thread drives a device; every entry
+ * point below is called from that one thread and returns quickly: work is
+ * queued, and its end is reported by poll().
+ *
+ *		open -> register_pool -> { table_create -> table_submit* ->
+ *			table_finish -> table_extract* -> table_destroy }* -> close
+ *
+ * A batch goes in as columns (values and a bitmap of NULLs).  A table is a
+ * Robin Hood hash table of slots {fingerprint or key, group number}; the
+ * transition states live in dense arrays indexed by group number.  Groups
+ * come out as columns of 64-bit words.
+ *
+ * Rows that the table refuses (probe cap reached, memory used up) are marked
+ * in the batch's bitmap of failed rows *before* they touched any state; the
+ * caller finishes them elsewhere and combines.
+ *
+ * No function throws or longjmps.  Every failure is an rhh_status plus a
+ * message in the caller's rhh_error.  This header needs nothing but C99 (or
+ * C++11) and includes no PostgreSQL and no CUDA header.
+ */
+#ifndef RHH_DEVICE_H
+#define RHH_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rhh_status
+{
+	RHH_OK = 0,
+	RHH_BUSY,					/* cannot take it now: poll(), then try again */
+	RHH_NO_MEMORY,				/* memory or the limit on it is used up */
+	RHH_INVALID,				/* the caller broke the contract */
+	RHH_NO_DEVICE,				/* no such device, no driver, no usable one */
+	RHH_CANCELLED,				/* the table was cancelled */
+	RHH_DEVICE_ERROR			/* the device failed; close it, it will not work
+								 * again in this process */
+} rhh_status;
+
+typedef struct rhh_error
+{
+	rhh_status	status;
+	char		message[256];	/* lower case, no period, zero-terminated */
+} rhh_error;
+
+typedef enum rhh_device_kind
+{
+	RHH_KIND_CPU = 0,
+	RHH_KIND_CUDA = 1
+} rhh_device_kind;
+
+typedef enum rhh_device_state
+{
+	RHH_STATE_AVAILABLE = 0,	/* present, not opened */
+	RHH_STATE_OPEN,
+	RHH_STATE_UNUSABLE			/* present, but see reason */
+} rhh_device_state;
+
+typedef struct rhh_device_info
+{
+	rhh_device_kind kind;
+	int32_t		ordinal;		/* cuda:N's N; 0 for the CPU */
+	rhh_device_state state;
+	int32_t		cc_major;		/* CUDA compute capability; 0 for the CPU */
+	int32_t		cc_minor;
+	uint64_t	total_bytes;
+	uint64_t	free_bytes;		/* valid only if free_known */
+	bool		free_known;		/* CUDA tells only with an open device */
+	char		name[96];
+	char		reason[160];	/* why UNUSABLE, else "" */
+} rhh_device_info;
+
+typedef struct rhh_device_config
+{
+	uint64_t	memory_limit_bytes; /* for all tables together; 0: the device
+									 * decides (most of what is free) */
+	uint32_t	cpu_threads;	/* CPU device: worker threads, 0: all cores */
+} rhh_device_config;
+
+/* ---------- what a table computes ---------- */
+
+#define RHH_MAX_COLUMNS 64		/* keys, arguments and filters in a batch */
+#define RHH_MAX_KEYS	32
+#define RHH_MAX_STATES	64
+
+/*
+ * Transition states.  An argument column holds two's complement integers of
+ * 2, 4 or 8 bytes, sign-extended before use; rows whose argument is NULL or
+ * whose filter byte is zero do not touch the state.
+ */
+typedef enum rhh_state_op
+{
+	RHH_COUNT = 1,				/* rows (arg_column < 0) or non-null arguments;
+								 * 1 word */
+	RHH_SUM_I64,				/* wrapping 64-bit sum; 1 word */
+	RHH_SUM_I128,				/* exact sum of 8-byte integers; 2 words, low
+								 * then high, two's complement */
+	RHH_MIN_I64,				/* 1 word; INT64_MAX when no row touched it */
+	RHH_MAX_I64,				/* 1 word; INT64_MIN when no row touched it */
+	RHH_ANY						/* some row's value, of 1 to 16 bytes,
+								 * zero-extended; 1 word (0: NULL, 1: not),
+								 * then 1 or 2 words of value.  The caller
+								 * promises all rows of a group agree. */
+} rhh_state_op;
+
+typedef struct rhh_state_spec
+{
+	uint8_t		op;				/* rhh_state_op */
+	int8_t		arg_column;		/* -1: none */
+	int8_t		filter_column;	/* -1: none; else a column of bytes without
+								 * NULLs, nonzero where the row counts */
+} rhh_state_spec;
+
+#define RHH_WANT_PROBE_STATS	0x1 /* fill probe_* of the statistics */
+
+typedef struct rhh_table_spec
+{
+	uint32_t	n_columns;
+	uint32_t	n_keys;			/* 1 to RHH_MAX_KEYS */
+	uint32_t	n_states;		/* 0 to RHH_MAX_STATES */
+	uint8_t		column_bytes[RHH_MAX_COLUMNS];	/* 1, 2, 4, 8 or 16 */
+	uint8_t		key_column[RHH_MAX_KEYS];	/* compared by their bytes; NULL
+											 * equals NULL and nothing else */
+	rhh_state_spec states[RHH_MAX_STATES];
+
+	uint64_t	expected_groups;	/* a hint, may be wrong by any factor */
+	uint64_t	memory_limit_bytes; /* for this table; 0: the device's alone */
+	uint32_t	max_probe_buckets;	/* cap on the probe distance, >= 1 */
+	float		load_factor;	/* grow beyond this, 0.5 to 0.95 */
+	uint32_t	max_batch_rows; /* no batch will be larger */
+	uint32_t	max_batch_bytes;
+	uint32_t	flags;
+} rhh_table_spec;
+
+/*
+ * A batch of columns in host memory that stays untouched and mapped until its
+ * RHH_EVENT_BATCH arrives.  Values of a NULL row are arbitrary.
+ *
+ * Layout: values_offset[c] is where column c's n_rows values start, aligned to
+ * 64 bytes; nulls_offset[c] is 0 where no row of c is NULL, else where its
+ * bitmap starts (aligned to 64 bytes, bit i of byte i / 8 set where row i is
+ * NULL).  All of these lie in the first used_bytes.  failed_offset, behind
+ * them, is room for a bitmap of n_rows bits that the device fills, in the same
+ * bit order, where it reports n_failed > 0; otherwise it is left as it is.
+ * Bitmaps have room up to the next multiple of 8 bytes.
+ */
+typedef struct rhh_batch
+{
+	uint8_t    *base;			/* aligned to 64 bytes */
+	uint32_t	n_rows;			/* at least 1 */
+	uint32_t	used_bytes;
+	uint32_t	failed_offset;
+	uint32_t	values_offset[RHH_MAX_COLUMNS];
+	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
+} rhh_batch;
+
+/*
+ * Groups come out as columns of 64-bit words, each column capacity_groups
+ * long: word w of group i is words[w * capacity_groups + i].  The words of a
+ * group are
+ *
+ *		word 0				bit k set: key k is NULL
+ *		then for each key	1 word, or 2 for 16 bytes: the key's bytes,
+ *							zero-extended; zero where NULL
+ *		then for each state its words
+ *
+ * needs_merge: keys of these groups may occur in other results too, so the
+ * caller must combine them (entries displaced out of a full table).  Where it
+ * is false the keys are unlike all others with needs_merge false; rows that
+ * failed may still belong to any of them.  All results with needs_merge come
+ * before the first without.
+ */
+typedef struct rhh_result
+{
+	uint64_t   *words;
+	uint32_t	capacity_groups;
+	uint32_t	n_groups;		/* out */
+	bool		needs_merge;	/* out */
+	bool		last;			/* out: no more groups */
+} rhh_result;
+
+typedef struct rhh_table_stats
+{
+	uint64_t	rows;			/* rows aggregated; failed ones not counted */
+	uint64_t	failed_rows;	/* rows handed back to the caller */
+	uint64_t	groups;			/* after table_finish: distinct keys held */
+	uint64_t	capacity_slots;
+	uint64_t	bytes;			/* memory held now */
+	uint64_t	peak_bytes;
+	uint64_t	uploaded_bytes; /* 0 where nothing is copied */
+	uint64_t	failed_slots;	/* inserts that hit the probe cap, growth or
+								 * not */
+	uint64_t	rehashes;
+	uint64_t	merged_duplicates;	/* copies of a key made by concurrent
+									 * displacement, reconciled */
+	uint64_t	orphans;		/* displaced entries without a slot */
+	uint64_t	busy_ns;		/* device time, summed over batches */
+	/* with RHH_WANT_PROBE_STATS, after table_finish: */
+	uint64_t	probe_buckets_sum;	/* buckets read to find each held key once */
+	uint32_t	probe_buckets_max;
+} rhh_table_stats;
+
+typedef enum rhh_event_kind
+{
+	RHH_EVENT_BATCH,			/* the batch's memory is the caller's again */
+	RHH_EVENT_FINISH,
+	RHH_EVENT_EXTRACT			/* the rhh_result is filled in */
+} rhh_event_kind;
+
+typedef struct rhh_table rhh_table;
+typedef struct rhh_device rhh_device;
+
+typedef struct rhh_event
+{
+	rhh_event_kind kind;
+	rhh_status	status;			/* RHH_OK, RHH_CANCELLED, RHH_DEVICE_ERROR */
+	rhh_table  *table;
+	uint64_t	tag;			/* the caller's, from submit or extract */
+	uint32_t	n_failed;		/* RHH_EVENT_BATCH: rows handed back */
+} rhh_event;
+
+/*
+ * The entry points of one kind of device.  err may not be NULL.
+ */
+typedef struct rhh_device_ops
+{
+	rhh_device_kind kind;
+
+	/*
+	 * Lists this kind's devices without opening any (no context is made).
+	 * *n: how many were written, at most cap.  No driver, no device: RHH_OK
+	 * and *n = 0.
+	 */
+	rhh_status	(*enumerate) (rhh_device_info *infos, uint32_t cap,
+							  uint32_t *n, rhh_error *err);
+
+	/* May start threads: the caller masks signals.  *dev is the caller's. */
+	rhh_status	(*open) (int32_t ordinal, const rhh_device_config *config,
+						 rhh_device **dev, rhh_error *err);
+
+	/* Waits for what is running and frees everything, tables included. */
+	void		(*close) (rhh_device *dev);
+
+	rhh_status	(*info) (rhh_device *dev, rhh_device_info *info,
+						 rhh_error *err);
+
+	/*
+	 * Tells the device where batches will lie, so that it can pin them.  Not
+	 * being able to is no error: copies are then slower.
+	 */
+	rhh_status	(*register_pool) (rhh_device *dev, void *base, size_t bytes,
+								  rhh_error *err);
+
+	/*
+	 * A descriptor, owned by the device, that becomes readable when poll() has
+	 * something to report (level-triggered: poll() resets it).
+	 */
+	int			(*event_fd) (rhh_device *dev);
+
+	/*
+	 * Completions, at most cap; *n: how many.  Also drives what the device
+	 * does in steps (growth, replay).  RHH_DEVICE_ERROR: sticky, close it.
+	 */
+	rhh_status	(*poll) (rhh_device *dev, rhh_event *events, uint32_t cap,
+						 uint32_t *n, rhh_error *err);
+
+	/*
+	 * RHH_NO_MEMORY when not even the smallest table fits the limit;
+	 * RHH_INVALID when the spec breaks a rule of this file.
+	 */
+	rhh_status	(*table_create) (rhh_device *dev, const rhh_table_spec *spec,
+								 rhh_table **table, rhh_error *err);
+
+	/*
+	 * Queues a batch; *batch itself is copied, its memory is the device's until
+	 * its event.  RHH_BUSY: enough are in flight for this table.
+	 */
+	rhh_status	(*table_submit) (rhh_table *table, const rhh_batch *batch,
+								 uint64_t tag, rhh_error *err);
+
+	/*
+	 * No more batches; reconciles.  Only with none in flight.  One
+	 * RHH_EVENT_FINISH follows.
+	 */
+	rhh_status	(*table_finish) (rhh_table *table, rhh_error *err);
+
+	/*
+	 * Fills *result (which must stay valid, as must its words, until the
+	 * RHH_EVENT_EXTRACT) with the next groups.  One at a time, after FINISH's
+	 * event.
+	 */
+	rhh_status	(*table_extract) (rhh_table *table, rhh_result *result,
+								  uint64_t tag, rhh_error *err);
+
+	/* Statistics as of the last event. */
+	void		(*table_stats) (rhh_table *table, rhh_table_stats *stats);
+
+	/* What is in flight ends soon, with RHH_CANCELLED events. */
+	void		(*table_cancel) (rhh_table *table);
+
+	/* Only with nothing in flight. */
+	void		(*table_destroy) (rhh_table *table);
+} rhh_device_ops;
+
+extern const rhh_device_ops rhh_cpu_ops;
+#ifdef RHH_WITH_CUDA
+extern const rhh_device_ops rhh_cuda_ops;
+#endif
+
+/* ---------- arithmetic on a spec, the same for everybody ---------- */
+
+/* Words that key k takes in a result. */
+static inline uint32_t
+rhh_key_words(const rhh_table_spec *spec, uint32_t k)
+{
+	return spec->column_bytes[spec->key_column[k]] > 8 ? 2 : 1;
+}
+
+/* Words that state s takes in a result. */
+static inline uint32_t
+rhh_state_words(const rhh_table_spec *spec, uint32_t s)
+{
+	const rhh_state_spec *st = &spec->states[s];
+
+	switch (st->op)
+	{
+		case RHH_SUM_I128:
+			return 2;
+		case RHH_ANY:
+			return spec->column_bytes[st->arg_column] > 8 ? 3 : 2;
+		default:
+			return 1;
+	}
+}
+
+/* First word of state 0: the word of NULL bits and the keys' words. */
+static inline uint32_t
+rhh_first_state_word(const rhh_table_spec *spec)
+{
+	uint32_t	words = 1;
+
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+		words += rhh_key_words(spec, k);
+	return words;
+}
+
+/* Words of a group in a result. */
+static inline uint32_t
+rhh_result_words(const rhh_table_spec *spec)
+{
+	uint32_t	words = rhh_first_state_word(spec);
+
+	for (uint32_t s = 0; s < spec->n_states; s++)
+		words += rhh_state_words(spec, s);
+	return words;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* RHH_DEVICE_H */

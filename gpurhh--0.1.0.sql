@@ -1,0 +1,62 @@
+/* gpurhh--0.1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION gpurhh" to load this file. \quit
+
+-- A C function's creation loads the library, so that the settings are known in
+-- the session that creates the extension.
+
+CREATE FUNCTION gpurhh_version() RETURNS text
+LANGUAGE C STABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'gpurhh_version';
+COMMENT ON FUNCTION gpurhh_version() IS
+'version of gpurhh, and the kinds of devices it was built for';
+
+CREATE FUNCTION gpurhh_devices(
+	OUT device text,
+	OUT kind text,
+	OUT name text,
+	OUT compute_capability text,
+	OUT total_bytes bigint,
+	OUT free_bytes bigint,
+	OUT state text,
+	OUT detail text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'gpurhh_devices';
+COMMENT ON FUNCTION gpurhh_devices() IS
+'devices that the device service can use; starts the service if need be';
+
+CREATE FUNCTION gpurhh_stats(
+	OUT service_pid integer,
+	OUT shared boolean,
+	OUT started_at timestamp with time zone,
+	OUT queries bigint,
+	OUT rows_fed bigint,
+	OUT bytes_uploaded bigint,
+	OUT groups_returned bigint,
+	OUT failed_slots bigint,
+	OUT rehashes bigint,
+	OUT host_rows bigint,
+	OUT device_errors bigint)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'gpurhh_stats';
+COMMENT ON FUNCTION gpurhh_stats() IS
+'what the device service did since it was last started';
+
+CREATE VIEW gpurhh_stat AS SELECT * FROM gpurhh_stats();
+COMMENT ON VIEW gpurhh_stat IS
+'what the device service did since it was last started';
+GRANT SELECT ON gpurhh_stat TO PUBLIC;
+
+CREATE FUNCTION gpurhh_refusals(
+	query text,
+	OUT statement integer,
+	OUT group_by text,
+	OUT reason text)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'gpurhh_refusals';
+COMMENT ON FUNCTION gpurhh_refusals(text) IS
+'plans the statements of a text and tells which GROUP BYs do not use GpuHashAgg, and why';

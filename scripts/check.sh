@@ -1,0 +1,174 @@
+#!/bin/bash
+# check.sh, or "make check": every test there is, in throw-away clusters:
+#
+#	device_test			the devices' ABI without PostgreSQL, on each device
+#						present; once more with AddressSanitizer and UBSan on
+#						the CPU device
+#	pg_regress			sql/ against expected/, with nothing preloaded and
+#						with shared_preload_libraries = 'gpurhh'
+#	TAP tests			t/*.pl, which start servers of their own
+#
+# Ends with "N passed, N failed" (regression tests, TAP tests and device cases
+# counted one by one) and exits with 1 if anything failed.
+#
+# Environment, or arguments of make: PG_CONFIG, WITH_CUDA, CUDA_ARCHS, TMPDIR;
+# CHECK="device regress tap" picks parts, PROVE_TESTS="t/001_….pl" TAP files,
+# TAP=no leaves those out; CI=true makes warnings errors and the lack of a tool a
+# failure.
+. "$(dirname "$0")/lib.sh"
+
+passed=0 failed=0 left_out=
+count()
+{
+	passed=$((passed + $1)) failed=$((failed + $2))
+	note "$1 passed, $2 failed"
+}
+
+parts=" ${CHECK:-device regress tap} "
+part() { [[ $parts == *" $1 "* ]]; }
+if [ "${TAP:-}" = no ]; then parts=${parts/ tap / }; fi
+
+if ! part tap; then scripts/setup.sh; else scripts/setup.sh --tests ${CI:+--ci}; fi
+find_postgres || die "PostgreSQL's server development files are missing"
+if [ "${CI:-}" = true ]; then export WERROR=1; fi
+
+step "build for $("$PG_CONFIG" --version)"
+build
+step "install"
+install_extension
+
+new_tmpdir work
+log=$work/log
+
+# ---------- device_test ----------
+
+# device_test prints "ok …" or "not ok …" for each case; one that dies without a
+# "not ok" is a failure too.
+run_device_test()
+{
+	local status=0 ok bad
+
+	"$@" >"$log" 2>&1 || status=$?
+	ok=$(grep -c '^ok' "$log" || true)
+	bad=$(grep -c '^not ok' "$log" || true)
+	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+	if [ "$bad" != 0 ]; then
+		grep -v '^ok' "$log" | tail -60
+		note "exit status $status"
+	fi
+	note "cases a device: $(sed -n 's/^\(not \)\{0,1\}ok \([a-z0-9:]*\) .*/\2/p' "$log" | sort | uniq -c | awk '{ printf "%s%s %d", sep, $2, $1; sep = ", " }')"
+	count "$ok" "$bad"
+}
+
+if part device; then
+	step "device_test"
+	build device-test
+	run_device_test test/device_test
+	step "device_test, CPU device under AddressSanitizer and UBSan"
+	if echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=address,undefined -x c - -o "$work/asan" 2>/dev/null; then
+		build device-test-asan
+		run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan --quick
+	else
+		note "left out: this compiler has no AddressSanitizer"
+		[ "${CI:-}" != true ] || failed=$((failed + 1))
+	fi
+fi
+
+# ---------- what the ordinary user needs, where it can read and write ----------
+
+mkdir "$work/src"
+for f in sql expected t test docs *.md gpurhh.control gpurhh--*.sql; do
+	if [ -e "$f" ]; then cp -r "$f" "$work/src/"; fi
+done
+if [ -n "$RUN_AS" ]; then chown -R "$RUN_AS" "$work"; fi
+pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd)
+
+# ---------- pg_regress ----------
+
+# run_regress NAME [CONF-LINE …]
+run_regress()
+{
+	local name=$1 cluster status=0 ok bad
+	shift
+
+	cluster_start cluster "$@"
+	as_user mkdir "$work/regress-$name"
+	(cd "$work/src" && as_user "$pgxs_dir/src/test/regress/pg_regress" \
+		--bindir="$PGBIN" --inputdir="$work/src" --outputdir="$work/regress-$name" \
+		--host="$PGHOST" --port="$PGPORT" --user="$PGUSER" --dbname=contrib_regression \
+		--load-extension=gpurhh $regress) >"$log" 2>&1 || status=$?
+
+	# "test a ... ok" up to version 15, "ok 1 - a" from 16 on
+	ok=$(grep -cE '^(test .*|     .*)\.\.\. ok|^ok [0-9]' "$log" || true)
+	bad=$(grep -cE '^(test .*|     .*)\.\.\. FAILED|^not ok [0-9]' "$log" || true)
+	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+	if [ "$bad" != 0 ]; then
+		cat "$log"
+		head -400 "$work/regress-$name/regression.diffs" 2>/dev/null || true
+		note "the server's log ends with:"
+		tail -40 "$cluster/log"
+	fi
+	count "$ok" "$bad"
+	cluster_stop "$cluster"
+}
+
+regress=$(ls sql/*.sql 2>/dev/null | sed 's,sql/\(.*\)\.sql,\1,' | xargs)
+if part regress && [ -n "$regress" ]; then
+	step "pg_regress, nothing preloaded"
+	run_regress plain
+	step "pg_regress, shared_preload_libraries = 'gpurhh'"
+	run_regress preload "shared_preload_libraries = 'gpurhh'"
+fi
+
+# ---------- TAP ----------
+
+# The tests of one file, by prove, whose verbose output is the TAP itself.
+run_tap()
+{
+	local status=0 ok bad f
+
+	as_user mkdir -p "$work/tap"
+	(cd "$work/src" && as_user env \
+		PATH="$PGBIN:$PATH" TESTDIR="$work/tap" TESTDATADIR="$work/tap/tmp_check" \
+		TESTLOGDIR="$work/tap/tmp_check/log" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
+		PGHOST= PGPORT= PGUSER= PGDATABASE= \
+		prove -v -I "$pgxs_dir/src/test/perl" -I . "$1") >"$log" 2>&1 || status=$?
+	ok=$(grep '^ok ' "$log" | grep -vci '# skip' || true)
+	bad=$(grep '^not ok ' "$log" | grep -vci '# todo' || true)
+	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+	if [ "$bad" != 0 ]; then
+		tail -100 "$log"
+		for f in "$work"/tap/tmp_check/log/*.log; do
+			[ -e "$f" ] || continue
+			note "$(basename "$f") ends with:"
+			tail -40 "$f"
+		done
+	fi
+	grep -i '^ok .*# skip\|^1\.\.0 # skip' "$log" | sed 's/^/   /' || true
+	count "$ok" "$bad"
+	rm -rf "$work/tap"
+}
+
+tap_tests=${PROVE_TESTS:-$(ls t/*.pl 2>/dev/null | xargs)}
+if [ "${TAP:-}" = no ]; then
+	left_out="the TAP tests"
+	step "TAP tests LEFT OUT: TAP=no"
+elif part tap && [ -n "$tap_tests" ]; then
+	if ! command -v prove >/dev/null ||
+		! perl -I"$pgxs_dir/src/test/perl" -MIPC::Run -MPostgreSQL::Test::Cluster -e 1 2>"$log"; then
+		left_out="the TAP tests"
+		step "TAP tests LEFT OUT: prove, IPC::Run or PostgreSQL::Test::Cluster is not here"
+		sed -n '1p' "$log"
+		[ "${CI:-}" != true ] || failed=$((failed + 1))
+	else
+		for t in $tap_tests; do
+			step "$t"
+			run_tap "$t"
+		done
+	fi
+fi
+
+step "done"
+[ -z "$left_out" ] || note "without $left_out: see above"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]

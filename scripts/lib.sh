@@ -1,0 +1,198 @@
+# lib.sh: what the scripts share.  Sourced, never run.
+#
+# A script that sources this gets strict mode, the repository in $ROOT as its
+# working directory, and a clean-up at exit, Ctrl-C included: clusters are
+# stopped and temporary directories deleted, whatever happened.
+#
+#	step TEXT …			a progress line
+#	find_postgres		PG_CONFIG, PGBIN, PGMAJOR of the PostgreSQL to use
+#	build [ARG …]		make, quietly, with the log shown when it fails
+#	install_extension	make install, unless what is installed is what was built
+#	new_tmpdir VAR		a directory of the ordinary user's, deleted at exit
+#	as_user CMD …		as an ordinary user: PostgreSQL refuses to run as root
+#	cluster_start VAR [CONF-LINE …]		a throw-away cluster, its directory in
+#						VAR, found by PGHOST, PGPORT, PGUSER and PGDATABASE
+#	cluster_stop DIR
+
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+
+# What another server's user set up for psql is not for these clusters.
+unset PGDATA PGOPTIONS PGSERVICE PGSSLMODE PGPASSFILE PGAPPNAME
+export LC_ALL=C
+
+# Container runtimes put NVIDIA's driver where ld.so does not look.
+for d in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
+	if [ -e $d/libcuda.so.1 ]; then
+		export LD_LIBRARY_PATH=$d${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+		break
+	fi
+done
+
+START=$SECONDS
+step() { printf '== [%3ds] %s\n' $((SECONDS - START)) "$*"; }
+note() { printf '   %s\n' "$*"; }
+die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# ---------- clean-up ----------
+
+CLUSTERS=()
+TMPDIRS=()
+
+clean_up()
+{
+	local status=$? d
+
+	trap - EXIT
+	trap '' INT TERM HUP
+	for d in ${CLUSTERS[@]+"${CLUSTERS[@]}"}; do
+		pg_ctl -D "$d" -m immediate -w stop >/dev/null 2>&1 || true
+	done
+	for d in ${TMPDIRS[@]+"${TMPDIRS[@]}"}; do
+		rm -rf "$d"
+	done
+	exit $status
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# ---------- PostgreSQL and the user it runs as ----------
+
+# With PG_CONFIG unset: the newest PostgreSQL in Debian's place that has a
+# server and PGXS, else the pg_config in PATH.
+find_postgres()
+{
+	local c
+
+	if [ -z "${PG_CONFIG:-}" ]; then
+		for c in $(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | sort -t/ -k5 -rn) pg_config; do
+			if has_server "$c"; then
+				PG_CONFIG=$c
+				break
+			fi
+		done
+	fi
+	has_server "${PG_CONFIG:=pg_config}" || return 1
+	PGBIN=$("$PG_CONFIG" --bindir)
+	PGMAJOR=$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
+	export PG_CONFIG PGBIN PGMAJOR
+}
+
+has_server()
+{
+	command -v "$1" >/dev/null && [ -x "$("$1" --bindir)/postgres" ] && [ -e "$("$1" --pgxs)" ]
+}
+
+if [ "$(id -u)" = 0 ]; then
+	if id postgres >/dev/null 2>&1; then RUN_AS=postgres; else RUN_AS=nobody; fi
+else
+	RUN_AS=
+fi
+
+as_user()
+{
+	if [ -n "$RUN_AS" ]; then
+		setpriv --reuid "$RUN_AS" --regid "$(id -g "$RUN_AS")" --init-groups \
+			env HOME="${TMPDIRS[0]:-/tmp}" USER="$RUN_AS" LOGNAME="$RUN_AS" "$@"
+	else
+		"$@"
+	fi
+}
+
+# Sockets must fit into 107 bytes, and the user must be able to get there.
+new_tmpdir()
+{
+	local base_=${TMPDIR:-/tmp} dir_
+
+	if [ ${#base_} -gt 40 ]; then base_=/tmp; fi
+	dir_=$(mktemp -d "$base_/gpurhh.XXXXXX")
+	if [ -n "$RUN_AS" ]; then chown "$RUN_AS" "$dir_"; fi
+	TMPDIRS+=("$dir_")
+	printf -v "$1" %s "$dir_"
+}
+
+# ---------- build and install ----------
+
+build()
+{
+	local log status=0
+
+	log=$(mktemp)
+	make -j"$(nproc)" PG_CONFIG="$PG_CONFIG" ${WITH_CUDA:+WITH_CUDA="$WITH_CUDA"} \
+		${CUDA_ARCHS:+CUDA_ARCHS="$CUDA_ARCHS"} ${WERROR:+WERROR=1} "$@" >"$log" 2>&1 || status=$?
+	sed -n 's/^gpurhh: /   /p; s/^nvcc: /   nvcc: /p' "$log"
+	if [ $status != 0 ]; then
+		cat "$log"
+		rm -f "$log"
+		die "the build failed (make $*)"
+	fi
+	if grep -E 'warning:' "$log"; then :; fi
+	rm -f "$log"
+}
+
+install_extension()
+{
+	local lib share f same=yes
+
+	lib=$("$PG_CONFIG" --pkglibdir)
+	share=$("$PG_CONFIG" --sharedir)/extension
+	cmp -s gpurhh.so "$lib/gpurhh.so" || same=no
+	for f in gpurhh.control gpurhh--*.sql; do
+		cmp -s "$f" "$share/$f" || same=no
+	done
+	if [ $same = yes ]; then
+		note "already installed in $lib"
+	elif [ -w "$lib" ] && [ -w "$share" ]; then
+		build install
+		note "installed in $lib"
+	else
+		echo "Installing into $lib needs its owner. Run this, then $(basename "$0" .sh) again:"
+		echo
+		echo "    sudo make -C $ROOT install PG_CONFIG=$PG_CONFIG${WITH_CUDA:+ WITH_CUDA=$WITH_CUDA}${CUDA_ARCHS:+ CUDA_ARCHS=\"$CUDA_ARCHS\"}${WERROR:+ WERROR=1}"
+		echo
+		exit 1
+	fi
+}
+
+# ---------- clusters ----------
+
+# From a directory that the ordinary user can be in.
+pg_ctl() { (cd / && as_user "$PGBIN/pg_ctl" "$@"); }
+
+cluster_start()
+{
+	local var_=$1 dir i
+	shift
+
+	new_tmpdir dir
+	(cd / && as_user "$PGBIN/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C --no-sync \
+		>"$dir/initdb.log" 2>&1) || { cat "$dir/initdb.log"; die "initdb failed"; }
+	{
+		# The socket's directory is this cluster's own, so that any port is free.
+		echo "listen_addresses = ''"
+		echo "unix_socket_directories = '$dir'"
+		echo "port = 5432"
+		echo "fsync = off"
+		for i in "$@"; do echo "$i"; done
+	} >>"$dir/data/postgresql.conf"
+	pg_ctl -D "$dir/data" -l "$dir/log" -w -t 120 start >/dev/null ||
+		{ tail -30 "$dir/log"; die "the throw-away cluster did not start"; }
+	CLUSTERS+=("$dir/data")
+	export PGHOST=$dir PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	printf -v "$var_" %s "$dir"
+}
+
+cluster_stop()
+{
+	local d rest=()
+
+	pg_ctl -D "$1/data" -m fast -w -t 120 stop >/dev/null
+	for d in "${CLUSTERS[@]}"; do
+		if [ "$d" != "$1/data" ]; then rest+=("$d"); fi
+	done
+	CLUSTERS=(${rest[@]+"${rest[@]}"})
+	rm -rf "$1"
+}

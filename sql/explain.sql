@@ -1,0 +1,89 @@
+--
+-- EXPLAIN of the node, in all formats.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\set ECHO none
+\i :helpers
+\set ECHO all
+\pset format unaligned
+\pset tuples_only on
+\pset null (null)
+
+SET enable_gpu_hashagg = on;
+CREATE TABLE t (id int PRIMARY KEY, k int, k2 int2, v int, w int8, u uuid);
+INSERT INTO t SELECT g, g % 7, g % 3, g, g, md5((g % 5)::text)::uuid FROM generate_series(1, 1000) g;
+ANALYZE t;
+CREATE FUNCTION plan_of(query text, options text) RETURNS SETOF text LANGUAGE plpgsql AS $f$
+DECLARE
+	r record;
+BEGIN
+	FOR r IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
+		RETURN NEXT r."QUERY PLAN";
+	END LOOP;
+END $f$;
+-- the same where it is one row: JSON, XML, YAML
+CREATE FUNCTION document_of(query text, options text) RETURNS text LANGUAGE plpgsql AS $f$
+DECLARE
+	result text;
+BEGIN
+	EXECUTE format('EXPLAIN (%s) %s', options, query) INTO result;
+	RETURN result;
+END $f$;
+
+-- keys, aggregates, filters, the device that was asked for
+EXPLAIN (COSTS OFF) SELECT k, count(*), sum(v) FROM t GROUP BY k;
+EXPLAIN (COSTS OFF) SELECT k FROM t GROUP BY k;
+EXPLAIN (COSTS OFF) SELECT k + 1, k2, avg(w) FILTER (WHERE v > 3) + 1, count(u), min(v) FROM t WHERE v > 5 GROUP BY k + 1, k2 HAVING max(v) > 100 AND k2 > 0;
+EXPLAIN (COSTS OFF) SELECT a.k, b.k2, sum(a.v + b.v) FROM t a JOIN t b USING (id) GROUP BY a.k, b.k2;
+EXPLAIN (COSTS OFF) SELECT id, k, u, count(*) FROM t GROUP BY id;
+EXPLAIN (COSTS OFF) SELECT k, sum(v) * 2 AS twice, rank() OVER (ORDER BY sum(v)) FROM t GROUP BY k ORDER BY twice LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT DISTINCT count(*) FROM t GROUP BY k;
+EXPLAIN (COSTS OFF) SELECT k, (SELECT max(x.v) FROM t x WHERE x.k = t.k) FROM t GROUP BY k HAVING count(*) > (SELECT 5);
+EXPLAIN (COSTS OFF) INSERT INTO t (id, v) SELECT k + 10000, count(*) FROM t GROUP BY k;
+EXPLAIN (COSTS OFF) SELECT x.k2, count(*) FROM (SELECT k, k2, count(*) AS c FROM t GROUP BY k, k2) x GROUP BY x.k2;
+SET gpurhh.device = 'cpu';
+EXPLAIN (COSTS OFF, VERBOSE) SELECT k, count(*), sum(v) FROM t GROUP BY k;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT k + 1, count(*) FILTER (WHERE v > 3) + 1, 7 FROM t GROUP BY k + 1 HAVING sum(v) > 3;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT id, u, count(*) FROM t GROUP BY id;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT a.k, x.s FROM t a LEFT JOIN (SELECT k, sum(v) AS s FROM t GROUP BY k) x ON x.k = a.k;
+
+-- SETTINGS shows those that are not as usual
+SELECT regexp_replace(line, ', (?!enable_gpu|gpurhh)[^=]* = ''[^'']*''', '', 'g') FROM plan_of('SELECT k FROM t GROUP BY k', 'COSTS OFF, SETTINGS') line;
+
+-- ANALYZE: what happened, without the figures that depend on the machine
+SELECT CASE WHEN line ~ '^ +(Input|Table|Probe Length):' THEN regexp_replace(regexp_replace(line, '\d+\.\d+', 'N.N', 'g'), '\d+ slots', 'N slots') ELSE line END
+FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k HAVING sum(v) > 71300', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line;
+SELECT CASE WHEN line ~ '^ +(Input|Table|Probe Length):' THEN regexp_replace(regexp_replace(line, '\d+\.\d+', 'N.N', 'g'), '\d+ slots', 'N slots') ELSE line END
+FROM plan_of('SELECT k, count(*), sum(v) FROM t WHERE v < 0 GROUP BY k', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line;
+SELECT count(*) FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, BUFFERS') line WHERE line ~ '^ +Feed Time: \d+\.\d{3} ms  Device Time: \d+\.\d{3} ms  Emit Time: \d+\.\d{3} ms$';
+SELECT count(*) FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line WHERE line ~ 'Feed Time';
+SELECT count(*) > 0 FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, BUFFERS') line WHERE line ~ 'Buffers: shared hit';
+
+-- JSON: the node's properties, before and after it ran
+SELECT string_agg(key, ', ' ORDER BY key COLLATE "C") FROM jsonb_object_keys(first_node(document_of('SELECT k, count(*) FROM t GROUP BY k', 'FORMAT JSON, COSTS OFF')::jsonb)) key;
+SELECT string_agg(key, ', ' ORDER BY key COLLATE "C") FROM jsonb_object_keys(first_node(document_of('SELECT k, count(*) FROM t GROUP BY k', 'ANALYZE, FORMAT JSON, COSTS OFF')::jsonb)) key;
+SELECT string_agg(key, ', ' ORDER BY key COLLATE "C") FROM jsonb_object_keys(first_node(document_of('SELECT k FROM t GROUP BY k', 'ANALYZE, FORMAT JSON, COSTS OFF, TIMING OFF, SUMMARY OFF, VERBOSE')::jsonb)) key;
+SELECT j->'Group Key', j->'Aggregates', j->'Device', j->'Rows Fed', j->'Batches', j->'Groups', j->'Failed Slots', j->'Host Rows', j->'Spilled Records', j->'Actual Rows', j->'Longest Probe Length'
+FROM analyze_json('SELECT k, k2, count(*), sum(v) FROM t GROUP BY k, k2') j;
+SELECT key, jsonb_typeof(value) FROM jsonb_each(analyze_json('SELECT k, k2, count(*), sum(v) FROM t GROUP BY k, k2')) WHERE key ~ 'Fed|Batches|Groups|Slots|Load|Memory|Probe|Rehashes|Duplicates|Host|Device' ORDER BY key COLLATE "C";
+-- no rows
+SELECT j->'Rows Fed', j->'Batches', j->'Groups', j->'Bytes Fed', j->'Average Probe Length' FROM analyze_json('SELECT k, count(*) FROM t WHERE v < 0 GROUP BY k') j;
+-- several runs
+SELECT j->'Actual Loops', j->'Rows Fed' FROM analyze_json('SELECT * FROM generate_series(1, 3) g, LATERAL (SELECT k2, count(*) FROM t WHERE k = g GROUP BY k2) x') j;
+
+-- YAML and XML
+SELECT count(*) FROM document_of('SELECT k, count(*) FROM t GROUP BY k', 'ANALYZE, FORMAT YAML, COSTS OFF') x, regexp_split_to_table(x, E'\n') line WHERE line ~ '^ +(Group Key: ?|Aggregates: ?|- "k"|- "count\(\*\)"|Device: "cpu"|Rows Fed: 1000|Groups: 7|Host Rows: 0|Load: [0-9.]+)$';
+SELECT x ~ '<Group-Key>\s*<Item>k</Item>\s*</Group-Key>.*<Aggregates>\s*<Item>count\(\*\)</Item>.*<Device>cpu</Device>.*<Rows-Fed>1000</Rows-Fed>'
+FROM document_of('SELECT k, count(*) FROM t GROUP BY k', 'ANALYZE, FORMAT XML, COSTS OFF') x;
+
+-- the names of columns and tables that need quotes
+CREATE TABLE "Odd Name" ("Key, \" int, "value""" int);
+INSERT INTO "Odd Name" VALUES (1, 1);
+EXPLAIN (COSTS OFF, VERBOSE) SELECT "Key, \", sum("value""") FROM "Odd Name" GROUP BY 1;
+SELECT j->'Group Key', j->'Aggregates' FROM analyze_json('SELECT "Key, \", sum("value""") FROM "Odd Name" GROUP BY 1') j;
+
+-- without ANALYZE nothing is run
+SELECT queries AS before FROM gpurhh_stat \gset
+EXPLAIN (COSTS OFF) SELECT k, sum(1 / (v - v)) FROM t GROUP BY k;
+SELECT queries - :before FROM gpurhh_stat;

@@ -1,0 +1,49 @@
+--
+-- Bugs that were found, each with what it was.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\set ECHO none
+\i :helpers
+\set ECHO all
+\pset format unaligned
+\pset tuples_only on
+CREATE TABLE t AS SELECT g % 10 AS k, g % 4 AS v, nullif(g % 7, 3) AS w, 'x' || g AS txt FROM generate_series(1, 2000) g;
+ANALYZE t;
+
+-- The argument was evaluated where FILTER excludes the row, and raised an error
+-- that core does not; also where the filter is NULL, and for count() of a type
+-- of which only "is it NULL" is fed.
+SELECT compare('SELECT k, sum(10 / v) FILTER (WHERE v <> 0) FROM t GROUP BY k');
+SELECT compare('SELECT k, sum(10 / (w - 5)) FILTER (WHERE w < 5), count(*) FILTER (WHERE w < 5) FROM t GROUP BY k');
+SELECT compare('SELECT k, count((10 / v)::text) FILTER (WHERE v <> 0), count((10 / (w - 5))::numeric) FILTER (WHERE w <> 5) FROM t GROUP BY k');
+SELECT compare('SELECT k, sum(v) FILTER (WHERE w > 2), sum(v + 0) FILTER (WHERE w > 2), avg(v * 2) FILTER (WHERE NULL) FROM t GROUP BY k');
+-- but an error that core raises is raised
+SELECT sqlstate_of('SELECT k, sum(10 / v) FROM t GROUP BY k');
+
+-- Texts for refusals were made for every aggregate of every query, and some
+-- expressions have none before the plan is finished: the query failed with
+-- "unrecognized node type".
+SELECT compare('SELECT t.k, sum(x.c), count(x.c) FROM t LEFT JOIN (SELECT k, 1 AS c FROM t WHERE v = 1 AND k < 5 LIMIT 20) x ON x.k = t.k GROUP BY t.k');
+SELECT compare('SELECT t.k, sum(x.c) FROM t LEFT JOIN (SELECT DISTINCT k, 1 AS c FROM t WHERE k < 5) x ON x.k = t.k GROUP BY t.k');
+SELECT compare('SELECT k, sum(v + (SELECT 1)) FROM t GROUP BY k');
+SELECT compare('SELECT o.k, l.s FROM (SELECT DISTINCT k FROM t) o, LATERAL (SELECT v, sum(w + o.k) AS s FROM t WHERE t.k = o.k GROUP BY v) l');
+SELECT reason FROM gpurhh_refusals('SELECT t.k, max(x.c) FROM t LEFT JOIN (SELECT k, txt AS c FROM t WHERE k < 5) x ON x.k = t.k GROUP BY t.k');
+SELECT reason FROM gpurhh_refusals('SELECT t.k, max(x.c) FROM t LEFT JOIN (SELECT DISTINCT k, 1.5 AS c FROM t) x ON x.k = t.k GROUP BY t.k');
+SELECT reason FROM gpurhh_refusals('SELECT k, max(v::text || (SELECT 1)) FROM t GROUP BY k');
+SELECT reason FROM gpurhh_refusals('WITH r AS MATERIALIZED (SELECT ROW(k, txt) AS r, k FROM t) SELECT k, max(r::text) FROM r GROUP BY k');
+
+-- A column that the key determines came back as a key does: with 0 for -0.
+CREATE TABLE f (id int PRIMARY KEY, x float8, y float4);
+INSERT INTO f VALUES (1, '-0', '-0'), (2, 'NaN', '-Infinity'), (3, NULL, 1e-40);
+SELECT compare('SELECT id, x, y, atan2(x, -1) FROM f GROUP BY id');
+
+-- A path that was added and then lost to another one was not told of.
+CREATE TABLE s (k int, v int);
+INSERT INTO s SELECT g / 2, g FROM generate_series(1, 20000) g;
+CREATE INDEX ON s (k);
+VACUUM ANALYZE s;
+SET gpurhh.setup_cost = 10;
+SELECT * FROM gpurhh_refusals('SELECT k, count(*) FROM s GROUP BY k ORDER BY k LIMIT 1');
+SET gpurhh.setup_cost = 0;
+SELECT * FROM gpurhh_refusals('SELECT k, count(*) FROM t GROUP BY k');

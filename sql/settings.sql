@@ -1,0 +1,133 @@
+--
+-- Settings: every one with its unit, what it refuses, and how.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\set ECHO none
+\i :helpers
+\set ECHO all
+\pset format unaligned
+\pset tuples_only on
+\pset null (null)
+
+RESET gpurhh.setup_cost;
+RESET gpurhh.row_cost;
+RESET gpurhh.group_cost;
+
+\pset format aligned
+\pset tuples_only off
+-- the costs are measured, and so may change
+SELECT name, CASE WHEN name NOT LIKE '%\_cost' THEN boot_val END AS boot_val, unit, min_val, max_val, context, vartype
+FROM pg_settings WHERE name = 'enable_gpu_hashagg' OR name LIKE 'gpurhh.%' ORDER BY name COLLATE "C";
+SELECT count(*) FROM pg_settings WHERE (name = 'enable_gpu_hashagg' OR name LIKE 'gpurhh.%') AND short_desc ~ '^[A-Z].*\.$' AND coalesce(extra_desc, 'X.') ~ '\.$';
+\pset format unaligned
+\pset tuples_only on
+
+-- with units
+SET gpurhh.device_memory = '3GB';
+SHOW gpurhh.device_memory;
+SET gpurhh.device_memory = 1500;
+SHOW gpurhh.device_memory;
+SET gpurhh.pool_size = '64MB';
+SHOW gpurhh.pool_size;
+SET gpurhh.pool_size = 300;
+SHOW gpurhh.pool_size;
+SET gpurhh.service_idle_timeout = '5min';
+SHOW gpurhh.service_idle_timeout;
+SET gpurhh.service_idle_timeout = 7;
+SHOW gpurhh.service_idle_timeout;
+SET gpurhh.batch_rows = 64;
+SHOW gpurhh.batch_rows;
+SET gpurhh.load_factor = 0.95;
+SHOW gpurhh.load_factor;
+SET gpurhh.max_probe_buckets = 1;
+SHOW gpurhh.max_probe_buckets;
+SET gpurhh.cpu_threads = 2;
+SHOW gpurhh.cpu_threads;
+SET gpurhh.row_cost = 0.25;
+SHOW gpurhh.row_cost;
+SELECT v, set_config('gpurhh.device', v, false) FROM unnest('{cpu,cuda,cuda:0,cuda:12,auto}'::text[]) v;
+RESET ALL;
+SHOW enable_gpu_hashagg;
+SHOW gpurhh.device;
+:session
+
+-- values that are refused
+SELECT s || ' = ' || v, sqlstate_of(format('SET %s = %L', s, v))
+FROM (VALUES (1, 'enable_gpu_hashagg', 'maybe'),
+			 (2, 'gpurhh.device', 'gpu'), (2, 'gpurhh.device', ''), (2, 'gpurhh.device', 'CPU'), (2, 'gpurhh.device', 'cuda:'), (2, 'gpurhh.device', 'cuda:x'), (2, 'gpurhh.device', 'cuda:-1'), (2, 'gpurhh.device', 'cuda:0 '), (2, 'gpurhh.device', 'cuda:1234'), (2, 'gpurhh.device', 'cuda:007'), (2, 'gpurhh.device', 'cpu:0'),
+			 (3, 'gpurhh.device_memory', '-1'), (3, 'gpurhh.device_memory', '1XB'), (3, 'gpurhh.device_memory', '1000000TB'), (3, 'gpurhh.device_memory', '3min'),
+			 (4, 'gpurhh.pool_size', '255kB'), (4, 'gpurhh.pool_size', '3GB'), (4, 'gpurhh.pool_size', '0'),
+			 (5, 'gpurhh.batch_rows', '63'), (5, 'gpurhh.batch_rows', '1048577'), (5, 'gpurhh.batch_rows', '1kB'),
+			 (6, 'gpurhh.load_factor', '0.49'), (6, 'gpurhh.load_factor', '0.96'), (6, 'gpurhh.load_factor', 'NaN'), (6, 'gpurhh.load_factor', 'full'),
+			 (7, 'gpurhh.max_probe_buckets', '0'), (7, 'gpurhh.max_probe_buckets', '1048577'),
+			 (8, 'gpurhh.cpu_threads', '-1'), (8, 'gpurhh.cpu_threads', '257'),
+			 (9, 'gpurhh.service_idle_timeout', '-1'), (9, 'gpurhh.service_idle_timeout', '1MB'), (9, 'gpurhh.service_idle_timeout', '2147484'),
+			 (10, 'gpurhh.setup_cost', '-1'), (10, 'gpurhh.row_cost', 'cheap'), (10, 'gpurhh.group_cost', '1e11')) AS x (n, s, v)
+ORDER BY n;
+-- the prefix is ours
+SELECT sqlstate_of('SET gpurhh.no_such_thing = 1');
+SELECT sqlstate_of('SHOW gpurhh.no_such_thing');
+
+-- the switch: off, nothing is different; on, it is; SET LOCAL ends
+CREATE TABLE t AS SELECT g % 7 AS k, g AS v FROM generate_series(1, 1000) g;
+ANALYZE t;
+SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
+BEGIN;
+SET LOCAL enable_gpu_hashagg = on;
+SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
+COMMIT;
+SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
+SET enable_gpu_hashagg = on;
+-- the costs decide
+SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.setup_cost', '1e10', false) s;
+SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.setup_cost', '0', false) s;
+SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.row_cost', '100', false) s;
+SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.row_cost', '0', false) s;
+SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.group_cost', '10000', false) s;
+SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.group_cost', '0', false) s;
+-- with those that are built in, a thousand rows stay with PostgreSQL
+RESET gpurhh.setup_cost;
+RESET gpurhh.row_cost;
+RESET gpurhh.group_cost;
+SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
+-- and ten million do not: by an estimate only
+CREATE FUNCTION large() RETURNS SETOF t LANGUAGE sql VOLATILE ROWS 10000000 AS 'SELECT * FROM t';
+SELECT count_nodes('SELECT k, count(*), sum(v) FROM large() GROUP BY k');
+:session
+
+-- every value gives the same answer
+SELECT s, compare('SELECT k, v % 300, count(*), sum(v) FROM t GROUP BY 1, 2', settings => s)
+FROM unnest('{gpurhh.device=cpu,gpurhh.device=auto,gpurhh.device=cuda,gpurhh.device_memory=1MB,gpurhh.device_memory=1TB,gpurhh.batch_rows=64,gpurhh.batch_rows=1048576,gpurhh.load_factor=0.5,gpurhh.load_factor=0.95,
+	gpurhh.max_probe_buckets=1,gpurhh.max_probe_buckets=1048576,gpurhh.cpu_threads=1,gpurhh.pool_size=2GB,gpurhh.service_idle_timeout=0}'::text[]) s;
+-- threads of the CPU device: a private service reads them when it starts
+\c
+:session
+SET gpurhh.device = 'cpu';
+SET gpurhh.cpu_threads = 1;
+SELECT compare('SELECT k, v % 300, count(*), sum(v) FROM t GROUP BY 1, 2');
+\c
+:session
+SET gpurhh.device = 'cpu';
+SET gpurhh.cpu_threads = 7;
+SELECT compare('SELECT k, v % 300, count(*), sum(v) FROM t GROUP BY 1, 2');
+\c
+:session
+SET gpurhh.device = 'cpu';
+SET gpurhh.cpu_threads = 256;
+SELECT compare('SELECT k, v % 300, count(*), sum(v) FROM t GROUP BY 1, 2');
+-- a service that is to end at once when idle, and starts again
+\c
+:session
+SET gpurhh.service_idle_timeout = 1;
+SELECT compare('SELECT k, count(*) FROM t GROUP BY k');
+SELECT FROM pg_sleep(1.5);
+SELECT compare('SELECT k, count(*) FROM t GROUP BY k');
+-- anybody may set them
+CREATE ROLE regress_gpurhh_nobody;
+GRANT USAGE ON SCHEMA gpurhh_test TO regress_gpurhh_nobody;
+SET ROLE regress_gpurhh_nobody;
+SELECT s, sqlstate_of(format('SET %s = %s', s, v)) FROM (VALUES ('enable_gpu_hashagg', 'on'), ('gpurhh.device', 'cpu'), ('gpurhh.device_memory', '0'), ('gpurhh.load_factor', '0.7')) x (s, v);
+RESET ROLE;
+DROP OWNED BY regress_gpurhh_nobody;
+DROP ROLE regress_gpurhh_nobody;

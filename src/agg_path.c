@@ -1,0 +1,730 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_path.c
+ *		Planning of GpuHashAgg: which GROUP BYs it can do, what it costs, and
+ *		the plan.  Nothing here executes.
+ *
+ * The planner's hook is called once core has made its own grouping paths.  It
+ *
+ *		1. looks at every part of the query's grouping (build_plan_info); what
+ *		   cannot be done exactly is refused, with the reason beside the check;
+ *		2. puts a projection of [grouping columns, aggregates' arguments,
+ *		   filters] on top of the cheapest input path: the columns that are
+ *		   fed to the device ("child columns");
+ *		3. compares costs (see cost_agg_path) and adds the path.
+ *
+ * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns,
+ * aggregates, determined columns]; HAVING is its qual, and its target list is
+ * computed from the scan tuple by core's own projection.
+ *
+ * custom_private of path and plan is a list indexed by GpuAggPrivateIndex; the
+ * path's has custom_scan_tlist and the HAVING qual behind it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+#include "utils/selfuncs.h"
+#include "utils/typcache.h"
+
+/* In the path's custom_private only, behind what the plan gets. */
+#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_GROUPS + 1)
+#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_GROUPS + 2)
+
+GpuRefusalCollector *gpurhh_refusal_collector = NULL;
+
+static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
+
+/* What is gathered about one GROUP BY. */
+typedef struct PlanInfo
+{
+	PlannerInfo *root;
+	bool		explain;		/* somebody will read the reason */
+	char	   *refusal;		/* not NULL: why it cannot be done */
+
+	List	   *keys;			/* grouping expressions */
+	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
+	List	   *determined;		/* Vars outside of both */
+
+	PathTarget *child_target;	/* the columns to feed */
+	List	   *encodings;		/* IntList, parallel to its exprs */
+	List	   *key_columns;	/* IntList */
+	List	   *states;			/* IntList: op, argument, filter; repeated */
+	int			n_states;
+	List	   *scan_tlist;		/* custom_scan_tlist */
+	List	   *outputs;		/* parallel: IntList of final, type, operands */
+} PlanInfo;
+
+static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
+						   CustomPath *best_path, List *tlist, List *clauses,
+						   List *custom_plans);
+
+static const CustomPathMethods agg_path_methods = {
+	.CustomName = "GpuHashAgg",
+	.PlanCustomPath = plan_agg_path,
+};
+
+/* Notes the first reason; always false, to be returned. */
+static bool refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
+
+static bool
+refuse(PlanInfo *info, const char *fmt,...)
+{
+	StringInfoData buf;
+
+	if (info->refusal != NULL)
+		return false;
+	initStringInfo(&buf);
+	for (;;)
+	{
+		va_list		args;
+		int			needed;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&buf, fmt, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&buf, needed);
+	}
+	info->refusal = buf.data;
+	return false;
+}
+
+/*
+ * Replaces what only a finished plan gives a text to: a placeholder by what it
+ * holds, a value from outside of the query, or a field of a row whose type
+ * would be looked up in the plan, by a parameter.
+ */
+static Node *
+printable_mutator(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, PlaceHolderVar))
+		return printable_mutator((Node *) ((PlaceHolderVar *) node)->phexpr,
+								 context);
+	if ((IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
+		(IsA(node, FieldSelect) &&
+		 exprType((Node *) ((FieldSelect *) node)->arg) == RECORDOID))
+	{
+		Param	   *param = makeNode(Param);
+
+		param->paramkind = PARAM_EXTERN;
+		param->paramid = 0;
+		param->paramtype = exprType(node);
+		param->paramtypmod = exprTypmod(node);
+		param->paramcollid = exprCollation(node);
+		param->location = -1;
+		return (Node *) param;
+	}
+	return expression_tree_mutator(node, printable_mutator, context);
+}
+
+/*
+ * An expression as the user may have written it.  Nothing where nobody reads
+ * it: deparsing opens every relation of the query.
+ */
+static const char *
+expression_text(PlanInfo *info, void *expr)
+{
+	PlannedStmt *shell;
+	List	   *names;
+	List	   *context;
+
+	if (!info->explain)
+		return "";
+	/* what deparsing looks at of a PlannedStmt is its range table */
+	shell = makeNode(PlannedStmt);
+	shell->rtable = info->root->parse->rtable;
+	names = select_rtable_names_for_explain(shell->rtable, NULL);
+	context = deparse_context_for_plan_tree(shell, names);
+	return deparse_expression(printable_mutator(expr, NULL), context,
+							  list_length(shell->rtable) > 1, false);
+}
+
+/*
+ * Sorts what the output needs into aggregates and bare columns.  A grouping
+ * expression is found whole before its parts are looked at.
+ */
+static bool
+collect_outputs_walker(Node *node, PlanInfo *info)
+{
+	if (node == NULL)
+		return false;
+	if (list_member(info->keys, node))
+		return false;
+	if (IsA(node, Aggref))
+	{
+		info->aggrefs = list_append_unique(info->aggrefs, node);
+		return false;
+	}
+	if (IsA(node, GroupingFunc))
+	{
+		refuse(info, "GROUPING() is not supported");
+		return true;
+	}
+	if (IsA(node, PlaceHolderVar))
+	{
+		refuse(info, "an expression from below an outer join is used beside the grouping columns");
+		return true;
+	}
+	if (IsA(node, Var))
+	{
+		info->determined = list_append_unique(info->determined, node);
+		return false;
+	}
+	return expression_tree_walker(node, collect_outputs_walker, info);
+}
+
+/* The child column that holds expr, added if need be. */
+static int
+child_column(PlanInfo *info, Expr *expr, Index sortgroupref,
+			 GpuEncoding encoding)
+{
+	PathTarget *target = info->child_target;
+	ListCell   *lc_expr,
+			   *lc_enc;
+	int			i = 0;
+
+	forboth(lc_expr, target->exprs, lc_enc, info->encodings)
+	{
+		if (sortgroupref == 0 && lfirst_int(lc_enc) == (int) encoding &&
+			equal(lfirst(lc_expr), expr))
+			return i;
+		i++;
+	}
+	add_column_to_pathtarget(target, expr, sortgroupref);
+	info->encodings = lappend_int(info->encodings, encoding);
+	return i;
+}
+
+/* The number of the state, added if no equal one is there. */
+static int
+device_state(PlanInfo *info, rhh_state_op op, int arg, int filter)
+{
+	ListCell   *lc = list_head(info->states);
+
+	for (int i = 0; i < info->n_states; i++)
+	{
+		int			this_op = lfirst_int(lc);
+		int			this_arg;
+		int			this_filter;
+
+		lc = lnext(info->states, lc);
+		this_arg = lfirst_int(lc);
+		lc = lnext(info->states, lc);
+		this_filter = lfirst_int(lc);
+		lc = lnext(info->states, lc);
+		if (this_op == (int) op && this_arg == arg && this_filter == filter)
+			return i;
+	}
+	info->states = lappend_int(info->states, op);
+	info->states = lappend_int(info->states, arg);
+	info->states = lappend_int(info->states, filter);
+	return info->n_states++;
+}
+
+static void
+add_output(PlanInfo *info, Expr *expr, GpuFinal final, Oid type, int first,
+		   int second)
+{
+	TargetEntry *tle;
+
+	tle = makeTargetEntry(expr, list_length(info->scan_tlist) + 1, NULL, false);
+	info->scan_tlist = lappend(info->scan_tlist, tle);
+	info->outputs = lappend(info->outputs,
+							list_make4_int(final, (int) type, first, second));
+}
+
+/* One grouping column. */
+static bool
+add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
+{
+	Oid			type = exprType((Node *) expr);
+	const GpuType *known = gpurhh_find_type(type);
+	int			column;
+
+	if (known == NULL)
+		return refuse(info, "key column %s has type %s, which %s",
+					  expression_text(info, expr),
+					  format_type_be(type), gpurhh_key_type_problem(type));
+
+	/* bytes decide equality for the type's own operator, and no other */
+	if (clause->eqop != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
+		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",
+					  expression_text(info, expr),
+					  format_type_be(type));
+
+	/* the projection must give the value that grouping gave */
+	if (contain_volatile_functions((Node *) expr))
+		return refuse(info, "key column %s is volatile",
+					  expression_text(info, expr));
+	if (expression_returns_set((Node *) expr))
+		return refuse(info, "key column %s returns a set",
+					  expression_text(info, expr));
+
+	column = child_column(info, expr, clause->tleSortGroupRef,
+						  known->encoding);
+	info->key_columns = lappend_int(info->key_columns, column);
+	add_output(info, expr, GPU_FINAL_KEY, type,
+			   list_length(info->key_columns) - 1, -1);
+	return true;
+}
+
+/*
+ * CASE WHEN filter THEN arg END.  Core does not evaluate the argument where the
+ * filter is not true, and it may raise an error there.
+ */
+static Expr *
+guarded(Expr *filter, Expr *arg)
+{
+	CaseExpr   *result = makeNode(CaseExpr);
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->expr = filter;
+	when->result = arg;
+	when->location = -1;
+	result->casetype = exprType((Node *) arg);
+	result->casecollid = exprCollation((Node *) arg);
+	result->args = list_make1(when);
+	result->defresult = (Expr *) makeNullConst(result->casetype,
+											   exprTypmod((Node *) arg),
+											   result->casecollid);
+	result->location = -1;
+	return (Expr *) result;
+}
+
+/* One aggregate. */
+static bool
+add_aggregate(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = NULL;
+	Expr	   *filter = aggref->aggfilter;
+	int			arg_column = -1;
+	int			filter_column = -1;
+	int			state;
+	int			count = -1;
+
+	if (aggref->aggdistinct != NIL)
+		return refuse(info, "aggregate %s has DISTINCT", text);
+	if (known == NULL)
+		return refuse(info, "aggregate %s is not supported", text);
+	/* sum(x ORDER BY y) is just sum(x), but core must sort to be itself */
+	if (aggref->aggorder != NIL)
+		return refuse(info, "aggregate %s has ORDER BY", text);
+	if (aggref->aggsplit != AGGSPLIT_SIMPLE)
+		return refuse(info, "aggregate %s is partial", text);
+
+	/* equal expressions share a column, so each must have one value a row */
+	if (contain_volatile_functions((Node *) aggref))
+		return refuse(info, "aggregate %s has a volatile argument or filter",
+					  text);
+	if (expression_returns_set((Node *) aggref->args) ||
+		expression_returns_set((Node *) filter))
+		return refuse(info, "aggregate %s has an argument that returns a set",
+					  text);
+
+	if (!aggref->aggstar)
+	{
+		Oid			argtype;
+		const GpuType *type;
+
+		arg = linitial_node(TargetEntry, aggref->args)->expr;
+		argtype = exprType((Node *) arg);
+		type = gpurhh_find_type(argtype);
+		if (known->argtype == InvalidOid && type == NULL)
+		{
+			/* count(x) of any other type: only whether x is NULL is fed */
+			NullTest   *test = makeNode(NullTest);
+
+			test->arg = arg;
+			test->nulltesttype = IS_NOT_NULL;
+			test->argisrow = false;
+			test->location = -1;
+			filter = filter ? guarded(filter, (Expr *) test) : (Expr *) test;
+		}
+		else if (type == NULL ||
+				 (known->argtype != InvalidOid && known->argtype != argtype))
+			return refuse(info, "aggregate %s has an argument of type %s",
+						  text, format_type_be(argtype));
+		else
+		{
+			/* a NULL is what the state passes over, so no filter is needed */
+			if (filter != NULL && !IsA(arg, Var) && !IsA(arg, Const))
+			{
+				arg = guarded(filter, arg);
+				filter = NULL;
+			}
+			arg_column = child_column(info, arg, 0, type->encoding);
+		}
+	}
+	if (filter != NULL)
+		filter_column = child_column(info, filter, 0, GPU_ENC_FILTER);
+
+	state = device_state(info, known->op, arg_column, filter_column);
+	if (known->final != GPU_FINAL_COUNT)
+		count = device_state(info, RHH_COUNT, arg_column, filter_column);
+	add_output(info, (Expr *) aggref, known->final, aggref->aggtype, state,
+			   count);
+	return true;
+}
+
+/* A bare column that the grouping columns determine (they hold a key). */
+static bool
+add_determined(PlanInfo *info, Var *var)
+{
+	const GpuType *type = gpurhh_find_type(var->vartype);
+	GpuEncoding encoding;
+	int			column;
+
+	if (type == NULL)
+		return refuse(info, "column %s, which the grouping columns determine, has type %s",
+					  expression_text(info, var),
+					  format_type_be(var->vartype));
+
+	/* unlike a key it is not compared: its very bits come back, -0 too */
+	encoding = type->encoding;
+	if (encoding == GPU_ENC_FLOAT4)
+		encoding = GPU_ENC_INT4;
+	else if (encoding == GPU_ENC_FLOAT8)
+		encoding = GPU_ENC_INT8;
+	column = child_column(info, (Expr *) var, 0, encoding);
+	add_output(info, (Expr *) var, GPU_FINAL_ANY, var->vartype,
+			   device_state(info, RHH_ANY, column, -1), -1);
+	return true;
+}
+
+/*
+ * Decides whether the grouping can be done, and how.  False: info->refusal
+ * says why not.
+ */
+static bool
+build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
+{
+	PlannerInfo *root = info->root;
+	Query	   *parse = root->parse;
+	ListCell   *lc;
+
+	if (parse->groupingSets != NIL)
+		return refuse(info, "GROUPING SETS, ROLLUP and CUBE are not supported");
+	if (gpurhh_group_clause(root) == NIL)
+		return refuse(info, "all grouping columns are constant");
+	if (list_length(gpurhh_group_clause(root)) > RHH_MAX_KEYS)
+		return refuse(info, "there are more than %d grouping columns",
+					  RHH_MAX_KEYS);
+
+	info->child_target = create_empty_pathtarget();
+	foreach(lc, gpurhh_group_clause(root))
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+
+		info->keys = lappend(info->keys,
+							 get_sortgroupclause_expr(clause,
+													  root->processed_tlist));
+	}
+	if (collect_outputs_walker((Node *) output_rel->reltarget->exprs, info) ||
+		collect_outputs_walker((Node *) having, info))
+		return false;
+
+	{
+		ListCell   *lc_key;
+
+		forboth(lc, gpurhh_group_clause(root), lc_key, info->keys)
+		{
+			if (!add_key(info, lfirst_node(SortGroupClause, lc),
+						 lfirst(lc_key)))
+				return false;
+		}
+	}
+	foreach(lc, info->aggrefs)
+	{
+		if (!add_aggregate(info, lfirst_node(Aggref, lc)))
+			return false;
+	}
+	foreach(lc, info->determined)
+	{
+		if (!add_determined(info, lfirst_node(Var, lc)))
+			return false;
+	}
+
+	if (list_length(info->child_target->exprs) > RHH_MAX_COLUMNS)
+		return refuse(info, "there are more than %d columns to feed",
+					  RHH_MAX_COLUMNS);
+	if (info->n_states > RHH_MAX_STATES)
+		return refuse(info, "there are more than %d transition states",
+					  RHH_MAX_STATES);
+	return true;
+}
+
+/*
+ * What core's plan would cost beyond what core charges for it.
+ *
+ * Core charges a hashed aggregate cpu_operator_cost for each input row and
+ * column, about 0.005 a row.  Measured (docs/benchmarks.md) it is 0.035 while
+ * the groups fit caches and grows to 0.27 at 10 million groups, in units of
+ * which a sequential scan's row has 0.0144.  Sorting and scanning are charged
+ * fairly enough.
+ */
+static Cost
+core_undercharge(Path *path)
+{
+	if (path == NULL)
+		return 0;
+	switch (nodeTag(path))
+	{
+		case T_AggPath:
+			{
+				AggPath    *agg = (AggPath *) path;
+				Cost		below = core_undercharge(agg->subpath);
+				double		groups = Max(agg->numGroups, 1.0);
+				Cost		per_row = 0.03;
+
+				if (agg->aggstrategy != AGG_HASHED)
+					return below;
+				if (groups > 1.0e4)
+					per_row += 0.07 * (log10(groups) - 4.0);
+				return below + per_row * agg->subpath->rows;
+			}
+		case T_GatherPath:
+			return core_undercharge(((GatherPath *) path)->subpath);
+		case T_GatherMergePath:
+			return core_undercharge(((GatherMergePath *) path)->subpath);
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return core_undercharge(((SortPath *) path)->subpath);
+		case T_ProjectionPath:
+			return core_undercharge(((ProjectionPath *) path)->subpath);
+		default:
+			return 0;
+	}
+}
+
+/*
+ * Cost by measured rates.  The feed and the table run at the same time, so a
+ * row costs what the slower of the two takes.
+ *
+ * The path competes with core's as add_path() would have it, but with core's
+ * hashing charged what it takes, see core_undercharge(): false, if one of
+ * core's is cheaper; those that are worse in every respect are dropped, as
+ * their own cost would let them win.
+ */
+static bool
+cost_agg_path(CustomPath *cpath, Path *subpath, double n_groups,
+			  RelOptInfo *output_rel, char **refusal)
+{
+	Cost		startup;
+	Cost		total;
+	ListCell   *lc;
+
+	startup = subpath->total_cost + gpurhh_setup_cost +
+		subpath->rows * gpurhh_row_cost;
+	total = startup + n_groups * gpurhh_group_cost;
+	cpath->path.startup_cost = startup;
+	cpath->path.total_cost = total;
+
+	foreach(lc, output_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+		Cost		core_total = path->total_cost + core_undercharge(path);
+
+		if (core_total <= total)
+		{
+			*refusal = psprintf("its estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
+								total, core_total);
+			return false;
+		}
+	}
+	foreach(lc, output_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		/* sorted output, or an early first row, may be worth the cost above */
+		if (path->pathkeys == NIL &&
+			path->startup_cost + core_undercharge(path) >= startup)
+			output_rel->pathlist = foreach_delete_current(output_rel->pathlist, lc);
+		else
+		{
+			/* what is within 1 % is the same to add_path(), and sorted better */
+			total = Min(total, path->total_cost * 0.98);
+		}
+	}
+	cpath->path.startup_cost = Min(startup, total);
+	cpath->path.total_cost = total;
+	return true;
+}
+
+static void
+add_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
+			 List *having)
+{
+	PlannerInfo *root = info->root;
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *subpath;
+	CustomPath *cpath;
+	double		n_groups;
+	char	   *refusal;
+
+	set_pathtarget_cost_width(root, info->child_target);
+	subpath = (Path *) create_projection_path(root, input_rel, input,
+											  info->child_target);
+	n_groups = estimate_num_groups(root, info->keys, input->rows, NULL, NULL);
+
+	cpath = makeNode(CustomPath);
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = output_rel;
+	cpath->path.pathtarget = output_rel->reltarget;
+	cpath->path.param_info = NULL;
+	cpath->path.parallel_aware = false;
+	/* a worker would group its part of the rows only, or all rows again */
+	cpath->path.parallel_safe = false;
+	cpath->path.parallel_workers = 0;
+	cpath->path.rows = n_groups;
+	if (having != NIL)
+		cpath->path.rows = clamp_row_est(n_groups *
+										 clauselist_selectivity(root, having, 0,
+																JOIN_INNER, NULL));
+	cpath->path.pathkeys = NIL;
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make1(subpath);
+	cpath->custom_private =
+		list_make5(info->encodings, info->key_columns, info->states,
+				   info->outputs, makeFloat(psprintf("%.0f", n_groups)));
+	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
+	cpath->custom_private = lappend(cpath->custom_private, having);
+	cpath->methods = &agg_path_methods;
+
+	if (!cost_agg_path(cpath, subpath, n_groups, output_rel, &refusal))
+	{
+		refuse(info, "%s", refusal);
+		return;
+	}
+	add_path(output_rel, &cpath->path);
+}
+
+/*
+ * Tells whoever wants to know why a GROUP BY does not use the node.  A path that
+ * was added may still lose to another one for the query as a whole: that stands
+ * as the reason until the path is made a plan.
+ */
+static void
+report_refusal(PlanInfo *info)
+{
+	GpuRefusalCollector *collector = gpurhh_refusal_collector;
+	StringInfoData group_by;
+	ListCell   *lc;
+
+	if (!info->explain || (info->refusal == NULL && collector == NULL))
+		return;
+
+	initStringInfo(&group_by);
+	foreach(lc, info->root->parse->groupClause)
+	{
+		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													info->root->processed_tlist);
+
+		appendStringInfo(&group_by, "%s%s", group_by.len > 0 ? ", " : "",
+						 expression_text(info, expr));
+	}
+	if (info->refusal != NULL)
+		ereport(DEBUG1,
+				(errmsg_internal("GpuHashAgg is not used for GROUP BY %s: %s",
+								 group_by.data, info->refusal)));
+	if (collector != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(collector->context);
+		GpuRefusal *refusal = palloc0(sizeof(GpuRefusal));
+
+		refusal->statement = collector->statement;
+		refusal->group_by = pstrdup(group_by.data);
+		refusal->reason = pstrdup(info->refusal ? info->refusal :
+								  "another plan has the lower cost for the query as a whole");
+		refusal->path_columns = info->refusal ? NULL : info->encodings;
+		collector->refusals = lappend(collector->refusals, refusal);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+static void
+upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
+				 RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	PlanInfo	info = {0};
+	List	   *having;
+
+	if (prev_upper_paths_hook)
+		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+
+	/* partitions' own groupings are parts of the one reported at the top */
+	if (stage != UPPERREL_GROUP_AGG || IS_OTHER_REL(input_rel))
+		return;
+	if (!enable_gpu_hashagg && gpurhh_refusal_collector == NULL)
+		return;
+	/* aggregates without GROUP BY are not what the node is about */
+	if (root->parse->groupClause == NIL && root->parse->groupingSets == NIL)
+		return;
+
+	info.root = root;
+	info.explain = gpurhh_refusal_collector != NULL ||
+		message_level_is_interesting(DEBUG1);
+	having = (List *) ((GroupPathExtraData *) extra)->havingQual;
+	if (build_plan_info(&info, output_rel, having))
+		add_agg_path(&info, input_rel, output_rel, having);
+	report_refusal(&info);
+}
+
+static Plan *
+plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+			  List *tlist, List *clauses, List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	List	   *private = best_path->custom_private;
+
+	if (gpurhh_refusal_collector != NULL)
+	{
+		ListCell   *lc;
+
+		foreach(lc, gpurhh_refusal_collector->refusals)
+		{
+			GpuRefusal *refusal = lfirst(lc);
+
+			if (refusal->path_columns == linitial(private))
+				refusal->planned = true;
+		}
+	}
+
+	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = list_nth(private, GPUAGG_PATH_HAVING);
+	cscan->scan.scanrelid = 0;
+	cscan->flags = best_path->flags;
+	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
+	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
+	cscan->methods = &gpurhh_agg_scan_methods;
+	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
+	return &cscan->scan.plan;
+}
+
+void
+gpurhh_init_agg_path(void)
+{
+	prev_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = upper_paths_hook;
+}

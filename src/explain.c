@@ -1,0 +1,170 @@
+/*-------------------------------------------------------------------------
+ *
+ * explain.c
+ *		EXPLAIN's lines of our nodes.
+ *
+ * Text lines group related figures, as core's Hash and HashAggregate do; the
+ * other formats have one property each, with the same names in every run.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "commands/explain.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/ruleutils.h"
+
+/* The scan tuple's expressions from..to (exclusive) as a list of texts. */
+static List *
+deparse_range(CustomScanState *node, List *ancestors, ExplainState *es,
+			  int from, bool aggregates)
+{
+	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt,
+												   &cscan->scan.plan, ancestors);
+	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	List	   *result = NIL;
+	int			i = 0;
+	ListCell   *lc;
+
+	foreach(lc, cscan->custom_scan_tlist)
+	{
+		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (aggregates ? i >= from && IsA(expr, Aggref) : i < from)
+			result = lappend(result, deparse_expression(expr, context, prefix,
+														false));
+		i++;
+	}
+	return result;
+}
+
+/* The start of a text line. */
+static void
+indent(ExplainState *es)
+{
+	appendStringInfoSpaces(es->str, es->indent * 2);
+}
+
+static double
+megabytes(uint64 bytes)
+{
+	return (double) bytes / (1024.0 * 1024.0);
+}
+
+static void
+explain_run_text(ExplainState *es, const GpuNodeStats *stats)
+{
+	const rhh_table_stats *table = &stats->table;
+
+	indent(es);
+	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB\n",
+					 stats->rows_fed, stats->batches,
+					 stats->batches == 1 ? "batch" : "batches", megabytes(stats->bytes_fed));
+	if (table->capacity_slots > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Table: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+						 table->groups, table->capacity_slots,
+						 (double) table->groups / table->capacity_slots,
+						 megabytes(table->peak_bytes));
+		indent(es);
+		appendStringInfo(es->str, "Probe Length: %.2f average, %u longest\n",
+						 table->groups > 0 ?
+						 (double) table->probe_buckets_sum / table->groups : 0.0,
+						 table->probe_buckets_max);
+		indent(es);
+		appendStringInfo(es->str, "Failed Slots: " UINT64_FORMAT "  Rehashes: " UINT64_FORMAT "\n",
+						 table->failed_slots, table->rehashes);
+	}
+	indent(es);
+	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, stats->host_rows);
+	if (stats->host_spilled > 0)
+		appendStringInfo(es->str, "  Spilled Records: " UINT64_FORMAT,
+						 stats->host_spilled);
+	appendStringInfoChar(es->str, '\n');
+	if (es->summary)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Feed Time: %.3f ms  Device Time: %.3f ms  Emit Time: %.3f ms\n",
+						 stats->feed_ms, (double) table->busy_ns / 1.0e6,
+						 stats->fetch_ms + stats->form_ms);
+	}
+}
+
+static void
+explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
+{
+	const rhh_table_stats *table = &stats->table;
+
+	ExplainPropertyUInteger("Rows Fed", NULL, stats->rows_fed, es);
+	ExplainPropertyUInteger("Batches", NULL, stats->batches, es);
+	ExplainPropertyUInteger("Bytes Fed", NULL, stats->bytes_fed, es);
+	ExplainPropertyUInteger("Bytes Uploaded", NULL, table->uploaded_bytes, es);
+	ExplainPropertyUInteger("Groups", NULL, table->groups, es);
+	ExplainPropertyUInteger("Slots", NULL, table->capacity_slots, es);
+	ExplainPropertyFloat("Load", NULL,
+						 table->capacity_slots > 0 ?
+						 (double) table->groups / table->capacity_slots : 0.0,
+						 4, es);
+	ExplainPropertyUInteger("Device Memory", "B", table->peak_bytes, es);
+	ExplainPropertyFloat("Average Probe Length", NULL,
+						 table->groups > 0 ?
+						 (double) table->probe_buckets_sum / table->groups : 0.0,
+						 4, es);
+	ExplainPropertyUInteger("Longest Probe Length", NULL,
+							table->probe_buckets_max, es);
+	ExplainPropertyUInteger("Failed Slots", NULL, table->failed_slots, es);
+	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
+	ExplainPropertyUInteger("Merged Duplicates", NULL,
+							table->merged_duplicates, es);
+	ExplainPropertyUInteger("Host Rows", NULL, stats->host_rows, es);
+	ExplainPropertyUInteger("Spilled Records", NULL, stats->host_spilled, es);
+	if (es->summary)
+	{
+		ExplainPropertyFloat("Feed Time", "ms", stats->feed_ms, 3, es);
+		ExplainPropertyFloat("Device Time", "ms",
+							 (double) table->busy_ns / 1.0e6, 3, es);
+		ExplainPropertyFloat("Emit Time", "ms",
+							 stats->fetch_ms + stats->form_ms, 3, es);
+	}
+}
+
+/*
+ * Keys and aggregates always; what the node did if it has run.  Groups are
+ * those that the device held; a query's result also has those of the host.
+ */
+void
+gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
+				   int n_keys, const GpuNodeStats *stats)
+{
+	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
+	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
+
+	ExplainPropertyList("Group Key", keys, es);
+	if (aggregates != NIL)
+		ExplainPropertyList("Aggregates", aggregates, es);
+
+	if (!es->analyze || !stats->valid)
+	{
+		ExplainPropertyText("Device", gpurhh_device, es);
+		return;
+	}
+	if (stats->refusal[0] == '\0')
+		ExplainPropertyText("Device", stats->device, es);
+	else if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Device: %s (%s)\n", stats->device,
+						 stats->refusal);
+	}
+	else
+	{
+		ExplainPropertyText("Device", stats->device, es);
+		ExplainPropertyText("Device Refusal", stats->refusal, es);
+	}
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		explain_run_text(es, stats);
+	else
+		explain_run_properties(es, stats);
+}

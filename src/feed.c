@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * feed.c
+ *		Rows to columns: writes tuple slots into the columns of a block.
+ *
+ * A block's layout is fixed by the columns' widths and its size: all values,
+ * column after column, then the NULL bitmaps, then the bitmap in which the
+ * device marks the rows it refused (see rhh_batch).  A NULL bitmap is cleared
+ * when its column's first NULL of the batch arrives, and left out of the
+ * batch where none does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include <math.h>
+
+#include "utils/date.h"
+#include "utils/float.h"
+#include "utils/uuid.h"
+
+#define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
+
+static uint8
+encoding_bytes(GpuEncoding encoding)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_BOOL:
+		case GPU_ENC_FILTER:
+			return 1;
+		case GPU_ENC_INT2:
+			return 2;
+		case GPU_ENC_INT4:
+		case GPU_ENC_FLOAT4:
+			return 4;
+		case GPU_ENC_INT8:
+		case GPU_ENC_FLOAT8:
+			return 8;
+		case GPU_ENC_UUID:
+			return 16;
+	}
+	elog(ERROR, "unrecognized column encoding: %d", (int) encoding);
+	return 0;					/* keep compiler quiet */
+}
+
+/* Bytes of a block that this many rows take. */
+static Size
+block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
+{
+	Size		bytes = BITMAP_BYTES(rows); /* failed rows */
+
+	for (int c = 0; c < n_columns; c++)
+		bytes += TYPEALIGN(64, rows * columns[c].bytes) + BITMAP_BYTES(rows);
+	return bytes;
+}
+
+/*
+ * Lays out blocks of block_bytes for the given columns; at most max_rows rows
+ * each.  Any number of columns up to RHH_MAX_COLUMNS fits the smallest block.
+ */
+void
+gpurhh_feed_init(Feed *feed, int n_columns, const GpuEncoding *encodings,
+				 Size block_bytes, int max_rows)
+{
+	Size		row_bits = 1;
+	Size		rows;
+	Size		offset = 0;
+
+	memset(feed, 0, sizeof(Feed));
+	feed->n_columns = n_columns;
+	for (int c = 0; c < n_columns; c++)
+	{
+		feed->columns[c].encoding = encodings[c];
+		feed->columns[c].bytes = encoding_bytes(encodings[c]);
+		row_bits += 8 * feed->columns[c].bytes + 1;
+	}
+
+	/* what the columns' alignment takes, may ask for some rows less */
+	rows = Min((Size) max_rows, block_bytes * 8 / row_bits);
+	while (rows > 64 &&
+		   block_bytes_for(n_columns, feed->columns, rows) > block_bytes)
+		rows -= 64;
+	Assert(block_bytes_for(n_columns, feed->columns, rows) <= block_bytes);
+	feed->capacity_rows = rows;
+
+	for (int c = 0; c < n_columns; c++)
+	{
+		feed->columns[c].values_offset = offset;
+		offset += TYPEALIGN(64, rows * feed->columns[c].bytes);
+	}
+	for (int c = 0; c < n_columns; c++)
+	{
+		feed->columns[c].nulls_offset = offset;
+		offset += BITMAP_BYTES(rows);
+	}
+}
+
+/* The next rows go to the block at base. */
+void
+gpurhh_feed_start(Feed *feed, char *base)
+{
+	feed->base = base;
+	feed->n_rows = 0;
+	for (int c = 0; c < feed->n_columns; c++)
+		feed->columns[c].any_null = false;
+}
+
+static pg_noinline void
+mark_null(Feed *feed, FeedColumn *column)
+{
+	uint8	   *nulls = (uint8 *) feed->base + column->nulls_offset;
+
+	if (!column->any_null)
+	{
+		memset(nulls, 0, BITMAP_BYTES(feed->capacity_rows));
+		column->any_null = true;
+	}
+	nulls[feed->n_rows / 8] |= 1 << (feed->n_rows % 8);
+	/* keep uninitialized memory out of shared memory's readers */
+	memset(feed->base + column->values_offset +
+		   (Size) feed->n_rows * column->bytes, 0, column->bytes);
+}
+
+/*
+ * Appends a row of the child.  The caller has started a block and sees to it
+ * that it is handed over once n_rows reaches capacity_rows.
+ */
+void
+gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
+{
+	uint32		row = feed->n_rows;
+
+	slot_getsomeattrs(slot, feed->n_columns);
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+		char	   *values = feed->base + column->values_offset;
+		Datum		value = slot->tts_values[c];
+
+		if (unlikely(slot->tts_isnull[c]))
+		{
+			if (column->encoding == GPU_ENC_FILTER)
+				((uint8 *) values)[row] = 0;
+			else
+				mark_null(feed, column);
+			continue;
+		}
+		switch (column->encoding)
+		{
+			case GPU_ENC_BOOL:
+			case GPU_ENC_FILTER:
+				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
+				break;
+			case GPU_ENC_INT2:
+				((int16 *) values)[row] = DatumGetInt16(value);
+				break;
+			case GPU_ENC_INT4:
+				((int32 *) values)[row] = DatumGetInt32(value);
+				break;
+			case GPU_ENC_INT8:
+				((int64 *) values)[row] = DatumGetInt64(value);
+				break;
+			case GPU_ENC_FLOAT4:
+				{
+					float4		f = DatumGetFloat4(value);
+
+					if (isnan(f))
+						f = get_float4_nan();
+					else if (f == 0)
+						f = 0;	/* -0 equals 0 */
+					((float4 *) values)[row] = f;
+					break;
+				}
+			case GPU_ENC_FLOAT8:
+				{
+					float8		f = DatumGetFloat8(value);
+
+					if (isnan(f))
+						f = get_float8_nan();
+					else if (f == 0)
+						f = 0;
+					((float8 *) values)[row] = f;
+					break;
+				}
+			case GPU_ENC_UUID:
+				memcpy(values + (Size) row * UUID_LEN,
+					   DatumGetUUIDP(value)->data, UUID_LEN);
+				break;
+		}
+	}
+	feed->n_rows = row + 1;
+}
+
+/*
+ * Moves a part of the block down to offset *to, and lets *to follow it.  Parts
+ * come in the order in which they lie.
+ */
+static void
+move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
+{
+	if (from != *to)
+		memmove(feed->base + *to, feed->base + from, bytes);
+	*to += TYPEALIGN(64, bytes);
+}
+
+/*
+ * Describes the block just filled; base is left for the reader to set.  A block
+ * that is not full is made one without gaps first, for what is uploaded is all
+ * from its start to the last column's end.
+ */
+void
+gpurhh_feed_finish(Feed *feed, rhh_batch *batch)
+{
+	uint32		to = 0;
+
+	memset(batch, 0, sizeof(rhh_batch));
+	batch->n_rows = feed->n_rows;
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+
+		batch->values_offset[c] = to;
+		move_down(feed, column->values_offset,
+				  (Size) feed->n_rows * column->bytes, &to);
+	}
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+
+		if (!column->any_null)
+			continue;
+		batch->nulls_offset[c] = to;
+		move_down(feed, column->nulls_offset, BITMAP_BYTES(feed->n_rows), &to);
+	}
+	batch->used_bytes = to;
+	batch->failed_offset = to;
+	feed->base = NULL;
+}

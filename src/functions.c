@@ -1,0 +1,244 @@
+/*-------------------------------------------------------------------------
+ *
+ * functions.c
+ *		SQL functions: version, devices, statistics, refusals.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "parser/analyze.h"
+#include "rewrite/rewriteHandler.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/snapmgr.h"
+
+PG_FUNCTION_INFO_V1(gpurhh_version);
+PG_FUNCTION_INFO_V1(gpurhh_devices);
+PG_FUNCTION_INFO_V1(gpurhh_stats);
+PG_FUNCTION_INFO_V1(gpurhh_refusals);
+
+Datum
+gpurhh_version(PG_FUNCTION_ARGS)
+{
+#ifdef RHH_WITH_CUDA
+	PG_RETURN_TEXT_P(cstring_to_text(GPURHH_VERSION " (cpu, cuda)"));
+#else
+	PG_RETURN_TEXT_P(cstring_to_text(GPURHH_VERSION " (cpu)"));
+#endif
+}
+
+static const char *
+device_state_text(rhh_device_state state)
+{
+	switch (state)
+	{
+		case RHH_STATE_AVAILABLE:
+			return "available";
+		case RHH_STATE_OPEN:
+			return "open";
+		case RHH_STATE_UNUSABLE:
+			return "unusable";
+	}
+	return "unknown";
+}
+
+/* One row for each device that the service sees; starts the service. */
+Datum
+gpurhh_devices(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	const char *why = NULL;
+	ChannelArea *area = gpurhh_channel_attach(&why);
+	rhh_device_info infos[GPURHH_MAX_DEVICES];
+	int			n;
+
+	if (area == NULL || !gpurhh_ensure_service(area, &why))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start the device service"),
+				 errdetail("The reason is: %s.", why),
+				 errhint("You may need to increase max_worker_processes, or to free space in /dev/shm.")));
+	gpurhh_refresh_devices(area);
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	n = area->n_devices;
+	memcpy(infos, area->devices, sizeof(infos));
+	LWLockRelease(&area->lock);
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		rhh_device_info *info = &infos[i];
+		bool		cuda = info->kind == RHH_KIND_CUDA;
+		Datum		values[8];
+		bool		nulls[8] = {0};
+
+		values[0] = CStringGetTextDatum(cuda ? psprintf("cuda:%d", info->ordinal) : "cpu");
+		values[1] = CStringGetTextDatum(cuda ? "cuda" : "cpu");
+		values[2] = CStringGetTextDatum(info->name);
+		values[3] = CStringGetTextDatum(psprintf("%d.%d", info->cc_major,
+												 info->cc_minor));
+		nulls[3] = !cuda;
+		values[4] = Int64GetDatum((int64) info->total_bytes);
+		values[5] = Int64GetDatum((int64) info->free_bytes);
+		nulls[5] = !info->free_known;
+		values[6] = CStringGetTextDatum(device_state_text(info->state));
+		values[7] = CStringGetTextDatum(info->reason);
+		nulls[7] = info->reason[0] == '\0';
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * What the service did since it started, one row; figures of a service that
+ * has ended stay until the next one starts.  Starts none.
+ */
+Datum
+gpurhh_stats(PG_FUNCTION_ARGS)
+{
+	ChannelArea *area = gpurhh_channel_peek();
+	ServiceStats stats = {0};
+	int			pid = 0;
+	TupleDesc	tupdesc;
+	Datum		values[11];
+	bool		nulls[11] = {0};
+
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (area != NULL)
+	{
+		LWLockAcquire(&area->lock, LW_SHARED);
+		stats = area->stats;
+		pid = area->service_pid;
+		LWLockRelease(&area->lock);
+	}
+	values[0] = Int32GetDatum(pid);
+	nulls[0] = pid == 0;
+	values[1] = BoolGetDatum(area != NULL && area->shared);
+	values[2] = TimestampTzGetDatum(stats.started_at);
+	nulls[2] = stats.started_at == 0;
+	values[3] = Int64GetDatum((int64) stats.queries);
+	values[4] = Int64GetDatum((int64) stats.rows_fed);
+	values[5] = Int64GetDatum((int64) stats.bytes_uploaded);
+	values[6] = Int64GetDatum((int64) stats.groups_returned);
+	values[7] = Int64GetDatum((int64) stats.failed_slots);
+	values[8] = Int64GetDatum((int64) stats.rehashes);
+	values[9] = Int64GetDatum((int64) stats.host_rows);
+	values[10] = Int64GetDatum((int64) stats.device_errors);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
+													  values, nulls)));
+}
+
+static void plan_query(Query *query, const char *source);
+
+/* Plans a statement as it was parsed; its parameters may be of any type. */
+static void
+plan_raw_statement(RawStmt *raw, const char *source)
+{
+	Oid		   *param_types = NULL;
+	int			n_params = 0;
+	ListCell   *lc;
+
+	foreach(lc, pg_analyze_and_rewrite_varparams(raw, source, &param_types,
+												 &n_params, NULL))
+		plan_query(lfirst_node(Query, lc), source);
+}
+
+/*
+ * Plans a query, or the one inside a utility statement such as EXPLAIN or
+ * CREATE TABLE AS; other statements have nothing to plan.
+ */
+static void
+plan_query(Query *query, const char *source)
+{
+	List	   *queries = list_make1(query);
+	ListCell   *lc;
+
+	if (query->commandType == CMD_UTILITY)
+	{
+		Node	   *utility = query->utilityStmt;
+		RawStmt    *raw = makeNode(RawStmt);
+
+		/* these two hold what is analyzed only when they are executed */
+		if (IsA(utility, PrepareStmt))
+			raw->stmt = copyObject(((PrepareStmt *) utility)->query);
+		else if (IsA(utility, CopyStmt))
+			raw->stmt = copyObject(((CopyStmt *) utility)->query);
+		if (raw->stmt != NULL)
+		{
+			plan_raw_statement(raw, source);
+			return;
+		}
+		query = UtilityContainsQuery(utility);
+		if (query == NULL)
+			return;
+		query = copyObject(query);
+		AcquireRewriteLocks(query, true, false);
+		queries = pg_rewrite_query(query);
+	}
+	foreach(lc, queries)
+	{
+		query = lfirst_node(Query, lc);
+		if (query->commandType == CMD_UTILITY)
+			continue;
+		/* what EXPLAIN would refuse to show, is not told here either */
+		gpurhh_check_permissions(pg_plan_query(query, source,
+											   CURSOR_OPT_PARALLEL_OK, NULL));
+	}
+}
+
+/*
+ * Plans the statements of a text, as if enable_gpu_hashagg were on, and
+ * returns each GROUP BY that does not become a GpuHashAgg, with the reason.
+ * Nothing is executed.
+ */
+Datum
+gpurhh_refusals(PG_FUNCTION_ARGS)
+{
+	char	   *source = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	GpuRefusalCollector collector = {0};
+	GpuRefusalCollector *outer = gpurhh_refusal_collector;
+	ListCell   *lc;
+
+	InitMaterializedSRF(fcinfo, 0);
+	collector.context = CurrentMemoryContext;
+	gpurhh_refusal_collector = &collector;
+	PG_TRY();
+	{
+		foreach(lc, pg_parse_query(source))
+		{
+			collector.statement++;
+			plan_raw_statement(lfirst_node(RawStmt, lc), source);
+		}
+	}
+	PG_FINALLY();
+	{
+		gpurhh_refusal_collector = outer;
+	}
+	PG_END_TRY();
+
+	foreach(lc, collector.refusals)
+	{
+		GpuRefusal *refusal = lfirst(lc);
+		Datum		values[3];
+		bool		nulls[3] = {0};
+
+		if (refusal->planned)
+			continue;
+		values[0] = Int32GetDatum(refusal->statement);
+		values[1] = CStringGetTextDatum(refusal->group_by);
+		values[2] = CStringGetTextDatum(refusal->reason);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}

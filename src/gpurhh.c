@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpurhh.c
+ *		Start of the library: what is registered, in order.
+ *
+ * Loading costs a session nothing more: the device service and the pool come
+ * into being with the first query that uses them (channel.c), or, with
+ * shared_preload_libraries, the pool at server start.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "fmgr.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+void
+_PG_init(void)
+{
+	gpurhh_init_guc();
+	gpurhh_init_channel();
+	gpurhh_register_agg_methods();
+	gpurhh_init_agg_path();
+}

@@ -1,0 +1,420 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpurhh.h
+ *		Everything that more than one file of src/ needs, grouped by the file
+ *		that defines it.
+ *
+ * Data flows one way and back once:
+ *
+ *		child rows -> feed.c -> blocks of the pool (channel.c) -> service.c ->
+ *		device (gpu/) -> result words -> agg_exec.c -> rows
+ *
+ * and rows that the device refuses go to host_table.c.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_H
+#define GPURHH_H
+
+#include "postgres.h"
+
+#include "commands/explain.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+#include "port/atomics.h"
+#include "portability/instr_time.h"
+#include "storage/buffile.h"
+#include "storage/lwlock.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "rhh_device.h"
+
+#define GPURHH_VERSION "0.1.0"
+
+/* ---------- guc.c ---------- */
+
+extern bool enable_gpu_hashagg;
+extern char *gpurhh_device;
+extern int	gpurhh_device_memory_mb;
+extern int	gpurhh_pool_size_kb;
+extern int	gpurhh_batch_rows;
+extern double gpurhh_load_factor;
+extern int	gpurhh_max_probe_buckets;
+extern int	gpurhh_cpu_threads;
+extern int	gpurhh_service_idle_timeout_s;
+extern double gpurhh_setup_cost;
+extern double gpurhh_row_cost;
+extern double gpurhh_group_cost;
+
+extern void gpurhh_init_guc(void);
+
+/* ---------- types.c ---------- */
+
+/* How a value of a type travels in a column, and back from a result's words. */
+typedef enum GpuEncoding
+{
+	GPU_ENC_BOOL,				/* 1 byte */
+	GPU_ENC_INT2,
+	GPU_ENC_INT4,				/* int4, oid, date */
+	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz */
+	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
+	GPU_ENC_FLOAT8,
+	GPU_ENC_UUID,				/* 16 bytes */
+	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
+} GpuEncoding;
+
+typedef struct GpuType
+{
+	Oid			type;
+	GpuEncoding encoding;
+	uint8		bytes;			/* in a column */
+} GpuType;
+
+/* How an aggregate's result is made of its states. */
+typedef enum GpuFinal
+{
+	GPU_FINAL_KEY,				/* a grouping column */
+	GPU_FINAL_ANY,				/* a column the grouping columns determine */
+	GPU_FINAL_COUNT,
+	GPU_FINAL_SUM_INT8,			/* NULL when the count is 0, as all below */
+	GPU_FINAL_SUM_NUMERIC,
+	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
+	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
+	GPU_FINAL_MIN,
+	GPU_FINAL_MAX
+} GpuFinal;
+
+typedef struct GpuAggregate
+{
+	Oid			function;		/* pg_proc's */
+	Oid			argtype;		/* InvalidOid: none, or any (count) */
+	rhh_state_op op;
+	GpuFinal	final;
+} GpuAggregate;
+
+extern const GpuType *gpurhh_find_type(Oid type);
+extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
+extern const char *gpurhh_key_type_problem(Oid type);
+
+/* ---------- agg_path.c ---------- */
+
+/* What the CustomScan's custom_private holds; see agg_path.c. */
+enum GpuAggPrivateIndex
+{
+	GPUAGG_PRIVATE_COLUMNS,		/* IntList: encoding of each child column */
+	GPUAGG_PRIVATE_KEYS,		/* IntList: child columns that are keys */
+	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
+	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, type, first and
+								 * second operand */
+	GPUAGG_PRIVATE_GROUPS		/* Float: estimated number of groups */
+};
+
+typedef struct GpuRefusal
+{
+	int			statement;		/* 1-based */
+	char	   *group_by;
+	char	   *reason;
+	void	   *path_columns;	/* of a path that was added: it tells the path */
+	bool		planned;		/* and the path was chosen, so: no refusal */
+} GpuRefusal;
+
+/* While not NULL the planner hook collects refusals here. */
+typedef struct GpuRefusalCollector
+{
+	int			statement;
+	List	   *refusals;		/* of GpuRefusal */
+	MemoryContext context;
+} GpuRefusalCollector;
+
+extern GpuRefusalCollector *gpurhh_refusal_collector;
+
+extern void gpurhh_init_agg_path(void);
+
+/* ---------- agg_exec.c ---------- */
+
+extern Node *gpurhh_create_agg_state(CustomScan *cscan);
+extern void gpurhh_register_agg_methods(void);
+extern const struct CustomScanMethods gpurhh_agg_scan_methods;
+
+/* ---------- feed.c ---------- */
+
+typedef struct FeedColumn
+{
+	GpuEncoding encoding;
+	uint8		bytes;
+	bool		any_null;		/* in the batch being filled */
+	uint32		values_offset;
+	uint32		nulls_offset;
+} FeedColumn;
+
+/*
+ * Writes rows into the columns of one block at a time.  Knows the layout and
+ * the encodings, and nothing of devices.
+ */
+typedef struct Feed
+{
+	int			n_columns;
+	uint32		capacity_rows;	/* rows that fit a block */
+	char	   *base;			/* the block being filled, or NULL */
+	uint32		n_rows;
+	FeedColumn	columns[RHH_MAX_COLUMNS];
+} Feed;
+
+extern void gpurhh_feed_init(Feed *feed, int n_columns,
+							 const GpuEncoding *encodings,
+							 Size block_bytes, int max_rows);
+extern void gpurhh_feed_start(Feed *feed, char *base);
+extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
+extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
+
+/* ---------- host_table.c ---------- */
+
+typedef struct HostTable HostTable;
+
+extern HostTable *gpurhh_host_create(const rhh_table_spec *spec,
+									 MemoryContext parent, Size memory_limit);
+extern void gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
+								  bool all_rows);
+extern void gpurhh_host_merge(HostTable *host, const uint64 *words,
+							  Size stride);
+extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
+							   Size stride);
+extern bool gpurhh_host_is_empty(HostTable *host);
+extern const uint64 *gpurhh_host_next(HostTable *host);
+extern uint64 gpurhh_host_spilled(HostTable *host);
+extern void gpurhh_host_free(HostTable *host);
+
+/* ---------- channel.c ---------- */
+
+#define GPURHH_MAX_QUERIES	128
+#define GPURHH_MAX_BLOCKS	2048
+#define GPURHH_MAX_DEVICES	17	/* the CPU and sixteen GPUs */
+#define GPURHH_DEVICE_NAME_LEN 32
+#define GPURHH_MESSAGE_LEN	256
+
+/* Changes with the layout, as far as a number can. */
+#define GPURHH_AREA_MAGIC \
+	((uint32) (0x67707500 ^ (sizeof(ChannelArea) << 8) ^ \
+			   (sizeof(ChannelQuery) << 4) ^ sizeof(ChannelBlock)))
+#define GPURHH_MIN_BLOCK_BYTES	((Size) 128 * 1024)
+#define GPURHH_MAX_BLOCK_BYTES	((Size) 1024 * 1024)
+
+typedef enum ServiceState
+{
+	SERVICE_STOPPED,
+	SERVICE_STARTING,
+	SERVICE_RUNNING
+} ServiceState;
+
+/* Who has to free a block. */
+typedef enum BlockHolder
+{
+	BLOCK_NOBODY,				/* on the free list */
+	BLOCK_SESSION,				/* fills it, finishes refused rows, or reads
+								 * groups from it */
+	BLOCK_SERVICE				/* queued, with a device, or on the way back */
+} BlockHolder;
+
+typedef struct ChannelBlock
+{
+	int			next;			/* in the list it is on; -1 ends it */
+	BlockHolder holder;
+	bool		refused;		/* the whole batch comes back */
+	rhh_batch	batch;			/* base is not valid across processes */
+} ChannelBlock;
+
+typedef struct BlockList
+{
+	int			head;
+	int			tail;
+} BlockList;
+
+typedef enum QueryState
+{
+	QUERY_FREE,
+	QUERY_ACTIVE,
+	QUERY_RELEASED				/* the session is done; the service cleans up */
+} QueryState;
+
+/*
+ * One query's conversation with the service.  The session writes the spec, the
+ * batches and its wishes; the service answers and wakes the owner.
+ */
+typedef struct ChannelQuery
+{
+	QueryState	state;
+	uint32		generation;		/* the service's that it was opened with */
+	struct Latch *owner_latch;
+	bool		wants_block;	/* wake the owner when one is freed */
+	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
+	rhh_table_spec spec;
+
+	BlockList	queued;			/* to the service */
+	BlockList	returned;		/* to the session, with failed rows */
+	int			n_outstanding;	/* queued, with the device, or returned */
+
+	bool		input_done;		/* session: no more batches will come */
+	bool		finished;		/* service: the table is ready to be read */
+	bool		refused;		/* service: no table; batches come back whole */
+	bool		failed;			/* service: ends in an error, see message */
+	char		message[GPURHH_MESSAGE_LEN];	/* why refused or failed */
+
+	bool		fetch;			/* session: wants the next groups */
+	bool		fetch_waits;	/* session: and waits for them */
+	bool		fetched;		/* service: they are in result_block */
+	int			result_block;	/* -1: none */
+	uint32		result_groups;
+	bool		result_merge;
+	bool		result_last;
+
+	char		used_device[GPURHH_DEVICE_NAME_LEN];
+	rhh_table_stats stats;
+} ChannelQuery;
+
+/* Cumulative since the service started. */
+typedef struct ServiceStats
+{
+	TimestampTz started_at;
+	uint64		queries;
+	uint64		rows_fed;
+	uint64		bytes_uploaded;
+	uint64		groups_returned;
+	uint64		failed_slots;
+	uint64		rehashes;
+	uint64		host_rows;
+	uint64		device_errors;
+} ServiceStats;
+
+/* What a private service cannot read from its own configuration. */
+typedef struct ServiceSettings
+{
+	int			device_memory_mb;
+	int			cpu_threads;
+	int			idle_timeout_s;
+} ServiceSettings;
+
+/*
+ * The shared area: in main shared memory with preload, else in a DSM segment
+ * of the session.  The lock guards everything but the blocks' contents, and
+ * is held for a few instructions at a time.
+ */
+typedef struct ChannelArea
+{
+	uint32		magic;			/* a service of another build keeps away */
+	LWLock		lock;
+	int			tranche_id;
+	bool		shared;			/* one for all sessions */
+	bool		owner_gone;		/* private: the session ended */
+
+	ServiceState service_state;
+	int			service_pid;
+	struct Latch *service_latch;
+	uint32		generation;		/* grows with each service */
+	TimestampTz starting_since;
+	ServiceSettings settings;
+	ServiceStats stats;
+	TimestampTz cuda_failed_at; /* 0: never; "auto" then keeps away a while */
+
+	int			devices_wanted; /* requests to look again, and answers */
+	int			devices_seen;
+	int			n_devices;
+	rhh_device_info devices[GPURHH_MAX_DEVICES];
+
+	Size		pool_offset;	/* from the area's start */
+	Size		block_bytes;
+	int			n_blocks;
+	int			n_free;
+	int			free_head;		/* last freed first: it is warm in caches */
+	bool		service_wants_block;	/* wake the service when one is freed */
+
+	ChannelQuery queries[GPURHH_MAX_QUERIES];
+	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
+} ChannelArea;
+
+/* The session's handle of an open query; owned by a memory context. */
+typedef struct Channel Channel;
+
+typedef enum ChannelBlockResult
+{
+	CHANNEL_BLOCK,				/* a block to fill */
+	CHANNEL_RETURNED,			/* rows that the device refused */
+	CHANNEL_LATE				/* none to be had for a while */
+} ChannelBlockResult;
+
+typedef struct ChannelResult
+{
+	uint64	   *words;			/* column-major, stride capacity_groups; the
+								 * caller's */
+	uint32		capacity_groups;
+	uint32		n_groups;
+	bool		needs_merge;
+	bool		last;
+} ChannelResult;
+
+extern void gpurhh_init_channel(void);
+extern Size gpurhh_channel_area_bytes(Size pool_bytes);
+extern void gpurhh_channel_area_init(ChannelArea *area, Size pool_bytes,
+									 bool shared);
+extern ChannelArea *gpurhh_channel_attach(const char **why);
+extern ChannelArea *gpurhh_channel_peek(void);
+extern ChannelArea *gpurhh_shared_area(void);
+extern bool gpurhh_ensure_service(ChannelArea *area, const char **why);
+extern void gpurhh_refresh_devices(ChannelArea *area);
+
+extern Channel *gpurhh_channel_open(ChannelArea *area,
+									const rhh_table_spec *spec,
+									MemoryContext context, const char **why);
+extern Size gpurhh_channel_block_bytes(Channel *channel);
+extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
+												 char **base);
+extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
+extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
+										 bool *refused);
+extern void gpurhh_channel_give_back(Channel *channel);
+extern void gpurhh_channel_end_input(Channel *channel);
+extern bool gpurhh_channel_wait_finished(Channel *channel);
+extern void gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
+extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
+								 char *device, char *refusal);
+extern void gpurhh_channel_count_host_rows(Channel *channel, uint64 rows);
+extern void gpurhh_channel_close(Channel *channel);
+
+/* Used by both ends; the caller holds the lock. */
+extern void gpurhh_block_push(ChannelArea *area, BlockList *list, int block);
+extern int	gpurhh_block_pop(ChannelArea *area, BlockList *list);
+extern void gpurhh_block_free(ChannelArea *area, int block);
+extern char *gpurhh_block_base(ChannelArea *area, int block);
+
+/* ---------- service.c ---------- */
+
+extern bool gpurhh_start_service_worker(ChannelArea *area, uint32 dsm_handle,
+										const char **why);
+extern PGDLLEXPORT void gpurhh_service_main(Datum main_arg);
+
+/* ---------- explain.c ---------- */
+
+/* What a node did, for EXPLAIN ANALYZE. */
+typedef struct GpuNodeStats
+{
+	bool		valid;			/* the input has been read */
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
+	uint64		rows_fed;
+	uint64		bytes_fed;
+	uint64		batches;
+	uint64		host_rows;		/* finished on the host */
+	uint64		host_spilled;	/* records it wrote to disk */
+	uint64		groups_returned;
+	rhh_table_stats table;
+	double		feed_ms;		/* wall time to read and hand over the input */
+	double		fetch_ms;		/* wall time to wait for and copy groups */
+	double		form_ms;		/* to make rows of them, by sampling */
+} GpuNodeStats;
+
+extern void gpurhh_explain_agg(CustomScanState *node, List *ancestors,
+							   ExplainState *es, int n_keys,
+							   const GpuNodeStats *stats);
+
+#endif							/* GPURHH_H */

@@ -1,0 +1,512 @@
+/*-------------------------------------------------------------------------
+ *
+ * host_table.c
+ *		Groups on the host: what no device took.
+ *
+ * A group is a record of 64-bit words, the same words in the same order as in
+ * a device's results (rhh_result): NULL bits, keys, states.  A row is made a
+ * record of its own and merged, so rows that a device refused, groups that it
+ * could not keep unique, and records read back from disk all go one way.
+ *
+ * Records live in memory until they take more than the limit.  From then on
+ * records of new keys go to disk, into one of PARTITIONS temporary files by
+ * the bits of their hash, while those of known keys are still merged in
+ * memory: every key is either in memory or on disk, never in both.
+ *
+ * Phases:
+ *
+ *		add, merge		until the device has finished
+ *		absorb			once for each of the device's groups: taken here where
+ *						its key is, or may be, here too
+ *		next			returns the records in memory, then loads a file, in
+ *						a table emptied before, and returns its records, and
+ *						so on; a file that is too large is split by more bits
+ *
+ * Everything lives in one memory context below the caller's, but the files,
+ * which are the current resource owner's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "commands/tablespace.h"
+#include "common/hashfn.h"
+#include "common/int.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#define PARTITION_BITS	5
+#define PARTITIONS		(1 << PARTITION_BITS)
+
+/* Beyond this many splits, equal hashes are kept in memory whatever it takes. */
+#define MAX_DEPTH		(32 / PARTITION_BITS)
+
+typedef struct HostEntry
+{
+	uint64	   *record;
+	uint32		hash;
+	char		status;
+} HostEntry;
+
+/* A file of records whose hashes have depth * PARTITION_BITS bits in common. */
+typedef struct Spill
+{
+	BufFile    *file;
+	uint64		n_records;
+	int			depth;
+} Spill;
+
+struct hostgroups_hash;
+
+struct HostTable
+{
+	rhh_table_spec spec;
+	int			n_words;		/* of a record */
+	int			first_state;	/* word */
+	Size		key_bytes;
+	Size		memory_limit;
+
+	MemoryContext context;		/* this struct and the lists */
+	MemoryContext records;		/* emptied before a file is loaded */
+	struct hostgroups_hash *table;
+	uint64	   *scratch;		/* one record */
+
+	int			depth;			/* of the records in memory */
+	Spill		partition[PARTITIONS];	/* being written, at depth + 1 */
+	List	   *pending;		/* of Spill *, complete, yet to be read */
+	uint64		n_spilled;
+
+	bool		reading;		/* next has been called */
+	uint32		iterator;
+};
+
+/* memcmp() of the keys' words, which are the first of a record */
+#define SH_PREFIX hostgroups
+#define SH_ELEMENT_TYPE HostEntry
+#define SH_KEY_TYPE uint64 *
+#define SH_KEY record
+#define SH_HASH_KEY(tb, key) \
+	hash_bytes((const unsigned char *) (key), ((HostTable *) (tb)->private_data)->key_bytes)
+#define SH_EQUAL(tb, a, b) \
+	(memcmp(a, b, ((HostTable *) (tb)->private_data)->key_bytes) == 0)
+#define SH_SCOPE static inline
+#define SH_STORE_HASH
+#define SH_GET_HASH(tb, entry) (entry)->hash
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+static void
+reset_memory(HostTable *host)
+{
+	MemoryContextReset(host->records);
+	host->table = hostgroups_create(host->records, 256, host);
+}
+
+/*
+ * A table for the states of spec.  It holds about memory_limit bytes before it
+ * uses temporary files.
+ */
+HostTable *
+gpurhh_host_create(const rhh_table_spec *spec, MemoryContext parent,
+				   Size memory_limit)
+{
+	MemoryContext context = AllocSetContextCreate(parent, "GpuHashAgg host table",
+												  ALLOCSET_DEFAULT_SIZES);
+	HostTable  *host = MemoryContextAllocZero(context, sizeof(HostTable));
+
+	host->context = context;
+	host->records = AllocSetContextCreate(context, "GpuHashAgg host groups",
+										  ALLOCSET_DEFAULT_SIZES);
+	host->spec = *spec;
+	host->n_words = rhh_result_words(spec);
+	host->first_state = rhh_first_state_word(spec);
+	host->key_bytes = host->first_state * sizeof(uint64);
+	host->memory_limit = memory_limit;
+	host->scratch = MemoryContextAlloc(context, host->n_words * sizeof(uint64));
+	reset_memory(host);
+	return host;
+}
+
+void
+gpurhh_host_free(HostTable *host)
+{
+	ListCell   *lc;
+
+	for (int p = 0; p < PARTITIONS; p++)
+	{
+		if (host->partition[p].file != NULL)
+			BufFileClose(host->partition[p].file);
+	}
+	foreach(lc, host->pending)
+		BufFileClose(((Spill *) lfirst(lc))->file);
+	MemoryContextDelete(host->context);
+}
+
+bool
+gpurhh_host_is_empty(HostTable *host)
+{
+	return host->table->members == 0 && host->n_spilled == 0;
+}
+
+/* Records written to temporary files so far. */
+uint64
+gpurhh_host_spilled(HostTable *host)
+{
+	return host->n_spilled;
+}
+
+/* Adds the states of one record to another of the same key. */
+static void
+combine(HostTable *host, uint64 *into, const uint64 *from)
+{
+	int			w = host->first_state;
+
+	for (uint32 s = 0; s < host->spec.n_states; s++)
+	{
+		switch (host->spec.states[s].op)
+		{
+			case RHH_COUNT:
+			case RHH_SUM_I64:
+				into[w] += from[w];
+				break;
+			case RHH_SUM_I128:
+				{
+					uint64		low = into[w] + from[w];
+
+					into[w + 1] += from[w + 1] + (low < into[w] ? 1 : 0);
+					into[w] = low;
+					break;
+				}
+			case RHH_MIN_I64:
+				into[w] = (uint64) Min((int64) into[w], (int64) from[w]);
+				break;
+			case RHH_MAX_I64:
+				into[w] = (uint64) Max((int64) into[w], (int64) from[w]);
+				break;
+			case RHH_ANY:
+				if (into[w] == 0)
+					memcpy(&into[w], &from[w],
+						   rhh_state_words(&host->spec, s) * sizeof(uint64));
+				break;
+		}
+		w += rhh_state_words(&host->spec, s);
+	}
+}
+
+static Spill *
+partition_of(HostTable *host, uint32 hash)
+{
+	int			shift = 32 - (host->depth + 1) * PARTITION_BITS;
+
+	return &host->partition[(hash >> shift) & (PARTITIONS - 1)];
+}
+
+static void
+spill(HostTable *host, const uint64 *record, uint32 hash)
+{
+	Spill	   *to = partition_of(host, hash);
+
+	if (to->file == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(host->context);
+
+		PrepareTempTablespaces();
+		to->file = BufFileCreateTemp(false);
+		to->depth = host->depth + 1;
+		MemoryContextSwitchTo(old);
+	}
+	BufFileWrite(to->file, unconstify(uint64 *, record),
+				 host->n_words * sizeof(uint64));
+	to->n_records++;
+	host->n_spilled++;
+}
+
+/* Merges a record whose words are side by side. */
+static void
+merge_record(HostTable *host, uint64 *record)
+{
+	uint32		hash = hash_bytes((const unsigned char *) record,
+								  host->key_bytes);
+	HostEntry  *entry = hostgroups_lookup_hash(host->table, record, hash);
+	bool		found;
+
+	if (entry != NULL)
+	{
+		combine(host, entry->record, record);
+		return;
+	}
+	if (host->depth < MAX_DEPTH &&
+		(partition_of(host, hash)->file != NULL ||
+		 MemoryContextMemAllocated(host->records, false) > host->memory_limit))
+	{
+		spill(host, record, hash);
+		return;
+	}
+	entry = hostgroups_insert_hash(host->table, record, hash, &found);
+	entry->record = MemoryContextAlloc(host->records,
+									   host->n_words * sizeof(uint64));
+	memcpy(entry->record, record, host->n_words * sizeof(uint64));
+}
+
+static uint64
+load_value(const rhh_batch *batch, int column, int bytes, uint32 row)
+{
+	const uint8 *at = batch->base + batch->values_offset[column] +
+		(Size) row * bytes;
+
+	switch (bytes)
+	{
+		case 1:
+			return *at;
+		case 2:
+			return *(const uint16 *) at;
+		case 4:
+			return *(const uint32 *) at;
+		default:
+			return *(const uint64 *) at;
+	}
+}
+
+static int64
+load_signed(const rhh_batch *batch, int column, int bytes, uint32 row)
+{
+	uint64		value = load_value(batch, column, bytes, row);
+
+	switch (bytes)
+	{
+		case 2:
+			return (int16) value;
+		case 4:
+			return (int32) value;
+		default:
+			return (int64) value;
+	}
+}
+
+static inline bool
+is_null(const rhh_batch *batch, int column, uint32 row)
+{
+	return batch->nulls_offset[column] != 0 &&
+		(batch->base[batch->nulls_offset[column] + row / 8] &
+		 (1 << (row % 8))) != 0;
+}
+
+/* A row as a group of one. */
+static void
+row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
+			  uint64 *record)
+{
+	const rhh_table_spec *spec = &host->spec;
+	int			w = 1;
+
+	memset(record, 0, host->n_words * sizeof(uint64));
+	for (uint32 k = 0; k < spec->n_keys; k++)
+	{
+		int			column = spec->key_column[k];
+		int			bytes = spec->column_bytes[column];
+
+		if (is_null(batch, column, row))
+			record[0] |= UINT64CONST(1) << k;
+		else if (bytes > 8)
+			memcpy(&record[w], batch->base + batch->values_offset[column] +
+				   (Size) row * bytes, bytes);
+		else
+			record[w] = load_value(batch, column, bytes, row);
+		w += rhh_key_words(spec, k);
+	}
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		const rhh_state_spec *state = &spec->states[s];
+		int			column = state->arg_column;
+		int			bytes = column >= 0 ? spec->column_bytes[column] : 0;
+		bool		counts;
+
+		counts = (state->filter_column < 0 ||
+				  load_value(batch, state->filter_column, 1, row) != 0) &&
+			(column < 0 || !is_null(batch, column, row));
+		switch (state->op)
+		{
+			case RHH_COUNT:
+				record[w] = counts ? 1 : 0;
+				break;
+			case RHH_SUM_I64:
+				if (counts)
+					record[w] = (uint64) load_signed(batch, column, bytes, row);
+				break;
+			case RHH_SUM_I128:
+				if (counts)
+				{
+					int64		value = load_signed(batch, column, bytes, row);
+
+					record[w] = (uint64) value;
+					record[w + 1] = value < 0 ? ~UINT64CONST(0) : 0;
+				}
+				break;
+			case RHH_MIN_I64:
+				record[w] = (uint64) (counts ?
+									  load_signed(batch, column, bytes, row) :
+									  PG_INT64_MAX);
+				break;
+			case RHH_MAX_I64:
+				record[w] = (uint64) (counts ?
+									  load_signed(batch, column, bytes, row) :
+									  PG_INT64_MIN);
+				break;
+			case RHH_ANY:
+				if (counts)
+				{
+					record[w] = 1;
+					memcpy(&record[w + 1],
+						   batch->base + batch->values_offset[column] +
+						   (Size) row * bytes, bytes);
+				}
+				break;
+		}
+		w += rhh_state_words(spec, s);
+	}
+}
+
+/* Adds the rows marked as failed, or all rows, of a batch; its base is set. */
+void
+gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
+{
+	const uint8 *failed = batch->base + batch->failed_offset;
+
+	for (uint32 row = 0; row < batch->n_rows; row++)
+	{
+		if (!all_rows)
+		{
+			if (row % 8 == 0 && failed[row / 8] == 0)
+			{
+				row += 7;
+				continue;
+			}
+			if ((failed[row / 8] & (1 << (row % 8))) == 0)
+				continue;
+		}
+		if (row % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
+		row_to_record(host, batch, row, host->scratch);
+		merge_record(host, host->scratch);
+	}
+}
+
+static void
+gather_words(HostTable *host, const uint64 *words, Size stride)
+{
+	for (int w = 0; w < host->n_words; w++)
+		host->scratch[w] = words[w * stride];
+}
+
+/* Merges a group whose word w is at words[w * stride]. */
+void
+gpurhh_host_merge(HostTable *host, const uint64 *words, Size stride)
+{
+	gather_words(host, words, stride);
+	merge_record(host, host->scratch);
+}
+
+/*
+ * Takes the group if its key is, or may be, here too; false: nowhere here.
+ */
+bool
+gpurhh_host_absorb(HostTable *host, const uint64 *words, Size stride)
+{
+	uint32		hash;
+	HostEntry  *entry;
+
+	gather_words(host, words, stride);
+	hash = hash_bytes((const unsigned char *) host->scratch, host->key_bytes);
+	entry = hostgroups_lookup_hash(host->table, host->scratch, hash);
+	if (entry != NULL)
+	{
+		combine(host, entry->record, host->scratch);
+		return true;
+	}
+	if (host->n_spilled > 0 && partition_of(host, hash)->file != NULL)
+	{
+		spill(host, host->scratch, hash);
+		return true;
+	}
+	return false;
+}
+
+/* Puts the files being written on the list of those to be read. */
+static void
+close_partitions(HostTable *host)
+{
+	MemoryContext old = MemoryContextSwitchTo(host->context);
+
+	for (int p = 0; p < PARTITIONS; p++)
+	{
+		Spill	   *done;
+
+		if (host->partition[p].file == NULL)
+			continue;
+		done = palloc(sizeof(Spill));
+		*done = host->partition[p];
+		memset(&host->partition[p], 0, sizeof(Spill));
+		host->pending = lappend(host->pending, done);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Loads the next file into an empty table; false if there is none. */
+static bool
+load_next_file(HostTable *host)
+{
+	Spill	   *from;
+
+	if (host->pending == NIL)
+		return false;
+	from = llast(host->pending);
+	host->pending = list_truncate(host->pending, list_length(host->pending) - 1);
+
+	reset_memory(host);
+	host->depth = from->depth;
+	if (BufFileSeek(from->file, 0, 0, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not rewind temporary file of the GpuHashAgg host table")));
+	for (uint64 i = 0; i < from->n_records; i++)
+	{
+		if (i % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpurhh_buffile_read(from->file, host->scratch,
+							host->n_words * sizeof(uint64));
+		merge_record(host, host->scratch);
+	}
+	BufFileClose(from->file);
+	pfree(from);
+	close_partitions(host);
+	return true;
+}
+
+/*
+ * The next group, valid until the next call; NULL at the end.  After the first
+ * call nothing can be added.
+ */
+const uint64 *
+gpurhh_host_next(HostTable *host)
+{
+	if (!host->reading)
+	{
+		host->reading = true;
+		host->iterator = 0;
+		close_partitions(host);
+	}
+	for (;;)
+	{
+		while (host->iterator < host->table->size)
+		{
+			HostEntry  *entry = &host->table->data[host->iterator++];
+
+			if (entry->status == hostgroups_SH_IN_USE)
+				return entry->record;
+		}
+		if (!load_next_file(host))
+			return NULL;
+		host->iterator = 0;
+	}
+}

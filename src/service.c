@@ -1,0 +1,910 @@
+/*-------------------------------------------------------------------------
+ *
+ * service.c
+ *		The device service: the one process that uses devices.
+ *
+ * A background worker, started by the first query that needs it (channel.c)
+ * and ended by itself when idle for a while, by SIGTERM, when the session it
+ * is private to has gone, or by a device error.  It is the only caller of the
+ * device ABI (gpu/rhh_device.h).
+ *
+ * It is one loop over the queries in the area.  Each query goes through
+ *
+ *		NEW -> (table made) OPEN -> FINISHING -> READING -> gone
+ *			-> (no table)	REFUSED						 -> gone
+ *
+ * and the loop does what can be done without waiting: makes tables, submits
+ * queued batches, takes completions, asks for results.  Devices work
+ * asynchronously and make a descriptor readable when they have news, so the
+ * loop sleeps on its latch and those descriptors.
+ *
+ * Devices start threads (CUDA's driver, the CPU device's workers), which must
+ * never run PostgreSQL's signal handlers: all signals are blocked around
+ * every piece of the loop that calls a device.
+ *
+ * A device error ends the queries that use the device, and then the process
+ * with exit code 1 (any other would restart the cluster): a CUDA context that
+ * has failed stays failed.  Whatever the reason for the exit, an exit callback
+ * tells the sessions and frees the blocks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include <signal.h>
+
+#include "libpq/pqsignal.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/dsm.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/ps_status.h"
+
+/* After an error of a GPU "auto" keeps to the CPU for this long. */
+#define CUDA_PENALTY_MS 60000
+
+typedef enum TableState
+{
+	TABLE_NONE,					/* no query, or not looked at yet */
+	TABLE_OPEN,
+	TABLE_REFUSED,				/* batches go back as they come */
+	TABLE_FINISHING,
+	TABLE_READING
+} TableState;
+
+/* What the service keeps of a query beside the area's ChannelQuery. */
+typedef struct ServiceQuery
+{
+	TableState	state;
+	struct ServiceDevice *device;
+	rhh_table  *table;
+	int			in_flight;		/* batches, finish or extract */
+	bool		cancelled;
+	rhh_result	result;
+	uint64		counted_failed_slots;	/* what the area's statistics have */
+	uint64		counted_rehashes;
+	uint64		counted_uploaded;
+} ServiceQuery;
+
+typedef struct ServiceDevice
+{
+	const rhh_device_ops *ops;
+	int			ordinal;
+	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
+	rhh_device_info info;
+	rhh_device *device;			/* NULL: not open */
+	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
+} ServiceDevice;
+
+static ChannelArea *area = NULL;
+static uint32 generation;
+static ServiceQuery queries[GPURHH_MAX_QUERIES];
+static ServiceDevice devices[GPURHH_MAX_DEVICES];
+static int	n_devices = 0;
+static WaitEventSet *wait_set = NULL;
+static sigset_t all_signals;
+
+/* An error of a device, to be reported once signals are let in again. */
+static char device_error[GPURHH_MESSAGE_LEN] = "";
+
+static const rhh_device_ops *const device_kinds[] = {
+	&rhh_cpu_ops,
+#ifdef RHH_WITH_CUDA
+	&rhh_cuda_ops,
+#endif
+};
+
+/* ---------- starting it: session's side ---------- */
+
+/*
+ * Registers the worker and waits until it serves the area.  False, with the
+ * reason: the server has no room for it, or it has ended.
+ */
+bool
+gpurhh_start_service_worker(ChannelArea *for_area, uint32 dsm_handle,
+							const char **why)
+{
+	BackgroundWorker worker = {0};
+	BackgroundWorkerHandle *handle;
+	pid_t		pid;
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "gpurhh", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "gpurhh_service_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "gpurhh device service", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "gpurhh device service", BGW_MAXLEN);
+	worker.bgw_main_arg = UInt32GetDatum(dsm_handle);
+	worker.bgw_notify_pid = MyProcPid;
+
+	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
+	{
+		*why = "no background worker slot is free, see max_worker_processes";
+		return false;
+	}
+	for (;;)
+	{
+		bool		running;
+		BgwHandleStatus status = GetBackgroundWorkerPid(handle, &pid);
+
+		LWLockAcquire(&for_area->lock, LW_SHARED);
+		running = for_area->service_state == SERVICE_RUNNING;
+		LWLockRelease(&for_area->lock);
+		if (running)
+			return true;
+		if (status == BGWH_STOPPED || status == BGWH_POSTMASTER_DIED)
+		{
+			*why = "the device service ended while it started, see the server log";
+			return false;
+		}
+		/* a signal tells of its start and end, nothing of the area's state */
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 2, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* ---------- devices ---------- */
+
+/* Lists the devices of all kinds.  Signals are blocked. */
+static void
+find_devices(void)
+{
+	n_devices = 0;
+	for (int k = 0; k < lengthof(device_kinds); k++)
+	{
+		rhh_device_info infos[GPURHH_MAX_DEVICES];
+		uint32		n = 0;
+		rhh_error	err = {0};
+
+		if (device_kinds[k]->enumerate(infos, lengthof(infos), &n,
+									   &err) != RHH_OK)
+			continue;
+		for (uint32 i = 0; i < n && n_devices < GPURHH_MAX_DEVICES; i++)
+		{
+			ServiceDevice *dev = &devices[n_devices++];
+
+			memset(dev, 0, sizeof(ServiceDevice));
+			dev->ops = device_kinds[k];
+			dev->ordinal = infos[i].ordinal;
+			dev->info = infos[i];
+			if (infos[i].kind == RHH_KIND_CPU)
+				strlcpy(dev->name, "cpu", sizeof(dev->name));
+			else
+				snprintf(dev->name, sizeof(dev->name), "cuda:%d",
+						 infos[i].ordinal);
+		}
+	}
+}
+
+/* Puts what is known of the devices where sessions can read it. */
+static void
+publish_devices(void)
+{
+	for (int i = 0; i < n_devices; i++)
+	{
+		rhh_error	err = {0};
+
+		if (devices[i].device != NULL)
+			(void) devices[i].ops->info(devices[i].device, &devices[i].info,
+										&err);
+		else if (devices[i].info.kind == RHH_KIND_CPU)
+		{
+			rhh_device_info info;
+			uint32		n = 0;
+
+			/* free memory changes */
+			if (devices[i].ops->enumerate(&info, 1, &n, &err) == RHH_OK && n == 1)
+				devices[i].info = info;
+		}
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	area->n_devices = n_devices;
+	for (int i = 0; i < n_devices; i++)
+	{
+		area->devices[i] = devices[i].info;
+		if (devices[i].problem[0] != '\0')
+		{
+			area->devices[i].state = RHH_STATE_UNUSABLE;
+			strlcpy(area->devices[i].reason, devices[i].problem,
+					sizeof(area->devices[i].reason));
+		}
+	}
+	area->devices_seen = area->devices_wanted;
+	LWLockRelease(&area->lock);
+}
+
+static void
+rebuild_wait_set(void)
+{
+	if (wait_set != NULL)
+		FreeWaitEventSet(wait_set);
+	wait_set = gpurhh_create_wait_event_set(GPURHH_MAX_DEVICES + 2);
+	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
+					  NULL);
+	for (int i = 0; i < n_devices; i++)
+	{
+		if (devices[i].device != NULL)
+			AddWaitEventToSet(wait_set, WL_SOCKET_READABLE,
+							  devices[i].ops->event_fd(devices[i].device),
+							  NULL, NULL);
+	}
+}
+
+/* Opens the device if it is not; false, with dev->problem, if it cannot be. */
+static bool
+open_device(ServiceDevice *dev)
+{
+	rhh_device_config config = {0};
+	rhh_error	err = {0};
+	int			memory_mb;
+
+	if (dev->device != NULL)
+		return true;
+	if (dev->info.state == RHH_STATE_UNUSABLE)
+	{
+		strlcpy(dev->problem, dev->info.reason, sizeof(dev->problem));
+		return false;
+	}
+	memory_mb = area->shared ? gpurhh_device_memory_mb :
+		area->settings.device_memory_mb;
+	config.memory_limit_bytes = (uint64) memory_mb * 1024 * 1024;
+	config.cpu_threads = area->shared ? gpurhh_cpu_threads :
+		area->settings.cpu_threads;
+	if (dev->ops->open(dev->ordinal, &config, &dev->device, &err) != RHH_OK)
+	{
+		dev->device = NULL;
+		strlcpy(dev->problem, err.message, sizeof(dev->problem));
+		return false;
+	}
+	dev->problem[0] = '\0';
+	/* where this fails copies are slower, and nothing else */
+	(void) dev->ops->register_pool(dev->device, gpurhh_block_base(area, 0),
+								   area->block_bytes * area->n_blocks, &err);
+	rebuild_wait_set();
+	return true;
+}
+
+/*
+ * The device for a setting's value, open.  Where the GPU asked for cannot be
+ * had the CPU device takes its place, and note says why.  NULL: none at all.
+ */
+static ServiceDevice *
+choose_device(const char *wanted, char *note, Size note_len)
+{
+	bool		automatic = strcmp(wanted, "auto") == 0;
+	bool		any_cuda = automatic || strcmp(wanted, "cuda") == 0;
+	ServiceDevice *cpu = NULL;
+
+	note[0] = '\0';
+	for (int i = 0; i < n_devices; i++)
+	{
+		ServiceDevice *dev = &devices[i];
+
+		if (dev->info.kind == RHH_KIND_CPU)
+		{
+			cpu = dev;
+			continue;
+		}
+		if (!any_cuda && strcmp(wanted, dev->name) != 0)
+			continue;
+		if (automatic && area->cuda_failed_at != 0 &&
+			!TimestampDifferenceExceeds(area->cuda_failed_at,
+										GetCurrentTimestamp(),
+										CUDA_PENALTY_MS))
+		{
+			snprintf(note, note_len, "%s failed a short time ago", dev->name);
+			continue;
+		}
+		if (open_device(dev))
+			return dev;
+		snprintf(note, note_len, "%s: %s", dev->name, dev->problem);
+	}
+	if (!automatic && note[0] == '\0' && strcmp(wanted, "cpu") != 0)
+		snprintf(note, note_len, "there is no device %s", wanted);
+	if (cpu != NULL && open_device(cpu))
+		return cpu;
+	if (note[0] == '\0')
+		snprintf(note, note_len, "%s", cpu ? cpu->problem : "no device");
+	return NULL;
+}
+
+/* ---------- queries ---------- */
+
+/* Frees the blocks on a list.  The caller holds the lock. */
+static void
+free_blocks(BlockList *list)
+{
+	int			block;
+
+	while ((block = gpurhh_block_pop(area, list)) >= 0)
+		gpurhh_block_free(area, block);
+}
+
+/* Brings the area's view of a table's work up to date; lock held. */
+static void
+publish_stats(ServiceQuery *sq, ChannelQuery *query)
+{
+	rhh_table_stats *stats = &query->stats;
+
+	if (sq->table == NULL)
+		return;
+	sq->device->ops->table_stats(sq->table, stats);
+	area->stats.failed_slots += stats->failed_slots - sq->counted_failed_slots;
+	area->stats.rehashes += stats->rehashes - sq->counted_rehashes;
+	area->stats.bytes_uploaded += stats->uploaded_bytes - sq->counted_uploaded;
+	sq->counted_failed_slots = stats->failed_slots;
+	sq->counted_rehashes = stats->rehashes;
+	sq->counted_uploaded = stats->uploaded_bytes;
+}
+
+/* Ends a query with an error that its session raises; lock held. */
+static void
+fail_query(ChannelQuery *query, const char *message)
+{
+	if (query->failed)
+		return;
+	query->failed = true;
+	strlcpy(query->message, message, GPURHH_MESSAGE_LEN);
+	SetLatch(query->owner_latch);
+}
+
+/* A new query: makes its table, or refuses it.  Signals are blocked. */
+static void
+start_query(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	char		note[GPURHH_MESSAGE_LEN];
+	rhh_error	err = {0};
+
+	memset(sq, 0, sizeof(ServiceQuery));
+	sq->state = TABLE_REFUSED;
+	sq->device = choose_device(query->device, note, sizeof(note));
+	if (sq->device != NULL)
+	{
+		rhh_status	status;
+
+		status = sq->device->ops->table_create(sq->device->device,
+											   &query->spec, &sq->table, &err);
+		if (status == RHH_OK)
+			sq->state = TABLE_OPEN;
+		else
+		{
+			sq->table = NULL;
+			strlcpy(note, err.message, sizeof(note));
+			if (status == RHH_DEVICE_ERROR)
+				strlcpy(device_error, err.message, sizeof(device_error));
+		}
+	}
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	strlcpy(query->message, note, GPURHH_MESSAGE_LEN);
+	strlcpy(query->used_device,
+			sq->state == TABLE_OPEN ? sq->device->name : "host",
+			sizeof(query->used_device));
+	query->refused = sq->state == TABLE_REFUSED;
+	if (device_error[0] != '\0')
+		fail_query(query, device_error);
+	LWLockRelease(&area->lock);
+}
+
+/* Hands queued batches to the device, or back to the session. */
+static bool
+submit_batches(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	bool		progress = false;
+
+	for (;;)
+	{
+		int			block;
+		rhh_batch	batch;
+		rhh_error	err = {0};
+		rhh_status	status;
+
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		block = query->queued.head;
+		if (block >= 0 && sq->state == TABLE_REFUSED)
+		{
+			(void) gpurhh_block_pop(area, &query->queued);
+			area->blocks[block].refused = true;
+			gpurhh_block_push(area, &query->returned, block);
+			SetLatch(query->owner_latch);
+		}
+		LWLockRelease(&area->lock);
+		if (block < 0)
+			return progress;
+		progress = true;
+		if (sq->state == TABLE_REFUSED)
+			continue;
+
+		batch = area->blocks[block].batch;
+		batch.base = (uint8_t *) gpurhh_block_base(area, block);
+		status = sq->device->ops->table_submit(sq->table, &batch,
+											   (uint64) block, &err);
+		if (status == RHH_BUSY)
+			return false;
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		if (status == RHH_OK)
+		{
+			(void) gpurhh_block_pop(area, &query->queued);
+			sq->in_flight++;
+		}
+		else
+		{
+			if (status == RHH_DEVICE_ERROR)
+				strlcpy(device_error, err.message, sizeof(device_error));
+			fail_query(query, err.message);
+			free_blocks(&query->queued);
+		}
+		LWLockRelease(&area->lock);
+		if (status != RHH_OK)
+			return true;
+	}
+}
+
+/* All batches are in: lets the table be reconciled, once they are through. */
+static bool
+finish_query(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	rhh_error	err = {0};
+	rhh_status	status = RHH_OK;
+
+	if (sq->in_flight > 0 || query->queued.head >= 0)
+		return false;
+	if (sq->state == TABLE_OPEN)
+		status = sq->device->ops->table_finish(sq->table, &err);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (sq->state == TABLE_REFUSED)
+	{
+		query->finished = true;
+		SetLatch(query->owner_latch);
+	}
+	else if (status == RHH_OK)
+		sq->in_flight++;
+	else
+	{
+		if (status == RHH_DEVICE_ERROR)
+			strlcpy(device_error, err.message, sizeof(device_error));
+		fail_query(query, err.message);
+	}
+	LWLockRelease(&area->lock);
+	sq->state = TABLE_FINISHING;
+	return true;
+}
+
+/* The session wants the next groups. */
+static bool
+extract_groups(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	rhh_error	err = {0};
+	rhh_status	status;
+	int			block;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	block = area->free_head;
+	/* ahead of need only while there is plenty, as there was when it was asked */
+	if (!query->fetch_waits && area->n_free <= area->n_blocks / 2 + 1)
+		block = -1;
+	else if (block < 0)
+		area->service_wants_block = true;
+	if (block >= 0)
+	{
+		area->free_head = area->blocks[block].next;
+		area->n_free--;
+		area->blocks[block].holder = BLOCK_SERVICE;
+		query->fetch = false;
+		query->result_block = block;
+	}
+	LWLockRelease(&area->lock);
+	if (block < 0)
+		return false;			/* the session's wish or a freed block wakes us */
+
+	sq->result.words = (uint64_t *) gpurhh_block_base(area, block);
+	sq->result.capacity_groups = area->block_bytes / sizeof(uint64) /
+		rhh_result_words(&query->spec);
+	status = sq->device->ops->table_extract(sq->table, &sq->result, 0, &err);
+	if (status == RHH_OK)
+	{
+		sq->in_flight++;
+		return true;
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (status == RHH_DEVICE_ERROR)
+		strlcpy(device_error, err.message, sizeof(device_error));
+	fail_query(query, err.message);
+	LWLockRelease(&area->lock);
+	return true;
+}
+
+/*
+ * The session has let go of the query: stops the device's work for it, and
+ * once nothing is in flight frees the table, the blocks and the slot.
+ */
+static bool
+drop_query(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+
+	if (sq->in_flight > 0)
+	{
+		if (!sq->cancelled)
+		{
+			sq->cancelled = true;
+			sq->device->ops->table_cancel(sq->table);
+			return true;
+		}
+		return false;
+	}
+	if (sq->table != NULL)
+		sq->device->ops->table_destroy(sq->table);
+	memset(sq, 0, sizeof(ServiceQuery));
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	free_blocks(&query->queued);
+	free_blocks(&query->returned);
+	if (query->result_block >= 0)
+		gpurhh_block_free(area, query->result_block);
+	query->result_block = -1;
+	query->state = QUERY_FREE;
+	LWLockRelease(&area->lock);
+	return true;
+}
+
+/* Does what can be done for a query now; true if that was anything. */
+static bool
+advance_query(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	QueryState	state;
+	bool		ours;
+	bool		input_done;
+	bool		failed;
+	bool		fetch;
+	bool		progress = false;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	state = query->state;
+	ours = query->generation == generation;
+	input_done = query->input_done;
+	failed = query->failed;
+	fetch = query->fetch;
+	LWLockRelease(&area->lock);
+
+	if (state == QUERY_FREE || !ours)
+		return false;
+	if (state == QUERY_RELEASED)
+		return drop_query(q);
+	if (failed)
+		return false;
+	if (sq->state == TABLE_NONE)
+	{
+		start_query(q);
+		progress = true;
+	}
+	if (sq->state == TABLE_OPEN || sq->state == TABLE_REFUSED)
+	{
+		if (submit_batches(q))
+			progress = true;
+		if (input_done && finish_query(q))
+			progress = true;
+	}
+	if (sq->state == TABLE_READING && fetch && extract_groups(q))
+		progress = true;
+	return progress;
+}
+
+/* A device's news.  Signals are blocked. */
+static bool
+poll_device(ServiceDevice *dev)
+{
+	rhh_event	events[64];
+	uint32		n = 0;
+	rhh_error	err = {0};
+
+	if (dev->device == NULL)
+		return false;
+	if (dev->ops->poll(dev->device, events, lengthof(events), &n,
+					   &err) == RHH_DEVICE_ERROR)
+		strlcpy(device_error, err.message, sizeof(device_error));
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		rhh_event  *event = &events[i];
+		ServiceQuery *sq = NULL;
+		ChannelQuery *query;
+		int			q;
+
+		for (q = 0; q < GPURHH_MAX_QUERIES; q++)
+		{
+			if (queries[q].table == event->table && queries[q].table != NULL)
+			{
+				sq = &queries[q];
+				break;
+			}
+		}
+		if (sq == NULL)
+			continue;			/* cannot happen */
+		query = &area->queries[q];
+		sq->in_flight--;
+
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		switch (event->kind)
+		{
+			case RHH_EVENT_BATCH:
+				{
+					if (event->status == RHH_OK && event->n_failed > 0 &&
+						query->state == QUERY_ACTIVE)
+					{
+						gpurhh_block_push(area, &query->returned, event->tag);
+						SetLatch(query->owner_latch);
+					}
+					else
+					{
+						query->n_outstanding--;
+						gpurhh_block_free(area, event->tag);
+					}
+					break;
+				}
+			case RHH_EVENT_FINISH:
+				if (event->status != RHH_OK)
+					break;
+				sq->state = TABLE_READING;
+				query->finished = true;
+				SetLatch(query->owner_latch);
+				break;
+			case RHH_EVENT_EXTRACT:
+				if (event->status != RHH_OK)
+					break;
+				query->result_groups = sq->result.n_groups;
+				query->result_merge = sq->result.needs_merge;
+				query->result_last = sq->result.last;
+				query->fetched = true;
+				area->blocks[query->result_block].holder = BLOCK_SESSION;
+				SetLatch(query->owner_latch);
+				break;
+		}
+		if (event->status != RHH_OK && query->state == QUERY_ACTIVE)
+			fail_query(query, event->status == RHH_DEVICE_ERROR &&
+					   err.message[0] != '\0' ? err.message :
+					   "the device gave up");
+		else
+			publish_stats(sq, query);
+		LWLockRelease(&area->lock);
+	}
+	return n > 0;
+}
+
+/* ---------- the process ---------- */
+
+/*
+ * Whatever ends the service: stops the devices, tells the sessions, frees the
+ * blocks that the service holds.  Blocks that sessions fill or read stay
+ * theirs; they free them when they see the failure.
+ */
+static void
+service_exit(int code, Datum arg)
+{
+	sigset_t	old;
+
+	/* after this no thread and no copy touches the pool */
+	sigprocmask(SIG_BLOCK, &all_signals, &old);
+	for (int i = 0; i < n_devices; i++)
+	{
+		if (devices[i].device != NULL)
+			devices[i].ops->close(devices[i].device);
+		devices[i].device = NULL;
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
+	{
+		ChannelQuery *query = &area->queries[q];
+
+		if (query->state == QUERY_FREE || query->generation != generation)
+			continue;
+		query->queued.head = -1;
+		query->returned.head = -1;
+		if (query->result_block >= 0 && !query->fetched)
+			query->result_block = -1;
+		if (query->state == QUERY_ACTIVE)
+			fail_query(query, device_error[0] != '\0' ? device_error :
+					   "the device service ended");
+		else
+		{
+			/* groups that its session did not take any more */
+			if (query->result_block >= 0)
+				gpurhh_block_free(area, query->result_block);
+			query->result_block = -1;
+			query->state = QUERY_FREE;
+		}
+	}
+	/* unless closing the devices took so long that another has been started */
+	if (area->generation == generation)
+	{
+		area->service_state = SERVICE_STOPPED;
+		area->service_pid = 0;
+		area->service_latch = NULL;
+		for (int b = 0; b < area->n_blocks; b++)
+		{
+			if (area->blocks[b].holder == BLOCK_SERVICE)
+				gpurhh_block_free(area, b);
+		}
+	}
+	LWLockRelease(&area->lock);
+}
+
+/* Makes this process the area's service; false if another one is. */
+static bool
+claim_area(void)
+{
+	bool		claimed = false;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (area->service_state != SERVICE_RUNNING && !area->owner_gone)
+	{
+		claimed = true;
+		generation = ++area->generation;
+		area->service_state = SERVICE_RUNNING;
+		area->service_pid = MyProcPid;
+		area->service_latch = MyLatch;
+		memset(&area->stats, 0, sizeof(area->stats));
+		area->stats.started_at = GetCurrentTimestamp();
+	}
+	LWLockRelease(&area->lock);
+	return claimed;
+}
+
+/*
+ * Idle for long enough?  Then no session may open a query any more, and the
+ * process is on its way out.
+ */
+static bool
+retire_if_idle(TimestampTz *idle_since)
+{
+	int			timeout_s = area->shared ? gpurhh_service_idle_timeout_s :
+		area->settings.idle_timeout_s;
+	TimestampTz now = GetCurrentTimestamp();
+	bool		retire = false;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
+	{
+		if (area->queries[q].state != QUERY_FREE &&
+			area->queries[q].generation == generation)
+		{
+			*idle_since = 0;
+			break;
+		}
+		if (q == GPURHH_MAX_QUERIES - 1 && *idle_since == 0)
+			*idle_since = now;
+	}
+	if (area->owner_gone)
+		retire = true;
+	else if (timeout_s > 0 && *idle_since != 0 &&
+			 TimestampDifferenceExceeds(*idle_since, now, timeout_s * 1000))
+		retire = true;
+	/* not stopped yet: the devices have to be closed first */
+	if (retire)
+	{
+		area->service_state = SERVICE_STARTING;
+		area->starting_since = now;
+	}
+	LWLockRelease(&area->lock);
+	return retire;
+}
+
+/* One piece of work with the devices; true if there may be more at once. */
+static bool
+work(void)
+{
+	bool		progress = false;
+	sigset_t	old;
+
+	sigprocmask(SIG_BLOCK, &all_signals, &old);
+	if (area->devices_wanted != area->devices_seen)
+		publish_devices();
+	for (int i = 0; i < n_devices && device_error[0] == '\0'; i++)
+		progress |= poll_device(&devices[i]);
+	for (int q = 0; q < GPURHH_MAX_QUERIES && device_error[0] == '\0'; q++)
+		progress |= advance_query(q);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return progress;
+}
+
+void
+gpurhh_service_main(Datum main_arg)
+{
+	dsm_handle	handle = DatumGetUInt32(main_arg);
+	TimestampTz idle_since = 0;
+	sigset_t	old;
+
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+
+	/* to no database: to be seen in pg_stat_activity, and be terminable */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	pgstat_report_appname("gpurhh device service");
+
+	if (handle == 0)
+		area = gpurhh_shared_area();
+	else
+	{
+		dsm_segment *segment = dsm_attach(handle);
+
+		if (segment != NULL)
+		{
+			dsm_pin_mapping(segment);
+			area = dsm_segment_address(segment);
+		}
+	}
+	if (area == NULL)
+		proc_exit(0);			/* the session has gone already */
+	if (area->magic != GPURHH_AREA_MAGIC)
+		ereport(FATAL,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpurhh was updated after the session had loaded it"),
+				 errhint("Reconnect to use the new version.")));
+	if (!claim_area())
+		proc_exit(0);			/* two were started at the same time */
+
+	sigfillset(&all_signals);
+	before_shmem_exit(service_exit, (Datum) 0);
+	sigprocmask(SIG_BLOCK, &all_signals, &old);
+	find_devices();
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	publish_devices();
+	rebuild_wait_set();
+
+	for (;;)
+	{
+		WaitEvent	occurred[GPURHH_MAX_DEVICES + 2];
+
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		if (work())
+			continue;
+		if (device_error[0] != '\0')
+		{
+			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+			area->stats.device_errors++;
+			area->cuda_failed_at = GetCurrentTimestamp();
+			LWLockRelease(&area->lock);
+			ereport(LOG,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("gpurhh device service ends after a device error: %s",
+							device_error)));
+			proc_exit(1);
+		}
+		if (retire_if_idle(&idle_since))
+			proc_exit(0);
+		(void) WaitEventSetWait(wait_set, 1000, occurred, lengthof(occurred),
+								PG_WAIT_EXTENSION);
+	}
+}

@@ -1,0 +1,116 @@
+# The smallest pool there is, two blocks, is enough for everything: nested
+# GROUP BYs, many cursors half fetched, many sessions.  Whoever gets no block
+# for a while works without, so nobody waits for a block that is never freed.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use GpuTest;
+use Test::More;
+
+my $node = new_node('main',
+	"session_preload_libraries = 'gpurhh'",
+	"gpurhh.pool_size = '256kB'",
+	# a query that hangs is an error soon enough
+	"statement_timeout = '120s'");
+
+# Each level reads the one below while that returns its groups.
+my $nested = q{
+SELECT b % 10 AS c, count(*), sum(n) FROM (
+	SELECT a % 1000 AS b, count(*) AS n FROM (
+		SELECT w % 30000 AS a, sum(v) FROM t GROUP BY 1) one
+	GROUP BY 1) two
+GROUP BY 1};
+
+# Both sides of the join group at the same time.
+my $joined = q{
+SELECT x.k, x.s, y.s FROM
+	(SELECT k, sum(v) AS s FROM t GROUP BY k) x JOIN
+	(SELECT k, count(*) AS s FROM t WHERE w % 3 = 0 GROUP BY k) y USING (k)};
+
+# The outer one's block is half full whenever the inner one runs anew.
+my $lateral = q{
+SELECT i % 3 AS a, sum(n) FROM generate_series(1, 3) i,
+	LATERAL (SELECT w % 1000 AS b, count(*) + i AS n FROM t WHERE w <= i * 1000 GROUP BY 1) inside
+GROUP BY 1};
+
+foreach my $mode ('private', 'shared')
+{
+	if ($mode eq 'shared')
+	{
+		$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
+		$node->restart;
+	}
+	my $s = session($node);
+
+	# ---------- nested ----------
+
+	$s->query($ON);
+	is(uses_node($s, $nested), 3, "$mode: three levels");
+	is(uses_node($s, $joined), 2, 'two beside each other');
+	is(uses_node($s, $lateral), 2, 'one within the other');
+	same_answer($s, $nested, 'three levels');
+	same_answer($s, $joined, 'two beside each other');
+	same_answer($s, $lateral, 'one within the other');
+	is(host_rows($s, $BY_K), 0, 'one query alone needs no help of the host');
+
+	# ---------- twenty cursors half fetched ----------
+
+	$s->query($OFF);
+	my $expected = $s->query(
+		"SELECT count(*) * 20, sum(hashtextextended(q::text, 0)::numeric) * 20 FROM ($BY_K) q");
+	$s->query($ON);
+	$s->query(join ";\n", 'BEGIN', map { "DECLARE c$_ CURSOR FOR $BY_K" } 1 .. 20);
+	# a part of each in turn, three times
+	my $parts = join ', ',
+	  map { my $n = $_; map { "('c$_', $n)" } 1 .. 20 } 1000, 5000, 'NULL';
+	is( $s->query("SELECT sum(n_rows), sum(hash) FROM (VALUES $parts) p (c, n), LATERAL drain(c::refcursor, n)"),
+		$expected, "$mode: twenty cursors in turn return their rows");
+	$s->query('COMMIT');
+	same_answer($s, $nested, 'the next query');
+
+	# ---------- twenty sessions ----------
+
+	my @queries = ($BY_K, $nested, $joined, $lateral);
+	my @answers = map { $s->query("$OFF " . digest_sql($_)) } @queries;
+	my @s = map { session($node) } 1 .. 20;
+	my $wrong = 0;
+
+	$_->query($ON) foreach @s;
+	$s[$_]->send(digest_sql($queries[ $_ % @queries ])) foreach 0 .. $#s;
+	foreach my $i (0 .. $#s)
+	{
+		my ($out, $err) = $s[$i]->result;
+
+		next if $out eq $answers[ $i % @queries ] && $err eq '';
+		$wrong++;
+		diag("session $i: $out $err, expected $answers[ $i % @queries ]");
+	}
+	is($wrong, 0, "$mode: twenty sessions have core's answers");
+
+	# ---------- somebody keeps a block ----------
+
+	if ($mode eq 'shared')
+	{
+		my $admin = session($node);
+		my $gated = q{SELECT g % 10, count(*)
+			FROM (SELECT gate(w, 100, 1) AS g FROM t OFFSET 0) s GROUP BY 1};
+
+		$admin->query('BEGIN; SELECT pg_advisory_xact_lock(1)');
+		$s[0]->send(digest_sql($gated));
+		ok(wait_for_gate($admin, $s[0]), 'a session stops with a block half full');
+		same_answer($s, $_, 'the others go on') foreach $BY_K, $nested, $joined;
+		cmp_ok(host_rows($s, $BY_K), '>', 0, 'on the host');
+		$admin->query('COMMIT');
+		is(($s[0]->result)[0], $s->query("$OFF " . digest_sql($gated)), 'and the one that stopped');
+		$s->query($ON);
+		ok(wait_until(sub { host_rows($s, $BY_K) == 0 }), 'then there are blocks again');
+		$admin->quit;
+	}
+	$_->quit foreach $s, @s;
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,121 @@
+# Memory that does not suffice costs time and never an answer: the table grows,
+# then rows are finished on the host, then the host spills to disk.  EXPLAIN
+# ANALYZE shows each rung of that ladder.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use GpuTest;
+use Test::More;
+
+my $node = new_node('main', "session_preload_libraries = 'gpurhh'");
+
+# 100,000 groups, of which the planner of the second knows nothing.
+my $many = 'SELECT w, sum(v), count(*), min(k), max(k), avg(w) FROM t GROUP BY w';
+my $unknown = q{SELECT i / 2 AS h, sum(i), count(*)
+	FROM (SELECT generate_series(1, 200000) AS i) s GROUP BY 1};
+# more than one copy of each, wide keys, NULLs, and few groups of many rows
+my @queries = (
+	$many, $unknown, $BY_K,
+	'SELECT w, k, v % 3, nullif(v, 0), count(*), avg(w) FROM t GROUP BY 1, 2, 3, 4',
+	'SELECT md5(w::text)::uuid, count(*), sum(w) FROM t GROUP BY 1',
+	'SELECT v % 10, sum(w), count(*) FROM t GROUP BY 1');
+
+# The figures of EXPLAIN ANALYZE's node, by name.
+sub figures
+{
+	my ($s, $sql) = @_;
+	my $plan = $s->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT yaml) $sql");
+	my %figures = $plan =~ /^\s+([A-Z][A-Za-z ]+): "?([^"\n]*)"?$/mg;
+
+	die "no GpuHashAgg in: $plan" if !defined $figures{'Host Rows'};
+	return \%figures;
+}
+
+# How many temporary files there are.
+sub temp_files
+{
+	my @files = glob($node->data_dir . '/base/pgsql_tmp/*');
+
+	return scalar @files;
+}
+
+# ---------- the limit is the session's ----------
+
+my $s = session($node);
+
+# The table grows.
+$s->query("$ON SET work_mem = '64MB'");
+my $f = figures($s, $unknown);
+cmp_ok($f->{'Rehashes'}, '>', 0, 'a table of unknown size grows');
+is($f->{'Host Rows'}, 0, 'and that suffices');
+is($f->{'Groups'}, 100001, 'for all groups');
+same_answer($s, $unknown, 'a table that grew');
+
+# Rows fail by the probe cap.
+$s->query('SET gpurhh.max_probe_buckets = 1; SET gpurhh.load_factor = 0.95');
+$f = figures($s, $many);
+cmp_ok($f->{'Failed Slots'}, '>', 0, 'a probe of one bucket fails at times');
+cmp_ok($f->{'Longest Probe Length'}, '<=', 1, 'and is never longer');
+same_answer($s, $_, 'short probes in a full table') foreach @queries;
+$s->query('RESET gpurhh.max_probe_buckets; RESET gpurhh.load_factor');
+
+# The device's memory does not suffice.
+$s->query("SET gpurhh.device_memory = '1MB'");
+$f = figures($s, $many);
+cmp_ok($f->{'Host Rows'}, '>', 0, '1 MB does not suffice, the host helps');
+cmp_ok($f->{'Device Memory'}, '<=', 1024 * 1024, 'the device keeps its limit');
+is($f->{'Spilled Records'}, 0, 'the host has memory enough');
+same_answer($s, $_, 'device and host') foreach $many, $unknown;
+
+# Nor does the host's.
+$s->query("SET work_mem = '64kB'; SET hash_mem_multiplier = 1");
+$f = figures($s, $many);
+cmp_ok($f->{'Spilled Records'}, '>', 0, '64 kB do not suffice, the host spills');
+same_answer($s, $_, 'device, host and disk') foreach @queries;
+
+# All of it at once.
+$s->query('SET gpurhh.max_probe_buckets = 1; SET gpurhh.load_factor = 0.95');
+same_answer($s, $_, 'device, host and disk, short probes') foreach $many, $unknown;
+$s->query('RESET gpurhh.max_probe_buckets; RESET gpurhh.load_factor');
+
+# A query that is left in the middle of spilled groups leaves no file.
+is($s->query("BEGIN; DECLARE c CURSOR FOR $many; SELECT n_rows FROM drain('c', 60000)"),
+	60000, 'a part of a cursor');
+cmp_ok(temp_files(), '>', 0, 'has temporary files');
+$s->query('ROLLBACK');
+is(temp_files(), 0, 'which go with it');
+$s->quit;
+
+# ---------- the limit is the configuration's ----------
+
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
+$node->append_conf('postgresql.conf', "gpurhh.device_memory = '1MB'");
+$node->restart;
+$s = session($node);
+$s->query($ON);
+# a session cannot have what the service has not
+$s->query("SET gpurhh.device_memory = '1GB'");
+$f = figures($s, $many);
+cmp_ok($f->{'Host Rows'}, '>', 0, 'the limit of a service binds its sessions');
+cmp_ok($f->{'Device Memory'}, '<=', 1024 * 1024, 'in total');
+same_answer($s, $_, "the service's limit") foreach @queries;
+
+# The limit is for all tables together.
+{
+	my $other = session($node);
+	my $few = 'SELECT v, count(*) FROM t GROUP BY v';
+
+	is($other->query("BEGIN; DECLARE c CURSOR FOR $many; SELECT n_rows FROM drain('c', 10)"),
+		10, 'a session has taken what memory there is');
+	same_answer($s, $_, 'another session finds little or none') foreach $few, $many;
+	$other->query('COMMIT');
+	ok(wait_until(sub { host_rows($s, $few) == 0 }), 'until the first is done');
+	$other->quit;
+}
+$s->quit;
+
+$node->stop;
+done_testing();

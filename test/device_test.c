@@ -1,0 +1,2586 @@
+/*
+ * device_test.c
+ *		The same cases on every device, through the device ABI alone.
+ *
+ *		device_test [cpu|cuda|all] [--seed N] [--quick] [--list] [--only PATTERN]
+ *					[--threads N]
+ *		device_test [cpu|cuda|all] --bench [--rows N] [--threads N] [--repeat N]
+ *					[--estimate FACTOR] [--only PATTERN]
+ *
+ * A case makes rows (make_data), puts them through one or several tables
+ * (struct run, drive) and compares with a reference that shares no code with the
+ * devices: a chained map of groups on the host (struct map).
+ *
+ * What is compared is never the device's result alone but the result combined
+ * with the rows that it handed back, so the same check holds for a table with
+ * room and for one that is out of memory.  Every run also checks that no key
+ * comes out twice where needs_merge is false, that the bitmap of failed rows
+ * agrees with the count of them and is untouched where there are none, that a
+ * batch's columns are untouched, and that the statistics add up.
+ *
+ * Rows come from --seed, so a failure can be had again.  Cases are quick and
+ * many rather than big; "--quick" divides their rows by 8.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <fnmatch.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rhh_device.h"
+#include "rhh_keys.h"
+
+#define MAX_WORDS (RHH_MAX_KEY_WORDS + 3 * RHH_MAX_STATES)
+#define POOL_BYTES ((size_t) 48 << 20)
+#define MAX_SLOTS 12
+#define STALL_SECONDS 300
+
+typedef struct device
+{
+	const rhh_device_ops *ops;
+	rhh_device_info info;
+	rhh_device *dev;
+	uint8_t    *pool;
+	size_t		pool_bytes;
+	const char *name;
+} device;
+
+static uint64_t option_seed = 1;
+static uint32_t option_threads = 0;
+static bool option_quick = false;
+
+static void
+die(const char *what)
+{
+	fprintf(stderr, "device_test: %s\n", what);
+	exit(2);
+}
+
+static void *
+need(size_t bytes)
+{
+	void	   *p = calloc(1, bytes > 0 ? bytes : 1);
+
+	if (p == NULL)
+		die("out of memory");
+	return p;
+}
+
+static double
+clock_ms(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (double) ts.tv_sec * 1e3 + (double) ts.tv_nsec / 1e6;
+}
+
+static double
+now_ms(void)
+{
+	return clock_ms(CLOCK_MONOTONIC);
+}
+
+/* Rows of a case, fewer with --quick. */
+static uint64_t
+rows(uint64_t n)
+{
+	return option_quick ? n / 8 + 1 : n;
+}
+
+/* ---------- random numbers ---------- */
+
+typedef struct rng
+{
+	uint64_t	state;
+} rng;
+
+static uint64_t
+next_random(rng *r)
+{
+	r->state += 0x9e3779b97f4a7c15ULL;
+	return rhh_mix64(r->state);
+}
+
+static uint64_t
+below(rng *r, uint64_t n)
+{
+	return (uint64_t) (((unsigned __int128) next_random(r) * n) >> 64);
+}
+
+/* Inverses of rhh_mix64 and rhh_mix32: keys with a fingerprint of our choice. */
+static uint64_t
+inverse_odd(uint64_t a)
+{
+	uint64_t	x = a;
+
+	for (int i = 0; i < 6; i++)
+		x *= 2 - a * x;
+	return x;
+}
+
+static uint64_t
+unshift(uint64_t y, int shift, int bits)
+{
+	uint64_t	x = y;
+
+	for (int done = shift; done < bits; done += shift)
+		x = y ^ (x >> shift);
+	return x;
+}
+
+static uint64_t
+unmix64(uint64_t x)
+{
+	x = unshift(x, 31, 64);
+	x *= inverse_odd(0x94d049bb133111ebULL);
+	x = unshift(x, 27, 64);
+	x *= inverse_odd(0xbf58476d1ce4e5b9ULL);
+	return unshift(x, 30, 64);
+}
+
+static uint32_t
+unmix32(uint32_t y)
+{
+	uint32_t	x = (uint32_t) unshift(y, 16, 32);
+
+	x *= (uint32_t) inverse_odd(0x846ca68bU);
+	x = (uint32_t) unshift(x, 15, 32);
+	x *= (uint32_t) inverse_odd(0x7feb352dU);
+	return (uint32_t) unshift(x, 16, 32);
+}
+
+/* ---------- what a case describes ---------- */
+
+typedef enum gen_kind
+{
+	GEN_UNIFORM,				/* one of n values, spread over the width */
+	GEN_PATTERN,				/* zero, all ones, sign bits, ... */
+	GEN_EXTREME,				/* an argument: often the least or the greatest */
+	GEN_SMALL,					/* an argument of -1000 to 1000 */
+	GEN_HUGE_POSITIVE,			/* near INT64_MAX: sums leave 63 bits */
+	GEN_FILTER,
+	GEN_ANY,					/* a function of the keys */
+	GEN_CUSTOM					/* def.custom() sets it */
+} gen_kind;
+
+typedef struct gen
+{
+	gen_kind	kind;
+	uint32_t	nulls_of_256;	/* for ANY: keys, not rows */
+	uint64_t	n;
+} gen;
+
+typedef struct data data;
+
+typedef struct def
+{
+	rhh_table_spec spec;
+	gen			gens[RHH_MAX_COLUMNS];
+	void		(*custom) (data *data, uint64_t row, rng *r, uint64_t param);
+	uint64_t	param;
+} def;
+
+struct data
+{
+	const def  *d;
+	uint64_t	n_rows;
+	uint8_t    *values[RHH_MAX_COLUMNS];
+	uint8_t    *nulls[RHH_MAX_COLUMNS]; /* a byte a row; NULL: none */
+};
+
+static void
+def_init(def *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->spec.max_probe_buckets = 8;
+	d->spec.load_factor = 0.8f;
+	d->spec.max_batch_rows = 65536;
+	d->spec.expected_groups = 1000;
+}
+
+static int
+def_column(def *d, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_of_256)
+{
+	uint32_t	c = d->spec.n_columns++;
+
+	d->spec.column_bytes[c] = (uint8_t) bytes;
+	d->gens[c].kind = kind;
+	d->gens[c].n = n;
+	d->gens[c].nulls_of_256 = nulls_of_256;
+	return (int) c;
+}
+
+static int
+def_key(def *d, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_of_256)
+{
+	int			c = def_column(d, bytes, kind, n, nulls_of_256);
+
+	d->spec.key_column[d->spec.n_keys++] = (uint8_t) c;
+	return c;
+}
+
+static void
+def_state(def *d, rhh_state_op op, int arg, int filter)
+{
+	rhh_state_spec *st = &d->spec.states[d->spec.n_states++];
+
+	st->op = (uint8_t) op;
+	st->arg_column = (int8_t) arg;
+	st->filter_column = (int8_t) filter;
+}
+
+/* count(*), sum(v), count(v) of an int4 with some NULLs: enough to be wrong. */
+static void
+def_common_states(def *d)
+{
+	int			v = def_column(d, 4, GEN_EXTREME, 0, 30);
+
+	def_state(d, RHH_COUNT, -1, -1);
+	def_state(d, RHH_SUM_I64, v, -1);
+	def_state(d, RHH_COUNT, v, -1);
+}
+
+/* ---------- rows ---------- */
+
+static void
+put_value(data *data, uint32_t c, uint64_t row, uint64_t low, uint64_t high)
+{
+	uint32_t	bytes = data->d->spec.column_bytes[c];
+	uint64_t	v[2] = {low, high};
+
+	memcpy(data->values[c] + row * bytes, v, bytes);	/* little-endian */
+}
+
+static void
+get_value(const data *data, uint32_t c, uint64_t row, uint64_t v[2])
+{
+	uint32_t	bytes = data->d->spec.column_bytes[c];
+
+	v[0] = v[1] = 0;
+	memcpy(v, data->values[c] + row * bytes, bytes);
+}
+
+static bool
+is_null(const data *data, uint32_t c, uint64_t row)
+{
+	return data->nulls[c] != NULL && data->nulls[c][row] != 0;
+}
+
+static void
+generate_value(data *data, uint32_t c, uint64_t row, rng *r)
+{
+	static const uint64_t patterns[] = {
+		0, UINT64_MAX, 1, 0x8000000000000000ULL, 0x7fffffffffffffffULL,
+		0x80000000ULL, 0x7fffffffULL, 0xffffffffULL, 0xffffffff00000000ULL,
+		0xfffffffeULL, 0xfffffffffffffffeULL, 0xdeadbeefULL, 0x80, 0x7f, 0xff,
+		0x8000, 0x7fff, 0xffff, 0x100000000ULL, 0x8000000080000000ULL
+	};
+	const gen  *g = &data->d->gens[c];
+	uint32_t	bytes = data->d->spec.column_bytes[c];
+	uint64_t	x;
+
+	switch (g->kind)
+	{
+		case GEN_UNIFORM:
+			x = below(r, g->n) + c * 0x1234567;
+			/* odd factor: a bijection of any width */
+			put_value(data, c, row, x * 0x9e3779b97f4a7c15ULL, rhh_mix64(x));
+			break;
+		case GEN_PATTERN:
+			x = patterns[below(r, sizeof(patterns) / sizeof(patterns[0]))];
+			put_value(data, c, row, x,
+					  patterns[below(r, sizeof(patterns) / sizeof(patterns[0]))]);
+			break;
+		case GEN_EXTREME:
+			x = next_random(r);
+			if (below(r, 3) == 0)
+				x = UINT64_C(1) << (8 * (bytes < 8 ? bytes : 8) - 1);
+			else if (below(r, 3) == 0)
+				x = (UINT64_C(1) << (8 * (bytes < 8 ? bytes : 8) - 1)) - 1;
+			put_value(data, c, row, x, x);
+			break;
+		case GEN_SMALL:
+			put_value(data, c, row, (uint64_t) ((int64_t) below(r, 2001) - 1000), 0);
+			break;
+		case GEN_HUGE_POSITIVE:
+			put_value(data, c, row, (uint64_t) INT64_MAX - below(r, 3), 0);
+			break;
+		case GEN_FILTER:
+			put_value(data, c, row, below(r, 3) == 0 ? 0 : 1 + below(r, 255), 0);
+			break;
+		case GEN_ANY:
+		case GEN_CUSTOM:
+			break;
+	}
+	if (data->nulls[c] != NULL && g->kind != GEN_ANY)
+		data->nulls[c][row] = below(r, 256) < g->nulls_of_256;
+}
+
+/* The key's words as a result has them: NULL bits, then the columns'. */
+static uint32_t
+row_key(const data *data, uint64_t row, uint64_t *words)
+{
+	const rhh_table_spec *spec = &data->d->spec;
+	uint32_t	n = 1;
+
+	words[0] = 0;
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+	{
+		uint64_t	v[2] = {0, 0};
+
+		if (is_null(data, spec->key_column[k], row))
+			words[0] |= UINT64_C(1) << k;
+		else
+			get_value(data, spec->key_column[k], row, v);
+		words[n++] = v[0];
+		if (spec->column_bytes[spec->key_column[k]] == 16)
+			words[n++] = v[1];
+	}
+	return n;
+}
+
+static data *
+make_data(const def *d, uint64_t n_rows, uint64_t seed)
+{
+	const rhh_table_spec *spec = &d->spec;
+	data	   *data = need(sizeof(*data));
+	rng			r = {seed * 0x2545f4914f6cdd1dULL + option_seed};
+
+	data->d = d;
+	data->n_rows = n_rows;
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		data->values[c] = need(n_rows * spec->column_bytes[c]);
+		if (d->gens[c].nulls_of_256 > 0)
+			data->nulls[c] = need(n_rows);
+	}
+	for (uint64_t i = 0; i < n_rows; i++)
+	{
+		for (uint32_t c = 0; c < spec->n_columns; c++)
+			generate_value(data, c, i, &r);
+		if (d->custom != NULL)
+			d->custom(data, i, &r, d->param);
+		for (uint32_t c = 0; c < spec->n_columns; c++)
+		{
+			uint64_t	words[MAX_WORDS];
+			uint64_t	hash = c;
+			uint32_t	n;
+
+			if (d->gens[c].kind != GEN_ANY)
+				continue;
+			n = row_key(data, i, words);
+			for (uint32_t w = 0; w < n; w++)
+				hash = rhh_mix64(hash ^ words[w]) + w;
+			put_value(data, c, i, hash, ~hash);
+			if (data->nulls[c] != NULL)
+				data->nulls[c][i] = (hash >> 56) < d->gens[c].nulls_of_256;
+		}
+	}
+	return data;
+}
+
+static void
+free_data(data *data)
+{
+	for (uint32_t c = 0; c < data->d->spec.n_columns; c++)
+	{
+		free(data->values[c]);
+		free(data->nulls[c]);
+	}
+	free(data);
+}
+
+/* ---------- reference ---------- */
+
+/* Groups by key; a group is a result's words. */
+typedef struct map
+{
+	const rhh_table_spec *spec;
+	uint32_t	n_words;
+	uint32_t	key_words;
+	uint32_t	n_groups;
+	uint32_t	room;
+	uint64_t   *words;			/* n_groups times n_words */
+	uint32_t   *next;			/* chains of group + 1 */
+	uint32_t	n_heads;
+	uint32_t   *heads;
+} map;
+
+static map *
+map_new(const rhh_table_spec *spec)
+{
+	map		   *m = need(sizeof(*m));
+
+	m->spec = spec;
+	m->n_words = rhh_result_words(spec);
+	m->key_words = rhh_first_state_word(spec);
+	m->n_heads = 1024;
+	m->heads = need(m->n_heads * sizeof(uint32_t));
+	return m;
+}
+
+static void
+map_free(map *m)
+{
+	if (m == NULL)
+		return;
+	free(m->words);
+	free(m->next);
+	free(m->heads);
+	free(m);
+}
+
+static uint32_t
+map_head(const map *m, const uint64_t *key)
+{
+	uint64_t	h = 14695981039346656037ULL;
+
+	for (uint32_t w = 0; w < m->key_words; w++)
+	{
+		h = (h ^ key[w]) * 1099511628211ULL;
+		h ^= h >> 29;
+	}
+	return (uint32_t) (h * 0xd6e8feb86659fd93ULL >> 32) & (m->n_heads - 1);
+}
+
+static uint64_t *
+map_group(const map *m, uint32_t g)
+{
+	return m->words + (size_t) g * m->n_words;
+}
+
+static uint64_t *
+map_find(const map *m, const uint64_t *key)
+{
+	for (uint32_t g = m->heads[map_head(m, key)]; g != 0; g = m->next[g - 1])
+		if (memcmp(map_group(m, g - 1), key, m->key_words * sizeof(uint64_t)) == 0)
+			return map_group(m, g - 1);
+	return NULL;
+}
+
+/* Finds the key's group or makes one whose states no row has touched. */
+static uint64_t *
+map_get(map *m, const uint64_t *key)
+{
+	uint64_t   *group = map_find(m, key);
+	uint32_t	head;
+
+	if (group != NULL)
+		return group;
+	if (m->n_groups == m->room)
+	{
+		m->room = m->room == 0 ? 1024 : 2 * m->room;
+		m->words = realloc(m->words, (size_t) m->room * m->n_words * sizeof(uint64_t));
+		m->next = realloc(m->next, m->room * sizeof(uint32_t));
+		if (m->words == NULL || m->next == NULL)
+			die("out of memory");
+		free(m->heads);
+		m->n_heads = 2 * m->room;
+		m->heads = need(m->n_heads * sizeof(uint32_t));
+		for (uint32_t g = 0; g < m->n_groups; g++)
+		{
+			head = map_head(m, map_group(m, g));
+			m->next[g] = m->heads[head];
+			m->heads[head] = g + 1;
+		}
+	}
+	group = map_group(m, m->n_groups);
+	memset(group, 0, m->n_words * sizeof(uint64_t));
+	memcpy(group, key, m->key_words * sizeof(uint64_t));
+	for (uint32_t s = 0, w = m->key_words; s < m->spec->n_states; s++)
+	{
+		if (m->spec->states[s].op == RHH_MIN_I64)
+			group[w] = (uint64_t) INT64_MAX;
+		if (m->spec->states[s].op == RHH_MAX_I64)
+			group[w] = (uint64_t) INT64_MIN;
+		w += rhh_state_words(m->spec, s);
+	}
+	head = map_head(m, key);
+	m->next[m->n_groups] = m->heads[head];
+	m->heads[head] = ++m->n_groups;
+	return group;
+}
+
+static void
+add_i128(uint64_t *state, uint64_t low, uint64_t high)
+{
+	uint64_t	sum = state[0] + low;
+
+	state[1] += high + (sum < low ? 1 : 0);
+	state[0] = sum;
+}
+
+/* One row, as the ABI's comments define the states. */
+static void
+map_row(map *m, const data *data, uint64_t row)
+{
+	const rhh_table_spec *spec = m->spec;
+	uint64_t	key[MAX_WORDS];
+	uint64_t   *group;
+
+	row_key(data, row, key);
+	group = map_get(m, key);
+	for (uint32_t s = 0, w = m->key_words; s < spec->n_states;
+		 w += rhh_state_words(spec, s), s++)
+	{
+		const rhh_state_spec *st = &spec->states[s];
+		uint64_t	v[2] = {0, 0};
+		int64_t		x = 0;
+
+		if (st->filter_column >= 0 &&
+			data->values[st->filter_column][row] == 0)
+			continue;
+		if (st->arg_column >= 0)
+		{
+			uint32_t	bytes = spec->column_bytes[st->arg_column];
+
+			if (is_null(data, (uint32_t) st->arg_column, row))
+				continue;
+			get_value(data, (uint32_t) st->arg_column, row, v);
+			if (bytes == 2)
+				x = (int16_t) v[0];
+			else if (bytes == 4)
+				x = (int32_t) v[0];
+			else
+				x = (int64_t) v[0];
+		}
+		switch (st->op)
+		{
+			case RHH_COUNT:
+				group[w]++;
+				break;
+			case RHH_SUM_I64:
+				group[w] += (uint64_t) x;
+				break;
+			case RHH_SUM_I128:
+				add_i128(&group[w], (uint64_t) x, x < 0 ? UINT64_MAX : 0);
+				break;
+			case RHH_MIN_I64:
+				if (x < (int64_t) group[w])
+					group[w] = (uint64_t) x;
+				break;
+			case RHH_MAX_I64:
+				if (x > (int64_t) group[w])
+					group[w] = (uint64_t) x;
+				break;
+			case RHH_ANY:
+				group[w] = 1;
+				group[w + 1] = v[0];
+				if (rhh_state_words(spec, s) == 3)
+					group[w + 2] = v[1];
+				break;
+		}
+	}
+}
+
+/* Combines a group of the device's with what is known of its key. */
+static void
+map_combine(map *m, const uint64_t *from)
+{
+	const rhh_table_spec *spec = m->spec;
+	uint64_t   *group = map_get(m, from);
+
+	for (uint32_t s = 0, w = m->key_words; s < spec->n_states;
+		 w += rhh_state_words(spec, s), s++)
+	{
+		switch (spec->states[s].op)
+		{
+			case RHH_COUNT:
+			case RHH_SUM_I64:
+				group[w] += from[w];
+				break;
+			case RHH_SUM_I128:
+				add_i128(&group[w], from[w], from[w + 1]);
+				break;
+			case RHH_MIN_I64:
+				if ((int64_t) from[w] < (int64_t) group[w])
+					group[w] = from[w];
+				break;
+			case RHH_MAX_I64:
+				if ((int64_t) from[w] > (int64_t) group[w])
+					group[w] = from[w];
+				break;
+			case RHH_ANY:
+				if (from[w] != 0)
+					memcpy(&group[w], &from[w],
+						   rhh_state_words(spec, s) * sizeof(uint64_t));
+				break;
+		}
+	}
+}
+
+/* ---------- running rows through a table ---------- */
+
+typedef struct run_options
+{
+	uint32_t	batch_rows;		/* 0: of random size */
+	uint32_t	capacity_groups;
+	uint32_t	in_flight;		/* batches at once, 0: as many as there are slots */
+	int64_t		cancel_at_batch;	/* -1: never */
+	bool		no_failures;	/* rows handed back are an error */
+	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
+} run_options;
+
+static const run_options default_options = {
+	.batch_rows = 0,.capacity_groups = 4096,.cancel_at_batch = -1
+};
+
+typedef struct slot
+{
+	uint8_t    *base;
+	bool		busy;
+	uint64_t	first_row;
+	rhh_batch	batch;
+	uint64_t	checksum;
+} slot;
+
+typedef struct run
+{
+	device	   *device;
+	const data *data;
+	const def  *d;
+	run_options options;
+	rhh_table  *table;
+	rng			r;
+	slot		slots[MAX_SLOTS];
+	uint32_t	n_slots;
+	uint64_t	next_row;
+	uint32_t	in_flight;
+	uint64_t	n_batches;
+	uint64_t	n_failed;
+	bool		cancelled;
+	bool		finishing;
+	bool		finished;
+	bool		extracting;
+	bool		done;
+	uint64_t	n_extracted;
+	uint64_t	n_merge_groups;
+	rhh_result	result;
+	map		   *unique;			/* groups that need no merge */
+	map		   *outcome;		/* all of it */
+	rhh_table_stats stats;		/* after the last event */
+	char		why[400];		/* "": no fault so far */
+} run;
+
+static void run_fault(run *run, const char *format,...) __attribute__((format(printf, 2, 3)));
+
+/* The first fault is kept; the run ends as soon as nothing is in flight. */
+static void
+run_fault(run *run, const char *format,...)
+{
+	va_list		args;
+
+	if (run->why[0] != '\0')
+		return;
+	va_start(args, format);
+	vsnprintf(run->why, sizeof(run->why), format, args);
+	va_end(args);
+}
+
+static uint32_t
+align64(uint32_t n)
+{
+	return (n + 63) & ~63u;
+}
+
+/* Bytes that a batch of n rows can take, its bitmap of failed rows included. */
+static uint32_t
+batch_room(const def *d, uint32_t n)
+{
+	uint32_t	bytes = 64;
+
+	for (uint32_t c = 0; c < d->spec.n_columns; c++)
+		bytes += align64(n * d->spec.column_bytes[c]) + align64((n + 7) / 8);
+	return bytes + align64((n + 63) / 64 * 8);
+}
+
+static uint64_t
+checksum(const uint8_t *p, uint32_t bytes)
+{
+	uint64_t	sum = bytes;
+
+	for (uint32_t i = 0; i + 8 <= bytes; i += 8)
+	{
+		uint64_t	x;
+
+		memcpy(&x, p + i, 8);
+		sum = (sum << 5 | sum >> 59) ^ x * 0x9e3779b97f4a7c15ULL;
+	}
+	return sum;
+}
+
+/* Lays rows out as a batch.  Bitmaps of columns without a NULL are left out. */
+static void
+fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, uint32_t n)
+{
+	const rhh_table_spec *spec = &data->d->spec;
+	uint32_t	at = 64;		/* offset 0 would say "no bitmap" */
+
+	memset(batch, 0, sizeof(*batch));
+	memset(base, 0, 64);
+	batch->base = base;
+	batch->n_rows = n;
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		uint32_t	bytes = n * spec->column_bytes[c];
+		bool		any = false;
+
+		batch->values_offset[c] = at;
+		memcpy(base + at, data->values[c] + first * spec->column_bytes[c], bytes);
+		memset(base + at + bytes, 0xee, align64(bytes) - bytes);
+		at += align64(bytes);
+		for (uint32_t i = 0; data->nulls[c] != NULL && i < n && !any; i++)
+			any = data->nulls[c][first + i] != 0;
+		if (!any)
+			continue;
+		batch->nulls_offset[c] = at;
+		bytes = align64((n + 7) / 8);
+		/* bits behind the last row may be anything */
+		memset(base + at, 0xff, bytes);
+		for (uint32_t i = 0; i < n; i++)
+			if (data->nulls[c][first + i] == 0)
+				base[at + i / 8] &= (uint8_t) ~(1u << (i % 8));
+		at += bytes;
+	}
+	batch->used_bytes = at;
+	batch->failed_offset = at;
+}
+
+static void
+run_start(run *run, device *device, const data *data, const run_options *options,
+		  uint8_t *pool, size_t pool_bytes)
+{
+	rhh_error	err;
+	rhh_table_spec spec = data->d->spec;
+	uint32_t	room = batch_room(data->d, spec.max_batch_rows);
+
+	memset(run, 0, sizeof(*run));
+	run->device = device;
+	run->data = data;
+	run->d = data->d;
+	run->options = *options;
+	run->r.state = option_seed + data->n_rows;
+	room = (room + 4095) & ~4095u;
+	run->n_slots = (uint32_t) (pool_bytes / room);
+	if (run->n_slots > MAX_SLOTS)
+		run->n_slots = MAX_SLOTS;
+	if (options->in_flight > 0 && run->n_slots > options->in_flight)
+		run->n_slots = options->in_flight;
+	if (run->n_slots == 0)
+		die("a case's batches do not fit the pool");
+	for (uint32_t i = 0; i < run->n_slots; i++)
+		run->slots[i].base = pool + (size_t) i * room;
+	spec.max_batch_bytes = room;
+	run->result.capacity_groups = options->capacity_groups;
+	run->result.words = need((size_t) options->capacity_groups *
+							 rhh_result_words(&spec) * sizeof(uint64_t));
+	run->unique = map_new(&run->d->spec);
+	run->outcome = map_new(&run->d->spec);
+	if (device->ops->table_create(device->dev, &spec, &run->table, &err) != RHH_OK)
+	{
+		run_fault(run, "table_create: %d %s", err.status, err.message);
+		run->table = NULL;
+		run->done = true;
+	}
+}
+
+static void
+run_end(run *run)
+{
+	if (run->table != NULL)
+		run->device->ops->table_destroy(run->table);
+	run->table = NULL;
+	map_free(run->unique);
+	map_free(run->outcome);
+	free(run->result.words);
+}
+
+static bool
+run_submit_one(run *run)
+{
+	const rhh_device_ops *ops = run->device->ops;
+	uint64_t	left = run->data->n_rows - run->next_row;
+	uint32_t	n = run->options.batch_rows;
+	slot	   *slot = NULL;
+	rhh_status	status;
+	rhh_error	err;
+
+	for (uint32_t i = 0; i < run->n_slots && slot == NULL; i++)
+		if (!run->slots[i].busy)
+			slot = &run->slots[i];
+	if (slot == NULL)
+		return false;
+	if (n == 0)
+	{
+		uint32_t	most = run->d->spec.max_batch_rows;
+
+		/* mostly full ones, but often a few rows */
+		n = below(&run->r, 4) == 0 ? 1 + (uint32_t) below(&run->r, 100) :
+			1 + (uint32_t) below(&run->r, most);
+		if (below(&run->r, 3) == 0 || n > most)
+			n = most;
+	}
+	if (n > left)
+		n = (uint32_t) left;
+	slot->first_row = run->next_row;
+	fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
+	memset(slot->base + slot->batch.failed_offset, 0xa5, (n + 63) / 64 * 8);
+	slot->checksum = checksum(slot->base, slot->batch.used_bytes);
+	status = ops->table_submit(run->table, &slot->batch, (uint64_t) (slot - run->slots), &err);
+	if (status == RHH_BUSY)
+		return false;
+	if (status != RHH_OK)
+	{
+		run_fault(run, "table_submit: %d %s", err.status, err.message);
+		return false;
+	}
+	slot->busy = true;
+	run->next_row += n;
+	run->in_flight++;
+	run->n_batches++;
+	if (run->options.cancel_at_batch >= 0 &&
+		(int64_t) run->n_batches > run->options.cancel_at_batch)
+	{
+		ops->table_cancel(run->table);
+		run->cancelled = true;
+	}
+	return true;
+}
+
+static void
+run_batch_done(run *run, const rhh_event *event)
+{
+	slot	   *slot = &run->slots[event->tag];
+	const uint8_t *failed = slot->base + slot->batch.failed_offset;
+	uint32_t	n_failed = 0;
+
+	run->in_flight--;
+	if (event->tag >= run->n_slots || !slot->busy)
+	{
+		run_fault(run, "event for a batch that is not in flight");
+		return;
+	}
+	slot->busy = false;
+	if (event->status != RHH_OK)
+	{
+		if (event->status != RHH_CANCELLED || !run->cancelled)
+			run_fault(run, "batch ended with status %d", event->status);
+		return;
+	}
+	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
+		run_fault(run, "the device wrote to a batch's columns");
+	for (uint32_t i = 0; i < slot->batch.n_rows; i++)
+	{
+		if (event->n_failed == 0)
+		{
+			if (failed[i / 8] != 0xa5)
+				run_fault(run, "the bitmap of failed rows was written to, but none failed");
+		}
+		else if (failed[i / 8] >> (i % 8) & 1)
+		{
+			n_failed++;
+			map_row(run->outcome, run->data, slot->first_row + i);
+		}
+	}
+	if (n_failed != event->n_failed)
+		run_fault(run, "%u bits of failed rows are set, but %u failed", n_failed,
+				  event->n_failed);
+	run->n_failed += event->n_failed;
+}
+
+static void
+run_groups(run *run)
+{
+	const rhh_result *result = &run->result;
+	uint32_t	n_words = rhh_result_words(&run->d->spec);
+	uint64_t	group[MAX_WORDS];
+
+	if (result->n_groups > result->capacity_groups)
+	{
+		run_fault(run, "more groups than the result has room for");
+		return;
+	}
+	for (uint32_t i = 0; i < result->n_groups; i++)
+	{
+		for (uint32_t w = 0; w < n_words; w++)
+			group[w] = result->words[(size_t) w * result->capacity_groups + i];
+		if (result->needs_merge)
+		{
+			run->n_merge_groups++;
+			if (run->unique->n_groups > 0)
+				run_fault(run, "groups to merge came after groups that need none");
+		}
+		else
+		{
+			uint32_t	n_before = run->unique->n_groups;
+
+			(void) map_get(run->unique, group);
+			if (run->unique->n_groups == n_before)
+				run_fault(run, "key %llx came out twice without needs_merge",
+						  (unsigned long long) group[1]);
+		}
+		map_combine(run->outcome, group);
+	}
+	run->n_extracted += result->n_groups;
+}
+
+static void
+run_event(run *run, const rhh_event *event)
+{
+	run->device->ops->table_stats(run->table, &run->stats);
+	switch (event->kind)
+	{
+		case RHH_EVENT_BATCH:
+			run_batch_done(run, event);
+			break;
+		case RHH_EVENT_FINISH:
+			run->finishing = false;
+			if (event->status != RHH_OK)
+				run_fault(run, "finish ended with status %d", event->status);
+			run->finished = true;
+			break;
+		case RHH_EVENT_EXTRACT:
+			run->extracting = false;
+			if (event->status != RHH_OK)
+				run_fault(run, "extract ended with status %d", event->status);
+			else
+				run_groups(run);
+			if (event->status == RHH_OK && run->result.last)
+				run->done = true;
+			break;
+	}
+}
+
+/* Whatever the run can do now. */
+static void
+run_step(run *run)
+{
+	const rhh_device_ops *ops = run->device->ops;
+	rhh_error	err;
+	rhh_status	status;
+
+	if (run->done)
+		return;
+	if (run->why[0] != '\0' || run->cancelled)
+	{
+		if (run->in_flight == 0 && !run->finishing && !run->extracting)
+			run->done = true;
+		return;
+	}
+	while (run->next_row < run->data->n_rows && !run->cancelled && run_submit_one(run))
+		;
+	if (run->next_row < run->data->n_rows || run->in_flight > 0)
+		return;
+	if (!run->finished)
+	{
+		if (run->finishing)
+			return;
+		status = ops->table_finish(run->table, &err);
+		if (status == RHH_OK)
+			run->finishing = true;
+		else if (status != RHH_BUSY)
+			run_fault(run, "table_finish: %d %s", err.status, err.message);
+	}
+	else if (!run->extracting)
+	{
+		memset(run->result.words, 0xdb, (size_t) run->result.capacity_groups *
+			   rhh_result_words(&run->d->spec) * sizeof(uint64_t));
+		run->result.n_groups = UINT32_MAX;
+		run->result.last = false;
+		status = ops->table_extract(run->table, &run->result, 7, &err);
+		if (status == RHH_OK)
+			run->extracting = true;
+		else if (status != RHH_BUSY)
+			run_fault(run, "table_extract: %d %s", err.status, err.message);
+	}
+}
+
+/* Drives runs on one device until all are done.  False: the device failed. */
+static bool
+drive(device *device, run *runs, uint32_t n_runs)
+{
+	const rhh_device_ops *ops = device->ops;
+	double		last_event_ms = now_ms();
+
+	for (;;)
+	{
+		rhh_event	events[5];
+		rhh_error	err;
+		uint32_t	n = 0;
+		bool		all_done = true;
+
+		for (uint32_t i = 0; i < n_runs; i++)
+		{
+			run_step(&runs[i]);
+			all_done &= runs[i].done;
+		}
+		if (all_done)
+			return true;
+		if (ops->poll(device->dev, events, 5, &n, &err) != RHH_OK)
+		{
+			run_fault(&runs[0], "poll: %d %s", err.status, err.message);
+			return false;
+		}
+		for (uint32_t e = 0; e < n; e++)
+		{
+			uint32_t	i = 0;
+
+			while (i < n_runs && runs[i].table != events[e].table)
+				i++;
+			if (i == n_runs)
+				run_fault(&runs[0], "event for an unknown table");
+			else
+				run_event(&runs[i], &events[e]);
+		}
+		if (n > 0)
+			last_event_ms = now_ms();
+		else
+		{
+			struct pollfd fd = {.fd = ops->event_fd(device->dev), .events = POLLIN};
+
+			if (now_ms() - last_event_ms > STALL_SECONDS * 1e3)
+				die("the device reported nothing for too long");
+			poll(&fd, 1, 5);
+		}
+	}
+}
+
+/* Compares with the reference; says in run->why what is wrong. */
+static void
+run_check(run *run)
+{
+	const rhh_table_stats *stats = &run->stats;
+	map		   *expected;
+
+	if (run->why[0] != '\0' || run->cancelled)
+		return;
+	expected = map_new(&run->d->spec);
+	for (uint64_t i = 0; i < run->data->n_rows; i++)
+		map_row(expected, run->data, i);
+	if (expected->n_groups != run->outcome->n_groups)
+		run_fault(run, "%u groups instead of %u (%llu rows handed back)",
+				  run->outcome->n_groups, expected->n_groups,
+				  (unsigned long long) run->n_failed);
+	for (uint32_t g = 0; g < expected->n_groups && run->why[0] == '\0'; g++)
+	{
+		const uint64_t *want = map_group(expected, g);
+		const uint64_t *have = map_find(run->outcome, want);
+
+		if (have == NULL)
+		{
+			run_fault(run, "key %llx is missing", (unsigned long long) want[1]);
+			break;
+		}
+		for (uint32_t w = expected->key_words; w < expected->n_words; w++)
+			if (have[w] != want[w])
+				run_fault(run, "key %llx, word %u: %llx instead of %llx "
+						  "(%llu rows handed back)",
+						  (unsigned long long) want[1], w,
+						  (unsigned long long) have[w], (unsigned long long) want[w],
+						  (unsigned long long) run->n_failed);
+	}
+	map_free(expected);
+
+	if (stats->rows + stats->failed_rows != run->data->n_rows)
+		run_fault(run, "%llu rows and %llu failed rows do not make %llu",
+				  (unsigned long long) stats->rows,
+				  (unsigned long long) stats->failed_rows,
+				  (unsigned long long) run->data->n_rows);
+	if (stats->failed_rows != run->n_failed)
+		run_fault(run, "statistics have %llu failed rows, events %llu",
+				  (unsigned long long) stats->failed_rows,
+				  (unsigned long long) run->n_failed);
+	if (stats->groups != run->unique->n_groups)
+		run_fault(run, "statistics have %llu groups, %u came out",
+				  (unsigned long long) stats->groups, run->unique->n_groups);
+	if (run->d->spec.memory_limit_bytes > 0 &&
+		stats->peak_bytes > run->d->spec.memory_limit_bytes)
+		run_fault(run, "%llu bytes were held, %llu allowed",
+				  (unsigned long long) stats->peak_bytes,
+				  (unsigned long long) run->d->spec.memory_limit_bytes);
+	if ((run->d->spec.flags & RHH_WANT_PROBE_STATS) && stats->groups > 1 &&
+		(stats->probe_buckets_max > run->d->spec.max_probe_buckets ||
+		 stats->probe_buckets_sum + 1 < stats->groups))
+		run_fault(run, "probe statistics: sum %llu, max %u of %llu groups",
+				  (unsigned long long) stats->probe_buckets_sum,
+				  stats->probe_buckets_max, (unsigned long long) stats->groups);
+	if (run->options.no_failures && run->n_failed > 0)
+		run_fault(run, "%llu rows were handed back of a table with room",
+				  (unsigned long long) run->n_failed);
+	if (run->n_failed < run->options.min_failures)
+		run_fault(run, "only %llu rows were handed back: the case tests nothing",
+				  (unsigned long long) run->n_failed);
+}
+
+/* ---------- cases ---------- */
+
+/* A case says in why what is wrong; "" is right. */
+typedef struct context
+{
+	device	   *device;
+	uint64_t	seed;
+	char		why[512];
+} context;
+
+static void
+fault(context *ctx, const char *where, const char *why)
+{
+	if (ctx->why[0] == '\0' && why[0] != '\0')
+		snprintf(ctx->why, sizeof(ctx->why), "%s%s%s", where,
+				 where[0] != '\0' ? ": " : "", why);
+}
+
+/* One table, checked.  stats may be NULL. */
+static void
+check_table(context *ctx, const char *where, const def *d, uint64_t n_rows,
+			const run_options *options, rhh_table_stats *stats)
+{
+	data	   *data;
+	run			run;
+
+	if (stats != NULL)
+		memset(stats, 0, sizeof(*stats));
+	if (ctx->why[0] != '\0')
+		return;
+	data = make_data(d, n_rows, ctx->seed++);
+	run_start(&run, ctx->device, data, options, ctx->device->pool,
+			  ctx->device->pool_bytes);
+	(void) drive(ctx->device, &run, 1);
+	run_check(&run);
+	fault(ctx, where, run.why);
+	if (stats != NULL)
+		*stats = run.stats;
+	run_end(&run);
+	free_data(data);
+}
+
+static void
+case_key_widths(context *ctx)
+{
+	static const uint32_t widths[] = {1, 2, 4, 8, 16};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int i = 0; i < 5; i++)
+		for (int nulls = 0; nulls < 2; nulls++)
+			for (int pattern = 0; pattern < 2; pattern++)
+			{
+				char		where[64];
+				def			d;
+
+				def_init(&d);
+				def_key(&d, widths[i], pattern ? GEN_PATTERN : GEN_UNIFORM, 3000,
+						nulls ? 40 : 0);
+				def_common_states(&d);
+				d.spec.flags = RHH_WANT_PROBE_STATS;
+				snprintf(where, sizeof(where), "%u bytes, nulls %d, patterns %d",
+						 widths[i], nulls, pattern);
+				check_table(ctx, where, &d, rows(100000), &options, NULL);
+			}
+}
+
+static void
+case_packed_keys(context *ctx)
+{
+	static const uint8_t shapes[][5] = {
+		{1, 1}, {2, 1}, {4, 2}, {4, 1, 2}, {1, 4}, {2, 2, 2}, {1, 1, 1, 1},
+		{1, 1, 1, 4}, {2, 4, 1}
+	};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (int pattern = 0; pattern < 2; pattern++)
+		{
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			for (int k = 0; k < 5 && shapes[i][k] != 0; k++)
+				def_key(&d, shapes[i][k], pattern ? GEN_PATTERN : GEN_UNIFORM, 20,
+						k != 1 ? 30 : 0);
+			def_common_states(&d);
+			snprintf(where, sizeof(where), "shape %d, patterns %d", (int) i, pattern);
+			check_table(ctx, where, &d, rows(60000), &options, NULL);
+		}
+}
+
+static void
+case_wide_keys(context *ctx)
+{
+	static const uint8_t shapes[][6] = {
+		{4, 4}, {8, 4}, {8, 8}, {16, 1}, {16, 16}, {4, 4, 4, 4}, {8, 1, 16, 2},
+		{1, 2, 4, 8, 16}
+	};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (int pattern = 0; pattern < 2; pattern++)
+		{
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			for (int k = 0; k < 6 && shapes[i][k] != 0; k++)
+				def_key(&d, shapes[i][k], pattern ? GEN_PATTERN : GEN_UNIFORM, 12,
+						k != 1 ? 30 : 0);
+			def_common_states(&d);
+			snprintf(where, sizeof(where), "shape %d, patterns %d", (int) i, pattern);
+			check_table(ctx, where, &d, rows(60000), &options, NULL);
+		}
+}
+
+static void
+case_32_keys(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int width = 0; width < 2; width++)
+	{
+		def			d;
+
+		def_init(&d);
+		/* each but a few the same in all rows, so that groups have several */
+		for (uint32_t k = 0; k < RHH_MAX_KEYS; k++)
+			def_key(&d, width == 0 ? 1u << (k % 5) : 16, GEN_UNIFORM,
+					k % 8 == 3 ? 5 : 1, k % 8 == 5 ? 20 : 0);
+		def_common_states(&d);
+		d.spec.max_batch_rows = 4096;
+		check_table(ctx, width == 0 ? "mixed" : "16 bytes", &d, rows(40000),
+					&options, NULL);
+	}
+}
+
+/* The NULL of a column must not be any value of it. */
+static void
+case_null_is_not_zero(context *ctx)
+{
+	static const uint8_t shapes[][3] = {{1}, {2}, {4}, {8}, {16}, {4, 2}, {8, 8}, {16, 4}};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+	{
+		def			d;
+
+		def_init(&d);
+		for (int k = 0; k < 3 && shapes[i][k] != 0; k++)
+			def_key(&d, shapes[i][k], GEN_CUSTOM, 0, 128);
+		def_common_states(&d);
+		/* values stay zero; generate_value() still draws the NULLs */
+		check_table(ctx, "", &d, 5000, &options, NULL);
+	}
+}
+
+static void
+case_all_null(context *ctx)
+{
+	static const uint8_t shapes[][3] = {{1}, {4}, {8}, {16}, {4, 2}, {8, 8}};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+	{
+		def			d;
+
+		def_init(&d);
+		for (int k = 0; k < 3 && shapes[i][k] != 0; k++)
+			def_key(&d, shapes[i][k], GEN_UNIFORM, 1000, 256);
+		def_common_states(&d);
+		check_table(ctx, "", &d, 20000, &options, NULL);
+	}
+}
+
+static void
+case_states(context *ctx)
+{
+	static const rhh_state_op ops[] = {RHH_COUNT, RHH_SUM_I64, RHH_SUM_I128,
+	RHH_MIN_I64, RHH_MAX_I64};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int o = 0; o < 5; o++)
+		for (int variant = 0; variant < 4; variant++)
+		{
+			char		where[64];
+			def			d;
+			int			filter;
+
+			def_init(&d);
+			def_key(&d, 4, GEN_UNIFORM, 200, 10);
+			filter = def_column(&d, 1, GEN_FILTER, 0, 0);
+			for (uint32_t bytes = 2; bytes <= 8; bytes *= 2)
+				def_state(&d, ops[o],
+						  def_column(&d, bytes, GEN_EXTREME, 0, variant & 1 ? 90 : 0),
+						  variant & 2 ? filter : -1);
+			snprintf(where, sizeof(where), "op %d, nulls %d, filter %d", ops[o],
+					 variant & 1, variant >> 1);
+			check_table(ctx, where, &d, rows(50000), &options, NULL);
+		}
+}
+
+static void
+case_any(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int nulls = 0; nulls < 2; nulls++)
+	{
+		def			d;
+		int			filter;
+
+		def_init(&d);
+		def_key(&d, 8, GEN_UNIFORM, 5000, 10);
+		filter = def_column(&d, 1, GEN_FILTER, 0, 0);
+		for (uint32_t bytes = 1; bytes <= 16; bytes *= 2)
+		{
+			int			c = def_column(&d, bytes, GEN_ANY, 0, nulls ? 60 : 0);
+
+			def_state(&d, RHH_ANY, c, -1);
+			def_state(&d, RHH_ANY, c, filter);
+			def_state(&d, RHH_COUNT, c, -1);
+		}
+		check_table(ctx, nulls ? "with nulls" : "", &d, rows(80000), &options, NULL);
+	}
+}
+
+/* Neighbouring states with the same and with other arguments and filters. */
+static void
+case_many_states(context *ctx)
+{
+	run_options options = default_options;
+	rng			r = {ctx->seed};
+
+	options.no_failures = true;
+	for (int round = 0; round < 6; round++)
+	{
+		def			d;
+		int			args[6];
+		int			filters[3];
+
+		def_init(&d);
+		def_key(&d, round % 2 ? 8 : 4, GEN_UNIFORM, 700, 5);
+		for (int i = 0; i < 6; i++)
+			args[i] = def_column(&d, 2u << (i % 3), GEN_EXTREME, 0, i < 3 ? 40 : 0);
+		filters[0] = -1;
+		filters[1] = def_column(&d, 1, GEN_FILTER, 0, 0);
+		filters[2] = def_column(&d, 1, GEN_FILTER, 0, 0);
+		while (d.spec.n_states < RHH_MAX_STATES)
+		{
+			int			arg = args[below(&r, 6)];
+			int			filter = filters[below(&r, 3)];
+			uint32_t	n = 1 + (uint32_t) below(&r, 3);
+
+			while (n-- > 0 && d.spec.n_states < RHH_MAX_STATES)
+				def_state(&d, (rhh_state_op) (RHH_COUNT + below(&r, 5)), arg, filter);
+			if (below(&r, 4) == 0 && d.spec.n_states < RHH_MAX_STATES)
+				def_state(&d, RHH_COUNT, -1, filter);
+		}
+		d.spec.max_batch_rows = 20000;
+		check_table(ctx, "", &d, rows(30000), &options, NULL);
+	}
+}
+
+static void
+case_no_states(context *ctx)
+{
+	static const uint8_t widths[] = {4, 8, 16};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int i = 0; i < 3; i++)
+	{
+		def			d;
+
+		def_init(&d);
+		def_key(&d, widths[i], GEN_UNIFORM, 30000, 3);
+		check_table(ctx, "", &d, rows(100000), &options, NULL);
+	}
+}
+
+/* Sums that leave 63 bits on either side, in few groups. */
+static void
+case_sum_i128_overflow(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int kind = 0; kind < 2; kind++)
+		for (uint64_t groups = 1; groups <= 100; groups *= 10)
+		{
+			def			d;
+			int			v;
+
+			def_init(&d);
+			def_key(&d, 4, GEN_UNIFORM, groups, 0);
+			v = def_column(&d, 8, kind == 0 ? GEN_HUGE_POSITIVE : GEN_EXTREME, 0, 0);
+			def_state(&d, RHH_SUM_I128, v, -1);
+			def_state(&d, RHH_SUM_I64, v, -1);
+			def_state(&d, RHH_MIN_I64, v, -1);
+			def_state(&d, RHH_MAX_I64, v, -1);
+			check_table(ctx, "", &d, rows(200000), &options, NULL);
+		}
+}
+
+/* From each key once to one key only. */
+static void
+case_duplicates(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int bytes = 4; bytes <= 16; bytes *= 2)
+		for (uint64_t groups = 1; groups <= 10000000; groups *= 10)
+		{
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			def_key(&d, (uint32_t) bytes, GEN_UNIFORM, groups, 0);
+			def_common_states(&d);
+			d.spec.expected_groups = groups;
+			snprintf(where, sizeof(where), "%d bytes, %llu groups", bytes,
+					 (unsigned long long) groups);
+			check_table(ctx, where, &d, groups == 1 ? rows(1000000) : rows(300000),
+						&options, NULL);
+		}
+}
+
+/* One key in most rows, the others in few: Zipf's extreme. */
+static void
+custom_skew(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	uint64_t	n = UINT64_C(1) << below(r, param);
+
+	put_value(data, 0, row, below(r, n) * 0x9e3779b97f4a7c15ULL, 0);
+}
+
+static void
+case_skew(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int bytes = 4; bytes <= 8; bytes *= 2)
+	{
+		def			d;
+
+		def_init(&d);
+		def_key(&d, (uint32_t) bytes, GEN_CUSTOM, 0, 0);
+		def_common_states(&d);
+		d.custom = custom_skew;
+		d.param = 18;
+		check_table(ctx, "", &d, rows(500000), &options, NULL);
+	}
+}
+
+/* Keys 0, 1, 2, ... and multiples: neighbouring values, as serials have. */
+static void
+custom_sequence(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	(void) r;
+	put_value(data, 0, row, (row % 50000) * param, 0);
+}
+
+static void
+case_sequences(context *ctx)
+{
+	static const uint64_t steps[] = {1, 2, 8, 1024, 65536, UINT64_C(1) << 32, UINT64_MAX};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int bytes = 4; bytes <= 8; bytes *= 2)
+		for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		{
+			def			d;
+
+			def_init(&d);
+			def_key(&d, (uint32_t) bytes, GEN_CUSTOM, 0, 0);
+			def_common_states(&d);
+			d.custom = custom_sequence;
+			d.param = steps[i];
+			check_table(ctx, "", &d, rows(120000), &options, NULL);
+		}
+}
+
+static void
+case_load_factors(context *ctx)
+{
+	static const float factors[] = {0.5f, 0.75f, 0.85f, 0.95f};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int i = 0; i < 4; i++)
+		for (int of_expected = 5; of_expected <= 20; of_expected += 5)
+			for (int bytes = 4; bytes <= 8; bytes += 4)
+			{
+				char		where[64];
+				def			d;
+
+				def_init(&d);
+				d.spec.load_factor = factors[i];
+				d.spec.expected_groups = rows(40000);
+				d.spec.flags = RHH_WANT_PROBE_STATS;
+				d.spec.max_probe_buckets = 64;
+				def_key(&d, (uint32_t) bytes, GEN_UNIFORM,
+						d.spec.expected_groups * (uint64_t) of_expected / 10, 0);
+				def_common_states(&d);
+				snprintf(where, sizeof(where), "load factor %.2f, %d0 %% of the estimate",
+						 (double) factors[i], of_expected);
+				check_table(ctx, where, &d, rows(200000), &options, NULL);
+			}
+}
+
+static void
+case_over_subscription(context *ctx)
+{
+	static const int percent[] = {50, 75, 90, 100, 120, 150, 300};
+	static const uint8_t shapes[][3] = {{4}, {8}, {4, 4}, {16, 4}};
+
+	for (int s = 0; s < 4; s++)
+		for (int i = 0; i < 7; i++)
+		{
+			run_options options = default_options;
+			rhh_table_stats stats;
+			char		where[64];
+			def			d;
+			uint64_t	limit = (uint64_t) (option_quick ? 1 : 4) << 20;
+			uint64_t	stride;
+
+			def_init(&d);
+			def_common_states(&d);
+			for (int k = 0; k < 3 && shapes[s][k] != 0; k++)
+				def_key(&d, shapes[s][k], GEN_UNIFORM, 1, k == 0 ? 2 : 0);
+			/* about what a group takes: key, states, slot */
+			stride = 16 + 8u * rhh_result_words(&d.spec);
+			d.gens[d.spec.key_column[0]].n = limit / stride * (uint64_t) percent[i] / 100;
+			d.spec.memory_limit_bytes = limit;
+			d.spec.max_batch_rows = 8192;
+			if (percent[i] >= 300)
+				options.min_failures = 1;
+			snprintf(where, sizeof(where), "shape %d at %d %%", s, percent[i]);
+			check_table(ctx, where, &d, rows(600000), &options, &stats);
+		}
+}
+
+static void
+case_probe_caps(context *ctx)
+{
+	for (uint32_t cap = 1; cap <= 8; cap++)
+		for (int bytes = 4; bytes <= 8; bytes += 4)
+		{
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			def_key(&d, (uint32_t) bytes, GEN_UNIFORM, 50000, 0);
+			def_common_states(&d);
+			d.spec.max_probe_buckets = cap;
+			d.spec.load_factor = 0.9f;
+			d.spec.flags = RHH_WANT_PROBE_STATS;
+			snprintf(where, sizeof(where), "cap %u, %d bytes", cap, bytes);
+			check_table(ctx, where, &d, rows(200000), &default_options, NULL);
+		}
+}
+
+/* Estimates that are wrong by a factor, in both directions. */
+static void
+case_estimates(context *ctx)
+{
+	run_options options = default_options;
+	uint64_t	groups = rows(200000);
+
+	options.no_failures = true;
+	for (int bytes = 4; bytes <= 8; bytes += 4)
+		for (int i = 0; i < 6; i++)
+		{
+			const uint64_t expected[] = {0, 1, groups / 100, groups, groups * 100,
+			UINT64_MAX};
+			rhh_table_stats stats;
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			def_key(&d, (uint32_t) bytes, GEN_UNIFORM, groups, 0);
+			def_common_states(&d);
+			d.spec.expected_groups = expected[i];
+			d.spec.max_probe_buckets = 32;
+			snprintf(where, sizeof(where), "%d bytes, %llu expected", bytes,
+					 (unsigned long long) expected[i]);
+			check_table(ctx, where, &d, rows(500000), &options, &stats);
+			if (expected[i] <= 1 && stats.rehashes == 0)
+				fault(ctx, where, "the table did not grow");
+		}
+}
+
+static void
+case_empty(context *ctx)
+{
+	static const uint8_t widths[] = {4, 8, 16};
+
+	for (int i = 0; i < 3; i++)
+	{
+		rhh_table_stats stats;
+		def			d;
+
+		def_init(&d);
+		def_key(&d, widths[i], GEN_UNIFORM, 10, 0);
+		def_common_states(&d);
+		check_table(ctx, "", &d, 0, &default_options, &stats);
+		if (stats.groups != 0 || stats.rows != 0)
+			fault(ctx, "", "an empty table has groups or rows");
+	}
+}
+
+static void
+case_one_row(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int bytes = 1; bytes <= 16; bytes *= 2)
+		for (int nulls = 0; nulls <= 256; nulls += 256)
+		{
+			def			d;
+
+			def_init(&d);
+			def_key(&d, (uint32_t) bytes, GEN_PATTERN, 0, (uint32_t) nulls);
+			def_common_states(&d);
+			check_table(ctx, "", &d, 1, &options, NULL);
+		}
+}
+
+static void
+case_batch_sizes(context *ctx)
+{
+	static const uint32_t sizes[] = {1, 2, 7, 8, 9, 63, 64, 65, 511, 512, 513, 1023,
+	1024, 1025, 4095, 65535, 65536};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	{
+		char		where[64];
+		def			d;
+		uint64_t	n = sizes[i] * UINT64_C(40) + 13;
+
+		def_init(&d);
+		def_key(&d, i % 2 ? 4 : 8, GEN_UNIFORM, 500, 20);
+		def_key(&d, 2, GEN_UNIFORM, 5, i % 3 ? 20 : 0);
+		def_common_states(&d);
+		options.batch_rows = sizes[i];
+		snprintf(where, sizeof(where), "%u rows", sizes[i]);
+		check_table(ctx, where, &d, n > rows(200000) ? rows(200000) : n, &options, NULL);
+	}
+}
+
+/* Fewer at once than the device takes, and more (RHH_BUSY). */
+static void
+case_in_flight(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (uint32_t n = 1; n <= MAX_SLOTS; n += n < 4 ? 1 : 4)
+	{
+		def			d;
+
+		def_init(&d);
+		def_key(&d, 4, GEN_UNIFORM, 20000, 1);
+		def_common_states(&d);
+		d.spec.max_batch_rows = 3000;
+		options.in_flight = n;
+		check_table(ctx, "", &d, rows(200000), &options, NULL);
+	}
+}
+
+static void
+case_extract_chunks(context *ctx)
+{
+	static const uint32_t chunks[] = {1, 7, 256, 1000, 65536};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int i = 0; i < 5; i++)
+		for (int shape = 0; shape < 4; shape++)
+		{
+			static const uint8_t shapes[][2] = {{4, 0}, {8, 0}, {4, 2}, {16, 8}};
+			def			d;
+
+			def_init(&d);
+			def_key(&d, shapes[shape][0], GEN_UNIFORM, chunks[i] > 7 ? 40000 : 1500, 10);
+			if (shapes[shape][1] != 0)
+				def_key(&d, shapes[shape][1], GEN_UNIFORM, 3, 0);
+			def_common_states(&d);
+			options.capacity_groups = chunks[i];
+			check_table(ctx, "", &d, chunks[i] > 7 ? rows(150000) : 10000, &options, NULL);
+		}
+}
+
+/* 64-bit keys, and WIDE ones, with few fingerprints among them. */
+static void
+custom_collide_64(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	uint64_t	n_fp = param >> 32;
+	uint64_t	per_fp = param & UINT32_MAX;
+	uint64_t	fp = (below(r, n_fp) * 0x9e3779b9U) & UINT32_MAX;
+
+	put_value(data, 0, row, unmix64(fp << 32 | below(r, per_fp)), 0);
+}
+
+static void
+custom_collide_wide(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	uint64_t	n_fp = param >> 32;
+	uint64_t	per_fp = param & UINT32_MAX;
+	uint64_t	fp = (below(r, n_fp) * 0x9e3779b9U) & UINT32_MAX;
+	uint64_t	first = 5 + below(r, 3);
+	uint64_t	hash = rhh_mix_word(rhh_mix_word(RHH_WIDE_SEED, 0), first);
+
+	put_value(data, 0, row, first, 0);
+	put_value(data, 1, row, unmix64((fp << 32 | below(r, per_fp)) ^
+									rhh_mix64(hash + RHH_WIDE_SEED)) ^ hash, 0);
+}
+
+static void
+case_colliding_fingerprints(context *ctx)
+{
+	static const struct
+	{
+		uint64_t	n_fp;
+		uint64_t	per_fp;
+	}			shapes[] = {{1, 2}, {1, 100}, {1, 5000}, {50, 20}, {20000, 2}, {1000, 9}};
+
+	for (int wide = 0; wide < 2; wide++)
+		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+			for (uint32_t cap = 1; cap <= 64; cap *= 8)
+			{
+				rhh_table_stats stats;
+				char		where[64];
+				def			d;
+
+				def_init(&d);
+				def_key(&d, 8, GEN_CUSTOM, 0, 0);
+				if (wide)
+					def_key(&d, 8, GEN_CUSTOM, 0, 0);
+				def_common_states(&d);
+				d.custom = wide ? custom_collide_wide : custom_collide_64;
+				d.param = shapes[i].n_fp << 32 | shapes[i].per_fp;
+				d.spec.max_probe_buckets = cap;
+				d.spec.max_batch_rows = 10000;
+				snprintf(where, sizeof(where), "%s, %llu times %llu, cap %u",
+						 wide ? "wide" : "8 bytes", (unsigned long long) shapes[i].n_fp,
+						 (unsigned long long) shapes[i].per_fp, cap);
+				check_table(ctx, where, &d, rows(60000), &default_options, &stats);
+				/* keys that no table can take must not make it grow on */
+				if (stats.capacity_slots > 4000000)
+					fault(ctx, where, "the table grew without bound");
+			}
+}
+
+/* 4-byte keys that all have nearly the same home bucket. */
+static void
+custom_crowd(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	put_value(data, 0, row, unmix32((uint32_t) (below(r, param) << 3)), 0);
+}
+
+static void
+case_crowded_bucket(context *ctx)
+{
+	for (uint64_t n = 5; n <= 50000; n *= 10)
+		for (uint32_t cap = 2; cap <= 8; cap += 6)
+		{
+			rhh_table_stats stats;
+			def			d;
+
+			def_init(&d);
+			def_key(&d, 4, GEN_CUSTOM, 0, 0);
+			def_common_states(&d);
+			d.custom = custom_crowd;
+			d.param = n;
+			d.spec.max_probe_buckets = cap;
+			check_table(ctx, "", &d, rows(100000), &default_options, &stats);
+			if (stats.capacity_slots > 4000000)
+				fault(ctx, "", "the table grew without bound");
+		}
+}
+
+/*
+ * Displacement stress.  In waves, so that in every batch some hundred keys are
+ * new, are hammered at once, and find a table so full that inserting them, and
+ * the many keys seen once around them, moves others all the time.  A device that
+ * carries displaced entries where nobody else sees them makes copies here.
+ *
+ * param: hot keys of a wave; the other half of the rows are of keys that recur
+ * seldom.
+ */
+static void
+custom_waves(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	uint64_t	wave = row / 20000;
+	uint64_t	x = below(r, 2) == 0 ?
+		(wave << 20) + below(r, param) : (UINT64_C(1) << 31) + below(r, 400000);
+
+	put_value(data, 0, row, x * 0x9e3779b97f4a7c15ULL, 0);
+	if (data->d->spec.n_keys > 1)
+		put_value(data, 1, row, ~x, 0);
+}
+
+static void
+stress(context *ctx, uint32_t bytes, uint32_t n_keys, uint64_t n_rows, int seeds)
+{
+	static const uint32_t caps[] = {8, 2};
+	static const uint64_t hot[] = {50, 300, 3000};
+
+	for (int seed = 0; seed < seeds; seed++)
+		for (int cap = 0; cap < 2; cap++)
+			for (int h = 0; h < 3; h++)
+				for (int limited = 0; limited < 2; limited++)
+				{
+					char		where[80];
+					def			d;
+
+					def_init(&d);
+					for (uint32_t k = 0; k < n_keys; k++)
+						def_key(&d, bytes, GEN_CUSTOM, 0, 0);
+					def_common_states(&d);
+					d.custom = custom_waves;
+					d.param = hot[h];
+					d.spec.max_probe_buckets = caps[cap];
+					d.spec.load_factor = 0.95f;
+					/* one stays near full, the other is near full before it grows */
+					d.spec.memory_limit_bytes = limited ? UINT64_C(6) << 20 : 0;
+					d.spec.expected_groups = limited ? 120000 : 1000;
+					snprintf(where, sizeof(where), "cap %u, %llu hot keys, %s, seed %d",
+							 caps[cap], (unsigned long long) hot[h],
+							 limited ? "limited" : "growing", seed);
+					check_table(ctx, where, &d, n_rows, &default_options, NULL);
+				}
+}
+
+static void
+case_displacement_4(context *ctx)
+{
+	stress(ctx, 4, 1, rows(1000000), option_quick ? 1 : 3);
+}
+
+static void
+case_displacement_8(context *ctx)
+{
+	stress(ctx, 8, 1, rows(500000), option_quick ? 1 : 2);
+}
+
+static void
+case_displacement_wide(context *ctx)
+{
+	stress(ctx, 8, 2, rows(500000), option_quick ? 1 : 2);
+}
+
+/* Many tables at once from one caller. */
+static void
+case_interleaved(context *ctx)
+{
+	enum
+	{
+		N = 20
+	};
+	static run	runs[N];
+	def			defs[N];
+	data	   *all[N];
+	size_t		share = ctx->device->pool_bytes / N & ~(size_t) 4095;
+
+	for (int i = 0; i < N; i++)
+	{
+		run_options options = default_options;
+		def		   *d = &defs[i];
+
+		def_init(d);
+		def_key(d, 1u << (i % 5), GEN_UNIFORM, 200u << (i % 9), i % 3 ? 10 : 0);
+		if (i % 4 == 3)
+			def_key(d, 4, GEN_UNIFORM, 3, 0);
+		def_common_states(d);
+		d->spec.max_batch_rows = 1000 + 700 * (uint32_t) i;
+		if (i % 5 == 0)
+			d->spec.memory_limit_bytes = 1 << 20;
+		options.capacity_groups = 100 + 300 * (uint32_t) i;
+		if (i % 7 == 5)
+			options.cancel_at_batch = i;
+		all[i] = make_data(d, rows(60000 + 5000 * (uint64_t) i), ctx->seed++);
+		run_start(&runs[i], ctx->device, all[i], &options,
+				  ctx->device->pool + share * (size_t) i, share);
+	}
+	(void) drive(ctx->device, runs, N);
+	for (int i = 0; i < N; i++)
+	{
+		char		where[32];
+
+		run_check(&runs[i]);
+		snprintf(where, sizeof(where), "table %d", i);
+		fault(ctx, where, runs[i].why);
+		run_end(&runs[i]);
+		free_data(all[i]);
+	}
+}
+
+/* Cancelled with batches in flight; then the device works as before. */
+static void
+case_cancel(context *ctx)
+{
+	for (int at = 0; at < 10; at += 3)
+	{
+		run_options options = default_options;
+		def			d;
+
+		def_init(&d);
+		def_key(&d, 8, GEN_UNIFORM, 1000000, 0);
+		def_common_states(&d);
+		options.cancel_at_batch = at;
+		check_table(ctx, "cancelled", &d, rows(800000), &options, NULL);
+		options = default_options;
+		options.no_failures = true;
+		check_table(ctx, "after", &d, rows(50000), &options, NULL);
+	}
+}
+
+/* Cancelled while groups come out: no event but OK or CANCELLED, and no hang. */
+static void
+case_cancel_extract(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	run_options options = default_options;
+	data	   *data;
+	run			run;
+	def			d;
+
+	def_init(&d);
+	def_key(&d, 4, GEN_UNIFORM, 100000, 0);
+	def_common_states(&d);
+	options.capacity_groups = 100;
+	data = make_data(&d, rows(300000), ctx->seed++);
+	run_start(&run, ctx->device, data, &options, ctx->device->pool,
+			  ctx->device->pool_bytes);
+	for (bool cancelled = false; !run.done;)
+	{
+		rhh_event	event;
+		rhh_error	err;
+		uint32_t	n;
+
+		run_step(&run);
+		if (!cancelled && run.n_extracted >= 1000)
+		{
+			ops->table_cancel(run.table);
+			cancelled = run.cancelled = true;
+		}
+		if (ops->poll(ctx->device->dev, &event, 1, &n, &err) != RHH_OK)
+		{
+			fault(ctx, "poll", err.message);
+			break;
+		}
+		if (n == 0)
+			usleep(100);
+		else if (event.status == RHH_CANCELLED && cancelled)
+			run.extracting = false;
+		else
+			run_event(&run, &event);
+	}
+	fault(ctx, "", run.why);
+	run_end(&run);
+	free_data(data);
+}
+
+/* A device of its own, with little memory: all of it comes back each time. */
+static void
+case_memory_returned(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	rhh_device_config config = {.memory_limit_bytes = UINT64_C(64) << 20,
+	.cpu_threads = option_threads};
+	device		device = *ctx->device;
+	rhh_device_info before,
+				after;
+	rhh_error	err;
+
+	if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
+	{
+		fault(ctx, "open", err.message);
+		return;
+	}
+	(void) ops->register_pool(device.dev, device.pool, device.pool_bytes, &err);
+	(void) ops->info(device.dev, &before, &err);
+	for (int i = 0; i < 30 && ctx->why[0] == '\0'; i++)
+	{
+		run_options options = default_options;
+		context		inner = {.device = &device, .seed = ctx->seed++};
+		def			d;
+
+		def_init(&d);
+		def_key(&d, i % 2 ? 4 : 8, GEN_UNIFORM, 100000, 1);
+		def_common_states(&d);
+		if (i % 5 == 4)
+			options.cancel_at_batch = 3;
+		else if (i == 0)
+			options.no_failures = true;
+		check_table(&inner, "", &d, rows(300000), &options, NULL);
+		fault(ctx, "", inner.why);
+	}
+	(void) ops->info(device.dev, &after, &err);
+	if (before.free_known && after.free_known &&
+		after.free_bytes + (UINT64_C(8) << 20) < before.free_bytes)
+		fault(ctx, "", "free memory of the device has shrunk");
+	ops->close(device.dev);
+}
+
+/* close() with tables and batches in flight: nothing leaks, nothing hangs. */
+static void
+case_close_busy(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+
+	for (int i = 0; i < 4; i++)
+	{
+		rhh_device_config config = {.cpu_threads = option_threads};
+		device		device = *ctx->device;
+		run_options options = default_options;
+		rhh_error	err;
+		data	   *data;
+		run			run;
+		def			d;
+
+		if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
+		{
+			fault(ctx, "open", err.message);
+			return;
+		}
+		def_init(&d);
+		def_key(&d, 8, GEN_UNIFORM, 1000000, 0);
+		def_common_states(&d);
+		data = make_data(&d, rows(400000), ctx->seed++);
+		run_start(&run, &device, data, &options, device.pool, device.pool_bytes);
+		run_step(&run);
+		ops->close(device.dev);
+		run.table = NULL;
+		fault(ctx, "", run.why);
+		run_end(&run);
+		free_data(data);
+	}
+}
+
+static void
+case_small_memory(context *ctx)
+{
+	rhh_table  *table;
+	rhh_error	err;
+	def			d;
+
+	for (uint64_t kb = 1024; kb <= 4096; kb *= 2)
+	{
+		run_options options = default_options;
+		char		where[64];
+
+		def_init(&d);
+		def_key(&d, 4, GEN_UNIFORM, 1000, 0);
+		def_common_states(&d);
+		d.spec.memory_limit_bytes = kb << 10;
+		d.spec.expected_groups = UINT64_C(1) << 40;
+		d.spec.max_batch_rows = 4096;
+		options.no_failures = true;
+		snprintf(where, sizeof(where), "%llu kB", (unsigned long long) kb);
+		check_table(ctx, where, &d, 50000, &options, NULL);
+	}
+	def_init(&d);
+	def_key(&d, 4, GEN_UNIFORM, 1000, 0);
+	d.spec.memory_limit_bytes = 64;
+	if (ctx->device->ops->table_create(ctx->device->dev, &d.spec, &table, &err) !=
+		RHH_NO_MEMORY)
+		fault(ctx, "", "a table was made in 64 bytes");
+}
+
+static void
+expect_invalid(context *ctx, const def *d, const char *what)
+{
+	rhh_table  *table = NULL;
+	rhh_error	err = {RHH_OK, ""};
+
+	if (ctx->device->ops->table_create(ctx->device->dev, &d->spec, &table, &err) !=
+		RHH_INVALID || err.status != RHH_INVALID || err.message[0] == '\0')
+		fault(ctx, what, "was not refused");
+}
+
+static void
+case_invalid(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	def			good,
+				d;
+	rhh_table  *table;
+	rhh_batch	batch;
+	rhh_error	err;
+	uint8_t    *pool = ctx->device->pool;
+
+	def_init(&good);
+	def_key(&good, 4, GEN_UNIFORM, 10, 0);
+	def_common_states(&good);
+	good.spec.max_batch_bytes = 1 << 20;
+
+#define INVALID(what) d = good, what, expect_invalid(ctx, &d, #what)
+	INVALID(d.spec.n_keys = 0);
+	INVALID(d.spec.n_keys = RHH_MAX_KEYS + 1);
+	INVALID(d.spec.n_columns = RHH_MAX_COLUMNS + 1);
+	INVALID(d.spec.n_states = RHH_MAX_STATES + 1);
+	INVALID(d.spec.key_column[0] = 2);
+	INVALID(d.spec.column_bytes[0] = 3);
+	INVALID(d.spec.states[0].op = 99);
+	INVALID(d.spec.states[1].arg_column = -1);
+	INVALID(d.spec.states[1].arg_column = 2);
+	INVALID(d.spec.states[1].filter_column = 0);
+	INVALID(d.spec.states[1].filter_column = 9);
+	INVALID(d.spec.column_bytes[1] = 16);
+	INVALID(d.spec.max_probe_buckets = 0);
+	INVALID(d.spec.load_factor = 0.2f);
+	INVALID(d.spec.load_factor = 1.0f);
+	INVALID(d.spec.max_batch_rows = 0);
+#undef INVALID
+
+	if (ops->table_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
+	{
+		fault(ctx, "table_create", err.message);
+		return;
+	}
+	memset(&batch, 0, sizeof(batch));
+	batch.base = pool;
+	batch.n_rows = 16;
+	batch.values_offset[0] = 64;
+	batch.values_offset[1] = 128;
+	batch.used_bytes = batch.failed_offset = 192;
+#define INVALID(what) \
+	do { \
+		rhh_batch	b = batch; \
+		what; \
+		if (ops->table_submit(table, &b, 0, &err) != RHH_INVALID) \
+			fault(ctx, #what, "was not refused"); \
+	} while (0)
+	INVALID(b.n_rows = 0);
+	INVALID(b.n_rows = good.spec.max_batch_rows + 1);
+	INVALID(b.n_rows = 17);
+	INVALID(b.values_offset[1] = 192);
+	INVALID(b.values_offset[1] = 100);
+	INVALID(b.nulls_offset[1] = 192);
+#undef INVALID
+	ops->table_destroy(table);
+	if (ops->open(12345, &(rhh_device_config){.cpu_threads = 1},
+				  &(rhh_device *){NULL}, &err) != RHH_NO_DEVICE)
+		fault(ctx, "", "device 12345 was opened");
+}
+
+typedef struct test_case
+{
+	const char *name;
+	void		(*test) (context *ctx);
+} test_case;
+
+/*
+ * Keys must find their bucket at once where there is room: with more buckets
+ * than 2^16 a partition once took its keys by bits that also chose their home,
+ * and used half of its buckets.
+ */
+static void
+case_bucket_use(context *ctx)
+{
+	for (int bytes = 4; bytes <= 8; bytes += 4)
+	{
+		rhh_table_stats stats;
+		char		where[64];
+		def			d;
+
+		def_init(&d);
+		def_key(&d, (uint32_t) bytes, GEN_UNIFORM, UINT64_C(1) << 32, 0);
+		d.spec.expected_groups = 3000000;
+		d.spec.flags = RHH_WANT_PROBE_STATS;
+		snprintf(where, sizeof(where), "%d bytes", bytes);
+		check_table(ctx, where, &d, 3000000, &default_options, &stats);
+		if ((double) stats.probe_buckets_sum > 1.2 * (double) stats.groups)
+		{
+			char		why[96];
+
+			snprintf(why, sizeof(why), "%.2f buckets are read for a key at a load of %.2f",
+					 (double) stats.probe_buckets_sum / (double) stats.groups,
+					 (double) stats.groups / (double) stats.capacity_slots);
+			fault(ctx, where, why);
+		}
+	}
+}
+
+static const test_case cases[] = {
+	{"empty", case_empty},
+	{"one_row", case_one_row},
+	{"invalid", case_invalid},
+	{"key_widths", case_key_widths},
+	{"packed_keys", case_packed_keys},
+	{"wide_keys", case_wide_keys},
+	{"32_keys", case_32_keys},
+	{"null_is_not_zero", case_null_is_not_zero},
+	{"all_null", case_all_null},
+	{"states", case_states},
+	{"any", case_any},
+	{"many_states", case_many_states},
+	{"no_states", case_no_states},
+	{"sum_i128_overflow", case_sum_i128_overflow},
+	{"duplicates", case_duplicates},
+	{"skew", case_skew},
+	{"sequences", case_sequences},
+	{"batch_sizes", case_batch_sizes},
+	{"in_flight", case_in_flight},
+	{"extract_chunks", case_extract_chunks},
+	{"estimates", case_estimates},
+	{"load_factors", case_load_factors},
+	{"probe_caps", case_probe_caps},
+	{"colliding_fingerprints", case_colliding_fingerprints},
+	{"crowded_bucket", case_crowded_bucket},
+	{"bucket_use", case_bucket_use},
+	{"small_memory", case_small_memory},
+	{"over_subscription", case_over_subscription},
+	{"displacement_4", case_displacement_4},
+	{"displacement_8", case_displacement_8},
+	{"displacement_wide", case_displacement_wide},
+	{"interleaved", case_interleaved},
+	{"cancel", case_cancel},
+	{"cancel_extract", case_cancel_extract},
+	{"memory_returned", case_memory_returned},
+	{"close_busy", case_close_busy}
+};
+
+/* ---------- benchmark ---------- */
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+	double		x = *(const double *) a,
+				y = *(const double *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* All rows as batches in memory that the device knows, before the clock runs. */
+static void
+bench_one(device *device, const char *name, const uint8_t *key_bytes, uint64_t groups,
+		  uint64_t n_rows, double estimate, int repeat)
+{
+	enum
+	{
+		BATCH_ROWS = 65536,
+		CHUNK = 65536
+	};
+	const rhh_device_ops *ops = device->ops;
+	rhh_device_config config = {.cpu_threads = option_threads};
+	uint32_t	n_batches = (uint32_t) ((n_rows + BATCH_ROWS - 1) / BATCH_ROWS);
+	rhh_batch  *batches = need(n_batches * sizeof(rhh_batch));
+	double	   *build_ms = need((size_t) repeat * sizeof(double));
+	double	   *extract_ms = need((size_t) repeat * sizeof(double));
+	uint64_t	n_groups = 0;
+	rhh_table_stats stats;
+	rhh_error	err;
+	rhh_result	result;
+	size_t		room;
+	uint8_t    *pool;
+	def			d;
+	int			v;
+
+	def_init(&d);
+	for (int k = 0; key_bytes[k] != 0; k++)
+		def_key(&d, key_bytes[k], GEN_UNIFORM, k == 0 ? groups : 1, 0);
+	v = def_column(&d, 4, GEN_SMALL, 0, 0);
+	def_state(&d, RHH_SUM_I64, v, -1);
+	def_state(&d, RHH_COUNT, v, -1);
+	d.spec.expected_groups = (uint64_t) ((double) groups * estimate);
+	d.spec.max_probe_buckets = 16;
+	d.spec.max_batch_rows = BATCH_ROWS;
+
+	room = batch_room(&d, BATCH_ROWS);
+	d.spec.max_batch_bytes = (uint32_t) room;
+	if (posix_memalign((void **) &pool, 4096, room * n_batches) != 0)
+		die("out of memory");
+	for (uint32_t i = 0; i < n_batches; i++)
+	{
+		uint64_t	n = n_rows - (uint64_t) i * BATCH_ROWS;
+		data	   *data = make_data(&d, n < BATCH_ROWS ? n : BATCH_ROWS, i + 1);
+
+		fill_batch(&batches[i], pool + room * i, data, 0, (uint32_t) data->n_rows);
+		free_data(data);
+	}
+	memset(&result, 0, sizeof(result));
+	result.capacity_groups = CHUNK;
+	result.words = need((size_t) CHUNK * rhh_result_words(&d.spec) * sizeof(uint64_t));
+
+	if (ops->open(device->info.ordinal, &config, &device->dev, &err) != RHH_OK)
+		die(err.message);
+	(void) ops->register_pool(device->dev, pool, room * n_batches, &err);
+	for (int r = 0; r < repeat; r++)
+	{
+		rhh_table  *table;
+		uint32_t	submitted = 0,
+					in_flight = 0;
+		bool		finished = false,
+					finishing = false,
+					last = false;
+		double		start_ms = now_ms();
+		double		cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
+
+		if (ops->table_create(device->dev, &d.spec, &table, &err) != RHH_OK)
+			die(err.message);
+		n_groups = 0;
+		result.n_groups = 0;
+		while (!last)
+		{
+			struct pollfd fd = {.fd = ops->event_fd(device->dev), .events = POLLIN};
+			rhh_event	events[16];
+			uint32_t	n;
+
+			while (submitted < n_batches &&
+				   ops->table_submit(table, &batches[submitted], 0, &err) == RHH_OK)
+				submitted++, in_flight++;
+			if (submitted == n_batches && in_flight == 0 && !finishing)
+				finishing = ops->table_finish(table, &err) == RHH_OK;
+			if (ops->poll(device->dev, events, 16, &n, &err) != RHH_OK)
+				die(err.message);
+			for (uint32_t e = 0; e < n; e++)
+			{
+				if (events[e].status != RHH_OK)
+					die("a command failed");
+				if (events[e].kind == RHH_EVENT_BATCH)
+					in_flight--;
+				else
+				{
+					if (events[e].kind == RHH_EVENT_FINISH)
+					{
+						build_ms[r] = now_ms() - start_ms;
+						cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID) - cpu_ms;
+						start_ms = now_ms();
+						finished = true;
+					}
+					else
+					{
+						n_groups += result.n_groups;
+						last = result.last;
+					}
+					if (finished && !last &&
+						ops->table_extract(table, &result, 0, &err) != RHH_OK)
+						die(err.message);
+				}
+			}
+			if (n == 0)
+				poll(&fd, 1, 10);
+		}
+		extract_ms[r] = now_ms() - start_ms;
+		ops->table_stats(table, &stats);
+		start_ms = now_ms();
+		ops->table_destroy(table);
+		if (getenv("BENCH_VERBOSE") != NULL)
+			fprintf(stderr, "# build %.1f ms (cpu %.1f, device %.1f), destroy %.1f ms, "
+					"rehashes %llu, slots %llu, failed %llu, peak %.1f MB\n", build_ms[r],
+					cpu_ms, (double) stats.busy_ns / 1e6, now_ms() - start_ms,
+					(unsigned long long) stats.rehashes,
+					(unsigned long long) stats.capacity_slots,
+					(unsigned long long) stats.failed_rows,
+					(double) stats.peak_bytes / 1e6);
+	}
+	ops->close(device->dev);
+	qsort(build_ms, (size_t) repeat, sizeof(double), compare_doubles);
+	qsort(extract_ms, (size_t) repeat, sizeof(double), compare_doubles);
+	printf("%s,%s,%llu,%llu,%u,%.1f,%.1f,%.0f\n", device->name, name,
+		   (unsigned long long) n_rows, (unsigned long long) n_groups,
+		   option_threads, build_ms[repeat / 2], extract_ms[repeat / 2],
+		   (double) n_rows / build_ms[repeat / 2] * 1e3);
+	fflush(stdout);
+	free(pool);
+	free(result.words);
+	free(batches);
+	free(build_ms);
+	free(extract_ms);
+}
+
+static void
+bench(device *device, uint64_t n_rows, double estimate, int repeat, const char *only)
+{
+	static const struct
+	{
+		const char *name;
+		uint8_t		bytes[3];
+	}			keys[] = {{"4", {4}}, {"8", {8}}, {"4+4", {4, 4}}, {"16", {16}}};
+	static const uint64_t groups[] = {100, 10000, 1000000, 10000000};
+
+	for (int k = 0; k < 4; k++)
+		for (int g = 0; g < 4; g++)
+		{
+			char		name[32];
+
+			snprintf(name, sizeof(name), "key %s G %llu", keys[k].name,
+					 (unsigned long long) groups[g]);
+			if (only == NULL || fnmatch(only, name, 0) == 0)
+				bench_one(device, name, keys[k].bytes, groups[g], n_rows, estimate, repeat);
+		}
+}
+
+/* ---------- main ---------- */
+
+static uint32_t
+test_device(device *device, const char *only, uint32_t *n_passed)
+{
+	rhh_device_config config = {.cpu_threads = option_threads};
+	uint32_t	n_failed = 0;
+	rhh_error	err;
+
+	if (device->ops->open(device->info.ordinal, &config, &device->dev, &err) != RHH_OK)
+	{
+		printf("FAIL %s open: %s\n", device->name, err.message);
+		return 1;
+	}
+	device->pool_bytes = POOL_BYTES;
+	if (posix_memalign((void **) &device->pool, 4096, device->pool_bytes) != 0)
+		die("out of memory");
+	memset(device->pool, 0, device->pool_bytes);
+	if (device->ops->register_pool(device->dev, device->pool, device->pool_bytes,
+								   &err) != RHH_OK)
+	{
+		printf("FAIL %s register_pool: %s\n", device->name, err.message);
+		n_failed++;
+	}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		context		ctx;
+		double		start_ms = now_ms();
+
+		if (only != NULL && fnmatch(only, cases[i].name, 0) != 0)
+			continue;
+		memset(&ctx, 0, sizeof(ctx));
+		ctx.device = device;
+		ctx.seed = option_seed * 1000 + 1;
+		cases[i].test(&ctx);
+		if (ctx.why[0] != '\0')
+		{
+			printf("FAIL %s %s: %s\n", device->name, cases[i].name, ctx.why);
+			n_failed++;
+		}
+		else
+		{
+			printf("ok %s %s (%.0f ms)\n", device->name, cases[i].name,
+				   now_ms() - start_ms);
+			(*n_passed)++;
+		}
+		fflush(stdout);
+	}
+	device->ops->close(device->dev);
+	free(device->pool);
+	return n_failed;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const rhh_device_ops *const kinds[] = {
+		&rhh_cpu_ops,
+#ifdef RHH_WITH_CUDA
+		&rhh_cuda_ops,
+#endif
+	};
+	const char *which = "all";
+	const char *only = NULL;
+	bool		run_bench = false;
+	uint64_t	bench_rows = 10000000;
+	double		estimate = 1.0;
+	int			repeat = 3;
+	uint32_t	n_devices = 0,
+				n_passed = 0,
+				n_failed = 0;
+
+	for (int i = 1; i < argc; i++)
+	{
+		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(argv[i], "--quick") == 0)
+			option_quick = true;
+		else if (strcmp(argv[i], "--bench") == 0)
+			run_bench = true;
+		else if (strcmp(argv[i], "--list") == 0)
+		{
+			for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+				printf("%s\n", cases[c].name);
+			return 0;
+		}
+		else if (argv[i][0] != '-')
+			which = argv[i];
+		else if (value == NULL)
+			die("an option lacks its value or is unknown");
+		else if (i++, strcmp(argv[i - 1], "--seed") == 0)
+			option_seed = strtoull(value, NULL, 0);
+		else if (strcmp(argv[i - 1], "--threads") == 0)
+			option_threads = (uint32_t) strtoul(value, NULL, 0);
+		else if (strcmp(argv[i - 1], "--only") == 0)
+			only = value;
+		else if (strcmp(argv[i - 1], "--rows") == 0)
+			bench_rows = strtoull(value, NULL, 0);
+		else if (strcmp(argv[i - 1], "--repeat") == 0)
+			repeat = atoi(value) > 0 ? atoi(value) : 1;
+		else if (strcmp(argv[i - 1], "--estimate") == 0)
+			estimate = strtod(value, NULL);
+		else
+			die("unknown option");
+	}
+	if (strcmp(which, "all") != 0 && strcmp(which, "cpu") != 0 && strcmp(which, "cuda") != 0)
+		die("the device is one of cpu, cuda, all");
+	if (run_bench)
+		printf("device,case,rows,groups,threads,build_ms,extract_ms,rows_per_s\n");
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+	{
+		rhh_device_info infos[16];
+		rhh_error	err;
+		uint32_t	n = 0;
+
+		if (strcmp(which, kinds[k]->kind == RHH_KIND_CPU ? "cuda" : "cpu") == 0)
+			continue;
+		if (kinds[k]->enumerate(infos, 16, &n, &err) != RHH_OK)
+		{
+			printf("FAIL enumerate: %s\n", err.message);
+			n_failed++;
+			continue;
+		}
+		for (uint32_t i = 0; i < n; i++)
+		{
+			char		name[32];
+			device		device = {.ops = kinds[k], .info = infos[i], .name = name};
+
+			if (infos[i].state == RHH_STATE_UNUSABLE)
+			{
+				fprintf(stderr, "%s is not usable: %s\n", infos[i].name, infos[i].reason);
+				continue;
+			}
+			if (kinds[k]->kind == RHH_KIND_CPU)
+				snprintf(name, sizeof(name), "cpu");
+			else
+				snprintf(name, sizeof(name), "cuda:%d", (int) infos[i].ordinal);
+			n_devices++;
+			if (run_bench)
+				bench(&device, bench_rows, estimate, repeat, only);
+			else
+				n_failed += test_device(&device, only, &n_passed);
+		}
+	}
+	if (n_devices == 0)
+		fprintf(stderr, "no device\n");
+	if (!run_bench)
+		printf("%u passed, %u failed\n", n_passed, n_failed);
+	return n_failed > 0 || n_devices == 0 ? 1 : 0;
+}
