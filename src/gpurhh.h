@@ -191,8 +191,7 @@ typedef enum VectorType
 /* One column of a chunk of rows. */
 typedef struct Vector
 {
-	VectorType	type;
-	const void *values;
+	const void *values;			/* of the column's or expression's type */
 	const uint8 *nulls;			/* a byte for each row, 1: NULL; or NULL: none
 								 * is */
 } Vector;

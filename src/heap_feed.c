@@ -42,6 +42,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "pgstat.h"
+#include "utils/datum.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -226,6 +227,9 @@ finish_set(HeapFeed *heap, LoadSet *set)
 			offset = -1;
 		}
 		attribute->missing = getmissingattr(desc, a + 1, &attribute->missing_null);
+		if (!attribute->missing_null)
+			attribute->missing = datumCopy(attribute->missing, att->attbyval,
+										   att->attlen);
 	}
 	set->fixed = true;
 	for (int i = 0; i < set->n_loads; i++)

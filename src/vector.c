@@ -335,7 +335,6 @@ make_node(CompileContext *cx, VectorOp op, VectorType type, int n_args)
 	node->n_args = n_args;
 	if (n_args > 0)
 		node->args = palloc0(sizeof(VectorNode *) * n_args);
-	node->result.type = type;
 	if (op == VECTOR_COLUMN)
 		return node;
 	/* loops over whole vectors may be unrolled, so let them start aligned */
