@@ -40,6 +40,8 @@ OBJS = \
 	src/agg_path.o \
 	src/agg_exec.o \
 	src/feed.o \
+	src/heap_feed.o \
+	src/vector.o \
 	src/host_table.o \
 	src/channel.o \
 	src/service.o \
@@ -159,6 +161,9 @@ EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags
 include $(PGXS)
 
 $(shlib): $(GPU_OBJS)
+
+# Their loops over columns are worth it, as core's checksums are.
+src/feed.o src/heap_feed.o src/vector.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # ---------- gpu/ ----------
 

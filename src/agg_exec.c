@@ -71,6 +71,7 @@ typedef struct GpuAggState
 	int			n_outputs;
 	OutputColumn *outputs;
 	bool		allocates;		/* some values are in the per-tuple context */
+	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
 
 	/* of one execution, in run_context */
 	MemoryContext run_context;
@@ -222,6 +223,11 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 		ExecInitNode(outerPlan(cscan), estate,
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD |
 								EXEC_FLAG_MARK));
+	state->heap = gpurhh_heap_feed_create(outerPlanState(node),
+										  state->n_columns, state->encodings,
+										  estate->es_query_cxt,
+										  &state->stats.feed_why);
+	state->stats.feed_pages = state->heap != NULL;
 }
 
 /* ---------- input ---------- */
@@ -349,11 +355,25 @@ read_input(GpuAggState *state)
 		strlcpy(state->stats.refusal, why, GPURHH_MESSAGE_LEN);
 	}
 
+	if (state->heap != NULL && !gpurhh_heap_feed_begin(state->heap))
+	{
+		state->stats.feed_pages = false;
+		state->stats.feed_why = "the scan's snapshot or direction is unusual";
+	}
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(child);
+		TupleTableSlot *slot = NULL;
 
-		if (TupIsNull(slot))
+		if (!state->stats.feed_pages)
+			slot = ExecProcNode(child);
+		else if (gpurhh_heap_feed_fill(state->heap, &feed))
+		{
+			if (feed.base != NULL)
+				hand_over(state, &feed, own_block, state->in_pool);
+		}
+		else
+			break;
+		if (!state->stats.feed_pages && TupIsNull(slot))
 			break;
 		if (feed.base == NULL)
 		{
@@ -363,6 +383,8 @@ read_input(GpuAggState *state)
 												&state->in_pool));
 			MemoryContextSwitchTo(old);
 		}
+		if (slot == NULL)
+			continue;
 		gpurhh_feed_slot(&feed, slot);
 		if (feed.n_rows == feed.capacity_rows)
 			hand_over(state, &feed, own_block, state->in_pool);

@@ -11,14 +11,28 @@
 
 #include "postgres.h"
 
+#include "access/heapam.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/pathnodes.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
 #include "utils/resowner.h"
 
 #if PG_VERSION_NUM < 150000
 #error "gpurhh needs PostgreSQL 15 or later"
+#endif
+
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#else
+#include "access/syncscan.h"
+#include "access/tableam.h"
+#include "storage/predicate.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #endif
 
 #if PG_VERSION_NUM >= 180000
@@ -75,5 +89,178 @@ gpurhh_create_wait_event_set(int n_events)
 							nread_, (size_t) (size)))); \
 	} while (0)
 #endif
+
+/* Asks for all of a page that is mostly not in the CPU's caches. */
+static inline void
+gpurhh_prefetch_page(Page page)
+{
+	for (int i = 0; i < BLCKSZ; i += 64)
+		__builtin_prefetch((char *) page + i);
+}
+
+#if PG_VERSION_NUM < 170000
+/*
+ * heapgetpage() in page-at-a-time mode, as 17 does it: without a call for each
+ * tuple of a page that is all visible.
+ */
+static inline void
+gpurhh_heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Buffer		buffer;
+	Page		dp;
+	int			lines;
+	int			n = 0;
+
+	if (CheckForSerializableConflictOutNeeded(rel, snapshot))
+	{
+		heapgetpage((TableScanDesc) scan, page);
+		return;
+	}
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		ReleaseBuffer(scan->rs_cbuf);
+		scan->rs_cbuf = InvalidBuffer;
+	}
+	CHECK_FOR_INTERRUPTS();
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, page, RBM_NORMAL,
+								scan->rs_strategy);
+	scan->rs_cbuf = buffer;
+	scan->rs_cblock = page;
+	if (dense)
+		gpurhh_prefetch_page(BufferGetPage(buffer));
+	heap_page_prune_opt(rel, buffer);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	dp = BufferGetPage(buffer);
+	TestForOldSnapshot(snapshot, rel, dp);
+	lines = PageGetMaxOffsetNumber(dp);
+	if (PageIsAllVisible(dp) && !snapshot->takenDuringRecovery)
+	{
+		for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+		{
+			scan->rs_vistuples[n] = offset;
+			n += ItemIdIsNormal(PageGetItemId(dp, offset)) ? 1 : 0;
+		}
+	}
+	else
+	{
+		for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+		{
+			ItemId		item = PageGetItemId(dp, offset);
+			HeapTupleData tuple;
+
+			if (!ItemIdIsNormal(item))
+				continue;
+			tuple.t_tableOid = RelationGetRelid(rel);
+			tuple.t_data = (HeapTupleHeader) PageGetItem(dp, item);
+			tuple.t_len = ItemIdGetLength(item);
+			ItemPointerSet(&tuple.t_self, page, offset);
+			if (HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
+				scan->rs_vistuples[n++] = offset;
+		}
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	scan->rs_ntuples = n;
+}
+#endif
+
+/*
+ * Reads the next page of a sequential scan and finds its visible tuples
+ * (rs_vistuples, of which there are rs_ntuples); false, once, when all pages
+ * have been read.  That is what heapgettup_pagemode() does, without the tuples.
+ * dense: most of the page's bytes are likely to be read.
+ */
+static inline bool
+gpurhh_heap_next_page(HeapScanDesc scan, bool dense)
+{
+#if PG_VERSION_NUM >= 170000
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		ReleaseBuffer(scan->rs_cbuf);
+		scan->rs_cbuf = InvalidBuffer;
+	}
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_dir = ForwardScanDirection;
+	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+		if (dense)
+			gpurhh_prefetch_page(BufferGetPage(scan->rs_cbuf));
+		heap_prepare_pagescan((TableScanDesc) scan);
+		return true;
+	}
+	scan->rs_prefetch_block = InvalidBlockNumber;
+#else
+	Relation	rel = scan->rs_base.rs_rd;
+	ParallelBlockTableScanDesc parallel =
+		(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+	BlockNumber page;
+
+	if (!scan->rs_inited)
+	{
+		if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
+			return false;
+		if (parallel != NULL)
+		{
+			table_block_parallelscan_startblock_init(rel,
+													 scan->rs_parallelworkerdata,
+													 parallel);
+			page = table_block_parallelscan_nextpage(rel,
+													 scan->rs_parallelworkerdata,
+													 parallel);
+		}
+		else
+			page = scan->rs_startblock;
+		scan->rs_inited = true;
+	}
+	else if (parallel != NULL)
+		page = table_block_parallelscan_nextpage(rel,
+												 scan->rs_parallelworkerdata,
+												 parallel);
+	else
+	{
+		bool		ended;
+
+		page = scan->rs_cblock + 1;
+		if (page >= scan->rs_nblocks)
+			page = 0;
+		ended = page == scan->rs_startblock ||
+			(scan->rs_numblocks != InvalidBlockNumber &&
+			 --scan->rs_numblocks == 0);
+		/* also at the end, so that the next scan starts where this one did */
+		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+			ss_report_location(rel, page);
+		if (ended)
+			page = InvalidBlockNumber;
+	}
+	if (page != InvalidBlockNumber)
+	{
+		gpurhh_heap_get_page(scan, page, dense);
+		return true;
+	}
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+#endif
+	scan->rs_cbuf = InvalidBuffer;
+	scan->rs_cblock = InvalidBlockNumber;
+	scan->rs_ctup.t_data = NULL;
+	scan->rs_inited = false;
+	return false;
+}
+
+/* As many times pgstat_count_heap_getnext(). */
+static inline void
+gpurhh_count_heap_tuples(Relation rel, int64 n)
+{
+	if (pgstat_should_count_relation(rel))
+#if PG_VERSION_NUM >= 160000
+		rel->pgstat_info->counts.tuples_returned += n;
+#else
+		rel->pgstat_info->t_counts.t_tuples_returned += n;
+#endif
+}
 
 #endif							/* GPURHH_COMPAT_H */

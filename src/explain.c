@@ -130,6 +130,25 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	}
 }
 
+/* Whether the child's pages are read, or its rows. */
+static void
+explain_feed(ExplainState *es, const GpuNodeStats *stats)
+{
+	const char *feed = stats->feed_pages ? "pages" : "rows";
+	bool		say_why = es->verbose && !stats->feed_pages &&
+		stats->feed_why != NULL;
+
+	if (say_why && es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Feed: %s (%s)\n", feed, stats->feed_why);
+		return;
+	}
+	ExplainPropertyText("Feed", feed, es);
+	if (say_why)
+		ExplainPropertyText("Feed Reason", stats->feed_why, es);
+}
+
 /*
  * Keys and aggregates always; what the node did if it has run.  Groups are
  * those that the device held; a query's result also has those of the host.
@@ -144,6 +163,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 	ExplainPropertyList("Group Key", keys, es);
 	if (aggregates != NIL)
 		ExplainPropertyList("Aggregates", aggregates, es);
+	explain_feed(es, stats);
 
 	if (!es->analyze || !stats->valid)
 	{

@@ -106,8 +106,9 @@ gpurhh_feed_start(Feed *feed, char *base)
 		feed->columns[c].any_null = false;
 }
 
-static pg_noinline void
-mark_null(Feed *feed, FeedColumn *column)
+/* The column's NULL bitmap, cleared when it is needed first. */
+static uint8 *
+null_bitmap(Feed *feed, FeedColumn *column)
 {
 	uint8	   *nulls = (uint8 *) feed->base + column->nulls_offset;
 
@@ -116,6 +117,14 @@ mark_null(Feed *feed, FeedColumn *column)
 		memset(nulls, 0, BITMAP_BYTES(feed->capacity_rows));
 		column->any_null = true;
 	}
+	return nulls;
+}
+
+static pg_noinline void
+mark_null(Feed *feed, FeedColumn *column)
+{
+	uint8	   *nulls = null_bitmap(feed, column);
+
 	nulls[feed->n_rows / 8] |= 1 << (feed->n_rows % 8);
 	/* keep uninitialized memory out of shared memory's readers */
 	memset(feed->base + column->values_offset +
@@ -190,6 +199,23 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 		}
 	}
 	feed->n_rows = row + 1;
+}
+
+/*
+ * Marks NULLs of a column in the n rows behind the last one, which the caller
+ * is about to append; nulls has a byte for each.  Their values are 0.
+ */
+void
+gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
+{
+	uint8	   *bitmap = null_bitmap(feed, &feed->columns[column]);
+
+	for (int i = 0; i < n; i++)
+	{
+		uint32		row = feed->n_rows + i;
+
+		bitmap[row / 8] |= nulls[i] << (row % 8);
+	}
 }
 
 /*

@@ -6,8 +6,9 @@
  *
  * Data flows one way and back once:
  *
- *		child rows -> feed.c -> blocks of the pool (channel.c) -> service.c ->
- *		device (gpu/) -> result words -> agg_exec.c -> rows
+ *		child rows (feed.c) or heap pages (heap_feed.c) -> blocks of the pool
+ *		(channel.c) -> service.c -> device (gpu/) -> result words ->
+ *		agg_exec.c -> rows
  *
  * and rows that the device refuses go to host_table.c.
  *
@@ -167,7 +168,67 @@ extern void gpurhh_feed_init(Feed *feed, int n_columns,
 							 Size block_bytes, int max_rows);
 extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
+extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
+							  int n);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
+
+/* ---------- vector.c ---------- */
+
+/* The C type of a vector's values. */
+typedef enum VectorType
+{
+	VECTOR_ANY,					/* none: only whether it is NULL is known */
+	VECTOR_BOOL,				/* 1 byte, 0 or 1 */
+	VECTOR_INT2,
+	VECTOR_INT4,				/* also date */
+	VECTOR_OID,					/* unsigned */
+	VECTOR_INT8,				/* also time, timestamp, timestamptz */
+	VECTOR_FLOAT4,
+	VECTOR_FLOAT8,
+	VECTOR_UUID
+} VectorType;
+
+/* One column of a chunk of rows. */
+typedef struct Vector
+{
+	const void *values;			/* of the column's or expression's type */
+	const uint8 *nulls;			/* a byte for each row, 1: NULL; or NULL: none
+								 * is */
+} Vector;
+
+typedef struct VectorExpr VectorExpr;
+
+/*
+ * Whether expr is a column: then its number and type are stored.  only_null:
+ * its values are not needed, VECTOR_ANY will do.
+ */
+typedef bool (*VectorColumnFinder)(Node *expr, bool only_null, int *column,
+								   VectorType *type, void *arg);
+
+extern bool gpurhh_vector_type(Oid type, VectorType *result);
+extern VectorExpr *gpurhh_vector_compile(Expr *expr, PlanState *parent,
+										 int max_rows,
+										 VectorColumnFinder find_column,
+										 void *finder_arg, const char **why);
+extern VectorType gpurhh_vector_result_type(const VectorExpr *expr);
+extern void gpurhh_vector_reset(VectorExpr *expr);
+extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
+								   int n, const uint8 *active,
+								   Vector *result);
+extern bool gpurhh_vector_filter(VectorExpr *condition, const Vector *columns,
+								 int n, uint8 *active, int *n_left);
+
+/* ---------- heap_feed.c ---------- */
+
+/* Reads the pages of a sequential scan into a feed. */
+typedef struct HeapFeed HeapFeed;
+
+extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, int n_columns,
+										 const GpuEncoding *encodings,
+										 MemoryContext context,
+										 const char **why);
+extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
+extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
 
 /* ---------- host_table.c ---------- */
 
@@ -399,6 +460,8 @@ extern PGDLLEXPORT void gpurhh_service_main(Datum main_arg);
 typedef struct GpuNodeStats
 {
 	bool		valid;			/* the input has been read */
+	bool		feed_pages;		/* the child's pages are read, not its rows */
+	const char *feed_why;		/* why not */
 	char		device[GPURHH_DEVICE_NAME_LEN];
 	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
 	uint64		rows_fed;

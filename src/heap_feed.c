@@ -1,0 +1,924 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_feed.c
+ *		Heap pages to columns: reads a sequential scan's pages itself.
+ *
+ * Where the child is a plain sequential scan of a heap, the rows need not come
+ * one by one through ExecProcNode().  The child keeps all else that it is for:
+ * the lock, permissions, snapshot, predicate lock, ring buffer, synchronized
+ * and parallel scans' block numbers, instrumentation and statistics.  All of
+ * that is in its scan descriptor, or done as SeqNext() and ExecScan() do it.
+ *
+ * A page at a time:
+ *
+ *		1. core reads and pins it, and tells which tuples are visible
+ *		   (gpurhh_heap_next_page()); the pin stays until the next page, the
+ *		   content lock is released;
+ *		2. the columns of WHERE are loaded and WHERE is computed (vector.c); of
+ *		   the page's rows those that pass are left;
+ *		3. what is to be fed is loaded into the block, or computed from columns
+ *		   that are loaded beside it.  Rows that the block has no room for wait
+ *		   for the next one.
+ *
+ * Loading: the attributes up to the last needed one are mostly there and not
+ * NULL, and of fixed width; then each is at the same offset in all tuples.
+ * If a tuple of the page is different, all of them are walked through, an
+ * attribute at a time.
+ *
+ * Where WHERE or an expression may raise an error for one of the rows, core's
+ * ExecQual() and ExecProject() evaluate these rows, one by one.  WHERE and
+ * expressions that vector.c does not know make gpurhh_heap_feed_create() refuse.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include <math.h>
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "pgstat.h"
+#include "utils/datum.h"
+#include "utils/float.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+/* An attribute of the table, up to the last needed one. */
+typedef struct HeapAttribute
+{
+	int16		length;
+	char		align;			/* typalign */
+	int			offset;			/* in a tuple without NULLs; -1: it depends */
+	int			first_load;		/* in the set; -1: not needed */
+	bool		missing_null;	/* what it is in tuples that are too short */
+	Datum		missing;
+	bool		by_value;
+} HeapAttribute;
+
+/* One attribute to be loaded into one place. */
+typedef struct HeapLoad
+{
+	int			attribute;		/* from 0 */
+	int			bytes;			/* 0: only whether it is NULL */
+	int			next;			/* load of the same attribute; -1: none */
+	char	   *to;
+	uint8	   *nulls;			/* a byte for each row */
+	bool		any_null;
+} HeapLoad;
+
+/* What is loaded together. */
+typedef struct LoadSet
+{
+	int			n_loads;
+	HeapLoad   *loads;
+	int			n_attributes;	/* up to the last needed one */
+	HeapAttribute *attributes;
+	bool		fixed;			/* those with values have an offset */
+	Vector	   *vectors;		/* of the loads, for expressions */
+} LoadSet;
+
+/* Where a fed column comes from. */
+typedef struct HeapColumn
+{
+	GpuEncoding encoding;
+	int			load;			/* straight from this one, if >= 0 */
+	VectorExpr *expr;
+	Vector		result;
+} HeapColumn;
+
+struct HeapFeed
+{
+	SeqScanState *scan;
+	int			max_rows;		/* of a page */
+
+	int			n_quals;
+	VectorExpr **quals;
+	LoadSet		filter_set;
+
+	int			n_columns;
+	HeapColumn *columns;
+	LoadSet		column_set;
+
+	/* rows of the current page that passed WHERE and are not yet fed */
+	int			n_rows;
+	int			next_row;
+	OffsetNumber *offsets;
+	const char **data;			/* where the tuples' attributes start */
+	bool		dense;			/* most cache lines of a page have a tuple's start */
+	bool		any_null;		/* some of the page's tuples have NULLs */
+	int			least_natts;	/* the fewest attributes stored in one */
+	uint8	   *active;
+	bool		ended;
+};
+
+/* ---------- preparation ---------- */
+
+/* Finds columns for an expression, see vector.c. */
+typedef struct FinderArg
+{
+	HeapFeed   *heap;
+	LoadSet    *set;
+} FinderArg;
+
+/* Adds a load to the set; the table's attribute is known to be fit for it. */
+static int
+add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory)
+{
+	HeapLoad   *load;
+
+	if (set->loads == NULL)
+		set->loads = palloc0(sizeof(HeapLoad));
+	else
+		set->loads = repalloc(set->loads, sizeof(HeapLoad) * (set->n_loads + 1));
+	load = &set->loads[set->n_loads];
+	memset(load, 0, sizeof(HeapLoad));
+	load->attribute = attribute;
+	load->bytes = bytes;
+	load->nulls = palloc0(heap->max_rows);
+	if (own_memory && bytes > 0)
+		load->to = (char *) TYPEALIGN(64, palloc0((Size) heap->max_rows * bytes + 64));
+	return set->n_loads++;
+}
+
+/* The table's attribute that a Var is, or NULL if it is none. */
+static Form_pg_attribute
+attribute_of(HeapFeed *heap, Node *expr)
+{
+	TupleDesc	desc = RelationGetDescr(heap->scan->ss.ss_currentRelation);
+	Var		   *var = (Var *) expr;
+	Form_pg_attribute att;
+
+	if (!IsA(expr, Var) ||
+		var->varno != ((Scan *) heap->scan->ss.ps.plan)->scanrelid ||
+		var->varattno <= 0 || var->varattno > desc->natts)
+		return NULL;
+	att = TupleDescAttr(desc, var->varattno - 1);
+	if (att->attisdropped || att->atttypid != var->vartype)
+		return NULL;
+	return att;
+}
+
+static bool
+find_column(Node *expr, bool only_null, int *column, VectorType *type,
+			void *arg)
+{
+	FinderArg  *finder = arg;
+	LoadSet    *set = finder->set;
+	Form_pg_attribute att = attribute_of(finder->heap, expr);
+	int			bytes = 0;
+
+	if (att == NULL)
+		return false;
+	if (gpurhh_vector_type(att->atttypid, type))
+		bytes = att->attlen;
+	else if (only_null)
+		*type = VECTOR_ANY;
+	else
+		return false;
+	for (int i = 0; i < set->n_loads; i++)
+	{
+		/* those without memory are loaded into the block */
+		if (set->loads[i].attribute == att->attnum - 1 &&
+			set->loads[i].bytes == bytes &&
+			(bytes == 0 || set->loads[i].to != NULL))
+		{
+			*column = i;
+			return true;
+		}
+	}
+	*column = add_load(finder->heap, set, att->attnum - 1, bytes, true);
+	return true;
+}
+
+/* Once all loads are known: describes the attributes. */
+static void
+finish_set(HeapFeed *heap, LoadSet *set)
+{
+	TupleDesc	desc = RelationGetDescr(heap->scan->ss.ss_currentRelation);
+	int			offset = 0;
+
+	for (int i = 0; i < set->n_loads; i++)
+		set->n_attributes = Max(set->n_attributes, set->loads[i].attribute + 1);
+	set->attributes = palloc0(sizeof(HeapAttribute) * Max(set->n_attributes, 1));
+	for (int a = 0; a < set->n_attributes; a++)
+	{
+		HeapAttribute *attribute = &set->attributes[a];
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+
+		attribute->length = att->attlen;
+		attribute->align = att->attalign;
+		attribute->by_value = att->attbyval;
+		attribute->first_load = -1;
+		if (offset >= 0 && att->attlen > 0)
+		{
+			offset = att_align_nominal(offset, att->attalign);
+			attribute->offset = offset;
+			offset += att->attlen;
+		}
+		else
+		{
+			/* this one and all behind it */
+			attribute->offset = -1;
+			offset = -1;
+		}
+		attribute->missing = getmissingattr(desc, a + 1, &attribute->missing_null);
+		if (!attribute->missing_null)
+			attribute->missing = datumCopy(attribute->missing, att->attbyval,
+										   att->attlen);
+	}
+	set->fixed = true;
+	for (int i = 0; i < set->n_loads; i++)
+	{
+		HeapLoad   *load = &set->loads[i];
+		HeapAttribute *attribute = &set->attributes[load->attribute];
+
+		load->next = attribute->first_load;
+		attribute->first_load = i;
+		if (load->bytes > 0 && attribute->offset < 0)
+			set->fixed = false;
+	}
+	set->vectors = palloc0(sizeof(Vector) * Max(set->n_loads, 1));
+}
+
+static int
+encoding_bytes(GpuEncoding encoding, VectorType *type)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_BOOL:
+		case GPU_ENC_FILTER:
+			*type = VECTOR_BOOL;
+			return 1;
+		case GPU_ENC_INT2:
+			*type = VECTOR_INT2;
+			return 2;
+		case GPU_ENC_INT4:
+			*type = VECTOR_INT4;
+			return 4;
+		case GPU_ENC_INT8:
+			*type = VECTOR_INT8;
+			return 8;
+		case GPU_ENC_FLOAT4:
+			*type = VECTOR_FLOAT4;
+			return 4;
+		case GPU_ENC_FLOAT8:
+			*type = VECTOR_FLOAT8;
+			return 8;
+		case GPU_ENC_UUID:
+			*type = VECTOR_UUID;
+			return 16;
+	}
+	elog(ERROR, "unrecognized column encoding: %d", (int) encoding);
+	return 0;					/* keep compiler quiet */
+}
+
+/* False: the column cannot be had, and *why says why. */
+static bool
+prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
+			   GpuEncoding encoding, const char **why)
+{
+	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
+	VectorType	type;
+	VectorType	got;
+	int			bytes = encoding_bytes(encoding, &type);
+	FinderArg	finder = {heap, &heap->column_set};
+	const char *reason;
+
+	column->encoding = encoding;
+	column->load = -1;
+	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
+	{
+		/* by its bytes, as which a column that the keys determine is fed too */
+		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+								bytes, false);
+		return true;
+	}
+	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
+										 heap->max_rows, find_column, &finder,
+										 &reason);
+	if (column->expr == NULL)
+	{
+		*why = psprintf("an expression %s", reason);
+		return false;
+	}
+	got = gpurhh_vector_result_type(column->expr);
+	if (got != type && !(got == VECTOR_OID && type == VECTOR_INT4))
+	{
+		*why = "an expression has another type than the column that is fed";
+		return false;
+	}
+	return true;
+}
+
+static HeapFeed *
+create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
+			const char **why)
+{
+	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
+	Plan	   *plan = scan->ss.ps.plan;
+	FinderArg	finder = {heap, &heap->filter_set};
+	ListCell   *lc;
+
+	heap->scan = scan;
+	heap->max_rows = MaxHeapTuplesPerPage;
+
+	/*
+	 * All of WHERE or nothing: core evaluates the conditions in an order that
+	 * keeps row-level security's before those that could leak a row.
+	 */
+	heap->quals = palloc0(sizeof(VectorExpr *) * Max(list_length(plan->qual), 1));
+	foreach(lc, plan->qual)
+	{
+		const char *reason;
+		VectorExpr *qual = gpurhh_vector_compile(lfirst(lc), &scan->ss.ps,
+												 heap->max_rows, find_column,
+												 &finder, &reason);
+
+		if (qual == NULL)
+		{
+			*why = psprintf("the filter %s", reason);
+			return NULL;
+		}
+		heap->quals[heap->n_quals++] = qual;
+	}
+	finish_set(heap, &heap->filter_set);
+
+	heap->n_columns = n_columns;
+	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
+	if (list_length(plan->targetlist) < n_columns)
+	{
+		*why = "the scan returns fewer columns than are fed";
+		return NULL;
+	}
+	for (int c = 0; c < n_columns; c++)
+	{
+		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
+
+		if (!prepare_column(heap, &heap->columns[c], tle->expr, encodings[c],
+							why))
+			return NULL;
+	}
+	finish_set(heap, &heap->column_set);
+
+	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
+	heap->data = palloc(sizeof(char *) * heap->max_rows);
+	heap->active = palloc0(heap->max_rows);
+	return heap;
+}
+
+/*
+ * A feed of the first n_columns columns of child's rows, from its pages.  NULL:
+ * the rows have to be asked for one by one, and *why says why.  What it makes
+ * is in context, and lives as long as the child does.
+ */
+HeapFeed *
+gpurhh_heap_feed_create(PlanState *child, int n_columns,
+						const GpuEncoding *encodings, MemoryContext context,
+						const char **why)
+{
+	SeqScanState *scan = (SeqScanState *) child;
+	MemoryContext old;
+	HeapFeed   *heap;
+
+	if (!IsA(child, SeqScanState))
+	{
+		*why = "the child is not a sequential scan";
+		return NULL;
+	}
+	if (scan->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+	{
+		*why = "the table is not a heap";
+		return NULL;
+	}
+	/* the row that is rechecked is not the one in the table */
+	if (child->state->es_epq_active != NULL)
+	{
+		*why = "a concurrently updated row is rechecked";
+		return NULL;
+	}
+	old = MemoryContextSwitchTo(context);
+	heap = create_feed(scan, n_columns, encodings, why);
+	MemoryContextSwitchTo(old);
+	return heap;
+}
+
+/*
+ * Before the first row, also after a rescan: begins the scan as SeqNext() does.
+ * False: this time rows have to be asked for one by one.
+ */
+bool
+gpurhh_heap_feed_begin(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+	EState	   *estate = ss->ps.state;
+
+	/* what ExecProcNode() would do first */
+	if (ss->ps.chgParam != NULL)
+		ExecReScan(&ss->ps);
+
+	heap->n_rows = 0;
+	heap->next_row = 0;
+	heap->ended = false;
+	for (int i = 0; i < heap->n_quals; i++)
+		gpurhh_vector_reset(heap->quals[i]);
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		if (heap->columns[c].expr != NULL)
+			gpurhh_vector_reset(heap->columns[c].expr);
+	}
+
+	if (estate->es_epq_active != NULL ||
+		!ScanDirectionIsForward(estate->es_direction) ||
+		!IsMVCCSnapshot(estate->es_snapshot))
+		return false;
+	if (ss->ss_currentScanDesc == NULL)
+		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation,
+												 estate->es_snapshot, 0, NULL);
+	return (ss->ss_currentScanDesc->rs_flags & SO_ALLOW_PAGEMODE) != 0;
+}
+
+/* ---------- loading ---------- */
+
+static inline HeapScanDesc
+scan_desc(const HeapFeed *heap)
+{
+	return (HeapScanDesc) heap->scan->ss.ss_currentScanDesc;
+}
+
+static inline HeapTupleHeader
+tuple_of(const HeapFeed *heap, int row)
+{
+	Page		page = BufferGetPage(scan_desc(heap)->rs_cbuf);
+	ItemId		item = PageGetItemId(page, heap->offsets[row]);
+
+	return (HeapTupleHeader) PageGetItem(page, item);
+}
+
+/* None of the first n attributes is NULL or missing. */
+static inline bool
+has_attributes(HeapTupleHeader tuple, int n)
+{
+	if (unlikely(HeapTupleHeaderGetNatts(tuple) < n))
+		return false;
+	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0))
+		return true;
+	for (int a = 0; a < n / 8; a++)
+	{
+		if (tuple->t_bits[a] != 0xff)
+			return false;
+	}
+	/* a bit is 1 where the attribute is not NULL */
+	return n % 8 == 0 ||
+		(~tuple->t_bits[n / 8] & ((1 << (n % 8)) - 1)) == 0;
+}
+
+#define LOAD_LOOP(T) \
+	do { \
+		T		   *pg_restrict to = (T *) load->to; \
+		\
+		for (int i = 0; i < n; i++) \
+			to[i] = *(const T *) (data[i] + offset); \
+	} while (0)
+
+/* The same offset in n tuples. */
+static void
+load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
+{
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			LOAD_LOOP(uint8);
+			break;
+		case 2:
+			LOAD_LOOP(uint16);
+			break;
+		case 4:
+			LOAD_LOOP(uint32);
+			break;
+		case 8:
+			LOAD_LOOP(uint64);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * 16, data[i] + offset, 16);
+			break;
+	}
+}
+
+static inline void
+store_value(HeapLoad *load, int row, const char *from)
+{
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			load->to[row] = *from;
+			break;
+		case 2:
+			((uint16 *) load->to)[row] = *(const uint16 *) from;
+			break;
+		case 4:
+			((uint32 *) load->to)[row] = *(const uint32 *) from;
+			break;
+		case 8:
+			((uint64 *) load->to)[row] = *(const uint64 *) from;
+			break;
+		default:
+			memcpy(load->to + (Size) row * 16, from, 16);
+			break;
+	}
+}
+
+static inline void
+store_null(HeapLoad *load, int row)
+{
+	load->nulls[row] = 1;
+	load->any_null = true;
+	/* keep uninitialized memory out of shared memory's readers */
+	if (load->bytes > 0)
+		memset(load->to + (Size) row * load->bytes, 0, load->bytes);
+}
+
+/* A tuple that was stored before the column was added. */
+static void
+store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
+{
+	for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+	{
+		HeapLoad   *load = &set->loads[i];
+
+		if (attribute->missing_null)
+			store_null(load, row);
+		else if (load->bytes > 0)
+		{
+			char		value[16];
+
+			if (attribute->by_value)
+				store_att_byval(value, attribute->missing, attribute->length);
+			else
+				memcpy(value, DatumGetPointer(attribute->missing), load->bytes);
+			store_value(load, row, value);
+		}
+	}
+}
+
+/* Loads any tuple, as heap_deform_tuple() does. */
+static void
+load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
+{
+	const char *data = (const char *) tuple + tuple->t_hoff;
+	bool		has_null = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			present = Min(HeapTupleHeaderGetNatts(tuple), set->n_attributes);
+	bool		moved = false;	/* offsets no longer hold */
+	int			a;
+	uint32		offset = 0;
+
+	for (a = 0; a < present; a++)
+	{
+		const HeapAttribute *attribute = &set->attributes[a];
+
+		if (has_null && att_isnull(a, tuple->t_bits))
+		{
+			moved = true;
+			for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+				store_null(&set->loads[i], row);
+			continue;
+		}
+		if (!moved && attribute->offset >= 0)
+			offset = attribute->offset;
+		else if (attribute->length == -1)
+			offset = att_align_pointer(offset, attribute->align, -1,
+									   data + offset);
+		else
+			offset = att_align_nominal(offset, attribute->align);
+		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+			store_value(&set->loads[i], row, data + offset);
+		offset = att_addlength_pointer(offset, attribute->length,
+									   data + offset);
+	}
+	for (; a < set->n_attributes; a++)
+		store_missing(set, &set->attributes[a], row);
+}
+
+/* Loads n rows of the page, from row first on, to the start of the loads. */
+static void
+load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
+{
+	bool		same = set->fixed;
+
+	for (int i = 0; i < set->n_loads; i++)
+		set->loads[i].any_null = false;
+	if (heap->any_null || heap->least_natts < set->n_attributes)
+	{
+		for (int row = first; row < first + n && same; row++)
+			same = has_attributes(tuple_of(heap, row), set->n_attributes);
+	}
+	if (same)
+	{
+		for (int i = 0; i < set->n_loads; i++)
+			load_fixed(&set->loads[i],
+					   set->attributes[set->loads[i].attribute].offset,
+					   heap->data + first, n);
+	}
+	else
+	{
+		for (int i = 0; i < set->n_loads; i++)
+			memset(set->loads[i].nulls, 0, n);
+		for (int row = 0; row < n; row++)
+			load_tuple(set, tuple_of(heap, first + row), row);
+	}
+	for (int i = 0; i < set->n_loads; i++)
+	{
+		set->vectors[i].values = set->loads[i].to;
+		set->vectors[i].nulls = set->loads[i].any_null ? set->loads[i].nulls : NULL;
+	}
+}
+
+/* ---------- rows ---------- */
+
+/* Puts a row of the page into the scan's slot, for core to evaluate. */
+static TupleTableSlot *
+store_row(HeapFeed *heap, int row)
+{
+	HeapScanDesc desc = scan_desc(heap);
+	ScanState  *ss = &heap->scan->ss;
+	HeapTuple	tuple = &desc->rs_ctup;
+	Page		page = BufferGetPage(desc->rs_cbuf);
+	ItemId		item = PageGetItemId(page, heap->offsets[row]);
+
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple->t_len = ItemIdGetLength(item);
+	ItemPointerSet(&tuple->t_self, desc->rs_cblock, heap->offsets[row]);
+	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, desc->rs_cbuf);
+	ResetExprContext(ss->ps.ps_ExprContext);
+	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
+	return ss->ps.ps_ProjInfo == NULL ? ss->ss_ScanTupleSlot : NULL;
+}
+
+static void
+clear_row(HeapFeed *heap)
+{
+	ExecClearTuple(heap->scan->ss.ss_ScanTupleSlot);
+	ResetExprContext(heap->scan->ss.ps.ps_ExprContext);
+}
+
+/*
+ * WHERE for the page's rows by core.  A row that passes is projected before the
+ * next one is looked at, for an error there would be raised first.
+ */
+static void
+filter_by_row(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+
+	for (int row = 0; row < heap->n_rows; row++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		store_row(heap, row);
+		heap->active[row] = ExecQual(ss->ps.qual, ss->ps.ps_ExprContext);
+		if (heap->active[row] && ss->ps.ps_ProjInfo != NULL)
+			(void) ExecProject(ss->ps.ps_ProjInfo);
+	}
+	clear_row(heap);
+}
+
+/* Leaves those of the page's rows that WHERE lets pass. */
+static void
+filter_rows(HeapFeed *heap)
+{
+	PlanState  *ps = &heap->scan->ss.ps;
+	int			n = heap->n_rows;
+	int			kept = 0;
+	int			n_left = n;
+
+	if (n == 0)
+		return;
+	memset(heap->active, 1, n);
+	load_rows(heap, &heap->filter_set, 0, n);
+	for (int i = 0; i < heap->n_quals && n_left > 0; i++)
+	{
+		if (!gpurhh_vector_filter(heap->quals[i], heap->filter_set.vectors, n,
+								  heap->active, &n_left))
+		{
+			filter_by_row(heap);
+			break;
+		}
+	}
+	for (int row = 0; row < n; row++)
+	{
+		heap->offsets[kept] = heap->offsets[row];
+		heap->data[kept] = heap->data[row];
+		kept += heap->active[row];
+	}
+	heap->n_rows = kept;
+	InstrCountFiltered1(ps, n - kept);
+}
+
+/*
+ * Where the attributes of the page's rows start, and what is common to all of
+ * them.
+ */
+static void
+find_data(HeapFeed *heap, Page page)
+{
+	int			n = heap->n_rows;
+	const OffsetNumber *offsets = heap->offsets;
+	const char **data = heap->data;
+	uint16		any_mask = 0;
+	int			least_natts = MaxHeapAttributeNumber;
+
+	for (int row = 0; row < n; row++)
+	{
+		HeapTupleHeader tuple = (HeapTupleHeader)
+			PageGetItem(page, PageGetItemId(page, offsets[row]));
+
+		any_mask |= tuple->t_infomask;
+		least_natts = Min(least_natts, HeapTupleHeaderGetNatts(tuple));
+		data[row] = (const char *) tuple + tuple->t_hoff;
+	}
+	heap->any_null = (any_mask & HEAP_HASNULL) != 0;
+	heap->least_natts = least_natts;
+}
+
+/* Goes on to the next page that has rows to be fed; false at the end. */
+static bool
+next_page(HeapFeed *heap)
+{
+	HeapScanDesc desc = scan_desc(heap);
+
+	do
+	{
+		Page		page;
+		int			n;
+
+		heap->n_rows = 0;
+		heap->next_row = 0;
+		if (!gpurhh_heap_next_page(desc, heap->dense))
+			return false;
+		page = BufferGetPage(desc->rs_cbuf);
+		n = desc->rs_ntuples;
+		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
+		heap->dense = n >= BLCKSZ / 64 / 2;
+		memcpy(heap->offsets, desc->rs_vistuples, sizeof(OffsetNumber) * n);
+		heap->n_rows = n;
+		find_data(heap, page);
+		if (heap->n_quals > 0)
+			filter_rows(heap);
+	} while (heap->n_rows == 0);
+	return true;
+}
+
+/* ---------- feeding ---------- */
+
+static void
+normalize_float4(float4 *values, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (isnan(values[i]))
+			values[i] = get_float4_nan();
+		else if (values[i] == 0)
+			values[i] = 0;		/* -0 equals 0 */
+	}
+}
+
+static void
+normalize_float8(float8 *values, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (isnan(values[i]))
+			values[i] = get_float8_nan();
+		else if (values[i] == 0)
+			values[i] = 0;
+	}
+}
+
+/* An expression's results, n of them, into the block. */
+static void
+store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
+			  int n)
+{
+	memcpy(to, result->values, (Size) n * bytes);
+	if (result->nulls == NULL)
+		return;
+	/* a filter that is NULL is not true; and see store_null() */
+	for (int i = 0; i < n; i++)
+	{
+		if (result->nulls[i])
+			memset(to + (Size) i * bytes, 0, bytes);
+	}
+}
+
+/* Rows from next_row on, n of them, by core's projection. */
+static void
+feed_by_row(HeapFeed *heap, Feed *feed, int n)
+{
+	ScanState  *ss = &heap->scan->ss;
+
+	for (int i = 0; i < n; i++)
+	{
+		TupleTableSlot *slot = store_row(heap, heap->next_row + i);
+
+		if (slot == NULL)
+			slot = ExecProject(ss->ps.ps_ProjInfo);
+		gpurhh_feed_slot(feed, slot);
+	}
+	clear_row(heap);
+}
+
+/* As many rows of the page as the block has room for. */
+static int
+feed_rows(HeapFeed *heap, Feed *feed)
+{
+	LoadSet    *set = &heap->column_set;
+	int			n = Min((uint32) (heap->n_rows - heap->next_row),
+						feed->capacity_rows - feed->n_rows);
+
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+
+		if (heap->columns[c].load >= 0)
+			set->loads[heap->columns[c].load].to = feed->base +
+				column->values_offset + (Size) feed->n_rows * column->bytes;
+	}
+	load_rows(heap, set, heap->next_row, n);
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		HeapColumn *column = &heap->columns[c];
+
+		if (column->expr == NULL)
+			column->result = set->vectors[column->load];
+		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
+										 &column->result))
+		{
+			feed_by_row(heap, feed, n);
+			return n;
+		}
+	}
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		HeapColumn *from = &heap->columns[c];
+		FeedColumn *column = &feed->columns[c];
+		char	   *to = feed->base + column->values_offset +
+			(Size) feed->n_rows * column->bytes;
+
+		if (from->expr != NULL)
+			store_results(&from->result, from->encoding, column->bytes, to, n);
+		if (from->encoding == GPU_ENC_FLOAT4)
+			normalize_float4((float4 *) to, n);
+		else if (from->encoding == GPU_ENC_FLOAT8)
+			normalize_float8((float8 *) to, n);
+		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER)
+			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
+	}
+	feed->n_rows += n;
+	return n;
+}
+
+/*
+ * Fills the feed's block.  True: there are rows, and the block is full, or none
+ * has been started.  False: all rows are in blocks.
+ *
+ * A page may stay pinned between calls, as between core's rows, but nothing
+ * is locked: the caller may wait for a block.
+ */
+bool
+gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
+{
+	Instrumentation *instrument = heap->scan->ss.ps.instrument;
+	uint64		n_fed = 0;
+
+	if (heap->ended)
+		return false;
+	if (instrument)
+		InstrStartNode(instrument);
+	for (;;)
+	{
+		if (heap->next_row == heap->n_rows && !next_page(heap))
+		{
+			heap->ended = true;
+			break;
+		}
+		if (feed->base == NULL || feed->n_rows == feed->capacity_rows)
+			break;
+		{
+			int			n = feed_rows(heap, feed);
+
+			heap->next_row += n;
+			n_fed += n;
+		}
+	}
+	if (instrument)
+		InstrStopNode(instrument, (double) n_fed);
+	return !heap->ended;
+}
