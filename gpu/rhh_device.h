@@ -203,7 +203,11 @@ typedef struct rhh_table_stats
 	uint64_t	merged_duplicates;	/* copies of a key made by concurrent
 									 * displacement, reconciled */
 	uint64_t	orphans;		/* displaced entries without a slot */
-	uint64_t	busy_ns;		/* device time, summed over batches */
+	/* times; CPU: the threads' time divided by their number, but for extract */
+	uint64_t	upload_ns;		/* batches to the device; 0 where nothing is copied */
+	uint64_t	kernel_ns;		/* batches, growth and finish, without uploads */
+	uint64_t	extract_ns;		/* by the clock, copies to the host included */
+	uint64_t	busy_ns;		/* kernel_ns + extract_ns */
 	/* with RHH_WANT_PROBE_STATS, after table_finish: */
 	uint64_t	probe_buckets_sum;	/* buckets read to find each held key once */
 	uint32_t	probe_buckets_max;

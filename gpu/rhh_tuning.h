@@ -23,16 +23,10 @@
  *		512			379 ms		394 ms
  *		1024		392 ms		361 ms
  */
-#define RHH_CPU_RUN_ROWS		256
+#define RHH_CPU_RUN_ROWS		128
 /* The same for WIDE keys of more than 4 and more than 16 words. */
 #define RHH_CPU_RUN_ROWS_WIDE	128
 #define RHH_CPU_RUN_ROWS_WIDER	64
-
-/*
- * A thread looks at so many times as many rows at once to find its own; 4 is no
- * better than 2 (374 and 379 ms at 4/1e6 with 512 rows).
- */
-#define RHH_CPU_SCAN			2
 
 /*
  * A partition of up to this size stays in L2, and prefetching it only costs:
@@ -71,6 +65,24 @@
 #define RHH_CPU_SEGMENT_BYTES	((size_t) 4 << 20)
 
 /*
+ * A partition's first segment is left for the next, of huge pages, when it has
+ * so many bytes of records.
+ */
+#define RHH_CPU_FIRST_SEGMENT_BYTES	((size_t) 512 << 10)
+
+/* Records may be made longer by up to this part of them (1/4). */
+#define RHH_CPU_STRIDE_WASTE	4
+
+#define RHH_CPU_PARTS_PER_THREAD	2
+#define RHH_CPU_MAX_PARTS		256u
+
+#define RHH_CPU_LOCAL_BYTES_MAX	((uint64_t) 512 << 10)
+#define RHH_CPU_LOCAL_DIVISOR	16
+#define RHH_CPU_LOCAL_MIN_BUCKETS	16u
+#define RHH_CPU_LOCAL_WINDOW	8192u
+#define RHH_CPU_LOCAL_MIN_HITS	3
+
+/*
  * Of the memory of finished tables this much is kept for the next ones, and at
  * most a sixteenth of the device's limit.  Finding and clearing new pages took
  * 15 % of all time of two cores at 4/1e7 in SQL.
@@ -87,7 +99,7 @@
 /* Batches in flight for one table. */
 #define RHH_CPU_BATCHES_IN_FLIGHT	8
 
-/* Groups that make it worth splitting an extraction among threads. */
-#define RHH_CPU_EXTRACT_SPLIT_GROUPS	8192
+/* Groups that make another thread worth waking for an extraction. */
+#define RHH_CPU_EXTRACT_PIECE_GROUPS	8192
 
 #endif							/* RHH_TUNING_H */
