@@ -44,6 +44,7 @@ typedef struct batch_job
 	rhh_cpu_failed *failed;
 	const uint8_t *key_nulls;	/* of SINGLE; NULL: none */
 	bool		prefetch;
+	bool		prefetched;		/* the buckets are asked for already */
 	uint64_t	n_rows;			/* aggregated */
 	uint64_t	n_failed;
 } batch_job;
@@ -899,7 +900,7 @@ aggregate_run(batch_job *job)
 
 	if (job->key_nulls != NULL)
 		take_null_rows(job);
-	if (job->prefetch)
+	if (job->prefetch && !job->prefetched)
 	{
 		const rhh_cpu_bucket *buckets = part->buckets;
 		const uint32_t n_buckets = part->n_buckets;
@@ -947,6 +948,7 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 		column_nulls(job, layout->plan.column[0]);
 	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
 		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
+	job->prefetched = false;
 	job->n_rows = 0;
 	job->n_failed = 0;
 }
@@ -965,9 +967,9 @@ end_job(batch_job *job)
 }
 
 static uint32_t
-rows_of_run(const batch_job *job, uint32_t start, uint32_t end)
+min_u32(uint32_t a, uint32_t b)
 {
-	return end - start < job->layout->run_rows ? end - start : job->layout->run_rows;
+	return a < b ? a : b;
 }
 
 /*
@@ -979,6 +981,7 @@ rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 					  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
 					  const atomic_bool *cancelled)
 {
+	const rhh_cpu_layout *layout = part->layout;
 	batch_job	job;
 	uint32_t	n;
 
@@ -987,7 +990,7 @@ rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 	{
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
-		n = rows_of_run(&job, start, batch->n_rows);
+		n = min_u32(batch->n_rows - start, layout->run_rows);
 		hash_rows(&job, start, n);
 		aggregate_run(&job);
 	}
@@ -1093,7 +1096,7 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
-		n = rows_of_run(&job, start, batch->n_rows);
+		n = min_u32(batch->n_rows - start, layout->run_rows);
 		hash_rows(&job, start, n);
 		if (!local->bypassed)
 		{
@@ -1112,6 +1115,18 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 	return true;
 }
 
+/* Asks for the home buckets of entries, to come while others are worked on. */
+static void
+prefetch_ahead(const batch_job *job, const uint64_t *entries, uint32_t n)
+{
+	const rhh_cpu_bucket *buckets = job->part->buckets;
+	const uint32_t n_buckets = job->part->n_buckets;
+
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(&buckets[rhh_home_bucket((uint32_t) (entries[i] >> 32),
+													n_buckets)], 1);
+}
+
 /*
  * Aggregates a partition's list of a batch.  False: the table was cancelled, and
  * rows are missing.
@@ -1123,6 +1138,7 @@ rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 					   const atomic_bool *cancelled)
 {
 	const uint32_t end = lists->first[part_number + 1];
+	const uint32_t run_rows = min_u32(part->layout->run_rows, RHH_CPU_LIST_RUN_ROWS);
 	batch_job	job;
 	uint32_t	n;
 
@@ -1135,7 +1151,7 @@ rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
-		n = rows_of_run(&job, start, end);
+		n = min_u32(end - start, run_rows);
 		for (uint32_t i = 0; i < n; i++)
 		{
 			scratch->row[i] = (uint32_t) entries[i];
@@ -1143,7 +1159,10 @@ rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 		}
 		scratch->n = n;
 		scratch->listed = true;
+		if (job.prefetch)
+			prefetch_ahead(&job, entries + n, min_u32(end - start - n, run_rows));
 		aggregate_run(&job);
+		job.prefetched = job.prefetch;
 	}
 	end_job(&job);
 	return true;

@@ -31,6 +31,22 @@
 #define RHH_CPU_RUN_ROWS_WIDER	64
 
 /*
+ * The same at most for a partition's list, whose next run's buckets are asked for
+ * ahead.  A core can wait for some 20 lines at once; what is asked for beyond
+ * that seems to be dropped, and is waited for one by one.
+ *
+ *		rows		4/1e6		4/1e7		8/1e6
+ *		16			271 ms		392 ms		327 ms
+ *		24			280 ms		582 ms		350 ms
+ *		32			250 ms		727 ms		400 ms
+ *		64			358 ms		719 ms		402 ms
+ *		128, none ahead	430 ms	741 ms		375 ms
+ *
+ * (8 and 12 rows are no better: 571 and 549 ms at 4/1e7, 478 with 16.)
+ */
+#define RHH_CPU_LIST_RUN_ROWS	16
+
+/*
  * A partition of up to this size stays in L2, and prefetching it only costs:
  * 116 ms without, about 140 with it at 4/100.
  */
