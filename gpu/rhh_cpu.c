@@ -6,25 +6,32 @@
  * batch.  Here is what stands between them and rhh_device.h's caller.
  *
  * Commands (batch, finish, extract) go into a ring, in the order of their
- * submission.  EVERY worker runs every command in that order, for its own
- * partition of the command's table, and does not wait for the others, so it may
- * be some commands ahead of them:
+ * submission, and are cut into tasks, which any worker may take:
  *
- *			  polled     completed     worker 1   worker 0      submitted
- *				v            v            v          v              v
- *		  ------+------------+------------+----------+--------------+------
- *		   free | events for |  some have |  none has run it yet    | free
- *				|  poll()    |  run it    |                         |
+ *		batch		its scan; then a task for each partition with rows
+ *		finish		a task for each partition: take the local tables' groups
+ *		extract		pieces of the result
  *
- * The last worker to run a command completes it: commands complete in order,
- * and what a later command (finish) reads all earlier ones have written.  An
- * eventfd tells the caller.  A command's slot is its event, too, and is free
- * again when poll() has reported it.
+ * With one worker a batch is one task.  No two tasks work on one partition at
+ * once; otherwise they run in any order, older commands first, and a worker
+ * prefers partitions that no other worker does.  Who finds no task sleeps;
+ * whoever takes one and sees another wakes the next.
+ *
+ *			  polled     completed                          submitted
+ *				v            v                                  v
+ *		  ------+------------+----------------------------------+------
+ *		   free | events for |  waiting, running, or done while | free
+ *				|  poll()    |  an older one is not             |
+ *
+ * Commands complete in order.  An eventfd tells the caller.  A command's slot is
+ * its event, too, and is free again when poll() has reported it.
  *
  * Who owns what: the caller's thread owns tables, the ring's submitted and
- * polled ends and everything in a command until it is submitted; a worker owns
- * its scratch and its partition of each table.  A table's memory is given back
- * by table_destroy() or by close(), and there is nothing in flight for it then.
+ * polled ends and everything in a command until it is submitted; what says who
+ * does what next (commands' phases and pending tasks, busy partitions, free
+ * lists) is under the device's lock; a worker owns its scratch, its local tables,
+ * and what its task is about.  A table's memory is given back by table_destroy()
+ * or by close(), and there is nothing in flight for it then.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -48,6 +55,16 @@
 /* Batches leave a part of the ring to commands that must not be refused. */
 #define RING_BATCHES (RING_COMMANDS / 2)
 
+#define MAX_TASKS 256u			/* of a command, at once */
+
+typedef enum command_phase
+{
+	PHASE_SCAN,					/* a batch to be scanned, or all of it done */
+	PHASE_SCANNING,
+	PHASE_TASKS,				/* tasks are pending or running */
+	PHASE_DONE
+} command_phase;
+
 typedef struct command
 {
 	rhh_event_kind kind;
@@ -56,10 +73,18 @@ typedef struct command
 	rhh_batch	batch;
 	rhh_cpu_failed failed;
 	rhh_result *result;
+	bool		merge;			/* extract: what found no room in a partition */
 	uint64_t	first_group;	/* extract: of the table's, and how many */
 	uint32_t	n_groups;
-	_Atomic uint32_t n_running; /* workers that have not run it yet */
 	atomic_bool skipped;		/* a worker found the table cancelled */
+
+	/* under the device's lock once it is submitted */
+	command_phase phase;
+	uint32_t	n_tasks;		/* extract: pieces */
+	uint32_t	n_unfinished;	/* tasks, in PHASE_TASKS */
+	uint64_t	pending[MAX_TASKS / 64];	/* a bit for each task not taken */
+	rhh_cpu_lists *lists;		/* a batch's, from its scan to its last task */
+	uint64_t	start_ns;		/* extract: of the first task */
 } command;
 
 struct rhh_table
@@ -70,7 +95,12 @@ struct rhh_table
 	rhh_cpu_layout layout;
 	rhh_cpu_budget budget;
 	atomic_bool cancelled;
-	rhh_cpu_part *parts;		/* one for each worker */
+	rhh_cpu_part *parts;
+	rhh_cpu_local *locals;		/* one for each worker; NULL: only one worker */
+	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
+	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
+	_Atomic uint64_t extract_ns;
+	uint64_t	busy[RHH_CPU_MAX_PARTS / 64];	/* partitions; under the lock */
 
 	/* the caller's thread only */
 	uint32_t	batches_in_flight;
@@ -79,6 +109,7 @@ struct rhh_table
 	bool		extracting;
 	uint64_t	n_groups;		/* once finished */
 	uint64_t	n_extracted;
+	uint64_t	n_orphans_extracted;
 };
 
 typedef struct worker
@@ -88,6 +119,14 @@ typedef struct worker
 	pthread_t	thread;
 	rhh_cpu_scratch scratch;
 } worker;
+
+/* What a worker has taken to do: a command's scan, or one of its tasks. */
+typedef struct task
+{
+	command    *cmd;
+	bool		scan;
+	uint32_t	number;			/* of the partition or piece */
+} task;
 
 struct rhh_device
 {
@@ -99,11 +138,14 @@ struct rhh_device
 	rhh_table  *tables;
 	int			event_fd;
 
-	/* submitted and stopping change under the lock, with a broadcast */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	_Atomic uint64_t submitted;
-	bool		stopping;
+	uint32_t	n_waiting;		/* workers; under the lock, */
+	uint64_t	submitted;		/* like this, which the caller's thread writes, */
+	bool		stopping;		/* this, */
+	rhh_cpu_lists *lists;
+	rhh_cpu_lists **free_lists; /* and these */
+	uint32_t	n_free_lists;
 	_Atomic uint64_t completed;
 	uint64_t	polled;			/* the caller's thread only */
 };
@@ -201,73 +243,191 @@ now_ns(void)
 	return (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
 }
 
-/* ---------- workers ---------- */
+/* ---------- tasks ---------- */
 
-/* This worker's share of a range of groups, counted through the partitions. */
+/* One piece of a range of groups, counted through the partitions. */
 static void
-run_extract(const command *cmd, uint32_t number)
+run_extract(const command *cmd, uint32_t piece)
 {
 	const rhh_table *table = cmd->table;
-	const uint32_t n_workers = table->dev->n_workers;
-	uint64_t	first = 0;
-	uint64_t	end = cmd->n_groups;
+	uint64_t	at = (uint64_t) cmd->n_groups * piece / cmd->n_tasks;
+	const uint64_t end = (uint64_t) cmd->n_groups * (piece + 1) / cmd->n_tasks;
+	uint64_t	n_before = 0;	/* groups in the partitions before */
 
-	if (cmd->n_groups >= RHH_CPU_EXTRACT_SPLIT_GROUPS)
+	if (cmd->merge)
 	{
-		first = end * number / n_workers;
-		end = end * (number + 1) / n_workers;
-	}
-	else if (number != cmd->tag % n_workers)
-		return;
+		uint32_t	n = 0;
 
-	for (uint32_t p = 0; p < n_workers && first < end; p++)
+		for (uint32_t w = 0; w < table->dev->n_workers; w++)
+			n = rhh_cpu_local_extract(&table->locals[w], cmd->result, n);
+		return;
+	}
+	for (uint32_t p = 0; p < table->layout.n_parts && at < end; p++)
 	{
 		const rhh_cpu_part *part = &table->parts[p];
-		uint64_t	n_before = 0;	/* groups in the partitions before */
-		uint64_t	from;
+		uint64_t	from = cmd->first_group + at - n_before;
 		uint64_t	n;
 
-		for (uint32_t q = 0; q < p; q++)
-			n_before += table->parts[q].n_groups;
-		from = cmd->first_group + first - n_before;
+		n_before += part->n_groups;
 		if (from >= part->n_groups)
 			continue;
-		n = part->n_groups - from < end - first ? part->n_groups - from : end - first;
-		rhh_cpu_part_extract(part, from, (uint32_t) n, cmd->result, (uint32_t) first);
-		first += n;
+		n = part->n_groups - from < end - at ? part->n_groups - from : end - at;
+		rhh_cpu_part_extract(part, from, (uint32_t) n, cmd->result, (uint32_t) at);
+		at += n;
 	}
 }
 
+/* Takes the local tables' groups of a partition; the last one frees these. */
 static void
-run_command(command *cmd, worker *self)
+run_finish(rhh_table *table, uint32_t p)
+{
+	rhh_cpu_part *part = &table->parts[p];
+	const uint32_t n_locals = table->locals != NULL ? table->dev->n_workers : 0;
+	uint64_t	n_orphans = 0;
+
+	for (uint32_t w = 0; w < n_locals; w++)
+		if (table->locals[w].used)
+			n_orphans += rhh_cpu_part_merge(part, p, &table->locals[w].part);
+	if (n_orphans > 0)
+		atomic_fetch_add_explicit(&table->n_orphans, n_orphans, memory_order_relaxed);
+	if (table->layout.spec.flags & RHH_WANT_PROBE_STATS)
+		rhh_cpu_part_probe_stats(part);
+	rhh_cpu_part_free_slots(part);
+	if (atomic_fetch_sub_explicit(&table->n_unmerged, 1, memory_order_acq_rel) == 1 &&
+		atomic_load_explicit(&table->n_orphans, memory_order_relaxed) == 0)
+	{
+		for (uint32_t w = 0; w < n_locals; w++)
+			if (table->locals[w].used)
+				rhh_cpu_part_free(&table->locals[w].part);
+	}
+}
+
+static bool
+run_scan(command *cmd, worker *self)
 {
 	rhh_table  *table = cmd->table;
-	rhh_cpu_part *part = &table->parts[self->number];
-	uint64_t	start_ns;
+	rhh_cpu_local *local;
+
+	if (table->locals == NULL)
+		return rhh_cpu_aggregate_all(&table->parts[0], &cmd->batch, &self->scratch,
+									 &cmd->failed, &table->cancelled);
+	local = &table->locals[self->number];
+	if (local->part.layout == NULL)
+		rhh_cpu_local_init(local, &table->layout, &table->budget);
+	return rhh_cpu_scan(table->parts, local, &cmd->batch, cmd->lists, &self->scratch,
+						&cmd->failed, &table->cancelled);
+}
+
+static void
+run_task(const task *task, worker *self)
+{
+	command    *cmd = task->cmd;
+	rhh_table  *table = cmd->table;
+	rhh_cpu_part *part = &table->parts[task->number];
+	uint64_t	start_ns = now_ns();
+	bool		complete = true;
 
 	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
 	{
 		atomic_store_explicit(&cmd->skipped, true, memory_order_relaxed);
 		return;
 	}
-	switch (cmd->kind)
+	if (task->scan)
 	{
-		case RHH_EVENT_BATCH:
-			start_ns = now_ns();
-			if (!rhh_cpu_aggregate(part, self->number, &cmd->batch, &self->scratch,
-								   &cmd->failed, &table->cancelled))
-				atomic_store_explicit(&cmd->skipped, true, memory_order_relaxed);
-			rhh_cpu_count(&part->busy_ns, now_ns() - start_ns);
-			break;
-		case RHH_EVENT_FINISH:
-			if (table->layout.spec.flags & RHH_WANT_PROBE_STATS)
-				rhh_cpu_part_probe_stats(part);
-			rhh_cpu_part_free_slots(part);
-			break;
-		case RHH_EVENT_EXTRACT:
-			run_extract(cmd, self->number);
-			break;
+		complete = run_scan(cmd, self);
+		if (table->locals != NULL)
+			part = &table->locals[self->number].part;
 	}
+	else if (cmd->kind == RHH_EVENT_BATCH)
+		complete = rhh_cpu_aggregate_list(part, task->number, &cmd->batch, cmd->lists,
+										  &self->scratch, &cmd->failed,
+										  &table->cancelled);
+	else if (cmd->kind == RHH_EVENT_FINISH)
+		run_finish(table, task->number);
+	else
+	{
+		run_extract(cmd, task->number);
+		return;
+	}
+	if (!complete)
+		atomic_store_explicit(&cmd->skipped, true, memory_order_relaxed);
+	rhh_cpu_count(&part->busy_ns, now_ns() - start_ns);
+}
+
+/* ---------- workers ---------- */
+
+static void
+set_bits(uint64_t *bits, uint32_t n)
+{
+	for (uint32_t i = 0; i < MAX_TASKS / 64; i++)
+		bits[i] = n >= 64 * (i + 1) ? UINT64_MAX : n <= 64 * i ? 0 :
+			(UINT64_C(1) << (n - 64 * i)) - 1;
+}
+
+/*
+ * A pending task of a command that may run now, from number first on, around.
+ * The lock is held, here and below.
+ */
+static bool
+find_pending(const command *cmd, uint32_t first, uint32_t *number)
+{
+	for (uint32_t i = 0; i <= MAX_TASKS / 64; i++)
+	{
+		uint32_t	word = (first / 64 + i) % (MAX_TASKS / 64);
+		uint64_t	ready = cmd->pending[word];
+
+		if (cmd->kind != RHH_EVENT_EXTRACT)
+			ready &= ~cmd->table->busy[word];
+		if (i == 0)
+			ready &= UINT64_MAX << first % 64;
+		if (ready != 0)
+		{
+			*number = 64 * word + (uint32_t) __builtin_ctzll(ready);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The oldest command's task that may run now. */
+static bool
+find_task(rhh_device *dev, const worker *self, task *task)
+{
+	for (uint64_t i = atomic_load_explicit(&dev->completed, memory_order_relaxed);
+		 i < dev->submitted; i++)
+	{
+		command    *cmd = &dev->ring[i % RING_COMMANDS];
+		uint32_t	n_parts = cmd->table->layout.n_parts;
+
+		task->cmd = cmd;
+		task->scan = cmd->phase == PHASE_SCAN;
+		task->number = 0;
+		if (task->scan && dev->n_free_lists > 0)
+			return true;
+		if (cmd->phase == PHASE_TASKS &&
+			find_pending(cmd, self->number * n_parts / dev->n_workers, &task->number))
+			return true;
+	}
+	return false;
+}
+
+static void
+take_task(rhh_device *dev, const task *task)
+{
+	command    *cmd = task->cmd;
+	uint64_t	bit = UINT64_C(1) << task->number % 64;
+
+	if (task->scan)
+	{
+		cmd->phase = PHASE_SCANNING;
+		cmd->lists = dev->free_lists[--dev->n_free_lists];
+		return;
+	}
+	cmd->pending[task->number / 64] &= ~bit;
+	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns == 0)
+		cmd->start_ns = now_ns();
+	if (cmd->kind != RHH_EVENT_EXTRACT)
+		cmd->table->busy[task->number / 64] |= bit;
 }
 
 static void
@@ -280,41 +440,95 @@ signal_event(rhh_device *dev)
 		;
 }
 
+/* The command's tasks are done: it is, and so may be others behind it. */
+static void
+finish_command(rhh_device *dev, command *cmd)
+{
+	uint64_t	completed = atomic_load_explicit(&dev->completed, memory_order_relaxed);
+	uint64_t	before = completed;
+
+	if (cmd->lists != NULL)
+		dev->free_lists[dev->n_free_lists++] = cmd->lists;
+	cmd->lists = NULL;
+	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns > 0)
+		atomic_fetch_add_explicit(&cmd->table->extract_ns, now_ns() - cmd->start_ns,
+								  memory_order_relaxed);
+	cmd->phase = PHASE_DONE;
+	while (completed < dev->submitted &&
+		   dev->ring[completed % RING_COMMANDS].phase == PHASE_DONE)
+		completed++;
+	if (completed == before)
+		return;
+	atomic_store_explicit(&dev->completed, completed, memory_order_release);
+	signal_event(dev);
+}
+
+static void
+finish_task(rhh_device *dev, const task *task)
+{
+	command    *cmd = task->cmd;
+	const rhh_table *table = cmd->table;
+
+	if (!task->scan)
+	{
+		if (cmd->kind != RHH_EVENT_EXTRACT)
+			cmd->table->busy[task->number / 64] &=
+				~(UINT64_C(1) << task->number % 64);
+		cmd->n_unfinished--;
+	}
+	else
+	{
+		cmd->phase = PHASE_TASKS;
+		if (table->locals != NULL &&
+			!atomic_load_explicit(&cmd->skipped, memory_order_relaxed))
+		{
+			const uint32_t *first = cmd->lists->first;
+
+			for (uint32_t p = 0; p < table->layout.n_parts; p++)
+			{
+				if (first[p] == first[p + 1])
+					continue;
+				cmd->pending[p / 64] |= UINT64_C(1) << p % 64;
+				cmd->n_unfinished++;
+			}
+		}
+	}
+	if (cmd->n_unfinished == 0)
+		finish_command(dev, cmd);
+}
+
 static void *
 worker_main(void *arg)
 {
 	worker	   *self = arg;
 	rhh_device *dev = self->dev;
+	task		mine,
+				other;
 
-	for (uint64_t next = 0;; next++)
+	pthread_mutex_lock(&dev->lock);
+	for (;;)
 	{
-		command    *cmd = &dev->ring[next % RING_COMMANDS];
-
-		if (next == atomic_load_explicit(&dev->submitted, memory_order_acquire))
+		if (find_task(dev, self, &mine))
 		{
-			bool		stop;
-
-			pthread_mutex_lock(&dev->lock);
-			while (next == atomic_load_explicit(&dev->submitted, memory_order_relaxed) &&
-				   !dev->stopping)
-				pthread_cond_wait(&dev->wake, &dev->lock);
-			stop = next == atomic_load_explicit(&dev->submitted, memory_order_relaxed);
+			take_task(dev, &mine);
+			if (dev->n_waiting > 0 && find_task(dev, self, &other))
+				pthread_cond_signal(&dev->wake);
 			pthread_mutex_unlock(&dev->lock);
-			if (stop)
-				return NULL;
+			run_task(&mine, self);
+			pthread_mutex_lock(&dev->lock);
+			finish_task(dev, &mine);
 		}
-		run_command(cmd, self);
-
-		/*
-		 * The last one completes it.  It runs the next command only after, and
-		 * nobody completes that without it, so completed goes up by ones.
-		 */
-		if (atomic_fetch_sub_explicit(&cmd->n_running, 1, memory_order_acq_rel) == 1)
+		else if (dev->stopping)
+			break;
+		else
 		{
-			atomic_store_explicit(&dev->completed, next + 1, memory_order_release);
-			signal_event(dev);
+			dev->n_waiting++;
+			pthread_cond_wait(&dev->wake, &dev->lock);
+			dev->n_waiting--;
 		}
 	}
+	pthread_mutex_unlock(&dev->lock);
+	return NULL;
 }
 
 /* ---------- commands ---------- */
@@ -324,28 +538,33 @@ static command *
 new_command(rhh_table *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 {
 	rhh_device *dev = table->dev;
-	uint64_t	submitted = atomic_load_explicit(&dev->submitted, memory_order_relaxed);
-	command    *cmd = &dev->ring[submitted % RING_COMMANDS];
+	command    *cmd = &dev->ring[dev->submitted % RING_COMMANDS];
 
-	if (submitted - dev->polled >= limit)
+	if (dev->submitted - dev->polled >= limit)
 		return NULL;
 	cmd->kind = kind;
 	cmd->table = table;
 	cmd->tag = tag;
 	cmd->result = NULL;
+	cmd->lists = NULL;
+	cmd->start_ns = 0;
 	atomic_store_explicit(&cmd->failed.state, 0, memory_order_relaxed);
 	atomic_store_explicit(&cmd->failed.n, 0, memory_order_relaxed);
-	atomic_store_explicit(&cmd->n_running, dev->n_workers, memory_order_relaxed);
 	atomic_store_explicit(&cmd->skipped, false, memory_order_relaxed);
 	return cmd;
 }
 
+/* n_tasks: 0: to be scanned. */
 static void
-submit_command(rhh_device *dev)
+submit_command(rhh_device *dev, command *cmd, uint32_t n_tasks)
 {
+	cmd->phase = n_tasks == 0 ? PHASE_SCAN : PHASE_TASKS;
+	cmd->n_tasks = cmd->n_unfinished = n_tasks;
+	set_bits(cmd->pending, n_tasks);
 	pthread_mutex_lock(&dev->lock);
-	atomic_fetch_add_explicit(&dev->submitted, 1, memory_order_release);
-	pthread_cond_broadcast(&dev->wake);
+	dev->submitted++;
+	if (dev->n_waiting > 0)
+		pthread_cond_signal(&dev->wake);
 	pthread_mutex_unlock(&dev->lock);
 }
 
@@ -368,11 +587,24 @@ free_table(rhh_table *table)
 {
 	if (table->parts != NULL)
 	{
-		for (uint32_t p = 0; p < table->dev->n_workers; p++)
+		for (uint32_t p = 0; p < table->layout.n_parts; p++)
 			rhh_cpu_part_free(&table->parts[p]);
 		free(table->parts);
 	}
+	if (table->locals != NULL)
+	{
+		for (uint32_t w = 0; w < table->dev->n_workers; w++)
+			rhh_cpu_part_free(&table->locals[w].part);
+		free(table->locals);
+	}
 	free(table);
+}
+
+/* Batches that are between their scan and their last task, at most. */
+static uint32_t
+lists_of(const rhh_device *dev)
+{
+	return dev->n_workers + 2;
 }
 
 /* Stops the n_started first workers and frees the device. */
@@ -395,6 +627,13 @@ free_device(rhh_device *dev, uint32_t n_started)
 	}
 	for (uint32_t i = 0; i < dev->n_workers; i++)
 		rhh_cpu_scratch_free(&dev->workers[i].scratch);
+	if (dev->lists != NULL)
+	{
+		for (uint32_t i = 0; i < lists_of(dev); i++)
+			rhh_cpu_lists_free(&dev->lists[i]);
+	}
+	free(dev->lists);
+	free(dev->free_lists);
 	if (dev->event_fd >= 0)
 		close(dev->event_fd);
 	pthread_cond_destroy(&dev->wake);
@@ -437,8 +676,16 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	dev->ring = calloc(RING_COMMANDS, sizeof(command));
 	dev->workers = calloc(n_workers, sizeof(worker));
+	dev->lists = calloc(lists_of(dev), sizeof(rhh_cpu_lists));
+	dev->free_lists = calloc(lists_of(dev), sizeof(rhh_cpu_lists *));
 	complete = rhh_cpu_reserve_init(&dev->reserve, dev->budget.limit_bytes) &&
-		dev->event_fd >= 0 && dev->ring != NULL && dev->workers != NULL;
+		dev->event_fd >= 0 && dev->ring != NULL && dev->workers != NULL &&
+		dev->lists != NULL && dev->free_lists != NULL;
+	for (uint32_t i = 0; complete && i < lists_of(dev); i++)
+	{
+		complete = rhh_cpu_lists_init(&dev->lists[i]);
+		dev->free_lists[dev->n_free_lists++] = &dev->lists[i];
+	}
 	if (dev->workers == NULL)
 		dev->n_workers = 0;
 	for (uint32_t i = 0; i < dev->n_workers; i++)
@@ -501,6 +748,13 @@ cpu_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err)
 	return succeed(err);
 }
 
+/* Final when finished. */
+static uint64_t
+n_orphans_of(rhh_table *table)
+{
+	return atomic_load_explicit(&table->n_orphans, memory_order_relaxed);
+}
+
 static int
 cpu_event_fd(rhh_device *dev)
 {
@@ -537,17 +791,21 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 				break;
 			case RHH_EVENT_FINISH:
 				table->finished = true;
-				for (uint32_t p = 0; p < dev->n_workers; p++)
+				for (uint32_t p = 0; p < table->layout.n_parts; p++)
 					table->n_groups += table->parts[p].n_groups;
 				break;
 			case RHH_EVENT_EXTRACT:
 				table->extracting = false;
 				if (event->status != RHH_OK)
 					break;
-				table->n_extracted += cmd->n_groups;
+				if (cmd->merge)
+					table->n_orphans_extracted += cmd->n_groups;
+				else
+					table->n_extracted += cmd->n_groups;
 				cmd->result->n_groups = cmd->n_groups;
-				cmd->result->needs_merge = false;
-				cmd->result->last = table->n_extracted == table->n_groups;
+				cmd->result->needs_merge = cmd->merge;
+				cmd->result->last = table->n_extracted == table->n_groups &&
+					table->n_orphans_extracted == n_orphans_of(table);
 				break;
 		}
 	}
@@ -628,14 +886,23 @@ check_spec(const rhh_table_spec *spec, rhh_error *err)
 	return succeed(err);
 }
 
+/* Zeroed memory for partitions, which are aligned to two cache lines. */
+static void *
+allocate_zeroed(size_t bytes)
+{
+	void	   *p;
+
+	if (posix_memalign(&p, __alignof__(rhh_cpu_part), bytes) != 0)
+		return NULL;
+	return memset(p, 0, bytes);
+}
+
 static rhh_status
 cpu_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
 				 rhh_error *err)
 {
 	rhh_table  *table;
 	uint64_t	limit_bytes = dev->budget.limit_bytes;
-	size_t		parts_bytes = dev->n_workers * sizeof(rhh_cpu_part);
-	void	   *parts;
 
 	*out = NULL;
 	if (check_spec(spec, err) != RHH_OK)
@@ -646,19 +913,24 @@ cpu_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
 	table = calloc(1, sizeof(*table));
 	if (table == NULL)
 		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
-	if (posix_memalign(&parts, __alignof__(rhh_cpu_part), parts_bytes) != 0)
-	{
-		free(table);
-		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
-	}
-	memset(parts, 0, parts_bytes);
 	table->dev = dev;
-	table->parts = parts;
 	table->budget.parent = &dev->budget;
 	table->budget.limit_bytes = limit_bytes;
 	rhh_cpu_layout_init(&table->layout, spec, dev->n_workers, limit_bytes);
 	table->layout.reserve = &dev->reserve;
-	for (uint32_t p = 0; p < dev->n_workers; p++)
+	atomic_store_explicit(&table->n_unmerged, table->layout.n_parts,
+						  memory_order_relaxed);
+	table->parts = allocate_zeroed(table->layout.n_parts * sizeof(rhh_cpu_part));
+	if (dev->n_workers > 1)
+		table->locals = allocate_zeroed(dev->n_workers * sizeof(rhh_cpu_local));
+	if (table->parts == NULL || (dev->n_workers > 1 && table->locals == NULL))
+	{
+		free(table->parts);
+		free(table->locals);
+		free(table);
+		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
+	}
+	for (uint32_t p = 0; p < table->layout.n_parts; p++)
 	{
 		if (!rhh_cpu_part_init(&table->parts[p], &table->layout, &table->budget,
 							   limit_bytes))
@@ -711,6 +983,14 @@ check_batch(const rhh_table_spec *spec, const rhh_batch *batch, rhh_error *err)
 	return succeed(err);
 }
 
+/* In flight for one table. */
+static uint32_t
+max_batches(const rhh_device *dev)
+{
+	return 2 * dev->n_workers > RHH_CPU_BATCHES_IN_FLIGHT ?
+		2 * dev->n_workers : RHH_CPU_BATCHES_IN_FLIGHT;
+}
+
 static rhh_status
 cpu_table_submit(rhh_table *table, const rhh_batch *batch, uint64_t tag,
 				 rhh_error *err)
@@ -723,28 +1003,31 @@ cpu_table_submit(rhh_table *table, const rhh_batch *batch, uint64_t tag,
 		return err->status;
 	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
 		return fail(err, RHH_CANCELLED, "the table was cancelled");
-	if (table->batches_in_flight == RHH_CPU_BATCHES_IN_FLIGHT ||
+	if (table->batches_in_flight == max_batches(table->dev) ||
 		(cmd = new_command(table, RHH_EVENT_BATCH, tag, RING_BATCHES)) == NULL)
 		return fail(err, RHH_BUSY, "too many batches are in flight");
 	cmd->batch = *batch;
 	cmd->failed.bitmap = batch->base + batch->failed_offset;
 	cmd->failed.bytes = (batch->n_rows + 7) / 8;
 	table->batches_in_flight++;
-	submit_command(table->dev);
+	submit_command(table->dev, cmd, 0);
 	return succeed(err);
 }
 
 static rhh_status
 cpu_table_finish(rhh_table *table, rhh_error *err)
 {
+	command    *cmd;
+
 	if (table->finishing)
 		return fail(err, RHH_INVALID, "the table is finished");
 	if (table->batches_in_flight > 0)
 		return fail(err, RHH_INVALID, "batches are in flight");
-	if (new_command(table, RHH_EVENT_FINISH, 0, RING_COMMANDS) == NULL)
+	cmd = new_command(table, RHH_EVENT_FINISH, 0, RING_COMMANDS);
+	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
 	table->finishing = true;
-	submit_command(table->dev);
+	submit_command(table->dev, cmd, table->layout.n_parts);
 	return succeed(err);
 }
 
@@ -752,7 +1035,12 @@ static rhh_status
 cpu_table_extract(rhh_table *table, rhh_result *result, uint64_t tag,
 				  rhh_error *err)
 {
-	uint64_t	n_left = table->n_groups - table->n_extracted;
+	const uint64_t n_orphans = n_orphans_of(table);
+	const bool	merge = table->n_orphans_extracted < n_orphans;
+	const uint64_t n_left = merge ? n_orphans - table->n_orphans_extracted :
+		table->n_groups - table->n_extracted;
+	const uint32_t n_workers = table->dev->n_workers;
+	uint32_t	n_pieces;
 	command    *cmd;
 
 	if (!table->finished)
@@ -767,49 +1055,65 @@ cpu_table_extract(rhh_table *table, rhh_result *result, uint64_t tag,
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
 	cmd->result = result;
+	cmd->merge = merge;
 	cmd->first_group = table->n_extracted;
 	cmd->n_groups = n_left < result->capacity_groups ?
 		(uint32_t) n_left : result->capacity_groups;
+	n_pieces = merge ? 1 : cmd->n_groups / RHH_CPU_EXTRACT_PIECE_GROUPS + 1;
 	table->extracting = true;
-	submit_command(table->dev);
+	submit_command(table->dev, cmd, n_pieces < n_workers ? n_pieces : n_workers);
 	return succeed(err);
 }
 
+static uint64_t
+read_count(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* What any thread has done in a partition, or with its local table. */
+static void
+add_stats(rhh_table_stats *stats, const rhh_cpu_part *part)
+{
+	stats->rows += read_count(&part->rows);
+	stats->failed_rows += read_count(&part->failed_rows);
+	stats->kernel_ns += read_count(&part->busy_ns);
+}
+
 /*
- * busy_ns is the threads' time (by the clock, waiting for a core included)
+ * kernel_ns is the threads' time (by the clock, waiting for a core included)
  * divided by their number: the device's time, had all been equally loaded.
  */
 static void
 cpu_table_stats(rhh_table *table, rhh_table_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
-	for (uint32_t p = 0; p < table->dev->n_workers; p++)
+	for (uint32_t p = 0; p < table->layout.n_parts; p++)
 	{
-		rhh_cpu_part *part = &table->parts[p];
+		const rhh_cpu_part *part = &table->parts[p];
 		uint32_t	probe_max = atomic_load_explicit(&part->probe_max,
 													 memory_order_relaxed);
 
-		stats->rows += atomic_load_explicit(&part->rows, memory_order_relaxed);
-		stats->failed_rows += atomic_load_explicit(&part->failed_rows,
-												   memory_order_relaxed);
-		stats->groups += atomic_load_explicit(&part->groups, memory_order_relaxed);
-		stats->capacity_slots += atomic_load_explicit(&part->slots,
-													  memory_order_relaxed);
-		stats->failed_slots += atomic_load_explicit(&part->failed_slots,
-													memory_order_relaxed);
-		stats->rehashes += atomic_load_explicit(&part->rehashes,
-												memory_order_relaxed);
-		stats->busy_ns += atomic_load_explicit(&part->busy_ns, memory_order_relaxed);
-		stats->probe_buckets_sum += atomic_load_explicit(&part->probe_sum,
-														 memory_order_relaxed);
+		add_stats(stats, part);
+		stats->groups += read_count(&part->groups);
+		stats->capacity_slots += read_count(&part->slots);
+		stats->failed_slots += read_count(&part->failed_slots);
+		stats->rehashes += read_count(&part->rehashes);
+		stats->probe_buckets_sum += read_count(&part->probe_sum);
 		if (probe_max > stats->probe_buckets_max)
 			stats->probe_buckets_max = probe_max;
 	}
-	stats->busy_ns /= table->dev->n_workers;
-	stats->bytes = atomic_load_explicit(&table->budget.used_bytes,
-										memory_order_relaxed);
-	stats->peak_bytes = atomic_load_explicit(&table->budget.peak_bytes,
-											 memory_order_relaxed);
+	if (table->locals != NULL)
+	{
+		for (uint32_t w = 0; w < table->dev->n_workers; w++)
+			add_stats(stats, &table->locals[w].part);
+	}
+	stats->orphans = n_orphans_of(table);
+	stats->kernel_ns /= table->dev->n_workers;
+	stats->extract_ns = read_count(&table->extract_ns);
+	stats->busy_ns = stats->kernel_ns + stats->extract_ns;
+	stats->bytes = read_count(&table->budget.used_bytes);
+	stats->peak_bytes = read_count(&table->budget.peak_bytes);
 }
 
 static void

@@ -1,21 +1,32 @@
 /*
  * rhh_cpu_batch.c
- *		Aggregates a batch into one partition of a CPU device's table.
+ *		Aggregates batches into a CPU device's table.
  *
- * Every worker thread runs rhh_cpu_aggregate() over all rows of a batch, for
- * its own partition, in stages over arrays, so that a stage's cache misses
- * overlap and what depends on types is decided outside of the row loops:
+ * With one thread there is one partition, and rhh_cpu_aggregate_all() takes a
+ * batch's rows to it.  With several, a batch goes through two kinds of tasks:
  *
- *		scan		keys of some hundred rows -> fingerprints -> own rows
- *		prefetch	home buckets of a run of own rows
+ *		rhh_cpu_scan()				one thread; rows -> its local table, and
+ *									those that this does not take -> lists, one
+ *									for each partition
+ *		rhh_cpu_aggregate_list()	a partition's list -> the partition; several
+ *									partitions at once, by any threads
+ *
+ * so that each row is hashed once, and a batch of few groups needs only its
+ * scan.  All of them take some hundred rows at a time, a run, through stages, so
+ * that a stage's cache misses overlap and what depends on types is decided
+ * outside of the row loops:
+ *
+ *		hash		keys -> fingerprints (or both from the list)
+ *		prefetch	home buckets
  *		find		fingerprint -> group number; prefetch its record
  *		settle		compare keys where fingerprints do not prove them equal;
- *					insert what is new; rows without a group fail here
+ *					insert what is new; rows without a group go to a list, or
+ *					fail here where they were to find one
  *		update		state by state, of all rows left
  *
  * No row fails after settle and no state is touched before update.
  *
- * The scratch belongs to the thread and holds nothing between batches.
+ * The scratch belongs to the thread and holds nothing between tasks.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -26,13 +37,14 @@
 typedef struct batch_job
 {
 	rhh_cpu_part *part;
+	rhh_cpu_local *local;		/* whose part it is; NULL: a partition */
 	const rhh_cpu_layout *layout;
 	const rhh_batch *batch;
 	rhh_cpu_scratch *scratch;
 	rhh_cpu_failed *failed;
-	uint32_t	part_number;
-	uint32_t	first_share;	/* part_share()s of this partition: from here, */
-	uint32_t	n_shares;		/* so many, of PART_SHARES */
+	const uint8_t *key_nulls;	/* of SINGLE; NULL: none */
+	bool		prefetch;
+	bool		prefetched;		/* the buckets are asked for already */
 	uint64_t	n_rows;			/* aggregated */
 	uint64_t	n_failed;
 } batch_job;
@@ -47,20 +59,6 @@ typedef struct batch_job
 		default: { const sign##64_t *v = (const void *) (base); BODY } break; \
 	}
 
-/*
- * Tells a fingerprint's partition.  The home bucket takes the fingerprint's high
- * bits, as many as it needs, so none of them may decide here: half of a large
- * table's buckets would then be nobody's home.  The product's high bits depend
- * on all bits, and on the low ones whatever the high ones are.
- */
-#define PART_SHARES 0x10000u
-
-static inline uint32_t
-part_share(uint32_t fp)
-{
-	return (fp * 0x9e3779b1u) >> 16;
-}
-
 /* ---------- scratch ---------- */
 
 static uint32_t
@@ -72,28 +70,27 @@ max_u32(uint32_t a, uint32_t b)
 bool
 rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 {
-	/* a run is taken when it is long enough, up to one scan's rows longer */
-	const uint32_t run = (1 + RHH_CPU_SCAN) * RHH_CPU_RUN_ROWS;
-	const uint32_t wide = (1 + RHH_CPU_SCAN) * RHH_CPU_RUN_ROWS_WIDE;
-	const uint32_t wider = (1 + RHH_CPU_SCAN) * RHH_CPU_RUN_ROWS_WIDER;
+	const uint32_t run = max_u32(RHH_CPU_RUN_ROWS,
+								 max_u32(RHH_CPU_RUN_ROWS_WIDE, RHH_CPU_RUN_ROWS_WIDER));
 	const uint32_t key_words =
-		max_u32(4 * run, max_u32(16 * wide, RHH_MAX_KEY_WORDS * wider));
-	const uint32_t scan = RHH_CPU_SCAN * RHH_CPU_RUN_ROWS;
+		max_u32(4 * run, max_u32(16 * RHH_CPU_RUN_ROWS_WIDE,
+								 RHH_MAX_KEY_WORDS * RHH_CPU_RUN_ROWS_WIDER));
 
 	memset(scratch, 0, sizeof(*scratch));
 	scratch->row = malloc(run * sizeof(uint32_t));
 	scratch->fp = malloc(run * sizeof(uint32_t));
 	scratch->key = malloc(key_words * sizeof(uint64_t));
 	scratch->record = malloc(run * sizeof(uint8_t *));
+	scratch->null_row = malloc(run * sizeof(uint32_t));
 	scratch->live_row = malloc(run * sizeof(uint32_t));
 	scratch->live_record = malloc(run * sizeof(uint8_t *));
-	scratch->value = malloc(run * sizeof(int64_t));
-	scratch->scan_key = malloc(scan * sizeof(uint64_t));
-	scratch->scan_mask = malloc(scan * sizeof(uint64_t));
+	scratch->hash = malloc(run * sizeof(uint64_t));
+	scratch->mask = malloc(run * sizeof(uint64_t));
+	scratch->part_rows = malloc(RHH_CPU_MAX_PARTS * sizeof(uint32_t));
 	if (scratch->row != NULL && scratch->fp != NULL && scratch->key != NULL &&
-		scratch->record != NULL && scratch->live_row != NULL &&
-		scratch->live_record != NULL && scratch->value != NULL &&
-		scratch->scan_key != NULL && scratch->scan_mask != NULL)
+		scratch->record != NULL && scratch->null_row != NULL &&
+		scratch->live_row != NULL && scratch->live_record != NULL &&
+		scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL)
 		return true;
 	rhh_cpu_scratch_free(scratch);
 	return false;
@@ -106,12 +103,41 @@ rhh_cpu_scratch_free(rhh_cpu_scratch *scratch)
 	free(scratch->fp);
 	free(scratch->key);
 	free(scratch->record);
+	free(scratch->null_row);
 	free(scratch->live_row);
 	free(scratch->live_record);
-	free(scratch->value);
-	free(scratch->scan_key);
-	free(scratch->scan_mask);
+	free(scratch->hash);
+	free(scratch->mask);
+	free(scratch->left);
+	free(scratch->part_rows);
 	memset(scratch, 0, sizeof(*scratch));
+}
+
+bool
+rhh_cpu_lists_init(rhh_cpu_lists *lists)
+{
+	memset(lists, 0, sizeof(*lists));
+	lists->first = malloc((RHH_CPU_MAX_PARTS + 1) * sizeof(uint32_t));
+	return lists->first != NULL;
+}
+
+void
+rhh_cpu_lists_free(rhh_cpu_lists *lists)
+{
+	free(lists->entries);
+	free(lists->first);
+}
+
+/* Makes room for n entries, whose contents need not be kept.  False: no memory. */
+static bool
+make_room(uint64_t **entries, uint32_t *room, uint32_t n)
+{
+	if (*room >= n)
+		return true;
+	free(*entries);
+	*entries = malloc(n * sizeof(uint64_t));
+	*room = *entries != NULL ? n : 0;
+	return *entries != NULL;
 }
 
 /* ---------- columns ---------- */
@@ -137,74 +163,16 @@ bit_of(const uint8_t *bitmap, uint32_t row)
 	return (bitmap[row >> 3] >> (row & 7)) & 1;
 }
 
-/* ---------- scan ---------- */
+/* ---------- hash ---------- */
 
 /*
- * Appends the rows that hash to this partition to the scratch.  skip: rows not
- * to take.  Branch-free, as which rows are ours is random.
+ * The keys of PACKED, of rows first .. first + n - 1 or of those in row.
  */
 static inline __attribute__((always_inline)) void
-select_rows(batch_job *job, uint32_t start, uint32_t n, const uint8_t *skip,
-			bool is_hash, uint32_t bits)
-{
-	rhh_cpu_scratch *scratch = job->scratch;
-	const uint64_t *keys = scratch->scan_key;
-	const uint32_t first_share = job->first_share;
-	const uint32_t n_shares = job->n_shares;
-	uint32_t   *to_row = scratch->row;
-	uint32_t   *to_fp = scratch->fp;
-	uint64_t   *to_key = scratch->key;
-	uint32_t	m = scratch->n;
-
-	for (uint32_t i = 0; i < n; i++)
-	{
-		uint64_t	key = keys[i];
-		uint32_t	fp = is_hash ? (uint32_t) (key >> 32) : rhh_fingerprint(key, bits);
-		uint32_t	take = part_share(fp) - first_share < n_shares;
-
-		if (skip != NULL)
-			take &= bit_of(skip, start + i) ^ 1;
-		to_row[m] = start + i;
-		to_fp[m] = fp;
-		/* a shorter key can be had from its fingerprint */
-		if (!is_hash && bits > 32)
-			to_key[m] = key;
-		m += take;
-	}
-	scratch->n = m;
-}
-
-/* A SINGLE key.  Its NULLs are not collected, see update_null_group(). */
-static void
-scan_single(batch_job *job, uint32_t start, uint32_t n)
+pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
+		  const uint32_t *row)
 {
 	const rhh_key_plan *plan = &job->layout->plan;
-	const uint8_t *nulls = column_nulls(job, plan->column[0]);
-	uint64_t   *keys = job->scratch->scan_key;
-
-	FOR_WIDTH(plan->bytes[0], column_values(job, plan->column[0]), uint, {
-		v += start;
-		for (uint32_t i = 0; i < n; i++)
-			keys[i] = v[i];
-	})
-	if (plan->bits <= 32)
-	{
-		if (nulls == NULL)
-			select_rows(job, start, n, NULL, false, 32);
-		else
-			select_rows(job, start, n, nulls, false, 32);
-	}
-	else if (nulls == NULL)
-		select_rows(job, start, n, NULL, false, 64);
-	else
-		select_rows(job, start, n, nulls, false, 64);
-}
-
-static void
-scan_packed(batch_job *job, uint32_t start, uint32_t n)
-{
-	const rhh_key_plan *plan = &job->layout->plan;
-	uint64_t   *keys = job->scratch->scan_key;
 
 	memset(keys, 0, n * sizeof(uint64_t));
 	for (uint32_t k = 0; k < plan->n_keys; k++)
@@ -214,28 +182,24 @@ scan_packed(batch_job *job, uint32_t start, uint32_t n)
 		const uint32_t null_shift = plan->null_shift + k;
 
 		FOR_WIDTH(plan->bytes[k], column_values(job, plan->column[k]), uint, {
-			v += start;
 			if (nulls == NULL)
 			{
 				for (uint32_t i = 0; i < n; i++)
-					keys[i] |= (uint64_t) v[i] << shift;
+					keys[i] |= (uint64_t) v[row != NULL ? row[i] : first + i] << shift;
 			}
 			else
 			{
 				for (uint32_t i = 0; i < n; i++)
 				{
-					uint64_t	is_null = bit_of(nulls, start + i);
+					uint32_t	r = row != NULL ? row[i] : first + i;
+					uint64_t	is_null = bit_of(nulls, r);
 
-					keys[i] |= ((uint64_t) v[i] << shift & (is_null - 1)) |
+					keys[i] |= ((uint64_t) v[r] << shift & (is_null - 1)) |
 							   is_null << null_shift;
 				}
 			}
 		})
 	}
-	if (plan->bits <= 32)
-		select_rows(job, start, n, NULL, false, 32);
-	else
-		select_rows(job, start, n, NULL, false, 64);
 }
 
 /* Hashes on with a column's values; zero where NULL, as in the key. */
@@ -253,13 +217,14 @@ scan_packed(batch_job *job, uint32_t start, uint32_t n)
 		} \
 	} while (0)
 
-/* WIDE keys are only hashed here; gather_wide() makes those of own rows. */
+/* WIDE keys are only hashed here; gather_keys() makes them. */
 static void
-scan_wide(batch_job *job, uint32_t start, uint32_t n)
+hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 {
 	const rhh_key_plan *plan = &job->layout->plan;
-	uint64_t   *hash = job->scratch->scan_key;
-	uint64_t   *mask = job->scratch->scan_mask;
+	uint64_t   *hash = job->scratch->hash;
+	uint64_t   *mask = job->scratch->mask;
+	uint32_t   *fp = job->scratch->fp;
 	bool		any_nulls = false;
 
 	for (uint32_t k = 0; k < plan->n_keys; k++)
@@ -305,18 +270,86 @@ scan_wide(batch_job *job, uint32_t start, uint32_t n)
 				MIX_COLUMN(v[i]);
 			})
 	}
-	select_rows(job, start, n, NULL, true, 0);
+	for (uint32_t i = 0; i < n; i++)
+		fp[i] = (uint32_t) (hash[i] >> 32);
 }
 
-/* The keys of the rows collected, row by row. */
+/*
+ * The run's fingerprints, of rows start .. start + n - 1.  What a SINGLE key's
+ * NULL rows get is arbitrary.
+ */
 static void
-gather_wide(batch_job *job)
+hash_rows(const batch_job *job, uint32_t start, uint32_t n)
+{
+	const rhh_key_plan *plan = &job->layout->plan;
+	rhh_cpu_scratch *scratch = job->scratch;
+	uint32_t   *fp = scratch->fp;
+	uint64_t   *keys = scratch->key;
+
+	scratch->first = start;
+	scratch->n = n;
+	scratch->listed = false;
+	switch (plan->form)
+	{
+		case RHH_KEY_SINGLE:
+			if (plan->bits <= 32)
+			{
+				FOR_WIDTH(plan->bytes[0], column_values(job, plan->column[0]), uint, {
+					v += start;
+					for (uint32_t i = 0; i < n; i++)
+						fp[i] = rhh_mix32((uint32_t) v[i]);
+				})
+			}
+			else
+			{
+				const uint64_t *v =
+					(const uint64_t *) column_values(job, plan->column[0]) + start;
+
+				for (uint32_t i = 0; i < n; i++)
+					fp[i] = rhh_fingerprint(v[i], 64);
+			}
+			break;
+		case RHH_KEY_PACKED:
+			pack_keys(job, keys, start, n, NULL);
+			if (plan->bits <= 32)
+			{
+				for (uint32_t i = 0; i < n; i++)
+					fp[i] = rhh_mix32((uint32_t) keys[i]);
+			}
+			else
+			{
+				for (uint32_t i = 0; i < n; i++)
+					fp[i] = rhh_fingerprint(keys[i], 64);
+			}
+			break;
+		default:
+			hash_wide(job, start, n);
+			break;
+	}
+}
+
+/* The keys of the run's rows, to be compared. */
+static inline __attribute__((always_inline)) void
+gather_rows(const batch_job *job, uint32_t first, const uint32_t *row)
 {
 	const rhh_key_plan *plan = &job->layout->plan;
 	const uint32_t words = job->layout->key_words;
 	const uint32_t n = job->scratch->n;
-	const uint32_t *row = job->scratch->row;
 	uint64_t   *key = job->scratch->key;
+
+	if (plan->form == RHH_KEY_PACKED)
+	{
+		pack_keys(job, key, first, n, row);
+		return;
+	}
+	if (plan->form == RHH_KEY_SINGLE)
+	{
+		const uint64_t *v = (const uint64_t *) column_values(job, plan->column[0]);
+
+		for (uint32_t i = 0; i < n; i++)
+			key[i] = v[row != NULL ? row[i] : first + i];
+		return;
+	}
 
 	for (uint32_t i = 0; i < n; i++)
 		key[i * words] = 0;
@@ -332,20 +365,22 @@ gather_wide(batch_job *job)
 
 			for (uint32_t i = 0; i < n; i++)
 			{
-				to[i * words] = v[2 * (size_t) row[i]];
-				to[i * words + 1] = v[2 * (size_t) row[i] + 1];
+				size_t		r = row != NULL ? row[i] : first + i;
+
+				to[i * words] = v[2 * r];
+				to[i * words + 1] = v[2 * r + 1];
 			}
 		}
 		else
 			FOR_WIDTH(plan->bytes[k], values, uint, {
 				for (uint32_t i = 0; i < n; i++)
-					to[i * words] = v[row[i]];
+					to[i * words] = v[row != NULL ? row[i] : first + i];
 			})
 		if (nulls == NULL)
 			continue;
 		for (uint32_t i = 0; i < n; i++)
 		{
-			if (!bit_of(nulls, row[i]))
+			if (!bit_of(nulls, row != NULL ? row[i] : first + i))
 				continue;
 			key[i * words] |= UINT64_C(1) << k;
 			to[i * words] = 0;
@@ -353,6 +388,26 @@ gather_wide(batch_job *job)
 				to[i * words + 1] = 0;
 		}
 	}
+}
+
+static void
+gather_keys(const batch_job *job)
+{
+	if (job->scratch->listed)
+		gather_rows(job, 0, job->scratch->row);
+	else if (job->layout->plan.form != RHH_KEY_PACKED)	/* hash_rows() made those */
+		gather_rows(job, job->scratch->first, NULL);
+}
+
+/* Puts the numbers of the run's rows into row. */
+static void
+list_rows(rhh_cpu_scratch *scratch)
+{
+	if (scratch->listed)
+		return;
+	for (uint32_t i = 0; i < scratch->n; i++)
+		scratch->row[i] = scratch->first + i;
+	scratch->listed = true;
 }
 
 /* ---------- prefetch, find, settle ---------- */
@@ -382,10 +437,39 @@ fail_row(batch_job *job, uint32_t row)
 	job->n_failed++;
 }
 
-static inline uint8_t *
-record_or_null(const rhh_cpu_part *part, uint32_t group)
+/* A row that the part does not take. */
+static inline void
+leave_row(batch_job *job, uint32_t row, uint32_t fp)
 {
-	return group == 0 ? NULL : rhh_cpu_record(part, group - 1);
+	rhh_cpu_scratch *scratch = job->scratch;
+
+	if (job->local == NULL)
+		fail_row(job, row);
+	else
+	{
+		scratch->left[scratch->n_left++] = (uint64_t) fp << 32 | row;
+		scratch->part_rows[rhh_cpu_share(job->layout, fp)]++;
+	}
+}
+
+/* A group for a key that the part does not have, plus one; 0: no room. */
+static inline uint32_t
+insert(batch_job *job, uint32_t fp, const uint64_t *key)
+{
+	uint32_t	group;
+
+	if (job->local == NULL)
+		return rhh_cpu_insert(job->part, fp, key);
+	if (job->local->full)
+		return 0;
+	group = rhh_cpu_insert(job->part, fp, key);
+	if (group == 0)
+	{
+		job->local->full = true;
+		/* split_run() wants a record */
+		job->local->bypassed = job->part->n_segments == 0;
+	}
+	return group;
 }
 
 /* A record can begin in one cache line and end in another. */
@@ -393,40 +477,91 @@ static inline void
 prefetch_record(const uint8_t *record, uint32_t stride)
 {
 	__builtin_prefetch(record, 1);
-	__builtin_prefetch(record + stride - 1, 1);
+	if (stride > 32)
+		__builtin_prefetch(record + stride - 1, 1);
+}
+
+/*
+ * Where slots and records are, in variables that the compiler can keep in
+ * registers while records are written down.  An insert can change it.
+ */
+typedef struct part_view
+{
+	const rhh_cpu_bucket *buckets;
+	uint8_t *const *segments;
+	uint32_t	n_buckets;
+	uint32_t	segment_bits;
+	uint32_t	stride;
+} part_view;
+
+static inline part_view
+view_part(const rhh_cpu_part *part)
+{
+	return (part_view){part->buckets, part->segments, part->n_buckets,
+					   part->layout->segment_bits, part->layout->stride};
+}
+
+/*
+ * The record of the first entry with the fingerprint, if its home bucket has
+ * one, as most have.
+ */
+static inline uint8_t *
+record_at_home(const part_view *view, uint32_t fp)
+{
+	const rhh_cpu_bucket *bucket =
+		&view->buckets[rhh_home_bucket(fp, view->n_buckets)];
+	uint32_t	mask = rhh_cpu_match(bucket, fp);
+	uint32_t	group;
+
+	if (mask == 0 || (group = bucket->group[__builtin_ctz(mask)]) == 0)
+		return NULL;
+	group--;
+	return view->segments[group >> view->segment_bits] +
+		(size_t) (group & ((1u << view->segment_bits) - 1)) * view->stride;
+}
+
+/* A key's record, wherever it is, or a new one; NULL: no room. */
+static __attribute__((noinline)) uint8_t *
+find_or_insert(batch_job *job, uint32_t fp, const uint64_t *key)
+{
+	rhh_cpu_part *part = job->part;
+	uint32_t	group = rhh_cpu_find(part, fp, rhh_home_bucket(fp, part->n_buckets),
+									 job->layout->verify ? key : NULL);
+
+	if (group == 0)
+		group = insert(job, fp, key);
+	return group == 0 ? NULL : rhh_cpu_record(part, group - 1);
 }
 
 /*
  * A fingerprint proves the key: what it does not find is new.  False: some row
  * got no record.
  */
-static bool
+static inline __attribute__((always_inline)) bool
 find_proven(batch_job *job, bool prefetch)
 {
-	rhh_cpu_part *part = job->part;
 	rhh_cpu_scratch *scratch = job->scratch;
-	const uint32_t stride = job->layout->stride;
+	const uint32_t *fps = scratch->fp;
+	uint8_t   **records = scratch->record;
 	const uint32_t n = scratch->n;
+	part_view	view = view_part(job->part);
 	bool		any_failed = false;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	fp = scratch->fp[i];
-		uint32_t	group = rhh_cpu_find(part, fp, rhh_home_bucket(fp, part->n_buckets), NULL);
-		uint8_t    *record;
+		uint8_t    *record = record_at_home(&view, fps[i]);
 
-		if (group == 0)
-		{
-			uint64_t	key = rhh_cpu_unmix32(fp);
-
-			group = rhh_cpu_insert(part, fp, &key);
-		}
-		record = record_or_null(part, group);
-		scratch->record[i] = record;
 		if (record == NULL)
-			any_failed = true;
-		else if (prefetch)
-			prefetch_record(record, stride);
+		{
+			uint64_t	key = rhh_cpu_unmix32(fps[i]);
+
+			record = find_or_insert(job, fps[i], &key);
+			view = view_part(job->part);
+			any_failed |= record == NULL;
+		}
+		records[i] = record;
+		if (prefetch)
+			prefetch_record(record, view.stride);
 	}
 	return !any_failed;
 }
@@ -435,55 +570,102 @@ find_proven(batch_job *job, bool prefetch)
  * A fingerprint only suggests a record: the first one with it is fetched, and
  * compared when it has come.
  */
-static bool
+static inline __attribute__((always_inline)) bool
 find_verified(batch_job *job, bool prefetch)
 {
-	rhh_cpu_part *part = job->part;
 	rhh_cpu_scratch *scratch = job->scratch;
-	const uint32_t stride = job->layout->stride;
+	const uint32_t *fps = scratch->fp;
+	uint8_t   **records = scratch->record;
 	const uint32_t words = job->layout->key_words;
 	const uint32_t n = scratch->n;
+	const part_view view = view_part(job->part);
 	bool		any_failed = false;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	fp = scratch->fp[i];
-		uint32_t	group = rhh_cpu_find(part, fp, rhh_home_bucket(fp, part->n_buckets), NULL);
-		uint8_t    *record = record_or_null(part, group);
+		uint8_t    *record = record_at_home(&view, fps[i]);
 
-		scratch->record[i] = record;
-		if (record != NULL && prefetch)
-			prefetch_record(record, stride);
+		records[i] = record;
+		if (prefetch)
+			prefetch_record(record, view.stride);
 	}
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	fp = scratch->fp[i];
 		const uint64_t *key = &scratch->key[i * words];
-		uint32_t	group;
 
-		if (scratch->record[i] != NULL &&
-			rhh_cpu_key_equal((const uint64_t *) scratch->record[i], key, words))
+		if (records[i] != NULL &&
+			rhh_cpu_key_equal((const uint64_t *) records[i], key, words))
 			continue;
-		group = rhh_cpu_find(part, fp, rhh_home_bucket(fp, part->n_buckets), key);
-		if (group == 0)
-			group = rhh_cpu_insert(part, fp, key);
-		scratch->record[i] = record_or_null(part, group);
-		any_failed |= group == 0;
+		records[i] = find_or_insert(job, fps[i], key);
+		any_failed |= records[i] == NULL;
 	}
 	return !any_failed;
 }
 
-/* Takes the rows without a record out of the run and marks them. */
+/*
+ * Finds the run's rows in a local table that is full, and leaves the others.
+ * Free of branches, as which rows are found is random; so an entry counts only if
+ * it is the first of its fingerprint in its home bucket, as most are.  The rows
+ * of other keys that the table has are left, too: finishing merges the two.
+ */
+static inline __attribute__((always_inline)) void
+split_run(batch_job *job, bool verify)
+{
+	const rhh_cpu_layout *layout = job->layout;
+	const part_view view = view_part(job->part);
+	rhh_cpu_scratch *scratch = job->scratch;
+	const uint32_t *fps = scratch->fp;
+	uint32_t   *rows = scratch->row;
+	uint8_t   **records = scratch->record;
+	uint64_t   *left = scratch->left + scratch->n_left;
+	uint32_t   *part_rows = scratch->part_rows;
+	const uint32_t words = layout->key_words;
+	const uint32_t n = scratch->n;
+	const bool	listed = scratch->listed;
+	uint32_t	n_left = 0,
+				m = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	fp = fps[i];
+		uint32_t	row = listed ? rows[i] : scratch->first + i;
+		const rhh_cpu_bucket *bucket =
+			&view.buckets[rhh_home_bucket(fp, view.n_buckets)];
+		uint32_t	mask = rhh_cpu_match(bucket, fp);
+		uint32_t	group = bucket->group[__builtin_ctz(mask | 1u << (RHH_CPU_SLOTS - 1))];
+		uint32_t	hit = (mask != 0) & (group != 0);
+		/* some record, where there is no hit: the table has one */
+		uint32_t	number = (group - 1) & -hit;
+		uint8_t    *record = view.segments[number >> view.segment_bits] +
+			(size_t) (number & ((1u << view.segment_bits) - 1)) * view.stride;
+
+		if (verify)
+			hit &= rhh_cpu_key_equal((const uint64_t *) record,
+									 &scratch->key[i * words], words);
+		left[n_left] = (uint64_t) fp << 32 | row;
+		n_left += hit ^ 1;
+		part_rows[rhh_cpu_share(layout, fp)] += hit ^ 1;
+		rows[m] = row;
+		records[m] = record;
+		m += hit;
+	}
+	scratch->n_left += n_left;
+	scratch->n = m;
+	scratch->listed = listed || m < n;
+}
+
+/* Takes the rows without a record out of the run. */
 static void
-fail_rows(batch_job *job)
+leave_rows(batch_job *job)
 {
 	rhh_cpu_scratch *scratch = job->scratch;
 	uint32_t	m = 0;
 
+	list_rows(scratch);
 	for (uint32_t i = 0; i < scratch->n; i++)
 	{
 		if (scratch->record[i] == NULL)
-			fail_row(job, scratch->row[i]);
+			leave_row(job, scratch->row[i], scratch->fp[i]);
 		else
 		{
 			scratch->row[m] = scratch->row[i];
@@ -495,16 +677,6 @@ fail_rows(batch_job *job)
 }
 
 /* ---------- update ---------- */
-
-static void
-load_values(int64_t *value, const uint8_t *base, uint32_t bytes,
-			const uint32_t *row, uint32_t n)
-{
-	FOR_WIDTH(bytes, base, int, {
-		for (uint32_t i = 0; i < n; i++)
-			value[i] = v[row[i]];
-	})
-}
 
 static inline void
 update_any(uint8_t **record, size_t offset, const uint8_t *base,
@@ -536,53 +708,65 @@ update_any(uint8_t **record, size_t offset, const uint8_t *base,
 }
 
 static void
-update_state(uint8_t op, uint8_t **record, size_t offset, const int64_t *value,
-			 uint32_t n)
+update_count(uint8_t **record, size_t offset, uint32_t n)
 {
-	switch (op)
-	{
-		case RHH_COUNT:
-			for (uint32_t i = 0; i < n; i++)
-				(*(uint64_t *) (record[i] + offset))++;
-			break;
-		case RHH_SUM_I64:
-			for (uint32_t i = 0; i < n; i++)
-				*(uint64_t *) (record[i] + offset) += (uint64_t) value[i];
-			break;
-		case RHH_SUM_I128:
-			for (uint32_t i = 0; i < n; i++)
-			{
-				uint64_t   *state = (uint64_t *) (record[i] + offset);
-				unsigned __int128 sum =
-					(unsigned __int128) state[1] << 64 | state[0];
+	for (uint32_t i = 0; i < n; i++)
+		(*(uint64_t *) (record[i] + offset))++;
+}
 
-				sum += (unsigned __int128) (__int128) value[i];
-				state[0] = (uint64_t) sum;
-				state[1] = (uint64_t) (sum >> 64);
-			}
-			break;
-		case RHH_MIN_I64:
-			for (uint32_t i = 0; i < n; i++)
-			{
-				int64_t    *state = (int64_t *) (record[i] + offset);
+/*
+ * A state of the values of n rows in a row from values on, where row is NULL,
+ * and else of those rows.
+ */
+static inline __attribute__((always_inline)) void
+update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values,
+			  uint32_t bytes, const uint32_t *row, uint32_t n)
+{
+	FOR_WIDTH(bytes, values, int, {
+		switch (op)
+		{
+			case RHH_SUM_I64:
+				for (uint32_t i = 0; i < n; i++)
+					*(uint64_t *) (record[i] + offset) +=
+						(uint64_t) (int64_t) v[row != NULL ? row[i] : i];
+				break;
+			case RHH_SUM_I128:
+				for (uint32_t i = 0; i < n; i++)
+				{
+					uint64_t   *state = (uint64_t *) (record[i] + offset);
+					unsigned __int128 sum =
+						(unsigned __int128) state[1] << 64 | state[0];
 
-				*state = value[i] < *state ? value[i] : *state;
-			}
-			break;
-		case RHH_MAX_I64:
-			for (uint32_t i = 0; i < n; i++)
-			{
-				int64_t    *state = (int64_t *) (record[i] + offset);
+					sum += (unsigned __int128) (__int128) v[row != NULL ? row[i] : i];
+					state[0] = (uint64_t) sum;
+					state[1] = (uint64_t) (sum >> 64);
+				}
+				break;
+			case RHH_MIN_I64:
+				for (uint32_t i = 0; i < n; i++)
+				{
+					int64_t    *state = (int64_t *) (record[i] + offset);
+					int64_t		x = v[row != NULL ? row[i] : i];
 
-				*state = value[i] > *state ? value[i] : *state;
-			}
-			break;
-	}
+					*state = x < *state ? x : *state;
+				}
+				break;
+			case RHH_MAX_I64:
+				for (uint32_t i = 0; i < n; i++)
+				{
+					int64_t    *state = (int64_t *) (record[i] + offset);
+					int64_t		x = v[row != NULL ? row[i] : i];
+
+					*state = x > *state ? x : *state;
+				}
+				break;
+		}
+	})
 }
 
 /*
  * Updates all states of the run's rows.  Neighbouring states often share their
- * argument and filter, and then the rows that pass and the values.
+ * argument and filter, and then the rows that pass.
  */
 static void
 update_states(batch_job *job)
@@ -590,12 +774,11 @@ update_states(batch_job *job)
 	const rhh_cpu_layout *layout = job->layout;
 	const rhh_table_spec *spec = &layout->spec;
 	rhh_cpu_scratch *scratch = job->scratch;
-	uint32_t   *row = scratch->row;
+	const uint32_t *row = scratch->listed ? scratch->row : NULL;
 	uint8_t   **record = scratch->record;
 	uint32_t	n = scratch->n;
 	const uint8_t *last_nulls = NULL;
 	const uint8_t *last_filter = NULL;
-	int			last_arg = -1;	/* whose values are loaded, of these rows */
 
 	for (uint32_t s = 0; s < spec->n_states; s++)
 	{
@@ -605,10 +788,12 @@ update_states(batch_job *job)
 		const uint8_t *filter = st->filter_column < 0 ? NULL :
 			column_values(job, (uint32_t) st->filter_column);
 		size_t		offset = layout->state_word[s] * sizeof(uint64_t);
+		const uint8_t *values;
+		uint32_t	bytes;
 
 		if (nulls != last_nulls || filter != last_filter)
 		{
-			row = scratch->row;
+			row = scratch->listed ? scratch->row : NULL;
 			record = scratch->record;
 			n = scratch->n;
 			if (nulls != NULL || filter != NULL)
@@ -617,7 +802,7 @@ update_states(batch_job *job)
 
 				for (uint32_t i = 0; i < n; i++)
 				{
-					uint32_t	r = row[i];
+					uint32_t	r = row != NULL ? row[i] : scratch->first + i;
 
 					scratch->live_row[m] = r;
 					scratch->live_record[m] = record[i];
@@ -630,38 +815,92 @@ update_states(batch_job *job)
 			}
 			last_nulls = nulls;
 			last_filter = filter;
-			last_arg = -1;
 		}
-		if (st->op == RHH_ANY)
-			update_any(record, offset, column_values(job, (uint32_t) st->arg_column),
-					   spec->column_bytes[st->arg_column], row, n);
-		else
+		if (st->op == RHH_COUNT)
 		{
-			if (st->op != RHH_COUNT && st->arg_column != last_arg)
-			{
-				load_values(scratch->value,
-							column_values(job, (uint32_t) st->arg_column),
-							spec->column_bytes[st->arg_column], row, n);
-				last_arg = st->arg_column;
-			}
-			update_state(st->op, record, offset, scratch->value, n);
+			update_count(record, offset, n);
+			continue;
 		}
+		values = column_values(job, (uint32_t) st->arg_column);
+		bytes = spec->column_bytes[st->arg_column];
+		if (st->op == RHH_ANY)
+		{
+			if (row == NULL)
+			{
+				list_rows(scratch);
+				row = scratch->row;
+			}
+			update_any(record, offset, values, bytes, row, n);
+		}
+		else if (row == NULL)
+			update_values(st->op, record, offset,
+						  values + (size_t) scratch->first * bytes, bytes, NULL, n);
+		else
+			update_values(st->op, record, offset, values, bytes, row, n);
 	}
 }
 
 /* ---------- runs ---------- */
 
-/* The stages from prefetch on for the rows collected. */
+/*
+ * Takes SINGLE's NULL rows out of the run; their group takes them, or they are
+ * left or fail.
+ */
+static void
+take_null_rows(batch_job *job)
+{
+	rhh_cpu_scratch *scratch = job->scratch;
+	uint32_t   *row = scratch->row;
+	uint32_t   *null_row = scratch->null_row;
+	uint32_t	n_nulls = 0,
+				m = 0;
+	uint32_t	group;
+
+	list_rows(scratch);
+	for (uint32_t i = 0; i < scratch->n; i++)
+	{
+		uint32_t	r = row[i];
+		uint32_t	is_null = bit_of(job->key_nulls, r);
+
+		null_row[n_nulls] = r;
+		n_nulls += is_null;
+		row[m] = r;
+		scratch->fp[m] = scratch->fp[i];
+		m += is_null ^ 1;
+	}
+	scratch->n = m;
+	if (n_nulls == 0)
+		return;
+
+	group = job->local != NULL && !job->local->used ? 0 : rhh_cpu_null_group(job->part);
+	if (group == 0)
+	{
+		/* in the list of partition 0, where nobody asks for the fingerprint */
+		for (uint32_t i = 0; i < n_nulls; i++)
+			leave_row(job, null_row[i], 0);
+		return;
+	}
+	for (uint32_t i = 0; i < n_nulls; i++)
+		scratch->record[i] = rhh_cpu_record(job->part, group - 1);
+	scratch->row = null_row;
+	scratch->n = n_nulls;
+	update_states(job);
+	job->n_rows += n_nulls;
+	scratch->row = row;
+	scratch->n = m;
+}
+
+/* The stages from prefetch on, for the run's rows. */
 static void
 aggregate_run(batch_job *job)
 {
 	rhh_cpu_part *part = job->part;
 	rhh_cpu_scratch *scratch = job->scratch;
-	const bool	prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
-		part->n_groups * job->layout->stride > RHH_CPU_CACHED_BYTES;
 	bool		all_found;
 
-	if (prefetch)
+	if (job->key_nulls != NULL)
+		take_null_rows(job);
+	if (job->prefetch && !job->prefetched)
 	{
 		const rhh_cpu_bucket *buckets = part->buckets;
 		const uint32_t n_buckets = part->n_buckets;
@@ -669,101 +908,262 @@ aggregate_run(batch_job *job)
 		for (uint32_t i = 0; i < scratch->n; i++)
 			__builtin_prefetch(&buckets[rhh_home_bucket(scratch->fp[i], n_buckets)], 1);
 	}
-	if (job->layout->plan.form == RHH_KEY_WIDE)
-		gather_wide(job);
-	all_found = job->layout->verify ? find_verified(job, prefetch) :
-		find_proven(job, prefetch);
+	if (job->local != NULL && job->local->full)
+	{
+		if (job->layout->verify)
+		{
+			gather_keys(job);
+			split_run(job, true);
+		}
+		else
+			split_run(job, false);
+		all_found = true;
+	}
+	else if (job->layout->verify)
+	{
+		gather_keys(job);
+		all_found = job->prefetch ? find_verified(job, true) : find_verified(job, false);
+	}
+	else
+		all_found = job->prefetch ? find_proven(job, true) : find_proven(job, false);
 	if (!all_found)
-		fail_rows(job);
+		leave_rows(job);
 	update_states(job);
 	job->n_rows += scratch->n;
-	scratch->n = 0;
 }
 
-/* SINGLE's NULL rows among these: partition 0's thread takes them. */
 static void
-aggregate_null_rows(batch_job *job, uint32_t start, uint32_t n)
+start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
+		  const rhh_batch *batch, rhh_cpu_scratch *scratch, rhh_cpu_failed *failed)
 {
-	const uint8_t *nulls = column_nulls(job, job->layout->plan.column[0]);
-	rhh_cpu_scratch *scratch = job->scratch;
-	uint8_t    *record;
+	const rhh_cpu_layout *layout = part->layout;
 
-	for (uint32_t i = 0; i < n; i++)
-	{
-		scratch->row[scratch->n] = start + i;
-		scratch->n += bit_of(nulls, start + i);
-	}
-	if (scratch->n == 0)
-		return;
-	record = record_or_null(job->part, rhh_cpu_null_group(job->part));
-	for (uint32_t i = 0; i < scratch->n; i++)
-		scratch->record[i] = record;
-	if (record == NULL)
-		fail_rows(job);
-	update_states(job);
-	job->n_rows += scratch->n;
-	scratch->n = 0;
+	job->part = part;
+	job->local = local;
+	job->layout = layout;
+	job->batch = batch;
+	job->scratch = scratch;
+	job->failed = failed;
+	job->key_nulls = layout->plan.form != RHH_KEY_SINGLE ? NULL :
+		column_nulls(job, layout->plan.column[0]);
+	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
+		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
+	job->prefetched = false;
+	job->n_rows = 0;
+	job->n_failed = 0;
+}
+
+static void
+end_job(batch_job *job)
+{
+	rhh_cpu_part *part = job->part;
+
+	if (job->n_failed > 0)
+		atomic_fetch_add_explicit(&job->failed->n, (uint32_t) job->n_failed,
+								  memory_order_relaxed);
+	rhh_cpu_count(&part->rows, job->n_rows);
+	rhh_cpu_count(&part->failed_rows, job->n_failed);
+	atomic_store_explicit(&part->groups, part->n_groups, memory_order_relaxed);
+}
+
+static uint32_t
+min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
 }
 
 /*
- * Aggregates the rows of a batch whose keys belong to this partition.  False:
- * the table was cancelled, and rows are missing.
+ * Aggregates a batch into the only partition.  False: the table was cancelled,
+ * and rows are missing.
  */
 bool
-rhh_cpu_aggregate(rhh_cpu_part *part, uint32_t part_number,
-				  const rhh_batch *batch, rhh_cpu_scratch *scratch,
-				  rhh_cpu_failed *failed, const atomic_bool *cancelled)
+rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
+					  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+					  const atomic_bool *cancelled)
 {
 	const rhh_cpu_layout *layout = part->layout;
 	batch_job	job;
-	bool		null_rows;
+	uint32_t	n;
 
-	job.part = part;
-	job.layout = layout;
-	job.batch = batch;
-	job.scratch = scratch;
-	job.failed = failed;
-	job.part_number = part_number;
-	job.first_share = PART_SHARES * part_number / layout->n_parts;
-	job.n_shares = PART_SHARES * (part_number + 1) / layout->n_parts - job.first_share;
-	job.n_rows = 0;
-	job.n_failed = 0;
-	scratch->n = 0;
-	null_rows = layout->plan.form == RHH_KEY_SINGLE && part_number == 0 &&
-		column_nulls(&job, layout->plan.column[0]) != NULL;
-
-	for (uint32_t start = 0; start < batch->n_rows; start += layout->scan_rows)
+	start_job(&job, part, NULL, batch, scratch, failed);
+	for (uint32_t start = 0; start < batch->n_rows; start += n)
 	{
-		uint32_t	n = batch->n_rows - start < layout->scan_rows ?
-			batch->n_rows - start : layout->scan_rows;
+		if (atomic_load_explicit(cancelled, memory_order_relaxed))
+			return false;
+		n = min_u32(batch->n_rows - start, layout->run_rows);
+		hash_rows(&job, start, n);
+		aggregate_run(&job);
+	}
+	end_job(&job);
+	return true;
+}
+
+/* ---------- scans ---------- */
+
+/* Leaves a run to the partitions. */
+static void
+leave_run(batch_job *job)
+{
+	rhh_cpu_scratch *scratch = job->scratch;
+	uint64_t   *left = scratch->left + scratch->n_left;
+	const uint32_t n = scratch->n;
+
+	if (scratch->listed)
+	{
+		for (uint32_t i = 0; i < n; i++)
+			left[i] = (uint64_t) scratch->fp[i] << 32 | scratch->row[i];
+	}
+	else
+	{
+		for (uint32_t i = 0; i < n; i++)
+			left[i] = (uint64_t) scratch->fp[i] << 32 | (scratch->first + i);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		scratch->part_rows[rhh_cpu_share(job->layout, scratch->fp[i])]++;
+	scratch->n_left += n;
+}
+
+/* Sorts what was left by partition. */
+static void
+make_lists(const batch_job *job, rhh_cpu_lists *lists)
+{
+	const rhh_cpu_layout *layout = job->layout;
+	rhh_cpu_scratch *scratch = job->scratch;
+	uint32_t   *next = scratch->part_rows;
+	uint32_t	sum = 0;
+
+	for (uint32_t p = 0; p < layout->n_parts; p++)
+	{
+		lists->first[p] = sum;
+		sum += next[p];
+		next[p] = lists->first[p];
+	}
+	lists->first[layout->n_parts] = sum;
+	for (uint32_t i = 0; i < sum; i++)
+	{
+		uint64_t	entry = scratch->left[i];
+
+		lists->entries[next[rhh_cpu_share(layout, (uint32_t) (entry >> 32))]++] = entry;
+	}
+}
+
+/* Is it worth while to look rows up in a local table that is full? */
+static void
+judge_local(rhh_cpu_local *local, uint32_t n_rows, uint32_t n_hits)
+{
+	if (!local->full)
+		return;
+	local->window_rows += n_rows;
+	local->window_hits += n_hits;
+	if (local->window_rows < RHH_CPU_LOCAL_WINDOW)
+		return;
+	local->bypassed = local->window_hits < local->window_rows / RHH_CPU_LOCAL_MIN_HITS;
+	local->window_rows = local->window_hits = 0;
+}
+
+/*
+ * Takes a batch to the thread's local table, and the rest of it into lists for
+ * the partitions.  False: the table was cancelled, and rows are missing.
+ */
+bool
+rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
+			 rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
+			 rhh_cpu_failed *failed, const atomic_bool *cancelled)
+{
+	const rhh_cpu_layout *layout = parts[0].layout;
+	batch_job	job;
+	uint32_t	n;
+
+	memset(lists->first, 0, (layout->n_parts + 1) * sizeof(uint32_t));
+	/* split_run() writes one entry more than it leaves */
+	if (!make_room(&scratch->left, &scratch->left_room, batch->n_rows + 1) ||
+		!make_room(&lists->entries, &lists->room, batch->n_rows))
+	{
+		/* the failures are counted where no other thread is counting now */
+		start_job(&job, &local->part, NULL, batch, scratch, failed);
+		for (uint32_t row = 0; row < batch->n_rows; row++)
+			fail_row(&job, row);
+		end_job(&job);
+		return true;
+	}
+	start_job(&job, &local->part, local, batch, scratch, failed);
+	job.prefetch = false;
+	scratch->n_left = 0;
+	memset(scratch->part_rows, 0, layout->n_parts * sizeof(uint32_t));
+	for (uint32_t start = 0; start < batch->n_rows; start += n)
+	{
+		uint64_t	n_before = job.n_rows;
 
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
-		switch (layout->plan.form)
+		n = min_u32(batch->n_rows - start, layout->run_rows);
+		hash_rows(&job, start, n);
+		if (!local->bypassed)
 		{
-			case RHH_KEY_SINGLE:
-				scan_single(&job, start, n);
-				break;
-			case RHH_KEY_PACKED:
-				scan_packed(&job, start, n);
-				break;
-			default:
-				scan_wide(&job, start, n);
-				break;
-		}
-		if (scratch->n >= layout->run_rows || null_rows)
 			aggregate_run(&job);
-		if (null_rows)
-			aggregate_null_rows(&job, start, n);
+			judge_local(local, n, (uint32_t) (job.n_rows - n_before));
+		}
+		else
+		{
+			if (job.key_nulls != NULL)
+				take_null_rows(&job);
+			leave_run(&job);
+		}
 	}
-	if (scratch->n > 0)
-		aggregate_run(&job);
+	make_lists(&job, lists);
+	end_job(&job);
+	return true;
+}
 
-	if (job.n_failed > 0)
-		atomic_fetch_add_explicit(&failed->n, (uint32_t) job.n_failed,
-								  memory_order_relaxed);
-	rhh_cpu_count(&part->rows, job.n_rows);
-	rhh_cpu_count(&part->failed_rows, job.n_failed);
-	atomic_store_explicit(&part->groups, part->n_groups, memory_order_relaxed);
+/* Asks for the home buckets of entries, to come while others are worked on. */
+static void
+prefetch_ahead(const batch_job *job, const uint64_t *entries, uint32_t n)
+{
+	const rhh_cpu_bucket *buckets = job->part->buckets;
+	const uint32_t n_buckets = job->part->n_buckets;
+
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(&buckets[rhh_home_bucket((uint32_t) (entries[i] >> 32),
+													n_buckets)], 1);
+}
+
+/*
+ * Aggregates a partition's list of a batch.  False: the table was cancelled, and
+ * rows are missing.
+ */
+bool
+rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
+					   const rhh_batch *batch, const rhh_cpu_lists *lists,
+					   rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+					   const atomic_bool *cancelled)
+{
+	const uint32_t end = lists->first[part_number + 1];
+	const uint32_t run_rows = min_u32(part->layout->run_rows, RHH_CPU_LIST_RUN_ROWS);
+	batch_job	job;
+	uint32_t	n;
+
+	start_job(&job, part, NULL, batch, scratch, failed);
+	if (part_number > 0)
+		job.key_nulls = NULL;	/* those are all in the first list */
+	for (uint32_t start = lists->first[part_number]; start < end; start += n)
+	{
+		const uint64_t *entries = lists->entries + start;
+
+		if (atomic_load_explicit(cancelled, memory_order_relaxed))
+			return false;
+		n = min_u32(end - start, run_rows);
+		for (uint32_t i = 0; i < n; i++)
+		{
+			scratch->row[i] = (uint32_t) entries[i];
+			scratch->fp[i] = (uint32_t) (entries[i] >> 32);
+		}
+		scratch->n = n;
+		scratch->listed = true;
+		if (job.prefetch)
+			prefetch_ahead(&job, entries + n, min_u32(end - start - n, run_rows));
+		aggregate_run(&job);
+		job.prefetched = job.prefetch;
+	}
+	end_job(&job);
 	return true;
 }

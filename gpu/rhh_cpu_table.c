@@ -8,7 +8,7 @@
  *
  * An insert that cannot be had leaves the partition as it was: a chain that ends
  * at the probe cap is undone from its log, so what fails is always the new key,
- * and an entry once in the table stays (the CPU device has no orphans).
+ * and an entry once in the table stays.
  *
  * Growth doubles the buckets, once or several times over.  Home buckets come from the fingerprint's high
  * bits, so old bucket b's entries go to about 2b: both tables are walked once, in
@@ -237,8 +237,8 @@ static bool
 make_record_room(rhh_cpu_part *part)
 {
 	const rhh_cpu_layout *layout = part->layout;
-	bool		new_segment = part->n_segments == 0 ||
-		part->last_records == layout->records_per_segment;
+	bool		new_segment = part->n_segments == 0 || part->last_records ==
+		(part->n_segments == 1 ? layout->first_records : layout->records_per_segment);
 	uint32_t	n = part->n_segments - (new_segment ? 0 : 1);
 	size_t		step = n == 0 ? layout->first_step_bytes : layout->step_bytes;
 
@@ -282,7 +282,7 @@ make_record_room(rhh_cpu_part *part)
 	}
 	part->last_charged_bytes += step;
 	part->record_bytes += step;
-	part->last_charged = (uint32_t) (part->last_charged_bytes / layout->stride);
+	part->last_charged = (uint32_t) (part->last_charged_bytes / layout->record_bytes);
 	if (part->last_charged > layout->records_per_segment)
 		part->last_charged = layout->records_per_segment;
 	return true;
@@ -296,6 +296,15 @@ next_group(const rhh_cpu_part *part)
 		part->last_records;
 }
 
+/* The keys of a segment's records, where these have none. */
+static uint32_t *
+keys_apart(const rhh_cpu_part *part, uint32_t segment)
+{
+	return (uint32_t *) (part->segments[segment] +
+						 (size_t) part->layout->records_per_segment *
+						 part->layout->stride);
+}
+
 /* Makes group next_group() with this key, states as no row has touched them. */
 static void
 start_record(rhh_cpu_part *part, const uint64_t *key)
@@ -305,6 +314,8 @@ start_record(rhh_cpu_part *part, const uint64_t *key)
 
 	for (uint32_t w = 0; w < layout->key_words; w++)
 		words[w] = key[w];
+	if (!layout->verify)
+		keys_apart(part, part->n_segments - 1)[part->last_records] = (uint32_t) key[0];
 	/* the segment may be one that another table has used */
 	for (uint32_t w = layout->key_words; w < layout->record_words; w++)
 		words[w] = 0;
@@ -415,7 +426,7 @@ rebuild(rhh_cpu_part *part, uint32_t doublings)
 	uint32_t	new_n = old_n << doublings;
 	rhh_cpu_bucket *buckets;
 
-	if (part->cannot_grow || old_n > MAX_BUCKETS >> doublings ||
+	if (part->cannot_grow || old_n > part->most_buckets >> doublings ||
 		!rhh_cpu_charge(part->budget, bucket_bytes(new_n)))
 		return false;
 	buckets = allocate_buckets(part, new_n);
@@ -473,7 +484,7 @@ rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp, const uint64_t *key)
 	if (!make_record_room(part))
 		return 0;
 	if (part->n_slots_used >= part->grow_above && !grow(part) &&
-		part->n_slots_used >= part->refuse_above)
+		(part->most_buckets < MAX_BUCKETS || part->n_slots_used >= part->refuse_above))
 		return 0;
 	group = next_group(part) + 1;
 	while (!place(part, fp, group))
@@ -520,20 +531,41 @@ clamp_step(uint64_t bytes, size_t most)
 	return step;
 }
 
+/* n, or somewhat more, so that records of it lie in one cache line if they can. */
+static uint32_t
+stride_of(uint32_t bytes)
+{
+	uint32_t	power = 8;
+
+	while (power < bytes)
+		power *= 2;
+	return power <= 64 && power - bytes <= power / RHH_CPU_STRIDE_WASTE ? power : bytes;
+}
+
 /* limit_bytes: the least of the limits that the table is under. */
 void
 rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_table_spec *spec,
-					uint32_t n_parts, uint64_t limit_bytes)
+					uint32_t n_workers, uint64_t limit_bytes)
 {
-	uint64_t	part_limit = limit_bytes / n_parts;
+	uint64_t	part_limit;
+	uint64_t	local_bytes = limit_bytes / RHH_CPU_LOCAL_DIVISOR / n_workers;
 	uint32_t	word;
 
 	memset(layout, 0, sizeof(*layout));
 	layout->spec = *spec;
 	rhh_key_plan_init(&layout->plan, spec);
 	layout->verify = layout->plan.form == RHH_KEY_WIDE || layout->plan.bits > 32;
-	layout->n_parts = n_parts;
-	layout->key_words = layout->plan.n_words;
+	/* one thread needs neither lists nor a local table */
+	if (n_workers > 1)
+	{
+		while (1u << layout->part_bits < RHH_CPU_PARTS_PER_THREAD * n_workers &&
+			   1u << layout->part_bits < RHH_CPU_MAX_PARTS)
+			layout->part_bits++;
+	}
+	layout->n_parts = 1u << layout->part_bits;
+	part_limit = limit_bytes / layout->n_parts;
+
+	layout->key_words = layout->verify ? layout->plan.n_words : 0;
 	word = layout->key_words;
 	for (uint32_t s = 0; s < spec->n_states; s++)
 	{
@@ -549,18 +581,36 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_table_spec *spec,
 		word += rhh_state_words(spec, s);
 	}
 	layout->record_words = word;
-	layout->stride = (uint32_t) (word * sizeof(uint64_t));
+	layout->stride = word == 0 ? 0 : stride_of((uint32_t) (word * sizeof(uint64_t)));
+	layout->record_bytes = layout->stride +
+		(layout->verify ? 0 : (uint32_t) sizeof(uint32_t));
 
 	layout->run_rows = layout->key_words <= 4 ? RHH_CPU_RUN_ROWS :
 		layout->key_words <= 16 ? RHH_CPU_RUN_ROWS_WIDE : RHH_CPU_RUN_ROWS_WIDER;
-	layout->scan_rows = layout->run_rows * RHH_CPU_SCAN;
 
-	layout->records_per_segment = (uint32_t) (RHH_CPU_SEGMENT_BYTES / layout->stride);
+	layout->records_per_segment =
+		(uint32_t) (RHH_CPU_SEGMENT_BYTES / layout->record_bytes);
 	layout->segment_bits = 32 - (uint32_t) __builtin_clz(layout->records_per_segment - 1);
 	/* the number plus one must fit 32 bits */
 	layout->max_segments = (uint32_t) (UINT64_C(1) << (32 - layout->segment_bits)) - 1;
 	layout->first_step_bytes = clamp_step(part_limit / 16, RHH_CPU_STEP_BYTES_MAX);
 	layout->step_bytes = clamp_step(part_limit / 16, RHH_CPU_SEGMENT_BYTES);
+	layout->first_records = layout->step_bytes < RHH_CPU_SEGMENT_BYTES ?
+		layout->records_per_segment :
+		(uint32_t) (RHH_CPU_FIRST_SEGMENT_BYTES / layout->record_bytes);
+
+	if (n_workers > 1)
+	{
+		if (local_bytes > RHH_CPU_LOCAL_BYTES_MAX)
+			local_bytes = RHH_CPU_LOCAL_BYTES_MAX;
+		layout->local_buckets = RHH_CPU_MIN_BUCKETS;
+		while (2 * layout->local_buckets *
+			   (sizeof(rhh_cpu_bucket) + RHH_CPU_SLOTS * layout->record_bytes) <=
+			   local_bytes)
+			layout->local_buckets *= 2;
+		if (layout->local_buckets < RHH_CPU_LOCAL_MIN_BUCKETS)
+			layout->local_buckets = 0;
+	}
 }
 
 /* False: no memory; the partition is empty and may be freed or forgotten. */
@@ -575,6 +625,7 @@ rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
 	memset(part, 0, sizeof(*part));
 	part->layout = layout;
 	part->budget = budget;
+	part->most_buckets = MAX_BUCKETS;
 
 	if (groups > MAX_BUCKETS)
 		groups = MAX_BUCKETS;
@@ -618,6 +669,33 @@ rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
 		return false;
 	}
 	return true;
+}
+
+/* Without memory for it the table stays unused. */
+void
+rhh_cpu_local_init(rhh_cpu_local *local, const rhh_cpu_layout *layout,
+				   rhh_cpu_budget *budget)
+{
+	rhh_cpu_part *part = &local->part;
+	rhh_cpu_bucket *buckets;
+
+	memset(local, 0, sizeof(*local));
+	part->layout = layout;
+	part->budget = budget;
+	part->most_buckets = layout->local_buckets;
+	local->full = local->bypassed = true;
+	if (layout->local_buckets == 0 ||
+		!rhh_cpu_charge(budget, bucket_bytes(RHH_CPU_MIN_BUCKETS)))
+		return;
+	buckets = allocate_buckets(part, RHH_CPU_MIN_BUCKETS);
+	if (buckets == NULL)
+	{
+		rhh_cpu_release(budget, bucket_bytes(RHH_CPU_MIN_BUCKETS));
+		return;
+	}
+	set_buckets(part, buckets, RHH_CPU_MIN_BUCKETS);
+	local->used = true;
+	local->full = local->bypassed = false;
 }
 
 /* A finished partition is only read out: records will do. */
@@ -677,17 +755,142 @@ rhh_cpu_part_probe_stats(rhh_cpu_part *part)
 	atomic_store_explicit(&part->probe_max, max, memory_order_relaxed);
 }
 
+/* ---------- merging ---------- */
+
+/* Adds a group's states to those of another group of the same key. */
+static void
+combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_record)
+{
+	for (uint32_t s = 0; s < layout->spec.n_states; s++)
+	{
+		uint64_t   *to = (uint64_t *) to_record + layout->state_word[s];
+		const uint64_t *from = (const uint64_t *) from_record + layout->state_word[s];
+		unsigned __int128 sum;
+
+		switch (layout->spec.states[s].op)
+		{
+			case RHH_COUNT:
+			case RHH_SUM_I64:
+				to[0] += from[0];
+				break;
+			case RHH_SUM_I128:
+				sum = ((unsigned __int128) to[1] << 64 | to[0]) +
+					((unsigned __int128) from[1] << 64 | from[0]);
+				to[0] = (uint64_t) sum;
+				to[1] = (uint64_t) (sum >> 64);
+				break;
+			case RHH_MIN_I64:
+				if ((int64_t) from[0] < (int64_t) to[0])
+					to[0] = from[0];
+				break;
+			case RHH_MAX_I64:
+				if ((int64_t) from[0] > (int64_t) to[0])
+					to[0] = from[0];
+				break;
+			case RHH_ANY:
+				if (from[0] != 0)
+					memcpy(to, from, rhh_state_words(&layout->spec, s) * sizeof(uint64_t));
+				break;
+		}
+	}
+}
+
+/*
+ * Moves a local table's groups of this partition's share into the partition.
+ * Returns how many found no room: these stay in the local table's slots, all
+ * others are taken out.  Several partitions may do so at once: each writes to
+ * slots of its share alone, and of the others reads the fingerprints.
+ */
+uint32_t
+rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local)
+{
+	const rhh_cpu_layout *layout = part->layout;
+	uint32_t	n_left = 0;
+
+	if (part_number == 0 && local->null_group != 0)
+	{
+		uint32_t	group = rhh_cpu_null_group(part);
+
+		if (group != 0)
+		{
+			combine(layout, rhh_cpu_record(part, group - 1),
+					rhh_cpu_record(local, local->null_group - 1));
+			local->null_group = 0;
+		}
+		else
+			n_left++;
+	}
+	for (uint32_t b = 0; b < local->n_buckets; b++)
+	{
+		rhh_cpu_bucket *bucket = &local->buckets[b];
+
+		for (uint32_t i = 0; i < RHH_CPU_SLOTS; i++)
+		{
+			uint32_t	fp = bucket->fp[i];
+			const uint64_t *key;
+			const uint8_t *record;
+			uint64_t	short_key;
+			uint32_t	group;
+
+			if (rhh_cpu_share(layout, fp) != part_number || bucket->group[i] == 0)
+				continue;
+			record = rhh_cpu_record(local, bucket->group[i] - 1);
+			short_key = rhh_cpu_unmix32(fp);
+			key = layout->verify ? (const uint64_t *) record : &short_key;
+			group = rhh_cpu_find(part, fp, rhh_home_bucket(fp, part->n_buckets),
+								 layout->verify ? key : NULL);
+			if (group == 0)
+				group = rhh_cpu_insert(part, fp, key);
+			if (group != 0)
+			{
+				combine(layout, rhh_cpu_record(part, group - 1), record);
+				bucket->group[i] = 0;
+			}
+			else
+				n_left++;
+		}
+	}
+	atomic_store_explicit(&part->groups, part->n_groups, memory_order_relaxed);
+	return n_left;
+}
+
 /* ---------- results ---------- */
 
-/* Word w of n records to a result column, (word >> shift) & mask. */
+/* Word w of n records to a result column. */
 static inline void
-copy_word(uint64_t *to, const uint8_t *record, uint32_t stride, uint32_t w,
-		  uint32_t n, uint32_t shift, uint64_t mask)
+copy_word(uint64_t *to, const uint8_t *record, uint32_t stride, uint32_t w, uint32_t n)
 {
 	const uint8_t *from = record + w * sizeof(uint64_t);
 
 	for (uint32_t i = 0; i < n; i++, from += stride)
-		to[i] = (*(const uint64_t *) from >> shift) & mask;
+		to[i] = *(const uint64_t *) from;
+}
+
+/* The same of a key's bits, (key >> shift) & mask; apart: its keys, or NULL. */
+static inline void
+copy_bits(uint64_t *to, const uint8_t *record, uint32_t stride, const uint32_t *apart,
+		  uint32_t n, uint32_t shift, uint64_t mask)
+{
+	if (apart != NULL)
+	{
+		for (uint32_t i = 0; i < n; i++)
+			to[i] = ((uint64_t) apart[i] >> shift) & mask;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++, record += stride)
+		to[i] = (*(const uint64_t *) record >> shift) & mask;
+}
+
+/* How many groups were made before the one of this number. */
+static uint64_t
+groups_before(const rhh_cpu_part *part, uint32_t number)
+{
+	const rhh_cpu_layout *layout = part->layout;
+	uint32_t	segment = number >> layout->segment_bits;
+	uint32_t	index = number & ((1u << layout->segment_bits) - 1);
+
+	return segment == 0 ? index : layout->first_records +
+		(uint64_t) (segment - 1) * layout->records_per_segment + index;
 }
 
 /*
@@ -711,10 +914,7 @@ rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first, uint32_t n,
 
 	if (part->null_group != 0)
 	{
-		uint32_t	number = part->null_group - 1;
-		uint64_t	i = (uint64_t) (number >> layout->segment_bits) *
-			layout->records_per_segment +
-			(number & ((1u << layout->segment_bits) - 1));
+		uint64_t	i = groups_before(part, part->null_group - 1);
 
 		for (uint32_t j = 0; j < n; j++)
 			words[at + j] = 0;
@@ -726,41 +926,78 @@ rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first, uint32_t n,
 
 	while (n > 0)
 	{
-		uint32_t	segment = (uint32_t) (first / layout->records_per_segment);
-		uint32_t	index = (uint32_t) (first % layout->records_per_segment);
+		bool		in_first = first < layout->first_records;
+		uint64_t	behind = in_first ? first : first - layout->first_records;
+		uint32_t	segment = in_first ? 0 :
+			1 + (uint32_t) (behind / layout->records_per_segment);
+		uint32_t	index = (uint32_t) (behind % layout->records_per_segment);
+		uint32_t	room = (in_first ? layout->first_records :
+							layout->records_per_segment) - index;
+		const uint32_t *apart = layout->verify ? NULL : keys_apart(part, segment) + index;
 		const uint8_t *record = part->segments[segment] +
 			(size_t) index * layout->stride;
 		uint32_t	m = n < BLOCK ? n : BLOCK;
 		uint64_t   *to = words + at;
 
-		if (m > layout->records_per_segment - index)
-			m = layout->records_per_segment - index;
+		if (m > room)
+			m = room;
 
 		switch (plan->form)
 		{
 			case RHH_KEY_SINGLE:
 				to += column;
-				copy_word(to, record, layout->stride, 0, m, 0, UINT64_MAX);
+				copy_bits(to, record, layout->stride, apart, m, 0, UINT64_MAX);
 				to += column;
 				break;
 			case RHH_KEY_PACKED:
-				copy_word(to, record, layout->stride, 0, m, plan->null_shift,
+				copy_bits(to, record, layout->stride, apart, m, plan->null_shift,
 						  UINT64_MAX);
 				to += column;
 				for (uint32_t k = 0; k < plan->n_keys; k++, to += column)
-					copy_word(to, record, layout->stride, 0, m, plan->shift[k],
+					copy_bits(to, record, layout->stride, apart, m, plan->shift[k],
 							  UINT64_MAX >> (64 - 8 * plan->bytes[k]));
 				break;
 			default:
 				for (uint32_t w = 0; w < layout->key_words; w++, to += column)
-					copy_word(to, record, layout->stride, w, m, 0, UINT64_MAX);
+					copy_word(to, record, layout->stride, w, m);
 				break;
 		}
 		for (uint32_t w = 0; w < state_words; w++, to += column)
-			copy_word(to, record, layout->stride, layout->key_words + w, m, 0,
-					  UINT64_MAX);
+			copy_word(to, record, layout->stride, layout->key_words + w, m);
 		first += m;
 		at += m;
 		n -= m;
 	}
+}
+
+/*
+ * The groups that merging left in a local table, to a result from group at on;
+ * they are taken out.  Returns the number of groups then in the result.
+ */
+uint32_t
+rhh_cpu_local_extract(rhh_cpu_local *local, const rhh_result *result, uint32_t at)
+{
+	rhh_cpu_part *part = &local->part;
+
+	if (!local->used)
+		return at;
+	if (part->null_group != 0 && at < result->capacity_groups)
+	{
+		rhh_cpu_part_extract(part, groups_before(part, part->null_group - 1), 1, result,
+							 at++);
+		part->null_group = 0;
+	}
+	for (uint32_t b = 0; b < part->n_buckets; b++)
+	{
+		for (uint32_t i = 0; i < RHH_CPU_SLOTS && at < result->capacity_groups; i++)
+		{
+			uint32_t   *group = &part->buckets[b].group[i];
+
+			if (*group == 0)
+				continue;
+			rhh_cpu_part_extract(part, groups_before(part, *group - 1), 1, result, at++);
+			*group = 0;
+		}
+	}
+	return at;
 }

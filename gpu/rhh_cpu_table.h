@@ -2,10 +2,16 @@
  * rhh_cpu_table.h
  *		The CPU device's tables: what its files share.
  *
- * A table is cut into one partition for each worker thread by bits of the
- * fingerprint.  A partition is touched by its thread alone while batches run,
- * so nothing in it is atomic, and no key can be in it twice.  Between the event
- * of table_finish and table_destroy partitions are read only, by any thread.
+ * A table is cut into partitions, some for each worker thread, by bits of the
+ * fingerprint.  A partition is touched by one thread at a time, so nothing in it
+ * is atomic, and no key can be in it twice.  Between the event of table_finish
+ * and table_destroy partitions are read only, by any thread.
+ *
+ * In front of them each thread has a local table, a small partition of its own
+ * for keys of any share, which takes what comes first until it is full.  With
+ * few groups, or some very frequent keys, rows need go no further.  Its groups
+ * are merged into the partitions when the input has ended; one for which there
+ * is no room there comes out as it is, to be merged by the caller.
  *
  * A partition has buckets of slots and, apart from them, records:
  *
@@ -26,8 +32,16 @@
  *			| key words |      | state words |      |
  *			+-----------+--  --+-------------+--  --+
  *
+ *	segment		some huge pages of records; behind them, where the fingerprint
+ *				proves the key and records have no key words, their keys
+ *
+ *			+--------+--------+--  --+--------+------+------+--  --+------+
+ *			| record | record |      | record | key  | key  |      | key  |
+ *			+--------+--------+--  --+--------+------+------+--  --+------+
+ *
  * Group numbers are {segment, index} with index below records_per_segment, so
- * that segments are whole huge pages whatever the stride.
+ * that segments are whole huge pages whatever the stride.  Strides are chosen so
+ * that few records lie in two cache lines.
  *
  * Robin Hood over buckets: an entry's distance is how many buckets behind its
  * home bucket it lies, computed from the fingerprint and never stored.  Full
@@ -98,8 +112,10 @@ typedef struct rhh_cpu_layout
 	rhh_table_spec spec;
 	rhh_key_plan plan;
 	bool		verify;			/* equal fingerprints do not prove equal keys */
-	uint32_t	n_parts;
-	uint32_t	key_words;
+	uint32_t	n_parts;		/* a power of two, 1 << part_bits */
+	uint32_t	part_bits;
+	uint32_t	local_buckets;	/* a local table's at most; 0: none */
+	uint32_t	key_words;		/* in the record; 0: not verified */
 	uint32_t	record_words;
 	uint32_t	stride;			/* bytes of a record */
 	uint32_t	state_word[RHH_MAX_STATES]; /* where in the record */
@@ -107,17 +123,18 @@ typedef struct rhh_cpu_layout
 	uint32_t	initial_word[RHH_MAX_STATES];
 	int64_t		initial[RHH_MAX_STATES];
 	uint32_t	run_rows;		/* see RHH_CPU_RUN_ROWS */
-	uint32_t	scan_rows;
 	uint32_t	segment_bits;	/* of a group number: the index */
 	uint32_t	records_per_segment;
+	uint32_t	first_records;	/* of the first segment */
+	uint32_t	record_bytes;	/* of a record and its key apart */
 	uint32_t	max_segments;
 	size_t		first_step_bytes;	/* charged at a time: first segment */
 	size_t		step_bytes;		/* and all others */
 } rhh_cpu_layout;
 
 /*
- * One thread's share of a table.  The counters at the end are read by the
- * caller's thread while batches run, hence atomic, but written by one.
+ * A partition, or a local table.  The counters at the end are read by the
+ * caller's thread while batches run, hence atomic, but written by one at a time.
  */
 typedef struct rhh_cpu_part
 {
@@ -128,6 +145,7 @@ typedef struct rhh_cpu_part
 	uint32_t	refuse_above;	/* slots used, where growth is not possible */
 	uint32_t	max_probe;		/* the spec's, or all buckets */
 	uint32_t	jump;			/* doublings that the next growth should be */
+	uint32_t	most_buckets;	/* a local table's; else 2^28 */
 	bool		cannot_grow;	/* not for want of memory: do not try again */
 
 	uint8_t   **segments;
@@ -154,21 +172,50 @@ typedef struct rhh_cpu_part
 	_Atomic uint32_t probe_max;
 } __attribute__((aligned(128))) rhh_cpu_part;
 
-/* A thread's working memory, for one batch at a time. */
+/* A thread's local table. */
+typedef struct rhh_cpu_local
+{
+	rhh_cpu_part part;
+	bool		used;			/* part is initialised */
+	bool		full;			/* takes no more keys */
+	bool		bypassed;		/* and too few rows are of those it has */
+	uint32_t	window_rows;	/* looked up since it was full, */
+	uint32_t	window_hits;	/* and found */
+} rhh_cpu_local;
+
+/*
+ * The rows of a batch that are left to the partitions: {fingerprint, row} of
+ * partition p at entries[first[p]] up to entries[first[p + 1] - 1].
+ */
+typedef struct rhh_cpu_lists
+{
+	uint64_t   *entries;
+	uint32_t	room;
+	uint32_t   *first;			/* RHH_CPU_MAX_PARTS + 1 of them */
+} rhh_cpu_lists;
+
+/* A thread's working memory, for one task at a time. */
 typedef struct rhh_cpu_scratch
 {
-	uint32_t	n;				/* own rows collected */
+	/* a run of rows: their numbers, or NULL for n from first on */
+	uint32_t	n;
+	uint32_t	first;
+	bool		listed;			/* the numbers are in row */
 	uint32_t   *row;
 	uint32_t   *fp;
-	uint64_t   *key;			/* n rows of key_words, where verified */
+	uint64_t   *key;			/* n rows of the key's words, where verified */
 	uint8_t   **record;
-	/* those that pass a state's filter, and their arguments */
+	uint32_t   *null_row;		/* rows that SINGLE's NULL key has */
+	/* those that pass a state's filter */
 	uint32_t   *live_row;
 	uint8_t   **live_record;
-	int64_t    *value;
-	/* of all rows looked at */
-	uint64_t   *scan_key;
-	uint64_t   *scan_mask;
+	uint64_t   *hash;			/* WIDE's */
+	uint64_t   *mask;
+	/* a scan's rows for the partitions, in the order of their coming */
+	uint64_t   *left;
+	uint32_t	left_room;
+	uint32_t	n_left;
+	uint32_t   *part_rows;		/* how many for each partition */
 } rhh_cpu_scratch;
 
 static inline void
@@ -215,6 +262,18 @@ rhh_cpu_unmix32(uint32_t x)
 	x *= 0x1d69e2a5U;
 	x ^= x >> 16;
 	return x;
+}
+
+/*
+ * A fingerprint's partition.  The home bucket takes the fingerprint's high bits,
+ * as many as it needs, so none of them may decide here: half of a large table's
+ * buckets would then be nobody's home.  The product's high bits depend on all
+ * bits, and on the low ones whatever the high ones are.
+ */
+static inline uint32_t
+rhh_cpu_share(const rhh_cpu_layout *layout, uint32_t fp)
+{
+	return (uint32_t) ((uint64_t) (fp * 0x9e3779b1u) >> (32 - layout->part_bits));
 }
 
 static inline bool
@@ -318,19 +377,26 @@ extern void rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes);
 extern bool rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes);
 extern void rhh_cpu_reserve_free(rhh_cpu_reserve *reserve);
 extern void rhh_cpu_layout_init(rhh_cpu_layout *layout,
-								const rhh_table_spec *spec, uint32_t n_parts,
+								const rhh_table_spec *spec, uint32_t n_workers,
 								uint64_t limit_bytes);
 extern bool rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
 							  rhh_cpu_budget *budget, uint64_t limit_bytes);
+extern void rhh_cpu_local_init(rhh_cpu_local *local,
+							   const rhh_cpu_layout *layout,
+							   rhh_cpu_budget *budget);
 extern void rhh_cpu_part_free_slots(rhh_cpu_part *part);
 extern void rhh_cpu_part_free(rhh_cpu_part *part);
 extern uint32_t rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp,
 							   const uint64_t *key);
 extern uint32_t rhh_cpu_null_group(rhh_cpu_part *part);
+extern uint32_t rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number,
+								   rhh_cpu_part *local);
 extern void rhh_cpu_part_probe_stats(rhh_cpu_part *part);
 extern void rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first,
 								 uint32_t n, const rhh_result *result,
 								 uint32_t at);
+extern uint32_t rhh_cpu_local_extract(rhh_cpu_local *local,
+									  const rhh_result *result, uint32_t at);
 
 /* ---------- rhh_cpu_batch.c ---------- */
 
@@ -345,9 +411,19 @@ typedef struct rhh_cpu_failed
 
 extern bool rhh_cpu_scratch_init(rhh_cpu_scratch *scratch);
 extern void rhh_cpu_scratch_free(rhh_cpu_scratch *scratch);
-extern bool rhh_cpu_aggregate(rhh_cpu_part *part, uint32_t part_number,
-							  const rhh_batch *batch, rhh_cpu_scratch *scratch,
-							  rhh_cpu_failed *failed,
-							  const atomic_bool *cancelled);
+extern bool rhh_cpu_lists_init(rhh_cpu_lists *lists);
+extern void rhh_cpu_lists_free(rhh_cpu_lists *lists);
+extern bool rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
+								  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+								  const atomic_bool *cancelled);
+extern bool rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local,
+						 const rhh_batch *batch, rhh_cpu_lists *lists,
+						 rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+						 const atomic_bool *cancelled);
+extern bool rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
+								   const rhh_batch *batch,
+								   const rhh_cpu_lists *lists,
+								   rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+								   const atomic_bool *cancelled);
 
 #endif							/* RHH_CPU_TABLE_H */

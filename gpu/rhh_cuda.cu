@@ -124,6 +124,7 @@ struct rhh_lane
 	cudaStream_t up;
 	cudaStream_t run;
 	cudaStream_t note;
+	cudaEvent_t upload[RHH_CUDA_IN_FLIGHT]; /* before a batch's copy, for its time */
 	cudaEvent_t uploaded[RHH_CUDA_IN_FLIGHT];
 	rhh_step_events batch[RHH_CUDA_IN_FLIGHT];
 	rhh_step_events step;		/* growth, finish, extract */
@@ -161,6 +162,7 @@ struct rhh_in_flight
 	uint64_t	tag;
 	uint64_t	launch;			/* number of its last launch */
 	uint32_t	n_failed;
+	bool		upload_counted; /* its time is in the statistics */
 };
 
 struct rhh_table
@@ -325,6 +327,8 @@ rhh_lane_free(rhh_lane *lane)
 {
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 	{
+		if (lane->upload[i])
+			cudaEventDestroy(lane->upload[i]);
 		if (lane->uploaded[i])
 			cudaEventDestroy(lane->uploaded[i]);
 		if (lane->batch[i].start)
@@ -378,8 +382,8 @@ rhh_lane_make(rhh_device *dev)
 				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control), cudaHostAllocDefault) &&
 		rhh_step_events_make(dev, &lane->step);
 	for (int i = 0; ok && i < RHH_CUDA_IN_FLIGHT; i++)
-		ok = RHH_CUDA(dev, cudaEventCreateWithFlags, &lane->uploaded[i],
-					  cudaEventDisableTiming) &&
+		ok = RHH_CUDA(dev, cudaEventCreate, &lane->upload[i]) &&
+			RHH_CUDA(dev, cudaEventCreate, &lane->uploaded[i]) &&
 			rhh_step_events_make(dev, &lane->batch[i]);
 	if (!ok)
 	{
@@ -638,13 +642,14 @@ rhh_reached(rhh_device *dev, cudaEvent_t event)
 	return rhh_check(dev, rc, "cudaEventQuery");
 }
 
+/* Both events must have been reached. */
 static void
-rhh_add_busy(rhh_table *t, const rhh_step_events *ev)
+rhh_add_time(rhh_table *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
 {
 	float		ms = 0;
 
-	if (RHH_CUDA(t->dev, cudaEventElapsedTime, &ms, ev->start, ev->stop))
-		t->stats.busy_ns += (uint64_t) (ms * 1e6f);
+	if (RHH_CUDA(t->dev, cudaEventElapsedTime, &ms, start, stop))
+		*ns += (uint64_t) (ms * 1e6f);
 }
 
 /*
@@ -910,7 +915,7 @@ rhh_grown(rhh_table *t)
 	rhh_lane   *lane = t->lane;
 	const rhh_control *snapshot = &lane->snapshot[RHH_CUDA_IN_FLIGHT];
 
-	rhh_add_busy(t, &lane->step);
+	rhh_add_time(t, lane->step.start, lane->step.stop, &t->stats.kernel_ns);
 	if (snapshot->overrun)
 	{
 		/*
@@ -1027,7 +1032,7 @@ rhh_start_finish(rhh_table *t)
 static void
 rhh_finished(rhh_table *t)
 {
-	rhh_add_busy(t, &t->lane->step);
+	rhh_add_time(t, t->lane->step.start, t->lane->step.stop, &t->stats.kernel_ns);
 	rhh_see(t, &t->lane->snapshot[RHH_CUDA_IN_FLIGHT], t->launches);
 	t->n_main = t->seen.live + t->seen.null_seen;
 	t->n_orphans = t->seen.orphans[t->orphan_list];
@@ -1087,7 +1092,7 @@ rhh_extracted(rhh_table *t)
 	bool		orphans = t->n_orphans_done < t->n_orphans;
 
 	if (t->n_extracting > 0)
-		rhh_add_busy(t, &t->lane->step);
+		rhh_add_time(t, t->lane->step.start, t->lane->step.stop, &t->stats.extract_ns);
 	if (orphans)
 		t->n_orphans_done += t->n_extracting;
 	else
@@ -1114,7 +1119,10 @@ rhh_batch_ended(rhh_table *t, int i)
 		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, f->n_failed);
 		return true;
 	}
-	rhh_add_busy(t, &t->lane->batch[i]);
+	rhh_add_time(t, t->lane->batch[i].start, t->lane->batch[i].stop, &t->stats.kernel_ns);
+	if (!f->upload_counted)
+		rhh_add_time(t, t->lane->upload[i], t->lane->uploaded[i], &t->stats.upload_ns);
+	f->upload_counted = true;	/* a replay has none */
 	rhh_see(t, snapshot, f->launch);
 	if (t->dev->broken)
 		return false;
@@ -1783,7 +1791,9 @@ rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_er
 	t->rows_submitted += batch->n_rows;
 
 	f->state = BATCH_QUEUED;
-	if (!RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
+	f->upload_counted = false;
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
+		!RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
 				  batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up))
 		return rhh_broken(dev, err);
@@ -1847,6 +1857,7 @@ static void
 rhh_cuda_table_stats(rhh_table *t, rhh_table_stats *stats)
 {
 	*stats = t->stats;
+	stats->busy_ns = stats->kernel_ns + stats->extract_ns;
 }
 
 static void

@@ -174,7 +174,8 @@ typedef struct rhh_batch
  *		then for each state its words
  *
  * needs_merge: keys of these groups may occur in other results too, so the
- * caller must combine them (entries displaced out of a full table).  Where it
+ * caller must combine them (entries displaced out of a full table, or counted
+ * apart from it and without room there at the end).  Where it
  * is false the keys are unlike all others with needs_merge false; rows that
  * failed may still belong to any of them.  All results with needs_merge come
  * before the first without.
@@ -202,8 +203,16 @@ typedef struct rhh_table_stats
 	uint64_t	rehashes;
 	uint64_t	merged_duplicates;	/* copies of a key made by concurrent
 									 * displacement, reconciled */
-	uint64_t	orphans;		/* displaced entries without a slot */
-	uint64_t	busy_ns;		/* device time, summed over batches */
+	uint64_t	orphans;		/* groups without a slot, see needs_merge */
+	/*
+	 * Times.  Uploads overlap with kernels.  kernel_ns: batches, growth and
+	 * finish; on the CPU the threads' time divided by their number, on a GPU
+	 * between the stream's events.  extract_ns: by the clock, copies included.
+	 */
+	uint64_t	upload_ns;		/* 0 where nothing is copied */
+	uint64_t	kernel_ns;
+	uint64_t	extract_ns;
+	uint64_t	busy_ns;		/* kernel_ns + extract_ns */
 	/* with RHH_WANT_PROBE_STATS, after table_finish: */
 	uint64_t	probe_buckets_sum;	/* buckets read to find each held key once */
 	uint32_t	probe_buckets_max;

@@ -3,10 +3,11 @@
  *		Constants chosen by measurement, each with the measurement behind it.
  *		The algorithms are right with any value in the stated range.
  *
- * Times of the CPU device are of a small machine (2 EPYC cores, 512 KB of L2
- * each): CPU time of both threads together, the least of several runs of
+ * Times of the CPU device are of a small, shared machine (2 EPYC cores, 1 MB of
+ * L2 each): CPU time of both threads together, the least of several runs of
  * test/device_test cpu --bench, 10M rows in batches of 65536, sum and count of
- * an int4.  "4/1e6" is a 4-byte key in 1e6 groups.
+ * an int4.  "4/1e6" is a 4-byte key in 1e6 groups.  Compare within a table: each
+ * was measured in one go, and the machine is not the same for long.
  */
 #ifndef RHH_TUNING_H
 #define RHH_TUNING_H
@@ -14,25 +15,36 @@
 /* ---------- CPU device ---------- */
 
 /*
- * Rows of its own that a thread takes through the stages at a time.  So many
- * cache misses are asked for before the first is needed; their buckets and
- * records (two lines each) should still be cached when they are.
+ * Rows that a thread takes through the stages at a time.  So many cache misses
+ * are asked for before the first is needed; their buckets and records should
+ * still be in L1 when they are.
  *
- *		rows		4/1e6		8/1e6
- *		256			301 ms		352 ms
- *		512			379 ms		394 ms
- *		1024		392 ms		361 ms
+ *		rows		4/100		4/1e6		4/1e7
+ *		64			55 ms		296 ms		597 ms
+ *		128			53 ms		306 ms		614 ms
+ *		256			56 ms		318 ms		665 ms
+ *		512			55 ms		317 ms		734 ms
  */
-#define RHH_CPU_RUN_ROWS		256
+#define RHH_CPU_RUN_ROWS		128
 /* The same for WIDE keys of more than 4 and more than 16 words. */
 #define RHH_CPU_RUN_ROWS_WIDE	128
 #define RHH_CPU_RUN_ROWS_WIDER	64
 
 /*
- * A thread looks at so many times as many rows at once to find its own; 4 is no
- * better than 2 (374 and 379 ms at 4/1e6 with 512 rows).
+ * The same at most for a partition's list, whose next run's buckets are asked for
+ * ahead.  A core can wait for some 20 lines at once; what is asked for beyond
+ * that seems to be dropped, and is waited for one by one.
+ *
+ *		rows		4/1e6		4/1e7		8/1e6
+ *		16			271 ms		392 ms		327 ms
+ *		24			280 ms		582 ms		350 ms
+ *		32			250 ms		727 ms		400 ms
+ *		64			358 ms		719 ms		402 ms
+ *		128, none ahead	430 ms	741 ms		375 ms
+ *
+ * (8 and 12 rows are no better: 571 and 549 ms at 4/1e7, 478 with 16.)
  */
-#define RHH_CPU_SCAN			2
+#define RHH_CPU_LIST_RUN_ROWS	16
 
 /*
  * A partition of up to this size stays in L2, and prefetching it only costs:
@@ -71,6 +83,55 @@
 #define RHH_CPU_SEGMENT_BYTES	((size_t) 4 << 20)
 
 /*
+ * A partition's first segment is left for the next, of huge pages, when it has
+ * so many bytes of records.
+ */
+#define RHH_CPU_FIRST_SEGMENT_BYTES	((size_t) 512 << 10)
+
+/*
+ * A record may be made longer by up to this part of it (1/4), to lie in one
+ * cache line.  Of 24-byte records a quarter lie in two, and a line that misses
+ * all caches costs 10 to 13 ns however early it was asked for.
+ */
+#define RHH_CPU_STRIDE_WASTE	4
+
+/*
+ * Partitions for each thread, where there are several.  More balance threads that
+ * get unequal shares of the cores; but each partition's list reads the batch's
+ * columns again.  With 1 a partition that waits for its thread holds up the rest.
+ *
+ *		partitions	4/1e5		4/1e6		4/1e7
+ *		1			112 ms		253 ms		711 ms
+ *		2			105 ms		234 ms		798 ms
+ *		4			120 ms		283 ms		790 ms
+ *		8			111 ms		264 ms		877 ms
+ */
+#define RHH_CPU_PARTS_PER_THREAD	2
+#define RHH_CPU_MAX_PARTS		256u
+
+/*
+ * A thread's local table, slots and records, should fit L2: at 4/1e4 60 ms with
+ * all groups in it, 144 ms with half of them (256 KB).  Of a small memory limit
+ * all local tables take a sixteenth; below 16 buckets they are not worth it.
+ */
+#define RHH_CPU_LOCAL_BYTES_MAX	((uint64_t) 512 << 10)
+#define RHH_CPU_LOCAL_DIVISOR	16
+#define RHH_CPU_LOCAL_MIN_BUCKETS	16u
+
+/*
+ * A full local table is bypassed if fewer than one of so many rows were found in
+ * it, of at least this many.
+ *
+ *		one of		4/1e5 (12 % found)	4/1e6, 80 % one key
+ *		2			112 ms				178 ms
+ *		3			115 ms				182 ms
+ *		4			158 ms				196 ms
+ *		16			172 ms (not bypassed)	226 ms
+ */
+#define RHH_CPU_LOCAL_MIN_HITS	3
+#define RHH_CPU_LOCAL_WINDOW	8192u
+
+/*
  * Of the memory of finished tables this much is kept for the next ones, and at
  * most a sixteenth of the device's limit.  Finding and clearing new pages took
  * 15 % of all time of two cores at 4/1e7 in SQL.
@@ -84,10 +145,10 @@
 #define RHH_CPU_STEP_BYTES_MIN	((size_t) 4 << 10)
 #define RHH_CPU_STEP_BYTES_MAX	((size_t) 64 << 10)
 
-/* Batches in flight for one table. */
+/* Batches in flight for one table, or two for each thread if that is more. */
 #define RHH_CPU_BATCHES_IN_FLIGHT	8
 
-/* Groups that make it worth splitting an extraction among threads. */
-#define RHH_CPU_EXTRACT_SPLIT_GROUPS	8192
+/* Groups that make another thread worth waking for an extraction. */
+#define RHH_CPU_EXTRACT_PIECE_GROUPS	8192
 
 #endif							/* RHH_TUNING_H */
