@@ -39,6 +39,8 @@ OBJS = \
 	src/types.o \
 	src/agg_path.o \
 	src/agg_exec.o \
+	src/agg_emit.o \
+	src/agg_parallel.o \
 	src/feed.o \
 	src/heap_feed.o \
 	src/vector.o \

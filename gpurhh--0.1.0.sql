@@ -38,7 +38,11 @@ CREATE FUNCTION gpurhh_stats(
 	OUT failed_slots bigint,
 	OUT rehashes bigint,
 	OUT host_rows bigint,
-	OUT device_errors bigint)
+	OUT device_errors bigint,
+	OUT pool_wait_ms double precision,
+	OUT upload_ms double precision,
+	OUT kernel_ms double precision,
+	OUT extract_ms double precision)
 RETURNS record
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'gpurhh_stats';

@@ -1111,7 +1111,6 @@ cpu_table_stats(rhh_table *table, rhh_table_stats *stats)
 	stats->orphans = n_orphans_of(table);
 	stats->kernel_ns /= table->dev->n_workers;
 	stats->extract_ns = read_count(&table->extract_ns);
-	stats->busy_ns = stats->kernel_ns + stats->extract_ns;
 	stats->bytes = read_count(&table->budget.used_bytes);
 	stats->peak_bytes = read_count(&table->budget.peak_bytes);
 }

@@ -1857,7 +1857,6 @@ static void
 rhh_cuda_table_stats(rhh_table *t, rhh_table_stats *stats)
 {
 	*stats = t->stats;
-	stats->busy_ns = stats->kernel_ns + stats->extract_ns;
 }
 
 static void

@@ -212,7 +212,6 @@ typedef struct rhh_table_stats
 	uint64_t	upload_ns;		/* 0 where nothing is copied */
 	uint64_t	kernel_ns;
 	uint64_t	extract_ns;
-	uint64_t	busy_ns;		/* kernel_ns + extract_ns */
 	/* with RHH_WANT_PROBE_STATS, after table_finish: */
 	uint64_t	probe_buckets_sum;	/* buckets read to find each held key once */
 	uint32_t	probe_buckets_max;

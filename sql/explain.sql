@@ -56,7 +56,8 @@ SELECT CASE WHEN line ~ '^ +(Input|Table|Probe Length):' THEN regexp_replace(reg
 FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k HAVING sum(v) > 71300', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line;
 SELECT CASE WHEN line ~ '^ +(Input|Table|Probe Length):' THEN regexp_replace(regexp_replace(line, '\d+\.\d+', 'N.N', 'g'), '\d+ slots', 'N slots') ELSE line END
 FROM plan_of('SELECT k, count(*), sum(v) FROM t WHERE v < 0 GROUP BY k', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line;
-SELECT count(*) FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, BUFFERS') line WHERE line ~ '^ +Feed Time: \d+\.\d{3} ms  Device Time: \d+\.\d{3} ms  Emit Time: \d+\.\d{3} ms$';
+SELECT count(*) FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, BUFFERS') line WHERE line ~ '^ +Feed Time: \d+\.\d{3} ms  Pool Wait: \d+\.\d{3} ms  Emit Time: \d+\.\d{3} ms$';
+SELECT count(*) FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, BUFFERS') line WHERE line ~ '^ +Upload Time: \d+\.\d{3} ms  Kernel Time: \d+\.\d{3} ms  Extract Time: \d+\.\d{3} ms$';
 SELECT count(*) FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF') line WHERE line ~ 'Feed Time';
 SELECT count(*) > 0 FROM plan_of('SELECT k, count(*), sum(v) FROM t GROUP BY k', 'ANALYZE, COSTS OFF, BUFFERS') line WHERE line ~ 'Buffers: shared hit';
 

@@ -34,7 +34,8 @@ DROP TABLE before;
 CREATE TEMP TABLE before AS SELECT * FROM gpurhh_stat;
 SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k'), count(*) FROM gpurhh_refusals('SELECT k, count(*) FROM t GROUP BY k');
 SELECT compare('SELECT g, count(*) FROM generate_series(1, 40000) g GROUP BY g', settings => 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95');
-SELECT a.queries - b.queries AS queries, a.rows_fed - b.rows_fed AS rows, a.groups_returned - b.groups_returned BETWEEN 1 AND 80000 AS groups, a.host_rows - b.host_rows BETWEEN 1 AND 80000 AS host, a.rehashes >= b.rehashes, a.failed_slots >= b.failed_slots FROM gpurhh_stat a, before b;
+SELECT a.queries - b.queries AS queries, a.rows_fed - b.rows_fed AS rows, a.groups_returned - b.groups_returned BETWEEN 1 AND 80000 AS groups, a.host_rows - b.host_rows BETWEEN 1 AND 80000 AS host, a.rehashes >= b.rehashes, a.failed_slots >= b.failed_slots,
+	   a.kernel_ms > b.kernel_ms, a.extract_ms > b.extract_ms, a.pool_wait_ms >= b.pool_wait_ms, (a.upload_ms > b.upload_ms) = (a.bytes_uploaded > b.bytes_uploaded) FROM gpurhh_stat a, before b;
 SELECT (gpurhh_stats()).queries = queries FROM gpurhh_stat;
 -- with a service of its own, a session that has used none shows none
 \c

@@ -15,32 +15,36 @@
  *		EMIT_HOST		the host table's groups
  *		EMIT_DONE
  *
- * A group in either place is words (see rhh_result); form_tuple() makes a scan
- * tuple of them.  ExecScan() applies HAVING and the projection, if any.
+ * A group in either place is words (see rhh_result); agg_emit.c makes scan
+ * tuples of them, and computes HAVING if it can.  ExecScan() applies HAVING otherwise,
+ * and the projection, if any.
+ *
+ * In a parallel plan each participant runs through this with a part of the
+ * input, and of the groups; agg_parallel.c says who does what.
  *
  * Memory: run_context holds everything of one execution (the channel, the
  * host table, the chunk); it is reset by a rescan and goes with the query's
- * context at an error, which closes the channel.  Values that a tuple points
- * to are in the per-tuple context.
+ * context at an error, which closes the channel.  A parallel plan's channel is
+ * opened before the workers start, which may be before the rescan, and is in
+ * shared_context.  Values that a tuple points to are in the per-tuple context.
  *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
 
+#include "access/parallel.h"
 #include "executor/executor.h"
 #include "executor/nodeCustom.h"
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
-#include "utils/builtins.h"
-#include "utils/date.h"
-#include "utils/fmgrprotos.h"
+#include "optimizer/optimizer.h"
 #include "utils/memutils.h"
-#include "utils/numeric.h"
-#include "utils/uuid.h"
 
-/* One call in so many is timed, see exec_agg(). */
-#define EMIT_SAMPLE 64
+/*
+ * One call in so many is timed, see exec_agg().  A prime, to be out of step with
+ * the windows that groups are decoded in.
+ */
+#define EMIT_SAMPLE 61
 
 typedef enum EmitPhase
 {
@@ -50,16 +54,6 @@ typedef enum EmitPhase
 	EMIT_DONE
 } EmitPhase;
 
-/* How one column of the scan tuple is made of a group's words. */
-typedef struct OutputColumn
-{
-	GpuFinal	final;
-	GpuEncoding encoding;		/* of keys, determined columns, min and max */
-	int			word;			/* first word of the key or state */
-	int			count_word;		/* word of the count, or -1 */
-	int			null_bit;		/* keys: bit of word 0 */
-} OutputColumn;
-
 typedef struct GpuAggState
 {
 	CustomScanState css;		/* must be first */
@@ -68,20 +62,26 @@ typedef struct GpuAggState
 	int			n_columns;
 	GpuEncoding encodings[RHH_MAX_COLUMNS];
 	rhh_table_spec spec;
-	int			n_outputs;
-	OutputColumn *outputs;
-	bool		allocates;		/* some values are in the per-tuple context */
 	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
+	Emit		emit;
+	ExprState  *having;			/* that emit computes; else it is ps.qual */
+	bool		leader_emits;	/* alone, if the plan runs in parallel */
+
+	/* of a parallel plan, while its DSM segment lasts */
+	GpuAggShared *shared;		/* NULL: not parallel */
+	MemoryContext shared_context;
 
 	/* of one execution, in run_context */
 	MemoryContext run_context;
 	EmitPhase	phase;
 	Channel    *channel;		/* NULL: no device */
+	bool		channel_shared; /* with participants; in shared_context */
 	bool		has_table;		/* there are groups of a device to be read */
 	HostTable  *host;			/* NULL until it is needed */
 	ChannelResult chunk;
 	uint32		chunk_next;		/* next group in the chunk */
 
+	BufFile    *late_file;		/* see agg_parallel.c */
 	bool		in_pool;		/* the last batch found a block; a rescan does not
 								 * wait anew where it did not */
 	uint64		n_calls;		/* of exec_agg() */
@@ -95,6 +95,14 @@ static void end_agg(CustomScanState *node);
 static void rescan_agg(CustomScanState *node);
 static void explain_agg(CustomScanState *node, List *ancestors,
 						ExplainState *es);
+static Size estimate_dsm_agg(CustomScanState *node, ParallelContext *pcxt);
+static void initialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
+							   void *coordinate);
+static void reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
+								 void *coordinate);
+static void initialize_worker_agg(CustomScanState *node, shm_toc *toc,
+								  void *coordinate);
+static void shutdown_agg(CustomScanState *node);
 
 const CustomScanMethods gpurhh_agg_scan_methods = {
 	.CustomName = "GpuHashAgg",
@@ -107,6 +115,11 @@ static const CustomExecMethods agg_exec_methods = {
 	.ExecCustomScan = exec_agg,
 	.EndCustomScan = end_agg,
 	.ReScanCustomScan = rescan_agg,
+	.EstimateDSMCustomScan = estimate_dsm_agg,
+	.InitializeDSMCustomScan = initialize_dsm_agg,
+	.ReInitializeDSMCustomScan = reinitialize_dsm_agg,
+	.InitializeWorkerCustomScan = initialize_worker_agg,
+	.ShutdownCustomScan = shutdown_agg,
 	.ExplainCustomScan = explain_agg,
 };
 
@@ -134,9 +147,6 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 {
 	List	   *private = cscan->custom_private;
 	rhh_table_spec *spec = &state->spec;
-	int			state_word[RHH_MAX_STATES];
-	int			key_word[RHH_MAX_KEYS];
-	int			word;
 	Feed		layout;
 	ListCell   *lc;
 
@@ -166,43 +176,11 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	}
 	spec->expected_groups =
 		Max(floatVal(list_nth(private, GPUAGG_PRIVATE_GROUPS)), 1.0);
+	state->leader_emits =
+		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
 
-	word = 1;
-	for (uint32 k = 0; k < spec->n_keys; k++)
-	{
-		key_word[k] = word;
-		word += rhh_key_words(spec, k);
-	}
-	for (uint32 s = 0; s < spec->n_states; s++)
-	{
-		state_word[s] = word;
-		word += rhh_state_words(spec, s);
-	}
-
-	state->n_outputs =
-		list_length((List *) list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
-	state->outputs = palloc0(sizeof(OutputColumn) * state->n_outputs);
-	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_OUTPUTS))
-	{
-		List	   *from = lfirst(lc);
-		OutputColumn *to = &state->outputs[foreach_current_index(lc)];
-		const GpuType *type = gpurhh_find_type((Oid) lsecond_int(from));
-		int			first = lthird_int(from);
-		int			second = lfourth_int(from);
-
-		to->final = linitial_int(from);
-		to->encoding = type ? type->encoding : GPU_ENC_INT8;
-		to->count_word = second >= 0 ? state_word[second] : -1;
-		if (to->final == GPU_FINAL_KEY)
-		{
-			to->word = key_word[first];
-			to->null_bit = first;
-		}
-		else
-			to->word = state_word[first];
-		if (type == NULL || to->encoding == GPU_ENC_UUID)
-			state->allocates = true;	/* numeric is not in the table of types */
-	}
+	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
+					 spec);
 }
 
 static void
@@ -215,8 +193,16 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	state->run_context = AllocSetContextCreate(estate->es_query_cxt,
 											   "GpuHashAgg",
 											   ALLOCSET_DEFAULT_SIZES);
+	state->shared_context = AllocSetContextCreate(estate->es_query_cxt,
+												  "GpuHashAgg channel",
+												  ALLOCSET_SMALL_SIZES);
 	state->phase = EMIT_NOT_READ;
 	state->in_pool = true;
+	if (gpurhh_emit_having(&state->emit, cscan->scan.plan.qual, &node->ss.ps))
+	{
+		state->having = node->ss.ps.qual;
+		node->ss.ps.qual = NULL;
+	}
 
 	/* all input is read before the first group is returned, and only once */
 	outerPlanState(node) =
@@ -231,6 +217,16 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 }
 
 /* ---------- input ---------- */
+
+static double
+milliseconds_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
 
 static HostTable *
 host_table(GpuAggState *state)
@@ -252,7 +248,7 @@ add_on_host(GpuAggState *state, const rhh_batch *batch, bool all_rows)
 	else
 		rows = pg_popcount((const char *) batch->base + batch->failed_offset,
 						   (batch->n_rows + 7) / 8);
-	state->stats.host_rows += rows;
+	state->stats.counts.host_rows += rows;
 	if (state->channel != NULL)
 		gpurhh_channel_count_host_rows(state->channel, rows);
 }
@@ -271,23 +267,29 @@ take_returned(GpuAggState *state)
 	}
 }
 
+static Size
+block_bytes(GpuAggState *state)
+{
+	return state->channel ? gpurhh_channel_block_bytes(state->channel) :
+		GPURHH_MAX_BLOCK_BYTES;
+}
+
 /*
  * Where the next rows go: a block of the pool, or memory of our own where
  * there is no device, or no block for too long.
  */
 static char *
-next_block(GpuAggState *state, char **own_block, Size block_bytes,
-		   bool *in_pool)
+next_block(GpuAggState *state, char **own_block)
 {
 	char	   *base;
 
 	while (state->channel != NULL)
 	{
 		/* having been late once, we do not wait each time */
-		switch (gpurhh_channel_acquire(state->channel, *in_pool, &base))
+		switch (gpurhh_channel_acquire(state->channel, state->in_pool, &base))
 		{
 			case CHANNEL_BLOCK:
-				*in_pool = true;
+				state->in_pool = true;
 				return base;
 			case CHANNEL_RETURNED:
 				take_returned(state);
@@ -297,107 +299,201 @@ next_block(GpuAggState *state, char **own_block, Size block_bytes,
 		}
 		break;
 	}
-	*in_pool = false;
+	state->in_pool = false;
 	if (*own_block == NULL)
-		*own_block = (char *) TYPEALIGN(64, palloc(block_bytes + 64));
+		*own_block = (char *)
+			TYPEALIGN(64, MemoryContextAlloc(state->run_context,
+											 block_bytes(state) + 64));
 	return *own_block;
 }
 
 static void
-hand_over(GpuAggState *state, Feed *feed, char *own_block, bool in_pool)
+hand_over(GpuAggState *state, Feed *feed, char *own_block)
 {
 	rhh_batch	batch;
+	GpuNodeCounts *counts = &state->stats.counts;
 	uint32		n_rows = feed->n_rows;
+	MemoryContext old;
 
 	gpurhh_feed_finish(feed, &batch);
-	state->stats.rows_fed += n_rows;
-	state->stats.bytes_fed += batch.used_bytes;
-	state->stats.batches++;
-	if (in_pool)
-		gpurhh_channel_submit(state->channel, &batch);
-	else
+	counts->rows_fed += n_rows;
+	counts->bytes_fed += batch.used_bytes;
+	counts->batches++;
+	if (state->in_pool)
 	{
-		batch.base = (uint8_t *) own_block;
-		add_on_host(state, &batch, true);
+		gpurhh_channel_submit(state->channel, &batch);
+		return;
 	}
+	batch.base = (uint8_t *) own_block;
+	old = MemoryContextSwitchTo(state->run_context);
+	if (state->channel == NULL || gpurhh_channel_claim_finish(state->channel))
+		add_on_host(state, &batch, true);
+	else
+		gpurhh_parallel_save_late(state->shared, &state->late_file, &batch);
+	MemoryContextSwitchTo(old);
 }
 
-static void
-read_input(GpuAggState *state)
+/*
+ * Opens the query with the service.  NULL: it runs on the host, and the
+ * statistics say why.
+ */
+static Channel *
+open_query(GpuAggState *state, MemoryContext context)
 {
-	PlanState  *child = outerPlanState(&state->css);
+	rhh_table_spec *spec = &state->spec;
 	const char *why = NULL;
 	ChannelArea *area;
-	Size		block_bytes;
-	Feed		feed;
-	char	   *own_block = NULL;
-	rhh_table_spec *spec = &state->spec;
+	Channel    *channel = NULL;
 
 	spec->memory_limit_bytes = (uint64) gpurhh_device_memory_mb * 1024 * 1024;
 	spec->max_probe_buckets = gpurhh_max_probe_buckets;
 	spec->load_factor = gpurhh_load_factor;
 	spec->flags = state->css.ss.ps.instrument ? RHH_WANT_PROBE_STATS : 0;
-	area = gpurhh_channel_attach(&why);
-	block_bytes = area ? area->block_bytes : GPURHH_MAX_BLOCK_BYTES;
-	gpurhh_feed_init(&feed, state->n_columns, state->encodings, block_bytes,
-					 gpurhh_batch_rows);
-	spec->max_batch_rows = feed.capacity_rows;
-	spec->max_batch_bytes = block_bytes;
 
+	area = gpurhh_channel_attach(&why);
 	if (area != NULL)
-		state->channel = gpurhh_channel_open(area, spec, state->run_context,
-											 &why);
-	if (state->channel == NULL)
+	{
+		Feed		layout;
+
+		gpurhh_feed_init(&layout, state->n_columns, state->encodings,
+						 area->block_bytes, gpurhh_batch_rows);
+		spec->max_batch_rows = layout.capacity_rows;
+		spec->max_batch_bytes = area->block_bytes;
+		channel = gpurhh_channel_open(area, spec, context, &why);
+	}
+	if (channel == NULL)
 	{
 		ereport(DEBUG1,
 				(errmsg_internal("GpuHashAgg runs on the host: %s", why)));
 		strlcpy(state->stats.device, "host", GPURHH_DEVICE_NAME_LEN);
 		strlcpy(state->stats.refusal, why, GPURHH_MESSAGE_LEN);
 	}
+	return channel;
+}
 
+/* Reads the child row by row, until it has no more. */
+static void
+feed_rows(GpuAggState *state, Feed *feed, char **own_block)
+{
+	PlanState  *child = outerPlanState(&state->css);
+
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(child);
+
+		if (TupIsNull(slot))
+			break;
+		if (feed->base == NULL)
+			gpurhh_feed_start(feed, next_block(state, own_block));
+		gpurhh_feed_slot(feed, slot);
+		if (feed->n_rows == feed->capacity_rows)
+			hand_over(state, feed, *own_block);
+	}
+}
+
+/* Reads the child's pages, until there are no more. */
+static void
+feed_pages(GpuAggState *state, Feed *feed, char **own_block)
+{
+	/* what fill() leaves are rows that have no block yet */
+	while (gpurhh_heap_feed_fill(state->heap, feed))
+	{
+		if (feed->base != NULL)
+			hand_over(state, feed, *own_block);
+		gpurhh_feed_start(feed, next_block(state, own_block));
+	}
+}
+
+/* Reads the child to its end. */
+static void
+feed_child(GpuAggState *state)
+{
+	char	   *own_block = NULL;
+	Feed		feed;
+
+	gpurhh_feed_init(&feed, state->n_columns, state->encodings,
+					 block_bytes(state), gpurhh_batch_rows);
+	state->stats.feed_pages = state->heap != NULL;
 	if (state->heap != NULL && !gpurhh_heap_feed_begin(state->heap))
 	{
 		state->stats.feed_pages = false;
 		state->stats.feed_why = "the scan's snapshot or direction is unusual";
 	}
-	for (;;)
-	{
-		TupleTableSlot *slot = NULL;
-
-		if (!state->stats.feed_pages)
-			slot = ExecProcNode(child);
-		else if (gpurhh_heap_feed_fill(state->heap, &feed))
-		{
-			if (feed.base != NULL)
-				hand_over(state, &feed, own_block, state->in_pool);
-		}
-		else
-			break;
-		if (!state->stats.feed_pages && TupIsNull(slot))
-			break;
-		if (feed.base == NULL)
-		{
-			MemoryContext old = MemoryContextSwitchTo(state->run_context);
-
-			gpurhh_feed_start(&feed, next_block(state, &own_block, block_bytes,
-												&state->in_pool));
-			MemoryContextSwitchTo(old);
-		}
-		if (slot == NULL)
-			continue;
-		gpurhh_feed_slot(&feed, slot);
-		if (feed.n_rows == feed.capacity_rows)
-			hand_over(state, &feed, own_block, state->in_pool);
-	}
+	if (state->stats.feed_pages)
+		feed_pages(state, &feed, &own_block);
+	else
+		feed_rows(state, &feed, &own_block);
 	if (feed.base != NULL)
-		hand_over(state, &feed, own_block, state->in_pool);
+		hand_over(state, &feed, own_block);
+	gpurhh_parallel_close_late(&state->late_file);
+	if (state->channel != NULL)
+		state->stats.counts.pool_wait_ms +=
+			gpurhh_channel_pool_wait_ms(state->channel);
+}
 
+/* gpurhh_parallel_read_late()'s callback. */
+static void
+add_late_batch(void *arg, const rhh_batch *batch)
+{
+	add_on_host(arg, batch, true);
+}
+
+/* Finishes the rows for which participants got no block. */
+static void
+read_late(GpuAggState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->run_context);
+	char	   *base = palloc(block_bytes(state));
+
+	gpurhh_parallel_read_late(state->shared, base, add_late_batch, state);
+	pfree(base);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Reads the input, or this participant's part of it, and waits until the table
+ * can be read.  False: there are no groups for this participant to emit.
+ */
+static bool
+read_input(GpuAggState *state)
+{
+	GpuAggShared *shared = state->shared;
+	bool		attached = true;
+	bool		last = true;
+	instr_time	start;
+
+	if (shared != NULL)
+		attached = gpurhh_parallel_attach(shared);
+	else
+		state->channel = open_query(state, state->run_context);
+
+	if (attached)
+	{
+		INSTR_TIME_SET_CURRENT(start);
+		feed_child(state);
+		state->stats.counts.feed_ms += milliseconds_since(start);
+		if (shared != NULL)
+			last = gpurhh_parallel_detach(shared, &state->stats.counts);
+		if (last && state->channel != NULL)
+			gpurhh_channel_end_input(state->channel);
+	}
+	if (shared != NULL && !gpurhh_parallel_emits_later(shared))
+		return false;
+
+	INSTR_TIME_SET_CURRENT(start);
 	if (state->channel != NULL)
 	{
-		gpurhh_channel_end_input(state->channel);
 		while (!gpurhh_channel_wait_finished(state->channel))
 			take_returned(state);
 	}
+	if (shared != NULL)
+	{
+		if (!gpurhh_parallel_may_emit(shared, state->channel))
+			return false;
+		read_late(state);
+	}
+	state->stats.counts.fetch_ms += milliseconds_since(start);
+	return true;
 }
 
 /* Statistics of the device, as far as they are known now. */
@@ -412,164 +508,17 @@ note_device_stats(GpuAggState *state)
 
 /* ---------- output ---------- */
 
-/* A 128-bit two's complement integer as a numeric. */
-static Datum
-numeric_from_words(uint64 low, uint64 high)
-{
-	/* fits 64 bits: the high word is the low word's sign */
-	if (high == (uint64) ((int64) low >> 63))
-		return NumericGetDatum(int64_to_numeric((int64) low));
-	else
-	{
-		/* (high * 2^32 + upper half of low) * 2^32 + lower half of low */
-		Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
-		Datum		sum = NumericGetDatum(int64_to_numeric((int64) high));
-
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		sum = DirectFunctionCall2(numeric_add, sum,
-								  NumericGetDatum(int64_to_numeric((int64) (low >> 32))));
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		return DirectFunctionCall2(numeric_add, sum,
-								   NumericGetDatum(int64_to_numeric((int64) (low & 0xffffffff))));
-	}
-}
-
-/* A value of an encoding, from its word, or words. */
-static inline Datum
-datum_from_words(GpuEncoding encoding, const uint64 *words, Size stride)
-{
-	switch (encoding)
-	{
-		case GPU_ENC_BOOL:
-		case GPU_ENC_FILTER:
-			return BoolGetDatum(words[0] != 0);
-		case GPU_ENC_INT2:
-			return Int16GetDatum((int16) words[0]);
-		case GPU_ENC_INT4:
-			return Int32GetDatum((int32) words[0]);
-		case GPU_ENC_INT8:
-			return Int64GetDatum((int64) words[0]);
-		case GPU_ENC_FLOAT4:
-			{
-				uint32		bits = (uint32) words[0];
-				float4		value;
-
-				memcpy(&value, &bits, sizeof(value));
-				return Float4GetDatum(value);
-			}
-		case GPU_ENC_FLOAT8:
-			{
-				float8		value;
-
-				memcpy(&value, &words[0], sizeof(value));
-				return Float8GetDatum(value);
-			}
-		case GPU_ENC_UUID:
-			{
-				pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
-				memcpy(uuid->data, &words[0], 8);
-				memcpy(uuid->data + 8, &words[stride], 8);
-				return UUIDPGetDatum(uuid);
-			}
-	}
-	return (Datum) 0;			/* keep compiler quiet */
-}
-
-/*
- * Fills the scan slot from a group whose word w is words[w * stride].  The
- * current context is the per-tuple one.
- */
-static inline void
-form_tuple(GpuAggState *state, TupleTableSlot *slot, const uint64 *words,
-		   Size stride)
-{
-	for (int i = 0; i < state->n_outputs; i++)
-	{
-		const OutputColumn *output = &state->outputs[i];
-		const uint64 *at = words + output->word * stride;
-		Datum	   *value = &slot->tts_values[i];
-		uint64		count = 0;
-
-		slot->tts_isnull[i] = false;
-		if (output->count_word >= 0)
-		{
-			count = words[output->count_word * stride];
-			if (count == 0)
-			{
-				*value = (Datum) 0;
-				slot->tts_isnull[i] = true;
-				continue;
-			}
-		}
-		switch (output->final)
-		{
-			case GPU_FINAL_KEY:
-				if ((words[0] & (UINT64CONST(1) << output->null_bit)) != 0)
-				{
-					*value = (Datum) 0;
-					slot->tts_isnull[i] = true;
-				}
-				else
-					*value = datum_from_words(output->encoding, at, stride);
-				break;
-			case GPU_FINAL_ANY:
-				if (at[0] == 0)
-				{
-					*value = (Datum) 0;
-					slot->tts_isnull[i] = true;
-				}
-				else
-					*value = datum_from_words(output->encoding, at + stride,
-											  stride);
-				break;
-			case GPU_FINAL_COUNT:
-			case GPU_FINAL_SUM_INT8:
-				*value = Int64GetDatum((int64) at[0]);
-				break;
-			case GPU_FINAL_SUM_NUMERIC:
-				*value = numeric_from_words(at[0], at[stride]);
-				break;
-			case GPU_FINAL_AVG_INT8:
-				/* as int8_avg() does it */
-				*value = DirectFunctionCall2(numeric_div,
-											 NumericGetDatum(int64_to_numeric((int64) at[0])),
-											 NumericGetDatum(int64_to_numeric((int64) count)));
-				break;
-			case GPU_FINAL_AVG_NUMERIC:
-				*value = DirectFunctionCall2(numeric_div,
-											 numeric_from_words(at[0], at[stride]),
-											 NumericGetDatum(int64_to_numeric((int64) count)));
-				break;
-			case GPU_FINAL_MIN:
-			case GPU_FINAL_MAX:
-				*value = datum_from_words(output->encoding, at, stride);
-				break;
-		}
-	}
-	ExecStoreVirtualTuple(slot);
-}
-
-static double
-milliseconds_since(instr_time start)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, start);
-	return INSTR_TIME_GET_MILLISEC(now);
-}
-
 /* The device's next chunk; false if there is none left. */
 static bool
 fetch_chunk(GpuAggState *state)
 {
 	ChannelResult *chunk = &state->chunk;
 	instr_time	start;
+	bool		fetched;
 
 	/* groups that the host table takes do not return to anyone who would look */
 	CHECK_FOR_INTERRUPTS();
-	if (!state->has_table || chunk->last)
+	if (!state->has_table)
 		return false;
 	if (chunk->words == NULL)
 	{
@@ -580,17 +529,23 @@ fetch_chunk(GpuAggState *state)
 		chunk->words = MemoryContextAlloc(state->run_context, bytes);
 	}
 	INSTR_TIME_SET_CURRENT(start);
-	gpurhh_channel_fetch(state->channel, chunk);
-	state->stats.fetch_ms += milliseconds_since(start);
+	fetched = gpurhh_channel_fetch(state->channel, chunk);
+	state->stats.counts.fetch_ms += milliseconds_since(start);
 	state->chunk_next = 0;
-	if (chunk->last)
+	if (!fetched)
+	{
 		note_device_stats(state);
-	return true;
+		chunk->n_groups = 0;
+	}
+	return fetched;
 }
 
-/* The next group of the device that is not the host table's to return. */
+/*
+ * The device's next groups that are not the host table's to return: *n of them,
+ * with the stride of the chunk.  NULL: there are no more.
+ */
 static const uint64 *
-next_device_group(GpuAggState *state)
+next_device_groups(GpuAggState *state, uint32 *n)
 {
 	ChannelResult *chunk = &state->chunk;
 
@@ -604,15 +559,82 @@ next_device_group(GpuAggState *state)
 				return NULL;
 			continue;
 		}
-		words = chunk->words + state->chunk_next++;
+		words = chunk->words + state->chunk_next;
+		if (!chunk->needs_merge &&
+			(state->host == NULL || gpurhh_host_is_empty(state->host)))
+		{
+			*n = Min(chunk->n_groups - state->chunk_next, GPURHH_EMIT_WINDOW);
+			state->chunk_next += *n;
+			return words;
+		}
+		state->chunk_next++;
+		*n = 1;
 		if (chunk->needs_merge)
 			gpurhh_host_merge(host_table(state), words,
 							  chunk->capacity_groups);
-		else if (state->host == NULL || gpurhh_host_is_empty(state->host) ||
-				 !gpurhh_host_absorb(state->host, words,
+		else if (!gpurhh_host_absorb(state->host, words,
 									 chunk->capacity_groups))
 			return words;
 	}
+}
+
+/* This participant has no more groups. */
+static void
+end_emission(GpuAggState *state)
+{
+	state->phase = EMIT_DONE;
+	if (state->shared != NULL)
+		gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
+}
+
+/* Decodes the next groups; false: there are none. */
+static bool
+next_window(GpuAggState *state)
+{
+	const uint64 *words = NULL;
+	Size		stride = 1;
+	uint32		n = 1;
+	int			n_removed;
+
+	CHECK_FOR_INTERRUPTS();
+	if (state->phase == EMIT_DEVICE)
+	{
+		words = next_device_groups(state, &n);
+		stride = state->chunk.capacity_groups;
+		if (words == NULL)
+			state->phase = EMIT_HOST;
+	}
+	if (state->phase == EMIT_HOST)
+	{
+		stride = 1;
+		if (state->host != NULL)
+		{
+			words = gpurhh_host_next(state->host);
+			state->stats.counts.host_spilled = gpurhh_host_spilled(state->host);
+		}
+		if (words == NULL)
+			end_emission(state);
+	}
+	if (words == NULL)
+		return false;
+	state->stats.counts.groups_returned += n;
+	n_removed = gpurhh_emit_window(&state->emit, words, stride, n);
+	InstrCountFiltered1(&state->css.ss.ps, n_removed);
+	return true;
+}
+
+/* HAVING, for a group that could not be decided with its window. */
+static bool
+passes_having(GpuAggState *state, TupleTableSlot *slot)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+
+	econtext->ecxt_scantuple = slot;
+	if (ExecQual(state->having, econtext))
+		return true;
+	InstrCountFiltered1(&state->css.ss.ps, 1);
+	ResetExprContext(econtext);
+	return false;
 }
 
 /* ExecScan's access method: the next group as a scan tuple. */
@@ -620,37 +642,26 @@ static TupleTableSlot *
 next_group(ScanState *ss)
 {
 	GpuAggState *state = (GpuAggState *) ss;
+	Emit	   *emit = &state->emit;
 	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
-	const uint64 *words = NULL;
-	Size		stride = 1;
-	MemoryContext old;
 
-	ExecClearTuple(slot);
-	if (state->phase == EMIT_DEVICE)
+	do
 	{
-		words = next_device_group(state);
-		stride = state->chunk.capacity_groups;
-		if (words == NULL)
-			state->phase = EMIT_HOST;
-	}
-	if (state->phase == EMIT_HOST)
-	{
-		if (state->host != NULL)
+		while (emit->next == emit->n_rows)
 		{
-			words = gpurhh_host_next(state->host);
-			stride = 1;
-			state->stats.host_spilled = gpurhh_host_spilled(state->host);
+			if (!next_window(state))
+				return ExecClearTuple(slot);
 		}
-		if (words == NULL)
-			state->phase = EMIT_DONE;
-	}
-	if (words == NULL)
-		return slot;
+		if (emit->allocates)
+		{
+			MemoryContext old = MemoryContextSwitchTo(ss->ps.ps_ExprContext->ecxt_per_tuple_memory);
 
-	state->stats.groups_returned++;
-	old = MemoryContextSwitchTo(ss->ps.ps_ExprContext->ecxt_per_tuple_memory);
-	form_tuple(state, slot, words, stride);
-	MemoryContextSwitchTo(old);
+			gpurhh_emit_row(emit, slot);
+			MemoryContextSwitchTo(old);
+		}
+		else
+			gpurhh_emit_row(emit, slot);
+	} while (unlikely(emit->recheck) && !passes_having(state, slot));
 	return slot;
 }
 
@@ -678,8 +689,7 @@ next_row(GpuAggState *state)
 		ss->ps.state->es_epq_active != NULL)
 		return ExecScan(ss, next_group, recheck_group);
 
-	CHECK_FOR_INTERRUPTS();
-	if (state->allocates)
+	if (state->emit.allocates)
 		ResetExprContext(ss->ps.ps_ExprContext);
 	return next_group(ss);
 }
@@ -692,45 +702,54 @@ static TupleTableSlot *
 exec_agg(CustomScanState *node)
 {
 	GpuAggState *state = (GpuAggState *) node;
-	GpuNodeStats *stats = &state->stats;
+	GpuNodeCounts *counts = &state->stats.counts;
 	instr_time	start;
 	double		fetch_ms;
 	TupleTableSlot *slot;
 
 	if (state->phase == EMIT_NOT_READ)
 	{
-		INSTR_TIME_SET_CURRENT(start);
-		read_input(state);
-		stats->feed_ms += milliseconds_since(start);
-		note_device_stats(state);
 		state->phase = EMIT_DEVICE;
+		if (!read_input(state))
+			end_emission(state);
+		note_device_stats(state);
 	}
 	if (node->ss.ps.instrument == NULL ||
 		state->n_calls++ % EMIT_SAMPLE != 0)
 		return next_row(state);
 
-	fetch_ms = stats->fetch_ms;
+	fetch_ms = counts->fetch_ms;
 	INSTR_TIME_SET_CURRENT(start);
 	slot = next_row(state);
-	stats->form_ms += EMIT_SAMPLE *
-		(milliseconds_since(start) - (stats->fetch_ms - fetch_ms));
+	if (state->phase != EMIT_DONE)
+		counts->form_ms += EMIT_SAMPLE *
+			(milliseconds_since(start) - (counts->fetch_ms - fetch_ms));
 	return slot;
 }
 
 /* ---------- end ---------- */
 
-/* Frees what one execution used, files and channel included. */
 static void
-release_run(GpuAggState *state)
+close_channel(GpuAggState *state)
 {
 	if (state->channel != NULL)
 		gpurhh_channel_close(state->channel);
 	state->channel = NULL;
+	state->channel_shared = false;
+}
+
+/* Frees what one execution used, files and its own channel included. */
+static void
+release_run(GpuAggState *state)
+{
+	if (!state->channel_shared)
+		close_channel(state);
 	if (state->host != NULL)
 		gpurhh_host_free(state->host);
 	state->host = NULL;
 	memset(&state->chunk, 0, sizeof(state->chunk));
 	state->chunk_next = 0;
+	gpurhh_emit_reset(&state->emit);
 	MemoryContextReset(state->run_context);
 }
 
@@ -739,6 +758,7 @@ end_agg(CustomScanState *node)
 {
 	GpuAggState *state = (GpuAggState *) node;
 
+	close_channel(state);
 	release_run(state);
 	ExecEndNode(outerPlanState(node));
 }
@@ -753,6 +773,77 @@ rescan_agg(CustomScanState *node)
 	/* a child with changed parameters is rescanned by its first use */
 	if (outerPlanState(node)->chgParam == NULL)
 		ExecReScan(outerPlanState(node));
+}
+
+/* ---------- parallel plans ---------- */
+
+static Size
+estimate_dsm_agg(CustomScanState *node, ParallelContext *pcxt)
+{
+	return gpurhh_parallel_bytes();
+}
+
+/*
+ * Leader: opens the query that the participants of the next run share.  This
+ * may come before rescan_agg() of the same run, or after it.
+ */
+static void
+reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
+					 void *coordinate)
+{
+	GpuAggState *state = (GpuAggState *) node;
+
+	close_channel(state);
+	MemoryContextReset(state->shared_context);
+	state->channel = open_query(state, state->shared_context);
+	state->channel_shared = state->channel != NULL;
+	gpurhh_parallel_start(state->shared,
+						  state->leader_emits && parallel_leader_participation,
+						  state->channel);
+}
+
+static void
+initialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
+				   void *coordinate)
+{
+	GpuAggState *state = (GpuAggState *) node;
+
+	state->shared = coordinate;
+	gpurhh_parallel_init(state->shared, pcxt->seg);
+	reinitialize_dsm_agg(node, pcxt, coordinate);
+}
+
+static void
+initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	GpuAggState *state = (GpuAggState *) node;
+
+	state->shared = coordinate;
+	state->channel = gpurhh_parallel_join(state->shared,
+										  state->shared_context);
+	state->channel_shared = state->channel != NULL;
+}
+
+/*
+ * The DSM segment is about to go: keeps for EXPLAIN what the participants did.
+ * Workers have added theirs before they returned their last row.
+ */
+static void
+shutdown_agg(CustomScanState *node)
+{
+	GpuAggState *state = (GpuAggState *) node;
+
+	if (state->shared == NULL)
+		return;
+	gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
+	if (!IsParallelWorker())
+	{
+		state->stats.participants =
+			gpurhh_parallel_counts(state->shared, &state->stats.counts);
+		if (state->stats.participants > 0)
+			note_device_stats(state);
+	}
+	state->shared = NULL;
 }
 
 static void

@@ -11,7 +11,7 @@
  *		2. puts a projection of [grouping columns, aggregates' arguments,
  *		   filters] on top of the cheapest input path: the columns that are
  *		   fed to the device ("child columns");
- *		3. compares costs (see cost_agg_path) and adds the path.
+ *		3. compares costs (see compete) and adds the paths.
  *
  * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns,
  * aggregates, determined columns]; HAVING is its qual, and its target list is
@@ -43,8 +43,8 @@
 #include "utils/typcache.h"
 
 /* In the path's custom_private only, behind what the plan gets. */
-#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_GROUPS + 1)
-#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_GROUPS + 2)
+#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LEADER_EMITS + 1)
+#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_LEADER_EMITS + 2)
 
 GpuRefusalCollector *gpurhh_refusal_collector = NULL;
 
@@ -518,29 +518,102 @@ core_undercharge(Path *path)
 }
 
 /*
- * Cost by measured rates.  The feed and the table run at the same time, so a
- * row costs what the slower of the two takes.
+ * The node on top of an input path.  Cost by measured rates: the feed and the
+ * table run at the same time, so a row costs what the slower of the two takes.
+ * n_groups: that this process emits, of all participants' in a parallel plan.
+ */
+static CustomPath *
+make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
+			  List *having, Path *input, double n_groups, double n_all_groups,
+			  bool leader_emits)
+{
+	PlannerInfo *root = info->root;
+	CustomPath *cpath = makeNode(CustomPath);
+	Path	   *subpath;
+
+	subpath = (Path *) create_projection_path(root, input_rel, input,
+											  info->child_target);
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = output_rel;
+	cpath->path.pathtarget = output_rel->reltarget;
+	cpath->path.param_info = NULL;
+	/*
+	 * As a whole in a worker it would be a second user of the device beside
+	 * those that share one table.
+	 */
+	cpath->path.parallel_aware = input->parallel_workers > 0;
+	cpath->path.parallel_safe = cpath->path.parallel_aware;
+	cpath->path.parallel_workers = input->parallel_workers;
+	cpath->path.rows = n_groups;
+	if (having != NIL)
+		cpath->path.rows = clamp_row_est(n_groups *
+										 clauselist_selectivity(root, having, 0,
+																JOIN_INNER, NULL));
+	cpath->path.pathkeys = NIL;
+	cpath->path.startup_cost = subpath->total_cost + gpurhh_setup_cost +
+		subpath->rows * gpurhh_row_cost;
+	cpath->path.total_cost = cpath->path.startup_cost +
+		n_groups * gpurhh_group_cost;
+	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make1(subpath);
+	cpath->custom_private =
+		list_make5(info->encodings, info->key_columns, info->states,
+				   info->outputs,
+				   /* with a point, or a worker would read an Integer */
+				   makeFloat(psprintf("%.1f", n_all_groups)));
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeInteger(leader_emits ? 1 : 0));
+	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
+	cpath->custom_private = lappend(cpath->custom_private, having);
+	cpath->methods = &agg_path_methods;
+	return cpath;
+}
+
+/*
+ * Several participants feed, the leader emits: rows do not pass through tuple
+ * queues, so none is charged for that.
+ */
+static Path *
+make_gather_path(PlannerInfo *root, RelOptInfo *output_rel, CustomPath *cpath)
+{
+	double		rows = cpath->path.rows;
+	GatherPath *gather;
+
+	gather = create_gather_path(root, output_rel, &cpath->path,
+								output_rel->reltarget, NULL, &rows);
+	gather->path.startup_cost = cpath->path.startup_cost + parallel_setup_cost;
+	gather->path.total_cost = cpath->path.total_cost + parallel_setup_cost;
+	return &gather->path;
+}
+
+/*
+ * How many times the work of one process is done in the same time: as core
+ * has it, the leader has less time to help the more workers it has.
+ */
+static double
+parallel_divisor(int n_workers)
+{
+	double		leader = parallel_leader_participation ?
+		1.0 - 0.3 * n_workers : 0;
+
+	return n_workers + Max(leader, 0);
+}
+
+/*
+ * Adds a path that stands for the whole grouping, if it is any good.
  *
- * The path competes with core's as add_path() would have it, but with core's
+ * It competes with core's as add_path() would have it, but with core's
  * hashing charged what it takes, see core_undercharge(): false, if one of
  * core's is cheaper; those that are worse in every respect are dropped, as
  * their own cost would let them win.
  */
 static bool
-cost_agg_path(CustomPath *cpath, Path *subpath, double n_groups,
-			  RelOptInfo *output_rel, char **refusal)
+compete(Path *ours, List *core_paths, RelOptInfo *output_rel, char **refusal)
 {
-	Cost		startup;
-	Cost		total;
+	Cost		total = ours->total_cost;
 	ListCell   *lc;
 
-	startup = subpath->total_cost + gpurhh_setup_cost +
-		subpath->rows * gpurhh_row_cost;
-	total = startup + n_groups * gpurhh_group_cost;
-	cpath->path.startup_cost = startup;
-	cpath->path.total_cost = total;
-
-	foreach(lc, output_rel->pathlist)
+	foreach(lc, core_paths)
 	{
 		Path	   *path = lfirst(lc);
 		Cost		core_total = path->total_cost + core_undercharge(path);
@@ -552,71 +625,72 @@ cost_agg_path(CustomPath *cpath, Path *subpath, double n_groups,
 			return false;
 		}
 	}
-	foreach(lc, output_rel->pathlist)
+	foreach(lc, core_paths)
 	{
 		Path	   *path = lfirst(lc);
 
 		/* sorted output, or an early first row, may be worth the cost above */
 		if (path->pathkeys == NIL &&
-			path->startup_cost + core_undercharge(path) >= startup)
-			output_rel->pathlist = foreach_delete_current(output_rel->pathlist, lc);
+			path->startup_cost + core_undercharge(path) >= ours->startup_cost)
+			output_rel->pathlist = list_delete_ptr(output_rel->pathlist, path);
 		else
 		{
 			/* what is within 1 % is the same to add_path(), and sorted better */
 			total = Min(total, path->total_cost * 0.98);
 		}
 	}
-	cpath->path.startup_cost = Min(startup, total);
-	cpath->path.total_cost = total;
+	ours->startup_cost = Min(ours->startup_cost, total);
+	ours->total_cost = total;
 	return true;
 }
 
+/*
+ * Adds the paths: one process does it all; several feed and the leader emits;
+ * and several feed and emit, for whatever may run in parallel above.
+ */
 static void
-add_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
-			 List *having)
+add_agg_paths(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
+			  List *having)
 {
 	PlannerInfo *root = info->root;
+	List	   *core_paths = list_copy(output_rel->pathlist);
 	Path	   *input = input_rel->cheapest_total_path;
-	Path	   *subpath;
-	CustomPath *cpath;
+	Path	   *serial;
+	Path	   *gather = NULL;
 	double		n_groups;
 	char	   *refusal;
 
 	set_pathtarget_cost_width(root, info->child_target);
-	subpath = (Path *) create_projection_path(root, input_rel, input,
-											  info->child_target);
 	n_groups = estimate_num_groups(root, info->keys, input->rows, NULL, NULL);
-
-	cpath = makeNode(CustomPath);
-	cpath->path.pathtype = T_CustomScan;
-	cpath->path.parent = output_rel;
-	cpath->path.pathtarget = output_rel->reltarget;
-	cpath->path.param_info = NULL;
-	cpath->path.parallel_aware = false;
-	/* a worker would group its part of the rows only, or all rows again */
-	cpath->path.parallel_safe = false;
-	cpath->path.parallel_workers = 0;
-	cpath->path.rows = n_groups;
-	if (having != NIL)
-		cpath->path.rows = clamp_row_est(n_groups *
-										 clauselist_selectivity(root, having, 0,
-																JOIN_INNER, NULL));
-	cpath->path.pathkeys = NIL;
-	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	cpath->custom_paths = list_make1(subpath);
-	cpath->custom_private =
-		list_make5(info->encodings, info->key_columns, info->states,
-				   info->outputs, makeFloat(psprintf("%.0f", n_groups)));
-	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
-	cpath->custom_private = lappend(cpath->custom_private, having);
-	cpath->methods = &agg_path_methods;
-
-	if (!cost_agg_path(cpath, subpath, n_groups, output_rel, &refusal))
+	serial = &make_agg_path(info, input_rel, output_rel, having, input,
+							n_groups, n_groups, false)->path;
+	if (output_rel->consider_parallel && input_rel->partial_pathlist != NIL)
 	{
-		refuse(info, "%s", refusal);
-		return;
+		Path	   *partial = linitial(input_rel->partial_pathlist);
+		double		divisor = parallel_divisor(partial->parallel_workers);
+
+		add_partial_path(output_rel,
+						 &make_agg_path(info, input_rel, output_rel, having,
+										partial, ceil(n_groups / divisor),
+										n_groups, false)->path);
+		gather = make_gather_path(root, output_rel,
+								  make_agg_path(info, input_rel, output_rel,
+												having, partial, n_groups,
+												n_groups, true));
+		/* the better one first, as it tells which of core's are of no use */
+		if (gather->total_cost < serial->total_cost)
+		{
+			if (compete(gather, core_paths, output_rel, &refusal))
+				add_path(output_rel, gather);
+			else
+				refuse(info, "%s", refusal);
+			return;
+		}
 	}
-	add_path(output_rel, &cpath->path);
+	if (compete(serial, core_paths, output_rel, &refusal))
+		add_path(output_rel, serial);
+	else
+		refuse(info, "%s", refusal);
 }
 
 /*
@@ -656,7 +730,7 @@ report_refusal(PlanInfo *info)
 		refusal->group_by = pstrdup(group_by.data);
 		refusal->reason = pstrdup(info->refusal ? info->refusal :
 								  "another plan has the lower cost for the query as a whole");
-		refusal->path_columns = info->refusal ? NULL : info->encodings;
+		refusal->path_columns = info->encodings;
 		collector->refusals = lappend(collector->refusals, refusal);
 		MemoryContextSwitchTo(old);
 	}
@@ -686,7 +760,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		message_level_is_interesting(DEBUG1);
 	having = (List *) ((GroupPathExtraData *) extra)->havingQual;
 	if (build_plan_info(&info, output_rel, having))
-		add_agg_path(&info, input_rel, output_rel, having);
+		add_agg_paths(&info, input_rel, output_rel, having);
 	report_refusal(&info);
 }
 

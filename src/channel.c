@@ -14,9 +14,14 @@
  *		open -> { acquire -> fill -> submit }* -> end_input -> wait_finished
  *			 -> fetch* -> close
  *
+ * The processes of a parallel plan join the query that their leader opened,
+ * and do the same; the last of them to have read its part ends the input.
+ *
  * Batches that the device refused, wholly or some rows of them, come back
- * whenever the session acquires or waits: it finishes those rows itself
- * (host_table.c) and gives the block back.
+ * whenever a session acquires or waits: it finishes those rows itself
+ * (host_table.c) and gives the block back.  Of several participants it is
+ * always the same one, the finisher, as the rows must meet in one host table:
+ * the first one to whom a batch comes back, and that may be it.
  *
  * Nobody holds a block while waiting for another one, but for a session whose
  * child plan is itself a user of the pool; so a session that gets no block for
@@ -26,12 +31,12 @@
  * Lifetime.  A Channel is released by a reset callback of the memory context
  * it was opened for, so that an error, a cancel and a closed cursor release it
  * as a normal end does; what a terminated backend leaves is released when it
- * exits.  If the service still works for the query, the query's slot and
- * blocks are freed by the service, else by the session.
+ * exits.  With the last participant the query goes: if the service still works
+ * for it, its slot and blocks are freed by the service, else by the session.
  *
- * Wakeups go through latches: the service's when there is something to do, the
- * owner's when something it may wait for has happened.  Every wait is
- * interruptible.
+ * Wakeups go through the service's latch when there is something to do, and
+ * the query's condition variable when something has happened that a
+ * participant may wait for.  Every wait is interruptible.
  *
  *-------------------------------------------------------------------------
  */
@@ -54,8 +59,11 @@
 /* A session waits this long for a block before it does without. */
 #define LATE_MS 1000
 
-/* One query's blocks in use at a time: enough to keep a device busy. */
-#define MAX_OUTSTANDING 16
+/*
+ * One query's blocks in use at a time: enough to keep a device busy, while each
+ * participant has one under way and one that waits for it.
+ */
+#define MAX_OUTSTANDING(query) (14 + 2 * (query)->n_participants)
 
 /* A start that takes longer than this is taken for failed. */
 #define START_TIMEOUT_MS 30000
@@ -67,6 +75,10 @@ struct Channel
 	int			index;			/* of the query */
 	int			filling;		/* block being filled, or -1 */
 	int			returned;		/* block being finished, or -1 */
+	int			reading;		/* result being copied, or -1 */
+	bool		fetching;		/* counted in the query's n_fetching */
+	bool		may_finish;		/* may become the finisher */
+	double		pool_wait_ms;
 	bool		open;
 	MemoryContextCallback callback;
 };
@@ -188,6 +200,9 @@ gpurhh_block_free(ChannelArea *area, int block)
 		area->service_wants_block = false;
 		SetLatch(area->service_latch);
 	}
+	if (!area->blocks_wanted)
+		return;
+	area->blocks_wanted = false;
 	for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
 	{
 		ChannelQuery *query = &area->queries[i];
@@ -195,7 +210,7 @@ gpurhh_block_free(ChannelArea *area, int block)
 		if (query->state == QUERY_ACTIVE && query->wants_block)
 		{
 			query->wants_block = false;
-			SetLatch(query->owner_latch);
+			ConditionVariableBroadcast(&query->news);
 		}
 	}
 }
@@ -459,24 +474,29 @@ release_channel(Channel *channel)
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (channel->filling >= 0)
 		gpurhh_block_free(area, channel->filling);
+	if (channel->reading >= 0)
+		gpurhh_block_free(area, channel->reading);
 	if (channel->returned >= 0)
 	{
 		gpurhh_block_free(area, channel->returned);
 		query->n_outstanding--;
+		query->n_returned--;
 	}
-	query->wants_block = false;
-	if (area->service_state == SERVICE_RUNNING &&
-		query->generation == area->generation)
+	if (channel->fetching)
+		query->n_fetching--;
+	if (--query->n_participants == 0)
 	{
-		query->state = QUERY_RELEASED;
-		wake_service(area);
-	}
-	else
-	{
-		/* its service is gone, and freed what it had of the query */
-		if (query->result_block >= 0)
-			gpurhh_block_free(area, query->result_block);
-		query->state = QUERY_FREE;
+		if (area->service_state == SERVICE_RUNNING &&
+			query->generation == area->generation)
+		{
+			query->state = QUERY_RELEASED;
+			wake_service(area);
+		}
+		else
+		{
+			/* its service is gone, and freed what it had of the query */
+			query->state = QUERY_FREE;
+		}
 	}
 	LWLockRelease(&area->lock);
 }
@@ -497,6 +517,35 @@ release_all_channels(int code, Datum arg)
 		release_channel(dlist_container(Channel, node, iter.cur));
 }
 
+static Channel *
+make_channel(ChannelArea *area, bool may_finish, MemoryContext context)
+{
+	Channel    *channel = MemoryContextAllocZero(context, sizeof(Channel));
+
+	if (!exit_callback_registered)
+	{
+		before_shmem_exit(release_all_channels, (Datum) 0);
+		exit_callback_registered = true;
+	}
+	channel->area = area;
+	channel->filling = -1;
+	channel->returned = -1;
+	channel->reading = -1;
+	channel->may_finish = may_finish;
+	return channel;
+}
+
+/* From here on the context's reset releases it; its query is counted open. */
+static void
+open_channel(Channel *channel, MemoryContext context)
+{
+	channel->open = true;
+	dlist_push_head(&open_channels, &channel->node);
+	channel->callback.func = channel_reset_callback;
+	channel->callback.arg = channel;
+	MemoryContextRegisterResetCallback(context, &channel->callback);
+}
+
 /*
  * Opens a query that lives until it is closed or the context is reset.  NULL,
  * with the reason: there is no service to be had, or too many queries.
@@ -505,18 +554,8 @@ Channel *
 gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 					MemoryContext context, const char **why)
 {
-	Channel    *channel;
+	Channel    *channel = make_channel(area, true, context);
 	ChannelQuery *query = NULL;
-
-	if (!exit_callback_registered)
-	{
-		before_shmem_exit(release_all_channels, (Datum) 0);
-		exit_callback_registered = true;
-	}
-	channel = MemoryContextAllocZero(context, sizeof(Channel));
-	channel->area = area;
-	channel->filling = -1;
-	channel->returned = -1;
 
 	while (query == NULL)
 	{
@@ -539,12 +578,14 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				memset(query, 0, sizeof(ChannelQuery));
 				query->state = QUERY_ACTIVE;
 				query->generation = area->generation;
-				query->owner_latch = MyLatch;
+				query->serial = ++area->last_serial;
+				query->n_participants = 1;
+				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
 				query->queued.head = -1;
 				query->returned.head = -1;
-				query->result_block = -1;
+				query->results.head = -1;
 				area->stats.queries++;
 				wake_service(area);
 				break;
@@ -558,11 +599,67 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 		}
 	}
 
-	channel->open = true;
-	dlist_push_head(&open_channels, &channel->node);
-	channel->callback.func = channel_reset_callback;
-	channel->callback.arg = channel;
-	MemoryContextRegisterResetCallback(context, &channel->callback);
+	open_channel(channel, context);
+	return channel;
+}
+
+/* What gpurhh_channel_join() needs in another process of the same plan. */
+ChannelAddress
+gpurhh_channel_address(Channel *channel)
+{
+	ChannelAddress address = {0};
+
+	address.segment = channel->area->shared ? 0 :
+		dsm_segment_handle(private_segment);
+	address.index = channel->index;
+	address.serial = channel_query(channel)->serial;
+	return address;
+}
+
+/*
+ * Opens, in a worker, the query that the leader opened.  may_finish: rows that
+ * the device refuses may come to this participant.
+ */
+Channel *
+gpurhh_channel_join(const ChannelAddress *address, bool may_finish,
+					MemoryContext context)
+{
+	ChannelArea *area = shared_area;
+	Channel    *channel;
+	ChannelQuery *query;
+	bool		joined;
+
+	if (address->segment != 0)
+	{
+		dsm_segment *segment = dsm_find_mapping(address->segment);
+
+		if (segment == NULL)
+		{
+			segment = dsm_attach(address->segment);
+			/* contexts may be reset after resource owners are released */
+			if (segment != NULL)
+				dsm_pin_mapping(segment);
+		}
+		area = segment ? dsm_segment_address(segment) : NULL;
+	}
+	if (area == NULL || area->magic != GPURHH_AREA_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not attach to the leader's device service")));
+
+	channel = make_channel(area, may_finish, context);
+	channel->index = address->index;
+	query = channel_query(channel);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	joined = query->state == QUERY_ACTIVE && query->serial == address->serial;
+	if (joined)
+		query->n_participants++;
+	LWLockRelease(&area->lock);
+	if (!joined)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the leader of the parallel query has ended")));
+	open_channel(channel, context);
 	return channel;
 }
 
@@ -595,17 +692,50 @@ check_failure(Channel *channel)
 			 errhint("Run the query again. If the error stays, set enable_gpu_hashagg to off or gpurhh.device to \"cpu\".")));
 }
 
-/* Waits for news of any kind; at most timeout_ms. */
+/*
+ * Waits for news of any kind; at most timeout_ms.  To be called in a loop that
+ * looks at what it waits for; the first call only sees to it that no news is
+ * missed from then on.  ConditionVariableCancelSleep() ends the loop.
+ */
 static void
 wait_for_news(Channel *channel, long timeout_ms)
 {
 	/* it may have failed long ago, and have woken us then */
 	check_failure(channel);
-	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 timeout_ms, PG_WAIT_EXTENSION);
-	ResetLatch(MyLatch);
-	CHECK_FOR_INTERRUPTS();
+	(void) ConditionVariableTimedSleep(&channel_query(channel)->news,
+									   timeout_ms, PG_WAIT_EXTENSION);
 	check_failure(channel);
+}
+
+/*
+ * Do refused rows come to this participant, if they come?  The caller holds
+ * the lock.
+ */
+static bool
+may_finish(Channel *channel)
+{
+	int			finisher_pid = channel_query(channel)->finisher_pid;
+
+	return finisher_pid == MyProcPid ||
+		(finisher_pid == 0 && channel->may_finish);
+}
+
+/*
+ * Makes this participant the finisher, for good, if it may be; false if it may
+ * not.
+ */
+bool
+gpurhh_channel_claim_finish(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	bool		claimed;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	claimed = may_finish(channel);
+	if (claimed)
+		channel_query(channel)->finisher_pid = MyProcPid;
+	LWLockRelease(&area->lock);
+	return claimed;
 }
 
 /*
@@ -626,6 +756,33 @@ only_own_blocks(ChannelArea *area)
 	return area->n_blocks - area->n_free == n_own;
 }
 
+/* One look for a block; lock held.  True: it is there, or returned ones are. */
+static bool
+try_acquire(Channel *channel, ChannelBlockResult *result)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	if (query->returned.head >= 0 && may_finish(channel))
+	{
+		*result = CHANNEL_RETURNED;
+		return true;
+	}
+	if (area->n_free > 1 && !query->failed &&
+		query->n_outstanding < MAX_OUTSTANDING(query))
+	{
+		channel->filling = area->free_head;
+		area->free_head = area->blocks[channel->filling].next;
+		area->n_free--;
+		area->blocks[channel->filling].holder = BLOCK_SESSION;
+		*result = CHANNEL_BLOCK;
+		return true;
+	}
+	query->wants_block = true;
+	area->blocks_wanted = true;
+	return false;
+}
+
 /*
  * A block to fill (*base), or, before that, news of returned batches, which
  * the caller takes with gpurhh_channel_take_returned().  Where nothing of the
@@ -636,53 +793,56 @@ gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
+	ChannelBlockResult result = CHANNEL_LATE;
 	TimestampTz began = 0;
+	bool		done;
 
 	Assert(channel->filling < 0);
 	for (;;)
 	{
-		bool		returned;
-		bool		own;
+		bool		under_way;
 		bool		in_vain;
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		returned = query->returned.head >= 0;
-		query->wants_block = false;
-		if (!returned && area->n_free > 1 && !query->failed &&
-			query->n_outstanding < MAX_OUTSTANDING)
-		{
-			channel->filling = area->free_head;
-			area->free_head = area->blocks[channel->filling].next;
-			area->n_free--;
-			area->blocks[channel->filling].holder = BLOCK_SESSION;
-		}
-		else if (!returned)
-			query->wants_block = true;
-		LWLockRelease(&area->lock);
-
-		if (returned)
-			return CHANNEL_RETURNED;
-		if (channel->filling >= 0)
-		{
-			*base = gpurhh_block_base(area, channel->filling);
-			return CHANNEL_BLOCK;
-		}
-		if (began == 0)
-			began = GetCurrentTimestamp();
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		/* with work of its own under way, a block will come back */
-		own = query->n_outstanding > 0;
+		done = try_acquire(channel, &result);
+		/* what the device has comes back; what the finisher has, who knows */
+		under_way = query->n_outstanding > query->n_returned;
 		in_vain = only_own_blocks(area);
 		LWLockRelease(&area->lock);
-		if (!own &&
+		if (done)
+			break;
+		if (began == 0)
+			began = GetCurrentTimestamp();
+		if (!under_way &&
 			(!wait || in_vain ||
 			 TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LATE_MS)))
 		{
 			check_failure(channel);
-			return CHANNEL_LATE;
+			break;
 		}
 		wait_for_news(channel, 100);
 	}
+	ConditionVariableCancelSleep();
+
+	if (began != 0)
+	{
+		uint64		waited_us = GetCurrentTimestamp() - began;
+
+		channel->pool_wait_ms += waited_us / 1000.0;
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		area->stats.pool_wait_us += waited_us;
+		LWLockRelease(&area->lock);
+	}
+	if (result == CHANNEL_BLOCK)
+		*base = gpurhh_block_base(area, channel->filling);
+	return result;
+}
+
+/* How long this participant waited in all for blocks to fill. */
+double
+gpurhh_channel_pool_wait_ms(Channel *channel)
+{
+	return channel->pool_wait_ms;
 }
 
 /* Hands the block that was acquired last to the service. */
@@ -723,9 +883,13 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *refused)
 
 	Assert(channel->returned < 0);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	channel->returned = gpurhh_block_pop(area, &query->returned);
+	if (may_finish(channel))
+		channel->returned = gpurhh_block_pop(area, &query->returned);
 	if (channel->returned >= 0)
+	{
+		query->finisher_pid = MyProcPid;
 		area->blocks[channel->returned].holder = BLOCK_SESSION;
+	}
 	LWLockRelease(&area->lock);
 	if (channel->returned < 0)
 		return false;
@@ -743,6 +907,7 @@ gpurhh_channel_give_back(Channel *channel)
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	gpurhh_block_free(area, channel->returned);
 	channel_query(channel)->n_outstanding--;
+	channel_query(channel)->n_returned--;
 	LWLockRelease(&area->lock);
 	channel->returned = -1;
 }
@@ -769,81 +934,108 @@ gpurhh_channel_wait_finished(Channel *channel)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
+	bool		returned;
+	bool		finished;
 
 	for (;;)
 	{
-		bool		returned;
-		bool		finished;
-
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		returned = query->returned.head >= 0;
+		returned = query->returned.head >= 0 && may_finish(channel);
 		finished = query->finished;
 		LWLockRelease(&area->lock);
-		if (returned)
-			return false;
-		if (finished)
-			return true;
+		if (returned || finished)
+			break;
 		wait_for_news(channel, 1000);
 	}
+	ConditionVariableCancelSleep();
+	return !returned;
 }
 
 /*
- * Copies the next groups to the caller's memory.  While the caller makes rows
- * of them the service may fetch the ones after, if half of the pool is free: a
- * cursor that is left alone keeps that block.
+ * Once the table can be read: does this participant emit groups?  All do, but
+ * where a host table has some of the rows, or groups have to be merged in one
+ * (late_rows: there are rows that no device saw).  Then the finisher does, who
+ * is found now if there is none yet.
  */
-void
+bool
+gpurhh_channel_may_emit(Channel *channel, bool late_rows)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		may_emit = true;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	Assert(query->finished);
+	if (late_rows || query->finisher_pid != 0 || query->stats.orphans > 0)
+	{
+		may_emit = may_finish(channel);
+		if (may_emit)
+			query->finisher_pid = MyProcPid;
+	}
+	LWLockRelease(&area->lock);
+	return may_emit;
+}
+
+/*
+ * Copies the next groups to the caller's memory; false: there are no more.
+ * While the participants make rows of them the service fetches the ones after,
+ * as long as half of the pool is free: a cursor that is left alone keeps those
+ * blocks.
+ */
+bool
 gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
 	uint32		n_words = rhh_result_words(&query->spec);
-	uint32		stride;
+	uint32		stride = area->block_bytes / sizeof(uint64) / n_words;
 	const uint64 *from;
+	int			block;
 
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	query->fetch_waits = true;
-	if (query->result_block < 0)
-	{
-		query->fetch = true;
-		wake_service(area);
-	}
-	LWLockRelease(&area->lock);
 	for (;;)
 	{
-		bool		fetched;
+		bool		none_left;
 
-		check_failure(channel);
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		fetched = query->fetched;
+		block = gpurhh_block_pop(area, &query->results);
+		none_left = block < 0 && query->all_extracted;
+		if (block >= 0)
+		{
+			query->n_results--;
+			area->blocks[block].holder = BLOCK_SESSION;
+			channel->reading = block;
+			area->stats.groups_returned += area->blocks[block].n_groups;
+		}
+		if ((block < 0 && !none_left) != channel->fetching)
+		{
+			query->n_fetching += channel->fetching ? -1 : 1;
+			channel->fetching = !channel->fetching;
+		}
+		/* there is room for one more result, or need of one */
+		if (!query->all_extracted)
+			wake_service(area);
 		LWLockRelease(&area->lock);
-		if (fetched)
+		if (block >= 0 || none_left)
 			break;
 		wait_for_news(channel, 1000);
 	}
+	ConditionVariableCancelSleep();
+	if (block < 0)
+		return false;
 
-	result->n_groups = query->result_groups;
-	result->needs_merge = query->result_merge;
-	result->last = query->result_last;
-	stride = area->block_bytes / sizeof(uint64) / n_words;
-	from = (const uint64 *) gpurhh_block_base(area, query->result_block);
+	result->n_groups = area->blocks[block].n_groups;
+	result->needs_merge = area->blocks[block].needs_merge;
+	from = (const uint64 *) gpurhh_block_base(area, block);
 	Assert(result->n_groups <= result->capacity_groups);
 	for (uint32 w = 0; w < n_words; w++)
 		memcpy(result->words + (Size) w * result->capacity_groups,
 			   from + (Size) w * stride, result->n_groups * sizeof(uint64));
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	gpurhh_block_free(area, query->result_block);
-	query->result_block = -1;
-	query->fetched = false;
-	area->stats.groups_returned += result->n_groups;
-	query->fetch_waits = false;
-	if (!result->last && area->n_free > area->n_blocks / 2 + 1)
-	{
-		query->fetch = true;
-		wake_service(area);
-	}
+	gpurhh_block_free(area, block);
 	LWLockRelease(&area->lock);
+	channel->reading = -1;
+	return true;
 }
 
 /*

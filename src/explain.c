@@ -52,15 +52,27 @@ megabytes(uint64 bytes)
 	return (double) bytes / (1024.0 * 1024.0);
 }
 
+/* A sum over the participants as their average, as core has it for loops. */
+static double
+average_ms(const GpuNodeStats *stats, double sum_ms)
+{
+	return sum_ms / Max(stats->participants, 1);
+}
+
 static void
 explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 {
+	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
 
 	indent(es);
-	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB\n",
-					 stats->rows_fed, stats->batches,
-					 stats->batches == 1 ? "batch" : "batches", megabytes(stats->bytes_fed));
+	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
+					 counts->rows_fed, counts->batches,
+					 counts->batches == 1 ? "batch" : "batches", megabytes(counts->bytes_fed));
+	if (stats->participants > 0)
+		appendStringInfo(es->str, ", %d %s", stats->participants,
+						 stats->participants == 1 ? "participant" : "participants");
+	appendStringInfoChar(es->str, '\n');
 	if (table->capacity_slots > 0)
 	{
 		indent(es);
@@ -78,28 +90,36 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 						 table->failed_slots, table->rehashes);
 	}
 	indent(es);
-	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, stats->host_rows);
-	if (stats->host_spilled > 0)
+	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
+	if (counts->host_spilled > 0)
 		appendStringInfo(es->str, "  Spilled Records: " UINT64_FORMAT,
-						 stats->host_spilled);
+						 counts->host_spilled);
 	appendStringInfoChar(es->str, '\n');
 	if (es->summary)
 	{
 		indent(es);
-		appendStringInfo(es->str, "Feed Time: %.3f ms  Device Time: %.3f ms  Emit Time: %.3f ms\n",
-						 stats->feed_ms, (double) table->busy_ns / 1.0e6,
-						 stats->fetch_ms + stats->form_ms);
+		appendStringInfo(es->str, "Feed Time: %.3f ms  Pool Wait: %.3f ms  Emit Time: %.3f ms\n",
+						 average_ms(stats, counts->feed_ms),
+						 average_ms(stats, counts->pool_wait_ms),
+						 average_ms(stats, counts->fetch_ms + counts->form_ms));
+		indent(es);
+		appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms  Extract Time: %.3f ms\n",
+						 table->upload_ns / 1.0e6, table->kernel_ns / 1.0e6,
+						 table->extract_ns / 1.0e6);
 	}
 }
 
 static void
 explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 {
+	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
 
-	ExplainPropertyUInteger("Rows Fed", NULL, stats->rows_fed, es);
-	ExplainPropertyUInteger("Batches", NULL, stats->batches, es);
-	ExplainPropertyUInteger("Bytes Fed", NULL, stats->bytes_fed, es);
+	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
+	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
+	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
+	ExplainPropertyInteger("Participants", NULL, Max(stats->participants, 1),
+						   es);
 	ExplainPropertyUInteger("Bytes Uploaded", NULL, table->uploaded_bytes, es);
 	ExplainPropertyUInteger("Groups", NULL, table->groups, es);
 	ExplainPropertyUInteger("Slots", NULL, table->capacity_slots, es);
@@ -118,15 +138,24 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
 	ExplainPropertyUInteger("Merged Duplicates", NULL,
 							table->merged_duplicates, es);
-	ExplainPropertyUInteger("Host Rows", NULL, stats->host_rows, es);
-	ExplainPropertyUInteger("Spilled Records", NULL, stats->host_spilled, es);
+	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
+	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
 	if (es->summary)
 	{
-		ExplainPropertyFloat("Feed Time", "ms", stats->feed_ms, 3, es);
-		ExplainPropertyFloat("Device Time", "ms",
-							 (double) table->busy_ns / 1.0e6, 3, es);
+		ExplainPropertyFloat("Feed Time", "ms",
+							 average_ms(stats, counts->feed_ms), 3, es);
+		ExplainPropertyFloat("Pool Wait Time", "ms",
+							 average_ms(stats, counts->pool_wait_ms), 3, es);
 		ExplainPropertyFloat("Emit Time", "ms",
-							 stats->fetch_ms + stats->form_ms, 3, es);
+							 average_ms(stats,
+										counts->fetch_ms + counts->form_ms),
+							 3, es);
+		ExplainPropertyFloat("Upload Time", "ms", table->upload_ns / 1.0e6, 3,
+							 es);
+		ExplainPropertyFloat("Kernel Time", "ms", table->kernel_ns / 1.0e6, 3,
+							 es);
+		ExplainPropertyFloat("Extract Time", "ms", table->extract_ns / 1.0e6,
+							 3, es);
 	}
 }
 

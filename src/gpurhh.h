@@ -26,6 +26,8 @@
 #include "port/atomics.h"
 #include "portability/instr_time.h"
 #include "storage/buffile.h"
+#include "storage/condition_variable.h"
+#include "storage/dsm.h"
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
@@ -109,7 +111,9 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
 	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, type, first and
 								 * second operand */
-	GPUAGG_PRIVATE_GROUPS		/* Float: estimated number of groups */
+	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
+	GPUAGG_PRIVATE_LEADER_EMITS /* Integer: of a parallel plan's participants,
+								 * only the leader */
 };
 
 typedef struct GpuRefusal
@@ -218,6 +222,41 @@ extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
 extern bool gpurhh_vector_filter(VectorExpr *condition, const Vector *columns,
 								 int n, uint8 *active, int *n_left);
 
+/* ---------- agg_emit.c ---------- */
+
+/* Groups decoded at a time: enough to forget the setup, few enough for L1. */
+#define GPURHH_EMIT_WINDOW 256
+
+typedef struct EmitColumn EmitColumn;
+
+/* How groups become rows, and those that are about to. */
+typedef struct Emit
+{
+	int			n_columns;
+	EmitColumn *columns;
+	bool		allocates;		/* some values need memory */
+	int			n_quals;		/* of HAVING; 0: it is not computed here */
+	VectorExpr **quals;
+	Vector	   *vectors;		/* what it looks at */
+
+	/* the window */
+	const uint64 *words;
+	Size		stride;
+	uint32		next;			/* row */
+	uint32		n_rows;
+	bool		recheck;		/* core has to evaluate HAVING for each */
+	uint8		active[GPURHH_EMIT_WINDOW];
+	uint16		rows[GPURHH_EMIT_WINDOW];	/* that passed HAVING, if any */
+} Emit;
+
+extern void gpurhh_emit_init(Emit *emit, List *outputs,
+							 const rhh_table_spec *spec);
+extern bool gpurhh_emit_having(Emit *emit, List *having, PlanState *parent);
+extern void gpurhh_emit_reset(Emit *emit);
+extern int	gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride,
+							   uint32 n);
+extern void gpurhh_emit_row(Emit *emit, TupleTableSlot *slot);
+
 /* ---------- heap_feed.c ---------- */
 
 /* Reads the pages of a sequential scan into a feed. */
@@ -283,6 +322,8 @@ typedef struct ChannelBlock
 	int			next;			/* in the list it is on; -1 ends it */
 	BlockHolder holder;
 	bool		refused;		/* the whole batch comes back */
+	bool		needs_merge;	/* as results: see rhh_result */
+	uint32		n_groups;
 	rhh_batch	batch;			/* base is not valid across processes */
 } ChannelBlock;
 
@@ -300,35 +341,38 @@ typedef enum QueryState
 } QueryState;
 
 /*
- * One query's conversation with the service.  The session writes the spec, the
- * batches and its wishes; the service answers and wakes the owner.
+ * One query's conversation with the service.  Its participants (the processes
+ * that have it open: one, or those of a parallel plan) write the spec, the
+ * batches and their wishes; the service answers, and wakes those who wait.
  */
 typedef struct ChannelQuery
 {
 	QueryState	state;
 	uint32		generation;		/* the service's that it was opened with */
-	struct Latch *owner_latch;
-	bool		wants_block;	/* wake the owner when one is freed */
+	uint64		serial;			/* no other query of the area has it */
+	int			n_participants;
+	ConditionVariable news;		/* of anything that one may wait for */
+	bool		wants_block;	/* somebody is to be woken when one is freed */
 	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
 	rhh_table_spec spec;
 
 	BlockList	queued;			/* to the service */
-	BlockList	returned;		/* to the session, with failed rows */
+	BlockList	returned;		/* to the finisher, with failed rows */
 	int			n_outstanding;	/* queued, with the device, or returned */
+	int			n_returned;		/* of these: returned, or being finished */
+	int			finisher_pid;	/* whose host table has what the device
+								 * refused; 0: nobody's yet */
 
-	bool		input_done;		/* session: no more batches will come */
+	bool		input_done;		/* no more batches will come */
 	bool		finished;		/* service: the table is ready to be read */
 	bool		refused;		/* service: no table; batches come back whole */
 	bool		failed;			/* service: ends in an error, see message */
 	char		message[GPURHH_MESSAGE_LEN];	/* why refused or failed */
 
-	bool		fetch;			/* session: wants the next groups */
-	bool		fetch_waits;	/* session: and waits for them */
-	bool		fetched;		/* service: they are in result_block */
-	int			result_block;	/* -1: none */
-	uint32		result_groups;
-	bool		result_merge;
-	bool		result_last;
+	int			n_fetching;		/* participants that wait for groups */
+	BlockList	results;		/* to whichever participant comes first */
+	int			n_results;
+	bool		all_extracted;	/* service: no results after those */
 
 	char		used_device[GPURHH_DEVICE_NAME_LEN];
 	rhh_table_stats stats;
@@ -346,6 +390,10 @@ typedef struct ServiceStats
 	uint64		rehashes;
 	uint64		host_rows;
 	uint64		device_errors;
+	uint64		pool_wait_us;	/* sessions' waiting for free blocks */
+	uint64		upload_ns;
+	uint64		kernel_ns;
+	uint64		extract_ns;
 } ServiceStats;
 
 /* What a private service cannot read from its own configuration. */
@@ -389,13 +437,23 @@ typedef struct ChannelArea
 	int			n_free;
 	int			free_head;		/* last freed first: it is warm in caches */
 	bool		service_wants_block;	/* wake the service when one is freed */
+	bool		blocks_wanted;	/* some query's wants_block may be set */
+	uint64		last_serial;
 
 	ChannelQuery queries[GPURHH_MAX_QUERIES];
 	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
 } ChannelArea;
 
-/* The session's handle of an open query; owned by a memory context. */
+/* A participant's handle of an open query; owned by a memory context. */
 typedef struct Channel Channel;
+
+/* Names a query to other processes. */
+typedef struct ChannelAddress
+{
+	uint32		segment;		/* dsm_handle; 0: the shared area */
+	int			index;
+	uint64		serial;
+} ChannelAddress;
 
 typedef enum ChannelBlockResult
 {
@@ -411,7 +469,6 @@ typedef struct ChannelResult
 	uint32		capacity_groups;
 	uint32		n_groups;
 	bool		needs_merge;
-	bool		last;
 } ChannelResult;
 
 extern void gpurhh_init_channel(void);
@@ -427,6 +484,9 @@ extern void gpurhh_refresh_devices(ChannelArea *area);
 extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_table_spec *spec,
 									MemoryContext context, const char **why);
+extern ChannelAddress gpurhh_channel_address(Channel *channel);
+extern Channel *gpurhh_channel_join(const ChannelAddress *address,
+									bool may_finish, MemoryContext context);
 extern Size gpurhh_channel_block_bytes(Channel *channel);
 extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
@@ -436,7 +496,10 @@ extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 extern void gpurhh_channel_give_back(Channel *channel);
 extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
-extern void gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
+extern double gpurhh_channel_pool_wait_ms(Channel *channel);
+extern bool gpurhh_channel_claim_finish(Channel *channel);
+extern bool gpurhh_channel_may_emit(Channel *channel, bool late_rows);
+extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
 extern void gpurhh_channel_count_host_rows(Channel *channel, uint64 rows);
@@ -454,9 +517,24 @@ extern bool gpurhh_start_service_worker(ChannelArea *area, uint32 dsm_handle,
 										const char **why);
 extern PGDLLEXPORT void gpurhh_service_main(Datum main_arg);
 
-/* ---------- explain.c ---------- */
+/* ---------- agg_parallel.c ---------- */
 
-/* What a node did, for EXPLAIN ANALYZE. */
+/* What a node did: sums over the participants of a parallel plan. */
+typedef struct GpuNodeCounts
+{
+	uint64		rows_fed;
+	uint64		bytes_fed;
+	uint64		batches;
+	uint64		host_rows;		/* finished on the host */
+	uint64		host_spilled;	/* records it wrote to disk */
+	uint64		groups_returned;
+	double		feed_ms;		/* wall time to read and hand over the input */
+	double		pool_wait_ms;	/* of that: waiting for a free block */
+	double		fetch_ms;		/* wall time to wait for and copy groups */
+	double		form_ms;		/* to make rows of them, by sampling */
+} GpuNodeCounts;
+
+/* For EXPLAIN ANALYZE. */
 typedef struct GpuNodeStats
 {
 	bool		valid;			/* the input has been read */
@@ -464,17 +542,38 @@ typedef struct GpuNodeStats
 	const char *feed_why;		/* why not */
 	char		device[GPURHH_DEVICE_NAME_LEN];
 	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
-	uint64		rows_fed;
-	uint64		bytes_fed;
-	uint64		batches;
-	uint64		host_rows;		/* finished on the host */
-	uint64		host_spilled;	/* records it wrote to disk */
-	uint64		groups_returned;
+	GpuNodeCounts counts;
+	int			participants;	/* that read a part of the input */
 	rhh_table_stats table;
-	double		feed_ms;		/* wall time to read and hand over the input */
-	double		fetch_ms;		/* wall time to wait for and copy groups */
-	double		form_ms;		/* to make rows of them, by sampling */
 } GpuNodeStats;
+
+/* In the parallel plan's DSM segment. */
+typedef struct GpuAggShared GpuAggShared;
+
+extern Size gpurhh_parallel_bytes(void);
+extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
+extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
+								  Channel *channel);
+extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
+									 MemoryContext context);
+extern bool gpurhh_parallel_attach(GpuAggShared *shared);
+extern bool gpurhh_parallel_detach(GpuAggShared *shared,
+								   GpuNodeCounts *counts);
+extern bool gpurhh_parallel_emits_later(GpuAggShared *shared);
+extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel);
+extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
+									   GpuNodeCounts *counts);
+extern int	gpurhh_parallel_counts(GpuAggShared *shared,
+								   GpuNodeCounts *counts);
+extern void gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
+									  const rhh_batch *batch);
+extern void gpurhh_parallel_close_late(BufFile **file);
+extern void gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
+									  void (*add)(void *arg,
+												  const rhh_batch *batch),
+									  void *arg);
+
+/* ---------- explain.c ---------- */
 
 extern void gpurhh_explain_agg(CustomScanState *node, List *ancestors,
 							   ExplainState *es, int n_keys,

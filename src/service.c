@@ -67,10 +67,8 @@ typedef struct ServiceQuery
 	rhh_table  *table;
 	int			in_flight;		/* batches, finish or extract */
 	bool		cancelled;
+	int			result_block;	/* being filled with result, or -1 */
 	rhh_result	result;
-	uint64		counted_failed_slots;	/* what the area's statistics have */
-	uint64		counted_rehashes;
-	uint64		counted_uploaded;
 } ServiceQuery;
 
 typedef struct ServiceDevice
@@ -336,17 +334,19 @@ free_blocks(BlockList *list)
 static void
 publish_stats(ServiceQuery *sq, ChannelQuery *query)
 {
-	rhh_table_stats *stats = &query->stats;
+	ServiceStats *sum = &area->stats;
+	rhh_table_stats *now = &query->stats;
+	rhh_table_stats before = *now;
 
 	if (sq->table == NULL)
 		return;
-	sq->device->ops->table_stats(sq->table, stats);
-	area->stats.failed_slots += stats->failed_slots - sq->counted_failed_slots;
-	area->stats.rehashes += stats->rehashes - sq->counted_rehashes;
-	area->stats.bytes_uploaded += stats->uploaded_bytes - sq->counted_uploaded;
-	sq->counted_failed_slots = stats->failed_slots;
-	sq->counted_rehashes = stats->rehashes;
-	sq->counted_uploaded = stats->uploaded_bytes;
+	sq->device->ops->table_stats(sq->table, now);
+	sum->failed_slots += now->failed_slots - before.failed_slots;
+	sum->rehashes += now->rehashes - before.rehashes;
+	sum->bytes_uploaded += now->uploaded_bytes - before.uploaded_bytes;
+	sum->upload_ns += now->upload_ns - before.upload_ns;
+	sum->kernel_ns += now->kernel_ns - before.kernel_ns;
+	sum->extract_ns += now->extract_ns - before.extract_ns;
 }
 
 /* Ends a query with an error that its session raises; lock held. */
@@ -357,7 +357,7 @@ fail_query(ChannelQuery *query, const char *message)
 		return;
 	query->failed = true;
 	strlcpy(query->message, message, GPURHH_MESSAGE_LEN);
-	SetLatch(query->owner_latch);
+	ConditionVariableBroadcast(&query->news);
 }
 
 /* A new query: makes its table, or refuses it.  Signals are blocked. */
@@ -370,6 +370,7 @@ start_query(int q)
 	rhh_error	err = {0};
 
 	memset(sq, 0, sizeof(ServiceQuery));
+	sq->result_block = -1;
 	sq->state = TABLE_REFUSED;
 	sq->device = choose_device(query->device, note, sizeof(note));
 	if (sq->device != NULL)
@@ -400,6 +401,15 @@ start_query(int q)
 	LWLockRelease(&area->lock);
 }
 
+/* Hands a batch back, wholly or with its failed rows marked; lock held. */
+static void
+return_block(ChannelQuery *query, int block)
+{
+	gpurhh_block_push(area, &query->returned, block);
+	query->n_returned++;
+	ConditionVariableBroadcast(&query->news);
+}
+
 /* Hands queued batches to the device, or back to the session. */
 static bool
 submit_batches(int q)
@@ -421,8 +431,7 @@ submit_batches(int q)
 		{
 			(void) gpurhh_block_pop(area, &query->queued);
 			area->blocks[block].refused = true;
-			gpurhh_block_push(area, &query->returned, block);
-			SetLatch(query->owner_latch);
+			return_block(query, block);
 		}
 		LWLockRelease(&area->lock);
 		if (block < 0)
@@ -473,7 +482,8 @@ finish_query(int q)
 	if (sq->state == TABLE_REFUSED)
 	{
 		query->finished = true;
-		SetLatch(query->owner_latch);
+		query->all_extracted = true;
+		ConditionVariableBroadcast(&query->news);
 	}
 	else if (status == RHH_OK)
 		sq->in_flight++;
@@ -488,7 +498,11 @@ finish_query(int q)
 	return true;
 }
 
-/* The session wants the next groups. */
+/*
+ * Fetches the next groups into a free block, if a participant waits for them,
+ * or, ahead of need, while there are plenty of blocks and no more results lie
+ * ready than there are participants.
+ */
 static bool
 extract_groups(int q)
 {
@@ -496,22 +510,25 @@ extract_groups(int q)
 	ChannelQuery *query = &area->queries[q];
 	rhh_error	err = {0};
 	rhh_status	status;
-	int			block;
+	bool		needed;
+	int			block = -1;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	block = area->free_head;
-	/* ahead of need only while there is plenty, as there was when it was asked */
-	if (!query->fetch_waits && area->n_free <= area->n_blocks / 2 + 1)
-		block = -1;
-	else if (block < 0)
-		area->service_wants_block = true;
-	if (block >= 0)
+	needed = query->n_fetching > query->n_results;
+	if (needed ||
+		(query->n_results < query->n_participants &&
+		 area->n_free > area->n_blocks / 2 + 1))
 	{
-		area->free_head = area->blocks[block].next;
-		area->n_free--;
-		area->blocks[block].holder = BLOCK_SERVICE;
-		query->fetch = false;
-		query->result_block = block;
+		block = area->free_head;
+		if (block >= 0)
+		{
+			area->free_head = area->blocks[block].next;
+			area->n_free--;
+			area->blocks[block].holder = BLOCK_SERVICE;
+			sq->result_block = block;
+		}
+		else
+			area->service_wants_block = true;
 	}
 	LWLockRelease(&area->lock);
 	if (block < 0)
@@ -556,16 +573,17 @@ drop_query(int q)
 	}
 	if (sq->table != NULL)
 		sq->device->ops->table_destroy(sq->table);
-	memset(sq, 0, sizeof(ServiceQuery));
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	free_blocks(&query->queued);
 	free_blocks(&query->returned);
-	if (query->result_block >= 0)
-		gpurhh_block_free(area, query->result_block);
-	query->result_block = -1;
+	free_blocks(&query->results);
+	/* an extraction that came to nothing */
+	if (sq->state != TABLE_NONE && sq->result_block >= 0)
+		gpurhh_block_free(area, sq->result_block);
 	query->state = QUERY_FREE;
 	LWLockRelease(&area->lock);
+	memset(sq, 0, sizeof(ServiceQuery));
 	return true;
 }
 
@@ -579,7 +597,7 @@ advance_query(int q)
 	bool		ours;
 	bool		input_done;
 	bool		failed;
-	bool		fetch;
+	bool		all_extracted;
 	bool		progress = false;
 
 	LWLockAcquire(&area->lock, LW_SHARED);
@@ -587,7 +605,7 @@ advance_query(int q)
 	ours = query->generation == generation;
 	input_done = query->input_done;
 	failed = query->failed;
-	fetch = query->fetch;
+	all_extracted = query->all_extracted;
 	LWLockRelease(&area->lock);
 
 	if (state == QUERY_FREE || !ours)
@@ -608,7 +626,8 @@ advance_query(int q)
 		if (input_done && finish_query(q))
 			progress = true;
 	}
-	if (sq->state == TABLE_READING && fetch && extract_groups(q))
+	if (sq->state == TABLE_READING && sq->in_flight == 0 && !all_extracted &&
+		extract_groups(q))
 		progress = true;
 	return progress;
 }
@@ -655,8 +674,7 @@ poll_device(ServiceDevice *dev)
 					if (event->status == RHH_OK && event->n_failed > 0 &&
 						query->state == QUERY_ACTIVE)
 					{
-						gpurhh_block_push(area, &query->returned, event->tag);
-						SetLatch(query->owner_latch);
+						return_block(query, event->tag);
 					}
 					else
 					{
@@ -670,17 +688,19 @@ poll_device(ServiceDevice *dev)
 					break;
 				sq->state = TABLE_READING;
 				query->finished = true;
-				SetLatch(query->owner_latch);
+				ConditionVariableBroadcast(&query->news);
 				break;
 			case RHH_EVENT_EXTRACT:
 				if (event->status != RHH_OK)
 					break;
-				query->result_groups = sq->result.n_groups;
-				query->result_merge = sq->result.needs_merge;
-				query->result_last = sq->result.last;
-				query->fetched = true;
-				area->blocks[query->result_block].holder = BLOCK_SESSION;
-				SetLatch(query->owner_latch);
+				area->blocks[sq->result_block].n_groups = sq->result.n_groups;
+				area->blocks[sq->result_block].needs_merge =
+					sq->result.needs_merge;
+				gpurhh_block_push(area, &query->results, sq->result_block);
+				sq->result_block = -1;
+				query->n_results++;
+				query->all_extracted = sq->result.last;
+				ConditionVariableBroadcast(&query->news);
 				break;
 		}
 		if (event->status != RHH_OK && query->state == QUERY_ACTIVE)
@@ -725,19 +745,12 @@ service_exit(int code, Datum arg)
 			continue;
 		query->queued.head = -1;
 		query->returned.head = -1;
-		if (query->result_block >= 0 && !query->fetched)
-			query->result_block = -1;
+		query->results.head = -1;
 		if (query->state == QUERY_ACTIVE)
 			fail_query(query, device_error[0] != '\0' ? device_error :
 					   "the device service ended");
 		else
-		{
-			/* groups that its session did not take any more */
-			if (query->result_block >= 0)
-				gpurhh_block_free(area, query->result_block);
-			query->result_block = -1;
 			query->state = QUERY_FREE;
-		}
 	}
 	/* unless closing the devices took so long that another has been started */
 	if (area->generation == generation)

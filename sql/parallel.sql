@@ -1,0 +1,216 @@
+--
+-- Parallel plans: every participant feeds one table; all of them emit, or the
+-- leader alone where the rows must go there anyway.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\set ECHO none
+\i :helpers
+-- Runs a query natively and on GpuHashAgg in parallel, as a table's contents
+-- (its plan is "Gather, leader emits") and below an aggregate that workers do
+-- their part of ("all emit").  Says how many rows, how many took part in each,
+-- or what is wrong.  nodes: GpuHashAggs in each plan.
+CREATE FUNCTION compare_parallel(query text, settings text DEFAULT NULL, nodes int DEFAULT 1, participants int DEFAULT 1)
+RETURNS text LANGUAGE plpgsql
+SET enable_gpu_hashagg = off SET client_min_messages = warning AS $f$
+DECLARE
+	digest text := format('SELECT count(*), sum(hashtext(q::text)::int8), max(q::text) FROM (%s) AS q', query);
+	queries text[] := ARRAY[query, digest];
+	differences bigint;
+	expected text;
+	got text;
+	plan text;
+	n int;
+BEGIN
+	DROP TABLE IF EXISTS native;
+	EXECUTE 'CREATE TEMP TABLE native AS ' || query;
+	EXECUTE 'SELECT d::text FROM (' || digest || ') AS d' INTO expected;
+	PERFORM set_config('enable_gpu_hashagg', 'on', true);
+	IF settings IS NOT NULL THEN
+		PERFORM apply_settings(settings);
+	END IF;
+	FOR i IN 1..2 LOOP
+		SELECT count(*) FILTER (WHERE line LIKE '%Parallel Custom Scan (GpuHashAgg)%'), string_agg(line, E'\n')
+		INTO n, plan FROM explained(queries[i]) AS line;
+		IF n <> nodes THEN
+			RETURN format('%s nodes in the plan:%s', n, E'\n' || plan);
+		END IF;
+		n := (analyze_json(queries[i], settings)->>'Participants')::int;
+		IF n < participants THEN
+			RETURN format('%s participants', n);
+		END IF;
+	END LOOP;
+	DROP TABLE IF EXISTS gpu;
+	EXECUTE 'CREATE TEMP TABLE gpu AS ' || query;
+	EXECUTE 'SELECT d::text FROM (' || digest || ') AS d' INTO got;
+	SELECT count(*) INTO differences FROM (
+		(SELECT native::text FROM native EXCEPT ALL SELECT gpu::text FROM gpu) UNION ALL
+		(SELECT gpu::text FROM gpu EXCEPT ALL SELECT native::text FROM native)) d;
+	IF differences <> 0 THEN
+		RETURN format('%s rows differ', differences);
+	END IF;
+	IF got <> expected THEN
+		RETURN format('%s instead of %s', got, expected);
+	END IF;
+	RETURN format('ok, %s rows', (SELECT count(*) FROM gpu));
+END $f$;
+-- True, and slow, so that all participants get some of the input.
+CREATE FUNCTION slowly(id int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE AS $f$
+BEGIN
+	IF id % 500 = 0 THEN
+		PERFORM pg_sleep(0.002);
+	END IF;
+	RETURN true;
+END $f$;
+\set parallel 'SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;'
+:parallel
+\set ECHO all
+\pset format unaligned
+\pset tuples_only on
+\pset null (null)
+
+CREATE TABLE t WITH (parallel_workers = 3) AS
+	SELECT g AS id, nullif(g % 1009, 5) AS k, nullif(g % 7, 3) AS k2, g::int8 * 1000003 AS w, md5((g % 501)::text)::uuid AS u,
+		   g % 3 = 0 AS b, (g % 32)::int2 AS i2, g / 7.0::float8 AS f
+	FROM generate_series(1, 30000) g;
+CREATE INDEX ON t (id);
+CREATE TABLE d WITH (parallel_workers = 3) AS SELECT g AS k, g % 10 AS c FROM generate_series(0, 1009) g;
+ANALYZE t;
+ANALYZE d;
+
+-- The plans: the leader emits; all emit, below an aggregate, a sort, a join.
+SET enable_gpu_hashagg = on;
+EXPLAIN (COSTS OFF) SELECT k, sum(w) FROM t GROUP BY k;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t GROUP BY k) q;
+SET parallel_tuple_cost = 0;
+EXPLAIN (COSTS OFF) SELECT u, sum(w) FROM t GROUP BY u, k2 ORDER BY 2;
+RESET parallel_tuple_cost;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t GROUP BY k) q JOIN d USING (k);
+SET enable_gpu_hashagg = off;
+
+-- What it groups, and computes.
+SELECT compare_parallel('SELECT k, count(*), sum(w), avg(i2), min(id), max(id) FROM t GROUP BY k');
+SELECT compare_parallel('SELECT b, count(*), sum(i2) FROM t GROUP BY b');
+SELECT compare_parallel('SELECT id, u, sum(w) FROM t GROUP BY id, u');
+SELECT compare_parallel('SELECT k, k2, u, count(*) FILTER (WHERE b) AS c, count(f) AS d FROM t GROUP BY k, k2, u');
+SELECT compare_parallel('SELECT k % 10 AS kk, sum(i2 + 1) FROM t WHERE id % 2 = 0 AND f > 10 GROUP BY k % 10 HAVING sum(i2 + 1) > 100');
+SELECT compare_parallel('SELECT k, count(*) FROM t WHERE id < 0 GROUP BY k');
+SELECT compare_parallel('SELECT k, count(*) FROM t WHERE id = 77 GROUP BY k');
+SELECT compare_parallel('SELECT DISTINCT s FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) q');
+
+-- All have a part in it.
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', participants => 4);
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', 'gpurhh.batch_rows=64', participants => 4);
+
+-- What it reads: any partial plan.
+SELECT compare_parallel('SELECT c, k2, count(*), sum(w) FROM t JOIN d USING (k) GROUP BY c, k2', 'enable_mergejoin=off, enable_nestloop=off');
+SELECT compare_parallel('SELECT c, k2, count(*), sum(w) FROM t JOIN d USING (k) GROUP BY c, k2', 'enable_hashjoin=off, enable_nestloop=off');
+SELECT compare_parallel('SELECT k, sum(w) FROM t WHERE id BETWEEN 100 AND 20000 GROUP BY k', 'enable_seqscan=off, enable_bitmapscan=off');
+SELECT compare_parallel('SELECT k, sum(w) FROM t WHERE id BETWEEN 100 AND 20000 GROUP BY k', 'enable_seqscan=off, enable_indexscan=off');
+SELECT compare_parallel('SELECT k, sum(v) FROM (SELECT k, i2::int AS v FROM t UNION ALL SELECT k, c FROM d) x GROUP BY k');
+CREATE TABLE p (k int, v int) PARTITION BY RANGE (v);
+CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (500) WITH (parallel_workers = 3);
+CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (500) TO (5000) WITH (parallel_workers = 3);
+CREATE TABLE p3 PARTITION OF p DEFAULT WITH (parallel_workers = 3);
+INSERT INTO p SELECT g % 100, g % 6000 FROM generate_series(1, 20000) g;
+ANALYZE p;
+SELECT compare_parallel('SELECT k, count(*), sum(v) FROM p GROUP BY k');
+-- of other GpuHashAggs, and beside them
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', nodes => 2);
+SELECT compare_parallel('SELECT x.k, c, s FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x JOIN (SELECT k, count(*) AS c FROM t GROUP BY k) y ON x.k = y.k', 'enable_mergejoin=off, enable_nestloop=off', nodes => 2);
+SELECT compare_parallel('SELECT k, sum(i2) AS s FROM t GROUP BY k UNION ALL SELECT c, count(*) FROM d GROUP BY c', nodes => 2);
+
+-- Who takes part: not the leader; fewer workers than planned; none.
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', 'parallel_leader_participation=off', participants => 3);
+SELECT compare_parallel('SELECT s, count(*) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'parallel_leader_participation=off', nodes => 2);
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1, parallel_leader_participation=off');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=0');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=0, parallel_leader_participation=off');
+
+-- What the device refuses meets in one host table, which may spill.
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB');
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB, work_mem=64kB');
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95, gpurhh.device_memory=2MB');
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB, parallel_leader_participation=off');
+
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000, work_mem=64kB, parallel_leader_participation=off', participants => 3);
+
+-- Parameters, from outside and from another part of the query.
+PREPARE q(int) AS SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t WHERE id > $1 GROUP BY k) q;
+SET plan_cache_mode = force_generic_plan;
+SET enable_gpu_hashagg = on;
+EXECUTE q(0);
+EXECUTE q(29990);
+SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t WHERE id > (SELECT max(c) FROM d) GROUP BY k) q;
+SET enable_gpu_hashagg = off;
+EXECUTE q(0);
+EXECUTE q(29990);
+SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t WHERE id > (SELECT max(c) FROM d) GROUP BY k) q;
+
+-- Rescans: the participants' shared state is made anew each time.
+SET enable_gpu_hashagg = on;
+SET enable_material = off;
+EXPLAIN (COSTS OFF) SELECT x, q.n, q.s FROM (SELECT count(*) AS n, sum(s) AS s FROM (SELECT k, sum(w) AS s FROM t GROUP BY k) i) q RIGHT JOIN (VALUES (1), (2), (3)) v (x) ON true;
+SELECT x, q.n, q.s FROM (SELECT count(*) AS n, sum(s) AS s FROM (SELECT k, sum(w) AS s FROM t GROUP BY k) i) q RIGHT JOIN (VALUES (1), (2), (3)) v (x) ON true;
+SELECT x, q.n, q.s FROM generate_series(1, 4) x, LATERAL (SELECT count(*) AS n, sum(s) AS s FROM (SELECT k, sum(w) AS s FROM t WHERE id > x * 7000 GROUP BY k) i) q;
+SELECT count(*), sum(s) FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN (SELECT k, sum(w) AS s FROM t GROUP BY k) q ON true;
+SET enable_gpu_hashagg = off;
+SELECT x, q.n, q.s FROM generate_series(1, 4) x, LATERAL (SELECT count(*) AS n, sum(s) AS s FROM (SELECT k, sum(w) AS s FROM t WHERE id > x * 7000 GROUP BY k) i) q;
+SELECT count(*), sum(s) FROM (VALUES (1), (2), (3)) v (x) LEFT JOIN (SELECT k, sum(w) AS s FROM t GROUP BY k) q ON true;
+RESET enable_material;
+
+-- Ends before the end: LIMIT, in the leader and below aggregates, and EXISTS.
+SET enable_gpu_hashagg = on;
+SELECT count(*), count(DISTINCT coalesce(k, -1)) FROM (SELECT k, sum(w) FROM t GROUP BY k LIMIT 10) q;
+SELECT count(*) FROM (SELECT id, sum(w) FROM t GROUP BY id LIMIT 20001) q;
+SELECT count(*) FROM (SELECT id, s FROM (SELECT id, sum(w) AS s FROM t GROUP BY id) i WHERE s > 5 LIMIT 3) q;
+SELECT EXISTS (SELECT FROM t GROUP BY id OFFSET 100);
+SELECT count(*) FROM (SELECT id, sum(w) FROM t GROUP BY id LIMIT 0) q;
+-- a cursor runs the plan without workers
+BEGIN;
+DECLARE c CURSOR WITH HOLD FOR SELECT k, sum(w) FROM t GROUP BY k;
+\set QUIET off
+MOVE 100 IN c;
+MOVE 10 IN c;
+COMMIT;
+MOVE ALL IN c;
+\set QUIET on
+CLOSE c;
+
+-- An error in a worker's part ends the query, and nothing else.
+SELECT sqlstate_of('SELECT count(*), sum(s) FROM (SELECT k, sum(1000 / (29000 - id)) AS s FROM t GROUP BY k) q');
+SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t GROUP BY k) q;
+
+-- All slots of the service's are taken: one participant does it all on the host.
+\set ECHO errors
+\o /dev/null
+BEGIN;
+SET LOCAL enable_gpu_hashagg = on;
+SELECT format('DECLARE c%s CURSOR FOR SELECT k, count(*) FROM d GROUP BY k', g) FROM generate_series(1, 128) g
+\gexec
+SELECT format('FETCH 1 FROM c%s', g) FROM generate_series(1, 128) g
+\gexec
+\o
+\set ECHO all
+SELECT analyze_json('SELECT k, count(*), sum(w) FROM t GROUP BY k')->>'Device Refusal';
+SET LOCAL enable_gpu_hashagg = off;
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off');
+ROLLBACK;
+
+-- The smallest pool, which all participants and their results share.
+\c
+:session
+:parallel
+SET gpurhh.pool_size = '256kB';
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'gpurhh.batch_rows=64');
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64', nodes => 2);
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64, parallel_leader_participation=off', nodes => 2);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.batch_rows=256, gpurhh.device_memory=1MB, work_mem=64kB');
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.batch_rows=500', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.batch_rows=500, gpurhh.device_memory=1MB, work_mem=64kB', participants => 4);

@@ -1,0 +1,412 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_emit.c
+ *		Result words to rows: makes scan tuples of groups.
+ *
+ * Groups come as columns of words (see rhh_result), and leave one at a time.
+ * A window of them is decoded at once, column by column, so that what a column
+ * is has to be looked up once for all: a row is then a copy of a few Datums.
+ * Values that need memory, as numeric does, are made row by row.
+ *
+ * HAVING is computed for the window (vector.c) where it can be, and groups that
+ * it does not let pass are never made rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+#include "utils/uuid.h"
+
+/* How one column of the scan tuple is made of a group's words. */
+struct EmitColumn
+{
+	GpuFinal	final;
+	GpuEncoding encoding;		/* of keys, determined columns, min and max */
+	int			word;			/* first word of the key or state */
+	int			count_word;		/* word of the count, or -1 */
+	int			null_bit;		/* keys: bit of word 0 */
+	bool		allocates;		/* made row by row, in the per-tuple context */
+	Datum		values[GPURHH_EMIT_WINDOW];
+	bool		isnull[GPURHH_EMIT_WINDOW];
+	void	   *vector;			/* the values for HAVING; NULL: not needed */
+	VectorType	vector_type;
+};
+
+/* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
+void
+gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
+{
+	int			state_word[RHH_MAX_STATES];
+	int			key_word[RHH_MAX_KEYS];
+	int			word = 1;
+	ListCell   *lc;
+
+	for (uint32 k = 0; k < spec->n_keys; k++)
+	{
+		key_word[k] = word;
+		word += rhh_key_words(spec, k);
+	}
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		state_word[s] = word;
+		word += rhh_state_words(spec, s);
+	}
+
+	memset(emit, 0, sizeof(Emit));
+	emit->n_columns = list_length(outputs);
+	emit->columns = palloc0(sizeof(EmitColumn) * emit->n_columns);
+	foreach(lc, outputs)
+	{
+		List	   *from = lfirst(lc);
+		EmitColumn *to = &emit->columns[foreach_current_index(lc)];
+		const GpuType *type = gpurhh_find_type((Oid) lsecond_int(from));
+		int			first = lthird_int(from);
+		int			second = lfourth_int(from);
+
+		to->final = linitial_int(from);
+		to->encoding = type ? type->encoding : GPU_ENC_INT8;
+		to->count_word = second >= 0 ? state_word[second] : -1;
+		if (to->final == GPU_FINAL_KEY)
+		{
+			to->word = key_word[first];
+			to->null_bit = first;
+		}
+		else
+			to->word = state_word[first];
+		/* numeric is not in the table of types */
+		to->allocates = type == NULL || to->encoding == GPU_ENC_UUID;
+		emit->allocates |= to->allocates;
+	}
+}
+
+/* gpurhh_vector_compile()'s question for a column of HAVING. */
+static bool
+find_column(Node *expr, bool only_null, int *column, VectorType *type,
+			void *arg)
+{
+	Emit	   *emit = arg;
+	Var		   *var = (Var *) expr;
+	EmitColumn *from;
+
+	if (!IsA(expr, Var) || var->varno != INDEX_VAR || var->varattno <= 0 ||
+		var->varattno > emit->n_columns)
+		return false;
+	from = &emit->columns[var->varattno - 1];
+	if (from->allocates || !gpurhh_vector_type(var->vartype, type))
+	{
+		*type = VECTOR_ANY;
+		if (!only_null)
+			return false;
+	}
+	else if (from->vector == NULL)
+	{
+		/* no value that is not allocated is wider than a Datum */
+		from->vector = palloc0(sizeof(Datum) * GPURHH_EMIT_WINDOW);
+		from->vector_type = *type;
+	}
+	*column = var->varattno - 1;
+	return true;
+}
+
+/*
+ * Prepares HAVING, a list of conditions on the scan tuple; false: there is none,
+ * or it has to be evaluated row by row.
+ */
+bool
+gpurhh_emit_having(Emit *emit, List *having, PlanState *parent)
+{
+	ListCell   *lc;
+
+	emit->quals = palloc(sizeof(VectorExpr *) * Max(list_length(having), 1));
+	foreach(lc, having)
+	{
+		const char *why;
+		VectorExpr *qual = gpurhh_vector_compile(lfirst(lc), parent,
+												 GPURHH_EMIT_WINDOW,
+												 find_column, emit, &why);
+
+		if (qual == NULL)
+		{
+			emit->n_quals = 0;
+			return false;
+		}
+		emit->quals[emit->n_quals++] = qual;
+	}
+	emit->vectors = palloc0(sizeof(Vector) * Max(emit->n_columns, 1));
+	return emit->n_quals > 0;
+}
+
+/* Forgets the window, and what HAVING's parameters were. */
+void
+gpurhh_emit_reset(Emit *emit)
+{
+	emit->next = emit->n_rows = 0;
+	for (int i = 0; i < emit->n_quals; i++)
+		gpurhh_vector_reset(emit->quals[i]);
+}
+
+/* A 128-bit two's complement integer as a numeric. */
+static Datum
+numeric_from_words(uint64 low, uint64 high)
+{
+	/* fits 64 bits: the high word is the low word's sign */
+	if (high == (uint64) ((int64) low >> 63))
+		return NumericGetDatum(int64_to_numeric((int64) low));
+	else
+	{
+		/* (high * 2^32 + upper half of low) * 2^32 + lower half of low */
+		Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
+		Datum		sum = NumericGetDatum(int64_to_numeric((int64) high));
+
+		sum = DirectFunctionCall2(numeric_mul, sum, two32);
+		sum = DirectFunctionCall2(numeric_add, sum,
+								  NumericGetDatum(int64_to_numeric((int64) (low >> 32))));
+		sum = DirectFunctionCall2(numeric_mul, sum, two32);
+		return DirectFunctionCall2(numeric_add, sum,
+								   NumericGetDatum(int64_to_numeric((int64) (low & 0xffffffff))));
+	}
+}
+
+/* A value that needs memory, from the words that start at *at. */
+static Datum
+make_value(const EmitColumn *column, const uint64 *at, Size stride,
+		   uint64 count)
+{
+	switch (column->final)
+	{
+		case GPU_FINAL_KEY:
+		case GPU_FINAL_ANY:
+		case GPU_FINAL_MIN:
+		case GPU_FINAL_MAX:
+			{
+				pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
+
+				Assert(column->encoding == GPU_ENC_UUID);
+				memcpy(uuid->data, &at[0], 8);
+				memcpy(uuid->data + 8, &at[stride], 8);
+				return UUIDPGetDatum(uuid);
+			}
+		case GPU_FINAL_SUM_NUMERIC:
+			return numeric_from_words(at[0], at[stride]);
+		case GPU_FINAL_AVG_INT8:
+			/* as int8_avg() does it */
+			return DirectFunctionCall2(numeric_div,
+									   NumericGetDatum(int64_to_numeric((int64) at[0])),
+									   NumericGetDatum(int64_to_numeric((int64) count)));
+		case GPU_FINAL_AVG_NUMERIC:
+			return DirectFunctionCall2(numeric_div,
+									   numeric_from_words(at[0], at[stride]),
+									   NumericGetDatum(int64_to_numeric((int64) count)));
+		case GPU_FINAL_COUNT:
+		case GPU_FINAL_SUM_INT8:
+			break;
+	}
+	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
+	return (Datum) 0;			/* keep compiler quiet */
+}
+
+/* Which of the window's groups have no value. */
+static void
+decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
+{
+	if (column->final == GPU_FINAL_KEY)
+	{
+		for (uint32 i = 0; i < n; i++)
+			column->isnull[i] = (words[i] >> column->null_bit) & 1;
+	}
+	else if (column->final == GPU_FINAL_ANY)
+	{
+		for (uint32 i = 0; i < n; i++)
+			column->isnull[i] = words[column->word * stride + i] == 0;
+	}
+	else if (column->count_word >= 0)
+	{
+		for (uint32 i = 0; i < n; i++)
+			column->isnull[i] = words[column->count_word * stride + i] == 0;
+	}
+	else
+		memset(column->isnull, 0, n);
+}
+
+/* The values of a type passed by value. */
+static void
+decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
+{
+	int			word = column->word + (column->final == GPU_FINAL_ANY ? 1 : 0);
+	const uint64 *from = words + word * stride;
+	Datum	   *values = column->values;
+
+	switch (column->encoding)
+	{
+		case GPU_ENC_BOOL:
+		case GPU_ENC_FILTER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = BoolGetDatum(from[i] != 0);
+			break;
+		case GPU_ENC_INT2:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int16GetDatum((int16) from[i]);
+			break;
+		case GPU_ENC_INT4:
+		case GPU_ENC_FLOAT4:
+			/* float4's bits are an int4's to a Datum */
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int32GetDatum((int32) from[i]);
+			break;
+		case GPU_ENC_INT8:
+		case GPU_ENC_FLOAT8:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum((int64) from[i]);
+			break;
+		case GPU_ENC_UUID:
+			Assert(false);
+			break;
+	}
+}
+
+#define VECTOR_LOOP(T, get) \
+	do { \
+		T		   *to = column->vector; \
+		\
+		for (uint32 i = 0; i < n; i++) \
+			to[i] = get(column->values[i]); \
+	} while (0)
+
+/* The values that HAVING looks at as a vector. */
+static void
+make_vector(EmitColumn *column, Vector *vector, uint32 n)
+{
+	vector->values = column->vector;
+	vector->nulls = (const uint8 *) column->isnull;
+	if (column->vector == NULL)
+		return;
+	switch (column->vector_type)
+	{
+		case VECTOR_BOOL:
+			VECTOR_LOOP(uint8, DatumGetBool);
+			break;
+		case VECTOR_INT2:
+			VECTOR_LOOP(int16, DatumGetInt16);
+			break;
+		case VECTOR_INT4:
+			VECTOR_LOOP(int32, DatumGetInt32);
+			break;
+		case VECTOR_OID:
+			VECTOR_LOOP(uint32, DatumGetUInt32);
+			break;
+		case VECTOR_INT8:
+			VECTOR_LOOP(int64, DatumGetInt64);
+			break;
+		case VECTOR_FLOAT4:
+			VECTOR_LOOP(float4, DatumGetFloat4);
+			break;
+		case VECTOR_FLOAT8:
+			VECTOR_LOOP(float8, DatumGetFloat8);
+			break;
+		case VECTOR_ANY:
+		case VECTOR_UUID:
+			Assert(false);
+			break;
+	}
+}
+
+/*
+ * Leaves those of the window's groups that HAVING lets pass.  Where it may
+ * raise an error, or has a parameter that is not known yet, the window is
+ * left for core to look at, row by row.
+ */
+static void
+filter_window(Emit *emit, uint32 n)
+{
+	int			n_left = n;
+
+	for (int c = 0; c < emit->n_columns; c++)
+		make_vector(&emit->columns[c], &emit->vectors[c], n);
+	memset(emit->active, 1, n);
+	for (int i = 0; i < emit->n_quals && n_left > 0; i++)
+	{
+		if (!gpurhh_vector_filter(emit->quals[i], emit->vectors, n,
+								  emit->active, &n_left))
+		{
+			emit->recheck = true;
+			memset(emit->active, 1, n);
+			break;
+		}
+	}
+	emit->n_rows = 0;
+	for (uint32 i = 0; i < n; i++)
+	{
+		emit->rows[emit->n_rows] = i;
+		emit->n_rows += emit->active[i];
+	}
+}
+
+/*
+ * Takes the next n groups, at most GPURHH_EMIT_WINDOW, whose word w is
+ * words[w * stride + i].  The words stay the caller's and are looked at until
+ * the last of these groups has been made a row.  Returns how many of them
+ * HAVING did not let pass.
+ */
+int
+gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride, uint32 n)
+{
+	Assert(n <= GPURHH_EMIT_WINDOW);
+	for (int c = 0; c < emit->n_columns; c++)
+	{
+		EmitColumn *column = &emit->columns[c];
+
+		decode_nulls(column, words, stride, n);
+		if (!column->allocates)
+			decode_values(column, words, stride, n);
+	}
+	emit->words = words;
+	emit->stride = stride;
+	emit->next = 0;
+	emit->n_rows = n;
+	emit->recheck = false;
+	if (emit->n_quals > 0)
+		filter_window(emit, n);
+	return n - emit->n_rows;
+}
+
+/*
+ * Stores the window's next group, which must be there (next < n_rows), in a
+ * virtual slot.
+ * Values that need memory are in the current context.
+ */
+void
+gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
+{
+	uint32		i = emit->next++;
+
+	if (emit->n_quals > 0)
+		i = emit->rows[i];
+	ExecClearTuple(slot);
+	for (int c = 0; c < emit->n_columns; c++)
+	{
+		EmitColumn *column = &emit->columns[c];
+
+		slot->tts_isnull[c] = column->isnull[i];
+		if (!column->allocates)
+			slot->tts_values[c] = column->values[i];
+		else if (column->isnull[i])
+			slot->tts_values[c] = (Datum) 0;
+		else
+		{
+			const uint64 *group = emit->words + i;
+			int			word = column->word +
+				(column->final == GPU_FINAL_ANY ? 1 : 0);
+
+			slot->tts_values[c] =
+				make_value(column, group + word * emit->stride, emit->stride,
+						   column->count_word < 0 ? 0 :
+						   group[column->count_word * emit->stride]);
+		}
+	}
+	ExecStoreVirtualTuple(slot);
+}

@@ -1,0 +1,288 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_parallel.c
+ *		What the participants of a parallel GpuHashAgg share: who reads the
+ *		input, when it is complete, and rows that found no way to the device.
+ *
+ * The leader and its workers each run the node on their part of the input and
+ * feed one table (see channel.c for the query that they share).
+ *
+ *		attach -> read the child to its end -> detach
+ *
+ * A partial child hands out its pieces as participants ask for them.  So once
+ * one of them has come to the end and all that attached have detached, no piece
+ * is left, and the input is complete; it is closed then, and a participant that
+ * comes later reads nothing.  After that all may emit groups, and nobody waits
+ * for anybody any more: one may be stuck in front of a full tuple queue.
+ *
+ * Where nothing above the node makes the rows fewer on their way to the leader,
+ * the leader emits them all, and the workers only feed (leader_emits).
+ *
+ * Without a device one participant reads the whole input into its host table
+ * (alone).
+ *
+ * A participant that gets no block of the pool for long (channel.c: LATE_MS)
+ * must not wait on, as whoever has the blocks may wait for it in the child
+ * plan.  It writes its batches to a file that all share, and the finisher reads
+ * them when the input is closed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+#include "storage/sharedfileset.h"
+#include "storage/spin.h"
+
+struct GpuAggShared
+{
+	/* written by the leader before workers look */
+	bool		leader_emits;
+	bool		alone;
+	dsm_handle	segment;		/* that this lies in, for the workers */
+	ChannelAddress query;		/* unless alone */
+	SharedFileSet late_files;
+
+	slock_t		mutex;			/* guards what follows */
+	int			n_attached;
+	int			n_fed;			/* attached so far */
+	bool		closed;
+	int			emitter_pid;	/* alone: who reads and emits */
+	int			n_late_files;
+	GpuNodeCounts counts;		/* sums over the participants */
+};
+
+Size
+gpurhh_parallel_bytes(void)
+{
+	return sizeof(GpuAggShared);
+}
+
+/* Leader: before the workers of the first run start. */
+void
+gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
+{
+	memset(shared, 0, sizeof(GpuAggShared));
+	SpinLockInit(&shared->mutex);
+	SharedFileSetInit(&shared->late_files, segment);
+	shared->segment = segment ? dsm_segment_handle(segment) : 0;
+}
+
+/*
+ * Leader: before the workers of each run start.  channel: the query that it
+ * opened for the run, or NULL where there is no device.
+ */
+void
+gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
+					  Channel *channel)
+{
+	if (shared->n_late_files > 0)
+		SharedFileSetDeleteAll(&shared->late_files);
+	shared->leader_emits = leader_emits;
+	shared->alone = channel == NULL;
+	if (channel != NULL)
+		shared->query = gpurhh_channel_address(channel);
+	shared->n_attached = 0;
+	shared->n_fed = 0;
+	shared->closed = false;
+	shared->emitter_pid = 0;
+	shared->n_late_files = 0;
+}
+
+/* Worker: joins the leader's query; NULL: there is none. */
+Channel *
+gpurhh_parallel_join(GpuAggShared *shared, MemoryContext context)
+{
+	if (shared->alone)
+		return NULL;
+	return gpurhh_channel_join(&shared->query, !shared->leader_emits, context);
+}
+
+/*
+ * A participant is about to read its part of the input; false: it is not to,
+ * as the input is closed or somebody else reads it all.
+ */
+bool
+gpurhh_parallel_attach(GpuAggShared *shared)
+{
+	bool		attached = false;
+
+	if (shared->alone && shared->leader_emits && IsParallelWorker())
+		return false;
+
+	SpinLockAcquire(&shared->mutex);
+	if (!shared->closed)
+	{
+		attached = true;
+		shared->n_attached++;
+		shared->n_fed++;
+		if (shared->alone)
+		{
+			shared->closed = true;
+			shared->emitter_pid = MyProcPid;
+		}
+	}
+	SpinLockRelease(&shared->mutex);
+	return attached;
+}
+
+/* Adds what a participant did to the sums, and takes it from its own. */
+static void
+add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	GpuNodeCounts *sum = &shared->counts;
+
+	sum->rows_fed += counts->rows_fed;
+	sum->bytes_fed += counts->bytes_fed;
+	sum->batches += counts->batches;
+	sum->host_rows += counts->host_rows;
+	sum->host_spilled += counts->host_spilled;
+	sum->groups_returned += counts->groups_returned;
+	sum->feed_ms += counts->feed_ms;
+	sum->pool_wait_ms += counts->pool_wait_ms;
+	sum->fetch_ms += counts->fetch_ms;
+	sum->form_ms += counts->form_ms;
+	memset(counts, 0, sizeof(GpuNodeCounts));
+}
+
+/*
+ * A participant has read its part.  True: it was the last, the input is closed
+ * now.
+ */
+bool
+gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	bool		last;
+
+	SpinLockAcquire(&shared->mutex);
+	add_counts(shared, counts);
+	last = --shared->n_attached == 0;
+	if (last)
+		shared->closed = true;
+	SpinLockRelease(&shared->mutex);
+	return last;
+}
+
+/*
+ * After the input is closed and the device's table can be read: does this
+ * participant emit groups?
+ */
+bool
+gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel)
+{
+	if (shared->leader_emits && IsParallelWorker())
+		return false;
+	if (shared->alone)
+		return shared->emitter_pid == MyProcPid;
+	return gpurhh_channel_may_emit(channel, shared->n_late_files > 0);
+}
+
+/* Does the participant have anything to wait for, once it has fed its part? */
+bool
+gpurhh_parallel_emits_later(GpuAggShared *shared)
+{
+	return !(shared->leader_emits && IsParallelWorker());
+}
+
+/* A participant has emitted its last group. */
+void
+gpurhh_parallel_add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	SpinLockAcquire(&shared->mutex);
+	add_counts(shared, counts);
+	SpinLockRelease(&shared->mutex);
+}
+
+/* What all participants did so far, and how many read a part of the input. */
+int
+gpurhh_parallel_counts(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	int			n_fed;
+
+	SpinLockAcquire(&shared->mutex);
+	*counts = shared->counts;
+	n_fed = shared->n_fed;
+	SpinLockRelease(&shared->mutex);
+	return n_fed;
+}
+
+/* ---------- late rows ---------- */
+
+static void
+late_file_name(char *name, Size len, int number)
+{
+	snprintf(name, len, "late.%d", number);
+}
+
+/*
+ * Writes a batch to the participant's file of late rows, *file, which is made
+ * if it is NULL.  To be closed by gpurhh_parallel_close_late() before the
+ * participant detaches.
+ */
+void
+gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
+						  const rhh_batch *batch)
+{
+	if (*file == NULL)
+	{
+		char		name[32];
+		int			number;
+
+		/* so that the files outlive a leader that goes first */
+		if (IsParallelWorker())
+			SharedFileSetAttach(&shared->late_files,
+								dsm_find_mapping(shared->segment));
+		SpinLockAcquire(&shared->mutex);
+		number = shared->n_late_files++;
+		SpinLockRelease(&shared->mutex);
+		late_file_name(name, sizeof(name), number);
+		*file = BufFileCreateFileSet(&shared->late_files.fs, name);
+	}
+	BufFileWrite(*file, (void *) batch, sizeof(rhh_batch));
+	BufFileWrite(*file, batch->base, batch->used_bytes);
+}
+
+void
+gpurhh_parallel_close_late(BufFile **file)
+{
+	rhh_batch	end = {0};
+
+	if (*file == NULL)
+		return;
+	BufFileWrite(*file, &end, sizeof(end));
+	BufFileExportFileSet(*file);
+	BufFileClose(*file);
+	*file = NULL;
+}
+
+/*
+ * Calls back for each batch that participants saved, its data being read to
+ * base, which has room for a block.  Only after the input was closed.
+ */
+void
+gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
+						  void (*add)(void *arg, const rhh_batch *batch),
+						  void *arg)
+{
+	for (int i = 0; i < shared->n_late_files; i++)
+	{
+		char		name[32];
+		BufFile    *file;
+		rhh_batch	batch;
+
+		late_file_name(name, sizeof(name), i);
+		file = BufFileOpenFileSet(&shared->late_files.fs, name, O_RDONLY,
+								  false);
+		for (;;)
+		{
+			gpurhh_buffile_read(file, &batch, sizeof(batch));
+			if (batch.n_rows == 0)
+				break;
+			batch.base = (uint8_t *) base;
+			gpurhh_buffile_read(file, base, batch.used_bytes);
+			add(arg, &batch);
+		}
+		BufFileClose(file);
+	}
+}
