@@ -1,0 +1,67 @@
+--
+-- HAVING: computed for a window of groups before they are rows, where it can
+-- be; by core, row by row, where not.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\set ECHO none
+\i :helpers
+\set ECHO all
+\pset format unaligned
+\pset tuples_only on
+\pset null (null)
+
+CREATE TABLE t AS
+	SELECT nullif(g % 3000, 17) AS k, (g % 7)::int2 AS i2, nullif(g % 11, 3) AS i4, nullif(g::int8 * 1000003, 30000090) AS w, g % 3 = 0 AS b,
+		   CASE g % 50 WHEN 0 THEN 'NaN' WHEN 1 THEN 'Infinity' WHEN 2 THEN -0.0 ELSE g % 50 END::float8 AS f, (g % 9)::float4 AS f4,
+		   date '2024-01-01' + g % 100 AS d, md5((g % 20)::text)::uuid AS u, (g % 13)::oid AS o
+	FROM generate_series(1, 20000) g;
+ANALYZE t;
+
+-- on each kind of column; more groups than a window has
+SELECT h, compare('SELECT k, i2, b, count(*), count(i4), sum(i4), sum(w), avg(i2), min(i2), max(d), min(w) FROM (SELECT *, k % 100 AS kk FROM t) t (k0, i2, i4, w, b, f, f4, d, u, o, k) GROUP BY k, i2, b HAVING ' || h)
+FROM unnest(ARRAY[
+	'count(*) > 9', 'count(*) < 0', 'count(*) = 9 AND k > 50', 'k IS NULL', 'k IS NOT NULL AND i2 = 3', 'b', 'NOT b', 'b IS NOT TRUE', 'b AND count(*) > 1',
+	'sum(i4) > 45', 'sum(i4) IS NULL', 'sum(i4) IS NOT NULL OR k < 50', 'NOT (sum(i4) > 45)', 'count(i4) BETWEEN 7 AND 8', 'k IN (1, 2, 3, NULL)', 'k NOT IN (1, 2, 3)',
+	'min(i2) > 3::int8', 'max(d) > date ''2024-02-01''', 'min(w) > 1000000000', 'sum(i4) + count(*) > 7', 'k % 10 = 3', 'CASE WHEN b THEN count(*) > 2 ELSE k < 5 END',
+	-- these core computes: numeric, functions, mixtures
+	'sum(w) > 500000', 'avg(i2) > 2.5', 'sum(w) IS NULL', 'abs(k) < 10', 'count(*) > 1 AND avg(i2) > 2.5', 'k::text LIKE ''1%''', 'sum(w) > 500000 OR k IS NULL',
+	-- constants
+	'true', 'false', 'NULL::bool'
+	]) WITH ORDINALITY AS x (h, n) ORDER BY n;
+SELECT h, compare('SELECT f, f4, u, o, count(*) FROM t GROUP BY f, f4, u, o HAVING ' || h)
+FROM unnest(ARRAY[
+	'f > 10', 'f = ''NaN''', 'f <> ''NaN''', 'f < ''Infinity''', 'f >= ''Infinity''', 'f = 0', 'f4 < 3', 'f4 = f', 'f + f4 > 20',
+	'u > ''80000000-0000-0000-0000-000000000000''', 'u IS NOT NULL AND count(*) > 1', 'o > 4294967295', 'o = 7', 'count(*) FILTER (WHERE b) = 0'
+	]) WITH ORDINALITY AS x (h, n) ORDER BY n;
+
+-- an error is core's, and comes only where core would come to it
+SELECT e, sqlstate_of('SELECT count(*) FROM (SELECT k, sum(i4) FROM t GROUP BY k HAVING ' || h || ') q')
+FROM (SELECT set_config('enable_gpu_hashagg', e, false) AS e FROM unnest('{on,off}'::text[]) e) s,
+	 unnest(ARRAY['100 / (count(*) - count(*)) > 1', '(k * 1000000) > 5', '(1000 / k) > 5', '(k = 0 OR 1000 / k > 5)', 'CASE WHEN k = 0 THEN false ELSE 1000 / k > 5 END', '(sum(i4) * 9223372036854775807) > 1']) h;
+SET enable_gpu_hashagg = off;
+
+-- parameters: of statements, of a query around, of an InitPlan, anew for each scan
+PREPARE q(int, int) AS SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > $1 AND k < $2 ORDER BY k NULLS FIRST LIMIT 3;
+SET plan_cache_mode = force_generic_plan;
+SELECT set_config('enable_gpu_hashagg', 'on', false);
+EXECUTE q(6, 500);
+EXECUTE q(5, 500);
+EXECUTE q(NULL, 500);
+SET enable_gpu_hashagg = off;
+EXECUTE q(6, 500);
+EXECUTE q(5, 500);
+EXECUTE q(NULL, 500);
+SELECT compare('SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > (SELECT max(i2) FROM t)');
+SELECT compare('SELECT k, count(*) FROM t GROUP BY k HAVING k < (SELECT count(*) FROM t WHERE i2 = 3)');
+SELECT compare('SELECT k, count(*) FROM t GROUP BY k HAVING k IN (SELECT i4 FROM t)');
+SELECT compare('SELECT x, c FROM generate_series(4, 7) x, LATERAL (SELECT k, count(*) AS c FROM t GROUP BY k HAVING count(*) >= x AND k % 100 < x) q');
+SELECT compare('SELECT k, (SELECT count(*) FROM (SELECT i4 FROM t s GROUP BY i4 HAVING count(*) > 100 * o.k) q) FROM (SELECT DISTINCT k FROM t WHERE k < 30) o');
+
+-- groups of the host's, and those merged, go the same way
+SELECT compare('SELECT k, u, count(*), sum(i4) FROM t GROUP BY k, u HAVING sum(i4) > 3 AND k % 2 = 0', settings => 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95');
+SELECT compare('SELECT w, u, count(*) FROM t GROUP BY w, u HAVING count(*) = 1 AND w > 5000000000', settings => 'gpurhh.device_memory=1MB, work_mem=64kB');
+
+-- what it removed
+SELECT j->>'Actual Rows', j->>'Rows Removed by Filter', j->>'Filter' FROM analyze_json('SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > 6') j;
+SELECT j->>'Actual Rows', j->>'Rows Removed by Filter', j->>'Filter' FROM analyze_json('SELECT k, avg(i2) FROM t GROUP BY k HAVING avg(i2) > 4.2') j;
