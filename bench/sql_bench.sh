@@ -4,9 +4,14 @@
 #
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
-#	--cases "LIST"	of: sum five bigint twokeys (default all; the last three
-#					have 1,000,000 groups)
-#	--modes "LIST"	of: serial parallel gpurhh (default all)
+#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide (default:
+#					the first four; all but sum have 1,000,000 groups).  half:
+#					WHERE takes away half of the rows; ctas: CREATE TABLE AS;
+#					dirty: a table that is not marked all-visible; wide: 16
+#					columns, a text first
+#	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
+#					chooses, or parallel:N, gpurhh:N: with N workers
+#	--pool SIZE		gpurhh.pool_size of the throw-away cluster
 #	--reps N		timed runs of each, interleaved, after one that is not
 #					counted (default 5)
 #	--device D		gpurhh.device (default auto)
@@ -17,17 +22,17 @@
 # Keys are uniform over the number of groups asked for; each query computes its
 # groups and consumes all of them in the server, under an outer aggregate.
 # Every number is a row of the CSV: one for each run, and one (rep "explain")
-# from EXPLAIN (ANALYZE, TIMING OFF) with the times that GpuHashAgg itself took
-# for feed, device and emit.  The table printed at the end is of medians.  Ends
+# from EXPLAIN (ANALYZE, TIMING OFF) with the times that GpuHashAgg's stages took
+# (feed, pool wait and emit: the participants' average).  The table printed at the end is of medians.  Ends
 # with an error if the three modes do not agree on an answer.
 . "$(dirname "$0")/../scripts/lib.sh"
 
 rows=10000000 groups="100 10000 1000000 10000000" cases="sum five bigint twokeys"
-modes="serial parallel gpurhh" reps=5 device=auto out= running=
+modes="serial parallel gpurhh" reps=5 device=auto out= running= pool=
 while [ $# -gt 0 ]; do
 	case $1 in
 		--running) running=yes; shift; continue ;;
-		--rows | --groups | --cases | --modes | --reps | --device | --out)
+		--rows | --groups | --cases | --modes | --reps | --device | --out | --pool)
 			[ $# -ge 2 ] || die "$1 needs a value"
 			declare "${1#--}=$2"; shift 2 ;;
 		*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
@@ -47,7 +52,8 @@ else
 	step "start a throw-away cluster"
 	cluster_start cluster "shared_preload_libraries = 'gpurhh'" \
 		"shared_buffers = $((ram_mb / 4))MB" "wal_level = minimal" "max_wal_senders = 0" \
-		"max_wal_size = 20GB" "autovacuum = off"
+		"max_wal_size = 20GB" "autovacuum = off" "max_worker_processes = $(($(nproc) + 8))" \
+		"max_parallel_workers = $(nproc)" ${pool:+"gpurhh.pool_size = '$pool'"}
 	psql=$PGBIN/psql
 fi
 sql() { PGOPTIONS="-c client_min_messages=warning" "$psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
@@ -71,7 +77,7 @@ describe()
 	sql -c "$settings" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
 		WHERE name LIKE 'gpurhh.%' OR name IN ('work_mem', 'hash_mem_multiplier', 'shared_buffers',
 			'max_parallel_workers_per_gather', 'jit', 'shared_preload_libraries') ORDER BY 1"
-	echo "# command: bench/sql_bench.sh --rows $rows --groups \"$groups\" --cases \"$cases\" --modes \"$modes\" --reps $reps --device $device${running:+ --running}"
+	echo "# command: bench/sql_bench.sh --rows $rows --groups \"$groups\" --cases \"$cases\" --modes \"$modes\" --reps $reps --device $device${pool:+ --pool $pool}${running:+ --running}"
 	echo "# tables are unlogged, vacuumed and cached; keys uniform and at random; times in ms"
 }
 describe >"$work/machine"
@@ -83,12 +89,13 @@ if [ -z "$out" ]; then
 	out=bench/results/$(date +%Y-%m-%d)-$kind.csv
 fi
 mkdir -p "$(dirname "$out")"
-{ cat "$work/machine"; echo "case,rows,groups_asked,groups,mode,rep,ms,feed_ms,device_ms,emit_ms,plan"; } >"$out"
+{ cat "$work/machine"; echo "case,rows,groups_asked,groups,mode,rep,ms,feed_ms,pool_wait_ms,upload_ms,kernel_ms,extract_ms,emit_ms,participants,plan"; } >"$out"
 cat "$work/machine"
 
 # ---------- tables ----------
 
-# load COLUMNS EXPRESSIONS: table t, filled by all cores
+# load COLUMNS EXPRESSIONS [ANALYZE]: table t, filled by all cores, and vacuumed
+# but where only ANALYZE is asked for
 load()
 {
 	local jobs i pids=()
@@ -102,7 +109,7 @@ load()
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do wait "$i" || die "could not fill the table"; done
-	sql -c "VACUUM (ANALYZE) t" -c "SELECT count(*) FROM t" >/dev/null
+	sql -c "${3:-VACUUM (ANALYZE)} t" -c "SELECT count(*) FROM t" >/dev/null
 }
 
 # ---------- one case ----------
@@ -111,16 +118,26 @@ mode_settings()
 {
 	case $1 in
 		serial) echo "SET enable_gpu_hashagg = off; SET max_parallel_workers_per_gather = 0;" ;;
-		parallel) echo "SET enable_gpu_hashagg = off; RESET max_parallel_workers_per_gather;" ;;
-		gpurhh) echo "SET enable_gpu_hashagg = on; RESET max_parallel_workers_per_gather;" ;;
+		parallel | parallel:*) echo "SET enable_gpu_hashagg = off; RESET max_parallel_workers_per_gather;" ;;
+		gpurhh | gpurhh:*) echo "SET enable_gpu_hashagg = on; RESET max_parallel_workers_per_gather;" ;;
 		*) die "no such mode: $1" ;;
+	esac
+	case $1 in
+		*:*) echo "SET max_parallel_workers_per_gather = ${1#*:}; ALTER TABLE t SET (parallel_workers = ${1#*:});" ;;
+		*) echo "ALTER TABLE t RESET (parallel_workers);" ;;
 	esac
 }
 
-# measure NAME GROUPS CONSUME QUERY
+# measure NAME GROUPS CONSUME QUERY [ctas]
 measure()
 {
-	local name=$1 asked=$2 query="SELECT $3 FROM ($4) q" mode rep found
+	local name=$1 asked=$2 query="SELECT $3 FROM ($4) q" mode rep found run answer
+	run="$query;" answer="$query;"
+	if [ "${5:-}" = ctas ]; then
+		query=$4
+		run="CREATE TABLE created AS $4;"
+		answer="$run SELECT $3 FROM created; DROP TABLE created;"
+	fi
 
 	{
 		echo "$settings"
@@ -140,8 +157,8 @@ measure()
 			node := jsonb_path_query_first(j::jsonb, 'strict $.** ? (@."Custom Plan Provider" == "GpuHashAgg")') - 'Plans';
 			RETURN concat_ws('|', j -> 0 ->> 'Execution Time',
 				coalesce((SELECT string_agg(coalesce((SELECT value #>> '{}' FROM jsonb_each(node)
-						WHERE key ~* ('^' || w || '.*time')), ''), '|' ORDER BY o)
-					FROM unnest(ARRAY['feed', 'device', 'emit']) WITH ORDINALITY u (w, o)), '||'),
+						WHERE key ~* ('^' || w)), ''), '|' ORDER BY o)
+					FROM unnest(ARRAY['feed time', 'pool wait', 'upload', 'kernel', 'extract', 'emit', 'participants']) WITH ORDINALITY u (w, o)), '||||||'),
 				node);
 		END $$;
 		SQL
@@ -149,21 +166,25 @@ measure()
 			mode_settings "$mode"
 			echo "SELECT '@plan|$mode|' || pg_temp.plan_of(\$q\$$query\$q\$);"
 			echo "\\echo @answer $mode"
-			echo "$query;"
+			echo "$answer"
 		done
 		for ((rep = 1; rep <= reps; rep++)); do
 			for mode in $modes; do
 				mode_settings "$mode"
 				echo "\\echo @time $mode $rep"
 				echo "\\timing on"
-				echo "$query;"
+				echo "$run"
 				echo "\\timing off"
+				if [ "$run" != "$answer" ]; then echo "DROP TABLE created;"; fi
 			done
 		done
-		if [[ " $modes " == *' gpurhh '* ]]; then
-			mode_settings gpurhh
-			echo "SELECT '@explain|' || pg_temp.times_of(\$q\$$query\$q\$);"
-		fi
+		for mode in $modes; do
+			case $mode in
+				gpurhh*)
+					mode_settings "$mode"
+					echo "SELECT '@explain|$mode|' || pg_temp.times_of(\$q\$$query\$q\$);" ;;
+			esac
+		done
 	} >"$work/script"
 	sql -f "$work/script" >"$work/result" || die "failed: $query"
 
@@ -178,15 +199,17 @@ measure()
 		function quoted(s) { gsub(/"/, "\"\"", s); return "\"" s "\"" }
 		/^@plan/ { split($0, f, "|"); plan[f[2]] = f[3] }
 		/^@time/ { mode = $2; rep = $3 }
-		/^Time: / { print pre "," mode "," rep "," $2 ",,,," quoted(plan[mode]) }
+		/^Time: / { print pre "," mode "," rep "," $2 ",,,,,,,," quoted(plan[mode]) }
 		/^@explain/ {
 			split($0, f, "|")
-			print pre ",gpurhh,explain," f[2] "," f[3] "," f[4] "," f[5] "," quoted(plan["gpurhh"])
-			print "# explain " pre ": " f[6]
+			printf "%s,%s,explain", pre, f[2]
+			for (i = 3; i <= 10; i++) printf ",%s", f[i]
+			print "," quoted(plan[f[2]])
+			print "# explain " pre "," f[2] ": " f[11]
 		}' "$work/result" >>"$out"
 	step "$name, $rows rows, $found groups: $(summary "$name" "$asked")"
-	if [[ " $modes " == *' gpurhh '* ]] && ! grep -q '^@plan|gpurhh|.*GpuHashAgg' "$work/result"; then
-		note "note: the planner did not choose GpuHashAgg here"
+	if grep '^@plan|gpurhh' "$work/result" | grep -qv GpuHashAgg; then
+		note "note: the planner did not choose GpuHashAgg in all of its modes"
 	fi
 }
 
@@ -236,24 +259,46 @@ if one_of twokeys; then
 	load "k1 int4, k2 int4, v int4" "$(key 1000 int4), $(key 1000 int4), $value"
 	measure twokeys 1000000 "count(*), sum(k1), sum(k2), sum(s)" "SELECT k1, k2, sum(v) AS s FROM t GROUP BY k1, k2"
 fi
+sum_query="SELECT k, sum(v) AS s FROM t GROUP BY k"
+if one_of half || one_of ctas; then
+	load "k int4, v int4" "$(key 1000000 int4), $value"
+	if one_of half; then
+		measure half 1000000 "count(*), sum(k), sum(s)" "SELECT k, sum(v) AS s FROM t WHERE v < 500 GROUP BY k"
+	fi
+	if one_of ctas; then measure ctas 1000000 "count(*), sum(k), sum(s)" "$sum_query" ctas; fi
+fi
+if one_of dirty; then
+	load "k int4, v int4" "$(key 1000000 int4), $value" ANALYZE
+	measure dirty 1000000 "count(*), sum(k), sum(s)" "$sum_query"
+fi
+if one_of wide; then
+	load "a text, b int4, k int4, v int4, c int8, d int8, e int8, f float8, g float8, h text, i int4, j int4, l int4, m int4, n int4, o int4" \
+		"'text ' || i % 1000, i, $(key 1000000 int4), $value, i, i, i, i, i, 'more text', i, i, i, i, i, i"
+	measure wide 1000000 "count(*), sum(k), sum(s)" "$sum_query"
+fi
 sql -c "DROP TABLE IF EXISTS t"
 
 # ---------- the table ----------
 
+# A line for each case and each of our modes, beside core's.
 echo
-printf '%-8s %10s %10s %10s %10s %10s %9s %9s  %8s %8s %8s\n' \
-	case rows groups serial parallel gpurhh /serial /parallel feed device emit
-awk -F, '!/^#/ && $1 != "case" { print $1 "," $2 "," $3 "," $4 }' "$out" | awk '!seen[$0]++' |
-while IFS=, read -r c r a found; do
-	s=$(median "$c" "$a" serial) p=$(median "$c" "$a" parallel) g=$(median "$c" "$a" gpurhh)
-	times=$(awk -F, -v c="$c" -v a="$a" '$1 == c && $3 == a && $6 == "explain" { print $8 "," $9 "," $10 }' "$out")
-	awk -v c="$c" -v r="$r" -v f="$found" -v s="$s" -v p="$p" -v g="$g" -v t="$times" '
+printf '%-8s %10s %10s %10s %10s %-10s %9s %9s %9s | %8s %8s %8s %8s %8s %8s %s\n' \
+	case rows groups serial parallel mode gpurhh /serial /parallel feed wait upload kernel extract emit by
+awk -F, '!/^#/ && $1 != "case" && $5 ~ /^gpurhh/ { print $1 "," $2 "," $3 "," $4 "," $5 }' "$out" | awk '!seen[$0]++' |
+while IFS=, read -r c r a found mode; do
+	s=$(median "$c" "$a" serial)
+	p=$(median "$c" "$a" "${mode/gpurhh/parallel}")
+	p=${p:-$(median "$c" "$a" parallel)}
+	g=$(median "$c" "$a" "$mode")
+	times=$(awk -F, -v c="$c" -v a="$a" -v m="$mode" '$1 == c && $3 == a && $5 == m && $6 == "explain" {
+		print $8 "," $9 "," $10 "," $11 "," $12 "," $13 "," $14 }' "$out")
+	awk -v c="$c" -v r="$r" -v f="$found" -v s="$s" -v p="$p" -v m="$mode" -v g="$g" -v t="$times" '
 		function ms(x) { return x == "" ? "-" : sprintf("%.0f", x) }
 		function ratio(x, y) { return x == "" || y == "" ? "-" : sprintf("%.1fx", x / y) }
 		BEGIN {
 			split(t, e, ",")
-			printf "%-8s %10d %10d %10s %10s %10s %9s %9s  %8s %8s %8s\n", c, r, f, ms(s), ms(p), ms(g),
-				ratio(s, g), ratio(p, g), ms(e[1]), ms(e[2]), ms(e[3])
+			printf "%-8s %10d %10d %10s %10s %-10s %9s %9s %9s | %8s %8s %8s %8s %8s %8s %s\n", c, r, f, ms(s), ms(p), m, ms(g),
+				ratio(s, g), ratio(p, g), ms(e[1]), ms(e[2]), ms(e[3]), ms(e[4]), ms(e[5]), ms(e[6]), e[7]
 		}'
 done
 echo

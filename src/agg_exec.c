@@ -147,17 +147,13 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 {
 	List	   *private = cscan->custom_private;
 	rhh_table_spec *spec = &state->spec;
-	Feed		layout;
 	ListCell   *lc;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
 		state->encodings[state->n_columns++] = lfirst_int(lc);
-	/* only for the columns' widths; the blocks' size is not known yet */
-	gpurhh_feed_init(&layout, state->n_columns, state->encodings,
-					 GPURHH_MIN_BLOCK_BYTES, 64);
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)
-		spec->column_bytes[c] = layout.columns[c].bytes;
+		spec->column_bytes[c] = gpurhh_encodings[state->encodings[c]].bytes;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
 		spec->key_column[spec->n_keys++] = lfirst_int(lc);

@@ -21,29 +21,6 @@
 
 #define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
 
-static uint8
-encoding_bytes(GpuEncoding encoding)
-{
-	switch (encoding)
-	{
-		case GPU_ENC_BOOL:
-		case GPU_ENC_FILTER:
-			return 1;
-		case GPU_ENC_INT2:
-			return 2;
-		case GPU_ENC_INT4:
-		case GPU_ENC_FLOAT4:
-			return 4;
-		case GPU_ENC_INT8:
-		case GPU_ENC_FLOAT8:
-			return 8;
-		case GPU_ENC_UUID:
-			return 16;
-	}
-	elog(ERROR, "unrecognized column encoding: %d", (int) encoding);
-	return 0;					/* keep compiler quiet */
-}
-
 /* Bytes of a block that this many rows take. */
 static Size
 block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
@@ -72,7 +49,7 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuEncoding *encodings,
 	for (int c = 0; c < n_columns; c++)
 	{
 		feed->columns[c].encoding = encodings[c];
-		feed->columns[c].bytes = encoding_bytes(encodings[c]);
+		feed->columns[c].bytes = gpurhh_encodings[encodings[c]].bytes;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
 

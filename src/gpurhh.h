@@ -68,11 +68,30 @@ typedef enum GpuEncoding
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
 
+/* The C type of a vector's values. */
+typedef enum VectorType
+{
+	VECTOR_ANY,					/* none: only whether it is NULL is known */
+	VECTOR_BOOL,				/* 1 byte, 0 or 1 */
+	VECTOR_INT2,
+	VECTOR_INT4,				/* also date */
+	VECTOR_OID,					/* unsigned */
+	VECTOR_INT8,				/* also time, timestamp, timestamptz */
+	VECTOR_FLOAT4,
+	VECTOR_FLOAT8,
+	VECTOR_UUID
+} VectorType;
+
+typedef struct GpuEncodingInfo
+{
+	uint8		bytes;			/* in a column */
+	VectorType	vector;			/* that expressions of it are computed in */
+} GpuEncodingInfo;
+
 typedef struct GpuType
 {
 	Oid			type;
 	GpuEncoding encoding;
-	uint8		bytes;			/* in a column */
 } GpuType;
 
 /* How an aggregate's result is made of its states. */
@@ -96,6 +115,8 @@ typedef struct GpuAggregate
 	rhh_state_op op;
 	GpuFinal	final;
 } GpuAggregate;
+
+extern const GpuEncodingInfo gpurhh_encodings[];	/* by GpuEncoding */
 
 extern const GpuType *gpurhh_find_type(Oid type);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
@@ -177,20 +198,6 @@ extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
 /* ---------- vector.c ---------- */
-
-/* The C type of a vector's values. */
-typedef enum VectorType
-{
-	VECTOR_ANY,					/* none: only whether it is NULL is known */
-	VECTOR_BOOL,				/* 1 byte, 0 or 1 */
-	VECTOR_INT2,
-	VECTOR_INT4,				/* also date */
-	VECTOR_OID,					/* unsigned */
-	VECTOR_INT8,				/* also time, timestamp, timestamptz */
-	VECTOR_FLOAT4,
-	VECTOR_FLOAT8,
-	VECTOR_UUID
-} VectorType;
 
 /* One column of a chunk of rows. */
 typedef struct Vector

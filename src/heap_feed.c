@@ -245,47 +245,15 @@ finish_set(HeapFeed *heap, LoadSet *set)
 	set->vectors = palloc0(sizeof(Vector) * Max(set->n_loads, 1));
 }
 
-static int
-encoding_bytes(GpuEncoding encoding, VectorType *type)
-{
-	switch (encoding)
-	{
-		case GPU_ENC_BOOL:
-		case GPU_ENC_FILTER:
-			*type = VECTOR_BOOL;
-			return 1;
-		case GPU_ENC_INT2:
-			*type = VECTOR_INT2;
-			return 2;
-		case GPU_ENC_INT4:
-			*type = VECTOR_INT4;
-			return 4;
-		case GPU_ENC_INT8:
-			*type = VECTOR_INT8;
-			return 8;
-		case GPU_ENC_FLOAT4:
-			*type = VECTOR_FLOAT4;
-			return 4;
-		case GPU_ENC_FLOAT8:
-			*type = VECTOR_FLOAT8;
-			return 8;
-		case GPU_ENC_UUID:
-			*type = VECTOR_UUID;
-			return 16;
-	}
-	elog(ERROR, "unrecognized column encoding: %d", (int) encoding);
-	return 0;					/* keep compiler quiet */
-}
-
 /* False: the column cannot be had, and *why says why. */
 static bool
 prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 			   GpuEncoding encoding, const char **why)
 {
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
-	VectorType	type;
+	VectorType	type = gpurhh_encodings[encoding].vector;
 	VectorType	got;
-	int			bytes = encoding_bytes(encoding, &type);
+	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
 	const char *reason;
 

@@ -91,6 +91,7 @@ static sigset_t all_signals;
 
 /* An error of a device, to be reported once signals are let in again. */
 static char device_error[GPURHH_MESSAGE_LEN] = "";
+static bool cuda_error = false; /* it was a GPU's */
 
 static const rhh_device_ops *const device_kinds[] = {
 	&rhh_cpu_ops,
@@ -318,6 +319,13 @@ choose_device(const char *wanted, char *note, Size note_len)
 	return NULL;
 }
 
+static void
+note_device_error(ServiceDevice *dev, const char *message)
+{
+	strlcpy(device_error, message, sizeof(device_error));
+	cuda_error = dev->info.kind == RHH_KIND_CUDA;
+}
+
 /* ---------- queries ---------- */
 
 /* Frees the blocks on a list.  The caller holds the lock. */
@@ -386,7 +394,7 @@ start_query(int q)
 			sq->table = NULL;
 			strlcpy(note, err.message, sizeof(note));
 			if (status == RHH_DEVICE_ERROR)
-				strlcpy(device_error, err.message, sizeof(device_error));
+				note_device_error(sq->device, err.message);
 		}
 	}
 
@@ -455,7 +463,7 @@ submit_batches(int q)
 		else
 		{
 			if (status == RHH_DEVICE_ERROR)
-				strlcpy(device_error, err.message, sizeof(device_error));
+				note_device_error(sq->device, err.message);
 			fail_query(query, err.message);
 			free_blocks(&query->queued);
 		}
@@ -490,7 +498,7 @@ finish_query(int q)
 	else
 	{
 		if (status == RHH_DEVICE_ERROR)
-			strlcpy(device_error, err.message, sizeof(device_error));
+			note_device_error(sq->device, err.message);
 		fail_query(query, err.message);
 	}
 	LWLockRelease(&area->lock);
@@ -545,7 +553,7 @@ extract_groups(int q)
 	}
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (status == RHH_DEVICE_ERROR)
-		strlcpy(device_error, err.message, sizeof(device_error));
+		note_device_error(sq->device, err.message);
 	fail_query(query, err.message);
 	LWLockRelease(&area->lock);
 	return true;
@@ -644,7 +652,7 @@ poll_device(ServiceDevice *dev)
 		return false;
 	if (dev->ops->poll(dev->device, events, lengthof(events), &n,
 					   &err) == RHH_DEVICE_ERROR)
-		strlcpy(device_error, err.message, sizeof(device_error));
+		note_device_error(dev, err.message);
 
 	for (uint32 i = 0; i < n; i++)
 	{
@@ -907,7 +915,8 @@ gpurhh_service_main(Datum main_arg)
 		{
 			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 			area->stats.device_errors++;
-			area->cuda_failed_at = GetCurrentTimestamp();
+			if (cuda_error)
+				area->cuda_failed_at = GetCurrentTimestamp();
 			LWLockRelease(&area->lock);
 			ereport(LOG,
 					(errcode(ERRCODE_SYSTEM_ERROR),

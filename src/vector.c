@@ -268,38 +268,10 @@ gpurhh_vector_type(Oid type, VectorType *result)
 
 	if (known == NULL)
 		return false;
-	if (type == OIDOID)
-	{
-		*result = VECTOR_OID;
-		return true;
-	}
-	switch (known->encoding)
-	{
-		case GPU_ENC_BOOL:
-			*result = VECTOR_BOOL;
-			return true;
-		case GPU_ENC_INT2:
-			*result = VECTOR_INT2;
-			return true;
-		case GPU_ENC_INT4:
-			*result = VECTOR_INT4;
-			return true;
-		case GPU_ENC_INT8:
-			*result = VECTOR_INT8;
-			return true;
-		case GPU_ENC_FLOAT4:
-			*result = VECTOR_FLOAT4;
-			return true;
-		case GPU_ENC_FLOAT8:
-			*result = VECTOR_FLOAT8;
-			return true;
-		case GPU_ENC_UUID:
-			*result = VECTOR_UUID;
-			return true;
-		case GPU_ENC_FILTER:
-			break;
-	}
-	return false;
+	/* compared without a sign */
+	*result = type == OIDOID ? VECTOR_OID :
+		gpurhh_encodings[known->encoding].vector;
+	return true;
 }
 
 /* ---------- compilation ---------- */
