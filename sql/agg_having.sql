@@ -40,6 +40,9 @@ SELECT e, sqlstate_of('SELECT count(*) FROM (SELECT k, sum(i4) FROM t GROUP BY k
 FROM (SELECT set_config('enable_gpu_hashagg', e, false) AS e FROM unnest('{on,off}'::text[]) e) s,
 	 unnest(ARRAY['100 / (count(*) - count(*)) > 1', '(k * 1000000) > 5', '(1000 / k) > 5', '(k = 0 OR 1000 / k > 5)', 'CASE WHEN k = 0 THEN false ELSE 1000 / k > 5 END', '(sum(i4) * 9223372036854775807) > 1']) h;
 SET enable_gpu_hashagg = off;
+-- (cheap conditions first, as core has them: no group comes to the overflow)
+SELECT compare('SELECT k FROM t GROUP BY k HAVING sum(i4) * 1000000000000000000 > 5 AND max(d) = ''2000-01-20''');
+SELECT compare('SELECT k FROM t GROUP BY k HAVING sum(i4) * 1000000000000000000 + k * 2 > 5 AND k + 1 > 0 AND max(d) = ''2000-01-20''');
 
 -- parameters: of statements, of a query around, of an InitPlan, anew for each scan
 PREPARE q(int, int) AS SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > $1 AND k < $2 ORDER BY k NULLS FIRST LIMIT 3;

@@ -122,22 +122,22 @@ SELECT compare_parallel('SELECT x.k, c, s FROM (SELECT k, sum(i2) AS s FROM t GR
 SELECT compare_parallel('SELECT k, sum(i2) AS s FROM t GROUP BY k UNION ALL SELECT c, count(*) FROM d GROUP BY c', nodes => 2);
 
 -- Who takes part: not the leader; fewer workers than planned; none.
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off');
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', 'parallel_leader_participation=off', participants => 3);
-SELECT compare_parallel('SELECT s, count(*) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'parallel_leader_participation=off', nodes => 2);
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
+SELECT compare_parallel('SELECT s, count(*) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1');
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1, parallel_leader_participation=off');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=0');
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=0, parallel_leader_participation=off');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=0, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 
 -- What the device refuses meets in one host table, which may spill.
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB');
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB, work_mem=64kB');
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95, gpurhh.device_memory=2MB');
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB, parallel_leader_participation=off');
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000', participants => 4);
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000, work_mem=64kB, parallel_leader_participation=off', participants => 3);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000, work_mem=64kB, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
 
 -- Parameters, from outside and from another part of the query.
 PREPARE q(int) AS SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t WHERE id > $1 GROUP BY k) q;
@@ -199,7 +199,7 @@ SELECT format('FETCH 1 FROM c%s', g) FROM generate_series(1, 128) g
 SELECT analyze_json('SELECT k, count(*), sum(w) FROM t GROUP BY k')->>'Device Refusal';
 SET LOCAL enable_gpu_hashagg = off;
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k');
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off');
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 ROLLBACK;
 
 -- The smallest pool, which all participants and their results share.
@@ -210,7 +210,7 @@ SET gpurhh.pool_size = '256kB';
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'gpurhh.batch_rows=64');
 SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64', nodes => 2);
-SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64, parallel_leader_participation=off', nodes => 2);
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.batch_rows=256, gpurhh.device_memory=1MB, work_mem=64kB');
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.batch_rows=500', participants => 4);
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.batch_rows=500, gpurhh.device_memory=1MB, work_mem=64kB', participants => 4);

@@ -16,8 +16,8 @@
  *		EMIT_DONE
  *
  * A group in either place is words (see rhh_result); agg_emit.c makes scan
- * tuples of them, and computes HAVING if it can.  ExecScan() applies HAVING otherwise,
- * and the projection, if any.
+ * tuples of them, and computes HAVING if it can.  ExecScan() applies it where
+ * that cannot, and the projection, if any.
  *
  * In a parallel plan each participant runs through this with a part of the
  * input, and of the groups; agg_parallel.c says who does what.
@@ -468,7 +468,10 @@ read_input(GpuAggState *state)
 		INSTR_TIME_SET_CURRENT(start);
 		feed_child(state);
 		state->stats.counts.feed_ms += milliseconds_since(start);
-		if (shared != NULL)
+		state->stats.counts.feeders++;
+		if (shared == NULL)
+			state->stats.counts.runs++;
+		else
 			last = gpurhh_parallel_detach(shared, &state->stats.counts);
 		if (last && state->channel != NULL)
 			gpurhh_channel_end_input(state->channel);
@@ -834,9 +837,9 @@ shutdown_agg(CustomScanState *node)
 	gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
 	if (!IsParallelWorker())
 	{
-		state->stats.participants =
-			gpurhh_parallel_counts(state->shared, &state->stats.counts);
-		if (state->stats.participants > 0)
+		gpurhh_parallel_counts(state->shared, &state->stats.counts);
+		state->stats.parallel = true;
+		if (state->stats.counts.runs > 0)
 			note_device_stats(state);
 	}
 	state->shared = NULL;

@@ -46,7 +46,6 @@ struct GpuAggShared
 
 	slock_t		mutex;			/* guards what follows */
 	int			n_attached;
-	int			n_fed;			/* attached so far */
 	bool		closed;
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
@@ -84,7 +83,6 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
 	shared->n_attached = 0;
-	shared->n_fed = 0;
 	shared->closed = false;
 	shared->emitter_pid = 0;
 	shared->n_late_files = 0;
@@ -116,7 +114,6 @@ gpurhh_parallel_attach(GpuAggShared *shared)
 	{
 		attached = true;
 		shared->n_attached++;
-		shared->n_fed++;
 		if (shared->alone)
 		{
 			shared->closed = true;
@@ -133,6 +130,8 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 {
 	GpuNodeCounts *sum = &shared->counts;
 
+	sum->runs += counts->runs;
+	sum->feeders += counts->feeders;
 	sum->rows_fed += counts->rows_fed;
 	sum->bytes_fed += counts->bytes_fed;
 	sum->batches += counts->batches;
@@ -156,10 +155,13 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 	bool		last;
 
 	SpinLockAcquire(&shared->mutex);
-	add_counts(shared, counts);
 	last = --shared->n_attached == 0;
 	if (last)
+	{
 		shared->closed = true;
+		counts->runs++;
+	}
+	add_counts(shared, counts);
 	SpinLockRelease(&shared->mutex);
 	return last;
 }
@@ -194,17 +196,13 @@ gpurhh_parallel_add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	SpinLockRelease(&shared->mutex);
 }
 
-/* What all participants did so far, and how many read a part of the input. */
-int
+/* What all participants did so far. */
+void
 gpurhh_parallel_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 {
-	int			n_fed;
-
 	SpinLockAcquire(&shared->mutex);
 	*counts = shared->counts;
-	n_fed = shared->n_fed;
 	SpinLockRelease(&shared->mutex);
-	return n_fed;
 }
 
 /* ---------- late rows ---------- */

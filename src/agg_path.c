@@ -583,6 +583,9 @@ make_gather_path(PlannerInfo *root, RelOptInfo *output_rel, CustomPath *cpath)
 								output_rel->reltarget, NULL, &rows);
 	gather->path.startup_cost = cpath->path.startup_cost + parallel_setup_cost;
 	gather->path.total_cost = cpath->path.total_cost + parallel_setup_cost;
+	/* a leader that does not take part has to be sent the rows */
+	if (!parallel_leader_participation)
+		gather->path.total_cost += parallel_tuple_cost * rows;
 	return &gather->path;
 }
 
@@ -764,6 +767,36 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	report_refusal(&info);
 }
 
+/*
+ * The conditions of HAVING in the order in which core evaluates them, cheap
+ * ones first: it decides which of two errors is raised, or none.
+ */
+static List *
+order_having(PlannerInfo *root, List *having)
+{
+	List	   *ordered = NIL;
+	ListCell   *lc;
+
+	foreach(lc, having)
+	{
+		Node	   *clause = lfirst(lc);
+		QualCost	cost;
+		int			at;
+
+		cost_qual_eval_node(&cost, clause, root);
+		for (at = list_length(ordered); at > 0; at--)
+		{
+			QualCost	other;
+
+			cost_qual_eval_node(&other, list_nth(ordered, at - 1), root);
+			if (cost.per_tuple >= other.per_tuple)
+				break;
+		}
+		ordered = list_insert_nth(ordered, at, clause);
+	}
+	return ordered;
+}
+
 static Plan *
 plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 			  List *tlist, List *clauses, List *custom_plans)
@@ -786,7 +819,8 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 
 	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
 	cscan->scan.plan.targetlist = tlist;
-	cscan->scan.plan.qual = list_nth(private, GPUAGG_PATH_HAVING);
+	cscan->scan.plan.qual =
+		order_having(root, list_nth(private, GPUAGG_PATH_HAVING));
 	cscan->scan.scanrelid = 0;
 	cscan->flags = best_path->flags;
 	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);

@@ -47,6 +47,7 @@
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 #include "storage/dsm.h"
 #include "storage/dsm_impl.h"
 #include "storage/ipc.h"
@@ -200,17 +201,14 @@ gpurhh_block_free(ChannelArea *area, int block)
 		area->service_wants_block = false;
 		SetLatch(area->service_latch);
 	}
-	if (!area->blocks_wanted)
-		return;
-	area->blocks_wanted = false;
-	for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+	for (int w = 0; w < lengthof(area->want_block); w++)
 	{
-		ChannelQuery *query = &area->queries[i];
-
-		if (query->state == QUERY_ACTIVE && query->wants_block)
+		while (area->want_block[w] != 0)
 		{
-			query->wants_block = false;
-			ConditionVariableBroadcast(&query->news);
+			int			bit = pg_rightmost_one_pos64(area->want_block[w]);
+
+			area->want_block[w] &= area->want_block[w] - 1;
+			ConditionVariableBroadcast(&area->queries[w * 64 + bit].news);
 		}
 	}
 }
@@ -513,6 +511,8 @@ release_all_channels(int code, Datum arg)
 {
 	dlist_mutable_iter iter;
 
+	/* it may be waiting on one of theirs, and they may be used anew at once */
+	ConditionVariableCancelSleep();
 	dlist_foreach_modify(iter, &open_channels)
 		release_channel(dlist_container(Channel, node, iter.cur));
 }
@@ -778,8 +778,8 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 		*result = CHANNEL_BLOCK;
 		return true;
 	}
-	query->wants_block = true;
-	area->blocks_wanted = true;
+	area->want_block[channel->index / 64] |=
+		UINT64CONST(1) << (channel->index % 64);
 	return false;
 }
 
@@ -941,7 +941,8 @@ gpurhh_channel_wait_finished(Channel *channel)
 	{
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		returned = query->returned.head >= 0 && may_finish(channel);
-		finished = query->finished;
+		/* what came back may have gone with a service that ended since */
+		finished = query->finished && !query->failed;
 		LWLockRelease(&area->lock);
 		if (returned || finished)
 			break;
@@ -998,7 +999,9 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		block = gpurhh_block_pop(area, &query->results);
-		none_left = block < 0 && query->all_extracted;
+		/* those that a service took along when it ended are not "none" */
+		none_left = block < 0 && query->all_extracted &&
+			query->n_results == 0;
 		if (block >= 0)
 		{
 			query->n_results--;

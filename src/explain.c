@@ -10,6 +10,8 @@
  */
 #include "gpurhh.h"
 
+#include <math.h>
+
 #include "commands/explain.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/ruleutils.h"
@@ -52,11 +54,11 @@ megabytes(uint64 bytes)
 	return (double) bytes / (1024.0 * 1024.0);
 }
 
-/* A sum over the participants as their average, as core has it for loops. */
+/* How many participants read a part of a run's input, on average. */
 static double
-average_ms(const GpuNodeStats *stats, double sum_ms)
+participants(const GpuNodeCounts *counts)
 {
-	return sum_ms / Max(stats->participants, 1);
+	return (double) Max(counts->feeders, 1) / Max(counts->runs, 1);
 }
 
 static void
@@ -69,9 +71,13 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
 					 counts->rows_fed, counts->batches,
 					 counts->batches == 1 ? "batch" : "batches", megabytes(counts->bytes_fed));
-	if (stats->participants > 0)
-		appendStringInfo(es->str, ", %d %s", stats->participants,
-						 stats->participants == 1 ? "participant" : "participants");
+	if (stats->parallel)
+	{
+		double		n = rint(participants(counts));
+
+		appendStringInfo(es->str, ", %.0f %s", n,
+						 n == 1 ? "participant" : "participants");
+	}
 	appendStringInfoChar(es->str, '\n');
 	if (table->capacity_slots > 0)
 	{
@@ -99,9 +105,9 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	{
 		indent(es);
 		appendStringInfo(es->str, "Feed Time: %.3f ms  Pool Wait: %.3f ms  Emit Time: %.3f ms\n",
-						 average_ms(stats, counts->feed_ms),
-						 average_ms(stats, counts->pool_wait_ms),
-						 average_ms(stats, counts->fetch_ms + counts->form_ms));
+						 counts->feed_ms / participants(counts),
+						 counts->pool_wait_ms / participants(counts),
+						 (counts->fetch_ms + counts->form_ms) / participants(counts));
 		indent(es);
 		appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms  Extract Time: %.3f ms\n",
 						 table->upload_ns / 1.0e6, table->kernel_ns / 1.0e6,
@@ -118,8 +124,8 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
-	ExplainPropertyInteger("Participants", NULL, Max(stats->participants, 1),
-						   es);
+	ExplainPropertyFloat("Participants", NULL, rint(participants(counts)), 0,
+						 es);
 	ExplainPropertyUInteger("Bytes Uploaded", NULL, table->uploaded_bytes, es);
 	ExplainPropertyUInteger("Groups", NULL, table->groups, es);
 	ExplainPropertyUInteger("Slots", NULL, table->capacity_slots, es);
@@ -143,12 +149,11 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	if (es->summary)
 	{
 		ExplainPropertyFloat("Feed Time", "ms",
-							 average_ms(stats, counts->feed_ms), 3, es);
+							 counts->feed_ms / participants(counts), 3, es);
 		ExplainPropertyFloat("Pool Wait Time", "ms",
-							 average_ms(stats, counts->pool_wait_ms), 3, es);
+							 counts->pool_wait_ms / participants(counts), 3, es);
 		ExplainPropertyFloat("Emit Time", "ms",
-							 average_ms(stats,
-										counts->fetch_ms + counts->form_ms),
+							 (counts->fetch_ms + counts->form_ms) / participants(counts),
 							 3, es);
 		ExplainPropertyFloat("Upload Time", "ms", table->upload_ns / 1.0e6, 3,
 							 es);

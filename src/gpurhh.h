@@ -8,7 +8,7 @@
  *
  *		child rows (feed.c) or heap pages (heap_feed.c) -> blocks of the pool
  *		(channel.c) -> service.c -> device (gpu/) -> result words ->
- *		agg_exec.c -> rows
+ *		agg_emit.c -> rows
  *
  * and rows that the device refuses go to host_table.c.
  *
@@ -359,7 +359,6 @@ typedef struct ChannelQuery
 	uint64		serial;			/* no other query of the area has it */
 	int			n_participants;
 	ConditionVariable news;		/* of anything that one may wait for */
-	bool		wants_block;	/* somebody is to be woken when one is freed */
 	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
 	rhh_table_spec spec;
 
@@ -444,7 +443,8 @@ typedef struct ChannelArea
 	int			n_free;
 	int			free_head;		/* last freed first: it is warm in caches */
 	bool		service_wants_block;	/* wake the service when one is freed */
-	bool		blocks_wanted;	/* some query's wants_block may be set */
+	uint64		want_block[GPURHH_MAX_QUERIES / 64];	/* a bit for each query
+														 * that waits for one */
 	uint64		last_serial;
 
 	ChannelQuery queries[GPURHH_MAX_QUERIES];
@@ -526,9 +526,11 @@ extern PGDLLEXPORT void gpurhh_service_main(Datum main_arg);
 
 /* ---------- agg_parallel.c ---------- */
 
-/* What a node did: sums over the participants of a parallel plan. */
+/* What a node did: sums over its runs, and the participants of each. */
 typedef struct GpuNodeCounts
 {
+	uint64		runs;
+	uint64		feeders;		/* participants that read a part of the input */
 	uint64		rows_fed;
 	uint64		bytes_fed;
 	uint64		batches;
@@ -550,7 +552,7 @@ typedef struct GpuNodeStats
 	char		device[GPURHH_DEVICE_NAME_LEN];
 	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
 	GpuNodeCounts counts;
-	int			participants;	/* that read a part of the input */
+	bool		parallel;
 	rhh_table_stats table;
 } GpuNodeStats;
 
@@ -570,7 +572,7 @@ extern bool gpurhh_parallel_emits_later(GpuAggShared *shared);
 extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel);
 extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
 									   GpuNodeCounts *counts);
-extern int	gpurhh_parallel_counts(GpuAggShared *shared,
+extern void gpurhh_parallel_counts(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern void gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
 									  const rhh_batch *batch);

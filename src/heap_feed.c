@@ -527,13 +527,13 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 			store_null(load, row);
 		else if (load->bytes > 0)
 		{
-			char		value[16];
+			Datum		value[2];	/* 16 bytes, aligned */
 
 			if (attribute->by_value)
 				store_att_byval(value, attribute->missing, attribute->length);
 			else
 				memcpy(value, DatumGetPointer(attribute->missing), load->bytes);
-			store_value(load, row, value);
+			store_value(load, row, (const char *) value);
 		}
 	}
 }

@@ -340,21 +340,18 @@ free_blocks(BlockList *list)
 
 /* Brings the area's view of a table's work up to date; lock held. */
 static void
-publish_stats(ServiceQuery *sq, ChannelQuery *query)
+publish_stats(ChannelQuery *query, const rhh_table_stats *now)
 {
 	ServiceStats *sum = &area->stats;
-	rhh_table_stats *now = &query->stats;
-	rhh_table_stats before = *now;
+	const rhh_table_stats *before = &query->stats;
 
-	if (sq->table == NULL)
-		return;
-	sq->device->ops->table_stats(sq->table, now);
-	sum->failed_slots += now->failed_slots - before.failed_slots;
-	sum->rehashes += now->rehashes - before.rehashes;
-	sum->bytes_uploaded += now->uploaded_bytes - before.uploaded_bytes;
-	sum->upload_ns += now->upload_ns - before.upload_ns;
-	sum->kernel_ns += now->kernel_ns - before.kernel_ns;
-	sum->extract_ns += now->extract_ns - before.extract_ns;
+	sum->failed_slots += now->failed_slots - before->failed_slots;
+	sum->rehashes += now->rehashes - before->rehashes;
+	sum->bytes_uploaded += now->uploaded_bytes - before->uploaded_bytes;
+	sum->upload_ns += now->upload_ns - before->upload_ns;
+	sum->kernel_ns += now->kernel_ns - before->kernel_ns;
+	sum->extract_ns += now->extract_ns - before->extract_ns;
+	query->stats = *now;
 }
 
 /* Ends a query with an error that its session raises; lock held. */
@@ -657,6 +654,7 @@ poll_device(ServiceDevice *dev)
 	for (uint32 i = 0; i < n; i++)
 	{
 		rhh_event  *event = &events[i];
+		rhh_table_stats stats;
 		ServiceQuery *sq = NULL;
 		ChannelQuery *query;
 		int			q;
@@ -673,6 +671,8 @@ poll_device(ServiceDevice *dev)
 			continue;			/* cannot happen */
 		query = &area->queries[q];
 		sq->in_flight--;
+		/* some devices add up what many threads did */
+		dev->ops->table_stats(event->table, &stats);
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		switch (event->kind)
@@ -716,7 +716,7 @@ poll_device(ServiceDevice *dev)
 					   err.message[0] != '\0' ? err.message :
 					   "the device gave up");
 		else
-			publish_stats(sq, query);
+			publish_stats(query, &stats);
 		LWLockRelease(&area->lock);
 	}
 	return n > 0;

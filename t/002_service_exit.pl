@@ -311,5 +311,52 @@ kill_service();
 same_answer($s, $BY_K, 'private: after SIGKILL');
 
 $_->quit foreach $s, $admin;
+# ---------- with groups fetched ahead of need ----------
+
+# Where there are plenty of blocks the last groups may have left the device before
+# anybody asked for them.  If they go with the service, that is no end of the
+# groups.
+$_->quit foreach $admin, $s;
+$node->stop;
+$node = new_node('roomy',
+	"shared_preload_libraries = 'gpurhh'",
+	"max_parallel_workers_per_gather = 3",
+	"parallel_setup_cost = 0",
+	"min_parallel_table_scan_size = 0");
+$node->safe_psql('postgres', q{
+CREATE TABLE p WITH (parallel_workers = 3) AS SELECT i::int AS k FROM generate_series(1, 50000) i;
+ANALYZE p;
+CREATE FUNCTION slowly(i int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	IF i % 2000 = 0 THEN
+		PERFORM pg_sleep(0.1);
+	END IF;
+	RETURN true;
+END $$});
+$admin = session($node);
+$s = session($node);
+$s->query($ON);
+for my $n (5000, 12_000, 20_000)
+{
+	$s->query("BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT w % $n, count(*) FROM t GROUP BY 1; FETCH 1 FROM c; SELECT pg_sleep(0.2)");
+	end_service();
+	($out, $err) = $s->try("SELECT n_rows FROM drain('c', NULL)");
+	ok($err =~ $lost || ($err eq '' && $out eq $n - 1), "cursor on $n groups: an error, or all of them")
+	  or diag("$out $err");
+	$s->query('ROLLBACK');
+}
+for my $wait_s (0.2, 0.4, 0.6)
+{
+	my $all_emit = 'SELECT count(*), sum(k), sum(n) FROM (SELECT k, count(*) AS n FROM p GROUP BY k) q WHERE slowly(k)';
+
+	like($s->query("EXPLAIN (COSTS OFF) $all_emit"), qr/Gather.*Parallel Custom Scan/s, 'all participants emit');
+	$s->send($all_emit);
+	usleep($wait_s * 1_000_000);
+	end_service();
+	($out, $err) = $s->result;
+	ok($err =~ $lost || ($err eq '' && $out eq '50000|1250025000|50000'), 'they return an error, or all groups')
+	  or diag("$out $err");
+}
+
 $node->stop;
 done_testing();

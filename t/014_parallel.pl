@@ -9,6 +9,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use GpuTest;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = new_node('main',
 	"session_preload_libraries = 'gpurhh'",
@@ -17,6 +18,8 @@ my $node = new_node('main',
 	"max_parallel_workers = 16",
 	"max_parallel_workers_per_gather = 3",
 	"parallel_setup_cost = 0",
+	"parallel_tuple_cost = 0.001",
+	"gpurhh.row_cost = 0.001",
 	"min_parallel_table_scan_size = 0");
 
 $node->safe_psql('postgres', q{
@@ -149,6 +152,24 @@ foreach my $mode ('private', 'shared')
 	$admin->query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gpurhh device service'");
 	like(($s->result)[1], qr/58000: could not finish the query on the device/, "$mode: the service ends in the middle");
 	$nothing_lost->('it');
+
+	# the groups are there, and are returned slowly: an error, or all of them
+	foreach my $wait_s (0.3, 0.6, 1)
+	{
+		my $slowly_out = 'SELECT count(*), sum(k), sum(s) FROM'
+		  . " (SELECT k, sum(v) AS s FROM p GROUP BY k) q WHERE slowly(k, 0.1)";
+		my $expected = $s->query("$OFF SELECT count(*), sum(k), sum(s) FROM (SELECT k, sum(v) AS s FROM p GROUP BY k) q");
+
+		$s->query($ON);
+		like($s->query("EXPLAIN (COSTS OFF) $slowly_out"), qr/Gather.*Parallel Custom Scan/s, "$mode: workers emit");
+		$s->send($slowly_out);
+		usleep($wait_s * 1_000_000);
+		$admin->query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'gpurhh device service'");
+		my ($out, $err) = $s->result;
+		ok( $err =~ /58000: could not finish the query on the device/ || ($err eq '' && $out eq $expected),
+			"$mode: the service ends while groups are returned, after $wait_s s");
+		$nothing_lost->('it');
+	}
 
 	# ---------- somebody else has the pool's blocks ----------
 
