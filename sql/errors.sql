@@ -114,7 +114,7 @@ SET temp_file_limit = '64kB';
 SET gpurhh.device = 'cpu';
 SET gpurhh.device_memory = '1MB';
 SET work_mem = '64kB';
-SELECT sqlstate_of('SELECT id, count(*) FROM t GROUP BY id');
+SELECT replace(sqlstate_of('SELECT id, count(*) FROM t GROUP BY id'), '"', '');
 RESET temp_file_limit;
 RESET gpurhh.device;
 SELECT count(*) FROM (SELECT id, count(*) FROM t GROUP BY id) x;

@@ -11,7 +11,7 @@
 \pset null (null)
 
 SELECT gpurhh_version() ~ '^\d+\.\d+\.\d+ \(cpu(, cuda)?\)$', split_part(gpurhh_version(), ' ', 1) = extversion FROM pg_extension WHERE extname = 'gpurhh';
-\dx gpurhh
+SELECT extname, extversion, extnamespace::regnamespace, obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'gpurhh';
 -- everything has a comment
 SELECT count(*), count(obj_description(oid, 'pg_proc')) FROM pg_proc WHERE proname ~ '^gpurhh_';
 SELECT obj_description('gpurhh_stat'::regclass) IS NOT NULL;
@@ -70,4 +70,4 @@ SELECT left(sqlstate_of('DROP EXTENSION gpurhh'), 5);
 DROP VIEW depends;
 SELECT sqlstate_of('CREATE EXTENSION gpurhh');
 -- a dump has the extension, and none of its parts
-SELECT count(*) FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid WHERE e.extname = 'gpurhh' AND d.deptype = 'e';
+SELECT count(*) FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid WHERE e.extname = 'gpurhh' AND d.deptype = 'e' AND d.classid <> 'pg_type'::regclass;

@@ -101,7 +101,7 @@ DEALLOCATE p;
 SELECT current_setting('work_mem') <> '64kB';
 -- a view, a rule
 CREATE VIEW v AS SELECT txt, count(*) FROM t GROUP BY txt;
-SELECT * FROM gpurhh_refusals('SELECT * FROM v');
+SELECT statement, replace(group_by, 't.', ''), replace(reason, 't.', '') FROM gpurhh_refusals('SELECT * FROM v');
 CREATE RULE r AS ON INSERT TO dim DO ALSO DELETE FROM dim WHERE name IN (SELECT txt FROM t GROUP BY txt);
 SELECT statement, group_by, reason FROM gpurhh_refusals('INSERT INTO dim VALUES (1, 1, 1)');
 DROP RULE r ON dim;

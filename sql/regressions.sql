@@ -47,3 +47,14 @@ SET gpurhh.setup_cost = 10;
 SELECT * FROM gpurhh_refusals('SELECT k, count(*) FROM s GROUP BY k ORDER BY k LIMIT 1');
 SET gpurhh.setup_cost = 0;
 SELECT * FROM gpurhh_refusals('SELECT k, count(*) FROM t GROUP BY k');
+
+-- From version 16 on a grouping expression that WHERE fixes is no key, and it
+-- was computed of columns of which each was some row's of the group: not always
+-- of the same one.
+CREATE TABLE sums (k int, a int, b int);
+INSERT INTO sums SELECT g % 1000, CASE WHEN g % 3 > 0 THEN g % 7 END, CASE WHEN g % 3 <> 1 THEN 7 - g % 7 END FROM generate_series(1, 20000) g;
+ANALYZE sums;
+SELECT compare('SELECT a + b, k, count(*) FROM sums WHERE a + b = 7 GROUP BY a + b, k');
+SELECT compare('SELECT (a IS NULL) AS n, k, count(*) FROM sums WHERE (a IS NULL) = (k < 500) GROUP BY (a IS NULL), (k < 500), k');
+SELECT compare('SELECT coalesce(a, 7) + coalesce(b, 7) - 7, k, sum(a) FROM sums WHERE coalesce(a, 7) + coalesce(b, 7) = 7 GROUP BY coalesce(a, 7) + coalesce(b, 7), k');
+SELECT compare('SELECT coalesce(a, b - b) + coalesce(b, 0), k, sum(a) FROM sums WHERE coalesce(a, b - b) + coalesce(b, 0) = 4 GROUP BY coalesce(a, b - b) + coalesce(b, 0), k');

@@ -53,7 +53,7 @@ SHOW gpurhh.device;
 :session
 
 -- values that are refused
-SELECT s || ' = ' || v, sqlstate_of(format('SET %s = %L', s, v))
+SELECT s || ' = ' || v, regexp_replace(sqlstate_of(format('SET %s = %L', s, v)), '\((\d+) ?\w* \.\. (\d+) ?\w*\)$', '(\1 .. \2)')
 FROM (VALUES (1, 'enable_gpu_hashagg', 'maybe'),
 			 (2, 'gpurhh.device', 'gpu'), (2, 'gpurhh.device', ''), (2, 'gpurhh.device', 'CPU'), (2, 'gpurhh.device', 'cuda:'), (2, 'gpurhh.device', 'cuda:x'), (2, 'gpurhh.device', 'cuda:-1'), (2, 'gpurhh.device', 'cuda:0 '), (2, 'gpurhh.device', 'cuda:1234'), (2, 'gpurhh.device', 'cuda:007'), (2, 'gpurhh.device', 'cpu:0'),
 			 (3, 'gpurhh.device_memory', '-1'), (3, 'gpurhh.device_memory', '1XB'), (3, 'gpurhh.device_memory', '1000000TB'), (3, 'gpurhh.device_memory', '3min'),

@@ -58,8 +58,9 @@ typedef struct PlanInfo
 	char	   *refusal;		/* not NULL: why it cannot be done */
 
 	List	   *keys;			/* grouping expressions */
+	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
-	List	   *determined;		/* Vars outside of both */
+	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
 	List	   *encodings;		/* IntList, parallel to its exprs */
@@ -155,12 +156,14 @@ expression_text(PlanInfo *info, void *expr)
 	names = select_rtable_names_for_explain(shell->rtable, NULL);
 	context = deparse_context_for_plan_tree(shell, names);
 	return deparse_expression(printable_mutator(expr, NULL), context,
-							  list_length(shell->rtable) > 1, false);
+							  gpurhh_several_tables(shell->rtable), false);
 }
 
 /*
- * Sorts what the output needs into aggregates and bare columns.  A grouping
- * expression is found whole before its parts are looked at.
+ * Sorts what the output needs into aggregates and what the keys determine.  A
+ * grouping expression is found whole before its parts are looked at: of a
+ * redundant one (in PostgreSQL 16 and later) all rows of a group have the same
+ * value, but not of the columns in it.
  */
 static bool
 collect_outputs_walker(Node *node, PlanInfo *info)
@@ -169,6 +172,11 @@ collect_outputs_walker(Node *node, PlanInfo *info)
 		return false;
 	if (list_member(info->keys, node))
 		return false;
+	if (IsA(node, Var) || list_member(info->redundant, node))
+	{
+		info->determined = list_append_unique(info->determined, node);
+		return false;
+	}
 	if (IsA(node, Aggref))
 	{
 		info->aggrefs = list_append_unique(info->aggrefs, node);
@@ -183,11 +191,6 @@ collect_outputs_walker(Node *node, PlanInfo *info)
 	{
 		refuse(info, "an expression from below an outer join is used beside the grouping columns");
 		return true;
-	}
-	if (IsA(node, Var))
-	{
-		info->determined = list_append_unique(info->determined, node);
-		return false;
 	}
 	return expression_tree_walker(node, collect_outputs_walker, info);
 }
@@ -387,18 +390,21 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 	return true;
 }
 
-/* A bare column that the grouping columns determine (they hold a key). */
+/*
+ * A bare column that the grouping columns determine (they hold a key), or a
+ * redundant grouping expression.
+ */
 static bool
-add_determined(PlanInfo *info, Var *var)
+add_determined(PlanInfo *info, Expr *expr)
 {
-	const GpuType *type = gpurhh_find_type(var->vartype);
+	Oid			type_id = exprType((Node *) expr);
+	const GpuType *type = gpurhh_find_type(type_id);
 	GpuEncoding encoding;
 	int			column;
 
 	if (type == NULL)
 		return refuse(info, "column %s, which the grouping columns determine, has type %s",
-					  expression_text(info, var),
-					  format_type_be(var->vartype));
+					  expression_text(info, expr), format_type_be(type_id));
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
 	encoding = type->encoding;
@@ -406,8 +412,8 @@ add_determined(PlanInfo *info, Var *var)
 		encoding = GPU_ENC_INT4;
 	else if (encoding == GPU_ENC_FLOAT8)
 		encoding = GPU_ENC_INT8;
-	column = child_column(info, (Expr *) var, 0, encoding);
-	add_output(info, (Expr *) var, GPU_FINAL_ANY, var->vartype,
+	column = child_column(info, expr, 0, encoding);
+	add_output(info, expr, GPU_FINAL_ANY, type_id,
 			   device_state(info, RHH_ANY, column, -1), -1);
 	return true;
 }
@@ -440,6 +446,15 @@ build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
 							 get_sortgroupclause_expr(clause,
 													  root->processed_tlist));
 	}
+	foreach(lc, parse->groupClause)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
+
+		if (!list_member(gpurhh_group_clause(root), clause) &&
+			contain_var_clause(expr))
+			info->redundant = lappend(info->redundant, expr);
+	}
 	if (collect_outputs_walker((Node *) output_rel->reltarget->exprs, info) ||
 		collect_outputs_walker((Node *) having, info))
 		return false;
@@ -461,7 +476,7 @@ build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
 	}
 	foreach(lc, info->determined)
 	{
-		if (!add_determined(info, lfirst_node(Var, lc)))
+		if (!add_determined(info, lfirst(lc)))
 			return false;
 	}
 

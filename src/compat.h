@@ -52,6 +52,29 @@ gpurhh_group_clause(PlannerInfo *root)
 #endif
 }
 
+/*
+ * Are there several tables, so that EXPLAIN says which one a column is of?
+ * Core does not count the entry that 18 has for GROUP BY.
+ */
+static inline bool
+gpurhh_several_tables(List *rtable)
+{
+	int			n = list_length(rtable);
+#if PG_VERSION_NUM >= 180000
+	ListCell   *lc;
+
+	foreach(lc, rtable)
+	{
+		if (lfirst_node(RangeTblEntry, lc)->rtekind == RTE_GROUP)
+		{
+			n--;
+			break;
+		}
+	}
+#endif
+	return n > 1;
+}
+
 /* The permission checks that running the query would make. */
 static inline void
 gpurhh_check_permissions(PlannedStmt *stmt)

@@ -24,7 +24,7 @@ deparse_range(CustomScanState *node, List *ancestors, ExplainState *es,
 	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt,
 												   &cscan->scan.plan, ancestors);
-	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
+	bool		prefix = gpurhh_several_tables(es->rtable) || es->verbose;
 	List	   *result = NIL;
 	int			i = 0;
 	ListCell   *lc;
