@@ -2493,7 +2493,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 		bool		finished = false,
 					finishing = false,
 					last = false;
-		bench_times t;
+		bench_times t = {0};
 		double		start_ms = now_ms();
 		double		start_cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
 
