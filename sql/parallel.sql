@@ -202,6 +202,14 @@ SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 ROLLBACK;
 
+-- Core's own way to put workers everywhere; its name depends on the version.
+SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
+SELECT compare('SELECT k, count(*), sum(w) FROM t GROUP BY k');
+SELECT compare('SELECT k, sum(i2) AS s FROM t GROUP BY k HAVING sum(i2) > 400 ORDER BY s, k LIMIT 20', ordered => true);
+SELECT compare('SELECT c, count(*) FROM t JOIN d USING (k) GROUP BY c');
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u');
+SELECT set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
+
 -- The smallest pool, which all participants and their results share.
 \c
 :session
