@@ -6,6 +6,8 @@
 #   make demo            everything from nothing: set up, build, install, show
 #   make check           the same, then every test in throw-away clusters
 #   make device-test     test/device_test: the devices without PostgreSQL
+#   make table-test      test/table_test: the CUDA table by itself, on a GPU
+#   make simt-test       both of the CUDA code on the CPU, without a GPU or nvcc
 #   make format          format src/, gpu/ and test/; format-check only looks
 #
 # Options: PG_CONFIG=…  WITH_CUDA=auto|yes|no  NVCC=…  CUDA_ARCHS="80 90"
@@ -157,7 +159,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
 endif
 
 EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
-	test/device_test test/device_test_* test/*.o test/*.d test/build-* \
+	test/device_test test/device_test_* test/table_test test/table_test_* test/*.o test/*.d test/build-* \
 	tmp_check log results regression.diffs regression.out
 
 include $(PGXS)
@@ -199,6 +201,33 @@ test/device_test: $(TEST_SRCS) $(GPU_OBJS) .build-flags
 test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(CPU_OBJS:.o=.c) .build-flags
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
 test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
+
+# ---------- test/table_test, and CUDA code on the CPU ----------
+
+# The same sources by nvcc, or by a C++ compiler with test/simt.h, which runs
+# CUDA's threads as fibers; with warps of 32 lanes, and of 64 as AMD's.
+SIMT_CXX = $(CXX) -std=c++17 -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -Igpu -Itest -Ibench/tables -x c++
+CUDA_HEADERS = $(wildcard gpu/*.cuh gpu/*.h test/simt.h)
+
+.PHONY: table-test simt-test
+table-test: test/table_test
+simt-test: test/table_test_simt test/table_test_simt64 test/device_test_simt
+
+test/table_test: test/table_test.cu $(CUDA_HEADERS)
+	$(NVCC_FOUND) -std=c++17 -O3 -lineinfo $(foreach a,$(filter-out 7% 8%,$(CUDA_ARCHS)),-gencode arch=compute_$(a),code=sm_$(a)) -Igpu -o $@ $<
+
+test/table_test_simt: test/table_test.cu $(CUDA_HEADERS)
+	$(SIMT_CXX) -o $@ $<
+
+test/table_test_simt64: test/table_test.cu $(CUDA_HEADERS)
+	$(SIMT_CXX) -DSIMT_WARP_SIZE=64 -o $@ $<
+
+test/rhh_cuda_simt.o: gpu/rhh_cuda.cu $(CUDA_HEADERS)
+	$(SIMT_CXX) -c -o $@ $<
+
+test/device_test_simt: $(TEST_SRCS) test/rhh_cuda_simt.o $(CPU_OBJS) .build-flags
+	$(CC) $(TEST_CFLAGS) -DRHH_WITH_CUDA -c -o test/device_test_simt.o $(TEST_SRCS)
+	$(CXX) -o $@ test/device_test_simt.o test/rhh_cuda_simt.o $(CPU_OBJS) -lpthread -lm
 
 # ---------- what depends on what ----------
 

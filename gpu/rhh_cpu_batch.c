@@ -553,7 +553,7 @@ find_proven(batch_job *job, bool prefetch)
 
 		if (record == NULL)
 		{
-			uint64_t	key = rhh_cpu_unmix32(fps[i]);
+			uint64_t	key = rhh_unmix32(fps[i]);
 
 			record = find_or_insert(job, fps[i], &key);
 			view = view_part(job->part);

@@ -252,18 +252,6 @@ rhh_cpu_match(const rhh_cpu_bucket *bucket, uint32_t fp)
 #endif
 }
 
-/* rhh_mix32's inverse: a fingerprint of a key of at most 32 bits is the key. */
-static inline uint32_t
-rhh_cpu_unmix32(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x43021123U;
-	x ^= x >> 15 ^ x >> 30;
-	x *= 0x1d69e2a5U;
-	x ^= x >> 16;
-	return x;
-}
-
 /*
  * A fingerprint's partition.  The home bucket takes the fingerprint's high bits,
  * as many as it needs, so none of them may decide here: half of a large table's

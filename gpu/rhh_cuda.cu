@@ -1,7 +1,8 @@
 /*
  * rhh_cuda.cu
  *		The CUDA device: memory, streams, launches, and the state machine behind
- *		poll().  The table itself is in rhh_table.cuh and rhh_kernels.cuh.
+ *		poll().  The groups are in rhh_groups.cuh and rhh_kernels.cuh, the
+ *		table in rhh_buckets.cuh.
  *
  * Lifetimes.  A device has tables and kept lanes.  A lane is what a table works
  * with whatever its size: three streams, events, pinned snapshots and one
@@ -52,8 +53,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cuda_runtime.h>
-
 #ifndef RHH_WITH_CUDA
 #define RHH_WITH_CUDA			/* declares rhh_cuda_ops */
 #endif
@@ -93,19 +92,19 @@ enum rhh_variant
 	VARIANT_16
 };
 
-/* Runs CALL with BYTES and VERIFY as the variant has them. */
-#define RHH_BY_VARIANT(variant, CALL) \
+/* Runs a statement with BYTES and VERIFY as the variant has them. */
+#define RHH_BY_VARIANT(variant, ...) \
 	do { \
 		switch (variant) \
 		{ \
 			case VARIANT_8: \
-				{ enum { BYTES = 8 }; const bool VERIFY = false; CALL; } \
+				{ enum { BYTES = 8 }; const bool VERIFY = false; __VA_ARGS__; } \
 				break; \
 			case VARIANT_8_VERIFY: \
-				{ enum { BYTES = 8 }; const bool VERIFY = true; CALL; } \
+				{ enum { BYTES = 8 }; const bool VERIFY = true; __VA_ARGS__; } \
 				break; \
 			case VARIANT_16: \
-				{ enum { BYTES = 16 }; const bool VERIFY = false; CALL; } \
+				{ enum { BYTES = 16 }; const bool VERIFY = false; __VA_ARGS__; } \
 				break; \
 		} \
 	} while (0)
@@ -210,7 +209,7 @@ struct rhh_device
 	int			ordinal;
 	int			event_fd;
 	int			n_sms;
-	uint32_t	max_tiles;		/* of a launch, with tiles of 8 */
+	uint32_t	max_tiles;		/* of a launch */
 	bool		slot16;
 	cudaDeviceProp prop;
 
@@ -508,7 +507,7 @@ rhh_body_plan(const rhh_table *t, uint32_t n_buckets, rhh_body *body)
 {
 	double		slots = (double) n_buckets * t->slots_per_bucket;
 	double		cap = slots * t->spec.load_factor * RHH_CUDA_NUMBER_SLACK;
-	uint64_t	at = (uint64_t) n_buckets * RHH_BUCKET_BYTES;
+	uint64_t	at = (uint64_t) n_buckets * RHH_LINE_BYTES;
 
 	if (cap > slots * RHH_CUDA_FULL)
 		cap = slots * RHH_CUDA_FULL;
@@ -696,7 +695,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
-	uint32_t	tiles_per_block = RHH_CUDA_BLOCK_THREADS / t->slots_per_bucket;
+	uint32_t	tiles_per_block = RHH_CUDA_BLOCK_THREADS / RHH_GROUP_LANES;
 	uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;
 	uint32_t	n_local = rhh_local_slots(t, groups);
 	uint32_t	blocks = rhh_blocks(dev, f->batch.n_rows);
@@ -737,9 +736,9 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_failed, 0, sizeof(uint32_t), lane->run))
 		return false;
 	RHH_BY_VARIANT(t->variant,
-				   (rhh_batch_kernel<BYTES, VERIFY>
-					<<<blocks, RHH_CUDA_BLOCK_THREADS, shared, lane->run>>>
-					(t->prog, view, rows, replay, n_local)));
+				   RHH_LAUNCH((rhh_batch_kernel<BYTES, VERIFY>), blocks,
+							  RHH_CUDA_BLOCK_THREADS, shared, lane->run,
+							  t->prog, view, rows, replay, n_local));
 	f->state = BATCH_RUNNING;
 	f->launch = ++t->launches;
 	return rhh_launched(dev, "rhh_batch_kernel") &&
@@ -841,9 +840,9 @@ rhh_fill(rhh_table *t, const rhh_body *body, uint64_t first)
 
 	if (t->prog.n_state_words == 0 || n == 0)
 		return true;
-	rhh_fill_kernel<<<rhh_blocks(t->dev, n * t->prog.n_state_words),
-		RHH_CUDA_BLOCK_THREADS, 0, t->lane->run>>>
-		(t->prog, (uint64_t *) (body->memory + body->states_at), first, n);
+	RHH_LAUNCH(rhh_fill_kernel, rhh_blocks(t->dev,
+										   n * t->prog.n_state_words), RHH_CUDA_BLOCK_THREADS, 0, t->lane->run,
+			   t->prog, (uint64_t *) (body->memory + body->states_at), first, n);
 	return rhh_launched(t->dev, "rhh_fill_kernel");
 }
 
@@ -883,7 +882,7 @@ rhh_grow(rhh_table *t)
 	view = rhh_view_of(t, &t->grown, list);
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, t->grown.memory, 0xFF,
-				  (uint64_t) t->grown.n_buckets * RHH_BUCKET_BYTES, lane->run) ||
+				  (uint64_t) t->grown.n_buckets * RHH_LINE_BYTES, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, view.n_orphans, 0, sizeof(uint32_t), lane->run) ||
 		!RHH_CUDA(dev, cudaMemcpyAsync, view.states,
 				  t->body.memory + t->body.states_at,
@@ -897,11 +896,10 @@ rhh_grow(rhh_table *t)
 				  cudaMemcpyDeviceToDevice, lane->run))
 		return false;
 	RHH_BY_VARIANT(t->variant,
-				   ((void) VERIFY, rhh_rehash_kernel<BYTES>
-					<<<rhh_blocks(dev, (uint64_t) t->body.n_buckets * t->slots_per_bucket),
-					RHH_CUDA_BLOCK_THREADS, 0, lane->run>>>
-					(view, t->body.memory, t->body.n_buckets,
-					 lane->orphans[t->orphan_list], n_orphans)));
+				   RHH_LAUNCH((rhh_rehash_kernel<BYTES, VERIFY>),
+							  rhh_blocks(dev, (uint64_t) t->body.n_buckets * RHH_GROUP_LANES), RHH_CUDA_BLOCK_THREADS, 0, lane->run,
+							  t->prog, view, rhh_view_of(t,
+														 &t->body, t->orphan_list), lane->orphans[t->orphan_list], n_orphans));
 	t->launches++;
 	return rhh_launched(dev, "rhh_rehash_kernel") &&
 		rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
@@ -948,48 +946,30 @@ rhh_grown(rhh_table *t)
 static bool
 rhh_reconcile(rhh_table *t, const rhh_view *view)
 {
-#ifndef RHH_TEST_NO_RECONCILE
 	rhh_device *dev = t->dev;
 	cudaStream_t run = t->lane->run;
 	uint32_t	n_orphans = t->seen.orphans[t->orphan_list];
 	uint32_t	list = 1 - t->orphan_list;
 
-	/* Copies come of displacing only. */
-	if (t->seen.displaced)
-	{
-		RHH_BY_VARIANT(t->variant,
-					   (rhh_reconcile_kernel<BYTES, VERIFY>
-						<<<rhh_blocks(dev, (uint64_t) view->n_buckets * t->slots_per_bucket),
-						RHH_CUDA_BLOCK_THREADS, 0, run>>>
-						(t->prog, *view, 0)));
-		if (!rhh_launched(dev, "rhh_reconcile_kernel"))
-			return false;
-	}
 	if (n_orphans > 0)
 	{
-		uint32_t	blocks = rhh_blocks(dev, (uint64_t) n_orphans * t->slots_per_bucket);
+		uint32_t	blocks = rhh_blocks(dev, (uint64_t) n_orphans * RHH_GROUP_LANES);
 
 		RHH_BY_VARIANT(t->variant,
-					   (rhh_reconcile_kernel<BYTES, VERIFY>
-						<<<blocks, RHH_CUDA_BLOCK_THREADS, 0, run>>>
-						(t->prog, *view, n_orphans)));
+					   RHH_LAUNCH((rhh_reconcile_kernel<BYTES, VERIFY>), blocks,
+								  RHH_CUDA_BLOCK_THREADS, 0, run, t->prog, *view, n_orphans));
 		if (!rhh_launched(dev, "rhh_reconcile_kernel") ||
 			!RHH_CUDA(dev, cudaMemsetAsync, &view->ctl->orphans[list], 0,
 					  sizeof(uint32_t), run))
 			return false;
 		RHH_BY_VARIANT(t->variant,
-					   (rhh_orphans_kernel<BYTES, VERIFY>
-						<<<blocks, RHH_CUDA_BLOCK_THREADS, 0, run>>>
-						(t->prog, *view, n_orphans, t->lane->orphans[list],
-						 &view->ctl->orphans[list])));
+					   RHH_LAUNCH((rhh_orphans_kernel<BYTES, VERIFY>), blocks,
+								  RHH_CUDA_BLOCK_THREADS, 0, run,
+								  t->prog, *view, n_orphans, t->lane->orphans[list], &view->ctl->orphans[list]));
 		if (!rhh_launched(dev, "rhh_orphans_kernel"))
 			return false;
 		t->orphan_list = list;
 	}
-#else
-	(void) t;
-	(void) view;
-#endif
 	return true;
 }
 
@@ -1014,13 +994,14 @@ rhh_start_finish(rhh_table *t)
 		uint64_t	n = n_slots - first < chunk ? n_slots - first : chunk;
 
 		RHH_BY_VARIANT(t->variant,
-					   ((void) VERIFY, rhh_compact_kernel<BYTES>
-						<<<rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0, lane->run>>>
-						(view, first, n, lane->staging, probe_stats)));
-		rhh_append_kernel<<<rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0, lane->run>>>
-			(view.ctl, (uint64_t *) view.slots, (const uint64_t *) lane->staging,
-			 t->slot_bytes / 8);
-		rhh_append_end_kernel<<<1, 1, 0, lane->run>>>(view.ctl);
+					   (void) VERIFY;
+					   RHH_LAUNCH((rhh_compact_kernel<BYTES>), rhh_blocks(dev, n),
+								  RHH_CUDA_BLOCK_THREADS, 0, lane->run, view, first, n,
+								  lane->staging, probe_stats));
+		RHH_LAUNCH(rhh_append_kernel, rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0,
+				   lane->run, view.ctl, (uint64_t *) view.slots,
+				   (const uint64_t *) lane->staging, t->slot_bytes / 8);
+		RHH_LAUNCH(rhh_append_end_kernel, 1, 1, 0, lane->run, view.ctl);
 		if (!rhh_launched(dev, "rhh_compact_kernel"))
 			return false;
 	}
@@ -1071,10 +1052,9 @@ rhh_start_extract(rhh_table *t)
 		uint32_t	m = n - done < piece ? n - done : (uint32_t) piece;
 
 		RHH_BY_VARIANT(t->variant,
-					   (rhh_extract_kernel<BYTES, VERIFY>
-						<<<rhh_blocks(dev, m), RHH_CUDA_BLOCK_THREADS, 0, lane->run>>>
-						(t->prog, view, orphans, first + done, m, null_at,
-						 (uint64_t *) lane->staging, (uint32_t) piece)));
+					   RHH_LAUNCH((rhh_extract_kernel<BYTES, VERIFY>), rhh_blocks(dev, m),
+								  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
+								  t->prog, view, orphans, first + done, m, null_at, (uint64_t *) lane->staging, (uint32_t) piece));
 		if (!rhh_launched(dev, "rhh_extract_kernel") ||
 			!RHH_CUDA(dev, cudaMemcpy2DAsync, result->words + done,
 					  (size_t) result->capacity_groups * 8, lane->staging,
@@ -1387,7 +1367,7 @@ rhh_warm_up(rhh_device *dev)
 	if (ok && rhh_lane_fit(dev, lane, &spec))
 	{
 		ok = RHH_CUDA(dev, cudaMemsetAsync, lane->ctl, 0, sizeof(rhh_control), lane->run);
-		rhh_append_end_kernel<<<1, 1, 0, lane->run>>>(lane->ctl);
+		RHH_LAUNCH(rhh_append_end_kernel, 1, 1, 0, lane->run, lane->ctl);
 		ok = ok && rhh_launched(dev, "rhh_append_end_kernel") &&
 			RHH_CUDA(dev, cudaMemcpyAsync, lane->snapshot, lane->ctl,
 					 sizeof(rhh_control), cudaMemcpyDeviceToHost, lane->run) &&
@@ -1451,7 +1431,7 @@ rhh_cuda_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out
 	}
 	dev->n_sms = dev->prop.multiProcessorCount;
 	dev->max_tiles = (uint32_t) dev->n_sms * RHH_CUDA_BLOCKS_PER_SM *
-		(RHH_CUDA_BLOCK_THREADS / 8);
+		(RHH_CUDA_BLOCK_THREADS / RHH_GROUP_LANES);
 	/* Counted first: close() takes it back. */
 	if (ordinal < RHH_MAX_ORDINALS)
 		rhh_open_count[ordinal]++;
@@ -1673,7 +1653,7 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 	else
 		t->variant = t->prog.plan.bits > 32 ? VARIANT_16 : VARIANT_8;
 	t->slot_bytes = t->variant == VARIANT_16 ? 16 : 8;
-	t->slots_per_bucket = RHH_BUCKET_BYTES / t->slot_bytes;
+	t->slots_per_bucket = RHH_LINE_BYTES / t->slot_bytes;
 
 	/* A kept lane, or a new one. */
 	if (dev->lanes != NULL)
@@ -1705,7 +1685,7 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 		!RHH_CUDA(dev, cudaMemsetAsync, lane->reserves, 0,
 				  (uint64_t) dev->max_tiles * sizeof(rhh_reserve), lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, t->body.memory, 0xFF,
-				  (uint64_t) t->body.n_buckets * RHH_BUCKET_BYTES, lane->run) ||
+				  (uint64_t) t->body.n_buckets * RHH_LINE_BYTES, lane->run) ||
 		!rhh_fill(t, &t->body, 0))
 	{
 		rhh_table_free(t);

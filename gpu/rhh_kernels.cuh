@@ -5,7 +5,7 @@
  *		fill		states of numbers not yet handed out
  *		batch		a batch's rows, or only those that failed before (replay)
  *		rehash		entries and orphans of a table into a larger one (growth)
- *		reconcile	copies of a key and orphans merge (finish)
+ *		reconcile	orphans merge with their keys' groups (finish)
  *		compact		the slots' live entries move to the front (finish)
  *		extract		a range of live entries or orphans into result columns
  *
@@ -19,25 +19,9 @@
 #ifndef RHH_KERNELS_CUH
 #define RHH_KERNELS_CUH
 
-#include "rhh_table.cuh"
+#include "rhh_groups.cuh"
 
 #define RHH_WARP 0xFFFFFFFFu
-
-/* Number of the calling lane's tile in the grid, and how many there are. */
-#define RHH_TILE_ID(N) ((blockIdx.x * blockDim.x + threadIdx.x) / (N))
-#define RHH_TILES(N) (gridDim.x * blockDim.x / (N))
-
-/* rhh_mix32's inverse: a key of <= 32 bits from its fingerprint. */
-RHH_DEV uint32_t
-rhh_unmix32(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x43021123U;
-	x ^= x >> 15 ^ x >> 30;
-	x *= 0x1d69e2a5U;
-	x ^= x >> 16;
-	return x;
-}
 
 RHH_DEV uint64_t
 rhh_init_word(const rhh_program &prog, uint32_t word)
@@ -111,10 +95,11 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 				 const __grid_constant__ rhh_rows rows,
 				 bool replay, uint32_t n_local)
 {
-	extern __shared__ uint64_t local_states[];
+	RHH_DYNAMIC_SHARED(uint64_t, local_states);
 	uint32_t   *local_groups = (uint32_t *) (local_states + n_local * prog.n_state_words);
-	const int	N = rhh_slots<BYTES>::N;
-	const rhh_tile<N> tile;
+	typedef rhh_slots<BYTES> S;
+	const int	N = S::LANES;
+	const typename S::tile tile;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint32_t n_words = prog.n_state_words;
 	rhh_tally	tally;
@@ -143,8 +128,10 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		uint64_t	key = 0;
 		uint32_t	fp = 0,
 					group = RHH_NO_GROUP,
-					pending,
+					bucket,
 					failed;
+		rhh_lanes	pending;
+		rhh_line<S> lines[N];
 
 		if (replay)
 		{
@@ -166,20 +153,40 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		__syncwarp();
 		mine = valid && !null_key;
 		pending = tile.ballot(mine);
-		while (pending)
+		bucket = rhh_home_of(fp, view.n_buckets);
+		if (n_local == 0)
 		{
-			int			src = __ffs(pending) - 1;
+			/* All lines are asked for before the first is waited for. */
+			RHH_UNROLL
+			for (int src = 0; src < N; src++)
+			{
+				uint32_t	b = tile.shfl(bucket, src);
+
+				if (pending >> src & 1)
+					lines[src] = rhh_load_line<S>(view, tile, b);
+			}
+		}
+		RHH_UNROLL
+		for (int src = 0; src < N; src++)
+		{
 			uint64_t	k = tile.shfl(key, src);
 			uint32_t	f = tile.shfl(fp, src);
 			uint32_t	r = tile.shfl(row, src);
+			uint32_t	b = tile.shfl(bucket, src);
 			uint32_t	g = RHH_NO_GROUP;
 			bool		same;
 
+			if (!(pending >> src & 1))
+				continue;
 			if (n_local > 0)
-				g = rhh_find_old<BYTES, VERIFY>(view, prog, rows, tile, k, f, r);
+			{
+				g = rhh_find_old<S, VERIFY>(view, prog, rows, tile, k, f, r);
+				if (g == RHH_NO_GROUP)
+					lines[src] = rhh_load_line<S>(view, tile, b);
+			}
 			if (g == RHH_NO_GROUP)
-				g = rhh_find_or_insert<BYTES, VERIFY>(view, prog, rows, tile,
-													  k, f, r, &tally);
+				g = rhh_find_or_insert<S, VERIFY>(view, prog, rows, tile, k, f, r, b,
+												  lines[src], &tally);
 
 			/* Neighbours with the key need not look, where it is all here. */
 			same = tile.rank == (uint32_t) src ||
@@ -240,41 +247,34 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 }
 
 /*
- * Enters every entry of n_old_buckets old buckets, or of a list of n_old
- * orphans, into another table, without looking for equal keys: copies stay
- * copies, of different groups, until they are reconciled.  The old ones are
- * only read.  If the new list of orphans runs over, the new table is to be
- * thrown away.
+ * Enters every entry of n_old_buckets old buckets, and of a list of orphans, into
+ * another table.  The old ones are only read.  If the new list of orphans runs
+ * over, the new table is to be thrown away.
  */
-template <int BYTES>
+template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_rehash_kernel(const __grid_constant__ rhh_view view, const void *old_slots,
-				  uint32_t n_old_buckets, const rhh_orphan *old_orphans,
-				  uint32_t n_old_orphans)
+rhh_rehash_kernel(const __grid_constant__ rhh_program prog,
+				  const __grid_constant__ rhh_view view, const __grid_constant__ rhh_buckets old,
+				  const rhh_orphan *old_orphans, uint32_t n_old_orphans)
 {
-	const int	N = rhh_slots<BYTES>::N;
-	const rhh_tile<N> tile;
+	typedef rhh_slots<BYTES> S;
+	const typename S::tile tile;
 
-	for (uint64_t i = RHH_TILE_ID(N); i < n_old_buckets; i += RHH_TILES(N))
+	for (uint64_t b = RHH_TILE_ID(S::LANES); b < old.n_buckets; b += RHH_TILES(S::LANES))
 	{
-		rhh_entry	e = rhh_slots<BYTES>::load(old_slots, i * N + tile.rank);
-		uint32_t	pending = tile.ballot(e.group != RHH_NO_GROUP);
+		rhh_line<S> line = rhh_load_line<S>(old, tile, (uint32_t) b);
 
-		for (; pending; pending &= pending - 1)
+		for (uint32_t i = 0; i < S::SLOTS; i++)
 		{
-			rhh_entry	x = rhh_entry_of(tile, e, __ffs(pending) - 1);
+			typename S::slot e = rhh_slot_of<S>(tile, line, i);
 
-			rhh_place<BYTES>(view, tile, x,
-							 rhh_home_bucket(x.fp, view.n_buckets), 0);
+			if (!S::is_empty(e))
+				rhh_enter<S, VERIFY>(view, prog, tile, e);
 		}
 	}
-	for (uint32_t i = RHH_TILE_ID(N); i < n_old_orphans; i += RHH_TILES(N))
-	{
-		rhh_entry	x = {old_orphans[i].key, old_orphans[i].fp, old_orphans[i].group};
-
-		rhh_place<BYTES>(view, tile, x,
-						 rhh_home_bucket(x.fp, view.n_buckets), 0);
-	}
+	for (uint32_t i = RHH_TILE_ID(S::LANES); i < n_old_orphans; i += RHH_TILES(S::LANES))
+		rhh_enter<S, VERIFY>(view, prog, tile,
+							 S::make(old_orphans[i].key, old_orphans[i].fp, old_orphans[i].group));
 }
 
 /* ---------- finish ---------- */
@@ -286,12 +286,12 @@ rhh_is_dead(const rhh_view &view, uint32_t group)
 }
 
 /* Merges a group's states into another's and marks it dead.  A whole tile. */
-template <int N>
+template <class Tile>
 RHH_DEV void
-rhh_bury(const rhh_view &view, const rhh_program &prog, const rhh_tile<N> &tile,
+rhh_bury(const rhh_view &view, const rhh_program &prog, const Tile &tile,
 		 uint32_t group, uint32_t into)
 {
-	for (uint32_t s = tile.rank; s < prog.n_states; s += N)
+	for (uint32_t s = tile.rank; s < prog.n_states; s += Tile::SIZE)
 		rhh_merge_state(prog.states[s],
 						view.states + (size_t) into * prog.n_state_words,
 						view.states + (size_t) group * prog.n_state_words);
@@ -303,46 +303,25 @@ rhh_bury(const rhh_view &view, const rhh_program &prog, const rhh_tile<N> &tile,
 }
 
 /*
- * Slots: each copy of a key but the one with the least group number merges into
- * that one.  It is never merged itself, so nobody reads states that somebody
- * else still adds to.  Slots stay as they are, for the probes of others; the
- * dead are passed over by compacting.
- *
- * Orphans (after the slots, in another launch): one whose key has a slot merges
- * into the least copy.
+ * An orphan whose key has a slot merges into that group, which is never merged
+ * itself.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
 					 const __grid_constant__ rhh_view view, uint32_t n_orphans)
 {
-	const int	N = rhh_slots<BYTES>::N;
-	const rhh_tile<N> tile;
+	typedef rhh_slots<BYTES> S;
+	const typename S::tile tile;
 
-	if (n_orphans == 0)
+	for (uint32_t i = RHH_TILE_ID(S::LANES); i < n_orphans; i += RHH_TILES(S::LANES))
 	{
-		for (uint64_t b = RHH_TILE_ID(N); b < view.n_buckets; b += RHH_TILES(N))
-		{
-			rhh_entry	e = rhh_slots<BYTES>::load(view.slots, b * N + tile.rank);
-			uint32_t	pending = tile.ballot(e.group != RHH_NO_GROUP);
+		rhh_orphan	o = view.orphans[i];
+		uint32_t	into = rhh_find_entry<S, VERIFY>(view, prog, tile,
+													 S::make(o.key, o.fp, o.group));
 
-			for (; pending; pending &= pending - 1)
-			{
-				rhh_entry	x = rhh_entry_of(tile, e, __ffs(pending) - 1);
-				uint32_t	least = rhh_least_copy<BYTES, VERIFY>(view, prog, tile, x);
-
-				if (least < x.group)
-					rhh_bury(view, prog, tile, x.group, least);
-			}
-		}
-	}
-	for (uint32_t i = RHH_TILE_ID(N); i < n_orphans; i += RHH_TILES(N))
-	{
-		rhh_entry	x = {view.orphans[i].key, view.orphans[i].fp, view.orphans[i].group};
-		uint32_t	least = rhh_least_copy<BYTES, VERIFY>(view, prog, tile, x);
-
-		if (least != RHH_NO_GROUP)
-			rhh_bury(view, prog, tile, x.group, least);
+		if (into != RHH_NO_GROUP)
+			rhh_bury(view, prog, tile, o.group, into);
 	}
 }
 
@@ -359,12 +338,14 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 				   const __grid_constant__ rhh_view view, uint32_t n_orphans,
 				   rhh_orphan *survivors, uint32_t *n_survivors)
 {
-	const int	N = rhh_slots<BYTES>::N;
-	const rhh_tile<N> tile;
+	typedef rhh_slots<BYTES> S;
+	const int	N = S::LANES;
+	const typename S::tile tile;
 
 	for (uint32_t i = RHH_TILE_ID(N); i < n_orphans; i += RHH_TILES(N))
 	{
 		rhh_orphan	o = view.orphans[i];
+		typename S::slot mine = S::make(o.key, o.fp, o.group);
 		uint32_t	into = RHH_NO_GROUP;
 
 		/* Its own mark only the launch before this can have set. */
@@ -372,27 +353,26 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 			continue;
 		for (uint32_t j = 0; j < i && into == RHH_NO_GROUP; j += N)
 		{
-			rhh_entry	e = {0, 0, RHH_NO_GROUP};
-			uint32_t	match;
+			uint32_t	group = RHH_NO_GROUP;
+			rhh_lanes	match;
 
 			if (j + tile.rank < i)
 			{
 				rhh_orphan	other = view.orphans[j + tile.rank];
 
-				e.key = other.key;
-				e.fp = other.fp;
-				e.group = other.group;
+				if (S::same(mine, S::make(other.key, other.fp, other.group)))
+					group = other.group;
 			}
-			match = tile.ballot(rhh_slots<BYTES>::same(e, o.key, o.fp));
+			match = tile.ballot(group != RHH_NO_GROUP);
 			for (; match && into == RHH_NO_GROUP; match &= match - 1)
 			{
-				uint32_t	group = tile.shfl(e.group, __ffs(match) - 1);
-				bool		dead = rhh_is_dead(view, group);
+				uint32_t	g = tile.shfl(group, rhh_first_lane(match));
+				bool		dead = rhh_is_dead(view, g);
 
 				/* One lane's word for it: the mark may appear in between. */
 				if (!tile.shfl((int) dead, 0) &&
-					(!VERIFY || rhh_group_is_group(view, prog, tile, group, o.group)))
-					into = group;
+					(!VERIFY || rhh_group_is_group(view, prog, tile, g, o.group)))
+					into = g;
 			}
 		}
 		if (into != RHH_NO_GROUP)
@@ -413,6 +393,7 @@ static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64_t n,
 				   void *scratch, bool probe_stats)
 {
+	typedef rhh_slots<BYTES> S;
 	const uint32_t lane = threadIdx.x & 31;
 	uint64_t	sum = 0;
 	uint32_t	most = 0;
@@ -421,27 +402,24 @@ rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64
 		 i += gridDim.x * blockDim.x)
 	{
 		uint64_t	at = first + i + lane;
-		rhh_entry	e = {0, 0, RHH_NO_GROUP};
+		typename S::slot e = S::make(0, 0, RHH_NO_GROUP);
 		uint32_t	live,
 					to = 0;
 		bool		mine;
 
 		if (i + lane < n)
-			e = rhh_slots<BYTES>::load(view.slots, at);
-		mine = e.group != RHH_NO_GROUP && !rhh_is_dead(view, e.group);
+			e = S::at(view.slots, at);
+		mine = !S::is_empty(e);
 		live = __ballot_sync(RHH_WARP, mine);
 		if (lane == 0 && live)
 			to = atomicAdd(&view.ctl->chunk_live, (uint32_t) __popc(live));
 		to = __shfl_sync(RHH_WARP, to, 0) + __popc(live & ((1u << lane) - 1));
 		if (mine)
 		{
-			if (BYTES == 8)
-				((uint64_t *) scratch)[to] = ((const uint64_t *) view.slots)[at];
-			else
-				((ulonglong2 *) scratch)[to] = ((const ulonglong2 *) view.slots)[at];
+			((typename S::slot *) scratch)[to] = e;
 			if (probe_stats)
 			{
-				uint32_t	rank = rhh_rank(view, e, (uint32_t) (at / rhh_slots<BYTES>::N));
+				uint32_t	rank = rhh_rank<S>(e, (uint32_t) (at / S::SLOTS), view.n_buckets);
 
 				sum += rank;
 				most = ::max(most, rank);
@@ -498,13 +476,15 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 				   uint64_t first, uint32_t n, uint64_t null_at,
 				   uint64_t *out, uint32_t stride)
 {
+	typedef rhh_slots<BYTES> S;
 	const rhh_key_plan &plan = prog.plan;
 
 	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
 		 i += gridDim.x * blockDim.x)
 	{
 		bool		null_group = !orphans && first + i == null_at;
-		rhh_entry	e = {0, 0, 0};
+		uint32_t	group = 0;	/* of NULL */
+		uint64_t	short_key = 0;
 		uint64_t   *to = out + i;
 		const uint64_t *states;
 
@@ -512,24 +492,27 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 		{
 			rhh_orphan	o = view.orphans[first + i];
 
-			e.key = o.key;
-			e.fp = o.fp;
-			e.group = o.group;
+			group = o.group;
+			short_key = BYTES == 8 ? rhh_unmix32(o.fp) : o.key;
 		}
 		else if (!null_group)
-			e = rhh_slots<BYTES>::load(view.slots, first + i);
+		{
+			typename S::slot e = S::at(view.slots, first + i);
+
+			group = S::group(e);
+			short_key = BYTES == 8 ? rhh_unmix32(S::hash(e)) : S::key(e);
+		}
 
 		if (plan.form == RHH_KEY_WIDE)
 		{
-			const uint64_t *words = view.keys + (size_t) e.group * plan.n_words;
+			const uint64_t *words = view.keys + (size_t) group * plan.n_words;
 
 			for (uint32_t w = 0; w < plan.n_words; w++, to += stride)
 				*to = words[w];
 		}
 		else
 		{
-			uint64_t	key = VERIFY ? (null_group ? 0 : view.keys[e.group])
-				: BYTES == 8 ? (uint64_t) rhh_unmix32(e.fp) : e.key;
+			uint64_t	key = VERIFY ? (null_group ? 0 : view.keys[group]) : short_key;
 
 			if (plan.form == RHH_KEY_SINGLE)
 			{
@@ -551,7 +534,7 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 			}
 		}
 
-		states = view.states + (size_t) e.group * prog.n_state_words;
+		states = view.states + (size_t) group * prog.n_state_words;
 		for (uint32_t s = 0; s < prog.n_states; s++)
 		{
 			const rhh_program_state &st = prog.states[s];

@@ -24,12 +24,7 @@
 #define RHH_KEYS_H
 
 #include "rhh_device.h"
-
-#ifdef __CUDACC__
-#define RHH_HD __host__ __device__ static inline
-#else
-#define RHH_HD static inline
-#endif
+#include "rhh_hash.h"
 
 #define RHH_MAX_KEY_WORDS (1 + 2 * RHH_MAX_KEYS)
 
@@ -98,30 +93,6 @@ rhh_key_plan_init(rhh_key_plan *plan, const rhh_table_spec *spec)
 			words += rhh_key_words(spec, k);
 		}
 	}
-}
-
-/* A bijection of 32 bits (Wellons, "Prospecting for hash functions", lowbias32). */
-RHH_HD uint32_t
-rhh_mix32(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352dU;
-	x ^= x >> 15;
-	x *= 0x846ca68bU;
-	x ^= x >> 16;
-	return x;
-}
-
-/* A bijection of 64 bits (Stafford's variant 13, the finalizer of SplitMix64). */
-RHH_HD uint64_t
-rhh_mix64(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= 0xbf58476d1ce4e5b9ULL;
-	x ^= x >> 27;
-	x *= 0x94d049bb133111ebULL;
-	x ^= x >> 31;
-	return x;
 }
 
 /* One step over a WIDE key's words; start with RHH_WIDE_SEED. */

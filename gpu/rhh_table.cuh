@@ -1,1022 +1,545 @@
 /*
  * rhh_table.cuh
- *		The Robin Hood table on the device: layout, invariants, primitives.
+ *		rhh::table: a hash table in GPU memory, header only, without PostgreSQL.
  *
- * A table is an array of buckets of one 128-byte line, read by a tile of as
- * many lanes as a bucket has slots, one slot a lane, one key a tile.
+ *		rhh::table<uint32_t, uint32_t, rhh::sum> t;
+ *		t.create(1 << 27, stream);						// slots
+ *		t.insert(keys, values, n, failures, stream);	// device arrays
+ *		t.find(keys, values, n, absent, stream);
+ *		t.destroy();
  *
- *	8-byte slots, 16 a bucket, tiles of 16 lanes:
+ * Key and Value are unsigned integers of 4 or both of 8 bytes; slots of 16 bytes
+ * need the 128-bit compare-and-swap of sm_90 (where it is missing compiling says
+ * so).  Reduce says what becomes of the value when a key is inserted again:
+ * rhh::replace, sum, min, max, or a functor of your own,
  *
- *		+-------------+-------------+--   --+-------------+
- *		| group   fp  | group   fp  |  ...  | group   fp  |
- *		| 0..3   4..7 | 8..11       |       | 120..   127 |
- *		+-------------+-------------+--   --+-------------+
+ *		struct my_or { __device__ uint32_t operator()(uint32_t old, uint32_t added) const; };
  *
- *	16-byte slots, 8 a bucket, tiles of 8 lanes (sm_90 and later):
+ * commutative and associative if the result shall not depend on the order.  All
+ * keys can be stored: EMPTY, which marks free slots, has a slot of its own
+ * beside the buckets.
  *
- *		+----------------------+----------------------+--   --+
- *		| key     group   fp   | key     group   fp   |  ...  |
- *		| 0..7    8..11 12..15 | 16..23               |       |
- *		+----------------------+----------------------+--   --+
+ * Two levels:
  *
- * A slot is EMPTY when its group number is RHH_NO_GROUP; an empty table is all
- * ones.  Which slot serves which key:
+ *	On the host, bulk operations on arrays in device memory.  Each is
+ *	asynchronous on the caller's stream unless it says otherwise; operations on
+ *	one table are to follow one another (one stream, or events).  All return the
+ *	first CUDA error.
  *
- *		keys of <= 32 bits		8 bytes; the fingerprint is the key
- *		keys of 33..64 bits		16 bytes where the device has a 128-bit CAS,
- *								else 8 bytes, verified
- *		WIDE keys				8 bytes, verified
+ *	On the device, operations of a tile on one key: table::ref, a plain value to
+ *	pass to kernels.  All lanes of a ref::tile call them with the same
+ *	arguments; they synchronise that tile only.  What may run at the same time:
  *
- * Verified: equal fingerprints are followed by comparing the key words, dense
- * by group number, keys[group * n_key_words + w].  They are written and fenced
- * before the slot that makes the number visible is stored.
+ *		insert, insert_if_absent	beside each other
+ *		find, contains				beside each other.  Beside inserts they see
+ *									each key inserted before the kernel, unless
+ *									it is being displaced just then
+ *		erase						beside other erases only, and by no more
+ *									than max_erasing_tiles() tiles
  *
- * Transition states are dense by group number too, states[group *
- * n_state_words + w] (one group's words share sectors, for updates are random
- * accesses).  All numbers' states are initialised when the array is made, so
- * before any number is visible.  Displacing moves slots only.
- *
- * Distances.  The home bucket is taken from the fingerprint; an entry in bucket
- * b has the distance (b - home) mod n_buckets, below max_dist <= n_buckets.  An
- * EMPTY slot ranks as distance -1.  The code's "rank" is distance + 1.
- *
- * Invariants, for a table of unchanging size:
- *
- *	(1) A slot's rank only grows.  The one store is a CAS that replaces an
- *		entry by a strictly poorer one (EMPTY being the richest).  So no slot
- *		becomes EMPTY again, and no slot holds the same bits twice: the CAS has
- *		no ABA problem, and what another lane read earlier is a lower bound.
- *
- *	(2) An entry at distance d has, in each bucket at distance j < d of its path,
- *		only ranks > j.  It went past them because it saw so, or was displaced
- *		from a bucket where it ranked least, and by (1) it stays so.  Hence the
- *		early exit: a probe may stop at the first bucket at distance j that holds
- *		a rank <= j; an entry of that key is not further on.  This holds for
- *		every copy of a key and for a table in motion.
- *
- *	(3) Two tiles that insert the same key make one copy of it, unless one was
- *		carried (below).  They meet in the same bucket, because neither can store
- *		behind the other (2).  There each takes the slot of the least rank, the
- *		lowest lane among equals, by a CAS on what it read.  Say A took slot r,
- *		then B another slot s.  B read r before A's CAS, or it would have found
- *		the key.  By (1), rank_B(r) <= rank_A(r) <= rank_A(s) <= rank_B(s) <=
- *		rank_B(r), where rank_A(s) <= rank_B(s) because A read s before B's CAS
- *		found it unchanged.  All equal, so A prefers r, and so does B, to s: a
- *		contradiction.
- *
- *	(4) Duplicates.  While a tile carries a displaced entry in registers, another
- *		may look for its key, not find it and insert it again, with another
- *		group number.  Both copies aggregate rows; reconciling (rhh_kernels.cuh)
- *		merges them when the table is at rest.  A probe that finds either is
- *		right, one that reads a slot long replaced too: a group number is its
- *		key's for ever.
- *
- *	(5) Orphans.  A row fails before anything is stored: its key was not found,
- *		and has no place within max_dist, or no number is left, or the list of
- *		orphans is nearly full.  Once its own key is stored the row has
- *		succeeded; what it displaced is carried on, and where that finds no
- *		place it is appended to the list.  Room is certain: a tile looks at the
- *		length before it first displaces, refuses at orphan_limit = capacity -
- *		tiles of the launch, and appends at most once before it looks again.
- *		(If the list ran over, the appends after it reached orphan_limit would
- *		be more than one per tile, yet each looked before that moment.)
- *
- * Group numbers come from a counter, in chunks that a tile keeps in reserve;
- * view.reserves carries them from launch to launch.  Numbers need not be dense.
- *
- * Unless stated otherwise a primitive is called by all lanes of a tile with the
- * same arguments, synchronises the tile only, and returns the same to all.
+ * How it works is in rhh_buckets.cuh.  Sources of ideas beyond that are named
+ * where they are used.
  */
 #ifndef RHH_TABLE_CUH
 #define RHH_TABLE_CUH
 
-#include "rhh_keys.h"
-#include "rhh_cuda_tuning.h"
+#include <string.h>
 
-#define RHH_BUCKET_BYTES 128
-#define RHH_NO_GROUP 0xFFFFFFFFu
-#define RHH_MAX_GROUPS 0xFFFF0000u
-#define RHH_MAX_DIST (1u << 26) /* rhh_richest packs a rank and a lane */
+#include "rhh_buckets.cuh"
+#include "rhh_hash.h"
+#include "rhh_partition.cuh"
+#include "rhh_table_tuning.h"
 
-#define RHH_DEV static __device__ __forceinline__
-
-/* A slot or an orphan in registers; key is unused with 8-byte slots. */
-struct rhh_entry
+namespace rhh
 {
-	uint64_t	key;
-	uint32_t	fp;
-	uint32_t	group;
-};
 
-/* An orphan in memory, laid out as a 16-byte slot. */
-struct __align__(16) rhh_orphan
+/* ---------- reductions ---------- */
+
+struct replace
 {
-	uint64_t	key;
-	uint32_t	group;
-	uint32_t	fp;
-};
-
-/* Numbers from next to end are the tile's to hand out. */
-struct rhh_reserve
-{
-	uint32_t	next;
-	uint32_t	end;
-};
-
-/*
- * A table's counters in device memory, copied to the host after each step.
- * orphans[] has the length of each of the two orphan lists, failed[] the failed
- * rows of each batch in flight.
- */
-struct rhh_control
-{
-	uint64_t	placed;			/* entries inserted for new keys */
-	uint64_t	cap_hits;		/* inserts, own or carried, without a place */
-	uint64_t	merged;
-	uint64_t	live;			/* entries compacted */
-	uint64_t	probe_sum;
-	uint32_t	probe_max;
-	uint32_t	chunk_live;		/* of the chunk being compacted */
-	uint32_t	n_numbers;		/* may exceed group_cap */
-	uint32_t	displaced;		/* flag: some insert displaced an entry */
-	uint32_t	null_seen;		/* flag: SINGLE's NULL group, number 0 */
-	uint32_t	overrun;		/* flag: an orphan list ran over */
-	uint32_t	orphans[2];
-	uint32_t	failed[RHH_CUDA_IN_FLIGHT];
-};
-
-/* Where a table is, a kernel's argument. */
-struct rhh_view
-{
-	void	   *slots;
-	uint64_t   *states;
-	uint64_t   *keys;			/* verified keys only */
-	uint32_t   *dead;			/* bitmap by group number, when finishing */
-	rhh_orphan *orphans;
-	uint32_t   *n_orphans;
-	rhh_control *ctl;
-	rhh_reserve *reserves;		/* by number of the tile in the grid */
-	uint32_t	n_buckets;
-	uint32_t	max_dist;		/* 1..n_buckets */
-	uint32_t	group_cap;
-	uint32_t	chunk;			/* numbers taken at a time */
-	uint32_t	orphan_limit;	/* refuse to displace at this length */
-	uint32_t	orphan_cap;
-};
-
-/* Where a batch is, a kernel's argument.  Offsets as in rhh_batch. */
-struct rhh_rows
-{
-	const uint8_t *base;
-	uint32_t   *failed;			/* bitmap */
-	uint32_t   *n_failed;
-	uint32_t	n_rows;
-	uint32_t	values_offset[RHH_MAX_COLUMNS];
-	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
-};
-
-#define RHH_MAX_STATE_WORDS (3 * RHH_MAX_STATES)
-
-enum rhh_init
-{
-	RHH_INIT_ZERO,
-	RHH_INIT_MOST,				/* INT64_MAX */
-	RHH_INIT_LEAST				/* INT64_MIN */
-};
-
-struct rhh_program_state
-{
-	uint8_t		op;				/* rhh_state_op */
-	uint8_t		bytes;			/* of the argument */
-	int8_t		arg;
-	int8_t		filter;
-	uint8_t		word;			/* its first word of the group's */
-};
-
-/*
- * What to compute, a kernel's argument.  A state's words are those of the
- * result, but for SUM_I128, which has the sum of the values' low unsigned 32
- * bits and that of their high signed 32 bits: exact for 2^31 rows.
- */
-struct rhh_program
-{
-	rhh_key_plan plan;
-	uint8_t		n_states;
-	uint8_t		n_state_words;
-	uint16_t	n_result_words;
-	rhh_program_state states[RHH_MAX_STATES];
-	uint8_t		word_key[RHH_MAX_KEY_WORDS];	/* WIDE: the key of a word */
-	uint8_t		init[RHH_MAX_STATE_WORDS];	/* rhh_init of a state word */
-};
-
-/* ---------- tiles ---------- */
-
-/*
- * LANES consecutive lanes of a warp.  Other tiles of the warp may be anywhere
- * else: every operation names its lanes.
- */
-template <int LANES>
-struct rhh_tile
-{
-	uint32_t	rank;
-	uint32_t	shift;
-	uint32_t	mask;
-
-	__device__ __forceinline__ rhh_tile()
-	{
-		uint32_t	lane = threadIdx.x & 31;
-
-		rank = lane & (LANES - 1);
-		shift = lane & ~(uint32_t) (LANES - 1);
-		mask = ((1u << LANES) - 1) << shift;
-	}
-
-	/* Bit i: lane i of the tile says yes. */
-	__device__ __forceinline__ uint32_t ballot(bool yes) const
-	{
-		return (__ballot_sync(mask, yes) >> shift) & ((1u << LANES) - 1);
-	}
-
-	__device__ __forceinline__ bool all(bool yes) const
-	{
-		return __all_sync(mask, yes);
-	}
-
 	template <typename T>
-	__device__ __forceinline__ T shfl(T value, int from) const
+	__host__ __device__ T operator()(T, T added) const
 	{
-		return __shfl_sync(mask, value, from, LANES);
-	}
-
-	__device__ __forceinline__ uint32_t min(uint32_t value) const
-	{
-		for (int step = LANES / 2; step > 0; step /= 2)
-			value = ::min(value, __shfl_xor_sync(mask, value, step, LANES));
-		return value;
-	}
-
-	__device__ __forceinline__ void sync() const
-	{
-		__syncwarp(mask);
+		return added;
 	}
 };
 
-/* What a tile keeps from key to key; uniform across it. */
-struct rhh_tally
+struct sum
 {
-	rhh_reserve reserve;
-	uint32_t	placed;
-	uint32_t	cap_hits;
+	template <typename T>
+	__host__ __device__ T operator()(T old, T added) const
+	{
+		return old + added;
+	}
 };
 
-/* ---------- memory ---------- */
-
-/*
- * Reads past L1, which other SMs' stores do not reach.  volatile: a retry must
- * read again.
- */
-RHH_DEV uint64_t
-rhh_load_shared64(const uint64_t *p)
+struct min
 {
-	uint64_t	v;
+	template <typename T>
+	__host__ __device__ T operator()(T old, T added) const
+	{
+		return added < old ? added : old;
+	}
+};
 
-	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
-				 : "=l"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-	return v;
-}
-
-RHH_DEV uint32_t
-rhh_load_shared32(const uint32_t *p)
+struct max
 {
-	uint32_t	v;
+	template <typename T>
+	__host__ __device__ T operator()(T old, T added) const
+	{
+		return old < added ? added : old;
+	}
+};
 
-	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
-				 : "=r"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-	return v;
-}
+/* The default hash: 32 bits, of which the high ones choose the home bucket. */
+struct mix
+{
+	static __host__ __device__ RHH_INLINE uint32_t hash(uint32_t key)
+	{
+		return rhh_mix32(key);
+	}
+	static __host__ __device__ RHH_INLINE uint32_t hash(uint64_t key)
+	{
+		return (uint32_t) (rhh_mix64(key) >> 32);
+	}
+};
+
+/* ---------- slots ---------- */
 
 template <int BYTES>
-struct rhh_slots;
+struct pack;
 
 template <>
-struct rhh_slots<8>
+struct pack<4>
 {
-	static const int N = 16;	/* slots of a bucket, lanes of a tile */
+	typedef uint64_t slot;
 
-	static __device__ __forceinline__ rhh_entry unpack(uint64_t raw)
+	static __host__ __device__ RHH_INLINE slot make(uint32_t key, uint32_t value)
 	{
-		rhh_entry	e = {0, (uint32_t) (raw >> 32), (uint32_t) raw};
-
-		return e;
+		return (uint64_t) value << 32 | key;
 	}
-
-	static __device__ __forceinline__ uint64_t pack(const rhh_entry &e)
+	static __host__ __device__ RHH_INLINE uint32_t key(slot e)
 	{
-		return (uint64_t) e.fp << 32 | e.group;
+		return (uint32_t) e;
 	}
-
-	static __device__ __forceinline__ rhh_entry load(const void *slots, uint64_t i)
+	static __host__ __device__ RHH_INLINE uint32_t value(slot e)
 	{
-		return unpack(rhh_load_shared64((const uint64_t *) slots + i));
-	}
-
-	/* Through L1: possibly old, see (4). */
-	static __device__ __forceinline__ rhh_entry load_old(const void *slots, uint64_t i)
-	{
-		uint64_t	raw;
-
-		asm volatile("ld.global.ca.u64 %0, [%1];" : "=l"(raw)
-					 : "l"(__cvta_generic_to_global((const uint64_t *) slots + i))
-					 : "memory");
-		return unpack(raw);
-	}
-
-	/* By one lane. */
-	static __device__ __forceinline__ bool cas(void *slots, uint64_t i,
-											   const rhh_entry &expected,
-											   const rhh_entry &desired)
-	{
-		unsigned long long *p = (unsigned long long *) slots + i;
-
-		return atomicCAS(p, pack(expected), pack(desired)) == pack(expected);
-	}
-
-	static __device__ __forceinline__ bool same(const rhh_entry &e, uint64_t key,
-												uint32_t fp)
-	{
-		return e.group != RHH_NO_GROUP && e.fp == fp;
+		return (uint32_t) (e >> 32);
 	}
 };
 
 template <>
-struct rhh_slots<16>
+struct pack<8>
 {
-	static const int N = 8;
+	typedef rhh_pair64 slot;
 
-	static __device__ __forceinline__ rhh_entry load(const void *slots, uint64_t i)
+	static __host__ __device__ RHH_INLINE slot make(uint64_t key, uint64_t value)
 	{
-		rhh_entry	e;
-		uint64_t	rest;
-		const ulonglong2 *p = (const ulonglong2 *) slots + i;
+		slot		e = {key, value};
 
-#if __CUDA_ARCH__ >= 900
-		/* One access by the memory model, not two halves. */
-		asm volatile("{\n\t.reg .b128 raw;\n\t"
-					 "ld.relaxed.gpu.global.b128 raw, [%2];\n\t"
-					 "mov.b128 {%0, %1}, raw;\n\t}"
-					 : "=l"(e.key), "=l"(rest)
-					 : "l"(__cvta_generic_to_global(p)) : "memory");
-#else
-		e.key = p->x;
-		rest = p->y;
-#endif
-		e.fp = (uint32_t) (rest >> 32);
-		e.group = (uint32_t) rest;
 		return e;
 	}
+	static __host__ __device__ RHH_INLINE uint64_t key(const slot &e)
+	{
+		return e.x;
+	}
+	static __host__ __device__ RHH_INLINE uint64_t value(const slot &e)
+	{
+		return e.y;
+	}
+};
+
+template <typename Key, Key EMPTY, int LINE, class Hash>
+struct slots : rhh_shape<2 * sizeof(Key), LINE>, pack<sizeof(Key)>
+{
+	typedef pack<sizeof(Key)> p;
+	typedef typename p::slot slot;
+
+	static __host__ __device__ RHH_INLINE bool is_empty(const slot &e)
+	{
+		return p::key(e) == EMPTY;
+	}
+	static __host__ __device__ RHH_INLINE uint32_t hash(const slot &e)
+	{
+		return Hash::hash(p::key(e));
+	}
+	static __host__ __device__ RHH_INLINE slot empty()
+	{
+		return p::make(EMPTY, (Key) 0);
+	}
+};
+
+/* ---------- what is counted ---------- */
+
+/* In device memory; summed over the tiles of a bulk operation that counts. */
+struct counters
+{
+	uint64_t	operations;
+	uint64_t	probes;			/* buckets read */
+	uint64_t	hits;			/* keys found, or met by an insert */
+	uint64_t	displacements;
+	uint64_t	failures;
+};
+
+/* Where failed inserts go: device memory, room for one a key inserted. */
+template <typename Key>
+struct failed
+{
+	Key		   *keys;			/* NULL: only counted */
+	Key		   *values;
+	unsigned long long *count;	/* NULL: not even counted; not reset by inserting */
+};
+
+struct side_and_size
+{
+	rhh_pair64	side;			/* EMPTY's slot; its key part says whether it is there */
+	unsigned long long size;	/* entries in the buckets */
+	uint32_t	hints_made;		/* flag: hints[] is that of the slots */
+};
+
+/*
+ * MAX_DIST: distances in buckets an entry may have (the probe cap); n_buckets
+ * and more means uncapped.
+ */
+template <typename Key, typename Value, class Reduce = replace, Key EMPTY = (Key) ~(Key) 0,
+		  int LINE = RHH_LINE_BYTES, class Hash = mix>
+class table
+{
+	static_assert(sizeof(Key) == sizeof(Value) && (sizeof(Key) == 4 || sizeof(Key) == 8),
+				  "a key and a value have 4 bytes each, or 8 bytes each");
+
+  public:
+	typedef slots<Key, EMPTY, LINE, Hash> S;
+	typedef typename S::slot slot;
+	typedef typename S::tile tile;
+
+	/* ---------- on the device ---------- */
+
+	struct ref
+	{
+		rhh_buckets b;
+		uint32_t   *locks;
+		side_and_size *side;
+		uint8_t    *hints;
+		Reduce		reduce;
+
+		typedef typename table::tile tile;
+
+		/*
+		 * Inserts a key or reduces its value.  RHH_FAILED and RHH_PLACED_ORPHAN
+		 * hand an entry back in *key and *value (RHH_PLACED_ORPHAN's is another's,
+		 * which had to go): the caller is to combine it with whatever else it gets
+		 * of that key.
+		 */
+		__device__ RHH_INLINE rhh_outcome insert(const tile &tile, Key *key, Value *value) const
+		{
+			uint32_t	probes = 0,
+						moves = 0;
+
+			return insert_counted<true>(tile, key, value, &probes, &moves);
+		}
+
+		/* Leaves a key that is there as it is, and gives its value (RHH_MET). */
+		__device__ RHH_INLINE rhh_outcome insert_if_absent(const tile &tile, Key *key,
+														   Value *value) const
+		{
+			uint32_t	probes = 0,
+						moves = 0;
+
+			return insert_counted<false>(tile, key, value, &probes, &moves);
+		}
+
+		/* True if the key is there, and its value then. */
+		__device__ RHH_INLINE bool find(const tile &tile, Key key, Value *value) const
+		{
+			uint32_t	probes = 0;
+			uint32_t	home = rhh_home_of(Hash::hash(key), b.n_buckets);
+
+			return find_counted(tile, key, home, 0, rhh_load_line<S>(b, tile, home), value,
+								&probes);
+		}
+
+		__device__ RHH_INLINE bool contains(const tile &tile, Key key) const
+		{
+			Value		value;
+
+			return find(tile, key, &value);
+		}
+
+		/* True if the key was there, and its value then. */
+		__device__ RHH_INLINE bool erase(const tile &tile, Key key, Value *value) const
+		{
+			slot		e;
+
+			if (key == EMPTY)
+				return erase_side(tile, value);
+			/* Hints are lower bounds, which entries now may move below. */
+			if (tile.rank == 0 && side->hints_made)
+				*(volatile uint32_t *) &side->hints_made = 0;
+			if (!rhh_erase<S>(
+					b, locks, tile, Hash::hash(key), [&](const slot &x) {
+						return S::key(x) == key;
+					},
+					&e))
+				return false;
+			*value = (Value) S::value(e);
+			return true;
+		}
+
+		/* ---------- parts, for the kernels below ---------- */
+
+		template <bool REDUCE>
+		struct op
+		{
+			const ref &r;
+			Value	   *met_value;
+			Key		   *orphan_key;
+
+			__device__ RHH_INLINE bool same(const slot &mine, const slot &e) const
+			{
+				return S::key(e) == S::key(mine);
+			}
+			__device__ RHH_INLINE rhh_meeting met(const tile &tile, bool carrying, const slot &mine,
+												  const slot &e, uint64_t at)
+			{
+				Value		old = (Value) S::value(e);
+				bool		done = true;
+
+				/* Of two copies of a key the stored one is the newer. */
+				Value		now = !REDUCE ? old
+					: carrying ? r.reduce((Value) S::value(mine), old)
+					: r.reduce(old, (Value) S::value(mine));
+
+				if (now != old)
+				{
+					if (tile.rank == 0)
+						done = S::cas(r.b.slots, at, e, S::make(S::key(e), now));
+					if (!tile.shfl((int) done, 0))
+						return RHH_MEET_AGAIN;
+				}
+				if (!carrying)
+					*met_value = old;
+				return RHH_MEET_DONE;
+			}
+			__device__ RHH_INLINE bool make(const tile &, uint32_t, slot *)
+			{
+				return true;
+			}
+			__device__ RHH_INLINE void displaced()
+			{
+			}
+			__device__ RHH_INLINE void orphan(const tile &, const slot &e)
+			{
+				*orphan_key = S::key(e);
+				*met_value = (Value) S::value(e);
+			}
+		};
+
+		/* The same with the first bucket's content known, *value becoming what is handed back. */
+		template <bool REDUCE>
+		__device__ RHH_INLINE rhh_outcome insert_line(const tile &tile, Key *key, Value *value,
+													  uint32_t home, const rhh_line<S> &line,
+													  uint32_t *probes, uint32_t *moves) const
+		{
+			op<REDUCE>	o = {*this, value, key};
+
+			return rhh_insert_from<S>(b, tile, home, line, S::make(*key, *value), o, probes, moves);
+		}
+
+		template <bool REDUCE>
+		__device__ RHH_INLINE rhh_outcome insert_counted(const tile &tile, Key *key, Value *value,
+														 uint32_t *probes, uint32_t *moves) const
+		{
+			uint32_t	home = rhh_home_of(Hash::hash(*key), b.n_buckets);
+
+			require_cas();
+			if (*key == EMPTY)
+				return insert_side<REDUCE>(tile, value);
+			return insert_line<REDUCE>(tile, key, value, home, rhh_load_line<S>(b, tile, home),
+									   probes, moves);
+		}
+
+		__device__ RHH_INLINE bool find_counted(const tile &tile, Key key, uint32_t bucket,
+												uint32_t dist, const rhh_line<S> &line,
+												Value *value, uint32_t *probes) const
+		{
+			slot		e;
+			uint64_t	at;
+
+			if (key == EMPTY)
+			{
+				e = load_side(tile);
+				*value = (Value) S::value(e);
+				return S::key(e) != EMPTY;
+			}
+			if (!rhh_find_from<S, rhh_fresh>(
+					b, tile, bucket, dist, line, [&](const slot &x) {
+						return S::key(x) == key;
+					},
+					[](const slot &) {
+						return true;
+					},
+					&e, &at, probes))
+				return false;
+			*value = (Value) S::value(e);
+			return true;
+		}
+
+		/*
+		 * EMPTY's own entry is a slot whose key part is EMPTY while it is absent,
+		 * as in the buckets, and another key, PRESENT, while it is there.
+		 */
+		static const Key PRESENT = EMPTY == 0 ? 1 : 0;
+
+		__device__ RHH_INLINE slot load_side(const tile &tile) const
+		{
+			slot		e[S::PER_LANE];
+
+			S::load(e, &side->side, 0);
+			return S::shfl(tile, e[0], 0);
+		}
+
+		template <bool REDUCE>
+		__device__ RHH_INLINE rhh_outcome insert_side(const tile &tile, Value *value) const
+		{
+			for (;;)
+			{
+				slot		e = load_side(tile);
+				Value		old = (Value) S::value(e);
+				bool		there = S::key(e) != EMPTY;
+				Value		now = !there ? *value : REDUCE ? reduce(old, *value) : old;
+				bool		done = true;
+
+				if (tile.rank == 0 && (!there || now != old))
+					done = S::cas(&side->side, 0, e, S::make(PRESENT, now));
+				if (tile.shfl((int) done, 0))
+				{
+					if (!there)
+						return RHH_PLACED;
+					*value = old;
+					return RHH_MET;
+				}
+			}
+		}
+
+		__device__ RHH_INLINE bool erase_side(const tile &tile, Value *value) const
+		{
+			for (;;)
+			{
+				slot		e = load_side(tile);
+				bool		done = false;
+
+				if (S::key(e) == EMPTY)
+					return false;
+				if (tile.rank == 0)
+					done = S::cas(&side->side, 0, e, S::empty());
+				if (tile.shfl((int) done, 0))
+				{
+					*value = (Value) S::value(e);
+					return true;
+				}
+			}
+		}
+
+		static __device__ RHH_INLINE void require_cas()
+		{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+			static_assert(sizeof(Key) == 4,
+						  "keys and values of 8 bytes need the 128-bit compare-and-swap of sm_90: "
+						  "compile for sm_90, or use keys and values of 4 bytes");
+#endif
+		}
+	};
+
+	/* ---------- on the host ---------- */
 
 	/*
-	 * Through L1: possibly old, see (4).  That the halves belong together is
-	 * checked by same(), which compares the fingerprint beside the group
-	 * number with the key's.
+	 * Allocates a table of at least n_slots slots, empty.  max_dist is the probe
+	 * cap in buckets.  Waits.
 	 */
-	static __device__ __forceinline__ rhh_entry load_old(const void *slots, uint64_t i)
-	{
-		rhh_entry	e;
-		uint64_t	rest;
+	cudaError_t create(uint64_t n_slots, cudaStream_t stream, uint32_t max_dist = RHH_DEFAULT_MAX_DIST);
+	/* May be called again, and for a table that was never created. */
+	void destroy();
 
-		asm volatile("ld.global.ca.v2.u64 {%0, %1}, [%2];"
-					 : "=l"(e.key), "=l"(rest)
-					 : "l"(__cvta_generic_to_global((const ulonglong2 *) slots + i))
-					 : "memory");
-		e.fp = (uint32_t) (rest >> 32);
-		e.group = (uint32_t) rest;
-		return e;
+	ref device() const
+	{
+		return r;
+	}
+	uint64_t n_slots() const
+	{
+		return (uint64_t) r.b.n_buckets * S::SLOTS;
+	}
+	uint64_t memory_bytes() const
+	{
+		return bytes + workspace_bytes;
+	}
+	uint32_t max_erasing_tiles() const
+	{
+		return r.b.n_buckets / 4;
 	}
 
-	/* By one lane. */
-	static __device__ __forceinline__ bool cas(void *slots, uint64_t i,
-											   const rhh_entry &expected,
-											   const rhh_entry &desired)
-	{
-#if __CUDA_ARCH__ >= 900
-		uint64_t	e1 = (uint64_t) expected.fp << 32 | expected.group;
-		uint64_t	d1 = (uint64_t) desired.fp << 32 | desired.group;
-		uint64_t	o0,
-					o1;
+	/* Threads of the blocks of later launches: a multiple of 32, at most 1024. */
+	int			block_threads = RHH_TABLE_BLOCK_THREADS;
+	/* What a launch counts, if not NULL: device memory, not reset here. */
+	counters   *count = nullptr;
 
-		asm volatile("{\n\t.reg .b128 c, d, o;\n\t"
-					 "mov.b128 c, {%2, %3};\n\t"
-					 "mov.b128 d, {%4, %5};\n\t"
-					 "atom.relaxed.gpu.global.cas.b128 o, [%6], c, d;\n\t"
-					 "mov.b128 {%0, %1}, o;\n\t}"
-					 : "=l"(o0), "=l"(o1)
-					 : "l"(expected.key), "l"(e1), "l"(desired.key), "l"(d1),
-					 "l"(__cvta_generic_to_global((ulonglong2 *) slots + i))
-					 : "memory");
-		return o0 == expected.key && o1 == e1;
-#else
-		__trap();				/* the host does not choose these slots here */
-		return false;
-#endif
-	}
+	cudaError_t clear(cudaStream_t stream);
 
-	static __device__ __forceinline__ bool same(const rhh_entry &e, uint64_t key,
-												uint32_t fp)
-	{
-		return e.group != RHH_NO_GROUP && e.key == key && e.fp == fp;
-	}
+	/*
+	 * Inserts n pairs or reduces the values of keys that are there; equal keys in
+	 * one call are reduced in no particular order.  values may be NULL: zeros.
+	 * What the table refuses goes to failures.
+	 *
+	 * Many keys for a table beyond the L2 cache are first partitioned by their
+	 * home buckets (rhh_partition.cuh), in a workspace that is allocated the first
+	 * time and kept (about RHH_TABLE_CHUNK pairs).
+	 */
+	cudaError_t insert(const Key *keys, const Value *values, uint64_t n,
+					   const failed<Key> &failures, cudaStream_t stream);
+	/* The same, but keys that are there keep their values. */
+	cudaError_t insert_if_absent(const Key *keys, const Value *values, uint64_t n,
+								 const failed<Key> &failures, cudaStream_t stream);
+
+	/* values[i] becomes keys[i]'s value or absent. */
+	cudaError_t find(const Key *keys, Value *values, uint64_t n, Value absent, cudaStream_t stream);
+	/* found[i] becomes 1 or 0. */
+	cudaError_t contains(const Key *keys, uint8_t *found, uint64_t n, cudaStream_t stream);
+	/* Keys that are not there, or twice among keys, do no harm. */
+	cudaError_t erase(const Key *keys, uint64_t n, cudaStream_t stream);
+
+	/* Entries, of the buckets and the side slot.  Waits. */
+	cudaError_t size(uint64_t *n, cudaStream_t stream);
+
+	/*
+	 * All entries, in no particular order, into arrays with room for size()
+	 * (at most capacity are written).  *n_found is device memory, reset here.
+	 */
+	cudaError_t extract(Key *keys, Value *values, uint64_t capacity, unsigned long long *n_found,
+						cudaStream_t stream);
+
+	/*
+	 * Moves all entries to a new table of at least n_slots slots.  Where it is too
+	 * small for them, *fits becomes false and the table stays as it was.  Waits.
+	 */
+	cudaError_t rehash(uint64_t n_slots, bool *fits, cudaStream_t stream);
+
+  private:
+	template <bool REDUCE>
+	cudaError_t insert_any(const Key *keys, const Value *values, uint64_t n,
+						   const failed<Key> &failures, cudaStream_t stream);
+	cudaError_t make_hints(cudaStream_t stream);
+
+	ref			r = {};
+	uint8_t    *memory = nullptr;
+	uint64_t	bytes = 0;
+	uint8_t    *workspace = nullptr;
+	uint64_t	workspace_bytes = 0;
+	int			device_sms = 0;
+	uint64_t	device_l2_bytes = 0;
 };
 
-/* distance + 1 of an entry in a bucket, 0 if EMPTY.  Any lane by itself. */
-RHH_DEV uint32_t
-rhh_rank(const rhh_view &view, const rhh_entry &e, uint32_t bucket)
-{
-	uint32_t	home = rhh_home_bucket(e.fp, view.n_buckets);
-	uint32_t	dist = bucket >= home ? bucket - home
-		: bucket + view.n_buckets - home;
+}								/* namespace rhh */
 
-	return e.group == RHH_NO_GROUP ? 0 : dist + 1;
-}
-
-RHH_DEV uint32_t
-rhh_next_bucket(const rhh_view &view, uint32_t bucket)
-{
-	return bucket + 1 == view.n_buckets ? 0 : bucket + 1;
-}
-
-/*
- * The lane of the least rank, the lowest among equals (3 depends on it).
- */
-template <int N>
-RHH_DEV int
-rhh_richest(const rhh_tile<N> &tile, uint32_t rank)
-{
-	uint32_t	empty = tile.ballot(rank == 0);
-
-	if (empty)
-		return __ffs(empty) - 1;
-	return (int) (tile.min(rank << 5 | tile.rank) & 31);
-}
-
-template <int N>
-RHH_DEV rhh_entry
-rhh_entry_of(const rhh_tile<N> &tile, const rhh_entry &e, int lane)
-{
-	rhh_entry	r;
-
-	r.key = tile.shfl(e.key, lane);
-	r.fp = tile.shfl(e.fp, lane);
-	r.group = tile.shfl(e.group, lane);
-	return r;
-}
-
-/* ---------- rows ---------- */
-
-RHH_DEV bool
-rhh_is_null(const rhh_rows &rows, uint32_t column, uint32_t row)
-{
-	uint32_t	at = rows.nulls_offset[column];
-
-	return at != 0 && (rows.base[at + (row >> 3)] >> (row & 7) & 1);
-}
-
-/* The first 8 bytes of a value, zero-extended. */
-RHH_DEV uint64_t
-rhh_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t row)
-{
-	const uint8_t *values = rows.base + rows.values_offset[column];
-
-	switch (bytes)
-	{
-		case 1:
-			return values[row];
-		case 2:
-			return ((const uint16_t *) values)[row];
-		case 4:
-			return ((const uint32_t *) values)[row];
-		case 8:
-			return ((const uint64_t *) values)[row];
-		default:
-			return ((const uint64_t *) values)[2 * (size_t) row];
-	}
-}
-
-/* The second 8 bytes of a value of 16. */
-RHH_DEV uint64_t
-rhh_value_high(const rhh_rows &rows, uint32_t column, uint32_t row)
-{
-	const uint8_t *values = rows.base + rows.values_offset[column];
-
-	return ((const uint64_t *) values)[2 * (size_t) row + 1];
-}
-
-RHH_DEV int64_t
-rhh_signed_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t row)
-{
-	uint64_t	v = rhh_value(rows, column, bytes, row);
-	uint32_t	shift = 64 - 8 * bytes;
-
-	return (int64_t) (v << shift) >> shift;
-}
-
-/* Word w of a row's WIDE key, whose word of NULL bits the caller has. */
-RHH_DEV uint64_t
-rhh_wide_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
-			  uint64_t nulls, uint32_t w)
-{
-	uint32_t	k;
-
-	if (w == 0)
-		return nulls;
-	k = prog.word_key[w];
-	if (nulls >> k & 1)
-		return 0;
-	return w == prog.plan.shift[k]
-		? rhh_value(rows, prog.plan.column[k], prog.plan.bytes[k], row)
-		: rhh_value_high(rows, prog.plan.column[k], row);
-}
-
-/*
- * A row's key, by one thread: SINGLE's and PACKED's key or WIDE's word of NULL
- * bits, and the fingerprint.  True if it is SINGLE's NULL, which has neither.
- */
-RHH_DEV bool
-rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
-			 uint64_t *key, uint32_t *fp)
-{
-	const rhh_key_plan &plan = prog.plan;
-
-	if (plan.form == RHH_KEY_SINGLE)
-	{
-		*key = rhh_value(rows, plan.column[0], plan.bytes[0], row);
-		*fp = rhh_fingerprint(*key, plan.bits);
-		return rhh_is_null(rows, plan.column[0], row);
-	}
-	if (plan.form == RHH_KEY_PACKED)
-	{
-		uint64_t	packed = 0;
-
-		for (uint32_t k = 0; k < plan.n_keys; k++)
-		{
-			if (rhh_is_null(rows, plan.column[k], row))
-				packed |= (uint64_t) 1 << (plan.null_shift + k);
-			else
-				packed |= rhh_value(rows, plan.column[k], plan.bytes[k], row)
-					<< plan.shift[k];
-		}
-		*key = packed;
-		*fp = rhh_fingerprint(packed, plan.bits);
-	}
-	else
-	{
-		uint64_t	nulls = 0,
-					hash = RHH_WIDE_SEED;
-
-		for (uint32_t k = 0; k < plan.n_keys; k++)
-			nulls |= (uint64_t) rhh_is_null(rows, plan.column[k], row) << k;
-		for (uint32_t w = 0; w < plan.n_words; w++)
-			hash = rhh_mix_word(hash, rhh_wide_word(prog, rows, row, nulls, w));
-		*key = nulls;
-		*fp = (uint32_t) (hash >> 32);
-	}
-	return false;
-}
-
-/* Word w of a verified key: of a row, any lane by itself. */
-RHH_DEV uint64_t
-rhh_row_key_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
-				 uint64_t key, uint32_t w)
-{
-	return prog.plan.form == RHH_KEY_WIDE
-		? rhh_wide_word(prog, rows, row, key, w) : key;
-}
-
-/* Does the group have the row's key?  Its slot has been seen. */
-template <int N>
-RHH_DEV bool
-rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
-				 const rhh_rows &rows, const rhh_tile<N> &tile, uint32_t group,
-				 uint32_t row, uint64_t key)
-{
-	const uint64_t *words = view.keys + (size_t) group * prog.plan.n_words;
-	bool		same = true;
-
-	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += N)
-		same = same && rhh_load_shared64(&words[w])
-			== rhh_row_key_word(prog, rows, row, key, w);
-	return tile.all(same);
-}
-
-/* Do two groups have the same key?  Both published. */
-template <int N>
-RHH_DEV bool
-rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
-				   const rhh_tile<N> &tile, uint32_t a, uint32_t b)
-{
-	const uint64_t *x = view.keys + (size_t) a * prog.plan.n_words;
-	const uint64_t *y = view.keys + (size_t) b * prog.plan.n_words;
-	bool		same = true;
-
-	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += N)
-		same = same && rhh_load_shared64(&x[w]) == rhh_load_shared64(&y[w]);
-	return tile.all(same);
-}
-
-/* Stores a row's key words for a number that nobody else can see yet. */
-template <int N>
-RHH_DEV void
-rhh_store_key(const rhh_view &view, const rhh_program &prog,
-			  const rhh_rows &rows, const rhh_tile<N> &tile, uint32_t group,
-			  uint32_t row, uint64_t key)
-{
-	uint64_t   *words = view.keys + (size_t) group * prog.plan.n_words;
-
-	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += N)
-		words[w] = rhh_row_key_word(prog, rows, row, key, w);
-	/* Before the CAS that any lane of the tile makes after this. */
-	__threadfence();
-	tile.sync();
-}
-
-/* ---------- finding and inserting ---------- */
-
-/*
- * The number that the next new key gets, RHH_NO_GROUP if none is left.  It
- * stays in the reserve until the caller uses it.
- */
-template <int N>
-RHH_DEV uint32_t
-rhh_next_number(const rhh_view &view, const rhh_tile<N> &tile, rhh_reserve *reserve)
-{
-	if (reserve->next == reserve->end)
-	{
-		uint32_t	first = RHH_NO_GROUP;
-
-		/* Look first, so that the counter stops soon behind group_cap. */
-		if (tile.rank == 0 &&
-			rhh_load_shared32(&view.ctl->n_numbers) < view.group_cap)
-			first = atomicAdd(&view.ctl->n_numbers, view.chunk);
-		first = tile.shfl(first, 0);
-		if (first >= view.group_cap)
-			return RHH_NO_GROUP;
-		reserve->next = first;
-		reserve->end = ::min(first + view.chunk, view.group_cap);
-	}
-	return reserve->next;
-}
-
-/* Appends an entry without a place; by (5) there is room in a batch's kernel. */
-template <int N>
-RHH_DEV void
-rhh_append_orphan(const rhh_view &view, const rhh_tile<N> &tile, const rhh_entry &e)
-{
-	if (tile.rank == 0)
-	{
-		uint32_t	i = atomicAdd(view.n_orphans, 1u);
-
-		if (i < view.orphan_cap)
-		{
-			rhh_orphan	o = {e.key, e.group, e.fp};
-
-			view.orphans[i] = o;
-		}
-		else
-			view.ctl->overrun = 1;
-	}
-}
-
-/*
- * Gives an entry a place from a bucket at a distance on; looks for no equal
- * key.  What it displaces is carried on in turn; the last without a place
- * becomes an orphan.  False then.
- */
-template <int BYTES>
-RHH_DEV bool
-rhh_place(const rhh_view &view, const rhh_tile<rhh_slots<BYTES>::N> &tile,
-		  rhh_entry carried, uint32_t bucket, uint32_t dist)
-{
-	typedef rhh_slots<BYTES> slots;
-
-	for (uint32_t step = 0; dist < view.max_dist && step < RHH_CUDA_MAX_CHAIN; step++)
-	{
-		uint64_t	at = (uint64_t) bucket * slots::N + tile.rank;
-		rhh_entry	e = slots::load(view.slots, at);
-		uint32_t	rank = rhh_rank(view, e, bucket);
-
-		if (tile.ballot(rank <= dist))
-		{
-			int			lane = rhh_richest(tile, rank);
-			bool		done = false;
-			uint32_t	victim_rank;
-
-			if (tile.rank == (uint32_t) lane)
-				done = slots::cas(view.slots, at, e, carried);
-			if (!tile.shfl((int) done, lane))
-				continue;		/* somebody was faster: look again */
-			victim_rank = tile.shfl(rank, lane);
-			if (victim_rank == 0)
-				return true;
-			carried = rhh_entry_of(tile, e, lane);
-			dist = victim_rank - 1;
-		}
-		dist++;
-		bucket = rhh_next_bucket(view, bucket);
-	}
-	rhh_append_orphan(view, tile, carried);
-	return false;
-}
-
-/*
- * The group number of a row's key if a look through L1 finds it, else
- * RHH_NO_GROUP, which says nothing.
- */
-template <int BYTES, bool VERIFY>
-RHH_DEV uint32_t
-rhh_find_old(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
-			 const rhh_tile<rhh_slots<BYTES>::N> &tile, uint64_t key,
-			 uint32_t fp, uint32_t row)
-{
-	typedef rhh_slots<BYTES> slots;
-	uint32_t	bucket = rhh_home_bucket(fp, view.n_buckets);
-
-	for (uint32_t dist = 0; dist < view.max_dist; dist++)
-	{
-		uint64_t	at = (uint64_t) bucket * slots::N + tile.rank;
-		rhh_entry	e = slots::load_old(view.slots, at);
-		uint32_t	match = tile.ballot(slots::same(e, key, fp));
-
-		for (; match; match &= match - 1)
-		{
-			uint32_t	group = tile.shfl(e.group, __ffs(match) - 1);
-
-			if (!VERIFY ||
-				rhh_group_is_row(view, prog, rows, tile, group, row, key))
-				return group;
-		}
-		if (tile.ballot(rhh_rank(view, e, bucket) <= dist))
-			break;
-		bucket = rhh_next_bucket(view, bucket);
-	}
-	return RHH_NO_GROUP;
-}
-
-/*
- * The group number of a row's key, inserted if it is new; RHH_NO_GROUP if the
- * row fails, and then nothing was stored that anybody can see.
- */
-template <int BYTES, bool VERIFY>
-RHH_DEV uint32_t
-rhh_find_or_insert(const rhh_view &view, const rhh_program &prog,
-				   const rhh_rows &rows, const rhh_tile<rhh_slots<BYTES>::N> &tile,
-				   uint64_t key, uint32_t fp, uint32_t row, rhh_tally *tally)
-{
-	typedef rhh_slots<BYTES> slots;
-	uint32_t	bucket = rhh_home_bucket(fp, view.n_buckets);
-	bool		key_stored = false;
-
-	for (uint32_t dist = 0; dist < view.max_dist;)
-	{
-		uint64_t	at = (uint64_t) bucket * slots::N + tile.rank;
-		rhh_entry	e = slots::load(view.slots, at);
-		uint32_t	match = tile.ballot(slots::same(e, key, fp));
-		uint32_t	rank,
-					victim_rank;
-		rhh_entry	mine;
-		bool		done = false;
-		int			lane;
-
-		for (; match; match &= match - 1)
-		{
-			uint32_t	group = tile.shfl(e.group, __ffs(match) - 1);
-
-			if (!VERIFY ||
-				rhh_group_is_row(view, prog, rows, tile, group, row, key))
-				return group;
-		}
-
-		rank = rhh_rank(view, e, bucket);
-		if (!tile.ballot(rank <= dist))
-		{
-			dist++;
-			bucket = rhh_next_bucket(view, bucket);
-			continue;
-		}
-
-		/* The key is new, or being carried (4). */
-		lane = rhh_richest(tile, rank);
-		victim_rank = tile.shfl(rank, lane);
-		mine.key = key;
-		mine.fp = fp;
-		mine.group = rhh_next_number(view, tile, &tally->reserve);
-		if (mine.group == RHH_NO_GROUP)
-			return RHH_NO_GROUP;
-		if (victim_rank > 0)
-		{
-			uint32_t	length = 0;
-
-			/* One lane looks: two might see different lengths. */
-			if (tile.rank == 0)
-				length = rhh_load_shared32(view.n_orphans);
-			if (tile.shfl(length, 0) >= view.orphan_limit)
-				return RHH_NO_GROUP;
-		}
-		if (VERIFY && !key_stored)
-		{
-			rhh_store_key(view, prog, rows, tile, mine.group, row, key);
-			key_stored = true;
-		}
-		if (tile.rank == (uint32_t) lane)
-			done = slots::cas(view.slots, at, e, mine);
-		if (!tile.shfl((int) done, lane))
-			continue;			/* somebody was faster: look again, same bucket */
-
-		tally->reserve.next++;
-		tally->placed++;
-		if (victim_rank > 0)
-		{
-			/* Racing stores of the same value; usually it is there already. */
-			if (tile.rank == 0 && rhh_load_shared32(&view.ctl->displaced) == 0)
-				view.ctl->displaced = 1;
-			if (!rhh_place<BYTES>(view, tile, rhh_entry_of(tile, e, lane),
-								  rhh_next_bucket(view, bucket), victim_rank))
-				tally->cap_hits++;
-		}
-		return mine.group;
-	}
-	tally->cap_hits++;
-	return RHH_NO_GROUP;
-}
-
-/*
- * The least group number among the slots with an entry's key, the entry's own
- * included, RHH_NO_GROUP if there is none.  The table is at rest.  By (2) all
- * copies lie before the first bucket that ends a probe.
- */
-template <int BYTES, bool VERIFY>
-RHH_DEV uint32_t
-rhh_least_copy(const rhh_view &view, const rhh_program &prog,
-			   const rhh_tile<rhh_slots<BYTES>::N> &tile, const rhh_entry &me)
-{
-	typedef rhh_slots<BYTES> slots;
-	uint32_t	bucket = rhh_home_bucket(me.fp, view.n_buckets);
-	uint32_t	least = RHH_NO_GROUP;
-
-	for (uint32_t dist = 0; dist < view.max_dist; dist++)
-	{
-		uint64_t	at = (uint64_t) bucket * slots::N + tile.rank;
-		rhh_entry	e = slots::load(view.slots, at);
-		uint32_t	match = tile.ballot(slots::same(e, me.key, me.fp));
-
-		for (; match; match &= match - 1)
-		{
-			uint32_t	group = tile.shfl(e.group, __ffs(match) - 1);
-
-			if (group < least &&
-				(!VERIFY || group == me.group ||
-				 rhh_group_is_group(view, prog, tile, group, me.group)))
-				least = group;
-		}
-		if (tile.ballot(rhh_rank(view, e, bucket) <= dist))
-			break;
-		bucket = rhh_next_bucket(view, bucket);
-	}
-	return least;
-}
-
-/* ---------- transition states ---------- */
-
-/*
- * Adds, wrapping.  Shared memory has no 64-bit add of its own (it would be a
- * loop of CAS, slow on few words): two adds of 32 bits with the carry of this
- * add's place in the order of all, whose sum is the same.
- */
-template <bool LOCAL>
-RHH_DEV void
-rhh_add(uint64_t *word, uint64_t value)
-{
-	if (LOCAL)
-	{
-		uint32_t   *half = (uint32_t *) word;
-		uint32_t	low = (uint32_t) value,
-					high = (uint32_t) (value >> 32);
-
-		if (low != 0 && atomicAdd(&half[0], low) + low < low)
-			high++;
-		if (high != 0)
-			atomicAdd(&half[1], high);
-	}
-	else
-		atomicAdd((unsigned long long *) word, (unsigned long long) value);
-}
-
-/* Most values change nothing: look before paying for an atomic. */
-RHH_DEV void
-rhh_lower(uint64_t *word, int64_t value)
-{
-	if (value < *(volatile long long *) word)
-		atomicMin((long long *) word, (long long) value);
-}
-
-RHH_DEV void
-rhh_raise(uint64_t *word, int64_t value)
-{
-	if (value > *(volatile long long *) word)
-		atomicMax((long long *) word, (long long) value);
-}
-
-/* ANY: all rows of a group store the same, so racing does not matter. */
-RHH_DEV void
-rhh_set_any(uint64_t *words, uint64_t low, uint64_t high, bool two)
-{
-	volatile uint64_t *w = words;
-
-	if (w[0] != 0)
-		return;
-	w[1] = low;
-	if (two)
-		w[2] = high;
-	w[0] = 1;
-}
-
-/* A row's part in a group's states; any thread by itself. */
-template <bool LOCAL>
-RHH_DEV void
-rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t *words)
-{
-	for (uint32_t s = 0; s < prog.n_states; s++)
-	{
-		const rhh_program_state &st = prog.states[s];
-		uint64_t   *word = words + st.word;
-
-		if (st.filter >= 0 && rhh_value(rows, st.filter, 1, row) == 0)
-			continue;
-		if (st.arg >= 0 && rhh_is_null(rows, st.arg, row))
-			continue;
-		switch (st.op)
-		{
-			case RHH_COUNT:
-				rhh_add<LOCAL>(word, 1);
-				break;
-			case RHH_SUM_I64:
-				rhh_add<LOCAL>(word, rhh_signed_value(rows, st.arg, st.bytes, row));
-				break;
-			case RHH_SUM_I128:
-				{
-					int64_t		v = rhh_signed_value(rows, st.arg, st.bytes, row);
-
-					rhh_add<LOCAL>(word, (uint32_t) v);
-					rhh_add<LOCAL>(word + 1, (uint64_t) (v >> 32));
-				}
-				break;
-			case RHH_MIN_I64:
-				rhh_lower(word, rhh_signed_value(rows, st.arg, st.bytes, row));
-				break;
-			case RHH_MAX_I64:
-				rhh_raise(word, rhh_signed_value(rows, st.arg, st.bytes, row));
-				break;
-			case RHH_ANY:
-				rhh_set_any(word, rhh_value(rows, st.arg, st.bytes, row),
-							st.bytes > 8 ? rhh_value_high(rows, st.arg, row) : 0,
-							st.bytes > 8);
-				break;
-		}
-	}
-}
-
-/*
- * Combines one state of a group into another group's; any thread by itself.
- * from is at rest, into may be combined into by others meanwhile.
- */
-RHH_DEV void
-rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *from)
-{
-	into += st.word;
-	from += st.word;
-	switch (st.op)
-	{
-		case RHH_COUNT:
-		case RHH_SUM_I64:
-			if (from[0] != 0)
-				rhh_add<false>(into, from[0]);
-			break;
-		case RHH_SUM_I128:
-			if (from[0] != 0)
-				rhh_add<false>(into, from[0]);
-			if (from[1] != 0)
-				rhh_add<false>(into + 1, from[1]);
-			break;
-		case RHH_MIN_I64:
-			rhh_lower(into, (int64_t) from[0]);
-			break;
-		case RHH_MAX_I64:
-			rhh_raise(into, (int64_t) from[0]);
-			break;
-		case RHH_ANY:
-			if (from[0] != 0)
-				rhh_set_any(into, from[1], st.bytes > 8 ? from[2] : 0, st.bytes > 8);
-			break;
-	}
-}
+#include "rhh_table_kernels.cuh"
 
 #endif							/* RHH_TABLE_CUH */

@@ -24,6 +24,7 @@
 	(kernel)<<<(grid), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
 #define RHH_DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define RHH_INLINE __forceinline__
+#define RHH_UNROLL _Pragma("unroll")
 #define RHH_WARP_SIZE 32
 
 #else
@@ -32,6 +33,7 @@
 #define RHH_LAUNCH SIMT_LAUNCH
 #define RHH_DYNAMIC_SHARED SIMT_DYNAMIC_SHARED
 #define RHH_INLINE inline
+#define RHH_UNROLL
 #define RHH_WARP_SIZE SIMT_WARP_SIZE
 #endif
 
@@ -69,6 +71,8 @@ struct rhh_tile
 	static_assert(LANES >= 1 && LANES <= RHH_WARP_SIZE && (LANES & (LANES - 1)) == 0,
 				  "a tile has a power of two of lanes, at most a warp");
 	static const rhh_lanes ALL = (rhh_lanes) ~0ULL >> (RHH_WARP_SIZE - LANES);
+
+	static const int SIZE = LANES;
 
 	uint32_t	rank;			/* of the calling lane in the tile */
 	uint32_t	shift;			/* of the tile in its warp */

@@ -4,6 +4,9 @@
 #	device_test			the devices' ABI without PostgreSQL, on each device
 #						present; once more with AddressSanitizer and UBSan on
 #						the CPU device
+#	table_test			the CUDA table by itself, on a GPU where there is one;
+#						it and the CUDA device once more with CUDA's threads
+#						run on the CPU
 #	pg_regress			sql/ against expected/, with nothing preloaded and
 #						with shared_preload_libraries = 'gpurhh'
 #	TAP tests			t/*.pl, which start servers of their own
@@ -71,6 +74,35 @@ if part device; then
 	else
 		note "left out: this compiler has no AddressSanitizer"
 		[ "${CI:-}" != true ] || failed=$((failed + 1))
+	fi
+fi
+
+# Programs whose last line is "N passed, N failed".
+run_table_test()
+{
+	local status=0
+
+	"$@" >"$log" 2>&1 || status=$?
+	if [[ $(tail -1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+		if [ "${BASH_REMATCH[2]}" != 0 ]; then tail -20 "$log"; fi
+		count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
+	else
+		tail -20 "$log"
+		note "exit status $status"
+		count 0 1
+	fi
+}
+
+if part device; then
+	step "the CUDA code on the CPU (simt), warps of 32 and of 64"
+	build simt-test
+	run_table_test test/table_test_simt
+	run_table_test test/table_test_simt64
+	run_device_test test/device_test_simt cuda --tiny
+	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+		step "table_test on the GPU"
+		build table-test
+		run_table_test test/table_test
 	fi
 fi
 

@@ -58,18 +58,45 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define SIMT_DYNAMIC_SHARED(type, name) type *name = (type *) simt::current->home->shared
 
-struct uint2 { unsigned x, y; };
-struct int2 { int x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(16) ulonglong2 { unsigned long long x, y; };
+struct uint2
+{
+	unsigned	x, y;
+};
+struct int2
+{
+	int			x, y;
+};
+struct alignas(16) uint4
+{
+	unsigned	x, y, z, w;
+};
+struct alignas(16) ulonglong2
+{
+	unsigned long long x, y;
+};
 struct dim3
 {
 	unsigned	x, y, z;
-	dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+	dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1)
+		: x(x), y(y), z(z)
+	{
+	}
 };
-static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-static inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
+static inline uint2
+make_uint2(unsigned x, unsigned y)
+{
+	return {x, y};
+}
+static inline uint4
+make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+	return {x, y, z, w};
+}
+static inline ulonglong2
+make_ulonglong2(unsigned long long x, unsigned long long y)
+{
+	return {x, y};
+}
 
 namespace simt
 {
@@ -131,9 +158,9 @@ struct fiber
 	ucontext_t	context;
 #endif
 	void	   *fake_stack = nullptr;
-	block	   *home = nullptr;	/* its block */
+	block	   *home = nullptr; /* its block */
 	warp	   *group = nullptr;	/* its warp */
-	size_t		at = 0;		/* its place in runnable */
+	size_t		at = 0;			/* its place in runnable */
 	dim3		thread;
 	unsigned	lane = 0;
 	bool		runnable = false;
@@ -152,27 +179,27 @@ inline uint64_t n_switches;
 #if defined(__x86_64__)
 extern "C" void simt_swap(void **save_sp, void *sp);
 asm(R"(
-	.text
-	.weak simt_swap
-	.type simt_swap,@function
-simt_swap:
-	pushq %rbp
-	pushq %rbx
-	pushq %r12
-	pushq %r13
-	pushq %r14
-	pushq %r15
-	movq %rsp, (%rdi)
-	movq %rsi, %rsp
-	popq %r15
-	popq %r14
-	popq %r13
-	popq %r12
-	popq %rbx
-	popq %rbp
-	ret
-	.size simt_swap,.-simt_swap
-)");
+	   .text
+	   .weak simt_swap
+	   .type simt_swap,@function
+	   simt_swap:
+	   pushq %rbp
+	   pushq %rbx
+	   pushq %r12
+	   pushq %r13
+	   pushq %r14
+	   pushq %r15
+	   movq %rsp, (%rdi)
+	   movq %rsi, %rsp
+	   popq %r15
+	   popq %r14
+	   popq %r13
+	   popq %r12
+	   popq %rbx
+	   popq %rbp
+	   ret
+	   .size simt_swap,.-simt_swap
+	   )");
 #endif
 
 static inline void
@@ -264,7 +291,7 @@ fiber_main()
  * all values, by lane.  Valid until the caller's next meeting with this mask.
  */
 static inline uint64_t (*
-meet(mask_t mask, uint64_t low, uint64_t high = 0))[2]
+						meet(mask_t mask, uint64_t low, uint64_t high = 0))[2]
 {
 	fiber	   *me = current;
 	warp	   *w = me->group;
@@ -278,7 +305,7 @@ meet(mask_t mask, uint64_t low, uint64_t high = 0))[2]
 	if (i == w->meetings.size())
 		w->meetings.push_back(meeting{mask, 0, 0, {}});
 	{
-		meeting    &m = w->meetings[i];
+		meeting &m = w->meetings[i];
 
 		generation = m.generation;
 		m.values[generation & 1][me->lane][0] = low;
@@ -292,7 +319,9 @@ meet(mask_t mask, uint64_t low, uint64_t high = 0))[2]
 				if (mask >> f->lane & 1)
 					make_runnable(f);
 			w->waiting.erase(std::remove_if(w->waiting.begin(), w->waiting.end(),
-											[](fiber *f) { return f->runnable; }),
+											[](fiber *f) {
+												return f->runnable;
+											}),
 							 w->waiting.end());
 			maybe_yield();
 			return w->meetings[i].values[generation & 1];
@@ -383,7 +412,7 @@ run(dim3 grid, dim3 threads, size_t shared_bytes, std::function<void()> kernel)
 			pool.push_back(new_fiber());
 		for (uint64_t b = 0; b < n; b++)
 		{
-			block	   &bl = blocks[b];
+			block &bl = blocks[b];
 			uint64_t	id = first + b;
 
 			shared[b].assign(shared_bytes + 16, (char) 0xA5);
@@ -439,7 +468,7 @@ value_of(uint64_t (*values)[2], unsigned lane)
 
 template <typename T>
 static inline uint64_t (*
-meet_with(mask_t mask, const T &value))[2]
+						meet_with(mask_t mask, const T &value))[2]
 {
 	uint64_t	raw[2] = {0, 0};
 
@@ -457,11 +486,15 @@ meet_with(mask_t mask, const T &value))[2]
 
 /* SIMT_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...) */
 #define SIMT_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
-	simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); })
+	((void) (stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* ---------- warp-wide ---------- */
 
-static inline void __syncthreads() { simt::sync_block(); }
+static inline void
+__syncthreads()
+{
+	simt::sync_block();
+}
 static inline int
 __syncthreads_or(int yes)
 {
@@ -478,7 +511,11 @@ __syncthreads_or(int yes)
 	__syncthreads();
 	return result;
 }
-static inline void __syncwarp(simt::mask_t mask = (simt::mask_t) ~0ULL) { simt::meet(mask, 0); }
+static inline void
+__syncwarp(simt::mask_t mask = (simt::mask_t) ~0ULL)
+{
+	simt::meet(mask, 0);
+}
 
 static inline simt::mask_t
 __ballot_sync(simt::mask_t mask, int yes)
@@ -491,8 +528,16 @@ __ballot_sync(simt::mask_t mask, int yes)
 			result |= (simt::mask_t) values[i][0] << i;
 	return result;
 }
-static inline int __any_sync(simt::mask_t mask, int yes) { return __ballot_sync(mask, yes) != 0; }
-static inline int __all_sync(simt::mask_t mask, int yes) { return __ballot_sync(mask, yes) == mask; }
+static inline int
+__any_sync(simt::mask_t mask, int yes)
+{
+	return __ballot_sync(mask, yes) != 0;
+}
+static inline int
+__all_sync(simt::mask_t mask, int yes)
+{
+	return __ballot_sync(mask, yes) == mask;
+}
 
 /* Reading a lane that is not in the mask is undefined in CUDA: refused here. */
 template <typename T>
@@ -597,7 +642,7 @@ SIMT_ATOMIC(atomicSub, old - value)
 SIMT_ATOMIC(atomicExch, value)
 SIMT_ATOMIC(atomicMin, std::min<T>(old, value))
 SIMT_ATOMIC(atomicMax, std::max<T>(old, value))
-SIMT_ATOMIC(atomicAnd, old & value)
+SIMT_ATOMIC(atomicAnd, old &value)
 SIMT_ATOMIC(atomicOr, old | value)
 SIMT_ATOMIC(atomicXor, old ^ value)
 #undef SIMT_ATOMIC
@@ -612,37 +657,115 @@ atomicCAS(T *p, typename std::common_type<T>::type expected, typename std::commo
 		*p = desired;
 	return old;
 }
-static inline void __threadfence() {}
-static inline void __threadfence_block() {}
-static inline void __nanosleep(unsigned) { simt::yield(); }
-[[noreturn]] static inline void __trap() { simt::die("__trap"); }
-template <typename T> static inline T __ldg(const T *p) { return *p; }
+static inline void
+__threadfence()
+{
+}
+static inline void
+__threadfence_block()
+{
+}
+static inline void
+__nanosleep(unsigned)
+{
+	simt::yield();
+}
+[[noreturn]] static inline void
+__trap()
+{
+	simt::die("__trap");
+}
+template <typename T>
+static inline T
+__ldg(const T *p)
+{
+	return *p;
+}
 
 /* ---------- arithmetic ---------- */
 
-static inline int __popc(unsigned x) { return __builtin_popcount(x); }
-static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-static inline int __ffs(int x) { return __builtin_ffs(x); }
-static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-static inline int __clz(int x) { return x ? __builtin_clz((unsigned) x) : 32; }
-static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long) x) : 64; }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t) a * b >> 32; }
+static inline int
+__popc(unsigned x)
+{
+	return __builtin_popcount(x);
+}
+static inline int
+__popcll(unsigned long long x)
+{
+	return __builtin_popcountll(x);
+}
+static inline int
+__ffs(int x)
+{
+	return __builtin_ffs(x);
+}
+static inline int
+__ffsll(long long x)
+{
+	return __builtin_ffsll(x);
+}
+static inline int
+__clz(int x)
+{
+	return x ? __builtin_clz((unsigned) x) : 32;
+}
+static inline int
+__clzll(long long x)
+{
+	return x ? __builtin_clzll((unsigned long long) x) : 64;
+}
+static inline unsigned
+__umulhi(unsigned a, unsigned b)
+{
+	return (uint64_t) a * b >> 32;
+}
 static inline unsigned long long
 __umul64hi(unsigned long long a, unsigned long long b)
 {
 	return (unsigned long long) ((unsigned __int128) a * b >> 64);
 }
-template <typename T> static inline T min(T a, T b) { return b < a ? b : a; }
-template <typename T> static inline T max(T a, T b) { return a < b ? b : a; }
+template <typename T>
+static inline T
+min(T a, T b)
+{
+	return b < a ? b : a;
+}
+template <typename T>
+static inline T
+max(T a, T b)
+{
+	return a < b ? b : a;
+}
 
 /* ---------- the runtime, as far as it is used ---------- */
 
 typedef int cudaError_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100 };
+enum
+{
+	cudaSuccess = 0,
+	cudaErrorInvalidValue = 1,
+	cudaErrorMemoryAllocation = 2,
+	cudaErrorNoDevice = 100,
+	cudaErrorNotReady = 600
+};
 typedef struct simt_stream *cudaStream_t;
 typedef std::chrono::steady_clock::time_point *cudaEvent_t;
-enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount, cudaDevAttrMaxSharedMemoryPerBlockOptin, cudaDevAttrL2CacheSize, cudaDevAttrComputeCapabilityMajor };
+enum cudaMemcpyKind
+{
+	cudaMemcpyHostToHost,
+	cudaMemcpyHostToDevice,
+	cudaMemcpyDeviceToHost,
+	cudaMemcpyDeviceToDevice,
+	cudaMemcpyDefault
+};
+enum cudaDeviceAttr
+{
+	cudaDevAttrMultiProcessorCount,
+	cudaDevAttrMaxSharedMemoryPerBlockOptin,
+	cudaDevAttrL2CacheSize,
+	cudaDevAttrComputeCapabilityMajor,
+	cudaDevAttrComputeMode
+};
 struct cudaDeviceProp
 {
 	char		name[256];
@@ -662,9 +785,24 @@ cudaMalloc(T **p, size_t bytes)
 	memset((void *) *p, 0xA5, bytes);
 	return cudaSuccess;
 }
-static inline cudaError_t cudaFree(void *p) { free(p); return cudaSuccess; }
-template <typename T> static inline cudaError_t cudaMallocHost(T **p, size_t bytes) { return cudaMalloc(p, bytes); }
-static inline cudaError_t cudaFreeHost(void *p) { free(p); return cudaSuccess; }
+static inline cudaError_t
+cudaFree(void *p)
+{
+	free(p);
+	return cudaSuccess;
+}
+template <typename T>
+static inline cudaError_t
+cudaMallocHost(T **p, size_t bytes)
+{
+	return cudaMalloc(p, bytes);
+}
+static inline cudaError_t
+cudaFreeHost(void *p)
+{
+	free(p);
+	return cudaSuccess;
+}
 static inline cudaError_t
 cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 {
@@ -677,24 +815,76 @@ cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaSt
 	memcpy(to, from, bytes);
 	return cudaSuccess;
 }
-static inline cudaError_t cudaMemset(void *p, int value, size_t bytes) { memset(p, value, bytes); return cudaSuccess; }
+static inline cudaError_t
+cudaMemset(void *p, int value, size_t bytes)
+{
+	memset(p, value, bytes);
+	return cudaSuccess;
+}
 static inline cudaError_t
 cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t = nullptr)
 {
 	memset(p, value, bytes);
 	return cudaSuccess;
 }
-static inline cudaError_t cudaStreamCreate(cudaStream_t *s) { *s = nullptr; return cudaSuccess; }
-static inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
-static inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-static inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-static inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-static inline cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
-static inline const char *cudaGetErrorString(cudaError_t e) { return e ? "an error" : "no error"; }
-static inline const char *cudaGetErrorName(cudaError_t e) { return e ? "simtError" : "cudaSuccess"; }
-static inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-static inline cudaError_t cudaGetDevice(int *d) { *d = 0; return cudaSuccess; }
-static inline cudaError_t cudaGetDeviceCount(int *n) { *n = 1; return cudaSuccess; }
+static inline cudaError_t
+cudaStreamCreate(cudaStream_t *s)
+{
+	*s = nullptr;
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaStreamDestroy(cudaStream_t)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaStreamSynchronize(cudaStream_t)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaDeviceSynchronize()
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaGetLastError()
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaPeekAtLastError()
+{
+	return cudaSuccess;
+}
+static inline const char *
+cudaGetErrorString(cudaError_t e)
+{
+	return e ? "an error" : "no error";
+}
+static inline const char *
+cudaGetErrorName(cudaError_t e)
+{
+	return e ? "simtError" : "cudaSuccess";
+}
+static inline cudaError_t
+cudaSetDevice(int)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaGetDevice(int *d)
+{
+	*d = 0;
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaGetDeviceCount(int *n)
+{
+	*n = 1;
+	return cudaSuccess;
+}
 static inline cudaError_t
 cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
@@ -719,13 +909,23 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int)
 	cudaDeviceProp p;
 
 	cudaGetDeviceProperties(&p, 0);
-	*value = attr == cudaDevAttrMultiProcessorCount ? p.multiProcessorCount
+	*value = attr == cudaDevAttrComputeMode ? 0
+		: attr == cudaDevAttrMultiProcessorCount ? p.multiProcessorCount
 		: attr == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int) p.sharedMemPerBlockOptin
 		: attr == cudaDevAttrL2CacheSize ? p.l2CacheSize : p.major;
 	return cudaSuccess;
 }
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
-template <typename F> static inline cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute, int) { return cudaSuccess; }
+enum cudaFuncAttribute
+{
+	cudaFuncAttributeMaxDynamicSharedMemorySize,
+	cudaFuncAttributePreferredSharedMemoryCarveout
+};
+template <typename F>
+static inline cudaError_t
+cudaFuncSetAttribute(F, cudaFuncAttribute, int)
+{
+	return cudaSuccess;
+}
 template <typename F>
 static inline cudaError_t
 cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, F, int, size_t)
@@ -733,19 +933,128 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, F, int, size_t)
 	*n = 2;
 	return cudaSuccess;
 }
-static inline cudaError_t cudaEventCreate(cudaEvent_t *e) { *e = new std::chrono::steady_clock::time_point; return cudaSuccess; }
-static inline cudaError_t cudaEventDestroy(cudaEvent_t e) { delete e; return cudaSuccess; }
+static inline cudaError_t
+cudaEventCreate(cudaEvent_t *e)
+{
+	*e = new std::chrono::steady_clock::time_point;
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaEventDestroy(cudaEvent_t e)
+{
+	delete e;
+	return cudaSuccess;
+}
 static inline cudaError_t
 cudaEventRecord(cudaEvent_t e, cudaStream_t = nullptr)
 {
 	*e = std::chrono::steady_clock::now();
 	return cudaSuccess;
 }
-static inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+static inline cudaError_t
+cudaEventSynchronize(cudaEvent_t)
+{
+	return cudaSuccess;
+}
 static inline cudaError_t
 cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b)
 {
 	*ms = std::chrono::duration<float, std::milli>(*b - *a).count();
+	return cudaSuccess;
+}
+
+/* What the CUDA device of gpu/rhh_cuda.cu needs besides. */
+#define CUDART_CB
+#define __CUDA_ARCH_LIST__ 900
+enum
+{
+	cudaStreamNonBlocking,
+	cudaEventDisableTiming,
+	cudaHostAllocDefault,
+	cudaHostRegisterPortable,
+	cudaComputeModeDefault,
+	cudaComputeModeProhibited = 2
+};
+enum cudaMemoryType
+{
+	cudaMemoryTypeUnregistered
+};
+struct cudaPointerAttributes
+{
+	cudaMemoryType type;
+};
+struct cudaFuncAttributes
+{
+	int			ptxVersion,
+				binaryVersion,
+				numRegs;
+	size_t		sharedSizeBytes,
+				localSizeBytes;
+};
+typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void *);
+
+static inline cudaError_t
+cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
+{
+	*s = nullptr;
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
+{
+	return cudaEventCreate(e);
+}
+static inline cudaError_t
+cudaEventQuery(cudaEvent_t)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t callback, void *data, unsigned)
+{
+	callback(s, cudaSuccess, data);
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+				  size_t height, cudaMemcpyKind, cudaStream_t)
+{
+	for (size_t row = 0; row < height; row++)
+		memcpy((char *) to + row * to_pitch, (const char *) from + row * from_pitch, width);
+	return cudaSuccess;
+}
+template <typename T>
+static inline cudaError_t
+cudaHostAlloc(T **p, size_t bytes, unsigned)
+{
+	return cudaMalloc(p, bytes);
+}
+static inline cudaError_t
+cudaHostRegister(void *, size_t, unsigned)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaHostUnregister(void *)
+{
+	return cudaSuccess;
+}
+static inline cudaError_t
+cudaPointerGetAttributes(cudaPointerAttributes *a, const void *)
+{
+	a->type = cudaMemoryTypeUnregistered;
+	return cudaSuccess;
+}
+template <typename F>
+static inline cudaError_t
+cudaFuncGetAttributes(cudaFuncAttributes *a, F)
+{
+	*a = cudaFuncAttributes{90, 90, 32, 0, 0};
 	return cudaSuccess;
 }
 

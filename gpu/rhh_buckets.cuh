@@ -1,0 +1,648 @@
+/*
+ * rhh_buckets.cuh
+ *		Robin Hood hashing in buckets of one cache line: layout, invariants and
+ *		the operations of a tile on one key.
+ *
+ * A table is an array of buckets of LINE bytes, 64 by default.  A tile reads a
+ * bucket at once, 16 bytes a lane: one slot of 16 bytes, or two of 8.
+ *
+ *		lane 0			lane 1			lane 2			lane 3
+ *		+-------+-------+-------+-------+-------+-------+-------+-------+
+ *		| v   k | v   k | v   k | v   k | v   k | v   k | v   k | v   k |
+ *		+-------+-------+-------+-------+-------+-------+-------+-------+
+ *
+ *		+---------------+---------------+---------------+---------------+
+ *		| k           v | k           v | k           v | k           v |
+ *		+---------------+---------------+---------------+---------------+
+ *
+ * What is in a slot, the policy S says: its bytes, whether it is EMPTY, and the
+ * 32-bit hash of its key, from which the home bucket is taken.  So an entry's
+ * probe distance, (bucket - home) mod n_buckets, is never stored.  An EMPTY
+ * slot ranks as distance -1; the code's "rank" is distance + 1.  Entries have
+ * distances below max_dist <= n_buckets.
+ *
+ * Robin Hood hashing is Celis's (1986); buckets and tiles follow the GPU tables
+ * of Juenger et al. (WarpCore, 2020) and Awad et al. (BGHT, 2021).
+ *
+ * Invariants while entries are only inserted and values changed:
+ *
+ *	(1) A slot's rank only grows.  Stores are compare-and-swaps that replace an
+ *		entry by a strictly poorer one (EMPTY being the richest), or its value.
+ *		So what was read earlier is a lower bound, and a swap that succeeds
+ *		found the entry that was read.
+ *
+ *	(2) An entry at distance d has, in each bucket at distance j < d of its path,
+ *		only ranks > j.  It went past them because it saw so, or was displaced
+ *		from a bucket where it ranked least, and by (1) it stays so.  Hence the
+ *		early exit: a probe may stop at the first bucket at distance j that holds
+ *		a rank <= j; an entry of that key is not further on.
+ *
+ *	(3) A key has at most one slot.  Call a tile that has the key in registers,
+ *		to insert it or because it displaced it, a holder.  Every holder looks
+ *		for the key in each bucket before it goes past or stores.
+ *
+ *		In different buckets: if one stores at distance d, none has gone past
+ *		d, for that one saw only ranks > d there, and by (1) no slot could then
+ *		be taken; and none can store before d, since by (2) there are only
+ *		ranks > j.  The others come to d and find the key, or, if it has been
+ *		displaced from there, which it was as the least rank, d + 1, see only
+ *		ranks > d and go on, as the tile that displaced it does.
+ *
+ *		In one bucket: say A took slot r, then B another slot s, each the one
+ *		of least rank, the lowest among equals.  B read r before A's swap or it
+ *		had found the key (or, if that was displaced meanwhile, ranks too high).
+ *		By (1), rank_B(r) <= rank_A(r) <= rank_A(s) <= rank_B(s) <= rank_B(r),
+ *		where rank_A(s) <= rank_B(s) because A did not see the key in s and
+ *		B's swap found s unchanged.  All equal, so both prefer the same slot: a
+ *		contradiction.  The loser of a swap reads the bucket again.
+ *
+ *		What a holder of a displaced entry does when it meets the key in
+ *		another slot, the operation says: combine the values, usually.
+ *
+ *	(4) While an entry is in registers a find does not see it.  Finds beside
+ *		inserts may so miss keys that are there; inserts do not (3).
+ *
+ *	(5) An insert that fails has stored nothing.  Once its own key is stored it
+ *		has succeeded; what it displaced is carried on, and where that finds no
+ *		place within max_dist, or the chain gets too long, the operation gets it
+ *		("orphan").
+ *
+ * Erasing (rhh_erase) shifts entries back, so it keeps (2) but not (1): nothing
+ * but other erases may run beside it.
+ */
+#ifndef RHH_BUCKETS_CUH
+#define RHH_BUCKETS_CUH
+
+#include "rhh_tile.cuh"
+
+/* A rank and a slot's index share 32 bits when the least is looked for. */
+#define RHH_INDEX_BITS 6
+#define RHH_MAX_DIST ((1u << (32 - RHH_INDEX_BITS)) - 2)
+
+/*
+ * Steps of one chain of displacements before the carried entry becomes an
+ * orphan.  Ordinary chains have a few steps even at a load of 0.95; this only
+ * bounds the time that a hostile set of keys can cost.
+ */
+#define RHH_MAX_CHAIN 4096
+
+#define RHH_LOCK_WORDS(n_buckets) (((uint64_t) (n_buckets) + 31) / 32)
+
+/* ---------- slots in registers and in memory ---------- */
+
+template <int BYTES>
+struct rhh_raw;
+
+template <>
+struct rhh_raw<8>
+{
+	typedef uint64_t slot;
+
+	static const int PER_LANE = 2;
+
+	/* The calling lane's slots of a line. */
+	static __device__ RHH_INLINE void load(slot *e, const void *slots, uint64_t first)
+	{
+		rhh_load_shared_2x64((const uint64_t *) slots + first, &e[0], &e[1]);
+	}
+
+	static __device__ RHH_INLINE void load_old(slot *e, const void *slots, uint64_t first)
+	{
+		rhh_pair64	v = rhh_load_old128((const uint64_t *) slots + first);
+
+		e[0] = v.x;
+		e[1] = v.y;
+	}
+
+	static __device__ RHH_INLINE bool cas(void *slots, uint64_t at, slot expected, slot desired)
+	{
+		return rhh_cas64((uint64_t *) slots + at, expected, desired);
+	}
+
+	template <int LANES>
+	static __device__ RHH_INLINE slot shfl(const rhh_tile<LANES> &tile, slot e, int lane)
+	{
+		return tile.shfl(e, lane);
+	}
+};
+
+template <>
+struct rhh_raw<16>
+{
+	typedef rhh_pair64 slot;
+
+	static const int PER_LANE = 1;
+
+	static __device__ RHH_INLINE void load(slot *e, const void *slots, uint64_t first)
+	{
+		e[0] = rhh_load_shared128((const rhh_pair64 *) slots + first);
+	}
+
+	static __device__ RHH_INLINE void load_old(slot *e, const void *slots, uint64_t first)
+	{
+		e[0] = rhh_load_old128((const rhh_pair64 *) slots + first);
+	}
+
+	static __device__ RHH_INLINE bool cas(void *slots, uint64_t at, const slot &expected,
+										  const slot &desired)
+	{
+		return rhh_cas128((rhh_pair64 *) slots + at, expected, desired);
+	}
+
+	template <int LANES>
+	static __device__ RHH_INLINE slot shfl(const rhh_tile<LANES> &tile, const slot &e, int lane)
+	{
+		slot		r;
+
+		r.x = tile.shfl(e.x, lane);
+		r.y = tile.shfl(e.y, lane);
+		return r;
+	}
+};
+
+/*
+ * The shape that follows from a slot's and a line's bytes.  A policy S derives
+ * from this and adds, for any lane by itself,
+ *
+ *		bool S::is_empty(const slot &e)
+ *		uint32_t S::hash(const slot &e)
+ *		slot S::empty()
+ */
+template <int SLOT_BYTES, int LINE>
+struct rhh_shape : rhh_raw<SLOT_BYTES>
+{
+	static const int BYTES = SLOT_BYTES;
+	static const int LINE_BYTES = LINE;
+	static const int SLOTS = LINE / SLOT_BYTES; /* of a bucket */
+	static const int LANES = LINE / 16;
+
+	static_assert(LINE >= 16 && LANES <= RHH_WARP_SIZE && SLOTS <= 1 << RHH_INDEX_BITS,
+				  "a line is at least 16 bytes and at most 16 for each lane of a warp");
+	typedef rhh_tile<LANES> tile;
+};
+
+/* Where a table is. */
+struct rhh_buckets
+{
+	void	   *slots;
+	uint32_t	n_buckets;
+	uint32_t	max_dist;		/* 1..n_buckets, at most RHH_MAX_DIST */
+};
+
+/* A bucket in a tile's registers. */
+template <class S>
+struct rhh_line
+{
+	typename S::slot e[S::PER_LANE];
+};
+
+/* High bits choose, so that any number of buckets will do. */
+static __host__ __device__ RHH_INLINE uint32_t
+rhh_home_of(uint32_t hash, uint32_t n_buckets)
+{
+	return (uint32_t) (((uint64_t) hash * n_buckets) >> 32);
+}
+
+RHH_DEV uint32_t
+rhh_next_bucket(uint32_t n_buckets, uint32_t bucket)
+{
+	return bucket + 1 == n_buckets ? 0 : bucket + 1;
+}
+
+/* The bucket dist (< n_buckets) behind another. */
+RHH_DEV uint32_t
+rhh_bucket_behind(uint32_t n_buckets, uint32_t bucket, uint32_t dist)
+{
+	uint64_t	b = (uint64_t) bucket + dist;
+
+	return (uint32_t) (b >= n_buckets ? b - n_buckets : b);
+}
+
+/* distance + 1 of an entry in a bucket, 0 if EMPTY.  Any lane by itself. */
+template <class S>
+RHH_DEV uint32_t
+rhh_rank(const typename S::slot &e, uint32_t bucket, uint32_t n_buckets)
+{
+	uint32_t	home = rhh_home_of(S::hash(e), n_buckets);
+	uint32_t	dist = bucket >= home ? bucket - home : bucket + n_buckets - home;
+
+	return S::is_empty(e) ? 0 : dist + 1;
+}
+
+template <class S>
+RHH_DEV rhh_line<S>
+rhh_load_line(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket)
+{
+	rhh_line<S> line;
+
+	S::load(line.e, t.slots, (uint64_t) bucket * S::SLOTS + tile.rank * S::PER_LANE);
+	return line;
+}
+
+/* The same through L1: possibly an older state, which (1) makes a lower bound. */
+template <class S>
+RHH_DEV rhh_line<S>
+rhh_load_old_line(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket)
+{
+	rhh_line<S> line;
+
+	S::load_old(line.e, t.slots, (uint64_t) bucket * S::SLOTS + tile.rank * S::PER_LANE);
+	return line;
+}
+
+/* The lane's slot of an index; a lane's registers have no addresses. */
+template <class S>
+RHH_DEV typename S::slot
+rhh_own_slot(const rhh_line<S> &line, uint32_t index)
+{
+	typename S::slot e = line.e[0];
+
+	RHH_UNROLL
+	for (int i = 1; i < S::PER_LANE; i++)
+		if (index % S::PER_LANE == (uint32_t) i)
+			e = line.e[i];
+	return e;
+}
+
+/* Slot index's content, to all lanes. */
+template <class S>
+RHH_DEV typename S::slot
+rhh_slot_of(const typename S::tile &tile, const rhh_line<S> &line, uint32_t index)
+{
+	return S::shfl(tile, rhh_own_slot<S>(line, index), (int) (index / S::PER_LANE));
+}
+
+/* The least rank << RHH_INDEX_BITS | index of a slot: the slot to take. */
+template <class S>
+RHH_DEV uint32_t
+rhh_richest(const rhh_buckets &t, const typename S::tile &tile, const rhh_line<S> &line,
+			uint32_t bucket)
+{
+	uint32_t	least = ~0u;
+
+	RHH_UNROLL
+	for (int i = 0; i < S::PER_LANE; i++)
+	{
+		uint32_t	key = rhh_rank<S>(line.e[i], bucket, t.n_buckets) << RHH_INDEX_BITS
+			| (tile.rank * S::PER_LANE + i);
+
+		least = key < least ? key : least;
+	}
+	return tile.min(least);
+}
+
+/* Does any slot of a bucket rank at most dist?  Then no probe at dist goes past. */
+template <class S>
+RHH_DEV bool
+rhh_ends_probe(const rhh_buckets &t, const typename S::tile &tile, const rhh_line<S> &line,
+			   uint32_t bucket, uint32_t dist)
+{
+	bool		ends = false;
+
+	RHH_UNROLL
+	for (int i = 0; i < S::PER_LANE; i++)
+		ends = ends || rhh_rank<S>(line.e[i], bucket, t.n_buckets) <= dist;
+	return tile.any(ends);
+}
+
+/* The lane's slots that satisfy same(), as bits. */
+template <class S, class Same>
+RHH_DEV uint32_t
+rhh_matches(const rhh_line<S> &line, const Same &same)
+{
+	uint32_t	bits = 0;
+
+	RHH_UNROLL
+	for (int i = 0; i < S::PER_LANE; i++)
+		bits |= (uint32_t) same(line.e[i]) << i;
+	return bits;
+}
+
+/*
+ * Takes the first of the slots that lanes have bits for: clears its bit, gives
+ * its index.  False if there is none.
+ */
+template <class S>
+RHH_DEV bool
+rhh_next_match(const typename S::tile &tile, uint32_t *bits, uint32_t *index)
+{
+	rhh_lanes	lanes = tile.ballot(*bits != 0);
+	int			lane;
+
+	if (lanes == 0)
+		return false;
+	lane = rhh_first_lane(lanes);
+	if (S::PER_LANE == 1)
+	{
+		*index = (uint32_t) lane;
+		if (tile.rank == (uint32_t) lane)
+			*bits = 0;
+	}
+	else
+	{
+		uint32_t	mine = (uint32_t) __ffs((int) *bits) - 1;
+
+		*index = (uint32_t) lane * S::PER_LANE + tile.shfl(mine, lane);
+		if (tile.rank == (uint32_t) lane)
+			*bits &= *bits - 1;
+	}
+	return true;
+}
+
+/* ---------- finding ---------- */
+
+/* A load of the line that a probe reads next: fresh or old. */
+struct rhh_fresh
+{
+	template <class S>
+	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t,
+												  const typename S::tile &tile, uint32_t bucket)
+	{
+		return rhh_load_line<S>(t, tile, bucket);
+	}
+};
+
+struct rhh_old
+{
+	template <class S>
+	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t,
+												  const typename S::tile &tile, uint32_t bucket)
+	{
+		return rhh_load_old_line<S>(t, tile, bucket);
+	}
+};
+
+/*
+ * Looks for a key from a distance (0, or a hint's) on.  line is the content of
+ * the first bucket, so that the caller may have asked for it early.
+ *
+ *	same(e)			may slot e hold the key?  any lane by itself
+ *	is_it(e)		does it?  the whole tile, for one candidate at a time
+ *
+ * True if found, *found is its slot and *at the slot's number.  *probes grows by
+ * the buckets read.
+ */
+template <class S, class Loads, class Same, class IsIt>
+RHH_DEV bool
+rhh_find_from(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket,
+			  uint32_t dist, rhh_line<S> line, const Same &same, const IsIt &is_it,
+			  typename S::slot *found, uint64_t *at, uint32_t *probes)
+{
+	for (;;)
+	{
+		uint32_t	bits = rhh_matches<S>(line, same);
+		uint32_t	index;
+
+		++*probes;
+		while (rhh_next_match<S>(tile, &bits, &index))
+		{
+			typename S::slot e = rhh_slot_of<S>(tile, line, index);
+
+			if (is_it(e))
+			{
+				*found = e;
+				*at = (uint64_t) bucket * S::SLOTS + index;
+				return true;
+			}
+		}
+		if (rhh_ends_probe<S>(t, tile, line, bucket, dist) || ++dist >= t.max_dist)
+			return false;
+		bucket = rhh_next_bucket(t.n_buckets, bucket);
+		line = Loads::template load<S>(t, tile, bucket);
+	}
+}
+
+/* ---------- inserting ---------- */
+
+enum rhh_outcome
+{
+	RHH_FAILED,					/* nothing was stored */
+	RHH_MET,					/* the key was there */
+	RHH_PLACED,
+	RHH_PLACED_MET,				/* placed; an entry that had to go met its key */
+	RHH_PLACED_ORPHAN			/* placed; an entry that had to go has no place */
+};
+
+/* What an operation says of a slot with its key. */
+enum rhh_meeting
+{
+	RHH_MEET_DONE,
+	RHH_MEET_OTHER,				/* it is another key after all */
+	RHH_MEET_AGAIN				/* the slot has changed: read the bucket again */
+};
+
+/*
+ * Inserts an entry of which the key is known: mine, whose other parts the
+ * operation may fill in later.
+ *
+ *	bool op.same(mine, e)			may slot e have mine's key?  any lane by itself
+ *	rhh_meeting op.met(tile, carrying, mine, e, at)
+ *									e, in slot number at, may have mine's key.
+ *									carrying: mine is a displaced entry, which
+ *									is the operation's to keep if DONE
+ *	bool op.make(tile, victim_rank, &mine)
+ *									mine is about to be stored for the first
+ *									time, over a slot of this rank; false to
+ *									fail instead.  Called again if the swap fails
+ *	void op.displaced()				mine is stored, and displaced something
+ *	void op.orphan(tile, carried)	this entry is out of the table for good
+ *
+ * All but same() are called by the whole tile.  *probes grows by the buckets
+ * read, *moves by the entries displaced.
+ */
+template <class S, class Op>
+RHH_DEV rhh_outcome
+rhh_insert_from(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket,
+				rhh_line<S> line, typename S::slot mine, Op &op,
+				uint32_t *probes, uint32_t *moves)
+{
+	uint32_t	dist = 0;
+	uint32_t	chain = 0;
+	bool		carrying = false;
+
+	for (;; line = rhh_load_line<S>(t, tile, bucket))
+	{
+		typename S::slot victim;
+		uint32_t	bits = rhh_matches<S>(line, [&](const typename S::slot &e) {
+			   return op.same(mine, e);
+		   });
+		uint32_t	index,
+					richest,
+					rank;
+		bool		again = false,
+					done = false;
+
+		++*probes;
+		while (rhh_next_match<S>(tile, &bits, &index))
+		{
+			rhh_meeting m = op.met(tile, carrying, mine, rhh_slot_of<S>(tile, line, index),
+								   (uint64_t) bucket * S::SLOTS + index);
+
+			if (m == RHH_MEET_DONE)
+				return carrying ? RHH_PLACED_MET : RHH_MET;
+			if (m == RHH_MEET_AGAIN)
+			{
+				again = true;
+				break;
+			}
+		}
+		if (again)
+			continue;
+
+		richest = rhh_richest<S>(t, tile, line, bucket);
+		rank = richest >> RHH_INDEX_BITS;
+		if (rank > dist)
+		{
+			if (++dist >= t.max_dist)
+				break;
+			bucket = rhh_next_bucket(t.n_buckets, bucket);
+			continue;
+		}
+
+		/* The key is not here, and nobody else can have stored it further on (3). */
+		if (!carrying && !op.make(tile, rank, &mine))
+			return RHH_FAILED;
+		index = richest & ((1u << RHH_INDEX_BITS) - 1);
+		victim = rhh_own_slot<S>(line, index);
+		if (tile.rank == index / S::PER_LANE)
+			done = S::cas(t.slots, (uint64_t) bucket * S::SLOTS + index, victim, mine);
+		if (!tile.shfl((int) done, (int) (index / S::PER_LANE)))
+			continue;			/* somebody was faster */
+		if (rank == 0)
+			return RHH_PLACED;
+		mine = S::shfl(tile, victim, (int) (index / S::PER_LANE));
+		if (!carrying)
+			op.displaced();
+		carrying = true;
+		++*moves;
+		dist = rank;			/* its distance there, and one */
+		if (dist >= t.max_dist || ++chain >= RHH_MAX_CHAIN)
+			break;
+		bucket = rhh_next_bucket(t.n_buckets, bucket);
+	}
+	if (!carrying)
+		return RHH_FAILED;
+	op.orphan(tile, mine);
+	return RHH_PLACED_ORPHAN;
+}
+
+/* ---------- erasing ---------- */
+
+/*
+ * Locks of buckets, a bit each.  Held in ascending order, at most two by a
+ * tile; so that no ring of waiting tiles goes all the way round, no more than
+ * n_buckets / 4 tiles may erase at a time.
+ */
+template <class S>
+RHH_DEV void
+rhh_lock_bucket(uint32_t *locks, const typename S::tile &tile, uint32_t bucket)
+{
+	if (tile.rank == 0)
+	{
+		while (atomicOr(&locks[bucket / 32], 1u << bucket % 32) >> bucket % 32 & 1)
+			__nanosleep(20);
+	}
+	__threadfence();
+	tile.sync();
+}
+
+template <class S>
+RHH_DEV void
+rhh_unlock_bucket(uint32_t *locks, const typename S::tile &tile, uint32_t bucket)
+{
+	__threadfence();
+	tile.sync();
+	if (tile.rank == 0)
+		atomicAnd(&locks[bucket / 32], ~(1u << bucket % 32));
+}
+
+/* Stores a slot of a locked bucket. */
+template <class S>
+RHH_DEV void
+rhh_store_slot(const rhh_buckets &t, const typename S::tile &tile, uint64_t at,
+			   const typename S::slot &e)
+{
+	if (tile.rank == 0)
+		*((volatile uint64_t *) t.slots + at * (S::BYTES / 8)) = ((const uint64_t *) &e)[0];
+	if (S::BYTES == 16 && tile.rank == 0)
+		*((volatile uint64_t *) t.slots + at * 2 + 1) = ((const uint64_t *) &e)[S::BYTES / 8 - 1];
+}
+
+/*
+ * Erases the entry of mine's key and shifts those behind it back, so that there
+ * are no tombstones.  True if it was there; *erased is what it was.  same(e) as
+ * in rhh_find_from, and exact.  Only erases may run beside it.
+ *
+ * The poorest entry of the next bucket that is not at home fills the hole, and
+ * its slot is the next hole.  That keeps (2): who goes past the hole at distance
+ * j sees in the next bucket only distances > j, so the poorest there is at least
+ * at j + 1, and at j in its new place.  Each tile holds the lock of the bucket it
+ * looks at while it takes the next one's, so tiles do not overtake each other,
+ * and none sees another's hole.
+ */
+template <class S, class Same>
+RHH_DEV bool
+rhh_erase(const rhh_buckets &t, uint32_t *locks, const typename S::tile &tile,
+		  uint32_t hash, const Same &same, typename S::slot *erased)
+{
+	uint32_t	bucket = rhh_home_of(hash, t.n_buckets);
+	uint32_t	dist = 0;
+	uint32_t	index;
+
+	rhh_lock_bucket<S>(locks, tile, bucket);
+	for (;;)
+	{
+		rhh_line<S> line = rhh_load_line<S>(t, tile, bucket);
+		uint32_t	bits = rhh_matches<S>(line, same);
+		uint32_t	next;
+
+		if (rhh_next_match<S>(tile, &bits, &index))
+		{
+			*erased = rhh_slot_of<S>(tile, line, index);
+			break;
+		}
+		if (rhh_ends_probe<S>(t, tile, line, bucket, dist) || ++dist >= t.max_dist)
+		{
+			rhh_unlock_bucket<S>(locks, tile, bucket);
+			return false;
+		}
+		next = rhh_next_bucket(t.n_buckets, bucket);
+		rhh_lock_bucket<S>(locks, tile, next);
+		rhh_unlock_bucket<S>(locks, tile, bucket);
+		bucket = next;
+	}
+	for (;;)
+	{
+		uint32_t	next = rhh_next_bucket(t.n_buckets, bucket);
+		uint64_t	hole = (uint64_t) bucket * S::SLOTS + index;
+		rhh_line<S> line;
+		uint32_t	least = ~0u;	/* of ~rank and index: the greatest rank */
+
+		rhh_lock_bucket<S>(locks, tile, next);
+		line = rhh_load_line<S>(t, tile, next);
+		RHH_UNROLL
+		for (int i = 0; i < S::PER_LANE; i++)
+		{
+			uint32_t	rank = rhh_rank<S>(line.e[i], next, t.n_buckets);
+			uint32_t	key = (RHH_MAX_DIST + 1 - rank) << RHH_INDEX_BITS
+				| (tile.rank * S::PER_LANE + i);
+
+			if (rank >= 2)
+				least = key < least ? key : least;
+		}
+		least = tile.min(least);
+		if (least == ~0u)
+		{
+			rhh_store_slot<S>(t, tile, hole, S::empty());
+			rhh_unlock_bucket<S>(locks, tile, next);
+			rhh_unlock_bucket<S>(locks, tile, bucket);
+			return true;
+		}
+		index = least & ((1u << RHH_INDEX_BITS) - 1);
+		rhh_store_slot<S>(t, tile, hole, rhh_slot_of<S>(tile, line, index));
+		rhh_unlock_bucket<S>(locks, tile, bucket);
+		bucket = next;
+	}
+}
+
+#endif							/* RHH_BUCKETS_CUH */

@@ -1,0 +1,807 @@
+/*
+ * rhh_groups.cuh
+ *		Groups of rows on the device: keys, group numbers, transition states, and
+ *		how the table of rhh_buckets.cuh maps the ones to the others.
+ *
+ * Slots, in buckets of one line, read by tiles (rhh_buckets.cuh):
+ *
+ *		 8 bytes	| group 0..3 | fp 4..7 |
+ *		16 bytes	| key 0..7 | group 8..11 | fp 12..15 |		(sm_90 and later)
+ *
+ * A slot is EMPTY when its group number is RHH_NO_GROUP; an empty table is all
+ * ones.  The home bucket is taken from the fingerprint.  Which slot serves which
+ * key:
+ *
+ *		keys of <= 32 bits		8 bytes; the fingerprint is the key
+ *		keys of 33..64 bits		16 bytes where the device has a 128-bit CAS,
+ *								else 8 bytes, verified
+ *		WIDE keys				8 bytes, verified
+ *
+ * Verified: equal fingerprints are followed by comparing the key words, dense
+ * by group number, keys[group * n_key_words + w].  They are written and fenced
+ * before the slot that makes the number visible is stored.
+ *
+ * Transition states are dense by group number too, states[group *
+ * n_state_words + w] (one group's words share sectors, for updates are random
+ * accesses).  All numbers' states are initialised when the array is made, so
+ * before any number is visible.  Displacing moves slots only.
+ *
+ * Orphans are entries that left the table and whose group has states: one
+ * displaced that found no place, or that met its key in another slot, because
+ * while it was in registers somebody inserted the key anew, with another group
+ * number.  They are kept in a list, and merged into the group of their key,
+ * where it has a slot, when the table is at rest (rhh_kernels.cuh).  A key has
+ * at most one slot (rhh_buckets.cuh, (3)), so nothing else needs merging.
+ *
+ * A row fails before anything is stored: its key was not found, and has no
+ * place within max_dist, or no number is left, or the list of orphans is nearly
+ * full.  Once its own key is stored the row has succeeded; room in the list is
+ * certain: a tile looks at the length before it first displaces, refuses at
+ * orphan_limit = capacity - tiles of the launch, and appends at most once before
+ * it looks again.  (If the list ran over, the appends after it reached
+ * orphan_limit would be more than one per tile, yet each looked before that
+ * moment.)
+ *
+ * Group numbers come from a counter, in chunks that a tile keeps in reserve;
+ * view.reserves carries them from launch to launch.  Numbers need not be dense.
+ *
+ * Unless stated otherwise a function that takes a tile is called by all its
+ * lanes with the same arguments, synchronises the tile only, and returns the
+ * same to all.
+ */
+#ifndef RHH_GROUPS_CUH
+#define RHH_GROUPS_CUH
+
+#include "rhh_buckets.cuh"
+#include "rhh_keys.h"
+#include "rhh_cuda_tuning.h"
+#include "rhh_table_tuning.h"
+
+#define RHH_NO_GROUP 0xFFFFFFFFu
+#define RHH_MAX_GROUPS 0xFFFF0000u
+
+/* An orphan, laid out as a 16-byte slot; key is unused with 8-byte slots. */
+struct __align__(16) rhh_orphan
+{
+	uint64_t	key;
+	uint32_t	group;
+	uint32_t	fp;
+};
+
+/* Numbers from next to end are the tile's to hand out. */
+struct rhh_reserve
+{
+	uint32_t	next;
+	uint32_t	end;
+};
+
+/*
+ * A table's counters in device memory, copied to the host after each step.
+ * orphans[] has the length of each of the two orphan lists, failed[] the failed
+ * rows of each batch in flight.
+ */
+struct rhh_control
+{
+	uint64_t	placed;			/* entries inserted for new keys */
+	uint64_t	cap_hits;		/* inserts, own or carried, without a place */
+	uint64_t	merged;
+	uint64_t	live;			/* entries compacted */
+	uint64_t	probe_sum;
+	uint32_t	probe_max;
+	uint32_t	chunk_live;		/* of the chunk being compacted */
+	uint32_t	n_numbers;		/* may exceed group_cap */
+	uint32_t	null_seen;		/* flag: SINGLE's NULL group, number 0 */
+	uint32_t	overrun;		/* flag: an orphan list ran over */
+	uint32_t	orphans[2];
+	uint32_t	failed[RHH_CUDA_IN_FLIGHT];
+};
+
+/* Where a table is, a kernel's argument. */
+struct rhh_view : rhh_buckets
+{
+	uint64_t   *states;
+	uint64_t   *keys;			/* verified keys only */
+	uint32_t   *dead;			/* bitmap by group number, when finishing */
+	rhh_orphan *orphans;
+	uint32_t   *n_orphans;
+	rhh_control *ctl;
+	rhh_reserve *reserves;		/* by number of the tile in the grid */
+	uint32_t	group_cap;
+	uint32_t	chunk;			/* numbers taken at a time */
+	uint32_t	orphan_limit;	/* refuse to displace at this length */
+	uint32_t	orphan_cap;
+};
+
+/* Where a batch is, a kernel's argument.  Offsets as in rhh_batch. */
+struct rhh_rows
+{
+	const uint8_t *base;
+	uint32_t   *failed;			/* bitmap */
+	uint32_t   *n_failed;
+	uint32_t	n_rows;
+	uint32_t	values_offset[RHH_MAX_COLUMNS];
+	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
+};
+
+#define RHH_MAX_STATE_WORDS (3 * RHH_MAX_STATES)
+
+enum rhh_init
+{
+	RHH_INIT_ZERO,
+	RHH_INIT_MOST,				/* INT64_MAX */
+	RHH_INIT_LEAST				/* INT64_MIN */
+};
+
+struct rhh_program_state
+{
+	uint8_t		op;				/* rhh_state_op */
+	uint8_t		bytes;			/* of the argument */
+	int8_t		arg;
+	int8_t		filter;
+	uint8_t		word;			/* its first word of the group's */
+};
+
+/*
+ * What to compute, a kernel's argument.  A state's words are those of the
+ * result, but for SUM_I128, which has the sum of the values' low unsigned 32
+ * bits and that of their high signed 32 bits: exact for 2^31 rows.
+ */
+struct rhh_program
+{
+	rhh_key_plan plan;
+	uint8_t		n_states;
+	uint8_t		n_state_words;
+	uint16_t	n_result_words;
+	rhh_program_state states[RHH_MAX_STATES];
+	uint8_t		word_key[RHH_MAX_KEY_WORDS];	/* WIDE: the key of a word */
+	uint8_t		init[RHH_MAX_STATE_WORDS];	/* rhh_init of a state word */
+};
+
+/* ---------- slots ---------- */
+
+/* Lanes of a tile, whatever the slot. */
+#define RHH_GROUP_LANES (RHH_LINE_BYTES / 16)
+
+/* What a tile keeps from key to key; uniform across it. */
+struct rhh_tally
+{
+	rhh_reserve reserve;
+	uint32_t	placed;
+	uint32_t	cap_hits;
+};
+
+template <int BYTES>
+struct rhh_slots;
+
+template <>
+struct rhh_slots<8> : rhh_shape<8, RHH_LINE_BYTES>
+{
+	static __device__ RHH_INLINE slot make(uint64_t, uint32_t fp, uint32_t group)
+	{
+		return (uint64_t) fp << 32 | group;
+	}
+	static __device__ RHH_INLINE uint64_t key(slot)
+	{
+		return 0;
+	}
+	static __device__ RHH_INLINE uint32_t hash(slot e)
+	{
+		return (uint32_t) (e >> 32);
+	}
+	static __device__ RHH_INLINE uint32_t group(slot e)
+	{
+		return (uint32_t) e;
+	}
+	static __device__ RHH_INLINE bool is_empty(slot e)
+	{
+		return group(e) == RHH_NO_GROUP;
+	}
+	static __device__ RHH_INLINE slot at(const void *slots, uint64_t i)
+	{
+		return ((const slot *) slots)[i];
+	}
+
+	/* May two slots have one key?  Of one that is EMPTY it is not asked. */
+	static __device__ RHH_INLINE bool same(slot mine, slot e)
+	{
+		return !is_empty(e) && hash(e) == hash(mine);
+	}
+};
+
+template <>
+struct rhh_slots<16> : rhh_shape<16, RHH_LINE_BYTES>
+{
+	static __device__ RHH_INLINE slot make(uint64_t key, uint32_t fp, uint32_t group)
+	{
+		slot		e = {key, (uint64_t) fp << 32 | group};
+
+		return e;
+	}
+	static __device__ RHH_INLINE uint64_t key(const slot &e)
+	{
+		return e.x;
+	}
+	static __device__ RHH_INLINE uint32_t hash(const slot &e)
+	{
+		return (uint32_t) (e.y >> 32);
+	}
+	static __device__ RHH_INLINE uint32_t group(const slot &e)
+	{
+		return (uint32_t) e.y;
+	}
+	static __device__ RHH_INLINE bool is_empty(const slot &e)
+	{
+		return group(e) == RHH_NO_GROUP;
+	}
+	static __device__ RHH_INLINE slot at(const void *slots, uint64_t i)
+	{
+		return ((const slot *) slots)[i];
+	}
+
+	/*
+	 * The fingerprint beside the group number too: of a line read through L1 the
+	 * halves of a slot need not belong together.
+	 */
+	static __device__ RHH_INLINE bool same(const slot &mine, const slot &e)
+	{
+		return !is_empty(e) && e.x == mine.x && hash(e) == hash(mine);
+	}
+};
+
+/* ---------- rows ---------- */
+
+RHH_DEV bool
+rhh_is_null(const rhh_rows &rows, uint32_t column, uint32_t row)
+{
+	uint32_t	at = rows.nulls_offset[column];
+
+	return at != 0 && (rows.base[at + (row >> 3)] >> (row & 7) & 1);
+}
+
+/* The first 8 bytes of a value, zero-extended. */
+RHH_DEV uint64_t
+rhh_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t row)
+{
+	const uint8_t *values = rows.base + rows.values_offset[column];
+
+	switch (bytes)
+	{
+		case 1:
+			return values[row];
+		case 2:
+			return ((const uint16_t *) values)[row];
+		case 4:
+			return ((const uint32_t *) values)[row];
+		case 8:
+			return ((const uint64_t *) values)[row];
+		default:
+			return ((const uint64_t *) values)[2 * (size_t) row];
+	}
+}
+
+/* The second 8 bytes of a value of 16. */
+RHH_DEV uint64_t
+rhh_value_high(const rhh_rows &rows, uint32_t column, uint32_t row)
+{
+	const uint8_t *values = rows.base + rows.values_offset[column];
+
+	return ((const uint64_t *) values)[2 * (size_t) row + 1];
+}
+
+RHH_DEV int64_t
+rhh_signed_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t row)
+{
+	uint64_t	v = rhh_value(rows, column, bytes, row);
+	uint32_t	shift = 64 - 8 * bytes;
+
+	return (int64_t) (v << shift) >> shift;
+}
+
+/* Word w of a row's WIDE key, whose word of NULL bits the caller has. */
+RHH_DEV uint64_t
+rhh_wide_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
+			  uint64_t nulls, uint32_t w)
+{
+	uint32_t	k;
+
+	if (w == 0)
+		return nulls;
+	k = prog.word_key[w];
+	if (nulls >> k & 1)
+		return 0;
+	return w == prog.plan.shift[k]
+		? rhh_value(rows, prog.plan.column[k], prog.plan.bytes[k], row)
+		: rhh_value_high(rows, prog.plan.column[k], row);
+}
+
+/*
+ * A row's key, by one thread: SINGLE's and PACKED's key or WIDE's word of NULL
+ * bits, and the fingerprint.  True if it is SINGLE's NULL, which has neither.
+ */
+RHH_DEV bool
+rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
+			 uint64_t *key, uint32_t *fp)
+{
+	const rhh_key_plan &plan = prog.plan;
+
+	if (plan.form == RHH_KEY_SINGLE)
+	{
+		*key = rhh_value(rows, plan.column[0], plan.bytes[0], row);
+		*fp = rhh_fingerprint(*key, plan.bits);
+		return rhh_is_null(rows, plan.column[0], row);
+	}
+	if (plan.form == RHH_KEY_PACKED)
+	{
+		uint64_t	packed = 0;
+
+		for (uint32_t k = 0; k < plan.n_keys; k++)
+		{
+			if (rhh_is_null(rows, plan.column[k], row))
+				packed |= (uint64_t) 1 << (plan.null_shift + k);
+			else
+				packed |= rhh_value(rows, plan.column[k], plan.bytes[k], row)
+					<< plan.shift[k];
+		}
+		*key = packed;
+		*fp = rhh_fingerprint(packed, plan.bits);
+	}
+	else
+	{
+		uint64_t	nulls = 0,
+					hash = RHH_WIDE_SEED;
+
+		for (uint32_t k = 0; k < plan.n_keys; k++)
+			nulls |= (uint64_t) rhh_is_null(rows, plan.column[k], row) << k;
+		for (uint32_t w = 0; w < plan.n_words; w++)
+			hash = rhh_mix_word(hash, rhh_wide_word(prog, rows, row, nulls, w));
+		*key = nulls;
+		*fp = (uint32_t) (hash >> 32);
+	}
+	return false;
+}
+
+/* Word w of a verified key: of a row, any lane by itself. */
+RHH_DEV uint64_t
+rhh_row_key_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
+				 uint64_t key, uint32_t w)
+{
+	return prog.plan.form == RHH_KEY_WIDE
+		? rhh_wide_word(prog, rows, row, key, w) : key;
+}
+
+/* Does the group have the row's key?  Its slot has been seen. */
+template <class Tile>
+RHH_DEV bool
+rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
+				 const rhh_rows &rows, const Tile &tile, uint32_t group,
+				 uint32_t row, uint64_t key)
+{
+	const uint64_t *words = view.keys + (size_t) group * prog.plan.n_words;
+	bool		same = true;
+
+	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += Tile::SIZE)
+		same = same && rhh_load_shared64(&words[w])
+			== rhh_row_key_word(prog, rows, row, key, w);
+	return tile.all(same);
+}
+
+/* Do two groups have the same key?  Both published. */
+template <class Tile>
+RHH_DEV bool
+rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
+				   const Tile &tile, uint32_t a, uint32_t b)
+{
+	const uint64_t *x = view.keys + (size_t) a * prog.plan.n_words;
+	const uint64_t *y = view.keys + (size_t) b * prog.plan.n_words;
+	bool		same = true;
+
+	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += Tile::SIZE)
+		same = same && rhh_load_shared64(&x[w]) == rhh_load_shared64(&y[w]);
+	return tile.all(same);
+}
+
+/* Stores a row's key words for a number that nobody else can see yet. */
+template <class Tile>
+RHH_DEV void
+rhh_store_key(const rhh_view &view, const rhh_program &prog,
+			  const rhh_rows &rows, const Tile &tile, uint32_t group,
+			  uint32_t row, uint64_t key)
+{
+	uint64_t   *words = view.keys + (size_t) group * prog.plan.n_words;
+
+	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += Tile::SIZE)
+		words[w] = rhh_row_key_word(prog, rows, row, key, w);
+	/* Before the CAS that any lane of the tile makes after this. */
+	__threadfence();
+	tile.sync();
+}
+
+/* ---------- finding and inserting ---------- */
+
+/*
+ * The number that the next new key gets, RHH_NO_GROUP if none is left.  It
+ * stays in the reserve until the caller uses it.
+ */
+template <class Tile>
+RHH_DEV uint32_t
+rhh_next_number(const rhh_view &view, const Tile &tile, rhh_reserve *reserve)
+{
+	if (reserve->next == reserve->end)
+	{
+		uint32_t	first = RHH_NO_GROUP;
+
+		/* Look first, so that the counter stops soon behind group_cap. */
+		if (tile.rank == 0 &&
+			rhh_load_shared32(&view.ctl->n_numbers) < view.group_cap)
+			first = atomicAdd(&view.ctl->n_numbers, view.chunk);
+		first = tile.shfl(first, 0);
+		if (first >= view.group_cap)
+			return RHH_NO_GROUP;
+		reserve->next = first;
+		reserve->end = ::min(first + view.chunk, view.group_cap);
+	}
+	return reserve->next;
+}
+
+/* Appends an entry that left the table; in a batch's kernel there is room. */
+template <class S>
+RHH_DEV void
+rhh_append_orphan(const rhh_view &view, const typename S::tile &tile, const typename S::slot &e)
+{
+	if (tile.rank == 0)
+	{
+		uint32_t	i = atomicAdd(view.n_orphans, 1u);
+
+		if (i < view.orphan_cap)
+		{
+			rhh_orphan	o = {S::key(e), S::group(e), S::hash(e)};
+
+			view.orphans[i] = o;
+		}
+		else
+			view.ctl->overrun = 1;
+	}
+}
+
+/*
+ * The group number of a row's key if a look through L1 finds it, else
+ * RHH_NO_GROUP, which says nothing.
+ */
+template <class S, bool VERIFY>
+RHH_DEV uint32_t
+rhh_find_old(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
+			 const typename S::tile &tile, uint64_t key, uint32_t fp, uint32_t row)
+{
+	typename S::slot mine = S::make(key, fp, 0),
+				found;
+	uint32_t	bucket = rhh_home_of(fp, view.n_buckets);
+	uint64_t	at;
+	uint32_t	probes = 0;
+
+	if (!rhh_find_from<S, rhh_old>(view, tile, bucket, 0, rhh_load_old_line<S>(view, tile, bucket),
+								   [&](const typename S::slot &e) { return S::same(mine, e); },
+								   [&](const typename S::slot &e)
+								   { return !VERIFY || rhh_group_is_row(view, prog, rows, tile,
+																		S::group(e), row, key); },
+								   &found, &at, &probes))
+		return RHH_NO_GROUP;
+	return S::group(found);
+}
+
+/* Inserting a row's key: an operation of rhh_insert_from. */
+template <class S, bool VERIFY>
+struct rhh_row_op
+{
+	const rhh_view &view;
+	const rhh_program &prog;
+	const rhh_rows &rows;
+	uint64_t	key;
+	uint32_t	row;
+	rhh_tally  *tally;
+	uint32_t	group;			/* out */
+	bool		key_stored;
+
+	__device__ RHH_INLINE bool same(const typename S::slot &mine, const typename S::slot &e) const
+	{
+		return S::same(mine, e);
+	}
+
+	__device__ RHH_INLINE rhh_meeting met(const typename S::tile &tile, bool carrying,
+										  const typename S::slot &mine,
+										  const typename S::slot &e, uint64_t)
+	{
+		if (carrying)
+		{
+			if (VERIFY && !rhh_group_is_group(view, prog, tile, S::group(e), S::group(mine)))
+				return RHH_MEET_OTHER;
+			rhh_append_orphan<S>(view, tile, mine);
+			return RHH_MEET_DONE;
+		}
+		if (VERIFY && !rhh_group_is_row(view, prog, rows, tile, S::group(e), row, key))
+			return RHH_MEET_OTHER;
+		group = S::group(e);
+		return RHH_MEET_DONE;
+	}
+
+	__device__ RHH_INLINE bool make(const typename S::tile &tile, uint32_t victim_rank,
+									typename S::slot *mine)
+	{
+		group = rhh_next_number(view, tile, &tally->reserve);
+		if (group == RHH_NO_GROUP)
+			return false;
+		if (victim_rank > 0)
+		{
+			uint32_t	length = 0;
+
+			/* One lane looks: two might see different lengths. */
+			if (tile.rank == 0)
+				length = rhh_load_shared32(view.n_orphans);
+			if (tile.shfl(length, 0) >= view.orphan_limit)
+			{
+				group = RHH_NO_GROUP;
+				return false;
+			}
+		}
+		if (VERIFY && !key_stored)
+		{
+			rhh_store_key(view, prog, rows, tile, group, row, key);
+			key_stored = true;
+		}
+		*mine = S::make(key, S::hash(*mine), group);
+		return true;
+	}
+
+	__device__ RHH_INLINE void displaced()
+	{
+	}
+
+	__device__ RHH_INLINE void orphan(const typename S::tile &tile, const typename S::slot &e)
+	{
+		tally->cap_hits++;
+		rhh_append_orphan<S>(view, tile, e);
+	}
+};
+
+/*
+ * The group number of a row's key, inserted if it is new; RHH_NO_GROUP if the
+ * row fails, and then nothing was stored that anybody can see.  line is the
+ * content of its home bucket.
+ */
+template <class S, bool VERIFY>
+RHH_DEV uint32_t
+rhh_find_or_insert(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
+				   const typename S::tile &tile, uint64_t key, uint32_t fp, uint32_t row,
+				   uint32_t bucket, const rhh_line<S> &line, rhh_tally *tally)
+{
+	rhh_row_op<S, VERIFY> op = {view, prog, rows, key, row, tally, RHH_NO_GROUP, false};
+	uint32_t	probes = 0,
+				moves = 0;
+	rhh_outcome outcome = rhh_insert_from<S>(view, tile, bucket, line,
+											 S::make(key, fp, RHH_NO_GROUP), op,
+											 &probes, &moves);
+
+	if (outcome == RHH_FAILED)
+	{
+		tally->cap_hits++;
+		return RHH_NO_GROUP;
+	}
+	if (outcome != RHH_MET)
+	{
+		tally->reserve.next++;
+		tally->placed++;
+	}
+	return op.group;
+}
+
+/* The same operation for an entry that is in no slot any more. */
+template <class S, bool VERIFY>
+struct rhh_entry_op
+{
+	const rhh_view &view;
+	const rhh_program &prog;
+
+	__device__ RHH_INLINE bool same(const typename S::slot &mine, const typename S::slot &e) const
+	{
+		return S::same(mine, e);
+	}
+
+	__device__ RHH_INLINE rhh_meeting met(const typename S::tile &tile, bool,
+										  const typename S::slot &mine,
+										  const typename S::slot &e, uint64_t)
+	{
+		if (VERIFY && !rhh_group_is_group(view, prog, tile, S::group(e), S::group(mine)))
+			return RHH_MEET_OTHER;
+		rhh_append_orphan<S>(view, tile, mine);
+		return RHH_MEET_DONE;
+	}
+
+	__device__ RHH_INLINE bool make(const typename S::tile &, uint32_t, typename S::slot *)
+	{
+		return true;
+	}
+	__device__ RHH_INLINE void displaced()
+	{
+	}
+
+	__device__ RHH_INLINE void orphan(const typename S::tile &tile, const typename S::slot &e)
+	{
+		rhh_append_orphan<S>(view, tile, e);
+	}
+};
+
+/*
+ * Enters an entry with its group number into another table; where it, or what
+ * it displaces, finds no place or its key, that becomes an orphan.
+ */
+template <class S, bool VERIFY>
+RHH_DEV void
+rhh_enter(const rhh_view &view, const rhh_program &prog, const typename S::tile &tile,
+		  const typename S::slot &e)
+{
+	rhh_entry_op<S, VERIFY> op = {view, prog};
+	uint32_t	bucket = rhh_home_of(S::hash(e), view.n_buckets);
+	uint32_t	probes = 0,
+				moves = 0;
+
+	if (rhh_insert_from<S>(view, tile, bucket, rhh_load_line<S>(view, tile, bucket), e, op,
+						   &probes, &moves) == RHH_FAILED)
+		rhh_append_orphan<S>(view, tile, e);
+}
+
+/* The group with an entry's key that has a slot, RHH_NO_GROUP if none has. */
+template <class S, bool VERIFY>
+RHH_DEV uint32_t
+rhh_find_entry(const rhh_view &view, const rhh_program &prog, const typename S::tile &tile,
+			   const typename S::slot &mine)
+{
+	typename S::slot found;
+	uint32_t	bucket = rhh_home_of(S::hash(mine), view.n_buckets);
+	uint64_t	at;
+	uint32_t	probes = 0;
+
+	if (!rhh_find_from<S, rhh_fresh>(view, tile, bucket, 0, rhh_load_line<S>(view, tile, bucket),
+									 [&](const typename S::slot &e) { return S::same(mine, e); },
+									 [&](const typename S::slot &e)
+									 { return !VERIFY || rhh_group_is_group(view, prog, tile,
+																			S::group(e), S::group(mine)); },
+									 &found, &at, &probes))
+		return RHH_NO_GROUP;
+	return S::group(found);
+}
+
+/* ---------- transition states ---------- */
+
+/*
+ * Adds, wrapping.  Shared memory has no 64-bit add of its own (it would be a
+ * loop of CAS, slow on few words): two adds of 32 bits with the carry of this
+ * add's place in the order of all, whose sum is the same.
+ */
+template <bool LOCAL>
+RHH_DEV void
+rhh_add(uint64_t *word, uint64_t value)
+{
+	if (LOCAL)
+	{
+		uint32_t   *half = (uint32_t *) word;
+		uint32_t	low = (uint32_t) value,
+					high = (uint32_t) (value >> 32);
+
+		if (low != 0 && atomicAdd(&half[0], low) + low < low)
+			high++;
+		if (high != 0)
+			atomicAdd(&half[1], high);
+	}
+	else
+		atomicAdd((unsigned long long *) word, (unsigned long long) value);
+}
+
+/* Most values change nothing: look before paying for an atomic. */
+RHH_DEV void
+rhh_lower(uint64_t *word, int64_t value)
+{
+	if (value < *(volatile long long *) word)
+		atomicMin((long long *) word, (long long) value);
+}
+
+RHH_DEV void
+rhh_raise(uint64_t *word, int64_t value)
+{
+	if (value > *(volatile long long *) word)
+		atomicMax((long long *) word, (long long) value);
+}
+
+/* ANY: all rows of a group store the same, so racing does not matter. */
+RHH_DEV void
+rhh_set_any(uint64_t *words, uint64_t low, uint64_t high, bool two)
+{
+	volatile uint64_t *w = words;
+
+	if (w[0] != 0)
+		return;
+	w[1] = low;
+	if (two)
+		w[2] = high;
+	w[0] = 1;
+}
+
+/* A row's part in a group's states; any thread by itself. */
+template <bool LOCAL>
+RHH_DEV void
+rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t *words)
+{
+	for (uint32_t s = 0; s < prog.n_states; s++)
+	{
+		const rhh_program_state &st = prog.states[s];
+		uint64_t   *word = words + st.word;
+
+		if (st.filter >= 0 && rhh_value(rows, st.filter, 1, row) == 0)
+			continue;
+		if (st.arg >= 0 && rhh_is_null(rows, st.arg, row))
+			continue;
+		switch (st.op)
+		{
+			case RHH_COUNT:
+				rhh_add<LOCAL>(word, 1);
+				break;
+			case RHH_SUM_I64:
+				rhh_add<LOCAL>(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+				break;
+			case RHH_SUM_I128:
+				{
+					int64_t		v = rhh_signed_value(rows, st.arg, st.bytes, row);
+
+					rhh_add<LOCAL>(word, (uint32_t) v);
+					rhh_add<LOCAL>(word + 1, (uint64_t) (v >> 32));
+				}
+				break;
+			case RHH_MIN_I64:
+				rhh_lower(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+				break;
+			case RHH_MAX_I64:
+				rhh_raise(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+				break;
+			case RHH_ANY:
+				rhh_set_any(word, rhh_value(rows, st.arg, st.bytes, row),
+							st.bytes > 8 ? rhh_value_high(rows, st.arg, row) : 0,
+							st.bytes > 8);
+				break;
+		}
+	}
+}
+
+/*
+ * Combines one state of a group into another group's; any thread by itself.
+ * from is at rest, into may be combined into by others meanwhile.
+ */
+RHH_DEV void
+rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *from)
+{
+	into += st.word;
+	from += st.word;
+	switch (st.op)
+	{
+		case RHH_COUNT:
+		case RHH_SUM_I64:
+			if (from[0] != 0)
+				rhh_add<false>(into, from[0]);
+			break;
+		case RHH_SUM_I128:
+			if (from[0] != 0)
+				rhh_add<false>(into, from[0]);
+			if (from[1] != 0)
+				rhh_add<false>(into + 1, from[1]);
+			break;
+		case RHH_MIN_I64:
+			rhh_lower(into, (int64_t) from[0]);
+			break;
+		case RHH_MAX_I64:
+			rhh_raise(into, (int64_t) from[0]);
+			break;
+		case RHH_ANY:
+			if (from[0] != 0)
+				rhh_set_any(into, from[1], st.bytes > 8 ? from[2] : 0, st.bytes > 8);
+			break;
+	}
+}
+
+#endif							/* RHH_GROUPS_CUH */
