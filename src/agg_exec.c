@@ -439,10 +439,9 @@ static void
 read_late(GpuAggState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->run_context);
-	char	   *base = palloc(block_bytes(state));
 
-	gpurhh_parallel_read_late(state->shared, base, add_late_batch, state);
-	pfree(base);
+	gpurhh_parallel_read_late(state->shared, block_bytes(state),
+							  add_late_batch, state);
 	MemoryContextSwitchTo(old);
 }
 

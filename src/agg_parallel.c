@@ -255,14 +255,20 @@ gpurhh_parallel_close_late(BufFile **file)
 }
 
 /*
- * Calls back for each batch that participants saved, its data being read to
- * base, which has room for a block.  Only after the input was closed.
+ * Calls back for each batch that participants saved, none of them longer than
+ * block_bytes; its data is valid during the call.  Only after the input was
+ * closed.
  */
 void
-gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
+gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 						  void (*add)(void *arg, const rhh_batch *batch),
 						  void *arg)
 {
+	char	   *base;
+
+	if (shared->n_late_files == 0)
+		return;
+	base = palloc(block_bytes);
 	for (int i = 0; i < shared->n_late_files; i++)
 	{
 		char		name[32];
@@ -283,4 +289,5 @@ gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
 		}
 		BufFileClose(file);
 	}
+	pfree(base);
 }
