@@ -354,7 +354,7 @@ typedef enum QueryState
  */
 typedef struct ChannelQuery
 {
-	QueryState	state;
+	QueryState	state;			/* the service looks for QUERY_FREE unlocked */
 	uint32		generation;		/* the service's that it was opened with */
 	uint64		serial;			/* no other query of the area has it */
 	int			n_participants;
