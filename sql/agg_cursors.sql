@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 SET enable_gpu_hashagg = on;
 SET cursor_tuple_fraction = 1;

@@ -7,9 +7,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 -- many groups where few were expected (volatile, so that it is not inlined)
 CREATE FUNCTION many(n int) RETURNS TABLE (g int) LANGUAGE sql VOLATILE ROWS 10 AS 'SELECT generate_series(1, n)';

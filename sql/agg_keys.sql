@@ -6,8 +6,7 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
+\pset null ''
 
 -- One column for each type, with what could be taken for something else: all
 -- bits zero, all bits one, the extremes, NULL.

@@ -9,9 +9,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 CREATE TABLE t AS
 	SELECT (g * 7919) % 30011 AS k, nullif(g % 11, 4) AS k2, md5((g * 7919 % 30011)::text)::uuid AS u, g AS v,

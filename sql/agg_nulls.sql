@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 -- k2: never NULL, k3: always NULL; the arguments: NULL in whole groups, in
 -- parts of groups, from some row on

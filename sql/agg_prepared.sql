@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 CREATE TABLE t (id int, k int, k2 int, v int);
 INSERT INTO t SELECT g, nullif(g % 23, 7), g % 5, g * 37 % 1009 - 500 FROM generate_series(1, 3000) g;

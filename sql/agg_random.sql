@@ -8,9 +8,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 SELECT setseed(0.20);
 CREATE TABLE a (id int PRIMARY KEY, k int, s int2, w int8, o oid, b bool, d date, t time, ts timestamp, tz timestamptz, u uuid, f4 float4, f8 float8, n numeric, txt text);

@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 CREATE TABLE t (k int, i2 int2, i4 int4, i8 int8);
 INSERT INTO t

@@ -8,8 +8,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
 RESET gpurhh.setup_cost;
 RESET gpurhh.row_cost;
 RESET gpurhh.group_cost;

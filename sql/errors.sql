@@ -7,9 +7,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 SET enable_gpu_hashagg = on;
 CREATE TABLE t AS SELECT g AS id, g % 997 AS k, g AS v FROM generate_series(1, 50000) g;

@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 SET enable_gpu_hashagg = on;
 CREATE TABLE t (id int PRIMARY KEY, k int, k2 int2, v int, w int8, u uuid);

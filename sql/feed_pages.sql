@@ -9,8 +9,7 @@
 \i :helpers
 \i :feed_helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
+\pset null ''
 SET max_parallel_workers_per_gather = 0;
 
 -- all types, at fixed offsets

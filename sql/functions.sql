@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 SELECT gpurhh_version() ~ '^\d+\.\d+\.\d+ \(cpu(, cuda)?\)$', split_part(gpurhh_version(), ' ', 1) = extversion FROM pg_extension WHERE extname = 'gpurhh';
 SELECT extname, extversion, extnamespace::regnamespace, obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'gpurhh';

@@ -65,9 +65,6 @@ END $f$;
 \set parallel 'SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;'
 :parallel
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 CREATE TABLE t WITH (parallel_workers = 3) AS
 	SELECT g AS id, nullif(g % 1009, 5) AS k, nullif(g % 7, 3) AS k2, g::int8 * 1000003 AS w, md5((g % 501)::text)::uuid AS u,

@@ -6,8 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
 CREATE TABLE t AS SELECT g % 10 AS k, g % 4 AS v, nullif(g % 7, 3) AS w, 'x' || g AS txt FROM generate_series(1, 2000) g;
 ANALYZE t;
 

@@ -6,9 +6,6 @@
 \set ECHO none
 \i :helpers
 \set ECHO all
-\pset format unaligned
-\pset tuples_only on
-\pset null (null)
 
 RESET gpurhh.setup_cost;
 RESET gpurhh.row_cost;

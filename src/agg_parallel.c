@@ -106,7 +106,7 @@ gpurhh_parallel_attach(GpuAggShared *shared)
 {
 	bool		attached = false;
 
-	if (shared->alone && shared->leader_emits && IsParallelWorker())
+	if (shared->alone && !gpurhh_parallel_emits_later(shared))
 		return false;
 
 	SpinLockAcquire(&shared->mutex);
@@ -166,6 +166,13 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 	return last;
 }
 
+/* Does the participant have anything to wait for, once it has fed its part? */
+bool
+gpurhh_parallel_emits_later(GpuAggShared *shared)
+{
+	return !(shared->leader_emits && IsParallelWorker());
+}
+
 /*
  * After the input is closed and the device's table can be read: does this
  * participant emit groups?
@@ -173,18 +180,11 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 bool
 gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel)
 {
-	if (shared->leader_emits && IsParallelWorker())
+	if (!gpurhh_parallel_emits_later(shared))
 		return false;
 	if (shared->alone)
 		return shared->emitter_pid == MyProcPid;
 	return gpurhh_channel_may_emit(channel, shared->n_late_files > 0);
-}
-
-/* Does the participant have anything to wait for, once it has fed its part? */
-bool
-gpurhh_parallel_emits_later(GpuAggShared *shared)
-{
-	return !(shared->leader_emits && IsParallelWorker());
 }
 
 /* A participant has emitted its last group. */
@@ -255,14 +255,20 @@ gpurhh_parallel_close_late(BufFile **file)
 }
 
 /*
- * Calls back for each batch that participants saved, its data being read to
- * base, which has room for a block.  Only after the input was closed.
+ * Calls back for each batch that participants saved, none of them longer than
+ * block_bytes; its data is valid during the call.  Only after the input was
+ * closed.
  */
 void
-gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
+gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 						  void (*add)(void *arg, const rhh_batch *batch),
 						  void *arg)
 {
+	char	   *base;
+
+	if (shared->n_late_files == 0)
+		return;
+	base = palloc(block_bytes);
 	for (int i = 0; i < shared->n_late_files; i++)
 	{
 		char		name[32];
@@ -283,4 +289,5 @@ gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
 		}
 		BufFileClose(file);
 	}
+	pfree(base);
 }

@@ -674,7 +674,6 @@ add_agg_paths(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 	List	   *core_paths = list_copy(output_rel->pathlist);
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *serial;
-	Path	   *gather = NULL;
 	double		n_groups;
 	char	   *refusal;
 
@@ -686,6 +685,7 @@ add_agg_paths(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 	{
 		Path	   *partial = linitial(input_rel->partial_pathlist);
 		double		divisor = parallel_divisor(partial->parallel_workers);
+		Path	   *gather;
 
 		add_partial_path(output_rel,
 						 &make_agg_path(info, input_rel, output_rel, having,

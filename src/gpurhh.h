@@ -354,7 +354,7 @@ typedef enum QueryState
  */
 typedef struct ChannelQuery
 {
-	QueryState	state;
+	QueryState	state;			/* the service looks for QUERY_FREE unlocked */
 	uint32		generation;		/* the service's that it was opened with */
 	uint64		serial;			/* no other query of the area has it */
 	int			n_participants;
@@ -577,7 +577,8 @@ extern void gpurhh_parallel_counts(GpuAggShared *shared,
 extern void gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
 									  const rhh_batch *batch);
 extern void gpurhh_parallel_close_late(BufFile **file);
-extern void gpurhh_parallel_read_late(GpuAggShared *shared, char *base,
+extern void gpurhh_parallel_read_late(GpuAggShared *shared,
+									  Size block_bytes,
 									  void (*add)(void *arg,
 												  const rhh_batch *batch),
 									  void *arg);

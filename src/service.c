@@ -605,6 +605,18 @@ advance_query(int q)
 	bool		all_extracted;
 	bool		progress = false;
 
+	/*
+	 * Most slots are free, and are passed by without the lock.  One that is
+	 * claimed just now may be missed, but not for longer than this round: the
+	 * state is written before SetLatch() and read after ResetLatch(), and each
+	 * has a memory barrier between the latch and what it tells of.  So either
+	 * we see the new state, or the latch stays set and there is another round.
+	 * A state is an aligned word and zero is "free", so no other value is seen
+	 * while the slot is being filled; whatever is not free is looked at below.
+	 */
+	if (*(volatile QueryState *) &query->state == QUERY_FREE)
+		return false;
+
 	LWLockAcquire(&area->lock, LW_SHARED);
 	state = query->state;
 	ours = query->generation == generation;

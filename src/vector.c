@@ -939,6 +939,16 @@ any_active(const uint8 *active, int n)
 	return active == NULL || memchr(active, 1, n) != NULL;
 }
 
+/* The rows that core comes to, to take away from.  active NULL: all. */
+static inline void
+start_active(uint8 *left, const uint8 *active, int n)
+{
+	if (active)
+		memcpy(left, active, n);
+	else
+		memset(left, 1, n);
+}
+
 static inline const uint8 *
 nulls_of(const EvalContext *cx, const VectorNode *node)
 {
@@ -1408,10 +1418,7 @@ evaluate_and_or(EvalContext *cx, VectorNode *node, const uint8 *active)
 
 	memset(decided, 0, n);
 	memset(nulls, 0, n);
-	if (active)
-		memcpy(left, active, n);
-	else
-		memset(left, 1, n);
+	start_active(left, active, n);
 	for (int k = 0; k < node->n_args; k++)
 	{
 		VectorNode *arg = node->args[k];
@@ -1502,10 +1509,7 @@ evaluate_case(EvalContext *cx, VectorNode *node, const uint8 *active)
 	uint8	   *taken = node->taken;
 	int			n = cx->n;
 
-	if (active)
-		memcpy(left, active, n);
-	else
-		memset(left, 1, n);
+	start_active(left, active, n);
 	memset(node->nulls, 0, n);
 	node->result.nulls = node->nulls;
 	for (int k = 0; k + 1 < node->n_args; k += 2)
@@ -1550,10 +1554,7 @@ evaluate_coalesce(EvalContext *cx, VectorNode *node, const uint8 *active)
 	uint8	   *taken = node->taken;
 	int			n = cx->n;
 
-	if (active)
-		memcpy(left, active, n);
-	else
-		memset(left, 1, n);
+	start_active(left, active, n);
 	memset(node->nulls, 1, n);
 	node->result.nulls = node->nulls;
 	for (int k = 0; k < node->n_args; k++)
