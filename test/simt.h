@@ -213,9 +213,11 @@ yield()
 		to_scheduler();
 }
 
+/* Also keeps accesses in order: slots are accessed as one word and as halves. */
 static inline void
 maybe_yield()
 {
+	asm volatile("" : : : "memory");
 	if (current && random64() % config.switch_one_in == 0)
 		to_scheduler();
 }
@@ -457,7 +459,7 @@ meet_with(mask_t mask, const T &value))[2]
 
 /* SIMT_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...) */
 #define SIMT_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
-	simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); })
+	((void) (stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* ---------- warp-wide ---------- */
 
@@ -638,7 +640,7 @@ template <typename T> static inline T max(T a, T b) { return a < b ? b : a; }
 /* ---------- the runtime, as far as it is used ---------- */
 
 typedef int cudaError_t;
-enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100 };
+enum { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100, cudaErrorNotSupported = 801 };
 typedef struct simt_stream *cudaStream_t;
 typedef std::chrono::steady_clock::time_point *cudaEvent_t;
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
