@@ -465,6 +465,22 @@ test_full()
 	for (Word v : s.find(one_home))
 		n_found += v != table_absent<Word>();
 	check_equal(n_found, 5, "found within five slots");
+
+	/* erasing looks as far as finding */
+	cuda(s.table.clear(0));
+	s.table.set_max_probe(64);
+	s.insert(one_home, values_for<Word>(one_home, 1));
+	s.table.set_max_probe(5);
+	n_found = 0;
+	for (Word v : s.find(one_home))
+		n_found += v != table_absent<Word>();
+	check_equal(n_found, 5, "found within five slots of a longer run");
+	s.erase(one_home);
+	cuda(s.table.size(&n_entries, 0));
+	check_equal(n_entries, 4, "kept beyond five slots");
+	cuda(s.table.clear(0));
+	s.insert(part(one_home, 0, 5), values_for<Word>(part(one_home, 0, 5), 1));
+	s.insert(one_home, values_for<Word>(one_home, 1));
 	s.table.set_max_probe(1000);
 	check_equal(s.failures(), 4, "failures stay");
 }
@@ -655,6 +671,38 @@ test_churn()
 	check_equal(s.failures(), 0, "failures");
 }
 
+/*
+ * Erased keys come back while new keys want their tombstones: each ends up with
+ * its own value.
+ */
+template <typename Word, linear_kind KIND>
+static void
+test_revival()
+{
+	subject<Word, KIND> s(128);
+	std::vector<Word> old = keys_at_home<Word>(60, 100, 128);
+	std::vector<Word> fresh = part(old, 30, 60);
+
+	old.resize(30);
+	for (int round = 0; round < 50; round++)
+	{
+		std::vector<Word> all = old;
+
+#if !defined(__CUDACC__)
+		simt::config.blocks_at_once = 1 + round % 4;
+		simt::config.switch_one_in = 1 + round % 3;
+#endif
+		cuda(s.table.clear(0));
+		s.expected.clear();
+		s.insert(old, values_for<Word>(old, 1));
+		s.erase(old);
+		all.insert(all.end(), fresh.begin(), fresh.end());
+		std::shuffle(all.begin(), all.end(), rng);
+		s.insert(all, values_for<Word>(all, (Word) (round + 2)));
+		s.verify({}, "revived");
+	}
+}
+
 template <typename Word, linear_kind KIND>
 static void
 test_all()
@@ -667,6 +715,7 @@ test_all()
 	test_full<Word, KIND>();
 	test_sectors<Word, KIND>();
 	test_churn<Word, KIND>();
+	test_revival<Word, KIND>();
 	for (int seed = 0; seed < MIXTURES; seed++)
 	{
 		test_mixture<Word, KIND>(true, false, seed);
