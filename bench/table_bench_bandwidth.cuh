@@ -8,9 +8,10 @@
  *
  * Tables: insert with sum reduction, then find, at loads up to 3, where rows
  * are turned away: the probe is capped at 8 lines of 128 bytes.  Bytes of an
- * operation are what it must read of the table, in the units in which it reads
- * (32-byte sectors, 128-byte lines), plus the sector that an insert dirties;
- * the stream of keys and values is not counted, so shares stay below one.
+ * operation are what it must read of the table plus the sector that an insert
+ * dirties; the stream of keys and values is not counted.  Their ceiling is the
+ * rate at which that mixture of CASes, random sectors and lines would go at the
+ * ceilings above.
  */
 #ifndef TABLE_BENCH_BANDWIDTH_CUH
 #define TABLE_BENCH_BANDWIDTH_CUH
@@ -20,6 +21,19 @@
 #include "table_bench_sort.cuh"
 
 /* ---------- ceilings ---------- */
+
+/* Bytes, by the ceiling that holds for them. */
+struct bandwidth_bytes
+{
+	uint64_t	cas;			/* of sectors changed: 64 each */
+	uint64_t	sectors;		/* read, here and there */
+	uint64_t	lines;			/* read, by 128 bytes or what follows a sector */
+
+	uint64_t all() const
+	{
+		return cas + sectors + lines;
+	}
+};
 
 static __global__ void
 bandwidth_copy_kernel(const uint4 *from, uint4 *to, uint64_t n)
@@ -91,7 +105,13 @@ struct bandwidth_run
 		for (const bandwidth_ceiling &c : ceilings)
 			if (c.name == name)
 				return c.gb_per_s;
-		return 0;
+		return INFINITY;
+	}
+
+	double ceiling_of(const bandwidth_bytes &b, const char *cas) const
+	{
+		return b.all() / (b.cas / ceiling(cas) + b.sectors / ceiling("read_32") +
+						  b.lines / ceiling("read_128"));
 	}
 
 	/* The fastest of some runs after one that does not count. */
@@ -116,7 +136,7 @@ struct bandwidth_run
 		double		gb_per_s = n * bytes_each / best_ms / 1e6;
 
 		ceilings.push_back({name, gb_per_s});
-		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,%g,%.2f,,,", name, (unsigned long long) n, best_ms,
+		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,%g,%.2f,,", name, (unsigned long long) n, best_ms,
 				bench_mops(n, best_ms), bytes_each, gb_per_s);
 		bench_say("      %-24s %8.0f GB/s  %8.0f M/s", name, gb_per_s, bench_mops(n, best_ms));
 	}
@@ -181,7 +201,7 @@ struct bandwidth_run
 			best_ms = std::min(best_ms, timer.stop_ms());
 		}
 		ceilings.push_back({name, n * 64.0 / best_ms / 1e6});
-		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,64,%.2f,,,", name, (unsigned long long) n, best_ms,
+		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,64,%.2f,,", name, (unsigned long long) n, best_ms,
 				bench_mops(n, best_ms), ceilings.back().gb_per_s);
 		bench_say("      %-24s %8.0f GB/s  %8.0f M/s", name, ceilings.back().gb_per_s,
 				  bench_mops(n, best_ms));
@@ -193,10 +213,10 @@ struct bandwidth_run
 /*
  * A table that adds up, with a capped probe, that tells what it read:
  *
- *	static name(), read_ceiling(), write_ceiling()
+ *	static name(), cas()	cas: the name of its CAS's ceiling
  *	create(n_slots), destroy()
  *	insert_sum(keys, values, n), find(keys, values, n)
- *	failures()			rows turned away
+ *	failures()				rows turned away
  *	insert_bytes(keys, n), find_bytes(keys, n)		of the last insert, find
  */
 template <typename Word>
@@ -209,11 +229,7 @@ struct bandwidth_linear
 	{
 		return "linear_one_cas";
 	}
-	static const char *read_ceiling()
-	{
-		return "read_32";
-	}
-	static const char *write_ceiling()
+	static const char *cas()
 	{
 		return sizeof(Word) == 4 ? "cas_64" : "cas_128";
 	}
@@ -242,17 +258,22 @@ struct bandwidth_linear
 		BENCH_TRY(table.failures(&n, 0));
 		return n;
 	}
-	uint64_t find_bytes(const Word *keys, uint64_t n)
+	bandwidth_bytes find_bytes(const Word *keys, uint64_t n)
 	{
 		uint64_t	sectors;
 
 		BENCH_TRY(table.count_sectors(keys, n, &sectors, 0));
-		return 32 * sectors;
+		return bandwidth_bytes{0, 32 * n, 32 * (sectors - n)};
 	}
 	/* Whoever is turned away writes nothing. */
-	uint64_t insert_bytes(const Word *keys, uint64_t n)
+	bandwidth_bytes insert_bytes(const Word *keys, uint64_t n)
 	{
-		return find_bytes(keys, n) + 32 * (n - failures());
+		bandwidth_bytes b = find_bytes(keys, n);
+		uint64_t	n_stored = n - failures();
+
+		b.sectors -= 32 * n_stored;
+		b.cas = 64 * n_stored;
+		return b;
 	}
 };
 
@@ -305,8 +326,8 @@ bandwidth_table(bandwidth_run &run, double load)
 	bench_timer timer;
 	Table		table;
 	uint64_t	n_distinct,
-				failures = 0,
-				bytes[2] = {0, 0};
+				failures = 0;
+	bandwidth_bytes bytes[2] = {};
 	double		ms[2] = {INFINITY, INFINITY};
 
 	bench_draw<Word>({run.opt.seed, (UINT64_C(3) << 40) + (uint64_t) (load * 1000)},
@@ -339,9 +360,11 @@ bandwidth_table(bandwidth_run &run, double load)
 	}
 
 	/* Every row is in a sum or was turned away. */
+	unsigned long long *sum = counter.zeroed();
+
 	BENCH_TRY(table.find(distinct.at, found.at, n_distinct));
 	RHH_LAUNCH(bandwidth_sum_kernel<Word>, std::min(table_blocks(n_distinct, 256), 4096u), 256,
-			   0, 0, found.at, n_distinct, counter.zeroed());
+			   0, 0, found.at, n_distinct, sum);
 	BENCH_TRY(cudaGetLastError());
 	if (counter.value() + failures != n)
 		bench_problem("%s, load %g: sums have %llu rows, %llu were turned away, of %llu",
@@ -352,17 +375,17 @@ bandwidth_table(bandwidth_run &run, double load)
 	for (int op = 0; op < 2; op++)
 	{
 		const char *name = op == 0 ? "insert_sum" : "find";
-		const char *limit = op == 0 ? table.write_ceiling() : table.read_ceiling();
-		double		gb_per_s = bytes[op] / ms[op] / 1e6;
-		double		share = run.ceiling(limit) > 0 ? gb_per_s / run.ceiling(limit) : 0;
+		double		gb_per_s = bytes[op].all() / ms[op] / 1e6;
+		double		ceiling = run.ceiling_of(bytes[op], table.cas());
 
-		run.csv.row("%s,%zu,%s,%g,%llu,%llu,%.5f,%.2f,%.2f,%.2f,%s,%.2f,%.4f", table.name(),
+		run.csv.row("%s,%zu,%s,%g,%llu,%llu,%.5f,%.2f,%.2f,%.2f,%.2f,%.4f", table.name(),
 					sizeof(Word), name, load, (unsigned long long) failures,
 					(unsigned long long) n, ms[op], bench_mops(n, ms[op]),
-					(double) bytes[op] / n, gb_per_s, limit, run.ceiling(limit), share);
-		bench_say("      %-24s %zu+%zu load %-4g %-10s %8.0f M/s %7.1f bytes each, %3.0f %% of %s",
-				  table.name(), sizeof(Word), sizeof(Word), load, name, bench_mops(n, ms[op]),
-				  (double) bytes[op] / n, 100 * share, limit);
+					(double) bytes[op].all() / n, gb_per_s, ceiling, gb_per_s / ceiling);
+		bench_say("      %-24s %zu+%zu load %-4g %-10s %8.0f M/s %6.1f bytes each, %5.0f GB/s: "
+				  "%3.0f %% of the ceiling", table.name(), sizeof(Word), sizeof(Word), load, name,
+				  bench_mops(n, ms[op]), (double) bytes[op].all() / n, gb_per_s,
+				  100 * gb_per_s / ceiling);
 	}
 }
 
@@ -371,7 +394,7 @@ bench_bandwidth(const bench_options &opt)
 {
 	bench_csv	csv(opt, "bandwidth",
 					"table,key_bytes,op,load,turned_away,n_ops,ms,mops,dram_bytes_per_op,gb_per_s,"
-					"ceiling,ceiling_gb_per_s,share");
+					"ceiling_gb_per_s,share");
 	bandwidth_run run = {opt, csv, {}};
 
 	run.measure_all();

@@ -455,7 +455,7 @@ struct papers_compact_run
 {
 	const bench_options &opt;
 	bench_csv  &csv;
-	bench_array<unsigned long long> counters{4};
+	bench_array<unsigned long long> counters;
 	unsigned long long counts[4];
 
 	void count(const uint8_t *results, uint64_t n)
@@ -588,7 +588,7 @@ bench_papers_compact(const bench_options &opt)
 	bench_csv	csv(opt, "papers-compact",
 					"table,key_bits,slots,memory_bytes,load,op,found_share,n_ops,full,ms,mops,"
 					"published_mops,published_gpu,published_what");
-	papers_compact_run run = {opt, csv};
+	papers_compact_run run = {opt, csv, bench_array<unsigned long long>(4), {}};
 
 	bench_say("   compact tables");
 	for_each_compact_set([&](auto tag)
