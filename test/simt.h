@@ -49,7 +49,7 @@
 
 #define __host__
 #define __device__
-#define __global__
+#define __global__ __attribute__((unused))	/* a header's kernels need not be */
 #define __constant__
 #define __shared__ static
 #define __forceinline__ inline
@@ -240,9 +240,11 @@ yield()
 		to_scheduler();
 }
 
+/* Also keeps accesses in order: slots are accessed as one word and as halves. */
 static inline void
 maybe_yield()
 {
+	asm volatile("" : : : "memory");
 	if (current && random64() % config.switch_one_in == 0)
 		to_scheduler();
 }
@@ -746,7 +748,8 @@ enum
 	cudaErrorInvalidValue = 1,
 	cudaErrorMemoryAllocation = 2,
 	cudaErrorNoDevice = 100,
-	cudaErrorNotReady = 600
+	cudaErrorNotReady = 600,
+	cudaErrorNotSupported = 801
 };
 typedef struct simt_stream *cudaStream_t;
 typedef std::chrono::steady_clock::time_point *cudaEvent_t;

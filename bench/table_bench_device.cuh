@@ -1,0 +1,264 @@
+/*
+ * table_bench_device.cuh
+ *		The adaptor between the group-by benchmark and gpu/rhh_device.h: rows in
+ *		device memory go in, groups come out, and the device's own times.
+ *
+ * The device's entry points take batches in host memory.  So the rows are
+ * copied there before, outside of all times, and kernel_ms is what the device
+ * says its kernels took, uploads not included (they overlap).  With an entry
+ * point for batches in device memory, submit() is what changes, and stage()
+ * goes.
+ *
+ * Without a GPU (simt.h) the CPU device stands in for the CUDA device; it has
+ * the same interface.
+ */
+#ifndef TABLE_BENCH_DEVICE_CUH
+#define TABLE_BENCH_DEVICE_CUH
+
+#include "rhh_device.h"
+#include "table_bench.cuh"
+
+#include <poll.h>
+
+struct bench_device_times
+{
+	double		setup_ms,
+				kernel_ms,
+				extract_ms;
+};
+
+class bench_device
+{
+public:
+	bench_device() = default;
+	bench_device(const bench_device &) = delete;
+	bench_device &operator=(const bench_device &) = delete;
+	~bench_device()
+	{
+		close();
+	}
+
+	bool is_open() const
+	{
+		return dev_ != nullptr;
+	}
+	/* What went wrong in open() or aggregate(). */
+	const char *why() const
+	{
+		return err_.message;
+	}
+
+	bool open(uint64_t max_rows)
+	{
+		rhh_device_config config = {};
+		uint64_t	n_batches = (max_rows + BATCH_ROWS - 1) / BATCH_ROWS;
+
+		batch_bytes_ = 2 * 8 * BATCH_ROWS + BATCH_ROWS / 8;
+		if (cudaMallocHost(&pool_, n_batches * batch_bytes_) != cudaSuccess)
+		{
+			(void) cudaGetLastError();
+			pool_ = nullptr;
+			snprintf(err_.message, sizeof err_.message, "could not allocate host memory for the rows");
+			return false;
+		}
+		if (ops().open(0, &config, &dev_, &err_) != RHH_OK)
+		{
+			dev_ = nullptr;
+			close();
+			return false;
+		}
+		if (ops().register_pool(dev_, pool_, n_batches * batch_bytes_, &err_) != RHH_OK)
+		{
+			close();
+			return false;
+		}
+		return true;
+	}
+
+	void close()
+	{
+		if (dev_)
+			ops().close(dev_);
+		cudaFreeHost(pool_);
+		dev_ = nullptr;
+		pool_ = nullptr;
+	}
+
+	/*
+	 * sum(value), count(*) by key; emit(key, sum, count) for each group.  False:
+	 * why().
+	 */
+	template <typename Emit>
+	bool aggregate(int key_bytes, const void *keys, const uint64_t *values, uint64_t n,
+				   uint64_t expected_groups, bench_device_times *times, Emit &&emit)
+	{
+		rhh_table_spec spec = {};
+		rhh_table_stats stats;
+		bool		ok;
+
+		stage(key_bytes, keys, values, n);
+		spec.n_columns = 2;
+		spec.n_keys = 1;
+		spec.column_bytes[0] = (uint8_t) key_bytes;
+		spec.column_bytes[1] = 8;
+		spec.n_states = 2;
+		spec.states[0] = {RHH_SUM_I64, 1, -1};
+		spec.states[1] = {RHH_COUNT, -1, -1};
+		spec.expected_groups = expected_groups;
+		spec.max_probe_buckets = 64;
+		spec.load_factor = 0.85f;
+		spec.max_batch_rows = BATCH_ROWS;
+		spec.max_batch_bytes = (uint32_t) batch_bytes_;
+		if (ops().table_create(dev_, &spec, &table_, &err_) != RHH_OK)
+			return false;
+		ok = submit(key_bytes, n) && finish() && extract(spec, emit);
+		ops().table_stats(table_, &stats);
+		*times = {0, stats.kernel_ns / 1e6, stats.extract_ns / 1e6};
+		ops().table_destroy(table_);
+		return ok;
+	}
+
+private:
+	static const uint32_t BATCH_ROWS = 1 << 20;
+	static const uint32_t EXTRACT_GROUPS = 1 << 20;
+
+	rhh_device *dev_ = nullptr;
+	rhh_table  *table_ = nullptr;
+	rhh_error	err_ = {};
+	uint8_t    *pool_ = nullptr;
+	uint64_t	batch_bytes_ = 0;
+	uint32_t	in_flight_ = 0;
+	bool		event_seen_ = false;	/* of finish or extract */
+
+	static const rhh_device_ops &ops()
+	{
+#if defined(__CUDACC__)
+		return rhh_cuda_ops;
+#else
+		return rhh_cpu_ops;
+#endif
+	}
+
+	static uint32_t rows_of(uint64_t first, uint64_t n)
+	{
+		return (uint32_t) std::min<uint64_t>(BATCH_ROWS, n - first);
+	}
+
+	/* Keys, values, room for the failed rows' bitmap: a batch as it goes in. */
+	void stage(int key_bytes, const void *keys, const uint64_t *values, uint64_t n)
+	{
+		for (uint64_t first = 0; first < n; first += BATCH_ROWS)
+		{
+			uint8_t    *to = pool_ + first / BATCH_ROWS * batch_bytes_;
+			uint64_t	rows = rows_of(first, n);
+
+			BENCH_TRY(cudaMemcpy(to, (const uint8_t *) keys + first * key_bytes, rows * key_bytes,
+								 cudaMemcpyDeviceToHost));
+			BENCH_TRY(cudaMemcpy(to + 8 * BATCH_ROWS, values + first, rows * 8,
+								 cudaMemcpyDeviceToHost));
+		}
+	}
+
+	bool submit(int key_bytes, uint64_t n)
+	{
+		(void) key_bytes;
+		for (uint64_t first = 0; first < n; first += BATCH_ROWS)
+		{
+			rhh_batch	batch = {};
+			rhh_status	status;
+
+			batch.base = pool_ + first / BATCH_ROWS * batch_bytes_;
+			batch.n_rows = rows_of(first, n);
+			batch.values_offset[1] = 8 * BATCH_ROWS;
+			batch.used_bytes = 2 * 8 * BATCH_ROWS;
+			batch.failed_offset = batch.used_bytes;
+			while ((status = ops().table_submit(table_, &batch, first, &err_)) == RHH_BUSY)
+				if (!wait())
+					return false;
+			if (status != RHH_OK)
+				return false;
+			in_flight_++;
+		}
+		while (in_flight_ > 0)
+			if (!wait())
+				return false;
+		return true;
+	}
+
+	bool finish()
+	{
+		event_seen_ = false;
+		if (ops().table_finish(table_, &err_) != RHH_OK)
+			return false;
+		while (!event_seen_)
+			if (!wait())
+				return false;
+		return true;
+	}
+
+	template <typename Emit>
+	bool extract(const rhh_table_spec &spec, Emit &&emit)
+	{
+		const uint32_t n_words = rhh_result_words(&spec);
+		const uint32_t state = rhh_first_state_word(&spec);
+		std::vector<uint64_t> words((size_t) n_words * EXTRACT_GROUPS);
+		rhh_result	result = {};
+
+		result.words = words.data();
+		result.capacity_groups = EXTRACT_GROUPS;
+		do
+		{
+			event_seen_ = false;
+			if (ops().table_extract(table_, &result, 0, &err_) != RHH_OK)
+				return false;
+			while (!event_seen_)
+				if (!wait())
+					return false;
+			if (result.needs_merge && result.n_groups > 0)
+			{
+				snprintf(err_.message, sizeof err_.message, "groups came out that need merging");
+				return false;
+			}
+			for (uint32_t i = 0; i < result.n_groups; i++)
+				emit(words[EXTRACT_GROUPS + i], words[(size_t) state * EXTRACT_GROUPS + i],
+					 words[(size_t) (state + 1) * EXTRACT_GROUPS + i]);
+		} while (!result.last);
+		return true;
+	}
+
+	/* Some events. */
+	bool wait()
+	{
+		rhh_event	events[16];
+		uint32_t	n = 0;
+		struct pollfd fd = {ops().event_fd(dev_), POLLIN, 0};
+
+		::poll(&fd, 1, 1000);
+		if (ops().poll(dev_, events, 16, &n, &err_) != RHH_OK)
+			return false;
+		for (uint32_t i = 0; i < n; i++)
+		{
+			if (events[i].status != RHH_OK)
+			{
+				snprintf(err_.message, sizeof err_.message, "an event has status %d",
+						 (int) events[i].status);
+				return false;
+			}
+			if (events[i].kind != RHH_EVENT_BATCH)
+				event_seen_ = true;
+			else
+			{
+				in_flight_--;
+				if (events[i].n_failed > 0)
+				{
+					snprintf(err_.message, sizeof err_.message, "%u rows of a batch failed",
+							 events[i].n_failed);
+					return false;
+				}
+			}
+		}
+		return true;
+	}
+};
+
+#endif							/* TABLE_BENCH_DEVICE_CUH */
