@@ -119,8 +119,8 @@ struct rhh_raw<8>
 		return rhh_cas64((uint64_t *) slots + at, expected, desired);
 	}
 
-	template <int LANES>
-	static __device__ RHH_INLINE slot shfl(const rhh_tile<LANES> &tile, slot e, int lane)
+	template <class Team>
+	static __device__ RHH_INLINE slot shfl(const Team &tile, slot e, int lane)
 	{
 		return tile.shfl(e, lane);
 	}
@@ -149,8 +149,8 @@ struct rhh_raw<16>
 		return rhh_cas128((rhh_pair64 *) slots + at, expected, desired);
 	}
 
-	template <int LANES>
-	static __device__ RHH_INLINE slot shfl(const rhh_tile<LANES> &tile, const slot &e, int lane)
+	template <class Team>
+	static __device__ RHH_INLINE slot shfl(const Team &tile, const slot &e, int lane)
 	{
 		slot		r;
 
@@ -166,7 +166,7 @@ struct rhh_raw<16>
  *
  *		bool S::is_empty(const slot &e)
  *		uint32_t S::hash(const slot &e)
- *		slot S::empty()
+ *		slot S::none()				an EMPTY slot
  */
 template <int SLOT_BYTES, int LINE>
 struct rhh_shape : rhh_raw<SLOT_BYTES>
@@ -179,6 +179,7 @@ struct rhh_shape : rhh_raw<SLOT_BYTES>
 	static_assert(LINE >= 16 && LANES <= RHH_WARP_SIZE && SLOTS <= 1 << RHH_INDEX_BITS,
 				  "a line is at least 16 bytes and at most 16 for each lane of a warp");
 	typedef rhh_tile<LANES> tile;
+	typedef rhh_warp_tiles<LANES> warp_tiles;
 };
 
 /* Where a table is. */
@@ -229,9 +230,9 @@ rhh_rank(const typename S::slot &e, uint32_t bucket, uint32_t n_buckets)
 	return S::is_empty(e) ? 0 : dist + 1;
 }
 
-template <class S>
+template <class S, class Team>
 RHH_DEV rhh_line<S>
-rhh_load_line(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket)
+rhh_load_line(const rhh_buckets &t, const Team &tile, uint32_t bucket)
 {
 	rhh_line<S> line;
 
@@ -240,14 +241,24 @@ rhh_load_line(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucke
 }
 
 /* The same through L1: possibly an older state, which (1) makes a lower bound. */
-template <class S>
+template <class S, class Team>
 RHH_DEV rhh_line<S>
-rhh_load_old_line(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket)
+rhh_load_old_line(const rhh_buckets &t, const Team &tile, uint32_t bucket)
 {
 	rhh_line<S> line;
 
 	S::load_old(line.e, t.slots, (uint64_t) bucket * S::SLOTS + tile.rank * S::PER_LANE);
 	return line;
+}
+
+/* For a tile that goes along without a bucket: nothing that would be an entry. */
+template <class S>
+RHH_DEV void
+rhh_no_line(rhh_line<S> *line)
+{
+	RHH_UNROLL
+	for (int i = 0; i < S::PER_LANE; i++)
+		line->e[i] = S::none();
 }
 
 /* The lane's slot of an index; a lane's registers have no addresses. */
@@ -265,17 +276,17 @@ rhh_own_slot(const rhh_line<S> &line, uint32_t index)
 }
 
 /* Slot index's content, to all lanes. */
-template <class S>
+template <class S, class Team>
 RHH_DEV typename S::slot
-rhh_slot_of(const typename S::tile &tile, const rhh_line<S> &line, uint32_t index)
+rhh_slot_of(const Team &tile, const rhh_line<S> &line, uint32_t index)
 {
 	return S::shfl(tile, rhh_own_slot<S>(line, index), (int) (index / S::PER_LANE));
 }
 
 /* The least rank << RHH_INDEX_BITS | index of a slot: the slot to take. */
-template <class S>
+template <class S, class Team>
 RHH_DEV uint32_t
-rhh_richest(const rhh_buckets &t, const typename S::tile &tile, const rhh_line<S> &line,
+rhh_richest(const rhh_buckets &t, const Team &tile, const rhh_line<S> &line,
 			uint32_t bucket)
 {
 	uint32_t	least = ~0u;
@@ -292,9 +303,9 @@ rhh_richest(const rhh_buckets &t, const typename S::tile &tile, const rhh_line<S
 }
 
 /* Does any slot of a bucket rank at most dist?  Then no probe at dist goes past. */
-template <class S>
+template <class S, class Team>
 RHH_DEV bool
-rhh_ends_probe(const rhh_buckets &t, const typename S::tile &tile, const rhh_line<S> &line,
+rhh_ends_probe(const rhh_buckets &t, const Team &tile, const rhh_line<S> &line,
 			   uint32_t bucket, uint32_t dist)
 {
 	bool		ends = false;
@@ -322,41 +333,38 @@ rhh_matches(const rhh_line<S> &line, const Same &same)
  * Takes the first of the slots that lanes have bits for: clears its bit, gives
  * its index.  False if there is none.
  */
-template <class S>
+template <class S, class Team>
 RHH_DEV bool
-rhh_next_match(const typename S::tile &tile, uint32_t *bits, uint32_t *index)
+rhh_next_match(const Team &tile, uint32_t *bits, uint32_t *index)
 {
 	rhh_lanes	lanes = tile.ballot(*bits != 0);
-	int			lane;
+	int			lane = lanes ? rhh_first_lane(lanes) : 0;
+	uint32_t	mine = S::PER_LANE == 1 ? 0 : (uint32_t) __ffs((int) *bits) - 1;
 
-	if (lanes == 0)
-		return false;
-	lane = rhh_first_lane(lanes);
-	if (S::PER_LANE == 1)
-	{
-		*index = (uint32_t) lane;
-		if (tile.rank == (uint32_t) lane)
-			*bits = 0;
-	}
-	else
-	{
-		uint32_t	mine = (uint32_t) __ffs((int) *bits) - 1;
-
-		*index = (uint32_t) lane * S::PER_LANE + tile.shfl(mine, lane);
-		if (tile.rank == (uint32_t) lane)
-			*bits &= *bits - 1;
-	}
-	return true;
+	*index = (uint32_t) lane * S::PER_LANE
+		+ (S::PER_LANE == 1 ? 0 : tile.shfl(mine, lane) % S::PER_LANE);
+	if (tile.rank == (uint32_t) lane)
+		*bits &= *bits - 1;
+	return lanes != 0;
 }
 
-/* ---------- finding ---------- */
+/*
+ * ---------- finding and inserting ----------
+ *
+ * Both are loops over buckets, a bucket a turn, for one tile or for all tiles of
+ * a warp in step: Team is S::tile or S::warp_tiles.  Each tile takes one key
+ * after the other from the operation, so that a warp's tiles need not wait for
+ * the one with the longest probe at every key.  What the operation's functions
+ * get as "active" is the same for a tile's lanes; those of other tiles may come
+ * along with false, and must then only take part in the team's calls.
+ */
 
-/* A load of the line that a probe reads next: fresh or old. */
+/* Lines as they are, or through L1: possibly an older state. */
 struct rhh_fresh
 {
-	template <class S>
-	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t,
-												  const typename S::tile &tile, uint32_t bucket)
+	template <class S, class Team>
+	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t, const Team &tile,
+												  uint32_t bucket)
 	{
 		return rhh_load_line<S>(t, tile, bucket);
 	}
@@ -364,55 +372,76 @@ struct rhh_fresh
 
 struct rhh_old
 {
-	template <class S>
-	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t,
-												  const typename S::tile &tile, uint32_t bucket)
+	template <class S, class Team>
+	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t, const Team &tile,
+												  uint32_t bucket)
 	{
 		return rhh_load_old_line<S>(t, tile, bucket);
 	}
 };
 
 /*
- * Looks for a key from a distance (0, or a hint's) on.  line is the content of
- * the first bucket, so that the caller may have asked for it early.
+ * Finds.  The operation:
  *
- *	same(e)			may slot e hold the key?  any lane by itself
- *	is_it(e)		does it?  the whole tile, for one candidate at a time
+ *	bool op.next(team, active, &mine, &bucket, &dist)
+ *								another key: a slot with it, and the bucket and
+ *								distance to look from (its home and 0, or behind
+ *								it, where a hint says so); false if there is none
+ *	bool op.same(mine, e)		may slot e have mine's key?  any lane by itself
+ *	bool op.is_it(team, active, mine, e)	does it?
+ *	void op.done(team, active, found, e)	e: the slot, if found
  *
- * True if found, *found is its slot and *at the slot's number.  *probes grows by
- * the buckets read.
+ * *probes grows by the buckets read.
  */
-template <class S, class Loads, class Same, class IsIt>
-RHH_DEV bool
-rhh_find_from(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket,
-			  uint32_t dist, rhh_line<S> line, const Same &same, const IsIt &is_it,
-			  typename S::slot *found, uint64_t *at, uint32_t *probes)
+template <class S, class Loads, class Team, class Op>
+RHH_DEV void
+rhh_find_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes)
 {
+	bool		busy = false;
+	typename S::slot mine = S::none();
+	uint32_t	bucket = 0,
+				dist = 0;
+
 	for (;;)
 	{
-		uint32_t	bits = rhh_matches<S>(line, same);
-		uint32_t	index;
+		rhh_line<S> line;
+		typename S::slot e;
+		uint32_t	bits,
+					index;
+		bool		found = false,
+					ends,
+					more;
 
-		++*probes;
-		while (rhh_next_match<S>(tile, &bits, &index))
+		busy = op.next(team, !busy, &mine, &bucket, &dist) || busy;
+		if (!team.more(busy))
+			return;
+		if (busy)
+			line = Loads::template load<S>(t, team, bucket);
+		else
+			rhh_no_line<S>(&line);
+		*probes += busy;
+		bits = busy ? rhh_matches<S>(line, [&](const typename S::slot &x) {
+			return op.same(mine, x);
+		}) :
+					  0;
+		do
 		{
-			typename S::slot e = rhh_slot_of<S>(tile, line, index);
+			bool		candidate = rhh_next_match<S>(team, &bits, &index);
 
-			if (is_it(e))
-			{
-				*found = e;
-				*at = (uint64_t) bucket * S::SLOTS + index;
-				return true;
-			}
-		}
-		if (rhh_ends_probe<S>(t, tile, line, bucket, dist) || ++dist >= t.max_dist)
-			return false;
+			e = rhh_slot_of<S>(team, line, index);
+			found = op.is_it(team, candidate, mine, e) && candidate;
+			more = candidate && !found;
+		} while (Op::UNSURE && team.more(more));
+
+		ends = rhh_ends_probe<S>(t, team, line, bucket, dist) || dist + 1 >= t.max_dist;
+		ends = busy && (found || ends);
+		op.done(team, ends, found, e);
+		if (ends)
+			busy = false;
+		dist++;
 		bucket = rhh_next_bucket(t.n_buckets, bucket);
-		line = Loads::template load<S>(t, tile, bucket);
 	}
 }
-
-/* ---------- inserting ---------- */
 
 enum rhh_outcome
 {
@@ -423,7 +452,7 @@ enum rhh_outcome
 	RHH_PLACED_ORPHAN			/* placed; an entry that had to go has no place */
 };
 
-/* What an operation says of a slot with its key. */
+/* What an operation says of a slot that may have its key. */
 enum rhh_meeting
 {
 	RHH_MEET_DONE,
@@ -432,98 +461,138 @@ enum rhh_meeting
 };
 
 /*
- * Inserts an entry of which the key is known: mine, whose other parts the
- * operation may fill in later.
+ * Inserts.  The operation:
  *
- *	bool op.same(mine, e)			may slot e have mine's key?  any lane by itself
- *	rhh_meeting op.met(tile, carrying, mine, e, at)
- *									e, in slot number at, may have mine's key.
- *									carrying: mine is a displaced entry, which
- *									is the operation's to keep if DONE
- *	bool op.make(tile, victim_rank, &mine)
- *									mine is about to be stored for the first
- *									time, over a slot of this rank; false to
- *									fail instead.  Called again if the swap fails
- *	void op.displaced()				mine is stored, and displaced something
- *	void op.orphan(tile, carried)	this entry is out of the table for good
+ *	bool op.next(team, active, &mine)
+ *								another entry, of which at least the key is
+ *								known; false if there is none
+ *	bool op.same(mine, e)		may slot e have mine's key?  any lane by itself
+ *	rhh_meeting op.met(team, active, carrying, mine, e, at)
+ *								e, in slot number at, may have mine's key.
+ *								carrying: mine is a displaced entry, and the
+ *								operation's to keep if DONE
+ *	bool op.make(team, active, victim_rank, &mine)
+ *								mine is about to be stored for the first time,
+ *								over a slot of this rank; false to fail instead.
+ *								Called again if the swap fails
+ *	void op.done(team, active, outcome, carried)
+ *								carried: what is out of the table for good, if
+ *								RHH_PLACED_ORPHAN, else mine
  *
- * All but same() are called by the whole tile.  *probes grows by the buckets
- * read, *moves by the entries displaced.
+ * *probes grows by the buckets read, *moves by the entries displaced.
  */
-template <class S, class Op>
-RHH_DEV rhh_outcome
-rhh_insert_from(const rhh_buckets &t, const typename S::tile &tile, uint32_t bucket,
-				rhh_line<S> line, typename S::slot mine, Op &op,
-				uint32_t *probes, uint32_t *moves)
+template <class S, class Team, class Op>
+RHH_DEV void
+rhh_insert_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes,
+				uint32_t *moves)
 {
-	uint32_t	dist = 0;
-	uint32_t	chain = 0;
-	bool		carrying = false;
+	bool		busy = false,
+				carrying = false;
+	typename S::slot mine = S::none();
+	uint32_t	bucket = 0,
+				dist = 0,
+				chain = 0;
 
-	for (;; line = rhh_load_line<S>(t, tile, bucket))
+	for (;;)
 	{
+		rhh_line<S> line;
 		typename S::slot victim;
-		uint32_t	bits = rhh_matches<S>(line, [&](const typename S::slot &e) {
-			   return op.same(mine, e);
-		   });
-		uint32_t	index,
+		uint32_t	bits,
+					index,
 					richest,
 					rank;
-		bool		again = false,
-					done = false;
+		rhh_meeting meeting;
+		rhh_outcome outcome = RHH_FAILED;
+		bool		over = false,
+					take,
+					made,
+					swapped = false,
+					more;
 
-		++*probes;
-		while (rhh_next_match<S>(tile, &bits, &index))
+		if (op.next(team, !busy, &mine))
 		{
-			rhh_meeting m = op.met(tile, carrying, mine, rhh_slot_of<S>(tile, line, index),
+			busy = true;
+			carrying = false;
+			bucket = rhh_home_of(S::hash(mine), t.n_buckets);
+			dist = chain = 0;
+		}
+		if (!team.more(busy))
+			return;
+		if (busy)
+			line = rhh_load_line<S>(t, team, bucket);
+		else
+			rhh_no_line<S>(&line);
+		*probes += busy;
+
+		bits = busy ? rhh_matches<S>(line, [&](const typename S::slot &x) {
+			return op.same(mine, x);
+		}) :
+					  0;
+		meeting = RHH_MEET_OTHER;
+		do
+		{
+			bool		candidate = rhh_next_match<S>(team, &bits, &index);
+			rhh_meeting m = op.met(team, candidate, carrying, mine,
+								   rhh_slot_of<S>(team, line, index),
 								   (uint64_t) bucket * S::SLOTS + index);
 
-			if (m == RHH_MEET_DONE)
-				return carrying ? RHH_PLACED_MET : RHH_MET;
-			if (m == RHH_MEET_AGAIN)
+			if (candidate)
+				meeting = m;
+			more = candidate && m == RHH_MEET_OTHER;
+		} while (Op::UNSURE && team.more(more));
+		if (meeting == RHH_MEET_DONE)
+		{
+			over = true;
+			outcome = carrying ? RHH_PLACED_MET : RHH_MET;
+		}
+
+		/* If the key is not here, nobody else can have stored it further on (3). */
+		richest = rhh_richest<S>(t, team, line, bucket);
+		rank = richest >> RHH_INDEX_BITS;
+		index = richest & ((1u << RHH_INDEX_BITS) - 1);
+		take = busy && meeting == RHH_MEET_OTHER && rank <= dist;
+		made = op.make(team, take && !carrying, rank, &mine);
+		if (take && !carrying && !made)
+		{
+			over = true;		/* and has failed */
+			take = false;
+		}
+		victim = rhh_own_slot<S>(line, index);
+		if (take && team.rank == index / S::PER_LANE)
+			swapped = S::cas(t.slots, (uint64_t) bucket * S::SLOTS + index, victim, mine);
+		swapped = team.shfl((int) swapped, (int) (index / S::PER_LANE));
+		victim = S::shfl(team, victim, (int) (index / S::PER_LANE));
+
+		if (take && swapped)
+		{
+			if (rank == 0)
 			{
-				again = true;
-				break;
+				over = true;
+				outcome = RHH_PLACED;
+			}
+			else
+			{
+				mine = victim;
+				carrying = true;
+				++*moves;
+				dist = rank - 1;	/* its distance here */
+				chain++;
 			}
 		}
-		if (again)
-			continue;
-
-		richest = rhh_richest<S>(t, tile, line, bucket);
-		rank = richest >> RHH_INDEX_BITS;
-		if (rank > dist)
+		/* Further, unless somebody was faster, or the slot has changed. */
+		if (busy && !over && meeting == RHH_MEET_OTHER && (!take || swapped))
 		{
-			if (++dist >= t.max_dist)
-				break;
 			bucket = rhh_next_bucket(t.n_buckets, bucket);
-			continue;
+			if (++dist >= t.max_dist || chain >= RHH_MAX_CHAIN)
+			{
+				over = true;
+				outcome = carrying ? RHH_PLACED_ORPHAN : RHH_FAILED;
+			}
 		}
-
-		/* The key is not here, and nobody else can have stored it further on (3). */
-		if (!carrying && !op.make(tile, rank, &mine))
-			return RHH_FAILED;
-		index = richest & ((1u << RHH_INDEX_BITS) - 1);
-		victim = rhh_own_slot<S>(line, index);
-		if (tile.rank == index / S::PER_LANE)
-			done = S::cas(t.slots, (uint64_t) bucket * S::SLOTS + index, victim, mine);
-		if (!tile.shfl((int) done, (int) (index / S::PER_LANE)))
-			continue;			/* somebody was faster */
-		if (rank == 0)
-			return RHH_PLACED;
-		mine = S::shfl(tile, victim, (int) (index / S::PER_LANE));
-		if (!carrying)
-			op.displaced();
-		carrying = true;
-		++*moves;
-		dist = rank;			/* its distance there, and one */
-		if (dist >= t.max_dist || ++chain >= RHH_MAX_CHAIN)
-			break;
-		bucket = rhh_next_bucket(t.n_buckets, bucket);
+		op.done(team, over, outcome, mine);
+		if (over)
+			busy = false;
 	}
-	if (!carrying)
-		return RHH_FAILED;
-	op.orphan(tile, mine);
-	return RHH_PLACED_ORPHAN;
 }
 
 /* ---------- erasing ---------- */
@@ -633,7 +702,7 @@ rhh_erase(const rhh_buckets &t, uint32_t *locks, const typename S::tile &tile,
 		least = tile.min(least);
 		if (least == ~0u)
 		{
-			rhh_store_slot<S>(t, tile, hole, S::empty());
+			rhh_store_slot<S>(t, tile, hole, S::none());
 			rhh_unlock_bucket<S>(locks, tile, next);
 			rhh_unlock_bucket<S>(locks, tile, bucket);
 			return true;

@@ -45,9 +45,9 @@
  * Group numbers come from a counter, in chunks that a tile keeps in reserve;
  * view.reserves carries them from launch to launch.  Numbers need not be dense.
  *
- * Unless stated otherwise a function that takes a tile is called by all its
- * lanes with the same arguments, synchronises the tile only, and returns the
- * same to all.
+ * Functions that take a team are called by all lanes of a warp, whose tiles go
+ * in step; "active" is whether the caller's tile takes part, and what comes back
+ * to one that does not means nothing.
  */
 #ifndef RHH_GROUPS_CUH
 #define RHH_GROUPS_CUH
@@ -196,6 +196,10 @@ struct rhh_slots<8> : rhh_shape<8, RHH_LINE_BYTES>
 	{
 		return group(e) == RHH_NO_GROUP;
 	}
+	static __device__ RHH_INLINE slot none()
+	{
+		return make(0, 0, RHH_NO_GROUP);
+	}
 	static __device__ RHH_INLINE slot at(const void *slots, uint64_t i)
 	{
 		return ((const slot *) slots)[i];
@@ -232,6 +236,10 @@ struct rhh_slots<16> : rhh_shape<16, RHH_LINE_BYTES>
 	static __device__ RHH_INLINE bool is_empty(const slot &e)
 	{
 		return group(e) == RHH_NO_GROUP;
+	}
+	static __device__ RHH_INLINE slot none()
+	{
+		return make(0, 0, RHH_NO_GROUP);
 	}
 	static __device__ RHH_INLINE slot at(const void *slots, uint64_t i)
 	{
@@ -370,50 +378,50 @@ rhh_row_key_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 }
 
 /* Does the group have the row's key?  Its slot has been seen. */
-template <class Tile>
+template <class Team>
 RHH_DEV bool
 rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
-				 const rhh_rows &rows, const Tile &tile, uint32_t group,
+				 const rhh_rows &rows, const Team &team, bool active, uint32_t group,
 				 uint32_t row, uint64_t key)
 {
 	const uint64_t *words = view.keys + (size_t) group * prog.plan.n_words;
 	bool		same = true;
 
-	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += Tile::SIZE)
+	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
 		same = same && rhh_load_shared64(&words[w])
 			== rhh_row_key_word(prog, rows, row, key, w);
-	return tile.all(same);
+	return team.all(same);
 }
 
 /* Do two groups have the same key?  Both published. */
-template <class Tile>
+template <class Team>
 RHH_DEV bool
 rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
-				   const Tile &tile, uint32_t a, uint32_t b)
+				   const Team &team, bool active, uint32_t a, uint32_t b)
 {
 	const uint64_t *x = view.keys + (size_t) a * prog.plan.n_words;
 	const uint64_t *y = view.keys + (size_t) b * prog.plan.n_words;
 	bool		same = true;
 
-	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += Tile::SIZE)
+	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
 		same = same && rhh_load_shared64(&x[w]) == rhh_load_shared64(&y[w]);
-	return tile.all(same);
+	return team.all(same);
 }
 
 /* Stores a row's key words for a number that nobody else can see yet. */
-template <class Tile>
+template <class Team>
 RHH_DEV void
 rhh_store_key(const rhh_view &view, const rhh_program &prog,
-			  const rhh_rows &rows, const Tile &tile, uint32_t group,
+			  const rhh_rows &rows, const Team &team, bool active, uint32_t group,
 			  uint32_t row, uint64_t key)
 {
 	uint64_t   *words = view.keys + (size_t) group * prog.plan.n_words;
 
-	for (uint32_t w = tile.rank; w < prog.plan.n_words; w += Tile::SIZE)
+	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
 		words[w] = rhh_row_key_word(prog, rows, row, key, w);
 	/* Before the CAS that any lane of the tile makes after this. */
 	__threadfence();
-	tile.sync();
+	team.sync();
 }
 
 /* ---------- finding and inserting ---------- */
@@ -422,33 +430,33 @@ rhh_store_key(const rhh_view &view, const rhh_program &prog,
  * The number that the next new key gets, RHH_NO_GROUP if none is left.  It
  * stays in the reserve until the caller uses it.
  */
-template <class Tile>
+template <class Team>
 RHH_DEV uint32_t
-rhh_next_number(const rhh_view &view, const Tile &tile, rhh_reserve *reserve)
+rhh_next_number(const rhh_view &view, const Team &team, bool active, rhh_reserve *reserve)
 {
-	if (reserve->next == reserve->end)
-	{
-		uint32_t	first = RHH_NO_GROUP;
+	bool		need = active && reserve->next == reserve->end;
+	uint32_t	first = RHH_NO_GROUP;
 
-		/* Look first, so that the counter stops soon behind group_cap. */
-		if (tile.rank == 0 &&
-			rhh_load_shared32(&view.ctl->n_numbers) < view.group_cap)
-			first = atomicAdd(&view.ctl->n_numbers, view.chunk);
-		first = tile.shfl(first, 0);
-		if (first >= view.group_cap)
-			return RHH_NO_GROUP;
+	/* Look first, so that the counter stops soon behind group_cap. */
+	if (need && team.rank == 0 &&
+		rhh_load_shared32(&view.ctl->n_numbers) < view.group_cap)
+		first = atomicAdd(&view.ctl->n_numbers, view.chunk);
+	first = team.shfl(first, 0);
+	if (need && first < view.group_cap)
+	{
 		reserve->next = first;
-		reserve->end = ::min(first + view.chunk, view.group_cap);
+		reserve->end = first + view.chunk < view.group_cap ? first + view.chunk : view.group_cap;
 	}
-	return reserve->next;
+	return reserve->next == reserve->end ? RHH_NO_GROUP : reserve->next;
 }
 
 /* Appends an entry that left the table; in a batch's kernel there is room. */
-template <class S>
+template <class S, class Team>
 RHH_DEV void
-rhh_append_orphan(const rhh_view &view, const typename S::tile &tile, const typename S::slot &e)
+rhh_append_orphan(const rhh_view &view, const Team &team, bool active,
+				  const typename S::slot &e)
 {
-	if (tile.rank == 0)
+	if (active && team.rank == 0)
 	{
 		uint32_t	i = atomicAdd(view.n_orphans, 1u);
 
@@ -464,210 +472,286 @@ rhh_append_orphan(const rhh_view &view, const typename S::tile &tile, const type
 }
 
 /*
- * The group number of a row's key if a look through L1 finds it, else
- * RHH_NO_GROUP, which says nothing.
+ * The rows of a warp on their way through the table: a lane has a row, and a
+ * tile takes its lanes' keys one after the other.  What finding and inserting
+ * (rhh_find_loop, rhh_insert_loop) have in common.
  */
 template <class S, bool VERIFY>
-RHH_DEV uint32_t
-rhh_find_old(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
-			 const typename S::tile &tile, uint64_t key, uint32_t fp, uint32_t row)
+struct rhh_rows_op
 {
-	typename S::slot mine = S::make(key, fp, 0),
-				found;
-	uint32_t	bucket = rhh_home_of(fp, view.n_buckets);
-	uint64_t	at;
-	uint32_t	probes = 0;
+	typedef typename S::slot slot;
+	typedef typename S::warp_tiles team;
+	static const bool UNSURE = VERIFY;
 
-	if (!rhh_find_from<S, rhh_old>(view, tile, bucket, 0, rhh_load_old_line<S>(view, tile, bucket),
-								   [&](const typename S::slot &e) { return S::same(mine, e); },
-								   [&](const typename S::slot &e)
-								   { return !VERIFY || rhh_group_is_row(view, prog, rows, tile,
-																		S::group(e), row, key); },
-								   &found, &at, &probes))
-		return RHH_NO_GROUP;
-	return S::group(found);
-}
-
-/* Inserting a row's key: an operation of rhh_insert_from. */
-template <class S, bool VERIFY>
-struct rhh_row_op
-{
 	const rhh_view &view;
 	const rhh_program &prog;
 	const rhh_rows &rows;
-	uint64_t	key;
+	bool		is_key_short;	/* the lanes' keys tell whether they are equal */
+
+	/* The lane's row. */
 	uint32_t	row;
-	rhh_tally  *tally;
+	uint64_t	key;
+	uint32_t	fp;
 	uint32_t	group;			/* out */
+	bool		mine;			/* it has a key and no group yet */
+
+	/* The one in hand, the same for a tile. */
+	rhh_lanes	pending;
+	int			src;
+	uint64_t	key_now;
+	uint32_t	row_now;
+
+	__device__ RHH_INLINE bool take(const team &t, bool active, slot *e)
+	{
+		bool		got = active && pending != 0;
+		uint64_t	k;
+		uint32_t	f,
+					r;
+
+		if (got)
+			src = rhh_first_lane(pending);
+		k = t.shfl(key, src);
+		f = t.shfl(fp, src);
+		r = t.shfl(row, src);
+		if (got)
+		{
+			key_now = k;
+			row_now = r;
+			*e = S::make(k, f, RHH_NO_GROUP);
+		}
+		return got;
+	}
+
+	/* The row in hand has a group, or has failed. */
+	__device__ RHH_INLINE void settle(const team &t, bool active, uint32_t g)
+	{
+		/* Neighbours with the key need not look, where it is all here. */
+		bool		same = active && (t.rank == (uint32_t) src ||
+									  (mine && is_key_short && key == key_now));
+		rhh_lanes	settled = t.ballot(same);
+
+		if (same)
+			group = g;
+		pending &= ~settled;
+	}
+
+	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
+	{
+		return S::same(a, e);
+	}
+};
+
+/* Looks for groups through L1; a row without one may have one all the same. */
+template <class S, bool VERIFY>
+struct rhh_find_rows : rhh_rows_op<S, VERIFY>
+{
+	typedef rhh_rows_op<S, VERIFY> base;
+	typedef typename base::slot slot;
+	typedef typename base::team team;
+
+	__device__ RHH_INLINE bool next(const team &t, bool active, slot *e, uint32_t *bucket,
+									uint32_t *dist)
+	{
+		if (!base::take(t, active, e))
+			return false;
+		*bucket = rhh_home_of(S::hash(*e), base::view.n_buckets);
+		*dist = 0;
+		return true;
+	}
+	__device__ RHH_INLINE bool is_it(const team &t, bool active, const slot &, const slot &e) const
+	{
+		return !VERIFY || rhh_group_is_row(base::view, base::prog, base::rows, t, active,
+										   S::group(e), base::row_now, base::key_now);
+	}
+	__device__ RHH_INLINE void done(const team &t, bool active, bool found, const slot &e)
+	{
+		base::settle(t, active, found ? S::group(e) : RHH_NO_GROUP);
+	}
+};
+
+/* Finds or makes the groups. */
+template <class S, bool VERIFY>
+struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
+{
+	typedef rhh_rows_op<S, VERIFY> base;
+	typedef typename base::slot slot;
+	typedef typename base::team team;
+
+	rhh_tally	tally;
+	uint32_t	group_now;
 	bool		key_stored;
 
-	__device__ RHH_INLINE bool same(const typename S::slot &mine, const typename S::slot &e) const
+	__device__ RHH_INLINE bool next(const team &t, bool active, slot *e)
 	{
-		return S::same(mine, e);
-	}
-
-	__device__ RHH_INLINE rhh_meeting met(const typename S::tile &tile, bool carrying,
-										  const typename S::slot &mine,
-										  const typename S::slot &e, uint64_t)
-	{
-		if (carrying)
-		{
-			if (VERIFY && !rhh_group_is_group(view, prog, tile, S::group(e), S::group(mine)))
-				return RHH_MEET_OTHER;
-			rhh_append_orphan<S>(view, tile, mine);
-			return RHH_MEET_DONE;
-		}
-		if (VERIFY && !rhh_group_is_row(view, prog, rows, tile, S::group(e), row, key))
-			return RHH_MEET_OTHER;
-		group = S::group(e);
-		return RHH_MEET_DONE;
-	}
-
-	__device__ RHH_INLINE bool make(const typename S::tile &tile, uint32_t victim_rank,
-									typename S::slot *mine)
-	{
-		group = rhh_next_number(view, tile, &tally->reserve);
-		if (group == RHH_NO_GROUP)
+		if (!base::take(t, active, e))
 			return false;
-		if (victim_rank > 0)
-		{
-			uint32_t	length = 0;
+		group_now = RHH_NO_GROUP;
+		key_stored = false;
+		return true;
+	}
 
-			/* One lane looks: two might see different lengths. */
-			if (tile.rank == 0)
-				length = rhh_load_shared32(view.n_orphans);
-			if (tile.shfl(length, 0) >= view.orphan_limit)
+	__device__ RHH_INLINE rhh_meeting met(const team &t, bool active, bool carrying,
+										  const slot &e, const slot &found, uint64_t)
+	{
+		if (VERIFY)
+		{
+			bool		is_row = rhh_group_is_row(base::view, base::prog, base::rows, t,
+												  active && !carrying, S::group(found),
+												  base::row_now, base::key_now);
+			bool		is_group = rhh_group_is_group(base::view, base::prog, t,
+													  active && carrying, S::group(found),
+													  S::group(e));
+
+			if (!(carrying ? is_group : is_row))
+				return RHH_MEET_OTHER;
+		}
+		if (active && !carrying)
+			group_now = S::group(found);
+		/* Its rows count: the list has room for it. */
+		rhh_append_orphan<S>(base::view, t, active && carrying, e);
+		return active ? RHH_MEET_DONE : RHH_MEET_OTHER;
+	}
+
+	__device__ RHH_INLINE bool make(const team &t, bool active, uint32_t victim_rank, slot *e)
+	{
+		uint32_t	group = rhh_next_number(base::view, t, active, &tally.reserve);
+		uint32_t	length = 0;
+		bool		ok = active && group != RHH_NO_GROUP;
+
+		/* One lane looks: two might see different lengths. */
+		if (ok && victim_rank > 0 && t.rank == 0)
+			length = rhh_load_shared32(base::view.n_orphans);
+		length = t.shfl(length, 0);
+		if (victim_rank > 0 && length >= base::view.orphan_limit)
+			ok = false;
+		if (VERIFY && t.more(ok && !key_stored))
+		{
+			rhh_store_key(base::view, base::prog, base::rows, t, ok && !key_stored, group,
+						  base::row_now, base::key_now);
+			key_stored = key_stored || ok;
+		}
+		if (ok)
+		{
+			group_now = group;
+			*e = S::make(base::key_now, S::hash(*e), group);
+		}
+		return ok;
+	}
+
+	__device__ RHH_INLINE void done(const team &t, bool active, rhh_outcome o, const slot &carried)
+	{
+		if (active)
+		{
+			tally.cap_hits += o == RHH_FAILED || o == RHH_PLACED_ORPHAN;
+			if (o == RHH_FAILED)
+				group_now = RHH_NO_GROUP;
+			else if (o != RHH_MET)
 			{
-				group = RHH_NO_GROUP;
-				return false;
+				tally.reserve.next++;
+				tally.placed++;
 			}
 		}
-		if (VERIFY && !key_stored)
-		{
-			rhh_store_key(view, prog, rows, tile, group, row, key);
-			key_stored = true;
-		}
-		*mine = S::make(key, S::hash(*mine), group);
-		return true;
-	}
-
-	__device__ RHH_INLINE void displaced()
-	{
-	}
-
-	__device__ RHH_INLINE void orphan(const typename S::tile &tile, const typename S::slot &e)
-	{
-		tally->cap_hits++;
-		rhh_append_orphan<S>(view, tile, e);
+		rhh_append_orphan<S>(base::view, t, active && o == RHH_PLACED_ORPHAN, carried);
+		base::settle(t, active, group_now);
 	}
 };
 
 /*
- * The group number of a row's key, inserted if it is new; RHH_NO_GROUP if the
- * row fails, and then nothing was stored that anybody can see.  line is the
- * content of its home bucket.
+ * Enters the entries of a warp's lanes, with their group numbers, into another
+ * table; where one, or what it displaces, finds no place or its key, that
+ * becomes an orphan.
  */
 template <class S, bool VERIFY>
-RHH_DEV uint32_t
-rhh_find_or_insert(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
-				   const typename S::tile &tile, uint64_t key, uint32_t fp, uint32_t row,
-				   uint32_t bucket, const rhh_line<S> &line, rhh_tally *tally)
+struct rhh_enter_entries
 {
-	rhh_row_op<S, VERIFY> op = {view, prog, rows, key, row, tally, RHH_NO_GROUP, false};
-	uint32_t	probes = 0,
-				moves = 0;
-	rhh_outcome outcome = rhh_insert_from<S>(view, tile, bucket, line,
-											 S::make(key, fp, RHH_NO_GROUP), op,
-											 &probes, &moves);
+	typedef typename S::slot slot;
+	typedef typename S::warp_tiles team;
+	static const bool UNSURE = VERIFY;
 
-	if (outcome == RHH_FAILED)
-	{
-		tally->cap_hits++;
-		return RHH_NO_GROUP;
-	}
-	if (outcome != RHH_MET)
-	{
-		tally->reserve.next++;
-		tally->placed++;
-	}
-	return op.group;
-}
-
-/* The same operation for an entry that is in no slot any more. */
-template <class S, bool VERIFY>
-struct rhh_entry_op
-{
 	const rhh_view &view;
 	const rhh_program &prog;
+	slot		entry;			/* the lane's */
+	rhh_lanes	pending;
 
-	__device__ RHH_INLINE bool same(const typename S::slot &mine, const typename S::slot &e) const
+	__device__ RHH_INLINE bool next(const team &t, bool active, slot *e)
 	{
-		return S::same(mine, e);
+		bool		got = active && pending != 0;
+		int			src = got ? rhh_first_lane(pending) : 0;
+		slot		x = S::shfl(t, entry, src);
+
+		if (got)
+		{
+			pending &= pending - 1;
+			*e = x;
+		}
+		return got;
 	}
 
-	__device__ RHH_INLINE rhh_meeting met(const typename S::tile &tile, bool,
-										  const typename S::slot &mine,
-										  const typename S::slot &e, uint64_t)
+	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
 	{
-		if (VERIFY && !rhh_group_is_group(view, prog, tile, S::group(e), S::group(mine)))
+		return S::same(a, e);
+	}
+
+	__device__ RHH_INLINE rhh_meeting met(const team &t, bool active, bool, const slot &e,
+										  const slot &found, uint64_t)
+	{
+		if (VERIFY && !rhh_group_is_group(view, prog, t, active, S::group(found), S::group(e)))
 			return RHH_MEET_OTHER;
-		rhh_append_orphan<S>(view, tile, mine);
-		return RHH_MEET_DONE;
+		rhh_append_orphan<S>(view, t, active, e);
+		return active ? RHH_MEET_DONE : RHH_MEET_OTHER;
 	}
 
-	__device__ RHH_INLINE bool make(const typename S::tile &, uint32_t, typename S::slot *)
+	__device__ RHH_INLINE bool make(const team &, bool, uint32_t, slot *)
 	{
 		return true;
 	}
-	__device__ RHH_INLINE void displaced()
-	{
-	}
 
-	__device__ RHH_INLINE void orphan(const typename S::tile &tile, const typename S::slot &e)
+	__device__ RHH_INLINE void done(const team &t, bool active, rhh_outcome o, const slot &carried)
 	{
-		rhh_append_orphan<S>(view, tile, e);
+		rhh_append_orphan<S>(view, t, active && (o == RHH_FAILED || o == RHH_PLACED_ORPHAN),
+							 carried);
 	}
 };
 
-/*
- * Enters an entry with its group number into another table; where it, or what
- * it displaces, finds no place or its key, that becomes an orphan.
- */
+/* Which group with a slot has an entry's key: one entry a tile. */
 template <class S, bool VERIFY>
-RHH_DEV void
-rhh_enter(const rhh_view &view, const rhh_program &prog, const typename S::tile &tile,
-		  const typename S::slot &e)
+struct rhh_find_entry
 {
-	rhh_entry_op<S, VERIFY> op = {view, prog};
-	uint32_t	bucket = rhh_home_of(S::hash(e), view.n_buckets);
-	uint32_t	probes = 0,
-				moves = 0;
+	typedef typename S::slot slot;
+	typedef typename S::warp_tiles team;
+	static const bool UNSURE = VERIFY;
 
-	if (rhh_insert_from<S>(view, tile, bucket, rhh_load_line<S>(view, tile, bucket), e, op,
-						   &probes, &moves) == RHH_FAILED)
-		rhh_append_orphan<S>(view, tile, e);
-}
+	const rhh_view &view;
+	const rhh_program &prog;
+	slot		entry;			/* the tile's */
+	bool		pending;
+	uint32_t	group;			/* out: RHH_NO_GROUP if none has */
 
-/* The group with an entry's key that has a slot, RHH_NO_GROUP if none has. */
-template <class S, bool VERIFY>
-RHH_DEV uint32_t
-rhh_find_entry(const rhh_view &view, const rhh_program &prog, const typename S::tile &tile,
-			   const typename S::slot &mine)
-{
-	typename S::slot found;
-	uint32_t	bucket = rhh_home_of(S::hash(mine), view.n_buckets);
-	uint64_t	at;
-	uint32_t	probes = 0;
-
-	if (!rhh_find_from<S, rhh_fresh>(view, tile, bucket, 0, rhh_load_line<S>(view, tile, bucket),
-									 [&](const typename S::slot &e) { return S::same(mine, e); },
-									 [&](const typename S::slot &e)
-									 { return !VERIFY || rhh_group_is_group(view, prog, tile,
-																			S::group(e), S::group(mine)); },
-									 &found, &at, &probes))
-		return RHH_NO_GROUP;
-	return S::group(found);
-}
+	__device__ RHH_INLINE bool next(const team &, bool active, slot *e, uint32_t *bucket,
+									uint32_t *dist)
+	{
+		if (!active || !pending)
+			return false;
+		pending = false;
+		*e = entry;
+		*bucket = rhh_home_of(S::hash(entry), view.n_buckets);
+		*dist = 0;
+		return true;
+	}
+	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
+	{
+		return S::same(a, e);
+	}
+	__device__ RHH_INLINE bool is_it(const team &t, bool active, const slot &a, const slot &e) const
+	{
+		return !VERIFY || rhh_group_is_group(view, prog, t, active, S::group(e), S::group(a));
+	}
+	__device__ RHH_INLINE void done(const team &, bool active, bool found, const slot &e)
+	{
+		if (active)
+			group = found ? S::group(e) : RHH_NO_GROUP;
+	}
+};
 
 /* ---------- transition states ---------- */
 

@@ -76,7 +76,7 @@ rhh_local_place(uint32_t *local_groups, uint32_t n_local, uint32_t group)
 /*
  * A batch.  A thread has a row: it packs the row's key and, when the row's
  * group is known, updates the group's states.  In between each tile takes its
- * lanes' keys one after the other.
+ * lanes' keys one after the other, the tiles of a warp in step.
  *
  * A row's group number is resolved before any of its states is touched; rows
  * without one are the failed ones.  A warp's 32 rows are one word of the bitmap
@@ -98,15 +98,17 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 	RHH_DYNAMIC_SHARED(uint64_t, local_states);
 	uint32_t   *local_groups = (uint32_t *) (local_states + n_local * prog.n_state_words);
 	typedef rhh_slots<BYTES> S;
-	const int	N = S::LANES;
-	const typename S::tile tile;
+	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint32_t n_words = prog.n_state_words;
-	rhh_tally	tally;
+	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, prog.plan.form != RHH_KEY_WIDE,
+			0, 0, 0, 0, false, 0, 0, 0, 0}, {}, 0, false};
+	uint32_t	probes = 0,
+				moves = 0;
 
-	tally.reserve = view.reserves[RHH_TILE_ID(N)];
-	tally.placed = 0;
-	tally.cap_hits = 0;
+	op.tally.reserve = view.reserves[RHH_TILE_ID(S::LANES)];
+	op.tally.placed = 0;
+	op.tally.cap_hits = 0;
 
 	if (n_local > 0)
 	{
@@ -124,14 +126,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		uint32_t	row = (uint32_t) first + lane;
 		bool		valid = row < rows.n_rows;
 		bool		null_key = false;
-		bool		mine;
-		uint64_t	key = 0;
-		uint32_t	fp = 0,
-					group = RHH_NO_GROUP,
-					bucket,
-					failed;
-		rhh_lanes	pending;
-		rhh_line<S> lines[N];
+		uint32_t	failed;
 
 		if (replay)
 		{
@@ -141,63 +136,33 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 				continue;		/* the whole warp does */
 			valid = valid && (again >> lane & 1);
 		}
+		op.row = row;
+		op.key = 0;
+		op.fp = 0;
+		op.group = RHH_NO_GROUP;
 		if (valid)
-			null_key = rhh_pack_key(prog, rows, row, &key, &fp);
+			null_key = rhh_pack_key(prog, rows, row, &op.key, &op.fp);
 		if (null_key)
 		{
-			group = 0;
+			op.group = 0;
 			if (*(volatile uint32_t *) &view.ctl->null_seen == 0)
 				view.ctl->null_seen = 1;
 		}
+		op.mine = valid && !null_key;
 
-		__syncwarp();
-		mine = valid && !null_key;
-		pending = tile.ballot(mine);
-		bucket = rhh_home_of(fp, view.n_buckets);
-		if (n_local == 0)
+		if (n_local > 0)
 		{
-			/* All lines are asked for before the first is waited for. */
-			RHH_UNROLL
-			for (int src = 0; src < N; src++)
-			{
-				uint32_t	b = tile.shfl(bucket, src);
+			rhh_find_rows<S, VERIFY> look = {{op}};
 
-				if (pending >> src & 1)
-					lines[src] = rhh_load_line<S>(view, tile, b);
-			}
+			look.pending = team.ballot(op.mine);
+			rhh_find_loop<S, rhh_old>(view, team, look, &probes);
+			op.group = look.group;
+			op.mine = op.mine && op.group == RHH_NO_GROUP;
 		}
-		RHH_UNROLL
-		for (int src = 0; src < N; src++)
-		{
-			uint64_t	k = tile.shfl(key, src);
-			uint32_t	f = tile.shfl(fp, src);
-			uint32_t	r = tile.shfl(row, src);
-			uint32_t	b = tile.shfl(bucket, src);
-			uint32_t	g = RHH_NO_GROUP;
-			bool		same;
+		op.pending = team.ballot(op.mine);
+		rhh_insert_loop<S>(view, team, op, &probes, &moves);
 
-			if (!(pending >> src & 1))
-				continue;
-			if (n_local > 0)
-			{
-				g = rhh_find_old<S, VERIFY>(view, prog, rows, tile, k, f, r);
-				if (g == RHH_NO_GROUP)
-					lines[src] = rhh_load_line<S>(view, tile, b);
-			}
-			if (g == RHH_NO_GROUP)
-				g = rhh_find_or_insert<S, VERIFY>(view, prog, rows, tile, k, f, r, b,
-												  lines[src], &tally);
-
-			/* Neighbours with the key need not look, where it is all here. */
-			same = tile.rank == (uint32_t) src ||
-				(mine && prog.plan.form != RHH_KEY_WIDE && key == k);
-			if (same)
-				group = g;
-			pending &= ~tile.ballot(same);
-		}
-		__syncwarp();
-
-		failed = __ballot_sync(RHH_WARP, valid && group == RHH_NO_GROUP);
+		failed = __ballot_sync(RHH_WARP, valid && op.group == RHH_NO_GROUP);
 		if (lane == 0)
 		{
 			rows.failed[first >> 5] = failed;
@@ -205,29 +170,29 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 				atomicAdd(rows.n_failed, (uint32_t) __popc(failed));
 		}
 
-		if (group != RHH_NO_GROUP && n_words > 0)
+		if (op.group != RHH_NO_GROUP && n_words > 0)
 		{
 			uint32_t	at = n_local > 0
-				? rhh_local_place(local_groups, n_local, group) : RHH_NO_GROUP;
+				? rhh_local_place(local_groups, n_local, op.group) : RHH_NO_GROUP;
 
 			if (at != RHH_NO_GROUP)
 				rhh_update<true>(prog, rows, row, local_states + at * n_words);
 			else
 				rhh_update<false>(prog, rows, row,
-								  view.states + (size_t) group * n_words);
+								  view.states + (size_t) op.group * n_words);
 		}
 		__syncwarp();
 	}
 
-	if (tile.rank == 0)
+	if (team.rank == 0)
 	{
-		view.reserves[RHH_TILE_ID(N)] = tally.reserve;
-		if (tally.placed)
+		view.reserves[RHH_TILE_ID(S::LANES)] = op.tally.reserve;
+		if (op.tally.placed)
 			atomicAdd((unsigned long long *) &view.ctl->placed,
-					  (unsigned long long) tally.placed);
-		if (tally.cap_hits)
+					  (unsigned long long) op.tally.placed);
+		if (op.tally.cap_hits)
 			atomicAdd((unsigned long long *) &view.ctl->cap_hits,
-					  (unsigned long long) tally.cap_hits);
+					  (unsigned long long) op.tally.cap_hits);
 	}
 
 	if (n_local > 0)
@@ -258,23 +223,31 @@ rhh_rehash_kernel(const __grid_constant__ rhh_program prog,
 				  const rhh_orphan *old_orphans, uint32_t n_old_orphans)
 {
 	typedef rhh_slots<BYTES> S;
-	const typename S::tile tile;
+	const typename S::warp_tiles team;
+	const uint32_t lane = threadIdx.x & 31;
+	const uint64_t n_old = (uint64_t) old.n_buckets * S::SLOTS;
+	rhh_enter_entries<S, VERIFY> op = {view, prog, S::none(), 0};
+	uint32_t	probes = 0,
+				moves = 0;
 
-	for (uint64_t b = RHH_TILE_ID(S::LANES); b < old.n_buckets; b += RHH_TILES(S::LANES))
+	/* First the slots, then the orphans; warps stay together. */
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u);
+		 first < n_old + n_old_orphans; first += gridDim.x * blockDim.x)
 	{
-		rhh_line<S> line = rhh_load_line<S>(old, tile, (uint32_t) b);
+		uint64_t	i = first + lane;
 
-		for (uint32_t i = 0; i < S::SLOTS; i++)
+		op.entry = S::none();
+		if (i < n_old)
+			op.entry = S::at(old.slots, i);
+		else if (i < n_old + n_old_orphans)
 		{
-			typename S::slot e = rhh_slot_of<S>(tile, line, i);
+			rhh_orphan	o = old_orphans[i - n_old];
 
-			if (!S::is_empty(e))
-				rhh_enter<S, VERIFY>(view, prog, tile, e);
+			op.entry = S::make(o.key, o.fp, o.group);
 		}
+		op.pending = team.ballot(!S::is_empty(op.entry));
+		rhh_insert_loop<S>(view, team, op, &probes, &moves);
 	}
-	for (uint32_t i = RHH_TILE_ID(S::LANES); i < n_old_orphans; i += RHH_TILES(S::LANES))
-		rhh_enter<S, VERIFY>(view, prog, tile,
-							 S::make(old_orphans[i].key, old_orphans[i].fp, old_orphans[i].group));
 }
 
 /* ---------- finish ---------- */
@@ -286,12 +259,12 @@ rhh_is_dead(const rhh_view &view, uint32_t group)
 }
 
 /* Merges a group's states into another's and marks it dead.  A whole tile. */
-template <class Tile>
+template <class Team>
 RHH_DEV void
-rhh_bury(const rhh_view &view, const rhh_program &prog, const Tile &tile,
+rhh_bury(const rhh_view &view, const rhh_program &prog, const Team &tile,
 		 uint32_t group, uint32_t into)
 {
-	for (uint32_t s = tile.rank; s < prog.n_states; s += Tile::SIZE)
+	for (uint32_t s = tile.rank; s < prog.n_states; s += Team::SIZE)
 		rhh_merge_state(prog.states[s],
 						view.states + (size_t) into * prog.n_state_words,
 						view.states + (size_t) group * prog.n_state_words);
@@ -312,16 +285,27 @@ rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
 					 const __grid_constant__ rhh_view view, uint32_t n_orphans)
 {
 	typedef rhh_slots<BYTES> S;
-	const typename S::tile tile;
+	const typename S::warp_tiles team;
+	const uint32_t tiles_a_warp = RHH_WARP_SIZE / S::LANES;
+	rhh_find_entry<S, VERIFY> op = {view, prog, S::none(), false, RHH_NO_GROUP};
+	uint32_t	probes = 0;
 
-	for (uint32_t i = RHH_TILE_ID(S::LANES); i < n_orphans; i += RHH_TILES(S::LANES))
+	for (uint32_t first = RHH_TILE_ID(RHH_WARP_SIZE) * tiles_a_warp; first < n_orphans;
+		 first += RHH_TILES(S::LANES))
 	{
-		rhh_orphan	o = view.orphans[i];
-		uint32_t	into = rhh_find_entry<S, VERIFY>(view, prog, tile,
-													 S::make(o.key, o.fp, o.group));
+		uint32_t	i = first + team.shift / S::LANES;
+		rhh_orphan	o = {0, RHH_NO_GROUP, 0};
 
-		if (into != RHH_NO_GROUP)
-			rhh_bury(view, prog, tile, o.group, into);
+		op.group = RHH_NO_GROUP;
+		op.pending = i < n_orphans;
+		if (op.pending)
+		{
+			o = view.orphans[i];
+			op.entry = S::make(o.key, o.fp, o.group);
+		}
+		rhh_find_loop<S, rhh_fresh>(view, team, op, &probes);
+		if (op.group != RHH_NO_GROUP)
+			rhh_bury(view, prog, team, o.group, op.group);
 	}
 }
 
@@ -371,7 +355,7 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 
 				/* One lane's word for it: the mark may appear in between. */
 				if (!tile.shfl((int) dead, 0) &&
-					(!VERIFY || rhh_group_is_group(view, prog, tile, g, o.group)))
+					(!VERIFY || rhh_group_is_group(view, prog, tile, true, g, o.group)))
 					into = g;
 			}
 		}

@@ -163,7 +163,7 @@ struct slots : rhh_shape<2 * sizeof(Key), LINE>, pack<sizeof(Key)>
 	{
 		return Hash::hash(p::key(e));
 	}
-	static __host__ __device__ RHH_INLINE slot empty()
+	static __host__ __device__ RHH_INLINE slot none()
 	{
 		return p::make(EMPTY, (Key) 0);
 	}
@@ -233,30 +233,32 @@ class table
 		 */
 		__device__ RHH_INLINE rhh_outcome insert(const tile &tile, Key *key, Value *value) const
 		{
-			uint32_t	probes = 0,
-						moves = 0;
-
-			return insert_counted<true>(tile, key, value, &probes, &moves);
+			return insert_any<true>(tile, key, value);
 		}
 
 		/* Leaves a key that is there as it is, and gives its value (RHH_MET). */
 		__device__ RHH_INLINE rhh_outcome insert_if_absent(const tile &tile, Key *key,
 														   Value *value) const
 		{
-			uint32_t	probes = 0,
-						moves = 0;
-
-			return insert_counted<false>(tile, key, value, &probes, &moves);
+			return insert_any<false>(tile, key, value);
 		}
 
 		/* True if the key is there, and its value then. */
 		__device__ RHH_INLINE bool find(const tile &tile, Key key, Value *value) const
 		{
+			find_one	op = {S::make(key, (Key) 0), b.n_buckets, false, false};
 			uint32_t	probes = 0;
-			uint32_t	home = rhh_home_of(Hash::hash(key), b.n_buckets);
 
-			return find_counted(tile, key, home, 0, rhh_load_line<S>(b, tile, home), value,
-								&probes);
+			if (key == EMPTY)
+			{
+				op.entry = load_side();
+				op.found = S::key(op.entry) != EMPTY;
+			}
+			else
+				rhh_find_loop<S, rhh_fresh>(b, tile, op, &probes);
+			if (op.found)
+				*value = (Value) S::value(op.entry);
+			return op.found;
 		}
 
 		__device__ RHH_INLINE bool contains(const tile &tile, Key key) const
@@ -288,19 +290,20 @@ class table
 
 		/* ---------- parts, for the kernels below ---------- */
 
+		/* What the two ways of inserting have in common. */
 		template <bool REDUCE>
-		struct op
+		struct inserting
 		{
+			static const bool UNSURE = false;
 			const ref &r;
-			Value	   *met_value;
-			Key		   *orphan_key;
 
 			__device__ RHH_INLINE bool same(const slot &mine, const slot &e) const
 			{
 				return S::key(e) == S::key(mine);
 			}
-			__device__ RHH_INLINE rhh_meeting met(const tile &tile, bool carrying, const slot &mine,
-												  const slot &e, uint64_t at)
+			template <class Team>
+			__device__ RHH_INLINE rhh_meeting met(const Team &team, bool active, bool carrying,
+												  const slot &mine, const slot &e, uint64_t at)
 			{
 				Value		old = (Value) S::value(e);
 				bool		done = true;
@@ -310,80 +313,105 @@ class table
 					: carrying ? r.reduce((Value) S::value(mine), old)
 					: r.reduce(old, (Value) S::value(mine));
 
-				if (now != old)
-				{
-					if (tile.rank == 0)
-						done = S::cas(r.b.slots, at, e, S::make(S::key(e), now));
-					if (!tile.shfl((int) done, 0))
-						return RHH_MEET_AGAIN;
-				}
-				if (!carrying)
-					*met_value = old;
-				return RHH_MEET_DONE;
+				if (active && now != old && team.rank == 0)
+					done = S::cas(r.b.slots, at, e, S::make(S::key(e), now));
+				done = team.shfl((int) done, 0);
+				if (!active)
+					return RHH_MEET_OTHER;
+				return done ? RHH_MEET_DONE : RHH_MEET_AGAIN;
 			}
-			__device__ RHH_INLINE bool make(const tile &, uint32_t, slot *)
+			template <class Team>
+			__device__ RHH_INLINE bool make(const Team &, bool, uint32_t, slot *)
 			{
 				return true;
 			}
-			__device__ RHH_INLINE void displaced()
+		};
+
+		template <bool REDUCE>
+		struct insert_one : inserting<REDUCE>
+		{
+			slot		entry;
+			bool		taken;
+			rhh_outcome outcome;
+
+			__device__ RHH_INLINE bool next(const tile &, bool active, slot *mine)
 			{
+				if (!active || taken)
+					return false;
+				taken = true;
+				*mine = entry;
+				return true;
 			}
-			__device__ RHH_INLINE void orphan(const tile &, const slot &e)
+			__device__ RHH_INLINE rhh_meeting met(const tile &tile, bool active, bool carrying,
+												  const slot &mine, const slot &e, uint64_t at)
 			{
-				*orphan_key = S::key(e);
-				*met_value = (Value) S::value(e);
+				rhh_meeting m = inserting<REDUCE>::met(tile, active, carrying, mine, e, at);
+
+				if (active && !carrying && m == RHH_MEET_DONE)
+					entry = e;
+				return m;
+			}
+			__device__ RHH_INLINE void done(const tile &, bool active, rhh_outcome o,
+											const slot &carried)
+			{
+				if (active)
+					outcome = o;
+				if (active && o == RHH_PLACED_ORPHAN)
+					entry = carried;
 			}
 		};
 
-		/* The same with the first bucket's content known, *value becoming what is handed back. */
 		template <bool REDUCE>
-		__device__ RHH_INLINE rhh_outcome insert_line(const tile &tile, Key *key, Value *value,
-													  uint32_t home, const rhh_line<S> &line,
-													  uint32_t *probes, uint32_t *moves) const
+		__device__ RHH_INLINE rhh_outcome insert_any(const tile &tile, Key *key, Value *value) const
 		{
-			op<REDUCE>	o = {*this, value, key};
-
-			return rhh_insert_from<S>(b, tile, home, line, S::make(*key, *value), o, probes, moves);
-		}
-
-		template <bool REDUCE>
-		__device__ RHH_INLINE rhh_outcome insert_counted(const tile &tile, Key *key, Value *value,
-														 uint32_t *probes, uint32_t *moves) const
-		{
-			uint32_t	home = rhh_home_of(Hash::hash(*key), b.n_buckets);
+			insert_one<REDUCE> op = {{*this}, S::make(*key, *value), false, RHH_FAILED};
+			uint32_t	probes = 0,
+						moves = 0;
 
 			require_cas();
 			if (*key == EMPTY)
 				return insert_side<REDUCE>(tile, value);
-			return insert_line<REDUCE>(tile, key, value, home, rhh_load_line<S>(b, tile, home),
-									   probes, moves);
+			rhh_insert_loop<S>(b, tile, op, &probes, &moves);
+			*key = (Key) S::key(op.entry);
+			*value = (Value) S::value(op.entry);
+			return op.outcome;
 		}
 
-		__device__ RHH_INLINE bool find_counted(const tile &tile, Key key, uint32_t bucket,
-												uint32_t dist, const rhh_line<S> &line,
-												Value *value, uint32_t *probes) const
+		struct find_one
 		{
-			slot		e;
-			uint64_t	at;
+			static const bool UNSURE = false;
+			slot		entry;
+			uint32_t	n_buckets;
+			bool		taken;
+			bool		found;
 
-			if (key == EMPTY)
+			__device__ RHH_INLINE bool next(const tile &, bool active, slot *mine,
+											uint32_t *bucket, uint32_t *dist)
 			{
-				e = load_side(tile);
-				*value = (Value) S::value(e);
-				return S::key(e) != EMPTY;
+				if (!active || taken)
+					return false;
+				taken = true;
+				*mine = entry;
+				*bucket = rhh_home_of(S::hash(entry), n_buckets);
+				*dist = 0;
+				return true;
 			}
-			if (!rhh_find_from<S, rhh_fresh>(
-					b, tile, bucket, dist, line, [&](const slot &x) {
-						return S::key(x) == key;
-					},
-					[](const slot &) {
-						return true;
-					},
-					&e, &at, probes))
-				return false;
-			*value = (Value) S::value(e);
-			return true;
-		}
+			__device__ RHH_INLINE bool same(const slot &mine, const slot &e) const
+			{
+				return S::key(e) == S::key(mine);
+			}
+			__device__ RHH_INLINE bool is_it(const tile &, bool, const slot &, const slot &) const
+			{
+				return true;
+			}
+			__device__ RHH_INLINE void done(const tile &, bool active, bool is_found, const slot &e)
+			{
+				if (active)
+					found = is_found;
+				if (active && is_found)
+					entry = e;
+			}
+		};
 
 		/*
 		 * EMPTY's own entry is a slot whose key part is EMPTY while it is absent,
@@ -391,28 +419,27 @@ class table
 		 */
 		static const Key PRESENT = EMPTY == 0 ? 1 : 0;
 
-		__device__ RHH_INLINE slot load_side(const tile &tile) const
+		/* Any lane by itself. */
+		__device__ RHH_INLINE slot load_side() const
 		{
 			slot		e[S::PER_LANE];
 
 			S::load(e, &side->side, 0);
-			return S::shfl(tile, e[0], 0);
+			return e[0];
 		}
 
+		/* One lane: inserts or reduces EMPTY's value; RHH_MET gives the old one. */
 		template <bool REDUCE>
-		__device__ RHH_INLINE rhh_outcome insert_side(const tile &tile, Value *value) const
+		__device__ RHH_INLINE rhh_outcome insert_side_lane(Value *value) const
 		{
 			for (;;)
 			{
-				slot		e = load_side(tile);
+				slot		e = load_side();
 				Value		old = (Value) S::value(e);
 				bool		there = S::key(e) != EMPTY;
 				Value		now = !there ? *value : REDUCE ? reduce(old, *value) : old;
-				bool		done = true;
 
-				if (tile.rank == 0 && (!there || now != old))
-					done = S::cas(&side->side, 0, e, S::make(PRESENT, now));
-				if (tile.shfl((int) done, 0))
+				if ((there && now == old) || S::cas(&side->side, 0, e, S::make(PRESENT, now)))
 				{
 					if (!there)
 						return RHH_PLACED;
@@ -422,23 +449,34 @@ class table
 			}
 		}
 
+		template <bool REDUCE>
+		__device__ RHH_INLINE rhh_outcome insert_side(const tile &tile, Value *value) const
+		{
+			int			outcome = 0;
+
+			if (tile.rank == 0)
+				outcome = insert_side_lane<REDUCE>(value);
+			*value = tile.shfl(*value, 0);
+			return (rhh_outcome) tile.shfl(outcome, 0);
+		}
+
 		__device__ RHH_INLINE bool erase_side(const tile &tile, Value *value) const
 		{
-			for (;;)
-			{
-				slot		e = load_side(tile);
-				bool		done = false;
+			bool		there = false;
+			Value		old = 0;
 
-				if (S::key(e) == EMPTY)
-					return false;
-				if (tile.rank == 0)
-					done = S::cas(&side->side, 0, e, S::empty());
-				if (tile.shfl((int) done, 0))
+			if (tile.rank == 0)
+				for (;;)
 				{
-					*value = (Value) S::value(e);
-					return true;
+					slot		e = load_side();
+
+					old = (Value) S::value(e);
+					there = S::key(e) != EMPTY;
+					if (!there || S::cas(&side->side, 0, e, S::none()))
+						break;
 				}
-			}
+			*value = tile.shfl(old, 0);
+			return tile.shfl((int) there, 0);
 		}
 
 		static __device__ RHH_INLINE void require_cas()

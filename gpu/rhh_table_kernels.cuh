@@ -4,8 +4,7 @@
  *		launch them.  Included by rhh_table.cuh.
  *
  * In kernels over keys a lane has a key, read and written coalesced; a tile
- * takes its lanes' keys one after the other, after all their first lines have
- * been asked for, so that a warp waits once for a warp's keys.
+ * takes its lanes' keys one after the other, and the tiles of a warp go in step.
  */
 #ifndef RHH_TABLE_KERNELS_CUH
 #define RHH_TABLE_KERNELS_CUH
@@ -81,8 +80,58 @@ clear_kernel(typename S::slot *slots, uint64_t n)
 {
 	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
 		 i += (uint64_t) gridDim.x * blockDim.x)
-		slots[i] = S::empty();
+		slots[i] = S::none();
 }
+
+/* A warp's inserts: those of its lanes' entries that are valid. */
+template <class Ref, class S, typename Key, bool REDUCE>
+struct insert_many : Ref::template inserting<REDUCE>
+{
+	typedef typename S::slot slot;
+	typedef typename S::warp_tiles team;
+
+	slot		entry;			/* the lane's; what comes back, if it fails */
+	rhh_lanes	pending;		/* of the tile's lanes */
+	int			src;			/* the lane whose entry is in hand */
+	bool		fails;
+	uint32_t	placed;
+	uint32_t	hits;
+	uint32_t	n_failed;
+
+	__device__ RHH_INLINE bool next(const team &t, bool active, slot *mine)
+	{
+		bool		got = active && pending != 0;
+		slot		e;
+
+		if (got)
+		{
+			src = rhh_first_lane(pending);
+			pending &= pending - 1;
+		}
+		e = S::shfl(t, entry, src);
+		if (got)
+			*mine = e;
+		return got;
+	}
+
+	__device__ RHH_INLINE void done(const team &t, bool active, rhh_outcome o, const slot &carried)
+	{
+		if (!active)
+			return;
+		/* The other two ways of being placed take one entry out. */
+		placed += o == RHH_PLACED;
+		hits += o == RHH_MET;
+		if (o == RHH_FAILED || o == RHH_PLACED_ORPHAN)
+		{
+			n_failed++;
+			if (t.rank == (uint32_t) src)
+			{
+				fails = true;
+				entry = carried;
+			}
+		}
+	}
+};
 
 /* Blocks take consecutive ranges, so that those running are near each other. */
 template <class Ref, class S, typename Key, class Io, bool REDUCE, bool COUNT>
@@ -90,91 +139,59 @@ static __global__ void
 insert_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint64_t n,
 			  const __grid_constant__ failed<Key> failures, counters *count)
 {
-	const int	N = S::LANES;
-	const typename S::tile tile;
+	const typename S::warp_tiles team;
 	const uint64_t block_items = (uint64_t) blockDim.x * RHH_TABLE_ITEMS;
 	const uint64_t first = blockIdx.x * block_items;
 	const uint64_t end = n - first < block_items ? n : first + block_items;
-	uint32_t	placed = 0,
-				probes = 0,
-				hits = 0,
-				moves = 0,
-				n_failed = 0;
+	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
+	insert_many<Ref, S, Key, REDUCE> op = {{r}, S::none(), 0, 0, false, 0, 0, 0};
+	uint32_t	probes = 0,
+				moves = 0;
 	__shared__ block_counters local;
 
+	Ref::require_cas();
 	if (threadIdx.x == 0)
 		local = block_counters{0, 0, 0, 0, 0};
 	__syncthreads();
-	/* Whole tiles leave the loop: lanes beyond the end have no key. */
-	for (uint64_t i = first + threadIdx.x; i - tile.rank < end; i += blockDim.x)
+	for (uint64_t warp_first = first + threadIdx.x - lane; warp_first < end; warp_first += blockDim.x)
 	{
-		typename S::slot mine = i < end ? io.load(i) : S::empty();
-		uint32_t	home = rhh_home_of(S::hash(mine), r.b.n_buckets);
-		rhh_lanes	valid = tile.ballot(i < end);
-		rhh_line<S> lines[N];
-		bool		fails = false;
+		uint64_t	i = warp_first + lane;
 
-		RHH_UNROLL
-		for (int src = 0; src < N; src++)
+		op.entry = i < end ? io.load(i) : S::none();
+		op.pending = team.ballot(!S::is_empty(op.entry));
+		op.fails = false;
+		if (i < end && S::is_empty(op.entry))
 		{
-			uint32_t	bucket = tile.shfl(home, src);
+			Key			value = (Key) S::value(op.entry);
 
-			if (valid >> src & 1)
-				lines[src] = rhh_load_line<S>(r.b, tile, bucket);
+			r.template insert_side_lane<REDUCE>(&value);
 		}
-		RHH_UNROLL
-		for (int src = 0; src < N; src++)
+		rhh_insert_loop<S>(r.b, team, op, &probes, &moves);
+		if (failures.count)
 		{
-			typename S::slot e = S::shfl(tile, mine, src);
-			Key			key = (Key) S::key(e),
-						value = (Key) S::value(e);
-			uint32_t	bucket = tile.shfl(home, src);
-			rhh_outcome o;
-
-			if (!(valid >> src & 1))
-				break;
-			o = S::is_empty(e)
-				? r.template insert_side<REDUCE>(tile, &value)
-				: r.template insert_line<REDUCE>(tile, &key, &value, bucket, lines[src],
-												 &probes, &moves);
-			/* The two other ways of being placed take one entry out. */
-			placed += o == RHH_PLACED && !S::is_empty(e);
-			hits += o == RHH_MET;
-			if (o == RHH_FAILED || o == RHH_PLACED_ORPHAN)
-			{
-				n_failed++;
-				if (tile.rank == (uint32_t) src)
-				{
-					mine = S::make(key, value);
-					fails = true;
-				}
-			}
-		}
-		if (failures.count && tile.any(fails))
-		{
-			rhh_lanes	who = tile.ballot(fails);
+			rhh_lanes	who = team.ballot(op.fails);
 			unsigned long long to = 0;
 
-			if (tile.rank == 0)
+			if (team.rank == 0 && who)
 				to = atomicAdd(failures.count, (unsigned long long) rhh_count_lanes(who));
-			to = tile.shfl(to, 0) + rhh_count_lanes(who & (((rhh_lanes) 1 << tile.rank) - 1));
-			if (fails && failures.keys)
+			to = team.shfl(to, 0) + rhh_count_lanes(who & (((rhh_lanes) 1 << team.rank) - 1));
+			if (op.fails && failures.keys)
 			{
-				failures.keys[to] = (Key) S::key(mine);
+				failures.keys[to] = (Key) S::key(op.entry);
 				if (failures.values)
-					failures.values[to] = (Key) S::value(mine);
+					failures.values[to] = (Key) S::value(op.entry);
 			}
 		}
 	}
-	if (tile.rank == 0)
+	if (team.rank == 0)
 	{
-		atomicAdd(&local.placed, placed);
+		atomicAdd(&local.placed, op.placed);
 		if (COUNT)
 		{
 			atomicAdd(&local.probes, probes);
-			atomicAdd(&local.hits, hits);
+			atomicAdd(&local.hits, op.hits);
 			atomicAdd(&local.displacements, moves);
-			atomicAdd(&local.failures, n_failed);
+			atomicAdd(&local.failures, op.n_failed);
 		}
 	}
 	__syncthreads();
@@ -240,20 +257,75 @@ hints_made_kernel(const __grid_constant__ rhh_buckets b, side_and_size *side)
 		>= (uint64_t) b.n_buckets * S::SLOTS * RHH_HINTS_MIN_LOAD_256;
 }
 
-/* out: Out *, values of found keys (else absent), or bytes that say found. */
+/* A warp's finds: those of its lanes' keys that are valid. */
+template <class Ref, class S, typename Key, typename Out, bool CONTAINS>
+struct find_many
+{
+	static const bool UNSURE = false;
+	typedef typename S::slot slot;
+	typedef typename S::warp_tiles team;
+
+	uint32_t	n_buckets;
+	Key			key;			/* the lane's */
+	uint32_t	hint;
+	Out			result;
+	rhh_lanes	pending;		/* of the tile's lanes */
+	int			src;			/* the lane whose key is in hand */
+	uint32_t	hits;
+
+	__device__ RHH_INLINE bool next(const team &t, bool active, slot *mine, uint32_t *bucket,
+									uint32_t *dist)
+	{
+		bool		got = active && pending != 0;
+		Key			k;
+		uint32_t	d;
+
+		if (got)
+		{
+			src = rhh_first_lane(pending);
+			pending &= pending - 1;
+		}
+		k = t.shfl(key, src);
+		d = t.shfl(hint, src);
+		if (got)
+		{
+			*mine = S::make(k, (Key) 0);
+			*bucket = rhh_bucket_behind(n_buckets, rhh_home_of(S::hash(*mine), n_buckets), d);
+			*dist = d;
+		}
+		return got;
+	}
+	__device__ RHH_INLINE bool same(const slot &mine, const slot &e) const
+	{
+		return S::key(e) == S::key(mine);
+	}
+	__device__ RHH_INLINE bool is_it(const team &, bool, const slot &, const slot &) const
+	{
+		return true;
+	}
+	__device__ RHH_INLINE void done(const team &t, bool active, bool found, const slot &e)
+	{
+		hits += active && found;
+		if (active && found && t.rank == (uint32_t) src)
+			result = CONTAINS ? (Out) 1 : (Out) S::value(e);
+	}
+};
+
+/* out: values of found keys (else absent), or bytes that say found. */
 template <class Ref, class S, typename Key, typename Out, bool CONTAINS, bool COUNT>
 static __global__ void
 find_kernel(const __grid_constant__ Ref r, const Key *keys, Out *out, uint64_t n, Out absent,
 			counters *count)
 {
-	const int	N = S::LANES;
-	const typename S::tile tile;
+	const typename S::warp_tiles team;
 	const bool	hints = r.side->hints_made != 0;
 	const uint64_t block_items = (uint64_t) blockDim.x * RHH_TABLE_ITEMS;
 	const uint64_t first = blockIdx.x * block_items;
 	const uint64_t end = n - first < block_items ? n : first + block_items;
-	uint32_t	probes = 0,
-				hits = 0;
+	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
+	const Key	empty = (Key) S::key(S::none());
+	find_many<Ref, S, Key, Out, CONTAINS> op = {r.b.n_buckets, empty, 0, absent, 0, 0, 0};
+	uint32_t	probes = 0;
 	__shared__ block_counters local;
 
 	if (COUNT)
@@ -262,50 +334,32 @@ find_kernel(const __grid_constant__ Ref r, const Key *keys, Out *out, uint64_t n
 			local = block_counters{0, 0, 0, 0, 0};
 		__syncthreads();
 	}
-	for (uint64_t i = first + threadIdx.x; i - tile.rank < end; i += blockDim.x)
+	for (uint64_t warp_first = first + threadIdx.x - lane; warp_first < end; warp_first += blockDim.x)
 	{
-		Key			mine = i < end ? keys[i] : (Key) 0;
-		uint32_t	home = rhh_home_of(S::hash(S::make(mine, (Key) 0)), r.b.n_buckets);
-		uint32_t	dist = hints && i < end ? r.hints[home] : 0;
-		uint32_t	bucket = rhh_bucket_behind(r.b.n_buckets, home, dist);
-		Out			result = absent;
-		rhh_lanes	valid = tile.ballot(i < end);
-		rhh_line<S> lines[N];
+		uint64_t	i = warp_first + lane;
 
-		RHH_UNROLL
-		for (int src = 0; src < N; src++)
+		op.key = i < end ? keys[i] : empty;
+		op.hint = hints && op.key != empty
+			? r.hints[rhh_home_of(S::hash(S::make(op.key, (Key) 0)), r.b.n_buckets)] : 0;
+		op.pending = team.ballot(op.key != empty);
+		op.result = absent;
+		if (i < end && op.key == empty)
 		{
-			uint32_t	at = tile.shfl(bucket, src);
+			typename S::slot e = r.load_side();
 
-			if (valid >> src & 1)
-				lines[src] = rhh_load_line<S>(r.b, tile, at);
+			if (!S::is_empty(e))
+				op.result = CONTAINS ? (Out) 1 : (Out) S::value(e);
 		}
-		RHH_UNROLL
-		for (int src = 0; src < N; src++)
-		{
-			Key			key = tile.shfl(mine, src);
-			Key			value;
-			uint32_t	at = tile.shfl(bucket, src),
-						d = tile.shfl(dist, src);
-
-			if (!(valid >> src & 1))
-				break;
-			if (r.find_counted(tile, key, at, d, lines[src], &value, &probes))
-			{
-				hits++;
-				if (tile.rank == (uint32_t) src)
-					result = CONTAINS ? (Out) 1 : (Out) value;
-			}
-		}
+		rhh_find_loop<S, rhh_fresh>(r.b, team, op, &probes);
 		if (i < end)
-			out[i] = result;
+			out[i] = op.result;
 	}
 	if (COUNT)
 	{
-		if (tile.rank == 0)
+		if (team.rank == 0)
 		{
 			atomicAdd(&local.probes, probes);
-			atomicAdd(&local.hits, hits);
+			atomicAdd(&local.hits, op.hits);
 		}
 		__syncthreads();
 		if (threadIdx.x == 0)
@@ -324,7 +378,7 @@ erase_kernel(const __grid_constant__ Ref r, const Key *keys, uint64_t n)
 	{
 		Key			value;
 
-		if (r.erase(tile, keys[i], &value) && keys[i] != (Key) S::key(S::empty()))
+		if (r.erase(tile, keys[i], &value) && keys[i] != (Key) S::key(S::none()))
 			erased++;
 	}
 	if (tile.rank == 0 && erased)
@@ -384,7 +438,7 @@ extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t c
 		typename S::slot s[S::PER_LANE];
 
 		S::load(s, &r.side->side, 0);
-		keys[base + at] = (Key) S::key(S::empty());
+		keys[base + at] = (Key) S::key(S::none());
 		values[base + at] = (Key) S::value(s[0]);
 	}
 }
