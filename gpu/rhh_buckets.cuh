@@ -405,7 +405,7 @@ rhh_find_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes)
 	for (;;)
 	{
 		rhh_line<S> line;
-		typename S::slot e;
+		typename S::slot e = mine;
 		uint32_t	bits,
 					index;
 		bool		found = false,
@@ -427,10 +427,16 @@ rhh_find_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes)
 		do
 		{
 			bool		candidate = rhh_next_match<S>(team, &bits, &index);
+			typename S::slot x = rhh_slot_of<S>(team, line, index);
+			bool		hit = op.is_it(team, candidate, mine, x) && candidate;
 
-			e = rhh_slot_of<S>(team, line, index);
-			found = op.is_it(team, candidate, mine, e) && candidate;
-			more = candidate && !found;
+			if (hit)
+			{
+				found = true;
+				e = x;
+				bits = 0;		/* others may look on */
+			}
+			more = candidate && !hit;
 		} while (Op::UNSURE && team.more(more));
 
 		ends = rhh_ends_probe<S>(t, team, line, bucket, dist) || dist + 1 >= t.max_dist;
@@ -539,6 +545,8 @@ rhh_insert_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes
 			if (candidate)
 				meeting = m;
 			more = candidate && m == RHH_MEET_OTHER;
+			if (!more)
+				bits = 0;		/* other tiles may look on */
 		} while (Op::UNSURE && team.more(more));
 		if (meeting == RHH_MEET_DONE)
 		{
