@@ -6,6 +6,8 @@
 #   make demo            everything from nothing: set up, build, install, show
 #   make check           the same, then every test in throw-away clusters
 #   make device-test     test/device_test: the devices without PostgreSQL
+#   make table-bench     the hash tables alone, on an NVIDIA GPU
+#   make table-test      their tests, without a GPU as well
 #   make format          format src/, gpu/ and test/; format-check only looks
 #
 # Options: PG_CONFIG=…  WITH_CUDA=auto|yes|no  NVCC=…  CUDA_ARCHS="80 90"
@@ -13,7 +15,7 @@
 
 # The goals below must work before PostgreSQL's own makefiles are installed, so
 # they never get as far as PGXS (whose "check" only says it is unsupported).
-SCRIPT_GOALS = setup demo check bench format format-check
+SCRIPT_GOALS = setup demo check bench table-bench table-test format format-check
 
 ifneq ($(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)),)
 
@@ -22,6 +24,8 @@ setup:        ; @scripts/setup.sh
 demo:         ; @scripts/demo.sh
 check:        ; @scripts/check.sh
 bench:        ; @bench/sql_bench.sh
+table-bench:  ; @bench/table_bench.sh
+table-test:   ; @bench/tables/test/run.sh
 format:       ; @scripts/format.sh
 format-check: ; @scripts/format.sh --check
 $(filter-out $(SCRIPT_GOALS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
