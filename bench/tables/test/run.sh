@@ -35,9 +35,9 @@ for test in bench/tables/test/*_test.cu; do
 	step "$test"
 	program=$work/$(basename "$test" .cu)
 	if [ -n "$cuda" ]; then
-		build=(${NVCC:-nvcc} -std=c++17 -O3 -arch=native -Igpu -Ibench/tables -o "$program" "$test")
+		build=(${NVCC:-nvcc} -std=c++17 -O3 -arch=native -Igpu -Ibench -Ibench/tables -o "$program" "$test")
 	else
-		build=(${CXX:-g++} -std=c++17 -O2 -Wall -Wextra ${WERROR:+-Werror} -Igpu -Itest -Ibench/tables
+		build=(${CXX:-g++} -std=c++17 -O2 -Wall -Wextra ${WERROR:+-Werror} -Igpu -Itest -Ibench -Ibench/tables
 			-o "$program" -x c++ "$test")
 	fi
 	if ! "${build[@]}" >"$log" 2>&1; then
