@@ -161,7 +161,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
 endif
 
 EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
-	test/device_test test/device_test_* test/*.o test/*.d test/build-* \
+	test/device_test test/device_test_* test/*.o test/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
 include $(PGXS)
