@@ -6,8 +6,10 @@
 #   make demo            everything from nothing: set up, build, install, show
 #   make check           the same, then every test in throw-away clusters
 #   make device-test     test/device_test: the devices without PostgreSQL
-#   make table-test      test/table_test: the CUDA table by itself, on a GPU
+#   make table-test-cuda test/table_test: the CUDA table by itself, on a GPU
 #   make simt-test       both of the CUDA code on the CPU, without a GPU or nvcc
+#   make table-bench     this table and others, on an NVIDIA GPU
+#   make table-test      the others' tests, without a GPU as well
 #   make format          format src/, gpu/ and test/; format-check only looks
 #
 # Options: PG_CONFIG=…  WITH_CUDA=auto|yes|no  NVCC=…  CUDA_ARCHS="80 90"
@@ -15,7 +17,7 @@
 
 # The goals below must work before PostgreSQL's own makefiles are installed, so
 # they never get as far as PGXS (whose "check" only says it is unsupported).
-SCRIPT_GOALS = setup demo check bench format format-check
+SCRIPT_GOALS = setup demo check bench table-bench table-test format format-check
 
 ifneq ($(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)),)
 
@@ -24,6 +26,8 @@ setup:        ; @scripts/setup.sh
 demo:         ; @scripts/demo.sh
 check:        ; @scripts/check.sh
 bench:        ; @bench/sql_bench.sh
+table-bench:  ; @bench/table_bench.sh
+table-test:   ; @bench/tables/test/run.sh
 format:       ; @scripts/format.sh
 format-check: ; @scripts/format.sh --check
 $(filter-out $(SCRIPT_GOALS),$(MAKECMDGOALS)): ; @$(MAKE) --no-print-directory $@
@@ -159,7 +163,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
 endif
 
 EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
-	test/device_test test/device_test_* test/table_test test/table_test_* test/*.o test/*.d test/build-* \
+	test/device_test test/device_test_* test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
 include $(PGXS)
@@ -209,8 +213,8 @@ test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
 SIMT_CXX = $(CXX) -std=c++17 -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -Igpu -Itest -Ibench/tables -x c++
 CUDA_HEADERS = $(wildcard gpu/*.cuh gpu/*.h test/simt.h)
 
-.PHONY: table-test simt-test
-table-test: test/table_test
+.PHONY: table-test-cuda simt-test
+table-test-cuda: test/table_test
 simt-test: test/table_test_simt test/table_test_simt64 test/device_test_simt
 
 test/table_test: test/table_test.cu $(CUDA_HEADERS)

@@ -201,6 +201,7 @@ private:
 	{
 		const uint32_t n_words = rhh_result_words(&spec);
 		const uint32_t state = rhh_first_state_word(&spec);
+		std::map<uint64_t, std::pair<uint64_t, uint64_t>> to_merge;
 		std::vector<uint64_t> words((size_t) n_words * EXTRACT_GROUPS);
 		rhh_result	result = {};
 
@@ -214,15 +215,35 @@ private:
 			while (!event_seen_)
 				if (!wait())
 					return false;
-			if (result.needs_merge && result.n_groups > 0)
-			{
-				snprintf(err_.message, sizeof err_.message, "groups came out that need merging");
-				return false;
-			}
 			for (uint32_t i = 0; i < result.n_groups; i++)
-				emit(words[EXTRACT_GROUPS + i], words[(size_t) state * EXTRACT_GROUPS + i],
-					 words[(size_t) (state + 1) * EXTRACT_GROUPS + i]);
+			{
+				uint64_t	key = words[EXTRACT_GROUPS + i];
+				uint64_t	sum = words[(size_t) state * EXTRACT_GROUPS + i];
+				uint64_t	count = words[(size_t) (state + 1) * EXTRACT_GROUPS + i];
+
+				/* These come first, and their keys perhaps again. */
+				if (result.needs_merge)
+				{
+					to_merge[key].first += sum;
+					to_merge[key].second += count;
+					continue;
+				}
+				if (!to_merge.empty())
+				{
+					auto		other = to_merge.find(key);
+
+					if (other != to_merge.end())
+					{
+						sum += other->second.first;
+						count += other->second.second;
+						to_merge.erase(other);
+					}
+				}
+				emit(key, sum, count);
+			}
 		} while (!result.last);
+		for (const auto &m : to_merge)
+			emit(m.first, m.second.first, m.second.second);
 		return true;
 	}
 

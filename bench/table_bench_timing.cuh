@@ -34,7 +34,6 @@ struct timing_work
 				found;
 	bench_array<Word> distinct;	/* in order */
 	bench_sorter<Word> sorter;
-	bench_counter counter;
 	bench_checker checker;
 	uint64_t	n_distinct = 0;
 

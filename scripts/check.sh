@@ -101,7 +101,7 @@ if part device; then
 	run_device_test test/device_test_simt cuda --tiny
 	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
 		step "table_test on the GPU"
-		build table-test
+		build table-test-cuda
 		run_table_test test/table_test
 	fi
 fi

@@ -2,9 +2,10 @@
  * table_test.cu
  *		rhh::table against std::unordered_map.
  *
- *		make table-test			by nvcc, on a GPU
- *		make table-test-simt	by a C++ compiler, threads being fibers (simt.h):
- *								warps of 32 lanes and, as AMD has, of 64
+ *		make table-test-cuda	by nvcc, for a GPU: test/table_test
+ *		make simt-test			by a C++ compiler, threads being fibers (simt.h):
+ *								warps of 32 lanes, test/table_test_simt, and, as
+ *								AMD has, of 64, test/table_test_simt64
  *
  * One line for each check that fails; ends with "N passed, N failed".
  */

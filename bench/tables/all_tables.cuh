@@ -46,7 +46,8 @@ for_each_table(Visit &&visit)
 #if defined(HAVE_COMPACT_TABLES)
 		visit(table_tag<compact_table<compact_iceberg<Word, uint32_t, uint32_t, 32>,
 			  Word, Word, 32>, false>());
-		visit(table_tag<compact_table<compact_cuckoo<Word, uint32_t, 32>,
+		/* sorted first: equal keys in one call */
+		visit(table_tag<compact_table<sort_find_or_put<compact_cuckoo<Word, uint32_t, 32>>,
 			  Word, Word, 32>, false>());
 #endif
 	}
@@ -64,7 +65,9 @@ for_each_compact_set(Visit &&visit)
 	visit(table_tag<compact_iceberg<Key, uint32_t, uint32_t, 16>>());
 	visit(table_tag<compact_iceberg<Key, uint32_t, uint32_t, 32>>());
 	visit(table_tag<compact_iceberg<Key, uint64_t, uint64_t, 16>>());
-	visit(table_tag<sort_find_or_put<compact_cuckoo<Key, uint32_t, 16>>>());
+	visit(table_tag<compact_cuckoo<Key, uint32_t, 16>>());
+	visit(table_tag<compact_cuckoo<Key, uint32_t, 32>>());
+	visit(table_tag<compact_cuckoo<Key, uint64_t, 16>>());
 	visit(table_tag<sort_find_or_put<compact_cuckoo<Key, uint32_t, 32>>>());
 	visit(table_tag<sort_find_or_put<compact_cuckoo<Key, uint64_t, 16>>>());
 }
