@@ -24,6 +24,7 @@
 	(kernel)<<<(grid), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
 #define RHH_DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define RHH_INLINE __forceinline__
+#define RHH_UNROLL _Pragma("unroll")
 #define RHH_WARP_SIZE 32
 
 #else
@@ -32,6 +33,7 @@
 #define RHH_LAUNCH SIMT_LAUNCH
 #define RHH_DYNAMIC_SHARED SIMT_DYNAMIC_SHARED
 #define RHH_INLINE inline
+#define RHH_UNROLL
 #define RHH_WARP_SIZE SIMT_WARP_SIZE
 #endif
 
@@ -137,6 +139,20 @@ struct rhh_tile
  * whole, but the halves need not be of one moment.  rhh_load_shared128 is one
  * access (sm_90 and later).
  */
+RHH_DEV uint16_t
+rhh_load_shared16(const uint16_t *p)
+{
+#if defined(__CUDACC__)
+	uint16_t	v;
+
+	asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
+				 : "=h"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
+	return v;
+#else
+	return simt_load(p);
+#endif
+}
+
 RHH_DEV uint32_t
 rhh_load_shared32(const uint32_t *p)
 {

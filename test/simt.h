@@ -457,7 +457,7 @@ meet_with(mask_t mask, const T &value))[2]
 
 /* SIMT_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...) */
 #define SIMT_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
-	simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); })
+	((void) (stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* ---------- warp-wide ---------- */
 
