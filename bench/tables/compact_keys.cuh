@@ -70,14 +70,16 @@ struct compact_split
 	}
 
 	/*
-	 * Multiply, fold the high half into the low, multiply, take the highest
-	 * bits.  Each permutation has its own first multiplier: with one for all,
+	 * Twice, fold the high half into the low and multiply; take the highest bits.
+	 * (With one fold, keys that differ in their highest bits only were spread
+	 * badly.)  Each permutation has its own first multiplier: with one for all,
 	 * two remainders would differ by the same amount in each.
 	 */
 	__host__ __device__ uint32_t hash(uint64_t remainder, uint32_t permutation) const
 	{
 		uint64_t	x = remainder + 1;
 
+		x ^= x >> 32;
 		x *= permutation == 0 ? UINT64_C(0x9E3779B97F4A7C15)
 			: permutation == 1 ? UINT64_C(0xD1342543DE82EF95)
 			: UINT64_C(0xA0761D6478BD642F);

@@ -321,7 +321,7 @@ test_permutations()
 	 */
 	for (uint32_t p = 0; p < COMPACT_PERMUTATIONS; p++)
 		for (uint32_t q = p; q < COMPACT_PERMUTATIONS; q++)
-			for (int step = 0; step <= 36; step += 12)
+			for (int step = 0; step <= 36; step += 3)
 			{
 				compact_split s = {64, p == q ? 12u : 6u};
 				std::vector<int> n(1 << 12);
@@ -562,25 +562,29 @@ test_iceberg()
 		int			p = 8 * (int) sizeof(P);
 		int			s = 8 * (int) sizeof(S);
 		int			k = 8 * (int) sizeof(Key);
-		int			a = 10;
 
-		if (a + p - 1 < k)
+		/* Level 1 by one bit, then level 2, each beside another that has room. */
+		if (4 + p <= k)
 		{
-			int			enough = std::min(a + p - 1, 20 + s - 2);
-
-			CHECK(table.create_levels(a, 20, enough, 0) == cudaSuccess && !table.error()[0],
-				  "%d bits: %s", enough, table.error());
-			CHECK(table.create_levels(a, 20, a + p, 0) == cudaErrorInvalidValue &&
+			CHECK(table.create_levels(4, 6, 4 + p - 1, 0) == cudaSuccess && !table.error()[0],
+				  "%d bits: %s", 4 + p - 1, table.error());
+			CHECK(table.create_levels(4, 6, 4 + p, 0) == cudaErrorInvalidValue &&
 				  strstr(table.error(), "level 1") &&
 				  strstr(table.error(), std::to_string(p).c_str()) && table.memory_bytes() == 0,
-				  "%d bits: %s", a + p, table.error());
+				  "%d bits: %s", 4 + p, table.error());
 		}
-		if (s - 2 + 3 <= k)
+		else
+			CHECK(table.create_levels(0, 6, k, 0) == (k == p ? cudaErrorInvalidValue :
+													  cudaSuccess), "no bit for the marker");
+		if (s - p + 1 <= 20)
 		{
-			CHECK(table.create_levels(24, 2, s, 0) == cudaSuccess || s - 24 + 1 > p,
+			int			a = std::max(0, s - p + 1);
+
+			CHECK(table.create_levels(a, 2, s, 0) == cudaSuccess && !table.error()[0],
 				  "%d bits: %s", s, table.error());
-			CHECK(table.create_levels(s - 14 > 25 ? 25 : s - 14, 1, s, 0) == cudaErrorInvalidValue &&
-				  (strstr(table.error(), "level 2") || s - (s - 14 > 25 ? 25 : s - 14) + 1 > p),
+			CHECK(table.create_levels(a, 1, s, 0) == cudaErrorInvalidValue &&
+				  strstr(table.error(), "level 2") &&
+				  strstr(table.error(), std::to_string(s).c_str()) && table.memory_bytes() == 0,
 				  "%d bits: %s", s, table.error());
 		}
 		CHECK(table.create_levels(2, 1, k + 1, 0) == cudaErrorInvalidValue && table.error()[0],
@@ -921,7 +925,7 @@ test_bucket()
 	test_cuckoo<uint32_t, uint32_t, BUCKET>();
 	test_cuckoo<uint64_t, uint64_t, BUCKET>();
 
-	test_adaptor<compact_iceberg<uint64_t, uint32_t, uint32_t, BUCKET>, uint64_t, 34>();
+	test_adaptor<compact_iceberg<uint64_t, uint32_t, uint32_t, BUCKET>, uint64_t, 30>();
 	test_adaptor<compact_iceberg<uint32_t, uint64_t, uint64_t, BUCKET>, uint32_t, 32>();
 	test_adaptor<compact_cuckoo<uint64_t, uint32_t, BUCKET>, uint64_t, 34>();
 	test_adaptor<sort_find_or_put<compact_cuckoo<uint32_t, uint32_t, BUCKET>>, uint32_t, 32>();
