@@ -218,6 +218,20 @@ struct rhh_warp_tiles
  * whole, but the halves need not be of one moment.  rhh_load_shared128 is one
  * access (sm_90 and later).
  */
+RHH_DEV uint16_t
+rhh_load_shared16(const uint16_t *p)
+{
+#if defined(__CUDACC__)
+	uint16_t	v;
+
+	asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
+				 : "=h"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
+	return v;
+#else
+	return simt_load(p);
+#endif
+}
+
 RHH_DEV uint32_t
 rhh_load_shared32(const uint32_t *p)
 {
