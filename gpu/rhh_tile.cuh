@@ -24,6 +24,7 @@
 	(kernel)<<<(grid), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
 #define RHH_DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define RHH_INLINE __forceinline__
+#define RHH_UNROLL _Pragma("unroll")
 #define RHH_WARP_SIZE 32
 
 #else
@@ -32,6 +33,7 @@
 #define RHH_LAUNCH SIMT_LAUNCH
 #define RHH_DYNAMIC_SHARED SIMT_DYNAMIC_SHARED
 #define RHH_INLINE inline
+#define RHH_UNROLL
 #define RHH_WARP_SIZE SIMT_WARP_SIZE
 #endif
 

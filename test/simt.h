@@ -213,9 +213,11 @@ yield()
 		to_scheduler();
 }
 
+/* Also keeps accesses in order: slots are accessed as one word and as halves. */
 static inline void
 maybe_yield()
 {
+	asm volatile("" : : : "memory");
 	if (current && random64() % config.switch_one_in == 0)
 		to_scheduler();
 }
@@ -457,7 +459,7 @@ meet_with(mask_t mask, const T &value))[2]
 
 /* SIMT_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...) */
 #define SIMT_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
-	simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); })
+	((void) (stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* ---------- warp-wide ---------- */
 
