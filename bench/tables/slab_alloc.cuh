@@ -197,11 +197,15 @@ private:
 		r.n_in_vain++;
 		r.bitmap = rhh_load_shared32(&bitmaps[(uint64_t) r.block * SLAB_WORDS + warp.rank]);
 
-		/* lanes may read the flag at different times: lane 0 decides */
+		/*
+		 * Lane 0 alone sets the flag, or a lane that is late might set it after
+		 * another's release; and as lanes may read it at different times, what
+		 * lane 0 reads holds.
+		 */
 		give_up = r.n_in_vain > SLAB_HASHED_CHANGES + n_blocks;
-		if (give_up)
+		if (give_up && warp.rank == 0)
 			atomicExch(exhausted, launch);
-		else
+		if (!give_up)
 			give_up = warp.shfl(rhh_load_shared32(exhausted), 0) == launch;
 		if (give_up)
 		{

@@ -408,6 +408,15 @@ test_map(key_set kind, int threads)
 	check(table.chained() == 0, "a cleared table keeps slabs");
 }
 
+static void
+erase_one(std::multiset<uint32_t> &from, uint32_t value)
+{
+	auto		it = from.find(value);
+
+	if (it != from.end())
+		from.erase(it);
+}
+
 /* INSERT makes copies; SEARCH_ALL, DELETE, DELETE_ALL. */
 template <class Allocator>
 static void
@@ -470,8 +479,7 @@ test_multimap(uint32_t n_buckets, uint32_t n_keys, uint32_t most_copies, uint64_
 		auto	   &of_key = reference[distinct[i]];
 
 		check(status[i] == (of_key.empty() ? SLAB_NOT_FOUND : SLAB_DONE), "status %d of a DELETE", status[i]);
-		if (erased[i] != ABSENT && of_key.count(erased[i]))
-			of_key.erase(of_key.find(erased[i]));
+		erase_one(of_key, erased[i]);
 	}
 	compare("one deleted");
 
@@ -482,8 +490,7 @@ test_multimap(uint32_t n_buckets, uint32_t n_keys, uint32_t most_copies, uint64_
 	{
 		auto	   &of_key = reference[distinct[i]];
 
-		if (!of_key.empty())
-			of_key.erase(of_key.find(first[i]));
+		erase_one(of_key, first[i]);
 		of_key.insert(5000);
 	}
 	compare("one replaced");
@@ -515,6 +522,7 @@ static void
 test_refused()
 {
 	host_table<Allocator> table;
+	slab_hash<uint32_t, uint32_t, Allocator> &base = table;
 	slab_options options;
 	std::vector<uint8_t> status;
 	words		bad = {SLAB_EMPTY_KEY, SLAB_DELETED_KEY};
@@ -550,12 +558,25 @@ test_refused()
 	check(status == std::vector<uint8_t>(3, SLAB_BAD) && values == words(3, 7), "an unknown operation");
 	check(table.size() == 2 && table.find({2, 3}) == words({2, 3}), "refused operations changed the table");
 
+	/* values that have no place */
+	device_array<uint32_t> one_key(words(1, 9));
+	device_array<uint64_t> two_places(std::vector<uint64_t>({1, 3}));
+	device_array<uint32_t> found(words(5, 7));
+
+	table.insert_always({9, 9, 9}, {50, 51, 52});
+	cuda(base.search_all(one_key.p, two_places.p, found.p, 1, 64, 0));
+
+	words		f = found.get();
+
+	check(f[0] == 7 && f[1] >= 50 && f[1] <= 52 && f[2] >= 50 && f[2] <= 52 && f[1] != f[2] && f[3] == 7 && f[4] == 7,
+		  "search_all wrote %u %u %u %u %u", f[0], f[1], f[2], f[3], f[4]);
+
 	/* nothing to do, and what cannot be launched */
 	table.insert({}, {});
 	check(table.find({}).empty(), "something of nothing");
-	check(table.slab_hash<uint32_t, uint32_t, Allocator>::find(nullptr, nullptr, 1, 33, 0) == cudaErrorInvalidValue,
+	check(base.find(nullptr, nullptr, 1, 33, 0) == cudaErrorInvalidValue,
 		  "blocks of 33 threads");
-	check(table.slab_hash<uint32_t, uint32_t, Allocator>::find(nullptr, nullptr, 1, 0, 0) == cudaErrorInvalidValue,
+	check(base.find(nullptr, nullptr, 1, 0, 0) == cudaErrorInvalidValue,
 		  "blocks of no threads");
 	options = slab_options();
 	options.utilisation = 0.95;
@@ -794,6 +815,127 @@ test_same_keys(uint32_t n_buckets, uint32_t n_keys, uint32_t n, uint64_t seed)
 	}
 	table.check_slabs();
 	check(table.failed() == 0, "failures");
+}
+
+/*
+ * Each key is stored once, while others SEARCH it: they find its value or, as
+ * the pair may be seen half written, do not find it.
+ */
+template <class Allocator>
+static void
+test_search_beside_store(uint32_t n_keys, uint64_t seed)
+{
+	const uint32_t n = 8 * n_keys;
+	host_table<Allocator> table;
+	slab_options options;
+	words		distinct = make_keys(RANDOM_KEYS, n_keys, 1, seed);
+	words		keys(n);
+	words		values(n);
+	std::vector<uint8_t> ops(n);
+	std::vector<uint8_t> status;
+	std::mt19937 rng(seed);
+	words		order(128);
+	uint32_t	n_found = 0;
+	uint32_t	n_wrong = 0;
+
+	test_name = "search beside store";
+	for (uint32_t i = 0; i < 128; i++)
+		order[i] = i;
+	schedule(seed);
+	table.threads = 128;
+	options.n_buckets = n_keys / 8;
+	options.n_chained = slab_worst_case(n, 128 + SCALE * 64);
+	cuda(table.create(0, options, 0));
+	for (uint32_t i = 0; i < n; i++)
+	{
+		/* a block's keys are its own, and their operations in any order */
+		keys[i] = distinct[i / 128 * 16 + order[i % 128] % 16];
+		values[i] = keys[i] / 2;
+		ops[i] = order[i % 128] < 16 ? SLAB_REPLACE : SLAB_SEARCH;
+		if (i % 128 == 127)
+			std::shuffle(order.begin(), order.end(), rng);
+	}
+	table.mixed(ops, keys, values, status);
+	for (uint32_t i = 0; i < n; i++)
+		if (ops[i] == SLAB_SEARCH)
+		{
+			n_found += status[i] == SLAB_DONE;
+			n_wrong += values[i] != (status[i] == SLAB_DONE ? keys[i] / 2 : ABSENT);
+		}
+	check(n_wrong == 0, "%u values that nobody stored", n_wrong);
+	check(SCALE > 1 || (n_found > 0 && n_found < n - n_keys), "nothing ran at the same time");
+}
+
+/*
+ * Keys that are there, while their values are replaced, are there: deleting
+ * them finds them, and so does searching.
+ */
+template <class Allocator>
+static void
+test_beside_replace(uint32_t n_keys, uint64_t seed)
+{
+	const uint32_t n = 8 * n_keys;
+	host_table<Allocator> table;
+	slab_options options;
+	words		distinct = make_keys(RANDOM_KEYS, n_keys, 1, seed);
+	words		keys(n);
+	words		values(n);
+	std::vector<uint8_t> ops(n);
+	std::vector<uint8_t> status;
+	std::mt19937 rng(seed);
+	words		order(128);
+	uint32_t	n_wrong = 0;
+	uint32_t	n_new = 0;
+
+	test_name = "beside replace";
+	for (uint32_t i = 0; i < 128; i++)
+		order[i] = i;
+	schedule(seed);
+	table.threads = 128;
+	options.n_buckets = n_keys / 8;
+	options.n_chained = slab_worst_case(n, 128 + SCALE * 64);
+	cuda(table.create(0, options, 0));
+	table.insert(distinct, distinct);
+	for (uint32_t i = 0; i < n; i++)
+	{
+		/* of each of a block's 16 keys: 6 REPLACE and 2 others */
+		uint32_t	j = order[i % 128] % 16;
+		uint32_t	k = order[i % 128] / 16;
+
+		keys[i] = distinct[i / 128 * 16 + j];
+		values[i] = keys[i] ^ k;
+		ops[i] = SLAB_REPLACE;
+		if (k == 6)
+			ops[i] = SLAB_SEARCH;
+		else if (k == 7)
+			ops[i] = j % 3 == 0 ? SLAB_SEARCH_ALL : j % 3 == 1 ? SLAB_DELETE : SLAB_DELETE_ALL;
+		if (i % 128 == 127)
+			std::shuffle(order.begin(), order.end(), rng);
+	}
+	table.mixed(ops, keys, values, status);
+	for (uint32_t i = 0; i < n; i++)
+		switch (ops[i])
+		{
+			case SLAB_DELETE:
+				n_wrong += status[i] != SLAB_DONE || (values[i] ^ keys[i]) > 5;
+				break;
+			case SLAB_DELETE_ALL:
+				n_wrong += status[i] != SLAB_DONE || values[i] == 0;
+				break;
+			case SLAB_SEARCH_ALL:
+				n_wrong += status[i] != SLAB_DONE || values[i] != 1;
+				break;
+			case SLAB_SEARCH:
+				n_wrong += status[i] == SLAB_DONE && (values[i] ^ keys[i]) > 5;
+				n_new += status[i] == SLAB_DONE && values[i] != keys[i];
+				break;
+			default:
+				n_wrong += status[i] != SLAB_DONE;
+		}
+	check(n_wrong == 0, "%u wrong", n_wrong);
+	check(SCALE > 1 || n_new > 0, "nothing ran at the same time");
+	for (uint32_t count : table.count_all(distinct))
+		check(count <= 1, "%u copies", count);
 }
 
 /* INSERT, DELETE, DELETE_ALL, SEARCH_ALL of the same keys: no pair is lost. */
@@ -1203,6 +1345,80 @@ test_allocator(uint32_t n_slabs, uint32_t block_bits, uint32_t n_warps, uint64_t
 	check(allocator.memory_bytes() == 0, "memory after destroy");
 }
 
+/* Takes all slabs, gives one back, and asks for two: one warp. */
+template <bool LIGHT>
+__global__ void
+exhaust_kernel(const __grid_constant__ slab_alloc_view<LIGHT> alloc, uint32_t n_slabs, uint32_t *got)
+{
+	const slab_warp warp;
+	slab_resident resident;
+	uint32_t	last = SLAB_NULL;
+
+	for (uint32_t i = 0; i < n_slabs; i++)
+		last = alloc.allocate(warp, resident);
+	got[0] = last;
+	got[1] = alloc.allocate(warp, resident);
+	if (warp.rank == 0)
+		alloc.release(last);
+	warp.sync();
+	got[2] = alloc.allocate(warp, resident);
+	got[3] = alloc.allocate(warp, resident);
+}
+
+/* The only free slab is found, wherever it is, and none that is not there. */
+template <class Allocator>
+static void
+test_last_slab()
+{
+	const bool	light = Allocator::is_light;
+	const uint32_t n_blocks = 40;
+	Allocator	allocator;
+	slab_alloc_view<light> view;
+	device_array<uint32_t> got(4);
+	device_array<uint32_t> addresses(2);
+	device_array<uint64_t> slabs(2);
+	device_array<uint32_t> dirty(words(1, 0));
+	uint32_t	n_missed = 0;
+
+	test_name = "last slab";
+	schedule(1);
+	cuda(allocator.create(n_blocks * SLAB_UNITS, 2, 0));
+	for (uint32_t block = 0; block < n_blocks; block++)
+	{
+		words		bitmaps(n_blocks * SLAB_WORDS, ~0u);
+
+		bitmaps[block * SLAB_WORDS + block % 32] = ~(1u << (31 - block % 31));
+		cuda(cudaMemcpy(allocator.view.bitmaps, bitmaps.data(), bitmaps.size() * 4, cudaMemcpyHostToDevice));
+		view = allocator.for_launch();
+		RHH_LAUNCH((allocate_kernel<light>), 1, 32, 0, 0, view, 2, addresses.p, slabs.p, dirty.p);
+		cuda(cudaGetLastError());
+
+		words		a = addresses.get();
+
+		n_missed += a[0] == SLAB_NULL;
+		check(a[1] == SLAB_NULL, "a slab that is in use");
+	}
+	check(n_missed == 0, "%u missed", n_missed);
+
+	/* the flag still says that there is none; a new launch looks */
+	cuda(cudaMemset(allocator.view.bitmaps, 0, n_blocks * SLAB_BYTES));
+	view = allocator.for_launch();
+	RHH_LAUNCH((allocate_kernel<light>), 1, 32, 0, 0, view, 2, addresses.p, slabs.p, dirty.p);
+	cuda(cudaGetLastError());
+	check(addresses.get()[1] != SLAB_NULL, "a new launch does not look");
+
+	cuda(allocator.create(70, 2, 0));
+	view = allocator.for_launch();
+	RHH_LAUNCH((exhaust_kernel<light>), 1, 32, 0, 0, view, 70, got.p);
+	cuda(cudaGetLastError());
+
+	words		g = got.get();
+
+	check(g[0] != SLAB_NULL && g[1] == SLAB_NULL, "the last slab");
+	check(g[2] == g[0] && g[3] == SLAB_NULL, "the slab that was given back");
+	allocator.destroy();
+}
+
 /* Addresses of the first and last memory blocks of the largest allocators. */
 template <bool LIGHT>
 __global__ void
@@ -1280,6 +1496,8 @@ test_all(const char *name)
 		test_same_keys<Allocator>(3, 40, 512 * (SCALE > 1 ? 16 : 1), seed);
 		test_conserved<Allocator>(1, 3, 256 * (SCALE > 1 ? 16 : 1), seed);
 		test_gather_beside_insert<Allocator>(seed);
+		test_search_beside_store<Allocator>(512 * SCALE, seed);
+		test_beside_replace<Allocator>(512 * SCALE, seed);
 	}
 	test_batches_and_mixtures<Allocator>();
 	test_utilisation<Allocator>(0.62);
@@ -1294,6 +1512,7 @@ test_all(const char *name)
 		if (SCALE > 1)
 			test_allocator<Allocator>(1000003, 3, 8448, seed);
 	}
+	test_last_slab<Allocator>();
 	for (uint32_t block_bits = 0; block_bits <= SLAB_BLOCK_BITS; block_bits += 7)
 		test_addresses<Allocator>(block_bits);
 	printf("%s: %s\n", name, n_failed == n_failed_before ? "ok" : "failed");
@@ -1302,6 +1521,7 @@ test_all(const char *name)
 int
 main()
 {
+	setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
 	test_all<slab_alloc>("slab_hash");
 	test_all<slab_alloc_light>("slab_hash_light");
 	printf("%d passed, %d failed\n", n_passed, n_failed);
