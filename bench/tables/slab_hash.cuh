@@ -576,7 +576,7 @@ struct slab_options
 	 * Memory utilisation when n_slots entries are stored, which gives the number
 	 * of buckets: the paper's beta, the average number of full slabs a bucket,
 	 * is the smallest one that reaches it (0.62: 0.71; 0.65: 0.81; 0.75: 1.75).
-	 * The paper finds 60 to 65 % to be as fast as less.  Less than 0.9.
+	 * The default is near the paper's 60 to 65 %.  Less than 0.9.
 	 */
 	double		utilisation = 0.62;
 
