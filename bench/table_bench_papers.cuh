@@ -279,7 +279,6 @@ struct papers_mixed<linear_probing<Word, Word, KIND>>
 	}
 };
 
-#if defined(HAVE_SLAB_HASH)
 template <typename Word, typename Allocator>
 struct papers_mixed<slab_hash<Word, Word, Allocator>>
 {
@@ -294,7 +293,6 @@ struct papers_mixed<slab_hash<Word, Word, Allocator>>
 		return table.mixed(ops, keys, values, nullptr, n, 256, 0);
 	}
 };
-#endif
 
 /*
  * Operation i, by chance, on a key of its own: erases take key i of those that
@@ -427,7 +425,6 @@ bench_papers_mixtures(const bench_options &opt)
 
 /* ---------- the compact tables ---------- */
 
-#if defined(HAVE_COMPACT_TABLES)
 
 /* Cuckoo tables find and put only what differs; they need to sort first. */
 template <typename Set>
@@ -630,7 +627,6 @@ bench_papers_compact(const bench_options &opt)
 		run.sweep<typename decltype(tag)::table>();
 	});
 }
-#endif
 
 static void
 bench_papers(const bench_options &opt)
@@ -638,9 +634,7 @@ bench_papers(const bench_options &opt)
 	bench_papers_linear(opt);
 	bench_papers_incremental(opt);
 	bench_papers_mixtures(opt);
-#if defined(HAVE_COMPACT_TABLES)
 	bench_papers_compact(opt);
-#endif
 }
 
 #endif							/* TABLE_BENCH_PAPERS_CUH */

@@ -5,18 +5,12 @@
 #ifndef ALL_TABLES_CUH
 #define ALL_TABLES_CUH
 
-#include "linear_probing.cuh"
-#include "robin_hood.cuh"
-#if __has_include("slab_hash.cuh")
-#include "slab_hash.cuh"
-#define HAVE_SLAB_HASH
-#endif
-#if __has_include("compact_iceberg.cuh")
 #include "compact_cuckoo.cuh"
 #include "compact_iceberg.cuh"
+#include "linear_probing.cuh"
+#include "robin_hood.cuh"
+#include "slab_hash.cuh"
 #include "sort_find_or_put.cuh"
-#define HAVE_COMPACT_TABLES
-#endif
 
 /* VALUES: stores them; else find gives 1. */
 template <typename Table, bool VALUES = true>
@@ -40,20 +34,15 @@ for_each_table(Visit &&visit)
 	visit(table_tag<linear_probing<Word, Word, LINEAR_REUSE>>());
 	if constexpr (sizeof(Word) == 4)
 	{
-#if defined(HAVE_SLAB_HASH)
 		visit(table_tag<slab_hash<>>());
-#endif
-#if defined(HAVE_COMPACT_TABLES)
 		visit(table_tag<compact_table<compact_iceberg<Word, uint32_t, uint32_t, 32>,
 			  Word, Word, 32>, false>());
 		/* sorted first: equal keys in one call */
 		visit(table_tag<compact_table<sort_find_or_put<compact_cuckoo<Word, uint32_t, 32>>,
 			  Word, Word, 32>, false>());
-#endif
 	}
 }
 
-#if defined(HAVE_COMPACT_TABLES)
 /* visit(table_tag<T>()) for each compact set of 64-bit keys. */
 template <typename Visit>
 static void
@@ -71,6 +60,5 @@ for_each_compact_set(Visit &&visit)
 	visit(table_tag<sort_find_or_put<compact_cuckoo<Key, uint32_t, 32>>>());
 	visit(table_tag<sort_find_or_put<compact_cuckoo<Key, uint64_t, 16>>>());
 }
-#endif
 
 #endif							/* ALL_TABLES_CUH */
