@@ -43,11 +43,11 @@
 #define RHH_CUDA_KEPT_LANES 2
 
 /*
- * Slots of a table without a better estimate, where the limits allow: 128 KB
+ * Slots of a table without a better estimate, where the limits allow: 512 KB
  * of slots of 8 bytes, in L2 as a whole.  Smaller ones would have to run with
  * fewer tiles (RHH_CUDA_GROUPS_PER_TILE).
  */
-#define RHH_CUDA_START_SLOTS (1u << 14)
+#define RHH_CUDA_START_SLOTS (1u << 16)
 
 /* Slots of the smallest table that is worth being one. */
 #define RHH_CUDA_MIN_SLOTS 256

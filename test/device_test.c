@@ -1610,7 +1610,7 @@ static void
 case_estimates(context *ctx)
 {
 	run_options options = default_options;
-	uint64_t	groups = enough_rows(200000);
+	uint64_t	groups = enough_rows(600000);
 
 	options.no_failures = true;
 	for (int bytes = 4; bytes <= 8; bytes += 4)
@@ -1629,7 +1629,7 @@ case_estimates(context *ctx)
 			d.spec.max_probe_buckets = 32;
 			snprintf(where, sizeof(where), "%d bytes, %llu expected", bytes,
 					 (unsigned long long) expected[i]);
-			check_table(ctx, where, &d, enough_rows(500000), &options, &stats);
+			check_table(ctx, where, &d, enough_rows(1200000), &options, &stats);
 			if (expected[i] <= 1 && stats.rehashes == 0)
 				fault(ctx, where, "the table did not grow");
 		}
