@@ -114,8 +114,10 @@ guard no-bucket-locks table_test 'FAILED|deadlock' \
 # ---------- rhh::table ----------
 
 guard hints-outlive-erasing table_test 'FAILED hints' \
-	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)' \
-	$KERNELS 'RHH_TRY(cudaMemsetAsync(&r.side->hints_made, 0, sizeof r.side->hints_made, stream)); RHH_LAUNCH' 'RHH_LAUNCH'
+	$KERNELS 'RHH_TRY(cudaMemsetAsync(&r.side->hints_made, 0, sizeof r.side->hints_made, stream)); RHH_LAUNCH' 'RHH_LAUNCH' \
+	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)'
+guard hints-outlive-own-erasing table_test 'FAILED device side erase' \
+	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)'
 guard hints-too-high table_test 'FAILED' \
 	$KERNELS 'atomicMin(&least[home - first], rank - 1)' 'atomicMin(&least[home - first], rank)'
 guard value-lost-when-copies-meet table_test 'FAILED displaced keys' \
