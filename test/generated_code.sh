@@ -78,7 +78,7 @@ compile() # ARCH OPTION NAME OUTPUT
 # The code of the functions whose names match; PTX, or SASS of either program.
 functions() # REGEX FILE
 {
-	awk -v re="$1" '/\.entry|Function :|^\.section|^\.text\./ { on = $0 ~ re } on' "$2"
+	awk -v re="$1" '/\.entry|Function :|^[ \t]*\.section|^\.text\./ { on = $0 ~ re } on' "$2"
 }
 has() { functions "$1" "$3" | grep -E "$2" >/dev/null; }
 has_no() { [ -n "$(functions "$1" "$3")" ] && ! has "$@"; }
