@@ -7,7 +7,7 @@
 # (test/simt.h, no GPU or nvcc needed).  A break that no longer applies, because
 # the code has changed, counts as failed: write it anew.
 #
-# Not part of "make check": a build and a run for each, some six minutes in all.
+# Not part of "make check": a build and a run for each, some ten minutes in all.
 # Ends with "N passed, N failed".
 . "$(dirname "$0")/../scripts/lib.sh"
 
