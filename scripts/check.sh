@@ -7,6 +7,8 @@
 #	table_test			the CUDA table by itself, on a GPU where there is one;
 #						it and the CUDA device once more with CUDA's threads
 #						run on the CPU
+#	generated_code		what nvcc, where there is one, makes of its widest slots
+#	docs_examples		the programs in docs/table.md
 #	pg_regress			sql/ against expected/, with nothing preloaded and
 #						with shared_preload_libraries = 'gpurhh'
 #	TAP tests			t/*.pl, which start servers of their own
@@ -99,6 +101,15 @@ if part device; then
 	run_table_test test/table_test_simt
 	run_table_test test/table_test_simt64
 	run_device_test test/device_test_simt cuda --tiny
+	step "the programs in docs/table.md, on the CPU"
+	run_table_test test/docs_examples.sh
+	step "what nvcc makes of slots of 16 bytes"
+	if [ "${WITH_CUDA:-}" = no ]; then
+		note "left out: WITH_CUDA=no"
+	else
+		run_table_test test/generated_code.sh
+		sed -n '/^   /p' "$log"
+	fi
 	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
 		step "table_test on the GPU"
 		build table-test-cuda

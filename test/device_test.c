@@ -1899,6 +1899,74 @@ case_displacement_wide(context *ctx)
 	stress(ctx, 8, 2, rows(500000), option_quick ? 1 : 2);
 }
 
+/*
+ * The same in the small, for a test without a GPU (simt.h), whose tables are never
+ * near full: 60 keys whose homes are 8 to 16 neighbouring buckets of a table of
+ * the least size, more of them as rows go by.  So the keys that are inserted
+ * anew, many times each, are those that are being displaced.
+ *
+ * param: seed of the keys.
+ */
+#define CROWD_KEYS 60
+
+static uint64_t crowd[CROWD_KEYS];
+
+static void
+custom_crowd_rows(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	uint64_t	x = crowd[below(r, row / 20 < CROWD_KEYS ? row / 20 + 1 : CROWD_KEYS)];
+
+	(void) param;
+	put_value(data, 0, row, x, 0);
+	if (data->d->spec.n_keys > 1)
+		put_value(data, 1, row, ~x, 0);
+}
+
+static void
+make_crowd(uint32_t bytes, uint32_t n_keys, uint64_t seed)
+{
+	uint64_t	x = seed << 32;
+
+	for (int i = 0; i < CROWD_KEYS; x++)
+	{
+		uint64_t	key = bytes == 4 ? (uint32_t) (x ^ x >> 20) : x;
+		uint32_t	fp = rhh_fingerprint(key, bytes * 8);
+
+		if (n_keys > 1)
+			fp = (uint32_t) (rhh_mix_word(rhh_mix_word(rhh_mix_word(RHH_WIDE_SEED, 0), key), ~key) >> 32);
+		if (fp < 1u << 24)
+			crowd[i++] = key;
+	}
+}
+
+static void
+case_displacement_crowd(context *ctx)
+{
+	run_options options = default_options;
+
+	options.batch_rows = 3000;
+	for (int kind = 0; kind < 3; kind++)
+		for (uint64_t round = 0; round < 20; round++)
+		{
+			rhh_table_stats stats;
+			char		where[80];
+			def			d;
+
+			make_crowd(kind == 0 ? 4 : 8, kind == 2 ? 2 : 1, round + 1);
+			def_init(&d);
+			for (int k = 0; k <= kind / 2; k++)
+				def_key(&d, kind == 0 ? 4 : 8, GEN_CUSTOM, 0, 0);
+			def_common_states(&d);
+			d.custom = custom_crowd_rows;
+			d.param = round;
+			d.spec.max_probe_buckets = 64;
+			snprintf(where, sizeof(where), "kind %d, round %d", kind, (int) round);
+			check_table(ctx, where, &d, 3000, &options, &stats);
+			if (stats.orphans != 0)
+				fault(ctx, where, "a group came out without a slot, though there is room for all");
+		}
+}
+
 /* Many tables at once from one caller. */
 static void
 case_interleaved(context *ctx)
@@ -2386,6 +2454,7 @@ static const test_case cases[] = {
 	{"displacement_4", case_displacement_4},
 	{"displacement_8", case_displacement_8},
 	{"displacement_wide", case_displacement_wide},
+	{"displacement_crowd", case_displacement_crowd},
 	{"interleaved", case_interleaved},
 	{"cancel", case_cancel},
 	{"cancel_extract", case_cancel_extract},

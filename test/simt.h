@@ -796,6 +796,12 @@ cudaFree(void *p)
 }
 template <typename T>
 static inline cudaError_t
+cudaMallocManaged(T **p, size_t bytes)
+{
+	return cudaMalloc(p, bytes);
+}
+template <typename T>
+static inline cudaError_t
 cudaMallocHost(T **p, size_t bytes)
 {
 	return cudaMalloc(p, bytes);

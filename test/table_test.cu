@@ -563,6 +563,81 @@ test_device_side()
 	t.destroy();
 }
 
+template <class Ref>
+static __global__ void
+own_erase_kernel(const __grid_constant__ Ref r, const uint32_t *keys, uint32_t n, uint32_t *wrong)
+{
+	const typename Ref::tile tile;
+
+	for (uint32_t i = RHH_TILE_ID(Ref::tile::SIZE); i < n; i += RHH_TILES(Ref::tile::SIZE))
+	{
+		uint32_t	value;
+		bool		bad = !r.erase(tile, keys[i], &value) || value != (keys[i] ^ 5u);
+
+		bad = bad || r.erase(tile, keys[i], &value);
+		if (bad && tile.rank == 0)
+			atomicAdd(wrong, 1u);
+	}
+}
+
+/* Erasing in the caller's own kernel: it ends hints too. */
+static void
+test_device_erase()
+{
+	typedef rhh::table<uint32_t, uint32_t> T;
+	T			t;
+	device_array<uint32_t> wrong(1);
+	std::unordered_map<uint32_t, uint32_t> map;
+	std::vector<uint32_t> keys,
+				values,
+				gone;
+	failure_list<uint32_t> failures(1 << 14);
+	auto		erases = own_erase_kernel<T::ref>;
+
+	test_name = "device side erase";
+	CUDA(t.create(1 << 14, nullptr, UINT32_MAX));
+	while (map.size() < 0.95 * (1 << 14))
+	{
+		uint32_t	k = (uint32_t) next_random();
+
+		if (map.emplace(k, k ^ 5u).second)
+		{
+			keys.push_back(k);
+			values.push_back(k ^ 5u);
+			if (next_random() % 2)
+				gone.push_back(k);
+		}
+	}
+	insert(t, keys, values, failures);
+	CHECK(failures.n() == 0);
+	check_finds(t, map);		/* makes hints */
+	for (auto k : gone)
+		map.erase(k);
+	device_array<uint32_t> g(gone);
+
+	CUDA(cudaMemset(wrong.p, 0, 4));
+	RHH_LAUNCH(erases, 4, 128, 0, nullptr, t.device(), g.p, (uint32_t) gone.size(), wrong.p);
+	CUDA(cudaGetLastError());
+	CHECK(wrong.host(1)[0] == 0);
+	/* Less than one key for so many slots: hints are not made anew. */
+	keys.clear();
+	for (auto &e : map)
+		if (keys.size() < 900)
+			keys.push_back(e.first);
+	device_array<uint32_t> k(keys),
+				v(keys.size());
+
+	CUDA(t.find(k.p, v.p, keys.size(), 0u, nullptr));
+	auto		found = v.host(keys.size());
+	bool		right = true;
+
+	for (size_t i = 0; i < keys.size(); i++)
+		right = right && found[i] == (keys[i] ^ 5u);
+	CHECK(right);
+	check_finds(t, map);
+	t.destroy();
+}
+
 /*
  * A table built at once (partitioned, into an empty table): full, with a probe
  * cap that some entries would be beyond, of a size that parts do not divide, and
@@ -709,6 +784,7 @@ main()
 	test_overfull();
 	test_hints();
 	test_device_side();
+	test_device_erase();
 	test_builds();
 	test_counters();
 	printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -1,0 +1,141 @@
+#!/bin/bash
+# guards.sh [NAME …]: breaks the CUDA code, one thing at a time, in a copy, and
+# sees that the tests notice.
+#
+# A test that cannot fail guards nothing.  Each break below is a mistake that
+# somebody could make; the named test must print the named failure on the CPU
+# (test/simt.h, no GPU or nvcc needed).  A break that no longer applies, because
+# the code has changed, counts as failed: write it anew.
+#
+# Not part of "make check": a build and a run for each, some ten minutes in all.
+# Ends with "N passed, N failed".
+. "$(dirname "$0")/../scripts/lib.sh"
+
+wanted=" $* "
+passed=0 failed=0
+new_tmpdir work
+log=$work/log
+
+# The first OLD of FILE becomes NEW; OLD is text, runs of white space being equal.
+edit() # FILE OLD NEW
+{
+	FILE=$1 OLD=$2 NEW=$3 perl -0pi -e '
+		my $old = join("\\s+", map { quotemeta } split(" ", $ENV{OLD}));
+		s/$old/$ENV{NEW}/ or do { print STDERR "$ENV{FILE} has no \"$ENV{OLD}\"\n"; $? = 1; exit 1 };' "$work/src/$1" &&
+		! cmp -s "$1" "$work/src/$1"
+}
+
+# guard NAME PROGRAM EXPECTED [FILE OLD NEW] …: with those edits a line of what
+# PROGRAM prints (the first word table_test or device_test, the others its
+# arguments) matches EXPECTED.
+guard()
+{
+	local name=$1 program expected=$3 pid edited=yes
+	read -ra program <<<"$2"
+	shift 3
+
+	[[ $wanted == "  " || $wanted == *" $name "* ]] || return 0
+	step "$name"
+	rm -rf "$work/src"
+	mkdir "$work/src"
+	cp -r gpu test bench "$work/src/"
+	while [ $# -gt 0 ]; do
+		edit "$1" "$2" "$3" || edited=no
+		shift 3
+	done
+	if [ $edited = no ]; then
+		note "FAILED: it cannot be broken so any more"
+		failed=$((failed + 1))
+		return 0
+	fi
+	if ! (cd "$work/src" && "build_${program[0]}") >"$log" 2>&1; then
+		tail -20 "$log"
+		note "FAILED: it does not compile"
+		failed=$((failed + 1))
+		return 0
+	fi
+	# As soon as it is red there is no need to wait for the end.
+	(cd "$work/src" && exec timeout 300 stdbuf -oL "./${program[0]}" "${program[@]:1}") >"$log" 2>&1 &
+	pid=$!
+	while kill -0 $pid 2>/dev/null && ! grep -qE "$expected" "$log"; do sleep 0.5; done
+	kill $pid 2>/dev/null || true
+	wait $pid 2>/dev/null || true
+	if grep -qE "$expected" "$log"; then
+		grep -m1 -E "$expected" "$log" | sed 's/^/   red: /'
+		passed=$((passed + 1))
+	else
+		tail -5 "$log"
+		note "FAILED: no line with \"$expected\""
+		failed=$((failed + 1))
+	fi
+}
+
+CXXFLAGS="-std=c++17 -O1 -w -Igpu -Itest"
+build_table_test() { ${CXX:-c++} $CXXFLAGS -x c++ -o table_test test/table_test.cu; }
+build_device_test()
+{
+	${CXX:-c++} $CXXFLAGS -x c++ -c -o cuda.o gpu/rhh_cuda.cu &&
+		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device_test*.c gpu/rhh_cpu*.c &&
+		${CXX:-c++} -o device_test ./*.o -lpthread -lm
+}
+
+BUCKETS=gpu/rhh_buckets.cuh
+TABLE=gpu/rhh_table.cuh
+KERNELS=gpu/rhh_table_kernels.cuh
+GROUPS_=gpu/rhh_groups.cuh
+
+# ---------- rhh_buckets.cuh ----------
+
+# (3): a holder of a displaced entry looks for its key too
+LOOK='meeting = RHH_MEET_OTHER; do'
+NO_LOOK='meeting = RHH_MEET_OTHER; if (carrying) bits = 0; do'
+guard no-look-while-carrying table_test 'FAILED displaced keys' \
+	$BUCKETS "$LOOK" "$NO_LOOK"
+guard no-look-while-carrying-sql 'device_test cuda --tiny --only displacement_crowd' '^not ok .*came out twice without needs_merge' \
+	$BUCKETS "$LOOK" "$NO_LOOK"
+
+# (2): early exit
+guard find-ends-early table_test 'FAILED .*wrong == 0' \
+	$BUCKETS 'ends = rhh_ends_probe<S>(t, team, line, bucket, dist)' \
+	'ends = rhh_ends_probe<S>(t, team, line, bucket, dist + 1)'
+# which entry goes
+guard displaces-the-poorest table_test 'FAILED' \
+	$BUCKETS '< least ? key : least; } return tile.min(least);' \
+	'< least ? key : least; } least = ~tile.min(~least); return least;'
+
+# erasing: who fills the hole
+guard shifts-another-than-the-poorest table_test 'FAILED' \
+	$BUCKETS '(RHH_MAX_DIST + 1 - rank) << RHH_INDEX_BITS' 'rank << RHH_INDEX_BITS'
+guard no-shift table_test 'FAILED' \
+	$BUCKETS 'if (least == ~0u)' 'if (true)'
+guard no-bucket-locks table_test 'FAILED|deadlock' \
+	$BUCKETS 'while (atomicOr(&locks[bucket / 32], 1u << bucket % 32) >> bucket % 32 & 1)' 'while (false)'
+
+# ---------- rhh::table ----------
+
+guard hints-outlive-erasing table_test 'FAILED hints' \
+	$KERNELS 'RHH_TRY(cudaMemsetAsync(&r.side->hints_made, 0, sizeof r.side->hints_made, stream)); RHH_LAUNCH' 'RHH_LAUNCH' \
+	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)'
+guard hints-outlive-own-erasing table_test 'FAILED device side erase' \
+	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)'
+guard hints-too-high table_test 'FAILED' \
+	$KERNELS 'atomicMin(&least[home - first], rank - 1)' 'atomicMin(&least[home - first], rank)'
+guard value-lost-when-copies-meet table_test 'FAILED displaced keys' \
+	$TABLE ': carrying ? r.reduce((Value) S::value(mine), old)' ': carrying ? old'
+guard orphans-not-handed-back table_test 'FAILED' \
+	$KERNELS 'if (o == RHH_FAILED || o == RHH_PLACED_ORPHAN)' 'if (o == RHH_FAILED)'
+guard empty-not-kept table_test 'FAILED' \
+	$KERNELS 'if (i < end && S::is_empty(op.entry))' 'if (false)'
+guard swap-not-checked table_test 'FAILED' \
+	$TABLE 'return done ? RHH_MEET_DONE : RHH_MEET_AGAIN' 'return RHH_MEET_DONE'
+
+# ---------- SQL's groups ----------
+
+guard orphans-not-reconciled 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
+	gpu/rhh_cuda.cu 'if (n_orphans > 0) { uint32_t blocks' 'if (false) { uint32_t blocks'
+guard displaced-copy-forgotten 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
+	$GROUPS_ 'rhh_append_orphan<S>(base::view, t, active && carrying, e)' \
+	'rhh_append_orphan<S>(base::view, t, false, e)'
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
