@@ -248,9 +248,8 @@ bandwidth_sum(const Word *values, uint64_t n)
  *	create(n_slots, n), clear(), destroy()
  *							n: rows inserted, at most; create clears
  *	insert_sum(keys, values, n), find(keys, values, n)
- *	turned_away(&n, &sum)	of the last insert: entries, and what their values add
- *							up to; false if what it handed back is not what it
- *							counted
+ *	turned_away(&n, &sum)	since clear(): entries, and what their values add up to;
+ *							false if what it handed back is not what it counted
  *	insert_work(keys, n), find_work(keys, n)		of the last insert, find
  */
 struct bandwidth_work
@@ -537,7 +536,7 @@ bandwidth_table(bandwidth_run &run, double load)
 		table.destroy();
 		return;
 	}
-	for (int rep = 0; rep < 3; rep++)
+	for (int rep = 0; rep < std::min(run.opt.reps, 3); rep++)
 	{
 		BENCH_TRY(table.clear());
 		timer.start();
@@ -596,7 +595,10 @@ bench_bandwidth(const bench_options &opt)
 	for (double load : {0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0})
 		for_each_bandwidth_table([&](auto tag)
 		{
-			bandwidth_table<typename decltype(tag)::table>(run, load);
+			typedef typename decltype(tag)::table Table;
+
+			if (opt.wants(Table::name()))
+				bandwidth_table<Table>(run, load);
 		});
 }
 
