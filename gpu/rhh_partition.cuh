@@ -1,20 +1,22 @@
 /*
  * rhh_partition.cuh
- *		One pass that sorts pairs by the high bits of their hash, so that what
- *		follows works on a part of a table that stays in the L2 cache.
+ *		Sorts items by the high bits of their hash, so that what follows works on
+ *		one part of a table after the other.
  *
  * Random accesses to device memory are bound by its lines (an H100: 13.6 G
- * compare-and-swaps a second), those within L2 run at 68 G/s; a pass moves each
- * pair twice more and the keys once more, at the memory's full bandwidth.  That
- * is the partitioning of radix joins (Manegold, Boncz, Kersten 2002; on GPUs Rui
- * and Tu 2017), one pass, with blocks that sort their pairs in shared memory so
- * that they leave in runs.
+ * compare-and-swaps a second); those within L2 run at 68 G/s, and what is sorted
+ * by home bucket needs hardly any displacing.  A pass moves each item twice, at
+ * the memory's full bandwidth (120 G pairs of 8 bytes a second on an H100).
+ * That is the partitioning of radix joins (Manegold, Boncz, Kersten 2002; on GPUs
+ * Rui and Tu 2017): up to 9 bits a pass, by blocks that sort their items in
+ * shared memory first, so that they leave in runs; the second pass goes through
+ * the parts of the first.
  *
- *		rhh_histogram_kernel	pairs of each partition
+ *		rhh_histogram_kernel	items of each part
  *		rhh_offsets_kernel		where each begins
- *		rhh_scatter_kernel		pairs to their partitions
+ *		rhh_scatter_kernel		items to their parts
  *
- * Items in and out are what Io says:
+ * What the items are Io says:
  *
  *		typedef ... item;				8 or 16 bytes
  *		item load(i)					the i-th
@@ -33,44 +35,72 @@
 #define RHH_PARTITION_SHARED(bytes) \
 	(RHH_PARTITION_ITEMS(bytes) * RHH_PARTITION_THREADS * (bytes))
 
-/* bits is log2 of the partitions, at least 1. */
-RHH_DEV uint32_t
-rhh_partition_of(uint32_t hash, uint32_t bits)
+/*
+ * A pass over what pass before it left: parts of it, by blockIdx.y, which end at
+ * ends[]; or, ends being NULL, over n items.  Items go by the hash's bits from
+ * shift on, bits of them; counters are counts[part << bits | those bits].
+ */
+struct rhh_pass
 {
-	return hash >> (32 - bits);
+	const unsigned long long *ends;
+	uint64_t	n;
+	uint32_t	shift;
+	uint32_t	bits;
+	unsigned long long *counts;
+};
+
+RHH_DEV void
+rhh_pass_range(const rhh_pass &pass, uint64_t *first, uint64_t *end)
+{
+	*first = pass.ends && blockIdx.y > 0 ? pass.ends[blockIdx.y - 1] : 0;
+	*end = pass.ends ? pass.ends[blockIdx.y] : pass.n;
 }
 
-/* counts[] of 1 << bits, zeroed by the caller. */
+RHH_DEV uint32_t
+rhh_pass_bits(const rhh_pass &pass, uint32_t hash)
+{
+	return hash >> pass.shift & ((1u << pass.bits) - 1);
+}
+
+/* counts[] zeroed by the caller. */
 template <class Io>
 static __global__ void __launch_bounds__(RHH_PARTITION_THREADS)
-rhh_histogram_kernel(const __grid_constant__ Io io, uint64_t n, uint32_t bits,
-					 unsigned long long *counts)
+rhh_histogram_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pass pass)
 {
 	__shared__ uint32_t local[RHH_MAX_PARTITIONS];
+	uint64_t	first,
+				end;
 
-	for (uint32_t p = threadIdx.x; p < 1u << bits; p += blockDim.x)
+	rhh_pass_range(pass, &first, &end);
+	for (uint32_t p = threadIdx.x; p < 1u << pass.bits; p += blockDim.x)
 		local[p] = 0;
 	__syncthreads();
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
+	for (uint64_t i = first + (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < end;
 		 i += (uint64_t) gridDim.x * blockDim.x)
-		atomicAdd(&local[rhh_partition_of(io.hash(io.load(i)), bits)], 1u);
+		atomicAdd(&local[rhh_pass_bits(pass, io.hash(io.load(i)))], 1u);
 	__syncthreads();
-	for (uint32_t p = threadIdx.x; p < 1u << bits; p += blockDim.x)
+	for (uint32_t p = threadIdx.x; p < 1u << pass.bits; p += blockDim.x)
 		if (local[p])
-			atomicAdd(&counts[p], (unsigned long long) local[p]);
+			atomicAdd(&pass.counts[(uint64_t) blockIdx.y << pass.bits | p],
+					  (unsigned long long) local[p]);
 }
 
 /*
- * One block of RHH_MAX_PARTITIONS threads.  counts[p] becomes where partition p
- * begins: the scatter kernel takes places from there.
+ * Blocks of RHH_MAX_PARTITIONS threads, one for each part of the pass before.
+ * counts[] become where the parts begin: the scatter kernel takes places from
+ * there, and so leaves where they end.
  */
 static __global__ void
-rhh_offsets_kernel(unsigned long long *counts, uint32_t bits)
+rhh_offsets_kernel(const __grid_constant__ rhh_pass pass)
 {
 	__shared__ unsigned long long sums[RHH_MAX_PARTITIONS];
-	uint32_t	p = threadIdx.x;
-	unsigned long long own = p < 1u << bits ? counts[p] : 0;
+	unsigned long long *counts = pass.counts + ((uint64_t) blockIdx.y << pass.bits);
+	const uint32_t p = threadIdx.x;
+	unsigned long long own = p < 1u << pass.bits ? counts[p] : 0;
+	uint64_t	first,
+				end;
 
+	rhh_pass_range(pass, &first, &end);
 	sums[p] = own;
 	__syncthreads();
 	for (uint32_t step = 1; step < RHH_MAX_PARTITIONS; step *= 2)
@@ -81,62 +111,61 @@ rhh_offsets_kernel(unsigned long long *counts, uint32_t bits)
 		sums[p] += before;
 		__syncthreads();
 	}
-	if (p < 1u << bits)
-		counts[p] = sums[p] - own;
+	if (p < 1u << pass.bits)
+		counts[p] = first + sums[p] - own;
 }
 
 /*
- * next[p] is partition p's next free place in out.  A block takes as many items
- * as its shared memory holds, sorts them by partition there and writes them.
- * Dynamic shared memory: RHH_PARTITION_SHARED(sizeof item).
+ * Blocks take as many items as their shared memory holds, sort them there and
+ * write them out.  Dynamic shared memory: RHH_PARTITION_SHARED(sizeof item).
  */
 template <class Io>
 static __global__ void __launch_bounds__(RHH_PARTITION_THREADS)
-rhh_scatter_kernel(const __grid_constant__ Io io, uint64_t n, uint32_t bits,
-				   unsigned long long *next, typename Io::item *out)
+rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pass pass,
+				   typename Io::item *out)
 {
 	typedef typename Io::item item;
 	const int	ITEMS = RHH_PARTITION_ITEMS(sizeof(item));
+	const uint32_t BLOCK_ITEMS = ITEMS * RHH_PARTITION_THREADS;
 	RHH_DYNAMIC_SHARED(rhh_pair64, raw);
 	item	   *sorted = (item *) raw;
 	__shared__ uint32_t count[RHH_MAX_PARTITIONS];
 	__shared__ uint32_t start[RHH_MAX_PARTITIONS];
 	__shared__ unsigned long long base[RHH_MAX_PARTITIONS];
 	__shared__ uint32_t warp_sums[32];
-	const uint64_t first = (uint64_t) blockIdx.x * (ITEMS * RHH_PARTITION_THREADS);
-	const uint32_t n_parts = 1u << bits;
+	unsigned long long *next = pass.counts + ((uint64_t) blockIdx.y << pass.bits);
+	const uint32_t n_parts = 1u << pass.bits;
 	const uint32_t t = threadIdx.x;
 	const uint32_t lane = t & (RHH_WARP_SIZE - 1);
-	item		mine[ITEMS];
-	uint32_t	rank[ITEMS];
-	uint32_t	total;
+	uint64_t	first,
+				end;
 
-	if (t < n_parts)
-		count[t] = 0;
-	__syncthreads();
-	RHH_UNROLL
-	for (int k = 0; k < ITEMS; k++)
+	rhh_pass_range(pass, &first, &end);
+	for (uint64_t from = first + (uint64_t) blockIdx.x * BLOCK_ITEMS; from < end;
+		 from += (uint64_t) gridDim.x * BLOCK_ITEMS)
 	{
-		uint64_t	i = first + k * RHH_PARTITION_THREADS + t;
+		uint32_t	n = end - from < BLOCK_ITEMS ? (uint32_t) (end - from) : BLOCK_ITEMS;
+		item		mine[ITEMS];
+		uint32_t	rank[ITEMS];
+		uint32_t	own,
+					sum;
 
-		if (i < n)
-			mine[k] = io.load(i);
-	}
-	RHH_UNROLL
-	for (int k = 0; k < ITEMS; k++)
-	{
-		uint64_t	i = first + k * RHH_PARTITION_THREADS + t;
+		if (t < n_parts)
+			count[t] = 0;
+		__syncthreads();
+		RHH_UNROLL
+		for (int k = 0; k < ITEMS; k++)
+			if (k * RHH_PARTITION_THREADS + t < n)
+				mine[k] = io.load(from + k * RHH_PARTITION_THREADS + t);
+		RHH_UNROLL
+		for (int k = 0; k < ITEMS; k++)
+			if (k * RHH_PARTITION_THREADS + t < n)
+				rank[k] = atomicAdd(&count[rhh_pass_bits(pass, io.hash(mine[k]))], 1u);
+		__syncthreads();
 
-		if (i < n)
-			rank[k] = atomicAdd(&count[rhh_partition_of(io.hash(mine[k]), bits)], 1u);
-	}
-	__syncthreads();
-
-	/* Exclusive sums of the counts: within warps, then over the warps. */
-	{
-		uint32_t	own = t < n_parts ? count[t] : 0;
-		uint32_t	sum = own;
-
+		/* Exclusive sums of the counts: within warps, then over the warps. */
+		own = t < n_parts ? count[t] : 0;
+		sum = own;
 		for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
 		{
 			uint32_t	before = __shfl_up_sync((rhh_lanes) ~0ULL, sum, step);
@@ -166,55 +195,94 @@ rhh_scatter_kernel(const __grid_constant__ Io io, uint64_t n, uint32_t bits,
 			if (own)
 				base[t] = atomicAdd(&next[t], (unsigned long long) own);
 		}
-	}
-	__syncthreads();
-	RHH_UNROLL
-	for (int k = 0; k < ITEMS; k++)
-	{
-		uint64_t	i = first + k * RHH_PARTITION_THREADS + t;
+		__syncthreads();
+		RHH_UNROLL
+		for (int k = 0; k < ITEMS; k++)
+			if (k * RHH_PARTITION_THREADS + t < n)
+				sorted[start[rhh_pass_bits(pass, io.hash(mine[k]))] + rank[k]] = mine[k];
+		__syncthreads();
+		for (uint32_t j = t; j < n; j += RHH_PARTITION_THREADS)
+		{
+			item		e = sorted[j];
+			uint32_t	p = rhh_pass_bits(pass, io.hash(e));
 
-		if (i < n)
-			sorted[start[rhh_partition_of(io.hash(mine[k]), bits)] + rank[k]] = mine[k];
-	}
-	__syncthreads();
-	total = (uint32_t) (n - first < ITEMS * RHH_PARTITION_THREADS
-						? n - first : ITEMS * RHH_PARTITION_THREADS);
-	for (uint32_t j = t; j < total; j += RHH_PARTITION_THREADS)
-	{
-		item		e = sorted[j];
-		uint32_t	p = rhh_partition_of(io.hash(e), bits);
-
-		out[base[p] + (j - start[p])] = e;
+			out[base[p] + (j - start[p])] = e;
+		}
+		__syncthreads();
 	}
 }
 
-/*
- * Sorts n items by the highest bits (1 to 9) of their hashes into out, all on the
- * stream; counts[] is scratch of RHH_MAX_PARTITIONS in device memory.  Returns
- * the first error of a launch.
- */
+/* Items that are in memory already: what the second pass reads. */
+template <class Io>
+struct rhh_moved
+{
+	typedef typename Io::item item;
+
+	Io			io;				/* for the hash */
+	const item *items;
+
+	__device__ RHH_INLINE item load(uint64_t i) const
+	{
+		return items[i];
+	}
+	__device__ RHH_INLINE uint32_t hash(const item &e) const
+	{
+		return io.hash(e);
+	}
+};
+
+/* One pass; n_before is the number of parts that the pass before made. */
 template <class Io>
 static cudaError_t
-rhh_partition(const Io &io, uint64_t n, uint32_t bits, typename Io::item *out,
-			  unsigned long long *counts, int n_sms, cudaStream_t stream)
+rhh_run_pass(const Io &io, const rhh_pass &pass, uint32_t n_before, typename Io::item *out,
+			 int n_sms, cudaStream_t stream)
 {
-	const size_t shared = RHH_PARTITION_SHARED(sizeof(typename Io::item));
 	const uint64_t block_items = RHH_PARTITION_ITEMS(sizeof(typename Io::item)) * RHH_PARTITION_THREADS;
+	const size_t shared = RHH_PARTITION_SHARED(sizeof(typename Io::item));
+	const uint64_t part = pass.n / n_before + 1;
 	auto		histogram = rhh_histogram_kernel<Io>;
 	auto		scatter = rhh_scatter_kernel<Io>;
-	cudaError_t error = cudaMemsetAsync(counts, 0, RHH_MAX_PARTITIONS * sizeof *counts, stream);
+	cudaError_t error = cudaMemsetAsync(pass.counts, 0,
+										((uint64_t) n_before << pass.bits) * sizeof *pass.counts,
+										stream);
 
-	if (error != cudaSuccess || n == 0)
+	if (error != cudaSuccess)
 		return error;
 	/* With the static arrays it is more than the 48 KB that need no opting in. */
 	error = cudaFuncSetAttribute(scatter, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared);
 	if (error != cudaSuccess)
 		return error;
-	RHH_LAUNCH(histogram, (unsigned) (n_sms * 4), RHH_PARTITION_THREADS, 0, stream, io, n, bits, counts);
-	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_MAX_PARTITIONS, 0, stream, counts, bits);
-	RHH_LAUNCH(scatter, (unsigned) ((n + block_items - 1) / block_items), RHH_PARTITION_THREADS,
-			   shared, stream, io, n, bits, counts, out);
+	RHH_LAUNCH(histogram, dim3(n_before == 1 ? n_sms * 4 : 4, n_before), RHH_PARTITION_THREADS, 0,
+			   stream, io, pass);
+	RHH_LAUNCH(rhh_offsets_kernel, dim3(1, n_before), RHH_MAX_PARTITIONS, 0, stream, pass);
+	RHH_LAUNCH(scatter, dim3((unsigned) ((part + block_items - 1) / block_items), n_before),
+			   RHH_PARTITION_THREADS, shared, stream, io, pass, out);
 	return cudaGetLastError();
+}
+
+/*
+ * Sorts n > 0 items by the highest bits (2 to 18) of their hashes into out, in two
+ * passes on the stream.  between: room for n items.  ends: device memory of
+ * RHH_PARTITION_COUNTS(bits); afterwards part p of out ends at ends[p].  Returns
+ * the first error of a call.
+ */
+#define RHH_PARTITION_COUNTS(bits) ((UINT64_C(1) << (bits)) + RHH_MAX_PARTITIONS)
+
+template <class Io>
+static cudaError_t
+rhh_partition(const Io &io, uint64_t n, uint32_t bits, typename Io::item *between,
+			  typename Io::item *out, unsigned long long *ends, int n_sms, cudaStream_t stream)
+{
+	const uint32_t first_bits = (bits + 1) / 2;
+	unsigned long long *counts = ends + (UINT64_C(1) << bits);
+	rhh_pass	first = {nullptr, n, 32 - first_bits, first_bits, counts};
+	rhh_pass	second = {counts, n, 32 - bits, bits - first_bits, ends};
+	rhh_moved<Io> moved = {io, between};
+	cudaError_t error = rhh_run_pass(io, first, 1, between, n_sms, stream);
+
+	if (error != cudaSuccess)
+		return error;
+	return rhh_run_pass(moved, second, 1u << first_bits, out, n_sms, stream);
 }
 
 #endif							/* RHH_PARTITION_CUH */

@@ -193,7 +193,8 @@ struct failed
 struct side_and_size
 {
 	rhh_pair64	side;			/* EMPTY's slot; its key part says whether it is there */
-	unsigned long long size;	/* entries in the buckets */
+	unsigned long long size;	/* entries in the buckets, but for those uncounted */
+	uint32_t	uncounted;		/* flag: kernels of the caller's changed it */
 	uint32_t	hints_made;		/* flag: hints[] is that of the slots */
 };
 
@@ -233,6 +234,7 @@ class table
 		 */
 		__device__ RHH_INLINE rhh_outcome insert(const tile &tile, Key *key, Value *value) const
 		{
+			set_uncounted(tile);
 			return insert_any<true>(tile, key, value);
 		}
 
@@ -240,6 +242,7 @@ class table
 		__device__ RHH_INLINE rhh_outcome insert_if_absent(const tile &tile, Key *key,
 														   Value *value) const
 		{
+			set_uncounted(tile);
 			return insert_any<false>(tile, key, value);
 		}
 
@@ -271,6 +274,21 @@ class table
 		/* True if the key was there, and its value then. */
 		__device__ RHH_INLINE bool erase(const tile &tile, Key key, Value *value) const
 		{
+			set_uncounted(tile);
+			return erase_any(tile, key, value);
+		}
+
+		/* ---------- parts, for the kernels below ---------- */
+
+		/* An atomic operation for each entry would be too dear. */
+		__device__ RHH_INLINE void set_uncounted(const tile &tile) const
+		{
+			if (tile.rank == 0 && side->uncounted == 0)
+				*(volatile uint32_t *) &side->uncounted = 1;
+		}
+
+		__device__ RHH_INLINE bool erase_any(const tile &tile, Key key, Value *value) const
+		{
 			slot		e;
 
 			if (key == EMPTY)
@@ -287,8 +305,6 @@ class table
 			*value = (Value) S::value(e);
 			return true;
 		}
-
-		/* ---------- parts, for the kernels below ---------- */
 
 		/* What the two ways of inserting have in common. */
 		template <bool REDUCE>
@@ -528,9 +544,10 @@ class table
 	 * one call are reduced in no particular order.  values may be NULL: zeros.
 	 * What the table refuses goes to failures.
 	 *
-	 * Many keys for a table beyond the L2 cache are first partitioned by their
-	 * home buckets (rhh_partition.cuh), in a workspace that is allocated the first
-	 * time and kept (about RHH_TABLE_CHUNK pairs).
+	 * Many keys for a table beyond the L2 cache are first sorted by their home
+	 * buckets (rhh_partition.cuh), in a workspace that is allocated the first time
+	 * and kept: two slots a key, 2 * RHH_CHUNK_BYTES at most.  Where there is no
+	 * memory for it they are inserted as they come.
 	 */
 	cudaError_t insert(const Key *keys, const Value *values, uint64_t n,
 					   const failed<Key> &failures, cudaStream_t stream);
@@ -545,7 +562,10 @@ class table
 	/* Keys that are not there, or twice among keys, do no harm. */
 	cudaError_t erase(const Key *keys, uint64_t n, cudaStream_t stream);
 
-	/* Entries, of the buckets and the side slot.  Waits. */
+	/*
+	 * Entries, of the buckets and the side slot.  Waits; and counts them, if the
+	 * caller's own kernels have changed any.
+	 */
 	cudaError_t size(uint64_t *n, cudaStream_t stream);
 
 	/*

@@ -553,7 +553,92 @@ test_device_side()
 	RHH_LAUNCH(finds, 4, 128, 0, nullptr, t.device(), n, wrong.p);
 	CUDA(cudaGetLastError());
 	CHECK(wrong.host(1)[0] == 0);
+	{
+		bool		unique;
+		auto		there = contents<T, uint32_t>(t, &unique);
+
+		CHECK(unique);
+		CHECK(there.size() == n);
+	}
 	t.destroy();
+}
+
+/*
+ * A table built at once (partitioned, into an empty table): full, with a probe
+ * cap that some entries would be beyond, of a size that parts do not divide, and
+ * with what the caller's own kernel has left in it.
+ */
+static void
+test_builds()
+{
+	typedef rhh::table<uint32_t, uint32_t, rhh::sum> T;
+	static const struct
+	{
+		uint64_t	slots;
+		double		load;
+		uint32_t	max_dist;
+		bool		used;
+		size_t		frequent;	/* one key is every so-manieth */
+	}			cases[] = {
+		{1 << 17, 0.98, UINT32_MAX, false, 1024},
+		{100003, 0.97, UINT32_MAX, false, 1024},
+		{1 << 17, 0.98, UINT32_MAX, false, 64}, /* too many for a block */
+		{1 << 17, 0.9, 2, false, 64},
+		{1 << 17, 0.9, 1, false, 1024},
+		{90001, 0.9, 3, false, 1024},
+		{1 << 17, 0.5, UINT32_MAX, true, 1024},
+	};
+
+	for (auto &c : cases)
+	{
+		T			t;
+		bool		unique;
+		std::unordered_map<uint32_t, uint32_t> map;
+		std::vector<uint32_t> keys;
+		device_array<uint32_t> wrong(1);
+		auto		inserts = own_kernel<T::ref>;
+
+		test_name = "builds";
+		CUDA(t.create(c.slots, nullptr, c.max_dist));
+		if (c.used)
+		{
+			CUDA(cudaMemset(wrong.p, 0, 4));
+			RHH_LAUNCH(inserts, 1, 128, 0, nullptr, t.device(), 50u, wrong.p);
+			for (uint32_t i = 0; i < 50; i++)
+				map[i * 77] = i + 5;
+		}
+		while (keys.size() < c.load * c.slots)
+		{
+			keys.push_back((uint32_t) next_random());
+			map[keys.back()]++;
+			/* Many keys twice, and one very often. */
+			if (keys.size() % 4 == 0)
+			{
+				keys.push_back(keys[keys.size() / 2]);
+				map[keys.back()]++;
+			}
+			if (keys.size() % c.frequent == 0)
+			{
+				keys.push_back(7);
+				map[7]++;
+			}
+		}
+		failure_list<uint32_t> failures(keys.size());
+
+		insert(t, keys, std::vector<uint32_t>(keys.size(), 1u), failures);
+		auto		there = contents<T, uint32_t>(t, &unique);
+		size_t		m = failures.n();
+		auto		fk = failures.keys.host(m),
+					fv = failures.values.host(m);
+
+		CHECK(unique);
+		CHECK(c.max_dist != UINT32_MAX || m == 0);
+		check_finds(t, there);
+		for (size_t i = 0; i < m; i++)
+			there[fk[i]] += fv[i];
+		CHECK(there == map);
+		t.destroy();
+	}
 }
 
 /* Counters agree with what happened. */
@@ -616,12 +701,15 @@ main()
 	test_life<rhh::table<uint32_t, uint32_t, rhh::sum, ~0u, 32>, uint32_t, rhh::sum>("32-byte lines", n, 0.5, 64, false);
 	/* Beyond (simt's) L2: partitioned. */
 	test_life<rhh::table<uint32_t, uint32_t, rhh::sum>, uint32_t, rhh::sum>("partitioned", (uint64_t) 80000 * (SCALE > 1 ? 256 : 1), 0.7, 64, false);
+	test_life<rhh::table<uint64_t, uint64_t, rhh::sum>, uint64_t, rhh::sum>("partitioned, crowded", (uint64_t) 40000 * (SCALE > 1 ? 256 : 1), 1.2, UINT32_MAX, false);
+	test_life<rhh::table<uint32_t, uint32_t, rhh::max>, uint32_t, rhh::max>("partitioned, capped", (uint64_t) 80000 * (SCALE > 1 ? 256 : 1), 1.2, 2, false);
 	test_displaced_keys<uint32_t>("displaced keys, u32");
 	test_displaced_keys<uint64_t>("displaced keys, u64");
 	test_crowded_erase();
 	test_overfull();
 	test_hints();
 	test_device_side();
+	test_builds();
 	test_counters();
 	printf("%d passed, %d failed\n", n_passed, n_failed);
 	return n_failed != 0;
