@@ -15,7 +15,7 @@
  *		--loads "LIST"		of the timings (default "0.5 0.75 0.85 0.95 1.0")
  *		--blocks "LIST"		threads of a block, of the timings (default "256")
  *		--table-bytes N		of slots, a power of two (default 1 GiB, less where
- *							the device has not 4 GiB free)
+ *							the device has not 8 GiB free)
  *		--rows N			of the group-by (default 100000000)
  *		--groups "LIST"
  *		--seed N
@@ -130,7 +130,7 @@ fit_into_memory(bench_options *opt, bool table_bytes_given, bool rows_given)
 	{
 		uint64_t	most = UINT64_C(1) << 30;
 
-		while (most > 4096 && free_bytes < 4 * most)
+		while (most > 4096 && free_bytes < 8 * most)
 			most /= 2;
 		if (most < opt->table_bytes)
 		{
