@@ -4,7 +4,10 @@
  *
  *	table_bench [option ...]
  *		--info				what the device is, and no more
- *		--sections "LIST"	of: timing bandwidth papers groupby (default: all)
+ *		--sections "LIST"	of: timing bandwidth papers remainders groupby (default:
+ *							all)
+ *		--tables "LIST"		only these, by their names in the CSV files (default:
+ *							all; of group-by always all)
  *		--prefix PREFIX		results are PREFIX-timing.csv, ... (default: table_bench)
  *		--reps N			repetitions of a timing (default 16; fewer elsewhere)
  *		--cell-seconds S	a table at a load gets no more repetitions, after
@@ -12,12 +15,13 @@
  *		--loads "LIST"		of the timings (default "0.5 0.75 0.85 0.95 1.0")
  *		--blocks "LIST"		threads of a block, of the timings (default "256")
  *		--table-bytes N		of slots, a power of two (default 1 GiB, less where
- *							the device has not 4 GiB free)
+ *							the device has not 8 GiB free)
  *		--rows N			of the group-by (default 100000000)
  *		--groups "LIST"
  *		--seed N
  *
- * Each section is a file: table_bench_timing.cuh, _bandwidth, _papers, _groupby.
+ * Each section is a file: table_bench_timing.cuh, _bandwidth, _papers, _remainders,
+ * _groupby.
  * Exit status: 0, or 1 where something went wrong or an answer was wrong, or 3
  * where there is no CUDA device.
  *
@@ -26,6 +30,7 @@
 #include "table_bench_bandwidth.cuh"
 #include "table_bench_groupby.cuh"
 #include "table_bench_papers.cuh"
+#include "table_bench_remainders.cuh"
 #include "table_bench_timing.cuh"
 
 #include <chrono>
@@ -47,6 +52,36 @@ list_of(const char *text)
 		exit(1);
 	}
 	return list;
+}
+
+static std::vector<std::string>
+words_of(const char *text)
+{
+	std::istringstream in(text);
+	std::vector<std::string> list;
+	std::string word;
+
+	while (in >> word)
+		list.push_back(word);
+	return list;
+}
+
+/* Is it the name of a table that some section measures? */
+static bool
+table_exists(const std::string &name)
+{
+	bool		found = false;
+	auto		visit = [&](auto tag)
+	{
+		found = found || name == decltype(tag)::table::name();
+	};
+
+	for_each_table<uint32_t>(visit);
+	for_each_table<uint64_t>(visit);
+	for_each_bandwidth_table(visit);
+	for_each_compact_set(visit);
+	for_each_remainder_set(visit);
+	return found;
 }
 
 static int
@@ -95,7 +130,7 @@ fit_into_memory(bench_options *opt, bool table_bytes_given, bool rows_given)
 	{
 		uint64_t	most = UINT64_C(1) << 30;
 
-		while (most > 4096 && free_bytes < 4 * most)
+		while (most > 4096 && free_bytes < 8 * most)
 			most /= 2;
 		if (most < opt->table_bytes)
 		{
@@ -149,6 +184,8 @@ main(int argc, char **argv)
 
 		if (name == "--sections")
 			opt.sections = value;
+		else if (name == "--tables")
+			opt.tables = words_of(value);
 		else if (name == "--prefix")
 			opt.prefix = value;
 		else if (name == "--reps")
@@ -188,6 +225,12 @@ main(int argc, char **argv)
 				"--table-bytes is a power of two from 32768 up\n");
 		return 1;
 	}
+	for (const std::string &table : opt.tables)
+		if (!table_exists(table))
+		{
+			fprintf(stderr, "table_bench: no table %s\n", table.c_str());
+			return 1;
+		}
 	for (int block : opt.blocks)
 		if (block < 64 || block > 1024 || block % 64 != 0)
 		{
@@ -211,12 +254,11 @@ main(int argc, char **argv)
 		{"timing", bench_timing},
 		{"bandwidth", bench_bandwidth},
 		{"papers", bench_papers},
+		{"remainders", bench_remainders},
 		{"groupby", bench_groupby},
 	};
-	std::istringstream wanted(opt.sections);
-	std::string name;
 
-	while (wanted >> name)
+	for (const std::string &name : words_of(opt.sections.c_str()))
 	{
 		bool		known = false;
 

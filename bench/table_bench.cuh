@@ -26,7 +26,8 @@
 
 struct bench_options
 {
-	std::string sections = "timing bandwidth papers groupby";
+	std::string sections = "timing bandwidth papers remainders groupby";
+	std::vector<std::string> tables;	/* none: all */
 	std::string prefix = "table_bench";
 	uint64_t	seed = 20261121;
 	int			reps = 16;
@@ -36,6 +37,12 @@ struct bench_options
 	std::vector<double> loads = {0.5, 0.75, 0.85, 0.95, 1.0};
 	std::vector<int> blocks = {256};
 	std::vector<uint64_t> groups = {10, 1000, 100000, 1000000, 10000000, 50000000};
+
+	/* Is a table to be measured? */
+	bool wants(const std::string &table) const
+	{
+		return tables.empty() || std::find(tables.begin(), tables.end(), table) != tables.end();
+	}
 };
 
 /* Things that are wrong; the exit status. */

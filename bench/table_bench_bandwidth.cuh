@@ -7,11 +7,12 @@
  * succeed.  A CAS counts as 64 bytes: its sector is read and written back.
  *
  * Tables: insert with sum reduction, then find, at loads up to 3, where rows
- * are turned away: the probe is capped at 8 lines of 128 bytes.  Bytes of an
- * operation are what it must read of the table plus the sector that an insert
- * dirties; the stream of keys and values is not counted.  Their ceiling is the
- * rate at which that mixture of CASes, random sectors and lines would go at the
- * ceilings above.
+ * are turned away: the probe is capped at 8 lines of 128 bytes, or 8 buckets of
+ * 64.  Bytes of an operation are what it must read of the table plus the sectors
+ * that an insert dirties; the stream of keys and values is not counted.  Their
+ * ceiling is the rate at which that mixture of CASes, random sectors and lines
+ * would go at the ceilings above.  A table that partitions its rows first moves
+ * something else, and is measured by the ceiling of copies.
  */
 #ifndef TABLE_BENCH_BANDWIDTH_CUH
 #define TABLE_BENCH_BANDWIDTH_CUH
@@ -27,11 +28,13 @@ struct bandwidth_bytes
 {
 	uint64_t	cas;			/* of sectors changed: 64 each */
 	uint64_t	sectors;		/* read, here and there */
+	uint64_t	buckets;		/* of 64 bytes, read, less the sectors in cas */
 	uint64_t	lines;			/* read, by 128 bytes or what follows a sector */
+	uint64_t	stream;			/* read and written in order */
 
 	uint64_t all() const
 	{
-		return cas + sectors + lines;
+		return cas + sectors + buckets + lines + stream;
 	}
 };
 
@@ -111,7 +114,8 @@ struct bandwidth_run
 	double ceiling_of(const bandwidth_bytes &b, const char *cas) const
 	{
 		return b.all() / (b.cas / ceiling(cas) + b.sectors / ceiling("read_32") +
-						  b.lines / ceiling("read_128"));
+						  b.buckets / ceiling("read_64") + b.lines / ceiling("read_128") +
+						  b.stream / ceiling("copy_kernel"));
 	}
 
 	/* The fastest of some runs after one that does not count. */
@@ -136,7 +140,7 @@ struct bandwidth_run
 		double		gb_per_s = n * bytes_each / best_ms / 1e6;
 
 		ceilings.push_back({name, gb_per_s});
-		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,%g,%.2f,,", name, (unsigned long long) n, best_ms,
+		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,%g,%.2f,,,,,", name, (unsigned long long) n, best_ms,
 				bench_mops(n, best_ms), bytes_each, gb_per_s);
 		bench_say("      %-24s %8.0f GB/s  %8.0f M/s", name, gb_per_s, bench_mops(n, best_ms));
 	}
@@ -201,7 +205,7 @@ struct bandwidth_run
 			best_ms = std::min(best_ms, timer.stop_ms());
 		}
 		ceilings.push_back({name, n * 64.0 / best_ms / 1e6});
-		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,64,%.2f,,", name, (unsigned long long) n, best_ms,
+		csv.row("ceiling,,%s,,,%llu,%.5f,%.2f,64,%.2f,,,,,", name, (unsigned long long) n, best_ms,
 				bench_mops(n, best_ms), ceilings.back().gb_per_s);
 		bench_say("      %-24s %8.0f GB/s  %8.0f M/s", name, ceilings.back().gb_per_s,
 				  bench_mops(n, best_ms));
@@ -209,94 +213,6 @@ struct bandwidth_run
 };
 
 /* ---------- tables ---------- */
-
-/*
- * A table that adds up, with a capped probe, that tells what it read:
- *
- *	static name(), cas()	cas: the name of its CAS's ceiling
- *	create(n_slots), destroy()
- *	insert_sum(keys, values, n), find(keys, values, n)
- *	failures()				rows turned away
- *	insert_bytes(keys, n), find_bytes(keys, n)		of the last insert, find
- */
-template <typename Word>
-struct bandwidth_linear
-{
-	typedef Word word;
-	linear_probing<Word, Word, LINEAR_ONE_CAS> table;
-
-	static const char *name()
-	{
-		return "linear_one_cas";
-	}
-	static const char *cas()
-	{
-		return sizeof(Word) == 4 ? "cas_64" : "cas_128";
-	}
-	cudaError_t create(uint64_t n_slots)
-	{
-		TABLE_TRY(table.create(n_slots, 0));
-		table.set_max_probe(8 * 128 / (2 * sizeof(Word)));
-		return cudaSuccess;
-	}
-	void destroy()
-	{
-		table.destroy();
-	}
-	cudaError_t insert_sum(const Word *keys, const Word *values, uint64_t n)
-	{
-		return table.insert_sum(keys, values, n, 256, 0);
-	}
-	cudaError_t find(const Word *keys, Word *values, uint64_t n)
-	{
-		return table.find(keys, values, n, 256, 0);
-	}
-	uint64_t failures()
-	{
-		uint64_t	n;
-
-		BENCH_TRY(table.failures(&n, 0));
-		return n;
-	}
-	bandwidth_bytes find_bytes(const Word *keys, uint64_t n)
-	{
-		uint64_t	sectors;
-
-		BENCH_TRY(table.count_sectors(keys, n, &sectors, 0));
-		return bandwidth_bytes{0, 32 * n, 32 * (sectors - n)};
-	}
-	/* Whoever is turned away writes nothing. */
-	bandwidth_bytes insert_bytes(const Word *keys, uint64_t n)
-	{
-		bandwidth_bytes b = find_bytes(keys, n);
-		uint64_t	n_stored = n - failures();
-
-		b.sectors -= 32 * n_stored;
-		b.cas = 64 * n_stored;
-		return b;
-	}
-};
-
-/*
- * THE PLACE for the Robin Hood table: a struct as above whose bytes come from
- * the table's own counters (probes * 128), and a line here for each width.
- */
-template <typename Visit>
-static void
-for_each_bandwidth_table(Visit &&visit)
-{
-	visit(table_tag<bandwidth_linear<uint32_t>>());
-	visit(table_tag<bandwidth_linear<uint64_t>>());
-}
-
-template <typename Word>
-static __global__ void
-bandwidth_ones_kernel(Word *values, uint64_t n)
-{
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
-		 i += (uint64_t) gridDim.x * blockDim.x)
-		values[i] = 1;
-}
 
 template <typename Word>
 static __global__ void
@@ -311,6 +227,278 @@ bandwidth_sum_kernel(const Word *values, uint64_t n, unsigned long long *sum)
 		atomicAdd(sum, mine);
 }
 
+/* Of values that are not absent.  Waits. */
+template <typename Word>
+static uint64_t
+bandwidth_sum(const Word *values, uint64_t n)
+{
+	bench_counter counter;
+	unsigned long long *sum = counter.zeroed();
+
+	RHH_LAUNCH(bandwidth_sum_kernel<Word>, std::min(table_blocks(n, 256), 4096u), 256, 0, 0,
+			   values, n, sum);
+	BENCH_TRY(cudaGetLastError());
+	return counter.value();
+}
+
+/*
+ * A table that adds up, with a capped probe, that tells what it read:
+ *
+ *	static name(), cas()	cas: the name of its CAS's ceiling
+ *	create(n_slots, n), clear(), destroy()
+ *							n: rows inserted, at most; create clears
+ *	insert_sum(keys, values, n), find(keys, values, n)
+ *	turned_away(&n, &sum)	since clear(): entries, and what their values add up to;
+ *							false if what it handed back is not what it counted
+ *	insert_work(keys, n), find_work(keys, n)		of the last insert, find
+ */
+struct bandwidth_work
+{
+	bandwidth_bytes bytes;
+	std::string counts;			/* "probes,hits,displacements", if it counts them */
+};
+
+template <typename Word>
+struct bandwidth_linear
+{
+	typedef Word word;
+	linear_probing<Word, Word, LINEAR_ONE_CAS> table;
+
+	static const char *name()
+	{
+		return "linear_one_cas";
+	}
+	static const char *cas()
+	{
+		return sizeof(Word) == 4 ? "cas_64" : "cas_128";
+	}
+	cudaError_t create(uint64_t n_slots, uint64_t)
+	{
+		TABLE_TRY(table.create(n_slots, 0));
+		return clear();
+	}
+	cudaError_t clear()
+	{
+		table.set_max_probe(8 * 128 / (2 * sizeof(Word)));
+		return table.clear(0);
+	}
+	void destroy()
+	{
+		table.destroy();
+	}
+	cudaError_t insert_sum(const Word *keys, const Word *values, uint64_t n)
+	{
+		return table.insert_sum(keys, values, n, 256, 0);
+	}
+	cudaError_t find(const Word *keys, Word *values, uint64_t n)
+	{
+		return table.find(keys, values, n, 256, 0);
+	}
+	/* Rows, of value 1 each. */
+	bool turned_away(uint64_t *n, uint64_t *sum)
+	{
+		BENCH_TRY(table.failures(n, 0));
+		*sum = *n;
+		return true;
+	}
+	bandwidth_work find_work(const Word *keys, uint64_t n)
+	{
+		uint64_t	sectors;
+
+		BENCH_TRY(table.count_sectors(keys, n, &sectors, 0));
+		return bandwidth_work{{0, 32 * n, 0, 32 * (sectors - n), 0}, ",,"};
+	}
+	/* Whoever is turned away writes nothing. */
+	bandwidth_work insert_work(const Word *keys, uint64_t n)
+	{
+		bandwidth_work work = find_work(keys, n);
+		uint64_t	failures;
+
+		BENCH_TRY(table.failures(&failures, 0));
+		work.bytes.sectors -= 32 * (n - failures);
+		work.bytes.cas = 64 * (n - failures);
+		return work;
+	}
+};
+
+/*
+ * rhh::table, by its own counters.  A probe reads a bucket, two sectors.  Of an
+ * operation that does not fail one CAS succeeds, and one more for each
+ * displacement, whatever becomes of the entry at the chain's end: it is stored,
+ * or combined with its key (one each), or handed back, which counts as a
+ * failure (none).
+ *
+ * Many rows for a large table are sorted by their buckets first, and what is
+ * sorted finds its buckets together.  What must be moved at least is then each
+ * bucket in and out for each chunk that is sorted, and in each pass the keys to
+ * count them and the pairs in and out.  DIRECT has the rows in batches that are
+ * too small for that, nor are hints made for them.
+ */
+template <typename Word, bool DIRECT>
+struct bandwidth_robin_hood
+{
+	typedef Word word;
+	typedef rhh::table<Word, Word, rhh::sum> table_t;
+
+	static const uint32_t MAX_DIST = 8;
+
+	table_t		table;
+	rhh::counters *counters = nullptr;
+	rhh::failed<Word> failed = {nullptr, nullptr, nullptr};
+	uint64_t	bytes_before_insert = 0;
+
+	static_assert(table_t::S::LINE_BYTES == 64, "the ceiling is that of 64-byte lines");
+
+	static const char *name()
+	{
+		return DIRECT ? "robin_hood_direct" : "robin_hood";
+	}
+	static const char *cas()
+	{
+		return sizeof(Word) == 4 ? "cas_64" : "cas_128";
+	}
+	cudaError_t create(uint64_t n_slots, uint64_t n)
+	{
+		TABLE_TRY(cudaMalloc(&failed.keys, n * sizeof(Word)));
+		TABLE_TRY(cudaMalloc(&failed.values, n * sizeof(Word)));
+		TABLE_TRY(cudaMalloc(&failed.count, sizeof *failed.count));
+		TABLE_TRY(cudaMalloc(&counters, sizeof *counters));
+		TABLE_TRY(table.create(n_slots, 0, MAX_DIST));
+		table.count = counters;
+		bytes_before_insert = table.memory_bytes();
+		return clear();
+	}
+	cudaError_t clear()
+	{
+		TABLE_TRY(cudaMemsetAsync(failed.count, 0, sizeof *failed.count, 0));
+		TABLE_TRY(cudaMemsetAsync(counters, 0, sizeof *counters, 0));
+		return table.clear(0);
+	}
+	void destroy()
+	{
+		cudaFree(failed.keys);
+		cudaFree(failed.values);
+		cudaFree(failed.count);
+		cudaFree(counters);
+		failed = {nullptr, nullptr, nullptr};
+		counters = nullptr;
+		table.destroy();
+	}
+
+	/* Has it sorted rows since create()?  Then it has a workspace. */
+	bool sorted() const
+	{
+		return table.memory_bytes() > bytes_before_insert;
+	}
+	uint64_t batch(uint64_t n) const
+	{
+		uint64_t	most = table.n_slots() / std::max(RHH_PARTITION_SLOTS_PER_KEY,
+													  RHH_HINTS_SLOTS_PER_KEY);
+
+		return DIRECT ? std::min(n, most) : n;
+	}
+	cudaError_t insert_sum(const Word *keys, const Word *values, uint64_t n)
+	{
+		for (uint64_t at = 0; at < n; at += batch(n))
+			TABLE_TRY(table.insert(keys + at, values + at, std::min(batch(n), n - at), failed, 0));
+		return cudaSuccess;
+	}
+	cudaError_t find(const Word *keys, Word *values, uint64_t n)
+	{
+		for (uint64_t at = 0; at < n; at += batch(n))
+			TABLE_TRY(table.find(keys + at, values + at, std::min(batch(n), n - at),
+								 table_absent<Word>(), 0));
+		return cudaSuccess;
+	}
+
+	/* Before insert_work, which zeroes the counters. */
+	bool turned_away(uint64_t *n, uint64_t *sum)
+	{
+		rhh::counters c;
+		unsigned long long n_failed;
+
+		BENCH_TRY(cudaMemcpy(&c, counters, sizeof c, cudaMemcpyDeviceToHost));
+		BENCH_TRY(cudaMemcpy(&n_failed, failed.count, sizeof n_failed, cudaMemcpyDeviceToHost));
+		*n = n_failed;
+		*sum = bandwidth_sum(failed.values, n_failed);
+		return c.failures == n_failed;
+	}
+	rhh::counters take_counters(uint64_t n, std::string *counts)
+	{
+		rhh::counters c;
+		char		text[80];
+
+		BENCH_TRY(cudaMemcpy(&c, counters, sizeof c, cudaMemcpyDeviceToHost));
+		BENCH_TRY(cudaMemset(counters, 0, sizeof c));
+		if (c.operations != n || (c.probes < n && !sorted()))
+			bench_problem("%s: %llu operations and %llu probes counted of %llu rows", name(),
+						  (unsigned long long) c.operations, (unsigned long long) c.probes,
+						  (unsigned long long) n);
+		snprintf(text, sizeof text, "%llu,%llu,%llu", (unsigned long long) c.probes,
+				 (unsigned long long) c.hits, (unsigned long long) c.displacements);
+		*counts = text;
+		return c;
+	}
+	bandwidth_work insert_work(const Word *, uint64_t n)
+	{
+		bandwidth_work work = {};
+		rhh::counters c = take_counters(n, &work.counts);
+		uint64_t	n_cas = c.operations - c.failures + c.displacements;
+
+		if (sorted())
+		{
+			const uint64_t chunk = RHH_CHUNK_BYTES / table_t::S::BYTES;
+			const uint64_t table_bytes = table.n_slots() * table_t::S::BYTES;
+
+			/* 1 + 2 + 2 words, 2 + 2 + 2 words; reading all once is not counted. */
+			work.bytes.stream = 11 * sizeof(Word) * n +
+				2 * table_bytes * ((n + chunk - 1) / chunk);
+		}
+		else
+		{
+			if (c.probes < n_cas)
+				bench_problem("%s: %llu CASes after %llu probes", name(),
+							  (unsigned long long) n_cas, (unsigned long long) c.probes);
+			work.bytes.cas = 64 * n_cas;
+			work.bytes.buckets = 64 * c.probes - 32 * n_cas;
+		}
+		return work;
+	}
+	/* Hints cost reading the table once; they themselves stay in L2. */
+	bandwidth_work find_work(const Word *, uint64_t n)
+	{
+		bandwidth_work work = {};
+		uint32_t	hints_made;
+
+		BENCH_TRY(cudaMemcpy(&hints_made, &table.device().side->hints_made, sizeof hints_made,
+							 cudaMemcpyDeviceToHost));
+		work.bytes.buckets = 64 * take_counters(n, &work.counts).probes;
+		work.bytes.stream = hints_made ? table.n_slots() * table_t::S::BYTES : 0;
+		return work;
+	}
+};
+
+template <typename Visit>
+static void
+for_each_bandwidth_table(Visit &&visit)
+{
+	visit(table_tag<bandwidth_robin_hood<uint32_t, false>>());
+	visit(table_tag<bandwidth_robin_hood<uint32_t, true>>());
+	visit(table_tag<bandwidth_linear<uint32_t>>());
+	visit(table_tag<bandwidth_robin_hood<uint64_t, false>>());
+	visit(table_tag<bandwidth_robin_hood<uint64_t, true>>());
+	visit(table_tag<bandwidth_linear<uint64_t>>());
+}
+
+template <typename Word>
+static __global__ void
+bandwidth_ones_kernel(Word *values, uint64_t n)
+{
+	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
+		 i += (uint64_t) gridDim.x * blockDim.x)
+		values[i] = 1;
+}
+
 template <typename Table>
 static void
 bandwidth_table(bandwidth_run &run, double load)
@@ -318,16 +506,30 @@ bandwidth_table(bandwidth_run &run, double load)
 	typedef typename Table::word Word;
 	const uint64_t slots = run.opt.table_bytes / (2 * sizeof(Word));
 	const uint64_t n = (uint64_t) (load * slots);
+	/* Six arrays of n, the table and its workspace (rhh::table's is two slots a key). */
+	const uint64_t need_bytes = 10 * n * sizeof(Word) + 2 * run.opt.table_bytes;
+	size_t		free_bytes,
+				total_bytes;
+
+	BENCH_TRY(cudaMemGetInfo(&free_bytes, &total_bytes));
+	if (need_bytes > free_bytes)
+	{
+		bench_say("      %s %zu+%zu load %g left out: it takes %.1f GiB, %.1f GiB are free",
+				  Table::name(), sizeof(Word), sizeof(Word), load, need_bytes / 1073741824.0,
+				  free_bytes / 1073741824.0);
+		return;
+	}
+
 	bench_array<Word> keys(n),
 				values(n),
 				found(n),
 				distinct(n);
-	bench_counter counter;
 	bench_timer timer;
 	Table		table;
 	uint64_t	n_distinct,
-				failures = 0;
-	bandwidth_bytes bytes[2] = {};
+				n_away = 0,
+				away_sum = 0;
+	bandwidth_work work[2] = {};
 	double		ms[2] = {INFINITY, INFINITY};
 
 	bench_draw<Word>({run.opt.seed, (UINT64_C(3) << 40) + (uint64_t) (load * 1000)},
@@ -340,51 +542,53 @@ bandwidth_table(bandwidth_run &run, double load)
 	RHH_LAUNCH(bandwidth_ones_kernel<Word>, table_blocks(n, 256), 256, 0, 0, values.at, n);
 	BENCH_TRY(cudaGetLastError());
 
-	for (int rep = 0; rep < 3; rep++)
+	if (!bench_create(table.name(), [&] { return table.create(slots, n); }))
 	{
 		table.destroy();
-		if (!bench_create(table.name(), [&] { return table.create(slots); }))
-		{
-			table.destroy();
-			return;
-		}
+		return;
+	}
+	for (int rep = 0; rep < std::min(run.opt.reps, 3); rep++)
+	{
+		BENCH_TRY(table.clear());
 		timer.start();
 		BENCH_TRY(table.insert_sum(keys.at, values.at, n));
 		ms[0] = std::min(ms[0], timer.stop_ms());
-		failures = table.failures();
-		bytes[0] = table.insert_bytes(keys.at, n);
+		if (!table.turned_away(&n_away, &away_sum))
+			bench_problem("%s, load %g: %llu entries handed back, another number counted",
+						  table.name(), load, (unsigned long long) n_away);
+		work[0] = table.insert_work(keys.at, n);
 		timer.start();
 		BENCH_TRY(table.find(keys.at, found.at, n));
 		ms[1] = std::min(ms[1], timer.stop_ms());
-		bytes[1] = table.find_bytes(keys.at, n);
+		work[1] = table.find_work(keys.at, n);
 	}
 
 	/* Every row is in a sum or was turned away. */
-	unsigned long long *sum = counter.zeroed();
-
 	BENCH_TRY(table.find(distinct.at, found.at, n_distinct));
-	RHH_LAUNCH(bandwidth_sum_kernel<Word>, std::min(table_blocks(n_distinct, 256), 4096u), 256,
-			   0, 0, found.at, n_distinct, sum);
-	BENCH_TRY(cudaGetLastError());
-	if (counter.value() + failures != n)
+
+	uint64_t	sum = bandwidth_sum(found.at, n_distinct);
+
+	if (sum + away_sum != n)
 		bench_problem("%s, load %g: sums have %llu rows, %llu were turned away, of %llu",
-					  table.name(), load, (unsigned long long) counter.value(),
-					  (unsigned long long) failures, (unsigned long long) n);
+					  table.name(), load, (unsigned long long) sum,
+					  (unsigned long long) away_sum, (unsigned long long) n);
 	table.destroy();
 
 	for (int op = 0; op < 2; op++)
 	{
 		const char *name = op == 0 ? "insert_sum" : "find";
-		double		gb_per_s = bytes[op].all() / ms[op] / 1e6;
-		double		ceiling = run.ceiling_of(bytes[op], table.cas());
+		const bandwidth_bytes &bytes = work[op].bytes;
+		double		gb_per_s = bytes.all() / ms[op] / 1e6;
+		double		ceiling = run.ceiling_of(bytes, table.cas());
 
-		run.csv.row("%s,%zu,%s,%g,%llu,%llu,%.5f,%.2f,%.2f,%.2f,%.2f,%.4f", table.name(),
-					sizeof(Word), name, load, (unsigned long long) failures,
+		run.csv.row("%s,%zu,%s,%g,%llu,%llu,%.5f,%.2f,%.2f,%.2f,%.2f,%.4f,%s", table.name(),
+					sizeof(Word), name, load, (unsigned long long) n_away,
 					(unsigned long long) n, ms[op], bench_mops(n, ms[op]),
-					(double) bytes[op].all() / n, gb_per_s, ceiling, gb_per_s / ceiling);
+					(double) bytes.all() / n, gb_per_s, ceiling, gb_per_s / ceiling,
+					work[op].counts.c_str());
 		bench_say("      %-24s %zu+%zu load %-4g %-10s %8.0f M/s %6.1f bytes each, %5.0f GB/s: "
 				  "%3.0f %% of the ceiling", table.name(), sizeof(Word), sizeof(Word), load, name,
-				  bench_mops(n, ms[op]), (double) bytes[op].all() / n, gb_per_s,
+				  bench_mops(n, ms[op]), (double) bytes.all() / n, gb_per_s,
 				  100 * gb_per_s / ceiling);
 	}
 }
@@ -394,7 +598,7 @@ bench_bandwidth(const bench_options &opt)
 {
 	bench_csv	csv(opt, "bandwidth",
 					"table,key_bytes,op,load,turned_away,n_ops,ms,mops,dram_bytes_per_op,gb_per_s,"
-					"ceiling_gb_per_s,share");
+					"ceiling_gb_per_s,share,probes,hits,displacements");
 	bandwidth_run run = {opt, csv, {}};
 
 	run.measure_all();
@@ -402,7 +606,10 @@ bench_bandwidth(const bench_options &opt)
 	for (double load : {0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0})
 		for_each_bandwidth_table([&](auto tag)
 		{
-			bandwidth_table<typename decltype(tag)::table>(run, load);
+			typedef typename decltype(tag)::table Table;
+
+			if (opt.wants(Table::name()))
+				bandwidth_table<Table>(run, load);
 		});
 }
 

@@ -17,6 +17,7 @@
 #define TABLE_BENCH_PAPERS_CUH
 
 #include "all_tables.cuh"
+#include "table_bench_compact.cuh"
 #include "table_bench_random.cuh"
 
 /* From the slab hash's abstract: the best of its updates and of its searches. */
@@ -38,6 +39,10 @@ static void
 papers_linear_table(const bench_options &opt, bench_csv &csv, bench_csv &bins_csv, double load)
 {
 	linear_probing<Word, Word, KIND> table;
+
+	if (!opt.wants(table.name()))
+		return;
+
 	const uint64_t slots = opt.table_bytes / 4 / (2 * sizeof(Word));
 	const uint64_t n = (uint64_t) (load * slots);
 	const uint64_t n_other = slots / 20;
@@ -227,7 +232,8 @@ bench_papers_incremental(const bench_options &opt)
 	for (uint64_t batch : {total / 64, total / 32, total / 16})
 		for_each_table<uint32_t>([&](auto tag)
 		{
-			papers_incremental<decltype(tag)>(opt, csv, batch, total);
+			if (opt.wants(decltype(tag)::table::name()))
+				papers_incremental<decltype(tag)>(opt, csv, batch, total);
 		});
 }
 
@@ -419,12 +425,12 @@ bench_papers_mixtures(const bench_options &opt)
 	for (const papers_mixture &mixture : papers_mixtures)
 		for_each_table<uint32_t>([&](auto tag)
 		{
-			papers_mixture_of<decltype(tag)>(opt, csv, mixture);
+			if (opt.wants(decltype(tag)::table::name()))
+				papers_mixture_of<decltype(tag)>(opt, csv, mixture);
 		});
 }
 
 /* ---------- the compact tables ---------- */
-
 
 /* Cuckoo tables find and put only what differs; they need to sort first. */
 template <typename Set>
@@ -442,21 +448,6 @@ papers_find_or_put(Set &, const uint64_t *, uint8_t *, uint64_t, long)
 	return cudaErrorNotSupported;
 }
 
-/* counters[r]: results that are r, of compact_result. */
-static __global__ void
-papers_results_kernel(const uint8_t *results, uint64_t n, unsigned long long *counters)
-{
-	unsigned long long mine[4] = {0, 0, 0, 0};
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
-		 i += (uint64_t) gridDim.x * blockDim.x)
-		for (int r = 0; r < 4; r++)
-			mine[r] += results[i] == r;
-	for (int r = 0; r < 4; r++)
-		if (mine[r])
-			atomicAdd(&counters[r], mine[r]);
-}
-
 /* A share of the keys are numbers 0, 1, ..., the others numbers from first_new on. */
 static __global__ void
 papers_share_kernel(double share, int bits, uint64_t first_new, uint64_t *keys, uint64_t n)
@@ -472,17 +463,7 @@ struct papers_compact_run
 {
 	const bench_options &opt;
 	bench_csv  &csv;
-	bench_array<unsigned long long> counters;
-	unsigned long long counts[4];
-
-	void count(const uint8_t *results, uint64_t n)
-	{
-		BENCH_TRY(cudaMemset(counters.at, 0, sizeof counts));
-		RHH_LAUNCH(papers_results_kernel, std::min(table_blocks(n, 256), 4096u), 256, 0, 0,
-				   results, n, counters.at);
-		BENCH_TRY(cudaGetLastError());
-		BENCH_TRY(cudaMemcpy(counts, counters.at, sizeof counts, cudaMemcpyDeviceToHost));
-	}
+	compact_counts counts;
 
 	template <typename Set>
 	void row(const Set &set, uint64_t memory_bytes, int bits, double load, const char *op,
@@ -520,15 +501,15 @@ struct papers_compact_run
 				return;
 			BENCH_TRY(error);
 			ms = std::min(ms, timer.stop_ms());
-			count(results, n_more);
+			counts.count(results, n_more);
 			/* What was turned away before may be put now. */
-			if (counts[COMPACT_ABSENT] != 0 ||
-				(full == 0 && fabs((double) counts[COMPACT_FOUND] / n_more - share) > 0.02))
+			if (counts.of[COMPACT_ABSENT] != 0 ||
+				(full == 0 && fabs((double) counts.of[COMPACT_FOUND] / n_more - share) > 0.02))
 				bench_problem("%s, load %g: find-or-put found %llu of %llu, not %g", Set::name(),
-							  load, counts[COMPACT_FOUND], (unsigned long long) n_more, share);
+							  load, counts.of[COMPACT_FOUND], (unsigned long long) n_more, share);
 		}
 		row(set, set.memory_bytes(), bits, load, "find_or_put", share, n_more, ms,
-			counts[COMPACT_FULL]);
+			counts.of[COMPACT_FULL]);
 	}
 
 	template <typename Set>
@@ -586,18 +567,18 @@ struct papers_compact_run
 				timer.start();
 				BENCH_TRY(set.find(keys.at, results.at, n, 256, 0));
 				hit_ms = std::min(hit_ms, timer.stop_ms());
-				count(results.at, n);
-				if (counts[COMPACT_FOUND] != n_keys || n_keys > n)
+				counts.count(results.at, n);
+				if (counts.of[COMPACT_FOUND] != n_keys || n_keys > n)
 					bench_problem("%s, load %g: %llu keys found of %llu that are there", Set::name(),
-								  load, counts[COMPACT_FOUND], (unsigned long long) n_keys);
+								  load, counts.of[COMPACT_FOUND], (unsigned long long) n_keys);
 				bench_distinct_keys_of_bits(n, bits, keys.at, n);
 				timer.start();
 				BENCH_TRY(set.find(keys.at, results.at, n, 256, 0));
 				miss_ms = std::min(miss_ms, timer.stop_ms());
-				count(results.at, n);
-				if (counts[COMPACT_ABSENT] != n)
+				counts.count(results.at, n);
+				if (counts.of[COMPACT_ABSENT] != n)
 					bench_problem("%s, load %g: %llu keys found that are not there", Set::name(),
-								  load, (unsigned long long) n - counts[COMPACT_ABSENT]);
+								  load, (unsigned long long) n - counts.of[COMPACT_ABSENT]);
 			}
 			row(set, memory_bytes, bits, load, "fill", 0, n, fill_ms, full);
 			row(set, memory_bytes, bits, load, "find_hit", 1, n, hit_ms, full);
@@ -619,12 +600,15 @@ bench_papers_compact(const bench_options &opt)
 	bench_csv	csv(opt, "papers-compact",
 					"table,key_bits,slots,memory_bytes,load,op,found_share,n_ops,full,ms,mops,"
 					"published_mops,published_gpu,published_what");
-	papers_compact_run run = {opt, csv, bench_array<unsigned long long>(4), {}};
+	papers_compact_run run = {opt, csv, {}};
 
 	bench_say("   compact tables");
 	for_each_compact_set([&](auto tag)
 	{
-		run.sweep<typename decltype(tag)::table>();
+		typedef typename decltype(tag)::table Set;
+
+		if (opt.wants(Set::name()))
+			run.sweep<Set>();
 	});
 }
 

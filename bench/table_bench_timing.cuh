@@ -161,7 +161,7 @@ timing_table(const bench_options &opt, bench_csv &csv, timing_work<Word> &work,
 /* Loads every kernel, so that the first measured launch is like the others. */
 template <typename Word>
 static void
-timing_warm_up()
+timing_warm_up(const bench_options &opt)
 {
 	const uint64_t n = 1024;
 	timing_work<Word> work(n);
@@ -172,6 +172,8 @@ timing_warm_up()
 		typename decltype(tag)::table table;
 		uint64_t	n_entries;
 
+		if (!opt.wants(table.name()))
+			return;
 		if (bench_create(table.name(), [&] { return table.create(2 * n, 0); }))
 		{
 			BENCH_TRY(table.insert(work.keys.at, work.values.at, n, 256, 0));
@@ -192,7 +194,7 @@ timing_width(const bench_options &opt, bench_csv &csv)
 	timing_work<Word> work((uint64_t) (max_load * slots));
 	uint64_t	sequence = sizeof(Word) << 32;
 
-	timing_warm_up<Word>();
+	timing_warm_up<Word>(opt);
 	for (double load : opt.loads)
 	{
 		std::map<std::pair<std::string, int>, timing_cell> cells;
@@ -213,6 +215,8 @@ timing_width(const bench_options &opt, bench_csv &csv)
 			{
 				typedef decltype(tag) Tag;
 
+				if (!opt.wants(Tag::table::name()))
+					return;
 				for (int block : opt.blocks)
 				{
 					auto		id = std::make_pair(std::string(Tag::table::name()), block);

@@ -335,6 +335,62 @@ test_displaced_keys(const char *name)
 	}
 }
 
+/*
+ * insert_if_absent leaves keys that are there as they are, also those that are
+ * just being displaced: others may insert such a key anew before it has its new
+ * place, and of the two values the older must remain.
+ */
+template <typename Key>
+static void
+test_absent_keeps(const char *name)
+{
+	typedef rhh::table<Key, Key, rhh::replace> T;
+	size_t		changed = 0;
+
+	test_name = name;
+	for (int round = 0; round < 40; round++)
+	{
+		T			t;
+		bool		unique;
+		std::vector<Key> pool,
+					first,
+					keys;
+
+		CUDA(t.create(0, nullptr, 64));
+		/* The homes of all are in a sixteenth of the table. */
+		while (pool.size() < 120)
+		{
+			Key			k = (Key) next_random();
+
+			if (rhh_home_of(rhh::mix::hash(k), (uint32_t) (t.n_slots() / T::S::SLOTS)) < 8)
+				pool.push_back(k);
+		}
+		first.assign(pool.begin(), pool.begin() + 40);
+		failure_list<Key> failures(4096 * SCALE);
+
+		insert(t, first, std::vector<Key>(first.size(), (Key) 1), failures);
+		/* New keys displace the old ones, which are inserted over and over. */
+		for (int i = 0; i < 2000 * SCALE; i++)
+			keys.push_back(pool[next_random() % std::min<size_t>(pool.size(), 40 + i / 10)]);
+
+		device_array<Key> k(keys),
+					v(std::vector<Key>(keys.size(), (Key) 2));
+
+		CUDA(t.insert_if_absent(k.p, v.p, keys.size(), failures.out(), nullptr));
+		CUDA(cudaDeviceSynchronize());
+		auto		there = contents<T, Key>(t, &unique);
+
+		CHECK(unique);
+		CHECK(failures.n() == 0);
+		for (auto &e : first)
+			changed += there.count(e) != 1 || there[e] != 1;
+		t.destroy();
+	}
+	CHECK(changed == 0);
+	if (changed)
+		printf("%zu values changed\n", changed);
+}
+
 /* Many tiles erase neighbours of one another, and the same keys. */
 static void
 test_crowded_erase()
@@ -780,6 +836,8 @@ main()
 	test_life<rhh::table<uint32_t, uint32_t, rhh::max>, uint32_t, rhh::max>("partitioned, capped", (uint64_t) 80000 * (SCALE > 1 ? 256 : 1), 1.2, 2, false);
 	test_displaced_keys<uint32_t>("displaced keys, u32");
 	test_displaced_keys<uint64_t>("displaced keys, u64");
+	test_absent_keeps<uint32_t>("insert if absent, u32");
+	test_absent_keeps<uint64_t>("insert if absent, u64");
 	test_crowded_erase();
 	test_overfull();
 	test_hints();

@@ -61,4 +61,30 @@ for_each_compact_set(Visit &&visit)
 	visit(table_tag<sort_find_or_put<compact_cuckoo<Key, uint64_t, 16>>>());
 }
 
+/* Compact iceberg tables that differ in the width of slots and size of buckets. */
+template <typename P, typename S, int BUCKET_SLOTS>
+struct remainder_tag
+{
+	typedef compact_iceberg<uint64_t, P, S, BUCKET_SLOTS> table;
+	static const int BUCKET = BUCKET_SLOTS;
+	static const int SLOT_BITS = 8 * sizeof(P);
+	static const int SLOT2_BITS = 8 * sizeof(S);
+};
+
+/* visit(remainder_tag<...>()); of a size of bucket the widest slots first. */
+template <typename Visit>
+static void
+for_each_remainder_set(Visit &&visit)
+{
+	visit(remainder_tag<uint64_t, uint64_t, 8>());
+	visit(remainder_tag<uint32_t, uint32_t, 8>());
+	visit(remainder_tag<uint16_t, uint32_t, 8>());
+	visit(remainder_tag<uint64_t, uint64_t, 16>());
+	visit(remainder_tag<uint32_t, uint32_t, 16>());
+	visit(remainder_tag<uint16_t, uint32_t, 16>());
+	visit(remainder_tag<uint64_t, uint64_t, 32>());
+	visit(remainder_tag<uint32_t, uint32_t, 32>());
+	visit(remainder_tag<uint16_t, uint32_t, 32>());
+}
+
 #endif							/* ALL_TABLES_CUH */

@@ -95,7 +95,7 @@ is() { if [ "$1" != "$2" ]; then echo "is $1, not $2"; return 1; fi; }
 
 check "run_info.txt names the device" grep -q '^device: simt' "$prefix-run_info.txt"
 check "the log has the figures" grep -q 'M operations/s' "$prefix-log.txt"
-for section in timing bandwidth groupby papers-linear papers-linear-probes papers-incremental papers-mixtures; do
+for section in timing bandwidth remainders groupby papers-linear papers-linear-probes papers-incremental papers-mixtures; do
 	check "$section.csv" csv_is_right "$prefix-$section.csv"
 done
 for table in linear_two_step linear_one_cas linear_reuse; do
@@ -125,8 +125,42 @@ check "batches: 64, 32 and 16 of them" is "$(rows papers-incremental table linea
 # the lengths of probes are what theory says, within what so few slots allow
 check "probe lengths" awk -F, '$5 == "insert" && $2 == 4 && $4 <= 0.8 && ($9 / $11 < 0.8 || $9 / $11 > 1.2) { bad = 1; print } END { exit bad }' "$prefix-papers-linear.csv"
 check "bandwidth: every load, both widths" is "$(rows bandwidth table linear_one_cas)" 28
-check "bandwidth: nobody is turned away at 0.5" is "$(rows bandwidth load 0.5 turned_away 0)" 4
+for table in robin_hood robin_hood_direct; do
+	check "bandwidth: every load, both widths of $table" is "$(rows bandwidth table $table)" 28
+done
+check "bandwidth: nobody is turned away at 0.5" is "$(rows bandwidth load 0.5 turned_away 0)" 12
+# an insert met its key, was turned away or is an entry; beyond a load of 1 the table is full
+check "bandwidth: an overfull table is full, by its counters" \
+	awk -F, '$1 ~ /^robin_hood/ && $3 == "insert_sum" && $4 > 1 {
+		entries = $6 - $5 - $14; slots = 32768 / 2 / $2; rows++
+		if (entries > slots || entries < 0.99 * slots) { bad = 1; print }
+	} END { exit bad || rows != 12 }' "$prefix-bandwidth.csv"
+# 64 bytes a bucket; 8 buckets at most, which misses in a full table all read
+check "bandwidth: one bucket read at a load of 0.25" \
+	awk -F, '$1 ~ /^robin_hood/ && $3 == "find" && $4 == 0.25 { rows++; if ($9 < 64 || $9 > 66) { bad = 1; print } }
+		END { exit bad || rows != 4 }' "$prefix-bandwidth.csv"
+check "bandwidth: eight buckets read in a full table without hints" \
+	awk -F, '$1 == "robin_hood_direct" && $3 == "find" && $4 == 3 { rows++; if ($9 < 500 || $9 > 512) { bad = 1; print } }
+		END { exit bad || rows != 2 }' "$prefix-bandwidth.csv"
+# the bucket and its sector written back
+check "bandwidth: inserts at a load of 0.25" \
+	awk -F, '$1 ~ /^robin_hood/ && $3 == "insert_sum" && $4 == 0.25 { rows++; if ($9 < 96 || $9 > 103) { bad = 1; print } }
+		END { exit bad || rows != 4 }' "$prefix-bandwidth.csv"
 check "bandwidth: rows are turned away at 3" is "$(rows bandwidth load 3 turned_away 0)" 0
+
+check "remainders: every width and bucket" is "$(rows remainders load 0.85)" 36
+for bucket in 8 16 32; do
+	check "remainders: half the memory, buckets of $bucket" \
+		is "$(awk -F, -v b=$bucket '$5 == b && $3 == 32 && $13 > 0.499 && $13 < 0.501' "$prefix-remainders.csv" | wc -l)" 4
+	check "remainders: less with 16 bits, buckets of $bucket" \
+		is "$(awk -F, -v b=$bucket '$5 == b && $3 == 16 && $13 > 0.25 && $13 < 0.35' "$prefix-remainders.csv" | wc -l)" 4
+	check "remainders: compared at one size, buckets of $bucket" \
+		is "$(awk -F, -v b=$bucket '$5 == b { print $2, $6 }' "$prefix-remainders.csv" | sort -u | wc -l)" 1
+done
+check "--tables: only these" "${bench[@]}" --name some "${tiny[@]}" --loads 0.5 --reps 1 \
+	--sections "timing papers remainders" --tables "robin_hood compact_iceberg_32_32_16_16" >"$log"
+check "--tables: no others" is "$(cat "${prefix%-smoke}"-some-*.csv | cut -d, -f1 | grep -v '^#' | sort -u | tr '\n' ' ')" \
+	"compact_iceberg_32_32_16_16 robin_hood table "
 
 refused() # STATUS MESSAGE OPTION …
 {
@@ -141,6 +175,7 @@ refused() # STATUS MESSAGE OPTION …
 check "loads beyond all slots are given up" \
 	refused 1 'distinct keys for 4096 slots, whatever is drawn' "${tiny[@]}" --loads 1.2 --sections timing
 check "an unknown section" refused 1 'no section what' --sections what
+check "an unknown table" refused 1 'no table what' --tables "robin_hood what"
 check "an unknown option" refused 1 'unknown option' --what 1
 check "a list that is none" refused 1 'not a list of numbers' --loads "0.5 x"
 check "a block of 100 threads" refused 1 'a block has' --blocks 100
