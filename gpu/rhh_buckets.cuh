@@ -648,7 +648,7 @@ rhh_store_slot(const rhh_buckets &t, const typename S::tile &tile, uint64_t at,
 /*
  * Erases the entry of mine's key and shifts those behind it back, so that there
  * are no tombstones.  True if it was there; *erased is what it was.  same(e) as
- * in rhh_find_from, and exact.  Only erases may run beside it.
+ * in rhh_find_loop, and exact.  Only erases may run beside it.
  *
  * The poorest entry of the next bucket that is not at home fills the hole, and
  * its slot is the next hole.  That keeps (2): who goes past the hole at distance

@@ -238,7 +238,11 @@ class table
 			return insert_any<true>(tile, key, value);
 		}
 
-		/* Leaves a key that is there as it is, and gives its value (RHH_MET). */
+		/*
+		 * Leaves a key that is there as it is, and gives its value (RHH_MET).  One
+		 * exception: if the key is being displaced just then, and what is inserted
+		 * anew is displaced in its turn before the two meet, either value may stay.
+		 */
 		__device__ RHH_INLINE rhh_outcome insert_if_absent(const tile &tile, Key *key,
 														   Value *value) const
 		{
@@ -252,6 +256,7 @@ class table
 			find_one	op = {S::make(key, (Key) 0), b.n_buckets, false, false};
 			uint32_t	probes = 0;
 
+			require_cas();
 			if (key == EMPTY)
 			{
 				op.entry = load_side();
@@ -291,6 +296,7 @@ class table
 		{
 			slot		e;
 
+			require_cas();
 			if (key == EMPTY)
 				return erase_side(tile, value);
 			/* Hints are lower bounds, which entries now may move below. */
@@ -324,8 +330,8 @@ class table
 				Value		old = (Value) S::value(e);
 				bool		done = true;
 
-				/* Of two copies of a key the stored one is the newer. */
-				Value		now = !REDUCE ? old
+				/* Of two copies of a key the stored one is the newer, usually. */
+				Value		now = !REDUCE ? (carrying ? (Value) S::value(mine) : old)
 					: carrying ? r.reduce((Value) S::value(mine), old)
 					: r.reduce(old, (Value) S::value(mine));
 
@@ -540,18 +546,23 @@ class table
 	cudaError_t clear(cudaStream_t stream);
 
 	/*
+	 * Allocates what inserting n keys at once will want besides: inserts do it
+	 * too, but then wait.  Where there is no memory for it they do without.
+	 */
+	cudaError_t reserve(uint64_t n, cudaStream_t stream);
+
+	/*
 	 * Inserts n pairs or reduces the values of keys that are there; equal keys in
 	 * one call are reduced in no particular order.  values may be NULL: zeros.
 	 * What the table refuses goes to failures.
 	 *
 	 * Many keys for a table beyond the L2 cache are first sorted by their home
-	 * buckets (rhh_partition.cuh), in a workspace that is allocated the first time
-	 * and kept: two slots a key, 2 * RHH_CHUNK_BYTES at most.  Where there is no
-	 * memory for it they are inserted as they come.
+	 * buckets (rhh_partition.cuh), in a workspace of two slots a key, at most
+	 * 2 * RHH_CHUNK_BYTES, that is kept (see reserve).
 	 */
 	cudaError_t insert(const Key *keys, const Value *values, uint64_t n,
 					   const failed<Key> &failures, cudaStream_t stream);
-	/* The same, but keys that are there keep their values. */
+	/* The same, but keys that are there keep their values (ref::insert_if_absent). */
 	cudaError_t insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 								 const failed<Key> &failures, cudaStream_t stream);
 
@@ -586,6 +597,8 @@ class table
 	cudaError_t insert_any(const Key *keys, const Value *values, uint64_t n,
 						   const failed<Key> &failures, cudaStream_t stream);
 	cudaError_t make_hints(cudaStream_t stream);
+	uint32_t part_bits() const;
+	uint64_t part_counts_bytes() const;
 
 	ref			r = {};
 	uint8_t    *memory = nullptr;

@@ -810,7 +810,7 @@ erase_kernel(const __grid_constant__ Ref r, const Key *keys, uint64_t n)
 		atomicAdd(&r.side->size, ~erased + 1);
 }
 
-/* Blocks of at most 1024 threads, RHH_TABLE_ITEMS slots of 16 bytes a thread. */
+/* A thread has 16 bytes of slots. */
 template <class Ref, class S, typename Key>
 static __global__ void
 extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t capacity,
@@ -934,8 +934,8 @@ RHH_TABLE::create(uint64_t n_slots, cudaStream_t stream, uint32_t max_dist)
 	side_at = n_buckets * LINE;
 	locks_at = side_at + 128;
 	hints_at = locks_at + RHH_LOCK_WORDS(n_buckets) * 4;
+	RHH_TRY(cudaMalloc(&memory, hints_at + n_buckets));
 	bytes = hints_at + n_buckets;
-	RHH_TRY(cudaMalloc(&memory, bytes));
 	r.b.slots = memory;
 	r.b.n_buckets = (uint32_t) n_buckets;
 	r.b.max_dist = max_dist < n_buckets ? max_dist : (uint32_t) n_buckets;
@@ -986,6 +986,57 @@ RHH_TABLE::clear(cudaStream_t stream)
 	return cudaGetLastError();
 }
 
+/* log2 of the parts that bulk inserts make. */
+template <RHH_TABLE_ARGS>
+uint32_t
+RHH_TABLE::part_bits() const
+{
+	uint32_t	bits = 2;
+
+	while (bits < 18 && (uint64_t) r.b.n_buckets * LINE >> bits > RHH_PART_BYTES)
+		bits++;
+	return bits;
+}
+
+/* What comes before the items in the workspace. */
+template <RHH_TABLE_ARGS>
+uint64_t
+RHH_TABLE::part_counts_bytes() const
+{
+	uint64_t	n = RHH_PARTITION_COUNTS(part_bits()) * sizeof(unsigned long long)
+		+ sizeof(build_plan) + (sizeof(uint64_t) << part_bits());
+
+	return (n + 15) / 16 * 16;
+}
+
+template <RHH_TABLE_ARGS>
+cudaError_t
+RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
+{
+	uint64_t	chunk = RHH_CHUNK_BYTES / sizeof(slot);
+	uint64_t	need;
+
+	if (n <= n_slots() / RHH_PARTITION_SLOTS_PER_KEY ||
+		(uint64_t) r.b.n_buckets * LINE <= device_l2_bytes / RHH_PARTITION_L2_DIVISOR)
+		return cudaSuccess;
+	need = part_counts_bytes() + 2 * (n < chunk ? n : chunk) * sizeof(slot);
+	if (need <= workspace_bytes)
+		return cudaSuccess;
+	RHH_TRY(cudaStreamSynchronize(stream));
+	if (workspace)
+		RHH_TRY(cudaFree(workspace));
+	workspace = nullptr;
+	workspace_bytes = 0;
+	if (cudaMalloc(&workspace, need) == cudaSuccess)
+		workspace_bytes = need;
+	else
+	{
+		workspace = nullptr;
+		(void) cudaGetLastError();
+	}
+	return cudaSuccess;
+}
+
 template <RHH_TABLE_ARGS>
 template <bool REDUCE>
 cudaError_t
@@ -999,35 +1050,11 @@ RHH_TABLE::insert_any(const Key *keys, const Value *values, uint64_t n,
 	if (n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
 		slot_bytes > device_l2_bytes / RHH_PARTITION_L2_DIVISOR)
 	{
-		uint64_t	chunk = RHH_CHUNK_BYTES / sizeof(slot);
-		uint64_t	counts_bytes,
-					need;
-		uint32_t	bits = 2;
+		const uint32_t bits = part_bits();
+		const uint64_t counts_bytes = part_counts_bytes();
+		const uint64_t chunk = n < RHH_CHUNK_BYTES / sizeof(slot) ? n : RHH_CHUNK_BYTES / sizeof(slot);
 
-		while (bits < 18 && slot_bytes >> bits > RHH_PART_BYTES)
-			bits++;
-		if (chunk > n)
-			chunk = n;
-		counts_bytes = RHH_PARTITION_COUNTS(bits) * sizeof(unsigned long long) + sizeof(build_plan)
-			+ (sizeof(uint64_t) << bits);
-		counts_bytes = (counts_bytes + 15) / 16 * 16;
-		need = counts_bytes + 2 * chunk * sizeof(slot);
-		if (need > workspace_bytes)
-		{
-			RHH_TRY(cudaStreamSynchronize(stream));
-			if (workspace)
-				RHH_TRY(cudaFree(workspace));
-			workspace = nullptr;
-			workspace_bytes = 0;
-			/* Without, keys go directly to their places, only slower. */
-			if (cudaMalloc(&workspace, need) == cudaSuccess)
-				workspace_bytes = need;
-			else
-			{
-				workspace = nullptr;
-				(void) cudaGetLastError();
-			}
-		}
+		RHH_TRY(reserve(n, stream));
 		if (workspace)
 		{
 			auto		build = count ? build_kernel<ref, S, Key, REDUCE, true>
@@ -1208,11 +1235,16 @@ RHH_TABLE::rehash(uint64_t n_slots, bool *fits, cudaStream_t stream)
 	auto		kernel = rehash_kernel<ref, S, Key>;
 	table		grown;
 	unsigned long long n_failed = 0;
+	uint64_t	n_entries;
 	uint64_t	tiles = r.b.n_buckets;
 	uint64_t	blocks = (tiles * S::LANES + 255) / 256;
 	cudaError_t error;
 
 	*fits = false;
+	RHH_TRY(size(&n_entries, stream));
+	/* More entries than slots: do not try for long. */
+	if (n_entries > n_slots + 128 * S::SLOTS)
+		return cudaSuccess;
 	grown.block_threads = block_threads;
 	grown.count = count;
 	RHH_TRY(grown.create(n_slots, stream, r.b.max_dist < r.b.n_buckets ? r.b.max_dist : UINT32_MAX));

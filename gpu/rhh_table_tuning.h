@@ -1,7 +1,7 @@
 /*
  * rhh_table_tuning.h
- *		Constants of the table, each with the measurement behind it.  Nothing
- *		here changes an answer.
+ *		Constants of the table, each with the measurement behind it.  But for
+ *		the probe cap nothing here changes an answer.
  */
 #ifndef RHH_TABLE_TUNING_H
 #define RHH_TABLE_TUNING_H
@@ -13,8 +13,11 @@
  */
 #define RHH_LINE_BYTES 64
 
-/* The probe cap, in buckets. */
-#define RHH_DEFAULT_MAX_DIST 16
+/*
+ * The probe cap, in buckets, unless the caller says otherwise; what is beyond it
+ * is handed back, so it does change answers.
+ */
+#define RHH_DEFAULT_MAX_DIST 8
 
 #define RHH_TABLE_BLOCK_THREADS 256
 

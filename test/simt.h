@@ -132,6 +132,7 @@ struct meeting
 {
 	mask_t		mask;
 	mask_t		arrived;
+	const char *what;			/* the operation they meet in */
 	unsigned	generation;
 	uint64_t	values[2][SIMT_WARP_SIZE][2];
 };
@@ -293,7 +294,7 @@ fiber_main()
  * all values, by lane.  Valid until the caller's next meeting with this mask.
  */
 static inline uint64_t (*
-						meet(mask_t mask, uint64_t low, uint64_t high = 0))[2]
+						meet(const char *what, mask_t mask, uint64_t low, uint64_t high = 0))[2]
 {
 	fiber	   *me = current;
 	warp	   *w = me->group;
@@ -305,11 +306,15 @@ static inline uint64_t (*
 	while (i < w->meetings.size() && w->meetings[i].mask != mask)
 		i++;
 	if (i == w->meetings.size())
-		w->meetings.push_back(meeting{mask, 0, 0, {}});
+		w->meetings.push_back(meeting{mask, 0, what, 0, {}});
 	{
 		meeting &m = w->meetings[i];
 
 		generation = m.generation;
+		if (m.arrived == 0)
+			m.what = what;
+		else if (strcmp(m.what, what) != 0)
+			die("lanes meet in different operations");
 		m.values[generation & 1][me->lane][0] = low;
 		m.values[generation & 1][me->lane][1] = high;
 		m.arrived |= (mask_t) 1 << me->lane;
@@ -470,12 +475,12 @@ value_of(uint64_t (*values)[2], unsigned lane)
 
 template <typename T>
 static inline uint64_t (*
-						meet_with(mask_t mask, const T &value))[2]
+						meet_with(const char *what, mask_t mask, const T &value))[2]
 {
 	uint64_t	raw[2] = {0, 0};
 
 	memcpy(raw, &value, sizeof value);
-	return meet(mask, raw[0], raw[1]);
+	return meet(what, mask, raw[0], raw[1]);
 }
 
 }								/* namespace simt */
@@ -516,13 +521,13 @@ __syncthreads_or(int yes)
 static inline void
 __syncwarp(simt::mask_t mask = (simt::mask_t) ~0ULL)
 {
-	simt::meet(mask, 0);
+	simt::meet("syncwarp", mask, 0);
 }
 
 static inline simt::mask_t
 __ballot_sync(simt::mask_t mask, int yes)
 {
-	auto		values = simt::meet(mask, yes != 0);
+	auto		values = simt::meet("ballot", mask, yes != 0);
 	simt::mask_t result = 0;
 
 	for (unsigned i = 0; i < SIMT_WARP_SIZE; i++)
@@ -546,7 +551,7 @@ template <typename T>
 static inline T
 simt_shfl(simt::mask_t mask, T value, unsigned from)
 {
-	auto		values = simt::meet_with(mask, value);
+	auto		values = simt::meet_with(__func__, mask, value);
 
 	if (!(mask >> from & 1))
 		simt::die("a shuffle reads a lane outside its mask");
@@ -590,7 +595,7 @@ template <typename T>
 static inline simt::mask_t
 __match_any_sync(simt::mask_t mask, T value)
 {
-	auto		values = simt::meet_with(mask, value);
+	auto		values = simt::meet_with(__func__, mask, value);
 	simt::mask_t result = 0;
 
 	for (unsigned i = 0; i < SIMT_WARP_SIZE; i++)
@@ -602,7 +607,7 @@ __match_any_sync(simt::mask_t mask, T value)
 static inline type \
 name(simt::mask_t mask, type value) \
 { \
-	auto		values = simt::meet_with(mask, value); \
+	auto		values = simt::meet_with(__func__, mask, value); \
 	bool		first = true; \
 	type		a = 0; \
 	for (unsigned i = 0; i < SIMT_WARP_SIZE; i++) \

@@ -24,6 +24,8 @@ public:
 			error = cudaMemsetAsync(n_failed, 0, sizeof *n_failed, stream);
 		if (error == cudaSuccess)
 			error = t.create(n_slots, stream, UINT32_MAX);
+		if (error == cudaSuccess)
+			error = t.reserve(n_slots, stream);
 		if (error != cudaSuccess)
 			destroy();
 		return error;
