@@ -455,7 +455,11 @@ slab_flush_kernel(const __grid_constant__ slab_hash_view<LIGHT> table)
 				beyond = table.alloc.slab(rhh_load_shared32(&to[SLAB_NEXT_LANE]));
 			warp.sync();		/* all have read what is now written over */
 			if (live >> key_lane & 1)
-				(place < SLAB_PAIRS ? to : beyond)[place % SLAB_PAIRS * 2 + (warp.rank & 1)] = word;
+			{
+				uint32_t   *slab = place < SLAB_PAIRS ? to : beyond;
+
+				slab[place % SLAB_PAIRS * 2 + (warp.rank & 1)] = word;
+			}
 			warp.sync();
 			n_to += n_live;
 			if (n_to > SLAB_PAIRS)

@@ -100,7 +100,8 @@ struct device_array
 
 	explicit device_array(const std::vector<T> &from) : device_array(from.size())
 	{
-		cuda(cudaMemcpy(p, from.data(), n * sizeof(T), cudaMemcpyHostToDevice));
+		if (n)
+			cuda(cudaMemcpy(p, from.data(), n * sizeof(T), cudaMemcpyHostToDevice));
 	}
 
 	device_array(const device_array &) = delete;
@@ -115,7 +116,8 @@ struct device_array
 		std::vector<T> to(n);
 
 		cuda(cudaDeviceSynchronize());
-		cuda(cudaMemcpy(to.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
+		if (n)
+			cuda(cudaMemcpy(to.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
 		return to;
 	}
 };
@@ -1511,6 +1513,7 @@ test_all(const char *name)
 	test_batches_and_mixtures<Allocator>();
 	test_utilisation<Allocator>(0.62);
 	test_utilisation<Allocator>(0.40);
+	test_utilisation<Allocator>(0.75);
 	for (uint64_t seed = 1; seed <= 2; seed++)
 	{
 		test_allocator<Allocator>(1, 0, 4, seed);
