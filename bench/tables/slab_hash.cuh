@@ -320,8 +320,18 @@ slab_step(const slab_hash_view<LIGHT> &table, const slab_batch &batch, uint64_t 
 		next = table.alloc.allocate(warp, resident);
 		if (next == SLAB_NULL)
 		{
+			/*
+			 * The slab may have been followed by another since it was read, by an
+			 * operation of this very warp even.
+			 */
 			if (mine)
-				item.end(SLAB_FULL);
+			{
+				next = rhh_load_shared32(&item.slab[SLAB_NEXT_LANE]);
+				if (next == SLAB_NULL)
+					item.end(SLAB_FULL);
+				else
+					item.slab = table.alloc.slab(next);
+			}
 			return;
 		}
 		if (mine)
