@@ -320,8 +320,18 @@ slab_step(const slab_hash_view<LIGHT> &table, const slab_batch &batch, uint64_t 
 		next = table.alloc.allocate(warp, resident);
 		if (next == SLAB_NULL)
 		{
+			/*
+			 * The slab may have been followed by another since it was read, by an
+			 * operation of this very warp even.
+			 */
 			if (mine)
-				item.end(SLAB_FULL);
+			{
+				next = rhh_load_shared32(&item.slab[SLAB_NEXT_LANE]);
+				if (next == SLAB_NULL)
+					item.end(SLAB_FULL);
+				else
+					item.slab = table.alloc.slab(next);
+			}
 			return;
 		}
 		if (mine)
@@ -455,7 +465,11 @@ slab_flush_kernel(const __grid_constant__ slab_hash_view<LIGHT> table)
 				beyond = table.alloc.slab(rhh_load_shared32(&to[SLAB_NEXT_LANE]));
 			warp.sync();		/* all have read what is now written over */
 			if (live >> key_lane & 1)
-				(place < SLAB_PAIRS ? to : beyond)[place % SLAB_PAIRS * 2 + (warp.rank & 1)] = word;
+			{
+				uint32_t   *slab = place < SLAB_PAIRS ? to : beyond;
+
+				slab[place % SLAB_PAIRS * 2 + (warp.rank & 1)] = word;
+			}
 			warp.sync();
 			n_to += n_live;
 			if (n_to > SLAB_PAIRS)

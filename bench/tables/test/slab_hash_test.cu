@@ -100,7 +100,8 @@ struct device_array
 
 	explicit device_array(const std::vector<T> &from) : device_array(from.size())
 	{
-		cuda(cudaMemcpy(p, from.data(), n * sizeof(T), cudaMemcpyHostToDevice));
+		if (n)
+			cuda(cudaMemcpy(p, from.data(), n * sizeof(T), cudaMemcpyHostToDevice));
 	}
 
 	device_array(const device_array &) = delete;
@@ -115,7 +116,8 @@ struct device_array
 		std::vector<T> to(n);
 
 		cuda(cudaDeviceSynchronize());
-		cuda(cudaMemcpy(to.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
+		if (n)
+			cuda(cudaMemcpy(to.data(), p, n * sizeof(T), cudaMemcpyDeviceToHost));
 		return to;
 	}
 };
@@ -676,6 +678,26 @@ test_full(uint64_t seed)
 		reference[stored[i]] = stored[i];
 	check_against(table, keys, reference, "refilled after flush");
 	check(table.failed() == n_failed_before + 1, "flush did not make room");
+}
+
+/* One warp's operations that all want the last slab get it together. */
+template <class Allocator>
+static void
+test_last_slab_shared()
+{
+	host_table<Allocator> table;
+	slab_options options;
+	words		keys = make_keys(RANDOM_KEYS, 2 * SLAB_PAIRS, 1, 1);
+
+	test_name = "last slab, shared";
+	schedule(1);
+	options.n_buckets = 1;
+	options.n_chained = 1;
+	cuda(table.create(0, options, 0));
+	table.insert(part(keys, 0, SLAB_PAIRS), part(keys, 0, SLAB_PAIRS));
+	table.insert(part(keys, SLAB_PAIRS, 2 * SLAB_PAIRS), part(keys, SLAB_PAIRS, 2 * SLAB_PAIRS));
+	check(table.failed() == 0, "%llu failures", (unsigned long long) table.failed());
+	check(table.find(keys) == keys, "keys are missing");
 }
 
 /* All operations in one kernel, each kind on keys of its own: exact. */
@@ -1495,6 +1517,7 @@ test_all(const char *name)
 		test_multimap<Allocator>(20, 100, 5, seed);
 		test_full<Allocator>(seed);
 	}
+	test_last_slab_shared<Allocator>();
 	test_refused<Allocator>();
 	for (uint64_t seed = 1; seed <= N_SEEDS; seed++)
 	{
@@ -1511,6 +1534,7 @@ test_all(const char *name)
 	test_batches_and_mixtures<Allocator>();
 	test_utilisation<Allocator>(0.62);
 	test_utilisation<Allocator>(0.40);
+	test_utilisation<Allocator>(0.75);
 	for (uint64_t seed = 1; seed <= 2; seed++)
 	{
 		test_allocator<Allocator>(1, 0, 4, seed);
