@@ -12,6 +12,7 @@
 #ifndef TABLE_BENCH_RANDOM_CUH
 #define TABLE_BENCH_RANDOM_CUH
 
+#include "rhh_hash.h"
 #include "table_bench.cuh"
 
 #if defined(__CUDACC__)
@@ -124,7 +125,7 @@ bench_philox_is_right()
 
 /*
  * One-to-one over all words: consecutive numbers become keys without order.
- * (Not the tables' hash functions, which would undo each other.)
+ * (No inverse of a table's hash function, which would undo it.)
  */
 static __host__ __device__ inline uint32_t
 bench_scatter(uint32_t x)
@@ -137,9 +138,7 @@ bench_scatter(uint32_t x)
 static __host__ __device__ inline uint64_t
 bench_scatter(uint64_t x)
 {
-	x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-	x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-	return x ^ x >> 31;
+	return rhh_mix64(x);
 }
 
 /* Tables reserve keys of all ones, and one less. */

@@ -835,12 +835,7 @@ extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t c
 			n += !S::is_empty(e[k]);
 	}
 	if (u == 0)
-	{
-		typename S::slot s[S::PER_LANE];
-
-		S::load(s, &r.side->side, 0);
-		side = !S::is_empty(s[0]);
-	}
+		side = !S::is_empty(r.load_side());
 	if (n + side)
 		at = atomicAdd(&found, n + side);
 	__syncthreads();
@@ -860,11 +855,8 @@ extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t c
 			}
 	if (side && base + at < capacity)
 	{
-		typename S::slot s[S::PER_LANE];
-
-		S::load(s, &r.side->side, 0);
 		keys[base + at] = (Key) S::key(S::none());
-		values[base + at] = (Key) S::value(s[0]);
+		values[base + at] = (Key) S::value(r.load_side());
 	}
 }
 

@@ -35,6 +35,22 @@ step() { printf '== [%3ds] %s\n' $((SECONDS - START)) "$*"; }
 note() { printf '   %s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
 
+# check NAME COMMAND …: one thing that passes or fails, counted in $passed and
+# $failed; of what failed it shows the end of $check_log, if that is set.
+check_log=
+check()
+{
+	local name=$1
+	shift
+	if "$@"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "FAILED $name"
+		if [ -n "$check_log" ]; then tail -20 "$check_log"; fi
+	fi
+}
+
 # ---------- clean-up ----------
 
 CLUSTERS=()

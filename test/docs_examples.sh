@@ -8,20 +8,9 @@
 . "$(dirname "$0")/../scripts/lib.sh"
 
 passed=0 failed=0
-check() # NAME COMMAND …
-{
-	local name=$1
-	shift
-	if "$@"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAILED $name"
-		tail -20 "$work/log"
-	fi
-}
 
 new_tmpdir work
+check_log=$work/log
 
 # Blocks by number: N.cu, and what follows it as N.out
 awk -v dir="$work" '

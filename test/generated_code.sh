@@ -12,17 +12,6 @@
 . "$(dirname "$0")/../scripts/lib.sh"
 
 passed=0 failed=0
-check() # NAME COMMAND …
-{
-	local name=$1
-	shift
-	if "$@"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAILED $name"
-	fi
-}
 
 for nvcc in "${NVCC:-}" "$(cat .build-nvcc 2>/dev/null || true)" nvcc /usr/local/cuda/bin/nvcc ''; do
 	if [ -n "$nvcc" ] && command -v "$nvcc" >/dev/null; then break; fi

@@ -125,6 +125,25 @@ contents(T &t, bool *unique)
 	return map;
 }
 
+/* What is in a table with what it handed back, combined by its reduction. */
+template <typename Key, class Reduce>
+static std::unordered_map<Key, Key>
+with_failures(std::unordered_map<Key, Key> there, failure_list<Key> &failures, Reduce reduce)
+{
+	size_t		m = failures.n();
+	auto		keys = failures.keys.host(m),
+				values = failures.values.host(m);
+
+	for (size_t i = 0; i < m; i++)
+	{
+		auto		e = there.emplace(keys[i], values[i]);
+
+		if (!e.second)
+			e.first->second = reduce(e.first->second, values[i]);
+	}
+	return there;
+}
+
 template <class T, typename Key>
 static void
 insert(T &t, const std::vector<Key> &keys, const std::vector<Key> &values,
@@ -226,25 +245,12 @@ test_life(const char *name, uint64_t n_slots, double load, uint32_t max_dist, bo
 		/* What came back, with what is there, is the map. */
 		auto		there = contents<T, Key>(t, &unique);
 		size_t		m = failures.n();
-		auto		fk = failures.keys.host(m),
-					fv = failures.values.host(m);
 
 		CHECK(unique);
 		if (max_dist >= 64)
 			CHECK(m == 0);
 		if (!ordered || m == 0)
-		{
-			auto		all = there;
-
-			for (size_t i = 0; i < m; i++)
-			{
-				auto		e = all.emplace(fk[i], fv[i]);
-
-				if (!e.second)
-					e.first->second = reduce(e.first->second, fv[i]);
-			}
-			CHECK(all == map);
-		}
+			CHECK(with_failures(there, failures, reduce) == map);
 		map = there;
 		check_finds(t, map);
 
@@ -458,16 +464,11 @@ test_overfull()
 
 	insert(t, keys, std::vector<uint32_t>(keys.size(), 1u), failures);
 	auto		there = contents<T, uint32_t>(t, &unique);
-	size_t		m = failures.n();
-	auto		fk = failures.keys.host(m),
-				fv = failures.values.host(m);
 
 	CHECK(unique);
 	CHECK(there.size() == t.n_slots());
 	check_finds(t, there);
-	for (size_t i = 0; i < m; i++)
-		there[fk[i]] += fv[i];
-	CHECK(there == map);
+	CHECK(with_failures(there, failures, rhh::sum()) == map);
 	t.destroy();
 }
 
@@ -761,16 +762,11 @@ test_builds()
 
 		insert(t, keys, std::vector<uint32_t>(keys.size(), 1u), failures);
 		auto		there = contents<T, uint32_t>(t, &unique);
-		size_t		m = failures.n();
-		auto		fk = failures.keys.host(m),
-					fv = failures.values.host(m);
 
 		CHECK(unique);
-		CHECK(c.max_dist != UINT32_MAX || m == 0);
+		CHECK(c.max_dist != UINT32_MAX || failures.n() == 0);
 		check_finds(t, there);
-		for (size_t i = 0; i < m; i++)
-			there[fk[i]] += fv[i];
-		CHECK(there == map);
+		CHECK(with_failures(there, failures, rhh::sum()) == map);
 		t.destroy();
 	}
 }

@@ -17,17 +17,6 @@ esac
 new_tmpdir work
 log=$work/log
 passed=0 failed=0
-check() # NAME COMMAND …
-{
-	local name=$1
-	shift
-	if "$@"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "FAILED $name"
-	fi
-}
 
 # ---------- the tables ----------
 
