@@ -115,6 +115,7 @@ ifeq ($(CUDA),yes)
   CUDA_OBJS = gpu/rhh_cuda.o
   CUDA_LIBS = $(CUDART) -lpthread -ldl -lrt
   CUDA_DEFINE = -DRHH_WITH_CUDA
+  TEST_CUDA_OBJS = test/device_memory.o
   NVCC_FLAGS = -std=c++17 -O3 -lineinfo --threads 0 -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics,-Wall \
 	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(CUDA_PTX_ARCH),code=compute_$(CUDA_PTX_ARCH) \
@@ -187,6 +188,9 @@ gpu/rhh_cuda.o: gpu/rhh_cuda.cu .build-flags-cuda
 
 # ---------- test/device_test ----------
 
+test/device_memory.o: test/device_memory.cu gpu/rhh_tile.cuh .build-flags-cuda
+	$(NVCC_FOUND) $(NVCC_FLAGS) -Igpu -c -o $@ $<
+
 # The sanitizers are for the CPU device: they see nothing of a GPU's memory
 # (compute-sanitizer does) and mistake the driver's mappings for leaks.
 SANITIZE_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -199,8 +203,8 @@ device-test: test/device_test
 device-test-asan: test/device_test_asan
 device-test-tsan: test/device_test_tsan
 
-test/device_test: $(TEST_SRCS) $(GPU_OBJS) .build-flags
-	$(CC) $(TEST_CFLAGS) $(CUDA_DEFINE) -MMD -MP -MF test/device_test.d -o $@ $(TEST_SRCS) $(GPU_OBJS) $(GPU_LIBS) -lm
+test/device_test: $(TEST_SRCS) $(GPU_OBJS) $(TEST_CUDA_OBJS) .build-flags
+	$(CC) $(TEST_CFLAGS) $(CUDA_DEFINE) -MMD -MP -MF test/device_test.d -o $@ $(TEST_SRCS) $(TEST_CUDA_OBJS) $(GPU_OBJS) $(GPU_LIBS) -lm
 
 test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(CPU_OBJS:.o=.c) .build-flags
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
@@ -226,12 +230,16 @@ test/table_test_simt: test/table_test.cu $(CUDA_HEADERS)
 test/table_test_simt64: test/table_test.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -DSIMT_WARP_SIZE=64 -o $@ $<
 
+# Small local tables and units, so that small batches have many.
 test/rhh_cuda_simt.o: gpu/rhh_cuda.cu $(CUDA_HEADERS)
+	$(SIMT_CXX) -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -c -o $@ $<
+
+test/device_memory_simt.o: test/device_memory.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -c -o $@ $<
 
-test/device_test_simt: $(TEST_SRCS) test/rhh_cuda_simt.o $(CPU_OBJS) .build-flags
+test/device_test_simt: $(TEST_SRCS) test/rhh_cuda_simt.o test/device_memory_simt.o $(CPU_OBJS) .build-flags
 	$(CC) $(TEST_CFLAGS) -DRHH_WITH_CUDA -c -o test/device_test_simt.o $(TEST_SRCS)
-	$(CXX) -o $@ test/device_test_simt.o test/rhh_cuda_simt.o $(CPU_OBJS) -lpthread -lm
+	$(CXX) -o $@ test/device_test_simt.o test/rhh_cuda_simt.o test/device_memory_simt.o $(CPU_OBJS) -lpthread -lm
 
 # ---------- what depends on what ----------
 

@@ -3,11 +3,9 @@
  *		The adaptor between the group-by benchmark and gpu/rhh_device.h: rows in
  *		device memory go in, groups come out, and the device's own times.
  *
- * The device's entry points take batches in host memory.  So the rows are
- * copied there before, outside of all times, and kernel_ms is what the device
- * says its kernels took, uploads not included (they overlap).  With an entry
- * point for batches in device memory, submit() is what changes, and stage()
- * goes.
+ * All rows are one batch, on the device already; putting them together as one is
+ * outside of all times.  kernel_ms is what the device says its kernels took.  It
+ * is told nothing of the groups.
  *
  * Without a GPU (simt.h) the CPU device stands in for the CUDA device; it has
  * the same interface.
@@ -51,24 +49,17 @@ public:
 	bool open(uint64_t max_rows)
 	{
 		rhh_device_config config = {};
-		uint64_t	n_batches = (max_rows + BATCH_ROWS - 1) / BATCH_ROWS;
 
-		batch_bytes_ = 2 * 8 * BATCH_ROWS + BATCH_ROWS / 8;
-		if (cudaMallocHost(&pool_, n_batches * batch_bytes_) != cudaSuccess)
+		if (cudaMalloc(&rows_, 2 * aligned(8 * max_rows) + aligned(max_rows / 8 + 8)) != cudaSuccess)
 		{
 			(void) cudaGetLastError();
-			pool_ = nullptr;
-			snprintf(err_.message, sizeof err_.message, "could not allocate host memory for the rows");
+			rows_ = nullptr;
+			snprintf(err_.message, sizeof err_.message, "could not allocate device memory for the rows");
 			return false;
 		}
 		if (ops().open(0, &config, &dev_, &err_) != RHH_OK)
 		{
 			dev_ = nullptr;
-			close();
-			return false;
-		}
-		if (ops().register_pool(dev_, pool_, n_batches * batch_bytes_, &err_) != RHH_OK)
-		{
 			close();
 			return false;
 		}
@@ -79,9 +70,9 @@ public:
 	{
 		if (dev_)
 			ops().close(dev_);
-		cudaFreeHost(pool_);
+		cudaFree(rows_);
 		dev_ = nullptr;
-		pool_ = nullptr;
+		rows_ = nullptr;
 	}
 
 	/*
@@ -90,13 +81,14 @@ public:
 	 */
 	template <typename Emit>
 	bool aggregate(int key_bytes, const void *keys, const uint64_t *values, uint64_t n,
-				   uint64_t expected_groups, bench_device_times *times, Emit &&emit)
+				   bench_device_times *times, Emit &&emit)
 	{
 		rhh_table_spec spec = {};
 		rhh_table_stats stats;
 		bool		ok;
 
-		stage(key_bytes, keys, values, n);
+		BENCH_TRY(cudaMemcpy(rows_, keys, n * key_bytes, cudaMemcpyDeviceToDevice));
+		BENCH_TRY(cudaMemcpy(rows_ + aligned(n * key_bytes), values, n * 8, cudaMemcpyDeviceToDevice));
 		spec.n_columns = 2;
 		spec.n_keys = 1;
 		spec.column_bytes[0] = (uint8_t) key_bytes;
@@ -104,11 +96,9 @@ public:
 		spec.n_states = 2;
 		spec.states[0] = {RHH_SUM_I64, 1, -1};
 		spec.states[1] = {RHH_COUNT, -1, -1};
-		spec.expected_groups = expected_groups;
 		spec.max_probe_buckets = 64;
 		spec.load_factor = 0.85f;
-		spec.max_batch_rows = BATCH_ROWS;
-		spec.max_batch_bytes = (uint32_t) batch_bytes_;
+		spec.max_batch_rows = (uint32_t) n;
 		if (ops().table_create(dev_, &spec, &table_, &err_) != RHH_OK)
 			return false;
 		ok = submit(key_bytes, n) && finish() && extract(spec, emit);
@@ -119,14 +109,12 @@ public:
 	}
 
 private:
-	static const uint32_t BATCH_ROWS = 1 << 20;
 	static const uint32_t EXTRACT_GROUPS = 1 << 20;
 
 	rhh_device *dev_ = nullptr;
 	rhh_table  *table_ = nullptr;
 	rhh_error	err_ = {};
-	uint8_t    *pool_ = nullptr;
-	uint64_t	batch_bytes_ = 0;
+	uint8_t    *rows_ = nullptr;	/* the batch */
 	uint32_t	in_flight_ = 0;
 	bool		event_seen_ = false;	/* of finish or extract */
 
@@ -139,46 +127,24 @@ private:
 #endif
 	}
 
-	static uint32_t rows_of(uint64_t first, uint64_t n)
+	static uint64_t aligned(uint64_t bytes)
 	{
-		return (uint32_t) std::min<uint64_t>(BATCH_ROWS, n - first);
-	}
-
-	/* Keys, values, room for the failed rows' bitmap: a batch as it goes in. */
-	void stage(int key_bytes, const void *keys, const uint64_t *values, uint64_t n)
-	{
-		for (uint64_t first = 0; first < n; first += BATCH_ROWS)
-		{
-			uint8_t    *to = pool_ + first / BATCH_ROWS * batch_bytes_;
-			uint64_t	rows = rows_of(first, n);
-
-			BENCH_TRY(cudaMemcpy(to, (const uint8_t *) keys + first * key_bytes, rows * key_bytes,
-								 cudaMemcpyDeviceToHost));
-			BENCH_TRY(cudaMemcpy(to + 8 * BATCH_ROWS, values + first, rows * 8,
-								 cudaMemcpyDeviceToHost));
-		}
+		return (bytes + 63) & ~(uint64_t) 63;
 	}
 
 	bool submit(int key_bytes, uint64_t n)
 	{
-		(void) key_bytes;
-		for (uint64_t first = 0; first < n; first += BATCH_ROWS)
-		{
-			rhh_batch	batch = {};
-			rhh_status	status;
+		rhh_batch	batch = {};
 
-			batch.base = pool_ + first / BATCH_ROWS * batch_bytes_;
-			batch.n_rows = rows_of(first, n);
-			batch.values_offset[1] = 8 * BATCH_ROWS;
-			batch.used_bytes = 2 * 8 * BATCH_ROWS;
-			batch.failed_offset = batch.used_bytes;
-			while ((status = ops().table_submit(table_, &batch, first, &err_)) == RHH_BUSY)
-				if (!wait())
-					return false;
-			if (status != RHH_OK)
-				return false;
-			in_flight_++;
-		}
+		batch.base = rows_;
+		batch.on_device = true;
+		batch.n_rows = (uint32_t) n;
+		batch.values_offset[1] = (uint32_t) aligned(n * key_bytes);
+		batch.used_bytes = (uint32_t) (batch.values_offset[1] + n * 8);
+		batch.failed_offset = (uint32_t) aligned(batch.used_bytes);
+		if (ops().table_submit(table_, &batch, 0, &err_) != RHH_OK)
+			return false;
+		in_flight_++;
 		while (in_flight_ > 0)
 			if (!wait())
 				return false;

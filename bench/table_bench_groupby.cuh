@@ -273,14 +273,12 @@ template <typename Word>
 struct groupby_device
 {
 	bench_device &device;
-	uint64_t	n_groups;
 
 	groupby_answer run(const groupby_rows<Word> &rows, groupby_times *times)
 	{
 		groupby_answer answer = {0, 0, 0, 0};
 		bench_device_times t = {};
-		bool		ok = device.aggregate(sizeof(Word), rows.keys.at, rows.values.at, rows.n,
-										  n_groups, &t,
+		bool		ok = device.aggregate(sizeof(Word), rows.keys.at, rows.values.at, rows.n, &t,
 										  [&](uint64_t key, uint64_t sum, uint64_t count)
 		{
 			answer.n_groups++;
@@ -369,7 +367,7 @@ struct groupby_run
 							  &expected);
 				if (device.is_open())
 					measure<Word>("gpurhh", distribution, rows,
-								  groupby_device<Word>{device, n_groups}, &expected);
+								  groupby_device<Word>{device}, &expected);
 			}
 	}
 };

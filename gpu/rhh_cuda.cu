@@ -25,9 +25,10 @@
  * A batch in flight:
  *
  *		FREE -> QUEUED (uploading, kernel not launched) -> RUNNING -> READY
- *										  ^                   |
- *										  +---- FAILED <------+--> COPYBACK -> READY
+ *				  ^ |							  ^			|
+ *			LOOKING-+							  +- FAILED <---+--> COPYBACK -> READY
  *
+ *	LOOKING: its groups are estimated, to choose how to aggregate it.
  *	FAILED: some rows failed and the table will grow; they run again afterwards.
  *	COPYBACK: it cannot grow, the bitmap of failed rows goes to the caller.
  *	READY: the caller's event is due.
@@ -68,10 +69,20 @@ enum rhh_batch_state
 {
 	BATCH_FREE,
 	BATCH_QUEUED,
+	BATCH_LOOKING,
 	BATCH_RUNNING,
 	BATCH_FAILED,
 	BATCH_COPYBACK,
 	BATCH_READY
+};
+
+/* How a batch is aggregated; see rhh_aggregate.cuh. */
+enum rhh_method
+{
+	METHOD_UNKNOWN,
+	METHOD_ROWS,				/* each row for itself */
+	METHOD_LOCAL,				/* in shared memory, rows as they come */
+	METHOD_PARTS				/* in shared memory, partitioned */
 };
 
 enum rhh_table_mode
@@ -139,6 +150,12 @@ struct rhh_lane
 	rhh_control *ctl;
 	rhh_reserve *reserves;
 	rhh_orphan *orphans[2];
+	uint32_t   *sketch;			/* of the table's batches */
+	uint32_t   *counts[RHH_CUDA_IN_FLIGHT];	/* rows of parts, by looking */
+
+	/* For partitioning; one batch after the other uses it. */
+	uint8_t    *workspace;
+	uint64_t	workspace_bytes;
 };
 
 /* Slots, states, keys and dead marks in one allocation. */
@@ -161,6 +178,9 @@ struct rhh_in_flight
 	uint64_t	tag;
 	uint64_t	launch;			/* number of its last launch */
 	uint32_t	n_failed;
+	rhh_method	method;
+	double		groups;			/* METHOD_LOCAL: that its rows may have */
+	bool		looked_at_all;	/* not only at a sample */
 	bool		upload_counted; /* its time is in the statistics */
 };
 
@@ -189,6 +209,7 @@ struct rhh_table
 	uint64_t	refused_at;		/* dev->frees when memory was last refused */
 
 	uint64_t	rows_submitted;
+	uint64_t	estimate;		/* of groups, by looking; 0: has not looked */
 
 	/* Extracting. */
 	bool		finish_ready;
@@ -210,6 +231,8 @@ struct rhh_device
 	int			event_fd;
 	int			n_sms;
 	uint32_t	max_tiles;		/* of a launch */
+	uint32_t	look_rows;
+	uint32_t	local_bytes;	/* of shared memory for a local table */
 	bool		slot16;
 	cudaDeviceProp prop;
 
@@ -353,6 +376,8 @@ rhh_lane_free(rhh_lane *lane)
 		cudaFreeHost(lane->snapshot);
 	if (lane->fixed)
 		cudaFree(lane->fixed);
+	if (lane->workspace)
+		cudaFree(lane->workspace);
 	free(lane);
 	(void) cudaGetLastError();
 }
@@ -442,12 +467,14 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_table_spec *spec)
 	uint64_t	control = rhh_align(sizeof(rhh_control));
 	uint64_t	reserves = rhh_align((uint64_t) dev->max_tiles * sizeof(rhh_reserve));
 	uint64_t	orphans = rhh_align((uint64_t) rhh_orphan_cap(dev) * sizeof(rhh_orphan));
+	uint64_t	looks = rhh_align((RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * RHH_PASS_PARTS) *
+									  sizeof(uint32_t));
 	uint64_t	bytes;
 	uint8_t    *p;
 
 	if (staging < RHH_CUDA_MIN_STAGING_BYTES)
 		staging = RHH_CUDA_MIN_STAGING_BYTES;
-	bytes = RHH_CUDA_IN_FLIGHT * (staging + failed) + control + reserves + 2 * orphans;
+	bytes = RHH_CUDA_IN_FLIGHT * (staging + failed) + control + reserves + 2 * orphans + looks;
 	if (lane->fixed_bytes < bytes)
 	{
 		if (lane->fixed != NULL)
@@ -476,6 +503,10 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_table_spec *spec)
 	lane->orphans[0] = (rhh_orphan *) p;
 	p += orphans;
 	lane->orphans[1] = (rhh_orphan *) p;
+	p += orphans;
+	lane->sketch = (uint32_t *) p;
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+		lane->counts[i] = lane->sketch + RHH_SKETCH_REGISTERS + i * RHH_PASS_PARTS;
 	return true;
 }
 
@@ -670,86 +701,437 @@ rhh_see(rhh_table *t, const rhh_control *snapshot, uint64_t launch)
 		rhh_break(t->dev, "the list of displaced entries ran over");
 }
 
-/*
- * Slots of the blocks' shared memory for aggregating there first; 0: don't.
- * The number of groups is the last known one, or before any is known, the
- * estimate.
- */
-static uint32_t
-rhh_local_slots(const rhh_table *t, uint64_t groups)
-{
-	uint32_t	n = RHH_CUDA_LOCAL_MAX_SLOTS;
+/* ---------- how a batch is aggregated ---------- */
 
-	if (t->prog.n_state_words == 0 || groups > RHH_CUDA_LOCAL_MAX_GROUPS)
-		return 0;
-	while (n * (t->prog.n_state_words * 8 + 4) > RHH_CUDA_LOCAL_BYTES)
-		n /= 2;
-	return 2 * groups <= n ? n : 0;
+/* Has memory been refused, and none been given back since? */
+static bool
+rhh_may_grow(const rhh_table *t)
+{
+	return t->refused_at != t->dev->frees;
 }
 
-/* Queues a batch's kernel, for all its rows or those that failed. */
+
+/* Distinct keys that the table should have room for, by what was seen. */
+static double
+rhh_expected(const rhh_table *t)
+{
+	double		estimate = (double) t->estimate * RHH_CUDA_ESTIMATE_SLACK;
+
+	return estimate > (double) t->seen.placed ? estimate : (double) t->seen.placed;
+}
+
+/* A batch's rows as its kernels see them; the columns are to be filled in. */
+static rhh_rows
+rhh_rows_of(const rhh_table *t, int i)
+{
+	rhh_lane   *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	rhh_rows	rows;
+
+	rows.base = batch->on_device ? batch->base
+		: lane->staging + (uint64_t) i * lane->staging_bytes;
+	rows.failed = (uint32_t *) (lane->failed + (uint64_t) i * lane->failed_bytes);
+	rows.n_failed = &lane->ctl->failed[i];
+	rows.ids = NULL;
+	rows.byte_nulls = false;
+	rows.n_rows = batch->n_rows;
+	memcpy(rows.values_offset, batch->values_offset, sizeof(rows.values_offset));
+	memcpy(rows.nulls_offset, batch->nulls_offset, sizeof(rows.nulls_offset));
+	return rows;
+}
+
+static uint32_t
+rhh_record_bytes(const rhh_table *t)
+{
+	return rhh_record_words(t->prog.n_state_words) * (uint32_t) sizeof(uint64_t);
+}
+
+/* The largest local table, and the groups that it is for: 0 if it is none. */
+static uint32_t
+rhh_most_local_slots(const rhh_table *t)
+{
+	uint32_t	room = t->dev->local_bytes - RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
+	uint32_t	n = 16;
+
+	while ((2 * n + 1) * rhh_record_bytes(t) <= room)
+		n *= 2;
+	return (n + 1) * rhh_record_bytes(t) <= room ? n : 0;
+}
+
+static double
+rhh_most_local_groups(const rhh_table *t)
+{
+	return rhh_most_local_slots(t) * RHH_CUDA_LOCAL_FILL;
+}
+
+/* Bits of the fingerprint that make parts whose groups a local table holds. */
+static uint32_t
+rhh_part_bits(const rhh_table *t)
+{
+	uint32_t	bits = 1;
+
+	while (bits <= RHH_CUDA_MAX_PART_BITS &&
+		   rhh_expected(t) > rhh_most_local_groups(t) * (double) (UINT64_C(1) << bits))
+		bits++;
+	return bits;
+}
+
+/* Copies of columns, and their rows' numbers, behind *at of the workspace. */
+static rhh_rows
+rhh_moved_rows(const rhh_table *t, int i, uint8_t *workspace, uint64_t *at)
+{
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint64_t	n = rows.n_rows;
+	uint64_t	offset = 0;
+
+	rows.byte_nulls = true;
+	rows.base = workspace + *at;
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+	{
+		rows.values_offset[c] = (uint32_t) offset;
+		offset += rhh_align(n * t->spec.column_bytes[c]);
+	}
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+		if (rows.nulls_offset[c] != 0)
+		{
+			rows.nulls_offset[c] = (uint32_t) offset;
+			offset += rhh_align(n);
+		}
+	rows.ids = (uint32_t *) (workspace + *at + offset);
+	*at += offset + rhh_align(n * sizeof(uint32_t));
+	return rows;
+}
+
+/* What partitioning needs, in the workspace. */
+struct rhh_partition_plan
+{
+	uint32_t	first_bits;
+	uint32_t	second_bits;	/* 0: one pass does */
+	rhh_rows	first;
+	rhh_rows	second;
+	uint32_t   *begins[2];		/* of parts, by pass */
+	uint32_t   *ends[2];
+	uint32_t   *counts;			/* of the second pass */
+	rhh_unit   *units;
+	uint32_t   *n_units;
+	uint64_t	bytes;
+};
+
+/* Where it would be in a workspace (which may be NULL, to know its size). */
+static rhh_partition_plan
+rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
+{
+	uint32_t	bits = rhh_part_bits(t);
+	uint64_t	n_parts = UINT64_C(1) << bits;
+	uint64_t	n_rows = t->flights[i].batch.n_rows;
+	uint64_t	n_units = n_rows / RHH_SCATTER_ROWS + n_rows / RHH_CUDA_UNIT_ROWS + n_parts +
+		RHH_PASS_PARTS;
+	uint64_t	parts_bytes = rhh_align(n_parts * sizeof(uint32_t));
+	uint64_t	at = 0;
+	rhh_partition_plan p;
+
+	memset(&p, 0, sizeof(p));
+	p.first_bits = bits <= RHH_PASS_BITS ? bits : (bits + 1) / 2;
+	p.second_bits = bits - p.first_bits;
+	for (int pass = 0; pass < 2; pass++)
+	{
+		p.begins[pass] = (uint32_t *) (workspace + at);
+		p.ends[pass] = (uint32_t *) (workspace + at + parts_bytes);
+		at += 2 * parts_bytes;
+	}
+	p.counts = (uint32_t *) (workspace + at);
+	at += parts_bytes;
+	p.n_units = (uint32_t *) (workspace + at);
+	at += rhh_align(sizeof(uint32_t));
+	p.units = (rhh_unit *) (workspace + at);
+	at += rhh_align(n_units * sizeof(rhh_unit));
+	p.first = rhh_moved_rows(t, i, workspace, &at);
+	if (p.second_bits > 0)
+		p.second = rhh_moved_rows(t, i, workspace, &at);
+	p.bytes = at;
+	return p;
+}
+
+/* Can the batch's columns be moved?  False also if there is no memory. */
+static bool
+rhh_get_workspace(rhh_table *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	uint64_t	columns_bytes = 0;
+	uint64_t	bytes;
+
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+		columns_bytes += rhh_align((uint64_t) batch->n_rows * t->spec.column_bytes[c]) +
+			(batch->nulls_offset[c] != 0 ? rhh_align(batch->n_rows) : 0);
+	if (columns_bytes > UINT32_MAX || rhh_part_bits(t) > RHH_CUDA_MAX_PART_BITS)
+		return false;
+	bytes = rhh_plan_partition(t, i, NULL).bytes;
+	if (lane->workspace_bytes >= bytes)
+		return true;
+	if ((t->spec.memory_limit_bytes != 0 &&
+		 t->stats.bytes + bytes > t->spec.memory_limit_bytes) ||
+		dev->body_bytes + bytes > dev->limit_bytes)
+		return false;
+	if (lane->workspace != NULL)
+	{
+		uint8_t    *old = lane->workspace;
+
+		lane->workspace = NULL;
+		lane->workspace_bytes = 0;
+		/* Waits for the batch that uses it. */
+		if (!RHH_CUDA(dev, cudaFree, old))
+			return false;
+	}
+	if (!rhh_malloc(dev, &lane->workspace, bytes))
+		return false;
+	lane->workspace_bytes = bytes;
+	return true;
+}
+
+/* Looks at a sample of a batch's rows, or at all, to know their groups. */
+static bool
+rhh_launch_look(rhh_table *t, int i, bool all)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint32_t	step = all ? 1 : (rows.n_rows - 1) / RHH_CUDA_LOOK_SAMPLE + 1;
+
+	f->looked_at_all = all;
+	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->counts[i], 0,
+				  RHH_PASS_PARTS * sizeof(uint32_t), lane->run))
+		return false;
+	RHH_LAUNCH(rhh_look_kernel, rhh_blocks(dev, rows.n_rows / step), RHH_CUDA_BLOCK_THREADS,
+			   (RHH_SKETCH_REGISTERS + RHH_PASS_PARTS) * sizeof(uint32_t), lane->run,
+			   t->prog, rows, step, lane->sketch, lane->counts[i]);
+	if (!rhh_launched(dev, "rhh_look_kernel"))
+		return false;
+	RHH_LAUNCH(rhh_estimate_kernel, 1, RHH_CUDA_BLOCK_THREADS, 2 * sizeof(uint64_t), lane->run,
+			   lane->sketch, &lane->ctl->estimate);
+	f->state = BATCH_LOOKING;
+	f->launch = ++t->launches;
+	return rhh_launched(dev, "rhh_estimate_kernel") &&
+		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
+}
+
+/*
+ * Rows aggregated in shared memory and entered into the table, then those that
+ * were left by the batch kernel.  groups: of a unit.
+ */
+static bool
+rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &rows,
+					 const rhh_units &units, uint32_t blocks, double groups)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	uint32_t	most_slots = rhh_most_local_slots(t);
+	uint32_t	n_slots = 16;
+	uint32_t	n_copies = 1;
+	size_t		shared;
+
+	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL < groups)
+		n_slots *= 2;
+	while (n_copies < RHH_WARP_SIZE &&
+		   2 * n_copies * (n_slots + 1) * rhh_record_bytes(t) <= RHH_CUDA_LOCAL_COPIES_BYTES)
+		n_copies *= 2;
+	shared = (size_t) n_copies * (n_slots + 1) * rhh_record_bytes(t) +
+		RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
+	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.failed, 0, (rows.n_rows + 31ULL) / 32 * 4,
+				  lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->left[i], 0, sizeof(uint32_t), lane->run))
+		return false;
+	RHH_BY_VARIANT(t->variant,
+				   RHH_LAUNCH((rhh_aggregate_kernel<BYTES, VERIFY>), blocks,
+							  RHH_CUDA_AGGREGATE_THREADS, shared, lane->run,
+							  t->prog, view, rows, units, n_slots, n_copies,
+							  &lane->ctl->left[i]));
+	return rhh_launched(dev, "rhh_aggregate_kernel");
+}
+
+/* Moves the rows to their parts, of which it gives the units. */
+static bool
+rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, rhh_units *units)
+{
+	rhh_device *dev = t->dev;
+	cudaStream_t run = t->lane->run;
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint32_t	blocks = (uint32_t) dev->n_sms * 4;
+	rhh_digit	digit = {32 - p.first_bits, p.first_bits};
+
+	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS};
+	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, RHH_PASS_PARTS * sizeof(uint32_t), run,
+			   t->lane->counts[i], NULL, p.first_bits, RHH_PASS_BITS - p.first_bits,
+			   p.begins[0], p.ends[0]);
+	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED, run,
+			   t->prog, rows, p.first, *units, digit, p.begins[0]);
+	if (p.second_bits > 0)
+	{
+		*units = {p.units, p.n_units, 0, 0};
+		digit = {32 - p.first_bits - p.second_bits, p.second_bits};
+		if (!RHH_CUDA(dev, cudaMemsetAsync, p.counts, 0,
+					  sizeof(uint32_t) << (p.first_bits + p.second_bits), run))
+			return false;
+		RHH_LAUNCH(rhh_units_kernel, 1, RHH_CUDA_UNITS_THREADS,
+				   RHH_CUDA_UNITS_THREADS * sizeof(uint32_t), run, p.ends[0], 1u << p.first_bits,
+				   (uint32_t) RHH_SCATTER_ROWS, p.units, p.n_units);
+		RHH_LAUNCH(rhh_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS,
+				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->prog, p.first, *units, digit,
+				   p.counts);
+		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS,
+				   RHH_PASS_PARTS * sizeof(uint32_t), run, p.counts, p.ends[0], p.second_bits, 0,
+				   p.begins[1], p.ends[1]);
+		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED,
+				   run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
+	}
+	*units = {p.units, p.n_units, 0, 0};
+	RHH_LAUNCH(rhh_units_kernel, 1, RHH_CUDA_UNITS_THREADS,
+			   RHH_CUDA_UNITS_THREADS * sizeof(uint32_t), run,
+			   p.second_bits > 0 ? p.ends[1] : p.ends[0], 1u << (p.first_bits + p.second_bits),
+			   RHH_CUDA_UNIT_ROWS, p.units, p.n_units);
+	return rhh_launched(dev, "partitioning");
+}
+
+/* The body as a launch of some tiles sees it: they take numbers in chunks. */
+static rhh_view
+rhh_view_for(const rhh_table *t, uint32_t n_tiles)
+{
+	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
+
+	view.chunk = view.group_cap / RHH_CUDA_CHUNK_SHARE / n_tiles;
+	if (view.chunk < 1)
+		view.chunk = 1;
+	if (view.chunk > RHH_CUDA_MAX_CHUNK)
+		view.chunk = RHH_CUDA_MAX_CHUNK;
+	return view;
+}
+
+/* Queues a batch's kernels, for all its rows or those that failed. */
 static bool
 rhh_launch_batch(rhh_table *t, int i, bool replay)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
-	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
+	rhh_rows	rows = rhh_rows_of(t, i);
 	uint32_t	tiles_per_block = RHH_CUDA_BLOCK_THREADS / RHH_GROUP_LANES;
-	uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;
-	uint32_t	n_local = rhh_local_slots(t, groups);
-	uint32_t	blocks = rhh_blocks(dev, f->batch.n_rows);
-	uint32_t	most = view.group_cap / RHH_CUDA_GROUPS_PER_TILE / tiles_per_block;
-	uint32_t	n_tiles;
-	size_t		shared = 0;
-	rhh_rows	rows;
+	uint32_t	blocks = rhh_blocks(dev, rows.n_rows);
+	uint32_t	most_blocks = t->body.group_cap / RHH_CUDA_GROUPS_PER_TILE / tiles_per_block;
+	bool		aggregate = !replay && f->method != METHOD_ROWS;
+	const uint32_t *n_left = aggregate ? &lane->ctl->left[i] : NULL;
 
-	if (blocks > most)
-		blocks = most < 1 ? 1 : most;
-	if (n_local > 0)
-	{
-		uint64_t	rows_per_block = RHH_CUDA_LOCAL_ROWS_PER_GROUP * groups;
-
-		if (rows_per_block < RHH_CUDA_LOCAL_MIN_ROWS)
-			rows_per_block = RHH_CUDA_LOCAL_MIN_ROWS;
-		most = (uint32_t) (f->batch.n_rows / rows_per_block);
-		if (blocks > most)
-			blocks = most < 1 ? 1 : most;
-		shared = (size_t) n_local * (t->prog.n_state_words * 8 + 4);
-	}
-	n_tiles = blocks * tiles_per_block;
-	view.chunk = view.group_cap / RHH_CUDA_CHUNK_SHARE / n_tiles;
-	if (view.chunk < 1)
-		view.chunk = 1;
-	if (view.chunk > RHH_CUDA_MAX_CHUNK)
-		view.chunk = RHH_CUDA_MAX_CHUNK;
-
-	rows.base = lane->staging + (uint64_t) i * lane->staging_bytes;
-	rows.failed = (uint32_t *) (lane->failed + (uint64_t) i * lane->failed_bytes);
-	rows.n_failed = &lane->ctl->failed[i];
-	rows.n_rows = f->batch.n_rows;
-	memcpy(rows.values_offset, f->batch.values_offset, sizeof(rows.values_offset));
-	memcpy(rows.nulls_offset, f->batch.nulls_offset, sizeof(rows.nulls_offset));
-
+	if (blocks > most_blocks)
+		blocks = most_blocks < 1 ? 1 : most_blocks;
 	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_failed, 0, sizeof(uint32_t), lane->run))
 		return false;
+	if (aggregate)
+	{
+		/* Tiles take a number each for groups that all of them have. */
+		uint32_t	agg_tiles = RHH_CUDA_AGGREGATE_THREADS / RHH_GROUP_LANES;
+		uint32_t	most = t->body.group_cap / 2 / agg_tiles;
+		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
+		double		groups = f->groups;
+		rhh_units	units = {NULL, NULL, rows.n_rows, 0};
+		rhh_rows	from = rows;
+
+		if (agg_blocks > most)
+			agg_blocks = most < 1 ? 1 : most;
+		if (f->method == METHOD_PARTS)
+		{
+			rhh_partition_plan p = rhh_plan_partition(t, i, lane->workspace);
+			uint32_t	bits = p.first_bits + p.second_bits;
+
+			if (!rhh_launch_partition(t, i, p, &units))
+				return false;
+			from = p.second_bits > 0 ? p.second : p.first;
+			groups /= (double) (UINT64_C(1) << bits);
+		}
+		else
+		{
+			uint64_t	unit_rows = (rows.n_rows - 1) / agg_blocks + 1;
+
+			if (unit_rows < RHH_CUDA_LOCAL_MIN_ROWS)
+				unit_rows = RHH_CUDA_LOCAL_MIN_ROWS;
+			if (unit_rows < RHH_CUDA_LOCAL_ROWS_PER_GROUP * groups)
+				unit_rows = (uint64_t) (RHH_CUDA_LOCAL_ROWS_PER_GROUP * groups);
+			units.unit_rows = (uint32_t) unit_rows;
+		}
+		if (!rhh_launch_aggregate(t, i, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
+								  agg_blocks, groups))
+			return false;
+	}
 	RHH_BY_VARIANT(t->variant,
 				   RHH_LAUNCH((rhh_batch_kernel<BYTES, VERIFY>), blocks,
-							  RHH_CUDA_BLOCK_THREADS, shared, lane->run,
-							  t->prog, view, rows, replay, n_local));
+							  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
+							  t->prog, rhh_view_for(t, blocks * tiles_per_block), rows,
+							  replay || aggregate, n_left));
 	f->state = BATCH_RUNNING;
 	f->launch = ++t->launches;
 	return rhh_launched(dev, "rhh_batch_kernel") &&
 		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
+/*
+ * The next step of a queued batch: to look at it, to wait until there is room for
+ * its groups (then the table is to DRAIN), or to run.
+ */
+static bool
+rhh_start_batch(rhh_table *t, int i)
+{
+	rhh_in_flight *f = &t->flights[i];
+
+	if (f->method == METHOD_UNKNOWN)
+	{
+		uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;
+
+		if (f->batch.on_device && f->batch.n_rows >= t->dev->look_rows &&
+			rhh_most_local_slots(t) > 0)
+			return rhh_launch_look(t, i, false);
+		f->method = groups <= RHH_CUDA_LOCAL_MAX_GROUPS && groups <= rhh_most_local_groups(t)
+			? METHOD_LOCAL : METHOD_ROWS;
+		f->groups = t->seen_launch > 0 ? 2.0 * (double) groups : RHH_CUDA_LOCAL_MAX_GROUPS;
+	}
+	if (rhh_may_grow(t) && rhh_expected(t) > rhh_slots_of(t, &t->body) * t->spec.load_factor)
+	{
+		t->mode = TABLE_DRAIN;
+		return true;
+	}
+	return rhh_launch_batch(t, i, false);
+}
+
+/* The rows have been looked at, and it is known how to aggregate them. */
+static bool
+rhh_looked(rhh_table *t, int i, const rhh_control *snapshot)
+{
+	rhh_in_flight *f = &t->flights[i];
+
+	f->state = BATCH_QUEUED;
+	t->estimate = snapshot->estimate;
+	f->groups = rhh_expected(t);
+	if (rhh_expected(t) <= rhh_most_local_groups(t))
+		f->method = METHOD_LOCAL;
+	else if (!f->looked_at_all)
+		return rhh_launch_look(t, i, true);
+	else
+		f->method = rhh_get_workspace(t, i) ? METHOD_PARTS : METHOD_ROWS;
+	if (t->dev->broken)
+		return false;
+	return t->mode != TABLE_BUILD || rhh_start_batch(t, i);
+}
+
+/* As far as there is room for them. */
 static bool
 rhh_launch_queued(rhh_table *t)
 {
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->flights[i].state == BATCH_QUEUED && !rhh_launch_batch(t, i, false))
+		if (t->mode == TABLE_BUILD && t->flights[i].state == BATCH_QUEUED &&
+			!rhh_start_batch(t, i))
 			return false;
 	return true;
 }
@@ -781,20 +1163,13 @@ rhh_hand_back(rhh_table *t, int i)
 	f->state = BATCH_COPYBACK;
 	return RHH_CUDA(dev, cudaMemcpyAsync, f->batch.base + f->batch.failed_offset,
 					lane->failed + (uint64_t) i * lane->failed_bytes,
-					(f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDeviceToHost,
+					(f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault,
 					lane->run) &&
 		RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&
 		rhh_wake_after(t, lane->batch[i].done);
 }
 
 /* ---------- growing ---------- */
-
-/* Has memory been refused, and none been given back since? */
-static bool
-rhh_may_grow(const rhh_table *t)
-{
-	return t->refused_at != t->dev->frees;
-}
 
 /*
  * Would growing help rows that failed?  Not where the table is far from full:
@@ -864,9 +1239,12 @@ rhh_grow(rhh_table *t)
 	uint32_t	n_orphans = t->seen.orphans[t->orphan_list];
 	rhh_view	view;
 
+	/* Of a batch that was looked at the groups are known, else each may be one. */
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->flights[i].state == BATCH_FAILED)
+		if (t->flights[i].state == BATCH_FAILED && !t->flights[i].looked_at_all)
 			need += t->flights[i].n_failed;
+	if (need < rhh_expected(t))
+		need = rhh_expected(t);
 	need /= t->spec.load_factor;
 	if (need > want)
 		want = need;
@@ -1106,6 +1484,8 @@ rhh_batch_ended(rhh_table *t, int i)
 	rhh_see(t, snapshot, f->launch);
 	if (t->dev->broken)
 		return false;
+	if (f->state == BATCH_LOOKING && !t->cancelled)
+		return rhh_looked(t, i, snapshot);
 	f->n_failed = snapshot->failed[i];
 	if (t->cancelled || f->n_failed == 0)
 	{
@@ -1154,7 +1534,8 @@ rhh_advance(rhh_table *t)
 	{
 		rhh_in_flight *f = &t->flights[i];
 
-		if ((f->state == BATCH_RUNNING || f->state == BATCH_COPYBACK) &&
+		if ((f->state == BATCH_RUNNING || f->state == BATCH_LOOKING ||
+			 f->state == BATCH_COPYBACK) &&
 			rhh_reached(dev, lane->batch[i].done) && !rhh_batch_ended(t, i))
 			return false;
 		if (t->cancelled && t->mode != TABLE_GROWING &&
@@ -1325,6 +1706,21 @@ rhh_cuda_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error 
 
 static void rhh_cuda_close(rhh_device *dev);
 
+/* Lets a kernel have as much shared memory as the local tables are given. */
+static bool
+rhh_allow_shared(rhh_device *dev, rhh_variant variant)
+{
+	cudaError_t rc = cudaSuccess;
+
+	RHH_BY_VARIANT(variant, {
+		auto		kernel = rhh_aggregate_kernel<BYTES, VERIFY>;
+
+		rc = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+								  (int) dev->local_bytes);
+	});
+	return rhh_check(dev, rc, "cudaFuncSetAttribute");
+}
+
 /*
  * Makes the context and, by using everything once, whatever threads CUDA
  * starts for it: the caller has signals masked now.
@@ -1346,6 +1742,13 @@ rhh_warm_up(rhh_device *dev)
 		return false;
 	if (dev->limit_bytes == 0)
 		dev->limit_bytes = (uint64_t) (free_bytes * RHH_CUDA_FREE_SHARE);
+
+	dev->local_bytes = RHH_CUDA_LOCAL_BYTES;
+	if (dev->local_bytes > dev->prop.sharedMemPerBlockOptin)
+		dev->local_bytes = (uint32_t) dev->prop.sharedMemPerBlockOptin;
+	if (!rhh_allow_shared(dev, VARIANT_8) || !rhh_allow_shared(dev, VARIANT_8_VERIFY) ||
+		!rhh_allow_shared(dev, VARIANT_16))
+		return false;
 
 	/* Code made for an older device and translated has no 128-bit CAS either. */
 	if (!RHH_CUDA(dev, cudaFuncGetAttributes, &attr,
@@ -1415,6 +1818,7 @@ rhh_cuda_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out
 	}
 	dev->frees = 1;
 	dev->limit_bytes = config->memory_limit_bytes;
+	dev->look_rows = config->look_rows != 0 ? config->look_rows : RHH_CUDA_LOOK_ROWS;
 	if (!RHH_CUDA(dev, cudaGetDeviceProperties, &dev->prop, ordinal))
 	{
 		rhh_broken(dev, err);
@@ -1549,6 +1953,8 @@ rhh_make_program(rhh_program *prog, const rhh_table_spec *spec)
 	uint32_t	word = 0;
 
 	memset(prog, 0, sizeof(*prog));
+	prog->n_columns = (uint8_t) spec->n_columns;
+	memcpy(prog->column_bytes, spec->column_bytes, sizeof(prog->column_bytes));
 	rhh_key_plan_init(&prog->plan, spec);
 	prog->n_states = (uint8_t) spec->n_states;
 	for (uint32_t s = 0; s < spec->n_states; s++)
@@ -1684,6 +2090,8 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 				  sizeof(start), cudaMemcpyHostToDevice, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, lane->reserves, 0,
 				  (uint64_t) dev->max_tiles * sizeof(rhh_reserve), lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->sketch, 0,
+				  RHH_SKETCH_REGISTERS * sizeof(uint32_t), lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, t->body.memory, 0xFF,
 				  (uint64_t) t->body.n_buckets * RHH_LINE_BYTES, lane->run) ||
 		!rhh_fill(t, &t->body, 0))
@@ -1703,7 +2111,7 @@ rhh_batch_fault(const rhh_table_spec *spec, const rhh_batch *batch)
 	if (batch->base == NULL || (uintptr_t) batch->base % 64 != 0)
 		return "batch is not aligned";
 	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows ||
-		batch->used_bytes > spec->max_batch_bytes)
+		(!batch->on_device && batch->used_bytes > spec->max_batch_bytes))
 		return "invalid size of a batch";
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 	{
@@ -1720,18 +2128,18 @@ rhh_batch_fault(const rhh_table_spec *spec, const rhh_batch *batch)
 	return NULL;
 }
 
-/* All rows fail, without the device's help. */
-static void
+/* All rows fail, without a look at them. */
+static bool
 rhh_refuse_batch(rhh_table *t, int i)
 {
-	const rhh_batch *batch = &t->flights[i].batch;
-	uint8_t    *failed = batch->base + batch->failed_offset;
+	uint8_t    *failed = t->lane->failed + (uint64_t) i * t->lane->failed_bytes;
+	rhh_in_flight *f = &t->flights[i];
 
-	memset(failed, 0xFF, batch->n_rows / 8);
-	if (batch->n_rows % 8 != 0)
-		failed[batch->n_rows / 8] = (uint8_t) ((1u << batch->n_rows % 8) - 1);
-	rhh_resolve(t, i, RHH_OK, batch->n_rows);
-	rhh_wake_fd(t->dev->event_fd);
+	f->n_failed = f->batch.n_rows;
+	return RHH_CUDA(t->dev, cudaMemsetAsync, failed, 0xFF, f->n_failed / 8, t->lane->run) &&
+		RHH_CUDA(t->dev, cudaMemsetAsync, failed + f->n_failed / 8,
+				 (1 << f->n_failed % 8) - 1, 1, t->lane->run) &&
+		rhh_hand_back(t, i);
 }
 
 static rhh_status
@@ -1764,30 +2172,23 @@ rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_er
 
 	/* The halves of a SUM_I128 are exact for so many rows. */
 	if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
-	{
-		rhh_refuse_batch(t, i);
-		return RHH_OK;
-	}
+		return rhh_refuse_batch(t, i) ? RHH_OK : rhh_broken(dev, err);
 	t->rows_submitted += batch->n_rows;
 
 	f->state = BATCH_QUEUED;
+	f->method = METHOD_UNKNOWN;
+	f->looked_at_all = false;
 	f->upload_counted = false;
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
-		!RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
-				  batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up) ||
+		(!batch->on_device &&
+		 !RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
+				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up)) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up))
 		return rhh_broken(dev, err);
-	t->stats.uploaded_bytes += batch->used_bytes;
-
-	/* Ahead of the need, while there is a batch that the caller waits for. */
-	if (t->mode == TABLE_BUILD && rhh_may_grow(t) &&
-		(double) t->seen.placed > rhh_slots_of(t, &t->body) * t->spec.load_factor)
-	{
-		t->mode = TABLE_DRAIN;
-		if (!rhh_advance(t))
-			return rhh_broken(dev, err);
-	}
-	else if (t->mode == TABLE_BUILD && !rhh_launch_batch(t, i, false))
+	if (!batch->on_device)
+		t->stats.uploaded_bytes += batch->used_bytes;
+	if ((t->mode == TABLE_BUILD && !rhh_start_batch(t, i)) ||
+		(t->mode == TABLE_DRAIN && !rhh_advance(t)))
 		return rhh_broken(dev, err);
 	return RHH_OK;
 }

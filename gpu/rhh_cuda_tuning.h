@@ -99,19 +99,48 @@
 #define RHH_CUDA_MAX_CHAIN 4096
 
 /*
- * Aggregating per block in shared memory first.  On an H100, adds to 16 words
- * run at 3.3 G/s and to 1024 words at 19.5 G/s, while rows arrive over PCIe at
- * 4 to 5 G/s: it pays below some hundred groups.  A block needs several rows a
- * group, for it flushes each group once.  The limits are unmeasured.
+ * Aggregating in shared memory first (rhh_aggregate.cuh).  A batch in device
+ * memory of at least LOOK_ROWS rows is looked at: LOOK_SAMPLE of its rows, and if
+ * they have more groups than a local table holds, all.  Of smaller ones, which
+ * come over PCIe at 4 to 5 G rows/s, those whose table has few groups are
+ * aggregated: on an H100 adds to 16 words of device memory run at 3.3 G/s, to
+ * 1024 at 19.5.  A block needs several rows a group, as it enters each once.
  */
+#define RHH_CUDA_LOOK_ROWS (1u << 20)
+#define RHH_CUDA_LOOK_SAMPLE (1u << 16)
 #define RHH_CUDA_LOCAL_MAX_GROUPS 512
 #define RHH_CUDA_LOCAL_ROWS_PER_GROUP 4
 #define RHH_CUDA_LOCAL_MIN_ROWS 1024
 
-/* Shared memory of it: below the 48 KB that need no opting in. */
-#define RHH_CUDA_LOCAL_BYTES (40u << 10)
-#define RHH_CUDA_LOCAL_MAX_SLOTS 1024
-#define RHH_CUDA_LOCAL_PROBES 8
+/*
+ * Threads of its blocks and rows that a thread has in hand; two blocks to an SM.
+ */
+#define RHH_CUDA_AGGREGATE_THREADS 512
+#define RHH_CUDA_AGGREGATE_ITEMS 4
+
+/*
+ * A local table: at most so many bytes of shared memory, filled to FILL, which 32
+ * probes can bear; copies of it while all of them have at most COPIES_BYTES.
+ */
+#ifndef RHH_CUDA_LOCAL_BYTES
+#define RHH_CUDA_LOCAL_BYTES (100u << 10)
+#endif
+#define RHH_CUDA_LOCAL_FILL 0.6
+#define RHH_CUDA_LOCAL_PROBES 32
+#define RHH_CUDA_LOCAL_COPIES_BYTES (26u << 10)
+
+/* Rows of a unit at most, so that a frequent key is not one block's work. */
+#ifndef RHH_CUDA_UNIT_ROWS
+#define RHH_CUDA_UNIT_ROWS (1u << 16)
+#endif
+#define RHH_CUDA_UNITS_THREADS 1024
+#define RHH_CUDA_SCATTER_THREADS 512
+
+/* Two passes make so many bits of parts. */
+#define RHH_CUDA_MAX_PART_BITS 16
+
+/* The estimate errs by 1.6 %, and parts differ. */
+#define RHH_CUDA_ESTIMATE_SLACK 1.06
 
 /* Part of what is free at open that tables may use if no limit is set. */
 #define RHH_CUDA_FREE_SHARE 0.9

@@ -84,6 +84,9 @@ typedef struct rhh_device_config
 	uint64_t	memory_limit_bytes; /* for all tables together; 0: the device
 									 * decides (most of what is free) */
 	uint32_t	cpu_threads;	/* CPU device: worker threads, 0: all cores */
+	uint32_t	look_rows;		/* CUDA: batches on the device of so many rows are
+								 * looked at, to choose how to aggregate them; 0:
+								 * the device decides */
 } rhh_device_config;
 
 /* ---------- what a table computes ---------- */
@@ -137,13 +140,18 @@ typedef struct rhh_table_spec
 	uint32_t	max_probe_buckets;	/* cap on the probe distance, >= 1 */
 	float		load_factor;	/* grow beyond this, 0.5 to 0.95 */
 	uint32_t	max_batch_rows; /* no batch will be larger */
-	uint32_t	max_batch_bytes;
+	uint32_t	max_batch_bytes;	/* of one in host memory */
 	uint32_t	flags;
 } rhh_table_spec;
 
 /*
- * A batch of columns in host memory that stays untouched and mapped until its
+ * A batch of columns in memory that stays untouched and mapped until its
  * RHH_EVENT_BATCH arrives.  Values of a NULL row are arbitrary.
+ *
+ * on_device: that memory is the device's own (on the CPU device, any), all of it,
+ * and what fills it has been waited for.  Nothing is copied then, and used_bytes
+ * may exceed max_batch_bytes.  Large batches are best, of 2^20 rows and more: they
+ * are aggregated before the table sees them.
  *
  * Layout: values_offset[c] is where column c's n_rows values start, aligned to
  * 64 bytes; nulls_offset[c] is 0 where no row of c is NULL, else where its
@@ -156,6 +164,7 @@ typedef struct rhh_table_spec
 typedef struct rhh_batch
 {
 	uint8_t    *base;			/* aligned to 64 bytes */
+	bool		on_device;
 	uint32_t	n_rows;			/* at least 1 */
 	uint32_t	used_bytes;
 	uint32_t	failed_offset;

@@ -94,6 +94,8 @@ struct rhh_control
 	uint32_t	overrun;		/* flag: an orphan list ran over */
 	uint32_t	orphans[2];
 	uint32_t	failed[RHH_CUDA_IN_FLIGHT];
+	uint32_t	left[RHH_CUDA_IN_FLIGHT];	/* flags: rows that aggregate left */
+	uint64_t	estimate;		/* of the groups in all batches looked at */
 };
 
 /* Where a table is, a kernel's argument. */
@@ -112,12 +114,18 @@ struct rhh_view : rhh_buckets
 	uint32_t	orphan_cap;
 };
 
-/* Where a batch is, a kernel's argument.  Offsets as in rhh_batch. */
+/*
+ * Where a batch's rows are, a kernel's argument.  Offsets as in rhh_batch; failed
+ * and n_failed are the batch's also where the rows have been moved
+ * (rhh_aggregate.cuh), and ids their numbers in it.
+ */
 struct rhh_rows
 {
 	const uint8_t *base;
 	uint32_t   *failed;			/* bitmap */
 	uint32_t   *n_failed;
+	uint32_t   *ids;			/* NULL: a row's number is its own */
+	bool		byte_nulls;		/* at nulls_offset is a byte a row, not a bit */
 	uint32_t	n_rows;
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
@@ -149,12 +157,14 @@ struct rhh_program_state
 struct rhh_program
 {
 	rhh_key_plan plan;
+	uint8_t		n_columns;
 	uint8_t		n_states;
 	uint8_t		n_state_words;
 	uint16_t	n_result_words;
 	rhh_program_state states[RHH_MAX_STATES];
 	uint8_t		word_key[RHH_MAX_KEY_WORDS];	/* WIDE: the key of a word */
 	uint8_t		init[RHH_MAX_STATE_WORDS];	/* rhh_init of a state word */
+	uint8_t		column_bytes[RHH_MAX_COLUMNS];
 };
 
 /* ---------- slots ---------- */
@@ -263,7 +273,18 @@ rhh_is_null(const rhh_rows &rows, uint32_t column, uint32_t row)
 {
 	uint32_t	at = rows.nulls_offset[column];
 
-	return at != 0 && (rows.base[at + (row >> 3)] >> (row & 7) & 1);
+	if (at == 0)
+		return false;
+	if (rows.byte_nulls)
+		return rows.base[at + row] != 0;
+	return rows.base[at + (row >> 3)] >> (row & 7) & 1;
+}
+
+/* A row's number in its batch. */
+RHH_DEV uint32_t
+rhh_row_id(const rhh_rows &rows, uint32_t row)
+{
+	return rows.ids != NULL ? rows.ids[row] : row;
 }
 
 /* The first 8 bytes of a value, zero-extended. */
@@ -366,6 +387,98 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 		*fp = (uint32_t) (hash >> 32);
 	}
 	return false;
+}
+
+/* Do two rows have the same key?  Any thread by itself. */
+RHH_DEV bool
+rhh_same_key(const rhh_program &prog, const rhh_rows &rows, uint32_t a, uint32_t b)
+{
+	const rhh_key_plan &plan = prog.plan;
+
+	for (uint32_t k = 0; k < plan.n_keys; k++)
+	{
+		bool		null_key = rhh_is_null(rows, plan.column[k], a);
+
+		if (null_key != rhh_is_null(rows, plan.column[k], b))
+			return false;
+		if (null_key)
+			continue;
+		if (rhh_value(rows, plan.column[k], plan.bytes[k], a) !=
+			rhh_value(rows, plan.column[k], plan.bytes[k], b))
+			return false;
+		if (plan.bytes[k] > 8 && rhh_value_high(rows, plan.column[k], a) !=
+			rhh_value_high(rows, plan.column[k], b))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * K rows of one thread.  What all rows have in common - widths, forms, operations
+ * - is looked at once for all of them, and their loads overlap.
+ */
+template <int K>
+struct rhh_some_rows
+{
+	uint32_t	row[K];			/* of one that is not valid: any that exists */
+	bool		valid[K];
+	uint32_t	fp[K];
+	bool		null_key[K];	/* SINGLE's NULL: fp is arbitrary */
+};
+
+template <typename T, int K>
+RHH_DEV void
+rhh_load_rows(const rhh_rows &rows, uint32_t column, const rhh_some_rows<K> &some, uint64_t *values)
+{
+	const T    *column_values = (const T *) (rows.base + rows.values_offset[column]);
+
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+		values[k] = (uint64_t) (int64_t) column_values[some.row[k]];
+}
+
+/* Fills in fp and null_key. */
+template <int K>
+RHH_DEV void
+rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &some)
+{
+	const rhh_key_plan &plan = prog.plan;
+	uint64_t	key[K];
+
+	if (plan.form != RHH_KEY_SINGLE)
+	{
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+			some.null_key[k] = rhh_pack_key(prog, rows, some.row[k], &key[k], &some.fp[k]);
+		return;
+	}
+	switch (plan.bytes[0])
+	{
+		case 1:
+			rhh_load_rows<uint8_t, K>(rows, plan.column[0], some, key);
+			break;
+		case 2:
+			rhh_load_rows<uint16_t, K>(rows, plan.column[0], some, key);
+			break;
+		case 4:
+			rhh_load_rows<uint32_t, K>(rows, plan.column[0], some, key);
+			break;
+		default:
+			rhh_load_rows<uint64_t, K>(rows, plan.column[0], some, key);
+			break;
+	}
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		some.fp[k] = rhh_fingerprint(key[k], plan.bits);
+		some.null_key[k] = false;
+	}
+	if (rows.nulls_offset[plan.column[0]] != 0)
+	{
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+			some.null_key[k] = rhh_is_null(rows, plan.column[0], some.row[k]);
+	}
 }
 
 /* Word w of a verified key: of a row, any lane by itself. */
@@ -538,34 +651,6 @@ struct rhh_rows_op
 	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
 	{
 		return S::same(a, e);
-	}
-};
-
-/* Looks for groups through L1; a row without one may have one all the same. */
-template <class S, bool VERIFY>
-struct rhh_find_rows : rhh_rows_op<S, VERIFY>
-{
-	typedef rhh_rows_op<S, VERIFY> base;
-	typedef typename base::slot slot;
-	typedef typename base::team team;
-
-	__device__ RHH_INLINE bool next(const team &t, bool active, slot *e, uint32_t *bucket,
-									uint32_t *dist)
-	{
-		if (!base::take(t, active, e))
-			return false;
-		*bucket = rhh_home_of(S::hash(*e), base::view.n_buckets);
-		*dist = 0;
-		return true;
-	}
-	__device__ RHH_INLINE bool is_it(const team &t, bool active, const slot &, const slot &e) const
-	{
-		return !VERIFY || rhh_group_is_row(base::view, base::prog, base::rows, t, active,
-										   S::group(e), base::row_now, base::key_now);
-	}
-	__device__ RHH_INLINE void done(const team &t, bool active, bool found, const slot &e)
-	{
-		base::settle(t, active, found ? S::group(e) : RHH_NO_GROUP);
 	}
 };
 
@@ -755,6 +840,21 @@ struct rhh_find_entry
 
 /* ---------- transition states ---------- */
 
+/* What a state word of a group without rows is. */
+RHH_DEV uint64_t
+rhh_init_word(const rhh_program &prog, uint32_t word)
+{
+	switch (prog.init[word])
+	{
+		case RHH_INIT_MOST:
+			return (uint64_t) INT64_MAX;
+		case RHH_INIT_LEAST:
+			return (uint64_t) INT64_MIN;
+		default:
+			return 0;
+	}
+}
+
 /*
  * Adds, wrapping.  Shared memory has no 64-bit add of its own (it would be a
  * loop of CAS, slow on few words): two adds of 32 bits with the carry of this
@@ -808,47 +908,91 @@ rhh_set_any(uint64_t *words, uint64_t low, uint64_t high, bool two)
 	w[0] = 1;
 }
 
-/* A row's part in a group's states; any thread by itself. */
+/* A row's part in one state, whose words are at word; any thread by itself. */
 template <bool LOCAL>
+RHH_DEV void
+rhh_update_state(const rhh_program_state &st, const rhh_rows &rows, uint32_t row, uint64_t *word)
+{
+	if (st.filter >= 0 && rhh_value(rows, st.filter, 1, row) == 0)
+		return;
+	if (st.arg >= 0 && rhh_is_null(rows, st.arg, row))
+		return;
+	switch (st.op)
+	{
+		case RHH_COUNT:
+			rhh_add<LOCAL>(word, 1);
+			break;
+		case RHH_SUM_I64:
+			rhh_add<LOCAL>(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+			break;
+		case RHH_SUM_I128:
+			{
+				int64_t		v = rhh_signed_value(rows, st.arg, st.bytes, row);
+
+				rhh_add<LOCAL>(word, (uint32_t) v);
+				rhh_add<LOCAL>(word + 1, (uint64_t) (v >> 32));
+			}
+			break;
+		case RHH_MIN_I64:
+			rhh_lower(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+			break;
+		case RHH_MAX_I64:
+			rhh_raise(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+			break;
+		case RHH_ANY:
+			rhh_set_any(word, rhh_value(rows, st.arg, st.bytes, row),
+						st.bytes > 8 ? rhh_value_high(rows, st.arg, row) : 0,
+						st.bytes > 8);
+			break;
+	}
+}
+
+/* A row's part in a group's states; any thread by itself. */
 RHH_DEV void
 rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t *words)
 {
 	for (uint32_t s = 0; s < prog.n_states; s++)
+		rhh_update_state<false>(prog.states[s], rows, row, words + prog.states[s].word);
+}
+
+/*
+ * The same for K rows, those that are valid, each with its group's words.  Counts
+ * of rows and sums, the most frequent, without a decision for each row.
+ */
+template <int K, bool LOCAL>
+RHH_DEV void
+rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_rows<K> &some,
+				uint64_t *const *words)
+{
+	for (uint32_t s = 0; s < prog.n_states; s++)
 	{
 		const rhh_program_state &st = prog.states[s];
-		uint64_t   *word = words + st.word;
+		bool		all = st.filter < 0 && (st.arg < 0 || rows.nulls_offset[st.arg] == 0);
+		uint64_t	values[K];
 
-		if (st.filter >= 0 && rhh_value(rows, st.filter, 1, row) == 0)
-			continue;
-		if (st.arg >= 0 && rhh_is_null(rows, st.arg, row))
-			continue;
-		switch (st.op)
+		if (all && st.op == RHH_COUNT)
 		{
-			case RHH_COUNT:
-				rhh_add<LOCAL>(word, 1);
-				break;
-			case RHH_SUM_I64:
-				rhh_add<LOCAL>(word, rhh_signed_value(rows, st.arg, st.bytes, row));
-				break;
-			case RHH_SUM_I128:
-				{
-					int64_t		v = rhh_signed_value(rows, st.arg, st.bytes, row);
-
-					rhh_add<LOCAL>(word, (uint32_t) v);
-					rhh_add<LOCAL>(word + 1, (uint64_t) (v >> 32));
-				}
-				break;
-			case RHH_MIN_I64:
-				rhh_lower(word, rhh_signed_value(rows, st.arg, st.bytes, row));
-				break;
-			case RHH_MAX_I64:
-				rhh_raise(word, rhh_signed_value(rows, st.arg, st.bytes, row));
-				break;
-			case RHH_ANY:
-				rhh_set_any(word, rhh_value(rows, st.arg, st.bytes, row),
-							st.bytes > 8 ? rhh_value_high(rows, st.arg, row) : 0,
-							st.bytes > 8);
-				break;
+			RHH_UNROLL
+			for (int k = 0; k < K; k++)
+				if (some.valid[k])
+					rhh_add<LOCAL>(words[k] + st.word, 1);
+		}
+		else if (all && st.op == RHH_SUM_I64 && st.bytes >= 4)
+		{
+			if (st.bytes == 4)
+				rhh_load_rows<int32_t, K>(rows, st.arg, some, values);
+			else
+				rhh_load_rows<int64_t, K>(rows, st.arg, some, values);
+			RHH_UNROLL
+			for (int k = 0; k < K; k++)
+				if (some.valid[k])
+					rhh_add<LOCAL>(words[k] + st.word, values[k]);
+		}
+		else
+		{
+			for (int k = 0; k < K; k++)
+				if (some.valid[k])
+					rhh_update_state<LOCAL>(st, rows, some.row[k], words[k] + st.word);
 		}
 	}
 }

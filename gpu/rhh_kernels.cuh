@@ -3,7 +3,10 @@
  *		The kernels, in the order of a table's life.
  *
  *		fill		states of numbers not yet handed out
- *		batch		a batch's rows, or only those that failed before (replay)
+ *		look, scatter, aggregate	the rows of a large batch, or of few groups
+ *					(rhh_aggregate.cuh)
+ *		batch		a batch's rows one by one, or only those that failed before or
+ *					were left by aggregate (replay)
  *		rehash		entries and orphans of a table into a larger one (growth)
  *		reconcile	orphans merge with their keys' groups (finish)
  *		compact		the slots' live entries move to the front (finish)
@@ -19,23 +22,9 @@
 #ifndef RHH_KERNELS_CUH
 #define RHH_KERNELS_CUH
 
-#include "rhh_groups.cuh"
+#include "rhh_aggregate.cuh"
 
 #define RHH_WARP 0xFFFFFFFFu
-
-RHH_DEV uint64_t
-rhh_init_word(const rhh_program &prog, uint32_t word)
-{
-	switch (prog.init[word])
-	{
-		case RHH_INIT_MOST:
-			return (uint64_t) INT64_MAX;
-		case RHH_INIT_LEAST:
-			return (uint64_t) INT64_MIN;
-		default:
-			return 0;
-	}
-}
 
 /* Initial states of the groups [first, first + n). */
 static __global__ void
@@ -51,29 +40,6 @@ rhh_fill_kernel(const __grid_constant__ rhh_program prog, uint64_t *states,
 }
 
 /*
- * The place of a group in a block's table of local states: an index below
- * n_local (a power of two), or RHH_NO_GROUP if there is no room near.  Any
- * thread by itself; racing threads with one group get one place.
- */
-RHH_DEV uint32_t
-rhh_local_place(uint32_t *local_groups, uint32_t n_local, uint32_t group)
-{
-	uint32_t	i = group * 0x9E3779B1u >> 16;
-
-	for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
-	{
-		uint32_t   *at = &local_groups[i & (n_local - 1)];
-		uint32_t	seen = *(volatile uint32_t *) at;
-
-		if (seen == RHH_NO_GROUP)
-			seen = atomicCAS(at, RHH_NO_GROUP, group);
-		if (seen == group || seen == RHH_NO_GROUP)
-			return i & (n_local - 1);
-	}
-	return RHH_NO_GROUP;
-}
-
-/*
  * A batch.  A thread has a row: it packs the row's key and, when the row's
  * group is known, updates the group's states.  In between each tile takes its
  * lanes' keys one after the other, the tiles of a warp in step.
@@ -81,22 +47,15 @@ rhh_local_place(uint32_t *local_groups, uint32_t n_local, uint32_t group)
  * A row's group number is resolved before any of its states is touched; rows
  * without one are the failed ones.  A warp's 32 rows are one word of the bitmap
  * of failed rows, which no other warp touches, so it is simply stored.  With
- * replay, only rows set in it take part.
- *
- * n_local > 0: up to n_local groups are aggregated in the block's shared
- * memory, keyed by group number, and flushed at the end; a group without room
- * there goes directly to the table.  For that a row need only be found once,
- * so failing is not affected.
+ * replay, only rows set in it take part; none at all, if *n_left is 0.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 				 const __grid_constant__ rhh_view view,
 				 const __grid_constant__ rhh_rows rows,
-				 bool replay, uint32_t n_local)
+				 bool replay, const uint32_t *n_left)
 {
-	RHH_DYNAMIC_SHARED(uint64_t, local_states);
-	uint32_t   *local_groups = (uint32_t *) (local_states + n_local * prog.n_state_words);
 	typedef rhh_slots<BYTES> S;
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
@@ -106,18 +65,11 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 	uint32_t	probes = 0,
 				moves = 0;
 
+	if (n_left != NULL && *n_left == 0)
+		return;
 	op.tally.reserve = view.reserves[RHH_TILE_ID(S::LANES)];
 	op.tally.placed = 0;
 	op.tally.cap_hits = 0;
-
-	if (n_local > 0)
-	{
-		for (uint32_t i = threadIdx.x; i < n_local * n_words; i += blockDim.x)
-			local_states[i] = rhh_init_word(prog, i % n_words);
-		for (uint32_t i = threadIdx.x; i < n_local; i += blockDim.x)
-			local_groups[i] = RHH_NO_GROUP;
-		__syncthreads();
-	}
 
 	/* 64 bits: first may pass 2^32 before the loop ends. */
 	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u);
@@ -150,15 +102,6 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		}
 		op.mine = valid && !null_key;
 
-		if (n_local > 0)
-		{
-			rhh_find_rows<S, VERIFY> look = {{op}};
-
-			look.pending = team.ballot(op.mine);
-			rhh_find_loop<S, rhh_old>(view, team, look, &probes);
-			op.group = look.group;
-			op.mine = op.mine && op.group == RHH_NO_GROUP;
-		}
 		op.pending = team.ballot(op.mine);
 		rhh_insert_loop<S>(view, team, op, &probes, &moves);
 
@@ -171,16 +114,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		}
 
 		if (op.group != RHH_NO_GROUP && n_words > 0)
-		{
-			uint32_t	at = n_local > 0
-				? rhh_local_place(local_groups, n_local, op.group) : RHH_NO_GROUP;
-
-			if (at != RHH_NO_GROUP)
-				rhh_update<true>(prog, rows, row, local_states + at * n_words);
-			else
-				rhh_update<false>(prog, rows, row,
-								  view.states + (size_t) op.group * n_words);
-		}
+			rhh_update(prog, rows, row, view.states + (size_t) op.group * n_words);
 		__syncwarp();
 	}
 
@@ -193,21 +127,6 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		if (op.tally.cap_hits)
 			atomicAdd((unsigned long long *) &view.ctl->cap_hits,
 					  (unsigned long long) op.tally.cap_hits);
-	}
-
-	if (n_local > 0)
-	{
-		__syncthreads();
-		for (uint32_t i = threadIdx.x; i < n_local * prog.n_states; i += blockDim.x)
-		{
-			uint32_t	at = i / prog.n_states;
-			uint32_t	group = local_groups[at];
-
-			if (group != RHH_NO_GROUP)
-				rhh_merge_state(prog.states[i % prog.n_states],
-								view.states + (size_t) group * n_words,
-								local_states + at * n_words);
-		}
 	}
 }
 

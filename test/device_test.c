@@ -3,7 +3,7 @@
  *		The same cases on every device, through the device ABI alone.
  *
  *		device_test [cpu|cuda|all] [--seed N] [--quick | --tiny] [--list]
- *					[--only PATTERN] [--threads N]
+ *					[--on-device] [--only PATTERN] [--threads N]
  *		device_test [cpu|cuda|all] --bench [--rows N] [--threads N] [--repeat N]
  *					[--estimate FACTOR] [--only PATTERN]
  *
@@ -21,7 +21,8 @@
  * Rows come from --seed, so a failure can be had again.  Cases are quick and
  * many rather than big; "--quick" divides their rows by 8, "--tiny" by 64 (for
  * devices that are not fast: sanitizers, and device_test_simt, whose CUDA device
- * runs on the CPU, see simt.h).
+ * runs on the CPU, see simt.h).  With "--on-device" batches lie in the device's
+ * memory, and are looked at before they are aggregated.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -41,9 +42,12 @@
 #include "rhh_keys.h"
 
 #define MAX_WORDS (RHH_MAX_KEY_WORDS + 3 * RHH_MAX_STATES)
-#define POOL_BYTES ((size_t) 48 << 20)
+#define POOL_BYTES ((size_t) 64 << 20)
 #define MAX_SLOTS 12
 #define STALL_SECONDS 300
+
+/* Batches on a device are looked at from so many rows on: most of ours. */
+#define LOOK_ROWS 500
 
 typedef struct device
 {
@@ -58,6 +62,7 @@ typedef struct device
 static uint64_t option_seed = 1;
 static uint32_t option_threads = 0;
 static bool option_quick = false;
+static bool option_on_device = false;
 static uint32_t option_divisor = 1;
 
 static void
@@ -75,6 +80,54 @@ need(size_t bytes)
 	if (p == NULL)
 		die("out of memory");
 	return p;
+}
+
+/* ---------- a device's memory ---------- */
+
+#ifdef RHH_WITH_CUDA
+extern int	test_device_alloc(void **memory, size_t bytes);
+extern int	test_device_free(void *memory);
+extern int	test_device_copy(void *to, const void *from, size_t bytes);
+#endif
+
+static void *
+device_alloc(const device *device, size_t bytes)
+{
+	void	   *p = NULL;
+
+	if (device->ops->kind == RHH_KIND_CPU)
+	{
+		if (posix_memalign(&p, 64, bytes) != 0)
+			die("out of memory");
+		return p;
+	}
+#ifdef RHH_WITH_CUDA
+	if (test_device_alloc(&p, bytes))
+		die("out of device memory");
+#endif
+	return p;
+}
+
+static void
+device_free(const device *device, void *p)
+{
+	if (device->ops->kind == RHH_KIND_CPU)
+		free(p);
+#ifdef RHH_WITH_CUDA
+	else if (p != NULL && test_device_free(p))
+		die("could not free device memory");
+#endif
+}
+
+static void
+device_copy(const device *device, void *to, const void *from, size_t bytes)
+{
+	if (device->ops->kind == RHH_KIND_CPU)
+		memcpy(to, from, bytes);
+#ifdef RHH_WITH_CUDA
+	else if (test_device_copy(to, from, bytes))
+		die("could not copy to or from the device");
+#endif
 }
 
 static double
@@ -173,6 +226,7 @@ unmix32(uint32_t y)
 typedef enum gen_kind
 {
 	GEN_UNIFORM,				/* one of n values, spread over the width */
+	GEN_SKEWED,					/* the same, half of the rows the first of them */
 	GEN_PATTERN,				/* zero, all ones, sign bits, ... */
 	GEN_EXTREME,				/* an argument: often the least or the greatest */
 	GEN_SMALL,					/* an argument of -1000 to 1000 */
@@ -301,7 +355,9 @@ generate_value(data *data, uint32_t c, uint64_t row, rng *r)
 	switch (g->kind)
 	{
 		case GEN_UNIFORM:
-			x = below(r, g->n) + c * 0x1234567;
+		case GEN_SKEWED:
+			x = g->kind == GEN_SKEWED && below(r, 2) == 0 ? 0 : below(r, g->n);
+			x += c * 0x1234567;
 			/* odd factor: a bijection of any width */
 			put_value(data, c, row, x * 0x9e3779b97f4a7c15ULL, rhh_mix64(x));
 			break;
@@ -636,6 +692,7 @@ typedef struct run_options
 	uint32_t	capacity_groups;
 	uint32_t	in_flight;		/* batches at once, 0: as many as there are slots */
 	int64_t		cancel_at_batch;	/* -1: never */
+	bool		on_device;		/* batches lie in the device's memory */
 	bool		no_failures;	/* rows handed back are an error */
 	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
 } run_options;
@@ -647,6 +704,7 @@ static const run_options default_options = {
 typedef struct slot
 {
 	uint8_t    *base;
+	uint8_t    *on_device;		/* its copy there, or NULL */
 	bool		busy;
 	uint64_t	first_row;
 	rhh_batch	batch;
@@ -788,7 +846,11 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	if (run->n_slots == 0)
 		die("a case's batches do not fit the pool");
 	for (uint32_t i = 0; i < run->n_slots; i++)
+	{
 		run->slots[i].base = pool + (size_t) i * room;
+		if (options->on_device || option_on_device)
+			run->slots[i].on_device = device_alloc(device, room);
+	}
 	spec.max_batch_bytes = room;
 	run->result.capacity_groups = options->capacity_groups;
 	run->result.words = need((size_t) options->capacity_groups *
@@ -809,6 +871,8 @@ run_end(run *run)
 	if (run->table != NULL)
 		run->device->ops->table_destroy(run->table);
 	run->table = NULL;
+	for (uint32_t i = 0; i < run->n_slots; i++)
+		device_free(run->device, run->slots[i].on_device);
 	map_free(run->unique);
 	map_free(run->outcome);
 	free(run->result.words);
@@ -845,6 +909,13 @@ run_submit_one(run *run)
 	fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
 	memset(slot->base + slot->batch.failed_offset, 0xa5, (n + 63) / 64 * 8);
 	slot->checksum = checksum(slot->base, slot->batch.used_bytes);
+	if (slot->on_device != NULL)
+	{
+		device_copy(run->device, slot->on_device, slot->base,
+					slot->batch.failed_offset + (n + 63) / 64 * 8);
+		slot->batch.base = slot->on_device;
+		slot->batch.on_device = true;
+	}
 	status = ops->table_submit(run->table, &slot->batch, (uint64_t) (slot - run->slots), &err);
 	if (status == RHH_BUSY)
 		return false;
@@ -886,6 +957,9 @@ run_batch_done(run *run, const rhh_event *event)
 			run_fault(run, "batch ended with status %d", event->status);
 		return;
 	}
+	if (slot->on_device != NULL)
+		device_copy(run->device, slot->base, slot->on_device,
+					slot->batch.failed_offset + (slot->batch.n_rows + 63) / 64 * 8);
 	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
 		run_fault(run, "the device wrote to a batch's columns");
 	for (uint32_t i = 0; i < slot->batch.n_rows; i++)
@@ -1124,7 +1198,7 @@ run_check(run *run)
 				  (unsigned long long) stats->probe_buckets_sum,
 				  stats->probe_buckets_max, (unsigned long long) stats->groups);
 	if ((run->data->n_rows > 0 && stats->kernel_ns == 0) ||
-		(stats->uploaded_bytes > 0) != (stats->upload_ns > 0))
+		(stats->uploaded_bytes > 0 && stats->upload_ns == 0))
 		run_fault(run, "times: upload %llu, kernel %llu, extract %llu",
 				  (unsigned long long) stats->upload_ns,
 				  (unsigned long long) stats->kernel_ns,
@@ -2114,7 +2188,7 @@ case_modes(context *ctx)
 	}
 	for (int i = 0; i < (option_quick ? 2 : 4) && ctx->why[0] == '\0'; i++)
 	{
-		rhh_device_config config = {.cpu_threads = threads[i]};
+		rhh_device_config config = {.cpu_threads = threads[i], .look_rows = LOOK_ROWS};
 		device		device = *ctx->device;
 		context		inner = {.device = &device, .seed = ctx->seed};
 		rhh_error	err;
@@ -2204,7 +2278,7 @@ case_memory_returned(context *ctx)
 {
 	const rhh_device_ops *ops = ctx->device->ops;
 	rhh_device_config config = {.memory_limit_bytes = UINT64_C(64) << 20,
-	.cpu_threads = option_threads};
+	.cpu_threads = option_threads,.look_rows = LOOK_ROWS};
 	device		device = *ctx->device;
 	rhh_device_info before,
 				after;
@@ -2248,7 +2322,7 @@ case_close_busy(context *ctx)
 
 	for (int i = 0; i < 4; i++)
 	{
-		rhh_device_config config = {.cpu_threads = option_threads};
+		rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS};
 		device		device = *ctx->device;
 		run_options options = default_options;
 		rhh_error	err;
@@ -2421,6 +2495,56 @@ case_bucket_use(context *ctx)
 	}
 }
 
+/*
+ * Batches that are worth partitioning, with many groups and few, with frequent
+ * keys and NULLs, where rows are refused and where memory ends.
+ */
+static void
+case_large_batches(context *ctx)
+{
+	static const struct
+	{
+		uint8_t		widths[2];
+		uint64_t	groups;
+		uint32_t	cap;
+		uint64_t	limit_bytes;
+	}			shapes[] = {
+		{{4}, 700000, 64, 0},
+		{{8}, 700000, 64, 0},
+		{{16, 2}, 100000, 64, 0},
+		{{4, 2}, 3000, 8, 0},
+		{{4}, 10, 8, 0},
+		{{1}, 200, 8, 0},
+		{{4}, 700000, 1, 0},
+		{{8}, 400000, 2, 4 << 20},
+		{{16}, 50000, 1, 2 << 20}
+	};
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+		for (int skewed = 0; skewed < 2; skewed++)
+		{
+			run_options options = default_options;
+			uint64_t	n = enough_rows(1 << 20);
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			def_key(&d, shapes[i].widths[0], skewed ? GEN_SKEWED : GEN_UNIFORM,
+					enough_rows(shapes[i].groups), i % 2 ? 20 : 0);
+			if (shapes[i].widths[1] != 0)
+				def_key(&d, shapes[i].widths[1], GEN_UNIFORM, 3, 30);
+			def_common_states(&d);
+			d.spec.max_batch_rows = (uint32_t) (n / 2 + 7);
+			d.spec.max_probe_buckets = shapes[i].cap;
+			d.spec.memory_limit_bytes = shapes[i].limit_bytes;
+			options.on_device = true;
+			options.batch_rows = i % 3 ? d.spec.max_batch_rows : 0;
+			options.no_failures = shapes[i].cap == 64 && shapes[i].limit_bytes == 0;
+			snprintf(where, sizeof(where), "shape %d%s", (int) i, skewed ? ", skewed" : "");
+			check_table(ctx, where, &d, n, &options, NULL);
+		}
+}
+
 static const test_case cases[] = {
 	{"empty", case_empty},
 	{"one_row", case_one_row},
@@ -2455,6 +2579,7 @@ static const test_case cases[] = {
 	{"displacement_8", case_displacement_8},
 	{"displacement_wide", case_displacement_wide},
 	{"displacement_crowd", case_displacement_crowd},
+	{"large_batches", case_large_batches},
 	{"interleaved", case_interleaved},
 	{"cancel", case_cancel},
 	{"cancel_extract", case_cancel_extract},
@@ -2514,7 +2639,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 		CHUNK = 65536
 	};
 	const rhh_device_ops *ops = device->ops;
-	rhh_device_config config = {.cpu_threads = option_threads};
+	rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS};
 	uint32_t	n_batches = (uint32_t) ((n_rows + BATCH_ROWS - 1) / BATCH_ROWS);
 	rhh_batch  *batches = need(n_batches * sizeof(rhh_batch));
 	bench_times best = {1e12, 1e12, 1e12};
@@ -2671,7 +2796,7 @@ bench(device *device, uint64_t n_rows, double estimate, int repeat, const char *
 static uint32_t
 test_device(device *device, const char *only, uint32_t *n_passed)
 {
-	rhh_device_config config = {.cpu_threads = option_threads};
+	rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS};
 	uint32_t	n_failed = 0;
 	rhh_error	err;
 
@@ -2742,7 +2867,9 @@ main(int argc, char **argv)
 	{
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
 
-		if (strcmp(argv[i], "--quick") == 0 || strcmp(argv[i], "--tiny") == 0)
+		if (strcmp(argv[i], "--on-device") == 0)
+			option_on_device = true;
+		else if (strcmp(argv[i], "--quick") == 0 || strcmp(argv[i], "--tiny") == 0)
 		{
 			option_quick = true;
 			option_divisor = strcmp(argv[i], "--tiny") == 0 ? 64 : 8;
