@@ -35,7 +35,7 @@
 
 #define RHH_SKETCH_BITS 12
 #define RHH_SKETCH_REGISTERS (1u << RHH_SKETCH_BITS)
-#define RHH_PASS_BITS 8			/* at most, of one pass */
+#define RHH_PASS_BITS 9			/* at most, of one pass */
 #define RHH_PASS_PARTS (1u << RHH_PASS_BITS)
 
 /*
@@ -98,30 +98,32 @@ rhh_look_kernel(const __grid_constant__ rhh_program prog, const __grid_constant_
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_estimate_kernel(const uint32_t *sketch, uint64_t *n_groups)
 {
-	RHH_DYNAMIC_SHARED(uint64_t, totals);
+	RHH_DYNAMIC_SHARED(float, powers);
+	float	   *empty = powers + blockDim.x;
 	const float m = (float) RHH_SKETCH_REGISTERS;
-	uint64_t	sum = 0;		/* of 2^-register, in units of 2^-32 */
-	uint32_t	zeros = 0;
 
+	powers[threadIdx.x] = empty[threadIdx.x] = 0;
 	for (uint32_t i = threadIdx.x; i < RHH_SKETCH_REGISTERS; i += blockDim.x)
 	{
-		sum += UINT64_C(1) << (32 - sketch[i]);
-		zeros += sketch[i] == 0;
+		powers[threadIdx.x] += 1.0f / (float) (1u << sketch[i]);
+		empty[threadIdx.x] += sketch[i] == 0;
 	}
-	if (threadIdx.x < 2)
-		totals[threadIdx.x] = 0;
-	__syncthreads();
-	atomicAdd((unsigned long long *) &totals[0], (unsigned long long) sum);
-	atomicAdd((unsigned long long *) &totals[1], (unsigned long long) zeros);
-	__syncthreads();
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2)
+	{
+		__syncthreads();
+		if (threadIdx.x < step)
+		{
+			powers[threadIdx.x] += powers[threadIdx.x + step];
+			empty[threadIdx.x] += empty[threadIdx.x + step];
+		}
+	}
 	if (threadIdx.x == 0)
 	{
-		float		all = (float) totals[0] / 4294967296.0f;
-		float		estimate = 0.7213f / (1.0f + 1.079f / m) * m * m / all;
+		float		estimate = 0.7213f / (1.0f + 1.079f / m) * m * m / powers[0];
 
 		/* Few groups leave classes empty, and their number says more. */
-		if (estimate < 2.5f * m && totals[1] > 0)
-			estimate = m * logf(m / (float) totals[1]);
+		if (estimate < 2.5f * m && empty[0] > 0)
+			estimate = m * logf(m / empty[0]);
 		*n_groups = estimate < 1.0f ? 1 : (uint64_t) estimate;
 	}
 }
@@ -134,11 +136,12 @@ struct rhh_unit
 	uint32_t	first;
 	uint32_t	n_rows;
 	uint32_t	part;
+	uint32_t	whole;			/* it is all of the part */
 };
 
 /*
  * Units of a pass: of the table, or where there is none, of n_rows rows in one
- * part.
+ * part.  n_units: how many there are, and how many of them are not whole parts.
  */
 struct rhh_units
 {
@@ -146,6 +149,7 @@ struct rhh_units
 	const uint32_t *n_units;
 	uint32_t	n_rows;
 	uint32_t	unit_rows;
+	uint32_t	part_bits;		/* highest bits of the fingerprint that parts are of */
 };
 
 RHH_DEV uint32_t
@@ -164,6 +168,7 @@ rhh_unit_at(const rhh_units &u, uint32_t i)
 	unit.first = i * u.unit_rows;
 	unit.n_rows = u.n_rows - unit.first < u.unit_rows ? u.n_rows - unit.first : u.unit_rows;
 	unit.part = 0;
+	unit.whole = 0;
 	return unit;
 }
 
@@ -224,7 +229,8 @@ rhh_count_kernel(const __grid_constant__ rhh_program prog, const __grid_constant
 /*
  * Where parts begin and end, by a block of RHH_PASS_PARTS threads for each part of
  * the pass before, which end at before[] (NULL: there is none).  fold: counts has
- * so many more bits than the pass, and they are added up.
+ * so many more bits than the pass, and they are added up.  begins[] has
+ * RHH_CUDA_BEGIN_STRIDE words a part.
  */
 static __global__ void __launch_bounds__(RHH_PASS_PARTS)
 rhh_offsets_kernel(const uint32_t *counts, const uint32_t *before, uint32_t bits, uint32_t fold,
@@ -251,52 +257,82 @@ rhh_offsets_kernel(const uint32_t *counts, const uint32_t *before, uint32_t bits
 	}
 	if (p < 1u << bits)
 	{
-		begins[at] = start + sums[p] - own;
+		begins[at * RHH_CUDA_BEGIN_STRIDE] = start + sums[p] - own;
 		ends[at] = start + sums[p];
 	}
 }
 
-/* Parts cut into units of at most unit_rows, in order; by one block. */
+/*
+ * Parts cut into units of at most unit_rows, in order.  A block has some of the
+ * parts, and counts the units of those before by itself.  n_units: zeroed before.
+ */
 static __global__ void __launch_bounds__(RHH_CUDA_UNITS_THREADS)
 rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh_unit *units,
 				 uint32_t *n_units)
 {
 	RHH_DYNAMIC_SHARED(uint32_t, sums);
-	const uint32_t each = (n_parts + blockDim.x - 1) / blockDim.x;
-	const uint32_t from = ::min(threadIdx.x * each, n_parts);
-	const uint32_t to = ::min(from + each, n_parts);
-	uint32_t	n = 0;
-	uint32_t	at;
+	const uint32_t t = threadIdx.x;
+	const uint32_t from = (uint32_t) ((uint64_t) n_parts * blockIdx.x / gridDim.x);
+	const uint32_t to = (uint32_t) ((uint64_t) n_parts * (blockIdx.x + 1) / gridDim.x);
+	uint32_t	before = 0;
 
-	for (uint32_t p = from; p < to; p++)
-		n += (ends[p] - (p > 0 ? ends[p - 1] : 0) + unit_rows - 1) / unit_rows;
-	sums[threadIdx.x] = n;
-	__syncthreads();
-	for (uint32_t step = 1; step < blockDim.x; step *= 2)
+	for (uint32_t p = t; p < from; p += blockDim.x)
+		before += (ends[p] - (p > 0 ? ends[p - 1] : 0) + unit_rows - 1) / unit_rows;
+	sums[t] = before;
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2)
 	{
-		uint32_t	left = threadIdx.x >= step ? sums[threadIdx.x - step] : 0;
-
 		__syncthreads();
-		sums[threadIdx.x] += left;
-		__syncthreads();
+		if (t < step)
+			sums[t] += sums[t + step];
 	}
-	at = sums[threadIdx.x] - n;
-	for (uint32_t p = from; p < to; p++)
-		for (uint32_t first = p > 0 ? ends[p - 1] : 0; first < ends[p]; first += unit_rows)
-		{
-			rhh_unit	unit = {first, ::min(ends[p] - first, unit_rows), p};
+	__syncthreads();
+	before = sums[0];
 
-			units[at++] = unit;
+	/* A thread has a part, and its units' places follow by a scan over the threads. */
+	for (uint32_t start = from; start < to; start += blockDim.x)
+	{
+		const uint32_t p = start + t;
+		const uint32_t first = p < to && p > 0 ? ends[p - 1] : 0;
+		const uint32_t end = p < to ? ends[p] : first;
+		const uint32_t n = (end - first + unit_rows - 1) / unit_rows;
+		uint32_t	at;
+
+		__syncthreads();
+		sums[t] = n;
+		for (uint32_t step = 1; step < blockDim.x; step *= 2)
+		{
+			uint32_t	left;
+
+			__syncthreads();
+			left = t >= step ? sums[t - step] : 0;
+			__syncthreads();
+			sums[t] += left;
 		}
-	if (threadIdx.x == blockDim.x - 1)
-		*n_units = sums[threadIdx.x];
+		at = before + sums[t] - n;
+		for (uint32_t i = 0; i < n; i++)
+		{
+			rhh_unit	unit = {first + i * unit_rows, unit_rows, p, n == 1};
+
+			if (i == n - 1)
+				unit.n_rows = end - unit.first;
+			units[at + i] = unit;
+		}
+		if (n > 1)
+			atomicAdd(&n_units[1], n);
+		__syncthreads();
+		before += sums[blockDim.x - 1];
+	}
+	if (t == 0 && blockIdx.x == gridDim.x - 1)
+		n_units[0] = before;
 }
 
 /*
  * Rows that a thread of the scatter kernel has at a time.  A unit of its blocks is
  * what all threads have.
  */
+#ifndef RHH_SCATTER_ITEMS
 #define RHH_SCATTER_ITEMS 8
+#endif
 #define RHH_SCATTER_ROWS (RHH_SCATTER_ITEMS * RHH_CUDA_SCATTER_THREADS)
 #define RHH_SCATTER_SHARED \
 	(RHH_SCATTER_ROWS * (sizeof(uint64_t) + sizeof(uint16_t)) + \
@@ -352,11 +388,11 @@ rhh_move_column(const rhh_places &places, uint32_t n, uint64_t *buffer, const ui
 }
 
 /*
- * Moves the columns of rows to where their parts begin, next[part << bits |
- * digit], which end up where they end.  out has bytes instead of bitmaps of NULLs
+ * Moves the columns of rows to where their parts begin, next[] of the part << bits
+ * | digit, which end up where they end.  out has bytes instead of bitmaps of NULLs
  * and, in ids, the numbers of the rows in the batch.
  */
-static __global__ void __launch_bounds__(RHH_CUDA_SCATTER_THREADS)
+static __global__ void __launch_bounds__(RHH_CUDA_SCATTER_THREADS, RHH_CUDA_SCATTER_BLOCKS)
 rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 						const __grid_constant__ rhh_rows rows,
 						const __grid_constant__ rhh_rows out,
@@ -419,7 +455,8 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 				start += warp_sums[w];
 			count[t] = start;
 			/* Of the block's order: the output is so much further. */
-			base[t] = own ? atomicAdd(&next[unit.part << digit.bits | t], own) - start : 0;
+			base[t] = own == 0 ? 0
+				: atomicAdd(&next[(unit.part << digit.bits | t) * RHH_CUDA_BEGIN_STRIDE], own) - start;
 		}
 		__syncthreads();
 		RHH_UNROLL
@@ -482,9 +519,11 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
  *
  *		| tag | state words | padding to an odd number of words |
  *
- * The tag, of the first copy only, is the group's fingerprint (high) and one of its
- * rows; all ones while the record is free.  The odd number spreads records over
- * the banks.
+ * The tag, of the first copy only, is all ones while the record is free.  With
+ * 16-byte slots it is the mixed key, from which the key can be had (rhh_unmix64);
+ * the one key that would be all ones is left to the batch kernel.  Else it is the
+ * group's fingerprint (high) and one of its rows.  The odd number of words spreads
+ * records over the banks.
  */
 struct rhh_local
 {
@@ -516,22 +555,30 @@ rhh_record(const rhh_local &local, uint32_t copy, uint32_t slot)
 	return local.records + (copy * (local.n_slots + 1) + slot) * local.record_words;
 }
 
+template <int BYTES>
+RHH_DEV uint64_t
+rhh_tag(uint64_t key, uint32_t fp, uint32_t row)
+{
+	return BYTES == 16 ? rhh_mix64(key) : (uint64_t) fp << 32 | row;
+}
+
 /*
  * The slot of a row's group, added if ADD and there is room near; RHH_NO_GROUP if
  * not found or added.  Any thread by itself.  Records are never freed, so whether
  * a key has a slot does not change once it was looked for.
  */
-template <bool VERIFY, bool ADD>
+template <int BYTES, bool VERIFY, bool ADD>
 RHH_DEV uint32_t
-rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &rows, uint32_t row,
-			   uint32_t fp)
+rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &rows, uint64_t mine)
 {
-	const uint64_t mine = (uint64_t) fp << 32 | row;
-	uint32_t	i = fp;
+	uint32_t	i = (uint32_t) (mine >> 32);
 
+	if (BYTES == 16 && mine == RHH_LOCAL_FREE)
+		return RHH_NO_GROUP;
 	for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
 	{
-		uint64_t   *tag = rhh_record(local, 0, i & (local.n_slots - 1));
+		uint32_t	at = i & (local.n_slots - 1);
+		uint64_t   *tag = rhh_record(local, 0, at);
 		uint64_t	seen = *(volatile uint64_t *) tag;
 
 		if (ADD && seen == RHH_LOCAL_FREE)
@@ -539,15 +586,28 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 			seen = atomicCAS((unsigned long long *) tag, (unsigned long long) RHH_LOCAL_FREE,
 							 (unsigned long long) mine);
 			if (seen == RHH_LOCAL_FREE)
-				return i & (local.n_slots - 1);
+				return at;
 		}
-		if (seen == RHH_LOCAL_FREE)
+		if (BYTES == 16 ? seen == mine
+			: seen >> 32 == mine >> 32 &&
+			(!VERIFY || rhh_same_key(prog, rows, (uint32_t) seen, (uint32_t) mine)))
+			return at;
+		if (!ADD && seen == RHH_LOCAL_FREE)
 			return RHH_NO_GROUP;
-		if ((uint32_t) (seen >> 32) == fp &&
-			(!VERIFY || rhh_same_key(prog, rows, (uint32_t) seen, row)))
-			return i & (local.n_slots - 1);
 	}
 	return RHH_NO_GROUP;
+}
+
+/* A tag's key and fingerprint; returns the row, where the tag has one. */
+template <int BYTES, bool VERIFY>
+RHH_DEV uint32_t
+rhh_untag(const rhh_program &prog, const rhh_rows &rows, uint64_t tag, uint64_t *key, uint32_t *fp)
+{
+	*key = BYTES == 16 ? rhh_unmix64(tag) : 0;	/* of 8-byte slots it is not asked */
+	*fp = (uint32_t) (tag >> 32);
+	if (VERIFY)
+		(void) rhh_pack_key(prog, rows, (uint32_t) tag, key, fp);
+	return (uint32_t) tag;
 }
 
 /* The row is left to the batch kernel. */
@@ -559,52 +619,73 @@ rhh_leave_row(const rhh_rows &rows, uint32_t row)
 	atomicOr(&rows.failed[id >> 5], 1u << (id & 31));
 }
 
+/*
+ * The rows of a unit that a block has at a time, from first on, into the local
+ * table.  FULL: there are so many.  True if one was left.
+ */
+template <int BYTES, bool VERIFY, bool FULL>
+RHH_DEV bool
+rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+				   uint32_t first, const rhh_local &local, uint64_t *extra)
+{
+	const int	K = RHH_CUDA_AGGREGATE_ITEMS;
+	const bool	null_keys = prog.plan.form == RHH_KEY_SINGLE &&
+		rows.nulls_offset[prog.plan.column[0]] != 0;
+	rhh_some_rows<K> some;
+	uint64_t   *words[K];
+	bool		leftover = false;
+
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		uint32_t	i = first + k * RHH_CUDA_AGGREGATE_THREADS + threadIdx.x;
+
+		some.valid[k] = FULL || i < unit.n_rows;
+		some.row[k] = unit.first + (some.valid[k] ? i : 0);
+	}
+	rhh_pack_keys(prog, rows, some);
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		uint32_t	slot = local.n_slots;
+
+		if (!some.valid[k])
+			continue;
+		if (null_keys && some.null_key[k])
+			extra[RHH_LOCAL_NULL_SEEN] = 1;
+		else
+			slot = rhh_local_slot<BYTES, VERIFY, true>(local, prog, rows,
+													   rhh_tag<BYTES>(some.key[k], some.fp[k],
+																	  some.row[k]));
+		if (slot == RHH_NO_GROUP)
+		{
+			rhh_leave_row(rows, some.row[k]);
+			leftover = true;
+			some.valid[k] = false;
+			slot = 0;
+		}
+		words[k] = rhh_record(local, threadIdx.x & (local.n_copies - 1), slot) + 1;
+	}
+	rhh_update_rows<K>(prog, rows, some, words);
+	return leftover;
+}
+
 /* A unit's rows into the local table; a whole block. */
-template <bool VERIFY>
+template <int BYTES, bool VERIFY>
 RHH_DEV void
 rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				   const rhh_local &local, uint64_t *extra)
 {
-	const int	K = RHH_CUDA_AGGREGATE_ITEMS;
-	const uint32_t copy = threadIdx.x & (local.n_copies - 1);
+	const uint32_t BLOCK_ROWS = RHH_CUDA_AGGREGATE_ITEMS * RHH_CUDA_AGGREGATE_THREADS;
+	uint32_t	first = 0;
 	bool		leftover = false;
 
-	for (uint32_t first = 0; first < unit.n_rows; first += blockDim.x * K)
-	{
-		rhh_some_rows<K> some;
-		uint64_t   *words[K];
-
-		RHH_UNROLL
-		for (int k = 0; k < K; k++)
-		{
-			uint32_t	i = first + k * blockDim.x + threadIdx.x;
-
-			some.valid[k] = i < unit.n_rows;
-			some.row[k] = unit.first + (some.valid[k] ? i : 0);
-		}
-		rhh_pack_keys(prog, rows, some);
-		RHH_UNROLL
-		for (int k = 0; k < K; k++)
-		{
-			uint32_t	slot = local.n_slots;
-
-			if (!some.valid[k])
-				continue;
-			if (some.null_key[k])
-				extra[RHH_LOCAL_NULL_SEEN] = 1;
-			else
-				slot = rhh_local_slot<VERIFY, true>(local, prog, rows, some.row[k], some.fp[k]);
-			if (slot == RHH_NO_GROUP)
-			{
-				rhh_leave_row(rows, some.row[k]);
-				leftover = true;
-				some.valid[k] = false;
-			}
-			else
-				words[k] = rhh_record(local, copy, slot) + 1;
-		}
-		rhh_update_rows<K, true>(prog, rows, some, words);
-	}
+	for (; unit.n_rows - first >= BLOCK_ROWS; first += BLOCK_ROWS)
+		if (rhh_aggregate_rows<BYTES, VERIFY, true>(prog, rows, unit, first, local, extra))
+			leftover = true;
+	if (first < unit.n_rows &&
+		rhh_aggregate_rows<BYTES, VERIFY, false>(prog, rows, unit, first, local, extra))
+		leftover = true;
 	if (leftover)
 		extra[RHH_LOCAL_LEFTOVER] = 1;
 }
@@ -625,90 +706,436 @@ rhh_fold_copies(const rhh_program &prog, const rhh_local &local)
 	}
 }
 
+/* Leaves the rows of the groups that are not in the table; a whole block. */
+template <int BYTES, bool VERIFY>
+RHH_DEV void
+rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+				 const rhh_local &local)
+{
+	const int	K = RHH_CUDA_AGGREGATE_ITEMS;
+
+	for (uint32_t first = 0; first < unit.n_rows; first += blockDim.x * K)
+	{
+		rhh_some_rows<K> some;
+
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+		{
+			uint32_t	i = first + k * blockDim.x + threadIdx.x;
+
+			some.valid[k] = i < unit.n_rows;
+			some.row[k] = unit.first + (some.valid[k] ? i : 0);
+		}
+		rhh_pack_keys(prog, rows, some);
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+		{
+			uint32_t	slot;
+
+			if (!some.valid[k] || some.null_key[k])
+				continue;
+			slot = rhh_local_slot<BYTES, VERIFY, false>(local, prog, rows,
+														rhh_tag<BYTES>(some.key[k], some.fp[k],
+																	   some.row[k]));
+			if (slot != RHH_NO_GROUP && rhh_record(local, 0, slot)[1] == 0)
+				rhh_leave_row(rows, some.row[k]);
+		}
+	}
+}
+
+/* Where the groups of a unit go. */
+enum rhh_entering
+{
+	RHH_ENTER_ALL,				/* are entered one by one */
+	RHH_ENTER_BUILD,			/* whole parts, built into the empty table */
+	RHH_ENTER_SPLIT				/* what is not a whole part, one by one */
+};
+
+/*
+ * Enters the groups of records into the table.  A lane has one, a tile takes its
+ * lanes' keys in turn; a warp begins with record first, and the next is step
+ * further.  Afterwards the first state word of a record says whether it is in the
+ * table; true if one of the lane's is not.
+ */
+template <int BYTES, bool VERIFY>
+RHH_DEV bool
+rhh_enter_records(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
+				  const rhh_local &local, uint32_t first, uint32_t step,
+				  rhh_insert_rows<rhh_slots<BYTES>, VERIFY> &op)
+{
+	typedef rhh_slots<BYTES> S;
+	const typename S::warp_tiles team;
+	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
+	uint32_t	probes = 0,
+				moves = 0;
+	bool		left = false;
+
+	for (; first < local.n_slots; first += step)
+	{
+		uint64_t   *record = rhh_record(local, 0, first + lane);
+		uint64_t	tag = first + lane < local.n_slots ? *record : RHH_LOCAL_FREE;
+
+		op.mine = tag != RHH_LOCAL_FREE;
+		op.row = 0;
+		op.key = 0;
+		op.fp = 0;
+		op.group = RHH_NO_GROUP;
+		if (op.mine)
+			op.row = rhh_untag<BYTES, VERIFY>(prog, rows, tag, &op.key, &op.fp);
+		op.pending = team.ballot(op.mine);
+		rhh_insert_loop<S>(view, team, op, &probes, &moves);
+		if (tag != RHH_LOCAL_FREE)
+		{
+			bool		in = op.group != RHH_NO_GROUP;
+			uint64_t   *into = view.states + (size_t) op.group * prog.n_state_words;
+
+			if (in)
+				for (uint32_t s = 0; s < prog.n_states; s++)
+					rhh_merge_state(prog.states[s], into, record + 1);
+			record[1] = in;
+			left = left || !in;
+		}
+		__syncwarp();
+	}
+	return left;
+}
+
+/*
+ * Groups of built parts whose place would be in the next part's range, copied here
+ * as records, to be entered when all parts are built.  A part's are together.
+ */
+struct rhh_stash
+{
+	uint64_t   *records;
+	uint32_t	room;			/* in records */
+	uint32_t   *n;				/* records, and those that found no place; zeroed before */
+	uint32_t   *first;			/* of each part */
+	uint32_t   *count;			/* zeroed before */
+};
+
+/* More are left.  Not more than probes: all have a slot in a table of twice as many. */
+#define RHH_STASH_OF_PART RHH_CUDA_LOCAL_PROBES
+
+/* Behind the local table in shared memory, to build a part. */
+struct rhh_build_space
+{
+	uint32_t	at[RHH_CUDA_BUILD_BUCKETS]; /* entries of a home, then their place */
+	uint32_t	shift[RHH_CUDA_BUILD_BUCKETS];	/* free slots before them */
+	uint16_t	record[RHH_CUDA_BUILD_SLOTS];	/* whose entry a slot gets */
+	uint32_t	warp_sums[RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE];
+	int32_t		warp_most[RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE];
+	uint32_t	base;			/* the first group's number */
+	uint32_t	placed;
+	uint32_t	n_stashed;
+	uint32_t	stash_at;
+	uint16_t	stashed[RHH_STASH_OF_PART]; /* records */
+};
+
+#define RHH_NO_RECORD 0xFFFFu
+
+/*
+ * For the homes [0, range), whose entries at[] counts: at[h] becomes the slot where
+ * those of h begin, max(h * slots, where those of h - 1 end), and shift[h] how many
+ * slots before are free.  With P the exclusive sums of the counts and M the running
+ * maximum of h * slots - P[h], that is P + M, and M.  Returns the sum.  A block.
+ */
+RHH_DEV uint32_t
+rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
+{
+	const int	EACH = (RHH_CUDA_BUILD_BUCKETS + RHH_CUDA_AGGREGATE_THREADS - 1) /
+		RHH_CUDA_AGGREGATE_THREADS;
+	const uint32_t N_WARPS = RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE;
+	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
+	const uint32_t warp = threadIdx.x / RHH_WARP_SIZE;
+	const rhh_lanes ALL = (rhh_lanes) ~0ULL;
+	uint32_t	n[EACH];
+	uint32_t	before = 0,
+				sum;
+	int32_t		most = INT32_MIN;
+	uint32_t	all = 0;
+
+	RHH_UNROLL
+	for (int k = 0; k < EACH; k++)
+	{
+		uint32_t	h = threadIdx.x * EACH + k;
+
+		n[k] = h < range ? space->at[h] : 0;
+		before += n[k];
+	}
+	sum = before;
+	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
+	{
+		uint32_t	left = __shfl_up_sync(ALL, sum, step);
+
+		if (lane >= step)
+			sum += left;
+	}
+	if (lane == RHH_WARP_SIZE - 1)
+		space->warp_sums[warp] = sum;
+	before = sum - before;
+	__syncthreads();
+	for (uint32_t w = 0; w < N_WARPS; w++)
+	{
+		if (w < warp)
+			before += space->warp_sums[w];
+		all += space->warp_sums[w];
+	}
+
+	/* Here before is P of the thread's first home. */
+	sum = before;
+	RHH_UNROLL
+	for (int k = 0; k < EACH; k++)
+	{
+		most = ::max(most, (int32_t) ((threadIdx.x * EACH + k) * slots) - (int32_t) sum);
+		sum += n[k];
+	}
+	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
+	{
+		int32_t		left = __shfl_up_sync(ALL, most, step);
+
+		if (lane >= step)
+			most = ::max(most, left);
+	}
+	if (lane == RHH_WARP_SIZE - 1)
+		space->warp_most[warp] = most;
+	most = __shfl_up_sync(ALL, most, 1);
+	if (lane == 0)
+		most = INT32_MIN;
+	__syncthreads();
+	for (uint32_t w = 0; w < warp; w++)
+		most = ::max(most, space->warp_most[w]);
+	RHH_UNROLL
+	for (int k = 0; k < EACH; k++)
+	{
+		uint32_t	h = threadIdx.x * EACH + k;
+
+		most = ::max(most, (int32_t) (h * slots) - (int32_t) before);
+		if (h < range)
+		{
+			space->at[h] = before + (uint32_t) most;
+			space->shift[h] = (uint32_t) most;
+		}
+		before += n[k];
+	}
+	return all;
+}
+
+/*
+ * Builds a part's groups into its range of buckets of an empty table, as inserting
+ * them one by one would leave it (rhh_buckets.cuh), without an atomic operation on
+ * the table: in order of home buckets each entry's place follows by a scan, as in
+ * rhh_table_kernels.cuh.  Groups whose place would be behind the range are stashed;
+ * all are left where one is too far from home or there are no numbers.  Marks
+ * records as rhh_enter_records does.  A whole block.
+ */
+template <int BYTES, bool VERIFY>
+RHH_DEV void
+rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
+			   const rhh_unit &unit, uint32_t part_bits, const rhh_local &local, uint64_t *extra,
+			   const rhh_stash &stash, rhh_build_space *space)
+{
+	typedef rhh_slots<BYTES> S;
+	const uint32_t from = rhh_home_of(unit.part << (32 - part_bits), view.n_buckets);
+	const uint32_t to = unit.part + 1 == 1u << part_bits ? view.n_buckets
+		: rhh_home_of((unit.part + 1) << (32 - part_bits), view.n_buckets);
+	const uint32_t range = to - from;
+	const uint32_t n_words = prog.n_state_words;
+	uint32_t	n;
+
+	for (uint32_t h = threadIdx.x; h < range; h += blockDim.x)
+		space->at[h] = 0;
+	for (uint32_t i = threadIdx.x; i < range * S::SLOTS; i += blockDim.x)
+		space->record[i] = RHH_NO_RECORD;
+	if (threadIdx.x == 0)
+		space->placed = space->n_stashed = 0;
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
+	{
+		uint64_t	tag = *rhh_record(local, 0, i);
+		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - from;
+
+		/* The last home may be the next part's first: it is left to that. */
+		if (tag != RHH_LOCAL_FREE && h < range)
+			atomicAdd(&space->at[h], 1u);
+	}
+	__syncthreads();
+	n = rhh_place_homes(space, range, S::SLOTS);
+	if (threadIdx.x == 0)
+	{
+		space->base = atomicAdd(&view.ctl->n_numbers, n);
+		if (space->base > view.group_cap || view.group_cap - space->base < n)
+			space->base = RHH_NO_GROUP;
+	}
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
+	{
+		uint64_t	tag = *rhh_record(local, 0, i);
+		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - from;
+		uint32_t	place = UINT32_MAX;
+
+		if (tag == RHH_LOCAL_FREE)
+			continue;
+		if (h < range)
+			place = atomicAdd(&space->at[h], 1u);
+		if (place < range * S::SLOTS)
+		{
+			space->record[place] = (uint16_t) i;
+			if (place / S::SLOTS - h >= view.max_dist)
+				space->base = RHH_NO_GROUP;
+		}
+		else
+		{
+			uint32_t	n = atomicAdd(&space->n_stashed, 1u);
+
+			if (n < RHH_STASH_OF_PART)
+				space->stashed[n] = (uint16_t) i;
+		}
+	}
+	__syncthreads();
+
+	/* All of a part are stashed, or (then nothing is placed) none. */
+	if (threadIdx.x == 0 && space->n_stashed > 0 && space->base != RHH_NO_GROUP)
+	{
+		if (space->n_stashed > RHH_STASH_OF_PART)
+			space->base = RHH_NO_GROUP;
+		else
+		{
+			space->stash_at = atomicAdd(&stash.n[0], space->n_stashed);
+			if (space->stash_at > stash.room || stash.room - space->stash_at < space->n_stashed)
+				space->base = RHH_NO_GROUP;
+			else
+			{
+				stash.first[unit.part] = space->stash_at;
+				stash.count[unit.part] = space->n_stashed;
+			}
+		}
+	}
+	__syncthreads();
+	if (space->base == RHH_NO_GROUP)
+	{
+		for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
+			rhh_record(local, 0, i)[1] = 0;
+		if (threadIdx.x == 0)
+			extra[RHH_LOCAL_LEFTOVER] = 1;
+		return;
+	}
+	for (uint32_t i = threadIdx.x; i < space->n_stashed * local.record_words; i += blockDim.x)
+		stash.records[(size_t) space->stash_at * local.record_words + i] =
+			rhh_record(local, 0, space->stashed[i / local.record_words])[i % local.record_words];
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < space->n_stashed; i += blockDim.x)
+		rhh_record(local, 0, space->stashed[i])[1] = 1;	/* until it finds no place */
+	for (uint32_t i = threadIdx.x; i < range * S::SLOTS; i += blockDim.x)
+	{
+		typename S::slot *slot = (typename S::slot *) view.slots + (size_t) from * S::SLOTS + i;
+		uint64_t   *record;
+		uint64_t	key;
+		uint32_t	fp,
+					row,
+					number;
+
+		if (space->record[i] == RHH_NO_RECORD)
+			continue;
+		record = rhh_record(local, 0, space->record[i]);
+		row = rhh_untag<BYTES, VERIFY>(prog, rows, *record, &key, &fp);
+		number = space->base + i - space->shift[rhh_home_of(fp, view.n_buckets) - from];
+		*slot = S::make(key, fp, number);
+		for (uint32_t w = 0; w < n_words; w++)
+			view.states[(size_t) number * n_words + w] = record[1 + w];
+		if (VERIFY)
+			for (uint32_t w = 0; w < prog.plan.n_words; w++)
+				view.keys[(size_t) number * prog.plan.n_words + w] =
+					rhh_row_key_word(prog, rows, row, key, w);
+		record[1] = 1;
+		atomicAdd(&space->placed, 1u);
+	}
+	__syncthreads();
+	if (threadIdx.x == 0 && space->placed > 0)
+		atomicAdd((unsigned long long *) &view.ctl->placed, (unsigned long long) space->placed);
+}
+
+/* What a tile keeps from launch to launch, and what it counted. */
+template <class Op>
+RHH_DEV void
+rhh_begin_tally(const rhh_view &view, Op &op)
+{
+	op.tally.reserve = view.reserves[RHH_TILE_ID(RHH_GROUP_LANES)];
+	op.tally.placed = 0;
+	op.tally.cap_hits = 0;
+}
+
+template <class Op>
+RHH_DEV void
+rhh_end_tally(const rhh_view &view, const Op &op)
+{
+	if ((threadIdx.x & (RHH_GROUP_LANES - 1)) != 0)
+		return;
+	view.reserves[RHH_TILE_ID(RHH_GROUP_LANES)] = op.tally.reserve;
+	if (op.tally.placed)
+		atomicAdd((unsigned long long *) &view.ctl->placed, (unsigned long long) op.tally.placed);
+	if (op.tally.cap_hits)
+		atomicAdd((unsigned long long *) &view.ctl->cap_hits,
+				  (unsigned long long) op.tally.cap_hits);
+}
+
 /*
  * Units of rows into the table.  failed and n_leftover: zeroed before; of rows
  * that were left some are in the bitmap and *n_leftover is not 0.  Dynamic shared
- * memory: the local table's records and RHH_LOCAL_EXTRA_WORDS words.
+ * memory: the local table's records, RHH_LOCAL_EXTRA_WORDS words and, with
+ * RHH_ENTER_BUILD, an rhh_build_space.  The stash is for that only.
  */
 template <int BYTES, bool VERIFY>
-static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS, 2)
+static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS, RHH_CUDA_AGGREGATE_BLOCKS)
 rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 					 const __grid_constant__ rhh_view view,
 					 const __grid_constant__ rhh_rows rows,
 					 const __grid_constant__ rhh_units units,
-					 uint32_t n_slots, uint32_t n_copies, uint32_t *n_leftover)
+					 uint32_t n_slots, uint32_t n_copies, rhh_entering entering,
+					 const __grid_constant__ rhh_stash stash, uint32_t *n_leftover)
 {
-	/* The fingerprint is the key only where it is a bijection of it. */
-	const bool	VERIFY_LOCAL = VERIFY || BYTES == 16;
 	RHH_DYNAMIC_SHARED(uint64_t, records);
 	typedef rhh_slots<BYTES> S;
-	const typename S::warp_tiles team;
-	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
 	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(prog.n_state_words)};
 	const uint32_t n_records = n_copies * (n_slots + 1);
 	uint64_t   *extra = records + n_records * local.record_words;
 	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false,
 			0, 0, 0, 0, false, 0, 0, 0, 0}, {}, 0, false};
-	uint32_t	probes = 0,
-				moves = 0;
 
-	op.tally.reserve = view.reserves[RHH_TILE_ID(S::LANES)];
-	op.tally.placed = 0;
-	op.tally.cap_hits = 0;
+	if (entering == RHH_ENTER_SPLIT && units.n_units[1] == 0)
+		return;
+	rhh_begin_tally(view, op);
 
 	for (uint32_t u = blockIdx.x; u < rhh_n_units(units); u += gridDim.x)
 	{
 		const rhh_unit unit = rhh_unit_at(units, u);
 
-		for (uint32_t i = threadIdx.x; i < n_records * local.record_words; i += blockDim.x)
+		if (entering != RHH_ENTER_ALL && (unit.whole != 0) != (entering == RHH_ENTER_BUILD))
+			continue;
+		for (uint32_t i = threadIdx.x; i < n_records; i += blockDim.x)
 		{
-			uint32_t	w = i % local.record_words;
+			uint64_t   *record = records + i * local.record_words;
 
-			records[i] = w == 0 ? RHH_LOCAL_FREE
-				: w <= prog.n_state_words ? rhh_init_word(prog, w - 1) : 0;
+			record[0] = RHH_LOCAL_FREE;
+			for (uint32_t w = 0; w < prog.n_state_words; w++)
+				record[1 + w] = rhh_init_word(prog, w);
 		}
 		if (threadIdx.x < RHH_LOCAL_EXTRA_WORDS)
 			extra[threadIdx.x] = 0;
 		__syncthreads();
-		rhh_aggregate_unit<VERIFY_LOCAL>(prog, rows, unit, local, extra);
+		rhh_aggregate_unit<BYTES, VERIFY>(prog, rows, unit, local, extra);
 		__syncthreads();
 		if (n_copies > 1)
 		{
 			rhh_fold_copies(prog, local);
 			__syncthreads();
 		}
-
-		/* The groups: a lane has one, a tile takes its lanes' keys in turn. */
-		for (uint32_t first = threadIdx.x & ~(RHH_WARP_SIZE - 1u); first < n_slots;
-			 first += blockDim.x)
-		{
-			uint64_t   *record = rhh_record(local, 0, first + lane);
-			uint64_t	tag = first + lane < n_slots ? *record : RHH_LOCAL_FREE;
-
-			op.mine = tag != RHH_LOCAL_FREE;
-			op.row = op.mine ? (uint32_t) tag : 0;
-			op.key = 0;
-			op.fp = 0;
-			op.group = RHH_NO_GROUP;
-			if (op.mine)
-				rhh_pack_key(prog, rows, op.row, &op.key, &op.fp);
-			op.pending = team.ballot(op.mine);
-			rhh_insert_loop<S>(view, team, op, &probes, &moves);
-			if (tag != RHH_LOCAL_FREE)
-			{
-				bool		in = op.group != RHH_NO_GROUP;
-				uint64_t   *into = view.states + (size_t) op.group * prog.n_state_words;
-
-				if (in)
-					for (uint32_t s = 0; s < prog.n_states; s++)
-						rhh_merge_state(prog.states[s], into, record + 1);
-				/* From here on the first word says whether it is in the table. */
-				record[1] = in;
-				if (!in)
-					extra[RHH_LOCAL_LEFTOVER] = 1;
-			}
-			__syncwarp();
-		}
+		if (entering == RHH_ENTER_BUILD)
+			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, extra,
+										  stash, (rhh_build_space *) (extra + RHH_LOCAL_EXTRA_WORDS));
+		else if (rhh_enter_records<BYTES, VERIFY>(view, prog, rows, local,
+												  threadIdx.x & ~(RHH_WARP_SIZE - 1u), blockDim.x,
+												  op))
+			extra[RHH_LOCAL_LEFTOVER] = 1;
 		if (threadIdx.x == 0 && extra[RHH_LOCAL_NULL_SEEN])
 		{
 			view.ctl->null_seen = 1;
@@ -718,33 +1145,82 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 		__syncthreads();
 		if (extra[RHH_LOCAL_LEFTOVER])
 		{
-			for (uint32_t i = threadIdx.x; i < unit.n_rows; i += blockDim.x)
-			{
-				uint64_t	key;
-				uint32_t	fp,
-							slot;
-
-				if (rhh_pack_key(prog, rows, unit.first + i, &key, &fp))
-					continue;
-				slot = rhh_local_slot<VERIFY_LOCAL, false>(local, prog, rows, unit.first + i, fp);
-				if (slot != RHH_NO_GROUP && rhh_record(local, 0, slot)[1] == 0)
-					rhh_leave_row(rows, unit.first + i);
-			}
+			rhh_leave_groups<BYTES, VERIFY>(prog, rows, unit, local);
 			if (threadIdx.x == 0)
 				*(volatile uint32_t *) n_leftover = 1;
 			__syncthreads();
 		}
 	}
 
-	if (team.rank == 0)
+	rhh_end_tally(view, op);
+}
+
+/* Enters what building stashed. */
+template <int BYTES, bool VERIFY>
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
+					   const __grid_constant__ rhh_view view,
+					   const __grid_constant__ rhh_rows rows,
+					   const __grid_constant__ rhh_stash stash)
+{
+	typedef rhh_slots<BYTES> S;
+	const rhh_local local = {stash.records, ::min(stash.n[0], stash.room), 1,
+	rhh_record_words(prog.n_state_words)};
+	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false,
+			0, 0, 0, 0, false, 0, 0, 0, 0}, {}, 0, false};
+
+	if (local.n_slots == 0)
+		return;
+	rhh_begin_tally(view, op);
+	if (rhh_enter_records<BYTES, VERIFY>(view, prog, rows, local,
+										 blockIdx.x * blockDim.x +
+										 (threadIdx.x & ~(RHH_WARP_SIZE - 1u)),
+										 gridDim.x * blockDim.x, op))
+		*(volatile uint32_t *) &stash.n[1] = 1;
+	rhh_end_tally(view, op);
+}
+
+/*
+ * Leaves the rows of stashed groups that found no place: a block makes a local
+ * table of those of a part.  Dynamic shared memory: that, of 2 * RHH_STASH_OF_PART
+ * slots.
+ */
+template <int BYTES, bool VERIFY>
+static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS)
+rhh_leave_stash_kernel(const __grid_constant__ rhh_program prog,
+					   const __grid_constant__ rhh_rows rows,
+					   const __grid_constant__ rhh_units units,
+					   const __grid_constant__ rhh_stash stash, uint32_t *n_leftover)
+{
+	RHH_DYNAMIC_SHARED(uint64_t, records);
+	const uint32_t n_slots = 2 * RHH_STASH_OF_PART;
+	const uint32_t words = rhh_record_words(prog.n_state_words);
+	const rhh_local local = {records, n_slots, 1, rhh_record_words(0)};
+
+	if (stash.n[1] == 0)
+		return;
+	for (uint32_t u = blockIdx.x; u < rhh_n_units(units); u += gridDim.x)
 	{
-		view.reserves[RHH_TILE_ID(S::LANES)] = op.tally.reserve;
-		if (op.tally.placed)
-			atomicAdd((unsigned long long *) &view.ctl->placed,
-					  (unsigned long long) op.tally.placed);
-		if (op.tally.cap_hits)
-			atomicAdd((unsigned long long *) &view.ctl->cap_hits,
-					  (unsigned long long) op.tally.cap_hits);
+		const rhh_unit unit = rhh_unit_at(units, u);
+		const uint32_t n = unit.whole ? stash.count[unit.part] : 0;
+
+		if (n == 0)
+			continue;
+		for (uint32_t i = threadIdx.x; i < n_slots; i += blockDim.x)
+			*rhh_record(local, 0, i) = RHH_LOCAL_FREE;
+		__syncthreads();
+		for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
+		{
+			const uint64_t *record = stash.records + (size_t) (stash.first[unit.part] + i) * words;
+			uint32_t	slot = rhh_local_slot<BYTES, VERIFY, true>(local, prog, rows, record[0]);
+
+			rhh_record(local, 0, slot)[1] = record[1];
+		}
+		__syncthreads();
+		rhh_leave_groups<BYTES, VERIFY>(prog, rows, unit, local);
+		__syncthreads();
+		if (threadIdx.x == 0)
+			*(volatile uint32_t *) n_leftover = 1;
 	}
 }
 

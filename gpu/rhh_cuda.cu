@@ -195,6 +195,7 @@ struct rhh_table
 	uint32_t	slots_per_bucket;
 	uint32_t	slot_bytes;
 	bool		has_i128;
+	bool		zero_states;	/* their words begin as zero */
 
 	rhh_table_mode mode;
 	bool		cancelled;
@@ -210,12 +211,14 @@ struct rhh_table
 
 	uint64_t	rows_submitted;
 	uint64_t	estimate;		/* of groups, by looking; 0: has not looked */
+	uint64_t	n_entering;		/* launches that entered groups; 0: it is empty */
 
 	/* Extracting. */
 	bool		finish_ready;
 	bool		extract_ready;
 	rhh_result *result;
 	uint64_t	extract_tag;
+	const uint8_t *list;		/* the live slots, compacted */
 	uint64_t	n_main;			/* compacted slots and the NULL group */
 	uint64_t	n_main_done;
 	uint32_t	n_orphans;
@@ -750,7 +753,7 @@ rhh_record_bytes(const rhh_table *t)
 static uint32_t
 rhh_most_local_slots(const rhh_table *t)
 {
-	uint32_t	room = t->dev->local_bytes - RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
+	uint32_t	room = t->dev->local_bytes - RHH_LOCAL_EXTRA_WORDS * (uint32_t) sizeof(uint64_t);
 	uint32_t	n = 16;
 
 	while ((2 * n + 1) * rhh_record_bytes(t) <= room)
@@ -814,6 +817,7 @@ struct rhh_partition_plan
 	uint32_t   *counts;			/* of the second pass */
 	rhh_unit   *units;
 	uint32_t   *n_units;
+	rhh_stash	stash;
 	uint64_t	bytes;
 };
 
@@ -824,7 +828,7 @@ rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
 	uint32_t	bits = rhh_part_bits(t);
 	uint64_t	n_parts = UINT64_C(1) << bits;
 	uint64_t	n_rows = t->flights[i].batch.n_rows;
-	uint64_t	n_units = n_rows / RHH_SCATTER_ROWS + n_rows / RHH_CUDA_UNIT_ROWS + n_parts +
+	uint64_t	n_units = n_rows / ::min((uint32_t) RHH_SCATTER_ROWS, (uint32_t) RHH_CUDA_UNIT_ROWS) + n_parts +
 		RHH_PASS_PARTS;
 	uint64_t	parts_bytes = rhh_align(n_parts * sizeof(uint32_t));
 	uint64_t	at = 0;
@@ -836,15 +840,24 @@ rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
 	for (int pass = 0; pass < 2; pass++)
 	{
 		p.begins[pass] = (uint32_t *) (workspace + at);
-		p.ends[pass] = (uint32_t *) (workspace + at + parts_bytes);
-		at += 2 * parts_bytes;
+		at += parts_bytes * RHH_CUDA_BEGIN_STRIDE;
+		p.ends[pass] = (uint32_t *) (workspace + at);
+		at += parts_bytes;
 	}
 	p.counts = (uint32_t *) (workspace + at);
 	at += parts_bytes;
 	p.n_units = (uint32_t *) (workspace + at);
-	at += rhh_align(sizeof(uint32_t));
+	at += rhh_align(2 * sizeof(uint32_t));
 	p.units = (rhh_unit *) (workspace + at);
 	at += rhh_align(n_units * sizeof(rhh_unit));
+	p.stash.room = (uint32_t) (rhh_expected(t) / RHH_CUDA_STASH_SHARE) + 8 * RHH_STASH_OF_PART;
+	p.stash.n = (uint32_t *) (workspace + at);
+	p.stash.count = p.stash.n + 2;
+	at += rhh_align((2 + n_parts) * sizeof(uint32_t));
+	p.stash.first = (uint32_t *) (workspace + at);
+	at += parts_bytes;
+	p.stash.records = (uint64_t *) (workspace + at);
+	at += rhh_align((uint64_t) p.stash.room * rhh_record_bytes(t));
 	p.first = rhh_moved_rows(t, i, workspace, &at);
 	if (p.second_bits > 0)
 		p.second = rhh_moved_rows(t, i, workspace, &at);
@@ -911,7 +924,8 @@ rhh_launch_look(rhh_table *t, int i, bool all)
 			   t->prog, rows, step, lane->sketch, lane->counts[i]);
 	if (!rhh_launched(dev, "rhh_look_kernel"))
 		return false;
-	RHH_LAUNCH(rhh_estimate_kernel, 1, RHH_CUDA_BLOCK_THREADS, 2 * sizeof(uint64_t), lane->run,
+	RHH_LAUNCH(rhh_estimate_kernel, 1, RHH_CUDA_BLOCK_THREADS,
+			   2 * RHH_CUDA_BLOCK_THREADS * sizeof(float), lane->run,
 			   lane->sketch, &lane->ctl->estimate);
 	f->state = BATCH_LOOKING;
 	f->launch = ++t->launches;
@@ -920,19 +934,23 @@ rhh_launch_look(rhh_table *t, int i, bool all)
 }
 
 /*
- * Rows aggregated in shared memory and entered into the table, then those that
- * were left by the batch kernel.  groups: of a unit.
+ * Rows aggregated in shared memory and entered into the table; some are left to
+ * the batch kernel.  groups: of a unit.
  */
 static bool
 rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &rows,
-					 const rhh_units &units, uint32_t blocks, double groups)
+					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
+					 double groups)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
+	uint32_t   *left = &lane->ctl->left[i];
 	uint32_t	most_slots = rhh_most_local_slots(t);
+	uint32_t	part_buckets = (view.n_buckets >> units.part_bits) + 1;
 	uint32_t	n_slots = 16;
 	uint32_t	n_copies = 1;
 	size_t		shared;
+	rhh_entering entering = RHH_ENTER_ALL;
 
 	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL < groups)
 		n_slots *= 2;
@@ -941,21 +959,61 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 		n_copies *= 2;
 	shared = (size_t) n_copies * (n_slots + 1) * rhh_record_bytes(t) +
 		RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
+
+	/* An empty table is built. */
+	if (units.part_bits > 0 && t->n_entering == 0 && part_buckets <= RHH_CUDA_BUILD_BUCKETS &&
+		part_buckets * t->slots_per_bucket <= RHH_CUDA_BUILD_SLOTS)
+	{
+		entering = RHH_ENTER_BUILD;
+		if (!RHH_CUDA(dev, cudaMemsetAsync, stash.n, 0,
+					  (2 + (UINT64_C(1) << units.part_bits)) * sizeof(uint32_t), lane->run))
+			return false;
+	}
+	t->n_entering++;
 	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.failed, 0, (rows.n_rows + 31ULL) / 32 * 4,
 				  lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->left[i], 0, sizeof(uint32_t), lane->run))
+		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
 		return false;
 	RHH_BY_VARIANT(t->variant,
 				   RHH_LAUNCH((rhh_aggregate_kernel<BYTES, VERIFY>), blocks,
-							  RHH_CUDA_AGGREGATE_THREADS, shared, lane->run,
-							  t->prog, view, rows, units, n_slots, n_copies,
-							  &lane->ctl->left[i]));
+							  RHH_CUDA_AGGREGATE_THREADS,
+							  shared + (entering == RHH_ENTER_BUILD ? sizeof(rhh_build_space) : 0),
+							  lane->run, t->prog, view, rows, units, n_slots, n_copies, entering,
+							  stash, left));
+	if (entering == RHH_ENTER_BUILD)
+		RHH_BY_VARIANT(t->variant,
+					   RHH_LAUNCH((rhh_aggregate_kernel<BYTES, VERIFY>), blocks,
+								  RHH_CUDA_AGGREGATE_THREADS, shared, lane->run,
+								  t->prog, view, rows, units, n_slots, n_copies,
+								  RHH_ENTER_SPLIT, stash, left);
+					   RHH_LAUNCH((rhh_enter_stash_kernel<BYTES, VERIFY>),
+								  ::min(blocks, (uint32_t) dev->n_sms * 2), RHH_CUDA_BLOCK_THREADS,
+								  0, lane->run, t->prog, view, rows, stash);
+					   RHH_LAUNCH((rhh_leave_stash_kernel<BYTES, VERIFY>), blocks,
+								  RHH_CUDA_AGGREGATE_THREADS,
+								  (2 * RHH_STASH_OF_PART + 1) * rhh_record_words(0) *
+								  sizeof(uint64_t), lane->run, t->prog, rows, units, stash, left));
 	return rhh_launched(dev, "rhh_aggregate_kernel");
+}
+
+static bool
+rhh_launch_units(rhh_table *t, const rhh_partition_plan &p, const uint32_t *ends, uint32_t bits,
+				 uint32_t unit_rows)
+{
+	uint32_t	n_parts = 1u << bits;
+
+	if (!RHH_CUDA(t->dev, cudaMemsetAsync, p.n_units, 0, 2 * sizeof(uint32_t), t->lane->run))
+		return false;
+	RHH_LAUNCH(rhh_units_kernel, ::min(n_parts, (uint32_t) RHH_CUDA_UNITS_BLOCKS),
+			   RHH_CUDA_UNITS_THREADS, RHH_CUDA_UNITS_THREADS * sizeof(uint32_t), t->lane->run,
+			   ends, n_parts, unit_rows, p.units, p.n_units);
+	return rhh_launched(t->dev, "rhh_units_kernel");
 }
 
 /* Moves the rows to their parts, of which it gives the units. */
 static bool
-rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, rhh_units *units)
+rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t unit_rows,
+					 rhh_units *units)
 {
 	rhh_device *dev = t->dev;
 	cudaStream_t run = t->lane->run;
@@ -963,7 +1021,7 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, rhh_units
 	uint32_t	blocks = (uint32_t) dev->n_sms * 4;
 	rhh_digit	digit = {32 - p.first_bits, p.first_bits};
 
-	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS};
+	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS, 0};
 	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, RHH_PASS_PARTS * sizeof(uint32_t), run,
 			   t->lane->counts[i], NULL, p.first_bits, RHH_PASS_BITS - p.first_bits,
 			   p.begins[0], p.ends[0]);
@@ -971,14 +1029,12 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, rhh_units
 			   t->prog, rows, p.first, *units, digit, p.begins[0]);
 	if (p.second_bits > 0)
 	{
-		*units = {p.units, p.n_units, 0, 0};
+		*units = {p.units, p.n_units, 0, 0, p.first_bits};
 		digit = {32 - p.first_bits - p.second_bits, p.second_bits};
 		if (!RHH_CUDA(dev, cudaMemsetAsync, p.counts, 0,
-					  sizeof(uint32_t) << (p.first_bits + p.second_bits), run))
+					  sizeof(uint32_t) << (p.first_bits + p.second_bits), run) ||
+			!rhh_launch_units(t, p, p.ends[0], p.first_bits, RHH_SCATTER_ROWS))
 			return false;
-		RHH_LAUNCH(rhh_units_kernel, 1, RHH_CUDA_UNITS_THREADS,
-				   RHH_CUDA_UNITS_THREADS * sizeof(uint32_t), run, p.ends[0], 1u << p.first_bits,
-				   (uint32_t) RHH_SCATTER_ROWS, p.units, p.n_units);
 		RHH_LAUNCH(rhh_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS,
 				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->prog, p.first, *units, digit,
 				   p.counts);
@@ -988,11 +1044,10 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, rhh_units
 		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED,
 				   run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
 	}
-	*units = {p.units, p.n_units, 0, 0};
-	RHH_LAUNCH(rhh_units_kernel, 1, RHH_CUDA_UNITS_THREADS,
-			   RHH_CUDA_UNITS_THREADS * sizeof(uint32_t), run,
-			   p.second_bits > 0 ? p.ends[1] : p.ends[0], 1u << (p.first_bits + p.second_bits),
-			   RHH_CUDA_UNIT_ROWS, p.units, p.n_units);
+	*units = {p.units, p.n_units, 0, 0, p.first_bits + p.second_bits};
+	if (!rhh_launch_units(t, p, p.second_bits > 0 ? p.ends[1] : p.ends[0], units->part_bits,
+						  unit_rows))
+		return false;
 	return rhh_launched(dev, "partitioning");
 }
 
@@ -1035,10 +1090,12 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 		/* Tiles take a number each for groups that all of them have. */
 		uint32_t	agg_tiles = RHH_CUDA_AGGREGATE_THREADS / RHH_GROUP_LANES;
 		uint32_t	most = t->body.group_cap / 2 / agg_tiles;
-		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
+		uint32_t	agg_blocks = (uint32_t) dev->n_sms *
+			(f->method == METHOD_LOCAL && f->groups < 500 ? RHH_CUDA_AGGREGATE_BLOCKS : 2);
 		double		groups = f->groups;
-		rhh_units	units = {NULL, NULL, rows.n_rows, 0};
+		rhh_units	units = {NULL, NULL, rows.n_rows, 0, 0};
 		rhh_rows	from = rows;
+		rhh_stash	stash = {};
 
 		if (agg_blocks > most)
 			agg_blocks = most < 1 ? 1 : most;
@@ -1047,9 +1104,11 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 			rhh_partition_plan p = rhh_plan_partition(t, i, lane->workspace);
 			uint32_t	bits = p.first_bits + p.second_bits;
 
-			if (!rhh_launch_partition(t, i, p, &units))
+			if (!rhh_launch_partition(t, i, p, ::max((uint32_t) RHH_CUDA_UNIT_ROWS, rows.n_rows / agg_blocks),
+									  &units))
 				return false;
 			from = p.second_bits > 0 ? p.second : p.first;
+			stash = p.stash;
 			groups /= (double) (UINT64_C(1) << bits);
 		}
 		else
@@ -1063,7 +1122,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 			units.unit_rows = (uint32_t) unit_rows;
 		}
 		if (!rhh_launch_aggregate(t, i, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
-								  agg_blocks, groups))
+								  stash, agg_blocks, groups))
 			return false;
 	}
 	RHH_BY_VARIANT(t->variant,
@@ -1071,6 +1130,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 							  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
 							  t->prog, rhh_view_for(t, blocks * tiles_per_block), rows,
 							  replay || aggregate, n_left));
+	t->n_entering++;
 	f->state = BATCH_RUNNING;
 	f->launch = ++t->launches;
 	return rhh_launched(dev, "rhh_batch_kernel") &&
@@ -1215,6 +1275,10 @@ rhh_fill(rhh_table *t, const rhh_body *body, uint64_t first)
 
 	if (t->prog.n_state_words == 0 || n == 0)
 		return true;
+	if (t->zero_states)
+		return RHH_CUDA(t->dev, cudaMemsetAsync,
+						body->memory + body->states_at + first * t->prog.n_state_words * 8, 0,
+						n * t->prog.n_state_words * 8, t->lane->run);
 	RHH_LAUNCH(rhh_fill_kernel, rhh_blocks(t->dev,
 										   n * t->prog.n_state_words), RHH_CUDA_BLOCK_THREADS, 0, t->lane->run,
 			   t->prog, (uint64_t *) (body->memory + body->states_at), first, n);
@@ -1359,6 +1423,7 @@ rhh_start_finish(rhh_table *t)
 	rhh_lane   *lane = t->lane;
 	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
 	uint64_t	n_slots = (uint64_t) view.n_buckets * t->slots_per_bucket;
+	uint8_t    *scratch = lane->staging;
 	uint64_t	chunk = RHH_CUDA_IN_FLIGHT * lane->staging_bytes / t->slot_bytes;
 	bool		probe_stats = (t->spec.flags & RHH_WANT_PROBE_STATS) != 0;
 
@@ -1367,18 +1432,27 @@ rhh_start_finish(rhh_table *t)
 				  (view.group_cap + 31ULL) / 32 * 4, lane->run) ||
 		!rhh_reconcile(t, &view))
 		return false;
+	if (lane->workspace_bytes / t->slot_bytes > chunk)
+	{
+		scratch = lane->workspace;
+		chunk = lane->workspace_bytes / t->slot_bytes;
+	}
+	/* Extracting overwrites the staging. */
+	t->list = scratch == lane->workspace && n_slots <= chunk ? scratch : t->body.memory;
 	for (uint64_t first = 0; first < n_slots; first += chunk)
 	{
 		uint64_t	n = n_slots - first < chunk ? n_slots - first : chunk;
 
 		RHH_BY_VARIANT(t->variant,
 					   (void) VERIFY;
-					   RHH_LAUNCH((rhh_compact_kernel<BYTES>), rhh_blocks(dev, n),
+					   RHH_LAUNCH((rhh_compact_kernel<BYTES>),
+								  rhh_blocks(dev, n / RHH_CUDA_COMPACT_ITEMS),
 								  RHH_CUDA_BLOCK_THREADS, 0, lane->run, view, first, n,
-								  lane->staging, probe_stats));
-		RHH_LAUNCH(rhh_append_kernel, rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0,
-				   lane->run, view.ctl, (uint64_t *) view.slots,
-				   (const uint64_t *) lane->staging, t->slot_bytes / 8);
+								  scratch, probe_stats));
+		if (t->list != scratch)
+			RHH_LAUNCH(rhh_append_kernel, rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0,
+					   lane->run, view.ctl, (uint64_t *) view.slots,
+					   (const uint64_t *) scratch, t->slot_bytes / 8);
 		RHH_LAUNCH(rhh_append_end_kernel, 1, 1, 0, lane->run, view.ctl);
 		if (!rhh_launched(dev, "rhh_compact_kernel"))
 			return false;
@@ -1432,7 +1506,7 @@ rhh_start_extract(rhh_table *t)
 		RHH_BY_VARIANT(t->variant,
 					   RHH_LAUNCH((rhh_extract_kernel<BYTES, VERIFY>), rhh_blocks(dev, m),
 								  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
-								  t->prog, view, orphans, first + done, m, null_at, (uint64_t *) lane->staging, (uint32_t) piece));
+								  t->prog, view, t->list, orphans, first + done, m, null_at, (uint64_t *) lane->staging, (uint32_t) piece));
 		if (!rhh_launched(dev, "rhh_extract_kernel") ||
 			!RHH_CUDA(dev, cudaMemcpy2DAsync, result->words + done,
 					  (size_t) result->capacity_groups * 8, lane->staging,
@@ -1716,8 +1790,11 @@ rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 		auto		kernel = rhh_aggregate_kernel<BYTES, VERIFY>;
 
 		rc = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) dev->local_bytes);
+								  (int) (dev->local_bytes + sizeof(rhh_build_space)));
 	});
+	if (rc == cudaSuccess)
+		rc = cudaFuncSetAttribute(rhh_scatter_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+								  (int) RHH_SCATTER_SHARED);
 	return rhh_check(dev, rc, "cudaFuncSetAttribute");
 }
 
@@ -1744,8 +1821,8 @@ rhh_warm_up(rhh_device *dev)
 		dev->limit_bytes = (uint64_t) (free_bytes * RHH_CUDA_FREE_SHARE);
 
 	dev->local_bytes = RHH_CUDA_LOCAL_BYTES;
-	if (dev->local_bytes > dev->prop.sharedMemPerBlockOptin)
-		dev->local_bytes = (uint32_t) dev->prop.sharedMemPerBlockOptin;
+	if (dev->local_bytes + sizeof(rhh_build_space) > dev->prop.sharedMemPerBlockOptin)
+		dev->local_bytes = (uint32_t) (dev->prop.sharedMemPerBlockOptin - sizeof(rhh_build_space));
 	if (!rhh_allow_shared(dev, VARIANT_8) || !rhh_allow_shared(dev, VARIANT_8_VERIFY) ||
 		!rhh_allow_shared(dev, VARIANT_16))
 		return false;
@@ -2053,6 +2130,9 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 	rhh_make_program(&t->prog, spec);
 	for (uint32_t s = 0; s < spec->n_states; s++)
 		t->has_i128 = t->has_i128 || spec->states[s].op == RHH_SUM_I128;
+	t->zero_states = true;
+	for (uint32_t w = 0; w < t->prog.n_state_words; w++)
+		t->zero_states = t->zero_states && t->prog.init[w] == RHH_INIT_ZERO;
 	if (t->prog.plan.form == RHH_KEY_WIDE ||
 		(t->prog.plan.bits > 32 && !dev->slot16))
 		t->variant = VARIANT_8_VERIFY;

@@ -116,31 +116,63 @@
  * Threads of its blocks and rows that a thread has in hand; two blocks to an SM.
  */
 #define RHH_CUDA_AGGREGATE_THREADS 512
+#ifndef RHH_CUDA_AGGREGATE_BLOCKS
+#define RHH_CUDA_AGGREGATE_BLOCKS 2
+#endif
+#ifndef RHH_CUDA_AGGREGATE_ITEMS
 #define RHH_CUDA_AGGREGATE_ITEMS 4
+#endif
 
 /*
  * A local table: at most so many bytes of shared memory, filled to FILL, which 32
  * probes can bear; copies of it while all of them have at most COPIES_BYTES.
  */
 #ifndef RHH_CUDA_LOCAL_BYTES
-#define RHH_CUDA_LOCAL_BYTES (100u << 10)
+#define RHH_CUDA_LOCAL_BYTES (97u << 10)
 #endif
+#ifndef RHH_CUDA_LOCAL_FILL
 #define RHH_CUDA_LOCAL_FILL 0.6
+#endif
 #define RHH_CUDA_LOCAL_PROBES 32
 #define RHH_CUDA_LOCAL_COPIES_BYTES (26u << 10)
 
-/* Rows of a unit at most, so that a frequent key is not one block's work. */
+/*
+ * Rows of a unit at most, or what a block has of all rows if that is more, so that
+ * a frequent key is not one block's work.
+ */
 #ifndef RHH_CUDA_UNIT_ROWS
 #define RHH_CUDA_UNIT_ROWS (1u << 16)
 #endif
+#define RHH_CUDA_UNITS_BLOCKS 32
 #define RHH_CUDA_UNITS_THREADS 1024
+
+/* Words from counter to counter of the parts: atomics on one line wait in turn. */
+#ifndef RHH_CUDA_BEGIN_STRIDE
+#define RHH_CUDA_BEGIN_STRIDE 8
+#endif
 #define RHH_CUDA_SCATTER_THREADS 512
+#ifndef RHH_CUDA_SCATTER_BLOCKS
+#define RHH_CUDA_SCATTER_BLOCKS 2
+#endif
+
+/*
+ * Buckets and slots that a block writes of an empty table, rather than entering
+ * its groups one by one: more than those of a full local table, at a load of 0.6.
+ */
+#define RHH_CUDA_BUILD_BUCKETS 640
+#define RHH_CUDA_BUILD_SLOTS 4096
+
+/* Groups for each that is stashed when building: measured 1 in 100 and less. */
+#define RHH_CUDA_STASH_SHARE 32
 
 /* Two passes make so many bits of parts. */
 #define RHH_CUDA_MAX_PART_BITS 16
 
 /* The estimate errs by 1.6 %, and parts differ. */
 #define RHH_CUDA_ESTIMATE_SLACK 1.06
+
+/* Slots that a lane has in hand when compacting: one atomic for 256. */
+#define RHH_CUDA_COMPACT_ITEMS 8
 
 /* Part of what is free at open that tables may use if no limit is set. */
 #define RHH_CUDA_FREE_SHARE 0.9

@@ -422,8 +422,9 @@ struct rhh_some_rows
 {
 	uint32_t	row[K];			/* of one that is not valid: any that exists */
 	bool		valid[K];
+	uint64_t	key[K];			/* as rhh_pack_key has it */
 	uint32_t	fp[K];
-	bool		null_key[K];	/* SINGLE's NULL: fp is arbitrary */
+	bool		null_key[K];	/* SINGLE's NULL: the key is arbitrary */
 };
 
 template <typename T, int K>
@@ -437,40 +438,39 @@ rhh_load_rows(const rhh_rows &rows, uint32_t column, const rhh_some_rows<K> &som
 		values[k] = (uint64_t) (int64_t) column_values[some.row[k]];
 }
 
-/* Fills in fp and null_key. */
+/* Fills in key, fp and null_key. */
 template <int K>
 RHH_DEV void
 rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &some)
 {
 	const rhh_key_plan &plan = prog.plan;
-	uint64_t	key[K];
 
 	if (plan.form != RHH_KEY_SINGLE)
 	{
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)
-			some.null_key[k] = rhh_pack_key(prog, rows, some.row[k], &key[k], &some.fp[k]);
+			some.null_key[k] = rhh_pack_key(prog, rows, some.row[k], &some.key[k], &some.fp[k]);
 		return;
 	}
 	switch (plan.bytes[0])
 	{
 		case 1:
-			rhh_load_rows<uint8_t, K>(rows, plan.column[0], some, key);
+			rhh_load_rows<uint8_t, K>(rows, plan.column[0], some, some.key);
 			break;
 		case 2:
-			rhh_load_rows<uint16_t, K>(rows, plan.column[0], some, key);
+			rhh_load_rows<uint16_t, K>(rows, plan.column[0], some, some.key);
 			break;
 		case 4:
-			rhh_load_rows<uint32_t, K>(rows, plan.column[0], some, key);
+			rhh_load_rows<uint32_t, K>(rows, plan.column[0], some, some.key);
 			break;
 		default:
-			rhh_load_rows<uint64_t, K>(rows, plan.column[0], some, key);
+			rhh_load_rows<uint64_t, K>(rows, plan.column[0], some, some.key);
 			break;
 	}
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
 	{
-		some.fp[k] = rhh_fingerprint(key[k], plan.bits);
+		some.fp[k] = rhh_fingerprint(some.key[k], plan.bits);
 		some.null_key[k] = false;
 	}
 	if (rows.nulls_offset[plan.column[0]] != 0)
@@ -870,7 +870,7 @@ rhh_add(uint64_t *word, uint64_t value)
 		uint32_t	low = (uint32_t) value,
 					high = (uint32_t) (value >> 32);
 
-		if (low != 0 && atomicAdd(&half[0], low) + low < low)
+		if (atomicAdd(&half[0], low) + low < low)
 			high++;
 		if (high != 0)
 			atomicAdd(&half[1], high);
@@ -956,10 +956,11 @@ rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t
 }
 
 /*
- * The same for K rows, those that are valid, each with its group's words.  Counts
- * of rows and sums, the most frequent, without a decision for each row.
+ * The same for K rows, those that are valid, each with its group's words in shared
+ * memory, which see less than 2^32 rows.  Counts of rows and sums, the most
+ * frequent, without a decision for each row.
  */
-template <int K, bool LOCAL>
+template <int K>
 RHH_DEV void
 rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_rows<K> &some,
 				uint64_t *const *words)
@@ -975,7 +976,7 @@ rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_ro
 			RHH_UNROLL
 			for (int k = 0; k < K; k++)
 				if (some.valid[k])
-					rhh_add<LOCAL>(words[k] + st.word, 1);
+					atomicAdd((uint32_t *) (words[k] + st.word), 1u);
 		}
 		else if (all && st.op == RHH_SUM_I64 && st.bytes >= 4)
 		{
@@ -986,13 +987,13 @@ rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_ro
 			RHH_UNROLL
 			for (int k = 0; k < K; k++)
 				if (some.valid[k])
-					rhh_add<LOCAL>(words[k] + st.word, values[k]);
+					rhh_add<true>(words[k] + st.word, values[k]);
 		}
 		else
 		{
 			for (int k = 0; k < K; k++)
 				if (some.valid[k])
-					rhh_update_state<LOCAL>(st, rows, some.row[k], words[k] + st.word);
+					rhh_update_state<true>(st, rows, some.row[k], words[k] + st.word);
 		}
 	}
 }

@@ -49,4 +49,16 @@ rhh_mix64(uint64_t x)
 	return x;
 }
 
+/* Its inverse. */
+RHH_HD uint64_t
+rhh_unmix64(uint64_t x)
+{
+	x ^= x >> 31 ^ x >> 62;
+	x *= 0x319642b2d24d8ec3ULL;
+	x ^= x >> 27 ^ x >> 54;
+	x *= 0x96de1b173f119089ULL;
+	x ^= x >> 30 ^ x >> 60;
+	return x;
+}
+
 #endif							/* RHH_HASH_H */

@@ -67,9 +67,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 
 	if (n_left != NULL && *n_left == 0)
 		return;
-	op.tally.reserve = view.reserves[RHH_TILE_ID(S::LANES)];
-	op.tally.placed = 0;
-	op.tally.cap_hits = 0;
+	rhh_begin_tally(view, op);
 
 	/* 64 bits: first may pass 2^32 before the loop ends. */
 	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u);
@@ -118,16 +116,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		__syncwarp();
 	}
 
-	if (team.rank == 0)
-	{
-		view.reserves[RHH_TILE_ID(S::LANES)] = op.tally.reserve;
-		if (op.tally.placed)
-			atomicAdd((unsigned long long *) &view.ctl->placed,
-					  (unsigned long long) op.tally.placed);
-		if (op.tally.cap_hits)
-			atomicAdd((unsigned long long *) &view.ctl->cap_hits,
-					  (unsigned long long) op.tally.cap_hits);
-	}
+	rhh_end_tally(view, op);
 }
 
 /*
@@ -286,10 +275,10 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 }
 
 /*
- * Compacting needs no memory but the upload buffers: the slots go in chunks,
- * in order.  compact gathers a chunk's live entries in scratch, append copies
- * them to the front, behind those of earlier chunks and never beyond the chunk,
- * and append_end counts them.  Afterwards the table is a list.
+ * Compacting: the slots go in chunks, in order.  compact gathers a chunk's live
+ * entries in scratch, append copies them to the front, behind those of earlier
+ * chunks and never beyond the chunk, and append_end counts them.  Afterwards the
+ * table is a list.  Where one chunk is all, the scratch is that list.
  */
 template <int BYTES>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -297,36 +286,52 @@ rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64
 				   void *scratch, bool probe_stats)
 {
 	typedef rhh_slots<BYTES> S;
+	const int	ITEMS = RHH_CUDA_COMPACT_ITEMS;
 	const uint32_t lane = threadIdx.x & 31;
 	uint64_t	sum = 0;
 	uint32_t	most = 0;
 
-	for (uint64_t i = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); i < n;
-		 i += gridDim.x * blockDim.x)
+	for (uint64_t i = (uint64_t) (blockIdx.x * blockDim.x + (threadIdx.x & ~31u)) * ITEMS; i < n;
+		 i += (uint64_t) gridDim.x * blockDim.x * ITEMS)
 	{
-		uint64_t	at = first + i + lane;
-		typename S::slot e = S::make(0, 0, RHH_NO_GROUP);
-		uint32_t	live,
+		typename S::slot e[ITEMS];
+		uint32_t	live[ITEMS];
+		uint32_t	n_live = 0,
 					to = 0;
-		bool		mine;
 
-		if (i + lane < n)
-			e = S::at(view.slots, at);
-		mine = !S::is_empty(e);
-		live = __ballot_sync(RHH_WARP, mine);
-		if (lane == 0 && live)
-			to = atomicAdd(&view.ctl->chunk_live, (uint32_t) __popc(live));
-		to = __shfl_sync(RHH_WARP, to, 0) + __popc(live & ((1u << lane) - 1));
-		if (mine)
+		RHH_UNROLL
+		for (int k = 0; k < ITEMS; k++)
 		{
-			((typename S::slot *) scratch)[to] = e;
-			if (probe_stats)
-			{
-				uint32_t	rank = rhh_rank<S>(e, (uint32_t) (at / S::SLOTS), view.n_buckets);
+			uint64_t	at = i + k * 32 + lane;
 
-				sum += rank;
-				most = ::max(most, rank);
+			e[k] = at < n ? S::at(view.slots, first + at) : S::none();
+		}
+		RHH_UNROLL
+		for (int k = 0; k < ITEMS; k++)
+		{
+			live[k] = __ballot_sync(RHH_WARP, !S::is_empty(e[k]));
+			n_live += __popc(live[k]);
+		}
+		if (lane == 0 && n_live > 0)
+			to = atomicAdd(&view.ctl->chunk_live, n_live);
+		to = __shfl_sync(RHH_WARP, to, 0);
+		RHH_UNROLL
+		for (int k = 0; k < ITEMS; k++)
+		{
+			if (!S::is_empty(e[k]))
+			{
+				((typename S::slot *) scratch)[to + __popc(live[k] & ((1u << lane) - 1))] = e[k];
+				if (probe_stats)
+				{
+					uint64_t	at = first + i + k * 32 + lane;
+					uint32_t	rank = rhh_rank<S>(e[k], (uint32_t) (at / S::SLOTS),
+												   view.n_buckets);
+
+					sum += rank;
+					most = ::max(most, rank);
+				}
 			}
+			to += __popc(live[k]);
 		}
 	}
 	if (probe_stats)
@@ -368,14 +373,14 @@ rhh_append_end_kernel(rhh_control *ctl)
 /* ---------- extract ---------- */
 
 /*
- * Groups [first, first + n) of the compacted slots, or of the orphans, as
- * columns of stride words.  Group null_at of the compacted slots, behind their
- * last, is SINGLE's NULL group (number 0).
+ * Groups [first, first + n) of the list of slots, or of the orphans, as columns of
+ * stride words.  Group null_at of the list, behind its last, is SINGLE's NULL
+ * group (number 0).
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_extract_kernel(const __grid_constant__ rhh_program prog,
-				   const __grid_constant__ rhh_view view, bool orphans,
+				   const __grid_constant__ rhh_view view, const void *list, bool orphans,
 				   uint64_t first, uint32_t n, uint64_t null_at,
 				   uint64_t *out, uint32_t stride)
 {
@@ -400,7 +405,7 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 		}
 		else if (!null_group)
 		{
-			typename S::slot e = S::at(view.slots, first + i);
+			typename S::slot e = S::at(list, first + i);
 
 			group = S::group(e);
 			short_key = BYTES == 8 ? rhh_unmix32(S::hash(e)) : S::key(e);
