@@ -330,9 +330,7 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
  * Rows that a thread of the scatter kernel has at a time.  A unit of its blocks is
  * what all threads have.
  */
-#ifndef RHH_SCATTER_ITEMS
-#define RHH_SCATTER_ITEMS 8
-#endif
+#define RHH_SCATTER_ITEMS 16
 #define RHH_SCATTER_ROWS (RHH_SCATTER_ITEMS * RHH_CUDA_SCATTER_THREADS)
 #define RHH_SCATTER_SHARED \
 	(RHH_SCATTER_ROWS * (sizeof(uint64_t) + sizeof(uint16_t)) + \
@@ -384,7 +382,9 @@ rhh_move_column(const rhh_places &places, uint32_t n, uint64_t *buffer, const ui
 	const T    *in = (const T *) from + (size_t) first * stride + word;
 
 	rhh_move(places, n, buffer, (T *) to + word, stride,
-			 [&](uint32_t i) { return in[(size_t) i * stride]; });
+			 [&](uint32_t i) {
+				 return in[(size_t) i * stride];
+			 });
 }
 
 /*
@@ -392,7 +392,7 @@ rhh_move_column(const rhh_places &places, uint32_t n, uint64_t *buffer, const ui
  * | digit, which end up where they end.  out has bytes instead of bitmaps of NULLs
  * and, in ids, the numbers of the rows in the batch.
  */
-static __global__ void __launch_bounds__(RHH_CUDA_SCATTER_THREADS, RHH_CUDA_SCATTER_BLOCKS)
+static __global__ void __launch_bounds__(RHH_CUDA_SCATTER_THREADS)
 rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 						const __grid_constant__ rhh_rows rows,
 						const __grid_constant__ rhh_rows out,
@@ -503,10 +503,14 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 			}
 			if (rows.nulls_offset[c] != 0)
 				rhh_move(places, n, buffer, (uint8_t *) out.base + out.nulls_offset[c], 1,
-						 [&](uint32_t i) { return (uint8_t) rhh_is_null(rows, c, unit.first + i); });
+						 [&](uint32_t i) {
+							 return (uint8_t) rhh_is_null(rows, c, unit.first + i);
+						 });
 		}
 		rhh_move(places, n, buffer, out.ids, 1,
-				 [&](uint32_t i) { return rhh_row_id(rows, unit.first + i); });
+				 [&](uint32_t i) {
+					 return rhh_row_id(rows, unit.first + i);
+				 });
 	}
 }
 
@@ -623,12 +627,11 @@ rhh_leave_row(const rhh_rows &rows, uint32_t row)
  * The rows of a unit that a block has at a time, from first on, into the local
  * table.  FULL: there are so many.  True if one was left.
  */
-template <int BYTES, bool VERIFY, bool FULL>
+template <int BYTES, bool VERIFY, int K, bool FULL>
 RHH_DEV bool
 rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				   uint32_t first, const rhh_local &local, uint64_t *extra)
 {
-	const int	K = RHH_CUDA_AGGREGATE_ITEMS;
 	const bool	null_keys = prog.plan.form == RHH_KEY_SINGLE &&
 		rows.nulls_offset[prog.plan.column[0]] != 0;
 	rhh_some_rows<K> some;
@@ -670,21 +673,21 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	return leftover;
 }
 
-/* A unit's rows into the local table; a whole block. */
-template <int BYTES, bool VERIFY>
+/* A unit's rows into the local table, K of a thread at a time; a whole block. */
+template <int BYTES, bool VERIFY, int K>
 RHH_DEV void
 rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				   const rhh_local &local, uint64_t *extra)
 {
-	const uint32_t BLOCK_ROWS = RHH_CUDA_AGGREGATE_ITEMS * RHH_CUDA_AGGREGATE_THREADS;
+	const uint32_t BLOCK_ROWS = K * RHH_CUDA_AGGREGATE_THREADS;
 	uint32_t	first = 0;
 	bool		leftover = false;
 
 	for (; unit.n_rows - first >= BLOCK_ROWS; first += BLOCK_ROWS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, true>(prog, rows, unit, first, local, extra))
+		if (rhh_aggregate_rows<BYTES, VERIFY, K, true>(prog, rows, unit, first, local, extra))
 			leftover = true;
 	if (first < unit.n_rows &&
-		rhh_aggregate_rows<BYTES, VERIFY, false>(prog, rows, unit, first, local, extra))
+		rhh_aggregate_rows<BYTES, VERIFY, K, false>(prog, rows, unit, first, local, extra))
 		leftover = true;
 	if (leftover)
 		extra[RHH_LOCAL_LEFTOVER] = 1;
@@ -1024,7 +1027,7 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 			rhh_record(local, 0, space->stashed[i / local.record_words])[i % local.record_words];
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < space->n_stashed; i += blockDim.x)
-		rhh_record(local, 0, space->stashed[i])[1] = 1;	/* until it finds no place */
+		rhh_record(local, 0, space->stashed[i])[1] = 1; /* until it finds no place */
 	for (uint32_t i = threadIdx.x; i < range * S::SLOTS; i += blockDim.x)
 	{
 		typename S::slot *slot = (typename S::slot *) view.slots + (size_t) from * S::SLOTS + i;
@@ -1085,7 +1088,7 @@ rhh_end_tally(const rhh_view &view, const Op &op)
  * RHH_ENTER_BUILD, an rhh_build_space.  The stash is for that only.
  */
 template <int BYTES, bool VERIFY>
-static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS, RHH_CUDA_AGGREGATE_BLOCKS)
+static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS, 2)
 rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 					 const __grid_constant__ rhh_view view,
 					 const __grid_constant__ rhh_rows rows,
@@ -1122,13 +1125,17 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 		if (threadIdx.x < RHH_LOCAL_EXTRA_WORDS)
 			extra[threadIdx.x] = 0;
 		__syncthreads();
-		rhh_aggregate_unit<BYTES, VERIFY>(prog, rows, unit, local, extra);
-		__syncthreads();
 		if (n_copies > 1)
 		{
-			rhh_fold_copies(prog, local);
+			rhh_aggregate_unit<BYTES, VERIFY, RHH_CUDA_AGGREGATE_ITEMS_FEW>(prog, rows, unit, local,
+																			extra);
 			__syncthreads();
+			rhh_fold_copies(prog, local);
 		}
+		else
+			rhh_aggregate_unit<BYTES, VERIFY, RHH_CUDA_AGGREGATE_ITEMS>(prog, rows, unit, local,
+																		extra);
+		__syncthreads();
 		if (entering == RHH_ENTER_BUILD)
 			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, extra,
 										  stash, (rhh_build_space *) (extra + RHH_LOCAL_EXTRA_WORDS));

@@ -151,7 +151,7 @@ struct rhh_lane
 	rhh_reserve *reserves;
 	rhh_orphan *orphans[2];
 	uint32_t   *sketch;			/* of the table's batches */
-	uint32_t   *counts[RHH_CUDA_IN_FLIGHT];	/* rows of parts, by looking */
+	uint32_t   *counts[RHH_CUDA_IN_FLIGHT]; /* rows of parts, by looking */
 
 	/* For partitioning; one batch after the other uses it. */
 	uint8_t    *workspace;
@@ -471,7 +471,7 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_table_spec *spec)
 	uint64_t	reserves = rhh_align((uint64_t) dev->max_tiles * sizeof(rhh_reserve));
 	uint64_t	orphans = rhh_align((uint64_t) rhh_orphan_cap(dev) * sizeof(rhh_orphan));
 	uint64_t	looks = rhh_align((RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * RHH_PASS_PARTS) *
-									  sizeof(uint32_t));
+								  sizeof(uint32_t));
 	uint64_t	bytes;
 	uint8_t    *p;
 
@@ -1090,8 +1090,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 		/* Tiles take a number each for groups that all of them have. */
 		uint32_t	agg_tiles = RHH_CUDA_AGGREGATE_THREADS / RHH_GROUP_LANES;
 		uint32_t	most = t->body.group_cap / 2 / agg_tiles;
-		uint32_t	agg_blocks = (uint32_t) dev->n_sms *
-			(f->method == METHOD_LOCAL && f->groups < 500 ? RHH_CUDA_AGGREGATE_BLOCKS : 2);
+		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
 		double		groups = f->groups;
 		rhh_units	units = {NULL, NULL, rows.n_rows, 0, 0};
 		rhh_rows	from = rows;
