@@ -30,6 +30,7 @@ struct EmitColumn
 	int			word;			/* first word of the key or state */
 	int			count_word;		/* word of the count, or -1 */
 	int			null_bit;		/* keys: bit of word 0 */
+	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
@@ -76,6 +77,8 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 			to->word = key_word[first];
 			to->null_bit = first;
 		}
+		else if (to->final == GPU_FINAL_GROUPING)
+			to->by_set = list_copy_tail(from, 4);
 		else
 			to->word = state_word[first];
 		/* numeric is not in the table of types */
@@ -204,6 +207,7 @@ make_value(const EmitColumn *column, const uint64 *at, Size stride,
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_GROUPING:
 			break;
 	}
 	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
@@ -241,6 +245,13 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
+	if (column->final == GPU_FINAL_GROUPING)
+	{
+		for (uint32 i = 0; i < n; i++)
+			values[i] = Int32GetDatum(list_nth_int(column->by_set,
+												   GPURHH_SET_OF(words[i])));
+		return;
+	}
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
