@@ -251,8 +251,6 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 			   GpuEncoding encoding, const char **why)
 {
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
-	VectorType	type = gpurhh_encodings[encoding].vector;
-	VectorType	got;
 	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
 	const char *reason;
@@ -274,8 +272,8 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 		*why = psprintf("an expression %s", reason);
 		return false;
 	}
-	got = gpurhh_vector_result_type(column->expr);
-	if (got != type && !(got == VECTOR_OID && type == VECTOR_INT4))
+	if (gpurhh_vector_result_type(column->expr) !=
+		gpurhh_encodings[encoding].vector)
 	{
 		*why = "an expression has another type than the column that is fed";
 		return false;
@@ -284,7 +282,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 }
 
 static HeapFeed *
-create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
+create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 			const char **why)
 {
 	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
@@ -327,8 +325,8 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
 	{
 		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
 
-		if (!prepare_column(heap, &heap->columns[c], tle->expr, encodings[c],
-							why))
+		if (!prepare_column(heap, &heap->columns[c], tle->expr,
+							columns[c].encoding, why))
 			return NULL;
 	}
 	finish_set(heap, &heap->column_set);
@@ -346,7 +344,7 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
  */
 HeapFeed *
 gpurhh_heap_feed_create(PlanState *child, int n_columns,
-						const GpuEncoding *encodings, MemoryContext context,
+						const GpuColumn *columns, MemoryContext context,
 						const char **why)
 {
 	SeqScanState *scan = (SeqScanState *) child;
@@ -370,7 +368,7 @@ gpurhh_heap_feed_create(PlanState *child, int n_columns,
 		return NULL;
 	}
 	old = MemoryContextSwitchTo(context);
-	heap = create_feed(scan, n_columns, encodings, why);
+	heap = create_feed(scan, n_columns, columns, why);
 	MemoryContextSwitchTo(old);
 	return heap;
 }
