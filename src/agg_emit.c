@@ -20,7 +20,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
-#include "utils/uuid.h"
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
@@ -194,18 +193,6 @@ numeric_from_words(uint64 low, uint64 high)
 	}
 }
 
-/* A value of an encoding by reference, from the words that start at *at. */
-static Datum
-make_reference(const EmitColumn *column, const uint64 *at, Size stride)
-{
-	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
-	Assert(column->encoding == GPU_ENC_UUID);
-	memcpy(uuid->data, &at[0], 8);
-	memcpy(uuid->data + 8, &at[stride], 8);
-	return UUIDPGetDatum(uuid);
-}
-
 /* A value that needs memory, from the words of the group that start at *group. */
 static Datum
 make_value(const EmitColumn *column, const uint64 *group, Size stride)
@@ -217,10 +204,12 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 	{
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_VALUE:
-			return make_reference(column, at, stride);
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at, stride);
 		case GPU_FINAL_ANY:
 			/* behind the word that says whether it is NULL */
-			return make_reference(column, at + stride, stride);
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
 			return numeric_from_words(at[0], at[stride]);
 		case GPU_FINAL_AVG_INT8:
@@ -279,6 +268,10 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 			for (uint32 i = 0; i < n; i++)
 				values[i] = BoolGetDatum(from[i] != 0);
 			break;
+		case GPU_ENC_CHAR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = CharGetDatum((char) from[i]);
+			break;
 		case GPU_ENC_INT2:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int16GetDatum((int16) from[i]);
@@ -286,17 +279,22 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		case GPU_ENC_INT4:
 		case GPU_ENC_OID:
 		case GPU_ENC_FLOAT4:
+		case GPU_ENC_FLOAT4_RAW:
 			/* as fetch_att() gets all of four bytes */
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int32GetDatum((int32) from[i]);
 			break;
 		case GPU_ENC_INT8:
 		case GPU_ENC_FLOAT8:
+		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
+		case GPU_ENC_BYTES:
+		case GPU_ENC_TIMETZ:
+		case GPU_ENC_TID:
 			Assert(false);
 			break;
 	}
