@@ -174,7 +174,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(subpath);
 	cpath->custom_private =
-		list_make5(info->encodings, info->key_columns, info->states,
+		list_make5(info->columns, info->key_columns, info->states,
 				   info->outputs,
 				   /* with a point, or a worker would read an Integer */
 				   makeFloat(psprintf("%.1f", groups->first_level)));

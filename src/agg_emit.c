@@ -20,15 +20,14 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
-#include "utils/uuid.h"
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
 {
 	GpuFinal	final;
-	GpuEncoding encoding;		/* of keys, determined columns, min and max */
-	int			word;			/* first word of the key or state */
-	int			count_word;		/* word of the count, or -1 */
+	GpuEncoding encoding;		/* of the values; GPU_ENC_NONE: by final alone */
+	int			parameter;		/* see GpuColumn */
+	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
 	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
@@ -37,6 +36,28 @@ struct EmitColumn
 	void	   *vector;			/* the values for HAVING; NULL: not needed */
 	VectorType	vector_type;
 };
+
+/* How the output's values come, or GPU_ENC_NONE: they are made by final. */
+static GpuEncoding
+output_encoding(const EmitColumn *column)
+{
+	switch (column->final)
+	{
+		case GPU_FINAL_KEY:
+		case GPU_FINAL_ANY:
+		case GPU_FINAL_VALUE:
+		case GPU_FINAL_GROUPING:
+			return column->encoding;
+		case GPU_FINAL_COUNT:
+		case GPU_FINAL_SUM_INT8:
+			return GPU_ENC_INT8;
+		case GPU_FINAL_SUM_NUMERIC:
+		case GPU_FINAL_AVG_INT8:
+		case GPU_FINAL_AVG_NUMERIC:
+			break;
+	}
+	return GPU_ENC_NONE;
+}
 
 /* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
 void
@@ -65,24 +86,26 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 	{
 		List	   *from = lfirst(lc);
 		EmitColumn *to = &emit->columns[foreach_current_index(lc)];
-		const GpuType *type = gpurhh_find_type((Oid) lsecond_int(from));
-		int			first = lthird_int(from);
-		int			second = lfourth_int(from);
+		ListCell   *lc_operand;
 
 		to->final = linitial_int(from);
-		to->encoding = type ? type->encoding : GPU_ENC_INT8;
-		to->count_word = second >= 0 ? state_word[second] : -1;
-		if (to->final == GPU_FINAL_KEY)
+		to->encoding = lsecond_int(from);
+		to->parameter = lthird_int(from);
+		to->by_set = list_copy_tail(from, 3);
+		for_each_from(lc_operand, from, 3)
 		{
-			to->word = key_word[first];
-			to->null_bit = first;
+			int			operand = lfirst_int(lc_operand);
+			int			i = foreach_current_index(lc_operand) - 3;
+
+			if (to->final == GPU_FINAL_GROUPING)
+				break;
+			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
+				state_word[operand];
+			to->null_bit = operand;
 		}
-		else if (to->final == GPU_FINAL_GROUPING)
-			to->by_set = list_copy_tail(from, 4);
-		else
-			to->word = state_word[first];
-		/* numeric is not in the table of types */
-		to->allocates = type == NULL || to->encoding == GPU_ENC_UUID;
+		to->encoding = output_encoding(to);
+		to->allocates = to->encoding == GPU_ENC_NONE ||
+			gpurhh_encodings[to->encoding].by_reference;
 		emit->allocates |= to->allocates;
 	}
 }
@@ -175,25 +198,23 @@ numeric_from_words(uint64 low, uint64 high)
 	}
 }
 
-/* A value that needs memory, from the words that start at *at. */
+/* A value that needs memory, from the words of the group that start at *group. */
 static Datum
-make_value(const EmitColumn *column, const uint64 *at, Size stride,
-		   uint64 count)
+make_value(const EmitColumn *column, const uint64 *group, Size stride)
 {
+	const uint64 *at = group + column->words[0] * stride;
+	uint64		count = group[column->words[1] * stride];
+
 	switch (column->final)
 	{
 		case GPU_FINAL_KEY:
+		case GPU_FINAL_VALUE:
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at, stride);
 		case GPU_FINAL_ANY:
-		case GPU_FINAL_MIN:
-		case GPU_FINAL_MAX:
-			{
-				pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
-				Assert(column->encoding == GPU_ENC_UUID);
-				memcpy(uuid->data, &at[0], 8);
-				memcpy(uuid->data + 8, &at[stride], 8);
-				return UUIDPGetDatum(uuid);
-			}
+			/* behind the word that says whether it is NULL */
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
 			return numeric_from_words(at[0], at[stride]);
 		case GPU_FINAL_AVG_INT8:
@@ -226,22 +247,24 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	else if (column->final == GPU_FINAL_ANY)
 	{
 		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->word * stride + i] == 0;
+			column->isnull[i] = words[column->words[0] * stride + i] == 0;
 	}
-	else if (column->count_word >= 0)
+	else if (column->final == GPU_FINAL_COUNT ||
+			 column->final == GPU_FINAL_GROUPING)
+		memset(column->isnull, 0, n);
+	else
 	{
 		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->count_word * stride + i] == 0;
+			column->isnull[i] = words[column->words[1] * stride + i] == 0;
 	}
-	else
-		memset(column->isnull, 0, n);
 }
 
 /* The values of a type passed by value. */
 static void
 decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 {
-	int			word = column->word + (column->final == GPU_FINAL_ANY ? 1 : 0);
+	int			word = column->words[0] +
+		(column->final == GPU_FINAL_ANY ? 1 : 0);
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
@@ -259,22 +282,33 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 			for (uint32 i = 0; i < n; i++)
 				values[i] = BoolGetDatum(from[i] != 0);
 			break;
+		case GPU_ENC_CHAR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = CharGetDatum((char) from[i]);
+			break;
 		case GPU_ENC_INT2:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int16GetDatum((int16) from[i]);
 			break;
 		case GPU_ENC_INT4:
+		case GPU_ENC_OID:
 		case GPU_ENC_FLOAT4:
-			/* float4's bits are an int4's to a Datum */
+		case GPU_ENC_FLOAT4_RAW:
+			/* as fetch_att() gets all of four bytes */
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int32GetDatum((int32) from[i]);
 			break;
 		case GPU_ENC_INT8:
 		case GPU_ENC_FLOAT8:
+		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
+		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
+		case GPU_ENC_BYTES:
+		case GPU_ENC_TIMETZ:
+		case GPU_ENC_TID:
 			Assert(false);
 			break;
 	}
@@ -408,16 +442,8 @@ gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
 		else if (column->isnull[i])
 			slot->tts_values[c] = (Datum) 0;
 		else
-		{
-			const uint64 *group = emit->words + i;
-			int			word = column->word +
-				(column->final == GPU_FINAL_ANY ? 1 : 0);
-
-			slot->tts_values[c] =
-				make_value(column, group + word * emit->stride, emit->stride,
-						   column->count_word < 0 ? 0 :
-						   group[column->count_word * emit->stride]);
-		}
+			slot->tts_values[c] = make_value(column, emit->words + i,
+											 emit->stride);
 	}
 	ExecStoreVirtualTuple(slot);
 }

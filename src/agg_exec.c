@@ -65,7 +65,7 @@ typedef struct GpuAggState
 
 	/* from the plan */
 	int			n_columns;
-	GpuEncoding encodings[RHH_MAX_COLUMNS];
+	GpuColumn	columns[RHH_MAX_COLUMNS];
 	rhh_table_spec spec;
 	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
 	Regroup    *regroup;		/* the second level; NULL: there is none */
@@ -156,10 +156,16 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	ListCell   *lc;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
-		state->encodings[state->n_columns++] = lfirst_int(lc);
+	{
+		GpuColumn  *column = &state->columns[state->n_columns++];
+
+		column->encoding = linitial_int(lfirst(lc));
+		column->parameter = lsecond_int(lfirst(lc));
+	}
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)
-		spec->column_bytes[c] = gpurhh_encodings[state->encodings[c]].bytes;
+		spec->column_bytes[c] =
+			gpurhh_encodings[state->columns[c].encoding].bytes;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
 		spec->key_column[spec->n_keys++] = lfirst_int(lc);
@@ -217,7 +223,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD |
 								EXEC_FLAG_MARK));
 	state->heap = gpurhh_heap_feed_create(outerPlanState(node),
-										  state->n_columns, state->encodings,
+										  state->n_columns, state->columns,
 										  estate->es_query_cxt,
 										  &state->stats.feed_why);
 	state->stats.feed_pages = state->heap != NULL;
@@ -362,7 +368,7 @@ open_query(GpuAggState *state, MemoryContext context)
 	{
 		Feed		layout;
 
-		gpurhh_feed_init(&layout, state->n_columns, state->encodings,
+		gpurhh_feed_init(&layout, state->n_columns, state->columns,
 						 area->block_bytes, gpurhh_batch_rows);
 		spec->max_batch_rows = layout.capacity_rows;
 		spec->max_batch_bytes = area->block_bytes;
@@ -418,7 +424,7 @@ feed_child(GpuAggState *state)
 	char	   *own_block = NULL;
 	Feed		feed;
 
-	gpurhh_feed_init(&feed, state->n_columns, state->encodings,
+	gpurhh_feed_init(&feed, state->n_columns, state->columns,
 					 block_bytes(state), gpurhh_batch_rows);
 	state->stats.feed_pages = state->heap != NULL;
 	if (state->heap != NULL && !gpurhh_heap_feed_begin(state->heap))

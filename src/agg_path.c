@@ -176,23 +176,23 @@ key_of_ref(PlanInfo *info, Index ref)
 
 /* The child column that holds expr, added if need be. */
 static int
-child_column(PlanInfo *info, Expr *expr, Index sortgroupref,
-			 GpuEncoding encoding)
+child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 {
 	PathTarget *target = info->child_target;
+	List	   *travels = list_make2_int(column.encoding, column.parameter);
 	ListCell   *lc_expr,
-			   *lc_enc;
+			   *lc_column;
 	int			i = 0;
 
-	forboth(lc_expr, target->exprs, lc_enc, info->encodings)
+	forboth(lc_expr, target->exprs, lc_column, info->columns)
 	{
-		if (sortgroupref == 0 && lfirst_int(lc_enc) == (int) encoding &&
+		if (sortgroupref == 0 && equal(lfirst(lc_column), travels) &&
 			equal(lfirst(lc_expr), expr))
 			return i;
 		i++;
 	}
 	add_column_to_pathtarget(target, expr, sortgroupref);
-	info->encodings = lappend_int(info->encodings, encoding);
+	info->columns = lappend(info->columns, travels);
 	return i;
 }
 
@@ -222,16 +222,19 @@ device_state(PlanInfo *info, rhh_state_op op, int arg, int filter)
 	return info->n_states++;
 }
 
+/* A column of the scan tuple; operands: IntList of keys' or states' numbers. */
 static void
-add_output(PlanInfo *info, Expr *expr, GpuFinal final, Oid type, int first,
-		   int second)
+add_output(PlanInfo *info, Expr *expr, GpuFinal final, GpuColumn column,
+		   List *operands)
 {
 	TargetEntry *tle;
 
 	tle = makeTargetEntry(expr, list_length(info->scan_tlist) + 1, NULL, false);
 	info->scan_tlist = lappend(info->scan_tlist, tle);
 	info->outputs = lappend(info->outputs,
-							list_make4_int(final, (int) type, first, second));
+							list_concat(list_make3_int(final, column.encoding,
+													   column.parameter),
+										operands));
 }
 
 /* One grouping column; shown: it is a column of the scan tuple. */
@@ -239,13 +242,14 @@ static bool
 add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 {
 	Oid			type = exprType((Node *) expr);
-	const GpuType *known = gpurhh_find_type(type);
-	int			column;
+	const char *problem;
+	GpuColumn	column;
+	int			number;
 
-	if (known == NULL)
+	if (!gpurhh_resolve_type((Node *) expr, &column, &problem))
 		return refuse(info, "key column %s has type %s, which %s",
-					  expression_text(info, expr),
-					  format_type_be(type), gpurhh_key_type_problem(type));
+					  expression_text(info, expr), format_type_be(type),
+					  problem);
 
 	/* bytes decide equality for the type's own operator, and no other */
 	if (clause->eqop != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
@@ -261,12 +265,11 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 		return refuse(info, "key column %s returns a set",
 					  expression_text(info, expr));
 
-	column = child_column(info, expr, clause->tleSortGroupRef,
-						  known->encoding);
-	info->key_columns = lappend_int(info->key_columns, column);
+	number = child_column(info, expr, clause->tleSortGroupRef, column);
+	info->key_columns = lappend_int(info->key_columns, number);
 	if (shown)
-		add_output(info, expr, GPU_FINAL_KEY, type,
-				   list_length(info->key_columns) - 1, -1);
+		add_output(info, expr, GPU_FINAL_KEY, column,
+				   list_make1_int(list_length(info->key_columns) - 1));
 	return true;
 }
 
@@ -327,25 +330,26 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 	Expr	   *filter = aggref->aggfilter;
 	int			arg_column = -1;
 	int			filter_column = -1;
-	int			state;
-	int			count = -1;
+	GpuColumn	column = {GPU_ENC_NONE};
+	List	   *operands = NIL;
 
 	if (!usual_aggregate(info, aggref, known, text))
 		return false;
 	/* to a minimum or maximum a value that comes twice is nothing new */
-	if (aggref->aggdistinct != NIL && known->op != RHH_MIN_I64 &&
-		known->op != RHH_MAX_I64)
+	if (aggref->aggdistinct != NIL && known->states[0] != RHH_MIN_I64 &&
+		known->states[0] != RHH_MAX_I64)
 		return refuse(info, "aggregate %s has DISTINCT", text);
 
 	if (!aggref->aggstar)
 	{
+		const char *problem;
 		Oid			argtype;
-		const GpuType *type;
+		bool		resolved;
 
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 		argtype = exprType((Node *) arg);
-		type = gpurhh_find_type(argtype);
-		if (known->argtype == InvalidOid && type == NULL)
+		resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
+		if (known->argtype == InvalidOid && !resolved)
 		{
 			/* count(x) of any other type: only whether x is NULL is fed */
 			NullTest   *test = makeNode(NullTest);
@@ -356,7 +360,7 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			test->location = -1;
 			filter = filter ? guarded(filter, (Expr *) test) : (Expr *) test;
 		}
-		else if (type == NULL ||
+		else if (!resolved ||
 				 (known->argtype != InvalidOid && known->argtype != argtype))
 			return refuse(info, "aggregate %s has an argument of type %s",
 						  text, format_type_be(argtype));
@@ -368,17 +372,20 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 				arg = guarded(filter, arg);
 				filter = NULL;
 			}
-			arg_column = child_column(info, arg, 0, type->encoding);
+			if (known->encoding != GPU_ENC_NONE)
+				column.encoding = known->encoding;
+			arg_column = child_column(info, arg, 0, column);
 		}
 	}
 	if (filter != NULL)
-		filter_column = child_column(info, filter, 0, GPU_ENC_FILTER);
+		filter_column = child_column(info, filter, 0,
+									 (GpuColumn){GPU_ENC_FILTER});
 
-	state = device_state(info, known->op, arg_column, filter_column);
-	if (known->final != GPU_FINAL_COUNT)
-		count = device_state(info, RHH_COUNT, arg_column, filter_column);
-	add_output(info, (Expr *) aggref, known->final, aggref->aggtype, state,
-			   count);
+	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i] != 0; i++)
+		operands = lappend_int(operands,
+							   device_state(info, known->states[i], arg_column,
+											filter_column));
+	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
 }
 
@@ -422,8 +429,7 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
 	const char *text = expression_text(info, aggref);
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-	int			state;
-	int			count = -1;
+	List	   *operands = NIL;
 
 	if (!usual_aggregate(info, aggref, known, text))
 		return false;
@@ -447,11 +453,11 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 		return refuse(info, "aggregate %s has DISTINCT, another one has it over another argument",
 					  text);
 
-	state = distinct_state(info, known->op);
-	if (known->final != GPU_FINAL_COUNT)
-		count = distinct_state(info, RHH_COUNT);
-	add_output(info, (Expr *) aggref, known->final, aggref->aggtype, state,
-			   count);
+	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i] != 0; i++)
+		operands = lappend_int(operands,
+							   distinct_state(info, known->states[i]));
+	add_output(info, (Expr *) aggref, known->final,
+			   (GpuColumn){GPU_ENC_NONE}, operands);
 	return true;
 }
 
@@ -459,7 +465,7 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 static void
 add_grouping(PlanInfo *info, GroupingFunc *grouping)
 {
-	List	   *output = list_make4_int(GPU_FINAL_GROUPING, INT4OID, -1, -1);
+	List	   *values = NIL;
 	int			n_sets = Max(list_length(info->sets), 1);
 
 	for (int set = 0; set < n_sets; set++)
@@ -476,13 +482,10 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 				!list_member_int(list_nth(info->sets, set), key))
 				value |= 1;
 		}
-		output = lappend_int(output, value);
+		values = lappend_int(values, value);
 	}
-	info->scan_tlist = lappend(info->scan_tlist,
-							   makeTargetEntry((Expr *) grouping,
-											   list_length(info->scan_tlist) + 1,
-											   NULL, false));
-	info->outputs = lappend(info->outputs, output);
+	add_output(info, (Expr *) grouping, GPU_FINAL_GROUPING,
+			   (GpuColumn){GPU_ENC_INT4}, values);
 }
 
 /*
@@ -492,24 +495,23 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 static bool
 add_determined(PlanInfo *info, Expr *expr)
 {
-	Oid			type_id = exprType((Node *) expr);
-	const GpuType *type = gpurhh_find_type(type_id);
-	GpuEncoding encoding;
-	int			column;
+	const char *problem;
+	GpuColumn	column;
+	int			number;
 
-	if (type == NULL)
+	if (!gpurhh_resolve_type((Node *) expr, &column, &problem))
 		return refuse(info, "column %s, which the grouping columns determine, has type %s",
-					  expression_text(info, expr), format_type_be(type_id));
+					  expression_text(info, expr),
+					  format_type_be(exprType((Node *) expr)));
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
-	encoding = type->encoding;
-	if (encoding == GPU_ENC_FLOAT4)
-		encoding = GPU_ENC_INT4;
-	else if (encoding == GPU_ENC_FLOAT8)
-		encoding = GPU_ENC_INT8;
-	column = child_column(info, expr, 0, encoding);
-	add_output(info, expr, GPU_FINAL_ANY, type_id,
-			   device_state(info, RHH_ANY, column, -1), -1);
+	if (column.encoding == GPU_ENC_FLOAT4)
+		column.encoding = GPU_ENC_FLOAT4_RAW;
+	else if (column.encoding == GPU_ENC_FLOAT8)
+		column.encoding = GPU_ENC_FLOAT8_RAW;
+	number = child_column(info, expr, 0, column);
+	add_output(info, expr, GPU_FINAL_ANY, column,
+			   list_make1_int(device_state(info, RHH_ANY, number, -1)));
 	return true;
 }
 
@@ -632,7 +634,8 @@ add_columns(PlanInfo *info)
 		Expr	   *one = (Expr *) makeBoolConst(true, false);
 
 		info->key_columns =
-			list_make1_int(child_column(info, one, 0, GPU_ENC_BOOL));
+			list_make1_int(child_column(info, one, 0,
+										(GpuColumn){GPU_ENC_BOOL}));
 	}
 	return true;
 }
@@ -720,7 +723,7 @@ report_refusal(PlanInfo *info)
 		refusal->group_by = pstrdup(text);
 		refusal->reason = pstrdup(info->refusal ? info->refusal :
 								  "another plan has the lower cost for the query as a whole");
-		refusal->path_columns = info->encodings;
+		refusal->path_columns = info->columns;
 		collector->refusals = lappend(collector->refusals, refusal);
 		MemoryContextSwitchTo(old);
 	}

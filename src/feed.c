@@ -37,7 +37,7 @@ block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
  * each.  Any number of columns up to RHH_MAX_COLUMNS fits the smallest block.
  */
 void
-gpurhh_feed_init(Feed *feed, int n_columns, const GpuEncoding *encodings,
+gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 				 Size block_bytes, int max_rows)
 {
 	Size		row_bits = 1;
@@ -48,8 +48,9 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuEncoding *encodings,
 	feed->n_columns = n_columns;
 	for (int c = 0; c < n_columns; c++)
 	{
-		feed->columns[c].encoding = encodings[c];
-		feed->columns[c].bytes = gpurhh_encodings[encodings[c]].bytes;
+		feed->columns[c].encoding = columns[c].encoding;
+		feed->columns[c].parameter = columns[c].parameter;
+		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
 
@@ -138,13 +139,19 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_FILTER:
 				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
 				break;
+			case GPU_ENC_CHAR:
+				values[row] = DatumGetChar(value);
+				break;
 			case GPU_ENC_INT2:
 				((int16 *) values)[row] = DatumGetInt16(value);
 				break;
 			case GPU_ENC_INT4:
+			case GPU_ENC_OID:
+			case GPU_ENC_FLOAT4_RAW:
 				((int32 *) values)[row] = DatumGetInt32(value);
 				break;
 			case GPU_ENC_INT8:
+			case GPU_ENC_FLOAT8_RAW:
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
 			case GPU_ENC_FLOAT4:
@@ -172,6 +179,17 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_UUID:
 				memcpy(values + (Size) row * UUID_LEN,
 					   DatumGetUUIDP(value)->data, UUID_LEN);
+				break;
+			case GPU_ENC_BYTES:
+			case GPU_ENC_TIMETZ:
+			case GPU_ENC_TID:
+				((uint64 *) values)[row] =
+					gpurhh_encode_reference(column->encoding,
+											column->parameter,
+											DatumGetPointer(value));
+				break;
+			case GPU_ENC_NONE:
+				Assert(false);
 				break;
 		}
 	}

@@ -58,15 +58,27 @@ extern void gpurhh_init_guc(void);
 /* How a value of a type travels in a column, and back from a result's words. */
 typedef enum GpuEncoding
 {
+	GPU_ENC_NONE,				/* not in a column */
 	GPU_ENC_BOOL,				/* 1 byte */
+	GPU_ENC_CHAR,				/* 1 byte */
 	GPU_ENC_INT2,
-	GPU_ENC_INT4,				/* int4, oid, date */
-	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz */
+	GPU_ENC_INT4,				/* int4, date */
+	GPU_ENC_OID,				/* oid, enums and others without a sign */
+	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz, money */
 	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
 	GPU_ENC_FLOAT8,
+	GPU_ENC_FLOAT4_RAW,			/* as it is */
+	GPU_ENC_FLOAT8_RAW,
 	GPU_ENC_UUID,				/* 16 bytes */
+	/* by reference, in 8 bytes, see encoding.c: */
+	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
+	GPU_ENC_TIMETZ,
+	GPU_ENC_TID,
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
+
+/* Of a timetz on disk; the struct is padded. */
+#define GPU_TIMETZ_BYTES	12
 
 /* The C type of a vector's values. */
 typedef enum VectorType
@@ -75,7 +87,7 @@ typedef enum VectorType
 	VECTOR_BOOL,				/* 1 byte, 0 or 1 */
 	VECTOR_INT2,
 	VECTOR_INT4,				/* also date */
-	VECTOR_OID,					/* unsigned */
+	VECTOR_OID,					/* unsigned; also enums */
 	VECTOR_INT8,				/* also time, timestamp, timestamptz */
 	VECTOR_FLOAT4,
 	VECTOR_FLOAT8,
@@ -85,27 +97,32 @@ typedef enum VectorType
 typedef struct GpuEncodingInfo
 {
 	uint8		bytes;			/* in a column */
-	VectorType	vector;			/* that expressions of it are computed in */
+	VectorType	vector;			/* that expressions of it are computed in;
+								 * VECTOR_ANY: they are not */
+	bool		by_reference;	/* values are made one by one, with memory */
 } GpuEncodingInfo;
 
-typedef struct GpuType
+/* A column's encoding, and what it has to know. */
+typedef struct GpuColumn
 {
-	Oid			type;
 	GpuEncoding encoding;
-} GpuType;
+	int			parameter;		/* what it is depends on the encoding; or 0 */
+} GpuColumn;
 
-/* How an aggregate's result is made of its states. */
+#define GPU_MAX_OPERANDS 3		/* states that one output is made of */
+
+/* How a column of the result is made of keys or states, its operands. */
 typedef enum GpuFinal
 {
 	GPU_FINAL_KEY,				/* a grouping column */
 	GPU_FINAL_ANY,				/* a column the grouping columns determine */
 	GPU_FINAL_COUNT,
-	GPU_FINAL_SUM_INT8,			/* NULL when the count is 0, as all below */
+	/* of a state and RHH_COUNT, NULL when that is 0: */
+	GPU_FINAL_VALUE,			/* the state, as a value of the argument's kind */
+	GPU_FINAL_SUM_INT8,
 	GPU_FINAL_SUM_NUMERIC,
 	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
 	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
-	GPU_FINAL_MIN,
-	GPU_FINAL_MAX,
 	GPU_FINAL_GROUPING			/* GROUPING(): known from the set */
 } GpuFinal;
 
@@ -113,26 +130,37 @@ typedef struct GpuAggregate
 {
 	Oid			function;		/* pg_proc's */
 	Oid			argtype;		/* InvalidOid: none, or any (count) */
-	rhh_state_op op;
 	GpuFinal	final;
+	rhh_state_op states[GPU_MAX_OPERANDS];	/* its operands; 0: no more */
+	GpuEncoding encoding;		/* of the argument; GPU_ENC_NONE: its type's */
 } GpuAggregate;
 
 extern const GpuEncodingInfo gpurhh_encodings[];	/* by GpuEncoding */
 
-extern const GpuType *gpurhh_find_type(Oid type);
+extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
+						   GpuColumn *column, const char **problem);
+extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
+								const char **problem);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
-extern const char *gpurhh_key_type_problem(Oid type);
+
+/* ---------- encoding.c ---------- */
+
+extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
+									  const void *stored);
+extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
+									 const uint64 *word, Size stride);
 
 /* ---------- agg_path.c ---------- */
 
 /* What the CustomScan's custom_private holds; see agg_path.c. */
 enum GpuAggPrivateIndex
 {
-	GPUAGG_PRIVATE_COLUMNS,		/* IntList: encoding of each child column */
+	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: encoding and parameter of
+								 * each child column */
 	GPUAGG_PRIVATE_KEYS,		/* IntList: child columns that are keys */
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
-	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, type, first and
-								 * second operand; GROUPING()'s values */
+	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, encoding, parameter,
+								 * operands; a GROUPING()'s are its values */
 	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
 	GPUAGG_PRIVATE_LEADER_EMITS,	/* Integer: of a parallel plan's participants,
 									 * only the leader */
@@ -187,12 +215,14 @@ typedef struct PlanInfo
 	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
-	List	   *encodings;		/* IntList, parallel to its exprs */
+	List	   *columns;		/* parallel to its exprs: IntList of encoding
+								 * and parameter */
 	List	   *key_columns;	/* IntList */
 	List	   *states;			/* IntList: op, argument, filter; repeated */
 	int			n_states;
 	List	   *scan_tlist;		/* custom_scan_tlist */
-	List	   *outputs;		/* parallel: IntList of final, type, operands */
+	List	   *outputs;		/* parallel: IntList of final, encoding,
+								 * parameter, operands */
 } PlanInfo;
 
 extern void gpurhh_init_agg_path(void);
@@ -215,6 +245,7 @@ extern const struct CustomScanMethods gpurhh_agg_scan_methods;
 typedef struct FeedColumn
 {
 	GpuEncoding encoding;
+	int			parameter;		/* see GpuColumn */
 	uint8		bytes;
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
@@ -235,7 +266,7 @@ typedef struct Feed
 } Feed;
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
-							 const GpuEncoding *encodings,
+							 const GpuColumn *columns,
 							 Size block_bytes, int max_rows);
 extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
@@ -316,7 +347,7 @@ extern void gpurhh_emit_row(Emit *emit, TupleTableSlot *slot);
 typedef struct HeapFeed HeapFeed;
 
 extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, int n_columns,
-										 const GpuEncoding *encodings,
+										 const GpuColumn *columns,
 										 MemoryContext context,
 										 const char **why);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);

@@ -86,7 +86,8 @@ typedef struct LoadSet
 typedef struct HeapColumn
 {
 	GpuEncoding encoding;
-	int			load;			/* straight from this one, if >= 0 */
+	int			load;			/* from this one, if >= 0: straight, */
+	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
 	Vector		result;
 } HeapColumn;
@@ -251,14 +252,20 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 			   GpuEncoding encoding, const char **why)
 {
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
-	VectorType	type = gpurhh_encodings[encoding].vector;
-	VectorType	got;
 	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
 	const char *reason;
 
 	column->encoding = encoding;
 	column->load = -1;
+	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
+		gpurhh_encodings[encoding].by_reference)
+	{
+		column->encode = true;
+		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+								att->attlen, true);
+		return true;
+	}
 	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
@@ -274,8 +281,8 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 		*why = psprintf("an expression %s", reason);
 		return false;
 	}
-	got = gpurhh_vector_result_type(column->expr);
-	if (got != type && !(got == VECTOR_OID && type == VECTOR_INT4))
+	if (gpurhh_vector_result_type(column->expr) !=
+		gpurhh_encodings[encoding].vector)
 	{
 		*why = "an expression has another type than the column that is fed";
 		return false;
@@ -284,7 +291,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 }
 
 static HeapFeed *
-create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
+create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 			const char **why)
 {
 	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
@@ -327,8 +334,8 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
 	{
 		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
 
-		if (!prepare_column(heap, &heap->columns[c], tle->expr, encodings[c],
-							why))
+		if (!prepare_column(heap, &heap->columns[c], tle->expr,
+							columns[c].encoding, why))
 			return NULL;
 	}
 	finish_set(heap, &heap->column_set);
@@ -346,7 +353,7 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
  */
 HeapFeed *
 gpurhh_heap_feed_create(PlanState *child, int n_columns,
-						const GpuEncoding *encodings, MemoryContext context,
+						const GpuColumn *columns, MemoryContext context,
 						const char **why)
 {
 	SeqScanState *scan = (SeqScanState *) child;
@@ -370,7 +377,7 @@ gpurhh_heap_feed_create(PlanState *child, int n_columns,
 		return NULL;
 	}
 	old = MemoryContextSwitchTo(context);
-	heap = create_feed(scan, n_columns, encodings, why);
+	heap = create_feed(scan, n_columns, columns, why);
 	MemoryContextSwitchTo(old);
 	return heap;
 }
@@ -473,9 +480,14 @@ load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
 		case 8:
 			LOAD_LOOP(uint64);
 			break;
-		default:
+		case 16:
 			for (int i = 0; i < n; i++)
 				memcpy(load->to + (Size) i * 16, data[i] + offset, 16);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + offset,
+					   load->bytes);
 			break;
 	}
 }
@@ -500,7 +512,7 @@ store_value(HeapLoad *load, int row, const char *from)
 			((uint64 *) load->to)[row] = *(const uint64 *) from;
 			break;
 		default:
-			memcpy(load->to + (Size) row * 16, from, 16);
+			memcpy(load->to + (Size) row * load->bytes, from, load->bytes);
 			break;
 	}
 }
@@ -770,6 +782,18 @@ normalize_float8(float8 *values, int n)
 	}
 }
 
+/* Values by reference, n of them as they were loaded, into the block. */
+static void
+encode_values(const Vector *loaded, const HeapLoad *load,
+			  const FeedColumn *column, char *to, int n)
+{
+	for (int i = 0; i < n; i++)
+		((uint64 *) to)[i] =
+			loaded->nulls != NULL && loaded->nulls[i] ? 0 :
+			gpurhh_encode_reference(column->encoding, column->parameter,
+									load->to + (Size) i * load->bytes);
+}
+
 /* An expression's results, n of them, into the block. */
 static void
 store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
@@ -815,7 +839,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	{
 		FeedColumn *column = &feed->columns[c];
 
-		if (heap->columns[c].load >= 0)
+		if (heap->columns[c].load >= 0 && !heap->columns[c].encode)
 			set->loads[heap->columns[c].load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
@@ -840,7 +864,9 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
 
-		if (from->expr != NULL)
+		if (from->encode)
+			encode_values(&from->result, &set->loads[from->load], column, to, n);
+		else if (from->expr != NULL)
 			store_results(&from->result, from->encoding, column->bytes, to, n);
 		if (from->encoding == GPU_ENC_FLOAT4)
 			normalize_float4((float4 *) to, n);

@@ -5,7 +5,8 @@
  *
  * A type here can be a grouping column (its equality is equality of the bytes
  * that its encoding gives) and a column that the grouping columns determine.
- * docs/supported.md lists the same rows.
+ * Beside the rows there are two rules: a domain is what it is a domain over,
+ * and all enums are alike.  docs/supported.md lists the same rows and rules.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,90 +14,95 @@
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 const GpuEncodingInfo gpurhh_encodings[] = {
+	[GPU_ENC_NONE] = {0, VECTOR_ANY},
 	[GPU_ENC_BOOL] = {1, VECTOR_BOOL},
+	[GPU_ENC_CHAR] = {1, VECTOR_ANY},
 	[GPU_ENC_INT2] = {2, VECTOR_INT2},
 	[GPU_ENC_INT4] = {4, VECTOR_INT4},
+	[GPU_ENC_OID] = {4, VECTOR_OID},
 	[GPU_ENC_INT8] = {8, VECTOR_INT8},
 	[GPU_ENC_FLOAT4] = {4, VECTOR_FLOAT4},
 	[GPU_ENC_FLOAT8] = {8, VECTOR_FLOAT8},
-	[GPU_ENC_UUID] = {16, VECTOR_UUID},
+	[GPU_ENC_FLOAT4_RAW] = {4, VECTOR_FLOAT4},
+	[GPU_ENC_FLOAT8_RAW] = {8, VECTOR_FLOAT8},
+	[GPU_ENC_UUID] = {16, VECTOR_UUID, true},
+	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
+	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
+	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
 	[GPU_ENC_FILTER] = {1, VECTOR_BOOL},
 };
 
+typedef struct GpuType
+{
+	Oid			type;
+	GpuEncoding encoding;
+	int			parameter;
+} GpuType;
+
 static const GpuType types[] = {
 	{BOOLOID, GPU_ENC_BOOL},
+	{CHAROID, GPU_ENC_CHAR},
 	{INT2OID, GPU_ENC_INT2},
 	{INT4OID, GPU_ENC_INT4},
 	{INT8OID, GPU_ENC_INT8},
-	{OIDOID, GPU_ENC_INT4},
+	{OIDOID, GPU_ENC_OID},
+	{REGPROCOID, GPU_ENC_OID},
+	{REGPROCEDUREOID, GPU_ENC_OID},
+	{REGCLASSOID, GPU_ENC_OID},
+	{REGTYPEOID, GPU_ENC_OID},
+	{REGROLEOID, GPU_ENC_OID},
+	{REGNAMESPACEOID, GPU_ENC_OID},
+	{XIDOID, GPU_ENC_OID},
+	{CIDOID, GPU_ENC_OID},
+	{XID8OID, GPU_ENC_INT8},
+	{PG_LSNOID, GPU_ENC_INT8},
+	{TIDOID, GPU_ENC_TID},
+	{MONEYOID, GPU_ENC_INT8},
 	{DATEOID, GPU_ENC_INT4},
 	{TIMEOID, GPU_ENC_INT8},
+	{TIMETZOID, GPU_ENC_TIMETZ},
 	{TIMESTAMPOID, GPU_ENC_INT8},
 	{TIMESTAMPTZOID, GPU_ENC_INT8},
 	{FLOAT4OID, GPU_ENC_FLOAT4},
 	{FLOAT8OID, GPU_ENC_FLOAT8},
 	{UUIDOID, GPU_ENC_UUID},
+	{MACADDROID, GPU_ENC_BYTES, 6},
+	{MACADDR8OID, GPU_ENC_BYTES, 8},
 };
 
 static const GpuAggregate aggregates[] = {
-	{F_COUNT_, InvalidOid, RHH_COUNT, GPU_FINAL_COUNT},
-	{F_COUNT_ANY, InvalidOid, RHH_COUNT, GPU_FINAL_COUNT},
-	{F_SUM_INT2, INT2OID, RHH_SUM_I64, GPU_FINAL_SUM_INT8},
-	{F_SUM_INT4, INT4OID, RHH_SUM_I64, GPU_FINAL_SUM_INT8},
-	{F_SUM_INT8, INT8OID, RHH_SUM_I128, GPU_FINAL_SUM_NUMERIC},
-	{F_AVG_INT2, INT2OID, RHH_SUM_I64, GPU_FINAL_AVG_INT8},
-	{F_AVG_INT4, INT4OID, RHH_SUM_I64, GPU_FINAL_AVG_INT8},
-	{F_AVG_INT8, INT8OID, RHH_SUM_I128, GPU_FINAL_AVG_NUMERIC},
-	{F_MIN_INT2, INT2OID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MIN_INT4, INT4OID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MIN_INT8, INT8OID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MIN_DATE, DATEOID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MIN_TIME, TIMEOID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MIN_TIMESTAMP, TIMESTAMPOID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MIN_TIMESTAMPTZ, TIMESTAMPTZOID, RHH_MIN_I64, GPU_FINAL_MIN},
-	{F_MAX_INT2, INT2OID, RHH_MAX_I64, GPU_FINAL_MAX},
-	{F_MAX_INT4, INT4OID, RHH_MAX_I64, GPU_FINAL_MAX},
-	{F_MAX_INT8, INT8OID, RHH_MAX_I64, GPU_FINAL_MAX},
-	{F_MAX_DATE, DATEOID, RHH_MAX_I64, GPU_FINAL_MAX},
-	{F_MAX_TIME, TIMEOID, RHH_MAX_I64, GPU_FINAL_MAX},
-	{F_MAX_TIMESTAMP, TIMESTAMPOID, RHH_MAX_I64, GPU_FINAL_MAX},
-	{F_MAX_TIMESTAMPTZ, TIMESTAMPTZOID, RHH_MAX_I64, GPU_FINAL_MAX},
+	{F_COUNT_, InvalidOid, GPU_FINAL_COUNT, {RHH_COUNT}},
+	{F_COUNT_ANY, InvalidOid, GPU_FINAL_COUNT, {RHH_COUNT}},
+	{F_SUM_INT2, INT2OID, GPU_FINAL_SUM_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_SUM_INT4, INT4OID, GPU_FINAL_SUM_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_SUM_INT8, INT8OID, GPU_FINAL_SUM_NUMERIC, {RHH_SUM_I128, RHH_COUNT}},
+	{F_AVG_INT2, INT2OID, GPU_FINAL_AVG_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_AVG_INT4, INT4OID, GPU_FINAL_AVG_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_AVG_INT8, INT8OID, GPU_FINAL_AVG_NUMERIC, {RHH_SUM_I128, RHH_COUNT}},
+	{F_MIN_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_DATE, DATEOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TIME, TIMEOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TIMESTAMP, TIMESTAMPOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TIMESTAMPTZ, TIMESTAMPTZOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MAX_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_DATE, DATEOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TIME, TIMEOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TIMESTAMP, TIMESTAMPOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TIMESTAMPTZ, TIMESTAMPTZOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
 };
 
-/* NULL where the type is not supported. */
-const GpuType *
-gpurhh_find_type(Oid type)
-{
-	for (int i = 0; i < lengthof(types); i++)
-	{
-		if (types[i].type == type)
-			return &types[i];
-	}
-	return NULL;
-}
-
-/* NULL where the aggregate is not supported. */
-const GpuAggregate *
-gpurhh_find_aggregate(Oid function)
-{
-	for (int i = 0; i < lengthof(aggregates); i++)
-	{
-		if (aggregates[i].function == function)
-			return &aggregates[i];
-	}
-	return NULL;
-}
-
-/*
- * Why a type that is not in the table cannot be a grouping column, to follow
- * "has type X, which ...".
- */
-const char *
-gpurhh_key_type_problem(Oid type)
+/* Why a type is not in the table, to follow "has type X, which ...". */
+static const char *
+type_problem(Oid type)
 {
 	switch (type)
 	{
@@ -117,11 +123,57 @@ gpurhh_key_type_problem(Oid type)
 	}
 	if (get_element_type(type) != InvalidOid)
 		return "is an array";
-	if (get_typtype(type) == TYPTYPE_DOMAIN)
-		return "is a domain";
-	if (get_typtype(type) == TYPTYPE_ENUM)
-		return "is an enum";
 	if (get_typlen(type) < 0)
 		return "has no fixed width";
 	return "is not supported yet";
+}
+
+/*
+ * How values of a type travel.  A domain's do as what it is a domain over, with
+ * the modifier that it gives.  False: they do not, and *problem says why, to
+ * follow "has type X, which ...".
+ */
+bool
+gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
+			   const char **problem)
+{
+	type = getBaseTypeAndTypmod(type, &typmod);
+	column->parameter = 0;
+	for (int i = 0; i < lengthof(types); i++)
+	{
+		if (types[i].type == type)
+		{
+			column->encoding = types[i].encoding;
+			column->parameter = types[i].parameter;
+			return true;
+		}
+	}
+	if (get_typtype(type) == TYPTYPE_ENUM)
+	{
+		column->encoding = GPU_ENC_OID;
+		return true;
+	}
+	column->encoding = GPU_ENC_NONE;
+	*problem = type_problem(type);
+	return false;
+}
+
+/* gpurhh_resolve() of what an expression gives. */
+bool
+gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
+{
+	return gpurhh_resolve(exprType(expr), exprTypmod(expr),
+						  exprCollation(expr), column, problem);
+}
+
+/* NULL where the aggregate is not supported. */
+const GpuAggregate *
+gpurhh_find_aggregate(Oid function)
+{
+	for (int i = 0; i < lengthof(aggregates); i++)
+	{
+		if (aggregates[i].function == function)
+			return &aggregates[i];
+	}
+	return NULL;
 }

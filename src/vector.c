@@ -149,10 +149,14 @@ static const VectorFunction functions[] = {
 	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_TIME_EQ, F_TIME_NE, F_TIME_LT, F_TIME_LE, F_TIME_GT, F_TIME_GE),
 	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_TIMESTAMP_EQ, F_TIMESTAMP_NE, F_TIMESTAMP_LT, F_TIMESTAMP_LE, F_TIMESTAMP_GT, F_TIMESTAMP_GE),
 	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_TIMESTAMPTZ_EQ, F_TIMESTAMPTZ_NE, F_TIMESTAMPTZ_LT, F_TIMESTAMPTZ_LE, F_TIMESTAMPTZ_GT, F_TIMESTAMPTZ_GE),
+	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_CASH_EQ, F_CASH_NE, F_CASH_LT, F_CASH_LE, F_CASH_GT, F_CASH_GE),
 	COMPARISONS(VECTOR_FLOAT4, VECTOR_FLOAT4, F_FLOAT4EQ, F_FLOAT4NE, F_FLOAT4LT, F_FLOAT4LE, F_FLOAT4GT, F_FLOAT4GE),
 	COMPARISONS(VECTOR_FLOAT4, VECTOR_FLOAT8, F_FLOAT48EQ, F_FLOAT48NE, F_FLOAT48LT, F_FLOAT48LE, F_FLOAT48GT, F_FLOAT48GE),
 	COMPARISONS(VECTOR_FLOAT8, VECTOR_FLOAT4, F_FLOAT84EQ, F_FLOAT84NE, F_FLOAT84LT, F_FLOAT84LE, F_FLOAT84GT, F_FLOAT84GE),
 	COMPARISONS(VECTOR_FLOAT8, VECTOR_FLOAT8, F_FLOAT8EQ, F_FLOAT8NE, F_FLOAT8LT, F_FLOAT8LE, F_FLOAT8GT, F_FLOAT8GE),
+	/* enums: equal where their OIDs are, but ordered otherwise */
+	{F_ENUM_EQ, VECTOR_EQ, VECTOR_OID, VECTOR_OID},
+	{F_ENUM_NE, VECTOR_NE, VECTOR_OID, VECTOR_OID},
 	COMPARISONS(VECTOR_UUID, VECTOR_UUID, F_UUID_EQ, F_UUID_NE, F_UUID_LT, F_UUID_LE, F_UUID_GT, F_UUID_GE),
 
 	{F_INT2PL, VECTOR_ADD, VECTOR_INT2, VECTOR_INT2},
@@ -264,14 +268,13 @@ type_bytes(VectorType type)
 bool
 gpurhh_vector_type(Oid type, VectorType *result)
 {
-	const GpuType *known = gpurhh_find_type(type);
+	const char *problem;
+	GpuColumn	column;
 
-	if (known == NULL)
+	if (!gpurhh_resolve(type, -1, InvalidOid, &column, &problem))
 		return false;
-	/* compared without a sign */
-	*result = type == OIDOID ? VECTOR_OID :
-		gpurhh_encodings[known->encoding].vector;
-	return true;
+	*result = gpurhh_encodings[column.encoding].vector;
+	return *result != VECTOR_ANY;
 }
 
 /* ---------- compilation ---------- */
@@ -648,6 +651,18 @@ compile(CompileContext *cx, Node *expr)
 						break;
 				}
 				return compile_unary(cx, op, (Node *) test->arg);
+			}
+		case T_RelabelType:
+			{
+				VectorNode *arg = compile(cx, (Node *) ((RelabelType *) expr)->arg);
+
+				/* a domain's value as one of the base type; not oid as int4 */
+				if (arg == NULL)
+					return NULL;
+				if (!gpurhh_vector_type(exprType(expr), &type) ||
+					arg->type != type)
+					return cannot(cx, "has a type that is only evaluated row by row");
+				return arg;
 			}
 		case T_CaseExpr:
 			return compile_case(cx, (CaseExpr *) expr);
