@@ -95,6 +95,7 @@ typedef struct HeapColumn
 struct HeapFeed
 {
 	SeqScanState *scan;
+	ResultState *above;			/* computes columns of the scan's; or NULL */
 	int			max_rows;		/* of a page */
 
 	int			n_quals;
@@ -291,8 +292,8 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 }
 
 static HeapFeed *
-create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
-			const char **why)
+create_feed(SeqScanState *scan, List *exprs, ResultState *above,
+			const GpuColumn *columns, const char **why)
 {
 	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
 	Plan	   *plan = scan->ss.ps.plan;
@@ -300,6 +301,7 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 	ListCell   *lc;
 
 	heap->scan = scan;
+	heap->above = above;
 	heap->max_rows = MaxHeapTuplesPerPage;
 
 	/*
@@ -323,18 +325,11 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 	}
 	finish_set(heap, &heap->filter_set);
 
-	heap->n_columns = n_columns;
-	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
-	if (list_length(plan->targetlist) < n_columns)
+	heap->n_columns = list_length(exprs);
+	heap->columns = palloc0(sizeof(HeapColumn) * heap->n_columns);
+	for (int c = 0; c < heap->n_columns; c++)
 	{
-		*why = "the scan returns fewer columns than are fed";
-		return NULL;
-	}
-	for (int c = 0; c < n_columns; c++)
-	{
-		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
-
-		if (!prepare_column(heap, &heap->columns[c], tle->expr,
+		if (!prepare_column(heap, &heap->columns[c], list_nth(exprs, c),
 							columns[c].encoding, why))
 			return NULL;
 	}
@@ -347,12 +342,13 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 }
 
 /*
- * A feed of the first n_columns columns of child's rows, from its pages.  NULL:
- * the rows have to be asked for one by one, and *why says why.  What it makes
- * is in context, and lives as long as the child does.
+ * A feed of expressions over the rows of child, from its pages.  They are what
+ * the child returns, or what a Result above it makes of that.  NULL: the
+ * rows have to be asked for one by one, and *why says why.  What it makes is in
+ * context, and lives as long as the child does.
  */
 HeapFeed *
-gpurhh_heap_feed_create(PlanState *child, int n_columns,
+gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
 						const GpuColumn *columns, MemoryContext context,
 						const char **why)
 {
@@ -377,7 +373,7 @@ gpurhh_heap_feed_create(PlanState *child, int n_columns,
 		return NULL;
 	}
 	old = MemoryContextSwitchTo(context);
-	heap = create_feed(scan, n_columns, columns, why);
+	heap = create_feed(scan, exprs, above, columns, why);
 	MemoryContextSwitchTo(old);
 	return heap;
 }
@@ -625,7 +621,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 /* ---------- rows ---------- */
 
 /* Puts a row of the page into the scan's slot, for core to evaluate. */
-static TupleTableSlot *
+static void
 store_row(HeapFeed *heap, int row)
 {
 	HeapScanDesc desc = scan_desc(heap);
@@ -640,7 +636,31 @@ store_row(HeapFeed *heap, int row)
 	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, desc->rs_cbuf);
 	ResetExprContext(ss->ps.ps_ExprContext);
 	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
-	return ss->ps.ps_ProjInfo == NULL ? ss->ss_ScanTupleSlot : NULL;
+}
+
+/* What a Result makes of a row from below it; valid until its next one. */
+TupleTableSlot *
+gpurhh_project_above(ResultState *result, TupleTableSlot *slot)
+{
+	ExprContext *econtext = result->ps.ps_ExprContext;
+
+	ResetExprContext(econtext);
+	econtext->ecxt_outertuple = slot;
+	return ExecProject(result->ps.ps_ProjInfo);
+}
+
+/* What core makes of the row that is stored: of each that WHERE lets pass. */
+static TupleTableSlot *
+project_row(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+
+	if (ss->ps.ps_ProjInfo != NULL)
+		slot = ExecProject(ss->ps.ps_ProjInfo);
+	if (heap->above != NULL)
+		slot = gpurhh_project_above(heap->above, slot);
+	return slot;
 }
 
 static void
@@ -664,8 +684,8 @@ filter_by_row(HeapFeed *heap)
 		CHECK_FOR_INTERRUPTS();
 		store_row(heap, row);
 		heap->active[row] = ExecQual(ss->ps.qual, ss->ps.ps_ExprContext);
-		if (heap->active[row] && ss->ps.ps_ProjInfo != NULL)
-			(void) ExecProject(ss->ps.ps_ProjInfo);
+		if (heap->active[row])
+			(void) project_row(heap);
 	}
 	clear_row(heap);
 }
@@ -814,15 +834,10 @@ store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
 {
-	ScanState  *ss = &heap->scan->ss;
-
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = store_row(heap, heap->next_row + i);
-
-		if (slot == NULL)
-			slot = ExecProject(ss->ps.ps_ProjInfo);
-		gpurhh_feed_slot(feed, slot);
+		store_row(heap, heap->next_row + i);
+		gpurhh_feed_slot(feed, project_row(heap));
 	}
 	clear_row(heap);
 }
