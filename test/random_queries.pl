@@ -197,8 +197,17 @@ sub difference
 	}
 	else
 	{
-		push @{ $by_key{ $key->($_) } }, $_ foreach @$expected;
-		foreach my $row (@$got)
+		my %identical;
+		my $whole = sub { join "\x1f", @{ $_[0] } };
+
+		$identical{ $whole->($_) }++ foreach @$expected;
+		my @others = grep { my $n = \$identical{ $whole->($_) }; !$$n || !$$n-- } @$got;
+		foreach my $row (@$expected)
+		{
+			my $n = \$identical{ $whole->($row) };
+			push @{ $by_key{ $key->($row) } }, $row if $$n && $$n--;
+		}
+		foreach my $row (@others)
 		{
 			my $candidates = $by_key{ $key->($row) } // [];
 			my ($i) = grep { same_row($candidates->[$_], $row, $compare) } 0 .. $#$candidates;

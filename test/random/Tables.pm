@@ -183,7 +183,7 @@ sub random_number
 		"floor(random() * $n_distinct)::int8",
 		"floor(power(random(), 6) * $n_distinct)::int8",
 		"(CASE WHEN random() < 0.9 THEN 0 ELSE floor(random() * $n_distinct) END)::int8",
-		"g % $n_distinct",
+		"(g % $n_distinct)::int8",
 		"g::int8 * least($n_distinct, $n_rows) / ($n_rows + 1)",
 		'g::int8');
 }
