@@ -20,7 +20,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
-#include "utils/uuid.h"
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
@@ -30,6 +29,7 @@ struct EmitColumn
 	int			parameter;		/* see GpuColumn */
 	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
+	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
@@ -46,6 +46,7 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_ANY:
 		case GPU_FINAL_VALUE:
+		case GPU_FINAL_GROUPING:
 			return column->encoding;
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
@@ -90,11 +91,14 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 		to->final = linitial_int(from);
 		to->encoding = lsecond_int(from);
 		to->parameter = lthird_int(from);
+		to->by_set = list_copy_tail(from, 3);
 		for_each_from(lc_operand, from, 3)
 		{
 			int			operand = lfirst_int(lc_operand);
 			int			i = foreach_current_index(lc_operand) - 3;
 
+			if (to->final == GPU_FINAL_GROUPING)
+				break;
 			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
 				state_word[operand];
 			to->null_bit = operand;
@@ -194,18 +198,6 @@ numeric_from_words(uint64 low, uint64 high)
 	}
 }
 
-/* A value of an encoding by reference, from the words that start at *at. */
-static Datum
-make_reference(const EmitColumn *column, const uint64 *at, Size stride)
-{
-	pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
-	Assert(column->encoding == GPU_ENC_UUID);
-	memcpy(uuid->data, &at[0], 8);
-	memcpy(uuid->data + 8, &at[stride], 8);
-	return UUIDPGetDatum(uuid);
-}
-
 /* A value that needs memory, from the words of the group that start at *group. */
 static Datum
 make_value(const EmitColumn *column, const uint64 *group, Size stride)
@@ -217,10 +209,12 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 	{
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_VALUE:
-			return make_reference(column, at, stride);
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at, stride);
 		case GPU_FINAL_ANY:
 			/* behind the word that says whether it is NULL */
-			return make_reference(column, at + stride, stride);
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
 			return numeric_from_words(at[0], at[stride]);
 		case GPU_FINAL_AVG_INT8:
@@ -234,6 +228,7 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_GROUPING:
 			break;
 	}
 	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
@@ -254,7 +249,8 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		for (uint32 i = 0; i < n; i++)
 			column->isnull[i] = words[column->words[0] * stride + i] == 0;
 	}
-	else if (column->final == GPU_FINAL_COUNT)
+	else if (column->final == GPU_FINAL_COUNT ||
+			 column->final == GPU_FINAL_GROUPING)
 		memset(column->isnull, 0, n);
 	else
 	{
@@ -272,12 +268,23 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
+	if (column->final == GPU_FINAL_GROUPING)
+	{
+		for (uint32 i = 0; i < n; i++)
+			values[i] = Int32GetDatum(list_nth_int(column->by_set,
+												   GPURHH_SET_OF(words[i])));
+		return;
+	}
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
 		case GPU_ENC_FILTER:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = BoolGetDatum(from[i] != 0);
+			break;
+		case GPU_ENC_CHAR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = CharGetDatum((char) from[i]);
 			break;
 		case GPU_ENC_INT2:
 			for (uint32 i = 0; i < n; i++)
@@ -286,17 +293,22 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		case GPU_ENC_INT4:
 		case GPU_ENC_OID:
 		case GPU_ENC_FLOAT4:
+		case GPU_ENC_FLOAT4_RAW:
 			/* as fetch_att() gets all of four bytes */
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int32GetDatum((int32) from[i]);
 			break;
 		case GPU_ENC_INT8:
 		case GPU_ENC_FLOAT8:
+		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
+		case GPU_ENC_BYTES:
+		case GPU_ENC_TIMETZ:
+		case GPU_ENC_TID:
 			Assert(false);
 			break;
 	}
