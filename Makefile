@@ -49,6 +49,7 @@ OBJS = \
 	src/agg_exec.o \
 	src/agg_emit.o \
 	src/agg_parallel.o \
+	src/encoding.o \
 	src/feed.o \
 	src/heap_feed.o \
 	src/vector.o \

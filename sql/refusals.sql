@@ -24,7 +24,7 @@ SELECT * FROM gpurhh_refusals('-- nothing');
 SELECT * FROM gpurhh_refusals(NULL);
 
 -- types of grouping columns
-SELECT r.group_by, r.reason FROM unnest('{n,txt,vc,bc,by,nm,j,iv,arr,dom,en,inet,m,tz,c,bits,pair,range}'::text[]) WITH ORDINALITY AS x (col, o),
+SELECT r.group_by, r.reason FROM unnest('{n,txt,vc,bc,by,nm,j,iv,arr,inet,bits,pair,range}'::text[]) WITH ORDINALITY AS x (col, o),
 	gpurhh_refusals(format('SELECT %I, count(*) FROM t GROUP BY %1$I', col)) r ORDER BY o;
 SELECT * FROM gpurhh_refusals('SELECT k, txt, count(*) FROM t GROUP BY k, txt');
 SELECT * FROM gpurhh_refusals('SELECT lower(txt), count(*) FROM t GROUP BY lower(txt)');
@@ -131,7 +131,7 @@ SELECT sqlstate_of($$ SELECT * FROM gpurhh_refusals('EXPLAIN SELECT txt, count(*
 SELECT sqlstate_of($$ SELECT * FROM gpurhh_refusals('CREATE TABLE x AS SELECT txt, count(*) FROM t GROUP BY txt') $$);
 SELECT sqlstate_of($$ SELECT * FROM gpurhh_refusals('INSERT INTO dim SELECT k FROM t GROUP BY k') $$);
 SELECT * FROM gpurhh_refusals('SELECT name, count(*) FROM dim GROUP BY name');
-SELECT * FROM gpurhh_refusals('SELECT k, sum(k::numeric) FROM t GROUP BY k');
+SELECT * FROM gpurhh_refusals('SELECT k, sum(k / 2.0) FROM t GROUP BY k');
 RESET ROLE;
 DROP OWNED BY regress_gpurhh_nobody;
 DROP ROLE regress_gpurhh_nobody;

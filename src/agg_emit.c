@@ -20,7 +20,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
-#include "utils/uuid.h"
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
@@ -198,22 +197,6 @@ decimal_sum(const EmitColumn *column, const uint64 *group, Size stride)
 							  GPURHH_DECIMAL_SCALE(column->parameter));
 }
 
-/* A value of an encoding by reference, from the words that start at *at. */
-static Datum
-make_reference(const EmitColumn *column, const uint64 *at, Size stride)
-{
-	pg_uuid_t  *uuid;
-
-	if (column->encoding == GPU_ENC_DECIMAL)
-		return gpurhh_decimal_value((int64) at[0],
-									GPURHH_DECIMAL_SCALE(column->parameter));
-	uuid = palloc(sizeof(pg_uuid_t));
-	Assert(column->encoding == GPU_ENC_UUID);
-	memcpy(uuid->data, &at[0], 8);
-	memcpy(uuid->data + 8, &at[stride], 8);
-	return UUIDPGetDatum(uuid);
-}
-
 /* A value that needs memory, from the words of the group that start at *group. */
 static Datum
 make_value(const EmitColumn *column, const uint64 *group, Size stride)
@@ -225,10 +208,12 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 	{
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_VALUE:
-			return make_reference(column, at, stride);
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at, stride);
 		case GPU_FINAL_ANY:
 			/* behind the word that says whether it is NULL */
-			return make_reference(column, at + stride, stride);
+			return gpurhh_decode_reference(column->encoding, column->parameter,
+										   at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
 			return gpurhh_decimal_make(int128_from_words(at, stride), 0);
 		case GPU_FINAL_AVG_INT8:
@@ -294,6 +279,10 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 			for (uint32 i = 0; i < n; i++)
 				values[i] = BoolGetDatum(from[i] != 0);
 			break;
+		case GPU_ENC_CHAR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = CharGetDatum((char) from[i]);
+			break;
 		case GPU_ENC_INT2:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int16GetDatum((int16) from[i]);
@@ -301,12 +290,14 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		case GPU_ENC_INT4:
 		case GPU_ENC_OID:
 		case GPU_ENC_FLOAT4:
+		case GPU_ENC_FLOAT4_RAW:
 			/* as fetch_att() gets all of four bytes */
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int32GetDatum((int32) from[i]);
 			break;
 		case GPU_ENC_INT8:
 		case GPU_ENC_FLOAT8:
+		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
@@ -315,6 +306,9 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		case GPU_ENC_DECIMAL:
 		case GPU_ENC_LIMB1:
 		case GPU_ENC_LIMB2:
+		case GPU_ENC_BYTES:
+		case GPU_ENC_TIMETZ:
+		case GPU_ENC_TID:
 			Assert(false);
 			break;
 	}

@@ -403,9 +403,9 @@ add_determined(PlanInfo *info, Expr *expr)
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
 	if (column.encoding == GPU_ENC_FLOAT4)
-		column.encoding = GPU_ENC_INT4;
+		column.encoding = GPU_ENC_FLOAT4_RAW;
 	else if (column.encoding == GPU_ENC_FLOAT8)
-		column.encoding = GPU_ENC_INT8;
+		column.encoding = GPU_ENC_FLOAT8_RAW;
 	number = child_column(info, expr, 0, column);
 	add_output(info, expr, GPU_FINAL_ANY, column,
 			   list_make1_int(device_state(info, RHH_ANY, number, -1)));

@@ -141,14 +141,19 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_FILTER:
 				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
 				break;
+			case GPU_ENC_CHAR:
+				values[row] = DatumGetChar(value);
+				break;
 			case GPU_ENC_INT2:
 				((int16 *) values)[row] = DatumGetInt16(value);
 				break;
 			case GPU_ENC_INT4:
 			case GPU_ENC_OID:
+			case GPU_ENC_FLOAT4_RAW:
 				((int32 *) values)[row] = DatumGetInt32(value);
 				break;
 			case GPU_ENC_INT8:
+			case GPU_ENC_FLOAT8_RAW:
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
 			case GPU_ENC_FLOAT4:
@@ -191,6 +196,14 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 						limbs[column->encoding - GPU_ENC_DECIMAL];
 					break;
 				}
+			case GPU_ENC_BYTES:
+			case GPU_ENC_TIMETZ:
+			case GPU_ENC_TID:
+				((uint64 *) values)[row] =
+					gpurhh_encode_reference(column->encoding,
+											column->parameter,
+											DatumGetPointer(value));
+				break;
 			case GPU_ENC_NONE:
 				Assert(false);
 				break;

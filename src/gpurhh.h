@@ -60,19 +60,29 @@ typedef enum GpuEncoding
 {
 	GPU_ENC_NONE,				/* not in a column */
 	GPU_ENC_BOOL,				/* 1 byte */
+	GPU_ENC_CHAR,				/* 1 byte */
 	GPU_ENC_INT2,
 	GPU_ENC_INT4,				/* int4, date */
-	GPU_ENC_OID,				/* oid, enums */
-	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz */
+	GPU_ENC_OID,				/* oid, enums and others without a sign */
+	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz, money */
 	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
 	GPU_ENC_FLOAT8,
+	GPU_ENC_FLOAT4_RAW,			/* as it is */
+	GPU_ENC_FLOAT8_RAW,
 	GPU_ENC_UUID,				/* 16 bytes */
 	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
 								 * GPURHH_DECIMAL_PARAMETER() */
 	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
 	GPU_ENC_LIMB2,
+	/* by reference, in 8 bytes, see encoding.c: */
+	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
+	GPU_ENC_TIMETZ,
+	GPU_ENC_TID,
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
+
+/* Of a timetz on disk; the struct is padded. */
+#define GPU_TIMETZ_BYTES	12
 
 /* The C type of a vector's values. */
 typedef enum VectorType
@@ -178,6 +188,13 @@ gpurhh_decimal_narrow(int128 value)
 {
 	return value == GPURHH_DECIMAL128_NAN ? GPURHH_DECIMAL_NAN : (int64) value;
 }
+
+/* ---------- encoding.c ---------- */
+
+extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
+									  const void *stored);
+extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
+									 const uint64 *word, Size stride);
 
 /* ---------- agg_path.c ---------- */
 
