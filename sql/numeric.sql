@@ -109,6 +109,11 @@ SELECT compare('SELECT sum(s), count(*) FROM (SELECT k, sum(a) AS s FROM big GRO
 SELECT compare('SELECT k, sum(a) FILTER (WHERE c > 1), avg(a * c) FILTER (WHERE c > 1), sum(a * c * d) FILTER (WHERE a > 5), max(a) FILTER (WHERE false), sum(100 / c) FILTER (WHERE false) FROM big GROUP BY k', nodes => -1);
 SELECT compare('SELECT k, sum(a) FILTER (WHERE c > 1), avg(a * c) FILTER (WHERE c > 1), sum(a * c * d) FILTER (WHERE a > 5), max(a) FILTER (WHERE false) FROM big GROUP BY k');
 
+-- DISTINCT, GROUPING SETS, no GROUP BY
+SELECT compare('SELECT k, sum(DISTINCT n), avg(DISTINCT n), count(DISTINCT n), sum(n) FROM nans GROUP BY k'), compare('SELECT k % 7, sum(DISTINCT a), avg(DISTINCT a), max(a) FROM big GROUP BY k % 7'),
+	compare('SELECT sum(DISTINCT -c) FILTER (WHERE c < 0.5), avg(c * a) FROM big'), compare('SELECT DISTINCT a FROM big'), compare('SELECT sum(n), avg(n), min(n) FROM nans WHERE n < 0');
+SELECT compare('SELECT k, a, sum(b), avg(c), max(d) FROM big GROUP BY ROLLUP (k, a)'), compare('SELECT sum(b * c), avg(a) FROM big');
+
 -- Domains, NOT NULL or checked ones among them, and columns that a key determines
 CREATE DOMAIN money2 AS numeric(12,2) CHECK (value > -1000000);
 CREATE DOMAIN price AS money2 NOT NULL;
