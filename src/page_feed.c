@@ -95,16 +95,8 @@ heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
-	if (list_length(above) < n_columns)
-	{
-		*why = "the scan returns fewer columns than are fed";
-		return NULL;
-	}
 	foreach(lc, above)
-	{
-		if (foreach_current_index(lc) < n_columns)
-			exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
-	}
+		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
 	if (feed->result != NULL)
 	{
 		if (!can_inline(exprs, child->plan->targetlist))
@@ -115,13 +107,12 @@ heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 		exprs = (List *) inline_mutator((Node *) exprs,
 										child->plan->targetlist);
 	}
-	return gpurhh_heap_feed_create(child, exprs, feed->result, columns,
-								   context, why);
+	return gpurhh_heap_feed_create(child, exprs, feed->result, n_columns,
+								   columns, context, why);
 }
 
 /*
- * A feed of the first n_columns columns of child's rows, from the pages below it.
- * NULL: the rows have to be asked for one by one, and *why says why.  What it
+ * A feed of child's rows in n_columns columns, from the pages below it.  NULL: the rows have to be asked for one by one, and *why says why.  What it
  * makes is in context, and lives as long as the child does.
  */
 PageFeed *
