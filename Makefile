@@ -48,6 +48,8 @@ OBJS = \
 	src/agg_emit.o \
 	src/agg_parallel.o \
 	src/feed.o \
+	src/dictionary.o \
+	src/agg_defer.o \
 	src/heap_feed.o \
 	src/vector.o \
 	src/host_table.o \

@@ -359,9 +359,11 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 		argtype = exprType((Node *) arg);
 		resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
-		if (known->argtype == InvalidOid && !resolved)
+		if (known->argtype == InvalidOid &&
+			(!resolved || column.encoding == GPU_ENC_STRING ||
+			 column.encoding == GPU_ENC_BPCHAR))
 		{
-			/* count(x) of any other type: only whether x is NULL is fed */
+			/* count(x) of wide or other types: only whether x is NULL is fed */
 			NullTest   *test = makeNode(NullTest);
 
 			test->arg = arg;
@@ -416,6 +418,8 @@ add_determined(PlanInfo *info, Expr *expr)
 					  format_type_be(exprType((Node *) expr)));
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
+	if (column.encoding == GPU_ENC_BPCHAR)
+		column.encoding = GPU_ENC_STRING;
 	if (column.encoding == GPU_ENC_FLOAT4)
 		column.encoding = GPU_ENC_INT4;
 	else if (column.encoding == GPU_ENC_FLOAT8)

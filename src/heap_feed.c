@@ -21,9 +21,10 @@
  *		   for the next one.
  *
  * Loading: the attributes up to the last needed one are mostly there and not
- * NULL, and of fixed width; then each is at the same offset in all tuples.
- * If a tuple of the page is different, all of them are walked through, an
- * attribute at a time.
+ * NULL.  As far as they are of fixed width, each is at the same offset in all
+ * tuples; from the first other one on the tuples are walked through, all of
+ * them by an attribute at a time.  Where a tuple of the page has NULLs, or not
+ * all attributes, the page's are walked through one by one.
  *
  * Where WHERE or an expression may raise an error for one of the rows, core's
  * ExecQual() and ExecProject() evaluate these rows, one by one.  WHERE and
@@ -53,7 +54,9 @@ typedef struct HeapAttribute
 {
 	int16		length;
 	char		align;			/* typalign */
-	int			offset;			/* in a tuple without NULLs; -1: it depends */
+	int			offset;			/* in a tuple without NULLs; -1: it depends.
+								 * The first of no fixed width is there, or
+								 * at the next multiple of its alignment */
 	int			first_load;		/* in the set; -1: not needed */
 	bool		missing_null;	/* what it is in tuples that are too short */
 	Datum		missing;
@@ -65,6 +68,7 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
+	GpuEncoding string;			/* GPU_ENC_NONE: it is none */
 	int			next;			/* load of the same attribute; -1: none */
 	char	   *to;
 	uint8	   *nulls;			/* a byte for each row */
@@ -78,7 +82,9 @@ typedef struct LoadSet
 	HeapLoad   *loads;
 	int			n_attributes;	/* up to the last needed one */
 	HeapAttribute *attributes;
-	bool		fixed;			/* those with values have an offset */
+	int			first_varying;	/* of the attributes, the first after which
+								 * offsets depend; n_attributes: none */
+	StringEncoder *strings;
 	Vector	   *vectors;		/* of the loads, for expressions */
 } LoadSet;
 
@@ -103,12 +109,14 @@ struct HeapFeed
 	int			n_columns;
 	HeapColumn *columns;
 	LoadSet		column_set;
+	bool		has_strings;
 
 	/* rows of the current page that passed WHERE and are not yet fed */
 	int			n_rows;
 	int			next_row;
 	OffsetNumber *offsets;
 	const char **data;			/* where the tuples' attributes start */
+	uint32	   *positions;		/* in them, while they are walked through */
 	bool		dense;			/* most cache lines of a page have a tuple's start */
 	bool		any_null;		/* some of the page's tuples have NULLs */
 	int			least_natts;	/* the fewest attributes stored in one */
@@ -205,6 +213,7 @@ finish_set(HeapFeed *heap, LoadSet *set)
 	for (int i = 0; i < set->n_loads; i++)
 		set->n_attributes = Max(set->n_attributes, set->loads[i].attribute + 1);
 	set->attributes = palloc0(sizeof(HeapAttribute) * Max(set->n_attributes, 1));
+	set->first_varying = set->n_attributes;
 	for (int a = 0; a < set->n_attributes; a++)
 	{
 		HeapAttribute *attribute = &set->attributes[a];
@@ -222,8 +231,10 @@ finish_set(HeapFeed *heap, LoadSet *set)
 		}
 		else
 		{
-			/* this one and all behind it */
-			attribute->offset = -1;
+			/* all behind this one have none */
+			attribute->offset = offset;
+			if (offset >= 0)
+				set->first_varying = a;
 			offset = -1;
 		}
 		attribute->missing = getmissingattr(desc, a + 1, &attribute->missing_null);
@@ -231,7 +242,6 @@ finish_set(HeapFeed *heap, LoadSet *set)
 			attribute->missing = datumCopy(attribute->missing, att->attbyval,
 										   att->attlen);
 	}
-	set->fixed = true;
 	for (int i = 0; i < set->n_loads; i++)
 	{
 		HeapLoad   *load = &set->loads[i];
@@ -239,10 +249,27 @@ finish_set(HeapFeed *heap, LoadSet *set)
 
 		load->next = attribute->first_load;
 		attribute->first_load = i;
-		if (load->bytes > 0 && attribute->offset < 0)
-			set->fixed = false;
 	}
 	set->vectors = palloc0(sizeof(Vector) * Max(set->n_loads, 1));
+}
+
+/* A column of strings; false: it is not one of the table. */
+static bool
+prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
+{
+	Form_pg_attribute att;
+
+	/* a varchar as text, for example: the same bytes */
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	att = attribute_of(heap, (Node *) expr);
+	if (att == NULL || att->attlen != -1)
+		return false;
+	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+							GPURHH_STRING_BYTES, false);
+	heap->column_set.loads[column->load].string = column->encoding;
+	heap->has_strings = true;
+	return true;
 }
 
 /* False: the column cannot be had, and *why says why. */
@@ -257,6 +284,9 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 
 	column->encoding = encoding;
 	column->load = -1;
+	if ((encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR) &&
+		prepare_strings(heap, column, expr))
+		return true;
 	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
@@ -333,6 +363,7 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 
 	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
 	heap->data = palloc(sizeof(char *) * heap->max_rows);
+	heap->positions = palloc(sizeof(uint32) * heap->max_rows);
 	heap->active = palloc0(heap->max_rows);
 	return heap;
 }
@@ -503,6 +534,16 @@ store_value(HeapLoad *load, int row, const char *from)
 	}
 }
 
+/* A value of a type that a string's encoding is for. */
+static inline void
+store_string(LoadSet *set, HeapLoad *load, int row, const char *from,
+			 const char *readable)
+{
+	gpurhh_strings_add(set->strings, load->string,
+					   (const struct varlena *) from, readable,
+					   load->to + (Size) row * GPURHH_STRING_BYTES);
+}
+
 static inline void
 store_null(HeapLoad *load, int row)
 {
@@ -523,6 +564,9 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 
 		if (attribute->missing_null)
 			store_null(load, row);
+		else if (load->string != GPU_ENC_NONE)
+			store_string(set, load, row, DatumGetPointer(attribute->missing),
+						 DatumGetPointer(attribute->missing));
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -558,7 +602,7 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 				store_null(&set->loads[i], row);
 			continue;
 		}
-		if (!moved && attribute->offset >= 0)
+		if (!moved && attribute->offset >= 0 && attribute->length > 0)
 			offset = attribute->offset;
 		else if (attribute->length == -1)
 			offset = att_align_pointer(offset, attribute->align, -1,
@@ -566,7 +610,14 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		else
 			offset = att_align_nominal(offset, attribute->align);
 		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
-			store_value(&set->loads[i], row, data + offset);
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (load->string != GPU_ENC_NONE)
+				store_string(set, load, row, data + offset, data + offset);
+			else
+				store_value(load, row, data + offset);
+		}
 		offset = att_addlength_pointer(offset, attribute->length,
 									   data + offset);
 	}
@@ -574,11 +625,117 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		store_missing(set, &set->attributes[a], row);
 }
 
+#define WALK_LOOP(T) \
+	do { \
+		T		   *pg_restrict to = (T *) load->to; \
+		\
+		for (int i = 0; i < n; i++) \
+			to[i] = *(const T *) (data[i] + positions[i]); \
+	} while (0)
+
+/* As load_fixed(), where each tuple has an offset of its own. */
+static void
+load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
+			   const char *const *data, int n, const char *page_end)
+{
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			WALK_LOOP(uint8);
+			break;
+		case 2:
+			WALK_LOOP(uint16);
+			break;
+		case 4:
+			WALK_LOOP(uint32);
+			break;
+		case 8:
+			WALK_LOOP(uint64);
+			break;
+		default:
+			if (load->string != GPU_ENC_NONE)
+			{
+				for (int i = 0; i < n; i++)
+					store_string(set, load, i, data[i] + positions[i], page_end);
+				break;
+			}
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * 16, data[i] + positions[i], 16);
+			break;
+	}
+}
+
+/*
+ * Where the attribute starts in n tuples, none of which has a NULL before it;
+ * positions: where the one before ends, or may be followed by padding.
+ */
+static void
+align_positions(const HeapAttribute *attribute, uint32 *positions,
+				const char *const *data, int n)
+{
+	uint32		mask = att_align_nominal(1, attribute->align) - 1;
+
+	if (mask == 0)
+		return;
+	if (attribute->length == -1)
+	{
+		/* a short header is not aligned, and never looks like padding */
+		for (int i = 0; i < n; i++)
+		{
+			uint32		at = positions[i];
+
+			positions[i] = VARATT_NOT_PAD_BYTE(data[i] + at) ? at :
+				(at + mask) & ~mask;
+		}
+	}
+	else
+	{
+		for (int i = 0; i < n; i++)
+			positions[i] = (positions[i] + mask) & ~mask;
+	}
+}
+
+/*
+ * Attributes from the first on that has no fixed width, of n tuples that have
+ * all of them.
+ */
+static void
+load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
+			 const char *page_end)
+{
+	for (int i = 0; i < n; i++)
+		positions[i] = set->attributes[set->first_varying].offset;
+	for (int a = set->first_varying; a < set->n_attributes; a++)
+	{
+		const HeapAttribute *attribute = &set->attributes[a];
+
+		align_positions(attribute, positions, data, n);
+		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+			load_positions(set, &set->loads[i], positions, data, n, page_end);
+		if (a == set->n_attributes - 1)
+			break;
+		if (attribute->length > 0)
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] += attribute->length;
+		}
+		else
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] = att_addlength_pointer(positions[i],
+													 attribute->length,
+													 data[i] + positions[i]);
+		}
+	}
+}
+
 /* Loads n rows of the page, from row first on, to the start of the loads. */
 static void
 load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 {
-	bool		same = set->fixed;
+	bool		same = true;
 
 	for (int i = 0; i < set->n_loads; i++)
 		set->loads[i].any_null = false;
@@ -590,9 +747,16 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 	if (same)
 	{
 		for (int i = 0; i < set->n_loads; i++)
-			load_fixed(&set->loads[i],
-					   set->attributes[set->loads[i].attribute].offset,
-					   heap->data + first, n);
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (load->attribute < set->first_varying)
+				load_fixed(load, set->attributes[load->attribute].offset,
+						   heap->data + first, n);
+		}
+		if (set->first_varying < set->n_attributes)
+			load_walking(set, heap->positions, heap->data + first, n,
+						 BufferGetPage(scan_desc(heap)->rs_cbuf) + BLCKSZ);
 	}
 	else
 	{
@@ -808,6 +972,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	LoadSet    *set = &heap->column_set;
 	int			n = Min((uint32) (heap->n_rows - heap->next_row),
 						feed->capacity_rows - feed->n_rows);
+	uint32		hash;
 
 	for (int c = 0; c < heap->n_columns; c++)
 	{
@@ -817,7 +982,14 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			set->loads[heap->columns[c].load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
+	set->strings = &feed->strings;
 	load_rows(heap, set, heap->next_row, n);
+	/* rows that are to be deferred are handed over as rows */
+	if (heap->has_strings && !gpurhh_strings_finish(&feed->strings, &hash))
+	{
+		feed_by_row(heap, feed, n);
+		return n;
+	}
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		HeapColumn *column = &heap->columns[c];
