@@ -44,6 +44,7 @@ OBJS = \
 	src/guc.o \
 	src/types.o \
 	src/agg_path.o \
+	src/agg_cost.o \
 	src/agg_exec.o \
 	src/agg_emit.o \
 	src/agg_parallel.o \

@@ -171,7 +171,37 @@ typedef struct GpuRefusalCollector
 
 extern GpuRefusalCollector *gpurhh_refusal_collector;
 
+/* What is gathered about one GROUP BY. */
+typedef struct PlanInfo
+{
+	PlannerInfo *root;
+	bool		explain;		/* somebody will read the reason */
+	char	   *refusal;		/* not NULL: why it cannot be done */
+
+	List	   *keys;			/* grouping expressions */
+	List	   *redundant;		/* those that the planner took from the keys */
+	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
+	List	   *determined;		/* Vars outside of both, and of redundant */
+
+	PathTarget *child_target;	/* the columns to feed */
+	List	   *columns;		/* parallel to its exprs: IntList of encoding
+								 * and parameter */
+	List	   *key_columns;	/* IntList */
+	List	   *states;			/* IntList: op, argument, filter; repeated */
+	int			n_states;
+	List	   *scan_tlist;		/* custom_scan_tlist */
+	List	   *outputs;		/* parallel: IntList of final, encoding,
+								 * parameter, operands */
+} PlanInfo;
+
 extern void gpurhh_init_agg_path(void);
+
+/* ---------- agg_cost.c ---------- */
+
+extern const char *gpurhh_add_agg_paths(PlanInfo *info,
+										RelOptInfo *input_rel,
+										RelOptInfo *output_rel,
+										List *having);
 
 /* ---------- agg_exec.c ---------- */
 
