@@ -48,6 +48,7 @@ OBJS = \
 	src/agg_exec.o \
 	src/agg_emit.o \
 	src/agg_parallel.o \
+	src/encoding.o \
 	src/feed.o \
 	src/dictionary.o \
 	src/agg_defer.o \

@@ -21,7 +21,6 @@
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
-#include "utils/uuid.h"
 
 /* Room for a string that is its own key, as a varlena. */
 #define SHORT_STRING	MAXALIGN(VARHDRSZ + GPURHH_STRING_BYTES)
@@ -239,21 +238,14 @@ static Datum
 make_reference(const EmitColumn *column, const Dictionary *dictionary,
 			   const uint64 *at, Size stride)
 {
-	pg_uuid_t  *uuid;
+	char		room[SHORT_STRING] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 
 	if (column->encoding == GPU_ENC_BPCHAR)
-	{
-		char		room[SHORT_STRING] pg_attribute_aligned(MAXIMUM_ALIGNOF);
-
 		return PointerGetDatum(pad_string(string_from_words(dictionary, at[0],
 															at[stride], room),
 										  column->parameter));
-	}
-	Assert(column->encoding == GPU_ENC_UUID);
-	uuid = palloc(sizeof(pg_uuid_t));
-	memcpy(uuid->data, &at[0], 8);
-	memcpy(uuid->data + 8, &at[stride], 8);
-	return UUIDPGetDatum(uuid);
+	return gpurhh_decode_reference(column->encoding, column->parameter, at,
+								   stride);
 }
 
 /* A value that needs memory, from the words of the group that start at *group. */
@@ -331,6 +323,10 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 			for (uint32 i = 0; i < n; i++)
 				values[i] = BoolGetDatum(from[i] != 0);
 			break;
+		case GPU_ENC_CHAR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = CharGetDatum((char) from[i]);
+			break;
 		case GPU_ENC_INT2:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int16GetDatum((int16) from[i]);
@@ -338,12 +334,14 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_INT4:
 		case GPU_ENC_OID:
 		case GPU_ENC_FLOAT4:
+		case GPU_ENC_FLOAT4_RAW:
 			/* as fetch_att() gets all of four bytes */
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int32GetDatum((int32) from[i]);
 			break;
 		case GPU_ENC_INT8:
 		case GPU_ENC_FLOAT8:
+		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
@@ -360,6 +358,9 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
 		case GPU_ENC_BPCHAR:
+		case GPU_ENC_BYTES:
+		case GPU_ENC_TIMETZ:
+		case GPU_ENC_TID:
 			Assert(false);
 			break;
 	}

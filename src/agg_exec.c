@@ -174,7 +174,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		GpuEncoding encoding = state->columns[c].encoding;
 
 		spec->column_bytes[c] = gpurhh_encodings[encoding].bytes;
-		if (encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR)
+		if (gpurhh_is_string(encoding))
 			state->n_strings++;
 	}
 

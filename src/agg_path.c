@@ -314,8 +314,7 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		argtype = exprType((Node *) arg);
 		resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
 		if (known->argtype == InvalidOid &&
-			(!resolved || column.encoding == GPU_ENC_STRING ||
-			 column.encoding == GPU_ENC_BPCHAR))
+			(!resolved || gpurhh_is_string(column.encoding)))
 		{
 			/* count(x) of wide or other types: only whether x is NULL is fed */
 			NullTest   *test = makeNode(NullTest);
@@ -375,9 +374,9 @@ add_determined(PlanInfo *info, Expr *expr)
 	if (column.encoding == GPU_ENC_BPCHAR)
 		column.encoding = GPU_ENC_STRING;
 	if (column.encoding == GPU_ENC_FLOAT4)
-		column.encoding = GPU_ENC_INT4;
+		column.encoding = GPU_ENC_FLOAT4_RAW;
 	else if (column.encoding == GPU_ENC_FLOAT8)
-		column.encoding = GPU_ENC_INT8;
+		column.encoding = GPU_ENC_FLOAT8_RAW;
 	number = child_column(info, expr, 0, column);
 	add_output(info, expr, GPU_FINAL_ANY, column,
 			   list_make1_int(device_state(info, RHH_ANY, number, -1)));

@@ -51,8 +51,7 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 		feed->columns[c].encoding = columns[c].encoding;
 		feed->columns[c].parameter = columns[c].parameter;
 		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
-		if (columns[c].encoding == GPU_ENC_STRING ||
-			columns[c].encoding == GPU_ENC_BPCHAR)
+		if (gpurhh_is_string(columns[c].encoding))
 			feed->string_columns[feed->n_strings++] = c;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
@@ -173,14 +172,19 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_FILTER:
 				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
 				break;
+			case GPU_ENC_CHAR:
+				values[row] = DatumGetChar(value);
+				break;
 			case GPU_ENC_INT2:
 				((int16 *) values)[row] = DatumGetInt16(value);
 				break;
 			case GPU_ENC_INT4:
 			case GPU_ENC_OID:
+			case GPU_ENC_FLOAT4_RAW:
 				((int32 *) values)[row] = DatumGetInt32(value);
 				break;
 			case GPU_ENC_INT8:
+			case GPU_ENC_FLOAT8_RAW:
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
 			case GPU_ENC_FLOAT4:
@@ -212,6 +216,14 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_STRING:
 			case GPU_ENC_BPCHAR:
 				break;			/* is there already */
+			case GPU_ENC_BYTES:
+			case GPU_ENC_TIMETZ:
+			case GPU_ENC_TID:
+				((uint64 *) values)[row] =
+					gpurhh_encode_reference(column->encoding,
+											column->parameter,
+											DatumGetPointer(value));
+				break;
 			case GPU_ENC_NONE:
 				Assert(false);
 				break;

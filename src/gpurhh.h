@@ -61,18 +61,35 @@ typedef enum GpuEncoding
 {
 	GPU_ENC_NONE,				/* not in a column */
 	GPU_ENC_BOOL,				/* 1 byte */
+	GPU_ENC_CHAR,				/* 1 byte */
 	GPU_ENC_INT2,
 	GPU_ENC_INT4,				/* int4, date */
-	GPU_ENC_OID,				/* oid, enums */
-	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz */
+	GPU_ENC_OID,				/* oid, enums and others without a sign */
+	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz, money */
 	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
 	GPU_ENC_FLOAT8,
+	GPU_ENC_FLOAT4_RAW,			/* as it is */
+	GPU_ENC_FLOAT8_RAW,
 	GPU_ENC_UUID,				/* 16 bytes */
 	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
 	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
 								 * how many characters they make it */
+	/* by reference, in 8 bytes, see encoding.c: */
+	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
+	GPU_ENC_TIMETZ,
+	GPU_ENC_TID,
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
+
+/* Keys of what has no fixed width; see dictionary.c. */
+static inline bool
+gpurhh_is_string(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR;
+}
+
+/* Of a timetz on disk; the struct is padded. */
+#define GPU_TIMETZ_BYTES	12
 
 /* The C type of a vector's values. */
 typedef enum VectorType
@@ -135,6 +152,13 @@ extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
 extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
+
+/* ---------- encoding.c ---------- */
+
+extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
+									  const void *stored);
+extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
+									 const uint64 *word, Size stride);
 
 /* ---------- agg_path.c ---------- */
 

@@ -92,7 +92,8 @@ typedef struct LoadSet
 typedef struct HeapColumn
 {
 	GpuEncoding encoding;
-	int			load;			/* straight from this one, if >= 0 */
+	int			load;			/* from this one, if >= 0: straight, */
+	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
 	Vector		result;
 } HeapColumn;
@@ -284,9 +285,17 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 
 	column->encoding = encoding;
 	column->load = -1;
-	if ((encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR) &&
+	if (gpurhh_is_string(encoding) &&
 		prepare_strings(heap, column, expr))
 		return true;
+	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
+		gpurhh_encodings[encoding].by_reference)
+	{
+		column->encode = true;
+		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+								att->attlen, true);
+		return true;
+	}
 	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
@@ -502,9 +511,14 @@ load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
 		case 8:
 			LOAD_LOOP(uint64);
 			break;
-		default:
+		case 16:
 			for (int i = 0; i < n; i++)
 				memcpy(load->to + (Size) i * 16, data[i] + offset, 16);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + offset,
+					   load->bytes);
 			break;
 	}
 }
@@ -529,7 +543,7 @@ store_value(HeapLoad *load, int row, const char *from)
 			((uint64 *) load->to)[row] = *(const uint64 *) from;
 			break;
 		default:
-			memcpy(load->to + (Size) row * 16, from, 16);
+			memcpy(load->to + (Size) row * load->bytes, from, load->bytes);
 			break;
 	}
 }
@@ -932,6 +946,18 @@ normalize_float8(float8 *values, int n)
 	}
 }
 
+/* Values by reference, n of them as they were loaded, into the block. */
+static void
+encode_values(const Vector *loaded, const HeapLoad *load,
+			  const FeedColumn *column, char *to, int n)
+{
+	for (int i = 0; i < n; i++)
+		((uint64 *) to)[i] =
+			loaded->nulls != NULL && loaded->nulls[i] ? 0 :
+			gpurhh_encode_reference(column->encoding, column->parameter,
+									load->to + (Size) i * load->bytes);
+}
+
 /* An expression's results, n of them, into the block. */
 static void
 store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
@@ -978,7 +1004,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	{
 		FeedColumn *column = &feed->columns[c];
 
-		if (heap->columns[c].load >= 0)
+		if (heap->columns[c].load >= 0 && !heap->columns[c].encode)
 			set->loads[heap->columns[c].load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
@@ -1010,7 +1036,9 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
 
-		if (from->expr != NULL)
+		if (from->encode)
+			encode_values(&from->result, &set->loads[from->load], column, to, n);
+		else if (from->expr != NULL)
 			store_results(&from->result, from->encoding, column->bytes, to, n);
 		if (from->encoding == GPU_ENC_FLOAT4)
 			normalize_float4((float4 *) to, n);

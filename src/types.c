@@ -21,15 +21,21 @@
 const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_NONE] = {0, VECTOR_ANY},
 	[GPU_ENC_BOOL] = {1, VECTOR_BOOL},
+	[GPU_ENC_CHAR] = {1, VECTOR_ANY},
 	[GPU_ENC_INT2] = {2, VECTOR_INT2},
 	[GPU_ENC_INT4] = {4, VECTOR_INT4},
 	[GPU_ENC_OID] = {4, VECTOR_OID},
 	[GPU_ENC_INT8] = {8, VECTOR_INT8},
 	[GPU_ENC_FLOAT4] = {4, VECTOR_FLOAT4},
 	[GPU_ENC_FLOAT8] = {8, VECTOR_FLOAT8},
+	[GPU_ENC_FLOAT4_RAW] = {4, VECTOR_FLOAT4},
+	[GPU_ENC_FLOAT8_RAW] = {8, VECTOR_FLOAT8},
 	[GPU_ENC_UUID] = {16, VECTOR_UUID, true},
 	[GPU_ENC_STRING] = {GPURHH_STRING_BYTES, VECTOR_ANY},
 	[GPU_ENC_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_ANY, true},
+	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
+	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
+	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
 	[GPU_ENC_FILTER] = {1, VECTOR_BOOL},
 };
 
@@ -37,16 +43,31 @@ typedef struct GpuType
 {
 	Oid			type;
 	GpuEncoding encoding;
+	int			parameter;
 } GpuType;
 
 static const GpuType types[] = {
 	{BOOLOID, GPU_ENC_BOOL},
+	{CHAROID, GPU_ENC_CHAR},
 	{INT2OID, GPU_ENC_INT2},
 	{INT4OID, GPU_ENC_INT4},
 	{INT8OID, GPU_ENC_INT8},
 	{OIDOID, GPU_ENC_OID},
+	{REGPROCOID, GPU_ENC_OID},
+	{REGPROCEDUREOID, GPU_ENC_OID},
+	{REGCLASSOID, GPU_ENC_OID},
+	{REGTYPEOID, GPU_ENC_OID},
+	{REGROLEOID, GPU_ENC_OID},
+	{REGNAMESPACEOID, GPU_ENC_OID},
+	{XIDOID, GPU_ENC_OID},
+	{CIDOID, GPU_ENC_OID},
+	{XID8OID, GPU_ENC_INT8},
+	{PG_LSNOID, GPU_ENC_INT8},
+	{TIDOID, GPU_ENC_TID},
+	{MONEYOID, GPU_ENC_INT8},
 	{DATEOID, GPU_ENC_INT4},
 	{TIMEOID, GPU_ENC_INT8},
+	{TIMETZOID, GPU_ENC_TIMETZ},
 	{TIMESTAMPOID, GPU_ENC_INT8},
 	{TIMESTAMPTZOID, GPU_ENC_INT8},
 	{FLOAT4OID, GPU_ENC_FLOAT4},
@@ -56,6 +77,8 @@ static const GpuType types[] = {
 	{VARCHAROID, GPU_ENC_STRING},
 	{BPCHAROID, GPU_ENC_BPCHAR},
 	{BYTEAOID, GPU_ENC_STRING},
+	{MACADDROID, GPU_ENC_BYTES, 6},
+	{MACADDR8OID, GPU_ENC_BYTES, 8},
 };
 
 static const GpuAggregate aggregates[] = {
@@ -115,8 +138,7 @@ static bool
 resolve_string(int32 typmod, Oid collation, GpuColumn *column,
 			   const char **problem)
 {
-	if (column->encoding != GPU_ENC_STRING &&
-		column->encoding != GPU_ENC_BPCHAR)
+	if (!gpurhh_is_string(column->encoding))
 		return true;
 	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
 		*problem = "has a collation that is not deterministic";
@@ -148,6 +170,7 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 		if (types[i].type == type)
 		{
 			column->encoding = types[i].encoding;
+			column->parameter = types[i].parameter;
 			return resolve_string(typmod, collation, column, problem);
 		}
 	}
