@@ -716,8 +716,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 	}
 	if (encoder->n_waiting == GPURHH_STRING_BATCH)
 		write_numbers(encoder);
-	encoder->waiting[encoder->n_waiting++] = (StringLookup)
-	{
+	encoder->waiting[encoder->n_waiting++] = (StringLookup){
 		.data = data, .length = length, .to = to, .detoasted = detoasted
 	};
 }
