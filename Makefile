@@ -47,6 +47,7 @@ OBJS = \
 	src/agg_cost.o \
 	src/agg_exec.o \
 	src/agg_emit.o \
+	src/agg_regroup.o \
 	src/agg_parallel.o \
 	src/encoding.o \
 	src/feed.o \

@@ -107,6 +107,39 @@ EXPLAIN (COSTS OFF) SELECT v::text, sum(n) FROM strings GROUP BY v::text;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT upper(k), sum(i4) FROM pages GROUP BY upper(k);
 RESET enable_gpu_hashagg;
 
+-- WHERE, HAVING and expressions, by pages: =, <>, IN, CASE, COALESCE.
+CREATE TABLE filtered (n int, t text, v varchar(30), c char(12), b bytea, w word, big text);
+INSERT INTO filtered
+	SELECT g, x, x, left(x, 12), convert_to(x, 'UTF8'), x, CASE WHEN g % 3 = 0 THEN repeat(x, 3000) END
+	FROM generate_series(1, 2000) g,
+		 LATERAL (SELECT (ARRAY['one', 'two ', 'a longer string, ' || g % 5, '', NULL, 'one  ', 'ONE', 'thirteen', 'äöü'])[1 + g % 9] AS x) y;
+CREATE FUNCTION by_pages(query text) RETURNS text LANGUAGE plpgsql AS $f$
+DECLARE
+	n int;
+BEGIN
+	SET LOCAL enable_gpu_hashagg = on;
+	SELECT count(*) INTO n FROM explained(query) AS line WHERE line LIKE '%Feed: pages%';
+	SET LOCAL enable_gpu_hashagg = off;
+	RETURN compare(query) || CASE n WHEN 0 THEN ', by rows' ELSE ', by pages' END;
+END $f$;
+SELECT condition, by_pages(format('SELECT n %% 7, count(*), sum(n) FROM filtered WHERE %s GROUP BY n %% 7', condition))
+FROM unnest(ARRAY[$$t = 'one'$$, $$t <> 'one'$$, $$'one' = t$$, 't = v', 't = v AND v <> t', $$v = 'one'$$, 'v <> t', $$c = 'one'$$, $$c <> 'one '$$, $$c = 'one   '$$,
+				  'c = v', 'c::text = t', $$b = '\x6f6e65'$$, $$b <> '\x'$$, $$w = 'ONE'$$, 'w <> t', 't = big', $$big = repeat('one', 3000)$$, $$big <> repeat('one', 3000)$$,
+				  $$t IN ('one', '', 'two')$$, $$t NOT IN ('one', '', 'two ')$$, $$t IN ('one', NULL)$$, $$t NOT IN ('one', NULL)$$, $$c IN ('one', 'two')$$,
+				  $$v IN ('one', 'two ')$$, $$b IN ('\x', '\x6f6e65')$$, $$big IN (repeat('one', 3000), '')$$, $$t = ANY ('{}')$$, $$t = 'a longer string, 3'$$,
+				  $$t = ANY ('{one,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"a longer string, 1"}')$$,
+				  $$t = 'one' OR n < 100$$, 't IS NULL', $$coalesce(t, 'none') = 'none'$$, $$n > 5 AND CASE WHEN n % 2 = 0 THEN t WHEN n % 5 = 0 THEN v END = 'one'$$,
+				  $$t = (SELECT 'thirteen'::text)$$, $$(t = 'one') IS NOT TRUE$$, $$t > 'one'$$, $$t LIKE 'o%'$$, $$lower(t) = 'one'$$, $$t COLLATE "C" = 'one'$$]) WITH ORDINALITY AS x (condition, i) ORDER BY i;
+SELECT key, by_pages(format('SELECT %s, count(*), sum(n) FROM filtered GROUP BY 1', key))
+FROM unnest(ARRAY[$$CASE WHEN n % 2 = 0 THEN 'even' ELSE 'odd, and this is longer' END$$, $$CASE WHEN n % 3 = 0 THEN t WHEN t = 'one' THEN 'the first' END$$, $$coalesce(t, v, 'none')$$,
+				  $$coalesce(big, 'none')$$, $$coalesce(b, '\x00')$$, 't::varchar', 'v::text', $$CASE WHEN n > 10 THEN t ELSE (1 / (n - n + 1))::text END$$]) WITH ORDINALITY AS x (key, i) ORDER BY i;
+SELECT by_pages($$SELECT t, count(*) FROM filtered GROUP BY t HAVING t = 'one' OR t IN ('', 'a longer string, 2') OR t IS NULL$$);
+SELECT by_pages($$SELECT c, count(*) FROM filtered GROUP BY c HAVING c = 'one'$$);
+SELECT by_pages($$SELECT t, count(*) FROM filtered WHERE t <> '' GROUP BY t HAVING t <> 'one' AND count(*) > 100$$);
+SELECT compare($$SELECT x.i, y.* FROM unnest(ARRAY['one', NULL, 'a longer string, 4']) AS x (i), LATERAL (SELECT t, count(*) FROM filtered WHERE t = x.i OR v = ANY (ARRAY[x.i, '']) GROUP BY t) y$$);
+-- what may raise an error, behind conditions on strings
+SELECT by_pages($$SELECT t, count(*), sum(CASE WHEN t = 'one' THEN 1 / (n % 9) ELSE 0 END) FROM filtered WHERE n % 9 <> 0 OR t <> 'one' GROUP BY t$$);
+
 -- What the grouping columns determine.
 CREATE TABLE named (id int PRIMARY KEY, name text, code char(20), other varchar(50));
 INSERT INTO named SELECT g, repeat('name ', g % 10) || g, 'c' || g, CASE WHEN g % 3 = 0 THEN 'other than that' || g END FROM generate_series(1, 300) g;

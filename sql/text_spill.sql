@@ -15,16 +15,16 @@ INSERT INTO longs SELECT 'short', 'short', g, g FROM generate_series(1, 100) g;
 ANALYZE longs;
 
 -- What EXPLAIN ANALYZE shows: strings in memory, and rows that were deferred.
-CREATE FUNCTION figures(query text, settings text DEFAULT 'work_mem=64kB') RETURNS text
+CREATE FUNCTION figures(query text, processes int DEFAULT 1, settings text DEFAULT 'work_mem=64kB') RETURNS text
 LANGUAGE sql AS $f$
 	SELECT format('strings: %s, within the limit: %s, deferred: %s, passes: %s, rows: %s',
 				  (j ->> 'Dictionary Strings')::int > 0,
-				  (j ->> 'Dictionary Memory')::int <= 64 * 2 * (1 + coalesce((j ->> 'Participants')::int, 1)),
+				  (j ->> 'Dictionary Memory')::int <= 64 * 2 * processes,
 				  (j ->> 'Deferred Rows')::int > 0, (j ->> 'Passes')::int > 0, j ->> 'Rows Fed')
 	FROM analyze_json(query, settings) AS j;
 $f$;
 SELECT figures('SELECT k, count(*), sum(v) FROM longs GROUP BY k');
-SELECT figures('SELECT k, count(*), sum(v) FROM longs GROUP BY k', 'work_mem=64MB');
+SELECT figures('SELECT k, count(*), sum(v) FROM longs GROUP BY k', 1, 'work_mem=64MB');
 SELECT figures('SELECT k2, count(*), sum(v) FROM longs GROUP BY k2');
 
 SELECT compare('SELECT k, count(*), sum(v), min(v), max(v), avg(v) FROM longs GROUP BY k', settings => 'work_mem=64kB');
@@ -45,6 +45,12 @@ SELECT compare('SELECT md5(h), count(*), sum(g) FROM huge GROUP BY h, h || ''x''
 CREATE TABLE many_named (id int PRIMARY KEY, name text);
 INSERT INTO many_named SELECT g, repeat('name ', 5) || g FROM generate_series(1, 5000) g;
 SELECT compare('SELECT n.id, name, count(*), sum(v) FROM many_named n JOIN longs USING (id) GROUP BY n.id', settings => 'work_mem=64kB');
+
+-- Two levels of groups: the dictionary then takes what it needs.
+SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2', settings => 'work_mem=64kB');
+SELECT compare('SELECT k, k2, id % 3, count(*), sum(v), GROUPING(k, k2) FROM longs GROUP BY CUBE (k, k2, id % 3)', settings => 'work_mem=64kB');
+SELECT compare('SELECT DISTINCT k FROM longs', settings => 'work_mem=64kB');
+SELECT compare('SELECT count(DISTINCT k) FROM longs', settings => 'work_mem=64kB');
 
 -- Rescans, with other parameters, with passes left over.
 SET work_mem = '64kB';
@@ -91,8 +97,9 @@ SET max_parallel_workers_per_gather = 3;
 SET parallel_setup_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET parallel_tuple_cost = 10;
-SELECT figures('SELECT k, count(*), sum(v) FROM longs GROUP BY k');
+SELECT figures('SELECT k || k || k || k || k, count(*), sum(v) FROM longs GROUP BY 1', 4);
 SELECT compare('SELECT k, count(*), sum(v) FROM longs GROUP BY k');
+SELECT compare('SELECT k || k || k || k || k, count(*), sum(v) FROM longs GROUP BY 1');
 SELECT compare('SELECT k, k2, count(*), sum(v) FROM longs GROUP BY k, k2');
 SELECT compare('SELECT k, k2, count(*), sum(v) FROM longs GROUP BY k, k2', settings => 'work_mem=32MB');
 SELECT compare('SELECT md5(h), count(*), sum(g) FROM huge GROUP BY h');
@@ -104,4 +111,6 @@ SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, 
 SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, count(*) AS n, sum(v) AS s FROM longs GROUP BY k) x', settings => 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95');
 SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, count(*) AS n, sum(v) AS s FROM longs GROUP BY k) x', settings => 'gpurhh.batch_rows=64');
 SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, count(*) AS n, sum(v) AS s FROM longs GROUP BY k) x', settings => 'max_parallel_workers=0');
+SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2');
+SELECT compare('SELECT k, k2, count(*), sum(v) FROM longs GROUP BY ROLLUP (k2, k)');
 SELECT compare('SELECT x.i, y.* FROM generate_series(1, 3) AS x (i) LEFT JOIN (SELECT count(*) AS c, k2, sum(n) FROM (SELECT k, k2, count(*) AS n FROM longs GROUP BY k, k2) z GROUP BY k2) y ON y.c % 3 <> x.i');

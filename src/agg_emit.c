@@ -33,6 +33,7 @@ struct EmitColumn
 	int			parameter;		/* see GpuColumn */
 	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
+	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
@@ -50,6 +51,7 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_ANY:
 		case GPU_FINAL_VALUE:
+		case GPU_FINAL_GROUPING:
 			return column->encoding;
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
@@ -94,11 +96,14 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 		to->final = linitial_int(from);
 		to->encoding = lsecond_int(from);
 		to->parameter = lthird_int(from);
+		to->by_set = list_copy_tail(from, 3);
 		for_each_from(lc_operand, from, 3)
 		{
 			int			operand = lfirst_int(lc_operand);
 			int			i = foreach_current_index(lc_operand) - 3;
 
+			if (to->final == GPU_FINAL_GROUPING)
+				break;
 			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
 				state_word[operand];
 			to->null_bit = operand;
@@ -277,6 +282,7 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_GROUPING:
 			break;
 	}
 	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
@@ -297,7 +303,8 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		for (uint32 i = 0; i < n; i++)
 			column->isnull[i] = words[column->words[0] * stride + i] == 0;
 	}
-	else if (column->final == GPU_FINAL_COUNT)
+	else if (column->final == GPU_FINAL_COUNT ||
+			 column->final == GPU_FINAL_GROUPING)
 		memset(column->isnull, 0, n);
 	else
 	{
@@ -316,6 +323,13 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
+	if (column->final == GPU_FINAL_GROUPING)
+	{
+		for (uint32 i = 0; i < n; i++)
+			values[i] = Int32GetDatum(list_nth_int(column->by_set,
+												   GPURHH_SET_OF(words[i])));
+		return;
+	}
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
@@ -405,7 +419,11 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 		case VECTOR_FLOAT8:
 			VECTOR_LOOP(float8, DatumGetFloat8);
 			break;
+		case VECTOR_STRING:
+			VECTOR_LOOP(Pointer, DatumGetPointer);
+			break;
 		case VECTOR_ANY:
+		case VECTOR_BPCHAR:
 		case VECTOR_UUID:
 			Assert(false);
 			break;

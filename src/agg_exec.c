@@ -15,6 +15,7 @@
  *		EMIT_HOST		the host table's groups.  After these, where rows were
  *						deferred (agg_defer.c), the same again for each pass:
  *						its rows are read into a new host table
+ *		EMIT_REGROUPED	groups made of all of those (agg_regroup.c)
  *		EMIT_DONE
  *
  * A group in either place is words (see rhh_result); agg_emit.c makes scan
@@ -56,6 +57,7 @@ typedef enum EmitPhase
 	EMIT_NOT_READ,				/* the input has not been read */
 	EMIT_DEVICE,
 	EMIT_HOST,
+	EMIT_REGROUPED,
 	EMIT_DONE
 } EmitPhase;
 
@@ -68,6 +70,7 @@ typedef struct GpuAggState
 	GpuColumn	columns[RHH_MAX_COLUMNS];
 	rhh_table_spec spec;
 	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
+	Regroup    *regroup;		/* the second level; NULL: there is none */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
@@ -198,8 +201,13 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	state->leader_emits =
 		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
 
+	state->regroup =
+		gpurhh_regroup_create(spec,
+							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
+							  list_nth(private, GPUAGG_PRIVATE_SETS),
+							  list_nth(private, GPUAGG_PRIVATE_DISTINCT));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
-					 spec);
+					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
 }
 
 static void
@@ -444,13 +452,24 @@ use_dictionary(GpuAggState *state, Dictionary *dictionary)
 	state->emit.dictionary = dictionary;
 }
 
+/*
+ * How much memory strings may take.  A second level combines all groups of the
+ * first, so those must not be of different passes.
+ */
+static Size
+dictionary_limit(GpuAggState *state, int n_participants)
+{
+	return state->regroup != NULL ? GPURHH_NO_LIMIT :
+		get_hash_memory_limit() * n_participants;
+}
+
 /* This process's own dictionary. */
 static void
 make_dictionary(GpuAggState *state, double expected_strings)
 {
 	use_dictionary(state,
 				   gpurhh_dictionary_create(state->pass_context,
-											get_hash_memory_limit(),
+											dictionary_limit(state, 1),
 											state->n_strings,
 											expected_strings));
 }
@@ -599,7 +618,8 @@ read_input(GpuAggState *state)
 	}
 	if (shared != NULL)
 	{
-		if (!gpurhh_parallel_may_emit(shared, state->channel))
+		if (!gpurhh_parallel_may_emit(shared, state->channel,
+									  state->regroup != NULL))
 			return false;
 		read_late(state);
 	}
@@ -758,26 +778,25 @@ end_emission(GpuAggState *state)
 		gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
 }
 
-/* Decodes the next groups; false: there are none. */
-static bool
-next_window(GpuAggState *state)
+/* The next groups of the device, then of the host table; NULL: no more. */
+static const uint64 *
+next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 {
 	const uint64 *words = NULL;
-	Size		stride = 1;
-	uint32		n = 1;
-	int			n_removed;
 
 	CHECK_FOR_INTERRUPTS();
 	if (state->phase == EMIT_DEVICE)
 	{
-		words = next_device_groups(state, &n);
-		stride = state->chunk.capacity_groups;
-		if (words == NULL)
-			state->phase = EMIT_HOST;
+		words = next_device_groups(state, n);
+		*stride = state->chunk.capacity_groups;
+		if (words != NULL)
+			return words;
+		state->phase = EMIT_HOST;
 	}
 	while (state->phase == EMIT_HOST && words == NULL)
 	{
-		stride = 1;
+		*stride = 1;
+		*n = 1;
 		if (state->host != NULL)
 		{
 			words = gpurhh_host_next(state->host);
@@ -785,10 +804,51 @@ next_window(GpuAggState *state)
 				gpurhh_host_spilled(state->host);
 		}
 		if (words == NULL && !start_pass(state))
-			end_emission(state);
+			state->phase = EMIT_REGROUPED;
 	}
-	if (words == NULL)
+	return words;
+}
+
+/* The next groups to return, of either level. */
+static const uint64 *
+next_groups(GpuAggState *state, Size *stride, uint32 *n)
+{
+	Regroup    *regroup = state->regroup;
+	const uint64 *words = NULL;
+
+	while ((words = next_first_level(state, stride, n)) != NULL)
+	{
+		if (regroup == NULL || gpurhh_regroup_add(regroup, words, *stride, *n))
+			return words;
+	}
+	if (state->phase == EMIT_REGROUPED && regroup != NULL)
+	{
+		*stride = GPURHH_EMIT_WINDOW;
+		words = gpurhh_regroup_next(regroup, n);
+		state->stats.counts.host_spilled = state->spilled_before +
+			(state->host ? gpurhh_host_spilled(state->host) : 0) +
+			gpurhh_regroup_spilled(regroup);
+	}
+	return words;
+}
+
+/* Decodes the next groups; false: there are none. */
+static bool
+next_window(GpuAggState *state)
+{
+	const uint64 *words;
+	Size		stride;
+	uint32		n;
+	int			n_removed;
+
+	if (state->phase == EMIT_DONE)
 		return false;
+	words = next_groups(state, &stride, &n);
+	if (words == NULL)
+	{
+		end_emission(state);
+		return false;
+	}
 	state->stats.counts.groups_returned += n;
 	n_removed = gpurhh_emit_window(&state->emit, words, stride, n);
 	InstrCountFiltered1(&state->css.ss.ps, n_removed);
@@ -909,6 +969,8 @@ exec_agg(CustomScanState *node)
 	if (state->phase == EMIT_NOT_READ)
 	{
 		state->phase = EMIT_DEVICE;
+		if (state->regroup != NULL)
+			gpurhh_regroup_start(state->regroup, state->run_context);
 		if (!read_input(state))
 			end_emission(state);
 		note_device_stats(state);
@@ -954,6 +1016,8 @@ release_run(GpuAggState *state)
 	state->spilled_before = 0;
 	state->pass_context = NULL;
 	use_dictionary(state, NULL);
+	if (state->regroup != NULL)
+		gpurhh_regroup_end(state->regroup);
 	memset(&state->chunk, 0, sizeof(state->chunk));
 	state->chunk_next = 0;
 	gpurhh_emit_reset(&state->emit);
@@ -1006,7 +1070,7 @@ share_dictionary(GpuAggState *state, int n_participants)
 	if (DsaPointerIsValid(last))
 		gpurhh_dictionary_unshare(area, last);
 	return gpurhh_dictionary_share(area,
-								   get_hash_memory_limit() * n_participants,
+								   dictionary_limit(state, n_participants),
 								   state->n_strings,
 								   state->spec.expected_groups);
 }
@@ -1096,5 +1160,5 @@ explain_agg(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GpuAggState *state = (GpuAggState *) node;
 
-	gpurhh_explain_agg(node, ancestors, es, state->spec.n_keys, &state->stats);
+	gpurhh_explain_agg(node, ancestors, es, &state->stats);
 }

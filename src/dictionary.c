@@ -155,7 +155,7 @@ make_dictionary(DictionaryShared *shared, dsa_area *area, MemoryContext context)
 /*
  * One backend's dictionary, which lives in a child of context that
  * gpurhh_dictionary_free() deletes.  It takes about limit bytes, or more where
- * the first min_strings strings need more.
+ * the first min_strings strings need more.  GPURHH_NO_LIMIT: it never freezes.
  */
 Dictionary *
 gpurhh_dictionary_create(MemoryContext parent, Size limit, int min_strings,
@@ -564,10 +564,16 @@ make_room(Dictionary *dictionary, LookupResult why, uint64 n_slots)
 		for (int i = 0; i < DICTIONARY_LOCKS; i++)
 			LWLockAcquire(&shared->locks[i].lock, LW_EXCLUSIVE);
 	}
-	if (why == LOOKUP_FULL)
+	if (why == LOOKUP_FULL ||
+		(shared->n_slots == n_slots && !grow(dictionary)))
+	{
+		if (shared->limit == GPURHH_NO_LIMIT)
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory"),
+					 errdetail("The grouping columns' strings do not fit.")));
 		shared->frozen = true;
-	else if (shared->n_slots == n_slots && !grow(dictionary))
-		shared->frozen = true;
+	}
 	if (dictionary->lock != NULL)
 	{
 		for (int i = DICTIONARY_LOCKS - 1; i >= 0; i--)

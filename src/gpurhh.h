@@ -102,7 +102,9 @@ typedef enum VectorType
 	VECTOR_INT8,				/* also time, timestamp, timestamptz */
 	VECTOR_FLOAT4,
 	VECTOR_FLOAT8,
-	VECTOR_UUID
+	VECTOR_UUID,
+	VECTOR_STRING,				/* pointers to varlenas, toasted or not */
+	VECTOR_BPCHAR				/* the same, without trailing blanks */
 } VectorType;
 
 typedef struct GpuEncodingInfo
@@ -133,7 +135,8 @@ typedef enum GpuFinal
 	GPU_FINAL_SUM_INT8,
 	GPU_FINAL_SUM_NUMERIC,
 	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
-	GPU_FINAL_AVG_NUMERIC		/* of a 128-bit sum */
+	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
+	GPU_FINAL_GROUPING			/* GROUPING(): known from the set */
 } GpuFinal;
 
 typedef struct GpuAggregate
@@ -170,10 +173,15 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_KEYS,		/* IntList: child columns that are keys */
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
 	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, encoding, parameter,
-								 * operands */
+								 * operands; a GROUPING()'s are its values */
 	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
-	GPUAGG_PRIVATE_LEADER_EMITS /* Integer: of a parallel plan's participants,
-								 * only the leader */
+	GPUAGG_PRIVATE_LEADER_EMITS,	/* Integer: of a parallel plan's participants,
+									 * only the leader */
+	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
+	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
+								 * NIL: one, of all keys */
+	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_DISTINCT
 };
 
 typedef struct GpuRefusal
@@ -202,9 +210,21 @@ typedef struct PlanInfo
 	bool		explain;		/* somebody will read the reason */
 	char	   *refusal;		/* not NULL: why it cannot be done */
 
+	UpperRelationKind stage;	/* of planning: what groups */
+	List	   *clause;			/* of SortGroupClause */
+	List	   *full_clause;	/* the same before the planner reduced it */
+	PathTarget *target;			/* what is to be computed */
+
 	List	   *keys;			/* grouping expressions */
+	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
+	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
+								 * One that has all is the first. */
+	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
+	List	   *distinct_ops;	/* IntList: states computed of it */
+	bool		one_emitter;	/* some rows are nobody else's to return */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
+	List	   *groupings;		/* GROUPING()s in them */
 	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
@@ -243,6 +263,9 @@ extern const struct CustomScanMethods gpurhh_agg_scan_methods;
 
 StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
 				 "a row's strings are looked up together");
+
+/* A dictionary that never freezes. */
+#define GPURHH_NO_LIMIT		SIZE_MAX
 
 /* Numbers for the strings that are no keys themselves. */
 typedef struct Dictionary Dictionary;
@@ -426,6 +449,26 @@ extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
 extern void gpurhh_host_free(HostTable *host);
+
+/* ---------- agg_regroup.c ---------- */
+
+/* The number of a group's grouping set, beside the NULL bits in word 0. */
+#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
+
+/* Makes groups of a first level's groups. */
+typedef struct Regroup Regroup;
+
+extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
+									  int n_shown_keys, List *sets,
+									  List *distinct_ops);
+extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
+extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
+extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
+							   Size stride, uint32 n);
+extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
+extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
+extern void gpurhh_regroup_end(Regroup *regroup);
 
 /* ---------- channel.c ---------- */
 
@@ -640,7 +683,7 @@ extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
 extern double gpurhh_channel_pool_wait_ms(Channel *channel);
 extern bool gpurhh_channel_claim_finish(Channel *channel);
-extern bool gpurhh_channel_may_emit(Channel *channel, bool late_rows);
+extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
@@ -710,7 +753,8 @@ extern bool gpurhh_parallel_attach(GpuAggShared *shared);
 extern bool gpurhh_parallel_detach(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern bool gpurhh_parallel_emits_later(GpuAggShared *shared);
-extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel);
+extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
+									 bool one_emitter);
 extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
 									   GpuNodeCounts *counts);
 extern void gpurhh_parallel_counts(GpuAggShared *shared,
@@ -751,7 +795,6 @@ extern bool gpurhh_deferred_read(Deferred *deferred, TupleTableSlot *slot);
 /* ---------- explain.c ---------- */
 
 extern void gpurhh_explain_agg(CustomScanState *node, List *ancestors,
-							   ExplainState *es, int n_keys,
-							   const GpuNodeStats *stats);
+							   ExplainState *es, const GpuNodeStats *stats);
 
 #endif							/* GPURHH_H */

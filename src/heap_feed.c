@@ -68,7 +68,8 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
-	GpuEncoding string;			/* GPU_ENC_NONE: it is none */
+	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	bool		pointer;		/* to where it is in the page, for expressions */
 	int			next;			/* load of the same attribute; -1: none */
 	char	   *to;
 	uint8	   *nulls;			/* a byte for each row */
@@ -110,7 +111,6 @@ struct HeapFeed
 	int			n_columns;
 	HeapColumn *columns;
 	LoadSet		column_set;
-	bool		has_strings;
 
 	/* rows of the current page that passed WHERE and are not yet fed */
 	int			n_rows;
@@ -180,11 +180,17 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	LoadSet    *set = finder->set;
 	Form_pg_attribute att = attribute_of(finder->heap, expr);
 	int			bytes = 0;
+	bool		pointer = false;
 
 	if (att == NULL)
 		return false;
-	if (gpurhh_vector_type(att->atttypid, type))
-		bytes = att->attlen;
+	if (only_null && att->attlen < 0)
+		*type = VECTOR_ANY;
+	else if (gpurhh_vector_type(att->atttypid, type))
+	{
+		pointer = *type == VECTOR_STRING || *type == VECTOR_BPCHAR;
+		bytes = pointer ? sizeof(char *) : att->attlen;
+	}
 	else if (only_null)
 		*type = VECTOR_ANY;
 	else
@@ -201,6 +207,7 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 		}
 	}
 	*column = add_load(finder->heap, set, att->attnum - 1, bytes, true);
+	set->loads[*column].pointer = pointer;
 	return true;
 }
 
@@ -269,7 +276,6 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 							GPURHH_STRING_BYTES, false);
 	heap->column_set.loads[column->load].string = column->encoding;
-	heap->has_strings = true;
 	return true;
 }
 
@@ -581,6 +587,8 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 		else if (load->string != GPU_ENC_NONE)
 			store_string(set, load, row, DatumGetPointer(attribute->missing),
 						 DatumGetPointer(attribute->missing));
+		else if (load->pointer)
+			((const char **) load->to)[row] = DatumGetPointer(attribute->missing);
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -629,6 +637,8 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 
 			if (load->string != GPU_ENC_NONE)
 				store_string(set, load, row, data + offset, data + offset);
+			else if (load->pointer)
+				((const char **) load->to)[row] = data + offset;
 			else
 				store_value(load, row, data + offset);
 		}
@@ -652,6 +662,12 @@ static void
 load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			   const char *const *data, int n, const char *page_end)
 {
+	if (load->pointer)
+	{
+		for (int i = 0; i < n; i++)
+			((const char **) load->to)[i] = data[i] + positions[i];
+		return;
+	}
 	switch (load->bytes)
 	{
 		case 0:
@@ -974,6 +990,25 @@ store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
 	}
 }
 
+/* The keys of an expression's results, n of them, into the block. */
+static void
+add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
+			int n)
+{
+	const struct varlena *const *strings = result->values;
+	char	   *to = feed->base + feed->columns[column].values_offset +
+		(Size) feed->n_rows * GPURHH_STRING_BYTES;
+
+	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
+	{
+		if (result->nulls != NULL && result->nulls[i])
+			memset(to, 0, GPURHH_STRING_BYTES);
+		else
+			gpurhh_strings_add(&feed->strings, encoding, strings[i],
+							   (const char *) strings[i], to);
+	}
+}
+
 /* Rows from next_row on, n of them, by core's projection. */
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
@@ -1010,12 +1045,6 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	}
 	set->strings = &feed->strings;
 	load_rows(heap, set, heap->next_row, n);
-	/* rows that are to be deferred are handed over as rows */
-	if (heap->has_strings && !gpurhh_strings_finish(&feed->strings, &hash))
-	{
-		feed_by_row(heap, feed, n);
-		return n;
-	}
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		HeapColumn *column = &heap->columns[c];
@@ -1025,9 +1054,18 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
 		{
+			(void) gpurhh_strings_finish(&feed->strings, &hash);
 			feed_by_row(heap, feed, n);
 			return n;
 		}
+		else if (gpurhh_is_string(column->encoding))
+			add_strings(&column->result, column->encoding, feed, c, n);
+	}
+	/* rows that are to be deferred are handed over as rows */
+	if (!gpurhh_strings_finish(&feed->strings, &hash))
+	{
+		feed_by_row(heap, feed, n);
+		return n;
 	}
 	for (int c = 0; c < heap->n_columns; c++)
 	{
@@ -1038,7 +1076,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
-		else if (from->expr != NULL)
+		else if (from->expr != NULL && !gpurhh_is_string(from->encoding))
 			store_results(&from->result, from->encoding, column->bytes, to, n);
 		if (from->encoding == GPU_ENC_FLOAT4)
 			normalize_float4((float4 *) to, n);
