@@ -42,6 +42,7 @@ PGFILEDESC = "gpurhh - GROUP BY on a GPU"
 OBJS = \
 	src/gpurhh.o \
 	src/guc.o \
+	src/decimal.o \
 	src/types.o \
 	src/agg_path.o \
 	src/agg_cost.o \

@@ -59,6 +59,8 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_SUM_NUMERIC:
 		case GPU_FINAL_AVG_INT8:
 		case GPU_FINAL_AVG_NUMERIC:
+		case GPU_FINAL_SUM_DECIMAL:
+		case GPU_FINAL_AVG_DECIMAL:
 			break;
 	}
 	return GPU_ENC_NONE;
@@ -183,26 +185,28 @@ gpurhh_emit_reset(Emit *emit)
 		gpurhh_vector_reset(emit->quals[i]);
 }
 
-/* A 128-bit two's complement integer as a numeric. */
-static Datum
-numeric_from_words(uint64 low, uint64 high)
+/* A 128-bit two's complement integer of two words. */
+static int128
+int128_from_words(const uint64 *at, Size stride)
 {
-	/* fits 64 bits: the high word is the low word's sign */
-	if (high == (uint64) ((int64) low >> 63))
-		return NumericGetDatum(int64_to_numeric((int64) low));
-	else
-	{
-		/* (high * 2^32 + upper half of low) * 2^32 + lower half of low */
-		Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
-		Datum		sum = NumericGetDatum(int64_to_numeric((int64) high));
+	return (int128) ((uint128) at[stride] << 64 | at[0]);
+}
 
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		sum = DirectFunctionCall2(numeric_add, sum,
-								  NumericGetDatum(int64_to_numeric((int64) (low >> 32))));
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		return DirectFunctionCall2(numeric_add, sum,
-								   NumericGetDatum(int64_to_numeric((int64) (low & 0xffffffff))));
-	}
+/* The sum of a numeric, whose operands are those of GPU_FINAL_SUM_DECIMAL. */
+static Datum
+decimal_sum(const EmitColumn *column, const uint64 *group, Size stride)
+{
+	int			n_limbs = GPURHH_DECIMAL_LIMBS(column->parameter);
+	int128		sums[GPURHH_MAX_LIMBS];
+
+	if ((int64) group[column->words[2] * stride] == GPURHH_DECIMAL_NAN)
+		return gpurhh_decimal_nan();
+	sums[0] = int128_from_words(group + column->words[0] * stride, stride);
+	for (int l = 1; l < n_limbs; l++)
+		sums[l] = int128_from_words(group + column->words[2 + l] * stride,
+									stride);
+	return gpurhh_decimal_sum(sums, n_limbs,
+							  GPURHH_DECIMAL_SCALE(column->parameter));
 }
 
 /*
@@ -270,7 +274,7 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 			/* behind the word that says whether it is NULL */
 			return make_reference(column, dictionary, at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
-			return numeric_from_words(at[0], at[stride]);
+			return gpurhh_decimal_make(int128_from_words(at, stride), 0);
 		case GPU_FINAL_AVG_INT8:
 			/* as int8_avg() does it */
 			return DirectFunctionCall2(numeric_div,
@@ -278,7 +282,14 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_AVG_NUMERIC:
 			return DirectFunctionCall2(numeric_div,
-									   numeric_from_words(at[0], at[stride]),
+									   gpurhh_decimal_make(int128_from_words(at, stride), 0),
+									   NumericGetDatum(int64_to_numeric((int64) count)));
+		case GPU_FINAL_SUM_DECIMAL:
+			return decimal_sum(column, group, stride);
+		case GPU_FINAL_AVG_DECIMAL:
+			/* as numeric_avg() does it */
+			return DirectFunctionCall2(numeric_div,
+									   decimal_sum(column, group, stride),
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
@@ -372,6 +383,9 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
 		case GPU_ENC_BPCHAR:
+		case GPU_ENC_DECIMAL:
+		case GPU_ENC_LIMB1:
+		case GPU_ENC_LIMB2:
 		case GPU_ENC_BYTES:
 		case GPU_ENC_TIMETZ:
 		case GPU_ENC_TID:
@@ -425,6 +439,8 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 		case VECTOR_ANY:
 		case VECTOR_BPCHAR:
 		case VECTOR_UUID:
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
 			Assert(false);
 			break;
 	}

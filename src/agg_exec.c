@@ -170,6 +170,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 
 		column->encoding = linitial_int(lfirst(lc));
 		column->parameter = lsecond_int(lfirst(lc));
+		column->attribute = lthird_int(lfirst(lc));
 	}
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)

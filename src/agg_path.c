@@ -174,26 +174,44 @@ key_of_ref(PlanInfo *info, Index ref)
 	return -1;					/* keep compiler quiet */
 }
 
-/* The child column that holds expr, added if need be. */
+/* The fed column that holds expr, added if need be. */
 static int
 child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 {
 	PathTarget *target = info->child_target;
-	List	   *travels = list_make2_int(column.encoding, column.parameter);
-	ListCell   *lc_expr,
-			   *lc_column;
-	int			i = 0;
+	ListCell   *lc;
 
-	forboth(lc_expr, target->exprs, lc_column, info->columns)
+	foreach(lc, info->columns)
 	{
-		if (sortgroupref == 0 && equal(lfirst(lc_column), travels) &&
-			equal(lfirst(lc_expr), expr))
-			return i;
-		i++;
+		List	   *other = lfirst(lc);
+
+		if (sortgroupref == 0 && linitial_int(other) == (int) column.encoding &&
+			lsecond_int(other) == column.parameter &&
+			equal(list_nth(target->exprs, lthird_int(other)), expr))
+			return foreach_current_index(lc);
 	}
 	add_column_to_pathtarget(target, expr, sortgroupref);
-	info->columns = lappend(info->columns, travels);
-	return i;
+	info->columns = lappend(info->columns,
+							list_make3_int(column.encoding, column.parameter,
+										   list_length(target->exprs) - 1));
+	return list_length(info->columns) - 1;
+}
+
+/* The fed column of another limb of what is in a GPU_ENC_DECIMAL one. */
+static int
+limb_column(PlanInfo *info, int number, GpuEncoding limb)
+{
+	List	   *column = list_copy(list_nth(info->columns, number));
+	ListCell   *lc;
+
+	linitial_int(column) = limb;
+	foreach(lc, info->columns)
+	{
+		if (equal(lfirst(lc), column))
+			return foreach_current_index(lc);
+	}
+	info->columns = lappend(info->columns, column);
+	return list_length(info->columns) - 1;
 }
 
 /* The number of the state, added if no equal one is there. */
@@ -348,7 +366,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 		argtype = exprType((Node *) arg);
-		resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
+		resolved = known->final == GPU_FINAL_SUM_DECIMAL ||
+			known->final == GPU_FINAL_AVG_DECIMAL ?
+			gpurhh_resolve_limbs((Node *) arg, &column, &problem) :
+			gpurhh_resolve_type((Node *) arg, &column, &problem);
 		if (known->argtype == InvalidOid &&
 			(!resolved || gpurhh_is_string(column.encoding)))
 		{
@@ -361,8 +382,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			test->location = -1;
 			filter = filter ? guarded(filter, (Expr *) test) : (Expr *) test;
 		}
-		else if (!resolved ||
-				 (known->argtype != InvalidOid && known->argtype != argtype))
+		else if (!resolved)
+			return refuse(info, "aggregate %s has an argument of type %s, which %s",
+						  text, format_type_be(argtype), problem);
+		else if (known->argtype != InvalidOid && known->argtype != argtype)
 			return refuse(info, "aggregate %s has an argument of type %s",
 						  text, format_type_be(argtype));
 		else
@@ -382,10 +405,19 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		filter_column = child_column(info, filter, 0,
 									 (GpuColumn){GPU_ENC_FILTER});
 
-	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i] != 0; i++)
+	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
 		operands = lappend_int(operands,
 							   device_state(info, known->states[i], arg_column,
 											filter_column));
+	if (column.encoding == GPU_ENC_DECIMAL)
+	{
+		for (int l = 1; l < GPURHH_DECIMAL_LIMBS(column.parameter); l++)
+			operands = lappend_int(operands,
+								   device_state(info, RHH_SUM_I128,
+												limb_column(info, arg_column,
+															GPU_ENC_LIMB1 + l - 1),
+												filter_column));
+	}
 	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
 }
@@ -398,7 +430,8 @@ is_distinct(Aggref *aggref)
 		(aggref->aggfnoid == F_COUNT_ANY ||
 		 aggref->aggfnoid == F_SUM_INT2 || aggref->aggfnoid == F_AVG_INT2 ||
 		 aggref->aggfnoid == F_SUM_INT4 || aggref->aggfnoid == F_AVG_INT4 ||
-		 aggref->aggfnoid == F_SUM_INT8 || aggref->aggfnoid == F_AVG_INT8);
+		 aggref->aggfnoid == F_SUM_INT8 || aggref->aggfnoid == F_AVG_INT8 ||
+		 aggref->aggfnoid == F_SUM_NUMERIC || aggref->aggfnoid == F_AVG_NUMERIC);
 }
 
 /* The number of the state over the hidden key, added if it is not there. */
@@ -431,6 +464,8 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	const char *text = expression_text(info, aggref);
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
 	List	   *operands = NIL;
+	GpuColumn	column;
+	const char *problem;
 
 	if (!usual_aggregate(info, aggref, known, text))
 		return false;
@@ -454,11 +489,12 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 		return refuse(info, "aggregate %s has DISTINCT, another one has it over another argument",
 					  text);
 
-	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i] != 0; i++)
+	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
 		operands = lappend_int(operands,
 							   distinct_state(info, known->states[i]));
-	add_output(info, (Expr *) aggref, known->final,
-			   (GpuColumn){GPU_ENC_NONE}, operands);
+	/* add_key() has seen to it that it can be */
+	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
+	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
 }
 
@@ -664,7 +700,7 @@ build_plan_info(PlanInfo *info, List *having)
 	if (list_length(info->key_columns) > RHH_MAX_KEYS)
 		return refuse(info, "there are more than %d grouping columns and arguments of DISTINCT",
 					  RHH_MAX_KEYS);
-	if (list_length(info->child_target->exprs) > RHH_MAX_COLUMNS)
+	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
 	if (info->n_states + list_length(info->distinct_ops) > RHH_MAX_STATES)

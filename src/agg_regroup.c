@@ -187,6 +187,10 @@ store_distinct(uint64 *to, uint8 op, uint64 word, int bytes)
 			to[0] = (uint64) value;
 			to[1] = value < 0 ? ~UINT64CONST(0) : 0;
 			return 2;
+		case RHH_MAX_I64:
+			/* asked for NaN, of which a NULL's 0 says nothing */
+			to[0] = (uint64) value;
+			return 1;
 	}
 	elog(ERROR, "unexpected transition state over DISTINCT: %d", (int) op);
 	return 0;					/* keep compiler quiet */

@@ -50,6 +50,8 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	{
 		feed->columns[c].encoding = columns[c].encoding;
 		feed->columns[c].parameter = columns[c].parameter;
+		feed->columns[c].attribute = columns[c].attribute;
+		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
 		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
 		if (gpurhh_is_string(columns[c].encoding))
 			feed->string_columns[feed->n_strings++] = c;
@@ -123,14 +125,16 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 	for (int i = 0; i < feed->n_strings; i++)
 	{
 		int			c = feed->string_columns[i];
+		const FeedColumn *column = &feed->columns[c];
 		const struct varlena *value;
 
-		if (slot->tts_isnull[c])
+		if (slot->tts_isnull[column->attribute])
 			continue;
-		value = (const struct varlena *) DatumGetPointer(slot->tts_values[c]);
-		gpurhh_strings_add(&feed->strings, feed->columns[c].encoding, value,
+		value = (const struct varlena *)
+			DatumGetPointer(slot->tts_values[column->attribute]);
+		gpurhh_strings_add(&feed->strings, column->encoding, value,
 						   (const char *) value,
-						   feed->base + feed->columns[c].values_offset +
+						   feed->base + column->values_offset +
 						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
 	}
 	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
@@ -149,16 +153,16 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 {
 	uint32		row = feed->n_rows;
 
-	slot_getsomeattrs(slot, feed->n_columns);
+	slot_getsomeattrs(slot, feed->n_attributes);
 	if (feed->n_strings > 0 && !feed_strings(feed, slot))
 		return;
 	for (int c = 0; c < feed->n_columns; c++)
 	{
 		FeedColumn *column = &feed->columns[c];
 		char	   *values = feed->base + column->values_offset;
-		Datum		value = slot->tts_values[c];
+		Datum		value = slot->tts_values[column->attribute];
 
-		if (unlikely(slot->tts_isnull[c]))
+		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
 			if (column->encoding == GPU_ENC_FILTER)
 				((uint8 *) values)[row] = 0;
@@ -216,6 +220,20 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_STRING:
 			case GPU_ENC_BPCHAR:
 				break;			/* is there already */
+			case GPU_ENC_DECIMAL:
+			case GPU_ENC_LIMB1:
+			case GPU_ENC_LIMB2:
+				{
+					int64		limbs[GPURHH_MAX_LIMBS];
+
+					gpurhh_decimal_read(DatumGetPointer(value),
+										GPURHH_DECIMAL_SCALE(column->parameter),
+										GPURHH_DECIMAL_LIMBS(column->parameter),
+										limbs);
+					((int64 *) values)[row] =
+						limbs[column->encoding - GPU_ENC_DECIMAL];
+					break;
+				}
 			case GPU_ENC_BYTES:
 			case GPU_ENC_TIMETZ:
 			case GPU_ENC_TID:

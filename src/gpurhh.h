@@ -74,6 +74,10 @@ typedef enum GpuEncoding
 	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
 	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
 								 * how many characters they make it */
+	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
+								 * GPURHH_DECIMAL_PARAMETER() */
+	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
+	GPU_ENC_LIMB2,
 	/* by reference, in 8 bytes, see encoding.c: */
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
@@ -104,7 +108,9 @@ typedef enum VectorType
 	VECTOR_FLOAT8,
 	VECTOR_UUID,
 	VECTOR_STRING,				/* pointers to varlenas, toasted or not */
-	VECTOR_BPCHAR				/* the same, without trailing blanks */
+	VECTOR_BPCHAR /* the same, without trailing blanks */,
+	VECTOR_DECIMAL,				/* numeric as an int64, see decimal.c */
+	VECTOR_DECIMAL128			/* the same as an int128 */
 } VectorType;
 
 typedef struct GpuEncodingInfo
@@ -120,9 +126,11 @@ typedef struct GpuColumn
 {
 	GpuEncoding encoding;
 	int			parameter;		/* what it is depends on the encoding; or 0 */
+	int			attribute;		/* of the child, from 0 */
 } GpuColumn;
 
-#define GPU_MAX_OPERANDS 3		/* states that one output is made of */
+#define GPU_MAX_STATES 3		/* of one argument */
+#define GPU_MAX_OPERANDS 5		/* states that one output is made of */
 
 /* How a column of the result is made of keys or states, its operands. */
 typedef enum GpuFinal
@@ -136,6 +144,9 @@ typedef enum GpuFinal
 	GPU_FINAL_SUM_NUMERIC,
 	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
 	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
+	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
+	GPU_FINAL_SUM_DECIMAL,
+	GPU_FINAL_AVG_DECIMAL,
 	GPU_FINAL_GROUPING			/* GROUPING(): known from the set */
 } GpuFinal;
 
@@ -144,7 +155,7 @@ typedef struct GpuAggregate
 	Oid			function;		/* pg_proc's */
 	Oid			argtype;		/* InvalidOid: none, or any (count) */
 	GpuFinal	final;
-	rhh_state_op states[GPU_MAX_OPERANDS];	/* its operands; 0: no more */
+	rhh_state_op states[GPU_MAX_STATES];	/* its operands; 0: no more */
 	GpuEncoding encoding;		/* of the argument; GPU_ENC_NONE: its type's */
 } GpuAggregate;
 
@@ -154,7 +165,43 @@ extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
 						   GpuColumn *column, const char **problem);
 extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
+extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
+								 const char **problem);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
+
+/* ---------- decimal.c ---------- */
+
+#define GPURHH_DECIMAL_DIGITS	18	/* that one limb has at least */
+#define GPURHH_DECIMAL128_DIGITS 37 /* that an int128 has at least */
+#define GPURHH_LIMB_BITS	61
+#define GPURHH_DECIMAL_PARAMETER(scale, limbs) ((limbs) << 16 | (scale))
+#define GPURHH_DECIMAL_SCALE(parameter) ((parameter) & 0xffff)
+#define GPURHH_DECIMAL_LIMBS(parameter) ((parameter) >> 16)
+#define GPURHH_MAX_LIMBS	3
+#define GPURHH_DECIMAL_NAN	PG_INT64_MAX	/* in limb 0 */
+#define GPURHH_DECIMAL128_NAN	((int128) (~(uint128) 0 >> 1))
+
+extern int	gpurhh_decimal_limbs(int digits);
+extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
+extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
+								int64 *limbs);
+extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
+								   int scale, int128 *result);
+extern int128 gpurhh_decimal_read128(const char *value, int scale);
+extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
+								 int64 *to);
+extern bool gpurhh_decimal_power(int exponent, int128 *result);
+extern Datum gpurhh_decimal_make(int128 value, int scale);
+extern Datum gpurhh_decimal_nan(void);
+extern Datum gpurhh_decimal_value(int64 value, int scale);
+extern Datum gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale);
+
+/* The int64 for an int128 that it holds, or that is NaN. */
+static inline int64
+gpurhh_decimal_narrow(int128 value)
+{
+	return value == GPURHH_DECIMAL128_NAN ? GPURHH_DECIMAL_NAN : (int64) value;
+}
 
 /* ---------- encoding.c ---------- */
 
@@ -168,9 +215,9 @@ extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 /* What the CustomScan's custom_private holds; see agg_path.c. */
 enum GpuAggPrivateIndex
 {
-	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: encoding and parameter of
-								 * each child column */
-	GPUAGG_PRIVATE_KEYS,		/* IntList: child columns that are keys */
+	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: of each fed column the
+								 * encoding, parameter and attribute */
+	GPUAGG_PRIVATE_KEYS,		/* IntList: fed columns that are keys */
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
 	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, encoding, parameter,
 								 * operands; a GROUPING()'s are its values */
@@ -228,8 +275,8 @@ typedef struct PlanInfo
 	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
-	List	   *columns;		/* parallel to its exprs: IntList of encoding
-								 * and parameter */
+	List	   *columns;		/* those fed: IntList of encoding, parameter and
+								 * attribute (number in child_target) */
 	List	   *key_columns;	/* IntList */
 	List	   *states;			/* IntList: op, argument, filter; repeated */
 	int			n_states;
@@ -316,6 +363,7 @@ typedef struct FeedColumn
 {
 	GpuEncoding encoding;
 	int			parameter;		/* see GpuColumn */
+	int			attribute;
 	uint8		bytes;
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
@@ -329,6 +377,7 @@ typedef struct FeedColumn
 typedef struct Feed
 {
 	int			n_columns;
+	int			n_attributes;	/* of the child's rows, up to the last needed */
 	uint32		capacity_rows;	/* rows that fit a block */
 	char	   *base;			/* the block being filled, or NULL */
 	uint32		n_rows;

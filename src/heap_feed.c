@@ -70,6 +70,7 @@ typedef struct HeapLoad
 	int			bytes;			/* 0: only whether it is NULL */
 	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
 	bool		pointer;		/* to where it is in the page, for expressions */
+	int			scale;			/* >= 0: a numeric, loaded as an integer */
 	int			next;			/* load of the same attribute; -1: none */
 	char	   *to;
 	uint8	   *nulls;			/* a byte for each row */
@@ -96,6 +97,7 @@ typedef struct HeapColumn
 	int			load;			/* from this one, if >= 0: straight, */
 	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
+	int			limb_of;		/* the column whose result it is a limb of */
 	Vector		result;
 } HeapColumn;
 
@@ -136,7 +138,8 @@ typedef struct FinderArg
 
 /* Adds a load to the set; the table's attribute is known to be fit for it. */
 static int
-add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory)
+add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, int scale,
+		 bool own_memory)
 {
 	HeapLoad   *load;
 
@@ -148,6 +151,7 @@ add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory
 	memset(load, 0, sizeof(HeapLoad));
 	load->attribute = attribute;
 	load->bytes = bytes;
+	load->scale = scale;
 	load->nulls = palloc0(heap->max_rows);
 	if (own_memory && bytes > 0)
 		load->to = (char *) TYPEALIGN(64, palloc0((Size) heap->max_rows * bytes + 64));
@@ -181,6 +185,8 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	Form_pg_attribute att = attribute_of(finder->heap, expr);
 	int			bytes = 0;
 	bool		pointer = false;
+	int			digits;
+	int			scale = -1;
 
 	if (att == NULL)
 		return false;
@@ -190,6 +196,13 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	{
 		pointer = *type == VECTOR_STRING || *type == VECTOR_BPCHAR;
 		bytes = pointer ? sizeof(char *) : att->attlen;
+	}
+	else if (gpurhh_decimal_type(expr, &digits, &scale) && !only_null &&
+			 digits <= GPURHH_DECIMAL128_DIGITS)
+	{
+		*type = digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL :
+			VECTOR_DECIMAL128;
+		bytes = digits <= GPURHH_DECIMAL_DIGITS ? 8 : 16;
 	}
 	else if (only_null)
 		*type = VECTOR_ANY;
@@ -206,7 +219,7 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 			return true;
 		}
 	}
-	*column = add_load(finder->heap, set, att->attnum - 1, bytes, true);
+	*column = add_load(finder->heap, set, att->attnum - 1, bytes, scale, true);
 	set->loads[*column].pointer = pointer;
 	return true;
 }
@@ -274,7 +287,7 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
 	if (att == NULL || att->attlen != -1)
 		return false;
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-							GPURHH_STRING_BYTES, false);
+							GPURHH_STRING_BYTES, -1, false);
 	heap->column_set.loads[column->load].string = column->encoding;
 	return true;
 }
@@ -282,8 +295,10 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
 /* False: the column cannot be had, and *why says why. */
 static bool
 prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
-			   GpuEncoding encoding, const char **why)
+			   GpuColumn how, const char **why)
 {
+	GpuEncoding encoding = how.encoding;
+	VectorType	type = gpurhh_encodings[encoding].vector;
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
 	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
@@ -291,6 +306,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 
 	column->encoding = encoding;
 	column->load = -1;
+	column->limb_of = -1;
 	if (gpurhh_is_string(encoding) &&
 		prepare_strings(heap, column, expr))
 		return true;
@@ -299,14 +315,14 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	{
 		column->encode = true;
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								att->attlen, true);
+								att->attlen, -1, true);
 		return true;
 	}
 	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								bytes, false);
+								bytes, -1, false);
 		return true;
 	}
 	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
@@ -317,13 +333,38 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 		*why = psprintf("an expression %s", reason);
 		return false;
 	}
-	if (gpurhh_vector_result_type(column->expr) !=
-		gpurhh_encodings[encoding].vector)
+	if (encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1)
+		type = VECTOR_DECIMAL128;
+	if (gpurhh_vector_result_type(column->expr) != type)
 	{
 		*why = "an expression has another type than the column that is fed";
 		return false;
 	}
 	return true;
+}
+
+/* Other limbs than the first come of what gives that one. */
+static bool
+find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
+{
+	HeapColumn *column = &heap->columns[c];
+
+	if (columns[c].encoding != GPU_ENC_LIMB1 &&
+		columns[c].encoding != GPU_ENC_LIMB2)
+		return false;
+	for (int other = 0; other < c; other++)
+	{
+		if (columns[other].encoding == GPU_ENC_DECIMAL &&
+			columns[other].attribute == columns[c].attribute)
+		{
+			column->encoding = columns[c].encoding;
+			column->load = -1;
+			column->limb_of = other;
+			return true;
+		}
+	}
+	elog(ERROR, "column of a limb without the first one");
+	return false;				/* keep compiler quiet */
 }
 
 static HeapFeed *
@@ -361,17 +402,19 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 
 	heap->n_columns = n_columns;
 	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
-	if (list_length(plan->targetlist) < n_columns)
-	{
-		*why = "the scan returns fewer columns than are fed";
-		return NULL;
-	}
 	for (int c = 0; c < n_columns; c++)
 	{
-		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
+		TargetEntry *tle;
 
-		if (!prepare_column(heap, &heap->columns[c], tle->expr,
-							columns[c].encoding, why))
+		if (list_length(plan->targetlist) <= columns[c].attribute)
+		{
+			*why = "the scan returns fewer columns than are fed";
+			return NULL;
+		}
+		if (find_limb_source(heap, columns, c))
+			continue;
+		tle = list_nth_node(TargetEntry, plan->targetlist, columns[c].attribute);
+		if (!prepare_column(heap, &heap->columns[c], tle->expr, columns[c], why))
 			return NULL;
 	}
 	finish_set(heap, &heap->column_set);
@@ -530,6 +573,15 @@ load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
 }
 
 static inline void
+store_decimal(HeapLoad *load, int row, const char *from)
+{
+	if (load->bytes == 8)
+		gpurhh_decimal_read(from, load->scale, 1, (int64 *) load->to + row);
+	else if (load->bytes == 16)
+		((int128 *) load->to)[row] = gpurhh_decimal_read128(from, load->scale);
+}
+
+static inline void
 store_value(HeapLoad *load, int row, const char *from)
 {
 	switch (load->bytes)
@@ -554,14 +606,25 @@ store_value(HeapLoad *load, int row, const char *from)
 	}
 }
 
-/* A value of a type that a string's encoding is for. */
-static inline void
-store_string(LoadSet *set, HeapLoad *load, int row, const char *from,
-			 const char *readable)
+static inline bool
+is_varlena(const HeapLoad *load)
 {
-	gpurhh_strings_add(set->strings, load->string,
-					   (const struct varlena *) from, readable,
-					   load->to + (Size) row * GPURHH_STRING_BYTES);
+	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+}
+
+/* What is made of a varlena; memory may be read up to readable. */
+static inline void
+store_varlena(LoadSet *set, HeapLoad *load, int row, const char *from,
+			  const char *readable)
+{
+	if (load->string != GPU_ENC_NONE)
+		gpurhh_strings_add(set->strings, load->string,
+						   (const struct varlena *) from, readable,
+						   load->to + (Size) row * GPURHH_STRING_BYTES);
+	else if (load->pointer)
+		((const char **) load->to)[row] = from;
+	else
+		store_decimal(load, row, from);
 }
 
 static inline void
@@ -584,11 +647,9 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 
 		if (attribute->missing_null)
 			store_null(load, row);
-		else if (load->string != GPU_ENC_NONE)
-			store_string(set, load, row, DatumGetPointer(attribute->missing),
-						 DatumGetPointer(attribute->missing));
-		else if (load->pointer)
-			((const char **) load->to)[row] = DatumGetPointer(attribute->missing);
+		else if (is_varlena(load))
+			store_varlena(set, load, row, DatumGetPointer(attribute->missing),
+						  DatumGetPointer(attribute->missing));
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -635,10 +696,8 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		{
 			HeapLoad   *load = &set->loads[i];
 
-			if (load->string != GPU_ENC_NONE)
-				store_string(set, load, row, data + offset, data + offset);
-			else if (load->pointer)
-				((const char **) load->to)[row] = data + offset;
+			if (is_varlena(load))
+				store_varlena(set, load, row, data + offset, data + offset);
 			else
 				store_value(load, row, data + offset);
 		}
@@ -662,10 +721,10 @@ static void
 load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			   const char *const *data, int n, const char *page_end)
 {
-	if (load->pointer)
+	if (is_varlena(load))
 	{
 		for (int i = 0; i < n; i++)
-			((const char **) load->to)[i] = data[i] + positions[i];
+			store_varlena(set, load, i, data[i] + positions[i], page_end);
 		return;
 	}
 	switch (load->bytes)
@@ -685,14 +744,9 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			WALK_LOOP(uint64);
 			break;
 		default:
-			if (load->string != GPU_ENC_NONE)
-			{
-				for (int i = 0; i < n; i++)
-					store_string(set, load, i, data[i] + positions[i], page_end);
-				break;
-			}
 			for (int i = 0; i < n; i++)
-				memcpy(load->to + (Size) i * 16, data[i] + positions[i], 16);
+				memcpy(load->to + (Size) i * load->bytes, data[i] + positions[i],
+					   load->bytes);
 			break;
 	}
 }
@@ -976,10 +1030,14 @@ encode_values(const Vector *loaded, const HeapLoad *load,
 
 /* An expression's results, n of them, into the block. */
 static void
-store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
-			  int n)
+store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
+			  char *to, int n)
 {
-	memcpy(to, result->values, (Size) n * bytes);
+	if (limbs)
+		gpurhh_decimal_split(result->values, n, encoding - GPU_ENC_DECIMAL,
+							 (int64 *) to);
+	else
+		memcpy(to, result->values, (Size) n * bytes);
 	if (result->nulls == NULL)
 		return;
 	/* a filter that is NULL is not true; and see store_null() */
@@ -1049,7 +1107,9 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	{
 		HeapColumn *column = &heap->columns[c];
 
-		if (column->expr == NULL)
+		if (column->limb_of >= 0)
+			column->result = heap->columns[column->limb_of].result;
+		else if (column->expr == NULL)
 			column->result = set->vectors[column->load];
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
@@ -1076,8 +1136,12 @@ feed_rows(HeapFeed *heap, Feed *feed)
 
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
-		else if (from->expr != NULL && !gpurhh_is_string(from->encoding))
-			store_results(&from->result, from->encoding, column->bytes, to, n);
+		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
+			store_results(&from->result, from->encoding,
+						  from->encoding >= GPU_ENC_DECIMAL &&
+						  from->encoding <= GPU_ENC_LIMB2 &&
+						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
+						  column->bytes, to, n);
 		if (from->encoding == GPU_ENC_FLOAT4)
 			normalize_float4((float4 *) to, n);
 		else if (from->encoding == GPU_ENC_FLOAT8)
