@@ -55,6 +55,7 @@ OBJS = \
 	src/dictionary.o \
 	src/agg_defer.o \
 	src/heap_feed.o \
+	src/page_feed.o \
 	src/vector.o \
 	src/host_table.o \
 	src/channel.o \

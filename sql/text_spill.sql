@@ -46,6 +46,16 @@ CREATE TABLE many_named (id int PRIMARY KEY, name text);
 INSERT INTO many_named SELECT g, repeat('name ', 5) || g FROM generate_series(1, 5000) g;
 SELECT compare('SELECT n.id, name, count(*), sum(v) FROM many_named n JOIN longs USING (id) GROUP BY n.id', settings => 'work_mem=64kB');
 
+-- partitions, of different layouts
+CREATE TABLE parted (k text, id int, v int) PARTITION BY LIST (id);
+CREATE TABLE parted_0 PARTITION OF parted FOR VALUES IN (0);
+CREATE TABLE parted_1 (v int, dropped text, id int, k text);
+ALTER TABLE parted_1 DROP COLUMN dropped;
+ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES IN (1);
+INSERT INTO parted SELECT k, v % 2, v FROM longs;
+SELECT compare('SELECT k, count(*), sum(v) FROM parted GROUP BY k', settings => 'work_mem=64kB');
+SELECT compare('SELECT k, count(*) FROM (SELECT k FROM longs UNION ALL SELECT upper(k) FROM longs UNION ALL SELECT name FROM many_named) x GROUP BY k', settings => 'work_mem=64kB');
+
 -- Two levels of groups: the dictionary then takes what it needs.
 SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2', settings => 'work_mem=64kB');
 SELECT compare('SELECT k, k2, id % 3, count(*), sum(v), GROUPING(k, k2) FROM longs GROUP BY CUBE (k, k2, id % 3)', settings => 'work_mem=64kB');
