@@ -266,18 +266,19 @@ typedef struct GroupEstimate
 } GroupEstimate;
 
 static void
-estimate_groups(PlanInfo *info, RelOptInfo *input_rel, GroupEstimate *groups)
+estimate_groups(PlanInfo *info, GroupEstimate *groups)
 {
 	PlannerInfo *root = info->root;
 	Query	   *parse = root->parse;
-	double		rows = input_rel->cheapest_total_path->rows;
+	double		rows = info->input->rows;
 	List	   *keys = info->keys;
 	ListCell   *lc;
 
 	/* as core has it: of what has been grouped nothing is known */
-	if (info->stage == UPPERREL_DISTINCT &&
-		(parse->groupClause != NIL || parse->groupingSets != NIL ||
-		 parse->hasAggs || root->hasHavingQual))
+	if (info->stage == UPPERREL_SETOP ||
+		(info->stage == UPPERREL_DISTINCT &&
+		 (parse->groupClause != NIL || parse->groupingSets != NIL ||
+		  parse->hasAggs || root->hasHavingQual)))
 		groups->emitted = rows;
 	else
 		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
@@ -311,7 +312,7 @@ estimate_groups(PlanInfo *info, RelOptInfo *input_rel, GroupEstimate *groups)
  * n_groups: that this process emits, of all participants' in a parallel plan.
  */
 static CustomPath *
-make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
+make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 			  List *having, Path *input, const GroupEstimate *groups,
 			  double n_groups, bool leader_emits)
 {
@@ -319,7 +320,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 	CustomPath *cpath = makeNode(CustomPath);
 	Path	   *subpath;
 
-	subpath = (Path *) create_projection_path(root, input_rel, input,
+	subpath = (Path *) create_projection_path(root, info->input_rel, input,
 											  info->child_target);
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
@@ -392,12 +393,11 @@ make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
  * their own cost would let them win.
  */
 static bool
-compete(PlanInfo *info, Path *ours, List *core_paths, Path *input,
-		RelOptInfo *output_rel, const char **refusal)
+compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel, const char **refusal)
 {
 	Cost		total = ours->total_cost;
 	/* of what both have below them */
-	Cost		common = core_undercharge(info, input);
+	Cost		common = core_undercharge(info, info->input);
 	ListCell   *lc;
 
 	foreach(lc, core_paths)
@@ -439,40 +439,36 @@ compete(PlanInfo *info, Path *ours, List *core_paths, Path *input,
  * why there is none for the whole of it.
  */
 const char *
-gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *input_rel,
-					 RelOptInfo *output_rel, List *having)
+gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 {
 	List	   *core_paths = list_copy(output_rel->pathlist);
-	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *best;
 	GroupEstimate groups;
 	const char *refusal = NULL;
 
 	set_pathtarget_cost_width(info->root, info->child_target);
-	estimate_groups(info, input_rel, &groups);
-	best = &make_agg_path(info, input_rel, output_rel, having, input,
-						  &groups, groups.emitted, false)->path;
-	if (output_rel->consider_parallel && input_rel->partial_pathlist != NIL)
+	estimate_groups(info, &groups);
+	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
+	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{
-		Path	   *partial = linitial(input_rel->partial_pathlist);
+		Path	   *partial = info->partial_input;
 		double		divisor = parallel_divisor(partial->parallel_workers);
 		Path	   *gather;
 
 		if (!info->one_emitter)
 			add_partial_path(output_rel,
-							 &make_agg_path(info, input_rel, output_rel, having,
+							 &make_agg_path(info, output_rel, having,
 											partial, &groups,
 											ceil(groups.emitted / divisor),
 											false)->path);
 		gather = make_gather_path(info, output_rel,
-								  make_agg_path(info, input_rel, output_rel,
-												having, partial, &groups,
+								  make_agg_path(info, output_rel, having, partial, &groups,
 												groups.emitted, true));
 		/* only the better one, as it tells which of core's are of no use */
 		if (gather->total_cost < best->total_cost)
 			best = gather;
 	}
-	if (compete(info, best, core_paths, input, output_rel, &refusal))
+	if (compete(info, best, core_paths, output_rel, &refusal))
 		add_path(output_rel, best);
 	return refusal;
 }
@@ -536,6 +532,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
 	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
 	cscan->methods = &gpurhh_agg_scan_methods;
+	gpurhh_note_union_plan(cscan);
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
 	return &cscan->scan.plan;
 }
