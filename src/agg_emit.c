@@ -29,6 +29,7 @@ struct EmitColumn
 	int			parameter;		/* see GpuColumn */
 	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
+	bool		wide;			/* variances: of 8-byte integers */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
@@ -48,10 +49,23 @@ output_encoding(const EmitColumn *column)
 			return column->encoding;
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_SUM_MONEY:
 			return GPU_ENC_INT8;
+		case GPU_FINAL_SUM_FLOAT:
+			return column->encoding;
+		case GPU_FINAL_AVG_FLOAT:
+		case GPU_FINAL_VAR_POP_FLOAT:
+		case GPU_FINAL_VAR_SAMP_FLOAT:
+		case GPU_FINAL_STDDEV_POP_FLOAT:
+		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+			return GPU_ENC_FLOAT8_RAW;
 		case GPU_FINAL_SUM_NUMERIC:
 		case GPU_FINAL_AVG_INT8:
 		case GPU_FINAL_AVG_NUMERIC:
+		case GPU_FINAL_VAR_POP:
+		case GPU_FINAL_VAR_SAMP:
+		case GPU_FINAL_STDDEV_POP:
+		case GPU_FINAL_STDDEV_SAMP:
 			break;
 	}
 	return GPU_ENC_NONE;
@@ -98,6 +112,7 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 				state_word[operand];
 			to->null_bit = operand;
 		}
+		to->wide = to->encoding == GPU_ENC_INT8;
 		to->encoding = output_encoding(to);
 		to->allocates = to->encoding == GPU_ENC_NONE ||
 			gpurhh_encodings[to->encoding].by_reference;
@@ -171,28 +186,6 @@ gpurhh_emit_reset(Emit *emit)
 		gpurhh_vector_reset(emit->quals[i]);
 }
 
-/* A 128-bit two's complement integer as a numeric. */
-static Datum
-numeric_from_words(uint64 low, uint64 high)
-{
-	/* fits 64 bits: the high word is the low word's sign */
-	if (high == (uint64) ((int64) low >> 63))
-		return NumericGetDatum(int64_to_numeric((int64) low));
-	else
-	{
-		/* (high * 2^32 + upper half of low) * 2^32 + lower half of low */
-		Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
-		Datum		sum = NumericGetDatum(int64_to_numeric((int64) high));
-
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		sum = DirectFunctionCall2(numeric_add, sum,
-								  NumericGetDatum(int64_to_numeric((int64) (low >> 32))));
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		return DirectFunctionCall2(numeric_add, sum,
-								   NumericGetDatum(int64_to_numeric((int64) (low & 0xffffffff))));
-	}
-}
-
 /* A value that needs memory, from the words of the group that start at *group. */
 static Datum
 make_value(const EmitColumn *column, const uint64 *group, Size stride)
@@ -211,7 +204,7 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 			return gpurhh_decode_reference(column->encoding, column->parameter,
 										   at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
-			return numeric_from_words(at[0], at[stride]);
+			return gpurhh_numeric_from_int128(at[0], at[stride]);
 		case GPU_FINAL_AVG_INT8:
 			/* as int8_avg() does it */
 			return DirectFunctionCall2(numeric_div,
@@ -219,10 +212,25 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_AVG_NUMERIC:
 			return DirectFunctionCall2(numeric_div,
-									   numeric_from_words(at[0], at[stride]),
+									   gpurhh_numeric_from_int128(at[0], at[stride]),
 									   NumericGetDatum(int64_to_numeric((int64) count)));
-		case GPU_FINAL_COUNT:
-		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_VAR_POP:
+		case GPU_FINAL_VAR_SAMP:
+		case GPU_FINAL_STDDEV_POP:
+		case GPU_FINAL_STDDEV_SAMP:
+			{
+				const uint64 *squares = group + column->words[2] * stride;
+				uint64		high = column->wide ? squares[2 * stride] : 0;
+				Datum		sum = column->wide ?
+					gpurhh_numeric_from_int128(at[0], at[stride]) :
+					NumericGetDatum(int64_to_numeric((int64) at[0]));
+
+				return gpurhh_final_variance(column->final, sum, count,
+											 gpurhh_numeric_from_uint192(squares[0],
+																		 squares[stride],
+																		 high));
+			}
+		default:
 			break;
 	}
 	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
@@ -247,8 +255,60 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		memset(column->isnull, 0, n);
 	else
 	{
+		uint64		least = gpurhh_final_is_sample(column->final) ? 2 : 1;
+
 		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->words[1] * stride + i] == 0;
+			column->isnull[i] = words[column->words[1] * stride + i] < least;
+	}
+}
+
+/*
+ * The values of an aggregate whose states are not the result, but that needs no
+ * memory; false: it is not one of these.
+ */
+static bool
+compute_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
+{
+	const uint64 *from = words + column->words[0] * stride;
+	const uint64 *second = from + stride;
+	const uint64 *counts = words + column->words[1] * stride;
+	Datum	   *values = column->values;
+
+	switch (column->final)
+	{
+		case GPU_FINAL_SUM_MONEY:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum(gpurhh_final_money(from[i], second[i]));
+			return true;
+		case GPU_FINAL_SUM_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+			{
+				bool		single = column->encoding == GPU_ENC_FLOAT4_RAW;
+				float8		sum = gpurhh_final_sum_float(from[i], second[i],
+														 single);
+
+				values[i] = single ? Float4GetDatum((float4) sum) :
+					Float8GetDatum(sum);
+			}
+			return true;
+		case GPU_FINAL_AVG_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(counts[i] == 0 ? 0 :
+										   gpurhh_final_avg_float(from[i], second[i],
+																  counts[i]));
+			return true;
+		case GPU_FINAL_VAR_POP_FLOAT:
+		case GPU_FINAL_VAR_SAMP_FLOAT:
+		case GPU_FINAL_STDDEV_POP_FLOAT:
+		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
+										   gpurhh_final_variance_float(column->final,
+																	   &from[i], stride,
+																	   counts[i]));
+			return true;
+		default:
+			return false;
 	}
 }
 
@@ -261,6 +321,8 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
+	if (compute_values(column, words, stride, n))
+		return;
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
@@ -289,6 +351,18 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
+			break;
+		case GPU_ENC_FLOAT4_ORDER:
+		case GPU_ENC_OID_ORDER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int32GetDatum((int32) gpurhh_convert_back(column->encoding,
+																	  (int64) from[i]));
+			break;
+		case GPU_ENC_FLOAT8_ORDER:
+		case GPU_ENC_UINT8_ORDER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum(gpurhh_convert_back(column->encoding,
+															  (int64) from[i]));
 			break;
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:

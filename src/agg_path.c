@@ -288,7 +288,12 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 	if (aggref->aggdistinct != NIL)
 		return refuse(info, "aggregate %s has DISTINCT", text);
 	if (known == NULL)
-		return refuse(info, "aggregate %s is not supported", text);
+	{
+		const char *problem = gpurhh_aggregate_problem(aggref->aggfnoid);
+
+		return refuse(info, "aggregate %s is not supported%s%s", text,
+					  problem ? ": " : "", problem ? problem : "");
+	}
 	/* sum(x ORDER BY y) is just sum(x), but core must sort to be itself */
 	if (aggref->aggorder != NIL)
 		return refuse(info, "aggregate %s has ORDER BY", text);
@@ -448,6 +453,7 @@ build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
 	if (info->n_states > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
+	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */
 	return true;
 }
 
