@@ -42,12 +42,14 @@ PGFILEDESC = "gpurhh - GROUP BY on a GPU"
 OBJS = \
 	src/gpurhh.o \
 	src/guc.o \
+	src/decimal.o \
 	src/types.o \
 	src/agg_path.o \
 	src/agg_cost.o \
 	src/agg_exec.o \
 	src/agg_emit.o \
 	src/agg_final.o \
+	src/agg_regroup.o \
 	src/agg_parallel.o \
 	src/encoding.o \
 	src/feed.o \

@@ -84,3 +84,6 @@ SELECT compare('SELECT many, sum(e4), sum(e8), avg(e8), min(r8), max(r4), digits
 SELECT compare('SELECT many, sum(e4), sum(e8), avg(e8), min(r8), max(r4), digits(variance(r8)) FROM f GROUP BY many', settings => 'gpurhh.device_memory=1MB,work_mem=64kB');
 SELECT compare('SELECT x, s FROM generate_series(1, 4) x, LATERAL (SELECT k, sum(e8 + x) AS s, avg(e4) FROM f WHERE many < x * 100 GROUP BY k) y');
 SELECT compare('SELECT k, avg(e8), sum(e8), stddev(e8) FROM f WHERE k > 100 GROUP BY k');
+SELECT compare('SELECT sum(e4), avg(e8), sum(e8), stddev(e8), min(e4), max(e8) FROM f WHERE k > 100');
+SELECT compare('SELECT sum(e4), avg(e8), sum(e8), digits(stddev(e8)), min(e4), max(e8) FROM f');
+SELECT compare('SELECT k, many % 5, sum(e4), avg(e8), sum(e8), digits(stddev(e8)), min(e4), max(e8) FROM f GROUP BY ROLLUP (k, many % 5)');

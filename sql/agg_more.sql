@@ -28,6 +28,8 @@ SELECT compare('SELECT small, bool_and(b), bool_or(b), every(b), bool_and(i4 > 0
 SELECT compare('SELECT k, bool_and(b), bool_or(b), every(small > -6000), bit_or(small) FILTER (WHERE small < 0) FROM t GROUP BY k');
 SELECT compare('SELECT k, bit_xor(i4) FROM t GROUP BY k HAVING bool_or(b) AND bit_and(i2) IS NOT NULL AND bit_xor(i4) <> 0');
 
+SELECT compare('SELECT k, bit_and(DISTINCT i2), bit_or(DISTINCT i4), bool_and(DISTINCT b), every(DISTINCT b), min(DISTINCT o), max(DISTINCT tz), count(DISTINCT tz) FROM t GROUP BY k');
+
 -- variances, to the last digit: of few values and of many, equal ones, extremes
 SELECT compare('SELECT k, var_pop(i2), var_samp(i2), variance(i2), stddev_pop(i2), stddev_samp(i2), stddev(i2) FROM t GROUP BY k');
 SELECT compare('SELECT k, var_pop(i4), var_samp(i4), variance(i4), stddev_pop(i4), stddev_samp(i4), stddev(i4) FROM t GROUP BY k');
@@ -65,7 +67,7 @@ SELECT outcome('SELECT many, sum(m) FROM t WHERE many IN (11, 12) GROUP BY many 
 RESET enable_gpu_hashagg;
 
 -- how they are fed; parallel plans, refused rows, a spill, no device memory
-SELECT analyze_json('SELECT k, bool_and(b), bit_or(i4), stddev(i8), min(tz), max(o), min(lsn), sum(m), max(tid), bool_or(i4 > 3) FROM t GROUP BY k') -> 'Feed';
+SELECT analyze_json('SELECT k, bool_and(b), bit_or(i4), stddev(i8), min(tz), max(o), min(lsn), sum(m), max(tid), bool_or(i4 > 3) FROM t WHERE many > 12 GROUP BY k') -> 'Feed';
 SELECT compare('SELECT many, bit_xor(i8), bool_or(b), stddev(i8), variance(i4), min(tz), max(o) FROM t GROUP BY many', settings => 'min_parallel_table_scan_size=0,parallel_setup_cost=0,parallel_tuple_cost=0');
 SELECT compare('SELECT many, bit_xor(i8), bool_or(b), stddev(i8), variance(i4), min(tz), max(o) FROM t GROUP BY many', settings => 'gpurhh.max_probe_buckets=1,gpurhh.load_factor=0.95,work_mem=64kB');
 SELECT compare('SELECT many, bit_and(i8), bool_and(b), stddev(i8), variance(i4), min(tz), max(o) FROM t GROUP BY many', settings => 'gpurhh.device_memory=1MB,work_mem=64kB');
@@ -74,4 +76,9 @@ SELECT compare('SELECT k, bit_and(i4), bool_and(b), stddev(i8) FROM t WHERE k > 
 
 -- refused, and why
 CREATE TYPE mood AS ENUM ('sad', 'happy');
-SELECT reason FROM gpurhh_refusals('SELECT k, min(''sad''::mood) FROM t GROUP BY k; SELECT k, sum(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, max(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, corr(small, i4) FROM t GROUP BY k');
+SELECT reason FROM gpurhh_refusals('SELECT k, min(''sad''::mood) FROM t GROUP BY k; SELECT k, sum(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, max(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, corr(small, i4) FROM t GROUP BY k; SELECT k, bit_xor(DISTINCT i4) FROM t GROUP BY k; SELECT k, stddev(DISTINCT i4) FROM t GROUP BY k');
+
+-- without rows, and without groups
+SELECT compare('SELECT bit_and(i2), bit_or(i4), bit_xor(i8), bool_and(b), bool_or(b), stddev(i4), var_pop(i8), min(tz), max(o), min(lsn), sum(m), max(tid) FROM t WHERE many > 12');
+SELECT compare('SELECT bit_and(i2), bit_or(i4), bit_xor(i8), bool_and(b), bool_or(b), stddev(i4), var_pop(i8), min(tz), max(o), min(lsn), sum(m), max(tid) FROM t WHERE k > 100');
+SELECT compare('SELECT k, b, bit_and(i2), bool_and(b), stddev(i4), var_pop(i8), min(tz), max(o), sum(m) FROM t WHERE many NOT IN (11, 12) GROUP BY CUBE (k, b)');

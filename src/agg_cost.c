@@ -25,8 +25,14 @@
 #include "utils/selfuncs.h"
 
 /* In the path's custom_private only, behind what the plan gets. */
-#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LEADER_EMITS + 1)
-#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_LEADER_EMITS + 2)
+#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LAST + 1)
+#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_LAST + 2)
+
+/*
+ * To put a group of the first level into one of the second, in units of what
+ * it costs to return one.
+ */
+#define REGROUP_FACTOR			2.5
 
 static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
 						   CustomPath *best_path, List *tlist, List *clauses,
@@ -80,6 +86,54 @@ core_undercharge(Path *path)
 	}
 }
 
+/* Of all participants in a parallel plan. */
+typedef struct GroupEstimate
+{
+	double		first_level;	/* groups that the device makes */
+	double		regrouped;		/* groups that the second level takes */
+	double		emitted;
+} GroupEstimate;
+
+static void
+estimate_groups(PlanInfo *info, RelOptInfo *input_rel, GroupEstimate *groups)
+{
+	PlannerInfo *root = info->root;
+	Query	   *parse = root->parse;
+	double		rows = input_rel->cheapest_total_path->rows;
+	List	   *keys = info->keys;
+	ListCell   *lc;
+
+	/* as core has it: of what has been grouped nothing is known */
+	if (info->stage == UPPERREL_DISTINCT &&
+		(parse->groupClause != NIL || parse->groupingSets != NIL ||
+		 parse->hasAggs || root->hasHavingQual))
+		groups->emitted = rows;
+	else
+		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
+	groups->first_level = groups->emitted;
+	groups->regrouped = 0;
+	if (info->distinct_arg != NULL)
+	{
+		keys = lappend(list_copy(keys), info->distinct_arg);
+		groups->first_level = estimate_num_groups(root, keys, rows, NULL, NULL);
+		groups->regrouped = groups->first_level;
+	}
+	foreach(lc, info->sets)
+	{
+		List	   *set = lfirst(lc);
+		List	   *set_keys = NIL;
+		ListCell   *lc_key;
+
+		if (foreach_current_index(lc) == 0 &&
+			list_length(set) == list_length(info->keys))
+			continue;
+		foreach(lc_key, set)
+			set_keys = lappend(set_keys, list_nth(info->keys, lfirst_int(lc_key)));
+		groups->emitted += estimate_num_groups(root, set_keys, rows, NULL, NULL);
+		groups->regrouped += groups->first_level;
+	}
+}
+
 /*
  * The node on top of an input path.  Cost by measured rates: the feed and the
  * table run at the same time, so a row costs what the slower of the two takes.
@@ -87,8 +141,8 @@ core_undercharge(Path *path)
  */
 static CustomPath *
 make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
-			  List *having, Path *input, double n_groups, double n_all_groups,
-			  bool leader_emits)
+			  List *having, Path *input, const GroupEstimate *groups,
+			  double n_groups, bool leader_emits)
 {
 	PlannerInfo *root = info->root;
 	CustomPath *cpath = makeNode(CustomPath);
@@ -98,7 +152,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 											  info->child_target);
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
-	cpath->path.pathtarget = output_rel->reltarget;
+	cpath->path.pathtarget = info->target;
 	cpath->path.param_info = NULL;
 	/*
 	 * As a whole in a worker it would be a second user of the device beside
@@ -114,7 +168,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 																JOIN_INNER, NULL));
 	cpath->path.pathkeys = NIL;
 	cpath->path.startup_cost = subpath->total_cost + gpurhh_setup_cost +
-		subpath->rows * gpurhh_row_cost;
+		subpath->rows * gpurhh_row_cost + groups->regrouped * REGROUP_FACTOR * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
@@ -123,9 +177,14 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 		list_make5(info->columns, info->key_columns, info->states,
 				   info->outputs,
 				   /* with a point, or a worker would read an Integer */
-				   makeFloat(psprintf("%.1f", n_all_groups)));
+				   makeFloat(psprintf("%.1f", groups->first_level)));
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeInteger(leader_emits ? 1 : 0));
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeInteger(info->n_shown_keys));
+	cpath->custom_private = lappend(cpath->custom_private, info->sets);
+	cpath->custom_private = lappend(cpath->custom_private,
+									info->distinct_ops);
 	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
 	cpath->custom_private = lappend(cpath->custom_private, having);
 	cpath->methods = &agg_path_methods;
@@ -137,13 +196,13 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
  * queues, so none is charged for that.
  */
 static Path *
-make_gather_path(PlannerInfo *root, RelOptInfo *output_rel, CustomPath *cpath)
+make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
 {
 	double		rows = cpath->path.rows;
 	GatherPath *gather;
 
-	gather = create_gather_path(root, output_rel, &cpath->path,
-								output_rel->reltarget, NULL, &rows);
+	gather = create_gather_path(info->root, output_rel, &cpath->path,
+								info->target, NULL, &rows);
 	gather->path.startup_cost = cpath->path.startup_cost + parallel_setup_cost;
 	gather->path.total_cost = cpath->path.total_cost + parallel_setup_cost;
 	/* a leader that does not take part has to be sent the rows */
@@ -220,31 +279,32 @@ const char *
 gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *input_rel,
 					 RelOptInfo *output_rel, List *having)
 {
-	PlannerInfo *root = info->root;
 	List	   *core_paths = list_copy(output_rel->pathlist);
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *best;
-	double		n_groups;
+	GroupEstimate groups;
 	const char *refusal = NULL;
 
-	set_pathtarget_cost_width(root, info->child_target);
-	n_groups = estimate_num_groups(root, info->keys, input->rows, NULL, NULL);
+	set_pathtarget_cost_width(info->root, info->child_target);
+	estimate_groups(info, input_rel, &groups);
 	best = &make_agg_path(info, input_rel, output_rel, having, input,
-						  n_groups, n_groups, false)->path;
+						  &groups, groups.emitted, false)->path;
 	if (output_rel->consider_parallel && input_rel->partial_pathlist != NIL)
 	{
 		Path	   *partial = linitial(input_rel->partial_pathlist);
 		double		divisor = parallel_divisor(partial->parallel_workers);
 		Path	   *gather;
 
-		add_partial_path(output_rel,
-						 &make_agg_path(info, input_rel, output_rel, having,
-										partial, ceil(n_groups / divisor),
-										n_groups, false)->path);
-		gather = make_gather_path(root, output_rel,
+		if (!info->one_emitter)
+			add_partial_path(output_rel,
+							 &make_agg_path(info, input_rel, output_rel, having,
+											partial, &groups,
+											ceil(groups.emitted / divisor),
+											false)->path);
+		gather = make_gather_path(info, output_rel,
 								  make_agg_path(info, input_rel, output_rel,
-												having, partial, n_groups,
-												n_groups, true));
+												having, partial, &groups,
+												groups.emitted, true));
 		/* only the better one, as it tells which of core's are of no use */
 		if (gather->total_cost < best->total_cost)
 			best = gather;

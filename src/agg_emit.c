@@ -30,6 +30,7 @@ struct EmitColumn
 	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
 	bool		wide;			/* variances: of 8-byte integers */
+	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
@@ -46,6 +47,7 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_ANY:
 		case GPU_FINAL_VALUE:
+		case GPU_FINAL_GROUPING:
 			return column->encoding;
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
@@ -66,6 +68,8 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_VAR_SAMP:
 		case GPU_FINAL_STDDEV_POP:
 		case GPU_FINAL_STDDEV_SAMP:
+		case GPU_FINAL_SUM_DECIMAL:
+		case GPU_FINAL_AVG_DECIMAL:
 			break;
 	}
 	return GPU_ENC_NONE;
@@ -103,11 +107,14 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 		to->final = linitial_int(from);
 		to->encoding = lsecond_int(from);
 		to->parameter = lthird_int(from);
+		to->by_set = list_copy_tail(from, 3);
 		for_each_from(lc_operand, from, 3)
 		{
 			int			operand = lfirst_int(lc_operand);
 			int			i = foreach_current_index(lc_operand) - 3;
 
+			if (to->final == GPU_FINAL_GROUPING)
+				break;
 			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
 				state_word[operand];
 			to->null_bit = operand;
@@ -186,6 +193,30 @@ gpurhh_emit_reset(Emit *emit)
 		gpurhh_vector_reset(emit->quals[i]);
 }
 
+/* A 128-bit two's complement integer of two words. */
+static int128
+int128_from_words(const uint64 *at, Size stride)
+{
+	return (int128) ((uint128) at[stride] << 64 | at[0]);
+}
+
+/* The sum of a numeric, whose operands are those of GPU_FINAL_SUM_DECIMAL. */
+static Datum
+decimal_sum(const EmitColumn *column, const uint64 *group, Size stride)
+{
+	int			n_limbs = GPURHH_DECIMAL_LIMBS(column->parameter);
+	int128		sums[GPURHH_MAX_LIMBS];
+
+	if ((int64) group[column->words[2] * stride] == GPURHH_DECIMAL_NAN)
+		return gpurhh_decimal_nan();
+	sums[0] = int128_from_words(group + column->words[0] * stride, stride);
+	for (int l = 1; l < n_limbs; l++)
+		sums[l] = int128_from_words(group + column->words[2 + l] * stride,
+									stride);
+	return gpurhh_decimal_sum(sums, n_limbs,
+							  GPURHH_DECIMAL_SCALE(column->parameter));
+}
+
 /* A value that needs memory, from the words of the group that start at *group. */
 static Datum
 make_value(const EmitColumn *column, const uint64 *group, Size stride)
@@ -204,7 +235,7 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 			return gpurhh_decode_reference(column->encoding, column->parameter,
 										   at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
-			return gpurhh_numeric_from_int128(at[0], at[stride]);
+			return gpurhh_decimal_make(int128_from_words(at, stride), 0);
 		case GPU_FINAL_AVG_INT8:
 			/* as int8_avg() does it */
 			return DirectFunctionCall2(numeric_div,
@@ -212,7 +243,14 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_AVG_NUMERIC:
 			return DirectFunctionCall2(numeric_div,
-									   gpurhh_numeric_from_int128(at[0], at[stride]),
+									   gpurhh_decimal_make(int128_from_words(at, stride), 0),
+									   NumericGetDatum(int64_to_numeric((int64) count)));
+		case GPU_FINAL_SUM_DECIMAL:
+			return decimal_sum(column, group, stride);
+		case GPU_FINAL_AVG_DECIMAL:
+			/* as numeric_avg() does it */
+			return DirectFunctionCall2(numeric_div,
+									   decimal_sum(column, group, stride),
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_VAR_POP:
 		case GPU_FINAL_VAR_SAMP:
@@ -222,7 +260,7 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 				const uint64 *squares = group + column->words[2] * stride;
 				uint64		high = column->wide ? squares[2 * stride] : 0;
 				Datum		sum = column->wide ?
-					gpurhh_numeric_from_int128(at[0], at[stride]) :
+					gpurhh_decimal_make(int128_from_words(at, stride), 0) :
 					NumericGetDatum(int64_to_numeric((int64) at[0]));
 
 				return gpurhh_final_variance(column->final, sum, count,
@@ -251,7 +289,8 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		for (uint32 i = 0; i < n; i++)
 			column->isnull[i] = words[column->words[0] * stride + i] == 0;
 	}
-	else if (column->final == GPU_FINAL_COUNT)
+	else if (column->final == GPU_FINAL_COUNT ||
+			 column->final == GPU_FINAL_GROUPING)
 		memset(column->isnull, 0, n);
 	else
 	{
@@ -321,6 +360,13 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
+	if (column->final == GPU_FINAL_GROUPING)
+	{
+		for (uint32 i = 0; i < n; i++)
+			values[i] = Int32GetDatum(list_nth_int(column->by_set,
+												   GPURHH_SET_OF(words[i])));
+		return;
+	}
 	if (compute_values(column, words, stride, n))
 		return;
 	switch (column->encoding)
@@ -366,6 +412,9 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 			break;
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
+		case GPU_ENC_DECIMAL:
+		case GPU_ENC_LIMB1:
+		case GPU_ENC_LIMB2:
 		case GPU_ENC_BYTES:
 		case GPU_ENC_TIMETZ:
 		case GPU_ENC_TID:
@@ -415,6 +464,8 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 			break;
 		case VECTOR_ANY:
 		case VECTOR_UUID:
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
 			Assert(false);
 			break;
 	}

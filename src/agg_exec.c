@@ -13,6 +13,7 @@
  *		EMIT_DEVICE		groups fetched from the device, a chunk at a time.  One
  *						whose key is in the host table too is merged there.
  *		EMIT_HOST		the host table's groups
+ *		EMIT_REGROUPED	groups made of all of those (agg_regroup.c)
  *		EMIT_DONE
  *
  * A group in either place is words (see rhh_result); agg_emit.c makes scan
@@ -54,6 +55,7 @@ typedef enum EmitPhase
 	EMIT_NOT_READ,				/* the input has not been read */
 	EMIT_DEVICE,
 	EMIT_HOST,
+	EMIT_REGROUPED,
 	EMIT_DONE
 } EmitPhase;
 
@@ -66,6 +68,7 @@ typedef struct GpuAggState
 	GpuColumn	columns[RHH_MAX_COLUMNS];
 	rhh_table_spec spec;
 	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
+	Regroup    *regroup;		/* the second level; NULL: there is none */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
@@ -158,6 +161,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 
 		column->encoding = linitial_int(lfirst(lc));
 		column->parameter = lsecond_int(lfirst(lc));
+		column->attribute = lthird_int(lfirst(lc));
 	}
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)
@@ -184,8 +188,13 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	state->leader_emits =
 		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
 
+	state->regroup =
+		gpurhh_regroup_create(spec,
+							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
+							  list_nth(private, GPUAGG_PRIVATE_SETS),
+							  list_nth(private, GPUAGG_PRIVATE_DISTINCT));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
-					 spec);
+					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
 }
 
 static void
@@ -495,7 +504,8 @@ read_input(GpuAggState *state)
 	}
 	if (shared != NULL)
 	{
-		if (!gpurhh_parallel_may_emit(shared, state->channel))
+		if (!gpurhh_parallel_may_emit(shared, state->channel,
+									  state->regroup != NULL))
 			return false;
 		read_late(state);
 	}
@@ -594,36 +604,76 @@ end_emission(GpuAggState *state)
 		gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
 }
 
-/* Decodes the next groups; false: there are none. */
-static bool
-next_window(GpuAggState *state)
+/* The next groups of the device, then of the host table; NULL: no more. */
+static const uint64 *
+next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 {
 	const uint64 *words = NULL;
-	Size		stride = 1;
-	uint32		n = 1;
-	int			n_removed;
 
 	CHECK_FOR_INTERRUPTS();
 	if (state->phase == EMIT_DEVICE)
 	{
-		words = next_device_groups(state, &n);
-		stride = state->chunk.capacity_groups;
-		if (words == NULL)
-			state->phase = EMIT_HOST;
+		words = next_device_groups(state, n);
+		*stride = state->chunk.capacity_groups;
+		if (words != NULL)
+			return words;
+		state->phase = EMIT_HOST;
 	}
 	if (state->phase == EMIT_HOST)
 	{
-		stride = 1;
+		*stride = 1;
+		*n = 1;
 		if (state->host != NULL)
 		{
 			words = gpurhh_host_next(state->host);
 			state->stats.counts.host_spilled = gpurhh_host_spilled(state->host);
 		}
 		if (words == NULL)
-			end_emission(state);
+			state->phase = EMIT_REGROUPED;
 	}
-	if (words == NULL)
+	return words;
+}
+
+/* The next groups to return, of either level. */
+static const uint64 *
+next_groups(GpuAggState *state, Size *stride, uint32 *n)
+{
+	Regroup    *regroup = state->regroup;
+	const uint64 *words = NULL;
+
+	while ((words = next_first_level(state, stride, n)) != NULL)
+	{
+		if (regroup == NULL || gpurhh_regroup_add(regroup, words, *stride, *n))
+			return words;
+	}
+	if (state->phase == EMIT_REGROUPED && regroup != NULL)
+	{
+		*stride = GPURHH_EMIT_WINDOW;
+		words = gpurhh_regroup_next(regroup, n);
+		state->stats.counts.host_spilled =
+			(state->host ? gpurhh_host_spilled(state->host) : 0) +
+			gpurhh_regroup_spilled(regroup);
+	}
+	return words;
+}
+
+/* Decodes the next groups; false: there are none. */
+static bool
+next_window(GpuAggState *state)
+{
+	const uint64 *words;
+	Size		stride;
+	uint32		n;
+	int			n_removed;
+
+	if (state->phase == EMIT_DONE)
 		return false;
+	words = next_groups(state, &stride, &n);
+	if (words == NULL)
+	{
+		end_emission(state);
+		return false;
+	}
 	state->stats.counts.groups_returned += n;
 	n_removed = gpurhh_emit_window(&state->emit, words, stride, n);
 	InstrCountFiltered1(&state->css.ss.ps, n_removed);
@@ -744,6 +794,8 @@ exec_agg(CustomScanState *node)
 	if (state->phase == EMIT_NOT_READ)
 	{
 		state->phase = EMIT_DEVICE;
+		if (state->regroup != NULL)
+			gpurhh_regroup_start(state->regroup, state->run_context);
 		if (!read_input(state))
 			end_emission(state);
 		note_device_stats(state);
@@ -783,6 +835,8 @@ release_run(GpuAggState *state)
 	if (state->host != NULL)
 		gpurhh_host_free(state->host);
 	state->host = NULL;
+	if (state->regroup != NULL)
+		gpurhh_regroup_end(state->regroup);
 	memset(&state->chunk, 0, sizeof(state->chunk));
 	state->chunk_next = 0;
 	gpurhh_emit_reset(&state->emit);
@@ -887,5 +941,5 @@ explain_agg(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GpuAggState *state = (GpuAggState *) node;
 
-	gpurhh_explain_agg(node, ancestors, es, state->spec.n_keys, &state->stats);
+	gpurhh_explain_agg(node, ancestors, es, &state->stats);
 }

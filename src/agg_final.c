@@ -46,23 +46,14 @@ numeric_shift_add(Datum sum, uint64 word)
 							   NumericGetDatum(int64_to_numeric((int64) (word & 0xffffffff))));
 }
 
-/* A 128-bit two's complement integer as a numeric. */
-Datum
-gpurhh_numeric_from_int128(uint64 low, uint64 high)
-{
-	/* fits 64 bits: the high word is the low word's sign */
-	if (high == (uint64) ((int64) low >> 63))
-		return NumericGetDatum(int64_to_numeric((int64) low));
-	return numeric_shift_add(NumericGetDatum(int64_to_numeric((int64) high)), low);
-}
-
 /* A sum of squares of 8-byte integers as a numeric. */
 Datum
 gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high)
 {
 	if (high == 0 && (int64) middle >= 0)
-		return gpurhh_numeric_from_int128(low, middle);
-	return numeric_shift_add(gpurhh_numeric_from_int128(middle, high), low);
+		return gpurhh_decimal_make((int128) ((uint128) middle << 64 | low), 0);
+	return numeric_shift_add(gpurhh_decimal_make((int128) ((uint128) high << 64 | middle), 0),
+							 low);
 }
 
 bool

@@ -175,16 +175,18 @@ gpurhh_parallel_emits_later(GpuAggShared *shared)
 
 /*
  * After the input is closed and the device's table can be read: does this
- * participant emit groups?
+ * participant emit groups?  one_emitter: only one may, with all of them.
  */
 bool
-gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel)
+gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
+						 bool one_emitter)
 {
 	if (!gpurhh_parallel_emits_later(shared))
 		return false;
 	if (shared->alone)
 		return shared->emitter_pid == MyProcPid;
-	return gpurhh_channel_may_emit(channel, shared->n_late_files > 0);
+	return gpurhh_channel_may_emit(channel,
+								   one_emitter || shared->n_late_files > 0);
 }
 
 /* A participant has emitted its last group. */

@@ -1,9 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * agg_path.c
- *		Which GROUP BYs GpuHashAgg can do, and how.  Nothing here executes.
+ *		Which groupings GpuHashAgg can do, and how.  Nothing here executes.
  *
- * The planner's hook is called once core has made its own grouping paths.  It
+ * A grouping is a GROUP BY, aggregates without one, or a SELECT DISTINCT, which
+ * is a GROUP BY of all its columns.  The planner's hook is called once core has
+ * made its own paths for it, and
  *
  *		1. looks at every part of the query's grouping (build_plan_info); what
  *		   cannot be done exactly is refused, with the reason beside the check;
@@ -11,6 +13,10 @@
  *		   filters] on top of the cheapest input path: the columns that are
  *		   fed to the device ("child columns");
  *		3. has agg_cost.c make the paths and compare costs.
+ *
+ * GROUPING SETS and aggregates with DISTINCT take a second level, on the host:
+ * the rows are grouped by all grouping columns and the argument of DISTINCT, and
+ * those groups are put together to the ones asked for (agg_regroup.c).
  *
  * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns,
  * aggregates, determined columns]; HAVING is its qual, and its target list is
@@ -23,11 +29,13 @@
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
@@ -140,8 +148,8 @@ collect_outputs_walker(Node *node, PlanInfo *info)
 	}
 	if (IsA(node, GroupingFunc))
 	{
-		refuse(info, "GROUPING() is not supported");
-		return true;
+		info->groupings = list_append_unique(info->groupings, node);
+		return false;
 	}
 	if (IsA(node, PlaceHolderVar))
 	{
@@ -151,26 +159,59 @@ collect_outputs_walker(Node *node, PlanInfo *info)
 	return expression_tree_walker(node, collect_outputs_walker, info);
 }
 
-/* The child column that holds expr, added if need be. */
+/* The key that a sort and group reference stands for. */
+static int
+key_of_ref(PlanInfo *info, Index ref)
+{
+	ListCell   *lc;
+
+	foreach(lc, info->clause)
+	{
+		if (lfirst_node(SortGroupClause, lc)->tleSortGroupRef == ref)
+			return foreach_current_index(lc);
+	}
+	elog(ERROR, "grouping reference %u not found", ref);
+	return -1;					/* keep compiler quiet */
+}
+
+/* The fed column that holds expr, added if need be. */
 static int
 child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 {
 	PathTarget *target = info->child_target;
-	List	   *travels = list_make2_int(column.encoding, column.parameter);
-	ListCell   *lc_expr,
-			   *lc_column;
-	int			i = 0;
+	ListCell   *lc;
 
-	forboth(lc_expr, target->exprs, lc_column, info->columns)
+	foreach(lc, info->columns)
 	{
-		if (sortgroupref == 0 && equal(lfirst(lc_column), travels) &&
-			equal(lfirst(lc_expr), expr))
-			return i;
-		i++;
+		List	   *other = lfirst(lc);
+
+		if (sortgroupref == 0 && linitial_int(other) == (int) column.encoding &&
+			lsecond_int(other) == column.parameter &&
+			equal(list_nth(target->exprs, lthird_int(other)), expr))
+			return foreach_current_index(lc);
 	}
 	add_column_to_pathtarget(target, expr, sortgroupref);
-	info->columns = lappend(info->columns, travels);
-	return i;
+	info->columns = lappend(info->columns,
+							list_make3_int(column.encoding, column.parameter,
+										   list_length(target->exprs) - 1));
+	return list_length(info->columns) - 1;
+}
+
+/* The fed column of another limb of what is in a GPU_ENC_DECIMAL one. */
+static int
+limb_column(PlanInfo *info, int number, GpuEncoding limb)
+{
+	List	   *column = list_copy(list_nth(info->columns, number));
+	ListCell   *lc;
+
+	linitial_int(column) = limb;
+	foreach(lc, info->columns)
+	{
+		if (equal(lfirst(lc), column))
+			return foreach_current_index(lc);
+	}
+	info->columns = lappend(info->columns, column);
+	return list_length(info->columns) - 1;
 }
 
 /* The number of the state, added if no equal one is there. */
@@ -214,9 +255,9 @@ add_output(PlanInfo *info, Expr *expr, GpuFinal final, GpuColumn column,
 										operands));
 }
 
-/* One grouping column. */
+/* One grouping column; shown: it is a column of the scan tuple. */
 static bool
-add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
+add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 {
 	Oid			type = exprType((Node *) expr);
 	const char *problem;
@@ -244,8 +285,9 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 
 	number = child_column(info, expr, clause->tleSortGroupRef, column);
 	info->key_columns = lappend_int(info->key_columns, number);
-	add_output(info, expr, GPU_FINAL_KEY, column,
-			   list_make1_int(list_length(info->key_columns) - 1));
+	if (shown)
+		add_output(info, expr, GPU_FINAL_KEY, column,
+				   list_make1_int(list_length(info->key_columns) - 1));
 	return true;
 }
 
@@ -272,21 +314,11 @@ guarded(Expr *filter, Expr *arg)
 	return (Expr *) result;
 }
 
-/* One aggregate. */
+/* What all aggregates that are supported have in common. */
 static bool
-add_aggregate(PlanInfo *info, Aggref *aggref)
+usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
+				const char *text)
 {
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-	const char *text = expression_text(info, aggref);
-	Expr	   *arg = NULL;
-	Expr	   *filter = aggref->aggfilter;
-	int			arg_column = -1;
-	int			filter_column = -1;
-	GpuColumn	column = {GPU_ENC_NONE};
-	List	   *operands = NIL;
-
-	if (aggref->aggdistinct != NIL)
-		return refuse(info, "aggregate %s has DISTINCT", text);
 	if (known == NULL)
 	{
 		const char *problem = gpurhh_aggregate_problem(aggref->aggfnoid);
@@ -305,9 +337,32 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		return refuse(info, "aggregate %s has a volatile argument or filter",
 					  text);
 	if (expression_returns_set((Node *) aggref->args) ||
-		expression_returns_set((Node *) filter))
+		expression_returns_set((Node *) aggref->aggfilter))
 		return refuse(info, "aggregate %s has an argument that returns a set",
 					  text);
+	return true;
+}
+
+/* One aggregate. */
+static bool
+add_aggregate(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = NULL;
+	Expr	   *filter = aggref->aggfilter;
+	int			arg_column = -1;
+	int			filter_column = -1;
+	GpuColumn	column = {GPU_ENC_NONE};
+	List	   *operands = NIL;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	/* to these a value that comes twice is nothing new */
+	if (aggref->aggdistinct != NIL && known->states[0] != RHH_MIN_I64 &&
+		known->states[0] != RHH_MAX_I64 && known->states[0] != RHH_AND &&
+		known->states[0] != RHH_OR)
+		return refuse(info, "aggregate %s has DISTINCT", text);
 
 	if (!aggref->aggstar)
 	{
@@ -317,7 +372,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 		argtype = exprType((Node *) arg);
-		resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
+		resolved = known->final == GPU_FINAL_SUM_DECIMAL ||
+			known->final == GPU_FINAL_AVG_DECIMAL ?
+			gpurhh_resolve_limbs((Node *) arg, &column, &problem) :
+			gpurhh_resolve_type((Node *) arg, &column, &problem);
 		if (known->argtype == InvalidOid && !resolved)
 		{
 			/* count(x) of any other type: only whether x is NULL is fed */
@@ -329,8 +387,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			test->location = -1;
 			filter = filter ? guarded(filter, (Expr *) test) : (Expr *) test;
 		}
-		else if (!resolved ||
-				 (known->argtype != InvalidOid && known->argtype != argtype))
+		else if (!resolved)
+			return refuse(info, "aggregate %s has an argument of type %s, which %s",
+						  text, format_type_be(argtype), problem);
+		else if (known->argtype != InvalidOid && known->argtype != argtype)
 			return refuse(info, "aggregate %s has an argument of type %s",
 						  text, format_type_be(argtype));
 		else
@@ -350,12 +410,124 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		filter_column = child_column(info, filter, 0,
 									 (GpuColumn){GPU_ENC_FILTER});
 
-	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i] != 0; i++)
+	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
 		operands = lappend_int(operands,
 							   device_state(info, known->states[i], arg_column,
 											filter_column));
+	if (column.encoding == GPU_ENC_DECIMAL)
+	{
+		for (int l = 1; l < GPURHH_DECIMAL_LIMBS(column.parameter); l++)
+			operands = lappend_int(operands,
+								   device_state(info, RHH_SUM_I128,
+												limb_column(info, arg_column,
+															GPU_ENC_LIMB1 + l - 1),
+												filter_column));
+	}
 	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
+}
+
+/* Does the second level compute it, from the groups of the first? */
+static bool
+is_distinct(Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL &&
+		(aggref->aggfnoid == F_COUNT_ANY ||
+		 aggref->aggfnoid == F_SUM_INT2 || aggref->aggfnoid == F_AVG_INT2 ||
+		 aggref->aggfnoid == F_SUM_INT4 || aggref->aggfnoid == F_AVG_INT4 ||
+		 aggref->aggfnoid == F_SUM_INT8 || aggref->aggfnoid == F_AVG_INT8 ||
+		 aggref->aggfnoid == F_SUM_NUMERIC || aggref->aggfnoid == F_AVG_NUMERIC);
+}
+
+/* The number of the state over the hidden key, added if it is not there. */
+static int
+distinct_state(PlanInfo *info, rhh_state_op op)
+{
+	int			at = 0;
+	ListCell   *lc;
+
+	foreach(lc, info->distinct_ops)
+	{
+		if (lfirst_int(lc) == (int) op)
+			break;
+		at++;
+	}
+	if (lc == NULL)
+		info->distinct_ops = lappend_int(info->distinct_ops, op);
+	return info->n_states + at;
+}
+
+/*
+ * An aggregate with DISTINCT: its argument becomes a key, the last and hidden
+ * one, so that each of its values is a group of its own.  To be called once all
+ * other states are there, which come before its own.
+ */
+static bool
+add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	List	   *operands = NIL;
+	GpuColumn	column;
+	const char *problem;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	if (aggref->aggfilter != NULL)
+		arg = guarded(aggref->aggfilter, arg);
+	/* a value that comes in two groups of one set may be one in another's */
+	if (list_length(info->sets) > 1)
+		return refuse(info, "aggregate %s has DISTINCT, and there are GROUPING SETS",
+					  text);
+	if (info->distinct_arg == NULL)
+	{
+		SortGroupClause *clause =
+			copyObject(linitial_node(SortGroupClause, aggref->aggdistinct));
+
+		clause->tleSortGroupRef = 0;
+		info->distinct_arg = arg;
+		if (!add_key(info, clause, arg, false))
+			return false;
+	}
+	else if (!equal(info->distinct_arg, arg))
+		return refuse(info, "aggregate %s has DISTINCT, another one has it over another argument",
+					  text);
+
+	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
+		operands = lappend_int(operands,
+							   distinct_state(info, known->states[i]));
+	/* add_key() has seen to it that it can be */
+	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
+	add_output(info, (Expr *) aggref, known->final, column, operands);
+	return true;
+}
+
+/* GROUPING(): a value for each set, a bit for each argument not in the set. */
+static void
+add_grouping(PlanInfo *info, GroupingFunc *grouping)
+{
+	List	   *values = NIL;
+	int			n_sets = Max(list_length(info->sets), 1);
+
+	for (int set = 0; set < n_sets; set++)
+	{
+		int			value = 0;
+		ListCell   *lc;
+
+		foreach(lc, grouping->refs)
+		{
+			int			key = key_of_ref(info, lfirst_int(lc));
+
+			value <<= 1;
+			if (info->sets != NIL &&
+				!list_member_int(list_nth(info->sets, set), key))
+				value |= 1;
+		}
+		values = lappend_int(values, value);
+	}
+	add_output(info, (Expr *) grouping, GPU_FINAL_GROUPING,
+			   (GpuColumn){GPU_ENC_INT4}, values);
 }
 
 /*
@@ -386,59 +558,102 @@ add_determined(PlanInfo *info, Expr *expr)
 }
 
 /*
- * Decides whether the grouping can be done, and how.  False: info->refusal
- * says why not.
+ * The sets of GROUPING SETS, ROLLUP and CUBE, which the planner has written out.
+ * Those of all columns come first: the first level has the groups of one.
  */
-static bool
-build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
+static void
+collect_sets(PlanInfo *info)
 {
-	PlannerInfo *root = info->root;
-	Query	   *parse = root->parse;
+	Query	   *parse = info->root->parse;
 	ListCell   *lc;
 
-	if (parse->groupingSets != NIL)
-		return refuse(info, "GROUPING SETS, ROLLUP and CUBE are not supported");
-	if (gpurhh_group_clause(root) == NIL)
-		return refuse(info, "all grouping columns are constant");
-	if (list_length(gpurhh_group_clause(root)) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns",
-					  RHH_MAX_KEYS);
-
-	info->child_target = create_empty_pathtarget();
-	foreach(lc, gpurhh_group_clause(root))
+	if (info->stage != UPPERREL_GROUP_AGG)
+		return;
+	foreach(lc, parse->groupingSets)
 	{
-		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		List	   *set = NIL;
+		ListCell   *lc_ref;
 
-		info->keys = lappend(info->keys,
-							 get_sortgroupclause_expr(clause,
-													  root->processed_tlist));
+		foreach(lc_ref, (List *) lfirst(lc))
+			set = list_append_unique_int(set,
+										 key_of_ref(info, lfirst_int(lc_ref)));
+		if (list_length(set) == list_length(info->keys))
+			info->sets = lcons(set, info->sets);
+		else
+			info->sets = lappend(info->sets, set);
 	}
-	foreach(lc, parse->groupClause)
+	/* with no GROUP BY at all there is a row even where there is no input */
+	if (parse->groupingSets == NIL && info->full_clause == NIL)
+		info->sets = list_make1(NIL);
+}
+
+/* The grouping columns, and what it is that is grouped by them. */
+static void
+collect_keys(PlanInfo *info)
+{
+	List	   *tlist = info->root->processed_tlist;
+	ListCell   *lc;
+
+	foreach(lc, info->clause)
+		info->keys = lappend(info->keys,
+							 get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													  tlist));
+	foreach(lc, info->full_clause)
 	{
 		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
+		Node	   *expr = get_sortgroupclause_expr(clause, tlist);
 
-		if (!list_member(gpurhh_group_clause(root), clause) &&
-			contain_var_clause(expr))
+		if (!list_member(info->clause, clause) && contain_var_clause(expr))
 			info->redundant = lappend(info->redundant, expr);
 	}
-	if (collect_outputs_walker((Node *) output_rel->reltarget->exprs, info) ||
-		collect_outputs_walker((Node *) having, info))
-		return false;
+	collect_sets(info);
+	info->n_shown_keys = list_length(info->keys);
+}
 
+/* What the output needs.  False: it cannot be had. */
+static bool
+collect_outputs(PlanInfo *info, List *having)
+{
+	ListCell   *lc;
+
+	if (info->stage != UPPERREL_DISTINCT)
+		return !collect_outputs_walker((Node *) info->target->exprs, info) &&
+			!collect_outputs_walker((Node *) having, info);
+
+	/* below DISTINCT everything is computed: aggregates are columns to it */
+	foreach(lc, info->target->exprs)
 	{
-		ListCell   *lc_key;
+		Node	   *expr = lfirst(lc);
 
-		forboth(lc, gpurhh_group_clause(root), lc_key, info->keys)
-		{
-			if (!add_key(info, lfirst_node(SortGroupClause, lc),
-						 lfirst(lc_key)))
-				return false;
-		}
+		if (!list_member(info->keys, expr) &&
+			(contain_var_clause(expr) || contain_agg_clause(expr) ||
+			 contain_window_function(expr)))
+			info->determined = list_append_unique(info->determined, expr);
+	}
+	return true;
+}
+
+/* The columns and states for everything that was collected. */
+static bool
+add_columns(PlanInfo *info)
+{
+	ListCell   *lc,
+			   *lc_key;
+
+	forboth(lc, info->clause, lc_key, info->keys)
+	{
+		/* the planner takes a constant for one that no set makes NULL */
+		if (list_length(info->sets) > 1 && !contain_var_clause(lfirst(lc_key)))
+			return refuse(info, "key column %s of GROUPING SETS is constant",
+						  expression_text(info, lfirst(lc_key)));
+		if (!add_key(info, lfirst_node(SortGroupClause, lc), lfirst(lc_key),
+					 true))
+			return false;
 	}
 	foreach(lc, info->aggrefs)
 	{
-		if (!add_aggregate(info, lfirst_node(Aggref, lc)))
+		if (!is_distinct(lfirst_node(Aggref, lc)) &&
+			!add_aggregate(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->determined)
@@ -446,19 +661,84 @@ build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
 		if (!add_determined(info, lfirst(lc)))
 			return false;
 	}
+	foreach(lc, info->aggrefs)
+	{
+		if (is_distinct(lfirst_node(Aggref, lc)) &&
+			!add_distinct_aggregate(info, lfirst_node(Aggref, lc)))
+			return false;
+	}
+	foreach(lc, info->groupings)
+		add_grouping(info, lfirst_node(GroupingFunc, lc));
 
-	if (list_length(info->child_target->exprs) > RHH_MAX_COLUMNS)
+	/* a device's table has at least one key: for a single group, a constant */
+	if (info->key_columns == NIL)
+	{
+		Expr	   *one = (Expr *) makeBoolConst(true, false);
+
+		info->key_columns =
+			list_make1_int(child_column(info, one, 0,
+										(GpuColumn){GPU_ENC_BOOL}));
+	}
+	return true;
+}
+
+/*
+ * Decides whether the grouping can be done, and how.  False: info->refusal
+ * says why not.
+ */
+static bool
+build_plan_info(PlanInfo *info, List *having)
+{
+	info->child_target = create_empty_pathtarget();
+	collect_keys(info);
+	if (!collect_outputs(info, having))
+		return false;
+	if (list_length(info->keys) > RHH_MAX_KEYS)
+		return refuse(info, "there are more than %d grouping columns",
+					  RHH_MAX_KEYS);
+	if (!add_columns(info))
+		return false;
+	info->one_emitter = info->sets != NIL || info->distinct_arg != NULL;
+
+	if (list_length(info->key_columns) > RHH_MAX_KEYS)
+		return refuse(info, "there are more than %d grouping columns and arguments of DISTINCT",
+					  RHH_MAX_KEYS);
+	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states > RHH_MAX_STATES)
+	if (info->n_states + list_length(info->distinct_ops) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
 	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */
 	return true;
 }
 
+/* The grouping as the user may have written it. */
+static char *
+grouping_text(PlanInfo *info)
+{
+	StringInfoData text;
+	ListCell   *lc;
+
+	initStringInfo(&text);
+	if (info->stage == UPPERREL_DISTINCT)
+		appendStringInfoString(&text, "DISTINCT ");
+	else if (info->full_clause == NIL)
+		appendStringInfoString(&text, "()");
+	foreach(lc, info->full_clause)
+	{
+		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													info->root->processed_tlist);
+
+		appendStringInfo(&text, "%s%s",
+						 foreach_current_index(lc) > 0 ? ", " : "",
+						 expression_text(info, expr));
+	}
+	return text.data;
+}
+
 /*
- * Tells whoever wants to know why a GROUP BY does not use the node.  A path that
+ * Tells whoever wants to know why a grouping does not use the node.  A path that
  * was added may still lose to another one for the query as a whole: that stands
  * as the reason until the path is made a plan.
  */
@@ -466,32 +746,24 @@ static void
 report_refusal(PlanInfo *info)
 {
 	GpuRefusalCollector *collector = gpurhh_refusal_collector;
-	StringInfoData group_by;
-	ListCell   *lc;
+	char	   *text;
 
 	if (!info->explain || (info->refusal == NULL && collector == NULL))
 		return;
 
-	initStringInfo(&group_by);
-	foreach(lc, info->root->parse->groupClause)
-	{
-		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
-													info->root->processed_tlist);
-
-		appendStringInfo(&group_by, "%s%s", group_by.len > 0 ? ", " : "",
-						 expression_text(info, expr));
-	}
+	text = grouping_text(info);
 	if (info->refusal != NULL)
 		ereport(DEBUG1,
-				(errmsg_internal("GpuHashAgg is not used for GROUP BY %s: %s",
-								 group_by.data, info->refusal)));
+				(errmsg_internal("GpuHashAgg is not used for %s%s: %s",
+								 info->stage == UPPERREL_DISTINCT ? "SELECT " : "GROUP BY ",
+								 text, info->refusal)));
 	if (collector != NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(collector->context);
 		GpuRefusal *refusal = palloc0(sizeof(GpuRefusal));
 
 		refusal->statement = collector->statement;
-		refusal->group_by = pstrdup(group_by.data);
+		refusal->group_by = pstrdup(text);
 		refusal->reason = pstrdup(info->refusal ? info->refusal :
 								  "another plan has the lower cost for the query as a whole");
 		refusal->path_columns = info->columns;
@@ -500,30 +772,64 @@ report_refusal(PlanInfo *info)
 	}
 }
 
+/*
+ * What the query groups at this stage of planning.  False: nothing, or nothing
+ * that a node would be made for.
+ */
+static bool
+find_grouping(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel)
+{
+	Query	   *parse = info->root->parse;
+
+	switch (info->stage)
+	{
+		case UPPERREL_GROUP_AGG:
+			info->clause = gpurhh_group_clause(info->root);
+			info->full_clause = parse->groupClause;
+			info->target = output_rel->reltarget;
+			/* HAVING alone, or empty sets alone, need no input */
+			return parse->groupClause != NIL || parse->hasAggs;
+		case UPPERREL_DISTINCT:
+			info->clause = gpurhh_distinct_clause(info->root);
+			info->full_clause = parse->distinctClause;
+			info->target = input_rel->cheapest_total_path->pathtarget;
+			/* where all columns are constant, core returns the first row */
+			return info->clause != NIL;
+		default:
+			return false;
+	}
+}
+
 static void
 upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 				 RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
 	PlanInfo	info = {0};
-	List	   *having;
+	List	   *having = NIL;
+	bool		can_do;
 
 	if (prev_upper_paths_hook)
 		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 
-	/* partitions' own groupings are parts of the one reported at the top */
-	if (stage != UPPERREL_GROUP_AGG || IS_OTHER_REL(input_rel))
-		return;
 	if (!enable_gpu_hashagg && gpurhh_refusal_collector == NULL)
 		return;
-	/* aggregates without GROUP BY are not what the node is about */
-	if (root->parse->groupClause == NIL && root->parse->groupingSets == NIL)
+	/* partitions' own groupings are parts of the one reported at the top */
+	if (input_rel == NULL || IS_OTHER_REL(input_rel))
 		return;
-
 	info.root = root;
+	info.stage = stage;
 	info.explain = gpurhh_refusal_collector != NULL ||
 		message_level_is_interesting(DEBUG1);
-	having = (List *) ((GroupPathExtraData *) extra)->havingQual;
-	if (build_plan_info(&info, output_rel, having))
+	if (!find_grouping(&info, input_rel, output_rel))
+		return;
+	if (stage == UPPERREL_GROUP_AGG)
+		having = (List *) ((GroupPathExtraData *) extra)->havingQual;
+
+	if (stage == UPPERREL_DISTINCT && root->parse->hasDistinctOn)
+		can_do = refuse(&info, "DISTINCT ON is not supported");
+	else
+		can_do = build_plan_info(&info, having);
+	if (can_do)
 	{
 		const char *refusal = gpurhh_add_agg_paths(&info, input_rel,
 												   output_rel, having);

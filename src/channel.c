@@ -955,11 +955,11 @@ gpurhh_channel_wait_finished(Channel *channel)
 /*
  * Once the table can be read: does this participant emit groups?  All do, but
  * where a host table has some of the rows, or groups have to be merged in one
- * (late_rows: there are rows that no device saw).  Then the finisher does, who
+ * (only_one).  Then the finisher does, who
  * is found now if there is none yet.
  */
 bool
-gpurhh_channel_may_emit(Channel *channel, bool late_rows)
+gpurhh_channel_may_emit(Channel *channel, bool only_one)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
@@ -967,7 +967,7 @@ gpurhh_channel_may_emit(Channel *channel, bool late_rows)
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	Assert(query->finished);
-	if (late_rows || query->finisher_pid != 0 || query->stats.orphans > 0)
+	if (only_one || query->finisher_pid != 0 || query->stats.orphans > 0)
 	{
 		may_emit = may_finish(channel);
 		if (may_emit)

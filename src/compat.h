@@ -52,6 +52,17 @@ gpurhh_group_clause(PlannerInfo *root)
 #endif
 }
 
+/* The same for SELECT DISTINCT. */
+static inline List *
+gpurhh_distinct_clause(PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	return root->processed_distinctClause;
+#else
+	return root->parse->distinctClause;
+#endif
+}
+
 /*
  * Are there several tables, so that EXPLAIN says which one a column is of?
  * Core does not count the entry that 18 has for GROUP BY.

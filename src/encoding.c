@@ -156,6 +156,9 @@ gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 				memcpy(uuid->data + 8, &word[stride], 8);
 				return UUIDPGetDatum(uuid);
 			}
+		case GPU_ENC_DECIMAL:
+			return gpurhh_decimal_value((int64) *word,
+										GPURHH_DECIMAL_SCALE(parameter));
 		case GPU_ENC_BYTES:
 			{
 				void	   *bytes = palloc(parameter);

@@ -183,18 +183,46 @@ explain_feed(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyText("Feed Reason", stats->feed_why, es);
 }
 
+/* GROUPING SETS as "(a, b)", "(a)", "()". */
+static List *
+sets_text(List *sets, List *keys)
+{
+	List	   *result = NIL;
+	ListCell   *lc,
+			   *lc_key;
+
+	foreach(lc, sets)
+	{
+		StringInfoData text;
+
+		initStringInfo(&text);
+		foreach(lc_key, (List *) lfirst(lc))
+			appendStringInfo(&text, "%s%s",
+							 foreach_current_index(lc_key) > 0 ? ", " : "",
+							 (char *) list_nth(keys, lfirst_int(lc_key)));
+		result = lappend(result, psprintf("(%s)", text.data));
+	}
+	return result;
+}
+
 /*
  * Keys and aggregates always; what the node did if it has run.  Groups are
  * those that the device held; a query's result also has those of the host.
  */
 void
 gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
-				   int n_keys, const GpuNodeStats *stats)
+				   const GpuNodeStats *stats)
 {
+	List	   *private = ((CustomScan *) node->ss.ps.plan)->custom_private;
+	List	   *sets = list_nth(private, GPUAGG_PRIVATE_SETS);
+	int			n_keys = intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
 	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
 	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
 
-	ExplainPropertyList("Group Key", keys, es);
+	if (keys != NIL)
+		ExplainPropertyList("Group Key", keys, es);
+	if (list_length(sets) > 1)
+		ExplainPropertyList("Grouping Sets", sets_text(sets, keys), es);
 	if (aggregates != NIL)
 		ExplainPropertyList("Aggregates", aggregates, es);
 	explain_feed(es, stats);

@@ -46,6 +46,8 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	{
 		feed->columns[c].encoding = columns[c].encoding;
 		feed->columns[c].parameter = columns[c].parameter;
+		feed->columns[c].attribute = columns[c].attribute;
+		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
 		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
@@ -114,14 +116,14 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 {
 	uint32		row = feed->n_rows;
 
-	slot_getsomeattrs(slot, feed->n_columns);
+	slot_getsomeattrs(slot, feed->n_attributes);
 	for (int c = 0; c < feed->n_columns; c++)
 	{
 		FeedColumn *column = &feed->columns[c];
 		char	   *values = feed->base + column->values_offset;
-		Datum		value = slot->tts_values[c];
+		Datum		value = slot->tts_values[column->attribute];
 
-		if (unlikely(slot->tts_isnull[c]))
+		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
 			if (column->encoding == GPU_ENC_FILTER)
 				((uint8 *) values)[row] = 0;
@@ -168,6 +170,20 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				memcpy(values + (Size) row * UUID_LEN,
 					   DatumGetUUIDP(value)->data, UUID_LEN);
 				break;
+			case GPU_ENC_DECIMAL:
+			case GPU_ENC_LIMB1:
+			case GPU_ENC_LIMB2:
+				{
+					int64		limbs[GPURHH_MAX_LIMBS];
+
+					gpurhh_decimal_read(DatumGetPointer(value),
+										GPURHH_DECIMAL_SCALE(column->parameter),
+										GPURHH_DECIMAL_LIMBS(column->parameter),
+										limbs);
+					((int64 *) values)[row] =
+						limbs[column->encoding - GPU_ENC_DECIMAL];
+					break;
+				}
 			case GPU_ENC_BYTES:
 			case GPU_ENC_TIMETZ:
 			case GPU_ENC_TID:

@@ -75,6 +75,10 @@ typedef enum GpuEncoding
 	GPU_ENC_OID_ORDER,
 	GPU_ENC_UINT8_ORDER,		/* 8 bytes without a sign */
 	GPU_ENC_UUID,				/* 16 bytes */
+	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
+								 * GPURHH_DECIMAL_PARAMETER() */
+	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
+	GPU_ENC_LIMB2,
 	/* by reference, in 8 bytes, see encoding.c: */
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
@@ -96,7 +100,9 @@ typedef enum VectorType
 	VECTOR_INT8,				/* also time, timestamp, timestamptz */
 	VECTOR_FLOAT4,
 	VECTOR_FLOAT8,
-	VECTOR_UUID
+	VECTOR_UUID,
+	VECTOR_DECIMAL,				/* numeric as an int64, see decimal.c */
+	VECTOR_DECIMAL128			/* the same as an int128 */
 } VectorType;
 
 typedef struct GpuEncodingInfo
@@ -112,9 +118,11 @@ typedef struct GpuColumn
 {
 	GpuEncoding encoding;
 	int			parameter;		/* what it is depends on the encoding; or 0 */
+	int			attribute;		/* of the child, from 0 */
 } GpuColumn;
 
-#define GPU_MAX_OPERANDS 3		/* states that one output is made of */
+#define GPU_MAX_STATES 3		/* of one argument */
+#define GPU_MAX_OPERANDS 5		/* states that one output is made of */
 
 /* How a column of the result is made of keys or states, its operands. */
 typedef enum GpuFinal
@@ -128,6 +136,10 @@ typedef enum GpuFinal
 	GPU_FINAL_SUM_NUMERIC,
 	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
 	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
+	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
+	GPU_FINAL_SUM_DECIMAL,
+	GPU_FINAL_AVG_DECIMAL,
+	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
 	GPU_FINAL_SUM_MONEY,
 	GPU_FINAL_SUM_FLOAT,
 	GPU_FINAL_AVG_FLOAT,
@@ -148,7 +160,7 @@ typedef struct GpuAggregate
 	Oid			function;		/* pg_proc's */
 	Oid			argtype;		/* InvalidOid: none, or any (count) */
 	GpuFinal	final;
-	rhh_state_op states[GPU_MAX_OPERANDS];	/* its operands; 0: no more */
+	rhh_state_op states[GPU_MAX_STATES];	/* its operands; 0: no more */
 	GpuEncoding encoding;		/* of the argument; GPU_ENC_NONE: its type's */
 } GpuAggregate;
 
@@ -158,8 +170,44 @@ extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
 						   GpuColumn *column, const char **problem);
 extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
+extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
+								 const char **problem);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
 extern const char *gpurhh_aggregate_problem(Oid function);
+
+/* ---------- decimal.c ---------- */
+
+#define GPURHH_DECIMAL_DIGITS	18	/* that one limb has at least */
+#define GPURHH_DECIMAL128_DIGITS 37 /* that an int128 has at least */
+#define GPURHH_LIMB_BITS	61
+#define GPURHH_DECIMAL_PARAMETER(scale, limbs) ((limbs) << 16 | (scale))
+#define GPURHH_DECIMAL_SCALE(parameter) ((parameter) & 0xffff)
+#define GPURHH_DECIMAL_LIMBS(parameter) ((parameter) >> 16)
+#define GPURHH_MAX_LIMBS	3
+#define GPURHH_DECIMAL_NAN	PG_INT64_MAX	/* in limb 0 */
+#define GPURHH_DECIMAL128_NAN	((int128) (~(uint128) 0 >> 1))
+
+extern int	gpurhh_decimal_limbs(int digits);
+extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
+extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
+								int64 *limbs);
+extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
+								   int scale, int128 *result);
+extern int128 gpurhh_decimal_read128(const char *value, int scale);
+extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
+								 int64 *to);
+extern bool gpurhh_decimal_power(int exponent, int128 *result);
+extern Datum gpurhh_decimal_make(int128 value, int scale);
+extern Datum gpurhh_decimal_nan(void);
+extern Datum gpurhh_decimal_value(int64 value, int scale);
+extern Datum gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale);
+
+/* The int64 for an int128 that it holds, or that is NaN. */
+static inline int64
+gpurhh_decimal_narrow(int128 value)
+{
+	return value == GPURHH_DECIMAL128_NAN ? GPURHH_DECIMAL_NAN : (int64) value;
+}
 
 /* ---------- encoding.c ---------- */
 
@@ -172,7 +220,6 @@ extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 
 /* ---------- agg_final.c ---------- */
 
-extern Datum gpurhh_numeric_from_int128(uint64 low, uint64 high);
 extern Datum gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high);
 extern bool gpurhh_final_is_sample(GpuFinal final);
 extern Datum gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count,
@@ -188,15 +235,20 @@ extern float8 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
 /* What the CustomScan's custom_private holds; see agg_path.c. */
 enum GpuAggPrivateIndex
 {
-	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: encoding and parameter of
-								 * each child column */
-	GPUAGG_PRIVATE_KEYS,		/* IntList: child columns that are keys */
+	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: of each fed column the
+								 * encoding, parameter and attribute */
+	GPUAGG_PRIVATE_KEYS,		/* IntList: fed columns that are keys */
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
 	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, encoding, parameter,
-								 * operands */
+								 * operands; a GROUPING()'s are its values */
 	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
-	GPUAGG_PRIVATE_LEADER_EMITS /* Integer: of a parallel plan's participants,
-								 * only the leader */
+	GPUAGG_PRIVATE_LEADER_EMITS,	/* Integer: of a parallel plan's participants,
+									 * only the leader */
+	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
+	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
+								 * NIL: one, of all keys */
+	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_DISTINCT
 };
 
 typedef struct GpuRefusal
@@ -225,14 +277,26 @@ typedef struct PlanInfo
 	bool		explain;		/* somebody will read the reason */
 	char	   *refusal;		/* not NULL: why it cannot be done */
 
+	UpperRelationKind stage;	/* of planning: what groups */
+	List	   *clause;			/* of SortGroupClause */
+	List	   *full_clause;	/* the same before the planner reduced it */
+	PathTarget *target;			/* what is to be computed */
+
 	List	   *keys;			/* grouping expressions */
+	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
+	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
+								 * One that has all is the first. */
+	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
+	List	   *distinct_ops;	/* IntList: states computed of it */
+	bool		one_emitter;	/* some rows are nobody else's to return */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
+	List	   *groupings;		/* GROUPING()s in them */
 	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
-	List	   *columns;		/* parallel to its exprs: IntList of encoding
-								 * and parameter */
+	List	   *columns;		/* those fed: IntList of encoding, parameter and
+								 * attribute (number in child_target) */
 	List	   *key_columns;	/* IntList */
 	List	   *states;			/* IntList: op, argument, filter; repeated */
 	int			n_states;
@@ -262,6 +326,7 @@ typedef struct FeedColumn
 {
 	GpuEncoding encoding;
 	int			parameter;		/* see GpuColumn */
+	int			attribute;
 	uint8		bytes;
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
@@ -275,6 +340,7 @@ typedef struct FeedColumn
 typedef struct Feed
 {
 	int			n_columns;
+	int			n_attributes;	/* of the child's rows, up to the last needed */
 	uint32		capacity_rows;	/* rows that fit a block */
 	char	   *base;			/* the block being filled, or NULL */
 	uint32		n_rows;
@@ -385,6 +451,26 @@ extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
 extern void gpurhh_host_free(HostTable *host);
+
+/* ---------- agg_regroup.c ---------- */
+
+/* The number of a group's grouping set, beside the NULL bits in word 0. */
+#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
+
+/* Makes groups of a first level's groups. */
+typedef struct Regroup Regroup;
+
+extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
+									  int n_shown_keys, List *sets,
+									  List *distinct_ops);
+extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
+extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
+extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
+							   Size stride, uint32 n);
+extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
+extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
+extern void gpurhh_regroup_end(Regroup *regroup);
 
 /* ---------- channel.c ---------- */
 
@@ -598,7 +684,7 @@ extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
 extern double gpurhh_channel_pool_wait_ms(Channel *channel);
 extern bool gpurhh_channel_claim_finish(Channel *channel);
-extern bool gpurhh_channel_may_emit(Channel *channel, bool late_rows);
+extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
@@ -662,7 +748,8 @@ extern bool gpurhh_parallel_attach(GpuAggShared *shared);
 extern bool gpurhh_parallel_detach(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern bool gpurhh_parallel_emits_later(GpuAggShared *shared);
-extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel);
+extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
+									 bool one_emitter);
 extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
 									   GpuNodeCounts *counts);
 extern void gpurhh_parallel_counts(GpuAggShared *shared,
@@ -679,7 +766,6 @@ extern void gpurhh_parallel_read_late(GpuAggShared *shared,
 /* ---------- explain.c ---------- */
 
 extern void gpurhh_explain_agg(CustomScanState *node, List *ancestors,
-							   ExplainState *es, int n_keys,
-							   const GpuNodeStats *stats);
+							   ExplainState *es, const GpuNodeStats *stats);
 
 #endif							/* GPURHH_H */

@@ -62,6 +62,7 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
+	int			scale;			/* >= 0: a numeric, loaded as an integer */
 	int			next;			/* load of the same attribute; -1: none */
 	char	   *to;
 	uint8	   *nulls;			/* a byte for each row */
@@ -86,6 +87,7 @@ typedef struct HeapColumn
 	int			load;			/* from this one, if >= 0: straight, */
 	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
+	int			limb_of;		/* the column whose result it is a limb of */
 	Vector		result;
 } HeapColumn;
 
@@ -125,7 +127,8 @@ typedef struct FinderArg
 
 /* Adds a load to the set; the table's attribute is known to be fit for it. */
 static int
-add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory)
+add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, int scale,
+		 bool own_memory)
 {
 	HeapLoad   *load;
 
@@ -137,6 +140,7 @@ add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory
 	memset(load, 0, sizeof(HeapLoad));
 	load->attribute = attribute;
 	load->bytes = bytes;
+	load->scale = scale;
 	load->nulls = palloc0(heap->max_rows);
 	if (own_memory && bytes > 0)
 		load->to = (char *) TYPEALIGN(64, palloc0((Size) heap->max_rows * bytes + 64));
@@ -169,11 +173,20 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	LoadSet    *set = finder->set;
 	Form_pg_attribute att = attribute_of(finder->heap, expr);
 	int			bytes = 0;
+	int			digits;
+	int			scale = -1;
 
 	if (att == NULL)
 		return false;
 	if (gpurhh_vector_type(att->atttypid, type))
 		bytes = att->attlen;
+	else if (gpurhh_decimal_type(expr, &digits, &scale) && !only_null &&
+			 digits <= GPURHH_DECIMAL128_DIGITS)
+	{
+		*type = digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL :
+			VECTOR_DECIMAL128;
+		bytes = digits <= GPURHH_DECIMAL_DIGITS ? 8 : 16;
+	}
 	else if (only_null)
 		*type = VECTOR_ANY;
 	else
@@ -189,7 +202,7 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 			return true;
 		}
 	}
-	*column = add_load(finder->heap, set, att->attnum - 1, bytes, true);
+	*column = add_load(finder->heap, set, att->attnum - 1, bytes, scale, true);
 	return true;
 }
 
@@ -246,8 +259,10 @@ finish_set(HeapFeed *heap, LoadSet *set)
 /* False: the column cannot be had, and *why says why. */
 static bool
 prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
-			   GpuEncoding encoding, const char **why)
+			   GpuColumn how, const char **why)
 {
+	GpuEncoding encoding = how.encoding;
+	VectorType	type = gpurhh_encodings[encoding].vector;
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
 	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
@@ -255,19 +270,20 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 
 	column->encoding = encoding;
 	column->load = -1;
+	column->limb_of = -1;
 	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
 		gpurhh_encodings[encoding].by_reference)
 	{
 		column->encode = true;
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								att->attlen, true);
+								att->attlen, -1, true);
 		return true;
 	}
 	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								bytes, false);
+								bytes, -1, false);
 		return true;
 	}
 	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
@@ -278,13 +294,38 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 		*why = psprintf("an expression %s", reason);
 		return false;
 	}
-	if (gpurhh_vector_result_type(column->expr) !=
-		gpurhh_encodings[encoding].vector)
+	if (encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1)
+		type = VECTOR_DECIMAL128;
+	if (gpurhh_vector_result_type(column->expr) != type)
 	{
 		*why = "an expression has another type than the column that is fed";
 		return false;
 	}
 	return true;
+}
+
+/* Other limbs than the first come of what gives that one. */
+static bool
+find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
+{
+	HeapColumn *column = &heap->columns[c];
+
+	if (columns[c].encoding != GPU_ENC_LIMB1 &&
+		columns[c].encoding != GPU_ENC_LIMB2)
+		return false;
+	for (int other = 0; other < c; other++)
+	{
+		if (columns[other].encoding == GPU_ENC_DECIMAL &&
+			columns[other].attribute == columns[c].attribute)
+		{
+			column->encoding = columns[c].encoding;
+			column->load = -1;
+			column->limb_of = other;
+			return true;
+		}
+	}
+	elog(ERROR, "column of a limb without the first one");
+	return false;				/* keep compiler quiet */
 }
 
 static HeapFeed *
@@ -322,17 +363,19 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 
 	heap->n_columns = n_columns;
 	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
-	if (list_length(plan->targetlist) < n_columns)
-	{
-		*why = "the scan returns fewer columns than are fed";
-		return NULL;
-	}
 	for (int c = 0; c < n_columns; c++)
 	{
-		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
+		TargetEntry *tle;
 
-		if (!prepare_column(heap, &heap->columns[c], tle->expr,
-							columns[c].encoding, why))
+		if (list_length(plan->targetlist) <= columns[c].attribute)
+		{
+			*why = "the scan returns fewer columns than are fed";
+			return NULL;
+		}
+		if (find_limb_source(heap, columns, c))
+			continue;
+		tle = list_nth_node(TargetEntry, plan->targetlist, columns[c].attribute);
+		if (!prepare_column(heap, &heap->columns[c], tle->expr, columns[c], why))
 			return NULL;
 	}
 	finish_set(heap, &heap->column_set);
@@ -490,8 +533,22 @@ load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
 }
 
 static inline void
+store_decimal(HeapLoad *load, int row, const char *from)
+{
+	if (load->bytes == 8)
+		gpurhh_decimal_read(from, load->scale, 1, (int64 *) load->to + row);
+	else if (load->bytes == 16)
+		((int128 *) load->to)[row] = gpurhh_decimal_read128(from, load->scale);
+}
+
+static inline void
 store_value(HeapLoad *load, int row, const char *from)
 {
+	if (load->scale >= 0)
+	{
+		store_decimal(load, row, from);
+		return;
+	}
 	switch (load->bytes)
 	{
 		case 0:
@@ -534,6 +591,8 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 
 		if (attribute->missing_null)
 			store_null(load, row);
+		else if (load->scale >= 0)
+			store_decimal(load, row, DatumGetPointer(attribute->missing));
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -769,10 +828,14 @@ encode_values(const Vector *loaded, const HeapLoad *load,
 
 /* An expression's results, n of them, into the block. */
 static void
-store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
-			  int n)
+store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
+			  char *to, int n)
 {
-	memcpy(to, result->values, (Size) n * bytes);
+	if (limbs)
+		gpurhh_decimal_split(result->values, n, encoding - GPU_ENC_DECIMAL,
+							 (int64 *) to);
+	else
+		memcpy(to, result->values, (Size) n * bytes);
 	if (result->nulls == NULL)
 		return;
 	/* a filter that is NULL is not true; and see store_null() */
@@ -821,7 +884,9 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	{
 		HeapColumn *column = &heap->columns[c];
 
-		if (column->expr == NULL)
+		if (column->limb_of >= 0)
+			column->result = heap->columns[column->limb_of].result;
+		else if (column->expr == NULL)
 			column->result = set->vectors[column->load];
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
@@ -839,8 +904,12 @@ feed_rows(HeapFeed *heap, Feed *feed)
 
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
-		else if (from->expr != NULL)
-			store_results(&from->result, from->encoding, column->bytes, to, n);
+		else if (from->load < 0)
+			store_results(&from->result, from->encoding,
+						  from->encoding >= GPU_ENC_DECIMAL &&
+						  from->encoding <= GPU_ENC_LIMB2 &&
+						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
+						  column->bytes, to, n);
 		gpurhh_convert_values(from->encoding, to, n);
 		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER)
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);

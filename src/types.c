@@ -35,6 +35,9 @@ const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_OID_ORDER] = {4, VECTOR_OID},
 	[GPU_ENC_UINT8_ORDER] = {8, VECTOR_INT8},
 	[GPU_ENC_UUID] = {16, VECTOR_UUID, true},
+	[GPU_ENC_DECIMAL] = {8, VECTOR_DECIMAL, true},
+	[GPU_ENC_LIMB1] = {8, VECTOR_ANY},
+	[GPU_ENC_LIMB2] = {8, VECTOR_ANY},
 	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
@@ -88,6 +91,10 @@ static const GpuAggregate aggregates[] = {
 	{F_AVG_INT2, INT2OID, GPU_FINAL_AVG_INT8, {RHH_SUM_I64, RHH_COUNT}},
 	{F_AVG_INT4, INT4OID, GPU_FINAL_AVG_INT8, {RHH_SUM_I64, RHH_COUNT}},
 	{F_AVG_INT8, INT8OID, GPU_FINAL_AVG_NUMERIC, {RHH_SUM_I128, RHH_COUNT}},
+	{F_SUM_NUMERIC, NUMERICOID, GPU_FINAL_SUM_DECIMAL, {RHH_SUM_I128, RHH_COUNT, RHH_MAX_I64}},
+	{F_AVG_NUMERIC, NUMERICOID, GPU_FINAL_AVG_DECIMAL, {RHH_SUM_I128, RHH_COUNT, RHH_MAX_I64}},
+	{F_MIN_NUMERIC, NUMERICOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MAX_NUMERIC, NUMERICOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
 	{F_MIN_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
 	{F_MIN_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
 	{F_MIN_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
@@ -173,8 +180,6 @@ type_problem(Oid type)
 {
 	switch (type)
 	{
-		case NUMERICOID:
-			return "is compared by value, not by bytes";
 		case INTERVALOID:
 			return "has equal values with different bytes";
 		case TEXTOID:
@@ -225,10 +230,47 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 	return false;
 }
 
-/* gpurhh_resolve() of what an expression gives. */
+/* A numeric, in as many limbs as it takes. */
+bool
+gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
+{
+	int			digits;
+	int			scale;
+
+	column->encoding = GPU_ENC_NONE;
+	if (!gpurhh_decimal_type(expr, &digits, &scale))
+	{
+		*problem = "has no declared scale";
+		return false;
+	}
+	if (gpurhh_decimal_limbs(digits) == 0)
+	{
+		*problem = psprintf("has up to %d digits", digits);
+		return false;
+	}
+	column->encoding = GPU_ENC_DECIMAL;
+	column->parameter =
+		GPURHH_DECIMAL_PARAMETER(scale, gpurhh_decimal_limbs(digits));
+	return true;
+}
+
+/*
+ * gpurhh_resolve() of what an expression gives, where more may be known of it
+ * than its type.
+ */
 bool
 gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 {
+	if (getBaseType(exprType(expr)) == NUMERICOID)
+	{
+		if (!gpurhh_resolve_limbs(expr, column, problem))
+			return false;
+		if (GPURHH_DECIMAL_LIMBS(column->parameter) == 1)
+			return true;
+		column->encoding = GPU_ENC_NONE;
+		*problem = psprintf("has more than %d digits", GPURHH_DECIMAL_DIGITS);
+		return false;
+	}
 	return gpurhh_resolve(exprType(expr), exprTypmod(expr),
 						  exprCollation(expr), column, problem);
 }

@@ -67,6 +67,7 @@ typedef enum VectorOp
 	VECTOR_MODULO,
 	VECTOR_NEGATE,
 	VECTOR_CAST,
+	VECTOR_RESCALE,				/* a decimal with more zeros */
 	/* logic */
 	VECTOR_AND,
 	VECTOR_OR,
@@ -88,10 +89,14 @@ typedef struct VectorNode
 	int			n_args;
 	struct VectorNode **args;
 
+	int			digits;			/* of decimals, at most */
+	int			scale;			/* of decimals */
+
 	int			column;			/* VECTOR_COLUMN */
 
 	/* VECTOR_CONSTANT, and the array of VECTOR_IN */
 	VectorType	given_type;		/* before it was widened */
+	int			given_scale;	/* before it was rescaled */
 	Node	   *constant;		/* a Const or Param */
 	bool		known;			/* has been read */
 	bool		is_null;
@@ -159,6 +164,8 @@ static const VectorFunction functions[] = {
 	{F_ENUM_NE, VECTOR_NE, VECTOR_OID, VECTOR_OID},
 	COMPARISONS(VECTOR_UUID, VECTOR_UUID, F_UUID_EQ, F_UUID_NE, F_UUID_LT, F_UUID_LE, F_UUID_GT, F_UUID_GE),
 
+	COMPARISONS(VECTOR_DECIMAL, VECTOR_DECIMAL, F_NUMERIC_EQ, F_NUMERIC_NE, F_NUMERIC_LT, F_NUMERIC_LE, F_NUMERIC_GT, F_NUMERIC_GE),
+
 	{F_INT2PL, VECTOR_ADD, VECTOR_INT2, VECTOR_INT2},
 	{F_INT2MI, VECTOR_SUBTRACT, VECTOR_INT2, VECTOR_INT2},
 	{F_INT2MUL, VECTOR_MULTIPLY, VECTOR_INT2, VECTOR_INT2},
@@ -217,6 +224,9 @@ static const VectorFunction functions[] = {
 	{F_FLOAT8MI, VECTOR_SUBTRACT, VECTOR_FLOAT8, VECTOR_FLOAT8},
 	{F_FLOAT8MUL, VECTOR_MULTIPLY, VECTOR_FLOAT8, VECTOR_FLOAT8},
 	{F_FLOAT8DIV, VECTOR_DIVIDE, VECTOR_FLOAT8, VECTOR_FLOAT8},
+	{F_NUMERIC_ADD, VECTOR_ADD, VECTOR_DECIMAL, VECTOR_DECIMAL},
+	{F_NUMERIC_SUB, VECTOR_SUBTRACT, VECTOR_DECIMAL, VECTOR_DECIMAL},
+	{F_NUMERIC_MUL, VECTOR_MULTIPLY, VECTOR_DECIMAL, VECTOR_DECIMAL},
 };
 
 /* Of one argument: left is its type, right the result's. */
@@ -237,6 +247,10 @@ static const VectorFunction unary_functions[] = {
 	{F_FLOAT8_INT4, VECTOR_CAST, VECTOR_INT4, VECTOR_FLOAT8},
 	{F_FLOAT8_INT8, VECTOR_CAST, VECTOR_INT8, VECTOR_FLOAT8},
 	{F_FLOAT8_FLOAT4, VECTOR_CAST, VECTOR_FLOAT4, VECTOR_FLOAT8},
+	{F_NUMERIC_UMINUS, VECTOR_NEGATE, VECTOR_DECIMAL, VECTOR_DECIMAL},
+	{F_NUMERIC_INT2, VECTOR_CAST, VECTOR_INT2, VECTOR_DECIMAL},
+	{F_NUMERIC_INT4, VECTOR_CAST, VECTOR_INT4, VECTOR_DECIMAL},
+	{F_NUMERIC_INT8, VECTOR_CAST, VECTOR_INT8, VECTOR_DECIMAL128},
 };
 
 /* Bytes of a value. */
@@ -257,8 +271,10 @@ type_bytes(VectorType type)
 			return 4;
 		case VECTOR_INT8:
 		case VECTOR_FLOAT8:
+		case VECTOR_DECIMAL:
 			return 8;
 		case VECTOR_UUID:
+		case VECTOR_DECIMAL128:
 			return 16;
 	}
 	return 0;					/* keep compiler quiet */
@@ -275,6 +291,37 @@ gpurhh_vector_type(Oid type, VectorType *result)
 		return false;
 	*result = gpurhh_encodings[column.encoding].vector;
 	return *result != VECTOR_ANY;
+}
+
+static inline bool
+is_decimal(VectorType type)
+{
+	return type == VECTOR_DECIMAL || type == VECTOR_DECIMAL128;
+}
+
+/* How integers of so many digits are computed with. */
+static VectorType
+decimal_vector(int digits)
+{
+	return digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL : VECTOR_DECIMAL128;
+}
+
+/*
+ * The vector type of an expression's values, also of a numeric's, which depends
+ * on what is known of its digits.
+ */
+static bool
+type_of_expression(Node *expr, VectorType *result)
+{
+	int			digits;
+	int			scale;
+
+	if (gpurhh_vector_type(exprType(expr), result))
+		return true;
+	if (!gpurhh_decimal_type(expr, &digits, &scale))
+		return false;
+	*result = decimal_vector(digits);
+	return true;
 }
 
 /* ---------- compilation ---------- */
@@ -341,11 +388,16 @@ widened(CompileContext *cx, VectorNode *node, VectorType type)
 		cast = make_node(cx, VECTOR_CONSTANT, type, 0);
 		cast->constant = node->constant;
 		cast->given_type = given;
+		cast->given_scale = node->given_scale;
+		cast->scale = node->scale;
+		cast->digits = node->digits;
 		cx->expr->constants = lappend(list_delete_ptr(cx->expr->constants, node), cast);
 		return cast;
 	}
 	cast = make_node(cx, VECTOR_CAST, type, 1);
 	cast->args[0] = node;
+	cast->scale = node->scale;
+	cast->digits = node->digits;
 	return cast;
 }
 
@@ -380,10 +432,75 @@ compile_constant(CompileContext *cx, Node *expr)
 	VectorType	type;
 	VectorNode *node;
 
-	if (!gpurhh_vector_type(exprType(expr), &type))
+	if (!type_of_expression(expr, &type))
 		return cannot(cx, "has a constant or parameter of a type that is only evaluated row by row");
 	node = make_node(cx, VECTOR_CONSTANT, type, 0);
 	set_constant(cx, node, expr);
+	return node;
+}
+
+/* The decimal node with a scale that is not less than its own. */
+static VectorNode *
+rescaled(CompileContext *cx, VectorNode *node, int scale)
+{
+	VectorNode *result;
+	int			digits = node->digits + scale - node->scale;
+
+	if (node->scale == scale)
+		return node;
+	if (node->op == VECTOR_CONSTANT)
+	{
+		result = make_node(cx, VECTOR_CONSTANT, decimal_vector(digits), 0);
+		result->given_scale = node->given_scale;
+		set_constant(cx, result, node->constant);
+		cx->expr->constants = list_delete_ptr(cx->expr->constants, node);
+	}
+	else
+	{
+		result = make_node(cx, VECTOR_RESCALE, decimal_vector(digits), 1);
+		result->args[0] = widened(cx, node, result->type);
+	}
+	result->scale = scale;
+	result->digits = digits;
+	return result;
+}
+
+/* A function of two decimals; see gpurhh_decimal_type() for the result. */
+static VectorNode *
+compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
+				VectorNode *right)
+{
+	VectorNode *node;
+	VectorType	type;
+
+	if (op == VECTOR_MULTIPLY)
+	{
+		type = decimal_vector(left->digits + right->digits);
+		/* with the wider one first */
+		if (right->type == VECTOR_DECIMAL128)
+		{
+			VectorNode *swap = left;
+
+			left = right;
+			right = swap;
+		}
+	}
+	else
+	{
+		int			scale = Max(left->scale, right->scale);
+
+		left = rescaled(cx, left, scale);
+		right = rescaled(cx, right, scale);
+		type = decimal_vector(Max(left->digits, right->digits) +
+							  (op == VECTOR_ADD || op == VECTOR_SUBTRACT ? 1 : 0));
+		left = widened(cx, left, type);
+		right = widened(cx, right, type);
+		if (op != VECTOR_ADD && op != VECTOR_SUBTRACT)
+			type = VECTOR_BOOL;
+	}
+	node = make_node(cx, op, type, 2);
+	node->args[0] = left;
+	node->args[1] = right;
 	return node;
 }
 
@@ -405,9 +522,11 @@ compile_function(CompileContext *cx, Oid function, List *args)
 		left = compile(cx, linitial(args));
 		if (left == NULL)
 			return NULL;
-		if (left->type != known->left)
+		if (left->type != known->left &&
+			!(is_decimal(left->type) && is_decimal(known->left)))
 			return cannot(cx, "has a type that is only evaluated row by row");
-		node = make_node(cx, known->op, known->right, 1);
+		node = make_node(cx, known->op,
+						 is_decimal(known->left) ? left->type : known->right, 1);
 		node->args[0] = left;
 		return node;
 	}
@@ -422,6 +541,15 @@ compile_function(CompileContext *cx, Oid function, List *args)
 	right = compile(cx, lsecond(args));
 	if (right == NULL)
 		return NULL;
+	if (is_decimal(known->left) && is_decimal(left->type) &&
+		is_decimal(right->type))
+	{
+		bool		swap = known->op == VECTOR_GT || known->op == VECTOR_GE;
+
+		return compile_decimal(cx, known->op == VECTOR_GT ? VECTOR_LT :
+							   known->op == VECTOR_GE ? VECTOR_LE : known->op,
+							   swap ? right : left, swap ? left : right);
+	}
 	/* what is declared is what comes, but for types of the same bytes */
 	if (left->type != known->left || right->type != known->right)
 		return cannot(cx, "has a type that is only evaluated row by row");
@@ -479,6 +607,17 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 	return node;
 }
 
+/* A node of the type, if it is a decimal of less digits also. */
+static VectorNode *
+as_type(CompileContext *cx, VectorNode *node, VectorType type)
+{
+	if (node == NULL || node->type == type)
+		return node;
+	if (node->type == VECTOR_DECIMAL && type == VECTOR_DECIMAL128)
+		return widened(cx, node, type);
+	return cannot(cx, "has a type that is only evaluated row by row");
+}
+
 static VectorNode *
 compile_list(CompileContext *cx, VectorOp op, VectorType type, List *exprs)
 {
@@ -487,14 +626,25 @@ compile_list(CompileContext *cx, VectorOp op, VectorType type, List *exprs)
 
 	foreach(lc, exprs)
 	{
-		VectorNode *arg = compile(cx, lfirst(lc));
+		VectorNode *arg = as_type(cx, compile(cx, lfirst(lc)), type);
 
 		if (arg == NULL)
 			return NULL;
-		if (arg->type != type)
-			return cannot(cx, "has a type that is only evaluated row by row");
 		node->args[foreach_current_index(lc)] = arg;
 	}
+	return node;
+}
+
+/* A result of CASE.  NULL is of any type, which for numeric says no scale. */
+static VectorNode *
+compile_branch(CompileContext *cx, Expr *expr, VectorType type)
+{
+	VectorNode *node;
+
+	if (!is_decimal(type) || !IsA(expr, Const) || !((Const *) expr)->constisnull)
+		return as_type(cx, compile(cx, (Node *) expr), type);
+	node = make_node(cx, VECTOR_CONSTANT, type, 0);
+	set_constant(cx, node, (Node *) expr);
 	return node;
 }
 
@@ -508,7 +658,7 @@ compile_case(CompileContext *cx, CaseExpr *expr)
 
 	if (expr->arg != NULL)
 		return cannot(cx, "has a CASE with an operand");
-	if (!gpurhh_vector_type(expr->casetype, &type))
+	if (!type_of_expression((Node *) expr, &type))
 		return cannot(cx, "has a type that is only evaluated row by row");
 	node = make_node(cx, VECTOR_CASE, type, list_length(expr->args) * 2 + 1);
 	foreach(lc, expr->args)
@@ -519,21 +669,17 @@ compile_case(CompileContext *cx, CaseExpr *expr)
 
 		if (condition == NULL)
 			return NULL;
-		result = compile(cx, (Node *) when->result);
+		result = compile_branch(cx, when->result, type);
 		if (result == NULL)
 			return NULL;
-		if (condition->type != VECTOR_BOOL || result->type != type)
+		if (condition->type != VECTOR_BOOL)
 			return cannot(cx, "has a type that is only evaluated row by row");
 		node->args[i++] = condition;
 		node->args[i++] = result;
 	}
 	/* the planner sees to it that there is a default */
-	node->args[i] = compile(cx, (Node *) expr->defresult);
-	if (node->args[i] == NULL)
-		return NULL;
-	if (node->args[i]->type != type)
-		return cannot(cx, "has a type that is only evaluated row by row");
-	return node;
+	node->args[i] = compile_branch(cx, expr->defresult, type);
+	return node->args[i] == NULL ? NULL : node;
 }
 
 static VectorNode *
@@ -552,9 +698,8 @@ compile_unary(CompileContext *cx, VectorOp op, Node *expr)
 	return node;
 }
 
-/* NULL: it cannot be done, and cx->why says why. */
 static VectorNode *
-compile(CompileContext *cx, Node *expr)
+compile_node(CompileContext *cx, Node *expr)
 {
 	VectorType	type;
 	int			column;
@@ -659,15 +804,14 @@ compile(CompileContext *cx, Node *expr)
 				/* a domain's value as one of the base type; not oid as int4 */
 				if (arg == NULL)
 					return NULL;
-				if (!gpurhh_vector_type(exprType(expr), &type) ||
-					arg->type != type)
+				if (!type_of_expression(expr, &type) || arg->type != type)
 					return cannot(cx, "has a type that is only evaluated row by row");
 				return arg;
 			}
 		case T_CaseExpr:
 			return compile_case(cx, (CaseExpr *) expr);
 		case T_CoalesceExpr:
-			if (!gpurhh_vector_type(((CoalesceExpr *) expr)->coalescetype, &type))
+			if (!type_of_expression(expr, &type))
 				return cannot(cx, "has a type that is only evaluated row by row");
 			return compile_list(cx, VECTOR_COALESCE, type,
 								((CoalesceExpr *) expr)->args);
@@ -677,6 +821,21 @@ compile(CompileContext *cx, Node *expr)
 			break;
 	}
 	return cannot(cx, "has something that is only evaluated row by row");
+}
+
+/* NULL: it cannot be done, and cx->why says why. */
+static VectorNode *
+compile(CompileContext *cx, Node *expr)
+{
+	VectorNode *node = compile_node(cx, expr);
+
+	if (node != NULL && is_decimal(node->type))
+	{
+		if (!gpurhh_decimal_type(expr, &node->digits, &node->scale))
+			return cannot(cx, "has a numeric of no known scale");
+		node->given_scale = node->scale;
+	}
+	return node;
 }
 
 /*
@@ -788,7 +947,33 @@ store_datum(VectorType from, VectorType to, Datum value, void *values, int i)
 			memcpy((char *) values + (Size) i * UUID_LEN,
 				   DatumGetUUIDP(value)->data, UUID_LEN);
 			break;
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
+			Assert(false);
+			break;
 	}
+}
+
+/*
+ * A constant's or parameter's decimal, with the node's scale, in all elements.
+ * False: it has not the scale that was announced, or is too large.
+ */
+static bool
+store_decimal(VectorNode *node, Datum value, int n)
+{
+	int128		decimal;
+
+	if (!gpurhh_decimal_read_as((const char *) PG_DETOAST_DATUM_PACKED(value),
+								node->given_scale, node->scale, &decimal))
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (node->type == VECTOR_DECIMAL128)
+			((int128 *) node->values)[i] = decimal;
+		else
+			((int64 *) node->values)[i] = gpurhh_decimal_narrow(decimal);
+	}
+	return true;
 }
 
 static int64
@@ -924,7 +1109,15 @@ read_constant(VectorExpr *expr, VectorNode *node)
 	old = MemoryContextSwitchTo(expr->constants_context);
 	if (node->op == VECTOR_CONSTANT)
 	{
-		for (int i = 0; i < expr->max_rows && !node->is_null; i++)
+		if (!node->is_null && is_decimal(node->type) &&
+			!store_decimal(node, value, expr->max_rows))
+		{
+			MemoryContextSwitchTo(old);
+			return false;
+		}
+		for (int i = 0; i < expr->max_rows && !node->is_null &&
+			 !is_decimal(node->type);
+			 i++)
 			store_datum(node->given_type, node->type, value, node->values, i);
 		memset(node->nulls, node->is_null ? 1 : 0, expr->max_rows);
 		node->result.nulls = node->is_null ? node->nulls : NULL;
@@ -1053,7 +1246,11 @@ evaluate_comparison(EvalContext *cx, VectorNode *node)
 			COMPARE_INTEGERS(uint32);
 			break;
 		case VECTOR_INT8:
+		case VECTOR_DECIMAL:	/* NaN is the greatest integer */
 			COMPARE_INTEGERS(int64);
+			break;
+		case VECTOR_DECIMAL128:
+			COMPARE_INTEGERS(int128);
 			break;
 		case VECTOR_FLOAT4:
 			COMPARE_FLOATS(float4);
@@ -1179,6 +1376,10 @@ evaluate_in(EvalContext *cx, VectorNode *node)
 			case VECTOR_UUID:
 				FIND_ITEMS(pg_uuid_t, memcmp(&a[i], &b[j], UUID_LEN) == 0);
 				break;
+			case VECTOR_DECIMAL:
+			case VECTOR_DECIMAL128:
+				Assert(false);
+				break;
 		}
 	}
 	/* not found beside a NULL: it may be that one */
@@ -1285,6 +1486,116 @@ evaluate_in(EvalContext *cx, VectorNode *node)
 		} \
 	} while (0)
 
+/*
+ * Decimals: what does not fit the result's type is left to core, and so is all
+ * arithmetic with NaN.
+ */
+#define DECIMAL_NAN(T) ((T) (sizeof(T) == 8 ? GPURHH_DECIMAL_NAN : GPURHH_DECIMAL128_NAN))
+
+#define DECIMAL_LOOP(TA, TB, TR, overflows) \
+	do { \
+		const TA   *a = node->args[0]->result.values; \
+		const TB   *b = node->args[1]->result.values; \
+		TR		   *pg_restrict r = node->values; \
+		\
+		CHECKED_LOOP(TR result_; \
+					 bool bad_ = overflows(a[i], b[i], &result_) | \
+						 (a[i] == DECIMAL_NAN(TA)) | (b[i] == DECIMAL_NAN(TB)) || \
+						 result_ == DECIMAL_NAN(TR); \
+					 r[i] = bad_ ? 0 : result_, \
+					 bad_); \
+	} while (0)
+
+/* a is mostly no larger than 64 bits, whatever its digits may be */
+static inline bool
+multiply_wide(int128 a, int128 b, int128 *result)
+{
+	if (likely(a == (int64) a && b == (int64) b))
+	{
+		*result = (int128) (int64) a * (int64) b;
+		return false;
+	}
+	return __builtin_mul_overflow(a, b, result);
+}
+
+static inline bool
+multiply_narrow(int64 a, int64 b, int128 *result)
+{
+	*result = (int128) a * b;
+	return false;
+}
+
+static bool
+evaluate_decimal(EvalContext *cx, VectorNode *node, const uint8 *active)
+{
+	bool		wide = node->type == VECTOR_DECIMAL128;
+	int			n = cx->n;
+	const uint8 *nulls = node->result.nulls;
+
+	switch (node->op)
+	{
+		case VECTOR_ADD:
+			if (wide)
+				DECIMAL_LOOP(int128, int128, int128, __builtin_add_overflow);
+			else
+				DECIMAL_LOOP(int64, int64, int64, __builtin_add_overflow);
+			break;
+		case VECTOR_SUBTRACT:
+			if (wide)
+				DECIMAL_LOOP(int128, int128, int128, __builtin_sub_overflow);
+			else
+				DECIMAL_LOOP(int64, int64, int64, __builtin_sub_overflow);
+			break;
+		default:
+			Assert(node->op == VECTOR_MULTIPLY);
+			if (!wide)
+				DECIMAL_LOOP(int64, int64, int64, __builtin_mul_overflow);
+			else if (node->args[0]->type == VECTOR_DECIMAL)
+				DECIMAL_LOOP(int64, int64, int128, multiply_narrow);
+			else if (node->args[1]->type == VECTOR_DECIMAL)
+				DECIMAL_LOOP(int128, int64, int128, multiply_wide);
+			else
+				DECIMAL_LOOP(int128, int128, int128, multiply_wide);
+			break;
+	}
+	return true;
+}
+
+/* Zeros behind the point, for what is added or compared. */
+static bool
+evaluate_rescale(EvalContext *cx, VectorNode *node, const uint8 *active)
+{
+	int			zeros = node->scale - node->args[0]->scale;
+	const void *values = node->args[0]->result.values;
+	int128		power;
+	int			n = cx->n;
+	const uint8 *nulls;
+
+	strict_nulls(cx, node);
+	nulls = node->result.nulls;
+	if (!gpurhh_decimal_power(zeros, &power))
+		return false;
+
+#define RESCALE_LOOP(T) \
+	do { \
+		const T    *a = values; \
+		T		   *pg_restrict r = node->values; \
+		T			factor = (T) power; \
+		\
+		CHECKED_LOOP(T result_; \
+					 bool bad_ = __builtin_mul_overflow(a[i], factor, &result_) | \
+						 (a[i] == DECIMAL_NAN(T)); \
+					 r[i] = bad_ ? 0 : result_, \
+					 bad_); \
+	} while (0)
+
+	if (node->type == VECTOR_DECIMAL128)
+		RESCALE_LOOP(int128);
+	else
+		RESCALE_LOOP(int64);
+	return true;
+}
+
 static bool
 evaluate_arithmetic(EvalContext *cx, VectorNode *node, const uint8 *active)
 {
@@ -1295,6 +1606,9 @@ evaluate_arithmetic(EvalContext *cx, VectorNode *node, const uint8 *active)
 	nulls = node->result.nulls;
 	switch (node->type)
 	{
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
+			return evaluate_decimal(cx, node, active);
 		case VECTOR_INT2:
 			INTEGER_ARITHMETIC(int16, uint16, pg_mul_s16_overflow, PG_INT16_MIN);
 			break;
@@ -1344,6 +1658,15 @@ evaluate_negate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			r[i] = -a[i]; \
 	} while (0)
 
+#define NEGATE_DECIMALS(T) \
+	do { \
+		const T    *a = values; \
+		T		   *pg_restrict r = node->values; \
+		\
+		for (int i = 0; i < n; i++) \
+			r[i] = a[i] == DECIMAL_NAN(T) ? a[i] : -a[i]; \
+	} while (0)
+
 	switch (node->type)
 	{
 		case VECTOR_INT2:
@@ -1360,6 +1683,12 @@ evaluate_negate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			break;
 		case VECTOR_FLOAT8:
 			NEGATE_FLOATS(float8);
+			break;
+		case VECTOR_DECIMAL:
+			NEGATE_DECIMALS(int64);
+			break;
+		case VECTOR_DECIMAL128:
+			NEGATE_DECIMALS(int128);
 			break;
 		default:
 			elog(ERROR, "unexpected type of vector arithmetic: %d",
@@ -1410,6 +1739,20 @@ evaluate_cast(EvalContext *cx, VectorNode *node, const uint8 *active)
 		CAST_LOOP(int64, float8, false);
 	else if (from == VECTOR_FLOAT4 && to == VECTOR_FLOAT8)
 		CAST_LOOP(float4, float8, false);
+	else if (from == VECTOR_INT2 && to == VECTOR_DECIMAL)
+		CAST_LOOP(int16, int64, false);
+	else if (from == VECTOR_INT4 && to == VECTOR_DECIMAL)
+		CAST_LOOP(int32, int64, false);
+	else if (from == VECTOR_INT8 && to == VECTOR_DECIMAL128)
+		CAST_LOOP(int64, int128, false);
+	else if (from == VECTOR_DECIMAL && to == VECTOR_DECIMAL128)
+	{
+		const int64 *a = values;
+		int128 *pg_restrict r = node->values;
+
+		for (int i = 0; i < n; i++)
+			r[i] = a[i] == GPURHH_DECIMAL_NAN ? GPURHH_DECIMAL128_NAN : a[i];
+	}
 	else
 		elog(ERROR, "unexpected vector cast from %d to %d", (int) from,
 			 (int) to);
@@ -1685,6 +2028,8 @@ evaluate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			return evaluate_negate(cx, node, active);
 		case VECTOR_CAST:
 			return evaluate_cast(cx, node, active);
+		case VECTOR_RESCALE:
+			return evaluate_rescale(cx, node, active);
 		default:
 			evaluate_test(cx, node);
 			return true;
