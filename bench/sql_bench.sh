@@ -287,6 +287,22 @@ if one_of wide; then
 		"'text ' || i % 1000, i, $(key 1000000 int4), $value, i, i, i, i, i, 'more text', i, i, i, i, i, i"
 	measure wide 1000000 "count(*), sum(k), sum(s)" "$sum_query"
 fi
+if one_of q1; then
+	load "l_orderkey int8, l_partkey int4, l_suppkey int4, l_linenumber int4,
+		l_quantity numeric(15,2), l_extendedprice numeric(15,2), l_discount numeric(15,2), l_tax numeric(15,2),
+		l_returnflag char(1), l_linestatus char(1), l_shipdate date, l_commitdate date, l_receiptdate date,
+		l_shipinstruct char(25), l_shipmode char(10), l_comment varchar(44)" \
+		"i / 4, $(key 200000 int4), $(key 10000 int4), i % 7,
+		1 + floor(random() * 50), (90000 + floor(random() * 10400000)) / 100, floor(random() * 11) / 100, floor(random() * 9) / 100,
+		substr('RANN', 1 + floor(random() * 4)::int4, 1), substr('OF', 1 + floor(random() * 2)::int4, 1),
+		date '1992-01-02' + floor(random() * 2526)::int4, date '1992-01-31' + floor(random() * 2466)::int4, date '1992-01-03' + floor(random() * 2554)::int4,
+		'DELIVER IN PERSON', 'TRUCK', 'regular deposits ' || i % 10000"
+	measure q1 6 "count(*), md5(string_agg(q::text, ',' ORDER BY l_returnflag, l_linestatus))" \
+		"SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
+			sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price, sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
+			avg(l_quantity) AS avg_qty, avg(l_extendedprice) AS avg_price, avg(l_discount) AS avg_disc, count(*) AS count_order
+		FROM t WHERE l_shipdate <= date '1998-12-01' - interval '90 days' GROUP BY l_returnflag, l_linestatus"
+fi
 sql -c "DROP TABLE IF EXISTS t"
 
 # ---------- the table ----------
