@@ -58,6 +58,7 @@ SELECT compare('SELECT k, sum(n), avg(n), min(n), max(n), count(n) FROM nans GRO
 SELECT compare('SELECT k, sum(n) FILTER (WHERE n <> ''NaN''), avg(n) FILTER (WHERE n < 5), max(n) FILTER (WHERE n <= 9999.99), min(n) FILTER (WHERE k > 4) FROM nans GROUP BY k');
 SELECT compare('SELECT n, count(*), sum(k) FROM nans GROUP BY n');
 SELECT compare('SELECT k, sum(n * n), sum(n + 1), sum(-n), sum(2.5 - n), avg(n * n * n) FROM nans GROUP BY k');
+SELECT e, compare(format('SELECT k, sum(%s) FROM nans GROUP BY k', e)) FROM unnest('{2.5 - n,n - 7,-n,0 * n,n * 1.5,1e20 - n,n - 1e20,n * 1e20,n * 0e-20,(n * 1e15) * -n}'::text[]) e;
 SELECT compare('SELECT k FROM nans GROUP BY k HAVING sum(n) = ''NaN''');
 SELECT compare(format('SELECT k, sum(n) FROM nans WHERE n %s 1 GROUP BY k', op)), compare(format('SELECT k, sum(n) FROM nans WHERE 2.000 %s n GROUP BY k', op)),
 	compare(format('SELECT k, sum(n) FROM nans WHERE n * n %s n + 0.001 GROUP BY k', op), nodes => 1)
