@@ -53,6 +53,7 @@ OBJS = \
 	src/encoding.o \
 	src/feed.o \
 	src/heap_feed.o \
+	src/page_feed.o \
 	src/vector.o \
 	src/host_table.o \
 	src/channel.o \

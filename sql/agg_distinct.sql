@@ -107,7 +107,6 @@ RESET enable_gpu_hashagg;
 
 -- parallel
 SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 3;
 SELECT compare('SELECT DISTINCT k, d FROM t');

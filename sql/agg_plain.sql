@@ -95,7 +95,6 @@ COMMIT;
 
 -- parallel: one participant returns the row, whoever takes part
 SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 3;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM t;

@@ -71,7 +71,6 @@ RESET enable_gpu_hashagg;
 
 -- parallel
 SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 3;
 SELECT compare('SELECT a, b, c, count(*), sum(v) FROM t GROUP BY CUBE (a, b, c)');

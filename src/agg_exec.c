@@ -67,7 +67,7 @@ typedef struct GpuAggState
 	int			n_columns;
 	GpuColumn	columns[RHH_MAX_COLUMNS];
 	rhh_table_spec spec;
-	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
+	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
 	Regroup    *regroup;		/* the second level; NULL: there is none */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
@@ -197,6 +197,19 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
 }
 
+/* For EXPLAIN: how the input is read, or was. */
+static void
+note_feed(GpuAggState *state)
+{
+	state->stats.feed_pages = false;
+	state->stats.feed_rows = true;
+	if (state->pages != NULL)
+		gpurhh_page_feed_ways(state->pages, &state->stats.feed_pages,
+							  &state->stats.feed_rows);
+	if (state->stats.feed_rows && state->stats.feed_why == NULL)
+		state->stats.feed_why = "the scan's snapshot or direction is unusual";
+}
+
 static void
 begin_agg(CustomScanState *node, EState *estate, int eflags)
 {
@@ -223,11 +236,11 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 		ExecInitNode(outerPlan(cscan), estate,
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD |
 								EXEC_FLAG_MARK));
-	state->heap = gpurhh_heap_feed_create(outerPlanState(node),
-										  state->n_columns, state->columns,
-										  estate->es_query_cxt,
-										  &state->stats.feed_why);
-	state->stats.feed_pages = state->heap != NULL;
+	state->pages = gpurhh_page_feed_create(outerPlanState(node),
+										   state->n_columns, state->columns,
+										   estate->es_query_cxt,
+										   &state->stats.feed_why);
+	note_feed(state);
 }
 
 /* ---------- input ---------- */
@@ -410,7 +423,7 @@ static void
 feed_pages(GpuAggState *state, Feed *feed, char **own_block)
 {
 	/* what fill() leaves are rows that have no block yet */
-	while (gpurhh_heap_feed_fill(state->heap, feed))
+	while (gpurhh_page_feed_fill(state->pages, feed))
 	{
 		if (feed->base != NULL)
 			hand_over(state, feed, *own_block);
@@ -427,14 +440,12 @@ feed_child(GpuAggState *state)
 
 	gpurhh_feed_init(&feed, state->n_columns, state->columns,
 					 block_bytes(state), gpurhh_batch_rows);
-	state->stats.feed_pages = state->heap != NULL;
-	if (state->heap != NULL && !gpurhh_heap_feed_begin(state->heap))
+	if (state->pages != NULL)
 	{
-		state->stats.feed_pages = false;
-		state->stats.feed_why = "the scan's snapshot or direction is unusual";
-	}
-	if (state->stats.feed_pages)
+		gpurhh_page_feed_begin(state->pages);
 		feed_pages(state, &feed, &own_block);
+		note_feed(state);
+	}
 	else
 		feed_rows(state, &feed, &own_block);
 	if (feed.base != NULL)

@@ -168,8 +168,9 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 static void
 explain_feed(ExplainState *es, const GpuNodeStats *stats)
 {
-	const char *feed = stats->feed_pages ? "pages" : "rows";
-	bool		say_why = es->verbose && !stats->feed_pages &&
+	const char *feed = !stats->feed_rows ? "pages" :
+		stats->feed_pages ? "pages and rows" : "rows";
+	bool		say_why = es->verbose && stats->feed_rows &&
 		stats->feed_why != NULL;
 
 	if (say_why && es->format == EXPLAIN_FORMAT_TEXT)

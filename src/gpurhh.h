@@ -395,12 +395,28 @@ extern void gpurhh_emit_row(Emit *emit, TupleTableSlot *slot);
 /* Reads the pages of a sequential scan into a feed. */
 typedef struct HeapFeed HeapFeed;
 
-extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, int n_columns,
+extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
+										 ResultState *above, int n_columns,
 										 const GpuColumn *columns,
 										 MemoryContext context,
 										 const char **why);
+extern TupleTableSlot *gpurhh_project_above(ResultState *result,
+											TupleTableSlot *slot);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
+
+/* ---------- page_feed.c ---------- */
+
+/* Reads the pages of the scans below a node. */
+typedef struct PageFeed PageFeed;
+
+extern PageFeed *gpurhh_page_feed_create(PlanState *child, int n_columns,
+										 const GpuColumn *columns,
+										 MemoryContext context,
+										 const char **why);
+extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
+extern void gpurhh_page_feed_begin(PageFeed *feed);
+extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 
 /* ---------- host_table.c ---------- */
 
@@ -693,8 +709,9 @@ typedef struct GpuNodeCounts
 typedef struct GpuNodeStats
 {
 	bool		valid;			/* the input has been read */
-	bool		feed_pages;		/* the child's pages are read, not its rows */
-	const char *feed_why;		/* why not */
+	bool		feed_pages;		/* pages are read */
+	bool		feed_rows;		/* rows are asked for; perhaps both */
+	const char *feed_why;		/* why rows */
 	char		device[GPURHH_DEVICE_NAME_LEN];
 	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
 	GpuNodeCounts counts;

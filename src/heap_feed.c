@@ -97,6 +97,7 @@ typedef struct HeapColumn
 struct HeapFeed
 {
 	SeqScanState *scan;
+	ResultState *above;			/* computes columns of the scan's; or NULL */
 	int			max_rows;		/* of a page */
 
 	int			n_quals;
@@ -332,8 +333,8 @@ find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 }
 
 static HeapFeed *
-create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
-			const char **why)
+create_feed(SeqScanState *scan, List *exprs, ResultState *above,
+			int n_columns, const GpuColumn *columns, const char **why)
 {
 	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
 	Plan	   *plan = scan->ss.ps.plan;
@@ -341,6 +342,7 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 	ListCell   *lc;
 
 	heap->scan = scan;
+	heap->above = above;
 	heap->max_rows = MaxHeapTuplesPerPage;
 
 	/*
@@ -368,17 +370,16 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
 	for (int c = 0; c < n_columns; c++)
 	{
-		TargetEntry *tle;
-
-		if (list_length(plan->targetlist) <= columns[c].attribute)
+		if (list_length(exprs) <= columns[c].attribute)
 		{
 			*why = "the scan returns fewer columns than are fed";
 			return NULL;
 		}
 		if (find_limb_source(heap, columns, c))
 			continue;
-		tle = list_nth_node(TargetEntry, plan->targetlist, columns[c].attribute);
-		if (!prepare_column(heap, &heap->columns[c], tle->expr, columns[c], why))
+		if (!prepare_column(heap, &heap->columns[c],
+							list_nth(exprs, columns[c].attribute), columns[c],
+							why))
 			return NULL;
 	}
 	finish_set(heap, &heap->column_set);
@@ -390,14 +391,15 @@ create_feed(SeqScanState *scan, int n_columns, const GpuColumn *columns,
 }
 
 /*
- * A feed of the first n_columns columns of child's rows, from its pages.  NULL:
- * the rows have to be asked for one by one, and *why says why.  What it makes
- * is in context, and lives as long as the child does.
+ * A feed of expressions over the rows of child, from its pages.  They are what
+ * the child returns, or what a Result above it makes of that.  NULL: the
+ * rows have to be asked for one by one, and *why says why.  What it makes is in
+ * context, and lives as long as the child does.
  */
 HeapFeed *
-gpurhh_heap_feed_create(PlanState *child, int n_columns,
-						const GpuColumn *columns, MemoryContext context,
-						const char **why)
+gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
+						int n_columns, const GpuColumn *columns,
+						MemoryContext context, const char **why)
 {
 	SeqScanState *scan = (SeqScanState *) child;
 	MemoryContext old;
@@ -420,7 +422,7 @@ gpurhh_heap_feed_create(PlanState *child, int n_columns,
 		return NULL;
 	}
 	old = MemoryContextSwitchTo(context);
-	heap = create_feed(scan, n_columns, columns, why);
+	heap = create_feed(scan, exprs, above, n_columns, columns, why);
 	MemoryContextSwitchTo(old);
 	return heap;
 }
@@ -684,7 +686,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 /* ---------- rows ---------- */
 
 /* Puts a row of the page into the scan's slot, for core to evaluate. */
-static TupleTableSlot *
+static void
 store_row(HeapFeed *heap, int row)
 {
 	HeapScanDesc desc = scan_desc(heap);
@@ -699,7 +701,31 @@ store_row(HeapFeed *heap, int row)
 	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, desc->rs_cbuf);
 	ResetExprContext(ss->ps.ps_ExprContext);
 	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
-	return ss->ps.ps_ProjInfo == NULL ? ss->ss_ScanTupleSlot : NULL;
+}
+
+/* What a Result makes of a row from below it; valid until its next one. */
+TupleTableSlot *
+gpurhh_project_above(ResultState *result, TupleTableSlot *slot)
+{
+	ExprContext *econtext = result->ps.ps_ExprContext;
+
+	ResetExprContext(econtext);
+	econtext->ecxt_outertuple = slot;
+	return ExecProject(result->ps.ps_ProjInfo);
+}
+
+/* What core makes of the row that is stored: of each that WHERE lets pass. */
+static TupleTableSlot *
+project_row(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+
+	if (ss->ps.ps_ProjInfo != NULL)
+		slot = ExecProject(ss->ps.ps_ProjInfo);
+	if (heap->above != NULL)
+		slot = gpurhh_project_above(heap->above, slot);
+	return slot;
 }
 
 static void
@@ -723,8 +749,8 @@ filter_by_row(HeapFeed *heap)
 		CHECK_FOR_INTERRUPTS();
 		store_row(heap, row);
 		heap->active[row] = ExecQual(ss->ps.qual, ss->ps.ps_ExprContext);
-		if (heap->active[row] && ss->ps.ps_ProjInfo != NULL)
-			(void) ExecProject(ss->ps.ps_ProjInfo);
+		if (heap->active[row])
+			(void) project_row(heap);
 	}
 	clear_row(heap);
 }
@@ -877,15 +903,10 @@ store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
 {
-	ScanState  *ss = &heap->scan->ss;
-
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = store_row(heap, heap->next_row + i);
-
-		if (slot == NULL)
-			slot = ExecProject(ss->ps.ps_ProjInfo);
-		gpurhh_feed_slot(feed, slot);
+		store_row(heap, heap->next_row + i);
+		gpurhh_feed_slot(feed, project_row(heap));
 	}
 	clear_row(heap);
 }
