@@ -1788,7 +1788,7 @@ static bool
 evaluate_date_cast(EvalContext *cx, VectorNode *node, const uint8 *active)
 {
 	const DateADT *a = node->args[0]->result.values;
-	Timestamp  *pg_restrict r = node->values;
+	Timestamp *pg_restrict r = node->values;
 	int			n = cx->n;
 	const uint8 *nulls;
 
