@@ -52,6 +52,8 @@ OBJS = \
 	src/agg_parallel.o \
 	src/encoding.o \
 	src/feed.o \
+	src/dictionary.o \
+	src/agg_defer.o \
 	src/heap_feed.o \
 	src/page_feed.o \
 	src/vector.o \

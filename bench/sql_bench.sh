@@ -4,11 +4,13 @@
 #
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
-#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide (default:
-#					the first four; all but sum have 1,000,000 groups).  half:
+#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 (default:
+#					the first four; all but sum and q1 have 1,000,000 groups).  half:
 #					WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
-#					columns, a text first
+#					columns, a text first; text: keys as 'key123456'; md5: of 32
+#					characters; q1: TPC-H's query 1, over a table as its
+#					lineitem (6 groups)
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
 #					chooses, or parallel:N, gpurhh:N: with N workers
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
@@ -286,6 +288,14 @@ if one_of wide; then
 	load "a text, b int4, k int4, v int4, c int8, d int8, e int8, f float8, g float8, h text, i int4, j int4, l int4, m int4, n int4, o int4" \
 		"'text ' || i % 1000, i, $(key 1000000 int4), $value, i, i, i, i, i, 'more text', i, i, i, i, i, i"
 	measure wide 1000000 "count(*), sum(k), sum(s)" "$sum_query"
+fi
+if one_of text; then
+	load "k text, v int4" "'key' || $(key 1000000 int4), $value"
+	measure text 1000000 "count(*), sum(length(k)), sum(s)" "$sum_query"
+fi
+if one_of md5; then
+	load "k text, v int4" "md5(($(key 1000000 int4))::text), $value"
+	measure md5 1000000 "count(*), sum(length(k)), sum(s)" "$sum_query"
 fi
 if one_of q1; then
 	load "l_orderkey int8, l_partkey int4, l_suppkey int4, l_linenumber int4,

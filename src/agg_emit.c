@@ -17,9 +17,13 @@
 
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
+
+/* Room for a string that is its own key, as a varlena. */
+#define SHORT_STRING	MAXALIGN(VARHDRSZ + GPURHH_STRING_BYTES)
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
@@ -33,6 +37,7 @@ struct EmitColumn
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
+	char	   *strings;		/* of the window, SHORT_STRING bytes each */
 	void	   *vector;			/* the values for HAVING; NULL: not needed */
 	VectorType	vector_type;
 };
@@ -109,6 +114,8 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 		to->allocates = to->encoding == GPU_ENC_NONE ||
 			gpurhh_encodings[to->encoding].by_reference;
 		emit->allocates |= to->allocates;
+		if (to->encoding == GPU_ENC_STRING)
+			to->strings = palloc0(SHORT_STRING * GPURHH_EMIT_WINDOW);
 	}
 }
 
@@ -202,9 +209,58 @@ decimal_sum(const EmitColumn *column, const uint64 *group, Size stride)
 							  GPURHH_DECIMAL_SCALE(column->parameter));
 }
 
+/*
+ * The string whose key is the words: in room, SHORT_STRING bytes, or in the
+ * dictionary.
+ */
+static inline struct varlena *
+string_from_words(const Dictionary *dictionary, uint64 first, uint64 second,
+				  char *room)
+{
+	uint8		length = ((uint8 *) &second)[sizeof(second) - 1];
+
+	if (length == GPURHH_STRING_LONG)
+		return gpurhh_dictionary_string(dictionary, first);
+	SET_VARSIZE(room, VARHDRSZ + length);
+	memcpy(VARDATA(room), &first, sizeof(first));
+	memcpy(VARDATA(room) + sizeof(first), &second, sizeof(second));
+	return (struct varlena *) room;
+}
+
+/* With its trailing blanks, that make it so many characters. */
+static struct varlena *
+pad_string(const struct varlena *string, int n_characters)
+{
+	const char *data = VARDATA_ANY(string);
+	int			length = VARSIZE_ANY_EXHDR(string);
+	int			n_blanks = Max(n_characters - pg_mbstrlen_with_len(data, length), 0);
+	struct varlena *result = palloc(VARHDRSZ + length + n_blanks);
+
+	SET_VARSIZE(result, VARHDRSZ + length + n_blanks);
+	memcpy(VARDATA(result), data, length);
+	memset(VARDATA(result) + length, ' ', n_blanks);
+	return result;
+}
+
+/* A value of an encoding by reference, from the words that start at *at. */
+static Datum
+make_reference(const EmitColumn *column, const Dictionary *dictionary,
+			   const uint64 *at, Size stride)
+{
+	char		room[SHORT_STRING] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+
+	if (column->encoding == GPU_ENC_BPCHAR)
+		return PointerGetDatum(pad_string(string_from_words(dictionary, at[0],
+															at[stride], room),
+										  column->parameter));
+	return gpurhh_decode_reference(column->encoding, column->parameter, at,
+								   stride);
+}
+
 /* A value that needs memory, from the words of the group that start at *group. */
 static Datum
-make_value(const EmitColumn *column, const uint64 *group, Size stride)
+make_value(const EmitColumn *column, const Dictionary *dictionary,
+		   const uint64 *group, Size stride)
 {
 	const uint64 *at = group + column->words[0] * stride;
 	uint64		count = group[column->words[1] * stride];
@@ -213,12 +269,10 @@ make_value(const EmitColumn *column, const uint64 *group, Size stride)
 	{
 		case GPU_FINAL_KEY:
 		case GPU_FINAL_VALUE:
-			return gpurhh_decode_reference(column->encoding, column->parameter,
-										   at, stride);
+			return make_reference(column, dictionary, at, stride);
 		case GPU_FINAL_ANY:
 			/* behind the word that says whether it is NULL */
-			return gpurhh_decode_reference(column->encoding, column->parameter,
-										   at + stride, stride);
+			return make_reference(column, dictionary, at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
 			return gpurhh_decimal_make(int128_from_words(at, stride), 0);
 		case GPU_FINAL_AVG_INT8:
@@ -270,9 +324,10 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	}
 }
 
-/* The values of a type passed by value. */
+/* Values that need no memory, or the window's. */
 static void
-decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
+decode_values(EmitColumn *column, const Dictionary *dictionary,
+			  const uint64 *words, Size stride, uint32 n)
 {
 	int			word = column->words[0] +
 		(column->final == GPU_FINAL_ANY ? 1 : 0);
@@ -315,8 +370,19 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
+		case GPU_ENC_STRING:
+			for (uint32 i = 0; i < n; i++)
+			{
+				values[i] = PointerGetDatum(string_from_words(dictionary, from[i],
+															  from[stride + i],
+															  column->strings + i * SHORT_STRING));
+				/* whoever gets the rows will look at it */
+				__builtin_prefetch(DatumGetPointer(values[i]));
+			}
+			break;
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
+		case GPU_ENC_BPCHAR:
 		case GPU_ENC_DECIMAL:
 		case GPU_ENC_LIMB1:
 		case GPU_ENC_LIMB2:
@@ -367,7 +433,11 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 		case VECTOR_FLOAT8:
 			VECTOR_LOOP(float8, DatumGetFloat8);
 			break;
+		case VECTOR_STRING:
+			VECTOR_LOOP(Pointer, DatumGetPointer);
+			break;
 		case VECTOR_ANY:
+		case VECTOR_BPCHAR:
 		case VECTOR_UUID:
 		case VECTOR_DECIMAL:
 		case VECTOR_DECIMAL128:
@@ -423,7 +493,7 @@ gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride, uint32 n)
 
 		decode_nulls(column, words, stride, n);
 		if (!column->allocates)
-			decode_values(column, words, stride, n);
+			decode_values(column, emit->dictionary, words, stride, n);
 	}
 	emit->words = words;
 	emit->stride = stride;
@@ -458,7 +528,8 @@ gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
 		else if (column->isnull[i])
 			slot->tts_values[c] = (Datum) 0;
 		else
-			slot->tts_values[c] = make_value(column, emit->words + i,
+			slot->tts_values[c] = make_value(column, emit->dictionary,
+											 emit->words + i,
 											 emit->stride);
 	}
 	ExecStoreVirtualTuple(slot);

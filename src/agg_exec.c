@@ -12,7 +12,9 @@
  *
  *		EMIT_DEVICE		groups fetched from the device, a chunk at a time.  One
  *						whose key is in the host table too is merged there.
- *		EMIT_HOST		the host table's groups
+ *		EMIT_HOST		the host table's groups.  After these, where rows were
+ *						deferred (agg_defer.c), the same again for each pass:
+ *						its rows are read into a new host table
  *		EMIT_REGROUPED	groups made of all of those (agg_regroup.c)
  *		EMIT_DONE
  *
@@ -72,10 +74,13 @@ typedef struct GpuAggState
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
+	int			n_strings;		/* columns of strings; below, 0: nothing is set */
+	TupleTableSlot *deferred_slot;
 
 	/* of a parallel plan, while its DSM segment lasts */
 	GpuAggShared *shared;		/* NULL: not parallel */
 	MemoryContext shared_context;
+	Dictionary *shared_dictionary;	/* in shared_context, or NULL */
 
 	/* of one execution, in run_context */
 	MemoryContext run_context;
@@ -84,6 +89,10 @@ typedef struct GpuAggState
 	bool		channel_shared; /* with participants; in shared_context */
 	bool		has_table;		/* there are groups of a device to be read */
 	HostTable  *host;			/* NULL until it is needed */
+	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
+	Deferred   *deferred;		/* NULL: no row was */
+	uint64		spilled_before; /* records, by host tables of earlier passes */
+	MemoryContext pass_context; /* until the next pass over deferred rows */
 	ChannelResult chunk;
 	uint32		chunk_next;		/* next group in the chunk */
 
@@ -165,8 +174,13 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	}
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)
-		spec->column_bytes[c] =
-			gpurhh_encodings[state->columns[c].encoding].bytes;
+	{
+		GpuEncoding encoding = state->columns[c].encoding;
+
+		spec->column_bytes[c] = gpurhh_encodings[encoding].bytes;
+		if (gpurhh_is_string(encoding))
+			state->n_strings++;
+	}
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
 		spec->key_column[spec->n_keys++] = lfirst_int(lc);
@@ -241,6 +255,12 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 										   estate->es_query_cxt,
 										   &state->stats.feed_why);
 	note_feed(state);
+	state->stats.strings = state->n_strings > 0;
+	if (state->n_strings > 0)
+		state->deferred_slot =
+			ExecInitExtraTupleSlot(estate,
+								   ExecGetResultType(outerPlanState(node)),
+								   &TTSOpsMinimalTuple);
 }
 
 /* ---------- input ---------- */
@@ -342,6 +362,14 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block)
 	uint32		n_rows = feed->n_rows;
 	MemoryContext old;
 
+	if (n_rows == 0)
+	{
+		/* all rows since it was started have been deferred */
+		if (state->in_pool)
+			gpurhh_channel_drop_block(state->channel);
+		feed->base = NULL;
+		return;
+	}
 	gpurhh_feed_finish(feed, &batch);
 	counts->rows_fed += n_rows;
 	counts->bytes_fed += batch.used_bytes;
@@ -431,6 +459,66 @@ feed_pages(GpuAggState *state, Feed *feed, char **own_block)
 	}
 }
 
+static void
+use_dictionary(GpuAggState *state, Dictionary *dictionary)
+{
+	state->dictionary = dictionary;
+	state->emit.dictionary = dictionary;
+}
+
+/*
+ * How much memory strings may take.  A second level combines all groups of the
+ * first, so those must not be of different passes.
+ */
+static Size
+dictionary_limit(GpuAggState *state, int n_participants)
+{
+	return state->regroup != NULL ? GPURHH_NO_LIMIT :
+		get_hash_memory_limit() * n_participants;
+}
+
+/* This process's own dictionary. */
+static void
+make_dictionary(GpuAggState *state, double expected_strings)
+{
+	use_dictionary(state,
+				   gpurhh_dictionary_create(state->pass_context,
+											dictionary_limit(state, 1),
+											state->n_strings,
+											expected_strings));
+}
+
+static Deferred *
+make_deferred(GpuAggState *state)
+{
+	/* whose dictionary is shared, those have files in common too */
+	return gpurhh_deferred_create(state->run_context,
+								  state->shared_dictionary != NULL ?
+								  state->shared : NULL);
+}
+
+/* The feed's way to be rid of a row whose strings the dictionary does not take. */
+static void
+defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
+{
+	GpuAggState *state = arg;
+
+	if (state->deferred == NULL)
+		state->deferred = make_deferred(state);
+	gpurhh_deferred_save(state->deferred, slot, hash);
+	state->stats.counts.deferred_rows++;
+}
+
+static void
+init_feed(GpuAggState *state, Feed *feed, Size bytes)
+{
+	gpurhh_feed_init(feed, state->n_columns, state->columns, bytes,
+					 gpurhh_batch_rows);
+	feed->strings.dictionary = state->dictionary;
+	feed->defer = defer_row;
+	feed->defer_arg = state;
+}
+
 /* Reads the child to its end. */
 static void
 feed_child(GpuAggState *state)
@@ -438,8 +526,7 @@ feed_child(GpuAggState *state)
 	char	   *own_block = NULL;
 	Feed		feed;
 
-	gpurhh_feed_init(&feed, state->n_columns, state->columns,
-					 block_bytes(state), gpurhh_batch_rows);
+	init_feed(state, &feed, block_bytes(state));
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);
@@ -451,6 +538,8 @@ feed_child(GpuAggState *state)
 	if (feed.base != NULL)
 		hand_over(state, &feed, own_block);
 	gpurhh_parallel_close_late(&state->late_file);
+	if (state->deferred != NULL)
+		gpurhh_deferred_close(state->deferred);
 	if (state->channel != NULL)
 		state->stats.counts.pool_wait_ms +=
 			gpurhh_channel_pool_wait_ms(state->channel);
@@ -474,6 +563,20 @@ read_late(GpuAggState *state)
 	MemoryContextSwitchTo(old);
 }
 
+static void
+note_dictionary(GpuAggState *state)
+{
+	GpuNodeCounts *counts = &state->stats.counts;
+	uint64		n_strings;
+	uint64		bytes;
+
+	if (state->dictionary == NULL)
+		return;
+	gpurhh_dictionary_stats(state->dictionary, &n_strings, &bytes);
+	counts->dictionary_strings += n_strings;
+	counts->dictionary_bytes = Max(counts->dictionary_bytes, bytes);
+}
+
 /*
  * Reads the input, or this participant's part of it, and waits until the table
  * can be read.  False: there are no groups for this participant to emit.
@@ -490,6 +593,16 @@ read_input(GpuAggState *state)
 		attached = gpurhh_parallel_attach(shared);
 	else
 		state->channel = open_query(state, state->run_context);
+	if (state->n_strings > 0)
+	{
+		state->pass_context = AllocSetContextCreate(state->run_context,
+													"GpuHashAgg pass",
+													ALLOCSET_DEFAULT_SIZES);
+		if (state->shared_dictionary != NULL)
+			use_dictionary(state, state->shared_dictionary);
+		else
+			make_dictionary(state, state->spec.expected_groups);
+	}
 
 	if (attached)
 	{
@@ -501,6 +614,8 @@ read_input(GpuAggState *state)
 			state->stats.counts.runs++;
 		else
 			last = gpurhh_parallel_detach(shared, &state->stats.counts);
+		if (last)
+			note_dictionary(state);
 		if (last && state->channel != NULL)
 			gpurhh_channel_end_input(state->channel);
 	}
@@ -606,6 +721,66 @@ next_device_groups(GpuAggState *state, uint32 *n)
 	}
 }
 
+/*
+ * Groups the deferred rows of the next pass, with a new dictionary, in a new
+ * host table.  False: there are no more.
+ */
+static bool
+start_pass(GpuAggState *state)
+{
+	Feed		feed;
+	rhh_batch	batch;
+	char	   *block;
+	bool		more;
+
+	if (state->n_strings == 0)
+		return false;
+	/* other participants may have some */
+	if (state->deferred == NULL)
+	{
+		if (state->shared_dictionary == NULL)
+			return false;
+		state->deferred = make_deferred(state);
+		gpurhh_deferred_close(state->deferred);
+	}
+	if (!gpurhh_deferred_next(state->deferred))
+		return false;
+
+	if (state->host != NULL)
+	{
+		state->spilled_before += gpurhh_host_spilled(state->host);
+		gpurhh_host_free(state->host);
+		state->host = NULL;
+	}
+	MemoryContextReset(state->pass_context);
+	make_dictionary(state, 0);
+	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES);
+	block = (char *) TYPEALIGN(64, MemoryContextAlloc(state->pass_context,
+													  GPURHH_MIN_BLOCK_BYTES + 64));
+	do
+	{
+		gpurhh_feed_start(&feed, block);
+		more = true;
+		while (more && feed.n_rows < feed.capacity_rows)
+		{
+			more = gpurhh_deferred_read(state->deferred, state->deferred_slot);
+			if (more)
+				gpurhh_feed_slot(&feed, state->deferred_slot);
+		}
+		if (feed.n_rows > 0)
+		{
+			gpurhh_feed_finish(&feed, &batch);
+			batch.base = (uint8_t *) block;
+			state->stats.counts.rows_fed += batch.n_rows;
+			add_on_host(state, &batch, true);
+		}
+	} while (more);
+	ExecClearTuple(state->deferred_slot);
+	gpurhh_deferred_close(state->deferred);
+	state->stats.counts.passes++;
+	return true;
+}
+
 /* This participant has no more groups. */
 static void
 end_emission(GpuAggState *state)
@@ -630,16 +805,17 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 			return words;
 		state->phase = EMIT_HOST;
 	}
-	if (state->phase == EMIT_HOST)
+	while (state->phase == EMIT_HOST && words == NULL)
 	{
 		*stride = 1;
 		*n = 1;
 		if (state->host != NULL)
 		{
 			words = gpurhh_host_next(state->host);
-			state->stats.counts.host_spilled = gpurhh_host_spilled(state->host);
+			state->stats.counts.host_spilled = state->spilled_before +
+				gpurhh_host_spilled(state->host);
 		}
-		if (words == NULL)
+		if (words == NULL && !start_pass(state))
 			state->phase = EMIT_REGROUPED;
 	}
 	return words;
@@ -661,7 +837,7 @@ next_groups(GpuAggState *state, Size *stride, uint32 *n)
 	{
 		*stride = GPURHH_EMIT_WINDOW;
 		words = gpurhh_regroup_next(regroup, n);
-		state->stats.counts.host_spilled =
+		state->stats.counts.host_spilled = state->spilled_before +
 			(state->host ? gpurhh_host_spilled(state->host) : 0) +
 			gpurhh_regroup_spilled(regroup);
 	}
@@ -846,6 +1022,12 @@ release_run(GpuAggState *state)
 	if (state->host != NULL)
 		gpurhh_host_free(state->host);
 	state->host = NULL;
+	if (state->deferred != NULL)
+		gpurhh_deferred_free(state->deferred);
+	state->deferred = NULL;
+	state->spilled_before = 0;
+	state->pass_context = NULL;
+	use_dictionary(state, NULL);
 	if (state->regroup != NULL)
 		gpurhh_regroup_end(state->regroup);
 	memset(&state->chunk, 0, sizeof(state->chunk));
@@ -885,6 +1067,39 @@ estimate_dsm_agg(CustomScanState *node, ParallelContext *pcxt)
 }
 
 /*
+ * Leader: a dictionary for the participants of the next run, in place of the
+ * last run's.  InvalidDsaPointer: no strings, or no memory that can be shared
+ * (then there are no workers).
+ */
+static dsa_pointer
+share_dictionary(GpuAggState *state, int n_participants)
+{
+	dsa_area   *area = state->css.ss.ps.state->es_query_dsa;
+	dsa_pointer last = gpurhh_parallel_dictionary(state->shared);
+
+	if (state->n_strings == 0 || area == NULL)
+		return InvalidDsaPointer;
+	if (DsaPointerIsValid(last))
+		gpurhh_dictionary_unshare(area, last);
+	return gpurhh_dictionary_share(area,
+								   dictionary_limit(state, n_participants),
+								   state->n_strings,
+								   state->spec.expected_groups);
+}
+
+static void
+attach_dictionary(GpuAggState *state)
+{
+	dsa_pointer place = gpurhh_parallel_dictionary(state->shared);
+
+	state->shared_dictionary = NULL;
+	if (DsaPointerIsValid(place))
+		state->shared_dictionary =
+			gpurhh_dictionary_attach(state->css.ss.ps.state->es_query_dsa,
+									 place, state->shared_context);
+}
+
+/*
  * Leader: opens the query that the participants of the next run share.  This
  * may come before rescan_agg() of the same run, or after it.
  */
@@ -900,7 +1115,9 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	state->channel_shared = state->channel != NULL;
 	gpurhh_parallel_start(state->shared,
 						  state->leader_emits && parallel_leader_participation,
-						  state->channel);
+						  state->channel,
+						  share_dictionary(state, pcxt->nworkers + 1));
+	attach_dictionary(state);
 }
 
 static void
@@ -923,6 +1140,7 @@ initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 	state->channel = gpurhh_parallel_join(state->shared,
 										  state->shared_context);
 	state->channel_shared = state->channel != NULL;
+	attach_dictionary(state);
 }
 
 /*
@@ -945,6 +1163,8 @@ shutdown_agg(CustomScanState *node)
 			note_device_stats(state);
 	}
 	state->shared = NULL;
+	state->shared_dictionary = NULL;
+	use_dictionary(state, NULL);
 }
 
 static void

@@ -370,9 +370,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			known->final == GPU_FINAL_AVG_DECIMAL ?
 			gpurhh_resolve_limbs((Node *) arg, &column, &problem) :
 			gpurhh_resolve_type((Node *) arg, &column, &problem);
-		if (known->argtype == InvalidOid && !resolved)
+		if (known->argtype == InvalidOid &&
+			(!resolved || gpurhh_is_string(column.encoding)))
 		{
-			/* count(x) of any other type: only whether x is NULL is fed */
+			/* count(x) of wide or other types: only whether x is NULL is fed */
 			NullTest   *test = makeNode(NullTest);
 
 			test->arg = arg;
@@ -541,6 +542,8 @@ add_determined(PlanInfo *info, Expr *expr)
 					  format_type_be(exprType((Node *) expr)));
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
+	if (column.encoding == GPU_ENC_BPCHAR)
+		column.encoding = GPU_ENC_STRING;
 	if (column.encoding == GPU_ENC_FLOAT4)
 		column.encoding = GPU_ENC_FLOAT4_RAW;
 	else if (column.encoding == GPU_ENC_FLOAT8)

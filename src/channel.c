@@ -870,6 +870,18 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	check_failure(channel);
 }
 
+/* Gives back the block that was acquired last: nothing has to be put into it. */
+void
+gpurhh_channel_drop_block(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_block_free(area, channel->filling);
+	LWLockRelease(&area->lock);
+	channel->filling = -1;
+}
+
 /*
  * The next batch that came back, if any: its rows marked as failed, or all of
  * them if *refused, are the caller's to finish.  The caller then gives the

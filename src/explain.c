@@ -101,6 +101,17 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 		appendStringInfo(es->str, "  Spilled Records: " UINT64_FORMAT,
 						 counts->host_spilled);
 	appendStringInfoChar(es->str, '\n');
+	if (counts->dictionary_strings > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Dictionary: " UINT64_FORMAT " strings, " UINT64_FORMAT " kB",
+						 counts->dictionary_strings,
+						 (counts->dictionary_bytes + 1023) / 1024);
+		if (counts->passes > 0)
+			appendStringInfo(es->str, "  Deferred Rows: " UINT64_FORMAT "  Passes: " UINT64_FORMAT,
+							 counts->deferred_rows, counts->passes);
+		appendStringInfoChar(es->str, '\n');
+	}
 	if (es->summary)
 	{
 		indent(es);
@@ -146,6 +157,16 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 							table->merged_duplicates, es);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
+	if (stats->strings)
+	{
+		ExplainPropertyUInteger("Dictionary Strings", NULL,
+								counts->dictionary_strings, es);
+		ExplainPropertyUInteger("Dictionary Memory", "kB",
+								(counts->dictionary_bytes + 1023) / 1024, es);
+		ExplainPropertyUInteger("Deferred Rows", NULL, counts->deferred_rows,
+								es);
+		ExplainPropertyUInteger("Passes", NULL, counts->passes, es);
+	}
 	if (es->summary)
 	{
 		ExplainPropertyFloat("Feed Time", "ms",

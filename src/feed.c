@@ -53,6 +53,8 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 		feed->columns[c].attribute = columns[c].attribute;
 		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
 		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
+		if (gpurhh_is_string(columns[c].encoding))
+			feed->string_columns[feed->n_strings++] = c;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
 
@@ -112,8 +114,39 @@ mark_null(Feed *feed, FeedColumn *column)
 }
 
 /*
- * Appends a row of the child.  The caller has started a block and sees to it
- * that it is handed over once n_rows reaches capacity_rows.
+ * Writes the row's strings, before anything else is known of it in the block.
+ * False: the row is not to be fed now, and has been deferred.
+ */
+static bool
+feed_strings(Feed *feed, TupleTableSlot *slot)
+{
+	uint32		hash;
+
+	for (int i = 0; i < feed->n_strings; i++)
+	{
+		int			c = feed->string_columns[i];
+		const FeedColumn *column = &feed->columns[c];
+		const struct varlena *value;
+
+		if (slot->tts_isnull[column->attribute])
+			continue;
+		value = (const struct varlena *)
+			DatumGetPointer(slot->tts_values[column->attribute]);
+		gpurhh_strings_add(&feed->strings, column->encoding, value,
+						   (const char *) value,
+						   feed->base + column->values_offset +
+						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
+	}
+	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
+		return true;
+	feed->defer(feed->defer_arg, slot, hash);
+	return false;
+}
+
+/*
+ * Appends a row of the child, unless it is deferred.  The caller has started a
+ * block and sees to it that it is handed over once n_rows reaches
+ * capacity_rows.
  */
 void
 gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
@@ -121,6 +154,8 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	uint32		row = feed->n_rows;
 
 	slot_getsomeattrs(slot, feed->n_attributes);
+	if (feed->n_strings > 0 && !feed_strings(feed, slot))
+		return;
 	for (int c = 0; c < feed->n_columns; c++)
 	{
 		FeedColumn *column = &feed->columns[c];
@@ -182,6 +217,9 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				memcpy(values + (Size) row * UUID_LEN,
 					   DatumGetUUIDP(value)->data, UUID_LEN);
 				break;
+			case GPU_ENC_STRING:
+			case GPU_ENC_BPCHAR:
+				break;			/* is there already */
 			case GPU_ENC_DECIMAL:
 			case GPU_ENC_LIMB1:
 			case GPU_ENC_LIMB2:

@@ -29,6 +29,7 @@
 #include "storage/condition_variable.h"
 #include "storage/dsm.h"
 #include "storage/lwlock.h"
+#include "utils/dsa.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -70,6 +71,9 @@ typedef enum GpuEncoding
 	GPU_ENC_FLOAT4_RAW,			/* as it is */
 	GPU_ENC_FLOAT8_RAW,
 	GPU_ENC_UUID,				/* 16 bytes */
+	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
+	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
+								 * how many characters they make it */
 	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
 								 * GPURHH_DECIMAL_PARAMETER() */
 	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
@@ -80,6 +84,13 @@ typedef enum GpuEncoding
 	GPU_ENC_TID,
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
+
+/* Keys of what has no fixed width; see dictionary.c. */
+static inline bool
+gpurhh_is_string(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR;
+}
 
 /* Of a timetz on disk; the struct is padded. */
 #define GPU_TIMETZ_BYTES	12
@@ -96,6 +107,8 @@ typedef enum VectorType
 	VECTOR_FLOAT4,
 	VECTOR_FLOAT8,
 	VECTOR_UUID,
+	VECTOR_STRING,				/* pointers to varlenas, toasted or not */
+	VECTOR_BPCHAR /* the same, without trailing blanks */,
 	VECTOR_DECIMAL,				/* numeric as an int64, see decimal.c */
 	VECTOR_DECIMAL128			/* the same as an int128 */
 } VectorType;
@@ -287,6 +300,63 @@ extern Node *gpurhh_create_agg_state(CustomScan *cscan);
 extern void gpurhh_register_agg_methods(void);
 extern const struct CustomScanMethods gpurhh_agg_scan_methods;
 
+/* ---------- dictionary.c ---------- */
+
+#define GPURHH_STRING_BYTES	16	/* of a key that stands for a string */
+#define GPURHH_STRING_LONG	0xff	/* its last one, where a dictionary has it */
+
+/* Strings looked up together: enough to overlap the waits for memory. */
+#define GPURHH_STRING_BATCH	64
+
+StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
+				 "a row's strings are looked up together");
+
+/* A dictionary that never freezes. */
+#define GPURHH_NO_LIMIT		SIZE_MAX
+
+/* Numbers for the strings that are no keys themselves. */
+typedef struct Dictionary Dictionary;
+typedef struct DictionaryShared DictionaryShared;
+
+typedef struct StringLookup
+{
+	const char *data;
+	uint32		length;
+	uint64		hash;
+	uint64		number;			/* 0: none */
+	char	   *to;				/* where the key goes */
+	struct varlena *detoasted;	/* to be freed then; or NULL */
+} StringLookup;
+
+/* Writes strings' keys.  All zeros but for the dictionary, it is ready. */
+typedef struct StringEncoder
+{
+	Dictionary *dictionary;
+	int			n_waiting;
+	bool		missing;		/* there was one without a number */
+	uint64		hash;
+	StringLookup waiting[GPURHH_STRING_BATCH];
+} StringEncoder;
+
+extern Dictionary *gpurhh_dictionary_create(MemoryContext parent, Size limit,
+											int min_strings,
+											double expected_strings);
+extern void gpurhh_dictionary_free(Dictionary *dictionary);
+extern dsa_pointer gpurhh_dictionary_share(dsa_area *area, Size limit,
+										   int min_strings,
+										   double expected_strings);
+extern Dictionary *gpurhh_dictionary_attach(dsa_area *area, dsa_pointer place,
+											MemoryContext context);
+extern void gpurhh_dictionary_unshare(dsa_area *area, dsa_pointer place);
+extern void gpurhh_dictionary_stats(Dictionary *dictionary, uint64 *n_strings,
+									uint64 *bytes);
+extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
+												uint64 number);
+extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
+							   const struct varlena *value,
+							   const char *readable, char *to);
+extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
+
 /* ---------- feed.c ---------- */
 
 typedef struct FeedColumn
@@ -312,6 +382,14 @@ typedef struct Feed
 	char	   *base;			/* the block being filled, or NULL */
 	uint32		n_rows;
 	FeedColumn	columns[RHH_MAX_COLUMNS];
+
+	/* strings; the caller sets the dictionary and where rows go whose strings
+	 * are not in it */
+	int			n_strings;
+	uint8		string_columns[RHH_MAX_COLUMNS];
+	StringEncoder strings;
+	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
+	void	   *defer_arg;
 } Feed;
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
@@ -371,6 +449,8 @@ typedef struct Emit
 	int			n_quals;		/* of HAVING; 0: it is not computed here */
 	VectorExpr **quals;
 	Vector	   *vectors;		/* what it looks at */
+
+	const Dictionary *dictionary;	/* of the groups; the caller sets it */
 
 	/* the window */
 	const uint64 *words;
@@ -660,6 +740,7 @@ extern Size gpurhh_channel_block_bytes(Channel *channel);
 extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
+extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 										 bool *refused);
 extern void gpurhh_channel_give_back(Channel *channel);
@@ -699,6 +780,10 @@ typedef struct GpuNodeCounts
 	uint64		host_rows;		/* finished on the host */
 	uint64		host_spilled;	/* records it wrote to disk */
 	uint64		groups_returned;
+	uint64		dictionary_strings;
+	uint64		dictionary_bytes;	/* the most of any run */
+	uint64		deferred_rows;	/* written, once or more often */
+	uint64		passes;			/* that read them */
 	double		feed_ms;		/* wall time to read and hand over the input */
 	double		pool_wait_ms;	/* of that: waiting for a free block */
 	double		fetch_ms;		/* wall time to wait for and copy groups */
@@ -716,6 +801,7 @@ typedef struct GpuNodeStats
 	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
 	GpuNodeCounts counts;
 	bool		parallel;
+	bool		strings;		/* are among the columns */
 	rhh_table_stats table;
 } GpuNodeStats;
 
@@ -725,7 +811,8 @@ typedef struct GpuAggShared GpuAggShared;
 extern Size gpurhh_parallel_bytes(void);
 extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-								  Channel *channel);
+								  Channel *channel, dsa_pointer dictionary);
+extern dsa_pointer gpurhh_parallel_dictionary(GpuAggShared *shared);
 extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 									 MemoryContext context);
 extern bool gpurhh_parallel_attach(GpuAggShared *shared);
@@ -746,6 +833,30 @@ extern void gpurhh_parallel_read_late(GpuAggShared *shared,
 									  void (*add)(void *arg,
 												  const rhh_batch *batch),
 									  void *arg);
+
+extern BufFile *gpurhh_parallel_create_deferred(GpuAggShared *shared,
+												int *participant,
+												int partition);
+extern int	gpurhh_parallel_next_deferred(GpuAggShared *shared);
+extern bool gpurhh_parallel_open_deferred(GpuAggShared *shared,
+										  int participant, int partition,
+										  BufFile **file);
+
+/* ---------- agg_defer.c ---------- */
+
+#define GPURHH_DEFER_PARTITIONS 32
+
+/* Rows whose strings a full dictionary did not take. */
+typedef struct Deferred Deferred;
+
+extern Deferred *gpurhh_deferred_create(MemoryContext context,
+										GpuAggShared *shared);
+extern void gpurhh_deferred_free(Deferred *deferred);
+extern void gpurhh_deferred_save(Deferred *deferred, TupleTableSlot *slot,
+								 uint32 hash);
+extern void gpurhh_deferred_close(Deferred *deferred);
+extern bool gpurhh_deferred_next(Deferred *deferred);
+extern bool gpurhh_deferred_read(Deferred *deferred, TupleTableSlot *slot);
 
 /* ---------- explain.c ---------- */
 

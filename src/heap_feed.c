@@ -21,9 +21,10 @@
  *		   for the next one.
  *
  * Loading: the attributes up to the last needed one are mostly there and not
- * NULL, and of fixed width; then each is at the same offset in all tuples.
- * If a tuple of the page is different, all of them are walked through, an
- * attribute at a time.
+ * NULL.  As far as they are of fixed width, each is at the same offset in all
+ * tuples; from the first other one on the tuples are walked through, all of
+ * them by an attribute at a time.  Where a tuple of the page has NULLs, or not
+ * all attributes, the page's are walked through one by one.
  *
  * Where WHERE or an expression may raise an error for one of the rows, core's
  * ExecQual() and ExecProject() evaluate these rows, one by one.  WHERE and
@@ -53,7 +54,9 @@ typedef struct HeapAttribute
 {
 	int16		length;
 	char		align;			/* typalign */
-	int			offset;			/* in a tuple without NULLs; -1: it depends */
+	int			offset;			/* in a tuple without NULLs; -1: it depends.
+								 * The first of no fixed width is there, or
+								 * at the next multiple of its alignment */
 	int			first_load;		/* in the set; -1: not needed */
 	bool		missing_null;	/* what it is in tuples that are too short */
 	Datum		missing;
@@ -65,6 +68,8 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
+	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	bool		pointer;		/* to where it is in the page, for expressions */
 	int			scale;			/* >= 0: a numeric, loaded as an integer */
 	int			next;			/* load of the same attribute; -1: none */
 	char	   *to;
@@ -79,7 +84,9 @@ typedef struct LoadSet
 	HeapLoad   *loads;
 	int			n_attributes;	/* up to the last needed one */
 	HeapAttribute *attributes;
-	bool		fixed;			/* those with values have an offset */
+	int			first_varying;	/* of the attributes, the first after which
+								 * offsets depend; n_attributes: none */
+	StringEncoder *strings;
 	Vector	   *vectors;		/* of the loads, for expressions */
 } LoadSet;
 
@@ -113,6 +120,7 @@ struct HeapFeed
 	int			next_row;
 	OffsetNumber *offsets;
 	const char **data;			/* where the tuples' attributes start */
+	uint32	   *positions;		/* in them, while they are walked through */
 	bool		dense;			/* most cache lines of a page have a tuple's start */
 	bool		any_null;		/* some of the page's tuples have NULLs */
 	int			least_natts;	/* the fewest attributes stored in one */
@@ -177,13 +185,19 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	LoadSet    *set = finder->set;
 	Form_pg_attribute att = attribute_of(finder->heap, expr);
 	int			bytes = 0;
+	bool		pointer = false;
 	int			digits;
 	int			scale = -1;
 
 	if (att == NULL)
 		return false;
-	if (gpurhh_vector_type(att->atttypid, type))
-		bytes = att->attlen;
+	if (only_null && att->attlen < 0)
+		*type = VECTOR_ANY;
+	else if (gpurhh_vector_type(att->atttypid, type))
+	{
+		pointer = *type == VECTOR_STRING || *type == VECTOR_BPCHAR;
+		bytes = pointer ? sizeof(char *) : att->attlen;
+	}
 	else if (gpurhh_decimal_type(expr, &digits, &scale) && !only_null &&
 			 digits <= GPURHH_DECIMAL128_DIGITS)
 	{
@@ -207,6 +221,7 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 		}
 	}
 	*column = add_load(finder->heap, set, att->attnum - 1, bytes, scale, true);
+	set->loads[*column].pointer = pointer;
 	return true;
 }
 
@@ -220,6 +235,7 @@ finish_set(HeapFeed *heap, LoadSet *set)
 	for (int i = 0; i < set->n_loads; i++)
 		set->n_attributes = Max(set->n_attributes, set->loads[i].attribute + 1);
 	set->attributes = palloc0(sizeof(HeapAttribute) * Max(set->n_attributes, 1));
+	set->first_varying = set->n_attributes;
 	for (int a = 0; a < set->n_attributes; a++)
 	{
 		HeapAttribute *attribute = &set->attributes[a];
@@ -237,8 +253,10 @@ finish_set(HeapFeed *heap, LoadSet *set)
 		}
 		else
 		{
-			/* this one and all behind it */
-			attribute->offset = -1;
+			/* all behind this one have none */
+			attribute->offset = offset;
+			if (offset >= 0)
+				set->first_varying = a;
 			offset = -1;
 		}
 		attribute->missing = getmissingattr(desc, a + 1, &attribute->missing_null);
@@ -246,7 +264,6 @@ finish_set(HeapFeed *heap, LoadSet *set)
 			attribute->missing = datumCopy(attribute->missing, att->attbyval,
 										   att->attlen);
 	}
-	set->fixed = true;
 	for (int i = 0; i < set->n_loads; i++)
 	{
 		HeapLoad   *load = &set->loads[i];
@@ -254,10 +271,26 @@ finish_set(HeapFeed *heap, LoadSet *set)
 
 		load->next = attribute->first_load;
 		attribute->first_load = i;
-		if (load->bytes > 0 && attribute->offset < 0)
-			set->fixed = false;
 	}
 	set->vectors = palloc0(sizeof(Vector) * Max(set->n_loads, 1));
+}
+
+/* A column of strings; false: it is not one of the table. */
+static bool
+prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
+{
+	Form_pg_attribute att;
+
+	/* a varchar as text, for example: the same bytes */
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	att = attribute_of(heap, (Node *) expr);
+	if (att == NULL || att->attlen != -1)
+		return false;
+	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+							GPURHH_STRING_BYTES, -1, false);
+	heap->column_set.loads[column->load].string = column->encoding;
+	return true;
 }
 
 /* False: the column cannot be had, and *why says why. */
@@ -275,6 +308,9 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	column->encoding = encoding;
 	column->load = -1;
 	column->limb_of = -1;
+	if (gpurhh_is_string(encoding) &&
+		prepare_strings(heap, column, expr))
+		return true;
 	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
 		gpurhh_encodings[encoding].by_reference)
 	{
@@ -386,6 +422,7 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 
 	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
 	heap->data = palloc(sizeof(char *) * heap->max_rows);
+	heap->positions = palloc(sizeof(uint32) * heap->max_rows);
 	heap->active = palloc0(heap->max_rows);
 	return heap;
 }
@@ -549,11 +586,6 @@ store_decimal(HeapLoad *load, int row, const char *from)
 static inline void
 store_value(HeapLoad *load, int row, const char *from)
 {
-	if (load->scale >= 0)
-	{
-		store_decimal(load, row, from);
-		return;
-	}
 	switch (load->bytes)
 	{
 		case 0:
@@ -576,6 +608,27 @@ store_value(HeapLoad *load, int row, const char *from)
 	}
 }
 
+static inline bool
+is_varlena(const HeapLoad *load)
+{
+	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+}
+
+/* What is made of a varlena; memory may be read up to readable. */
+static inline void
+store_varlena(LoadSet *set, HeapLoad *load, int row, const char *from,
+			  const char *readable)
+{
+	if (load->string != GPU_ENC_NONE)
+		gpurhh_strings_add(set->strings, load->string,
+						   (const struct varlena *) from, readable,
+						   load->to + (Size) row * GPURHH_STRING_BYTES);
+	else if (load->pointer)
+		((const char **) load->to)[row] = from;
+	else
+		store_decimal(load, row, from);
+}
+
 static inline void
 store_null(HeapLoad *load, int row)
 {
@@ -596,8 +649,9 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 
 		if (attribute->missing_null)
 			store_null(load, row);
-		else if (load->scale >= 0)
-			store_decimal(load, row, DatumGetPointer(attribute->missing));
+		else if (is_varlena(load))
+			store_varlena(set, load, row, DatumGetPointer(attribute->missing),
+						  DatumGetPointer(attribute->missing));
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -633,7 +687,7 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 				store_null(&set->loads[i], row);
 			continue;
 		}
-		if (!moved && attribute->offset >= 0)
+		if (!moved && attribute->offset >= 0 && attribute->length > 0)
 			offset = attribute->offset;
 		else if (attribute->length == -1)
 			offset = att_align_pointer(offset, attribute->align, -1,
@@ -641,7 +695,14 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		else
 			offset = att_align_nominal(offset, attribute->align);
 		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
-			store_value(&set->loads[i], row, data + offset);
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (is_varlena(load))
+				store_varlena(set, load, row, data + offset, data + offset);
+			else
+				store_value(load, row, data + offset);
+		}
 		offset = att_addlength_pointer(offset, attribute->length,
 									   data + offset);
 	}
@@ -649,11 +710,118 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		store_missing(set, &set->attributes[a], row);
 }
 
+#define WALK_LOOP(T) \
+	do { \
+		T		   *pg_restrict to = (T *) load->to; \
+		\
+		for (int i = 0; i < n; i++) \
+			to[i] = *(const T *) (data[i] + positions[i]); \
+	} while (0)
+
+/* As load_fixed(), where each tuple has an offset of its own. */
+static void
+load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
+			   const char *const *data, int n, const char *page_end)
+{
+	if (is_varlena(load))
+	{
+		for (int i = 0; i < n; i++)
+			store_varlena(set, load, i, data[i] + positions[i], page_end);
+		return;
+	}
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			WALK_LOOP(uint8);
+			break;
+		case 2:
+			WALK_LOOP(uint16);
+			break;
+		case 4:
+			WALK_LOOP(uint32);
+			break;
+		case 8:
+			WALK_LOOP(uint64);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + positions[i],
+					   load->bytes);
+			break;
+	}
+}
+
+/*
+ * Where the attribute starts in n tuples, none of which has a NULL before it;
+ * positions: where the one before ends, or may be followed by padding.
+ */
+static void
+align_positions(const HeapAttribute *attribute, uint32 *positions,
+				const char *const *data, int n)
+{
+	uint32		mask = att_align_nominal(1, attribute->align) - 1;
+
+	if (mask == 0)
+		return;
+	if (attribute->length == -1)
+	{
+		/* a short header is not aligned, and never looks like padding */
+		for (int i = 0; i < n; i++)
+		{
+			uint32		at = positions[i];
+
+			positions[i] = VARATT_NOT_PAD_BYTE(data[i] + at) ? at :
+				(at + mask) & ~mask;
+		}
+	}
+	else
+	{
+		for (int i = 0; i < n; i++)
+			positions[i] = (positions[i] + mask) & ~mask;
+	}
+}
+
+/*
+ * Attributes from the first on that has no fixed width, of n tuples that have
+ * all of them.
+ */
+static void
+load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
+			 const char *page_end)
+{
+	for (int i = 0; i < n; i++)
+		positions[i] = set->attributes[set->first_varying].offset;
+	for (int a = set->first_varying; a < set->n_attributes; a++)
+	{
+		const HeapAttribute *attribute = &set->attributes[a];
+
+		align_positions(attribute, positions, data, n);
+		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+			load_positions(set, &set->loads[i], positions, data, n, page_end);
+		if (a == set->n_attributes - 1)
+			break;
+		if (attribute->length > 0)
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] += attribute->length;
+		}
+		else
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] = att_addlength_pointer(positions[i],
+													 attribute->length,
+													 data[i] + positions[i]);
+		}
+	}
+}
+
 /* Loads n rows of the page, from row first on, to the start of the loads. */
 static void
 load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 {
-	bool		same = set->fixed;
+	bool		same = true;
 
 	for (int i = 0; i < set->n_loads; i++)
 		set->loads[i].any_null = false;
@@ -665,9 +833,16 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 	if (same)
 	{
 		for (int i = 0; i < set->n_loads; i++)
-			load_fixed(&set->loads[i],
-					   set->attributes[set->loads[i].attribute].offset,
-					   heap->data + first, n);
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (load->attribute < set->first_varying)
+				load_fixed(load, set->attributes[load->attribute].offset,
+						   heap->data + first, n);
+		}
+		if (set->first_varying < set->n_attributes)
+			load_walking(set, heap->positions, heap->data + first, n,
+						 BufferGetPage(scan_desc(heap)->rs_cbuf) + BLCKSZ);
 	}
 	else
 	{
@@ -899,6 +1074,25 @@ store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 	}
 }
 
+/* The keys of an expression's results, n of them, into the block. */
+static void
+add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
+			int n)
+{
+	const struct varlena *const *strings = result->values;
+	char	   *to = feed->base + feed->columns[column].values_offset +
+		(Size) feed->n_rows * GPURHH_STRING_BYTES;
+
+	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
+	{
+		if (result->nulls != NULL && result->nulls[i])
+			memset(to, 0, GPURHH_STRING_BYTES);
+		else
+			gpurhh_strings_add(&feed->strings, encoding, strings[i],
+							   (const char *) strings[i], to);
+	}
+}
+
 /* Rows from next_row on, n of them, by core's projection. */
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
@@ -918,6 +1112,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	LoadSet    *set = &heap->column_set;
 	int			n = Min((uint32) (heap->n_rows - heap->next_row),
 						feed->capacity_rows - feed->n_rows);
+	uint32		hash;
 
 	for (int c = 0; c < heap->n_columns; c++)
 	{
@@ -927,6 +1122,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			set->loads[heap->columns[c].load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
+	set->strings = &feed->strings;
 	load_rows(heap, set, heap->next_row, n);
 	for (int c = 0; c < heap->n_columns; c++)
 	{
@@ -939,9 +1135,18 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
 		{
+			(void) gpurhh_strings_finish(&feed->strings, &hash);
 			feed_by_row(heap, feed, n);
 			return n;
 		}
+		else if (gpurhh_is_string(column->encoding))
+			add_strings(&column->result, column->encoding, feed, c, n);
+	}
+	/* rows that are to be deferred are handed over as rows */
+	if (!gpurhh_strings_finish(&feed->strings, &hash))
+	{
+		feed_by_row(heap, feed, n);
+		return n;
 	}
 	for (int c = 0; c < heap->n_columns; c++)
 	{
@@ -952,7 +1157,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
-		else if (from->load < 0)
+		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
 			store_results(&from->result, from->encoding,
 						  from->encoding >= GPU_ENC_DECIMAL &&
 						  from->encoding <= GPU_ENC_LIMB2 &&

@@ -31,6 +31,8 @@ const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_FLOAT4_RAW] = {4, VECTOR_FLOAT4},
 	[GPU_ENC_FLOAT8_RAW] = {8, VECTOR_FLOAT8},
 	[GPU_ENC_UUID] = {16, VECTOR_UUID, true},
+	[GPU_ENC_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
+	[GPU_ENC_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR, true},
 	[GPU_ENC_DECIMAL] = {8, VECTOR_DECIMAL, true},
 	[GPU_ENC_LIMB1] = {8, VECTOR_ANY},
 	[GPU_ENC_LIMB2] = {8, VECTOR_ANY},
@@ -74,6 +76,10 @@ static const GpuType types[] = {
 	{FLOAT4OID, GPU_ENC_FLOAT4},
 	{FLOAT8OID, GPU_ENC_FLOAT8},
 	{UUIDOID, GPU_ENC_UUID},
+	{TEXTOID, GPU_ENC_STRING},
+	{VARCHAROID, GPU_ENC_STRING},
+	{BPCHAROID, GPU_ENC_BPCHAR},
+	{BYTEAOID, GPU_ENC_STRING},
 	{MACADDROID, GPU_ENC_BYTES, 6},
 	{MACADDR8OID, GPU_ENC_BYTES, 8},
 };
@@ -115,10 +121,6 @@ type_problem(Oid type)
 	{
 		case INTERVALOID:
 			return "has equal values with different bytes";
-		case TEXTOID:
-		case VARCHAROID:
-		case BPCHAROID:
-		case BYTEAOID:
 		case NAMEOID:
 			return "has no fixed width";
 		case JSONBOID:
@@ -131,6 +133,30 @@ type_problem(Oid type)
 	if (get_typlen(type) < 0)
 		return "has no fixed width";
 	return "is not supported yet";
+}
+
+/*
+ * What strings need besides: equality of bytes, and for bpchar a length, without
+ * which equal values may differ in their trailing blanks.
+ */
+static bool
+resolve_string(int32 typmod, Oid collation, GpuColumn *column,
+			   const char **problem)
+{
+	if (!gpurhh_is_string(column->encoding))
+		return true;
+	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+		*problem = "has a collation that is not deterministic";
+	else if (column->encoding == GPU_ENC_BPCHAR && typmod < (int32) VARHDRSZ)
+		*problem = "has equal values with different numbers of trailing blanks";
+	else
+	{
+		if (column->encoding == GPU_ENC_BPCHAR)
+			column->parameter = typmod - VARHDRSZ;
+		return true;
+	}
+	column->encoding = GPU_ENC_NONE;
+	return false;
 }
 
 /*
@@ -150,7 +176,7 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 		{
 			column->encoding = types[i].encoding;
 			column->parameter = types[i].parameter;
-			return true;
+			return resolve_string(typmod, collation, column, problem);
 		}
 	}
 	if (get_typtype(type) == TYPTYPE_ENUM)

@@ -30,6 +30,7 @@
 
 #include <math.h>
 
+#include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "executor/executor.h"
@@ -165,6 +166,13 @@ static const VectorFunction functions[] = {
 	{F_ENUM_NE, VECTOR_NE, VECTOR_OID, VECTOR_OID},
 	COMPARISONS(VECTOR_UUID, VECTOR_UUID, F_UUID_EQ, F_UUID_NE, F_UUID_LT, F_UUID_LE, F_UUID_GT, F_UUID_GE),
 
+	/* under a deterministic collation, see has_byte_equality() */
+	{F_TEXTEQ, VECTOR_EQ, VECTOR_STRING, VECTOR_STRING},
+	{F_TEXTNE, VECTOR_NE, VECTOR_STRING, VECTOR_STRING},
+	{F_BYTEAEQ, VECTOR_EQ, VECTOR_STRING, VECTOR_STRING},
+	{F_BYTEANE, VECTOR_NE, VECTOR_STRING, VECTOR_STRING},
+	{F_BPCHAREQ, VECTOR_EQ, VECTOR_BPCHAR, VECTOR_BPCHAR},
+	{F_BPCHARNE, VECTOR_NE, VECTOR_BPCHAR, VECTOR_BPCHAR},
 	COMPARISONS(VECTOR_DECIMAL, VECTOR_DECIMAL, F_NUMERIC_EQ, F_NUMERIC_NE, F_NUMERIC_LT, F_NUMERIC_LE, F_NUMERIC_GT, F_NUMERIC_GE),
 
 	{F_INT2PL, VECTOR_ADD, VECTOR_INT2, VECTOR_INT2},
@@ -283,6 +291,9 @@ type_bytes(VectorType type)
 		case VECTOR_UUID:
 		case VECTOR_DECIMAL128:
 			return 16;
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			return sizeof(struct varlena *);
 	}
 	return 0;					/* keep compiler quiet */
 }
@@ -294,6 +305,12 @@ gpurhh_vector_type(Oid type, VectorType *result)
 	const char *problem;
 	GpuColumn	column;
 
+	/* its length matters only where it becomes a key */
+	if (getBaseType(type) == BPCHAROID)
+	{
+		*result = VECTOR_BPCHAR;
+		return true;
+	}
 	if (!gpurhh_resolve(type, -1, InvalidOid, &column, &problem))
 		return false;
 	*result = gpurhh_encodings[column.encoding].vector;
@@ -446,6 +463,20 @@ compile_constant(CompileContext *cx, Node *expr)
 	return node;
 }
 
+static bool
+is_string(VectorType type)
+{
+	return type == VECTOR_STRING || type == VECTOR_BPCHAR;
+}
+
+/* Can it be computed by bytes?  Of strings that depends on the collation. */
+static bool
+has_byte_equality(const VectorFunction *function, Oid collation)
+{
+	return !is_string(function->left) || !OidIsValid(collation) ||
+		get_collation_isdeterministic(collation);
+}
+
 /* The decimal node with a scale that is not less than its own. */
 static VectorNode *
 rescaled(CompileContext *cx, VectorNode *node, int scale)
@@ -512,7 +543,7 @@ compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
 }
 
 static VectorNode *
-compile_function(CompileContext *cx, Oid function, List *args)
+compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 {
 	const VectorFunction *known;
 	VectorNode *node;
@@ -549,6 +580,8 @@ compile_function(CompileContext *cx, Oid function, List *args)
 	}
 	if (known == NULL)
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
+	if (!has_byte_equality(known, collation))
+		return cannot(cx, "has a collation that is not deterministic");
 	left = compile(cx, linitial(args));
 	if (left == NULL)
 		return NULL;
@@ -612,6 +645,8 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 		!((known->op == VECTOR_EQ && op->useOr) ||
 		  (known->op == VECTOR_NE && !op->useOr)))
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
+	if (!has_byte_equality(known, op->inputcollid))
+		return cannot(cx, "has a collation that is not deterministic");
 	if (!IsA(array, Const) && !IsA(array, Param))
 		return cannot(cx, "has a list of values that are not constant");
 	if (!gpurhh_vector_type(element, &item_type))
@@ -749,11 +784,13 @@ compile_node(CompileContext *cx, Node *expr)
 			if (((OpExpr *) expr)->opretset)
 				break;
 			return compile_function(cx, ((OpExpr *) expr)->opfuncid,
+									((OpExpr *) expr)->inputcollid,
 									((OpExpr *) expr)->args);
 		case T_FuncExpr:
 			if (((FuncExpr *) expr)->funcretset)
 				break;
 			return compile_function(cx, ((FuncExpr *) expr)->funcid,
+									((FuncExpr *) expr)->inputcollid,
 									((FuncExpr *) expr)->args);
 		case T_ScalarArrayOpExpr:
 			return compile_in(cx, (ScalarArrayOpExpr *) expr);
@@ -969,11 +1006,74 @@ store_datum(VectorType from, VectorType to, Datum value, void *values, int i)
 			memcpy((char *) values + (Size) i * UUID_LEN,
 				   DatumGetUUIDP(value)->data, UUID_LEN);
 			break;
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			((struct varlena **) values)[i] = (struct varlena *) DatumGetPointer(value);
+			break;
 		case VECTOR_DECIMAL:
 		case VECTOR_DECIMAL128:
 			Assert(false);
 			break;
 	}
+}
+
+/* The bytes of a string that is not toasted, and their number. */
+static inline const char *
+string_bytes(VectorType type, const struct varlena *string, Size *length)
+{
+	const char *data = VARDATA_ANY(string);
+	Size		n = VARSIZE_ANY_EXHDR(string);
+
+	if (type == VECTOR_BPCHAR)
+	{
+		while (n > 0 && data[n - 1] == ' ')
+			n--;
+	}
+	*length = n;
+	return data;
+}
+
+/* In some order, of strings that are not toasted. */
+static int
+compare_strings(VectorType type, const struct varlena *a,
+				const struct varlena *b)
+{
+	Size		a_length;
+	Size		b_length;
+	const char *a_data = string_bytes(type, a, &a_length);
+	const char *b_data = string_bytes(type, b, &b_length);
+
+	if (a_length != b_length)
+		return a_length < b_length ? -1 : 1;
+	return memcmp(a_data, b_data, a_length);
+}
+
+static int
+compare_string_items(const void *a, const void *b, void *arg)
+{
+	return compare_strings(*(VectorType *) arg, *(struct varlena *const *) a,
+						   *(struct varlena *const *) b);
+}
+
+static inline bool
+is_toasted(const struct varlena *string)
+{
+	return VARATT_IS_COMPRESSED(string) || VARATT_IS_EXTERNAL(string);
+}
+
+/* The same without toast, to be given to free_plain(). */
+static inline const struct varlena *
+plain_string(const struct varlena *string)
+{
+	return unlikely(is_toasted(string)) ?
+		detoast_attr(unconstify(struct varlena *, string)) : string;
+}
+
+static inline void
+free_plain(const struct varlena *plain, const struct varlena *string)
+{
+	if (unlikely(plain != string))
+		pfree(unconstify(struct varlena *, plain));
 }
 
 /*
@@ -1037,7 +1137,8 @@ static void
 read_items(VectorNode *node, Datum array_datum)
 {
 	VectorType	type = node->args[0]->type;
-	ArrayType  *array = DatumGetArrayTypeP(array_datum);
+	ArrayType  *array = is_string(type) ? DatumGetArrayTypePCopy(array_datum) :
+		DatumGetArrayTypeP(array_datum);
 	int16		len;
 	bool		byval;
 	char		align;
@@ -1058,6 +1159,15 @@ read_items(VectorNode *node, Datum array_datum)
 		else
 			store_datum(node->given_type, type, datums[i], node->items,
 						node->n_items++);
+	}
+	if (is_string(type))
+	{
+		struct varlena **strings = node->items;
+
+		for (int i = 0; i < node->n_items; i++)
+			strings[i] = unconstify(struct varlena *, plain_string(strings[i]));
+		qsort_arg(strings, node->n_items, sizeof(struct varlena *),
+				  compare_string_items, &type);
 	}
 	if (node->n_items > VECTOR_LINEAR_ITEMS && is_integer(type))
 	{
@@ -1131,6 +1241,9 @@ read_constant(VectorExpr *expr, VectorNode *node)
 	old = MemoryContextSwitchTo(expr->constants_context);
 	if (node->op == VECTOR_CONSTANT)
 	{
+		/* it may be somebody's who does not keep it */
+		if (is_string(node->type) && !node->is_null)
+			value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
 		if (!node->is_null && is_decimal(node->type) &&
 			!store_decimal(node, value, expr->max_rows))
 		{
@@ -1243,6 +1356,33 @@ strict_nulls(EvalContext *cx, VectorNode *node)
 			(a[i] < b[i]) | ((b[i] != b[i]) & (a[i] == a[i])), \
 			(a[i] <= b[i]) | (b[i] != b[i]))
 
+/* What is NULL in a row, or not come to, may have no string. */
+static void
+compare_string_vectors(EvalContext *cx, VectorNode *node)
+{
+	VectorType	type = node->args[0]->type;
+	const struct varlena *const *left = node->args[0]->result.values;
+	const struct varlena *const *right = node->args[1]->result.values;
+	const uint8 *nulls = node->result.nulls;
+	uint8 *pg_restrict out = node->values;
+	uint8		unequal = node->op == VECTOR_NE;
+
+	for (int i = 0; i < cx->n; i++)
+	{
+		const struct varlena *a;
+		const struct varlena *b;
+
+		out[i] = 0;
+		if ((nulls && nulls[i]) || left[i] == NULL || right[i] == NULL)
+			continue;
+		a = plain_string(left[i]);
+		b = plain_string(right[i]);
+		out[i] = (compare_strings(type, a, b) == 0) ^ unequal;
+		free_plain(a, left[i]);
+		free_plain(b, right[i]);
+	}
+}
+
 static void
 evaluate_comparison(EvalContext *cx, VectorNode *node)
 {
@@ -1251,6 +1391,12 @@ evaluate_comparison(EvalContext *cx, VectorNode *node)
 	uint8 *pg_restrict out = node->values;
 	int			n = cx->n;
 
+	if (is_string(node->args[0]->type))
+	{
+		strict_nulls(cx, node);
+		compare_string_vectors(cx, node);
+		return;
+	}
 	switch (node->args[0]->type)
 	{
 		case VECTOR_ANY:
@@ -1302,6 +1448,9 @@ evaluate_comparison(EvalContext *cx, VectorNode *node)
 				}
 				break;
 			}
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			break;
 	}
 	strict_nulls(cx, node);
 }
@@ -1334,6 +1483,28 @@ in_sorted(const VectorNode *node, int64 value)
 			high = middle;
 	}
 	return low < node->n_items && node->sorted[low] == value;
+}
+
+/* Items are sorted. */
+static void
+find_strings(VectorNode *node, const uint8 *nulls, int n)
+{
+	VectorType	type = node->args[0]->type;
+	const struct varlena *const *strings = node->args[0]->result.values;
+	uint8 *pg_restrict out = node->values;
+
+	for (int i = 0; i < n; i++)
+	{
+		const struct varlena *plain;
+
+		if (nulls[i] || strings[i] == NULL)
+			continue;
+		plain = plain_string(strings[i]);
+		out[i] = bsearch_arg(&plain, node->items, node->n_items,
+							 sizeof(struct varlena *), compare_string_items,
+							 &type) != NULL;
+		free_plain(plain, strings[i]);
+	}
 }
 
 static bool
@@ -1397,6 +1568,10 @@ evaluate_in(EvalContext *cx, VectorNode *node)
 				break;
 			case VECTOR_UUID:
 				FIND_ITEMS(pg_uuid_t, memcmp(&a[i], &b[j], UUID_LEN) == 0);
+				break;
+			case VECTOR_STRING:
+			case VECTOR_BPCHAR:
+				find_strings(node, scalar_nulls, n);
 				break;
 			case VECTOR_DECIMAL:
 			case VECTOR_DECIMAL128:
@@ -1904,6 +2079,14 @@ take_values(EvalContext *cx, VectorNode *node, VectorNode *arg,
 	}
 }
 
+/* Rows that take no value must not keep a pointer to another page's. */
+static void
+forget_strings(VectorNode *node, int n)
+{
+	if (is_string(node->type))
+		memset(node->values, 0, sizeof(struct varlena *) * n);
+}
+
 static bool
 evaluate_case(EvalContext *cx, VectorNode *node, const uint8 *active)
 {
@@ -1913,6 +2096,7 @@ evaluate_case(EvalContext *cx, VectorNode *node, const uint8 *active)
 
 	start_active(left, active, n);
 	memset(node->nulls, 0, n);
+	forget_strings(node, n);
 	node->result.nulls = node->nulls;
 	for (int k = 0; k + 1 < node->n_args; k += 2)
 	{
@@ -1958,6 +2142,7 @@ evaluate_coalesce(EvalContext *cx, VectorNode *node, const uint8 *active)
 
 	start_active(left, active, n);
 	memset(node->nulls, 1, n);
+	forget_strings(node, n);
 	node->result.nulls = node->nulls;
 	for (int k = 0; k < node->n_args; k++)
 	{
