@@ -459,9 +459,7 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 			}
 			else
 			{
-				uint32_t	n_words = st.op != RHH_ANY ? 1 : st.bytes > 8 ? 3 : 2;
-
-				for (uint32_t w = 0; w < n_words; w++, to += stride)
+				for (uint32_t w = 0; w < st.n_words; w++, to += stride)
 					*to = word[w];
 			}
 		}
