@@ -627,7 +627,7 @@ rhh_leave_row(const rhh_rows &rows, uint32_t row)
  * The rows of a unit that a block has at a time, from first on, into the local
  * table.  FULL: there are so many.  True if one was left.
  */
-template <int BYTES, bool VERIFY, int K, bool FULL>
+template <int BYTES, bool VERIFY, bool SIMPLE, int K, bool FULL>
 RHH_DEV bool
 rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				   uint32_t first, const rhh_local &local, uint64_t *extra)
@@ -669,12 +669,12 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 		}
 		words[k] = rhh_record(local, threadIdx.x & (local.n_copies - 1), slot) + 1;
 	}
-	rhh_update_rows<K>(prog, rows, some, words);
+	rhh_update_rows<K, SIMPLE>(prog, rows, some, words);
 	return leftover;
 }
 
 /* A unit's rows into the local table, K of a thread at a time; a whole block. */
-template <int BYTES, bool VERIFY, int K>
+template <int BYTES, bool VERIFY, bool SIMPLE, int K>
 RHH_DEV void
 rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				   const rhh_local &local, uint64_t *extra)
@@ -684,28 +684,27 @@ rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	bool		leftover = false;
 
 	for (; unit.n_rows - first >= BLOCK_ROWS; first += BLOCK_ROWS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, K, true>(prog, rows, unit, first, local, extra))
+		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, true>(prog, rows, unit, first, local, extra))
 			leftover = true;
 	if (first < unit.n_rows &&
-		rhh_aggregate_rows<BYTES, VERIFY, K, false>(prog, rows, unit, first, local, extra))
+		rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(prog, rows, unit, first, local, extra))
 		leftover = true;
 	if (leftover)
 		extra[RHH_LOCAL_LEFTOVER] = 1;
 }
 
 /* What all copies of a record have, into the first one. */
+template <bool SIMPLE>
 RHH_DEV void
 rhh_fold_copies(const rhh_program &prog, const rhh_local &local)
 {
-	for (uint32_t i = threadIdx.x; i < (local.n_slots + 1) * prog.n_states; i += blockDim.x)
+	for (uint32_t slot = threadIdx.x; slot <= local.n_slots; slot += blockDim.x)
 	{
-		uint32_t	slot = i / prog.n_states;
-
 		if (slot < local.n_slots && *rhh_record(local, 0, slot) == RHH_LOCAL_FREE)
 			continue;
 		for (uint32_t c = 1; c < local.n_copies; c++)
-			rhh_merge_state(prog.states[i % prog.n_states], rhh_record(local, 0, slot) + 1,
-							rhh_record(local, c, slot) + 1);
+			rhh_merge_group<SIMPLE>(prog, rhh_record(local, 0, slot) + 1,
+									rhh_record(local, c, slot) + 1);
 	}
 }
 
@@ -760,7 +759,7 @@ enum rhh_entering
  * further.  Afterwards the first state word of a record says whether it is in the
  * table; true if one of the lane's is not.
  */
-template <int BYTES, bool VERIFY>
+template <int BYTES, bool VERIFY, bool SIMPLE>
 RHH_DEV bool
 rhh_enter_records(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
 				  const rhh_local &local, uint32_t first, uint32_t step,
@@ -793,8 +792,7 @@ rhh_enter_records(const rhh_view &view, const rhh_program &prog, const rhh_rows 
 			uint64_t   *into = view.states + (size_t) op.group * prog.n_state_words;
 
 			if (in)
-				for (uint32_t s = 0; s < prog.n_states; s++)
-					rhh_merge_state(prog.states[s], into, record + 1);
+				rhh_merge_group<SIMPLE>(prog, into, record + 1);
 			record[1] = in;
 			left = left || !in;
 		}
@@ -1087,7 +1085,7 @@ rhh_end_tally(const rhh_view &view, const Op &op)
  * memory: the local table's records, RHH_LOCAL_EXTRA_WORDS words and, with
  * RHH_ENTER_BUILD, an rhh_build_space.  The stash is for that only.
  */
-template <int BYTES, bool VERIFY>
+template <int BYTES, bool VERIFY, bool SIMPLE>
 static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS, 2)
 rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 					 const __grid_constant__ rhh_view view,
@@ -1127,27 +1125,26 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 		__syncthreads();
 		if (n_copies > 1)
 		{
-			rhh_aggregate_unit<BYTES, VERIFY, RHH_CUDA_AGGREGATE_ITEMS_FEW>(prog, rows, unit, local,
-																			extra);
+			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, RHH_CUDA_AGGREGATE_ITEMS_FEW>(prog, rows, unit, local,
+																					extra);
 			__syncthreads();
-			rhh_fold_copies(prog, local);
+			rhh_fold_copies<SIMPLE>(prog, local);
 		}
 		else
-			rhh_aggregate_unit<BYTES, VERIFY, RHH_CUDA_AGGREGATE_ITEMS>(prog, rows, unit, local,
-																		extra);
+			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, RHH_CUDA_AGGREGATE_ITEMS>(prog, rows, unit, local,
+																				extra);
 		__syncthreads();
 		if (entering == RHH_ENTER_BUILD)
 			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, extra,
 										  stash, (rhh_build_space *) (extra + RHH_LOCAL_EXTRA_WORDS));
-		else if (rhh_enter_records<BYTES, VERIFY>(view, prog, rows, local,
-												  threadIdx.x & ~(RHH_WARP_SIZE - 1u), blockDim.x,
-												  op))
+		else if (rhh_enter_records<BYTES, VERIFY, SIMPLE>(view, prog, rows, local,
+														  threadIdx.x & ~(RHH_WARP_SIZE - 1u), blockDim.x,
+														  op))
 			extra[RHH_LOCAL_LEFTOVER] = 1;
 		if (threadIdx.x == 0 && extra[RHH_LOCAL_NULL_SEEN])
 		{
 			view.ctl->null_seen = 1;
-			for (uint32_t s = 0; s < prog.n_states; s++)
-				rhh_merge_state(prog.states[s], view.states, rhh_record(local, 0, n_slots) + 1);
+			rhh_merge_group<SIMPLE>(prog, view.states, rhh_record(local, 0, n_slots) + 1);
 		}
 		__syncthreads();
 		if (extra[RHH_LOCAL_LEFTOVER])
@@ -1179,10 +1176,10 @@ rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
 	if (local.n_slots == 0)
 		return;
 	rhh_begin_tally(view, op);
-	if (rhh_enter_records<BYTES, VERIFY>(view, prog, rows, local,
-										 blockIdx.x * blockDim.x +
-										 (threadIdx.x & ~(RHH_WARP_SIZE - 1u)),
-										 gridDim.x * blockDim.x, op))
+	if (rhh_enter_records<BYTES, VERIFY, false>(view, prog, rows, local,
+												blockIdx.x * blockDim.x +
+												(threadIdx.x & ~(RHH_WARP_SIZE - 1u)),
+												gridDim.x * blockDim.x, op))
 		*(volatile uint32_t *) &stash.n[1] = 1;
 	rhh_end_tally(view, op);
 }

@@ -933,6 +933,21 @@ rhh_launch_look(rhh_table *t, int i, bool all)
 		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
+/* Are the rows' states those that SIMPLE kernels are for?  See rhh_update_rows. */
+static bool
+rhh_is_simple(const rhh_table *t, const rhh_rows &rows)
+{
+	for (uint32_t s = 0; s < t->prog.n_states; s++)
+	{
+		const rhh_program_state &st = t->prog.states[s];
+
+		if ((st.op != RHH_COUNT && (st.op != RHH_SUM_I64 || st.bytes < 4)) || st.filter >= 0 ||
+			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Rows aggregated in shared memory and entered into the table; some are left to
  * the batch kernel.  groups: of a unit.
@@ -940,7 +955,7 @@ rhh_launch_look(rhh_table *t, int i, bool all)
 static bool
 rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &rows,
 					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
-					 double groups)
+					 double groups, bool simple)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -952,7 +967,7 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 	size_t		shared;
 	rhh_entering entering = RHH_ENTER_ALL;
 
-	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL < groups)
+	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL_FEW < groups)
 		n_slots *= 2;
 	while (n_copies < RHH_WARP_SIZE &&
 		   2 * n_copies * (n_slots + 1) * rhh_record_bytes(t) <= RHH_CUDA_LOCAL_COPIES_BYTES)
@@ -974,18 +989,22 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 				  lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
 		return false;
-	RHH_BY_VARIANT(t->variant,
-				   RHH_LAUNCH((rhh_aggregate_kernel<BYTES, VERIFY>), blocks,
-							  RHH_CUDA_AGGREGATE_THREADS,
-							  shared + (entering == RHH_ENTER_BUILD ? sizeof(rhh_build_space) : 0),
-							  lane->run, t->prog, view, rows, units, n_slots, n_copies, entering,
-							  stash, left));
-	if (entering == RHH_ENTER_BUILD)
+	for (;;)
+	{
+		size_t		space = entering == RHH_ENTER_BUILD ? sizeof(rhh_build_space) : 0;
+
 		RHH_BY_VARIANT(t->variant,
-					   RHH_LAUNCH((rhh_aggregate_kernel<BYTES, VERIFY>), blocks,
-								  RHH_CUDA_AGGREGATE_THREADS, shared, lane->run,
-								  t->prog, view, rows, units, n_slots, n_copies,
-								  RHH_ENTER_SPLIT, stash, left);
+					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
+					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
+					   RHH_LAUNCH(kernel, blocks, RHH_CUDA_AGGREGATE_THREADS, shared + space,
+								  lane->run, t->prog, view, rows, units, n_slots, n_copies,
+								  entering, stash, left));
+		if (entering != RHH_ENTER_BUILD)
+			break;
+		entering = RHH_ENTER_SPLIT;
+	}
+	if (entering == RHH_ENTER_SPLIT)
+		RHH_BY_VARIANT(t->variant,
 					   RHH_LAUNCH((rhh_enter_stash_kernel<BYTES, VERIFY>),
 								  ::min(blocks, (uint32_t) dev->n_sms * 2), RHH_CUDA_BLOCK_THREADS,
 								  0, lane->run, t->prog, view, rows, stash);
@@ -1121,7 +1140,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 			units.unit_rows = (uint32_t) unit_rows;
 		}
 		if (!rhh_launch_aggregate(t, i, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
-								  stash, agg_blocks, groups))
+								  stash, agg_blocks, groups, rhh_is_simple(t, rows)))
 			return false;
 	}
 	RHH_BY_VARIANT(t->variant,
@@ -1786,10 +1805,13 @@ rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 	cudaError_t rc = cudaSuccess;
 
 	RHH_BY_VARIANT(variant, {
-		auto		kernel = rhh_aggregate_kernel<BYTES, VERIFY>;
+		auto		kernel = rhh_aggregate_kernel<BYTES, VERIFY, true>;
+		int			bytes = (int) (dev->local_bytes + sizeof(rhh_build_space));
 
-		rc = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) (dev->local_bytes + sizeof(rhh_build_space)));
+		rc = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+		kernel = rhh_aggregate_kernel<BYTES, VERIFY, false>;
+		if (rc == cudaSuccess)
+			rc = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 	});
 	if (rc == cudaSuccess)
 		rc = cudaFuncSetAttribute(rhh_scatter_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

@@ -24,7 +24,9 @@
 	(kernel)<<<(grid), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
 #define RHH_DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define RHH_INLINE __forceinline__
+#define RHH_NOINLINE __noinline__
 #define RHH_UNROLL _Pragma("unroll")
+#define RHH_NO_UNROLL _Pragma("unroll 1")
 #define RHH_WARP_SIZE 32
 
 #else
@@ -33,7 +35,9 @@
 #define RHH_LAUNCH SIMT_LAUNCH
 #define RHH_DYNAMIC_SHARED SIMT_DYNAMIC_SHARED
 #define RHH_INLINE inline
+#define RHH_NOINLINE
 #define RHH_UNROLL
+#define RHH_NO_UNROLL
 #define RHH_WARP_SIZE SIMT_WARP_SIZE
 #endif
 

@@ -101,6 +101,7 @@ if part device; then
 	run_table_test test/table_test_simt
 	run_table_test test/table_test_simt64
 	run_device_test test/device_test_simt cuda --tiny
+	run_device_test test/device_test_simt cuda --tiny --on-device
 	step "the programs in docs/table.md, on the CPU"
 	run_table_test test/docs_examples.sh
 	step "what nvcc makes of slots of 16 bytes"

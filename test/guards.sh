@@ -74,7 +74,8 @@ CXXFLAGS="-std=c++17 -O1 -w -Igpu -Itest"
 build_table_test() { ${CXX:-c++} $CXXFLAGS -x c++ -o table_test test/table_test.cu; }
 build_device_test()
 {
-	${CXX:-c++} $CXXFLAGS -x c++ -c -o cuda.o gpu/rhh_cuda.cu &&
+	${CXX:-c++} $CXXFLAGS -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -x c++ -c -o cuda.o gpu/rhh_cuda.cu &&
+		${CXX:-c++} $CXXFLAGS -x c++ -c -o memory.o test/device_memory.cu &&
 		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device_test*.c gpu/rhh_cpu*.c &&
 		${CXX:-c++} -o device_test ./*.o -lpthread -lm
 }
@@ -136,6 +137,23 @@ guard orphans-not-reconciled 'device_test cuda --tiny --only displacement_crowd'
 guard displaced-copy-forgotten 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
 	$GROUPS_ 'rhh_append_orphan<S>(base::view, t, active && carrying, e)' \
 	'rhh_append_orphan<S>(base::view, t, false, e)'
+
+# ---------- aggregating in shared memory ----------
+
+LARGE='device_test cuda --tiny --only large_batches'
+AGGREGATE=gpu/rhh_aggregate.cuh
+guard leftover-rows-forgotten "$LARGE" '^not ok' \
+	$AGGREGATE 'if (slot != RHH_NO_GROUP && rhh_record(local, 0, slot)[1] == 0)' 'if (false)'
+guard leftover-rows-by-wrong-number "$LARGE" '^not ok' \
+	$AGGREGATE 'uint32_t id = rhh_row_id(rows, row)' 'uint32_t id = row'
+guard stash-not-entered "$LARGE" '^not ok' \
+	$AGGREGATE 'if (local.n_slots == 0) return; rhh_begin_tally' 'return; rhh_begin_tally'
+guard copies-not-folded "$LARGE" '^not ok' \
+	$AGGREGATE 'for (uint32_t c = 1; c < local.n_copies; c++)' 'for (uint32_t c = 1; false; c++)'
+guard nulls-not-moved "$LARGE" '^not ok' \
+	$AGGREGATE '(uint8_t) rhh_is_null(rows, c, unit.first + i)' '(uint8_t) 0'
+guard split-parts-forgotten "$LARGE" '^not ok' \
+	$AGGREGATE 'if (entering == RHH_ENTER_SPLIT && units.n_units[1] == 0)' 'if (entering == RHH_ENTER_SPLIT)'
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
