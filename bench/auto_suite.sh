@@ -4,7 +4,8 @@
 #
 #	--rows "LIST"	tables' sizes (default "1000 10000 100000 1000000 10000000")
 #	--shapes REGEX	only those whose name matches
-#	--reps N		timed pairs of runs (default 5, more for short queries)
+#	--reps N		timed pairs of runs (default 5; more for short queries, one for
+#					those that take core more than 3 s)
 #	--limit RATIO	slower than core by more than this is a failure (default 1.10)
 #	--device D		gpurhh.device (default auto)
 #	--force			with gpurhh's costs at 0, so that the node is used wherever it can
@@ -157,7 +158,9 @@ BEGIN
 	first := once(query, 'off');
 	n := greatest(n, least(60, (200 / first)::int));
 	IF first > 3000 THEN
-		n := least(n, 3);
+		n := 0;
+		off_ms := ARRAY[first];
+		on_ms := ARRAY[once(query, 'on')];
 	END IF;
 	FOR i IN 1 .. n LOOP
 		off_ms := off_ms || once(query, 'off');

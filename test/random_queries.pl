@@ -279,7 +279,7 @@ sub try_query
 		  . ($off->{state} eq 'lost' ? 'off' : 'on');
 		$result{lost} = 1;
 	}
-	elsif ($off->{state} =~ /^42/)
+	elsif ($off->{state} =~ /^42(?!P2)/)	# 42P2x: two collations meet
 	{
 		$result{problem} = "SQLSTATE $off->{state}: this is no query";
 	}
