@@ -320,7 +320,12 @@ usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
 				const char *text)
 {
 	if (known == NULL)
-		return refuse(info, "aggregate %s is not supported", text);
+	{
+		const char *problem = gpurhh_aggregate_problem(aggref->aggfnoid);
+
+		return refuse(info, "aggregate %s is not supported%s%s", text,
+					  problem ? ": " : "", problem ? problem : "");
+	}
 	/* sum(x ORDER BY y) is just sum(x), but core must sort to be itself */
 	if (aggref->aggorder != NIL)
 		return refuse(info, "aggregate %s has ORDER BY", text);
@@ -353,9 +358,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 
 	if (!usual_aggregate(info, aggref, known, text))
 		return false;
-	/* to a minimum or maximum a value that comes twice is nothing new */
+	/* to these a value that comes twice is nothing new */
 	if (aggref->aggdistinct != NIL && known->states[0] != RHH_MIN_I64 &&
-		known->states[0] != RHH_MAX_I64)
+		known->states[0] != RHH_MAX_I64 && known->states[0] != RHH_AND &&
+		known->states[0] != RHH_OR)
 		return refuse(info, "aggregate %s has DISTINCT", text);
 
 	if (!aggref->aggstar)
@@ -706,6 +712,7 @@ build_plan_info(PlanInfo *info, List *having)
 	if (info->n_states + list_length(info->distinct_ops) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
+	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */
 	return true;
 }
 
