@@ -297,6 +297,9 @@ typedef struct PlanInfo
 	List	   *clause;			/* of SortGroupClause */
 	List	   *full_clause;	/* the same before the planner reduced it */
 	PathTarget *target;			/* what is to be computed */
+	RelOptInfo *input_rel;		/* what below is of */
+	Path	   *input;
+	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
 	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
@@ -323,10 +326,15 @@ typedef struct PlanInfo
 
 extern void gpurhh_init_agg_path(void);
 
+/* ---------- agg_union.c ---------- */
+
+extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
+extern void gpurhh_note_union_plan(CustomScan *cscan);
+extern void gpurhh_init_agg_union(void);
+
 /* ---------- agg_cost.c ---------- */
 
 extern const char *gpurhh_add_agg_paths(PlanInfo *info,
-										RelOptInfo *input_rel,
 										RelOptInfo *output_rel,
 										List *having);
 
