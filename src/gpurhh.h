@@ -204,6 +204,9 @@ extern int	gpurhh_decimal_limbs(int digits);
 extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
 extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
+extern void gpurhh_decimal_read_column(const char *const *data,
+									   const uint32 *positions, int n,
+									   int scale, int64 *to);
 extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
 								   int scale, int128 *result);
 extern int128 gpurhh_decimal_read128(const char *value, int scale);
@@ -233,10 +236,9 @@ extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 
 /* ---------- agg_final.c ---------- */
 
-extern Datum gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high);
 extern bool gpurhh_final_is_sample(GpuFinal final);
-extern Datum gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count,
-								   Datum squares);
+extern Datum gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
+								   const uint64 *squares);
 extern int64 gpurhh_final_money(uint64 low, uint64 high);
 extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
 extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
