@@ -179,7 +179,8 @@ struct rhh_in_flight
 	uint64_t	launch;			/* number of its last launch */
 	uint32_t	n_failed;
 	rhh_method	method;
-	double		groups;			/* METHOD_LOCAL: that its rows may have */
+	double		groups;			/* that its rows may have, to aggregate it */
+	uint32_t	part_bits;		/* METHOD_PARTS */
 	bool		looked_at_all;	/* not only at a sample */
 	bool		upload_counted; /* its time is in the statistics */
 };
@@ -769,12 +770,12 @@ rhh_most_local_groups(const rhh_table *t)
 
 /* Bits of the fingerprint that make parts whose groups a local table holds. */
 static uint32_t
-rhh_part_bits(const rhh_table *t)
+rhh_part_bits(const rhh_table *t, double groups)
 {
 	uint32_t	bits = 1;
 
 	while (bits <= RHH_CUDA_MAX_PART_BITS &&
-		   rhh_expected(t) > rhh_most_local_groups(t) * (double) (UINT64_C(1) << bits))
+		   groups > rhh_most_local_groups(t) * (double) (UINT64_C(1) << bits))
 		bits++;
 	return bits;
 }
@@ -825,9 +826,10 @@ struct rhh_partition_plan
 static rhh_partition_plan
 rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
 {
-	uint32_t	bits = rhh_part_bits(t);
+	const rhh_in_flight *f = &t->flights[i];
+	uint32_t	bits = f->part_bits;
 	uint64_t	n_parts = UINT64_C(1) << bits;
-	uint64_t	n_rows = t->flights[i].batch.n_rows;
+	uint64_t	n_rows = f->batch.n_rows;
 	uint64_t	n_units = n_rows / ::min((uint32_t) RHH_SCATTER_ROWS, (uint32_t) RHH_CUDA_UNIT_ROWS) + n_parts +
 		RHH_PASS_PARTS;
 	uint64_t	parts_bytes = rhh_align(n_parts * sizeof(uint32_t));
@@ -850,7 +852,7 @@ rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
 	at += rhh_align(2 * sizeof(uint32_t));
 	p.units = (rhh_unit *) (workspace + at);
 	at += rhh_align(n_units * sizeof(rhh_unit));
-	p.stash.room = (uint32_t) (rhh_expected(t) / RHH_CUDA_STASH_SHARE) + 8 * RHH_STASH_OF_PART;
+	p.stash.room = (uint32_t) (f->groups / RHH_CUDA_STASH_SHARE) + 8 * RHH_STASH_OF_PART;
 	p.stash.n = (uint32_t *) (workspace + at);
 	p.stash.count = p.stash.n + 2;
 	at += rhh_align((2 + n_parts) * sizeof(uint32_t));
@@ -878,7 +880,7 @@ rhh_get_workspace(rhh_table *t, int i)
 	for (uint32_t c = 0; c < t->spec.n_columns; c++)
 		columns_bytes += rhh_align((uint64_t) batch->n_rows * t->spec.column_bytes[c]) +
 			(batch->nulls_offset[c] != 0 ? rhh_align(batch->n_rows) : 0);
-	if (columns_bytes > UINT32_MAX || rhh_part_bits(t) > RHH_CUDA_MAX_PART_BITS)
+	if (columns_bytes > UINT32_MAX || t->flights[i].part_bits > RHH_CUDA_MAX_PART_BITS)
 		return false;
 	bytes = rhh_plan_partition(t, i, NULL).bytes;
 	if (lane->workspace_bytes >= bytes)
@@ -1191,7 +1193,9 @@ rhh_looked(rhh_table *t, int i, const rhh_control *snapshot)
 
 	f->state = BATCH_QUEUED;
 	t->estimate = snapshot->estimate;
+	/* Kept: what is known may have changed when it is launched, and the workspace is for this. */
 	f->groups = rhh_expected(t);
+	f->part_bits = rhh_part_bits(t, f->groups);
 	if (rhh_expected(t) <= rhh_most_local_groups(t))
 		f->method = METHOD_LOCAL;
 	else if (!f->looked_at_all)
