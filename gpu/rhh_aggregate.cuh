@@ -683,12 +683,14 @@ rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	uint32_t	first = 0;
 	bool		leftover = false;
 
-	for (; unit.n_rows - first >= BLOCK_ROWS; first += BLOCK_ROWS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, true>(prog, rows, unit, first, local, extra))
+	for (; SIMPLE && unit.n_rows - first >= BLOCK_ROWS; first += BLOCK_ROWS)
+		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, SIMPLE>(prog, rows, unit, first, local,
+																 extra))
 			leftover = true;
-	if (first < unit.n_rows &&
-		rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(prog, rows, unit, first, local, extra))
-		leftover = true;
+	for (; first < unit.n_rows; first += BLOCK_ROWS)
+		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(prog, rows, unit, first, local,
+																extra))
+			leftover = true;
 	if (leftover)
 		extra[RHH_LOCAL_LEFTOVER] = 1;
 }
@@ -1094,6 +1096,8 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 					 uint32_t n_slots, uint32_t n_copies, rhh_entering entering,
 					 const __grid_constant__ rhh_stash stash, uint32_t *n_leftover)
 {
+	const int	MANY = SIMPLE ? RHH_CUDA_AGGREGATE_ITEMS : 1;
+	const int	FEW = SIMPLE ? RHH_CUDA_AGGREGATE_ITEMS_FEW : 1;
 	RHH_DYNAMIC_SHARED(uint64_t, records);
 	typedef rhh_slots<BYTES> S;
 	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(prog.n_state_words)};
@@ -1123,16 +1127,13 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 		if (threadIdx.x < RHH_LOCAL_EXTRA_WORDS)
 			extra[threadIdx.x] = 0;
 		__syncthreads();
-		if (n_copies > 1)
-		{
-			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, RHH_CUDA_AGGREGATE_ITEMS_FEW>(prog, rows, unit, local,
-																					extra);
-			__syncthreads();
-			rhh_fold_copies<SIMPLE>(prog, local);
-		}
+		if (SIMPLE && n_copies > 1)
+			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, FEW>(prog, rows, unit, local, extra);
 		else
-			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, RHH_CUDA_AGGREGATE_ITEMS>(prog, rows, unit, local,
-																				extra);
+			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, MANY>(prog, rows, unit, local, extra);
+		__syncthreads();
+		if (n_copies > 1)
+			rhh_fold_copies<SIMPLE>(prog, local);
 		__syncthreads();
 		if (entering == RHH_ENTER_BUILD)
 			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, extra,
