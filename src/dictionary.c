@@ -480,7 +480,13 @@ look_up(Dictionary *dictionary, StringLookup *strings, int n)
 																			   shared->n_slots)]);
 
 			if (slot != 0 && same_tag(slot, strings[i].hash))
-				__builtin_prefetch(address_of(dictionary, slot_place(slot)));
+			{
+				const char *entry = address_of(dictionary, slot_place(slot));
+
+				/* one of a few dozen bytes may begin near a line's end */
+				__builtin_prefetch(entry);
+				__builtin_prefetch(entry + 40);
+			}
 		}
 	}
 	for (int i = 0; i < n && result == LOOKUP_DONE; i++)
