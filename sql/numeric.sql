@@ -58,6 +58,7 @@ SELECT compare('SELECT k, sum(n), avg(n), min(n), max(n), count(n) FROM nans GRO
 SELECT compare('SELECT k, sum(n) FILTER (WHERE n <> ''NaN''), avg(n) FILTER (WHERE n < 5), max(n) FILTER (WHERE n <= 9999.99), min(n) FILTER (WHERE k > 4) FROM nans GROUP BY k');
 SELECT compare('SELECT n, count(*), sum(k) FROM nans GROUP BY n');
 SELECT compare('SELECT k, sum(n * n), sum(n + 1), sum(-n), sum(2.5 - n), avg(n * n * n) FROM nans GROUP BY k');
+SELECT e, compare(format('SELECT k, sum(%s) FROM nans GROUP BY k', e)) FROM unnest('{2.5 - n,n - 7,-n,0 * n,n * 1.5,1e20 - n,n - 1e20,n * 1e20,n * 0e-20,(n * 1e15) * -n}'::text[]) e;
 SELECT compare('SELECT k FROM nans GROUP BY k HAVING sum(n) = ''NaN''');
 SELECT compare(format('SELECT k, sum(n) FROM nans WHERE n %s 1 GROUP BY k', op)), compare(format('SELECT k, sum(n) FROM nans WHERE 2.000 %s n GROUP BY k', op)),
 	compare(format('SELECT k, sum(n) FROM nans WHERE n * n %s n + 0.001 GROUP BY k', op), nodes => 1)
@@ -154,6 +155,15 @@ INSERT INTO altered VALUES (1, 1, 2, 3, 4, 5), (2, NULL, NULL, NULL, NULL, NULL)
 SELECT compare('SELECT k, sum(late), sum(wide), sum(none), sum(nan), max(nan), sum(late * wide) FROM altered GROUP BY k');
 SELECT compare('SELECT late, none, nan, count(*) FROM altered WHERE late > 2.25 GROUP BY late, none, nan');
 SELECT feed('SELECT k, sum(late), sum(wide), sum(none), sum(nan), max(nan), sum(late * wide) FROM altered WHERE late > 0 GROUP BY k');
+
+-- Values that are not what is declared, as only a function in C or a foreign
+-- table could return them: an error, never a wrong answer.
+CREATE TABLE lying (k int, n numeric);
+INSERT INTO lying VALUES (1, 1.25), (2, 1.234), (3, 1), (4, 'Infinity'), (5, 1e60), (6, 12345678901234567890.12), (7, 1.20), (8, 2305843009213693952.00), (9, 92233720368547758.08), (10, 1e-5);
+UPDATE pg_attribute SET atttypmod = (10 << 16 | 2) + 4 WHERE attrelid = 'lying'::regclass AND attname = 'n';
+SELECT k, sqlstate_of(format('SET LOCAL enable_gpu_hashagg = on; SELECT n, sum(n), sum(n * 2) FROM lying WHERE k = %s GROUP BY n', k)),
+	sqlstate_of(format('SET LOCAL enable_gpu_hashagg = on; SELECT k, sum(n) FROM (SELECT * FROM lying WHERE k = %s OFFSET 0) x GROUP BY k', k)) FROM generate_series(1, 10) k;
+DROP TABLE lying;
 
 -- values out of line, and compressed
 DO $$

@@ -33,6 +33,7 @@ struct EmitColumn
 	int			parameter;		/* see GpuColumn */
 	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
+	bool		wide;			/* variances: of 8-byte integers */
 	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
@@ -55,10 +56,23 @@ output_encoding(const EmitColumn *column)
 			return column->encoding;
 		case GPU_FINAL_COUNT:
 		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_SUM_MONEY:
 			return GPU_ENC_INT8;
+		case GPU_FINAL_SUM_FLOAT:
+			return column->encoding;
+		case GPU_FINAL_AVG_FLOAT:
+		case GPU_FINAL_VAR_POP_FLOAT:
+		case GPU_FINAL_VAR_SAMP_FLOAT:
+		case GPU_FINAL_STDDEV_POP_FLOAT:
+		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+			return GPU_ENC_FLOAT8_RAW;
 		case GPU_FINAL_SUM_NUMERIC:
 		case GPU_FINAL_AVG_INT8:
 		case GPU_FINAL_AVG_NUMERIC:
+		case GPU_FINAL_VAR_POP:
+		case GPU_FINAL_VAR_SAMP:
+		case GPU_FINAL_STDDEV_POP:
+		case GPU_FINAL_STDDEV_SAMP:
 		case GPU_FINAL_SUM_DECIMAL:
 		case GPU_FINAL_AVG_DECIMAL:
 			break;
@@ -110,6 +124,7 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 				state_word[operand];
 			to->null_bit = operand;
 		}
+		to->wide = to->encoding == GPU_ENC_INT8;
 		to->encoding = output_encoding(to);
 		to->allocates = to->encoding == GPU_ENC_NONE ||
 			gpurhh_encodings[to->encoding].by_reference;
@@ -291,9 +306,23 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 			return DirectFunctionCall2(numeric_div,
 									   decimal_sum(column, group, stride),
 									   NumericGetDatum(int64_to_numeric((int64) count)));
-		case GPU_FINAL_COUNT:
-		case GPU_FINAL_SUM_INT8:
-		case GPU_FINAL_GROUPING:
+		case GPU_FINAL_VAR_POP:
+		case GPU_FINAL_VAR_SAMP:
+		case GPU_FINAL_STDDEV_POP:
+		case GPU_FINAL_STDDEV_SAMP:
+			{
+				const uint64 *squares = group + column->words[2] * stride;
+				uint64		high = column->wide ? squares[2 * stride] : 0;
+				Datum		sum = column->wide ?
+					gpurhh_decimal_make(int128_from_words(at, stride), 0) :
+					NumericGetDatum(int64_to_numeric((int64) at[0]));
+
+				return gpurhh_final_variance(column->final, sum, count,
+											 gpurhh_numeric_from_uint192(squares[0],
+																		 squares[stride],
+																		 high));
+			}
+		default:
 			break;
 	}
 	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
@@ -319,8 +348,60 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 		memset(column->isnull, 0, n);
 	else
 	{
+		uint64		least = gpurhh_final_is_sample(column->final) ? 2 : 1;
+
 		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->words[1] * stride + i] == 0;
+			column->isnull[i] = words[column->words[1] * stride + i] < least;
+	}
+}
+
+/*
+ * The values of an aggregate whose states are not the result, but that needs no
+ * memory; false: it is not one of these.
+ */
+static bool
+compute_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
+{
+	const uint64 *from = words + column->words[0] * stride;
+	const uint64 *second = from + stride;
+	const uint64 *counts = words + column->words[1] * stride;
+	Datum	   *values = column->values;
+
+	switch (column->final)
+	{
+		case GPU_FINAL_SUM_MONEY:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum(gpurhh_final_money(from[i], second[i]));
+			return true;
+		case GPU_FINAL_SUM_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+			{
+				bool		single = column->encoding == GPU_ENC_FLOAT4_RAW;
+				float8		sum = gpurhh_final_sum_float(from[i], second[i],
+														 single);
+
+				values[i] = single ? Float4GetDatum((float4) sum) :
+					Float8GetDatum(sum);
+			}
+			return true;
+		case GPU_FINAL_AVG_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(counts[i] == 0 ? 0 :
+										   gpurhh_final_avg_float(from[i], second[i],
+																  counts[i]));
+			return true;
+		case GPU_FINAL_VAR_POP_FLOAT:
+		case GPU_FINAL_VAR_SAMP_FLOAT:
+		case GPU_FINAL_STDDEV_POP_FLOAT:
+		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
+										   gpurhh_final_variance_float(column->final,
+																	   &from[i], stride,
+																	   counts[i]));
+			return true;
+		default:
+			return false;
 	}
 }
 
@@ -341,6 +422,8 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 												   GPURHH_SET_OF(words[i])));
 		return;
 	}
+	if (compute_values(column, words, stride, n))
+		return;
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
@@ -369,6 +452,18 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
+			break;
+		case GPU_ENC_FLOAT4_ORDER:
+		case GPU_ENC_OID_ORDER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int32GetDatum((int32) gpurhh_convert_back(column->encoding,
+																	  (int64) from[i]));
+			break;
+		case GPU_ENC_FLOAT8_ORDER:
+		case GPU_ENC_UINT8_ORDER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum(gpurhh_convert_back(column->encoding,
+															  (int64) from[i]));
 			break;
 		case GPU_ENC_STRING:
 			for (uint32 i = 0; i < n; i++)

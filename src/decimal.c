@@ -301,7 +301,7 @@ undeclared_value(int scale)
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
 			 errmsg("value of type numeric does not have its declared precision and scale"),
 			 errdetail("The declared scale is %d.", scale),
-			 errhint("Set enable_gpu_hashagg to off, or cast the value to the type it should have.")));
+			 errhint("Set enable_gpu_hashagg to off.")));
 }
 
 /* words = words * factor + add; false if that does not fit. */

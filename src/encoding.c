@@ -1,23 +1,101 @@
 /*-------------------------------------------------------------------------
  *
  * encoding.c
- *		Values passed by reference, as the words that travel, and back.
+ *		Values as the words that travel, where these are not their bits, and
+ *		back.
  *
- * The first word's order, as a signed integer, is the type's own where a type
- * has minima and maxima (timetz, tid).
+ * The order of words, as signed integers, is the type's own where minima and
+ * maxima are looked for.
  *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
 
+#include <math.h>
+
 #include "datatype/timestamp.h"
 #include "storage/itemptr.h"
 #include "utils/date.h"
+#include "utils/float.h"
 #include "utils/uuid.h"
 
 /* A zone is less than 16 hours off, so it fits; the sum below does as well. */
 #define ZONE_BITS	18
 #define ZONE_BIAS	(1 << (ZONE_BITS - 1))
+
+/* As an integer in float8's order, with all NaNs greatest; and back. */
+static inline int64
+order_float8(int64 bits)
+{
+	return bits ^ ((bits >> 63) & PG_INT64_MAX);
+}
+
+static inline int32
+order_float4(int32 bits)
+{
+	return bits ^ ((bits >> 31) & PG_INT32_MAX);
+}
+
+#define CONVERT_LOOP(T, expr) \
+	do { \
+		T		   *v = values; \
+		\
+		for (int i = 0; i < n; i++) \
+			v[i] = (expr); \
+	} while (0)
+
+/* Makes values what travels, where that is not what they are. */
+void
+gpurhh_convert_values(GpuEncoding encoding, void *values, int n)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_FLOAT4:
+			/* -0 equals 0 */
+			CONVERT_LOOP(float4, isnan(v[i]) ? get_float4_nan() :
+						 v[i] == 0 ? 0 : v[i]);
+			break;
+		case GPU_ENC_FLOAT8:
+			CONVERT_LOOP(float8, isnan(v[i]) ? get_float8_nan() :
+						 v[i] == 0 ? 0 : v[i]);
+			break;
+		case GPU_ENC_FLOAT4_ORDER:
+			CONVERT_LOOP(float4, isnan(v[i]) ? get_float4_nan() : v[i]);
+			CONVERT_LOOP(int32, order_float4(v[i]));
+			break;
+		case GPU_ENC_FLOAT8_ORDER:
+			CONVERT_LOOP(float8, isnan(v[i]) ? get_float8_nan() : v[i]);
+			CONVERT_LOOP(int64, order_float8(v[i]));
+			break;
+		case GPU_ENC_OID_ORDER:
+			CONVERT_LOOP(uint32, v[i] ^ ((uint32) 1 << 31));
+			break;
+		case GPU_ENC_UINT8_ORDER:
+			CONVERT_LOOP(uint64, v[i] ^ (UINT64CONST(1) << 63));
+			break;
+		default:
+			break;
+	}
+}
+
+/* The value's bits of a word of an encoding by value, or of some if it has none. */
+int64
+gpurhh_convert_back(GpuEncoding encoding, int64 word)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_FLOAT4_ORDER:
+			return order_float4((int32) word);
+		case GPU_ENC_FLOAT8_ORDER:
+			return order_float8(word);
+		case GPU_ENC_OID_ORDER:
+			return (uint32) word ^ ((uint32) 1 << 31);
+		case GPU_ENC_UINT8_ORDER:
+			return (int64) ((uint64) word ^ (UINT64CONST(1) << 63));
+		default:
+			return word;
+	}
+}
 
 /*
  * A value of an encoding of one word by reference, as it is stored: it need not

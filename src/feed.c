@@ -13,10 +13,6 @@
  */
 #include "gpurhh.h"
 
-#include <math.h>
-
-#include "utils/date.h"
-#include "utils/float.h"
 #include "utils/uuid.h"
 
 #define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
@@ -192,27 +188,19 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
 			case GPU_ENC_FLOAT4:
-				{
-					float4		f = DatumGetFloat4(value);
-
-					if (isnan(f))
-						f = get_float4_nan();
-					else if (f == 0)
-						f = 0;	/* -0 equals 0 */
-					((float4 *) values)[row] = f;
-					break;
-				}
+			case GPU_ENC_FLOAT4_ORDER:
+			case GPU_ENC_OID_ORDER:
+				((int32 *) values)[row] = DatumGetInt32(value);
+				gpurhh_convert_values(column->encoding,
+									  (int32 *) values + row, 1);
+				break;
 			case GPU_ENC_FLOAT8:
-				{
-					float8		f = DatumGetFloat8(value);
-
-					if (isnan(f))
-						f = get_float8_nan();
-					else if (f == 0)
-						f = 0;
-					((float8 *) values)[row] = f;
-					break;
-				}
+			case GPU_ENC_FLOAT8_ORDER:
+			case GPU_ENC_UINT8_ORDER:
+				((int64 *) values)[row] = DatumGetInt64(value);
+				gpurhh_convert_values(column->encoding,
+									  (int64 *) values + row, 1);
+				break;
 			case GPU_ENC_UUID:
 				memcpy(values + (Size) row * UUID_LEN,
 					   DatumGetUUIDP(value)->data, UUID_LEN);

@@ -70,6 +70,11 @@ typedef enum GpuEncoding
 	GPU_ENC_FLOAT8,
 	GPU_ENC_FLOAT4_RAW,			/* as it is */
 	GPU_ENC_FLOAT8_RAW,
+	/* as integers in the order of their type, for minima and maxima: */
+	GPU_ENC_FLOAT4_ORDER,
+	GPU_ENC_FLOAT8_ORDER,
+	GPU_ENC_OID_ORDER,
+	GPU_ENC_UINT8_ORDER,		/* 8 bytes without a sign */
 	GPU_ENC_UUID,				/* 16 bytes */
 	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
 	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
@@ -147,7 +152,20 @@ typedef enum GpuFinal
 	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
 	GPU_FINAL_SUM_DECIMAL,
 	GPU_FINAL_AVG_DECIMAL,
-	GPU_FINAL_GROUPING			/* GROUPING(): known from the set */
+	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
+	GPU_FINAL_SUM_MONEY,
+	GPU_FINAL_SUM_FLOAT,
+	GPU_FINAL_AVG_FLOAT,
+	/* of integers: RHH_SUM_I64 or _I128, RHH_COUNT, RHH_SUM_SQUARES */
+	GPU_FINAL_VAR_POP,
+	GPU_FINAL_VAR_SAMP,
+	GPU_FINAL_STDDEV_POP,
+	GPU_FINAL_STDDEV_SAMP,
+	/* of RHH_MOMENTS_F64 and RHH_COUNT */
+	GPU_FINAL_VAR_POP_FLOAT,
+	GPU_FINAL_VAR_SAMP_FLOAT,
+	GPU_FINAL_STDDEV_POP_FLOAT,
+	GPU_FINAL_STDDEV_SAMP_FLOAT
 } GpuFinal;
 
 typedef struct GpuAggregate
@@ -168,6 +186,7 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
+extern const char *gpurhh_aggregate_problem(Oid function);
 
 /* ---------- decimal.c ---------- */
 
@@ -205,10 +224,24 @@ gpurhh_decimal_narrow(int128 value)
 
 /* ---------- encoding.c ---------- */
 
+extern void gpurhh_convert_values(GpuEncoding encoding, void *values, int n);
+extern int64 gpurhh_convert_back(GpuEncoding encoding, int64 word);
 extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
 									  const void *stored);
 extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 									 const uint64 *word, Size stride);
+
+/* ---------- agg_final.c ---------- */
+
+extern Datum gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high);
+extern bool gpurhh_final_is_sample(GpuFinal final);
+extern Datum gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count,
+								   Datum squares);
+extern int64 gpurhh_final_money(uint64 low, uint64 high);
+extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
+extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
+extern float8 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
+										  Size stride, uint64 count);
 
 /* ---------- agg_path.c ---------- */
 
@@ -261,6 +294,9 @@ typedef struct PlanInfo
 	List	   *clause;			/* of SortGroupClause */
 	List	   *full_clause;	/* the same before the planner reduced it */
 	PathTarget *target;			/* what is to be computed */
+	RelOptInfo *input_rel;		/* what below is of */
+	Path	   *input;
+	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
 	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
@@ -287,10 +323,15 @@ typedef struct PlanInfo
 
 extern void gpurhh_init_agg_path(void);
 
+/* ---------- agg_union.c ---------- */
+
+extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
+extern void gpurhh_note_union_plan(CustomScan *cscan);
+extern void gpurhh_init_agg_union(void);
+
 /* ---------- agg_cost.c ---------- */
 
 extern const char *gpurhh_add_agg_paths(PlanInfo *info,
-										RelOptInfo *input_rel,
 										RelOptInfo *output_rel,
 										List *having);
 

@@ -34,8 +34,6 @@
  */
 #include "gpurhh.h"
 
-#include <math.h>
-
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/relscan.h"
@@ -44,7 +42,6 @@
 #include "executor/instrument.h"
 #include "pgstat.h"
 #include "utils/datum.h"
-#include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -1018,30 +1015,6 @@ next_page(HeapFeed *heap)
 
 /* ---------- feeding ---------- */
 
-static void
-normalize_float4(float4 *values, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (isnan(values[i]))
-			values[i] = get_float4_nan();
-		else if (values[i] == 0)
-			values[i] = 0;		/* -0 equals 0 */
-	}
-}
-
-static void
-normalize_float8(float8 *values, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (isnan(values[i]))
-			values[i] = get_float8_nan();
-		else if (values[i] == 0)
-			values[i] = 0;
-	}
-}
-
 /* Values by reference, n of them as they were loaded, into the block. */
 static void
 encode_values(const Vector *loaded, const HeapLoad *load,
@@ -1163,10 +1136,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 						  from->encoding <= GPU_ENC_LIMB2 &&
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
 						  column->bytes, to, n);
-		if (from->encoding == GPU_ENC_FLOAT4)
-			normalize_float4((float4 *) to, n);
-		else if (from->encoding == GPU_ENC_FLOAT8)
-			normalize_float8((float8 *) to, n);
+		gpurhh_convert_values(from->encoding, to, n);
 		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER)
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}

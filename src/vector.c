@@ -68,6 +68,7 @@ typedef enum VectorOp
 	VECTOR_MODULO,
 	VECTOR_NEGATE,
 	VECTOR_CAST,
+	VECTOR_DATE_CAST,			/* date to timestamp */
 	VECTOR_RESCALE,				/* a decimal with more zeros */
 	/* logic */
 	VECTOR_AND,
@@ -235,6 +236,12 @@ static const VectorFunction functions[] = {
 	{F_NUMERIC_ADD, VECTOR_ADD, VECTOR_DECIMAL, VECTOR_DECIMAL},
 	{F_NUMERIC_SUB, VECTOR_SUBTRACT, VECTOR_DECIMAL, VECTOR_DECIMAL},
 	{F_NUMERIC_MUL, VECTOR_MULTIPLY, VECTOR_DECIMAL, VECTOR_DECIMAL},
+};
+
+/* The date, an int4, is made a timestamp first. */
+static const VectorFunction date_functions[] = {
+	COMPARISONS(VECTOR_INT4, VECTOR_INT8, F_DATE_EQ_TIMESTAMP, F_DATE_NE_TIMESTAMP, F_DATE_LT_TIMESTAMP, F_DATE_LE_TIMESTAMP, F_DATE_GT_TIMESTAMP, F_DATE_GE_TIMESTAMP),
+	COMPARISONS(VECTOR_INT8, VECTOR_INT4, F_TIMESTAMP_EQ_DATE, F_TIMESTAMP_NE_DATE, F_TIMESTAMP_LT_DATE, F_TIMESTAMP_LE_DATE, F_TIMESTAMP_GT_DATE, F_TIMESTAMP_GE_DATE),
 };
 
 /* Of one argument: left is its type, right the result's. */
@@ -543,6 +550,7 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 	VectorNode *left;
 	VectorNode *right;
 	VectorType	common;
+	bool		with_date = false;
 
 	if (list_length(args) == 1)
 	{
@@ -564,6 +572,12 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 
 	known = list_length(args) == 2 ?
 		find_function(function, functions, lengthof(functions)) : NULL;
+	if (known == NULL && list_length(args) == 2)
+	{
+		known = find_function(function, date_functions,
+							  lengthof(date_functions));
+		with_date = known != NULL;
+	}
 	if (known == NULL)
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
 	if (!has_byte_equality(known, collation))
@@ -587,6 +601,14 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 	if (left->type != known->left || right->type != known->right)
 		return cannot(cx, "has a type that is only evaluated row by row");
 	common = common_type(known->left, known->right);
+	if (with_date)
+	{
+		VectorNode **date = left->type == VECTOR_INT4 ? &left : &right;
+
+		node = make_node(cx, VECTOR_DATE_CAST, VECTOR_INT8, 1);
+		node->args[0] = *date;
+		*date = node;
+	}
 	left = widened(cx, left, common);
 	right = widened(cx, right, common);
 
@@ -877,7 +899,8 @@ compile(CompileContext *cx, Node *expr)
 
 /*
  * Compiles expr, in whose columns' place stand vectors that find_column knows.
- * Parameters are evaluated in parent's expression context.  NULL: it cannot be
+ * Parameters are evaluated in parent's expression context; without a parent it
+ * is only found out whether it can be done.  NULL: it cannot be
  * done, and *why says why, to follow the expression's name: "has ...".
  */
 VectorExpr *
@@ -888,7 +911,7 @@ gpurhh_vector_compile(Expr *expr, PlanState *parent, int max_rows,
 	VectorExpr *result = palloc0(sizeof(VectorExpr));
 	CompileContext cx = {0};
 
-	result->econtext = parent->ps_ExprContext;
+	result->econtext = parent ? parent->ps_ExprContext : NULL;
 	result->max_rows = max_rows;
 	result->no_nulls = palloc0(max_rows);
 	cx.expr = result;
@@ -1935,6 +1958,28 @@ evaluate_cast(EvalContext *cx, VectorNode *node, const uint8 *active)
 }
 
 /*
+ * A date beyond all timestamps is greater than each; core knows how to say that.
+ */
+static bool
+evaluate_date_cast(EvalContext *cx, VectorNode *node, const uint8 *active)
+{
+	const DateADT *a = node->args[0]->result.values;
+	Timestamp *pg_restrict r = node->values;
+	int			n = cx->n;
+	const uint8 *nulls;
+
+	strict_nulls(cx, node);
+	nulls = node->result.nulls;
+	CHECKED_LOOP(bool bad_ = a[i] >= TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE &&
+				 !DATE_IS_NOEND(a[i]);
+				 r[i] = DATE_IS_NOBEGIN(a[i]) ? DT_NOBEGIN :
+				 DATE_IS_NOEND(a[i]) ? DT_NOEND :
+				 bad_ ? 0 : a[i] * USECS_PER_DAY,
+				 bad_);
+	return true;
+}
+
+/*
  * AND and OR: an argument that decides (false for AND, true for OR) ends it, a
  * NULL among those that do not makes the result NULL.
  */
@@ -2213,6 +2258,8 @@ evaluate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			return evaluate_negate(cx, node, active);
 		case VECTOR_CAST:
 			return evaluate_cast(cx, node, active);
+		case VECTOR_DATE_CAST:
+			return evaluate_date_cast(cx, node, active);
 		case VECTOR_RESCALE:
 			return evaluate_rescale(cx, node, active);
 		default:

@@ -240,8 +240,10 @@ sub on_off { return "SET enable_gpu_hashagg = $_[0]"; }
 # One side: { state, rows, plan }.
 sub run_side
 {
-	my ($r, $side) = @_;
-	my @results = $session->run(on_off($side), @{ $r->{before} }, $r->{explain}, @{ $r->{run} }, @{ $r->{after} });
+	my ($r, $side, $analyze) = @_;
+	my $options = $analyze ? 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF' : 'COSTS OFF';
+	my @results = $session->run(on_off($side), @{ $r->{before} }, $r->{explain} =~ s/OPTIONS/$options/r,
+		@{ $r->{run} }, @{ $r->{after} });
 	my $n = 1 + @{ $r->{before} };
 	my %got = (state => '00000', output => '', plan => $results[$n] ? $results[$n][1] =~ tr/\x1e/\n/r : '');
 
@@ -267,7 +269,8 @@ sub try_query
 
 	$session->run(base_settings($schema), map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} });
 	my $off = run_side($r, 'off');
-	my $on = $off->{state} eq 'lost' ? $off : run_side($r, 'on');
+	# now and then with ANALYZE, to see how rows came and where they were finished
+	my $on = $off->{state} eq 'lost' ? $off : run_side($r, 'on', $q->{mode} ne 'ctas' && $off->{state} eq '00000' && chance(0.25));
 	%result = (state => $off->{state}, n_rows => scalar @{ $off->{rows} // [] }, plan => $on->{plan},
 		used => scalar(() = $on->{plan} =~ /Custom Scan \(GpuHashAgg\)/g));
 	if ($off->{state} eq 'lost' || $on->{state} eq 'lost')
@@ -380,6 +383,16 @@ sub report
 
 my %count;
 
+# What is worth having been reached; those of ANALYZE are of a sample.
+my %paths = (
+	'fed by pages' => qr/Feed: pages/,
+	'fed by rows' => qr/Feed: rows/,
+	'parallel' => qr/Parallel Custom Scan/,
+	'rows on the host' => qr/Host Rows: [1-9]/,
+	'spilled' => qr/Spilled Records: [1-9]/,
+	'rehashed' => qr/Rehashes: [1-9]/,
+);
+
 sub run_round
 {
 	my ($round, $n_queries, $only) = @_;
@@ -415,6 +428,10 @@ sub run_round
 		}
 		$count{queries}++;
 		$count{used}++ if $result->{used};
+		foreach my $what (sort keys %paths)
+		{
+			$count{$what}++ if $result->{plan} =~ $paths{$what};
+		}
 		$count{failing}++ if $result->{state} ne '00000';
 		$count{excused}++ if $result->{excused};
 		$count{"error $result->{state}"}++ if $result->{state} ne '00000';
@@ -458,7 +475,7 @@ if ($o{print})
 		my $q = random_query($t, $u, $version);
 		my $r = render($q);
 		my @run = (@{ $r->{before} }, @{ $r->{run} }, @{ $r->{after} });
-		print map { "$_;\n" } (map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} }), on_off('off'), @run, on_off('on'), "$r->{explain}", @run;
+		print map { "$_;\n" } (map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} }), on_off('off'), @run, on_off('on'), $r->{explain} =~ s/OPTIONS/COSTS OFF/r, @run;
 	}
 	exit 0;
 }
@@ -521,6 +538,7 @@ my $share = $count{queries} ? $count{used} / $count{queries} : 0;
 printf "seed %d: %d queries in %.0f s: %d different; %d (%.0f %%) with a GpuHashAgg; %d with an error (%s), %d of them not comparable; %d without rows\n",
   $o{seed}, $count{queries}, time - $started, $count{different}, $count{used}, $share * 100, $count{failing},
   join(', ', map { /^error (.*)/ ? "$1: $count{$_}" : () } sort keys %count), $count{excused}, $count{empty};
+print '   of those: ', join(', ', map { "$_ " . ($count{$_} // 0) } sort keys %paths), "\n";
 if ($share < $o{floor})
 {
 	print "the floor of $o{floor} was not reached\n";

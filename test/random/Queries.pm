@@ -284,7 +284,8 @@ sub from
 
 sub settings
 {
-	my ($version) = @_;
+	my ($t, $version) = @_;
+	my $large = $t->{n_rows} > 10000;
 	my @s;
 
 	if (chance(0.3))
@@ -298,18 +299,19 @@ sub settings
 		push @s, [ max_parallel_workers_per_gather => 0 ];
 	}
 	push @s, [ $version >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode', pick('on', 'regress') ] if chance(0.02);
-	push @s, [ work_mem => pick('64kB', '64kB', '256kB', '64MB') ] if chance(0.35);
+	push @s, [ work_mem => pick('64kB', '64kB', '256kB', '64MB') ] if chance($large ? 0.6 : 0.35);
 	push @s, [ hash_mem_multiplier => 1 ] if chance(0.1);
 	push @s, [ 'enable_' . pick(qw(hashjoin mergejoin nestloop hashagg sort material memoize seqscan indexscan
 		incremental_sort parallel_hash parallel_append tidscan)), 'off' ] if chance(0.15);
 	push @s, [ enable_partitionwise_aggregate => 'on' ] if chance(0.2);
 	push @s, [ enable_partitionwise_join => 'on' ] if chance(0.1);
-	if (chance(0.45))
+	# a table has to be large for a device to refuse any of it
+	if (chance($large ? 0.8 : 0.45))
 	{
 		push @s, [ 'gpurhh.batch_rows' => pick(64, 100, 1000, 5000) ] if chance(0.5);
 		push @s, [ 'gpurhh.max_probe_buckets' => pick(1, 1, 2, 20) ] if chance(0.4);
 		push @s, [ 'gpurhh.load_factor' => pick('0.5', '0.95') ] if chance(0.3);
-		push @s, [ 'gpurhh.device_memory' => pick('1MB', '2MB') ] if chance(0.4);
+		push @s, [ 'gpurhh.device_memory' => pick('1MB', '2MB') ] if chance($large ? 0.7 : 0.3);
 	}
 	return \@s;
 }
@@ -348,7 +350,7 @@ sub sets
 sub random_query
 {
 	my ($t, $u, $version) = @_;
-	my $q = { where => [], having => [], keys => [], outputs => [], settings => settings($version), mode => 'plain' };
+	my $q = { where => [], having => [], keys => [], outputs => [], settings => settings($t, $version), mode => 'plain' };
 	my $r = rand();
 	my $n_keys = pick(1, 1, 1, 2, 2, 3, chance(0.2) ? between(4, 9) : 2);
 	my $n_aggregates = pick(0, 1, 1, 1, 2, 3, chance(0.2) ? between(5, 12) : 2);
@@ -363,6 +365,8 @@ sub random_query
 	{
 		push @{ $q->{keys} }, expression($q, 0.3);
 	}
+	# many groups, or no table is full
+	push @{ $q->{keys} }, { sql => pick($q->{id}, "$q->{id} / 2"), class => 'int' } if $n_keys && $t->{n_rows} > 10000 && chance(0.4);
 	my $determined = $q->{kind} eq 'group' && $q->{from} eq 't' && $t->{key} && chance(0.5);
 	push @{ $q->{keys} }, { sql => 't.id', class => 'int' } if $determined;
 
@@ -382,7 +386,7 @@ sub random_query
 	}
 	if ($q->{kind} eq 'sets')
 	{
-		$q->{sets} = sets($n_keys);
+		$q->{sets} = sets(scalar @{ $q->{keys} });
 		push @{ $q->{outputs} }, { sql => 'grouping(' . pick(@{ $q->{keys} })->{sql} . ')', compare => 'exact' } if chance(0.4);
 	}
 	if ($q->{kind} =~ /group|sets|plain/)
@@ -451,7 +455,8 @@ sub select_text
 	return $sql;
 }
 
-# { before, explain, run, after }: lists of statements; compare: how each column
+# { before, explain, run, after }: lists of statements; explain is one, without
+# its options; compare: how each column
 # is; ordered: so are the rows.
 sub render
 {
@@ -462,11 +467,11 @@ sub render
 
 	if ($q->{mode} eq 'plain')
 	{
-		@$r{qw(explain run)} = ("EXPLAIN (COSTS OFF) $text", [$text]);
+		@$r{qw(explain run)} = ("EXPLAIN (OPTIONS) $text", [$text]);
 	}
 	elsif ($q->{mode} eq 'cursor')
 	{
-		$r->{explain} = "EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR $text";
+		$r->{explain} = "EXPLAIN (OPTIONS) DECLARE c CURSOR FOR $text";
 		$r->{run} = [ 'BEGIN', "DECLARE c CURSOR FOR $text", 'FETCH 3 FROM c', 'FETCH ALL FROM c', 'CLOSE c' ];
 		$r->{after} = ['ROLLBACK'];
 	}
@@ -474,13 +479,13 @@ sub render
 	{
 		$text = select_text($q, "$q->{id} % 10 < \$1");
 		$r->{before} = ["PREPARE p(int) AS $text"];
-		$r->{explain} = 'EXPLAIN (COSTS OFF) EXECUTE p(7)';
+		$r->{explain} = 'EXPLAIN (OPTIONS) EXECUTE p(7)';
 		$r->{run} = [ map { "EXECUTE p($_)" } 7, 0, 'NULL', 3 ];
 		$r->{after} = ['DEALLOCATE ALL'];
 	}
 	elsif ($q->{mode} eq 'ctas')
 	{
-		$r->{explain} = "EXPLAIN (COSTS OFF) CREATE TEMP TABLE made AS $text";
+		$r->{explain} = "EXPLAIN (OPTIONS) CREATE TEMP TABLE made AS $text";
 		$r->{run} = [ "CREATE TEMP TABLE made AS $text", 'SELECT * FROM made' ];
 		$r->{after} = ['DROP TABLE IF EXISTS made'];
 		$r->{ordered} = 0;
@@ -489,7 +494,7 @@ sub render
 	{
 		$text = select_text($q, "$q->{id} % 4 = v.x");
 		$text = "SELECT v.x, q.* FROM (VALUES (1), (3), (NULL), (9), (1)) v(x) LEFT JOIN LATERAL ($text) q ON true";
-		$r->{explain} = "EXPLAIN (COSTS OFF) $text";
+		$r->{explain} = "EXPLAIN (OPTIONS) $text";
 		$r->{run} = [$text];
 		$r->{ordered} = 0;
 	}

@@ -321,7 +321,7 @@ sub random_tables
 	my ($icu) = @_;
 	my $p_words = pick(0, 0.3, 0.9, 0.95);
 	my $n = pick(0, 1, 20, 200, 200, 1000, 1000, 2000, 2000, 3000,
-		chance(0.3) ? 20000 : 500, chance(0.1) ? 150000 : 500);
+		chance(0.3) ? 10000 : 500, chance(0.4) ? 40000 : 500, chance(0.04) ? 150000 : 500);
 
 	return (
 		random_table('t', $n, pick(3, 5, 8, 8, 12, chance(0.2) ? 40 : 6), $icu, $p_words),
