@@ -204,6 +204,9 @@ extern int	gpurhh_decimal_limbs(int digits);
 extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
 extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
+extern void gpurhh_decimal_read_column(const char *const *data,
+									   const uint32 *positions, int n,
+									   int scale, int64 *to);
 extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
 								   int scale, int128 *result);
 extern int128 gpurhh_decimal_read128(const char *value, int scale);
