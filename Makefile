@@ -42,13 +42,21 @@ PGFILEDESC = "gpurhh - GROUP BY on a GPU"
 OBJS = \
 	src/gpurhh.o \
 	src/guc.o \
+	src/decimal.o \
 	src/types.o \
 	src/agg_path.o \
+	src/agg_cost.o \
 	src/agg_exec.o \
 	src/agg_emit.o \
+	src/agg_final.o \
+	src/agg_regroup.o \
 	src/agg_parallel.o \
+	src/encoding.o \
 	src/feed.o \
+	src/dictionary.o \
+	src/agg_defer.o \
 	src/heap_feed.o \
+	src/page_feed.o \
 	src/vector.o \
 	src/host_table.o \
 	src/channel.o \
@@ -133,7 +141,8 @@ ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
 endif
 
 PG_CPPFLAGS  = -Igpu $(CUDA_DEFINE)
-PG_CFLAGS    = -MMD -MP $(if $(WERROR),-Werror) $(CLANG_FLAGS)
+# Floats that a contracted multiplication and addition would round differently.
+PG_CFLAGS    = -MMD -MP -ffp-contract=off $(if $(WERROR),-Werror) $(CLANG_FLAGS)
 SHLIB_LINK   = $(GPU_OBJS) $(GPU_LIBS)
 
 REGRESS      = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
@@ -175,7 +184,7 @@ src/feed.o src/heap_feed.o src/vector.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLA
 
 # ---------- gpu/ ----------
 
-GPU_CFLAGS = -std=gnu11 -O3 -g -fPIC -fvisibility=hidden -pthread -Wall -Wextra \
+GPU_CFLAGS = -std=gnu11 -O3 -ffp-contract=off -g -fPIC -fvisibility=hidden -pthread -Wall -Wextra \
 	-Wmissing-prototypes -Wpointer-arith -Wvla $(if $(WERROR),-Werror) $(COPT)
 
 $(CPU_OBJS): gpu/%.o: gpu/%.c .build-flags
@@ -210,7 +219,7 @@ test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
 
 # The same sources by nvcc, or by a C++ compiler with test/simt.h, which runs
 # CUDA's threads as fibers; with warps of 32 lanes, and of 64 as AMD's.
-SIMT_CXX = $(CXX) -std=c++17 -O2 -g -Wall -Wextra $(if $(WERROR),-Werror) -Igpu -Itest -Ibench/tables -x c++
+SIMT_CXX = $(CXX) -std=c++17 -O2 -ffp-contract=off -g -Wall -Wextra $(if $(WERROR),-Werror) -Igpu -Itest -Ibench/tables -x c++
 CUDA_HEADERS = $(wildcard gpu/*.cuh gpu/*.h test/simt.h test/*.cuh)
 
 .PHONY: table-test-cuda simt-test

@@ -4,11 +4,13 @@
 #
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
-#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide (default:
-#					the first four; all but sum have 1,000,000 groups).  half:
+#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 (default:
+#					the first four; all but sum and q1 have 1,000,000 groups).  half:
 #					WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
-#					columns, a text first
+#					columns, a text first; text: keys as 'key123456'; md5: of 32
+#					characters; q1: TPC-H's query 1, over a table as its
+#					lineitem (6 groups)
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
 #					chooses, or parallel:N, gpurhh:N: with N workers
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
@@ -286,6 +288,30 @@ if one_of wide; then
 	load "a text, b int4, k int4, v int4, c int8, d int8, e int8, f float8, g float8, h text, i int4, j int4, l int4, m int4, n int4, o int4" \
 		"'text ' || i % 1000, i, $(key 1000000 int4), $value, i, i, i, i, i, 'more text', i, i, i, i, i, i"
 	measure wide 1000000 "count(*), sum(k), sum(s)" "$sum_query"
+fi
+if one_of text; then
+	load "k text, v int4" "'key' || $(key 1000000 int4), $value"
+	measure text 1000000 "count(*), sum(length(k)), sum(s)" "$sum_query"
+fi
+if one_of md5; then
+	load "k text, v int4" "md5(($(key 1000000 int4))::text), $value"
+	measure md5 1000000 "count(*), sum(length(k)), sum(s)" "$sum_query"
+fi
+if one_of q1; then
+	load "l_orderkey int8, l_partkey int4, l_suppkey int4, l_linenumber int4,
+		l_quantity numeric(15,2), l_extendedprice numeric(15,2), l_discount numeric(15,2), l_tax numeric(15,2),
+		l_returnflag char(1), l_linestatus char(1), l_shipdate date, l_commitdate date, l_receiptdate date,
+		l_shipinstruct char(25), l_shipmode char(10), l_comment varchar(44)" \
+		"i / 4, $(key 200000 int4), $(key 10000 int4), i % 7,
+		1 + floor(random() * 50), (90000 + floor(random() * 10400000)) / 100, floor(random() * 11) / 100, floor(random() * 9) / 100,
+		substr('RANN', 1 + floor(random() * 4)::int4, 1), substr('OF', 1 + floor(random() * 2)::int4, 1),
+		date '1992-01-02' + floor(random() * 2526)::int4, date '1992-01-31' + floor(random() * 2466)::int4, date '1992-01-03' + floor(random() * 2554)::int4,
+		'DELIVER IN PERSON', 'TRUCK', 'regular deposits ' || i % 10000"
+	measure q1 6 "count(*), md5(string_agg(q::text, ',' ORDER BY l_returnflag, l_linestatus))" \
+		"SELECT l_returnflag, l_linestatus, sum(l_quantity) AS sum_qty, sum(l_extendedprice) AS sum_base_price,
+			sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price, sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
+			avg(l_quantity) AS avg_qty, avg(l_extendedprice) AS avg_price, avg(l_discount) AS avg_disc, count(*) AS count_order
+		FROM t WHERE l_shipdate <= date '1998-12-01' - interval '90 days' GROUP BY l_returnflag, l_linestatus"
 fi
 sql -c "DROP TABLE IF EXISTS t"
 

@@ -828,7 +828,7 @@ check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
 	const rhh_state_spec *st = &spec->states[s];
 	uint32_t	bytes;
 
-	if (st->op < RHH_COUNT || st->op > RHH_ANY)
+	if (st->op < RHH_COUNT || st->op > RHH_MOMENTS_F64)
 		return fail(err, RHH_INVALID, "state %u has unknown operation %u",
 					(unsigned) s, (unsigned) st->op);
 	if (st->filter_column >= 0 &&
@@ -846,10 +846,13 @@ check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
 		return fail(err, RHH_INVALID, "argument of state %u is not a column",
 					(unsigned) s);
 	bytes = spec->column_bytes[st->arg_column];
-	if (st->op != RHH_COUNT && st->op != RHH_ANY &&
-		bytes != 2 && bytes != 4 && bytes != 8)
+	if (rhh_op_is_float(st->op) && bytes != 4 && bytes != 8)
 		return fail(err, RHH_INVALID,
-					"argument of state %u has %u bytes, not 2, 4 or 8",
+					"argument of state %u has %u bytes, not 4 or 8",
+					(unsigned) s, (unsigned) bytes);
+	if (st->op != RHH_COUNT && st->op != RHH_ANY && bytes > 8)
+		return fail(err, RHH_INVALID,
+					"argument of state %u has %u bytes, not 1, 2, 4 or 8",
 					(unsigned) s, (unsigned) bytes);
 	return succeed(err);
 }
@@ -876,6 +879,9 @@ check_spec(const rhh_table_spec *spec, rhh_error *err)
 	for (uint32_t s = 0; s < spec->n_states; s++)
 		if (check_state(spec, s, err) != RHH_OK)
 			return err->status;
+	if (rhh_all_state_words(spec) > RHH_MAX_STATE_WORDS)
+		return fail(err, RHH_INVALID, "a table cannot have %u words of states",
+					(unsigned) rhh_all_state_words(spec));
 	if (spec->max_probe_buckets < 1)
 		return fail(err, RHH_INVALID, "the probe cap is zero");
 	if (!(spec->load_factor >= 0.5f && spec->load_factor <= 0.95f))

@@ -764,6 +764,69 @@ update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values
 	})
 }
 
+#define EACH_VALUE(T, BODY) \
+	do { \
+		const T    *v = (const void *) values; \
+		\
+		for (uint32_t i = 0; i < n; i++) \
+		{ \
+			uint64_t   *state = (uint64_t *) (record[i] + offset); \
+			T			x = v[row != NULL ? row[i] : i]; \
+			\
+			BODY; \
+		} \
+	} while (0)
+
+#define EACH_INTEGER(BODY) \
+	do { \
+		switch (bytes) \
+		{ \
+			case 1: EACH_VALUE(int8_t, BODY); break; \
+			case 2: EACH_VALUE(int16_t, BODY); break; \
+			case 4: EACH_VALUE(int32_t, BODY); break; \
+			default: EACH_VALUE(int64_t, BODY); break; \
+		} \
+	} while (0)
+
+#define EACH_FLOAT(BODY) \
+	do { \
+		if (bytes == 4) \
+			EACH_VALUE(float, BODY); \
+		else \
+			EACH_VALUE(double, BODY); \
+	} while (0)
+
+/* update_values() of the states that are less often asked for. */
+static __attribute__((noinline)) void
+update_more_values(uint8_t op, uint8_t **record, size_t offset,
+				   const uint8_t *values, uint32_t bytes, const uint32_t *row,
+				   uint32_t n)
+{
+	const uint32_t n_words = rhh_op_words(op, bytes);
+
+	switch (op)
+	{
+		case RHH_AND:
+			EACH_INTEGER(state[0] &= (uint64_t) (int64_t) x);
+			break;
+		case RHH_OR:
+			EACH_INTEGER(state[0] |= (uint64_t) (int64_t) x);
+			break;
+		case RHH_XOR:
+			EACH_INTEGER(state[0] ^= (uint64_t) (int64_t) x);
+			break;
+		case RHH_SUM_SQUARES:
+			EACH_INTEGER(rhh_add_square(state, x, n_words));
+			break;
+		case RHH_SUM_F64:
+			EACH_FLOAT(rhh_add_f64(state, x));
+			break;
+		case RHH_MOMENTS_F64:
+			EACH_FLOAT(rhh_add_moments(state, x));
+			break;
+	}
+}
+
 /*
  * Updates all states of the run's rows.  Neighbouring states often share their
  * argument and filter, and then the rows that pass.
@@ -832,6 +895,10 @@ update_states(batch_job *job)
 			}
 			update_any(record, offset, values, bytes, row, n);
 		}
+		else if (st->op > RHH_ANY)
+			update_more_values(st->op, record, offset, row != NULL ? values :
+							   values + (size_t) scratch->first * bytes, bytes,
+							   row, n);
 		else if (row == NULL)
 			update_values(st->op, record, offset,
 						  values + (size_t) scratch->first * bytes, bytes, NULL, n);

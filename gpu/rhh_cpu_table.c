@@ -569,14 +569,13 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_table_spec *spec,
 	word = layout->key_words;
 	for (uint32_t s = 0; s < spec->n_states; s++)
 	{
-		uint8_t		op = spec->states[s].op;
+		uint64_t	start = rhh_op_start(spec->states[s].op);
 
 		layout->state_word[s] = word;
-		if (op == RHH_MIN_I64 || op == RHH_MAX_I64)
+		if (start != 0)
 		{
 			layout->initial_word[layout->n_initial] = word;
-			layout->initial[layout->n_initial++] =
-				op == RHH_MIN_I64 ? INT64_MAX : INT64_MIN;
+			layout->initial[layout->n_initial++] = (int64_t) start;
 		}
 		word += rhh_state_words(spec, s);
 	}
@@ -763,35 +762,12 @@ combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_re
 {
 	for (uint32_t s = 0; s < layout->spec.n_states; s++)
 	{
-		uint64_t   *to = (uint64_t *) to_record + layout->state_word[s];
-		const uint64_t *from = (const uint64_t *) from_record + layout->state_word[s];
-		unsigned __int128 sum;
+		uint32_t	word = layout->state_word[s];
 
-		switch (layout->spec.states[s].op)
-		{
-			case RHH_COUNT:
-			case RHH_SUM_I64:
-				to[0] += from[0];
-				break;
-			case RHH_SUM_I128:
-				sum = ((unsigned __int128) to[1] << 64 | to[0]) +
-					((unsigned __int128) from[1] << 64 | from[0]);
-				to[0] = (uint64_t) sum;
-				to[1] = (uint64_t) (sum >> 64);
-				break;
-			case RHH_MIN_I64:
-				if ((int64_t) from[0] < (int64_t) to[0])
-					to[0] = from[0];
-				break;
-			case RHH_MAX_I64:
-				if ((int64_t) from[0] > (int64_t) to[0])
-					to[0] = from[0];
-				break;
-			case RHH_ANY:
-				if (from[0] != 0)
-					memcpy(to, from, rhh_state_words(&layout->spec, s) * sizeof(uint64_t));
-				break;
-		}
+		rhh_state_combine(layout->spec.states[s].op,
+						  rhh_arg_bytes(&layout->spec, s),
+						  (uint64_t *) to_record + word,
+						  (const uint64_t *) from_record + word);
 	}
 }
 

@@ -1520,20 +1520,23 @@ rhh_spec_fault(const rhh_table_spec *spec)
 	{
 		const rhh_state_spec *st = &spec->states[s];
 
-		if (st->op < RHH_COUNT || st->op > RHH_ANY)
+		if (st->op < RHH_COUNT || st->op > RHH_MOMENTS_F64)
 			return "unknown transition state";
 		if (st->arg_column < -1 || st->arg_column >= (int) spec->n_columns ||
 			(st->arg_column < 0 && st->op != RHH_COUNT))
 			return "argument column out of range";
-		if (st->op >= RHH_SUM_I64 && st->op <= RHH_MAX_I64 &&
-			(spec->column_bytes[st->arg_column] < 2 ||
-			 spec->column_bytes[st->arg_column] > 8))
+		if (st->op != RHH_COUNT && st->op != RHH_ANY &&
+			spec->column_bytes[st->arg_column] > 8)
 			return "invalid width of an integer argument";
+		if (rhh_op_is_float(st->op) && spec->column_bytes[st->arg_column] < 4)
+			return "invalid width of a float argument";
 		if (st->filter_column < -1 || st->filter_column >= (int) spec->n_columns)
 			return "filter column out of range";
 		if (st->filter_column >= 0 && spec->column_bytes[st->filter_column] != 1)
 			return "invalid width of a filter column";
 	}
+	if (rhh_all_state_words(spec) > RHH_MAX_STATE_WORDS)
+		return "too many words of transition states";
 	if (spec->max_probe_buckets < 1)
 		return "invalid maximum probe distance";
 	if (!(spec->load_factor >= 0.5f && spec->load_factor <= 0.95f))
@@ -1541,6 +1544,14 @@ rhh_spec_fault(const rhh_table_spec *spec)
 	if (spec->max_batch_rows < 1)
 		return "invalid size of a batch";
 	return NULL;
+}
+
+static uint8_t
+rhh_init_of(uint64_t start)
+{
+	return start == 0					 ? RHH_INIT_ZERO :
+		start == UINT64_MAX ? RHH_INIT_ONES :
+		start == (uint64_t) INT64_MAX ? RHH_INIT_MOST : RHH_INIT_LEAST;
 }
 
 static void
@@ -1561,11 +1572,9 @@ rhh_make_program(rhh_program *prog, const rhh_table_spec *spec)
 		out->filter = st->filter_column;
 		out->bytes = st->arg_column >= 0 ? spec->column_bytes[st->arg_column] : 0;
 		out->word = (uint8_t) word;
-		if (st->op == RHH_MIN_I64)
-			prog->init[word] = RHH_INIT_MOST;
-		else if (st->op == RHH_MAX_I64)
-			prog->init[word] = RHH_INIT_LEAST;
-		word += rhh_state_words(spec, s);
+		out->n_words = (uint8_t) rhh_state_words(spec, s);
+		prog->init[word] = rhh_init_of(rhh_op_start(st->op));
+		word += out->n_words;
 	}
 	prog->n_state_words = (uint8_t) word;
 	prog->n_result_words = (uint16_t) rhh_result_words(spec);

@@ -91,11 +91,13 @@ typedef struct rhh_device_config
 #define RHH_MAX_COLUMNS 64		/* keys, arguments and filters in a batch */
 #define RHH_MAX_KEYS	32
 #define RHH_MAX_STATES	64
+#define RHH_MAX_STATE_WORDS (3 * RHH_MAX_STATES)	/* of all of them together */
 
 /*
  * Transition states.  An argument column holds two's complement integers of
- * 2, 4 or 8 bytes, sign-extended before use; rows whose argument is NULL or
- * whose filter byte is zero do not touch the state.
+ * 1, 2, 4 or 8 bytes, sign-extended before use, or for ..._F64 floats of 4 or 8
+ * bytes; rows whose argument is NULL or whose filter byte is zero do not touch
+ * the state.
  */
 typedef enum rhh_state_op
 {
@@ -106,11 +108,49 @@ typedef enum rhh_state_op
 								 * then high, two's complement */
 	RHH_MIN_I64,				/* 1 word; INT64_MAX when no row touched it */
 	RHH_MAX_I64,				/* 1 word; INT64_MIN when no row touched it */
-	RHH_ANY						/* some row's value, of 1 to 16 bytes,
+	RHH_ANY,					/* some row's value, of 1 to 16 bytes,
 								 * zero-extended; 1 word (0: NULL, 1: not),
 								 * then 1 or 2 words of value.  The caller
 								 * promises all rows of a group agree. */
+	RHH_AND,					/* of the bits; 1 word; ones when no row touched
+								 * it */
+	RHH_OR,						/* 1 word */
+	RHH_XOR,					/* 1 word */
+	RHH_SUM_SQUARES,			/* exact sum of squares; 2 words, or 3 of 8-byte
+								 * arguments, low to high, unsigned */
+	RHH_SUM_F64,				/* 2 words: the sum as a double of all finite
+								 * values, -0 when no row touched it, added in
+								 * any order; and RHH_F64_... flags */
+	RHH_MOMENTS_F64				/* 5 words: sum and sum of squares of all small
+								 * values, each as two doubles to be added up,
+								 * whose second has what the first has no
+								 * digits for; and flags */
 } rhh_state_op;
+
+/*
+ * What values a state of floats has seen, bit by bit.  Those that are not small
+ * are classified so that it can be told for sure of most groups whether the
+ * squares of their values' differences are beyond a double: that is so if
+ *
+ *		a value with SMALL meets one with LARGE or NEG_LARGE,
+ *		one with LARGE meets one with NEG_LARGE,
+ *		one of at least 2^567 meets another one, or any that is smaller
+ *
+ * since such values differ by 2^513 or more.  Each value of at least 2^567 sets
+ * one bit of each pair, by a hash; two different ones are unlikely to set the
+ * same (2^-26), and then both bits of some pair are set.
+ */
+#define RHH_F64_NAN				0x01
+#define RHH_F64_INFINITE		0x02
+#define RHH_F64_NEG_INFINITE	0x04
+#define RHH_F64_NOT_FINITE		0x07
+#define RHH_F64_SMALL			0x08	/* in size below ... */
+#define RHH_F64_SMALL_BELOW		0x1p510
+#define RHH_F64_MIDDLE			0x10	/* from there, below 2^567 */
+#define RHH_F64_LARGE			0x20	/* at least 2^514 */
+#define RHH_F64_NEG_LARGE		0x40	/* at most -2^514 */
+#define RHH_F64_FIRST_PAIR		8
+#define RHH_F64_PAIRS			26
 
 typedef struct rhh_state_spec
 {
@@ -333,21 +373,64 @@ rhh_key_words(const rhh_table_spec *spec, uint32_t k)
 	return spec->column_bytes[spec->key_column[k]] > 8 ? 2 : 1;
 }
 
+/* Words of a state whose argument has so many bytes. */
+static inline uint32_t
+rhh_op_words(uint8_t op, uint32_t bytes)
+{
+	switch (op)
+	{
+		case RHH_SUM_I128:
+		case RHH_SUM_F64:
+			return 2;
+		case RHH_ANY:
+			return bytes > 8 ? 3 : 2;
+		case RHH_SUM_SQUARES:
+			return bytes > 4 ? 3 : 2;
+		case RHH_MOMENTS_F64:
+			return 5;
+		default:
+			return 1;
+	}
+}
+
+/* A state's first word when no row touched it; its others are zero. */
+static inline uint64_t
+rhh_op_start(uint8_t op)
+{
+	switch (op)
+	{
+		case RHH_MIN_I64:
+			return (uint64_t) INT64_MAX;
+		case RHH_MAX_I64:
+		case RHH_SUM_F64:		/* -0, to which every float can be added */
+			return (uint64_t) INT64_MIN;
+		case RHH_AND:
+			return UINT64_MAX;
+		default:
+			return 0;
+	}
+}
+
+static inline bool
+rhh_op_is_float(uint8_t op)
+{
+	return op == RHH_SUM_F64 || op == RHH_MOMENTS_F64;
+}
+
+/* Bytes of state s's argument; 0: it has none. */
+static inline uint32_t
+rhh_arg_bytes(const rhh_table_spec *spec, uint32_t s)
+{
+	int8_t		column = spec->states[s].arg_column;
+
+	return column < 0 ? 0 : spec->column_bytes[column];
+}
+
 /* Words that state s takes in a result. */
 static inline uint32_t
 rhh_state_words(const rhh_table_spec *spec, uint32_t s)
 {
-	const rhh_state_spec *st = &spec->states[s];
-
-	switch (st->op)
-	{
-		case RHH_SUM_I128:
-			return 2;
-		case RHH_ANY:
-			return spec->column_bytes[st->arg_column] > 8 ? 3 : 2;
-		default:
-			return 1;
-	}
+	return rhh_op_words(spec->states[s].op, rhh_arg_bytes(spec, s));
 }
 
 /* First word of state 0: the word of NULL bits and the keys' words. */
@@ -361,15 +444,22 @@ rhh_first_state_word(const rhh_table_spec *spec)
 	return words;
 }
 
-/* Words of a group in a result. */
+/* Words of all states. */
 static inline uint32_t
-rhh_result_words(const rhh_table_spec *spec)
+rhh_all_state_words(const rhh_table_spec *spec)
 {
-	uint32_t	words = rhh_first_state_word(spec);
+	uint32_t	words = 0;
 
 	for (uint32_t s = 0; s < spec->n_states; s++)
 		words += rhh_state_words(spec, s);
 	return words;
+}
+
+/* Words of a group in a result. */
+static inline uint32_t
+rhh_result_words(const rhh_table_spec *spec)
+{
+	return rhh_first_state_word(spec) + rhh_all_state_words(spec);
 }
 
 #ifdef __cplusplus

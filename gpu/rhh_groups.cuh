@@ -54,6 +54,7 @@
 
 #include "rhh_buckets.cuh"
 #include "rhh_keys.h"
+#include "rhh_states.h"
 #include "rhh_cuda_tuning.h"
 #include "rhh_table_tuning.h"
 
@@ -123,13 +124,12 @@ struct rhh_rows
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 };
 
-#define RHH_MAX_STATE_WORDS (3 * RHH_MAX_STATES)
-
 enum rhh_init
 {
 	RHH_INIT_ZERO,
 	RHH_INIT_MOST,				/* INT64_MAX */
-	RHH_INIT_LEAST				/* INT64_MIN */
+	RHH_INIT_LEAST,				/* INT64_MIN, and -0 as a double */
+	RHH_INIT_ONES
 };
 
 struct rhh_program_state
@@ -139,6 +139,7 @@ struct rhh_program_state
 	int8_t		arg;
 	int8_t		filter;
 	uint8_t		word;			/* its first word of the group's */
+	uint8_t		n_words;
 };
 
 /*
@@ -794,6 +795,55 @@ rhh_raise(uint64_t *word, int64_t value)
 		atomicMax((long long *) word, (long long) value);
 }
 
+/* Sets bits; mostly they are set. */
+RHH_DEV void
+rhh_set_bits(uint64_t *word, uint64_t bits)
+{
+	if ((bits & ~*(volatile uint64_t *) word) != 0)
+		atomicOr((unsigned long long *) word, (unsigned long long) bits);
+}
+
+/*
+ * Adds an unsigned number of n words.  Whoever makes a word wrap carries one on,
+ * so all carries arrive, in whatever order.
+ */
+RHH_DEV void
+rhh_add_words_shared(uint64_t *words, const uint64_t *from, uint32_t n)
+{
+	uint64_t	carry = 0;
+
+	for (uint32_t w = 0; w < n; w++)
+	{
+		uint64_t	value = from[w] + carry;
+
+		/* all ones and a carry: nothing is added here, and the carry goes on */
+		carry = value < carry;
+		if (value != 0 &&
+			atomicAdd((unsigned long long *) &words[w], (unsigned long long) value) + value < value)
+			carry = 1;
+	}
+}
+
+RHH_DEV void
+rhh_add_double(uint64_t *word, double value)
+{
+	atomicAdd((double *) word, value);
+}
+
+/*
+ * Adds to a sum of two doubles: the first is what the additions, in the order in
+ * which they came, round to, and each adds what its rounding took to the second.
+ */
+RHH_DEV void
+rhh_add_twice_shared(uint64_t *words, double high, double low)
+{
+	double		old = atomicAdd((double *) words, high);
+
+	low += rhh_sum_error(old, high, old + high);
+	if (low != 0)
+		atomicAdd((double *) (words + 1), low);
+}
+
 /* ANY: all rows of a group store the same, so racing does not matter. */
 RHH_DEV void
 rhh_set_any(uint64_t *words, uint64_t low, uint64_t high, bool two)
@@ -806,6 +856,80 @@ rhh_set_any(uint64_t *words, uint64_t low, uint64_t high, bool two)
 	if (two)
 		w[2] = high;
 	w[0] = 1;
+}
+
+RHH_DEV double
+rhh_float_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t row)
+{
+	uint64_t	bits = rhh_value(rows, column, bytes, row);
+
+	if (bytes == 4)
+	{
+		uint32_t	half = (uint32_t) bits;
+		float		x;
+
+		memcpy(&x, &half, sizeof(x));
+		return x;
+	}
+	return rhh_as_double(bits);
+}
+
+/* rhh_update() of the states that are less often asked for. */
+RHH_DEV void
+rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
+				uint64_t *word)
+{
+	switch (st.op)
+	{
+		case RHH_AND:
+			{
+				uint64_t	v = (uint64_t) rhh_signed_value(rows, st.arg, st.bytes, row);
+
+				if ((*(volatile uint64_t *) word & ~v) != 0)
+					atomicAnd((unsigned long long *) word, (unsigned long long) v);
+			}
+			break;
+		case RHH_OR:
+			rhh_set_bits(word, (uint64_t) rhh_signed_value(rows, st.arg, st.bytes, row));
+			break;
+		case RHH_XOR:
+			atomicXor((unsigned long long *) word,
+					  (unsigned long long) rhh_signed_value(rows, st.arg, st.bytes, row));
+			break;
+		case RHH_SUM_SQUARES:
+			{
+				int64_t		v = rhh_signed_value(rows, st.arg, st.bytes, row);
+				unsigned __int128 square = (unsigned __int128) ((__int128) v * v);
+				uint64_t	words[3] = {(uint64_t) square, (uint64_t) (square >> 64), 0};
+
+				rhh_add_words_shared(word, words, st.n_words);
+			}
+			break;
+		case RHH_SUM_F64:
+			{
+				double		x = rhh_float_value(rows, st.arg, st.bytes, row);
+				uint64_t	flags = rhh_f64_flags(x);
+
+				rhh_set_bits(word + 1, flags);
+				if ((flags & RHH_F64_NOT_FINITE) == 0)
+					rhh_add_double(word, x);
+			}
+			break;
+		case RHH_MOMENTS_F64:
+			{
+				double		x = rhh_float_value(rows, st.arg, st.bytes, row);
+				uint64_t	flags = rhh_f64_flags(x);
+				double		square = rhh_square(x);
+
+				rhh_set_bits(word + 4, flags);
+				if (flags == RHH_F64_SMALL)
+				{
+					rhh_add_twice_shared(word, x, 0);
+					rhh_add_twice_shared(word + 2, square, rhh_square_error(x, square));
+				}
+			}
+			break;
+	}
 }
 
 /* A row's part in a group's states; any thread by itself. */
@@ -849,6 +973,9 @@ rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t
 							st.bytes > 8 ? rhh_value_high(rows, st.arg, row) : 0,
 							st.bytes > 8);
 				break;
+			default:
+				rhh_update_more(st, rows, row, word);
+				break;
 		}
 	}
 }
@@ -884,6 +1011,36 @@ rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *fro
 		case RHH_ANY:
 			if (from[0] != 0)
 				rhh_set_any(into, from[1], st.bytes > 8 ? from[2] : 0, st.bytes > 8);
+			break;
+		case RHH_AND:
+			if (~from[0] != 0)
+				atomicAnd((unsigned long long *) into, (unsigned long long) from[0]);
+			break;
+		case RHH_OR:
+			rhh_set_bits(into, from[0]);
+			break;
+		case RHH_XOR:
+			if (from[0] != 0)
+				atomicXor((unsigned long long *) into, (unsigned long long) from[0]);
+			break;
+		case RHH_SUM_SQUARES:
+			rhh_add_words_shared(into, from, st.n_words);
+			break;
+		case RHH_SUM_F64:
+			/* without a flag no value was added */
+			if (from[1] != 0)
+			{
+				rhh_set_bits(into + 1, from[1]);
+				rhh_add_double(into, rhh_as_double(from[0]));
+			}
+			break;
+		case RHH_MOMENTS_F64:
+			if (from[4] != 0)
+			{
+				rhh_set_bits(into + 4, from[4]);
+				rhh_add_twice_shared(into, rhh_as_double(from[0]), rhh_as_double(from[1]));
+				rhh_add_twice_shared(into + 2, rhh_as_double(from[2]), rhh_as_double(from[3]));
+			}
 			break;
 	}
 }

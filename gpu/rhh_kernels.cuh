@@ -32,6 +32,8 @@ rhh_init_word(const rhh_program &prog, uint32_t word)
 			return (uint64_t) INT64_MAX;
 		case RHH_INIT_LEAST:
 			return (uint64_t) INT64_MIN;
+		case RHH_INIT_ONES:
+			return UINT64_MAX;
 		default:
 			return 0;
 	}
@@ -535,9 +537,7 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 			}
 			else
 			{
-				uint32_t	n_words = st.op != RHH_ANY ? 1 : st.bytes > 8 ? 3 : 2;
-
-				for (uint32_t w = 0; w < n_words; w++, to += stride)
+				for (uint32_t w = 0; w < st.n_words; w++, to += stride)
 					*to = word[w];
 			}
 		}

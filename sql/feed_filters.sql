@@ -172,7 +172,7 @@ SELECT fed('SELECT k, count(*) FROM f WHERE i > 2 AND random() >= 0 GROUP BY k')
 SELECT fed('SELECT k, count(*) FROM f WHERE d < timestamptz ''2024-01-03'' GROUP BY k');
 SELECT fed('SELECT k, count(*) FROM f WHERE i IS DISTINCT FROM 3 GROUP BY k');
 SELECT fed('SELECT k, count(*) FROM f WHERE i = (SELECT max(x.i) FROM f x WHERE x.k = f.k) GROUP BY k');
-SELECT fed('SELECT k, count(*) FROM f WHERE i::numeric > 2 GROUP BY k');
+SELECT fed('SELECT k, count(*) FROM f WHERE i::numeric / 1 > 2 GROUP BY k');
 SELECT fed('SELECT k, count(*) FROM f WHERE CASE i WHEN 1 THEN true ELSE b END GROUP BY k');
 SELECT fed('SELECT k, count(*) FROM f WHERE f IS NOT NULL GROUP BY k');
 

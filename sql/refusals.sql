@@ -10,10 +10,12 @@
 CREATE TYPE mood AS ENUM ('sad', 'happy');
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE TYPE pair AS (x int, y int);
+-- its equal values may have different bytes
+CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TABLE t (
-	id int PRIMARY KEY, k int, k2 int, v int, f8 float8, n numeric, txt text, vc varchar(5), bc char(5), by bytea, nm name,
+	id int PRIMARY KEY, k int, k2 int, v int, f8 float8, n numeric, txt text COLLATE nocase, vc varchar(5) COLLATE nocase, bc bpchar, by text[], nm name,
 	j jsonb, iv interval, arr int[], dom positive, en mood, inet inet, m money, tz timetz, c "char", pt point, bits bit(3), pair pair, range int4range);
-CREATE TABLE dim (k int PRIMARY KEY, grp int, name text);
+CREATE TABLE dim (k int PRIMARY KEY, grp int, name text COLLATE nocase);
 
 -- nothing refused
 SELECT * FROM gpurhh_refusals('SELECT k, k2, count(*), sum(v), avg(v), min(v), max(v) FROM t GROUP BY k, k2');
@@ -24,7 +26,7 @@ SELECT * FROM gpurhh_refusals('-- nothing');
 SELECT * FROM gpurhh_refusals(NULL);
 
 -- types of grouping columns
-SELECT r.group_by, r.reason FROM unnest('{n,txt,vc,bc,by,nm,j,iv,arr,dom,en,inet,m,tz,c,bits,pair,range}'::text[]) WITH ORDINALITY AS x (col, o),
+SELECT r.group_by, r.reason FROM unnest('{n,txt,vc,bc,by,nm,j,iv,arr,inet,bits,pair,range}'::text[]) WITH ORDINALITY AS x (col, o),
 	gpurhh_refusals(format('SELECT %I, count(*) FROM t GROUP BY %1$I', col)) r ORDER BY o;
 SELECT * FROM gpurhh_refusals('SELECT k, txt, count(*) FROM t GROUP BY k, txt');
 SELECT * FROM gpurhh_refusals('SELECT lower(txt), count(*) FROM t GROUP BY lower(txt)');
@@ -35,8 +37,9 @@ SELECT * FROM gpurhh_refusals('SELECT x.v + y.n, count(*) FROM t x, t y GROUP BY
 SELECT * FROM gpurhh_refusals('SELECT random(), count(*) FROM t GROUP BY 1');
 SELECT * FROM gpurhh_refusals('SELECT k + (random() * 0)::int, count(*) FROM t GROUP BY 1');
 SELECT * FROM gpurhh_refusals('SELECT generate_series(1, k), count(*) FROM t GROUP BY 1');
--- a hidden collation or operator class does not make types another
+-- the grouping clause's collation decides
 SELECT * FROM gpurhh_refusals('SELECT txt COLLATE "C", count(*) FROM t GROUP BY 1');
+SELECT * FROM gpurhh_refusals('SELECT nm::text COLLATE nocase, count(*) FROM t GROUP BY 1');
 
 -- aggregates
 SELECT r.reason FROM unnest('{sum(n),sum(f8),avg(n),avg(f8),min(n),max(txt),max(f8),min(iv),min(arr),string_agg(txt\, txt),array_agg(k),bool_and(v > 0),stddev(v),count(DISTINCT v),
@@ -131,7 +134,7 @@ SELECT sqlstate_of($$ SELECT * FROM gpurhh_refusals('EXPLAIN SELECT txt, count(*
 SELECT sqlstate_of($$ SELECT * FROM gpurhh_refusals('CREATE TABLE x AS SELECT txt, count(*) FROM t GROUP BY txt') $$);
 SELECT sqlstate_of($$ SELECT * FROM gpurhh_refusals('INSERT INTO dim SELECT k FROM t GROUP BY k') $$);
 SELECT * FROM gpurhh_refusals('SELECT name, count(*) FROM dim GROUP BY name');
-SELECT * FROM gpurhh_refusals('SELECT k, sum(k::numeric) FROM t GROUP BY k');
+SELECT * FROM gpurhh_refusals('SELECT k, sum(k / 2.0) FROM t GROUP BY k');
 RESET ROLE;
 DROP OWNED BY regress_gpurhh_nobody;
 DROP ROLE regress_gpurhh_nobody;

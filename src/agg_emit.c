@@ -17,25 +17,68 @@
 
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
-#include "utils/uuid.h"
+
+/* Room for a string that is its own key, as a varlena. */
+#define SHORT_STRING	MAXALIGN(VARHDRSZ + GPURHH_STRING_BYTES)
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
 {
 	GpuFinal	final;
-	GpuEncoding encoding;		/* of keys, determined columns, min and max */
-	int			word;			/* first word of the key or state */
-	int			count_word;		/* word of the count, or -1 */
+	GpuEncoding encoding;		/* of the values; GPU_ENC_NONE: by final alone */
+	int			parameter;		/* see GpuColumn */
+	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
+	bool		wide;			/* variances: of 8-byte integers */
+	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
+	char	   *strings;		/* of the window, SHORT_STRING bytes each */
 	void	   *vector;			/* the values for HAVING; NULL: not needed */
 	VectorType	vector_type;
 };
+
+/* How the output's values come, or GPU_ENC_NONE: they are made by final. */
+static GpuEncoding
+output_encoding(const EmitColumn *column)
+{
+	switch (column->final)
+	{
+		case GPU_FINAL_KEY:
+		case GPU_FINAL_ANY:
+		case GPU_FINAL_VALUE:
+		case GPU_FINAL_GROUPING:
+			return column->encoding;
+		case GPU_FINAL_COUNT:
+		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_SUM_MONEY:
+			return GPU_ENC_INT8;
+		case GPU_FINAL_SUM_FLOAT:
+			return column->encoding;
+		case GPU_FINAL_AVG_FLOAT:
+		case GPU_FINAL_VAR_POP_FLOAT:
+		case GPU_FINAL_VAR_SAMP_FLOAT:
+		case GPU_FINAL_STDDEV_POP_FLOAT:
+		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+			return GPU_ENC_FLOAT8_RAW;
+		case GPU_FINAL_SUM_NUMERIC:
+		case GPU_FINAL_AVG_INT8:
+		case GPU_FINAL_AVG_NUMERIC:
+		case GPU_FINAL_VAR_POP:
+		case GPU_FINAL_VAR_SAMP:
+		case GPU_FINAL_STDDEV_POP:
+		case GPU_FINAL_STDDEV_SAMP:
+		case GPU_FINAL_SUM_DECIMAL:
+		case GPU_FINAL_AVG_DECIMAL:
+			break;
+	}
+	return GPU_ENC_NONE;
+}
 
 /* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
 void
@@ -64,23 +107,30 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 	{
 		List	   *from = lfirst(lc);
 		EmitColumn *to = &emit->columns[foreach_current_index(lc)];
-		const GpuType *type = gpurhh_find_type((Oid) lsecond_int(from));
-		int			first = lthird_int(from);
-		int			second = lfourth_int(from);
+		ListCell   *lc_operand;
 
 		to->final = linitial_int(from);
-		to->encoding = type ? type->encoding : GPU_ENC_INT8;
-		to->count_word = second >= 0 ? state_word[second] : -1;
-		if (to->final == GPU_FINAL_KEY)
+		to->encoding = lsecond_int(from);
+		to->parameter = lthird_int(from);
+		to->by_set = list_copy_tail(from, 3);
+		for_each_from(lc_operand, from, 3)
 		{
-			to->word = key_word[first];
-			to->null_bit = first;
+			int			operand = lfirst_int(lc_operand);
+			int			i = foreach_current_index(lc_operand) - 3;
+
+			if (to->final == GPU_FINAL_GROUPING)
+				break;
+			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
+				state_word[operand];
+			to->null_bit = operand;
 		}
-		else
-			to->word = state_word[first];
-		/* numeric is not in the table of types */
-		to->allocates = type == NULL || to->encoding == GPU_ENC_UUID;
+		to->wide = to->encoding == GPU_ENC_INT8;
+		to->encoding = output_encoding(to);
+		to->allocates = to->encoding == GPU_ENC_NONE ||
+			gpurhh_encodings[to->encoding].by_reference;
 		emit->allocates |= to->allocates;
+		if (to->encoding == GPU_ENC_STRING)
+			to->strings = palloc0(SHORT_STRING * GPURHH_EMIT_WINDOW);
 	}
 }
 
@@ -150,49 +200,96 @@ gpurhh_emit_reset(Emit *emit)
 		gpurhh_vector_reset(emit->quals[i]);
 }
 
-/* A 128-bit two's complement integer as a numeric. */
-static Datum
-numeric_from_words(uint64 low, uint64 high)
+/* A 128-bit two's complement integer of two words. */
+static int128
+int128_from_words(const uint64 *at, Size stride)
 {
-	/* fits 64 bits: the high word is the low word's sign */
-	if (high == (uint64) ((int64) low >> 63))
-		return NumericGetDatum(int64_to_numeric((int64) low));
-	else
-	{
-		/* (high * 2^32 + upper half of low) * 2^32 + lower half of low */
-		Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
-		Datum		sum = NumericGetDatum(int64_to_numeric((int64) high));
-
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		sum = DirectFunctionCall2(numeric_add, sum,
-								  NumericGetDatum(int64_to_numeric((int64) (low >> 32))));
-		sum = DirectFunctionCall2(numeric_mul, sum, two32);
-		return DirectFunctionCall2(numeric_add, sum,
-								   NumericGetDatum(int64_to_numeric((int64) (low & 0xffffffff))));
-	}
+	return (int128) ((uint128) at[stride] << 64 | at[0]);
 }
 
-/* A value that needs memory, from the words that start at *at. */
+/* The sum of a numeric, whose operands are those of GPU_FINAL_SUM_DECIMAL. */
 static Datum
-make_value(const EmitColumn *column, const uint64 *at, Size stride,
-		   uint64 count)
+decimal_sum(const EmitColumn *column, const uint64 *group, Size stride)
 {
+	int			n_limbs = GPURHH_DECIMAL_LIMBS(column->parameter);
+	int128		sums[GPURHH_MAX_LIMBS];
+
+	if ((int64) group[column->words[2] * stride] == GPURHH_DECIMAL_NAN)
+		return gpurhh_decimal_nan();
+	sums[0] = int128_from_words(group + column->words[0] * stride, stride);
+	for (int l = 1; l < n_limbs; l++)
+		sums[l] = int128_from_words(group + column->words[2 + l] * stride,
+									stride);
+	return gpurhh_decimal_sum(sums, n_limbs,
+							  GPURHH_DECIMAL_SCALE(column->parameter));
+}
+
+/*
+ * The string whose key is the words: in room, SHORT_STRING bytes, or in the
+ * dictionary.
+ */
+static inline struct varlena *
+string_from_words(const Dictionary *dictionary, uint64 first, uint64 second,
+				  char *room)
+{
+	uint8		length = ((uint8 *) &second)[sizeof(second) - 1];
+
+	if (length == GPURHH_STRING_LONG)
+		return gpurhh_dictionary_string(dictionary, first);
+	SET_VARSIZE(room, VARHDRSZ + length);
+	memcpy(VARDATA(room), &first, sizeof(first));
+	memcpy(VARDATA(room) + sizeof(first), &second, sizeof(second));
+	return (struct varlena *) room;
+}
+
+/* With its trailing blanks, that make it so many characters. */
+static struct varlena *
+pad_string(const struct varlena *string, int n_characters)
+{
+	const char *data = VARDATA_ANY(string);
+	int			length = VARSIZE_ANY_EXHDR(string);
+	int			n_blanks = Max(n_characters - pg_mbstrlen_with_len(data, length), 0);
+	struct varlena *result = palloc(VARHDRSZ + length + n_blanks);
+
+	SET_VARSIZE(result, VARHDRSZ + length + n_blanks);
+	memcpy(VARDATA(result), data, length);
+	memset(VARDATA(result) + length, ' ', n_blanks);
+	return result;
+}
+
+/* A value of an encoding by reference, from the words that start at *at. */
+static Datum
+make_reference(const EmitColumn *column, const Dictionary *dictionary,
+			   const uint64 *at, Size stride)
+{
+	char		room[SHORT_STRING] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+
+	if (column->encoding == GPU_ENC_BPCHAR)
+		return PointerGetDatum(pad_string(string_from_words(dictionary, at[0],
+															at[stride], room),
+										  column->parameter));
+	return gpurhh_decode_reference(column->encoding, column->parameter, at,
+								   stride);
+}
+
+/* A value that needs memory, from the words of the group that start at *group. */
+static Datum
+make_value(const EmitColumn *column, const Dictionary *dictionary,
+		   const uint64 *group, Size stride)
+{
+	const uint64 *at = group + column->words[0] * stride;
+	uint64		count = group[column->words[1] * stride];
+
 	switch (column->final)
 	{
 		case GPU_FINAL_KEY:
+		case GPU_FINAL_VALUE:
+			return make_reference(column, dictionary, at, stride);
 		case GPU_FINAL_ANY:
-		case GPU_FINAL_MIN:
-		case GPU_FINAL_MAX:
-			{
-				pg_uuid_t  *uuid = palloc(sizeof(pg_uuid_t));
-
-				Assert(column->encoding == GPU_ENC_UUID);
-				memcpy(uuid->data, &at[0], 8);
-				memcpy(uuid->data + 8, &at[stride], 8);
-				return UUIDPGetDatum(uuid);
-			}
+			/* behind the word that says whether it is NULL */
+			return make_reference(column, dictionary, at + stride, stride);
 		case GPU_FINAL_SUM_NUMERIC:
-			return numeric_from_words(at[0], at[stride]);
+			return gpurhh_decimal_make(int128_from_words(at, stride), 0);
 		case GPU_FINAL_AVG_INT8:
 			/* as int8_avg() does it */
 			return DirectFunctionCall2(numeric_div,
@@ -200,10 +297,32 @@ make_value(const EmitColumn *column, const uint64 *at, Size stride,
 									   NumericGetDatum(int64_to_numeric((int64) count)));
 		case GPU_FINAL_AVG_NUMERIC:
 			return DirectFunctionCall2(numeric_div,
-									   numeric_from_words(at[0], at[stride]),
+									   gpurhh_decimal_make(int128_from_words(at, stride), 0),
 									   NumericGetDatum(int64_to_numeric((int64) count)));
-		case GPU_FINAL_COUNT:
-		case GPU_FINAL_SUM_INT8:
+		case GPU_FINAL_SUM_DECIMAL:
+			return decimal_sum(column, group, stride);
+		case GPU_FINAL_AVG_DECIMAL:
+			/* as numeric_avg() does it */
+			return DirectFunctionCall2(numeric_div,
+									   decimal_sum(column, group, stride),
+									   NumericGetDatum(int64_to_numeric((int64) count)));
+		case GPU_FINAL_VAR_POP:
+		case GPU_FINAL_VAR_SAMP:
+		case GPU_FINAL_STDDEV_POP:
+		case GPU_FINAL_STDDEV_SAMP:
+			{
+				const uint64 *squares = group + column->words[2] * stride;
+				uint64		high = column->wide ? squares[2 * stride] : 0;
+				Datum		sum = column->wide ?
+					gpurhh_decimal_make(int128_from_words(at, stride), 0) :
+					NumericGetDatum(int64_to_numeric((int64) at[0]));
+
+				return gpurhh_final_variance(column->final, sum, count,
+											 gpurhh_numeric_from_uint192(squares[0],
+																		 squares[stride],
+																		 high));
+			}
+		default:
 			break;
 	}
 	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
@@ -222,25 +341,89 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	else if (column->final == GPU_FINAL_ANY)
 	{
 		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->word * stride + i] == 0;
+			column->isnull[i] = words[column->words[0] * stride + i] == 0;
 	}
-	else if (column->count_word >= 0)
-	{
-		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->count_word * stride + i] == 0;
-	}
-	else
+	else if (column->final == GPU_FINAL_COUNT ||
+			 column->final == GPU_FINAL_GROUPING)
 		memset(column->isnull, 0, n);
+	else
+	{
+		uint64		least = gpurhh_final_is_sample(column->final) ? 2 : 1;
+
+		for (uint32 i = 0; i < n; i++)
+			column->isnull[i] = words[column->words[1] * stride + i] < least;
+	}
 }
 
-/* The values of a type passed by value. */
-static void
-decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
+/*
+ * The values of an aggregate whose states are not the result, but that needs no
+ * memory; false: it is not one of these.
+ */
+static bool
+compute_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 {
-	int			word = column->word + (column->final == GPU_FINAL_ANY ? 1 : 0);
+	const uint64 *from = words + column->words[0] * stride;
+	const uint64 *second = from + stride;
+	const uint64 *counts = words + column->words[1] * stride;
+	Datum	   *values = column->values;
+
+	switch (column->final)
+	{
+		case GPU_FINAL_SUM_MONEY:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum(gpurhh_final_money(from[i], second[i]));
+			return true;
+		case GPU_FINAL_SUM_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+			{
+				bool		single = column->encoding == GPU_ENC_FLOAT4_RAW;
+				float8		sum = gpurhh_final_sum_float(from[i], second[i],
+														 single);
+
+				values[i] = single ? Float4GetDatum((float4) sum) :
+					Float8GetDatum(sum);
+			}
+			return true;
+		case GPU_FINAL_AVG_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(counts[i] == 0 ? 0 :
+										   gpurhh_final_avg_float(from[i], second[i],
+																  counts[i]));
+			return true;
+		case GPU_FINAL_VAR_POP_FLOAT:
+		case GPU_FINAL_VAR_SAMP_FLOAT:
+		case GPU_FINAL_STDDEV_POP_FLOAT:
+		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
+										   gpurhh_final_variance_float(column->final,
+																	   &from[i], stride,
+																	   counts[i]));
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Values that need no memory, or the window's. */
+static void
+decode_values(EmitColumn *column, const Dictionary *dictionary,
+			  const uint64 *words, Size stride, uint32 n)
+{
+	int			word = column->words[0] +
+		(column->final == GPU_FINAL_ANY ? 1 : 0);
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
+	if (column->final == GPU_FINAL_GROUPING)
+	{
+		for (uint32 i = 0; i < n; i++)
+			values[i] = Int32GetDatum(list_nth_int(column->by_set,
+												   GPURHH_SET_OF(words[i])));
+		return;
+	}
+	if (compute_values(column, words, stride, n))
+		return;
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
@@ -248,22 +431,59 @@ decode_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 			for (uint32 i = 0; i < n; i++)
 				values[i] = BoolGetDatum(from[i] != 0);
 			break;
+		case GPU_ENC_CHAR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = CharGetDatum((char) from[i]);
+			break;
 		case GPU_ENC_INT2:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int16GetDatum((int16) from[i]);
 			break;
 		case GPU_ENC_INT4:
+		case GPU_ENC_OID:
 		case GPU_ENC_FLOAT4:
-			/* float4's bits are an int4's to a Datum */
+		case GPU_ENC_FLOAT4_RAW:
+			/* as fetch_att() gets all of four bytes */
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int32GetDatum((int32) from[i]);
 			break;
 		case GPU_ENC_INT8:
 		case GPU_ENC_FLOAT8:
+		case GPU_ENC_FLOAT8_RAW:
 			for (uint32 i = 0; i < n; i++)
 				values[i] = Int64GetDatum((int64) from[i]);
 			break;
+		case GPU_ENC_FLOAT4_ORDER:
+		case GPU_ENC_OID_ORDER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int32GetDatum((int32) gpurhh_convert_back(column->encoding,
+																	  (int64) from[i]));
+			break;
+		case GPU_ENC_FLOAT8_ORDER:
+		case GPU_ENC_UINT8_ORDER:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Int64GetDatum(gpurhh_convert_back(column->encoding,
+															  (int64) from[i]));
+			break;
+		case GPU_ENC_STRING:
+			for (uint32 i = 0; i < n; i++)
+			{
+				values[i] = PointerGetDatum(string_from_words(dictionary, from[i],
+															  from[stride + i],
+															  column->strings + i * SHORT_STRING));
+				/* whoever gets the rows will look at it */
+				__builtin_prefetch(DatumGetPointer(values[i]));
+			}
+			break;
+		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
+		case GPU_ENC_BPCHAR:
+		case GPU_ENC_DECIMAL:
+		case GPU_ENC_LIMB1:
+		case GPU_ENC_LIMB2:
+		case GPU_ENC_BYTES:
+		case GPU_ENC_TIMETZ:
+		case GPU_ENC_TID:
 			Assert(false);
 			break;
 	}
@@ -308,8 +528,14 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 		case VECTOR_FLOAT8:
 			VECTOR_LOOP(float8, DatumGetFloat8);
 			break;
+		case VECTOR_STRING:
+			VECTOR_LOOP(Pointer, DatumGetPointer);
+			break;
 		case VECTOR_ANY:
+		case VECTOR_BPCHAR:
 		case VECTOR_UUID:
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
 			Assert(false);
 			break;
 	}
@@ -362,7 +588,7 @@ gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride, uint32 n)
 
 		decode_nulls(column, words, stride, n);
 		if (!column->allocates)
-			decode_values(column, words, stride, n);
+			decode_values(column, emit->dictionary, words, stride, n);
 	}
 	emit->words = words;
 	emit->stride = stride;
@@ -397,16 +623,9 @@ gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
 		else if (column->isnull[i])
 			slot->tts_values[c] = (Datum) 0;
 		else
-		{
-			const uint64 *group = emit->words + i;
-			int			word = column->word +
-				(column->final == GPU_FINAL_ANY ? 1 : 0);
-
-			slot->tts_values[c] =
-				make_value(column, group + word * emit->stride, emit->stride,
-						   column->count_word < 0 ? 0 :
-						   group[column->count_word * emit->stride]);
-		}
+			slot->tts_values[c] = make_value(column, emit->dictionary,
+											 emit->words + i,
+											 emit->stride);
 	}
 	ExecStoreVirtualTuple(slot);
 }

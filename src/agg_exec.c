@@ -12,7 +12,10 @@
  *
  *		EMIT_DEVICE		groups fetched from the device, a chunk at a time.  One
  *						whose key is in the host table too is merged there.
- *		EMIT_HOST		the host table's groups
+ *		EMIT_HOST		the host table's groups.  After these, where rows were
+ *						deferred (agg_defer.c), the same again for each pass:
+ *						its rows are read into a new host table
+ *		EMIT_REGROUPED	groups made of all of those (agg_regroup.c)
  *		EMIT_DONE
  *
  * A group in either place is words (see rhh_result); agg_emit.c makes scan
@@ -54,6 +57,7 @@ typedef enum EmitPhase
 	EMIT_NOT_READ,				/* the input has not been read */
 	EMIT_DEVICE,
 	EMIT_HOST,
+	EMIT_REGROUPED,
 	EMIT_DONE
 } EmitPhase;
 
@@ -63,16 +67,20 @@ typedef struct GpuAggState
 
 	/* from the plan */
 	int			n_columns;
-	GpuEncoding encodings[RHH_MAX_COLUMNS];
+	GpuColumn	columns[RHH_MAX_COLUMNS];
 	rhh_table_spec spec;
-	HeapFeed   *heap;			/* reads the child's pages; NULL: it cannot */
+	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
+	Regroup    *regroup;		/* the second level; NULL: there is none */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
+	int			n_strings;		/* columns of strings; below, 0: nothing is set */
+	TupleTableSlot *deferred_slot;
 
 	/* of a parallel plan, while its DSM segment lasts */
 	GpuAggShared *shared;		/* NULL: not parallel */
 	MemoryContext shared_context;
+	Dictionary *shared_dictionary;	/* in shared_context, or NULL */
 
 	/* of one execution, in run_context */
 	MemoryContext run_context;
@@ -81,6 +89,10 @@ typedef struct GpuAggState
 	bool		channel_shared; /* with participants; in shared_context */
 	bool		has_table;		/* there are groups of a device to be read */
 	HostTable  *host;			/* NULL until it is needed */
+	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
+	Deferred   *deferred;		/* NULL: no row was */
+	uint64		spilled_before; /* records, by host tables of earlier passes */
+	MemoryContext pass_context; /* until the next pass over deferred rows */
 	ChannelResult chunk;
 	uint32		chunk_next;		/* next group in the chunk */
 
@@ -153,10 +165,22 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	ListCell   *lc;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
-		state->encodings[state->n_columns++] = lfirst_int(lc);
+	{
+		GpuColumn  *column = &state->columns[state->n_columns++];
+
+		column->encoding = linitial_int(lfirst(lc));
+		column->parameter = lsecond_int(lfirst(lc));
+		column->attribute = lthird_int(lfirst(lc));
+	}
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)
-		spec->column_bytes[c] = gpurhh_encodings[state->encodings[c]].bytes;
+	{
+		GpuEncoding encoding = state->columns[c].encoding;
+
+		spec->column_bytes[c] = gpurhh_encodings[encoding].bytes;
+		if (gpurhh_is_string(encoding))
+			state->n_strings++;
+	}
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
 		spec->key_column[spec->n_keys++] = lfirst_int(lc);
@@ -178,8 +202,26 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	state->leader_emits =
 		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
 
+	state->regroup =
+		gpurhh_regroup_create(spec,
+							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
+							  list_nth(private, GPUAGG_PRIVATE_SETS),
+							  list_nth(private, GPUAGG_PRIVATE_DISTINCT));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
-					 spec);
+					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
+}
+
+/* For EXPLAIN: how the input is read, or was. */
+static void
+note_feed(GpuAggState *state)
+{
+	state->stats.feed_pages = false;
+	state->stats.feed_rows = true;
+	if (state->pages != NULL)
+		gpurhh_page_feed_ways(state->pages, &state->stats.feed_pages,
+							  &state->stats.feed_rows);
+	if (state->stats.feed_rows && state->stats.feed_why == NULL)
+		state->stats.feed_why = "the scan's snapshot or direction is unusual";
 }
 
 static void
@@ -208,11 +250,17 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 		ExecInitNode(outerPlan(cscan), estate,
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD |
 								EXEC_FLAG_MARK));
-	state->heap = gpurhh_heap_feed_create(outerPlanState(node),
-										  state->n_columns, state->encodings,
-										  estate->es_query_cxt,
-										  &state->stats.feed_why);
-	state->stats.feed_pages = state->heap != NULL;
+	state->pages = gpurhh_page_feed_create(outerPlanState(node),
+										   state->n_columns, state->columns,
+										   estate->es_query_cxt,
+										   &state->stats.feed_why);
+	note_feed(state);
+	state->stats.strings = state->n_strings > 0;
+	if (state->n_strings > 0)
+		state->deferred_slot =
+			ExecInitExtraTupleSlot(estate,
+								   ExecGetResultType(outerPlanState(node)),
+								   &TTSOpsMinimalTuple);
 }
 
 /* ---------- input ---------- */
@@ -314,6 +362,14 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block)
 	uint32		n_rows = feed->n_rows;
 	MemoryContext old;
 
+	if (n_rows == 0)
+	{
+		/* all rows since it was started have been deferred */
+		if (state->in_pool)
+			gpurhh_channel_drop_block(state->channel);
+		feed->base = NULL;
+		return;
+	}
 	gpurhh_feed_finish(feed, &batch);
 	counts->rows_fed += n_rows;
 	counts->bytes_fed += batch.used_bytes;
@@ -354,7 +410,7 @@ open_query(GpuAggState *state, MemoryContext context)
 	{
 		Feed		layout;
 
-		gpurhh_feed_init(&layout, state->n_columns, state->encodings,
+		gpurhh_feed_init(&layout, state->n_columns, state->columns,
 						 area->block_bytes, gpurhh_batch_rows);
 		spec->max_batch_rows = layout.capacity_rows;
 		spec->max_batch_bytes = area->block_bytes;
@@ -395,12 +451,72 @@ static void
 feed_pages(GpuAggState *state, Feed *feed, char **own_block)
 {
 	/* what fill() leaves are rows that have no block yet */
-	while (gpurhh_heap_feed_fill(state->heap, feed))
+	while (gpurhh_page_feed_fill(state->pages, feed))
 	{
 		if (feed->base != NULL)
 			hand_over(state, feed, *own_block);
 		gpurhh_feed_start(feed, next_block(state, own_block));
 	}
+}
+
+static void
+use_dictionary(GpuAggState *state, Dictionary *dictionary)
+{
+	state->dictionary = dictionary;
+	state->emit.dictionary = dictionary;
+}
+
+/*
+ * How much memory strings may take.  A second level combines all groups of the
+ * first, so those must not be of different passes.
+ */
+static Size
+dictionary_limit(GpuAggState *state, int n_participants)
+{
+	return state->regroup != NULL ? GPURHH_NO_LIMIT :
+		get_hash_memory_limit() * n_participants;
+}
+
+/* This process's own dictionary. */
+static void
+make_dictionary(GpuAggState *state, double expected_strings)
+{
+	use_dictionary(state,
+				   gpurhh_dictionary_create(state->pass_context,
+											dictionary_limit(state, 1),
+											state->n_strings,
+											expected_strings));
+}
+
+static Deferred *
+make_deferred(GpuAggState *state)
+{
+	/* whose dictionary is shared, those have files in common too */
+	return gpurhh_deferred_create(state->run_context,
+								  state->shared_dictionary != NULL ?
+								  state->shared : NULL);
+}
+
+/* The feed's way to be rid of a row whose strings the dictionary does not take. */
+static void
+defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
+{
+	GpuAggState *state = arg;
+
+	if (state->deferred == NULL)
+		state->deferred = make_deferred(state);
+	gpurhh_deferred_save(state->deferred, slot, hash);
+	state->stats.counts.deferred_rows++;
+}
+
+static void
+init_feed(GpuAggState *state, Feed *feed, Size bytes)
+{
+	gpurhh_feed_init(feed, state->n_columns, state->columns, bytes,
+					 gpurhh_batch_rows);
+	feed->strings.dictionary = state->dictionary;
+	feed->defer = defer_row;
+	feed->defer_arg = state;
 }
 
 /* Reads the child to its end. */
@@ -410,21 +526,20 @@ feed_child(GpuAggState *state)
 	char	   *own_block = NULL;
 	Feed		feed;
 
-	gpurhh_feed_init(&feed, state->n_columns, state->encodings,
-					 block_bytes(state), gpurhh_batch_rows);
-	state->stats.feed_pages = state->heap != NULL;
-	if (state->heap != NULL && !gpurhh_heap_feed_begin(state->heap))
+	init_feed(state, &feed, block_bytes(state));
+	if (state->pages != NULL)
 	{
-		state->stats.feed_pages = false;
-		state->stats.feed_why = "the scan's snapshot or direction is unusual";
-	}
-	if (state->stats.feed_pages)
+		gpurhh_page_feed_begin(state->pages);
 		feed_pages(state, &feed, &own_block);
+		note_feed(state);
+	}
 	else
 		feed_rows(state, &feed, &own_block);
 	if (feed.base != NULL)
 		hand_over(state, &feed, own_block);
 	gpurhh_parallel_close_late(&state->late_file);
+	if (state->deferred != NULL)
+		gpurhh_deferred_close(state->deferred);
 	if (state->channel != NULL)
 		state->stats.counts.pool_wait_ms +=
 			gpurhh_channel_pool_wait_ms(state->channel);
@@ -448,6 +563,20 @@ read_late(GpuAggState *state)
 	MemoryContextSwitchTo(old);
 }
 
+static void
+note_dictionary(GpuAggState *state)
+{
+	GpuNodeCounts *counts = &state->stats.counts;
+	uint64		n_strings;
+	uint64		bytes;
+
+	if (state->dictionary == NULL)
+		return;
+	gpurhh_dictionary_stats(state->dictionary, &n_strings, &bytes);
+	counts->dictionary_strings += n_strings;
+	counts->dictionary_bytes = Max(counts->dictionary_bytes, bytes);
+}
+
 /*
  * Reads the input, or this participant's part of it, and waits until the table
  * can be read.  False: there are no groups for this participant to emit.
@@ -464,6 +593,16 @@ read_input(GpuAggState *state)
 		attached = gpurhh_parallel_attach(shared);
 	else
 		state->channel = open_query(state, state->run_context);
+	if (state->n_strings > 0)
+	{
+		state->pass_context = AllocSetContextCreate(state->run_context,
+													"GpuHashAgg pass",
+													ALLOCSET_DEFAULT_SIZES);
+		if (state->shared_dictionary != NULL)
+			use_dictionary(state, state->shared_dictionary);
+		else
+			make_dictionary(state, state->spec.expected_groups);
+	}
 
 	if (attached)
 	{
@@ -475,6 +614,8 @@ read_input(GpuAggState *state)
 			state->stats.counts.runs++;
 		else
 			last = gpurhh_parallel_detach(shared, &state->stats.counts);
+		if (last)
+			note_dictionary(state);
 		if (last && state->channel != NULL)
 			gpurhh_channel_end_input(state->channel);
 	}
@@ -489,7 +630,8 @@ read_input(GpuAggState *state)
 	}
 	if (shared != NULL)
 	{
-		if (!gpurhh_parallel_may_emit(shared, state->channel))
+		if (!gpurhh_parallel_may_emit(shared, state->channel,
+									  state->regroup != NULL))
 			return false;
 		read_late(state);
 	}
@@ -579,6 +721,66 @@ next_device_groups(GpuAggState *state, uint32 *n)
 	}
 }
 
+/*
+ * Groups the deferred rows of the next pass, with a new dictionary, in a new
+ * host table.  False: there are no more.
+ */
+static bool
+start_pass(GpuAggState *state)
+{
+	Feed		feed;
+	rhh_batch	batch;
+	char	   *block;
+	bool		more;
+
+	if (state->n_strings == 0)
+		return false;
+	/* other participants may have some */
+	if (state->deferred == NULL)
+	{
+		if (state->shared_dictionary == NULL)
+			return false;
+		state->deferred = make_deferred(state);
+		gpurhh_deferred_close(state->deferred);
+	}
+	if (!gpurhh_deferred_next(state->deferred))
+		return false;
+
+	if (state->host != NULL)
+	{
+		state->spilled_before += gpurhh_host_spilled(state->host);
+		gpurhh_host_free(state->host);
+		state->host = NULL;
+	}
+	MemoryContextReset(state->pass_context);
+	make_dictionary(state, 0);
+	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES);
+	block = (char *) TYPEALIGN(64, MemoryContextAlloc(state->pass_context,
+													  GPURHH_MIN_BLOCK_BYTES + 64));
+	do
+	{
+		gpurhh_feed_start(&feed, block);
+		more = true;
+		while (more && feed.n_rows < feed.capacity_rows)
+		{
+			more = gpurhh_deferred_read(state->deferred, state->deferred_slot);
+			if (more)
+				gpurhh_feed_slot(&feed, state->deferred_slot);
+		}
+		if (feed.n_rows > 0)
+		{
+			gpurhh_feed_finish(&feed, &batch);
+			batch.base = (uint8_t *) block;
+			state->stats.counts.rows_fed += batch.n_rows;
+			add_on_host(state, &batch, true);
+		}
+	} while (more);
+	ExecClearTuple(state->deferred_slot);
+	gpurhh_deferred_close(state->deferred);
+	state->stats.counts.passes++;
+	return true;
+}
+
 /* This participant has no more groups. */
 static void
 end_emission(GpuAggState *state)
@@ -588,36 +790,77 @@ end_emission(GpuAggState *state)
 		gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
 }
 
-/* Decodes the next groups; false: there are none. */
-static bool
-next_window(GpuAggState *state)
+/* The next groups of the device, then of the host table; NULL: no more. */
+static const uint64 *
+next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 {
 	const uint64 *words = NULL;
-	Size		stride = 1;
-	uint32		n = 1;
-	int			n_removed;
 
 	CHECK_FOR_INTERRUPTS();
 	if (state->phase == EMIT_DEVICE)
 	{
-		words = next_device_groups(state, &n);
-		stride = state->chunk.capacity_groups;
-		if (words == NULL)
-			state->phase = EMIT_HOST;
+		words = next_device_groups(state, n);
+		*stride = state->chunk.capacity_groups;
+		if (words != NULL)
+			return words;
+		state->phase = EMIT_HOST;
 	}
-	if (state->phase == EMIT_HOST)
+	while (state->phase == EMIT_HOST && words == NULL)
 	{
-		stride = 1;
+		*stride = 1;
+		*n = 1;
 		if (state->host != NULL)
 		{
 			words = gpurhh_host_next(state->host);
-			state->stats.counts.host_spilled = gpurhh_host_spilled(state->host);
+			state->stats.counts.host_spilled = state->spilled_before +
+				gpurhh_host_spilled(state->host);
 		}
-		if (words == NULL)
-			end_emission(state);
+		if (words == NULL && !start_pass(state))
+			state->phase = EMIT_REGROUPED;
 	}
-	if (words == NULL)
+	return words;
+}
+
+/* The next groups to return, of either level. */
+static const uint64 *
+next_groups(GpuAggState *state, Size *stride, uint32 *n)
+{
+	Regroup    *regroup = state->regroup;
+	const uint64 *words = NULL;
+
+	while ((words = next_first_level(state, stride, n)) != NULL)
+	{
+		if (regroup == NULL || gpurhh_regroup_add(regroup, words, *stride, *n))
+			return words;
+	}
+	if (state->phase == EMIT_REGROUPED && regroup != NULL)
+	{
+		*stride = GPURHH_EMIT_WINDOW;
+		words = gpurhh_regroup_next(regroup, n);
+		state->stats.counts.host_spilled = state->spilled_before +
+			(state->host ? gpurhh_host_spilled(state->host) : 0) +
+			gpurhh_regroup_spilled(regroup);
+	}
+	return words;
+}
+
+/* Decodes the next groups; false: there are none. */
+static bool
+next_window(GpuAggState *state)
+{
+	const uint64 *words;
+	Size		stride;
+	uint32		n;
+	int			n_removed;
+
+	if (state->phase == EMIT_DONE)
 		return false;
+	words = next_groups(state, &stride, &n);
+	if (words == NULL)
+	{
+		end_emission(state);
+		return false;
+	}
 	state->stats.counts.groups_returned += n;
 	n_removed = gpurhh_emit_window(&state->emit, words, stride, n);
 	InstrCountFiltered1(&state->css.ss.ps, n_removed);
@@ -738,6 +981,8 @@ exec_agg(CustomScanState *node)
 	if (state->phase == EMIT_NOT_READ)
 	{
 		state->phase = EMIT_DEVICE;
+		if (state->regroup != NULL)
+			gpurhh_regroup_start(state->regroup, state->run_context);
 		if (!read_input(state))
 			end_emission(state);
 		note_device_stats(state);
@@ -777,6 +1022,14 @@ release_run(GpuAggState *state)
 	if (state->host != NULL)
 		gpurhh_host_free(state->host);
 	state->host = NULL;
+	if (state->deferred != NULL)
+		gpurhh_deferred_free(state->deferred);
+	state->deferred = NULL;
+	state->spilled_before = 0;
+	state->pass_context = NULL;
+	use_dictionary(state, NULL);
+	if (state->regroup != NULL)
+		gpurhh_regroup_end(state->regroup);
 	memset(&state->chunk, 0, sizeof(state->chunk));
 	state->chunk_next = 0;
 	gpurhh_emit_reset(&state->emit);
@@ -814,6 +1067,39 @@ estimate_dsm_agg(CustomScanState *node, ParallelContext *pcxt)
 }
 
 /*
+ * Leader: a dictionary for the participants of the next run, in place of the
+ * last run's.  InvalidDsaPointer: no strings, or no memory that can be shared
+ * (then there are no workers).
+ */
+static dsa_pointer
+share_dictionary(GpuAggState *state, int n_participants)
+{
+	dsa_area   *area = state->css.ss.ps.state->es_query_dsa;
+	dsa_pointer last = gpurhh_parallel_dictionary(state->shared);
+
+	if (state->n_strings == 0 || area == NULL)
+		return InvalidDsaPointer;
+	if (DsaPointerIsValid(last))
+		gpurhh_dictionary_unshare(area, last);
+	return gpurhh_dictionary_share(area,
+								   dictionary_limit(state, n_participants),
+								   state->n_strings,
+								   state->spec.expected_groups);
+}
+
+static void
+attach_dictionary(GpuAggState *state)
+{
+	dsa_pointer place = gpurhh_parallel_dictionary(state->shared);
+
+	state->shared_dictionary = NULL;
+	if (DsaPointerIsValid(place))
+		state->shared_dictionary =
+			gpurhh_dictionary_attach(state->css.ss.ps.state->es_query_dsa,
+									 place, state->shared_context);
+}
+
+/*
  * Leader: opens the query that the participants of the next run share.  This
  * may come before rescan_agg() of the same run, or after it.
  */
@@ -829,7 +1115,9 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	state->channel_shared = state->channel != NULL;
 	gpurhh_parallel_start(state->shared,
 						  state->leader_emits && parallel_leader_participation,
-						  state->channel);
+						  state->channel,
+						  share_dictionary(state, pcxt->nworkers + 1));
+	attach_dictionary(state);
 }
 
 static void
@@ -852,6 +1140,7 @@ initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 	state->channel = gpurhh_parallel_join(state->shared,
 										  state->shared_context);
 	state->channel_shared = state->channel != NULL;
+	attach_dictionary(state);
 }
 
 /*
@@ -874,6 +1163,8 @@ shutdown_agg(CustomScanState *node)
 			note_device_stats(state);
 	}
 	state->shared = NULL;
+	state->shared_dictionary = NULL;
+	use_dictionary(state, NULL);
 }
 
 static void
@@ -881,5 +1172,5 @@ explain_agg(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GpuAggState *state = (GpuAggState *) node;
 
-	gpurhh_explain_agg(node, ancestors, es, state->spec.n_keys, &state->stats);
+	gpurhh_explain_agg(node, ancestors, es, &state->stats);
 }

@@ -42,13 +42,16 @@ struct GpuAggShared
 	bool		alone;
 	dsm_handle	segment;		/* that this lies in, for the workers */
 	ChannelAddress query;		/* unless alone */
-	SharedFileSet late_files;
+	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
+	SharedFileSet files;
 
 	slock_t		mutex;			/* guards what follows */
 	int			n_attached;
 	bool		closed;
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
+	int			n_deferring;	/* participants with files of deferred rows */
+	int			next_deferred;	/* partition, for whoever asks first */
 	GpuNodeCounts counts;		/* sums over the participants */
 };
 
@@ -64,7 +67,8 @@ gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
 {
 	memset(shared, 0, sizeof(GpuAggShared));
 	SpinLockInit(&shared->mutex);
-	SharedFileSetInit(&shared->late_files, segment);
+	SharedFileSetInit(&shared->files, segment);
+	shared->dictionary = InvalidDsaPointer;
 	shared->segment = segment ? dsm_segment_handle(segment) : 0;
 }
 
@@ -74,18 +78,28 @@ gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
  */
 void
 gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-					  Channel *channel)
+					  Channel *channel, dsa_pointer dictionary)
 {
-	if (shared->n_late_files > 0)
-		SharedFileSetDeleteAll(&shared->late_files);
+	if (shared->n_late_files > 0 || shared->n_deferring > 0)
+		SharedFileSetDeleteAll(&shared->files);
 	shared->leader_emits = leader_emits;
 	shared->alone = channel == NULL;
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
+	shared->dictionary = dictionary;
 	shared->n_attached = 0;
 	shared->closed = false;
 	shared->emitter_pid = 0;
 	shared->n_late_files = 0;
+	shared->n_deferring = 0;
+	shared->next_deferred = 0;
+}
+
+/* The run's dictionary of strings; InvalidDsaPointer: it has none. */
+dsa_pointer
+gpurhh_parallel_dictionary(GpuAggShared *shared)
+{
+	return shared->dictionary;
 }
 
 /* Worker: joins the leader's query; NULL: there is none. */
@@ -138,6 +152,11 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	sum->host_rows += counts->host_rows;
 	sum->host_spilled += counts->host_spilled;
 	sum->groups_returned += counts->groups_returned;
+	sum->dictionary_strings += counts->dictionary_strings;
+	sum->dictionary_bytes = Max(sum->dictionary_bytes,
+								counts->dictionary_bytes);
+	sum->deferred_rows += counts->deferred_rows;
+	sum->passes += counts->passes;
 	sum->feed_ms += counts->feed_ms;
 	sum->pool_wait_ms += counts->pool_wait_ms;
 	sum->fetch_ms += counts->fetch_ms;
@@ -175,16 +194,18 @@ gpurhh_parallel_emits_later(GpuAggShared *shared)
 
 /*
  * After the input is closed and the device's table can be read: does this
- * participant emit groups?
+ * participant emit groups?  one_emitter: only one may, with all of them.
  */
 bool
-gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel)
+gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
+						 bool one_emitter)
 {
 	if (!gpurhh_parallel_emits_later(shared))
 		return false;
 	if (shared->alone)
 		return shared->emitter_pid == MyProcPid;
-	return gpurhh_channel_may_emit(channel, shared->n_late_files > 0);
+	return gpurhh_channel_may_emit(channel,
+								   one_emitter || shared->n_late_files > 0);
 }
 
 /* A participant has emitted its last group. */
@@ -203,6 +224,18 @@ gpurhh_parallel_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	SpinLockAcquire(&shared->mutex);
 	*counts = shared->counts;
 	SpinLockRelease(&shared->mutex);
+}
+
+/* ---------- files ---------- */
+
+/* Before this participant makes its first file of a kind. */
+static void
+attach_files(GpuAggShared *shared)
+{
+	/* so that the files outlive a leader that goes first */
+	if (IsParallelWorker())
+		SharedFileSetAttach(&shared->files,
+							dsm_find_mapping(shared->segment));
 }
 
 /* ---------- late rows ---------- */
@@ -227,15 +260,12 @@ gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
 		char		name[32];
 		int			number;
 
-		/* so that the files outlive a leader that goes first */
-		if (IsParallelWorker())
-			SharedFileSetAttach(&shared->late_files,
-								dsm_find_mapping(shared->segment));
+		attach_files(shared);
 		SpinLockAcquire(&shared->mutex);
 		number = shared->n_late_files++;
 		SpinLockRelease(&shared->mutex);
 		late_file_name(name, sizeof(name), number);
-		*file = BufFileCreateFileSet(&shared->late_files.fs, name);
+		*file = BufFileCreateFileSet(&shared->files.fs, name);
 	}
 	BufFileWrite(*file, (void *) batch, sizeof(rhh_batch));
 	BufFileWrite(*file, batch->base, batch->used_bytes);
@@ -276,7 +306,7 @@ gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 		rhh_batch	batch;
 
 		late_file_name(name, sizeof(name), i);
-		file = BufFileOpenFileSet(&shared->late_files.fs, name, O_RDONLY,
+		file = BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY,
 								  false);
 		for (;;)
 		{
@@ -290,4 +320,65 @@ gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 		BufFileClose(file);
 	}
 	pfree(base);
+}
+
+/* ---------- deferred rows ---------- */
+
+static void
+deferred_file_name(char *name, Size len, int participant, int partition)
+{
+	snprintf(name, len, "deferred.%d.%d", participant, partition);
+}
+
+/*
+ * Makes a participant's file of a partition (see agg_defer.c); it is to be
+ * exported before the participant detaches.  *participant: its number, which it
+ * gets with its first file; before, -1.
+ */
+BufFile *
+gpurhh_parallel_create_deferred(GpuAggShared *shared, int *participant,
+								int partition)
+{
+	char		name[32];
+
+	if (*participant < 0)
+	{
+		attach_files(shared);
+		SpinLockAcquire(&shared->mutex);
+		*participant = shared->n_deferring++;
+		SpinLockRelease(&shared->mutex);
+	}
+	deferred_file_name(name, sizeof(name), *participant, partition);
+	return BufFileCreateFileSet(&shared->files.fs, name);
+}
+
+/* A partition that no other participant reads; -1: there is none left. */
+int
+gpurhh_parallel_next_deferred(GpuAggShared *shared)
+{
+	int			partition = -1;
+
+	SpinLockAcquire(&shared->mutex);
+	if (shared->n_deferring > 0 &&
+		shared->next_deferred < GPURHH_DEFER_PARTITIONS)
+		partition = shared->next_deferred++;
+	SpinLockRelease(&shared->mutex);
+	return partition;
+}
+
+/*
+ * Opens a participant's file of a partition; *file is NULL where it has none.
+ * False: there is no such participant.
+ */
+bool
+gpurhh_parallel_open_deferred(GpuAggShared *shared, int participant,
+							  int partition, BufFile **file)
+{
+	char		name[32];
+
+	if (participant >= shared->n_deferring)
+		return false;
+	deferred_file_name(name, sizeof(name), participant, partition);
+	*file = BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, true);
+	return true;
 }

@@ -1,84 +1,48 @@
 /*-------------------------------------------------------------------------
  *
  * agg_path.c
- *		Planning of GpuHashAgg: which GROUP BYs it can do, what it costs, and
- *		the plan.  Nothing here executes.
+ *		Which groupings GpuHashAgg can do, and how.  Nothing here executes.
  *
- * The planner's hook is called once core has made its own grouping paths.  It
+ * A grouping is a GROUP BY, aggregates without one, or a SELECT DISTINCT, which
+ * is a GROUP BY of all its columns.  The planner's hook is called once core has
+ * made its own paths for it, and
  *
  *		1. looks at every part of the query's grouping (build_plan_info); what
  *		   cannot be done exactly is refused, with the reason beside the check;
  *		2. puts a projection of [grouping columns, aggregates' arguments,
  *		   filters] on top of the cheapest input path: the columns that are
  *		   fed to the device ("child columns");
- *		3. compares costs (see compete) and adds the paths.
+ *		3. has agg_cost.c make the paths and compare costs.
+ *
+ * GROUPING SETS and aggregates with DISTINCT take a second level, on the host:
+ * the rows are grouped by all grouping columns and the argument of DISTINCT, and
+ * those groups are put together to the ones asked for (agg_regroup.c).
  *
  * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns,
  * aggregates, determined columns]; HAVING is its qual, and its target list is
  * computed from the scan tuple by core's own projection.
  *
- * custom_private of path and plan is a list indexed by GpuAggPrivateIndex; the
- * path's has custom_scan_tlist and the HAVING qual behind it.
- *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
 
-#include <math.h>
-
 #include "catalog/pg_type.h"
-#include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/cost.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
-#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
-#include "utils/selfuncs.h"
 #include "utils/typcache.h"
-
-/* In the path's custom_private only, behind what the plan gets. */
-#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LEADER_EMITS + 1)
-#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_LEADER_EMITS + 2)
 
 GpuRefusalCollector *gpurhh_refusal_collector = NULL;
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
-
-/* What is gathered about one GROUP BY. */
-typedef struct PlanInfo
-{
-	PlannerInfo *root;
-	bool		explain;		/* somebody will read the reason */
-	char	   *refusal;		/* not NULL: why it cannot be done */
-
-	List	   *keys;			/* grouping expressions */
-	List	   *redundant;		/* those that the planner took from the keys */
-	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
-	List	   *determined;		/* Vars outside of both, and of redundant */
-
-	PathTarget *child_target;	/* the columns to feed */
-	List	   *encodings;		/* IntList, parallel to its exprs */
-	List	   *key_columns;	/* IntList */
-	List	   *states;			/* IntList: op, argument, filter; repeated */
-	int			n_states;
-	List	   *scan_tlist;		/* custom_scan_tlist */
-	List	   *outputs;		/* parallel: IntList of final, type, operands */
-} PlanInfo;
-
-static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
-						   CustomPath *best_path, List *tlist, List *clauses,
-						   List *custom_plans);
-
-static const CustomPathMethods agg_path_methods = {
-	.CustomName = "GpuHashAgg",
-	.PlanCustomPath = plan_agg_path,
-};
 
 /* Notes the first reason; always false, to be returned. */
 static bool refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
@@ -184,8 +148,8 @@ collect_outputs_walker(Node *node, PlanInfo *info)
 	}
 	if (IsA(node, GroupingFunc))
 	{
-		refuse(info, "GROUPING() is not supported");
-		return true;
+		info->groupings = list_append_unique(info->groupings, node);
+		return false;
 	}
 	if (IsA(node, PlaceHolderVar))
 	{
@@ -195,26 +159,59 @@ collect_outputs_walker(Node *node, PlanInfo *info)
 	return expression_tree_walker(node, collect_outputs_walker, info);
 }
 
-/* The child column that holds expr, added if need be. */
+/* The key that a sort and group reference stands for. */
 static int
-child_column(PlanInfo *info, Expr *expr, Index sortgroupref,
-			 GpuEncoding encoding)
+key_of_ref(PlanInfo *info, Index ref)
+{
+	ListCell   *lc;
+
+	foreach(lc, info->clause)
+	{
+		if (lfirst_node(SortGroupClause, lc)->tleSortGroupRef == ref)
+			return foreach_current_index(lc);
+	}
+	elog(ERROR, "grouping reference %u not found", ref);
+	return -1;					/* keep compiler quiet */
+}
+
+/* The fed column that holds expr, added if need be. */
+static int
+child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 {
 	PathTarget *target = info->child_target;
-	ListCell   *lc_expr,
-			   *lc_enc;
-	int			i = 0;
+	ListCell   *lc;
 
-	forboth(lc_expr, target->exprs, lc_enc, info->encodings)
+	foreach(lc, info->columns)
 	{
-		if (sortgroupref == 0 && lfirst_int(lc_enc) == (int) encoding &&
-			equal(lfirst(lc_expr), expr))
-			return i;
-		i++;
+		List	   *other = lfirst(lc);
+
+		if (sortgroupref == 0 && linitial_int(other) == (int) column.encoding &&
+			lsecond_int(other) == column.parameter &&
+			equal(list_nth(target->exprs, lthird_int(other)), expr))
+			return foreach_current_index(lc);
 	}
 	add_column_to_pathtarget(target, expr, sortgroupref);
-	info->encodings = lappend_int(info->encodings, encoding);
-	return i;
+	info->columns = lappend(info->columns,
+							list_make3_int(column.encoding, column.parameter,
+										   list_length(target->exprs) - 1));
+	return list_length(info->columns) - 1;
+}
+
+/* The fed column of another limb of what is in a GPU_ENC_DECIMAL one. */
+static int
+limb_column(PlanInfo *info, int number, GpuEncoding limb)
+{
+	List	   *column = list_copy(list_nth(info->columns, number));
+	ListCell   *lc;
+
+	linitial_int(column) = limb;
+	foreach(lc, info->columns)
+	{
+		if (equal(lfirst(lc), column))
+			return foreach_current_index(lc);
+	}
+	info->columns = lappend(info->columns, column);
+	return list_length(info->columns) - 1;
 }
 
 /* The number of the state, added if no equal one is there. */
@@ -243,30 +240,34 @@ device_state(PlanInfo *info, rhh_state_op op, int arg, int filter)
 	return info->n_states++;
 }
 
+/* A column of the scan tuple; operands: IntList of keys' or states' numbers. */
 static void
-add_output(PlanInfo *info, Expr *expr, GpuFinal final, Oid type, int first,
-		   int second)
+add_output(PlanInfo *info, Expr *expr, GpuFinal final, GpuColumn column,
+		   List *operands)
 {
 	TargetEntry *tle;
 
 	tle = makeTargetEntry(expr, list_length(info->scan_tlist) + 1, NULL, false);
 	info->scan_tlist = lappend(info->scan_tlist, tle);
 	info->outputs = lappend(info->outputs,
-							list_make4_int(final, (int) type, first, second));
+							list_concat(list_make3_int(final, column.encoding,
+													   column.parameter),
+										operands));
 }
 
-/* One grouping column. */
+/* One grouping column; shown: it is a column of the scan tuple. */
 static bool
-add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
+add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 {
 	Oid			type = exprType((Node *) expr);
-	const GpuType *known = gpurhh_find_type(type);
-	int			column;
+	const char *problem;
+	GpuColumn	column;
+	int			number;
 
-	if (known == NULL)
+	if (!gpurhh_resolve_type((Node *) expr, &column, &problem))
 		return refuse(info, "key column %s has type %s, which %s",
-					  expression_text(info, expr),
-					  format_type_be(type), gpurhh_key_type_problem(type));
+					  expression_text(info, expr), format_type_be(type),
+					  problem);
 
 	/* bytes decide equality for the type's own operator, and no other */
 	if (clause->eqop != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
@@ -282,11 +283,11 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 		return refuse(info, "key column %s returns a set",
 					  expression_text(info, expr));
 
-	column = child_column(info, expr, clause->tleSortGroupRef,
-						  known->encoding);
-	info->key_columns = lappend_int(info->key_columns, column);
-	add_output(info, expr, GPU_FINAL_KEY, type,
-			   list_length(info->key_columns) - 1, -1);
+	number = child_column(info, expr, clause->tleSortGroupRef, column);
+	info->key_columns = lappend_int(info->key_columns, number);
+	if (shown)
+		add_output(info, expr, GPU_FINAL_KEY, column,
+				   list_make1_int(list_length(info->key_columns) - 1));
 	return true;
 }
 
@@ -313,23 +314,18 @@ guarded(Expr *filter, Expr *arg)
 	return (Expr *) result;
 }
 
-/* One aggregate. */
+/* What all aggregates that are supported have in common. */
 static bool
-add_aggregate(PlanInfo *info, Aggref *aggref)
+usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
+				const char *text)
 {
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-	const char *text = expression_text(info, aggref);
-	Expr	   *arg = NULL;
-	Expr	   *filter = aggref->aggfilter;
-	int			arg_column = -1;
-	int			filter_column = -1;
-	int			state;
-	int			count = -1;
-
-	if (aggref->aggdistinct != NIL)
-		return refuse(info, "aggregate %s has DISTINCT", text);
 	if (known == NULL)
-		return refuse(info, "aggregate %s is not supported", text);
+	{
+		const char *problem = gpurhh_aggregate_problem(aggref->aggfnoid);
+
+		return refuse(info, "aggregate %s is not supported%s%s", text,
+					  problem ? ": " : "", problem ? problem : "");
+	}
 	/* sum(x ORDER BY y) is just sum(x), but core must sort to be itself */
 	if (aggref->aggorder != NIL)
 		return refuse(info, "aggregate %s has ORDER BY", text);
@@ -341,21 +337,49 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		return refuse(info, "aggregate %s has a volatile argument or filter",
 					  text);
 	if (expression_returns_set((Node *) aggref->args) ||
-		expression_returns_set((Node *) filter))
+		expression_returns_set((Node *) aggref->aggfilter))
 		return refuse(info, "aggregate %s has an argument that returns a set",
 					  text);
+	return true;
+}
+
+/* One aggregate. */
+static bool
+add_aggregate(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = NULL;
+	Expr	   *filter = aggref->aggfilter;
+	int			arg_column = -1;
+	int			filter_column = -1;
+	GpuColumn	column = {GPU_ENC_NONE};
+	List	   *operands = NIL;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	/* to these a value that comes twice is nothing new */
+	if (aggref->aggdistinct != NIL && known->states[0] != RHH_MIN_I64 &&
+		known->states[0] != RHH_MAX_I64 && known->states[0] != RHH_AND &&
+		known->states[0] != RHH_OR)
+		return refuse(info, "aggregate %s has DISTINCT", text);
 
 	if (!aggref->aggstar)
 	{
+		const char *problem;
 		Oid			argtype;
-		const GpuType *type;
+		bool		resolved;
 
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 		argtype = exprType((Node *) arg);
-		type = gpurhh_find_type(argtype);
-		if (known->argtype == InvalidOid && type == NULL)
+		resolved = known->final == GPU_FINAL_SUM_DECIMAL ||
+			known->final == GPU_FINAL_AVG_DECIMAL ?
+			gpurhh_resolve_limbs((Node *) arg, &column, &problem) :
+			gpurhh_resolve_type((Node *) arg, &column, &problem);
+		if (known->argtype == InvalidOid &&
+			(!resolved || gpurhh_is_string(column.encoding)))
 		{
-			/* count(x) of any other type: only whether x is NULL is fed */
+			/* count(x) of wide or other types: only whether x is NULL is fed */
 			NullTest   *test = makeNode(NullTest);
 
 			test->arg = arg;
@@ -364,8 +388,10 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			test->location = -1;
 			filter = filter ? guarded(filter, (Expr *) test) : (Expr *) test;
 		}
-		else if (type == NULL ||
-				 (known->argtype != InvalidOid && known->argtype != argtype))
+		else if (!resolved)
+			return refuse(info, "aggregate %s has an argument of type %s, which %s",
+						  text, format_type_be(argtype), problem);
+		else if (known->argtype != InvalidOid && known->argtype != argtype)
 			return refuse(info, "aggregate %s has an argument of type %s",
 						  text, format_type_be(argtype));
 		else
@@ -376,18 +402,133 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 				arg = guarded(filter, arg);
 				filter = NULL;
 			}
-			arg_column = child_column(info, arg, 0, type->encoding);
+			if (known->encoding != GPU_ENC_NONE)
+				column.encoding = known->encoding;
+			arg_column = child_column(info, arg, 0, column);
 		}
 	}
 	if (filter != NULL)
-		filter_column = child_column(info, filter, 0, GPU_ENC_FILTER);
+		filter_column = child_column(info, filter, 0,
+									 (GpuColumn){GPU_ENC_FILTER});
 
-	state = device_state(info, known->op, arg_column, filter_column);
-	if (known->final != GPU_FINAL_COUNT)
-		count = device_state(info, RHH_COUNT, arg_column, filter_column);
-	add_output(info, (Expr *) aggref, known->final, aggref->aggtype, state,
-			   count);
+	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
+		operands = lappend_int(operands,
+							   device_state(info, known->states[i], arg_column,
+											filter_column));
+	if (column.encoding == GPU_ENC_DECIMAL)
+	{
+		for (int l = 1; l < GPURHH_DECIMAL_LIMBS(column.parameter); l++)
+			operands = lappend_int(operands,
+								   device_state(info, RHH_SUM_I128,
+												limb_column(info, arg_column,
+															GPU_ENC_LIMB1 + l - 1),
+												filter_column));
+	}
+	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
+}
+
+/* Does the second level compute it, from the groups of the first? */
+static bool
+is_distinct(Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL &&
+		(aggref->aggfnoid == F_COUNT_ANY ||
+		 aggref->aggfnoid == F_SUM_INT2 || aggref->aggfnoid == F_AVG_INT2 ||
+		 aggref->aggfnoid == F_SUM_INT4 || aggref->aggfnoid == F_AVG_INT4 ||
+		 aggref->aggfnoid == F_SUM_INT8 || aggref->aggfnoid == F_AVG_INT8 ||
+		 aggref->aggfnoid == F_SUM_NUMERIC || aggref->aggfnoid == F_AVG_NUMERIC);
+}
+
+/* The number of the state over the hidden key, added if it is not there. */
+static int
+distinct_state(PlanInfo *info, rhh_state_op op)
+{
+	int			at = 0;
+	ListCell   *lc;
+
+	foreach(lc, info->distinct_ops)
+	{
+		if (lfirst_int(lc) == (int) op)
+			break;
+		at++;
+	}
+	if (lc == NULL)
+		info->distinct_ops = lappend_int(info->distinct_ops, op);
+	return info->n_states + at;
+}
+
+/*
+ * An aggregate with DISTINCT: its argument becomes a key, the last and hidden
+ * one, so that each of its values is a group of its own.  To be called once all
+ * other states are there, which come before its own.
+ */
+static bool
+add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	List	   *operands = NIL;
+	GpuColumn	column;
+	const char *problem;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	if (aggref->aggfilter != NULL)
+		arg = guarded(aggref->aggfilter, arg);
+	/* a value that comes in two groups of one set may be one in another's */
+	if (list_length(info->sets) > 1)
+		return refuse(info, "aggregate %s has DISTINCT, and there are GROUPING SETS",
+					  text);
+	if (info->distinct_arg == NULL)
+	{
+		SortGroupClause *clause =
+			copyObject(linitial_node(SortGroupClause, aggref->aggdistinct));
+
+		clause->tleSortGroupRef = 0;
+		info->distinct_arg = arg;
+		if (!add_key(info, clause, arg, false))
+			return false;
+	}
+	else if (!equal(info->distinct_arg, arg))
+		return refuse(info, "aggregate %s has DISTINCT, another one has it over another argument",
+					  text);
+
+	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
+		operands = lappend_int(operands,
+							   distinct_state(info, known->states[i]));
+	/* add_key() has seen to it that it can be */
+	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
+	add_output(info, (Expr *) aggref, known->final, column, operands);
+	return true;
+}
+
+/* GROUPING(): a value for each set, a bit for each argument not in the set. */
+static void
+add_grouping(PlanInfo *info, GroupingFunc *grouping)
+{
+	List	   *values = NIL;
+	int			n_sets = Max(list_length(info->sets), 1);
+
+	for (int set = 0; set < n_sets; set++)
+	{
+		int			value = 0;
+		ListCell   *lc;
+
+		foreach(lc, grouping->refs)
+		{
+			int			key = key_of_ref(info, lfirst_int(lc));
+
+			value <<= 1;
+			if (info->sets != NIL &&
+				!list_member_int(list_nth(info->sets, set), key))
+				value |= 1;
+		}
+		values = lappend_int(values, value);
+	}
+	add_output(info, (Expr *) grouping, GPU_FINAL_GROUPING,
+			   (GpuColumn){GPU_ENC_INT4}, values);
 }
 
 /*
@@ -397,24 +538,150 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 static bool
 add_determined(PlanInfo *info, Expr *expr)
 {
-	Oid			type_id = exprType((Node *) expr);
-	const GpuType *type = gpurhh_find_type(type_id);
-	GpuEncoding encoding;
-	int			column;
+	const char *problem;
+	GpuColumn	column;
+	int			number;
 
-	if (type == NULL)
+	if (!gpurhh_resolve_type((Node *) expr, &column, &problem))
 		return refuse(info, "column %s, which the grouping columns determine, has type %s",
-					  expression_text(info, expr), format_type_be(type_id));
+					  expression_text(info, expr),
+					  format_type_be(exprType((Node *) expr)));
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
-	encoding = type->encoding;
-	if (encoding == GPU_ENC_FLOAT4)
-		encoding = GPU_ENC_INT4;
-	else if (encoding == GPU_ENC_FLOAT8)
-		encoding = GPU_ENC_INT8;
-	column = child_column(info, expr, 0, encoding);
-	add_output(info, expr, GPU_FINAL_ANY, type_id,
-			   device_state(info, RHH_ANY, column, -1), -1);
+	if (column.encoding == GPU_ENC_BPCHAR)
+		column.encoding = GPU_ENC_STRING;
+	if (column.encoding == GPU_ENC_FLOAT4)
+		column.encoding = GPU_ENC_FLOAT4_RAW;
+	else if (column.encoding == GPU_ENC_FLOAT8)
+		column.encoding = GPU_ENC_FLOAT8_RAW;
+	number = child_column(info, expr, 0, column);
+	add_output(info, expr, GPU_FINAL_ANY, column,
+			   list_make1_int(device_state(info, RHH_ANY, number, -1)));
+	return true;
+}
+
+/*
+ * The sets of GROUPING SETS, ROLLUP and CUBE, which the planner has written out.
+ * Those of all columns come first: the first level has the groups of one.
+ */
+static void
+collect_sets(PlanInfo *info)
+{
+	Query	   *parse = info->root->parse;
+	ListCell   *lc;
+
+	if (info->stage != UPPERREL_GROUP_AGG)
+		return;
+	foreach(lc, parse->groupingSets)
+	{
+		List	   *set = NIL;
+		ListCell   *lc_ref;
+
+		foreach(lc_ref, (List *) lfirst(lc))
+			set = list_append_unique_int(set,
+										 key_of_ref(info, lfirst_int(lc_ref)));
+		if (list_length(set) == list_length(info->keys))
+			info->sets = lcons(set, info->sets);
+		else
+			info->sets = lappend(info->sets, set);
+	}
+	/* with no GROUP BY at all there is a row even where there is no input */
+	if (parse->groupingSets == NIL && info->full_clause == NIL)
+		info->sets = list_make1(NIL);
+}
+
+/* The grouping columns, and what it is that is grouped by them. */
+static void
+collect_keys(PlanInfo *info)
+{
+	List	   *tlist = info->root->processed_tlist;
+	ListCell   *lc;
+
+	foreach(lc, info->clause)
+		info->keys = lappend(info->keys,
+							 get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													  tlist));
+	foreach(lc, info->full_clause)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		Node	   *expr = get_sortgroupclause_expr(clause, tlist);
+
+		if (!list_member(info->clause, clause) && contain_var_clause(expr))
+			info->redundant = lappend(info->redundant, expr);
+	}
+	collect_sets(info);
+	info->n_shown_keys = list_length(info->keys);
+}
+
+/* What the output needs.  False: it cannot be had. */
+static bool
+collect_outputs(PlanInfo *info, List *having)
+{
+	ListCell   *lc;
+
+	if (info->stage != UPPERREL_DISTINCT)
+		return !collect_outputs_walker((Node *) info->target->exprs, info) &&
+			!collect_outputs_walker((Node *) having, info);
+
+	/* below DISTINCT everything is computed: aggregates are columns to it */
+	foreach(lc, info->target->exprs)
+	{
+		Node	   *expr = lfirst(lc);
+
+		if (!list_member(info->keys, expr) &&
+			(contain_var_clause(expr) || contain_agg_clause(expr) ||
+			 contain_window_function(expr)))
+			info->determined = list_append_unique(info->determined, expr);
+	}
+	return true;
+}
+
+/* The columns and states for everything that was collected. */
+static bool
+add_columns(PlanInfo *info)
+{
+	ListCell   *lc,
+			   *lc_key;
+
+	forboth(lc, info->clause, lc_key, info->keys)
+	{
+		/* the planner takes a constant for one that no set makes NULL */
+		if (list_length(info->sets) > 1 && !contain_var_clause(lfirst(lc_key)))
+			return refuse(info, "key column %s of GROUPING SETS is constant",
+						  expression_text(info, lfirst(lc_key)));
+		if (!add_key(info, lfirst_node(SortGroupClause, lc), lfirst(lc_key),
+					 true))
+			return false;
+	}
+	foreach(lc, info->aggrefs)
+	{
+		if (!is_distinct(lfirst_node(Aggref, lc)) &&
+			!add_aggregate(info, lfirst_node(Aggref, lc)))
+			return false;
+	}
+	foreach(lc, info->determined)
+	{
+		if (!add_determined(info, lfirst(lc)))
+			return false;
+	}
+	foreach(lc, info->aggrefs)
+	{
+		if (is_distinct(lfirst_node(Aggref, lc)) &&
+			!add_distinct_aggregate(info, lfirst_node(Aggref, lc)))
+			return false;
+	}
+	foreach(lc, info->groupings)
+		add_grouping(info, lfirst_node(GroupingFunc, lc));
+
+	/* a device's table has at least one key: for a single group, a constant */
+	if (info->key_columns == NIL)
+	{
+		Expr	   *one = (Expr *) makeBoolConst(true, false);
+
+		info->key_columns =
+			list_make1_int(child_column(info, one, 0,
+										(GpuColumn){GPU_ENC_BOOL}));
+	}
 	return true;
 }
 
@@ -423,296 +690,58 @@ add_determined(PlanInfo *info, Expr *expr)
  * says why not.
  */
 static bool
-build_plan_info(PlanInfo *info, RelOptInfo *output_rel, List *having)
+build_plan_info(PlanInfo *info, List *having)
 {
-	PlannerInfo *root = info->root;
-	Query	   *parse = root->parse;
-	ListCell   *lc;
-
-	if (parse->groupingSets != NIL)
-		return refuse(info, "GROUPING SETS, ROLLUP and CUBE are not supported");
-	if (gpurhh_group_clause(root) == NIL)
-		return refuse(info, "all grouping columns are constant");
-	if (list_length(gpurhh_group_clause(root)) > RHH_MAX_KEYS)
+	info->child_target = create_empty_pathtarget();
+	collect_keys(info);
+	if (!collect_outputs(info, having))
+		return false;
+	if (list_length(info->keys) > RHH_MAX_KEYS)
 		return refuse(info, "there are more than %d grouping columns",
 					  RHH_MAX_KEYS);
-
-	info->child_target = create_empty_pathtarget();
-	foreach(lc, gpurhh_group_clause(root))
-	{
-		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-
-		info->keys = lappend(info->keys,
-							 get_sortgroupclause_expr(clause,
-													  root->processed_tlist));
-	}
-	foreach(lc, parse->groupClause)
-	{
-		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		Node	   *expr = get_sortgroupclause_expr(clause, root->processed_tlist);
-
-		if (!list_member(gpurhh_group_clause(root), clause) &&
-			contain_var_clause(expr))
-			info->redundant = lappend(info->redundant, expr);
-	}
-	if (collect_outputs_walker((Node *) output_rel->reltarget->exprs, info) ||
-		collect_outputs_walker((Node *) having, info))
+	if (!add_columns(info))
 		return false;
+	info->one_emitter = info->sets != NIL || info->distinct_arg != NULL;
 
-	{
-		ListCell   *lc_key;
-
-		forboth(lc, gpurhh_group_clause(root), lc_key, info->keys)
-		{
-			if (!add_key(info, lfirst_node(SortGroupClause, lc),
-						 lfirst(lc_key)))
-				return false;
-		}
-	}
-	foreach(lc, info->aggrefs)
-	{
-		if (!add_aggregate(info, lfirst_node(Aggref, lc)))
-			return false;
-	}
-	foreach(lc, info->determined)
-	{
-		if (!add_determined(info, lfirst(lc)))
-			return false;
-	}
-
-	if (list_length(info->child_target->exprs) > RHH_MAX_COLUMNS)
+	if (list_length(info->key_columns) > RHH_MAX_KEYS)
+		return refuse(info, "there are more than %d grouping columns and arguments of DISTINCT",
+					  RHH_MAX_KEYS);
+	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states > RHH_MAX_STATES)
+	if (info->n_states + list_length(info->distinct_ops) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
+	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */
 	return true;
 }
 
-/*
- * What core's plan would cost beyond what core charges for it.
- *
- * Core charges a hashed aggregate cpu_operator_cost for each input row and
- * column, about 0.005 a row.  Measured (docs/benchmarks.md) it is 0.035 while
- * the groups fit caches and grows to 0.27 at 10 million groups, in units of
- * which a sequential scan's row has 0.0144.  Sorting and scanning are charged
- * fairly enough.
- */
-static Cost
-core_undercharge(Path *path)
+/* The grouping as the user may have written it. */
+static char *
+grouping_text(PlanInfo *info)
 {
-	if (path == NULL)
-		return 0;
-	switch (nodeTag(path))
-	{
-		case T_AggPath:
-			{
-				AggPath    *agg = (AggPath *) path;
-				Cost		below = core_undercharge(agg->subpath);
-				double		groups = Max(agg->numGroups, 1.0);
-				Cost		per_row = 0.03;
-
-				if (agg->aggstrategy != AGG_HASHED)
-					return below;
-				if (groups > 1.0e4)
-					per_row += 0.07 * (log10(groups) - 4.0);
-				return below + per_row * agg->subpath->rows;
-			}
-		case T_GatherPath:
-			return core_undercharge(((GatherPath *) path)->subpath);
-		case T_GatherMergePath:
-			return core_undercharge(((GatherMergePath *) path)->subpath);
-		case T_SortPath:
-		case T_IncrementalSortPath:
-			return core_undercharge(((SortPath *) path)->subpath);
-		case T_ProjectionPath:
-			return core_undercharge(((ProjectionPath *) path)->subpath);
-		default:
-			return 0;
-	}
-}
-
-/*
- * The node on top of an input path.  Cost by measured rates: the feed and the
- * table run at the same time, so a row costs what the slower of the two takes.
- * n_groups: that this process emits, of all participants' in a parallel plan.
- */
-static CustomPath *
-make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
-			  List *having, Path *input, double n_groups, double n_all_groups,
-			  bool leader_emits)
-{
-	PlannerInfo *root = info->root;
-	CustomPath *cpath = makeNode(CustomPath);
-	Path	   *subpath;
-
-	subpath = (Path *) create_projection_path(root, input_rel, input,
-											  info->child_target);
-	cpath->path.pathtype = T_CustomScan;
-	cpath->path.parent = output_rel;
-	cpath->path.pathtarget = output_rel->reltarget;
-	cpath->path.param_info = NULL;
-	/*
-	 * As a whole in a worker it would be a second user of the device beside
-	 * those that share one table.
-	 */
-	cpath->path.parallel_aware = input->parallel_workers > 0;
-	cpath->path.parallel_safe = cpath->path.parallel_aware;
-	cpath->path.parallel_workers = input->parallel_workers;
-	cpath->path.rows = n_groups;
-	if (having != NIL)
-		cpath->path.rows = clamp_row_est(n_groups *
-										 clauselist_selectivity(root, having, 0,
-																JOIN_INNER, NULL));
-	cpath->path.pathkeys = NIL;
-	cpath->path.startup_cost = subpath->total_cost + gpurhh_setup_cost +
-		subpath->rows * gpurhh_row_cost;
-	cpath->path.total_cost = cpath->path.startup_cost +
-		n_groups * gpurhh_group_cost;
-	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	cpath->custom_paths = list_make1(subpath);
-	cpath->custom_private =
-		list_make5(info->encodings, info->key_columns, info->states,
-				   info->outputs,
-				   /* with a point, or a worker would read an Integer */
-				   makeFloat(psprintf("%.1f", n_all_groups)));
-	cpath->custom_private = lappend(cpath->custom_private,
-									makeInteger(leader_emits ? 1 : 0));
-	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
-	cpath->custom_private = lappend(cpath->custom_private, having);
-	cpath->methods = &agg_path_methods;
-	return cpath;
-}
-
-/*
- * Several participants feed, the leader emits: rows do not pass through tuple
- * queues, so none is charged for that.
- */
-static Path *
-make_gather_path(PlannerInfo *root, RelOptInfo *output_rel, CustomPath *cpath)
-{
-	double		rows = cpath->path.rows;
-	GatherPath *gather;
-
-	gather = create_gather_path(root, output_rel, &cpath->path,
-								output_rel->reltarget, NULL, &rows);
-	gather->path.startup_cost = cpath->path.startup_cost + parallel_setup_cost;
-	gather->path.total_cost = cpath->path.total_cost + parallel_setup_cost;
-	/* a leader that does not take part has to be sent the rows */
-	if (!parallel_leader_participation)
-		gather->path.total_cost += parallel_tuple_cost * rows;
-	return &gather->path;
-}
-
-/*
- * How many times the work of one process is done in the same time: as core
- * has it, the leader has less time to help the more workers it has.
- */
-static double
-parallel_divisor(int n_workers)
-{
-	double		leader = parallel_leader_participation ?
-		1.0 - 0.3 * n_workers : 0;
-
-	return n_workers + Max(leader, 0);
-}
-
-/*
- * Adds a path that stands for the whole grouping, if it is any good.
- *
- * It competes with core's as add_path() would have it, but with core's
- * hashing charged what it takes, see core_undercharge(): false, if one of
- * core's is cheaper; those that are worse in every respect are dropped, as
- * their own cost would let them win.
- */
-static bool
-compete(Path *ours, List *core_paths, RelOptInfo *output_rel, char **refusal)
-{
-	Cost		total = ours->total_cost;
+	StringInfoData text;
 	ListCell   *lc;
 
-	foreach(lc, core_paths)
+	initStringInfo(&text);
+	if (info->stage == UPPERREL_DISTINCT)
+		appendStringInfoString(&text, "DISTINCT ");
+	else if (info->full_clause == NIL)
+		appendStringInfoString(&text, "()");
+	foreach(lc, info->full_clause)
 	{
-		Path	   *path = lfirst(lc);
-		Cost		core_total = path->total_cost + core_undercharge(path);
+		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													info->root->processed_tlist);
 
-		if (core_total <= total)
-		{
-			*refusal = psprintf("its estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
-								total, core_total);
-			return false;
-		}
+		appendStringInfo(&text, "%s%s",
+						 foreach_current_index(lc) > 0 ? ", " : "",
+						 expression_text(info, expr));
 	}
-	foreach(lc, core_paths)
-	{
-		Path	   *path = lfirst(lc);
-
-		/* sorted output, or an early first row, may be worth the cost above */
-		if (path->pathkeys == NIL &&
-			path->startup_cost + core_undercharge(path) >= ours->startup_cost)
-			output_rel->pathlist = list_delete_ptr(output_rel->pathlist, path);
-		else
-		{
-			/* what is within 1 % is the same to add_path(), and sorted better */
-			total = Min(total, path->total_cost * 0.98);
-		}
-	}
-	ours->startup_cost = Min(ours->startup_cost, total);
-	ours->total_cost = total;
-	return true;
+	return text.data;
 }
 
 /*
- * Adds the paths: one process does it all; several feed and the leader emits;
- * and several feed and emit, for whatever may run in parallel above.
- */
-static void
-add_agg_paths(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
-			  List *having)
-{
-	PlannerInfo *root = info->root;
-	List	   *core_paths = list_copy(output_rel->pathlist);
-	Path	   *input = input_rel->cheapest_total_path;
-	Path	   *serial;
-	double		n_groups;
-	char	   *refusal;
-
-	set_pathtarget_cost_width(root, info->child_target);
-	n_groups = estimate_num_groups(root, info->keys, input->rows, NULL, NULL);
-	serial = &make_agg_path(info, input_rel, output_rel, having, input,
-							n_groups, n_groups, false)->path;
-	if (output_rel->consider_parallel && input_rel->partial_pathlist != NIL)
-	{
-		Path	   *partial = linitial(input_rel->partial_pathlist);
-		double		divisor = parallel_divisor(partial->parallel_workers);
-		Path	   *gather;
-
-		add_partial_path(output_rel,
-						 &make_agg_path(info, input_rel, output_rel, having,
-										partial, ceil(n_groups / divisor),
-										n_groups, false)->path);
-		gather = make_gather_path(root, output_rel,
-								  make_agg_path(info, input_rel, output_rel,
-												having, partial, n_groups,
-												n_groups, true));
-		/* the better one first, as it tells which of core's are of no use */
-		if (gather->total_cost < serial->total_cost)
-		{
-			if (compete(gather, core_paths, output_rel, &refusal))
-				add_path(output_rel, gather);
-			else
-				refuse(info, "%s", refusal);
-			return;
-		}
-	}
-	if (compete(serial, core_paths, output_rel, &refusal))
-		add_path(output_rel, serial);
-	else
-		refuse(info, "%s", refusal);
-}
-
-/*
- * Tells whoever wants to know why a GROUP BY does not use the node.  A path that
+ * Tells whoever wants to know why a grouping does not use the node.  A path that
  * was added may still lose to another one for the query as a whole: that stands
  * as the reason until the path is made a plan.
  */
@@ -720,37 +749,57 @@ static void
 report_refusal(PlanInfo *info)
 {
 	GpuRefusalCollector *collector = gpurhh_refusal_collector;
-	StringInfoData group_by;
-	ListCell   *lc;
+	char	   *text;
 
 	if (!info->explain || (info->refusal == NULL && collector == NULL))
 		return;
 
-	initStringInfo(&group_by);
-	foreach(lc, info->root->parse->groupClause)
-	{
-		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
-													info->root->processed_tlist);
-
-		appendStringInfo(&group_by, "%s%s", group_by.len > 0 ? ", " : "",
-						 expression_text(info, expr));
-	}
+	text = grouping_text(info);
 	if (info->refusal != NULL)
 		ereport(DEBUG1,
-				(errmsg_internal("GpuHashAgg is not used for GROUP BY %s: %s",
-								 group_by.data, info->refusal)));
+				(errmsg_internal("GpuHashAgg is not used for %s%s: %s",
+								 info->stage == UPPERREL_DISTINCT ? "SELECT " : "GROUP BY ",
+								 text, info->refusal)));
 	if (collector != NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(collector->context);
 		GpuRefusal *refusal = palloc0(sizeof(GpuRefusal));
 
 		refusal->statement = collector->statement;
-		refusal->group_by = pstrdup(group_by.data);
+		refusal->group_by = pstrdup(text);
 		refusal->reason = pstrdup(info->refusal ? info->refusal :
 								  "another plan has the lower cost for the query as a whole");
-		refusal->path_columns = info->encodings;
+		refusal->path_columns = info->columns;
 		collector->refusals = lappend(collector->refusals, refusal);
 		MemoryContextSwitchTo(old);
+	}
+}
+
+/*
+ * What the query groups at this stage of planning.  False: nothing, or nothing
+ * that a node would be made for.
+ */
+static bool
+find_grouping(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel)
+{
+	Query	   *parse = info->root->parse;
+
+	switch (info->stage)
+	{
+		case UPPERREL_GROUP_AGG:
+			info->clause = gpurhh_group_clause(info->root);
+			info->full_clause = parse->groupClause;
+			info->target = output_rel->reltarget;
+			/* HAVING alone, or empty sets alone, need no input */
+			return parse->groupClause != NIL || parse->hasAggs;
+		case UPPERREL_DISTINCT:
+			info->clause = gpurhh_distinct_clause(info->root);
+			info->full_clause = parse->distinctClause;
+			info->target = input_rel->cheapest_total_path->pathtarget;
+			/* where all columns are constant, core returns the first row */
+			return info->clause != NIL;
+		default:
+			return false;
 	}
 }
 
@@ -759,90 +808,39 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 				 RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
 	PlanInfo	info = {0};
-	List	   *having;
+	List	   *having = NIL;
+	bool		can_do;
 
 	if (prev_upper_paths_hook)
 		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 
-	/* partitions' own groupings are parts of the one reported at the top */
-	if (stage != UPPERREL_GROUP_AGG || IS_OTHER_REL(input_rel))
-		return;
 	if (!enable_gpu_hashagg && gpurhh_refusal_collector == NULL)
 		return;
-	/* aggregates without GROUP BY are not what the node is about */
-	if (root->parse->groupClause == NIL && root->parse->groupingSets == NIL)
+	/* partitions' own groupings are parts of the one reported at the top */
+	if (input_rel == NULL || IS_OTHER_REL(input_rel))
 		return;
-
 	info.root = root;
+	info.stage = stage;
 	info.explain = gpurhh_refusal_collector != NULL ||
 		message_level_is_interesting(DEBUG1);
-	having = (List *) ((GroupPathExtraData *) extra)->havingQual;
-	if (build_plan_info(&info, output_rel, having))
-		add_agg_paths(&info, input_rel, output_rel, having);
+	if (!find_grouping(&info, input_rel, output_rel))
+		return;
+	if (stage == UPPERREL_GROUP_AGG)
+		having = (List *) ((GroupPathExtraData *) extra)->havingQual;
+
+	if (stage == UPPERREL_DISTINCT && root->parse->hasDistinctOn)
+		can_do = refuse(&info, "DISTINCT ON is not supported");
+	else
+		can_do = build_plan_info(&info, having);
+	if (can_do)
+	{
+		const char *refusal = gpurhh_add_agg_paths(&info, input_rel,
+												   output_rel, having);
+
+		if (refusal != NULL)
+			refuse(&info, "%s", refusal);
+	}
 	report_refusal(&info);
-}
-
-/*
- * The conditions of HAVING in the order in which core evaluates them, cheap
- * ones first: it decides which of two errors is raised, or none.
- */
-static List *
-order_having(PlannerInfo *root, List *having)
-{
-	List	   *ordered = NIL;
-	ListCell   *lc;
-
-	foreach(lc, having)
-	{
-		Node	   *clause = lfirst(lc);
-		QualCost	cost;
-		int			at;
-
-		cost_qual_eval_node(&cost, clause, root);
-		for (at = list_length(ordered); at > 0; at--)
-		{
-			QualCost	other;
-
-			cost_qual_eval_node(&other, list_nth(ordered, at - 1), root);
-			if (cost.per_tuple >= other.per_tuple)
-				break;
-		}
-		ordered = list_insert_nth(ordered, at, clause);
-	}
-	return ordered;
-}
-
-static Plan *
-plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
-			  List *tlist, List *clauses, List *custom_plans)
-{
-	CustomScan *cscan = makeNode(CustomScan);
-	List	   *private = best_path->custom_private;
-
-	if (gpurhh_refusal_collector != NULL)
-	{
-		ListCell   *lc;
-
-		foreach(lc, gpurhh_refusal_collector->refusals)
-		{
-			GpuRefusal *refusal = lfirst(lc);
-
-			if (refusal->path_columns == linitial(private))
-				refusal->planned = true;
-		}
-	}
-
-	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
-	cscan->scan.plan.targetlist = tlist;
-	cscan->scan.plan.qual =
-		order_having(root, list_nth(private, GPUAGG_PATH_HAVING));
-	cscan->scan.scanrelid = 0;
-	cscan->flags = best_path->flags;
-	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
-	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
-	cscan->methods = &gpurhh_agg_scan_methods;
-	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
-	return &cscan->scan.plan;
 }
 
 void

@@ -870,6 +870,18 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	check_failure(channel);
 }
 
+/* Gives back the block that was acquired last: nothing has to be put into it. */
+void
+gpurhh_channel_drop_block(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_block_free(area, channel->filling);
+	LWLockRelease(&area->lock);
+	channel->filling = -1;
+}
+
 /*
  * The next batch that came back, if any: its rows marked as failed, or all of
  * them if *refused, are the caller's to finish.  The caller then gives the
@@ -955,11 +967,11 @@ gpurhh_channel_wait_finished(Channel *channel)
 /*
  * Once the table can be read: does this participant emit groups?  All do, but
  * where a host table has some of the rows, or groups have to be merged in one
- * (late_rows: there are rows that no device saw).  Then the finisher does, who
+ * (only_one).  Then the finisher does, who
  * is found now if there is none yet.
  */
 bool
-gpurhh_channel_may_emit(Channel *channel, bool late_rows)
+gpurhh_channel_may_emit(Channel *channel, bool only_one)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
@@ -967,7 +979,7 @@ gpurhh_channel_may_emit(Channel *channel, bool late_rows)
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	Assert(query->finished);
-	if (late_rows || query->finisher_pid != 0 || query->stats.orphans > 0)
+	if (only_one || query->finisher_pid != 0 || query->stats.orphans > 0)
 	{
 		may_emit = may_finish(channel);
 		if (may_emit)

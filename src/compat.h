@@ -35,6 +35,10 @@
 #include "utils/snapmgr.h"
 #endif
 
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
@@ -49,6 +53,17 @@ gpurhh_group_clause(PlannerInfo *root)
 	return root->processed_groupClause;
 #else
 	return root->parse->groupClause;
+#endif
+}
+
+/* The same for SELECT DISTINCT. */
+static inline List *
+gpurhh_distinct_clause(PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	return root->processed_distinctClause;
+#else
+	return root->parse->distinctClause;
 #endif
 }
 

@@ -101,6 +101,17 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 		appendStringInfo(es->str, "  Spilled Records: " UINT64_FORMAT,
 						 counts->host_spilled);
 	appendStringInfoChar(es->str, '\n');
+	if (counts->dictionary_strings > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Dictionary: " UINT64_FORMAT " strings, " UINT64_FORMAT " kB",
+						 counts->dictionary_strings,
+						 (counts->dictionary_bytes + 1023) / 1024);
+		if (counts->passes > 0)
+			appendStringInfo(es->str, "  Deferred Rows: " UINT64_FORMAT "  Passes: " UINT64_FORMAT,
+							 counts->deferred_rows, counts->passes);
+		appendStringInfoChar(es->str, '\n');
+	}
 	if (es->summary)
 	{
 		indent(es);
@@ -146,6 +157,16 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 							table->merged_duplicates, es);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
+	if (stats->strings)
+	{
+		ExplainPropertyUInteger("Dictionary Strings", NULL,
+								counts->dictionary_strings, es);
+		ExplainPropertyUInteger("Dictionary Memory", "kB",
+								(counts->dictionary_bytes + 1023) / 1024, es);
+		ExplainPropertyUInteger("Deferred Rows", NULL, counts->deferred_rows,
+								es);
+		ExplainPropertyUInteger("Passes", NULL, counts->passes, es);
+	}
 	if (es->summary)
 	{
 		ExplainPropertyFloat("Feed Time", "ms",
@@ -168,8 +189,9 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 static void
 explain_feed(ExplainState *es, const GpuNodeStats *stats)
 {
-	const char *feed = stats->feed_pages ? "pages" : "rows";
-	bool		say_why = es->verbose && !stats->feed_pages &&
+	const char *feed = !stats->feed_rows ? "pages" :
+		stats->feed_pages ? "pages and rows" : "rows";
+	bool		say_why = es->verbose && stats->feed_rows &&
 		stats->feed_why != NULL;
 
 	if (say_why && es->format == EXPLAIN_FORMAT_TEXT)
@@ -183,18 +205,46 @@ explain_feed(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyText("Feed Reason", stats->feed_why, es);
 }
 
+/* GROUPING SETS as "(a, b)", "(a)", "()". */
+static List *
+sets_text(List *sets, List *keys)
+{
+	List	   *result = NIL;
+	ListCell   *lc,
+			   *lc_key;
+
+	foreach(lc, sets)
+	{
+		StringInfoData text;
+
+		initStringInfo(&text);
+		foreach(lc_key, (List *) lfirst(lc))
+			appendStringInfo(&text, "%s%s",
+							 foreach_current_index(lc_key) > 0 ? ", " : "",
+							 (char *) list_nth(keys, lfirst_int(lc_key)));
+		result = lappend(result, psprintf("(%s)", text.data));
+	}
+	return result;
+}
+
 /*
  * Keys and aggregates always; what the node did if it has run.  Groups are
  * those that the device held; a query's result also has those of the host.
  */
 void
 gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
-				   int n_keys, const GpuNodeStats *stats)
+				   const GpuNodeStats *stats)
 {
+	List	   *private = ((CustomScan *) node->ss.ps.plan)->custom_private;
+	List	   *sets = list_nth(private, GPUAGG_PRIVATE_SETS);
+	int			n_keys = intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
 	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
 	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
 
-	ExplainPropertyList("Group Key", keys, es);
+	if (keys != NIL)
+		ExplainPropertyList("Group Key", keys, es);
+	if (list_length(sets) > 1)
+		ExplainPropertyList("Grouping Sets", sets_text(sets, keys), es);
 	if (aggregates != NIL)
 		ExplainPropertyList("Aggregates", aggregates, es);
 	explain_feed(es, stats);

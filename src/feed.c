@@ -13,10 +13,6 @@
  */
 #include "gpurhh.h"
 
-#include <math.h>
-
-#include "utils/date.h"
-#include "utils/float.h"
 #include "utils/uuid.h"
 
 #define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
@@ -37,7 +33,7 @@ block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
  * each.  Any number of columns up to RHH_MAX_COLUMNS fits the smallest block.
  */
 void
-gpurhh_feed_init(Feed *feed, int n_columns, const GpuEncoding *encodings,
+gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 				 Size block_bytes, int max_rows)
 {
 	Size		row_bits = 1;
@@ -48,8 +44,13 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuEncoding *encodings,
 	feed->n_columns = n_columns;
 	for (int c = 0; c < n_columns; c++)
 	{
-		feed->columns[c].encoding = encodings[c];
-		feed->columns[c].bytes = gpurhh_encodings[encodings[c]].bytes;
+		feed->columns[c].encoding = columns[c].encoding;
+		feed->columns[c].parameter = columns[c].parameter;
+		feed->columns[c].attribute = columns[c].attribute;
+		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
+		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
+		if (gpurhh_is_string(columns[c].encoding))
+			feed->string_columns[feed->n_strings++] = c;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
 
@@ -109,22 +110,55 @@ mark_null(Feed *feed, FeedColumn *column)
 }
 
 /*
- * Appends a row of the child.  The caller has started a block and sees to it
- * that it is handed over once n_rows reaches capacity_rows.
+ * Writes the row's strings, before anything else is known of it in the block.
+ * False: the row is not to be fed now, and has been deferred.
+ */
+static bool
+feed_strings(Feed *feed, TupleTableSlot *slot)
+{
+	uint32		hash;
+
+	for (int i = 0; i < feed->n_strings; i++)
+	{
+		int			c = feed->string_columns[i];
+		const FeedColumn *column = &feed->columns[c];
+		const struct varlena *value;
+
+		if (slot->tts_isnull[column->attribute])
+			continue;
+		value = (const struct varlena *)
+			DatumGetPointer(slot->tts_values[column->attribute]);
+		gpurhh_strings_add(&feed->strings, column->encoding, value,
+						   (const char *) value,
+						   feed->base + column->values_offset +
+						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
+	}
+	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
+		return true;
+	feed->defer(feed->defer_arg, slot, hash);
+	return false;
+}
+
+/*
+ * Appends a row of the child, unless it is deferred.  The caller has started a
+ * block and sees to it that it is handed over once n_rows reaches
+ * capacity_rows.
  */
 void
 gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 {
 	uint32		row = feed->n_rows;
 
-	slot_getsomeattrs(slot, feed->n_columns);
+	slot_getsomeattrs(slot, feed->n_attributes);
+	if (feed->n_strings > 0 && !feed_strings(feed, slot))
+		return;
 	for (int c = 0; c < feed->n_columns; c++)
 	{
 		FeedColumn *column = &feed->columns[c];
 		char	   *values = feed->base + column->values_offset;
-		Datum		value = slot->tts_values[c];
+		Datum		value = slot->tts_values[column->attribute];
 
-		if (unlikely(slot->tts_isnull[c]))
+		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
 			if (column->encoding == GPU_ENC_FILTER)
 				((uint8 *) values)[row] = 0;
@@ -138,40 +172,66 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_FILTER:
 				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
 				break;
+			case GPU_ENC_CHAR:
+				values[row] = DatumGetChar(value);
+				break;
 			case GPU_ENC_INT2:
 				((int16 *) values)[row] = DatumGetInt16(value);
 				break;
 			case GPU_ENC_INT4:
+			case GPU_ENC_OID:
+			case GPU_ENC_FLOAT4_RAW:
 				((int32 *) values)[row] = DatumGetInt32(value);
 				break;
 			case GPU_ENC_INT8:
+			case GPU_ENC_FLOAT8_RAW:
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
 			case GPU_ENC_FLOAT4:
-				{
-					float4		f = DatumGetFloat4(value);
-
-					if (isnan(f))
-						f = get_float4_nan();
-					else if (f == 0)
-						f = 0;	/* -0 equals 0 */
-					((float4 *) values)[row] = f;
-					break;
-				}
+			case GPU_ENC_FLOAT4_ORDER:
+			case GPU_ENC_OID_ORDER:
+				((int32 *) values)[row] = DatumGetInt32(value);
+				gpurhh_convert_values(column->encoding,
+									  (int32 *) values + row, 1);
+				break;
 			case GPU_ENC_FLOAT8:
-				{
-					float8		f = DatumGetFloat8(value);
-
-					if (isnan(f))
-						f = get_float8_nan();
-					else if (f == 0)
-						f = 0;
-					((float8 *) values)[row] = f;
-					break;
-				}
+			case GPU_ENC_FLOAT8_ORDER:
+			case GPU_ENC_UINT8_ORDER:
+				((int64 *) values)[row] = DatumGetInt64(value);
+				gpurhh_convert_values(column->encoding,
+									  (int64 *) values + row, 1);
+				break;
 			case GPU_ENC_UUID:
 				memcpy(values + (Size) row * UUID_LEN,
 					   DatumGetUUIDP(value)->data, UUID_LEN);
+				break;
+			case GPU_ENC_STRING:
+			case GPU_ENC_BPCHAR:
+				break;			/* is there already */
+			case GPU_ENC_DECIMAL:
+			case GPU_ENC_LIMB1:
+			case GPU_ENC_LIMB2:
+				{
+					int64		limbs[GPURHH_MAX_LIMBS];
+
+					gpurhh_decimal_read(DatumGetPointer(value),
+										GPURHH_DECIMAL_SCALE(column->parameter),
+										GPURHH_DECIMAL_LIMBS(column->parameter),
+										limbs);
+					((int64 *) values)[row] =
+						limbs[column->encoding - GPU_ENC_DECIMAL];
+					break;
+				}
+			case GPU_ENC_BYTES:
+			case GPU_ENC_TIMETZ:
+			case GPU_ENC_TID:
+				((uint64 *) values)[row] =
+					gpurhh_encode_reference(column->encoding,
+											column->parameter,
+											DatumGetPointer(value));
+				break;
+			case GPU_ENC_NONE:
+				Assert(false);
 				break;
 		}
 	}

@@ -29,6 +29,7 @@
 #include "storage/condition_variable.h"
 #include "storage/dsm.h"
 #include "storage/lwlock.h"
+#include "utils/dsa.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -58,15 +59,46 @@ extern void gpurhh_init_guc(void);
 /* How a value of a type travels in a column, and back from a result's words. */
 typedef enum GpuEncoding
 {
+	GPU_ENC_NONE,				/* not in a column */
 	GPU_ENC_BOOL,				/* 1 byte */
+	GPU_ENC_CHAR,				/* 1 byte */
 	GPU_ENC_INT2,
-	GPU_ENC_INT4,				/* int4, oid, date */
-	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz */
+	GPU_ENC_INT4,				/* int4, date */
+	GPU_ENC_OID,				/* oid, enums and others without a sign */
+	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz, money */
 	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
 	GPU_ENC_FLOAT8,
+	GPU_ENC_FLOAT4_RAW,			/* as it is */
+	GPU_ENC_FLOAT8_RAW,
+	/* as integers in the order of their type, for minima and maxima: */
+	GPU_ENC_FLOAT4_ORDER,
+	GPU_ENC_FLOAT8_ORDER,
+	GPU_ENC_OID_ORDER,
+	GPU_ENC_UINT8_ORDER,		/* 8 bytes without a sign */
 	GPU_ENC_UUID,				/* 16 bytes */
+	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
+	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
+								 * how many characters they make it */
+	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
+								 * GPURHH_DECIMAL_PARAMETER() */
+	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
+	GPU_ENC_LIMB2,
+	/* by reference, in 8 bytes, see encoding.c: */
+	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
+	GPU_ENC_TIMETZ,
+	GPU_ENC_TID,
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
+
+/* Keys of what has no fixed width; see dictionary.c. */
+static inline bool
+gpurhh_is_string(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR;
+}
+
+/* Of a timetz on disk; the struct is padded. */
+#define GPU_TIMETZ_BYTES	12
 
 /* The C type of a vector's values. */
 typedef enum VectorType
@@ -75,66 +107,161 @@ typedef enum VectorType
 	VECTOR_BOOL,				/* 1 byte, 0 or 1 */
 	VECTOR_INT2,
 	VECTOR_INT4,				/* also date */
-	VECTOR_OID,					/* unsigned */
+	VECTOR_OID,					/* unsigned; also enums */
 	VECTOR_INT8,				/* also time, timestamp, timestamptz */
 	VECTOR_FLOAT4,
 	VECTOR_FLOAT8,
-	VECTOR_UUID
+	VECTOR_UUID,
+	VECTOR_STRING,				/* pointers to varlenas, toasted or not */
+	VECTOR_BPCHAR /* the same, without trailing blanks */,
+	VECTOR_DECIMAL,				/* numeric as an int64, see decimal.c */
+	VECTOR_DECIMAL128			/* the same as an int128 */
 } VectorType;
 
 typedef struct GpuEncodingInfo
 {
 	uint8		bytes;			/* in a column */
-	VectorType	vector;			/* that expressions of it are computed in */
+	VectorType	vector;			/* that expressions of it are computed in;
+								 * VECTOR_ANY: they are not */
+	bool		by_reference;	/* values are made one by one, with memory */
 } GpuEncodingInfo;
 
-typedef struct GpuType
+/* A column's encoding, and what it has to know. */
+typedef struct GpuColumn
 {
-	Oid			type;
 	GpuEncoding encoding;
-} GpuType;
+	int			parameter;		/* what it is depends on the encoding; or 0 */
+	int			attribute;		/* of the child, from 0 */
+} GpuColumn;
 
-/* How an aggregate's result is made of its states. */
+#define GPU_MAX_STATES 3		/* of one argument */
+#define GPU_MAX_OPERANDS 5		/* states that one output is made of */
+
+/* How a column of the result is made of keys or states, its operands. */
 typedef enum GpuFinal
 {
 	GPU_FINAL_KEY,				/* a grouping column */
 	GPU_FINAL_ANY,				/* a column the grouping columns determine */
 	GPU_FINAL_COUNT,
-	GPU_FINAL_SUM_INT8,			/* NULL when the count is 0, as all below */
+	/* of a state and RHH_COUNT, NULL when that is 0: */
+	GPU_FINAL_VALUE,			/* the state, as a value of the argument's kind */
+	GPU_FINAL_SUM_INT8,
 	GPU_FINAL_SUM_NUMERIC,
 	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
 	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
-	GPU_FINAL_MIN,
-	GPU_FINAL_MAX
+	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
+	GPU_FINAL_SUM_DECIMAL,
+	GPU_FINAL_AVG_DECIMAL,
+	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
+	GPU_FINAL_SUM_MONEY,
+	GPU_FINAL_SUM_FLOAT,
+	GPU_FINAL_AVG_FLOAT,
+	/* of integers: RHH_SUM_I64 or _I128, RHH_COUNT, RHH_SUM_SQUARES */
+	GPU_FINAL_VAR_POP,
+	GPU_FINAL_VAR_SAMP,
+	GPU_FINAL_STDDEV_POP,
+	GPU_FINAL_STDDEV_SAMP,
+	/* of RHH_MOMENTS_F64 and RHH_COUNT */
+	GPU_FINAL_VAR_POP_FLOAT,
+	GPU_FINAL_VAR_SAMP_FLOAT,
+	GPU_FINAL_STDDEV_POP_FLOAT,
+	GPU_FINAL_STDDEV_SAMP_FLOAT
 } GpuFinal;
 
 typedef struct GpuAggregate
 {
 	Oid			function;		/* pg_proc's */
 	Oid			argtype;		/* InvalidOid: none, or any (count) */
-	rhh_state_op op;
 	GpuFinal	final;
+	rhh_state_op states[GPU_MAX_STATES];	/* its operands; 0: no more */
+	GpuEncoding encoding;		/* of the argument; GPU_ENC_NONE: its type's */
 } GpuAggregate;
 
 extern const GpuEncodingInfo gpurhh_encodings[];	/* by GpuEncoding */
 
-extern const GpuType *gpurhh_find_type(Oid type);
+extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
+						   GpuColumn *column, const char **problem);
+extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
+								const char **problem);
+extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
+								 const char **problem);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
-extern const char *gpurhh_key_type_problem(Oid type);
+extern const char *gpurhh_aggregate_problem(Oid function);
+
+/* ---------- decimal.c ---------- */
+
+#define GPURHH_DECIMAL_DIGITS	18	/* that one limb has at least */
+#define GPURHH_DECIMAL128_DIGITS 37 /* that an int128 has at least */
+#define GPURHH_LIMB_BITS	61
+#define GPURHH_DECIMAL_PARAMETER(scale, limbs) ((limbs) << 16 | (scale))
+#define GPURHH_DECIMAL_SCALE(parameter) ((parameter) & 0xffff)
+#define GPURHH_DECIMAL_LIMBS(parameter) ((parameter) >> 16)
+#define GPURHH_MAX_LIMBS	3
+#define GPURHH_DECIMAL_NAN	PG_INT64_MAX	/* in limb 0 */
+#define GPURHH_DECIMAL128_NAN	((int128) (~(uint128) 0 >> 1))
+
+extern int	gpurhh_decimal_limbs(int digits);
+extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
+extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
+								int64 *limbs);
+extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
+								   int scale, int128 *result);
+extern int128 gpurhh_decimal_read128(const char *value, int scale);
+extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
+								 int64 *to);
+extern bool gpurhh_decimal_power(int exponent, int128 *result);
+extern Datum gpurhh_decimal_make(int128 value, int scale);
+extern Datum gpurhh_decimal_nan(void);
+extern Datum gpurhh_decimal_value(int64 value, int scale);
+extern Datum gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale);
+
+/* The int64 for an int128 that it holds, or that is NaN. */
+static inline int64
+gpurhh_decimal_narrow(int128 value)
+{
+	return value == GPURHH_DECIMAL128_NAN ? GPURHH_DECIMAL_NAN : (int64) value;
+}
+
+/* ---------- encoding.c ---------- */
+
+extern void gpurhh_convert_values(GpuEncoding encoding, void *values, int n);
+extern int64 gpurhh_convert_back(GpuEncoding encoding, int64 word);
+extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
+									  const void *stored);
+extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
+									 const uint64 *word, Size stride);
+
+/* ---------- agg_final.c ---------- */
+
+extern Datum gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high);
+extern bool gpurhh_final_is_sample(GpuFinal final);
+extern Datum gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count,
+								   Datum squares);
+extern int64 gpurhh_final_money(uint64 low, uint64 high);
+extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
+extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
+extern float8 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
+										  Size stride, uint64 count);
 
 /* ---------- agg_path.c ---------- */
 
 /* What the CustomScan's custom_private holds; see agg_path.c. */
 enum GpuAggPrivateIndex
 {
-	GPUAGG_PRIVATE_COLUMNS,		/* IntList: encoding of each child column */
-	GPUAGG_PRIVATE_KEYS,		/* IntList: child columns that are keys */
+	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: of each fed column the
+								 * encoding, parameter and attribute */
+	GPUAGG_PRIVATE_KEYS,		/* IntList: fed columns that are keys */
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
-	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, type, first and
-								 * second operand */
+	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, encoding, parameter,
+								 * operands; a GROUPING()'s are its values */
 	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
-	GPUAGG_PRIVATE_LEADER_EMITS /* Integer: of a parallel plan's participants,
-								 * only the leader */
+	GPUAGG_PRIVATE_LEADER_EMITS,	/* Integer: of a parallel plan's participants,
+									 * only the leader */
+	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
+	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
+								 * NIL: one, of all keys */
+	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_DISTINCT
 };
 
 typedef struct GpuRefusal
@@ -156,7 +283,49 @@ typedef struct GpuRefusalCollector
 
 extern GpuRefusalCollector *gpurhh_refusal_collector;
 
+/* What is gathered about one GROUP BY. */
+typedef struct PlanInfo
+{
+	PlannerInfo *root;
+	bool		explain;		/* somebody will read the reason */
+	char	   *refusal;		/* not NULL: why it cannot be done */
+
+	UpperRelationKind stage;	/* of planning: what groups */
+	List	   *clause;			/* of SortGroupClause */
+	List	   *full_clause;	/* the same before the planner reduced it */
+	PathTarget *target;			/* what is to be computed */
+
+	List	   *keys;			/* grouping expressions */
+	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
+	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
+								 * One that has all is the first. */
+	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
+	List	   *distinct_ops;	/* IntList: states computed of it */
+	bool		one_emitter;	/* some rows are nobody else's to return */
+	List	   *redundant;		/* those that the planner took from the keys */
+	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
+	List	   *groupings;		/* GROUPING()s in them */
+	List	   *determined;		/* Vars outside of both, and of redundant */
+
+	PathTarget *child_target;	/* the columns to feed */
+	List	   *columns;		/* those fed: IntList of encoding, parameter and
+								 * attribute (number in child_target) */
+	List	   *key_columns;	/* IntList */
+	List	   *states;			/* IntList: op, argument, filter; repeated */
+	int			n_states;
+	List	   *scan_tlist;		/* custom_scan_tlist */
+	List	   *outputs;		/* parallel: IntList of final, encoding,
+								 * parameter, operands */
+} PlanInfo;
+
 extern void gpurhh_init_agg_path(void);
+
+/* ---------- agg_cost.c ---------- */
+
+extern const char *gpurhh_add_agg_paths(PlanInfo *info,
+										RelOptInfo *input_rel,
+										RelOptInfo *output_rel,
+										List *having);
 
 /* ---------- agg_exec.c ---------- */
 
@@ -164,11 +333,70 @@ extern Node *gpurhh_create_agg_state(CustomScan *cscan);
 extern void gpurhh_register_agg_methods(void);
 extern const struct CustomScanMethods gpurhh_agg_scan_methods;
 
+/* ---------- dictionary.c ---------- */
+
+#define GPURHH_STRING_BYTES	16	/* of a key that stands for a string */
+#define GPURHH_STRING_LONG	0xff	/* its last one, where a dictionary has it */
+
+/* Strings looked up together: enough to overlap the waits for memory. */
+#define GPURHH_STRING_BATCH	64
+
+StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
+				 "a row's strings are looked up together");
+
+/* A dictionary that never freezes. */
+#define GPURHH_NO_LIMIT		SIZE_MAX
+
+/* Numbers for the strings that are no keys themselves. */
+typedef struct Dictionary Dictionary;
+typedef struct DictionaryShared DictionaryShared;
+
+typedef struct StringLookup
+{
+	const char *data;
+	uint32		length;
+	uint64		hash;
+	uint64		number;			/* 0: none */
+	char	   *to;				/* where the key goes */
+	struct varlena *detoasted;	/* to be freed then; or NULL */
+} StringLookup;
+
+/* Writes strings' keys.  All zeros but for the dictionary, it is ready. */
+typedef struct StringEncoder
+{
+	Dictionary *dictionary;
+	int			n_waiting;
+	bool		missing;		/* there was one without a number */
+	uint64		hash;
+	StringLookup waiting[GPURHH_STRING_BATCH];
+} StringEncoder;
+
+extern Dictionary *gpurhh_dictionary_create(MemoryContext parent, Size limit,
+											int min_strings,
+											double expected_strings);
+extern void gpurhh_dictionary_free(Dictionary *dictionary);
+extern dsa_pointer gpurhh_dictionary_share(dsa_area *area, Size limit,
+										   int min_strings,
+										   double expected_strings);
+extern Dictionary *gpurhh_dictionary_attach(dsa_area *area, dsa_pointer place,
+											MemoryContext context);
+extern void gpurhh_dictionary_unshare(dsa_area *area, dsa_pointer place);
+extern void gpurhh_dictionary_stats(Dictionary *dictionary, uint64 *n_strings,
+									uint64 *bytes);
+extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
+												uint64 number);
+extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
+							   const struct varlena *value,
+							   const char *readable, char *to);
+extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
+
 /* ---------- feed.c ---------- */
 
 typedef struct FeedColumn
 {
 	GpuEncoding encoding;
+	int			parameter;		/* see GpuColumn */
+	int			attribute;
 	uint8		bytes;
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
@@ -182,14 +410,23 @@ typedef struct FeedColumn
 typedef struct Feed
 {
 	int			n_columns;
+	int			n_attributes;	/* of the child's rows, up to the last needed */
 	uint32		capacity_rows;	/* rows that fit a block */
 	char	   *base;			/* the block being filled, or NULL */
 	uint32		n_rows;
 	FeedColumn	columns[RHH_MAX_COLUMNS];
+
+	/* strings; the caller sets the dictionary and where rows go whose strings
+	 * are not in it */
+	int			n_strings;
+	uint8		string_columns[RHH_MAX_COLUMNS];
+	StringEncoder strings;
+	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
+	void	   *defer_arg;
 } Feed;
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
-							 const GpuEncoding *encodings,
+							 const GpuColumn *columns,
 							 Size block_bytes, int max_rows);
 extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
@@ -246,6 +483,8 @@ typedef struct Emit
 	VectorExpr **quals;
 	Vector	   *vectors;		/* what it looks at */
 
+	const Dictionary *dictionary;	/* of the groups; the caller sets it */
+
 	/* the window */
 	const uint64 *words;
 	Size		stride;
@@ -269,12 +508,28 @@ extern void gpurhh_emit_row(Emit *emit, TupleTableSlot *slot);
 /* Reads the pages of a sequential scan into a feed. */
 typedef struct HeapFeed HeapFeed;
 
-extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, int n_columns,
-										 const GpuEncoding *encodings,
+extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
+										 ResultState *above, int n_columns,
+										 const GpuColumn *columns,
 										 MemoryContext context,
 										 const char **why);
+extern TupleTableSlot *gpurhh_project_above(ResultState *result,
+											TupleTableSlot *slot);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
+
+/* ---------- page_feed.c ---------- */
+
+/* Reads the pages of the scans below a node. */
+typedef struct PageFeed PageFeed;
+
+extern PageFeed *gpurhh_page_feed_create(PlanState *child, int n_columns,
+										 const GpuColumn *columns,
+										 MemoryContext context,
+										 const char **why);
+extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
+extern void gpurhh_page_feed_begin(PageFeed *feed);
+extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 
 /* ---------- host_table.c ---------- */
 
@@ -292,6 +547,26 @@ extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
 extern void gpurhh_host_free(HostTable *host);
+
+/* ---------- agg_regroup.c ---------- */
+
+/* The number of a group's grouping set, beside the NULL bits in word 0. */
+#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
+
+/* Makes groups of a first level's groups. */
+typedef struct Regroup Regroup;
+
+extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
+									  int n_shown_keys, List *sets,
+									  List *distinct_ops);
+extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
+extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
+extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
+							   Size stride, uint32 n);
+extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
+extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
+extern void gpurhh_regroup_end(Regroup *regroup);
 
 /* ---------- channel.c ---------- */
 
@@ -498,6 +773,7 @@ extern Size gpurhh_channel_block_bytes(Channel *channel);
 extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
+extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 										 bool *refused);
 extern void gpurhh_channel_give_back(Channel *channel);
@@ -505,7 +781,7 @@ extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
 extern double gpurhh_channel_pool_wait_ms(Channel *channel);
 extern bool gpurhh_channel_claim_finish(Channel *channel);
-extern bool gpurhh_channel_may_emit(Channel *channel, bool late_rows);
+extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
@@ -537,6 +813,10 @@ typedef struct GpuNodeCounts
 	uint64		host_rows;		/* finished on the host */
 	uint64		host_spilled;	/* records it wrote to disk */
 	uint64		groups_returned;
+	uint64		dictionary_strings;
+	uint64		dictionary_bytes;	/* the most of any run */
+	uint64		deferred_rows;	/* written, once or more often */
+	uint64		passes;			/* that read them */
 	double		feed_ms;		/* wall time to read and hand over the input */
 	double		pool_wait_ms;	/* of that: waiting for a free block */
 	double		fetch_ms;		/* wall time to wait for and copy groups */
@@ -547,12 +827,14 @@ typedef struct GpuNodeCounts
 typedef struct GpuNodeStats
 {
 	bool		valid;			/* the input has been read */
-	bool		feed_pages;		/* the child's pages are read, not its rows */
-	const char *feed_why;		/* why not */
+	bool		feed_pages;		/* pages are read */
+	bool		feed_rows;		/* rows are asked for; perhaps both */
+	const char *feed_why;		/* why rows */
 	char		device[GPURHH_DEVICE_NAME_LEN];
 	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
 	GpuNodeCounts counts;
 	bool		parallel;
+	bool		strings;		/* are among the columns */
 	rhh_table_stats table;
 } GpuNodeStats;
 
@@ -562,14 +844,16 @@ typedef struct GpuAggShared GpuAggShared;
 extern Size gpurhh_parallel_bytes(void);
 extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-								  Channel *channel);
+								  Channel *channel, dsa_pointer dictionary);
+extern dsa_pointer gpurhh_parallel_dictionary(GpuAggShared *shared);
 extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 									 MemoryContext context);
 extern bool gpurhh_parallel_attach(GpuAggShared *shared);
 extern bool gpurhh_parallel_detach(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern bool gpurhh_parallel_emits_later(GpuAggShared *shared);
-extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel);
+extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
+									 bool one_emitter);
 extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
 									   GpuNodeCounts *counts);
 extern void gpurhh_parallel_counts(GpuAggShared *shared,
@@ -583,10 +867,33 @@ extern void gpurhh_parallel_read_late(GpuAggShared *shared,
 												  const rhh_batch *batch),
 									  void *arg);
 
+extern BufFile *gpurhh_parallel_create_deferred(GpuAggShared *shared,
+												int *participant,
+												int partition);
+extern int	gpurhh_parallel_next_deferred(GpuAggShared *shared);
+extern bool gpurhh_parallel_open_deferred(GpuAggShared *shared,
+										  int participant, int partition,
+										  BufFile **file);
+
+/* ---------- agg_defer.c ---------- */
+
+#define GPURHH_DEFER_PARTITIONS 32
+
+/* Rows whose strings a full dictionary did not take. */
+typedef struct Deferred Deferred;
+
+extern Deferred *gpurhh_deferred_create(MemoryContext context,
+										GpuAggShared *shared);
+extern void gpurhh_deferred_free(Deferred *deferred);
+extern void gpurhh_deferred_save(Deferred *deferred, TupleTableSlot *slot,
+								 uint32 hash);
+extern void gpurhh_deferred_close(Deferred *deferred);
+extern bool gpurhh_deferred_next(Deferred *deferred);
+extern bool gpurhh_deferred_read(Deferred *deferred, TupleTableSlot *slot);
+
 /* ---------- explain.c ---------- */
 
 extern void gpurhh_explain_agg(CustomScanState *node, List *ancestors,
-							   ExplainState *es, int n_keys,
-							   const GpuNodeStats *stats);
+							   ExplainState *es, const GpuNodeStats *stats);
 
 #endif							/* GPURHH_H */

@@ -21,9 +21,10 @@
  *		   for the next one.
  *
  * Loading: the attributes up to the last needed one are mostly there and not
- * NULL, and of fixed width; then each is at the same offset in all tuples.
- * If a tuple of the page is different, all of them are walked through, an
- * attribute at a time.
+ * NULL.  As far as they are of fixed width, each is at the same offset in all
+ * tuples; from the first other one on the tuples are walked through, all of
+ * them by an attribute at a time.  Where a tuple of the page has NULLs, or not
+ * all attributes, the page's are walked through one by one.
  *
  * Where WHERE or an expression may raise an error for one of the rows, core's
  * ExecQual() and ExecProject() evaluate these rows, one by one.  WHERE and
@@ -33,8 +34,6 @@
  */
 #include "gpurhh.h"
 
-#include <math.h>
-
 #include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/relscan.h"
@@ -43,7 +42,6 @@
 #include "executor/instrument.h"
 #include "pgstat.h"
 #include "utils/datum.h"
-#include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -53,7 +51,9 @@ typedef struct HeapAttribute
 {
 	int16		length;
 	char		align;			/* typalign */
-	int			offset;			/* in a tuple without NULLs; -1: it depends */
+	int			offset;			/* in a tuple without NULLs; -1: it depends.
+								 * The first of no fixed width is there, or
+								 * at the next multiple of its alignment */
 	int			first_load;		/* in the set; -1: not needed */
 	bool		missing_null;	/* what it is in tuples that are too short */
 	Datum		missing;
@@ -65,6 +65,9 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
+	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	bool		pointer;		/* to where it is in the page, for expressions */
+	int			scale;			/* >= 0: a numeric, loaded as an integer */
 	int			next;			/* load of the same attribute; -1: none */
 	char	   *to;
 	uint8	   *nulls;			/* a byte for each row */
@@ -78,7 +81,9 @@ typedef struct LoadSet
 	HeapLoad   *loads;
 	int			n_attributes;	/* up to the last needed one */
 	HeapAttribute *attributes;
-	bool		fixed;			/* those with values have an offset */
+	int			first_varying;	/* of the attributes, the first after which
+								 * offsets depend; n_attributes: none */
+	StringEncoder *strings;
 	Vector	   *vectors;		/* of the loads, for expressions */
 } LoadSet;
 
@@ -86,14 +91,17 @@ typedef struct LoadSet
 typedef struct HeapColumn
 {
 	GpuEncoding encoding;
-	int			load;			/* straight from this one, if >= 0 */
+	int			load;			/* from this one, if >= 0: straight, */
+	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
+	int			limb_of;		/* the column whose result it is a limb of */
 	Vector		result;
 } HeapColumn;
 
 struct HeapFeed
 {
 	SeqScanState *scan;
+	ResultState *above;			/* computes columns of the scan's; or NULL */
 	int			max_rows;		/* of a page */
 
 	int			n_quals;
@@ -109,6 +117,7 @@ struct HeapFeed
 	int			next_row;
 	OffsetNumber *offsets;
 	const char **data;			/* where the tuples' attributes start */
+	uint32	   *positions;		/* in them, while they are walked through */
 	bool		dense;			/* most cache lines of a page have a tuple's start */
 	bool		any_null;		/* some of the page's tuples have NULLs */
 	int			least_natts;	/* the fewest attributes stored in one */
@@ -127,7 +136,8 @@ typedef struct FinderArg
 
 /* Adds a load to the set; the table's attribute is known to be fit for it. */
 static int
-add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory)
+add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, int scale,
+		 bool own_memory)
 {
 	HeapLoad   *load;
 
@@ -139,6 +149,7 @@ add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, bool own_memory
 	memset(load, 0, sizeof(HeapLoad));
 	load->attribute = attribute;
 	load->bytes = bytes;
+	load->scale = scale;
 	load->nulls = palloc0(heap->max_rows);
 	if (own_memory && bytes > 0)
 		load->to = (char *) TYPEALIGN(64, palloc0((Size) heap->max_rows * bytes + 64));
@@ -171,11 +182,26 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	LoadSet    *set = finder->set;
 	Form_pg_attribute att = attribute_of(finder->heap, expr);
 	int			bytes = 0;
+	bool		pointer = false;
+	int			digits;
+	int			scale = -1;
 
 	if (att == NULL)
 		return false;
-	if (gpurhh_vector_type(att->atttypid, type))
-		bytes = att->attlen;
+	if (only_null && att->attlen < 0)
+		*type = VECTOR_ANY;
+	else if (gpurhh_vector_type(att->atttypid, type))
+	{
+		pointer = *type == VECTOR_STRING || *type == VECTOR_BPCHAR;
+		bytes = pointer ? sizeof(char *) : att->attlen;
+	}
+	else if (gpurhh_decimal_type(expr, &digits, &scale) && !only_null &&
+			 digits <= GPURHH_DECIMAL128_DIGITS)
+	{
+		*type = digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL :
+			VECTOR_DECIMAL128;
+		bytes = digits <= GPURHH_DECIMAL_DIGITS ? 8 : 16;
+	}
 	else if (only_null)
 		*type = VECTOR_ANY;
 	else
@@ -191,7 +217,8 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 			return true;
 		}
 	}
-	*column = add_load(finder->heap, set, att->attnum - 1, bytes, true);
+	*column = add_load(finder->heap, set, att->attnum - 1, bytes, scale, true);
+	set->loads[*column].pointer = pointer;
 	return true;
 }
 
@@ -205,6 +232,7 @@ finish_set(HeapFeed *heap, LoadSet *set)
 	for (int i = 0; i < set->n_loads; i++)
 		set->n_attributes = Max(set->n_attributes, set->loads[i].attribute + 1);
 	set->attributes = palloc0(sizeof(HeapAttribute) * Max(set->n_attributes, 1));
+	set->first_varying = set->n_attributes;
 	for (int a = 0; a < set->n_attributes; a++)
 	{
 		HeapAttribute *attribute = &set->attributes[a];
@@ -222,8 +250,10 @@ finish_set(HeapFeed *heap, LoadSet *set)
 		}
 		else
 		{
-			/* this one and all behind it */
-			attribute->offset = -1;
+			/* all behind this one have none */
+			attribute->offset = offset;
+			if (offset >= 0)
+				set->first_varying = a;
 			offset = -1;
 		}
 		attribute->missing = getmissingattr(desc, a + 1, &attribute->missing_null);
@@ -231,7 +261,6 @@ finish_set(HeapFeed *heap, LoadSet *set)
 			attribute->missing = datumCopy(attribute->missing, att->attbyval,
 										   att->attlen);
 	}
-	set->fixed = true;
 	for (int i = 0; i < set->n_loads; i++)
 	{
 		HeapLoad   *load = &set->loads[i];
@@ -239,31 +268,59 @@ finish_set(HeapFeed *heap, LoadSet *set)
 
 		load->next = attribute->first_load;
 		attribute->first_load = i;
-		if (load->bytes > 0 && attribute->offset < 0)
-			set->fixed = false;
 	}
 	set->vectors = palloc0(sizeof(Vector) * Max(set->n_loads, 1));
+}
+
+/* A column of strings; false: it is not one of the table. */
+static bool
+prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
+{
+	Form_pg_attribute att;
+
+	/* a varchar as text, for example: the same bytes */
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	att = attribute_of(heap, (Node *) expr);
+	if (att == NULL || att->attlen != -1)
+		return false;
+	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+							GPURHH_STRING_BYTES, -1, false);
+	heap->column_set.loads[column->load].string = column->encoding;
+	return true;
 }
 
 /* False: the column cannot be had, and *why says why. */
 static bool
 prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
-			   GpuEncoding encoding, const char **why)
+			   GpuColumn how, const char **why)
 {
-	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
+	GpuEncoding encoding = how.encoding;
 	VectorType	type = gpurhh_encodings[encoding].vector;
-	VectorType	got;
+	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
 	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
 	const char *reason;
 
 	column->encoding = encoding;
 	column->load = -1;
+	column->limb_of = -1;
+	if (gpurhh_is_string(encoding) &&
+		prepare_strings(heap, column, expr))
+		return true;
+	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
+		gpurhh_encodings[encoding].by_reference)
+	{
+		column->encode = true;
+		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+								att->attlen, -1, true);
+		return true;
+	}
 	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								bytes, false);
+								bytes, -1, false);
 		return true;
 	}
 	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
@@ -274,8 +331,9 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 		*why = psprintf("an expression %s", reason);
 		return false;
 	}
-	got = gpurhh_vector_result_type(column->expr);
-	if (got != type && !(got == VECTOR_OID && type == VECTOR_INT4))
+	if (encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1)
+		type = VECTOR_DECIMAL128;
+	if (gpurhh_vector_result_type(column->expr) != type)
 	{
 		*why = "an expression has another type than the column that is fed";
 		return false;
@@ -283,9 +341,33 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	return true;
 }
 
+/* Other limbs than the first come of what gives that one. */
+static bool
+find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
+{
+	HeapColumn *column = &heap->columns[c];
+
+	if (columns[c].encoding != GPU_ENC_LIMB1 &&
+		columns[c].encoding != GPU_ENC_LIMB2)
+		return false;
+	for (int other = 0; other < c; other++)
+	{
+		if (columns[other].encoding == GPU_ENC_DECIMAL &&
+			columns[other].attribute == columns[c].attribute)
+		{
+			column->encoding = columns[c].encoding;
+			column->load = -1;
+			column->limb_of = other;
+			return true;
+		}
+	}
+	elog(ERROR, "column of a limb without the first one");
+	return false;				/* keep compiler quiet */
+}
+
 static HeapFeed *
-create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
-			const char **why)
+create_feed(SeqScanState *scan, List *exprs, ResultState *above,
+			int n_columns, const GpuColumn *columns, const char **why)
 {
 	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
 	Plan	   *plan = scan->ss.ps.plan;
@@ -293,6 +375,7 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
 	ListCell   *lc;
 
 	heap->scan = scan;
+	heap->above = above;
 	heap->max_rows = MaxHeapTuplesPerPage;
 
 	/*
@@ -318,16 +401,17 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
 
 	heap->n_columns = n_columns;
 	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
-	if (list_length(plan->targetlist) < n_columns)
-	{
-		*why = "the scan returns fewer columns than are fed";
-		return NULL;
-	}
 	for (int c = 0; c < n_columns; c++)
 	{
-		TargetEntry *tle = list_nth_node(TargetEntry, plan->targetlist, c);
-
-		if (!prepare_column(heap, &heap->columns[c], tle->expr, encodings[c],
+		if (list_length(exprs) <= columns[c].attribute)
+		{
+			*why = "the scan returns fewer columns than are fed";
+			return NULL;
+		}
+		if (find_limb_source(heap, columns, c))
+			continue;
+		if (!prepare_column(heap, &heap->columns[c],
+							list_nth(exprs, columns[c].attribute), columns[c],
 							why))
 			return NULL;
 	}
@@ -335,19 +419,21 @@ create_feed(SeqScanState *scan, int n_columns, const GpuEncoding *encodings,
 
 	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
 	heap->data = palloc(sizeof(char *) * heap->max_rows);
+	heap->positions = palloc(sizeof(uint32) * heap->max_rows);
 	heap->active = palloc0(heap->max_rows);
 	return heap;
 }
 
 /*
- * A feed of the first n_columns columns of child's rows, from its pages.  NULL:
- * the rows have to be asked for one by one, and *why says why.  What it makes
- * is in context, and lives as long as the child does.
+ * A feed of expressions over the rows of child, from its pages.  They are what
+ * the child returns, or what a Result above it makes of that.  NULL: the
+ * rows have to be asked for one by one, and *why says why.  What it makes is in
+ * context, and lives as long as the child does.
  */
 HeapFeed *
-gpurhh_heap_feed_create(PlanState *child, int n_columns,
-						const GpuEncoding *encodings, MemoryContext context,
-						const char **why)
+gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
+						int n_columns, const GpuColumn *columns,
+						MemoryContext context, const char **why)
 {
 	SeqScanState *scan = (SeqScanState *) child;
 	MemoryContext old;
@@ -370,7 +456,7 @@ gpurhh_heap_feed_create(PlanState *child, int n_columns,
 		return NULL;
 	}
 	old = MemoryContextSwitchTo(context);
-	heap = create_feed(scan, n_columns, encodings, why);
+	heap = create_feed(scan, exprs, above, n_columns, columns, why);
 	MemoryContextSwitchTo(old);
 	return heap;
 }
@@ -473,11 +559,25 @@ load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
 		case 8:
 			LOAD_LOOP(uint64);
 			break;
-		default:
+		case 16:
 			for (int i = 0; i < n; i++)
 				memcpy(load->to + (Size) i * 16, data[i] + offset, 16);
 			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + offset,
+					   load->bytes);
+			break;
 	}
+}
+
+static inline void
+store_decimal(HeapLoad *load, int row, const char *from)
+{
+	if (load->bytes == 8)
+		gpurhh_decimal_read(from, load->scale, 1, (int64 *) load->to + row);
+	else if (load->bytes == 16)
+		((int128 *) load->to)[row] = gpurhh_decimal_read128(from, load->scale);
 }
 
 static inline void
@@ -500,9 +600,30 @@ store_value(HeapLoad *load, int row, const char *from)
 			((uint64 *) load->to)[row] = *(const uint64 *) from;
 			break;
 		default:
-			memcpy(load->to + (Size) row * 16, from, 16);
+			memcpy(load->to + (Size) row * load->bytes, from, load->bytes);
 			break;
 	}
+}
+
+static inline bool
+is_varlena(const HeapLoad *load)
+{
+	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+}
+
+/* What is made of a varlena; memory may be read up to readable. */
+static inline void
+store_varlena(LoadSet *set, HeapLoad *load, int row, const char *from,
+			  const char *readable)
+{
+	if (load->string != GPU_ENC_NONE)
+		gpurhh_strings_add(set->strings, load->string,
+						   (const struct varlena *) from, readable,
+						   load->to + (Size) row * GPURHH_STRING_BYTES);
+	else if (load->pointer)
+		((const char **) load->to)[row] = from;
+	else
+		store_decimal(load, row, from);
 }
 
 static inline void
@@ -525,6 +646,9 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 
 		if (attribute->missing_null)
 			store_null(load, row);
+		else if (is_varlena(load))
+			store_varlena(set, load, row, DatumGetPointer(attribute->missing),
+						  DatumGetPointer(attribute->missing));
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -560,7 +684,7 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 				store_null(&set->loads[i], row);
 			continue;
 		}
-		if (!moved && attribute->offset >= 0)
+		if (!moved && attribute->offset >= 0 && attribute->length > 0)
 			offset = attribute->offset;
 		else if (attribute->length == -1)
 			offset = att_align_pointer(offset, attribute->align, -1,
@@ -568,7 +692,14 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		else
 			offset = att_align_nominal(offset, attribute->align);
 		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
-			store_value(&set->loads[i], row, data + offset);
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (is_varlena(load))
+				store_varlena(set, load, row, data + offset, data + offset);
+			else
+				store_value(load, row, data + offset);
+		}
 		offset = att_addlength_pointer(offset, attribute->length,
 									   data + offset);
 	}
@@ -576,11 +707,118 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		store_missing(set, &set->attributes[a], row);
 }
 
+#define WALK_LOOP(T) \
+	do { \
+		T		   *pg_restrict to = (T *) load->to; \
+		\
+		for (int i = 0; i < n; i++) \
+			to[i] = *(const T *) (data[i] + positions[i]); \
+	} while (0)
+
+/* As load_fixed(), where each tuple has an offset of its own. */
+static void
+load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
+			   const char *const *data, int n, const char *page_end)
+{
+	if (is_varlena(load))
+	{
+		for (int i = 0; i < n; i++)
+			store_varlena(set, load, i, data[i] + positions[i], page_end);
+		return;
+	}
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			WALK_LOOP(uint8);
+			break;
+		case 2:
+			WALK_LOOP(uint16);
+			break;
+		case 4:
+			WALK_LOOP(uint32);
+			break;
+		case 8:
+			WALK_LOOP(uint64);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + positions[i],
+					   load->bytes);
+			break;
+	}
+}
+
+/*
+ * Where the attribute starts in n tuples, none of which has a NULL before it;
+ * positions: where the one before ends, or may be followed by padding.
+ */
+static void
+align_positions(const HeapAttribute *attribute, uint32 *positions,
+				const char *const *data, int n)
+{
+	uint32		mask = att_align_nominal(1, attribute->align) - 1;
+
+	if (mask == 0)
+		return;
+	if (attribute->length == -1)
+	{
+		/* a short header is not aligned, and never looks like padding */
+		for (int i = 0; i < n; i++)
+		{
+			uint32		at = positions[i];
+
+			positions[i] = VARATT_NOT_PAD_BYTE(data[i] + at) ? at :
+				(at + mask) & ~mask;
+		}
+	}
+	else
+	{
+		for (int i = 0; i < n; i++)
+			positions[i] = (positions[i] + mask) & ~mask;
+	}
+}
+
+/*
+ * Attributes from the first on that has no fixed width, of n tuples that have
+ * all of them.
+ */
+static void
+load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
+			 const char *page_end)
+{
+	for (int i = 0; i < n; i++)
+		positions[i] = set->attributes[set->first_varying].offset;
+	for (int a = set->first_varying; a < set->n_attributes; a++)
+	{
+		const HeapAttribute *attribute = &set->attributes[a];
+
+		align_positions(attribute, positions, data, n);
+		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+			load_positions(set, &set->loads[i], positions, data, n, page_end);
+		if (a == set->n_attributes - 1)
+			break;
+		if (attribute->length > 0)
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] += attribute->length;
+		}
+		else
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] = att_addlength_pointer(positions[i],
+													 attribute->length,
+													 data[i] + positions[i]);
+		}
+	}
+}
+
 /* Loads n rows of the page, from row first on, to the start of the loads. */
 static void
 load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 {
-	bool		same = set->fixed;
+	bool		same = true;
 
 	for (int i = 0; i < set->n_loads; i++)
 		set->loads[i].any_null = false;
@@ -592,9 +830,16 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 	if (same)
 	{
 		for (int i = 0; i < set->n_loads; i++)
-			load_fixed(&set->loads[i],
-					   set->attributes[set->loads[i].attribute].offset,
-					   heap->data + first, n);
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (load->attribute < set->first_varying)
+				load_fixed(load, set->attributes[load->attribute].offset,
+						   heap->data + first, n);
+		}
+		if (set->first_varying < set->n_attributes)
+			load_walking(set, heap->positions, heap->data + first, n,
+						 BufferGetPage(scan_desc(heap)->rs_cbuf) + BLCKSZ);
 	}
 	else
 	{
@@ -613,7 +858,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 /* ---------- rows ---------- */
 
 /* Puts a row of the page into the scan's slot, for core to evaluate. */
-static TupleTableSlot *
+static void
 store_row(HeapFeed *heap, int row)
 {
 	HeapScanDesc desc = scan_desc(heap);
@@ -628,7 +873,31 @@ store_row(HeapFeed *heap, int row)
 	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, desc->rs_cbuf);
 	ResetExprContext(ss->ps.ps_ExprContext);
 	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
-	return ss->ps.ps_ProjInfo == NULL ? ss->ss_ScanTupleSlot : NULL;
+}
+
+/* What a Result makes of a row from below it; valid until its next one. */
+TupleTableSlot *
+gpurhh_project_above(ResultState *result, TupleTableSlot *slot)
+{
+	ExprContext *econtext = result->ps.ps_ExprContext;
+
+	ResetExprContext(econtext);
+	econtext->ecxt_outertuple = slot;
+	return ExecProject(result->ps.ps_ProjInfo);
+}
+
+/* What core makes of the row that is stored: of each that WHERE lets pass. */
+static TupleTableSlot *
+project_row(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+
+	if (ss->ps.ps_ProjInfo != NULL)
+		slot = ExecProject(ss->ps.ps_ProjInfo);
+	if (heap->above != NULL)
+		slot = gpurhh_project_above(heap->above, slot);
+	return slot;
 }
 
 static void
@@ -652,8 +921,8 @@ filter_by_row(HeapFeed *heap)
 		CHECK_FOR_INTERRUPTS();
 		store_row(heap, row);
 		heap->active[row] = ExecQual(ss->ps.qual, ss->ps.ps_ExprContext);
-		if (heap->active[row] && ss->ps.ps_ProjInfo != NULL)
-			(void) ExecProject(ss->ps.ps_ProjInfo);
+		if (heap->active[row])
+			(void) project_row(heap);
 	}
 	clear_row(heap);
 }
@@ -746,36 +1015,28 @@ next_page(HeapFeed *heap)
 
 /* ---------- feeding ---------- */
 
+/* Values by reference, n of them as they were loaded, into the block. */
 static void
-normalize_float4(float4 *values, int n)
+encode_values(const Vector *loaded, const HeapLoad *load,
+			  const FeedColumn *column, char *to, int n)
 {
 	for (int i = 0; i < n; i++)
-	{
-		if (isnan(values[i]))
-			values[i] = get_float4_nan();
-		else if (values[i] == 0)
-			values[i] = 0;		/* -0 equals 0 */
-	}
-}
-
-static void
-normalize_float8(float8 *values, int n)
-{
-	for (int i = 0; i < n; i++)
-	{
-		if (isnan(values[i]))
-			values[i] = get_float8_nan();
-		else if (values[i] == 0)
-			values[i] = 0;
-	}
+		((uint64 *) to)[i] =
+			loaded->nulls != NULL && loaded->nulls[i] ? 0 :
+			gpurhh_encode_reference(column->encoding, column->parameter,
+									load->to + (Size) i * load->bytes);
 }
 
 /* An expression's results, n of them, into the block. */
 static void
-store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
-			  int n)
+store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
+			  char *to, int n)
 {
-	memcpy(to, result->values, (Size) n * bytes);
+	if (limbs)
+		gpurhh_decimal_split(result->values, n, encoding - GPU_ENC_DECIMAL,
+							 (int64 *) to);
+	else
+		memcpy(to, result->values, (Size) n * bytes);
 	if (result->nulls == NULL)
 		return;
 	/* a filter that is NULL is not true; and see store_null() */
@@ -786,19 +1047,33 @@ store_results(const Vector *result, GpuEncoding encoding, int bytes, char *to,
 	}
 }
 
+/* The keys of an expression's results, n of them, into the block. */
+static void
+add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
+			int n)
+{
+	const struct varlena *const *strings = result->values;
+	char	   *to = feed->base + feed->columns[column].values_offset +
+		(Size) feed->n_rows * GPURHH_STRING_BYTES;
+
+	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
+	{
+		if (result->nulls != NULL && result->nulls[i])
+			memset(to, 0, GPURHH_STRING_BYTES);
+		else
+			gpurhh_strings_add(&feed->strings, encoding, strings[i],
+							   (const char *) strings[i], to);
+	}
+}
+
 /* Rows from next_row on, n of them, by core's projection. */
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
 {
-	ScanState  *ss = &heap->scan->ss;
-
 	for (int i = 0; i < n; i++)
 	{
-		TupleTableSlot *slot = store_row(heap, heap->next_row + i);
-
-		if (slot == NULL)
-			slot = ExecProject(ss->ps.ps_ProjInfo);
-		gpurhh_feed_slot(feed, slot);
+		store_row(heap, heap->next_row + i);
+		gpurhh_feed_slot(feed, project_row(heap));
 	}
 	clear_row(heap);
 }
@@ -810,28 +1085,41 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	LoadSet    *set = &heap->column_set;
 	int			n = Min((uint32) (heap->n_rows - heap->next_row),
 						feed->capacity_rows - feed->n_rows);
+	uint32		hash;
 
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		FeedColumn *column = &feed->columns[c];
 
-		if (heap->columns[c].load >= 0)
+		if (heap->columns[c].load >= 0 && !heap->columns[c].encode)
 			set->loads[heap->columns[c].load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
+	set->strings = &feed->strings;
 	load_rows(heap, set, heap->next_row, n);
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		HeapColumn *column = &heap->columns[c];
 
-		if (column->expr == NULL)
+		if (column->limb_of >= 0)
+			column->result = heap->columns[column->limb_of].result;
+		else if (column->expr == NULL)
 			column->result = set->vectors[column->load];
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
 		{
+			(void) gpurhh_strings_finish(&feed->strings, &hash);
 			feed_by_row(heap, feed, n);
 			return n;
 		}
+		else if (gpurhh_is_string(column->encoding))
+			add_strings(&column->result, column->encoding, feed, c, n);
+	}
+	/* rows that are to be deferred are handed over as rows */
+	if (!gpurhh_strings_finish(&feed->strings, &hash))
+	{
+		feed_by_row(heap, feed, n);
+		return n;
 	}
 	for (int c = 0; c < heap->n_columns; c++)
 	{
@@ -840,12 +1128,15 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
 
-		if (from->expr != NULL)
-			store_results(&from->result, from->encoding, column->bytes, to, n);
-		if (from->encoding == GPU_ENC_FLOAT4)
-			normalize_float4((float4 *) to, n);
-		else if (from->encoding == GPU_ENC_FLOAT8)
-			normalize_float8((float8 *) to, n);
+		if (from->encode)
+			encode_values(&from->result, &set->loads[from->load], column, to, n);
+		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
+			store_results(&from->result, from->encoding,
+						  from->encoding >= GPU_ENC_DECIMAL &&
+						  from->encoding <= GPU_ENC_LIMB2 &&
+						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
+						  column->bytes, to, n);
+		gpurhh_convert_values(from->encoding, to, n);
 		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER)
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}

@@ -31,8 +31,8 @@
 
 #include "commands/tablespace.h"
 #include "common/hashfn.h"
-#include "common/int.h"
 #include "miscadmin.h"
+#include "rhh_states.h"
 #include "utils/memutils.h"
 
 #define PARTITION_BITS	5
@@ -164,32 +164,8 @@ combine(HostTable *host, uint64 *into, const uint64 *from)
 
 	for (uint32 s = 0; s < host->spec.n_states; s++)
 	{
-		switch (host->spec.states[s].op)
-		{
-			case RHH_COUNT:
-			case RHH_SUM_I64:
-				into[w] += from[w];
-				break;
-			case RHH_SUM_I128:
-				{
-					uint64		low = into[w] + from[w];
-
-					into[w + 1] += from[w + 1] + (low < into[w] ? 1 : 0);
-					into[w] = low;
-					break;
-				}
-			case RHH_MIN_I64:
-				into[w] = (uint64) Min((int64) into[w], (int64) from[w]);
-				break;
-			case RHH_MAX_I64:
-				into[w] = (uint64) Max((int64) into[w], (int64) from[w]);
-				break;
-			case RHH_ANY:
-				if (into[w] == 0)
-					memcpy(&into[w], &from[w],
-						   rhh_state_words(&host->spec, s) * sizeof(uint64));
-				break;
-		}
+		rhh_state_combine(host->spec.states[s].op,
+						  rhh_arg_bytes(&host->spec, s), &into[w], &from[w]);
 		w += rhh_state_words(&host->spec, s);
 	}
 }
@@ -268,22 +244,6 @@ load_value(const rhh_batch *batch, int column, int bytes, uint32 row)
 	}
 }
 
-static int64
-load_signed(const rhh_batch *batch, int column, int bytes, uint32 row)
-{
-	uint64		value = load_value(batch, column, bytes, row);
-
-	switch (bytes)
-	{
-		case 2:
-			return (int16) value;
-		case 4:
-			return (int32) value;
-		default:
-			return (int64) value;
-	}
-}
-
 static inline bool
 is_null(const rhh_batch *batch, int column, uint32 row)
 {
@@ -325,44 +285,11 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 		counts = (state->filter_column < 0 ||
 				  load_value(batch, state->filter_column, 1, row) != 0) &&
 			(column < 0 || !is_null(batch, column, row));
-		switch (state->op)
-		{
-			case RHH_COUNT:
-				record[w] = counts ? 1 : 0;
-				break;
-			case RHH_SUM_I64:
-				if (counts)
-					record[w] = (uint64) load_signed(batch, column, bytes, row);
-				break;
-			case RHH_SUM_I128:
-				if (counts)
-				{
-					int64		value = load_signed(batch, column, bytes, row);
-
-					record[w] = (uint64) value;
-					record[w + 1] = value < 0 ? ~UINT64CONST(0) : 0;
-				}
-				break;
-			case RHH_MIN_I64:
-				record[w] = (uint64) (counts ?
-									  load_signed(batch, column, bytes, row) :
-									  PG_INT64_MAX);
-				break;
-			case RHH_MAX_I64:
-				record[w] = (uint64) (counts ?
-									  load_signed(batch, column, bytes, row) :
-									  PG_INT64_MIN);
-				break;
-			case RHH_ANY:
-				if (counts)
-				{
-					record[w] = 1;
-					memcpy(&record[w + 1],
-						   batch->base + batch->values_offset[column] +
-						   (Size) row * bytes, bytes);
-				}
-				break;
-		}
+		rhh_state_init(state->op, bytes, &record[w]);
+		if (counts)
+			rhh_state_add(state->op, bytes, &record[w], column < 0 ? NULL :
+						  batch->base + batch->values_offset[column] +
+						  (Size) row * bytes);
 		w += rhh_state_words(spec, s);
 	}
 }

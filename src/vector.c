@@ -30,6 +30,7 @@
 
 #include <math.h>
 
+#include "access/detoast.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "executor/executor.h"
@@ -67,6 +68,8 @@ typedef enum VectorOp
 	VECTOR_MODULO,
 	VECTOR_NEGATE,
 	VECTOR_CAST,
+	VECTOR_DATE_CAST,			/* date to timestamp */
+	VECTOR_RESCALE,				/* a decimal with more zeros */
 	/* logic */
 	VECTOR_AND,
 	VECTOR_OR,
@@ -88,10 +91,14 @@ typedef struct VectorNode
 	int			n_args;
 	struct VectorNode **args;
 
+	int			digits;			/* of decimals, at most */
+	int			scale;			/* of decimals */
+
 	int			column;			/* VECTOR_COLUMN */
 
 	/* VECTOR_CONSTANT, and the array of VECTOR_IN */
 	VectorType	given_type;		/* before it was widened */
+	int			given_scale;	/* before it was rescaled */
 	Node	   *constant;		/* a Const or Param */
 	bool		known;			/* has been read */
 	bool		is_null;
@@ -149,11 +156,24 @@ static const VectorFunction functions[] = {
 	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_TIME_EQ, F_TIME_NE, F_TIME_LT, F_TIME_LE, F_TIME_GT, F_TIME_GE),
 	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_TIMESTAMP_EQ, F_TIMESTAMP_NE, F_TIMESTAMP_LT, F_TIMESTAMP_LE, F_TIMESTAMP_GT, F_TIMESTAMP_GE),
 	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_TIMESTAMPTZ_EQ, F_TIMESTAMPTZ_NE, F_TIMESTAMPTZ_LT, F_TIMESTAMPTZ_LE, F_TIMESTAMPTZ_GT, F_TIMESTAMPTZ_GE),
+	COMPARISONS(VECTOR_INT8, VECTOR_INT8, F_CASH_EQ, F_CASH_NE, F_CASH_LT, F_CASH_LE, F_CASH_GT, F_CASH_GE),
 	COMPARISONS(VECTOR_FLOAT4, VECTOR_FLOAT4, F_FLOAT4EQ, F_FLOAT4NE, F_FLOAT4LT, F_FLOAT4LE, F_FLOAT4GT, F_FLOAT4GE),
 	COMPARISONS(VECTOR_FLOAT4, VECTOR_FLOAT8, F_FLOAT48EQ, F_FLOAT48NE, F_FLOAT48LT, F_FLOAT48LE, F_FLOAT48GT, F_FLOAT48GE),
 	COMPARISONS(VECTOR_FLOAT8, VECTOR_FLOAT4, F_FLOAT84EQ, F_FLOAT84NE, F_FLOAT84LT, F_FLOAT84LE, F_FLOAT84GT, F_FLOAT84GE),
 	COMPARISONS(VECTOR_FLOAT8, VECTOR_FLOAT8, F_FLOAT8EQ, F_FLOAT8NE, F_FLOAT8LT, F_FLOAT8LE, F_FLOAT8GT, F_FLOAT8GE),
+	/* enums: equal where their OIDs are, but ordered otherwise */
+	{F_ENUM_EQ, VECTOR_EQ, VECTOR_OID, VECTOR_OID},
+	{F_ENUM_NE, VECTOR_NE, VECTOR_OID, VECTOR_OID},
 	COMPARISONS(VECTOR_UUID, VECTOR_UUID, F_UUID_EQ, F_UUID_NE, F_UUID_LT, F_UUID_LE, F_UUID_GT, F_UUID_GE),
+
+	/* under a deterministic collation, see has_byte_equality() */
+	{F_TEXTEQ, VECTOR_EQ, VECTOR_STRING, VECTOR_STRING},
+	{F_TEXTNE, VECTOR_NE, VECTOR_STRING, VECTOR_STRING},
+	{F_BYTEAEQ, VECTOR_EQ, VECTOR_STRING, VECTOR_STRING},
+	{F_BYTEANE, VECTOR_NE, VECTOR_STRING, VECTOR_STRING},
+	{F_BPCHAREQ, VECTOR_EQ, VECTOR_BPCHAR, VECTOR_BPCHAR},
+	{F_BPCHARNE, VECTOR_NE, VECTOR_BPCHAR, VECTOR_BPCHAR},
+	COMPARISONS(VECTOR_DECIMAL, VECTOR_DECIMAL, F_NUMERIC_EQ, F_NUMERIC_NE, F_NUMERIC_LT, F_NUMERIC_LE, F_NUMERIC_GT, F_NUMERIC_GE),
 
 	{F_INT2PL, VECTOR_ADD, VECTOR_INT2, VECTOR_INT2},
 	{F_INT2MI, VECTOR_SUBTRACT, VECTOR_INT2, VECTOR_INT2},
@@ -213,6 +233,15 @@ static const VectorFunction functions[] = {
 	{F_FLOAT8MI, VECTOR_SUBTRACT, VECTOR_FLOAT8, VECTOR_FLOAT8},
 	{F_FLOAT8MUL, VECTOR_MULTIPLY, VECTOR_FLOAT8, VECTOR_FLOAT8},
 	{F_FLOAT8DIV, VECTOR_DIVIDE, VECTOR_FLOAT8, VECTOR_FLOAT8},
+	{F_NUMERIC_ADD, VECTOR_ADD, VECTOR_DECIMAL, VECTOR_DECIMAL},
+	{F_NUMERIC_SUB, VECTOR_SUBTRACT, VECTOR_DECIMAL, VECTOR_DECIMAL},
+	{F_NUMERIC_MUL, VECTOR_MULTIPLY, VECTOR_DECIMAL, VECTOR_DECIMAL},
+};
+
+/* The date, an int4, is made a timestamp first. */
+static const VectorFunction date_functions[] = {
+	COMPARISONS(VECTOR_INT4, VECTOR_INT8, F_DATE_EQ_TIMESTAMP, F_DATE_NE_TIMESTAMP, F_DATE_LT_TIMESTAMP, F_DATE_LE_TIMESTAMP, F_DATE_GT_TIMESTAMP, F_DATE_GE_TIMESTAMP),
+	COMPARISONS(VECTOR_INT8, VECTOR_INT4, F_TIMESTAMP_EQ_DATE, F_TIMESTAMP_NE_DATE, F_TIMESTAMP_LT_DATE, F_TIMESTAMP_LE_DATE, F_TIMESTAMP_GT_DATE, F_TIMESTAMP_GE_DATE),
 };
 
 /* Of one argument: left is its type, right the result's. */
@@ -233,6 +262,10 @@ static const VectorFunction unary_functions[] = {
 	{F_FLOAT8_INT4, VECTOR_CAST, VECTOR_INT4, VECTOR_FLOAT8},
 	{F_FLOAT8_INT8, VECTOR_CAST, VECTOR_INT8, VECTOR_FLOAT8},
 	{F_FLOAT8_FLOAT4, VECTOR_CAST, VECTOR_FLOAT4, VECTOR_FLOAT8},
+	{F_NUMERIC_UMINUS, VECTOR_NEGATE, VECTOR_DECIMAL, VECTOR_DECIMAL},
+	{F_NUMERIC_INT2, VECTOR_CAST, VECTOR_INT2, VECTOR_DECIMAL},
+	{F_NUMERIC_INT4, VECTOR_CAST, VECTOR_INT4, VECTOR_DECIMAL},
+	{F_NUMERIC_INT8, VECTOR_CAST, VECTOR_INT8, VECTOR_DECIMAL128},
 };
 
 /* Bytes of a value. */
@@ -253,9 +286,14 @@ type_bytes(VectorType type)
 			return 4;
 		case VECTOR_INT8:
 		case VECTOR_FLOAT8:
+		case VECTOR_DECIMAL:
 			return 8;
 		case VECTOR_UUID:
+		case VECTOR_DECIMAL128:
 			return 16;
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			return sizeof(struct varlena *);
 	}
 	return 0;					/* keep compiler quiet */
 }
@@ -264,13 +302,49 @@ type_bytes(VectorType type)
 bool
 gpurhh_vector_type(Oid type, VectorType *result)
 {
-	const GpuType *known = gpurhh_find_type(type);
+	const char *problem;
+	GpuColumn	column;
 
-	if (known == NULL)
+	/* its length matters only where it becomes a key */
+	if (getBaseType(type) == BPCHAROID)
+	{
+		*result = VECTOR_BPCHAR;
+		return true;
+	}
+	if (!gpurhh_resolve(type, -1, InvalidOid, &column, &problem))
 		return false;
-	/* compared without a sign */
-	*result = type == OIDOID ? VECTOR_OID :
-		gpurhh_encodings[known->encoding].vector;
+	*result = gpurhh_encodings[column.encoding].vector;
+	return *result != VECTOR_ANY;
+}
+
+static inline bool
+is_decimal(VectorType type)
+{
+	return type == VECTOR_DECIMAL || type == VECTOR_DECIMAL128;
+}
+
+/* How integers of so many digits are computed with. */
+static VectorType
+decimal_vector(int digits)
+{
+	return digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL : VECTOR_DECIMAL128;
+}
+
+/*
+ * The vector type of an expression's values, also of a numeric's, which depends
+ * on what is known of its digits.
+ */
+static bool
+type_of_expression(Node *expr, VectorType *result)
+{
+	int			digits;
+	int			scale;
+
+	if (gpurhh_vector_type(exprType(expr), result))
+		return true;
+	if (!gpurhh_decimal_type(expr, &digits, &scale))
+		return false;
+	*result = decimal_vector(digits);
 	return true;
 }
 
@@ -338,11 +412,16 @@ widened(CompileContext *cx, VectorNode *node, VectorType type)
 		cast = make_node(cx, VECTOR_CONSTANT, type, 0);
 		cast->constant = node->constant;
 		cast->given_type = given;
+		cast->given_scale = node->given_scale;
+		cast->scale = node->scale;
+		cast->digits = node->digits;
 		cx->expr->constants = lappend(list_delete_ptr(cx->expr->constants, node), cast);
 		return cast;
 	}
 	cast = make_node(cx, VECTOR_CAST, type, 1);
 	cast->args[0] = node;
+	cast->scale = node->scale;
+	cast->digits = node->digits;
 	return cast;
 }
 
@@ -377,21 +456,101 @@ compile_constant(CompileContext *cx, Node *expr)
 	VectorType	type;
 	VectorNode *node;
 
-	if (!gpurhh_vector_type(exprType(expr), &type))
+	if (!type_of_expression(expr, &type))
 		return cannot(cx, "has a constant or parameter of a type that is only evaluated row by row");
 	node = make_node(cx, VECTOR_CONSTANT, type, 0);
 	set_constant(cx, node, expr);
 	return node;
 }
 
+static bool
+is_string(VectorType type)
+{
+	return type == VECTOR_STRING || type == VECTOR_BPCHAR;
+}
+
+/* Can it be computed by bytes?  Of strings that depends on the collation. */
+static bool
+has_byte_equality(const VectorFunction *function, Oid collation)
+{
+	return !is_string(function->left) || !OidIsValid(collation) ||
+		get_collation_isdeterministic(collation);
+}
+
+/* The decimal node with a scale that is not less than its own. */
 static VectorNode *
-compile_function(CompileContext *cx, Oid function, List *args)
+rescaled(CompileContext *cx, VectorNode *node, int scale)
+{
+	VectorNode *result;
+	int			digits = node->digits + scale - node->scale;
+
+	if (node->scale == scale)
+		return node;
+	if (node->op == VECTOR_CONSTANT)
+	{
+		result = make_node(cx, VECTOR_CONSTANT, decimal_vector(digits), 0);
+		result->given_scale = node->given_scale;
+		set_constant(cx, result, node->constant);
+		cx->expr->constants = list_delete_ptr(cx->expr->constants, node);
+	}
+	else
+	{
+		result = make_node(cx, VECTOR_RESCALE, decimal_vector(digits), 1);
+		result->args[0] = widened(cx, node, result->type);
+	}
+	result->scale = scale;
+	result->digits = digits;
+	return result;
+}
+
+/* A function of two decimals; see gpurhh_decimal_type() for the result. */
+static VectorNode *
+compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
+				VectorNode *right)
+{
+	VectorNode *node;
+	VectorType	type;
+
+	if (op == VECTOR_MULTIPLY)
+	{
+		type = decimal_vector(left->digits + right->digits);
+		/* with the wider one first */
+		if (right->type == VECTOR_DECIMAL128)
+		{
+			VectorNode *swap = left;
+
+			left = right;
+			right = swap;
+		}
+	}
+	else
+	{
+		int			scale = Max(left->scale, right->scale);
+
+		left = rescaled(cx, left, scale);
+		right = rescaled(cx, right, scale);
+		type = decimal_vector(Max(left->digits, right->digits) +
+							  (op == VECTOR_ADD || op == VECTOR_SUBTRACT ? 1 : 0));
+		left = widened(cx, left, type);
+		right = widened(cx, right, type);
+		if (op != VECTOR_ADD && op != VECTOR_SUBTRACT)
+			type = VECTOR_BOOL;
+	}
+	node = make_node(cx, op, type, 2);
+	node->args[0] = left;
+	node->args[1] = right;
+	return node;
+}
+
+static VectorNode *
+compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 {
 	const VectorFunction *known;
 	VectorNode *node;
 	VectorNode *left;
 	VectorNode *right;
 	VectorType	common;
+	bool		with_date = false;
 
 	if (list_length(args) == 1)
 	{
@@ -402,27 +561,54 @@ compile_function(CompileContext *cx, Oid function, List *args)
 		left = compile(cx, linitial(args));
 		if (left == NULL)
 			return NULL;
-		if (left->type != known->left)
+		if (left->type != known->left &&
+			!(is_decimal(left->type) && is_decimal(known->left)))
 			return cannot(cx, "has a type that is only evaluated row by row");
-		node = make_node(cx, known->op, known->right, 1);
+		node = make_node(cx, known->op,
+						 is_decimal(known->left) ? left->type : known->right, 1);
 		node->args[0] = left;
 		return node;
 	}
 
 	known = list_length(args) == 2 ?
 		find_function(function, functions, lengthof(functions)) : NULL;
+	if (known == NULL && list_length(args) == 2)
+	{
+		known = find_function(function, date_functions,
+							  lengthof(date_functions));
+		with_date = known != NULL;
+	}
 	if (known == NULL)
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
+	if (!has_byte_equality(known, collation))
+		return cannot(cx, "has a collation that is not deterministic");
 	left = compile(cx, linitial(args));
 	if (left == NULL)
 		return NULL;
 	right = compile(cx, lsecond(args));
 	if (right == NULL)
 		return NULL;
+	if (is_decimal(known->left) && is_decimal(left->type) &&
+		is_decimal(right->type))
+	{
+		bool		swap = known->op == VECTOR_GT || known->op == VECTOR_GE;
+
+		return compile_decimal(cx, known->op == VECTOR_GT ? VECTOR_LT :
+							   known->op == VECTOR_GE ? VECTOR_LE : known->op,
+							   swap ? right : left, swap ? left : right);
+	}
 	/* what is declared is what comes, but for types of the same bytes */
 	if (left->type != known->left || right->type != known->right)
 		return cannot(cx, "has a type that is only evaluated row by row");
 	common = common_type(known->left, known->right);
+	if (with_date)
+	{
+		VectorNode **date = left->type == VECTOR_INT4 ? &left : &right;
+
+		node = make_node(cx, VECTOR_DATE_CAST, VECTOR_INT8, 1);
+		node->args[0] = *date;
+		*date = node;
+	}
 	left = widened(cx, left, common);
 	right = widened(cx, right, common);
 
@@ -459,6 +645,8 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 		!((known->op == VECTOR_EQ && op->useOr) ||
 		  (known->op == VECTOR_NE && !op->useOr)))
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
+	if (!has_byte_equality(known, op->inputcollid))
+		return cannot(cx, "has a collation that is not deterministic");
 	if (!IsA(array, Const) && !IsA(array, Param))
 		return cannot(cx, "has a list of values that are not constant");
 	if (!gpurhh_vector_type(element, &item_type))
@@ -476,6 +664,17 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 	return node;
 }
 
+/* A node of the type, if it is a decimal of less digits also. */
+static VectorNode *
+as_type(CompileContext *cx, VectorNode *node, VectorType type)
+{
+	if (node == NULL || node->type == type)
+		return node;
+	if (node->type == VECTOR_DECIMAL && type == VECTOR_DECIMAL128)
+		return widened(cx, node, type);
+	return cannot(cx, "has a type that is only evaluated row by row");
+}
+
 static VectorNode *
 compile_list(CompileContext *cx, VectorOp op, VectorType type, List *exprs)
 {
@@ -484,14 +683,25 @@ compile_list(CompileContext *cx, VectorOp op, VectorType type, List *exprs)
 
 	foreach(lc, exprs)
 	{
-		VectorNode *arg = compile(cx, lfirst(lc));
+		VectorNode *arg = as_type(cx, compile(cx, lfirst(lc)), type);
 
 		if (arg == NULL)
 			return NULL;
-		if (arg->type != type)
-			return cannot(cx, "has a type that is only evaluated row by row");
 		node->args[foreach_current_index(lc)] = arg;
 	}
+	return node;
+}
+
+/* A result of CASE.  NULL is of any type, which for numeric says no scale. */
+static VectorNode *
+compile_branch(CompileContext *cx, Expr *expr, VectorType type)
+{
+	VectorNode *node;
+
+	if (!is_decimal(type) || !IsA(expr, Const) || !((Const *) expr)->constisnull)
+		return as_type(cx, compile(cx, (Node *) expr), type);
+	node = make_node(cx, VECTOR_CONSTANT, type, 0);
+	set_constant(cx, node, (Node *) expr);
 	return node;
 }
 
@@ -505,7 +715,7 @@ compile_case(CompileContext *cx, CaseExpr *expr)
 
 	if (expr->arg != NULL)
 		return cannot(cx, "has a CASE with an operand");
-	if (!gpurhh_vector_type(expr->casetype, &type))
+	if (!type_of_expression((Node *) expr, &type))
 		return cannot(cx, "has a type that is only evaluated row by row");
 	node = make_node(cx, VECTOR_CASE, type, list_length(expr->args) * 2 + 1);
 	foreach(lc, expr->args)
@@ -516,21 +726,17 @@ compile_case(CompileContext *cx, CaseExpr *expr)
 
 		if (condition == NULL)
 			return NULL;
-		result = compile(cx, (Node *) when->result);
+		result = compile_branch(cx, when->result, type);
 		if (result == NULL)
 			return NULL;
-		if (condition->type != VECTOR_BOOL || result->type != type)
+		if (condition->type != VECTOR_BOOL)
 			return cannot(cx, "has a type that is only evaluated row by row");
 		node->args[i++] = condition;
 		node->args[i++] = result;
 	}
 	/* the planner sees to it that there is a default */
-	node->args[i] = compile(cx, (Node *) expr->defresult);
-	if (node->args[i] == NULL)
-		return NULL;
-	if (node->args[i]->type != type)
-		return cannot(cx, "has a type that is only evaluated row by row");
-	return node;
+	node->args[i] = compile_branch(cx, expr->defresult, type);
+	return node->args[i] == NULL ? NULL : node;
 }
 
 static VectorNode *
@@ -549,9 +755,8 @@ compile_unary(CompileContext *cx, VectorOp op, Node *expr)
 	return node;
 }
 
-/* NULL: it cannot be done, and cx->why says why. */
 static VectorNode *
-compile(CompileContext *cx, Node *expr)
+compile_node(CompileContext *cx, Node *expr)
 {
 	VectorType	type;
 	int			column;
@@ -579,11 +784,13 @@ compile(CompileContext *cx, Node *expr)
 			if (((OpExpr *) expr)->opretset)
 				break;
 			return compile_function(cx, ((OpExpr *) expr)->opfuncid,
+									((OpExpr *) expr)->inputcollid,
 									((OpExpr *) expr)->args);
 		case T_FuncExpr:
 			if (((FuncExpr *) expr)->funcretset)
 				break;
 			return compile_function(cx, ((FuncExpr *) expr)->funcid,
+									((FuncExpr *) expr)->inputcollid,
 									((FuncExpr *) expr)->args);
 		case T_ScalarArrayOpExpr:
 			return compile_in(cx, (ScalarArrayOpExpr *) expr);
@@ -649,10 +856,21 @@ compile(CompileContext *cx, Node *expr)
 				}
 				return compile_unary(cx, op, (Node *) test->arg);
 			}
+		case T_RelabelType:
+			{
+				VectorNode *arg = compile(cx, (Node *) ((RelabelType *) expr)->arg);
+
+				/* a domain's value as one of the base type; not oid as int4 */
+				if (arg == NULL)
+					return NULL;
+				if (!type_of_expression(expr, &type) || arg->type != type)
+					return cannot(cx, "has a type that is only evaluated row by row");
+				return arg;
+			}
 		case T_CaseExpr:
 			return compile_case(cx, (CaseExpr *) expr);
 		case T_CoalesceExpr:
-			if (!gpurhh_vector_type(((CoalesceExpr *) expr)->coalescetype, &type))
+			if (!type_of_expression(expr, &type))
 				return cannot(cx, "has a type that is only evaluated row by row");
 			return compile_list(cx, VECTOR_COALESCE, type,
 								((CoalesceExpr *) expr)->args);
@@ -662,6 +880,21 @@ compile(CompileContext *cx, Node *expr)
 			break;
 	}
 	return cannot(cx, "has something that is only evaluated row by row");
+}
+
+/* NULL: it cannot be done, and cx->why says why. */
+static VectorNode *
+compile(CompileContext *cx, Node *expr)
+{
+	VectorNode *node = compile_node(cx, expr);
+
+	if (node != NULL && is_decimal(node->type))
+	{
+		if (!gpurhh_decimal_type(expr, &node->digits, &node->scale))
+			return cannot(cx, "has a numeric of no known scale");
+		node->given_scale = node->scale;
+	}
+	return node;
 }
 
 /*
@@ -773,7 +1006,96 @@ store_datum(VectorType from, VectorType to, Datum value, void *values, int i)
 			memcpy((char *) values + (Size) i * UUID_LEN,
 				   DatumGetUUIDP(value)->data, UUID_LEN);
 			break;
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			((struct varlena **) values)[i] = (struct varlena *) DatumGetPointer(value);
+			break;
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
+			Assert(false);
+			break;
 	}
+}
+
+/* The bytes of a string that is not toasted, and their number. */
+static inline const char *
+string_bytes(VectorType type, const struct varlena *string, Size *length)
+{
+	const char *data = VARDATA_ANY(string);
+	Size		n = VARSIZE_ANY_EXHDR(string);
+
+	if (type == VECTOR_BPCHAR)
+	{
+		while (n > 0 && data[n - 1] == ' ')
+			n--;
+	}
+	*length = n;
+	return data;
+}
+
+/* In some order, of strings that are not toasted. */
+static int
+compare_strings(VectorType type, const struct varlena *a,
+				const struct varlena *b)
+{
+	Size		a_length;
+	Size		b_length;
+	const char *a_data = string_bytes(type, a, &a_length);
+	const char *b_data = string_bytes(type, b, &b_length);
+
+	if (a_length != b_length)
+		return a_length < b_length ? -1 : 1;
+	return memcmp(a_data, b_data, a_length);
+}
+
+static int
+compare_string_items(const void *a, const void *b, void *arg)
+{
+	return compare_strings(*(VectorType *) arg, *(struct varlena *const *) a,
+						   *(struct varlena *const *) b);
+}
+
+static inline bool
+is_toasted(const struct varlena *string)
+{
+	return VARATT_IS_COMPRESSED(string) || VARATT_IS_EXTERNAL(string);
+}
+
+/* The same without toast, to be given to free_plain(). */
+static inline const struct varlena *
+plain_string(const struct varlena *string)
+{
+	return unlikely(is_toasted(string)) ?
+		detoast_attr(unconstify(struct varlena *, string)) : string;
+}
+
+static inline void
+free_plain(const struct varlena *plain, const struct varlena *string)
+{
+	if (unlikely(plain != string))
+		pfree(unconstify(struct varlena *, plain));
+}
+
+/*
+ * A constant's or parameter's decimal, with the node's scale, in all elements.
+ * False: it has not the scale that was announced, or is too large.
+ */
+static bool
+store_decimal(VectorNode *node, Datum value, int n)
+{
+	int128		decimal;
+
+	if (!gpurhh_decimal_read_as((const char *) PG_DETOAST_DATUM_PACKED(value),
+								node->given_scale, node->scale, &decimal))
+		return false;
+	for (int i = 0; i < n; i++)
+	{
+		if (node->type == VECTOR_DECIMAL128)
+			((int128 *) node->values)[i] = decimal;
+		else
+			((int64 *) node->values)[i] = gpurhh_decimal_narrow(decimal);
+	}
+	return true;
 }
 
 static int64
@@ -815,7 +1137,8 @@ static void
 read_items(VectorNode *node, Datum array_datum)
 {
 	VectorType	type = node->args[0]->type;
-	ArrayType  *array = DatumGetArrayTypeP(array_datum);
+	ArrayType  *array = is_string(type) ? DatumGetArrayTypePCopy(array_datum) :
+		DatumGetArrayTypeP(array_datum);
 	int16		len;
 	bool		byval;
 	char		align;
@@ -836,6 +1159,15 @@ read_items(VectorNode *node, Datum array_datum)
 		else
 			store_datum(node->given_type, type, datums[i], node->items,
 						node->n_items++);
+	}
+	if (is_string(type))
+	{
+		struct varlena **strings = node->items;
+
+		for (int i = 0; i < node->n_items; i++)
+			strings[i] = unconstify(struct varlena *, plain_string(strings[i]));
+		qsort_arg(strings, node->n_items, sizeof(struct varlena *),
+				  compare_string_items, &type);
 	}
 	if (node->n_items > VECTOR_LINEAR_ITEMS && is_integer(type))
 	{
@@ -909,7 +1241,18 @@ read_constant(VectorExpr *expr, VectorNode *node)
 	old = MemoryContextSwitchTo(expr->constants_context);
 	if (node->op == VECTOR_CONSTANT)
 	{
-		for (int i = 0; i < expr->max_rows && !node->is_null; i++)
+		/* it may be somebody's who does not keep it */
+		if (is_string(node->type) && !node->is_null)
+			value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
+		if (!node->is_null && is_decimal(node->type) &&
+			!store_decimal(node, value, expr->max_rows))
+		{
+			MemoryContextSwitchTo(old);
+			return false;
+		}
+		for (int i = 0; i < expr->max_rows && !node->is_null &&
+			 !is_decimal(node->type);
+			 i++)
 			store_datum(node->given_type, node->type, value, node->values, i);
 		memset(node->nulls, node->is_null ? 1 : 0, expr->max_rows);
 		node->result.nulls = node->is_null ? node->nulls : NULL;
@@ -1013,6 +1356,33 @@ strict_nulls(EvalContext *cx, VectorNode *node)
 			(a[i] < b[i]) | ((b[i] != b[i]) & (a[i] == a[i])), \
 			(a[i] <= b[i]) | (b[i] != b[i]))
 
+/* What is NULL in a row, or not come to, may have no string. */
+static void
+compare_string_vectors(EvalContext *cx, VectorNode *node)
+{
+	VectorType	type = node->args[0]->type;
+	const struct varlena *const *left = node->args[0]->result.values;
+	const struct varlena *const *right = node->args[1]->result.values;
+	const uint8 *nulls = node->result.nulls;
+	uint8 *pg_restrict out = node->values;
+	uint8		unequal = node->op == VECTOR_NE;
+
+	for (int i = 0; i < cx->n; i++)
+	{
+		const struct varlena *a;
+		const struct varlena *b;
+
+		out[i] = 0;
+		if ((nulls && nulls[i]) || left[i] == NULL || right[i] == NULL)
+			continue;
+		a = plain_string(left[i]);
+		b = plain_string(right[i]);
+		out[i] = (compare_strings(type, a, b) == 0) ^ unequal;
+		free_plain(a, left[i]);
+		free_plain(b, right[i]);
+	}
+}
+
 static void
 evaluate_comparison(EvalContext *cx, VectorNode *node)
 {
@@ -1021,6 +1391,12 @@ evaluate_comparison(EvalContext *cx, VectorNode *node)
 	uint8 *pg_restrict out = node->values;
 	int			n = cx->n;
 
+	if (is_string(node->args[0]->type))
+	{
+		strict_nulls(cx, node);
+		compare_string_vectors(cx, node);
+		return;
+	}
 	switch (node->args[0]->type)
 	{
 		case VECTOR_ANY:
@@ -1038,7 +1414,11 @@ evaluate_comparison(EvalContext *cx, VectorNode *node)
 			COMPARE_INTEGERS(uint32);
 			break;
 		case VECTOR_INT8:
+		case VECTOR_DECIMAL:	/* NaN is the greatest integer */
 			COMPARE_INTEGERS(int64);
+			break;
+		case VECTOR_DECIMAL128:
+			COMPARE_INTEGERS(int128);
 			break;
 		case VECTOR_FLOAT4:
 			COMPARE_FLOATS(float4);
@@ -1068,6 +1448,9 @@ evaluate_comparison(EvalContext *cx, VectorNode *node)
 				}
 				break;
 			}
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			break;
 	}
 	strict_nulls(cx, node);
 }
@@ -1100,6 +1483,28 @@ in_sorted(const VectorNode *node, int64 value)
 			high = middle;
 	}
 	return low < node->n_items && node->sorted[low] == value;
+}
+
+/* Items are sorted. */
+static void
+find_strings(VectorNode *node, const uint8 *nulls, int n)
+{
+	VectorType	type = node->args[0]->type;
+	const struct varlena *const *strings = node->args[0]->result.values;
+	uint8 *pg_restrict out = node->values;
+
+	for (int i = 0; i < n; i++)
+	{
+		const struct varlena *plain;
+
+		if (nulls[i] || strings[i] == NULL)
+			continue;
+		plain = plain_string(strings[i]);
+		out[i] = bsearch_arg(&plain, node->items, node->n_items,
+							 sizeof(struct varlena *), compare_string_items,
+							 &type) != NULL;
+		free_plain(plain, strings[i]);
+	}
 }
 
 static bool
@@ -1163,6 +1568,14 @@ evaluate_in(EvalContext *cx, VectorNode *node)
 				break;
 			case VECTOR_UUID:
 				FIND_ITEMS(pg_uuid_t, memcmp(&a[i], &b[j], UUID_LEN) == 0);
+				break;
+			case VECTOR_STRING:
+			case VECTOR_BPCHAR:
+				find_strings(node, scalar_nulls, n);
+				break;
+			case VECTOR_DECIMAL:
+			case VECTOR_DECIMAL128:
+				Assert(false);
 				break;
 		}
 	}
@@ -1270,6 +1683,116 @@ evaluate_in(EvalContext *cx, VectorNode *node)
 		} \
 	} while (0)
 
+/*
+ * Decimals: what does not fit the result's type is left to core, and so is all
+ * arithmetic with NaN.
+ */
+#define DECIMAL_NAN(T) ((T) (sizeof(T) == 8 ? GPURHH_DECIMAL_NAN : GPURHH_DECIMAL128_NAN))
+
+#define DECIMAL_LOOP(TA, TB, TR, overflows) \
+	do { \
+		const TA   *a = node->args[0]->result.values; \
+		const TB   *b = node->args[1]->result.values; \
+		TR		   *pg_restrict r = node->values; \
+		\
+		CHECKED_LOOP(TR result_; \
+					 bool bad_ = overflows(a[i], b[i], &result_) | \
+						 (a[i] == DECIMAL_NAN(TA)) | (b[i] == DECIMAL_NAN(TB)) || \
+						 result_ == DECIMAL_NAN(TR); \
+					 r[i] = bad_ ? 0 : result_, \
+					 bad_); \
+	} while (0)
+
+/* a is mostly no larger than 64 bits, whatever its digits may be */
+static inline bool
+multiply_wide(int128 a, int128 b, int128 *result)
+{
+	if (likely(a == (int64) a && b == (int64) b))
+	{
+		*result = (int128) (int64) a * (int64) b;
+		return false;
+	}
+	return __builtin_mul_overflow(a, b, result);
+}
+
+static inline bool
+multiply_narrow(int64 a, int64 b, int128 *result)
+{
+	*result = (int128) a * b;
+	return false;
+}
+
+static bool
+evaluate_decimal(EvalContext *cx, VectorNode *node, const uint8 *active)
+{
+	bool		wide = node->type == VECTOR_DECIMAL128;
+	int			n = cx->n;
+	const uint8 *nulls = node->result.nulls;
+
+	switch (node->op)
+	{
+		case VECTOR_ADD:
+			if (wide)
+				DECIMAL_LOOP(int128, int128, int128, __builtin_add_overflow);
+			else
+				DECIMAL_LOOP(int64, int64, int64, __builtin_add_overflow);
+			break;
+		case VECTOR_SUBTRACT:
+			if (wide)
+				DECIMAL_LOOP(int128, int128, int128, __builtin_sub_overflow);
+			else
+				DECIMAL_LOOP(int64, int64, int64, __builtin_sub_overflow);
+			break;
+		default:
+			Assert(node->op == VECTOR_MULTIPLY);
+			if (!wide)
+				DECIMAL_LOOP(int64, int64, int64, __builtin_mul_overflow);
+			else if (node->args[0]->type == VECTOR_DECIMAL)
+				DECIMAL_LOOP(int64, int64, int128, multiply_narrow);
+			else if (node->args[1]->type == VECTOR_DECIMAL)
+				DECIMAL_LOOP(int128, int64, int128, multiply_wide);
+			else
+				DECIMAL_LOOP(int128, int128, int128, multiply_wide);
+			break;
+	}
+	return true;
+}
+
+/* Zeros behind the point, for what is added or compared. */
+static bool
+evaluate_rescale(EvalContext *cx, VectorNode *node, const uint8 *active)
+{
+	int			zeros = node->scale - node->args[0]->scale;
+	const void *values = node->args[0]->result.values;
+	int128		power;
+	int			n = cx->n;
+	const uint8 *nulls;
+
+	strict_nulls(cx, node);
+	nulls = node->result.nulls;
+	if (!gpurhh_decimal_power(zeros, &power))
+		return false;
+
+#define RESCALE_LOOP(T) \
+	do { \
+		const T    *a = values; \
+		T		   *pg_restrict r = node->values; \
+		T			factor = (T) power; \
+		\
+		CHECKED_LOOP(T result_; \
+					 bool bad_ = __builtin_mul_overflow(a[i], factor, &result_) | \
+						 (a[i] == DECIMAL_NAN(T)); \
+					 r[i] = bad_ ? 0 : result_, \
+					 bad_); \
+	} while (0)
+
+	if (node->type == VECTOR_DECIMAL128)
+		RESCALE_LOOP(int128);
+	else
+		RESCALE_LOOP(int64);
+	return true;
+}
+
 static bool
 evaluate_arithmetic(EvalContext *cx, VectorNode *node, const uint8 *active)
 {
@@ -1280,6 +1803,9 @@ evaluate_arithmetic(EvalContext *cx, VectorNode *node, const uint8 *active)
 	nulls = node->result.nulls;
 	switch (node->type)
 	{
+		case VECTOR_DECIMAL:
+		case VECTOR_DECIMAL128:
+			return evaluate_decimal(cx, node, active);
 		case VECTOR_INT2:
 			INTEGER_ARITHMETIC(int16, uint16, pg_mul_s16_overflow, PG_INT16_MIN);
 			break;
@@ -1329,6 +1855,15 @@ evaluate_negate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			r[i] = -a[i]; \
 	} while (0)
 
+#define NEGATE_DECIMALS(T) \
+	do { \
+		const T    *a = values; \
+		T		   *pg_restrict r = node->values; \
+		\
+		for (int i = 0; i < n; i++) \
+			r[i] = a[i] == DECIMAL_NAN(T) ? a[i] : -a[i]; \
+	} while (0)
+
 	switch (node->type)
 	{
 		case VECTOR_INT2:
@@ -1345,6 +1880,12 @@ evaluate_negate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			break;
 		case VECTOR_FLOAT8:
 			NEGATE_FLOATS(float8);
+			break;
+		case VECTOR_DECIMAL:
+			NEGATE_DECIMALS(int64);
+			break;
+		case VECTOR_DECIMAL128:
+			NEGATE_DECIMALS(int128);
 			break;
 		default:
 			elog(ERROR, "unexpected type of vector arithmetic: %d",
@@ -1395,9 +1936,45 @@ evaluate_cast(EvalContext *cx, VectorNode *node, const uint8 *active)
 		CAST_LOOP(int64, float8, false);
 	else if (from == VECTOR_FLOAT4 && to == VECTOR_FLOAT8)
 		CAST_LOOP(float4, float8, false);
+	else if (from == VECTOR_INT2 && to == VECTOR_DECIMAL)
+		CAST_LOOP(int16, int64, false);
+	else if (from == VECTOR_INT4 && to == VECTOR_DECIMAL)
+		CAST_LOOP(int32, int64, false);
+	else if (from == VECTOR_INT8 && to == VECTOR_DECIMAL128)
+		CAST_LOOP(int64, int128, false);
+	else if (from == VECTOR_DECIMAL && to == VECTOR_DECIMAL128)
+	{
+		const int64 *a = values;
+		int128 *pg_restrict r = node->values;
+
+		for (int i = 0; i < n; i++)
+			r[i] = a[i] == GPURHH_DECIMAL_NAN ? GPURHH_DECIMAL128_NAN : a[i];
+	}
 	else
 		elog(ERROR, "unexpected vector cast from %d to %d", (int) from,
 			 (int) to);
+	return true;
+}
+
+/*
+ * A date beyond all timestamps is greater than each; core knows how to say that.
+ */
+static bool
+evaluate_date_cast(EvalContext *cx, VectorNode *node, const uint8 *active)
+{
+	const DateADT *a = node->args[0]->result.values;
+	Timestamp *pg_restrict r = node->values;
+	int			n = cx->n;
+	const uint8 *nulls;
+
+	strict_nulls(cx, node);
+	nulls = node->result.nulls;
+	CHECKED_LOOP(bool bad_ = a[i] >= TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE &&
+				 !DATE_IS_NOEND(a[i]);
+				 r[i] = DATE_IS_NOBEGIN(a[i]) ? DT_NOBEGIN :
+				 DATE_IS_NOEND(a[i]) ? DT_NOEND :
+				 bad_ ? 0 : a[i] * USECS_PER_DAY,
+				 bad_);
 	return true;
 }
 
@@ -1502,6 +2079,14 @@ take_values(EvalContext *cx, VectorNode *node, VectorNode *arg,
 	}
 }
 
+/* Rows that take no value must not keep a pointer to another page's. */
+static void
+forget_strings(VectorNode *node, int n)
+{
+	if (is_string(node->type))
+		memset(node->values, 0, sizeof(struct varlena *) * n);
+}
+
 static bool
 evaluate_case(EvalContext *cx, VectorNode *node, const uint8 *active)
 {
@@ -1511,6 +2096,7 @@ evaluate_case(EvalContext *cx, VectorNode *node, const uint8 *active)
 
 	start_active(left, active, n);
 	memset(node->nulls, 0, n);
+	forget_strings(node, n);
 	node->result.nulls = node->nulls;
 	for (int k = 0; k + 1 < node->n_args; k += 2)
 	{
@@ -1556,6 +2142,7 @@ evaluate_coalesce(EvalContext *cx, VectorNode *node, const uint8 *active)
 
 	start_active(left, active, n);
 	memset(node->nulls, 1, n);
+	forget_strings(node, n);
 	node->result.nulls = node->nulls;
 	for (int k = 0; k < node->n_args; k++)
 	{
@@ -1670,6 +2257,10 @@ evaluate(EvalContext *cx, VectorNode *node, const uint8 *active)
 			return evaluate_negate(cx, node, active);
 		case VECTOR_CAST:
 			return evaluate_cast(cx, node, active);
+		case VECTOR_DATE_CAST:
+			return evaluate_date_cast(cx, node, active);
+		case VECTOR_RESCALE:
+			return evaluate_rescale(cx, node, active);
 		default:
 			evaluate_test(cx, node);
 			return true;

@@ -28,6 +28,7 @@
 #endif
 
 #include <fnmatch.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -39,8 +40,9 @@
 
 #include "rhh_device.h"
 #include "rhh_keys.h"
+#include "rhh_states.h"
 
-#define MAX_WORDS (RHH_MAX_KEY_WORDS + 3 * RHH_MAX_STATES)
+#define MAX_WORDS (RHH_MAX_KEY_WORDS + RHH_MAX_STATE_WORDS)
 #define POOL_BYTES ((size_t) 48 << 20)
 #define MAX_SLOTS 12
 #define STALL_SECONDS 300
@@ -177,6 +179,8 @@ typedef enum gen_kind
 	GEN_EXTREME,				/* an argument: often the least or the greatest */
 	GEN_SMALL,					/* an argument of -1000 to 1000 */
 	GEN_HUGE_POSITIVE,			/* near INT64_MAX: sums leave 63 bits */
+	GEN_FLOAT,					/* integers, whose sums are exact; -0 */
+	GEN_FLOAT_ODD,				/* also NaN, infinities, large ones */
 	GEN_FILTER,
 	GEN_ANY,					/* a function of the keys */
 	GEN_CUSTOM					/* def.custom() sets it */
@@ -285,6 +289,46 @@ is_null(const data *data, uint32_t c, uint64_t row)
 	return data->nulls[c] != NULL && data->nulls[c][row] != 0;
 }
 
+static double
+get_float(const data *data, uint32_t c, uint64_t row)
+{
+	const uint8_t *at = data->values[c] + row * data->d->spec.column_bytes[c];
+	float		single;
+	double		x;
+
+	if (data->d->spec.column_bytes[c] == 4)
+	{
+		memcpy(&single, at, sizeof(single));
+		return single;
+	}
+	memcpy(&x, at, sizeof(x));
+	return x;
+}
+
+/* Integers below 2^23 are floats of either width, and so are their sums. */
+static void
+put_float(data *data, uint32_t c, uint64_t row, rng *r, bool odd)
+{
+	static const double odd_ones[] = {
+		NAN, INFINITY, -INFINITY, 0x1p510, -0x1p510, 0x1p513, -0x1p513, 0x1p520,
+		-0x1p520, 0x1p600, -0x1p600, 0x1.8p600, 0x1p1023, 0x1p-1074
+	};
+	double		x = (double) below(r, 1 << 24) - (1 << 23);
+	float		single;
+
+	if (below(r, 4) == 0)
+		x = -0.0;
+	if (odd && below(r, 256) == 0)
+		x = odd_ones[below(r, sizeof(odd_ones) / sizeof(odd_ones[0]))];
+	if (data->d->spec.column_bytes[c] == 4)
+	{
+		single = (float) x;
+		memcpy(data->values[c] + row * 4, &single, 4);
+	}
+	else
+		memcpy(data->values[c] + row * 8, &x, 8);
+}
+
 static void
 generate_value(data *data, uint32_t c, uint64_t row, rng *r)
 {
@@ -323,6 +367,10 @@ generate_value(data *data, uint32_t c, uint64_t row, rng *r)
 			break;
 		case GEN_HUGE_POSITIVE:
 			put_value(data, c, row, (uint64_t) INT64_MAX - below(r, 3), 0);
+			break;
+		case GEN_FLOAT:
+		case GEN_FLOAT_ODD:
+			put_float(data, c, row, r, g->kind == GEN_FLOAT_ODD);
 			break;
 		case GEN_FILTER:
 			put_value(data, c, row, below(r, 3) == 0 ? 0 : 1 + below(r, 255), 0);
@@ -508,10 +556,19 @@ map_get(map *m, const uint64_t *key)
 	memcpy(group, key, m->key_words * sizeof(uint64_t));
 	for (uint32_t s = 0, w = m->key_words; s < m->spec->n_states; s++)
 	{
-		if (m->spec->states[s].op == RHH_MIN_I64)
-			group[w] = (uint64_t) INT64_MAX;
-		if (m->spec->states[s].op == RHH_MAX_I64)
-			group[w] = (uint64_t) INT64_MIN;
+		switch (m->spec->states[s].op)
+		{
+			case RHH_MIN_I64:
+				group[w] = (uint64_t) INT64_MAX;
+				break;
+			case RHH_MAX_I64:
+			case RHH_SUM_F64:
+				group[w] = (uint64_t) INT64_MIN;
+				break;
+			case RHH_AND:
+				group[w] = UINT64_MAX;
+				break;
+		}
 		w += rhh_state_words(m->spec, s);
 	}
 	head = map_head(m, key);
@@ -527,6 +584,81 @@ add_i128(uint64_t *state, uint64_t low, uint64_t high)
 
 	state[1] += high + (sum < low ? 1 : 0);
 	state[0] = sum;
+}
+
+static long double
+sum_of_two(const uint64_t *state)
+{
+	return (long double) rhh_as_double(state[0]) + rhh_as_double(state[1]);
+}
+
+/* Sums of integers that fit a long double stay exact. */
+static void
+add_two(uint64_t *state, long double x)
+{
+	long double sum = sum_of_two(state) + x;
+
+	state[0] = rhh_as_bits((double) sum);
+	state[1] = rhh_as_bits((double) (sum - (double) sum));
+}
+
+static void
+add_float(uint64_t *state, uint8_t op, double x)
+{
+	uint64_t	flags = rhh_f64_flags(x);
+
+	if (op == RHH_SUM_F64)
+	{
+		state[1] |= flags;
+		if (isfinite(x))
+			state[0] = rhh_as_bits(rhh_as_double(state[0]) + x);
+		return;
+	}
+	state[4] |= flags;
+	if (fabs(x) < 0x1p510)
+	{
+		add_two(&state[0], x);
+		add_two(&state[2], (long double) x * x);
+	}
+}
+
+/*
+ * What there is to compare of states that have several forms: of values that
+ * are not integers below 2^23 the sum depends on the order.
+ */
+static void
+map_normalize(const rhh_table_spec *spec, uint32_t key_words, uint64_t *group)
+{
+	for (uint32_t s = 0, w = key_words; s < spec->n_states;
+		 w += rhh_state_words(spec, s), s++)
+	{
+		switch (spec->states[s].op)
+		{
+			case RHH_SUM_F64:
+				if ((group[w + 1] & ~(uint64_t) (RHH_F64_NOT_FINITE | RHH_F64_SMALL)) != 0)
+					group[w] = 0;
+				break;
+			case RHH_MOMENTS_F64:
+				for (uint32_t i = w; i < w + 4; i += 2)
+				{
+					group[i] = (uint64_t) (int64_t) sum_of_two(&group[i]);
+					group[i + 1] = 0;
+				}
+				break;
+		}
+	}
+}
+
+static void
+add_u192(uint64_t *state, uint32_t n_words, uint64_t low, uint64_t high)
+{
+	unsigned __int128 sum = (unsigned __int128) state[0] + low;
+
+	state[0] = (uint64_t) sum;
+	sum = (sum >> 64) + state[1] + high;
+	state[1] = (uint64_t) sum;
+	if (n_words > 2)
+		state[2] += (uint64_t) (sum >> 64);
 }
 
 /* One row, as the ABI's comments define the states. */
@@ -556,7 +688,9 @@ map_row(map *m, const data *data, uint64_t row)
 			if (is_null(data, (uint32_t) st->arg_column, row))
 				continue;
 			get_value(data, (uint32_t) st->arg_column, row, v);
-			if (bytes == 2)
+			if (bytes == 1)
+				x = (int8_t) v[0];
+			else if (bytes == 2)
 				x = (int16_t) v[0];
 			else if (bytes == 4)
 				x = (int32_t) v[0];
@@ -587,6 +721,32 @@ map_row(map *m, const data *data, uint64_t row)
 				group[w + 1] = v[0];
 				if (rhh_state_words(spec, s) == 3)
 					group[w + 2] = v[1];
+				break;
+			case RHH_AND:
+				group[w] &= (uint64_t) x;
+				break;
+			case RHH_OR:
+				group[w] |= (uint64_t) x;
+				break;
+			case RHH_XOR:
+				group[w] ^= (uint64_t) x;
+				break;
+			case RHH_SUM_SQUARES:
+				{
+					/* of a 64-bit number there is no rounding in steps of 2^32 */
+					uint64_t	size = x < 0 ? 0 - (uint64_t) x : (uint64_t) x;
+					uint64_t	low = size & 0xffffffff,
+								high = size >> 32;
+					uint64_t	middle = low * high;
+
+					add_u192(&group[w], rhh_state_words(spec, s), low * low, high * high);
+					add_u192(&group[w], rhh_state_words(spec, s), middle << 33, middle >> 31);
+					break;
+				}
+			case RHH_SUM_F64:
+			case RHH_MOMENTS_F64:
+				add_float(&group[w], st->op,
+						  get_float(data, (uint32_t) st->arg_column, row));
 				break;
 		}
 	}
@@ -623,6 +783,29 @@ map_combine(map *m, const uint64_t *from)
 				if (from[w] != 0)
 					memcpy(&group[w], &from[w],
 						   rhh_state_words(spec, s) * sizeof(uint64_t));
+				break;
+			case RHH_AND:
+				group[w] &= from[w];
+				break;
+			case RHH_OR:
+				group[w] |= from[w];
+				break;
+			case RHH_XOR:
+				group[w] ^= from[w];
+				break;
+			case RHH_SUM_SQUARES:
+				add_u192(&group[w], rhh_state_words(spec, s), from[w], from[w + 1]);
+				if (rhh_state_words(spec, s) > 2)
+					group[w + 2] += from[w + 2];
+				break;
+			case RHH_SUM_F64:
+				group[w] = rhh_as_bits(rhh_as_double(group[w]) + rhh_as_double(from[w]));
+				group[w + 1] |= from[w + 1];
+				break;
+			case RHH_MOMENTS_F64:
+				add_two(&group[w], sum_of_two(&from[w]));
+				add_two(&group[w + 2], sum_of_two(&from[w + 2]));
+				group[w + 4] |= from[w + 4];
 				break;
 		}
 	}
@@ -1082,14 +1265,16 @@ run_check(run *run)
 				  (unsigned long long) run->n_failed);
 	for (uint32_t g = 0; g < expected->n_groups && run->why[0] == '\0'; g++)
 	{
-		const uint64_t *want = map_group(expected, g);
-		const uint64_t *have = map_find(run->outcome, want);
+		uint64_t   *want = map_group(expected, g);
+		uint64_t   *have = map_find(run->outcome, want);
 
 		if (have == NULL)
 		{
 			run_fault(run, "key %llx is missing", (unsigned long long) want[1]);
 			break;
 		}
+		map_normalize(expected->spec, expected->key_words, want);
+		map_normalize(expected->spec, expected->key_words, have);
 		for (uint32_t w = expected->key_words; w < expected->n_words; w++)
 			if (have[w] != want[w])
 				run_fault(run, "key %llx, word %u: %llx instead of %llx "
@@ -1311,15 +1496,20 @@ case_all_null(context *ctx)
 	}
 }
 
+static const rhh_state_op integer_ops[] = {
+	RHH_COUNT, RHH_SUM_I64, RHH_SUM_I128, RHH_MIN_I64, RHH_MAX_I64, RHH_AND, RHH_OR,
+	RHH_XOR, RHH_SUM_SQUARES
+};
+
+#define N_INTEGER_OPS (sizeof(integer_ops) / sizeof(integer_ops[0]))
+
 static void
 case_states(context *ctx)
 {
-	static const rhh_state_op ops[] = {RHH_COUNT, RHH_SUM_I64, RHH_SUM_I128,
-	RHH_MIN_I64, RHH_MAX_I64};
 	run_options options = default_options;
 
 	options.no_failures = true;
-	for (int o = 0; o < 5; o++)
+	for (uint32_t o = 0; o < N_INTEGER_OPS; o++)
 		for (int variant = 0; variant < 4; variant++)
 		{
 			char		where[64];
@@ -1329,13 +1519,48 @@ case_states(context *ctx)
 			def_init(&d);
 			def_key(&d, 4, GEN_UNIFORM, 200, 10);
 			filter = def_column(&d, 1, GEN_FILTER, 0, 0);
-			for (uint32_t bytes = 2; bytes <= 8; bytes *= 2)
-				def_state(&d, ops[o],
+			for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
+				def_state(&d, integer_ops[o],
 						  def_column(&d, bytes, GEN_EXTREME, 0, variant & 1 ? 90 : 0),
 						  variant & 2 ? filter : -1);
-			snprintf(where, sizeof(where), "op %d, nulls %d, filter %d", ops[o],
+			snprintf(where, sizeof(where), "op %d, nulls %d, filter %d", integer_ops[o],
 					 variant & 1, variant >> 1);
 			check_table(ctx, where, &d, rows(50000), &options, NULL);
+		}
+}
+
+/* In one group, in few, and in many, some of which have no place at first. */
+static void
+case_floats(context *ctx)
+{
+	static const uint64_t groups[] = {1, 200, 30000};
+	run_options options = default_options;
+
+	for (int g = 0; g < 3; g++)
+		for (int variant = 0; variant < 8; variant++)
+		{
+			char		where[64];
+			def			d;
+			int			filter;
+
+			def_init(&d);
+			def_key(&d, 4, GEN_UNIFORM, groups[g], 10);
+			filter = def_column(&d, 1, GEN_FILTER, 0, 0);
+			for (uint32_t bytes = 4; bytes <= 8; bytes *= 2)
+			{
+				int			v = def_column(&d, bytes, variant & 4 ? GEN_FLOAT_ODD : GEN_FLOAT,
+										   0, variant & 1 ? 90 : 0);
+
+				def_state(&d, RHH_SUM_F64, v, variant & 2 ? filter : -1);
+				def_state(&d, RHH_MOMENTS_F64, v, variant & 2 ? filter : -1);
+				def_state(&d, RHH_SUM_SQUARES, v, -1);
+			}
+			if (g == 2)
+				d.spec.max_probe_buckets = 1;
+			snprintf(where, sizeof(where), "%llu groups, nulls %d, filter %d, odd %d",
+					 (unsigned long long) groups[g], variant & 1, variant >> 1 & 1,
+					 variant >> 2);
+			check_table(ctx, where, &d, rows(60000), &options, NULL);
 		}
 }
 
@@ -1393,7 +1618,7 @@ case_many_states(context *ctx)
 			uint32_t	n = 1 + (uint32_t) below(&r, 3);
 
 			while (n-- > 0 && d.spec.n_states < RHH_MAX_STATES)
-				def_state(&d, (rhh_state_op) (RHH_COUNT + below(&r, 5)), arg, filter);
+				def_state(&d, integer_ops[below(&r, N_INTEGER_OPS)], arg, filter);
 			if (below(&r, 4) == 0 && d.spec.n_states < RHH_MAX_STATES)
 				def_state(&d, RHH_COUNT, -1, filter);
 		}
@@ -2432,6 +2657,7 @@ static const test_case cases[] = {
 	{"null_is_not_zero", case_null_is_not_zero},
 	{"all_null", case_all_null},
 	{"states", case_states},
+	{"floats", case_floats},
 	{"any", case_any},
 	{"many_states", case_many_states},
 	{"no_states", case_no_states},

@@ -1,0 +1,265 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_final.c
+ *		Aggregates' results from their states: what core's final functions give
+ *		for the same rows.
+ *
+ * Integers' results are core's to the last digit.  Floats' sums depend on the
+ * order of the rows, here as in core's parallel plans; an overflow is an error
+ * here where it is one there:
+ *
+ *		sum			of finite values is infinite
+ *		avg			so is it, or the sum of the squares of all differences from
+ *					the average, which core computes as well
+ *		variance	so is that sum
+ *
+ * but for groups that have values beyond 2^510 (10^153), and none that differ by
+ * 2^513 or more: their average is returned, and their variance always an error,
+ * while in core both depend on the order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include <math.h>
+
+#include "fmgr.h"
+#include "rhh_states.h"
+#include "utils/builtins.h"
+#include "utils/float.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
+
+/* ---------- integers ---------- */
+
+/* Adds the two halves of a word to sum * 2^64. */
+static Datum
+numeric_shift_add(Datum sum, uint64 word)
+{
+	Datum		two32 = NumericGetDatum(int64_to_numeric(INT64CONST(1) << 32));
+
+	sum = DirectFunctionCall2(numeric_mul, sum, two32);
+	sum = DirectFunctionCall2(numeric_add, sum,
+							  NumericGetDatum(int64_to_numeric((int64) (word >> 32))));
+	sum = DirectFunctionCall2(numeric_mul, sum, two32);
+	return DirectFunctionCall2(numeric_add, sum,
+							   NumericGetDatum(int64_to_numeric((int64) (word & 0xffffffff))));
+}
+
+/* A sum of squares of 8-byte integers as a numeric. */
+Datum
+gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high)
+{
+	if (high == 0 && (int64) middle >= 0)
+		return gpurhh_decimal_make((int128) ((uint128) middle << 64 | low), 0);
+	return numeric_shift_add(gpurhh_decimal_make((int128) ((uint128) high << 64 | middle), 0),
+							 low);
+}
+
+bool
+gpurhh_final_is_sample(GpuFinal final)
+{
+	return final == GPU_FINAL_VAR_SAMP || final == GPU_FINAL_STDDEV_SAMP ||
+		final == GPU_FINAL_VAR_SAMP_FLOAT ||
+		final == GPU_FINAL_STDDEV_SAMP_FLOAT;
+}
+
+/*
+ * The square root, rounded to the scale that the number has.  numeric_sqrt() may
+ * round to more digits than that, and what it rounded up to a half must not be
+ * rounded up again.
+ */
+static Datum
+sqrt_of_scale(Datum number)
+{
+	Datum		scale = DirectFunctionCall1(numeric_scale, number);
+	Datum		root = DirectFunctionCall1(numeric_sqrt, number);
+	Datum		rounded = DirectFunctionCall2(numeric_round, root, scale);
+
+	if (DatumGetBool(DirectFunctionCall2(numeric_gt, rounded, root)))
+	{
+		Datum		half = NumericGetDatum(int64_div_fast_to_numeric(5, DatumGetInt32(scale) + 1));
+		Datum		limit = DirectFunctionCall2(numeric_sub, rounded, half);
+
+		if (DatumGetBool(DirectFunctionCall2(numeric_gt,
+											 DirectFunctionCall2(numeric_mul, limit, limit),
+											 number)))
+			rounded = DirectFunctionCall2(numeric_trunc, root, scale);
+	}
+	return rounded;
+}
+
+/*
+ * Variance or standard deviation of count integers, of which there are enough,
+ * as core's numeric final functions compute and round it.
+ */
+Datum
+gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count, Datum squares)
+{
+	Datum		n = NumericGetDatum(int64_to_numeric((int64) count));
+	Datum		divisor = gpurhh_final_is_sample(final) ?
+		NumericGetDatum(int64_to_numeric((int64) count - 1)) : n;
+	Datum		result;
+
+	/* (N * sum of squares - sum^2) / (N * N or N - 1) */
+	result = DirectFunctionCall2(numeric_sub,
+								 DirectFunctionCall2(numeric_mul, n, squares),
+								 DirectFunctionCall2(numeric_mul, sum, sum));
+	if (DatumGetInt32(DirectFunctionCall2(numeric_cmp, result,
+										  NumericGetDatum(int64_to_numeric(0)))) <= 0)
+		return NumericGetDatum(int64_to_numeric(0));
+	result = DirectFunctionCall2(numeric_div, result,
+								 DirectFunctionCall2(numeric_mul, n, divisor));
+	if (final == GPU_FINAL_STDDEV_POP || final == GPU_FINAL_STDDEV_SAMP)
+		result = sqrt_of_scale(result);
+	return result;
+}
+
+/*
+ * Whether a sum that does not fit is an error, or wraps, differs between
+ * servers, even of one major version: the server's own addition tells.
+ */
+int64
+gpurhh_final_money(uint64 low, uint64 high)
+{
+	if (high != (uint64) ((int64) low >> 63))
+		(void) DirectFunctionCall2(cash_pl, Int64GetDatum(PG_INT64_MAX),
+								   Int64GetDatum(1));
+	return (int64) low;
+}
+
+/* ---------- floats ---------- */
+
+/* Whether the flags tell what the result is: *result. */
+static bool
+not_finite(uint64 flags, float8 *result)
+{
+	if ((flags & RHH_F64_NOT_FINITE) == 0)
+		return false;
+	if (flags & RHH_F64_NAN ||
+		((flags & RHH_F64_INFINITE) && (flags & RHH_F64_NEG_INFINITE)))
+		*result = get_float8_nan();
+	else if (flags & RHH_F64_INFINITE)
+		*result = get_float8_infinity();
+	else
+		*result = -get_float8_infinity();
+	return true;
+}
+
+/* Whether values are too far apart to square their difference, see rhh_device.h. */
+static bool
+spread_overflows(uint64 flags)
+{
+	uint64		pairs = flags >> RHH_F64_FIRST_PAIR;
+	bool		large = (flags & RHH_F64_LARGE) != 0;
+	bool		negative = (flags & RHH_F64_NEG_LARGE) != 0;
+
+	return ((large || negative) && (flags & RHH_F64_SMALL) != 0) ||
+		(large && negative) ||
+		(pairs != 0 && (flags & (RHH_F64_SMALL | RHH_F64_MIDDLE)) != 0) ||
+		(pairs & (pairs >> 1) & UINT64CONST(0x5555555555555555)) != 0;
+}
+
+/* single: it has to fit a float4. */
+float8
+gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single)
+{
+	float8		result;
+
+	if (not_finite(flags, &result))
+		return result;
+	result = rhh_as_double(sum);
+	/* partial sums that overflowed, to either side, add up to NaN */
+	if (!isfinite(result) || (single && isinf((float4) result)))
+		float_overflow_error();
+	return result;
+}
+
+/* count is not 0. */
+float8
+gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count)
+{
+	float8		result = gpurhh_final_sum_float(sum, flags, false);
+
+	if ((flags & RHH_F64_NOT_FINITE) == 0 && spread_overflows(flags))
+		float_overflow_error();
+	/* core begins with 0, so it never has -0 */
+	return (result + 0.0) / (float8) count;
+}
+
+/* high + low of a sum of two doubles is first + second. */
+static void
+two_sum(float8 first, float8 second, float8 *high, float8 *low)
+{
+	*high = first + second;
+	*low = rhh_sum_error(first, second, *high);
+}
+
+/* high + low is a * b. */
+static void
+two_product(float8 a, float8 b, float8 *high, float8 *low)
+{
+	*high = a * b;
+	*low = fma(a, b, -*high);
+}
+
+/*
+ * Variance or standard deviation of count values, of which there are enough, from
+ * the words of RHH_MOMENTS_F64.
+ *
+ * The sum of the squares of the differences from the average is that of the
+ * squares less the sum's square by count.  Subtracting takes away as many bits
+ * as the former is smaller than the latter: of the 100 that the sums have there
+ * are enough left unless the values differ by less than 10^-12 of their size.
+ */
+float8
+gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
+							Size stride, uint64 count)
+{
+	float8		n = (float8) count;
+	uint64		flags = moments[4 * stride];
+	float8		sum,
+				sum_low,
+				squares,
+				squares_low,
+				average,
+				average_low,
+				product,
+				product_low,
+				rest,
+				rest_low,
+				deviations;
+
+	if ((flags & RHH_F64_NOT_FINITE) != 0)
+		return get_float8_nan();
+	/* one value's is 0, whatever it is */
+	if (count == 1)
+		return 0;
+	if ((flags & ~(uint64) RHH_F64_SMALL) != 0)
+		float_overflow_error();
+
+	two_sum(rhh_as_double(moments[0]), rhh_as_double(moments[stride]),
+			&sum, &sum_low);
+	two_sum(rhh_as_double(moments[2 * stride]), rhh_as_double(moments[3 * stride]),
+			&squares, &squares_low);
+	if (!isfinite(squares) || !isfinite(squares_low))
+		float_overflow_error();
+
+	/* average = sum / n, with its rest */
+	average = sum / n;
+	two_product(average, n, &product, &product_low);
+	average_low = ((sum - product) - product_low + sum_low) / n;
+
+	/* squares - sum * average */
+	two_product(sum, average, &product, &product_low);
+	product_low += sum * average_low + sum_low * average;
+	two_sum(squares, -product, &rest, &rest_low);
+	deviations = rest + (rest_low + squares_low - product_low);
+
+	/* what is left of equal values is what was rounded */
+	if (deviations <= squares * 0x1p-94)
+		deviations = 0;
+	deviations /= gpurhh_final_is_sample(final) ? n - 1 : n;
+	return final == GPU_FINAL_STDDEV_POP_FLOAT ||
+		final == GPU_FINAL_STDDEV_SAMP_FLOAT ? sqrt(deviations) : deviations;
+}

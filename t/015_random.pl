@@ -1,0 +1,45 @@
+# Random queries (test/random_queries.pl) have core's answers, with a service for
+# all sessions and with private ones.  RANDOM_QUERIES and RANDOM_SEED run others
+# than CI's.
+
+use strict;
+use warnings;
+
+use FindBin;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $script = "$FindBin::RealBin/../test/random_queries.pl";
+my $queries = $ENV{RANDOM_QUERIES} // 2000;
+my $seed = $ENV{RANDOM_SEED} // 1;
+
+my $node = PostgreSQL::Test::Cluster->new('main');
+$node->init;
+$node->append_conf('postgresql.conf', join("\n",
+	"autovacuum = off", "max_worker_processes = 40",
+	"gpurhh.cpu_threads = 2", "gpurhh.pool_size = '4MB'", ''));
+local $ENV{PGHOST} = $node->host;
+local $ENV{PGPORT} = $node->port;
+delete local $ENV{PGDATABASE};
+my $out;
+
+sub run_queries
+{
+	my ($name, $n, $this_seed) = @_;
+	my $ok = IPC::Run::run([ $^X, $script, '--running', '--queries', $n, '--seed', $this_seed, '--jobs', 2 ],
+		'>', \$out, '2>&1');
+
+	ok($ok, "$name: $n queries have core's answers");
+	$ok ? note $out : diag $out;
+	return;
+}
+
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
+$node->start;
+run_queries('one service for all', $queries - int($queries / 4), $seed);
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+run_queries('private services', int($queries / 4), $seed + 1);
+$node->stop;
+done_testing();

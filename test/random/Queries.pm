@@ -1,0 +1,564 @@
+# Queries.pm: random queries over the tables of Tables.pm.
+#
+# A query is a hash that can be taken apart, so that one that fails can be made
+# smaller (see smaller()):
+#	kind		group, sets, distinct, plain (no GROUP BY), union
+#	with, from	text
+#	keys		[ { sql, class, shown } ]
+#	sets		for kind sets: [ text with {0}, {1} … for the keys ]
+#	outputs		[ { sql, compare => exact | float8 | float4, key => I } ]
+#	where, having	[ text ]
+#	above		what is above the grouping, with {} for it and {COLUMN} for one of
+#				its columns
+#	order		ordered by all keys, which are all shown; limit: a number of rows
+#	mode		plain, cursor, prepare, ctas, lateral
+#	settings	[ [ name, value ] ]
+#
+# An expression is { sql, class, shown, nosum }; see Tables.pm for these.
+
+package Queries;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use Tables;
+
+our @EXPORT = qw(random_query render smaller);
+
+# ---------- expressions ----------
+
+my $trim = 'trim_scale({})';
+
+# What can be made of an expression of a class: [ text, class of the result,
+# how it is shown, and of floats the width of the result if it is not 8: 4, or 0
+# for the operand's ].
+my %operators = (
+	int => [
+		[ '{} % 7', 'int' ], [ '{} / 10', 'int' ], [ '({})::int8 + 1', 'int' ], [ '({})::int8 * 3', 'int' ],
+		[ 'coalesce({}, -1)', 'int' ], [ 'nullif({}, 0)', 'int' ], [ 'CASE WHEN {} > 0 THEN 1 WHEN {} = 0 THEN 0 END', 'int' ],
+		[ '({} % 100)::int2', 'int' ], [ '{} & 3', 'int' ], [ '- ({} / 2)', 'int' ], [ 'abs({} / 2)', 'int' ],
+		[ '{} + 1', 'int' ], [ '100 / ({} % 50)', 'int' ],
+		[ '({})::text', 'text' ], [ "'k' || {}", 'text' ], [ '({} / 1000)::numeric(18, 2)', 'numeric' ], [ '({})::numeric', 'numeric' ],
+		[ '({} % 1000)::float8', 'float', '({}) + 0' ], [ '({} % 1000)::float4', 'float', '({}) + 0', 4 ],
+		[ '{} > 5', 'bool' ], [ '{} = 0', 'bool' ], [ '{} <> 1', 'bool' ], [ '{} BETWEEN -100 AND 1000', 'bool' ],
+		[ '{} IN (1, 2, 3, -1)', 'bool' ], [ '{} NOT IN (0, 5)', 'bool' ], [ '{} % 2 = 0', 'bool' ] ],
+	numeric => [
+		[ '{} * 2', 'numeric', $trim ], [ 'round({}, 1)', 'numeric', $trim ], [ 'coalesce({}, 0)', 'numeric', $trim ],
+		[ '- {}', 'numeric', $trim ], [ 'abs({})', 'numeric', $trim ], [ 'trim_scale({})', 'numeric', $trim ],
+		[ '({} % 1000)::numeric(12, 2)', 'numeric' ], [ 'mod({}, 7)::int', 'int' ],
+		[ '{} > 1', 'bool' ], [ '{} = 0', 'bool' ], [ '{} < 1000000', 'bool' ], [ '{} = 1.37', 'bool' ] ],
+	float => [
+		[ '{} * 2', 'float', '({}) + 0' ], [ '- {}', 'float', '({}) + 0', 0 ], [ '{} / 4', 'float', '({}) + 0' ],
+		[ 'floor({})', 'float', '({}) + 0' ], [ 'abs({})', 'float', '({}) + 0', 0 ], [ 'coalesce({}, 1)', 'float', '({}) + 0', 0 ],
+		[ '{} > 0', 'bool' ], [ '{} <= 1e6', 'bool' ], [ "{} = 'NaN'", 'bool' ], [ '{} <> 0.5', 'bool' ] ],
+	text => [
+		[ 'lower({})', 'text' ], [ 'upper({})', 'text' ], [ 'substr({}, 1, 2)', 'text' ], [ "{} || '!'", 'text' ],
+		[ "coalesce({}, 'none')", 'text' ], [ 'md5({})', 'text' ], [ 'left({}, 1)', 'text' ], [ 'reverse({})', 'text' ],
+		[ '{} COLLATE "C"', 'text' ], [ "nullif({}, '')", 'text' ], [ 'repeat({}, 20)', 'text' ], [ '({})::varchar(5)', 'text' ],
+		[ 'length({})', 'int' ], [ 'octet_length({})', 'int' ], [ "({} || 'b')::char(6)", 'bpchar' ], [ "convert_to({}, 'UTF8')", 'bytea' ],
+		[ "{} LIKE '%1%'", 'bool' ], [ "{} = 'x1'", 'bool' ], [ "{} <> ''", 'bool' ], [ '{} COLLATE "C" > \'m\'', 'bool' ] ],
+	citext => [ [ '{} COLLATE "C"', 'text' ], [ 'length({})', 'int' ], [ "{} = 'A1'", 'bool' ] ],
+	bpchar => [ [ '({})::text', 'text' ], [ 'length({})', 'int' ], [ "{} = 'c1'", 'bool' ], [ "{} || 'x'", 'text' ], [ '({})::char(12)', 'bpchar' ] ],
+	bytea => [ [ 'length({})', 'int' ], [ "{} || '\\x00'", 'bytea' ], [ "{} > '\\x01'", 'bool' ], [ "encode({}, 'hex')", 'text' ] ],
+	name => [ [ '({})::text', 'text' ], [ "{} = 'm1'", 'bool' ] ],
+	bool => [
+		[ 'NOT {}', 'bool' ], [ '{} IS TRUE', 'bool' ], [ '{} IS NOT FALSE', 'bool' ], [ 'coalesce({}, false)', 'bool' ],
+		[ '({})::int', 'int' ], [ "CASE WHEN {} THEN 'yes' ELSE 'no' END", 'text' ], [ '{}', 'bool' ] ],
+	uuid => [ [ "{} < '80000000-0000-0000-0000-000000000000'", 'bool' ], [ 'left({}::text, 2)', 'text' ] ],
+	date => [
+		[ "date_trunc('month', {})", 'timestamptz' ], [ 'extract(year from {})', 'numeric', $trim ], [ 'extract(dow from {})', 'numeric', $trim ],
+		[ '({})::text', 'text' ], [ "{} > '2000-01-05'", 'bool' ], [ "{} - date '2000-01-01'", 'int' ], [ 'isfinite({})', 'bool' ],
+		[ "greatest({}, '2000-01-01')", 'date' ] ],
+	timestamp => [
+		[ "date_trunc('month', {})", 'timestamp' ], [ "date_trunc('hour', {})", 'timestamp' ], [ 'extract(hour from {})', 'numeric', $trim ],
+		[ 'extract(epoch from {})', 'numeric', $trim ], [ '({})::date', 'date' ], [ '({})::time', 'time' ], [ "to_char({}, 'YYYY-MM')", 'text' ],
+		[ "{} > '2000-01-05'", 'bool' ], [ "{} = '2000-01-01'", 'bool' ], [ "date_part('year', {})", 'float', '({}) + 0' ] ],
+	timestamptz => [
+		[ "date_trunc('day', {})", 'timestamptz' ], [ 'extract(month from {})', 'numeric', $trim ], [ "{} AT TIME ZONE 'UTC'", 'timestamp' ],
+		[ "{} < '2000-03-01 01:00+00'", 'bool' ], [ '({})::date', 'date' ] ],
+	time => [ [ 'extract(hour from {})', 'numeric', $trim ], [ "{} > '12:00'", 'bool' ], [ "{} + interval '1 h'", 'time' ] ],
+	timetz => [ [ "{} > '12:00+00'", 'bool' ], [ '({})::text', 'text' ] ],
+	interval => [ [ '{} * 2', 'interval', 'justify_interval({})' ], [ "{} > '1 month'", 'bool' ], [ '- {}', 'interval', 'justify_interval({})' ] ],
+	money => [ [ "{} > '0'", 'bool' ], [ '{} / 2', 'money' ], [ '({})::numeric', 'numeric', $trim ] ],
+	macaddr => [ [ 'trunc({})', 'macaddr' ], [ '({})::text', 'text' ] ],
+	char => [ [ '({})::int', 'int' ], [ "{} = 'A'", 'bool' ] ],
+	enum => [ [ '({})::text', 'text' ], [ "{} > 'ok'", 'bool' ], [ "{} = 'happy'", 'bool' ] ],
+	d_enum => [ [ '({})::text', 'text' ], [ '({})::mood', 'enum' ] ],
+	oid => [ [ '({})::int8', 'int' ], [ '{} = 17', 'bool' ] ],
+	inet => [ [ 'host({})', 'text' ], [ "set_masklen({}, 30)", 'inet' ] ],
+	bit => [ [ '({})::text', 'text' ] ],
+	lsn => [ [ '({})::text', 'text' ] ],
+	jsonb => [ [ "({} ->> 'a')::int8", 'int' ], [ "{} -> 'a'", 'jsonb' ] ],
+	array => [ [ '({})[1]', 'int' ] ],
+	range => [ [ 'lower({})', 'int' ] ],
+	composite => [ [ '({}).a', 'int' ], [ '({}).b', 'text' ] ],
+);
+
+sub column
+{
+	my ($q) = @_;
+	my $c = pick(@{ $q->{columns} });
+
+	return { sql => "$c->{from}.$c->{name}", class => $c->{info}{class}, shown => $c->{info}{shown} //
+		($c->{info}{class} eq 'float' ? '({}) + 0' : undef),
+		nosum => $c->{extremes} && $c->{info}{nosum}, type => $c->{type}, width => $c->{type} eq 'float4' ? 4 : 8 };
+}
+
+sub fill_in
+{
+	my ($text, $sql) = @_;
+
+	return $text =~ s/\{\}/$sql/gr;
+}
+
+sub apply
+{
+	my ($e, @wanted) = @_;
+	my @ops = grep { my $class = $_->[1]; !@wanted || grep { $_ eq $class } @wanted } @{ $operators{ $e->{class} } };
+	my $op = @ops ? pick(@ops) : undef;
+
+	return if !$op;
+	return { sql => '(' . fill_in($op->[0], $e->{sql}) . ')', class => $op->[1], shown => $op->[2], nosum => $e->{nosum},
+		width => !defined $op->[3] ? 8 : $op->[3] || $e->{width} };
+}
+
+sub expression
+{
+	my ($q, $p_operator) = @_;
+	my $e = column($q);
+
+	while (chance($p_operator))
+	{
+		$e = apply($e) // $e;
+		$p_operator /= 2;
+	}
+	return $e;
+}
+
+sub condition
+{
+	my ($q) = @_;
+	my $e = column($q);
+
+	return '(' . condition($q) . pick(' AND ', ' OR ', ' OR ') . condition($q) . ')' if chance(0.15);
+	return 'NOT (' . condition($q) . ')' if chance(0.05);
+	return "$e->{sql} IS " . pick('', 'NOT ') . 'NULL' if chance(0.12);
+	return "$q->{id} % " . between(2, 9) . pick(' = ', ' <> ', ' < ') . between(0, 3) if chance(0.25);
+	return pick('true', 'false', 'NULL::bool') if chance(0.02);
+	$e = apply($e) // $e if chance(0.2) && $e->{class} ne 'bool';
+	$e = apply($e, 'bool') // { sql => "$e->{sql} IS NOT NULL" };
+	return $e->{sql};
+}
+
+# ---------- aggregates ----------
+
+my @spread = qw(stddev stddev_samp stddev_pop variance var_samp var_pop);
+my %aggregates = (
+	int => [ (qw(sum sum sum avg avg min min max max)) x 2, qw(bit_and bit_or bit_xor), pick_one(@spread) ],
+	numeric => [ qw(sum sum sum avg avg min max), pick_one(@spread) ],
+	float => [ qw(sum sum avg min max), pick_one(@spread) ],
+	text => [qw(min max)], citext => [qw(min max)], bpchar => [qw(min max)],
+	bool => [qw(bool_and bool_or every)],
+	date => [qw(min max)], timestamp => [qw(min max)], timestamptz => [qw(min max)],
+	time => [qw(min max)], timetz => [qw(min max)],
+	interval => [qw(sum avg min max)], money => [qw(sum min max)],
+	enum => [qw(min max)], oid => [qw(min max)], inet => [qw(min max)], lsn => [qw(min max)], array => [qw(min max)],
+);
+my @pairs = qw(corr covar_pop covar_samp regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy);
+
+# A name that stands for one of many, chosen when it is used.
+sub pick_one { return [@_]; }
+
+sub aggregate
+{
+	my ($q) = @_;
+	my ($name, $e, $compare, $sql);
+	my $filter = chance(0.2) ? ' FILTER (WHERE ' . condition($q) . ')' : '';
+	my $distinct = chance(0.1) ? 'DISTINCT ' : '';
+
+	return { sql => "count(*)$filter", class => 'int', compare => 'exact' } if chance(0.15);
+	$e = expression($q, 0.25);
+	return { sql => "count($distinct$e->{sql})$filter", class => 'int', compare => 'exact' }
+	  if chance(0.15) || !$aggregates{ $e->{class} };
+	if (chance(0.01))
+	{
+		return { sql => "string_agg($e->{sql}::text, ',' ORDER BY $e->{sql}::text)$filter", class => 'text', compare => 'exact' };
+	}
+	if ($e->{class} =~ /^(float|int)$/ && ($e->{type} // '') ne 'wide' && chance(0.04))
+	{
+		$name = pick(@pairs);
+		return { sql => "$name(($e->{sql})::float8, ($q->{id} % 16)::float8)$filter", class => 'float', compare => 'float8' };
+	}
+	$name = pick(@{ $aggregates{ $e->{class} } });
+	$name = pick(@$name) if ref $name;
+	$name = 'max' if $name eq 'sum' && $e->{nosum};
+	$compare = $e->{class} ne 'float' || $name =~ /^(min|max)$/ ? 'exact' :
+	  $name eq 'sum' && $e->{width} == 4 ? 'float4' : 'float8';
+	$distinct = '' if $compare ne 'exact' && $name !~ /sum|avg/;
+	$sql = "$name($distinct$e->{sql})$filter";
+	$sql = fill_in($e->{shown}, $sql) if $e->{shown} && ($name =~ /^(min|max)$/ || $distinct && $e->{class} eq 'numeric');
+	return { sql => $sql, class => $e->{class}, compare => $compare, nosum => $e->{nosum} };
+}
+
+# A condition on groups; none on floats, which may differ in the last digit.
+sub having
+{
+	my ($q) = @_;
+	my $a;
+
+	return 'count(*) ' . pick('> 1', '% 2 = 1', '< 10', '>= 0') if chance(0.4);
+	return pick('true', 'false') if chance(0.03);
+	do { $a = aggregate($q) } while $a->{compare} ne 'exact';
+	return "$a->{sql} IS " . pick('', 'NOT ') . 'NULL' if chance(0.25);
+	$a = apply($a, 'bool') // { sql => "$a->{sql} IS NOT NULL" };
+	return $a->{sql};
+}
+
+# ---------- queries ----------
+
+sub columns_of
+{
+	my ($table, $alias) = @_;
+
+	return map { { %$_, from => $alias } } @{ $table->{columns} };
+}
+
+# FROM and what can be used of it.
+sub from
+{
+	my ($q, $t, $u) = @_;
+	my $r = rand();
+	my @t = columns_of($t, 't');
+	my $inner = { columns => \@t, id => 't.id' };
+
+	$q->{columns} = \@t;
+	$q->{id} = 't.id';
+	$q->{from} = 't';
+	$q->{with} = '';
+	if ($r < 0.10)
+	{
+		my $on = pick('t.j = u.j', 't.j = u.id', 't.id = u.id', 't.j = u.j AND t.id < u.id', 't.id % 40 = u.id');
+
+		$q->{from} = 't ' . pick('JOIN', 'JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN') . " u ON $on";
+		$q->{from} =~ s/FULL/LEFT/ if $on =~ /<|%/;
+		push @{ $q->{columns} }, columns_of($u, 'u');
+	}
+	elsif ($r < 0.15)
+	{
+		push @{ $q->{where} }, pick('EXISTS (SELECT FROM u WHERE u.j = t.j)', 't.j NOT IN (SELECT u.id FROM u)',
+			't.j = (SELECT min(j) FROM u)');
+	}
+	elsif ($r < 0.20)
+	{
+		$q->{from} = '(SELECT * FROM t WHERE ' . condition($inner) . ' ' . pick('', 'OFFSET 0', 'ORDER BY id') . ') t';
+	}
+	elsif ($r < 0.24)
+	{
+		$q->{with} = 'WITH w AS ' . pick('', 'MATERIALIZED ', 'NOT MATERIALIZED ') . '(SELECT * FROM t WHERE ' . condition($inner) . ') ';
+		$q->{from} = 'w t';
+	}
+	elsif ($r < 0.30)
+	{
+		$q->{from} = '(SELECT * FROM t WHERE ' . condition($inner) . ' UNION ALL SELECT * FROM t' . pick('', ' WHERE ' . condition($inner)) . ') t';
+	}
+	elsif ($r < 0.33)
+	{
+		$q->{from} = 't, ' . pick('generate_series(1, 2) s', 'LATERAL (SELECT t.id % 3 AS x) s', '(VALUES (1), (2)) s(x)');
+	}
+	elsif ($r < 0.35)
+	{
+		$q->{from} = 't TABLESAMPLE ' . pick('BERNOULLI', 'SYSTEM') . ' (50) REPEATABLE (1)';
+	}
+	elsif ($r < 0.38)
+	{
+		$q->{from} = '(SELECT j, id % 10 AS id, count(*) AS n, max(id) AS m FROM t GROUP BY 1, 2) t';
+		$q->{columns} = [ map { { name => $_, from => 't', type => 'int8', info => $TYPES{int8} } } qw(j id n m) ];
+	}
+	elsif ($r < 0.40)
+	{
+		$q->{from} = '(SELECT DISTINCT ON (j) * FROM t ORDER BY j, id) t';
+	}
+	return;
+}
+
+sub settings
+{
+	my ($t, $version) = @_;
+	my $large = $t->{n_rows} > 10000;
+	my @s;
+
+	if (chance(0.3))
+	{
+		push @s, [ max_parallel_workers_per_gather => pick(1, 2, 2, 4) ], [ parallel_setup_cost => 0 ],
+		  [ parallel_tuple_cost => pick(0, 0, 0.1) ], [ min_parallel_table_scan_size => 0 ];
+		push @s, [ parallel_leader_participation => 'off' ] if chance(0.15);
+	}
+	else
+	{
+		push @s, [ max_parallel_workers_per_gather => 0 ];
+	}
+	push @s, [ $version >= 160000 ? 'debug_parallel_query' : 'force_parallel_mode', pick('on', 'regress') ] if chance(0.02);
+	push @s, [ work_mem => pick('64kB', '64kB', '256kB', '64MB') ] if chance($large ? 0.6 : 0.35);
+	push @s, [ hash_mem_multiplier => 1 ] if chance(0.1);
+	push @s, [ 'enable_' . pick(qw(hashjoin mergejoin nestloop hashagg sort material memoize seqscan indexscan
+		incremental_sort parallel_hash parallel_append tidscan)), 'off' ] if chance(0.15);
+	push @s, [ enable_partitionwise_aggregate => 'on' ] if chance(0.2);
+	push @s, [ enable_partitionwise_join => 'on' ] if chance(0.1);
+	# a table has to be large for a device to refuse any of it
+	if (chance($large ? 0.8 : 0.45))
+	{
+		push @s, [ 'gpurhh.batch_rows' => pick(64, 100, 1000, 5000) ] if chance(0.5);
+		push @s, [ 'gpurhh.max_probe_buckets' => pick(1, 1, 2, 20) ] if chance(0.4);
+		push @s, [ 'gpurhh.load_factor' => pick('0.5', '0.95') ] if chance(0.3);
+		push @s, [ 'gpurhh.device_memory' => pick('1MB', '2MB') ] if chance($large ? 0.7 : 0.3);
+	}
+	return \@s;
+}
+
+# What may be above a grouping; {} is it, {COLUMN} a column of it.
+my @above = (
+	'SELECT count(*) AS n, count({COLUMN}) AS m FROM ({}) s',
+	'SELECT {COLUMN}::text, count(*) FROM ({}) s GROUP BY 1',
+	'SELECT s.*, count(*) OVER () FROM ({}) s',
+	'SELECT s.*, u.id FROM ({}) s JOIN u ON u.id::text = s.{COLUMN}::text',
+	'SELECT s.*, u.id FROM u LEFT JOIN ({}) s ON u.id::text = s.{COLUMN}::text',
+	'SELECT * FROM ({}) s WHERE {COLUMN} IS NOT NULL',
+	'SELECT DISTINCT {COLUMN}::text FROM ({}) s',
+	'SELECT {COLUMN}::text FROM ({}) s UNION SELECT id::text FROM u',
+	'SELECT {COLUMN}::text FROM ({}) s EXCEPT SELECT id::text FROM u',
+	'SELECT id FROM u WHERE id::text IN (SELECT {COLUMN}::text FROM ({}) s)',
+	'SELECT id, (SELECT max({COLUMN}::text) FROM ({}) s) FROM u',
+	'WITH s AS MATERIALIZED ({}) SELECT * FROM s UNION ALL SELECT * FROM s',
+	'SELECT * FROM ({}) s UNION ALL SELECT * FROM ({}) s2',
+);
+
+sub sets
+{
+	my ($n) = @_;
+	my @all = map { "{$_}" } 0 .. $n - 1;
+	my $r = rand();
+
+	return [ 'ROLLUP (' . join(', ', @all) . ')' ] if $r < 0.3;
+	return [ 'CUBE (' . join(', ', @all[ 0 .. ($n > 4 ? 3 : $n - 1) ]) . ')', @all[ 4 .. $n - 1 ] ] if $r < 0.5;
+	return [ 'GROUPING SETS (' . join(', ', map { "($_)" } @all) . ', ())' ] if $r < 0.7;
+	return [ 'ROLLUP (' . join(', ', @all[ 1 .. $n - 1 ]) . ')', $all[0] ] if $r < 0.85 && $n > 1;
+	return [ 'GROUPING SETS ((' . join(', ', @all) . "), ($all[-1]), ($all[0]))" ];
+}
+
+# One query over the tables t and u.
+sub random_query
+{
+	my ($t, $u, $version) = @_;
+	my $q = { where => [], having => [], keys => [], outputs => [], settings => settings($t, $version), mode => 'plain' };
+	my $r = rand();
+	my $n_keys = pick(1, 1, 1, 2, 2, 3, chance(0.2) ? between(4, 9) : 2);
+	my $n_aggregates = pick(0, 1, 1, 1, 2, 3, chance(0.2) ? between(5, 12) : 2);
+
+	$q->{kind} = $r < 0.7 ? 'group' : $r < 0.78 ? 'sets' : $r < 0.86 ? 'distinct' : $r < 0.95 ? 'plain' : 'union';
+	from($q, $t, $u);
+	push @{ $q->{where} }, condition($q) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
+
+	$n_keys = 0 if $q->{kind} eq 'plain';
+	$n_keys ||= 1 if $q->{kind} ne 'plain';
+	foreach (1 .. $n_keys)
+	{
+		push @{ $q->{keys} }, expression($q, 0.3);
+	}
+	# many groups, or no table is full
+	push @{ $q->{keys} }, { sql => pick($q->{id}, "$q->{id} / 2"), class => 'int' } if $n_keys && $t->{n_rows} > 10000 && chance(0.4);
+	my $determined = $q->{kind} eq 'group' && $q->{from} eq 't' && $t->{key} && chance(0.5);
+	push @{ $q->{keys} }, { sql => 't.id', class => 'int' } if $determined;
+
+	$q->{order} = $q->{kind} =~ /group|distinct/ && chance(0.12);
+	foreach my $i (0 .. $#{ $q->{keys} })
+	{
+		my $key = $q->{keys}[$i];
+
+		next if !$q->{order} && $q->{kind} =~ /group|sets/ && chance(0.15);
+		push @{ $q->{outputs} },
+		  { sql => fill_in($key->{shown} // '{}', $key->{sql}), compare => 'exact', key => $i };
+	}
+	if ($determined)
+	{
+		push @{ $q->{outputs} }, map { { sql => "t.$_->{name}", compare => 'exact', needs_key => $#{ $q->{keys} } } }
+		  grep { chance(0.3) } @{ $t->{columns} };
+	}
+	if ($q->{kind} eq 'sets')
+	{
+		$q->{sets} = sets(scalar @{ $q->{keys} });
+		push @{ $q->{outputs} }, { sql => 'grouping(' . pick(@{ $q->{keys} })->{sql} . ')', compare => 'exact' } if chance(0.4);
+	}
+	if ($q->{kind} =~ /group|sets|plain/)
+	{
+		push @{ $q->{outputs} }, aggregate($q) foreach 1 .. $n_aggregates;
+		push @{ $q->{outputs} }, { sql => 'count(*)', compare => 'exact' } if !@{ $q->{outputs} };
+		while (chance(0.15)) { push @{ $q->{having} }, having($q); }
+	}
+	$q->{limit} = pick(1, 3, 10, 100) if $q->{order} && chance(0.6);
+	if (!$q->{order} && chance(0.15))
+	{
+		my @exact = grep { $q->{outputs}[$_]{compare} eq 'exact' } 0 .. $#{ $q->{outputs} };
+
+		$q->{above} = pick(@above);
+		if (@exact)
+		{
+			$q->{above_column} = 'o' . (pick(@exact) + 1);
+		}
+		else
+		{
+			$q->{above} = 'SELECT s.*, count(*) OVER () FROM ({}) s';
+		}
+	}
+	$r = rand();
+	$q->{mode} = $r < 0.7 ? 'plain' : $r < 0.77 ? 'cursor' : $r < 0.86 ? 'prepare' : $r < 0.91 ? 'ctas' : 'lateral';
+	push @{ $q->{settings} }, [ plan_cache_mode => pick('force_generic_plan', 'force_custom_plan') ] if $q->{mode} eq 'prepare';
+	return $q;
+}
+
+# The query's text, without what mode adds.
+sub select_text
+{
+	my ($q, @more_where) = @_;
+	my @names = map { "o$_" } 1 .. @{ $q->{outputs} };
+	my $list = join ', ', map { "$q->{outputs}[$_]{sql} AS $names[$_]" } 0 .. $#names;
+	my @where = (@{ $q->{where} }, @more_where);
+	my $where = join ' AND ', map { "($_)" } @where;
+	my $sql = 'SELECT ' . ($q->{kind} =~ /distinct/ ? 'DISTINCT ' : '') . "$list FROM $q->{from}";
+
+	$sql .= " WHERE $where" if $where ne '';
+	if ($q->{kind} eq 'group')
+	{
+		$sql .= ' GROUP BY ' . join ', ', map { $_->{sql} } @{ $q->{keys} };
+	}
+	elsif ($q->{kind} eq 'sets')
+	{
+		$sql .= ' GROUP BY ' . join ', ', @{ $q->{sets} };
+		$sql =~ s/\{(\d+)\}/$q->{keys}[$1]{sql}/g;
+	}
+	$sql .= ' HAVING ' . join ' AND ', map { "($_)" } @{ $q->{having} } if @{ $q->{having} };
+	$sql = "$sql UNION $sql" if $q->{kind} eq 'union';
+	if ($q->{order})
+	{
+		$sql .= ' ORDER BY ' . join ', ', map { $names[$_] } grep { defined $q->{outputs}[$_]{key} } 0 .. $#names;
+		$sql .= " LIMIT $q->{limit}" if $q->{limit};
+	}
+	$sql = "$q->{with}$sql";
+	if ($q->{above})
+	{
+		my $column = $q->{above_column} // 'o1';
+		my $inner = $sql;
+
+		$sql = $q->{above} =~ s/\{COLUMN\}/$column/gr;
+		$sql =~ s/\{\}/$inner/g;
+	}
+	return $sql;
+}
+
+# { before, explain, run, after }: lists of statements; explain is one, without
+# its options; compare: how each column
+# is; ordered: so are the rows.
+sub render
+{
+	my ($q) = @_;
+	my $text = $q->{mode} =~ /prepare|lateral/ ? undef : select_text($q);
+	my @compare = map { $_->{compare} } @{ $q->{outputs} };
+	my $r = { before => [], after => [], ordered => $q->{order} && !$q->{above} };
+
+	if ($q->{mode} eq 'plain')
+	{
+		@$r{qw(explain run)} = ("EXPLAIN (OPTIONS) $text", [$text]);
+	}
+	elsif ($q->{mode} eq 'cursor')
+	{
+		$r->{explain} = "EXPLAIN (OPTIONS) DECLARE c CURSOR FOR $text";
+		$r->{run} = [ 'BEGIN', "DECLARE c CURSOR FOR $text", 'FETCH 3 FROM c', 'FETCH ALL FROM c', 'CLOSE c' ];
+		$r->{after} = ['ROLLBACK'];
+	}
+	elsif ($q->{mode} eq 'prepare')
+	{
+		$text = select_text($q, "$q->{id} % 10 < \$1");
+		$r->{before} = ["PREPARE p(int) AS $text"];
+		$r->{explain} = 'EXPLAIN (OPTIONS) EXECUTE p(7)';
+		$r->{run} = [ map { "EXECUTE p($_)" } 7, 0, 'NULL', 3 ];
+		$r->{after} = ['DEALLOCATE ALL'];
+	}
+	elsif ($q->{mode} eq 'ctas')
+	{
+		$r->{explain} = "EXPLAIN (OPTIONS) CREATE TEMP TABLE made AS $text";
+		$r->{run} = [ "CREATE TEMP TABLE made AS $text", 'SELECT * FROM made' ];
+		$r->{after} = ['DROP TABLE IF EXISTS made'];
+		$r->{ordered} = 0;
+	}
+	else
+	{
+		$text = select_text($q, "$q->{id} % 4 = v.x");
+		$text = "SELECT v.x, q.* FROM (VALUES (1), (3), (NULL), (9), (1)) v(x) LEFT JOIN LATERAL ($text) q ON true";
+		$r->{explain} = "EXPLAIN (OPTIONS) $text";
+		$r->{run} = [$text];
+		$r->{ordered} = 0;
+	}
+	@compare = () if $q->{above} && $q->{above} !~ /SELECT (s\.)?\* FROM|SELECT s\.\*,/;
+	unshift @compare, 'exact' if $q->{mode} eq 'lateral';
+	$r->{compare} = \@compare;
+	return $r;
+}
+
+# ---------- making a query smaller ----------
+
+sub copy
+{
+	my ($x) = @_;
+
+	return [ map { copy($_) } @$x ] if ref $x eq 'ARRAY';
+	return { map { $_ => copy($x->{$_}) } keys %$x } if ref $x eq 'HASH';
+	return $x;
+}
+
+# Queries with one thing less each, the big things first.
+sub smaller
+{
+	my ($q) = @_;
+	my @all;
+	my $try = sub {
+		my ($change) = @_;
+		my $c = copy($q);
+
+		$change->($c);
+		push @all, $c if @{ $c->{outputs} } && ($c->{kind} =~ /plain/ || @{ $c->{keys} });
+	};
+
+	$try->(sub { $_[0]{mode} = 'plain' }) if $q->{mode} ne 'plain';
+	$try->(sub { delete $_[0]{above} }) if $q->{above};
+	$try->(sub { delete $_[0]{limit} }) if $q->{limit};
+	$try->(sub { $_[0]{order} = 0 }) if $q->{order} && !$q->{limit};
+	foreach my $part (qw(where having settings))
+	{
+		foreach my $i (0 .. $#{ $q->{$part} })
+		{
+			$try->(sub { splice @{ $_[0]{$part} }, $i, 1 });
+		}
+	}
+	foreach my $i (reverse 0 .. $#{ $q->{outputs} })
+	{
+		next if defined $q->{outputs}[$i]{key} && ($q->{order} || $q->{kind} =~ /distinct|union/);
+		$try->(sub { splice @{ $_[0]{outputs} }, $i, 1; $_[0]{above_column} = 'o1'; });
+	}
+	if ($q->{kind} eq 'group')
+	{
+		foreach my $i (reverse 0 .. $#{ $q->{keys} })
+		{
+			next if grep { defined $_->{needs_key} } @{ $q->{outputs} };
+			$try->(sub {
+				my ($c) = @_;
+				splice @{ $c->{keys} }, $i, 1;
+				@{ $c->{outputs} } = grep { !defined $_->{key} || $_->{key} != $i } @{ $c->{outputs} };
+				$_->{key}-- foreach grep { defined $_->{key} && $_->{key} > $i } @{ $c->{outputs} };
+				$c->{above_column} = 'o1';
+			});
+		}
+	}
+	return @all;
+}
+
+1;

@@ -1,0 +1,331 @@
+# Tables.pm: random tables, as SQL.
+#
+# A column has a type, and its values are made from a number n that tells them
+# apart: how many different n there are, how they are distributed, how many
+# are NULL, and how many are one of the type's extreme values is chosen at
+# random for each column.
+#
+# A type has
+#	sql			its name in CREATE TABLE
+#	class		what expressions and aggregates take it (Queries.pm)
+#	value		an expression of n
+#	extremes	literals
+#	shown		where equal values can be printed differently (1.0 and 1.00), which
+#				of them a group shows is open: an expression of {} that prints
+#				equal values alike
+#	nosum		sums of its extremes depend on their order
+#	needs		server_version_num from which it is there
+
+package Tables;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+
+our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables);
+
+# ---------- random numbers: the same for a seed everywhere ----------
+
+# Seeds that differ in a bit give unlike sequences.
+sub seed
+{
+	my $x = 1;
+
+	foreach my $n (@_)
+	{
+		$x = ($x * 69069 + $n * 7919 + 12345) % 4294967291;
+		$x = ($x ^ ($x >> 15)) * 40503 % 4294967291;
+	}
+	srand($x);
+	rand() for 1 .. 5;
+	return $x;
+}
+
+sub pick { return $_[ rand @_ ]; }
+sub chance { return rand() < $_[0]; }
+sub between { return $_[0] + int(rand($_[1] - $_[0] + 1)); }
+
+# ---------- types ----------
+
+my @float_extremes = ("'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "'0'");
+my @times = ("'infinity'", "'-infinity'");
+
+# Floats are multiples of 1/8, so that their sums are exact in any order; where
+# they are not (wide), they are positive, so that nothing cancels.
+our %TYPES = (
+	bool => { class => 'bool', value => 'n % 2 = 0' },
+	int2 => { class => 'int', value => '(n % 30000 - 20)::int2',
+		extremes => [ '-32768', '32767', '-1', '0' ] },
+	int4 => { class => 'int', value => '(n * 48271 % 2000003 - 1000)::int4',
+		extremes => [ '-2147483648', '2147483647', '-1', '0' ] },
+	small => { sql => 'int4', class => 'int', value => '(n - 5)::int4' },
+	int8 => { class => 'int', value => '(n * 4294967311 - 7)::int8',
+		extremes => [ "'-9223372036854775808'", "'9223372036854775807'", '-1', '0' ] },
+	oid => { class => 'oid', value => '(n % 10000019 * 17)::oid', extremes => [ "'4294967295'", '0' ] },
+	float4 => { class => 'float', value => '((n % 5000) / 8.0 - 7)::float4', extremes => \@float_extremes },
+	float8 => { class => 'float', value => '(n / 8.0 - 7)::float8', extremes => \@float_extremes },
+	wide => { sql => 'float8', class => 'float', value => 'exp((n % 400 - 200)::float8)' },
+	numeric_2 => { sql => 'numeric(12, 2)', class => 'numeric', value => '(n * 1.37 - 100)::numeric(12, 2)',
+		extremes => [ "'NaN'", "'9999999999.99'", "'-9999999999.99'", "'0'" ] },
+	numeric_0 => { sql => 'numeric(18)', class => 'numeric', value => '(n % 90000001 * 987654321 - 5)::numeric',
+		extremes => [ "'999999999999999999'", "'-999999999999999999'", "'-1'" ] },
+	numeric_18 => { sql => 'numeric(18, 18)', class => 'numeric', value => '(n % 999983) / 1000003::numeric(18, 6)',
+		extremes => [ "'0.999999999999999999'", "'-0.999999999999999999'", "'NaN'" ] },
+	numeric_neg => { sql => 'numeric(6, -2)', class => 'numeric', value => '(n % 5000 * 100)::numeric',
+		extremes => [ "'NaN'" ] },
+	numeric_38 => { sql => 'numeric(38, 10)', class => 'numeric', value => '(n * 1234567890123.0123456789)::numeric(38, 10)',
+		extremes => [ "'NaN'", "'9999999999999999999999999999.9999999999'" ] },
+	numeric => { class => 'numeric', value => "((n / 3 * 0.1)::text || repeat('0', (n % 3)::int))::numeric",
+		extremes => [ "'NaN'", "'Infinity'", "'-Infinity'", "'1e100'", "'1e-100'", "'1.00'" ], shown => 'trim_scale({})' },
+	text => { class => 'text', value => "'x' || n", extremes => [ "''", "' '", "'ä€𝄞'", "'x1 '" ] },
+	text_any => { sql => 'text', class => 'text', value => "repeat(chr((97 + n % 26)::int), (n % 40)::int) || n % 7", extremes => [ "''" ] },
+	text_wide => { sql => 'text', class => 'text', value => "repeat('wide ', (n % 3)::int * 60) || n" },
+	text_toasted => { sql => 'text', class => 'text',
+		value => "CASE WHEN n % 20 = 0 THEN (SELECT string_agg(md5((n * 1000 + i)::text), '') FROM generate_series(1, 100) i) ELSE 'short ' || n END" },
+	text_c => { sql => 'text COLLATE "C"', class => 'text', value => "'é' || n" },
+	text_icu => { sql => 'text COLLATE "en-x-icu"', class => 'text', value => "CASE n % 2 WHEN 0 THEN 'a' ELSE 'A' END || n", extremes => [ "''" ], icu => 1 },
+	text_ci => { sql => 'text COLLATE ignore_case', class => 'citext', value => "CASE n % 2 WHEN 0 THEN 'a' ELSE 'A' END || n / 2",
+		shown => 'lower({} COLLATE "C")', icu => 1 },
+	varchar => { sql => 'varchar(20)', class => 'text', value => "'v' || n", extremes => [ "''" ] },
+	bpchar => { sql => 'char(10)', class => 'bpchar', value => "'c' || n % 100000", extremes => [ "''" ] },
+	bpchar_any => { sql => 'bpchar', class => 'bpchar', value => "'c' || n / 2 || repeat(' ', (n % 2)::int)", shown => '({})::text' },
+	bytea => { class => 'bytea', value => "decode(lpad(to_hex(n), 8, '0'), 'hex')", extremes => [ "''", "'\\x00'", "'\\x0000'" ] },
+	bytea_wide => { sql => 'bytea', class => 'bytea', value => "decode(repeat(md5(n::text), (n % 50)::int), 'hex')" },
+	name => { class => 'name', value => "('m' || n)::name" },
+	uuid => { class => 'uuid', value => 'md5(n::text)::uuid',
+		extremes => [ "'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'" ] },
+	date => { class => 'date', value => "date '1999-12-01' + (n % 100000)::int",
+		extremes => [ @times, "'4713-01-01 BC'", "'5874897-12-31'" ] },
+	time => { class => 'time', value => "time '00:00' + n * interval '7 s'", extremes => [ "'24:00'", "'23:59:59.999999'" ] },
+	timetz => { class => 'timetz', value => "(time '12:00' + n / 3 * interval '1 h' || CASE n % 3 WHEN 0 THEN '+00' WHEN 1 THEN '-01' ELSE '+05:30' END)::timetz",
+		extremes => [ "'24:00+15:59'", "'00:00-15:59'" ] },
+	timestamp => { class => 'timestamp', value => "timestamp '1999-12-01' + n * interval '17 h'",
+		extremes => [ @times, "'4713-01-01 00:00 BC'", "'294276-12-31 23:59:59.999999'" ] },
+	timestamp_0 => { sql => 'timestamp(0)', class => 'timestamp', value => "timestamp '1999-12-01' + n * interval '0.7 s'" },
+	timestamptz => { class => 'timestamptz', value => "timestamptz '2000-03-01 00:00+00' + n * interval '17 min'", extremes => \@times },
+	interval => { class => 'interval', value => "CASE n % 3 WHEN 0 THEN n / 3 * interval '1 month' WHEN 1 THEN n / 3 * interval '30 days' ELSE n / 3 * interval '720 h' END",
+		shown => 'justify_interval({})', extremes => [ "'0'", "'-1 day'" ] },
+	money => { class => 'money', value => '(n * 1.5 - 20)::numeric::money',
+		extremes => [ "'-92233720368547758.08'", "'92233720368547758.07'" ], nosum => 1 },
+	macaddr => { class => 'macaddr', value => "lpad(to_hex(n), 12, '0')::macaddr", extremes => [ "'ff:ff:ff:ff:ff:ff'" ] },
+	macaddr8 => { class => 'macaddr', value => "lpad(to_hex(n), 16, '0')::macaddr8", extremes => [ "'ff:ff:ff:ff:ff:ff:ff:ff'" ] },
+	char => { sql => '"char"', class => 'char', value => 'CASE n % 2 WHEN 0 THEN 32 + n / 2 % 95 ELSE -1 - n / 2 % 128 END::int::"char"' },
+	inet => { class => 'inet', value => "inet '10.0.0.0' + n" },
+	bit => { sql => 'bit(12)', class => 'bit', value => '(n % 4096)::int::bit(12)' },
+	varbit => { class => 'bit', value => '(n % 64)::int::bit(6)::varbit' },
+	enum => { sql => 'mood', class => 'enum', value => "(enum_range(NULL::mood))[1 + n % 5]" },
+	d_int => { class => 'int', value => '(n % 1000000)::int4', extremes => [ '0' ] },
+	d_text => { class => 'text', value => "'d' || n" },
+	d_numeric => { class => 'numeric', value => '(n * 0.25)::numeric(14, 2)' },
+	d_enum => { class => 'd_enum', value => "(enum_range(NULL::mood))[1 + n % 5]" },
+	d_int8 => { class => 'int', value => 'n * 3' },
+	d_float => { class => 'float', value => 'n / 4.0', extremes => [ "'NaN'", "'-0'" ] },
+	lsn => { sql => 'pg_lsn', class => 'lsn', value => "'0/0'::pg_lsn + n" },
+	jsonb => { class => 'jsonb', value => "jsonb_build_object('a', n)" },
+	array => { sql => 'int4[]', class => 'array', value => 'ARRAY[n, NULL]::int4[]' },
+	range => { sql => 'int4range', class => 'range', value => 'int4range((n % 1000)::int, (n % 1000)::int + 3)' },
+	composite => { sql => 'pair', class => 'composite', value => "ROW(n, 'x')::pair" },
+);
+foreach my $name (keys %TYPES)
+{
+	$TYPES{$name}{sql} //= $name;
+}
+
+# Words and what has their operators; then what people group by; then all.
+my @words = qw(bool int2 int4 small small int8 oid float4 float8 uuid date time timestamp timestamptz);
+my @common = qw(bool int2 int4 small small int8 float8 numeric_2 text varchar bpchar
+  uuid date timestamp timestamptz enum d_int);
+my @all = sort keys %TYPES;
+
+# Once for a schema; ICU may be missing.
+sub setup_sql
+{
+	my ($icu) = @_;
+
+	return (
+		"CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')",
+		"ALTER TYPE mood ADD VALUE 'grim' BEFORE 'sad'",
+		"ALTER TYPE mood ADD VALUE 'fine' AFTER 'ok'",
+		"CREATE DOMAIN d_int AS int4 CHECK (VALUE > -10)",
+		"CREATE DOMAIN d_text AS varchar(12)",
+		"CREATE DOMAIN d_numeric AS numeric(14, 2)",
+		"CREATE DOMAIN d_enum AS mood",
+		"CREATE DOMAIN d_base AS int8",
+		"CREATE DOMAIN d_int8 AS d_base",
+		"CREATE DOMAIN d_float AS float8",
+		"CREATE TYPE pair AS (a int8, b text)",
+		$icu ? "CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)" : ());
+}
+
+# ---------- tables ----------
+
+sub random_type
+{
+	my ($icu, $p_words) = @_;
+	my $name;
+
+	do
+	{
+		$name = chance($p_words) ? pick(@words) : chance(0.6) ? pick(@common) : pick(@all);
+	} while ($TYPES{$name}{icu} && !$icu);
+	return $name;
+}
+
+# How n is distributed over the rows g.
+sub random_number
+{
+	my ($n_rows) = @_;
+	my $n_distinct = pick(1, 2, 5, 30, 30, 300, 3000, 1000000);
+
+	return pick(
+		"floor(random() * $n_distinct)::int8",
+		"floor(random() * $n_distinct)::int8",
+		"floor(power(random(), 6) * $n_distinct)::int8",
+		"(CASE WHEN random() < 0.9 THEN 0 ELSE floor(random() * $n_distinct) END)::int8",
+		"(g % $n_distinct)::int8",
+		"g::int8 * least($n_distinct, $n_rows) / ($n_rows + 1)",
+		'g::int8');
+}
+
+# One column's expression, of its number n_I.
+sub column_value
+{
+	my ($column, $number) = @_;
+	my $type = $column->{info};
+	my $value = $type->{value};
+	my @cases;
+
+	$value =~ s/\bn\b/$number/g;
+	# what is after AS would take a domain's and a typmod's checks with it
+	my $cast = $type->{sql} =~ s/ COLLATE.*//r;
+	my $nulls = pick(0, 0, 0.02, 0.3, 0.9, chance(0.1) ? 1 : 0);
+	push @cases, "WHEN random() < $nulls THEN NULL" if $nulls > 0 && !$column->{not_null};
+	if ($column->{extremes})
+	{
+		my $extremes = join ', ', @{ $type->{extremes} };
+		push @cases, 'WHEN random() < ' . pick(0.02, 0.3)
+		  . " THEN (ARRAY[$extremes]::" . $cast . '[])[1 + floor(random() * ' . scalar(@{ $type->{extremes} }) . ')::int]';
+	}
+	return "($value)::$cast" if !@cases;
+	return 'CASE ' . join(' ', @cases) . " ELSE ($value)::$cast END";
+}
+
+sub fill
+{
+	my ($table, $columns, $n_rows, $first_id) = @_;
+	my (@numbers, @values);
+
+	foreach my $i (0 .. $#$columns)
+	{
+		my $column = $columns->[$i];
+
+		if ($column->{fixed})
+		{
+			push @values, $column->{fixed} =~ s/ID/g + $first_id/r;
+			next;
+		}
+		push @numbers, random_number($n_rows) . " AS n_$i";
+		push @values, column_value($column, "n_$i");
+	}
+	return "INSERT INTO $table (" . join(', ', map { $_->{name} } @$columns) . ')'
+	  . ' SELECT ' . join(', ', @values)
+	  . ' FROM (SELECT ' . join(', ', 'g', @numbers) . " FROM generate_series(1, $n_rows) g OFFSET 0) s";
+}
+
+# A table is { name, columns => [ { name, type, info, extremes } ], sql => [ … ],
+# kind, key (its id is a primary key), n_rows }.
+# id counts the rows, j is what tables are joined by.
+sub random_table
+{
+	my ($name, $n_rows, $n_columns, $icu, $p_words) = @_;
+	my @columns = (
+		{ name => 'id', type => 'small', info => $TYPES{small}, fixed => 'ID', not_null => 1 },
+		{ name => 'j', type => 'small', info => $TYPES{small}, fixed => "nullif(floor(random() * 30)::int, 13)" });
+	my @sql;
+	my $kind = pick(qw(plain plain plain plain temp unlogged hash range list inherit));
+	my ($persistence, $by) = ('', '');
+	my $late;
+
+	foreach my $i (1 .. $n_columns)
+	{
+		my $type = random_type($icu, $p_words);
+		my $info = $TYPES{$type};
+
+		push @columns, { name => "c$i", type => $type, info => $info,
+			extremes => $info->{extremes} && chance(0.35), not_null => chance(0.15) };
+	}
+	# a column that is added later, with a default that old rows do not store
+	if (chance(0.25))
+	{
+		my $type = pick(qw(int4 int8 text numeric_2 bool float8 timestamp));
+		$late = { name => 'late', type => $type, info => $TYPES{$type} };
+	}
+	$persistence = 'TEMP ' if $kind eq 'temp';
+	$persistence = 'UNLOGGED ' if $kind eq 'unlogged';
+	$by = " PARTITION BY HASH (id)" if $kind eq 'hash';
+	$by = " PARTITION BY RANGE (id)" if $kind eq 'range';
+	$by = " PARTITION BY LIST (j)" if $kind eq 'list';
+
+	my @defined = map { "$_->{name} $_->{info}{sql}" . ($_->{not_null} ? ' NOT NULL' : '') } @columns;
+	my $key = $kind =~ /plain|temp|unlogged/ && chance(0.3);
+	push @defined, 'PRIMARY KEY (id)' if $key;
+	my $dropped = chance(0.25);
+	splice @defined, between(0, scalar(@columns)), 0, 'gone ' . pick('text', 'int4', 'numeric') if $dropped;
+	push @sql, "CREATE ${persistence}TABLE $name (" . join(', ', @defined) . ")$by";
+	if ($kind eq 'hash')
+	{
+		push @sql, map { "CREATE TABLE ${name}_$_ PARTITION OF $name FOR VALUES WITH (modulus 3, remainder $_)" } 0 .. 2;
+	}
+	elsif ($kind eq 'range')
+	{
+		my $mid = int($n_rows / 3) + 1;
+		push @sql, "CREATE TABLE ${name}_1 PARTITION OF $name FOR VALUES FROM (MINVALUE) TO ($mid)";
+		# a partition whose columns are in another order
+		push @sql, "CREATE TABLE ${name}_2 (x int, LIKE $name)";
+		push @sql, "ALTER TABLE ${name}_2 DROP x";
+		push @sql, "ALTER TABLE $name ATTACH PARTITION ${name}_2 FOR VALUES FROM ($mid) TO (MAXVALUE)";
+	}
+	elsif ($kind eq 'list')
+	{
+		push @sql, "CREATE TABLE ${name}_1 PARTITION OF $name FOR VALUES IN (0, 1, 2, 3, 4, 5, NULL)";
+		push @sql, "CREATE TABLE ${name}_2 PARTITION OF $name DEFAULT";
+	}
+	elsif ($kind eq 'inherit')
+	{
+		push @sql, "CREATE TABLE ${name}_1 (more text) INHERITS ($name)";
+	}
+	push @sql, fill($name, \@columns, $n_rows, 0);
+	push @sql, fill("${name}_1", \@columns, int($n_rows / 4), 1000000) if $kind eq 'inherit';
+	push @sql, "ALTER TABLE $name DROP gone" if $dropped;
+	if ($late)
+	{
+		my $value = $late->{info}{value};
+
+		$value =~ s/\bn\b/42::int8/g;
+		push @sql, "ALTER TABLE $name ADD late $late->{info}{sql}" . (chance(0.7) ? " DEFAULT ($value)" : '');
+		push @columns, $late;
+		push @sql, fill($name, \@columns, int($n_rows / 3), 2000000) if chance(0.6);
+	}
+	push @sql, "VACUUM $name" if chance(0.3) && $kind !~ /temp/;
+	push @sql, "DELETE FROM $name WHERE id % " . between(2, 7) . ' = 0' if chance(0.25);
+	push @sql, "UPDATE $name SET j = j WHERE id % 3 = 0" if chance(0.2);
+	push @sql, "CREATE INDEX ON $name (" . pick('id', 'j') . ')' if chance(0.2);
+	push @sql, pick("ANALYZE $name", "ANALYZE $name", "VACUUM ANALYZE $name", 'SELECT 1');
+	return { name => $name, columns => \@columns, sql => \@sql, kind => $kind, key => $key, n_rows => $n_rows };
+}
+
+# The tables of a round: t, and u to join it with.
+sub random_tables
+{
+	my ($icu) = @_;
+	my $p_words = pick(0, 0.3, 0.9, 0.95);
+	my $n = pick(0, 1, 20, 200, 200, 1000, 1000, 2000, 2000, 3000,
+		chance(0.3) ? 10000 : 500, chance(0.4) ? 40000 : 500, chance(0.04) ? 150000 : 500);
+
+	return (
+		random_table('t', $n, pick(3, 5, 8, 8, 12, chance(0.2) ? 40 : 6), $icu, $p_words),
+		random_table('u', pick(0, 10, 100, 300), pick(2, 4), $icu, $p_words));
+}
+
+1;
