@@ -44,7 +44,9 @@
  * Entries reach one range further at most, by reach, a probe cap that holds if
  * the table's own is higher; what is refused by that one alone is left over, for
  * insert_kernel, as is what does not fit before the last bucket, where the ring
- * closes.  A table that has entries as far from home as that is not merged into:
+ * closes.  (The last part's entries behind that stay as they are.  An item with
+ * such a key is always left over: all from its home to the ring's end is full,
+ * and stays so.)  A table that has entries as far from home as that is not merged into:
  * all is left over.  Entries that were there and are left over come before
  * items, so that these are the newer ones.
  *
@@ -145,7 +147,6 @@ struct build_plan
 	unsigned long long n_leftover;	/* items, from the front of leftover[] */
 	unsigned long long n_moved; /* entries that were there, from its back */
 	uint64_t	first;			/* slots of range 0 that the last part's entries have */
-	uint32_t	wrapped_home;	/* the least home of those, or UINT32_MAX */
 	uint32_t	next_part;		/* blocks take parts in order */
 	uint32_t	empty;			/* flag: the table is */
 	uint32_t	one_by_one;		/* flag: all is left over */
@@ -209,19 +210,17 @@ struct build_job
 
 /*
  * The entries that those of part have left in the range behind its own: n of
- * them, in *reach buckets, the least home being *home.  False if some are too
- * far from home.  One thread.
+ * them, in *reach buckets.  False if some are too far from home.  One thread.
  */
 template <class S>
 static __device__ RHH_INLINE bool
 look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32_t *n,
-			uint32_t *reach, uint32_t *home)
+			uint32_t *reach)
 {
 	const uint32_t border = job.from(part + 1, b.n_buckets) % b.n_buckets;
 	bool		full = true;
 
 	*n = 0;
-	*home = UINT32_MAX;
 	for (*reach = 0; full && *reach < job.reach; ++*reach)
 	{
 		const uint32_t bucket = rhh_bucket_behind(b.n_buckets, border, *reach);
@@ -234,7 +233,6 @@ look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32
 			for (int k = 0; k < S::PER_LANE; k++)
 			{
 				const uint32_t rank = rhh_rank<S>(e[k], bucket, b.n_buckets);
-				const uint32_t h = rhh_home_of(S::hash(e[k]), b.n_buckets);
 
 				/* The early exit of a probe that has come from the border (2). */
 				full = full && rank > *reach;
@@ -243,7 +241,6 @@ look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32
 				if (rank > job.reach)
 					return false;
 				++*n;
-				*home = h < *home ? h : *home;
 			}
 		}
 	}
@@ -271,17 +268,13 @@ plan_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side,
 		uint32_t	n_before,
 					n_behind,
 					reach,
-					home,
 					n_old;
 		bool		ok = look_behind(b, job, part > 0 ? part - 1 : job.n_parts() - 1, &n_before,
-									 &reach, &home);
+									 &reach);
 
 		if (part == 0)
-		{
 			job.plan->first = n_before;
-			job.plan->wrapped_home = home;
-		}
-		ok = look_behind(b, job, part, &n_behind, &p.reach, &home) && ok;
+		ok = look_behind(b, job, part, &n_behind, &p.reach) && ok;
 		/* The last part's entries behind the ring's end stay where they are. */
 		if (last)
 			p.reach = n_behind = 0;
@@ -318,10 +311,7 @@ plan_all_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side
 		 !RHH_MERGE_WORTH(job.ends[job.n_parts() - 1], side->size, (uint64_t) b.n_buckets * S::SLOTS)))
 		plan->one_by_one = 1;
 	if (plan->empty)
-	{
 		plan->first = 0;
-		plan->wrapped_home = UINT32_MAX;
-	}
 	if (plan->one_by_one || plan->first % S::SLOTS == 0)
 		return;
 	for (int i = 0; i < S::SLOTS; i++)
@@ -526,12 +516,6 @@ struct part_builder
 	{
 		return job.reach == r.b.max_dist && (!last || h + job.reach <= range);
 	}
-	/* May the last part's entries behind the ring's end have the item's key? */
-	__device__ RHH_INLINE bool may_have_wrapped(const slot &e) const
-	{
-		return last && from + home(e) >= job.plan->wrapped_home;
-	}
-
 	/* visit(e) for each entry of the part that is in the table. */
 	template <class Visit>
 	__device__ RHH_INLINE void for_each_old(const Visit &visit) const
@@ -578,7 +562,7 @@ struct part_builder
 		{
 			slot		e = items[i];
 
-			if (!S::is_empty(e) && !may_have_wrapped(e))
+			if (!S::is_empty(e))
 				atomicAdd(&m.n_home[home(e)], 1u);
 		}
 		__syncthreads();
@@ -597,7 +581,7 @@ struct part_builder
 
 			if (S::is_empty(e))
 				r.template insert_side_lane<REDUCE>(&value);
-			else if (i >= n_kept || may_have_wrapped(e))
+			else if (i >= n_kept)
 				job.leave_over(e);
 			else
 				sorted[atomicAdd(&m.at_home[home(e)], 1u)] = e;

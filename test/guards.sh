@@ -141,8 +141,6 @@ guard merge-leaves-old-slots table_test 'FAILED merges' \
 	$BUILD 'if (!empty && h < range)' 'if (false)'
 guard merge-goes-past-the-ring table_test 'FAILED|simt|fault' \
 	$BUILD 'return last && most > end ? end : most;' 'return most;'
-guard merge-forgets-wrapped-entries table_test 'FAILED merges' \
-	$BUILD 'return last && from + home(e) >= job.plan->wrapped_home' 'return false'
 guard merge-into-a-crowd table_test 'FAILED|no end in sight' \
 	$BUILD 'if (rank > job.reach) return false;' '' \
 	$BUILD 'return !full || job.reach == b.max_dist;' 'return true;'
