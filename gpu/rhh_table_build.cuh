@@ -604,8 +604,11 @@ struct part_builder
 			before = clamp();
 		own = own.shfl(RHH_WARP_SIZE - 1);
 		if (lane == 0)
+		{
+			__threadfence();	/* what was read has been read */
 			atomicExch((unsigned long long *) &job.words[part],
 					   (unsigned long long) part_word::pack(own));
+		}
 	}
 
 	/* First warp: from the counts of homes, where each begins in sorted[]. */
@@ -702,6 +705,7 @@ struct part_builder
 		uint64_t	x;
 		uint32_t	failing = 0;
 
+		__threadfence();		/* those before have read before this block writes */
 		begins = begins > base ? begins - base : 0;
 		if (lane == 0)
 		{
@@ -820,8 +824,11 @@ struct part_builder
 		if (n_spilled > 0)
 		{
 			if (threadIdx.x == 0)
+			{
 				while (rhh_load_shared64(&job.words[spilled_part + 1]) == 0)
 					__nanosleep(20);
+				__threadfence();
+			}
 			__syncthreads();
 			for (uint32_t i = threadIdx.x; i < n_spilled; i += blockDim.x)
 				((slot *) r.b.slots)[spilled_at + i] = spill[i];
