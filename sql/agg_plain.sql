@@ -26,6 +26,9 @@ SELECT compare('SELECT sum(v * 2 + k), count(*) FILTER (WHERE v > 0), sum(w) FIL
 SELECT compare('SELECT sum(v) FROM t WHERE k = 3 AND v > 100');
 SELECT compare('SELECT 1, ''constant'', sum(v) FROM t');
 SELECT compare('SELECT sum(v), count(*) FROM nulls');
+-- none is left of what was written
+SELECT compare('SELECT CASE WHEN false THEN count(*) END, 5 FROM t', nodes => 0);
+SELECT compare('SELECT 5 FROM t WHERE k > 1000 HAVING true OR count(*) > 3', nodes => 0);
 
 -- of no rows: an empty table, nothing that passes WHERE, or WHERE false
 SELECT compare('SELECT count(*), count(v), sum(v), sum(w), avg(v), min(v), max(d) FROM empty');

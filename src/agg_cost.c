@@ -16,13 +16,18 @@
 
 #include <math.h>
 
+#include "access/htup_details.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
 #include "nodes/extensible.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/selfuncs.h"
+#include "utils/syscache.h"
 
 /* In the path's custom_private only, behind what the plan gets. */
 #define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LAST + 1)
@@ -44,17 +49,63 @@ static const CustomPathMethods agg_path_methods = {
 };
 
 /*
- * What core's plan would cost beyond what core charges for it.
- *
+ * How many times the work of one process is done in the same time: as core
+ * has it, the leader has less time to help the more workers it has.
+ */
+static double
+parallel_divisor(int n_workers)
+{
+	double		leader = parallel_leader_participation ?
+		1.0 - 0.3 * n_workers : 0;
+
+	return n_workers + Max(leader, 0);
+}
+
+/* ---------- what core charges too little or too much for ---------- */
+
+/*
  * Core charges a hashed aggregate cpu_operator_cost for each input row and
  * column, about 0.005 a row.  Measured (docs/benchmarks.md) it is 0.035 while
  * the groups fit caches and grows to 0.27 at 10 million groups, in units of
- * which a sequential scan's row has 0.0144.  Sorting and scanning are charged
- * fairly enough.
+ * which a sequential scan's row has 0.0144.
  */
 static Cost
-core_undercharge(Path *path)
+hashing_undercharge(double groups, double rows)
 {
+	Cost		per_row = 0.03;
+
+	if (groups > 1.0e4)
+		per_row += 0.07 * (log10(groups) - 4.0);
+	return per_row * rows;
+}
+
+/*
+ * For DISTINCT in an aggregate core sorts each group by itself, unless rows come
+ * sorted by more than the grouping columns, and charges nothing for that.
+ * Measured, it is 0.0021 for each row and each doubling of the groups' rows.
+ */
+static Cost
+distinct_undercharge(PlanInfo *info, AggPath *agg)
+{
+	double		rows = agg->subpath->rows;
+	double		group_rows = Max(rows / Max(agg->numGroups, 1.0), 2.0);
+
+	if (info->distinct_arg == NULL || agg->aggsplit != AGGSPLIT_SIMPLE ||
+		list_length(agg->subpath->pathkeys) > list_length(agg->groupClause))
+		return 0;
+	return rows * 0.8 * cpu_operator_cost * log2(group_rows);
+}
+
+/*
+ * What core's plan would cost beyond what core charges for it.  Sorting and
+ * scanning are charged fairly enough.
+ */
+static Cost
+core_undercharge(PlanInfo *info, Path *path)
+{
+	Cost		sum = 0;
+	ListCell   *lc;
+
 	if (path == NULL)
 		return 0;
 	switch (nodeTag(path))
@@ -62,29 +113,149 @@ core_undercharge(Path *path)
 		case T_AggPath:
 			{
 				AggPath    *agg = (AggPath *) path;
-				Cost		below = core_undercharge(agg->subpath);
-				double		groups = Max(agg->numGroups, 1.0);
-				Cost		per_row = 0.03;
 
-				if (agg->aggstrategy != AGG_HASHED)
-					return below;
-				if (groups > 1.0e4)
-					per_row += 0.07 * (log10(groups) - 4.0);
-				return below + per_row * agg->subpath->rows;
+				sum = core_undercharge(info, agg->subpath) +
+					distinct_undercharge(info, agg);
+				if (agg->aggstrategy == AGG_HASHED)
+					sum += hashing_undercharge(agg->numGroups,
+											   agg->subpath->rows);
+				return sum;
 			}
+		case T_GroupingSetsPath:
+			{
+				GroupingSetsPath *sets = (GroupingSetsPath *) path;
+
+				sum = core_undercharge(info, sets->subpath);
+				foreach(lc, sets->rollups)
+				{
+					RollupData *rollup = lfirst(lc);
+
+					if (rollup->is_hashed)
+						sum += hashing_undercharge(rollup->numGroups,
+												   sets->subpath->rows);
+				}
+				return sum;
+			}
+		case T_AppendPath:
+			foreach(lc, ((AppendPath *) path)->subpaths)
+				sum += core_undercharge(info, lfirst(lc));
+			return sum;
 		case T_GatherPath:
-			return core_undercharge(((GatherPath *) path)->subpath);
+			return core_undercharge(info, ((GatherPath *) path)->subpath);
 		case T_GatherMergePath:
-			return core_undercharge(((GatherMergePath *) path)->subpath);
+			return core_undercharge(info, ((GatherMergePath *) path)->subpath);
 		case T_SortPath:
 		case T_IncrementalSortPath:
-			return core_undercharge(((SortPath *) path)->subpath);
+			return core_undercharge(info, ((SortPath *) path)->subpath);
 		case T_ProjectionPath:
-			return core_undercharge(((ProjectionPath *) path)->subpath);
+			return core_undercharge(info, ((ProjectionPath *) path)->subpath);
+		case T_UpperUniquePath:
+			return core_undercharge(info, ((UpperUniquePath *) path)->subpath);
 		default:
 			return 0;
 	}
 }
+
+/* gpurhh_vector_compile()'s question: is it a column, of whichever table? */
+static bool
+find_column(Node *expr, bool only_null, int *column, VectorType *type,
+			void *arg)
+{
+	Var		   *var = (Var *) expr;
+
+	if (!IsA(expr, Var) || var->varattno <= 0)
+		return false;
+	*column = 0;
+	if (gpurhh_vector_type(var->vartype, type))
+		return true;
+	*type = VECTOR_ANY;
+	return only_null;
+}
+
+/* Are all of these computed a page at a time? */
+static bool
+all_by_pages(List *exprs)
+{
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		Expr	   *expr = lfirst(lc);
+		const char *why;
+
+		if (IsA(expr, RestrictInfo))
+			expr = ((RestrictInfo *) expr)->clause;
+		else if (IsA(expr, Var) && ((Var *) expr)->varattno > 0)
+			continue;
+		if (gpurhh_vector_compile(expr, NULL, 1, find_column, NULL, &why) == NULL)
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_heap(Oid relation)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
+	bool		heap = HeapTupleIsValid(tuple) &&
+		((Form_pg_class) GETSTRUCT(tuple))->relam == HEAP_TABLE_AM_OID;
+
+	if (HeapTupleIsValid(tuple))
+		ReleaseSysCache(tuple);
+	return heap;
+}
+
+/*
+ * Are the scans read by pages, see page_feed.c?  Then adds what that saves of
+ * what they are charged: measured, most of what core spends on a tuple.
+ */
+static bool
+reads_pages(PlannerInfo *root, Path *path, Cost *saving)
+{
+	RelOptInfo *rel = path->parent;
+	RangeTblEntry *rte;
+
+	if (IsA(path, ProjectionPath))
+		return reads_pages(root, ((ProjectionPath *) path)->subpath, saving);
+	if (IsA(path, AppendPath))
+	{
+		ListCell   *lc;
+
+		foreach(lc, ((AppendPath *) path)->subpaths)
+		{
+			if (!reads_pages(root, lfirst(lc), saving))
+				return false;
+		}
+		/* no row goes through the Append itself */
+		*saving += 0.5 * cpu_tuple_cost * path->rows;
+		return true;
+	}
+	if (path->pathtype != T_SeqScan || !IS_SIMPLE_REL(rel))
+		return false;
+	rte = planner_rt_fetch(rel->relid, root);
+	if (rte->rtekind != RTE_RELATION || !is_heap(rte->relid) ||
+		!all_by_pages(rel->baserestrictinfo))
+		return false;
+	*saving += 0.8 * cpu_tuple_cost * rel->tuples /
+		(path->parallel_workers > 0 ? parallel_divisor(path->parallel_workers) : 1);
+	return true;
+}
+
+/* What reading pages saves below a projection to the child columns. */
+static Cost
+page_feed_saving(PlanInfo *info, ProjectionPath *projection)
+{
+	Cost		saving = 0;
+
+	if (!all_by_pages(info->child_target->exprs) ||
+		!reads_pages(info->root, projection->subpath, &saving))
+		return 0;
+	if (!projection->dummypp)
+		saving += cpu_tuple_cost * projection->path.rows;
+	return saving;
+}
+
+/* ---------- paths ---------- */
 
 /* Of all participants in a parallel plan. */
 typedef struct GroupEstimate
@@ -95,18 +266,19 @@ typedef struct GroupEstimate
 } GroupEstimate;
 
 static void
-estimate_groups(PlanInfo *info, RelOptInfo *input_rel, GroupEstimate *groups)
+estimate_groups(PlanInfo *info, GroupEstimate *groups)
 {
 	PlannerInfo *root = info->root;
 	Query	   *parse = root->parse;
-	double		rows = input_rel->cheapest_total_path->rows;
+	double		rows = info->input->rows;
 	List	   *keys = info->keys;
 	ListCell   *lc;
 
 	/* as core has it: of what has been grouped nothing is known */
-	if (info->stage == UPPERREL_DISTINCT &&
-		(parse->groupClause != NIL || parse->groupingSets != NIL ||
-		 parse->hasAggs || root->hasHavingQual))
+	if (info->stage == UPPERREL_SETOP ||
+		(info->stage == UPPERREL_DISTINCT &&
+		 (parse->groupClause != NIL || parse->groupingSets != NIL ||
+		  parse->hasAggs || root->hasHavingQual)))
 		groups->emitted = rows;
 	else
 		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
@@ -140,7 +312,7 @@ estimate_groups(PlanInfo *info, RelOptInfo *input_rel, GroupEstimate *groups)
  * n_groups: that this process emits, of all participants' in a parallel plan.
  */
 static CustomPath *
-make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
+make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 			  List *having, Path *input, const GroupEstimate *groups,
 			  double n_groups, bool leader_emits)
 {
@@ -148,7 +320,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 	CustomPath *cpath = makeNode(CustomPath);
 	Path	   *subpath;
 
-	subpath = (Path *) create_projection_path(root, input_rel, input,
+	subpath = (Path *) create_projection_path(root, info->input_rel, input,
 											  info->child_target);
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = output_rel;
@@ -167,7 +339,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel,
 										 clauselist_selectivity(root, having, 0,
 																JOIN_INNER, NULL));
 	cpath->path.pathkeys = NIL;
-	cpath->path.startup_cost = subpath->total_cost + gpurhh_setup_cost +
+	cpath->path.startup_cost = subpath->total_cost -
+		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
 		subpath->rows * gpurhh_row_cost + groups->regrouped * REGROUP_FACTOR * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;
@@ -212,19 +385,6 @@ make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
 }
 
 /*
- * How many times the work of one process is done in the same time: as core
- * has it, the leader has less time to help the more workers it has.
- */
-static double
-parallel_divisor(int n_workers)
-{
-	double		leader = parallel_leader_participation ?
-		1.0 - 0.3 * n_workers : 0;
-
-	return n_workers + Max(leader, 0);
-}
-
-/*
  * Adds a path that stands for the whole grouping, if it is any good.
  *
  * It competes with core's as add_path() would have it, but with core's
@@ -233,16 +393,18 @@ parallel_divisor(int n_workers)
  * their own cost would let them win.
  */
 static bool
-compete(Path *ours, List *core_paths, RelOptInfo *output_rel,
-		const char **refusal)
+compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel, const char **refusal)
 {
 	Cost		total = ours->total_cost;
+	/* of what both have below them */
+	Cost		common = core_undercharge(info, info->input);
 	ListCell   *lc;
 
 	foreach(lc, core_paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		core_total = path->total_cost + core_undercharge(path);
+		Cost		core_total = path->total_cost + core_undercharge(info, path) -
+			common;
 
 		if (core_total <= total)
 		{
@@ -257,7 +419,8 @@ compete(Path *ours, List *core_paths, RelOptInfo *output_rel,
 
 		/* sorted output, or an early first row, may be worth the cost above */
 		if (path->pathkeys == NIL &&
-			path->startup_cost + core_undercharge(path) >= ours->startup_cost)
+			path->startup_cost + core_undercharge(info, path) - common >=
+			ours->startup_cost)
 			output_rel->pathlist = list_delete_ptr(output_rel->pathlist, path);
 		else
 		{
@@ -276,40 +439,36 @@ compete(Path *ours, List *core_paths, RelOptInfo *output_rel,
  * why there is none for the whole of it.
  */
 const char *
-gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *input_rel,
-					 RelOptInfo *output_rel, List *having)
+gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 {
 	List	   *core_paths = list_copy(output_rel->pathlist);
-	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *best;
 	GroupEstimate groups;
 	const char *refusal = NULL;
 
 	set_pathtarget_cost_width(info->root, info->child_target);
-	estimate_groups(info, input_rel, &groups);
-	best = &make_agg_path(info, input_rel, output_rel, having, input,
-						  &groups, groups.emitted, false)->path;
-	if (output_rel->consider_parallel && input_rel->partial_pathlist != NIL)
+	estimate_groups(info, &groups);
+	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
+	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{
-		Path	   *partial = linitial(input_rel->partial_pathlist);
+		Path	   *partial = info->partial_input;
 		double		divisor = parallel_divisor(partial->parallel_workers);
 		Path	   *gather;
 
 		if (!info->one_emitter)
 			add_partial_path(output_rel,
-							 &make_agg_path(info, input_rel, output_rel, having,
+							 &make_agg_path(info, output_rel, having,
 											partial, &groups,
 											ceil(groups.emitted / divisor),
 											false)->path);
 		gather = make_gather_path(info, output_rel,
-								  make_agg_path(info, input_rel, output_rel,
-												having, partial, &groups,
+								  make_agg_path(info, output_rel, having, partial, &groups,
 												groups.emitted, true));
 		/* only the better one, as it tells which of core's are of no use */
 		if (gather->total_cost < best->total_cost)
 			best = gather;
 	}
-	if (compete(best, core_paths, output_rel, &refusal))
+	if (compete(info, best, core_paths, output_rel, &refusal))
 		add_path(output_rel, best);
 	return refusal;
 }
@@ -373,6 +532,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
 	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
 	cscan->methods = &gpurhh_agg_scan_methods;
+	gpurhh_note_union_plan(cscan);
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
 	return &cscan->scan.plan;
 }

@@ -3,8 +3,8 @@
  * agg_path.c
  *		Which groupings GpuHashAgg can do, and how.  Nothing here executes.
  *
- * A grouping is a GROUP BY, aggregates without one, or a SELECT DISTINCT, which
- * is a GROUP BY of all its columns.  The planner's hook is called once core has
+ * A grouping is a GROUP BY, aggregates without one, or a SELECT DISTINCT or
+ * UNION, which is a GROUP BY of all columns.  The planner's hook is called once core has
  * made its own paths for it, and
  *
  *		1. looks at every part of the query's grouping (build_plan_info); what
@@ -34,6 +34,7 @@
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -114,6 +115,9 @@ expression_text(PlanInfo *info, void *expr)
 
 	if (!info->explain)
 		return "";
+	if (info->stage == UPPERREL_SETOP && IsA(expr, Var))
+		return get_tle_by_resno(info->root->parse->targetList,
+								((Var *) expr)->varattno)->resname;
 	/* what deparsing looks at of a PlannedStmt is its range table */
 	shell = makeNode(PlannedStmt);
 	shell->rtable = info->root->parse->rtable;
@@ -597,6 +601,12 @@ collect_keys(PlanInfo *info)
 	List	   *tlist = info->root->processed_tlist;
 	ListCell   *lc;
 
+	if (info->stage == UPPERREL_SETOP)
+	{
+		info->keys = info->target->exprs;
+		info->n_shown_keys = list_length(info->keys);
+		return;
+	}
 	foreach(lc, info->clause)
 		info->keys = lappend(info->keys,
 							 get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
@@ -619,11 +629,11 @@ collect_outputs(PlanInfo *info, List *having)
 {
 	ListCell   *lc;
 
-	if (info->stage != UPPERREL_DISTINCT)
+	if (info->stage == UPPERREL_GROUP_AGG)
 		return !collect_outputs_walker((Node *) info->target->exprs, info) &&
 			!collect_outputs_walker((Node *) having, info);
 
-	/* below DISTINCT everything is computed: aggregates are columns to it */
+	/* below DISTINCT and UNION everything is computed: aggregates are columns to it */
 	foreach(lc, info->target->exprs)
 	{
 		Node	   *expr = lfirst(lc);
@@ -726,12 +736,16 @@ grouping_text(PlanInfo *info)
 	initStringInfo(&text);
 	if (info->stage == UPPERREL_DISTINCT)
 		appendStringInfoString(&text, "DISTINCT ");
+	else if (info->stage == UPPERREL_SETOP)
+		appendStringInfoString(&text, "UNION ");
 	else if (info->full_clause == NIL)
 		appendStringInfoString(&text, "()");
 	foreach(lc, info->full_clause)
 	{
-		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
-													info->root->processed_tlist);
+		Node	   *expr = info->stage == UPPERREL_SETOP ?
+			list_nth(info->target->exprs, foreach_current_index(lc)) :
+			get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+									 info->root->processed_tlist);
 
 		appendStringInfo(&text, "%s%s",
 						 foreach_current_index(lc) > 0 ? ", " : "",
@@ -758,7 +772,8 @@ report_refusal(PlanInfo *info)
 	if (info->refusal != NULL)
 		ereport(DEBUG1,
 				(errmsg_internal("GpuHashAgg is not used for %s%s: %s",
-								 info->stage == UPPERREL_DISTINCT ? "SELECT " : "GROUP BY ",
+								 info->stage == UPPERREL_GROUP_AGG ? "GROUP BY " :
+								 info->stage == UPPERREL_DISTINCT ? "SELECT " : "",
 								 text, info->refusal)));
 	if (collector != NULL)
 	{
@@ -784,6 +799,16 @@ find_grouping(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel)
 {
 	Query	   *parse = info->root->parse;
 
+	if (info->stage == UPPERREL_SETOP)
+		return gpurhh_find_union(info, output_rel);
+
+	/* partitions' own groupings are parts of the one reported at the top */
+	if (input_rel == NULL || IS_OTHER_REL(input_rel))
+		return false;
+	info->input_rel = input_rel;
+	info->input = input_rel->cheapest_total_path;
+	if (input_rel->partial_pathlist != NIL)
+		info->partial_input = linitial(input_rel->partial_pathlist);
 	switch (info->stage)
 	{
 		case UPPERREL_GROUP_AGG:
@@ -795,7 +820,7 @@ find_grouping(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel)
 		case UPPERREL_DISTINCT:
 			info->clause = gpurhh_distinct_clause(info->root);
 			info->full_clause = parse->distinctClause;
-			info->target = input_rel->cheapest_total_path->pathtarget;
+			info->target = info->input->pathtarget;
 			/* where all columns are constant, core returns the first row */
 			return info->clause != NIL;
 		default:
@@ -816,9 +841,6 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 
 	if (!enable_gpu_hashagg && gpurhh_refusal_collector == NULL)
 		return;
-	/* partitions' own groupings are parts of the one reported at the top */
-	if (input_rel == NULL || IS_OTHER_REL(input_rel))
-		return;
 	info.root = root;
 	info.stage = stage;
 	info.explain = gpurhh_refusal_collector != NULL ||
@@ -834,8 +856,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		can_do = build_plan_info(&info, having);
 	if (can_do)
 	{
-		const char *refusal = gpurhh_add_agg_paths(&info, input_rel,
-												   output_rel, having);
+		const char *refusal = gpurhh_add_agg_paths(&info, output_rel, having);
 
 		if (refusal != NULL)
 			refuse(&info, "%s", refusal);

@@ -465,6 +465,20 @@ gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
 	}
 }
 
+/* The single limbs of n values, of which each is at data[i] + positions[i]. */
+void
+gpurhh_decimal_read_column(const char *const *data, const uint32 *positions,
+						   int n, int scale, int64 *to)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const char *value = data[i] + positions[i];
+
+		if (unlikely(!read_short(value, scale, &to[i])))
+			gpurhh_decimal_read(value, scale, 1, &to[i]);
+	}
+}
+
 /*
  * The integer of a value of given_scale that it has with a scale that is not
  * less.  False: it has another scale, or does not fit.

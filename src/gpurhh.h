@@ -204,6 +204,9 @@ extern int	gpurhh_decimal_limbs(int digits);
 extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
 extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
+extern void gpurhh_decimal_read_column(const char *const *data,
+									   const uint32 *positions, int n,
+									   int scale, int64 *to);
 extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
 								   int scale, int128 *result);
 extern int128 gpurhh_decimal_read128(const char *value, int scale);
@@ -294,6 +297,9 @@ typedef struct PlanInfo
 	List	   *clause;			/* of SortGroupClause */
 	List	   *full_clause;	/* the same before the planner reduced it */
 	PathTarget *target;			/* what is to be computed */
+	RelOptInfo *input_rel;		/* what below is of */
+	Path	   *input;
+	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
 	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
@@ -320,10 +326,15 @@ typedef struct PlanInfo
 
 extern void gpurhh_init_agg_path(void);
 
+/* ---------- agg_union.c ---------- */
+
+extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
+extern void gpurhh_note_union_plan(CustomScan *cscan);
+extern void gpurhh_init_agg_union(void);
+
 /* ---------- agg_cost.c ---------- */
 
 extern const char *gpurhh_add_agg_paths(PlanInfo *info,
-										RelOptInfo *input_rel,
 										RelOptInfo *output_rel,
 										List *having);
 

@@ -720,6 +720,12 @@ static void
 load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			   const char *const *data, int n, const char *page_end)
 {
+	if (load->scale >= 0 && load->bytes == sizeof(int64))
+	{
+		gpurhh_decimal_read_column(data, positions, n, load->scale,
+								   (int64 *) load->to);
+		return;
+	}
 	if (is_varlena(load))
 	{
 		for (int i = 0; i < n; i++)
@@ -804,12 +810,20 @@ load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
 			for (int i = 0; i < n; i++)
 				positions[i] += attribute->length;
 		}
+		else if (attribute->length == -1)
+		{
+			for (int i = 0; i < n; i++)
+			{
+				const char *value = data[i] + positions[i];
+
+				positions[i] += likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) ?
+					VARSIZE_1B(value) : VARSIZE_ANY(value);
+			}
+		}
 		else
 		{
 			for (int i = 0; i < n; i++)
-				positions[i] = att_addlength_pointer(positions[i],
-													 attribute->length,
-													 data[i] + positions[i]);
+				positions[i] += strlen(data[i] + positions[i]) + 1;
 		}
 	}
 }

@@ -899,7 +899,8 @@ compile(CompileContext *cx, Node *expr)
 
 /*
  * Compiles expr, in whose columns' place stand vectors that find_column knows.
- * Parameters are evaluated in parent's expression context.  NULL: it cannot be
+ * Parameters are evaluated in parent's expression context; without a parent it
+ * is only found out whether it can be done.  NULL: it cannot be
  * done, and *why says why, to follow the expression's name: "has ...".
  */
 VectorExpr *
@@ -910,7 +911,7 @@ gpurhh_vector_compile(Expr *expr, PlanState *parent, int max_rows,
 	VectorExpr *result = palloc0(sizeof(VectorExpr));
 	CompileContext cx = {0};
 
-	result->econtext = parent->ps_ExprContext;
+	result->econtext = parent ? parent->ps_ExprContext : NULL;
 	result->max_rows = max_rows;
 	result->no_nulls = palloc0(max_rows);
 	cx.expr = result;
