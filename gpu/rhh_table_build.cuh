@@ -18,7 +18,8 @@
  *
  * Phases, for items that rhh_partition has sorted into parts:
  *
- *	plan_kernel, plan_all_kernel	what there is to do, and whether it is worth it
+ *	choose_kernel					whether it is worth it; if not, nobody has anything to do
+ *	plan_kernel, plan_all_kernel	what there is to do
  *	squeeze_kernel					parts too large for a block: equal keys become
  *									one as they are met
  *	build_kernel					a block has a part: its items, the entries that
@@ -148,6 +149,8 @@ struct build_plan
 	unsigned long long n_moved; /* entries that were there, from its back */
 	uint64_t	first;			/* slots of range 0 that the last part's entries have */
 	uint32_t	next_part;		/* blocks take parts in order */
+	unsigned long long n_sorted;	/* items: all or none, */
+	unsigned long long n_unsorted;	/* and the others */
 	uint32_t	empty;			/* flag: the table is */
 	uint32_t	one_by_one;		/* flag: all is left over */
 };
@@ -248,17 +251,34 @@ look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32
 	return !full || job.reach == b.max_dist;
 }
 
+/* One thread.  n_items: if not NULL, how many there are, instead of n. */
+template <class S>
+static __global__ void
+choose_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side,
+			  const __grid_constant__ build_job<S> job, uint64_t n, const unsigned long long *n_items)
+{
+	const uint64_t n_slots = (uint64_t) b.n_buckets * S::SLOTS;
+	const uint64_t all = n_items ? *n_items : n;
+
+	job.plan->empty = side->size == 0 && !side->uncounted;
+	/* A range has a home more than buckets, if it shares its last one. */
+	if (b.n_buckets / job.n_parts() + 2 <= RHH_BUILD_BUCKETS &&
+		(job.plan->empty ? RHH_BUILD_WORTH(all, n_slots) : RHH_MERGE_WORTH(all, side->size, n_slots)))
+		job.plan->n_sorted = all;
+	else
+		job.plan->n_unsorted = all;
+}
+
 /* A thread has a part. */
 template <class S>
 static __global__ void
-plan_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side,
-			const __grid_constant__ build_job<S> job)
+plan_kernel(const __grid_constant__ rhh_buckets b, const __grid_constant__ build_job<S> job)
 {
 	const uint32_t part = blockIdx.x * blockDim.x + threadIdx.x;
-	const bool	empty = side->size == 0 && !side->uncounted;
+	const bool	empty = job.plan->empty != 0;
 	part_plan	p = {0, build_job<S>::SLOTS_EMPTY, 0};
 
-	if (part >= job.n_parts())
+	if (part >= job.n_parts() || job.plan->n_sorted == 0)
 		return;
 	p.n_items = (uint32_t) (job.ends[part] - job.first_item(part));
 	if (!empty)
@@ -296,23 +316,16 @@ plan_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side,
  */
 template <class S>
 static __global__ void
-plan_all_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side,
-				const __grid_constant__ build_job<S> job)
+plan_all_kernel(const __grid_constant__ rhh_buckets b, const __grid_constant__ build_job<S> job)
 {
 	typedef typename S::slot slot;
 	build_plan *plan = job.plan;
 	slot	   *bucket = (slot *) b.slots + plan->first / S::SLOTS * S::SLOTS;
 	uint32_t	n_front = 0;
 
-	plan->empty = side->size == 0 && !side->uncounted;
-	/* A range has a home more than buckets, if it shares its last one. */
-	if (b.n_buckets / job.n_parts() + 2 > RHH_BUILD_BUCKETS ||
-		(!plan->empty &&
-		 !RHH_MERGE_WORTH(job.ends[job.n_parts() - 1], side->size, (uint64_t) b.n_buckets * S::SLOTS)))
-		plan->one_by_one = 1;
 	if (plan->empty)
 		plan->first = 0;
-	if (plan->one_by_one || plan->first % S::SLOTS == 0)
+	if (plan->n_sorted == 0 || plan->one_by_one || plan->first % S::SLOTS == 0)
 		return;
 	for (int i = 0; i < S::SLOTS; i++)
 	{
@@ -342,6 +355,8 @@ squeeze_kernel(const __grid_constant__ Reduce reduce, const __grid_constant__ bu
 	__shared__ uint32_t n_out;
 	uint32_t	hits = 0;
 
+	if (job.plan->n_sorted == 0)
+		return;
 	for (uint32_t part = blockIdx.x; part < job.n_parts(); part += gridDim.x)
 	{
 		const uint32_t n = job.parts[part].n_items;
@@ -842,7 +857,7 @@ struct part_builder
  * for one that is not, since only the device knows, and one of them does nothing.
  */
 template <class Ref, class S, typename Key, bool REDUCE, bool COUNT>
-static __global__ void __launch_bounds__(RHH_BUILD_THREADS)
+static __global__ void __launch_bounds__(RHH_BUILD_THREADS, RHH_BUILD_BLOCKS_PER_SM)
 build_kernel(const __grid_constant__ Ref r, const __grid_constant__ build_job<S> job, bool for_empty,
 			 const __grid_constant__ failed<Key> failures, counters *count)
 {
@@ -853,7 +868,7 @@ build_kernel(const __grid_constant__ Ref r, const __grid_constant__ build_job<S>
 	unsigned long long failing = 0;
 
 	Ref::require_cas();
-	if ((job.plan->empty != 0) != for_empty)
+	if ((job.plan->empty != 0) != for_empty || job.plan->n_sorted == 0)
 		return;
 	if (threadIdx.x == 0)
 		m.n_placed = m.n_old = m.hits = 0;

@@ -825,6 +825,7 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 		: detail::insert_kernel<ref, S, Key, backwards, REDUCE, false>;
 	auto		rest = count ? detail::insert_kernel<ref, S, Key, moved, REDUCE, true>
 		: detail::insert_kernel<ref, S, Key, moved, REDUCE, false>;
+	auto		choose = detail::choose_kernel<S>;
 	auto		plan = detail::plan_kernel<S>;
 	auto		plan_all = detail::plan_all_kernel<S>;
 	detail::build_job<S> job;
@@ -836,12 +837,14 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 		return cudaGetLastError();
 	}
 	lay_out(n, &job);
-	RHH_TRY(rhh_partition(io, n, job.bits, job.leftover, job.items,
-						  (unsigned long long *) job.ends, device_sms, stream, n_items));
 	RHH_TRY(cudaMemsetAsync(job.plan, 0, sizeof *job.plan, stream));
 	RHH_TRY(cudaMemsetAsync(job.words, 0, sizeof *job.words << job.bits, stream));
-	RHH_LAUNCH(plan, ((1u << job.bits) + 63) / 64, 64, 0, stream, r.b, r.side, job);
-	RHH_LAUNCH(plan_all, 1, 1, 0, stream, r.b, r.side, job);
+	RHH_LAUNCH(choose, 1, 1, 0, stream, r.b, r.side, job, n, n_items);
+	RHH_TRY(rhh_partition(io, n, job.bits, job.leftover, job.items,
+						  (unsigned long long *) job.ends, device_sms, stream,
+						  (const unsigned long long *) &job.plan->n_sorted));
+	RHH_LAUNCH(plan, ((1u << job.bits) + 63) / 64, 64, 0, stream, r.b, job);
+	RHH_LAUNCH(plan_all, 1, 1, 0, stream, r.b, job);
 	RHH_LAUNCH(squeeze, build_blocks(), 512, 0, stream, r.reduce, job, count);
 	for (bool for_empty : {true, false})
 	{
@@ -853,6 +856,8 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 		RHH_LAUNCH_TOGETHER(build, build_blocks(), RHH_BUILD_THREADS, shared, stream, r, job,
 							for_empty, failures, count);
 	}
+	RHH_LAUNCH(direct, few_blocks, block_threads, 0, stream, r, io, n,
+			   (const unsigned long long *) &job.plan->n_unsorted, failures, count);
 	RHH_LAUNCH(rest_old, few_blocks, block_threads, 0, stream, r, backwards{job.leftover + job.n}, n,
 			   (const unsigned long long *) &job.plan->n_moved, failures, count);
 	RHH_LAUNCH(rest, few_blocks, block_threads, 0, stream, r, moved{io, job.leftover}, n,

@@ -212,7 +212,7 @@ test_frequent_keys(const char *name)
 	CUDA(t.create((uint64_t) 10000 * BEYOND_L2, nullptr, UINT32_MAX));
 	for (int round = 0; round < 3; round++)
 	{
-		const size_t n = (size_t) t.n_slots() / 3;
+		const size_t n = (size_t) t.n_slots() * 2 / 5;
 		std::vector<Key> keys;
 		counted<T>	counts(t);
 		failure_list<Key> failures(n);
@@ -297,7 +297,7 @@ test_bulk()
 	const uint64_t s64 = (uint64_t) 5000 * BEYOND_L2;
 
 	test_merges<sum32, uint32_t, rhh::sum>("merges, u32", s32, UINT32_MAX, 0.4, 5, false, false);
-	test_merges<sum32, uint32_t, rhh::sum>("merges, u32, odd size", s32 + 1101, UINT32_MAX, 0.3, 5, false, false);
+	test_merges<sum32, uint32_t, rhh::sum>("merges, u32, odd size", s32 + 1101, UINT32_MAX, 0.4, 5, false, false);
 	test_merges<sum32, uint32_t, rhh::sum>("merges, u32, capped, overfull", s32, 8, 1.0, 4, false, false);
 	test_merges<sum32, uint32_t, rhh::sum>("merges, u32, cap 1, odd size", s32 + 1101, 1, 0.7, 3, false, false);
 	test_merges<sum64, uint64_t, rhh::sum>("merges, u64", s64, UINT32_MAX, 0.4, 5, false, false);
