@@ -137,5 +137,18 @@ guard displaced-copy-forgotten 'device_test cuda --tiny --only displacement_crow
 	$GROUPS_ 'rhh_append_orphan<S>(base::view, t, active && carrying, e)' \
 	'rhh_append_orphan<S>(base::view, t, false, e)'
 
+# ---------- transition states ----------
+
+guard carry-lost 'device_test cuda --tiny --only states' '^not ok' \
+	$GROUPS_ '+ value < value) carry = 1' '+ value < value) carry = 0'
+guard rounding-forgotten 'device_test cuda --tiny --only floats' '^not ok' \
+	$GROUPS_ 'low += rhh_sum_error(old, high, old + high)' 'low += 0'
+guard moments-not-merged 'device_test cuda --tiny --only floats' '^not ok' \
+	$GROUPS_ 'if (from[4] != 0)' 'if (false)'
+guard bits-not-merged 'device_test cuda --tiny --only floats' '^not ok' \
+	$GROUPS_ 'if (from[0] != 0) atomicXor' 'if (false) atomicXor'
+guard float-flags-not-merged 'device_test cuda --tiny --only floats' '^not ok' \
+	$GROUPS_ 'rhh_set_bits(into + 1, from[1])' ';'
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
