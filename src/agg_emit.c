@@ -311,16 +311,15 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 		case GPU_FINAL_STDDEV_POP:
 		case GPU_FINAL_STDDEV_SAMP:
 			{
-				const uint64 *squares = group + column->words[2] * stride;
-				uint64		high = column->wide ? squares[2 * stride] : 0;
-				Datum		sum = column->wide ?
-					gpurhh_decimal_make(int128_from_words(at, stride), 0) :
-					NumericGetDatum(int64_to_numeric((int64) at[0]));
+				const uint64 *from = group + column->words[2] * stride;
+				uint64		squares[3] = {from[0], from[stride],
+				column->wide ? from[2 * stride] : 0};
 
-				return gpurhh_final_variance(column->final, sum, count,
-											 gpurhh_numeric_from_uint192(squares[0],
-																		 squares[stride],
-																		 high));
+				return gpurhh_final_variance(column->final,
+											 column->wide ?
+											 int128_from_words(at, stride) :
+											 (int64) at[0],
+											 count, squares);
 			}
 		default:
 			break;

@@ -46,14 +46,12 @@ numeric_shift_add(Datum sum, uint64 word)
 							   NumericGetDatum(int64_to_numeric((int64) (word & 0xffffffff))));
 }
 
-/* A sum of squares of 8-byte integers as a numeric. */
-Datum
-gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high)
+/* An unsigned integer of three words as a numeric. */
+static Datum
+numeric_from_words(const uint64 *words)
 {
-	if (high == 0 && (int64) middle >= 0)
-		return gpurhh_decimal_make((int128) ((uint128) middle << 64 | low), 0);
-	return numeric_shift_add(gpurhh_decimal_make((int128) ((uint128) high << 64 | middle), 0),
-							 low);
+	return numeric_shift_add(gpurhh_decimal_make((int128) ((uint128) words[2] << 64 | words[1]), 0),
+							 words[0]);
 }
 
 bool
@@ -89,27 +87,49 @@ sqrt_of_scale(Datum number)
 	return rounded;
 }
 
+/* count * squares - sum * sum, which mostly fits 128 bits. */
+static Datum
+variance_numerator(int128 sum, uint64 count, const uint64 *squares)
+{
+	int128		square;
+	int128		left;
+	int128		right;
+	Datum		sum_numeric;
+
+	if (squares[2] == 0 && (int64) squares[1] >= 0)
+	{
+		square = (int128) ((uint128) squares[1] << 64 | squares[0]);
+		if (!__builtin_mul_overflow(square, (int128) count, &left) &&
+			!__builtin_mul_overflow(sum, sum, &right))
+			return gpurhh_decimal_make(left - right, 0);
+	}
+	sum_numeric = gpurhh_decimal_make(sum, 0);
+	return DirectFunctionCall2(numeric_sub,
+							   DirectFunctionCall2(numeric_mul,
+												   numeric_from_words(squares),
+												   NumericGetDatum(int64_to_numeric((int64) count))),
+							   DirectFunctionCall2(numeric_mul, sum_numeric,
+												   sum_numeric));
+}
+
 /*
  * Variance or standard deviation of count integers, of which there are enough,
- * as core's numeric final functions compute and round it.
+ * as core's numeric final functions compute and round it.  squares: three words.
  */
 Datum
-gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count, Datum squares)
+gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
+					  const uint64 *squares)
 {
-	Datum		n = NumericGetDatum(int64_to_numeric((int64) count));
-	Datum		divisor = gpurhh_final_is_sample(final) ?
-		NumericGetDatum(int64_to_numeric((int64) count - 1)) : n;
-	Datum		result;
+	int128		divisor = (int128) count *
+		(count - (gpurhh_final_is_sample(final) ? 1 : 0));
+	Datum		result = variance_numerator(sum, count, squares);
 
-	/* (N * sum of squares - sum^2) / (N * N or N - 1) */
-	result = DirectFunctionCall2(numeric_sub,
-								 DirectFunctionCall2(numeric_mul, n, squares),
-								 DirectFunctionCall2(numeric_mul, sum, sum));
+	/* a zero as it is, without the scale of a quotient */
 	if (DatumGetInt32(DirectFunctionCall2(numeric_cmp, result,
-										  NumericGetDatum(int64_to_numeric(0)))) <= 0)
-		return NumericGetDatum(int64_to_numeric(0));
+										  NumericGetDatum(int64_to_numeric(0)))) == 0)
+		return result;
 	result = DirectFunctionCall2(numeric_div, result,
-								 DirectFunctionCall2(numeric_mul, n, divisor));
+								 gpurhh_decimal_make(divisor, 0));
 	if (final == GPU_FINAL_STDDEV_POP || final == GPU_FINAL_STDDEV_SAMP)
 		result = sqrt_of_scale(result);
 	return result;

@@ -236,10 +236,9 @@ extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 
 /* ---------- agg_final.c ---------- */
 
-extern Datum gpurhh_numeric_from_uint192(uint64 low, uint64 middle, uint64 high);
 extern bool gpurhh_final_is_sample(GpuFinal final);
-extern Datum gpurhh_final_variance(GpuFinal final, Datum sum, uint64 count,
-								   Datum squares);
+extern Datum gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
+								   const uint64 *squares);
 extern int64 gpurhh_final_money(uint64 low, uint64 high);
 extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
 extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
