@@ -31,9 +31,11 @@ BEGIN
 END $f$;
 
 SELECT chosen(1e3, 10), chosen(1e3, 1e3), chosen(1e4, 100);
+SELECT chosen(2e5, 100), chosen(2e5, 1e4), chosen(2e5, 1e5);
 SELECT chosen(1e7, 1e5), chosen(1e7, 1e6), chosen(1e7, 1e7);
 SET max_parallel_workers_per_gather = 0;
 SELECT chosen(1e3, 10), chosen(1e3, 1e3), chosen(1e4, 100);
+SELECT chosen(2e5, 100), chosen(2e5, 1e4), chosen(2e5, 1e5);
 SELECT chosen(1e7, 100), chosen(1e7, 1e5), chosen(1e7, 1e6), chosen(1e7, 1e7);
 -- its costs decide
 SET gpurhh.setup_cost = 1e7;

@@ -21,7 +21,7 @@ double		gpurhh_load_factor = 0.8;
 int			gpurhh_max_probe_buckets = 8;
 int			gpurhh_cpu_threads = 0;
 int			gpurhh_service_idle_timeout_s = 60;
-double		gpurhh_setup_cost = 3000.0;
+double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
 
@@ -115,7 +115,7 @@ gpurhh_init_guc(void)
 	DefineCustomRealVariable("gpurhh.setup_cost",
 							 "Sets the planner's estimate of the cost of starting to use a device.",
 							 NULL,
-							 &gpurhh_setup_cost, 3000.0, 0.0, 1.0e10,
+							 &gpurhh_setup_cost, 1000.0, 0.0, 1.0e10,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

@@ -95,6 +95,43 @@ my %operators = (
 	composite => [ [ '({}).a', 'int' ], [ '({}).b', 'text' ] ],
 );
 
+# The same of two expressions, {} and {2}.
+my %pairs_of = (
+	int => [
+		[ '{}::int8 + {2}::int8', 'int' ], [ '{} % 1000 - {2} % 1000', 'int' ], [ '({} % 1000) * ({2} % 1000)', 'int' ],
+		[ 'coalesce({}, {2})', 'int' ], [ 'CASE WHEN {} > {2} THEN {} ELSE {2} END', 'int' ], [ '{} / nullif({2}, 0)', 'int' ],
+		[ '{} < {2}', 'bool' ], [ '{} = {2}', 'bool' ], [ '{} >= {2}', 'bool' ], [ '{} IN ({2}, 3, NULL)', 'bool' ],
+		[ '{} IS DISTINCT FROM {2}', 'bool' ], [ 'greatest({}, {2})', 'int' ] ],
+	numeric => [
+		[ '{} + {2}', 'numeric', $trim ], [ '{} - {2}', 'numeric', $trim ], [ '{} * {2}', 'numeric', $trim ],
+		[ '{} * (1 - {2})', 'numeric', $trim ], [ 'coalesce({}, {2})', 'numeric', $trim ],
+		[ 'CASE WHEN {} > {2} THEN {} ELSE {2} END', 'numeric', $trim ],
+		[ '{} < {2}', 'bool' ], [ '{} = {2}', 'bool' ], [ '{} BETWEEN {2} AND {2} + 100', 'bool' ] ],
+	float => [
+		[ '{} + {2}', 'float', '({}) + 0' ], [ 'coalesce({}, {2})', 'float', '({}) + 0' ],
+		[ '{} < {2}', 'bool' ], [ '{} = {2}', 'bool' ], [ '{} <> {2}', 'bool' ] ],
+	text => [
+		[ '{} || {2}', 'text' ], [ 'coalesce({}, {2})', 'text' ], [ 'CASE WHEN {} IS NULL THEN {2} ELSE {} END', 'text' ],
+		[ '{} COLLATE "C" < {2} COLLATE "C"', 'bool' ], [ '{} COLLATE "C" = {2} COLLATE "C"', 'bool' ] ],
+	bytea => [ [ '{} || {2}', 'bytea' ], [ '{} < {2}', 'bool' ] ],
+	bool => [ [ '{} AND {2}', 'bool' ], [ '{} OR {2}', 'bool' ], [ '{} = {2}', 'bool' ], [ 'CASE WHEN {} THEN {2} END', 'bool' ] ],
+	date => [ [ '{} < {2}', 'bool' ], [ 'coalesce({}, {2})', 'date' ], [ 'least({}, {2})', 'date' ] ],
+	timestamp => [ [ '{} <= {2}', 'bool' ], [ 'coalesce({}, {2})', 'timestamp' ] ],
+	timestamptz => [ [ '{} = {2}', 'bool' ], [ 'coalesce({}, {2})', 'timestamptz' ] ],
+	uuid => [ [ '{} < {2}', 'bool' ], [ 'coalesce({}, {2})', 'uuid' ] ],
+	money => [ [ '{} < {2}', 'bool' ], [ '{} / 4 + {2} / 4', 'money' ] ],
+	time => [ [ '{} > {2}', 'bool' ] ],
+);
+
+# Of two different classes: [ class, class, text, class of the result, shown ].
+my @mixed = (
+	[ qw(date timestamp), '{} < {2}', 'bool' ], [ qw(timestamp date), '{} >= {2}', 'bool' ],
+	[ qw(numeric int), '{} * ({2} % 1000)', 'numeric', $trim ], [ qw(int numeric), '{} % 1000 + {2}', 'numeric', $trim ],
+	[ qw(numeric int), '{} > {2}', 'bool' ], [ qw(text int), "{} || {2}", 'text' ], [ qw(bool int), 'CASE WHEN {} THEN {2} ELSE -1 END', 'int' ],
+	[ qw(bool numeric), 'CASE WHEN {} THEN {2} ELSE 0 END', 'numeric', $trim ], [ qw(bool text), "CASE WHEN {} THEN {2} ELSE 'else' END", 'text' ],
+	[ qw(date int), "{} + ({2} % 100)::int", 'date' ],
+);
+
 sub column
 {
 	my ($q) = @_;
@@ -123,10 +160,50 @@ sub apply
 		width => !defined $op->[3] ? 8 : $op->[3] || $e->{width} };
 }
 
+# A column of a class, if there is one.
+sub column_of
+{
+	my ($q, $class) = @_;
+	my @c = grep { $_->{info}{class} eq $class } @{ $q->{columns} };
+
+	return @c ? column({ columns => [ pick(@c) ] }) : undef;
+}
+
+sub of_two
+{
+	my ($op, $x, $y) = @_;
+	my ($text, $class, $shown) = @$op;
+	my $sql = $text =~ s/\{2\}/$y->{sql}/gr;
+
+	$sql =~ s/\{\}/$x->{sql}/g;
+	return { sql => "($sql)", class => $class, shown => $shown, nosum => $x->{nosum} || $y->{nosum}, width => 8 };
+}
+
+# undef where there are no columns for it.
+sub pair
+{
+	my ($q) = @_;
+	my ($x, $y);
+
+	if (chance(0.3))
+	{
+		my $op = pick(@mixed);
+
+		($x, $y) = (column_of($q, $op->[0]), column_of($q, $op->[1]));
+		return $x && $y ? of_two([ @$op[ 2 .. $#$op ] ], $x, $y) : undef;
+	}
+	$x = column($q);
+	return if !$pairs_of{ $x->{class} };
+	$y = column_of($q, $x->{class});
+	my $e = of_two(pick(@{ $pairs_of{ $x->{class} } }), $x, $y);
+	$e->{width} = 4 if $x->{width} == 4 || $y->{width} == 4;
+	return $e;
+}
+
 sub expression
 {
 	my ($q, $p_operator) = @_;
-	my $e = column($q);
+	my $e = chance(0.15) ? pair($q) // column($q) : column($q);
 
 	while (chance($p_operator))
 	{
@@ -139,7 +216,7 @@ sub expression
 sub condition
 {
 	my ($q) = @_;
-	my $e = column($q);
+	my $e = chance(0.2) ? pair($q) // column($q) : column($q);
 
 	return '(' . condition($q) . pick(' AND ', ' OR ', ' OR ') . condition($q) . ')' if chance(0.15);
 	return 'NOT (' . condition($q) . ')' if chance(0.05);
@@ -181,9 +258,13 @@ sub aggregate
 	$e = expression($q, 0.25);
 	return { sql => "count($distinct$e->{sql})$filter", class => 'int', compare => 'exact' }
 	  if chance(0.15) || !$aggregates{ $e->{class} };
-	if (chance(0.01))
+	# those that nobody but core has
+	if (chance(0.03) && !$e->{shown})
 	{
-		return { sql => "string_agg($e->{sql}::text, ',' ORDER BY $e->{sql}::text)$filter", class => 'text', compare => 'exact' };
+		my ($text, $class) = @{ pick([ "string_agg({}::text, ',' ORDER BY {}::text)", 'text' ],
+			[ 'array_agg({} ORDER BY {})', 'none' ], [ 'percentile_disc(0.5) WITHIN GROUP (ORDER BY {})', $e->{class} ],
+			[ 'max({}::text COLLATE "C")', 'text' ], [ 'count(DISTINCT {}::text)', 'int' ]) };
+		return { sql => fill_in($text, $e->{sql}) . $filter, class => $class, compare => 'exact' };
 	}
 	if ($e->{class} =~ /^(float|int)$/ && ($e->{type} // '') ne 'wide' && chance(0.04))
 	{
@@ -411,6 +492,9 @@ sub random_query
 		}
 	}
 	$r = rand();
+	# outer values as arguments, too
+	push @{ $q->{outputs} }, { sql => "sum($q->{id} % 100 + coalesce({OUTER}, 0))", compare => 'exact' }
+	  if $r >= 0.77 && $q->{kind} =~ /group|plain/ && chance(0.4);
 	$q->{mode} = $r < 0.7 ? 'plain' : $r < 0.77 ? 'cursor' : $r < 0.86 ? 'prepare' : $r < 0.91 ? 'ctas' : 'lateral';
 	push @{ $q->{settings} }, [ plan_cache_mode => pick('force_generic_plan', 'force_custom_plan') ] if $q->{mode} eq 'prepare';
 	return $q;
@@ -421,6 +505,7 @@ sub select_text
 {
 	my ($q, @more_where) = @_;
 	my @names = map { "o$_" } 1 .. @{ $q->{outputs} };
+	my $outer = $q->{mode} eq 'prepare' ? '$1' : $q->{mode} eq 'lateral' ? 'v.x' : '5';
 	my $list = join ', ', map { "$q->{outputs}[$_]{sql} AS $names[$_]" } 0 .. $#names;
 	my @where = (@{ $q->{where} }, @more_where);
 	my $where = join ' AND ', map { "($_)" } @where;
@@ -444,6 +529,7 @@ sub select_text
 		$sql .= " LIMIT $q->{limit}" if $q->{limit};
 	}
 	$sql = "$q->{with}$sql";
+	$sql =~ s/\{OUTER\}/$outer/g;
 	if ($q->{above})
 	{
 		my $column = $q->{above_column} // 'o1';
