@@ -185,6 +185,8 @@ child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 	PathTarget *target = info->child_target;
 	ListCell   *lc;
 
+	if (info->stage == UPPERREL_GROUP_AGG)
+		expr = gpurhh_below_grouping(info->root, expr);
 	foreach(lc, info->columns)
 	{
 		List	   *other = lfirst(lc);

@@ -42,6 +42,7 @@
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "rewrite/rewriteManip.h"
 #include "storage/waiteventset.h"
 #endif
 
@@ -65,6 +66,22 @@ gpurhh_distinct_clause(PlannerInfo *root)
 #else
 	return root->parse->distinctClause;
 #endif
+}
+
+/*
+ * An expression of a grouping's output as it is below the grouping, where no
+ * grouping set has made its columns NULL.
+ */
+static inline Expr *
+gpurhh_below_grouping(PlannerInfo *root, Expr *expr)
+{
+#if PG_VERSION_NUM >= 180000
+	if (root->parse->hasGroupRTE && root->parse->groupingSets != NIL)
+		return (Expr *) remove_nulling_relids((Node *) expr,
+											  bms_make_singleton(root->group_rtindex),
+											  NULL);
+#endif
+	return expr;
 }
 
 /*
