@@ -830,7 +830,15 @@ next_groups(GpuAggState *state, Size *stride, uint32 *n)
 
 	while ((words = next_first_level(state, stride, n)) != NULL)
 	{
-		if (regroup == NULL || gpurhh_regroup_add(regroup, words, *stride, *n))
+		instr_time	start;
+		bool		returned;
+
+		if (regroup == NULL)
+			return words;
+		INSTR_TIME_SET_CURRENT(start);
+		returned = gpurhh_regroup_add(regroup, words, *stride, *n);
+		state->stats.counts.fetch_ms += milliseconds_since(start);
+		if (returned)
 			return words;
 	}
 	if (state->phase == EMIT_REGROUPED && regroup != NULL)
