@@ -225,7 +225,7 @@ test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
 # The same sources by nvcc, or by a C++ compiler with test/simt.h, which runs
 # CUDA's threads as fibers; with warps of 32 lanes, and of 64 as AMD's.
 SIMT_CXX = $(CXX) -std=c++17 -O2 -ffp-contract=off -g -Wall -Wextra $(if $(WERROR),-Werror) -Igpu -Itest -Ibench/tables -x c++
-CUDA_HEADERS = $(wildcard gpu/*.cuh gpu/*.h test/simt.h)
+CUDA_HEADERS = $(wildcard gpu/*.cuh gpu/*.h test/simt.h test/*.cuh)
 
 .PHONY: table-test-cuda simt-test
 table-test-cuda: test/table_test

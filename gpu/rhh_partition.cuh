@@ -36,24 +36,44 @@
 	(RHH_PARTITION_ITEMS(bytes) * RHH_PARTITION_THREADS * (bytes))
 
 /*
- * A pass over what pass before it left: parts of it, by blockIdx.y, which end at
- * ends[]; or, ends being NULL, over n items.  Items go by the hash's bits from
- * shift on, bits of them; counters are counts[part << bits | those bits].
+ * A pass over the parts that the pass before it left, which end at ends[]; ends
+ * being NULL, over n items, as one part.  Items go by the hash's bits from shift
+ * on, bits of them; counters are counts[part << bits | those bits].  Parts may
+ * have any sizes: blocks share out the items, not the parts.
  */
 struct rhh_pass
 {
 	const unsigned long long *ends;
+	uint32_t	n_parts;
 	uint64_t	n;
 	uint32_t	shift;
 	uint32_t	bits;
 	unsigned long long *counts;
 };
 
-RHH_DEV void
-rhh_pass_range(const rhh_pass &pass, uint64_t *first, uint64_t *end)
+RHH_DEV uint64_t
+rhh_part_end(const rhh_pass &pass, uint32_t part)
 {
-	*first = pass.ends && blockIdx.y > 0 ? pass.ends[blockIdx.y - 1] : 0;
-	*end = pass.ends ? pass.ends[blockIdx.y] : pass.n;
+	return pass.ends ? pass.ends[part] : pass.n;
+}
+
+/* The part that item i, which there is, belongs to. */
+RHH_DEV uint32_t
+rhh_part_with(const rhh_pass &pass, uint64_t i)
+{
+	uint32_t	from = 0,
+				to = pass.n_parts - 1;
+
+	while (from < to)
+	{
+		uint32_t	middle = (from + to) / 2;
+
+		if (rhh_part_end(pass, middle) > i)
+			to = middle;
+		else
+			from = middle + 1;
+	}
+	return from;
 }
 
 RHH_DEV uint32_t
@@ -62,27 +82,34 @@ rhh_pass_bits(const rhh_pass &pass, uint32_t hash)
 	return hash >> pass.shift & ((1u << pass.bits) - 1);
 }
 
-/* counts[] zeroed by the caller. */
+/* counts[] zeroed by the caller.  A block has a range of the items. */
 template <class Io>
 static __global__ void __launch_bounds__(RHH_PARTITION_THREADS)
 rhh_histogram_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pass pass)
 {
 	__shared__ uint32_t local[RHH_MAX_PARTITIONS];
-	uint64_t	first,
-				end;
+	const uint64_t n = rhh_part_end(pass, pass.n_parts - 1);
+	const uint64_t share = (n + gridDim.x - 1) / gridDim.x;
+	uint64_t	first = blockIdx.x * share;
+	const uint64_t end = first + share < n ? first + share : n;
 
-	rhh_pass_range(pass, &first, &end);
-	for (uint32_t p = threadIdx.x; p < 1u << pass.bits; p += blockDim.x)
-		local[p] = 0;
-	__syncthreads();
-	for (uint64_t i = first + (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < end;
-		 i += (uint64_t) gridDim.x * blockDim.x)
-		atomicAdd(&local[rhh_pass_bits(pass, io.hash(io.load(i)))], 1u);
-	__syncthreads();
-	for (uint32_t p = threadIdx.x; p < 1u << pass.bits; p += blockDim.x)
-		if (local[p])
-			atomicAdd(&pass.counts[(uint64_t) blockIdx.y << pass.bits | p],
-					  (unsigned long long) local[p]);
+	for (uint32_t part = first < end ? rhh_part_with(pass, first) : 0; first < end; part++)
+	{
+		const uint64_t part_end = rhh_part_end(pass, part) < end ? rhh_part_end(pass, part) : end;
+
+		for (uint32_t p = threadIdx.x; p < 1u << pass.bits; p += blockDim.x)
+			local[p] = 0;
+		__syncthreads();
+		for (uint64_t i = first + threadIdx.x; i < part_end; i += blockDim.x)
+			atomicAdd(&local[rhh_pass_bits(pass, io.hash(io.load(i)))], 1u);
+		__syncthreads();
+		for (uint32_t p = threadIdx.x; p < 1u << pass.bits; p += blockDim.x)
+			if (local[p])
+				atomicAdd(&pass.counts[(uint64_t) part << pass.bits | p],
+						  (unsigned long long) local[p]);
+		__syncthreads();
+		first = part_end;
+	}
 }
 
 /*
@@ -97,10 +124,8 @@ rhh_offsets_kernel(const __grid_constant__ rhh_pass pass)
 	unsigned long long *counts = pass.counts + ((uint64_t) blockIdx.y << pass.bits);
 	const uint32_t p = threadIdx.x;
 	unsigned long long own = p < 1u << pass.bits ? counts[p] : 0;
-	uint64_t	first,
-				end;
+	const uint64_t first = blockIdx.y > 0 ? rhh_part_end(pass, blockIdx.y - 1) : 0;
 
-	rhh_pass_range(pass, &first, &end);
 	sums[p] = own;
 	__syncthreads();
 	for (uint32_t step = 1; step < RHH_MAX_PARTITIONS; step *= 2)
@@ -133,23 +158,25 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 	__shared__ uint32_t start[RHH_MAX_PARTITIONS];
 	__shared__ unsigned long long base[RHH_MAX_PARTITIONS];
 	__shared__ uint32_t warp_sums[32];
-	unsigned long long *next = pass.counts + ((uint64_t) blockIdx.y << pass.bits);
 	const uint32_t n_parts = 1u << pass.bits;
 	const uint32_t t = threadIdx.x;
 	const uint32_t lane = t & (RHH_WARP_SIZE - 1);
-	uint64_t	first,
-				end;
+	const uint64_t n_items = rhh_part_end(pass, pass.n_parts - 1);
+	uint64_t	from = (uint64_t) blockIdx.x * BLOCK_ITEMS;
+	const uint64_t end = from + BLOCK_ITEMS < n_items ? from + BLOCK_ITEMS : n_items;
+	uint32_t	n;
 
-	rhh_pass_range(pass, &first, &end);
-	for (uint64_t from = first + (uint64_t) blockIdx.x * BLOCK_ITEMS; from < end;
-		 from += (uint64_t) gridDim.x * BLOCK_ITEMS)
+	for (uint32_t part = from < end ? rhh_part_with(pass, from) : 0; from < end;
+		 part++, from += n)
 	{
-		uint32_t	n = end - from < BLOCK_ITEMS ? (uint32_t) (end - from) : BLOCK_ITEMS;
+		const uint64_t part_end = rhh_part_end(pass, part) < end ? rhh_part_end(pass, part) : end;
+		unsigned long long *next = pass.counts + ((uint64_t) part << pass.bits);
 		item		mine[ITEMS];
 		uint32_t	rank[ITEMS];
 		uint32_t	own,
 					sum;
 
+		n = (uint32_t) (part_end - from);
 		if (t < n_parts)
 			count[t] = 0;
 		__syncthreads();
@@ -231,19 +258,18 @@ struct rhh_moved
 	}
 };
 
-/* One pass; n_before is the number of parts that the pass before made. */
+/* One pass; pass.n is what there can be at most, if the device knows better. */
 template <class Io>
 static cudaError_t
-rhh_run_pass(const Io &io, const rhh_pass &pass, uint32_t n_before, typename Io::item *out,
-			 int n_sms, cudaStream_t stream)
+rhh_run_pass(const Io &io, const rhh_pass &pass, typename Io::item *out, int n_sms,
+			 cudaStream_t stream)
 {
 	const uint64_t block_items = RHH_PARTITION_ITEMS(sizeof(typename Io::item)) * RHH_PARTITION_THREADS;
 	const size_t shared = RHH_PARTITION_SHARED(sizeof(typename Io::item));
-	const uint64_t part = pass.n / n_before + 1;
 	auto		histogram = rhh_histogram_kernel<Io>;
 	auto		scatter = rhh_scatter_kernel<Io>;
 	cudaError_t error = cudaMemsetAsync(pass.counts, 0,
-										((uint64_t) n_before << pass.bits) * sizeof *pass.counts,
+										((uint64_t) pass.n_parts << pass.bits) * sizeof *pass.counts,
 										stream);
 
 	if (error != cudaSuccess)
@@ -252,10 +278,9 @@ rhh_run_pass(const Io &io, const rhh_pass &pass, uint32_t n_before, typename Io:
 	error = cudaFuncSetAttribute(scatter, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared);
 	if (error != cudaSuccess)
 		return error;
-	RHH_LAUNCH(histogram, dim3(n_before == 1 ? n_sms * 4 : 4, n_before), RHH_PARTITION_THREADS, 0,
-			   stream, io, pass);
-	RHH_LAUNCH(rhh_offsets_kernel, dim3(1, n_before), RHH_MAX_PARTITIONS, 0, stream, pass);
-	RHH_LAUNCH(scatter, dim3((unsigned) ((part + block_items - 1) / block_items), n_before),
+	RHH_LAUNCH(histogram, n_sms * 4, RHH_PARTITION_THREADS, 0, stream, io, pass);
+	RHH_LAUNCH(rhh_offsets_kernel, dim3(1, pass.n_parts), RHH_MAX_PARTITIONS, 0, stream, pass);
+	RHH_LAUNCH(scatter, (unsigned) ((pass.n + block_items - 1) / block_items),
 			   RHH_PARTITION_THREADS, shared, stream, io, pass, out);
 	return cudaGetLastError();
 }
@@ -263,26 +288,28 @@ rhh_run_pass(const Io &io, const rhh_pass &pass, uint32_t n_before, typename Io:
 /*
  * Sorts n > 0 items by the highest bits (2 to 18) of their hashes into out, in two
  * passes on the stream.  between: room for n items.  ends: device memory of
- * RHH_PARTITION_COUNTS(bits); afterwards part p of out ends at ends[p].  Returns
- * the first error of a call.
+ * RHH_PARTITION_COUNTS(bits); afterwards part p of out ends at ends[p].
+ * n_items: how many there are, in device memory, if the host only knows that
+ * there are no more than n.  Returns the first error of a call.
  */
 #define RHH_PARTITION_COUNTS(bits) ((UINT64_C(1) << (bits)) + RHH_MAX_PARTITIONS)
 
 template <class Io>
 static cudaError_t
 rhh_partition(const Io &io, uint64_t n, uint32_t bits, typename Io::item *between,
-			  typename Io::item *out, unsigned long long *ends, int n_sms, cudaStream_t stream)
+			  typename Io::item *out, unsigned long long *ends, int n_sms, cudaStream_t stream,
+			  const unsigned long long *n_items = nullptr)
 {
 	const uint32_t first_bits = (bits + 1) / 2;
 	unsigned long long *counts = ends + (UINT64_C(1) << bits);
-	rhh_pass	first = {nullptr, n, 32 - first_bits, first_bits, counts};
-	rhh_pass	second = {counts, n, 32 - bits, bits - first_bits, ends};
+	rhh_pass	first = {n_items, 1, n, 32 - first_bits, first_bits, counts};
+	rhh_pass	second = {counts, 1u << first_bits, n, 32 - bits, bits - first_bits, ends};
 	rhh_moved<Io> moved = {io, between};
-	cudaError_t error = rhh_run_pass(io, first, 1, between, n_sms, stream);
+	cudaError_t error = rhh_run_pass(io, first, between, n_sms, stream);
 
 	if (error != cudaSuccess)
 		return error;
-	return rhh_run_pass(moved, second, 1u << first_bits, out, n_sms, stream);
+	return rhh_run_pass(moved, second, out, n_sms, stream);
 }
 
 #endif							/* RHH_PARTITION_CUH */

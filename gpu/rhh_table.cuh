@@ -45,6 +45,8 @@
 
 #include <string.h>
 
+#include <utility>
+
 #include "rhh_buckets.cuh"
 #include "rhh_hash.h"
 #include "rhh_partition.cuh"
@@ -103,6 +105,9 @@ struct mix
 		return (uint32_t) (rhh_mix64(key) >> 32);
 	}
 };
+
+namespace detail
+{
 
 /* ---------- slots ---------- */
 
@@ -169,6 +174,8 @@ struct slots : rhh_shape<2 * sizeof(Key), LINE>, pack<sizeof(Key)>
 	}
 };
 
+}								/* namespace detail */
+
 /* ---------- what is counted ---------- */
 
 /* In device memory; summed over the tiles of a bulk operation that counts. */
@@ -190,13 +197,22 @@ struct failed
 	unsigned long long *count;	/* NULL: not even counted; not reset by inserting */
 };
 
+namespace detail
+{
+
 struct side_and_size
 {
 	rhh_pair64	side;			/* EMPTY's slot; its key part says whether it is there */
 	unsigned long long size;	/* entries in the buckets, but for those uncounted */
 	uint32_t	uncounted;		/* flag: kernels of the caller's changed it */
-	uint32_t	hints_made;		/* flag: hints[] is that of the slots */
+	uint32_t	hints_made;		/* flag: hints[] holds for the slots */
+	uint32_t	hints_current;	/* flag: nothing was inserted since they were made, or not worth it */
 };
+
+template <class S>
+struct build_job;
+
+}								/* namespace detail */
 
 /*
  * MAX_DIST: distances in buckets an entry may have (the probe cap); n_buckets
@@ -210,7 +226,7 @@ class table
 				  "a key and a value have 4 bytes each, or 8 bytes each");
 
   public:
-	typedef slots<Key, EMPTY, LINE, Hash> S;
+	typedef detail::slots<Key, EMPTY, LINE, Hash> S;
 	typedef typename S::slot slot;
 	typedef typename S::tile tile;
 
@@ -220,7 +236,7 @@ class table
 	{
 		rhh_buckets b;
 		uint32_t   *locks;
-		side_and_size *side;
+		detail::side_and_size *side;
 		uint8_t    *hints;
 		Reduce		reduce;
 
@@ -290,6 +306,8 @@ class table
 		{
 			if (tile.rank == 0 && side->uncounted == 0)
 				*(volatile uint32_t *) &side->uncounted = 1;
+			if (tile.rank == 0 && side->hints_current != 0)
+				*(volatile uint32_t *) &side->hints_current = 0;
 		}
 
 		__device__ RHH_INLINE bool erase_any(const tile &tile, Key key, Value *value) const
@@ -513,6 +531,27 @@ class table
 
 	/* ---------- on the host ---------- */
 
+	/* reduce: what kernels get a copy of, for reductions that have members. */
+	explicit table(const Reduce &reduce = Reduce())
+		: r{{}, nullptr, nullptr, nullptr, reduce}
+	{
+	}
+	~table()
+	{
+		destroy();
+	}
+	table(table &&other)
+		: table(other.r.reduce)
+	{
+		swap(other);
+	}
+	table &operator=(table &&other)
+	{
+		swap(other);
+		other.destroy();
+		return *this;
+	}
+
 	/*
 	 * Allocates a table of at least n_slots slots, empty.  max_dist is the probe
 	 * cap in buckets.  Waits.
@@ -531,7 +570,7 @@ class table
 	}
 	uint64_t memory_bytes() const
 	{
-		return bytes + workspace_bytes;
+		return bytes + workspace_bytes + absent_slots * sizeof(slot);
 	}
 	uint32_t max_erasing_tiles() const
 	{
@@ -557,12 +596,17 @@ class table
 	 * What the table refuses goes to failures.
 	 *
 	 * Many keys for a table beyond the L2 cache are first sorted by their home
-	 * buckets (rhh_partition.cuh), in a workspace of two slots a key, at most
-	 * 2 * RHH_CHUNK_BYTES, that is kept (see reserve).
+	 * buckets (rhh_partition.cuh) and then merged with what is there
+	 * (rhh_table_build.cuh), in a workspace of two slots a key, at most
+	 * 2 * RHH_CHUNK_BYTES and some, that is kept (see reserve).
 	 */
 	cudaError_t insert(const Key *keys, const Value *values, uint64_t n,
 					   const failed<Key> &failures, cudaStream_t stream);
-	/* The same, but keys that are there keep their values (ref::insert_if_absent). */
+	/*
+	 * The same, but keys that are there keep their values; of equal keys in one
+	 * call that are not, one stays.  Looks which are there first, and wants a slot
+	 * a key for that, kept too; without memory for 4096 it is an error.
+	 */
 	cudaError_t insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 								 const failed<Key> &failures, cudaStream_t stream);
 
@@ -593,18 +637,26 @@ class table
 	cudaError_t rehash(uint64_t n_slots, bool *fits, cudaStream_t stream);
 
   private:
-	template <bool REDUCE>
-	cudaError_t insert_any(const Key *keys, const Value *values, uint64_t n,
-						   const failed<Key> &failures, cudaStream_t stream);
+	template <bool REDUCE, class Io>
+	cudaError_t insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_items,
+							 const failed<Key> &failures, cudaStream_t stream);
+	cudaError_t reserve_absent(uint64_t n, cudaStream_t stream);
 	cudaError_t make_hints(cudaStream_t stream);
+	static cudaError_t drop_hints(detail::side_and_size *side, cudaStream_t stream);
 	uint32_t part_bits() const;
-	uint64_t part_counts_bytes() const;
+	uint64_t chunk_items(uint64_t n) const;
+	bool sorts(uint64_t n) const;
+	unsigned build_blocks() const;
+	uint64_t lay_out(uint64_t chunk, detail::build_job<S> *job) const;
+	void swap(table &other);
 
-	ref			r = {};
+	ref			r;
 	uint8_t    *memory = nullptr;
 	uint64_t	bytes = 0;
 	uint8_t    *workspace = nullptr;
 	uint64_t	workspace_bytes = 0;
+	slot	   *absent = nullptr;	/* of insert_if_absent */
+	uint64_t	absent_slots = 0;
 	int			device_sms = 0;
 	uint64_t	device_l2_bytes = 0;
 };

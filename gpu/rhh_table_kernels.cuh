@@ -11,28 +11,30 @@
 
 namespace rhh
 {
+namespace detail
+{
 
 /* Sums of a block, flushed once: an atomic a tile would be too many. */
 struct block_counters
 {
-	uint32_t	placed;
-	uint32_t	probes;
-	uint32_t	hits;
-	uint32_t	displacements;
-	uint32_t	failures;
+	unsigned long long placed;
+	unsigned long long probes;
+	unsigned long long hits;
+	unsigned long long displacements;
+	unsigned long long failures;
 };
 
 template <bool COUNT>
 static __device__ RHH_INLINE void
-flush_counters(const block_counters &local, uint32_t operations, counters *to)
+flush_counters(const block_counters &local, uint64_t operations, counters *to)
 {
 	if (!COUNT)
 		return;
 	atomicAdd((unsigned long long *) &to->operations, (unsigned long long) operations);
-	atomicAdd((unsigned long long *) &to->probes, (unsigned long long) local.probes);
-	atomicAdd((unsigned long long *) &to->hits, (unsigned long long) local.hits);
-	atomicAdd((unsigned long long *) &to->displacements, (unsigned long long) local.displacements);
-	atomicAdd((unsigned long long *) &to->failures, (unsigned long long) local.failures);
+	atomicAdd((unsigned long long *) &to->probes, local.probes);
+	atomicAdd((unsigned long long *) &to->hits, local.hits);
+	atomicAdd((unsigned long long *) &to->displacements, local.displacements);
+	atomicAdd((unsigned long long *) &to->failures, local.failures);
 }
 
 static __global__ void
@@ -61,16 +63,17 @@ struct columns
 	}
 };
 
+/* The other way round: from behind an array's end to its front. */
 template <class S>
-struct pairs
+struct backwards
 {
 	typedef typename S::slot item;
 
-	const item *items;
+	const item *end;
 
 	__device__ RHH_INLINE item load(uint64_t i) const
 	{
-		return items[i];
+		return *(end - 1 - i);
 	}
 	__device__ RHH_INLINE uint32_t hash(const item &e) const
 	{
@@ -79,6 +82,19 @@ struct pairs
 };
 
 /* ---------- kernels ---------- */
+
+/* The u-th 16 bytes of slots; how many have entries. */
+template <class S>
+static __device__ RHH_INLINE uint32_t
+load_unit(typename S::slot *e, const rhh_buckets &b, uint64_t u)
+{
+	uint32_t	n = 0;
+
+	S::load(e, b.slots, u * S::PER_LANE);
+	for (int k = 0; k < S::PER_LANE; k++)
+		n += !S::is_empty(e[k]);
+	return n;
+}
 
 template <class S>
 static __global__ void
@@ -106,14 +122,9 @@ struct insert_many : Ref::template inserting<REDUCE>
 
 	__device__ RHH_INLINE bool next(const team &t, bool active, slot *mine)
 	{
-		bool		got = active && pending != 0;
+		bool		got = rhh_take_lane(active, &pending, &src);
 		slot		e;
 
-		if (got)
-		{
-			src = rhh_first_lane(pending);
-			pending &= pending - 1;
-		}
 		e = S::shfl(t, entry, src);
 		if (got)
 			*mine = e;
@@ -159,7 +170,7 @@ insert_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 				moves = 0,
 				operations = 0;
 	__shared__ block_counters local;
-	__shared__ uint32_t n_operations;
+	__shared__ unsigned long long n_operations;
 
 	Ref::require_cas();
 	if (threadIdx.x == 0)
@@ -202,409 +213,28 @@ insert_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 			}
 		}
 	if (COUNT)
-		atomicAdd(&n_operations, operations);
+		atomicAdd(&n_operations, (unsigned long long) operations);
 	if (team.rank == 0)
 	{
-		atomicAdd(&local.placed, op.placed);
+		atomicAdd(&local.placed, (unsigned long long) op.placed);
 		if (COUNT)
 		{
-			atomicAdd(&local.probes, probes);
-			atomicAdd(&local.hits, op.hits);
-			atomicAdd(&local.displacements, moves);
-			atomicAdd(&local.failures, op.n_failed);
+			atomicAdd(&local.probes, (unsigned long long) probes);
+			atomicAdd(&local.hits, (unsigned long long) op.hits);
+			atomicAdd(&local.displacements, (unsigned long long) moves);
+			atomicAdd(&local.failures, (unsigned long long) op.n_failed);
 		}
 	}
 	__syncthreads();
 	if (threadIdx.x == 0)
 	{
 		if (local.placed)
-			atomicAdd(&r.side->size, (unsigned long long) local.placed);
-		/* What a build left over, the build's caller has counted. */
+		{
+			atomicAdd(&r.side->size, local.placed);
+			*(volatile uint32_t *) &r.side->hints_current = 0;
+		}
+		/* The caller has counted them, if only the device knows how many there are. */
 		flush_counters<COUNT>(local, n_items ? 0 : n_operations, count);
-	}
-}
-
-/*
- * Building.  Where a table's range of buckets is empty, where its entries go is
- * known at once: in order of home buckets, each as far to the front as its home
- * and the entries before it allow.  For home b with c[b] entries, that begin at
- * slot x[b] of the range,
- *
- *		x[b] = max(x[b - 1] + c[b - 1], b * slots of a bucket)
- *
- * which is a scan of functions x -> max(x + c, m), and closed under composition.
- * That is the table that Robin Hood hashing ends with, whatever the order
- * (Celis 1986; "linear probing sort", Gonnet and Munro 1984), with no atomic
- * operation on the table.
- *
- * A block has a part of the items (rhh_partition) and the range of buckets that
- * are their homes.  If the table is empty and every part fits a block's memory
- * (plan_kernel looks), a part begins where those before it end: blocks hand that
- * on by decoupled look-back (Merrill and Garland, "Single-pass parallel prefix
- * scan", 2016), and entries beyond the range are written into the next one.
- * (The table must be uncapped for that: an entry refused would leave a hole.)
- * Otherwise a part is built for itself if its range is empty; then what ends up
- * beyond the range is left over, for insert_kernel, as are whole parts that
- * find their range in use or are too large.
- *
- * A part's word: nothing yet; its function, c and m relative to its range; or
- * where it ends, given all parts before it.
- */
-#define RHH_PART_FUNCTION (UINT64_C(1) << 62)
-#define RHH_PART_END (UINT64_C(2) << 62)
-#define RHH_PART_VALUE (RHH_PART_FUNCTION - 1)
-
-struct build_plan
-{
-	unsigned long long n_leftover;
-	uint32_t	next_part;		/* blocks take parts in order */
-	uint32_t	too_large;		/* flag */
-	uint32_t	linked;			/* flag: parts begin where those before end */
-};
-
-static __global__ void
-plan_kernel(const unsigned long long *ends, uint32_t n_parts, uint32_t room, build_plan *plan)
-{
-	for (uint32_t p = blockIdx.x * blockDim.x + threadIdx.x; p < n_parts;
-		 p += gridDim.x * blockDim.x)
-		if (ends[p] - (p > 0 ? ends[p - 1] : 0) > room)
-			plan->too_large = 1;
-}
-
-static __global__ void
-link_kernel(const side_and_size *side, const __grid_constant__ rhh_buckets b, uint32_t n_parts,
-			build_plan *plan)
-{
-	plan->linked = !plan->too_large && side->size == 0 && !side->uncounted
-		&& b.max_dist == b.n_buckets && b.n_buckets / n_parts + 1 < RHH_BUILD_BUCKETS;
-}
-
-/*
- * Where part p begins, in slots of the table: the first warp of p's block, which
- * has published p's function.
- */
-static __device__ RHH_INLINE uint64_t
-look_back(const uint64_t *words, uint32_t part, uint32_t n_buckets, uint32_t bits,
-		  uint32_t bucket_slots)
-{
-	const rhh_lanes warp = (rhh_lanes) ~0ULL;
-	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
-	uint64_t	add = 0,		/* of the parts looked at */
-				least = 0;
-
-	for (uint32_t behind = part;; behind -= RHH_WARP_SIZE)
-	{
-		uint64_t	c = 0,
-					m = 0;
-		bool		ends = lane >= behind;	/* before the first part */
-		rhh_lanes	known;
-
-		if (lane < behind)
-		{
-			uint32_t	p = behind - 1 - lane;
-			uint64_t	word = rhh_load_shared64(&words[p]);
-
-			while (word == 0)
-			{
-				__nanosleep(20);
-				word = rhh_load_shared64(&words[p]);
-			}
-			ends = (word & RHH_PART_END) != 0;
-			m = word & RHH_PART_VALUE;
-			if (!ends)
-			{
-				c = m & 0xFFFFFF;
-				m = (m >> 24) + (uint64_t) rhh_home_of(p << (32 - bits), n_buckets) * bucket_slots;
-			}
-		}
-		known = __ballot_sync(warp, ends);
-		if (known != 0 && lane > (uint32_t) rhh_first_lane(known))
-			c = m = 0;			/* what is before an end does not matter */
-		/* Lane 0 has the last part; lanes behind it come before. */
-		for (int step = 1; step < RHH_WARP_SIZE; step *= 2)
-		{
-			uint64_t	c_before = __shfl_down_sync(warp, c, step);
-			uint64_t	m_before = __shfl_down_sync(warp, m, step);
-
-			if (lane + step < RHH_WARP_SIZE)
-			{
-				m = m_before + c > m ? m_before + c : m;
-				c += c_before;
-			}
-		}
-		c = __shfl_sync(warp, c, 0);
-		m = __shfl_sync(warp, m, 0);
-		least = m + add > least ? m + add : least;
-		add += c;
-		if (known != 0)
-			return least;		/* m: nothing is before an end */
-	}
-}
-
-template <class Ref, class S, typename Key, bool REDUCE, bool COUNT>
-static __global__ void
-build_kernel(const __grid_constant__ Ref r, const typename S::slot *items,
-			 const unsigned long long *ends, uint32_t bits, typename S::slot *leftover,
-			 build_plan *plan, uint64_t *words, counters *count)
-{
-	__shared__ uint32_t part_taken;
-
-	if (threadIdx.x == 0)
-		part_taken = atomicAdd(&plan->next_part, 1u);
-	__syncthreads();
-
-	typedef typename S::slot slot;
-	const uint32_t ROOM = RHH_SORT_BYTES / sizeof(slot);
-	const uint32_t n_buckets = r.b.n_buckets;
-	const uint32_t part = part_taken;
-	const bool	linked = plan->linked != 0;
-	const uint64_t first = part > 0 ? ends[part - 1] : 0;
-	const uint64_t n_items = ends[part] - first;
-	const uint32_t from = rhh_home_of(part << (32 - bits), n_buckets);
-	const uint32_t to = part + 1 == gridDim.x
-		? n_buckets : rhh_home_of((part + 1) << (32 - bits), n_buckets);
-	const uint32_t range = to - from;
-	/* A part's last home may be the next one's first: they share a bucket. */
-	const uint32_t homes = linked ? range + 1 : range;
-	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
-	__shared__ rhh_pair64 raw[RHH_SORT_BYTES / sizeof(rhh_pair64)];
-	__shared__ uint32_t n_home[RHH_BUILD_BUCKETS];	/* entries of a home */
-	__shared__ uint32_t at_home[RHH_BUILD_BUCKETS]; /* where they end in sorted[] */
-	__shared__ uint32_t begin[RHH_BUILD_BUCKETS];	/* x[], in slots */
-	__shared__ uint32_t in_use;
-	__shared__ uint32_t over_cap;	/* some entry would be too far from home */
-	__shared__ block_counters local;
-	slot	   *sorted = (slot *) raw;
-	uint32_t	placed = 0,
-				hits = 0;
-	uint32_t	part_add = 0,
-				part_least = 0;
-	unsigned long long *n_leftover = &plan->n_leftover;
-	bool		fits = linked || (range > 0 && range <= RHH_BUILD_BUCKETS && n_items <= ROOM);
-
-	Ref::require_cas();
-	if (n_items == 0 && !linked)
-		return;
-	if (threadIdx.x == 0)
-	{
-		in_use = over_cap = 0;
-		local = block_counters{0, 0, 0, 0, 0};
-	}
-	for (uint32_t h = threadIdx.x; h < RHH_BUILD_BUCKETS; h += blockDim.x)
-		n_home[h] = 0;
-	__syncthreads();
-	if (fits)
-	{
-		/* Any entry, from outside too, and nothing is known. */
-		for (uint32_t u = threadIdx.x; u < range * S::LANES && !linked; u += blockDim.x)
-		{
-			slot		e[S::PER_LANE];
-
-			S::load(e, r.b.slots, ((uint64_t) from * S::LANES + u) * S::PER_LANE);
-			for (int k = 0; k < S::PER_LANE; k++)
-				if (!S::is_empty(e[k]))
-					in_use = 1;
-		}
-		for (uint32_t i = threadIdx.x; i < n_items; i += blockDim.x)
-		{
-			slot		e = items[first + i];
-			uint32_t	h = rhh_home_of(S::hash(e), n_buckets) - from;
-
-			if (!S::is_empty(e) && h < homes)
-				atomicAdd(&n_home[h], 1u);
-		}
-	}
-	__syncthreads();
-	fits = fits && in_use == 0;
-	if (!fits)
-	{
-		__shared__ unsigned long long base;
-
-		if (threadIdx.x == 0)
-			base = atomicAdd(n_leftover, (unsigned long long) n_items);
-		__syncthreads();
-		for (uint32_t i = threadIdx.x; i < n_items; i += blockDim.x)
-			leftover[base + i] = items[first + i];
-		return;
-	}
-
-	/* The first warp makes the counts places in sorted[]. */
-	if (threadIdx.x < RHH_WARP_SIZE)
-	{
-		const uint32_t each = RHH_BUILD_BUCKETS / RHH_WARP_SIZE;
-		uint32_t	sum = 0,
-					before;
-
-		for (uint32_t k = 0; k < each; k++)
-			sum += n_home[lane * each + k];
-		before = sum;
-		for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
-		{
-			uint32_t	x = __shfl_up_sync(S::warp_tiles::WARP, before, step);
-
-			if (lane >= step)
-				before += x;
-		}
-		before -= sum;
-		for (uint32_t k = 0; k < each; k++)
-		{
-			at_home[lane * each + k] = before;
-			before += n_home[lane * each + k];
-		}
-	}
-	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < n_items; i += blockDim.x)
-	{
-		slot		e = items[first + i];
-		uint32_t	h = rhh_home_of(S::hash(e), n_buckets) - from;
-		Key			value = (Key) S::value(e);
-
-		if (S::is_empty(e))
-			r.template insert_side_lane<REDUCE>(&value);
-		else if (h < homes)
-			sorted[atomicAdd(&at_home[h], 1u)] = e;
-		else
-			leftover[atomicAdd(n_leftover, 1ULL)] = e;
-	}
-	__syncthreads();
-
-	/* Equal keys become one; what remains of a home comes first. */
-	for (uint32_t h = threadIdx.x; h < homes; h += blockDim.x)
-	{
-		uint32_t	n = n_home[h],
-					kept = 0;
-		slot	   *home = sorted + (at_home[h] - n);
-
-		for (uint32_t i = 0; i < n; i++)
-		{
-			slot		e = home[i];
-			uint32_t	j = 0;
-
-			while (j < kept && S::key(home[j]) != S::key(e))
-				j++;
-			if (j < kept)
-			{
-				hits++;
-				if (REDUCE)
-					home[j] = S::make(S::key(e), r.reduce((Key) S::value(home[j]),
-														  (Key) S::value(e)));
-			}
-			else
-				home[kept++] = e;
-		}
-		n_home[h] = kept;
-		at_home[h] -= n;
-	}
-	__syncthreads();
-
-	/* x[], by the first warp: a lane's homes, then over the lanes. */
-	if (threadIdx.x < RHH_WARP_SIZE)
-	{
-		const uint32_t each = RHH_BUILD_BUCKETS / RHH_WARP_SIZE;
-		uint32_t	add = 0,
-					least = 0,
-					x;
-
-		for (uint32_t k = 0; k < each; k++)
-		{
-			uint32_t	h = lane * each + k;
-			uint32_t	c = n_home[h];
-			/* Homes without entries do not move what comes after. */
-			uint32_t	m = c > 0 ? h * S::SLOTS + c : 0;
-
-			add += c;
-			least = least + c > m ? least + c : m;
-		}
-		for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
-		{
-			uint32_t	add_before = __shfl_up_sync(S::warp_tiles::WARP, add, step);
-			uint32_t	least_before = __shfl_up_sync(S::warp_tiles::WARP, least, step);
-
-			if (lane >= step)
-			{
-				least = least_before + add > least ? least_before + add : least;
-				add += add_before;
-			}
-		}
-		part_add = __shfl_sync(S::warp_tiles::WARP, add, RHH_WARP_SIZE - 1);
-		part_least = __shfl_sync(S::warp_tiles::WARP, least, RHH_WARP_SIZE - 1);
-		/* What the part begins with, in slots from its range's first on. */
-		x = 0;
-		if (linked)
-		{
-			const uint64_t base = (uint64_t) from * S::SLOTS;
-			uint64_t	begins,
-						ends_at;
-
-			if (lane == 0)
-				atomicExch((unsigned long long *) &words[part],
-						   (unsigned long long) (RHH_PART_FUNCTION | (uint64_t) part_least << 24
-												 | part_add));
-			begins = look_back(words, part, n_buckets, bits, S::SLOTS);
-			ends_at = begins + part_add > base + part_least
-				? begins + part_add : base + part_least;
-			if (lane == 0)
-				atomicExch((unsigned long long *) &words[part],
-						   (unsigned long long) (RHH_PART_END | ends_at));
-			x = begins > base ? (uint32_t) (begins - base) : 0;
-		}
-		{
-			/* Where the lanes before this one end. */
-			uint32_t	add_before = __shfl_up_sync(S::warp_tiles::WARP, add, 1);
-			uint32_t	least_before = __shfl_up_sync(S::warp_tiles::WARP, least, 1);
-
-			if (lane > 0)
-				x = x + add_before > least_before ? x + add_before : least_before;
-		}
-		for (uint32_t k = 0; k < each; k++)
-		{
-			uint32_t	h = lane * each + k;
-
-			if (n_home[h] > 0)
-				x = x > h * S::SLOTS ? x : h * S::SLOTS;
-			begin[h] = x;
-			x += n_home[h];
-			if (n_home[h] > 0 && (x - 1) / S::SLOTS - h >= r.b.max_dist)
-				over_cap = 1;
-		}
-	}
-	__syncthreads();
-	for (uint32_t h = threadIdx.x; h < homes; h += blockDim.x)
-		for (uint32_t i = 0; i < n_home[h]; i++)
-		{
-			slot		e = sorted[at_home[h] + i];
-			uint32_t	x = begin[h] + i;
-
-			if (over_cap)
-				leftover[atomicAdd(n_leftover, 1ULL)] = e;
-			else if (linked ? x >= (n_buckets - from) * (uint64_t) S::SLOTS
-					 : x >= range * S::SLOTS)
-				leftover[atomicAdd(n_leftover, 1ULL)] = e;
-			else
-			{
-				((slot *) r.b.slots)[(uint64_t) from * S::SLOTS + x] = e;
-				placed++;
-			}
-		}
-	for (int step = RHH_WARP_SIZE / 2; step > 0; step /= 2)
-	{
-		placed += __shfl_xor_sync(S::warp_tiles::WARP, placed, step);
-		if (COUNT)
-			hits += __shfl_xor_sync(S::warp_tiles::WARP, hits, step);
-	}
-	if (lane == 0)
-	{
-		atomicAdd(&local.placed, placed);
-		if (COUNT)
-			atomicAdd(&local.hits, hits);
-	}
-	__syncthreads();
-	if (threadIdx.x == 0)
-	{
-		if (local.placed)
-			atomicAdd(&r.side->size, (unsigned long long) local.placed);
-		local.probes = range;
-		flush_counters<COUNT>(local, 0, count);
 	}
 }
 
@@ -628,7 +258,8 @@ hints_kernel(const __grid_constant__ rhh_buckets b, uint8_t *hints, const side_a
 	__shared__ uint32_t least[RHH_HINT_HOMES];
 	const uint32_t first = blockIdx.x * RHH_HINT_HOMES;
 
-	if (!RHH_HINTS_WORTH(side->size, (uint64_t) b.n_buckets * S::SLOTS, S::SLOTS))
+	if (side->hints_current ||
+		!RHH_HINTS_WORTH(side->size, (uint64_t) b.n_buckets * S::SLOTS, S::SLOTS))
 		return;					/* the same for all */
 	for (uint32_t i = threadIdx.x; i < RHH_HINT_HOMES; i += blockDim.x)
 		least[i] = ~0u;
@@ -659,6 +290,7 @@ static __global__ void
 hints_made_kernel(const __grid_constant__ rhh_buckets b, side_and_size *side)
 {
 	side->hints_made = RHH_HINTS_WORTH(side->size, (uint64_t) b.n_buckets * S::SLOTS, S::SLOTS);
+	side->hints_current = 1;
 }
 
 /* A warp's finds: those of its lanes' keys that are valid. */
@@ -680,15 +312,10 @@ struct find_many
 	__device__ RHH_INLINE bool next(const team &t, bool active, slot *mine, uint32_t *bucket,
 									uint32_t *dist)
 	{
-		bool		got = active && pending != 0;
+		bool		got = rhh_take_lane(active, &pending, &src);
 		Key			k;
 		uint32_t	d;
 
-		if (got)
-		{
-			src = rhh_first_lane(pending);
-			pending &= pending - 1;
-		}
 		k = t.shfl(key, src);
 		d = t.shfl(hint, src);
 		if (got)
@@ -762,12 +389,77 @@ find_kernel(const __grid_constant__ Ref r, const Key *keys, Out *out, uint64_t n
 	{
 		if (team.rank == 0)
 		{
-			atomicAdd(&local.probes, probes);
-			atomicAdd(&local.hits, op.hits);
+			atomicAdd(&local.probes, (unsigned long long) probes);
+			atomicAdd(&local.hits, (unsigned long long) op.hits);
 		}
 		__syncthreads();
 		if (threadIdx.x == 0)
-			flush_counters<COUNT>(local, (uint32_t) (end - first), count);
+			flush_counters<COUNT>(local, end - first, count);
+	}
+}
+
+/*
+ * Pairs whose keys are not in the table go to absent[], *n_absent of them.  EMPTY's
+ * is inserted, if it is not there.
+ */
+template <class Ref, class S, typename Key, bool COUNT>
+static __global__ void
+absent_kernel(const __grid_constant__ Ref r, const __grid_constant__ columns<S, Key> io, uint64_t n,
+			  typename S::slot *absent, unsigned long long *n_absent, counters *count)
+{
+	const typename S::warp_tiles team;
+	const bool	hints = r.side->hints_made != 0;
+	const uint64_t block_items = (uint64_t) blockDim.x * RHH_TABLE_ITEMS;
+	const uint64_t first = blockIdx.x * block_items;
+	const uint64_t end = n - first < block_items ? n : first + block_items;
+	find_many<Ref, S, Key, uint8_t, true> op = {r.b.n_buckets, 0, 0, 0, 0, 0, 0};
+	uint32_t	probes = 0;
+	__shared__ uint32_t n_block;
+	__shared__ unsigned long long base;
+	__shared__ block_counters local;
+
+	if (threadIdx.x == 0)
+		local = block_counters{0, 0, 0, 0, 0};
+	for (uint64_t k = first; k < end; k += blockDim.x)
+	{
+		const uint64_t i = k + threadIdx.x;
+		const typename S::slot e = i < end ? io.load(i) : S::none();
+		const bool	valid = !S::is_empty(e);
+		uint32_t	to = 0;
+
+		if (i < end && !valid)
+		{
+			Key			value = (Key) S::value(e);
+
+			r.template insert_side_lane<false>(&value);
+		}
+		op.key = (Key) S::key(e);
+		op.hint = hints && valid ? r.hints[rhh_home_of(S::hash(e), r.b.n_buckets)] : 0;
+		op.pending = team.ballot(valid);
+		op.result = 0;
+		if (threadIdx.x == 0)
+			n_block = 0;
+		rhh_find_loop<S, rhh_fresh>(r.b, team, op, &probes);
+		__syncthreads();
+		if (valid && !op.result)
+			to = atomicAdd(&n_block, 1u);
+		__syncthreads();
+		if (threadIdx.x == 0 && n_block)
+			base = atomicAdd(n_absent, (unsigned long long) n_block);
+		__syncthreads();
+		if (valid && !op.result)
+			absent[base + to] = e;
+	}
+	if (COUNT)
+	{
+		if (team.rank == 0)
+		{
+			atomicAdd(&local.probes, (unsigned long long) probes);
+			atomicAdd(&local.hits, (unsigned long long) op.hits);
+		}
+		__syncthreads();
+		if (threadIdx.x == 0)
+			flush_counters<COUNT>(local, end - first, count);
 	}
 }
 
@@ -784,9 +476,7 @@ size_kernel(const __grid_constant__ rhh_buckets b, side_and_size *side)
 	{
 		typename S::slot e[S::PER_LANE];
 
-		S::load(e, b.slots, u * S::PER_LANE);
-		for (int k = 0; k < S::PER_LANE; k++)
-			n += !S::is_empty(e[k]);
+		n += load_unit<S>(e, b, u);
 	}
 	if (n > 0)
 		atomicAdd(&side->size, (unsigned long long) n);
@@ -829,11 +519,7 @@ extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t c
 		found = 0;
 	__syncthreads();
 	if (u < n_units)
-	{
-		S::load(e, r.b.slots, u * S::PER_LANE);
-		for (int k = 0; k < S::PER_LANE; k++)
-			n += !S::is_empty(e[k]);
-	}
+		n = load_unit<S>(e, r.b, u);
 	if (u == 0)
 		side = !S::is_empty(r.load_side());
 	if (n + side)
@@ -889,6 +575,14 @@ rehash_kernel(const __grid_constant__ Ref r, const __grid_constant__ rhh_buckets
 	}
 }
 
+}								/* namespace detail */
+}								/* namespace rhh */
+
+#include "rhh_table_build.cuh"
+
+namespace rhh
+{
+
 /* ---------- host ---------- */
 
 #define RHH_TRY(call) \
@@ -933,7 +627,7 @@ RHH_TABLE::create(uint64_t n_slots, cudaStream_t stream, uint32_t max_dist)
 	r.b.max_dist = max_dist < n_buckets ? max_dist : (uint32_t) n_buckets;
 	if (r.b.max_dist > RHH_MAX_DIST)
 		r.b.max_dist = RHH_MAX_DIST;
-	r.side = (side_and_size *) (memory + side_at);
+	r.side = (detail::side_and_size *) (memory + side_at);
 	r.locks = (uint32_t *) (memory + locks_at);
 	r.hints = memory + hints_at;
 	{
@@ -957,16 +651,39 @@ RHH_TABLE::destroy()
 		cudaFree(memory);
 	if (workspace)
 		cudaFree(workspace);
+	if (absent)
+		cudaFree(absent);
 	memory = workspace = nullptr;
-	bytes = workspace_bytes = 0;
-	r = ref();
+	absent = nullptr;
+	bytes = workspace_bytes = absent_slots = 0;
+	r.b = rhh_buckets();
+	r.side = nullptr;
+	r.locks = nullptr;
+	r.hints = nullptr;
+}
+
+template <RHH_TABLE_ARGS>
+void
+RHH_TABLE::swap(table &other)
+{
+	std::swap(r, other.r);
+	std::swap(memory, other.memory);
+	std::swap(bytes, other.bytes);
+	std::swap(workspace, other.workspace);
+	std::swap(workspace_bytes, other.workspace_bytes);
+	std::swap(absent, other.absent);
+	std::swap(absent_slots, other.absent_slots);
+	std::swap(device_sms, other.device_sms);
+	std::swap(device_l2_bytes, other.device_l2_bytes);
+	std::swap(block_threads, other.block_threads);
+	std::swap(count, other.count);
 }
 
 template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::clear(cudaStream_t stream)
 {
-	auto		kernel = clear_kernel<S>;
+	auto		kernel = detail::clear_kernel<S>;
 
 	RHH_TRY(cudaMemsetAsync(r.side, 0, sizeof *r.side, stream));
 	RHH_LAUNCH(kernel, 1, 1, 0, stream, (slot *) &r.side->side, (uint64_t) 1);
@@ -985,33 +702,87 @@ RHH_TABLE::part_bits() const
 {
 	uint32_t	bits = 2;
 
-	while (bits < 18 && (uint64_t) r.b.n_buckets * LINE >> bits > RHH_PART_BYTES)
+	while (bits < 18 && ((uint64_t) r.b.n_buckets * LINE >> bits > RHH_PART_BYTES ||
+						 (r.b.n_buckets >> bits) + 2 > RHH_BUILD_BUCKETS))
 		bits++;
 	return bits;
 }
 
-/* What comes before the items in the workspace. */
+/* Items that are sorted at a time: no more than a part's block can take. */
 template <RHH_TABLE_ARGS>
 uint64_t
-RHH_TABLE::part_counts_bytes() const
+RHH_TABLE::chunk_items(uint64_t n) const
 {
-	uint64_t	n = RHH_PARTITION_COUNTS(part_bits()) * sizeof(unsigned long long)
-		+ sizeof(build_plan) + (sizeof(uint64_t) << part_bits());
+	uint64_t	most = RHH_CHUNK_BYTES / sizeof(slot);
+	uint64_t	chunks;
 
-	return (n + 15) / 16 * 16;
+	if (most > n_slots())
+		most = n_slots();
+	chunks = (n + most - 1) / most;
+	return (n + chunks - 1) / chunks;
+}
+
+/* Are so many sorted before they are inserted? */
+template <RHH_TABLE_ARGS>
+bool
+RHH_TABLE::sorts(uint64_t n) const
+{
+	return n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
+		(uint64_t) r.b.n_buckets * LINE > device_l2_bytes / RHH_PARTITION_L2_DIVISOR;
+}
+
+/* Blocks that build: as many as run at a time, and some. */
+template <RHH_TABLE_ARGS>
+unsigned
+RHH_TABLE::build_blocks() const
+{
+	uint64_t	blocks = (uint64_t) device_sms * RHH_BUILD_BLOCKS_PER_SM;
+
+	return (unsigned) (blocks < UINT64_C(1) << part_bits() ? blocks : UINT64_C(1) << part_bits());
+}
+
+/*
+ * The workspace: ends of parts, plan, words, parts, what blocks keep, items twice.
+ * Gives its size; and where these are, if job is not NULL.
+ */
+template <RHH_TABLE_ARGS>
+uint64_t
+RHH_TABLE::lay_out(uint64_t chunk, detail::build_job<S> *job) const
+{
+	const uint32_t bits = part_bits();
+	uint64_t	at = 0;
+	auto		take = [&](uint64_t n_bytes) {
+		uint8_t    *p = workspace + at;
+
+		at = (at + n_bytes + 15) / 16 * 16;
+		return job ? p : nullptr;
+	};
+	detail::build_job<S> j = {};
+
+	j.ends = (unsigned long long *) take(RHH_PARTITION_COUNTS(bits) * sizeof *j.ends);
+	j.plan = (detail::build_plan *) take(sizeof *j.plan);
+	j.words = (uint64_t *) take(sizeof *j.words << bits);
+	j.parts = (detail::part_plan *) take(sizeof *j.parts << bits);
+	j.spill = (slot *) take((uint64_t) build_blocks() * RHH_MERGE_BYTES);
+	j.items = (slot *) take(chunk * sizeof(slot));
+	j.leftover = (slot *) take(chunk * sizeof(slot));
+	j.bits = bits;
+	j.n = chunk;
+	j.reach = r.b.n_buckets >> bits < r.b.max_dist ? r.b.n_buckets >> bits : r.b.max_dist;
+	if (job)
+		*job = j;
+	return at;
 }
 
 template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
 {
-	uint64_t	chunk = RHH_CHUNK_BYTES / sizeof(slot);
 	uint64_t	need;
 
-	if (n <= n_slots() / RHH_PARTITION_SLOTS_PER_KEY ||
-		(uint64_t) r.b.n_buckets * LINE <= device_l2_bytes / RHH_PARTITION_L2_DIVISOR)
+	if (!sorts(n))
 		return cudaSuccess;
-	need = part_counts_bytes() + 2 * (n < chunk ? n : chunk) * sizeof(slot);
+	need = lay_out(chunk_items(n), nullptr);
 	if (need <= workspace_bytes)
 		return cudaSuccess;
 	RHH_TRY(cudaStreamSynchronize(stream));
@@ -1029,68 +800,70 @@ RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
 	return cudaSuccess;
 }
 
+/*
+ * Inserts n items, no more than a chunk if they are sorted; or *n_items of device
+ * memory, if that is not NULL and the host only knows that there are no more.
+ */
 template <RHH_TABLE_ARGS>
-template <bool REDUCE>
+template <bool REDUCE, class Io>
 cudaError_t
-RHH_TABLE::insert_any(const Key *keys, const Value *values, uint64_t n,
-					  const failed<Key> &failures, cudaStream_t stream)
+RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_items,
+						const failed<Key> &failures, cudaStream_t stream)
 {
-	typedef columns<S, Key> direct;
-	const uint64_t slot_bytes = (uint64_t) r.b.n_buckets * LINE;
+	typedef rhh_moved<Io> moved;
+	typedef detail::backwards<S> backwards;
 	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
+	const uint64_t blocks = (n + block_items - 1) / block_items;
+	const unsigned few_blocks = (unsigned) (blocks < 16384 ? blocks : 16384);
+	auto		direct = count ? detail::insert_kernel<ref, S, Key, Io, REDUCE, true>
+		: detail::insert_kernel<ref, S, Key, Io, REDUCE, false>;
+	auto		squeeze = count ? detail::squeeze_kernel<S, Key, Reduce, REDUCE, true>
+		: detail::squeeze_kernel<S, Key, Reduce, REDUCE, false>;
+	auto		build = count ? detail::build_kernel<ref, S, Key, REDUCE, true>
+		: detail::build_kernel<ref, S, Key, REDUCE, false>;
+	auto		rest_old = count ? detail::insert_kernel<ref, S, Key, backwards, REDUCE, true>
+		: detail::insert_kernel<ref, S, Key, backwards, REDUCE, false>;
+	auto		rest = count ? detail::insert_kernel<ref, S, Key, moved, REDUCE, true>
+		: detail::insert_kernel<ref, S, Key, moved, REDUCE, false>;
+	auto		choose = detail::choose_kernel<S>;
+	auto		plan = detail::plan_kernel<S>;
+	auto		plan_all = detail::plan_all_kernel<S>;
+	detail::build_job<S> job;
 
-	if (n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
-		slot_bytes > device_l2_bytes / RHH_PARTITION_L2_DIVISOR)
+	if (!sorts(n) || !workspace)
 	{
-		const uint32_t bits = part_bits();
-		const uint64_t counts_bytes = part_counts_bytes();
-		const uint64_t chunk = n < RHH_CHUNK_BYTES / sizeof(slot) ? n : RHH_CHUNK_BYTES / sizeof(slot);
-
-		RHH_TRY(reserve(n, stream));
-		if (workspace)
-		{
-			auto		build = count ? build_kernel<ref, S, Key, REDUCE, true>
-				: build_kernel<ref, S, Key, REDUCE, false>;
-			auto		rest = count ? insert_kernel<ref, S, Key, pairs<S>, REDUCE, true>
-				: insert_kernel<ref, S, Key, pairs<S>, REDUCE, false>;
-			unsigned long long *ends = (unsigned long long *) workspace;
-			build_plan *plan = (build_plan *) (ends + RHH_PARTITION_COUNTS(bits));
-			uint64_t   *words = (uint64_t *) (plan + 1);
-			slot	   *items = (slot *) (workspace + counts_bytes);
-			slot	   *leftover = items + chunk;	/* the partition's scratch before */
-
-			for (uint64_t done = 0; done < n; done += chunk)
-			{
-				uint64_t	m = n - done < chunk ? n - done : chunk;
-				uint64_t	blocks = (m + block_items - 1) / block_items;
-				direct		from = {keys + done, values ? values + done : nullptr};
-				pairs<S>	left = {leftover};
-
-				RHH_TRY(rhh_partition(from, m, bits, leftover, items, ends, device_sms, stream));
-				RHH_TRY(cudaMemsetAsync(plan, 0, sizeof *plan + (sizeof *words << bits), stream));
-				RHH_LAUNCH(plan_kernel, 64, 256, 0, stream, ends, 1u << bits,
-						   (uint32_t) (RHH_SORT_BYTES / sizeof(slot)), plan);
-				RHH_LAUNCH(link_kernel, 1, 1, 0, stream, r.side, r.b, 1u << bits, plan);
-				RHH_LAUNCH(build, 1u << bits, 256, 0, stream, r, items, ends, bits, leftover,
-						   plan, words, count);
-				RHH_LAUNCH(rest, (unsigned) (blocks < 16384 ? blocks : 16384), block_threads, 0,
-						   stream, r, left, m, &plan->n_leftover, failures, count);
-				RHH_TRY(cudaGetLastError());
-				if (count)
-					RHH_LAUNCH(count_operations_kernel, 1, 1, 0, stream, count, m);
-			}
-			return cudaGetLastError();
-		}
+		RHH_LAUNCH(direct, n_items ? few_blocks : (unsigned) blocks, block_threads, 0, stream, r, io,
+				   n, n_items, failures, count);
+		return cudaGetLastError();
 	}
-	if (n > 0)
+	lay_out(n, &job);
+	RHH_TRY(cudaMemsetAsync(job.plan, 0, sizeof *job.plan, stream));
+	RHH_TRY(cudaMemsetAsync(job.words, 0, sizeof *job.words << job.bits, stream));
+	RHH_LAUNCH(choose, 1, 1, 0, stream, r.b, r.side, job, n, n_items);
+	RHH_TRY(rhh_partition(io, n, job.bits, job.leftover, job.items,
+						  (unsigned long long *) job.ends, device_sms, stream,
+						  (const unsigned long long *) &job.plan->n_sorted));
+	RHH_LAUNCH(plan, ((1u << job.bits) + 63) / 64, 64, 0, stream, r.b, job);
+	RHH_LAUNCH(plan_all, 1, 1, 0, stream, r.b, job);
+	RHH_LAUNCH(squeeze, build_blocks(), 512, 0, stream, r.reduce, job, count);
+	for (bool for_empty : {true, false})
 	{
-		auto		kernel = count ? insert_kernel<ref, S, Key, direct, REDUCE, true>
-			: insert_kernel<ref, S, Key, direct, REDUCE, false>;
-		direct		in = {keys, values};
+		const size_t shared = for_empty ? RHH_BUILD_SHARED(S, job.SLOTS_EMPTY)
+			: RHH_BUILD_SHARED(S, job.SLOTS_USED);
 
-		RHH_LAUNCH(kernel, (unsigned) ((n + block_items - 1) / block_items), block_threads, 0,
-				   stream, r, in, n, (const unsigned long long *) nullptr, failures, count);
+		RHH_TRY(cudaFuncSetAttribute(build, cudaFuncAttributeMaxDynamicSharedMemorySize,
+									 (int) RHH_BUILD_SHARED(S, job.SLOTS_USED)));
+		RHH_LAUNCH_TOGETHER(build, build_blocks(), RHH_BUILD_THREADS, shared, stream, r, job,
+							for_empty, failures, count);
 	}
+	RHH_LAUNCH(direct, few_blocks, block_threads, 0, stream, r, io, n,
+			   (const unsigned long long *) &job.plan->n_unsorted, failures, count);
+	RHH_LAUNCH(rest_old, few_blocks, block_threads, 0, stream, r, backwards{job.leftover + job.n}, n,
+			   (const unsigned long long *) &job.plan->n_moved, failures, count);
+	RHH_LAUNCH(rest, few_blocks, block_threads, 0, stream, r, moved{io, job.leftover}, n,
+			   (const unsigned long long *) &job.plan->n_leftover, failures, count);
+	if (count && !n_items)
+		RHH_LAUNCH(detail::count_operations_kernel, 1, 1, 0, stream, count, n);
 	return cudaGetLastError();
 }
 
@@ -1099,7 +872,48 @@ cudaError_t
 RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 				  const failed<Key> &failures, cudaStream_t stream)
 {
-	return insert_any<true>(keys, values, n, failures, stream);
+	uint64_t	chunk = n;
+
+	if (sorts(n))
+	{
+		RHH_TRY(reserve(n, stream));
+		chunk = chunk_items(n);
+	}
+	for (uint64_t done = 0; done < n; done += chunk)
+	{
+		detail::columns<S, Key> from = {keys + done, values ? values + done : nullptr};
+
+		RHH_TRY(insert_chunk<true>(from, n - done < chunk ? n - done : chunk, nullptr, failures,
+								   stream));
+	}
+	return cudaSuccess;
+}
+
+/* Room for n slots, and their number behind them; or for fewer. */
+template <RHH_TABLE_ARGS>
+cudaError_t
+RHH_TABLE::reserve_absent(uint64_t n, cudaStream_t stream)
+{
+	if (n <= absent_slots)
+		return cudaSuccess;
+	RHH_TRY(cudaStreamSynchronize(stream));
+	if (absent)
+		RHH_TRY(cudaFree(absent));
+	absent = nullptr;
+	absent_slots = 0;
+	for (;; n = (n + 1) / 2)
+	{
+		cudaError_t error = cudaMalloc(&absent, (n + 1) * sizeof(slot));
+
+		if (error == cudaSuccess)
+			break;
+		absent = nullptr;
+		if (error != cudaErrorMemoryAllocation || n <= 4096)
+			return error;
+		(void) cudaGetLastError();
+	}
+	absent_slots = n;
+	return cudaSuccess;
 }
 
 template <RHH_TABLE_ARGS>
@@ -1107,22 +921,57 @@ cudaError_t
 RHH_TABLE::insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 							const failed<Key> &failures, cudaStream_t stream)
 {
-	return insert_any<false>(keys, values, n, failures, stream);
+	auto		find_absent = count ? detail::absent_kernel<ref, S, Key, true>
+		: detail::absent_kernel<ref, S, Key, false>;
+	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
+	const uint64_t most = RHH_CHUNK_BYTES / sizeof(slot);
+	uint64_t	chunk = sorts(n) ? chunk_items(n) : n < most ? n : most;
+	unsigned long long *n_absent;
+
+	if (n == 0)
+		return cudaSuccess;
+	RHH_TRY(reserve(chunk, stream));
+	RHH_TRY(reserve_absent(chunk, stream));
+	if (chunk > absent_slots)
+		chunk = absent_slots;
+	n_absent = (unsigned long long *) (absent + absent_slots);
+	for (uint64_t done = 0; done < n; done += chunk)
+	{
+		detail::columns<S, Key> from = {keys + done, values ? values + done : nullptr};
+		rhh_moved<detail::columns<S, Key>> found = {from, absent};
+		uint64_t	m = n - done < chunk ? n - done : chunk;
+
+		if (m > n_slots() / RHH_HINTS_SLOTS_PER_KEY)
+			RHH_TRY(make_hints(stream));
+		RHH_TRY(cudaMemsetAsync(n_absent, 0, sizeof *n_absent, stream));
+		RHH_LAUNCH(find_absent, (unsigned) ((m + block_items - 1) / block_items), block_threads, 0,
+				   stream, r, from, m, absent, n_absent, count);
+		RHH_TRY(insert_chunk<false>(found, m, n_absent, failures, stream));
+	}
+	return cudaSuccess;
+}
+
+/* After anything that may make a distance less. */
+template <RHH_TABLE_ARGS>
+cudaError_t
+RHH_TABLE::drop_hints(detail::side_and_size *side, cudaStream_t stream)
+{
+	return cudaMemsetAsync(&side->hints_made, 0, 2 * sizeof side->hints_made, stream);
 }
 
 /*
- * Each find makes them anew: it costs reading the table once, and the host
- * cannot know what the caller's own kernels have inserted.
+ * Costs reading the table once, unless nothing has been inserted since: that the
+ * device knows, also of the caller's own kernels.
  */
 template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::make_hints(cudaStream_t stream)
 {
-	auto		kernel = hints_kernel<S>;
-	auto		made = hints_made_kernel<S>;
+	auto		kernel = detail::hints_kernel<S>;
+	auto		made = detail::hints_made_kernel<S>;
 
 	RHH_LAUNCH(kernel, (r.b.n_buckets + RHH_HINT_HOMES - 1) / RHH_HINT_HOMES, 256, 0, stream,
-			   r.b, r.hints, (const side_and_size *) r.side);
+			   r.b, r.hints, (const detail::side_and_size *) r.side);
 	RHH_LAUNCH(made, 1, 1, 0, stream, r.b, r.side);
 	return cudaGetLastError();
 }
@@ -1131,8 +980,8 @@ template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::find(const Key *keys, Value *values, uint64_t n, Value absent, cudaStream_t stream)
 {
-	auto		kernel = count ? find_kernel<ref, S, Key, Value, false, true>
-		: find_kernel<ref, S, Key, Value, false, false>;
+	auto		kernel = count ? detail::find_kernel<ref, S, Key, Value, false, true>
+		: detail::find_kernel<ref, S, Key, Value, false, false>;
 	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
 
 	if (n == 0)
@@ -1148,8 +997,8 @@ template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::contains(const Key *keys, uint8_t *found, uint64_t n, cudaStream_t stream)
 {
-	auto		kernel = count ? find_kernel<ref, S, Key, uint8_t, true, true>
-		: find_kernel<ref, S, Key, uint8_t, true, false>;
+	auto		kernel = count ? detail::find_kernel<ref, S, Key, uint8_t, true, true>
+		: detail::find_kernel<ref, S, Key, uint8_t, true, false>;
 	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
 
 	if (n == 0)
@@ -1165,7 +1014,7 @@ template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::erase(const Key *keys, uint64_t n, cudaStream_t stream)
 {
-	auto		kernel = erase_kernel<ref, S, Key>;
+	auto		kernel = detail::erase_kernel<ref, S, Key>;
 	uint64_t	tiles = n < max_erasing_tiles() ? n : max_erasing_tiles();
 	uint64_t	most = (uint64_t) device_sms * 2048 / S::LANES;
 	unsigned	threads = tiles * S::LANES >= (uint64_t) block_threads
@@ -1177,7 +1026,7 @@ RHH_TABLE::erase(const Key *keys, uint64_t n, cudaStream_t stream)
 	if (tiles > most)
 		tiles = most;
 	blocks = tiles * S::LANES / threads;
-	RHH_TRY(cudaMemsetAsync(&r.side->hints_made, 0, sizeof r.side->hints_made, stream));
+	RHH_TRY(drop_hints(r.side, stream));
 	RHH_LAUNCH(kernel, (unsigned) (blocks ? blocks : 1), threads, 0, stream, r, keys, n);
 	return cudaGetLastError();
 }
@@ -1186,8 +1035,8 @@ template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::size(uint64_t *n, cudaStream_t stream)
 {
-	auto		kernel = size_kernel<S>;
-	side_and_size host;
+	auto		kernel = detail::size_kernel<S>;
+	detail::side_and_size host;
 	slot		e;
 
 	RHH_TRY(cudaMemcpyAsync(&host, r.side, sizeof host, cudaMemcpyDeviceToHost, stream));
@@ -1211,7 +1060,7 @@ cudaError_t
 RHH_TABLE::extract(Key *keys, Value *values, uint64_t capacity, unsigned long long *n_found,
 				   cudaStream_t stream)
 {
-	auto		kernel = extract_kernel<ref, S, Key>;
+	auto		kernel = detail::extract_kernel<ref, S, Key>;
 	uint64_t	units = (uint64_t) r.b.n_buckets * S::LANES;
 
 	RHH_TRY(cudaMemsetAsync(n_found, 0, sizeof *n_found, stream));
@@ -1224,8 +1073,8 @@ template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::rehash(uint64_t n_slots, bool *fits, cudaStream_t stream)
 {
-	auto		kernel = rehash_kernel<ref, S, Key>;
-	table		grown;
+	auto		kernel = detail::rehash_kernel<ref, S, Key>;
+	table grown(r.reduce);
 	unsigned long long n_failed = 0;
 	uint64_t	n_entries;
 	uint64_t	tiles = r.b.n_buckets;
@@ -1256,20 +1105,17 @@ RHH_TABLE::rehash(uint64_t n_slots, bool *fits, cudaStream_t stream)
 	if (error == cudaSuccess)
 		error = cudaMemcpyAsync(grown.r.side, r.side, sizeof *r.side, cudaMemcpyDeviceToDevice, stream);
 	if (error == cudaSuccess)
-		error = cudaMemsetAsync(&grown.r.side->hints_made, 0, sizeof r.side->hints_made, stream);
+		error = drop_hints(grown.r.side, stream);
 	if (error == cudaSuccess)
 		error = cudaStreamSynchronize(stream);
 	if (error != cudaSuccess || n_failed > 0)
-	{
-		grown.destroy();
 		return error;
-	}
 	*fits = true;
-	grown.workspace = workspace;
-	grown.workspace_bytes = workspace_bytes;
-	workspace = nullptr;
-	destroy();
-	*this = grown;
+	std::swap(grown.workspace, workspace);
+	std::swap(grown.workspace_bytes, workspace_bytes);
+	std::swap(grown.absent, absent);
+	std::swap(grown.absent_slots, absent_slots);
+	*this = std::move(grown);
 	return cudaSuccess;
 }
 

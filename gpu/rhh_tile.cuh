@@ -22,6 +22,8 @@
 /* kernel: an expression without commas outside of parentheses */
 #define RHH_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
 	(kernel)<<<(grid), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
+/* The same for a kernel without __shared__ variables: simt.h may run its blocks together. */
+#define RHH_LAUNCH_TOGETHER RHH_LAUNCH
 #define RHH_DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define RHH_INLINE __forceinline__
 #define RHH_NOINLINE __noinline__
@@ -33,6 +35,7 @@
 #include "simt.h"
 
 #define RHH_LAUNCH SIMT_LAUNCH
+#define RHH_LAUNCH_TOGETHER SIMT_LAUNCH_TOGETHER
 #define RHH_DYNAMIC_SHARED SIMT_DYNAMIC_SHARED
 #define RHH_INLINE inline
 #define RHH_NOINLINE
@@ -65,107 +68,48 @@ rhh_count_lanes(rhh_lanes lanes)
 }
 
 /*
- * LANES consecutive lanes of a warp.  Other tiles of the warp may be anywhere
- * else: every operation names its lanes.  Sets of lanes are relative to the
- * tile: bit i is lane i of the tile.
+ * LANES consecutive lanes of a warp.  Sets of lanes are relative to the tile: bit
+ * i is lane i of the tile.
+ *
+ * IN_STEP: all tiles of the warp, in step: every lane of the warp makes every call,
+ * and a tile that has nothing to do goes along.  That keeps a warp on one path.
+ * (Where each tile names its own lanes, the compiler lets them go separate ways,
+ * and the warp executes them one after the other: 82 instructions a key for
+ * inserts, measured on an H100, where 8 keys could share them.)  Otherwise other
+ * tiles of the warp may be anywhere else: every operation names its lanes.
  */
-template <int LANES>
-struct rhh_tile
+template <int LANES, bool IN_STEP>
+struct rhh_team
 {
 	static_assert(LANES >= 1 && LANES <= RHH_WARP_SIZE && (LANES & (LANES - 1)) == 0,
 				  "a tile has a power of two of lanes, at most a warp");
 	static const rhh_lanes ALL = (rhh_lanes) ~0ULL >> (RHH_WARP_SIZE - LANES);
-
+	static const rhh_lanes WARP = (rhh_lanes) ~0ULL;
 	static const int SIZE = LANES;
 
 	uint32_t	rank;			/* of the calling lane in the tile */
 	uint32_t	shift;			/* of the tile in its warp */
-	rhh_lanes	mask;			/* the tile's lanes, of the warp's */
+	rhh_lanes	own_lanes;		/* the tile's, of the warp's */
 
-	__device__ RHH_INLINE rhh_tile()
+	__device__ RHH_INLINE rhh_team()
 	{
 		uint32_t	lane = threadIdx.x & (RHH_WARP_SIZE - 1);
 
 		rank = lane & (LANES - 1);
 		shift = lane & ~(uint32_t) (LANES - 1);
-		mask = ALL << shift;
+		own_lanes = ALL << shift;
 	}
 
-	/* The lanes that say yes. */
-	__device__ RHH_INLINE rhh_lanes ballot(bool yes) const
+	/* Who makes the calls. */
+	__device__ RHH_INLINE rhh_lanes lanes() const
 	{
-		return (__ballot_sync(mask, yes) >> shift) & ALL;
-	}
-
-	__device__ RHH_INLINE bool any(bool yes) const
-	{
-		return __any_sync(mask, yes);
-	}
-
-	__device__ RHH_INLINE bool all(bool yes) const
-	{
-		return __all_sync(mask, yes);
-	}
-
-	/* Does the tile go on?  What all its lanes know. */
-	__device__ RHH_INLINE bool more(bool yes) const
-	{
-		return yes;
-	}
-
-	/* Lane from's value. */
-	template <typename T>
-	__device__ RHH_INLINE T shfl(T value, int from) const
-	{
-		return __shfl_sync(mask, value, from, LANES);
-	}
-
-	__device__ RHH_INLINE uint32_t min(uint32_t value) const
-	{
-		for (int step = LANES / 2; step > 0; step /= 2)
-		{
-			uint32_t	other = __shfl_xor_sync(mask, value, step, LANES);
-
-			value = other < value ? other : value;
-		}
-		return value;
-	}
-
-	__device__ RHH_INLINE void sync() const
-	{
-		__syncwarp(mask);
-	}
-};
-
-/*
- * All tiles of a warp, in step: every lane of the warp makes every call, and a
- * tile that has nothing to do goes along.  That keeps a warp on one path.  (Where
- * each tile names its own lanes, the compiler lets them go separate ways, and the
- * warp executes them one after the other: 82 instructions a key for inserts,
- * measured on an H100, where 8 keys could share them.)
- */
-template <int LANES>
-struct rhh_warp_tiles
-{
-	static const rhh_lanes ALL = rhh_tile<LANES>::ALL;
-	static const rhh_lanes WARP = (rhh_lanes) ~0ULL;
-	static const int SIZE = LANES;
-
-	uint32_t	rank;
-	uint32_t	shift;
-
-	__device__ RHH_INLINE rhh_warp_tiles()
-	{
-		uint32_t	lane = threadIdx.x & (RHH_WARP_SIZE - 1);
-
-		rank = lane & (LANES - 1);
-		shift = lane & ~(uint32_t) (LANES - 1);
+		return IN_STEP ? WARP : own_lanes;
 	}
 
 	/* The lanes of the caller's tile that say yes. */
 	__device__ RHH_INLINE rhh_lanes ballot(bool yes) const
 	{
-		return (__ballot_sync(WARP, yes) >> shift) & ALL;
+		return (__ballot_sync(lanes(), yes) >> shift) & ALL;
 	}
 
 	__device__ RHH_INLINE bool any(bool yes) const
@@ -178,16 +122,17 @@ struct rhh_warp_tiles
 		return ballot(yes) == ALL;
 	}
 
-	/* Is there any tile that goes on? */
+	/* Does the tile go on, or in step any of the warp's? */
 	__device__ RHH_INLINE bool more(bool yes) const
 	{
-		return __any_sync(WARP, yes);
+		return IN_STEP ? __any_sync(lanes(), yes) : yes;
 	}
 
+	/* Lane from's value. */
 	template <typename T>
 	__device__ RHH_INLINE T shfl(T value, int from) const
 	{
-		return __shfl_sync(WARP, value, from, LANES);
+		return __shfl_sync(lanes(), value, from, LANES);
 	}
 
 	__device__ RHH_INLINE uint32_t min(uint32_t value) const
@@ -195,7 +140,7 @@ struct rhh_warp_tiles
 		RHH_UNROLL
 		for (int step = LANES / 2; step > 0; step /= 2)
 		{
-			uint32_t	other = __shfl_xor_sync(WARP, value, step, LANES);
+			uint32_t	other = __shfl_xor_sync(lanes(), value, step, LANES);
 
 			value = other < value ? other : value;
 		}
@@ -204,9 +149,25 @@ struct rhh_warp_tiles
 
 	__device__ RHH_INLINE void sync() const
 	{
-		__syncwarp(WARP);
+		__syncwarp(lanes());
 	}
 };
+
+template <int LANES>
+using rhh_tile = rhh_team<LANES, false>;
+template <int LANES>
+using rhh_warp_tiles = rhh_team<LANES, true>;
+
+/* Takes the first of the lanes that are pending, if there is one: *src. */
+RHH_DEV bool
+rhh_take_lane(bool active, rhh_lanes *pending, int *src)
+{
+	if (!active || *pending == 0)
+		return false;
+	*src = rhh_first_lane(*pending);
+	*pending &= *pending - 1;
+	return true;
+}
 
 /* Number of the calling lane's tile in the grid, and how many there are. */
 #define RHH_TILE_ID(N) ((blockIdx.x * blockDim.x + threadIdx.x) / (N))

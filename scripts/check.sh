@@ -79,20 +79,10 @@ if part device; then
 	fi
 fi
 
-# Programs whose last line is "N passed, N failed".
 run_table_test()
 {
-	local status=0
-
-	"$@" >"$log" 2>&1 || status=$?
-	if [[ $(tail -1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-		if [ "${BASH_REMATCH[2]}" != 0 ]; then tail -20 "$log"; fi
-		count "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}"
-	else
-		tail -20 "$log"
-		note "exit status $status"
-		count 0 1
-	fi
+	run_counting "$log" "$@"
+	count "$run_passed" "$run_failed"
 }
 
 if part device; then

@@ -51,6 +51,22 @@ check()
 	fi
 }
 
+# run_counting LOG COMMAND …: a program whose last line is "N passed, N failed".
+# Gives $run_passed and $run_failed, and shows the end of what failed; saying
+# nothing, or another exit status, is a failure too.
+run_counting()
+{
+	local log=$1 status=0
+	shift
+	"$@" >"$log" 2>&1 || status=$?
+	run_passed=0 run_failed=1
+	if [[ $(tail -1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
+		run_passed=${BASH_REMATCH[1]} run_failed=${BASH_REMATCH[2]}
+	fi
+	if [ $status != 0 ] && [ "$run_failed" = 0 ]; then run_failed=1; fi
+	if [ "$run_failed" != 0 ]; then tail -40 "$log"; note "exit status $status"; fi
+}
+
 # ---------- clean-up ----------
 
 CLUSTERS=()

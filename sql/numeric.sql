@@ -100,7 +100,7 @@ SELECT feed('SELECT k, sum(a * b * c), avg(a * b * c) FROM wide WHERE a * b > 5 
 -- WHERE: constants of more and of less digits, and other columns
 SELECT w, compare(format('SELECT k, count(*), sum(a) FROM big WHERE %s GROUP BY k', w)), feed(format('SELECT k, count(*) FROM big WHERE %s GROUP BY k', w))
 FROM unnest(ARRAY['a > 5', 'a >= 5.000000000001', 'a BETWEEN 10 AND 99999.999', 'a = 3.00', 'a <> 3', 'a < c', 'a > b', 'a > 1e30', 'a < -1e30', 'a IS NULL', 'a IS NOT NULL AND NOT a < 7', 'a * c < 10', 'a = k', 'b < 1e-6',
-	'b = 999999999999999999999999999999.999999', 'd > 1e17 OR c < 0.5', 'a < ''NaN''', 'a < ''Infinity''', 'a IN (1, 2, 3.00)', 'a > (SELECT avg(a) FROM big)', 'a / 2 > 7', 'round(a) = a']) w;
+	'b = 999999999999999999999999999999.999999', 'd > 1e17 OR c < 0.5', 'a < ''NaN''', 'a < ''Infinity''', 'a IN (1, 2, 3.00)', 'a IN (3.00, NULL)', 'a NOT IN (1, 2.000, 3)', 'a NOT IN (1, NULL)', 'a * c IN (0.0, 9)', 'a IN (3, ''NaN'')', 'nullif(a, 3) IN (4.5, 4)', 'nullif(a, 3) NOT IN (4.5, 4)', 'a > (SELECT avg(a) FROM big)', 'a / 2 > 7', 'round(a) = a']) w;
 
 -- HAVING, ORDER BY, and expressions of the results
 SELECT compare('SELECT k, sum(a), avg(a) FROM big GROUP BY k HAVING sum(a) > 1000 AND avg(c) < 50', settings => 'jit=off');

@@ -781,6 +781,19 @@ start_pass(GpuAggState *state)
 	return true;
 }
 
+/* start_pass(), timed: it is no part of forming a row. */
+static bool
+next_pass(GpuAggState *state)
+{
+	instr_time	start;
+	bool		started;
+
+	INSTR_TIME_SET_CURRENT(start);
+	started = start_pass(state);
+	state->stats.counts.fetch_ms += milliseconds_since(start);
+	return started;
+}
+
 /* This participant has no more groups. */
 static void
 end_emission(GpuAggState *state)
@@ -815,7 +828,7 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 			state->stats.counts.host_spilled = state->spilled_before +
 				gpurhh_host_spilled(state->host);
 		}
-		if (words == NULL && !start_pass(state))
+		if (words == NULL && !next_pass(state))
 			state->phase = EMIT_REGROUPED;
 	}
 	return words;
@@ -830,7 +843,15 @@ next_groups(GpuAggState *state, Size *stride, uint32 *n)
 
 	while ((words = next_first_level(state, stride, n)) != NULL)
 	{
-		if (regroup == NULL || gpurhh_regroup_add(regroup, words, *stride, *n))
+		instr_time	start;
+		bool		returned;
+
+		if (regroup == NULL)
+			return words;
+		INSTR_TIME_SET_CURRENT(start);
+		returned = gpurhh_regroup_add(regroup, words, *stride, *n);
+		state->stats.counts.fetch_ms += milliseconds_since(start);
+		if (returned)
 			return words;
 	}
 	if (state->phase == EMIT_REGROUPED && regroup != NULL)

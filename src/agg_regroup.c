@@ -49,7 +49,8 @@ struct Regroup
 	bool		first_is_set;	/* set 0 is the groups of the first level */
 
 	uint64	   *group;			/* of the first level, in the second's words */
-	uint64	   *record;			/* the same in a set */
+	uint64	   *records;		/* the same in sets, yet to be merged */
+	int			n_records;
 	uint64	   *window;			/* groups that next() returned */
 
 	/* of one execution */
@@ -125,7 +126,8 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 		regroup->sets[0].outside == 0;
 
 	regroup->group = palloc0(sizeof(uint64) * regroup->n_words);
-	regroup->record = palloc0(sizeof(uint64) * regroup->n_words);
+	regroup->records = palloc0(sizeof(uint64) * regroup->n_words *
+							   GPURHH_EMIT_WINDOW);
 	regroup->window = palloc0(sizeof(uint64) * regroup->n_words *
 							  GPURHH_EMIT_WINDOW);
 	return regroup;
@@ -138,6 +140,7 @@ gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 	regroup->context = context;
 	regroup->host = NULL;
 	regroup->n_taken = 0;
+	regroup->n_records = 0;
 	regroup->next_empty = 0;
 }
 
@@ -224,13 +227,25 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 							regroup->distinct_bytes);
 }
 
+static void
+merge_records(Regroup *regroup)
+{
+	if (regroup->host == NULL)
+		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
+										   get_hash_memory_limit());
+	gpurhh_host_merge_records(regroup->host, regroup->records,
+							  regroup->n_records);
+	regroup->n_records = 0;
+}
+
 /* Adds the group to the one that it belongs to in a set. */
 static void
 add_to_set(Regroup *regroup, int number)
 {
 	const RegroupSet *set = &regroup->sets[number];
 	const rhh_table_spec *spec = &regroup->spec;
-	uint64	   *record = regroup->record;
+	uint64	   *record = &regroup->records[(Size) regroup->n_records++ *
+										   regroup->n_words];
 	int			w = 1;
 
 	memcpy(record, regroup->group, sizeof(uint64) * regroup->n_words);
@@ -243,10 +258,8 @@ add_to_set(Regroup *regroup, int number)
 			memset(&record[w], 0, sizeof(uint64) * n);
 		w += n;
 	}
-	if (regroup->host == NULL)
-		regroup->host = gpurhh_host_create(spec, regroup->context,
-										   get_hash_memory_limit());
-	gpurhh_host_merge(regroup->host, record, 1);
+	if (regroup->n_records == GPURHH_EMIT_WINDOW)
+		merge_records(regroup);
 }
 
 /*
@@ -269,6 +282,8 @@ gpurhh_regroup_add(Regroup *regroup, const uint64 *words, Size stride,
 			for (int set = first; set < regroup->n_sets; set++)
 				add_to_set(regroup, set);
 		}
+		if (regroup->n_records > 0)
+			merge_records(regroup);
 	}
 	return regroup->first_is_set;
 }
@@ -305,8 +320,8 @@ gpurhh_regroup_next(Regroup *regroup, uint32 *n)
 
 		if (regroup->host != NULL)
 			record = gpurhh_host_next(regroup->host);
-		else if (next_empty_group(regroup, regroup->record))
-			record = regroup->record;
+		else if (next_empty_group(regroup, regroup->records))
+			record = regroup->records;
 		if (record == NULL)
 			break;
 		for (int w = 0; w < regroup->n_words; w++)

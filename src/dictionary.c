@@ -102,8 +102,8 @@ struct Dictionary
 	MemoryContext context;
 	LWLock	   *lock;			/* this participant's; NULL: no others */
 
-	/* the slots as they were last */
-	uint64		slots_place;
+	/* the slots as they were last; others have another number, if not place */
+	uint64		n_slots;
 	pg_atomic_uint64 *slots;
 
 	/* the chunk being filled */
@@ -464,9 +464,9 @@ look_up(Dictionary *dictionary, StringLookup *strings, int n)
 
 	if (shared->slots == 0)
 		return shared->frozen ? LOOKUP_DONE : LOOKUP_GROW;
-	if (dictionary->slots_place != shared->slots)
+	if (dictionary->n_slots != shared->n_slots)
 	{
-		dictionary->slots_place = shared->slots;
+		dictionary->n_slots = shared->n_slots;
 		dictionary->slots = address_of(dictionary, shared->slots);
 	}
 	if (n > 1)
@@ -480,7 +480,13 @@ look_up(Dictionary *dictionary, StringLookup *strings, int n)
 																			   shared->n_slots)]);
 
 			if (slot != 0 && same_tag(slot, strings[i].hash))
-				__builtin_prefetch(address_of(dictionary, slot_place(slot)));
+			{
+				const char *entry = address_of(dictionary, slot_place(slot));
+
+				/* one of a few dozen bytes may begin near a line's end */
+				__builtin_prefetch(entry);
+				__builtin_prefetch(entry + 40);
+			}
 		}
 	}
 	for (int i = 0; i < n && result == LOOKUP_DONE; i++)

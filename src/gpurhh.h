@@ -551,6 +551,8 @@ extern void gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
 								  bool all_rows);
 extern void gpurhh_host_merge(HostTable *host, const uint64 *words,
 							  Size stride);
+extern void gpurhh_host_merge_records(HostTable *host, uint64 *records,
+									  int n);
 extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
 							   Size stride);
 extern bool gpurhh_host_is_empty(HostTable *host);

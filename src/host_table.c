@@ -198,12 +198,16 @@ spill(HostTable *host, const uint64 *record, uint32 hash)
 	host->n_spilled++;
 }
 
+static inline uint32
+hash_record(HostTable *host, const uint64 *record)
+{
+	return hash_bytes((const unsigned char *) record, host->key_bytes);
+}
+
 /* Merges a record whose words are side by side. */
 static void
-merge_record(HostTable *host, uint64 *record)
+merge_hashed(HostTable *host, uint64 *record, uint32 hash)
 {
-	uint32		hash = hash_bytes((const unsigned char *) record,
-								  host->key_bytes);
 	HostEntry  *entry = hostgroups_lookup_hash(host->table, record, hash);
 	bool		found;
 
@@ -223,6 +227,39 @@ merge_record(HostTable *host, uint64 *record)
 	entry->record = MemoryContextAlloc(host->records,
 									   host->n_words * sizeof(uint64));
 	memcpy(entry->record, record, host->n_words * sizeof(uint64));
+}
+
+static void
+merge_record(HostTable *host, uint64 *record)
+{
+	merge_hashed(host, record, hash_record(host, record));
+}
+
+/*
+ * Merges n records, at most GPURHH_EMIT_WINDOW, one behind the other.  All
+ * wait for memory at the same time: for the table's entries, then for what those
+ * point to.
+ */
+void
+gpurhh_host_merge_records(HostTable *host, uint64 *records, int n)
+{
+	uint32		hashes[GPURHH_EMIT_WINDOW];
+
+	Assert(n <= GPURHH_EMIT_WINDOW);
+	for (int i = 0; i < n; i++)
+	{
+		hashes[i] = hash_record(host, &records[(Size) i * host->n_words]);
+		__builtin_prefetch(&host->table->data[hashes[i] & host->table->sizemask]);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		HostEntry  *entry = &host->table->data[hashes[i] & host->table->sizemask];
+
+		if (entry->status == hostgroups_SH_IN_USE)
+			__builtin_prefetch(entry->record, 1);
+	}
+	for (int i = 0; i < n; i++)
+		merge_hashed(host, &records[(Size) i * host->n_words], hashes[i]);
 }
 
 static uint64

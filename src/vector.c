@@ -35,6 +35,7 @@
 #include "common/int.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
 #include "utils/date.h"
@@ -629,6 +630,41 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 	return node;
 }
 
+/*
+ * IN of decimals, each with a scale of its own: as that many comparisons.
+ */
+static VectorNode *
+compile_decimal_in(CompileContext *cx, ScalarArrayOpExpr *op)
+{
+	Const	   *array = lsecond_node(Const, op->args);
+	Datum	   *datums;
+	bool	   *nulls;
+	int			n;
+	VectorNode *node;
+
+	if (array->constisnull)
+		return cannot(cx, "has a list of values that are not constant");
+	deconstruct_array(DatumGetArrayTypeP(array->constvalue), NUMERICOID, -1,
+					  false, TYPALIGN_INT, &datums, &nulls, &n);
+	if (n == 0 || n > VECTOR_LINEAR_ITEMS)
+		return cannot(cx, "has a list of no or many numerics");
+	node = make_node(cx, op->useOr ? VECTOR_OR : VECTOR_AND, VECTOR_BOOL, n);
+	for (int i = 0; i < n; i++)
+	{
+		Const	   *item = makeConst(NUMERICOID, -1, InvalidOid, -1, datums[i],
+									 nulls[i], false);
+
+		if (nulls[i])
+			node->args[i] = compile(cx, makeBoolConst(false, true));
+		else
+			node->args[i] = compile_function(cx, op->opfuncid, op->inputcollid,
+											 list_make2(linitial(op->args), item));
+		if (node->args[i] == NULL)
+			return NULL;
+	}
+	return node;
+}
+
 /* scalar = ANY (array), scalar <> ALL (array) */
 static VectorNode *
 compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
@@ -649,6 +685,8 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 		return cannot(cx, "has a collation that is not deterministic");
 	if (!IsA(array, Const) && !IsA(array, Param))
 		return cannot(cx, "has a list of values that are not constant");
+	if (element == NUMERICOID && IsA(array, Const))
+		return compile_decimal_in(cx, op);
 	if (!gpurhh_vector_type(element, &item_type))
 		return cannot(cx, "has a type that is only evaluated row by row");
 	scalar = compile(cx, linitial(op->args));

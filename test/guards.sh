@@ -83,6 +83,7 @@ build_device_test()
 BUCKETS=gpu/rhh_buckets.cuh
 TABLE=gpu/rhh_table.cuh
 KERNELS=gpu/rhh_table_kernels.cuh
+BUILD=gpu/rhh_table_build.cuh
 GROUPS_=gpu/rhh_groups.cuh
 
 # ---------- rhh_buckets.cuh ----------
@@ -115,7 +116,7 @@ guard no-bucket-locks table_test 'FAILED|deadlock' \
 # ---------- rhh::table ----------
 
 guard hints-outlive-erasing table_test 'FAILED hints' \
-	$KERNELS 'RHH_TRY(cudaMemsetAsync(&r.side->hints_made, 0, sizeof r.side->hints_made, stream)); RHH_LAUNCH' 'RHH_LAUNCH' \
+	$KERNELS 'RHH_TRY(drop_hints(r.side, stream)); RHH_LAUNCH' 'RHH_LAUNCH' \
 	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)'
 guard hints-outlive-own-erasing table_test 'FAILED device side erase' \
 	$TABLE 'if (tile.rank == 0 && side->hints_made)' 'if (false)'
@@ -129,6 +130,25 @@ guard empty-not-kept table_test 'FAILED' \
 	$KERNELS 'if (i < end && S::is_empty(op.entry))' 'if (false)'
 guard swap-not-checked table_test 'FAILED' \
 	$TABLE 'return done ? RHH_MEET_DONE : RHH_MEET_AGAIN' 'return RHH_MEET_DONE'
+
+guard hints-outlive-own-inserts table_test 'FAILED hints are kept' \
+	$TABLE 'if (tile.rank == 0 && side->hints_current != 0)' 'if (false)'
+
+# ---------- merges ----------
+
+guard merge-forgets-entries-behind table_test 'FAILED merges' \
+	$BUILD '+ job.parts[part].reach * S::LANES' '+ 0'
+guard merge-leaves-old-slots table_test 'FAILED merges' \
+	$BUILD 'if (!empty && h < range)' 'if (false)'
+guard merge-goes-past-the-ring table_test 'FAILED|simt|fault' \
+	$BUILD 'return last && most > end ? end : most;' 'return most;'
+guard merge-into-a-crowd table_test 'FAILED|no end in sight' \
+	$BUILD 'if (rank > job.reach) return false;' '' \
+	$BUILD 'return !full || job.reach == b.max_dist;' 'return true;'
+guard merge-does-not-squeeze table_test 'FAILED frequent keys' \
+	$BUILD 'if (n <= job.parts[part].room)' 'if (true)'
+guard moved-entries-lost table_test 'FAILED' \
+	$KERNELS '*(end - 1 - i)' '*(end - 1)'
 
 # ---------- SQL's groups ----------
 

@@ -16,7 +16,7 @@
  *
  * Limits.  One stream: every call is done when it returns.  Blocks run
  * simt::config.blocks_at_once at a time; kernels with static __shared__
- * variables need 1, the default.  Dynamic shared memory is declared by
+ * variables need 1, the default; SIMT_LAUNCH_TOGETHER is for those without.  Dynamic shared memory is declared by
  * SIMT_DYNAMIC_SHARED.  No cooperative groups, no __activemask, no grid sync.
  * A warp has SIMT_WARP_SIZE lanes, 32 or (AMD's) 64; then masks have 64 bits.
  *
@@ -111,6 +111,7 @@ struct settings
 {
 	uint64_t	seed = 1;
 	unsigned	blocks_at_once = 1;
+	unsigned	blocks_together = 3;	/* of kernels launched by SIMT_LAUNCH_TOGETHER */
 	unsigned	switch_one_in = 4;	/* atomics and relaxed loads that switch */
 	size_t		stack_bytes = 64 << 10;
 };
@@ -462,6 +463,16 @@ run(dim3 grid, dim3 threads, size_t shared_bytes, std::function<void()> kernel)
 	}
 }
 
+static inline void
+run_together(dim3 grid, dim3 threads, size_t shared_bytes, std::function<void()> kernel)
+{
+	unsigned	before = config.blocks_at_once;
+
+	config.blocks_at_once = config.blocks_together;
+	run(grid, threads, shared_bytes, kernel);
+	config.blocks_at_once = before;
+}
+
 template <typename T>
 static inline T
 value_of(uint64_t (*values)[2], unsigned lane)
@@ -494,6 +505,10 @@ static inline uint64_t (*
 /* SIMT_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...) */
 #define SIMT_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
 	((void) (stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
+
+/* The same for a kernel that has no static __shared__ variables. */
+#define SIMT_LAUNCH_TOGETHER(kernel, grid, threads, shared_bytes, stream, ...) \
+	((void) (stream), simt::run_together(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* ---------- warp-wide ---------- */
 

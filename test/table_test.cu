@@ -7,7 +7,7 @@
  *								warps of 32 lanes, test/table_test_simt, and, as
  *								AMD has, of 64, test/table_test_simt64
  *
- * One line for each check that fails; ends with "N passed, N failed".
+ * table_test [SEED].  One line for each check that fails; ends with "N passed, N failed".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +15,26 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <type_traits>
 #include <unordered_set>
 #include <vector>
 
-#include "rhh_table.cuh"
-
+/*
+ * Tables of 80 KB are beyond a 16th of simt's L2 cache of 1 MB, those of 2.5 MB
+ * beyond a 32nd of an H100's 50 MB: they are partitioned, into more parts than
+ * usual.  Others are not.
+ */
 #ifdef __CUDACC__
 static const int SCALE = 16;
+static const int BEYOND_L2 = 32;
+#define RHH_PARTITION_L2_DIVISOR 32
 #else
 static const int SCALE = 1;
+static const int BEYOND_L2 = 1;
+#define RHH_PARTITION_L2_DIVISOR 16
 #endif
-/* What makes a table of 640 KB one beyond the L2 cache: simt's has 1 MB. */
-static const int BEYOND_L2 = SCALE > 1 ? 64 : 1;
+#define RHH_PART_BYTES (UINT64_C(4) << 10)
+#include "rhh_table.cuh"
 
 static int	n_passed,
 			n_failed;
@@ -714,13 +722,13 @@ test_builds()
 		bool		used;
 		size_t		frequent;	/* one key is every so-manieth */
 	}			cases[] = {
-		{1 << 17, 0.98, UINT32_MAX, false, 1024},
-		{100003, 0.97, UINT32_MAX, false, 1024},
-		{1 << 17, 0.98, UINT32_MAX, false, 64}, /* too many for a block */
-		{1 << 17, 0.9, 2, false, 64},
-		{1 << 17, 0.9, 1, false, 1024},
-		{90001, 0.9, 3, false, 1024},
-		{1 << 17, 0.5, UINT32_MAX, true, 1024},
+		{1 << 14, 0.98, UINT32_MAX, false, 1024},
+		{12503, 0.97, UINT32_MAX, false, 1024},
+		{1 << 14, 0.98, UINT32_MAX, false, 64}, /* too many for a block */
+		{1 << 14, 0.9, 2, false, 64},
+		{1 << 14, 0.9, 1, false, 1024},
+		{11251, 0.9, 3, false, 1024},
+		{1 << 14, 0.5, UINT32_MAX, true, 1024},
 	};
 
 	for (auto &c : cases)
@@ -731,7 +739,7 @@ test_builds()
 		std::vector<uint32_t> keys;
 		device_array<uint32_t> wrong(1);
 		auto		inserts = own_kernel<T::ref>;
-		uint64_t	n_slots = c.slots * (BEYOND_L2 / 2 + 1);
+		uint64_t	n_slots = c.slots * BEYOND_L2;
 
 		test_name = "builds";
 		CUDA(t.create(n_slots, nullptr, c.max_dist));
@@ -808,15 +816,35 @@ test_counters()
 	t.destroy();
 }
 
+/* Blocks of a merge that run together, where that can be chosen. */
+static void
+simt_blocks(unsigned n)
+{
+#ifdef __CUDACC__
+	(void) n;
+#else
+	simt::config.blocks_together = n;
+#endif
+}
+
+#include "table_bulk.cuh"
+#include "table_edges.cuh"
+
 struct bit_or
 {
 	__host__ __device__ uint32_t operator()(uint32_t old, uint32_t added) const { return old | added; }
 };
 
 int
-main()
+main(int argc, char **argv)
 {
 	const uint64_t n = 4096 * SCALE;
+
+	if (argc > 1)
+		rng = strtoull(argv[1], nullptr, 0);	/* a seed */
+#ifndef __CUDACC__
+	simt::config.seed = rng;
+#endif
 
 	test_life<rhh::table<uint32_t, uint32_t, rhh::sum>, uint32_t, rhh::sum>("u32 sum", n, 0.6, 64, false);
 	test_life<rhh::table<uint32_t, uint32_t, rhh::sum>, uint32_t, rhh::sum>("u32 sum, capped", n, 0.95, 2, false);
@@ -830,9 +858,9 @@ main()
 	test_life<rhh::table<uint64_t, uint64_t, rhh::sum, 5u, 128>, uint64_t, rhh::sum>("u64, 128-byte lines", n, 0.7, 64, false);
 	test_life<rhh::table<uint32_t, uint32_t, rhh::sum, ~0u, 32>, uint32_t, rhh::sum>("32-byte lines", n, 0.5, 64, false);
 	/* Beyond (simt's) L2: partitioned. */
-	test_life<rhh::table<uint32_t, uint32_t, rhh::sum>, uint32_t, rhh::sum>("partitioned", (uint64_t) 80000 * BEYOND_L2, 0.7, 64, false);
-	test_life<rhh::table<uint64_t, uint64_t, rhh::sum>, uint64_t, rhh::sum>("partitioned, crowded", (uint64_t) 40000 * BEYOND_L2, 1.2, UINT32_MAX, false);
-	test_life<rhh::table<uint32_t, uint32_t, rhh::max>, uint32_t, rhh::max>("partitioned, capped", (uint64_t) 80000 * BEYOND_L2, 1.2, 2, false);
+	test_life<rhh::table<uint32_t, uint32_t, rhh::sum>, uint32_t, rhh::sum>("partitioned", (uint64_t) 10000 * BEYOND_L2, 0.7, 64, false);
+	test_life<rhh::table<uint64_t, uint64_t, rhh::sum>, uint64_t, rhh::sum>("partitioned, crowded", (uint64_t) 5000 * BEYOND_L2, 1.2, UINT32_MAX, false);
+	test_life<rhh::table<uint32_t, uint32_t, rhh::max>, uint32_t, rhh::max>("partitioned, capped", (uint64_t) 10000 * BEYOND_L2, 1.2, 2, false);
 	test_displaced_keys<uint32_t>("displaced keys, u32");
 	test_displaced_keys<uint64_t>("displaced keys, u64");
 	test_absent_keeps<uint32_t>("insert if absent, u32");
@@ -844,6 +872,8 @@ main()
 	test_device_erase();
 	test_builds();
 	test_counters();
+	test_bulk();
+	test_edges();
 	printf("%d passed, %d failed\n", n_passed, n_failed);
 	return n_failed != 0;
 }

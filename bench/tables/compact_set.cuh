@@ -27,7 +27,9 @@ enum compact_result
  * Keys of a tile whose home buckets are asked for before the first is looked
  * at.  What was read so early may be old; see the tables why that is harmless.
  */
+#ifndef COMPACT_IN_FLIGHT
 #define COMPACT_IN_FLIGHT 4
+#endif
 
 /* ---------- slots ---------- */
 

@@ -495,7 +495,7 @@ sub random_query
 	# outer values as arguments, too
 	push @{ $q->{outputs} }, { sql => "sum($q->{id} % 100 + coalesce({OUTER}, 0))", compare => 'exact' }
 	  if $r >= 0.77 && $q->{kind} =~ /group|plain/ && chance(0.4);
-	$q->{mode} = $r < 0.7 ? 'plain' : $r < 0.77 ? 'cursor' : $r < 0.86 ? 'prepare' : $r < 0.91 ? 'ctas' : 'lateral';
+	$q->{mode} = $r < 0.7 ? 'plain' : $r < 0.77 ? 'cursor' : $r < 0.86 ? 'prepare' : $r < 0.91 ? 'ctas' : $t->{n_rows} > 10000 ? 'plain' : 'lateral';
 	push @{ $q->{settings} }, [ plan_cache_mode => pick('force_generic_plan', 'force_custom_plan') ] if $q->{mode} eq 'prepare';
 	return $q;
 }

@@ -34,14 +34,9 @@ for test in bench/tables/test/*_test.cu; do
 		failed=$((failed + 1))
 		continue
 	fi
-	status=0
-	"$program" >"$log" 2>&1 || status=$?
-	counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log" | tail -1)
-	read -r p f <<<"${counts:-0 1}"
-	if [ $status != 0 ] && [ "$f" = 0 ]; then f=1; fi
-	if [ "$f" != 0 ]; then tail -40 "$log"; note "exit status $status"; fi
-	note "$p passed, $f failed"
-	passed=$((passed + p)) failed=$((failed + f))
+	run_counting "$log" "$program"
+	note "$run_passed passed, $run_failed failed"
+	passed=$((passed + run_passed)) failed=$((failed + run_failed))
 done
 
 # ---------- the benchmark ----------
