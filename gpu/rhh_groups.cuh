@@ -926,10 +926,37 @@ rhh_add_words_shared(uint64_t *words, const uint64_t *from, uint32_t n)
 	}
 }
 
+/*
+ * atomicAdd(), also where subnormal numbers come in: an H100 takes those in global
+ * memory for zero, as operand, as result, and as what is there.  From 2^-960 on
+ * none of that changes a sum: no result but 0 is that small, and a subnormal there
+ * is less than half a unit of the last place.  Returns what was there.
+ */
+RHH_DEV double
+rhh_atomic_add_double(uint64_t *word, double value)
+{
+	uint64_t	seen = *(volatile uint64_t *) word;
+
+	if (value == 0)
+		return rhh_as_double(seen);
+	if (value >= 0x1p-960 || value <= -0x1p-960)
+		return atomicAdd((double *) word, value);
+	for (;;)
+	{
+		uint64_t	sum = rhh_as_bits(rhh_as_double(seen) + value);
+		uint64_t	old = atomicCAS((unsigned long long *) word, (unsigned long long) seen,
+									(unsigned long long) sum);
+
+		if (old == seen)
+			return rhh_as_double(old);
+		seen = old;
+	}
+}
+
 RHH_DEV void
 rhh_add_double(uint64_t *word, double value)
 {
-	atomicAdd((double *) word, value);
+	(void) rhh_atomic_add_double(word, value);
 }
 
 /*
@@ -939,11 +966,10 @@ rhh_add_double(uint64_t *word, double value)
 RHH_DEV void
 rhh_add_twice_shared(uint64_t *words, double high, double low)
 {
-	double		old = atomicAdd((double *) words, high);
+	double		old = rhh_atomic_add_double(words, high);
 
 	low += rhh_sum_error(old, high, old + high);
-	if (low != 0)
-		atomicAdd((double *) (words + 1), low);
+	rhh_add_double(words + 1, low);
 }
 
 /* ANY: all rows of a group store the same, so racing does not matter. */
