@@ -937,16 +937,17 @@ rhh_atomic_add_double(uint64_t *word, double value)
 {
 	uint64_t	seen = *(volatile uint64_t *) word;
 
-	if (value == 0)
-		return rhh_as_double(seen);
 	if (value >= 0x1p-960 || value <= -0x1p-960)
 		return atomicAdd((double *) word, value);
 	for (;;)
 	{
 		uint64_t	sum = rhh_as_bits(rhh_as_double(seen) + value);
-		uint64_t	old = atomicCAS((unsigned long long *) word, (unsigned long long) seen,
-									(unsigned long long) sum);
+		uint64_t	old = seen;
 
+		/* Zeros are frequent, and change at most the sign of a zero. */
+		if (sum != seen)
+			old = atomicCAS((unsigned long long *) word, (unsigned long long) seen,
+							(unsigned long long) sum);
 		if (old == seen)
 			return rhh_as_double(old);
 		seen = old;

@@ -2747,13 +2747,16 @@ case_large_batches(context *ctx)
 		for (int skewed = 0; skewed < 2; skewed++)
 		{
 			run_options options = default_options;
-			uint64_t	n = rows(1 << 20);
+			/* what is to crowd a table needs more */
+			bool		crowded = shapes[i].cap <= 2;
+			uint64_t	n = crowded ? enough_rows(1 << 20) : rows(1 << 20);
 			char		where[64];
 			def			d;
 
 			def_init(&d);
 			def_key(&d, shapes[i].widths[0], skewed ? GEN_SKEWED : GEN_UNIFORM,
-					rows(shapes[i].groups), i % 2 ? 20 : 0);
+					crowded ? enough_rows(shapes[i].groups) : rows(shapes[i].groups),
+					i % 2 ? 20 : 0);
 			if (shapes[i].widths[1] != 0)
 				def_key(&d, shapes[i].widths[1], GEN_UNIFORM, 3, 30);
 			def_common_states(&d);
