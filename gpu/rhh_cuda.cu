@@ -1124,6 +1124,11 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 			rhh_partition_plan p = rhh_plan_partition(t, i, lane->workspace);
 			uint32_t	bits = p.first_bits + p.second_bits;
 
+			if (p.bytes > lane->workspace_bytes)
+			{
+				rhh_break(dev, "the workspace of a batch is too small");
+				return false;
+			}
 			if (!rhh_launch_partition(t, i, p, ::max((uint32_t) RHH_CUDA_UNIT_ROWS, rows.n_rows / agg_blocks),
 									  &units))
 				return false;

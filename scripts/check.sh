@@ -91,7 +91,9 @@ if part device; then
 	run_table_test test/table_test_simt
 	run_table_test test/table_test_simt64
 	run_device_test test/device_test_simt cuda --tiny
-	run_device_test test/device_test_simt cuda --tiny --on-device
+	for only in small_memory probe_caps 'cancel*' in_flight states wide_keys; do
+		run_device_test test/device_test_simt cuda --tiny --on-device --only "$only"
+	done
 	step "the programs in docs/table.md, on the CPU"
 	run_table_test test/docs_examples.sh
 	step "what nvcc makes of slots of 16 bytes"
