@@ -40,7 +40,7 @@ like($s->query('SELECT service_pid > 0, shared, queries > 0, rows_fed > 0 FROM g
 	qr/^t\|f\|t\|t$/, 'gpurhh_stat');
 like($s->query('SELECT * FROM gpurhh_stats()'), qr/\|/, 'gpurhh_stats()');
 like($s->query("SELECT device, kind FROM gpurhh_devices()"), qr/^cpu\|cpu$/m, 'gpurhh_devices()');
-is($s->query(q{SELECT count(*) FROM gpurhh_refusals('SELECT k::numeric, sum(v) FROM t GROUP BY 1')}),
+is($s->query(q{SELECT count(*) FROM gpurhh_refusals('SELECT ARRAY[k], sum(v) FROM t GROUP BY 1')}),
 	1, 'gpurhh_refusals()');
 foreach my $setting (split /\n/, $s->query(
 		q{SELECT name FROM pg_settings WHERE name LIKE 'gpurhh.%' OR name = 'enable_gpu_hashagg'}))
@@ -91,7 +91,7 @@ foreach my $query (
 	like($err, $denied, "no right to: $query");
 	is($out, '', 'and nothing is told');
 }
-is($s->query(q{SELECT count(*) FROM gpurhh_refusals('SELECT k::numeric, count(*) FROM half_secret GROUP BY 1')}),
+is($s->query(q{SELECT count(*) FROM gpurhh_refusals('SELECT ARRAY[k], count(*) FROM half_secret GROUP BY 1')}),
 	1, 'the right to a column is enough for that column');
 
 # Only planned, whatever it is.

@@ -84,7 +84,7 @@ foreach my $mode ([ 'off', $OFF, 0 ], [ 'on', $ON, 1 ])
 	my ($name, $settings, $expected_nodes) = @$mode;
 	my ($nodes, $err) = write_skew($settings);
 
-	is($nodes, $expected_nodes, "$name: the plan");
+	is($nodes > 0 ? 1 : 0, $expected_nodes, "$name: the plan");
 	like($err, qr/^ERROR:  40001/m, "$name: a conflict with what has been written is found");
 	like(write_skew_later($settings), qr/^ERROR:  40001/m, "$name: one with what will be written");
 }
@@ -142,7 +142,7 @@ foreach my $update (
 	my ($none, $core) = update_after_wait($OFF, $update);
 	my ($nodes, $ours) = update_after_wait($ON, $update);
 
-	is("$none $nodes", '0 1', 'the plans');
+	ok($none == 0 && $nodes > 0, 'the plans');
 	is($ours, $core, 'a row that was waited for is rechecked');
 }
 

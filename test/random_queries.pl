@@ -456,7 +456,7 @@ sub run_round
 $| = 1;
 $session = Session->new;
 my ($connected, $icus, $preload) = $session->run('SHOW server_version_num',
-	"SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'", 'SHOW shared_preload_libraries');
+	"SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu' AND getdatabaseencoding() = 'UTF8'", 'SHOW shared_preload_libraries');
 die "cannot reach a server: set PGHOST, PGPORT, PGUSER\n" if $connected->[0] ne '00000';
 $version = $connected->[1] =~ s/\D//gr;
 $icu = $icus->[1] > 0;
