@@ -172,6 +172,24 @@ rhh_unit_at(const rhh_units &u, uint32_t i)
 	return unit;
 }
 
+/*
+ * The calling thread's K rows of a unit, of those that a block of so many threads
+ * has from first on; neighbours have neighbouring rows.  FULL: there are so many.
+ */
+template <bool FULL, int K>
+RHH_DEV void
+rhh_take_rows(rhh_some_rows<K> &some, const rhh_unit &unit, uint32_t first, uint32_t threads)
+{
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		uint32_t	i = first + k * threads + threadIdx.x;
+
+		some.valid[k] = FULL || i < unit.n_rows;
+		some.row[k] = unit.first + (some.valid[k] ? i : 0);
+	}
+}
+
 /* Bits [shift, shift + bits) of a fingerprint: the part within its part. */
 struct rhh_digit
 {
@@ -204,14 +222,7 @@ rhh_count_kernel(const __grid_constant__ rhh_program prog, const __grid_constant
 		{
 			rhh_some_rows<K> some;
 
-			RHH_UNROLL
-			for (int k = 0; k < K; k++)
-			{
-				uint32_t	i = first + k * blockDim.x + threadIdx.x;
-
-				some.valid[k] = i < unit.n_rows;
-				some.row[k] = unit.first + (some.valid[k] ? i : 0);
-			}
+			rhh_take_rows<false>(some, unit, first, blockDim.x);
 			rhh_pack_keys(prog, rows, some);
 			RHH_UNROLL
 			for (int k = 0; k < K; k++)
@@ -419,14 +430,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 		for (uint32_t p = t; p < n_parts; p += blockDim.x)
 			count[p] = 0;
 		__syncthreads();
-		RHH_UNROLL
-		for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
-		{
-			uint32_t	i = k * RHH_CUDA_SCATTER_THREADS + t;
-
-			some.valid[k] = i < n;
-			some.row[k] = unit.first + (some.valid[k] ? i : 0);
-		}
+		rhh_take_rows<false>(some, unit, 0, RHH_CUDA_SCATTER_THREADS);
 		rhh_pack_keys(prog, rows, some);
 		RHH_UNROLL
 		for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
@@ -638,14 +642,7 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	uint64_t   *words[K];
 	bool		leftover = false;
 
-	RHH_UNROLL
-	for (int k = 0; k < K; k++)
-	{
-		uint32_t	i = first + k * RHH_CUDA_AGGREGATE_THREADS + threadIdx.x;
-
-		some.valid[k] = FULL || i < unit.n_rows;
-		some.row[k] = unit.first + (some.valid[k] ? i : 0);
-	}
+	rhh_take_rows<FULL>(some, unit, first, RHH_CUDA_AGGREGATE_THREADS);
 	rhh_pack_keys(prog, rows, some);
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
@@ -722,14 +719,7 @@ rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &
 	{
 		rhh_some_rows<K> some;
 
-		RHH_UNROLL
-		for (int k = 0; k < K; k++)
-		{
-			uint32_t	i = first + k * blockDim.x + threadIdx.x;
-
-			some.valid[k] = i < unit.n_rows;
-			some.row[k] = unit.first + (some.valid[k] ? i : 0);
-		}
+		rhh_take_rows<false>(some, unit, first, blockDim.x);
 		rhh_pack_keys(prog, rows, some);
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)

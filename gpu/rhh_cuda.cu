@@ -714,7 +714,6 @@ rhh_may_grow(const rhh_table *t)
 	return t->refused_at != t->dev->frees;
 }
 
-
 /* Distinct keys that the table should have room for, by what was seen. */
 static double
 rhh_expected(const rhh_table *t)
@@ -724,7 +723,7 @@ rhh_expected(const rhh_table *t)
 	return estimate > (double) t->seen.placed ? estimate : (double) t->seen.placed;
 }
 
-/* A batch's rows as its kernels see them; the columns are to be filled in. */
+/* A batch's rows as its kernels see them. */
 static rhh_rows
 rhh_rows_of(const rhh_table *t, int i)
 {
@@ -2255,9 +2254,11 @@ rhh_refuse_batch(rhh_table *t, int i)
 	rhh_in_flight *f = &t->flights[i];
 
 	f->n_failed = f->batch.n_rows;
+	/* Behind whole bytes may be another batch's bitmap. */
 	return RHH_CUDA(t->dev, cudaMemsetAsync, failed, 0xFF, f->n_failed / 8, t->lane->run) &&
-		RHH_CUDA(t->dev, cudaMemsetAsync, failed + f->n_failed / 8,
-				 (1 << f->n_failed % 8) - 1, 1, t->lane->run) &&
+		(f->n_failed % 8 == 0 ||
+		 RHH_CUDA(t->dev, cudaMemsetAsync, failed + f->n_failed / 8,
+				  (1 << f->n_failed % 8) - 1, 1, t->lane->run)) &&
 		rhh_hand_back(t, i);
 }
 
