@@ -445,7 +445,7 @@ extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 							  int n);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
-/* ---------- vector.c ---------- */
+/* ---------- vector.c, vector_*.c: see vector.h ---------- */
 
 /* One column of a chunk of rows. */
 typedef struct Vector
