@@ -56,3 +56,12 @@ SELECT compare('SELECT a + b, k, count(*) FROM sums WHERE a + b = 7 GROUP BY a +
 SELECT compare('SELECT (a IS NULL) AS n, k, count(*) FROM sums WHERE (a IS NULL) = (k < 500) GROUP BY (a IS NULL), (k < 500), k');
 SELECT compare('SELECT coalesce(a, 7) + coalesce(b, 7) - 7, k, sum(a) FROM sums WHERE coalesce(a, 7) + coalesce(b, 7) = 7 GROUP BY coalesce(a, 7) + coalesce(b, 7), k');
 SELECT compare('SELECT coalesce(a, b - b) + coalesce(b, 0), k, sum(a) FROM sums WHERE coalesce(a, b - b) + coalesce(b, 0) = 4 GROUP BY coalesce(a, b - b) + coalesce(b, 0), k');
+
+-- A window function below DISTINCT has no text but in the WindowAgg's own
+-- columns, in version 18: EXPLAIN failed with "could not find window clause",
+-- and so did the text of a refusal.
+SET enable_gpu_hashagg = on;
+EXPLAIN (COSTS OFF, FORMAT JSON) SELECT DISTINCT k, sum(v) OVER (PARTITION BY k) FROM t \g /dev/null
+EXPLAIN (COSTS OFF, VERBOSE, FORMAT JSON) SELECT DISTINCT k % 3, rank() OVER (ORDER BY k) > 5 FROM t WHERE v > 1 \g /dev/null
+RESET enable_gpu_hashagg;
+SELECT reason FROM gpurhh_refusals('SELECT DISTINCT k, to_jsonb(sum(v) OVER (PARTITION BY k)) FROM t');

@@ -74,8 +74,8 @@ refuse(PlanInfo *info, const char *fmt,...)
 
 /*
  * Replaces what only a finished plan gives a text to: a placeholder by what it
- * holds, a value from outside of the query, or a field of a row whose type
- * would be looked up in the plan, by a parameter.
+ * holds; and by a parameter a value from outside of the query, a field of a row
+ * whose type would be looked up in the plan, and a window function's value.
  */
 static Node *
 printable_mutator(Node *node, void *context)
@@ -85,7 +85,8 @@ printable_mutator(Node *node, void *context)
 	if (IsA(node, PlaceHolderVar))
 		return printable_mutator((Node *) ((PlaceHolderVar *) node)->phexpr,
 								 context);
-	if ((IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
+	if (IsA(node, WindowFunc) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
 		(IsA(node, FieldSelect) &&
 		 exprType((Node *) ((FieldSelect *) node)->arg) == RECORDOID))
 	{
