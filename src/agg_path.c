@@ -26,6 +26,7 @@
  */
 #include "gpurhh.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -281,6 +282,10 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",
 					  expression_text(info, expr),
 					  format_type_be(type));
+	/* an enum may have a default operator class that is somebody's own */
+	if (clause->eqop >= FirstGenbkiObjectId)
+		return refuse(info, "key column %s is compared by an operator that is not built in",
+					  expression_text(info, expr));
 
 	/* the projection must give the value that grouping gave */
 	if (contain_volatile_functions((Node *) expr))
