@@ -89,6 +89,17 @@ SELECT feeds('SELECT k, count(*), sum(v * 2) FROM p WHERE id BETWEEN 12000 AND 1
 SELECT compare('SELECT k, count(*), sum(v * 2) FROM p WHERE id BETWEEN 12000 AND 15000 GROUP BY k');
 SELECT compare('SELECT k, count(*) FROM p WHERE id < -5 GROUP BY k', nodes => 0);
 SELECT compare('SELECT k, count(*) FROM p WHERE id > 35000 GROUP BY k', nodes => 0);
+-- the scans below, with their figures
+CREATE FUNCTION scanned(query text) RETURNS SETOF text LANGUAGE plpgsql AS $f$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ 'Append|Scan on|Removed' THEN
+			RETURN NEXT regexp_replace(ltrim(line), 'rows=(\d+)\.00', 'rows=\1');
+		END IF;
+	END LOOP;
+END $f$;
 -- when it starts, and while it runs
 SET enable_gpu_hashagg = on;
 SET plan_cache_mode = force_generic_plan;
@@ -98,18 +109,7 @@ EXECUTE q (5000, 15000);
 EXECUTE q (12000, 13000);
 EXECUTE q (-10, -5);
 EXECUTE q (35000, 36000);
-SET gpurhh.device = 'cpu';
--- as all versions show it
-CREATE FUNCTION analyzed(query text) RETURNS SETOF text LANGUAGE plpgsql AS $f$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, 'rows=(\d+)\.00', 'rows=\1');
-	END LOOP;
-END $f$;
-SELECT analyzed('EXECUTE q (12000, 13000)');
-RESET gpurhh.device;
+SELECT scanned('EXECUTE q (12000, 13000)');
 DEALLOCATE q;
 RESET plan_cache_mode;
 RESET enable_gpu_hashagg;
@@ -119,8 +119,6 @@ SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELE
 SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT count(*), sum(v + x.g), min(v), max(v), avg(v), min(w), max(w) FROM p WHERE id >= x.g * 8000 AND id < x.g * 8000 + 3000) y');
 SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT k, count(*), sum(v) FROM p WHERE v > x.g * 100 GROUP BY k) y');
 -- the figures of the scans are those that they have without it
-CREATE FUNCTION scanned(query text) RETURNS SETOF text LANGUAGE sql AS
-$f$ SELECT ltrim(line) FROM analyzed(query) line WHERE line ~ 'Append|Scan on|Removed' $f$;
 SET enable_gpu_hashagg = on;
 SELECT scanned('SELECT k, sum(v * 2) FROM p WHERE d > ''2000-01-10'' AND id < (SELECT 15000) GROUP BY k');
 SET enable_gpu_hashagg = off;

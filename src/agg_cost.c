@@ -35,9 +35,10 @@
 
 /*
  * To put a group of the first level into one of the second, in units of what
- * it costs to return one.
+ * it costs to return one: measured, 20 ns of 40.  On the host it is five times as
+ * much, but that is where a device has refused rows, which is not foreseen.
  */
-#define REGROUP_FACTOR			2.5
+#define REGROUP_FACTOR			0.5
 
 static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
 						   CustomPath *best_path, List *tlist, List *clauses,
@@ -262,8 +263,24 @@ typedef struct GroupEstimate
 {
 	double		first_level;	/* groups that the device makes */
 	double		regrouped;		/* groups that the second level takes */
+	double		second_level;	/* groups that it makes */
 	double		emitted;
 } GroupEstimate;
+
+/*
+ * Of two numbers of values that have nothing to do with each other, how many
+ * pairs a number of rows has.
+ */
+static double
+pairs_in_rows(double n_first, double n_second, double rows)
+{
+	double		pairs = Max(n_first, 1.0) * Max(n_second, 1.0);
+
+	/* so few of the pairs are hit that nearly no two rows hit the same */
+	if (rows < pairs * 1.0e-6)
+		return rows;
+	return Min(rows, pairs * -expm1(-rows / pairs));
+}
 
 static void
 estimate_groups(PlanInfo *info, GroupEstimate *groups)
@@ -284,16 +301,29 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
 	groups->first_level = groups->emitted;
 	groups->regrouped = 0;
+	groups->second_level = 0;
 	if (info->distinct_arg != NULL)
 	{
+		groups->second_level = groups->emitted;
+		/*
+		 * Core's estimate for several columns of a table is at most a tenth of
+		 * its rows, or what one of them has: far too low for a table to begin
+		 * with, and for what the second level takes.
+		 */
 		keys = lappend(list_copy(keys), info->distinct_arg);
-		groups->first_level = estimate_num_groups(root, keys, rows, NULL, NULL);
+		groups->first_level =
+			Max(estimate_num_groups(root, keys, rows, NULL, NULL),
+				pairs_in_rows(groups->emitted,
+							  estimate_num_groups(root, list_make1(info->distinct_arg),
+												  rows, NULL, NULL),
+							  rows));
 		groups->regrouped = groups->first_level;
 	}
 	foreach(lc, info->sets)
 	{
 		List	   *set = lfirst(lc);
 		List	   *set_keys = NIL;
+		double		set_groups;
 		ListCell   *lc_key;
 
 		if (foreach_current_index(lc) == 0 &&
@@ -301,7 +331,9 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 			continue;
 		foreach(lc_key, set)
 			set_keys = lappend(set_keys, list_nth(info->keys, lfirst_int(lc_key)));
-		groups->emitted += estimate_num_groups(root, set_keys, rows, NULL, NULL);
+		set_groups = estimate_num_groups(root, set_keys, rows, NULL, NULL);
+		groups->emitted += set_groups;
+		groups->second_level += set_groups;
 		groups->regrouped += groups->first_level;
 	}
 }
@@ -358,6 +390,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->custom_private = lappend(cpath->custom_private, info->sets);
 	cpath->custom_private = lappend(cpath->custom_private,
 									info->distinct_ops);
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeFloat(psprintf("%.1f", groups->second_level)));
 	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
 	cpath->custom_private = lappend(cpath->custom_private, having);
 	cpath->methods = &agg_path_methods;
