@@ -19,6 +19,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "executor/nodeHash.h"
 #include "nodes/extensible.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -38,6 +39,17 @@
  * it costs to return one.
  */
 #define REGROUP_FACTOR			2.5
+
+/*
+ * For minima and maxima of strings, in the same units and measured at 1e4 and
+ * 1e6 groups: to look at a row's string; to feed one that is a candidate; and
+ * besides, if it has to be put into the dictionary; and to write a group of the
+ * first level to disk and read it back.
+ */
+#define STRING_FACTOR			0.5
+#define CANDIDATE_FACTOR		2.0
+#define NEW_STRING_FACTOR		5.0
+#define SPILL_FACTOR			7.0
 
 static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
 						   CustomPath *best_path, List *tlist, List *clauses,
@@ -262,8 +274,70 @@ typedef struct GroupEstimate
 {
 	double		first_level;	/* groups that the device makes */
 	double		regrouped;		/* groups that the second level takes */
+	double		strings;		/* what strings cost beyond that, in units of a
+								 * group's cost */
+	double		string_bytes;	/* and the memory they take */
 	double		emitted;
 } GroupEstimate;
+
+/*
+ * Strings that are fed for minima and maxima, see candidates.c: in any order of
+ * the rows the n-th of a group is better than all before with probability 1/n.
+ * Groups whose best is not kept have as many as there are values.
+ */
+static void
+estimate_candidates(PlanInfo *info, GroupEstimate *groups)
+{
+	double		rows = info->input->rows;
+	double		n_groups = Max(groups->emitted, 1.0);
+	int			n_strings = list_length(info->strings);
+	int			key_bytes = 0;
+	double		record_bytes;
+	double		kept;
+
+	for (int k = 0; k < info->n_shown_keys; k++)
+	{
+		List	   *column = list_nth(info->columns,
+									  list_nth_int(info->key_columns, k));
+
+		key_bytes += Max(gpurhh_encodings[linitial_int(column)].bytes,
+						 sizeof(uint64));
+	}
+	kept = gpurhh_candidates_capacity(key_bytes, n_strings,
+									  GPURHH_CANDIDATES_LIMIT) / n_groups;
+	kept = Min(kept, 1.0);
+	for (int s = 0; s < n_strings; s++)
+	{
+		List	   *column = list_nth(info->columns,
+									  list_nth_int(info->key_columns,
+												   info->n_shown_keys + s));
+		Expr	   *arg = list_nth(info->child_target->exprs, lthird_int(column));
+		PathTarget *target = create_empty_pathtarget();
+		double		candidates;
+
+		candidates = Min(estimate_num_groups(info->root,
+											 lappend(list_copy(info->keys), arg),
+											 rows, NULL, NULL),
+						 kept * n_groups * (0.6 + log(Max(rows / n_groups, 1.0))) +
+						 (1 - kept) * rows);
+		groups->first_level += candidates;
+		groups->strings += rows * STRING_FACTOR + candidates * CANDIDATE_FACTOR;
+		add_column_to_pathtarget(target, arg, 0);
+		if (set_pathtarget_cost_width(info->root, target)->width > GPURHH_STRING_BYTES)
+		{
+			groups->strings += candidates * NEW_STRING_FACTOR;
+			groups->string_bytes += candidates * (target->width + 2 * sizeof(uint64));
+		}
+	}
+	groups->regrouped = groups->first_level;
+
+	/* as host_table.c has them, 3 words for each string */
+	record_bytes = 64 + key_bytes +
+		sizeof(uint64) * (2 * info->n_states + 3 * n_strings);
+	if (n_groups * record_bytes > get_hash_memory_limit())
+		groups->strings += SPILL_FACTOR * groups->regrouped *
+			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
+}
 
 static void
 estimate_groups(PlanInfo *info, GroupEstimate *groups)
@@ -284,12 +358,15 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
 	groups->first_level = groups->emitted;
 	groups->regrouped = 0;
+	groups->strings = groups->string_bytes = 0;
 	if (info->distinct_arg != NULL)
 	{
 		keys = lappend(list_copy(keys), info->distinct_arg);
 		groups->first_level = estimate_num_groups(root, keys, rows, NULL, NULL);
 		groups->regrouped = groups->first_level;
 	}
+	if (info->strings != NIL)
+		estimate_candidates(info, groups);
 	foreach(lc, info->sets)
 	{
 		List	   *set = lfirst(lc);
@@ -341,7 +418,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->path.pathkeys = NIL;
 	cpath->path.startup_cost = subpath->total_cost -
 		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
-		subpath->rows * gpurhh_row_cost + groups->regrouped * REGROUP_FACTOR * gpurhh_group_cost;
+		subpath->rows * gpurhh_row_cost +
+		(groups->regrouped * REGROUP_FACTOR + groups->strings) * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
@@ -356,6 +434,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeInteger(info->n_shown_keys));
 	cpath->custom_private = lappend(cpath->custom_private, info->sets);
+	cpath->custom_private = lappend(cpath->custom_private, info->strings);
 	cpath->custom_private = lappend(cpath->custom_private,
 									info->distinct_ops);
 	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
@@ -448,6 +527,11 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 
 	set_pathtarget_cost_width(info->root, info->child_target);
 	estimate_groups(info, &groups);
+	/* unlike those of keys they cannot be put off: one pass has to see all */
+	if (groups.string_bytes > get_hash_memory_limit())
+		return psprintf("strings that may be minima or maxima are estimated to take %.0f MB, more than the %.0f MB of work_mem and hash_mem_multiplier",
+						ceil(groups.string_bytes / (1024 * 1024)),
+						get_hash_memory_limit() / (1024.0 * 1024));
 	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
 	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{

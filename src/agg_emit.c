@@ -477,6 +477,10 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
 		case GPU_ENC_BPCHAR:
+		case GPU_ENC_LEAST_STRING:
+		case GPU_ENC_LEAST_BPCHAR:
+		case GPU_ENC_GREATEST_STRING:
+		case GPU_ENC_GREATEST_BPCHAR:
 		case GPU_ENC_DECIMAL:
 		case GPU_ENC_LIMB1:
 		case GPU_ENC_LIMB2:

@@ -461,7 +461,67 @@ distinct_state(PlanInfo *info, rhh_state_op op)
 	}
 	if (lc == NULL)
 		info->distinct_ops = lappend_int(info->distinct_ops, op);
-	return info->n_states + at;
+	return info->n_states + list_length(info->strings) + at;
+}
+
+/* Does the second level keep the best one of its argument's strings? */
+static bool
+is_string_extreme(Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+
+	return known != NULL && gpurhh_is_candidate(known->encoding);
+}
+
+/*
+ * min() or max() of a string: its argument becomes a hidden key, behind those
+ * that are shown, see candidates.c.  To be called once all states of the first
+ * level are there, which come before its own.
+ */
+static bool
+add_string_extreme(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	Oid			argtype = exprType((Node *) arg);
+	const char *problem;
+	GpuColumn	shown;
+	GpuColumn	column;
+	int			number;
+	int			at;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	if (!gpurhh_resolve_type((Node *) arg, &shown, &problem))
+		return refuse(info, "aggregate %s has an argument of type %s, which %s",
+					  text, format_type_be(argtype), problem);
+	if (known->argtype != argtype)
+		return refuse(info, "aggregate %s has an argument of type %s",
+					  text, format_type_be(argtype));
+	if (argtype != BYTEAOID && !gpurhh_collate_is_c(aggref->inputcollid))
+		return refuse(info, "aggregate %s has an argument with a collation whose order is not that of bytes",
+					  text);
+
+	if (aggref->aggfilter != NULL)
+		arg = guarded(aggref->aggfilter, arg);
+	column = shown;
+	column.encoding = known->encoding;
+	number = child_column(info, arg, 0, column);
+	for (at = 0; at < list_length(info->strings); at++)
+	{
+		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number)
+			break;
+	}
+	if (at == list_length(info->strings))
+	{
+		info->key_columns = lappend_int(info->key_columns, number);
+		info->strings = lappend_int(info->strings,
+									gpurhh_is_greatest(known->encoding));
+	}
+	add_output(info, (Expr *) aggref, known->final, shown,
+			   list_make1_int(info->n_states + at));
+	return true;
 }
 
 /*
@@ -486,6 +546,9 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	/* a value that comes in two groups of one set may be one in another's */
 	if (list_length(info->sets) > 1)
 		return refuse(info, "aggregate %s has DISTINCT, and there are GROUPING SETS",
+					  text);
+	if (info->strings != NIL)
+		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings",
 					  text);
 	if (info->distinct_arg == NULL)
 	{
@@ -668,12 +731,19 @@ add_columns(PlanInfo *info)
 	foreach(lc, info->aggrefs)
 	{
 		if (!is_distinct(lfirst_node(Aggref, lc)) &&
+			!is_string_extreme(lfirst_node(Aggref, lc)) &&
 			!add_aggregate(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->determined)
 	{
 		if (!add_determined(info, lfirst(lc)))
+			return false;
+	}
+	foreach(lc, info->aggrefs)
+	{
+		if (is_string_extreme(lfirst_node(Aggref, lc)) &&
+			!add_string_extreme(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->aggrefs)
@@ -713,15 +783,17 @@ build_plan_info(PlanInfo *info, List *having)
 					  RHH_MAX_KEYS);
 	if (!add_columns(info))
 		return false;
-	info->one_emitter = info->sets != NIL || info->distinct_arg != NULL;
+	info->one_emitter = info->sets != NIL || info->strings != NIL ||
+		info->distinct_arg != NULL;
 
 	if (list_length(info->key_columns) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns and arguments of DISTINCT",
+		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings",
 					  RHH_MAX_KEYS);
 	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states + list_length(info->distinct_ops) > RHH_MAX_STATES)
+	if (info->n_states + list_length(info->strings) +
+		list_length(info->distinct_ops) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
 	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */

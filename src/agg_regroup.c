@@ -7,7 +7,9 @@
  * groups is then put into one group of every other set: the keys that are not in
  * the set are made NULL, and the states are combined.  For count(DISTINCT x) and
  * the like it groups by the grouping columns and x; each of those groups is one
- * value of x, and goes into a group of the grouping columns.
+ * value of x, and goes into a group of the grouping columns.  For min(x) of a
+ * string x it does the same, but of x only what may be a group's least is there
+ * (candidates.c), and the group keeps the least.
  *
  * A group is words, as in rhh_result, and a host table holds them.  The number
  * of the set is in the upper half of word 0, beside the NULL bits of the keys,
@@ -40,6 +42,8 @@ struct Regroup
 	int			first_state;	/* word of the first level's states */
 	int			n_state_words;
 	uint32		n_states;
+	List	   *strings;		/* as in the plan */
+	const Dictionary *dictionary;
 	bool		has_distinct;
 	int			distinct_key;	/* number, word and bytes in the first level */
 	int			distinct_word;
@@ -68,29 +72,42 @@ gpurhh_regroup_spec(Regroup *regroup)
 }
 
 /*
- * sets, distinct_ops, n_shown_keys: as in the plan.  NULL: there is no second
- * level.
+ * sets, strings, distinct_ops, n_shown_keys: as in the plan.  NULL: there is no
+ * second level.
  */
 Regroup *
 gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *distinct_ops)
+					  List *sets, List *strings, List *distinct_ops)
 {
 	Regroup    *regroup;
 	rhh_table_spec *spec;
 	ListCell   *lc;
 
-	if (sets == NIL && distinct_ops == NIL)
+	if (sets == NIL && strings == NIL && distinct_ops == NIL)
 		return NULL;
 	regroup = palloc0(sizeof(Regroup));
 	spec = &regroup->spec;
 	*spec = *first;
+	if (distinct_ops != NIL || strings != NIL)
+		spec->n_keys = n_shown_keys;
+	regroup->strings = strings;
+	foreach(lc, strings)
+	{
+		rhh_state_spec *state = &spec->states[spec->n_states++];
+
+		state->op = RHH_ANY;
+		state->arg_column =
+			first->key_column[n_shown_keys + foreach_current_index(lc)];
+		state->filter_column = -1;
+	}
 	if (distinct_ops != NIL)
 	{
-		int			key = --spec->n_keys;
+		int			key = first->n_keys - 1;
 
 		regroup->has_distinct = true;
 		regroup->distinct_key = key;
-		regroup->distinct_word = rhh_first_state_word(spec);
+		regroup->distinct_word = rhh_first_state_word(first) -
+			rhh_key_words(first, key);
 		regroup->distinct_bytes = first->column_bytes[first->key_column[key]];
 		foreach(lc, distinct_ops)
 		{
@@ -122,7 +139,7 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 				set->outside |= UINT64CONST(1) << k;
 		}
 	}
-	regroup->first_is_set = !regroup->has_distinct &&
+	regroup->first_is_set = !regroup->has_distinct && strings == NIL &&
 		regroup->sets[0].outside == 0;
 
 	regroup->group = palloc0(sizeof(uint64) * regroup->n_words);
@@ -142,6 +159,13 @@ gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 	regroup->n_taken = 0;
 	regroup->n_records = 0;
 	regroup->next_empty = 0;
+}
+
+/* Where the groups' strings are; before the first group. */
+void
+gpurhh_regroup_use_dictionary(Regroup *regroup, const Dictionary *dictionary)
+{
+	regroup->dictionary = dictionary;
 }
 
 /* What the run held; its files too. */
@@ -213,15 +237,27 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 		to[w] = words[w * stride];
 	for (int i = 0; i < regroup->n_state_words; i++)
 		to[w++] = words[(regroup->first_state + i) * stride];
+	for (int i = 0; i < list_length(regroup->strings); i++, w += 3)
+	{
+		const uint64 *key = words + (regroup->n_key_words + 2 * i) * stride;
+
+		to[w] = ((to[0] >> (spec->n_keys + i)) & 1) ^ 1;
+		to[w + 1] = key[0];
+		to[w + 2] = key[stride];
+	}
 	if (!regroup->has_distinct)
+	{
+		to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
 		return;
+	}
 
 	no_value = (to[0] >> regroup->distinct_key) & 1;
-	to[0] &= (UINT64CONST(1) << regroup->distinct_key) - 1;
+	to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
 	memset(&to[w], 0, sizeof(uint64) * (regroup->n_words - w));
 	if (no_value)
 		return;
-	for (s = regroup->n_states; s < spec->n_states; s++)
+	for (s = regroup->n_states + list_length(regroup->strings);
+		 s < spec->n_states; s++)
 		w += store_distinct(&to[w], spec->states[s].op,
 							words[regroup->distinct_word * stride],
 							regroup->distinct_bytes);
@@ -231,8 +267,12 @@ static void
 merge_records(Regroup *regroup)
 {
 	if (regroup->host == NULL)
+	{
 		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
 										   get_hash_memory_limit());
+		gpurhh_host_keep_best(regroup->host, regroup->n_states,
+							  regroup->strings, regroup->dictionary);
+	}
 	gpurhh_host_merge_records(regroup->host, regroup->records,
 							  regroup->n_records);
 	regroup->n_records = 0;

@@ -79,6 +79,11 @@ typedef enum GpuEncoding
 	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
 	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
 								 * how many characters they make it */
+	/* the same of strings that may be a group's least or greatest, else NULL: */
+	GPU_ENC_LEAST_STRING,
+	GPU_ENC_LEAST_BPCHAR,
+	GPU_ENC_GREATEST_STRING,
+	GPU_ENC_GREATEST_BPCHAR,
 	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
 								 * GPURHH_DECIMAL_PARAMETER() */
 	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
@@ -94,7 +99,22 @@ typedef enum GpuEncoding
 static inline bool
 gpurhh_is_string(GpuEncoding encoding)
 {
-	return encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR;
+	return encoding >= GPU_ENC_STRING && encoding <= GPU_ENC_GREATEST_BPCHAR;
+}
+
+/* Of these, those that go through candidates.c. */
+static inline bool
+gpurhh_is_candidate(GpuEncoding encoding)
+{
+	return encoding >= GPU_ENC_LEAST_STRING &&
+		encoding <= GPU_ENC_GREATEST_BPCHAR;
+}
+
+static inline bool
+gpurhh_is_greatest(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_GREATEST_STRING ||
+		encoding == GPU_ENC_GREATEST_BPCHAR;
 }
 
 /* Of a timetz on disk; the struct is padded. */
@@ -262,6 +282,8 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
 	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
 								 * NIL: one, of all keys */
+	GPUAGG_PRIVATE_STRINGS,		/* IntList: of each key behind the shown ones, is
+								 * it to be the greatest, or the least? */
 	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
 	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_DISTINCT
 };
@@ -301,9 +323,11 @@ typedef struct PlanInfo
 	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
-	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
+	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
 	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
 								 * One that has all is the first. */
+	List	   *strings;		/* hidden keys: IntList, see
+								 * GPUAGG_PRIVATE_STRINGS */
 	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
 	List	   *distinct_ops;	/* IntList: states computed of it */
 	bool		one_emitter;	/* some rows are nobody else's to return */
@@ -395,6 +419,8 @@ extern void gpurhh_dictionary_stats(Dictionary *dictionary, uint64 *n_strings,
 									uint64 *bytes);
 extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
 												uint64 number);
+extern int	gpurhh_string_compare(const Dictionary *dictionary,
+								  const uint64 *a, const uint64 *b);
 extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 							   const struct varlena *value,
 							   const char *readable, char *to);
@@ -433,6 +459,7 @@ typedef struct Feed
 	StringEncoder strings;
 	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
 	void	   *defer_arg;
+	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
 } Feed;
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
@@ -442,6 +469,9 @@ extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
 extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 							  int n);
+extern void gpurhh_feed_no_strings(Feed *feed, int column, int n);
+extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
+							   const struct varlena *value);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
 /* ---------- vector.c ---------- */
@@ -475,6 +505,26 @@ extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
 								   Vector *result);
 extern bool gpurhh_vector_filter(VectorExpr *condition, const Vector *columns,
 								 int n, uint8 *active, int *n_left);
+
+/* ---------- candidates.c ---------- */
+
+/* Chooses the strings that may be a group's least or greatest. */
+typedef struct Candidates Candidates;
+
+/* Memory for the strings that others are compared to. */
+#define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
+
+extern Candidates *gpurhh_candidates_create(MemoryContext context,
+											const rhh_table_spec *spec,
+											const GpuColumn *columns,
+											Size limit);
+extern void gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
+								  const Vector *const *strings);
+extern void gpurhh_candidates_finish(Candidates *candidates, Feed *feed);
+extern int	gpurhh_candidates_columns(const Candidates *candidates,
+									  const uint8 **columns);
+extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
+										 Size limit);
 
 /* ---------- agg_emit.c ---------- */
 
@@ -558,6 +608,9 @@ extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
 extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
+extern void gpurhh_host_keep_best(HostTable *host, uint32 first_state,
+								  List *greatest,
+								  const Dictionary *dictionary);
 extern void gpurhh_host_free(HostTable *host);
 
 /* ---------- agg_regroup.c ---------- */
@@ -571,7 +624,9 @@ typedef struct Regroup Regroup;
 
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  int n_shown_keys, List *sets,
-									  List *distinct_ops);
+									  List *strings, List *distinct_ops);
+extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
+										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
 extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
 extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,

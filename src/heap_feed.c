@@ -305,7 +305,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	column->encoding = encoding;
 	column->load = -1;
 	column->limb_of = -1;
-	if (gpurhh_is_string(encoding) &&
+	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
 		prepare_strings(heap, column, expr))
 		return true;
 	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
@@ -1080,6 +1080,19 @@ add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 	}
 }
 
+/* The strings that may be their groups' least or greatest, of n rows. */
+static void
+add_candidates(HeapFeed *heap, Feed *feed, int n)
+{
+	const uint8 *columns;
+	const Vector *strings[RHH_MAX_KEYS];
+	int			n_columns = gpurhh_candidates_columns(feed->candidates, &columns);
+
+	for (int i = 0; i < n_columns; i++)
+		strings[i] = &heap->columns[columns[i]].result;
+	gpurhh_candidates_add(feed->candidates, feed, n, strings);
+}
+
 /* Rows from next_row on, n of them, by core's projection. */
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
@@ -1126,7 +1139,8 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			feed_by_row(heap, feed, n);
 			return n;
 		}
-		else if (gpurhh_is_string(column->encoding))
+		else if (gpurhh_is_string(column->encoding) &&
+				 !gpurhh_is_candidate(column->encoding))
 			add_strings(&column->result, column->encoding, feed, c, n);
 	}
 	/* rows that are to be deferred are handed over as rows */
@@ -1151,9 +1165,12 @@ feed_rows(HeapFeed *heap, Feed *feed)
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
 						  column->bytes, to, n);
 		gpurhh_convert_values(from->encoding, to, n);
-		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER)
+		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER &&
+			!gpurhh_is_candidate(from->encoding))
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}
+	if (feed->candidates != NULL)
+		add_candidates(heap, feed, n);
 	feed->n_rows += n;
 	return n;
 }

@@ -71,6 +71,12 @@ struct HostTable
 	struct hostgroups_hash *table;
 	uint64	   *scratch;		/* one record */
 
+	/* RHH_ANY states of strings of which the best is kept, see below */
+	uint32		first_best;
+	uint32		n_best;
+	bool		greatest[RHH_MAX_KEYS];
+	const Dictionary *dictionary;
+
 	int			depth;			/* of the records in memory */
 	Spill		partition[PARTITIONS];	/* being written, at depth + 1 */
 	List	   *pending;		/* of Spill *, complete, yet to be read */
@@ -156,6 +162,40 @@ gpurhh_host_spilled(HostTable *host)
 	return host->n_spilled;
 }
 
+/*
+ * States from first_state on, one for each of greatest, are RHH_ANY's words, and
+ * what is kept is the greatest or the least of the strings, by their bytes.
+ */
+void
+gpurhh_host_keep_best(HostTable *host, uint32 first_state, List *greatest,
+					  const Dictionary *dictionary)
+{
+	ListCell   *lc;
+
+	host->first_best = first_state;
+	host->dictionary = dictionary;
+	foreach(lc, greatest)
+		host->greatest[host->n_best++] = lfirst_int(lc) != 0;
+}
+
+/* Puts the better one of two strings into the first state. */
+static void
+combine_best(HostTable *host, bool greatest, uint64 *into, const uint64 *from)
+{
+	bool		better;
+
+	if (from[0] == 0)
+		return;
+	if (into[0] == 0)
+		better = true;
+	else if (greatest)
+		better = gpurhh_string_compare(host->dictionary, &from[1], &into[1]) > 0;
+	else
+		better = gpurhh_string_compare(host->dictionary, &from[1], &into[1]) < 0;
+	if (better)
+		memcpy(into, from, sizeof(uint64) * 3);
+}
+
 /* Adds the states of one record to another of the same key. */
 static void
 combine(HostTable *host, uint64 *into, const uint64 *from)
@@ -164,8 +204,12 @@ combine(HostTable *host, uint64 *into, const uint64 *from)
 
 	for (uint32 s = 0; s < host->spec.n_states; s++)
 	{
-		rhh_state_combine(host->spec.states[s].op,
-						  rhh_arg_bytes(&host->spec, s), &into[w], &from[w]);
+		if (s - host->first_best < host->n_best)
+			combine_best(host, host->greatest[s - host->first_best],
+						 &into[w], &from[w]);
+		else
+			rhh_state_combine(host->spec.states[s].op,
+							  rhh_arg_bytes(&host->spec, s), &into[w], &from[w]);
 		w += rhh_state_words(&host->spec, s);
 	}
 }
