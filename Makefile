@@ -60,6 +60,11 @@ OBJS = \
 	src/heap_feed.o \
 	src/page_feed.o \
 	src/vector.o \
+	src/vector_functions.o \
+	src/vector_compile.o \
+	src/vector_constant.o \
+	src/vector_compare.o \
+	src/vector_arithmetic.o \
 	src/host_table.o \
 	src/channel.o \
 	src/service.o \
@@ -183,7 +188,7 @@ include $(PGXS)
 $(shlib): $(GPU_OBJS)
 
 # Their loops over columns are worth it, as core's checksums are.
-src/feed.o src/heap_feed.o src/vector.o: CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
+src/feed.o src/heap_feed.o $(filter src/vector%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # ---------- gpu/ ----------
 

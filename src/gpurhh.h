@@ -474,7 +474,7 @@ extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
 							   const struct varlena *value);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
-/* ---------- vector.c ---------- */
+/* ---------- vector.c, vector_*.c: see vector.h ---------- */
 
 /* One column of a chunk of rows. */
 typedef struct Vector
