@@ -529,9 +529,9 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 	estimate_groups(info, &groups);
 	/* unlike those of keys they cannot be put off: one pass has to see all */
 	if (groups.string_bytes > get_hash_memory_limit())
-		return psprintf("strings that may be minima or maxima are estimated to take %.0f MB, more than the %.0f MB of work_mem and hash_mem_multiplier",
-						ceil(groups.string_bytes / (1024 * 1024)),
-						get_hash_memory_limit() / (1024.0 * 1024));
+		return psprintf("strings that may be minima or maxima are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(groups.string_bytes / 1024),
+						get_hash_memory_limit() / 1024.0);
 	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
 	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{
