@@ -274,23 +274,25 @@ typedef struct GroupEstimate
 {
 	double		first_level;	/* groups that the device makes */
 	double		regrouped;		/* groups that the second level takes */
-	double		strings;		/* what strings cost beyond that, in units of a
-								 * group's cost */
+	double		strings;		/* what minima and maxima of strings cost beyond
+								 * that, in units of a group's cost */
 	double		string_bytes;	/* and the memory they take */
 	double		emitted;
 } GroupEstimate;
 
 /*
- * Strings that are fed for minima and maxima, see candidates.c: in any order of
- * the rows the n-th of a group is better than all before with probability 1/n.
- * Groups whose best is not kept have as many as there are values.
+ * What comes of the arguments of minima and maxima being keys.
+ *
+ * Of strings candidates are fed, see candidates.c: in any order of the rows the
+ * n-th of a group is better than all before with probability 1/n.  Groups whose
+ * best is not kept have as many as there are values.
  */
 static void
-estimate_candidates(PlanInfo *info, GroupEstimate *groups)
+estimate_choices(PlanInfo *info, GroupEstimate *groups)
 {
 	double		rows = info->input->rows;
 	double		n_groups = Max(groups->emitted, 1.0);
-	int			n_strings = list_length(info->strings);
+	int			n_choices = list_length(info->choices);
 	int			key_bytes = 0;
 	double		record_bytes;
 	double		kept;
@@ -303,27 +305,33 @@ estimate_candidates(PlanInfo *info, GroupEstimate *groups)
 		key_bytes += Max(gpurhh_encodings[linitial_int(column)].bytes,
 						 sizeof(uint64));
 	}
-	kept = gpurhh_candidates_capacity(key_bytes, n_strings,
+	kept = gpurhh_candidates_capacity(key_bytes, n_choices,
 									  GPURHH_CANDIDATES_LIMIT) / n_groups;
 	kept = Min(kept, 1.0);
-	for (int s = 0; s < n_strings; s++)
+	for (int c = 0; c < n_choices; c++)
 	{
 		List	   *column = list_nth(info->columns,
 									  list_nth_int(info->key_columns,
-												   info->n_shown_keys + s));
+												   info->n_shown_keys + c));
 		Expr	   *arg = list_nth(info->child_target->exprs, lthird_int(column));
 		PathTarget *target = create_empty_pathtarget();
+		double		values = estimate_num_groups(info->root,
+												 lappend(list_copy(info->keys), arg),
+												 rows, NULL, NULL);
 		double		candidates;
 
-		candidates = Min(estimate_num_groups(info->root,
-											 lappend(list_copy(info->keys), arg),
-											 rows, NULL, NULL),
+		if (!gpurhh_is_candidate(linitial_int(column)))
+		{
+			groups->first_level += values;
+			continue;
+		}
+		candidates = Min(values,
 						 kept * n_groups * (0.6 + log(Max(rows / n_groups, 1.0))) +
 						 (1 - kept) * rows);
 		groups->first_level += candidates;
 		groups->strings += rows * STRING_FACTOR + candidates * CANDIDATE_FACTOR;
 		add_column_to_pathtarget(target, arg, 0);
-		if (set_pathtarget_cost_width(info->root, target)->width > GPURHH_STRING_BYTES)
+		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
 		{
 			groups->strings += candidates * NEW_STRING_FACTOR;
 			groups->string_bytes += candidates * (target->width + 2 * sizeof(uint64));
@@ -331,9 +339,9 @@ estimate_candidates(PlanInfo *info, GroupEstimate *groups)
 	}
 	groups->regrouped = groups->first_level;
 
-	/* as host_table.c has them, 3 words for each string */
+	/* as host_table.c has them, about 3 words for each value */
 	record_bytes = 64 + key_bytes +
-		sizeof(uint64) * (2 * info->n_states + 3 * n_strings);
+		sizeof(uint64) * (2 * info->n_states + 3 * n_choices);
 	if (n_groups * record_bytes > get_hash_memory_limit())
 		groups->strings += SPILL_FACTOR * groups->regrouped *
 			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
@@ -365,8 +373,8 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 		groups->first_level = estimate_num_groups(root, keys, rows, NULL, NULL);
 		groups->regrouped = groups->first_level;
 	}
-	if (info->strings != NIL)
-		estimate_candidates(info, groups);
+	if (info->choices != NIL)
+		estimate_choices(info, groups);
 	foreach(lc, info->sets)
 	{
 		List	   *set = lfirst(lc);
@@ -434,7 +442,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeInteger(info->n_shown_keys));
 	cpath->custom_private = lappend(cpath->custom_private, info->sets);
-	cpath->custom_private = lappend(cpath->custom_private, info->strings);
+	cpath->custom_private = lappend(cpath->custom_private, info->choices);
 	cpath->custom_private = lappend(cpath->custom_private,
 									info->distinct_ops);
 	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);

@@ -208,7 +208,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		gpurhh_regroup_create(spec,
 							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
 							  list_nth(private, GPUAGG_PRIVATE_SETS),
-							  list_nth(private, GPUAGG_PRIVATE_STRINGS),
+							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
 					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);

@@ -461,30 +461,37 @@ distinct_state(PlanInfo *info, rhh_state_op op)
 	}
 	if (lc == NULL)
 		info->distinct_ops = lappend_int(info->distinct_ops, op);
-	return info->n_states + list_length(info->strings) + at;
+	return info->n_states + list_length(info->choices) + at;
 }
 
-/* Does the second level keep the best one of its argument's strings? */
+/* Does the second level choose a value, from the groups of the first? */
 static bool
-is_string_extreme(Aggref *aggref)
+is_choice(Aggref *aggref)
 {
 	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
 
-	return known != NULL && gpurhh_is_candidate(known->encoding);
+	return known != NULL && (known->final == GPU_FINAL_LEAST ||
+							 known->final == GPU_FINAL_GREATEST);
 }
 
 /*
- * min() or max() of a string: its argument becomes a hidden key, behind those
- * that are shown, see candidates.c.  To be called once all states of the first
- * level are there, which come before its own.
+ * min() or max() of what has no order that a device knows: its argument becomes a
+ * hidden key, behind those that are shown, so that each of its values is a group
+ * of its own.  Of strings only some are fed, see candidates.c.  To be called
+ * once all states of the first level are there, which come before its own.
  */
 static bool
-add_string_extreme(PlanInfo *info, Aggref *aggref)
+add_choice(PlanInfo *info, Aggref *aggref)
 {
 	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
 	const char *text = expression_text(info, aggref);
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
 	Oid			argtype = exprType((Node *) arg);
+	bool		greatest = known->final == GPU_FINAL_GREATEST;
+	bool		is_enum = known->argtype == ANYENUMOID;
+	GpuChoice	choice = is_enum ?
+		(greatest ? GPU_CHOICE_GREATEST_ENUM : GPU_CHOICE_LEAST_ENUM) :
+		(greatest ? GPU_CHOICE_GREATEST_STRING : GPU_CHOICE_LEAST_STRING);
 	const char *problem;
 	GpuColumn	shown;
 	GpuColumn	column;
@@ -496,30 +503,32 @@ add_string_extreme(PlanInfo *info, Aggref *aggref)
 	if (!gpurhh_resolve_type((Node *) arg, &shown, &problem))
 		return refuse(info, "aggregate %s has an argument of type %s, which %s",
 					  text, format_type_be(argtype), problem);
-	if (known->argtype != argtype)
+	if (is_enum ? !type_is_enum(getBaseType(argtype)) : known->argtype != argtype)
 		return refuse(info, "aggregate %s has an argument of type %s",
 					  text, format_type_be(argtype));
-	if (argtype != BYTEAOID && !gpurhh_collate_is_c(aggref->inputcollid))
+	if (type_is_collatable(argtype) &&
+		!gpurhh_collate_is_c(aggref->inputcollid))
 		return refuse(info, "aggregate %s has an argument with a collation whose order is not that of bytes",
 					  text);
 
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
 	column = shown;
-	column.encoding = known->encoding;
+	if (known->encoding != GPU_ENC_NONE)
+		column.encoding = known->encoding;
 	number = child_column(info, arg, 0, column);
-	for (at = 0; at < list_length(info->strings); at++)
+	for (at = 0; at < list_length(info->choices); at++)
 	{
-		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number)
+		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number &&
+			list_nth_int(info->choices, at) == (int) choice)
 			break;
 	}
-	if (at == list_length(info->strings))
+	if (at == list_length(info->choices))
 	{
 		info->key_columns = lappend_int(info->key_columns, number);
-		info->strings = lappend_int(info->strings,
-									gpurhh_is_greatest(known->encoding));
+		info->choices = lappend_int(info->choices, choice);
 	}
-	add_output(info, (Expr *) aggref, known->final, shown,
+	add_output(info, (Expr *) aggref, GPU_FINAL_ANY, shown,
 			   list_make1_int(info->n_states + at));
 	return true;
 }
@@ -547,8 +556,8 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	if (list_length(info->sets) > 1)
 		return refuse(info, "aggregate %s has DISTINCT, and there are GROUPING SETS",
 					  text);
-	if (info->strings != NIL)
-		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings",
+	if (info->choices != NIL)
+		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings or enums",
 					  text);
 	if (info->distinct_arg == NULL)
 	{
@@ -731,7 +740,7 @@ add_columns(PlanInfo *info)
 	foreach(lc, info->aggrefs)
 	{
 		if (!is_distinct(lfirst_node(Aggref, lc)) &&
-			!is_string_extreme(lfirst_node(Aggref, lc)) &&
+			!is_choice(lfirst_node(Aggref, lc)) &&
 			!add_aggregate(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
@@ -742,8 +751,8 @@ add_columns(PlanInfo *info)
 	}
 	foreach(lc, info->aggrefs)
 	{
-		if (is_string_extreme(lfirst_node(Aggref, lc)) &&
-			!add_string_extreme(info, lfirst_node(Aggref, lc)))
+		if (is_choice(lfirst_node(Aggref, lc)) &&
+			!add_choice(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->aggrefs)
@@ -783,16 +792,16 @@ build_plan_info(PlanInfo *info, List *having)
 					  RHH_MAX_KEYS);
 	if (!add_columns(info))
 		return false;
-	info->one_emitter = info->sets != NIL || info->strings != NIL ||
+	info->one_emitter = info->sets != NIL || info->choices != NIL ||
 		info->distinct_arg != NULL;
 
 	if (list_length(info->key_columns) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings",
+		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings or enums",
 					  RHH_MAX_KEYS);
 	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states + list_length(info->strings) +
+	if (info->n_states + list_length(info->choices) +
 		list_length(info->distinct_ops) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);

@@ -42,7 +42,7 @@ struct Regroup
 	int			first_state;	/* word of the first level's states */
 	int			n_state_words;
 	uint32		n_states;
-	List	   *strings;		/* as in the plan */
+	List	   *choices;		/* as in the plan */
 	const Dictionary *dictionary;
 	bool		has_distinct;
 	int			distinct_key;	/* number, word and bytes in the first level */
@@ -72,26 +72,26 @@ gpurhh_regroup_spec(Regroup *regroup)
 }
 
 /*
- * sets, strings, distinct_ops, n_shown_keys: as in the plan.  NULL: there is no
+ * sets, choices, distinct_ops, n_shown_keys: as in the plan.  NULL: there is no
  * second level.
  */
 Regroup *
 gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *strings, List *distinct_ops)
+					  List *sets, List *choices, List *distinct_ops)
 {
 	Regroup    *regroup;
 	rhh_table_spec *spec;
 	ListCell   *lc;
 
-	if (sets == NIL && strings == NIL && distinct_ops == NIL)
+	if (sets == NIL && choices == NIL && distinct_ops == NIL)
 		return NULL;
 	regroup = palloc0(sizeof(Regroup));
 	spec = &regroup->spec;
 	*spec = *first;
-	if (distinct_ops != NIL || strings != NIL)
+	if (distinct_ops != NIL || choices != NIL)
 		spec->n_keys = n_shown_keys;
-	regroup->strings = strings;
-	foreach(lc, strings)
+	regroup->choices = choices;
+	foreach(lc, choices)
 	{
 		rhh_state_spec *state = &spec->states[spec->n_states++];
 
@@ -139,7 +139,7 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 				set->outside |= UINT64CONST(1) << k;
 		}
 	}
-	regroup->first_is_set = !regroup->has_distinct && strings == NIL &&
+	regroup->first_is_set = !regroup->has_distinct && choices == NIL &&
 		regroup->sets[0].outside == 0;
 
 	regroup->group = palloc0(sizeof(uint64) * regroup->n_words);
@@ -229,6 +229,7 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 {
 	const rhh_table_spec *spec = &regroup->spec;
 	uint64	   *to = regroup->group;
+	const uint64 *key;
 	bool		no_value;
 	uint32		s;
 	int			w;
@@ -237,13 +238,14 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 		to[w] = words[w * stride];
 	for (int i = 0; i < regroup->n_state_words; i++)
 		to[w++] = words[(regroup->first_state + i) * stride];
-	for (int i = 0; i < list_length(regroup->strings); i++, w += 3)
+	key = words + regroup->n_key_words * stride;
+	for (int i = 0; i < list_length(regroup->choices); i++)
 	{
-		const uint64 *key = words + (regroup->n_key_words + 2 * i) * stride;
+		int			n = rhh_state_words(spec, regroup->n_states + i) - 1;
 
-		to[w] = ((to[0] >> (spec->n_keys + i)) & 1) ^ 1;
-		to[w + 1] = key[0];
-		to[w + 2] = key[stride];
+		to[w++] = ((to[0] >> (spec->n_keys + i)) & 1) ^ 1;
+		for (int j = 0; j < n; j++, key += stride)
+			to[w++] = *key;
 	}
 	if (!regroup->has_distinct)
 	{
@@ -256,7 +258,7 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 	memset(&to[w], 0, sizeof(uint64) * (regroup->n_words - w));
 	if (no_value)
 		return;
-	for (s = regroup->n_states + list_length(regroup->strings);
+	for (s = regroup->n_states + list_length(regroup->choices);
 		 s < spec->n_states; s++)
 		w += store_distinct(&to[w], spec->states[s].op,
 							words[regroup->distinct_word * stride],
@@ -270,8 +272,8 @@ merge_records(Regroup *regroup)
 	{
 		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
 										   get_hash_memory_limit());
-		gpurhh_host_keep_best(regroup->host, regroup->n_states,
-							  regroup->strings, regroup->dictionary);
+		gpurhh_host_choose(regroup->host, regroup->n_states,
+						   regroup->choices, regroup->dictionary);
 	}
 	gpurhh_host_merge_records(regroup->host, regroup->records,
 							  regroup->n_records);

@@ -731,6 +731,7 @@ write_numbers(StringEncoder *encoder)
  * GPURHH_STRING_BYTES bytes at to; or takes note of it, and the key is there
  * after gpurhh_strings_finish().  Until then the value must stay, unless it is
  * a toasted one.  Memory up to readable may be read where that is faster.
+ * A name is no varlena: value leads to it all the same.
  */
 void
 gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
@@ -740,14 +741,22 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 	const char *data;
 	uint32		length;
 
-	if (unlikely(VARATT_IS_EXTERNAL(value) || VARATT_IS_COMPRESSED(value)))
+	if (encoding == GPU_ENC_NAME)
 	{
-		detoasted = detoast_attr(unconstify(struct varlena *, value));
-		value = detoasted;
-		readable = (const char *) detoasted;
+		data = (const char *) value;
+		length = strnlen(data, NAMEDATALEN);
 	}
-	data = VARDATA_ANY(value);
-	length = VARSIZE_ANY_EXHDR(value);
+	else
+	{
+		if (unlikely(VARATT_IS_EXTERNAL(value) || VARATT_IS_COMPRESSED(value)))
+		{
+			detoasted = detoast_attr(unconstify(struct varlena *, value));
+			value = detoasted;
+			readable = (const char *) detoasted;
+		}
+		data = VARDATA_ANY(value);
+		length = VARSIZE_ANY_EXHDR(value);
+	}
 	if (encoding == GPU_ENC_BPCHAR)
 		length = without_blanks(data, length);
 	if (length < GPURHH_STRING_BYTES)

@@ -230,6 +230,7 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				break;
 			case GPU_ENC_STRING:
 			case GPU_ENC_BPCHAR:
+			case GPU_ENC_NAME:
 				break;			/* is there already */
 			case GPU_ENC_LEAST_STRING:
 			case GPU_ENC_LEAST_BPCHAR:

@@ -79,6 +79,7 @@ typedef enum GpuEncoding
 	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
 	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
 								 * how many characters they make it */
+	GPU_ENC_NAME,				/* the same of a name */
 	/* the same of strings that may be a group's least or greatest, else NULL: */
 	GPU_ENC_LEAST_STRING,
 	GPU_ENC_LEAST_BPCHAR,
@@ -172,6 +173,9 @@ typedef enum GpuFinal
 	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
 	GPU_FINAL_SUM_DECIMAL,
 	GPU_FINAL_AVG_DECIMAL,
+	/* chosen by the second level, and then as GPU_FINAL_ANY: */
+	GPU_FINAL_LEAST,
+	GPU_FINAL_GREATEST,
 	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
 	GPU_FINAL_SUM_MONEY,
 	GPU_FINAL_SUM_FLOAT,
@@ -282,11 +286,20 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
 	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
 								 * NIL: one, of all keys */
-	GPUAGG_PRIVATE_STRINGS,		/* IntList: of each key behind the shown ones, is
-								 * it to be the greatest, or the least? */
+	GPUAGG_PRIVATE_CHOICES,		/* IntList: of each key behind the shown ones, a
+								 * GpuChoice */
 	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
 	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_DISTINCT
 };
+
+/* Which of a group's values the second level keeps. */
+typedef enum GpuChoice
+{
+	GPU_CHOICE_LEAST_STRING,	/* by their bytes */
+	GPU_CHOICE_GREATEST_STRING,
+	GPU_CHOICE_LEAST_ENUM,
+	GPU_CHOICE_GREATEST_ENUM
+} GpuChoice;
 
 typedef struct GpuRefusal
 {
@@ -326,8 +339,7 @@ typedef struct PlanInfo
 	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
 	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
 								 * One that has all is the first. */
-	List	   *strings;		/* hidden keys: IntList, see
-								 * GPUAGG_PRIVATE_STRINGS */
+	List	   *choices;		/* hidden keys: IntList of GpuChoice */
 	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
 	List	   *distinct_ops;	/* IntList: states computed of it */
 	bool		one_emitter;	/* some rows are nobody else's to return */
@@ -608,9 +620,8 @@ extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
 extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
-extern void gpurhh_host_keep_best(HostTable *host, uint32 first_state,
-								  List *greatest,
-								  const Dictionary *dictionary);
+extern void gpurhh_host_choose(HostTable *host, uint32 first_state,
+							   List *choices, const Dictionary *dictionary);
 extern void gpurhh_host_free(HostTable *host);
 
 /* ---------- agg_regroup.c ---------- */
@@ -624,7 +635,7 @@ typedef struct Regroup Regroup;
 
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  int n_shown_keys, List *sets,
-									  List *strings, List *distinct_ops);
+									  List *choices, List *distinct_ops);
 extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
 										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
