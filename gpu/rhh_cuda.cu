@@ -1109,7 +1109,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
 	{
 		/* Tiles take a number each for groups that all of them have. */
 		uint32_t	agg_tiles = RHH_CUDA_AGGREGATE_THREADS / RHH_GROUP_LANES;
-		uint32_t	most = t->body.group_cap / 2 / agg_tiles;
+		uint32_t	most = t->body.group_cap / 4 * 3 / agg_tiles;
 		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
 		double		groups = f->groups;
 		rhh_units	units = {NULL, NULL, rows.n_rows, 0, 0};

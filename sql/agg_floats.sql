@@ -45,7 +45,8 @@ CREATE TABLE special AS
 			 (32, '1.5', '1.5'), (64, '-1.5', '-1.5'), (128, '5e-324', '1e-45'), (256, '-5e-324', '-1e-45'), (512, '1e100', '1e30')) v (bit, x, x4)
 	WHERE i & v.bit > 0;
 INSERT INTO special SELECT mask, -f8, -f4 FROM special WHERE f8 = 'NaN';
-SELECT compare('SELECT mask, sum(f8), avg(f8), sum(f4), avg(f4) FROM special GROUP BY mask');
+-- (1.5 takes 5e-324 in, and -1.5 does not give it back: that depends on the order)
+SELECT compare('SELECT mask, sum(f8), avg(f8), sum(f4), avg(f4) FROM special WHERE mask & 96 < 96 OR mask & 384 = 0 GROUP BY mask');
 SELECT compare('SELECT mask, min(f8), max(f8), min(f4), max(f4) FROM special WHERE mask & 24 <> 24 GROUP BY mask');
 SELECT compare('SELECT mask, min(f8) + 0, max(f8) + 0, min(f4) + 0, max(f4) + 0 FROM special GROUP BY mask');
 SELECT compare('SELECT mask, sum(f8), avg(f8), sum(f4), avg(f4) FROM special WHERE f8 = 0 GROUP BY mask');

@@ -89,27 +89,7 @@ SELECT feeds('SELECT k, count(*), sum(v * 2) FROM p WHERE id BETWEEN 12000 AND 1
 SELECT compare('SELECT k, count(*), sum(v * 2) FROM p WHERE id BETWEEN 12000 AND 15000 GROUP BY k');
 SELECT compare('SELECT k, count(*) FROM p WHERE id < -5 GROUP BY k', nodes => 0);
 SELECT compare('SELECT k, count(*) FROM p WHERE id > 35000 GROUP BY k', nodes => 0);
--- when it starts, and while it runs
-SET enable_gpu_hashagg = on;
-SET plan_cache_mode = force_generic_plan;
-PREPARE q (int, int) AS SELECT count(*), sum(v), count(DISTINCT k) FROM p WHERE id >= $1 AND id < $2;
-EXECUTE q (0, 40000);
-EXECUTE q (5000, 15000);
-EXECUTE q (12000, 13000);
-EXECUTE q (-10, -5);
-EXECUTE q (35000, 36000);
-SET gpurhh.device = 'cpu';
-EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) EXECUTE q (12000, 13000);
-RESET gpurhh.device;
-DEALLOCATE q;
-RESET plan_cache_mode;
-RESET enable_gpu_hashagg;
-SELECT compare('SELECT k, count(*), sum(v) FROM p WHERE id < (SELECT 15000) GROUP BY k');
-SELECT compare('SELECT k, count(*), sum(v) FROM p WHERE id < (SELECT -15000) GROUP BY k');
-SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT k, count(*), sum(v) FROM p WHERE id >= x.g * 8000 AND id < x.g * 8000 + 3000 GROUP BY k) y');
-SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT count(*), sum(v + x.g), min(v), max(v), avg(v), min(w), max(w) FROM p WHERE id >= x.g * 8000 AND id < x.g * 8000 + 3000) y');
-SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT k, count(*), sum(v) FROM p WHERE v > x.g * 100 GROUP BY k) y');
--- the figures of the scans are those that they have without it
+-- the scans below, with their figures
 CREATE FUNCTION scanned(query text) RETURNS SETOF text LANGUAGE plpgsql AS $f$
 DECLARE
 	line text;
@@ -120,6 +100,25 @@ BEGIN
 		END IF;
 	END LOOP;
 END $f$;
+-- when it starts, and while it runs
+SET enable_gpu_hashagg = on;
+SET plan_cache_mode = force_generic_plan;
+PREPARE q (int, int) AS SELECT count(*), sum(v), count(DISTINCT k) FROM p WHERE id >= $1 AND id < $2;
+EXECUTE q (0, 40000);
+EXECUTE q (5000, 15000);
+EXECUTE q (12000, 13000);
+EXECUTE q (-10, -5);
+EXECUTE q (35000, 36000);
+SELECT scanned('EXECUTE q (12000, 13000)');
+DEALLOCATE q;
+RESET plan_cache_mode;
+RESET enable_gpu_hashagg;
+SELECT compare('SELECT k, count(*), sum(v) FROM p WHERE id < (SELECT 15000) GROUP BY k');
+SELECT compare('SELECT k, count(*), sum(v) FROM p WHERE id < (SELECT -15000) GROUP BY k');
+SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT k, count(*), sum(v) FROM p WHERE id >= x.g * 8000 AND id < x.g * 8000 + 3000 GROUP BY k) y');
+SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT count(*), sum(v + x.g), min(v), max(v), avg(v), min(w), max(w) FROM p WHERE id >= x.g * 8000 AND id < x.g * 8000 + 3000) y');
+SELECT compare('SELECT x.g, y.* FROM generate_series(-1, 5) x (g), LATERAL (SELECT k, count(*), sum(v) FROM p WHERE v > x.g * 100 GROUP BY k) y');
+-- the figures of the scans are those that they have without it
 SET enable_gpu_hashagg = on;
 SELECT scanned('SELECT k, sum(v * 2) FROM p WHERE d > ''2000-01-10'' AND id < (SELECT 15000) GROUP BY k');
 SET enable_gpu_hashagg = off;

@@ -518,6 +518,7 @@ test_iceberg()
 	int			most = std::min<int>({(int) (8 * sizeof(Key)), bits + (int) (8 * sizeof(P)) - 1,
 									 bits2 + (int) (8 * sizeof(S)) - 2});
 	int			widths[] = {most, most - 5, bits + BUCKET / 8 + 4};
+	int			few = std::min(most - MORE_BITS - 4, 40);	/* fit where there are few buckets */
 
 	for (int key_bits : widths)
 	{
@@ -543,17 +544,17 @@ test_iceberg()
 		context = std::string(table_t::name()) + ", one level-1 bucket, round " +
 			std::to_string(round);
 		another_schedule(round);
-		CUDA(table.create_levels(2, 1, std::min(most - 4, 40), 0));
+		CUDA(table.create_levels(2, 1, few, 0));
 		check_overfull(table, colliding_keys(table, BUCKET + 2 * BUCKET2 + 5, false));
 	}
 	context = std::string(table_t::name()) + ", level-2 buckets that are one";
-	CUDA(table.create_levels(2, 1, std::min(most - 4, 40), 0));
+	CUDA(table.create_levels(2, 1, few, 0));
 	check_overfull(table, colliding_keys(table, 2 * BUCKET + BUCKET2 + 20, true));
 
 	/* All slots get used when there are keys enough. */
 	context = std::string(table_t::name()) + ", overfull";
-	CUDA(table.create_levels(2, 1, std::min(most - 4, 40), 0));
-	check_overfull(table, different_keys<Key>(6 * table.capacity(), std::min(most - 4, 40)));
+	CUDA(table.create_levels(2, 1, few, 0));
+	check_overfull(table, different_keys<Key>(6 * table.capacity(), few));
 	{
 		uint64_t	n = 0;
 
@@ -683,6 +684,7 @@ test_cuckoo()
 	int			bits = 5 + MORE_BITS - (BUCKET == 32);
 	int			most = std::min<int>((int) (8 * sizeof(Key)), bits + (int) (8 * sizeof(S)) - 2);
 	int			widths[] = {most, most - 5, bits + BUCKET / 8 + 4};
+	int			few = most - MORE_BITS; /* fit where there are few buckets */
 
 	for (int key_bits : widths)
 	{
@@ -715,8 +717,8 @@ test_cuckoo()
 
 	/* Sorted in pieces, so that equal keys are in several. */
 	context = std::string(sorting.name()) + ", in pieces";
-	CUDA(sorting.create(16 * BUCKET, most - 1, 61, 0));
-	test_find_or_put(sorting, most - 1, 0.8);
+	CUDA(sorting.create(16 * BUCKET, few - 1, 61, 0));
+	test_find_or_put(sorting, few - 1, 0.8);
 	CHECK(sorting.memory_bytes() > sorting.table.memory_bytes() + 61 * 2 * sizeof(Key), "%llu",
 		  LLU(sorting.memory_bytes()));
 	CHECK(sorting.create(16, most, 0, 0) == cudaErrorInvalidValue, "batches of no keys");
@@ -733,9 +735,9 @@ test_cuckoo()
 
 		context = std::string(table_t::name()) + ", overfull, round " + std::to_string(round);
 		another_schedule(round);
-		CUDA(table.create_buckets(2, std::min(most - 3, 40), 0));
+		CUDA(table.create_buckets(2, std::min(few - 3, 40), 0));
 		check_put(table, different_keys<Key>(table.capacity() + 12 + round,
-											 std::min(most - 3, 40)), 2, &lost);
+											 std::min(few - 3, 40)), 2, &lost);
 		CUDA(table.size(&n, 0));
 		CHECK(lost.size() + n == table.capacity() + 12 + round, "%zu lost, %llu there",
 			  lost.size(), LLU(n));
@@ -748,8 +750,8 @@ test_cuckoo()
 		std::set<Key> expected;
 
 		context = std::string(sorting.name()) + ", overfull";
-		CUDA(sorting.create(4 * BUCKET, std::min(most - 3, 40), 1000, 0));
-		for (Key k : different_keys<Key>(4 * BUCKET + 20, std::min(most - 3, 40)))
+		CUDA(sorting.create(4 * BUCKET, std::min(few - 3, 40), 1000, 0));
+		for (Key k : different_keys<Key>(4 * BUCKET + 20, std::min(few - 3, 40)))
 		{
 			expected.insert(k);
 			keys.push_back(k);
@@ -795,7 +797,7 @@ test_cuckoo()
 
 		context = std::string(table_t::name()) + ", " + std::to_string(same) +
 			" buckets the same";
-		CUDA(table.create_buckets(3, std::min(most - 2, 40), 0));
+		CUDA(table.create_buckets(3, std::min(few - 2, 40), 0));
 		for (int tries = 0; tries < 1000000 && keys.size() < 2 * BUCKET; tries++)
 		{
 			uint64_t	key = split.key(5, low_bits(random64(), split.remainder_bits()), 0);
