@@ -4,13 +4,13 @@
 #
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
-#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 (default:
-#					the first four; all but sum and q1 have 1,000,000 groups).  half:
+#	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 distinct
+#					(default: the first four; all but sum and q1 have 1,000,000 groups).  half:
 #					WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
 #					columns, a text first; text: keys as 'key123456'; md5: of 32
 #					characters; q1: TPC-H's query 1, over a table as its
-#					lineitem (6 groups)
+#					lineitem (6 groups); distinct: count(DISTINCT v) of 1000 values
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
 #					chooses, or parallel:N, gpurhh:N: with N workers
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
@@ -312,6 +312,10 @@ if one_of q1; then
 			sum(l_extendedprice * (1 - l_discount)) AS sum_disc_price, sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS sum_charge,
 			avg(l_quantity) AS avg_qty, avg(l_extendedprice) AS avg_price, avg(l_discount) AS avg_disc, count(*) AS count_order
 		FROM t WHERE l_shipdate <= date '1998-12-01' - interval '90 days' GROUP BY l_returnflag, l_linestatus"
+fi
+if one_of distinct; then
+	load "k int4, v int4" "$(key 1000000 int4), $value"
+	measure distinct 1000000 "count(*), sum(k), sum(c)" "SELECT k, count(DISTINCT v) AS c FROM t GROUP BY k"
 fi
 sql -c "DROP TABLE IF EXISTS t"
 

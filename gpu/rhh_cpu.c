@@ -1071,6 +1071,19 @@ cpu_table_extract(rhh_table *table, rhh_result *result, uint64_t tag,
 	return succeed(err);
 }
 
+static rhh_status
+cpu_table_rewind(rhh_table *table, rhh_error *err)
+{
+	if (!table->finished)
+		return fail(err, RHH_INVALID, "the table is not finished");
+	if (table->extracting)
+		return fail(err, RHH_INVALID, "groups are being extracted");
+	if (n_orphans_of(table) > 0)
+		return fail(err, RHH_INVALID, "groups without a slot come out once");
+	table->n_extracted = 0;
+	return succeed(err);
+}
+
 static uint64_t
 read_count(const _Atomic uint64_t *counter)
 {
@@ -1152,6 +1165,7 @@ const rhh_device_ops rhh_cpu_ops = {
 	.table_submit = cpu_table_submit,
 	.table_finish = cpu_table_finish,
 	.table_extract = cpu_table_extract,
+	.table_rewind = cpu_table_rewind,
 	.table_stats = cpu_table_stats,
 	.table_cancel = cpu_table_cancel,
 	.table_destroy = cpu_table_destroy

@@ -2354,6 +2354,17 @@ rhh_cuda_table_extract(rhh_table *t, rhh_result *result, uint64_t tag, rhh_error
 	return RHH_OK;
 }
 
+static rhh_status
+rhh_cuda_table_rewind(rhh_table *t, rhh_error *err)
+{
+	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
+		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
+	if (t->n_orphans > 0)
+		return rhh_fail(err, RHH_INVALID, "groups without a slot come out once");
+	t->n_main_done = 0;
+	return RHH_OK;
+}
+
 static void
 rhh_cuda_table_stats(rhh_table *t, rhh_table_stats *stats)
 {
@@ -2418,6 +2429,7 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_table_submit,
 	rhh_cuda_table_finish,
 	rhh_cuda_table_extract,
+	rhh_cuda_table_rewind,
 	rhh_cuda_table_stats,
 	rhh_cuda_table_cancel,
 	rhh_cuda_table_destroy

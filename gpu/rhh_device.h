@@ -358,6 +358,12 @@ typedef struct rhh_device_ops
 	rhh_status	(*table_extract) (rhh_table *table, rhh_result *result,
 								  uint64_t tag, rhh_error *err);
 
+	/*
+	 * Extracting begins anew with the first group.  Only between extractions,
+	 * and of a table without orphans, which come out once.
+	 */
+	rhh_status	(*table_rewind) (rhh_table *table, rhh_error *err);
+
 	/* Statistics as of the last event. */
 	void		(*table_stats) (rhh_table *table, rhh_table_stats *stats);
 

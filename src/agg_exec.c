@@ -18,6 +18,9 @@
  *		EMIT_REGROUPED	groups made of all of those (agg_regroup.c)
  *		EMIT_DONE
  *
+ * Where the device has made the second level too (regroup_on_device), it returns
+ * that, and the host table is for what it refused of it.
+ *
  * A group in either place is words (see rhh_result); agg_emit.c makes scan
  * tuples of them, and computes HAVING if it can.  ExecScan() applies it where
  * that cannot, and the projection, if any.
@@ -89,6 +92,8 @@ typedef struct GpuAggState
 	Channel    *channel;		/* NULL: no device */
 	bool		channel_shared; /* with participants; in shared_context */
 	bool		has_table;		/* there are groups of a device to be read */
+	RegroupPlan *on_device;		/* the second level, which the device makes; the
+								 * host table is of it then */
 	HostTable  *host;			/* NULL until it is needed */
 	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
 	Deferred   *deferred;		/* NULL: no row was */
@@ -209,7 +214,8 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
 							  list_nth(private, GPUAGG_PRIVATE_SETS),
 							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
-							  list_nth(private, GPUAGG_PRIVATE_DISTINCT));
+							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
+							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
 					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
 }
@@ -282,7 +288,9 @@ static HostTable *
 host_table(GpuAggState *state)
 {
 	if (state->host == NULL)
-		state->host = gpurhh_host_create(&state->spec, state->run_context,
+		state->host = gpurhh_host_create(state->on_device ?
+										 &state->on_device->spec : &state->spec,
+										 state->run_context,
 										 get_hash_memory_limit());
 	return state->host;
 }
@@ -391,6 +399,15 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block)
 	MemoryContextSwitchTo(old);
 }
 
+static void
+set_limits(GpuAggState *state, rhh_table_spec *spec)
+{
+	spec->memory_limit_bytes = (uint64) gpurhh_device_memory_mb * 1024 * 1024;
+	spec->max_probe_buckets = gpurhh_max_probe_buckets;
+	spec->load_factor = gpurhh_load_factor;
+	spec->flags = state->css.ss.ps.instrument ? RHH_WANT_PROBE_STATS : 0;
+}
+
 /*
  * Opens the query with the service.  NULL: it runs on the host, and the
  * statistics say why.
@@ -399,15 +416,13 @@ static Channel *
 open_query(GpuAggState *state, MemoryContext context)
 {
 	rhh_table_spec *spec = &state->spec;
+	RegroupPlan *plan = state->regroup ? gpurhh_regroup_plan(state->regroup) :
+		NULL;
 	const char *why = NULL;
 	ChannelArea *area;
 	Channel    *channel = NULL;
 
-	spec->memory_limit_bytes = (uint64) gpurhh_device_memory_mb * 1024 * 1024;
-	spec->max_probe_buckets = gpurhh_max_probe_buckets;
-	spec->load_factor = gpurhh_load_factor;
-	spec->flags = state->css.ss.ps.instrument ? RHH_WANT_PROBE_STATS : 0;
-
+	set_limits(state, spec);
 	area = gpurhh_channel_attach(&why);
 	if (area != NULL)
 	{
@@ -417,7 +432,15 @@ open_query(GpuAggState *state, MemoryContext context)
 						 area->block_bytes, gpurhh_batch_rows);
 		spec->max_batch_rows = layout.capacity_rows;
 		spec->max_batch_bytes = area->block_bytes;
-		channel = gpurhh_channel_open(area, spec, context, &why);
+		if (plan != NULL)
+		{
+			set_limits(state, &plan->spec);
+			gpurhh_regroup_feed_init(&layout, plan, area->block_bytes,
+									 gpurhh_batch_rows);
+			plan->spec.max_batch_rows = layout.capacity_rows;
+			plan->spec.max_batch_bytes = area->block_bytes;
+		}
+		channel = gpurhh_channel_open(area, spec, plan, context, &why);
 	}
 	if (channel == NULL)
 	{
@@ -588,6 +611,31 @@ note_dictionary(GpuAggState *state)
 }
 
 /*
+ * Has the device make the second level, if it can: that is, if it has every row
+ * of the first, and memory for another table.
+ */
+static void
+regroup_on_device(GpuAggState *state)
+{
+	RegroupPlan *plan = gpurhh_regroup_plan(state->regroup);
+	bool		wanted;
+
+	if (plan == NULL || state->channel == NULL)
+		return;
+	wanted = state->host == NULL && state->deferred == NULL &&
+		gpurhh_channel_complete(state->channel);
+	gpurhh_channel_regroup(state->channel, wanted);
+	if (!wanted)
+		return;
+	/* what it refuses now is of the second level */
+	state->on_device = plan;
+	while (!gpurhh_channel_wait_finished(state->channel))
+		take_returned(state);
+	if (!gpurhh_channel_regrouped(state->channel, &state->stats.second))
+		state->on_device = NULL;
+}
+
+/*
  * Reads the input, or this participant's part of it, and waits until the table
  * can be read.  False: there are no groups for this participant to emit.
  */
@@ -645,6 +693,8 @@ read_input(GpuAggState *state)
 			return false;
 		read_late(state);
 	}
+	if (state->regroup != NULL)
+		regroup_on_device(state);
 	state->stats.counts.fetch_ms += milliseconds_since(start);
 	return true;
 }
@@ -656,6 +706,8 @@ note_device_stats(GpuAggState *state)
 	state->has_table = state->channel != NULL &&
 		gpurhh_channel_stats(state->channel, &state->stats.table,
 							 state->stats.device, state->stats.refusal);
+	state->stats.regrouped = state->channel != NULL &&
+		gpurhh_channel_regrouped(state->channel, &state->stats.second);
 	state->stats.valid = true;
 }
 
@@ -674,13 +726,8 @@ fetch_chunk(GpuAggState *state)
 	if (!state->has_table)
 		return false;
 	if (chunk->words == NULL)
-	{
-		Size		bytes = gpurhh_channel_block_bytes(state->channel);
-
-		chunk->capacity_groups =
-			bytes / sizeof(uint64) / rhh_result_words(&state->spec);
-		chunk->words = MemoryContextAlloc(state->run_context, bytes);
-	}
+		chunk->words = MemoryContextAlloc(state->run_context,
+										  gpurhh_channel_block_bytes(state->channel));
 	INSTR_TIME_SET_CURRENT(start);
 	fetched = gpurhh_channel_fetch(state->channel, chunk);
 	state->stats.counts.fetch_ms += milliseconds_since(start);
@@ -714,7 +761,8 @@ next_device_groups(GpuAggState *state, uint32 *n)
 		}
 		words = chunk->words + state->chunk_next;
 		if (!chunk->needs_merge &&
-			(state->host == NULL || gpurhh_host_is_empty(state->host)))
+			(chunk->first_level || state->host == NULL ||
+			 gpurhh_host_is_empty(state->host)))
 		{
 			*n = Min(chunk->n_groups - state->chunk_next, GPURHH_EMIT_WINDOW);
 			state->chunk_next += *n;
@@ -858,6 +906,15 @@ next_groups(GpuAggState *state, Size *stride, uint32 *n)
 
 		if (regroup == NULL)
 			return words;
+		if (state->on_device != NULL)
+		{
+			/* the first level's are those of a set as they are */
+			if (state->phase == EMIT_DEVICE && state->chunk.first_level)
+				return words;
+			words = gpurhh_regroup_translate(regroup, words, *stride, *n);
+			*stride = GPURHH_EMIT_WINDOW;
+			return words;
+		}
 		INSTR_TIME_SET_CURRENT(start);
 		returned = gpurhh_regroup_add(regroup, words, *stride, *n);
 		state->stats.counts.fetch_ms += milliseconds_since(start);
@@ -1061,6 +1118,7 @@ release_run(GpuAggState *state)
 	use_dictionary(state, NULL);
 	if (state->regroup != NULL)
 		gpurhh_regroup_end(state->regroup);
+	state->on_device = NULL;
 	memset(&state->chunk, 0, sizeof(state->chunk));
 	state->chunk_next = 0;
 	gpurhh_emit_reset(&state->emit);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * agg_regroup.c
- *		The second level: groups made of groups, on the host.
+ *		The second level: groups made of groups.
  *
  * For GROUPING SETS a device groups by all grouping columns, and each of its
  * groups is then put into one group of every other set: the keys that are not in
@@ -11,28 +11,55 @@
  * string x it does the same, but of x only what may be a group's least is there
  * (candidates.c), and the group keeps the least.
  *
- * A group is words, as in rhh_result, and a host table holds them.  The number
- * of the set is in the upper half of word 0, beside the NULL bits of the keys,
- * and so a part of the key.  Set 0 may be what the first level has: then those
- * groups are returned as they are.
+ * A group is words, as in rhh_result.  The number of the set is in the upper half
+ * of word 0, beside the NULL bits of the keys, and so a part of the key.  Set 0
+ * may be what the first level has: then those groups are returned as they are.
  *
- *		add		takes the groups of the first level, some at a time
- *		next	returns the others: and where there were none at all, one for
- *				each set without a key, as aggregates over no rows give
+ * Where the device has every row, it makes the second level as well: its groups
+ * become rows for another of its tables (regroup_rows.c, service.c).  That table's
+ * keys and states differ somewhat: the set is a key of its own, keys of no set are
+ * left out, and a state of several words is summed up digit by digit.  So
  *
- * All groups of the first level must come to one process.
+ *		plan		says what the table and its rows are, if it can be had
+ *		translate	makes its groups what they are called above
+ *
+ * Otherwise - some rows are in the host's table, an aggregate's states are no
+ * sums, or it chooses among values whose order no device knows - a host table holds the second level, some 20 times as slowly:
+ *
+ *		add			takes the groups of the first level, some at a time
+ *
+ * In both cases, at the end,
+ *
+ *		next		returns the host table's groups, or where there were none at
+ *					all, one for each set without a key, as aggregates over no
+ *					rows give
+ *
+ * All groups of the first level must come to one process, or to the device.
  *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
 
+#include <math.h>
+
 #include "executor/nodeHash.h"
+#include "rhh_states.h"
 
 typedef struct RegroupSet
 {
 	uint64		outside;		/* NULL bits of the keys that are not in it */
 	bool		empty;			/* has no key */
 } RegroupSet;
+
+/* How a state of the second level is made of the words of the device's. */
+typedef struct RegroupState
+{
+	int			word;			/* of the group that is returned */
+	int			from;			/* of the device's group */
+	int			n_words;		/* to copy; 0: see op */
+	uint8		op;				/* RHH_SUM_I128: two digits, RHH_SUM_SQUARES:
+								 * three, RHH_SUM_F64 */
+} RegroupState;
 
 struct Regroup
 {
@@ -51,6 +78,15 @@ struct Regroup
 	int			n_sets;
 	RegroupSet *sets;
 	bool		first_is_set;	/* set 0 is the groups of the first level */
+
+	/* where a device can make the second level */
+	RegroupPlan *plan;			/* NULL: it cannot */
+	int			n_kept_keys;	/* that its table has, the set's apart */
+	int			kept_key[RHH_MAX_KEYS];
+	int			kept_word[RHH_MAX_KEYS];	/* of the group that is returned */
+	int			set_word;		/* of the device's group; 0: it has none */
+	uint64		left_out;		/* NULL bits of the other keys */
+	RegroupState states[RHH_MAX_STATES];
 
 	uint64	   *group;			/* of the first level, in the second's words */
 	uint64	   *records;		/* the same in sets, yet to be merged */
@@ -71,13 +107,314 @@ gpurhh_regroup_spec(Regroup *regroup)
 	return &regroup->spec;
 }
 
+/* ---------- on the device ---------- */
+
 /*
- * sets, choices, distinct_ops, n_shown_keys: as in the plan.  NULL: there is no
- * second level.
+ * What the device needs; the caller has to add limits to its spec.  NULL: the
+ * second level is the host's.
+ */
+RegroupPlan *
+gpurhh_regroup_plan(Regroup *regroup)
+{
+	return regroup->plan;
+}
+
+/* A column of the second level's rows; -1: there are too many. */
+static int
+add_column(RegroupPlan *plan, RegroupKind kind, int bytes, int key, int word)
+{
+	int			c = plan->spec.n_columns;
+
+	if (c == RHH_MAX_COLUMNS)
+		return -1;
+	plan->spec.n_columns++;
+	plan->spec.column_bytes[c] = bytes;
+	plan->columns[c].kind = kind;
+	plan->columns[c].key = key;
+	plan->columns[c].word = word;
+	return c;
+}
+
+static bool
+add_state(RegroupPlan *plan, rhh_state_op op, int column)
+{
+	rhh_state_spec *state = &plan->spec.states[plan->spec.n_states];
+
+	if (column < 0 || plan->spec.n_states == RHH_MAX_STATES)
+		return false;
+	plan->spec.n_states++;
+	state->op = op;
+	state->arg_column = column;
+	state->filter_column = -1;
+	return true;
+}
+
+static bool
+add_word_state(RegroupPlan *plan, rhh_state_op op, RegroupKind kind, int word)
+{
+	return add_state(plan, op, add_column(plan, kind, sizeof(uint64), 0, word));
+}
+
+/* The states that combine the first level's states of this kind; false: none. */
+static bool
+plan_state(RegroupPlan *plan, uint8 op, int word, int n_words)
+{
+	switch (op)
+	{
+		case RHH_COUNT:
+		case RHH_SUM_I64:
+			return add_word_state(plan, RHH_SUM_I64, REGROUP_WORD, word);
+		case RHH_MIN_I64:
+		case RHH_MAX_I64:
+		case RHH_AND:
+		case RHH_OR:
+		case RHH_XOR:
+			/* one that no row touched changes nothing */
+			return add_word_state(plan, op, REGROUP_WORD, word);
+		case RHH_SUM_I128:
+		case RHH_SUM_SQUARES:
+			return add_word_state(plan, RHH_SUM_I128, REGROUP_WORD, word) &&
+				(n_words == 2 ||
+				 add_word_state(plan, RHH_SUM_I128, REGROUP_DIGIT1, word)) &&
+				add_word_state(plan, RHH_SUM_I64,
+							   n_words == 2 ? REGROUP_DIGIT1 : REGROUP_DIGIT2,
+							   word);
+		case RHH_ANY:
+			return add_state(plan, RHH_ANY,
+							 add_column(plan, REGROUP_ANY, 8 * (n_words - 1), 0,
+										word));
+		case RHH_SUM_F64:
+			return add_word_state(plan, RHH_SUM_F64, REGROUP_WORD, word) &&
+				add_word_state(plan, RHH_OR, REGROUP_WORD, word + 1);
+		default:
+			return false;
+	}
+}
+
+/* The device's table's keys: those of any set it makes, and the set. */
+static bool
+plan_keys(Regroup *regroup, RegroupPlan *plan)
+{
+	const rhh_table_spec *spec = &regroup->spec;
+	uint64		in_any = 0;
+	int			word = 1;
+	int			set_column;
+
+	for (int set = 0; set < plan->n_sets; set++)
+		in_any |= ~plan->outside[set];
+	for (uint32 k = 0; k < spec->n_keys; k++)
+	{
+		int			bytes = spec->column_bytes[spec->key_column[k]];
+
+		if ((in_any >> k) & 1)
+		{
+			regroup->kept_key[regroup->n_kept_keys] = k;
+			regroup->kept_word[regroup->n_kept_keys++] = word;
+			plan->spec.key_column[plan->spec.n_keys++] =
+				add_column(plan, REGROUP_KEY, bytes, k, word);
+		}
+		else
+			regroup->left_out |= UINT64CONST(1) << k;
+		word += rhh_key_words(spec, k);
+	}
+	/* a table has at least one key */
+	if (plan->n_sets == 1 && regroup->n_kept_keys > 0)
+		return true;
+	set_column = add_column(plan, REGROUP_SET, 1, 0, 0);
+	if (set_column < 0 || plan->spec.n_keys == RHH_MAX_KEYS)
+		return false;
+	plan->spec.key_column[plan->spec.n_keys++] = set_column;
+	regroup->set_word = rhh_first_state_word(&plan->spec) - 1;
+	return true;
+}
+
+/* The states of the hidden key's values. */
+static bool
+plan_distinct(Regroup *regroup, RegroupPlan *plan)
+{
+	bool		only_count = true;
+	int			column;
+
+	if (!regroup->has_distinct)
+		return true;
+	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+		only_count &= regroup->spec.states[s].op == RHH_COUNT;
+	column = only_count ?
+		add_column(plan, REGROUP_IS_NULL, 1, regroup->distinct_key, 0) :
+		add_column(plan, REGROUP_KEY, regroup->distinct_bytes,
+				   regroup->distinct_key, regroup->distinct_word);
+	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+	{
+		if (!add_state(plan, regroup->spec.states[s].op, column))
+			return false;
+	}
+	return true;
+}
+
+/* Where each state comes from, once the device's table is known. */
+static void
+plan_translation(Regroup *regroup, const RegroupPlan *plan)
+{
+	const rhh_table_spec *spec = &regroup->spec;
+	int			word = rhh_first_state_word(spec);
+	int			from = rhh_first_state_word(&plan->spec);
+
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		RegroupState *state = &regroup->states[s];
+		uint8		op = spec->states[s].op;
+		int			n_words = rhh_state_words(spec, s);
+
+		state->word = word;
+		state->from = from;
+		state->n_words = n_words;
+		if (s < regroup->n_states)
+		{
+			if (op == RHH_SUM_I128 || op == RHH_SUM_SQUARES)
+			{
+				state->op = n_words == 2 ? RHH_SUM_I128 : RHH_SUM_SQUARES;
+				state->n_words = 0;
+				from += 2 * n_words - 1;
+			}
+			else if (op == RHH_SUM_F64)
+			{
+				state->op = op;
+				state->n_words = 0;
+				from += 3;
+			}
+		}
+		from += state->n_words;
+		word += n_words;
+	}
+}
+
+/* How a device would make the second level, if it can. */
+static void
+plan_device(Regroup *regroup, const rhh_table_spec *first,
+			double expected_groups)
+{
+	RegroupPlan *plan = palloc0(sizeof(RegroupPlan));
+	int			word = regroup->first_state;
+
+	plan->keep_first = regroup->first_is_set;
+	plan->first_set = regroup->first_is_set ? 1 : 0;
+	plan->n_sets = regroup->n_sets - plan->first_set;
+	if (plan->n_sets == 0 || plan->n_sets > GPURHH_REGROUP_MAX_SETS)
+		return;
+	for (int i = 0; i < plan->n_sets; i++)
+		plan->outside[i] = regroup->sets[plan->first_set + i].outside;
+	plan->spec.expected_groups = Max(expected_groups, 1.0);
+	if (!plan_keys(regroup, plan))
+		return;
+	for (uint32 s = 0; s < first->n_states; s++)
+	{
+		int			n_words = rhh_state_words(first, s);
+
+		if (!plan_state(plan, first->states[s].op, word, n_words))
+			return;
+		word += n_words;
+	}
+	if (!plan_distinct(regroup, plan) ||
+		rhh_all_state_words(&plan->spec) > RHH_MAX_STATE_WORDS)
+		return;
+	plan_translation(regroup, plan);
+	regroup->plan = plan;
+}
+
+/* Puts a state of several of the device's together. */
+static void
+translate_state(const RegroupState *state, const uint64 *from, Size stride,
+				uint64 *to, uint32 n)
+{
+	const uint64 *second = from + stride;
+	const uint64 *third = second + stride;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		switch (state->op)
+		{
+			case RHH_SUM_F64:
+				/* partial sums that overflowed count as values there */
+				to[i] = (second[i] & RHH_F64_NOT_FINITE) != 0 ?
+					rhh_as_bits(INFINITY) : from[i];
+				to[GPURHH_EMIT_WINDOW + i] = third[i];
+				break;
+			case RHH_SUM_I128:
+				to[i] = from[i];
+				to[GPURHH_EMIT_WINDOW + i] = second[i] + third[i];
+				break;
+			default:
+				{
+					uint128		high = (uint128) (int128) (int64) second[i] +
+						((uint128) third[stride + i] << 64 | third[i]);
+
+					to[i] = from[i];
+					to[GPURHH_EMIT_WINDOW + i] = (uint64) high;
+					to[2 * GPURHH_EMIT_WINDOW + i] = (uint64) (high >> 64) +
+						third[2 * stride + i];
+				}
+				break;
+		}
+	}
+}
+
+/*
+ * n groups of the device's second level, at most GPURHH_EMIT_WINDOW, as groups
+ * to be returned: their words have the stride GPURHH_EMIT_WINDOW, and are valid
+ * until the next call of this or of gpurhh_regroup_next().
+ */
+const uint64 *
+gpurhh_regroup_translate(Regroup *regroup, const uint64 *words, Size stride,
+						 uint32 n)
+{
+	const RegroupPlan *plan = regroup->plan;
+	uint64	   *to = regroup->window;
+	int			word = 1;
+
+	Assert(n <= GPURHH_EMIT_WINDOW);
+	regroup->n_taken += n;
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint64		set = regroup->set_word == 0 ? plan->first_set :
+			words[regroup->set_word * stride + i];
+
+		to[i] = regroup->left_out | set << GPURHH_SET_SHIFT;
+	}
+	for (int j = 0; j < regroup->n_kept_keys; j++)
+	{
+		int			k = regroup->kept_key[j];
+
+		for (uint32 i = 0; i < n; i++)
+			to[i] |= ((words[i] >> j) & 1) << k;
+		for (uint32 w = 0; w < rhh_key_words(&regroup->spec, k); w++)
+			memcpy(to + (regroup->kept_word[j] + w) * GPURHH_EMIT_WINDOW,
+				   words + word++ * stride, n * sizeof(uint64));
+	}
+	for (uint32 s = 0; s < regroup->spec.n_states; s++)
+	{
+		const RegroupState *state = &regroup->states[s];
+		const uint64 *from = words + state->from * stride;
+
+		to = regroup->window + state->word * GPURHH_EMIT_WINDOW;
+		for (int w = 0; w < state->n_words; w++)
+			memcpy(to + w * GPURHH_EMIT_WINDOW, from + w * stride,
+				   n * sizeof(uint64));
+		if (state->n_words == 0)
+			translate_state(state, from, stride, to, n);
+	}
+	return regroup->window;
+}
+
+/* ---------- life ---------- */
+
+/*
+ * sets, choices, distinct_ops, n_shown_keys, expected_groups: as in the plan.
+ * NULL: there is no second level.
  */
 Regroup *
 gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *choices, List *distinct_ops)
+					  List *sets, List *choices, List *distinct_ops,
+					  double expected_groups)
 {
 	Regroup    *regroup;
 	rhh_table_spec *spec;
@@ -147,6 +484,9 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 							   GPURHH_EMIT_WINDOW);
 	regroup->window = palloc0(sizeof(uint64) * regroup->n_words *
 							  GPURHH_EMIT_WINDOW);
+	/* a device knows no order but that of numbers */
+	if (choices == NIL)
+		plan_device(regroup, first, expected_groups);
 	return regroup;
 }
 
@@ -183,6 +523,8 @@ gpurhh_regroup_spilled(Regroup *regroup)
 {
 	return regroup->host ? gpurhh_host_spilled(regroup->host) : 0;
 }
+
+/* ---------- on the host ---------- */
 
 /* A state over the value of the hidden key, which is not NULL. */
 static int

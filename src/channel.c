@@ -549,10 +549,13 @@ open_channel(Channel *channel, MemoryContext context)
 /*
  * Opens a query that lives until it is closed or the context is reset.  NULL,
  * with the reason: there is no service to be had, or too many queries.
+ * regroup_plan: of a second level, which the device is to make if
+ * gpurhh_channel_regroup() says so; or NULL.
  */
 Channel *
 gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
-					MemoryContext context, const char **why)
+					const RegroupPlan *regroup_plan, MemoryContext context,
+					const char **why)
 {
 	Channel    *channel = make_channel(area, true, context);
 	ChannelQuery *query = NULL;
@@ -583,6 +586,11 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
+				if (regroup_plan != NULL)
+				{
+					query->regroup = REGROUP_UNDECIDED;
+					query->regroup_plan = *regroup_plan;
+				}
 				query->queued.head = -1;
 				query->returned.head = -1;
 				query->results.head = -1;
@@ -990,6 +998,59 @@ gpurhh_channel_may_emit(Channel *channel, bool only_one)
 }
 
 /*
+ * Once the table can be read: does it have all rows that were submitted, and
+ * every group once?
+ */
+bool
+gpurhh_channel_complete(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		complete;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	complete = !query->refused && query->stats.failed_rows == 0 &&
+		query->stats.orphans == 0;
+	LWLockRelease(&area->lock);
+	return complete;
+}
+
+/*
+ * Decides who makes the second level, before the first group is fetched.
+ * wanted: the device; then the caller waits anew until the table can be read,
+ * and asks gpurhh_channel_regrouped().
+ */
+void
+gpurhh_channel_regroup(Channel *channel, bool wanted)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	Assert(query->regroup == REGROUP_UNDECIDED);
+	query->regroup = wanted ? REGROUP_WANTED : REGROUP_NONE;
+	if (wanted)
+		query->finished = false;
+	wake_service(area);
+	LWLockRelease(&area->lock);
+}
+
+/* Has the device made the second level, and what did it take? */
+bool
+gpurhh_channel_regrouped(Channel *channel, rhh_table_stats *stats)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		regrouped;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	regrouped = query->regroup == REGROUP_ON_DEVICE;
+	*stats = query->second_stats;
+	LWLockRelease(&area->lock);
+	return regrouped;
+}
+
+/*
  * Copies the next groups to the caller's memory; false: there are no more.
  * While the participants make rows of them the service fetches the ones after,
  * as long as half of the pool is free: a cursor that is left alone keeps those
@@ -1000,8 +1061,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
-	uint32		n_words = rhh_result_words(&query->spec);
-	uint32		stride = area->block_bytes / sizeof(uint64) / n_words;
+	uint32		n_words;
 	const uint64 *from;
 	int			block;
 
@@ -1040,11 +1100,17 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 
 	result->n_groups = area->blocks[block].n_groups;
 	result->needs_merge = area->blocks[block].needs_merge;
+	result->first_level = area->blocks[block].first_level;
+	n_words = rhh_result_words(query->regroup == REGROUP_ON_DEVICE &&
+							   !result->first_level ?
+							   &query->regroup_plan.spec : &query->spec);
+	result->capacity_groups = area->block_bytes / sizeof(uint64) / n_words;
 	from = (const uint64 *) gpurhh_block_base(area, block);
 	Assert(result->n_groups <= result->capacity_groups);
 	for (uint32 w = 0; w < n_words; w++)
 		memcpy(result->words + (Size) w * result->capacity_groups,
-			   from + (Size) w * stride, result->n_groups * sizeof(uint64));
+			   from + (Size) w * result->capacity_groups,
+			   result->n_groups * sizeof(uint64));
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	gpurhh_block_free(area, block);

@@ -62,10 +62,12 @@ participants(const GpuNodeCounts *counts)
 }
 
 static void
-explain_run_text(ExplainState *es, const GpuNodeStats *stats)
+explain_run_text(ExplainState *es, const GpuNodeStats *stats,
+				 bool has_second_level)
 {
 	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
+	const rhh_table_stats *second = &stats->second;
 
 	indent(es);
 	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
@@ -95,6 +97,19 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 		appendStringInfo(es->str, "Failed Slots: " UINT64_FORMAT "  Rehashes: " UINT64_FORMAT "\n",
 						 table->failed_slots, table->rehashes);
 	}
+	if (stats->regrouped)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Second Level: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+						 second->groups, second->capacity_slots,
+						 (double) second->groups / Max(second->capacity_slots, 1),
+						 megabytes(second->peak_bytes));
+	}
+	else if (has_second_level)
+	{
+		indent(es);
+		appendStringInfoString(es->str, "Second Level: host\n");
+	}
 	indent(es);
 	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
 	if (counts->host_spilled > 0)
@@ -121,16 +136,18 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 						 (counts->fetch_ms + counts->form_ms) / participants(counts));
 		indent(es);
 		appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms  Extract Time: %.3f ms\n",
-						 table->upload_ns / 1.0e6, table->kernel_ns / 1.0e6,
-						 table->extract_ns / 1.0e6);
+						 (table->upload_ns + second->upload_ns) / 1.0e6, (table->kernel_ns + second->kernel_ns) / 1.0e6,
+						 (table->extract_ns + second->extract_ns) / 1.0e6);
 	}
 }
 
 static void
-explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
+explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
+					   bool has_second_level)
 {
 	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
+	const rhh_table_stats *second = &stats->second;
 
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
@@ -155,6 +172,18 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
 	ExplainPropertyUInteger("Merged Duplicates", NULL,
 							table->merged_duplicates, es);
+	if (has_second_level)
+		ExplainPropertyText("Second Level",
+							stats->regrouped ? "device" : "host", es);
+	if (stats->regrouped)
+	{
+		ExplainPropertyUInteger("Second Level Groups", NULL, second->groups,
+								es);
+		ExplainPropertyUInteger("Second Level Slots", NULL,
+								second->capacity_slots, es);
+		ExplainPropertyUInteger("Second Level Memory", "B", second->peak_bytes,
+								es);
+	}
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
 	if (stats->strings)
@@ -176,11 +205,11 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyFloat("Emit Time", "ms",
 							 (counts->fetch_ms + counts->form_ms) / participants(counts),
 							 3, es);
-		ExplainPropertyFloat("Upload Time", "ms", table->upload_ns / 1.0e6, 3,
+		ExplainPropertyFloat("Upload Time", "ms", (table->upload_ns + second->upload_ns) / 1.0e6, 3,
 							 es);
-		ExplainPropertyFloat("Kernel Time", "ms", table->kernel_ns / 1.0e6, 3,
+		ExplainPropertyFloat("Kernel Time", "ms", (table->kernel_ns + second->kernel_ns) / 1.0e6, 3,
 							 es);
-		ExplainPropertyFloat("Extract Time", "ms", table->extract_ns / 1.0e6,
+		ExplainPropertyFloat("Extract Time", "ms", (table->extract_ns + second->extract_ns) / 1.0e6,
 							 3, es);
 	}
 }
@@ -240,6 +269,9 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 	int			n_keys = intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
 	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
 	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
+	bool		has_second_level = list_length(sets) > 1 ||
+		list_nth(private, GPUAGG_PRIVATE_CHOICES) != NIL ||
+		list_nth(private, GPUAGG_PRIVATE_DISTINCT) != NIL;
 
 	if (keys != NIL)
 		ExplainPropertyList("Group Key", keys, es);
@@ -268,7 +300,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 		ExplainPropertyText("Device Refusal", stats->refusal, es);
 	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
-		explain_run_text(es, stats);
+		explain_run_text(es, stats, has_second_level);
 	else
-		explain_run_properties(es, stats);
+		explain_run_properties(es, stats, has_second_level);
 }

@@ -289,7 +289,8 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_CHOICES,		/* IntList: of each key behind the shown ones, a
 								 * GpuChoice */
 	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
-	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_DISTINCT
+	GPUAGG_PRIVATE_REGROUPED,	/* Float: estimated groups of the second level */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_REGROUPED
 };
 
 /* Which of a group's values the second level keeps. */
@@ -624,6 +625,47 @@ extern void gpurhh_host_choose(HostTable *host, uint32 first_state,
 							   List *choices, const Dictionary *dictionary);
 extern void gpurhh_host_free(HostTable *host);
 
+/* ---------- regroup_rows.c ---------- */
+
+#define GPURHH_REGROUP_MAX_SETS	64
+
+/* What a column of the second level's rows is made of. */
+typedef enum RegroupKind
+{
+	REGROUP_KEY,				/* a key; NULL also where it is not in the set */
+	REGROUP_IS_NULL,			/* of a key only whether it is NULL */
+	REGROUP_SET,				/* the set's number */
+	REGROUP_WORD,				/* a word of a state */
+	REGROUP_DIGIT1,				/* the second word of an integer of several, all */
+	REGROUP_DIGIT2,				/* signed, see regroup_rows.c; the third one */
+	REGROUP_ANY					/* RHH_ANY's value, NULL where there is none */
+} RegroupKind;
+
+typedef struct RegroupColumn
+{
+	RegroupKind kind;
+	int			key;			/* its NULL bit */
+	int			word;			/* of the first level, its first */
+} RegroupColumn;
+
+/* How a device makes groups of another of its table's groups. */
+typedef struct RegroupPlan
+{
+	rhh_table_spec spec;		/* of the second level's table */
+	RegroupColumn columns[RHH_MAX_COLUMNS];
+	bool		keep_first;		/* the first level's groups are results too */
+	int			first_set;		/* the sets' numbers begin with it */
+	int			n_sets;
+	uint64		outside[GPURHH_REGROUP_MAX_SETS];	/* NULL bits of the keys
+													 * that are not in a set */
+} RegroupPlan;
+
+extern void gpurhh_regroup_feed_init(Feed *feed, const RegroupPlan *plan,
+									 Size block_bytes, int max_rows);
+extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
+									 int set, const uint64 *words,
+									 Size stride, uint32 n);
+
 /* ---------- agg_regroup.c ---------- */
 
 /* The number of a group's grouping set, beside the NULL bits in word 0. */
@@ -635,10 +677,15 @@ typedef struct Regroup Regroup;
 
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  int n_shown_keys, List *sets,
-									  List *choices, List *distinct_ops);
+									  List *choices, List *distinct_ops,
+									  double expected_groups);
 extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
 										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
+extern RegroupPlan *gpurhh_regroup_plan(Regroup *regroup);
+extern const uint64 *gpurhh_regroup_translate(Regroup *regroup,
+											  const uint64 *words,
+											  Size stride, uint32 n);
 extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
 extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
 							   Size stride, uint32 n);
@@ -683,6 +730,7 @@ typedef struct ChannelBlock
 	BlockHolder holder;
 	bool		refused;		/* the whole batch comes back */
 	bool		needs_merge;	/* as results: see rhh_result */
+	bool		first_level;	/* and are not of the second, but of the first */
 	uint32		n_groups;
 	rhh_batch	batch;			/* base is not valid across processes */
 } ChannelBlock;
@@ -700,6 +748,15 @@ typedef enum QueryState
 	QUERY_RELEASED				/* the session is done; the service cleans up */
 } QueryState;
 
+/* Where a query has a second level: who makes it? */
+typedef enum QueryRegroup
+{
+	REGROUP_NONE,				/* nobody, or the session of what it fetches */
+	REGROUP_UNDECIDED,			/* until the session knows nothing can be read */
+	REGROUP_WANTED,				/* the device, if it has memory for it */
+	REGROUP_ON_DEVICE			/* the device; what is fetched is of both levels */
+} QueryRegroup;
+
 /*
  * One query's conversation with the service.  Its participants (the processes
  * that have it open: one, or those of a parallel plan) write the spec, the
@@ -714,6 +771,8 @@ typedef struct ChannelQuery
 	ConditionVariable news;		/* of anything that one may wait for */
 	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
 	rhh_table_spec spec;
+	QueryRegroup regroup;
+	RegroupPlan regroup_plan;	/* unless REGROUP_NONE from the start */
 
 	BlockList	queued;			/* to the service */
 	BlockList	returned;		/* to the finisher, with failed rows */
@@ -735,6 +794,7 @@ typedef struct ChannelQuery
 
 	char		used_device[GPURHH_DEVICE_NAME_LEN];
 	rhh_table_stats stats;
+	rhh_table_stats second_stats;	/* of the second level's table */
 } ChannelQuery;
 
 /* Cumulative since the service started. */
@@ -825,10 +885,11 @@ typedef enum ChannelBlockResult
 typedef struct ChannelResult
 {
 	uint64	   *words;			/* column-major, stride capacity_groups; the
-								 * caller's */
+								 * caller's, and of a block's size */
 	uint32		capacity_groups;
 	uint32		n_groups;
 	bool		needs_merge;
+	bool		first_level;	/* there is a second, and these are not of it */
 } ChannelResult;
 
 extern void gpurhh_init_channel(void);
@@ -843,6 +904,7 @@ extern void gpurhh_refresh_devices(ChannelArea *area);
 
 extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_table_spec *spec,
+									const RegroupPlan *regroup_plan,
 									MemoryContext context, const char **why);
 extern ChannelAddress gpurhh_channel_address(Channel *channel);
 extern Channel *gpurhh_channel_join(const ChannelAddress *address,
@@ -860,6 +922,10 @@ extern bool gpurhh_channel_wait_finished(Channel *channel);
 extern double gpurhh_channel_pool_wait_ms(Channel *channel);
 extern bool gpurhh_channel_claim_finish(Channel *channel);
 extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
+extern bool gpurhh_channel_complete(Channel *channel);
+extern void gpurhh_channel_regroup(Channel *channel, bool wanted);
+extern bool gpurhh_channel_regrouped(Channel *channel,
+									 rhh_table_stats *stats);
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
@@ -914,6 +980,8 @@ typedef struct GpuNodeStats
 	bool		parallel;
 	bool		strings;		/* are among the columns */
 	rhh_table_stats table;
+	bool		regrouped;		/* the device made the second level too: */
+	rhh_table_stats second;
 } GpuNodeStats;
 
 /* In the parallel plan's DSM segment. */

@@ -14,7 +14,11 @@
  *			-> (no table)	REFUSED						 -> gone
  *
  * and the loop does what can be done without waiting: makes tables, submits
- * queued batches, takes completions, asks for results.  Devices work
+ * queued batches, takes completions, asks for results.  If the session wants a
+ * second level (agg_regroup.c), the query goes from READING to REGROUPING: the
+ * first table's groups become batches for a second table, which are queued like
+ * a session's, and come back to it like them if they are refused; then to
+ * FINISHING and READING once more.  Devices work
  * asynchronously and make a descriptor readable when they have news, so the
  * loop sleeps on its latch and those descriptors.
  *
@@ -55,16 +59,40 @@ typedef enum TableState
 	TABLE_NONE,					/* no query, or not looked at yet */
 	TABLE_OPEN,
 	TABLE_REFUSED,				/* batches go back as they come */
+	TABLE_REGROUPING,			/* batches come from the first table's groups */
 	TABLE_FINISHING,
 	TABLE_READING
 } TableState;
+
+/* Batches of a second level in use at a time: enough to keep a device busy. */
+#define REGROUP_OUTSTANDING 12
+
+/*
+ * The first table's groups on their way to the second one.  One chunk of them is
+ * read while the other becomes batches; they are not in blocks of the pool, so
+ * that a block is never waited for with another one held.
+ */
+typedef struct RegroupWork
+{
+	Feed		feed;
+	rhh_result	chunk[2];
+	int			current;		/* the chunk that becomes batches next */
+	int			n_chunks;		/* that have been read, of the two */
+	bool		reading;		/* another one is being read */
+	bool		all_read;
+	int			set;			/* the next batch's, */
+	uint32		next;			/* and its first group in the current chunk */
+} RegroupWork;
 
 /* What the service keeps of a query beside the area's ChannelQuery. */
 typedef struct ServiceQuery
 {
 	TableState	state;
 	struct ServiceDevice *device;
-	rhh_table  *table;
+	rhh_table  *table;			/* the one that is filled, or read last */
+	rhh_table  *first;			/* of a second level: the first one's; NULL: it
+								 * has gone, or there is none */
+	RegroupWork *regroup;		/* while it is put into the second one */
 	int			in_flight;		/* batches, finish or extract */
 	bool		cancelled;
 	int			result_block;	/* being filled with result, or -1 */
@@ -340,10 +368,9 @@ free_blocks(BlockList *list)
 
 /* Brings the area's view of a table's work up to date; lock held. */
 static void
-publish_stats(ChannelQuery *query, const rhh_table_stats *now)
+publish_stats(rhh_table_stats *before, const rhh_table_stats *now)
 {
 	ServiceStats *sum = &area->stats;
-	const rhh_table_stats *before = &query->stats;
 
 	sum->failed_slots += now->failed_slots - before->failed_slots;
 	sum->rehashes += now->rehashes - before->rehashes;
@@ -351,7 +378,7 @@ publish_stats(ChannelQuery *query, const rhh_table_stats *now)
 	sum->upload_ns += now->upload_ns - before->upload_ns;
 	sum->kernel_ns += now->kernel_ns - before->kernel_ns;
 	sum->extract_ns += now->extract_ns - before->extract_ns;
-	query->stats = *now;
+	*before = *now;
 }
 
 /* Ends a query with an error that its session raises; lock held. */
@@ -481,7 +508,7 @@ finish_query(int q)
 
 	if (sq->in_flight > 0 || query->queued.head >= 0)
 		return false;
-	if (sq->state == TABLE_OPEN)
+	if (sq->state != TABLE_REFUSED)
 		status = sq->device->ops->table_finish(sq->table, &err);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (sq->state == TABLE_REFUSED)
@@ -502,6 +529,230 @@ finish_query(int q)
 	sq->state = TABLE_FINISHING;
 	return true;
 }
+
+/* ---------- the second level ---------- */
+
+static void
+free_regroup(ServiceQuery *sq)
+{
+	if (sq->regroup == NULL)
+		return;
+	for (int i = 0; i < 2; i++)
+	{
+		if (sq->regroup->chunk[i].words != NULL)
+			pfree(sq->regroup->chunk[i].words);
+	}
+	pfree(sq->regroup);
+	sq->regroup = NULL;
+}
+
+/* False: no memory; there is nothing to free. */
+static bool
+make_regroup(ServiceQuery *sq, const ChannelQuery *query)
+{
+	RegroupWork *work;
+
+	sq->regroup = work =
+		MemoryContextAllocExtended(TopMemoryContext, sizeof(RegroupWork),
+								   MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+	for (int i = 0; i < 2 && work != NULL; i++)
+	{
+		work->chunk[i].words =
+			MemoryContextAllocExtended(TopMemoryContext, area->block_bytes,
+									   MCXT_ALLOC_NO_OOM);
+		work->chunk[i].capacity_groups = area->block_bytes / sizeof(uint64) /
+			rhh_result_words(&query->spec);
+		if (work->chunk[i].words == NULL)
+		{
+			free_regroup(sq);
+			work = NULL;
+		}
+	}
+	if (work == NULL)
+		return false;
+	gpurhh_regroup_feed_init(&work->feed, &query->regroup_plan,
+							 area->block_bytes,
+							 query->regroup_plan.spec.max_batch_rows);
+	return true;
+}
+
+/*
+ * The session wants the device to make the second level: makes its table.  If
+ * there is no memory for it the session is told so, and does it by itself.
+ */
+static void
+start_regroup(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	rhh_table  *second = NULL;
+	rhh_status	status = RHH_NO_MEMORY;
+	rhh_error	err = {0};
+
+	if (make_regroup(sq, query))
+	{
+		status = sq->device->ops->table_create(sq->device->device,
+											   &query->regroup_plan.spec,
+											   &second, &err);
+		if (status != RHH_OK)
+			free_regroup(sq);
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (status == RHH_OK)
+	{
+		query->regroup = REGROUP_ON_DEVICE;
+		sq->first = sq->table;
+		sq->table = second;
+		sq->state = TABLE_REGROUPING;
+	}
+	else if (status == RHH_NO_MEMORY)
+	{
+		query->regroup = REGROUP_NONE;
+		query->finished = true;
+		ConditionVariableBroadcast(&query->news);
+	}
+	else
+	{
+		if (status == RHH_DEVICE_ERROR)
+			note_device_error(sq->device, err.message);
+		fail_query(query, err.message);
+	}
+	LWLockRelease(&area->lock);
+}
+
+/* Asks for the first table's next groups, if there is room for them. */
+static bool
+read_first_level(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	RegroupWork *work = sq->regroup;
+	rhh_error	err = {0};
+	rhh_status	status;
+
+	if (work->all_read || work->reading || work->n_chunks == 2)
+		return false;
+	status = sq->device->ops->table_extract(sq->first,
+											&work->chunk[(work->current + work->n_chunks) % 2],
+											0, &err);
+	if (status == RHH_BUSY)
+		return false;
+	if (status == RHH_OK)
+	{
+		work->reading = true;
+		sq->in_flight++;
+		return true;
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (status == RHH_DEVICE_ERROR)
+		note_device_error(sq->device, err.message);
+	fail_query(&area->queries[q], err.message);
+	LWLockRelease(&area->lock);
+	return true;
+}
+
+/*
+ * A block for the next batch; -1: not now.  The last one of all is taken only
+ * where the query has none: it comes back, if only to a session that waits for it.
+ */
+static int
+take_regroup_block(ChannelQuery *query)
+{
+	int			block = -1;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (query->n_outstanding < REGROUP_OUTSTANDING)
+	{
+		if (area->n_free > 1 || (area->n_free == 1 && query->n_outstanding == 0))
+		{
+			block = area->free_head;
+			area->free_head = area->blocks[block].next;
+			area->n_free--;
+			area->blocks[block].holder = BLOCK_SERVICE;
+			query->n_outstanding++;
+		}
+		else
+			area->service_wants_block = true;
+	}
+	LWLockRelease(&area->lock);
+	return block;
+}
+
+/* Makes a batch of the next groups that were read, and queues it. */
+static bool
+queue_regroup_batch(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	ChannelQuery *query = &area->queries[q];
+	RegroupWork *work = sq->regroup;
+	const rhh_result *chunk = &work->chunk[work->current];
+	uint32		n;
+	int			block;
+
+	if (work->n_chunks == 0)
+		return false;
+	n = Min(chunk->n_groups - work->next, work->feed.capacity_rows);
+	if (n > 0)
+	{
+		block = take_regroup_block(query);
+		if (block < 0)
+			return false;
+		gpurhh_feed_start(&work->feed, gpurhh_block_base(area, block));
+		gpurhh_regroup_feed_rows(&work->feed, &query->regroup_plan, work->set,
+								 chunk->words + work->next,
+								 chunk->capacity_groups, n);
+		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
+		area->blocks[block].refused = false;
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		gpurhh_block_push(area, &query->queued, block);
+		LWLockRelease(&area->lock);
+		work->next += n;
+	}
+	if (work->next < chunk->n_groups)
+		return true;
+	work->next = 0;
+	if (++work->set < query->regroup_plan.n_sets)
+		return true;
+	work->set = 0;
+	work->current = 1 - work->current;
+	work->n_chunks--;
+	return true;
+}
+
+/* Puts more of the first table's groups into the second one. */
+static bool
+regroup(int q)
+{
+	ServiceQuery *sq = &queries[q];
+	RegroupWork *work = sq->regroup;
+	bool		progress;
+
+	if (work == NULL)
+		return false;
+	progress = read_first_level(q);
+	if (queue_regroup_batch(q))
+		progress = true;
+	if (work->all_read && work->n_chunks == 0)
+	{
+		rhh_error	err = {0};
+
+		free_regroup(sq);
+		if (!area->queries[q].regroup_plan.keep_first)
+		{
+			sq->device->ops->table_destroy(sq->first);
+			sq->first = NULL;
+		}
+		else if (sq->device->ops->table_rewind(sq->first, &err) != RHH_OK)
+		{
+			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+			fail_query(&area->queries[q], err.message);
+			LWLockRelease(&area->lock);
+		}
+		progress = true;
+	}
+	return progress;
+}
+
+/* ---------- results, the end ---------- */
 
 /*
  * Fetches the next groups into a free block, if a participant waits for them,
@@ -541,8 +792,11 @@ extract_groups(int q)
 
 	sq->result.words = (uint64_t *) gpurhh_block_base(area, block);
 	sq->result.capacity_groups = area->block_bytes / sizeof(uint64) /
-		rhh_result_words(&query->spec);
-	status = sq->device->ops->table_extract(sq->table, &sq->result, 0, &err);
+		rhh_result_words(query->regroup == REGROUP_ON_DEVICE &&
+						 sq->first == NULL ?
+						 &query->regroup_plan.spec : &query->spec);
+	status = sq->device->ops->table_extract(sq->first ? sq->first : sq->table,
+											&sq->result, 0, &err);
 	if (status == RHH_OK)
 	{
 		sq->in_flight++;
@@ -572,12 +826,17 @@ drop_query(int q)
 		{
 			sq->cancelled = true;
 			sq->device->ops->table_cancel(sq->table);
+			if (sq->first != NULL)
+				sq->device->ops->table_cancel(sq->first);
 			return true;
 		}
 		return false;
 	}
 	if (sq->table != NULL)
 		sq->device->ops->table_destroy(sq->table);
+	if (sq->first != NULL)
+		sq->device->ops->table_destroy(sq->first);
+	free_regroup(sq);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	free_blocks(&query->queued);
@@ -603,6 +862,7 @@ advance_query(int q)
 	bool		input_done;
 	bool		failed;
 	bool		all_extracted;
+	QueryRegroup wanted;
 	bool		progress = false;
 
 	/*
@@ -623,6 +883,7 @@ advance_query(int q)
 	input_done = query->input_done;
 	failed = query->failed;
 	all_extracted = query->all_extracted;
+	wanted = query->regroup;
 	LWLockRelease(&area->lock);
 
 	if (state == QUERY_FREE || !ours)
@@ -643,9 +904,26 @@ advance_query(int q)
 		if (input_done && finish_query(q))
 			progress = true;
 	}
-	if (sq->state == TABLE_READING && sq->in_flight == 0 && !all_extracted &&
-		extract_groups(q))
-		progress = true;
+	if (sq->state == TABLE_REGROUPING)
+	{
+		if (regroup(q))
+			progress = true;
+		if (submit_batches(q))
+			progress = true;
+		if (sq->regroup == NULL && finish_query(q))
+			progress = true;
+	}
+	if (sq->state == TABLE_READING && sq->in_flight == 0)
+	{
+		if (wanted == REGROUP_WANTED)
+		{
+			start_regroup(q);
+			progress = true;
+		}
+		else if (wanted != REGROUP_UNDECIDED && !all_extracted &&
+				 extract_groups(q))
+			progress = true;
+	}
 	return progress;
 }
 
@@ -669,11 +947,13 @@ poll_device(ServiceDevice *dev)
 		rhh_table_stats stats;
 		ServiceQuery *sq = NULL;
 		ChannelQuery *query;
+		bool		of_second;
 		int			q;
 
 		for (q = 0; q < GPURHH_MAX_QUERIES; q++)
 		{
-			if (queries[q].table == event->table && queries[q].table != NULL)
+			if ((queries[q].table == event->table && queries[q].table != NULL) ||
+				(queries[q].first == event->table && queries[q].first != NULL))
 			{
 				sq = &queries[q];
 				break;
@@ -682,6 +962,8 @@ poll_device(ServiceDevice *dev)
 		if (sq == NULL)
 			continue;			/* cannot happen */
 		query = &area->queries[q];
+		of_second = event->table == sq->table &&
+			query->regroup == REGROUP_ON_DEVICE;
 		sq->in_flight--;
 		/* some devices add up what many threads did */
 		dev->ops->table_stats(event->table, &stats);
@@ -711,15 +993,28 @@ poll_device(ServiceDevice *dev)
 				ConditionVariableBroadcast(&query->news);
 				break;
 			case RHH_EVENT_EXTRACT:
+				if (sq->state == TABLE_REGROUPING)
+				{
+					RegroupWork *work = sq->regroup;
+					int			read = (work->current + work->n_chunks) % 2;
+
+					work->reading = false;
+					if (event->status != RHH_OK)
+						break;
+					work->n_chunks++;
+					work->all_read = work->chunk[read].last;
+					break;
+				}
 				if (event->status != RHH_OK)
 					break;
 				area->blocks[sq->result_block].n_groups = sq->result.n_groups;
 				area->blocks[sq->result_block].needs_merge =
 					sq->result.needs_merge;
+				area->blocks[sq->result_block].first_level = sq->first != NULL;
 				gpurhh_block_push(area, &query->results, sq->result_block);
 				sq->result_block = -1;
 				query->n_results++;
-				query->all_extracted = sq->result.last;
+				query->all_extracted = sq->result.last && sq->first == NULL;
 				ConditionVariableBroadcast(&query->news);
 				break;
 		}
@@ -728,8 +1023,17 @@ poll_device(ServiceDevice *dev)
 					   err.message[0] != '\0' ? err.message :
 					   "the device gave up");
 		else
-			publish_stats(query, &stats);
+			publish_stats(of_second ? &query->second_stats : &query->stats,
+						  &stats);
 		LWLockRelease(&area->lock);
+
+		/* the second level's groups are next */
+		if (event->kind == RHH_EVENT_EXTRACT && event->status == RHH_OK &&
+			sq->state == TABLE_READING && sq->first != NULL && sq->result.last)
+		{
+			dev->ops->table_destroy(sq->first);
+			sq->first = NULL;
+		}
 	}
 	return n > 0;
 }

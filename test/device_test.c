@@ -869,6 +869,7 @@ typedef struct run_options
 	int64_t		cancel_at_batch;	/* -1: never */
 	bool		on_device;		/* batches lie in the device's memory */
 	bool		no_failures;	/* rows handed back are an error */
+	bool		rewind;			/* after the first groups, and after the last */
 	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
 } run_options;
 
@@ -906,6 +907,7 @@ typedef struct run
 	bool		extracting;
 	bool		done;
 	uint64_t	n_extracted;
+	uint32_t	n_rewinds;
 	uint64_t	n_merge_groups;
 	rhh_result	result;
 	map		   *unique;			/* groups that need no merge */
@@ -1192,6 +1194,25 @@ run_groups(run *run)
 	run->n_extracted += result->n_groups;
 }
 
+/* Begins anew to extract, if the run is to; forgets what came so far. */
+static bool
+run_rewind(run *run)
+{
+	rhh_error	err;
+
+	if (!run->options.rewind || run->n_rewinds == 2 || run->stats.orphans > 0 ||
+		(run->n_rewinds == 1 && !run->result.last))
+		return false;
+	run->n_rewinds++;
+	if (run->device->ops->table_rewind(run->table, &err) != RHH_OK)
+		run_fault(run, "table_rewind: %d %s", err.status, err.message);
+	map_free(run->unique);
+	map_free(run->outcome);
+	run->unique = map_new(&run->d->spec);
+	run->outcome = map_new(&run->d->spec);
+	return true;
+}
+
 static void
 run_event(run *run, const rhh_event *event)
 {
@@ -1213,7 +1234,7 @@ run_event(run *run, const rhh_event *event)
 				run_fault(run, "extract ended with status %d", event->status);
 			else
 				run_groups(run);
-			if (event->status == RHH_OK && run->result.last)
+			if (event->status == RHH_OK && !run_rewind(run) && run->result.last)
 				run->done = true;
 			break;
 	}
@@ -2020,6 +2041,7 @@ case_extract_chunks(context *ctx)
 	run_options options = default_options;
 
 	options.no_failures = true;
+	options.rewind = true;
 	for (int i = 0; i < 5; i++)
 		for (int shape = 0; shape < 4; shape++)
 		{
