@@ -583,6 +583,7 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 
 	if (BYTES == 16 && mine == RHH_LOCAL_FREE)
 		return RHH_NO_GROUP;
+	RHH_NO_UNROLL
 	for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
 	{
 		uint32_t	at = i & (local.n_slots - 1);
@@ -670,21 +671,41 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	return leftover;
 }
 
-/* A unit's rows into the local table, K of a thread at a time; a whole block. */
-template <int BYTES, bool VERIFY, bool SIMPLE, int K>
+/*
+ * As many of a unit's rows, from *first on, as blocks have K of a thread at a time.
+ * True if one was left.
+ */
+template <int BYTES, bool VERIFY, int K>
+RHH_DEV bool
+rhh_aggregate_many(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+				   uint32_t *first, const rhh_local &local, uint64_t *extra)
+{
+	const uint32_t BLOCK_ROWS = K * RHH_CUDA_AGGREGATE_THREADS;
+	bool		leftover = false;
+
+	for (; unit.n_rows - *first >= BLOCK_ROWS; *first += BLOCK_ROWS)
+		if (rhh_aggregate_rows<BYTES, VERIFY, true, K, true>(prog, rows, unit, *first, local, extra))
+			leftover = true;
+	return leftover;
+}
+
+/* A unit's rows into the local table; a whole block. */
+template <int BYTES, bool VERIFY, bool SIMPLE>
 RHH_DEV void
 rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				   const rhh_local &local, uint64_t *extra)
 {
-	const uint32_t BLOCK_ROWS = K * RHH_CUDA_AGGREGATE_THREADS;
+	const int	K = SIMPLE ? RHH_CUDA_AGGREGATE_ITEMS : 1;
 	uint32_t	first = 0;
 	bool		leftover = false;
 
-	for (; SIMPLE && unit.n_rows - first >= BLOCK_ROWS; first += BLOCK_ROWS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, SIMPLE>(prog, rows, unit, first, local,
-																 extra))
-			leftover = true;
-	for (; first < unit.n_rows; first += BLOCK_ROWS)
+	if (SIMPLE && local.n_copies > 1)
+		leftover = rhh_aggregate_many<BYTES, VERIFY, RHH_CUDA_AGGREGATE_ITEMS_FEW>(prog, rows, unit,
+																				   &first, local,
+																				   extra);
+	else if (SIMPLE)
+		leftover = rhh_aggregate_many<BYTES, VERIFY, K>(prog, rows, unit, &first, local, extra);
+	for (; first < unit.n_rows; first += K * RHH_CUDA_AGGREGATE_THREADS)
 		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(prog, rows, unit, first, local,
 																extra))
 			leftover = true;
@@ -1086,8 +1107,6 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 					 uint32_t n_slots, uint32_t n_copies, rhh_entering entering,
 					 const __grid_constant__ rhh_stash stash, uint32_t *n_leftover)
 {
-	const int	MANY = SIMPLE ? RHH_CUDA_AGGREGATE_ITEMS : 1;
-	const int	FEW = SIMPLE ? RHH_CUDA_AGGREGATE_ITEMS_FEW : 1;
 	RHH_DYNAMIC_SHARED(uint64_t, records);
 	typedef rhh_slots<BYTES> S;
 	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(prog.n_state_words)};
@@ -1117,10 +1136,7 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 		if (threadIdx.x < RHH_LOCAL_EXTRA_WORDS)
 			extra[threadIdx.x] = 0;
 		__syncthreads();
-		if (SIMPLE && n_copies > 1)
-			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, FEW>(prog, rows, unit, local, extra);
-		else
-			rhh_aggregate_unit<BYTES, VERIFY, SIMPLE, MANY>(prog, rows, unit, local, extra);
+		rhh_aggregate_unit<BYTES, VERIFY, SIMPLE>(prog, rows, unit, local, extra);
 		__syncthreads();
 		if (n_copies > 1)
 			rhh_fold_copies<SIMPLE>(prog, local);

@@ -391,7 +391,7 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 }
 
 /* Do two rows have the same key?  Any thread by itself. */
-RHH_DEV bool
+static __device__ RHH_NOINLINE bool
 rhh_same_key(const rhh_program &prog, const rhh_rows &rows, uint32_t a, uint32_t b)
 {
 	const rhh_key_plan &plan = prog.plan;
@@ -439,6 +439,45 @@ rhh_load_rows(const rhh_rows &rows, uint32_t column, const rhh_some_rows<K> &som
 		values[k] = (uint64_t) (int64_t) column_values[some.row[k]];
 }
 
+/* The same for a width that is known only now. */
+template <int K>
+RHH_DEV void
+rhh_load_rows(const rhh_rows &rows, uint32_t column, uint32_t bytes, const rhh_some_rows<K> &some,
+			  uint64_t *values)
+{
+	switch (bytes)
+	{
+		case 1:
+			rhh_load_rows<uint8_t, K>(rows, column, some, values);
+			break;
+		case 2:
+			rhh_load_rows<uint16_t, K>(rows, column, some, values);
+			break;
+		case 4:
+			rhh_load_rows<uint32_t, K>(rows, column, some, values);
+			break;
+		default:
+			rhh_load_rows<uint64_t, K>(rows, column, some, values);
+			break;
+	}
+}
+
+struct rhh_packed_key
+{
+	uint64_t	key;
+	uint32_t	fp;
+};
+
+/* rhh_pack_key() of WIDE keys.  Not inlined: it would be there K times. */
+static __device__ RHH_NOINLINE rhh_packed_key
+rhh_pack_wide_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row)
+{
+	rhh_packed_key packed;
+
+	(void) rhh_pack_key(prog, rows, row, &packed.key, &packed.fp);
+	return packed;
+}
+
 /* Fills in key, fp and null_key. */
 template <int K>
 RHH_DEV void
@@ -446,40 +485,51 @@ rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &s
 {
 	const rhh_key_plan &plan = prog.plan;
 
-	if (plan.form != RHH_KEY_SINGLE)
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+		some.null_key[k] = false;
+	if (plan.form == RHH_KEY_WIDE)
 	{
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)
-			some.null_key[k] = rhh_pack_key(prog, rows, some.row[k], &some.key[k], &some.fp[k]);
+		{
+			rhh_packed_key packed = rhh_pack_wide_key(prog, rows, some.row[k]);
+
+			some.key[k] = packed.key;
+			some.fp[k] = packed.fp;
+		}
 		return;
 	}
-	switch (plan.bytes[0])
+	if (plan.form == RHH_KEY_SINGLE)
 	{
-		case 1:
-			rhh_load_rows<uint8_t, K>(rows, plan.column[0], some, some.key);
-			break;
-		case 2:
-			rhh_load_rows<uint16_t, K>(rows, plan.column[0], some, some.key);
-			break;
-		case 4:
-			rhh_load_rows<uint32_t, K>(rows, plan.column[0], some, some.key);
-			break;
-		default:
-			rhh_load_rows<uint64_t, K>(rows, plan.column[0], some, some.key);
-			break;
+		rhh_load_rows(rows, plan.column[0], plan.bytes[0], some, some.key);
+		if (rows.nulls_offset[plan.column[0]] != 0)
+		{
+			RHH_UNROLL
+			for (int k = 0; k < K; k++)
+				some.null_key[k] = rhh_is_null(rows, plan.column[0], some.row[k]);
+		}
+	}
+	else
+	{
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+			some.key[k] = 0;
+		RHH_NO_UNROLL
+		for (uint32_t c = 0; c < plan.n_keys; c++)
+		{
+			uint64_t	values[K];
+
+			rhh_load_rows(rows, plan.column[c], plan.bytes[c], some, values);
+			RHH_UNROLL
+			for (int k = 0; k < K; k++)
+				some.key[k] |= rhh_is_null(rows, plan.column[c], some.row[k])
+					? (uint64_t) 1 << (plan.null_shift + c) : values[k] << plan.shift[c];
+		}
 	}
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
-	{
 		some.fp[k] = rhh_fingerprint(some.key[k], plan.bits);
-		some.null_key[k] = false;
-	}
-	if (rows.nulls_offset[plan.column[0]] != 0)
-	{
-		RHH_UNROLL
-		for (int k = 0; k < K; k++)
-			some.null_key[k] = rhh_is_null(rows, plan.column[0], some.row[k]);
-	}
 }
 
 /* Word w of a verified key: of a row, any lane by itself. */
