@@ -660,7 +660,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
 	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
 	cscan->methods = &gpurhh_agg_scan_methods;
-	gpurhh_note_union_plan(cscan);
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
+	gpurhh_note_plan(cscan, outerPlan(&cscan->scan.plan));
 	return &cscan->scan.plan;
 }

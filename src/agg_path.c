@@ -26,6 +26,7 @@
  */
 #include "gpurhh.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -74,8 +75,8 @@ refuse(PlanInfo *info, const char *fmt,...)
 
 /*
  * Replaces what only a finished plan gives a text to: a placeholder by what it
- * holds, a value from outside of the query, or a field of a row whose type
- * would be looked up in the plan, by a parameter.
+ * holds; and by a parameter a value from outside of the query, a field of a row
+ * whose type would be looked up in the plan, and a window function's value.
  */
 static Node *
 printable_mutator(Node *node, void *context)
@@ -85,7 +86,8 @@ printable_mutator(Node *node, void *context)
 	if (IsA(node, PlaceHolderVar))
 		return printable_mutator((Node *) ((PlaceHolderVar *) node)->phexpr,
 								 context);
-	if ((IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
+	if (IsA(node, WindowFunc) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
 		(IsA(node, FieldSelect) &&
 		 exprType((Node *) ((FieldSelect *) node)->arg) == RECORDOID))
 	{
@@ -280,6 +282,10 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",
 					  expression_text(info, expr),
 					  format_type_be(type));
+	/* an enum may have a default operator class that is somebody's own */
+	if (clause->eqop >= FirstGenbkiObjectId)
+		return refuse(info, "key column %s is compared by an operator that is not built in",
+					  expression_text(info, expr));
 
 	/* the projection must give the value that grouping gave */
 	if (contain_volatile_functions((Node *) expr))

@@ -365,8 +365,11 @@ extern void gpurhh_init_agg_path(void);
 /* ---------- agg_union.c ---------- */
 
 extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
-extern void gpurhh_note_union_plan(CustomScan *cscan);
-extern void gpurhh_init_agg_union(void);
+
+/* ---------- agg_plan.c ---------- */
+
+extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
+extern void gpurhh_init_agg_plan(void);
 
 /* ---------- agg_cost.c ---------- */
 
