@@ -47,6 +47,8 @@ OBJS = \
 	src/agg_path.o \
 	src/agg_cost.o \
 	src/agg_union.o \
+	src/candidates.o \
+	src/agg_plan.o \
 	src/agg_exec.o \
 	src/agg_emit.o \
 	src/agg_final.o \

@@ -63,5 +63,5 @@ SELECT compare('SELECT k, u, count(*), sum(i4) FROM t GROUP BY k, u HAVING sum(i
 SELECT compare('SELECT w, u, count(*) FROM t GROUP BY w, u HAVING count(*) = 1 AND w > 5000000000', settings => 'gpurhh.device_memory=1MB, work_mem=64kB');
 
 -- what it removed
-SELECT j->>'Actual Rows', j->>'Rows Removed by Filter', j->>'Filter' FROM analyze_json('SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > 6') j;
-SELECT j->>'Actual Rows', j->>'Rows Removed by Filter', j->>'Filter' FROM analyze_json('SELECT k, avg(i2) FROM t GROUP BY k HAVING avg(i2) > 4.2') j;
+SELECT (j->>'Actual Rows')::numeric::int, j->>'Rows Removed by Filter', j->>'Filter' FROM analyze_json('SELECT k, count(*) FROM t GROUP BY k HAVING count(*) > 6') j;
+SELECT (j->>'Actual Rows')::numeric::int, j->>'Rows Removed by Filter', j->>'Filter' FROM analyze_json('SELECT k, avg(i2) FROM t GROUP BY k HAVING avg(i2) > 4.2') j;

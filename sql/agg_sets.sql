@@ -88,4 +88,5 @@ SELECT compare('SELECT a, b, sum(w), count(*) FROM many GROUP BY CUBE (a, b)', s
 SELECT compare('SELECT a, b, sum(w), count(*) FROM many GROUP BY ROLLUP (a, b)', settings => 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95, work_mem=64kB');
 SELECT * FROM gpurhh_refusals('SELECT a, txt, count(*) FROM t GROUP BY ROLLUP (a, txt)');
 SELECT * FROM gpurhh_refusals('SELECT a, b, count(DISTINCT v), count(*) FROM t GROUP BY CUBE (a, b)');
-SELECT * FROM gpurhh_refusals('SELECT 5, a, count(*) FROM t GROUP BY ROLLUP (1, a)');
+-- a constant is a column that a set may lack, from version 18 on; before, refused
+SELECT compare('SELECT 5, a, count(*) FROM t GROUP BY ROLLUP (1, a)', nodes => 0);

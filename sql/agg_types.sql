@@ -63,4 +63,4 @@ SELECT compare('SELECT id, m, f, d, count(*) FROM k GROUP BY id');
 -- a domain has the base type's reasons, too
 CREATE DOMAIN document AS jsonb;
 CREATE DOMAIN span AS interval;
-SELECT reason FROM gpurhh_refusals('SELECT $1::document, count(*) FROM t GROUP BY 1; SELECT v * interval ''1 day''::span, count(*) FROM t GROUP BY 1; SELECT (v * interval ''1 day'')::span, count(*) FROM t GROUP BY 1');
+SELECT reason FROM gpurhh_refusals('SELECT to_jsonb(v)::document, count(*) FROM t GROUP BY 1; SELECT v * interval ''1 day''::span, count(*) FROM t GROUP BY 1; SELECT (v * interval ''1 day'')::span, count(*) FROM t GROUP BY 1');

@@ -19,9 +19,9 @@ BEGIN
 	EXECUTE format('CREATE TABLE %s (k int, %s)', name,
 		(SELECT string_agg(format('n%s numeric(%s,%s)', i, precision_, s), ', ') FROM unnest(scales) WITH ORDINALITY AS x (s, i)));
 	EXECUTE format('INSERT INTO %s SELECT g %% 5, %s FROM generate_series(-50, 50) g', name,
-		(SELECT string_agg(format('(g * (10::numeric ^ %s - 1) / 50) * 10::numeric ^ -(%s)', precision_, s), ', ') FROM unnest(scales) s));
+		(SELECT string_agg(format('(g * (10::numeric ^ %s - 1) / 50) * (''1e'' || -(%s))::numeric', precision_, s), ', ') FROM unnest(scales) s));
 	EXECUTE format('INSERT INTO %s SELECT 6 + g %% 2, %s FROM generate_series(0, 9) g', name,
-		(SELECT string_agg(format('(CASE g WHEN 9 THEN NULL WHEN 8 THEN ''NaN'' WHEN 7 THEN ''-0'' ELSE g::numeric - 3 END) * 10::numeric ^ -(%s)', s), ', ') FROM unnest(scales) s));
+		(SELECT string_agg(format('(CASE g WHEN 9 THEN NULL WHEN 8 THEN ''NaN'' WHEN 7 THEN ''-0'' ELSE g::numeric - 3 END) * (''1e'' || -(%s))::numeric', s), ', ') FROM unnest(scales) s));
 	EXECUTE format('INSERT INTO %s SELECT 8, %s', name, (SELECT string_agg('NULL', ', ') FROM unnest(scales)));
 	EXECUTE format('INSERT INTO %s SELECT 9, %s', name, (SELECT string_agg('''NaN''', ', ') FROM unnest(scales)));
 	EXECUTE 'ANALYZE ' || name;

@@ -78,6 +78,7 @@ typedef struct GpuAggState
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
 	int			n_strings;		/* columns of strings; below, 0: nothing is set */
+	bool		has_candidates; /* some go through candidates.c */
 	TupleTableSlot *deferred_slot;
 
 	/* of a parallel plan, while its DSM segment lasts */
@@ -185,6 +186,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		spec->column_bytes[c] = gpurhh_encodings[encoding].bytes;
 		if (gpurhh_is_string(encoding))
 			state->n_strings++;
+		state->has_candidates |= gpurhh_is_candidate(encoding);
 	}
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
@@ -211,6 +213,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		gpurhh_regroup_create(spec,
 							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
 							  list_nth(private, GPUAGG_PRIVATE_SETS),
+							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
@@ -487,6 +490,8 @@ use_dictionary(GpuAggState *state, Dictionary *dictionary)
 {
 	state->dictionary = dictionary;
 	state->emit.dictionary = dictionary;
+	if (state->regroup != NULL)
+		gpurhh_regroup_use_dictionary(state->regroup, dictionary);
 }
 
 /*
@@ -550,6 +555,11 @@ feed_child(GpuAggState *state)
 	Feed		feed;
 
 	init_feed(state, &feed, block_bytes(state));
+	if (state->has_candidates)
+		feed.candidates = gpurhh_candidates_create(state->run_context,
+												   &state->spec,
+												   state->columns,
+												   GPURHH_CANDIDATES_LIMIT);
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);

@@ -26,6 +26,7 @@
  */
 #include "gpurhh.h"
 
+#include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -74,8 +75,8 @@ refuse(PlanInfo *info, const char *fmt,...)
 
 /*
  * Replaces what only a finished plan gives a text to: a placeholder by what it
- * holds, a value from outside of the query, or a field of a row whose type
- * would be looked up in the plan, by a parameter.
+ * holds; and by a parameter a value from outside of the query, a field of a row
+ * whose type would be looked up in the plan, and a window function's value.
  */
 static Node *
 printable_mutator(Node *node, void *context)
@@ -85,7 +86,8 @@ printable_mutator(Node *node, void *context)
 	if (IsA(node, PlaceHolderVar))
 		return printable_mutator((Node *) ((PlaceHolderVar *) node)->phexpr,
 								 context);
-	if ((IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
+	if (IsA(node, WindowFunc) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
 		(IsA(node, FieldSelect) &&
 		 exprType((Node *) ((FieldSelect *) node)->arg) == RECORDOID))
 	{
@@ -280,6 +282,10 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",
 					  expression_text(info, expr),
 					  format_type_be(type));
+	/* an enum may have a default operator class that is somebody's own */
+	if (clause->eqop >= FirstGenbkiObjectId)
+		return refuse(info, "key column %s is compared by an operator that is not built in",
+					  expression_text(info, expr));
 
 	/* the projection must give the value that grouping gave */
 	if (contain_volatile_functions((Node *) expr))
@@ -461,7 +467,76 @@ distinct_state(PlanInfo *info, rhh_state_op op)
 	}
 	if (lc == NULL)
 		info->distinct_ops = lappend_int(info->distinct_ops, op);
-	return info->n_states + at;
+	return info->n_states + list_length(info->choices) + at;
+}
+
+/* Does the second level choose a value, from the groups of the first? */
+static bool
+is_choice(Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+
+	return known != NULL && (known->final == GPU_FINAL_LEAST ||
+							 known->final == GPU_FINAL_GREATEST);
+}
+
+/*
+ * min() or max() of what has no order that a device knows: its argument becomes a
+ * hidden key, behind those that are shown, so that each of its values is a group
+ * of its own.  Of strings only some are fed, see candidates.c.  To be called
+ * once all states of the first level are there, which come before its own.
+ */
+static bool
+add_choice(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	Oid			argtype = exprType((Node *) arg);
+	bool		greatest = known->final == GPU_FINAL_GREATEST;
+	bool		is_enum = known->argtype == ANYENUMOID;
+	GpuChoice	choice = is_enum ?
+		(greatest ? GPU_CHOICE_GREATEST_ENUM : GPU_CHOICE_LEAST_ENUM) :
+		(greatest ? GPU_CHOICE_GREATEST_STRING : GPU_CHOICE_LEAST_STRING);
+	const char *problem;
+	GpuColumn	shown;
+	GpuColumn	column;
+	int			number;
+	int			at;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	if (!gpurhh_resolve_type((Node *) arg, &shown, &problem))
+		return refuse(info, "aggregate %s has an argument of type %s, which %s",
+					  text, format_type_be(argtype), problem);
+	if (is_enum ? !type_is_enum(getBaseType(argtype)) : known->argtype != argtype)
+		return refuse(info, "aggregate %s has an argument of type %s",
+					  text, format_type_be(argtype));
+	if (type_is_collatable(argtype) &&
+		!gpurhh_collate_is_c(aggref->inputcollid))
+		return refuse(info, "aggregate %s has an argument with a collation whose order is not that of bytes",
+					  text);
+
+	if (aggref->aggfilter != NULL)
+		arg = guarded(aggref->aggfilter, arg);
+	column = shown;
+	if (known->encoding != GPU_ENC_NONE)
+		column.encoding = known->encoding;
+	number = child_column(info, arg, 0, column);
+	for (at = 0; at < list_length(info->choices); at++)
+	{
+		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number &&
+			list_nth_int(info->choices, at) == (int) choice)
+			break;
+	}
+	if (at == list_length(info->choices))
+	{
+		info->key_columns = lappend_int(info->key_columns, number);
+		info->choices = lappend_int(info->choices, choice);
+	}
+	add_output(info, (Expr *) aggref, GPU_FINAL_ANY, shown,
+			   list_make1_int(info->n_states + at));
+	return true;
 }
 
 /*
@@ -486,6 +561,9 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	/* a value that comes in two groups of one set may be one in another's */
 	if (list_length(info->sets) > 1)
 		return refuse(info, "aggregate %s has DISTINCT, and there are GROUPING SETS",
+					  text);
+	if (info->choices != NIL)
+		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings or enums",
 					  text);
 	if (info->distinct_arg == NULL)
 	{
@@ -668,12 +746,19 @@ add_columns(PlanInfo *info)
 	foreach(lc, info->aggrefs)
 	{
 		if (!is_distinct(lfirst_node(Aggref, lc)) &&
+			!is_choice(lfirst_node(Aggref, lc)) &&
 			!add_aggregate(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->determined)
 	{
 		if (!add_determined(info, lfirst(lc)))
+			return false;
+	}
+	foreach(lc, info->aggrefs)
+	{
+		if (is_choice(lfirst_node(Aggref, lc)) &&
+			!add_choice(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->aggrefs)
@@ -713,15 +798,17 @@ build_plan_info(PlanInfo *info, List *having)
 					  RHH_MAX_KEYS);
 	if (!add_columns(info))
 		return false;
-	info->one_emitter = info->sets != NIL || info->distinct_arg != NULL;
+	info->one_emitter = info->sets != NIL || info->choices != NIL ||
+		info->distinct_arg != NULL;
 
 	if (list_length(info->key_columns) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns and arguments of DISTINCT",
+		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings or enums",
 					  RHH_MAX_KEYS);
 	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states + list_length(info->distinct_ops) > RHH_MAX_STATES)
+	if (info->n_states + list_length(info->choices) +
+		list_length(info->distinct_ops) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
 	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */

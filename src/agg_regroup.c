@@ -7,7 +7,9 @@
  * groups is then put into one group of every other set: the keys that are not in
  * the set are made NULL, and the states are combined.  For count(DISTINCT x) and
  * the like it groups by the grouping columns and x; each of those groups is one
- * value of x, and goes into a group of the grouping columns.
+ * value of x, and goes into a group of the grouping columns.  For min(x) of a
+ * string x it does the same, but of x only what may be a group's least is there
+ * (candidates.c), and the group keeps the least.
  *
  * A group is words, as in rhh_result.  The number of the set is in the upper half
  * of word 0, beside the NULL bits of the keys, and so a part of the key.  Set 0
@@ -21,8 +23,8 @@
  *		plan		says what the table and its rows are, if it can be had
  *		translate	makes its groups what they are called above
  *
- * Otherwise - some rows are in the host's table, or an aggregate's states are no
- * sums - a host table holds the second level, some 20 times as slowly:
+ * Otherwise - some rows are in the host's table, an aggregate's states are no
+ * sums, or it chooses among values whose order no device knows - a host table holds the second level, some 20 times as slowly:
  *
  *		add			takes the groups of the first level, some at a time
  *
@@ -67,6 +69,8 @@ struct Regroup
 	int			first_state;	/* word of the first level's states */
 	int			n_state_words;
 	uint32		n_states;
+	List	   *choices;		/* as in the plan */
+	const Dictionary *dictionary;
 	bool		has_distinct;
 	int			distinct_key;	/* number, word and bytes in the first level */
 	int			distinct_word;
@@ -404,29 +408,43 @@ gpurhh_regroup_translate(Regroup *regroup, const uint64 *words, Size stride,
 /* ---------- life ---------- */
 
 /*
- * sets, distinct_ops, n_shown_keys, expected_groups: as in the plan.  NULL:
- * there is no second level.
+ * sets, choices, distinct_ops, n_shown_keys, expected_groups: as in the plan.
+ * NULL: there is no second level.
  */
 Regroup *
 gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *distinct_ops, double expected_groups)
+					  List *sets, List *choices, List *distinct_ops,
+					  double expected_groups)
 {
 	Regroup    *regroup;
 	rhh_table_spec *spec;
 	ListCell   *lc;
 
-	if (sets == NIL && distinct_ops == NIL)
+	if (sets == NIL && choices == NIL && distinct_ops == NIL)
 		return NULL;
 	regroup = palloc0(sizeof(Regroup));
 	spec = &regroup->spec;
 	*spec = *first;
+	if (distinct_ops != NIL || choices != NIL)
+		spec->n_keys = n_shown_keys;
+	regroup->choices = choices;
+	foreach(lc, choices)
+	{
+		rhh_state_spec *state = &spec->states[spec->n_states++];
+
+		state->op = RHH_ANY;
+		state->arg_column =
+			first->key_column[n_shown_keys + foreach_current_index(lc)];
+		state->filter_column = -1;
+	}
 	if (distinct_ops != NIL)
 	{
-		int			key = --spec->n_keys;
+		int			key = first->n_keys - 1;
 
 		regroup->has_distinct = true;
 		regroup->distinct_key = key;
-		regroup->distinct_word = rhh_first_state_word(spec);
+		regroup->distinct_word = rhh_first_state_word(first) -
+			rhh_key_words(first, key);
 		regroup->distinct_bytes = first->column_bytes[first->key_column[key]];
 		foreach(lc, distinct_ops)
 		{
@@ -458,7 +476,7 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 				set->outside |= UINT64CONST(1) << k;
 		}
 	}
-	regroup->first_is_set = !regroup->has_distinct &&
+	regroup->first_is_set = !regroup->has_distinct && choices == NIL &&
 		regroup->sets[0].outside == 0;
 
 	regroup->group = palloc0(sizeof(uint64) * regroup->n_words);
@@ -466,7 +484,9 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 							   GPURHH_EMIT_WINDOW);
 	regroup->window = palloc0(sizeof(uint64) * regroup->n_words *
 							  GPURHH_EMIT_WINDOW);
-	plan_device(regroup, first, expected_groups);
+	/* a device knows no order but that of numbers */
+	if (choices == NIL)
+		plan_device(regroup, first, expected_groups);
 	return regroup;
 }
 
@@ -479,6 +499,13 @@ gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 	regroup->n_taken = 0;
 	regroup->n_records = 0;
 	regroup->next_empty = 0;
+}
+
+/* Where the groups' strings are; before the first group. */
+void
+gpurhh_regroup_use_dictionary(Regroup *regroup, const Dictionary *dictionary)
+{
+	regroup->dictionary = dictionary;
 }
 
 /* What the run held; its files too. */
@@ -544,6 +571,7 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 {
 	const rhh_table_spec *spec = &regroup->spec;
 	uint64	   *to = regroup->group;
+	const uint64 *key;
 	bool		no_value;
 	uint32		s;
 	int			w;
@@ -552,15 +580,28 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 		to[w] = words[w * stride];
 	for (int i = 0; i < regroup->n_state_words; i++)
 		to[w++] = words[(regroup->first_state + i) * stride];
+	key = words + regroup->n_key_words * stride;
+	for (int i = 0; i < list_length(regroup->choices); i++)
+	{
+		int			n = rhh_state_words(spec, regroup->n_states + i) - 1;
+
+		to[w++] = ((to[0] >> (spec->n_keys + i)) & 1) ^ 1;
+		for (int j = 0; j < n; j++, key += stride)
+			to[w++] = *key;
+	}
 	if (!regroup->has_distinct)
+	{
+		to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
 		return;
+	}
 
 	no_value = (to[0] >> regroup->distinct_key) & 1;
-	to[0] &= (UINT64CONST(1) << regroup->distinct_key) - 1;
+	to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
 	memset(&to[w], 0, sizeof(uint64) * (regroup->n_words - w));
 	if (no_value)
 		return;
-	for (s = regroup->n_states; s < spec->n_states; s++)
+	for (s = regroup->n_states + list_length(regroup->choices);
+		 s < spec->n_states; s++)
 		w += store_distinct(&to[w], spec->states[s].op,
 							words[regroup->distinct_word * stride],
 							regroup->distinct_bytes);
@@ -570,8 +611,12 @@ static void
 merge_records(Regroup *regroup)
 {
 	if (regroup->host == NULL)
+	{
 		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
 										   get_hash_memory_limit());
+		gpurhh_host_choose(regroup->host, regroup->n_states,
+						   regroup->choices, regroup->dictionary);
+	}
 	gpurhh_host_merge_records(regroup->host, regroup->records,
 							  regroup->n_records);
 	regroup->n_records = 0;

@@ -5,36 +5,47 @@
  *
  * Core plans it apart from all other groupings.  The planner's hook gets no
  * input, so that is taken from what core has made: a hashed Agg, or Unique over
- * a Sort, of the Append of all parts, or of a Gather of it.
+ * a Sort, of the Append of all parts, or of a Gather of it.  From version 17 on
+ * it may also have made Unique over a MergeAppend of the parts, each sorted, and
+ * found nothing else worth keeping; then the Append is made as core does it.
  *
- * The columns of such an Append are of no table: Vars with varno 0, as which
- * core's own nodes find them in each other.  Only a CustomScan has its
- * expressions kept in the finished plan, where EXPLAIN would look for table 0.  So
- * once a plan is finished, the scan tuple of each of ours refers to the child.
+ * The columns of such an Append are of no table: Vars with varno 0 (see also
+ * agg_plan.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
 
 #include "nodes/nodeFuncs.h"
-#include "optimizer/planner.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/tlist.h"
 #include "utils/typcache.h"
 
-static planner_hook_type prev_planner_hook = NULL;
+/* The parts that a MergeAppend merges, in any order. */
+static Path *
+append_of(PlannerInfo *root, MergeAppendPath *merge)
+{
+	List	   *parts = NIL;
+	ListCell   *lc;
 
-/* CustomScans over a UNION's Append, of the query that is being planned. */
-static List *union_plans = NIL;
+	foreach(lc, merge->subpaths)
+		parts = lappend(parts,
+						((Path *) lfirst(lc))->parent->cheapest_total_path);
+	return (Path *) create_append_path(root, merge->path.parent, parts, NIL,
+									   NIL, NULL, 0, false, -1);
+}
 
 /* The Append whose duplicates core's path removes, or a Gather of it; or NULL. */
 static Path *
-input_of(Path *path)
+input_of(PlannerInfo *root, Path *path)
 {
 	if (IsA(path, AggPath) && ((AggPath *) path)->aggstrategy == AGG_HASHED)
 		path = ((AggPath *) path)->subpath;
 	else if (IsA(path, UpperUniquePath))
 	{
 		path = ((UpperUniquePath *) path)->subpath;
+		if (IsA(path, MergeAppendPath))
+			return append_of(root, (MergeAppendPath *) path);
 		if (!IsA(path, SortPath))
 			return NULL;
 		path = ((SortPath *) path)->subpath;
@@ -79,7 +90,7 @@ gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel)
 	foreach(lc, output_rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
-		Path	   *input = input_of(path);
+		Path	   *input = input_of(info->root, path);
 
 		if (input == NULL || !is_append_target(path->pathtarget) ||
 			!equal(path->pathtarget->exprs, input->pathtarget->exprs))
@@ -106,72 +117,4 @@ gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel)
 	}
 	info->full_clause = info->clause;
 	return true;
-}
-
-/* A plan has been made; if it is of a UNION its scan tuple is not finished yet. */
-void
-gpurhh_note_union_plan(CustomScan *cscan)
-{
-	List	   *tlist = cscan->custom_scan_tlist;
-	Var		   *first = tlist == NIL ? NULL :
-		(Var *) linitial_node(TargetEntry, tlist)->expr;
-
-	if (first != NULL && IsA(first, Var) && first->varno == 0)
-		union_plans = lappend(union_plans, cscan);
-}
-
-/* Lets the scan tuples refer to what the children return. */
-static void
-finish_union_plans(void)
-{
-	ListCell   *lc,
-			   *lc_entry;
-
-	foreach(lc, union_plans)
-	{
-		List	   *tlist = lfirst_node(CustomScan, lc)->custom_scan_tlist;
-
-		foreach(lc_entry, tlist)
-		{
-			Var		   *var = (Var *) lfirst_node(TargetEntry, lc_entry)->expr;
-
-			var = copyObject(castNode(Var, var));
-			var->varno = OUTER_VAR;
-			lfirst_node(TargetEntry, lc_entry)->expr = (Expr *) var;
-		}
-	}
-}
-
-static PlannedStmt *
-union_planner(Query *parse, const char *query_string, int cursor_options,
-			  ParamListInfo params)
-{
-	/* planning may evaluate functions that plan queries of their own */
-	List	   *outer_plans = union_plans;
-	PlannedStmt *result;
-
-	union_plans = NIL;
-	PG_TRY();
-	{
-		if (prev_planner_hook)
-			result = prev_planner_hook(parse, query_string, cursor_options,
-									   params);
-		else
-			result = standard_planner(parse, query_string, cursor_options,
-									  params);
-		finish_union_plans();
-	}
-	PG_FINALLY();
-	{
-		union_plans = outer_plans;
-	}
-	PG_END_TRY();
-	return result;
-}
-
-void
-gpurhh_init_agg_union(void)
-{
-	prev_planner_hook = planner_hook;
-	planner_hook = union_planner;
 }

@@ -24,5 +24,5 @@ _PG_init(void)
 	gpurhh_init_channel();
 	gpurhh_register_agg_methods();
 	gpurhh_init_agg_path();
-	gpurhh_init_agg_union();
+	gpurhh_init_agg_plan();
 }

@@ -1,0 +1,121 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_plan.c
+ *		What is left to be done when a plan with GpuHashAggs is finished.
+ *
+ * Core's own nodes refer in a finished plan to what their children return.  A
+ * CustomScan's scan tuple keeps the expressions, and some EXPLAIN cannot show
+ * from there: columns of a UNION's Append, which are Vars of no table, and window
+ * functions, of which it looks for the WindowAgg (from version 18 on).  Those
+ * are made to refer to the child too, but only now: before, core finds by the
+ * expression which column of the scan tuple it is.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpurhh.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+
+static planner_hook_type prev_planner_hook = NULL;
+
+/* A column of a scan tuple that is to be the child's. */
+typedef struct ChildColumn
+{
+	CustomScan *cscan;
+	int			number;			/* in the scan tuple, from 0 */
+	AttrNumber	child_attribute;
+} ChildColumn;
+
+/* Of the query that is being planned. */
+static List *child_columns = NIL;
+
+/* Can EXPLAIN show it only as something that a child returns? */
+static bool
+is_of_child(Node *expr)
+{
+	return (IsA(expr, Var) && ((Var *) expr)->varno == 0) ||
+		contain_window_function(expr);
+}
+
+/* Takes note of a new plan, whose references are not set yet. */
+void
+gpurhh_note_plan(CustomScan *cscan, Plan *child)
+{
+	ListCell   *lc;
+
+	foreach(lc, cscan->custom_scan_tlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+		TargetEntry *from;
+		ChildColumn *column;
+
+		if (!is_of_child((Node *) expr))
+			continue;
+		from = tlist_member(expr, child->targetlist);
+		if (from == NULL)
+			elog(ERROR, "column of GpuHashAgg not found in what is below it");
+		column = palloc(sizeof(ChildColumn));
+		column->cscan = cscan;
+		column->number = foreach_current_index(lc);
+		column->child_attribute = from->resno;
+		child_columns = lappend(child_columns, column);
+	}
+}
+
+/* Lets the scan tuples refer to what the children return. */
+static void
+finish_plans(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, child_columns)
+	{
+		ChildColumn *column = lfirst(lc);
+		TargetEntry *tle = list_nth_node(TargetEntry,
+										 column->cscan->custom_scan_tlist,
+										 column->number);
+		Node	   *expr = (Node *) tle->expr;
+
+		tle->expr = (Expr *) makeVar(OUTER_VAR, column->child_attribute,
+									 exprType(expr), exprTypmod(expr),
+									 exprCollation(expr), 0);
+	}
+}
+
+static PlannedStmt *
+finishing_planner(Query *parse, const char *query_string, int cursor_options,
+				  ParamListInfo params)
+{
+	/* planning may evaluate functions that plan queries of their own */
+	List	   *outer_columns = child_columns;
+	PlannedStmt *result;
+
+	child_columns = NIL;
+	PG_TRY();
+	{
+		if (prev_planner_hook)
+			result = prev_planner_hook(parse, query_string, cursor_options,
+									   params);
+		else
+			result = standard_planner(parse, query_string, cursor_options,
+									  params);
+		finish_plans();
+	}
+	PG_FINALLY();
+	{
+		child_columns = outer_columns;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+void
+gpurhh_init_agg_plan(void)
+{
+	prev_planner_hook = planner_hook;
+	planner_hook = finishing_planner;
+}
