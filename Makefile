@@ -47,6 +47,7 @@ OBJS = \
 	src/agg_path.o \
 	src/agg_cost.o \
 	src/agg_union.o \
+	src/candidates.o \
 	src/agg_plan.o \
 	src/agg_exec.o \
 	src/agg_emit.o \

@@ -79,6 +79,7 @@ typedef struct GpuAggState
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
 	int			n_strings;		/* columns of strings; below, 0: nothing is set */
+	bool		has_candidates; /* some go through candidates.c */
 	TupleTableSlot *deferred_slot;
 
 	/* of a parallel plan, while its DSM segment lasts */
@@ -186,6 +187,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		spec->column_bytes[c] = gpurhh_encodings[encoding].bytes;
 		if (gpurhh_is_string(encoding))
 			state->n_strings++;
+		state->has_candidates |= gpurhh_is_candidate(encoding);
 	}
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
@@ -212,6 +214,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		gpurhh_regroup_create(spec,
 							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
 							  list_nth(private, GPUAGG_PRIVATE_SETS),
+							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_TOP)));
@@ -483,6 +486,8 @@ use_dictionary(GpuAggState *state, Dictionary *dictionary)
 {
 	state->dictionary = dictionary;
 	state->emit.dictionary = dictionary;
+	if (state->regroup != NULL)
+		gpurhh_regroup_use_dictionary(state->regroup, dictionary);
 }
 
 /*
@@ -546,6 +551,11 @@ feed_child(GpuAggState *state)
 	Feed		feed;
 
 	init_feed(state, &feed, block_bytes(state));
+	if (state->has_candidates)
+		feed.candidates = gpurhh_candidates_create(state->run_context,
+												   &state->spec,
+												   state->columns,
+												   GPURHH_CANDIDATES_LIMIT);
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);

@@ -468,6 +468,75 @@ distinct_state(PlanInfo *info, rhh_state_op op, int arg)
 	return info->n_states + list_length(info->distinct_states) - 1;
 }
 
+/* Does the second level choose a value, from the groups of the first? */
+static bool
+is_choice(Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+
+	return known != NULL && (known->final == GPU_FINAL_LEAST ||
+							 known->final == GPU_FINAL_GREATEST);
+}
+
+/*
+ * min() or max() of what has no order that a device knows: its argument becomes a
+ * hidden key, behind those that are shown, so that each of its values is a group
+ * of its own.  Of strings only some are fed, see candidates.c.  To be called
+ * once all states of the first level are there, which come before its own.
+ */
+static bool
+add_choice(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	Oid			argtype = exprType((Node *) arg);
+	bool		greatest = known->final == GPU_FINAL_GREATEST;
+	bool		is_enum = known->argtype == ANYENUMOID;
+	GpuChoice	choice = is_enum ?
+		(greatest ? GPU_CHOICE_GREATEST_ENUM : GPU_CHOICE_LEAST_ENUM) :
+		(greatest ? GPU_CHOICE_GREATEST_STRING : GPU_CHOICE_LEAST_STRING);
+	const char *problem;
+	GpuColumn	shown;
+	GpuColumn	column;
+	int			number;
+	int			at;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	if (!gpurhh_resolve_type((Node *) arg, &shown, &problem))
+		return refuse(info, "aggregate %s has an argument of type %s, which %s",
+					  text, format_type_be(argtype), problem);
+	if (is_enum ? !type_is_enum(getBaseType(argtype)) : known->argtype != argtype)
+		return refuse(info, "aggregate %s has an argument of type %s",
+					  text, format_type_be(argtype));
+	if (type_is_collatable(argtype) &&
+		!gpurhh_collate_is_c(aggref->inputcollid))
+		return refuse(info, "aggregate %s has an argument with a collation whose order is not that of bytes",
+					  text);
+
+	if (aggref->aggfilter != NULL)
+		arg = guarded(aggref->aggfilter, arg);
+	column = shown;
+	if (known->encoding != GPU_ENC_NONE)
+		column.encoding = known->encoding;
+	number = child_column(info, arg, 0, column);
+	for (at = 0; at < list_length(info->choices); at++)
+	{
+		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number &&
+			list_nth_int(info->choices, at) == (int) choice)
+			break;
+	}
+	if (at == list_length(info->choices))
+	{
+		info->key_columns = lappend_int(info->key_columns, number);
+		info->choices = lappend_int(info->choices, choice);
+	}
+	add_output(info, (Expr *) aggref, GPU_FINAL_ANY, shown,
+			   list_make1_int(info->n_states + at));
+	return true;
+}
+
 /*
  * An aggregate with DISTINCT: its argument becomes a key, one of the last and
  * hidden ones, so that each of its values is a group of its own.  To be called
@@ -489,6 +558,9 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 		return false;
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
+	if (info->choices != NIL)
+		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings or enums",
+					  text);
 	foreach(lc, info->distinct_args)
 	{
 		if (equal(lfirst(lc), arg))
@@ -673,12 +745,19 @@ add_columns(PlanInfo *info)
 	foreach(lc, info->aggrefs)
 	{
 		if (!is_distinct(lfirst_node(Aggref, lc)) &&
+			!is_choice(lfirst_node(Aggref, lc)) &&
 			!add_aggregate(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->determined)
 	{
 		if (!add_determined(info, lfirst(lc)))
+			return false;
+	}
+	foreach(lc, info->aggrefs)
+	{
+		if (is_choice(lfirst_node(Aggref, lc)) &&
+			!add_choice(info, lfirst_node(Aggref, lc)))
 			return false;
 	}
 	foreach(lc, info->aggrefs)
@@ -718,15 +797,17 @@ build_plan_info(PlanInfo *info, List *having)
 					  RHH_MAX_KEYS);
 	if (!add_columns(info))
 		return false;
-	info->one_emitter = info->sets != NIL || info->distinct_args != NIL;
+	info->one_emitter = info->sets != NIL || info->choices != NIL ||
+		info->distinct_args != NIL;
 
 	if (list_length(info->key_columns) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns and arguments of DISTINCT",
+		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings or enums",
 					  RHH_MAX_KEYS);
 	if (list_length(info->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states + list_length(info->distinct_states) > RHH_MAX_STATES)
+	if (info->n_states + list_length(info->choices) +
+		list_length(info->distinct_states) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
 	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */

@@ -7,7 +7,9 @@
  * groups is then put into one group of every other set: the keys that are not in
  * the set are made NULL, and the states are combined.  For count(DISTINCT x) and
  * the like it groups by the grouping columns and x; each of those groups is one
- * value of x, and goes into a group of the grouping columns.
+ * value of x, and goes into a group of the grouping columns.  For min(x) of a
+ * string x it does the same, but of x only what may be a group's least is there
+ * (candidates.c), and the group keeps the least.
  *
  * A group is words, as in rhh_result.  The number of the set is in the upper half
  * of word 0, beside the NULL bits of the keys, and so a part of the key.  Set 0
@@ -21,8 +23,8 @@
  *		plan		says what the table and its rows are, if it can be had
  *		translate	makes its groups what they are called above
  *
- * Otherwise - some rows are in the host's table, or an aggregate's states are no
- * sums - a host table holds the second level, some 20 times as slowly:
+ * Otherwise - some rows are in the host's table, an aggregate's states are no
+ * sums, or it chooses among values whose order no device knows - a host table holds the second level, some 20 times as slowly:
  *
  *		add			takes the groups of the first level, some at a time
  *
@@ -82,9 +84,12 @@ struct Regroup
 	int			n_key_words;	/* of shown keys, the word of NULL bits too */
 	int			first_state;	/* word of the first level's states */
 	uint32		n_states;
-	int			n_hidden;		/* keys with the values of DISTINCT */
+	int			n_hidden;		/* keys that only this level looks at: values of
+								 * DISTINCT, or to choose from */
 	RegroupHidden hidden[RHH_MAX_KEYS];
-	int			hidden_of[RHH_MAX_STATES];	/* of those over them */
+	int			hidden_of[RHH_MAX_STATES];	/* of the states over them */
+	List	   *choices;		/* as in the plan */
+	const Dictionary *dictionary;
 	int			n_parts;		/* of each set below, which is numbered by them;
 								 * 0: there are no sets below */
 	Regroup    *above;			/* the third level; NULL: there is none */
@@ -456,13 +461,27 @@ make_sets(Regroup *regroup, int n_keys, List *sets)
 	}
 }
 
+/* A state of the values of hidden key h. */
+static void
+add_hidden_state(Regroup *regroup, rhh_state_op op, int h)
+{
+	rhh_table_spec *spec = &regroup->spec;
+	rhh_state_spec *state = &spec->states[spec->n_states];
+
+	regroup->hidden_of[spec->n_states++] = h;
+	state->op = op;
+	state->arg_column = spec->key_column[regroup->hidden[h].key];
+	state->filter_column = -1;
+}
+
 /*
  * A level of the groups of first, its keys from n_keys on being hidden;
- * distinct_states and n_parts: see gpurhh_regroup_create() and Regroup.
+ * choices, distinct_states and n_parts: see gpurhh_regroup_create() and Regroup.
  */
 static Regroup *
 make_level(const rhh_table_spec *first, int n_keys, List *sets,
-		   List *distinct_states, int n_parts, double expected_groups)
+		   List *choices, List *distinct_states, int n_parts,
+		   double expected_groups)
 {
 	Regroup    *regroup = palloc0(sizeof(Regroup));
 	rhh_table_spec *spec = &regroup->spec;
@@ -471,7 +490,8 @@ make_level(const rhh_table_spec *first, int n_keys, List *sets,
 	*spec = *first;
 	regroup->n_states = first->n_states;
 	regroup->n_parts = n_parts;
-	if (distinct_states != NIL)
+	regroup->choices = choices;
+	if (distinct_states != NIL || choices != NIL)
 	{
 		regroup->n_hidden = first->n_keys - n_keys;
 		spec->n_keys = n_keys;
@@ -485,16 +505,11 @@ make_level(const rhh_table_spec *first, int n_keys, List *sets,
 		hidden->bytes = first->column_bytes[first->key_column[hidden->key]];
 		word += rhh_key_words(first, hidden->key);
 	}
+	for (int h = 0; h < list_length(choices); h++)
+		add_hidden_state(regroup, RHH_ANY, h);
 	foreach(lc, distinct_states)
-	{
-		rhh_state_spec *state = &spec->states[spec->n_states];
-		int			h = lsecond_int(lfirst(lc));
-
-		regroup->hidden_of[spec->n_states++] = h;
-		state->op = linitial_int(lfirst(lc));
-		state->arg_column = first->key_column[n_keys + h];
-		state->filter_column = -1;
-	}
+		add_hidden_state(regroup, linitial_int(lfirst(lc)),
+						 lsecond_int(lfirst(lc)));
 	regroup->n_words = rhh_result_words(spec);
 	regroup->n_key_words = rhh_first_state_word(spec);
 	regroup->first_state = rhh_first_state_word(first);
@@ -508,7 +523,9 @@ make_level(const rhh_table_spec *first, int n_keys, List *sets,
 							   GPURHH_EMIT_WINDOW);
 	regroup->window = palloc0(sizeof(uint64) * regroup->n_words *
 							  GPURHH_EMIT_WINDOW);
-	plan_device(regroup, first, expected_groups);
+	/* a device knows no order but that of numbers */
+	if (choices == NIL)
+		plan_device(regroup, first, expected_groups);
 	return regroup;
 }
 
@@ -537,27 +554,28 @@ make_parts(List *sets, int n_shown_keys, int n_hidden)
 }
 
 /*
- * sets, distinct_states, n_shown_keys, expected_groups, of the second level, and
- * expected_top, of the third: as in the plan.  NULL: there is no second level.
+ * sets, choices, distinct_states, n_shown_keys, expected_groups, of the second
+ * level, and expected_top, of the third: as in the plan.  NULL: there is no
+ * second level.
  */
 Regroup *
 gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *distinct_states,
+					  List *sets, List *choices, List *distinct_states,
 					  double expected_groups, double expected_top)
 {
 	int			n_hidden = first->n_keys - n_shown_keys;
 	Regroup    *regroup;
 
-	if (sets == NIL && distinct_states == NIL)
+	if (sets == NIL && choices == NIL && distinct_states == NIL)
 		return NULL;
 	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
-		return make_level(first, n_shown_keys, sets, distinct_states, 0,
-						  expected_groups);
+		return make_level(first, n_shown_keys, sets, choices, distinct_states,
+						  0, expected_groups);
 	regroup = make_level(first, first->n_keys,
-						 make_parts(sets, n_shown_keys, n_hidden), NIL, 0,
+						 make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
 						 expected_groups);
-	regroup->above = make_level(first, n_shown_keys, sets, distinct_states,
-								n_hidden, expected_top);
+	regroup->above = make_level(first, n_shown_keys, sets, NIL,
+								distinct_states, n_hidden, expected_top);
 	return regroup;
 }
 
@@ -579,6 +597,13 @@ gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 	regroup->n_taken = 0;
 	regroup->n_records = 0;
 	regroup->next_empty = 0;
+}
+
+/* Where the groups' strings are; before the first group. */
+void
+gpurhh_regroup_use_dictionary(Regroup *regroup, const Dictionary *dictionary)
+{
+	regroup->dictionary = dictionary;
 }
 
 /* What the run held; its files too. */
@@ -669,8 +694,16 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 			const RegroupHidden *hidden = &regroup->hidden[h];
 
 			memset(&to[w], 0, n_words * sizeof(uint64));
-			if ((regroup->n_parts == 0 || h == part) &&
-				((words[0] >> hidden->key) & 1) == 0)
+			if ((regroup->n_parts > 0 && h != part) ||
+				((words[0] >> hidden->key) & 1) != 0)
+				;				/* no value */
+			else if (regroup->choices != NIL)
+			{
+				to[w] = 1;
+				for (int i = 1; i < n_words; i++)
+					to[w + i] = words[(hidden->word + i - 1) * stride];
+			}
+			else
 				store_distinct(&to[w], spec->states[s].op,
 							   words[hidden->word * stride], hidden->bytes);
 		}
@@ -692,8 +725,12 @@ static void
 merge_records(Regroup *regroup)
 {
 	if (regroup->host == NULL)
+	{
 		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
 										   get_hash_memory_limit());
+		gpurhh_host_choose(regroup->host, regroup->n_states,
+						   regroup->choices, regroup->dictionary);
+	}
 	gpurhh_host_merge_records(regroup->host, regroup->records,
 							  regroup->n_records);
 	regroup->n_records = 0;

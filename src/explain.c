@@ -282,6 +282,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
 	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
 	bool		has_second_level = list_length(sets) > 1 ||
+		list_nth(private, GPUAGG_PRIVATE_CHOICES) != NIL ||
 		list_nth(private, GPUAGG_PRIVATE_DISTINCT) != NIL;
 
 	if (keys != NIL)

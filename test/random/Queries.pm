@@ -279,6 +279,8 @@ sub aggregate
 	$compare = $e->{class} ne 'float' || $name =~ /^(min|max)$/ ? 'exact' :
 	  $name eq 'sum' && $e->{width} == 4 ? 'float4' : 'float8';
 	$distinct = '' if $compare ne 'exact' && $name !~ /sum|avg/;
+	# by other collations it is refused
+	$e->{sql} = "($e->{sql}) COLLATE \"C\"" if $e->{class} =~ /^(text|bpchar)$/ && chance(0.8);
 	$sql = "$name($distinct$e->{sql})$filter";
 	$sql = fill_in($e->{shown}, $sql) if $e->{shown} && ($name =~ /^(min|max)$/ || $distinct && $e->{class} eq 'numeric');
 	return { sql => $sql, class => $e->{class}, compare => $compare, nosum => $e->{nosum} };
