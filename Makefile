@@ -47,12 +47,14 @@ OBJS = \
 	src/agg_path.o \
 	src/agg_cost.o \
 	src/agg_union.o \
+	src/candidates.o \
 	src/agg_plan.o \
 	src/agg_exec.o \
 	src/agg_emit.o \
 	src/agg_final.o \
 	src/agg_regroup.o \
 	src/regroup_rows.o \
+	src/agg_upper.o \
 	src/agg_parallel.o \
 	src/encoding.o \
 	src/feed.o \

@@ -26,10 +26,10 @@ SELECT compare('SELECT t.k, sum(x.c), count(x.c) FROM t LEFT JOIN (SELECT k, 1 A
 SELECT compare('SELECT t.k, sum(x.c) FROM t LEFT JOIN (SELECT DISTINCT k, 1 AS c FROM t WHERE k < 5) x ON x.k = t.k GROUP BY t.k');
 SELECT compare('SELECT k, sum(v + (SELECT 1)) FROM t GROUP BY k');
 SELECT compare('SELECT o.k, l.s FROM (SELECT DISTINCT k FROM t) o, LATERAL (SELECT v, sum(w + o.k) AS s FROM t WHERE t.k = o.k GROUP BY v) l');
-SELECT reason FROM gpurhh_refusals('SELECT t.k, max(x.c) FROM t LEFT JOIN (SELECT k, txt AS c FROM t WHERE k < 5) x ON x.k = t.k GROUP BY t.k');
+SELECT reason FROM gpurhh_refusals('SELECT t.k, array_agg(x.c) FROM t LEFT JOIN (SELECT k, txt AS c FROM t WHERE k < 5) x ON x.k = t.k GROUP BY t.k');
 SELECT reason FROM gpurhh_refusals('SELECT t.k, max(x.c) FROM t LEFT JOIN (SELECT DISTINCT k, 1.5 AS c FROM t) x ON x.k = t.k GROUP BY t.k');
-SELECT reason FROM gpurhh_refusals('SELECT k, max(v::text || (SELECT 1)) FROM t GROUP BY k');
-SELECT reason FROM gpurhh_refusals('WITH r AS MATERIALIZED (SELECT ROW(k, txt) AS r, k FROM t) SELECT k, max(r::text) FROM r GROUP BY k');
+SELECT reason FROM gpurhh_refusals('SELECT k, array_agg(v::text || (SELECT 1)) FROM t GROUP BY k');
+SELECT reason FROM gpurhh_refusals('WITH r AS MATERIALIZED (SELECT ROW(k, txt) AS r, k FROM t) SELECT k, array_agg(r::text) FROM r GROUP BY k');
 
 -- A column that the key determines came back as a key does: with 0 for -0.
 CREATE TABLE f (id int PRIMARY KEY, x float8, y float4);

@@ -19,6 +19,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "executor/nodeHash.h"
 #include "nodes/extensible.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -36,9 +37,22 @@
 /*
  * To put a group of the first level into one of the second, in units of what
  * it costs to return one: measured, 20 ns of 40.  On the host it is five times as
- * much, but that is where a device has refused rows, which is not foreseen.
+ * much: that is where there are minima of what no device can compare, or where a
+ * device has refused rows, which is not foreseen.
  */
 #define REGROUP_FACTOR			0.5
+#define HOST_REGROUP_FACTOR		2.5
+
+/*
+ * For minima and maxima of strings, in the same units and measured at 1e4 and
+ * 1e6 groups: to look at a row's string; to feed one that is a candidate; and
+ * besides, if it has to be put into the dictionary; and to write a group of the
+ * first level to disk and read it back.
+ */
+#define STRING_FACTOR			0.5
+#define CANDIDATE_FACTOR		2.0
+#define NEW_STRING_FACTOR		5.0
+#define SPILL_FACTOR			7.0
 
 static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
 						   CustomPath *best_path, List *tlist, List *clauses,
@@ -91,10 +105,11 @@ distinct_undercharge(PlanInfo *info, AggPath *agg)
 	double		rows = agg->subpath->rows;
 	double		group_rows = Max(rows / Max(agg->numGroups, 1.0), 2.0);
 
-	if (info->distinct_arg == NULL || agg->aggsplit != AGGSPLIT_SIMPLE ||
+	if (info->distinct_args == NIL || agg->aggsplit != AGGSPLIT_SIMPLE ||
 		list_length(agg->subpath->pathkeys) > list_length(agg->groupClause))
 		return 0;
-	return rows * 0.8 * cpu_operator_cost * log2(group_rows);
+	return list_length(info->distinct_args) * rows * 0.8 * cpu_operator_cost *
+		log2(group_rows);
 }
 
 /*
@@ -262,10 +277,81 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 typedef struct GroupEstimate
 {
 	double		first_level;	/* groups that the device makes */
-	double		regrouped;		/* groups that the second level takes */
+	double		regrouped;		/* groups that further levels take */
+	double		choices;		/* what minima and maxima of strings and enums
+								 * cost beyond that, in units of a group's cost */
+	double		string_bytes;	/* and the memory they take */
 	double		second_level;	/* groups that it makes */
+	double		third_level;
 	double		emitted;
 } GroupEstimate;
+
+/*
+ * What comes of the arguments of minima and maxima being keys.
+ *
+ * Of strings candidates are fed, see candidates.c: in any order of the rows the
+ * n-th of a group is better than all before with probability 1/n.  Groups whose
+ * best is not kept have as many as there are values.
+ */
+static void
+estimate_choices(PlanInfo *info, GroupEstimate *groups)
+{
+	double		rows = info->input->rows;
+	double		n_groups = Max(groups->emitted, 1.0);
+	int			n_choices = list_length(info->choices);
+	int			key_bytes = 0;
+	double		record_bytes;
+	double		kept;
+
+	for (int k = 0; k < info->n_shown_keys; k++)
+	{
+		List	   *column = list_nth(info->columns,
+									  list_nth_int(info->key_columns, k));
+
+		key_bytes += Max(gpurhh_encodings[linitial_int(column)].bytes,
+						 sizeof(uint64));
+	}
+	kept = gpurhh_candidates_capacity(key_bytes, n_choices,
+									  GPURHH_CANDIDATES_LIMIT) / n_groups;
+	kept = Min(kept, 1.0);
+	for (int c = 0; c < n_choices; c++)
+	{
+		List	   *column = list_nth(info->columns,
+									  list_nth_int(info->key_columns,
+												   info->n_shown_keys + c));
+		Expr	   *arg = list_nth(info->child_target->exprs, lthird_int(column));
+		PathTarget *target = create_empty_pathtarget();
+		double		values = estimate_num_groups(info->root,
+												 lappend(list_copy(info->keys), arg),
+												 rows, NULL, NULL);
+		double		candidates;
+
+		if (!gpurhh_is_candidate(linitial_int(column)))
+		{
+			groups->first_level += values;
+			continue;
+		}
+		candidates = Min(values,
+						 kept * n_groups * (0.6 + log(Max(rows / n_groups, 1.0))) +
+						 (1 - kept) * rows);
+		groups->first_level += candidates;
+		groups->choices += rows * STRING_FACTOR + candidates * CANDIDATE_FACTOR;
+		add_column_to_pathtarget(target, arg, 0);
+		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
+		{
+			groups->choices += candidates * NEW_STRING_FACTOR;
+			groups->string_bytes += candidates * (target->width + 2 * sizeof(uint64));
+		}
+	}
+	groups->regrouped = groups->first_level;
+
+	/* as host_table.c has them, about 3 words for each value */
+	record_bytes = 64 + key_bytes +
+		sizeof(uint64) * (2 * info->n_states + 3 * n_choices);
+	if (n_groups * record_bytes > get_hash_memory_limit())
+		groups->choices += SPILL_FACTOR * groups->first_level *
+			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
+}
 
 /*
  * Of two numbers of values that have nothing to do with each other, how many
@@ -280,6 +366,45 @@ pairs_in_rows(double n_first, double n_second, double rows)
 	if (rows < pairs * 1.0e-6)
 		return rows;
 	return Min(rows, pairs * -expm1(-rows / pairs));
+}
+
+static double
+values_of(PlanInfo *info, Expr *arg)
+{
+	return estimate_num_groups(info->root, list_make1(arg), info->input->rows,
+							   NULL, NULL);
+}
+
+/* See gpurhh_regroup_create(). */
+static bool
+has_third_level(PlanInfo *info)
+{
+	return list_length(info->distinct_args) > 1 ||
+		(info->distinct_args != NIL && list_length(info->sets) > 1);
+}
+
+/* What a set with so many groups makes of those of the first level. */
+static void
+add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
+{
+	ListCell   *lc;
+
+	if (has_third_level(info))
+	{
+		foreach(lc, info->distinct_args)
+		{
+			groups->second_level += pairs_in_rows(set_groups,
+												  values_of(info, lfirst(lc)),
+												  info->input->rows);
+			groups->regrouped += groups->first_level;
+		}
+	}
+	else if (info->distinct_args != NIL ||
+			 list_length(keys) < list_length(info->keys))
+	{
+		groups->second_level += set_groups;
+		groups->regrouped += groups->first_level;
+	}
 }
 
 static void
@@ -301,40 +426,46 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
 	groups->first_level = groups->emitted;
 	groups->regrouped = 0;
+	groups->choices = groups->string_bytes = 0;
 	groups->second_level = 0;
-	if (info->distinct_arg != NULL)
-	{
-		groups->second_level = groups->emitted;
-		/*
-		 * Core's estimate for several columns of a table is at most a tenth of
-		 * its rows, or what one of them has: far too low for a table to begin
-		 * with, and for what the second level takes.
-		 */
-		keys = lappend(list_copy(keys), info->distinct_arg);
+	groups->third_level = 0;
+
+	/*
+	 * Core's estimate for several columns of a table is at most a tenth of its
+	 * rows, or what one of them has: far too low for a table to begin with, and
+	 * for what the second level takes.
+	 */
+	foreach(lc, info->distinct_args)
+		groups->first_level = pairs_in_rows(groups->first_level,
+											values_of(info, lfirst(lc)), rows);
+	if (info->distinct_args != NIL)
 		groups->first_level =
-			Max(estimate_num_groups(root, keys, rows, NULL, NULL),
-				pairs_in_rows(groups->emitted,
-							  estimate_num_groups(root, list_make1(info->distinct_arg),
-												  rows, NULL, NULL),
-							  rows));
-		groups->regrouped = groups->first_level;
-	}
+			Max(groups->first_level,
+				estimate_num_groups(root, list_concat_copy(keys, info->distinct_args),
+									rows, NULL, NULL));
+	if (info->choices != NIL)
+		estimate_choices(info, groups);
+	if (info->sets == NIL)
+		add_set(info, groups, keys, groups->emitted);
+	else
+		groups->emitted = 0;
 	foreach(lc, info->sets)
 	{
-		List	   *set = lfirst(lc);
 		List	   *set_keys = NIL;
 		double		set_groups;
 		ListCell   *lc_key;
 
-		if (foreach_current_index(lc) == 0 &&
-			list_length(set) == list_length(info->keys))
-			continue;
-		foreach(lc_key, set)
-			set_keys = lappend(set_keys, list_nth(info->keys, lfirst_int(lc_key)));
+		foreach(lc_key, (List *) lfirst(lc))
+			set_keys = lappend(set_keys, list_nth(keys, lfirst_int(lc_key)));
 		set_groups = estimate_num_groups(root, set_keys, rows, NULL, NULL);
 		groups->emitted += set_groups;
-		groups->second_level += set_groups;
-		groups->regrouped += groups->first_level;
+		add_set(info, groups, set_keys, set_groups);
+	}
+	/* with a third level the second one's are not what is returned */
+	if (has_third_level(info))
+	{
+		groups->third_level = groups->emitted;
+		groups->regrouped += groups->second_level;
 	}
 }
 
@@ -373,7 +504,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->path.pathkeys = NIL;
 	cpath->path.startup_cost = subpath->total_cost -
 		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
-		subpath->rows * gpurhh_row_cost + groups->regrouped * REGROUP_FACTOR * gpurhh_group_cost;
+		subpath->rows * gpurhh_row_cost +
+		(groups->regrouped * (info->choices != NIL ? HOST_REGROUP_FACTOR : REGROUP_FACTOR) + groups->choices) * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
@@ -388,10 +520,13 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeInteger(info->n_shown_keys));
 	cpath->custom_private = lappend(cpath->custom_private, info->sets);
+	cpath->custom_private = lappend(cpath->custom_private, info->choices);
 	cpath->custom_private = lappend(cpath->custom_private,
-									info->distinct_ops);
+									info->distinct_states);
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeFloat(psprintf("%.1f", groups->second_level)));
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeFloat(psprintf("%.1f", groups->third_level)));
 	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
 	cpath->custom_private = lappend(cpath->custom_private, having);
 	cpath->methods = &agg_path_methods;
@@ -482,6 +617,11 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 
 	set_pathtarget_cost_width(info->root, info->child_target);
 	estimate_groups(info, &groups);
+	/* unlike those of keys they cannot be put off: one pass has to see all */
+	if (groups.string_bytes > get_hash_memory_limit())
+		return psprintf("strings that may be minima or maxima are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(groups.string_bytes / 1024),
+						get_hash_memory_limit() / 1024.0);
 	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
 	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{

@@ -76,6 +76,10 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_SUM_DECIMAL:
 		case GPU_FINAL_AVG_DECIMAL:
 			break;
+		case GPU_FINAL_LEAST:
+		case GPU_FINAL_GREATEST:
+			Assert(false);
+			break;
 	}
 	return GPU_ENC_NONE;
 }
@@ -257,6 +261,15 @@ pad_string(const struct varlena *string, int n_characters)
 	return result;
 }
 
+static Name
+make_name(const struct varlena *string)
+{
+	Name		name = palloc0(sizeof(NameData));
+
+	memcpy(NameStr(*name), VARDATA(string), VARSIZE(string) - VARHDRSZ);
+	return name;
+}
+
 /* A value of an encoding by reference, from the words that start at *at. */
 static Datum
 make_reference(const EmitColumn *column, const Dictionary *dictionary,
@@ -264,10 +277,15 @@ make_reference(const EmitColumn *column, const Dictionary *dictionary,
 {
 	char		room[SHORT_STRING] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 
-	if (column->encoding == GPU_ENC_BPCHAR)
-		return PointerGetDatum(pad_string(string_from_words(dictionary, at[0],
-															at[stride], room),
-										  column->parameter));
+	if (gpurhh_is_string(column->encoding))
+	{
+		struct varlena *string = string_from_words(dictionary, at[0], at[stride],
+												   room);
+
+		return PointerGetDatum(column->encoding == GPU_ENC_NAME ?
+							   (void *) make_name(string) :
+							   (void *) pad_string(string, column->parameter));
+	}
 	return gpurhh_decode_reference(column->encoding, column->parameter, at,
 								   stride);
 }
@@ -477,6 +495,11 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_NONE:
 		case GPU_ENC_UUID:
 		case GPU_ENC_BPCHAR:
+		case GPU_ENC_NAME:
+		case GPU_ENC_LEAST_STRING:
+		case GPU_ENC_LEAST_BPCHAR:
+		case GPU_ENC_GREATEST_STRING:
+		case GPU_ENC_GREATEST_BPCHAR:
 		case GPU_ENC_DECIMAL:
 		case GPU_ENC_LIMB1:
 		case GPU_ENC_LIMB2:

@@ -19,6 +19,7 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
+#include "utils/pg_locale.h"
 #include "utils/resowner.h"
 
 #if PG_VERSION_NUM < 150000
@@ -105,6 +106,18 @@ gpurhh_several_tables(List *rtable)
 	}
 #endif
 	return n > 1;
+}
+
+/* Does a collation compare strings by their bytes? */
+static inline bool
+gpurhh_collate_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return OidIsValid(collation) &&
+		pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
+#endif
 }
 
 /* The permission checks that running the query would make. */

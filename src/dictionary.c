@@ -630,6 +630,37 @@ gpurhh_dictionary_string(const Dictionary *dictionary, uint64 number)
 	return (struct varlena *) entry->string;
 }
 
+/* The bytes that a key stands for; to be found in the key itself or its entry. */
+static inline const char *
+string_of_key(const Dictionary *dictionary, const uint64 *key, uint32 *length)
+{
+	uint8		last = ((const uint8 *) key)[GPURHH_STRING_BYTES - 1];
+	const struct varlena *string;
+
+	if (last != GPURHH_STRING_LONG)
+	{
+		*length = last;
+		return (const char *) key;
+	}
+	string = gpurhh_dictionary_string(dictionary, key[0]);
+	*length = VARSIZE(string) - VARHDRSZ;
+	return VARDATA(string);
+}
+
+/* The order of two keys' strings by their bytes: < 0, 0, > 0. */
+int
+gpurhh_string_compare(const Dictionary *dictionary, const uint64 *a,
+					  const uint64 *b)
+{
+	uint32		length_a;
+	uint32		length_b;
+	const char *data_a = string_of_key(dictionary, a, &length_a);
+	const char *data_b = string_of_key(dictionary, b, &length_b);
+	int			order = memcmp(data_a, data_b, Min(length_a, length_b));
+
+	return order != 0 ? order : (length_a > length_b) - (length_a < length_b);
+}
+
 /* ---------- keys ---------- */
 
 /* The first n bytes of 16 at GPURHH_STRING_BYTES - n are 0xff. */
@@ -700,6 +731,7 @@ write_numbers(StringEncoder *encoder)
  * GPURHH_STRING_BYTES bytes at to; or takes note of it, and the key is there
  * after gpurhh_strings_finish().  Until then the value must stay, unless it is
  * a toasted one.  Memory up to readable may be read where that is faster.
+ * A name is no varlena: value leads to it all the same.
  */
 void
 gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
@@ -709,14 +741,22 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 	const char *data;
 	uint32		length;
 
-	if (unlikely(VARATT_IS_EXTERNAL(value) || VARATT_IS_COMPRESSED(value)))
+	if (encoding == GPU_ENC_NAME)
 	{
-		detoasted = detoast_attr(unconstify(struct varlena *, value));
-		value = detoasted;
-		readable = (const char *) detoasted;
+		data = (const char *) value;
+		length = strnlen(data, NAMEDATALEN);
 	}
-	data = VARDATA_ANY(value);
-	length = VARSIZE_ANY_EXHDR(value);
+	else
+	{
+		if (unlikely(VARATT_IS_EXTERNAL(value) || VARATT_IS_COMPRESSED(value)))
+		{
+			detoasted = detoast_attr(unconstify(struct varlena *, value));
+			value = detoasted;
+			readable = (const char *) detoasted;
+		}
+		data = VARDATA_ANY(value);
+		length = VARSIZE_ANY_EXHDR(value);
+	}
 	if (encoding == GPU_ENC_BPCHAR)
 		length = without_blanks(data, length);
 	if (length < GPURHH_STRING_BYTES)

@@ -49,7 +49,8 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 		feed->columns[c].attribute = columns[c].attribute;
 		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
 		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
-		if (gpurhh_is_string(columns[c].encoding))
+		if (gpurhh_is_string(columns[c].encoding) &&
+			!gpurhh_is_candidate(columns[c].encoding))
 			feed->string_columns[feed->n_strings++] = c;
 		row_bits += 8 * feed->columns[c].bytes + 1;
 	}
@@ -98,6 +99,13 @@ null_bitmap(Feed *feed, FeedColumn *column)
 	return nulls;
 }
 
+/* The same for who marks rows in it as they lie. */
+uint8 *
+gpurhh_feed_null_bitmap(Feed *feed, int column)
+{
+	return null_bitmap(feed, &feed->columns[column]);
+}
+
 static pg_noinline void
 mark_null(Feed *feed, FeedColumn *column)
 {
@@ -139,6 +147,26 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 	return false;
 }
 
+/* The row's strings that may be its group's least or greatest. */
+static void
+feed_candidates(Feed *feed, TupleTableSlot *slot)
+{
+	const uint8 *columns;
+	int			n = gpurhh_candidates_columns(feed->candidates, &columns);
+	Vector		strings[RHH_MAX_KEYS];
+	const Vector *pointers[RHH_MAX_KEYS];
+
+	for (int i = 0; i < n; i++)
+	{
+		int			attribute = feed->columns[columns[i]].attribute;
+
+		strings[i].values = &slot->tts_values[attribute];
+		strings[i].nulls = (const uint8 *) &slot->tts_isnull[attribute];
+		pointers[i] = &strings[i];
+	}
+	gpurhh_candidates_add(feed->candidates, feed, 1, pointers);
+}
+
 /*
  * Appends a row of the child, unless it is deferred.  The caller has started a
  * block and sees to it that it is handed over once n_rows reaches
@@ -158,6 +186,8 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 		char	   *values = feed->base + column->values_offset;
 		Datum		value = slot->tts_values[column->attribute];
 
+		if (gpurhh_is_candidate(column->encoding))
+			continue;
 		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
 			if (column->encoding == GPU_ENC_FILTER)
@@ -207,7 +237,13 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				break;
 			case GPU_ENC_STRING:
 			case GPU_ENC_BPCHAR:
+			case GPU_ENC_NAME:
 				break;			/* is there already */
+			case GPU_ENC_LEAST_STRING:
+			case GPU_ENC_LEAST_BPCHAR:
+			case GPU_ENC_GREATEST_STRING:
+			case GPU_ENC_GREATEST_BPCHAR:
+				break;			/* comes last */
 			case GPU_ENC_DECIMAL:
 			case GPU_ENC_LIMB1:
 			case GPU_ENC_LIMB2:
@@ -235,7 +271,43 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				break;
 		}
 	}
+	if (feed->candidates != NULL)
+		feed_candidates(feed, slot);
 	feed->n_rows = row + 1;
+}
+
+/* The n rows behind the last one, which are about to be appended, have no string. */
+void
+gpurhh_feed_no_strings(Feed *feed, int column, int n)
+{
+	uint8	   *bitmap = null_bitmap(feed, &feed->columns[column]);
+
+	for (uint32 row = feed->n_rows; row < feed->n_rows + n; row++)
+		bitmap[row / 8] |= 1 << (row % 8);
+	memset(feed->base + feed->columns[column].values_offset +
+		   (Size) feed->n_rows * GPURHH_STRING_BYTES, 0,
+		   (Size) n * GPURHH_STRING_BYTES);
+}
+
+/*
+ * A row of the block that had none is given a string, which has to stay until
+ * gpurhh_strings_finish().
+ */
+void
+gpurhh_feed_string(Feed *feed, int column, uint32 row,
+				   const struct varlena *value)
+{
+	const FeedColumn *to = &feed->columns[column];
+	uint8	   *bitmap = (uint8 *) feed->base + to->nulls_offset;
+	bool		blanks = to->encoding == GPU_ENC_LEAST_BPCHAR ||
+		to->encoding == GPU_ENC_GREATEST_BPCHAR;
+
+	bitmap[row / 8] &= ~(1 << (row % 8));
+	gpurhh_strings_add(&feed->strings,
+					   blanks ? GPU_ENC_BPCHAR : GPU_ENC_STRING, value,
+					   (const char *) value,
+					   feed->base + to->values_offset +
+					   (Size) row * GPURHH_STRING_BYTES);
 }
 
 /*
@@ -277,6 +349,8 @@ gpurhh_feed_finish(Feed *feed, rhh_batch *batch)
 {
 	uint32		to = 0;
 
+	if (feed->candidates != NULL)
+		gpurhh_candidates_finish(feed->candidates, feed);
 	memset(batch, 0, sizeof(rhh_batch));
 	batch->n_rows = feed->n_rows;
 	for (int c = 0; c < feed->n_columns; c++)

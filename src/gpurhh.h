@@ -79,6 +79,12 @@ typedef enum GpuEncoding
 	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
 	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
 								 * how many characters they make it */
+	GPU_ENC_NAME,				/* the same of a name */
+	/* the same of strings that may be a group's least or greatest, else NULL: */
+	GPU_ENC_LEAST_STRING,
+	GPU_ENC_LEAST_BPCHAR,
+	GPU_ENC_GREATEST_STRING,
+	GPU_ENC_GREATEST_BPCHAR,
 	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
 								 * GPURHH_DECIMAL_PARAMETER() */
 	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
@@ -94,7 +100,22 @@ typedef enum GpuEncoding
 static inline bool
 gpurhh_is_string(GpuEncoding encoding)
 {
-	return encoding == GPU_ENC_STRING || encoding == GPU_ENC_BPCHAR;
+	return encoding >= GPU_ENC_STRING && encoding <= GPU_ENC_GREATEST_BPCHAR;
+}
+
+/* Of these, those that go through candidates.c. */
+static inline bool
+gpurhh_is_candidate(GpuEncoding encoding)
+{
+	return encoding >= GPU_ENC_LEAST_STRING &&
+		encoding <= GPU_ENC_GREATEST_BPCHAR;
+}
+
+static inline bool
+gpurhh_is_greatest(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_GREATEST_STRING ||
+		encoding == GPU_ENC_GREATEST_BPCHAR;
 }
 
 /* Of a timetz on disk; the struct is padded. */
@@ -152,6 +173,9 @@ typedef enum GpuFinal
 	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
 	GPU_FINAL_SUM_DECIMAL,
 	GPU_FINAL_AVG_DECIMAL,
+	/* chosen by the second level, and then as GPU_FINAL_ANY: */
+	GPU_FINAL_LEAST,
+	GPU_FINAL_GREATEST,
 	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
 	GPU_FINAL_SUM_MONEY,
 	GPU_FINAL_SUM_FLOAT,
@@ -262,10 +286,23 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
 	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
 								 * NIL: one, of all keys */
-	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
+	GPUAGG_PRIVATE_CHOICES,		/* IntList: of each key behind the shown ones, a
+								 * GpuChoice; or else: */
+	GPUAGG_PRIVATE_DISTINCT,	/* List of IntList: of each state over a hidden
+								 * key its op and the key, from 0 */
 	GPUAGG_PRIVATE_REGROUPED,	/* Float: estimated groups of the second level */
-	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_REGROUPED
+	GPUAGG_PRIVATE_TOP,			/* Float: of the third */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_TOP
 };
+
+/* Which of a group's values the second level keeps. */
+typedef enum GpuChoice
+{
+	GPU_CHOICE_LEAST_STRING,	/* by their bytes */
+	GPU_CHOICE_GREATEST_STRING,
+	GPU_CHOICE_LEAST_ENUM,
+	GPU_CHOICE_GREATEST_ENUM
+} GpuChoice;
 
 typedef struct GpuRefusal
 {
@@ -302,11 +339,12 @@ typedef struct PlanInfo
 	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
-	int			n_shown_keys;	/* the first of the keys; a hidden one follows */
+	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
 	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
 								 * One that has all is the first. */
-	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
-	List	   *distinct_ops;	/* IntList: states computed of it */
+	List	   *choices;		/* hidden keys: IntList of GpuChoice; or else: */
+	List	   *distinct_args;	/* hidden keys: of count(DISTINCT), ... */
+	List	   *distinct_states;	/* IntLists of op and hidden key, from 0 */
 	bool		one_emitter;	/* some rows are nobody else's to return */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
@@ -399,6 +437,8 @@ extern void gpurhh_dictionary_stats(Dictionary *dictionary, uint64 *n_strings,
 									uint64 *bytes);
 extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
 												uint64 number);
+extern int	gpurhh_string_compare(const Dictionary *dictionary,
+								  const uint64 *a, const uint64 *b);
 extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 							   const struct varlena *value,
 							   const char *readable, char *to);
@@ -437,6 +477,7 @@ typedef struct Feed
 	StringEncoder strings;
 	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
 	void	   *defer_arg;
+	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
 } Feed;
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
@@ -446,6 +487,10 @@ extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
 extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 							  int n);
+extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);
+extern void gpurhh_feed_no_strings(Feed *feed, int column, int n);
+extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
+							   const struct varlena *value);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
 /* ---------- vector.c, vector_*.c: see vector.h ---------- */
@@ -479,6 +524,26 @@ extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
 								   Vector *result);
 extern bool gpurhh_vector_filter(VectorExpr *condition, const Vector *columns,
 								 int n, uint8 *active, int *n_left);
+
+/* ---------- candidates.c ---------- */
+
+/* Chooses the strings that may be a group's least or greatest. */
+typedef struct Candidates Candidates;
+
+/* Memory for the strings that others are compared to. */
+#define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
+
+extern Candidates *gpurhh_candidates_create(MemoryContext context,
+											const rhh_table_spec *spec,
+											const GpuColumn *columns,
+											Size limit);
+extern void gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
+								  const Vector *const *strings);
+extern void gpurhh_candidates_finish(Candidates *candidates, Feed *feed);
+extern int	gpurhh_candidates_columns(const Candidates *candidates,
+									  const uint8 **columns);
+extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
+										 Size limit);
 
 /* ---------- agg_emit.c ---------- */
 
@@ -545,14 +610,17 @@ extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 
+/* A participant's handle of an open query; owned by a memory context. */
+typedef struct Channel Channel;
+
 /* ---------- host_table.c ---------- */
 
 typedef struct HostTable HostTable;
 
 extern HostTable *gpurhh_host_create(const rhh_table_spec *spec,
 									 MemoryContext parent, Size memory_limit);
-extern void gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
-								  bool all_rows);
+extern uint64 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
+									bool all_rows);
 extern void gpurhh_host_merge(HostTable *host, const uint64 *words,
 							  Size stride);
 extern void gpurhh_host_merge_records(HostTable *host, uint64 *records,
@@ -562,11 +630,17 @@ extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
 extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
+extern void gpurhh_host_choose(HostTable *host, uint32 first_state,
+							   List *choices, const Dictionary *dictionary);
 extern void gpurhh_host_free(HostTable *host);
 
 /* ---------- regroup_rows.c ---------- */
 
 #define GPURHH_REGROUP_MAX_SETS	64
+
+/* The number of a group's grouping set, beside the NULL bits in word 0. */
+#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
 
 /* What a column of the second level's rows is made of. */
 typedef enum RegroupKind
@@ -585,6 +659,7 @@ typedef struct RegroupColumn
 	RegroupKind kind;
 	int			key;			/* its NULL bit */
 	int			word;			/* of the first level, its first */
+	int			part;			/* of the groups that have it; -1: all */
 } RegroupColumn;
 
 /* How a device makes groups of another of its table's groups. */
@@ -593,6 +668,8 @@ typedef struct RegroupPlan
 	rhh_table_spec spec;		/* of the second level's table */
 	RegroupColumn columns[RHH_MAX_COLUMNS];
 	bool		keep_first;		/* the first level's groups are results too */
+	int			n_parts;		/* 0, or the groups have sets already, for each of
+								 * this plan's as many */
 	int			first_set;		/* the sets' numbers begin with it */
 	int			n_sets;
 	uint64		outside[GPURHH_REGROUP_MAX_SETS];	/* NULL bits of the keys
@@ -607,17 +684,17 @@ extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
 
 /* ---------- agg_regroup.c ---------- */
 
-/* The number of a group's grouping set, beside the NULL bits in word 0. */
-#define GPURHH_SET_SHIFT	32
-#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
-
 /* Makes groups of a first level's groups. */
 typedef struct Regroup Regroup;
 
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  int n_shown_keys, List *sets,
-									  List *distinct_ops,
-									  double expected_groups);
+									  List *choices, List *distinct_states,
+									  double expected_groups,
+									  double expected_top);
+extern Regroup *gpurhh_regroup_above(Regroup *regroup);
+extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
+										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
 extern RegroupPlan *gpurhh_regroup_plan(Regroup *regroup);
 extern const uint64 *gpurhh_regroup_translate(Regroup *regroup,
@@ -629,6 +706,17 @@ extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
 extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
 extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
 extern void gpurhh_regroup_end(Regroup *regroup);
+
+/* ---------- agg_upper.c ---------- */
+
+/* Groups on their way to a level that this session feeds. */
+typedef struct UpperFeed UpperFeed;
+
+extern UpperFeed *gpurhh_upper_start(Regroup *regroup, MemoryContext context);
+extern void gpurhh_upper_add(UpperFeed *upper, const uint64 *words,
+							 Size stride, uint32 n);
+extern Channel *gpurhh_upper_finish(UpperFeed *upper, HostTable **host,
+									uint64 *host_rows);
 
 /* ---------- channel.c ---------- */
 
@@ -801,9 +889,6 @@ typedef struct ChannelArea
 	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
 } ChannelArea;
 
-/* A participant's handle of an open query; owned by a memory context. */
-typedef struct Channel Channel;
-
 /* Names a query to other processes. */
 typedef struct ChannelAddress
 {
@@ -919,6 +1004,8 @@ typedef struct GpuNodeStats
 	rhh_table_stats table;
 	bool		regrouped;		/* the device made the second level too: */
 	rhh_table_stats second;
+	bool		has_third;		/* and a third: */
+	rhh_table_stats third;
 } GpuNodeStats;
 
 /* In the parallel plan's DSM segment. */

@@ -282,7 +282,8 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
 	while (IsA(expr, RelabelType))
 		expr = ((RelabelType *) expr)->arg;
 	att = attribute_of(heap, (Node *) expr);
-	if (att == NULL || att->attlen != -1)
+	if (att == NULL ||
+		att->attlen != (column->encoding == GPU_ENC_NAME ? NAMEDATALEN : -1))
 		return false;
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
@@ -305,7 +306,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	column->encoding = encoding;
 	column->load = -1;
 	column->limb_of = -1;
-	if (gpurhh_is_string(encoding) &&
+	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
 		prepare_strings(heap, column, expr))
 		return true;
 	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
@@ -531,6 +532,36 @@ has_attributes(HeapTupleHeader tuple, int n)
 		(~tuple->t_bits[n / 8] & ((1 << (n % 8)) - 1)) == 0;
 }
 
+static inline void
+store_decimal(HeapLoad *load, int row, const char *from)
+{
+	if (load->bytes == 8)
+		gpurhh_decimal_read(from, load->scale, 1, (int64 *) load->to + row);
+	else if (load->bytes == 16)
+		((int128 *) load->to)[row] = gpurhh_decimal_read128(from, load->scale);
+}
+
+static inline bool
+is_referred_to(const HeapLoad *load)
+{
+	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+}
+
+/* What is made of a varlena, or a name; memory may be read up to readable. */
+static inline void
+store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
+			   const char *readable)
+{
+	if (load->string != GPU_ENC_NONE)
+		gpurhh_strings_add(set->strings, load->string,
+						   (const struct varlena *) from, readable,
+						   load->to + (Size) row * GPURHH_STRING_BYTES);
+	else if (load->pointer)
+		((const char **) load->to)[row] = from;
+	else
+		store_decimal(load, row, from);
+}
+
 #define LOAD_LOOP(T) \
 	do { \
 		T		   *pg_restrict to = (T *) load->to; \
@@ -541,8 +572,16 @@ has_attributes(HeapTupleHeader tuple, int n)
 
 /* The same offset in n tuples. */
 static void
-load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
+load_fixed(LoadSet *set, HeapLoad *load, int offset, const char *const *data,
+		   int n)
 {
+	if (is_referred_to(load))
+	{
+		for (int i = 0; i < n; i++)
+			store_referred(set, load, i, data[i] + offset, data[i] + offset);
+		return;
+	}
+
 	switch (load->bytes)
 	{
 		case 0:
@@ -572,15 +611,6 @@ load_fixed(const HeapLoad *load, int offset, const char *const *data, int n)
 }
 
 static inline void
-store_decimal(HeapLoad *load, int row, const char *from)
-{
-	if (load->bytes == 8)
-		gpurhh_decimal_read(from, load->scale, 1, (int64 *) load->to + row);
-	else if (load->bytes == 16)
-		((int128 *) load->to)[row] = gpurhh_decimal_read128(from, load->scale);
-}
-
-static inline void
 store_value(HeapLoad *load, int row, const char *from)
 {
 	switch (load->bytes)
@@ -605,27 +635,6 @@ store_value(HeapLoad *load, int row, const char *from)
 	}
 }
 
-static inline bool
-is_varlena(const HeapLoad *load)
-{
-	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
-}
-
-/* What is made of a varlena; memory may be read up to readable. */
-static inline void
-store_varlena(LoadSet *set, HeapLoad *load, int row, const char *from,
-			  const char *readable)
-{
-	if (load->string != GPU_ENC_NONE)
-		gpurhh_strings_add(set->strings, load->string,
-						   (const struct varlena *) from, readable,
-						   load->to + (Size) row * GPURHH_STRING_BYTES);
-	else if (load->pointer)
-		((const char **) load->to)[row] = from;
-	else
-		store_decimal(load, row, from);
-}
-
 static inline void
 store_null(HeapLoad *load, int row)
 {
@@ -646,9 +655,9 @@ store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 
 		if (attribute->missing_null)
 			store_null(load, row);
-		else if (is_varlena(load))
-			store_varlena(set, load, row, DatumGetPointer(attribute->missing),
-						  DatumGetPointer(attribute->missing));
+		else if (is_referred_to(load))
+			store_referred(set, load, row, DatumGetPointer(attribute->missing),
+						   DatumGetPointer(attribute->missing));
 		else if (load->bytes > 0)
 		{
 			Datum		value[2];	/* 16 bytes, aligned */
@@ -695,8 +704,8 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		{
 			HeapLoad   *load = &set->loads[i];
 
-			if (is_varlena(load))
-				store_varlena(set, load, row, data + offset, data + offset);
+			if (is_referred_to(load))
+				store_referred(set, load, row, data + offset, data + offset);
 			else
 				store_value(load, row, data + offset);
 		}
@@ -726,10 +735,10 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 								   (int64 *) load->to);
 		return;
 	}
-	if (is_varlena(load))
+	if (is_referred_to(load))
 	{
 		for (int i = 0; i < n; i++)
-			store_varlena(set, load, i, data[i] + positions[i], page_end);
+			store_referred(set, load, i, data[i] + positions[i], page_end);
 		return;
 	}
 	switch (load->bytes)
@@ -848,7 +857,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 			HeapLoad   *load = &set->loads[i];
 
 			if (load->attribute < set->first_varying)
-				load_fixed(load, set->attributes[load->attribute].offset,
+				load_fixed(set, load, set->attributes[load->attribute].offset,
 						   heap->data + first, n);
 		}
 		if (set->first_varying < set->n_attributes)
@@ -1080,6 +1089,19 @@ add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 	}
 }
 
+/* The strings that may be their groups' least or greatest, of n rows. */
+static void
+add_candidates(HeapFeed *heap, Feed *feed, int n)
+{
+	const uint8 *columns;
+	const Vector *strings[RHH_MAX_KEYS];
+	int			n_columns = gpurhh_candidates_columns(feed->candidates, &columns);
+
+	for (int i = 0; i < n_columns; i++)
+		strings[i] = &heap->columns[columns[i]].result;
+	gpurhh_candidates_add(feed->candidates, feed, n, strings);
+}
+
 /* Rows from next_row on, n of them, by core's projection. */
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
@@ -1126,7 +1148,8 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			feed_by_row(heap, feed, n);
 			return n;
 		}
-		else if (gpurhh_is_string(column->encoding))
+		else if (gpurhh_is_string(column->encoding) &&
+				 !gpurhh_is_candidate(column->encoding))
 			add_strings(&column->result, column->encoding, feed, c, n);
 	}
 	/* rows that are to be deferred are handed over as rows */
@@ -1151,9 +1174,12 @@ feed_rows(HeapFeed *heap, Feed *feed)
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
 						  column->bytes, to, n);
 		gpurhh_convert_values(from->encoding, to, n);
-		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER)
+		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER &&
+			!gpurhh_is_candidate(from->encoding))
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}
+	if (feed->candidates != NULL)
+		add_candidates(heap, feed, n);
 	feed->n_rows += n;
 	return n;
 }

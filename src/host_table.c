@@ -31,8 +31,10 @@
 
 #include "commands/tablespace.h"
 #include "common/hashfn.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "rhh_states.h"
+#include "utils/fmgroids.h"
 #include "utils/memutils.h"
 
 #define PARTITION_BITS	5
@@ -70,6 +72,13 @@ struct HostTable
 	MemoryContext records;		/* emptied before a file is loaded */
 	struct hostgroups_hash *table;
 	uint64	   *scratch;		/* one record */
+
+	/* states of which one value is kept, see gpurhh_host_choose() */
+	uint32		first_choice;
+	uint32		n_choices;
+	GpuChoice	choices[RHH_MAX_KEYS];
+	const Dictionary *dictionary;
+	FmgrInfo	compare_enums;
 
 	int			depth;			/* of the records in memory */
 	Spill		partition[PARTITIONS];	/* being written, at depth + 1 */
@@ -156,6 +165,61 @@ gpurhh_host_spilled(HostTable *host)
 	return host->n_spilled;
 }
 
+/*
+ * States from first_state on, one for each of choices, are RHH_ANY's words, and
+ * of two values the one that the choice is for is kept.
+ */
+void
+gpurhh_host_choose(HostTable *host, uint32 first_state, List *choices,
+				   const Dictionary *dictionary)
+{
+	MemoryContext old = MemoryContextSwitchTo(host->context);
+	ListCell   *lc;
+
+	host->first_choice = first_state;
+	host->dictionary = dictionary;
+	foreach(lc, choices)
+		host->choices[host->n_choices++] = lfirst_int(lc);
+	fmgr_info(F_ENUM_CMP, &host->compare_enums);
+	MemoryContextSwitchTo(old);
+}
+
+/* Puts the value that is chosen of two into the first state. */
+static void
+combine_choice(HostTable *host, GpuChoice choice, uint64 *into,
+			   const uint64 *from)
+{
+	int			order = 0;
+
+	if (from[0] == 0)
+		return;
+	if (into[0] != 0)
+	{
+		switch (choice)
+		{
+			case GPU_CHOICE_LEAST_STRING:
+			case GPU_CHOICE_GREATEST_STRING:
+				order = gpurhh_string_compare(host->dictionary, &from[1],
+											  &into[1]);
+				break;
+			case GPU_CHOICE_LEAST_ENUM:
+			case GPU_CHOICE_GREATEST_ENUM:
+				order = DatumGetInt32(FunctionCall2(&host->compare_enums,
+													ObjectIdGetDatum((Oid) from[1]),
+													ObjectIdGetDatum((Oid) into[1])));
+				break;
+		}
+		if (choice == GPU_CHOICE_LEAST_STRING ||
+			choice == GPU_CHOICE_LEAST_ENUM ? order >= 0 : order <= 0)
+			return;
+	}
+	into[0] = 1;
+	into[1] = from[1];
+	if (choice == GPU_CHOICE_LEAST_STRING ||
+		choice == GPU_CHOICE_GREATEST_STRING)
+		into[2] = from[2];
+}
+
 /* Adds the states of one record to another of the same key. */
 static void
 combine(HostTable *host, uint64 *into, const uint64 *from)
@@ -164,8 +228,12 @@ combine(HostTable *host, uint64 *into, const uint64 *from)
 
 	for (uint32 s = 0; s < host->spec.n_states; s++)
 	{
-		rhh_state_combine(host->spec.states[s].op,
-						  rhh_arg_bytes(&host->spec, s), &into[w], &from[w]);
+		if (s - host->first_choice < host->n_choices)
+			combine_choice(host, host->choices[s - host->first_choice],
+						   &into[w], &from[w]);
+		else
+			rhh_state_combine(host->spec.states[s].op,
+							  rhh_arg_bytes(&host->spec, s), &into[w], &from[w]);
 		w += rhh_state_words(&host->spec, s);
 	}
 }
@@ -331,11 +399,15 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 	}
 }
 
-/* Adds the rows marked as failed, or all rows, of a batch; its base is set. */
-void
+/*
+ * Adds the rows marked as failed, or all rows, of a batch; its base is set.
+ * Returns how many these are.
+ */
+uint64
 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 {
 	const uint8 *failed = batch->base + batch->failed_offset;
+	uint64		n_added = 0;
 
 	for (uint32 row = 0; row < batch->n_rows; row++)
 	{
@@ -353,7 +425,9 @@ gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 			CHECK_FOR_INTERRUPTS();
 		row_to_record(host, batch, row, host->scratch);
 		merge_record(host, host->scratch);
+		n_added++;
 	}
+	return n_added;
 }
 
 static void
