@@ -54,6 +54,7 @@ OBJS = \
 	src/agg_final.o \
 	src/agg_regroup.o \
 	src/regroup_rows.o \
+	src/agg_upper.o \
 	src/agg_parallel.o \
 	src/encoding.o \
 	src/feed.o \

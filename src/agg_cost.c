@@ -105,10 +105,11 @@ distinct_undercharge(PlanInfo *info, AggPath *agg)
 	double		rows = agg->subpath->rows;
 	double		group_rows = Max(rows / Max(agg->numGroups, 1.0), 2.0);
 
-	if (info->distinct_arg == NULL || agg->aggsplit != AGGSPLIT_SIMPLE ||
+	if (info->distinct_args == NIL || agg->aggsplit != AGGSPLIT_SIMPLE ||
 		list_length(agg->subpath->pathkeys) > list_length(agg->groupClause))
 		return 0;
-	return rows * 0.8 * cpu_operator_cost * log2(group_rows);
+	return list_length(info->distinct_args) * rows * 0.8 * cpu_operator_cost *
+		log2(group_rows);
 }
 
 /*
@@ -276,11 +277,12 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 typedef struct GroupEstimate
 {
 	double		first_level;	/* groups that the device makes */
-	double		regrouped;		/* groups that the second level takes */
+	double		regrouped;		/* groups that further levels take */
 	double		choices;		/* what minima and maxima of strings and enums
 								 * cost beyond that, in units of a group's cost */
 	double		string_bytes;	/* and the memory they take */
 	double		second_level;	/* groups that it makes */
+	double		third_level;
 	double		emitted;
 } GroupEstimate;
 
@@ -366,6 +368,45 @@ pairs_in_rows(double n_first, double n_second, double rows)
 	return Min(rows, pairs * -expm1(-rows / pairs));
 }
 
+static double
+values_of(PlanInfo *info, Expr *arg)
+{
+	return estimate_num_groups(info->root, list_make1(arg), info->input->rows,
+							   NULL, NULL);
+}
+
+/* See gpurhh_regroup_create(). */
+static bool
+has_third_level(PlanInfo *info)
+{
+	return list_length(info->distinct_args) > 1 ||
+		(info->distinct_args != NIL && list_length(info->sets) > 1);
+}
+
+/* What a set with so many groups makes of those of the first level. */
+static void
+add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
+{
+	ListCell   *lc;
+
+	if (has_third_level(info))
+	{
+		foreach(lc, info->distinct_args)
+		{
+			groups->second_level += pairs_in_rows(set_groups,
+												  values_of(info, lfirst(lc)),
+												  info->input->rows);
+			groups->regrouped += groups->first_level;
+		}
+	}
+	else if (info->distinct_args != NIL ||
+			 list_length(keys) < list_length(info->keys))
+	{
+		groups->second_level += set_groups;
+		groups->regrouped += groups->first_level;
+	}
+}
+
 static void
 estimate_groups(PlanInfo *info, GroupEstimate *groups)
 {
@@ -387,41 +428,44 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 	groups->regrouped = 0;
 	groups->choices = groups->string_bytes = 0;
 	groups->second_level = 0;
-	if (info->distinct_arg != NULL)
-	{
-		groups->second_level = groups->emitted;
-		/*
-		 * Core's estimate for several columns of a table is at most a tenth of
-		 * its rows, or what one of them has: far too low for a table to begin
-		 * with, and for what the second level takes.
-		 */
-		keys = lappend(list_copy(keys), info->distinct_arg);
+	groups->third_level = 0;
+
+	/*
+	 * Core's estimate for several columns of a table is at most a tenth of its
+	 * rows, or what one of them has: far too low for a table to begin with, and
+	 * for what the second level takes.
+	 */
+	foreach(lc, info->distinct_args)
+		groups->first_level = pairs_in_rows(groups->first_level,
+											values_of(info, lfirst(lc)), rows);
+	if (info->distinct_args != NIL)
 		groups->first_level =
-			Max(estimate_num_groups(root, keys, rows, NULL, NULL),
-				pairs_in_rows(groups->emitted,
-							  estimate_num_groups(root, list_make1(info->distinct_arg),
-												  rows, NULL, NULL),
-							  rows));
-		groups->regrouped = groups->first_level;
-	}
+			Max(groups->first_level,
+				estimate_num_groups(root, list_concat_copy(keys, info->distinct_args),
+									rows, NULL, NULL));
 	if (info->choices != NIL)
 		estimate_choices(info, groups);
+	if (info->sets == NIL)
+		add_set(info, groups, keys, groups->emitted);
+	else
+		groups->emitted = 0;
 	foreach(lc, info->sets)
 	{
-		List	   *set = lfirst(lc);
 		List	   *set_keys = NIL;
 		double		set_groups;
 		ListCell   *lc_key;
 
-		if (foreach_current_index(lc) == 0 &&
-			list_length(set) == list_length(info->keys))
-			continue;
-		foreach(lc_key, set)
-			set_keys = lappend(set_keys, list_nth(info->keys, lfirst_int(lc_key)));
+		foreach(lc_key, (List *) lfirst(lc))
+			set_keys = lappend(set_keys, list_nth(keys, lfirst_int(lc_key)));
 		set_groups = estimate_num_groups(root, set_keys, rows, NULL, NULL);
 		groups->emitted += set_groups;
-		groups->second_level += set_groups;
-		groups->regrouped += groups->first_level;
+		add_set(info, groups, set_keys, set_groups);
+	}
+	/* with a third level the second one's are not what is returned */
+	if (has_third_level(info))
+	{
+		groups->third_level = groups->emitted;
+		groups->regrouped += groups->second_level;
 	}
 }
 
@@ -478,9 +522,11 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->custom_private = lappend(cpath->custom_private, info->sets);
 	cpath->custom_private = lappend(cpath->custom_private, info->choices);
 	cpath->custom_private = lappend(cpath->custom_private,
-									info->distinct_ops);
+									info->distinct_states);
 	cpath->custom_private = lappend(cpath->custom_private,
 									makeFloat(psprintf("%.1f", groups->second_level)));
+	cpath->custom_private = lappend(cpath->custom_private,
+									makeFloat(psprintf("%.1f", groups->third_level)));
 	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
 	cpath->custom_private = lappend(cpath->custom_private, having);
 	cpath->methods = &agg_path_methods;

@@ -74,6 +74,7 @@ typedef struct GpuAggState
 	rhh_table_spec spec;
 	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
 	Regroup    *regroup;		/* the second level; NULL: there is none */
+	Regroup    *level;			/* of the run: what is being returned, or NULL */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
@@ -215,7 +216,8 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 							  list_nth(private, GPUAGG_PRIVATE_SETS),
 							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
-							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)));
+							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)),
+							  floatVal(list_nth(private, GPUAGG_PRIVATE_TOP)));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
 					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
 }
@@ -298,14 +300,8 @@ host_table(GpuAggState *state)
 static void
 add_on_host(GpuAggState *state, const rhh_batch *batch, bool all_rows)
 {
-	uint64		rows = 0;
+	uint64		rows = gpurhh_host_add_batch(host_table(state), batch, all_rows);
 
-	gpurhh_host_add_batch(host_table(state), batch, all_rows);
-	if (all_rows)
-		rows = batch->n_rows;
-	else
-		rows = pg_popcount((const char *) batch->base + batch->failed_offset,
-						   (batch->n_rows + 7) / 8);
 	state->stats.counts.host_rows += rows;
 	if (state->channel != NULL)
 		gpurhh_channel_count_host_rows(state->channel, rows);
@@ -711,6 +707,19 @@ note_device_stats(GpuAggState *state)
 	state->stats.valid = true;
 }
 
+/* The same of the third level's table. */
+static void
+note_upper_stats(GpuAggState *state)
+{
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		refusal[GPURHH_MESSAGE_LEN];
+
+	state->has_table = gpurhh_channel_stats(state->channel,
+											&state->stats.third, device,
+											refusal);
+	state->stats.has_third = true;
+}
+
 /* ---------- output ---------- */
 
 /* The device's next chunk; false if there is none left. */
@@ -734,7 +743,10 @@ fetch_chunk(GpuAggState *state)
 	state->chunk_next = 0;
 	if (!fetched)
 	{
-		note_device_stats(state);
+		if (state->level == state->regroup)
+			note_device_stats(state);
+		else
+			note_upper_stats(state);
 		chunk->n_groups = 0;
 	}
 	return fetched;
@@ -892,43 +904,107 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 	return words;
 }
 
-/* The next groups to return, of either level. */
+/* The next groups of the level that is returned. */
 static const uint64 *
-next_groups(GpuAggState *state, Size *stride, uint32 *n)
+next_groups_of_level(GpuAggState *state, Size *stride, uint32 *n)
 {
-	Regroup    *regroup = state->regroup;
+	Regroup    *level = state->level;
 	const uint64 *words = NULL;
 
 	while ((words = next_first_level(state, stride, n)) != NULL)
 	{
-		instr_time	start;
-		bool		returned;
-
-		if (regroup == NULL)
+		if (level == NULL)
 			return words;
 		if (state->on_device != NULL)
 		{
 			/* the first level's are those of a set as they are */
 			if (state->phase == EMIT_DEVICE && state->chunk.first_level)
 				return words;
-			words = gpurhh_regroup_translate(regroup, words, *stride, *n);
+			words = gpurhh_regroup_translate(level, words, *stride, *n);
 			*stride = GPURHH_EMIT_WINDOW;
 			return words;
 		}
-		INSTR_TIME_SET_CURRENT(start);
-		returned = gpurhh_regroup_add(regroup, words, *stride, *n);
-		state->stats.counts.fetch_ms += milliseconds_since(start);
-		if (returned)
+		if (gpurhh_regroup_add(level, words, *stride, *n))
 			return words;
 	}
-	if (state->phase == EMIT_REGROUPED && regroup != NULL)
+	if (state->phase == EMIT_REGROUPED && level != NULL)
 	{
 		*stride = GPURHH_EMIT_WINDOW;
-		words = gpurhh_regroup_next(regroup, n);
-		state->stats.counts.host_spilled = state->spilled_before +
-			(state->host ? gpurhh_host_spilled(state->host) : 0) +
-			gpurhh_regroup_spilled(regroup);
+		words = gpurhh_regroup_next(level, n);
 	}
+	return words;
+}
+
+/* Makes the third level of all groups of the second. */
+static void
+start_upper(GpuAggState *state)
+{
+	Regroup    *above = gpurhh_regroup_above(state->level);
+	UpperFeed  *upper = NULL;
+	Channel    *channel;
+	const uint64 *words;
+	Size		stride;
+	uint32		n;
+
+	if (gpurhh_regroup_plan(above) != NULL)
+	{
+		set_limits(state, &gpurhh_regroup_plan(above)->spec);
+		upper = gpurhh_upper_start(above, state->run_context);
+	}
+	while ((words = next_groups_of_level(state, &stride, &n)) != NULL)
+	{
+		if (upper != NULL)
+			gpurhh_upper_add(upper, words, stride, n);
+		else
+			(void) gpurhh_regroup_add(above, words, stride, n);
+	}
+
+	/* one that participants may still come to goes with shared_context */
+	if (state->channel != NULL && !state->channel_shared)
+		gpurhh_channel_close(state->channel);
+	if (state->host != NULL)
+	{
+		state->spilled_before += gpurhh_host_spilled(state->host);
+		gpurhh_host_free(state->host);
+	}
+	state->host = NULL;
+	state->channel = NULL;
+	state->channel_shared = false;
+	state->has_table = false;
+	state->on_device = NULL;
+	state->level = above;
+	state->phase = EMIT_REGROUPED;
+	if (upper == NULL)
+		return;
+	channel = gpurhh_upper_finish(upper, &state->host,
+								  &state->stats.counts.host_rows);
+	state->channel = channel;
+	state->on_device = gpurhh_regroup_plan(above);
+	state->chunk.n_groups = state->chunk_next = 0;
+	state->phase = EMIT_DEVICE;
+	note_upper_stats(state);
+}
+
+/* The next groups to return. */
+static const uint64 *
+next_groups(GpuAggState *state, Size *stride, uint32 *n)
+{
+	GpuNodeCounts *counts = &state->stats.counts;
+	double		fetch_ms = counts->fetch_ms;
+	const uint64 *words;
+	instr_time	start;
+
+	if (state->level == NULL)
+		return next_groups_of_level(state, stride, n);
+	INSTR_TIME_SET_CURRENT(start);
+	if (gpurhh_regroup_above(state->level) != NULL)
+		start_upper(state);
+	words = next_groups_of_level(state, stride, n);
+	/* whatever it took, fetching included */
+	counts->fetch_ms = fetch_ms + milliseconds_since(start);
+	counts->host_spilled = state->spilled_before +
+		(state->host ? gpurhh_host_spilled(state->host) : 0) +
+		gpurhh_regroup_spilled(state->regroup);
 	return words;
 }
 
@@ -1069,6 +1145,8 @@ exec_agg(CustomScanState *node)
 	if (state->phase == EMIT_NOT_READ)
 	{
 		state->phase = EMIT_DEVICE;
+		state->level = state->regroup;
+		state->stats.has_third = false;
 		if (state->regroup != NULL)
 			gpurhh_regroup_start(state->regroup, state->run_context);
 		if (!read_input(state))
@@ -1248,7 +1326,7 @@ shutdown_agg(CustomScanState *node)
 	{
 		gpurhh_parallel_counts(state->shared, &state->stats.counts);
 		state->stats.parallel = true;
-		if (state->stats.counts.runs > 0)
+		if (state->stats.counts.runs > 0 && !state->stats.has_third)
 			note_device_stats(state);
 	}
 	state->shared = NULL;

@@ -14,9 +14,9 @@
  *		   fed to the device ("child columns");
  *		3. has agg_cost.c make the paths and compare costs.
  *
- * GROUPING SETS and aggregates with DISTINCT take a second level, on the host:
- * the rows are grouped by all grouping columns and the argument of DISTINCT, and
- * those groups are put together to the ones asked for (agg_regroup.c).
+ * GROUPING SETS and aggregates with DISTINCT take a second level, and perhaps a
+ * third: the rows are grouped by all grouping columns and the arguments of DISTINCT,
+ * and those groups are put together to the ones asked for (agg_regroup.c).
  *
  * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns,
  * aggregates, determined columns]; HAVING is its qual, and its target list is
@@ -469,22 +469,20 @@ is_distinct(Aggref *aggref)
 		 aggref->aggfnoid == F_SUM_NUMERIC || aggref->aggfnoid == F_AVG_NUMERIC);
 }
 
-/* The number of the state over the hidden key, added if it is not there. */
+/* The number of the state over a hidden key, added if it is not there. */
 static int
-distinct_state(PlanInfo *info, rhh_state_op op)
+distinct_state(PlanInfo *info, rhh_state_op op, int arg)
 {
-	int			at = 0;
+	List	   *state = list_make2_int(op, arg);
 	ListCell   *lc;
 
-	foreach(lc, info->distinct_ops)
+	foreach(lc, info->distinct_states)
 	{
-		if (lfirst_int(lc) == (int) op)
-			break;
-		at++;
+		if (equal(lfirst(lc), state))
+			return info->n_states + foreach_current_index(lc);
 	}
-	if (lc == NULL)
-		info->distinct_ops = lappend_int(info->distinct_ops, op);
-	return info->n_states + list_length(info->choices) + at;
+	info->distinct_states = lappend(info->distinct_states, state);
+	return info->n_states + list_length(info->distinct_states) - 1;
 }
 
 /* Does the second level choose a value, from the groups of the first? */
@@ -557,9 +555,9 @@ add_choice(PlanInfo *info, Aggref *aggref)
 }
 
 /*
- * An aggregate with DISTINCT: its argument becomes a key, the last and hidden
- * one, so that each of its values is a group of its own.  To be called once all
- * other states are there, which come before its own.
+ * An aggregate with DISTINCT: its argument becomes a key, one of the last and
+ * hidden ones, so that each of its values is a group of its own.  To be called
+ * once all other states are there, which come before its own.
  */
 static bool
 add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
@@ -570,35 +568,36 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	List	   *operands = NIL;
 	GpuColumn	column;
 	const char *problem;
+	ListCell   *lc;
+	int			number = 0;
 
 	if (!usual_aggregate(info, aggref, known, text))
 		return false;
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
-	/* a value that comes in two groups of one set may be one in another's */
-	if (list_length(info->sets) > 1)
-		return refuse(info, "aggregate %s has DISTINCT, and there are GROUPING SETS",
-					  text);
 	if (info->choices != NIL)
 		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings or enums",
 					  text);
-	if (info->distinct_arg == NULL)
+	foreach(lc, info->distinct_args)
+	{
+		if (equal(lfirst(lc), arg))
+			break;
+		number++;
+	}
+	if (lc == NULL)
 	{
 		SortGroupClause *clause =
 			copyObject(linitial_node(SortGroupClause, aggref->aggdistinct));
 
 		clause->tleSortGroupRef = 0;
-		info->distinct_arg = arg;
+		info->distinct_args = lappend(info->distinct_args, arg);
 		if (!add_key(info, clause, arg, false))
 			return false;
 	}
-	else if (!equal(info->distinct_arg, arg))
-		return refuse(info, "aggregate %s has DISTINCT, another one has it over another argument",
-					  text);
 
 	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
 		operands = lappend_int(operands,
-							   distinct_state(info, known->states[i]));
+							   distinct_state(info, known->states[i], number));
 	/* add_key() has seen to it that it can be */
 	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
 	add_output(info, (Expr *) aggref, known->final, column, operands);
@@ -816,7 +815,7 @@ build_plan_info(PlanInfo *info, List *having)
 	if (!add_columns(info))
 		return false;
 	info->one_emitter = info->sets != NIL || info->choices != NIL ||
-		info->distinct_arg != NULL;
+		info->distinct_args != NIL;
 
 	if (list_length(info->key_columns) > RHH_MAX_KEYS)
 		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings or enums",
@@ -825,7 +824,7 @@ build_plan_info(PlanInfo *info, List *having)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
 	if (info->n_states + list_length(info->choices) +
-		list_length(info->distinct_ops) > RHH_MAX_STATES)
+		list_length(info->distinct_states) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
 	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */

@@ -36,6 +36,14 @@
  *
  * All groups of the first level must come to one process, or to the device.
  *
+ * With several arguments of DISTINCT, or one and several sets, there is a third
+ * level.  The first is grouped by all grouping columns and all arguments; the second
+ * has a set, a part, for each set asked for and each argument: of its keys and that
+ * argument.  The third puts the parts of a set together: each part has one
+ * argument's values, and the first one has all other states too.  It is a Regroup
+ * of its own above the second's, to which the session gives all of the second's
+ * groups (agg_upper.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
@@ -50,6 +58,14 @@ typedef struct RegroupSet
 	uint64		outside;		/* NULL bits of the keys that are not in it */
 	bool		empty;			/* has no key */
 } RegroupSet;
+
+/* A key of the first level that this level counts the values of. */
+typedef struct RegroupHidden
+{
+	int			key;
+	int			word;
+	int			bytes;
+} RegroupHidden;
 
 /* How a state of the second level is made of the words of the device's. */
 typedef struct RegroupState
@@ -67,14 +83,16 @@ struct Regroup
 	int			n_words;
 	int			n_key_words;	/* of shown keys, the word of NULL bits too */
 	int			first_state;	/* word of the first level's states */
-	int			n_state_words;
 	uint32		n_states;
+	int			n_hidden;		/* keys that only this level looks at: values of
+								 * DISTINCT, or to choose from */
+	RegroupHidden hidden[RHH_MAX_KEYS];
+	int			hidden_of[RHH_MAX_STATES];	/* of the states over them */
 	List	   *choices;		/* as in the plan */
 	const Dictionary *dictionary;
-	bool		has_distinct;
-	int			distinct_key;	/* number, word and bytes in the first level */
-	int			distinct_word;
-	int			distinct_bytes;
+	int			n_parts;		/* of each set below, which is numbered by them;
+								 * 0: there are no sets below */
+	Regroup    *above;			/* the third level; NULL: there is none */
 	int			n_sets;
 	RegroupSet *sets;
 	bool		first_is_set;	/* set 0 is the groups of the first level */
@@ -100,11 +118,11 @@ struct Regroup
 	int			next_empty;		/* the next set to return a group of no rows of */
 };
 
-/* What the plan's outputs are made of. */
+/* What the plan's outputs are made of: the last level's groups. */
 const rhh_table_spec *
 gpurhh_regroup_spec(Regroup *regroup)
 {
-	return &regroup->spec;
+	return regroup->above ? &regroup->above->spec : &regroup->spec;
 }
 
 /* ---------- on the device ---------- */
@@ -121,7 +139,8 @@ gpurhh_regroup_plan(Regroup *regroup)
 
 /* A column of the second level's rows; -1: there are too many. */
 static int
-add_column(RegroupPlan *plan, RegroupKind kind, int bytes, int key, int word)
+add_column(RegroupPlan *plan, RegroupKind kind, int bytes, int key, int word,
+		   int part)
 {
 	int			c = plan->spec.n_columns;
 
@@ -132,6 +151,7 @@ add_column(RegroupPlan *plan, RegroupKind kind, int bytes, int key, int word)
 	plan->columns[c].kind = kind;
 	plan->columns[c].key = key;
 	plan->columns[c].word = word;
+	plan->columns[c].part = part;
 	return c;
 }
 
@@ -152,7 +172,8 @@ add_state(RegroupPlan *plan, rhh_state_op op, int column)
 static bool
 add_word_state(RegroupPlan *plan, rhh_state_op op, RegroupKind kind, int word)
 {
-	return add_state(plan, op, add_column(plan, kind, sizeof(uint64), 0, word));
+	return add_state(plan, op, add_column(plan, kind, sizeof(uint64), 0, word,
+										  plan->n_parts > 0 ? 0 : -1));
 }
 
 /* The states that combine the first level's states of this kind; false: none. */
@@ -182,7 +203,7 @@ plan_state(RegroupPlan *plan, uint8 op, int word, int n_words)
 		case RHH_ANY:
 			return add_state(plan, RHH_ANY,
 							 add_column(plan, REGROUP_ANY, 8 * (n_words - 1), 0,
-										word));
+										word, plan->n_parts > 0 ? 0 : -1));
 		case RHH_SUM_F64:
 			return add_word_state(plan, RHH_SUM_F64, REGROUP_WORD, word) &&
 				add_word_state(plan, RHH_OR, REGROUP_WORD, word + 1);
@@ -197,6 +218,7 @@ plan_keys(Regroup *regroup, RegroupPlan *plan)
 {
 	const rhh_table_spec *spec = &regroup->spec;
 	uint64		in_any = 0;
+	int			n_sets = plan->n_parts > 0 ? regroup->n_sets : plan->n_sets;
 	int			word = 1;
 	int			set_column;
 
@@ -211,16 +233,16 @@ plan_keys(Regroup *regroup, RegroupPlan *plan)
 			regroup->kept_key[regroup->n_kept_keys] = k;
 			regroup->kept_word[regroup->n_kept_keys++] = word;
 			plan->spec.key_column[plan->spec.n_keys++] =
-				add_column(plan, REGROUP_KEY, bytes, k, word);
+				add_column(plan, REGROUP_KEY, bytes, k, word, -1);
 		}
 		else
 			regroup->left_out |= UINT64CONST(1) << k;
 		word += rhh_key_words(spec, k);
 	}
 	/* a table has at least one key */
-	if (plan->n_sets == 1 && regroup->n_kept_keys > 0)
+	if (n_sets == 1 && regroup->n_kept_keys > 0)
 		return true;
-	set_column = add_column(plan, REGROUP_SET, 1, 0, 0);
+	set_column = add_column(plan, REGROUP_SET, 1, 0, 0, -1);
 	if (set_column < 0 || plan->spec.n_keys == RHH_MAX_KEYS)
 		return false;
 	plan->spec.key_column[plan->spec.n_keys++] = set_column;
@@ -228,24 +250,31 @@ plan_keys(Regroup *regroup, RegroupPlan *plan)
 	return true;
 }
 
-/* The states of the hidden key's values. */
+/* The states of the hidden keys' values. */
 static bool
 plan_distinct(Regroup *regroup, RegroupPlan *plan)
 {
-	bool		only_count = true;
-	int			column;
+	int			columns[RHH_MAX_KEYS];
 
-	if (!regroup->has_distinct)
-		return true;
-	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
-		only_count &= regroup->spec.states[s].op == RHH_COUNT;
-	column = only_count ?
-		add_column(plan, REGROUP_IS_NULL, 1, regroup->distinct_key, 0) :
-		add_column(plan, REGROUP_KEY, regroup->distinct_bytes,
-				   regroup->distinct_key, regroup->distinct_word);
+	for (int h = 0; h < regroup->n_hidden; h++)
+	{
+		const RegroupHidden *hidden = &regroup->hidden[h];
+		bool		only_count = true;
+
+		for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+		{
+			if (regroup->hidden_of[s] == h)
+				only_count &= regroup->spec.states[s].op == RHH_COUNT;
+		}
+		columns[h] = add_column(plan, only_count ? REGROUP_IS_NULL : REGROUP_KEY,
+								only_count ? 1 : hidden->bytes, hidden->key,
+								only_count ? 0 : hidden->word,
+								plan->n_parts > 0 ? h : -1);
+	}
 	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
 	{
-		if (!add_state(plan, regroup->spec.states[s].op, column))
+		if (!add_state(plan, regroup->spec.states[s].op,
+					   columns[regroup->hidden_of[s]]))
 			return false;
 	}
 	return true;
@@ -301,7 +330,10 @@ plan_device(Regroup *regroup, const rhh_table_spec *first,
 	plan->n_sets = regroup->n_sets - plan->first_set;
 	if (plan->n_sets == 0 || plan->n_sets > GPURHH_REGROUP_MAX_SETS)
 		return;
-	for (int i = 0; i < plan->n_sets; i++)
+	plan->n_parts = regroup->n_parts;
+	if (plan->n_parts > 0)
+		plan->n_sets = 1;		/* a group is in the one that it says */
+	for (int i = 0; i < plan->n_sets && plan->n_parts == 0; i++)
 		plan->outside[i] = regroup->sets[plan->first_set + i].outside;
 	plan->spec.expected_groups = Max(expected_groups, 1.0);
 	if (!plan_keys(regroup, plan))
@@ -407,60 +439,11 @@ gpurhh_regroup_translate(Regroup *regroup, const uint64 *words, Size stride,
 
 /* ---------- life ---------- */
 
-/*
- * sets, choices, distinct_ops, n_shown_keys, expected_groups: as in the plan.
- * NULL: there is no second level.
- */
-Regroup *
-gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *choices, List *distinct_ops,
-					  double expected_groups)
+/* The sets, of keys below n_keys, or where there are none one of all of them. */
+static void
+make_sets(Regroup *regroup, int n_keys, List *sets)
 {
-	Regroup    *regroup;
-	rhh_table_spec *spec;
 	ListCell   *lc;
-
-	if (sets == NIL && choices == NIL && distinct_ops == NIL)
-		return NULL;
-	regroup = palloc0(sizeof(Regroup));
-	spec = &regroup->spec;
-	*spec = *first;
-	if (distinct_ops != NIL || choices != NIL)
-		spec->n_keys = n_shown_keys;
-	regroup->choices = choices;
-	foreach(lc, choices)
-	{
-		rhh_state_spec *state = &spec->states[spec->n_states++];
-
-		state->op = RHH_ANY;
-		state->arg_column =
-			first->key_column[n_shown_keys + foreach_current_index(lc)];
-		state->filter_column = -1;
-	}
-	if (distinct_ops != NIL)
-	{
-		int			key = first->n_keys - 1;
-
-		regroup->has_distinct = true;
-		regroup->distinct_key = key;
-		regroup->distinct_word = rhh_first_state_word(first) -
-			rhh_key_words(first, key);
-		regroup->distinct_bytes = first->column_bytes[first->key_column[key]];
-		foreach(lc, distinct_ops)
-		{
-			rhh_state_spec *state = &spec->states[spec->n_states++];
-
-			state->op = lfirst_int(lc);
-			state->arg_column = first->key_column[key];
-			state->filter_column = -1;
-		}
-	}
-	regroup->n_words = rhh_result_words(spec);
-	regroup->n_key_words = rhh_first_state_word(spec);
-	regroup->first_state = rhh_first_state_word(first);
-	regroup->n_state_words = rhh_result_words(first) - regroup->first_state;
-
-	regroup->n_states = first->n_states;
 
 	regroup->n_sets = Max(list_length(sets), 1);
 	regroup->sets = palloc0(sizeof(RegroupSet) * regroup->n_sets);
@@ -470,13 +453,69 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 		RegroupSet *set = &regroup->sets[foreach_current_index(lc)];
 
 		set->empty = keys == NIL;
-		for (int k = 0; k < n_shown_keys; k++)
+		for (int k = 0; k < n_keys; k++)
 		{
 			if (!list_member_int(keys, k))
 				set->outside |= UINT64CONST(1) << k;
 		}
 	}
-	regroup->first_is_set = !regroup->has_distinct && choices == NIL &&
+}
+
+/* A state of the values of hidden key h. */
+static void
+add_hidden_state(Regroup *regroup, rhh_state_op op, int h)
+{
+	rhh_table_spec *spec = &regroup->spec;
+	rhh_state_spec *state = &spec->states[spec->n_states];
+
+	regroup->hidden_of[spec->n_states++] = h;
+	state->op = op;
+	state->arg_column = spec->key_column[regroup->hidden[h].key];
+	state->filter_column = -1;
+}
+
+/*
+ * A level of the groups of first, its keys from n_keys on being hidden;
+ * choices, distinct_states and n_parts: see gpurhh_regroup_create() and Regroup.
+ */
+static Regroup *
+make_level(const rhh_table_spec *first, int n_keys, List *sets,
+		   List *choices, List *distinct_states, int n_parts,
+		   double expected_groups)
+{
+	Regroup    *regroup = palloc0(sizeof(Regroup));
+	rhh_table_spec *spec = &regroup->spec;
+	ListCell   *lc;
+
+	*spec = *first;
+	regroup->n_states = first->n_states;
+	regroup->n_parts = n_parts;
+	regroup->choices = choices;
+	if (distinct_states != NIL || choices != NIL)
+	{
+		regroup->n_hidden = first->n_keys - n_keys;
+		spec->n_keys = n_keys;
+	}
+	for (int h = 0, word = rhh_first_state_word(spec); h < regroup->n_hidden; h++)
+	{
+		RegroupHidden *hidden = &regroup->hidden[h];
+
+		hidden->key = n_keys + h;
+		hidden->word = word;
+		hidden->bytes = first->column_bytes[first->key_column[hidden->key]];
+		word += rhh_key_words(first, hidden->key);
+	}
+	for (int h = 0; h < list_length(choices); h++)
+		add_hidden_state(regroup, RHH_ANY, h);
+	foreach(lc, distinct_states)
+		add_hidden_state(regroup, linitial_int(lfirst(lc)),
+						 lsecond_int(lfirst(lc)));
+	regroup->n_words = rhh_result_words(spec);
+	regroup->n_key_words = rhh_first_state_word(spec);
+	regroup->first_state = rhh_first_state_word(first);
+
+	make_sets(regroup, n_keys, sets);
+	regroup->first_is_set = regroup->n_hidden == 0 &&
 		regroup->sets[0].outside == 0;
 
 	regroup->group = palloc0(sizeof(uint64) * regroup->n_words);
@@ -490,10 +529,69 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 	return regroup;
 }
 
+/* Each set with each hidden key. */
+static List *
+make_parts(List *sets, int n_shown_keys, int n_hidden)
+{
+	List	   *parts = NIL;
+	ListCell   *lc;
+
+	if (sets == NIL)
+	{
+		List	   *all = NIL;
+
+		for (int k = 0; k < n_shown_keys; k++)
+			all = lappend_int(all, k);
+		sets = list_make1(all);
+	}
+	foreach(lc, sets)
+	{
+		for (int h = 0; h < n_hidden; h++)
+			parts = lappend(parts, lappend_int(list_copy(lfirst(lc)),
+											   n_shown_keys + h));
+	}
+	return parts;
+}
+
+/*
+ * sets, choices, distinct_states, n_shown_keys, expected_groups, of the second
+ * level, and expected_top, of the third: as in the plan.  NULL: there is no
+ * second level.
+ */
+Regroup *
+gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
+					  List *sets, List *choices, List *distinct_states,
+					  double expected_groups, double expected_top)
+{
+	int			n_hidden = first->n_keys - n_shown_keys;
+	Regroup    *regroup;
+
+	if (sets == NIL && choices == NIL && distinct_states == NIL)
+		return NULL;
+	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
+		return make_level(first, n_shown_keys, sets, choices, distinct_states,
+						  0, expected_groups);
+	regroup = make_level(first, first->n_keys,
+						 make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
+						 expected_groups);
+	regroup->above = make_level(first, n_shown_keys, sets, NIL,
+								distinct_states, n_hidden, expected_top);
+	return regroup;
+}
+
+/* The level that the session has to feed with this one's; NULL: this is the last. */
+Regroup *
+gpurhh_regroup_above(Regroup *regroup)
+{
+	return regroup->above;
+}
+
 /* Before the first group, also of a rescan.  All of the run is in context. */
 void
 gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 {
+	if (regroup->above != NULL)
+		gpurhh_regroup_start(regroup->above, context);
 	regroup->context = context;
 	regroup->host = NULL;
 	regroup->n_taken = 0;
@@ -512,22 +610,25 @@ gpurhh_regroup_use_dictionary(Regroup *regroup, const Dictionary *dictionary)
 void
 gpurhh_regroup_end(Regroup *regroup)
 {
+	if (regroup->above != NULL)
+		gpurhh_regroup_end(regroup->above);
 	if (regroup->host != NULL)
 		gpurhh_host_free(regroup->host);
 	regroup->host = NULL;
 }
 
-/* Records that went to disk. */
+/* Records that went to disk, of all levels. */
 uint64
 gpurhh_regroup_spilled(Regroup *regroup)
 {
-	return regroup->host ? gpurhh_host_spilled(regroup->host) : 0;
+	return (regroup->above ? gpurhh_regroup_spilled(regroup->above) : 0) +
+		(regroup->host ? gpurhh_host_spilled(regroup->host) : 0);
 }
 
 /* ---------- on the host ---------- */
 
-/* A state over the value of the hidden key, which is not NULL. */
-static int
+/* A state over the value of a hidden key, which is not NULL. */
+static void
 store_distinct(uint64 *to, uint8 op, uint64 word, int bytes)
 {
 	int64		value;
@@ -548,63 +649,76 @@ store_distinct(uint64 *to, uint8 op, uint64 word, int bytes)
 	{
 		case RHH_COUNT:
 			to[0] = 1;
-			return 1;
+			return;
 		case RHH_SUM_I64:
 			to[0] = (uint64) value;
-			return 1;
+			return;
 		case RHH_SUM_I128:
 			to[0] = (uint64) value;
 			to[1] = value < 0 ? ~UINT64CONST(0) : 0;
-			return 2;
+			return;
 		case RHH_MAX_I64:
 			/* asked for NaN, of which a NULL's 0 says nothing */
 			to[0] = (uint64) value;
-			return 1;
+			return;
 	}
 	elog(ERROR, "unexpected transition state over DISTINCT: %d", (int) op);
-	return 0;					/* keep compiler quiet */
 }
 
-/* A group of the first level as one of the second, but for its set. */
+/*
+ * A group of the first level as one of the second, but for its set where the
+ * first has none.
+ */
 static void
 make_group(Regroup *regroup, const uint64 *words, Size stride)
 {
 	const rhh_table_spec *spec = &regroup->spec;
 	uint64	   *to = regroup->group;
-	const uint64 *key;
-	bool		no_value;
-	uint32		s;
+	int			number = GPURHH_SET_OF(words[0]);
+	int			part = regroup->n_parts > 0 ? number % regroup->n_parts : 0;
 	int			w;
 
 	for (w = 0; w < regroup->n_key_words; w++)
 		to[w] = words[w * stride];
-	for (int i = 0; i < regroup->n_state_words; i++)
-		to[w++] = words[(regroup->first_state + i) * stride];
-	key = words + regroup->n_key_words * stride;
-	for (int i = 0; i < list_length(regroup->choices); i++)
-	{
-		int			n = rhh_state_words(spec, regroup->n_states + i) - 1;
-
-		to[w++] = ((to[0] >> (spec->n_keys + i)) & 1) ^ 1;
-		for (int j = 0; j < n; j++, key += stride)
-			to[w++] = *key;
-	}
-	if (!regroup->has_distinct)
-	{
+	if (regroup->n_hidden > 0)
 		to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
-		return;
-	}
+	if (regroup->n_parts > 0)
+		to[0] |= (uint64) (number / regroup->n_parts) << GPURHH_SET_SHIFT;
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		int			n_words = rhh_state_words(spec, s);
 
-	no_value = (to[0] >> regroup->distinct_key) & 1;
-	to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
-	memset(&to[w], 0, sizeof(uint64) * (regroup->n_words - w));
-	if (no_value)
-		return;
-	for (s = regroup->n_states + list_length(regroup->choices);
-		 s < spec->n_states; s++)
-		w += store_distinct(&to[w], spec->states[s].op,
-							words[regroup->distinct_word * stride],
-							regroup->distinct_bytes);
+		if (s >= regroup->n_states)
+		{
+			int			h = regroup->hidden_of[s];
+			const RegroupHidden *hidden = &regroup->hidden[h];
+
+			memset(&to[w], 0, n_words * sizeof(uint64));
+			if ((regroup->n_parts > 0 && h != part) ||
+				((words[0] >> hidden->key) & 1) != 0)
+				;				/* no value */
+			else if (regroup->choices != NIL)
+			{
+				to[w] = 1;
+				for (int i = 1; i < n_words; i++)
+					to[w + i] = words[(hidden->word + i - 1) * stride];
+			}
+			else
+				store_distinct(&to[w], spec->states[s].op,
+							   words[hidden->word * stride], hidden->bytes);
+		}
+		else if (part > 0)
+			rhh_state_init(spec->states[s].op, rhh_arg_bytes(spec, s), &to[w]);
+		else
+		{
+			const uint64 *from = words +
+				(regroup->first_state - regroup->n_key_words + w) * stride;
+
+			for (int i = 0; i < n_words; i++)
+				to[w + i] = from[i * stride];
+		}
+		w += n_words;
+	}
 }
 
 static void
@@ -622,17 +736,27 @@ merge_records(Regroup *regroup)
 	regroup->n_records = 0;
 }
 
+/* A record to be merged: the group as it is. */
+static uint64 *
+new_record(Regroup *regroup)
+{
+	uint64	   *record;
+
+	if (regroup->n_records == GPURHH_EMIT_WINDOW)
+		merge_records(regroup);
+	record = &regroup->records[(Size) regroup->n_records++ * regroup->n_words];
+	return memcpy(record, regroup->group, sizeof(uint64) * regroup->n_words);
+}
+
 /* Adds the group to the one that it belongs to in a set. */
 static void
 add_to_set(Regroup *regroup, int number)
 {
 	const RegroupSet *set = &regroup->sets[number];
 	const rhh_table_spec *spec = &regroup->spec;
-	uint64	   *record = &regroup->records[(Size) regroup->n_records++ *
-										   regroup->n_words];
+	uint64	   *record = new_record(regroup);
 	int			w = 1;
 
-	memcpy(record, regroup->group, sizeof(uint64) * regroup->n_words);
 	record[0] |= set->outside | (uint64) number << GPURHH_SET_SHIFT;
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
@@ -642,12 +766,10 @@ add_to_set(Regroup *regroup, int number)
 			memset(&record[w], 0, sizeof(uint64) * n);
 		w += n;
 	}
-	if (regroup->n_records == GPURHH_EMIT_WINDOW)
-		merge_records(regroup);
 }
 
 /*
- * Takes the next n groups of the first level, whose word w is at
+ * Takes the next n groups of the level below, whose word w is at
  * words[w * stride + i].  True: they are groups of set 0 too, and to be
  * returned.
  */
@@ -658,17 +780,20 @@ gpurhh_regroup_add(Regroup *regroup, const uint64 *words, Size stride,
 	int			first = regroup->first_is_set ? 1 : 0;
 
 	regroup->n_taken += n;
-	if (first < regroup->n_sets)
+	if (first == regroup->n_sets)
+		return true;
+	for (uint32 i = 0; i < n; i++)
 	{
-		for (uint32 i = 0; i < n; i++)
+		make_group(regroup, words + i, stride);
+		if (regroup->n_parts > 0)
+			new_record(regroup);
+		else
 		{
-			make_group(regroup, words + i, stride);
 			for (int set = first; set < regroup->n_sets; set++)
 				add_to_set(regroup, set);
 		}
-		if (regroup->n_records > 0)
-			merge_records(regroup);
 	}
+	merge_records(regroup);
 	return regroup->first_is_set;
 }
 

@@ -68,6 +68,7 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
 	const rhh_table_stats *second = &stats->second;
+	const rhh_table_stats *third = &stats->third;
 
 	indent(es);
 	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
@@ -110,6 +111,14 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 		indent(es);
 		appendStringInfoString(es->str, "Second Level: host\n");
 	}
+	if (stats->has_third)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Third Level: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+						 third->groups, third->capacity_slots,
+						 (double) third->groups / Max(third->capacity_slots, 1),
+						 megabytes(third->peak_bytes));
+	}
 	indent(es);
 	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
 	if (counts->host_spilled > 0)
@@ -136,8 +145,8 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 						 (counts->fetch_ms + counts->form_ms) / participants(counts));
 		indent(es);
 		appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms  Extract Time: %.3f ms\n",
-						 (table->upload_ns + second->upload_ns) / 1.0e6, (table->kernel_ns + second->kernel_ns) / 1.0e6,
-						 (table->extract_ns + second->extract_ns) / 1.0e6);
+						 (table->upload_ns + second->upload_ns + third->upload_ns) / 1.0e6, (table->kernel_ns + second->kernel_ns + third->kernel_ns) / 1.0e6,
+						 (table->extract_ns + second->extract_ns + third->extract_ns) / 1.0e6);
 	}
 }
 
@@ -148,6 +157,7 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
 	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
 	const rhh_table_stats *second = &stats->second;
+	const rhh_table_stats *third = &stats->third;
 
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
@@ -184,6 +194,8 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
 		ExplainPropertyUInteger("Second Level Memory", "B", second->peak_bytes,
 								es);
 	}
+	if (stats->has_third)
+		ExplainPropertyUInteger("Third Level Groups", NULL, third->groups, es);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
 	if (stats->strings)
@@ -205,11 +217,11 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
 		ExplainPropertyFloat("Emit Time", "ms",
 							 (counts->fetch_ms + counts->form_ms) / participants(counts),
 							 3, es);
-		ExplainPropertyFloat("Upload Time", "ms", (table->upload_ns + second->upload_ns) / 1.0e6, 3,
+		ExplainPropertyFloat("Upload Time", "ms", (table->upload_ns + second->upload_ns + third->upload_ns) / 1.0e6, 3,
 							 es);
-		ExplainPropertyFloat("Kernel Time", "ms", (table->kernel_ns + second->kernel_ns) / 1.0e6, 3,
+		ExplainPropertyFloat("Kernel Time", "ms", (table->kernel_ns + second->kernel_ns + third->kernel_ns) / 1.0e6, 3,
 							 es);
-		ExplainPropertyFloat("Extract Time", "ms", (table->extract_ns + second->extract_ns) / 1.0e6,
+		ExplainPropertyFloat("Extract Time", "ms", (table->extract_ns + second->extract_ns + third->extract_ns) / 1.0e6,
 							 3, es);
 	}
 }

@@ -99,6 +99,13 @@ null_bitmap(Feed *feed, FeedColumn *column)
 	return nulls;
 }
 
+/* The same for who marks rows in it as they lie. */
+uint8 *
+gpurhh_feed_null_bitmap(Feed *feed, int column)
+{
+	return null_bitmap(feed, &feed->columns[column]);
+}
+
 static pg_noinline void
 mark_null(Feed *feed, FeedColumn *column)
 {

@@ -298,10 +298,12 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
 								 * NIL: one, of all keys */
 	GPUAGG_PRIVATE_CHOICES,		/* IntList: of each key behind the shown ones, a
-								 * GpuChoice */
-	GPUAGG_PRIVATE_DISTINCT,	/* IntList: ops of the states over the last key */
+								 * GpuChoice; or else: */
+	GPUAGG_PRIVATE_DISTINCT,	/* List of IntList: of each state over a hidden
+								 * key its op and the key, from 0 */
 	GPUAGG_PRIVATE_REGROUPED,	/* Float: estimated groups of the second level */
-	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_REGROUPED
+	GPUAGG_PRIVATE_TOP,			/* Float: of the third */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_TOP
 };
 
 /* Which of a group's values the second level keeps. */
@@ -351,9 +353,9 @@ typedef struct PlanInfo
 	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
 	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
 								 * One that has all is the first. */
-	List	   *choices;		/* hidden keys: IntList of GpuChoice */
-	Expr	   *distinct_arg;	/* the hidden key: of count(DISTINCT), ... */
-	List	   *distinct_ops;	/* IntList: states computed of it */
+	List	   *choices;		/* hidden keys: IntList of GpuChoice; or else: */
+	List	   *distinct_args;	/* hidden keys: of count(DISTINCT), ... */
+	List	   *distinct_states;	/* IntLists of op and hidden key, from 0 */
 	bool		one_emitter;	/* some rows are nobody else's to return */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
@@ -496,6 +498,7 @@ extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
 extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 							  int n);
+extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);
 extern void gpurhh_feed_no_strings(Feed *feed, int column, int n);
 extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
 							   const struct varlena *value);
@@ -618,14 +621,17 @@ extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 
+/* A participant's handle of an open query; owned by a memory context. */
+typedef struct Channel Channel;
+
 /* ---------- host_table.c ---------- */
 
 typedef struct HostTable HostTable;
 
 extern HostTable *gpurhh_host_create(const rhh_table_spec *spec,
 									 MemoryContext parent, Size memory_limit);
-extern void gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
-								  bool all_rows);
+extern uint64 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
+									bool all_rows);
 extern void gpurhh_host_merge(HostTable *host, const uint64 *words,
 							  Size stride);
 extern void gpurhh_host_merge_records(HostTable *host, uint64 *records,
@@ -642,6 +648,10 @@ extern void gpurhh_host_free(HostTable *host);
 /* ---------- regroup_rows.c ---------- */
 
 #define GPURHH_REGROUP_MAX_SETS	64
+
+/* The number of a group's grouping set, beside the NULL bits in word 0. */
+#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
 
 /* What a column of the second level's rows is made of. */
 typedef enum RegroupKind
@@ -660,6 +670,7 @@ typedef struct RegroupColumn
 	RegroupKind kind;
 	int			key;			/* its NULL bit */
 	int			word;			/* of the first level, its first */
+	int			part;			/* of the groups that have it; -1: all */
 } RegroupColumn;
 
 /* How a device makes groups of another of its table's groups. */
@@ -668,6 +679,8 @@ typedef struct RegroupPlan
 	rhh_table_spec spec;		/* of the second level's table */
 	RegroupColumn columns[RHH_MAX_COLUMNS];
 	bool		keep_first;		/* the first level's groups are results too */
+	int			n_parts;		/* 0, or the groups have sets already, for each of
+								 * this plan's as many */
 	int			first_set;		/* the sets' numbers begin with it */
 	int			n_sets;
 	uint64		outside[GPURHH_REGROUP_MAX_SETS];	/* NULL bits of the keys
@@ -682,17 +695,15 @@ extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
 
 /* ---------- agg_regroup.c ---------- */
 
-/* The number of a group's grouping set, beside the NULL bits in word 0. */
-#define GPURHH_SET_SHIFT	32
-#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
-
 /* Makes groups of a first level's groups. */
 typedef struct Regroup Regroup;
 
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  int n_shown_keys, List *sets,
-									  List *choices, List *distinct_ops,
-									  double expected_groups);
+									  List *choices, List *distinct_states,
+									  double expected_groups,
+									  double expected_top);
+extern Regroup *gpurhh_regroup_above(Regroup *regroup);
 extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
 										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
@@ -706,6 +717,17 @@ extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
 extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
 extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
 extern void gpurhh_regroup_end(Regroup *regroup);
+
+/* ---------- agg_upper.c ---------- */
+
+/* Groups on their way to a level that this session feeds. */
+typedef struct UpperFeed UpperFeed;
+
+extern UpperFeed *gpurhh_upper_start(Regroup *regroup, MemoryContext context);
+extern void gpurhh_upper_add(UpperFeed *upper, const uint64 *words,
+							 Size stride, uint32 n);
+extern Channel *gpurhh_upper_finish(UpperFeed *upper, HostTable **host,
+									uint64 *host_rows);
 
 /* ---------- channel.c ---------- */
 
@@ -878,9 +900,6 @@ typedef struct ChannelArea
 	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
 } ChannelArea;
 
-/* A participant's handle of an open query; owned by a memory context. */
-typedef struct Channel Channel;
-
 /* Names a query to other processes. */
 typedef struct ChannelAddress
 {
@@ -996,6 +1015,8 @@ typedef struct GpuNodeStats
 	rhh_table_stats table;
 	bool		regrouped;		/* the device made the second level too: */
 	rhh_table_stats second;
+	bool		has_third;		/* and a third: */
+	rhh_table_stats third;
 } GpuNodeStats;
 
 /* In the parallel plan's DSM segment. */

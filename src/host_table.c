@@ -399,11 +399,15 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 	}
 }
 
-/* Adds the rows marked as failed, or all rows, of a batch; its base is set. */
-void
+/*
+ * Adds the rows marked as failed, or all rows, of a batch; its base is set.
+ * Returns how many these are.
+ */
+uint64
 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 {
 	const uint8 *failed = batch->base + batch->failed_offset;
+	uint64		n_added = 0;
 
 	for (uint32 row = 0; row < batch->n_rows; row++)
 	{
@@ -421,7 +425,9 @@ gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 			CHECK_FOR_INTERRUPTS();
 		row_to_record(host, batch, row, host->scratch);
 		merge_record(host, host->scratch);
+		n_added++;
 	}
+	return n_added;
 }
 
 static void

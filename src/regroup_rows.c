@@ -113,44 +113,42 @@ copy_digits(uint64 *to, const uint64 *from, Size stride, uint32 n, int digit)
 	}
 }
 
-/* Eight rows' NULL bits of a key, or whether their words are 0. */
-#define NULL_BITS(is_null) \
+/* Which part of its set a group is, see RegroupPlan. */
+static inline int
+part_of(const RegroupPlan *plan, uint64 word0)
+{
+	return GPURHH_SET_OF(word0) % plan->n_parts;
+}
+
+/* Marks in a column's bitmap the rows for which this is 1. */
+#define MARK_NULLS(is_null) \
 	do { \
-		for (uint32 i = 0; i < n; i += 8) \
+		for (uint32 i = 0; i < n; i++) \
 		{ \
-			uint8		bits = 0; \
+			uint32		row = feed->n_rows + i; \
 			\
-			for (uint32 j = i; j < Min(i + 8, n); j++) \
-				bits |= (uint8) ((is_null) << (j - i)); \
-			any |= bits; \
-			bitmap[i / 8] = bits; \
+			bitmap[row / 8] |= (uint8) ((is_null) << (row % 8)); \
 		} \
 	} while (0)
 
-/* Which rows have no value in a column. */
+/* Which rows have no value in a column, beside those of other parts. */
 static void
 mark_nulls(Feed *feed, int c, const RegroupColumn *from, bool outside,
 		   const uint64 *words, Size stride, uint32 n)
 {
-	FeedColumn *column = &feed->columns[c];
-	uint8	   *bitmap = (uint8 *) feed->base + column->nulls_offset;
-	uint8		any = 0;
+	uint8	   *bitmap = gpurhh_feed_null_bitmap(feed, c);
 
 	if (outside)
-	{
-		memset(bitmap, 0xff, (n + 7) / 8);
-		any = 1;
-	}
+		MARK_NULLS(1);
 	else if (from->kind == REGROUP_ANY)
-		NULL_BITS(words[from->word * stride + j] == 0);
+		MARK_NULLS(words[from->word * stride + i] == 0);
 	else
-		NULL_BITS((words[j] >> from->key) & 1);
-	column->any_null = any != 0;
+		MARK_NULLS((words[i] >> from->key) & 1);
 }
 
 /*
- * Writes n groups, whose word w is at words[w * stride + i], as rows of a set to
- * the block that was started: n is at most its capacity.
+ * Appends n groups, whose word w is at words[w * stride + i], as rows of a set to
+ * the block that was started; there is room for them.
  */
 void
 gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
@@ -158,15 +156,16 @@ gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
 {
 	uint64		nulls = 0;
 
-	Assert(feed->n_rows == 0 && n <= feed->capacity_rows);
+	Assert(feed->n_rows + n <= feed->capacity_rows);
 	for (uint32 i = 0; i < n; i++)
 		nulls |= words[i];
 	for (uint32 c = 0; c < plan->spec.n_columns; c++)
 	{
 		const RegroupColumn *from = &plan->columns[c];
 		const uint64 *at = words + from->word * stride;
-		char	   *to = feed->base + feed->columns[c].values_offset;
 		int			bytes = feed->columns[c].bytes;
+		char	   *to = feed->base + feed->columns[c].values_offset +
+			(Size) feed->n_rows * bytes;
 		bool		outside = from->kind == REGROUP_KEY &&
 			((plan->outside[set] >> from->key) & 1) != 0;
 
@@ -182,7 +181,13 @@ gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
 				memset(to, 0, (Size) n * bytes);
 				break;
 			case REGROUP_SET:
-				memset(to, plan->first_set + set, n);
+				if (plan->n_parts == 0)
+					memset(to, plan->first_set + set, n);
+				else
+				{
+					for (uint32 i = 0; i < n; i++)
+						to[i] = (char) (GPURHH_SET_OF(words[i]) / plan->n_parts);
+				}
 				break;
 			case REGROUP_WORD:
 				copy_values(to, bytes, at, stride, n);
@@ -200,6 +205,12 @@ gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
 			((from->kind == REGROUP_KEY || from->kind == REGROUP_IS_NULL) &&
 			 ((nulls >> from->key) & 1) != 0))
 			mark_nulls(feed, c, from, outside, words, stride, n);
+		if (from->part >= 0 && plan->n_parts > 1)
+		{
+			uint8	   *bitmap = gpurhh_feed_null_bitmap(feed, c);
+
+			MARK_NULLS(part_of(plan, words[i]) != from->part);
+		}
 	}
-	feed->n_rows = n;
+	feed->n_rows += n;
 }

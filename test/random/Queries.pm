@@ -252,7 +252,7 @@ sub aggregate
 	my ($q) = @_;
 	my ($name, $e, $compare, $sql);
 	my $filter = chance(0.2) ? ' FILTER (WHERE ' . condition($q) . ')' : '';
-	my $distinct = chance(0.1) ? 'DISTINCT ' : '';
+	my $distinct = chance($q->{p_distinct} // 0.1) ? 'DISTINCT ' : '';
 
 	return { sql => "count(*)$filter", class => 'int', compare => 'exact' } if chance(0.15);
 	$e = expression($q, 0.25);
@@ -266,6 +266,8 @@ sub aggregate
 			[ 'max({}::text COLLATE "C")', 'text' ], [ 'count(DISTINCT {}::text)', 'int' ]) };
 		return { sql => fill_in($text, $e->{sql}) . $filter, class => $class, compare => 'exact' };
 	}
+	# where an integer is the likeliest to be supported
+	$e = column_of($q, 'int') // $e if $distinct && chance(0.5);
 	if ($e->{class} =~ /^(float|int)$/ && ($e->{type} // '') ne 'wide' && chance(0.04))
 	{
 		$name = pick(@pairs);
@@ -442,6 +444,9 @@ sub random_query
 	from($q, $t, $u);
 	push @{ $q->{where} }, condition($q) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
 
+	# several of them, with filters or sets
+	$q->{p_distinct} = chance(0.15) ? 0.7 : 0.07;
+	$n_aggregates ||= 2 if $q->{p_distinct} > 0.5;
 	$n_keys = 0 if $q->{kind} eq 'plain';
 	$n_keys ||= 1 if $q->{kind} ne 'plain';
 	foreach (1 .. $n_keys)
