@@ -585,7 +585,7 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 	if (BYTES == 16 && mine == RHH_LOCAL_FREE)
 		return RHH_NO_GROUP;
 	RHH_UNROLL					/* an H100 does a quarter more rows than with a loop */
-	for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
+		for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
 	{
 		uint32_t	at = i & (local.n_slots - 1);
 		uint64_t   *tag = rhh_record(local, 0, at);
