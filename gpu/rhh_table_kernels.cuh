@@ -727,7 +727,7 @@ template <RHH_TABLE_ARGS>
 bool
 RHH_TABLE::sorts(uint64_t n) const
 {
-	return n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
+	return n > RHH_PARTITION_LEAST_KEYS && n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
 		(uint64_t) r.b.n_buckets * LINE > device_l2_bytes / RHH_PARTITION_L2_DIVISOR;
 }
 

@@ -33,7 +33,8 @@ struct EmitColumn
 	int			parameter;		/* see GpuColumn */
 	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
 	int			null_bit;		/* keys: bit of word 0 */
-	bool		wide;			/* variances: of 8-byte integers */
+	bool		wide;			/* variances: of 8-byte integers, */
+	bool		decimal;		/* or numerics */
 	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
@@ -75,6 +76,8 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_STDDEV_SAMP:
 		case GPU_FINAL_SUM_DECIMAL:
 		case GPU_FINAL_AVG_DECIMAL:
+		case GPU_FINAL_SUM_INTERVAL:
+		case GPU_FINAL_AVG_INTERVAL:
 			break;
 		case GPU_FINAL_LEAST:
 		case GPU_FINAL_GREATEST:
@@ -128,7 +131,8 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 				state_word[operand];
 			to->null_bit = operand;
 		}
-		to->wide = to->encoding == GPU_ENC_INT8;
+		to->decimal = to->encoding == GPU_ENC_DECIMAL;
+		to->wide = to->encoding == GPU_ENC_INT8 || to->decimal;
 		to->encoding = output_encoding(to);
 		to->allocates = to->encoding == GPU_ENC_NONE ||
 			gpurhh_encodings[to->encoding].by_reference;
@@ -324,6 +328,14 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 			return DirectFunctionCall2(numeric_div,
 									   decimal_sum(column, group, stride),
 									   NumericGetDatum(int64_to_numeric((int64) count)));
+		case GPU_FINAL_SUM_INTERVAL:
+		case GPU_FINAL_AVG_INTERVAL:
+			return gpurhh_final_interval(column->final,
+										 int128_from_words(at, stride),
+										 (int64) group[column->words[2] * stride],
+										 (int64) group[column->words[3] * stride],
+										 (int) group[column->words[4] * stride],
+										 count);
 		case GPU_FINAL_VAR_POP:
 		case GPU_FINAL_VAR_SAMP:
 		case GPU_FINAL_STDDEV_POP:
@@ -333,11 +345,16 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 				uint64		squares[3] = {from[0], from[stride],
 				column->wide ? from[2 * stride] : 0};
 
+				if (column->decimal &&
+					(int64) group[column->words[3] * stride] == GPURHH_DECIMAL_NAN)
+					return gpurhh_decimal_nan();
 				return gpurhh_final_variance(column->final,
 											 column->wide ?
 											 int128_from_words(at, stride) :
 											 (int64) at[0],
-											 count, squares);
+											 count, squares,
+											 column->decimal ?
+											 GPURHH_DECIMAL_SCALE(column->parameter) : 0);
 			}
 		default:
 			break;
@@ -506,6 +523,10 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_BYTES:
 		case GPU_ENC_TIMETZ:
 		case GPU_ENC_TID:
+		case GPU_ENC_INTERVAL_TIME:
+		case GPU_ENC_INTERVAL_DAYS:
+		case GPU_ENC_INTERVAL_MONTHS:
+		case GPU_ENC_INTERVAL_INFINITE:
 			Assert(false);
 			break;
 	}

@@ -113,12 +113,13 @@ variance_numerator(int128 sum, uint64 count, const uint64 *squares)
 }
 
 /*
- * Variance or standard deviation of count integers, of which there are enough,
- * as core's numeric final functions compute and round it.  squares: three words.
+ * Variance or standard deviation of count integers by 10^scale, of which there are
+ * enough, as core's numeric final functions compute and round it.  squares: three
+ * words.
  */
 Datum
 gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
-					  const uint64 *squares)
+					  const uint64 *squares, int scale)
 {
 	int128		divisor = (int128) count *
 		(count - (gpurhh_final_is_sample(final) ? 1 : 0));
@@ -128,6 +129,9 @@ gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
 	if (DatumGetInt32(DirectFunctionCall2(numeric_cmp, result,
 										  NumericGetDatum(int64_to_numeric(0)))) == 0)
 		return result;
+	if (scale > 0)
+		result = DirectFunctionCall2(numeric_mul, result,
+									 gpurhh_decimal_make(1, 2 * scale));
 	result = DirectFunctionCall2(numeric_div, result,
 								 gpurhh_decimal_make(divisor, 0));
 	if (final == GPU_FINAL_STDDEV_POP || final == GPU_FINAL_STDDEV_SAMP)
@@ -146,6 +150,36 @@ gpurhh_final_money(uint64 low, uint64 high)
 		(void) DirectFunctionCall2(cash_pl, Int64GetDatum(PG_INT64_MAX),
 								   Int64GetDatum(1));
 	return (int64) low;
+}
+
+/* ---------- intervals ---------- */
+
+/*
+ * Sum or average of count intervals, by the sums of their fields.  infinite: the
+ * bits of gpurhh_interval_infinite().
+ */
+Datum
+gpurhh_final_interval(GpuFinal final, int128 time, int64 days, int64 months,
+					  int infinite, uint64 count)
+{
+	Interval   *sum = palloc(sizeof(Interval));
+
+	sum->time = (TimeOffset) time;
+	sum->day = (int32) days;
+	sum->month = (int32) months;
+	if (infinite == 3 ||
+		(infinite == 0 &&
+		 (sum->time != time || sum->day != days || sum->month != months ||
+		  gpurhh_interval_infinite(sum) != 0)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATETIME_VALUE_OUT_OF_RANGE),
+				 errmsg("interval out of range")));
+	if (infinite != 0)
+		gpurhh_set_infinite(sum, infinite == 2);
+	else if (final == GPU_FINAL_AVG_INTERVAL)
+		return DirectFunctionCall2(interval_div, IntervalPGetDatum(sum),
+								   Float8GetDatum((float8) count));
+	return IntervalPGetDatum(sum);
 }
 
 /* ---------- floats ---------- */

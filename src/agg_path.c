@@ -205,14 +205,17 @@ child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 	return list_length(info->columns) - 1;
 }
 
-/* The fed column of another limb of what is in a GPU_ENC_DECIMAL one. */
+/*
+ * The fed column of another part of what is in one: of a numeric's limbs, or an
+ * interval's fields.
+ */
 static int
-limb_column(PlanInfo *info, int number, GpuEncoding limb)
+other_column(PlanInfo *info, int number, GpuEncoding part)
 {
 	List	   *column = list_copy(list_nth(info->columns, number));
 	ListCell   *lc;
 
-	linitial_int(column) = limb;
+	linitial_int(column) = part;
 	foreach(lc, info->columns)
 	{
 		if (equal(lfirst(lc), column))
@@ -384,10 +387,13 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 
 		arg = linitial_node(TargetEntry, aggref->args)->expr;
 		argtype = exprType((Node *) arg);
-		resolved = known->final == GPU_FINAL_SUM_DECIMAL ||
-			known->final == GPU_FINAL_AVG_DECIMAL ?
-			gpurhh_resolve_limbs((Node *) arg, &column, &problem) :
-			gpurhh_resolve_type((Node *) arg, &column, &problem);
+		if (known->final == GPU_FINAL_SUM_DECIMAL ||
+			known->final == GPU_FINAL_AVG_DECIMAL)
+			resolved = gpurhh_resolve_limbs((Node *) arg, &column, &problem);
+		else if (known->argtype == INTERVALOID && argtype == INTERVALOID)
+			resolved = true;
+		else
+			resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
 		if (known->argtype == InvalidOid &&
 			(!resolved || gpurhh_is_string(column.encoding)))
 		{
@@ -432,8 +438,19 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		for (int l = 1; l < GPURHH_DECIMAL_LIMBS(column.parameter); l++)
 			operands = lappend_int(operands,
 								   device_state(info, RHH_SUM_I128,
-												limb_column(info, arg_column,
-															GPU_ENC_LIMB1 + l - 1),
+												other_column(info, arg_column,
+															 GPU_ENC_LIMB1 + l - 1),
+												filter_column));
+	}
+	if (column.encoding == GPU_ENC_INTERVAL_TIME)
+	{
+		static const rhh_state_op ops[] = {RHH_SUM_I64, RHH_SUM_I64, RHH_OR};
+
+		for (int i = 0; i < lengthof(ops); i++)
+			operands = lappend_int(operands,
+								   device_state(info, ops[i],
+												other_column(info, arg_column,
+															 GPU_ENC_INTERVAL_DAYS + i),
 												filter_column));
 	}
 	add_output(info, (Expr *) aggref, known->final, column, operands);

@@ -20,6 +20,7 @@
 #include "storage/dsm.h"
 #include "storage/latch.h"
 #include "utils/pg_locale.h"
+#include "utils/timestamp.h"
 #include "utils/resowner.h"
 
 #if PG_VERSION_NUM < 150000
@@ -117,6 +118,30 @@ gpurhh_collate_is_c(Oid collation)
 		pg_newlocale_from_collation(collation)->collate_is_c;
 #else
 	return lc_collate_is_c(collation);
+#endif
+}
+
+/* 1: infinity, 2: -infinity, which 17 has; 0: neither. */
+static inline int
+gpurhh_interval_infinite(const Interval *interval)
+{
+#if PG_VERSION_NUM >= 170000
+	if (INTERVAL_IS_NOEND(interval))
+		return 1;
+	if (INTERVAL_IS_NOBEGIN(interval))
+		return 2;
+#endif
+	return 0;
+}
+
+static inline void
+gpurhh_set_infinite(Interval *interval, bool negative)
+{
+#if PG_VERSION_NUM >= 170000
+	if (negative)
+		INTERVAL_NOBEGIN(interval);
+	else
+		INTERVAL_NOEND(interval);
 #endif
 }
 

@@ -97,6 +97,25 @@ gpurhh_convert_back(GpuEncoding encoding, int64 word)
 	}
 }
 
+/* A field of an interval, which is 0 if that is infinite. */
+static uint64
+encode_interval(GpuEncoding encoding, const void *stored)
+{
+	Interval	interval;
+	int			infinite;
+
+	memcpy(&interval, stored, sizeof(interval));
+	infinite = gpurhh_interval_infinite(&interval);
+	if (encoding == GPU_ENC_INTERVAL_INFINITE)
+		return infinite;
+	if (infinite != 0)
+		return 0;
+	if (encoding == GPU_ENC_INTERVAL_TIME)
+		return (uint64) interval.time;
+	return (uint64) (int64) (encoding == GPU_ENC_INTERVAL_DAYS ? interval.day :
+							 interval.month);
+}
+
 /*
  * A value of an encoding of one word by reference, as it is stored: it need not
  * be aligned.
@@ -131,6 +150,11 @@ gpurhh_encode_reference(GpuEncoding encoding, int parameter, const void *stored)
 				return (uint64) ItemPointerGetBlockNumberNoCheck(&tid) << 16 |
 					ItemPointerGetOffsetNumberNoCheck(&tid);
 			}
+		case GPU_ENC_INTERVAL_TIME:
+		case GPU_ENC_INTERVAL_DAYS:
+		case GPU_ENC_INTERVAL_MONTHS:
+		case GPU_ENC_INTERVAL_INFINITE:
+			return encode_interval(encoding, stored);
 		default:
 			break;
 	}

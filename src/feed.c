@@ -261,6 +261,10 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_BYTES:
 			case GPU_ENC_TIMETZ:
 			case GPU_ENC_TID:
+			case GPU_ENC_INTERVAL_TIME:
+			case GPU_ENC_INTERVAL_DAYS:
+			case GPU_ENC_INTERVAL_MONTHS:
+			case GPU_ENC_INTERVAL_INFINITE:
 				((uint64 *) values)[row] =
 					gpurhh_encode_reference(column->encoding,
 											column->parameter,

@@ -93,6 +93,10 @@ typedef enum GpuEncoding
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
 	GPU_ENC_TID,
+	GPU_ENC_INTERVAL_TIME,		/* an interval's fields */
+	GPU_ENC_INTERVAL_DAYS,
+	GPU_ENC_INTERVAL_MONTHS,
+	GPU_ENC_INTERVAL_INFINITE,	/* gpurhh_interval_infinite() */
 	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
 } GpuEncoding;
 
@@ -155,7 +159,7 @@ typedef struct GpuColumn
 	int			attribute;		/* of the child, from 0 */
 } GpuColumn;
 
-#define GPU_MAX_STATES 3		/* of one argument */
+#define GPU_MAX_STATES 4		/* of one argument */
 #define GPU_MAX_OPERANDS 5		/* states that one output is made of */
 
 /* How a column of the result is made of keys or states, its operands. */
@@ -178,9 +182,14 @@ typedef enum GpuFinal
 	GPU_FINAL_GREATEST,
 	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
 	GPU_FINAL_SUM_MONEY,
+	/* of RHH_SUM_I128 of the time and RHH_COUNT, then RHH_SUM_I64 of days and of
+	 * months, and RHH_OR: */
+	GPU_FINAL_SUM_INTERVAL,
+	GPU_FINAL_AVG_INTERVAL,
 	GPU_FINAL_SUM_FLOAT,
 	GPU_FINAL_AVG_FLOAT,
-	/* of integers: RHH_SUM_I64 or _I128, RHH_COUNT, RHH_SUM_SQUARES */
+	/* of integers: RHH_SUM_I64 or _I128, RHH_COUNT, RHH_SUM_SQUARES; of numerics
+	 * also RHH_MAX_I64, which tells NaN */
 	GPU_FINAL_VAR_POP,
 	GPU_FINAL_VAR_SAMP,
 	GPU_FINAL_STDDEV_POP,
@@ -262,8 +271,10 @@ extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 
 extern bool gpurhh_final_is_sample(GpuFinal final);
 extern Datum gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
-								   const uint64 *squares);
+								   const uint64 *squares, int scale);
 extern int64 gpurhh_final_money(uint64 low, uint64 high);
+extern Datum gpurhh_final_interval(GpuFinal final, int128 time, int64 days,
+								   int64 months, int infinite, uint64 count);
 extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
 extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
 extern float8 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,

@@ -14,7 +14,10 @@
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
@@ -48,6 +51,10 @@ const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_TIME] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_DAYS] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_MONTHS] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_INFINITE] = {8, VECTOR_ANY, true},
 	[GPU_ENC_FILTER] = {1, VECTOR_BOOL},
 };
 
@@ -148,6 +155,8 @@ static const GpuAggregate aggregates[] = {
 	{F_MAX_BYTEA, BYTEAOID, GPU_FINAL_GREATEST, {0}, GPU_ENC_GREATEST_STRING},
 #endif
 	{F_SUM_MONEY, MONEYOID, GPU_FINAL_SUM_MONEY, {RHH_SUM_I128, RHH_COUNT}},
+	{F_SUM_INTERVAL, INTERVALOID, GPU_FINAL_SUM_INTERVAL, {RHH_SUM_I128, RHH_COUNT}, GPU_ENC_INTERVAL_TIME},
+	{F_AVG_INTERVAL, INTERVALOID, GPU_FINAL_AVG_INTERVAL, {RHH_SUM_I128, RHH_COUNT}, GPU_ENC_INTERVAL_TIME},
 	{F_SUM_FLOAT4, FLOAT4OID, GPU_FINAL_SUM_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_SUM_FLOAT8, FLOAT8OID, GPU_FINAL_SUM_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 	{F_AVG_FLOAT4, FLOAT4OID, GPU_FINAL_AVG_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
@@ -167,31 +176,37 @@ static const GpuAggregate aggregates[] = {
 	{F_VAR_POP_INT2, INT2OID, GPU_FINAL_VAR_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_VAR_POP_INT4, INT4OID, GPU_FINAL_VAR_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_VAR_POP_INT8, INT8OID, GPU_FINAL_VAR_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_POP_NUMERIC, NUMERICOID, GPU_FINAL_VAR_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
 	{F_VAR_POP_FLOAT4, FLOAT4OID, GPU_FINAL_VAR_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_VAR_POP_FLOAT8, FLOAT8OID, GPU_FINAL_VAR_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 	{F_VAR_SAMP_INT2, INT2OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_VAR_SAMP_INT4, INT4OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_VAR_SAMP_INT8, INT8OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_SAMP_NUMERIC, NUMERICOID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
 	{F_VAR_SAMP_FLOAT4, FLOAT4OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_VAR_SAMP_FLOAT8, FLOAT8OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 	{F_VARIANCE_INT2, INT2OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_VARIANCE_INT4, INT4OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_VARIANCE_INT8, INT8OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VARIANCE_NUMERIC, NUMERICOID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
 	{F_VARIANCE_FLOAT4, FLOAT4OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_VARIANCE_FLOAT8, FLOAT8OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 	{F_STDDEV_POP_INT2, INT2OID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_STDDEV_POP_INT4, INT4OID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_STDDEV_POP_INT8, INT8OID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_POP_NUMERIC, NUMERICOID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
 	{F_STDDEV_POP_FLOAT4, FLOAT4OID, GPU_FINAL_STDDEV_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_STDDEV_POP_FLOAT8, FLOAT8OID, GPU_FINAL_STDDEV_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 	{F_STDDEV_SAMP_INT2, INT2OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_STDDEV_SAMP_INT4, INT4OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_STDDEV_SAMP_INT8, INT8OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_SAMP_NUMERIC, NUMERICOID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
 	{F_STDDEV_SAMP_FLOAT4, FLOAT4OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_STDDEV_SAMP_FLOAT8, FLOAT8OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 	{F_STDDEV_INT2, INT2OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_STDDEV_INT4, INT4OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
 	{F_STDDEV_INT8, INT8OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_NUMERIC, NUMERICOID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
 	{F_STDDEV_FLOAT4, FLOAT4OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
 	{F_STDDEV_FLOAT8, FLOAT8OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
 };
@@ -270,6 +285,53 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 	return false;
 }
 
+/* Does a constant have the length or scale that its modifier says? */
+static bool
+keeps_modifier(Const *constant)
+{
+	Const	   *declared;
+	int			digits,
+				scale,
+				declared_digits,
+				declared_scale;
+
+	if (constant->constisnull)
+		return true;
+	if (constant->consttype == BPCHAROID)
+	{
+		BpChar	   *value = DatumGetBpCharPP(constant->constvalue);
+
+		return pg_mbstrlen_with_len(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)) ==
+			constant->consttypmod - VARHDRSZ;
+	}
+	declared = makeNullConst(NUMERICOID, constant->consttypmod, InvalidOid);
+	return gpurhh_decimal_type((Node *) constant, &digits, &scale) &&
+		gpurhh_decimal_type((Node *) declared, &declared_digits, &declared_scale) &&
+		digits <= declared_digits && scale == declared_scale;
+}
+
+/*
+ * Does the expression hold a value that need not have the length or scale of
+ * its modifier?  A field of a record variable is planned as a parameter with
+ * the modifier that it had then; when the plan is used it may come from another
+ * table.  Or it has become a constant.
+ */
+static bool
+claims_modifier(Node *node, void *context)
+{
+	Oid			type;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param) && !IsA(node, Const))
+		return expression_tree_walker(node, claims_modifier, context);
+	type = exprType(node);
+	if (exprTypmod(node) < 0 || (type != NUMERICOID && type != BPCHAROID))
+		return false;
+	return IsA(node, Const) ? !keeps_modifier((Const *) node) :
+		((Param *) node)->paramkind == PARAM_EXTERN;
+}
+
 /* A numeric, in as many limbs as it takes. */
 bool
 gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
@@ -281,6 +343,11 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 	if (!gpurhh_decimal_type(expr, &digits, &scale))
 	{
 		*problem = "has no declared scale";
+		return false;
+	}
+	if (claims_modifier(expr, NULL))
+	{
+		*problem = "comes from a variable whose scale may change";
 		return false;
 	}
 	if (gpurhh_decimal_limbs(digits) == 0)
@@ -311,8 +378,16 @@ gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 		*problem = psprintf("has more than %d digits", GPURHH_DECIMAL_DIGITS);
 		return false;
 	}
-	return gpurhh_resolve(exprType(expr), exprTypmod(expr),
-						  exprCollation(expr), column, problem);
+	if (!gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
+						column, problem))
+		return false;
+	if (column->encoding == GPU_ENC_BPCHAR && claims_modifier(expr, NULL))
+	{
+		column->encoding = GPU_ENC_NONE;
+		*problem = "comes from a variable whose length may change";
+		return false;
+	}
+	return true;
 }
 
 /* NULL where the aggregate is not supported. */
