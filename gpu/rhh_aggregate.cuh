@@ -440,14 +440,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 
 		/* Exclusive sums of the counts: within warps, then over the warps. */
 		own = t < n_parts ? count[t] : 0;
-		sum = own;
-		for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
-		{
-			uint32_t	left = __shfl_up_sync((rhh_lanes) ~0ULL, sum, step);
-
-			if (lane >= step)
-				sum += left;
-		}
+		sum = rhh_warp_scan(own);
 		if (lane == RHH_WARP_SIZE - 1)
 			warp_sums[t / RHH_WARP_SIZE] = sum;
 		__syncthreads();
@@ -584,8 +577,9 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 
 	if (BYTES == 16 && mine == RHH_LOCAL_FREE)
 		return RHH_NO_GROUP;
-	RHH_UNROLL					/* an H100 does a quarter more rows than with a loop */
-		for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
+	/* Unrolled: an H100 does a quarter more rows than with a loop. */
+	RHH_UNROLL
+	for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
 	{
 		uint32_t	at = i & (local.n_slots - 1);
 		uint64_t   *tag = rhh_record(local, 0, at);
@@ -881,14 +875,7 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		n[k] = h < range ? space->at[h] : 0;
 		before += n[k];
 	}
-	sum = before;
-	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
-	{
-		uint32_t	left = __shfl_up_sync(ALL, sum, step);
-
-		if (lane >= step)
-			sum += left;
-	}
+	sum = rhh_warp_scan(before);
 	if (lane == RHH_WARP_SIZE - 1)
 		space->warp_sums[warp] = sum;
 	before = sum - before;

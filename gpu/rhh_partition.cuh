@@ -192,14 +192,7 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 
 		/* Exclusive sums of the counts: within warps, then over the warps. */
 		own = t < n_parts ? count[t] : 0;
-		sum = own;
-		for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
-		{
-			uint32_t	before = __shfl_up_sync((rhh_lanes) ~0ULL, sum, step);
-
-			if (lane >= step)
-				sum += before;
-		}
+		sum = rhh_warp_scan(own);
 		if (lane == RHH_WARP_SIZE - 1)
 			warp_sums[t / RHH_WARP_SIZE] = sum;
 		__syncthreads();

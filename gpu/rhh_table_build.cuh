@@ -635,15 +635,7 @@ struct part_builder
 
 		for (uint32_t k = 0; k < LANE_HOMES; k++)
 			sum += m.n_home[lane * LANE_HOMES + k] & 0xFFFF;
-		at = sum;
-		for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
-		{
-			uint32_t	x = __shfl_up_sync((rhh_lanes) ~0ULL, at, step);
-
-			if (lane >= step)
-				at += x;
-		}
-		at -= sum;
+		at = rhh_warp_scan(sum) - sum;
 		for (uint32_t k = 0; k < LANE_HOMES; k++)
 		{
 			m.at_home[lane * LANE_HOMES + k] = at;

@@ -175,6 +175,20 @@ rhh_take_lane(bool active, rhh_lanes *pending, int *src)
 
 /* ---------- memory ---------- */
 
+/* x summed over the lanes of the warp up to the calling one; all lanes. */
+RHH_DEV uint32_t
+rhh_warp_scan(uint32_t x)
+{
+	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
+	{
+		uint32_t	left = __shfl_up_sync((rhh_lanes) ~0ULL, x, step);
+
+		if ((threadIdx.x & (RHH_WARP_SIZE - 1)) >= step)
+			x += left;
+	}
+	return x;
+}
+
 /*
  * rhh_load_shared: reads past L1, which other SMs' stores do not reach; a retry
  * reads again.  rhh_load_old: through L1, so possibly what was there earlier.

@@ -244,7 +244,9 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 	check_stack_depth();
 	if (getBaseTypeAndTypmod(exprType(expr), &typmod) != NUMERICOID)
 		return false;
-	if (type_of_typmod(typmod, digits, scale))
+	/* a constant shows what it is, whatever its modifier says */
+	if ((!IsA(expr, Const) || ((Const *) expr)->constisnull) &&
+		type_of_typmod(typmod, digits, scale))
 		return true;
 	switch (nodeTag(expr))
 	{
