@@ -93,6 +93,7 @@ typedef enum GpuEncoding
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
 	GPU_ENC_TID,
+	GPU_ENC_YEARS,				/* an integer as a numeric, perhaps infinite */
 	GPU_ENC_INTERVAL_TIME,		/* an interval's fields */
 	GPU_ENC_INTERVAL_DAYS,
 	GPU_ENC_INTERVAL_MONTHS,
@@ -235,6 +236,7 @@ extern const char *gpurhh_aggregate_problem(Oid function);
 
 extern int	gpurhh_decimal_limbs(int digits);
 extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
+extern bool gpurhh_is_extract_years(Node *expr);
 extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
 extern void gpurhh_decimal_read_column(const char *const *data,
