@@ -145,6 +145,15 @@ gpurhh_set_infinite(Interval *interval, bool negative)
 #endif
 }
 
+/* What add_path() looks at before it compares costs. */
+static inline void
+gpurhh_inherit_disabled(Path *path, const Path *subpath)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = subpath->disabled_nodes;
+#endif
+}
+
 /* The permission checks that running the query would make. */
 static inline void
 gpurhh_check_permissions(PlannedStmt *stmt)
