@@ -19,9 +19,14 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
-#include "utils/pg_locale.h"
-#include "utils/timestamp.h"
 #include "utils/resowner.h"
+#include "utils/timestamp.h"
+
+/* it would include ICU's headers, which need not be there */
+#pragma push_macro("USE_ICU")
+#undef USE_ICU
+#include "utils/pg_locale.h"
+#pragma pop_macro("USE_ICU")
 
 #if PG_VERSION_NUM < 150000
 #error "gpurhh needs PostgreSQL 15 or later"
