@@ -51,6 +51,7 @@ const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
+	[GPU_ENC_YEARS] = {8, VECTOR_ANY, true},
 	[GPU_ENC_INTERVAL_TIME] = {8, VECTOR_ANY, true},
 	[GPU_ENC_INTERVAL_DAYS] = {8, VECTOR_ANY, true},
 	[GPU_ENC_INTERVAL_MONTHS] = {8, VECTOR_ANY, true},
@@ -368,6 +369,12 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 bool
 gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 {
+	if (gpurhh_is_extract_years(expr))
+	{
+		column->encoding = GPU_ENC_YEARS;
+		column->parameter = 0;
+		return true;
+	}
 	if (getBaseType(exprType(expr)) == NUMERICOID)
 	{
 		if (!gpurhh_resolve_limbs(expr, column, problem))
