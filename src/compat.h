@@ -19,7 +19,6 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
-#include "utils/pg_locale.h"
 #include "utils/timestamp.h"
 #include "utils/resowner.h"
 
@@ -107,18 +106,6 @@ gpurhh_several_tables(List *rtable)
 	}
 #endif
 	return n > 1;
-}
-
-/* Does a collation compare strings by their bytes? */
-static inline bool
-gpurhh_collate_is_c(Oid collation)
-{
-#if PG_VERSION_NUM >= 180000
-	return OidIsValid(collation) &&
-		pg_newlocale_from_collation(collation)->collate_is_c;
-#else
-	return lc_collate_is_c(collation);
-#endif
 }
 
 /* 1: infinity, 2: -infinity, which 17 has; 0: neither. */
