@@ -281,6 +281,8 @@ typedef struct GroupEstimate
 	double		choices;		/* what minima and maxima of strings and enums
 								 * cost beyond that, in units of a group's cost */
 	double		string_bytes;	/* and the memory they take */
+	double		key_string_bytes;	/* that of keys' strings, which are needed all
+									 * at once */
 	double		second_level;	/* groups that it makes */
 	double		third_level;
 	double		emitted;
@@ -407,6 +409,41 @@ add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
 	}
 }
 
+/*
+ * The memory of the keys' long strings, where those of one pass are of no use to
+ * further levels (agg_exec.c: dictionary_limit()).
+ */
+static double
+estimate_key_strings(PlanInfo *info)
+{
+	int			n_strings = 0;
+	double		bytes = 0;
+
+	if (info->distinct_args == NIL && list_length(info->sets) < 2)
+		return 0;
+	for (int k = 0; k < list_length(info->key_columns); k++)
+	{
+		List	   *column = list_nth(info->columns,
+									  list_nth_int(info->key_columns, k));
+		PathTarget *target = create_empty_pathtarget();
+		Expr	   *key;
+
+		if (!gpurhh_is_string(linitial_int(column)))
+			continue;
+		key = list_nth(info->child_target->exprs, lthird_int(column));
+		add_column_to_pathtarget(target, key, 0);
+		n_strings++;
+		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
+			bytes += values_of(info, key) * (target->width + 2 * sizeof(uint64));
+	}
+	/* where strings are only counted they can be so in passes */
+	if (!has_third_level(info) && n_strings == 1 &&
+		gpurhh_is_string(linitial_int(list_nth(info->columns,
+											   llast_int(info->key_columns)))))
+		return 0;
+	return bytes;
+}
+
 static void
 estimate_groups(PlanInfo *info, GroupEstimate *groups)
 {
@@ -427,6 +464,7 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 	groups->first_level = groups->emitted;
 	groups->regrouped = 0;
 	groups->choices = groups->string_bytes = 0;
+	groups->key_string_bytes = estimate_key_strings(info);
 	groups->second_level = 0;
 	groups->third_level = 0;
 
@@ -621,6 +659,10 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 	if (groups.string_bytes > get_hash_memory_limit())
 		return psprintf("strings that may be minima or maxima are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
 						ceil(groups.string_bytes / 1024),
+						get_hash_memory_limit() / 1024.0);
+	if (groups.key_string_bytes > get_hash_memory_limit())
+		return psprintf("strings of grouping columns and DISTINCT arguments are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(groups.key_string_bytes / 1024),
 						get_hash_memory_limit() / 1024.0);
 	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
 	if (output_rel->consider_parallel && info->partial_input != NULL)

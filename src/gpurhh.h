@@ -707,6 +707,9 @@ extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  double expected_groups,
 									  double expected_top);
 extern Regroup *gpurhh_regroup_above(Regroup *regroup);
+extern bool gpurhh_regroup_counts_strings(Regroup *regroup,
+										  const GpuColumn *columns,
+										  int n_strings);
 extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
 										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
@@ -1054,6 +1057,7 @@ extern void gpurhh_parallel_read_late(GpuAggShared *shared,
 extern BufFile *gpurhh_parallel_create_deferred(GpuAggShared *shared,
 												int *participant,
 												int partition);
+extern bool gpurhh_parallel_any_deferred(GpuAggShared *shared);
 extern int	gpurhh_parallel_next_deferred(GpuAggShared *shared);
 extern bool gpurhh_parallel_open_deferred(GpuAggShared *shared,
 										  int participant, int partition,
