@@ -83,3 +83,37 @@ SELECT compare('SELECT lower(l::text), c FROM (SELECT l, count(*) AS c FROM lett
 SELECT compare('SELECT lower(l::text) FROM (SELECT DISTINCT l FROM letters) x', nodes => -1);
 SELECT compare('SELECT lower(l::text) FROM (SELECT l FROM letters UNION SELECT l FROM letters) x', nodes => -1);
 SELECT reason FROM gpurhh_refusals('SELECT l, count(*) FROM letters GROUP BY l');
+
+-- A field of a record variable has the length and scale of its first row's, as
+-- far as a plan knows: of another table's rows, it was padded to that length, and
+-- a numeric of another scale was an error.
+CREATE TABLE five (c char(5), n numeric(8,2));
+CREATE TABLE three (c char(3), n numeric(8,4));
+INSERT INTO five VALUES ('ab', 1.25);
+INSERT INTO three VALUES ('ab', 1.2345);
+CREATE FUNCTION fields(strings bool) RETURNS SETOF text LANGUAGE plpgsql AS $f$
+DECLARE
+	r record;
+BEGIN
+	FOR i IN 1..4 LOOP
+		IF i % 2 = 1 THEN
+			SELECT * INTO r FROM five;
+		ELSE
+			SELECT * INTO r FROM three;
+		END IF;
+		IF strings THEN
+			RETURN QUERY SELECT format('<%s> %s', q.c, q.n) FROM (SELECT CASE WHEN k > 5 THEN r.c ELSE 'x'::char(5) END AS c, count(*) AS n FROM t GROUP BY 1) q;
+		ELSE
+			RETURN QUERY SELECT format('<%s> %s', q.c, q.n) FROM (SELECT k, max(CASE WHEN k > 5 THEN r.n ELSE 0.25::numeric(8,2) END) AS c, sum(k + r.n) AS n FROM t GROUP BY k) q;
+		END IF;
+	END LOOP;
+END $f$;
+SET plan_cache_mode = force_generic_plan;
+SELECT compare('SELECT * FROM fields(true)', nodes => 0);
+SELECT compare('SELECT * FROM fields(false)', nodes => 0);
+SET plan_cache_mode = force_custom_plan;
+SELECT compare('SELECT * FROM fields(true)', nodes => 0);
+SELECT compare('SELECT * FROM fields(false)', nodes => 0);
+RESET plan_cache_mode;
+-- a constant that keeps what its type says is no such thing
+SELECT compare('SELECT CASE WHEN k > 5 THEN ''ab''::char(5) ELSE ''x''::char(5) END AS c, sum(v * 1.5::numeric(5,2)) FROM t GROUP BY 1');

@@ -57,8 +57,8 @@ SELECT compare('SELECT k, count(*), sum(v) FROM parted GROUP BY k', settings => 
 SELECT compare('SELECT k, count(*) FROM (SELECT k FROM longs UNION ALL SELECT upper(k) FROM longs UNION ALL SELECT name FROM many_named) x GROUP BY k', settings => 'work_mem=64kB');
 
 -- Two levels of groups: the dictionary then takes what it needs.
-SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2', settings => 'work_mem=64kB');
-SELECT compare('SELECT k, k2, id % 3, count(*), sum(v), GROUPING(k, k2) FROM longs GROUP BY CUBE (k, k2, id % 3)', settings => 'work_mem=64kB');
+SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2', settings => 'work_mem=4MB');
+SELECT compare('SELECT k, k2, id % 3, count(*), sum(v), GROUPING(k, k2) FROM longs GROUP BY CUBE (k, k2, id % 3)', settings => 'work_mem=4MB');
 SELECT compare('SELECT DISTINCT k FROM longs', settings => 'work_mem=64kB');
 SELECT compare('SELECT count(DISTINCT k) FROM longs', settings => 'work_mem=64kB');
 
@@ -121,6 +121,6 @@ SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, 
 SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, count(*) AS n, sum(v) AS s FROM longs GROUP BY k) x', settings => 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95');
 SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, count(*) AS n, sum(v) AS s FROM longs GROUP BY k) x', settings => 'gpurhh.batch_rows=64');
 SELECT compare('SELECT count(*), min(k), max(k), sum(n), sum(s) FROM (SELECT k, count(*) AS n, sum(v) AS s FROM longs GROUP BY k) x', settings => 'max_parallel_workers=0');
-SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2');
-SELECT compare('SELECT k, k2, count(*), sum(v) FROM longs GROUP BY ROLLUP (k2, k)');
+SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2', settings => 'work_mem=4MB');
+SELECT compare('SELECT k, k2, count(*), sum(v) FROM longs GROUP BY ROLLUP (k2, k)', settings => 'work_mem=4MB');
 SELECT compare('SELECT x.i, y.* FROM generate_series(1, 3) AS x (i) LEFT JOIN (SELECT count(*) AS c, k2, sum(n) FROM (SELECT k, k2, count(*) AS n FROM longs GROUP BY k, k2) z GROUP BY k2) y ON y.c % 3 <> x.i');

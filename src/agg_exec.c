@@ -491,14 +491,18 @@ use_dictionary(GpuAggState *state, Dictionary *dictionary)
 }
 
 /*
- * How much memory strings may take.  A second level combines all groups of the
- * first, so those must not be of different passes.
+ * How much memory strings may take.  A second level that knows strings by their
+ * numbers has no use for those of different passes; how much it takes then is the
+ * planner's to foresee (agg_cost.c).
  */
 static Size
 dictionary_limit(GpuAggState *state, int n_participants)
 {
-	return state->regroup != NULL ? GPURHH_NO_LIMIT :
-		get_hash_memory_limit() * n_participants;
+	if (state->regroup != NULL &&
+		!gpurhh_regroup_counts_strings(state->regroup, state->columns,
+									   state->n_strings))
+		return GPURHH_NO_LIMIT;
+	return get_hash_memory_limit() * n_participants;
 }
 
 /* This process's own dictionary. */
@@ -619,6 +623,7 @@ regroup_on_device(GpuAggState *state)
 	if (plan == NULL || state->channel == NULL)
 		return;
 	wanted = state->host == NULL && state->deferred == NULL &&
+		(state->shared == NULL || !gpurhh_parallel_any_deferred(state->shared)) &&
 		gpurhh_channel_complete(state->channel);
 	gpurhh_channel_regroup(state->channel, wanted);
 	if (!wanted)

@@ -352,6 +352,18 @@ gpurhh_parallel_create_deferred(GpuAggShared *shared, int *participant,
 	return BufFileCreateFileSet(&shared->files.fs, name);
 }
 
+/* Has any participant deferred rows?  Once the input is closed. */
+bool
+gpurhh_parallel_any_deferred(GpuAggShared *shared)
+{
+	bool		any;
+
+	SpinLockAcquire(&shared->mutex);
+	any = shared->n_deferring > 0;
+	SpinLockRelease(&shared->mutex);
+	return any;
+}
+
 /* A partition that no other participant reads; -1: there is none left. */
 int
 gpurhh_parallel_next_deferred(GpuAggShared *shared)

@@ -412,6 +412,11 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 		else if (known->argtype != InvalidOid && known->argtype != argtype)
 			return refuse(info, "aggregate %s has an argument of type %s",
 						  text, format_type_be(argtype));
+		/* infinite ones have an order, but no sum */
+		else if (column.encoding == GPU_ENC_YEARS &&
+				 known->final != GPU_FINAL_VALUE && known->final != GPU_FINAL_COUNT)
+			return refuse(info, "aggregate %s has an argument that may be infinite",
+						  text);
 		else
 		{
 			/* a NULL is what the state passes over, so no filter is needed */
@@ -600,6 +605,9 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 							   distinct_state(info, known->states[i], number));
 	/* add_key() has seen to it that it can be */
 	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
+	if (column.encoding == GPU_ENC_YEARS && known->final != GPU_FINAL_COUNT)
+		return refuse(info, "aggregate %s has an argument that may be infinite",
+					  text);
 	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
 }

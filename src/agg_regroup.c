@@ -24,7 +24,8 @@
  *		translate	makes its groups what they are called above
  *
  * Otherwise - some rows are in the host's table, an aggregate's states are no
- * sums, or it chooses among values whose order no device knows - a host table holds the second level, some 20 times as slowly:
+ * sums, or it chooses among values whose order no device knows - a host table
+ * holds the second level, some 20 times as slowly:
  *
  *		add			takes the groups of the first level, some at a time
  *
@@ -584,6 +585,31 @@ Regroup *
 gpurhh_regroup_above(Regroup *regroup)
 {
 	return regroup->above;
+}
+
+/*
+ * Are strings only counted here, those of one column?  Then it does not matter
+ * of which pass (agg_defer.c) a group is: every string is in one pass only, and no
+ * group of this level has any.  n_strings: columns of strings.
+ */
+bool
+gpurhh_regroup_counts_strings(Regroup *regroup, const GpuColumn *columns,
+							  int n_strings)
+{
+	const rhh_table_spec *spec = &regroup->spec;
+	int			column;
+
+	if (regroup->above != NULL || regroup->choices != NIL ||
+		regroup->n_hidden != 1 || n_strings != 1)
+		return false;
+	column = spec->key_column[regroup->hidden[0].key];
+	for (uint32 s = 0; s < regroup->n_states; s++)
+	{
+		if (spec->states[s].op == RHH_ANY &&
+			spec->states[s].arg_column == column)
+			return false;
+	}
+	return gpurhh_is_string(columns[column].encoding);
 }
 
 /* Before the first group, also of a rescan.  All of the run is in context. */

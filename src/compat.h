@@ -19,9 +19,14 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
-#include "utils/pg_locale.h"
-#include "utils/timestamp.h"
 #include "utils/resowner.h"
+#include "utils/timestamp.h"
+
+/* it would include ICU's headers, which need not be there */
+#pragma push_macro("USE_ICU")
+#undef USE_ICU
+#include "utils/pg_locale.h"
+#pragma pop_macro("USE_ICU")
 
 #if PG_VERSION_NUM < 150000
 #error "gpurhh needs PostgreSQL 15 or later"
@@ -142,6 +147,15 @@ gpurhh_set_infinite(Interval *interval, bool negative)
 		INTERVAL_NOBEGIN(interval);
 	else
 		INTERVAL_NOEND(interval);
+#endif
+}
+
+/* What add_path() looks at before it compares costs. */
+static inline void
+gpurhh_inherit_disabled(Path *path, const Path *subpath)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = subpath->disabled_nodes;
 #endif
 }
 

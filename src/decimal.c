@@ -156,6 +156,75 @@ digit_at(const Numeral *numeral, int i)
 	return digit;
 }
 
+/* What extract() gives: integers, or with the digits that a second has. */
+typedef struct ExtractField
+{
+	const char *name;			/* as the grammar writes it */
+	int			digits;
+	int			scale;
+	bool		years;			/* of an infinite time it is infinite, too; of
+								 * all else NULL */
+} ExtractField;
+
+static const ExtractField extract_fields[] = {
+	{"microseconds", 8, 0},
+	{"milliseconds", 8, 3},
+	{"second", 8, 6},
+	{"minute", 2, 0},
+	{"hour", 2, 0},
+	{"day", 2, 0},
+	{"dow", 1, 0},
+	{"isodow", 1, 0},
+	{"doy", 3, 0},
+	{"week", 2, 0},
+	{"month", 2, 0},
+	{"quarter", 1, 0},
+	{"year", 6, 0, true},
+	{"isoyear", 6, 0, true},
+	{"decade", 6, 0, true},
+	{"century", 6, 0, true},
+	{"millennium", 6, 0, true},
+};
+
+/* Of a constant field of what is no interval; NULL: it is something else. */
+static const ExtractField *
+extract_field(Oid function, List *args)
+{
+	Const	   *field;
+	text	   *name;
+
+	if (function != F_EXTRACT_TEXT_DATE && function != F_EXTRACT_TEXT_TIME &&
+		function != F_EXTRACT_TEXT_TIMETZ &&
+		function != F_EXTRACT_TEXT_TIMESTAMP &&
+		function != F_EXTRACT_TEXT_TIMESTAMPTZ)
+		return NULL;
+	field = linitial(args);
+	if (!IsA(field, Const) || field->constisnull)
+		return NULL;
+	name = DatumGetTextPP(field->constvalue);
+	for (int i = 0; i < lengthof(extract_fields); i++)
+	{
+		const char *known = extract_fields[i].name;
+
+		if (VARSIZE_ANY_EXHDR(name) == strlen(known) &&
+			memcmp(VARDATA_ANY(name), known, strlen(known)) == 0)
+			return &extract_fields[i];
+	}
+	return NULL;
+}
+
+/* Is it an integer that may be infinite?  As such it is no decimal. */
+bool
+gpurhh_is_extract_years(Node *expr)
+{
+	const ExtractField *field;
+
+	if (!IsA(expr, FuncExpr))
+		return false;
+	field = extract_field(((FuncExpr *) expr)->funcid, ((FuncExpr *) expr)->args);
+	return field != NULL && field->years;
+}
+
 /*
  * Whether all values of the expression have one scale, and then which, and how
  * many digits the integers have at most.  The answer is the same for the plan's
@@ -175,7 +244,9 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 	check_stack_depth();
 	if (getBaseTypeAndTypmod(exprType(expr), &typmod) != NUMERICOID)
 		return false;
-	if (type_of_typmod(typmod, digits, scale))
+	/* a constant shows what it is, whatever its modifier says */
+	if ((!IsA(expr, Const) || ((Const *) expr)->constisnull) &&
+		type_of_typmod(typmod, digits, scale))
 		return true;
 	switch (nodeTag(expr))
 	{
@@ -284,7 +355,15 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 			/* beyond this core rounds */
 			return *scale <= LONG_SCALE;
 		default:
-			return false;
+			{
+				const ExtractField *field = extract_field(function, args);
+
+				if (field == NULL || field->years)
+					return false;
+				*digits = field->digits;
+				*scale = field->scale;
+				return true;
+			}
 	}
 }
 

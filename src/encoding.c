@@ -14,9 +14,12 @@
 #include <math.h>
 
 #include "datatype/timestamp.h"
+#include "fmgr.h"
 #include "storage/itemptr.h"
 #include "utils/date.h"
 #include "utils/float.h"
+#include "utils/fmgrprotos.h"
+#include "utils/numeric.h"
 #include "utils/uuid.h"
 
 /* A zone is less than 16 hours off, so it fits; the sum below does as well. */
@@ -97,6 +100,33 @@ gpurhh_convert_back(GpuEncoding encoding, int64 word)
 	}
 }
 
+static uint64
+encode_years(Datum value)
+{
+	int64		years;
+
+	if (numeric_is_inf(DatumGetNumeric(value)))
+	{
+		bool		later = DatumGetBool(DirectFunctionCall2(numeric_gt, value,
+															 NumericGetDatum(int64_to_numeric(0))));
+
+		return (uint64) (later ? PG_INT64_MAX : PG_INT64_MIN);
+	}
+	gpurhh_decimal_read(DatumGetPointer(value), 0, 1, &years);
+	return (uint64) years;
+}
+
+static Datum
+decode_years(int64 years)
+{
+	if (years == PG_INT64_MAX || years == PG_INT64_MIN)
+		return DirectFunctionCall3(numeric_in,
+								   CStringGetDatum(years > 0 ? "Infinity" : "-Infinity"),
+								   ObjectIdGetDatum(InvalidOid),
+								   Int32GetDatum(-1));
+	return gpurhh_decimal_make(years, 0);
+}
+
 /* A field of an interval, which is 0 if that is infinite. */
 static uint64
 encode_interval(GpuEncoding encoding, const void *stored)
@@ -150,6 +180,8 @@ gpurhh_encode_reference(GpuEncoding encoding, int parameter, const void *stored)
 				return (uint64) ItemPointerGetBlockNumberNoCheck(&tid) << 16 |
 					ItemPointerGetOffsetNumberNoCheck(&tid);
 			}
+		case GPU_ENC_YEARS:
+			return encode_years(PointerGetDatum(stored));
 		case GPU_ENC_INTERVAL_TIME:
 		case GPU_ENC_INTERVAL_DAYS:
 		case GPU_ENC_INTERVAL_MONTHS:
@@ -183,6 +215,8 @@ gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 		case GPU_ENC_DECIMAL:
 			return gpurhh_decimal_value((int64) *word,
 										GPURHH_DECIMAL_SCALE(parameter));
+		case GPU_ENC_YEARS:
+			return decode_years((int64) *word);
 		case GPU_ENC_BYTES:
 			{
 				void	   *bytes = palloc(parameter);

@@ -261,6 +261,7 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_BYTES:
 			case GPU_ENC_TIMETZ:
 			case GPU_ENC_TID:
+			case GPU_ENC_YEARS:
 			case GPU_ENC_INTERVAL_TIME:
 			case GPU_ENC_INTERVAL_DAYS:
 			case GPU_ENC_INTERVAL_MONTHS:

@@ -93,6 +93,7 @@ typedef enum GpuEncoding
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
 	GPU_ENC_TID,
+	GPU_ENC_YEARS,				/* an integer as a numeric, perhaps infinite */
 	GPU_ENC_INTERVAL_TIME,		/* an interval's fields */
 	GPU_ENC_INTERVAL_DAYS,
 	GPU_ENC_INTERVAL_MONTHS,
@@ -235,6 +236,7 @@ extern const char *gpurhh_aggregate_problem(Oid function);
 
 extern int	gpurhh_decimal_limbs(int digits);
 extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
+extern bool gpurhh_is_extract_years(Node *expr);
 extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
 extern void gpurhh_decimal_read_column(const char *const *data,
@@ -704,6 +706,9 @@ extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  double expected_groups,
 									  double expected_top);
 extern Regroup *gpurhh_regroup_above(Regroup *regroup);
+extern bool gpurhh_regroup_counts_strings(Regroup *regroup,
+										  const GpuColumn *columns,
+										  int n_strings);
 extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
 										  const Dictionary *dictionary);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
@@ -1051,6 +1056,7 @@ extern void gpurhh_parallel_read_late(GpuAggShared *shared,
 extern BufFile *gpurhh_parallel_create_deferred(GpuAggShared *shared,
 												int *participant,
 												int partition);
+extern bool gpurhh_parallel_any_deferred(GpuAggShared *shared);
 extern int	gpurhh_parallel_next_deferred(GpuAggShared *shared);
 extern bool gpurhh_parallel_open_deferred(GpuAggShared *shared,
 										  int participant, int partition,

@@ -14,7 +14,10 @@
 
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
+#include "mb/pg_wchar.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
@@ -48,6 +51,7 @@ const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
 	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
+	[GPU_ENC_YEARS] = {8, VECTOR_ANY, true},
 	[GPU_ENC_INTERVAL_TIME] = {8, VECTOR_ANY, true},
 	[GPU_ENC_INTERVAL_DAYS] = {8, VECTOR_ANY, true},
 	[GPU_ENC_INTERVAL_MONTHS] = {8, VECTOR_ANY, true},
@@ -282,6 +286,53 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 	return false;
 }
 
+/* Does a constant have the length or scale that its modifier says? */
+static bool
+keeps_modifier(Const *constant)
+{
+	Const	   *declared;
+	int			digits,
+				scale,
+				declared_digits,
+				declared_scale;
+
+	if (constant->constisnull)
+		return true;
+	if (constant->consttype == BPCHAROID)
+	{
+		BpChar	   *value = DatumGetBpCharPP(constant->constvalue);
+
+		return pg_mbstrlen_with_len(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)) ==
+			constant->consttypmod - VARHDRSZ;
+	}
+	declared = makeNullConst(NUMERICOID, constant->consttypmod, InvalidOid);
+	return gpurhh_decimal_type((Node *) constant, &digits, &scale) &&
+		gpurhh_decimal_type((Node *) declared, &declared_digits, &declared_scale) &&
+		digits <= declared_digits && scale == declared_scale;
+}
+
+/*
+ * Does the expression hold a value that need not have the length or scale of
+ * its modifier?  A field of a record variable is planned as a parameter with
+ * the modifier that it had then; when the plan is used it may come from another
+ * table.  Or it has become a constant.
+ */
+static bool
+claims_modifier(Node *node, void *context)
+{
+	Oid			type;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param) && !IsA(node, Const))
+		return expression_tree_walker(node, claims_modifier, context);
+	type = exprType(node);
+	if (exprTypmod(node) < 0 || (type != NUMERICOID && type != BPCHAROID))
+		return false;
+	return IsA(node, Const) ? !keeps_modifier((Const *) node) :
+		((Param *) node)->paramkind == PARAM_EXTERN;
+}
+
 /* A numeric, in as many limbs as it takes. */
 bool
 gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
@@ -293,6 +344,11 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 	if (!gpurhh_decimal_type(expr, &digits, &scale))
 	{
 		*problem = "has no declared scale";
+		return false;
+	}
+	if (claims_modifier(expr, NULL))
+	{
+		*problem = "comes from a variable whose scale may change";
 		return false;
 	}
 	if (gpurhh_decimal_limbs(digits) == 0)
@@ -313,6 +369,12 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 bool
 gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 {
+	if (gpurhh_is_extract_years(expr))
+	{
+		column->encoding = GPU_ENC_YEARS;
+		column->parameter = 0;
+		return true;
+	}
 	if (getBaseType(exprType(expr)) == NUMERICOID)
 	{
 		if (!gpurhh_resolve_limbs(expr, column, problem))
@@ -323,8 +385,16 @@ gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 		*problem = psprintf("has more than %d digits", GPURHH_DECIMAL_DIGITS);
 		return false;
 	}
-	return gpurhh_resolve(exprType(expr), exprTypmod(expr),
-						  exprCollation(expr), column, problem);
+	if (!gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
+						column, problem))
+		return false;
+	if (column->encoding == GPU_ENC_BPCHAR && claims_modifier(expr, NULL))
+	{
+		column->encoding = GPU_ENC_NONE;
+		*problem = "comes from a variable whose length may change";
+		return false;
+	}
+	return true;
 }
 
 /* NULL where the aggregate is not supported. */
