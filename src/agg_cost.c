@@ -507,6 +507,41 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 	}
 }
 
+/* A Float that a worker does not read as an Integer: with a point. */
+static Float *
+make_estimate(double number)
+{
+	return makeFloat(psprintf("%.1f", number));
+}
+
+/* What the path carries: first, what the plan gets of it. */
+static List *
+make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
+			 bool leader_emits)
+{
+	void	   *parts[] = {
+		[GPUAGG_PRIVATE_COLUMNS] = info->columns,
+		[GPUAGG_PRIVATE_KEYS] = info->key_columns,
+		[GPUAGG_PRIVATE_STATES] = info->states,
+		[GPUAGG_PRIVATE_OUTPUTS] = info->outputs,
+		[GPUAGG_PRIVATE_GROUPS] = make_estimate(groups->first_level),
+		[GPUAGG_PRIVATE_LEADER_EMITS] = makeInteger(leader_emits ? 1 : 0),
+		[GPUAGG_PRIVATE_SHOWN_KEYS] = makeInteger(info->n_shown_keys),
+		[GPUAGG_PRIVATE_SETS] = info->sets,
+		[GPUAGG_PRIVATE_CHOICES] = info->choices,
+		[GPUAGG_PRIVATE_DISTINCT] = info->distinct_states,
+		[GPUAGG_PRIVATE_REGROUPED] = make_estimate(groups->second_level),
+		[GPUAGG_PRIVATE_TOP] = make_estimate(groups->third_level),
+		[GPUAGG_PATH_SCAN_TLIST] = info->scan_tlist,
+		[GPUAGG_PATH_HAVING] = having
+	};
+	List	   *result = NIL;
+
+	for (int i = 0; i < lengthof(parts); i++)
+		result = lappend(result, parts[i]);
+	return result;
+}
+
 /*
  * The node on top of an input path.  Cost by measured rates: the feed and the
  * table run at the same time, so a row costs what the slower of the two takes.
@@ -527,6 +562,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->path.parent = output_rel;
 	cpath->path.pathtarget = info->target;
 	cpath->path.param_info = NULL;
+	gpurhh_inherit_disabled(&cpath->path, subpath);
+
 	/*
 	 * As a whole in a worker it would be a second user of the device beside
 	 * those that share one table.
@@ -543,30 +580,14 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->path.startup_cost = subpath->total_cost -
 		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
 		subpath->rows * gpurhh_row_cost +
-		(groups->regrouped * (info->choices != NIL ? HOST_REGROUP_FACTOR : REGROUP_FACTOR) + groups->choices) * gpurhh_group_cost;
+		(groups->regrouped * (info->choices != NIL ?
+							  HOST_REGROUP_FACTOR : REGROUP_FACTOR) +
+		 groups->choices) * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(subpath);
-	cpath->custom_private =
-		list_make5(info->columns, info->key_columns, info->states,
-				   info->outputs,
-				   /* with a point, or a worker would read an Integer */
-				   makeFloat(psprintf("%.1f", groups->first_level)));
-	cpath->custom_private = lappend(cpath->custom_private,
-									makeInteger(leader_emits ? 1 : 0));
-	cpath->custom_private = lappend(cpath->custom_private,
-									makeInteger(info->n_shown_keys));
-	cpath->custom_private = lappend(cpath->custom_private, info->sets);
-	cpath->custom_private = lappend(cpath->custom_private, info->choices);
-	cpath->custom_private = lappend(cpath->custom_private,
-									info->distinct_states);
-	cpath->custom_private = lappend(cpath->custom_private,
-									makeFloat(psprintf("%.1f", groups->second_level)));
-	cpath->custom_private = lappend(cpath->custom_private,
-									makeFloat(psprintf("%.1f", groups->third_level)));
-	cpath->custom_private = lappend(cpath->custom_private, info->scan_tlist);
-	cpath->custom_private = lappend(cpath->custom_private, having);
+	cpath->custom_private = make_private(info, having, groups, leader_emits);
 	cpath->methods = &agg_path_methods;
 	return cpath;
 }
@@ -600,7 +621,8 @@ make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
  * their own cost would let them win.
  */
 static bool
-compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel, const char **refusal)
+compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel,
+		const char **refusal)
 {
 	Cost		total = ours->total_cost;
 	/* of what both have below them */
@@ -664,7 +686,8 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 		return psprintf("strings of grouping columns and DISTINCT arguments are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
 						ceil(groups.key_string_bytes / 1024),
 						get_hash_memory_limit() / 1024.0);
-	best = &make_agg_path(info, output_rel, having, info->input, &groups, groups.emitted, false)->path;
+	best = &make_agg_path(info, output_rel, having, info->input, &groups,
+						  groups.emitted, false)->path;
 	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{
 		Path	   *partial = info->partial_input;
@@ -678,7 +701,8 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 											ceil(groups.emitted / divisor),
 											false)->path);
 		gather = make_gather_path(info, output_rel,
-								  make_agg_path(info, output_rel, having, partial, &groups,
+								  make_agg_path(info, output_rel, having,
+												partial, &groups,
 												groups.emitted, true));
 		/* only the better one, as it tells which of core's are of no use */
 		if (gather->total_cost < best->total_cost)

@@ -24,7 +24,8 @@
  *		translate	makes its groups what they are called above
  *
  * Otherwise - some rows are in the host's table, an aggregate's states are no
- * sums, or it chooses among values whose order no device knows - a host table holds the second level, some 20 times as slowly:
+ * sums, or it chooses among values whose order no device knows - a host table
+ * holds the second level, some 20 times as slowly:
  *
  *		add			takes the groups of the first level, some at a time
  *

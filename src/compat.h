@@ -19,8 +19,8 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
-#include "utils/timestamp.h"
 #include "utils/resowner.h"
+#include "utils/timestamp.h"
 
 #if PG_VERSION_NUM < 150000
 #error "gpurhh needs PostgreSQL 15 or later"
@@ -129,6 +129,15 @@ gpurhh_set_infinite(Interval *interval, bool negative)
 		INTERVAL_NOBEGIN(interval);
 	else
 		INTERVAL_NOEND(interval);
+#endif
+}
+
+/* What add_path() looks at before it compares costs. */
+static inline void
+gpurhh_inherit_disabled(Path *path, const Path *subpath)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = subpath->disabled_nodes;
 #endif
 }
 

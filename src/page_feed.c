@@ -112,8 +112,9 @@ heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 }
 
 /*
- * A feed of child's rows in n_columns columns, from the pages below it.  NULL: the rows have to be asked for one by one, and *why says why.  What it
- * makes is in context, and lives as long as the child does.
+ * A feed of child's rows in n_columns columns, from the pages below it.  NULL:
+ * the rows have to be asked for one by one, and *why says why.  What it makes is
+ * in context, and lives as long as the child does.
  */
 PageFeed *
 gpurhh_page_feed_create(PlanState *child, int n_columns,
