@@ -647,6 +647,7 @@ class table
 	uint64_t chunk_items(uint64_t n) const;
 	bool sorts(uint64_t n) const;
 	unsigned build_blocks() const;
+	uint64_t insert_blocks(uint64_t n) const;
 	uint64_t lay_out(uint64_t chunk, detail::build_job<S> *job) const;
 	void swap(table &other);
 

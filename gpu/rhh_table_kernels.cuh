@@ -162,9 +162,10 @@ insert_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 			  counters *count)
 {
 	const typename S::warp_tiles team;
-	const uint64_t block_items = (uint64_t) blockDim.x * RHH_TABLE_ITEMS;
-	const uint64_t stride = gridDim.x * block_items;
 	const uint64_t all = n_items ? *n_items : n;
+	const uint32_t items = all <= (uint64_t) gridDim.x * blockDim.x ? 1 : RHH_TABLE_ITEMS;
+	const uint64_t block_items = (uint64_t) blockDim.x * items;
+	const uint64_t stride = gridDim.x * block_items;
 	insert_many<Ref, S, Key, REDUCE> op = {{r}, S::none(), 0, 0, false, 0, 0, 0};
 	uint32_t	probes = 0,
 				moves = 0,
@@ -180,7 +181,7 @@ insert_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 	}
 	__syncthreads();
 	for (uint64_t first = blockIdx.x * block_items; first < all; first += stride)
-		for (uint32_t k = 0; k < RHH_TABLE_ITEMS; k++)
+		for (uint32_t k = 0; k < items; k++)
 		{
 			uint64_t	end = all - first < block_items ? all : first + block_items;
 			uint64_t	i = first + k * blockDim.x + threadIdx.x;
@@ -800,6 +801,18 @@ RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
 	return cudaSuccess;
 }
 
+/* Blocks that insert n items one by one; where that is few, a thread has one item. */
+template <RHH_TABLE_ARGS>
+uint64_t
+RHH_TABLE::insert_blocks(uint64_t n) const
+{
+	const uint64_t few = (uint64_t) device_sms * RHH_TABLE_BLOCKS_PER_SM;
+	const uint64_t with_one = (n + block_threads - 1) / block_threads;
+	const uint64_t blocks = (with_one + RHH_TABLE_ITEMS - 1) / RHH_TABLE_ITEMS;
+
+	return blocks > few ? blocks : with_one < few ? with_one : few;
+}
+
 /*
  * Inserts n items, no more than a chunk if they are sorted; or *n_items of device
  * memory, if that is not NULL and the host only knows that there are no more.
@@ -812,8 +825,7 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 {
 	typedef rhh_moved<Io> moved;
 	typedef detail::backwards<S> backwards;
-	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
-	const uint64_t blocks = (n + block_items - 1) / block_items;
+	const uint64_t blocks = insert_blocks(n);
 	const unsigned few_blocks = (unsigned) (blocks < 16384 ? blocks : 16384);
 	auto		direct = count ? detail::insert_kernel<ref, S, Key, Io, REDUCE, true>
 		: detail::insert_kernel<ref, S, Key, Io, REDUCE, false>;

@@ -23,10 +23,14 @@
 #define RHH_TABLE_BLOCK_THREADS 256
 #endif
 
-/* Keys a thread has, one after the other. */
+/*
+ * Keys a thread has, one after the other; one, if it takes less than so many blocks
+ * an SM to insert them: 65536 with 4 were 64 blocks.
+ */
 #ifndef RHH_TABLE_ITEMS
 #define RHH_TABLE_ITEMS 4
 #endif
+#define RHH_TABLE_BLOCKS_PER_SM 8
 
 /*
  * Hints are used above a load that depends on the slots of a bucket: keys are

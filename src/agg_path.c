@@ -533,7 +533,7 @@ add_choice(PlanInfo *info, Aggref *aggref)
 		return refuse(info, "aggregate %s has an argument of type %s",
 					  text, format_type_be(argtype));
 	if (type_is_collatable(argtype) &&
-		!gpurhh_collate_is_c(aggref->inputcollid))
+		!gpurhh_compares_bytes(aggref->inputcollid))
 		return refuse(info, "aggregate %s has an argument with a collation whose order is not that of bytes",
 					  text);
 

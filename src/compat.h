@@ -22,12 +22,6 @@
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 
-/* it would include ICU's headers, which need not be there */
-#pragma push_macro("USE_ICU")
-#undef USE_ICU
-#include "utils/pg_locale.h"
-#pragma pop_macro("USE_ICU")
-
 #if PG_VERSION_NUM < 150000
 #error "gpurhh needs PostgreSQL 15 or later"
 #endif
@@ -112,18 +106,6 @@ gpurhh_several_tables(List *rtable)
 	}
 #endif
 	return n > 1;
-}
-
-/* Does a collation compare strings by their bytes? */
-static inline bool
-gpurhh_collate_is_c(Oid collation)
-{
-#if PG_VERSION_NUM >= 180000
-	return OidIsValid(collation) &&
-		pg_newlocale_from_collation(collation)->collate_is_c;
-#else
-	return lc_collate_is_c(collation);
-#endif
 }
 
 /* 1: infinity, 2: -infinity, which 17 has; 0: neither. */

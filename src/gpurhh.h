@@ -219,6 +219,7 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
+extern bool gpurhh_compares_bytes(Oid collation);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
 extern const char *gpurhh_aggregate_problem(Oid function);
 

@@ -12,14 +12,18 @@
  */
 #include "gpurhh.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
 #include "catalog/pg_type.h"
 #include "mb/pg_wchar.h"
 #include "nodes/makefuncs.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 const GpuEncodingInfo gpurhh_encodings[] = {
 	[GPU_ENC_NONE] = {0, VECTOR_ANY},
@@ -254,6 +258,47 @@ resolve_string(int32 typmod, Oid collation, GpuColumn *column,
 	}
 	column->encoding = GPU_ENC_NONE;
 	return false;
+}
+
+/*
+ * Does a collation compare strings by their bytes?  Core's answer is behind a
+ * header that needs those of ICU.
+ */
+bool
+gpurhh_compares_bytes(Oid collation)
+{
+	bool		is_default = collation == DEFAULT_COLLATION_OID;
+	int			cache = is_default ? DATABASEOID : COLLOID;
+	HeapTuple	tuple = SearchSysCache1(cache,
+										ObjectIdGetDatum(is_default ? MyDatabaseId : collation));
+	char		provider;
+	Datum		name;
+	bool		isnull;
+	bool		result = false;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	if (is_default)
+	{
+		provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
+		name = SysCacheGetAttr(cache, tuple, Anum_pg_database_datcollate, &isnull);
+	}
+	else
+	{
+		provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+		name = SysCacheGetAttr(cache, tuple, Anum_pg_collation_collcollate, &isnull);
+	}
+	if (provider == COLLPROVIDER_LIBC && !isnull)
+	{
+		const char *locale = TextDatumGetCString(name);
+
+		result = strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
+	}
+	/* PostgreSQL's own, from 17 on: COLLPROVIDER_BUILTIN */
+	else if (provider == 'b')
+		result = true;
+	ReleaseSysCache(tuple);
+	return result;
 }
 
 /*
