@@ -33,8 +33,9 @@
 #	- Errors, by SQLSTATE.  Left out is a query of whose rows not all need be
 #	  read (LIMIT, cursors, EXISTS and such above) and that fails on one side: which
 #	  rows core computes there depends on its plan.  Where both sides fail with
-#	  different errors the plans are to blame if one is parallel or
-#	  joins; otherwise it is a difference.
+#	  different errors the plans are to blame if one is parallel, joins, or
+#	  sorts (what is sorted by is computed of all rows, and what is not, later);
+#	  otherwise it is a difference.
 #
 # A query that fails is made smaller as long as it fails, and printed with what it
 # takes to see it again.  Ends with a summary, and with exit status 1 if anything
@@ -303,7 +304,7 @@ sub excused
 	my ($q, $off, $on) = @_;
 
 	return 1 if $q->{limit} || $q->{mode} eq 'cursor' || $q->{above} || $q->{mode} eq 'lateral';
-	return $off->{state} ne '00000' && $on->{state} ne '00000' && "$off->{plan}$on->{plan}" =~ /Gather|Join|Nested Loop/;
+	return $off->{state} ne '00000' && $on->{state} ne '00000' && "$off->{plan}$on->{plan}" =~ /Gather|Join|Nested Loop|Sort/;
 }
 
 # ---------- a round ----------
