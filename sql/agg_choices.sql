@@ -77,3 +77,11 @@ INSERT INTO moods VALUES (2, 'best'), (3, 'worse');
 EXPLAIN (COSTS OFF) EXECUTE greatest;
 EXECUTE greatest;
 RESET enable_gpu_hashagg;
+
+-- Two types, each with values whose OIDs are not in order: each has a memory of its own.
+CREATE TYPE tone AS ENUM ('low', 'high');
+ALTER TYPE tone ADD VALUE 'lowest' BEFORE 'low';
+CREATE TABLE tones AS
+	SELECT k, m, (ARRAY['low', 'high', 'lowest', NULL])[1 + k % 4]::tone AS t FROM moods;
+SELECT compare('SELECT min(m), max(t), min(t) FROM tones');
+SELECT compare('SELECT m, t, min(t), max(m) FROM tones GROUP BY CUBE (m, t)');

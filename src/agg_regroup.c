@@ -603,6 +603,12 @@ gpurhh_regroup_counts_strings(Regroup *regroup, const GpuColumn *columns,
 		regroup->n_hidden != 1 || n_strings != 1)
 		return false;
 	column = spec->key_column[regroup->hidden[0].key];
+	for (uint32 k = 0; k < spec->n_keys; k++)
+	{
+		/* The same strings are shown, too: GROUP BY s, of count(DISTINCT s). */
+		if (spec->key_column[k] == column)
+			return false;
+	}
 	for (uint32 s = 0; s < regroup->n_states; s++)
 	{
 		if (spec->states[s].op == RHH_ANY &&

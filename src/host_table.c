@@ -78,7 +78,7 @@ struct HostTable
 	uint32		n_choices;
 	GpuChoice	choices[RHH_MAX_KEYS];
 	const Dictionary *dictionary;
-	FmgrInfo	compare_enums;
+	FmgrInfo	compare_enums[RHH_MAX_KEYS];	/* each keeps its type's order */
 
 	int			depth;			/* of the records in memory */
 	Spill		partition[PARTITIONS];	/* being written, at depth + 1 */
@@ -179,16 +179,18 @@ gpurhh_host_choose(HostTable *host, uint32 first_state, List *choices,
 	host->first_choice = first_state;
 	host->dictionary = dictionary;
 	foreach(lc, choices)
+	{
+		fmgr_info(F_ENUM_CMP, &host->compare_enums[host->n_choices]);
 		host->choices[host->n_choices++] = lfirst_int(lc);
-	fmgr_info(F_ENUM_CMP, &host->compare_enums);
+	}
 	MemoryContextSwitchTo(old);
 }
 
 /* Puts the value that is chosen of two into the first state. */
 static void
-combine_choice(HostTable *host, GpuChoice choice, uint64 *into,
-			   const uint64 *from)
+combine_choice(HostTable *host, uint32 n, uint64 *into, const uint64 *from)
 {
+	const GpuChoice choice = host->choices[n];
 	int			order = 0;
 
 	if (from[0] == 0)
@@ -204,7 +206,7 @@ combine_choice(HostTable *host, GpuChoice choice, uint64 *into,
 				break;
 			case GPU_CHOICE_LEAST_ENUM:
 			case GPU_CHOICE_GREATEST_ENUM:
-				order = DatumGetInt32(FunctionCall2(&host->compare_enums,
+				order = DatumGetInt32(FunctionCall2(&host->compare_enums[n],
 													ObjectIdGetDatum((Oid) from[1]),
 													ObjectIdGetDatum((Oid) into[1])));
 				break;
@@ -229,7 +231,7 @@ combine(HostTable *host, uint64 *into, const uint64 *from)
 	for (uint32 s = 0; s < host->spec.n_states; s++)
 	{
 		if (s - host->first_choice < host->n_choices)
-			combine_choice(host, host->choices[s - host->first_choice],
+			combine_choice(host, s - host->first_choice,
 						   &into[w], &from[w]);
 		else
 			rhh_state_combine(host->spec.states[s].op,
