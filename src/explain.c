@@ -61,6 +61,17 @@ participants(const GpuNodeCounts *counts)
 	return (double) Max(counts->feeders, 1) / Max(counts->runs, 1);
 }
 
+/* The table of a level above the first. */
+static void
+show_level(ExplainState *es, const char *which, const rhh_table_stats *level)
+{
+	indent(es);
+	appendStringInfo(es->str, "%s Level: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+					 which, level->groups, level->capacity_slots,
+					 (double) level->groups / Max(level->capacity_slots, 1),
+					 megabytes(level->peak_bytes));
+}
+
 static void
 explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 				 bool has_second_level)
@@ -99,26 +110,14 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 						 table->failed_slots, table->rehashes);
 	}
 	if (stats->regrouped)
-	{
-		indent(es);
-		appendStringInfo(es->str, "Second Level: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
-						 second->groups, second->capacity_slots,
-						 (double) second->groups / Max(second->capacity_slots, 1),
-						 megabytes(second->peak_bytes));
-	}
+		show_level(es, "Second", second);
 	else if (has_second_level)
 	{
 		indent(es);
 		appendStringInfoString(es->str, "Second Level: host\n");
 	}
 	if (stats->has_third)
-	{
-		indent(es);
-		appendStringInfo(es->str, "Third Level: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
-						 third->groups, third->capacity_slots,
-						 (double) third->groups / Max(third->capacity_slots, 1),
-						 megabytes(third->peak_bytes));
-	}
+		show_level(es, "Third", third);
 	indent(es);
 	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
 	if (counts->host_spilled > 0)
