@@ -135,9 +135,12 @@ struct insert_many : Ref::template inserting<REDUCE>
 	{
 		if (!active)
 			return;
-		/* The other two ways of being placed take one entry out. */
+		/*
+		 * The other two ways of being placed take one entry out: of two with one
+		 * key, whose second did not meet the first, or one that has no place.
+		 */
 		placed += o == RHH_PLACED;
-		hits += o == RHH_MET;
+		hits += o == RHH_MET || o == RHH_PLACED_MET;
 		if (o == RHH_FAILED || o == RHH_PLACED_ORPHAN)
 		{
 			n_failed++;
