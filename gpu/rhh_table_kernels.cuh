@@ -802,15 +802,16 @@ RHH_TABLE::in_l2() const
 
 /*
  * May so many be sorted before they are inserted into a table of `size` entries?  The
- * device decides (choose_kernel); but asking it takes a dozen launches.  So a table
- * that the L2 cache holds is asked for if it may become crowded, and not if more was
- * inserted than it has slots: then most keys are there.
+ * device decides (choose_kernel); but asking it takes a dozen launches.  For a table
+ * that the L2 cache holds it is asked if that may become crowded; after inserting more
+ * than there are slots, when most keys are likely to be there, only for many.
  */
 template <RHH_TABLE_ARGS>
 bool
 RHH_TABLE::may_sort(uint64_t n, uint64_t size) const
 {
-	const bool	crowds = (size + n) * 32 > n_slots() * RHH_CROWDED && size + n <= n_slots();
+	const bool	crowds = (size + n) * 32 > n_slots() * RHH_CROWDED &&
+		(size + n <= n_slots() || 2 * n >= n_slots());
 
 	return n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
 		((crowds && n > RHH_PARTITION_LEAST_KEYS_CROWDED) || (!in_l2() && n > RHH_PARTITION_LEAST_KEYS));
