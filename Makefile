@@ -56,10 +56,12 @@ OBJS = \
 	src/agg_regroup.o \
 	src/regroup_rows.o \
 	src/agg_upper.o \
+	src/agg_choices.o \
 	src/agg_parallel.o \
 	src/encoding.o \
 	src/feed.o \
 	src/dictionary.o \
+	src/kept_strings.o \
 	src/agg_defer.o \
 	src/heap_feed.o \
 	src/page_feed.o \

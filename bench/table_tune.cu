@@ -8,11 +8,12 @@
  *								SLOTS: of 4+4 bytes (default 2^27); half as many of 8+8
  *
  *	op			load before				n
- *	insert		0						0.5, 0.95 of the slots
+ *	insert		0						1/32 .. 0.95 of the slots
  *	insert		0.25 .. 0.95			1/32 .. 1/2 of the slots: a table in use
  *	insert_same	0.75					1/2 of the slots, all there: reductions
  *	insert_cap8	0, 1, 2 (keys a slot)	as many as slots, capped: reductions, refusals
  *	find		0.5, 0.95				as many keys
+ *	find_first	0.95					1/64 .. 1/2 of the slots: hints are yet to make
  *
  * Each the best of 3, and each table's size is checked against what was inserted.
  */
@@ -92,6 +93,23 @@ struct tune
 		report("find", load, n, best);
 	}
 
+	/* Finds the first n of the keys in a table that these have just filled. */
+	void find_first(uint64_t filled, uint64_t n, double load)
+	{
+		bench_array<Word> found(n);
+		double		best = INFINITY;
+
+		for (int rep = 0; rep < 3; rep++)
+		{
+			BENCH_TRY(t.clear(0));
+			BENCH_TRY(t.insert(keys.at, keys.at, filled, failures(), 0));
+			timer.start();
+			BENCH_TRY(t.find(keys.at, found.at, n, 0, 0));
+			best = std::min(best, timer.stop_ms());
+		}
+		report("find_first", load, n, best);
+	}
+
 	void run();
 };
 
@@ -113,11 +131,15 @@ tune<Word>::run()
 	BENCH_TRY(cudaGetLastError());
 	BENCH_TRY(t.create(slots, 0, UINT32_MAX));
 	BENCH_TRY(t.reserve(slots, 0));
+	for (int part : {32, 16, 8})
+		insert("insert", 0, 0, slots / part, 0, true);
 	for (double load : {0.5, 0.95})
 	{
 		insert("insert", 0, 0, (uint64_t) (load * slots), 0, true);
 		find((uint64_t) (load * slots), load);
 	}
+	for (int part : {64, 32, 16, 8, 2})
+		find_first((uint64_t) (0.95 * slots), slots / part, 0.95);
 	for (double load : {0.25, 0.5, 0.75, 0.9, 0.95})
 		for (int part : {32, 16, 8, 4, 2})
 		{

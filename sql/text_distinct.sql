@@ -1,7 +1,7 @@
 --
 -- Strings below a second level of groups, and the dictionary's memory: where
--- strings are only counted, those of a pass after the other; otherwise all at once,
--- if the planner expects room for them.
+-- strings are only counted; otherwise the planner leaves the query to core unless it
+-- expects room for them (where it is wrong: text_levels.sql).
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
@@ -47,7 +47,7 @@ SELECT figures('SELECT k, count(DISTINCT s || id), count(*), sum(id) FROM longs 
 RESET ALL;
 :session
 
--- needed all at once
+-- with room for all
 SELECT compare('SELECT s, k, count(*) FROM longs GROUP BY ROLLUP (s, k)');
 SELECT compare('SELECT s2, count(DISTINCT s) FROM longs GROUP BY s2');
 SELECT compare('SELECT k, count(DISTINCT s), count(DISTINCT c) FROM longs GROUP BY k');

@@ -56,7 +56,7 @@ INSERT INTO parted SELECT k, v % 2, v FROM longs;
 SELECT compare('SELECT k, count(*), sum(v) FROM parted GROUP BY k', settings => 'work_mem=64kB');
 SELECT compare('SELECT k, count(*) FROM (SELECT k FROM longs UNION ALL SELECT upper(k) FROM longs UNION ALL SELECT name FROM many_named) x GROUP BY k', settings => 'work_mem=64kB');
 
--- Two levels of groups: the dictionary then takes what it needs.
+-- Two levels of groups (more: text_distinct.sql, text_levels.sql).
 SELECT compare('SELECT k2, count(DISTINCT k), sum(v) FROM longs GROUP BY k2', settings => 'work_mem=4MB');
 SELECT compare('SELECT k, k2, id % 3, count(*), sum(v), GROUPING(k, k2) FROM longs GROUP BY CUBE (k, k2, id % 3)', settings => 'work_mem=4MB');
 SELECT compare('SELECT DISTINCT k FROM longs', settings => 'work_mem=64kB');

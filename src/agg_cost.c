@@ -281,8 +281,8 @@ typedef struct GroupEstimate
 	double		choices;		/* what minima and maxima of strings and enums
 								 * cost beyond that, in units of a group's cost */
 	double		string_bytes;	/* and the memory they take */
-	double		key_string_bytes;	/* that of keys' strings, which are needed all
-									 * at once */
+	double		key_string_bytes;	/* that of keys' strings, where further levels
+									 * have to keep those of several passes */
 	double		second_level;	/* groups that it makes */
 	double		third_level;
 	double		emitted;
@@ -410,8 +410,8 @@ add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
 }
 
 /*
- * The memory of the keys' long strings, where those of one pass are of no use to
- * further levels (agg_exec.c: dictionary_limit()).
+ * The memory of the keys' long strings, where further levels would have to keep
+ * those of several passes (kept_strings.c).
  */
 static double
 estimate_key_strings(PlanInfo *info)
@@ -436,7 +436,7 @@ estimate_key_strings(PlanInfo *info)
 		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
 			bytes += values_of(info, key) * (target->width + 2 * sizeof(uint64));
 	}
-	/* where strings are only counted they can be so in passes */
+	/* where strings are only counted there are none in further levels */
 	if (!has_third_level(info) && n_strings == 1 &&
 		gpurhh_is_string(linitial_int(list_nth(info->columns,
 											   llast_int(info->key_columns)))))
@@ -677,7 +677,7 @@ gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 
 	set_pathtarget_cost_width(info->root, info->child_target);
 	estimate_groups(info, &groups);
-	/* unlike those of keys they cannot be put off: one pass has to see all */
+	/* it could be done, with strings in temporary files, but not as fast as core */
 	if (groups.string_bytes > get_hash_memory_limit())
 		return psprintf("strings that may be minima or maxima are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
 						ceil(groups.string_bytes / 1024),

@@ -74,6 +74,8 @@ typedef struct GpuAggState
 	rhh_table_spec spec;
 	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
 	Regroup    *regroup;		/* the second level; NULL: there is none */
+	int			n_shown_keys;	/* the first ones; others are the second level's */
+	StringWords strings;		/* of the first level's groups */
 	Regroup    *level;			/* of the run: what is being returned, or NULL */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
@@ -104,6 +106,8 @@ typedef struct GpuAggState
 	uint32		chunk_next;		/* next group in the chunk */
 
 	BufFile    *late_file;		/* see agg_parallel.c */
+	BufFile    *choice_file;	/* see agg_choices.c */
+	MemoryContext choice_context;	/* of one string that goes there */
 	bool		in_pool;		/* the last batch found a block; a rescan does not
 								 * wait anew where it did not */
 	uint64		n_calls;		/* of exec_agg() */
@@ -210,9 +214,11 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	state->leader_emits =
 		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
 
+	gpurhh_string_words_init(&state->strings, spec, state->columns);
+	state->n_shown_keys =
+		intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
 	state->regroup =
-		gpurhh_regroup_create(spec,
-							  intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS)),
+		gpurhh_regroup_create(spec, state->columns, state->n_shown_keys,
 							  list_nth(private, GPUAGG_PRIVATE_SETS),
 							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
@@ -247,6 +253,9 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 											   ALLOCSET_DEFAULT_SIZES);
 	state->shared_context = AllocSetContextCreate(estate->es_query_cxt,
 												  "GpuHashAgg channel",
+												  ALLOCSET_SMALL_SIZES);
+	state->choice_context = AllocSetContextCreate(estate->es_query_cxt,
+												  "GpuHashAgg choice",
 												  ALLOCSET_SMALL_SIZES);
 	state->phase = EMIT_NOT_READ;
 	state->in_pool = true;
@@ -486,23 +495,6 @@ use_dictionary(GpuAggState *state, Dictionary *dictionary)
 {
 	state->dictionary = dictionary;
 	state->emit.dictionary = dictionary;
-	if (state->regroup != NULL)
-		gpurhh_regroup_use_dictionary(state->regroup, dictionary);
-}
-
-/*
- * How much memory strings may take.  A second level that knows strings by their
- * numbers has no use for those of different passes; how much it takes then is the
- * planner's to foresee (agg_cost.c).
- */
-static Size
-dictionary_limit(GpuAggState *state, int n_participants)
-{
-	if (state->regroup != NULL &&
-		!gpurhh_regroup_counts_strings(state->regroup, state->columns,
-									   state->n_strings))
-		return GPURHH_NO_LIMIT;
-	return get_hash_memory_limit() * n_participants;
 }
 
 /* This process's own dictionary. */
@@ -511,7 +503,7 @@ make_dictionary(GpuAggState *state, double expected_strings)
 {
 	use_dictionary(state,
 				   gpurhh_dictionary_create(state->pass_context,
-											dictionary_limit(state, 1),
+											get_hash_memory_limit(),
 											state->n_strings,
 											expected_strings));
 }
@@ -537,14 +529,65 @@ defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
 	state->stats.counts.deferred_rows++;
 }
 
+/*
+ * The candidates' way to be rid of a string that the dictionary does not take,
+ * in a participant's feed, and otherwise.
+ */
+static uint64 *
+make_choice(GpuAggState *state, const Feed *feed, uint32 row, int column,
+			const char *data, uint32 length)
+{
+	uint64	   *words;
+
+	MemoryContextReset(state->choice_context);
+	words = MemoryContextAlloc(state->choice_context,
+							   rhh_result_words(&state->spec) * sizeof(uint64));
+	gpurhh_choice_group(&state->spec, &state->strings, state->n_shown_keys,
+						feed, row, column, data, length, state->choice_context,
+						words);
+	return words;
+}
+
 static void
-init_feed(GpuAggState *state, Feed *feed, Size bytes)
+save_choice(void *arg, const Feed *feed, uint32 row, int column,
+			const char *data, uint32 length)
+{
+	GpuAggState *state = arg;
+	const uint64 *words = make_choice(state, feed, row, column, data, length);
+	MemoryContext old = MemoryContextSwitchTo(state->run_context);
+
+	gpurhh_choices_save(state->shared, &state->choice_file, &state->strings,
+						words, rhh_result_words(&state->spec));
+	MemoryContextSwitchTo(old);
+}
+
+static void
+add_choice(void *arg, const Feed *feed, uint32 row, int column,
+		   const char *data, uint32 length)
+{
+	GpuAggState *state = arg;
+
+	gpurhh_regroup_keep_strings(state->regroup);
+	(void) gpurhh_regroup_add(state->regroup, NULL,
+							  make_choice(state, feed, row, column, data,
+										  length),
+							  1, 1);
+}
+
+static void
+init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
+		  CandidateRefused refused)
 {
 	gpurhh_feed_init(feed, state->n_columns, state->columns, bytes,
 					 gpurhh_batch_rows);
 	feed->strings.dictionary = state->dictionary;
 	feed->defer = defer_row;
 	feed->defer_arg = state;
+	if (state->has_candidates)
+		feed->candidates = gpurhh_candidates_create(context, &state->spec,
+													state->columns,
+													GPURHH_CANDIDATES_LIMIT,
+													refused, state);
 }
 
 /* Reads the child to its end. */
@@ -554,12 +597,8 @@ feed_child(GpuAggState *state)
 	char	   *own_block = NULL;
 	Feed		feed;
 
-	init_feed(state, &feed, block_bytes(state));
-	if (state->has_candidates)
-		feed.candidates = gpurhh_candidates_create(state->run_context,
-												   &state->spec,
-												   state->columns,
-												   GPURHH_CANDIDATES_LIMIT);
+	init_feed(state, &feed, block_bytes(state), state->run_context,
+			  state->shared != NULL ? save_choice : add_choice);
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);
@@ -571,6 +610,7 @@ feed_child(GpuAggState *state)
 	if (feed.base != NULL)
 		hand_over(state, &feed, own_block);
 	gpurhh_parallel_close_late(&state->late_file);
+	gpurhh_choices_close(&state->choice_file);
 	if (state->deferred != NULL)
 		gpurhh_deferred_close(state->deferred);
 	if (state->channel != NULL)
@@ -610,6 +650,26 @@ note_dictionary(GpuAggState *state)
 	counts->dictionary_bytes = Max(counts->dictionary_bytes, bytes);
 }
 
+/* Is there a row that waits for a pass?  Once the input has been read. */
+static bool
+any_deferred(GpuAggState *state)
+{
+	return state->deferred != NULL ||
+		(state->shared != NULL && gpurhh_parallel_any_deferred(state->shared));
+}
+
+/* The second level is about to be made: what it has to know of strings. */
+static void
+prepare_regroup(GpuAggState *state)
+{
+	if (any_deferred(state) ||
+		(state->shared != NULL && gpurhh_parallel_any_choices(state->shared)))
+		gpurhh_regroup_keep_strings(state->regroup);
+	if (state->shared != NULL)
+		gpurhh_choices_read(state->shared, &state->strings,
+							rhh_result_words(&state->spec), state->regroup);
+}
+
 /*
  * Has the device make the second level, if it can: that is, if it has every row
  * of the first, and memory for another table.
@@ -622,8 +682,7 @@ regroup_on_device(GpuAggState *state)
 
 	if (plan == NULL || state->channel == NULL)
 		return;
-	wanted = state->host == NULL && state->deferred == NULL &&
-		(state->shared == NULL || !gpurhh_parallel_any_deferred(state->shared)) &&
+	wanted = state->host == NULL && !any_deferred(state) &&
 		gpurhh_channel_complete(state->channel);
 	gpurhh_channel_regroup(state->channel, wanted);
 	if (!wanted)
@@ -695,7 +754,10 @@ read_input(GpuAggState *state)
 		read_late(state);
 	}
 	if (state->regroup != NULL)
+	{
+		prepare_regroup(state);
 		regroup_on_device(state);
+	}
 	state->stats.counts.fetch_ms += milliseconds_since(start);
 	return true;
 }
@@ -807,6 +869,8 @@ start_pass(GpuAggState *state)
 	rhh_batch	batch;
 	char	   *block;
 	bool		more;
+	uint64		n_strings;
+	uint64		bytes;
 
 	if (state->n_strings == 0)
 		return false;
@@ -829,7 +893,8 @@ start_pass(GpuAggState *state)
 	}
 	MemoryContextReset(state->pass_context);
 	make_dictionary(state, 0);
-	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES);
+	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES, state->pass_context,
+			  add_choice);
 	block = (char *) TYPEALIGN(64, MemoryContextAlloc(state->pass_context,
 													  GPURHH_MIN_BLOCK_BYTES + 64));
 	do
@@ -852,6 +917,9 @@ start_pass(GpuAggState *state)
 	} while (more);
 	ExecClearTuple(state->deferred_slot);
 	gpurhh_deferred_close(state->deferred);
+	gpurhh_dictionary_stats(state->dictionary, &n_strings, &bytes);
+	state->stats.counts.dictionary_bytes =
+		Max(state->stats.counts.dictionary_bytes, bytes);
 	state->stats.counts.passes++;
 	return true;
 }
@@ -904,7 +972,16 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 				gpurhh_host_spilled(state->host);
 		}
 		if (words == NULL && !next_pass(state))
+		{
 			state->phase = EMIT_REGROUPED;
+			/* strings that are shown from here on are the level's own */
+			if (state->level != NULL &&
+				gpurhh_regroup_keeps_strings(state->level))
+			{
+				use_dictionary(state, NULL);
+				MemoryContextReset(state->pass_context);
+			}
+		}
 	}
 	return words;
 }
@@ -929,7 +1006,7 @@ next_groups_of_level(GpuAggState *state, Size *stride, uint32 *n)
 			*stride = GPURHH_EMIT_WINDOW;
 			return words;
 		}
-		if (gpurhh_regroup_add(level, words, *stride, *n))
+		if (gpurhh_regroup_add(level, state->dictionary, words, *stride, *n))
 			return words;
 	}
 	if (state->phase == EMIT_REGROUPED && level != NULL)
@@ -951,7 +1028,9 @@ start_upper(GpuAggState *state)
 	Size		stride;
 	uint32		n;
 
-	if (gpurhh_regroup_plan(above) != NULL)
+	/* a device knows strings by their numbers */
+	if (gpurhh_regroup_plan(above) != NULL &&
+		!gpurhh_regroup_keeps_strings(above))
 	{
 		set_limits(state, &gpurhh_regroup_plan(above)->spec);
 		upper = gpurhh_upper_start(above, state->run_context);
@@ -961,7 +1040,8 @@ start_upper(GpuAggState *state)
 		if (upper != NULL)
 			gpurhh_upper_add(upper, words, stride, n);
 		else
-			(void) gpurhh_regroup_add(above, words, stride, n);
+			(void) gpurhh_regroup_add(above, state->dictionary, words, stride,
+									  n);
 	}
 
 	/* one that participants may still come to goes with shared_context */
@@ -1254,7 +1334,7 @@ share_dictionary(GpuAggState *state, int n_participants)
 	if (DsaPointerIsValid(last))
 		gpurhh_dictionary_unshare(area, last);
 	return gpurhh_dictionary_share(area,
-								   dictionary_limit(state, n_participants),
+								   get_hash_memory_limit() * n_participants,
 								   state->n_strings,
 								   state->spec.expected_groups);
 }

@@ -50,6 +50,7 @@ struct GpuAggShared
 	bool		closed;
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
+	int			n_choice_files; /* see agg_choices.c */
 	int			n_deferring;	/* participants with files of deferred rows */
 	int			next_deferred;	/* partition, for whoever asks first */
 	GpuNodeCounts counts;		/* sums over the participants */
@@ -80,7 +81,8 @@ void
 gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 					  Channel *channel, dsa_pointer dictionary)
 {
-	if (shared->n_late_files > 0 || shared->n_deferring > 0)
+	if (shared->n_late_files > 0 || shared->n_choice_files > 0 ||
+		shared->n_deferring > 0)
 		SharedFileSetDeleteAll(&shared->files);
 	shared->leader_emits = leader_emits;
 	shared->alone = channel == NULL;
@@ -91,6 +93,7 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->closed = false;
 	shared->emitter_pid = 0;
 	shared->n_late_files = 0;
+	shared->n_choice_files = 0;
 	shared->n_deferring = 0;
 	shared->next_deferred = 0;
 }
@@ -238,13 +241,31 @@ attach_files(GpuAggShared *shared)
 							dsm_find_mapping(shared->segment));
 }
 
-/* ---------- late rows ---------- */
-
-static void
-late_file_name(char *name, Size len, int number)
+/* A new file, whose number is *n_files, which grows. */
+static BufFile *
+create_file(GpuAggShared *shared, const char *kind, int *n_files)
 {
-	snprintf(name, len, "late.%d", number);
+	char		name[32];
+	int			number;
+
+	attach_files(shared);
+	SpinLockAcquire(&shared->mutex);
+	number = (*n_files)++;
+	SpinLockRelease(&shared->mutex);
+	snprintf(name, sizeof(name), "%s.%d", kind, number);
+	return BufFileCreateFileSet(&shared->files.fs, name);
 }
+
+static BufFile *
+open_file(GpuAggShared *shared, const char *kind, int number)
+{
+	char		name[32];
+
+	snprintf(name, sizeof(name), "%s.%d", kind, number);
+	return BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, false);
+}
+
+/* ---------- late rows ---------- */
 
 /*
  * Writes a batch to the participant's file of late rows, *file, which is made
@@ -256,17 +277,7 @@ gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
 						  const rhh_batch *batch)
 {
 	if (*file == NULL)
-	{
-		char		name[32];
-		int			number;
-
-		attach_files(shared);
-		SpinLockAcquire(&shared->mutex);
-		number = shared->n_late_files++;
-		SpinLockRelease(&shared->mutex);
-		late_file_name(name, sizeof(name), number);
-		*file = BufFileCreateFileSet(&shared->files.fs, name);
-	}
+		*file = create_file(shared, "late", &shared->n_late_files);
 	BufFileWrite(*file, (void *) batch, sizeof(rhh_batch));
 	BufFileWrite(*file, batch->base, batch->used_bytes);
 }
@@ -301,13 +312,9 @@ gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 	base = palloc(block_bytes);
 	for (int i = 0; i < shared->n_late_files; i++)
 	{
-		char		name[32];
-		BufFile    *file;
+		BufFile    *file = open_file(shared, "late", i);
 		rhh_batch	batch;
 
-		late_file_name(name, sizeof(name), i);
-		file = BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY,
-								  false);
 		for (;;)
 		{
 			gpurhh_buffile_read(file, &batch, sizeof(batch));
@@ -320,6 +327,36 @@ gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 		BufFileClose(file);
 	}
 	pfree(base);
+}
+
+/* ---------- strings to choose from ---------- */
+
+/* A participant's file; to be exported before the participant detaches. */
+BufFile *
+gpurhh_parallel_create_choices(GpuAggShared *shared)
+{
+	return create_file(shared, "choices", &shared->n_choice_files);
+}
+
+/* Has any participant made one?  Once the input is closed. */
+bool
+gpurhh_parallel_any_choices(GpuAggShared *shared)
+{
+	bool		any;
+
+	SpinLockAcquire(&shared->mutex);
+	any = shared->n_choice_files > 0;
+	SpinLockRelease(&shared->mutex);
+	return any;
+}
+
+/* The file with a number; NULL: there is none. */
+BufFile *
+gpurhh_parallel_open_choices(GpuAggShared *shared, int number)
+{
+	if (number >= shared->n_choice_files)
+		return NULL;
+	return open_file(shared, "choices", number);
 }
 
 /* ---------- deferred rows ---------- */

@@ -90,7 +90,7 @@ struct Regroup
 	RegroupHidden hidden[RHH_MAX_KEYS];
 	int			hidden_of[RHH_MAX_STATES];	/* of the states over them */
 	List	   *choices;		/* as in the plan */
-	const Dictionary *dictionary;
+	StringWords strings;		/* of its groups */
 	int			n_parts;		/* of each set below, which is numbered by them;
 								 * 0: there are no sets below */
 	Regroup    *above;			/* the third level; NULL: there is none */
@@ -114,6 +114,7 @@ struct Regroup
 
 	/* of one execution */
 	MemoryContext context;
+	bool		keeps_strings;
 	HostTable  *host;			/* NULL until there is a group */
 	uint64		n_taken;
 	int			next_empty;		/* the next set to return a group of no rows of */
@@ -480,8 +481,8 @@ add_hidden_state(Regroup *regroup, rhh_state_op op, int h)
  * choices, distinct_states and n_parts: see gpurhh_regroup_create() and Regroup.
  */
 static Regroup *
-make_level(const rhh_table_spec *first, int n_keys, List *sets,
-		   List *choices, List *distinct_states, int n_parts,
+make_level(const rhh_table_spec *first, const GpuColumn *columns, int n_keys,
+		   List *sets, List *choices, List *distinct_states, int n_parts,
 		   double expected_groups)
 {
 	Regroup    *regroup = palloc0(sizeof(Regroup));
@@ -511,6 +512,7 @@ make_level(const rhh_table_spec *first, int n_keys, List *sets,
 	foreach(lc, distinct_states)
 		add_hidden_state(regroup, linitial_int(lfirst(lc)),
 						 lsecond_int(lfirst(lc)));
+	gpurhh_string_words_init(&regroup->strings, spec, columns);
 	regroup->n_words = rhh_result_words(spec);
 	regroup->n_key_words = rhh_first_state_word(spec);
 	regroup->first_state = rhh_first_state_word(first);
@@ -560,8 +562,8 @@ make_parts(List *sets, int n_shown_keys, int n_hidden)
  * second level.
  */
 Regroup *
-gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
-					  List *sets, List *choices, List *distinct_states,
+gpurhh_regroup_create(const rhh_table_spec *first, const GpuColumn *columns,
+					  int n_shown_keys, List *sets, List *choices, List *distinct_states,
 					  double expected_groups, double expected_top)
 {
 	int			n_hidden = first->n_keys - n_shown_keys;
@@ -570,12 +572,12 @@ gpurhh_regroup_create(const rhh_table_spec *first, int n_shown_keys,
 	if (sets == NIL && choices == NIL && distinct_states == NIL)
 		return NULL;
 	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
-		return make_level(first, n_shown_keys, sets, choices, distinct_states,
+		return make_level(first, columns, n_shown_keys, sets, choices, distinct_states,
 						  0, expected_groups);
-	regroup = make_level(first, first->n_keys,
+	regroup = make_level(first, columns, first->n_keys,
 						 make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
 						 expected_groups);
-	regroup->above = make_level(first, n_shown_keys, sets, NIL,
+	regroup->above = make_level(first, columns, n_shown_keys, sets, NIL,
 								distinct_states, n_hidden, expected_top);
 	return regroup;
 }
@@ -588,34 +590,22 @@ gpurhh_regroup_above(Regroup *regroup)
 }
 
 /*
- * Are strings only counted here, those of one column?  Then it does not matter
- * of which pass (agg_defer.c) a group is: every string is in one pass only, and no
- * group of this level has any.  n_strings: columns of strings.
+ * Groups come with strings of several dictionaries, so whose groups show strings
+ * keep them.  Of the run; before the first group.
  */
-bool
-gpurhh_regroup_counts_strings(Regroup *regroup, const GpuColumn *columns,
-							  int n_strings)
+void
+gpurhh_regroup_keep_strings(Regroup *regroup)
 {
-	const rhh_table_spec *spec = &regroup->spec;
-	int			column;
+	if (regroup->above != NULL)
+		gpurhh_regroup_keep_strings(regroup->above);
+	regroup->keeps_strings = regroup->strings.n > 0;
+}
 
-	if (regroup->above != NULL || regroup->choices != NIL ||
-		regroup->n_hidden != 1 || n_strings != 1)
-		return false;
-	column = spec->key_column[regroup->hidden[0].key];
-	for (uint32 k = 0; k < spec->n_keys; k++)
-	{
-		/* The same strings are shown, too: GROUP BY s, of count(DISTINCT s). */
-		if (spec->key_column[k] == column)
-			return false;
-	}
-	for (uint32 s = 0; s < regroup->n_states; s++)
-	{
-		if (spec->states[s].op == RHH_ANY &&
-			spec->states[s].arg_column == column)
-			return false;
-	}
-	return gpurhh_is_string(columns[column].encoding);
+/* Do strings in what gpurhh_regroup_next() returns belong to no dictionary? */
+bool
+gpurhh_regroup_keeps_strings(const Regroup *regroup)
+{
+	return regroup->keeps_strings;
 }
 
 /* Before the first group, also of a rescan.  All of the run is in context. */
@@ -625,17 +615,11 @@ gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 	if (regroup->above != NULL)
 		gpurhh_regroup_start(regroup->above, context);
 	regroup->context = context;
+	regroup->keeps_strings = false;
 	regroup->host = NULL;
 	regroup->n_taken = 0;
 	regroup->n_records = 0;
 	regroup->next_empty = 0;
-}
-
-/* Where the groups' strings are; before the first group. */
-void
-gpurhh_regroup_use_dictionary(Regroup *regroup, const Dictionary *dictionary)
-{
-	regroup->dictionary = dictionary;
 }
 
 /* What the run held; its files too. */
@@ -754,14 +738,19 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 }
 
 static void
-merge_records(Regroup *regroup)
+merge_records(Regroup *regroup, const Dictionary *dictionary)
 {
 	if (regroup->host == NULL)
 	{
 		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
 										   get_hash_memory_limit());
+		if (regroup->keeps_strings)
+		{
+			gpurhh_host_keep_strings(regroup->host, &regroup->strings);
+			dictionary = NULL;
+		}
 		gpurhh_host_choose(regroup->host, regroup->n_states,
-						   regroup->choices, regroup->dictionary);
+						   regroup->choices, dictionary);
 	}
 	gpurhh_host_merge_records(regroup->host, regroup->records,
 							  regroup->n_records);
@@ -770,23 +759,23 @@ merge_records(Regroup *regroup)
 
 /* A record to be merged: the group as it is. */
 static uint64 *
-new_record(Regroup *regroup)
+new_record(Regroup *regroup, const Dictionary *dictionary)
 {
 	uint64	   *record;
 
 	if (regroup->n_records == GPURHH_EMIT_WINDOW)
-		merge_records(regroup);
+		merge_records(regroup, dictionary);
 	record = &regroup->records[(Size) regroup->n_records++ * regroup->n_words];
 	return memcpy(record, regroup->group, sizeof(uint64) * regroup->n_words);
 }
 
 /* Adds the group to the one that it belongs to in a set. */
 static void
-add_to_set(Regroup *regroup, int number)
+add_to_set(Regroup *regroup, const Dictionary *dictionary, int number)
 {
 	const RegroupSet *set = &regroup->sets[number];
 	const rhh_table_spec *spec = &regroup->spec;
-	uint64	   *record = new_record(regroup);
+	uint64	   *record = new_record(regroup, dictionary);
 	int			w = 1;
 
 	record[0] |= set->outside | (uint64) number << GPURHH_SET_SHIFT;
@@ -802,12 +791,12 @@ add_to_set(Regroup *regroup, int number)
 
 /*
  * Takes the next n groups of the level below, whose word w is at
- * words[w * stride + i].  True: they are groups of set 0 too, and to be
- * returned.
+ * words[w * stride + i], and whose strings are in the dictionary (NULL: given
+ * by their addresses).  True: they are groups of set 0 too, and to be returned.
  */
 bool
-gpurhh_regroup_add(Regroup *regroup, const uint64 *words, Size stride,
-				   uint32 n)
+gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
+				   const uint64 *words, Size stride, uint32 n)
 {
 	int			first = regroup->first_is_set ? 1 : 0;
 
@@ -817,15 +806,18 @@ gpurhh_regroup_add(Regroup *regroup, const uint64 *words, Size stride,
 	for (uint32 i = 0; i < n; i++)
 	{
 		make_group(regroup, words + i, stride);
+		if (regroup->keeps_strings)
+			gpurhh_strings_resolve(&regroup->strings, dictionary,
+								   regroup->group);
 		if (regroup->n_parts > 0)
-			new_record(regroup);
+			new_record(regroup, dictionary);
 		else
 		{
 			for (int set = first; set < regroup->n_sets; set++)
-				add_to_set(regroup, set);
+				add_to_set(regroup, dictionary, set);
 		}
 	}
-	merge_records(regroup);
+	merge_records(regroup, dictionary);
 	return regroup->first_is_set;
 }
 
@@ -860,7 +852,13 @@ gpurhh_regroup_next(Regroup *regroup, uint32 *n)
 		const uint64 *record = NULL;
 
 		if (regroup->host != NULL)
+		{
+			/* to load others would take the strings of those in the window */
+			if (i > 0 && regroup->keeps_strings &&
+				!gpurhh_host_next_is_loaded(regroup->host))
+				break;
 			record = gpurhh_host_next(regroup->host);
+		}
 		else if (next_empty_group(regroup, regroup->records))
 			record = regroup->records;
 		if (record == NULL)

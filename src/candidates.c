@@ -19,7 +19,8 @@
  * row when the block is complete, or the entry is given away; if a better one
  * comes before that, the earlier row keeps NULL.  So of each block and group at
  * most one string is fed, in whatever order they come, and only those that are fed
- * get into the dictionary.
+ * get into the dictionary.  Where that takes no more, the row keeps NULL, and the
+ * string is handed to whoever made the candidates (agg_choices.c).
  *
  *		hashes		a word for each entry; 0: it is free
  *		entries		the word of NULL bits and the keys' words, then a Best for
@@ -68,6 +69,8 @@ struct Candidates
 {
 	MemoryContext context;		/* of all that follows */
 	Size		limit;
+	CandidateRefused refused;
+	void	   *refused_arg;
 
 	int			n_keys;			/* of the groups */
 	uint8		keys[RHH_MAX_KEYS];
@@ -107,11 +110,13 @@ gpurhh_candidates_capacity(int n_key_bytes, int n_strings, Size limit)
 
 /*
  * For the columns of candidates of a feed, whose groups are expected to be
- * spec->expected_groups; it takes about limit bytes of context.
+ * spec->expected_groups; it takes about limit bytes of context.  refused is called
+ * for strings that the dictionary does not take.
  */
 Candidates *
 gpurhh_candidates_create(MemoryContext context, const rhh_table_spec *spec,
-						 const GpuColumn *columns, Size limit)
+						 const GpuColumn *columns, Size limit,
+						 CandidateRefused refused, void *refused_arg)
 {
 	Candidates *candidates;
 	uint64		wanted = spec->expected_groups / 4;
@@ -122,6 +127,8 @@ gpurhh_candidates_create(MemoryContext context, const rhh_table_spec *spec,
 	candidates = MemoryContextAllocZero(context, sizeof(Candidates));
 	candidates->context = context;
 	candidates->limit = limit;
+	candidates->refused = refused;
+	candidates->refused_arg = refused_arg;
 	candidates->n_words = 1;
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
@@ -260,14 +267,32 @@ bests_of(const Candidates *candidates, char *entry)
 
 /* ---------- strings ---------- */
 
-/* Strings that were given to rows are in the dictionary from here on. */
-static void
+/* Strings that were given to rows have their keys; false: some have none. */
+static bool
 finish_strings(Feed *feed)
 {
 	uint32		hash;
 
-	if (!gpurhh_strings_finish(&feed->strings, &hash))
-		elog(ERROR, "a dictionary without limit did not take a string");
+	return gpurhh_strings_finish(&feed->strings, &hash);
+}
+
+/* Then, for each: the string of a row, if it has none, goes another way. */
+static void
+hand_over_missing(Candidates *candidates, Feed *feed, int c, uint32 row,
+				  const char *data, uint32 length)
+{
+	int			number = candidates->columns[c].number;
+
+	if (gpurhh_feed_take_back(feed, number, row))
+		candidates->refused(candidates->refused_arg, feed, row, number, data,
+							length);
+}
+
+static void
+hand_over_best(Candidates *candidates, Feed *feed, int c, const Best *best)
+{
+	hand_over_missing(candidates, feed, c, best->row - 1,
+					  VARDATA(best->string), VARSIZE(best->string) - VARHDRSZ);
 }
 
 /* The entry is another group's from here on. */
@@ -282,14 +307,20 @@ give_away(Candidates *candidates, Feed *feed, Best *bests)
 		{
 			gpurhh_feed_string(feed, candidates->columns[c].number,
 							   bests[c].row - 1, bests[c].string);
-			bests[c].row = 0;
 			fed = true;
 		}
 	}
-	if (fed)
-		finish_strings(feed);
+	if (fed && !finish_strings(feed))
+	{
+		for (int c = 0; c < candidates->n_columns; c++)
+		{
+			if (bests[c].row != 0)
+				hand_over_best(candidates, feed, c, &bests[c]);
+		}
+	}
 	for (int c = 0; c < candidates->n_columns; c++)
 	{
+		bests[c].row = 0;
 		if (bests[c].string != NULL)
 			SET_VARSIZE(bests[c].string, 0);
 	}
@@ -439,7 +470,8 @@ add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 		else
 		{
 			gpurhh_feed_string(feed, column->number, row, value);
-			finish_strings(feed);
+			if (!finish_strings(feed))
+				hand_over_missing(candidates, feed, c, row, data, length);
 		}
 	}
 	if (detoasted != NULL)
@@ -504,17 +536,25 @@ gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
 void
 gpurhh_candidates_finish(Candidates *candidates, Feed *feed)
 {
+	bool		all;
+
 	for (Size i = 0; i < candidates->n_waiting; i++)
 	{
-		int			c = candidates->waiting_columns[i];
+		const Best *best = candidates->waiting[i];
+
+		if (best->row != 0)
+			gpurhh_feed_string(feed, candidates->columns[candidates->waiting_columns[i]].number,
+							   best->row - 1, best->string);
+	}
+	all = finish_strings(feed);
+	for (Size i = 0; i < candidates->n_waiting; i++)
+	{
 		Best	   *best = candidates->waiting[i];
 
-		if (best->row == 0)
-			continue;
-		gpurhh_feed_string(feed, candidates->columns[c].number, best->row - 1,
-						   best->string);
+		if (best->row != 0 && !all)
+			hand_over_best(candidates, feed, candidates->waiting_columns[i],
+						   best);
 		best->row = 0;
 	}
 	candidates->n_waiting = 0;
-	finish_strings(feed);
 }

@@ -21,7 +21,7 @@
  *					entry and TAG_BITS of its hash; 0 is an empty one.  A
  *					power of 2, made when the first string comes, doubled when
  *					MAX_LOAD is reached.
- *		chunks		of entries, each DictionaryEntry and the string, a varlena
+ *		chunks		of entries, each StringEntry and the string, a varlena
  *					with a header of 4 bytes, at multiples of 8 bytes.  A
  *					participant fills chunks of its own.
  *
@@ -62,12 +62,6 @@
 
 /* More participants than this share locks. */
 #define DICTIONARY_LOCKS 32
-
-typedef struct DictionaryEntry
-{
-	uint32		hash;			/* the low half */
-	char		string[FLEXIBLE_ARRAY_MEMBER];	/* varlena */
-} DictionaryEntry;
 
 /* Starts a chunk, in shared memory only. */
 typedef struct DictionaryChunk
@@ -155,7 +149,7 @@ make_dictionary(DictionaryShared *shared, dsa_area *area, MemoryContext context)
 /*
  * One backend's dictionary, which lives in a child of context that
  * gpurhh_dictionary_free() deletes.  It takes about limit bytes, or more where
- * the first min_strings strings need more.  GPURHH_NO_LIMIT: it never freezes.
+ * the first min_strings strings need more.
  */
 Dictionary *
 gpurhh_dictionary_create(MemoryContext parent, Size limit, int min_strings,
@@ -320,8 +314,8 @@ reserve(Dictionary *dictionary, Size bytes, bool within_limit)
 /* ---------- looking up ---------- */
 
 /* Of a string of at least 16 bytes. */
-static inline uint64
-hash_string(const char *data, uint32 length)
+uint64
+gpurhh_string_hash(const char *data, uint32 length)
 {
 	uint64		hash = length * UINT64CONST(0x9e3779b97f4a7c15);
 	const char *last = data + length - sizeof(uint64);
@@ -366,16 +360,14 @@ static uint64
 write_entry(Dictionary *dictionary, const StringLookup *string,
 			bool within_limit)
 {
-	Size		bytes = MAXALIGN(offsetof(DictionaryEntry, string) + VARHDRSZ +
-								 string->length);
-	DictionaryEntry *entry;
+	Size		bytes = gpurhh_string_entry_bytes(string->length);
+	StringEntry *entry;
 
 	if (!reserve(dictionary, bytes, within_limit))
 		return 0;
-	entry = (DictionaryEntry *) dictionary->next;
-	entry->hash = (uint32) string->hash;
-	SET_VARSIZE(entry->string, VARHDRSZ + string->length);
-	memcpy(VARDATA(entry->string), string->data, string->length);
+	entry = (StringEntry *) dictionary->next;
+	gpurhh_string_write_entry(entry, string->data, string->length,
+							  (uint32) string->hash);
 	return dictionary->next_place;
 }
 
@@ -415,8 +407,7 @@ find_or_add(Dictionary *dictionary, StringLookup *string, uint64 *n_added)
 			if (pg_atomic_compare_exchange_u64(&dictionary->slots[at], &slot,
 											   make_slot(own, string->hash)))
 			{
-				Size		bytes = MAXALIGN(offsetof(DictionaryEntry, string) +
-											 VARHDRSZ + string->length);
+				Size		bytes = gpurhh_string_entry_bytes(string->length);
 
 				dictionary->next += bytes;
 				dictionary->next_place += bytes;
@@ -433,7 +424,7 @@ find_or_add(Dictionary *dictionary, StringLookup *string, uint64 *n_added)
 		}
 		if (same_tag(slot, string->hash))
 		{
-			DictionaryEntry *entry;
+			StringEntry *entry;
 
 			if (dictionary->area != NULL)
 				pg_read_barrier();
@@ -534,7 +525,7 @@ grow(Dictionary *dictionary)
 			uint64		slot = pg_atomic_read_u64(&old[i]);
 			uint64		ahead = i + 16 < shared->n_slots ?
 				pg_atomic_read_u64(&old[i + 16]) : 0;
-			DictionaryEntry *entry;
+			StringEntry *entry;
 			uint64		at;
 
 			if (ahead != 0)
@@ -572,14 +563,7 @@ make_room(Dictionary *dictionary, LookupResult why, uint64 n_slots)
 	}
 	if (why == LOOKUP_FULL ||
 		(shared->n_slots == n_slots && !grow(dictionary)))
-	{
-		if (shared->limit == GPURHH_NO_LIMIT)
-			ereport(ERROR,
-					(errcode(ERRCODE_OUT_OF_MEMORY),
-					 errmsg("out of memory"),
-					 errdetail("The grouping columns' strings do not fit.")));
 		shared->frozen = true;
-	}
 	if (dictionary->lock != NULL)
 	{
 		for (int i = DICTIONARY_LOCKS - 1; i >= 0; i--)
@@ -598,7 +582,7 @@ number_strings(Dictionary *dictionary, StringLookup *strings, int n)
 
 	for (int i = 0; i < n; i++)
 	{
-		strings[i].hash = hash_string(strings[i].data, strings[i].length);
+		strings[i].hash = gpurhh_string_hash(strings[i].data, strings[i].length);
 		strings[i].number = 0;
 	}
 	for (;;)
@@ -621,13 +605,19 @@ number_strings(Dictionary *dictionary, StringLookup *strings, int n)
 	return all;
 }
 
+/* What a number stands for; NULL dictionary: it is the address (kept_strings.c). */
+StringEntry *
+gpurhh_dictionary_entry(const Dictionary *dictionary, uint64 number)
+{
+	return dictionary == NULL ? (StringEntry *) (uintptr_t) number :
+		address_of(dictionary, number);
+}
+
 /* The string of a key that is none itself, as a varlena. */
 struct varlena *
 gpurhh_dictionary_string(const Dictionary *dictionary, uint64 number)
 {
-	DictionaryEntry *entry = address_of(dictionary, number);
-
-	return (struct varlena *) entry->string;
+	return (struct varlena *) gpurhh_dictionary_entry(dictionary, number)->string;
 }
 
 /* The bytes that a key stands for; to be found in the key itself or its entry. */

@@ -335,6 +335,41 @@ gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
 	}
 }
 
+/* Describes the block as it is being filled; base is left for the reader to set. */
+void
+gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
+{
+	memset(batch, 0, sizeof(rhh_batch));
+	batch->n_rows = feed->n_rows;
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		batch->values_offset[c] = feed->columns[c].values_offset;
+		if (feed->columns[c].any_null)
+			batch->nulls_offset[c] = feed->columns[c].nulls_offset;
+	}
+}
+
+/*
+ * Takes a string that gpurhh_feed_string() gave a row from it again, if the
+ * dictionary has not taken it; false: it has.
+ */
+bool
+gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
+{
+	const FeedColumn *from = &feed->columns[column];
+	uint8	   *bitmap = (uint8 *) feed->base + from->nulls_offset;
+	uint8	   *key = (uint8 *) feed->base + from->values_offset +
+		(Size) row * GPURHH_STRING_BYTES;
+	uint64		number;
+
+	memcpy(&number, key, sizeof(number));
+	if (key[GPURHH_STRING_BYTES - 1] != GPURHH_STRING_LONG || number != 0)
+		return false;
+	bitmap[row / 8] |= 1 << (row % 8);
+	memset(key, 0, GPURHH_STRING_BYTES);
+	return true;
+}
+
 /*
  * Moves a part of the block down to offset *to, and lets *to follow it.  Parts
  * come in the order in which they lie.

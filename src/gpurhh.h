@@ -453,8 +453,27 @@ extern const struct CustomScanMethods gpurhh_agg_scan_methods;
 StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
 				 "a row's strings are looked up together");
 
-/* A dictionary that never freezes. */
-#define GPURHH_NO_LIMIT		SIZE_MAX
+/* A string that is no key itself, in a dictionary or kept by itself. */
+typedef struct StringEntry
+{
+	uint32		hash;			/* the low half of gpurhh_string_hash() */
+	char		string[FLEXIBLE_ARRAY_MEMBER];	/* varlena */
+} StringEntry;
+
+static inline Size
+gpurhh_string_entry_bytes(uint32 length)
+{
+	return MAXALIGN(offsetof(StringEntry, string) + VARHDRSZ + length);
+}
+
+static inline void
+gpurhh_string_write_entry(StringEntry *entry, const char *data, uint32 length,
+						  uint32 hash)
+{
+	entry->hash = hash;
+	SET_VARSIZE(entry->string, VARHDRSZ + length);
+	memcpy(VARDATA(entry->string), data, length);
+}
 
 /* Numbers for the strings that are no keys themselves. */
 typedef struct Dictionary Dictionary;
@@ -492,6 +511,9 @@ extern Dictionary *gpurhh_dictionary_attach(dsa_area *area, dsa_pointer place,
 extern void gpurhh_dictionary_unshare(dsa_area *area, dsa_pointer place);
 extern void gpurhh_dictionary_stats(Dictionary *dictionary, uint64 *n_strings,
 									uint64 *bytes);
+extern StringEntry *gpurhh_dictionary_entry(const Dictionary *dictionary,
+											uint64 number);
+extern uint64 gpurhh_string_hash(const char *data, uint32 length);
 extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
 												uint64 number);
 extern int	gpurhh_string_compare(const Dictionary *dictionary,
@@ -500,6 +522,35 @@ extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 							   const struct varlena *value,
 							   const char *readable, char *to);
 extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
+
+/* ---------- kept_strings.c ---------- */
+
+/* The words of a record at which the keys of strings begin. */
+typedef struct StringWords
+{
+	int			n;
+	int			n_keys;			/* of these in the record's key, the first ones */
+	uint16		at[RHH_MAX_KEYS + RHH_MAX_STATES];
+} StringWords;
+
+extern void gpurhh_string_words_init(StringWords *words,
+									 const rhh_table_spec *spec,
+									 const GpuColumn *columns);
+extern void gpurhh_strings_resolve(const StringWords *words,
+								   const Dictionary *dictionary,
+								   uint64 *record);
+extern void gpurhh_string_make_key(MemoryContext context, const char *data,
+								   uint32 length, uint64 *key);
+extern void gpurhh_string_copy(MemoryContext context, uint64 *key);
+extern void gpurhh_string_free(const uint64 *key);
+extern uint32 gpurhh_strings_hash(const StringWords *words,
+								  const uint64 *record, int n_words);
+extern bool gpurhh_strings_equal(const StringWords *words, const uint64 *a,
+								 const uint64 *b, int n_words);
+extern void gpurhh_strings_write(const StringWords *words, BufFile *file,
+								 const uint64 *record);
+extern void gpurhh_strings_read(const StringWords *words, BufFile *file,
+								uint64 *record, MemoryContext context);
 
 /* ---------- feed.c ---------- */
 
@@ -548,6 +599,8 @@ extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);
 extern void gpurhh_feed_no_strings(Feed *feed, int column, int n);
 extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
 							   const struct varlena *value);
+extern void gpurhh_feed_describe(const Feed *feed, rhh_batch *batch);
+extern bool gpurhh_feed_take_back(Feed *feed, int column, uint32 row);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
 /* ---------- vector.c, vector_*.c: see vector.h ---------- */
@@ -587,13 +640,19 @@ extern bool gpurhh_vector_filter(VectorExpr *condition, const Vector *columns,
 /* Chooses the strings that may be a group's least or greatest. */
 typedef struct Candidates Candidates;
 
+/* A row of the block has no string, as the dictionary did not take it. */
+typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
+								 int column, const char *data, uint32 length);
+
 /* Memory for the strings that others are compared to. */
 #define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
 
 extern Candidates *gpurhh_candidates_create(MemoryContext context,
 											const rhh_table_spec *spec,
 											const GpuColumn *columns,
-											Size limit);
+											Size limit,
+											CandidateRefused refused,
+											void *refused_arg);
 extern void gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
 								  const Vector *const *strings);
 extern void gpurhh_candidates_finish(Candidates *candidates, Feed *feed);
@@ -687,6 +746,12 @@ extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
 extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
+extern void gpurhh_host_load_group(const rhh_table_spec *spec,
+								   const rhh_batch *batch, uint32 row,
+								   uint64 *record);
+extern void gpurhh_host_keep_strings(HostTable *host,
+									 const StringWords *strings);
+extern bool gpurhh_host_next_is_loaded(HostTable *host);
 extern void gpurhh_host_choose(HostTable *host, uint32 first_state,
 							   List *choices, const Dictionary *dictionary);
 extern void gpurhh_host_free(HostTable *host);
@@ -745,24 +810,22 @@ extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
 typedef struct Regroup Regroup;
 
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
+									  const GpuColumn *columns,
 									  int n_shown_keys, List *sets,
 									  List *choices, List *distinct_states,
 									  double expected_groups,
 									  double expected_top);
 extern Regroup *gpurhh_regroup_above(Regroup *regroup);
-extern bool gpurhh_regroup_counts_strings(Regroup *regroup,
-										  const GpuColumn *columns,
-										  int n_strings);
-extern void gpurhh_regroup_use_dictionary(Regroup *regroup,
-										  const Dictionary *dictionary);
+extern void gpurhh_regroup_keep_strings(Regroup *regroup);
+extern bool gpurhh_regroup_keeps_strings(const Regroup *regroup);
 extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
 extern RegroupPlan *gpurhh_regroup_plan(Regroup *regroup);
 extern const uint64 *gpurhh_regroup_translate(Regroup *regroup,
 											  const uint64 *words,
 											  Size stride, uint32 n);
 extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
-extern bool gpurhh_regroup_add(Regroup *regroup, const uint64 *words,
-							   Size stride, uint32 n);
+extern bool gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
+							   const uint64 *words, Size stride, uint32 n);
 extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
 extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
 extern void gpurhh_regroup_end(Regroup *regroup);
@@ -1105,6 +1168,25 @@ extern int	gpurhh_parallel_next_deferred(GpuAggShared *shared);
 extern bool gpurhh_parallel_open_deferred(GpuAggShared *shared,
 										  int participant, int partition,
 										  BufFile **file);
+
+extern BufFile *gpurhh_parallel_create_choices(GpuAggShared *shared);
+extern bool gpurhh_parallel_any_choices(GpuAggShared *shared);
+extern BufFile *gpurhh_parallel_open_choices(GpuAggShared *shared, int number);
+
+/* ---------- agg_choices.c ---------- */
+
+extern void gpurhh_choice_group(const rhh_table_spec *spec,
+								const StringWords *strings, int n_shown_keys,
+								const Feed *feed, uint32 row, int column,
+								const char *data, uint32 length,
+								MemoryContext context, uint64 *words);
+extern void gpurhh_choices_save(GpuAggShared *shared, BufFile **file,
+								const StringWords *strings,
+								const uint64 *words, int n_words);
+extern void gpurhh_choices_close(BufFile **file);
+extern void gpurhh_choices_read(GpuAggShared *shared,
+								const StringWords *strings, int n_words,
+								Regroup *regroup);
 
 /* ---------- agg_defer.c ---------- */
 

@@ -13,6 +13,10 @@
  * the bits of their hash, while those of known keys are still merged in
  * memory: every key is either in memory or on disk, never in both.
  *
+ * Strings in a record are numbers of a dictionary, which outlives the table.  Or
+ * the table keeps the strings of its records itself (gpurhh_host_keep_strings()):
+ * then they are counted with the records, and go to disk with them.
+ *
  * Phases:
  *
  *		add, merge		until the device has finished
@@ -73,6 +77,9 @@ struct HostTable
 	struct hostgroups_hash *table;
 	uint64	   *scratch;		/* one record */
 
+	const StringWords *strings; /* that it keeps; NULL: it keeps none */
+	MemoryContext loaded;		/* those of the record in scratch */
+
 	/* states of which one value is kept, see gpurhh_host_choose() */
 	uint32		first_choice;
 	uint32		n_choices;
@@ -89,15 +96,29 @@ struct HostTable
 	uint32		iterator;
 };
 
-/* memcmp() of the keys' words, which are the first of a record */
+/* The keys' words are the first of a record. */
+static inline uint32
+hash_record(HostTable *host, const uint64 *record)
+{
+	if (host->strings != NULL)
+		return gpurhh_strings_hash(host->strings, record, host->first_state);
+	return hash_bytes((const unsigned char *) record, host->key_bytes);
+}
+
+static inline bool
+same_key(HostTable *host, const uint64 *a, const uint64 *b)
+{
+	if (host->strings != NULL)
+		return gpurhh_strings_equal(host->strings, a, b, host->first_state);
+	return memcmp(a, b, host->key_bytes) == 0;
+}
+
 #define SH_PREFIX hostgroups
 #define SH_ELEMENT_TYPE HostEntry
 #define SH_KEY_TYPE uint64 *
 #define SH_KEY record
-#define SH_HASH_KEY(tb, key) \
-	hash_bytes((const unsigned char *) (key), ((HostTable *) (tb)->private_data)->key_bytes)
-#define SH_EQUAL(tb, a, b) \
-	(memcmp(a, b, ((HostTable *) (tb)->private_data)->key_bytes) == 0)
+#define SH_HASH_KEY(tb, key) hash_record((tb)->private_data, key)
+#define SH_EQUAL(tb, a, b) same_key((tb)->private_data, a, b)
 #define SH_SCOPE static inline
 #define SH_STORE_HASH
 #define SH_GET_HASH(tb, entry) (entry)->hash
@@ -186,6 +207,20 @@ gpurhh_host_choose(HostTable *host, uint32 first_state, List *choices,
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * From the first record on: strings are given by their addresses, and become the
+ * table's own.  They are valid until a file is loaded, see
+ * gpurhh_host_next_is_loaded().
+ */
+void
+gpurhh_host_keep_strings(HostTable *host, const StringWords *strings)
+{
+	host->strings = strings;
+	host->loaded = AllocSetContextCreate(host->context,
+										 "GpuHashAgg loaded strings",
+										 ALLOCSET_DEFAULT_SIZES);
+}
+
 /* Puts the value that is chosen of two into the first state. */
 static void
 combine_choice(HostTable *host, uint32 n, uint64 *into, const uint64 *from)
@@ -240,6 +275,32 @@ combine(HostTable *host, uint64 *into, const uint64 *from)
 	}
 }
 
+/* The same where records have strings of the table's. */
+static void
+combine_strings(HostTable *host, uint64 *into, const uint64 *from)
+{
+	const StringWords *strings = host->strings;
+	uint64		before[lengthof(strings->at)][2];
+
+	for (int i = strings->n_keys; i < strings->n; i++)
+		memcpy(before[i], &into[strings->at[i]], GPURHH_STRING_BYTES);
+	combine(host, into, from);
+	for (int i = strings->n_keys; i < strings->n; i++)
+	{
+		uint64	   *now = &into[strings->at[i]];
+
+		if (memcmp(before[i], now, GPURHH_STRING_BYTES) == 0)
+			continue;
+		if (gpurhh_string_compare(NULL, before[i], now) == 0)
+			memcpy(now, before[i], GPURHH_STRING_BYTES);
+		else
+		{
+			gpurhh_string_free(before[i]);
+			gpurhh_string_copy(host->records, now);
+		}
+	}
+}
+
 static Spill *
 partition_of(HostTable *host, uint32 hash)
 {
@@ -264,14 +325,38 @@ spill(HostTable *host, const uint64 *record, uint32 hash)
 	}
 	BufFileWrite(to->file, unconstify(uint64 *, record),
 				 host->n_words * sizeof(uint64));
+	if (host->strings != NULL)
+		gpurhh_strings_write(host->strings, to->file, record);
 	to->n_records++;
 	host->n_spilled++;
 }
 
-static inline uint32
-hash_record(HostTable *host, const uint64 *record)
+static inline Size
+memory_of_records(HostTable *host)
 {
-	return hash_bytes((const unsigned char *) record, host->key_bytes);
+	return MemoryContextMemAllocated(host->records, false);
+}
+
+/*
+ * Merges a record into an entry's.  A string that takes the place of a shorter
+ * one needs memory, which may be beyond the limit: then the group goes to disk.
+ */
+static void
+merge_strings(HostTable *host, HostEntry *entry, const uint64 *from)
+{
+	const StringWords *strings = host->strings;
+	Size		before = memory_of_records(host);
+	uint64	   *record = entry->record;
+
+	combine_strings(host, record, from);
+	if (memory_of_records(host) <= Max(before, host->memory_limit) ||
+		host->depth >= MAX_DEPTH)
+		return;
+	spill(host, record, entry->hash);
+	hostgroups_delete_item(host->table, entry);
+	for (int i = 0; i < strings->n; i++)
+		gpurhh_string_free(&record[strings->at[i]]);
+	pfree(record);
 }
 
 /* Merges a record whose words are side by side. */
@@ -283,12 +368,15 @@ merge_hashed(HostTable *host, uint64 *record, uint32 hash)
 
 	if (entry != NULL)
 	{
-		combine(host, entry->record, record);
+		if (host->strings != NULL)
+			merge_strings(host, entry, record);
+		else
+			combine(host, entry->record, record);
 		return;
 	}
 	if (host->depth < MAX_DEPTH &&
 		(partition_of(host, hash)->file != NULL ||
-		 MemoryContextMemAllocated(host->records, false) > host->memory_limit))
+		 memory_of_records(host) > host->memory_limit))
 	{
 		spill(host, record, hash);
 		return;
@@ -297,6 +385,8 @@ merge_hashed(HostTable *host, uint64 *record, uint32 hash)
 	entry->record = MemoryContextAlloc(host->records,
 									   host->n_words * sizeof(uint64));
 	memcpy(entry->record, record, host->n_words * sizeof(uint64));
+	for (int i = 0; host->strings != NULL && i < host->strings->n; i++)
+		gpurhh_string_copy(host->records, &entry->record[host->strings->at[i]]);
 }
 
 static void
@@ -359,15 +449,14 @@ is_null(const rhh_batch *batch, int column, uint32 row)
 		 (1 << (row % 8))) != 0;
 }
 
-/* A row as a group of one. */
-static void
-row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
-			  uint64 *record)
+/* A row's group, as it is before the row is added to it. */
+void
+gpurhh_host_load_group(const rhh_table_spec *spec, const rhh_batch *batch,
+					   uint32 row, uint64 *record)
 {
-	const rhh_table_spec *spec = &host->spec;
 	int			w = 1;
 
-	memset(record, 0, host->n_words * sizeof(uint64));
+	memset(record, 0, rhh_result_words(spec) * sizeof(uint64));
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
 		int			column = spec->key_column[k];
@@ -384,6 +473,22 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 	}
 	for (uint32 s = 0; s < spec->n_states; s++)
 	{
+		rhh_state_init(spec->states[s].op, rhh_arg_bytes(spec, s), &record[w]);
+		w += rhh_state_words(spec, s);
+	}
+}
+
+/* A row as a group of one. */
+static void
+row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
+			  uint64 *record)
+{
+	const rhh_table_spec *spec = &host->spec;
+	int			w = host->first_state;
+
+	gpurhh_host_load_group(spec, batch, row, record);
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
 		const rhh_state_spec *state = &spec->states[s];
 		int			column = state->arg_column;
 		int			bytes = column >= 0 ? spec->column_bytes[column] : 0;
@@ -392,7 +497,6 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 		counts = (state->filter_column < 0 ||
 				  load_value(batch, state->filter_column, 1, row) != 0) &&
 			(column < 0 || !is_null(batch, column, row));
-		rhh_state_init(state->op, bytes, &record[w]);
 		if (counts)
 			rhh_state_add(state->op, bytes, &record[w], column < 0 ? NULL :
 						  batch->base + batch->values_offset[column] +
@@ -457,7 +561,7 @@ gpurhh_host_absorb(HostTable *host, const uint64 *words, Size stride)
 	HostEntry  *entry;
 
 	gather_words(host, words, stride);
-	hash = hash_bytes((const unsigned char *) host->scratch, host->key_bytes);
+	hash = hash_record(host, host->scratch);
 	entry = hostgroups_lookup_hash(host->table, host->scratch, hash);
 	if (entry != NULL)
 	{
@@ -515,12 +619,31 @@ load_next_file(HostTable *host)
 			CHECK_FOR_INTERRUPTS();
 		gpurhh_buffile_read(from->file, host->scratch,
 							host->n_words * sizeof(uint64));
+		if (host->strings != NULL)
+		{
+			MemoryContextReset(host->loaded);
+			gpurhh_strings_read(host->strings, from->file, host->scratch,
+								host->loaded);
+		}
 		merge_record(host, host->scratch);
 	}
 	BufFileClose(from->file);
 	pfree(from);
 	close_partitions(host);
 	return true;
+}
+
+/* Is the next group in memory?  Otherwise to fetch it ends all that were there. */
+bool
+gpurhh_host_next_is_loaded(HostTable *host)
+{
+	while (host->iterator < host->table->size)
+	{
+		if (host->table->data[host->iterator].status == hostgroups_SH_IN_USE)
+			return true;
+		host->iterator++;
+	}
+	return false;
 }
 
 /*
@@ -538,13 +661,8 @@ gpurhh_host_next(HostTable *host)
 	}
 	for (;;)
 	{
-		while (host->iterator < host->table->size)
-		{
-			HostEntry  *entry = &host->table->data[host->iterator++];
-
-			if (entry->status == hostgroups_SH_IN_USE)
-				return entry->record;
-		}
+		if (gpurhh_host_next_is_loaded(host))
+			return host->table->data[host->iterator++].record;
 		if (!load_next_file(host))
 			return NULL;
 		host->iterator = 0;

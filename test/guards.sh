@@ -124,6 +124,8 @@ guard hints-too-high table_test 'FAILED' \
 	$KERNELS 'atomicMin(&least[home - first], rank - 1)' 'atomicMin(&least[home - first], rank)'
 guard value-lost-when-copies-meet table_test 'FAILED displaced keys' \
 	$TABLE ': carrying ? r.reduce((Value) S::value(mine), old)' ': carrying ? old'
+guard met-while-carrying-not-counted table_test 'FAILED displaced keys' \
+	$KERNELS 'hits += o == RHH_MET || o == RHH_PLACED_MET' 'hits += o == RHH_MET'
 guard orphans-not-handed-back table_test 'FAILED' \
 	$KERNELS 'if (o == RHH_FAILED || o == RHH_PLACED_ORPHAN)' 'if (o == RHH_FAILED)'
 guard empty-not-kept table_test 'FAILED' \

@@ -47,21 +47,6 @@ broken_invariants(T &t)
 	return wrong;
 }
 
-template <class T>
-struct counted
-{
-	T		   &t;
-	device_array<rhh::counters> c{1};
-
-	explicit counted(T &t) : t(t)
-	{
-		CUDA(cudaMemset(c.p, 0, sizeof(rhh::counters)));
-		t.count = c.p;
-	}
-	~counted() { t.count = nullptr; }
-	rhh::counters get() { return c.host(1)[0]; }
-};
-
 /* Keys whose homes are the ring's last buckets. */
 template <class T, typename Key>
 static Key

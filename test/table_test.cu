@@ -35,6 +35,7 @@ static const int BEYOND_L2 = 1;
 #endif
 #define RHH_PART_BYTES (UINT64_C(4) << 10)
 #define RHH_PARTITION_LEAST_KEYS 0
+#define RHH_PARTITION_LEAST_KEYS_CROWDED 0
 #include "rhh_table.cuh"
 
 static int	n_passed,
@@ -109,6 +110,22 @@ struct failure_list
 	}
 	rhh::failed<Key> out() { return {keys.p, values.p, count.p}; }
 	size_t n() { return (size_t) count.host(1)[0]; }
+};
+
+/* What is counted while it lives. */
+template <class T>
+struct counted
+{
+	T		   &t;
+	device_array<rhh::counters> c{1};
+
+	explicit counted(T &t) : t(t)
+	{
+		CUDA(cudaMemset(c.p, 0, sizeof(rhh::counters)));
+		t.count = c.p;
+	}
+	~counted() { t.count = nullptr; }
+	rhh::counters get() { return c.host(1)[0]; }
 };
 
 template <class T, typename Key>
@@ -309,7 +326,7 @@ test_life(const char *name, uint64_t n_slots, double load, uint32_t max_dist, bo
  * Keys that crowd a few home buckets, each inserted many times while others
  * displace them: a displaced key that somebody inserts anew must not have two
  * slots (rhh_buckets.cuh, (3)).  Without the look for equal keys while carrying,
- * this fails.
+ * this fails.  Whichever of the two met the other, that is one hit.
  */
 template <typename Key>
 static void
@@ -343,11 +360,15 @@ test_displaced_keys(const char *name)
 			map[keys.back()]++;
 		}
 		failure_list<Key> failures(keys.size());
+		counted<T>	counts(t);
 
+		if (round % 2 == 0)
+			t.count = nullptr;	/* that is other code */
 		insert(t, keys, values, failures);
 		CHECK((contents<T, Key>(t, &unique)) == map);
 		CHECK(unique);
 		CHECK(failures.n() == 0);
+		CHECK(t.count == nullptr || counts.get().hits == keys.size() - map.size());
 		t.destroy();
 	}
 }
@@ -817,6 +838,58 @@ test_counters()
 	t.destroy();
 }
 
+/*
+ * A table that the L2 cache holds is built, and merged with, where it becomes crowded:
+ * then no entry is displaced.  The way to a half, and batches too small to be merged,
+ * displace some.
+ */
+static void
+test_crowded()
+{
+	typedef rhh::table<uint32_t, uint32_t> T;
+	const uint64_t n_slots = 8192;
+	std::vector<uint32_t> keys((size_t) (0.95 * n_slots));
+	std::vector<uint32_t> batches[] = {{7782}, {4096, 3686}, {4096, 3686, 4000}, {200}};
+
+	test_name = "crowded";
+	for (size_t i = 0; i < keys.size(); i++)
+		keys[i] = rhh_mix32((uint32_t) i + 1);
+	for (const auto &sizes : batches)
+	{
+		T			t;
+		device_array<rhh::counters> c(1);
+		failure_list<uint32_t> failures(keys.size());
+		uint64_t	size,
+					displaced_before = 0;
+		size_t		n = 0;
+
+		CUDA(t.create(n_slots, nullptr, UINT32_MAX));
+		CUDA(cudaMemset(c.p, 0, sizeof(rhh::counters)));
+		t.count = c.p;
+		for (size_t b = 0; n < keys.size() || b < sizes.size(); b++)
+		{
+			/* After the last key all over again: those are there. */
+			const size_t from = n < keys.size() ? n : 0;
+			const size_t to = std::min<size_t>(from + sizes[std::min(b, sizes.size() - 1)], keys.size());
+			std::vector<uint32_t> batch(keys.begin() + from, keys.begin() + to);
+
+			insert(t, batch, batch, failures);
+			n = std::max(n, to);
+			if (to == n_slots / 2)
+				displaced_before = c.host(1)[0].displacements;
+		}
+		auto		x = c.host(1)[0];
+		bool		unique;
+
+		CUDA(t.size(&size, nullptr));
+		CHECK(size == keys.size() && failures.n() == 0);
+		CHECK((x.displacements > displaced_before) == (sizes[0] == 200));
+		CHECK((displaced_before > 0) == (sizes[0] == n_slots / 2));
+		CHECK((contents<T, uint32_t>(t, &unique)).size() == keys.size() && unique);
+		t.destroy();
+	}
+}
+
 /* Blocks of a merge that run together, where that can be chosen. */
 static void
 simt_blocks(unsigned n)
@@ -873,6 +946,7 @@ main(int argc, char **argv)
 	test_device_erase();
 	test_builds();
 	test_counters();
+	test_crowded();
 	test_bulk();
 	test_edges();
 	printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -96,10 +96,10 @@ check "all tables get the same draws" is "$(awk -F, '$2 == 4 && $8 == "insert" {
 # at load 1 a draw has 32 (1 - exp(-1/32)) = 0.985 distinct keys a slot
 check "how many keys of a draw are distinct" \
 	awk -F, '/^[^#t]/ && $6 == 1 && ($11 / $10 < 0.97 || $11 / $10 > 0.995) { bad = 1; print } END { exit bad }' "$prefix-timing.csv"
-for method in sort atomics gpurhh; do
+for method in sort atomics gpurhh gpurhh_sum; do
 	check "group-by: $method" is "$(rows groupby method $method)" 16
 done
-check "uniform rows have all groups" is "$(rows groupby distribution uniform groups_asked 5 groups 5)" 12
+check "uniform rows have all groups" is "$(rows groupby distribution uniform groups_asked 5 groups 5)" 16
 # of 2000 groups 3000 uniform rows hit 2000 (1 - exp(-1.5)) = 1554, Zipf rows far fewer
 check "Zipf rows have fewer groups" \
 	awk -F, '$4 == 2000 && ($3 == "uniform" ? $5 < 1500 || $5 > 1610 : $5 < 650 || $5 > 950) { bad = 1; print } END { exit bad }' "$prefix-groupby.csv"
