@@ -839,7 +839,11 @@ add_columns(PlanInfo *info)
 
 	forboth(lc, info->clause, lc_key, info->keys)
 	{
-		/* the planner takes a constant for one that no set makes NULL */
+		/*
+		 * Core finds a constant that a set makes NULL by its grouping
+		 * reference, and for an Agg alone: what a CustomScan returns would
+		 * be the constant.
+		 */
 		if (list_length(info->sets) > 1 && !contain_var_clause(lfirst(lc_key)))
 			return refuse(info, "key column %s of GROUPING SETS is constant",
 						  expression_text(info, lfirst(lc_key)));
