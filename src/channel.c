@@ -986,7 +986,8 @@ gpurhh_channel_may_emit(Channel *channel, bool only_one)
 	bool		may_emit = true;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	Assert(query->finished);
+	/* not so any more if the finisher has asked for a second level since */
+	Assert(query->finished || query->finisher_pid != 0);
 	if (only_one || query->finisher_pid != 0 || query->stats.orphans > 0)
 	{
 		may_emit = may_finish(channel);
