@@ -691,7 +691,7 @@ regroup_on_device(GpuAggState *state)
 	state->on_device = plan;
 	while (!gpurhh_channel_wait_finished(state->channel))
 		take_returned(state);
-	if (!gpurhh_channel_regrouped(state->channel, &state->stats.second))
+	if (!gpurhh_channel_regrouped(state->channel, &state->stats.second.table))
 		state->on_device = NULL;
 }
 
@@ -769,8 +769,11 @@ note_device_stats(GpuAggState *state)
 	state->has_table = state->channel != NULL &&
 		gpurhh_channel_stats(state->channel, &state->stats.table,
 							 state->stats.device, state->stats.refusal);
-	state->stats.regrouped = state->channel != NULL &&
-		gpurhh_channel_regrouped(state->channel, &state->stats.second);
+	if (state->regroup != NULL)
+		state->stats.second.place = state->channel != NULL &&
+			gpurhh_channel_regrouped(state->channel,
+									 &state->stats.second.table) ?
+			GPU_LEVEL_DEVICE : GPU_LEVEL_HOST;
 	state->stats.valid = true;
 }
 
@@ -782,9 +785,9 @@ note_upper_stats(GpuAggState *state)
 	char		refusal[GPURHH_MESSAGE_LEN];
 
 	state->has_table = gpurhh_channel_stats(state->channel,
-											&state->stats.third, device,
+											&state->stats.third.table, device,
 											refusal);
-	state->stats.has_third = true;
+	state->stats.third.place = GPU_LEVEL_DEVICE;
 }
 
 /* ---------- output ---------- */
@@ -1059,6 +1062,7 @@ start_upper(GpuAggState *state)
 	state->on_device = NULL;
 	state->level = above;
 	state->phase = EMIT_REGROUPED;
+	state->stats.third.place = GPU_LEVEL_HOST;
 	if (upper == NULL)
 		return;
 	channel = gpurhh_upper_finish(upper, &state->host,
@@ -1231,7 +1235,7 @@ exec_agg(CustomScanState *node)
 	{
 		state->phase = EMIT_DEVICE;
 		state->level = state->regroup;
-		state->stats.has_third = false;
+		state->stats.third.place = GPU_LEVEL_NONE;
 		if (state->regroup != NULL)
 			gpurhh_regroup_start(state->regroup, state->run_context);
 		if (!read_input(state))
@@ -1411,7 +1415,9 @@ shutdown_agg(CustomScanState *node)
 	{
 		gpurhh_parallel_counts(state->shared, &state->stats.counts);
 		state->stats.parallel = true;
-		if (state->stats.counts.runs > 0 && !state->stats.has_third)
+		/* unless the channel is of the third level, or has gone for it */
+		if (state->stats.counts.runs > 0 &&
+			(state->level == NULL || state->level == state->regroup))
 			note_device_stats(state);
 	}
 	state->shared = NULL;

@@ -1069,6 +1069,20 @@ typedef struct GpuNodeCounts
 	double		form_ms;		/* to make rows of them, by sampling */
 } GpuNodeCounts;
 
+/* Where a level of groups above the first was made. */
+typedef enum GpuLevelPlace
+{
+	GPU_LEVEL_NONE,				/* there is none, or not by this process */
+	GPU_LEVEL_HOST,
+	GPU_LEVEL_DEVICE
+} GpuLevelPlace;
+
+typedef struct GpuLevelStats
+{
+	GpuLevelPlace place;
+	rhh_table_stats table;		/* the device's */
+} GpuLevelStats;
+
 /* For EXPLAIN ANALYZE. */
 typedef struct GpuNodeStats
 {
@@ -1082,10 +1096,8 @@ typedef struct GpuNodeStats
 	bool		parallel;
 	bool		strings;		/* are among the columns */
 	rhh_table_stats table;
-	bool		regrouped;		/* the device made the second level too: */
-	rhh_table_stats second;
-	bool		has_third;		/* and a third: */
-	rhh_table_stats third;
+	GpuLevelStats second;
+	GpuLevelStats third;
 } GpuNodeStats;
 
 /* In the parallel plan's DSM segment. */
