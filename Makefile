@@ -54,6 +54,7 @@ OBJS = \
 	src/agg_groups.o \
 	src/agg_emit.o \
 	src/agg_final.o \
+	src/pairs.o \
 	src/agg_regroup.o \
 	src/regroup_rows.o \
 	src/agg_upper.o \
@@ -195,7 +196,7 @@ include $(PGXS)
 $(shlib): $(GPU_OBJS)
 
 # Their loops over columns are worth it, as core's checksums are.
-src/feed.o src/heap_feed.o $(filter src/vector%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
+src/feed.o src/heap_feed.o src/pairs.o $(filter src/vector%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # ---------- gpu/ ----------
 

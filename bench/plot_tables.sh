@@ -140,7 +140,7 @@ fi
 if [ -e "$prefix-groupby.csv" ]; then
 	drawn=yes
 	csv=$prefix-groupby.csv
-	medians "method key_bytes distribution" groups mrows_per_s <"$csv" >"$work/groupby"
+	grep -v ^gpurhh_sum, "$csv" | medians "method key_bytes distribution" groups mrows_per_s >"$work/groupby"
 	rows=$(awk -F, '!/^#/ && $6 ~ /^[0-9]+$/ { print $6 / 1e6; exit }' "$csv")
 	{
 		echo "set multiplot layout 2,2 title \"$(device "$csv"): GROUP BY of $rows million rows, sum and count: M rows/s against groups found\""

@@ -76,12 +76,12 @@ public:
 	}
 
 	/*
-	 * sum(value), count(*) by key; emit(key, sum, count) for each group.  False:
-	 * why().
+	 * sum(value), and count(*) if wanted, by key; emit(key, sum, count or 0) for each
+	 * group.  False: why().
 	 */
 	template <typename Emit>
 	bool aggregate(int key_bytes, const void *keys, const uint64_t *values, uint64_t n,
-				   bench_device_times *times, Emit &&emit)
+				   bool counts, bench_device_times *times, Emit &&emit)
 	{
 		rhh_table_spec spec = {};
 		rhh_table_stats stats;
@@ -93,7 +93,7 @@ public:
 		spec.n_keys = 1;
 		spec.column_bytes[0] = (uint8_t) key_bytes;
 		spec.column_bytes[1] = 8;
-		spec.n_states = 2;
+		spec.n_states = counts ? 2 : 1;
 		spec.states[0] = {RHH_SUM_I64, 1, -1};
 		spec.states[1] = {RHH_COUNT, -1, -1};
 		spec.max_probe_buckets = 64;
@@ -185,7 +185,8 @@ private:
 			{
 				uint64_t	key = words[EXTRACT_GROUPS + i];
 				uint64_t	sum = words[(size_t) state * EXTRACT_GROUPS + i];
-				uint64_t	count = words[(size_t) (state + 1) * EXTRACT_GROUPS + i];
+				uint64_t	count = spec.n_states == 1 ? 0
+					: words[(size_t) (state + 1) * EXTRACT_GROUPS + i];
 
 				/* These come first, and their keys perhaps again. */
 				if (result.needs_merge)

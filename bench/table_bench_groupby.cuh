@@ -6,6 +6,7 @@
  *	atomics		a row a thread, linear probing, atomic adds; then the groups are
  *				moved together
  *	gpurhh		the CUDA device's own entry points (table_bench_device.cuh)
+ *	gpurhh_sum	the same without the count, as cuco's figures are
  *
  * Keys of 4 or 8 bytes, values of 8; uniform over the groups, or Zipf(1.0).  All
  * methods give dense arrays of keys, sums and counts, and must agree on them.
@@ -54,11 +55,13 @@ struct groupby_answer
 	uint64_t	n_groups,
 				rows,
 				sum,
-				mixture;
+				mixture,
+				mixture_of_sums;	/* without the counts */
 
 	bool operator==(const groupby_answer &o) const
 	{
-		return n_groups == o.n_groups && rows == o.rows && sum == o.sum && mixture == o.mixture;
+		return n_groups == o.n_groups && rows == o.rows && sum == o.sum && mixture == o.mixture &&
+			mixture_of_sums == o.mixture_of_sums;
 	}
 };
 
@@ -73,7 +76,7 @@ static __global__ void
 groupby_answer_kernel(const Word *keys, const bench_aggregate *groups, uint64_t n,
 					  unsigned long long *answer)
 {
-	unsigned long long mine[3] = {0, 0, 0};
+	unsigned long long mine[4] = {0, 0, 0, 0};
 
 	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n;
 		 i += (uint64_t) gridDim.x * blockDim.x)
@@ -81,8 +84,9 @@ groupby_answer_kernel(const Word *keys, const bench_aggregate *groups, uint64_t 
 		mine[0] += groups[i].count;
 		mine[1] += groups[i].sum;
 		mine[2] += groupby_mix(keys[i], groups[i].sum, groups[i].count);
+		mine[3] += groupby_mix(keys[i], groups[i].sum, 0);
 	}
-	for (int a = 0; a < 3; a++)
+	for (int a = 0; a < 4; a++)
 		if (mine[a])
 			atomicAdd(&answer[a], mine[a]);
 }
@@ -91,15 +95,15 @@ template <typename Word>
 static groupby_answer
 groupby_answer_of(const groupby_groups<Word> &groups, uint64_t n_groups)
 {
-	bench_array<unsigned long long> memory(3);
-	unsigned long long a[3];
+	bench_array<unsigned long long> memory(4);
+	unsigned long long a[4];
 
 	BENCH_TRY(cudaMemset(memory.at, 0, sizeof a));
 	RHH_LAUNCH(groupby_answer_kernel<Word>, std::min(table_blocks(n_groups, 256), 4096u), 256, 0,
 			   0, groups.keys.at, groups.aggregates.at, n_groups, memory.at);
 	BENCH_TRY(cudaGetLastError());
 	BENCH_TRY(cudaMemcpy(a, memory.at, sizeof a, cudaMemcpyDeviceToHost));
-	return groupby_answer{n_groups, a[0], a[1], a[2]};
+	return groupby_answer{n_groups, a[0], a[1], a[2], a[3]};
 }
 
 struct groupby_times
@@ -273,18 +277,20 @@ template <typename Word>
 struct groupby_device
 {
 	bench_device &device;
+	bool		counts;
 
 	groupby_answer run(const groupby_rows<Word> &rows, groupby_times *times)
 	{
-		groupby_answer answer = {0, 0, 0, 0};
+		groupby_answer answer = {};
 		bench_device_times t = {};
-		bool		ok = device.aggregate(sizeof(Word), rows.keys.at, rows.values.at, rows.n, &t,
-										  [&](uint64_t key, uint64_t sum, uint64_t count)
+		bool		ok = device.aggregate(sizeof(Word), rows.keys.at, rows.values.at, rows.n, counts,
+										  &t, [&](uint64_t key, uint64_t sum, uint64_t count)
 		{
 			answer.n_groups++;
 			answer.rows += count;
 			answer.sum += sum;
 			answer.mixture += groupby_mix((Word) key, sum, count);
+			answer.mixture_of_sums += groupby_mix((Word) key, sum, 0);
 		});
 
 		if (!ok)
@@ -302,9 +308,10 @@ struct groupby_run
 	bench_csv  &csv;
 	bench_device device;
 
+	/* counts: are there any to compare? */
 	template <typename Word, typename Method>
 	void measure(const char *name, const char *distribution, const groupby_rows<Word> &rows,
-				 Method &&method, groupby_answer *expected)
+				 Method &&method, groupby_answer *expected, bool counts = true)
 	{
 		const int	reps = std::max(1, std::min(opt.reps, 5));
 		std::vector<double> rate,
@@ -317,6 +324,11 @@ struct groupby_run
 			groupby_times times;
 
 			answer = method.run(rows, &times);
+			if (!counts)
+			{
+				answer.rows = expected->rows;
+				answer.mixture = expected->mixture;
+			}
 			if (expected->rows == 0)
 				*expected = answer;
 			if (!(answer == *expected) || answer.rows != rows.n)
@@ -339,7 +351,7 @@ struct groupby_run
 					(unsigned long long) answer.n_groups, (unsigned long long) rows.n, rep - 1,
 					times.setup_ms, times.launch_ms, times.after_ms, rate.back(), whole.back());
 		}
-		bench_say("      %zu-byte keys, %9llu groups, %-7s  %-8s %8.0f M rows/s  (all: %.0f)",
+		bench_say("      %zu-byte keys, %9llu groups, %-7s  %-10s %8.0f M rows/s  (all: %.0f)",
 				  sizeof(Word), (unsigned long long) rows.n_groups, distribution, name,
 				  bench_median(rate), bench_median(whole));
 	}
@@ -354,7 +366,7 @@ struct groupby_run
 			for (uint64_t n_groups : opt.groups)
 			{
 				const char *distribution = zipf ? "zipf" : "uniform";
-				groupby_answer expected = {0, 0, 0, 0};
+				groupby_answer expected = {};
 
 				rows.n_groups = n_groups;
 				RHH_LAUNCH(bench_rows_kernel<Word>, table_blocks(rows.n, 256), 256, 0, 0,
@@ -365,9 +377,12 @@ struct groupby_run
 				measure<Word>("sort", distribution, rows, groupby_sort<Word>(rows.n), &expected);
 				measure<Word>("atomics", distribution, rows, groupby_atomics<Word>(n_groups),
 							  &expected);
-				if (device.is_open())
-					measure<Word>("gpurhh", distribution, rows,
-								  groupby_device<Word>{device}, &expected);
+				if (!device.is_open())
+					continue;
+				measure<Word>("gpurhh", distribution, rows, groupby_device<Word>{device, true},
+							  &expected);
+				measure<Word>("gpurhh_sum", distribution, rows, groupby_device<Word>{device, false},
+							  &expected, false);
 			}
 	}
 };

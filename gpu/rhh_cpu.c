@@ -828,7 +828,7 @@ check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
 	const rhh_state_spec *st = &spec->states[s];
 	uint32_t	bytes;
 
-	if (st->op < RHH_COUNT || st->op > RHH_MOMENTS_F64)
+	if (st->op < RHH_COUNT || st->op > RHH_SUM_TWICE_F64)
 		return fail(err, RHH_INVALID, "state %u has unknown operation %u",
 					(unsigned) s, (unsigned) st->op);
 	if (st->filter_column >= 0 &&
@@ -846,13 +846,9 @@ check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
 		return fail(err, RHH_INVALID, "argument of state %u is not a column",
 					(unsigned) s);
 	bytes = spec->column_bytes[st->arg_column];
-	if (rhh_op_is_float(st->op) && bytes != 4 && bytes != 8)
+	if (!rhh_op_takes(st->op, bytes))
 		return fail(err, RHH_INVALID,
-					"argument of state %u has %u bytes, not 4 or 8",
-					(unsigned) s, (unsigned) bytes);
-	if (st->op != RHH_COUNT && st->op != RHH_ANY && bytes > 8)
-		return fail(err, RHH_INVALID,
-					"argument of state %u has %u bytes, not 1, 2, 4 or 8",
+					"argument of state %u cannot have %u bytes",
 					(unsigned) s, (unsigned) bytes);
 	return succeed(err);
 }

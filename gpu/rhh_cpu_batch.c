@@ -796,6 +796,12 @@ update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values
 			EACH_VALUE(double, BODY); \
 	} while (0)
 
+/* An argument of RHH_SUM_TWICE_F64. */
+typedef struct pair
+{
+	double		of[2];
+} pair;
+
 /* update_values() of the states that are less often asked for. */
 static __attribute__((noinline)) void
 update_more_values(uint8_t op, uint8_t **record, size_t offset,
@@ -823,6 +829,9 @@ update_more_values(uint8_t op, uint8_t **record, size_t offset,
 			break;
 		case RHH_MOMENTS_F64:
 			EACH_FLOAT(rhh_add_moments(state, x));
+			break;
+		case RHH_SUM_TWICE_F64:
+			EACH_VALUE(pair, rhh_add_pair(state, x.of));
 			break;
 	}
 }

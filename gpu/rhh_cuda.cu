@@ -2030,16 +2030,14 @@ rhh_spec_fault(const rhh_table_spec *spec)
 	{
 		const rhh_state_spec *st = &spec->states[s];
 
-		if (st->op < RHH_COUNT || st->op > RHH_MOMENTS_F64)
+		if (st->op < RHH_COUNT || st->op > RHH_SUM_TWICE_F64)
 			return "unknown transition state";
 		if (st->arg_column < -1 || st->arg_column >= (int) spec->n_columns ||
 			(st->arg_column < 0 && st->op != RHH_COUNT))
 			return "argument column out of range";
-		if (st->op != RHH_COUNT && st->op != RHH_ANY &&
-			spec->column_bytes[st->arg_column] > 8)
-			return "invalid width of an integer argument";
-		if (rhh_op_is_float(st->op) && spec->column_bytes[st->arg_column] < 4)
-			return "invalid width of a float argument";
+		if (st->arg_column >= 0 &&
+			!rhh_op_takes(st->op, spec->column_bytes[st->arg_column]))
+			return "invalid width of an argument";
 		if (st->filter_column < -1 || st->filter_column >= (int) spec->n_columns)
 			return "filter column out of range";
 		if (st->filter_column >= 0 && spec->column_bytes[st->filter_column] != 1)

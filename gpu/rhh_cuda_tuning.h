@@ -2,15 +2,14 @@
  * rhh_cuda_tuning.h
  *		Constants of the CUDA device, each with its reason.  Nothing here
  *		changes an answer.
- *
- * "Unmeasured" is meant literally: a guess that a benchmark should replace.
  */
 #ifndef RHH_CUDA_TUNING_H
 #define RHH_CUDA_TUNING_H
 
 /*
  * Threads of every block.  A multiple of 32; 8 blocks of 256 fill an SM of
- * 2048 threads.  Unmeasured against 128 and 512.
+ * 2048 threads.  Group-by on an H100, 10 to 5e7 groups: blocks of 128 threads do from
+ * 6 % fewer to 2 % more rows a second, blocks of 512 from 7 % fewer to 5 % more.
  */
 #define RHH_CUDA_BLOCK_THREADS 256
 
@@ -25,7 +24,8 @@
  * Upload buffers, and so batches in flight, of a table.  Two overlap copying
  * with computing; the other two hide the way from a kernel's end over the
  * eventfd to the next submit, some 20 to 50 us, as long as the upload of a
- * batch of 1 to 3 MB itself takes.  Unmeasured.
+ * batch of 1 to 3 MB itself takes.  A query that 15 workers feed does not show it: with
+ * 1, 2 and 8 it takes as long, within its noise.
  */
 #define RHH_CUDA_IN_FLIGHT 4
 
@@ -58,7 +58,8 @@
 /*
  * Below this many slots a table grows fourfold, above twofold.  A rehash of a
  * small table is all latency (launches, cudaMalloc, a round trip through
- * poll), so have fewer of them.  Unmeasured.
+ * poll), so have fewer of them.  That is microseconds: a query with 1e6 groups where
+ * 200 were estimated takes as long with twofold growth, within its noise.
  */
 #define RHH_CUDA_FOURFOLD_SLOTS (1u << 20)
 

@@ -99,7 +99,7 @@ typedef struct rhh_device_config
 /*
  * Transition states.  An argument column holds two's complement integers of
  * 1, 2, 4 or 8 bytes, sign-extended before use, or for ..._F64 floats of 4 or 8
- * bytes; rows whose argument is NULL or whose filter byte is zero do not touch
+ * bytes if nothing else is said; rows whose argument is NULL or whose filter byte is zero do not touch
  * the state.
  */
 typedef enum rhh_state_op
@@ -124,10 +124,13 @@ typedef enum rhh_state_op
 	RHH_SUM_F64,				/* 2 words: the sum as a double of all finite
 								 * values, -0 when no row touched it, added in
 								 * any order; and RHH_F64_... flags */
-	RHH_MOMENTS_F64				/* 5 words: sum and sum of squares of all small
+	RHH_MOMENTS_F64,			/* 5 words: sum and sum of squares of all small
 								 * values, each as two doubles to be added up,
 								 * whose second has what the first has no
 								 * digits for; and flags */
+	RHH_SUM_TWICE_F64			/* 2 words: the sum as two such doubles of
+								 * arguments that are two as well, in 16 bytes;
+								 * those that are not finite are left out */
 } rhh_state_op;
 
 /*
@@ -396,6 +399,7 @@ rhh_op_words(uint8_t op, uint32_t bytes)
 	{
 		case RHH_SUM_I128:
 		case RHH_SUM_F64:
+		case RHH_SUM_TWICE_F64:
 			return 2;
 		case RHH_ANY:
 			return bytes > 8 ? 3 : 2;
@@ -426,10 +430,23 @@ rhh_op_start(uint8_t op)
 	}
 }
 
+/* May a state's argument, or what is counted, have so many bytes? */
 static inline bool
-rhh_op_is_float(uint8_t op)
+rhh_op_takes(uint8_t op, uint32_t bytes)
 {
-	return op == RHH_SUM_F64 || op == RHH_MOMENTS_F64;
+	switch (op)
+	{
+		case RHH_COUNT:
+		case RHH_ANY:
+			return true;
+		case RHH_SUM_F64:
+		case RHH_MOMENTS_F64:
+			return bytes == 4 || bytes == 8;
+		case RHH_SUM_TWICE_F64:
+			return bytes == 16;
+		default:
+			return bytes <= 8;
+	}
 }
 
 /* Bytes of state s's argument; 0: it has none. */

@@ -1111,6 +1111,15 @@ rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
 				}
 			}
 			break;
+		case RHH_SUM_TWICE_F64:
+			{
+				double		x = rhh_as_double(rhh_value(rows, st.arg, st.bytes, row));
+
+				if (fabs(x) <= DBL_MAX)
+					rhh_add_twice_shared(word, x,
+										 rhh_as_double(rhh_value_high(rows, st.arg, row)));
+			}
+			break;
 	}
 }
 
@@ -1268,6 +1277,10 @@ rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *fro
 				rhh_add_twice_shared(into, rhh_as_double(from[0]), rhh_as_double(from[1]));
 				rhh_add_twice_shared(into + 2, rhh_as_double(from[2]), rhh_as_double(from[3]));
 			}
+			break;
+		case RHH_SUM_TWICE_F64:
+			if (from[0] != 0 || from[1] != 0)
+				rhh_add_twice_shared(into, rhh_as_double(from[0]), rhh_as_double(from[1]));
 			break;
 	}
 }

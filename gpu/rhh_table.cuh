@@ -595,10 +595,10 @@ class table
 	 * one call are reduced in no particular order.  values may be NULL: zeros.
 	 * What the table refuses goes to failures.
 	 *
-	 * Many keys for a table beyond the L2 cache are first sorted by their home
-	 * buckets (rhh_partition.cuh) and then merged with what is there
-	 * (rhh_table_build.cuh), in a workspace of two slots a key, at most
-	 * 2 * RHH_CHUNK_BYTES and some, that is kept (see reserve).
+	 * Many keys for a table beyond the L2 cache, or for one that may become
+	 * crowded, are first sorted by their home buckets (rhh_partition.cuh) and then
+	 * merged with what is there (rhh_table_build.cuh), in a workspace of two slots a
+	 * key, at most 2 * RHH_CHUNK_BYTES and some, that is kept (see reserve).
 	 */
 	cudaError_t insert(const Key *keys, const Value *values, uint64_t n,
 					   const failed<Key> &failures, cudaStream_t stream);
@@ -645,7 +645,8 @@ class table
 	static cudaError_t drop_hints(detail::side_and_size *side, cudaStream_t stream);
 	uint32_t part_bits() const;
 	uint64_t chunk_items(uint64_t n) const;
-	bool sorts(uint64_t n) const;
+	bool in_l2() const;
+	bool may_sort(uint64_t n, uint64_t size) const;
 	unsigned build_blocks() const;
 	uint64_t insert_blocks(uint64_t n) const;
 	uint64_t lay_out(uint64_t chunk, detail::build_job<S> *job) const;
@@ -658,6 +659,7 @@ class table
 	uint64_t	workspace_bytes = 0;
 	slot	   *absent = nullptr;	/* of insert_if_absent */
 	uint64_t	absent_slots = 0;
+	uint64_t	at_most = 0;	/* entries, without those of the caller's kernels */
 	int			device_sms = 0;
 	uint64_t	device_l2_bytes = 0;
 };

@@ -251,24 +251,6 @@ look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32
 	return !full || job.reach == b.max_dist;
 }
 
-/* One thread.  n_items: if not NULL, how many there are, instead of n. */
-template <class S>
-static __global__ void
-choose_kernel(const __grid_constant__ rhh_buckets b, const side_and_size *side,
-			  const __grid_constant__ build_job<S> job, uint64_t n, const unsigned long long *n_items)
-{
-	const uint64_t n_slots = (uint64_t) b.n_buckets * S::SLOTS;
-	const uint64_t all = n_items ? *n_items : n;
-
-	job.plan->empty = side->size == 0 && !side->uncounted;
-	/* A range has a home more than buckets, if it shares its last one. */
-	if (b.n_buckets / job.n_parts() + 2 <= RHH_BUILD_BUCKETS &&
-		(job.plan->empty ? RHH_BUILD_WORTH(all, n_slots) : RHH_MERGE_WORTH(all, side->size, n_slots)))
-		job.plan->n_sorted = all;
-	else
-		job.plan->n_unsorted = all;
-}
-
 /* A thread has a part. */
 template <class S>
 static __global__ void

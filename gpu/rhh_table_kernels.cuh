@@ -402,6 +402,71 @@ find_kernel(const __grid_constant__ Ref r, const Key *keys, Out *out, uint64_t n
 	}
 }
 
+/* Is merging worth it, n_met items being in the table and n_new not? */
+static __device__ inline bool
+rhh_merge_worth(uint64_t n_met, uint64_t n_new, uint64_t size, uint64_t n_slots, bool in_l2)
+{
+	const uint64_t after = size + n_new;
+
+	if (after * 32 > n_slots * RHH_CROWDED)
+		n_new *= RHH_MERGE_SLOTS_PER_ITEM_FULL;
+	else if (in_l2)
+		return false;
+	else
+		n_new *= after * 4 > n_slots * 3 ? RHH_MERGE_SLOTS_PER_ITEM_HIGH : RHH_MERGE_SLOTS_PER_ITEM;
+	return n_new + (in_l2 ? 0 : n_met * RHH_MERGE_SLOTS_PER_ITEM) >= n_slots;
+}
+
+/*
+ * One block of RHH_CHOOSE_THREADS: are n items sorted?  n_items: if not NULL, how
+ * many there are, instead of n, none of them in the table.  Else a sample says how
+ * many of them are.
+ */
+template <class Ref, class S, typename Key, class Io>
+static __global__ void
+choose_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint64_t n,
+			  const unsigned long long *n_items, bool in_l2, const __grid_constant__ build_job<S> job)
+{
+	const typename S::warp_tiles team;
+	const uint64_t n_slots = (uint64_t) r.b.n_buckets * S::SLOTS;
+	const uint64_t all = n_items ? *n_items : n;
+	const bool	empty = r.side->size == 0 && !r.side->uncounted;
+	__shared__ uint32_t n_met;
+	bool		worth;
+
+	if (threadIdx.x == 0)
+		n_met = 0;
+	__syncthreads();
+	if (!empty && !n_items)
+	{
+		const typename S::slot e = io.load(n * threadIdx.x / RHH_CHOOSE_THREADS);
+		find_many<Ref, S, Key, uint8_t, true> op = {r.b.n_buckets, (Key) S::key(e), 0, 0, 0, 0, 0};
+		uint32_t	probes = 0;
+
+		op.pending = team.ballot(!S::is_empty(e));
+		rhh_find_loop<S, rhh_fresh>(r.b, team, op, &probes);
+		if (op.result || S::is_empty(e))
+			atomicAdd(&n_met, 1u);
+	}
+	__syncthreads();
+	if (threadIdx.x != 0)
+		return;
+	if (empty)
+		worth = RHH_BUILD_WORTH(all, n_slots, in_l2);
+	else
+	{
+		const uint64_t met = all * n_met / RHH_CHOOSE_THREADS;
+
+		worth = rhh_merge_worth(met, all - met, r.side->size, n_slots, in_l2);
+	}
+	job.plan->empty = empty;
+	/* A range has a home more than buckets, if it shares its last one. */
+	if (worth && r.b.n_buckets / job.n_parts() + 2 <= RHH_BUILD_BUCKETS)
+		job.plan->n_sorted = all;
+	else
+		job.plan->n_unsorted = all;
+}
+
 /*
  * Pairs whose keys are not in the table go to absent[], *n_absent of them.  EMPTY's
  * is inserted, if it is not there.
@@ -677,6 +742,7 @@ RHH_TABLE::swap(table &other)
 	std::swap(workspace_bytes, other.workspace_bytes);
 	std::swap(absent, other.absent);
 	std::swap(absent_slots, other.absent_slots);
+	std::swap(at_most, other.at_most);
 	std::swap(device_sms, other.device_sms);
 	std::swap(device_l2_bytes, other.device_l2_bytes);
 	std::swap(block_threads, other.block_threads);
@@ -689,6 +755,7 @@ RHH_TABLE::clear(cudaStream_t stream)
 {
 	auto		kernel = detail::clear_kernel<S>;
 
+	at_most = 0;
 	RHH_TRY(cudaMemsetAsync(r.side, 0, sizeof *r.side, stream));
 	RHH_LAUNCH(kernel, 1, 1, 0, stream, (slot *) &r.side->side, (uint64_t) 1);
 	if (EMPTY == (Key) ~(Key) 0)
@@ -726,13 +793,28 @@ RHH_TABLE::chunk_items(uint64_t n) const
 	return (n + chunks - 1) / chunks;
 }
 
-/* Are so many sorted before they are inserted? */
 template <RHH_TABLE_ARGS>
 bool
-RHH_TABLE::sorts(uint64_t n) const
+RHH_TABLE::in_l2() const
 {
-	return n > RHH_PARTITION_LEAST_KEYS && n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
-		(uint64_t) r.b.n_buckets * LINE > device_l2_bytes / RHH_PARTITION_L2_DIVISOR;
+	return (uint64_t) r.b.n_buckets * LINE <= device_l2_bytes / RHH_PARTITION_L2_DIVISOR;
+}
+
+/*
+ * May so many be sorted before they are inserted into a table of `size` entries?  The
+ * device decides (choose_kernel); but asking it takes a dozen launches.  For a table
+ * that the L2 cache holds it is asked if that may become crowded; after inserting more
+ * than there are slots, when most keys are likely to be there, only for many.
+ */
+template <RHH_TABLE_ARGS>
+bool
+RHH_TABLE::may_sort(uint64_t n, uint64_t size) const
+{
+	const bool	crowds = (size + n) * 32 > n_slots() * RHH_CROWDED &&
+		(size + n <= n_slots() || 2 * n >= n_slots());
+
+	return n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
+		((crowds && n > RHH_PARTITION_LEAST_KEYS_CROWDED) || (!in_l2() && n > RHH_PARTITION_LEAST_KEYS));
 }
 
 /* Blocks that build: as many as run at a time, and some. */
@@ -784,7 +866,8 @@ RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
 {
 	uint64_t	need;
 
-	if (!sorts(n))
+	/* At whatever load they will be inserted. */
+	if (!may_sort(n, 0) && !may_sort(n, n_slots() - (n < n_slots() ? n : n_slots())))
 		return cudaSuccess;
 	need = lay_out(chunk_items(n), nullptr);
 	if (need <= workspace_bytes)
@@ -840,12 +923,15 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 		: detail::insert_kernel<ref, S, Key, backwards, REDUCE, false>;
 	auto		rest = count ? detail::insert_kernel<ref, S, Key, moved, REDUCE, true>
 		: detail::insert_kernel<ref, S, Key, moved, REDUCE, false>;
-	auto		choose = detail::choose_kernel<S>;
+	auto		choose = detail::choose_kernel<ref, S, Key, Io>;
 	auto		plan = detail::plan_kernel<S>;
 	auto		plan_all = detail::plan_all_kernel<S>;
 	detail::build_job<S> job;
 
-	if (!sorts(n) || !workspace)
+	const uint64_t size = at_most;
+
+	at_most = size + n < n_slots() ? size + n : n_slots();
+	if (!may_sort(n, size) || lay_out(n, nullptr) > workspace_bytes)
 	{
 		RHH_LAUNCH(direct, n_items ? few_blocks : (unsigned) blocks, block_threads, 0, stream, r, io,
 				   n, n_items, failures, count);
@@ -854,7 +940,7 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 	lay_out(n, &job);
 	RHH_TRY(cudaMemsetAsync(job.plan, 0, sizeof *job.plan, stream));
 	RHH_TRY(cudaMemsetAsync(job.words, 0, sizeof *job.words << job.bits, stream));
-	RHH_LAUNCH(choose, 1, 1, 0, stream, r.b, r.side, job, n, n_items);
+	RHH_LAUNCH(choose, 1, RHH_CHOOSE_THREADS, 0, stream, r, io, n, n_items, in_l2(), job);
 	RHH_TRY(rhh_partition(io, n, job.bits, job.leftover, job.items,
 						  (unsigned long long *) job.ends, device_sms, stream,
 						  (const unsigned long long *) &job.plan->n_sorted));
@@ -889,7 +975,7 @@ RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 {
 	uint64_t	chunk = n;
 
-	if (sorts(n))
+	if (may_sort(n, at_most))
 	{
 		RHH_TRY(reserve(n, stream));
 		chunk = chunk_items(n);
@@ -940,12 +1026,13 @@ RHH_TABLE::insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 		: detail::absent_kernel<ref, S, Key, false>;
 	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
 	const uint64_t most = RHH_CHUNK_BYTES / sizeof(slot);
-	uint64_t	chunk = sorts(n) ? chunk_items(n) : n < most ? n : most;
+	uint64_t	chunk = may_sort(n, at_most) ? chunk_items(n) : n < most ? n : most;
 	unsigned long long *n_absent;
 
 	if (n == 0)
 		return cudaSuccess;
-	RHH_TRY(reserve(chunk, stream));
+	if (may_sort(n, at_most))
+		RHH_TRY(reserve(chunk, stream));
 	RHH_TRY(reserve_absent(chunk, stream));
 	if (chunk > absent_slots)
 		chunk = absent_slots;
@@ -1066,6 +1153,7 @@ RHH_TABLE::size(uint64_t *n, cudaStream_t stream)
 		RHH_TRY(cudaStreamSynchronize(stream));
 	}
 	memcpy((void *) &e, &host.side, sizeof e);
+	at_most = host.size;
 	*n = host.size + !S::is_empty(e);
 	return cudaSuccess;
 }
@@ -1126,6 +1214,7 @@ RHH_TABLE::rehash(uint64_t n_slots, bool *fits, cudaStream_t stream)
 	if (error != cudaSuccess || n_failed > 0)
 		return error;
 	*fits = true;
+	grown.at_most = at_most;
 	std::swap(grown.workspace, workspace);
 	std::swap(grown.workspace_bytes, workspace_bytes);
 	std::swap(grown.absent, absent);

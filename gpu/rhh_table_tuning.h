@@ -19,13 +19,19 @@
  */
 #define RHH_DEFAULT_MAX_DIST 8
 
+/*
+ * Threads of a block.  On an H100 finds take the same time with 128, 256 and 512, and
+ * inserts one by one up to 18 % more with 512, at most 3 % less with 128.
+ */
 #ifndef RHH_TABLE_BLOCK_THREADS
 #define RHH_TABLE_BLOCK_THREADS 256
 #endif
 
 /*
  * Keys a thread has, one after the other; one, if it takes less than so many blocks
- * an SM to insert them: 65536 with 4 were 64 blocks.
+ * an SM to insert them: 65536 with 4 were 64 blocks.  An H100 does not care for more:
+ * with 1, 2 and 8 all takes from 3 % less to 5 % more, but for 2^21 finds at a load
+ * of 0.95: 15 % less with 1, 17 % more with 8.
  */
 #ifndef RHH_TABLE_ITEMS
 #define RHH_TABLE_ITEMS 4
@@ -43,29 +49,45 @@
 #define RHH_HINTS_WORTH(size, n_slots, slots) \
 	((size) * (8 * (slots) + 5) > (n_slots) * (8 * (slots)))
 
-/* Making hints reads the table: not for less than one key for so many slots. */
+/*
+ * Making hints reads the table: not for less than one key for so many slots.  With
+ * hints made first, an H100 takes for finding as many keys as a 32nd of 2^27 slots of
+ * 8 bytes, at a load of 0.95, 1.8 times as long as without, a 16th 1.3 times, an 8th as
+ * long; as a half of them 0.83 times, and 0.60 with slots of 16 bytes.
+ */
 #ifndef RHH_HINTS_SLOTS_PER_KEY
 #define RHH_HINTS_SLOTS_PER_KEY 16
 #endif
 
 /*
- * Keys are partitioned when the table's slots have more bytes than this part of
- * the L2 cache, and they are more than one for so many slots.
+ * Keys are sorted by their home buckets and built into the table, rather than
+ * inserted one by one, where that is worth it (RHH_BUILD_WORTH, rhh_merge_worth()):
+ * never for fewer than one key for PARTITION_SLOTS_PER_KEY slots, a bound for all.
+ *
+ * In tables that the L2 cache holds only where they become crowded, that is, above a
+ * load of RHH_CROWDED / 32: on an H100, of 50 MB, 2^20 items into 2^22 slots of 8 bytes
+ * at a load of 0.5 take 0.13 ms one by one and 0.19 merged.
  */
 #ifndef RHH_PARTITION_L2_DIVISOR
-#define RHH_PARTITION_L2_DIVISOR 2
+#define RHH_PARTITION_L2_DIVISOR 1
 #endif
 #ifndef RHH_PARTITION_SLOTS_PER_KEY
 #define RHH_PARTITION_SLOTS_PER_KEY 33
 #endif
+#define RHH_CROWDED 27
 
 /*
- * And more keys than these: partitioning takes a dozen launches.  A batch of
+ * And for more keys than these: partitioning takes a dozen launches.  A batch of
  * 131072 into a table of 2^22 slots took an H100 0.097 ms, one of 65536, not
- * partitioned, 0.037.
+ * partitioned, 0.037.  Where tables become crowded fewer are worth it: 65536 keys into
+ * 2^21 slots of 8 bytes at a load of 0.95 take 3.9 ms one by one, and merged 0.8, 2^18
+ * into 2^23 slots 7.1 and 0.28.
  */
 #ifndef RHH_PARTITION_LEAST_KEYS
 #define RHH_PARTITION_LEAST_KEYS (1u << 18)
+#endif
+#ifndef RHH_PARTITION_LEAST_KEYS_CROWDED
+#define RHH_PARTITION_LEAST_KEYS_CROWDED (1u << 14)
 #endif
 
 /* Bytes of pairs partitioned at a time; the workspace is twice that. */
@@ -96,25 +118,31 @@
 #endif
 
 /*
- * Is sorting n items worth it?  Into an empty table always, if there is one for so
- * many slots (RHH_PARTITION_SLOTS_PER_KEY is a bound for all).  Into one in use
- * that depends on the load afterwards: merging reads and writes all of the table,
- * 2.5 ms and 0.033 ns an item with 2^27 slots of 8 bytes on an H100, whatever the
- * load; one by one an item takes 0.09 ns to a load of 0.6, 0.17 at 0.8, 0.3 at
- * 0.85, 1 at 0.93, 8 at 0.98.
+ * Is it worth it?  Into an empty table always, if there is an item for so many slots;
+ * in L2, if they are enough to crowd it: on an H100 2^21 slots of 8 bytes take 0.081
+ * ms one by one and 0.12 built, filled to a half, and 1.05 and 0.20 filled to 0.95.
  */
 #ifndef RHH_BUILD_SLOTS_PER_ITEM
 #define RHH_BUILD_SLOTS_PER_ITEM 16
 #endif
+#define RHH_BUILD_WORTH(n, n_slots, in_l2) \
+	((in_l2) ? (n) * 32 > (n_slots) * RHH_CROWDED : (n) * RHH_BUILD_SLOTS_PER_ITEM > (n_slots))
+
+/*
+ * Into one in use that depends on how many of the items are new, and on the load
+ * afterwards: merging reads and writes all of the table, 2.5 ms and 0.033 ns an item
+ * with 2^27 slots of 8 bytes on an H100, whatever the load; one by one an item that
+ * is there takes 0.09 ns, a new one 0.09 ns to a load of 0.6, 0.17 at 0.8, 0.3 at
+ * 0.85, 1 at 0.93, 8 at 0.98.  So many slots an item may cost to merge: of items that
+ * are there and of new ones to a load of 3/4; of new ones to RHH_CROWDED / 32; beyond.
+ */
 #ifndef RHH_MERGE_SLOTS_PER_ITEM
-#define RHH_MERGE_SLOTS_PER_ITEM 3	/* to a load of 3/4 */
-#define RHH_MERGE_SLOTS_PER_ITEM_HIGH 8 /* to 27/32 */
+#define RHH_MERGE_SLOTS_PER_ITEM 3
+#define RHH_MERGE_SLOTS_PER_ITEM_HIGH 8
 #define RHH_MERGE_SLOTS_PER_ITEM_FULL 32
 #endif
-#define RHH_BUILD_WORTH(n, n_slots) ((n) * RHH_BUILD_SLOTS_PER_ITEM > (n_slots))
-#define RHH_MERGE_WORTH(n, size, n_slots) \
-	((n) * (4 * ((size) + (n)) <= 3 * (n_slots) ? RHH_MERGE_SLOTS_PER_ITEM \
-			: 32 * ((size) + (n)) <= 27 * (n_slots) ? RHH_MERGE_SLOTS_PER_ITEM_HIGH \
-			: RHH_MERGE_SLOTS_PER_ITEM_FULL) >= (n_slots))
+
+/* Threads that choose, and items of which they look which are there. */
+#define RHH_CHOOSE_THREADS 256
 
 #endif							/* RHH_TABLE_TUNING_H */

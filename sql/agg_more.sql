@@ -76,7 +76,7 @@ SELECT compare('SELECT k, bit_and(i4), bool_and(b), stddev(i8) FROM t WHERE k > 
 
 -- refused, and why
 CREATE TYPE mood AS ENUM ('sad', 'happy');
-SELECT reason FROM gpurhh_refusals('SELECT k, min(''sad''::mood) FROM t GROUP BY k; SELECT k, sum(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, max(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, corr(small, i4) FROM t GROUP BY k; SELECT k, bit_xor(DISTINCT i4) FROM t GROUP BY k; SELECT k, stddev(DISTINCT i4) FROM t GROUP BY k');
+SELECT reason FROM gpurhh_refusals('SELECT k, min(''sad''::mood) FROM t GROUP BY k; SELECT k, sum(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, max(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, corr(DISTINCT small, i4) FROM t GROUP BY k; SELECT k, bit_xor(DISTINCT i4) FROM t GROUP BY k; SELECT k, stddev(DISTINCT i4) FROM t GROUP BY k');
 
 -- without rows, and without groups
 SELECT compare('SELECT bit_and(i2), bit_or(i4), bit_xor(i8), bool_and(b), bool_or(b), stddev(i4), var_pop(i8), min(tz), max(o), min(lsn), sum(m), max(tid) FROM t WHERE many > 12');

@@ -44,7 +44,7 @@ SELECT * FROM gpurhh_refusals('SELECT nm::text COLLATE nocase, count(*) FROM t G
 -- aggregates
 SELECT r.reason FROM unnest('{sum(n),sum(f8),avg(n),avg(f8),min(n),max(txt),max(f8),min(iv),min(arr),string_agg(txt\, txt),array_agg(k),bool_and(v > 0),stddev(v),count(DISTINCT v),
 	sum(DISTINCT v),sum(v ORDER BY k),count(v ORDER BY k),sum(v + (random() * 0)::int),count(*) FILTER (WHERE random() < 2),percentile_cont(0.5) WITHIN GROUP (ORDER BY v),
-	max(id::oid),sum(m),min(c::text COLLATE nocase),mode() WITHIN GROUP (ORDER BY k),regr_count(v\, k),bit_and(v)}'::text[]) WITH ORDINALITY AS x (agg, o),
+	max(id::oid),sum(m),min(c::text COLLATE nocase),mode() WITHIN GROUP (ORDER BY k),corr(DISTINCT v\, k),bit_and(v)}'::text[]) WITH ORDINALITY AS x (agg, o),
 	gpurhh_refusals(format('SELECT k, %s FROM t GROUP BY k', agg)) r ORDER BY o;
 SELECT * FROM gpurhh_refusals('SELECT k FROM t GROUP BY k HAVING max(txt) > $$a$$');
 SELECT * FROM gpurhh_refusals('SELECT k FROM t GROUP BY k ORDER BY sum(n)');

@@ -40,6 +40,7 @@ struct EmitColumn
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
 	char	   *strings;		/* of the window, SHORT_STRING bytes each */
+	PairFinal  *pair;			/* GPU_FINAL_PAIR's */
 	void	   *vector;			/* the values for HAVING; NULL: not needed */
 	VectorType	vector_type;
 };
@@ -66,6 +67,8 @@ output_encoding(const EmitColumn *column)
 		case GPU_FINAL_VAR_SAMP_FLOAT:
 		case GPU_FINAL_STDDEV_POP_FLOAT:
 		case GPU_FINAL_STDDEV_SAMP_FLOAT:
+		case GPU_FINAL_PAIR_AVG:
+		case GPU_FINAL_PAIR:
 			return GPU_ENC_FLOAT8_RAW;
 		case GPU_FINAL_SUM_NUMERIC:
 		case GPU_FINAL_AVG_INT8:
@@ -137,6 +140,8 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 		to->allocates = to->encoding == GPU_ENC_NONE ||
 			gpurhh_encodings[to->encoding].by_reference;
 		emit->allocates |= to->allocates;
+		if (to->final == GPU_FINAL_PAIR)
+			to->pair = gpurhh_pair_final_create((Oid) to->parameter);
 		if (to->encoding == GPU_ENC_STRING)
 			to->strings = palloc0(SHORT_STRING * GPURHH_EMIT_WINDOW);
 	}
@@ -434,6 +439,20 @@ compute_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 																	   &from[i], stride,
 																	   counts[i]));
 			return true;
+		case GPU_FINAL_PAIR_AVG:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
+										   gpurhh_pair_avg(column->words,
+														   &words[i], stride));
+			return true;
+		case GPU_FINAL_PAIR:
+			for (uint32 i = 0; i < n; i++)
+				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
+										   gpurhh_pair_final(column->pair,
+															 column->words,
+															 &words[i], stride,
+															 &column->isnull[i]));
+			return true;
 		default:
 			return false;
 	}
@@ -528,6 +547,8 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 		case GPU_ENC_INTERVAL_DAYS:
 		case GPU_ENC_INTERVAL_MONTHS:
 		case GPU_ENC_INTERVAL_INFINITE:
+		case GPU_ENC_BOTH:
+		case GPU_ENC_PRODUCT:
 			Assert(false);
 			break;
 	}

@@ -184,9 +184,9 @@ gpurhh_final_interval(GpuFinal final, int128 time, int64 days, int64 months,
 
 /* ---------- floats ---------- */
 
-/* Whether the flags tell what the result is: *result. */
-static bool
-not_finite(uint64 flags, float8 *result)
+/* Whether the flags tell what a sum is: *result. */
+bool
+gpurhh_not_finite(uint64 flags, float8 *result)
 {
 	if ((flags & RHH_F64_NOT_FINITE) == 0)
 		return false;
@@ -220,7 +220,7 @@ gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single)
 {
 	float8		result;
 
-	if (not_finite(flags, &result))
+	if (gpurhh_not_finite(flags, &result))
 		return result;
 	result = rhh_as_double(sum);
 	/* partial sums that overflowed, to either side, add up to NaN */
@@ -241,30 +241,105 @@ gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count)
 	return (result + 0.0) / (float8) count;
 }
 
-/* high + low of a sum of two doubles is first + second. */
-static void
-two_sum(float8 first, float8 second, float8 *high, float8 *low)
+/* ---------- sums of twice the precision ---------- */
+
+/* What rounding took from *x + *y goes to *x, and the sum to *y. */
+static inline void
+sum_on(float8 *x, float8 *y)
 {
-	*high = first + second;
-	*low = rhh_sum_error(first, second, *high);
+	float8		sum = *x + *y;
+
+	*x = rhh_sum_error(*x, *y, sum);
+	*y = sum;
 }
 
-/* high + low is a * b. */
-static void
-two_product(float8 a, float8 b, float8 *high, float8 *low)
+/* The product, and what rounding took from it. */
+static inline void
+two_product(float8 a, float8 b, float8 *product)
 {
-	*high = a * b;
-	*low = fma(a, b, -*high);
+	product[0] = a * b;
+	product[1] = fma(a, b, -product[0]);
+}
+
+/* A sum of two doubles as it is in a state. */
+Twice
+gpurhh_twice(const uint64 *words, Size stride)
+{
+	Twice		result;
+
+	result.low = rhh_as_double(words[stride]);
+	result.high = rhh_as_double(words[0]);
+	sum_on(&result.low, &result.high);
+	return result;
+}
+
+/*
+ * n * products + x * y, as if with three times a double's digits: what rounding
+ * takes, twice, is added up as well (Ogita, Rump and Oishi's SumK).
+ */
+static float8
+sum_thrice(float8 n, Twice products, Twice x, Twice y)
+{
+	float8		terms[12];
+	float8		result = 0;
+
+	two_product(n, products.high, &terms[0]);
+	two_product(n, products.low, &terms[2]);
+	two_product(x.high, y.high, &terms[4]);
+	two_product(x.high, y.low, &terms[6]);
+	two_product(x.low, y.high, &terms[8]);
+	two_product(x.low, y.low, &terms[10]);
+	for (int pass = 0; pass < 2; pass++)
+	{
+		for (int i = 1; i < lengthof(terms); i++)
+			sum_on(&terms[i - 1], &terms[i]);
+	}
+	for (int i = 0; i < lengthof(terms); i++)
+		result += terms[i];
+	return result;
+}
+
+/*
+ * The sum of (x - average of x) * (y - average of y) over count rows, from the
+ * sums of x * y, x and y.
+ *
+ * It is the former less the latter's product by count.  Subtracting takes away as
+ * many bits as what is left is smaller.  What is left of the sums' own 106 bits
+ * is in the result.
+ */
+float8
+gpurhh_sum_of_deviations(Twice products, Twice x, Twice y, uint64 count)
+{
+	int			exponent;
+	float8		n = frexp((float8) count, &exponent);
+	float8		scale = ldexp(-1.0, -exponent);
+	float8		first[2];
+	float8		second[2];
+	float8		sum;
+	float8		rest;
+
+	/* n is count by 2^exponent, so as not to leave the range; y is to be, too */
+	y.high *= scale;
+	y.low *= scale;
+	two_product(n, products.high, first);
+	two_product(x.high, y.high, second);
+	sum = first[0] + second[0];
+	rest = rhh_sum_error(first[0], second[0], sum) + (first[1] + second[1]) +
+		(n * products.low + (x.high * y.low + x.low * y.high));
+	/* what is mostly not taken away needs no more than that */
+	if (fabs(sum) > fabs(first[0]) * 0x1p-40)
+		sum += rest;
+	else
+		sum = sum_thrice(n, products, x, y);
+	if (!isfinite(sum))
+		float_overflow_error();
+	return sum / n;
 }
 
 /*
  * Variance or standard deviation of count values, of which there are enough, from
- * the words of RHH_MOMENTS_F64.
- *
- * The sum of the squares of the differences from the average is that of the
- * squares less the sum's square by count.  Subtracting takes away as many bits
- * as the former is smaller than the latter: of the 100 that the sums have there
- * are enough left unless the values differ by less than 10^-12 of their size.
+ * the words of RHH_MOMENTS_F64.  Enough digits are left unless the values differ by
+ * less than 10^-12 of their size.
  */
 float8
 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
@@ -272,46 +347,21 @@ gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
 {
 	float8		n = (float8) count;
 	uint64		flags = moments[4 * stride];
-	float8		sum,
-				sum_low,
-				squares,
-				squares_low,
-				average,
-				average_low,
-				product,
-				product_low,
-				rest,
-				rest_low,
-				deviations;
+	Twice		sum = gpurhh_twice(moments, stride);
+	Twice		squares = gpurhh_twice(&moments[2 * stride], stride);
+	float8		deviations;
 
 	if ((flags & RHH_F64_NOT_FINITE) != 0)
 		return get_float8_nan();
 	/* one value's is 0, whatever it is */
 	if (count == 1)
 		return 0;
-	if ((flags & ~(uint64) RHH_F64_SMALL) != 0)
+	if ((flags & ~(uint64) RHH_F64_SMALL) != 0 || !isfinite(squares.high))
 		float_overflow_error();
 
-	two_sum(rhh_as_double(moments[0]), rhh_as_double(moments[stride]),
-			&sum, &sum_low);
-	two_sum(rhh_as_double(moments[2 * stride]), rhh_as_double(moments[3 * stride]),
-			&squares, &squares_low);
-	if (!isfinite(squares) || !isfinite(squares_low))
-		float_overflow_error();
-
-	/* average = sum / n, with its rest */
-	average = sum / n;
-	two_product(average, n, &product, &product_low);
-	average_low = ((sum - product) - product_low + sum_low) / n;
-
-	/* squares - sum * average */
-	two_product(sum, average, &product, &product_low);
-	product_low += sum * average_low + sum_low * average;
-	two_sum(squares, -product, &rest, &rest_low);
-	deviations = rest + (rest_low + squares_low - product_low);
-
+	deviations = gpurhh_sum_of_deviations(squares, sum, sum, count);
 	/* what is left of equal values is what was rounded */
-	if (deviations <= squares * 0x1p-94)
+	if (deviations <= squares.high * 0x1p-94)
 		deviations = 0;
 	deviations /= gpurhh_final_is_sample(final) ? n - 1 : n;
 	return final == GPU_FINAL_STDDEV_POP_FLOAT ||

@@ -26,7 +26,9 @@
  */
 #include "gpurhh.h"
 
+#include "access/htup_details.h"
 #include "access/transam.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -40,6 +42,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
+#include "utils/syscache.h"
 #include "utils/typcache.h"
 
 GpuRefusalCollector *gpurhh_refusal_collector = NULL;
@@ -206,16 +209,17 @@ child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 }
 
 /*
- * The fed column of another part of what is in one: of a numeric's limbs, or an
- * interval's fields.
+ * The fed column that is made of what is in one: another of a numeric's limbs, or
+ * an interval's fields; or of that and another column.
  */
 static int
-other_column(PlanInfo *info, int number, GpuEncoding part)
+other_column(PlanInfo *info, int number, GpuEncoding part, int parameter)
 {
 	List	   *column = list_copy(list_nth(info->columns, number));
 	ListCell   *lc;
 
 	linitial_int(column) = part;
+	lsecond_int(column) = parameter;
 	foreach(lc, info->columns)
 	{
 		if (equal(lfirst(lc), column))
@@ -444,7 +448,8 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			operands = lappend_int(operands,
 								   device_state(info, RHH_SUM_I128,
 												other_column(info, arg_column,
-															 GPU_ENC_LIMB1 + l - 1),
+															 GPU_ENC_LIMB1 + l - 1,
+															 column.parameter),
 												filter_column));
 	}
 	if (column.encoding == GPU_ENC_INTERVAL_TIME)
@@ -455,8 +460,83 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			operands = lappend_int(operands,
 								   device_state(info, ops[i],
 												other_column(info, arg_column,
-															 GPU_ENC_INTERVAL_DAYS + i),
+															 GPU_ENC_INTERVAL_DAYS + i,
+															 column.parameter),
 												filter_column));
+	}
+	add_output(info, (Expr *) aggref, known->final, column, operands);
+	return true;
+}
+
+/* Core's function that makes an aggregate's result of its state. */
+static Oid
+final_function(Oid aggregate)
+{
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
+	Oid			function;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for aggregate %u", aggregate);
+	function = ((Form_pg_aggregate) GETSTRUCT(tuple))->aggfinalfn;
+	ReleaseSysCache(tuple);
+	return function;
+}
+
+/*
+ * One aggregate of two arguments, over the rows in which neither is NULL; see
+ * pairs.c.
+ */
+static bool
+add_pair_aggregate(PlanInfo *info, Aggref *aggref)
+{
+	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+	const char *text = expression_text(info, aggref);
+	GpuColumn	column = {GPU_ENC_FLOAT8_RAW};
+	List	   *operands = NIL;
+	int			args[2];		/* the second is core's X */
+	int			pair;
+	int			both;
+
+	if (!usual_aggregate(info, aggref, known, text))
+		return false;
+	if (aggref->aggdistinct != NIL)
+		return refuse(info, "aggregate %s has DISTINCT", text);
+	for (int i = 0; i < 2; i++)
+	{
+		Expr	   *arg = list_nth_node(TargetEntry, aggref->args, i)->expr;
+
+		if (exprType((Node *) arg) != known->argtype)
+			return refuse(info, "aggregate %s has an argument of type %s",
+						  text, format_type_be(exprType((Node *) arg)));
+		if (aggref->aggfilter != NULL)
+			arg = guarded(aggref->aggfilter, arg);
+		args[i] = child_column(info, arg, 0, column);
+	}
+	/* in one order, so that corr(x, y) and corr(y, x) share all columns and states */
+	pair = GPURHH_PAIR(Min(args[0], args[1]), Max(args[0], args[1]));
+	both = other_column(info, pair >> 8, GPU_ENC_BOTH, pair);
+
+	/* the count is the same for both */
+	for (int i = 0; i < 2; i++)
+	{
+		int			arg = args[aggref->aggfnoid == F_REGR_AVGY ? i : 1 - i];
+
+		for (int s = 0; s < GPU_MAX_STATES && known->states[s] != 0; s++)
+		{
+			if (i == 0 || (known->states[s] != RHH_COUNT))
+				operands = lappend_int(operands,
+									   device_state(info, known->states[s],
+													arg, both));
+		}
+	}
+	if (known->final == GPU_FINAL_PAIR)
+	{
+		operands = lappend_int(operands,
+							   device_state(info, RHH_SUM_TWICE_F64,
+											other_column(info, pair >> 8,
+														 GPU_ENC_PRODUCT, pair),
+											both));
+		column.parameter = (int) final_function(aggref->aggfnoid);
 	}
 	add_output(info, (Expr *) aggref, known->final, column, operands);
 	return true;
@@ -759,7 +839,11 @@ add_columns(PlanInfo *info)
 
 	forboth(lc, info->clause, lc_key, info->keys)
 	{
-		/* the planner takes a constant for one that no set makes NULL */
+		/*
+		 * Core finds a constant that a set makes NULL by its grouping
+		 * reference, and for an Agg alone: what a CustomScan returns would
+		 * be the constant.
+		 */
 		if (list_length(info->sets) > 1 && !contain_var_clause(lfirst(lc_key)))
 			return refuse(info, "key column %s of GROUPING SETS is constant",
 						  expression_text(info, lfirst(lc_key)));
@@ -771,7 +855,9 @@ add_columns(PlanInfo *info)
 	{
 		if (!is_distinct(lfirst_node(Aggref, lc)) &&
 			!is_choice(lfirst_node(Aggref, lc)) &&
-			!add_aggregate(info, lfirst_node(Aggref, lc)))
+			!(list_length(lfirst_node(Aggref, lc)->args) == 2 ?
+			  add_pair_aggregate(info, lfirst_node(Aggref, lc)) :
+			  add_aggregate(info, lfirst_node(Aggref, lc))))
 			return false;
 	}
 	foreach(lc, info->determined)
@@ -835,7 +921,7 @@ build_plan_info(PlanInfo *info, List *having)
 		list_length(info->distinct_states) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
-	/* none has more than 6 words with its RHH_COUNT, so RHH_MAX_STATE_WORDS hold */
+	/* none has more than 3 words a state, all in all, so RHH_MAX_STATE_WORDS hold */
 	return true;
 }
 

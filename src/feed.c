@@ -186,7 +186,8 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 		char	   *values = feed->base + column->values_offset;
 		Datum		value = slot->tts_values[column->attribute];
 
-		if (gpurhh_is_candidate(column->encoding))
+		if (gpurhh_is_candidate(column->encoding) ||
+			gpurhh_is_of_pair(column->encoding))
 			continue;
 		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
@@ -272,6 +273,8 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 											DatumGetPointer(value));
 				break;
 			case GPU_ENC_NONE:
+			case GPU_ENC_BOTH:
+			case GPU_ENC_PRODUCT:
 				Assert(false);
 				break;
 		}
@@ -391,6 +394,7 @@ gpurhh_feed_finish(Feed *feed, rhh_batch *batch)
 
 	if (feed->candidates != NULL)
 		gpurhh_candidates_finish(feed->candidates, feed);
+	gpurhh_pairs_fill(feed);
 	memset(batch, 0, sizeof(rhh_batch));
 	batch->n_rows = feed->n_rows;
 	for (int c = 0; c < feed->n_columns; c++)

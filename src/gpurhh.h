@@ -98,8 +98,20 @@ typedef enum GpuEncoding
 	GPU_ENC_INTERVAL_DAYS,
 	GPU_ENC_INTERVAL_MONTHS,
 	GPU_ENC_INTERVAL_INFINITE,	/* gpurhh_interval_infinite() */
-	GPU_ENC_FILTER				/* a boolean made "is true", 1 byte, never NULL */
+	GPU_ENC_FILTER,				/* a boolean made "is true", 1 byte, never NULL */
+	/* made of two fed columns of float8, see pairs.c; never NULL; parameter:
+	 * GPURHH_PAIR() of them */
+	GPU_ENC_BOTH,				/* neither is NULL, 1 byte */
+	GPU_ENC_PRODUCT				/* 16 bytes: their product as two doubles */
 } GpuEncoding;
+
+#define GPURHH_PAIR(first, second) ((first) << 8 | (second))
+
+static inline bool
+gpurhh_is_of_pair(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_BOTH || encoding == GPU_ENC_PRODUCT;
+}
 
 /* Keys of what has no fixed width; see dictionary.c. */
 static inline bool
@@ -161,7 +173,7 @@ typedef struct GpuColumn
 } GpuColumn;
 
 #define GPU_MAX_STATES 4		/* of one argument */
-#define GPU_MAX_OPERANDS 5		/* states that one output is made of */
+#define GPU_MAX_OPERANDS 8		/* states that one output is made of */
 
 /* How a column of the result is made of keys or states, its operands. */
 typedef enum GpuFinal
@@ -199,7 +211,14 @@ typedef enum GpuFinal
 	GPU_FINAL_VAR_POP_FLOAT,
 	GPU_FINAL_VAR_SAMP_FLOAT,
 	GPU_FINAL_STDDEV_POP_FLOAT,
-	GPU_FINAL_STDDEV_SAMP_FLOAT
+	GPU_FINAL_STDDEV_SAMP_FLOAT,
+	/* of two arguments' rows in which neither is NULL: RHH_SUM_F64 and RHH_COUNT,
+	 * and RHH_SUM_F64 of the other one */
+	GPU_FINAL_PAIR_AVG,
+	/* the first one's RHH_MOMENTS_F64, RHH_COUNT, RHH_AND and RHH_OR, the second
+	 * one's but for the count, and RHH_SUM_TWICE_F64 of the products; parameter:
+	 * core's final function */
+	GPU_FINAL_PAIR
 } GpuFinal;
 
 typedef struct GpuAggregate
@@ -272,6 +291,18 @@ extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 
 /* ---------- agg_final.c ---------- */
 
+/* A number as two doubles to be added up; the second is small. */
+typedef struct Twice
+{
+	float8		high;
+	float8		low;
+} Twice;
+
+extern Twice gpurhh_twice(const uint64 *words, Size stride);
+extern float8 gpurhh_sum_of_deviations(Twice products, Twice x, Twice y,
+									   uint64 count);
+extern bool gpurhh_not_finite(uint64 flags, float8 *result);
+
 extern bool gpurhh_final_is_sample(GpuFinal final);
 extern Datum gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
 								   const uint64 *squares, int scale);
@@ -282,6 +313,18 @@ extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
 extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
 extern float8 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
 										  Size stride, uint64 count);
+
+/* ---------- pairs.c ---------- */
+
+typedef struct Feed Feed;
+typedef struct PairFinal PairFinal;
+
+extern void gpurhh_pairs_fill(Feed *feed);
+extern PairFinal *gpurhh_pair_final_create(Oid function);
+extern float8 gpurhh_pair_final(PairFinal *final, const int *words,
+								const uint64 *group, Size stride, bool *isnull);
+extern float8 gpurhh_pair_avg(const int *words, const uint64 *group,
+							  Size stride);
 
 /* ---------- agg_path.c ---------- */
 
@@ -526,7 +569,7 @@ typedef struct FeedColumn
  * Writes rows into the columns of one block at a time.  Knows the layout and
  * the encodings, and nothing of devices.
  */
-typedef struct Feed
+struct Feed
 {
 	int			n_columns;
 	int			n_attributes;	/* of the child's rows, up to the last needed */
@@ -543,7 +586,7 @@ typedef struct Feed
 	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
 	void	   *defer_arg;
 	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
-} Feed;
+};
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
 							 const GpuColumn *columns,

@@ -95,6 +95,7 @@ typedef struct HeapColumn
 	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
 	int			limb_of;		/* the column whose result it is a limb of */
+	bool		later;			/* not from here */
 	Vector		result;
 } HeapColumn;
 
@@ -410,6 +411,10 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 			return NULL;
 		}
 		if (find_limb_source(heap, columns, c))
+			continue;
+		/* is made of others once the block is full */
+		heap->columns[c].later = gpurhh_is_of_pair(columns[c].encoding);
+		if (heap->columns[c].later)
 			continue;
 		if (!prepare_column(heap, &heap->columns[c],
 							list_nth(exprs, columns[c].attribute), columns[c],
@@ -1127,7 +1132,8 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	{
 		FeedColumn *column = &feed->columns[c];
 
-		if (heap->columns[c].load >= 0 && !heap->columns[c].encode)
+		if (!heap->columns[c].later && heap->columns[c].load >= 0 &&
+			!heap->columns[c].encode)
 			set->loads[heap->columns[c].load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
@@ -1137,6 +1143,8 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	{
 		HeapColumn *column = &heap->columns[c];
 
+		if (column->later)
+			continue;
 		if (column->limb_of >= 0)
 			column->result = heap->columns[column->limb_of].result;
 		else if (column->expr == NULL)
@@ -1165,6 +1173,8 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
 
+		if (from->later)
+			continue;
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
 		else if (from->load < 0 && !gpurhh_is_string(from->encoding))

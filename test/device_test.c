@@ -235,6 +235,8 @@ typedef enum gen_kind
 	GEN_HUGE_POSITIVE,			/* near INT64_MAX: sums leave 63 bits */
 	GEN_FLOAT,					/* integers, whose sums are exact; -0 */
 	GEN_FLOAT_ODD,				/* also NaN, infinities, large ones */
+	GEN_FLOAT_PAIR,				/* two integers each, whose sums need both; if n,
+								 * also NaN and infinities */
 	GEN_FILTER,
 	GEN_ANY,					/* a function of the keys */
 	GEN_CUSTOM					/* def.custom() sets it */
@@ -388,6 +390,23 @@ put_float(data *data, uint32_t c, uint64_t row, rng *r, bool odd)
 		memcpy(data->values[c] + row * 8, &x, 8);
 }
 
+/*
+ * A sum of the first, to 2^80, needs more digits than a double has; one of the
+ * others is exact.
+ */
+static void
+put_float_pair(data *data, uint32_t c, uint64_t row, rng *r, bool odd)
+{
+	double		x[2] = {((double) below(r, 1 << 24) - (1 << 23)) * 0x1p40,
+	(double) below(r, 1 << 24) - (1 << 23)};
+
+	if (below(r, 4) == 0)
+		x[0] *= 0x1p-40;
+	if (odd && below(r, 256) == 0)
+		x[0] = below(r, 3) == 0 ? NAN : below(r, 2) == 0 ? INFINITY : -INFINITY;
+	memcpy(data->values[c] + row * sizeof(x), x, sizeof(x));
+}
+
 static void
 generate_value(data *data, uint32_t c, uint64_t row, rng *r)
 {
@@ -432,6 +451,9 @@ generate_value(data *data, uint32_t c, uint64_t row, rng *r)
 		case GEN_FLOAT:
 		case GEN_FLOAT_ODD:
 			put_float(data, c, row, r, g->kind == GEN_FLOAT_ODD);
+			break;
+		case GEN_FLOAT_PAIR:
+			put_float_pair(data, c, row, r, g->n != 0);
 			break;
 		case GEN_FILTER:
 			put_value(data, c, row, below(r, 3) == 0 ? 0 : 1 + below(r, 255), 0);
@@ -647,7 +669,7 @@ add_i128(uint64_t *state, uint64_t low, uint64_t high)
 	state[0] = sum;
 }
 
-/* The sums of MOMENTS are integers here, kept as such. */
+/* The sums of MOMENTS and SUM_TWICE are integers here, kept as such. */
 static void
 add_integer(uint64_t *state, __int128 x)
 {
@@ -796,6 +818,10 @@ map_row(map *m, const data *data, uint64_t row)
 				add_float(&group[w], st->op,
 						  get_float(data, (uint32_t) st->arg_column, row));
 				break;
+			case RHH_SUM_TWICE_F64:
+				if (isfinite(rhh_as_double(v[0])))
+					add_integer(&group[w], sum_of_two(v));
+				break;
 		}
 	}
 }
@@ -854,6 +880,9 @@ map_combine(map *m, const uint64_t *from)
 				add_integer(&group[w], sum_of_two(&from[w]));
 				add_integer(&group[w + 2], sum_of_two(&from[w + 2]));
 				group[w + 4] |= from[w + 4];
+				break;
+			case RHH_SUM_TWICE_F64:
+				add_integer(&group[w], sum_of_two(&from[w]));
 				break;
 		}
 	}
@@ -1645,6 +1674,9 @@ case_floats(context *ctx)
 				def_state(&d, RHH_OR, v, -1);
 				def_state(&d, RHH_XOR, v, -1);
 			}
+			def_state(&d, RHH_SUM_TWICE_F64,
+					  def_column(&d, 16, GEN_FLOAT_PAIR, variant & 4, variant & 1 ? 90 : 0),
+					  variant & 2 ? filter : -1);
 			/* few are first aggregated by the block, where that is expected to pay */
 			if (g == 2)
 				d.spec.max_probe_buckets = 1;

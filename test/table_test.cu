@@ -22,9 +22,13 @@
 /*
  * Tables of 80 KB are beyond a 16th of simt's L2 cache of 1 MB, those of 2.5 MB
  * beyond a 32nd of an H100's 50 MB: they are partitioned, into more parts than
- * usual.  Others are not.
+ * usual.  Others are not.  TEST_SCALE: smaller, for compute-sanitizer.
  */
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && defined(TEST_SCALE)
+static const int SCALE = TEST_SCALE;
+static const int BEYOND_L2 = 1;
+#define RHH_PARTITION_L2_DIVISOR 1024
+#elif defined(__CUDACC__)
 static const int SCALE = 16;
 static const int BEYOND_L2 = 32;
 #define RHH_PARTITION_L2_DIVISOR 32
@@ -35,6 +39,7 @@ static const int BEYOND_L2 = 1;
 #endif
 #define RHH_PART_BYTES (UINT64_C(4) << 10)
 #define RHH_PARTITION_LEAST_KEYS 0
+#define RHH_PARTITION_LEAST_KEYS_CROWDED 0
 #include "rhh_table.cuh"
 
 static int	n_passed,
@@ -837,6 +842,58 @@ test_counters()
 	t.destroy();
 }
 
+/*
+ * A table that the L2 cache holds is built, and merged with, where it becomes crowded:
+ * then no entry is displaced.  The way to a half, and batches too small to be merged,
+ * displace some.
+ */
+static void
+test_crowded()
+{
+	typedef rhh::table<uint32_t, uint32_t> T;
+	const uint64_t n_slots = 8192;
+	std::vector<uint32_t> keys((size_t) (0.95 * n_slots));
+	std::vector<uint32_t> batches[] = {{7782}, {4096, 3686}, {4096, 3686, 4000}, {200}};
+
+	test_name = "crowded";
+	for (size_t i = 0; i < keys.size(); i++)
+		keys[i] = rhh_mix32((uint32_t) i + 1);
+	for (const auto &sizes : batches)
+	{
+		T			t;
+		device_array<rhh::counters> c(1);
+		failure_list<uint32_t> failures(keys.size());
+		uint64_t	size,
+					displaced_before = 0;
+		size_t		n = 0;
+
+		CUDA(t.create(n_slots, nullptr, UINT32_MAX));
+		CUDA(cudaMemset(c.p, 0, sizeof(rhh::counters)));
+		t.count = c.p;
+		for (size_t b = 0; n < keys.size() || b < sizes.size(); b++)
+		{
+			/* After the last key all over again: those are there. */
+			const size_t from = n < keys.size() ? n : 0;
+			const size_t to = std::min<size_t>(from + sizes[std::min(b, sizes.size() - 1)], keys.size());
+			std::vector<uint32_t> batch(keys.begin() + from, keys.begin() + to);
+
+			insert(t, batch, batch, failures);
+			n = std::max(n, to);
+			if (to == n_slots / 2)
+				displaced_before = c.host(1)[0].displacements;
+		}
+		auto		x = c.host(1)[0];
+		bool		unique;
+
+		CUDA(t.size(&size, nullptr));
+		CHECK(size == keys.size() && failures.n() == 0);
+		CHECK((x.displacements > displaced_before) == (sizes[0] == 200));
+		CHECK((displaced_before > 0) == (sizes[0] == n_slots / 2));
+		CHECK((contents<T, uint32_t>(t, &unique)).size() == keys.size() && unique);
+		t.destroy();
+	}
+}
+
 /* Blocks of a merge that run together, where that can be chosen. */
 static void
 simt_blocks(unsigned n)
@@ -893,6 +950,7 @@ main(int argc, char **argv)
 	test_device_erase();
 	test_builds();
 	test_counters();
+	test_crowded();
 	test_bulk();
 	test_edges();
 	printf("%d passed, %d failed\n", n_passed, n_failed);

@@ -26,7 +26,10 @@
 #include "sort_find_or_put.cuh"
 
 #if defined(__CUDACC__)
-#define MORE_BITS 8				/* of buckets, than on the CPU */
+#ifndef TEST_SCALE
+#define TEST_SCALE 256
+#endif
+#define MORE_BITS (TEST_SCALE >= 256 ? 8 : 0)	/* of buckets, than on the CPU */
 #define ROUNDS 20
 #else
 #define MORE_BITS 0

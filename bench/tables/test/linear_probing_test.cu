@@ -19,7 +19,10 @@
 #include <vector>
 
 #if defined(__CUDACC__)
-static const uint64_t SCALE = 256;	/* sizes are for the fibers */
+#ifndef TEST_SCALE
+#define TEST_SCALE 256
+#endif
+static const uint64_t SCALE = TEST_SCALE; /* sizes are for the fibers */
 static const int MIXTURES = 40;
 #else
 static const uint64_t SCALE = 1;

@@ -3,13 +3,15 @@
 # benchmark, without a GPU: on the CPU, by test/simt.h.
 #
 #	--cuda		the tables' tests by nvcc, on the GPU that is here
+#	--memcheck	the same in compute-sanitizer, with fewer items, and rhh::table's
 #
 # Ends with "N passed, N failed", each test program's checks counted one by one.
 . "$(dirname "$0")/../../../scripts/lib.sh"
 
-cuda=
+cuda= memcheck= tests=(bench/tables/test/*_test.cu)
 case ${1:-} in
 	--cuda) cuda=yes ;;
+	--memcheck) cuda=yes memcheck=yes; tests+=(test/table_test.cu) ;;
 	'') ;;
 	*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
@@ -20,11 +22,12 @@ passed=0 failed=0
 
 # ---------- the tables ----------
 
-for test in bench/tables/test/*_test.cu; do
+for test in "${tests[@]}"; do
 	step "$test"
 	program=$work/$(basename "$test" .cu)
 	if [ -n "$cuda" ]; then
-		build=(${NVCC:-nvcc} -std=c++17 -O3 -arch=native -Igpu -Ibench -Ibench/tables -o "$program" "$test")
+		build=(${NVCC:-nvcc} -std=c++17 -O3 -arch=native ${memcheck:+-lineinfo -DTEST_SCALE=1}
+			-Igpu -Itest -Ibench -Ibench/tables -o "$program" "$test")
 	else
 		build=(${CXX:-g++} -std=c++17 -O2 -Wall -Wextra ${WERROR:+-Werror} -Igpu -Itest -Ibench -Ibench/tables
 			-o "$program" -x c++ "$test")
@@ -34,10 +37,13 @@ for test in bench/tables/test/*_test.cu; do
 		failed=$((failed + 1))
 		continue
 	fi
-	run_counting "$log" "$program"
+	run_counting "$log" ${memcheck:+compute-sanitizer --tool memcheck --error-exitcode 9 --log-file "$work/memcheck"} "$program"
+	if [ "$run_failed" != 0 ] && [ -n "$memcheck" ]; then head -40 "$work/memcheck"; fi
 	note "$run_passed passed, $run_failed failed"
 	passed=$((passed + run_passed)) failed=$((failed + run_failed))
 done
+
+if [ -n "$memcheck" ]; then echo "$passed passed, $failed failed"; exit $((failed > 0)); fi
 
 # ---------- the benchmark ----------
 
@@ -96,10 +102,10 @@ check "all tables get the same draws" is "$(awk -F, '$2 == 4 && $8 == "insert" {
 # at load 1 a draw has 32 (1 - exp(-1/32)) = 0.985 distinct keys a slot
 check "how many keys of a draw are distinct" \
 	awk -F, '/^[^#t]/ && $6 == 1 && ($11 / $10 < 0.97 || $11 / $10 > 0.995) { bad = 1; print } END { exit bad }' "$prefix-timing.csv"
-for method in sort atomics gpurhh; do
+for method in sort atomics gpurhh gpurhh_sum; do
 	check "group-by: $method" is "$(rows groupby method $method)" 16
 done
-check "uniform rows have all groups" is "$(rows groupby distribution uniform groups_asked 5 groups 5)" 12
+check "uniform rows have all groups" is "$(rows groupby distribution uniform groups_asked 5 groups 5)" 16
 # of 2000 groups 3000 uniform rows hit 2000 (1 - exp(-1.5)) = 1554, Zipf rows far fewer
 check "Zipf rows have fewer groups" \
 	awk -F, '$4 == 2000 && ($3 == "uniform" ? $5 < 1500 || $5 > 1610 : $5 < 650 || $5 > 950) { bad = 1; print } END { exit bad }' "$prefix-groupby.csv"

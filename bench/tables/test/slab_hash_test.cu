@@ -23,13 +23,13 @@ typedef std::vector<uint32_t> words;
 static const uint32_t ABSENT = 0xFFFFFFFFu;
 static const uint32_t LARGEST_KEY = 0xFFFFFFFDu;
 
-/* More items than on the CPU; fewer for compute-sanitizer. */
+/* More items than on the CPU; fewer for compute-sanitizer (run.sh --memcheck). */
 #if defined(__CUDACC__)
-#ifndef SLAB_TEST_SCALE
-#define SLAB_TEST_SCALE 256
+#ifndef TEST_SCALE
+#define TEST_SCALE 256
 #endif
 static const bool ON_GPU = true;
-static const uint32_t SCALE = SLAB_TEST_SCALE;
+static const uint32_t SCALE = TEST_SCALE;
 static const uint32_t N_SEEDS = 20;
 #else
 static const bool ON_GPU = false;
