@@ -247,29 +247,20 @@ static __global__ void __launch_bounds__(RHH_PASS_PARTS)
 rhh_offsets_kernel(const uint32_t *counts, const uint32_t *before, uint32_t bits, uint32_t fold,
 				   uint32_t *begins, uint32_t *ends)
 {
-	RHH_DYNAMIC_SHARED(uint32_t, sums);
+	__shared__ uint32_t warp_sums[RHH_PASS_PARTS / RHH_WARP_SIZE];
 	const uint32_t p = threadIdx.x;
 	const uint32_t at = blockIdx.x << bits | p;
-	const uint32_t start = before != NULL && blockIdx.x > 0 ? before[blockIdx.x - 1] : 0;
+	uint32_t	begin = before != NULL && blockIdx.x > 0 ? before[blockIdx.x - 1] : 0;
 	uint32_t	own = 0;
 
 	if (p < 1u << bits)
 		for (uint32_t i = 0; i < 1u << fold; i++)
 			own += counts[at << fold | i];
-	sums[p] = own;
-	__syncthreads();
-	for (uint32_t step = 1; step < RHH_PASS_PARTS; step *= 2)
-	{
-		uint32_t	left = p >= step ? sums[p - step] : 0;
-
-		__syncthreads();
-		sums[p] += left;
-		__syncthreads();
-	}
+	begin += rhh_block_scan<RHH_PASS_PARTS>(own, warp_sums);
 	if (p < 1u << bits)
 	{
-		begins[at * RHH_CUDA_BEGIN_STRIDE] = start + sums[p] - own;
-		ends[at] = start + sums[p];
+		begins[at * RHH_CUDA_BEGIN_STRIDE] = begin;
+		ends[at] = begin + own;
 	}
 }
 
@@ -281,7 +272,7 @@ static __global__ void __launch_bounds__(RHH_CUDA_UNITS_THREADS)
 rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh_unit *units,
 				 uint32_t *n_units)
 {
-	RHH_DYNAMIC_SHARED(uint32_t, sums);
+	__shared__ uint32_t warp_sums[RHH_CUDA_UNITS_THREADS / RHH_WARP_SIZE];
 	const uint32_t t = threadIdx.x;
 	const uint32_t from = (uint32_t) ((uint64_t) n_parts * blockIdx.x / gridDim.x);
 	const uint32_t to = (uint32_t) ((uint64_t) n_parts * (blockIdx.x + 1) / gridDim.x);
@@ -289,15 +280,7 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
 
 	for (uint32_t p = t; p < from; p += blockDim.x)
 		before += (ends[p] - (p > 0 ? ends[p - 1] : 0) + unit_rows - 1) / unit_rows;
-	sums[t] = before;
-	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2)
-	{
-		__syncthreads();
-		if (t < step)
-			sums[t] += sums[t + step];
-	}
-	__syncthreads();
-	before = sums[0];
+	rhh_block_scan<RHH_CUDA_UNITS_THREADS>(before, warp_sums, &before);
 
 	/* A thread has a part, and its units' places follow by a scan over the threads. */
 	for (uint32_t start = from; start < to; start += blockDim.x)
@@ -306,20 +289,11 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
 		const uint32_t first = p < to && p > 0 ? ends[p - 1] : 0;
 		const uint32_t end = p < to ? ends[p] : first;
 		const uint32_t n = (end - first + unit_rows - 1) / unit_rows;
-		uint32_t	at;
+		uint32_t	at,
+					all;
 
 		__syncthreads();
-		sums[t] = n;
-		for (uint32_t step = 1; step < blockDim.x; step *= 2)
-		{
-			uint32_t	left;
-
-			__syncthreads();
-			left = t >= step ? sums[t - step] : 0;
-			__syncthreads();
-			sums[t] += left;
-		}
-		at = before + sums[t] - n;
+		at = before + rhh_block_scan<RHH_CUDA_UNITS_THREADS>(n, warp_sums, &all);
 		for (uint32_t i = 0; i < n; i++)
 		{
 			rhh_unit	unit = {first + i * unit_rows, unit_rows, p, n == 1};
@@ -330,8 +304,7 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
 		}
 		if (n > 1)
 			atomicAdd(&n_units[1], n);
-		__syncthreads();
-		before += sums[blockDim.x - 1];
+		before += all;
 	}
 	if (t == 0 && blockIdx.x == gridDim.x - 1)
 		n_units[0] = before;
@@ -416,7 +389,6 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 	uint32_t   *warp_sums = base + RHH_PASS_PARTS;
 	const uint32_t n_parts = 1u << digit.bits;
 	const uint32_t t = threadIdx.x;
-	const uint32_t lane = t & (RHH_WARP_SIZE - 1);
 
 	for (uint32_t u = blockIdx.x; u < rhh_n_units(units); u += gridDim.x)
 	{
@@ -425,7 +397,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 		rhh_some_rows<RHH_SCATTER_ITEMS> some;
 		rhh_places	places;
 		uint32_t	own,
-					sum;
+					start;
 
 		for (uint32_t p = t; p < n_parts; p += blockDim.x)
 			count[p] = 0;
@@ -438,18 +410,10 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 				places.sorted[k] = atomicAdd(&count[rhh_digit_of(digit, some.fp[k])], 1u);
 		__syncthreads();
 
-		/* Exclusive sums of the counts: within warps, then over the warps. */
 		own = t < n_parts ? count[t] : 0;
-		sum = rhh_warp_scan(own);
-		if (lane == RHH_WARP_SIZE - 1)
-			warp_sums[t / RHH_WARP_SIZE] = sum;
-		__syncthreads();
+		start = rhh_block_scan<RHH_CUDA_SCATTER_THREADS>(own, warp_sums);
 		if (t < n_parts)
 		{
-			uint32_t	start = sum - own;
-
-			for (uint32_t w = 0; w < t / RHH_WARP_SIZE; w++)
-				start += warp_sums[w];
 			count[t] = start;
 			/* Of the block's order: the output is so much further. */
 			base[t] = own == 0 ? 0
@@ -857,7 +821,6 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 {
 	const int	EACH = (RHH_CUDA_BUILD_BUCKETS + RHH_CUDA_AGGREGATE_THREADS - 1) /
 		RHH_CUDA_AGGREGATE_THREADS;
-	const uint32_t N_WARPS = RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE;
 	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
 	const uint32_t warp = threadIdx.x / RHH_WARP_SIZE;
 	const rhh_lanes ALL = (rhh_lanes) ~0ULL;
@@ -875,17 +838,7 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		n[k] = h < range ? space->at[h] : 0;
 		before += n[k];
 	}
-	sum = rhh_warp_scan(before);
-	if (lane == RHH_WARP_SIZE - 1)
-		space->warp_sums[warp] = sum;
-	before = sum - before;
-	__syncthreads();
-	for (uint32_t w = 0; w < N_WARPS; w++)
-	{
-		if (w < warp)
-			before += space->warp_sums[w];
-		all += space->warp_sums[w];
-	}
+	before = rhh_block_scan<RHH_CUDA_AGGREGATE_THREADS>(before, space->warp_sums, &all);
 
 	/* Here before is P of the thread's first home. */
 	sum = before;
@@ -1104,8 +1057,7 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(prog.n_state_words)};
 	const uint32_t n_records = n_copies * (n_slots + 1);
 	uint64_t   *extra = records + n_records * local.record_words;
-	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false,
-			0, 0, 0, 0, false, 0, 0, 0, 0}, {}, 0, false};
+	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false}};
 
 	if (entering == RHH_ENTER_SPLIT && units.n_units[1] == 0)
 		return;
@@ -1169,8 +1121,7 @@ rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
 	typedef rhh_slots<BYTES> S;
 	const rhh_local local = {stash.records, ::min(stash.n[0], stash.room), 1,
 	rhh_record_words(prog.n_state_words)};
-	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false,
-			0, 0, 0, 0, false, 0, 0, 0, 0}, {}, 0, false};
+	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false}};
 
 	if (local.n_slots == 0)
 		return;

@@ -966,7 +966,14 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 	uint32_t	n_slots = 16;
 	uint32_t	n_copies = 1;
 	size_t		shared;
-	rhh_entering entering = RHH_ENTER_ALL;
+	auto		launch = [&](rhh_entering entering, size_t space) {
+		RHH_BY_VARIANT(t->variant,
+					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
+					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
+					   RHH_LAUNCH(kernel, blocks, RHH_CUDA_AGGREGATE_THREADS, shared + space,
+								  lane->run, t->prog, view, rows, units, n_slots, n_copies,
+								  entering, stash, left));
+	};
 
 	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL_FEW < groups)
 		n_slots *= 2;
@@ -975,36 +982,20 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 		n_copies *= 2;
 	shared = (size_t) n_copies * (n_slots + 1) * rhh_record_bytes(t) +
 		RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
+	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.failed, 0, (rows.n_rows + 31ULL) / 32 * 4,
+				  lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
+		return false;
 
 	/* An empty table is built. */
 	if (units.part_bits > 0 && t->n_entering == 0 && part_buckets <= RHH_CUDA_BUILD_BUCKETS &&
 		part_buckets * t->slots_per_bucket <= RHH_CUDA_BUILD_SLOTS)
 	{
-		entering = RHH_ENTER_BUILD;
 		if (!RHH_CUDA(dev, cudaMemsetAsync, stash.n, 0,
 					  (2 + (UINT64_C(1) << units.part_bits)) * sizeof(uint32_t), lane->run))
 			return false;
-	}
-	t->n_entering++;
-	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.failed, 0, (rows.n_rows + 31ULL) / 32 * 4,
-				  lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
-		return false;
-	for (;;)
-	{
-		size_t		space = entering == RHH_ENTER_BUILD ? sizeof(rhh_build_space) : 0;
-
-		RHH_BY_VARIANT(t->variant,
-					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
-					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
-					   RHH_LAUNCH(kernel, blocks, RHH_CUDA_AGGREGATE_THREADS, shared + space,
-								  lane->run, t->prog, view, rows, units, n_slots, n_copies,
-								  entering, stash, left));
-		if (entering != RHH_ENTER_BUILD)
-			break;
-		entering = RHH_ENTER_SPLIT;
-	}
-	if (entering == RHH_ENTER_SPLIT)
+		launch(RHH_ENTER_BUILD, sizeof(rhh_build_space));
+		launch(RHH_ENTER_SPLIT, 0);
 		RHH_BY_VARIANT(t->variant,
 					   RHH_LAUNCH((rhh_enter_stash_kernel<BYTES, VERIFY>),
 								  ::min(blocks, (uint32_t) dev->n_sms * 2), RHH_CUDA_BLOCK_THREADS,
@@ -1013,6 +1004,10 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 								  RHH_CUDA_AGGREGATE_THREADS,
 								  (2 * RHH_STASH_OF_PART + 1) * rhh_record_words(0) *
 								  sizeof(uint64_t), lane->run, t->prog, rows, units, stash, left));
+	}
+	else
+		launch(RHH_ENTER_ALL, 0);
+	t->n_entering++;
 	return rhh_launched(dev, "rhh_aggregate_kernel");
 }
 
@@ -1025,8 +1020,7 @@ rhh_launch_units(rhh_table *t, const rhh_partition_plan &p, const uint32_t *ends
 	if (!RHH_CUDA(t->dev, cudaMemsetAsync, p.n_units, 0, 2 * sizeof(uint32_t), t->lane->run))
 		return false;
 	RHH_LAUNCH(rhh_units_kernel, ::min(n_parts, (uint32_t) RHH_CUDA_UNITS_BLOCKS),
-			   RHH_CUDA_UNITS_THREADS, RHH_CUDA_UNITS_THREADS * sizeof(uint32_t), t->lane->run,
-			   ends, n_parts, unit_rows, p.units, p.n_units);
+			   RHH_CUDA_UNITS_THREADS, 0, t->lane->run, ends, n_parts, unit_rows, p.units, p.n_units);
 	return rhh_launched(t->dev, "rhh_units_kernel");
 }
 
@@ -1042,9 +1036,8 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t 
 	rhh_digit	digit = {32 - p.first_bits, p.first_bits};
 
 	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS, 0};
-	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, RHH_PASS_PARTS * sizeof(uint32_t), run,
-			   t->lane->counts[i], NULL, p.first_bits, RHH_PASS_BITS - p.first_bits,
-			   p.begins[0], p.ends[0]);
+	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, 0, run, t->lane->counts[i], NULL,
+			   p.first_bits, RHH_PASS_BITS - p.first_bits, p.begins[0], p.ends[0]);
 	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED, run,
 			   t->prog, rows, p.first, *units, digit, p.begins[0]);
 	if (p.second_bits > 0)
@@ -1058,9 +1051,8 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t 
 		RHH_LAUNCH(rhh_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS,
 				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->prog, p.first, *units, digit,
 				   p.counts);
-		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS,
-				   RHH_PASS_PARTS * sizeof(uint32_t), run, p.counts, p.ends[0], p.second_bits, 0,
-				   p.begins[1], p.ends[1]);
+		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS, 0, run, p.counts,
+				   p.ends[0], p.second_bits, 0, p.begins[1], p.ends[1]);
 		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED,
 				   run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
 	}

@@ -653,17 +653,17 @@ struct rhh_rows_op
 	bool		is_key_short;	/* the lanes' keys tell whether they are equal */
 
 	/* The lane's row. */
-	uint32_t	row;
-	uint64_t	key;
-	uint32_t	fp;
-	uint32_t	group;			/* out */
-	bool		mine;			/* it has a key and no group yet */
+	uint32_t	row = 0;
+	uint64_t	key = 0;
+	uint32_t	fp = 0;
+	uint32_t	group = 0;		/* out */
+	bool		mine = false;	/* it has a key and no group yet */
 
 	/* The one in hand, the same for a tile. */
-	rhh_lanes	pending;
-	int			src;
-	uint64_t	key_now;
-	uint32_t	row_now;
+	rhh_lanes	pending = 0;
+	int			src = 0;
+	uint64_t	key_now = 0;
+	uint32_t	row_now = 0;
 
 	__device__ RHH_INLINE bool take(const team &t, bool active, slot *e)
 	{
@@ -713,9 +713,9 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 	typedef typename base::slot slot;
 	typedef typename base::team team;
 
-	rhh_tally	tally;
-	uint32_t	group_now;
-	bool		key_stored;
+	rhh_tally	tally = {};
+	uint32_t	group_now = 0;
+	bool		key_stored = false;
 
 	__device__ RHH_INLINE bool next(const team &t, bool active, slot *e)
 	{

@@ -60,8 +60,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint32_t n_words = prog.n_state_words;
-	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, prog.plan.form != RHH_KEY_WIDE,
-			0, 0, 0, 0, false, 0, 0, 0, 0}, {}, 0, false};
+	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, prog.plan.form != RHH_KEY_WIDE}};
 	uint32_t	probes = 0,
 				moves = 0;
 

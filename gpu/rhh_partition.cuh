@@ -120,24 +120,15 @@ rhh_histogram_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_
 static __global__ void
 rhh_offsets_kernel(const __grid_constant__ rhh_pass pass)
 {
-	__shared__ unsigned long long sums[RHH_MAX_PARTITIONS];
+	__shared__ unsigned long long warp_sums[RHH_MAX_PARTITIONS / RHH_WARP_SIZE];
 	unsigned long long *counts = pass.counts + ((uint64_t) blockIdx.y << pass.bits);
 	const uint32_t p = threadIdx.x;
-	unsigned long long own = p < 1u << pass.bits ? counts[p] : 0;
+	const unsigned long long own = p < 1u << pass.bits ? counts[p] : 0;
 	const uint64_t first = blockIdx.y > 0 ? rhh_part_end(pass, blockIdx.y - 1) : 0;
+	const unsigned long long before = rhh_block_scan<RHH_MAX_PARTITIONS>(own, warp_sums);
 
-	sums[p] = own;
-	__syncthreads();
-	for (uint32_t step = 1; step < RHH_MAX_PARTITIONS; step *= 2)
-	{
-		unsigned long long before = p >= step ? sums[p - step] : 0;
-
-		__syncthreads();
-		sums[p] += before;
-		__syncthreads();
-	}
 	if (p < 1u << pass.bits)
-		counts[p] = first + sums[p] - own;
+		counts[p] = first + before;
 }
 
 /*
@@ -157,10 +148,9 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 	__shared__ uint32_t count[RHH_MAX_PARTITIONS];
 	__shared__ uint32_t start[RHH_MAX_PARTITIONS];
 	__shared__ unsigned long long base[RHH_MAX_PARTITIONS];
-	__shared__ uint32_t warp_sums[32];
+	__shared__ uint32_t warp_sums[RHH_PARTITION_THREADS / RHH_WARP_SIZE];
 	const uint32_t n_parts = 1u << pass.bits;
 	const uint32_t t = threadIdx.x;
-	const uint32_t lane = t & (RHH_WARP_SIZE - 1);
 	const uint64_t n_items = rhh_part_end(pass, pass.n_parts - 1);
 	uint64_t	from = (uint64_t) blockIdx.x * BLOCK_ITEMS;
 	const uint64_t end = from + BLOCK_ITEMS < n_items ? from + BLOCK_ITEMS : n_items;
@@ -174,7 +164,7 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 		item		mine[ITEMS];
 		uint32_t	rank[ITEMS];
 		uint32_t	own,
-					sum;
+					before;
 
 		n = (uint32_t) (part_end - from);
 		if (t < n_parts)
@@ -190,28 +180,11 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 				rank[k] = atomicAdd(&count[rhh_pass_bits(pass, io.hash(mine[k]))], 1u);
 		__syncthreads();
 
-		/* Exclusive sums of the counts: within warps, then over the warps. */
 		own = t < n_parts ? count[t] : 0;
-		sum = rhh_warp_scan(own);
-		if (lane == RHH_WARP_SIZE - 1)
-			warp_sums[t / RHH_WARP_SIZE] = sum;
-		__syncthreads();
-		if (t == 0)
-		{
-			uint32_t	before = 0;
-
-			for (uint32_t w = 0; w < RHH_PARTITION_THREADS / RHH_WARP_SIZE; w++)
-			{
-				uint32_t	s = warp_sums[w];
-
-				warp_sums[w] = before;
-				before += s;
-			}
-		}
-		__syncthreads();
+		before = rhh_block_scan<RHH_PARTITION_THREADS>(own, warp_sums);
 		if (t < n_parts)
 		{
-			start[t] = sum - own + warp_sums[t / RHH_WARP_SIZE];
+			start[t] = before;
 			if (own)
 				base[t] = atomicAdd(&next[t], (unsigned long long) own);
 		}

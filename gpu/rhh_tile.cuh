@@ -173,21 +173,53 @@ rhh_take_lane(bool active, rhh_lanes *pending, int *src)
 #define RHH_TILE_ID(N) ((blockIdx.x * blockDim.x + threadIdx.x) / (N))
 #define RHH_TILES(N) (gridDim.x * blockDim.x / (N))
 
-/* ---------- memory ---------- */
+/* ---------- sums ---------- */
 
 /* x summed over the lanes of the warp up to the calling one; all lanes. */
-RHH_DEV uint32_t
-rhh_warp_scan(uint32_t x)
+template <typename T>
+RHH_DEV T
+rhh_warp_scan(T x)
 {
 	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
 	{
-		uint32_t	left = __shfl_up_sync((rhh_lanes) ~0ULL, x, step);
+		T			left = __shfl_up_sync((rhh_lanes) ~0ULL, x, step);
 
 		if ((threadIdx.x & (RHH_WARP_SIZE - 1)) >= step)
 			x += left;
 	}
 	return x;
 }
+
+/*
+ * x summed over the threads of the block before the calling one; *all: over all.
+ * A block of THREADS, which it synchronises once, after it has written warp_sums:
+ * shared memory, a word a warp, that nobody may write again before another
+ * __syncthreads().
+ */
+template <int THREADS, typename T>
+RHH_DEV T
+rhh_block_scan(T x, T *warp_sums, T *all = nullptr)
+{
+	const uint32_t warp = threadIdx.x / RHH_WARP_SIZE;
+	T			sum = rhh_warp_scan(x);
+	T			before = sum - x,
+				total = 0;
+
+	if ((threadIdx.x & (RHH_WARP_SIZE - 1)) == RHH_WARP_SIZE - 1)
+		warp_sums[warp] = sum;
+	__syncthreads();
+	for (uint32_t w = 0; w < (all ? THREADS / RHH_WARP_SIZE : warp); w++)
+	{
+		if (w < warp)
+			before += warp_sums[w];
+		total += warp_sums[w];
+	}
+	if (all)
+		*all = total;
+	return before;
+}
+
+/* ---------- memory ---------- */
 
 /*
  * rhh_load_shared: reads past L1, which other SMs' stores do not reach; a retry
