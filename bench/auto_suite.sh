@@ -93,6 +93,13 @@ no-group-where|SELECT sum(v) FROM T WHERE v < 100
 min-index|SELECT min(id), max(id) FROM T
 sets|SELECT k1, k2, sum(v) FROM T GROUP BY GROUPING SETS ((k1), (k2), ())
 rollup|SELECT b, k1, k2, count(*) FROM T GROUP BY ROLLUP (b, k1, k2)
+two-distincts|SELECT k2, count(DISTINCT v), count(DISTINCT k1) FROM T GROUP BY k2
+distinct-tenth|SELECT k3, count(DISTINCT v), sum(v) FROM T GROUP BY k3
+distinct-sets|SELECT b, k1, count(DISTINCT v) FROM T GROUP BY ROLLUP (b, k1)
+distinct-text|SELECT k1, count(DISTINCT s || k2) FROM T GROUP BY k1
+rollup-text|SELECT s || ' of the long texts', k1, sum(v) FROM T GROUP BY ROLLUP (1, k1)
+cube-tenth|SELECT k1, k3, count(*) FROM T GROUP BY CUBE (k1, k3)
+min-text|SELECT k2, min(s COLLATE "C"), max(s COLLATE "C") FROM T GROUP BY k2
 partitions|SELECT k2, sum(v) FROM P GROUP BY k2
 partitions-tenth|SELECT k3, sum(v) FROM P GROUP BY k3
 union-all|SELECT k2, sum(v) FROM (SELECT k2, v FROM T UNION ALL SELECT k2, w FROM T) q GROUP BY k2

@@ -35,7 +35,9 @@ BEGIN
 		IF n <> nodes THEN
 			RETURN format('%s nodes in the plan:%s', n, E'\n' || plan);
 		END IF;
+		PERFORM set_config('gpurhh_test.participants', participants::text, true);
 		n := (analyze_json(queries[i], settings)->>'Participants')::int;
+		PERFORM set_config('gpurhh_test.participants', '1', true);
 		IF n < participants THEN
 			RETURN format('%s participants', n);
 		END IF;
@@ -55,12 +57,36 @@ BEGIN
 	END IF;
 	RETURN format('ok, %s rows', (SELECT count(*) FROM gpu));
 END $f$;
--- True, and slow, so that all participants get some of the input.
-CREATE FUNCTION slowly(id int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE AS $f$
+-- True; but where participants are to be counted nobody comes to the end before
+-- all of them have come here.  Each shows by a lock, which ends with its part of
+-- the query, that it has arrived, and then that it has seen all others.
+CREATE TABLE arrived ();
+CREATE TABLE seen ();
+CREATE FUNCTION holders(place regclass) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS
+	'SELECT count(DISTINCT pid) FROM pg_locks WHERE relation = place';
+CREATE FUNCTION together(id int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE AS $f$
+DECLARE
+	wanted int;
+	patience int := 20000;
 BEGIN
-	IF id % 500 = 0 THEN
-		PERFORM pg_sleep(0.002);
+	IF id % 500 <> 0 THEN
+		RETURN true;
 	END IF;
+	wanted := nullif(current_setting('gpurhh_test.participants', true), '');
+	IF wanted IS NULL OR wanted = 1 OR EXISTS (SELECT FROM pg_locks WHERE relation = 'seen'::regclass AND pid = pg_backend_pid()) THEN
+		RETURN true;
+	END IF;
+	PERFORM FROM arrived;
+	WHILE patience > 0 AND holders('arrived') < wanted LOOP
+		PERFORM pg_sleep(0.001);
+		patience := patience - 1;
+	END LOOP;
+	-- whoever has gone saw that all have seen all
+	PERFORM FROM seen;
+	WHILE patience > 0 AND holders('seen') < wanted AND holders('arrived') >= wanted LOOP
+		PERFORM pg_sleep(0.001);
+		patience := patience - 1;
+	END LOOP;
 	RETURN true;
 END $f$;
 \set parallel 'SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;'
@@ -97,9 +123,9 @@ SELECT compare_parallel('SELECT k, count(*) FROM t WHERE id = 77 GROUP BY k');
 SELECT compare_parallel('SELECT DISTINCT s FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) q', nodes => 2);
 
 -- All have a part in it.
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', participants => 4);
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', participants => 4);
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', 'gpurhh.batch_rows=64', participants => 4);
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE together(id) GROUP BY k', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', participants => 4);
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE together(id) GROUP BY k', 'gpurhh.batch_rows=64', participants => 4);
 
 -- What it reads: any partial plan.
 SELECT compare_parallel('SELECT c, k2, count(*), sum(w) FROM t JOIN d USING (k) GROUP BY c, k2', 'enable_mergejoin=off, enable_nestloop=off');
@@ -121,7 +147,7 @@ SELECT compare_parallel('SELECT k, sum(i2) AS s FROM t GROUP BY k UNION ALL SELE
 
 -- Who takes part: not the leader; fewer workers than planned; none.
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
-SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
+SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE together(id) GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
 SELECT compare_parallel('SELECT s, count(*) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
@@ -134,8 +160,8 @@ SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95, gpurhh.device_memory=2MB');
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.device_memory=1MB, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000', participants => 4);
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000, work_mem=64kB, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000, work_mem=64kB, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
 
 -- Parameters, from outside and from another part of the query.
 PREPARE q(int) AS SELECT count(*), sum(s) FROM (SELECT k, sum(w) AS s FROM t WHERE id > $1 GROUP BY k) q;
@@ -218,5 +244,5 @@ SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'gpurhh.
 SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64', nodes => 2);
 SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.batch_rows=256, gpurhh.device_memory=1MB, work_mem=64kB');
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.batch_rows=500', participants => 4);
-SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE slowly(id) GROUP BY id, u', 'gpurhh.batch_rows=500, gpurhh.device_memory=1MB, work_mem=64kB', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', 'gpurhh.batch_rows=500', participants => 4);
+SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', 'gpurhh.batch_rows=500, gpurhh.device_memory=1MB, work_mem=64kB', participants => 4);

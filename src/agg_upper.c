@@ -18,7 +18,6 @@
  */
 #include "gpurhh.h"
 
-#include "executor/nodeHash.h"
 #include "utils/memutils.h"
 
 struct UpperFeed
@@ -29,7 +28,8 @@ struct UpperFeed
 	Feed		feed;
 	bool		in_pool;		/* the block being filled, or the last one */
 	char	   *own_block;		/* where there was none for too long; or NULL */
-	HostTable  *host;			/* what the device refused; NULL: nothing yet */
+	HostSide	host_side;		/* where what the device refuses goes: */
+	HostTable  *host;			/* NULL: nothing yet */
 	uint64		host_rows;
 };
 
@@ -60,29 +60,14 @@ gpurhh_upper_start(Regroup *regroup, MemoryContext context)
 	upper->context = context;
 	upper->channel = channel;
 	upper->in_pool = true;
+	upper->host_side = (HostSide){
+		.table = &upper->host,
+		.spec = &plan->spec,
+		.context = context,
+		.channel = channel,
+		.n_rows = &upper->host_rows
+	};
 	return upper;
-}
-
-static void
-add_on_host(UpperFeed *upper, const rhh_batch *batch, bool all_rows)
-{
-	if (upper->host == NULL)
-		upper->host = gpurhh_host_create(&upper->plan->spec, upper->context,
-										 get_hash_memory_limit());
-	upper->host_rows += gpurhh_host_add_batch(upper->host, batch, all_rows);
-}
-
-static void
-take_returned(UpperFeed *upper)
-{
-	rhh_batch	batch;
-	bool		refused;
-
-	while (gpurhh_channel_take_returned(upper->channel, &batch, &refused))
-	{
-		add_on_host(upper, &batch, refused);
-		gpurhh_channel_give_back(upper->channel);
-	}
 }
 
 /* Where the next rows go. */
@@ -94,7 +79,7 @@ next_block(UpperFeed *upper)
 
 	while ((result = gpurhh_channel_acquire(upper->channel, upper->in_pool,
 											&base)) == CHANNEL_RETURNED)
-		take_returned(upper);
+		gpurhh_take_returned(&upper->host_side);
 	upper->in_pool = result == CHANNEL_BLOCK;
 	if (upper->in_pool)
 		return base;
@@ -116,7 +101,7 @@ hand_over(UpperFeed *upper)
 	else
 	{
 		batch.base = (uint8_t *) upper->own_block;
-		add_on_host(upper, &batch, true);
+		gpurhh_add_on_host(&upper->host_side, &batch, true);
 	}
 }
 
@@ -152,9 +137,7 @@ gpurhh_upper_finish(UpperFeed *upper, HostTable **host, uint64 *host_rows)
 		hand_over(upper);
 	gpurhh_channel_end_input(upper->channel);
 	while (!gpurhh_channel_wait_finished(upper->channel))
-		take_returned(upper);
-	if (upper->host_rows > 0)
-		gpurhh_channel_count_host_rows(upper->channel, upper->host_rows);
+		gpurhh_take_returned(&upper->host_side);
 	*host_rows += upper->host_rows;
 	*host = upper->host;
 	return upper->channel;

@@ -986,7 +986,8 @@ gpurhh_channel_may_emit(Channel *channel, bool only_one)
 	bool		may_emit = true;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	Assert(query->finished);
+	/* not so any more if the finisher has asked for a second level since */
+	Assert(query->finished || query->finisher_pid != 0);
 	if (only_one || query->finisher_pid != 0 || query->stats.orphans > 0)
 	{
 		may_emit = may_finish(channel);
@@ -1101,9 +1102,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 	result->n_groups = area->blocks[block].n_groups;
 	result->needs_merge = area->blocks[block].needs_merge;
 	result->first_level = area->blocks[block].first_level;
-	n_words = rhh_result_words(query->regroup == REGROUP_ON_DEVICE &&
-							   !result->first_level ?
-							   &query->regroup_plan.spec : &query->spec);
+	n_words = rhh_result_words(gpurhh_result_spec(query, result->first_level));
 	result->capacity_groups = area->block_bytes / sizeof(uint64) / n_words;
 	from = (const uint64 *) gpurhh_block_base(area, block);
 	Assert(result->n_groups <= result->capacity_groups);

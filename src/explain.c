@@ -61,25 +61,68 @@ participants(const GpuNodeCounts *counts)
 	return (double) Max(counts->feeders, 1) / Max(counts->runs, 1);
 }
 
-/* The table of a level above the first. */
+/* Where a level above the first was made, and the table if it has one. */
 static void
-show_level(ExplainState *es, const char *which, const rhh_table_stats *level)
+show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 {
+	const rhh_table_stats *table = &level->table;
+
+	if (level->place == GPU_LEVEL_NONE)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyText(name, level->place == GPU_LEVEL_DEVICE ? "device" : "host",
+							es);
+		if (level->place == GPU_LEVEL_HOST)
+			return;
+		ExplainPropertyUInteger(psprintf("%s Groups", name), NULL,
+								table->groups, es);
+		ExplainPropertyUInteger(psprintf("%s Slots", name), NULL,
+								table->capacity_slots, es);
+		ExplainPropertyUInteger(psprintf("%s Memory", name), "B",
+								table->peak_bytes, es);
+		return;
+	}
 	indent(es);
-	appendStringInfo(es->str, "%s Level: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
-					 which, level->groups, level->capacity_slots,
-					 (double) level->groups / Max(level->capacity_slots, 1),
-					 megabytes(level->peak_bytes));
+	if (level->place == GPU_LEVEL_HOST)
+		appendStringInfo(es->str, "%s: host\n", name);
+	else
+		appendStringInfo(es->str, "%s: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+						 name, table->groups, table->capacity_slots,
+						 (double) table->groups / Max(table->capacity_slots, 1),
+						 megabytes(table->peak_bytes));
+}
+
+/* What the device's stages took, of all levels that it made. */
+typedef struct StageTimes
+{
+	double		upload_ms;
+	double		kernel_ms;
+	double		extract_ms;
+} StageTimes;
+
+static StageTimes
+stage_times(const GpuNodeStats *stats)
+{
+	const rhh_table_stats *tables[] = {&stats->table, &stats->second.table,
+	&stats->third.table};
+	StageTimes	sum = {0};
+
+	for (int i = 0; i < lengthof(tables); i++)
+	{
+		sum.upload_ms += tables[i]->upload_ns / 1.0e6;
+		sum.kernel_ms += tables[i]->kernel_ns / 1.0e6;
+		sum.extract_ms += tables[i]->extract_ns / 1.0e6;
+	}
+	return sum;
 }
 
 static void
-explain_run_text(ExplainState *es, const GpuNodeStats *stats,
-				 bool has_second_level)
+explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
-	const rhh_table_stats *second = &stats->second;
-	const rhh_table_stats *third = &stats->third;
+	StageTimes	times = stage_times(stats);
 
 	indent(es);
 	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
@@ -109,15 +152,8 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 		appendStringInfo(es->str, "Failed Slots: " UINT64_FORMAT "  Rehashes: " UINT64_FORMAT "\n",
 						 table->failed_slots, table->rehashes);
 	}
-	if (stats->regrouped)
-		show_level(es, "Second", second);
-	else if (has_second_level)
-	{
-		indent(es);
-		appendStringInfoString(es->str, "Second Level: host\n");
-	}
-	if (stats->has_third)
-		show_level(es, "Third", third);
+	show_level(es, "Second Level", &stats->second);
+	show_level(es, "Third Level", &stats->third);
 	indent(es);
 	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
 	if (counts->host_spilled > 0)
@@ -144,19 +180,16 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats,
 						 (counts->fetch_ms + counts->form_ms) / participants(counts));
 		indent(es);
 		appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms  Extract Time: %.3f ms\n",
-						 (table->upload_ns + second->upload_ns + third->upload_ns) / 1.0e6, (table->kernel_ns + second->kernel_ns + third->kernel_ns) / 1.0e6,
-						 (table->extract_ns + second->extract_ns + third->extract_ns) / 1.0e6);
+						 times.upload_ms, times.kernel_ms, times.extract_ms);
 	}
 }
 
 static void
-explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
-					   bool has_second_level)
+explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
 	const rhh_table_stats *table = &stats->table;
-	const rhh_table_stats *second = &stats->second;
-	const rhh_table_stats *third = &stats->third;
+	StageTimes	times = stage_times(stats);
 
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
@@ -181,20 +214,8 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
 	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
 	ExplainPropertyUInteger("Merged Duplicates", NULL,
 							table->merged_duplicates, es);
-	if (has_second_level)
-		ExplainPropertyText("Second Level",
-							stats->regrouped ? "device" : "host", es);
-	if (stats->regrouped)
-	{
-		ExplainPropertyUInteger("Second Level Groups", NULL, second->groups,
-								es);
-		ExplainPropertyUInteger("Second Level Slots", NULL,
-								second->capacity_slots, es);
-		ExplainPropertyUInteger("Second Level Memory", "B", second->peak_bytes,
-								es);
-	}
-	if (stats->has_third)
-		ExplainPropertyUInteger("Third Level Groups", NULL, third->groups, es);
+	show_level(es, "Second Level", &stats->second);
+	show_level(es, "Third Level", &stats->third);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
 	if (stats->strings)
@@ -216,12 +237,9 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats,
 		ExplainPropertyFloat("Emit Time", "ms",
 							 (counts->fetch_ms + counts->form_ms) / participants(counts),
 							 3, es);
-		ExplainPropertyFloat("Upload Time", "ms", (table->upload_ns + second->upload_ns + third->upload_ns) / 1.0e6, 3,
-							 es);
-		ExplainPropertyFloat("Kernel Time", "ms", (table->kernel_ns + second->kernel_ns + third->kernel_ns) / 1.0e6, 3,
-							 es);
-		ExplainPropertyFloat("Extract Time", "ms", (table->extract_ns + second->extract_ns + third->extract_ns) / 1.0e6,
-							 3, es);
+		ExplainPropertyFloat("Upload Time", "ms", times.upload_ms, 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", times.kernel_ms, 3, es);
+		ExplainPropertyFloat("Extract Time", "ms", times.extract_ms, 3, es);
 	}
 }
 
@@ -280,9 +298,6 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 	int			n_keys = intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
 	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
 	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
-	bool		has_second_level = list_length(sets) > 1 ||
-		list_nth(private, GPUAGG_PRIVATE_CHOICES) != NIL ||
-		list_nth(private, GPUAGG_PRIVATE_DISTINCT) != NIL;
 
 	if (keys != NIL)
 		ExplainPropertyList("Group Key", keys, es);
@@ -311,7 +326,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 		ExplainPropertyText("Device Refusal", stats->refusal, es);
 	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
-		explain_run_text(es, stats, has_second_level);
+		explain_run_text(es, stats);
 	else
-		explain_run_properties(es, stats, has_second_level);
+		explain_run_properties(es, stats);
 }

@@ -770,7 +770,7 @@ typedef enum RegroupKind
 	REGROUP_KEY,				/* a key; NULL also where it is not in the set */
 	REGROUP_IS_NULL,			/* of a key only whether it is NULL */
 	REGROUP_SET,				/* the set's number */
-	REGROUP_WORD,				/* a word of a state */
+	REGROUP_WORD,				/* a word of a state, or two */
 	REGROUP_DIGIT1,				/* the second word of an integer of several, all */
 	REGROUP_DIGIT2,				/* signed, see regroup_rows.c; the third one */
 	REGROUP_ANY					/* RHH_ANY's value, NULL where there is none */
@@ -829,6 +829,22 @@ extern bool gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
 extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);
 extern uint64 gpurhh_regroup_spilled(Regroup *regroup);
 extern void gpurhh_regroup_end(Regroup *regroup);
+
+/* ---------- agg_input.c ---------- */
+
+/* Where rows that a device's table does not have are finished. */
+typedef struct HostSide
+{
+	HostTable **table;			/* made when it is needed, */
+	const rhh_table_spec *spec; /* of this, */
+	MemoryContext context;		/* here */
+	Channel    *channel;		/* whose rows they are; or NULL */
+	uint64	   *n_rows;			/* counts them */
+} HostSide;
+
+extern void gpurhh_add_on_host(const HostSide *host, const rhh_batch *batch,
+							   bool all_rows);
+extern void gpurhh_take_returned(const HostSide *host);
 
 /* ---------- agg_upper.c ---------- */
 
@@ -944,6 +960,14 @@ typedef struct ChannelQuery
 	rhh_table_stats stats;
 	rhh_table_stats second_stats;	/* of the second level's table */
 } ChannelQuery;
+
+/* Whose groups a query's results are: the first level's, or what was made of it. */
+static inline const rhh_table_spec *
+gpurhh_result_spec(const ChannelQuery *query, bool first_level)
+{
+	return query->regroup == REGROUP_ON_DEVICE && !first_level ?
+		&query->regroup_plan.spec : &query->spec;
+}
 
 /* Cumulative since the service started. */
 typedef struct ServiceStats
@@ -1112,6 +1136,20 @@ typedef struct GpuNodeCounts
 	double		form_ms;		/* to make rows of them, by sampling */
 } GpuNodeCounts;
 
+/* Where a level of groups above the first was made. */
+typedef enum GpuLevelPlace
+{
+	GPU_LEVEL_NONE,				/* there is none, or not by this process */
+	GPU_LEVEL_HOST,
+	GPU_LEVEL_DEVICE
+} GpuLevelPlace;
+
+typedef struct GpuLevelStats
+{
+	GpuLevelPlace place;
+	rhh_table_stats table;		/* the device's */
+} GpuLevelStats;
+
 /* For EXPLAIN ANALYZE. */
 typedef struct GpuNodeStats
 {
@@ -1125,10 +1163,8 @@ typedef struct GpuNodeStats
 	bool		parallel;
 	bool		strings;		/* are among the columns */
 	rhh_table_stats table;
-	bool		regrouped;		/* the device made the second level too: */
-	rhh_table_stats second;
-	bool		has_third;		/* and a third: */
-	rhh_table_stats third;
+	GpuLevelStats second;
+	GpuLevelStats third;
 } GpuNodeStats;
 
 /* In the parallel plan's DSM segment. */

@@ -792,9 +792,7 @@ extract_groups(int q)
 
 	sq->result.words = (uint64_t *) gpurhh_block_base(area, block);
 	sq->result.capacity_groups = area->block_bytes / sizeof(uint64) /
-		rhh_result_words(query->regroup == REGROUP_ON_DEVICE &&
-						 sq->first == NULL ?
-						 &query->regroup_plan.spec : &query->spec);
+		rhh_result_words(gpurhh_result_spec(query, sq->first != NULL));
 	status = sq->device->ops->table_extract(sq->first ? sq->first : sq->table,
 											&sq->result, 0, &err);
 	if (status == RHH_OK)

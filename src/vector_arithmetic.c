@@ -330,6 +330,13 @@ gpurhh_vector_negate(VectorContext *cx, VectorNode *node,
 		CHECKED_LOOP(r[i] = (TO) a[i], bad); \
 	} while (0)
 
+#define CAST_OF(from, to) ((int) (from) << 8 | (int) (to))
+
+#define CAST_CASE(from, FROM, to, TO, bad) \
+		case CAST_OF(from, to): \
+			CAST_LOOP(FROM, TO, bad); \
+			break
+
 bool
 gpurhh_vector_cast(VectorContext *cx, VectorNode *node,
 				   const uint8 *active)
@@ -342,45 +349,35 @@ gpurhh_vector_cast(VectorContext *cx, VectorNode *node,
 
 	gpurhh_vector_strict_nulls(cx, node);
 	nulls = node->result.nulls;
-	if (from == VECTOR_BOOL && to == VECTOR_INT4)
-		CAST_LOOP(uint8, int32, false);
-	else if (from == VECTOR_INT2 && to == VECTOR_INT4)
-		CAST_LOOP(int16, int32, false);
-	else if (from == VECTOR_INT2 && to == VECTOR_INT8)
-		CAST_LOOP(int16, int64, false);
-	else if (from == VECTOR_INT4 && to == VECTOR_INT8)
-		CAST_LOOP(int32, int64, false);
-	else if (from == VECTOR_INT4 && to == VECTOR_INT2)
-		CAST_LOOP(int32, int16, r[i] != a[i]);
-	else if (from == VECTOR_INT8 && to == VECTOR_INT2)
-		CAST_LOOP(int64, int16, r[i] != a[i]);
-	else if (from == VECTOR_INT8 && to == VECTOR_INT4)
-		CAST_LOOP(int64, int32, r[i] != a[i]);
-	else if (from == VECTOR_INT2 && to == VECTOR_FLOAT8)
-		CAST_LOOP(int16, float8, false);
-	else if (from == VECTOR_INT4 && to == VECTOR_FLOAT8)
-		CAST_LOOP(int32, float8, false);
-	else if (from == VECTOR_INT8 && to == VECTOR_FLOAT8)
-		CAST_LOOP(int64, float8, false);
-	else if (from == VECTOR_FLOAT4 && to == VECTOR_FLOAT8)
-		CAST_LOOP(float4, float8, false);
-	else if (from == VECTOR_INT2 && to == VECTOR_DECIMAL)
-		CAST_LOOP(int16, int64, false);
-	else if (from == VECTOR_INT4 && to == VECTOR_DECIMAL)
-		CAST_LOOP(int32, int64, false);
-	else if (from == VECTOR_INT8 && to == VECTOR_DECIMAL128)
-		CAST_LOOP(int64, int128, false);
-	else if (from == VECTOR_DECIMAL && to == VECTOR_DECIMAL128)
+	switch (CAST_OF(from, to))
 	{
-		const int64 *a = values;
-		int128 *pg_restrict r = node->values;
+		CAST_CASE(VECTOR_BOOL, uint8, VECTOR_INT4, int32, false);
+		CAST_CASE(VECTOR_INT2, int16, VECTOR_INT4, int32, false);
+		CAST_CASE(VECTOR_INT2, int16, VECTOR_INT8, int64, false);
+		CAST_CASE(VECTOR_INT4, int32, VECTOR_INT8, int64, false);
+		CAST_CASE(VECTOR_INT4, int32, VECTOR_INT2, int16, r[i] != a[i]);
+		CAST_CASE(VECTOR_INT8, int64, VECTOR_INT2, int16, r[i] != a[i]);
+		CAST_CASE(VECTOR_INT8, int64, VECTOR_INT4, int32, r[i] != a[i]);
+		CAST_CASE(VECTOR_INT2, int16, VECTOR_FLOAT8, float8, false);
+		CAST_CASE(VECTOR_INT4, int32, VECTOR_FLOAT8, float8, false);
+		CAST_CASE(VECTOR_INT8, int64, VECTOR_FLOAT8, float8, false);
+		CAST_CASE(VECTOR_FLOAT4, float4, VECTOR_FLOAT8, float8, false);
+		CAST_CASE(VECTOR_INT2, int16, VECTOR_DECIMAL, int64, false);
+		CAST_CASE(VECTOR_INT4, int32, VECTOR_DECIMAL, int64, false);
+		CAST_CASE(VECTOR_INT8, int64, VECTOR_DECIMAL128, int128, false);
+		case CAST_OF(VECTOR_DECIMAL, VECTOR_DECIMAL128):
+			{
+				const int64 *a = values;
+				int128 *pg_restrict r = node->values;
 
-		for (int i = 0; i < n; i++)
-			r[i] = a[i] == GPURHH_DECIMAL_NAN ? GPURHH_DECIMAL128_NAN : a[i];
+				for (int i = 0; i < n; i++)
+					r[i] = a[i] == GPURHH_DECIMAL_NAN ? GPURHH_DECIMAL128_NAN : a[i];
+				break;
+			}
+		default:
+			elog(ERROR, "unexpected vector cast from %d to %d", (int) from,
+				 (int) to);
 	}
-	else
-		elog(ERROR, "unexpected vector cast from %d to %d", (int) from,
-			 (int) to);
 	return true;
 }
 

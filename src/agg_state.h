@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_state.h
+ *		What the files of the node GpuHashAgg share: agg_exec.c has its methods,
+ *		agg_input.c reads what is grouped, agg_groups.c returns groups.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef AGG_STATE_H
+#define AGG_STATE_H
+
+#include "gpurhh.h"
+
+typedef enum EmitPhase
+{
+	EMIT_NOT_READ,				/* the input has not been read */
+	EMIT_DEVICE,
+	EMIT_HOST,
+	EMIT_REGROUPED,
+	EMIT_DONE
+} EmitPhase;
+
+typedef struct GpuAggState
+{
+	CustomScanState css;		/* must be first */
+
+	/* from the plan */
+	int			n_columns;
+	GpuColumn	columns[RHH_MAX_COLUMNS];
+	rhh_table_spec spec;
+	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
+	Regroup    *regroup;		/* the second level; NULL: there is none */
+	int			n_shown_keys;	/* the first ones; others are the second level's */
+	StringWords strings;		/* of the first level's groups */
+	Regroup    *level;			/* of the run: what is being returned, or NULL */
+	Emit		emit;
+	ExprState  *having;			/* that emit computes; else it is ps.qual */
+	bool		leader_emits;	/* alone, if the plan runs in parallel */
+	int			n_strings;		/* columns of strings; below, 0: nothing is set */
+	bool		has_candidates; /* some go through candidates.c */
+	TupleTableSlot *deferred_slot;
+
+	/* of a parallel plan, while its DSM segment lasts */
+	GpuAggShared *shared;		/* NULL: not parallel */
+	MemoryContext shared_context;
+	Dictionary *shared_dictionary;	/* in shared_context, or NULL */
+
+	/* of one execution, in run_context */
+	MemoryContext run_context;
+	EmitPhase	phase;
+	Channel    *channel;		/* NULL: no device */
+	bool		channel_shared; /* with participants; in shared_context */
+	bool		has_table;		/* there are groups of a device to be read */
+	RegroupPlan *on_device;		/* the second level, which the device makes; the
+								 * host table is of it then */
+	HostTable  *host;			/* NULL until it is needed */
+	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
+	Deferred   *deferred;		/* NULL: no row was */
+	uint64		spilled_before; /* records, by host tables of earlier passes */
+	MemoryContext pass_context; /* until the next pass over deferred rows */
+	ChannelResult chunk;
+	uint32		chunk_next;		/* next group in the chunk */
+
+	BufFile    *late_file;		/* see agg_parallel.c */
+	BufFile    *choice_file;	/* see agg_choices.c */
+	MemoryContext choice_context;	/* of one string that goes there */
+	bool		in_pool;		/* the last batch found a block; a rescan does not
+								 * wait anew where it did not */
+	uint64		n_calls;		/* of exec_agg() */
+
+	GpuNodeStats stats;
+} GpuAggState;
+
+static inline double
+milliseconds_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
+
+/* ---------- agg_exec.c ---------- */
+
+extern void gpurhh_agg_note_feed(GpuAggState *state);
+
+/* ---------- agg_input.c ---------- */
+
+extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_table_spec *spec);
+extern Channel *gpurhh_agg_open_query(GpuAggState *state,
+									  MemoryContext context);
+extern void gpurhh_agg_use_dictionary(GpuAggState *state,
+									  Dictionary *dictionary);
+extern HostTable *gpurhh_agg_host_table(GpuAggState *state);
+extern bool gpurhh_agg_read_input(GpuAggState *state);
+extern bool gpurhh_agg_next_pass(GpuAggState *state);
+
+/* ---------- agg_groups.c ---------- */
+
+extern void gpurhh_agg_note_device(GpuAggState *state);
+extern const uint64 *gpurhh_agg_next_groups(GpuAggState *state, Size *stride,
+											uint32 *n);
+
+#endif							/* AGG_STATE_H */
