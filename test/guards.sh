@@ -130,6 +130,10 @@ guard orphans-not-handed-back table_test 'FAILED' \
 	$KERNELS 'if (o == RHH_FAILED || o == RHH_PLACED_ORPHAN)' 'if (o == RHH_FAILED)'
 guard empty-not-kept table_test 'FAILED' \
 	$KERNELS 'if (i < end && S::is_empty(op.entry))' 'if (false)'
+guard empty-not-kept-by-tiles table_test 'FAILED device side' \
+	$TABLE 'if (*key == EMPTY) return insert_side<REDUCE>(tile, value);' ''
+guard empty-not-found-by-tiles table_test 'FAILED device side' \
+	$TABLE 'op.found = S::key(op.entry) != EMPTY;' 'op.found = false;'
 guard swap-not-checked table_test 'FAILED' \
 	$TABLE 'return done ? RHH_MEET_DONE : RHH_MEET_AGAIN' 'return RHH_MEET_DONE'
 

@@ -109,8 +109,8 @@ struct compact_home
  *							fit in key_bits were not run.
  */
 template <typename Op, typename Key>
-static __global__ void __launch_bounds__(1024)
-compact_kernel(Op op, const Key *keys, uint64_t n)
+RHH_DEV void
+compact_batch(const Op &op, const Key *keys, uint64_t n)
 {
 	const int	N = Op::LANES;
 	rhh_tile<N> tile;
@@ -155,6 +155,13 @@ compact_kernel(Op op, const Key *keys, uint64_t n)
 		if (asked)
 			op.done(i, key, fits, mine);
 	}
+}
+
+template <typename Op, typename Key>
+static __global__ void __launch_bounds__(1024)
+compact_kernel(Op op, const Key *keys, uint64_t n)
+{
+	compact_batch(op, keys, n);
 }
 
 /* block_threads: a multiple of the warp size. */

@@ -510,6 +510,88 @@ colliding_keys(const Set &set, size_t n, bool level2)
 	return v;
 }
 
+/* Every other warp puts its keys, the others look for theirs; a warp has 32 in turn. */
+template <typename Put, typename Find, typename Key>
+static __global__ void
+put_beside_find_kernel(Put put, Find find, const Key *keys, uint64_t n)
+{
+	if (RHH_TILE_ID(RHH_WARP_SIZE) % 2 == 0)
+		compact_batch(put, keys, n);
+	else
+		compact_batch(find, keys, n);
+}
+
+/*
+ * Finds beside puts see what was there before, nothing that nobody puts, and of
+ * the keys that are put meanwhile some; and the puts are right all the same.
+ */
+template <typename Key, typename P, typename S, int BUCKET, int BUCKET2>
+static void
+test_find_beside_put(compact_iceberg<Key, P, S, BUCKET, BUCKET2> &table, int key_bits)
+{
+	typedef compact_iceberg_view<P, S, BUCKET, BUCKET2> view_t;
+	const size_t chunk = RHH_WARP_SIZE;
+	const size_t n = (size_t) (0.3 * table.capacity()) / chunk * chunk;
+	std::vector<Key> all = different_keys<Key>(3 * n, key_bits);
+	std::vector<Key> before(all.begin(), all.begin() + n),
+				put_now(all.begin() + n, all.begin() + 2 * n),
+				absent(all.begin() + 2 * n, all.end()),
+				keys;
+	size_t		n_seen = 0,
+				n_unseen = 0,
+				wrong = 0;
+
+	find_or_put(table, before);
+	for (size_t first = 0; first < n; first += chunk)
+	{
+		keys.insert(keys.end(), put_now.begin() + first, put_now.begin() + first + chunk);
+		for (size_t i = 0; i < chunk; i++)
+		{
+			const std::vector<Key> &from = i % 4 == 0 ? before : i % 4 == 1 ? absent : put_now;
+
+			keys.push_back(from[first + random64() % chunk]);
+		}
+	}
+
+	std::set<Key> is_before(before.begin(), before.end()),
+				is_absent(absent.begin(), absent.end()),
+				expected(all.begin(), all.begin() + 2 * n);
+	device_array<Key> k(keys);
+	device_array<uint8_t> r(keys.size());
+	compact_iceberg_put<P, S, BUCKET, BUCKET2> put;
+	compact_iceberg_find<P, S, BUCKET, BUCKET2, uint8_t> find;
+
+	(view_t &) put = table.layout();
+	put.results = r.p;
+	(view_t &) find = table.layout();
+	find.out = r.p;
+	find.yes = COMPACT_FOUND;
+	find.no = COMPACT_ABSENT;
+	RHH_LAUNCH((put_beside_find_kernel<decltype(put), decltype(find), Key>), 4, 2 * RHH_WARP_SIZE,
+			   0, 0, put, find, k.p, keys.size());
+	CUDA(cudaGetLastError());
+
+	std::vector<uint8_t> results = r.host();
+
+	for (size_t i = 0; i < keys.size(); i++)
+	{
+		if (i / chunk % 2 == 0)
+			wrong += results[i] != COMPACT_PUT;
+		else if (is_before.count(keys[i]))
+			wrong += results[i] != COMPACT_FOUND;
+		else if (is_absent.count(keys[i]))
+			wrong += results[i] != COMPACT_ABSENT;
+		else
+		{
+			n_seen += results[i] == COMPACT_FOUND;
+			n_unseen += results[i] == COMPACT_ABSENT;
+		}
+	}
+	CHECK(wrong == 0, "%zu of %zu results", wrong, keys.size());
+	CHECK(n_seen + n_unseen == keys.size() / 4, "%zu seen, %zu not", n_seen, n_unseen);
+	check_contents(table, expected, absent);
+}
+
 template <typename Key, typename P, typename S, int BUCKET, int BUCKET2>
 static void
 test_iceberg()
@@ -535,6 +617,11 @@ test_iceberg()
 		another_schedule(key_bits);
 		test_find_or_put(table, key_bits, BUCKET2 == 4 ? 0.65 : 0.8);
 		test_wide_keys(table, key_bits);
+		if (key_bits == most)
+		{
+			CUDA(table.clear(0));
+			test_find_beside_put(table, key_bits);
+		}
 	}
 
 	/*
