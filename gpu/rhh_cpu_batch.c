@@ -799,7 +799,8 @@ update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values
 /* An argument of RHH_SUM_TWICE_F64. */
 typedef struct pair
 {
-	double		of[2];
+	double		high;
+	double		low;
 } pair;
 
 /* update_values() of the states that are less often asked for. */
@@ -831,7 +832,7 @@ update_more_values(uint8_t op, uint8_t **record, size_t offset,
 			EACH_FLOAT(rhh_add_moments(state, x));
 			break;
 		case RHH_SUM_TWICE_F64:
-			EACH_VALUE(pair, rhh_add_pair(state, x.of));
+			EACH_VALUE(pair, rhh_add_twice(state, x.high, x.low));
 			break;
 	}
 }

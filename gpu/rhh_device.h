@@ -130,7 +130,7 @@ typedef enum rhh_state_op
 								 * digits for; and flags */
 	RHH_SUM_TWICE_F64			/* 2 words: the sum as two such doubles of
 								 * arguments that are two as well, in 16 bytes;
-								 * those that are not finite are left out */
+								 * not finite if one of them is not */
 } rhh_state_op;
 
 /*

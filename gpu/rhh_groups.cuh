@@ -1112,13 +1112,8 @@ rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
 			}
 			break;
 		case RHH_SUM_TWICE_F64:
-			{
-				double		x = rhh_as_double(rhh_value(rows, st.arg, st.bytes, row));
-
-				if (fabs(x) <= DBL_MAX)
-					rhh_add_twice_shared(word, x,
-										 rhh_as_double(rhh_value_high(rows, st.arg, row)));
-			}
+			rhh_add_twice_shared(word, rhh_as_double(rhh_value(rows, st.arg, st.bytes, row)),
+								 rhh_as_double(rhh_value_high(rows, st.arg, row)));
 			break;
 	}
 }

@@ -141,14 +141,6 @@ rhh_add_moments(uint64_t *state, double x)
 	rhh_add_twice(&state[2], square, rhh_square_error(x, square));
 }
 
-/* value: two doubles. */
-static inline void
-rhh_add_pair(uint64_t *state, const double *value)
-{
-	if (fabs(value[0]) <= DBL_MAX)
-		rhh_add_twice(state, value[0], value[1]);
-}
-
 /* Adds an unsigned number of n words. */
 static inline void
 rhh_add_words(uint64_t *state, const uint64_t *from, uint32_t n)
@@ -259,7 +251,7 @@ rhh_state_add(uint8_t op, uint32_t bytes, uint64_t *state, const void *value)
 			rhh_add_moments(state, rhh_load_float(value, bytes));
 			break;
 		case RHH_SUM_TWICE_F64:
-			rhh_add_pair(state, (const double *) value);
+			rhh_add_twice(state, ((const double *) value)[0], ((const double *) value)[1]);
 			break;
 	}
 }

@@ -116,12 +116,20 @@ SELECT compare('SELECT z, s FROM generate_series(1, 4) z, LATERAL (SELECT k, dig
 SELECT compare('SELECT k, ' || pairs('y', 'x') || ' FROM p WHERE k > 100 GROUP BY k');
 SELECT compare('SELECT ' || pairs('y', 'x') || ' FROM p WHERE k > 100');
 SELECT compare('SELECT ' || pairs('y', 'x') || ' FROM p');
--- on the second level; by rows; through dictionary passes
+-- on the second level, made by the device and by the host, and the third; by rows; through dictionary passes
+SELECT analyze_json('SELECT k, many % 5, corr(x, y), stddev(x) FROM p GROUP BY ROLLUP (k, many % 5)') -> 'Second Level';
+SELECT compare('SELECT k, many % 5, ' || pairs('y', 'x') || ' FROM p GROUP BY ROLLUP (k, many % 5)', settings => 'gpurhh.max_probe_buckets=1,gpurhh.load_factor=0.95,work_mem=64kB');
+SELECT compare('SELECT k, count(DISTINCT i), count(DISTINCT many % 9), digits(variance(y)), ' || pairs('y', 'x') || ' FROM p GROUP BY CUBE (k)');
+SELECT compare('SELECT mask, x + 0, ' || pairs('y', 'x') || ' FROM special GROUP BY ROLLUP (mask, x + 0)');
+SELECT k, either(format('SELECT x, k, %s(y, x) FROM big WHERE k = %s GROUP BY GROUPING SETS ((x, k), (k))', a, k)) FROM generate_series(1, 12) k, unnest('{corr,regr_avgx}'::text[]) a;
 SELECT compare('SELECT k, many % 5, ' || pairs('y', 'x') || ' FROM p GROUP BY ROLLUP (k, many % 5)');
 SELECT compare('SELECT k, count(DISTINCT many), sum(DISTINCT i), ' || pairs('y', 'x') || ' FROM p GROUP BY k');
 SELECT compare('SELECT k, min(i::text COLLATE "C"), ' || pairs('y', 'x') || ' FROM p GROUP BY k');
 SELECT compare('SELECT a.k, ' || pairs('b.y', 'a.x') || ' FROM p a JOIN p b ON a.many = b.many AND a.k = b.k AND a.i <= b.i GROUP BY a.k');
 SELECT compare('SELECT repeat(many::text, 20), ' || pairs('y', 'x') || ' FROM p GROUP BY 1', settings => 'work_mem=64kB, hash_mem_multiplier=1');
+
+-- sums that overflow on the first level do so on the second
+SELECT a, either(format('SELECT k, count(DISTINCT i %% 2), %s FROM (SELECT 1 AS k, i, CASE WHEN i %% 4 < 2 THEN 3e153 ELSE -3e153 END::float8 AS x FROM generate_series(1, 100) i) v GROUP BY k', a)) FROM unnest('{stddev(x),"corr(x, i)","covar_pop(i, x)"}'::text[]) a;
 
 -- 64 states, and more; refusals
 SELECT compare(format('SELECT k, %s FROM p GROUP BY k', string_agg(format('digits(corr(x, e * e + %s * x))', i), ', '))) FROM generate_series(1, 7) i;

@@ -79,7 +79,7 @@ SELECT compare('SELECT a, b, c, u, count(*), GROUPING(u, c, b, a) FROM t GROUP B
 SELECT compare('SELECT a, b, c, u, count(*) FROM t GROUP BY GROUPING SETS ((a, b), (c), (u, b), (), ())');
 SELECT compare('SELECT a, b, sum(x) FROM t GROUP BY GROUPING SETS ((a, b), ())');
 SELECT compare('SELECT a, b, sum(x) FROM t GROUP BY ROLLUP (a, b) HAVING sum(x) IS NULL OR GROUPING(b) = 1');
--- where the host has to: more sets than the device gets; states that are no sums; rows that it has
+-- where the host has to: more sets than the device gets; rows that it has
 SELECT compare('SELECT a, b, c, s, z % 2, y % 3, id % 5, count(*) FROM t WHERE id < 200 GROUP BY CUBE (a, b, c, s, z % 2, y % 3, id % 5)');
 SELECT made_by('SELECT a, b, c, s, z % 2, y % 3, id % 5, count(*) FROM t WHERE id < 200 GROUP BY CUBE (a, b, c, s, z % 2, y % 3, id % 5)');
 SELECT made_by('SELECT a, b, c, s, z % 2, y % 3, count(*) FROM t WHERE id < 200 GROUP BY CUBE (a, b, c, s, z % 2, y % 3)');

@@ -179,6 +179,15 @@ add_word_state(RegroupPlan *plan, rhh_state_op op, RegroupKind kind, int word)
 										  plan->n_parts > 0 ? 0 : -1));
 }
 
+/* The same of two words that are a number as two doubles. */
+static bool
+add_twice_state(RegroupPlan *plan, int word)
+{
+	return add_state(plan, RHH_SUM_TWICE_F64,
+					 add_column(plan, REGROUP_WORD, 2 * sizeof(uint64), 0, word,
+								plan->n_parts > 0 ? 0 : -1));
+}
+
 /* The states that combine the first level's states of this kind; false: none. */
 static bool
 plan_state(RegroupPlan *plan, uint8 op, int word, int n_words)
@@ -210,6 +219,13 @@ plan_state(RegroupPlan *plan, uint8 op, int word, int n_words)
 		case RHH_SUM_F64:
 			return add_word_state(plan, RHH_SUM_F64, REGROUP_WORD, word) &&
 				add_word_state(plan, RHH_OR, REGROUP_WORD, word + 1);
+		case RHH_SUM_TWICE_F64:
+			return add_twice_state(plan, word);
+		case RHH_MOMENTS_F64:
+			/* whose words are then these states' */
+			return add_twice_state(plan, word) &&
+				add_twice_state(plan, word + 2) &&
+				add_word_state(plan, RHH_OR, REGROUP_WORD, word + 4);
 		default:
 			return false;
 	}

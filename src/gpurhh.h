@@ -770,7 +770,7 @@ typedef enum RegroupKind
 	REGROUP_KEY,				/* a key; NULL also where it is not in the set */
 	REGROUP_IS_NULL,			/* of a key only whether it is NULL */
 	REGROUP_SET,				/* the set's number */
-	REGROUP_WORD,				/* a word of a state */
+	REGROUP_WORD,				/* a word of a state, or two */
 	REGROUP_DIGIT1,				/* the second word of an integer of several, all */
 	REGROUP_DIGIT2,				/* signed, see regroup_rows.c; the third one */
 	REGROUP_ANY					/* RHH_ANY's value, NULL where there is none */

@@ -270,8 +270,13 @@ sub aggregate
 	$e = column_of($q, 'int') // $e if $distinct && chance(0.5);
 	if ($e->{class} =~ /^(float|int)$/ && ($e->{type} // '') ne 'wide' && chance(0.04))
 	{
+		my @args = ("($e->{sql})::float8", "($q->{id} % 16)::float8");
+
 		$name = pick(@pairs);
-		return { sql => "$name(($e->{sql})::float8, ($q->{id} % 16)::float8)$filter", class => 'float', compare => 'float8' };
+		# of what can be NULL, too
+		$args[1] = "nullif($q->{id} % 16, 3)::float8" if chance(0.4);
+		@args = reverse @args if chance(0.5);
+		return { sql => "$name(" . join(', ', @args) . ")$filter", class => 'float', compare => 'float8' };
 	}
 	$name = pick(@{ $aggregates{ $e->{class} } });
 	$name = pick(@$name) if ref $name;
