@@ -801,6 +801,7 @@ struct rhh_build_space
 	uint16_t	record[RHH_CUDA_BUILD_SLOTS];	/* whose entry a slot gets */
 	uint32_t	warp_sums[RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE];
 	int32_t		warp_most[RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE];
+	uint32_t	n_entries;
 	uint32_t	base;			/* the first group's number */
 	uint32_t	placed;
 	uint32_t	n_stashed;
@@ -814,9 +815,9 @@ struct rhh_build_space
  * For the homes [0, range), whose entries at[] counts: at[h] becomes the slot where
  * those of h begin, max(h * slots, where those of h - 1 end), and shift[h] how many
  * slots before are free.  With P the exclusive sums of the counts and M the running
- * maximum of h * slots - P[h], that is P + M, and M.  Returns the sum.  A block.
+ * maximum of h * slots - P[h], that is P + M, and M.  A block.
  */
-RHH_DEV uint32_t
+RHH_DEV void
 rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 {
 	const int	EACH = (RHH_CUDA_BUILD_BUCKETS + RHH_CUDA_AGGREGATE_THREADS - 1) /
@@ -828,7 +829,6 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 	uint32_t	before = 0,
 				sum;
 	int32_t		most = INT32_MIN;
-	uint32_t	all = 0;
 
 	RHH_UNROLL
 	for (int k = 0; k < EACH; k++)
@@ -838,7 +838,7 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		n[k] = h < range ? space->at[h] : 0;
 		before += n[k];
 	}
-	before = rhh_block_scan<RHH_CUDA_AGGREGATE_THREADS>(before, space->warp_sums, &all);
+	before = rhh_block_scan<RHH_CUDA_AGGREGATE_THREADS>(before, space->warp_sums);
 
 	/* Here before is P of the thread's first home. */
 	sum = before;
@@ -848,6 +848,8 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		most = ::max(most, (int32_t) ((threadIdx.x * EACH + k) * slots) - (int32_t) sum);
 		sum += n[k];
 	}
+	if (threadIdx.x == RHH_CUDA_AGGREGATE_THREADS - 1)
+		space->n_entries = sum;
 	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
 	{
 		int32_t		left = __shfl_up_sync(ALL, most, step);
@@ -876,7 +878,6 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		}
 		before += n[k];
 	}
-	return all;
 }
 
 /*
@@ -899,7 +900,6 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		: rhh_home_of((unit.part + 1) << (32 - part_bits), view.n_buckets);
 	const uint32_t range = to - from;
 	const uint32_t n_words = prog.n_state_words;
-	uint32_t	n;
 
 	for (uint32_t h = threadIdx.x; h < range; h += blockDim.x)
 		space->at[h] = 0;
@@ -918,9 +918,11 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 			atomicAdd(&space->at[h], 1u);
 	}
 	__syncthreads();
-	n = rhh_place_homes(space, range, S::SLOTS);
+	rhh_place_homes(space, range, S::SLOTS);
 	if (threadIdx.x == 0)
 	{
+		const uint32_t n = space->n_entries;
+
 		space->base = atomicAdd(&view.ctl->n_numbers, n);
 		if (space->base > view.group_cap || view.group_cap - space->base < n)
 			space->base = RHH_NO_GROUP;

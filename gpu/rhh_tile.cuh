@@ -200,22 +200,23 @@ template <int THREADS, typename T>
 RHH_DEV T
 rhh_block_scan(T x, T *warp_sums, T *all = nullptr)
 {
+	const int	WARPS = THREADS / RHH_WARP_SIZE;
+	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
 	const uint32_t warp = threadIdx.x / RHH_WARP_SIZE;
 	T			sum = rhh_warp_scan(x);
-	T			before = sum - x,
-				total = 0;
+	T			before = sum - x;
 
-	if ((threadIdx.x & (RHH_WARP_SIZE - 1)) == RHH_WARP_SIZE - 1)
+	static_assert(WARPS <= RHH_WARP_SIZE, "a lane has a warp's sum");
+	if (lane == RHH_WARP_SIZE - 1)
 		warp_sums[warp] = sum;
 	__syncthreads();
-	for (uint32_t w = 0; w < (all ? THREADS / RHH_WARP_SIZE : warp); w++)
-	{
-		if (w < warp)
-			before += warp_sums[w];
-		total += warp_sums[w];
-	}
+	/* By all warps: no faster by one, for which the others would wait. */
+	sum = rhh_warp_scan(lane < WARPS ? warp_sums[lane] : (T) 0);
 	if (all)
-		*all = total;
+		*all = __shfl_sync((rhh_lanes) ~0ULL, sum, WARPS - 1);
+	sum = __shfl_sync((rhh_lanes) ~0ULL, sum, (int) (warp + RHH_WARP_SIZE - 1) % RHH_WARP_SIZE);
+	if (warp > 0)
+		before += sum;
 	return before;
 }
 

@@ -49,6 +49,26 @@ struct compact_cuckoo_view
 		return split.n_buckets() * BUCKET;
 	}
 
+	uint64_t slot_bytes() const
+	{
+		return n_slots() * sizeof(S);
+	}
+
+	cudaError_t allocate()
+	{
+		return cudaMalloc(&slots, slot_bytes());
+	}
+
+	void release()
+	{
+		cudaFree(slots);
+	}
+
+	cudaError_t clear(cudaStream_t stream) const
+	{
+		return cudaMemsetAsync(slots, 0, slot_bytes(), stream);
+	}
+
 	__device__ RHH_INLINE compact_home<S> home(uint64_t key, uint32_t permutation = 0) const
 	{
 		compact_home<S> h = {split.bucket(key, permutation),
@@ -216,32 +236,24 @@ struct compact_cuckoo_find : compact_cuckoo_view<S, BUCKET>
  */
 template <typename Key, typename S, int BUCKET>
 class compact_cuckoo
+	: public compact_set<compact_cuckoo<Key, S, BUCKET>, compact_cuckoo_view<S, BUCKET>, Key>
 {
 	static_assert(sizeof(S) == 4 || sizeof(S) == 8, "a slot has 32 or 64 bits");
 	static_assert(BUCKET == 8 || BUCKET == 16 || BUCKET == 32,
 				  "a bucket has 8, 16 or 32 slots");
 
 	typedef compact_cuckoo_view<S, BUCKET> view_t;
-
-	view_t		view = {};
-	unsigned long long *counter = NULL;
-	char		why[160] = "";
+	typedef compact_set<compact_cuckoo, view_t, Key> base;
+	using base::view;
+	using base::why;
 
 public:
-	typedef Key key_type;
-
 	static const char *name()
 	{
 		static char text[64];
 
 		snprintf(text, sizeof text, "compact_cuckoo_%d_%d", (int) (8 * sizeof(S)), BUCKET);
 		return text;
-	}
-
-	/* Why the last create refused, or "". */
-	const char *error() const
-	{
-		return why;
 	}
 
 	/* At least n_slots slots. */
@@ -254,13 +266,9 @@ public:
 	/* 2^address_bits buckets. */
 	cudaError_t create_buckets(int address_bits, int key_bits, cudaStream_t stream)
 	{
-		destroy();
-		why[0] = 0;
-		if (key_bits < 1 || key_bits > 8 * (int) sizeof(Key))
-			snprintf(why, sizeof why, "keys of %d bits are asked for: 1 to %d are possible",
-					 key_bits, (int) (8 * sizeof(Key)));
-		else if (address_bits < 0 || address_bits > COMPACT_MAX_ADDRESS_BITS ||
-				 address_bits > key_bits)
+		if (!base::begin_create(key_bits))
+			return cudaErrorInvalidValue;
+		if (address_bits < 0 || address_bits > COMPACT_MAX_ADDRESS_BITS || address_bits > key_bits)
 			snprintf(why, sizeof why, "2^%d buckets are asked for: at most 2^%d and no more "
 					 "than keys are possible", address_bits, COMPACT_MAX_ADDRESS_BITS);
 		else if (key_bits - address_bits + 2 > 8 * (int) sizeof(S))
@@ -276,29 +284,7 @@ public:
 		 * the table is all but full.
 		 */
 		view.max_chain = 64 + 8 * (uint32_t) address_bits;
-
-		cudaError_t e = cudaMalloc(&view.slots, view.n_slots() * sizeof(S));
-
-		if (e == cudaSuccess)
-			e = cudaMalloc(&counter, sizeof *counter);
-		if (e == cudaSuccess)
-			e = clear(stream);
-		if (e != cudaSuccess)
-			destroy();
-		return e;
-	}
-
-	void destroy()
-	{
-		cudaFree(view.slots);
-		cudaFree(counter);
-		view = {};
-		counter = NULL;
-	}
-
-	cudaError_t clear(cudaStream_t stream)
-	{
-		return cudaMemsetAsync(view.slots, 0, view.n_slots() * sizeof(S), stream);
+		return base::end_create(stream);
 	}
 
 	/*
@@ -309,24 +295,14 @@ public:
 	cudaError_t put(const Key *keys, uint8_t *results, uint64_t n, int block_threads,
 					cudaStream_t stream, Key *left = NULL)
 	{
-		compact_cuckoo_put<S, BUCKET, Key, false> op;
-
-		(view_t &) op = view;
-		op.results = results;
-		op.left = left;
-		return compact_launch(op, keys, n, block_threads, stream);
+		return put_some<false>(keys, results, n, block_threads, stream, left);
 	}
 
 	/* The same for the keys whose results[i] is ABSENT; the others need not differ. */
 	cudaError_t put_marked(const Key *keys, uint8_t *results, uint64_t n,
 						   int block_threads, cudaStream_t stream, Key *left = NULL)
 	{
-		compact_cuckoo_put<S, BUCKET, Key, true> op;
-
-		(view_t &) op = view;
-		op.results = results;
-		op.left = left;
-		return compact_launch(op, keys, n, block_threads, stream);
+		return put_some<true>(keys, results, n, block_threads, stream, left);
 	}
 
 	cudaError_t insert(const Key *keys, uint64_t n, int block_threads, cudaStream_t stream)
@@ -334,65 +310,45 @@ public:
 		return put(keys, NULL, n, block_threads, stream);
 	}
 
-	/* results[i] becomes FOUND or ABSENT. */
-	cudaError_t find(const Key *keys, uint8_t *results, uint64_t n, int block_threads,
-					 cudaStream_t stream)
-	{
-		return find_as(keys, results, (uint8_t) COMPACT_FOUND, (uint8_t) COMPACT_ABSENT, n,
-					   block_threads, stream);
-	}
-
-	/* The same for the keys whose results[i] is ABSENT. */
+	/* find() for the keys whose results[i] is ABSENT. */
 	cudaError_t find_marked(const Key *keys, uint8_t *results, uint64_t n,
 							int block_threads, cudaStream_t stream)
 	{
-		compact_cuckoo_find<S, BUCKET, uint8_t, true> op;
-
-		(view_t &) op = view;
-		op.out = results;
-		op.yes = COMPACT_FOUND;
-		op.no = COMPACT_ABSENT;
-		return compact_launch(op, keys, n, block_threads, stream);
+		return find_some<true>(keys, results, (uint8_t) COMPACT_FOUND, (uint8_t) COMPACT_ABSENT,
+							   n, block_threads, stream);
 	}
 
 	template <typename Out>
 	cudaError_t find_as(const Key *keys, Out *out, Out yes, Out no, uint64_t n,
 						int block_threads, cudaStream_t stream)
 	{
-		compact_cuckoo_find<S, BUCKET, Out, false> op;
+		return find_some<false>(keys, out, yes, no, n, block_threads, stream);
+	}
+
+private:
+	template <bool MARKED>
+	cudaError_t put_some(const Key *keys, uint8_t *results, uint64_t n, int block_threads,
+						 cudaStream_t stream, Key *left)
+	{
+		compact_cuckoo_put<S, BUCKET, Key, MARKED> op;
+
+		(view_t &) op = view;
+		op.results = results;
+		op.left = left;
+		return compact_launch(op, keys, n, block_threads, stream);
+	}
+
+	template <bool MARKED, typename Out>
+	cudaError_t find_some(const Key *keys, Out *out, Out yes, Out no, uint64_t n,
+						  int block_threads, cudaStream_t stream)
+	{
+		compact_cuckoo_find<S, BUCKET, Out, MARKED> op;
 
 		(view_t &) op = view;
 		op.out = out;
 		op.yes = yes;
 		op.no = no;
 		return compact_launch(op, keys, n, block_threads, stream);
-	}
-
-	cudaError_t size(uint64_t *n_keys, cudaStream_t stream)
-	{
-		return compact_extract(view, (Key *) NULL, counter, n_keys, stream);
-	}
-
-	/* All keys, in no order, into room for size() of them; waits for the stream. */
-	cudaError_t extract(Key *keys, uint64_t *n_keys, cudaStream_t stream)
-	{
-		return compact_extract(view, keys, counter, n_keys, stream);
-	}
-
-	uint64_t capacity() const
-	{
-		return view.slots ? view.n_slots() : 0;
-	}
-
-	uint64_t memory_bytes() const
-	{
-		return view.slots ? view.n_slots() * sizeof(S) + sizeof *counter : 0;
-	}
-
-	/* For tests: which keys share buckets. */
-	const view_t &layout() const
-	{
-		return view;
 	}
 };
 

@@ -75,9 +75,37 @@ struct compact_iceberg_view
 		return split.n_buckets() * BUCKET;
 	}
 
+	__host__ __device__ uint64_t n_secondary() const
+	{
+		return split2.n_buckets() * BUCKET2;
+	}
+
 	__host__ __device__ uint64_t n_slots() const
 	{
-		return n_primary() + split2.n_buckets() * BUCKET2;
+		return n_primary() + n_secondary();
+	}
+
+	uint64_t slot_bytes() const
+	{
+		return n_primary() * sizeof(P) + n_secondary() * sizeof(S);
+	}
+
+	cudaError_t allocate()
+	{
+		TABLE_TRY(cudaMalloc(&primary, n_primary() * sizeof(P)));
+		return cudaMalloc(&secondary, n_secondary() * sizeof(S));
+	}
+
+	void release()
+	{
+		cudaFree(primary);
+		cudaFree(secondary);
+	}
+
+	cudaError_t clear(cudaStream_t stream) const
+	{
+		TABLE_TRY(cudaMemsetAsync(primary, 0, n_primary() * sizeof(P), stream));
+		return cudaMemsetAsync(secondary, 0, n_secondary() * sizeof(S), stream);
 	}
 
 	__device__ RHH_INLINE compact_home<P> home(uint64_t key) const
@@ -265,6 +293,8 @@ struct compact_iceberg_find : compact_iceberg_view<P, S, BUCKET, BUCKET2>
  */
 template <typename Key, typename P, typename S, int BUCKET, int BUCKET2 = BUCKET>
 class compact_iceberg
+	: public compact_set<compact_iceberg<Key, P, S, BUCKET, BUCKET2>,
+						 compact_iceberg_view<P, S, BUCKET, BUCKET2>, Key>
 {
 	static_assert(sizeof(P) == 2 || sizeof(P) == 4 || sizeof(P) == 8,
 				  "a level-1 slot has 16, 32 or 64 bits");
@@ -275,14 +305,11 @@ class compact_iceberg
 				  "a level-2 bucket has 4 to BUCKET slots");
 
 	typedef compact_iceberg_view<P, S, BUCKET, BUCKET2> view_t;
-
-	view_t		view = {};
-	unsigned long long *counter = NULL;
-	char		why[160] = "";
+	typedef compact_set<compact_iceberg, view_t, Key> base;
+	using base::view;
+	using base::why;
 
 public:
-	typedef Key key_type;
-
 	static const char *name()
 	{
 		static char text[64];
@@ -290,12 +317,6 @@ public:
 		snprintf(text, sizeof text, "compact_iceberg_%d_%d_%d_%d", (int) (8 * sizeof(P)),
 				 (int) (8 * sizeof(S)), BUCKET, BUCKET2);
 		return text;
-	}
-
-	/* Why the last create refused, or "". */
-	const char *error() const
-	{
-		return why;
 	}
 
 	/*
@@ -329,14 +350,11 @@ public:
 	cudaError_t create_levels(int primary_bits, int secondary_bits, int key_bits,
 							  cudaStream_t stream)
 	{
-		destroy();
-		why[0] = 0;
-		if (key_bits < 1 || key_bits > 8 * (int) sizeof(Key))
-			snprintf(why, sizeof why, "keys of %d bits are asked for: 1 to %d are possible",
-					 key_bits, (int) (8 * sizeof(Key)));
-		else if (primary_bits < 0 || primary_bits > COMPACT_MAX_ADDRESS_BITS ||
-				 secondary_bits < 0 || secondary_bits > COMPACT_MAX_ADDRESS_BITS ||
-				 primary_bits > key_bits || secondary_bits > key_bits)
+		if (!base::begin_create(key_bits))
+			return cudaErrorInvalidValue;
+		if (primary_bits < 0 || primary_bits > COMPACT_MAX_ADDRESS_BITS ||
+			secondary_bits < 0 || secondary_bits > COMPACT_MAX_ADDRESS_BITS ||
+			primary_bits > key_bits || secondary_bits > key_bits)
 			snprintf(why, sizeof why, "2^%d and 2^%d buckets are asked for: at most 2^%d "
 					 "and no more than keys are possible",
 					 primary_bits, secondary_bits, COMPACT_MAX_ADDRESS_BITS);
@@ -351,34 +369,7 @@ public:
 
 		view.split = {(uint32_t) key_bits, (uint32_t) primary_bits};
 		view.split2 = {(uint32_t) key_bits, (uint32_t) secondary_bits};
-
-		cudaError_t e = cudaMalloc(&view.primary, view.n_primary() * sizeof(P));
-
-		if (e == cudaSuccess)
-			e = cudaMalloc(&view.secondary, (view.n_slots() - view.n_primary()) * sizeof(S));
-		if (e == cudaSuccess)
-			e = cudaMalloc(&counter, sizeof *counter);
-		if (e == cudaSuccess)
-			e = clear(stream);
-		if (e != cudaSuccess)
-			destroy();
-		return e;
-	}
-
-	void destroy()
-	{
-		cudaFree(view.primary);
-		cudaFree(view.secondary);
-		cudaFree(counter);
-		view = {};
-		counter = NULL;
-	}
-
-	cudaError_t clear(cudaStream_t stream)
-	{
-		TABLE_TRY(cudaMemsetAsync(view.primary, 0, view.n_primary() * sizeof(P), stream));
-		return cudaMemsetAsync(view.secondary, 0,
-							   (view.n_slots() - view.n_primary()) * sizeof(S), stream);
+		return base::end_create(stream);
 	}
 
 	/*
@@ -400,14 +391,6 @@ public:
 		return find_or_put(keys, NULL, n, block_threads, stream);
 	}
 
-	/* results[i] becomes FOUND or ABSENT. */
-	cudaError_t find(const Key *keys, uint8_t *results, uint64_t n, int block_threads,
-					 cudaStream_t stream)
-	{
-		return find_as(keys, results, (uint8_t) COMPACT_FOUND, (uint8_t) COMPACT_ABSENT, n,
-					   block_threads, stream);
-	}
-
 	template <typename Out>
 	cudaError_t find_as(const Key *keys, Out *out, Out yes, Out no, uint64_t n,
 						int block_threads, cudaStream_t stream)
@@ -419,34 +402,6 @@ public:
 		op.yes = yes;
 		op.no = no;
 		return compact_launch(op, keys, n, block_threads, stream);
-	}
-
-	cudaError_t size(uint64_t *n_keys, cudaStream_t stream)
-	{
-		return compact_extract(view, (Key *) NULL, counter, n_keys, stream);
-	}
-
-	/* All keys, in no order, into room for size() of them; waits for the stream. */
-	cudaError_t extract(Key *keys, uint64_t *n_keys, cudaStream_t stream)
-	{
-		return compact_extract(view, keys, counter, n_keys, stream);
-	}
-
-	uint64_t capacity() const
-	{
-		return view.primary ? view.n_slots() : 0;
-	}
-
-	uint64_t memory_bytes() const
-	{
-		return view.primary ? view.n_primary() * sizeof(P)
-			+ (view.n_slots() - view.n_primary()) * sizeof(S) + sizeof *counter : 0;
-	}
-
-	/* For tests: which keys share buckets. */
-	const view_t &layout() const
-	{
-		return view;
 	}
 };
 

@@ -1,7 +1,7 @@
 /*
  * compact_set.cuh
  *		What the compact tables share: results, slots, the loop over a batch of
- *		keys, iteration, and the adaptor to table.cuh.
+ *		keys, iteration, what the host does, and the adaptor to table.cuh.
  *
  * They are sets of keys of key_bits bits, any of them: none is reserved.  An
  * empty slot is 0; an occupied one holds a key's remainder (compact_keys.cuh)
@@ -229,6 +229,107 @@ compact_extract(const View &view, Key *out, unsigned long long *counter,
 	*n_keys = n;
 	return cudaSuccess;
 }
+
+/* ---------- the host's side ---------- */
+
+/*
+ * What both tables have.  Set is the class that derives from this, with find_as();
+ * View what its kernels get, which owns the slots by
+ *
+ *		allocate(), release()	as its numbers say
+ *		clear(stream)
+ *		slot_bytes()
+ */
+template <class Set, typename View, typename Key>
+class compact_set
+{
+protected:
+	View		view = {};
+	unsigned long long *counter = NULL; /* device; NULL: not created */
+	char		why[160] = "";
+
+	/* Nothing is left of what was; true if a set of such keys can be. */
+	bool begin_create(int key_bits)
+	{
+		destroy();
+		why[0] = 0;
+		if (key_bits < 1 || key_bits > 8 * (int) sizeof(Key))
+			snprintf(why, sizeof why, "keys of %d bits are asked for: 1 to %d are possible",
+					 key_bits, (int) (8 * sizeof(Key)));
+		return why[0] == 0;
+	}
+
+	/* When view has its numbers. */
+	cudaError_t end_create(cudaStream_t stream)
+	{
+		cudaError_t e = view.allocate();
+
+		if (e == cudaSuccess)
+			e = cudaMalloc(&counter, sizeof *counter);
+		if (e == cudaSuccess)
+			e = clear(stream);
+		if (e != cudaSuccess)
+			destroy();
+		return e;
+	}
+
+public:
+	typedef Key key_type;
+
+	/* Why the last create refused, or "". */
+	const char *error() const
+	{
+		return why;
+	}
+
+	void destroy()
+	{
+		view.release();
+		cudaFree(counter);
+		view = {};
+		counter = NULL;
+	}
+
+	cudaError_t clear(cudaStream_t stream)
+	{
+		return view.clear(stream);
+	}
+
+	/* results[i] becomes FOUND or ABSENT. */
+	cudaError_t find(const Key *keys, uint8_t *results, uint64_t n, int block_threads,
+					 cudaStream_t stream)
+	{
+		return ((Set *) this)->find_as(keys, results, (uint8_t) COMPACT_FOUND,
+									   (uint8_t) COMPACT_ABSENT, n, block_threads, stream);
+	}
+
+	cudaError_t size(uint64_t *n_keys, cudaStream_t stream)
+	{
+		return compact_extract(view, (Key *) NULL, counter, n_keys, stream);
+	}
+
+	/* All keys, in no order, into room for size() of them; waits for the stream. */
+	cudaError_t extract(Key *keys, uint64_t *n_keys, cudaStream_t stream)
+	{
+		return compact_extract(view, keys, counter, n_keys, stream);
+	}
+
+	uint64_t capacity() const
+	{
+		return counter ? view.n_slots() : 0;
+	}
+
+	uint64_t memory_bytes() const
+	{
+		return counter ? view.slot_bytes() + sizeof *counter : 0;
+	}
+
+	/* For tests: which keys share buckets. */
+	const View &layout() const
+	{
+		return view;
+	}
+};
 
 /* ---------- the adaptor ---------- */
 

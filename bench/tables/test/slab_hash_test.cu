@@ -134,6 +134,21 @@ struct host_table : slab_hash<uint32_t, uint32_t, Allocator>
 		table::destroy();
 	}
 
+	void create_lists(uint32_t n_buckets, uint64_t n_chained)
+	{
+		slab_options options;
+
+		options.n_buckets = n_buckets;
+		options.n_chained = n_chained;
+		cuda(table::create(0, options, 0));
+	}
+
+	/* With slabs for so many pairs, whatever their keys. */
+	void create_for(uint32_t n_buckets, uint64_t n_entries)
+	{
+		create_lists(n_buckets, slab_worst_case(n_entries, N_WARPS));
+	}
+
 	void insert(const words &keys, const words &values)
 	{
 		cuda(table::insert(device_array<uint32_t>(keys).p, device_array<uint32_t>(values).p, keys.size(), threads, 0));
@@ -434,7 +449,6 @@ static void
 test_multimap(uint32_t n_buckets, uint32_t n_keys, uint32_t most_copies, uint64_t seed)
 {
 	host_table<Allocator> table;
-	slab_options options;
 	std::mt19937 rng(seed);
 	std::unordered_map<uint32_t, std::multiset<uint32_t>> reference;
 	words		distinct = make_keys(RANDOM_KEYS, 2 * n_keys, n_buckets, seed);
@@ -452,9 +466,7 @@ test_multimap(uint32_t n_buckets, uint32_t n_keys, uint32_t most_copies, uint64_
 		values.push_back(rng() % 1000);
 		reference[key].insert(values.back());
 	}
-	options.n_buckets = n_buckets;
-	options.n_chained = slab_worst_case(keys.size(), N_WARPS);
-	cuda(table.create(0, options, 0));
+	table.create_for(n_buckets, keys.size());
 	table.insert_always(keys, values);
 
 	auto		compare = [&](const char *when) {
@@ -610,7 +622,6 @@ test_full(uint64_t seed)
 	const uint32_t room = (1 + n_chained) * SLAB_PAIRS;
 	const uint32_t n = room + 100;
 	host_table<Allocator> table;
-	slab_options options;
 	std::unordered_map<uint32_t, uint32_t> reference;
 	words		keys = make_keys(seed % 2 ? RANDOM_KEYS : CONSECUTIVE_KEYS, n, 1, seed);
 	words		values = random_values(n, seed);
@@ -620,9 +631,7 @@ test_full(uint64_t seed)
 
 	test_name = "full";
 	schedule(seed);
-	options.n_buckets = 1;
-	options.n_chained = n_chained;
-	cuda(table.create(0, options, 0));
+	table.create_lists(1, n_chained);
 	table.mixed(std::vector<uint8_t>(n, seed % 3 ? SLAB_REPLACE : SLAB_INSERT), keys, values, status);
 	for (uint32_t i = 0; i < n; i++)
 		if (status[i] == SLAB_DONE)
@@ -686,14 +695,11 @@ static void
 test_last_slab_shared()
 {
 	host_table<Allocator> table;
-	slab_options options;
 	words		keys = make_keys(RANDOM_KEYS, 2 * SLAB_PAIRS, 1, 1);
 
 	test_name = "last slab, shared";
 	schedule(1);
-	options.n_buckets = 1;
-	options.n_chained = 1;
-	cuda(table.create(0, options, 0));
+	table.create_lists(1, 1);
 	table.insert(part(keys, 0, SLAB_PAIRS), part(keys, 0, SLAB_PAIRS));
 	table.insert(part(keys, SLAB_PAIRS, 2 * SLAB_PAIRS), part(keys, SLAB_PAIRS, 2 * SLAB_PAIRS));
 	check(table.failed() == 0, "%llu failures", (unsigned long long) table.failed());
@@ -713,7 +719,6 @@ test_disjoint(uint32_t n_buckets, uint32_t n_each, uint64_t seed)
 	const uint32_t n_kinds = sizeof kinds;
 	const uint32_t n = n_kinds * n_each;
 	host_table<Allocator> table;
-	slab_options options;
 	std::mt19937 rng(seed);
 	words		keys = make_keys(RANDOM_KEYS, n, n_buckets, seed);
 	words		before;
@@ -726,9 +731,7 @@ test_disjoint(uint32_t n_buckets, uint32_t n_each, uint64_t seed)
 
 	test_name = "mixture, disjoint keys";
 	schedule(seed);
-	options.n_buckets = n_buckets;
-	options.n_chained = slab_worst_case(3 * n, N_WARPS);
-	cuda(table.create(0, options, 0));
+	table.create_for(n_buckets, 3 * n);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		order[i] = i;
@@ -779,7 +782,6 @@ static void
 test_same_keys(uint32_t n_buckets, uint32_t n_keys, uint32_t n, uint64_t seed)
 {
 	host_table<Allocator> table;
-	slab_options options;
 	std::mt19937 rng(seed);
 	words		distinct = make_keys(RANDOM_KEYS, n_keys, n_buckets, seed);
 	words		keys(n);
@@ -794,9 +796,7 @@ test_same_keys(uint32_t n_buckets, uint32_t n_keys, uint32_t n, uint64_t seed)
 
 	test_name = "mixture, same keys";
 	schedule(seed);
-	options.n_buckets = n_buckets;
-	options.n_chained = slab_worst_case(n, N_WARPS);
-	cuda(table.create(0, options, 0));
+	table.create_for(n_buckets, n);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint32_t	r = rng() % 4;
@@ -849,6 +849,30 @@ test_same_keys(uint32_t n_buckets, uint32_t n_keys, uint32_t n, uint64_t seed)
 }
 
 /*
+ * Eight items for each of the keys: a block of 128 threads has those of 16 keys of
+ * its own, in any order.  visit(item, its key's number of the 16, and its own of the 8).
+ */
+template <class Visit>
+static void
+share_out(const words &distinct, uint64_t seed, words &keys, const Visit &visit)
+{
+	std::mt19937 rng(seed);
+	words		order(128);
+
+	for (uint32_t i = 0; i < 128; i++)
+		order[i] = i;
+	for (uint32_t i = 0; i < keys.size(); i++)
+	{
+		const uint32_t of_key = order[i % 128] % 16;
+
+		keys[i] = distinct[i / 128 * 16 + of_key];
+		visit(i, of_key, order[i % 128] / 16);
+		if (i % 128 == 127)
+			std::shuffle(order.begin(), order.end(), rng);
+	}
+}
+
+/*
  * Each key is stored once, while others SEARCH it: they find its value or, as
  * the pair may be seen half written, do not find it.
  */
@@ -858,34 +882,22 @@ test_search_beside_store(uint32_t n_keys, uint64_t seed)
 {
 	const uint32_t n = 8 * n_keys;
 	host_table<Allocator> table;
-	slab_options options;
 	words		distinct = make_keys(RANDOM_KEYS, n_keys, 1, seed);
 	words		keys(n);
 	words		values(n);
 	std::vector<uint8_t> ops(n);
 	std::vector<uint8_t> status;
-	std::mt19937 rng(seed);
-	words		order(128);
 	uint32_t	n_found = 0;
 	uint32_t	n_wrong = 0;
 
 	test_name = "search beside store";
-	for (uint32_t i = 0; i < 128; i++)
-		order[i] = i;
 	schedule(seed);
 	table.threads = 128;
-	options.n_buckets = n_keys / 8;
-	options.n_chained = slab_worst_case(n, N_WARPS);
-	cuda(table.create(0, options, 0));
-	for (uint32_t i = 0; i < n; i++)
-	{
-		/* a block's keys are its own, and their operations in any order */
-		keys[i] = distinct[i / 128 * 16 + order[i % 128] % 16];
+	table.create_for(n_keys / 8, n);
+	share_out(distinct, seed, keys, [&](uint32_t i, uint32_t, uint32_t k) {
 		values[i] = keys[i] / 2;
-		ops[i] = order[i % 128] < 16 ? SLAB_REPLACE : SLAB_SEARCH;
-		if (i % 128 == 127)
-			std::shuffle(order.begin(), order.end(), rng);
-	}
+		ops[i] = k == 0 ? SLAB_REPLACE : SLAB_SEARCH;
+	});
 	table.mixed(ops, keys, values, status);
 	for (uint32_t i = 0; i < n; i++)
 		if (ops[i] == SLAB_SEARCH)
@@ -907,42 +919,25 @@ test_beside_replace(uint32_t n_keys, uint64_t seed)
 {
 	const uint32_t n = 8 * n_keys;
 	host_table<Allocator> table;
-	slab_options options;
 	words		distinct = make_keys(RANDOM_KEYS, n_keys, 1, seed);
 	words		keys(n);
 	words		values(n);
 	std::vector<uint8_t> ops(n);
 	std::vector<uint8_t> status;
-	std::mt19937 rng(seed);
-	words		order(128);
+	const slab_op last[] = {SLAB_SEARCH_ALL, SLAB_DELETE, SLAB_DELETE_ALL};
 	uint32_t	n_wrong = 0;
 	uint32_t	n_new = 0;
 
 	test_name = "beside replace";
-	for (uint32_t i = 0; i < 128; i++)
-		order[i] = i;
 	schedule(seed);
 	table.threads = 128;
-	options.n_buckets = n_keys / 8;
-	options.n_chained = slab_worst_case(n, N_WARPS);
-	cuda(table.create(0, options, 0));
+	table.create_for(n_keys / 8, n);
 	table.insert(distinct, distinct);
-	for (uint32_t i = 0; i < n; i++)
-	{
-		/* of each of a block's 16 keys: 6 REPLACE and 2 others */
-		uint32_t	j = order[i % 128] % 16;
-		uint32_t	k = order[i % 128] / 16;
-
-		keys[i] = distinct[i / 128 * 16 + j];
+	/* of each key: 6 REPLACE and 2 others */
+	share_out(distinct, seed, keys, [&](uint32_t i, uint32_t of_key, uint32_t k) {
 		values[i] = keys[i] ^ k;
-		ops[i] = SLAB_REPLACE;
-		if (k == 6)
-			ops[i] = SLAB_SEARCH;
-		else if (k == 7)
-			ops[i] = j % 3 == 0 ? SLAB_SEARCH_ALL : j % 3 == 1 ? SLAB_DELETE : SLAB_DELETE_ALL;
-		if (i % 128 == 127)
-			std::shuffle(order.begin(), order.end(), rng);
-	}
+		ops[i] = k < 6 ? SLAB_REPLACE : k == 6 ? SLAB_SEARCH : last[of_key % 3];
+	});
 	table.mixed(ops, keys, values, status);
 	for (uint32_t i = 0; i < n; i++)
 		switch (ops[i])
@@ -975,7 +970,6 @@ static void
 test_conserved(uint32_t n_buckets, uint32_t n_keys, uint32_t n, uint64_t seed)
 {
 	host_table<Allocator> table;
-	slab_options options;
 	std::mt19937 rng(seed);
 	words		distinct = make_keys(RANDOM_KEYS, n_keys, n_buckets, seed);
 	words		keys(n);
@@ -987,9 +981,7 @@ test_conserved(uint32_t n_buckets, uint32_t n_keys, uint32_t n, uint64_t seed)
 
 	test_name = "mixture, copies";
 	schedule(seed);
-	options.n_buckets = n_buckets;
-	options.n_chained = slab_worst_case(n, N_WARPS);
-	cuda(table.create(0, options, 0));
+	table.create_for(n_buckets, n);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		uint32_t	r = rng() % 8;
@@ -1232,6 +1224,28 @@ allocate_kernel(const __grid_constant__ slab_alloc_view<LIGHT> alloc, uint32_t n
 	}
 }
 
+/* What allocate_kernel's warps get, at most n slabs. */
+struct allocations
+{
+	device_array<uint32_t> addresses;
+	device_array<uint64_t> slabs;
+	device_array<uint32_t> dirty{words(1, 0)};
+
+	explicit allocations(size_t n) : addresses(n), slabs(n) {}
+
+	/* n_each slabs for each warp; their addresses. */
+	template <class Allocator>
+	words take(Allocator &from, uint32_t n_blocks, uint32_t threads, uint32_t n_each)
+	{
+		const bool	light = Allocator::is_light;
+		const slab_alloc_view<light> view = from.for_launch();
+
+		RHH_LAUNCH((allocate_kernel<light>), n_blocks, threads, 0, 0, view, n_each, addresses.p, slabs.p, dirty.p);
+		cuda(cudaGetLastError());
+		return addresses.get();
+	}
+};
+
 /* A warp a slab. */
 template <bool LIGHT>
 __global__ void
@@ -1294,9 +1308,7 @@ test_allocator(uint32_t n_slabs, uint32_t block_bits, uint32_t n_warps, uint64_t
 	const uint32_t n_each = n_slabs / n_warps + 2;
 	const uint32_t n_asked = n_each * n_warps;
 	Allocator	allocator;
-	device_array<uint32_t> addresses(n_asked);
-	device_array<uint64_t> slabs(n_asked);
-	device_array<uint32_t> dirty(words(1, 0));
+	allocations got_slabs(n_asked);
 	uint64_t	n_used;
 
 	test_name = "allocator";
@@ -1308,14 +1320,8 @@ test_allocator(uint32_t n_slabs, uint32_t block_bits, uint32_t n_warps, uint64_t
 	auto		allocate = [&](uint32_t n_free, std::set<uint32_t> &got) {
 		std::set<uint64_t> places;
 		uint32_t	n_refused = 0;
-		const slab_alloc_view<light> view = allocator.for_launch();
-
-		RHH_LAUNCH((allocate_kernel<light>), n_warps / 4, 128, 0, 0, view, n_each, addresses.p,
-				   slabs.p, dirty.p);
-		cuda(cudaGetLastError());
-
-		words		a = addresses.get();
-		std::vector<uint64_t> s = slabs.get();
+		words		a = got_slabs.take(allocator, n_warps / 4, 128, n_each);
+		std::vector<uint64_t> s = got_slabs.slabs.get();
 
 		got.clear();
 		for (uint32_t i = 0; i < n_asked; i++)
@@ -1331,7 +1337,7 @@ test_allocator(uint32_t n_slabs, uint32_t block_bits, uint32_t n_warps, uint64_t
 		}
 		check(n_refused == n_asked - n_free, "%u refused instead of %u", n_refused, n_asked - n_free);
 		check(places.size() == got.size(), "two addresses, one slab");
-		check(dirty.get()[0] == 0, "slabs are not all ones");
+		check(got_slabs.dirty.get()[0] == 0, "slabs are not all ones");
 		cuda(allocator.used(&n_used, 0));
 		check(n_used == n_slabs, "%llu slabs in use of %u", (unsigned long long) n_used, n_slabs);
 	};
@@ -1406,9 +1412,7 @@ test_last_slab()
 	Allocator	allocator;
 	slab_alloc_view<light> view;
 	device_array<uint32_t> got(4);
-	device_array<uint32_t> addresses(2);
-	device_array<uint64_t> slabs(2);
-	device_array<uint32_t> dirty(words(1, 0));
+	allocations two(2);
 	uint32_t	n_missed = 0;
 
 	test_name = "last slab";
@@ -1420,11 +1424,8 @@ test_last_slab()
 
 		bitmaps[block * SLAB_WORDS + block % 32] = ~(1u << (31 - block % 31));
 		cuda(cudaMemcpy(allocator.view.bitmaps, bitmaps.data(), bitmaps.size() * 4, cudaMemcpyHostToDevice));
-		view = allocator.for_launch();
-		RHH_LAUNCH((allocate_kernel<light>), 1, 32, 0, 0, view, 2, addresses.p, slabs.p, dirty.p);
-		cuda(cudaGetLastError());
 
-		words		a = addresses.get();
+		words		a = two.take(allocator, 1, 32, 2);
 
 		n_missed += a[0] == SLAB_NULL;
 		check(a[1] == SLAB_NULL, "a slab that is in use");
@@ -1433,10 +1434,7 @@ test_last_slab()
 
 	/* the flag still says that there is none; a new launch looks */
 	cuda(cudaMemset(allocator.view.bitmaps, 0, n_blocks * SLAB_BYTES));
-	view = allocator.for_launch();
-	RHH_LAUNCH((allocate_kernel<light>), 1, 32, 0, 0, view, 2, addresses.p, slabs.p, dirty.p);
-	cuda(cudaGetLastError());
-	check(addresses.get()[1] != SLAB_NULL, "a new launch does not look");
+	check(two.take(allocator, 1, 32, 2)[1] != SLAB_NULL, "a new launch does not look");
 
 	cuda(allocator.create(70, 2, 0));
 	view = allocator.for_launch();
