@@ -74,8 +74,10 @@ OBJS = \
 	src/vector_compare.o \
 	src/vector_arithmetic.o \
 	src/host_table.o \
+	src/channel_area.o \
 	src/channel.o \
 	src/service.o \
+	src/service_regroup.o \
 	src/explain.o \
 	src/functions.o
 

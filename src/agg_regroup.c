@@ -16,9 +16,10 @@
  * may be what the first level has: then those groups are returned as they are.
  *
  * Where the device has every row, it makes the second level as well: its groups
- * become rows for another of its tables (regroup_rows.c, service.c).  That table's
- * keys and states differ somewhat: the set is a key of its own, keys of no set are
- * left out, and a state of several words is summed up digit by digit.  So
+ * become rows for another of its tables (regroup_rows.c, service_regroup.c).
+ * That table's keys and states differ somewhat: the set is a key of its own, keys
+ * of no set are left out, and a state of several words is summed up digit by
+ * digit.  So
  *
  *		plan		says what the table and its rows are, if it can be had
  *		translate	makes its groups what they are called above

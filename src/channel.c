@@ -3,11 +3,8 @@
  * channel.c
  *		Requests and batches between sessions and the device service.
  *
- * There is one area in shared memory for each service: a lock, a table of
- * queries, and the pool, cut into blocks of one size.  With
- * shared_preload_libraries the area is in main shared memory and all sessions
- * share its service; otherwise a session makes an area of its own in a DSM
- * segment when it first needs one, and keeps it until it ends.
+ * They meet in an area of shared memory (channel_area.c), which has a table of
+ * queries, and the pool's blocks.
  *
  * A query's life, session's side:
  *
@@ -42,19 +39,11 @@
  */
 #include "gpurhh.h"
 
-#include <sys/statvfs.h>
-
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "port/pg_bitutils.h"
-#include "storage/dsm.h"
-#include "storage/dsm_impl.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
-#include "storage/shmem.h"
 #include "utils/memutils.h"
 
 /* A session waits this long for a block before it does without. */
@@ -65,9 +54,6 @@
  * participant has one under way and one that waits for it.
  */
 #define MAX_OUTSTANDING(query) (14 + 2 * (query)->n_participants)
-
-/* A start that takes longer than this is taken for failed. */
-#define START_TIMEOUT_MS 30000
 
 struct Channel
 {
@@ -84,378 +70,13 @@ struct Channel
 	MemoryContextCallback callback;
 };
 
-static ChannelArea *shared_area = NULL;
-static ChannelArea *private_area = NULL;
-static dsm_segment *private_segment = NULL;
-
 static dlist_head open_channels = DLIST_STATIC_INIT(open_channels);
 static bool exit_callback_registered = false;
-
-/* As main shared memory was asked for; the setting may change later. */
-static Size shared_pool_bytes = 0;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-
-/* ---------- the area ---------- */
-
-static void
-pool_shape(Size pool_bytes, Size *block_bytes, int *n_blocks)
-{
-	/* at least two blocks; sixteen or more where the blocks stay useful */
-	*block_bytes = TYPEALIGN_DOWN(4096, pool_bytes / 16);
-	*block_bytes = Max(*block_bytes, GPURHH_MIN_BLOCK_BYTES);
-	*block_bytes = Min(*block_bytes, GPURHH_MAX_BLOCK_BYTES);
-	*n_blocks = Max(2, Min(pool_bytes / *block_bytes, GPURHH_MAX_BLOCKS));
-}
-
-static Size
-header_bytes(int n_blocks)
-{
-	/* blocks start on a page, as devices pin whole pages */
-	return TYPEALIGN(4096, offsetof(ChannelArea, blocks) +
-					 sizeof(ChannelBlock) * n_blocks);
-}
-
-/* The area's size for a pool of about this size. */
-Size
-gpurhh_channel_area_bytes(Size pool_bytes)
-{
-	Size		block_bytes;
-	int			n_blocks;
-
-	pool_shape(pool_bytes, &block_bytes, &n_blocks);
-	/* a page more: the start of main shared memory's chunk is not aligned */
-	return header_bytes(n_blocks) + block_bytes * n_blocks + 4096;
-}
-
-void
-gpurhh_channel_area_init(ChannelArea *area, Size pool_bytes, bool shared)
-{
-	Size		header;
-
-	memset(area, 0, sizeof(ChannelArea));
-	area->magic = GPURHH_AREA_MAGIC;
-
-	/*
-	 * Numbers of tranches are never used again, too few for one in every
-	 * session.  A private area's lock is seldom waited for, under any name.
-	 */
-	area->tranche_id = shared ? LWLockNewTrancheId() :
-		LWTRANCHE_FIRST_USER_DEFINED;
-	LWLockInitialize(&area->lock, area->tranche_id);
-	area->shared = shared;
-	area->service_state = SERVICE_STOPPED;
-	pool_shape(pool_bytes, &area->block_bytes, &area->n_blocks);
-	header = header_bytes(area->n_blocks);
-	area->pool_offset =
-		TYPEALIGN(4096, (uintptr_t) area + header) - (uintptr_t) area;
-	area->free_head = -1;
-	for (int i = area->n_blocks - 1; i >= 0; i--)
-	{
-		area->blocks[i].holder = BLOCK_NOBODY;
-		area->blocks[i].next = area->free_head;
-		area->free_head = i;
-	}
-	area->n_free = area->n_blocks;
-}
-
-char *
-gpurhh_block_base(ChannelArea *area, int block)
-{
-	return (char *) area + area->pool_offset + area->block_bytes * block;
-}
-
-void
-gpurhh_block_push(ChannelArea *area, BlockList *list, int block)
-{
-	area->blocks[block].next = -1;
-	if (list->head < 0)
-		list->head = block;
-	else
-		area->blocks[list->tail].next = block;
-	list->tail = block;
-}
-
-/* -1: the list is empty. */
-int
-gpurhh_block_pop(ChannelArea *area, BlockList *list)
-{
-	int			block = list->head;
-
-	if (block >= 0)
-		list->head = area->blocks[block].next;
-	return block;
-}
-
-/* Frees a block and wakes the sessions that wait for one. */
-void
-gpurhh_block_free(ChannelArea *area, int block)
-{
-	area->blocks[block].holder = BLOCK_NOBODY;
-	area->blocks[block].next = area->free_head;
-	area->free_head = block;
-	area->n_free++;
-	if (area->service_wants_block && area->service_latch != NULL)
-	{
-		area->service_wants_block = false;
-		SetLatch(area->service_latch);
-	}
-	for (int w = 0; w < lengthof(area->want_block); w++)
-	{
-		while (area->want_block[w] != 0)
-		{
-			int			bit = pg_rightmost_one_pos64(area->want_block[w]);
-
-			area->want_block[w] &= area->want_block[w] - 1;
-			ConditionVariableBroadcast(&area->queries[w * 64 + bit].news);
-		}
-	}
-}
-
-static void
-request_shmem(void)
-{
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	shared_pool_bytes = (Size) gpurhh_pool_size_kb * 1024;
-	RequestAddinShmemSpace(gpurhh_channel_area_bytes(shared_pool_bytes));
-}
-
-static void
-startup_shmem(void)
-{
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	shared_area = ShmemInitStruct("gpurhh channel",
-								  gpurhh_channel_area_bytes(shared_pool_bytes),
-								  &found);
-	if (!found)
-		gpurhh_channel_area_init(shared_area, shared_pool_bytes, true);
-	LWLockRegisterTranche(shared_area->tranche_id, "gpurhh");
-	LWLockRelease(AddinShmemInitLock);
-}
-
-void
-gpurhh_init_channel(void)
-{
-	if (!process_shared_preload_libraries_in_progress)
-		return;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup_shmem;
-}
-
-/* The area that all sessions share, or NULL without preload. */
-ChannelArea *
-gpurhh_shared_area(void)
-{
-	return shared_area;
-}
-
-/* The area that this session uses, or NULL if it has none yet. */
-ChannelArea *
-gpurhh_channel_peek(void)
-{
-	return shared_area ? shared_area : private_area;
-}
-
-/* The private service sees this and ends. */
-static void
-private_owner_exit(int code, Datum arg)
-{
-	ChannelArea *area = private_area;
-
-	if (area == NULL)
-		return;
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	area->owner_gone = true;
-	if (area->service_latch != NULL)
-		SetLatch(area->service_latch);
-	LWLockRelease(&area->lock);
-}
-
-/*
- * How much of the wish there is room for; 0: not even for the smallest pool.
- * Containers often have a /dev/shm of 64 MB, and failing to grow it would raise
- * an error.
- */
-static Size
-private_pool_bytes(void)
-{
-	Size		pool_bytes = (Size) gpurhh_pool_size_kb * 1024;
-	Size		least = 2 * GPURHH_MIN_BLOCK_BYTES;
-	struct statvfs fs;
-
-	if (dynamic_shared_memory_type == DSM_IMPL_POSIX &&
-		statvfs("/dev/shm", &fs) == 0)
-	{
-		Size		room = (Size) fs.f_bavail * fs.f_frsize;
-
-		/* twice: other sessions look at the same time */
-		if (room < 2 * gpurhh_channel_area_bytes(least))
-			return 0;
-		pool_bytes = Min(pool_bytes, room / 4);
-	}
-	return Max(pool_bytes, least);
-}
-
-/*
- * The area that this session uses, made if there is none.  NULL, with the
- * reason: there is no room for one.
- */
-ChannelArea *
-gpurhh_channel_attach(const char **why)
-{
-	if (shared_area != NULL)
-		return shared_area;
-	if (private_area == NULL)
-	{
-		Size		pool_bytes = private_pool_bytes();
-		ResourceOwner owner = CurrentResourceOwner;
-
-		if (pool_bytes == 0)
-		{
-			*why = "there is no room in /dev/shm";
-			return NULL;
-		}
-		/* the segment belongs to the session, not to a query */
-		CurrentResourceOwner = NULL;
-		PG_TRY();
-		{
-			private_segment =
-				dsm_create(gpurhh_channel_area_bytes(pool_bytes),
-						   DSM_CREATE_NULL_IF_MAXSEGMENTS);
-		}
-		PG_FINALLY();
-		{
-			CurrentResourceOwner = owner;
-		}
-		PG_END_TRY();
-		if (private_segment == NULL)
-		{
-			*why = "no dynamic shared memory segment is free";
-			return NULL;
-		}
-		gpurhh_channel_area_init(dsm_segment_address(private_segment),
-								 pool_bytes, false);
-		private_area = dsm_segment_address(private_segment);
-		before_shmem_exit(private_owner_exit, (Datum) 0);
-	}
-	return private_area;
-}
-
-/*
- * Sees to it that the area's service runs, and waits until it does.  False,
- * with the reason: it cannot be started.
- */
-bool
-gpurhh_ensure_service(ChannelArea *area, const char **why)
-{
-	TimestampTz began = GetCurrentTimestamp();
-
-	for (;;)
-	{
-		bool		start = false;
-		TimestampTz now = GetCurrentTimestamp();
-
-		CHECK_FOR_INTERRUPTS();
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		if (area->service_state == SERVICE_RUNNING)
-		{
-			LWLockRelease(&area->lock);
-			return true;
-		}
-		if (area->service_state == SERVICE_STOPPED ||
-			now - area->starting_since > START_TIMEOUT_MS * INT64CONST(1000))
-		{
-			area->service_state = SERVICE_STARTING;
-			area->starting_since = now;
-			start = true;
-			if (!area->shared)
-			{
-				area->settings.device_memory_mb = gpurhh_device_memory_mb;
-				area->settings.cpu_threads = gpurhh_cpu_threads;
-				area->settings.idle_timeout_s = gpurhh_service_idle_timeout_s;
-			}
-		}
-		LWLockRelease(&area->lock);
-
-		if (start)
-		{
-			uint32		handle = area->shared ? 0 :
-				dsm_segment_handle(private_segment);
-
-			if (!gpurhh_start_service_worker(area, handle, why))
-			{
-				LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-				if (area->service_state == SERVICE_STARTING)
-					area->service_state = SERVICE_STOPPED;
-				LWLockRelease(&area->lock);
-				return false;
-			}
-			continue;
-		}
-		if (TimestampDifferenceExceeds(began, now, START_TIMEOUT_MS))
-		{
-			*why = "the device service did not start in time";
-			return false;
-		}
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 2, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-	}
-}
-
-/* Has the service look at its devices again, and waits for it. */
-void
-gpurhh_refresh_devices(ChannelArea *area)
-{
-	int			wanted;
-	uint32		generation;
-
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	wanted = ++area->devices_wanted;
-	generation = area->generation;
-	if (area->service_latch != NULL)
-		SetLatch(area->service_latch);
-	LWLockRelease(&area->lock);
-	for (;;)
-	{
-		bool		done;
-
-		CHECK_FOR_INTERRUPTS();
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		done = area->devices_seen - wanted >= 0 ||
-			area->generation != generation ||
-			area->service_state != SERVICE_RUNNING;
-		LWLockRelease(&area->lock);
-		if (done)
-			return;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 5, PG_WAIT_EXTENSION);
-		ResetLatch(MyLatch);
-	}
-}
-
-/* ---------- a query, session's side ---------- */
 
 static ChannelQuery *
 channel_query(Channel *channel)
 {
 	return &channel->area->queries[channel->index];
-}
-
-/* Caller holds the lock. */
-static void
-wake_service(ChannelArea *area)
-{
-	if (area->service_latch != NULL)
-		SetLatch(area->service_latch);
 }
 
 static void
@@ -488,7 +109,7 @@ release_channel(Channel *channel)
 			query->generation == area->generation)
 		{
 			query->state = QUERY_RELEASED;
-			wake_service(area);
+			gpurhh_wake_service(area);
 		}
 		else
 		{
@@ -595,7 +216,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				query->returned.head = -1;
 				query->results.head = -1;
 				area->stats.queries++;
-				wake_service(area);
+				gpurhh_wake_service(area);
 				break;
 			}
 		}
@@ -617,8 +238,7 @@ gpurhh_channel_address(Channel *channel)
 {
 	ChannelAddress address = {0};
 
-	address.segment = channel->area->shared ? 0 :
-		dsm_segment_handle(private_segment);
+	address.segment = gpurhh_area_segment(channel->area);
 	address.index = channel->index;
 	address.serial = channel_query(channel)->serial;
 	return address;
@@ -632,24 +252,11 @@ Channel *
 gpurhh_channel_join(const ChannelAddress *address, bool may_finish,
 					MemoryContext context)
 {
-	ChannelArea *area = shared_area;
+	ChannelArea *area = gpurhh_area_in_segment(address->segment);
 	Channel    *channel;
 	ChannelQuery *query;
 	bool		joined;
 
-	if (address->segment != 0)
-	{
-		dsm_segment *segment = dsm_find_mapping(address->segment);
-
-		if (segment == NULL)
-		{
-			segment = dsm_attach(address->segment);
-			/* contexts may be reset after resource owners are released */
-			if (segment != NULL)
-				dsm_pin_mapping(segment);
-		}
-		area = segment ? dsm_segment_address(segment) : NULL;
-	}
 	if (area == NULL || area->magic != GPURHH_AREA_MAGIC)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -779,10 +386,7 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 	if (area->n_free > 1 && !query->failed &&
 		query->n_outstanding < MAX_OUTSTANDING(query))
 	{
-		channel->filling = area->free_head;
-		area->free_head = area->blocks[channel->filling].next;
-		area->n_free--;
-		area->blocks[channel->filling].holder = BLOCK_SESSION;
+		channel->filling = gpurhh_block_take(area, BLOCK_SESSION);
 		*result = CHANNEL_BLOCK;
 		return true;
 	}
@@ -872,7 +476,7 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 		query->n_outstanding++;
 		area->stats.rows_fed += batch->n_rows;
 		channel->filling = -1;
-		wake_service(area);
+		gpurhh_wake_service(area);
 	}
 	LWLockRelease(&area->lock);
 	check_failure(channel);
@@ -941,7 +545,7 @@ gpurhh_channel_end_input(Channel *channel)
 	Assert(channel->filling < 0);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	channel_query(channel)->input_done = true;
-	wake_service(area);
+	gpurhh_wake_service(area);
 	LWLockRelease(&area->lock);
 }
 
@@ -1032,7 +636,7 @@ gpurhh_channel_regroup(Channel *channel, bool wanted)
 	query->regroup = wanted ? REGROUP_WANTED : REGROUP_NONE;
 	if (wanted)
 		query->finished = false;
-	wake_service(area);
+	gpurhh_wake_service(area);
 	LWLockRelease(&area->lock);
 }
 
@@ -1089,7 +693,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 		}
 		/* there is room for one more result, or need of one */
 		if (!query->all_extracted)
-			wake_service(area);
+			gpurhh_wake_service(area);
 		LWLockRelease(&area->lock);
 		if (block >= 0 || none_left)
 			break;

@@ -857,7 +857,7 @@ extern void gpurhh_upper_add(UpperFeed *upper, const uint64 *words,
 extern Channel *gpurhh_upper_finish(UpperFeed *upper, HostTable **host,
 									uint64 *host_rows);
 
-/* ---------- channel.c ---------- */
+/* ---------- channel_area.c ---------- */
 
 #define GPURHH_MAX_QUERIES	128
 #define GPURHH_MAX_BLOCKS	2048
@@ -1036,6 +1036,28 @@ typedef struct ChannelArea
 	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
 } ChannelArea;
 
+extern void gpurhh_init_channel(void);
+extern Size gpurhh_channel_area_bytes(Size pool_bytes);
+extern void gpurhh_channel_area_init(ChannelArea *area, Size pool_bytes,
+									 bool shared);
+extern ChannelArea *gpurhh_channel_attach(const char **why);
+extern ChannelArea *gpurhh_channel_peek(void);
+extern ChannelArea *gpurhh_shared_area(void);
+extern bool gpurhh_ensure_service(ChannelArea *area, const char **why);
+extern void gpurhh_refresh_devices(ChannelArea *area);
+extern uint32 gpurhh_area_segment(ChannelArea *area);
+extern ChannelArea *gpurhh_area_in_segment(uint32 handle);
+
+/* Used by both ends; the caller holds the lock. */
+extern void gpurhh_block_push(ChannelArea *area, BlockList *list, int block);
+extern int	gpurhh_block_pop(ChannelArea *area, BlockList *list);
+extern void gpurhh_block_free(ChannelArea *area, int block);
+extern int	gpurhh_block_take(ChannelArea *area, BlockHolder holder);
+extern char *gpurhh_block_base(ChannelArea *area, int block);
+extern void gpurhh_wake_service(ChannelArea *area);
+
+/* ---------- channel.c ---------- */
+
 /* Names a query to other processes. */
 typedef struct ChannelAddress
 {
@@ -1060,16 +1082,6 @@ typedef struct ChannelResult
 	bool		needs_merge;
 	bool		first_level;	/* there is a second, and these are not of it */
 } ChannelResult;
-
-extern void gpurhh_init_channel(void);
-extern Size gpurhh_channel_area_bytes(Size pool_bytes);
-extern void gpurhh_channel_area_init(ChannelArea *area, Size pool_bytes,
-									 bool shared);
-extern ChannelArea *gpurhh_channel_attach(const char **why);
-extern ChannelArea *gpurhh_channel_peek(void);
-extern ChannelArea *gpurhh_shared_area(void);
-extern bool gpurhh_ensure_service(ChannelArea *area, const char **why);
-extern void gpurhh_refresh_devices(ChannelArea *area);
 
 extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_table_spec *spec,
@@ -1100,12 +1112,6 @@ extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
 extern void gpurhh_channel_count_host_rows(Channel *channel, uint64 rows);
 extern void gpurhh_channel_close(Channel *channel);
-
-/* Used by both ends; the caller holds the lock. */
-extern void gpurhh_block_push(ChannelArea *area, BlockList *list, int block);
-extern int	gpurhh_block_pop(ChannelArea *area, BlockList *list);
-extern void gpurhh_block_free(ChannelArea *area, int block);
-extern char *gpurhh_block_base(ChannelArea *area, int block);
 
 /* ---------- service.c ---------- */
 

@@ -5,8 +5,8 @@
  *
  * A background worker, started by the first query that needs it (channel.c)
  * and ended by itself when idle for a while, by SIGTERM, when the session it
- * is private to has gone, or by a device error.  It is the only caller of the
- * device ABI (gpu/rhh_device.h).
+ * is private to has gone, or by a device error.  This and service_regroup.c are the
+ * only callers of the device ABI (gpu/rhh_device.h).
  *
  * It is one loop over the queries in the area.  Each query goes through
  *
@@ -15,9 +15,10 @@
  *
  * and the loop does what can be done without waiting: makes tables, submits
  * queued batches, takes completions, asks for results.  If the session wants a
- * second level (agg_regroup.c), the query goes from READING to REGROUPING: the
- * first table's groups become batches for a second table, which are queued like
- * a session's, and come back to it like them if they are refused; then to
+ * second level (agg_regroup.c), the query goes from READING to REGROUPING
+ * (service_regroup.c): the first table's groups become batches for a second table,
+ * which are queued like a session's, and come back to it like them if they are
+ * refused; then to
  * FINISHING and READING once more.  Devices work
  * asynchronously and make a descriptor readable when they have news, so the
  * loop sleeps on its latch and those descriptors.
@@ -33,7 +34,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpurhh.h"
+#include "service.h"
 
 #include <signal.h>
 
@@ -54,61 +55,7 @@
 /* After an error of a GPU "auto" keeps to the CPU for this long. */
 #define CUDA_PENALTY_MS 60000
 
-typedef enum TableState
-{
-	TABLE_NONE,					/* no query, or not looked at yet */
-	TABLE_OPEN,
-	TABLE_REFUSED,				/* batches go back as they come */
-	TABLE_REGROUPING,			/* batches come from the first table's groups */
-	TABLE_FINISHING,
-	TABLE_READING
-} TableState;
-
-/* Batches of a second level in use at a time: enough to keep a device busy. */
-#define REGROUP_OUTSTANDING 12
-
-/*
- * The first table's groups on their way to the second one.  One chunk of them is
- * read while the other becomes batches; they are not in blocks of the pool, so
- * that a block is never waited for with another one held.
- */
-typedef struct RegroupWork
-{
-	Feed		feed;
-	rhh_result	chunk[2];
-	int			current;		/* the chunk that becomes batches next */
-	int			n_chunks;		/* that have been read, of the two */
-	bool		reading;		/* another one is being read */
-	bool		all_read;
-	int			set;			/* the next batch's, */
-	uint32		next;			/* and its first group in the current chunk */
-} RegroupWork;
-
-/* What the service keeps of a query beside the area's ChannelQuery. */
-typedef struct ServiceQuery
-{
-	TableState	state;
-	struct ServiceDevice *device;
-	rhh_table  *table;			/* the one that is filled, or read last */
-	rhh_table  *first;			/* of a second level: the first one's; NULL: it
-								 * has gone, or there is none */
-	RegroupWork *regroup;		/* while it is put into the second one */
-	int			in_flight;		/* batches, finish or extract */
-	bool		cancelled;
-	int			result_block;	/* being filled with result, or -1 */
-	rhh_result	result;
-} ServiceQuery;
-
-typedef struct ServiceDevice
-{
-	const rhh_device_ops *ops;
-	int			ordinal;
-	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
-	rhh_device_info info;
-	rhh_device *device;			/* NULL: not open */
-	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
-} ServiceDevice;
-
+/* The area that this process serves. */
 static ChannelArea *area = NULL;
 static uint32 generation;
 static ServiceQuery queries[GPURHH_MAX_QUERIES];
@@ -347,6 +294,7 @@ choose_device(const char *wanted, char *note, Size note_len)
 	return NULL;
 }
 
+/* The device has failed, so the process will end; signals are blocked. */
 static void
 note_device_error(ServiceDevice *dev, const char *message)
 {
@@ -390,6 +338,16 @@ fail_query(ChannelQuery *query, const char *message)
 	query->failed = true;
 	strlcpy(query->message, message, GPURHH_MESSAGE_LEN);
 	ConditionVariableBroadcast(&query->news);
+}
+
+/* The same where its device has not done what it was asked for. */
+void
+gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query, rhh_status status,
+					const rhh_error *err)
+{
+	if (status == RHH_DEVICE_ERROR)
+		note_device_error(sq->device, err->message);
+	fail_query(query, err->message);
 }
 
 /* A new query: makes its table, or refuses it.  Signals are blocked. */
@@ -486,9 +444,7 @@ submit_batches(int q)
 		}
 		else
 		{
-			if (status == RHH_DEVICE_ERROR)
-				note_device_error(sq->device, err.message);
-			fail_query(query, err.message);
+			gpurhh_service_fail(sq, query, status, &err);
 			free_blocks(&query->queued);
 		}
 		LWLockRelease(&area->lock);
@@ -520,236 +476,10 @@ finish_query(int q)
 	else if (status == RHH_OK)
 		sq->in_flight++;
 	else
-	{
-		if (status == RHH_DEVICE_ERROR)
-			note_device_error(sq->device, err.message);
-		fail_query(query, err.message);
-	}
+		gpurhh_service_fail(sq, query, status, &err);
 	LWLockRelease(&area->lock);
 	sq->state = TABLE_FINISHING;
 	return true;
-}
-
-/* ---------- the second level ---------- */
-
-static void
-free_regroup(ServiceQuery *sq)
-{
-	if (sq->regroup == NULL)
-		return;
-	for (int i = 0; i < 2; i++)
-	{
-		if (sq->regroup->chunk[i].words != NULL)
-			pfree(sq->regroup->chunk[i].words);
-	}
-	pfree(sq->regroup);
-	sq->regroup = NULL;
-}
-
-/* False: no memory; there is nothing to free. */
-static bool
-make_regroup(ServiceQuery *sq, const ChannelQuery *query)
-{
-	RegroupWork *work;
-
-	sq->regroup = work =
-		MemoryContextAllocExtended(TopMemoryContext, sizeof(RegroupWork),
-								   MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
-	for (int i = 0; i < 2 && work != NULL; i++)
-	{
-		work->chunk[i].words =
-			MemoryContextAllocExtended(TopMemoryContext, area->block_bytes,
-									   MCXT_ALLOC_NO_OOM);
-		work->chunk[i].capacity_groups = area->block_bytes / sizeof(uint64) /
-			rhh_result_words(&query->spec);
-		if (work->chunk[i].words == NULL)
-		{
-			free_regroup(sq);
-			work = NULL;
-		}
-	}
-	if (work == NULL)
-		return false;
-	gpurhh_regroup_feed_init(&work->feed, &query->regroup_plan,
-							 area->block_bytes,
-							 query->regroup_plan.spec.max_batch_rows);
-	return true;
-}
-
-/*
- * The session wants the device to make the second level: makes its table.  If
- * there is no memory for it the session is told so, and does it by itself.
- */
-static void
-start_regroup(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	rhh_table  *second = NULL;
-	rhh_status	status = RHH_NO_MEMORY;
-	rhh_error	err = {0};
-
-	if (make_regroup(sq, query))
-	{
-		status = sq->device->ops->table_create(sq->device->device,
-											   &query->regroup_plan.spec,
-											   &second, &err);
-		if (status != RHH_OK)
-			free_regroup(sq);
-	}
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (status == RHH_OK)
-	{
-		query->regroup = REGROUP_ON_DEVICE;
-		sq->first = sq->table;
-		sq->table = second;
-		sq->state = TABLE_REGROUPING;
-	}
-	else if (status == RHH_NO_MEMORY)
-	{
-		query->regroup = REGROUP_NONE;
-		query->finished = true;
-		ConditionVariableBroadcast(&query->news);
-	}
-	else
-	{
-		if (status == RHH_DEVICE_ERROR)
-			note_device_error(sq->device, err.message);
-		fail_query(query, err.message);
-	}
-	LWLockRelease(&area->lock);
-}
-
-/* Asks for the first table's next groups, if there is room for them. */
-static bool
-read_first_level(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	RegroupWork *work = sq->regroup;
-	rhh_error	err = {0};
-	rhh_status	status;
-
-	if (work->all_read || work->reading || work->n_chunks == 2)
-		return false;
-	status = sq->device->ops->table_extract(sq->first,
-											&work->chunk[(work->current + work->n_chunks) % 2],
-											0, &err);
-	if (status == RHH_BUSY)
-		return false;
-	if (status == RHH_OK)
-	{
-		work->reading = true;
-		sq->in_flight++;
-		return true;
-	}
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (status == RHH_DEVICE_ERROR)
-		note_device_error(sq->device, err.message);
-	fail_query(&area->queries[q], err.message);
-	LWLockRelease(&area->lock);
-	return true;
-}
-
-/*
- * A block for the next batch; -1: not now.  The last one of all is taken only
- * where the query has none: it comes back, if only to a session that waits for it.
- */
-static int
-take_regroup_block(ChannelQuery *query)
-{
-	int			block = -1;
-
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (query->n_outstanding < REGROUP_OUTSTANDING)
-	{
-		if (area->n_free > 1 || (area->n_free == 1 && query->n_outstanding == 0))
-		{
-			block = area->free_head;
-			area->free_head = area->blocks[block].next;
-			area->n_free--;
-			area->blocks[block].holder = BLOCK_SERVICE;
-			query->n_outstanding++;
-		}
-		else
-			area->service_wants_block = true;
-	}
-	LWLockRelease(&area->lock);
-	return block;
-}
-
-/* Makes a batch of the next groups that were read, and queues it. */
-static bool
-queue_regroup_batch(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	RegroupWork *work = sq->regroup;
-	const rhh_result *chunk = &work->chunk[work->current];
-	uint32		n;
-	int			block;
-
-	if (work->n_chunks == 0)
-		return false;
-	n = Min(chunk->n_groups - work->next, work->feed.capacity_rows);
-	if (n > 0)
-	{
-		block = take_regroup_block(query);
-		if (block < 0)
-			return false;
-		gpurhh_feed_start(&work->feed, gpurhh_block_base(area, block));
-		gpurhh_regroup_feed_rows(&work->feed, &query->regroup_plan, work->set,
-								 chunk->words + work->next,
-								 chunk->capacity_groups, n);
-		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
-		area->blocks[block].refused = false;
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		gpurhh_block_push(area, &query->queued, block);
-		LWLockRelease(&area->lock);
-		work->next += n;
-	}
-	if (work->next < chunk->n_groups)
-		return true;
-	work->next = 0;
-	if (++work->set < query->regroup_plan.n_sets)
-		return true;
-	work->set = 0;
-	work->current = 1 - work->current;
-	work->n_chunks--;
-	return true;
-}
-
-/* Puts more of the first table's groups into the second one. */
-static bool
-regroup(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	RegroupWork *work = sq->regroup;
-	bool		progress;
-
-	if (work == NULL)
-		return false;
-	progress = read_first_level(q);
-	if (queue_regroup_batch(q))
-		progress = true;
-	if (work->all_read && work->n_chunks == 0)
-	{
-		rhh_error	err = {0};
-
-		free_regroup(sq);
-		if (!area->queries[q].regroup_plan.keep_first)
-		{
-			sq->device->ops->table_destroy(sq->first);
-			sq->first = NULL;
-		}
-		else if (sq->device->ops->table_rewind(sq->first, &err) != RHH_OK)
-		{
-			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-			fail_query(&area->queries[q], err.message);
-			LWLockRelease(&area->lock);
-		}
-		progress = true;
-	}
-	return progress;
 }
 
 /* ---------- results, the end ---------- */
@@ -775,14 +505,9 @@ extract_groups(int q)
 		(query->n_results < query->n_participants &&
 		 area->n_free > area->n_blocks / 2 + 1))
 	{
-		block = area->free_head;
+		block = gpurhh_block_take(area, BLOCK_SERVICE);
 		if (block >= 0)
-		{
-			area->free_head = area->blocks[block].next;
-			area->n_free--;
-			area->blocks[block].holder = BLOCK_SERVICE;
 			sq->result_block = block;
-		}
 		else
 			area->service_wants_block = true;
 	}
@@ -834,7 +559,7 @@ drop_query(int q)
 		sq->device->ops->table_destroy(sq->table);
 	if (sq->first != NULL)
 		sq->device->ops->table_destroy(sq->first);
-	free_regroup(sq);
+	gpurhh_service_end_regroup(sq);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	free_blocks(&query->queued);
@@ -904,7 +629,7 @@ advance_query(int q)
 	}
 	if (sq->state == TABLE_REGROUPING)
 	{
-		if (regroup(q))
+		if (gpurhh_service_regroup(area, sq, query))
 			progress = true;
 		if (submit_batches(q))
 			progress = true;
@@ -915,7 +640,7 @@ advance_query(int q)
 	{
 		if (wanted == REGROUP_WANTED)
 		{
-			start_regroup(q);
+			gpurhh_service_start_regroup(area, sq, query);
 			progress = true;
 		}
 		else if (wanted != REGROUP_UNDECIDED && !all_extracted &&
@@ -993,14 +718,7 @@ poll_device(ServiceDevice *dev)
 			case RHH_EVENT_EXTRACT:
 				if (sq->state == TABLE_REGROUPING)
 				{
-					RegroupWork *work = sq->regroup;
-					int			read = (work->current + work->n_chunks) % 2;
-
-					work->reading = false;
-					if (event->status != RHH_OK)
-						break;
-					work->n_chunks++;
-					work->all_read = work->chunk[read].last;
+					gpurhh_service_regroup_read(sq, event->status);
 					break;
 				}
 				if (event->status != RHH_OK)

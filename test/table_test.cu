@@ -22,12 +22,13 @@
 /*
  * Tables of 80 KB are beyond a 16th of simt's L2 cache of 1 MB, those of 2.5 MB
  * beyond a 32nd of an H100's 50 MB: they are partitioned, into more parts than
- * usual.  Others are not.  TEST_SCALE: smaller, for compute-sanitizer.
+ * usual.  Others are not, those of 64 KB among them.  TEST_SCALE: smaller, for
+ * compute-sanitizer.
  */
 #if defined(__CUDACC__) && defined(TEST_SCALE)
 static const int SCALE = TEST_SCALE;
 static const int BEYOND_L2 = 1;
-#define RHH_PARTITION_L2_DIVISOR 1024
+#define RHH_PARTITION_L2_DIVISOR 720
 #elif defined(__CUDACC__)
 static const int SCALE = 16;
 static const int BEYOND_L2 = 32;

@@ -718,9 +718,22 @@ test_iceberg_sizes()
 			std::vector<Key> keys = different_keys<Key>((size_t) ((BUCKET == 8 ? 0.85 : 0.9) *
 																	table.capacity()), 30);
 
+			std::set<Key> expected;
+			std::vector<Key> full;
+
 			another_schedule(BUCKET);
-			find_or_put(table, keys);
-			check_contents(table, std::set<Key>(keys.begin(), keys.end()), std::vector<Key>());
+
+			std::vector<uint8_t> results = find_or_put(table, keys);
+
+			for (size_t i = 0; i < keys.size(); i++)
+				if (results[i] == COMPACT_PUT)
+					expected.insert(keys[i]);
+				else
+					full.push_back(keys[i]);
+			/* With buckets of 8, one key of half a million now and then. */
+			CHECK(full.size() <= keys.size() / 100000, "%zu of %zu keys not put", full.size(),
+				  keys.size());
+			check_contents(table, expected, full);
 		}
 	}
 	table.destroy();

@@ -1,0 +1,65 @@
+/*-------------------------------------------------------------------------
+ *
+ * service.h
+ *		What the files of the device service share.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SERVICE_H
+#define SERVICE_H
+
+#include "gpurhh.h"
+
+typedef enum TableState
+{
+	TABLE_NONE,					/* no query, or not looked at yet */
+	TABLE_OPEN,
+	TABLE_REFUSED,				/* batches go back as they come */
+	TABLE_REGROUPING,			/* batches come from the first table's groups */
+	TABLE_FINISHING,
+	TABLE_READING
+} TableState;
+
+/* The first level on its way to the second; see service_regroup.c. */
+typedef struct RegroupWork RegroupWork;
+
+/* What the service keeps of a query beside the area's ChannelQuery. */
+typedef struct ServiceQuery
+{
+	TableState	state;
+	struct ServiceDevice *device;
+	rhh_table  *table;			/* the one that is filled, or read last */
+	rhh_table  *first;			/* of a second level: the first one's; NULL: it
+								 * has gone, or there is none */
+	RegroupWork *regroup;		/* while it is put into the second one */
+	int			in_flight;		/* batches, finish or extract */
+	bool		cancelled;
+	int			result_block;	/* being filled with result, or -1 */
+	rhh_result	result;
+} ServiceQuery;
+
+typedef struct ServiceDevice
+{
+	const rhh_device_ops *ops;
+	int			ordinal;
+	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
+	rhh_device_info info;
+	rhh_device *device;			/* NULL: not open */
+	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
+} ServiceDevice;
+
+/* ---------- service.c ---------- */
+
+extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
+								rhh_status status, const rhh_error *err);
+
+/* ---------- service_regroup.c ---------- */
+
+extern void gpurhh_service_start_regroup(ChannelArea *area, ServiceQuery *sq,
+										 ChannelQuery *query);
+extern bool gpurhh_service_regroup(ChannelArea *area, ServiceQuery *sq,
+								   ChannelQuery *query);
+extern void gpurhh_service_regroup_read(ServiceQuery *sq, rhh_status status);
+extern void gpurhh_service_end_regroup(ServiceQuery *sq);
+
+#endif							/* SERVICE_H */
