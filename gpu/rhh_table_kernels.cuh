@@ -811,7 +811,7 @@ bool
 RHH_TABLE::may_sort(uint64_t n, uint64_t size) const
 {
 	const bool	crowds = (size + n) * 32 > n_slots() * RHH_CROWDED &&
-		(size + n <= n_slots() || 2 * n >= n_slots());
+		(size + n <= n_slots() || n > RHH_PARTITION_LEAST_KEYS_FULL);
 
 	return n > n_slots() / RHH_PARTITION_SLOTS_PER_KEY &&
 		((crowds && n > RHH_PARTITION_LEAST_KEYS_CROWDED) || (!in_l2() && n > RHH_PARTITION_LEAST_KEYS));

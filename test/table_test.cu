@@ -41,6 +41,7 @@ static const int BEYOND_L2 = 1;
 #define RHH_PART_BYTES (UINT64_C(4) << 10)
 #define RHH_PARTITION_LEAST_KEYS 0
 #define RHH_PARTITION_LEAST_KEYS_CROWDED 0
+#define RHH_PARTITION_LEAST_KEYS_FULL 0
 #include "rhh_table.cuh"
 
 static int	n_passed,
