@@ -99,8 +99,8 @@ typedef struct rhh_device_config
 /*
  * Transition states.  An argument column holds two's complement integers of
  * 1, 2, 4 or 8 bytes, sign-extended before use, or for ..._F64 floats of 4 or 8
- * bytes if nothing else is said; rows whose argument is NULL or whose filter byte is zero do not touch
- * the state.
+ * bytes (but see RHH_SUM_TWICE_F64); rows whose argument is NULL or whose filter
+ * byte is zero do not touch the state.
  */
 typedef enum rhh_state_op
 {

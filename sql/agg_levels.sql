@@ -24,6 +24,8 @@ SELECT compare(many_sums());
 SELECT levels('SELECT k, sum(DISTINCT a), sum(DISTINCT b), sum(v) FROM t GROUP BY k');
 SELECT levels('SELECT k, sum(DISTINCT a), sum(v) FROM t GROUP BY k');
 SELECT levels('SELECT k, sum(v) FROM t GROUP BY k');
+-- the one set has no keys, but its group is the first level's
+SELECT levels('SELECT count(*), sum(v) FROM t');
 
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;

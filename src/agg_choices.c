@@ -20,8 +20,8 @@
 
 /*
  * The group of a row of the feed's block, of spec and with strings at those
- * words, in words.  Of the keys from n_shown_keys on it has the one that is the
- * column's, with the string, which is made in context.  Strings are given by
+ * words, in words.  Of the keys from n_shown_keys on all are NULL but the one that
+ * the column feeds, which is the string, made in context.  Strings are given by
  * their addresses.
  */
 void

@@ -372,7 +372,8 @@ exec_agg(CustomScanState *node)
 	{
 		state->phase = EMIT_DEVICE;
 		state->level = state->regroup;
-		state->stats.third.place = GPU_LEVEL_NONE;
+		memset(&state->stats.second, 0, sizeof(state->stats.second));
+		memset(&state->stats.third, 0, sizeof(state->stats.third));
 		if (state->regroup != NULL)
 			gpurhh_regroup_start(state->regroup, state->run_context);
 		if (!gpurhh_agg_read_input(state))

@@ -20,7 +20,7 @@ gpurhh_agg_note_device(GpuAggState *state)
 	state->has_table = state->channel != NULL &&
 		gpurhh_channel_stats(state->channel, &state->stats.table,
 							 state->stats.device, state->stats.refusal);
-	if (state->regroup != NULL)
+	if (state->regroup != NULL && gpurhh_regroup_makes_groups(state->regroup))
 		state->stats.second.place = state->channel != NULL &&
 			gpurhh_channel_regrouped(state->channel,
 									 &state->stats.second.table) ?

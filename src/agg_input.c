@@ -300,7 +300,8 @@ defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
 
 /*
  * The candidates' way to be rid of a string that the dictionary does not take,
- * in a participant's feed, and otherwise.
+ * in a participant's feed, and otherwise.  A string may be large: what make_choice()
+ * makes is freed by its callers.
  */
 static uint64 *
 make_choice(GpuAggState *state, const Feed *feed, uint32 row, int column,
@@ -308,7 +309,6 @@ make_choice(GpuAggState *state, const Feed *feed, uint32 row, int column,
 {
 	uint64	   *words;
 
-	MemoryContextReset(state->choice_context);
 	words = MemoryContextAlloc(state->choice_context,
 							   rhh_result_words(&state->spec) * sizeof(uint64));
 	gpurhh_choice_group(&state->spec, &state->strings, state->n_shown_keys,
@@ -328,6 +328,7 @@ save_choice(void *arg, const Feed *feed, uint32 row, int column,
 	gpurhh_choices_save(state->shared, &state->choice_file, &state->strings,
 						words, rhh_result_words(&state->spec));
 	MemoryContextSwitchTo(old);
+	MemoryContextReset(state->choice_context);
 }
 
 static void
@@ -341,6 +342,7 @@ add_choice(void *arg, const Feed *feed, uint32 row, int column,
 							  make_choice(state, feed, row, column, data,
 										  length),
 							  1, 1);
+	MemoryContextReset(state->choice_context);
 }
 
 static void

@@ -806,6 +806,13 @@ add_to_set(Regroup *regroup, const Dictionary *dictionary, int number)
 	}
 }
 
+/* Or are all of its groups those of the level below? */
+bool
+gpurhh_regroup_makes_groups(const Regroup *regroup)
+{
+	return !regroup->first_is_set || regroup->n_sets > 1;
+}
+
 /*
  * Takes the next n groups of the level below, whose word w is at
  * words[w * stride + i], and whose strings are in the dictionary (NULL: given
@@ -818,7 +825,7 @@ gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
 	int			first = regroup->first_is_set ? 1 : 0;
 
 	regroup->n_taken += n;
-	if (first == regroup->n_sets)
+	if (!gpurhh_regroup_makes_groups(regroup))
 		return true;
 	for (uint32 i = 0; i < n; i++)
 	{

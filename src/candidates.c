@@ -53,8 +53,9 @@ typedef struct Best
 	uint64		prefix;			/* the first bytes, in the order of integers */
 	struct varlena *string;		/* NULL, or of size 0: none */
 	uint32		room;			/* that string has for data */
-	uint32		row;			/* of the block, from 1, that it is to be fed in;
+	uint32		row : 31;		/* of the block, from 1, that it is to be fed in;
 								 * 0: it has been */
+	uint32		waits : 1;		/* flag: is among waiting[], even if row is 0 */
 } Best;
 
 /* A column of candidates. */
@@ -430,6 +431,7 @@ wait_for_block(Candidates *candidates, Best *best, int column)
 		}
 		candidates->room_waiting = room;
 	}
+	best->waits = 1;
 	candidates->waiting[candidates->n_waiting] = best;
 	candidates->waiting_columns[candidates->n_waiting++] = column;
 }
@@ -463,7 +465,7 @@ add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 			memcpy(VARDATA(best->string), data, length);
 			SET_VARSIZE(best->string, VARHDRSZ + length);
 			best->prefix = prefix;
-			if (best->row == 0)
+			if (!best->waits)
 				wait_for_block(candidates, best, c);
 			best->row = row + 1;
 		}
@@ -555,6 +557,7 @@ gpurhh_candidates_finish(Candidates *candidates, Feed *feed)
 			hand_over_best(candidates, feed, candidates->waiting_columns[i],
 						   best);
 		best->row = 0;
+		best->waits = 0;
 	}
 	candidates->n_waiting = 0;
 }

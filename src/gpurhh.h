@@ -824,6 +824,7 @@ extern const uint64 *gpurhh_regroup_translate(Regroup *regroup,
 											  const uint64 *words,
 											  Size stride, uint32 n);
 extern void gpurhh_regroup_start(Regroup *regroup, MemoryContext context);
+extern bool gpurhh_regroup_makes_groups(const Regroup *regroup);
 extern bool gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
 							   const uint64 *words, Size stride, uint32 n);
 extern const uint64 *gpurhh_regroup_next(Regroup *regroup, uint32 *n);

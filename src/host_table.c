@@ -552,7 +552,8 @@ gpurhh_host_merge(HostTable *host, const uint64 *words, Size stride)
 }
 
 /*
- * Takes the group if its key is, or may be, here too; false: nowhere here.
+ * Takes the group if its key is, or may be, here too; false: nowhere here.  Not for
+ * tables that keep strings.
  */
 bool
 gpurhh_host_absorb(HostTable *host, const uint64 *words, Size stride)
@@ -560,6 +561,7 @@ gpurhh_host_absorb(HostTable *host, const uint64 *words, Size stride)
 	uint32		hash;
 	HostEntry  *entry;
 
+	Assert(host->strings == NULL);
 	gather_words(host, words, stride);
 	hash = hash_record(host, host->scratch);
 	entry = hostgroups_lookup_hash(host->table, host->scratch, hash);
