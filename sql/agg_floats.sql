@@ -54,13 +54,6 @@ SELECT compare('SELECT mask, digits(var_pop(f8)), digits(stddev(f8)), digits(var
 SELECT f8, count(*), min(f8), max(f8) FROM special WHERE mask & 24 <> 24 GROUP BY f8 ORDER BY f8;
 
 -- Extremes: what overflows is an error, here and there.
-CREATE FUNCTION either(query text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = off AS $f$
-DECLARE
-	core text := sqlstate_of(query);
-BEGIN
-	SET LOCAL enable_gpu_hashagg = on;
-	RETURN count_nodes(query) || ' node, ' || CASE WHEN sqlstate_of(query) = core THEN 'the same: ' || core ELSE core || ', but here ' || sqlstate_of(query) END;
-END $f$;
 CREATE TABLE big (k int, f8 float8, f4 float4);
 INSERT INTO big VALUES
 	(1, 1.7e308, 3.4e38), (1, 1.7e308, 3.4e38), (2, 1.7e308, 3.4e38), (3, -1.7e308, -3.4e38), (3, -1.7e308, -3.4e38),

@@ -89,13 +89,6 @@ SELECT compare('SELECT mask, ' || pairs('1', 'x') || ' FROM special GROUP BY mas
 SELECT compare('SELECT mask, ' || pairs('x', 'y * y') || ' FROM special GROUP BY mask');
 
 -- Extremes: what overflows is an error, here and there.
-CREATE FUNCTION either(query text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = off AS $f$
-DECLARE
-	core text := sqlstate_of(query);
-BEGIN
-	SET LOCAL enable_gpu_hashagg = on;
-	RETURN count_nodes(query) || ' node, ' || CASE WHEN sqlstate_of(query) = core THEN 'the same: ' || core ELSE core || ', but here ' || sqlstate_of(query) END;
-END $f$;
 CREATE TABLE big (k int, x float8, y float8);
 INSERT INTO big VALUES
 	(1, 1.7e308, 1), (2, 1.7e308, 1), (2, 1.7e308, 2), (3, 1e160, 1), (3, -1e160, 2), (4, 1, 1e200), (4, 2, 1), (5, 1e170, 3e175), (5, 2e170, 1e175),

@@ -84,12 +84,7 @@ gpurhh_choices_close(BufFile **file)
 {
 	char		more = 0;
 
-	if (*file == NULL)
-		return;
-	BufFileWrite(*file, &more, sizeof(more));
-	BufFileExportFileSet(*file);
-	BufFileClose(*file);
-	*file = NULL;
+	gpurhh_parallel_close_file(file, &more, sizeof(more));
 }
 
 /* Gives the second level the groups that participants saved. */

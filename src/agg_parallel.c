@@ -265,6 +265,33 @@ open_file(GpuAggShared *shared, const char *kind, int number)
 	return BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, false);
 }
 
+/*
+ * Writes what says that no more comes, and closes *file for others to read; none,
+ * if that is NULL.  It becomes NULL.
+ */
+void
+gpurhh_parallel_close_file(BufFile **file, void *end, Size size)
+{
+	if (*file == NULL)
+		return;
+	BufFileWrite(*file, end, size);
+	BufFileExportFileSet(*file);
+	BufFileClose(*file);
+	*file = NULL;
+}
+
+/* Is there any of what is counted by *n, of the shared state? */
+static bool
+any_of(GpuAggShared *shared, const int *n)
+{
+	bool		any;
+
+	SpinLockAcquire(&shared->mutex);
+	any = *n > 0;
+	SpinLockRelease(&shared->mutex);
+	return any;
+}
+
 /* ---------- late rows ---------- */
 
 /*
@@ -287,12 +314,7 @@ gpurhh_parallel_close_late(BufFile **file)
 {
 	rhh_batch	end = {0};
 
-	if (*file == NULL)
-		return;
-	BufFileWrite(*file, &end, sizeof(end));
-	BufFileExportFileSet(*file);
-	BufFileClose(*file);
-	*file = NULL;
+	gpurhh_parallel_close_file(file, &end, sizeof(end));
 }
 
 /*
@@ -342,12 +364,7 @@ gpurhh_parallel_create_choices(GpuAggShared *shared)
 bool
 gpurhh_parallel_any_choices(GpuAggShared *shared)
 {
-	bool		any;
-
-	SpinLockAcquire(&shared->mutex);
-	any = shared->n_choice_files > 0;
-	SpinLockRelease(&shared->mutex);
-	return any;
+	return any_of(shared, &shared->n_choice_files);
 }
 
 /* The file with a number; NULL: there is none. */
@@ -393,12 +410,7 @@ gpurhh_parallel_create_deferred(GpuAggShared *shared, int *participant,
 bool
 gpurhh_parallel_any_deferred(GpuAggShared *shared)
 {
-	bool		any;
-
-	SpinLockAcquire(&shared->mutex);
-	any = shared->n_deferring > 0;
-	SpinLockRelease(&shared->mutex);
-	return any;
+	return any_of(shared, &shared->n_deferring);
 }
 
 /* A partition that no other participant reads; -1: there is none left. */

@@ -1196,6 +1196,7 @@ extern void gpurhh_parallel_counts(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern void gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
 									  const rhh_batch *batch);
+extern void gpurhh_parallel_close_file(BufFile **file, void *end, Size size);
 extern void gpurhh_parallel_close_late(BufFile **file);
 extern void gpurhh_parallel_read_late(GpuAggShared *shared,
 									  Size block_bytes,
