@@ -5,7 +5,7 @@
 #   make installcheck    regression tests in a server that is running
 #   make demo            everything from nothing: set up, build, install, show
 #   make check           the same, then every test in throw-away clusters
-#   make device-test     test/device_test: the devices without PostgreSQL
+#   make device-test     test/device_test: the devices without PostgreSQL; host_test
 #   make table-test-cuda test/table_test: the CUDA table by itself, on a GPU
 #   make simt-test       both of the CUDA code on the CPU, without a GPU or nvcc
 #   make table-bench     this table and others, on an NVIDIA GPU
@@ -190,7 +190,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
 endif
 
 EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
-	test/device_test test/device_test_* test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
+	test/device_test test/device_test_* test/host_test test/host_test_asan test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
 include $(PGXS)
@@ -225,8 +225,8 @@ TEST_SRCS = $(wildcard test/device_test*.c)
 TEST_CFLAGS = $(GPU_CFLAGS) -Igpu
 
 .PHONY: device-test device-test-asan device-test-tsan
-device-test: test/device_test
-device-test-asan: test/device_test_asan
+device-test: test/device_test test/host_test
+device-test-asan: test/device_test_asan test/host_test_asan
 device-test-tsan: test/device_test_tsan
 
 test/device_test: $(TEST_SRCS) $(GPU_OBJS) $(TEST_CUDA_OBJS) .build-flags
@@ -235,6 +235,9 @@ test/device_test: $(TEST_SRCS) $(GPU_OBJS) $(TEST_CUDA_OBJS) .build-flags
 test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(CPU_OBJS:.o=.c) .build-flags
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
 test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
+
+test/host_test test/host_test_asan: test/host_test.c gpu/rhh_cpu_host.c gpu/rhh_cpu_host.h .build-flags
+	$(CC) $(TEST_CFLAGS) $(SANITIZE_$(@:test/host_test_%=%)) -o $@ $(filter %.c,$^)
 
 # ---------- test/table_test, and CUDA code on the CPU ----------
 

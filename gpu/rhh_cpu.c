@@ -47,6 +47,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rhh_cpu_host.h"
 #include "rhh_cpu_table.h"
 
 #define RING_COMMANDS 2048u		/* a power of two */
@@ -172,66 +173,19 @@ succeed(rhh_error *err)
 	return RHH_OK;
 }
 
-/* ---------- the machine ---------- */
-
-/* "key   : value" or "key: value kB" of a file under /proc; false: not there. */
-static bool
-read_proc(const char *path, const char *key, char *value, size_t value_size)
-{
-	FILE	   *f = fopen(path, "r");
-	char		line[512];
-	bool		found = false;
-
-	if (f == NULL)
-		return false;
-	while (!found && fgets(line, sizeof(line), f) != NULL)
-	{
-		const char *p = line + strlen(key);
-
-		if (strncmp(line, key, strlen(key)) != 0)
-			continue;
-		p += strspn(p, " \t");
-		if (*p != ':')
-			continue;
-		p++;
-		p += strspn(p, " \t");
-		snprintf(value, value_size, "%.*s", (int) strcspn(p, "\n"), p);
-		found = true;
-	}
-	fclose(f);
-	return found;
-}
-
-static uint64_t
-physical_bytes(void)
-{
-	long		pages = sysconf(_SC_PHYS_PAGES);
-	long		page_bytes = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && page_bytes > 0 ? (uint64_t) pages * (uint64_t) page_bytes : 0;
-}
-
-static uint64_t
-available_bytes(void)
-{
-	char		value[64];
-
-	if (read_proc("/proc/meminfo", "MemAvailable", value, sizeof(value)))
-		return strtoull(value, NULL, 10) * 1024;
-	return physical_bytes() / 2;
-}
-
 static void
 fill_info(rhh_device_info *info, rhh_device_state state)
 {
+	rhh_cpu_host host;
+
+	rhh_cpu_host_look("", &host);
 	memset(info, 0, sizeof(*info));
 	info->kind = RHH_KIND_CPU;
 	info->state = state;
-	info->total_bytes = physical_bytes();
-	info->free_bytes = available_bytes();
+	info->total_bytes = host.total_bytes;
+	info->free_bytes = host.available_bytes;
 	info->free_known = true;
-	if (!read_proc("/proc/cpuinfo", "model name", info->name, sizeof(info->name)))
-		snprintf(info->name, sizeof(info->name), "CPU");
+	rhh_cpu_host_name(info->name, sizeof(info->name));
 }
 
 static uint64_t
@@ -650,18 +604,16 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 		 rhh_error *err)
 {
 	rhh_device *dev;
+	rhh_cpu_host host;
 	uint32_t	n_workers = config->cpu_threads;
 	bool		complete;
 
 	*out = NULL;
 	if (ordinal != 0)
 		return fail(err, RHH_NO_DEVICE, "there is no CPU device %d", (int) ordinal);
+	rhh_cpu_host_look("", &host);
 	if (n_workers == 0)
-	{
-		long		n = sysconf(_SC_NPROCESSORS_ONLN);
-
-		n_workers = n > 0 ? (uint32_t) n : 1;
-	}
+		n_workers = host.n_cpus;
 	if (n_workers > MAX_THREADS)
 		n_workers = MAX_THREADS;
 
@@ -672,7 +624,7 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	pthread_cond_init(&dev->wake, NULL);
 	dev->n_workers = n_workers;
 	dev->budget.limit_bytes = config->memory_limit_bytes > 0 ?
-		config->memory_limit_bytes : available_bytes() / 10 * 8;
+		config->memory_limit_bytes : host.available_bytes / 10 * 8;
 	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	dev->ring = calloc(RING_COMMANDS, sizeof(command));
 	dev->workers = calloc(n_workers, sizeof(worker));

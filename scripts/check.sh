@@ -3,7 +3,7 @@
 #
 #	device_test			the devices' ABI without PostgreSQL, on each device
 #						present; once more with AddressSanitizer and UBSan on
-#						the CPU device
+#						the CPU device; host_test, what that one may use
 #	table_test			the CUDA table by itself, on a GPU where there is one;
 #						it and the CUDA device once more with CUDA's threads
 #						run on the CPU
@@ -65,48 +65,50 @@ run_device_test()
 	count "$ok" "$bad"
 }
 
-if part device; then
-	step "device_test"
-	build device-test
-	run_device_test test/device_test
-	step "device_test, CPU device under AddressSanitizer and UBSan"
-	if echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=address,undefined -x c - -o "$work/asan" 2>/dev/null; then
-		build device-test-asan
-		run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan --quick
-	else
-		note "left out: this compiler has no AddressSanitizer"
-		[ "${CI:-}" != true ] || failed=$((failed + 1))
-	fi
-fi
-
-run_table_test()
+run_program()
 {
 	run_counting "$log" "$@"
 	count "$run_passed" "$run_failed"
 }
 
 if part device; then
+	step "device_test"
+	build device-test
+	run_device_test test/device_test
+	run_program test/host_test
+	step "device_test, CPU device under AddressSanitizer and UBSan"
+	if echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=address,undefined -x c - -o "$work/asan" 2>/dev/null; then
+		build device-test-asan
+		run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan --quick
+		run_program test/host_test_asan
+	else
+		note "left out: this compiler has no AddressSanitizer"
+		[ "${CI:-}" != true ] || failed=$((failed + 1))
+	fi
+fi
+
+if part device; then
 	step "the CUDA code on the CPU (simt), warps of 32 and of 64"
 	build simt-test
-	run_table_test test/table_test_simt
-	run_table_test test/table_test_simt64
+	run_program test/table_test_simt
+	run_program test/table_test_simt64
 	run_device_test test/device_test_simt cuda --tiny
 	for only in small_memory probe_caps 'cancel*' in_flight states wide_keys; do
 		run_device_test test/device_test_simt cuda --tiny --on-device --only "$only"
 	done
 	step "the programs in docs/table.md, on the CPU"
-	run_table_test test/docs_examples.sh
+	run_program test/docs_examples.sh
 	step "what nvcc makes of slots of 16 bytes"
 	if [ "${WITH_CUDA:-}" = no ]; then
 		note "left out: WITH_CUDA=no"
 	else
-		run_table_test test/generated_code.sh
+		run_program test/generated_code.sh
 		sed -n '/^   /p' "$log"
 	fi
 	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
 		step "table_test on the GPU"
 		build table-test-cuda
-		run_table_test test/table_test
+		run_program test/table_test
 	fi
 fi
 

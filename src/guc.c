@@ -100,7 +100,7 @@ gpurhh_init_guc(void)
 
 	DefineCustomIntVariable("gpurhh.cpu_threads",
 							"Sets how many threads the CPU device uses.",
-							"Read when the device is opened. Zero is one for each core.",
+							"Read when the device is opened. Zero is one for each processor that the server may use.",
 							&gpurhh_cpu_threads, 0, 0, 256,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);

@@ -1,0 +1,313 @@
+/*
+ * rhh_cpu_host.c
+ *		What this process may use of its machine: memory and processors.
+ *
+ * In a container that is less than what the machine has.  Its limits are those of
+ * control groups (Linux's Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst),
+ * of the process's own group and of all groups around it that can be seen:
+ *
+ *		/proc/self/cgroup		the group's path, in each hierarchy
+ *		/proc/self/mountinfo	where hierarchies are mounted, and from which group
+ *								on: containers often see their own as the root
+ *
+ *					version 2				version 1
+ *		memory		memory.max, .high		memory.limit_in_bytes
+ *		  used		memory.current			memory.usage_in_bytes
+ *		processors	cpu.max					cpu.cfs_quota_us, cpu.cfs_period_us
+ *
+ * A group's available memory is its limit less what it uses, pages of files not
+ * counted, as the kernel's MemAvailable does: they are given back when memory is
+ * short.  PostgreSQL's shared buffers are none of those.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rhh_cpu_host.h"
+
+#define MAX_CPUS 8192
+#define PATH_BYTES 4096
+
+/* ---------- files ---------- */
+
+static FILE *
+open_file(const char *root, const char *dir, const char *name)
+{
+	char		path[2 * PATH_BYTES];
+
+	if ((size_t) snprintf(path, sizeof(path), "%s%s/%s", root, dir, name) >= sizeof(path))
+		return NULL;
+	return fopen(path, "r");
+}
+
+/* What follows "key", blanks and a colon or not, to the line's end; false: not there. */
+static bool
+find_value(FILE *f, const char *key, char *value, size_t value_size)
+{
+	char		line[512];
+	bool		found = false;
+
+	if (f == NULL)
+		return false;
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+	{
+		const size_t length = strlen(key);
+		const char *p = line + length;
+
+		if (strncmp(line, key, length) != 0 || strchr(" \t:", *p) == NULL)
+			continue;
+		p += strspn(p, " \t:");
+		snprintf(value, value_size, "%.*s", (int) strcspn(p, "\n"), p);
+		found = true;
+	}
+	fclose(f);
+	return found;
+}
+
+/* The numbers that a file begins with, "max" being UINT64_MAX; how many there are. */
+static int
+read_numbers(const char *root, const char *dir, const char *name, uint64_t *numbers, int n)
+{
+	FILE	   *f = open_file(root, dir, name);
+	char		word[32];
+	int			got = 0;
+
+	if (f == NULL)
+		return 0;
+	while (got < n && fscanf(f, "%31s", word) == 1)
+	{
+		char	   *end;
+
+		/* version 1's "no quota" is -1 */
+		if (strcmp(word, "max") == 0 || word[0] == '-')
+			numbers[got++] = UINT64_MAX;
+		else
+		{
+			numbers[got++] = strtoull(word, &end, 10);
+			if (end == word || *end != '\0')
+			{
+				got--;
+				break;
+			}
+		}
+	}
+	fclose(f);
+	return got;
+}
+
+/* ---------- one control group ---------- */
+
+static uint64_t
+stat_value(const char *root, const char *dir, const char *key)
+{
+	char		value[32];
+
+	return find_value(open_file(root, dir, "memory.stat"), key, value, sizeof(value))
+		? strtoull(value, NULL, 10) : 0;
+}
+
+static void
+limit_memory(const char *root, const char *dir, bool v2, rhh_cpu_host *host)
+{
+	static const char *const limits[][2] = {{"memory.limit_in_bytes", NULL}, {"memory.max", "memory.high"}};
+	uint64_t	limit = UINT64_MAX;
+	uint64_t	used = 0;
+	uint64_t	files;
+
+	for (int i = 0; i < 2; i++)
+	{
+		uint64_t	n;
+
+		if (limits[v2][i] && read_numbers(root, dir, limits[v2][i], &n, 1) == 1 && n < limit)
+			limit = n;
+	}
+	/* version 1's "no limit" is a number beyond all machines' memory */
+	if (limit == UINT64_MAX)
+		return;
+	if (limit < host->total_bytes)
+		host->total_bytes = limit;
+	(void) read_numbers(root, dir, v2 ? "memory.current" : "memory.usage_in_bytes", &used, 1);
+	files = stat_value(root, dir, v2 ? "active_file" : "total_active_file") +
+		stat_value(root, dir, v2 ? "inactive_file" : "total_inactive_file");
+	used -= files < used ? files : used;
+	limit -= used < limit ? used : limit;
+	if (limit < host->available_bytes)
+		host->available_bytes = limit;
+}
+
+static void
+limit_cpus(const char *root, const char *dir, bool v2, rhh_cpu_host *host)
+{
+	uint64_t	quota[2] = {UINT64_MAX, 100000};	/* us of time in us */
+	uint64_t	n;
+
+	if (v2)
+		(void) read_numbers(root, dir, "cpu.max", quota, 2);
+	else
+	{
+		(void) read_numbers(root, dir, "cpu.cfs_quota_us", &quota[0], 1);
+		(void) read_numbers(root, dir, "cpu.cfs_period_us", &quota[1], 1);
+	}
+	if (quota[0] == UINT64_MAX || quota[1] == 0)
+		return;
+	n = quota[0] / quota[1] + (quota[0] % quota[1] != 0);
+	if (n < host->n_cpus)
+		host->n_cpus = n > 0 ? (uint32_t) n : 1;
+}
+
+/* ---------- where they are ---------- */
+
+/* Is word among those of a list that commas separate? */
+static bool
+has_word(const char *list, const char *word)
+{
+	const size_t length = strlen(word);
+
+	while (*list != '\0')
+	{
+		const size_t n = strcspn(list, ",\n");
+
+		if (n == length && strncmp(list, word, n) == 0)
+			return true;
+		list += n;
+		list += *list != '\0';
+	}
+	return false;
+}
+
+/*
+ * The process's group in version 1's hierarchy of a controller, or, if that is
+ * NULL, in version 2's.
+ */
+static bool
+find_group(const char *root, const char *controller, char *path)
+{
+	FILE	   *f = open_file(root, "/proc/self", "cgroup");
+	char		line[PATH_BYTES];
+	bool		found = false;
+
+	if (f == NULL)
+		return false;
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+	{
+		char	   *controllers = strchr(line, ':');	/* "4:memory:/path" */
+		char	   *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (group == NULL)
+			continue;
+		*group++ = '\0';
+		controllers++;
+		found = controller ? has_word(controllers, controller) : *controllers == '\0';
+		if (found)
+			snprintf(path, PATH_BYTES, "%.*s", (int) strcspn(group, "\n"), group);
+	}
+	fclose(f);
+	return found;
+}
+
+/*
+ * The same one's mount: its point, and the group that is seen there.  Blanks
+ * in their names, which are written as octal digits, are left as they are.
+ */
+static bool
+find_mount(const char *root, const char *controller, char *point, char *seen)
+{
+	FILE	   *f = open_file(root, "/proc/self", "mountinfo");
+	char		line[3 * PATH_BYTES];
+	bool		found = false;
+
+	if (f == NULL)
+		return false;
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+	{
+		/* "36 35 98:0 /seen /point rw,noatime shared:1 - cgroup cgroup rw,memory" */
+		const char *rest = strstr(line, " - ");
+		char		type[32];
+		char		options[512];
+
+		found = rest && sscanf(line, "%*s %*s %*s %4095s %4095s", seen, point) == 2 &&
+			sscanf(rest, " - %31s %*s %511s", type, options) == 2 &&
+			(controller ? strcmp(type, "cgroup") == 0 && has_word(options, controller)
+			 : strcmp(type, "cgroup2") == 0);
+	}
+	fclose(f);
+	return found;
+}
+
+typedef void (*limit_by)(const char *root, const char *dir, bool v2, rhh_cpu_host *host);
+
+/* Limits *host by the process's group of a hierarchy, and by those around it. */
+static void
+limit_by_groups(const char *root, const char *controller, limit_by limit, rhh_cpu_host *host)
+{
+	char		path[PATH_BYTES];
+	char		point[PATH_BYTES];
+	char		seen[PATH_BYTES];
+	char		dir[2 * PATH_BYTES];
+	const char *below = path;
+	size_t		length;
+
+	if (!find_group(root, controller, path) || !find_mount(root, controller, point, seen))
+		return;
+	length = strcmp(seen, "/") == 0 ? 0 : strlen(seen);
+	if (strncmp(path, seen, length) == 0 && (path[length] == '/' || path[length] == '\0'))
+		below += length;
+	else
+		below = ""; /* beyond what can be seen: the mount is nearest */
+	if (strncmp(below, "/..", 3) == 0)
+		below = "";
+	snprintf(dir, sizeof(dir), "%s%s", point, below);
+	for (;;)
+	{
+		char	   *last = strrchr(dir, '/');
+
+		limit(root, dir, controller == NULL, host);
+		if (last == NULL || (size_t) (last - dir) < strlen(point))
+			break;
+		*last = '\0';
+	}
+}
+
+/* ---------- all together ---------- */
+
+void
+rhh_cpu_host_look(const char *root, rhh_cpu_host *host)
+{
+	static const struct
+	{
+		const char *controller;
+		limit_by	limit;
+	}			limits[] = {
+		{NULL, limit_memory}, {"memory", limit_memory}, {NULL, limit_cpus}, {"cpu", limit_cpus}
+	};
+	cpu_set_t	cpus[MAX_CPUS / CPU_SETSIZE];
+	const long	pages = sysconf(_SC_PHYS_PAGES);
+	const long	page_bytes = sysconf(_SC_PAGESIZE);
+	const long	online = sysconf(_SC_NPROCESSORS_ONLN);
+	char		value[64];
+
+	host->total_bytes = pages > 0 && page_bytes > 0 ? (uint64_t) pages * (uint64_t) page_bytes : 0;
+	host->available_bytes = host->total_bytes / 2;
+	if (find_value(open_file(root, "/proc", "meminfo"), "MemAvailable", value, sizeof(value)))
+		host->available_bytes = strtoull(value, NULL, 10) * 1024;
+	host->n_cpus = online > 0 ? (uint32_t) online : 1;
+	/* those that a container, taskset or numactl leave it */
+	if (sched_getaffinity(0, sizeof(cpus), cpus) == 0 && CPU_COUNT_S(sizeof(cpus), cpus) > 0)
+		host->n_cpus = (uint32_t) CPU_COUNT_S(sizeof(cpus), cpus);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		limit_by_groups(root, limits[i].controller, limits[i].limit, host);
+}
+
+void
+rhh_cpu_host_name(char *name, size_t size)
+{
+	if (!find_value(open_file("", "/proc", "cpuinfo"), "model name", name, size))
+		snprintf(name, size, "CPU");
+}

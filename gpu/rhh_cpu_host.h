@@ -1,0 +1,27 @@
+/*
+ * rhh_cpu_host.h
+ *		What this process may use of its machine.
+ */
+#ifndef RHH_CPU_HOST_H
+#define RHH_CPU_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct rhh_cpu_host
+{
+	uint64_t	total_bytes;	/* of memory; 0 if not known */
+	uint64_t	available_bytes;	/* of these, what nobody needs at the moment */
+	uint32_t	n_cpus;			/* at least 1 */
+} rhh_cpu_host;
+
+/*
+ * Fills *host.  root stands before each path that is read: "", but in tests.
+ * What cannot be read limits nothing.
+ */
+void		rhh_cpu_host_look(const char *root, rhh_cpu_host *host);
+
+/* The processor's name, "CPU" if it has none; cut to size bytes. */
+void		rhh_cpu_host_name(char *name, size_t size);
+
+#endif
