@@ -355,7 +355,8 @@ clock_ms(void)
 
 /*
  * Looking at the clock twice takes as long as forming a row, so under EXPLAIN
- * ANALYZE one call in EMIT_SAMPLE is timed, and the clock's time subtracted.
+ * ANALYZE one call in EMIT_SAMPLE is timed, and the clock's time subtracted.  A
+ * sample that was interrupted may stand for more time than there was.
  */
 static TupleTableSlot *
 exec_agg(CustomScanState *node)
@@ -379,6 +380,8 @@ exec_agg(CustomScanState *node)
 		if (!gpurhh_agg_read_input(state))
 			end_emission(state);
 		gpurhh_agg_note_device(state);
+		INSTR_TIME_SET_CURRENT(state->emission_start);
+		state->emit_ms_before = counts->fetch_ms + counts->form_ms;
 	}
 	if (node->ss.ps.instrument == NULL ||
 		state->n_calls++ % EMIT_SAMPLE != 0)
@@ -391,7 +394,9 @@ exec_agg(CustomScanState *node)
 	form_ms = milliseconds_since(start) - overhead_ms -
 		(counts->fetch_ms - fetch_ms);
 	if (state->phase != EMIT_DONE)
-		counts->form_ms += EMIT_SAMPLE * Max(form_ms, 0.0);
+		counts->form_ms = Min(counts->form_ms + EMIT_SAMPLE * Max(form_ms, 0.0),
+							  state->emit_ms_before - counts->fetch_ms +
+							  milliseconds_since(state->emission_start));
 	return slot;
 }
 

@@ -235,6 +235,21 @@ start_upper(GpuAggState *state)
 	note_upper_stats(state);
 }
 
+/*
+ * May the next group take the time of many?  It does if others are made of it, if
+ * the host table takes others before it, or loads a file.
+ */
+static bool
+takes_long(GpuAggState *state)
+{
+	if (state->level != NULL)
+		return true;
+	if (state->host == NULL)
+		return false;
+	return state->phase == EMIT_DEVICE ? !gpurhh_host_is_empty(state->host) :
+		!gpurhh_host_next_is_loaded(state->host);
+}
+
 /* The next groups to return. */
 const uint64 *
 gpurhh_agg_next_groups(GpuAggState *state, Size *stride, uint32 *n)
@@ -244,16 +259,17 @@ gpurhh_agg_next_groups(GpuAggState *state, Size *stride, uint32 *n)
 	const uint64 *words;
 	instr_time	start;
 
-	if (state->level == NULL)
+	if (!takes_long(state))
 		return next_groups_of_level(state, stride, n);
 	INSTR_TIME_SET_CURRENT(start);
-	if (gpurhh_regroup_above(state->level) != NULL)
+	if (state->level != NULL && gpurhh_regroup_above(state->level) != NULL)
 		start_upper(state);
 	words = next_groups_of_level(state, stride, n);
 	/* whatever it took, fetching included */
 	counts->fetch_ms = fetch_ms + milliseconds_since(start);
-	counts->host_spilled = state->spilled_before +
-		(state->host ? gpurhh_host_spilled(state->host) : 0) +
-		gpurhh_regroup_spilled(state->regroup);
+	if (state->level != NULL)
+		counts->host_spilled = state->spilled_before +
+			(state->host ? gpurhh_host_spilled(state->host) : 0) +
+			gpurhh_regroup_spilled(state->regroup);
 	return words;
 }

@@ -67,6 +67,8 @@ typedef struct GpuAggState
 	bool		in_pool;		/* the last batch found a block; a rescan does not
 								 * wait anew where it did not */
 	uint64		n_calls;		/* of exec_agg() */
+	instr_time	emission_start;
+	double		emit_ms_before; /* of earlier executions; reading's part */
 
 	GpuNodeStats stats;
 } GpuAggState;
