@@ -236,8 +236,13 @@ test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
 test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
 
-test/host_test test/host_test_asan: test/host_test.c gpu/rhh_cpu_host.c gpu/rhh_cpu_host.h .build-flags
-	$(CC) $(TEST_CFLAGS) $(SANITIZE_$(@:test/host_test_%=%)) -o $@ $(filter %.c,$^)
+HOST_TEST_SRCS = test/host_test.c gpu/rhh_cpu_host.c
+
+test/host_test: $(HOST_TEST_SRCS) gpu/rhh_cpu_host.h .build-flags
+	$(CC) $(TEST_CFLAGS) -o $@ $(HOST_TEST_SRCS)
+
+test/host_test_asan: $(HOST_TEST_SRCS) gpu/rhh_cpu_host.h .build-flags
+	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_asan) -o $@ $(HOST_TEST_SRCS)
 
 # ---------- test/table_test, and CUDA code on the CPU ----------
 

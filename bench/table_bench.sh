@@ -14,7 +14,7 @@
 # Other options go to the program: --sections "timing bandwidth papers remainders
 # groupby", --tables "robin_hood linear_reuse" (names as in the CSV files), --reps
 # N, --loads "0.5 0.85", --rows N, --groups "10 1000", --table-bytes N, … (all in
-# the head of bench/table_bench.cu).  The default set takes about 5
+# the head of bench/table_bench.cu).  The default set takes about 3
 # minutes on an H100.
 #
 # Results are DIR/DATE-NAME-*.csv, DIR/DATE-NAME-run_info.txt (device, driver,

@@ -17,7 +17,8 @@
  *
  * A group's available memory is its limit less what it uses, pages of files not
  * counted, as the kernel's MemAvailable does: they are given back when memory is
- * short.  PostgreSQL's shared buffers are none of those.
+ * short.  PostgreSQL's shared buffers are none of those; what of them has not
+ * been touched yet is not counted by anybody.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -61,45 +62,42 @@ find_value(FILE *f, const char *key, char *value, size_t value_size)
 		const size_t length = strlen(key);
 		const char *p = line + length;
 
-		if (strncmp(line, key, length) != 0 || strchr(" \t:", *p) == NULL)
-			continue;
-		p += strspn(p, " \t:");
-		snprintf(value, value_size, "%.*s", (int) strcspn(p, "\n"), p);
-		found = true;
+		found = strncmp(line, key, length) == 0 && (*p == ' ' || *p == '\t' || *p == ':');
+		if (found)
+		{
+			p += strspn(p, " \t:");
+			snprintf(value, value_size, "%.*s", (int) strcspn(p, "\n"), p);
+		}
 	}
 	fclose(f);
 	return found;
 }
 
-/* The numbers that a file begins with, "max" being UINT64_MAX; how many there are. */
-static int
+/*
+ * The numbers that a file begins with, n of them; "max" and version 1's -1 are
+ * UINT64_MAX.  Those that are not there stay as they are.
+ */
+static void
 read_numbers(const char *root, const char *dir, const char *name, uint64_t *numbers, int n)
 {
 	FILE	   *f = open_file(root, dir, name);
 	char		word[32];
-	int			got = 0;
 
 	if (f == NULL)
-		return 0;
-	while (got < n && fscanf(f, "%31s", word) == 1)
+		return;
+	for (int i = 0; i < n && fscanf(f, "%31s", word) == 1; i++)
 	{
 		char	   *end;
+		uint64_t	number = strtoull(word, &end, 10);
 
-		/* version 1's "no quota" is -1 */
 		if (strcmp(word, "max") == 0 || word[0] == '-')
-			numbers[got++] = UINT64_MAX;
+			numbers[i] = UINT64_MAX;
+		else if (*end == '\0')
+			numbers[i] = number;
 		else
-		{
-			numbers[got++] = strtoull(word, &end, 10);
-			if (end == word || *end != '\0')
-			{
-				got--;
-				break;
-			}
-		}
+			break;
 	}
 	fclose(f);
-	return got;
 }
 
 /* ---------- one control group ---------- */
@@ -116,24 +114,21 @@ stat_value(const char *root, const char *dir, const char *key)
 static void
 limit_memory(const char *root, const char *dir, bool v2, rhh_cpu_host *host)
 {
-	static const char *const limits[][2] = {{"memory.limit_in_bytes", NULL}, {"memory.max", "memory.high"}};
 	uint64_t	limit = UINT64_MAX;
+	uint64_t	high = UINT64_MAX;	/* beyond it the kernel slows a group down */
 	uint64_t	used = 0;
 	uint64_t	files;
 
-	for (int i = 0; i < 2; i++)
-	{
-		uint64_t	n;
-
-		if (limits[v2][i] && read_numbers(root, dir, limits[v2][i], &n, 1) == 1 && n < limit)
-			limit = n;
-	}
-	/* version 1's "no limit" is a number beyond all machines' memory */
-	if (limit == UINT64_MAX)
+	read_numbers(root, dir, v2 ? "memory.max" : "memory.limit_in_bytes", &limit, 1);
+	if (v2)
+		read_numbers(root, dir, "memory.high", &high, 1);
+	if (high < limit)
+		limit = high;
+	if (limit == UINT64_MAX)	/* version 1 has a number somewhat less; no matter */
 		return;
 	if (limit < host->total_bytes)
 		host->total_bytes = limit;
-	(void) read_numbers(root, dir, v2 ? "memory.current" : "memory.usage_in_bytes", &used, 1);
+	read_numbers(root, dir, v2 ? "memory.current" : "memory.usage_in_bytes", &used, 1);
 	files = stat_value(root, dir, v2 ? "active_file" : "total_active_file") +
 		stat_value(root, dir, v2 ? "inactive_file" : "total_inactive_file");
 	used -= files < used ? files : used;
@@ -149,11 +144,11 @@ limit_cpus(const char *root, const char *dir, bool v2, rhh_cpu_host *host)
 	uint64_t	n;
 
 	if (v2)
-		(void) read_numbers(root, dir, "cpu.max", quota, 2);
+		read_numbers(root, dir, "cpu.max", quota, 2);
 	else
 	{
-		(void) read_numbers(root, dir, "cpu.cfs_quota_us", &quota[0], 1);
-		(void) read_numbers(root, dir, "cpu.cfs_period_us", &quota[1], 1);
+		read_numbers(root, dir, "cpu.cfs_quota_us", &quota[0], 1);
+		read_numbers(root, dir, "cpu.cfs_period_us", &quota[1], 1);
 	}
 	if (quota[0] == UINT64_MAX || quota[1] == 0)
 		return;
@@ -212,12 +207,46 @@ find_group(const char *root, const char *controller, char *path)
 	return found;
 }
 
+/* In mountinfo blanks and backslashes are a backslash and three octal digits. */
+static void
+unescape(char *path)
+{
+	char	   *to = path;
+
+	for (const char *from = path; *from != '\0';)
+	{
+		unsigned	c;
+		int			n;
+
+		if (sscanf(from, "\\%3o%n", &c, &n) == 1)
+		{
+			*to++ = (char) c;
+			from += n;
+		}
+		else
+			*to++ = *from++;
+	}
+	*to = '\0';
+}
+
+/* What a path has below a directory, "" or "/..."; NULL: it is not there. */
+static const char *
+below(const char *path, const char *directory)
+{
+	const size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
+
+	if (strncmp(path, directory, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+		return NULL;
+	return strcmp(path + length, "/") == 0 ? "" : path + length;
+}
+
 /*
- * The same one's mount: its point, and the group that is seen there.  Blanks
- * in their names, which are written as octal digits, are left as they are.
+ * Finds where a hierarchy is mounted and the group's directory there.  Of several
+ * mounts that is the last one in which the group can be seen.  If there is none,
+ * the directory is the first one's point: the nearest that can be seen.
  */
 static bool
-find_mount(const char *root, const char *controller, char *point, char *seen)
+find_mount(const char *root, const char *controller, const char *path, char *point, char *dir)
 {
 	FILE	   *f = open_file(root, "/proc/self", "mountinfo");
 	char		line[3 * PATH_BYTES];
@@ -225,17 +254,31 @@ find_mount(const char *root, const char *controller, char *point, char *seen)
 
 	if (f == NULL)
 		return false;
-	while (!found && fgets(line, sizeof(line), f) != NULL)
+	while (fgets(line, sizeof(line), f) != NULL)
 	{
 		/* "36 35 98:0 /seen /point rw,noatime shared:1 - cgroup cgroup rw,memory" */
 		const char *rest = strstr(line, " - ");
+		const char *group;
+		char		seen[PATH_BYTES];
+		char		at[PATH_BYTES];
 		char		type[32];
 		char		options[512];
 
-		found = rest && sscanf(line, "%*s %*s %*s %4095s %4095s", seen, point) == 2 &&
-			sscanf(rest, " - %31s %*s %511s", type, options) == 2 &&
-			(controller ? strcmp(type, "cgroup") == 0 && has_word(options, controller)
-			 : strcmp(type, "cgroup2") == 0);
+		if (rest == NULL || sscanf(line, "%*s %*s %*s %4095s %4095s", seen, at) != 2 ||
+			sscanf(rest, " - %31s %*s %511s", type, options) != 2 ||
+			strcmp(type, controller ? "cgroup" : "cgroup2") != 0 ||
+			(controller && !has_word(options, controller)))
+			continue;
+		unescape(seen);
+		unescape(at);
+		group = below(path, seen);
+		if (group && strncmp(group, "/..", 3) == 0)
+			group = NULL;
+		if (found && group == NULL)
+			continue;
+		found = true;
+		snprintf(point, PATH_BYTES, "%s", at);
+		snprintf(dir, 2 * PATH_BYTES, "%s%s", at, group ? group : "");
 	}
 	fclose(f);
 	return found;
@@ -249,21 +292,10 @@ limit_by_groups(const char *root, const char *controller, limit_by limit, rhh_cp
 {
 	char		path[PATH_BYTES];
 	char		point[PATH_BYTES];
-	char		seen[PATH_BYTES];
 	char		dir[2 * PATH_BYTES];
-	const char *below = path;
-	size_t		length;
 
-	if (!find_group(root, controller, path) || !find_mount(root, controller, point, seen))
+	if (!find_group(root, controller, path) || !find_mount(root, controller, path, point, dir))
 		return;
-	length = strcmp(seen, "/") == 0 ? 0 : strlen(seen);
-	if (strncmp(path, seen, length) == 0 && (path[length] == '/' || path[length] == '\0'))
-		below += length;
-	else
-		below = ""; /* beyond what can be seen: the mount is nearest */
-	if (strncmp(below, "/..", 3) == 0)
-		below = "";
-	snprintf(dir, sizeof(dir), "%s%s", point, below);
 	for (;;)
 	{
 		char	   *last = strrchr(dir, '/');

@@ -83,7 +83,8 @@ typedef struct rhh_device_config
 {
 	uint64_t	memory_limit_bytes; /* for all tables together; 0: the device
 									 * decides (most of what is free) */
-	uint32_t	cpu_threads;	/* CPU device: worker threads, 0: all cores */
+	uint32_t	cpu_threads;	/* CPU device: worker threads, 0: for each
+								 * processor that it may use */
 	uint32_t	look_rows;		/* CUDA: batches on the device of so many rows are
 								 * looked at, to choose how to aggregate them; 0:
 								 * the device decides */

@@ -663,6 +663,31 @@ compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel,
 }
 
 /*
+ * Does a path of core's cost less than any of ours, whatever that would be?  Ours
+ * cost the setup at least.  For queries that take microseconds, so that looking for
+ * our paths does not take a tenth of that.
+ */
+bool
+gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
+{
+	Cost		common = core_undercharge(info, info->input);
+	ListCell   *lc;
+
+	/* it is not known yet what these take beyond what core charges */
+	if (info->root->numOrderedAggs > 0)
+		return false;
+	foreach(lc, output_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (!gpurhh_is_disabled(path) &&
+			path->total_cost + core_undercharge(info, path) - common <= gpurhh_setup_cost)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Adds the paths: one process does it all; several feed and the leader emits;
  * and several feed and emit, for whatever may run in parallel above.  NULL, or
  * why there is none for the whole of it.

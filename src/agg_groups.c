@@ -72,6 +72,39 @@ fetch_chunk(GpuAggState *state)
 }
 
 /*
+ * The host table takes the chunk's next groups, as long as they are its to
+ * return.  Gives the first that is not; NULL: the chunk has none.  These may be
+ * many at once, so what they take is no part of forming the row that comes next.
+ */
+static const uint64 *
+take_into_host(GpuAggState *state)
+{
+	ChannelResult *chunk = &state->chunk;
+	const uint64 *words = NULL;
+	instr_time	start;
+	bool		taken = false;
+
+	while (words == NULL && state->chunk_next < chunk->n_groups)
+	{
+		words = chunk->words + state->chunk_next++;
+		if (chunk->needs_merge)
+			gpurhh_host_merge(gpurhh_agg_host_table(state), words,
+							  chunk->capacity_groups);
+		else if (!gpurhh_host_absorb(state->host, words,
+									 chunk->capacity_groups))
+			break;
+		words = NULL;
+		/* where none is taken the clock would take as long as the look */
+		if (!taken)
+			INSTR_TIME_SET_CURRENT(start);
+		taken = true;
+	}
+	if (taken)
+		state->stats.counts.fetch_ms += milliseconds_since(start);
+	return words;
+}
+
+/*
  * The device's next groups that are not the host table's to return: *n of them,
  * with the stride of the chunk.  NULL: there are no more.
  */
@@ -99,15 +132,30 @@ next_device_groups(GpuAggState *state, uint32 *n)
 			state->chunk_next += *n;
 			return words;
 		}
-		state->chunk_next++;
 		*n = 1;
-		if (chunk->needs_merge)
-			gpurhh_host_merge(gpurhh_agg_host_table(state), words,
-							  chunk->capacity_groups);
-		else if (!gpurhh_host_absorb(state->host, words,
-									 chunk->capacity_groups))
+		words = take_into_host(state);
+		if (words != NULL)
 			return words;
 	}
+}
+
+/* The host table's next group; NULL: no more.  To load a file takes as long as many. */
+static const uint64 *
+next_host_group(GpuAggState *state)
+{
+	GpuNodeCounts *counts = &state->stats.counts;
+	const bool	is_loaded = gpurhh_host_next_is_loaded(state->host);
+	const uint64 *words;
+	instr_time	start;
+
+	if (!is_loaded)
+		INSTR_TIME_SET_CURRENT(start);
+	words = gpurhh_host_next(state->host);
+	if (!is_loaded)
+		counts->fetch_ms += milliseconds_since(start);
+	counts->host_spilled = state->spilled_before +
+		gpurhh_host_spilled(state->host);
+	return words;
 }
 
 /* The next groups of the device, then of the host table; NULL: no more. */
@@ -130,11 +178,7 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 		*stride = 1;
 		*n = 1;
 		if (state->host != NULL)
-		{
-			words = gpurhh_host_next(state->host);
-			state->stats.counts.host_spilled = state->spilled_before +
-				gpurhh_host_spilled(state->host);
-		}
+			words = next_host_group(state);
 		if (words == NULL && !gpurhh_agg_next_pass(state))
 		{
 			state->phase = EMIT_REGROUPED;
@@ -235,21 +279,6 @@ start_upper(GpuAggState *state)
 	note_upper_stats(state);
 }
 
-/*
- * May the next group take the time of many?  It does if others are made of it, if
- * the host table takes others before it, or loads a file.
- */
-static bool
-takes_long(GpuAggState *state)
-{
-	if (state->level != NULL)
-		return true;
-	if (state->host == NULL)
-		return false;
-	return state->phase == EMIT_DEVICE ? !gpurhh_host_is_empty(state->host) :
-		!gpurhh_host_next_is_loaded(state->host);
-}
-
 /* The next groups to return. */
 const uint64 *
 gpurhh_agg_next_groups(GpuAggState *state, Size *stride, uint32 *n)
@@ -259,17 +288,16 @@ gpurhh_agg_next_groups(GpuAggState *state, Size *stride, uint32 *n)
 	const uint64 *words;
 	instr_time	start;
 
-	if (!takes_long(state))
+	if (state->level == NULL)
 		return next_groups_of_level(state, stride, n);
 	INSTR_TIME_SET_CURRENT(start);
-	if (state->level != NULL && gpurhh_regroup_above(state->level) != NULL)
+	if (gpurhh_regroup_above(state->level) != NULL)
 		start_upper(state);
 	words = next_groups_of_level(state, stride, n);
 	/* whatever it took, fetching included */
 	counts->fetch_ms = fetch_ms + milliseconds_since(start);
-	if (state->level != NULL)
-		counts->host_spilled = state->spilled_before +
-			(state->host ? gpurhh_host_spilled(state->host) : 0) +
-			gpurhh_regroup_spilled(state->regroup);
+	counts->host_spilled = state->spilled_before +
+		(state->host ? gpurhh_host_spilled(state->host) : 0) +
+		gpurhh_regroup_spilled(state->regroup);
 	return words;
 }

@@ -1046,6 +1046,9 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		message_level_is_interesting(DEBUG1);
 	if (!find_grouping(&info, input_rel, output_rel))
 		return;
+	/* who asks for reasons is told that of the first thing that is in the way */
+	if (!info.explain && gpurhh_core_is_cheap(&info, output_rel))
+		return;
 	if (stage == UPPERREL_GROUP_AGG)
 		having = (List *) ((GroupPathExtraData *) extra)->havingQual;
 

@@ -67,8 +67,8 @@ typedef struct GpuAggState
 	bool		in_pool;		/* the last batch found a block; a rescan does not
 								 * wait anew where it did not */
 	uint64		n_calls;		/* of exec_agg() */
-	instr_time	emission_start;
-	double		emit_ms_before; /* of earlier executions; reading's part */
+	instr_time	emission_start; /* the input has been read */
+	double		emit_ms_before; /* emit times until then */
 
 	GpuNodeStats stats;
 } GpuAggState;

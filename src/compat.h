@@ -141,6 +141,16 @@ gpurhh_inherit_disabled(Path *path, const Path *subpath)
 #endif
 }
 
+static inline bool
+gpurhh_is_disabled(const Path *path)
+{
+#if PG_VERSION_NUM >= 180000
+	return path->disabled_nodes > 0;
+#else
+	return false;				/* what is costs so much that one sees it there */
+#endif
+}
+
 /* The permission checks that running the query would make. */
 static inline void
 gpurhh_check_permissions(PlannedStmt *stmt)

@@ -432,6 +432,7 @@ extern void gpurhh_init_agg_plan(void);
 
 /* ---------- agg_cost.c ---------- */
 
+extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
 extern const char *gpurhh_add_agg_paths(PlanInfo *info,
 										RelOptInfo *output_rel,
 										List *having);
@@ -1139,7 +1140,8 @@ typedef struct GpuNodeCounts
 	uint64		passes;			/* that read them */
 	double		feed_ms;		/* wall time to read and hand over the input */
 	double		pool_wait_ms;	/* of that: waiting for a free block */
-	double		fetch_ms;		/* wall time to wait for and copy groups */
+	double		fetch_ms;		/* wall time to wait for groups and copy them;
+								 * of the host table and of levels, too */
 	double		form_ms;		/* to make rows of them, by sampling */
 } GpuNodeCounts;
 

@@ -75,7 +75,8 @@ $s->query("SET work_mem = '64kB'; SET hash_mem_multiplier = 1");
 $f = figures($s, $many);
 cmp_ok($f->{'Spilled Records'}, '>', 0, '64 kB do not suffice, the host spills');
 # Taking the device's groups into the host table, and loading its files, was once
-# counted 61 times, as if the row that came next had taken that long to make.
+# counted 61 times, as if the row that came next had taken that long to make: more
+# than there was.
 cmp_ok($f->{'Emit Time'}, '<=', $f->{'Execution Time'}, 'emitting takes no longer than the query');
 same_answer($s, $_, 'device, host and disk') foreach @queries;
 
