@@ -49,11 +49,15 @@ check_device(char **newval, void **extra, GucSource source)
 void
 gpurhh_init_guc(void)
 {
+	/*
+	 * A server reads its files before it loads libraries, and starts with no name
+	 * in them that it does not know, unless that has a prefix.
+	 */
 	DefineCustomBoolVariable("enable_gpu_hashagg",
 							 "Enables the planner's use of GpuHashAgg plans.",
 							 NULL,
 							 &enable_gpu_hashagg, false,
-							 PGC_USERSET, GUC_EXPLAIN,
+							 PGC_USERSET, GUC_EXPLAIN | GUC_DISALLOW_IN_AUTO_FILE,
 							 NULL, NULL, NULL);
 
 	DefineCustomStringVariable("gpurhh.device",

@@ -143,14 +143,22 @@ package Session
 
 # ---------- comparing ----------
 
+# At least one, where split gives none of an empty string.
+sub parts
+{
+	my ($separator, $text) = @_;
+
+	return $text eq '' ? ('') : split $separator, $text, -1;
+}
+
 # The output of SELECTs as rows of columns.
 sub rows
 {
 	my ($output) = @_;
 
+	return [] if $output eq '';	# one row of an empty string is "\n"
 	$output =~ s/\n\z//;
-	return [] if $output eq '';
-	return [ map { [ split /\x1f/, $_, -1 ] } split /\x1e/, $output, -1 ];
+	return [ map { [ parts("\x1f", $_) ] } parts("\x1e", $output) ];
 }
 
 sub same_float
