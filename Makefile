@@ -165,13 +165,18 @@ SHLIB_LINK   = $(GPU_OBJS) $(GPU_LIBS)
 
 REGRESS      = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpurhh
+# The expected output is that of UTF8 and of the locale C, whatever the server's
+# other databases have.
+ENCODING     = UTF8
+NO_LOCALE    = 1
 
 # The TAP tests start servers of their own, which root may not do; they need
 # the Perl modules of the server's development package and IPC::Run.  "make
 # check" arranges all of that.
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs 2>/dev/null)
-ifeq ($(wildcard $(PGXS)),)
+# Debian has PGXS in the client's package: without the headers it is of no use.
+ifeq ($(shell [ -e '$(PGXS)' ] && [ -e "$$($(PG_CONFIG) --includedir-server)/postgres.h" ] && echo yes),)
   $(error PostgreSQL's server development files are missing (asked $(PG_CONFIG)): run scripts/setup.sh, or name another with PG_CONFIG=)
 endif
 ifneq ($(wildcard t/*.pl),)
@@ -194,6 +199,11 @@ EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags
 	tmp_check log results regression.diffs regression.out
 
 include $(PGXS)
+
+# No server has a role root, and Debian's lets only postgres connect as postgres.
+ifeq ($(filter installcheck,$(MAKECMDGOALS)) $(PGUSER) $(shell id -u),installcheck  0)
+  override pg_regress_installcheck := scripts/regress_as_postgres.sh $(top_builddir)/src/test/regress/pg_regress --bindir='$(bindir)' $(pg_regress_locale_flags) $(EXTRA_REGRESS_OPTS)
+endif
 
 $(shlib): $(GPU_OBJS)
 
@@ -283,6 +293,10 @@ BUILD_FLAGS := $(strip $(subst ',,$(CC) $(CPPFLAGS) $(CFLAGS) | $(GPU_CFLAGS) | 
 CUDA_FLAGS := $(strip $(subst ',,$(NVCC_FOUND) $(NVCC_FLAGS)))
 
 ifneq ($(filter-out clean distclean maintainer-clean,$(or $(MAKECMDGOALS),all)),)
+  ifneq ($(wildcard gpurhh.so)$(shell [ -w . ] && echo writable),)
+  else
+    $(error $(CURDIR) cannot be written, and the extension is built in it: copy it to a place that can be)
+  endif
   ifneq ($(BUILD_FLAGS),$(strip $(shell cat .build-flags 2>/dev/null)))
     $(shell echo '$(BUILD_FLAGS)' 2>/dev/null >.build-flags)
     ifeq ($(CUDA),yes)

@@ -14,26 +14,44 @@
 #	TAP tests			t/*.pl, which start servers of their own
 #
 # Ends with "N passed, N failed" (regression tests, TAP tests and device cases
-# counted one by one) and exits with 1 if anything failed.
+# counted one by one) and exits with 1 if anything failed.  A part that cannot be
+# built is one failure; a part for which something is missing here is left out,
+# and said at the end; the others run all the same.
 #
-# Environment, or arguments of make: PG_CONFIG, WITH_CUDA, CUDA_ARCHS, TMPDIR;
-# CHECK="device regress tap" picks parts, PROVE_TESTS="t/001_….pl" TAP files,
-# TAP=no leaves those out; CI=true makes warnings errors and the lack of a tool a
-# failure.
+# Environment, or arguments of make: PG_CONFIG, WITH_CUDA, CUDA_ARCHS, CC, CXX,
+# TMPDIR; CHECK="device simt regress tap" picks parts, REGRESS_TESTS="functions"
+# files of sql/, PROVE_TESTS="t/001_….pl" TAP files, TAP=no leaves those out;
+# CI=true makes warnings errors and the lack of a tool a failure.
 . "$(dirname "$0")/lib.sh"
 
-passed=0 failed=0 left_out=
+passed=0 failed=0 parts_left_out=
 count()
 {
 	passed=$((passed + $1)) failed=$((failed + $2))
 	note "$1 passed, $2 failed"
 }
 
-parts=" ${CHECK:-device regress tap} "
+# leave_out WHAT WHY: a lack in CI is a failure
+leave_out()
+{
+	note "left out: $2"
+	parts_left_out+=${parts_left_out:+, }$1
+	[ "${CI:-}" != true ] || failed=$((failed + 1))
+}
+
+# build_part GOAL …: true if they are built, else a failure of this part
+build_part()
+{
+	if (build "$@"); then return 0; fi
+	count 0 1
+	return 1
+}
+
+parts=" ${CHECK:-device simt regress tap} "
 part() { [[ $parts == *" $1 "* ]]; }
 if [ "${TAP:-}" = no ]; then parts=${parts/ tap / }; fi
 
-if ! part tap; then scripts/setup.sh; else scripts/setup.sh --tests ${CI:+--ci}; fi
+if part simt || part tap; then scripts/setup.sh --tests ${CI:+--ci}; else scripts/setup.sh; fi
 find_postgres || die "PostgreSQL's server development files are missing"
 if [ "${CI:-}" = true ]; then export WERROR=1; fi
 
@@ -71,33 +89,43 @@ run_program()
 	count "$run_passed" "$run_failed"
 }
 
+# Is there a compiler that makes a program of this?
+compiles() # COMPILER [ARG …]
+{
+	echo 'int main(void) { return 0; }' | "$@" - -o "$work/compiles" >"$log" 2>&1
+}
+
 if part device; then
 	step "device_test"
-	build device-test
-	run_device_test test/device_test
-	run_program test/host_test
+	if build_part device-test; then
+		run_device_test test/device_test
+		run_program test/host_test
+	fi
 	step "device_test, CPU device under AddressSanitizer and UBSan"
-	if echo 'int main(void) { return 0; }' | ${CC:-cc} -fsanitize=address,undefined -x c - -o "$work/asan" 2>/dev/null; then
-		build device-test-asan
+	if ! compiles ${CC:-cc} -fsanitize=address,undefined -x c; then
+		leave_out "the sanitizers" "this compiler has no AddressSanitizer"
+	elif build_part device-test-asan; then
 		run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan --quick
 		run_program test/host_test_asan
-	else
-		note "left out: this compiler has no AddressSanitizer"
-		[ "${CI:-}" != true ] || failed=$((failed + 1))
 	fi
 fi
 
-if part device; then
+if part simt; then
 	step "the CUDA code on the CPU (simt), warps of 32 and of 64"
-	build simt-test
-	run_program test/table_test_simt
-	run_program test/table_test_simt64
-	run_device_test test/device_test_simt cuda --tiny
-	for only in small_memory probe_caps 'cancel*' in_flight states wide_keys; do
-		run_device_test test/device_test_simt cuda --tiny --on-device --only "$only"
-	done
-	step "the programs in docs/table.md, on the CPU"
-	run_program test/docs_examples.sh
+	if ! compiles ${CXX:-g++} -std=c++17 -x c++; then
+		leave_out "the CUDA code on the CPU" "there is no C++ compiler ${CXX:-g++}"
+	else
+		if build_part simt-test; then
+			run_program test/table_test_simt
+			run_program test/table_test_simt64
+			run_device_test test/device_test_simt cuda --tiny
+			for only in small_memory probe_caps 'cancel*' in_flight states wide_keys; do
+				run_device_test test/device_test_simt cuda --tiny --on-device --only "$only"
+			done
+		fi
+		step "the programs in docs/table.md, on the CPU"
+		run_program env CXX="${CXX:-g++}" test/docs_examples.sh
+	fi
 	step "what nvcc makes of slots of 16 bytes"
 	if [ "${WITH_CUDA:-}" = no ]; then
 		note "left out: WITH_CUDA=no"
@@ -107,8 +135,7 @@ if part device; then
 	fi
 	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
 		step "table_test on the GPU"
-		build table-test-cuda
-		run_program test/table_test
+		if build_part table-test-cuda; then run_program test/table_test; fi
 	fi
 fi
 
@@ -150,7 +177,7 @@ run_regress()
 	cluster_stop "$cluster"
 }
 
-regress=$(ls sql/*.sql 2>/dev/null | sed 's,sql/\(.*\)\.sql,\1,' | xargs)
+regress=${REGRESS_TESTS:-$(ls sql/*.sql 2>/dev/null | sed 's,sql/\(.*\)\.sql,\1,' | xargs)}
 if part regress && [ -n "$regress" ]; then
 	step "pg_regress, nothing preloaded"
 	run_regress plain
@@ -189,15 +216,15 @@ run_tap()
 
 tap_tests=${PROVE_TESTS:-$(ls t/*.pl 2>/dev/null | xargs)}
 if [ "${TAP:-}" = no ]; then
-	left_out="the TAP tests"
-	step "TAP tests LEFT OUT: TAP=no"
+	step "TAP tests"
+	note "left out: TAP=no"
+	parts_left_out+=${parts_left_out:+, }"the TAP tests"
 elif part tap && [ -n "$tap_tests" ]; then
 	if ! command -v prove >/dev/null ||
 		! perl -I"$pgxs_dir/src/test/perl" -MIPC::Run -MPostgreSQL::Test::Cluster -e 1 2>"$log"; then
-		left_out="the TAP tests"
-		step "TAP tests LEFT OUT: prove, IPC::Run or PostgreSQL::Test::Cluster is not here"
+		step "TAP tests"
 		sed -n '1p' "$log"
-		[ "${CI:-}" != true ] || failed=$((failed + 1))
+		leave_out "the TAP tests" "prove, IPC::Run or PostgreSQL::Test::Cluster is not here"
 	else
 		for t in $tap_tests; do
 			step "$t"
@@ -207,6 +234,6 @@ elif part tap && [ -n "$tap_tests" ]; then
 fi
 
 step "done"
-[ -z "$left_out" ] || note "without $left_out: see above"
+[ -z "$parts_left_out" ] || note "without $parts_left_out: see above"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -5,6 +5,7 @@
 # stopped and temporary directories deleted, whatever happened.
 #
 #	step TEXT …			a progress line
+#	check_place			ends what cannot work here (setup.sh, before it installs)
 #	find_postgres		PG_CONFIG, PGBIN, PGMAJOR of the PostgreSQL to use
 #	build [ARG …]		make, quietly, with the log shown when it fails
 #	install_extension	make install, unless what is installed is what was built
@@ -18,8 +19,9 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 
-# What another server's user set up for psql is not for these clusters.
-unset PGDATA PGOPTIONS PGSERVICE PGSSLMODE PGPASSFILE PGAPPNAME
+# What somebody set up for psql and another server is not for these clusters.
+unset PGDATA PGHOSTADDR PGOPTIONS PGSERVICE PGSERVICEFILE PGSSLMODE PGPASSFILE PGAPPNAME \
+	PGCLIENTENCODING PGDATESTYLE PGTZ PGTARGETSESSIONATTRS PGREQUIREAUTH
 export LC_ALL=C
 
 # Container runtimes put NVIDIA's driver where ld.so does not look.
@@ -94,28 +96,66 @@ trap 'exit 143' TERM
 # ---------- PostgreSQL and the user it runs as ----------
 
 # With PG_CONFIG unset: the newest PostgreSQL in Debian's place that has a
-# server and PGXS, else the pg_config in PATH.
+# server and what an extension is built with, else the pg_config in PATH.
 find_postgres()
 {
 	local c
 
 	if [ -z "${PG_CONFIG:-}" ]; then
 		for c in $(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | sort -t/ -k5 -rn) pg_config; do
-			if has_server "$c"; then
+			if [ -z "$(lacks "$c")" ]; then
 				PG_CONFIG=$c
 				break
 			fi
 		done
 	fi
-	has_server "${PG_CONFIG:=pg_config}" || return 1
+	[ -z "$(lacks "${PG_CONFIG:=pg_config}")" ] || return 1
 	PGBIN=$("$PG_CONFIG" --bindir)
 	PGMAJOR=$("$PG_CONFIG" --version | sed 's/^[^0-9]*\([0-9]*\).*/\1/')
 	export PG_CONFIG PGBIN PGMAJOR
 }
 
-has_server()
+# Prints what the PostgreSQL of a pg_config lacks: "pg_config" (there is no such
+# program, or it does not work), "server", or "headers".  Debian has PGXS in the
+# client's package and the headers in another, so PGXS alone proves nothing.
+lacks()
 {
-	command -v "$1" >/dev/null && [ -x "$("$1" --bindir)/postgres" ] && [ -e "$("$1" --pgxs)" ]
+	local bin pgxs include
+
+	if ! bin=$("$1" --bindir 2>/dev/null) || [ -z "$bin" ] || ! pgxs=$("$1" --pgxs 2>/dev/null) ||
+		! include=$("$1" --includedir-server 2>/dev/null); then
+		echo pg_config
+	elif [ ! -x "$bin/postgres" ]; then
+		echo server
+	elif [ ! -e "$pgxs" ] || [ ! -e "$include/postgres.h" ]; then
+		echo headers
+	fi
+}
+
+# The version in whose directory of Debian's a pg_config is or leads to; nothing
+# if it belongs to a PostgreSQL of another kind.
+debian_version()
+{
+	local bin
+
+	bin=$("$1" --bindir 2>/dev/null) || bin=$(dirname "$1")
+	sed -n 's,^/usr/lib/postgresql/\([0-9]*\)/bin$,\1,p' <<<"$bin"
+}
+
+# A PG_CONFIG that no package can mend, and a directory that cannot be written,
+# are for whoever called to mend: nothing should be installed for them.
+check_place()
+{
+	if [ -n "${PG_CONFIG:-}" ] && [ -z "$(debian_version "$PG_CONFIG")" ]; then
+		case $(lacks "$PG_CONFIG") in
+			pg_config) die "PG_CONFIG is \"$PG_CONFIG\", which is no program that works as pg_config does" ;;
+			server) die "PG_CONFIG is \"$PG_CONFIG\", whose PostgreSQL has no server: there is no $("$PG_CONFIG" --bindir)/postgres" ;;
+			headers) die "PG_CONFIG is \"$PG_CONFIG\", whose PostgreSQL has no server headers: there is no $("$PG_CONFIG" --includedir-server)/postgres.h, or no PGXS" ;;
+		esac
+	fi
+	if [ ! -w . ] && [ ! -e gpurhh.so ]; then
+		die "$ROOT cannot be written by $(id -un), and the extension is built in it: copy it to a place that can be"
+	fi
 }
 
 if [ "$(id -u)" = 0 ]; then
