@@ -77,14 +77,20 @@ OBJS = \
 	src/channel_area.o \
 	src/channel.o \
 	src/service.o \
+	src/cuda_library.o \
 	src/service_regroup.o \
 	src/explain.o \
 	src/functions.o
 
 # Everything in gpu/ is compiled without PostgreSQL's headers and flags and
-# linked in as is: in OBJS, PGXS would want LLVM bitcode of it as well.
+# linked in as is: in OBJS, PGXS would want LLVM bitcode of it as well.  The CUDA
+# device is a library of its own, which only the device service loads.
 CPU_OBJS = $(patsubst %.c,%.o,$(wildcard gpu/rhh_cpu*.c))
 GPU_OBJS = $(CPU_OBJS) $(CUDA_OBJS)
+CUDA_LIBRARY = gpurhh_cuda.so
+
+# Tells builds of gpurhh.so and gpurhh_cuda.so apart that do not fit.
+RHH_HEADERS := $(shell cat gpu/*.h | cksum | tr ' ' '-')
 
 # ---------- CUDA or not ----------
 
@@ -161,7 +167,7 @@ endif
 PG_CPPFLAGS  = -Igpu $(CUDA_DEFINE)
 # Floats that a contracted multiplication and addition would round differently.
 PG_CFLAGS    = -MMD -MP -ffp-contract=off $(if $(WERROR),-Werror) $(CLANG_FLAGS)
-SHLIB_LINK   = $(GPU_OBJS) $(GPU_LIBS)
+SHLIB_LINK   = $(CPU_OBJS) -lpthread -ldl
 
 REGRESS      = $(sort $(patsubst sql/%.sql,%,$(wildcard sql/*.sql)))
 REGRESS_OPTS = --load-extension=gpurhh
@@ -194,7 +200,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
   override with_llvm := no
 endif
 
-EXTRA_CLEAN = gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
+EXTRA_CLEAN = $(CUDA_LIBRARY) gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
 	test/device_test test/device_test_* test/host_test test/host_test_asan test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
@@ -205,7 +211,25 @@ ifeq ($(filter installcheck,$(MAKECMDGOALS)) $(PGUSER) $(shell id -u),installche
   override pg_regress_installcheck := scripts/regress_as_postgres.sh $(top_builddir)/src/test/regress/pg_regress --bindir='$(bindir)' $(pg_regress_locale_flags) $(EXTRA_REGRESS_OPTS)
 endif
 
-$(shlib): $(GPU_OBJS)
+$(shlib): $(CPU_OBJS)
+
+src/cuda_library.o src/cuda_library.bc: private override CPPFLAGS += -DRHH_HEADERS='"$(RHH_HEADERS)"'
+src/cuda_library.o: $(wildcard gpu/*.h)
+
+ifeq ($(CUDA),yes)
+all: $(CUDA_LIBRARY)
+install: install-cuda
+endif
+.PHONY: install-cuda uninstall-cuda
+install-cuda: $(CUDA_LIBRARY) installdirs
+	$(INSTALL_SHLIB) $(CUDA_LIBRARY) '$(DESTDIR)$(pkglibdir)/'
+uninstall: uninstall-cuda
+uninstall-cuda:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(CUDA_LIBRARY)'
+# What a build with CUDA has installed is not of this one.
+ifeq ($(CUDA),no)
+install: uninstall-cuda
+endif
 
 # Their loops over columns are worth it, as core's checksums are.
 src/feed.o src/heap_feed.o src/pairs.o $(filter src/vector%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
@@ -217,6 +241,12 @@ GPU_CFLAGS = -std=gnu11 -O3 -ffp-contract=off -g -fPIC -fvisibility=hidden -pthr
 
 $(CPU_OBJS): gpu/%.o: gpu/%.c .build-flags
 	$(CC) $(GPU_CFLAGS) $(CUDA_DEFINE) -MMD -MP -c -o $@ $<
+
+gpu/rhh_cuda_library.o: gpu/rhh_cuda_library.c $(wildcard gpu/*.h) .build-flags
+	$(CC) $(GPU_CFLAGS) $(CUDA_DEFINE) -DRHH_HEADERS='"$(RHH_HEADERS)"' -c -o $@ $<
+
+$(CUDA_LIBRARY): gpu/rhh_cuda_library.o $(CUDA_OBJS)
+	$(CC) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,relro -Wl,-z,defs $(CUDA_LIBS) -lc
 
 gpu/rhh_cuda.o: gpu/rhh_cuda.cu .build-flags-cuda
 	@echo 'nvcc: native code for $(addprefix sm_,$(CUDA_ARCHS)), PTX of compute_$(CUDA_PTX_ARCH)'
@@ -303,6 +333,7 @@ ifneq ($(filter-out clean distclean maintainer-clean,$(or $(MAKECMDGOALS),all)),
       $(info gpurhh: building the CPU device and the CUDA device, with $(NVCC_FOUND))
     else
       $(info gpurhh: building the CPU device only ($(WHY_NO_CUDA)))
+      $(shell rm -f $(CUDA_LIBRARY))
     endif
   endif
   ifeq ($(CUDA),yes)

@@ -383,6 +383,20 @@ extern const rhh_device_ops rhh_cpu_ops;
 extern const rhh_device_ops rhh_cuda_ops;
 #endif
 
+/*
+ * What a library with a device in it exports by this name.  The first bytes are
+ * a checksum of gpu/'s headers (RHH_HEADERS, which the Makefile gives to the two
+ * files that need it), so whoever loads the library sees whether both mean the
+ * same by the types above.  This struct itself never changes.
+ */
+#define RHH_LIBRARY_SYMBOL "rhh_cuda_library"
+
+typedef struct rhh_library
+{
+	char		headers[32];
+	const rhh_device_ops *ops;
+} rhh_library;
+
 /* ---------- arithmetic on a spec, the same for everybody ---------- */
 
 /* Words that key k takes in a result. */

@@ -212,6 +212,9 @@ install_extension()
 	lib=$("$PG_CONFIG" --pkglibdir)
 	share=$("$PG_CONFIG" --sharedir)/extension
 	cmp -s gpurhh.so "$lib/gpurhh.so" || same=no
+	# there where the CUDA device was built, and only there
+	[ ! -e gpurhh_cuda.so ] && [ ! -e "$lib/gpurhh_cuda.so" ] ||
+		cmp -s gpurhh_cuda.so "$lib/gpurhh_cuda.so" || same=no
 	for f in gpurhh.control gpurhh--*.sql; do
 		cmp -s "$f" "$share/$f" || same=no
 	done

@@ -28,11 +28,9 @@ PG_FUNCTION_INFO_V1(gpurhh_refusals);
 Datum
 gpurhh_version(PG_FUNCTION_ARGS)
 {
-#ifdef RHH_WITH_CUDA
-	PG_RETURN_TEXT_P(cstring_to_text(GPURHH_VERSION " (cpu, cuda)"));
-#else
-	PG_RETURN_TEXT_P(cstring_to_text(GPURHH_VERSION " (cpu)"));
-#endif
+	PG_RETURN_TEXT_P(cstring_to_text(gpurhh_has_cuda_library() ?
+									 GPURHH_VERSION " (cpu, cuda)" :
+									 GPURHH_VERSION " (cpu)"));
 }
 
 static const char *

@@ -1121,6 +1121,10 @@ extern bool gpurhh_start_service_worker(ChannelArea *area, uint32 dsm_handle,
 										const char **why);
 extern PGDLLEXPORT void gpurhh_service_main(Datum main_arg);
 
+/* ---------- cuda_library.c ---------- */
+
+extern bool gpurhh_has_cuda_library(void);
+
 /* ---------- agg_parallel.c ---------- */
 
 /* What a node did: sums over its runs, and the participants of each. */

@@ -23,6 +23,9 @@
  * asynchronously and make a descriptor readable when they have news, so the
  * loop sleeps on its latch and those descriptors.
  *
+ * The CUDA device is in a library that this process alone loads
+ * (cuda_library.c), when it starts.
+ *
  * Devices start threads (CUDA's driver, the CPU device's workers), which must
  * never run PostgreSQL's signal handlers: all signals are blocked around
  * every piece of the loop that calls a device.
@@ -67,13 +70,6 @@ static sigset_t all_signals;
 /* An error of a device, to be reported once signals are let in again. */
 static char device_error[GPURHH_MESSAGE_LEN] = "";
 static bool cuda_error = false; /* it was a GPU's */
-
-static const rhh_device_ops *const device_kinds[] = {
-	&rhh_cpu_ops,
-#ifdef RHH_WITH_CUDA
-	&rhh_cuda_ops,
-#endif
-};
 
 /* ---------- starting it: session's side ---------- */
 
@@ -130,34 +126,60 @@ gpurhh_start_service_worker(ChannelArea *for_area, uint32 dsm_handle,
 
 /* ---------- devices ---------- */
 
-/* Lists the devices of all kinds.  Signals are blocked. */
+/* Lists a kind's devices. */
+static void
+find_devices_of(const rhh_device_ops *ops)
+{
+	rhh_device_info infos[GPURHH_MAX_DEVICES];
+	uint32		n = 0;
+	rhh_error	err = {0};
+
+	if (ops->enumerate(infos, lengthof(infos), &n, &err) != RHH_OK)
+		return;
+	for (uint32 i = 0; i < n && n_devices < GPURHH_MAX_DEVICES; i++)
+	{
+		ServiceDevice *dev = &devices[n_devices++];
+
+		memset(dev, 0, sizeof(ServiceDevice));
+		dev->ops = ops;
+		dev->ordinal = infos[i].ordinal;
+		dev->info = infos[i];
+		if (infos[i].kind == RHH_KIND_CPU)
+			strlcpy(dev->name, "cpu", sizeof(dev->name));
+		else
+			snprintf(dev->name, sizeof(dev->name), "cuda:%d",
+					 infos[i].ordinal);
+	}
+}
+
+/*
+ * Lists the devices of all kinds.  Signals are blocked.  A CUDA device that was
+ * installed and cannot be loaded is listed as the first GPU, to tell why.
+ */
 static void
 find_devices(void)
 {
+	const rhh_device_ops *cuda;
+	char		why[GPURHH_MESSAGE_LEN];
+
 	n_devices = 0;
-	for (int k = 0; k < lengthof(device_kinds); k++)
+	find_devices_of(&rhh_cpu_ops);
+	cuda = gpurhh_load_cuda(why);
+	if (cuda != NULL)
+		find_devices_of(cuda);
+	else if (why[0] != '\0' && n_devices < GPURHH_MAX_DEVICES)
 	{
-		rhh_device_info infos[GPURHH_MAX_DEVICES];
-		uint32		n = 0;
-		rhh_error	err = {0};
+		ServiceDevice *dev = &devices[n_devices++];
 
-		if (device_kinds[k]->enumerate(infos, lengthof(infos), &n,
-									   &err) != RHH_OK)
-			continue;
-		for (uint32 i = 0; i < n && n_devices < GPURHH_MAX_DEVICES; i++)
-		{
-			ServiceDevice *dev = &devices[n_devices++];
-
-			memset(dev, 0, sizeof(ServiceDevice));
-			dev->ops = device_kinds[k];
-			dev->ordinal = infos[i].ordinal;
-			dev->info = infos[i];
-			if (infos[i].kind == RHH_KIND_CPU)
-				strlcpy(dev->name, "cpu", sizeof(dev->name));
-			else
-				snprintf(dev->name, sizeof(dev->name), "cuda:%d",
-						 infos[i].ordinal);
-		}
+		memset(dev, 0, sizeof(ServiceDevice));
+		strlcpy(dev->name, "cuda:0", sizeof(dev->name));
+		dev->info.kind = RHH_KIND_CUDA;
+		dev->info.state = RHH_STATE_UNUSABLE;
+		strlcpy(dev->info.reason, why, sizeof(dev->info.reason));
+		ereport(LOG,
+				(errcode(ERRCODE_UNDEFINED_FILE),
+				 errmsg("gpurhh cannot use GPUs: %s", why),
+				 errhint("Install gpurhh and gpurhh_cuda of one build, with \"make install\".")));
 	}
 }
 
@@ -272,6 +294,9 @@ choose_device(const char *wanted, char *note, Size note_len)
 			continue;
 		}
 		if (!any_cuda && strcmp(wanted, dev->name) != 0)
+			continue;
+		/* who asks for no GPU need not hear of a library each time */
+		if (automatic && dev->ops == NULL)
 			continue;
 		if (automatic && area->cuda_failed_at != 0 &&
 			!TimestampDifferenceExceeds(area->cuda_failed_at,

@@ -40,13 +40,17 @@ typedef struct ServiceQuery
 
 typedef struct ServiceDevice
 {
-	const rhh_device_ops *ops;
+	const rhh_device_ops *ops;	/* NULL: of a kind that could not be loaded */
 	int			ordinal;
 	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
 	rhh_device_info info;
 	rhh_device *device;			/* NULL: not open */
 	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
 } ServiceDevice;
+
+/* ---------- cuda_library.c ---------- */
+
+extern const rhh_device_ops *gpurhh_load_cuda(char *why);
 
 /* ---------- service.c ---------- */
 
