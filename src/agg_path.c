@@ -45,8 +45,6 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-GpuRefusalCollector *gpurhh_refusal_collector = NULL;
-
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
 /* Notes the first reason; always false, to be returned. */
