@@ -448,6 +448,10 @@ extern Node *gpurhh_create_agg_state(CustomScan *cscan);
 extern void gpurhh_register_agg_methods(void);
 extern const struct CustomScanMethods gpurhh_agg_scan_methods;
 
+/* ---------- agg_rights.c ---------- */
+
+extern void gpurhh_check_rights(CustomScan *cscan, bool explain_only);
+
 /* ---------- dictionary.c ---------- */
 
 #define GPURHH_STRING_BYTES	16	/* of a key that stands for a string */
