@@ -50,6 +50,7 @@ OBJS = \
 	src/candidates.o \
 	src/agg_plan.o \
 	src/agg_exec.o \
+	src/agg_rights.o \
 	src/agg_input.o \
 	src/agg_groups.o \
 	src/agg_emit.o \

@@ -51,5 +51,6 @@ SELECT all_of('SELECT a, count(DISTINCT x), %s FROM t GROUP BY a');
 RESET ALL;
 :session
 -- with DISTINCT where that is possible
+SET enable_gpu_hashagg = on;
 SELECT reason FROM aggs, gpurhh_refusals(format('SELECT a, %s FROM t GROUP BY a', regexp_replace(agg, '\((\w)', '(DISTINCT \1'))) WHERE agg NOT LIKE 'count(*)' AND agg !~ 'bit|var|stddev|f4|f8' ORDER BY n;
 SELECT regexp_replace(agg, '\((\w)', '(DISTINCT \1'), compare(format('SELECT a, %s FROM t GROUP BY a', regexp_replace(agg, '\((\w)', '(DISTINCT \1')), nodes => 0) FROM aggs WHERE agg ~ '^(sum|avg)\((i|n)' ORDER BY n;

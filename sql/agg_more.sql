@@ -76,6 +76,7 @@ SELECT compare('SELECT k, bit_and(i4), bool_and(b), stddev(i8) FROM t WHERE k > 
 
 -- refused, and why
 CREATE TYPE mood AS ENUM ('sad', 'happy');
+SET enable_gpu_hashagg = on;
 SELECT reason FROM gpurhh_refusals('SELECT k, min(''sad''::mood) FROM t GROUP BY k; SELECT k, sum(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, max(small * interval ''1 day'') FROM t GROUP BY k; SELECT k, corr(DISTINCT small, i4) FROM t GROUP BY k; SELECT k, bit_xor(DISTINCT i4) FROM t GROUP BY k; SELECT k, stddev(DISTINCT i4) FROM t GROUP BY k');
 
 -- without rows, and without groups

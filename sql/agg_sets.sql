@@ -86,6 +86,7 @@ ANALYZE many;
 SELECT compare('SELECT a, b, sum(w), count(*) FROM many GROUP BY CUBE (a, b)');
 SELECT compare('SELECT a, b, sum(w), count(*) FROM many GROUP BY CUBE (a, b)', settings => 'work_mem=64kB, hash_mem_multiplier=1');
 SELECT compare('SELECT a, b, sum(w), count(*) FROM many GROUP BY ROLLUP (a, b)', settings => 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95, work_mem=64kB');
+SET enable_gpu_hashagg = on;
 SELECT * FROM gpurhh_refusals('SELECT a, txt, count(*) FROM t GROUP BY ROLLUP (a, txt)');
 SELECT * FROM gpurhh_refusals('SELECT a, b, count(DISTINCT v), count(*) FROM t GROUP BY CUBE (a, b)');
 -- a constant is a column that a set may lack, from version 18 on; before, refused

@@ -5,6 +5,7 @@
 \set helpers :srcdir '/sql/compare.inc'
 \set ECHO none
 \i :helpers
+SET enable_gpu_hashagg = on;
 \set ECHO all
 
 CREATE TYPE mood AS ENUM ('sad', 'happy');

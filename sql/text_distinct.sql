@@ -46,6 +46,7 @@ SELECT compare('SELECT k, count(DISTINCT s || id), count(*), sum(id) FROM longs 
 SELECT figures('SELECT k, count(DISTINCT s || id), count(*), sum(id) FROM longs GROUP BY k', 3);
 RESET ALL;
 :session
+SET enable_gpu_hashagg = on;
 
 -- with room for all
 SELECT compare('SELECT s, k, count(*) FROM longs GROUP BY ROLLUP (s, k)');

@@ -45,8 +45,6 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-GpuRefusalCollector *gpurhh_refusal_collector = NULL;
-
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
 /* Notes the first reason; always false, to be returned. */
@@ -685,6 +683,16 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 							   distinct_state(info, known->states[i], number));
 	/* add_key() has seen to it that it can be */
 	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
+
+	/*
+	 * The values are compared by the aggregate's collation, which need not be
+	 * the argument's any more where the planner has simplified that.
+	 */
+	if (gpurhh_is_string(column.encoding) &&
+		!gpurhh_resolve(exprType((Node *) arg), exprTypmod((Node *) arg),
+						aggref->inputcollid, &column, &problem))
+		return refuse(info, "aggregate %s has an argument of type %s, which %s",
+					  text, format_type_be(exprType((Node *) arg)), problem);
 	if (column.encoding == GPU_ENC_YEARS && known->final != GPU_FINAL_COUNT)
 		return refuse(info, "aggregate %s has an argument that may be infinite",
 					  text);
@@ -706,11 +714,12 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 
 		foreach(lc, grouping->refs)
 		{
-			int			key = key_of_ref(info, lfirst_int(lc));
-
 			value <<= 1;
+			/* with one set of all an argument need not be a key: the planner
+			 * takes those away that a grouped primary key determines */
 			if (info->sets != NIL &&
-				!list_member_int(list_nth(info->sets, set), key))
+				!list_member_int(list_nth(info->sets, set),
+								 key_of_ref(info, lfirst_int(lc))))
 				value |= 1;
 		}
 		values = lappend_int(values, value);
@@ -830,6 +839,47 @@ collect_outputs(PlanInfo *info, List *having)
 	return true;
 }
 
+/*
+ * Where a grouping set makes columns NULL, core tells equal expressions apart by
+ * their grouping references.  It does so for its own nodes alone: what a
+ * CustomScan returns it finds by the expression, and a constant it does not look
+ * for at all.  So with several sets, in the node or below it, each key has to be
+ * an expression of its own.
+ */
+static bool
+keys_are_found_by_value(PlanInfo *info)
+{
+	bool		below = info->stage == UPPERREL_DISTINCT &&
+		info->root->parse->groupingSets != NIL;
+	const char *what = below ? "DISTINCT above GROUPING SETS" : "GROUPING SETS";
+	List	   *grouped = get_sortgrouplist_exprs(info->root->parse->groupClause,
+												  info->root->processed_tlist);
+	ListCell   *lc;
+
+	if (!below && list_length(info->sets) < 2)
+		return true;
+	foreach(lc, info->keys)
+	{
+		int			n_equal = 0;
+		ListCell   *lc_other;
+
+		if (!list_member(grouped, lfirst(lc)))
+			continue;
+		if (!contain_var_clause(lfirst(lc)))
+			return refuse(info, "key column %s of %s is constant",
+						  expression_text(info, lfirst(lc)), what);
+		foreach(lc_other, grouped)
+			n_equal += equal(lfirst(lc_other), lfirst(lc)) ? 1 : 0;
+		if (n_equal > 1)
+			return refuse(info, "key column %s of %s is there more than once",
+						  expression_text(info, lfirst(lc)), what);
+	}
+	/* what is constant where it comes from need not be behind the sets */
+	if (below && list_length(info->clause) < list_length(info->full_clause))
+		return refuse(info, "DISTINCT above GROUPING SETS has columns that the planner takes for constant");
+	return true;
+}
+
 /* The columns and states for everything that was collected. */
 static bool
 add_columns(PlanInfo *info)
@@ -837,16 +887,10 @@ add_columns(PlanInfo *info)
 	ListCell   *lc,
 			   *lc_key;
 
+	if (!keys_are_found_by_value(info))
+		return false;
 	forboth(lc, info->clause, lc_key, info->keys)
 	{
-		/*
-		 * Core finds a constant that a set makes NULL by its grouping
-		 * reference, and for an Agg alone: what a CustomScan returns would
-		 * be the constant.
-		 */
-		if (list_length(info->sets) > 1 && !contain_var_clause(lfirst(lc_key)))
-			return refuse(info, "key column %s of GROUPING SETS is constant",
-						  expression_text(info, lfirst(lc_key)));
 		if (!add_key(info, lfirst_node(SortGroupClause, lc), lfirst(lc_key),
 					 true))
 			return false;

@@ -19,6 +19,12 @@
 #include "optimizer/clauses.h"
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
+#include "tcop/tcopprot.h"
+
+GpuRefusalCollector *gpurhh_refusal_collector = NULL;
+
+/* Who asked for the refusals of the query that is planned next, or NULL. */
+static GpuRefusalCollector *asking_collector = NULL;
 
 static planner_hook_type prev_planner_hook = NULL;
 
@@ -90,11 +96,17 @@ static PlannedStmt *
 finishing_planner(Query *parse, const char *query_string, int cursor_options,
 				  ParamListInfo params)
 {
-	/* planning may evaluate functions that plan queries of their own */
+	/*
+	 * Planning may evaluate functions that plan queries of their own, and keep
+	 * those plans: they follow the settings, whoever asks about the query.
+	 */
 	List	   *outer_columns = child_columns;
+	GpuRefusalCollector *outer_collector = gpurhh_refusal_collector;
 	PlannedStmt *result;
 
 	child_columns = NIL;
+	gpurhh_refusal_collector = asking_collector;
+	asking_collector = NULL;
 	PG_TRY();
 	{
 		if (prev_planner_hook)
@@ -108,6 +120,30 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	PG_FINALLY();
 	{
 		child_columns = outer_columns;
+		gpurhh_refusal_collector = outer_collector;
+	}
+	PG_END_TRY();
+	return result;
+}
+
+/*
+ * Plans a query as if enable_gpu_hashagg were on, and has the collector told
+ * what is refused.
+ */
+PlannedStmt *
+gpurhh_plan_and_collect(Query *query, const char *source,
+						GpuRefusalCollector *collector)
+{
+	PlannedStmt *result;
+
+	asking_collector = collector;
+	PG_TRY();
+	{
+		result = pg_plan_query(query, source, CURSOR_OPT_PARALLEL_OK, NULL);
+	}
+	PG_FINALLY();
+	{
+		asking_collector = NULL;
 	}
 	PG_END_TRY();
 	return result;

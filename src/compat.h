@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/heapam.h"
+#include "catalog/pg_proc.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
@@ -19,6 +20,7 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
+#include "utils/acl.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 
@@ -159,6 +161,17 @@ gpurhh_check_permissions(PlannedStmt *stmt)
 	ExecCheckPermissions(stmt->rtable, stmt->permInfos, true);
 #else
 	ExecCheckRTPerms(stmt->rtable, true);
+#endif
+}
+
+/* May the user call the function? */
+static inline AclResult
+gpurhh_execute_aclcheck(Oid function, Oid user)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE);
+#else
+	return pg_proc_aclcheck(function, user, ACL_EXECUTE);
 #endif
 }
 

@@ -140,11 +140,13 @@ gpurhh_stats(PG_FUNCTION_ARGS)
 													  values, nulls)));
 }
 
-static void plan_query(Query *query, const char *source);
+static void plan_query(Query *query, const char *source,
+					   GpuRefusalCollector *collector);
 
 /* Plans a statement as it was parsed; its parameters may be of any type. */
 static void
-plan_raw_statement(RawStmt *raw, const char *source)
+plan_raw_statement(RawStmt *raw, const char *source,
+				   GpuRefusalCollector *collector)
 {
 	Oid		   *param_types = NULL;
 	int			n_params = 0;
@@ -152,7 +154,7 @@ plan_raw_statement(RawStmt *raw, const char *source)
 
 	foreach(lc, pg_analyze_and_rewrite_varparams(raw, source, &param_types,
 												 &n_params, NULL))
-		plan_query(lfirst_node(Query, lc), source);
+		plan_query(lfirst_node(Query, lc), source, collector);
 }
 
 /*
@@ -160,7 +162,7 @@ plan_raw_statement(RawStmt *raw, const char *source)
  * CREATE TABLE AS; other statements have nothing to plan.
  */
 static void
-plan_query(Query *query, const char *source)
+plan_query(Query *query, const char *source, GpuRefusalCollector *collector)
 {
 	List	   *queries = list_make1(query);
 	ListCell   *lc;
@@ -177,7 +179,7 @@ plan_query(Query *query, const char *source)
 			raw->stmt = copyObject(((CopyStmt *) utility)->query);
 		if (raw->stmt != NULL)
 		{
-			plan_raw_statement(raw, source);
+			plan_raw_statement(raw, source, collector);
 			return;
 		}
 		query = UtilityContainsQuery(utility);
@@ -193,15 +195,16 @@ plan_query(Query *query, const char *source)
 		if (query->commandType == CMD_UTILITY)
 			continue;
 		/* what EXPLAIN would refuse to show, is not told here either */
-		gpurhh_check_permissions(pg_plan_query(query, source,
-											   CURSOR_OPT_PARALLEL_OK, NULL));
+		gpurhh_check_permissions(gpurhh_plan_and_collect(query, source,
+														 collector));
 	}
 }
 
 /*
- * Plans the statements of a text, as if enable_gpu_hashagg were on, and
- * returns each GROUP BY that does not become a GpuHashAgg, with the reason.
- * Nothing is executed.
+ * Plans the statements of a text, as if enable_gpu_hashagg were on, and returns
+ * each GROUP BY that does not become a GpuHashAgg, with the reason; where there
+ * is no other, that the setting is off.  Of what functions do that planning
+ * evaluates nothing is told.
  */
 Datum
 gpurhh_refusals(PG_FUNCTION_ARGS)
@@ -209,25 +212,15 @@ gpurhh_refusals(PG_FUNCTION_ARGS)
 	char	   *source = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
 	GpuRefusalCollector collector = {0};
-	GpuRefusalCollector *outer = gpurhh_refusal_collector;
 	ListCell   *lc;
 
 	InitMaterializedSRF(fcinfo, 0);
 	collector.context = CurrentMemoryContext;
-	gpurhh_refusal_collector = &collector;
-	PG_TRY();
+	foreach(lc, pg_parse_query(source))
 	{
-		foreach(lc, pg_parse_query(source))
-		{
-			collector.statement++;
-			plan_raw_statement(lfirst_node(RawStmt, lc), source);
-		}
+		collector.statement++;
+		plan_raw_statement(lfirst_node(RawStmt, lc), source, &collector);
 	}
-	PG_FINALLY();
-	{
-		gpurhh_refusal_collector = outer;
-	}
-	PG_END_TRY();
 
 	foreach(lc, collector.refusals)
 	{
@@ -235,11 +228,13 @@ gpurhh_refusals(PG_FUNCTION_ARGS)
 		Datum		values[3];
 		bool		nulls[3] = {0};
 
-		if (refusal->planned)
+		if (refusal->planned && enable_gpu_hashagg)
 			continue;
 		values[0] = Int32GetDatum(refusal->statement);
 		values[1] = CStringGetTextDatum(refusal->group_by);
-		values[2] = CStringGetTextDatum(refusal->reason);
+		values[2] = CStringGetTextDatum(refusal->planned ?
+										"enable_gpu_hashagg is off" :
+										refusal->reason);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;

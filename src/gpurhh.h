@@ -370,15 +370,12 @@ typedef struct GpuRefusal
 	bool		planned;		/* and the path was chosen, so: no refusal */
 } GpuRefusal;
 
-/* While not NULL the planner hook collects refusals here. */
 typedef struct GpuRefusalCollector
 {
 	int			statement;
 	List	   *refusals;		/* of GpuRefusal */
 	MemoryContext context;
 } GpuRefusalCollector;
-
-extern GpuRefusalCollector *gpurhh_refusal_collector;
 
 /* What is gathered about one GROUP BY. */
 typedef struct PlanInfo
@@ -427,7 +424,15 @@ extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
 
 /* ---------- agg_plan.c ---------- */
 
+/*
+ * While not NULL, the query that is being planned, and no other that is planned
+ * meanwhile, has its refusals collected here.
+ */
+extern GpuRefusalCollector *gpurhh_refusal_collector;
+
 extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
+extern PlannedStmt *gpurhh_plan_and_collect(Query *query, const char *source,
+											GpuRefusalCollector *collector);
 extern void gpurhh_init_agg_plan(void);
 
 /* ---------- agg_cost.c ---------- */
@@ -442,6 +447,10 @@ extern const char *gpurhh_add_agg_paths(PlanInfo *info,
 extern Node *gpurhh_create_agg_state(CustomScan *cscan);
 extern void gpurhh_register_agg_methods(void);
 extern const struct CustomScanMethods gpurhh_agg_scan_methods;
+
+/* ---------- agg_rights.c ---------- */
+
+extern void gpurhh_check_rights(CustomScan *cscan, bool explain_only);
 
 /* ---------- dictionary.c ---------- */
 

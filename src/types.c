@@ -253,14 +253,20 @@ type_problem(Oid type)
 /*
  * What strings need besides: equality of bytes, and for bpchar a length, without
  * which equal values may differ in their trailing blanks.
+ *
+ * A type with collations that has none here comes of columns whose collations
+ * conflict.  Core raises an error when it compares such values, so it has to be
+ * core that does.
  */
 static bool
-resolve_string(int32 typmod, Oid collation, GpuColumn *column,
+resolve_string(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 			   const char **problem)
 {
 	if (!gpurhh_is_string(column->encoding))
 		return true;
-	if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+	if (!OidIsValid(collation) && type_is_collatable(type))
+		*problem = "has no collation, for those it comes from conflict";
+	else if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
 		*problem = "has a collation that is not deterministic";
 	else if (column->encoding == GPU_ENC_BPCHAR && typmod < (int32) VARHDRSZ)
 		*problem = "has equal values with different numbers of trailing blanks";
@@ -332,7 +338,7 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 		{
 			column->encoding = types[i].encoding;
 			column->parameter = types[i].parameter;
-			return resolve_string(typmod, collation, column, problem);
+			return resolve_string(type, typmod, collation, column, problem);
 		}
 	}
 	if (get_typtype(type) == TYPTYPE_ENUM)

@@ -15,6 +15,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/array.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -146,12 +147,18 @@ compile_constant(CompileContext *cx, Node *expr)
 	return node;
 }
 
-/* Can it be computed by bytes?  Of strings that depends on the collation. */
+/*
+ * Can it be computed by bytes?  Of strings that depends on the collation; where
+ * there is none, as those of the operands conflict, core raises an error.  bytea
+ * needs none.
+ */
 static bool
 has_byte_equality(const VectorFunction *function, Oid collation)
 {
-	return !is_string(function->left) || !OidIsValid(collation) ||
-		get_collation_isdeterministic(collation);
+	if (!is_string(function->left) || function->function == F_BYTEAEQ ||
+		function->function == F_BYTEANE)
+		return true;
+	return OidIsValid(collation) && get_collation_isdeterministic(collation);
 }
 
 /* The decimal node with a scale that is not less than its own. */
@@ -256,7 +263,7 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 	if (known == NULL)
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
 	if (!has_byte_equality(known, collation))
-		return cannot(cx, "has a collation that is not deterministic");
+		return cannot(cx, "has a collation that is not deterministic, or none");
 	left = compile(cx, linitial(args));
 	if (left == NULL)
 		return NULL;
@@ -355,7 +362,7 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 		  (known->op == VECTOR_NE && !op->useOr)))
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
 	if (!has_byte_equality(known, op->inputcollid))
-		return cannot(cx, "has a collation that is not deterministic");
+		return cannot(cx, "has a collation that is not deterministic, or none");
 	if (!IsA(array, Const) && !IsA(array, Param))
 		return cannot(cx, "has a list of values that are not constant");
 	if (element == NUMERICOID && IsA(array, Const))

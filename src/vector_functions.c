@@ -11,6 +11,7 @@
  */
 #include "vector.h"
 
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -192,7 +193,8 @@ gpurhh_vector_type(Oid type, VectorType *result)
 		*result = VECTOR_BPCHAR;
 		return true;
 	}
-	if (!gpurhh_resolve(type, -1, InvalidOid, &column, &problem))
+	/* functions that compare strings are asked for their own collation */
+	if (!gpurhh_resolve(type, -1, DEFAULT_COLLATION_OID, &column, &problem))
 		return false;
 	*result = gpurhh_encodings[column.encoding].vector;
 	return *result != VECTOR_ANY;

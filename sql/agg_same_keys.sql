@@ -1,0 +1,52 @@
+--
+-- Grouping columns of one expression, or constant, with GROUPING SETS: only their
+-- grouping references tell which of them a set makes NULL.  Results were found by
+-- the expression, so both columns showed the first one's.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\set ECHO none
+\i :helpers
+\set ECHO all
+
+CREATE TABLE t (id int PRIMARY KEY, g int, h int, v int, k int, s text);
+INSERT INTO t SELECT i, nullif(i % 4, 3), i % 7, i, i % 3, 'a' || i % 5 FROM generate_series(1, 200) i;
+CREATE VIEW twice AS SELECT g AS a, g AS b, v, k FROM t;
+CREATE VIEW twice_of_twice AS SELECT a, b, a AS c, v FROM twice;
+
+SELECT compare('SELECT g AS a, g AS b, count(*) FROM t GROUP BY a, ROLLUP (b)', nodes => 0);
+SELECT compare('SELECT g AS a, g AS b, count(*) FROM t GROUP BY GROUPING SETS ((a), (b))', nodes => 0);
+SELECT compare('SELECT g + 0 AS a, g + 0 AS b, sum(v) FROM t GROUP BY CUBE (a, b)', nodes => 0);
+SELECT compare('SELECT g + 2 AS a, g + (1 + 1) AS b, g + 2 + 1 AS c, sum(v) FROM t GROUP BY GROUPING SETS ((b), (a))', nodes => 0);
+SELECT compare('SELECT a, b, sum(v), GROUPING(a), GROUPING(b) FROM twice GROUP BY GROUPING SETS ((a), (b))', nodes => 0);
+SELECT compare('SELECT a, b, c, sum(v) FROM twice_of_twice GROUP BY CUBE (a, b, c)', nodes => 0);
+SELECT compare('SELECT a, b, sum(v) FROM twice GROUP BY GROUPING SETS ((a, b), (b)) HAVING a IS NULL OR b IS NOT NULL', nodes => 0);
+SELECT compare('SELECT k, ''x''::text AS c, count(*) FROM t GROUP BY CUBE (k, c)', nodes => 0);
+-- with one set, or none, both are what they are
+SELECT compare('SELECT g AS a, g AS b, count(*) FROM t GROUP BY a, b');
+SELECT compare('SELECT a, b, count(*) FROM twice GROUP BY GROUPING SETS ((a, b))');
+SELECT compare('SELECT DISTINCT a, b, c FROM twice_of_twice');
+
+-- DISTINCT above the sets, by core or by us, also with a window function between
+SELECT compare('SELECT DISTINCT k, ''x''::text AS c FROM t GROUP BY CUBE (k, c)', nodes => 0);
+SELECT compare('SELECT DISTINCT g, extract(month FROM ''2004-02-29''::timestamp) AS m FROM t GROUP BY CUBE (g, extract(month FROM ''2004-02-29''::timestamp))', nodes => 0);
+SELECT compare('SELECT DISTINCT a, b FROM twice GROUP BY CUBE (a, b)', nodes => 0);
+SELECT compare('SELECT DISTINCT k, ''x''::text AS c, row_number() OVER (PARTITION BY k ORDER BY count(*)) FROM t GROUP BY CUBE (k, c)', nodes => 0);
+SELECT compare('SELECT DISTINCT a, b, rank() OVER (ORDER BY sum(v)) FROM twice GROUP BY GROUPING SETS ((a), (b), ())', nodes => 0);
+SELECT compare('SELECT DISTINCT a, b, stddev(v ORDER BY v) FROM twice GROUP BY CUBE (a, b)', nodes => 0);
+-- what no set makes NULL does no harm there
+SELECT compare('SELECT DISTINCT k, 1 AS one, count(*), count(*) AS again FROM t GROUP BY CUBE (k, g)');
+SELECT compare('SELECT DISTINCT k, k + 1, count(v) OVER (PARTITION BY k) FROM t GROUP BY CUBE (k, v)');
+
+-- GROUPING() of a column that a grouped primary key determines, which is no key then
+SELECT compare('SELECT id, GROUPING(h), count(v) FROM t GROUP BY h, id');
+SELECT compare('SELECT id, GROUPING(h), count(v) FROM t GROUP BY GROUPING SETS ((h, id))');
+SELECT compare('SELECT id, h, s, GROUPING(h, id, s), count(v) FROM t GROUP BY h, s, id');
+SELECT compare('SELECT id, GROUPING(h, id), sum(v) FROM t GROUP BY h, id HAVING GROUPING(h) = 0 AND GROUPING(id, h) < 1');
+SELECT compare('SELECT id, h, GROUPING(h), GROUPING(id), count(v) FROM t GROUP BY GROUPING SETS ((h, id), (id), ())');
+
+SELECT group_by, reason FROM gpurhh_refusals('SELECT a, b, count(*) FROM twice GROUP BY GROUPING SETS ((a), (b))');
+SELECT group_by, reason FROM gpurhh_refusals('SELECT DISTINCT k, ''x''::text AS c FROM t GROUP BY CUBE (k, c)');
+
+SET client_min_messages = warning;
+DROP SCHEMA gpurhh_test CASCADE;
