@@ -19,6 +19,7 @@
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
 #include "storage/latch.h"
+#include "utils/guc.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 
@@ -159,6 +160,17 @@ gpurhh_check_permissions(PlannedStmt *stmt)
 	ExecCheckPermissions(stmt->rtable, stmt->permInfos, true);
 #else
 	ExecCheckRTPerms(stmt->rtable, true);
+#endif
+}
+
+/* Memory for what a setting's check hook hands to its assign hook, or NULL. */
+static inline void *
+gpurhh_guc_malloc(size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
 #endif
 }
 
