@@ -75,6 +75,66 @@ SET LOCAL enable_gpu_hashagg = on;
 SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
 COMMIT;
 SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
+-- It has two names, of which the one that was set last counts, and both show it.
+\set switch 'SELECT current_setting(\'enable_gpu_hashagg\'), current_setting(\'gpurhh.enable_hashagg\'), count_nodes(\'SELECT k, count(*) FROM t GROUP BY k\');'
+SET gpurhh.enable_hashagg = on;
+:switch
+SET enable_gpu_hashagg = off;
+:switch
+SET gpurhh.enable_hashagg = on;
+:switch
+RESET gpurhh.enable_hashagg;
+:switch
+RESET enable_gpu_hashagg;
+:switch
+SET enable_gpu_hashagg = on;
+SET gpurhh.enable_hashagg = off;
+:switch
+RESET gpurhh.enable_hashagg;
+:switch
+RESET ALL;
+:session
+:switch
+-- what ends takes back its own, in whatever order the names were set
+BEGIN;
+SET LOCAL gpurhh.enable_hashagg = on;
+:switch
+SET LOCAL enable_gpu_hashagg = off;
+:switch
+COMMIT;
+:switch
+BEGIN;
+SET LOCAL gpurhh.enable_hashagg = on;
+SET enable_gpu_hashagg = off;
+:switch
+COMMIT;
+:switch
+BEGIN;
+SET enable_gpu_hashagg = on;
+SAVEPOINT s;
+SET gpurhh.enable_hashagg = off;
+:switch
+SET enable_gpu_hashagg = on;
+:switch
+ROLLBACK TO s;
+:switch
+SET LOCAL gpurhh.enable_hashagg = off;
+:switch
+COMMIT;
+:switch
+BEGIN;
+SET gpurhh.enable_hashagg = on;
+SET enable_gpu_hashagg = off;
+SET gpurhh.enable_hashagg = off;
+ROLLBACK;
+:switch
+-- a function's SET is the later one while it runs, whatever its session has set
+CREATE FUNCTION nodes_off() RETURNS int LANGUAGE plpgsql SET gpurhh.enable_hashagg = off AS $$ BEGIN RETURN count_nodes('SELECT k, count(*) FROM t GROUP BY k'); END $$;
+CREATE FUNCTION nodes_on() RETURNS int LANGUAGE plpgsql SET gpurhh.enable_hashagg = on AS $$ BEGIN RETURN count_nodes('SELECT k, count(*) FROM t GROUP BY k') + 10 * nodes_off(); END $$;
+SELECT s, nodes_on(), nodes_off(), current_setting('gpurhh.enable_hashagg') FROM set_config('enable_gpu_hashagg', 'on', false) s;
+SELECT s, nodes_on(), nodes_off(), current_setting('gpurhh.enable_hashagg') FROM set_config('enable_gpu_hashagg', 'off', false) s;
+SET gpurhh.enable_hashagg = maybe;
+
 SET enable_gpu_hashagg = on;
 -- the costs decide
 SELECT s, count_nodes('SELECT k, count(*) FROM t GROUP BY k') FROM set_config('gpurhh.setup_cost', '1e10', false) s;

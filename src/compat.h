@@ -21,6 +21,7 @@
 #include "storage/dsm.h"
 #include "storage/latch.h"
 #include "utils/acl.h"
+#include "utils/guc.h"
 #include "utils/resowner.h"
 #include "utils/timestamp.h"
 
@@ -172,6 +173,17 @@ gpurhh_execute_aclcheck(Oid function, Oid user)
 	return object_aclcheck(ProcedureRelationId, function, user, ACL_EXECUTE);
 #else
 	return pg_proc_aclcheck(function, user, ACL_EXECUTE);
+#endif
+}
+
+/* Memory for what a setting's check hook hands to its assign hook, or NULL. */
+static inline void *
+gpurhh_guc_malloc(size_t size)
+{
+#if PG_VERSION_NUM >= 160000
+	return guc_malloc(LOG, size);
+#else
+	return malloc(size);
 #endif
 }
 

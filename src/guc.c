@@ -4,15 +4,52 @@
  *		Every setting.  docs/settings.md says the same in prose, and a test
  *		compares the two.
  *
+ * A switch of the planner has two names.  The short one, like core's, is known
+ * only where the library has been loaded, which is too late for the server's
+ * files and for what a role, a database or a client sets at the start of a
+ * session.  The one with a prefix is kept by PostgreSQL until the library has
+ * been loaded, so it can be set everywhere.
+ *
+ * Both names stand for one switch, and PostgreSQL's rule for one variable
+ * decides between them: what is set nearer to the session counts (SET before
+ * PGOPTIONS, that before a role's, a database's and the files' settings), and of
+ * two set in the same place the later one.  Core keeps each name's value, and
+ * with it our note of where and when that was set; it brings back both together
+ * when a transaction, a SET LOCAL or a function with a SET clause ends.  So the
+ * switch needs no memory of its own: it follows from the two current values
+ * and notes.  SHOW tells the switch, under either name.
+ *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
 
 #include <limits.h>
 
+#include "access/parallel.h"
 #include "utils/guc.h"
 
+/* What a name of a switch was last set to, where and when. */
+typedef struct NamedSetting
+{
+	bool		value;
+	GucSource	source;
+	uint64		serial;			/* grows with time; 0: unknown */
+} NamedSetting;
+
+typedef struct Switch
+{
+	bool	   *on;
+	NamedSetting prefixed;
+	NamedSetting short_name;
+} Switch;
+
 bool		enable_gpu_hashagg = false;
+static Switch hashagg = {&enable_gpu_hashagg};
+
+/* Core's storage for the values of the names. */
+static bool prefixed_hashagg = false;
+static bool short_hashagg = false;
+
 char	   *gpurhh_device = NULL;
 int			gpurhh_device_memory_mb = 0;
 int			gpurhh_pool_size_kb = 32 * 1024;
@@ -24,6 +61,91 @@ int			gpurhh_service_idle_timeout_s = 60;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
+
+/* ---------- switches of the planner ---------- */
+
+/* Makes the note that goes with a new value. */
+static bool
+note_setting(bool value, void **extra, GucSource source)
+{
+	static uint64 last_serial = 0;
+	NamedSetting *note = gpurhh_guc_malloc(sizeof(NamedSetting));
+
+	if (note == NULL)
+		return false;
+	note->value = value;
+	note->source = source;
+	/* a parallel worker is told the values and where they were set, not when */
+	note->serial = InitializingParallelWorker ? 0 : ++last_serial;
+	*extra = note;
+	return true;
+}
+
+static bool
+check_prefixed(bool *newval, void **extra, GucSource source)
+{
+	return note_setting(*newval, extra, source);
+}
+
+/* In a file, where the server would fail to start, the short name is refused. */
+static bool
+check_short(bool *newval, void **extra, GucSource source,
+			const char *short_name, const char *prefixed)
+{
+	if (source == PGC_S_FILE)
+	{
+		GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
+		GUC_check_errmsg("parameter \"%s\" cannot be set in configuration files",
+						 short_name);
+		GUC_check_errdetail("The server reads its files before it loads libraries, and does not start with a name in them that it does not know and that has no prefix.");
+		GUC_check_errhint("Set %s instead.", prefixed);
+		return false;
+	}
+	return note_setting(*newval, extra, source);
+}
+
+static void
+decide(Switch *s)
+{
+	const NamedSetting *a = &s->prefixed;
+	const NamedSetting *b = &s->short_name;
+
+	if (a->source != b->source)
+		*s->on = a->source > b->source ? a->value : b->value;
+	else if (a->serial != b->serial)
+		*s->on = a->serial > b->serial ? a->value : b->value;
+	else
+		*s->on = a->value && b->value;	/* where in doubt, core's way */
+}
+
+static bool
+check_enable_gpu_hashagg(bool *newval, void **extra, GucSource source)
+{
+	return check_short(newval, extra, source, "enable_gpu_hashagg",
+					   "gpurhh.enable_hashagg");
+}
+
+static void
+assign_prefixed_hashagg(bool newval, void *extra)
+{
+	hashagg.prefixed = *(NamedSetting *) extra;
+	decide(&hashagg);
+}
+
+static void
+assign_short_hashagg(bool newval, void *extra)
+{
+	hashagg.short_name = *(NamedSetting *) extra;
+	decide(&hashagg);
+}
+
+static const char *
+show_hashagg(void)
+{
+	return enable_gpu_hashagg ? "on" : "off";
+}
+
+/* ---------- other settings ---------- */
 
 /* "auto", "cpu", "cuda" or "cuda:N" */
 static bool
@@ -49,16 +171,21 @@ check_device(char **newval, void **extra, GucSource source)
 void
 gpurhh_init_guc(void)
 {
-	/*
-	 * A server reads its files before it loads libraries, and starts with no name
-	 * in them that it does not know, unless that has a prefix.
-	 */
 	DefineCustomBoolVariable("enable_gpu_hashagg",
 							 "Enables the planner's use of GpuHashAgg plans.",
+							 "The short name of gpurhh.enable_hashagg, for sessions.",
+							 &short_hashagg, false,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 check_enable_gpu_hashagg, assign_short_hashagg,
+							 show_hashagg);
+
+	DefineCustomBoolVariable("gpurhh.enable_hashagg",
+							 "Enables the planner's use of GpuHashAgg plans.",
 							 NULL,
-							 &enable_gpu_hashagg, false,
-							 PGC_USERSET, GUC_EXPLAIN | GUC_DISALLOW_IN_AUTO_FILE,
-							 NULL, NULL, NULL);
+							 &prefixed_hashagg, false,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 check_prefixed, assign_prefixed_hashagg,
+							 show_hashagg);
 
 	DefineCustomStringVariable("gpurhh.device",
 							   "Chooses the device that groups rows.",
