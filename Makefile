@@ -5,6 +5,7 @@
 #   make installcheck    regression tests in a server that is running
 #   make demo            everything from nothing: set up, build, install, show
 #   make check           the same, then every test in throw-away clusters
+#   make check-core      PostgreSQL's own regression suite, with the node and without
 #   make device-test     test/device_test: the devices without PostgreSQL; host_test
 #   make table-test-cuda test/table_test: the CUDA table by itself, on a GPU
 #   make simt-test       both of the CUDA code on the CPU, without a GPU or nvcc
@@ -17,7 +18,7 @@
 
 # The goals below must work before PostgreSQL's own makefiles are installed, so
 # they never get as far as PGXS (whose "check" only says it is unsupported).
-SCRIPT_GOALS = setup demo check bench table-bench table-test format format-check
+SCRIPT_GOALS = setup demo check check-core bench table-bench table-test format format-check
 
 ifneq ($(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)),)
 
@@ -25,6 +26,7 @@ ifneq ($(filter $(SCRIPT_GOALS),$(MAKECMDGOALS)),)
 setup:        ; @scripts/setup.sh
 demo:         ; @scripts/demo.sh
 check:        ; @scripts/check.sh
+check-core:   ; @test/core_suite.sh
 bench:        ; @bench/sql_bench.sh
 table-bench:  ; @bench/table_bench.sh
 table-test:   ; @bench/tables/test/run.sh

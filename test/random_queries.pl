@@ -10,6 +10,8 @@
 #	--floor SHARE	fail if less than this share of the queries had a GpuHashAgg
 #					(default 0.6)
 #	--print			print the statements of --only as a script, run nothing
+#	--break-modifiers	columns with values that do not conform to their type's
+#					modifier, as column definition lists let them in
 #	--no-shrink		leave queries that fail as they are
 #	--verbose		print every query, and why those without a GpuHashAgg have none
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has
@@ -57,7 +59,7 @@ use constant QUERIES_A_ROUND => 40;
 
 my %o = (queries => 2000, seed => 1, device => 'auto', jobs => 1, floor => 0.6, shrink => 1);
 my @arguments = @ARGV;
-GetOptions(\%o, 'queries=i', 'seed=i', 'only=s', 'device=s', 'jobs=i', 'floor=f', 'print', 'shrink!', 'verbose', 'running')
+GetOptions(\%o, 'queries=i', 'seed=i', 'only=s', 'device=s', 'jobs=i', 'floor=f', 'print', 'break-modifiers', 'shrink!', 'verbose', 'running')
   && !@ARGV
   or do
 {
@@ -66,6 +68,7 @@ GetOptions(\%o, 'queries=i', 'seed=i', 'only=s', 'device=s', 'jobs=i', 'floor=f'
 	exit 2;
 };
 
+break_modifiers() if $o{'break-modifiers'};
 $ENV{PGCLIENTENCODING} = 'UTF8';
 $ENV{PGOPTIONS} = '-c client_min_messages=error';
 
@@ -280,7 +283,7 @@ sub try_query
 	$session->run(base_settings($schema), map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} });
 	my $off = run_side($r, 'off');
 	# now and then with ANALYZE, to see how rows came and where they were finished
-	my $on = $off->{state} eq 'lost' ? $off : run_side($r, 'on', $q->{mode} ne 'ctas' && $off->{state} eq '00000' && chance(0.25));
+	my $on = $off->{state} eq 'lost' ? $off : run_side($r, 'on', $q->{mode} ne 'ctas' && !$q->{writes} && $off->{state} eq '00000' && chance(0.25));
 	%result = (state => $off->{state}, n_rows => scalar @{ $off->{rows} // [] }, plan => $on->{plan},
 		used => scalar(() = $on->{plan} =~ /Custom Scan \(GpuHashAgg\)/g));
 	if ($off->{state} eq 'lost' || $on->{state} eq 'lost')
@@ -326,7 +329,8 @@ sub tables_of
 	seed($o{seed}, $round);
 	my ($t, $u) = random_tables($icu);
 	my @private = ("SET gpurhh.pool_size = '" . pick('256kB', '1MB', '8MB') . "'", 'SET gpurhh.cpu_threads = ' . pick(1, 2, 4));
-	my @sql = ("SELECT setseed(" . sprintf('%.6f', rand()) . ")", setup_sql($icu), @{ $t->{sql} }, @{ $u->{sql} });
+	my @sql = ("SELECT setseed(" . sprintf('%.6f', rand()) . ")", setup_sql($icu), @{ $t->{sql} }, @{ $u->{sql} },
+		security_sql($schema, $t, $u));
 	return ($t, $u, ["DROP SCHEMA IF EXISTS $schema CASCADE", "CREATE SCHEMA $schema", base_settings($schema),
 			$preloaded ? () : @private, @sql]);
 }
@@ -386,7 +390,7 @@ sub report
 	$text .= "   $_;\n" foreach (map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} }), @{ $r->{before} }, @{ $r->{run} };
 	$text .= $result->{plan} =~ s/^/      /mgr if $result->{plan};
 	$text .= "\n   see it again: $0 --running --seed $o{seed} --only $id"
-	  . ($o{device} eq 'auto' ? '' : " --device $o{device}") . "; its statements: --print\n";
+	  . ($o{device} eq 'auto' ? '' : " --device $o{device}") . ($o{'break-modifiers'} ? ' --break-modifiers' : '') . "; its statements: --print\n";
 	print $text;
 	return;
 }
@@ -542,6 +546,9 @@ else
 	}
 	die "a session failed\n" if ($count{done} // 0) != $o{jobs};
 }
+
+# Where several run at once, the last one succeeds.
+($session // Session->new)->run("DROP ROLE IF EXISTS $ROLE");
 
 $count{$_} //= 0 foreach qw(queries used failing empty excused different);
 my $share = $count{queries} ? $count{used} / $count{queries} : 0;

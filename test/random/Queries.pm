@@ -12,6 +12,11 @@
 #				its columns
 #	order		ordered by all keys, which are all shown; limit: a number of rows
 #	mode		plain, cursor, prepare, ctas, lateral
+#	cursor		{ options, steps, hold }: what is fetched, and the step before which
+#				the transaction ends
+#	writes		it changes the tables itself; changes: statements that do before it;
+#				either way in a transaction that is rolled back
+#	role		asked by a role that policies apply to, set early or late
 #	settings	[ [ name, value ] ]
 #
 # An expression is { sql, class, shown, nosum }; see Tables.pm for these.
@@ -328,6 +333,7 @@ sub from
 	$q->{id} = 't.id';
 	$q->{from} = 't';
 	$q->{with} = '';
+	return if chance(0.12) && protected_or_written($q, $inner, $t);
 	if ($r < 0.10)
 	{
 		my $on = pick('t.j = u.j', 't.j = u.id', 't.id = u.id', 't.j = u.j AND t.id < u.id', 't.id % 40 = u.id');
@@ -360,7 +366,7 @@ sub from
 	}
 	elsif ($r < 0.35)
 	{
-		$q->{from} = 't TABLESAMPLE ' . pick('BERNOULLI', 'SYSTEM') . ' (50) REPEATABLE (1)';
+		$q->{from} = 't TABLESAMPLE ' . pick('BERNOULLI', 'SYSTEM') . ' (' . pick(0.5, 10, 50, 50, 99.5, 100) . ') REPEATABLE (' . between(1, 9) . ')';
 	}
 	elsif ($r < 0.38)
 	{
@@ -511,7 +517,167 @@ sub random_query
 	  if $r >= 0.77 && $q->{kind} =~ /group|plain/ && chance(0.4);
 	$q->{mode} = $r < 0.7 ? 'plain' : $r < 0.77 ? 'cursor' : $r < 0.86 ? 'prepare' : $r < 0.91 ? 'ctas' : $t->{n_rows} > 10000 ? 'plain' : 'lateral';
 	push @{ $q->{settings} }, [ plan_cache_mode => pick('force_generic_plan', 'force_custom_plan') ] if $q->{mode} eq 'prepare';
+	surroundings($q, $t);
 	return $q;
+}
+
+# ---------- who asks, and what was done before in the transaction ----------
+
+# Rows that are the table's with other numbers.
+sub insert_more
+{
+	my ($t, $where) = @_;
+	my @names = map { $_->{name} } @{ $t->{columns} };
+	my $first = between(5, 9) . '000000';
+
+	return "INSERT INTO t (" . join(', ', @names) . ') SELECT ' . join(', ', map { $_ eq 'id' ? "id + $first" : $_ } @names)
+	  . " FROM t WHERE $where";
+}
+
+# FROM what a view protects, or what the query itself writes.
+sub protected_or_written
+{
+	my ($q, $inner, $t) = @_;
+	my $where = condition($inner);
+
+	if (chance(0.4))
+	{
+		$q->{from} = 't_' . pick('barrier', 'invoker') . ' t';
+		return 1;
+	}
+	my $delete = "DELETE FROM t WHERE $where";
+	my $update = 'UPDATE t SET j = ' . pick('j + 1', '3', 'NULL') . " WHERE $where";
+	$q->{with} = 'WITH m AS (' . pick($delete, $update, insert_more($t, "id < 1000000 AND $where")) . ' RETURNING ';
+	$q->{writes} = 1;
+	if (chance(0.3))
+	{
+		# it reads what was there before
+		$q->{with} .= 't.id) ';
+		push @{ $q->{where} }, 'EXISTS (SELECT FROM m WHERE m.id = t.id)' if chance(0.3);
+		return 1;
+	}
+	$q->{with} .= '*) ';
+	$q->{from} = 'm t';
+	return 1;
+}
+
+# One change of the table's rows that no other transaction sees.
+sub change
+{
+	my ($t) = @_;
+
+	return pick(
+		'DELETE FROM t WHERE id % ' . between(2, 9) . ' = 1',
+		'UPDATE t SET j = (j + 1) % 30 WHERE id % ' . between(1, 5) . ' = 0',
+		# to other partitions, perhaps
+		'UPDATE t SET id = id + 20000000 WHERE id % 5 = 2',
+		insert_more($t, 'id < 1000000 AND id % ' . between(2, 9) . ' = 0'));
+}
+
+# Several of them, also in subtransactions that are rolled back or not.
+sub changes
+{
+	my ($t) = @_;
+	my @all;
+
+	foreach my $i (1 .. between(1, 4))
+	{
+		my $one = change($t);
+
+		$one = 'TRUNCATE t' if chance(0.08);
+		if (chance(0.5)) { push @all, $one; }
+		else { push @all, "SAVEPOINT s$i", $one, (chance(0.3) ? change($t) : ()), pick('ROLLBACK TO s', 'ROLLBACK TO s', 'RELEASE s') . $i; }
+	}
+	# several in a transaction must not insert the same
+	my $n = 0;
+	s/id \+ \d000000\b/"id + " . (30000000 + 10000000 * $n++)/e foreach grep { /^INSERT/ } @all;
+	$n = 0;
+	s/id \+ 20000000/"id + " . (200000000 + 100000000 * $n++)/e foreach @all;
+	return \@all;
+}
+
+# What is fetched of a cursor.  Where rows come in any order, all have to come, as
+# which are the first is open.
+sub cursor
+{
+	my ($q, $t) = @_;
+	my $ordered = $q->{order} && !$q->{above};
+	my $c = { options => '', steps => [] };
+	my $n = pick(0, 1, 1, 2, 3, 7, 100, 300, 2000);
+	my @steps;
+
+	if (chance(0.4))
+	{
+		$c->{options} = 'SCROLL ';
+		@steps = $ordered
+		  ? map { pick("FETCH FORWARD $n FROM", 'FETCH PRIOR FROM', 'FETCH NEXT FROM', 'FETCH LAST FROM', 'FETCH FIRST FROM', "FETCH BACKWARD $n FROM",
+				"FETCH ABSOLUTE $n FROM", 'FETCH RELATIVE -2 FROM', "MOVE $n FROM", 'MOVE BACKWARD ALL FROM', 'MOVE LAST FROM', 'FETCH ALL FROM') } 1 .. between(1, 8)
+		  : ("MOVE $n FROM", 'MOVE ABSOLUTE 0 FROM', 'FETCH ALL FROM', pick('MOVE BACKWARD ALL FROM', 'MOVE FIRST FROM', 'FETCH BACKWARD ALL FROM'));
+	}
+	else
+	{
+		@steps = map { pick("FETCH $n FROM", 'FETCH NEXT FROM', $ordered ? ("MOVE $n FROM", 'MOVE NEXT FROM') : ()) } 1 .. between(1, 4);
+		push @steps, 'FETCH ALL FROM' if !$ordered || chance(0.7);
+	}
+	$c->{steps} = [ map { "$_ c" } @steps ];
+	if (chance(0.2)) { $c->{hold} = between(0, scalar @steps); }
+	# it does not see what comes after it was declared
+	elsif (chance(0.3) && $q->{from} !~ /TABLESAMPLE/)
+	{
+		splice @{ $c->{steps} }, between(0, $#steps), 0, change($t);
+		$q->{writes} = 1;
+	}
+	return $c;
+}
+
+sub surroundings
+{
+	my ($q, $t) = @_;
+
+	if ($q->{with} =~ /RETURNING/)
+	{
+		# such are for the top alone, and for no cursor
+		$q->{mode} = 'plain' if $q->{mode} ne 'prepare' || $q->{with} =~ /INSERT/;
+		delete $q->{above};
+	}
+	$q->{cursor} = cursor($q, $t) if $q->{mode} eq 'cursor';
+	# a sample depends on where rows are, and changes that were rolled back take room
+	$q->{changes} = changes($t) if chance(0.1) && $q->{from} !~ /TABLESAMPLE/ && !defined(($q->{cursor} // {})->{hold});
+	$q->{role} = pick('early', 'early', 'late') if chance(0.1) && !$q->{writes};
+	return;
+}
+
+# As the role, within a transaction that is rolled back.
+sub surround
+{
+	my ($q, $r) = @_;
+	my $role = $q->{role} ? "SET ROLE $ROLE" : undef;
+
+	# what was prepared by another is planned anew
+	if ($role && $q->{role} eq 'early') { unshift @{ $r->{before} }, $role; }
+	elsif ($role) { push @{ $r->{before} }, $role; }
+	push @{ $r->{after} }, 'RESET ROLE' if $role;
+	if ($q->{changes} || $q->{writes})
+	{
+		unshift @{ $r->{before} }, 'BEGIN', @{ $q->{changes} // [] };
+		@{ $r->{run} } = grep { $_ ne 'BEGIN' } @{ $r->{run} };
+		@{ $r->{after} } = ('ROLLBACK', grep { $_ ne 'ROLLBACK' } @{ $r->{after} });
+	}
+	return;
+}
+
+sub render_cursor
+{
+	my ($q, $r, $text) = @_;
+	my $c = $q->{cursor};
+	my $hold = defined $c->{hold};
+	my @steps = @{ $c->{steps} };
+
+	$r->{explain} = "EXPLAIN (OPTIONS) DECLARE c $c->{options}CURSOR FOR $text";
+	splice @steps, $c->{hold}, 0, 'COMMIT' if $hold;
+	$r->{run} = [ 'BEGIN', "DECLARE c $c->{options}CURSOR " . ($hold ? 'WITH HOLD ' : '') . "FOR $text", @steps, 'CLOSE c' ];
+	$r->{after} = ['ROLLBACK'];
+	return;
 }
 
 # The query's text, without what mode adds.
@@ -571,9 +737,7 @@ sub render
 	}
 	elsif ($q->{mode} eq 'cursor')
 	{
-		$r->{explain} = "EXPLAIN (OPTIONS) DECLARE c CURSOR FOR $text";
-		$r->{run} = [ 'BEGIN', "DECLARE c CURSOR FOR $text", 'FETCH 3 FROM c', 'FETCH ALL FROM c', 'CLOSE c' ];
-		$r->{after} = ['ROLLBACK'];
+		render_cursor($q, $r, $text);
 	}
 	elsif ($q->{mode} eq 'prepare')
 	{
@@ -601,6 +765,7 @@ sub render
 	@compare = () if $q->{above} && $q->{above} !~ /SELECT (s\.)?\* FROM|SELECT s\.\*,/;
 	unshift @compare, 'exact' if $q->{mode} eq 'lateral';
 	$r->{compare} = \@compare;
+	surround($q, $r);
 	return $r;
 }
 
@@ -621,14 +786,19 @@ sub smaller
 	my ($q) = @_;
 	my @all;
 	my $try = sub {
-		my ($change) = @_;
+		my ($change, @arguments) = @_;
 		my $c = copy($q);
 
-		$change->($c);
+		$change->($c, @arguments);
 		push @all, $c if @{ $c->{outputs} } && ($c->{kind} =~ /plain/ || @{ $c->{keys} });
 	};
 
 	$try->(sub { $_[0]{mode} = 'plain' }) if $q->{mode} ne 'plain';
+	$try->(sub { delete $_[0]{$_[1]} }, $_) foreach grep { $q->{$_} } qw(changes role);
+	foreach my $i (0 .. $#{ $q->{changes} // [] })
+	{
+		$try->(sub { splice @{ $_[0]{changes} }, $i, 1 }) if $q->{changes}[$i] !~ /^(SAVEPOINT|ROLLBACK|RELEASE)/;
+	}
 	$try->(sub { delete $_[0]{above} }) if $q->{above};
 	$try->(sub { delete $_[0]{limit} }) if $q->{limit};
 	$try->(sub { $_[0]{order} = 0 }) if $q->{order} && !$q->{limit};

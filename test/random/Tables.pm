@@ -23,7 +23,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables);
+our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables security_sql break_modifiers $ROLE);
 
 # ---------- random numbers: the same for a seed everywhere ----------
 
@@ -132,6 +132,38 @@ foreach my $name (keys %TYPES)
 	$TYPES{$name}{sql} //= $name;
 }
 
+# Values that do not conform to the type modifier that their column has: core
+# believes a column definition list and does not look.  Not among the others, see
+# break_modifiers().  One has to be printed as it is, so that equal values have
+# equal blanks; n is NULL now and then here, since a CASE around it would be
+# coerced.
+my %broken = (
+	broken_numeric => { sql => 'numeric(10, 2)', class => 'numeric', shown => 'trim_scale({})',
+		value => "CASE WHEN n % 13 <> 5 THEN (n % 500 * 1.2345 - 7)::numeric(20, 4) * (0.1 ^ (n % 3))::numeric(4, 2) END::numeric" },
+	broken_short => { sql => 'numeric(10, 2)', class => 'numeric', shown => 'trim_scale({})', value => '(n % 100 * 0.5)::numeric(20, 1)::numeric' },
+	broken_large => { sql => 'numeric(4)', class => 'numeric', shown => 'trim_scale({})', value => "(n % 1000 * 1000003.5)::numeric" },
+	broken_bpchar => { sql => 'char(4)', class => 'bpchar',
+		value => "CASE WHEN n % 13 <> 5 THEN ('b' || n % 70 || repeat(' ', (n % 70 % 4)::int))::bpchar END" },
+	broken_varchar => { sql => 'varchar(3)', class => 'text', value => "('long ' || n % 3000)::varchar" },
+	broken_bit => { sql => 'bit(12)', class => 'bit', value => "(n % 16)::int::bit(4)::varbit::bit" },
+	broken_timestamp => { sql => 'timestamp(0)', class => 'timestamp', value => "timestamp '1999-12-01' + n * interval '0.7 s'" },
+);
+foreach my $type (values %broken)
+{
+	# a cast to the same modifier is none
+	$type->{value} = "(SELECT x FROM unnest(ARRAY[ROW($type->{value})]) q(x $type->{sql}))";
+	$type->{one_value} = 1;
+}
+my $p_broken = 0;
+
+# From now on tables have such columns.
+sub break_modifiers
+{
+	%TYPES = (%TYPES, %broken);
+	$p_broken = 0.25;
+	return;
+}
+
 # Words and what has their operators; then what people group by; then all.
 my @words = qw(bool int2 int4 small small int8 oid float4 float8 uuid date time timestamp timestamptz);
 my @common = qw(bool int2 int4 small small int8 float8 numeric_2 text varchar bpchar
@@ -165,6 +197,7 @@ sub random_type
 	my ($icu, $p_words) = @_;
 	my $name;
 
+	return pick(sort keys %broken) if $p_broken && chance($p_broken);
 	do
 	{
 		$name = chance($p_words) ? pick(@words) : chance(0.6) ? pick(@common) : pick(@all);
@@ -199,6 +232,7 @@ sub column_value
 	$value =~ s/\bn\b/$number/g;
 	# what is after AS would take a domain's and a typmod's checks with it
 	my $cast = $type->{sql} =~ s/ COLLATE.*//r;
+	return "($value)::$cast" if $type->{one_value};
 	my $nulls = pick(0, 0, 0.02, 0.3, 0.9, chance(0.1) ? 1 : 0);
 	push @cases, "WHEN random() < $nulls THEN NULL" if $nulls > 0 && !$column->{not_null};
 	if ($column->{extremes})
@@ -233,6 +267,77 @@ sub fill
 	  . ' FROM (SELECT ' . join(', ', 'g', @numbers) . " FROM generate_series(1, $n_rows) g OFFSET 0) s";
 }
 
+sub shuffled { return map { $_->[1] } sort { $a->[0] <=> $b->[0] } map { [ rand(), $_ ] } @_; }
+
+# A partition that was a table of its own, with its columns in another order and
+# one dropped.
+sub shuffled_partition
+{
+	my ($parent, $name, $bounds, @defined) = @_;
+
+	return ("CREATE TABLE $name (" . join(', ', shuffled('x int', @defined)) . ')',
+		"ALTER TABLE $name DROP x", "ALTER TABLE $parent ATTACH PARTITION $name $bounds");
+}
+
+# Columns come and go while there are rows: of the rows in a page some have values
+# of what is dropped, and some lack what is there.  Adds to the columns; one of
+# them has the name of one that was dropped before, where that name is free.
+sub changed_columns
+{
+	my ($name, $columns, $n_rows, $free_name) = @_;
+	my $again = { name => $free_name ? 'gone' : 'again', type => 'int4', info => $TYPES{int4} };
+	my @sql = ("ALTER TABLE $name ADD between_1 text DEFAULT 'long enough to move what is behind it', ADD between_2 int8",
+		fill($name, $columns, int($n_rows / 5), 3000000),
+		"UPDATE $name SET between_2 = id WHERE id % 4 = 0",
+		"ALTER TABLE $name DROP between_1");
+
+	# a name that a dropped column had, of another type perhaps
+	$again->{not_null} = chance(0.3);
+	push @sql, "ALTER TABLE $name ADD $again->{name} int4" . ($again->{not_null} ? ' NOT NULL DEFAULT -1' : pick('', ' DEFAULT 7'));
+	push @$columns, $again, { name => 'between_2', type => 'int8', info => $TYPES{int8} };
+	push @sql, fill($name, $columns, int($n_rows / 5), 4000000) if chance(0.5);
+	return @sql;
+}
+
+# What a role may see of a table, and views of it that nobody can look behind.
+# The policies are others' than the owner's, who is a superuser.
+our $ROLE = 'gpurhh_random';
+
+sub policy
+{
+	my ($name) = @_;
+
+	return pick("$name.id % 3 <> 0", "$name.j IS NULL OR $name.j < 15", "$name.j > 3 AND $name.id % 2 = 0",
+		"seen($name.id)", "EXISTS (SELECT FROM v_j WHERE v_j.j = $name.j)", "current_user = '$ROLE'", 'true', 'false');
+}
+
+sub security_sql
+{
+	my ($schema, @tables) = @_;
+	my @sql = ("DO \$\$ BEGIN CREATE ROLE $ROLE; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END \$\$",
+		# a function that is neither leakproof nor read by the planner
+		"CREATE FUNCTION seen(id int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE AS 'BEGIN RETURN id % 5 > 1; END'",
+		"CREATE TABLE v_j AS SELECT generate_series(0, 20, 2) AS j",
+		"GRANT ALL ON SCHEMA $schema TO $ROLE");
+
+	foreach my $table (@tables)
+	{
+		my $name = $table->{name};
+		my $temp = $table->{kind} eq 'temp' ? 'TEMP ' : '';
+
+		push @sql, "ALTER TABLE $name ENABLE ROW LEVEL SECURITY",
+		  "CREATE POLICY one ON $name TO $ROLE USING (" . policy($name) . ')';
+		push @sql, "CREATE POLICY two ON $name TO $ROLE USING (" . policy($name) . ')' if chance(0.4);
+		push @sql, "CREATE POLICY three ON $name AS RESTRICTIVE TO $ROLE USING (" . policy($name) . ')' if chance(0.3);
+		push @sql, "GRANT ALL ON $name TO $ROLE";
+		push @sql, "CREATE ${temp}VIEW ${name}_barrier WITH (security_barrier) AS SELECT * FROM $name WHERE " . policy($name);
+		push @sql, "CREATE ${temp}VIEW ${name}_invoker WITH (security_invoker" . pick('', ', security_barrier') . ") AS SELECT * FROM $name WHERE " . policy($name);
+		push @sql, map { "GRANT ALL ON ${name}_$_ TO $ROLE" } qw(barrier invoker);
+	}
+	push @sql, "GRANT ALL ON v_j TO $ROLE";
+	return @sql;
+}
+
 # A table is { name, columns => [ { name, type, info, extremes } ], sql => [ … ],
 # kind, key (its id is a primary key), n_rows }.
 # id counts the rows, j is what tables are joined by.
@@ -253,7 +358,7 @@ sub random_table
 		my $info = $TYPES{$type};
 
 		push @columns, { name => "c$i", type => $type, info => $info,
-			extremes => $info->{extremes} && chance(0.35), not_null => chance(0.15) };
+			extremes => $info->{extremes} && chance(0.35), not_null => chance(0.15) && !$info->{one_value} };
 	}
 	# a column that is added later, with a default that old rows do not store
 	if (chance(0.25))
@@ -275,7 +380,8 @@ sub random_table
 	push @sql, "CREATE ${persistence}TABLE $name (" . join(', ', @defined) . ")$by";
 	if ($kind eq 'hash')
 	{
-		push @sql, map { "CREATE TABLE ${name}_$_ PARTITION OF $name FOR VALUES WITH (modulus 3, remainder $_)" } 0 .. 2;
+		push @sql, map { "CREATE TABLE ${name}_$_ PARTITION OF $name FOR VALUES WITH (modulus 3, remainder $_)" } 0 .. 1;
+		push @sql, shuffled_partition($name, "${name}_2", 'FOR VALUES WITH (modulus 3, remainder 2)', @defined);
 	}
 	elsif ($kind eq 'range')
 	{
@@ -289,11 +395,14 @@ sub random_table
 	elsif ($kind eq 'list')
 	{
 		push @sql, "CREATE TABLE ${name}_1 PARTITION OF $name FOR VALUES IN (0, 1, 2, 3, 4, 5, NULL)";
-		push @sql, "CREATE TABLE ${name}_2 PARTITION OF $name DEFAULT";
+		push @sql, chance(0.5) ? "CREATE TABLE ${name}_2 PARTITION OF $name DEFAULT"
+		  : shuffled_partition($name, "${name}_2", 'DEFAULT', @defined);
 	}
 	elsif ($kind eq 'inherit')
 	{
-		push @sql, "CREATE TABLE ${name}_1 (more text) INHERITS ($name)";
+		# or one that has columns of its own, and the common ones in another order
+		push @sql, chance(0.5) ? "CREATE TABLE ${name}_1 (more text) INHERITS ($name)"
+		  : ("CREATE TABLE ${name}_1 (" . join(', ', 'more text', shuffled(@defined)) . ')', "ALTER TABLE ${name}_1 INHERIT $name");
 	}
 	push @sql, fill($name, \@columns, $n_rows, 0);
 	push @sql, fill("${name}_1", \@columns, int($n_rows / 4), 1000000) if $kind eq 'inherit';
@@ -307,6 +416,7 @@ sub random_table
 		push @columns, $late;
 		push @sql, fill($name, \@columns, int($n_rows / 3), 2000000) if chance(0.6);
 	}
+	push @sql, changed_columns($name, \@columns, $n_rows, $dropped && $kind ne 'inherit') if chance(0.2);
 	push @sql, "VACUUM $name" if chance(0.3) && $kind !~ /temp/;
 	push @sql, "DELETE FROM $name WHERE id % " . between(2, 7) . ' = 0' if chance(0.25);
 	push @sql, "UPDATE $name SET j = j WHERE id % 3 = 0" if chance(0.2);
