@@ -383,14 +383,14 @@ keeps_modifier(Const *constant)
  * table.  Or it has become a constant.
  */
 static bool
-claims_modifier(Node *node, void *context)
+claims_modifier_walker(Node *node, void *context)
 {
 	Oid			type;
 
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Param) && !IsA(node, Const))
-		return expression_tree_walker(node, claims_modifier, context);
+		return expression_tree_walker(node, claims_modifier_walker, context);
 	type = exprType(node);
 	if (exprTypmod(node) < 0 || (type != NUMERICOID && type != BPCHAROID))
 		return false;
@@ -398,7 +398,16 @@ claims_modifier(Node *node, void *context)
 		((Param *) node)->paramkind == PARAM_EXTERN;
 }
 
-/* A numeric, in as many limbs as it takes. */
+bool
+gpurhh_claims_modifier(Node *expr)
+{
+	return claims_modifier_walker(expr, NULL);
+}
+
+/*
+ * A numeric, in as many limbs as it takes.  Values that have not the scale that is
+ * found here are told from others when they are fed.
+ */
 bool
 gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 {
@@ -409,11 +418,6 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 	if (!gpurhh_decimal_type(expr, &digits, &scale))
 	{
 		*problem = "has no declared scale";
-		return false;
-	}
-	if (claims_modifier(expr, NULL))
-	{
-		*problem = "comes from a variable whose scale may change";
 		return false;
 	}
 	if (gpurhh_decimal_limbs(digits) == 0)
@@ -453,7 +457,7 @@ gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 	if (!gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
 						column, problem))
 		return false;
-	if (column->encoding == GPU_ENC_BPCHAR && claims_modifier(expr, NULL))
+	if (column->encoding == GPU_ENC_BPCHAR && gpurhh_claims_modifier(expr))
 	{
 		column->encoding = GPU_ENC_NONE;
 		*problem = "comes from a variable whose length may change";
