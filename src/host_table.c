@@ -4,9 +4,9 @@
  *		Groups on the host: what no device took.
  *
  * A group is a record of 64-bit words, the same words in the same order as in
- * a device's results (rhh_result): NULL bits, keys, states.  A row is made a
- * record of its own and merged, so rows that a device refused, groups that it
- * could not keep unique, and records read back from disk all go one way.
+ * a device's results (rhh_result): NULL bits, keys, states.  A row that a device
+ * refused is added to its group's record where it lies; groups that it could not
+ * keep unique, and records read back from disk, are merged with what is there.
  *
  * Records live in memory until they take more than the limit.  From then on
  * records of new keys go to disk, into one of PARTITIONS temporary files by
@@ -44,6 +44,9 @@
 #define PARTITION_BITS	5
 #define PARTITIONS		(1 << PARTITION_BITS)
 
+/* Rows that are looked up together. */
+#define RUN_ROWS		64
+
 /* Beyond this many splits, equal hashes are kept in memory whatever it takes. */
 #define MAX_DEPTH		(32 / PARTITION_BITS)
 
@@ -76,6 +79,7 @@ struct HostTable
 	MemoryContext records;		/* emptied before a file is loaded */
 	struct hostgroups_hash *table;
 	uint64	   *scratch;		/* one record */
+	uint64	   *run_keys;		/* NULL bits and keys of RUN_ROWS rows */
 
 	const StringWords *strings; /* that it keeps; NULL: it keeps none */
 	MemoryContext loaded;		/* those of the record in scratch */
@@ -154,6 +158,7 @@ gpurhh_host_create(const rhh_table_spec *spec, MemoryContext parent,
 	host->key_bytes = host->first_state * sizeof(uint64);
 	host->memory_limit = memory_limit;
 	host->scratch = MemoryContextAlloc(context, host->n_words * sizeof(uint64));
+	host->run_keys = MemoryContextAlloc(context, RUN_ROWS * host->key_bytes);
 	reset_memory(host);
 	return host;
 }
@@ -359,6 +364,15 @@ merge_strings(HostTable *host, HostEntry *entry, const uint64 *from)
 	pfree(record);
 }
 
+/* Has a key with this hash, which the table does not have, to go to disk? */
+static inline bool
+goes_to_disk(HostTable *host, uint32 hash)
+{
+	return host->depth < MAX_DEPTH &&
+		(memory_of_records(host) > host->memory_limit ||
+		 (host->n_spilled > 0 && partition_of(host, hash)->file != NULL));
+}
+
 /* Merges a record whose words are side by side. */
 static void
 merge_hashed(HostTable *host, uint64 *record, uint32 hash)
@@ -374,9 +388,7 @@ merge_hashed(HostTable *host, uint64 *record, uint32 hash)
 			combine(host, entry->record, record);
 		return;
 	}
-	if (host->depth < MAX_DEPTH &&
-		(partition_of(host, hash)->file != NULL ||
-		 memory_of_records(host) > host->memory_limit))
+	if (goes_to_disk(host, hash))
 	{
 		spill(host, record, hash);
 		return;
@@ -449,28 +461,41 @@ is_null(const rhh_batch *batch, int column, uint32 row)
 		 (1 << (row % 8))) != 0;
 }
 
-/* A row's group, as it is before the row is added to it. */
-void
-gpurhh_host_load_group(const rhh_table_spec *spec, const rhh_batch *batch,
-					   uint32 row, uint64 *record)
+/* A row's NULL bits and keys: the words of its record before the states. */
+static inline void
+load_key(const rhh_table_spec *spec, const rhh_batch *batch, uint32 row,
+		 uint64 *words)
 {
 	int			w = 1;
 
-	memset(record, 0, rhh_result_words(spec) * sizeof(uint64));
+	words[0] = 0;
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
 		int			column = spec->key_column[k];
 		int			bytes = spec->column_bytes[column];
 
 		if (is_null(batch, column, row))
-			record[0] |= UINT64CONST(1) << k;
+		{
+			words[0] |= UINT64CONST(1) << k;
+			memset(&words[w], 0, rhh_key_words(spec, k) * sizeof(uint64));
+		}
 		else if (bytes > 8)
-			memcpy(&record[w], batch->base + batch->values_offset[column] +
+			memcpy(&words[w], batch->base + batch->values_offset[column] +
 				   (Size) row * bytes, bytes);
 		else
-			record[w] = load_value(batch, column, bytes, row);
+			words[w] = load_value(batch, column, bytes, row);
 		w += rhh_key_words(spec, k);
 	}
+}
+
+/* A row's group, as it is before the row is added to it. */
+void
+gpurhh_host_load_group(const rhh_table_spec *spec, const rhh_batch *batch,
+					   uint32 row, uint64 *record)
+{
+	int			w = rhh_first_state_word(spec);
+
+	load_key(spec, batch, row, record);
 	for (uint32 s = 0; s < spec->n_states; s++)
 	{
 		rhh_state_init(spec->states[s].op, rhh_arg_bytes(spec, s), &record[w]);
@@ -506,6 +531,112 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 }
 
 /*
+ * The record of the group whose key is given, made if it is new; NULL: it is to go
+ * to disk.
+ */
+static uint64 *
+find_group(HostTable *host, const rhh_batch *batch, uint32 row, uint64 *key,
+		   uint32 hash)
+{
+	HostEntry  *entry = hostgroups_lookup_hash(host->table, key, hash);
+	uint64	   *record;
+	bool		found;
+
+	if (likely(entry != NULL))
+		return entry->record;
+	if (goes_to_disk(host, hash))
+		return NULL;
+	record = MemoryContextAlloc(host->records, host->n_words * sizeof(uint64));
+	gpurhh_host_load_group(&host->spec, batch, row, record);
+	entry = hostgroups_insert_hash(host->table, record, hash, &found);
+	entry->record = record;
+	return record;
+}
+
+/* Adds n rows to the states of their groups; those without one are left out. */
+static void
+add_to_groups(HostTable *host, const rhh_batch *batch, const uint32 *rows,
+			  uint64 *const *records, int n)
+{
+	const rhh_table_spec *spec = &host->spec;
+	int			w = host->first_state;
+
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		const rhh_state_spec *state = &spec->states[s];
+		const int	column = state->arg_column;
+		const int	bytes = column >= 0 ? spec->column_bytes[column] : 0;
+		const bool	any_null = column >= 0 && batch->nulls_offset[column] != 0;
+		const uint8 *filter = state->filter_column < 0 ? NULL :
+			batch->base + batch->values_offset[state->filter_column];
+		const uint8 *values = column < 0 ? batch->base :
+			batch->base + batch->values_offset[column];
+
+		for (int i = 0; i < n; i++)
+		{
+			if (records[i] == NULL ||
+				(filter != NULL && filter[rows[i]] == 0) ||
+				(any_null && is_null(batch, column, rows[i])))
+				continue;
+			rhh_state_add(state->op, bytes, &records[i][w],
+						  values + (Size) rows[i] * bytes);
+		}
+		w += rhh_state_words(spec, s);
+	}
+}
+
+/*
+ * Adds n rows, at most RUN_ROWS, each to its group's record where it lies.  All
+ * wait for memory at the same time: first for the table's entries.
+ */
+static void
+add_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
+{
+	uint32		hashes[RUN_ROWS];
+	uint64	   *records[RUN_ROWS];
+	const int	key_words = host->first_state;
+
+	for (int i = 0; i < n; i++)
+	{
+		uint64	   *key = &host->run_keys[i * key_words];
+
+		load_key(&host->spec, batch, rows[i], key);
+		hashes[i] = hash_record(host, key);
+		__builtin_prefetch(&host->table->data[hashes[i] & host->table->sizemask]);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		const HostEntry *entry =
+			&host->table->data[hashes[i] & host->table->sizemask];
+
+		if (entry->status == hostgroups_SH_IN_USE)
+			__builtin_prefetch(entry->record, 1);
+	}
+	for (int i = 0; i < n; i++)
+	{
+		records[i] = find_group(host, batch, rows[i],
+								&host->run_keys[i * key_words], hashes[i]);
+		if (records[i] == NULL)
+		{
+			row_to_record(host, batch, rows[i], host->scratch);
+			spill(host, host->scratch, hashes[i]);
+		}
+	}
+	add_to_groups(host, batch, rows, records, n);
+}
+
+/* The same for a table whose records are more than words. */
+static void
+merge_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		row_to_record(host, batch, rows[i], host->scratch);
+		merge_record(host, host->scratch);
+	}
+}
+
+/*
  * Adds the rows marked as failed, or all rows, of a batch; its base is set.
  * Returns how many these are.
  */
@@ -513,25 +644,28 @@ uint64
 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 {
 	const uint8 *failed = batch->base + batch->failed_offset;
+	const bool	words_only = host->strings == NULL && host->n_choices == 0;
+	uint32		rows[RUN_ROWS];
 	uint64		n_added = 0;
+	uint32		row = 0;
 
-	for (uint32 row = 0; row < batch->n_rows; row++)
+	while (row < batch->n_rows)
 	{
-		if (!all_rows)
+		int			n = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		for (; row < batch->n_rows && n < RUN_ROWS; row++)
 		{
-			if (row % 8 == 0 && failed[row / 8] == 0)
-			{
+			if (!all_rows && row % 8 == 0 && failed[row / 8] == 0)
 				row += 7;
-				continue;
-			}
-			if ((failed[row / 8] & (1 << (row % 8))) == 0)
-				continue;
+			else if (all_rows || (failed[row / 8] & (1 << (row % 8))) != 0)
+				rows[n++] = row;
 		}
-		if (row % 1024 == 0)
-			CHECK_FOR_INTERRUPTS();
-		row_to_record(host, batch, row, host->scratch);
-		merge_record(host, host->scratch);
-		n_added++;
+		if (words_only)
+			add_run(host, batch, rows, n);
+		else
+			merge_run(host, batch, rows, n);
+		n_added += n;
 	}
 	return n_added;
 }
