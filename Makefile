@@ -151,7 +151,9 @@ ifeq ($(CUDA),yes)
   CUDA_LIBS = $(CUDART) -lpthread -ldl -lrt
   CUDA_DEFINE = -DRHH_WITH_CUDA
   TEST_CUDA_OBJS = test/device_memory.o
-  NVCC_FLAGS = -std=c++17 -O3 -lineinfo --threads 0 -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics,-Wall \
+  # Compressed as a whole, which nvcc by itself does by half: 8.9 MB became 2.0
+  # for sm_90 (nvcc 13.0).
+  NVCC_FLAGS = -std=c++17 -O3 -lineinfo --threads 0 -Xfatbin -compress-all -Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-threadsafe-statics,-Wall \
 	$(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	-gencode arch=compute_$(CUDA_PTX_ARCH),code=compute_$(CUDA_PTX_ARCH) \
 	$(if $(WERROR),--Werror all-warnings -Xcompiler -Werror) $(NVCC_EXTRA)

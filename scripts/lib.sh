@@ -226,7 +226,7 @@ install_extension()
 	else
 		echo "Installing into $lib needs its owner. Run this, then $(basename "$0" .sh) again:"
 		echo
-		echo "    sudo make -C $ROOT install PG_CONFIG=$PG_CONFIG${WITH_CUDA:+ WITH_CUDA=$WITH_CUDA}${CUDA_ARCHS:+ CUDA_ARCHS=\"$CUDA_ARCHS\"}${WERROR:+ WERROR=1}"
+		echo "    sudo make -C $(printf %q "$ROOT") install PG_CONFIG=$(printf %q "$PG_CONFIG")${WITH_CUDA:+ WITH_CUDA=$WITH_CUDA}${CUDA_ARCHS:+ CUDA_ARCHS=\"$CUDA_ARCHS\"}${WERROR:+ WERROR=1}"
 		echo
 		exit 1
 	fi

@@ -4,14 +4,14 @@
  *		Loading the CUDA device, which is a library of its own.
  *
  * gpurhh_cuda.so lies beside gpurhh.so and has all that is of CUDA: kernels for
- * every GPU supported, some 40 MB, and CUDA's runtime.  Only the device service
+ * every GPU supported, tens of megabytes, and CUDA's runtime.  Only the device service
  * loads it, so that sessions neither map it nor can touch CUDA by mistake.
  *
  * It is found by the place of this library, whatever way that was found, and
  * loaded by dlopen(): it has nothing of PostgreSQL in it, so no magic block
  * either.  Instead it tells of what headers it was made, and one made of others
  * is not used: both must have come from the same build, or from one whose
- * interface was the same.  It is never unloaded: CUDA has threads.
+ * interface was the same.  Once in use it stays: CUDA has threads.
  *
  *-------------------------------------------------------------------------
  */

@@ -16,13 +16,17 @@ $ENV{CUDA_VISIBLE_DEVICES} = '';
 my $node = new_node('main', "session_preload_libraries = 'gpurhh'");
 
 # The driver is looked for when it is needed, and never linked.
-SKIP:
+foreach my $name ('gpurhh', 'gpurhh_cuda')
 {
-	my $library = $node->config_data('--pkglibdir') . '/gpurhh.so';
-	my $needed = -e $library ? `ldd '$library' 2>/dev/null` : '';
+	my $library = $node->config_data('--pkglibdir') . "/$name.so";
 
-	skip 'no ldd', 1 if !$needed;
-	unlike($needed, qr/libcuda|libcudart/, 'the library is linked with no library of CUDA');
+	SKIP:
+	{
+		my $needed = -e $library ? `ldd '$library' 2>/dev/null` : '';
+
+		skip "no $name, or no ldd", 1 if !$needed;
+		unlike($needed, qr/libcuda|libcudart|not found/, "$name is linked with no library of CUDA");
+	}
 }
 
 foreach my $mode ('private', 'shared')

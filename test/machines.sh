@@ -1,5 +1,5 @@
 #!/bin/bash
-# machines.sh [--quick] [--keep] [NAME …]: "make demo" and "make check" on the
+# machines.sh [--quick] [NAME …]: "make demo" and "make check" on the
 # machines that newcomers have.
 #
 # By hand and before a release, as root, with mmdebstrap and a way to Debian's
@@ -9,6 +9,7 @@
 #	plain			"apt-get install postgresql", whose server runs on port 5432
 #	other-headers	the same, and an old release's server headers
 #	no-root			the same, by an ordinary user, who is told what to run
+#	ci				compilers and a server, and no headers: what .ci/run sets up
 #
 # Anywhere, root or not, in copies of a checkout that is built and installed;
 # with --quick, as .ci/run calls it, only these:
@@ -24,19 +25,18 @@
 #	installcheck	"make installcheck" as root and not, on clusters of SQL_ASCII
 #					and LATIN1
 #
-# --keep leaves the fresh machines' directories.  CHECK is what "make check" runs
-# on the bare machine (default: all).  Ends with "N passed, N failed".
+# CHECK is what "make check" runs on the bare machine (default: all).  Ends with
+# "N passed, N failed".
 #
 # Nothing is mounted outside of a mount namespace, and no process started outside
 # of a process namespace: both go with the command that made them, so the
 # directories can be deleted at any time.
 . "$(dirname "$0")/../scripts/lib.sh"
 
-quick= keep= wanted=" "
+quick= wanted=" "
 for a in "$@"; do
 	case $a in
 		--quick) quick=yes ;;
-		--keep) keep=yes ;;
 		-*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
 		*) wanted+="$a " ;;
 	esac
@@ -57,13 +57,14 @@ machine() # NAME: is it wanted?
 }
 
 # expect WHAT STATUS REGEX COMMAND …: the command exits with STATUS (0, or 1 for
-# any other), and prints a line that matches; its output stays in $out.
+# any other), and prints a line that matches (any or none, if REGEX is empty); its
+# output stays in $out.
 expect()
 {
 	local what=$1 status=$2 regex=$3 rc=0
 	shift 3
 	"$@" </dev/null >"$out" 2>&1 || rc=$?
-	if [ $((rc != 0)) = "$status" ] && grep -qE -- "$regex" "$out"; then
+	if [ $((rc != 0)) = "$status" ] && { [ -z "$regex" ] || grep -qE -- "$regex" "$out"; }; then
 		note "ok: $what"
 		passed=$((passed + 1))
 	else
@@ -157,7 +158,7 @@ in_machine()
 }
 end_machine()
 {
-	if [ -z "$keep" ]; then rm -rf --one-file-system "$root"; fi
+	rm -rf --one-file-system "$root"
 }
 
 apt_get="apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -q -y"
@@ -171,6 +172,11 @@ if [ -n "$fresh_possible" ]; then
 		shm=64m
 		expect "make demo, /dev/shm of 64 MB" 0 "$DEMO_OK" in_machine "$DEMO"
 		shm=50%
+		# capitals of i that C has not, and bytes that UTF8 has not
+		in_machine "$apt_get --no-install-recommends locales && localedef -i tr_TR -f ISO-8859-9 tr_TR.ISO-8859-9" >"$out" 2>&1 ||
+			{ cat "$out"; die "apt-get install locales failed"; }
+		expect "make demo, in Turkish" 0 "$DEMO_OK" in_machine "env LANG=tr_TR.ISO-8859-9 LC_ALL=tr_TR.ISO-8859-9 $DEMO"
+		expect "some of make check, in Turkish" 0 "$CHECK_OK" in_machine "env LANG=tr_TR.ISO-8859-9 LC_ALL=tr_TR.ISO-8859-9 $CHECK_SOME"
 		end_machine
 	fi
 	if machine plain; then
@@ -209,8 +215,19 @@ if [ -n "$fresh_possible" ]; then
 		expect "some of make check, what is missing left out" 0 "$CHECK_OK" in_machine "$by_user $CHECK_SOME"
 		end_machine
 	fi
+	if machine ci; then
+		make_machine ci
+		in_machine "$apt_get gcc g++ postgresql" >"$out" 2>&1 || { cat "$out"; die "apt-get install postgresql failed"; }
+		expect "setup.sh --ci installs what is missing" 0 'installing .*postgresql-server-dev-15.*clang' in_machine "scripts/setup.sh --ci"
+		expect "nothing is missing then" 0 '' in_machine "scripts/setup.sh --ci"
+		never "and nothing said" .
+		expect "make format-check" 0 '' in_machine "make format-check"
+		expect "a build by clang" 0 '' in_machine "make CC=clang WITH_CUDA=no WERROR=1"
+		expect "CI=true make check lacks nothing" 0 "$CHECK_OK" in_machine "CI=true ${CHECK_SOME/regress tap/simt regress tap}"
+		end_machine
+	fi
 elif [ -z "$quick" ]; then
-	note "left out: bare, plain, other-headers, no-root (they need root, mmdebstrap and namespaces)"
+	note "left out: bare, plain, other-headers, no-root, ci (they need root, mmdebstrap and namespaces)"
 fi
 
 # ---------- circumstances ----------
@@ -265,8 +282,8 @@ if circumstance port; then
 fi
 
 if circumstance locale; then
-	# one whose lower-case I has no dot, of one byte a character, if there is one
-	locale=$(locale -a 2>/dev/null | grep -iE '^(tr_TR|de_DE|fr_FR|en_US)' | sort -r | head -1)
+	# Turkish has another capital i than C has
+	locale=$(locale -a 2>/dev/null | grep -iE '^(tr_TR|de_DE|fr_FR|en_US)' | sort -r | head -1) || true
 	: "${locale:=C.UTF-8}"
 	note "$locale"
 	expect "make demo" 0 "$DEMO_OK" there "$tree" "env LANG=$locale LC_ALL=$locale $DEMO"
