@@ -5,7 +5,8 @@
  *
  * Loading costs a session nothing more: the device service and the pool come
  * into being with the first query that uses them (channel.c), or, with
- * shared_preload_libraries, the pool at server start.
+ * shared_preload_libraries, the pool at server start, and the service too if
+ * gpurhh.service_start says so.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +23,7 @@ _PG_init(void)
 {
 	gpurhh_init_guc();
 	gpurhh_init_channel();
+	gpurhh_register_service();
 	gpurhh_register_agg_methods();
 	gpurhh_init_agg_path();
 	gpurhh_init_agg_plan();

@@ -48,9 +48,18 @@ extern double gpurhh_load_factor;
 extern int	gpurhh_max_probe_buckets;
 extern int	gpurhh_cpu_threads;
 extern int	gpurhh_service_idle_timeout_s;
+extern int	gpurhh_service_start;
 extern double gpurhh_setup_cost;
 extern double gpurhh_row_cost;
 extern double gpurhh_group_cost;
+
+/* Does the shared service start with the server? */
+typedef enum ServiceStart
+{
+	SERVICE_START_AUTO,			/* where there is a GPU for it */
+	SERVICE_START_ON,
+	SERVICE_START_OFF			/* no: with the first query that needs it */
+} ServiceStart;
 
 extern void gpurhh_init_guc(void);
 
@@ -1149,6 +1158,7 @@ extern void gpurhh_channel_close(Channel *channel);
 
 /* ---------- service.c ---------- */
 
+extern void gpurhh_register_service(void);
 extern bool gpurhh_start_service_worker(ChannelArea *area, uint32 dsm_handle,
 										const char **why);
 extern PGDLLEXPORT void gpurhh_service_main(Datum main_arg);

@@ -58,6 +58,7 @@ double		gpurhh_load_factor = 0.8;
 int			gpurhh_max_probe_buckets = 8;
 int			gpurhh_cpu_threads = 0;
 int			gpurhh_service_idle_timeout_s = 60;
+int			gpurhh_service_start = SERVICE_START_AUTO;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
@@ -146,6 +147,20 @@ show_hashagg(void)
 }
 
 /* ---------- other settings ---------- */
+
+/* As of a boolean, and "auto". */
+static const struct config_enum_entry service_start_options[] = {
+	{"auto", SERVICE_START_AUTO, false},
+	{"on", SERVICE_START_ON, false},
+	{"off", SERVICE_START_OFF, false},
+	{"true", SERVICE_START_ON, true},
+	{"false", SERVICE_START_OFF, true},
+	{"yes", SERVICE_START_ON, true},
+	{"no", SERVICE_START_OFF, true},
+	{"1", SERVICE_START_ON, true},
+	{"0", SERVICE_START_OFF, true},
+	{NULL, 0, false}
+};
 
 /* "auto", "cpu", "cuda" or "cuda:N" */
 static bool
@@ -238,10 +253,18 @@ gpurhh_init_guc(void)
 
 	DefineCustomIntVariable("gpurhh.service_idle_timeout",
 							"Sets how long a device service with nothing to do keeps running.",
-							"Zero keeps it running.",
+							"Zero keeps it running, and so does gpurhh.service_start.",
 							&gpurhh_service_idle_timeout_s, 60, 0, INT_MAX / 1000,
 							PGC_USERSET, GUC_UNIT_S,
 							NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpurhh.service_start",
+							 "Starts the shared device service with the server, and keeps it running.",
+							 "\"auto\" does where there is a GPU that gpurhh.device allows.",
+							 &gpurhh_service_start, SERVICE_START_AUTO,
+							 service_start_options,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
 
 	DefineCustomRealVariable("gpurhh.setup_cost",
 							 "Sets the planner's estimate of the cost of starting to use a device.",

@@ -3,8 +3,9 @@
  * service.c
  *		The device service: the one process that uses devices.
  *
- * A background worker, started by the first query that needs it (channel.c)
- * and ended by itself when idle for a while, by SIGTERM, when the session it
+ * A background worker, started by the first query that needs it (channel.c),
+ * or with the server if gpurhh.service_start says so, and ended by itself when
+ * idle for a while (not then), by SIGTERM, when the session it
  * is private to has gone, or by a device error.  This and service_regroup.c are the
  * only callers of the device ABI (gpu/rhh_device.h).
  *
@@ -41,6 +42,7 @@
 
 #include <signal.h>
 
+#include "lib/stringinfo.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -71,7 +73,66 @@ static sigset_t all_signals;
 static char device_error[GPURHH_MESSAGE_LEN] = "";
 static bool cuda_error = false; /* it was a GPU's */
 
-/* ---------- starting it: session's side ---------- */
+/* ---------- starting it: postmaster's and session's side ---------- */
+
+/* The worker for an area that has this name. */
+static void
+describe_worker(BackgroundWorker *worker, uint32 dsm_handle)
+{
+	memset(worker, 0, sizeof(BackgroundWorker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_start_time = BgWorkerStart_ConsistentState;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker->bgw_library_name, "gpurhh", BGW_MAXLEN);
+	strlcpy(worker->bgw_function_name, "gpurhh_service_main", BGW_MAXLEN);
+	strlcpy(worker->bgw_name, "gpurhh device service", BGW_MAXLEN);
+	strlcpy(worker->bgw_type, "gpurhh device service", BGW_MAXLEN);
+	worker->bgw_main_arg = UInt32GetDatum(dsm_handle);
+}
+
+/*
+ * Does this machine seem to have a GPU, and is the code for it installed?  The
+ * postmaster asks, which must never call CUDA: its children would inherit what
+ * that leaves behind.  So only files are looked for: those of the driver, of its
+ * counterpart in Windows' subsystem for Linux, and of systems on a chip.
+ */
+static bool
+gpu_seems_here(void)
+{
+	static const char *const files[] = {"/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-gpu"};
+
+	for (int i = 0; i < lengthof(files); i++)
+	{
+		if (access(files[i], F_OK) == 0 && gpurhh_has_cuda_library())
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Has the server start the shared service, where the settings say so.
+ *
+ * It is started once.  If it ends, whatever the reason, the next query that
+ * needs it starts another: a driver that crashes its process restarts the whole
+ * cluster, and must not do so again and again.  A session that is quicker than
+ * the server at the start does no harm, see claim_area().
+ */
+void
+gpurhh_register_service(void)
+{
+	BackgroundWorker worker;
+
+	/* pg_upgrade's servers run no queries worth a device */
+	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade ||
+		gpurhh_service_start == SERVICE_START_OFF)
+		return;
+	if (gpurhh_service_start == SERVICE_START_AUTO &&
+		(strcmp(gpurhh_device, "cpu") == 0 || !gpu_seems_here()))
+		return;
+	describe_worker(&worker, 0);
+	RegisterBackgroundWorker(&worker);
+}
 
 /*
  * Registers the worker and waits until it serves the area.  False, with the
@@ -81,19 +142,11 @@ bool
 gpurhh_start_service_worker(ChannelArea *for_area, uint32 dsm_handle,
 							const char **why)
 {
-	BackgroundWorker worker = {0};
+	BackgroundWorker worker;
 	BackgroundWorkerHandle *handle;
 	pid_t		pid;
 
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
-		BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "gpurhh", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "gpurhh_service_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "gpurhh device service", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "gpurhh device service", BGW_MAXLEN);
-	worker.bgw_main_arg = UInt32GetDatum(dsm_handle);
+	describe_worker(&worker, dsm_handle);
 	worker.bgw_notify_pid = MyProcPid;
 
 	if (!RegisterDynamicBackgroundWorker(&worker, &handle))
@@ -238,13 +291,26 @@ rebuild_wait_set(void)
 	}
 }
 
+/* A private service's settings are its session's, the shared one's the files'. */
+static int
+memory_limit_mb(void)
+{
+	return area->shared ? gpurhh_device_memory_mb :
+		area->settings.device_memory_mb;
+}
+
+static int
+cpu_threads(void)
+{
+	return area->shared ? gpurhh_cpu_threads : area->settings.cpu_threads;
+}
+
 /* Opens the device if it is not; false, with dev->problem, if it cannot be. */
 static bool
 open_device(ServiceDevice *dev)
 {
 	rhh_device_config config = {0};
 	rhh_error	err = {0};
-	int			memory_mb;
 
 	if (dev->device != NULL)
 		return true;
@@ -253,11 +319,8 @@ open_device(ServiceDevice *dev)
 		strlcpy(dev->problem, dev->info.reason, sizeof(dev->problem));
 		return false;
 	}
-	memory_mb = area->shared ? gpurhh_device_memory_mb :
-		area->settings.device_memory_mb;
-	config.memory_limit_bytes = (uint64) memory_mb * 1024 * 1024;
-	config.cpu_threads = area->shared ? gpurhh_cpu_threads :
-		area->settings.cpu_threads;
+	config.memory_limit_bytes = (uint64) memory_limit_mb() * 1024 * 1024;
+	config.cpu_threads = cpu_threads();
 	if (dev->ops->open(dev->ordinal, &config, &dev->device, &err) != RHH_OK)
 	{
 		dev->device = NULL;
@@ -781,6 +844,62 @@ poll_device(ServiceDevice *dev)
 
 /* ---------- the process ---------- */
 
+/* Is this service to run all the time?  The files may change their mind. */
+static bool
+keeps_running(void)
+{
+	if (!area->shared || gpurhh_service_start == SERVICE_START_OFF)
+		return false;
+	if (gpurhh_service_start == SERVICE_START_ON)
+		return true;
+	for (int i = 0; i < n_devices; i++)
+	{
+		if (devices[i].info.kind == RHH_KIND_CUDA &&
+			devices[i].info.state != RHH_STATE_UNUSABLE)
+			return strcmp(gpurhh_device, "cpu") != 0;
+	}
+	return false;
+}
+
+/*
+ * Tells the log what there is to work with: once after the server's start, as a
+ * service that ends when idle may start often, and one of a session's own does.
+ */
+static void
+log_start(void)
+{
+	StringInfoData found;
+	const char *in_use = NULL;
+
+	initStringInfo(&found);
+	for (int i = 0; i < n_devices; i++)
+	{
+		const ServiceDevice *dev = &devices[i];
+		const rhh_device_info *info = &area->devices[i];
+
+		appendStringInfo(&found, "%s%s (%s", i > 0 ? ", " : "", dev->name,
+						 info->name);
+		if (info->kind == RHH_KIND_CUDA)
+			appendStringInfo(&found, ", compute capability %d.%d",
+							 info->cc_major, info->cc_minor);
+		if (info->total_bytes > 0)
+			appendStringInfo(&found, ", " UINT64_FORMAT " MB",
+							 (uint64) (info->total_bytes / (1024 * 1024)));
+		if (info->state == RHH_STATE_UNUSABLE)
+			appendStringInfo(&found, ", unusable: %s", info->reason);
+		appendStringInfoChar(&found, ')');
+		if (dev->device != NULL)
+			in_use = dev->name;
+	}
+	ereport(area->shared && generation == 1 ? LOG : DEBUG1,
+			(errmsg("gpurhh %s device service is ready%s%s", GPURHH_VERSION,
+					in_use ? " and has opened " : "", in_use ? in_use : ""),
+			 errdetail("It found %s. The pool has %d blocks of %zu kB. gpurhh.device_memory is %d MB, gpurhh.cpu_threads is %d.",
+					   found.data, area->n_blocks, area->block_bytes / 1024,
+					   memory_limit_mb(), cpu_threads())));
+	pfree(found.data);
+}
+
 /*
  * Whatever ends the service: stops the devices, tells the sessions, frees the
  * blocks that the service holds.  Blocks that sessions fill or read stay
@@ -879,7 +998,7 @@ retire_if_idle(TimestampTz *idle_since)
 	}
 	if (area->owner_gone)
 		retire = true;
-	else if (timeout_s > 0 && *idle_since != 0 &&
+	else if (timeout_s > 0 && *idle_since != 0 && !keeps_running() &&
 			 TimestampDifferenceExceeds(*idle_since, now, timeout_s * 1000))
 		retire = true;
 	/* not stopped yet: the devices have to be closed first */
@@ -951,9 +1070,17 @@ gpurhh_service_main(Datum main_arg)
 	before_shmem_exit(service_exit, (Datum) 0);
 	sigprocmask(SIG_BLOCK, &all_signals, &old);
 	find_devices();
+	rebuild_wait_set();
+	/* the first query then need not wait for that */
+	if (keeps_running())
+	{
+		char		note[GPURHH_MESSAGE_LEN];
+
+		(void) choose_device(gpurhh_device, note, sizeof(note));
+	}
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	publish_devices();
-	rebuild_wait_set();
+	log_start();
 
 	for (;;)
 	{

@@ -29,8 +29,9 @@ is($s->query(digest_sql($BY_K)), $on_primary->query($ON . digest_sql($BY_K)),
 is($s->query("SELECT count(*) > 0 FROM gpurhh_devices()"), 't', 'it has devices');
 $s->quit;
 
-$standby->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
+$standby->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'\ngpurhh.service_start = on");
 $standby->restart;
+ok(wait_until(sub { scalar(service_pids($standby)) == 1 }), 'the service starts with a standby too');
 $s = session($standby);
 same_answer($s, $BY_K, 'shared service on a standby');
 $s->query("BEGIN; DECLARE c CURSOR FOR $BY_K; SELECT n_rows FROM drain('c', 1000)");

@@ -2,7 +2,8 @@
 # a client, in a dump.  Where the library is not preloaded, PostgreSQL meets
 # them before it knows them: enable_gpu_hashagg then was a warning at each login,
 # a fatal error, or kept the server from starting, so gpurhh.enable_hashagg is
-# there.
+# there.  And gpurhh.service_start: who comes first waits for the CUDA context
+# otherwise.
 
 use strict;
 use warnings;
@@ -158,6 +159,107 @@ foreach my $mode (sort keys %modes)
 	is($restored->safe_psql('postgres', 'SHOW enable_gpu_hashagg', extra_params => [ '-U', 'somebody' ]), 'on',
 		'for the role it is on');
 	$restored->stop;
+}
+
+# ---------- gpurhh.service_start ----------
+
+# Longer than the service needs to look up (1 s) and to find itself idle (1 s).
+use constant LONG_S => 3;
+
+# How often a service has said what it found.
+sub ready_lines
+{
+	return scalar(() = slurp_file($node->logfile) =~
+		/LOG:  gpurhh \d+\.\d+\.\d+ device service is ready.*\n.*DETAIL:  It found cpu \(.*\)\. The pool has \d+ blocks of \d+ kB\. gpurhh\.device_memory is 0 MB, gpurhh\.cpu_threads is 2\./g);
+}
+
+$node->append_conf('postgresql.conf', "gpurhh.service_idle_timeout = '1s'\ngpurhh.service_start = on\n");
+{
+	my $ready = ready_lines();
+	my ($s, $first, $second);
+
+	$node->restart;
+	ok(wait_until(sub { scalar(service_pids($node)) == 1 }), 'a service before any query');
+	($first) = service_pids($node);
+	ok(wait_until(sub { ready_lines() > $ready }), 'the log says what it found');
+	$s = session($node);
+	is($s->query("SELECT state FROM gpurhh_devices() WHERE device = 'cpu'"), 'open', 'its device is open')
+	  if $s->query("SELECT count(*) FROM gpurhh_devices()") eq 1;
+	is($s->query('SELECT queries, service_pid FROM gpurhh_stat'), "0|$first", 'and had nothing to do');
+	same_answer($s, $BY_K, 'the first query');
+	sleep LONG_S;
+	is(join(' ', service_pids($node)), $first, 'it stays where nobody needs it');
+
+	# whoever ends it, the next query starts another, which stays too
+	$s->query("SELECT pg_terminate_backend($first)");
+	ok(wait_until(sub { !alive($first) }), 'terminated');
+	same_answer($s, $BY_K, 'the next query');
+	($second) = service_pids($node);
+	sleep LONG_S;
+	is(join(' ', service_pids($node)), $second, 'has one that stays');
+
+	$s->query("ALTER SYSTEM SET gpurhh.service_start = off; SELECT pg_reload_conf()");
+	ok(wait_until(sub { !service_pids($node) }), 'unless the files change their mind');
+	same_answer($s, $BY_K, 'then it is as it was: a query starts one');
+	ok(wait_until(sub { !service_pids($node) }), 'that ends when idle');
+	is(ready_lines(), $ready + 1, 'the log says once what was found');
+	like(($s->try('SET gpurhh.service_start = on'))[1], qr/^ERROR:  55P02: parameter "gpurhh.service_start" cannot be changed now/,
+		'a session has no say in it');
+	$s->query('ALTER SYSTEM RESET gpurhh.service_start');
+	$s->quit;
+
+	# A process that dies restarts the cluster, which starts no service then: it
+	# might be what died.
+	$node->append_conf('postgresql.conf', 'restart_after_crash = on');
+	$node->restart;
+	ok(wait_until(sub { scalar(service_pids($node)) == 1 }), 'a service again');
+	($first) = service_pids($node);
+	kill 'KILL', $first;
+	ok(wait_until(sub { slurp_file($node->logfile) =~ /all server processes terminated; reinitializing/ }), 'the cluster restarts');
+	ok($node->poll_query_until('postgres', 'SELECT 1', '1'), 'and is there again');
+	sleep 1;
+	is(scalar(service_pids($node)), 0, 'without a service');
+	$s = session($node);
+	same_answer($s, $BY_K, 'until a query needs one');
+	$s->quit;
+
+	# servers for other purposes
+	$ready = ready_lines();
+	$node->stop;
+	my $log = $node->basedir . '/upgrade.log';
+	command_ok([ 'pg_ctl', '-D', $node->data_dir, '-l', $log, '-w', '-o', '-b', 'start' ], 'started as by pg_upgrade');
+	sleep 1;
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'gpurhh device service'}), 0,
+		'there is no service');
+	command_ok([ 'pg_ctl', '-D', $node->data_dir, '-w', 'stop' ], 'stopped');
+	unlike(slurp_file($log), qr/device service is ready/, 'nor was there one');
+	my ($out, $err);
+	IPC::Run::run([ 'postgres', '--single', '-D', $node->data_dir, 'postgres' ],
+		'<', \'SELECT 6 * 7 AS answer', '>', \$out, '2>', \$err);
+	like($out, qr/answer = "42"/, 'a single user');
+	unlike($err, qr/device service|ERROR|FATAL/, 'has none');
+
+	# no room for it
+	$node->append_conf('postgresql.conf', 'max_worker_processes = 0');
+	ok($node->start(fail_ok => 1), 'a server with no room for workers starts');
+	$s = session($node);
+	same_answer($s, $BY_K, 'and is right');
+	is(scalar(service_pids($node)), 0, 'without a service');
+	$s->quit;
+	$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
+}
+
+# A machine without a GPU has nothing to prepare.
+foreach my $conf ('', 'gpurhh.device = cpu')
+{
+	$node->append_conf('postgresql.conf', "gpurhh.service_start = auto\n$conf\n");
+	$node->restart;
+	sleep 1;
+
+	my $gpu = -e '/dev/nvidiactl' && $node->safe_psql('postgres',
+		q{SELECT count(*) > 0 FROM gpurhh_devices() WHERE kind = 'cuda' AND state <> 'unusable'}) eq 't';
+	is(scalar(service_pids($node)), ($gpu ? 1 : 0), $gpu ? 'auto: with a GPU' : 'auto: without a GPU') if !$conf;
+	is(scalar(service_pids($node)), 0, 'auto: not where gpurhh.device is cpu') if $conf && !$gpu;
 }
 
 $node->stop;

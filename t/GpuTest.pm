@@ -103,6 +103,7 @@ END $$;
 };
 
 # Few threads and a small pool: twenty private services must fit any machine.
+# With a GPU or without, services start when there is something to do.
 sub new_node
 {
 	my ($name, @conf) = @_;
@@ -113,6 +114,7 @@ sub new_node
 	$node->append_conf('postgresql.conf', join("\n",
 		"gpurhh.cpu_threads = 2",
 		"gpurhh.pool_size = '4MB'",
+		"gpurhh.service_start = off",
 		"autovacuum = off",
 		"max_worker_processes = 40",
 		"max_connections = 60",
