@@ -603,7 +603,7 @@ sub cursor
 	my ($q, $t) = @_;
 	my $ordered = $q->{order} && !$q->{above};
 	my $c = { options => '', steps => [] };
-	my $n = pick(0, 1, 1, 2, 3, 7, 100, 300, 2000);
+	my $n = pick(1, 1, 2, 3, 7, 100, 300, 2000);
 	my @steps;
 
 	if (chance(0.4))
