@@ -2529,6 +2529,98 @@ case_modes(context *ctx)
 	}
 }
 
+/* The next event, and false if it is none that was asked for. */
+static bool
+next_event(context *ctx, rhh_event *event)
+{
+	rhh_error	err;
+	uint32_t	n = 0;
+
+	while (n == 0)
+	{
+		if (ctx->device->ops->poll(ctx->device->dev, event, 1, &n, &err) != RHH_OK)
+		{
+			fault(ctx, "poll", err.message);
+			return false;
+		}
+		if (n == 0)
+			usleep(10);
+	}
+	if (event->status != RHH_OK)
+		fault(ctx, "event", "a batch failed");
+	return event->status == RHH_OK;
+}
+
+/*
+ * A batch of one table does not wait for all batches that others have handed in
+ * before.  Which are done first is counted, not how long it takes; but whoever is
+ * late to submit sees others done, so the best of several attempts counts.  On a
+ * GPU each table has a stream of its own.
+ */
+static void
+case_turns(context *ctx)
+{
+	enum
+	{
+		N = 30,
+		BATCHES = 4
+	};
+	const rhh_device_ops *ops = ctx->device->ops;
+	bool		in_turn = ctx->device->info.kind != RHH_KIND_CPU;
+	data	   *data;
+	rhh_batch	batch;
+	rhh_error	err;
+	def			d;
+
+	def_init(&d);
+	def_key(&d, 8, GEN_UNIFORM, 1000000, 0);
+	def_common_states(&d);
+	data = make_data(&d, 65536, ctx->seed++);
+	fill_batch(&batch, ctx->device->pool, data, 0, 65536);
+	for (int attempt = 0; attempt < 10 && !in_turn; attempt++)
+	{
+		rhh_table  *tables[N + 1];
+		rhh_table  *last;
+		rhh_event	event;
+		int			n_in_flight = 0,
+					n_before = 0,
+					n_others;
+		bool		ok = true;
+
+		for (int i = 0; i <= N; i++)
+		{
+			if (ops->table_create(ctx->device->dev, &d.spec, &tables[i], &err) != RHH_OK)
+			{
+				fault(ctx, "table_create", err.message);
+				return;
+			}
+		}
+		last = tables[N];
+		for (int b = 0; b < BATCHES; b++)
+			for (int i = 0; i < N; i++)
+				n_in_flight += ops->table_submit(tables[i], &batch, 0, &err) == RHH_OK;
+		for (uint32_t n = 1; n > 0; n_in_flight -= (int) n)
+			(void) ops->poll(ctx->device->dev, &event, 1, &n, &err);
+		n_others = n_in_flight;
+		if (ops->table_submit(last, &batch, 0, &err) != RHH_OK)
+			fault(ctx, "table_submit", err.message);
+		else
+			n_in_flight++;
+		for (bool seen = false; n_in_flight > 0 && ok; n_in_flight--)
+		{
+			ok = next_event(ctx, &event);
+			seen |= ok && event.table == last;
+			n_before += !seen;
+		}
+		in_turn = n_before < n_others / 2;
+		for (int i = 0; i <= N; i++)
+			ops->table_destroy(tables[i]);
+	}
+	if (!in_turn)
+		fault(ctx, "", "a table's only batch waited for those of all others");
+	free_data(data);
+}
+
 /* Cancelled with batches in flight; then the device works as before. */
 static void
 case_cancel(context *ctx)
@@ -2909,6 +3001,7 @@ static const test_case cases[] = {
 	{"displacement_crowd", case_displacement_crowd},
 	{"large_batches", case_large_batches},
 	{"interleaved", case_interleaved},
+	{"turns", case_turns},
 	{"cancel", case_cancel},
 	{"cancel_extract", case_cancel_extract},
 	{"memory_returned", case_memory_returned},
