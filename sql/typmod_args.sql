@@ -126,10 +126,10 @@ CREATE TABLE two_digits (n numeric(10,2), a numeric(10,2)[]);
 CREATE TABLE five_digits (n numeric(10,5), a numeric(10,5)[]);
 INSERT INTO two_digits VALUES (1.25, '{1.25,2.50}');
 INSERT INTO five_digits VALUES (1.12345, '{1.12345,2}');
-CREATE FUNCTION make_through(setting text) RETURNS void LANGUAGE plpgsql AS $m$
+CREATE FUNCTION make_through(setting text, mode text) RETURNS void LANGUAGE plpgsql AS $m$
 BEGIN
 	EXECUTE format($f$
-		CREATE FUNCTION through_%1$s(q text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = %1$s SET plan_cache_mode = force_generic_plan AS $b$
+		CREATE FUNCTION through_%1$s_%2$s(q text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = %1$s SET plan_cache_mode = force_%2$s_plan AS $b$
 		DECLARE
 			r record;
 			result text := '';
@@ -146,15 +146,17 @@ BEGIN
 					WHEN 'where' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n) AS s FROM odd WHERE n > r.n AND k < 5 GROUP BY k) x;
 					WHEN 'expression' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n * (r.n + 1)) AS s FROM odd WHERE k < 5 GROUP BY k) x;
 					WHEN 'element' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n - r.a[1]) + max(r.a[2]) AS s FROM odd WHERE k < 5 GROUP BY k) x;
+					WHEN 'case' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(CASE WHEN k > 1 THEN r.n ELSE 0.25::numeric(10,2) END) + max(coalesce(n, r.n)) AS s FROM odd WHERE k < 5 GROUP BY k) x;
+					WHEN 'case in where' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n) AS s FROM odd WHERE k = 0 AND CASE WHEN n > 3 THEN r.n ELSE 0.25::numeric(10,2) END < 2.5 GROUP BY k) x;
 					WHEN 'union' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, avg(n) AS s FROM (SELECT 1 AS k, r.n AS n UNION ALL SELECT k, n FROM odd WHERE k < 5) y GROUP BY k) x;
 				END CASE;
 				result := result || one || E'\n';
 			END LOOP;
 			RETURN result;
-		END $b$ $f$, setting);
+		END $b$ $f$, setting, mode);
 END $m$;
-SELECT make_through('on'), make_through('off');
-SELECT q, length(through_off(q)) > 100, through_on(q) = through_off(q) FROM unnest('{sum,where,expression,element,union}'::text[]) q;
+SELECT count(make_through(setting, mode)) FROM unnest('{on,off}'::text[]) setting, unnest('{generic,custom}'::text[]) mode;
+SELECT q, length(through_off_generic(q)), through_on_generic(q) = through_off_generic(q), through_on_custom(q) = through_off_custom(q) FROM unnest('{sum,where,expression,element,case,case in where,union}'::text[]) q;
 -- a parameter of more digits than are declared
 CREATE TABLE many_digits (n numeric(10,2));
 INSERT INTO many_digits VALUES (1.00);
