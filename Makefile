@@ -54,6 +54,7 @@ OBJS = \
 	src/agg_groups.o \
 	src/agg_emit.o \
 	src/agg_final.o \
+	src/odd_arguments.o \
 	src/pairs.o \
 	src/agg_regroup.o \
 	src/regroup_rows.o \

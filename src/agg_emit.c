@@ -11,6 +11,10 @@
  * HAVING is computed for the window (vector.c) where it can be, and groups that
  * it does not let pass are never made rows.
  *
+ * Where arguments had odd values (odd_arguments.c), what is known of these is added to
+ * the groups that have some: to counts and to whether there is a value once the
+ * window has been decoded, to numerics when they are made.
+ *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
@@ -35,6 +39,8 @@ struct EmitColumn
 	int			null_bit;		/* keys: bit of word 0 */
 	bool		wide;			/* variances: of 8-byte integers, */
 	bool		decimal;		/* or numerics */
+	int			odd_argument;	/* see odd_arguments.c; -1: it has no odd values */
+	bool		greatest;		/* of these the greatest is meant */
 	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
 	Datum		values[GPURHH_EMIT_WINDOW];
@@ -92,7 +98,8 @@ output_encoding(const EmitColumn *column)
 
 /* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
 void
-gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
+gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec,
+				 const OddPlan *odd)
 {
 	int			state_word[RHH_MAX_STATES];
 	int			key_word[RHH_MAX_KEYS];
@@ -123,6 +130,7 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 		to->encoding = lsecond_int(from);
 		to->parameter = lthird_int(from);
 		to->by_set = list_copy_tail(from, 3);
+		to->odd_argument = -1;
 		for_each_from(lc_operand, from, 3)
 		{
 			int			operand = lfirst_int(lc_operand);
@@ -130,6 +138,11 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec)
 
 			if (to->final == GPU_FINAL_GROUPING)
 				break;
+			if (i == 0 && to->final != GPU_FINAL_KEY)
+			{
+				to->odd_argument = gpurhh_odd_argument(odd, operand);
+				to->greatest = spec->states[operand].op == RHH_MAX_I64;
+			}
 			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
 				state_word[operand];
 			to->null_bit = operand;
@@ -315,6 +328,68 @@ make_reference(const EmitColumn *column, const Dictionary *dictionary,
 	}
 	return gpurhh_decode_reference(column->encoding, column->parameter, at,
 								   stride);
+}
+
+/*
+ * The sum of the squares of a numeric, from the words of the group that start at
+ * *group.
+ */
+static Datum
+decimal_squares(const EmitColumn *column, const uint64 *group, Size stride)
+{
+	const uint64 *from = group + column->words[2] * stride;
+	uint64		squares[3] = {from[0], from[stride], from[2 * stride]};
+
+	return gpurhh_final_squares(squares,
+								GPURHH_DECIMAL_SCALE(column->parameter));
+}
+
+/* A numeric of which there are odd values, and perhaps others. */
+static Datum
+make_odd_value(const Emit *emit, const EmitColumn *column,
+			   const OddState *odd, const uint64 *group)
+{
+	Size		stride = emit->stride;
+	const uint64 *at = group + column->words[0] * stride;
+	uint64		count = group[column->words[1] * stride];
+	bool		variance = column->final >= GPU_FINAL_VAR_POP &&
+		column->final <= GPU_FINAL_STDDEV_SAMP;
+	int			scale = GPURHH_DECIMAL_SCALE(column->parameter);
+	bool		nan = false;
+	Datum		sum = (Datum) 0;
+	Datum		squares = (Datum) 0;
+
+	switch (column->final)
+	{
+		case GPU_FINAL_ANY:
+			return PointerGetDatum(odd->last);
+		case GPU_FINAL_VALUE:
+			if (count == 0)
+				return PointerGetDatum(column->greatest ? odd->greatest : odd->least);
+			return DirectFunctionCall2(column->greatest ? numeric_larger : numeric_smaller,
+									   gpurhh_decimal_value((int64) at[0], scale),
+									   PointerGetDatum(column->greatest ? odd->greatest :
+													   odd->least));
+		default:
+			break;
+	}
+	if (count > 0)
+	{
+		nan = (int64) group[column->words[variance ? 3 : 2] * stride] == GPURHH_DECIMAL_NAN;
+		if (nan)
+			sum = squares = gpurhh_decimal_make(0, scale);
+		else if (variance)
+		{
+			sum = gpurhh_decimal_make(int128_from_words(at, stride), scale);
+			squares = decimal_squares(column, group, stride);
+		}
+		else
+			sum = decimal_sum(column, group, stride);
+		if (!variance)
+			squares = (Datum) 0;
+	}
+	return gpurhh_odd_final(emit->odd_arguments, odd, column->final, count, nan, sum,
+							squares);
 }
 
 /* A value that needs memory, from the words of the group that start at *group. */
@@ -655,6 +730,47 @@ filter_window(Emit *emit, uint32 n)
 	}
 }
 
+/* What is known of a column's odd values in a group of the window; NULL: nothing. */
+static inline const OddState *
+odd_state(const Emit *emit, const EmitColumn *column, uint32 i)
+{
+	const OddState *states = emit->odd_states[i];
+
+	return states == NULL || column->odd_argument < 0 ||
+		states[column->odd_argument].count == 0 ? NULL :
+		&states[column->odd_argument];
+}
+
+/*
+ * Looks for odd values of the window's n groups, and adds them to counts.  Values
+ * that they make not NULL are made row by row.
+ */
+static void
+add_odd_values(Emit *emit, uint32 n)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		emit->odd_states[i] = gpurhh_odd_find(emit->odd_arguments, emit->dictionary,
+											  emit->words + i, emit->stride);
+		for (int c = 0; c < emit->n_columns; c++)
+		{
+			EmitColumn *column = &emit->columns[c];
+			const OddState *odd = odd_state(emit, column, i);
+
+			if (odd == NULL)
+				continue;
+			if (column->final == GPU_FINAL_COUNT)
+				column->values[i] += Int64GetDatum((int64) odd->count);
+			else if (column->final == GPU_FINAL_ANY)
+				column->isnull[i] = false;
+			else
+				column->isnull[i] =
+					emit->words[column->words[1] * emit->stride + i] + odd->count <
+					(gpurhh_final_is_sample(column->final) ? 2 : 1);
+		}
+	}
+}
+
 /*
  * Takes the next n groups, at most GPURHH_EMIT_WINDOW, whose word w is
  * words[w * stride + i].  The words stay the caller's and are looked at until
@@ -678,6 +794,8 @@ gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride, uint32 n)
 	emit->next = 0;
 	emit->n_rows = n;
 	emit->recheck = false;
+	if (unlikely(emit->odd_arguments != NULL))
+		add_odd_values(emit, n);
 	if (emit->n_quals > 0)
 		filter_window(emit, n);
 	return n - emit->n_rows;
@@ -705,6 +823,11 @@ gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
 			slot->tts_values[c] = column->values[i];
 		else if (column->isnull[i])
 			slot->tts_values[c] = (Datum) 0;
+		else if (unlikely(emit->odd_arguments != NULL) &&
+				 odd_state(emit, column, i) != NULL)
+			slot->tts_values[c] = make_odd_value(emit, column,
+												 odd_state(emit, column, i),
+												 emit->words + i);
 		else
 			slot->tts_values[c] = make_value(column, emit->dictionary,
 											 emit->words + i,

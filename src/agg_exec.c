@@ -164,8 +164,10 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_TOP)));
+	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->regroup);
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
-					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec);
+					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec,
+					 state->odd_plan);
 }
 
 /* For EXPLAIN: how the input is read, or was. */
@@ -216,6 +218,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 										   &state->stats.feed_why);
 	gpurhh_agg_note_feed(state);
 	state->stats.strings = state->n_strings > 0;
+	state->stats.numerics = state->odd_plan != NULL;
 	if (state->n_strings > 0)
 		state->deferred_slot =
 			ExecInitExtraTupleSlot(estate,
@@ -427,6 +430,7 @@ release_run(GpuAggState *state)
 	state->spilled_before = 0;
 	state->pass_context = NULL;
 	gpurhh_agg_use_dictionary(state, NULL);
+	state->odd_arguments = state->emit.odd_arguments = NULL;
 	if (state->regroup != NULL)
 		gpurhh_regroup_end(state->regroup);
 	state->on_device = NULL;

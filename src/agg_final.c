@@ -54,6 +54,14 @@ numeric_from_words(const uint64 *words)
 							 words[0]);
 }
 
+/* A sum of squares, three words, of integers by 10^scale. */
+Datum
+gpurhh_final_squares(const uint64 *squares, int scale)
+{
+	return DirectFunctionCall2(numeric_mul, numeric_from_words(squares),
+							   gpurhh_decimal_make(1, 2 * scale));
+}
+
 bool
 gpurhh_final_is_sample(GpuFinal final)
 {

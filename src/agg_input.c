@@ -346,6 +346,48 @@ add_choice(void *arg, const Feed *feed, uint32 row, int column,
 	MemoryContextReset(state->choice_context);
 }
 
+/* Where odd values go; made for the first one. */
+static OddValues *
+odd_values(GpuAggState *state)
+{
+	if (state->odd_arguments == NULL)
+		state->odd_arguments = state->emit.odd_arguments = gpurhh_odd_create(state->odd_plan,
+																			 state->run_context);
+	return state->odd_arguments;
+}
+
+/* The feed's way to be rid of odd values of the row that it appends. */
+static void
+add_odd_row(void *arg, Feed *feed, TupleTableSlot *slot)
+{
+	GpuAggState *state = arg;
+
+	gpurhh_odd_add_row(odd_values(state), feed, slot);
+}
+
+static void
+note_odd(GpuAggState *state)
+{
+	GpuNodeCounts *counts = &state->stats.counts;
+
+	if (state->odd_arguments == NULL)
+		return;
+	counts->odd_values += gpurhh_odd_added(state->odd_arguments);
+	counts->odd_bytes = Max(counts->odd_bytes, gpurhh_odd_bytes(state->odd_arguments));
+}
+
+/* A participant's odd values go to who will emit their groups. */
+static void
+hand_over_odd(GpuAggState *state)
+{
+	if (state->odd_arguments == NULL || state->shared == NULL ||
+		!gpurhh_parallel_has_others(state->shared))
+		return;
+	gpurhh_odd_save(state->odd_arguments, state->shared);
+	gpurhh_odd_free(state->odd_arguments);
+	state->odd_arguments = state->emit.odd_arguments = NULL;
+}
+
 static void
 init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
 		  CandidateRefused refused)
@@ -355,6 +397,10 @@ init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
 	feed->strings.dictionary = state->dictionary;
 	feed->defer = defer_row;
 	feed->defer_arg = state;
+	feed->odd_row = add_odd_row;
+	feed->odd_arg = state;
+	for (uint32 k = 0; k < state->spec.n_keys; k++)
+		feed->columns[state->spec.key_column[k]].is_key = true;
 	if (state->has_candidates)
 		feed->candidates = gpurhh_candidates_create(context, &state->spec,
 													state->columns,
@@ -384,6 +430,8 @@ feed_child(GpuAggState *state)
 	state->odd |= feed.strings.odd;
 	gpurhh_parallel_close_late(&state->late_file);
 	gpurhh_choices_close(&state->choice_file);
+	note_odd(state);
+	hand_over_odd(state);
 	if (state->deferred != NULL)
 		gpurhh_deferred_close(state->deferred);
 	if (state->channel != NULL)
@@ -530,6 +578,11 @@ gpurhh_agg_read_input(GpuAggState *state)
 									  state->regroup != NULL || state->odd))
 			return false;
 		read_late(state);
+		if (gpurhh_parallel_any_odd_arguments(shared))
+		{
+			gpurhh_odd_read(odd_values(state), shared);
+			note_odd(state);
+		}
 	}
 	if (state->regroup != NULL)
 	{
@@ -601,6 +654,7 @@ start_pass(GpuAggState *state)
 	} while (more);
 	ExecClearTuple(state->deferred_slot);
 	gpurhh_deferred_close(state->deferred);
+	note_odd(state);
 	gpurhh_dictionary_stats(state->dictionary, &n_strings, &bytes);
 	state->stats.counts.dictionary_bytes =
 		Max(state->stats.counts.dictionary_bytes, bytes);

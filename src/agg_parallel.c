@@ -52,6 +52,7 @@ struct GpuAggShared
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see agg_choices.c */
+	int			n_argument_files;	/* see odd_arguments.c */
 	int			n_deferring;	/* participants with files of deferred rows */
 	int			next_deferred;	/* partition, for whoever asks first */
 	GpuNodeCounts counts;		/* sums over the participants */
@@ -83,7 +84,7 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 					  Channel *channel, dsa_pointer dictionary)
 {
 	if (shared->n_late_files > 0 || shared->n_choice_files > 0 ||
-		shared->n_deferring > 0)
+		shared->n_argument_files > 0 || shared->n_deferring > 0)
 		SharedFileSetDeleteAll(&shared->files);
 	shared->leader_emits = leader_emits;
 	shared->alone = channel == NULL;
@@ -96,8 +97,16 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->emitter_pid = 0;
 	shared->n_late_files = 0;
 	shared->n_choice_files = 0;
+	shared->n_argument_files = 0;
 	shared->n_deferring = 0;
 	shared->next_deferred = 0;
+}
+
+/* May there be participants but this one? */
+bool
+gpurhh_parallel_has_others(GpuAggShared *shared)
+{
+	return shared->segment != 0;
 }
 
 /* The run's dictionary of strings; InvalidDsaPointer: it has none. */
@@ -162,6 +171,8 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 								counts->dictionary_bytes);
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
+	sum->odd_values += counts->odd_values;
+	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);
 	sum->feed_ms += counts->feed_ms;
 	sum->pool_wait_ms += counts->pool_wait_ms;
 	sum->fetch_ms += counts->fetch_ms;
@@ -397,6 +408,31 @@ gpurhh_parallel_open_choices(GpuAggShared *shared, int number)
 	if (number >= shared->n_choice_files)
 		return NULL;
 	return open_file(shared, "choices", number);
+}
+
+/* ---------- odd values ---------- */
+
+/* A participant's file; to be exported before the participant detaches. */
+BufFile *
+gpurhh_parallel_create_odd_arguments(GpuAggShared *shared)
+{
+	return create_file(shared, "arguments", &shared->n_argument_files);
+}
+
+/* Has any participant made one?  Once the input is closed. */
+bool
+gpurhh_parallel_any_odd_arguments(GpuAggShared *shared)
+{
+	return any_of(shared, &shared->n_argument_files);
+}
+
+/* The file with a number, also where others read it; NULL: there is none. */
+BufFile *
+gpurhh_parallel_open_odd_arguments(GpuAggShared *shared, int number)
+{
+	if (number >= shared->n_argument_files)
+		return NULL;
+	return open_file(shared, "arguments", number);
 }
 
 /* ---------- deferred rows ---------- */

@@ -183,11 +183,17 @@ key_of_ref(PlanInfo *info, Index ref)
 	return -1;					/* keep compiler quiet */
 }
 
-/* The fed column that holds expr, added if need be. */
+/*
+ * The fed column that holds expr, added if need be.  A numeric that is a key and
+ * an argument is fed in two columns: of values that have not their declared scale
+ * the one has to hold something, and the other NULL (odd_arguments.c).
+ */
 static int
-child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
+child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column,
+			 bool is_key)
 {
 	PathTarget *target = info->child_target;
+	int			attribute = -1;
 	ListCell   *lc;
 
 	if (info->stage == UPPERREL_GROUP_AGG)
@@ -196,15 +202,24 @@ child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column)
 	{
 		List	   *other = lfirst(lc);
 
-		if (sortgroupref == 0 && linitial_int(other) == (int) column.encoding &&
-			lsecond_int(other) == column.parameter &&
-			equal(list_nth(target->exprs, lthird_int(other)), expr))
+		if (sortgroupref != 0 || linitial_int(other) != (int) column.encoding ||
+			lsecond_int(other) != column.parameter ||
+			!equal(list_nth(target->exprs, lthird_int(other)), expr))
+			continue;
+		if (column.encoding != GPU_ENC_DECIMAL ||
+			is_key == list_member_int(info->key_columns,
+									  foreach_current_index(lc)))
 			return foreach_current_index(lc);
+		attribute = lthird_int(other);
 	}
-	add_column_to_pathtarget(target, expr, sortgroupref);
+	if (attribute < 0)
+	{
+		add_column_to_pathtarget(target, expr, sortgroupref);
+		attribute = list_length(target->exprs) - 1;
+	}
 	info->columns = lappend(info->columns,
 							list_make3_int(column.encoding, column.parameter,
-										   list_length(target->exprs) - 1));
+										   attribute));
 	return list_length(info->columns) - 1;
 }
 
@@ -284,6 +299,10 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 					  expression_text(info, expr), format_type_be(type),
 					  problem);
 
+	if (column.encoding == GPU_ENC_DECIMAL && gpurhh_claims_modifier((Node *) expr))
+		return refuse(info, "key column %s has type %s, which comes from a variable whose scale may change",
+					  expression_text(info, expr), format_type_be(type));
+
 	/* bytes decide equality for the type's own operator, and no other */
 	if (clause->eqop != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
 		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",
@@ -302,7 +321,7 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 		return refuse(info, "key column %s returns a set",
 					  expression_text(info, expr));
 
-	number = child_column(info, expr, clause->tleSortGroupRef, column);
+	number = child_column(info, expr, clause->tleSortGroupRef, column, true);
 	info->key_columns = lappend_int(info->key_columns, number);
 	if (shown)
 		add_output(info, expr, GPU_FINAL_KEY, column,
@@ -431,12 +450,12 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 			}
 			if (known->encoding != GPU_ENC_NONE)
 				column.encoding = known->encoding;
-			arg_column = child_column(info, arg, 0, column);
+			arg_column = child_column(info, arg, 0, column, false);
 		}
 	}
 	if (filter != NULL)
 		filter_column = child_column(info, filter, 0,
-									 (GpuColumn){GPU_ENC_FILTER});
+									 (GpuColumn){GPU_ENC_FILTER}, false);
 
 	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
 		operands = lappend_int(operands,
@@ -510,7 +529,7 @@ add_pair_aggregate(PlanInfo *info, Aggref *aggref)
 						  text, format_type_be(exprType((Node *) arg)));
 		if (aggref->aggfilter != NULL)
 			arg = guarded(aggref->aggfilter, arg);
-		args[i] = child_column(info, arg, 0, column);
+		args[i] = child_column(info, arg, 0, column, false);
 	}
 	/* in one order, so that corr(x, y) and corr(y, x) share all columns and states */
 	pair = GPURHH_PAIR(Min(args[0], args[1]), Max(args[0], args[1]));
@@ -622,7 +641,7 @@ add_choice(PlanInfo *info, Aggref *aggref)
 	column = shown;
 	if (known->encoding != GPU_ENC_NONE)
 		column.encoding = known->encoding;
-	number = child_column(info, arg, 0, column);
+	number = child_column(info, arg, 0, column, true);
 	for (at = 0; at < list_length(info->choices); at++)
 	{
 		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number &&
@@ -742,7 +761,7 @@ add_determined(PlanInfo *info, Expr *expr)
 		column.encoding = GPU_ENC_FLOAT4_RAW;
 	else if (column.encoding == GPU_ENC_FLOAT8)
 		column.encoding = GPU_ENC_FLOAT8_RAW;
-	number = child_column(info, expr, 0, column);
+	number = child_column(info, expr, 0, column, false);
 	add_output(info, expr, GPU_FINAL_ANY, column,
 			   list_make1_int(device_state(info, RHH_ANY, number, -1)));
 	return true;
@@ -887,7 +906,7 @@ add_columns(PlanInfo *info)
 
 		info->key_columns =
 			list_make1_int(child_column(info, one, 0,
-										(GpuColumn){GPU_ENC_BOOL}));
+										(GpuColumn){GPU_ENC_BOOL}, true));
 	}
 	return true;
 }

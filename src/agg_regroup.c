@@ -123,9 +123,38 @@ struct Regroup
 
 /* What the plan's outputs are made of: the last level's groups. */
 const rhh_table_spec *
-gpurhh_regroup_spec(Regroup *regroup)
+gpurhh_regroup_spec(const Regroup *regroup)
 {
 	return regroup->above ? &regroup->above->spec : &regroup->spec;
+}
+
+/* In how many of these is each group of the first level? */
+int
+gpurhh_regroup_n_sets(const Regroup *regroup)
+{
+	return regroup->above ? regroup->above->n_sets : regroup->n_sets;
+}
+
+/* The keys' words of the one in a set, from those of the first level's. */
+void
+gpurhh_regroup_key(const Regroup *regroup, int set, const uint64 *group,
+				   uint64 *key)
+{
+	const Regroup *last = regroup->above ? regroup->above : regroup;
+	uint64		outside = last->sets[set].outside;
+	int			w = 1;
+
+	memcpy(key, group, last->n_key_words * sizeof(uint64));
+	key[0] &= (UINT64CONST(1) << last->spec.n_keys) - 1;
+	key[0] |= outside | (uint64) set << GPURHH_SET_SHIFT;
+	for (uint32 k = 0; k < last->spec.n_keys; k++)
+	{
+		int			n = rhh_key_words(&last->spec, k);
+
+		if ((outside >> k) & 1)
+			memset(&key[w], 0, sizeof(uint64) * n);
+		w += n;
+	}
 }
 
 /* ---------- on the device ---------- */

@@ -32,6 +32,7 @@ typedef struct GpuAggState
 	Regroup    *regroup;		/* the second level; NULL: there is none */
 	int			n_shown_keys;	/* the first ones; others are the second level's */
 	StringWords strings;		/* of the first level's groups */
+	OddPlan    *odd_plan;		/* NULL: no argument can have odd values */
 	Regroup    *level;			/* of the run: what is being returned, or NULL */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
@@ -58,6 +59,7 @@ typedef struct GpuAggState
 	Deferred   *deferred;		/* NULL: no row was */
 	bool		odd;			/* a key may be odd (dictionary.c), */
 	bool		merged;			/* and the groups have been put together */
+	OddValues  *odd_arguments;	/* see odd_arguments.c; NULL: none yet */
 	uint64		spilled_before; /* records, by host tables of earlier passes */
 	MemoryContext pass_context; /* until the next pass over deferred rows */
 	ChannelResult chunk;

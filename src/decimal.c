@@ -33,6 +33,7 @@
 
 #include "catalog/pg_type.h"
 #include "fmgr.h"
+#include "libpq/pqformat.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
@@ -369,12 +370,9 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 
 /* ---------- reading ---------- */
 
-/*
- * Declared scales are kept by all of core; only a foreign table or a function
- * in C may return what it did not announce.
- */
-static pg_noinline void
-undeclared_value(int scale)
+/* A grouping column has a value that has not its declared scale. */
+void
+gpurhh_decimal_undeclared(int scale)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_DATATYPE_MISMATCH),
@@ -505,10 +503,11 @@ read_short(const char *value, int scale, int64 *result)
 }
 
 /*
- * The limbs of a value, a varlena in any form, whose expression has this scale
- * and takes n_limbs limbs.
+ * The limbs of a value, a varlena in any form, whose expression is known by this
+ * scale and takes n_limbs limbs.  False: the value has another scale, or needs
+ * more limbs, or is infinite.
  */
-void
+bool
 gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
 {
 	Numeral		numeral;
@@ -516,36 +515,40 @@ gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
 	uint64		parts[GPURHH_MAX_LIMBS];
 
 	if (n_limbs == 1 && likely(read_short(value, scale, &limbs[0])))
-		return;
+		return true;
 	if (unlikely(VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value)))
 		value = (char *) pg_detoast_datum_packed((struct varlena *) unconstify(char *, value));
 	take_apart(value, &numeral);
 	if (numeral.special)
 	{
 		if ((numeral.header & HEADER_SPECIAL_MASK) != HEADER_NAN)
-			undeclared_value(scale);
+			return false;
 		memset(limbs, 0, sizeof(int64) * n_limbs);
 		limbs[0] = GPURHH_DECIMAL_NAN;
-		return;
+		return true;
 	}
 	if (numeral.scale != scale || !read_words(&numeral, scale, words))
-		undeclared_value(scale);
+		return false;
 	parts[0] = words[0] & LIMB_MASK;
 	parts[1] = (words[0] >> 61 | words[1] << 3) & LIMB_MASK;
 	parts[2] = (words[1] >> 58 | words[2] << 6) & LIMB_MASK;
 	if (words[2] >> 55 != 0)
-		undeclared_value(scale);
+		return false;
 	for (int l = 0; l < GPURHH_MAX_LIMBS; l++)
 	{
 		if (l < n_limbs)
 			limbs[l] = numeral.negative ? -(int64) parts[l] : (int64) parts[l];
 		else if (parts[l] != 0)
-			undeclared_value(scale);
+			return false;
 	}
+	return true;
 }
 
-/* The single limbs of n values, of which each is at data[i] + positions[i]. */
-void
+/*
+ * The single limbs of n values, of which each is at data[i] + positions[i].
+ * False: gpurhh_decimal_read() would refuse one of them, and the result is void.
+ */
+bool
 gpurhh_decimal_read_column(const char *const *data, const uint32 *positions,
 						   int n, int scale, int64 *to)
 {
@@ -553,9 +556,11 @@ gpurhh_decimal_read_column(const char *const *data, const uint32 *positions,
 	{
 		const char *value = data[i] + positions[i];
 
-		if (unlikely(!read_short(value, scale, &to[i])))
-			gpurhh_decimal_read(value, scale, 1, &to[i]);
+		if (unlikely(!read_short(value, scale, &to[i])) &&
+			!gpurhh_decimal_read(value, scale, 1, &to[i]))
+			return false;
 	}
+	return true;
 }
 
 /*
@@ -586,20 +591,36 @@ gpurhh_decimal_read_as(const char *value, int given_scale, int scale,
 	return true;
 }
 
-/* gpurhh_decimal_read() into an integer that is known to fit. */
-int128
-gpurhh_decimal_read128(const char *value, int scale)
+/* gpurhh_decimal_read() into one integer. */
+bool
+gpurhh_decimal_read128(const char *value, int scale, int128 *result)
 {
-	int128		result;
-
 	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
 		value = (char *) pg_detoast_datum_packed((struct varlena *) unconstify(char *, value));
-	if (!gpurhh_decimal_read_as(value, scale, scale, &result))
-		undeclared_value(scale);
-	return result;
+	return gpurhh_decimal_read_as(value, scale, scale, result);
 }
 
-/* One limb each of n integers. */
+/*
+ * Can n integers be split into so many limbs?  Values that have their declared
+ * scale may have more digits than were declared, and so may what is computed of
+ * them.
+ */
+bool
+gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
+{
+	int			bits = n_limbs * GPURHH_LIMB_BITS;
+	uint128		above = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		uint128		sign = (uint128) (values[i] >> 127);
+
+		above |= ((uint128) values[i] ^ sign) - sign;
+	}
+	return bits > 127 || above >> bits == 0;
+}
+
+/* One limb each of n integers, which fit. */
 void
 gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
 {
@@ -757,4 +778,21 @@ gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale)
 	}
 	return DirectFunctionCall2(numeric_mul, result,
 							   gpurhh_decimal_make(1, scale));
+}
+
+/* ---------- core's states ---------- */
+
+/* A finite numeric as core's states of aggregates are written. */
+void
+gpurhh_decimal_serialize(StringInfo to, Datum value)
+{
+	Numeral		numeral = {0};
+
+	take_apart((const char *) DatumGetPointer(value), &numeral);
+	pq_sendint32(to, numeral.n_digits);
+	pq_sendint32(to, numeral.weight);
+	pq_sendint32(to, numeral.negative ? LONG_NEGATIVE : 0);
+	pq_sendint32(to, numeral.scale);
+	for (int i = 0; i < numeral.n_digits; i++)
+		pq_sendint16(to, digit_at(&numeral, i));
 }

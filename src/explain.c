@@ -171,6 +171,12 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 							 counts->deferred_rows, counts->passes);
 		appendStringInfoChar(es->str, '\n');
 	}
+	if (counts->odd_values > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Nonconforming Values: " UINT64_FORMAT "  Memory: " UINT64_FORMAT " kB\n",
+						 counts->odd_values, (counts->odd_bytes + 1023) / 1024);
+	}
 	if (es->summary)
 	{
 		indent(es);
@@ -227,6 +233,13 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyUInteger("Deferred Rows", NULL, counts->deferred_rows,
 								es);
 		ExplainPropertyUInteger("Passes", NULL, counts->passes, es);
+	}
+	if (stats->numerics)
+	{
+		ExplainPropertyUInteger("Nonconforming Values", NULL,
+								counts->odd_values, es);
+		ExplainPropertyUInteger("Nonconforming Memory", "kB",
+								(counts->odd_bytes + 1023) / 1024, es);
 	}
 	if (es->summary)
 	{

@@ -168,6 +168,30 @@ feed_candidates(Feed *feed, TupleTableSlot *slot)
 }
 
 /*
+ * Writes a limb of a row's numeric, or NULL.  False: it has not the scale that
+ * its expression is known by.
+ */
+static inline bool
+feed_decimal(Feed *feed, FeedColumn *column, Datum value)
+{
+	int64		limbs[GPURHH_MAX_LIMBS];
+	int			scale = GPURHH_DECIMAL_SCALE(column->parameter);
+
+	if (likely(gpurhh_decimal_read(DatumGetPointer(value), scale,
+								   GPURHH_DECIMAL_LIMBS(column->parameter),
+								   limbs)))
+	{
+		((int64 *) (feed->base + column->values_offset))[feed->n_rows] =
+			limbs[column->encoding - GPU_ENC_DECIMAL];
+		return true;
+	}
+	if (column->is_key)
+		gpurhh_decimal_undeclared(scale);
+	mark_null(feed, column);
+	return false;
+}
+
+/*
  * Appends a row of the child, unless it is deferred.  The caller has started a
  * block and sees to it that it is handed over once n_rows reaches
  * capacity_rows.
@@ -176,6 +200,7 @@ void
 gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 {
 	uint32		row = feed->n_rows;
+	bool		odd = false;
 
 	slot_getsomeattrs(slot, feed->n_attributes);
 	if (feed->n_strings > 0 && !feed_strings(feed, slot))
@@ -248,17 +273,9 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_DECIMAL:
 			case GPU_ENC_LIMB1:
 			case GPU_ENC_LIMB2:
-				{
-					int64		limbs[GPURHH_MAX_LIMBS];
-
-					gpurhh_decimal_read(DatumGetPointer(value),
-										GPURHH_DECIMAL_SCALE(column->parameter),
-										GPURHH_DECIMAL_LIMBS(column->parameter),
-										limbs);
-					((int64 *) values)[row] =
-						limbs[column->encoding - GPU_ENC_DECIMAL];
-					break;
-				}
+				if (unlikely(!feed_decimal(feed, column, value)))
+					odd = true;
+				break;
 			case GPU_ENC_BYTES:
 			case GPU_ENC_TIMETZ:
 			case GPU_ENC_TID:
@@ -281,6 +298,8 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	}
 	if (feed->candidates != NULL)
 		feed_candidates(feed, slot);
+	if (unlikely(odd))
+		feed->odd_row(feed->odd_arg, feed, slot);
 	feed->n_rows = row + 1;
 }
 

@@ -238,6 +238,7 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
+extern bool gpurhh_claims_modifier(Node *expr);
 extern bool gpurhh_compares_bytes(Oid collation);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
 extern const char *gpurhh_aggregate_problem(Oid function);
@@ -257,14 +258,17 @@ extern const char *gpurhh_aggregate_problem(Oid function);
 extern int	gpurhh_decimal_limbs(int digits);
 extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
 extern bool gpurhh_is_extract_years(Node *expr);
-extern void gpurhh_decimal_read(const char *value, int scale, int n_limbs,
+extern bool gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
-extern void gpurhh_decimal_read_column(const char *const *data,
+extern void gpurhh_decimal_undeclared(int scale) pg_attribute_noreturn();
+extern bool gpurhh_decimal_read_column(const char *const *data,
 									   const uint32 *positions, int n,
 									   int scale, int64 *to);
 extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
 								   int scale, int128 *result);
-extern int128 gpurhh_decimal_read128(const char *value, int scale);
+extern bool gpurhh_decimal_read128(const char *value, int scale,
+								   int128 *result);
+extern bool gpurhh_decimal_fits(const int128 *values, int n, int n_limbs);
 extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
 								 int64 *to);
 extern bool gpurhh_decimal_power(int exponent, int128 *result);
@@ -272,6 +276,7 @@ extern Datum gpurhh_decimal_make(int128 value, int scale);
 extern Datum gpurhh_decimal_nan(void);
 extern Datum gpurhh_decimal_value(int64 value, int scale);
 extern Datum gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale);
+extern void gpurhh_decimal_serialize(StringInfo to, Datum value);
 
 /* The int64 for an int128 that it holds, or that is NaN. */
 static inline int64
@@ -306,6 +311,7 @@ extern bool gpurhh_not_finite(uint64 flags, float8 *result);
 extern bool gpurhh_final_is_sample(GpuFinal final);
 extern Datum gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
 								   const uint64 *squares, int scale);
+extern Datum gpurhh_final_squares(const uint64 *squares, int scale);
 extern int64 gpurhh_final_money(uint64 low, uint64 high);
 extern Datum gpurhh_final_interval(GpuFinal final, int128 time, int64 days,
 								   int64 months, int infinite, uint64 count);
@@ -598,6 +604,7 @@ typedef struct FeedColumn
 	int			parameter;		/* see GpuColumn */
 	int			attribute;
 	uint8		bytes;
+	bool		is_key;			/* as the caller says: NULL is a group */
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
 	uint32		nulls_offset;
@@ -624,6 +631,11 @@ struct Feed
 	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
 	void	   *defer_arg;
 	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
+
+	/* the caller's: told of a row of which numerics are fed as NULL, as they are
+	 * not what is declared, while it is being appended */
+	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
+	void	   *odd_arg;
 };
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
@@ -705,6 +717,11 @@ extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
 
 /* ---------- agg_emit.c ---------- */
 
+/* Numerics that are not what is declared; see odd_arguments.c. */
+typedef struct OddPlan OddPlan;
+typedef struct OddValues OddValues;
+typedef struct OddState OddState;
+
 /* Groups decoded at a time: enough to forget the setup, few enough for L1. */
 #define GPURHH_EMIT_WINDOW 256
 
@@ -721,6 +738,8 @@ typedef struct Emit
 	Vector	   *vectors;		/* what it looks at */
 
 	const Dictionary *dictionary;	/* of the groups; the caller sets it */
+	OddValues  *odd_arguments;	/* and this, before the groups that have some;
+								 * NULL: none has */
 
 	/* the window */
 	const uint64 *words;
@@ -730,10 +749,11 @@ typedef struct Emit
 	bool		recheck;		/* core has to evaluate HAVING for each */
 	uint8		active[GPURHH_EMIT_WINDOW];
 	uint16		rows[GPURHH_EMIT_WINDOW];	/* that passed HAVING, if any */
+	const OddState *odd_states[GPURHH_EMIT_WINDOW]; /* if odd_arguments is not NULL */
 } Emit;
 
 extern void gpurhh_emit_init(Emit *emit, List *outputs,
-							 const rhh_table_spec *spec);
+							 const rhh_table_spec *spec, const OddPlan *odd);
 extern bool gpurhh_emit_having(Emit *emit, List *having, PlanState *parent);
 extern void gpurhh_emit_reset(Emit *emit);
 extern int	gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride,
@@ -860,7 +880,10 @@ extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 extern Regroup *gpurhh_regroup_above(Regroup *regroup);
 extern void gpurhh_regroup_keep_strings(Regroup *regroup);
 extern bool gpurhh_regroup_keeps_strings(const Regroup *regroup);
-extern const rhh_table_spec *gpurhh_regroup_spec(Regroup *regroup);
+extern const rhh_table_spec *gpurhh_regroup_spec(const Regroup *regroup);
+extern int	gpurhh_regroup_n_sets(const Regroup *regroup);
+extern void gpurhh_regroup_key(const Regroup *regroup, int set,
+							   const uint64 *group, uint64 *key);
 extern RegroupPlan *gpurhh_regroup_plan(Regroup *regroup);
 extern const uint64 *gpurhh_regroup_translate(Regroup *regroup,
 											  const uint64 *words,
@@ -1179,6 +1202,8 @@ typedef struct GpuNodeCounts
 	uint64		dictionary_bytes;	/* the most of any run */
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
+	uint64		odd_values;		/* see odd_arguments.c */
+	uint64		odd_bytes;		/* the most of any run */
 	double		feed_ms;		/* wall time to read and hand over the input */
 	double		pool_wait_ms;	/* of that: waiting for a free block */
 	double		fetch_ms;		/* wall time to wait for groups and copy them;
@@ -1212,6 +1237,7 @@ typedef struct GpuNodeStats
 	GpuNodeCounts counts;
 	bool		parallel;
 	bool		strings;		/* are among the columns */
+	bool		numerics;		/* are among the arguments */
 	rhh_table_stats table;
 	GpuLevelStats second;
 	GpuLevelStats third;
@@ -1224,6 +1250,7 @@ extern Size gpurhh_parallel_bytes(void);
 extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 								  Channel *channel, dsa_pointer dictionary);
+extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
 extern dsa_pointer gpurhh_parallel_dictionary(GpuAggShared *shared);
 extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 									 MemoryContext context);
@@ -1262,6 +1289,10 @@ extern BufFile *gpurhh_parallel_create_choices(GpuAggShared *shared);
 extern bool gpurhh_parallel_any_choices(GpuAggShared *shared);
 extern BufFile *gpurhh_parallel_open_choices(GpuAggShared *shared, int number);
 
+extern BufFile *gpurhh_parallel_create_odd_arguments(GpuAggShared *shared);
+extern bool gpurhh_parallel_any_odd_arguments(GpuAggShared *shared);
+extern BufFile *gpurhh_parallel_open_odd_arguments(GpuAggShared *shared, int number);
+
 /* ---------- agg_choices.c ---------- */
 
 extern void gpurhh_choice_group(const rhh_table_spec *spec,
@@ -1276,6 +1307,42 @@ extern void gpurhh_choices_close(BufFile **file);
 extern void gpurhh_choices_read(GpuAggShared *shared,
 								const StringWords *strings, int n_words,
 								Regroup *regroup);
+
+/* ---------- odd_arguments.c ---------- */
+
+/* The values of one argument in a group. */
+struct OddState
+{
+	uint64		count;
+	/* NULL where no aggregate asks for it, or there is no value: */
+	void	   *sums;			/* core's state */
+	struct varlena *least;
+	struct varlena *greatest;
+	struct varlena *last;
+};
+
+extern OddPlan *gpurhh_odd_plan(const rhh_table_spec *first,
+								const GpuColumn *columns,
+								const Regroup *regroup);
+extern int	gpurhh_odd_argument(const OddPlan *plan, int state);
+extern OddValues *gpurhh_odd_create(const OddPlan *plan,
+									MemoryContext context);
+extern void gpurhh_odd_add_row(OddValues *values, const Feed *feed,
+							   TupleTableSlot *slot);
+extern void gpurhh_odd_add(OddValues *values, const Dictionary *dictionary,
+						   const uint64 *group, Size stride, int argument,
+						   Datum value);
+extern uint64 gpurhh_odd_added(OddValues *values);
+extern uint64 gpurhh_odd_bytes(const OddValues *values);
+extern void gpurhh_odd_save(const OddValues *values, GpuAggShared *shared);
+extern void gpurhh_odd_read(OddValues *values, GpuAggShared *shared);
+extern const OddState *gpurhh_odd_find(OddValues *values,
+									   const Dictionary *dictionary,
+									   const uint64 *group, Size stride);
+extern Datum gpurhh_odd_final(OddValues *values, const OddState *state,
+							  GpuFinal final, uint64 count, bool nan,
+							  Datum sum, Datum squares);
+extern void gpurhh_odd_free(OddValues *values);
 
 /* ---------- agg_defer.c ---------- */
 

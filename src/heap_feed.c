@@ -27,8 +27,9 @@
  * all attributes, the page's are walked through one by one.
  *
  * Where WHERE or an expression may raise an error for one of the rows, core's
- * ExecQual() and ExecProject() evaluate these rows, one by one.  WHERE and
- * expressions that vector.c does not know make gpurhh_heap_feed_create() refuse.
+ * ExecQual() and ExecProject() evaluate these rows, one by one; also where a
+ * numeric has not the scale that is declared (odd_arguments.c).  WHERE and expressions
+ * that vector.c does not know make gpurhh_heap_feed_create() refuse.
  *
  *-------------------------------------------------------------------------
  */
@@ -86,6 +87,7 @@ typedef struct LoadSet
 								 * offsets depend; n_attributes: none */
 	StringEncoder *strings;
 	Vector	   *vectors;		/* of the loads, for expressions */
+	bool		odd;			/* a numeric that was loaded has not its scale */
 } LoadSet;
 
 /* Where a fed column comes from. */
@@ -540,12 +542,18 @@ has_attributes(HeapTupleHeader tuple, int n)
 }
 
 static inline void
-store_decimal(HeapLoad *load, int row, const char *from)
+store_decimal(LoadSet *set, HeapLoad *load, int row, const char *from)
 {
+	bool		has_scale;
+
 	if (load->bytes == 8)
-		gpurhh_decimal_read(from, load->scale, 1, (int64 *) load->to + row);
-	else if (load->bytes == 16)
-		((int128 *) load->to)[row] = gpurhh_decimal_read128(from, load->scale);
+		has_scale = gpurhh_decimal_read(from, load->scale, 1,
+										(int64 *) load->to + row);
+	else
+		has_scale = gpurhh_decimal_read128(from, load->scale,
+										   (int128 *) load->to + row);
+	if (unlikely(!has_scale))
+		set->odd = true;
 }
 
 static inline bool
@@ -566,7 +574,7 @@ store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
 	else if (load->pointer)
 		((const char **) load->to)[row] = from;
 	else
-		store_decimal(load, row, from);
+		store_decimal(set, load, row, from);
 }
 
 #define LOAD_LOOP(T) \
@@ -738,8 +746,9 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 {
 	if (load->scale >= 0 && load->bytes == sizeof(int64))
 	{
-		gpurhh_decimal_read_column(data, positions, n, load->scale,
-								   (int64 *) load->to);
+		if (unlikely(!gpurhh_decimal_read_column(data, positions, n, load->scale,
+												 (int64 *) load->to)))
+			set->odd = true;
 		return;
 	}
 	if (is_referred_to(load))
@@ -844,12 +853,16 @@ load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
 	}
 }
 
-/* Loads n rows of the page, from row first on, to the start of the loads. */
-static void
+/*
+ * Loads n rows of the page, from row first on, to the start of the loads.  False:
+ * one has a numeric that is not what is declared, so core has to evaluate them.
+ */
+static bool
 load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 {
 	bool		same = true;
 
+	set->odd = false;
 	for (int i = 0; i < set->n_loads; i++)
 		set->loads[i].any_null = false;
 	if (heap->any_null || heap->least_natts < set->n_attributes)
@@ -883,6 +896,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 		set->vectors[i].values = set->loads[i].to;
 		set->vectors[i].nulls = set->loads[i].any_null ? set->loads[i].nulls : NULL;
 	}
+	return !set->odd;
 }
 
 /* ---------- rows ---------- */
@@ -965,20 +979,17 @@ filter_rows(HeapFeed *heap)
 	int			n = heap->n_rows;
 	int			kept = 0;
 	int			n_left = n;
+	bool		known;
 
 	if (n == 0)
 		return;
 	memset(heap->active, 1, n);
-	load_rows(heap, &heap->filter_set, 0, n);
-	for (int i = 0; i < heap->n_quals && n_left > 0; i++)
-	{
-		if (!gpurhh_vector_filter(heap->quals[i], heap->filter_set.vectors, n,
-								  heap->active, &n_left))
-		{
-			filter_by_row(heap);
-			break;
-		}
-	}
+	known = load_rows(heap, &heap->filter_set, 0, n);
+	for (int i = 0; known && i < heap->n_quals && n_left > 0; i++)
+		known = gpurhh_vector_filter(heap->quals[i], heap->filter_set.vectors, n,
+									 heap->active, &n_left);
+	if (!known)
+		filter_by_row(heap);
 	for (int row = 0; row < n; row++)
 	{
 		heap->offsets[kept] = heap->offsets[row];
@@ -1122,6 +1133,39 @@ feed_by_row(HeapFeed *heap, Feed *feed, int n)
 	clear_row(heap);
 }
 
+/*
+ * What is fed of n rows, from those that are loaded; their strings are not in
+ * the dictionary yet.  False: core has to evaluate the rows.
+ */
+static bool
+compute_columns(HeapFeed *heap, Feed *feed, int n)
+{
+	LoadSet    *set = &heap->column_set;
+
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		HeapColumn *column = &heap->columns[c];
+		int			n_limbs = GPURHH_DECIMAL_LIMBS(feed->columns[c].parameter);
+
+		if (column->later)
+			continue;
+		if (column->limb_of >= 0)
+			column->result = heap->columns[column->limb_of].result;
+		else if (column->expr == NULL)
+			column->result = set->vectors[column->load];
+		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
+										 &column->result))
+			return false;
+		else if (gpurhh_is_string(column->encoding) &&
+				 !gpurhh_is_candidate(column->encoding))
+			add_strings(&column->result, column->encoding, feed, c, n);
+		else if (column->encoding == GPU_ENC_DECIMAL && n_limbs > 1 &&
+				 !gpurhh_decimal_fits(column->result.values, n, n_limbs))
+			return false;
+	}
+	return true;
+}
+
 /* As many rows of the page as the block has room for. */
 static int
 feed_rows(HeapFeed *heap, Feed *feed)
@@ -1129,6 +1173,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	LoadSet    *set = &heap->column_set;
 	int			n = Min((uint32) (heap->n_rows - heap->next_row),
 						feed->capacity_rows - feed->n_rows);
+	bool		known;
 	uint32		hash;
 
 	for (int c = 0; c < heap->n_columns; c++)
@@ -1141,30 +1186,10 @@ feed_rows(HeapFeed *heap, Feed *feed)
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
 	set->strings = &feed->strings;
-	load_rows(heap, set, heap->next_row, n);
-	for (int c = 0; c < heap->n_columns; c++)
-	{
-		HeapColumn *column = &heap->columns[c];
-
-		if (column->later)
-			continue;
-		if (column->limb_of >= 0)
-			column->result = heap->columns[column->limb_of].result;
-		else if (column->expr == NULL)
-			column->result = set->vectors[column->load];
-		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
-										 &column->result))
-		{
-			(void) gpurhh_strings_finish(&feed->strings, &hash);
-			feed_by_row(heap, feed, n);
-			return n;
-		}
-		else if (gpurhh_is_string(column->encoding) &&
-				 !gpurhh_is_candidate(column->encoding))
-			add_strings(&column->result, column->encoding, feed, c, n);
-	}
-	/* rows that are to be deferred are handed over as rows */
-	if (!gpurhh_strings_finish(&feed->strings, &hash))
+	known = load_rows(heap, set, heap->next_row, n) &&
+		compute_columns(heap, feed, n);
+	/* rows that are to be deferred are handed over as rows, too */
+	if (!gpurhh_strings_finish(&feed->strings, &hash) || !known)
 	{
 		feed_by_row(heap, feed, n);
 		return n;

@@ -369,19 +369,28 @@ keeps_modifier(Const *constant)
  * table.  Or it has become a constant.
  */
 static bool
-claims_modifier(Node *node, void *context)
+claims_modifier_walker(Node *node, void *context)
 {
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Param) && !IsA(node, Const))
-		return expression_tree_walker(node, claims_modifier, context);
+		return expression_tree_walker(node, claims_modifier_walker, context);
 	if (exprTypmod(node) < 0 || exprType(node) != NUMERICOID)
 		return false;
 	return IsA(node, Const) ? !keeps_modifier((Const *) node) :
 		((Param *) node)->paramkind == PARAM_EXTERN;
 }
 
-/* A numeric, in as many limbs as it takes. */
+bool
+gpurhh_claims_modifier(Node *expr)
+{
+	return claims_modifier_walker(expr, NULL);
+}
+
+/*
+ * A numeric, in as many limbs as it takes.  Values that have not the scale that is
+ * found here are told from others when they are fed.
+ */
 bool
 gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 {
@@ -392,11 +401,6 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 	if (!gpurhh_decimal_type(expr, &digits, &scale))
 	{
 		*problem = "has no declared scale";
-		return false;
-	}
-	if (claims_modifier(expr, NULL))
-	{
-		*problem = "comes from a variable whose scale may change";
 		return false;
 	}
 	if (gpurhh_decimal_limbs(digits) == 0)

@@ -97,7 +97,8 @@ gpurhh_vector_store_datum(VectorType from, VectorType to, Datum value,
 
 /*
  * A constant's or parameter's decimal, with the node's scale, in all elements.
- * False: it has not the scale that was announced, or is too large.
+ * False: it has not the scale that was announced, or is too large for the
+ * digits that were.
  */
 static bool
 store_decimal(VectorNode *node, Datum value, int n)
@@ -106,6 +107,9 @@ store_decimal(VectorNode *node, Datum value, int n)
 
 	if (!gpurhh_decimal_read_as((const char *) PG_DETOAST_DATUM_PACKED(value),
 								node->given_scale, node->scale, &decimal))
+		return false;
+	if (node->type == VECTOR_DECIMAL && decimal != GPURHH_DECIMAL128_NAN &&
+		(decimal != (int64) decimal || decimal == GPURHH_DECIMAL_NAN))
 		return false;
 	for (int i = 0; i < n; i++)
 	{
