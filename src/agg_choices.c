@@ -21,13 +21,13 @@
 /*
  * The group of a row of the feed's block, of spec and with strings at those
  * words, in words.  Of the keys from n_shown_keys on all are NULL but the one that
- * the column feeds, which is the string, made in context.  Strings are given by
- * their addresses.
+ * the column feeds, which is the string, made in context (odd: see
+ * CandidateRefused).  Strings are given by their addresses.
  */
 void
 gpurhh_choice_group(const rhh_table_spec *spec, const StringWords *strings,
 					int n_shown_keys, const Feed *feed, uint32 row,
-					int column, const char *data, uint32 length,
+					int column, const char *data, uint32 length, bool odd,
 					MemoryContext context, uint64 *words)
 {
 	rhh_batch	batch;
@@ -55,7 +55,8 @@ gpurhh_choice_group(const rhh_table_spec *spec, const StringWords *strings,
 		if (k >= (uint32) n_shown_keys && spec->key_column[k] == column)
 		{
 			words[0] &= ~(UINT64CONST(1) << k);
-			gpurhh_string_make_key(context, data, length, &words[word]);
+			gpurhh_string_make_key(context, data, length, odd,
+								   &words[word]);
 		}
 		word += rhh_key_words(spec, k);
 	}

@@ -283,6 +283,21 @@ pad_string(const struct varlena *string, int n_characters)
 	return result;
 }
 
+/* An odd one, with the blanks that it had. */
+static struct varlena *
+odd_string(const Dictionary *dictionary, const uint64 *key)
+{
+	uint8		last = gpurhh_string_last_byte(key);
+	struct varlena *result;
+
+	if (gpurhh_string_is_long(last))
+		return gpurhh_dictionary_string(dictionary, key[0]);
+	result = palloc(SHORT_STRING);
+	SET_VARSIZE(result, VARHDRSZ + (last & ~GPURHH_STRING_ODD));
+	memcpy(VARDATA(result), key, GPURHH_STRING_BYTES);
+	return result;
+}
+
 static Name
 make_name(const struct varlena *string)
 {
@@ -301,9 +316,12 @@ make_reference(const EmitColumn *column, const Dictionary *dictionary,
 
 	if (gpurhh_is_string(column->encoding))
 	{
-		struct varlena *string = string_from_words(dictionary, at[0], at[stride],
-												   room);
+		uint64		key[2] = {at[0], at[stride]};
+		struct varlena *string;
 
+		if (unlikely(gpurhh_string_is_odd(gpurhh_string_last_byte(key))))
+			return PointerGetDatum(odd_string(dictionary, key));
+		string = string_from_words(dictionary, key[0], key[1], room);
 		return PointerGetDatum(column->encoding == GPU_ENC_NAME ?
 							   (void *) make_name(string) :
 							   (void *) pad_string(string, column->parameter));

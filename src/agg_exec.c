@@ -427,6 +427,7 @@ release_run(GpuAggState *state)
 	if (state->deferred != NULL)
 		gpurhh_deferred_free(state->deferred);
 	state->deferred = NULL;
+	state->odd = state->merged = false;
 	state->spilled_before = 0;
 	state->pass_context = NULL;
 	gpurhh_agg_use_dictionary(state, NULL);

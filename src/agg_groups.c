@@ -10,6 +10,7 @@
  */
 #include "agg_state.h"
 
+#include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -194,6 +195,48 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 	return words;
 }
 
+/*
+ * Odd keys (dictionary.c) are not the same as those that they equal, so there may
+ * be several groups of what is one.  A host table takes all groups, of the device,
+ * of the host table and of all passes, and compares their strings as core does.
+ * Of equal strings it shows the first one that it got.
+ */
+static void
+merge_odd_groups(GpuAggState *state)
+{
+	int			n_words = rhh_result_words(&state->spec);
+	uint64	   *record = MemoryContextAlloc(state->run_context,
+											n_words * sizeof(uint64));
+	HostTable  *merged = gpurhh_host_create(&state->spec, state->run_context,
+											get_hash_memory_limit());
+	const uint64 *words;
+	Size		stride;
+	uint32		n;
+
+	gpurhh_host_keep_strings(merged, &state->strings);
+	while ((words = next_first_level(state, &stride, &n)) != NULL)
+	{
+		for (uint32 i = 0; i < n; i++)
+		{
+			for (int w = 0; w < n_words; w++)
+				record[w] = words[w * stride + i];
+			gpurhh_strings_resolve(&state->strings, state->dictionary, record);
+			gpurhh_host_merge(merged, record, 1);
+		}
+	}
+	if (state->host != NULL)
+	{
+		state->spilled_before += gpurhh_host_spilled(state->host);
+		gpurhh_host_free(state->host);
+	}
+	/* strings are the table's own now */
+	gpurhh_agg_use_dictionary(state, NULL);
+	MemoryContextReset(state->pass_context);
+	state->host = merged;
+	state->phase = EMIT_HOST;
+	state->merged = true;
+}
+
 /* The next groups of the level that is returned. */
 static const uint64 *
 next_groups_of_level(GpuAggState *state, Size *stride, uint32 *n)
@@ -288,6 +331,12 @@ gpurhh_agg_next_groups(GpuAggState *state, Size *stride, uint32 *n)
 	const uint64 *words;
 	instr_time	start;
 
+	if (state->odd && !state->merged)
+	{
+		INSTR_TIME_SET_CURRENT(start);
+		merge_odd_groups(state);
+		counts->fetch_ms = fetch_ms = fetch_ms + milliseconds_since(start);
+	}
 	if (state->level == NULL)
 		return next_groups_of_level(state, stride, n);
 	INSTR_TIME_SET_CURRENT(start);

@@ -305,24 +305,25 @@ defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
  */
 static uint64 *
 make_choice(GpuAggState *state, const Feed *feed, uint32 row, int column,
-			const char *data, uint32 length)
+			const char *data, uint32 length, bool odd)
 {
 	uint64	   *words;
 
 	words = MemoryContextAlloc(state->choice_context,
 							   rhh_result_words(&state->spec) * sizeof(uint64));
 	gpurhh_choice_group(&state->spec, &state->strings, state->n_shown_keys,
-						feed, row, column, data, length, state->choice_context,
-						words);
+						feed, row, column, data, length, odd,
+						state->choice_context, words);
 	return words;
 }
 
 static void
 save_choice(void *arg, const Feed *feed, uint32 row, int column,
-			const char *data, uint32 length)
+			const char *data, uint32 length, bool odd)
 {
 	GpuAggState *state = arg;
-	const uint64 *words = make_choice(state, feed, row, column, data, length);
+	const uint64 *words = make_choice(state, feed, row, column, data, length,
+									  odd);
 	MemoryContext old = MemoryContextSwitchTo(state->run_context);
 
 	gpurhh_choices_save(state->shared, &state->choice_file, &state->strings,
@@ -333,14 +334,14 @@ save_choice(void *arg, const Feed *feed, uint32 row, int column,
 
 static void
 add_choice(void *arg, const Feed *feed, uint32 row, int column,
-		   const char *data, uint32 length)
+		   const char *data, uint32 length, bool odd)
 {
 	GpuAggState *state = arg;
 
 	gpurhh_regroup_keep_strings(state->regroup);
 	(void) gpurhh_regroup_add(state->regroup, NULL,
 							  make_choice(state, feed, row, column, data,
-										  length),
+										  length, odd),
 							  1, 1);
 	MemoryContextReset(state->choice_context);
 }
@@ -426,6 +427,7 @@ feed_child(GpuAggState *state)
 		feed_rows(state, &feed, &own_block);
 	if (feed.base != NULL)
 		hand_over(state, &feed, own_block);
+	state->odd |= feed.strings.odd;
 	gpurhh_parallel_close_late(&state->late_file);
 	gpurhh_choices_close(&state->choice_file);
 	note_odd(state);
@@ -481,7 +483,7 @@ any_deferred(GpuAggState *state)
 static void
 prepare_regroup(GpuAggState *state)
 {
-	if (any_deferred(state) ||
+	if (state->odd || any_deferred(state) ||
 		(state->shared != NULL && gpurhh_parallel_any_choices(state->shared)))
 		gpurhh_regroup_keep_strings(state->regroup);
 	if (state->shared != NULL)
@@ -501,7 +503,7 @@ regroup_on_device(GpuAggState *state)
 
 	if (plan == NULL || state->channel == NULL)
 		return;
-	wanted = state->host == NULL && !any_deferred(state) &&
+	wanted = !state->odd && state->host == NULL && !any_deferred(state) &&
 		gpurhh_channel_complete(state->channel);
 	gpurhh_channel_regroup(state->channel, wanted);
 	if (!wanted)
@@ -550,7 +552,11 @@ gpurhh_agg_read_input(GpuAggState *state)
 		if (shared == NULL)
 			state->stats.counts.runs++;
 		else
+		{
+			if (state->odd)
+				gpurhh_parallel_note_odd(shared);
 			last = gpurhh_parallel_detach(shared, &state->stats.counts);
+		}
 		if (last)
 			note_dictionary(state);
 		if (last && state->channel != NULL)
@@ -567,8 +573,9 @@ gpurhh_agg_read_input(GpuAggState *state)
 	}
 	if (shared != NULL)
 	{
+		state->odd = gpurhh_parallel_any_odd(shared);
 		if (!gpurhh_parallel_may_emit(shared, state->channel,
-									  state->regroup != NULL))
+									  state->regroup != NULL || state->odd))
 			return false;
 		read_late(state);
 		if (gpurhh_parallel_any_odd_arguments(shared))

@@ -48,6 +48,7 @@ struct GpuAggShared
 	slock_t		mutex;			/* guards what follows */
 	int			n_attached;
 	bool		closed;
+	bool		odd;			/* a participant has fed an odd value */
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see agg_choices.c */
@@ -92,6 +93,7 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->dictionary = dictionary;
 	shared->n_attached = 0;
 	shared->closed = false;
+	shared->odd = false;
 	shared->emitter_pid = 0;
 	shared->n_late_files = 0;
 	shared->n_choice_files = 0;
@@ -197,6 +199,27 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 	add_counts(shared, counts);
 	SpinLockRelease(&shared->mutex);
 	return last;
+}
+
+/* A participant has fed an odd value (dictionary.c); before it detaches. */
+void
+gpurhh_parallel_note_odd(GpuAggShared *shared)
+{
+	SpinLockAcquire(&shared->mutex);
+	shared->odd = true;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* Has any?  Once the input is closed. */
+bool
+gpurhh_parallel_any_odd(GpuAggShared *shared)
+{
+	bool		odd;
+
+	SpinLockAcquire(&shared->mutex);
+	odd = shared->odd;
+	SpinLockRelease(&shared->mutex);
+	return odd;
 }
 
 /* Does the participant have anything to wait for, once it has fed its part? */

@@ -57,6 +57,8 @@ typedef struct GpuAggState
 	HostTable  *host;			/* NULL until it is needed */
 	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
 	Deferred   *deferred;		/* NULL: no row was */
+	bool		odd;			/* a key may be odd (dictionary.c), */
+	bool		merged;			/* and the groups have been put together */
 	OddValues  *odd_arguments;	/* see odd_arguments.c; NULL: none yet */
 	uint64		spilled_before; /* records, by host tables of earlier passes */
 	MemoryContext pass_context; /* until the next pass over deferred rows */

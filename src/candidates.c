@@ -52,7 +52,8 @@ typedef struct Best
 {
 	uint64		prefix;			/* the first bytes, in the order of integers */
 	struct varlena *string;		/* NULL, or of size 0: none */
-	uint32		room;			/* that string has for data */
+	uint32		room : 31;		/* that string has for data */
+	uint32		odd : 1;		/* flag: it is odd, and has its trailing blanks */
 	uint32		row : 31;		/* of the block, from 1, that it is to be fed in;
 								 * 0: it has been */
 	uint32		waits : 1;		/* flag: is among waiting[], even if row is 0 */
@@ -64,6 +65,7 @@ typedef struct CandidateColumn
 	uint8		number;
 	bool		greatest;
 	bool		blanks;			/* trailing ones do not count */
+	int			characters;		/* then: how many a string has with them */
 } CandidateColumn;
 
 struct Candidates
@@ -146,7 +148,8 @@ gpurhh_candidates_create(MemoryContext context, const rhh_table_spec *spec,
 		candidates->columns[candidates->n_columns++] = (CandidateColumn){
 			.number = number,
 			.greatest = gpurhh_is_greatest(encoding),
-			.blanks = gpurhh_encodings[encoding].vector == VECTOR_BPCHAR
+			.blanks = gpurhh_encodings[encoding].vector == VECTOR_BPCHAR,
+			.characters = columns[number].parameter
 		};
 	}
 	if (candidates->n_words > MAX_KEY_WORDS)
@@ -280,20 +283,21 @@ finish_strings(Feed *feed)
 /* Then, for each: the string of a row, if it has none, goes another way. */
 static void
 hand_over_missing(Candidates *candidates, Feed *feed, int c, uint32 row,
-				  const char *data, uint32 length)
+				  const char *data, uint32 length, bool odd)
 {
 	int			number = candidates->columns[c].number;
 
 	if (gpurhh_feed_take_back(feed, number, row))
 		candidates->refused(candidates->refused_arg, feed, row, number, data,
-							length);
+							length, odd);
 }
 
 static void
 hand_over_best(Candidates *candidates, Feed *feed, int c, const Best *best)
 {
 	hand_over_missing(candidates, feed, c, best->row - 1,
-					  VARDATA(best->string), VARSIZE(best->string) - VARHDRSZ);
+					  VARDATA(best->string), VARSIZE(best->string) - VARHDRSZ,
+					  best->odd);
 }
 
 /* The entry is another group's from here on. */
@@ -307,7 +311,8 @@ give_away(Candidates *candidates, Feed *feed, Best *bests)
 		if (bests[c].row != 0)
 		{
 			gpurhh_feed_string(feed, candidates->columns[c].number,
-							   bests[c].row - 1, bests[c].string);
+							   bests[c].row - 1, bests[c].string,
+							   !bests[c].odd);
 			fed = true;
 		}
 	}
@@ -384,6 +389,9 @@ is_better(const Best *best, bool greatest, uint64 prefix, const char *data,
 	if (prefix != best->prefix)
 		return (prefix > best->prefix) == greatest;
 	best_length = VARSIZE(best->string) - VARHDRSZ;
+	if (unlikely(best->odd))
+		best_length = gpurhh_string_without_blanks(VARDATA(best->string),
+												   best_length);
 	order = memcmp(data, VARDATA(best->string), Min(length, best_length));
 	if (order == 0)
 		order = (length > best_length) - (length < best_length);
@@ -444,6 +452,7 @@ add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 	const CandidateColumn *column = &candidates->columns[c];
 	struct varlena *detoasted = NULL;
 	const char *data;
+	uint32		bytes;
 	uint32		length;
 	uint64		prefix;
 
@@ -453,27 +462,33 @@ add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 		value = detoasted;
 	}
 	data = VARDATA_ANY(value);
-	length = VARSIZE_ANY_EXHDR(value);
-	while (column->blanks && length > 0 && data[length - 1] == ' ')
-		length--;
+	length = bytes = VARSIZE_ANY_EXHDR(value);
+	if (column->blanks)
+		length = gpurhh_string_without_blanks(data, bytes);
 	prefix = prefix_of(data, length);
 	if (best == NULL ||
 		is_better(best, column->greatest, prefix, data, length))
 	{
+		bool		odd = column->blanks &&
+			gpurhh_string_odd_length(data, length, bytes, column->characters);
+
+		if (odd)
+			length = bytes;
 		if (best != NULL && make_room(candidates, best, length))
 		{
 			memcpy(VARDATA(best->string), data, length);
 			SET_VARSIZE(best->string, VARHDRSZ + length);
 			best->prefix = prefix;
+			best->odd = odd;
 			if (!best->waits)
 				wait_for_block(candidates, best, c);
 			best->row = row + 1;
 		}
 		else
 		{
-			gpurhh_feed_string(feed, column->number, row, value);
+			gpurhh_feed_string(feed, column->number, row, value, false);
 			if (!finish_strings(feed))
-				hand_over_missing(candidates, feed, c, row, data, length);
+				hand_over_missing(candidates, feed, c, row, data, length, odd);
 		}
 	}
 	if (detoasted != NULL)
@@ -546,7 +561,7 @@ gpurhh_candidates_finish(Candidates *candidates, Feed *feed)
 
 		if (best->row != 0)
 			gpurhh_feed_string(feed, candidates->columns[candidates->waiting_columns[i]].number,
-							   best->row - 1, best->string);
+							   best->row - 1, best->string, !best->odd);
 	}
 	all = finish_strings(feed);
 	for (Size i = 0; i < candidates->n_waiting; i++)

@@ -14,6 +14,21 @@
  * So equal strings, and only these, have equal keys.  The number is the place
  * of the string in memory, where agg_emit.c finds it as the value to return.
  *
+ * Of a char(n) what is kept is the string without its trailing blanks, which do
+ * not count when strings are compared; shown, it has as many as make it n
+ * characters.  But core checks n only where a value is assigned or cast: a
+ * column definition list, a record's field or a table made from either may have
+ * values of another length.  Such a value is *odd*.  Its key has all its bytes,
+ * so that they can be shown, and says so:
+ *
+ *		byte	0 .. 14						15
+ *				the string, then zeros		0x80 + its length, 0 to 15
+ *				number (8), zeros (7)		0xFE
+ *
+ * It then differs from the key of an equal string, so groups of odd keys are to
+ * be merged with those that equal them before anything is done with them (see
+ * agg_groups.c).
+ *
  * A dictionary is one backend's, or shared by the participants of a parallel
  * plan.  Its parts are the same:
  *
@@ -43,6 +58,7 @@
 #include "gpurhh.h"
 
 #include "access/detoast.h"
+#include "mb/pg_wchar.h"
 #include "rhh_hash.h"
 #include "storage/spin.h"
 #include "utils/dsa.h"
@@ -620,13 +636,36 @@ gpurhh_dictionary_string(const Dictionary *dictionary, uint64 number)
 	return (struct varlena *) gpurhh_dictionary_entry(dictionary, number)->string;
 }
 
+/* What an odd key stands for, without trailing blanks: so it is compared. */
+static pg_noinline const char *
+string_of_odd_key(const Dictionary *dictionary, const uint64 *key,
+				  uint32 *length)
+{
+	uint8		last = gpurhh_string_last_byte(key);
+	const char *data = (const char *) key;
+
+	*length = last & ~GPURHH_STRING_ODD;
+	if (last == GPURHH_STRING_ODD_LONG)
+	{
+		const struct varlena *string = gpurhh_dictionary_string(dictionary,
+																key[0]);
+
+		*length = VARSIZE(string) - VARHDRSZ;
+		data = VARDATA(string);
+	}
+	*length = gpurhh_string_without_blanks(data, *length);
+	return data;
+}
+
 /* The bytes that a key stands for; to be found in the key itself or its entry. */
 static inline const char *
 string_of_key(const Dictionary *dictionary, const uint64 *key, uint32 *length)
 {
-	uint8		last = ((const uint8 *) key)[GPURHH_STRING_BYTES - 1];
+	uint8		last = gpurhh_string_last_byte(key);
 	const struct varlena *string;
 
+	if (unlikely(gpurhh_string_is_odd(last)))
+		return string_of_odd_key(dictionary, key, length);
 	if (last != GPURHH_STRING_LONG)
 	{
 		*length = last;
@@ -635,6 +674,14 @@ string_of_key(const Dictionary *dictionary, const uint64 *key, uint32 *length)
 	string = gpurhh_dictionary_string(dictionary, key[0]);
 	*length = VARSIZE(string) - VARHDRSZ;
 	return VARDATA(string);
+}
+
+/* The same for others. */
+const char *
+gpurhh_string_of_key(const Dictionary *dictionary, const uint64 *key,
+					 uint32 *length)
+{
+	return string_of_key(dictionary, key, length);
 }
 
 /* The order of two keys' strings by their bytes: < 0, 0, > 0. */
@@ -683,12 +730,71 @@ write_inline_key(const char *data, uint32 length, const char *readable,
 	to[GPURHH_STRING_BYTES - 1] = (char) length;
 }
 
+#define HIGH_BITS UINT64CONST(0x8080808080808080)
+
+/* How many of a word's bytes go on with a character of UTF-8, as 10xxxxxx. */
 static inline uint32
-without_blanks(const char *data, uint32 length)
+continuing_bytes(uint64 word)
 {
-	while (length > 0 && data[length - 1] == ' ')
-		length--;
-	return length;
+	uint64		bits = word & ~(word << 1) & HIGH_BITS;
+
+	return (bits >> 7) * UINT64CONST(0x0101010101010101) >> 56;
+}
+
+/* Bytes of a key that is a string itself beyond one for each character. */
+static inline uint32
+extra_bytes_of_key(const char *key, uint32 length)
+{
+	uint64		words[2];
+
+	/* all bytes but the string's are small */
+	memcpy(words, key, sizeof(words));
+	if (likely(((words[0] | words[1]) & HIGH_BITS) == 0))
+		return 0;
+	if (GetDatabaseEncoding() == PG_UTF8)
+		return continuing_bytes(words[0]) + continuing_bytes(words[1]);
+	return length - pg_mbstrlen_with_len(key, length);
+}
+
+/* The same of any string. */
+static uint32
+extra_bytes(const char *data, uint32 length)
+{
+	uint64		any = 0;
+	uint64		word;
+	uint32		extra = 0;
+	uint32		at;
+
+	for (at = 0; at + sizeof(word) <= length; at += sizeof(word))
+	{
+		memcpy(&word, data + at, sizeof(word));
+		any |= word;
+	}
+	for (; at < length; at++)
+		any |= (uint8) data[at];
+	if (likely((any & HIGH_BITS) == 0))
+		return 0;
+	if (GetDatabaseEncoding() != PG_UTF8)
+		return length - pg_mbstrlen_with_len(data, length);
+	for (at = 0; at + sizeof(word) <= length; at += sizeof(word))
+	{
+		memcpy(&word, data + at, sizeof(word));
+		extra += continuing_bytes(word);
+	}
+	for (; at < length; at++)
+		extra += (data[at] & 0xc0) == 0x80;
+	return extra;
+}
+
+/*
+ * Is a char(n) odd: not of as many characters as are declared?  length: without
+ * its trailing blanks, which are characters of a byte in every encoding.
+ */
+bool
+gpurhh_string_odd_length(const char *data, uint32 length, uint32 bytes,
+						 int characters)
+{
+	return bytes - extra_bytes(data, length) != (uint32) characters;
 }
 
 /* Gives the strings that wait for it their keys. */
@@ -709,7 +815,7 @@ write_numbers(StringEncoder *encoder)
 		memcpy(string->to, &string->number, sizeof(string->number));
 		memset(string->to + sizeof(string->number), 0,
 			   GPURHH_STRING_BYTES - sizeof(string->number));
-		string->to[GPURHH_STRING_BYTES - 1] = (char) GPURHH_STRING_LONG;
+		string->to[GPURHH_STRING_BYTES - 1] = (char) (string->odd ? GPURHH_STRING_ODD_LONG : GPURHH_STRING_LONG);
 		if (string->detoasted != NULL)
 			pfree(string->detoasted);
 	}
@@ -721,15 +827,17 @@ write_numbers(StringEncoder *encoder)
  * GPURHH_STRING_BYTES bytes at to; or takes note of it, and the key is there
  * after gpurhh_strings_finish().  Until then the value must stay, unless it is
  * a toasted one.  Memory up to readable may be read where that is faster.
- * A name is no varlena: value leads to it all the same.
+ * A name is no varlena: value leads to it all the same.  parameter: of a
+ * char(n), how many characters that is.
  */
 void
-gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
+gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 				   const struct varlena *value, const char *readable, char *to)
 {
 	struct varlena *detoasted = NULL;
 	const char *data;
 	uint32		length;
+	bool		odd = false;
 
 	if (encoding == GPU_ENC_NAME)
 	{
@@ -748,10 +856,29 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 		length = VARSIZE_ANY_EXHDR(value);
 	}
 	if (encoding == GPU_ENC_BPCHAR)
-		length = without_blanks(data, length);
+	{
+		uint32		bytes = length;
+
+		length = gpurhh_string_without_blanks(data, bytes);
+		if (length < GPURHH_STRING_BYTES)
+		{
+			write_inline_key(data, length, readable, to);
+			odd = bytes - extra_bytes_of_key(to, length) != (uint32) parameter;
+		}
+		else
+			odd = gpurhh_string_odd_length(data, length, bytes, parameter);
+		if (unlikely(odd))
+		{
+			encoder->odd = true;
+			length = bytes;
+		}
+	}
 	if (length < GPURHH_STRING_BYTES)
 	{
-		write_inline_key(data, length, readable, to);
+		if (encoding != GPU_ENC_BPCHAR || odd)
+			write_inline_key(data, length, readable, to);
+		if (unlikely(odd))
+			to[GPURHH_STRING_BYTES - 1] |= GPURHH_STRING_ODD;
 		if (detoasted != NULL)
 			pfree(detoasted);
 		return;
@@ -759,7 +886,8 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 	if (encoder->n_waiting == GPURHH_STRING_BATCH)
 		write_numbers(encoder);
 	encoder->waiting[encoder->n_waiting++] = (StringLookup){
-		.data = data, .length = length, .to = to, .detoasted = detoasted
+		.data = data, .length = length, .to = to, .odd = odd,
+		.detoasted = detoasted
 	};
 }
 

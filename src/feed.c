@@ -136,8 +136,8 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 			continue;
 		value = (const struct varlena *)
 			DatumGetPointer(slot->tts_values[column->attribute]);
-		gpurhh_strings_add(&feed->strings, column->encoding, value,
-						   (const char *) value,
+		gpurhh_strings_add(&feed->strings, column->encoding,
+						   column->parameter, value, (const char *) value,
 						   feed->base + column->values_offset +
 						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
 	}
@@ -318,11 +318,12 @@ gpurhh_feed_no_strings(Feed *feed, int column, int n)
 
 /*
  * A row of the block that had none is given a string, which has to stay until
- * gpurhh_strings_finish().
+ * gpurhh_strings_finish().  regular: a char(n) has as many characters as is
+ * declared, but its trailing blanks have been taken away.
  */
 void
 gpurhh_feed_string(Feed *feed, int column, uint32 row,
-				   const struct varlena *value)
+				   const struct varlena *value, bool regular)
 {
 	const FeedColumn *to = &feed->columns[column];
 	uint8	   *bitmap = (uint8 *) feed->base + to->nulls_offset;
@@ -331,8 +332,8 @@ gpurhh_feed_string(Feed *feed, int column, uint32 row,
 
 	bitmap[row / 8] &= ~(1 << (row % 8));
 	gpurhh_strings_add(&feed->strings,
-					   blanks ? GPU_ENC_BPCHAR : GPU_ENC_STRING, value,
-					   (const char *) value,
+					   blanks && !regular ? GPU_ENC_BPCHAR : GPU_ENC_STRING,
+					   to->parameter, value, (const char *) value,
 					   feed->base + to->values_offset +
 					   (Size) row * GPURHH_STRING_BYTES);
 }
@@ -382,7 +383,7 @@ gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
 	uint64		number;
 
 	memcpy(&number, key, sizeof(number));
-	if (key[GPURHH_STRING_BYTES - 1] != GPURHH_STRING_LONG || number != 0)
+	if (!gpurhh_string_is_long(key[GPURHH_STRING_BYTES - 1]) || number != 0)
 		return false;
 	bitmap[row / 8] |= 1 << (row % 8);
 	memset(key, 0, GPURHH_STRING_BYTES);

@@ -471,12 +471,43 @@ extern void gpurhh_check_rights(CustomScan *cscan, bool explain_only);
 
 #define GPURHH_STRING_BYTES	16	/* of a key that stands for a string */
 #define GPURHH_STRING_LONG	0xff	/* its last one, where a dictionary has it */
+/* the same of a char(n) that has not n characters: see dictionary.c */
+#define GPURHH_STRING_ODD	0x80	/* beside the length */
+#define GPURHH_STRING_ODD_LONG 0xfe
 
 /* Strings looked up together: enough to overlap the waits for memory. */
 #define GPURHH_STRING_BATCH	64
 
 StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
 				 "a row's strings are looked up together");
+
+static inline uint8
+gpurhh_string_last_byte(const uint64 *key)
+{
+	return ((const uint8 *) key)[GPURHH_STRING_BYTES - 1];
+}
+
+/* Of the last byte: does the key have a number? */
+static inline bool
+gpurhh_string_is_long(uint8 last)
+{
+	return last >= GPURHH_STRING_ODD_LONG;
+}
+
+static inline bool
+gpurhh_string_is_odd(uint8 last)
+{
+	return (last & GPURHH_STRING_ODD) != 0 && last != GPURHH_STRING_LONG;
+}
+
+/* Of a char(n): what it is compared by. */
+static inline uint32
+gpurhh_string_without_blanks(const char *data, uint32 length)
+{
+	while (length > 0 && data[length - 1] == ' ')
+		length--;
+	return length;
+}
 
 /* A string that is no key itself, in a dictionary or kept by itself. */
 typedef struct StringEntry
@@ -511,6 +542,7 @@ typedef struct StringLookup
 	uint64		hash;
 	uint64		number;			/* 0: none */
 	char	   *to;				/* where the key goes */
+	bool		odd;
 	struct varlena *detoasted;	/* to be freed then; or NULL */
 } StringLookup;
 
@@ -520,6 +552,7 @@ typedef struct StringEncoder
 	Dictionary *dictionary;
 	int			n_waiting;
 	bool		missing;		/* there was one without a number */
+	bool		odd;			/* there was one whose key is odd, ever */
 	uint64		hash;
 	StringLookup waiting[GPURHH_STRING_BATCH];
 } StringEncoder;
@@ -543,8 +576,12 @@ extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
 												uint64 number);
 extern int	gpurhh_string_compare(const Dictionary *dictionary,
 								  const uint64 *a, const uint64 *b);
+extern bool gpurhh_string_odd_length(const char *data, uint32 length,
+									 uint32 bytes, int characters);
+extern const char *gpurhh_string_of_key(const Dictionary *dictionary,
+										const uint64 *key, uint32 *length);
 extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
-							   const struct varlena *value,
+							   int parameter, const struct varlena *value,
 							   const char *readable, char *to);
 extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
 
@@ -565,7 +602,7 @@ extern void gpurhh_strings_resolve(const StringWords *words,
 								   const Dictionary *dictionary,
 								   uint64 *record);
 extern void gpurhh_string_make_key(MemoryContext context, const char *data,
-								   uint32 length, uint64 *key);
+								   uint32 length, bool odd, uint64 *key);
 extern void gpurhh_string_copy(MemoryContext context, uint64 *key);
 extern void gpurhh_string_free(const uint64 *key);
 extern uint32 gpurhh_strings_hash(const StringWords *words,
@@ -629,7 +666,7 @@ extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);
 extern void gpurhh_feed_no_strings(Feed *feed, int column, int n);
 extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
-							   const struct varlena *value);
+							   const struct varlena *value, bool regular);
 extern void gpurhh_feed_describe(const Feed *feed, rhh_batch *batch);
 extern bool gpurhh_feed_take_back(Feed *feed, int column, uint32 row);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
@@ -671,9 +708,13 @@ extern bool gpurhh_vector_filter(VectorExpr *condition, const Vector *columns,
 /* Chooses the strings that may be a group's least or greatest. */
 typedef struct Candidates Candidates;
 
-/* A row of the block has no string, as the dictionary did not take it. */
+/*
+ * A row of the block has no string, as the dictionary did not take it.  odd: with
+ * trailing blanks, and another number of them than is declared.
+ */
 typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
-								 int column, const char *data, uint32 length);
+								 int column, const char *data, uint32 length,
+								 bool odd);
 
 /* Memory for the strings that others are compared to. */
 #define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
@@ -1239,6 +1280,8 @@ extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 extern bool gpurhh_parallel_attach(GpuAggShared *shared);
 extern bool gpurhh_parallel_detach(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
+extern void gpurhh_parallel_note_odd(GpuAggShared *shared);
+extern bool gpurhh_parallel_any_odd(GpuAggShared *shared);
 extern bool gpurhh_parallel_emits_later(GpuAggShared *shared);
 extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
 									 bool one_emitter);
@@ -1278,7 +1321,7 @@ extern BufFile *gpurhh_parallel_open_odd_arguments(GpuAggShared *shared, int num
 extern void gpurhh_choice_group(const rhh_table_spec *spec,
 								const StringWords *strings, int n_shown_keys,
 								const Feed *feed, uint32 row, int column,
-								const char *data, uint32 length,
+								const char *data, uint32 length, bool odd,
 								MemoryContext context, uint64 *words);
 extern void gpurhh_choices_save(GpuAggShared *shared, BufFile **file,
 								const StringWords *strings,

@@ -67,6 +67,7 @@ typedef struct HeapLoad
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
 	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	int			parameter;		/* of that, see GpuColumn */
 	bool		pointer;		/* to where it is in the page, for expressions */
 	int			scale;			/* >= 0: a numeric, loaded as an integer */
 	int			next;			/* load of the same attribute; -1: none */
@@ -277,7 +278,7 @@ finish_set(HeapFeed *heap, LoadSet *set)
 
 /* A column of strings; false: it is not one of the table. */
 static bool
-prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
+prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
 {
 	Form_pg_attribute att;
 
@@ -291,6 +292,7 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr)
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
 	heap->column_set.loads[column->load].string = column->encoding;
+	heap->column_set.loads[column->load].parameter = parameter;
 	return true;
 }
 
@@ -310,7 +312,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	column->load = -1;
 	column->limb_of = -1;
 	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
-		prepare_strings(heap, column, expr))
+		prepare_strings(heap, column, expr, how.parameter))
 		return true;
 	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
 		gpurhh_encodings[encoding].by_reference)
@@ -566,7 +568,7 @@ store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
 			   const char *readable)
 {
 	if (load->string != GPU_ENC_NONE)
-		gpurhh_strings_add(set->strings, load->string,
+		gpurhh_strings_add(set->strings, load->string, load->parameter,
 						   (const struct varlena *) from, readable,
 						   load->to + (Size) row * GPURHH_STRING_BYTES);
 	else if (load->pointer)
@@ -1100,7 +1102,8 @@ add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 		if (result->nulls != NULL && result->nulls[i])
 			memset(to, 0, GPURHH_STRING_BYTES);
 		else
-			gpurhh_strings_add(&feed->strings, encoding, strings[i],
+			gpurhh_strings_add(&feed->strings, encoding,
+							   feed->columns[column].parameter, strings[i],
 							   (const char *) strings[i], to);
 	}
 }

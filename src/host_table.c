@@ -286,9 +286,14 @@ combine_strings(HostTable *host, uint64 *into, const uint64 *from)
 {
 	const StringWords *strings = host->strings;
 	uint64		before[lengthof(strings->at)][2];
+	bool		was_there[lengthof(strings->at)];
 
 	for (int i = strings->n_keys; i < strings->n; i++)
+	{
 		memcpy(before[i], &into[strings->at[i]], GPURHH_STRING_BYTES);
+		/* as RHH_ANY's first word says */
+		was_there[i] = into[strings->at[i] - 1] != 0;
+	}
 	combine(host, into, from);
 	for (int i = strings->n_keys; i < strings->n; i++)
 	{
@@ -296,7 +301,8 @@ combine_strings(HostTable *host, uint64 *into, const uint64 *from)
 
 		if (memcmp(before[i], now, GPURHH_STRING_BYTES) == 0)
 			continue;
-		if (gpurhh_string_compare(NULL, before[i], now) == 0)
+		/* nothing is no empty string, which may be an odd one */
+		if (was_there[i] && gpurhh_string_compare(NULL, before[i], now) == 0)
 			memcpy(now, before[i], GPURHH_STRING_BYTES);
 		else
 		{

@@ -23,7 +23,13 @@
 static inline bool
 is_long(const uint64 *key)
 {
-	return ((const uint8 *) key)[GPURHH_STRING_BYTES - 1] == GPURHH_STRING_LONG;
+	return gpurhh_string_is_long(gpurhh_string_last_byte(key));
+}
+
+static inline bool
+is_odd(const uint64 *key)
+{
+	return gpurhh_string_is_odd(gpurhh_string_last_byte(key));
 }
 
 static inline StringEntry *
@@ -73,10 +79,13 @@ gpurhh_strings_resolve(const StringWords *words, const Dictionary *dictionary,
 	}
 }
 
-/* A string's key; its entry, if it is a long one, is made in context. */
+/*
+ * A string's key; its entry, if it is a long one, is made in context.  odd: see
+ * dictionary.c; data has the trailing blanks then.
+ */
 void
 gpurhh_string_make_key(MemoryContext context, const char *data, uint32 length,
-					   uint64 *key)
+					   bool odd, uint64 *key)
 {
 	StringEntry *entry;
 
@@ -84,14 +93,16 @@ gpurhh_string_make_key(MemoryContext context, const char *data, uint32 length,
 	if (length < GPURHH_STRING_BYTES)
 	{
 		memcpy(key, data, length);
-		((uint8 *) key)[GPURHH_STRING_BYTES - 1] = (uint8) length;
+		((uint8 *) key)[GPURHH_STRING_BYTES - 1] =
+			(uint8) length | (odd ? GPURHH_STRING_ODD : 0);
 		return;
 	}
 	entry = MemoryContextAllocHuge(context, gpurhh_string_entry_bytes(length));
 	gpurhh_string_write_entry(entry, data, length,
 							  (uint32) gpurhh_string_hash(data, length));
 	key[0] = (uintptr_t) entry;
-	((uint8 *) key)[GPURHH_STRING_BYTES - 1] = GPURHH_STRING_LONG;
+	((uint8 *) key)[GPURHH_STRING_BYTES - 1] =
+		odd ? GPURHH_STRING_ODD_LONG : GPURHH_STRING_LONG;
 }
 
 /* Makes a key's entry one of context's. */
@@ -118,6 +129,23 @@ gpurhh_string_free(const uint64 *key)
 		pfree(entry_of(key));
 }
 
+/* The key that an odd one's string has where it is not odd, but for the number. */
+static pg_noinline void
+hash_odd(uint64 *key)
+{
+	uint32		length;
+	const char *data = gpurhh_string_of_key(NULL, key, &length);
+	uint64		regular[2] = {0, 0};
+
+	if (length < GPURHH_STRING_BYTES)
+		memcpy(regular, data, length);
+	else
+		regular[0] = (uint32) gpurhh_string_hash(data, length);
+	((uint8 *) regular)[GPURHH_STRING_BYTES - 1] =
+		length < GPURHH_STRING_BYTES ? length : GPURHH_STRING_LONG;
+	memcpy(key, regular, sizeof(regular));
+}
+
 /* Of a record's key, its first n_words words. */
 uint32
 gpurhh_strings_hash(const StringWords *words, const uint64 *record,
@@ -130,7 +158,9 @@ gpurhh_strings_hash(const StringWords *words, const uint64 *record,
 	{
 		uint64	   *string = &key[words->at[i]];
 
-		if (is_long(string))
+		if (unlikely(is_odd(string)))
+			hash_odd(string);
+		else if (is_long(string))
 			string[0] = entry_of(string)->hash;
 	}
 	return hash_bytes((const unsigned char *) key, n_words * sizeof(uint64));
@@ -147,10 +177,16 @@ gpurhh_strings_equal(const StringWords *words, const uint64 *a,
 	{
 		int			at = words->at[i];
 
-		if (memcmp(a + from, b + from, (at - from) * sizeof(uint64)) != 0 ||
-			a[at + 1] != b[at + 1])
+		if (memcmp(a + from, b + from, (at - from) * sizeof(uint64)) != 0)
 			return false;
-		if (!is_long(&a[at]))
+		if (unlikely(is_odd(&a[at]) || is_odd(&b[at])))
+		{
+			if (gpurhh_string_compare(NULL, &a[at], &b[at]) != 0)
+				return false;
+		}
+		else if (a[at + 1] != b[at + 1])
+			return false;
+		else if (!is_long(&a[at]))
 		{
 			if (a[at] != b[at])
 				return false;

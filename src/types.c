@@ -16,7 +16,6 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_type.h"
-#include "mb/pg_wchar.h"
 #include "nodes/makefuncs.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -351,7 +350,7 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 	return false;
 }
 
-/* Does a constant have the length or scale that its modifier says? */
+/* Does a constant have the scale that its modifier says? */
 static bool
 keeps_modifier(Const *constant)
 {
@@ -363,13 +362,6 @@ keeps_modifier(Const *constant)
 
 	if (constant->constisnull)
 		return true;
-	if (constant->consttype == BPCHAROID)
-	{
-		BpChar	   *value = DatumGetBpCharPP(constant->constvalue);
-
-		return pg_mbstrlen_with_len(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value)) ==
-			constant->consttypmod - VARHDRSZ;
-	}
 	declared = makeNullConst(NUMERICOID, constant->consttypmod, InvalidOid);
 	return gpurhh_decimal_type((Node *) constant, &digits, &scale) &&
 		gpurhh_decimal_type((Node *) declared, &declared_digits, &declared_scale) &&
@@ -377,22 +369,19 @@ keeps_modifier(Const *constant)
 }
 
 /*
- * Does the expression hold a value that need not have the length or scale of
- * its modifier?  A field of a record variable is planned as a parameter with
+ * Does the expression hold a numeric that need not have the scale of its
+ * modifier?  A field of a record variable is planned as a parameter with
  * the modifier that it had then; when the plan is used it may come from another
  * table.  Or it has become a constant.
  */
 static bool
 claims_modifier_walker(Node *node, void *context)
 {
-	Oid			type;
-
 	if (node == NULL)
 		return false;
 	if (!IsA(node, Param) && !IsA(node, Const))
 		return expression_tree_walker(node, claims_modifier_walker, context);
-	type = exprType(node);
-	if (exprTypmod(node) < 0 || (type != NUMERICOID && type != BPCHAROID))
+	if (exprTypmod(node) < 0 || exprType(node) != NUMERICOID)
 		return false;
 	return IsA(node, Const) ? !keeps_modifier((Const *) node) :
 		((Param *) node)->paramkind == PARAM_EXTERN;
@@ -454,16 +443,8 @@ gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 		*problem = psprintf("has more than %d digits", GPURHH_DECIMAL_DIGITS);
 		return false;
 	}
-	if (!gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
-						column, problem))
-		return false;
-	if (column->encoding == GPU_ENC_BPCHAR && gpurhh_claims_modifier(expr))
-	{
-		column->encoding = GPU_ENC_NONE;
-		*problem = "comes from a variable whose length may change";
-		return false;
-	}
-	return true;
+	return gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
+						  column, problem);
 }
 
 /* NULL where the aggregate is not supported. */
