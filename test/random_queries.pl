@@ -514,6 +514,7 @@ else
 {
 	# each has a share of the rounds, and hands its counts back through a pipe
 	$session->quit;
+	undef $session;
 	my @pipes;
 	foreach my $job (0 .. $o{jobs} - 1)
 	{
