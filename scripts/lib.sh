@@ -95,14 +95,14 @@ trap 'exit 143' TERM
 
 # ---------- PostgreSQL and the user it runs as ----------
 
-# With PG_CONFIG unset: the newest PostgreSQL in Debian's place that has a
-# server and what an extension is built with, else the pg_config in PATH.
+# With PG_CONFIG unset: the newest PostgreSQL in Debian's place, 15 or later, that
+# has a server and what an extension is built with, else the pg_config in PATH.
 find_postgres()
 {
 	local c
 
 	if [ -z "${PG_CONFIG:-}" ]; then
-		for c in $(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | sort -t/ -k5 -rn) pg_config; do
+		for c in $(ls -d /usr/lib/postgresql/*/bin/pg_config 2>/dev/null | awk -F/ '$5 >= 15' | sort -t/ -k5 -rn) pg_config; do
 			if [ -z "$(lacks "$c")" ]; then
 				PG_CONFIG=$c
 				break

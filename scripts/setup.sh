@@ -8,9 +8,9 @@
 #				cannot be had is a failure
 #
 # Says nothing and touches nothing when everything is there.  The PostgreSQL is
-# that of PG_CONFIG, else the newest that is installed, else the distribution's
-# default; what is installed of it is not upgraded, and the cluster that Debian
-# would create and start for a new one is not created.
+# that of PG_CONFIG, else the newest that is installed if that is 15 or later, else
+# the distribution's default; what is installed of it is not upgraded, and the
+# cluster that Debian would create and start for a new one is not created.
 . "$(dirname "$0")/lib.sh"
 
 want_tests= want_ci=
@@ -34,7 +34,7 @@ missing_of_postgres()
 	if [ -n "$given" ]; then
 		v=$(debian_version "$given")
 	else
-		v=$(ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | cut -d/ -f5 | sort -n | tail -1)
+		v=$(ls -d /usr/lib/postgresql/*/bin/postgres 2>/dev/null | cut -d/ -f5 | awk '$1 >= 15' | sort -n | tail -1)
 		if [ -z "$v" ]; then
 			v=$(apt-cache depends postgresql 2>/dev/null | sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p' | head -1)
 		fi

@@ -275,10 +275,18 @@ if circumstance client; then
 fi
 
 if circumstance port; then
-	cluster_start cluster "listen_addresses = '127.0.0.1'"
+	# a server of ours, unless there is one
+	cluster=
+	if (exec 3<>/dev/tcp/127.0.0.1/5432) 2>/dev/null; then
+		note "there is a server"
+	else
+		cluster_start cluster "listen_addresses = '127.0.0.1'"
+	fi
 	expect "make demo" 0 "$DEMO_OK" there "$tree" "$DEMO"
-	expect "the server on port 5432 is still there" 0 1 "$PGBIN/psql" -XAtc 'SELECT 1'
-	cluster_stop "$cluster"
+	if [ -n "$cluster" ]; then
+		expect "that server is still there" 0 1 "$PGBIN/psql" -XAtc 'SELECT 1'
+		cluster_stop "$cluster"
+	fi
 fi
 
 if circumstance locale; then
