@@ -585,7 +585,9 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 		 groups->choices) * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;
-	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	/* where it matters which entry of its target list is which key, the list is
+	 * to stay as it is */
+	cpath->flags = info->told_by_reference ? 0 : CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(subpath);
 	cpath->custom_private = make_private(info, having, groups, leader_emits);
 	cpath->methods = &agg_path_methods;
@@ -799,5 +801,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	cscan->methods = &gpurhh_agg_scan_methods;
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
 	gpurhh_note_plan(cscan, outerPlan(&cscan->scan.plan));
+	if ((cscan->flags & CUSTOMPATH_SUPPORT_PROJECTION) == 0)
+		gpurhh_note_keys(cscan);
 	return &cscan->scan.plan;
 }

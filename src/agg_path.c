@@ -283,9 +283,9 @@ add_output(PlanInfo *info, Expr *expr, GpuFinal final, GpuColumn column,
 										operands));
 }
 
-/* One grouping column; shown: it is a column of the scan tuple. */
+/* One grouping column. */
 static bool
-add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
+add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 {
 	Oid			type = exprType((Node *) expr);
 	const char *problem;
@@ -321,9 +321,6 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr, bool shown)
 
 	number = child_column(info, expr, clause->tleSortGroupRef, column, true);
 	info->key_columns = lappend_int(info->key_columns, number);
-	if (shown)
-		add_output(info, expr, GPU_FINAL_KEY, column,
-				   list_make1_int(list_length(info->key_columns) - 1));
 	return true;
 }
 
@@ -693,7 +690,7 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 
 		clause->tleSortGroupRef = 0;
 		info->distinct_args = lappend(info->distinct_args, arg);
-		if (!add_key(info, clause, arg, false))
+		if (!add_key(info, clause, arg))
 			return false;
 	}
 
@@ -859,44 +856,118 @@ collect_outputs(PlanInfo *info, List *having)
 }
 
 /*
- * Where a grouping set makes columns NULL, core tells equal expressions apart by
- * their grouping references.  It does so for its own nodes alone: what a
- * CustomScan returns it finds by the expression, and a constant it does not look
- * for at all.  So with several sets, in the node or below it, each key has to be
- * an expression of its own.
+ * What is constant, or equal to another column, where it comes from need not be so
+ * behind the sets.  Core takes it for that, and where it makes rows distinct by
+ * sorting it leaves such columns out: which of several rows it returns depends on
+ * their order.
  */
 static bool
-keys_are_found_by_value(PlanInfo *info)
+loses_distinct_columns(PlanInfo *info, List *grouped)
 {
-	bool		below = info->stage == UPPERREL_DISTINCT &&
-		info->root->parse->groupingSets != NIL;
-	const char *what = below ? "DISTINCT above GROUPING SETS" : "GROUPING SETS";
-	List	   *grouped = get_sortgrouplist_exprs(info->root->parse->groupClause,
+	PlannerInfo *root = info->root;
+	List	   *columns = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->parse->distinctClause)
+	{
+		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+													root->processed_tlist);
+
+		if (list_member(grouped, expr) || contain_var_clause(expr) ||
+			contain_agg_clause(expr) || contain_window_function(expr))
+			columns = list_append_unique(columns, expr);
+	}
+	return list_length(root->distinct_pathkeys) < list_length(columns);
+}
+
+/*
+ * Where a grouping set makes columns NULL, core tells equal expressions apart by
+ * their grouping references, and so constants from what they are in a set.  It does
+ * so for its own nodes alone.  For ours gpurhh_note_keys() tells equal keys apart,
+ * but in the target list only.  False: that is not enough.
+ */
+static bool
+tell_keys_apart(PlanInfo *info)
+{
+	Query	   *parse = info->root->parse;
+	bool		below = info->stage == UPPERREL_DISTINCT && parse->groupingSets != NIL;
+	List	   *grouped = get_sortgrouplist_exprs(parse->groupClause,
 												  info->root->processed_tlist);
 	ListCell   *lc;
 
 	if (!below && list_length(info->sets) < 2)
 		return true;
+	if (parse->distinctClause != NIL && loses_distinct_columns(info, grouped))
+		return refuse(info, "DISTINCT above GROUPING SETS has columns that the planner takes for constant or equal");
 	foreach(lc, info->keys)
 	{
 		int			n_equal = 0;
 		ListCell   *lc_other;
 
-		if (!list_member(grouped, lfirst(lc)))
-			continue;
-		if (!contain_var_clause(lfirst(lc)))
-			return refuse(info, "key column %s of %s is constant",
-						  expression_text(info, lfirst(lc)), what);
 		foreach(lc_other, grouped)
 			n_equal += equal(lfirst(lc_other), lfirst(lc)) ? 1 : 0;
-		if (n_equal > 1)
-			return refuse(info, "key column %s of %s is there more than once",
-						  expression_text(info, lfirst(lc)), what);
+		if (n_equal == 0)
+			continue;
+		if (!contain_var_clause(lfirst(lc)))
+			return refuse(info, "key column %s of GROUPING SETS is constant",
+						  expression_text(info, lfirst(lc)));
+		if (n_equal == 1)
+			continue;
+		info->told_by_reference = true;
+
+		/*
+		 * GROUPING()s of either are equal.  Sorting by both is sorting by one to
+		 * core.  And target lists of nodes above that have the columns in
+		 * another order pass for the same.
+		 */
+		if (info->groupings != NIL || parse->hasWindowFuncs ||
+			parse->distinctClause != NIL || parse->sortClause != NIL)
+			return refuse(info, "key column %s of GROUPING SETS is there more than once, and used by more than the result",
+						  expression_text(info, lfirst(lc)));
 	}
-	/* what is constant where it comes from need not be behind the sets */
-	if (below && list_length(info->clause) < list_length(info->full_clause))
-		return refuse(info, "DISTINCT above GROUPING SETS has columns that the planner takes for constant");
 	return true;
+}
+
+/* A column of the scan tuple for a key. */
+static void
+add_key_output(PlanInfo *info, int key)
+{
+	List	   *from = list_nth(info->columns,
+								list_nth_int(info->key_columns, key));
+	GpuColumn	column = {.encoding = linitial_int(from), .parameter = lsecond_int(from)};
+
+	add_output(info, list_nth(info->keys, key), GPU_FINAL_KEY, column,
+			   list_make1_int(key));
+}
+
+/*
+ * The same for all keys.  Of equal ones core takes the first of the target list
+ * for what is computed of them, so that order has to be the scan tuple's.
+ */
+static void
+add_key_outputs(PlanInfo *info)
+{
+	ListCell   *lc;
+
+	if (!info->told_by_reference)
+	{
+		for (int k = 0; k < info->n_shown_keys; k++)
+			add_key_output(info, k);
+		return;
+	}
+	foreach(lc, info->root->processed_tlist)
+	{
+		Index		ref = lfirst_node(TargetEntry, lc)->ressortgroupref;
+		ListCell   *lc_clause;
+
+		foreach(lc_clause, info->clause)
+		{
+			if (ref == 0 || lfirst_node(SortGroupClause, lc_clause)->tleSortGroupRef != ref)
+				continue;
+			add_key_output(info, foreach_current_index(lc_clause));
+			llast_node(TargetEntry, info->scan_tlist)->ressortgroupref = ref;
+		}
+	}
 }
 
 /* The columns and states for everything that was collected. */
@@ -906,14 +977,14 @@ add_columns(PlanInfo *info)
 	ListCell   *lc,
 			   *lc_key;
 
-	if (!keys_are_found_by_value(info))
+	if (!tell_keys_apart(info))
 		return false;
 	forboth(lc, info->clause, lc_key, info->keys)
 	{
-		if (!add_key(info, lfirst_node(SortGroupClause, lc), lfirst(lc_key),
-					 true))
+		if (!add_key(info, lfirst_node(SortGroupClause, lc), lfirst(lc_key)))
 			return false;
 	}
+	add_key_outputs(info);
 	foreach(lc, info->aggrefs)
 	{
 		if (!is_distinct(lfirst_node(Aggref, lc)) &&

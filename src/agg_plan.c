@@ -10,6 +10,10 @@
  * are made to refer to the child too, but only now: before, core finds by the
  * expression which column of the scan tuple it is.
  *
+ * That is not enough where grouping columns of GROUPING SETS are equal expressions:
+ * then their grouping references tell which column it is, as in
+ * set_upper_references().
+ *
  *-------------------------------------------------------------------------
  */
 #include "gpurhh.h"
@@ -36,8 +40,17 @@ typedef struct ChildColumn
 	AttrNumber	child_attribute;
 } ChildColumn;
 
+/* A column of a target list that is a key. */
+typedef struct KeyColumn
+{
+	CustomScan *cscan;
+	int			target;			/* in the target list, from 0 */
+	int			number;			/* in the scan tuple, from 0 */
+} KeyColumn;
+
 /* Of the query that is being planned. */
 static List *child_columns = NIL;
+static List *key_columns = NIL;
 
 /* Can EXPLAIN show it only as something that a child returns? */
 static bool
@@ -72,6 +85,74 @@ gpurhh_note_plan(CustomScan *cscan, Plan *child)
 	}
 }
 
+/*
+ * The same, where keys are told apart by the grouping references that the scan
+ * tuple has.  The target list is final but for references; those may be
+ * overwritten with another query's when a subquery's scan is left out.
+ */
+void
+gpurhh_note_keys(CustomScan *cscan)
+{
+	ListCell   *lc,
+			   *lc_key;
+
+	foreach(lc, cscan->scan.plan.targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		foreach(lc_key, cscan->custom_scan_tlist)
+		{
+			TargetEntry *key = lfirst_node(TargetEntry, lc_key);
+			KeyColumn  *column;
+
+			if (key->ressortgroupref == 0 ||
+				key->ressortgroupref != tle->ressortgroupref)
+				continue;
+			if (!equal(key->expr, tle->expr))
+				elog(ERROR, "grouping reference %u is not the key's",
+					 key->ressortgroupref);
+			column = palloc(sizeof(KeyColumn));
+			column->cscan = cscan;
+			column->target = foreach_current_index(lc);
+			column->number = foreach_current_index(lc_key);
+			key_columns = lappend(key_columns, column);
+		}
+	}
+}
+
+static Expr *
+make_reference(int varno, int number, Expr *expr)
+{
+	return (Expr *) makeVar(varno, number + 1, exprType((Node *) expr),
+							exprTypmod((Node *) expr),
+							exprCollation((Node *) expr), 0);
+}
+
+/* Lets target lists refer to the keys' columns of the scan tuples. */
+static void
+finish_keys(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, key_columns)
+	{
+		KeyColumn  *column = lfirst(lc);
+		TargetEntry *tle = list_nth_node(TargetEntry,
+										 column->cscan->scan.plan.targetlist,
+										 column->target);
+		List	   *scan_tlist = column->cscan->custom_scan_tlist;
+		Expr	   *key = list_nth_node(TargetEntry, scan_tlist, column->number)->expr;
+		Var		   *found = (Var *) tle->expr;
+
+		/* core has found one that is equal */
+		if (!IsA(found, Var) || found->varno != INDEX_VAR ||
+			!equal(list_nth_node(TargetEntry, scan_tlist, found->varattno - 1)->expr,
+				   key))
+			elog(ERROR, "column of GpuHashAgg is not the key that it was");
+		tle->expr = make_reference(INDEX_VAR, column->number, key);
+	}
+}
+
 /* Lets the scan tuples refer to what the children return. */
 static void
 finish_plans(void)
@@ -84,11 +165,9 @@ finish_plans(void)
 		TargetEntry *tle = list_nth_node(TargetEntry,
 										 column->cscan->custom_scan_tlist,
 										 column->number);
-		Node	   *expr = (Node *) tle->expr;
 
-		tle->expr = (Expr *) makeVar(OUTER_VAR, column->child_attribute,
-									 exprType(expr), exprTypmod(expr),
-									 exprCollation(expr), 0);
+		tle->expr = make_reference(OUTER_VAR, column->child_attribute - 1,
+								   tle->expr);
 	}
 }
 
@@ -101,10 +180,12 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	 * those plans: they follow the settings, whoever asks about the query.
 	 */
 	List	   *outer_columns = child_columns;
+	List	   *outer_keys = key_columns;
 	GpuRefusalCollector *outer_collector = gpurhh_refusal_collector;
 	PlannedStmt *result;
 
 	child_columns = NIL;
+	key_columns = NIL;
 	gpurhh_refusal_collector = asking_collector;
 	asking_collector = NULL;
 	PG_TRY();
@@ -115,11 +196,13 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 		else
 			result = standard_planner(parse, query_string, cursor_options,
 									  params);
+		finish_keys();
 		finish_plans();
 	}
 	PG_FINALLY();
 	{
 		child_columns = outer_columns;
+		key_columns = outer_keys;
 		gpurhh_refusal_collector = outer_collector;
 	}
 	PG_END_TRY();

@@ -411,6 +411,8 @@ typedef struct PlanInfo
 	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
 	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
 								 * One that has all is the first. */
+	bool		told_by_reference;	/* some keys are equal, and the scan tuple's
+									 * entries have their grouping references */
 	List	   *choices;		/* hidden keys: IntList of GpuChoice; or else: */
 	List	   *distinct_args;	/* hidden keys: of count(DISTINCT), ... */
 	List	   *distinct_states;	/* IntLists of op and hidden key, from 0 */
@@ -446,6 +448,7 @@ extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
 extern GpuRefusalCollector *gpurhh_refusal_collector;
 
 extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
+extern void gpurhh_note_keys(CustomScan *cscan);
 extern PlannedStmt *gpurhh_plan_and_collect(Query *query, const char *source,
 											GpuRefusalCollector *collector);
 extern void gpurhh_init_agg_plan(void);

@@ -18,7 +18,7 @@
 #					gpurhh installed, instead of a throw-away cluster
 #
 # A round is a schema with new tables (random/Tables.pm) and 40 queries over them
-# (random/Queries.pm).  A query runs off, then on, in one session, with the same
+# (random/Queries.pm, random/Shapes.pm).  A query runs off, then on, in one session, with the same
 # settings otherwise; EXPLAIN tells whether it has a GpuHashAgg.  What the node
 # refuses runs as core does both times: hence the floor.  Where the library is
 # not preloaded each round is a session with a private service of random size.

@@ -18,6 +18,7 @@
 #				either way in a transaction that is rolled back
 #	role		asked by a role that policies apply to, set early or late
 #	settings	[ [ name, value ] ]
+#	views		what view_1, view_2 … are; derived, distinct: see Shapes.pm
 #
 # An expression is { sql, class, shown, nosum }; see Tables.pm for these.
 
@@ -27,6 +28,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use Shapes;
 use Tables;
 
 our @EXPORT = qw(random_query render smaller);
@@ -455,6 +457,13 @@ sub random_query
 
 	$q->{kind} = $r < 0.7 ? 'group' : $r < 0.78 ? 'sets' : $r < 0.86 ? 'distinct' : $r < 0.95 ? 'plain' : 'union';
 	from($q, $t, $u);
+	if ($q->{from} eq 't' && chance(0.3))
+	{
+		$q->{icu} = grep { $_->{info}{icu} } @{ $q->{columns} };
+		derive($q, \&expression);
+		$q->{kind} = 'sets' if $q->{kind} ne 'plain' && chance(0.4);
+		$n_keys++ if $n_keys == 1;
+	}
 	push @{ $q->{where} }, condition($q) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
 
 	# several of them, with filters or sets
@@ -464,7 +473,7 @@ sub random_query
 	$n_keys ||= 1 if $q->{kind} ne 'plain';
 	foreach (1 .. $n_keys)
 	{
-		push @{ $q->{keys} }, expression($q, 0.3);
+		push @{ $q->{keys} }, derived_key($q) // expression($q, 0.3);
 	}
 	# many groups, or no table is full
 	push @{ $q->{keys} }, { sql => pick($q->{id}, "$q->{id} / 2"), class => 'int' } if $n_keys && $t->{n_rows} > 10000 && chance(0.4);
@@ -485,7 +494,8 @@ sub random_query
 		push @{ $q->{outputs} }, map { { sql => "t.$_->{name}", compare => 'exact', needs_key => $#{ $q->{keys} } } }
 		  grep { chance(0.3) } @{ $t->{columns} };
 	}
-	if ($q->{kind} eq 'sets')
+	determined_sets($q) if $determined && !$q->{order} && chance(0.4);
+	if ($q->{kind} eq 'sets' && !$q->{sets})
 	{
 		$q->{sets} = sets(scalar @{ $q->{keys} });
 		push @{ $q->{outputs} }, { sql => 'grouping(' . pick(@{ $q->{keys} })->{sql} . ')', compare => 'exact' } if chance(0.4);
@@ -496,6 +506,7 @@ sub random_query
 		push @{ $q->{outputs} }, { sql => 'count(*)', compare => 'exact' } if !@{ $q->{outputs} };
 		while (chance(0.15)) { push @{ $q->{having} }, having($q); }
 	}
+	above_sets($q) if $q->{kind} eq 'sets' && !$determined && chance(0.35);
 	$q->{limit} = pick(1, 3, 10, 100) if $q->{order} && chance(0.6);
 	if (!$q->{order} && chance(0.15))
 	{
@@ -689,7 +700,7 @@ sub select_text
 	my $list = join ', ', map { "$q->{outputs}[$_]{sql} AS $names[$_]" } 0 .. $#names;
 	my @where = (@{ $q->{where} }, @more_where);
 	my $where = join ' AND ', map { "($_)" } @where;
-	my $sql = 'SELECT ' . ($q->{kind} =~ /distinct/ ? 'DISTINCT ' : '') . "$list FROM $q->{from}";
+	my $sql = 'SELECT ' . ($q->{kind} =~ /distinct/ || $q->{distinct} ? 'DISTINCT ' : '') . "$list FROM $q->{from}";
 
 	$sql .= " WHERE $where" if $where ne '';
 	if ($q->{kind} eq 'group')
@@ -762,6 +773,13 @@ sub render
 		$r->{run} = [$text];
 		$r->{ordered} = 0;
 	}
+	foreach my $i (reverse 0 .. $#{ $q->{views} // [] })
+	{
+		my $n = $i + 1;
+
+		unshift @{ $r->{before} }, "CREATE TEMP VIEW view_$n AS $q->{views}[$i]";
+		push @{ $r->{after} }, "DROP VIEW IF EXISTS view_$n CASCADE";
+	}
 	@compare = () if $q->{above} && $q->{above} !~ /SELECT (s\.)?\* FROM|SELECT s\.\*,/;
 	unshift @compare, 'exact' if $q->{mode} eq 'lateral';
 	$r->{compare} = \@compare;
@@ -800,6 +818,7 @@ sub smaller
 		$try->(sub { splice @{ $_[0]{changes} }, $i, 1 }) if $q->{changes}[$i] !~ /^(SAVEPOINT|ROLLBACK|RELEASE)/;
 	}
 	$try->(sub { delete $_[0]{above} }) if $q->{above};
+	$try->(sub { delete $_[0]{distinct} }) if $q->{distinct};
 	$try->(sub { delete $_[0]{limit} }) if $q->{limit};
 	$try->(sub { $_[0]{order} = 0 }) if $q->{order} && !$q->{limit};
 	foreach my $part (qw(where having settings))

@@ -1,0 +1,132 @@
+# Shapes.pm: shapes of queries that are told from others by the planner alone.
+#
+# Grouping columns that are equal to each other, or constant, come of a subquery
+# or of views over views: what is one expression in the text is one grouping column
+# to the parser, but two columns of a subquery are two, and become equal only when
+# the planner pulls it up.
+#
+#	derive			FROM of a table with columns d1, d2 … that are equal, constant,
+#					or of no collation because those that they come from conflict
+#	derived_key		one of these as a grouping column; undef: there are none
+#	above_sets		DISTINCT and window functions above GROUPING SETS
+#	determined_sets	a primary key, what it determines, and GROUPING() of both
+
+package Shapes;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use Tables;
+
+our @EXPORT = qw(derive derived_key above_sets determined_sets);
+
+my @constants = (
+	{ sql => "'x'::text", class => 'text' }, { sql => "upper('c')", class => 'text' }, { sql => '7', class => 'int' },
+	{ sql => '(1 + 1)', class => 'int' }, { sql => 'NULL::int', class => 'int' }, { sql => 'true', class => 'bool' },
+	{ sql => "extract(month FROM timestamp '2004-02-29')", class => 'numeric', shown => 'trim_scale({})' },
+	{ sql => "date '2000-01-01'", class => 'date' },
+);
+
+# A column of the subquery that is made of an expression.
+sub derived
+{
+	my ($name, $e) = @_;
+
+	return { name => $name, from => 't', type => ($e->{width} // 8) == 4 ? 'float4' : 'derived', extremes => 1,
+		info => { class => $e->{class}, shown => $e->{shown}, nosum => $e->{nosum} } };
+}
+
+# As a subquery within a subquery, or as a view over a view.
+sub nest
+{
+	my ($q, $inner, $outer) = @_;
+
+	if (chance(0.5))
+	{
+		$q->{views} = [ "SELECT t.*, $inner FROM t", "SELECT t.*, $outer FROM view_1 t" ];
+		$q->{from} = 'view_2 t';
+	}
+	else
+	{
+		$q->{from} = "(SELECT t.*, $outer FROM (SELECT t.*, $inner FROM t) t) t";
+	}
+	return;
+}
+
+# expression: makes a random one of the columns of a query.
+sub derive
+{
+	my ($q, $expression) = @_;
+	my @text = grep { $_->{info}{class} eq 'text' } @{ $q->{columns} };
+
+	if (@text && chance(0.3))
+	{
+		my $x = pick(@text)->{name};
+		my $other = chance(0.3) && $q->{icu} ? 'ignore_case' : '"POSIX"';
+
+		# no view may have such a column
+		$q->{from} = "(SELECT t.*, t.a1 || t.a2 AS d1, CASE WHEN t.id % 3 = 0 THEN t.a1 ELSE t.a2 END AS d2, coalesce(t.a1, t.a2) AS d3"
+		  . " FROM (SELECT t.*, (t.$x)::text COLLATE \"C\" AS a1, (t.$x)::text COLLATE $other AS a2 FROM t) t) t";
+		$q->{derived} = [ map { derived("d$_", { sql => "t.d$_", class => 'text' }) } 1 .. 3 ];
+		push @{ $q->{where} }, pick('t.a1 = t.a2', 't.a1 <> t.a2 OR t.id % 2 = 0', "t.d1 IN ('a', 'x1x1')", "t.d2 NOT IN ('b')", "t.d3 = 'x1'")
+		  if chance(0.4);
+	}
+	else
+	{
+		my $e = $expression->($q, 0.5);
+		my $c = pick(@constants);
+
+		nest($q, "$e->{sql} AS d1, $e->{sql} AS d2, $c->{sql} AS d3", 't.d1 AS d4, t.d3 AS d5');
+		$q->{derived} = [ (map { derived("d$_", $e) } 1, 2, 4), map { derived("d$_", $c) } 3, 5 ];
+	}
+	push @{ $q->{columns} }, @{ $q->{derived} };
+	return;
+}
+
+sub derived_key
+{
+	my ($q) = @_;
+	my $c;
+
+	return if !$q->{derived} || chance(0.2);
+	$c = pick(@{ $q->{derived} });
+	return { sql => "t.$c->{name}", class => $c->{info}{class},
+		shown => $c->{info}{shown} // ($c->{info}{class} eq 'float' ? '({}) + 0' : undef), width => 8 };
+}
+
+sub above_sets
+{
+	my ($q) = @_;
+	my $key = pick(@{ $q->{keys} })->{sql};
+
+	push @{ $q->{outputs} }, { sql => pick("count(*) OVER (PARTITION BY $key)", "sum(count(*)) OVER (PARTITION BY $key)",
+			'rank() OVER (ORDER BY count(*))', "dense_rank() OVER (PARTITION BY grouping($key) ORDER BY count(*))"), compare => 'exact' }
+	  if chance(0.5);
+	# of floats two rows may be one or two, depending on the last digit
+	return if chance(0.4);
+	@{ $q->{outputs} } = grep { $_->{compare} eq 'exact' } @{ $q->{outputs} };
+	push @{ $q->{outputs} }, { sql => 'count(*)', compare => 'exact' } if !@{ $q->{outputs} };
+	$q->{distinct} = 1;
+	return;
+}
+
+# For a query whose last key is a primary key.
+sub determined_sets
+{
+	my ($q) = @_;
+	my $n = @{ $q->{keys} };
+
+	push @{ $q->{outputs} }, { sql => 'grouping(' . join(', ', map { pick(@{ $q->{keys} })->{sql} } 1 .. between(1, 2)) . ')', compare => 'exact',
+		needs_key => $n - 1 };
+	if (chance(0.4))
+	{
+		my $all = join ', ', map { "{$_}" } 0 .. $n - 1;
+
+		$q->{kind} = 'sets';
+		$q->{sets} = [ chance(0.5) ? "GROUPING SETS (($all))" : "GROUPING SETS (($all), ({" . ($n - 1) . '}))' ];
+	}
+	return;
+}
+
+1;
