@@ -63,6 +63,7 @@ static uint32 generation;
 static ServiceQuery queries[GPURHH_MAX_QUERIES];
 static ServiceDevice devices[GPURHH_MAX_DEVICES];
 static int	n_devices = 0;
+static char no_gpu[GPURHH_MESSAGE_LEN]; /* why there is none, if there is none */
 static WaitEventSet *wait_set = NULL;
 static sigset_t all_signals;
 
@@ -183,11 +184,12 @@ gpurhh_start_service_worker(ChannelArea *for_area, uint32 dsm_handle,
 
 /* ---------- devices ---------- */
 
-/* Lists the devices of all kinds.  Signals are blocked. */
+/* Lists the devices of all kinds, the CPU first.  Signals are blocked. */
 static void
 find_devices(void)
 {
 	n_devices = 0;
+	strlcpy(no_gpu, "gpurhh was built without CUDA", sizeof(no_gpu));
 	for (int k = 0; k < lengthof(device_kinds); k++)
 	{
 		rhh_device_info infos[GPURHH_MAX_DEVICES];
@@ -196,7 +198,9 @@ find_devices(void)
 
 		if (device_kinds[k]->enumerate(infos, lengthof(infos), &n,
 									   &err) != RHH_OK)
-			continue;
+			n = 0;
+		if (k > 0 && n == 0)
+			strlcpy(no_gpu, err.message, sizeof(no_gpu));
 		for (uint32 i = 0; i < n && n_devices < GPURHH_MAX_DEVICES; i++)
 		{
 			ServiceDevice *dev = &devices[n_devices++];
@@ -349,7 +353,9 @@ choose_device(const char *wanted, char *note, Size note_len)
 		snprintf(note, note_len, "%s: %s", dev->name, dev->problem);
 	}
 	if (!automatic && note[0] == '\0' && strcmp(wanted, "cpu") != 0)
-		snprintf(note, note_len, "there is no device %s", wanted);
+		snprintf(note, note_len, "there is no device %s: %s%s", wanted,
+				 n_devices > 1 ? "the last one is " : no_gpu,
+				 n_devices > 1 ? devices[n_devices - 1].name : "");
 	if (cpu != NULL && open_device(cpu))
 		return cpu;
 	if (note[0] == '\0')
@@ -866,6 +872,8 @@ log_start(void)
 		if (dev->device != NULL)
 			in_use = dev->name;
 	}
+	if (n_devices == 1)
+		appendStringInfo(&found, " and no GPU: %s", no_gpu);
 	ereport(area->shared && generation == 1 ? LOG : DEBUG1,
 			(errmsg("gpurhh %s device service is ready%s%s", GPURHH_VERSION,
 					in_use ? " and has opened " : "", in_use ? in_use : ""),
