@@ -1766,13 +1766,20 @@ static rhh_status
 rhh_cuda_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error *err)
 {
 	int			count = 0;
+	cudaError_t rc = cudaGetDeviceCount(&count);
 
-	(void) err;
 	*n = 0;
 	/* No driver, too old a driver, no device: all of them mean none. */
-	if (cudaGetDeviceCount(&count) != cudaSuccess)
+	if (rc != cudaSuccess)
 	{
+		int			driver = 0;
+
 		(void) cudaGetLastError();
+		/* without a driver CUDA calls it too old */
+		if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+			snprintf(err->message, sizeof(err->message), "NVIDIA's driver was not found");
+		else
+			snprintf(err->message, sizeof(err->message), "%s", cudaGetErrorString(rc));
 		return RHH_OK;
 	}
 	for (int i = 0; i < count && *n < cap; i++)

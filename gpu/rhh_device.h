@@ -301,7 +301,7 @@ typedef struct rhh_device_ops
 	/*
 	 * Lists this kind's devices without opening any (no context is made).
 	 * *n: how many were written, at most cap.  No driver, no device: RHH_OK
-	 * and *n = 0.
+	 * and *n = 0, and err->message says which.
 	 */
 	rhh_status	(*enumerate) (rhh_device_info *infos, uint32_t cap,
 							  uint32_t *n, rhh_error *err);

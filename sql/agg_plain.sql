@@ -123,7 +123,7 @@ RESET ALL;
 :session
 
 -- rows that the device refuses, no device at all
-SELECT compare('SELECT count(*), sum(v), min(w) FROM t', settings => 'gpurhh.pool_size=256kB, gpurhh.batch_rows=64');
+SELECT compare('SELECT count(*), sum(v), min(w) FROM t', settings => 'gpurhh.batch_rows=64');
 SELECT analyze_json('SELECT count(*), sum(v) FROM t') - 'Plans' @> '{"Feed": "pages", "Groups": 1}';
 SET enable_gpu_hashagg = on;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(v) FROM t HAVING min(v) < 0;

@@ -104,7 +104,7 @@ SELECT k, digits(corr(y, x)), digits(regr_slope(y, x)), digits(covar_pop(y, x)) 
 SELECT compare('SELECT many, ' || pairs('y', 'x') || ' FROM p GROUP BY many', settings => 'min_parallel_table_scan_size=0,parallel_setup_cost=0,parallel_tuple_cost=0');
 SELECT compare('SELECT many, ' || pairs('y', 'x') || ' FROM p GROUP BY many', settings => 'gpurhh.max_probe_buckets=1,gpurhh.load_factor=0.95,work_mem=64kB');
 SELECT compare('SELECT many, ' || pairs('y', 'x') || ' FROM p GROUP BY many', settings => 'gpurhh.device_memory=1MB,work_mem=64kB');
-SELECT compare('SELECT many, k, ' || pairs('y', 'x') || ' FROM p GROUP BY many, k', settings => 'gpurhh.device_memory=1MB,gpurhh.pool_size=256kB,gpurhh.batch_rows=64,work_mem=64kB');
+SELECT compare('SELECT many, k, ' || pairs('y', 'x') || ' FROM p GROUP BY many, k', settings => 'gpurhh.device_memory=1MB,gpurhh.batch_rows=64,work_mem=64kB');
 SELECT compare('SELECT z, s FROM generate_series(1, 4) z, LATERAL (SELECT k, digits(regr_slope(e + z, x)) AS s, regr_count(e, y) FROM p WHERE many < z * 100 GROUP BY k) v');
 SELECT compare('SELECT k, ' || pairs('y', 'x') || ' FROM p WHERE k > 100 GROUP BY k');
 SELECT compare('SELECT ' || pairs('y', 'x') || ' FROM p WHERE k > 100');

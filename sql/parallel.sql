@@ -238,7 +238,10 @@ SELECT set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_par
 \c
 :session
 :parallel
+SELECT context <> 'postmaster' AS own_pool FROM pg_settings WHERE name = 'gpurhh.pool_size' \gset
+\if :own_pool
 SET gpurhh.pool_size = '256kB';
+\endif
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'gpurhh.batch_rows=64');
 SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64', nodes => 2);

@@ -34,6 +34,7 @@
 
 static ChannelArea *shared_area = NULL;
 static ChannelArea *private_area = NULL;
+static int	private_pool_kb = 0;
 static dsm_segment *private_segment = NULL;
 
 /* As main shared memory was asked for; the setting may change later. */
@@ -234,6 +235,13 @@ gpurhh_channel_peek(void)
 	return shared_area ? shared_area : private_area;
 }
 
+/* The gpurhh.pool_size that the session's own pool was made by; 0: no such pool. */
+int
+gpurhh_private_pool_kb(void)
+{
+	return private_pool_kb;
+}
+
 /* The private service sees this and ends. */
 static void
 private_owner_exit(int code, Datum arg)
@@ -313,6 +321,7 @@ gpurhh_channel_attach(const char **why)
 		gpurhh_channel_area_init(dsm_segment_address(private_segment),
 								 pool_bytes, false);
 		private_area = dsm_segment_address(private_segment);
+		private_pool_kb = gpurhh_pool_size_kb;
 		before_shmem_exit(private_owner_exit, (Datum) 0);
 	}
 	return private_area;

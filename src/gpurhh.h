@@ -1130,6 +1130,7 @@ extern void gpurhh_channel_area_init(ChannelArea *area, Size pool_bytes,
 extern ChannelArea *gpurhh_channel_attach(const char **why);
 extern ChannelArea *gpurhh_channel_peek(void);
 extern ChannelArea *gpurhh_shared_area(void);
+extern int	gpurhh_private_pool_kb(void);
 extern bool gpurhh_ensure_service(ChannelArea *area, const char **why);
 extern void gpurhh_refresh_devices(ChannelArea *area);
 extern uint32 gpurhh_area_segment(ChannelArea *area);

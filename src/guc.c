@@ -162,12 +162,14 @@ static const struct config_enum_entry service_start_options[] = {
 	{NULL, 0, false}
 };
 
-/* "auto", "cpu", "cuda" or "cuda:N" */
+/* "auto", "cpu", "cuda" or "cuda:N", in any case of letters */
 static bool
 check_device(char **newval, void **extra, GucSource source)
 {
-	const char *name = *newval;
+	char	   *name = *newval;
 
+	for (char *c = name; *c != '\0'; c++)
+		*c = pg_ascii_tolower((unsigned char) *c);
 	if (strcmp(name, "auto") == 0 || strcmp(name, "cpu") == 0 ||
 		strcmp(name, "cuda") == 0)
 		return true;
@@ -184,12 +186,34 @@ check_device(char **newval, void **extra, GucSource source)
 }
 
 /*
+ * A session without preload makes its pool once, and then cannot have another.
+ * Core does not ask here when RESET or a transaction's end brings a value back.
+ */
+static bool
+check_pool_size(int *newval, void **extra, GucSource source)
+{
+	int			made_kb = gpurhh_private_pool_kb();
+
+	if (source == PGC_S_TEST || made_kb == 0 || made_kb == *newval)
+		return true;
+	GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
+	GUC_check_errmsg("parameter \"gpurhh.pool_size\" cannot be changed now");
+	GUC_check_errdetail("The session has used a device and has its pool already.");
+	GUC_check_errhint("Set it in a new session, before the first query that uses a device.");
+	return false;
+}
+
+/*
  * What a session sets for itself may cost it much, and others little: what takes
  * of what all share, memory in /dev/shm and threads, is for superusers.
  */
 void
 gpurhh_init_guc(void)
 {
+	/* with preload the pool is made once, when the server starts */
+	GucContext	pool_context = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SUSET;
+
 	DefineCustomBoolVariable("enable_gpu_hashagg",
 							 "Enables the planner's use of GpuHashAgg plans.",
 							 "The short name of gpurhh.enable_hashagg, for sessions.",
@@ -224,8 +248,8 @@ gpurhh_init_guc(void)
 							"Sets the memory for batches between sessions and the device service.",
 							"Read when the server starts with the library preloaded, otherwise when a session first uses a device.",
 							&gpurhh_pool_size_kb, 32 * 1024, 256, 2 * 1024 * 1024,
-							PGC_SUSET, GUC_UNIT_KB | GUC_EXPLAIN,
-							NULL, NULL, NULL);
+							pool_context, GUC_UNIT_KB | GUC_EXPLAIN,
+							check_pool_size, NULL, NULL);
 
 	DefineCustomIntVariable("gpurhh.batch_rows",
 							"Sets the most rows that a batch holds.",

@@ -67,6 +67,7 @@ static uint32 generation;
 static ServiceQuery queries[GPURHH_MAX_QUERIES];
 static ServiceDevice devices[GPURHH_MAX_DEVICES];
 static int	n_devices = 0;
+static char no_gpu[GPURHH_MESSAGE_LEN]; /* why there is none, if there is none */
 static WaitEventSet *wait_set = NULL;
 static sigset_t all_signals;
 
@@ -180,16 +181,18 @@ gpurhh_start_service_worker(ChannelArea *for_area, uint32 dsm_handle,
 
 /* ---------- devices ---------- */
 
-/* Lists a kind's devices. */
+/* Lists a kind's devices; where there are none, says why in none if that is given. */
 static void
-find_devices_of(const rhh_device_ops *ops)
+find_devices_of(const rhh_device_ops *ops, char *none)
 {
 	rhh_device_info infos[GPURHH_MAX_DEVICES];
 	uint32		n = 0;
 	rhh_error	err = {0};
 
 	if (ops->enumerate(infos, lengthof(infos), &n, &err) != RHH_OK)
-		return;
+		n = 0;
+	if (n == 0 && none != NULL)
+		strlcpy(none, err.message, GPURHH_MESSAGE_LEN);
 	for (uint32 i = 0; i < n && n_devices < GPURHH_MAX_DEVICES; i++)
 	{
 		ServiceDevice *dev = &devices[n_devices++];
@@ -207,8 +210,9 @@ find_devices_of(const rhh_device_ops *ops)
 }
 
 /*
- * Lists the devices of all kinds.  Signals are blocked.  A CUDA device that was
- * installed and cannot be loaded is listed as the first GPU, to tell why.
+ * Lists the devices of all kinds, the CPU first.  Signals are blocked.  A CUDA
+ * device that was installed and cannot be loaded is listed as the first GPU, to
+ * tell why.
  */
 static void
 find_devices(void)
@@ -217,10 +221,11 @@ find_devices(void)
 	char		why[GPURHH_MESSAGE_LEN];
 
 	n_devices = 0;
-	find_devices_of(&rhh_cpu_ops);
+	strlcpy(no_gpu, "gpurhh was built without CUDA", sizeof(no_gpu));
+	find_devices_of(&rhh_cpu_ops, NULL);
 	cuda = gpurhh_load_cuda(why);
 	if (cuda != NULL)
-		find_devices_of(cuda);
+		find_devices_of(cuda, no_gpu);
 	else if (why[0] != '\0' && n_devices < GPURHH_MAX_DEVICES)
 	{
 		ServiceDevice *dev = &devices[n_devices++];
@@ -375,7 +380,9 @@ choose_device(const char *wanted, char *note, Size note_len)
 		snprintf(note, note_len, "%s: %s", dev->name, dev->problem);
 	}
 	if (!automatic && note[0] == '\0' && strcmp(wanted, "cpu") != 0)
-		snprintf(note, note_len, "there is no device %s", wanted);
+		snprintf(note, note_len, "there is no device %s: %s%s", wanted,
+				 n_devices > 1 ? "the last one is " : no_gpu,
+				 n_devices > 1 ? devices[n_devices - 1].name : "");
 	if (cpu != NULL && open_device(cpu))
 		return cpu;
 	if (note[0] == '\0')
@@ -905,6 +912,8 @@ log_start(void)
 		if (dev->device != NULL)
 			in_use = dev->name;
 	}
+	if (n_devices == 1)
+		appendStringInfo(&found, " and no GPU: %s", no_gpu);
 	ereport(area->shared && generation == 1 ? LOG : DEBUG1,
 			(errmsg("gpurhh %s device service is ready%s%s", GPURHH_VERSION,
 					in_use ? " and has opened " : "", in_use ? in_use : ""),

@@ -33,6 +33,15 @@ my ($for_database) = slurp_file("$FindBin::RealBin/../README.md") =~
   /^(ALTER DATABASE \w+ SET gpurhh\.enable_hashagg = on;)/m;
 $for_database =~ s/DATABASE \w+/DATABASE postgres/;
 
+# README.md's first example gives what README.md shows, typed as it stands.
+{
+	my ($sql, $shown) = slurp_file("$FindBin::RealBin/../README.md") =~ /^```sql\n(.*?)```\n\n```\n(.*?)\n```/ms;
+
+	$node->safe_psql('postgres', 'CREATE DATABASE readme');
+	is($node->safe_psql('readme', $sql), $shown, "README.md's first example");
+	$node->safe_psql('postgres', 'DROP DATABASE readme');
+}
+
 # LOAD is what a session does that has found nothing preloaded.
 my %modes = (
 	'nothing preloaded' => [ '', "LOAD 'gpurhh';" ],
@@ -87,6 +96,29 @@ foreach my $mode (sort keys %modes)
 	$s->quit;
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET gpurhh.enable_hashagg');
 	$node->restart;
+
+	# The pool's size was taken without a word where it could not be changed.
+	$s = session($node);
+	$s->query($load);
+	if ($mode eq 'shared_preload_libraries')
+	{
+		like(($s->try('SET gpurhh.pool_size = 300'))[1],
+			qr/^ERROR:  55P02: parameter "gpurhh.pool_size" cannot be changed without restarting the server$/m,
+			"$mode: the pool is the server's");
+	}
+	else
+	{
+		is($s->query("SET gpurhh.pool_size = '64MB'; SHOW gpurhh.pool_size; SET gpurhh.pool_size = 300; SHOW gpurhh.pool_size"),
+			"64MB\n300kB", "$mode: the session chooses its pool's size");
+		like(($s->try("SET gpurhh.pool_size = '$_'"))[1], qr/^ERROR:  22023: /, "not $_") foreach '255kB', '3GB', '0';
+		same_answer($s, $BY_K, 'which it uses');
+		like(($s->try("SET gpurhh.pool_size = '1MB'"))[1],
+			qr/^ERROR:  55P02: parameter "gpurhh.pool_size" cannot be changed now\nDETAIL: .*\nHINT: /m, 'and then has');
+		is(($s->try("SET gpurhh.pool_size = '300kB'"))[1], '', 'this is what it is');
+		is(($s->try("ALTER ROLE CURRENT_USER SET gpurhh.pool_size = '1MB'"))[1], '', 'another session may have another');
+		is(($s->try('ALTER ROLE CURRENT_USER RESET gpurhh.pool_size; RESET gpurhh.pool_size'))[1], '', 'RESET is always possible');
+	}
+	$s->quit;
 
 	# the short name
 	like(login($node, "LOAD 'gpurhh'; ALTER SYSTEM SET enable_gpu_hashagg = on"),
@@ -170,7 +202,7 @@ use constant LONG_S => 3;
 sub ready_lines
 {
 	return scalar(() = slurp_file($node->logfile) =~
-		/LOG:  gpurhh \d+\.\d+\.\d+ device service is ready.*\n.*DETAIL:  It found cpu \(.*\)\. The pool has \d+ blocks of \d+ kB\. gpurhh\.device_memory is 0 MB, gpurhh\.cpu_threads is 2\./g);
+		/LOG:  gpurhh \d+\.\d+\.\d+ device service is ready.*\n.*DETAIL:  It found cpu \(.*\. The pool has \d+ blocks of \d+ kB\. gpurhh\.device_memory is -?\d+ MB, gpurhh\.cpu_threads is 2\./g);
 }
 
 $node->append_conf('postgresql.conf', "gpurhh.service_idle_timeout = '1s'\ngpurhh.service_start = on\n");
