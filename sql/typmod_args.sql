@@ -89,6 +89,17 @@ CREATE TABLE determined AS SELECT * FROM unnest(ARRAY[ROW(1, 1.234::numeric), RO
 ALTER TABLE determined ADD PRIMARY KEY (id);
 SELECT compare('SELECT id, n, count(*), sum(n) FROM determined GROUP BY id'), compare('SELECT d.id, n, count(*), max(n) FROM determined d JOIN generate_series(1, 3) ON true GROUP BY d.id');
 
+-- Of equal values the last, whichever it is: in groups 0 to 3 the odd ones come first, last, in between, and alone
+CREATE TABLE equals AS SELECT * FROM unnest(ARRAY(SELECT ROW(k, 'string ' || k, CASE WHEN odd THEN trim_scale(n) ELSE n END, n * 3) FROM
+	(SELECT i % 4 AS k, i, CASE WHEN i < 2000 THEN (i % 7) * 0.50 ELSE (i / 4 % 7) * 0.50 END AS n,
+		CASE i % 4 WHEN 0 THEN i < 1200 WHEN 1 THEN i >= 2800 WHEN 2 THEN i BETWEEN 1000 AND 3000 ELSE true END AS odd FROM generate_series(0, 3999) i) x ORDER BY i)) q(k int, t text, n numeric(10,2), w numeric(10,2));
+ANALYZE equals;
+SET enable_sort = off;
+SELECT w, f, compare(format('SELECT k, min(n), max(n), sum(n), min(n) FILTER (WHERE w > 2), max(n) FILTER (WHERE w < 7) FROM %s %s GROUP BY k', f, w)), compare(format('SELECT t, max(n), min(n), min(n * 2), max(-n) FROM %s %s GROUP BY t', f, w)),
+	compare(format('SELECT min(n), max(n), count(n) FROM %s %s', f, w)), compare(format('SELECT k, t, min(n), max(n) FROM %s %s GROUP BY GROUPING SETS ((k), (t), (k, t))', f, w))
+FROM unnest('{"",WHERE n > 0.5,WHERE w < 9}'::text[]) w, unnest('{equals,(SELECT * FROM equals OFFSET 0) x}'::text[]) f;
+RESET enable_sort;
+
 -- Where the device does not take everything: a probe cap of 1, little memory, small batches; no room for strings, so that rows are deferred
 SELECT s, compare('SELECT k, sum(n), avg(n), min(n), count(n), variance(n), sum(w) FROM odd GROUP BY k', settings => s), compare('SELECT t, l, sum(n), avg(w), max(n) FROM odd GROUP BY t, l', settings => s),
 	compare('SELECT k % 100, l, sum(n), sum(w * n), count(n) FROM odd GROUP BY ROLLUP (k % 100, l)', settings => s), compare('SELECT k % 100, count(DISTINCT l), sum(n), min(l) FROM odd GROUP BY k % 100', settings => s, nodes => 0)
