@@ -183,7 +183,7 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 	{
 		((int64 *) (feed->base + column->values_offset))[feed->n_rows] =
 			limbs[column->encoding - GPU_ENC_DECIMAL];
-		return likely(feed->watched == NULL) ||
+		return likely(feed->watched == NULL) || column->is_key ||
 			!gpurhh_is_watched(feed->watched, limbs[0]);
 	}
 	if (column->is_key)

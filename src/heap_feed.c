@@ -1171,7 +1171,7 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 		else if (column->encoding == GPU_ENC_DECIMAL &&
 				 (n_limbs > 1 ?
 				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
-				  unlikely(feed->watched != NULL) &&
+				  unlikely(feed->watched != NULL) && !feed->columns[c].is_key &&
 				  any_watched(feed->watched, column->result.values, n)))
 			return false;
 	}
