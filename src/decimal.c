@@ -621,8 +621,8 @@ gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
 }
 
 /*
- * The integer that a value would be with this scale, if it is one of 8 bytes and
- * sign, whatever scale the value has itself.
+ * The integer that a value would be with this scale, whatever scale it has itself.
+ * False: there is none of 8 bytes, or it would mean NaN.
  */
 bool
 gpurhh_decimal_integer(const char *value, int scale, int64 *result)
@@ -632,7 +632,7 @@ gpurhh_decimal_integer(const char *value, int scale, int64 *result)
 
 	take_apart(value, &numeral);
 	if (numeral.special || !read_words(&numeral, scale, words) ||
-		words[2] != 0 || words[1] != 0 || words[0] >> 63 != 0)
+		words[2] != 0 || words[1] != 0 || words[0] >= GPURHH_DECIMAL_NAN)
 		return false;
 	*result = numeral.negative ? -(int64) words[0] : (int64) words[0];
 	return true;

@@ -4,13 +4,14 @@
  *		Odd values: numerics among the arguments that have not the scale that is
  *		declared for them.
  *
- * A device sums integers, for which the scale of an argument has to be known
- * (decimal.c).  Core knows it from the type modifier, but believes no modifier
- * when it executes: a function with a column definition list, a record variable,
- * and tables that were made of these hold numerics of any scale, and infinities.
- * So each value is looked at when it is fed.  An odd one is fed as NULL, so that
- * its row is in its group and counts for all that does not depend on it, and the
- * value comes here, to others of its argument in its group:
+ * A device sums integers, for which the scale of an argument has to be known when
+ * the query is planned (decimal.c).  The type modifier tells it.  But core sees to
+ * a modifier only where a value is assigned or cast: what a function with a column
+ * definition list returns, fields of record variables, and tables made of these
+ * hold numerics of any scale, and infinities.  So each value is looked at when it
+ * is fed.  An odd one is fed as NULL, so that its row is in its group and counts
+ * for all that does not depend on the value; and the value itself is added here to
+ * what is known of its argument in its group:
  *
  *		count		how many
  *		sums		core's own state of sum(), or of variance() if there is one
