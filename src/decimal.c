@@ -620,6 +620,24 @@ gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
 	return bits > 127 || above >> bits == 0;
 }
 
+/*
+ * The integer that a value would be with this scale, whatever scale it has itself.
+ * False: there is none of 8 bytes, or it would mean NaN.
+ */
+bool
+gpurhh_decimal_integer(const char *value, int scale, int64 *result)
+{
+	Numeral		numeral;
+	uint64		words[GPURHH_MAX_LIMBS];
+
+	take_apart(value, &numeral);
+	if (numeral.special || !read_words(&numeral, scale, words) ||
+		words[2] != 0 || words[1] != 0 || words[0] >= GPURHH_DECIMAL_NAN)
+		return false;
+	*result = numeral.negative ? -(int64) words[0] : (int64) words[0];
+	return true;
+}
+
 /* One limb each of n integers, which fit. */
 void
 gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
