@@ -60,7 +60,11 @@ SELECT compare('SELECT id, GROUPING(h, id), sum(v) FROM t GROUP BY h, id HAVING 
 SELECT compare('SELECT id, h, GROUPING(h), GROUPING(id), count(v) FROM t GROUP BY GROUPING SETS ((h, id), (id), ())');
 
 -- what core takes for constant it leaves out where it sorts, but not where it hashes: so core has to do it
-SELECT compare('SELECT DISTINCT k, g, max(id) FROM t WHERE k = 0 GROUP BY GROUPING SETS ((k), (g), ())', nodes => 0);
+SELECT compare('SELECT DISTINCT k, g, max(id) FROM t WHERE k = 0 GROUP BY GROUPING SETS ((k), (g), ())', nodes => -1);
+SELECT compare('SELECT DISTINCT ON (k) k, g FROM t WHERE k = g GROUP BY CUBE (k, g) ORDER BY k, g', true, nodes => -1);
+SELECT compare('SELECT k, g, count(*) FROM t WHERE k = 1 GROUP BY CUBE (k, g) ORDER BY k, g LIMIT 3', true, nodes => -1);
+SELECT compare('SELECT k, g, count(*) FROM t WHERE k = 1 GROUP BY CUBE (k, g)');
+SELECT compare('SELECT k, g, count(*) FROM t GROUP BY CUBE (k, g) ORDER BY k, g, 1, 3 LIMIT 7', true);
 
 SET enable_gpu_hashagg = on;
 SELECT group_by, reason FROM gpurhh_refusals('SELECT a, b, GROUPING(a), count(*) FROM twice GROUP BY GROUPING SETS ((a), (b))');

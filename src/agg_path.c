@@ -857,18 +857,17 @@ collect_outputs(PlanInfo *info, List *having)
 
 /*
  * What is constant, or equal to another column, where it comes from need not be so
- * behind the sets.  Core takes it for that, and where it makes rows distinct by
- * sorting it leaves such columns out: which of several rows it returns depends on
- * their order.
+ * behind the sets.  Core takes it for that, and leaves such columns out where it
+ * sorts: which row is the first, or which one of several it returns, depends on
+ * the order in which they come.
  */
 static bool
-loses_distinct_columns(PlanInfo *info, List *grouped)
+loses_columns(PlannerInfo *root, List *grouped, List *clause, List *pathkeys)
 {
-	PlannerInfo *root = info->root;
 	List	   *columns = NIL;
 	ListCell   *lc;
 
-	foreach(lc, root->parse->distinctClause)
+	foreach(lc, clause)
 	{
 		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
 													root->processed_tlist);
@@ -877,7 +876,7 @@ loses_distinct_columns(PlanInfo *info, List *grouped)
 			contain_agg_clause(expr) || contain_window_function(expr))
 			columns = list_append_unique(columns, expr);
 	}
-	return list_length(root->distinct_pathkeys) < list_length(columns);
+	return list_length(pathkeys) < list_length(columns);
 }
 
 /*
@@ -897,8 +896,11 @@ tell_keys_apart(PlanInfo *info)
 
 	if (!below && list_length(info->sets) < 2)
 		return true;
-	if (parse->distinctClause != NIL && loses_distinct_columns(info, grouped))
-		return refuse(info, "DISTINCT above GROUPING SETS has columns that the planner takes for constant or equal");
+	if (loses_columns(info->root, grouped, parse->distinctClause,
+					  info->root->distinct_pathkeys) ||
+		loses_columns(info->root, grouped, parse->sortClause,
+					  info->root->sort_pathkeys))
+		return refuse(info, "DISTINCT or ORDER BY above GROUPING SETS has columns that the planner takes for constant or equal");
 	foreach(lc, info->keys)
 	{
 		int			n_equal = 0;
