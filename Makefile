@@ -76,6 +76,7 @@ OBJS = \
 	src/host_table.o \
 	src/channel_area.o \
 	src/channel.o \
+	src/load.o \
 	src/service.o \
 	src/service_regroup.o \
 	src/explain.o \
