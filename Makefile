@@ -80,6 +80,7 @@ OBJS = \
 	src/host_table.o \
 	src/channel_area.o \
 	src/channel.o \
+	src/load.o \
 	src/service.o \
 	src/cuda_library.o \
 	src/service_regroup.o \

@@ -38,6 +38,8 @@ CREATE FUNCTION gpurhh_stats(
 	OUT failed_slots bigint,
 	OUT rehashes bigint,
 	OUT host_rows bigint,
+	OUT host_queries bigint,
+	OUT late_batches bigint,
 	OUT device_errors bigint,
 	OUT pool_wait_ms double precision,
 	OUT upload_ms double precision,

@@ -200,7 +200,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 												  "GpuHashAgg choice",
 												  ALLOCSET_SMALL_SIZES);
 	state->phase = EMIT_NOT_READ;
-	state->in_pool = true;
+	state->waits = true;
 	if (gpurhh_emit_having(&state->emit, cscan->scan.plan.qual, &node->ss.ps))
 	{
 		state->having = node->ss.ps.qual;
@@ -218,6 +218,9 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 										   estate->es_query_cxt,
 										   &state->stats.feed_why);
 	gpurhh_agg_note_feed(state);
+	/* a parameter may be a subquery's result, which is made when it is needed */
+	state->copies = state->stats.feed_rows ||
+		estate->es_plannedstmt->subplans != NIL;
 	state->stats.strings = state->n_strings > 0;
 	state->stats.numerics = state->odd_plan != NULL;
 	if (state->n_strings > 0)
@@ -421,6 +424,8 @@ release_run(GpuAggState *state)
 {
 	if (!state->channel_shared)
 		close_channel(state);
+	gpurhh_load_end(state->reading);
+	state->reading = NULL;
 	if (state->host != NULL)
 		gpurhh_host_free(state->host);
 	state->host = NULL;
@@ -516,7 +521,11 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 
 	close_channel(state);
 	MemoryContextReset(state->shared_context);
-	state->channel = gpurhh_agg_open_query(state, state->shared_context);
+	if (!gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
+						  (pcxt->nworkers + 1)))
+		state->channel = gpurhh_agg_open_query(state, state->shared_context);
+	else
+		gpurhh_load_count_stay();
 	state->channel_shared = state->channel != NULL;
 	gpurhh_parallel_start(state->shared,
 						  state->leader_emits && parallel_leader_participation,

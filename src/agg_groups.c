@@ -60,6 +60,7 @@ fetch_chunk(GpuAggState *state)
 	INSTR_TIME_SET_CURRENT(start);
 	fetched = gpurhh_channel_fetch(state->channel, chunk);
 	state->stats.counts.fetch_ms += milliseconds_since(start);
+	gpurhh_load_end(state->reading);
 	state->chunk_next = 0;
 	if (!fetched)
 	{
@@ -280,7 +281,7 @@ start_upper(GpuAggState *state)
 	uint32		n;
 
 	/* a device knows strings by their numbers */
-	if (gpurhh_regroup_plan(above) != NULL &&
+	if (gpurhh_regroup_plan(above) != NULL && !state->stays &&
 		!gpurhh_regroup_keeps_strings(above))
 	{
 		gpurhh_agg_set_limits(state, &gpurhh_regroup_plan(above)->spec);

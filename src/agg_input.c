@@ -23,6 +23,16 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+/*
+ * So many rows at most, by the estimate, does a session do itself where the load
+ * is high.  24 sessions, 2 cores: at 100,000 rows the host table does twice as many
+ * queries as the service, at 1,000,000 the service wins.
+ */
+#define STAY_ROWS	262144.0
+
+/* Where the estimate was wrong, what comes after so many goes to the service. */
+#define STAY_ROWS_MAX	(2 * STAY_ROWS)
+
 /* ---------- rows that a device's table does not have ---------- */
 
 static HostTable *
@@ -100,34 +110,51 @@ take_returned(GpuAggState *state)
 static Size
 block_bytes(GpuAggState *state)
 {
+	/* a query that is opened later is of the shared area */
+	if (state->stays)
+		return gpurhh_shared_area()->block_bytes;
 	return state->channel ? gpurhh_channel_block_bytes(state->channel) :
 		GPURHH_MAX_BLOCK_BYTES;
 }
 
-/*
- * Where the next rows go: a block of the pool, or memory of our own where
- * there is no device, or no block for too long.
- */
+/* A block of the pool; NULL: there is none. */
 static char *
-next_block(GpuAggState *state, char **own_block)
+acquire_block(GpuAggState *state)
 {
 	char	   *base;
 
-	while (state->channel != NULL)
+	for (;;)
 	{
 		/* having been late once, we do not wait each time */
-		switch (gpurhh_channel_acquire(state->channel, state->in_pool, &base))
+		switch (gpurhh_channel_acquire(state->channel, state->waits, &base))
 		{
 			case CHANNEL_BLOCK:
-				state->in_pool = true;
+				state->waits = true;
 				return base;
 			case CHANNEL_RETURNED:
 				take_returned(state);
 				continue;
 			case CHANNEL_LATE:
-				break;
+				state->waits = false;
+				return NULL;
 		}
-		break;
+	}
+}
+
+/*
+ * Where the next rows go: a block of the pool, or memory of our own where
+ * there is no device, or no block, or none is to be held meanwhile.
+ */
+static char *
+next_block(GpuAggState *state, char **own_block)
+{
+	if (state->channel != NULL && !state->copies)
+	{
+		char	   *base = acquire_block(state);
+
+		state->in_pool = base != NULL;
+		if (state->in_pool)
+			return base;
 	}
 	state->in_pool = false;
 	if (*own_block == NULL)
@@ -137,12 +164,27 @@ next_block(GpuAggState *state, char **own_block)
 	return *own_block;
 }
 
+/* Copies a batch of our own into a block, and hands that over; false: there is none. */
+static bool
+submit_copy(GpuAggState *state, const rhh_batch *batch, const char *own_block)
+{
+	char	   *base = acquire_block(state);
+
+	if (base == NULL)
+		return false;
+	memcpy(base, own_block, batch->used_bytes);
+	gpurhh_channel_submit(state->channel, batch);
+	return true;
+}
+
+/* The batch to the service, or into the host table.  last: no rows come after it. */
 static void
-hand_over(GpuAggState *state, Feed *feed, char *own_block)
+hand_over(GpuAggState *state, Feed *feed, char *own_block, bool last)
 {
 	rhh_batch	batch;
 	GpuNodeCounts *counts = &state->stats.counts;
 	uint32		n_rows = feed->n_rows;
+	bool		opened = false;
 	MemoryContext old;
 
 	if (n_rows == 0)
@@ -162,6 +204,16 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block)
 		gpurhh_channel_submit(state->channel, &batch);
 		return;
 	}
+	if (state->stays && !last && (state->stayed_rows += n_rows) > STAY_ROWS_MAX)
+	{
+		state->channel = gpurhh_agg_open_query(state, state->run_context);
+		state->stays = false;
+		opened = true;
+	}
+	/* otherwise next_block() has asked for a block already */
+	if ((state->copies || opened) && state->channel != NULL &&
+		submit_copy(state, &batch, own_block))
+		return;
 	batch.base = (uint8_t *) own_block;
 	old = MemoryContextSwitchTo(state->run_context);
 	if (state->channel == NULL || gpurhh_channel_claim_finish(state->channel))
@@ -224,6 +276,21 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 	return channel;
 }
 
+/*
+ * Is this session to do the query itself, without the service, as the load is
+ * high and it has so few rows?
+ */
+bool
+gpurhh_agg_stays(GpuAggState *state, double rows)
+{
+	if (rows > STAY_ROWS || !gpurhh_load_is_high())
+		return false;
+	strlcpy(state->stats.device, "host", GPURHH_DEVICE_NAME_LEN);
+	strlcpy(state->stats.refusal, "other sessions keep the processors busy",
+			GPURHH_MESSAGE_LEN);
+	return true;
+}
+
 /* ---------- the child ---------- */
 
 /* Reads the child row by row, until it has no more. */
@@ -242,7 +309,7 @@ feed_rows(GpuAggState *state, Feed *feed, char **own_block)
 			gpurhh_feed_start(feed, next_block(state, own_block));
 		gpurhh_feed_slot(feed, slot);
 		if (feed->n_rows == feed->capacity_rows)
-			hand_over(state, feed, *own_block);
+			hand_over(state, feed, *own_block, false);
 	}
 }
 
@@ -254,7 +321,7 @@ feed_pages(GpuAggState *state, Feed *feed, char **own_block)
 	while (gpurhh_page_feed_fill(state->pages, feed))
 	{
 		if (feed->base != NULL)
-			hand_over(state, feed, *own_block);
+			hand_over(state, feed, *own_block, false);
 		gpurhh_feed_start(feed, next_block(state, own_block));
 	}
 }
@@ -427,7 +494,7 @@ feed_child(GpuAggState *state)
 	else
 		feed_rows(state, &feed, &own_block);
 	if (feed.base != NULL)
-		hand_over(state, &feed, own_block);
+		hand_over(state, &feed, own_block, true);
 	state->odd |= feed.strings.odd;
 	gpurhh_parallel_close_late(&state->late_file);
 	gpurhh_choices_close(&state->choice_file);
@@ -436,8 +503,12 @@ feed_child(GpuAggState *state)
 	if (state->deferred != NULL)
 		gpurhh_deferred_close(state->deferred);
 	if (state->channel != NULL)
+	{
 		state->stats.counts.pool_wait_ms +=
 			gpurhh_channel_pool_wait_ms(state->channel);
+		state->stats.counts.late_batches +=
+			gpurhh_channel_late_batches(state->channel);
+	}
 }
 
 /* gpurhh_parallel_read_late()'s callback. */
@@ -532,7 +603,14 @@ gpurhh_agg_read_input(GpuAggState *state)
 	if (shared != NULL)
 		attached = gpurhh_parallel_attach(shared);
 	else
-		state->channel = gpurhh_agg_open_query(state, state->run_context);
+	{
+		state->stays = gpurhh_agg_stays(state,
+										outerPlan(state->css.ss.ps.plan)->plan_rows);
+		state->stayed_rows = 0;
+		if (!state->stays)
+			state->channel = gpurhh_agg_open_query(state, state->run_context);
+	}
+	state->reading = gpurhh_load_begin(state->run_context);
 	if (state->n_strings > 0)
 	{
 		state->pass_context = AllocSetContextCreate(state->run_context,
@@ -572,6 +650,10 @@ gpurhh_agg_read_input(GpuAggState *state)
 		while (!gpurhh_channel_wait_finished(state->channel))
 			take_returned(state);
 	}
+	else
+		gpurhh_load_end(state->reading);
+	if (state->stays)
+		gpurhh_load_count_stay();
 	if (shared != NULL)
 	{
 		state->odd = gpurhh_parallel_any_odd(shared);

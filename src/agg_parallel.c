@@ -21,10 +21,10 @@
  * Without a device one participant reads the whole input into its host table
  * (alone).
  *
- * A participant that gets no block of the pool for long (channel.c: LATE_MS)
- * must not wait on, as whoever has the blocks may wait for it in the child
- * plan.  It writes its batches to a file that all share, and the finisher reads
- * them when the input is closed.
+ * A participant that gets no block of the pool, as all of them rest (channel.c:
+ * LATE_MS), must not wait on: the finisher, to whom refused batches have come
+ * back, may wait for it in the child plan.  It writes its batches to a file that
+ * all share, and the finisher reads them when the input is closed.
  *
  *-------------------------------------------------------------------------
  */
@@ -165,6 +165,7 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	sum->batches += counts->batches;
 	sum->host_rows += counts->host_rows;
 	sum->host_spilled += counts->host_spilled;
+	sum->late_batches += counts->late_batches;
 	sum->groups_returned += counts->groups_returned;
 	sum->dictionary_strings += counts->dictionary_strings;
 	sum->dictionary_bytes = Max(sum->dictionary_bytes,

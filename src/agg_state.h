@@ -68,7 +68,14 @@ typedef struct GpuAggState
 	BufFile    *late_file;		/* see agg_parallel.c */
 	BufFile    *choice_file;	/* see agg_choices.c */
 	MemoryContext choice_context;	/* of one string that goes there */
-	bool		in_pool;		/* the last batch found a block; a rescan does not
+	bool		copies;			/* batches are made in memory of our own, as what
+								 * gives rows may itself wait for a block */
+	bool		stays;			/* no query was opened, for the load is high; but one
+								 * is, if the input does not end soon: */
+	uint64		stayed_rows;	/* after so many */
+	Reading    *reading;		/* see load.c */
+	bool		in_pool;		/* the batch being made is in a block */
+	bool		waits;			/* the last one found a block; a rescan does not
 								 * wait anew where it did not */
 	uint64		n_calls;		/* of exec_agg() */
 	instr_time	emission_start; /* the input has been read */
@@ -96,6 +103,7 @@ extern void gpurhh_agg_note_feed(GpuAggState *state);
 extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_table_spec *spec);
 extern Channel *gpurhh_agg_open_query(GpuAggState *state,
 									  MemoryContext context);
+extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
 extern void gpurhh_agg_use_dictionary(GpuAggState *state,
 									  Dictionary *dictionary);
 extern HostTable *gpurhh_agg_host_table(GpuAggState *state);

@@ -20,9 +20,12 @@
  * always the same one, the finisher, as the rows must meet in one host table:
  * the first one to whom a batch comes back, and that may be it.
  *
- * Nobody holds a block while waiting for another one, but for a session whose
- * child plan is itself a user of the pool; so a session that gets no block for
- * LATE_MS works without one.  The last free block is kept for results that a
+ * Nobody waits for anything while holding a block to fill: whoever asks a child
+ * plan for rows fills memory of its own, and copies it into a block (agg_input.c).
+ * So a session waits for a block as long as any may come: one that is being filled
+ * or is with a device does.  Results and refused batches wait for a session that
+ * may be resting.  Where there is nothing else, a session that sees no block freed
+ * for LATE_MS works without one.  The last free block is kept for results that a
  * session waits for, and copies out at once; waiting for those is short.
  *
  * Lifetime.  A Channel is released by a reset callback of the memory context
@@ -46,7 +49,7 @@
 #include "storage/lwlock.h"
 #include "utils/memutils.h"
 
-/* A session waits this long for a block before it does without. */
+/* Where all blocks rest for so long, a session does without one. */
 #define LATE_MS 1000
 
 /*
@@ -66,6 +69,7 @@ struct Channel
 	bool		fetching;		/* counted in the query's n_fetching */
 	bool		may_finish;		/* may become the finisher */
 	double		pool_wait_ms;
+	uint64		late_batches;
 	bool		open;
 	MemoryContextCallback callback;
 };
@@ -97,8 +101,7 @@ release_channel(Channel *channel)
 		gpurhh_block_free(area, channel->reading);
 	if (channel->returned >= 0)
 	{
-		gpurhh_block_free(area, channel->returned);
-		query->n_outstanding--;
+		gpurhh_block_done(area, query, channel->returned);
 		query->n_returned--;
 	}
 	if (channel->fetching)
@@ -353,22 +356,37 @@ gpurhh_channel_claim_finish(Channel *channel)
 	return claimed;
 }
 
+/* How many blocks are on the list? */
+static int
+count_blocks(ChannelArea *area, const BlockList *list)
+{
+	int			n = 0;
+
+	for (int block = list->head; block >= 0; block = area->blocks[block].next)
+		n++;
+	return n;
+}
+
 /*
- * Are all blocks that are in use held by this session's own queries, which
- * wait for the one that asks?  Then waiting is in vain.
+ * Does a block come, whatever other sessions do?  Those come that are being filled,
+ * copied or finished, or are with a device.  The caller holds the lock.
  */
 static bool
-only_own_blocks(ChannelArea *area)
+block_comes(Channel *channel)
 {
-	int			n_own = 0;
-	dlist_iter	iter;
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	int			n_resting = 0;
 
-	dlist_foreach(iter, &open_channels)
+	if (query->n_outstanding >= MAX_OUTSTANDING(query))
+		return query->n_outstanding > query->n_returned;
+	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
 	{
-		if (dlist_container(Channel, node, iter.cur)->filling >= 0)
-			n_own++;
+		if (area->queries[q].state == QUERY_ACTIVE)
+			n_resting += count_blocks(area, &area->queries[q].returned) +
+				count_blocks(area, &area->queries[q].results);
 	}
-	return area->n_blocks - area->n_free == n_own;
+	return area->n_blocks - area->n_free > n_resting;
 }
 
 /* One look for a block; lock held.  True: it is there, or returned ones are. */
@@ -383,8 +401,12 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 		*result = CHANNEL_RETURNED;
 		return true;
 	}
-	if (area->n_free > 1 && !query->failed &&
-		query->n_outstanding < MAX_OUTSTANDING(query))
+	if (query->n_outstanding >= MAX_OUTSTANDING(query))
+	{
+		query->at_limit = true;
+		return false;
+	}
+	if (area->n_free > 1 && !query->failed)
 	{
 		channel->filling = gpurhh_block_take(area, BLOCK_SESSION);
 		*result = CHANNEL_BLOCK;
@@ -397,37 +419,42 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 
 /*
  * A block to fill (*base), or, before that, news of returned batches, which
- * the caller takes with gpurhh_channel_take_returned().  Where nothing of the
- * query's own is under way, waits for at most LATE_MS, or not at all.
+ * the caller takes with gpurhh_channel_take_returned().  Where no block comes by
+ * itself, waits for at most LATE_MS after the last one was freed, or not at all.
  */
 ChannelBlockResult
 gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
 {
 	ChannelArea *area = channel->area;
-	ChannelQuery *query = channel_query(channel);
 	ChannelBlockResult result = CHANNEL_LATE;
 	TimestampTz began = 0;
-	bool		done;
+	TimestampTz still_since = 0;
+	uint64		n_freed = 0;
 
 	Assert(channel->filling < 0);
 	for (;;)
 	{
-		bool		under_way;
-		bool		in_vain;
+		TimestampTz now;
+		bool		done;
+		bool		comes = true;
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		done = try_acquire(channel, &result);
-		/* what the device has comes back; what the finisher has, who knows */
-		under_way = query->n_outstanding > query->n_returned;
-		in_vain = only_own_blocks(area);
+		if (!done && began != 0)
+			comes = block_comes(channel);
+		if (n_freed != area->n_freed)
+			still_since = 0;
+		n_freed = area->n_freed;
 		LWLockRelease(&area->lock);
 		if (done)
 			break;
+		now = GetCurrentTimestamp();
 		if (began == 0)
-			began = GetCurrentTimestamp();
-		if (!under_way &&
-			(!wait || in_vain ||
-			 TimestampDifferenceExceeds(began, GetCurrentTimestamp(), LATE_MS)))
+			began = now;
+		if (comes || still_since == 0)
+			still_since = now;
+		if (!comes &&
+			(!wait || TimestampDifferenceExceeds(still_since, now, LATE_MS)))
 		{
 			check_failure(channel);
 			break;
@@ -441,8 +468,10 @@ gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
 		uint64		waited_us = GetCurrentTimestamp() - began;
 
 		channel->pool_wait_ms += waited_us / 1000.0;
+		channel->late_batches += result == CHANNEL_LATE ? 1 : 0;
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		area->stats.pool_wait_us += waited_us;
+		area->stats.late_batches += result == CHANNEL_LATE ? 1 : 0;
 		LWLockRelease(&area->lock);
 	}
 	if (result == CHANNEL_BLOCK)
@@ -455,6 +484,13 @@ double
 gpurhh_channel_pool_wait_ms(Channel *channel)
 {
 	return channel->pool_wait_ms;
+}
+
+/* For how many batches it had none. */
+uint64
+gpurhh_channel_late_batches(Channel *channel)
+{
+	return channel->late_batches;
 }
 
 /* Hands the block that was acquired last to the service. */
@@ -529,8 +565,7 @@ gpurhh_channel_give_back(Channel *channel)
 	ChannelArea *area = channel->area;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	gpurhh_block_free(area, channel->returned);
-	channel_query(channel)->n_outstanding--;
+	gpurhh_block_done(area, channel_query(channel), channel->returned);
 	channel_query(channel)->n_returned--;
 	LWLockRelease(&area->lock);
 	channel->returned = -1;

@@ -20,7 +20,6 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "port/pg_bitutils.h"
 #include "storage/dsm.h"
 #include "storage/dsm_impl.h"
 #include "storage/ipc.h"
@@ -104,6 +103,7 @@ gpurhh_channel_area_init(ChannelArea *area, Size pool_bytes, bool shared)
 		area->free_head = i;
 	}
 	area->n_free = area->n_blocks;
+	pg_atomic_init_u32(&area->n_reading, 0);
 }
 
 char *
@@ -134,7 +134,28 @@ gpurhh_block_pop(ChannelArea *area, BlockList *list)
 	return block;
 }
 
-/* Frees a block and wakes the sessions that wait for one. */
+/* Wakes a query that waits for a block, and each time another one. */
+static void
+wake_waiter(ChannelArea *area)
+{
+	for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+	{
+		int			q = (area->next_waiter + i) % GPURHH_MAX_QUERIES;
+		uint64		bit = UINT64CONST(1) << (q % 64);
+
+		if ((area->want_block[q / 64] & bit) == 0)
+			continue;
+		area->want_block[q / 64] &= ~bit;
+		area->next_waiter = q + 1;
+		ConditionVariableBroadcast(&area->queries[q].news);
+		break;
+	}
+}
+
+/*
+ * Frees a block and wakes somebody who waits for one.  If that one does not take
+ * it, the others look by themselves before long.
+ */
 void
 gpurhh_block_free(ChannelArea *area, int block)
 {
@@ -142,21 +163,28 @@ gpurhh_block_free(ChannelArea *area, int block)
 	area->blocks[block].next = area->free_head;
 	area->free_head = block;
 	area->n_free++;
+	area->n_freed++;
 	if (area->service_wants_block && area->service_latch != NULL)
 	{
 		area->service_wants_block = false;
 		SetLatch(area->service_latch);
 	}
-	for (int w = 0; w < lengthof(area->want_block); w++)
-	{
-		while (area->want_block[w] != 0)
-		{
-			int			bit = pg_rightmost_one_pos64(area->want_block[w]);
+	/* the last one is kept for results */
+	if (area->n_free > 1)
+		wake_waiter(area);
+}
 
-			area->want_block[w] &= area->want_block[w] - 1;
-			ConditionVariableBroadcast(&area->queries[w * 64 + bit].news);
-		}
+/* The same for a batch that its query has no more to do with. */
+void
+gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
+{
+	query->n_outstanding--;
+	if (query->at_limit)
+	{
+		query->at_limit = false;
+		ConditionVariableBroadcast(&query->news);
 	}
+	gpurhh_block_free(area, block);
 }
 
 /* A free block, if there is one, for a holder; -1: there is none. */

@@ -159,6 +159,9 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	if (counts->host_spilled > 0)
 		appendStringInfo(es->str, "  Spilled Records: " UINT64_FORMAT,
 						 counts->host_spilled);
+	if (counts->late_batches > 0)
+		appendStringInfo(es->str, "  Late Batches: " UINT64_FORMAT " (no block of the pool became free)",
+						 counts->late_batches);
 	appendStringInfoChar(es->str, '\n');
 	if (counts->dictionary_strings > 0)
 	{
@@ -224,6 +227,7 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	show_level(es, "Third Level", &stats->third);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
+	ExplainPropertyUInteger("Late Batches", NULL, counts->late_batches, es);
 	if (stats->strings)
 	{
 		ExplainPropertyUInteger("Dictionary Strings", NULL,

@@ -107,8 +107,8 @@ gpurhh_stats(PG_FUNCTION_ARGS)
 	ServiceStats stats = {0};
 	int			pid = 0;
 	TupleDesc	tupdesc;
-	Datum		values[15];
-	bool		nulls[15] = {0};
+	Datum		values[17];
+	bool		nulls[17] = {0};
 
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
@@ -131,11 +131,13 @@ gpurhh_stats(PG_FUNCTION_ARGS)
 	values[7] = Int64GetDatum((int64) stats.failed_slots);
 	values[8] = Int64GetDatum((int64) stats.rehashes);
 	values[9] = Int64GetDatum((int64) stats.host_rows);
-	values[10] = Int64GetDatum((int64) stats.device_errors);
-	values[11] = Float8GetDatum(stats.pool_wait_us / 1.0e3);
-	values[12] = Float8GetDatum(stats.upload_ns / 1.0e6);
-	values[13] = Float8GetDatum(stats.kernel_ns / 1.0e6);
-	values[14] = Float8GetDatum(stats.extract_ns / 1.0e6);
+	values[10] = Int64GetDatum((int64) stats.host_queries);
+	values[11] = Int64GetDatum((int64) stats.late_batches);
+	values[12] = Int64GetDatum((int64) stats.device_errors);
+	values[13] = Float8GetDatum(stats.pool_wait_us / 1.0e3);
+	values[14] = Float8GetDatum(stats.upload_ns / 1.0e6);
+	values[15] = Float8GetDatum(stats.kernel_ns / 1.0e6);
+	values[16] = Float8GetDatum(stats.extract_ns / 1.0e6);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
 }

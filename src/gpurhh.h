@@ -1051,6 +1051,7 @@ typedef struct ChannelQuery
 	BlockList	returned;		/* to the finisher, with failed rows */
 	int			n_outstanding;	/* queued, with the device, or returned */
 	int			n_returned;		/* of these: returned, or being finished */
+	bool		at_limit;		/* a participant waits for these to be fewer */
 	int			finisher_pid;	/* whose host table has what the device
 								 * refused; 0: nobody's yet */
 
@@ -1089,6 +1090,8 @@ typedef struct ServiceStats
 	uint64		failed_slots;
 	uint64		rehashes;
 	uint64		host_rows;
+	uint64		host_queries;	/* that stayed with a session, see load.c */
+	uint64		late_batches;	/* for which the pool had no block */
 	uint64		device_errors;
 	uint64		pool_wait_us;	/* sessions' waiting for free blocks */
 	uint64		upload_ns;
@@ -1136,9 +1139,12 @@ typedef struct ChannelArea
 	int			n_blocks;
 	int			n_free;
 	int			free_head;		/* last freed first: it is warm in caches */
+	uint64		n_freed;		/* blocks, ever */
 	bool		service_wants_block;	/* wake the service when one is freed */
 	uint64		want_block[GPURHH_MAX_QUERIES / 64];	/* a bit for each query
 														 * that waits for one */
+	int			next_waiter;	/* query whose turn it is, if it waits */
+	pg_atomic_uint32 n_reading; /* sessions, see load.c */
 	uint64		last_serial;
 
 	ChannelQuery queries[GPURHH_MAX_QUERIES];
@@ -1162,6 +1168,8 @@ extern ChannelArea *gpurhh_area_in_segment(uint32 handle);
 extern void gpurhh_block_push(ChannelArea *area, BlockList *list, int block);
 extern int	gpurhh_block_pop(ChannelArea *area, BlockList *list);
 extern void gpurhh_block_free(ChannelArea *area, int block);
+extern void gpurhh_block_done(ChannelArea *area, ChannelQuery *query,
+							  int block);
 extern int	gpurhh_block_take(ChannelArea *area, BlockHolder holder);
 extern char *gpurhh_block_base(ChannelArea *area, int block);
 extern void gpurhh_wake_service(ChannelArea *area);
@@ -1211,6 +1219,7 @@ extern void gpurhh_channel_give_back(Channel *channel);
 extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
 extern double gpurhh_channel_pool_wait_ms(Channel *channel);
+extern uint64 gpurhh_channel_late_batches(Channel *channel);
 extern bool gpurhh_channel_claim_finish(Channel *channel);
 extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
 extern bool gpurhh_channel_complete(Channel *channel);
@@ -1222,6 +1231,16 @@ extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
 extern void gpurhh_channel_count_host_rows(Channel *channel, uint64 rows);
 extern void gpurhh_channel_close(Channel *channel);
+
+/* ---------- load.c ---------- */
+
+/* A node's run that is reading its input. */
+typedef struct Reading Reading;
+
+extern Reading *gpurhh_load_begin(MemoryContext context);
+extern void gpurhh_load_end(Reading *reading);
+extern bool gpurhh_load_is_high(void);
+extern void gpurhh_load_count_stay(void);
 
 /* ---------- service.c ---------- */
 
@@ -1246,6 +1265,7 @@ typedef struct GpuNodeCounts
 	uint64		batches;
 	uint64		host_rows;		/* finished on the host */
 	uint64		host_spilled;	/* records it wrote to disk */
+	uint64		late_batches;	/* for which the pool had no block */
 	uint64		groups_returned;
 	uint64		dictionary_strings;
 	uint64		dictionary_bytes;	/* the most of any run */

@@ -812,8 +812,7 @@ poll_device(ServiceDevice *dev)
 					}
 					else
 					{
-						query->n_outstanding--;
-						gpurhh_block_free(area, event->tag);
+						gpurhh_block_done(area, query, event->tag);
 					}
 					break;
 				}

@@ -1,6 +1,6 @@
 # The smallest pool there is, two blocks, is enough for everything: nested
-# GROUP BYs, many cursors half fetched, many sessions.  Whoever gets no block
-# for a while works without, so nobody waits for a block that is never freed.
+# GROUP BYs, many cursors half fetched, many sessions.  Nobody keeps a block while
+# a child plan makes rows, and who finds that all blocks rest works without.
 
 use strict;
 use warnings;
@@ -90,7 +90,7 @@ foreach my $mode ('private', 'shared')
 	}
 	is($wrong, 0, "$mode: twenty sessions have core's answers");
 
-	# ---------- somebody keeps a block ----------
+	# ---------- somebody stops on the way ----------
 
 	if ($mode eq 'shared')
 	{
@@ -100,13 +100,38 @@ foreach my $mode ('private', 'shared')
 
 		$admin->query('BEGIN; SELECT pg_advisory_xact_lock(1)');
 		$s[0]->send(digest_sql($gated));
-		ok(wait_for_gate($admin, $s[0]), 'a session stops with a block half full');
+		ok(wait_for_gate($admin, $s[0]), 'a session stops with a batch half full');
 		same_answer($s, $_, 'the others go on') foreach $BY_K, $nested, $joined;
-		cmp_ok(host_rows($s, $BY_K), '>', 0, 'on the host');
+		# this one filled a block of the pool, and the others went to the host
+		is(host_rows($s, $BY_K), 0, 'on the device');
 		$admin->query('COMMIT');
 		is(($s[0]->result)[0], $s->query("$OFF " . digest_sql($gated)), 'and the one that stopped');
 		$s->query($ON);
-		ok(wait_until(sub { host_rows($s, $BY_K) == 0 }), 'then there are blocks again');
+
+		# A batch that the device refused waits for its session, which rests; so the
+		# only other block is that of results.
+		my $refused = q{SELECT g, count(*)
+			FROM (SELECT gate(w, 90000, 1) AS g FROM t OFFSET 0) s GROUP BY 1};
+
+		$admin->query('BEGIN; SELECT pg_advisory_xact_lock(1)');
+		$s[0]->query("SET gpurhh.device_memory = '1MB'");
+		$s[0]->send(digest_sql($refused));
+		ok(wait_for_gate($admin, $s[0]), 'a session stops with a refused batch');
+		same_answer($s, $BY_K, 'the others go on');
+		like($s->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $BY_K"),
+			qr/Host Rows: 100000  Late Batches: \d+ \(no block of the pool became free\)/,
+			'on the host, and are told why');
+		cmp_ok($s->query('SELECT late_batches FROM gpurhh_stat'), '>', 0, 'so is gpurhh_stat');
+		$s->send($BY_K);
+		ok(wait_until(sub {
+					$admin->query("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = " . $s->backend_pid) eq 't';
+				}), 'one waits for a block');
+		$admin->query('SELECT pg_cancel_backend(' . $s->backend_pid . ')');
+		like(($s->result)[1], qr/57014/, 'and is canceled');
+		$admin->query('COMMIT');
+		is(($s[0]->result)[0], $s->query("$OFF " . digest_sql($refused)), 'and the one that stopped');
+		$s->query($ON);
+		is(host_rows($s, $BY_K), 0, 'then there are blocks again');
 		$admin->quit;
 	}
 	$_->quit foreach $s, @s;

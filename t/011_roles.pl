@@ -75,7 +75,7 @@ is( $s->query(q{SELECT string_agg(attname || ' ' || format_type(atttypid, NULL),
 		FROM pg_attribute WHERE attrelid = 'gpurhh_stat'::regclass AND attnum > 0}),
 	'service_pid integer, shared boolean, started_at timestamp with time zone, '
 	  . join(', ', (map { "$_ bigint" } qw(queries rows_fed bytes_uploaded groups_returned
-			failed_slots rehashes host_rows device_errors)),
+			failed_slots rehashes host_rows host_queries late_batches device_errors)),
 		(map { "$_ double precision" } qw(pool_wait_ms upload_ms kernel_ms extract_ms))),
 	'gpurhh_stat has no column that could hold a text');
 

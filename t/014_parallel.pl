@@ -171,17 +171,17 @@ foreach my $mode ('private', 'shared')
 		$nothing_lost->('it');
 	}
 
-	# ---------- somebody else has the pool's blocks ----------
+	# ---------- somebody else rests, with one of the pool's two blocks ----------
 
 	if ($mode eq 'shared')
 	{
 		my $other = session($node);
-		my $gated = 'SELECT g % 10, count(*) FROM (SELECT gate(w, 100, 1) AS g FROM t OFFSET 0) s GROUP BY 1';
+		my $gated = 'SELECT g, count(*) FROM (SELECT gate(w, 90000, 1) AS g FROM t OFFSET 0) s GROUP BY 1';
 
-		$other->query($ON);
+		$other->query("$ON SET gpurhh.device_memory = '1MB'");
 		$admin->query('BEGIN; SELECT pg_advisory_xact_lock(1)');
 		$other->send(digest_sql($gated));
-		ok(wait_for_gate($admin, $other), 'a session stops with a block half full');
+		ok(wait_for_gate($admin, $other), 'a session stops with a refused batch');
 		foreach my $participation ('on', 'off')
 		{
 			foreach my $digest (\&all_emit, \&leader_emits)

@@ -1,0 +1,134 @@
+#!/bin/bash
+# load_bench.sh: many sessions at once, core's plans against GpuHashAgg, in turn.
+#
+#	--sessions N	(default 24)
+#	--seconds N		of each run (default 10)
+#	--rounds N		runs of each mode, interleaved (default 3)
+#	--rows "LIST"	rows of the table (default 20000 100000 1000000)
+#	--costs "LIST"	of: zero default (default both).  zero: the node's costs and those
+#					of parallel plans are 0, so that all is parallel, and the node's
+#	--pools "LIST"	gpurhh.pool_size of each of a number of clusters (default 32MB 256kB)
+#	--out FILE		default bench/results/DATE-cpu-N-cores-load.csv
+#
+# Sessions take queries in random order: many and few groups, groups of groups, a
+# join of two groupings, and transactions with half-read cursors, whose client
+# thinks for 20 ms.  A row of the CSV is a run: its transactions a second, and
+# their median, 99th percentile and slowest in ms.  The table at the end is of
+# medians over the rounds.
+. "$(dirname "$0")/../scripts/lib.sh"
+
+sessions=24 seconds=10 rounds=3 rows="20000 100000 1000000" costs="zero default" pools="32MB 256kB" out=
+while [ $# -gt 0 ]; do
+	case $1 in
+		--sessions | --seconds | --rounds | --rows | --costs | --pools | --out)
+			[ $# -ge 2 ] || die "$1 needs a value"
+			declare "${1#--}=$2"; shift 2 ;;
+		*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+	esac
+done
+
+scripts/setup.sh
+find_postgres || die "PostgreSQL's server development files are missing"
+step "build and install for $("$PG_CONFIG" --version)"
+build
+install_extension
+new_tmpdir work
+out=${out:-bench/results/$(date +%Y-%m-%d)-cpu-$(nproc)-cores-load.csv}
+sql() { "$PGBIN/psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
+
+cat >"$work/many.2" <<'SQL'
+SELECT count(*), sum(k), sum(s) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) q;
+SQL
+cat >"$work/few.2" <<'SQL'
+SELECT w % 10 AS a, count(*), sum(v), max(k) FROM t WHERE v < 900 GROUP BY 1;
+SQL
+cat >"$work/nested.1" <<'SQL'
+SELECT b % 10 AS c, count(*), sum(n) FROM (SELECT k % 1000 AS b, count(*) AS n FROM t GROUP BY 1) one GROUP BY 1;
+SQL
+cat >"$work/joined.1" <<'SQL'
+SELECT count(*), sum(x.s), sum(y.s) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) x JOIN (SELECT k, count(*) AS s FROM t WHERE w % 3 = 0 GROUP BY k) y USING (k);
+SQL
+cat >"$work/cursors.2" <<'SQL'
+BEGIN;
+DECLARE a CURSOR FOR SELECT k, sum(v), count(*), max(w) FROM t GROUP BY k;
+DECLARE b CURSOR FOR SELECT k, v % 2 AS odd, count(*) FROM t GROUP BY 1, 2;
+FETCH FORWARD 100 FROM a;
+FETCH FORWARD 100 FROM b;
+\sleep 20 ms
+FETCH FORWARD 100 FROM a;
+SELECT v, count(*), avg(w) FROM t GROUP BY v;
+FETCH FORWARD 100 FROM b;
+COMMIT;
+SQL
+
+describe()
+{
+	echo "# gpurhh, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
+	echo "# $("$PG_CONFIG" --version)"
+	echo "# host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
+	echo "# command: bench/load_bench.sh --sessions $sessions --seconds $seconds --rounds $rounds --rows \"$rows\" --costs \"$costs\" --pools \"$pools\""
+	echo "# tables are vacuumed and cached; times in ms"
+	echo "pool,rows,costs,round,mode,load_average,transactions,per_second,median_ms,p99_ms,slowest_ms"
+}
+mkdir -p "$(dirname "$out")"
+describe >"$out"
+
+# run POOL ROWS COSTS ROUND MODE: a line of the CSV
+run()
+{
+	local zero="" files=() f tps load
+
+	if [ "$3" = zero ]; then
+		for f in parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size \
+			gpurhh.setup_cost gpurhh.row_cost gpurhh.group_cost; do
+			zero+=" -c $f=0"
+		done
+	fi
+	for f in many.2 few.2 nested.1 joined.1 cursors.2; do
+		sed "s/FROM t /FROM t$2 /g" "$work/$f" >"$work/run.$f"
+		files+=(-f "$work/run.$f@${f##*.}")
+	done
+	load=$(cut -d' ' -f1 /proc/loadavg)
+	PGOPTIONS="-c enable_gpu_hashagg=$5 -c jit=off$zero" "$PGBIN/pgbench" -n -c "$sessions" -j 2 -T "$seconds" \
+		-l --log-prefix="$work/log" "${files[@]}" >"$work/pgbench" 2>&1 || { cat "$work/pgbench"; die "pgbench failed"; }
+	tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/pgbench")
+	cat "$work"/log.* | awk '{ print $3 / 1000 }' | sort -n | awk -v head="$1,$2,$3,$4,$5,$load" -v tps="$tps" '
+		{ ms[NR] = $1 }
+		END { printf "%s,%d,%.1f,%.1f,%.1f,%.1f\n", head, NR, tps, ms[int((NR + 1) / 2)], ms[int(NR * 0.99 + 0.5)], ms[NR] }' >>"$out"
+	rm -f "$work"/log.*
+	tail -1 "$out"
+}
+
+for pool in $pools; do
+	cluster_start cluster "shared_preload_libraries = 'gpurhh'" "gpurhh.pool_size = '$pool'" \
+		"shared_buffers = 512MB" "autovacuum = off" "max_connections = $((sessions + 20))" \
+		"max_worker_processes = $((2 * sessions + 20))" "max_parallel_workers = $((2 * sessions))"
+	sql -c "CREATE EXTENSION gpurhh"
+	for n in $rows; do
+		sql -c "CREATE TABLE t$n AS SELECT (i * 7919 % ($n / 4))::int AS k, (i % 1000)::int AS v, i AS w FROM generate_series(1::bigint, $n) i" \
+			-c "VACUUM ANALYZE t$n" -c "SELECT count(*) FROM t$n" >/dev/null
+		for cost in $costs; do
+			step "$pool, $n rows, costs $cost"
+			for ((round = 1; round <= rounds; round++)); do
+				if ((round % 2)); then modes="off on"; else modes="on off"; fi
+				for mode in $modes; do run "$pool" "$n" "$cost" "$round" "$mode"; done
+			done
+		done
+	done
+	cluster_stop "$cluster"
+done
+
+echo
+echo "pool, rows, costs: transactions a second off, on; slowest ms off, on"
+awk -F, '
+	function median(list,   n, a, i, j, x) {
+		n = split(list, a, " ")
+		for (i = 2; i <= n; i++) { x = a[i] + 0; for (j = i - 1; j > 0 && a[j] + 0 > x; j--) a[j + 1] = a[j]; a[j + 1] = x }
+		return (a[int((n + 1) / 2)] + a[int(n / 2) + 1]) / 2
+	}
+	/^#/ || $1 == "pool" { next }
+	{ key = $1 ", " $2 ", " $3; if (!(key in seen)) { order[++n_keys] = key; seen[key] = 1 }
+	  rate[key, $5] = rate[key, $5] " " $8; slow[key, $5] = slow[key, $5] " " $11 }
+	END { for (i = 1; i <= n_keys; i++) { k = order[i]
+		printf "%s: %.1f, %.1f; %.0f, %.0f\n", k, median(rate[k, "off"]), median(rate[k, "on"]), median(slow[k, "off"]), median(slow[k, "on"]) } }' "$out"
+echo "written: $out"
