@@ -198,8 +198,8 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 /*
  * Odd keys (dictionary.c) are not the same as those that they equal, so there may
  * be several groups of what is one.  A host table takes all groups, of the device,
- * of the host table and of all passes, and compares their strings as core does.
- * Of equal strings it shows the first one that it got.
+ * of the host table and of all passes, and compares their strings and numerics as
+ * core does.  Of equal ones it shows the first that it got.
  */
 static void
 merge_odd_groups(GpuAggState *state)
@@ -280,7 +280,7 @@ start_upper(GpuAggState *state)
 	uint32		n;
 
 	/* a device knows strings by their numbers */
-	if (gpurhh_regroup_plan(above) != NULL &&
+	if (gpurhh_regroup_plan(above) != NULL && !state->odd &&
 		!gpurhh_regroup_keeps_strings(above))
 	{
 		gpurhh_agg_set_limits(state, &gpurhh_regroup_plan(above)->spec);
