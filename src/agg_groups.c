@@ -4,7 +4,9 @@
  *		GpuHashAgg's groups, in the order in which they are returned.
  *
  * Those of the device, of the host table, of each pass over deferred rows, and
- * then those that further levels make of them: see the phases in agg_exec.c.
+ * then those that further levels make of them: see the phases in agg_exec.c.  Where
+ * keys are odd (dictionary.c), what equals them has to be found among all of the
+ * former first, before one is returned or given to a further level.
  *
  *-------------------------------------------------------------------------
  */

@@ -10,6 +10,9 @@
  * StringEntry in the caller's memory.  Such keys are equal if what they lead to
  * is, and are written to files with it.
  *
+ * Keys are compared here as core compares what they stand for: an odd one
+ * (dictionary.c), of a string or a numeric, equals others that have other bytes.
+ *
  * For who shows or compares strings by their numbers such an address is the
  * number of a string in no dictionary, that is, where that is NULL.
  *
@@ -54,8 +57,8 @@ word_of_entry(const StringEntry *entry)
 }
 
 /*
- * Where records of spec have strings; columns are what its columns are fed
- * with.  Keys come first.
+ * Where records of spec have strings, and keys that are numerics; columns are what
+ * its columns are fed with.  Keys come first.
  */
 void
 gpurhh_string_words_init(StringWords *words, const rhh_table_spec *spec,
