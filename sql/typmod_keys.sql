@@ -127,3 +127,111 @@ SELECT compare('SELECT m::text, c, count(*) FROM many_odd GROUP BY GROUPING SETS
 SELECT compare('SELECT k, min(c COLLATE "C"), max(c COLLATE "C"), min(m COLLATE "C")::text FROM unknown_odd GROUP BY k', settings => :'parallel' || ', work_mem=256kB, hash_mem_multiplier=1');
 SELECT compare('SELECT k, c, count(*) FROM odd_chars GROUP BY k, c', settings => :'parallel' || ', parallel_leader_participation=off');
 SELECT compare('SELECT k, c, l, count(*) FROM some_chars GROUP BY k, c, l', settings => :'parallel');
+
+-- ---------- numeric ----------
+
+-- n: equal values have the same digits; m: they have not.  w has values that no word
+-- holds, and e is regular.
+CREATE TABLE odd_numerics AS
+SELECT * FROM unnest(ARRAY(
+	SELECT ROW(g % 7, g % 3, g,
+			   (ARRAY[1.2345, 1.2, 1.20, 'NaN', 'Infinity', '-Infinity', 100, -3.50, NULL, 12345678901234567890.12, 0, -0.000001, 1e100])[1 + g % 13],
+			   (ARRAY[1.5, 1.50, 1.500, 7, 7.00])[1 + g % 5],
+			   (ARRAY[1e30, 1e30 + 0.5, -1e20, 1.10, 'Infinity', 1e-30, 5000000000000000.00])[1 + g % 7],
+			   round(g % 10 / 4.0, 2))
+	FROM generate_series(1, 3000) g)) q(k int, k2 int, v int, n numeric(10,2), m numeric(10,2), w numeric(18,3), e numeric(10,2));
+DELETE FROM odd_numerics WHERE n = 1.2 AND scale(n) = 2;
+ANALYZE odd_numerics;
+-- only the last row is odd
+CREATE TABLE some_numerics AS SELECT k, k2, v, e AS n FROM odd_numerics;
+INSERT INTO some_numerics SELECT q.* FROM unnest(ARRAY[ROW(100, 1, 2600, 0.5)]) q(k int, k2 int, v int, n numeric(10,2));
+ANALYZE some_numerics;
+
+SELECT compare('SELECT n, count(*), sum(v) FROM odd_numerics GROUP BY n');
+SELECT compare('SELECT w, k2, count(*), sum(v) FROM odd_numerics GROUP BY w, k2');
+SELECT compare('SELECT n, e, k, count(*) FROM odd_numerics GROUP BY n, e, k');
+SELECT compare('SELECT k, n, count(*) FROM some_numerics GROUP BY k, n');
+SELECT compare('SELECT n::float8, count(*), sum(v) FROM some_numerics GROUP BY n');
+SELECT compare('SELECT m::float8, scale(m) BETWEEN 0 AND 3, count(*) FROM odd_numerics GROUP BY m');
+SELECT compare('SELECT m, v % 5, count(*) FROM odd_numerics GROUP BY m, v % 5');
+SELECT compare('SELECT DISTINCT n, w FROM odd_numerics');
+SELECT compare('SELECT n FROM odd_numerics UNION SELECT e + 1000 FROM odd_numerics', nodes => 0);
+SELECT compare('SELECT n FROM odd_numerics WHERE v < 2000 UNION SELECT n FROM odd_numerics WHERE v % 2 = 0');
+SELECT compare('SELECT n, count(*) FROM odd_numerics WHERE n > 1.2 GROUP BY n HAVING n < 200 OR count(*) < 0');
+SELECT compare('SELECT n, count(*) FROM odd_numerics WHERE n < 1e200 AND v > 5 GROUP BY n');
+SELECT compare('SELECT n, count(*) FROM (SELECT n FROM odd_numerics OFFSET 0) q GROUP BY n');
+-- expressions: of odd operands they are odd; and what is beyond a key
+SELECT compare('SELECT n + 1.00, count(*) FROM odd_numerics GROUP BY 1');
+SELECT compare('SELECT n - e, -n, count(*) FROM odd_numerics GROUP BY n - e, -n');
+SELECT compare('SELECT CASE WHEN k > 2 THEN n ELSE e END, k, count(*) FROM odd_numerics GROUP BY 1, 2');
+SELECT compare('SELECT coalesce(n, e) AS c, abs(n), count(*) FROM odd_numerics GROUP BY 1, 2');
+CREATE TABLE long_numerics AS
+SELECT q.* FROM unnest(ARRAY(SELECT ROW(g, (g % 50) * 100000000.) FROM generate_series(1, 200) g)) q(k int, n numeric(9,0));
+SELECT compare('SELECT n * n, count(*) FROM long_numerics GROUP BY 1');
+SELECT compare('SELECT n, count(*) FROM long_numerics GROUP BY 1');
+-- a key that is an argument too
+SELECT compare('SELECT n, count(n), sum(n), avg(n), min(n), max(n) FROM odd_numerics GROUP BY n');
+SELECT compare('SELECT n, sum(w), max(e) FROM odd_numerics GROUP BY n');
+SELECT compare('SELECT m::float8, sum(m) FROM odd_numerics GROUP BY m');
+-- further levels
+SELECT compare('SELECT k, count(DISTINCT n), count(DISTINCT m), count(DISTINCT w) FROM odd_numerics GROUP BY k');
+SELECT compare('SELECT count(DISTINCT m), count(*) FROM odd_numerics');
+SELECT compare('SELECT k, sum(DISTINCT n), avg(DISTINCT n), count(DISTINCT n), sum(v) FROM odd_numerics WHERE n < ''Infinity'' GROUP BY k');
+SELECT compare('SELECT sum(DISTINCT n), avg(DISTINCT n), sum(DISTINCT e) FROM odd_numerics');
+SELECT compare('SELECT k, sum(DISTINCT m)::float8, sum(DISTINCT e), sum(DISTINCT n) FILTER (WHERE n <> ''NaN'' AND n < 1000) FROM odd_numerics GROUP BY k');
+SELECT compare('SELECT k, k2, sum(DISTINCT n), count(DISTINCT m), sum(w) FROM odd_numerics GROUP BY CUBE (k, k2)');
+SELECT compare('SELECT n, w, e, count(*), sum(v), grouping(n, w, e) FROM odd_numerics GROUP BY CUBE (n, w, e)');
+SELECT compare('SELECT n, k, sum(DISTINCT w) FROM odd_numerics GROUP BY ROLLUP (n, k)');
+-- with strings
+SELECT compare('SELECT q.n, c, l, count(*) FROM odd_numerics q JOIN odd_chars USING (v) GROUP BY q.n, c, l');
+SELECT compare('SELECT q.n, min(c COLLATE "C"), max(l COLLATE "C"), sum(w) FROM odd_numerics q JOIN odd_chars USING (v) GROUP BY q.n');
+-- columns that the keys determine
+CREATE TABLE determining_n (id int PRIMARY KEY, n numeric(10,2));
+INSERT INTO determining_n SELECT v, n FROM odd_numerics WHERE abs(n) < 1000;
+SELECT compare('SELECT id, n, count(*) FROM determining_n GROUP BY id');
+-- rows that devices refuse, little memory, deferred rows
+SELECT compare('SELECT k, n, w, v % 5, count(*) FROM odd_numerics GROUP BY k, n, w, v % 5', settings => 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95');
+SELECT compare('SELECT k, n, v, count(*), sum(n) FROM odd_numerics GROUP BY k, n, v', settings => 'work_mem=64kB, gpurhh.batch_rows=64');
+CREATE TABLE many_numerics AS
+SELECT * FROM unnest(ARRAY(SELECT ROW(g % 4000, nullif(g % 4000 % 7, 3), (g % 4000 + 0.1234) * 3, round(g % 4000 / 3.0, 3 + g % 5), md5((g % 3000)::text))
+						   FROM generate_series(1, 9000) g)) q(k int, o int, n numeric(10,2), m numeric(10,3), t text);
+ANALYZE many_numerics;
+SELECT compare('SELECT n, o, count(*), sum(k), sum(n) FROM many_numerics GROUP BY n, o', settings => 'work_mem=64kB');
+SELECT (analyze_json('SELECT n, o, count(*) FROM many_numerics GROUP BY n, o', 'work_mem=64kB') ->> 'Spilled Records')::int > 0 AS spilled;
+SELECT compare('SELECT m::float8, count(*), sum(k) FROM many_numerics GROUP BY m', settings => 'work_mem=64kB');
+SELECT compare('SELECT n, o, t, count(*), sum(n) FROM many_numerics GROUP BY n, o, t', settings => 'work_mem=64kB');
+SELECT compare('SELECT t, m::float8, o, count(*) FROM many_numerics GROUP BY t, m, o', settings => 'work_mem=64kB, gpurhh.batch_rows=64');
+SELECT compare('SELECT k % 10, count(DISTINCT m), sum(DISTINCT n) FROM many_numerics GROUP BY k % 10', settings => 'work_mem=1MB');
+-- the error was raised for rows that are excluded
+SELECT compare('SELECT n, count(*) FROM odd_numerics WHERE scale(n) = 2 GROUP BY n');
+-- records
+CREATE FUNCTION by_numeric(value numeric) RETURNS text LANGUAGE plpgsql AS $f$
+DECLARE
+	rec record;
+	result text := '';
+BEGIN
+	SELECT n, ARRAY[n] AS arr INTO rec FROM (VALUES (NULL::numeric(10,2))) q(n);
+	FOR i IN 1..8 LOOP
+		IF i = 4 THEN
+			SELECT value AS n, ARRAY[value] AS arr INTO rec;
+		END IF;
+		result := (SELECT format('%s, ', q) FROM (SELECT rec.n, count(*) FROM generate_series(1, 3) GROUP BY rec.n) q) ||
+			(SELECT format('%s, %s, ', count(DISTINCT n), sum(DISTINCT n)) FROM (SELECT rec.n FROM generate_series(1, 3)) q) ||
+			(SELECT format('%s', n) FROM (SELECT DISTINCT rec.arr[1] AS n FROM generate_series(1, 3)) q);
+	END LOOP;
+	RETURN result;
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLERRM;
+END $f$;
+SELECT by_numeric(1.2345);
+SET enable_gpu_hashagg = on;
+SELECT by_numeric(1.2345);
+RESET enable_gpu_hashagg;
+-- parallel plans
+SELECT compare('SELECT n, w, count(*) FROM odd_numerics GROUP BY n, w', settings => :'parallel');
+SELECT compare('SELECT n, sum(n), sum(w), count(*) FROM odd_numerics GROUP BY n', settings => :'parallel' || ', parallel_leader_participation=off');
+SELECT compare('SELECT k, n, count(*) FROM some_numerics GROUP BY k, n', settings => :'parallel');
+SELECT compare('SELECT count(*), sum(q.c) FROM (SELECT m, count(*) AS c FROM odd_numerics GROUP BY m) q', settings => :'parallel');
+SELECT compare('SELECT k, sum(DISTINCT n), count(DISTINCT m), count(*) FROM odd_numerics GROUP BY k', settings => :'parallel');
+SELECT compare('SELECT n, o, t, count(*), sum(n) FROM many_numerics GROUP BY n, o, t', settings => :'parallel' || ', work_mem=64kB');
+SELECT compare('SELECT m::float8, o, count(*) FROM many_numerics GROUP BY m, o', settings => :'parallel' || ', work_mem=64kB');

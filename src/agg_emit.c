@@ -404,6 +404,9 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 	switch (column->final)
 	{
 		case GPU_FINAL_KEY:
+			if (column->decimal && unlikely(gpurhh_decimal_is_odd(at[0])))
+				return gpurhh_dictionary_numeric(dictionary, at[0]);
+			return make_reference(column, dictionary, at, stride);
 		case GPU_FINAL_VALUE:
 			return make_reference(column, dictionary, at, stride);
 		case GPU_FINAL_ANY:

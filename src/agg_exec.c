@@ -134,8 +134,16 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		state->has_candidates |= gpurhh_is_candidate(encoding);
 	}
 
+	state->stats.strings = state->n_strings > 0;
+
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
-		spec->key_column[spec->n_keys++] = lfirst_int(lc);
+	{
+		int			column = lfirst_int(lc);
+
+		spec->key_column[spec->n_keys++] = column;
+		if (state->columns[column].encoding == GPU_ENC_DECIMAL)
+			state->n_strings++;
+	}
 	lc = list_head((List *) list_nth(private, GPUAGG_PRIVATE_STATES));
 	while (lc != NULL)
 	{
@@ -221,7 +229,6 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	/* a parameter may be a subquery's result, which is made when it is needed */
 	state->copies = state->stats.feed_rows ||
 		estate->es_plannedstmt->subplans != NIL;
-	state->stats.strings = state->n_strings > 0;
 	state->stats.numerics = state->odd_plan != NULL;
 	if (state->n_strings > 0)
 		state->deferred_slot =

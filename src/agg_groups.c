@@ -4,7 +4,9 @@
  *		GpuHashAgg's groups, in the order in which they are returned.
  *
  * Those of the device, of the host table, of each pass over deferred rows, and
- * then those that further levels make of them: see the phases in agg_exec.c.
+ * then those that further levels make of them: see the phases in agg_exec.c.  Where
+ * keys are odd (dictionary.c), what equals them has to be found among all of the
+ * former first, before one is returned or given to a further level.
  *
  *-------------------------------------------------------------------------
  */
@@ -199,8 +201,8 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 /*
  * Odd keys (dictionary.c) are not the same as those that they equal, so there may
  * be several groups of what is one.  A host table takes all groups, of the device,
- * of the host table and of all passes, and compares their strings as core does.
- * Of equal strings it shows the first one that it got.
+ * of the host table and of all passes, and compares their strings and numerics as
+ * core does.  Of equal ones it shows the first that it got.
  */
 static void
 merge_odd_groups(GpuAggState *state)
@@ -281,7 +283,7 @@ start_upper(GpuAggState *state)
 	uint32		n;
 
 	/* a device knows strings by their numbers */
-	if (gpurhh_regroup_plan(above) != NULL && !state->stays &&
+	if (gpurhh_regroup_plan(above) != NULL && !state->odd && !state->stays &&
 		!gpurhh_regroup_keeps_strings(above))
 	{
 		gpurhh_agg_set_limits(state, &gpurhh_regroup_plan(above)->spec);

@@ -433,6 +433,16 @@ add_odd_row(void *arg, Feed *feed, TupleTableSlot *slot)
 	feed->watched = gpurhh_odd_watched(state->odd_arguments);
 }
 
+/* A further level's way to be rid of odd values of DISTINCT. */
+static void
+add_odd_distinct(void *arg, const uint64 *group, int state_number, Datum value)
+{
+	GpuAggState *state = arg;
+
+	gpurhh_odd_add(odd_values(state), NULL, group, 1,
+				   gpurhh_odd_argument(state->odd_plan, state_number), value);
+}
+
 static void
 note_odd(GpuAggState *state)
 {
@@ -558,6 +568,8 @@ prepare_regroup(GpuAggState *state)
 	if (state->odd || any_deferred(state) ||
 		(state->shared != NULL && gpurhh_parallel_any_choices(state->shared)))
 		gpurhh_regroup_keep_strings(state->regroup);
+	if (state->odd)
+		gpurhh_regroup_set_odd(state->regroup, add_odd_distinct, state);
 	if (state->shared != NULL)
 		gpurhh_choices_read(state->shared, &state->strings,
 							rhh_result_words(&state->spec), state->regroup);

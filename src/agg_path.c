@@ -297,10 +297,6 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 					  expression_text(info, expr), format_type_be(type),
 					  problem);
 
-	if (column.encoding == GPU_ENC_DECIMAL && gpurhh_claims_modifier((Node *) expr))
-		return refuse(info, "key column %s has type %s, which comes from a variable whose scale may change",
-					  expression_text(info, expr), format_type_be(type));
-
 	/* bytes decide equality for the type's own operator, and no other */
 	if (clause->eqop != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
 		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",

@@ -67,6 +67,7 @@ typedef struct RegroupHidden
 	int			key;
 	int			word;
 	int			bytes;
+	bool		numeric;		/* whose values may be odd */
 } RegroupHidden;
 
 /* How a state of the second level is made of the words of the device's. */
@@ -116,6 +117,8 @@ struct Regroup
 	/* of one execution */
 	MemoryContext context;
 	bool		keeps_strings;
+	RegroupOdd	odd;			/* where odd values of hidden keys go */
+	void	   *odd_arg;
 	HostTable  *host;			/* NULL until there is a group */
 	uint64		n_taken;
 	int			next_empty;		/* the next set to return a group of no rows of */
@@ -551,6 +554,8 @@ make_level(const rhh_table_spec *first, const GpuColumn *columns, int n_keys,
 		hidden->key = n_keys + h;
 		hidden->word = word;
 		hidden->bytes = first->column_bytes[first->key_column[hidden->key]];
+		hidden->numeric = columns[first->key_column[hidden->key]].encoding ==
+			GPU_ENC_DECIMAL;
 		word += rhh_key_words(first, hidden->key);
 	}
 	for (int h = 0; h < list_length(choices); h++)
@@ -644,7 +649,20 @@ gpurhh_regroup_keep_strings(Regroup *regroup)
 {
 	if (regroup->above != NULL)
 		gpurhh_regroup_keep_strings(regroup->above);
-	regroup->keeps_strings = regroup->strings.n > 0;
+	regroup->keeps_strings = regroup->strings.n + regroup->strings.n_numerics > 0;
+}
+
+/*
+ * Groups come with odd numerics, which are given by their addresses.  Of the run;
+ * before the first group.
+ */
+void
+gpurhh_regroup_set_odd(Regroup *regroup, RegroupOdd odd, void *arg)
+{
+	if (regroup->above != NULL)
+		gpurhh_regroup_set_odd(regroup->above, odd, arg);
+	regroup->odd = odd;
+	regroup->odd_arg = arg;
 }
 
 /* Do strings in what gpurhh_regroup_next() returns belong to no dictionary? */
@@ -662,6 +680,7 @@ gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
 		gpurhh_regroup_start(regroup->above, context);
 	regroup->context = context;
 	regroup->keeps_strings = false;
+	regroup->odd = NULL;
 	regroup->host = NULL;
 	regroup->n_taken = 0;
 	regroup->n_records = 0;
@@ -765,6 +784,9 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 				for (int i = 1; i < n_words; i++)
 					to[w + i] = words[(hidden->word + i - 1) * stride];
 			}
+			else if (hidden->numeric &&
+					 gpurhh_decimal_is_odd(words[hidden->word * stride]))
+				;				/* goes another way */
 			else
 				store_distinct(&to[w], spec->states[s].op,
 							   words[hidden->word * stride], hidden->bytes);
@@ -816,7 +838,7 @@ new_record(Regroup *regroup, const Dictionary *dictionary)
 }
 
 /* Adds the group to the one that it belongs to in a set. */
-static void
+static uint64 *
 add_to_set(Regroup *regroup, const Dictionary *dictionary, int number)
 {
 	const RegroupSet *set = &regroup->sets[number];
@@ -832,6 +854,36 @@ add_to_set(Regroup *regroup, const Dictionary *dictionary, int number)
 		if ((set->outside >> k) & 1)
 			memset(&record[w], 0, sizeof(uint64) * n);
 		w += n;
+	}
+	return record;
+}
+
+/*
+ * Odd values of the hidden keys of a group of the level below go to those who
+ * know what to do with them; record is the group that they are in.
+ */
+static void
+hand_over_odd(Regroup *regroup, const uint64 *words, Size stride,
+			  const uint64 *record)
+{
+	int			part = regroup->n_parts > 0 ?
+		GPURHH_SET_OF(words[0]) % regroup->n_parts : -1;
+	bool		done[RHH_MAX_KEYS] = {false};
+
+	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+	{
+		int			h = regroup->hidden_of[s];
+		const RegroupHidden *hidden = &regroup->hidden[h];
+		uint64		word = words[hidden->word * stride];
+
+		if (!hidden->numeric || done[h] || (part >= 0 && h != part) ||
+			((words[0] >> hidden->key) & 1) != 0 ||
+			!gpurhh_decimal_is_odd(word))
+			continue;
+		/* one of its states stands for all */
+		done[h] = true;
+		regroup->odd(regroup->odd_arg, record, s,
+					 gpurhh_dictionary_numeric(NULL, word));
 	}
 }
 
@@ -862,12 +914,14 @@ gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
 		if (regroup->keeps_strings)
 			gpurhh_strings_resolve(&regroup->strings, dictionary,
 								   regroup->group);
-		if (regroup->n_parts > 0)
-			new_record(regroup, dictionary);
-		else
+		for (int set = first; set < (regroup->n_parts > 0 ? first + 1 : regroup->n_sets); set++)
 		{
-			for (int set = first; set < regroup->n_sets; set++)
+			const uint64 *record = regroup->n_parts > 0 ?
+				new_record(regroup, dictionary) :
 				add_to_set(regroup, dictionary, set);
+
+			if (unlikely(regroup->odd != NULL))
+				hand_over_odd(regroup, words + i, stride, record);
 		}
 	}
 	merge_records(regroup, dictionary);

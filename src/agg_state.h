@@ -37,7 +37,8 @@ typedef struct GpuAggState
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
-	int			n_strings;		/* columns of strings; below, 0: nothing is set */
+	int			n_strings;		/* columns that may need a dictionary: of strings,
+								 * and numeric keys; below, 0: nothing is set */
 	bool		has_candidates; /* some go through candidates.c */
 	TupleTableSlot *deferred_slot;
 

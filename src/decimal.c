@@ -16,7 +16,7 @@
  *
  * of which each is an exact sum of 8-byte integers.  NaN is the greatest int64
  * in limb 0, which no limb is: it equals itself and is greater than all else,
- * as in core.  A declared scale excludes infinities.
+ * as in core.  Infinities, and other values that are not as declared, have no limbs.
  *
  * Values are read and made in the format in which numeric.c stores them, which
  * it keeps to itself:
@@ -370,17 +370,6 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 
 /* ---------- reading ---------- */
 
-/* A grouping column has a value that has not its declared scale. */
-void
-gpurhh_decimal_undeclared(int scale)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_DATATYPE_MISMATCH),
-			 errmsg("value of type numeric does not have its declared precision and scale"),
-			 errdetail("The declared scale is %d.", scale),
-			 errhint("Set enable_gpu_hashagg to off.")));
-}
-
 /* words = words * factor + add; false if that does not fit. */
 static bool
 multiply_add(uint64 *words, uint32 factor, uint32 add)
@@ -620,6 +609,19 @@ gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
 	return bits > 127 || above >> bits == 0;
 }
 
+/* The same of keys: beyond what one limb has are odd ones. */
+bool
+gpurhh_decimal_fits_key(const int64 *values, int n)
+{
+	const uint64 limit = UINT64CONST(1) << GPURHH_LIMB_BITS;
+	uint64		beyond = 0;
+
+	for (int i = 0; i < n; i++)
+		beyond |= ((uint64) values[i] + limit >= 2 * limit) &
+			(values[i] != GPURHH_DECIMAL_NAN);
+	return beyond == 0;
+}
+
 /*
  * The integer that a value would be with this scale, whatever scale it has itself.
  * False: there is none of 8 bytes, or it would mean NaN.
@@ -636,6 +638,17 @@ gpurhh_decimal_integer(const char *value, int scale, int64 *result)
 		return false;
 	*result = numeral.negative ? -(int64) words[0] : (int64) words[0];
 	return true;
+}
+
+/*
+ * The integer that stands for the value of an odd numeric if its digits are let
+ * change, as they may where numerics are compared.  False: there is none.
+ */
+bool
+gpurhh_decimal_regular(const char *value, int scale, int64 *result)
+{
+	return gpurhh_decimal_integer(value, scale, result) &&
+		gpurhh_decimal_fits_key(result, 1);
 }
 
 /* One limb each of n integers, which fit. */

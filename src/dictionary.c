@@ -892,6 +892,47 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 }
 
 /*
+ * An odd numeric - one that has not the scale that is declared for it, or too many
+ * digits, or is infinite - has a number too, of what it is stored as.  So numerics
+ * that are equal but for their scale have different numbers, and are to be merged
+ * like odd strings.  The word of the key is GPURHH_DECIMAL_ODD and the number.
+ *
+ * Entries are as of strings: zeros, which give the shortest numeric a hash, and the
+ * numeric with a header of 4 bytes, aligned.
+ */
+#define NUMERIC_AT	16
+
+/* False: the dictionary is frozen without it.  *hash is of the value. */
+bool
+gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,
+							  uint64 *word, uint32 *hash)
+{
+	struct varlena *numeric = PG_DETOAST_DATUM_COPY(value);
+	Size		length = NUMERIC_AT + VARSIZE(numeric);
+	char	   *data = palloc0(length);
+	StringLookup lookup = {.data = data, .length = length};
+	bool		added;
+
+	memcpy(data + NUMERIC_AT, numeric, VARSIZE(numeric));
+	encoder->odd = true;
+	added = number_strings(encoder->dictionary, &lookup, 1);
+	*word = (uint64) GPURHH_DECIMAL_ODD + lookup.number;
+	*hash = (uint32) lookup.hash;
+	pfree(data);
+	pfree(numeric);
+	return added;
+}
+
+/* The numeric of such a word. */
+Datum
+gpurhh_dictionary_numeric(const Dictionary *dictionary, uint64 word)
+{
+	return PointerGetDatum(VARDATA(gpurhh_dictionary_string(dictionary,
+															word - GPURHH_DECIMAL_ODD)) +
+						   NUMERIC_AT);
+}
+
+/*
  * All values added since the last call have their keys.  False: some have none,
  * as they are not in the dictionary, which is frozen.  *hash is of the values
  * that are in it, or would be.

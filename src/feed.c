@@ -117,6 +117,25 @@ mark_null(Feed *feed, FeedColumn *column)
 		   (Size) feed->n_rows * column->bytes, 0, column->bytes);
 }
 
+/* Does a row that is deferred have a numeric that will have an odd key? */
+static bool
+has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
+{
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		const FeedColumn *column = &feed->columns[c];
+		int64		limb;
+
+		if (column->is_key && column->encoding == GPU_ENC_DECIMAL &&
+			!slot->tts_isnull[column->attribute] &&
+			!gpurhh_decimal_read(DatumGetPointer(slot->tts_values[column->attribute]),
+								 GPURHH_DECIMAL_SCALE(column->parameter), 1,
+								 &limb))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Writes the row's strings, before anything else is known of it in the block.
  * False: the row is not to be fed now, and has been deferred.
@@ -143,6 +162,8 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 	}
 	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
 		return true;
+	/* groups that are made later have to be merged with those made before */
+	feed->strings.odd |= has_odd_numeric(feed, slot);
 	feed->defer(feed->defer_arg, slot, hash);
 	return false;
 }
@@ -186,9 +207,46 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 		return likely(feed->watched == NULL) || column->is_key ||
 			!gpurhh_is_watched(feed->watched, limbs[0]);
 	}
-	if (column->is_key)
-		gpurhh_decimal_undeclared(scale);
-	mark_null(feed, column);
+	if (!column->is_key)
+		mark_null(feed, column);
+	return false;
+}
+
+/* The row that was about to be appended is not; its NULLs are taken back. */
+static void
+forget_row(Feed *feed)
+{
+	uint32		row = feed->n_rows;
+
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		const FeedColumn *column = &feed->columns[c];
+
+		if (column->any_null)
+			((uint8 *) feed->base + column->nulls_offset)[row / 8] &=
+				~(1 << (row % 8));
+	}
+}
+
+/*
+ * Writes the key of a numeric that is odd.  False: the row is not to be fed now,
+ * and has been deferred.
+ */
+static pg_noinline bool
+feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
+{
+	uint64		word;
+	uint32		hash;
+
+	if (gpurhh_dictionary_add_numeric(&feed->strings,
+									  slot->tts_values[column->attribute],
+									  &word, &hash))
+	{
+		((uint64 *) (feed->base + column->values_offset))[feed->n_rows] = word;
+		return true;
+	}
+	forget_row(feed);
+	feed->defer(feed->defer_arg, slot, hash);
 	return false;
 }
 
@@ -274,8 +332,12 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 			case GPU_ENC_DECIMAL:
 			case GPU_ENC_LIMB1:
 			case GPU_ENC_LIMB2:
-				if (unlikely(!feed_decimal(feed, column, value)))
+				if (likely(feed_decimal(feed, column, value)))
+					break;
+				if (!column->is_key)
 					odd = true;
+				else if (!feed_odd_key(feed, column, slot))
+					return;
 				break;
 			case GPU_ENC_BYTES:
 			case GPU_ENC_TIMETZ:

@@ -247,7 +247,6 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
-extern bool gpurhh_claims_modifier(Node *expr);
 extern bool gpurhh_compares_bytes(Oid collation);
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
 extern const char *gpurhh_aggregate_problem(Oid function);
@@ -269,7 +268,6 @@ extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
 extern bool gpurhh_is_extract_years(Node *expr);
 extern bool gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
-extern void gpurhh_decimal_undeclared(int scale) pg_attribute_noreturn();
 extern bool gpurhh_decimal_read_column(const char *const *data,
 									   const uint32 *positions, int n,
 									   int scale, int64 *to);
@@ -283,11 +281,27 @@ extern bool gpurhh_decimal_fits(const int128 *values, int n, int n_limbs);
 extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
 								 int64 *to);
 extern bool gpurhh_decimal_power(int exponent, int128 *result);
+extern bool gpurhh_decimal_fits_key(const int64 *values, int n);
+extern bool gpurhh_decimal_regular(const char *value, int scale,
+								   int64 *result);
 extern Datum gpurhh_decimal_make(int128 value, int scale);
 extern Datum gpurhh_decimal_nan(void);
 extern Datum gpurhh_decimal_value(int64 value, int scale);
 extern Datum gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale);
 extern void gpurhh_decimal_serialize(StringInfo to, Datum value);
+
+/*
+ * Keys beyond every limb: this and the number of a numeric that is not as its type
+ * modifier declares, an odd one, in a dictionary (dictionary.c).
+ */
+#define GPURHH_DECIMAL_ODD	(INT64CONST(1) << 62)
+
+static inline bool
+gpurhh_decimal_is_odd(uint64 word)
+{
+	return (int64) word >= GPURHH_DECIMAL_ODD &&
+		(int64) word != GPURHH_DECIMAL_NAN;
+}
 
 /* The int64 for an int128 that it holds, or that is NaN. */
 static inline int64
@@ -589,15 +603,25 @@ extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 							   int parameter, const struct varlena *value,
 							   const char *readable, char *to);
 extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
+extern bool gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,
+										  uint64 *word, uint32 *hash);
+extern Datum gpurhh_dictionary_numeric(const Dictionary *dictionary,
+									   uint64 word);
 
 /* ---------- kept_strings.c ---------- */
 
-/* The words of a record at which the keys of strings begin. */
+/*
+ * The words of a record at which the keys of strings begin, and those of keys that
+ * are numerics, which may be odd.
+ */
 typedef struct StringWords
 {
 	int			n;
 	int			n_keys;			/* of these in the record's key, the first ones */
 	uint16		at[RHH_MAX_KEYS + RHH_MAX_STATES];
+	int			n_numerics;
+	uint16		numeric_at[RHH_MAX_KEYS];
+	uint16		scale[RHH_MAX_KEYS];	/* of each */
 } StringWords;
 
 extern void gpurhh_string_words_init(StringWords *words,
@@ -609,6 +633,10 @@ extern void gpurhh_strings_resolve(const StringWords *words,
 extern void gpurhh_string_make_key(MemoryContext context, const char *data,
 								   uint32 length, bool odd, uint64 *key);
 extern void gpurhh_string_copy(MemoryContext context, uint64 *key);
+extern void gpurhh_strings_copy(const StringWords *words,
+								MemoryContext context, uint64 *record);
+extern void gpurhh_strings_free(const StringWords *words,
+								const uint64 *record);
 extern void gpurhh_string_free(const uint64 *key);
 extern uint32 gpurhh_strings_hash(const StringWords *words,
 								  const uint64 *record, int n_words);
@@ -914,6 +942,13 @@ extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
 /* Makes groups of a first level's groups. */
 typedef struct Regroup Regroup;
 
+/*
+ * A value of DISTINCT is an odd numeric: it is in no state, but this is called once
+ * for the group that it is in, given by its words, and for one of its states.
+ */
+typedef void (*RegroupOdd)(void *arg, const uint64 *group, int state,
+						   Datum value);
+
 extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  const GpuColumn *columns,
 									  int n_shown_keys, List *sets,
@@ -922,6 +957,7 @@ extern Regroup *gpurhh_regroup_create(const rhh_table_spec *first,
 									  double expected_top);
 extern Regroup *gpurhh_regroup_above(Regroup *regroup);
 extern void gpurhh_regroup_keep_strings(Regroup *regroup);
+extern void gpurhh_regroup_set_odd(Regroup *regroup, RegroupOdd odd, void *arg);
 extern bool gpurhh_regroup_keeps_strings(const Regroup *regroup);
 extern const rhh_table_spec *gpurhh_regroup_spec(const Regroup *regroup);
 extern int	gpurhh_regroup_n_sets(const Regroup *regroup);

@@ -97,6 +97,7 @@ typedef struct HeapColumn
 	int			load;			/* from this one, if >= 0: straight, */
 	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
+	bool		computed;		/* it is more than a column of the table */
 	int			limb_of;		/* the column whose result it is a limb of */
 	bool		later;			/* not from here */
 	Vector		result;
@@ -337,6 +338,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 		*why = psprintf("an expression %s", reason);
 		return false;
 	}
+	column->computed = !IsA(expr, Var);
 	if (encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1)
 		type = VECTOR_DECIMAL128;
 	if (gpurhh_vector_result_type(column->expr) != type)
@@ -1176,6 +1178,10 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
 				  unlikely(feed->watched != NULL) && !feed->columns[c].is_key &&
 				  any_watched(feed->watched, column->result.values, n)))
+			return false;
+		else if (column->encoding == GPU_ENC_DECIMAL && column->computed &&
+				 feed->columns[c].is_key &&
+				 !gpurhh_decimal_fits_key(column->result.values, n))
 			return false;
 	}
 	return true;

@@ -355,7 +355,6 @@ memory_of_records(HostTable *host)
 static void
 merge_strings(HostTable *host, HostEntry *entry, const uint64 *from)
 {
-	const StringWords *strings = host->strings;
 	Size		before = memory_of_records(host);
 	uint64	   *record = entry->record;
 
@@ -365,8 +364,7 @@ merge_strings(HostTable *host, HostEntry *entry, const uint64 *from)
 		return;
 	spill(host, record, entry->hash);
 	hostgroups_delete_item(host->table, entry);
-	for (int i = 0; i < strings->n; i++)
-		gpurhh_string_free(&record[strings->at[i]]);
+	gpurhh_strings_free(host->strings, record);
 	pfree(record);
 }
 
@@ -403,8 +401,8 @@ merge_hashed(HostTable *host, uint64 *record, uint32 hash)
 	entry->record = MemoryContextAlloc(host->records,
 									   host->n_words * sizeof(uint64));
 	memcpy(entry->record, record, host->n_words * sizeof(uint64));
-	for (int i = 0; host->strings != NULL && i < host->strings->n; i++)
-		gpurhh_string_copy(host->records, &entry->record[host->strings->at[i]]);
+	if (host->strings != NULL)
+		gpurhh_strings_copy(host->strings, host->records, entry->record);
 }
 
 static void

@@ -10,6 +10,9 @@
  * StringEntry in the caller's memory.  Such keys are equal if what they lead to
  * is, and are written to files with it.
  *
+ * Keys are compared here as core compares what they stand for: an odd one
+ * (dictionary.c), of a string or a numeric, equals others that have other bytes.
+ *
  * For who shows or compares strings by their numbers such an address is the
  * number of a string in no dictionary, that is, where that is NULL.
  *
@@ -18,6 +21,8 @@
 #include "gpurhh.h"
 
 #include "common/hashfn.h"
+#include "fmgr.h"
+#include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
 
 static inline bool
@@ -38,9 +43,22 @@ entry_of(const uint64 *key)
 	return (StringEntry *) (uintptr_t) key[0];
 }
 
+/* The same of an odd numeric's word. */
+static inline StringEntry *
+entry_of_word(uint64 word)
+{
+	return (StringEntry *) (uintptr_t) (word - GPURHH_DECIMAL_ODD);
+}
+
+static inline uint64
+word_of_entry(const StringEntry *entry)
+{
+	return (uint64) GPURHH_DECIMAL_ODD + (uintptr_t) entry;
+}
+
 /*
- * Where records of spec have strings; columns are what its columns are fed
- * with.  Keys come first.
+ * Where records of spec have strings, and keys that are numerics; columns are what
+ * its columns are fed with.  Keys come first.
  */
 void
 gpurhh_string_words_init(StringWords *words, const rhh_table_spec *spec,
@@ -49,10 +67,19 @@ gpurhh_string_words_init(StringWords *words, const rhh_table_spec *spec,
 	int			word = 1;
 
 	words->n = 0;
+	words->n_numerics = 0;
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
-		if (gpurhh_is_string(columns[spec->key_column[k]].encoding))
+		const GpuColumn *column = &columns[spec->key_column[k]];
+
+		if (gpurhh_is_string(column->encoding))
 			words->at[words->n++] = word;
+		else if (column->encoding == GPU_ENC_DECIMAL)
+		{
+			words->scale[words->n_numerics] =
+				GPURHH_DECIMAL_SCALE(column->parameter);
+			words->numeric_at[words->n_numerics++] = word;
+		}
 		word += rhh_key_words(spec, k);
 	}
 	words->n_keys = words->n;
@@ -76,6 +103,14 @@ gpurhh_strings_resolve(const StringWords *words, const Dictionary *dictionary,
 
 		if (is_long(key))
 			key[0] = (uintptr_t) gpurhh_dictionary_entry(dictionary, key[0]);
+	}
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		uint64	   *word = &record[words->numeric_at[i]];
+
+		if (unlikely(gpurhh_decimal_is_odd(*word)))
+			*word = word_of_entry(gpurhh_dictionary_entry(dictionary,
+														  *word - GPURHH_DECIMAL_ODD));
 	}
 }
 
@@ -105,21 +140,39 @@ gpurhh_string_make_key(MemoryContext context, const char *data, uint32 length,
 		odd ? GPURHH_STRING_ODD_LONG : GPURHH_STRING_LONG;
 }
 
+static StringEntry *
+copy_entry(MemoryContext context, const StringEntry *from)
+{
+	uint32		length = VARSIZE(from->string) - VARHDRSZ;
+	StringEntry *to = MemoryContextAllocHuge(context,
+											 gpurhh_string_entry_bytes(length));
+
+	gpurhh_string_write_entry(to, VARDATA(from->string), length, from->hash);
+	return to;
+}
+
 /* Makes a key's entry one of context's. */
 void
 gpurhh_string_copy(MemoryContext context, uint64 *key)
 {
-	const StringEntry *from;
-	StringEntry *to;
-	uint32		length;
+	if (is_long(key))
+		key[0] = (uintptr_t) copy_entry(context, entry_of(key));
+}
 
-	if (!is_long(key))
-		return;
-	from = entry_of(key);
-	length = VARSIZE(from->string) - VARHDRSZ;
-	to = MemoryContextAllocHuge(context, gpurhh_string_entry_bytes(length));
-	gpurhh_string_write_entry(to, VARDATA(from->string), length, from->hash);
-	key[0] = (uintptr_t) to;
+/* The same of all that a record's keys lead to. */
+void
+gpurhh_strings_copy(const StringWords *words, MemoryContext context,
+					uint64 *record)
+{
+	for (int i = 0; i < words->n; i++)
+		gpurhh_string_copy(context, &record[words->at[i]]);
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		uint64	   *word = &record[words->numeric_at[i]];
+
+		if (unlikely(gpurhh_decimal_is_odd(*word)))
+			*word = word_of_entry(copy_entry(context, entry_of_word(*word)));
+	}
 }
 
 void
@@ -127,6 +180,59 @@ gpurhh_string_free(const uint64 *key)
 {
 	if (is_long(key))
 		pfree(entry_of(key));
+}
+
+/* All that a record's keys lead to. */
+void
+gpurhh_strings_free(const StringWords *words, const uint64 *record)
+{
+	for (int i = 0; i < words->n; i++)
+		gpurhh_string_free(&record[words->at[i]]);
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		uint64		word = record[words->numeric_at[i]];
+
+		if (unlikely(gpurhh_decimal_is_odd(word)))
+			pfree(entry_of_word(word));
+	}
+}
+
+/* The word that the numeric has where its digits are as declared; false: none. */
+static inline bool
+regular_word(uint64 word, int scale, int64 *result)
+{
+	*result = (int64) word;
+	return !gpurhh_decimal_is_odd(word) ||
+		gpurhh_decimal_regular(DatumGetPointer(gpurhh_dictionary_numeric(NULL, word)),
+							   scale, result);
+}
+
+/* Of an odd numeric: what all that equal it have. */
+static pg_noinline uint64
+hash_odd_numeric(uint64 word, int scale)
+{
+	int64		regular;
+
+	if (regular_word(word, scale, &regular))
+		return (uint64) regular;
+	return DatumGetUInt32(DirectFunctionCall1(hash_numeric,
+											  gpurhh_dictionary_numeric(NULL, word)));
+}
+
+/* Are two numerics equal, one of which is odd? */
+static pg_noinline bool
+equal_odd_numerics(uint64 a, uint64 b, int scale)
+{
+	int64		regular_a;
+	int64		regular_b;
+	bool		has_a = regular_word(a, scale, &regular_a);
+	bool		has_b = regular_word(b, scale, &regular_b);
+
+	if (has_a || has_b)
+		return has_a && has_b && regular_a == regular_b;
+	return DatumGetBool(DirectFunctionCall2(numeric_eq,
+											gpurhh_dictionary_numeric(NULL, a),
+											gpurhh_dictionary_numeric(NULL, b)));
 }
 
 /* The key that an odd one's string has where it is not odd, but for the number. */
@@ -163,6 +269,13 @@ gpurhh_strings_hash(const StringWords *words, const uint64 *record,
 		else if (is_long(string))
 			string[0] = entry_of(string)->hash;
 	}
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		uint64	   *word = &key[words->numeric_at[i]];
+
+		if (unlikely(gpurhh_decimal_is_odd(*word)))
+			*word = hash_odd_numeric(*word, words->scale[i]);
+	}
 	return hash_bytes((const unsigned char *) key, n_words * sizeof(uint64));
 }
 
@@ -172,6 +285,27 @@ gpurhh_strings_equal(const StringWords *words, const uint64 *a,
 					 const uint64 *b, int n_words)
 {
 	int			from = 0;
+	uint64		other[1 + 2 * RHH_MAX_KEYS];
+	bool		copied = false;
+
+	/* what equals a's words is put in their place */
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		int			at = words->numeric_at[i];
+
+		if (likely(!gpurhh_decimal_is_odd(a[at]) && !gpurhh_decimal_is_odd(b[at])))
+			continue;
+		/* a NULL's word equals that of 0 */
+		if (a[0] != b[0] ||
+			!equal_odd_numerics(a[at], b[at], words->scale[i]))
+			return false;
+		if (!copied)
+			memcpy(other, b, n_words * sizeof(uint64));
+		copied = true;
+		other[at] = a[at];
+	}
+	if (copied)
+		b = other;
 
 	for (int i = 0; i < words->n_keys; i++)
 	{
@@ -199,6 +333,15 @@ gpurhh_strings_equal(const StringWords *words, const uint64 *a,
 	return memcmp(a + from, b + from, (n_words - from) * sizeof(uint64)) == 0;
 }
 
+static void
+write_entry(BufFile *file, StringEntry *entry)
+{
+	uint32		head[2] = {entry->hash, VARSIZE(entry->string) - VARHDRSZ};
+
+	BufFileWrite(file, head, sizeof(head));
+	BufFileWrite(file, VARDATA(entry->string), head[1]);
+}
+
 /* Writes what a record's keys lead to, behind the record. */
 void
 gpurhh_strings_write(const StringWords *words, BufFile *file,
@@ -209,14 +352,29 @@ gpurhh_strings_write(const StringWords *words, BufFile *file,
 		const uint64 *key = &record[words->at[i]];
 
 		if (is_long(key))
-		{
-			StringEntry *entry = entry_of(key);
-			uint32		head[2] = {entry->hash, VARSIZE(entry->string) - VARHDRSZ};
-
-			BufFileWrite(file, head, sizeof(head));
-			BufFileWrite(file, VARDATA(entry->string), head[1]);
-		}
+			write_entry(file, entry_of(key));
 	}
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		uint64		word = record[words->numeric_at[i]];
+
+		if (unlikely(gpurhh_decimal_is_odd(word)))
+			write_entry(file, entry_of_word(word));
+	}
+}
+
+static StringEntry *
+read_entry(BufFile *file, MemoryContext context)
+{
+	StringEntry *entry;
+	uint32		head[2];		/* hash, length */
+
+	gpurhh_buffile_read(file, head, sizeof(head));
+	entry = MemoryContextAllocHuge(context, gpurhh_string_entry_bytes(head[1]));
+	entry->hash = head[0];
+	SET_VARSIZE(entry->string, VARHDRSZ + head[1]);
+	gpurhh_buffile_read(file, VARDATA(entry->string), head[1]);
+	return entry;
 }
 
 /* Reads it again, into context, for the record that was read before. */
@@ -227,17 +385,15 @@ gpurhh_strings_read(const StringWords *words, BufFile *file, uint64 *record,
 	for (int i = 0; i < words->n; i++)
 	{
 		uint64	   *key = &record[words->at[i]];
-		StringEntry *entry;
-		uint32		head[2];	/* hash, length */
 
-		if (!is_long(key))
-			continue;
-		gpurhh_buffile_read(file, head, sizeof(head));
-		entry = MemoryContextAllocHuge(context,
-									   gpurhh_string_entry_bytes(head[1]));
-		entry->hash = head[0];
-		SET_VARSIZE(entry->string, VARHDRSZ + head[1]);
-		gpurhh_buffile_read(file, VARDATA(entry->string), head[1]);
-		key[0] = (uintptr_t) entry;
+		if (is_long(key))
+			key[0] = (uintptr_t) read_entry(file, context);
+	}
+	for (int i = 0; i < words->n_numerics; i++)
+	{
+		uint64	   *word = &record[words->numeric_at[i]];
+
+		if (unlikely(gpurhh_decimal_is_odd(*word)))
+			*word = word_of_entry(read_entry(file, context));
 	}
 }

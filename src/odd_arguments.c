@@ -312,8 +312,7 @@ find_states(OddValues *values)
 
 		group->key = MemoryContextAlloc(values->context, bytes);
 		memcpy(group->key, values->key, bytes);
-		for (int i = 0; i < plan->strings.n; i++)
-			gpurhh_string_copy(values->context, &group->key[plan->strings.at[i]]);
+		gpurhh_strings_copy(&plan->strings, values->context, group->key);
 		group->states = MemoryContextAllocZero(values->context,
 											   plan->n_arguments * sizeof(OddState));
 	}

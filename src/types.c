@@ -16,7 +16,6 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_type.h"
-#include "nodes/makefuncs.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
@@ -348,49 +347,6 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 	column->encoding = GPU_ENC_NONE;
 	*problem = type_problem(type);
 	return false;
-}
-
-/* Does a constant have the scale that its modifier says? */
-static bool
-keeps_modifier(Const *constant)
-{
-	Const	   *declared;
-	int			digits,
-				scale,
-				declared_digits,
-				declared_scale;
-
-	if (constant->constisnull)
-		return true;
-	declared = makeNullConst(NUMERICOID, constant->consttypmod, InvalidOid);
-	return gpurhh_decimal_type((Node *) constant, &digits, &scale) &&
-		gpurhh_decimal_type((Node *) declared, &declared_digits, &declared_scale) &&
-		digits <= declared_digits && scale == declared_scale;
-}
-
-/*
- * Does the expression hold a numeric that need not have the scale of its
- * modifier?  A field of a record variable is planned as a parameter with
- * the modifier that it had then; when the plan is used it may come from another
- * table.  Or it has become a constant.
- */
-static bool
-claims_modifier_walker(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (!IsA(node, Param) && !IsA(node, Const))
-		return expression_tree_walker(node, claims_modifier_walker, context);
-	if (exprTypmod(node) < 0 || exprType(node) != NUMERICOID)
-		return false;
-	return IsA(node, Const) ? !keeps_modifier((Const *) node) :
-		((Param *) node)->paramkind == PARAM_EXTERN;
-}
-
-bool
-gpurhh_claims_modifier(Node *expr)
-{
-	return claims_modifier_walker(expr, NULL);
 }
 
 /*
