@@ -29,7 +29,7 @@ INSERT INTO kinds VALUES (5, 'NaN', 'NaN'), (5, 1.234, 1.2), (6, 'Infinity', 'In
 INSERT INTO kinds VALUES (14, 1e40, 1e100), (14, 1.25, 1.2500), (15, 1e-200, 1e-300), (15, 3.50, 3.5000), (16, 0, 0), (17, 0.0000, 0), (17, 0.000, 0.00), (18, 99999999999999999.99, 1e37), (18, -99999999999999999.99, -1e37);
 -- more digits than are declared, with the scale that is
 INSERT INTO kinds VALUES (19, 12345678901234567.89, 12345678901234567890123456789012.3456), (19, 2305843009213693952.00, 5316911983139663491615228241121378.3040), (19, 23058430092136939.51, -5316911983139663491615228241121378.3039),
-	(20, 9223372036854775807.00, 170141183460469231731687303715884105.7270), (20, -9223372036854775808.00, -170141183460469231731687303715884105.7280), (20, 92233720368547758.07, 17014118346046923173168730371588410.5727);
+	(20, 9223372036854775807.00, 170141183460469231731687303715884105.7270), (20, -9223372036854775808.00, -170141183460469231731687303715884105.7280), (20, 92233720368547758.07, 17014118346046923173168730371588410.5727), (21, 92233720368547758.07, 1), (21, 'NaN', 'NaN'), (22, -92233720368547758.08, 1), (22, 92233720368547758.07, 2), (22, 1.25, 3);
 INSERT INTO kinds SELECT 30 + i % 300, CASE WHEN i % 7 = 0 THEN i / 8.0 ELSE round(i / 8.0, 2) END, CASE WHEN i % 11 = 0 THEN i / 3.0 ELSE round(i / 3.0, 4) END FROM generate_series(1, 3000) i;
 CREATE TABLE odd AS SELECT * FROM unnest(ARRAY(SELECT ROW(g, 'group ' || g, repeat('long ', 5) || g, n, w) FROM kinds)) q(k int, t text, l text, n numeric(10,2), w numeric(30,4));
 ANALYZE odd;
@@ -89,6 +89,17 @@ CREATE TABLE determined AS SELECT * FROM unnest(ARRAY[ROW(1, 1.234::numeric), RO
 ALTER TABLE determined ADD PRIMARY KEY (id);
 SELECT compare('SELECT id, n, count(*), sum(n) FROM determined GROUP BY id'), compare('SELECT d.id, n, count(*), max(n) FROM determined d JOIN generate_series(1, 3) ON true GROUP BY d.id');
 
+-- Of equal values the last, whichever it is: in groups 0 to 3 the odd ones come first, last, in between, and alone
+CREATE TABLE equals AS SELECT * FROM unnest(ARRAY(SELECT ROW(k, 'string ' || k, CASE WHEN odd THEN trim_scale(n) ELSE n END, n * 3) FROM
+	(SELECT i % 4 AS k, i, CASE WHEN i < 2000 THEN (i % 7) * 0.50 ELSE (i / 4 % 7) * 0.50 END AS n,
+		CASE i % 4 WHEN 0 THEN i < 1200 WHEN 1 THEN i >= 2800 WHEN 2 THEN i BETWEEN 1000 AND 3000 ELSE true END AS odd FROM generate_series(0, 3999) i) x ORDER BY i)) q(k int, t text, n numeric(10,2), w numeric(10,2));
+ANALYZE equals;
+SET enable_sort = off;
+SELECT w, f, compare(format('SELECT k, min(n), max(n), sum(n), min(n) FILTER (WHERE w > 2), max(n) FILTER (WHERE w < 7) FROM %s %s GROUP BY k', f, w)), compare(format('SELECT t, max(n), min(n), min(n * 2), max(-n) FROM %s %s GROUP BY t', f, w)),
+	compare(format('SELECT min(n), max(n), count(n) FROM %s %s', f, w)), compare(format('SELECT k, t, min(n), max(n) FROM %s %s GROUP BY GROUPING SETS ((k), (t), (k, t))', f, w))
+FROM unnest('{"",WHERE n > 0.5,WHERE w < 9}'::text[]) w, unnest('{equals,(SELECT * FROM equals OFFSET 0) x}'::text[]) f;
+RESET enable_sort;
+
 -- Where the device does not take everything: a probe cap of 1, little memory, small batches; no room for strings, so that rows are deferred
 SELECT s, compare('SELECT k, sum(n), avg(n), min(n), count(n), variance(n), sum(w) FROM odd GROUP BY k', settings => s), compare('SELECT t, l, sum(n), avg(w), max(n) FROM odd GROUP BY t, l', settings => s),
 	compare('SELECT k % 100, l, sum(n), sum(w * n), count(n) FROM odd GROUP BY ROLLUP (k % 100, l)', settings => s), compare('SELECT k % 100, count(DISTINCT l), sum(n), min(l) FROM odd GROUP BY k % 100', settings => s, nodes => 0)
@@ -126,10 +137,10 @@ CREATE TABLE two_digits (n numeric(10,2), a numeric(10,2)[]);
 CREATE TABLE five_digits (n numeric(10,5), a numeric(10,5)[]);
 INSERT INTO two_digits VALUES (1.25, '{1.25,2.50}');
 INSERT INTO five_digits VALUES (1.12345, '{1.12345,2}');
-CREATE FUNCTION make_through(setting text) RETURNS void LANGUAGE plpgsql AS $m$
+CREATE FUNCTION make_through(setting text, mode text) RETURNS void LANGUAGE plpgsql AS $m$
 BEGIN
 	EXECUTE format($f$
-		CREATE FUNCTION through_%1$s(q text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = %1$s SET plan_cache_mode = force_generic_plan AS $b$
+		CREATE FUNCTION through_%1$s_%2$s(q text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = %1$s SET plan_cache_mode = force_%2$s_plan AS $b$
 		DECLARE
 			r record;
 			result text := '';
@@ -146,15 +157,17 @@ BEGIN
 					WHEN 'where' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n) AS s FROM odd WHERE n > r.n AND k < 5 GROUP BY k) x;
 					WHEN 'expression' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n * (r.n + 1)) AS s FROM odd WHERE k < 5 GROUP BY k) x;
 					WHEN 'element' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n - r.a[1]) + max(r.a[2]) AS s FROM odd WHERE k < 5 GROUP BY k) x;
+					WHEN 'case' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(CASE WHEN k > 1 THEN r.n ELSE 0.25::numeric(10,2) END) + max(coalesce(n, r.n)) AS s FROM odd WHERE k < 5 GROUP BY k) x;
+					WHEN 'case in where' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, sum(n) AS s FROM odd WHERE k = 0 AND CASE WHEN n > 3 THEN r.n ELSE 0.25::numeric(10,2) END < 2.5 GROUP BY k) x;
 					WHEN 'union' THEN SELECT string_agg(format('%%s %%s', k, s), ', ' ORDER BY k) INTO one FROM (SELECT k, avg(n) AS s FROM (SELECT 1 AS k, r.n AS n UNION ALL SELECT k, n FROM odd WHERE k < 5) y GROUP BY k) x;
 				END CASE;
 				result := result || one || E'\n';
 			END LOOP;
 			RETURN result;
-		END $b$ $f$, setting);
+		END $b$ $f$, setting, mode);
 END $m$;
-SELECT make_through('on'), make_through('off');
-SELECT q, length(through_off(q)) > 100, through_on(q) = through_off(q) FROM unnest('{sum,where,expression,element,union}'::text[]) q;
+SELECT count(make_through(setting, mode)) FROM unnest('{on,off}'::text[]) setting, unnest('{generic,custom}'::text[]) mode;
+SELECT q, length(through_off_generic(q)), through_on_generic(q) = through_off_generic(q), through_on_custom(q) = through_off_custom(q) FROM unnest('{sum,where,expression,element,case,case in where,union}'::text[]) q;
 -- a parameter of more digits than are declared
 CREATE TABLE many_digits (n numeric(10,2));
 INSERT INTO many_digits VALUES (1.00);

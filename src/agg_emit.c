@@ -355,6 +355,7 @@ make_odd_value(const Emit *emit, const EmitColumn *column,
 	bool		variance = column->final >= GPU_FINAL_VAR_POP &&
 		column->final <= GPU_FINAL_STDDEV_SAMP;
 	int			scale = GPURHH_DECIMAL_SCALE(column->parameter);
+	const OddBest *best = column->greatest ? &odd->greatest : &odd->least;
 	bool		nan = false;
 	Datum		sum = (Datum) 0;
 	Datum		squares = (Datum) 0;
@@ -364,12 +365,12 @@ make_odd_value(const Emit *emit, const EmitColumn *column,
 		case GPU_FINAL_ANY:
 			return PointerGetDatum(odd->last);
 		case GPU_FINAL_VALUE:
-			if (count == 0)
-				return PointerGetDatum(column->greatest ? odd->greatest : odd->least);
+			if (count == 0 ||
+				(best->ties && best->integer == (int64) at[0] && !best->later))
+				return PointerGetDatum(best->value);
 			return DirectFunctionCall2(column->greatest ? numeric_larger : numeric_smaller,
-									   gpurhh_decimal_value((int64) at[0], scale),
-									   PointerGetDatum(column->greatest ? odd->greatest :
-													   odd->least));
+									   PointerGetDatum(best->value),
+									   gpurhh_decimal_value((int64) at[0], scale));
 		default:
 			break;
 	}

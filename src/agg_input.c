@@ -363,6 +363,7 @@ add_odd_row(void *arg, Feed *feed, TupleTableSlot *slot)
 	GpuAggState *state = arg;
 
 	gpurhh_odd_add_row(odd_values(state), feed, slot);
+	feed->watched = gpurhh_odd_watched(state->odd_arguments);
 }
 
 /* A further level's way to be rid of odd values of DISTINCT. */

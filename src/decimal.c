@@ -623,18 +623,18 @@ gpurhh_decimal_fits_key(const int64 *values, int n)
 }
 
 /*
- * The integer that stands for the value of an odd numeric if its digits are let
- * change, as they may where numerics are compared.  False: there is none.
+ * The integer that a value would be with this scale, whatever scale it has itself.
+ * False: there is none of 8 bytes, or it would mean NaN.
  */
 bool
-gpurhh_decimal_regular(const char *value, int scale, int64 *result)
+gpurhh_decimal_integer(const char *value, int scale, int64 *result)
 {
 	Numeral		numeral;
 	uint64		words[GPURHH_MAX_LIMBS];
 
 	take_apart(value, &numeral);
 	if (numeral.special || !read_words(&numeral, scale, words) ||
-		words[2] != 0 || words[1] != 0 || words[0] >> GPURHH_LIMB_BITS != 0)
+		words[2] != 0 || words[1] != 0 || words[0] >= GPURHH_DECIMAL_NAN)
 		return false;
 	*result = numeral.negative ? -(int64) words[0] : (int64) words[0];
 	return true;

@@ -189,8 +189,8 @@ feed_candidates(Feed *feed, TupleTableSlot *slot)
 }
 
 /*
- * Writes a limb of a row's numeric, or NULL.  False: it has not the scale that
- * its expression is known by.
+ * Writes a limb of a row's numeric, or NULL, if it has not the scale that its
+ * expression is known by.  False: the row is one for odd_row().
  */
 static inline bool
 feed_decimal(Feed *feed, FeedColumn *column, Datum value)
@@ -204,7 +204,8 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 	{
 		((int64 *) (feed->base + column->values_offset))[feed->n_rows] =
 			limbs[column->encoding - GPU_ENC_DECIMAL];
-		return true;
+		return likely(feed->watched == NULL) || column->is_key ||
+			!gpurhh_is_watched(feed->watched, limbs[0]);
 	}
 	if (!column->is_key)
 		mark_null(feed, column);

@@ -266,13 +266,13 @@ extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
 								   int scale, int128 *result);
 extern bool gpurhh_decimal_read128(const char *value, int scale,
 								   int128 *result);
+extern bool gpurhh_decimal_integer(const char *value, int scale,
+								   int64 *result);
 extern bool gpurhh_decimal_fits(const int128 *values, int n, int n_limbs);
 extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
 								 int64 *to);
 extern bool gpurhh_decimal_power(int exponent, int128 *result);
 extern bool gpurhh_decimal_fits_key(const int64 *values, int n);
-extern bool gpurhh_decimal_regular(const char *value, int scale,
-								   int64 *result);
 extern Datum gpurhh_decimal_make(int128 value, int scale);
 extern Datum gpurhh_decimal_nan(void);
 extern Datum gpurhh_decimal_value(int64 value, int scale);
@@ -661,10 +661,30 @@ struct Feed
 	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
 
 	/* the caller's: told of a row of which numerics are fed as NULL, as they are
-	 * not what is declared, while it is being appended */
+	 * not what is declared, while it is being appended; and of rows with integers
+	 * that gpurhh_is_watched() */
 	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
 	void	   *odd_arg;
+	const uint64 *watched;		/* NULL: none is */
 };
+
+#define GPURHH_WATCHED_BITS	12	/* how many bits there are, as a power of 2 */
+
+static inline uint32
+gpurhh_watched_bit(int64 integer)
+{
+	return (uint32) (((uint64) integer * UINT64CONST(0x9e3779b97f4a7c15)) >>
+					 (64 - GPURHH_WATCHED_BITS));
+}
+
+/* May a decimal of one limb equal one that is not what is declared? */
+static inline bool
+gpurhh_is_watched(const uint64 *watched, int64 integer)
+{
+	uint32		bit = gpurhh_watched_bit(integer);
+
+	return (watched[bit / 64] >> (bit % 64)) & 1;
+}
 
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
 							 const GpuColumn *columns,
@@ -1346,14 +1366,24 @@ extern void gpurhh_choices_read(GpuAggShared *shared,
 
 /* ---------- odd_arguments.c ---------- */
 
+/* The least or greatest of some values. */
+typedef struct OddBest
+{
+	struct varlena *value;
+	bool		ties;			/* it equals this integer by the power of 10 that
+								 * was declared, */
+	int64		integer;
+	bool		later;			/* which came after it, from another row */
+} OddBest;
+
 /* The values of one argument in a group. */
 struct OddState
 {
 	uint64		count;
 	/* NULL where no aggregate asks for it, or there is no value: */
 	void	   *sums;			/* core's state */
-	struct varlena *least;
-	struct varlena *greatest;
+	OddBest		least;
+	OddBest		greatest;
 	struct varlena *last;
 };
 
@@ -1368,6 +1398,7 @@ extern void gpurhh_odd_add_row(OddValues *values, const Feed *feed,
 extern void gpurhh_odd_add(OddValues *values, const Dictionary *dictionary,
 						   const uint64 *group, Size stride, int argument,
 						   Datum value);
+extern const uint64 *gpurhh_odd_watched(const OddValues *values);
 extern uint64 gpurhh_odd_added(OddValues *values);
 extern uint64 gpurhh_odd_bytes(const OddValues *values);
 extern void gpurhh_odd_save(const OddValues *values, GpuAggShared *shared);

@@ -1135,6 +1135,18 @@ feed_by_row(HeapFeed *heap, Feed *feed, int n)
 	clear_row(heap);
 }
 
+/* Of n decimals of one limb. */
+static bool
+any_watched(const uint64 *watched, const int64 *values, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (gpurhh_is_watched(watched, values[i]))
+			return true;
+	}
+	return false;
+}
+
 /*
  * What is fed of n rows, from those that are loaded; their strings are not in
  * the dictionary yet.  False: core has to evaluate the rows.
@@ -1161,8 +1173,11 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 		else if (gpurhh_is_string(column->encoding) &&
 				 !gpurhh_is_candidate(column->encoding))
 			add_strings(&column->result, column->encoding, feed, c, n);
-		else if (column->encoding == GPU_ENC_DECIMAL && n_limbs > 1 &&
-				 !gpurhh_decimal_fits(column->result.values, n, n_limbs))
+		else if (column->encoding == GPU_ENC_DECIMAL &&
+				 (n_limbs > 1 ?
+				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
+				  unlikely(feed->watched != NULL) && !feed->columns[c].is_key &&
+				  any_watched(feed->watched, column->result.values, n)))
 			return false;
 		else if (column->encoding == GPU_ENC_DECIMAL && column->computed &&
 				 feed->columns[c].is_key &&

@@ -4,18 +4,23 @@
  *		Odd values: numerics among the arguments that have not the scale that is
  *		declared for them.
  *
- * A device sums integers, for which the scale of an argument has to be known
- * (decimal.c).  Core knows it from the type modifier, but believes no modifier
- * when it executes: a function with a column definition list, a record variable,
- * and tables that were made of these hold numerics of any scale, and infinities.
- * So each value is looked at when it is fed.  An odd one is fed as NULL, so that
- * its row is in its group and counts for all that does not depend on it, and the
- * value comes here, to others of its argument in its group:
+ * A device sums integers, for which the scale of an argument has to be known when
+ * the query is planned (decimal.c).  The type modifier tells it.  But core sees to
+ * a modifier only where a value is assigned or cast: what a function with a column
+ * definition list returns, fields of record variables, and tables made of these
+ * hold numerics of any scale, and infinities.  So each value is looked at when it
+ * is fed.  An odd one is fed as NULL, so that its row is in its group and counts
+ * for all that does not depend on the value; and the value itself is added here to
+ * what is known of its argument in its group:
  *
  *		count		how many
  *		sums		core's own state of sum(), or of variance() if there is one
  *		least, greatest
  *		last		for a column that the grouping columns determine
+ *
+ * Of equal values, as 1.2 and 1.20, core's min() and max() return the one that came
+ * last.  So where the least or greatest odd value equals one that would not be odd,
+ * the feed watches for that one's integer, and rows that have it come here as well.
  *
  * An argument is a fed column and, if it has one, a column that filters it.  The
  * group is the one that is returned, with the number of its grouping set; so a
@@ -48,6 +53,7 @@ typedef struct OddArgument
 {
 	int			column;			/* of limb 0 */
 	int			filter;			/* -1: none */
+	int			parameter;		/* of the column */
 	bool		distinct;		/* the values of a hidden key */
 	bool		sums;			/* which parts of the state aggregates ask for */
 	bool		squares;
@@ -89,6 +95,7 @@ struct OddValues
 	uint64	   *first_group;	/* words of one group of the first level */
 	uint64	   *key;			/* and of a key */
 	uint64		n_values;		/* see gpurhh_odd_added() */
+	uint64	   *watched;		/* see gpurhh_is_watched(); NULL: no integer is */
 };
 
 #define SH_PREFIX oddgroups
@@ -160,6 +167,7 @@ gpurhh_odd_plan(const rhh_table_spec *first, const GpuColumn *columns,
 										  state->filter_column,
 										  s >= first->n_states);
 		argument = &plan->arguments[plan->of_state[s]];
+		argument->parameter = columns[state->arg_column].parameter;
 		argument->sums |= state->op == RHH_SUM_I128;
 		argument->squares |= state->op == RHH_SUM_SQUARES;
 		argument->least |= state->op == RHH_MIN_I64;
@@ -243,6 +251,13 @@ gpurhh_odd_free(OddValues *values)
 	MemoryContextDelete(values->context);
 }
 
+/* For a feed; may be another one after each row. */
+const uint64 *
+gpurhh_odd_watched(const OddValues *values)
+{
+	return values->watched;
+}
+
 /* How many values were added since the last call, those of files not counted. */
 uint64
 gpurhh_odd_added(OddValues *values)
@@ -313,28 +328,53 @@ copy_value(OddValues *values, Datum value)
 				  DatumGetPointer(value), bytes);
 }
 
-/* Puts a value in the place of another one, if it is not the same. */
+/* Puts a value in the place of another one. */
 static void
 replace_value(OddValues *values, struct varlena **place, Datum value)
 {
-	if (DatumGetPointer(value) == (Pointer) *place)
-		return;
+	struct varlena *copy = copy_value(values, value);
+
 	if (*place != NULL)
 		pfree(*place);
-	*place = copy_value(values, value);
+	*place = copy;
+}
+
+/* Finds out whether a least or greatest value equals one that is not odd. */
+static void
+watch(OddValues *values, const OddArgument *argument, OddBest *best)
+{
+	uint32		bit;
+
+	best->later = false;
+	best->ties = gpurhh_decimal_integer((const char *) best->value,
+										GPURHH_DECIMAL_SCALE(argument->parameter),
+										&best->integer);
+	if (!best->ties)
+		return;
+	if (values->watched == NULL)
+		values->watched = MemoryContextAllocZero(values->context,
+												 (1 << GPURHH_WATCHED_BITS) / 8);
+	bit = gpurhh_watched_bit(best->integer);
+	values->watched[bit / 64] |= UINT64CONST(1) << (bit % 64);
 }
 
 /*
- * Keeps the least of values or the greatest.  Of equal ones, whose digits may
- * differ, core keeps the last.
+ * Keeps the least of values or the greatest, of equal ones the last.  True: it is
+ * the new one.
  */
-static void
-keep_best(OddValues *values, PGFunction better, struct varlena **place,
-		  Datum value)
+static bool
+keep_best(OddValues *values, const OddArgument *argument, PGFunction better,
+		  OddBest *best, Datum value)
 {
-	if (*place != NULL)
-		value = DirectFunctionCall2(better, PointerGetDatum(*place), value);
-	replace_value(values, place, value);
+	if (best->value != NULL)
+	{
+		value = DirectFunctionCall2(better, PointerGetDatum(best->value), value);
+		if (DatumGetPointer(value) == (Pointer) best->value)
+			return false;
+	}
+	replace_value(values, &best->value, value);
+	watch(values, argument, best);
+	return true;
 }
 
 /* Adds a value, which is a plain varlena, to an argument in a group. */
@@ -346,9 +386,9 @@ add_value(OddValues *values, int number, OddState *state, Datum value)
 	state->count++;
 	accumulate(values, argument, state, value);
 	if (argument->least)
-		keep_best(values, numeric_smaller, &state->least, value);
+		(void) keep_best(values, argument, numeric_smaller, &state->least, value);
 	if (argument->greatest)
-		keep_best(values, numeric_larger, &state->greatest, value);
+		(void) keep_best(values, argument, numeric_larger, &state->greatest, value);
 	if (argument->last)
 		replace_value(values, &state->last, value);
 }
@@ -374,25 +414,52 @@ gpurhh_odd_add(OddValues *values, const Dictionary *dictionary,
 	MemoryContextReset(values->scratch);
 }
 
-/* Adds a value of a row to its group in each set. */
+/* Makes values->key that of the row's group in a set. */
 static void
-add_to_sets(OddValues *values, const Dictionary *dictionary, int argument,
-			Datum value)
+make_key(OddValues *values, const Dictionary *dictionary, int set)
 {
 	const OddPlan *plan = values->plan;
-	int			n_sets = plan->regroup ? gpurhh_regroup_n_sets(plan->regroup) : 1;
 
+	if (plan->regroup != NULL)
+		gpurhh_regroup_key(plan->regroup, set, values->first_group, values->key);
+	else
+		memcpy(values->key, values->first_group,
+			   plan->n_key_words * sizeof(uint64));
+	finish_key(values, dictionary);
+}
+
+/* Adds a value of a row to its group in each set. */
+static void
+add_to_sets(OddValues *values, const Dictionary *dictionary, int n_sets,
+			int argument, Datum value)
+{
 	value = PointerGetDatum(PG_DETOAST_DATUM(value));
+	values->n_values++;
 	for (int set = 0; set < n_sets; set++)
 	{
-		if (plan->regroup != NULL)
-			gpurhh_regroup_key(plan->regroup, set, values->first_group,
-							   values->key);
-		else
-			memcpy(values->key, values->first_group,
-				   plan->n_key_words * sizeof(uint64));
-		finish_key(values, dictionary);
+		make_key(values, dictionary, set);
 		add_value(values, argument, &find_states(values)[argument], value);
+	}
+}
+
+/* A value that is not odd: it may come after one that equals it. */
+static void
+note_regular(OddValues *values, const Dictionary *dictionary, int n_sets,
+			 int argument, int64 integer)
+{
+	for (int set = 0; set < n_sets; set++)
+	{
+		OddGroup   *group;
+		OddState   *state;
+
+		make_key(values, dictionary, set);
+		group = oddgroups_lookup(values->groups, values->key);
+		if (group == NULL)
+			continue;
+		state = &group->states[argument];
+		state->least.later |= state->least.ties && state->least.integer == integer;
+		state->greatest.later |= state->greatest.ties &&
+			state->greatest.integer == integer;
 	}
 }
 
@@ -404,6 +471,8 @@ void
 gpurhh_odd_add_row(OddValues *values, const Feed *feed, TupleTableSlot *slot)
 {
 	const OddPlan *plan = values->plan;
+	const Dictionary *dictionary = feed->strings.dictionary;
+	int			n_sets = plan->regroup ? gpurhh_regroup_n_sets(plan->regroup) : 1;
 	uint32		row = feed->n_rows;
 	MemoryContext old = MemoryContextSwitchTo(values->scratch);
 	rhh_batch	batch;
@@ -414,19 +483,23 @@ gpurhh_odd_add_row(OddValues *values, const Feed *feed, TupleTableSlot *slot)
 	for (int a = 0; a < plan->n_arguments; a++)
 	{
 		const OddArgument *argument = &plan->arguments[a];
-		const FeedColumn *column = &feed->columns[argument->column];
-		Datum		value = slot->tts_values[column->attribute];
+		int			n_limbs = GPURHH_DECIMAL_LIMBS(argument->parameter);
+		int			attribute = feed->columns[argument->column].attribute;
+		Datum		value = slot->tts_values[attribute];
 		int64		limbs[GPURHH_MAX_LIMBS];
 
-		if (argument->distinct || slot->tts_isnull[column->attribute] ||
+		if (argument->distinct || slot->tts_isnull[attribute] ||
 			(argument->filter >= 0 &&
-			 feed->base[feed->columns[argument->filter].values_offset + row] == 0) ||
-			gpurhh_decimal_read(DatumGetPointer(value),
-								GPURHH_DECIMAL_SCALE(column->parameter),
-								GPURHH_DECIMAL_LIMBS(column->parameter), limbs))
+			 feed->base[feed->columns[argument->filter].values_offset + row] == 0))
 			continue;
-		values->n_values++;
-		add_to_sets(values, feed->strings.dictionary, a, value);
+		if (!gpurhh_decimal_read(DatumGetPointer(value),
+								 GPURHH_DECIMAL_SCALE(argument->parameter),
+								 n_limbs, limbs))
+			add_to_sets(values, dictionary, n_sets, a, value);
+		else if ((argument->least || argument->greatest) && n_limbs == 1 &&
+				 values->watched != NULL &&
+				 gpurhh_is_watched(values->watched, limbs[0]))
+			note_regular(values, dictionary, n_sets, a, limbs[0]);
 	}
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(values->scratch);
@@ -460,6 +533,29 @@ read_varlena(BufFile *file)
 }
 
 static void
+write_best(BufFile *file, const OddBest *best)
+{
+	bool		later = best->later;
+
+	write_varlena(file, best->value);
+	BufFileWrite(file, &later, sizeof(later));
+}
+
+/* Puts what was written together with what there is; which was later, is unknown. */
+static void
+read_best(OddValues *values, BufFile *file, const OddArgument *argument,
+		  PGFunction better, OddBest *best)
+{
+	struct varlena *value = read_varlena(file);
+	bool		later;
+
+	gpurhh_buffile_read(file, &later, sizeof(later));
+	if (value != NULL &&
+		keep_best(values, argument, better, best, PointerGetDatum(value)))
+		best->later = later;
+}
+
+static void
 write_state(const OddValues *values, BufFile *file,
 			const OddArgument *argument, const OddState *state)
 {
@@ -476,8 +572,8 @@ write_state(const OddValues *values, BufFile *file,
 									  values->caller, CurrentMemoryContext,
 									  PointerGetDatum(state->sums), (Datum) 0));
 	write_varlena(file, sums);
-	write_varlena(file, state->least);
-	write_varlena(file, state->greatest);
+	write_best(file, &state->least);
+	write_best(file, &state->greatest);
 	write_varlena(file, state->last);
 }
 
@@ -511,12 +607,8 @@ read_state(OddValues *values, BufFile *file, const OddArgument *argument,
 												deserialize(values->caller,
 															argument->squares,
 															value)));
-	value = read_varlena(file);
-	if (value != NULL)
-		keep_best(values, numeric_smaller, &state->least, PointerGetDatum(value));
-	value = read_varlena(file);
-	if (value != NULL)
-		keep_best(values, numeric_larger, &state->greatest, PointerGetDatum(value));
+	read_best(values, file, argument, numeric_smaller, &state->least);
+	read_best(values, file, argument, numeric_larger, &state->greatest);
 	value = read_varlena(file);
 	if (value != NULL)
 		replace_value(values, &state->last, PointerGetDatum(value));

@@ -593,6 +593,27 @@ compile_node(CompileContext *cx, Node *expr)
 	return cannot(cx, "has something that is only evaluated row by row");
 }
 
+/*
+ * Have all results of CASE or COALESCE the scale that its type modifier says?  A
+ * constant that the planner has put there need not.
+ */
+static bool
+branches_have_scale(const VectorNode *node)
+{
+	for (int i = 0; i < node->n_args; i++)
+	{
+		const VectorNode *arg = node->args[i];
+		bool		is_condition = node->op == VECTOR_CASE && i % 2 == 0 &&
+			i < node->n_args - 1;
+		bool		is_null = arg->op == VECTOR_CONSTANT &&
+			IsA(arg->constant, Const) && ((Const *) arg->constant)->constisnull;
+
+		if (!is_condition && !is_null && arg->scale != node->scale)
+			return false;
+	}
+	return true;
+}
+
 /* NULL: it cannot be done, and cx->why says why. */
 static VectorNode *
 compile(CompileContext *cx, Node *expr)
@@ -604,6 +625,9 @@ compile(CompileContext *cx, Node *expr)
 		if (!gpurhh_decimal_type(expr, &node->digits, &node->scale))
 			return cannot(cx, "has a numeric of no known scale");
 		node->given_scale = node->scale;
+		if ((node->op == VECTOR_CASE || node->op == VECTOR_COALESCE) &&
+			!branches_have_scale(node))
+			return cannot(cx, "has a numeric of another scale than its type modifier says");
 	}
 	return node;
 }
