@@ -282,8 +282,6 @@ extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
 								 int64 *to);
 extern bool gpurhh_decimal_power(int exponent, int128 *result);
 extern bool gpurhh_decimal_fits_key(const int64 *values, int n);
-extern bool gpurhh_decimal_regular(const char *value, int scale,
-								   int64 *result);
 extern Datum gpurhh_decimal_make(int128 value, int scale);
 extern Datum gpurhh_decimal_nan(void);
 extern Datum gpurhh_decimal_value(int64 value, int scale);

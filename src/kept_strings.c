@@ -203,7 +203,7 @@ regular_word(uint64 word, int scale, int64 *result)
 {
 	*result = (int64) word;
 	return !gpurhh_decimal_is_odd(word) ||
-		gpurhh_decimal_regular(DatumGetPointer(gpurhh_dictionary_numeric(NULL, word)),
+		gpurhh_decimal_integer(DatumGetPointer(gpurhh_dictionary_numeric(NULL, word)),
 							   scale, result);
 }
 
