@@ -115,8 +115,8 @@ gpurhh_load_is_high(void)
 		n_others--;
 	if (n_processors == 0)
 		n_processors = sysconf(_SC_NPROCESSORS_ONLN);
-	/* a query that does not wait for blocks takes two or more */
-	return n_others >= Min(n_processors, area->n_blocks / 2) &&
+	/* with fewer blocks than that they would wait for these */
+	return n_others >= Min(n_processors, area->n_blocks) &&
 		device_is_cpu(area);
 }
 
