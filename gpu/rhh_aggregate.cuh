@@ -485,7 +485,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
  *		| tag | state words | padding to an odd number of words |
  *
  * The tag, of the first copy only, is all ones while the record is free.  With
- * 16-byte slots it is the mixed key, from which the key can be had (rhh_unmix64);
+ * 16-byte slots it is the mixed key, from which the key can be had (rhh_unhash64);
  * the one key that would be all ones is left to the batch kernel.  Else it is the
  * group's fingerprint (high) and one of its rows.  The odd number of words spreads
  * records over the banks.
@@ -522,9 +522,9 @@ rhh_record(const rhh_local &local, uint32_t copy, uint32_t slot)
 
 template <int BYTES>
 RHH_DEV uint64_t
-rhh_tag(uint64_t key, uint32_t fp, uint32_t row)
+rhh_tag(const rhh_program &prog, uint64_t key, uint32_t fp, uint32_t row)
 {
-	return BYTES == 16 ? rhh_mix64(key) : (uint64_t) fp << 32 | row;
+	return BYTES == 16 ? rhh_hash64(&prog.plan.hash, key) : (uint64_t) fp << 32 | row;
 }
 
 /*
@@ -572,7 +572,7 @@ template <int BYTES, bool VERIFY>
 RHH_DEV uint32_t
 rhh_untag(const rhh_program &prog, const rhh_rows &rows, uint64_t tag, uint64_t *key, uint32_t *fp)
 {
-	*key = BYTES == 16 ? rhh_unmix64(tag) : 0;	/* of 8-byte slots it is not asked */
+	*key = BYTES == 16 ? rhh_unhash64(&prog.plan.hash, tag) : 0;	/* of 8-byte slots it is not asked */
 	*fp = (uint32_t) (tag >> 32);
 	if (VERIFY)
 		(void) rhh_pack_key(prog, rows, (uint32_t) tag, key, fp);
@@ -617,7 +617,7 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 		}
 		else if (some.valid[k])
 			slot = rhh_local_slot<BYTES, VERIFY, true>(local, prog, rows,
-													   rhh_tag<BYTES>(some.key[k], some.fp[k],
+													   rhh_tag<BYTES>(prog, some.key[k], some.fp[k],
 																	  some.row[k]));
 		/* Lanes probe for different times, and would go on one by one from here. */
 		__syncwarp();
@@ -713,7 +713,7 @@ rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &
 			if (!some.valid[k] || some.null_key[k])
 				continue;
 			slot = rhh_local_slot<BYTES, VERIFY, false>(local, prog, rows,
-														rhh_tag<BYTES>(some.key[k], some.fp[k],
+														rhh_tag<BYTES>(prog, some.key[k], some.fp[k],
 																	   some.row[k]));
 			if (slot != RHH_NO_GROUP && rhh_record(local, 0, slot)[1] == 0)
 				rhh_leave_row(rows, some.row[k]);

@@ -5,30 +5,30 @@
  * rhh_cpu_table.h describes a table, rhh_cpu_batch.c what a thread does with a
  * batch.  Here is what stands between them and rhh_device.h's caller.
  *
- * Commands (batch, finish, extract) go into a ring, in the order of their
- * submission, and are cut into tasks, which any worker may take:
+ * Commands (batch, finish, extract) go into a list of their table's, in the order
+ * of their submission, and are cut into tasks, which any worker may take:
  *
  *		batch		its scan; then a task for each partition with rows
  *		finish		a task for each partition: take the local tables' groups
  *		extract		pieces of the result
  *
  * With one worker a batch is one task.  No two tasks work on one partition at
- * once; otherwise they run in any order, older commands first, and a worker
+ * once; otherwise a table's run in any order, older commands first, and a worker
  * prefers partitions that no other worker does.  Who finds no task sleeps;
  * whoever takes one and sees another wakes the next.
  *
- *			  polled     completed                          submitted
- *				v            v                                  v
- *		  ------+------------+----------------------------------+------
- *		   free | events for |  waiting, running, or done while | free
- *				|  poll()    |  an older one is not             |
+ * Tables take turns, a task at a time: a table from which a task is taken goes
+ * behind all others that have some.  So a query with little to do is done soon,
+ * however much others have handed in before it.
  *
- * Commands complete in order.  An eventfd tells the caller.  A command's slot is
- * its event, too, and is free again when poll() has reported it.
+ *		free --submit--> its table's list --last task--> done --poll()--> free
  *
- * Who owns what: the caller's thread owns tables, the ring's submitted and
- * polled ends and everything in a command until it is submitted; what says who
- * does what next (commands' phases and pending tasks, busy partitions, free
+ * Commands complete when they are done, whatever the order.  An eventfd tells the
+ * caller.  A command is its event, too.
+ *
+ * Who owns what: the caller's thread owns tables, free commands and everything in
+ * a command until it is submitted; what says who does what next (the lists of
+ * commands and of tables, commands' phases and pending tasks, busy partitions, free
  * lists) is under the device's lock; a worker owns its scratch, its local tables,
  * and what its task is about.  A table's memory is given back by table_destroy()
  * or by close(), and there is nothing in flight for it then.
@@ -50,11 +50,11 @@
 #include "rhh_cpu_host.h"
 #include "rhh_cpu_table.h"
 
-#define RING_COMMANDS 2048u		/* a power of two */
+#define MAX_COMMANDS 2048u
 #define MAX_THREADS 256u
 
-/* Batches leave a part of the ring to commands that must not be refused. */
-#define RING_BATCHES (RING_COMMANDS / 2)
+/* Batches leave some to commands that must not be refused. */
+#define MAX_BATCHES (MAX_COMMANDS / 2)
 
 #define MAX_TASKS 256u			/* of a command, at once */
 
@@ -68,6 +68,7 @@ typedef enum command_phase
 
 typedef struct command
 {
+	struct command *next;		/* in the list it is on */
 	rhh_event_kind kind;
 	rhh_table  *table;
 	uint64_t	tag;
@@ -88,6 +89,12 @@ typedef struct command
 	uint64_t	start_ns;		/* extract: of the first task */
 } command;
 
+typedef struct command_list
+{
+	command    *first;
+	command    *last;			/* not valid where there is no first */
+} command_list;
+
 struct rhh_table
 {
 	rhh_device *dev;
@@ -101,7 +108,12 @@ struct rhh_table
 	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
 	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
 	_Atomic uint64_t extract_ns;
-	uint64_t	busy[RHH_CPU_MAX_PARTS / 64];	/* partitions; under the lock */
+
+	/* under the lock */
+	uint64_t	busy[RHH_CPU_MAX_PARTS / 64];	/* partitions */
+	command_list commands;		/* submitted and not done, the oldest first */
+	rhh_table  *later;			/* whose turn is next, if this has commands */
+	rhh_table  *sooner;
 
 	/* the caller's thread only */
 	uint32_t	batches_in_flight;
@@ -133,7 +145,7 @@ struct rhh_device
 {
 	uint32_t	n_workers;
 	worker	   *workers;
-	command    *ring;
+	command    *commands;
 	rhh_cpu_budget budget;
 	rhh_cpu_reserve reserve;
 	rhh_table  *tables;
@@ -142,13 +154,17 @@ struct rhh_device
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	uint32_t	n_waiting;		/* workers; under the lock, */
-	uint64_t	submitted;		/* like this, which the caller's thread writes, */
-	bool		stopping;		/* this, */
+	bool		stopping;		/* like this, */
+	rhh_table  *first_turn;		/* of the tables that have commands, */
+	rhh_table  *last_turn;
+	command_list done;			/* the commands to be reported, */
 	rhh_cpu_lists *lists;
 	rhh_cpu_lists **free_lists; /* and these */
 	uint32_t	n_free_lists;
-	_Atomic uint64_t completed;
-	uint64_t	polled;			/* the caller's thread only */
+
+	/* the caller's thread only */
+	command    *free_commands;
+	uint32_t	n_commands;		/* submitted and not reported */
 };
 
 /* ---------- errors ---------- */
@@ -343,24 +359,81 @@ find_pending(const command *cmd, uint32_t first, uint32_t *number)
 	return false;
 }
 
-/* The oldest command's task that may run now. */
+/* A table comes to have commands, has none any more, or has had its turn. */
+static void
+join_turns(rhh_device *dev, rhh_table *table)
+{
+	table->later = NULL;
+	table->sooner = dev->last_turn;
+	if (dev->last_turn != NULL)
+		dev->last_turn->later = table;
+	else
+		dev->first_turn = table;
+	dev->last_turn = table;
+}
+
+static void
+leave_turns(rhh_device *dev, rhh_table *table)
+{
+	if (table->sooner != NULL)
+		table->sooner->later = table->later;
+	else
+		dev->first_turn = table->later;
+	if (table->later != NULL)
+		table->later->sooner = table->sooner;
+	else
+		dev->last_turn = table->sooner;
+}
+
+static void
+append_command(command_list *list, command *cmd)
+{
+	cmd->next = NULL;
+	if (list->first != NULL)
+		list->last->next = cmd;
+	else
+		list->first = cmd;
+	list->last = cmd;
+}
+
+static void
+remove_command(command_list *list, command *cmd)
+{
+	command    *before = NULL;
+
+	if (list->first == cmd)
+		list->first = cmd->next;
+	else
+	{
+		for (before = list->first; before->next != cmd; before = before->next)
+			;
+		before->next = cmd->next;
+	}
+	if (list->last == cmd)
+		list->last = before;
+}
+
+/*
+ * The task that may run now, of the table whose turn it is, of its oldest command
+ * that has one.
+ */
 static bool
 find_task(rhh_device *dev, const worker *self, task *task)
 {
-	for (uint64_t i = atomic_load_explicit(&dev->completed, memory_order_relaxed);
-		 i < dev->submitted; i++)
+	for (rhh_table *table = dev->first_turn; table != NULL; table = table->later)
 	{
-		command    *cmd = &dev->ring[i % RING_COMMANDS];
-		uint32_t	n_parts = cmd->table->layout.n_parts;
+		const uint32_t first = self->number * table->layout.n_parts / dev->n_workers;
 
-		task->cmd = cmd;
-		task->scan = cmd->phase == PHASE_SCAN;
-		task->number = 0;
-		if (task->scan && dev->n_free_lists > 0)
-			return true;
-		if (cmd->phase == PHASE_TASKS &&
-			find_pending(cmd, self->number * n_parts / dev->n_workers, &task->number))
-			return true;
+		for (command *cmd = table->commands.first; cmd != NULL; cmd = cmd->next)
+		{
+			task->cmd = cmd;
+			task->scan = cmd->phase == PHASE_SCAN;
+			task->number = 0;
+			if (task->scan && dev->n_free_lists > 0)
+				return true;
+			if (cmd->phase == PHASE_TASKS && find_pending(cmd, first, &task->number))
+				return true;
+		}
 	}
 	return false;
 }
@@ -371,6 +444,8 @@ take_task(rhh_device *dev, const task *task)
 	command    *cmd = task->cmd;
 	uint64_t	bit = UINT64_C(1) << task->number % 64;
 
+	leave_turns(dev, cmd->table);
+	join_turns(dev, cmd->table);
 	if (task->scan)
 	{
 		cmd->phase = PHASE_SCANNING;
@@ -394,27 +469,25 @@ signal_event(rhh_device *dev)
 		;
 }
 
-/* The command's tasks are done: it is, and so may be others behind it. */
+/* The command's tasks are done. */
 static void
 finish_command(rhh_device *dev, command *cmd)
 {
-	uint64_t	completed = atomic_load_explicit(&dev->completed, memory_order_relaxed);
-	uint64_t	before = completed;
+	rhh_table  *table = cmd->table;
 
 	if (cmd->lists != NULL)
 		dev->free_lists[dev->n_free_lists++] = cmd->lists;
 	cmd->lists = NULL;
 	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns > 0)
-		atomic_fetch_add_explicit(&cmd->table->extract_ns, now_ns() - cmd->start_ns,
+		atomic_fetch_add_explicit(&table->extract_ns, now_ns() - cmd->start_ns,
 								  memory_order_relaxed);
 	cmd->phase = PHASE_DONE;
-	while (completed < dev->submitted &&
-		   dev->ring[completed % RING_COMMANDS].phase == PHASE_DONE)
-		completed++;
-	if (completed == before)
-		return;
-	atomic_store_explicit(&dev->completed, completed, memory_order_release);
-	signal_event(dev);
+	remove_command(&table->commands, cmd);
+	if (table->commands.first == NULL)
+		leave_turns(dev, table);
+	if (dev->done.first == NULL)
+		signal_event(dev);
+	append_command(&dev->done, cmd);
 }
 
 static void
@@ -492,9 +565,9 @@ static command *
 new_command(rhh_table *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 {
 	rhh_device *dev = table->dev;
-	command    *cmd = &dev->ring[dev->submitted % RING_COMMANDS];
+	command    *cmd = dev->free_commands;
 
-	if (dev->submitted - dev->polled >= limit)
+	if (dev->n_commands >= limit)
 		return NULL;
 	cmd->kind = kind;
 	cmd->table = table;
@@ -512,11 +585,17 @@ new_command(rhh_table *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 static void
 submit_command(rhh_device *dev, command *cmd, uint32_t n_tasks)
 {
+	rhh_table  *table = cmd->table;
+
+	dev->free_commands = cmd->next;
+	dev->n_commands++;
 	cmd->phase = n_tasks == 0 ? PHASE_SCAN : PHASE_TASKS;
 	cmd->n_tasks = cmd->n_unfinished = n_tasks;
 	set_bits(cmd->pending, n_tasks);
 	pthread_mutex_lock(&dev->lock);
-	dev->submitted++;
+	if (table->commands.first == NULL)
+		join_turns(dev, table);
+	append_command(&table->commands, cmd);
 	if (dev->n_waiting > 0)
 		pthread_cond_signal(&dev->wake);
 	pthread_mutex_unlock(&dev->lock);
@@ -595,7 +674,7 @@ free_device(rhh_device *dev, uint32_t n_started)
 	if (dev->reserve.kept != NULL)
 		rhh_cpu_reserve_free(&dev->reserve);
 	free(dev->workers);
-	free(dev->ring);
+	free(dev->commands);
 	free(dev);
 }
 
@@ -626,13 +705,18 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	dev->budget.limit_bytes = config->memory_limit_bytes > 0 ?
 		config->memory_limit_bytes : host.available_bytes / 10 * 8;
 	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	dev->ring = calloc(RING_COMMANDS, sizeof(command));
+	dev->commands = calloc(MAX_COMMANDS, sizeof(command));
 	dev->workers = calloc(n_workers, sizeof(worker));
 	dev->lists = calloc(lists_of(dev), sizeof(rhh_cpu_lists));
 	dev->free_lists = calloc(lists_of(dev), sizeof(rhh_cpu_lists *));
 	complete = rhh_cpu_reserve_init(&dev->reserve, dev->budget.limit_bytes) &&
-		dev->event_fd >= 0 && dev->ring != NULL && dev->workers != NULL &&
+		dev->event_fd >= 0 && dev->commands != NULL && dev->workers != NULL &&
 		dev->lists != NULL && dev->free_lists != NULL;
+	for (uint32_t i = 0; complete && i < MAX_COMMANDS; i++)
+	{
+		dev->commands[i].next = dev->free_commands;
+		dev->free_commands = &dev->commands[i];
+	}
 	for (uint32_t i = 0; complete && i < lists_of(dev); i++)
 	{
 		complete = rhh_cpu_lists_init(&dev->lists[i]);
@@ -718,18 +802,26 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		 rhh_error *err)
 {
 	uint64_t	counter;
-	uint64_t	completed;
+	bool		more;
 
 	/* first, so that what completes from here on makes it readable again */
 	while (read(dev->event_fd, &counter, sizeof(counter)) < 0 && errno == EINTR)
 		;
-	completed = atomic_load_explicit(&dev->completed, memory_order_acquire);
-	for (*n = 0; *n < cap && dev->polled < completed; (*n)++, dev->polled++)
+	for (*n = 0;; (*n)++)
 	{
-		command    *cmd = &dev->ring[dev->polled % RING_COMMANDS];
-		rhh_table  *table = cmd->table;
+		command    *cmd;
+		rhh_table  *table;
 		rhh_event  *event = &events[*n];
 
+		pthread_mutex_lock(&dev->lock);
+		cmd = dev->done.first;
+		if (cmd != NULL && *n < cap)
+			remove_command(&dev->done, cmd);
+		more = cmd != NULL && *n == cap;
+		pthread_mutex_unlock(&dev->lock);
+		if (cmd == NULL || more)
+			break;
+		table = cmd->table;
 		event->kind = cmd->kind;
 		event->status = atomic_load_explicit(&cmd->skipped, memory_order_relaxed) ?
 			RHH_CANCELLED : RHH_OK;
@@ -760,8 +852,11 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 					table->n_orphans_extracted == n_orphans_of(table);
 				break;
 		}
+		cmd->next = dev->free_commands;
+		dev->free_commands = cmd;
+		dev->n_commands--;
 	}
-	if (dev->polled < completed)
+	if (more)
 		signal_event(dev);
 	return succeed(err);
 }
@@ -958,7 +1053,7 @@ cpu_table_submit(rhh_table *table, const rhh_batch *batch, uint64_t tag,
 	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
 		return fail(err, RHH_CANCELLED, "the table was cancelled");
 	if (table->batches_in_flight == max_batches(table->dev) ||
-		(cmd = new_command(table, RHH_EVENT_BATCH, tag, RING_BATCHES)) == NULL)
+		(cmd = new_command(table, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
 		return fail(err, RHH_BUSY, "too many batches are in flight");
 	cmd->batch = *batch;
 	cmd->failed.bitmap = batch->base + batch->failed_offset;
@@ -977,7 +1072,7 @@ cpu_table_finish(rhh_table *table, rhh_error *err)
 		return fail(err, RHH_INVALID, "the table is finished");
 	if (table->batches_in_flight > 0)
 		return fail(err, RHH_INVALID, "batches are in flight");
-	cmd = new_command(table, RHH_EVENT_FINISH, 0, RING_COMMANDS);
+	cmd = new_command(table, RHH_EVENT_FINISH, 0, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
 	table->finishing = true;
@@ -1005,7 +1100,7 @@ cpu_table_extract(rhh_table *table, rhh_result *result, uint64_t tag,
 		return fail(err, RHH_INVALID, "the result has no room");
 	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
 		return fail(err, RHH_CANCELLED, "the table was cancelled");
-	cmd = new_command(table, RHH_EVENT_EXTRACT, tag, RING_COMMANDS);
+	cmd = new_command(table, RHH_EVENT_EXTRACT, tag, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
 	cmd->result = result;

@@ -208,12 +208,12 @@ pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
 		if (nulls == NULL) \
 		{ \
 			for (uint32_t i = 0; i < n; i++) \
-				hash[i] = rhh_mix_word(hash[i], (value)); \
+				hash[i] = rhh_hash_word(&with, hash[i], (value)); \
 		} \
 		else \
 		{ \
 			for (uint32_t i = 0; i < n; i++) \
-				hash[i] = rhh_mix_word(hash[i], bit_of(nulls, start + i) ? 0 : (value)); \
+				hash[i] = rhh_hash_word(&with, hash[i], bit_of(nulls, start + i) ? 0 : (value)); \
 		} \
 	} while (0)
 
@@ -225,6 +225,7 @@ hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 	uint64_t   *hash = job->scratch->hash;
 	uint64_t   *mask = job->scratch->mask;
 	uint32_t   *fp = job->scratch->fp;
+	const rhh_hash with = plan->hash;	/* where no store can change it */
 	bool		any_nulls = false;
 
 	for (uint32_t k = 0; k < plan->n_keys; k++)
@@ -242,11 +243,11 @@ hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 	if (any_nulls)
 	{
 		for (uint32_t i = 0; i < n; i++)
-			hash[i] = rhh_mix_word(RHH_WIDE_SEED, mask[i]);
+			hash[i] = rhh_hash_word(&with, RHH_WIDE_START, mask[i]);
 	}
 	else
 	{
-		uint64_t	no_nulls = rhh_mix_word(RHH_WIDE_SEED, 0);
+		uint64_t	no_nulls = rhh_hash_word(&with, RHH_WIDE_START, 0);
 
 		for (uint32_t i = 0; i < n; i++)
 			hash[i] = no_nulls;
@@ -282,6 +283,7 @@ static void
 hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 {
 	const rhh_key_plan *plan = &job->layout->plan;
+	const rhh_hash with = plan->hash;	/* where no store can change it */
 	rhh_cpu_scratch *scratch = job->scratch;
 	uint32_t   *fp = scratch->fp;
 	uint64_t   *keys = scratch->key;
@@ -297,7 +299,7 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 				FOR_WIDTH(plan->bytes[0], column_values(job, plan->column[0]), uint, {
 					v += start;
 					for (uint32_t i = 0; i < n; i++)
-						fp[i] = rhh_mix32((uint32_t) v[i]);
+						fp[i] = rhh_hash32(&with, (uint32_t) v[i]);
 				})
 			}
 			else
@@ -306,7 +308,7 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 					(const uint64_t *) column_values(job, plan->column[0]) + start;
 
 				for (uint32_t i = 0; i < n; i++)
-					fp[i] = rhh_fingerprint(v[i], 64);
+					fp[i] = rhh_fingerprint(&with, v[i], 64);
 			}
 			break;
 		case RHH_KEY_PACKED:
@@ -314,12 +316,12 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 			if (plan->bits <= 32)
 			{
 				for (uint32_t i = 0; i < n; i++)
-					fp[i] = rhh_mix32((uint32_t) keys[i]);
+					fp[i] = rhh_hash32(&with, (uint32_t) keys[i]);
 			}
 			else
 			{
 				for (uint32_t i = 0; i < n; i++)
-					fp[i] = rhh_fingerprint(keys[i], 64);
+					fp[i] = rhh_fingerprint(&with, keys[i], 64);
 			}
 			break;
 		default:
@@ -553,7 +555,7 @@ find_proven(batch_job *job, bool prefetch)
 
 		if (record == NULL)
 		{
-			uint64_t	key = rhh_unmix32(fps[i]);
+			uint64_t	key = rhh_unhash32(&job->layout->plan.hash, fps[i]);
 
 			record = find_or_insert(job, fps[i], &key);
 			view = view_part(job->part);

@@ -811,7 +811,7 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 			if (rhh_cpu_share(layout, fp) != part_number || bucket->group[i] == 0)
 				continue;
 			record = rhh_cpu_record(local, bucket->group[i] - 1);
-			short_key = rhh_unmix32(fp);
+			short_key = rhh_unhash32(&layout->plan.hash, fp);
 			key = layout->verify ? (const uint64_t *) record : &short_key;
 			group = rhh_cpu_find(part, fp, rhh_home_bucket(fp, part->n_buckets),
 								 layout->verify ? key : NULL);

@@ -186,6 +186,8 @@ typedef struct rhh_table_spec
 	uint32_t	max_batch_rows; /* no batch will be larger */
 	uint32_t	max_batch_bytes;	/* of one in host memory */
 	uint32_t	flags;
+	uint64_t	hash_seed;		/* random, where somebody may want keys to
+								 * collide; 0: each time the same hash */
 } rhh_table_spec;
 
 /*

@@ -357,7 +357,7 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 	if (plan.form == RHH_KEY_SINGLE)
 	{
 		*key = rhh_value(rows, plan.column[0], plan.bytes[0], row);
-		*fp = rhh_fingerprint(*key, plan.bits);
+		*fp = rhh_fingerprint(&plan.hash, *key, plan.bits);
 		return rhh_is_null(rows, plan.column[0], row);
 	}
 	if (plan.form == RHH_KEY_PACKED)
@@ -373,17 +373,17 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 					<< plan.shift[k];
 		}
 		*key = packed;
-		*fp = rhh_fingerprint(packed, plan.bits);
+		*fp = rhh_fingerprint(&plan.hash, packed, plan.bits);
 	}
 	else
 	{
 		uint64_t	nulls = 0,
-					hash = RHH_WIDE_SEED;
+					hash = RHH_WIDE_START;
 
 		for (uint32_t k = 0; k < plan.n_keys; k++)
 			nulls |= (uint64_t) rhh_is_null(rows, plan.column[k], row) << k;
 		for (uint32_t w = 0; w < plan.n_words; w++)
-			hash = rhh_mix_word(hash, rhh_wide_word(prog, rows, row, nulls, w));
+			hash = rhh_hash_word(&plan.hash, hash, rhh_wide_word(prog, rows, row, nulls, w));
 		*key = nulls;
 		*fp = (uint32_t) (hash >> 32);
 	}
@@ -529,7 +529,7 @@ rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &s
 	}
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
-		some.fp[k] = rhh_fingerprint(some.key[k], plan.bits);
+		some.fp[k] = rhh_fingerprint(&plan.hash, some.key[k], plan.bits);
 }
 
 /* Word w of a verified key: of a row, any lane by itself. */

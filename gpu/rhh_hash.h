@@ -25,18 +25,6 @@ rhh_mix32(uint32_t x)
 	return x;
 }
 
-/* Its inverse. */
-RHH_HD uint32_t
-rhh_unmix32(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x43021123U;
-	x ^= x >> 15 ^ x >> 30;
-	x *= 0x1d69e2a5U;
-	x ^= x >> 16;
-	return x;
-}
-
 /* A bijection of 64 bits (Stafford's variant 13, the finalizer of SplitMix64). */
 RHH_HD uint64_t
 rhh_mix64(uint64_t x)
@@ -49,14 +37,101 @@ rhh_mix64(uint64_t x)
 	return x;
 }
 
+/*
+ * The same two mixings with parameters that a table has for itself, so that who
+ * chooses the keys cannot choose those that collide.  The last multiplier alone
+ * sees to that: of two different numbers the products' highest b bits are equal
+ * for no more than 2 in 2^b odd multipliers.  All of it stays a bijection.
+ *
+ * A shift and the parameter are one exclusive or, which GPUs have of three
+ * operands; so a seed costs them no instruction.
+ */
+typedef struct rhh_hash
+{
+	uint32_t	toggle32;
+	uint32_t	factor32[2];	/* odd */
+	uint32_t	inverse32[2];	/* of these, modulo 2^32 */
+	uint64_t	toggle64;
+	uint64_t	factor64[2];
+	uint64_t	inverse64[2];
+} rhh_hash;
+
+/* x = a is right in the lowest 3 bits; each round doubles their number. */
+static inline uint64_t
+rhh_inverse_of_odd(uint64_t a)
+{
+	uint64_t	x = a;
+
+	for (int i = 0; i < 5; i++)
+		x *= 2 - a * x;
+	return x;
+}
+
+/* seed 0: rhh_mix32() and rhh_mix64(). */
+static inline void
+rhh_hash_init(rhh_hash *hash, uint64_t seed)
+{
+	uint64_t	random[5];
+
+	for (int i = 0; i < 5; i++)
+		random[i] = rhh_mix64(seed + (uint64_t) (i + 1) * 0x9e3779b97f4a7c15ULL);
+	hash->toggle32 = seed ? (uint32_t) random[0] : 0;
+	hash->toggle64 = seed ? random[1] : 0;
+	hash->factor32[0] = seed ? (uint32_t) random[2] | 1 : 0x7feb352dU;
+	hash->factor32[1] = seed ? (uint32_t) (random[2] >> 32) | 1 : 0x846ca68bU;
+	hash->factor64[0] = seed ? random[3] | 1 : 0xbf58476d1ce4e5b9ULL;
+	hash->factor64[1] = seed ? random[4] | 1 : 0x94d049bb133111ebULL;
+	for (int i = 0; i < 2; i++)
+	{
+		hash->inverse32[i] = (uint32_t) rhh_inverse_of_odd(hash->factor32[i]);
+		hash->inverse64[i] = rhh_inverse_of_odd(hash->factor64[i]);
+	}
+}
+
+RHH_HD uint32_t
+rhh_hash32(const rhh_hash *hash, uint32_t x)
+{
+	x ^= x >> 16 ^ hash->toggle32;
+	x *= hash->factor32[0];
+	x ^= x >> 15;
+	x *= hash->factor32[1];
+	x ^= x >> 16;
+	return x;
+}
+
+/* Its inverse. */
+RHH_HD uint32_t
+rhh_unhash32(const rhh_hash *hash, uint32_t x)
+{
+	x ^= x >> 16;
+	x *= hash->inverse32[1];
+	x ^= x >> 15 ^ x >> 30;
+	x *= hash->inverse32[0];
+	x ^= hash->toggle32;
+	x ^= x >> 16;
+	return x;
+}
+
+RHH_HD uint64_t
+rhh_hash64(const rhh_hash *hash, uint64_t x)
+{
+	x ^= x >> 30 ^ hash->toggle64;
+	x *= hash->factor64[0];
+	x ^= x >> 27;
+	x *= hash->factor64[1];
+	x ^= x >> 31;
+	return x;
+}
+
 /* Its inverse. */
 RHH_HD uint64_t
-rhh_unmix64(uint64_t x)
+rhh_unhash64(const rhh_hash *hash, uint64_t x)
 {
 	x ^= x >> 31 ^ x >> 62;
-	x *= 0x319642b2d24d8ec3ULL;
+	x *= hash->inverse64[1];
 	x ^= x >> 27 ^ x >> 54;
-	x *= 0x96de1b173f119089ULL;
+	x *= hash->inverse64[0];
+	x ^= hash->toggle64;
 	x ^= x >> 30 ^ x >> 60;
 	return x;
 }

@@ -400,14 +400,14 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 			rhh_orphan	o = view.orphans[first + i];
 
 			group = o.group;
-			short_key = BYTES == 8 ? rhh_unmix32(o.fp) : o.key;
+			short_key = BYTES == 8 ? rhh_unhash32(&plan.hash, o.fp) : o.key;
 		}
 		else if (!null_group)
 		{
 			typename S::slot e = S::at(list, first + i);
 
 			group = S::group(e);
-			short_key = BYTES == 8 ? rhh_unmix32(S::hash(e)) : S::key(e);
+			short_key = BYTES == 8 ? rhh_unhash32(&plan.hash, S::hash(e)) : S::key(e);
 		}
 
 		if (plan.form == RHH_KEY_WIDE)

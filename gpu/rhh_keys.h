@@ -18,7 +18,8 @@
  * fingerprint(key) has 32 bits.  For keys of at most 32 bits it is a bijection
  * of the key, so that comparing fingerprints compares keys.  The home bucket is
  * taken from the fingerprint's high bits, so that a table of any size can be
- * rebuilt from its slots alone, in order.
+ * rebuilt from its slots alone, in order.  The spec's seed chooses the hash, one
+ * for all of a table: its partitions, local tables and parts.
  */
 #ifndef RHH_KEYS_H
 #define RHH_KEYS_H
@@ -45,6 +46,7 @@ typedef struct rhh_key_plan
 	uint8_t		column[RHH_MAX_KEYS];
 	uint8_t		bytes[RHH_MAX_KEYS];
 	uint8_t		shift[RHH_MAX_KEYS];	/* PACKED: first bit; WIDE: first word */
+	rhh_hash	hash;
 } rhh_key_plan;
 
 static inline void
@@ -53,6 +55,7 @@ rhh_key_plan_init(rhh_key_plan *plan, const rhh_table_spec *spec)
 	uint32_t	bits = 0,
 				words = 1;
 
+	rhh_hash_init(&plan->hash, spec->hash_seed);
 	plan->n_keys = (uint8_t) spec->n_keys;
 	for (uint32_t k = 0; k < spec->n_keys; k++)
 	{
@@ -95,21 +98,21 @@ rhh_key_plan_init(rhh_key_plan *plan, const rhh_table_spec *spec)
 	}
 }
 
-/* One step over a WIDE key's words; start with RHH_WIDE_SEED. */
-#define RHH_WIDE_SEED 0x9e3779b97f4a7c15ULL
+/* One step over a WIDE key's words; start with RHH_WIDE_START. */
+#define RHH_WIDE_START 0x9e3779b97f4a7c15ULL
 
 RHH_HD uint64_t
-rhh_mix_word(uint64_t hash, uint64_t word)
+rhh_hash_word(const rhh_hash *hash, uint64_t before, uint64_t word)
 {
-	return rhh_mix64(hash + RHH_WIDE_SEED) ^ rhh_mix64(word ^ hash);
+	return rhh_hash64(hash, before + RHH_WIDE_START) ^ rhh_hash64(hash, word ^ before);
 }
 
 /* Of a SINGLE or PACKED key of the given number of bits. */
 RHH_HD uint32_t
-rhh_fingerprint(uint64_t key, uint32_t bits)
+rhh_fingerprint(const rhh_hash *hash, uint64_t key, uint32_t bits)
 {
-	return bits <= 32 ? rhh_mix32((uint32_t) key)
-		: (uint32_t) (rhh_mix64(key) >> 32);
+	return bits <= 32 ? rhh_hash32(hash, (uint32_t) key)
+		: (uint32_t) (rhh_hash64(hash, key) >> 32);
 }
 
 /* The bucket where a probe for this fingerprint starts. */

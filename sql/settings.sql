@@ -57,7 +57,7 @@ FROM (VALUES (1, 'enable_gpu_hashagg', 'maybe'),
 			 (4, 'gpurhh.pool_size', '255kB'), (4, 'gpurhh.pool_size', '3GB'), (4, 'gpurhh.pool_size', '0'),
 			 (5, 'gpurhh.batch_rows', '63'), (5, 'gpurhh.batch_rows', '1048577'), (5, 'gpurhh.batch_rows', '1kB'),
 			 (6, 'gpurhh.load_factor', '0.49'), (6, 'gpurhh.load_factor', '0.96'), (6, 'gpurhh.load_factor', 'NaN'), (6, 'gpurhh.load_factor', 'full'),
-			 (7, 'gpurhh.max_probe_buckets', '0'), (7, 'gpurhh.max_probe_buckets', '1048577'),
+			 (7, 'gpurhh.max_probe_buckets', '0'), (7, 'gpurhh.max_probe_buckets', '65'),
 			 (8, 'gpurhh.cpu_threads', '-1'), (8, 'gpurhh.cpu_threads', '257'),
 			 (9, 'gpurhh.service_idle_timeout', '-1'), (9, 'gpurhh.service_idle_timeout', '1MB'), (9, 'gpurhh.service_idle_timeout', '2147484'),
 			 (10, 'gpurhh.setup_cost', '-1'), (10, 'gpurhh.row_cost', 'cheap'), (10, 'gpurhh.group_cost', '1e11')) AS x (n, s, v)
@@ -96,7 +96,7 @@ SELECT count_nodes('SELECT k, count(*), sum(v) FROM large() GROUP BY k');
 -- every value gives the same answer
 SELECT s, compare('SELECT k, v % 300, count(*), sum(v) FROM t GROUP BY 1, 2', settings => s)
 FROM unnest('{gpurhh.device=cpu,gpurhh.device=auto,gpurhh.device=cuda,gpurhh.device_memory=1MB,gpurhh.device_memory=1TB,gpurhh.batch_rows=64,gpurhh.batch_rows=1048576,gpurhh.load_factor=0.5,gpurhh.load_factor=0.95,
-	gpurhh.max_probe_buckets=1,gpurhh.max_probe_buckets=1048576,gpurhh.cpu_threads=1,gpurhh.pool_size=2GB,gpurhh.service_idle_timeout=0}'::text[]) s;
+	gpurhh.max_probe_buckets=1,gpurhh.max_probe_buckets=64,gpurhh.cpu_threads=1,gpurhh.pool_size=2GB,gpurhh.service_idle_timeout=0}'::text[]) s;
 -- threads of the CPU device: a private service reads them when it starts
 \c
 :session
@@ -120,11 +120,11 @@ SET gpurhh.service_idle_timeout = 1;
 SELECT compare('SELECT k, count(*) FROM t GROUP BY k');
 SELECT FROM pg_sleep(1.5);
 SELECT compare('SELECT k, count(*) FROM t GROUP BY k');
--- anybody may set them
+-- anybody may set them, but for those that take of what all share
 CREATE ROLE regress_gpurhh_nobody;
 GRANT USAGE ON SCHEMA gpurhh_test TO regress_gpurhh_nobody;
 SET ROLE regress_gpurhh_nobody;
-SELECT s, sqlstate_of(format('SET %s = %s', s, v)) FROM (VALUES ('enable_gpu_hashagg', 'on'), ('gpurhh.device', 'cpu'), ('gpurhh.device_memory', '0'), ('gpurhh.load_factor', '0.7')) x (s, v);
+SELECT s, sqlstate_of(format('SET %s = %s', s, v)) FROM (VALUES ('enable_gpu_hashagg', 'on'), ('gpurhh.device', 'cpu'), ('gpurhh.device_memory', '0'), ('gpurhh.load_factor', '0.7'), ('gpurhh.max_probe_buckets', '64'), ('gpurhh.pool_size', '64000'), ('gpurhh.cpu_threads', '64')) x (s, v);
 RESET ROLE;
 DROP OWNED BY regress_gpurhh_nobody;
 DROP ROLE regress_gpurhh_nobody;

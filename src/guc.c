@@ -46,6 +46,10 @@ check_device(char **newval, void **extra, GucSource source)
 	return false;
 }
 
+/*
+ * What a session sets for itself may cost it much, and others little: what takes
+ * of what all share, memory in /dev/shm and threads, is for superusers.
+ */
 void
 gpurhh_init_guc(void)
 {
@@ -78,7 +82,7 @@ gpurhh_init_guc(void)
 							"Sets the memory for batches between sessions and the device service.",
 							"Read when the server starts with the library preloaded, otherwise when a session first uses a device.",
 							&gpurhh_pool_size_kb, 32 * 1024, 256, 2 * 1024 * 1024,
-							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
+							PGC_SUSET, GUC_UNIT_KB | GUC_EXPLAIN,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("gpurhh.batch_rows",
@@ -95,10 +99,14 @@ gpurhh_init_guc(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
+	/*
+	 * The device works for all sessions: how long it may be busy with one row is
+	 * bounded, whoever asks.
+	 */
 	DefineCustomIntVariable("gpurhh.max_probe_buckets",
 							"Sets how many buckets a row's probe may visit before the device refuses it.",
 							NULL,
-							&gpurhh_max_probe_buckets, 8, 1, 1024 * 1024,
+							&gpurhh_max_probe_buckets, 8, 1, 64,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 
@@ -106,7 +114,7 @@ gpurhh_init_guc(void)
 							"Sets how many threads the CPU device uses.",
 							"Read when the device is opened. Zero is one for each processor that the server may use.",
 							&gpurhh_cpu_threads, 0, 0, 256,
-							PGC_USERSET, GUC_EXPLAIN,
+							PGC_SUSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 
 	DefineCustomIntVariable("gpurhh.service_idle_timeout",

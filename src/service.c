@@ -38,6 +38,7 @@
 
 #include <signal.h>
 
+#include "common/pg_prng.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -350,6 +351,20 @@ gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query, rhh_status status,
 	fail_query(query, err->message);
 }
 
+/*
+ * A table for a spec, whose hash nobody else knows: so nobody can choose keys that
+ * collide, and have the device busy with them while others wait.
+ */
+rhh_status
+gpurhh_service_make_table(ServiceQuery *sq, const rhh_table_spec *wanted,
+						  rhh_table **table, rhh_error *err)
+{
+	rhh_table_spec spec = *wanted;
+
+	spec.hash_seed = pg_prng_uint64(&pg_global_prng_state);
+	return sq->device->ops->table_create(sq->device->device, &spec, table, err);
+}
+
 /* A new query: makes its table, or refuses it.  Signals are blocked. */
 static void
 start_query(int q)
@@ -367,8 +382,7 @@ start_query(int q)
 	{
 		rhh_status	status;
 
-		status = sq->device->ops->table_create(sq->device->device,
-											   &query->spec, &sq->table, &err);
+		status = gpurhh_service_make_table(sq, &query->spec, &sq->table, &err);
 		if (status == RHH_OK)
 			sq->state = TABLE_OPEN;
 		else

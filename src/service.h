@@ -52,6 +52,9 @@ typedef struct ServiceDevice
 
 extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
 								rhh_status status, const rhh_error *err);
+extern rhh_status gpurhh_service_make_table(ServiceQuery *sq,
+											const rhh_table_spec *wanted,
+											rhh_table **table, rhh_error *err);
 
 /* ---------- service_regroup.c ---------- */
 

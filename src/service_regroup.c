@@ -98,9 +98,8 @@ gpurhh_service_start_regroup(ChannelArea *area, ServiceQuery *sq,
 
 	if (make_regroup(area, sq, query))
 	{
-		status = sq->device->ops->table_create(sq->device->device,
-											   &query->regroup_plan.spec,
-											   &second, &err);
+		status = gpurhh_service_make_table(sq, &query->regroup_plan.spec,
+										   &second, &err);
 		if (status != RHH_OK)
 			gpurhh_service_end_regroup(sq);
 	}

@@ -181,48 +181,6 @@ below(rng *r, uint64_t n)
 	return (uint64_t) (((unsigned __int128) next_random(r) * n) >> 64);
 }
 
-/* Inverses of rhh_mix64 and rhh_mix32: keys with a fingerprint of our choice. */
-static uint64_t
-inverse_odd(uint64_t a)
-{
-	uint64_t	x = a;
-
-	for (int i = 0; i < 6; i++)
-		x *= 2 - a * x;
-	return x;
-}
-
-static uint64_t
-unshift(uint64_t y, int shift, int bits)
-{
-	uint64_t	x = y;
-
-	for (int done = shift; done < bits; done += shift)
-		x = y ^ (x >> shift);
-	return x;
-}
-
-static uint64_t
-unmix64(uint64_t x)
-{
-	x = unshift(x, 31, 64);
-	x *= inverse_odd(0x94d049bb133111ebULL);
-	x = unshift(x, 27, 64);
-	x *= inverse_odd(0xbf58476d1ce4e5b9ULL);
-	return unshift(x, 30, 64);
-}
-
-static uint32_t
-unmix32(uint32_t y)
-{
-	uint32_t	x = (uint32_t) unshift(y, 16, 32);
-
-	x *= (uint32_t) inverse_odd(0x846ca68bU);
-	x = (uint32_t) unshift(x, 15, 32);
-	x *= (uint32_t) inverse_odd(0x7feb352dU);
-	return (uint32_t) unshift(x, 16, 32);
-}
-
 /* ---------- what a case describes ---------- */
 
 typedef enum gen_kind
@@ -266,10 +224,15 @@ struct data
 	uint8_t    *nulls[RHH_MAX_COLUMNS]; /* a byte a row; NULL: none */
 };
 
+/* Each table has another hash, the first the one without a seed. */
 static void
 def_init(def *d)
 {
+	static uint64_t n_tables = 0;
+
 	memset(d, 0, sizeof(*d));
+	d->spec.hash_seed = n_tables == 0 ? 0 : rhh_mix64(n_tables);
+	n_tables++;
 	d->spec.max_probe_buckets = 8;
 	d->spec.load_factor = 0.8f;
 	d->spec.max_batch_rows = 65536;
@@ -2086,6 +2049,16 @@ case_extract_chunks(context *ctx)
 		}
 }
 
+/* The hash of a case's table. */
+static rhh_hash
+hash_of(const def *d)
+{
+	rhh_hash	hash;
+
+	rhh_hash_init(&hash, d->spec.hash_seed);
+	return hash;
+}
+
 /* 64-bit keys, and WIDE ones, with few fingerprints among them. */
 static void
 custom_collide_64(data *data, uint64_t row, rng *r, uint64_t param)
@@ -2093,8 +2066,9 @@ custom_collide_64(data *data, uint64_t row, rng *r, uint64_t param)
 	uint64_t	n_fp = param >> 32;
 	uint64_t	per_fp = param & UINT32_MAX;
 	uint64_t	fp = (below(r, n_fp) * 0x9e3779b9U) & UINT32_MAX;
+	rhh_hash	with = hash_of(data->d);
 
-	put_value(data, 0, row, unmix64(fp << 32 | below(r, per_fp)), 0);
+	put_value(data, 0, row, rhh_unhash64(&with, fp << 32 | below(r, per_fp)), 0);
 }
 
 static void
@@ -2104,11 +2078,12 @@ custom_collide_wide(data *data, uint64_t row, rng *r, uint64_t param)
 	uint64_t	per_fp = param & UINT32_MAX;
 	uint64_t	fp = (below(r, n_fp) * 0x9e3779b9U) & UINT32_MAX;
 	uint64_t	first = 5 + below(r, 3);
-	uint64_t	hash = rhh_mix_word(rhh_mix_word(RHH_WIDE_SEED, 0), first);
+	rhh_hash	with = hash_of(data->d);
+	uint64_t	hash = rhh_hash_word(&with, rhh_hash_word(&with, RHH_WIDE_START, 0), first);
 
 	put_value(data, 0, row, first, 0);
-	put_value(data, 1, row, unmix64((fp << 32 | below(r, per_fp)) ^
-									rhh_mix64(hash + RHH_WIDE_SEED)) ^ hash, 0);
+	put_value(data, 1, row, rhh_unhash64(&with, (fp << 32 | below(r, per_fp)) ^
+										 rhh_hash64(&with, hash + RHH_WIDE_START)) ^ hash, 0);
 }
 
 static void
@@ -2151,7 +2126,9 @@ case_colliding_fingerprints(context *ctx)
 static void
 custom_crowd(data *data, uint64_t row, rng *r, uint64_t param)
 {
-	put_value(data, 0, row, unmix32((uint32_t) (below(r, param) << 3)), 0);
+	rhh_hash	with = hash_of(data->d);
+
+	put_value(data, 0, row, rhh_unhash32(&with, (uint32_t) (below(r, param) << 3)), 0);
 }
 
 static void
@@ -2172,6 +2149,71 @@ case_crowded_bucket(context *ctx)
 			check_table(ctx, "", &d, rows(100000), &default_options, &stats);
 			if (stats.capacity_slots > 4000000)
 				fault(ctx, "", "the table grew without bound");
+		}
+}
+
+/*
+ * A hash is a bijection whatever its seed, and keys that somebody has chosen
+ * because they collide do not do so in a table of another seed.
+ */
+static void
+custom_chosen(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	rhh_hash	known;
+	uint64_t	fp = below(r, param);
+
+	rhh_hash_init(&known, 0);
+	if (data->d->spec.column_bytes[0] == 4)
+		put_value(data, 0, row, rhh_unhash32(&known, (uint32_t) fp << 3), 0);
+	else
+		put_value(data, 0, row, rhh_unhash64(&known, fp), 0);
+	if (data->d->spec.n_keys > 1)
+	{
+		uint64_t	before = rhh_hash_word(&known, rhh_hash_word(&known, RHH_WIDE_START, 0), 5);
+
+		put_value(data, 0, row, 5, 0);
+		put_value(data, 1, row, rhh_unhash64(&known, fp ^ rhh_hash64(&known, before + RHH_WIDE_START)) ^
+				  before, 0);
+	}
+}
+
+static void
+case_seeds(context *ctx)
+{
+	rng			r = {11};
+
+	for (uint64_t seed = 0; seed < 1000; seed++)
+	{
+		rhh_hash	hash;
+		uint64_t	x = next_random(&r);
+
+		rhh_hash_init(&hash, seed);
+		if (seed == 0 && (rhh_hash64(&hash, x) != rhh_mix64(x) ||
+						  rhh_hash32(&hash, (uint32_t) x) != rhh_mix32((uint32_t) x)))
+			fault(ctx, "", "without a seed the hash is another one");
+		if (rhh_unhash64(&hash, rhh_hash64(&hash, x)) != x ||
+			rhh_unhash32(&hash, rhh_hash32(&hash, (uint32_t) x)) != (uint32_t) x)
+			fault(ctx, "", "a key does not come back from its hash");
+	}
+	for (int shape = 0; shape < 3; shape++)
+		for (int i = 0; i < 4; i++)
+		{
+			run_options options = default_options;
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			def_key(&d, shape == 0 ? 4 : 8, GEN_CUSTOM, 0, 0);
+			if (shape == 2)
+				def_key(&d, 8, GEN_CUSTOM, 0, 0);
+			def_common_states(&d);
+			d.custom = custom_chosen;
+			d.param = rows(200000) / 4;
+			if (d.spec.hash_seed == 0)
+				d.spec.hash_seed = 1;
+			options.no_failures = true;
+			snprintf(where, sizeof(where), "chosen keys, shape %d", shape);
+			check_table(ctx, where, &d, rows(200000), &options, NULL);
 		}
 }
 
@@ -2270,17 +2312,22 @@ custom_crowd_rows(data *data, uint64_t row, rng *r, uint64_t param)
 }
 
 static void
-make_crowd(uint32_t bytes, uint32_t n_keys, uint64_t seed)
+make_crowd(const rhh_hash *with, uint32_t bytes, uint32_t n_keys, uint64_t seed)
 {
 	uint64_t	x = seed << 32;
 
 	for (int i = 0; i < CROWD_KEYS; x++)
 	{
 		uint64_t	key = bytes == 4 ? (uint32_t) (x ^ x >> 20) : x;
-		uint32_t	fp = rhh_fingerprint(key, bytes * 8);
+		uint32_t	fp = rhh_fingerprint(with, key, bytes * 8);
 
 		if (n_keys > 1)
-			fp = (uint32_t) (rhh_mix_word(rhh_mix_word(rhh_mix_word(RHH_WIDE_SEED, 0), key), ~key) >> 32);
+		{
+			uint64_t	hash = rhh_hash_word(with, RHH_WIDE_START, 0);
+
+			hash = rhh_hash_word(with, rhh_hash_word(with, hash, key), ~key);
+			fp = (uint32_t) (hash >> 32);
+		}
 		if (fp < 1u << 24)
 			crowd[i++] = key;
 	}
@@ -2299,8 +2346,11 @@ case_displacement_crowd(context *ctx)
 			char		where[80];
 			def			d;
 
-			make_crowd(kind == 0 ? 4 : 8, kind == 2 ? 2 : 1, round + 1);
+			rhh_hash	hash;
+
 			def_init(&d);
+			hash = hash_of(&d);
+			make_crowd(&hash, kind == 0 ? 4 : 8, kind == 2 ? 2 : 1, round + 1);
 			for (int k = 0; k <= kind / 2; k++)
 				def_key(&d, kind == 0 ? 4 : 8, GEN_CUSTOM, 0, 0);
 			def_common_states(&d);
@@ -2477,6 +2527,98 @@ case_modes(context *ctx)
 		fault(ctx, "", inner.why);
 		ops->close(device.dev);
 	}
+}
+
+/* The next event, and false if it is none that was asked for. */
+static bool
+next_event(context *ctx, rhh_event *event)
+{
+	rhh_error	err;
+	uint32_t	n = 0;
+
+	while (n == 0)
+	{
+		if (ctx->device->ops->poll(ctx->device->dev, event, 1, &n, &err) != RHH_OK)
+		{
+			fault(ctx, "poll", err.message);
+			return false;
+		}
+		if (n == 0)
+			usleep(10);
+	}
+	if (event->status != RHH_OK)
+		fault(ctx, "event", "a batch failed");
+	return event->status == RHH_OK;
+}
+
+/*
+ * A batch of one table does not wait for all batches that others have handed in
+ * before.  Which are done first is counted, not how long it takes; but whoever is
+ * late to submit sees others done, so the best of several attempts counts.  On a
+ * GPU each table has a stream of its own.
+ */
+static void
+case_turns(context *ctx)
+{
+	enum
+	{
+		N = 30,
+		BATCHES = 4
+	};
+	const rhh_device_ops *ops = ctx->device->ops;
+	bool		in_turn = ctx->device->info.kind != RHH_KIND_CPU;
+	data	   *data;
+	rhh_batch	batch;
+	rhh_error	err;
+	def			d;
+
+	def_init(&d);
+	def_key(&d, 8, GEN_UNIFORM, 1000000, 0);
+	def_common_states(&d);
+	data = make_data(&d, 65536, ctx->seed++);
+	fill_batch(&batch, ctx->device->pool, data, 0, 65536);
+	for (int attempt = 0; attempt < 10 && !in_turn; attempt++)
+	{
+		rhh_table  *tables[N + 1];
+		rhh_table  *last;
+		rhh_event	event;
+		int			n_in_flight = 0,
+					n_before = 0,
+					n_others;
+		bool		ok = true;
+
+		for (int i = 0; i <= N; i++)
+		{
+			if (ops->table_create(ctx->device->dev, &d.spec, &tables[i], &err) != RHH_OK)
+			{
+				fault(ctx, "table_create", err.message);
+				return;
+			}
+		}
+		last = tables[N];
+		for (int b = 0; b < BATCHES; b++)
+			for (int i = 0; i < N; i++)
+				n_in_flight += ops->table_submit(tables[i], &batch, 0, &err) == RHH_OK;
+		for (uint32_t n = 1; n > 0; n_in_flight -= (int) n)
+			(void) ops->poll(ctx->device->dev, &event, 1, &n, &err);
+		n_others = n_in_flight;
+		if (ops->table_submit(last, &batch, 0, &err) != RHH_OK)
+			fault(ctx, "table_submit", err.message);
+		else
+			n_in_flight++;
+		for (bool seen = false; n_in_flight > 0 && ok; n_in_flight--)
+		{
+			ok = next_event(ctx, &event);
+			seen |= ok && event.table == last;
+			n_before += !seen;
+		}
+		in_turn = n_before < n_others / 2;
+		for (int i = 0; i <= N; i++)
+			ops->table_destroy(tables[i]);
+	}
+	if (!in_turn)
+		fault(ctx, "", "a table's only batch waited for those of all others");
+	free_data(data);
 }
 
 /* Cancelled with batches in flight; then the device works as before. */
@@ -2849,6 +2991,7 @@ static const test_case cases[] = {
 	{"probe_caps", case_probe_caps},
 	{"colliding_fingerprints", case_colliding_fingerprints},
 	{"crowded_bucket", case_crowded_bucket},
+	{"seeds", case_seeds},
 	{"bucket_use", case_bucket_use},
 	{"small_memory", case_small_memory},
 	{"over_subscription", case_over_subscription},
@@ -2858,6 +3001,7 @@ static const test_case cases[] = {
 	{"displacement_crowd", case_displacement_crowd},
 	{"large_batches", case_large_batches},
 	{"interleaved", case_interleaved},
+	{"turns", case_turns},
 	{"cancel", case_cancel},
 	{"cancel_extract", case_cancel_extract},
 	{"memory_returned", case_memory_returned},
