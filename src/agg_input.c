@@ -105,22 +105,20 @@ block_bytes(GpuAggState *state)
 }
 
 /*
- * Where the next rows go: a block of the pool, or memory of our own where
- * there is no device, or no block for too long.
+ * A block of the pool, for which we wait; false: there is no device, or no block
+ * for too long.
  */
-static char *
-next_block(GpuAggState *state, char **own_block)
+static bool
+acquire_block(GpuAggState *state, char **base)
 {
-	char	   *base;
-
 	while (state->channel != NULL)
 	{
 		/* having been late once, we do not wait each time */
-		switch (gpurhh_channel_acquire(state->channel, state->in_pool, &base))
+		switch (gpurhh_channel_acquire(state->channel, state->in_pool, base))
 		{
 			case CHANNEL_BLOCK:
 				state->in_pool = true;
-				return base;
+				return true;
 			case CHANNEL_RETURNED:
 				take_returned(state);
 				continue;
@@ -130,6 +128,31 @@ next_block(GpuAggState *state, char **own_block)
 		break;
 	}
 	state->in_pool = false;
+	return false;
+}
+
+/*
+ * Where the next rows go: a block of the pool, or memory of our own where a block
+ * must not be held for as long as the child may take, or there is none.
+ */
+static char *
+next_block(GpuAggState *state, char **own_block)
+{
+	char	   *base;
+
+	state->staged = false;
+	if (state->channel == NULL || !state->slow_child)
+	{
+		if (acquire_block(state, &base))
+			return base;
+	}
+	else if (gpurhh_channel_hold(state->channel, &base))
+	{
+		state->in_pool = true;
+		return base;
+	}
+	else
+		state->staged = true;
 	if (*own_block == NULL)
 		*own_block = (char *)
 			TYPEALIGN(64, MemoryContextAlloc(state->run_context,
@@ -143,12 +166,13 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block)
 	rhh_batch	batch;
 	GpuNodeCounts *counts = &state->stats.counts;
 	uint32		n_rows = feed->n_rows;
+	char	   *base;
 	MemoryContext old;
 
 	if (n_rows == 0)
 	{
 		/* all rows since it was started have been deferred */
-		if (state->in_pool)
+		if (state->in_pool && !state->staged)
 			gpurhh_channel_drop_block(state->channel);
 		feed->base = NULL;
 		return;
@@ -157,6 +181,8 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block)
 	counts->rows_fed += n_rows;
 	counts->bytes_fed += batch.used_bytes;
 	counts->batches++;
+	if (state->staged && acquire_block(state, &base))
+		memcpy(base, own_block, batch.used_bytes);
 	if (state->in_pool)
 	{
 		gpurhh_channel_submit(state->channel, &batch);
@@ -361,6 +387,21 @@ init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
 													refused, state);
 }
 
+/*
+ * May the child do anything between two rows: wait, sleep, use the pool itself?
+ * Not where we read pages, unless a condition waits for a subquery.
+ */
+static bool
+is_slow(GpuAggState *state)
+{
+	bool		pages = false;
+	bool		rows = true;
+
+	if (state->pages != NULL)
+		gpurhh_page_feed_ways(state->pages, &pages, &rows);
+	return rows || !bms_is_empty(outerPlanState(&state->css)->plan->allParam);
+}
+
 /* Reads the child to its end. */
 static void
 feed_child(GpuAggState *state)
@@ -370,6 +411,7 @@ feed_child(GpuAggState *state)
 
 	init_feed(state, &feed, block_bytes(state), state->run_context,
 			  state->shared != NULL ? save_choice : add_choice);
+	state->slow_child = is_slow(state);
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);

@@ -66,6 +66,8 @@ typedef struct GpuAggState
 	MemoryContext choice_context;	/* of one string that goes there */
 	bool		in_pool;		/* the last batch found a block; a rescan does not
 								 * wait anew where it did not */
+	bool		slow_child;		/* may do anything between two rows */
+	bool		staged;			/* rows go to memory of our own, then to a block */
 	uint64		n_calls;		/* of exec_agg() */
 	instr_time	emission_start; /* the input has been read */
 	double		emit_ms_before; /* emit times until then */

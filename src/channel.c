@@ -20,10 +20,17 @@
  * always the same one, the finisher, as the rows must meet in one host table:
  * the first one to whom a batch comes back, and that may be it.
  *
- * Nobody holds a block while waiting for another one, but for a session whose
- * child plan is itself a user of the pool; so a session that gets no block for
- * LATE_MS works without one.  The last free block is kept for results that a
- * session waits for, and copies out at once; waiting for those is short.
+ * What one session does must not stop others.  So it may have a quarter of the
+ * queries open at a time, of those that all share.  And it holds a block for as long
+ * as a child plan takes, which may sleep, or use the pool itself, only while more
+ * than half of the pool is free, and one at a time, however its queries are nested
+ * (gpurhh_channel_hold()); otherwise it fills memory of its own, and copies that to a
+ * block when it is complete.  The results that are fetched ahead of need have the
+ * same bound.  So the other half of the pool is held by those who are at work.
+ *
+ * A session that nevertheless gets no block for LATE_MS works without one.  The
+ * last free block is kept for results that a session waits for, and copies out at
+ * once; waiting for those is short.
  *
  * Lifetime.  A Channel is released by a reset callback of the memory context
  * it was opened for, so that an error, a cancel and a closed cursor release it
@@ -44,6 +51,7 @@
 #include "pgstat.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/memutils.h"
 
 /* A session waits this long for a block before it does without. */
@@ -167,6 +175,29 @@ open_channel(Channel *channel, MemoryContext context)
 	MemoryContextRegisterResetCallback(context, &channel->callback);
 }
 
+/* Whose queries are counted together: a leader's and its workers'. */
+static int
+session_pid(void)
+{
+	return MyProc->lockGroupLeader ? MyProc->lockGroupLeader->pid : MyProcPid;
+}
+
+/* Has the session as many queries open as it may?  Lock held. */
+static bool
+too_many_of_session(ChannelArea *area)
+{
+	int			pid = session_pid();
+	int			n = 0;
+
+	/* a private area has nobody else */
+	if (!area->shared)
+		return false;
+	for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+		n += area->queries[i].state != QUERY_FREE &&
+			area->queries[i].session_pid == pid;
+	return n >= GPURHH_SESSION_QUERIES;
+}
+
 /*
  * Opens a query that lives until it is closed or the context is reset.  NULL,
  * with the reason: there is no service to be had, or too many queries.
@@ -184,6 +215,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 	while (query == NULL)
 	{
 		bool		full = false;
+		bool		too_many = false;
 
 		if (!gpurhh_ensure_service(area, why))
 			return NULL;
@@ -193,7 +225,8 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 		if (area->service_state == SERVICE_RUNNING)
 		{
 			full = true;
-			for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+			too_many = too_many_of_session(area);
+			for (int i = 0; i < GPURHH_MAX_QUERIES && !too_many; i++)
 			{
 				if (area->queries[i].state != QUERY_FREE)
 					continue;
@@ -203,6 +236,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				query->state = QUERY_ACTIVE;
 				query->generation = area->generation;
 				query->serial = ++area->last_serial;
+				query->session_pid = session_pid();
 				query->n_participants = 1;
 				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
@@ -223,7 +257,8 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 		LWLockRelease(&area->lock);
 		if (query == NULL && full)
 		{
-			*why = "too many queries use the device service";
+			*why = too_many ? "too many queries of the session use the device service" :
+				"too many queries use the device service";
 			return NULL;
 		}
 	}
@@ -448,6 +483,33 @@ gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
 	if (result == CHANNEL_BLOCK)
 		*base = gpurhh_block_base(area, channel->filling);
 	return result;
+}
+
+/*
+ * A block to fill for as long as it takes, if there are plenty and the session
+ * holds no other; false: the caller fills memory of its own, and acquires a block
+ * when it has something to put into it.
+ */
+bool
+gpurhh_channel_hold(Channel *channel, char **base)
+{
+	ChannelArea *area = channel->area;
+	ChannelBlockResult result = CHANNEL_LATE;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &open_channels)
+	{
+		if (dlist_container(Channel, node, iter.cur)->filling >= 0)
+			return false;
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (area->n_free > area->n_blocks / 2 + 1)
+		(void) try_acquire(channel, &result);
+	LWLockRelease(&area->lock);
+	if (result != CHANNEL_BLOCK)
+		return false;
+	*base = gpurhh_block_base(area, channel->filling);
+	return true;
 }
 
 /* How long this participant waited in all for blocks to fill. */
@@ -685,6 +747,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 			area->blocks[block].holder = BLOCK_SESSION;
 			channel->reading = block;
 			area->stats.groups_returned += area->blocks[block].n_groups;
+			result->last = query->all_extracted && query->n_results == 0;
 		}
 		if ((block < 0 && !none_left) != channel->fetching)
 		{

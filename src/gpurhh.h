@@ -862,6 +862,7 @@ extern Channel *gpurhh_upper_finish(UpperFeed *upper, HostTable **host,
 /* ---------- channel_area.c ---------- */
 
 #define GPURHH_MAX_QUERIES	128
+#define GPURHH_SESSION_QUERIES (GPURHH_MAX_QUERIES / 4) /* where all share them */
 #define GPURHH_MAX_BLOCKS	2048
 #define GPURHH_MAX_DEVICES	17	/* the CPU and sixteen GPUs */
 #define GPURHH_DEVICE_NAME_LEN 32
@@ -933,6 +934,7 @@ typedef struct ChannelQuery
 	QueryState	state;			/* the service looks for QUERY_FREE unlocked */
 	uint32		generation;		/* the service's that it was opened with */
 	uint64		serial;			/* no other query of the area has it */
+	int			session_pid;	/* of a worker: its leader's */
 	int			n_participants;
 	ConditionVariable news;		/* of anything that one may wait for */
 	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
@@ -1083,6 +1085,7 @@ typedef struct ChannelResult
 	uint32		n_groups;
 	bool		needs_merge;
 	bool		first_level;	/* there is a second, and these are not of it */
+	bool		last;			/* there are no more, for any participant */
 } ChannelResult;
 
 extern Channel *gpurhh_channel_open(ChannelArea *area,
@@ -1095,6 +1098,7 @@ extern Channel *gpurhh_channel_join(const ChannelAddress *address,
 extern Size gpurhh_channel_block_bytes(Channel *channel);
 extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
+extern bool gpurhh_channel_hold(Channel *channel, char **base);
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
 extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
