@@ -190,11 +190,11 @@ succeed(rhh_error *err)
 }
 
 static void
-fill_info(rhh_device_info *info, rhh_device_state state)
+fill_info(const char *root, rhh_device_info *info, rhh_device_state state)
 {
 	rhh_cpu_host host;
 
-	rhh_cpu_host_look("", &host);
+	rhh_cpu_host_look(root, &host);
 	memset(info, 0, sizeof(*info));
 	info->kind = RHH_KIND_CPU;
 	info->state = state;
@@ -609,7 +609,7 @@ cpu_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error *err)
 	*n = 0;
 	if (cap > 0)
 	{
-		fill_info(&infos[0], RHH_STATE_AVAILABLE);
+		fill_info("", &infos[0], RHH_STATE_AVAILABLE);
 		*n = 1;
 	}
 	return succeed(err);
@@ -690,7 +690,7 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	*out = NULL;
 	if (ordinal != 0)
 		return fail(err, RHH_NO_DEVICE, "there is no CPU device %d", (int) ordinal);
-	rhh_cpu_host_look("", &host);
+	rhh_cpu_host_look(config->root ? config->root : "", &host);
 	if (n_workers == 0)
 		n_workers = host.n_cpus;
 	if (n_workers > MAX_THREADS)
@@ -703,7 +703,10 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	pthread_cond_init(&dev->wake, NULL);
 	dev->n_workers = n_workers;
 	dev->budget.limit_bytes = config->memory_limit_bytes > 0 ?
-		config->memory_limit_bytes : host.available_bytes / 10 * 8;
+		config->memory_limit_bytes : rhh_cpu_host_memory(&host);
+	dev->budget.root = config->root ? config->root : "";
+	dev->budget.look_bytes = dev->budget.limit_bytes / RHH_CPU_LOOK_DIVISOR < RHH_CPU_LOOK_BYTES ?
+		dev->budget.limit_bytes / RHH_CPU_LOOK_DIVISOR : RHH_CPU_LOOK_BYTES;
 	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	dev->commands = calloc(MAX_COMMANDS, sizeof(command));
 	dev->workers = calloc(n_workers, sizeof(worker));
@@ -768,7 +771,7 @@ cpu_info(rhh_device *dev, rhh_device_info *info, rhh_error *err)
 	uint64_t	room = dev->budget.limit_bytes > used ?
 		dev->budget.limit_bytes - used : 0;
 
-	fill_info(info, RHH_STATE_OPEN);
+	fill_info(dev->budget.root, info, RHH_STATE_OPEN);
 	if (info->free_bytes > room)
 		info->free_bytes = room;
 	return succeed(err);

@@ -337,6 +337,27 @@ rhh_cpu_host_look(const char *root, rhh_cpu_host *host)
 		limit_by_groups(root, limits[i].controller, limits[i].limit, host);
 }
 
+/*
+ * Others take of what is available now while the tables grow: sessions their
+ * work_mem, the kernel its cache.  And what is available may be nearly all that
+ * there is, on a machine that has just been started.
+ */
+uint64_t
+rhh_cpu_host_memory(const rhh_cpu_host *host)
+{
+	const uint64_t half = host->available_bytes / 2;
+
+	return host->total_bytes > 0 && host->total_bytes / 4 < half ? host->total_bytes / 4 : half;
+}
+
+uint64_t
+rhh_cpu_host_floor(const rhh_cpu_host *host)
+{
+	const uint64_t most = UINT64_C(4) << 30;
+
+	return host->total_bytes / 16 < most ? host->total_bytes / 16 : most;
+}
+
 void
 rhh_cpu_host_name(char *name, size_t size)
 {

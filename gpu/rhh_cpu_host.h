@@ -21,6 +21,15 @@ typedef struct rhh_cpu_host
  */
 void		rhh_cpu_host_look(const char *root, rhh_cpu_host *host);
 
+/* Memory for all tables where nobody has said how much. */
+uint64_t	rhh_cpu_host_memory(const rhh_cpu_host *host);
+
+/*
+ * What has to stay available, whatever the limit: other processes grow, too, and
+ * when nothing is left the kernel kills one.
+ */
+uint64_t	rhh_cpu_host_floor(const rhh_cpu_host *host);
+
 /* The processor's name, "CPU" if it has none; cut to size bytes. */
 void		rhh_cpu_host_name(char *name, size_t size);
 

@@ -25,7 +25,9 @@
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 
+#include "rhh_cpu_host.h"
 #include "rhh_cpu_table.h"
 
 #define HUGE_PAGE_BYTES ((size_t) 2 << 20)
@@ -58,6 +60,53 @@ charge_one(rhh_cpu_budget *budget, uint64_t bytes)
 	return true;
 }
 
+/*
+ * Is there memory on the machine for so much in all?  Several threads may look at
+ * once, and then do so one more time.
+ */
+static bool
+machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
+{
+	rhh_cpu_host host;
+	struct timespec ts;
+	uint64_t	now_ns;
+	uint64_t	refused_ns;
+
+	if (used_bytes <= atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now_ns = (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
+	refused_ns = atomic_load_explicit(&budget->refused_ns, memory_order_relaxed);
+	if (refused_ns != 0 && now_ns - refused_ns < RHH_CPU_LOOK_AGAIN_NS)
+		return false;
+	rhh_cpu_host_look(budget->root, &host);
+	/* what was lent since the last look may not have been touched yet */
+	if (host.total_bytes > 0 && host.available_bytes < rhh_cpu_host_floor(&host) +
+		budget->look_bytes + used_bytes -
+		atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
+	{
+		atomic_store_explicit(&budget->refused_ns, now_ns, memory_order_relaxed);
+		return false;
+	}
+	atomic_store_explicit(&budget->refused_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&budget->seen_bytes, used_bytes + budget->look_bytes,
+						  memory_order_relaxed);
+	return true;
+}
+
+/* May a table be lent so much more by the device? */
+static bool
+may_lend(rhh_cpu_budget *device, const rhh_cpu_budget *table, uint64_t bytes)
+{
+	uint64_t	used = atomic_load_explicit(&device->used_bytes, memory_order_relaxed);
+	uint64_t	limit = device->limit_bytes;
+
+	if (atomic_load_explicit(&table->used_bytes, memory_order_relaxed) + bytes >
+		limit / RHH_CPU_LARGE_DIVISOR)
+		limit -= limit / RHH_CPU_SMALL_DIVISOR;
+	return used + bytes <= limit && machine_has(device, used + bytes);
+}
+
 /* Charges the budget and all above it, or none. */
 bool
 rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes)
@@ -68,7 +117,8 @@ rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes)
 		budget->limit_bytes - bytes)
 		return false;
 	/* from the top down, so that a table's peak is of what it got */
-	if (budget->parent != NULL && !rhh_cpu_charge(budget->parent, bytes))
+	if (budget->parent != NULL &&
+		(!may_lend(budget->parent, budget, bytes) || !rhh_cpu_charge(budget->parent, bytes)))
 		return false;
 	if (charge_one(budget, bytes))
 		return true;
@@ -80,7 +130,17 @@ void
 rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes)
 {
 	for (; budget != NULL; budget = budget->parent)
-		atomic_fetch_sub_explicit(&budget->used_bytes, bytes, memory_order_relaxed);
+	{
+		uint64_t	used = atomic_fetch_sub_explicit(&budget->used_bytes, bytes,
+													 memory_order_relaxed) - bytes;
+
+		/* what is given back others may take: look before it is lent again */
+		if (budget->root != NULL &&
+			atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed) >
+			used + 2 * budget->look_bytes)
+			atomic_store_explicit(&budget->seen_bytes, used + budget->look_bytes,
+								  memory_order_relaxed);
+	}
 }
 
 /*

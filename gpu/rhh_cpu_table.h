@@ -78,6 +78,9 @@ typedef struct rhh_cpu_bucket
 /*
  * Memory charged against a limit.  A table's budget has the device's as its
  * parent; several threads charge at once.
+ *
+ * The device's also looks at the machine, again and again, since other processes
+ * take memory, too: each time that it has lent look_bytes more.
  */
 typedef struct rhh_cpu_budget
 {
@@ -85,6 +88,10 @@ typedef struct rhh_cpu_budget
 	uint64_t	limit_bytes;
 	_Atomic uint64_t used_bytes;
 	_Atomic uint64_t peak_bytes;
+	const char *root;			/* the device's: see rhh_cpu_host_look(); else NULL */
+	uint64_t	look_bytes;
+	_Atomic uint64_t seen_bytes;	/* there was memory for so much in all */
+	_Atomic uint64_t refused_ns;	/* when there was none; 0: there was */
 } rhh_cpu_budget;
 
 /*

@@ -82,9 +82,14 @@ typedef struct rhh_device_info
 typedef struct rhh_device_config
 {
 	uint64_t	memory_limit_bytes; /* for all tables together; 0: the device
-									 * decides (most of what is free) */
+									 * decides: a GPU takes most of what is free,
+									 * the CPU device half of it and a quarter of
+									 * all at most */
 	uint32_t	cpu_threads;	/* CPU device: worker threads, 0: for each
 								 * processor that it may use */
+	const char *root;			/* CPU device: stands before the paths by which it
+								 * looks at its machine; NULL: nothing, but in
+								 * tests.  It lasts as long as the device */
 	uint32_t	look_rows;		/* CUDA: batches on the device of so many rows are
 								 * looked at, to choose how to aggregate them; 0:
 								 * the device decides */

@@ -139,6 +139,22 @@
 #define RHH_CPU_KEPT_BYTES_MAX	(UINT64_C(1) << 30)
 
 /*
+ * Memory lent before the device looks at its machine again, and for how long it
+ * lends none after it has seen that there is not enough.  A look takes some 0.1 ms,
+ * clearing so many pages 15 ms.
+ */
+#define RHH_CPU_LOOK_BYTES		(UINT64_C(64) << 20)
+#define RHH_CPU_LOOK_DIVISOR	8	/* of a small limit */
+#define RHH_CPU_LOOK_AGAIN_NS	UINT64_C(100000000)
+
+/*
+ * A table of more than this part of the device's limit leaves the last sixteenth of
+ * the limit to smaller ones: one large query does not send all others to the host.
+ */
+#define RHH_CPU_LARGE_DIVISOR	64
+#define RHH_CPU_SMALL_DIVISOR	16
+
+/*
  * Of a partition's first segment this much is charged at a time, and with a
  * small limit of any segment: a part of the limit, within these bounds.
  */

@@ -44,6 +44,26 @@ note_upper_stats(GpuAggState *state)
 	state->stats.third.place = GPU_LEVEL_DEVICE;
 }
 
+/*
+ * All groups of the device are here.  Its table, and the query's place among those
+ * that all share, are given back at once: a cursor may rest for long now.  In a
+ * parallel plan others may still come to it.
+ */
+static void
+note_last(GpuAggState *state)
+{
+	if (state->level == state->regroup)
+		gpurhh_agg_note_device(state);
+	else
+		note_upper_stats(state);
+	state->has_table = false;
+	if (!state->channel_shared)
+	{
+		gpurhh_channel_close(state->channel);
+		state->channel = NULL;
+	}
+}
+
 /* The device's next chunk; false if there is none left. */
 static bool
 fetch_chunk(GpuAggState *state)
@@ -65,13 +85,9 @@ fetch_chunk(GpuAggState *state)
 	gpurhh_load_end(state->reading);
 	state->chunk_next = 0;
 	if (!fetched)
-	{
-		if (state->level == state->regroup)
-			gpurhh_agg_note_device(state);
-		else
-			note_upper_stats(state);
 		chunk->n_groups = 0;
-	}
+	if (!fetched || chunk->last)
+		note_last(state);
 	return fetched;
 }
 

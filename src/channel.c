@@ -28,6 +28,9 @@
  * for LATE_MS works without one.  The last free block is kept for results that a
  * session waits for, and copies out at once; waiting for those is short.
  *
+ * What one session does must not stop others: it may have a quarter of the queries
+ * open at a time, of those that all share.
+ *
  * Lifetime.  A Channel is released by a reset callback of the memory context
  * it was opened for, so that an error, a cancel and a closed cursor release it
  * as a normal end does; what a terminated backend leaves is released when it
@@ -47,6 +50,7 @@
 #include "pgstat.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "utils/memutils.h"
 
 /* Where all blocks rest for so long, a session does without one. */
@@ -170,6 +174,29 @@ open_channel(Channel *channel, MemoryContext context)
 	MemoryContextRegisterResetCallback(context, &channel->callback);
 }
 
+/* Whose queries are counted together: a leader's and its workers'. */
+static int
+session_pid(void)
+{
+	return MyProc->lockGroupLeader ? MyProc->lockGroupLeader->pid : MyProcPid;
+}
+
+/* Has the session as many queries open as it may?  Lock held. */
+static bool
+too_many_of_session(ChannelArea *area)
+{
+	int			pid = session_pid();
+	int			n = 0;
+
+	/* a private area has nobody else */
+	if (!area->shared)
+		return false;
+	for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+		n += area->queries[i].state != QUERY_FREE &&
+			area->queries[i].session_pid == pid;
+	return n >= GPURHH_SESSION_QUERIES;
+}
+
 /*
  * Opens a query that lives until it is closed or the context is reset.  NULL,
  * with the reason: there is no service to be had, or too many queries.
@@ -187,6 +214,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 	while (query == NULL)
 	{
 		bool		full = false;
+		bool		too_many = false;
 
 		if (!gpurhh_ensure_service(area, why))
 			return NULL;
@@ -196,7 +224,8 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 		if (area->service_state == SERVICE_RUNNING)
 		{
 			full = true;
-			for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+			too_many = too_many_of_session(area);
+			for (int i = 0; i < GPURHH_MAX_QUERIES && !too_many; i++)
 			{
 				if (area->queries[i].state != QUERY_FREE)
 					continue;
@@ -206,6 +235,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				query->state = QUERY_ACTIVE;
 				query->generation = area->generation;
 				query->serial = ++area->last_serial;
+				query->session_pid = session_pid();
 				query->n_participants = 1;
 				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
@@ -226,7 +256,8 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 		LWLockRelease(&area->lock);
 		if (query == NULL && full)
 		{
-			*why = "too many queries use the device service";
+			*why = too_many ? "too many queries of the session use the device service" :
+				"too many queries use the device service";
 			return NULL;
 		}
 	}
@@ -720,6 +751,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 			area->blocks[block].holder = BLOCK_SESSION;
 			channel->reading = block;
 			area->stats.groups_returned += area->blocks[block].n_groups;
+			result->last = query->all_extracted && query->n_results == 0;
 		}
 		if ((block < 0 && !none_left) != channel->fetching)
 		{

@@ -1003,6 +1003,7 @@ extern Channel *gpurhh_upper_finish(UpperFeed *upper, HostTable **host,
 /* ---------- channel_area.c ---------- */
 
 #define GPURHH_MAX_QUERIES	128
+#define GPURHH_SESSION_QUERIES (GPURHH_MAX_QUERIES / 4) /* where all share them */
 #define GPURHH_MAX_BLOCKS	2048
 #define GPURHH_MAX_DEVICES	17	/* the CPU and sixteen GPUs */
 #define GPURHH_DEVICE_NAME_LEN 32
@@ -1074,6 +1075,7 @@ typedef struct ChannelQuery
 	QueryState	state;			/* the service looks for QUERY_FREE unlocked */
 	uint32		generation;		/* the service's that it was opened with */
 	uint64		serial;			/* no other query of the area has it */
+	int			session_pid;	/* of a worker: its leader's */
 	int			n_participants;
 	ConditionVariable news;		/* of anything that one may wait for */
 	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
@@ -1233,6 +1235,7 @@ typedef struct ChannelResult
 	uint32		n_groups;
 	bool		needs_merge;
 	bool		first_level;	/* there is a second, and these are not of it */
+	bool		last;			/* there are no more, for any participant */
 } ChannelResult;
 
 extern Channel *gpurhh_channel_open(ChannelArea *area,

@@ -36,6 +36,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -2729,6 +2730,125 @@ case_memory_returned(context *ctx)
 	ops->close(device.dev);
 }
 
+/* Sets what a machine whose files are in a directory says to be available. */
+static void
+say_available(context *ctx, const char *root, uint64_t bytes)
+{
+	char		name[96];
+	FILE	   *f;
+
+	snprintf(name, sizeof(name), "%s/proc/meminfo", root);
+	f = fopen(name, "w");
+	if (f == NULL || fprintf(f, "MemAvailable: %llu kB\n", (unsigned long long) (bytes / 1024)) < 0 ||
+		fclose(f) != 0)
+		fault(ctx, "", "could not write a file");
+}
+
+/*
+ * The CPU device lends no memory that the machine needs: not by default, and not
+ * below a limit either if others have taken it since.  One large table leaves room
+ * for small ones.
+ */
+static void
+case_machine_memory(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const uint64_t mb = UINT64_C(1) << 20;
+	char		root[] = "/tmp/rhh_device_test.XXXXXX";
+	char		proc[64];
+	char		meminfo[96];
+	rhh_device_config config = {.cpu_threads = option_threads, .root = root};
+	device		device = *ctx->device;
+	context		inner = {.device = &device, .seed = ctx->seed++};
+	rhh_device_info info;
+	rhh_table_stats stats;
+	rhh_table  *table;
+	rhh_error	err;
+	uint64_t	total;
+	def			d;
+
+	if (ctx->device->info.kind != RHH_KIND_CPU)
+		return;
+	if (mkdtemp(root) == NULL)
+		die("mkdtemp");
+	snprintf(proc, sizeof(proc), "%s/proc", root);
+	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", proc);
+	if (mkdir(proc, 0700) != 0)
+		die(proc);
+	say_available(ctx, root, 1000 * mb);
+
+	/* by default */
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK ||
+		ops->info(device.dev, &info, &err) != RHH_OK)
+		die(err.message);
+	total = info.total_bytes;
+	if (info.free_bytes > 500 * mb || info.free_bytes > total / 4)
+		fault(ctx, "default", "takes more than half of what is available");
+	ops->close(device.dev);
+
+	/* others take it meanwhile: a table stops growing, and goes on when they give it back */
+	def_init(&d);
+	def_key(&d, 8, GEN_UNIFORM, 10000000, 0);
+	def_common_states(&d);
+	config.memory_limit_bytes = 32 * mb;
+	say_available(ctx, root, total);
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK)
+		die(err.message);
+	check_table(&inner, "", &d, 250000, &default_options, &stats);
+	if (stats.peak_bytes < 12 * mb)
+		fault(ctx, "", "a test of large tables has a small one");
+	say_available(ctx, root, total / 16);
+	check_table(&inner, "", &d, 250000, &default_options, &stats);
+	if (stats.peak_bytes > 10 * mb)
+		fault(ctx, "", "the device takes the last memory of the machine");
+	say_available(ctx, root, total);
+	usleep(200000);
+	check_table(&inner, "", &d, 250000, &default_options, &stats);
+	if (stats.peak_bytes < 12 * mb)
+		fault(ctx, "", "the device does not see that there is memory again");
+	fault(ctx, "", inner.why);
+
+	/* a table of all there is */
+	d.spec.max_batch_rows = 65536;
+	config.memory_limit_bytes = 8 * mb;
+	ops->close(device.dev);
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK)
+		die(err.message);
+	{
+		data	   *data = make_data(&d, 250000, ctx->seed++);
+		run_options options = default_options;
+		def			small;
+		run			run;
+
+		run_start(&run, &device, data, &options, device.pool, device.pool_bytes);
+		while (!run.finishing)
+		{
+			rhh_event	event;
+			uint32_t	n;
+
+			run_step(&run);
+			if (ops->poll(device.dev, &event, 1, &n, &err) != RHH_OK)
+				die(err.message);
+			if (n > 0)
+				run_event(&run, &event);
+		}
+		ops->table_stats(run.table, &stats);
+		if (stats.failed_rows == 0)
+			fault(ctx, "", "the limit is not reached");
+		def_init(&small);
+		def_key(&small, 4, GEN_UNIFORM, 10, 0);
+		if (ops->table_create(device.dev, &small.spec, &table, &err) != RHH_OK)
+			fault(ctx, "", "a large table leaves no room for a small one");
+		ops->close(device.dev);
+		run.table = NULL;
+		run_end(&run);
+		free_data(data);
+	}
+	(void) unlink(meminfo);
+	(void) rmdir(proc);
+	(void) rmdir(root);
+}
+
 /* close() with tables and batches in flight: nothing leaks, nothing hangs. */
 static void
 case_close_busy(context *ctx)
@@ -3005,6 +3125,7 @@ static const test_case cases[] = {
 	{"cancel", case_cancel},
 	{"cancel_extract", case_cancel_extract},
 	{"memory_returned", case_memory_returned},
+	{"machine_memory", case_machine_memory},
 	{"close_busy", case_close_busy}
 };
 

@@ -1,0 +1,125 @@
+# What one session does must not stop others: not by the keys it chooses, the
+# cursors it leaves open, functions that sleep in the middle of its queries, or
+# the memory it wants.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use GpuTest;
+use Test::More;
+
+# As packages of distributions start a server: its children are to be killed
+# before itself where memory runs out.
+my $adjusted = -w '/proc/self/oom_score_adj';
+my $more = 0;
+if ($adjusted)
+{
+	open my $fh, '<', '/proc/self/oom_score_adj' or die;
+	$more = <$fh> + 1;
+	$adjusted = $more <= 1000;
+}
+local $ENV{PG_OOM_ADJUST_FILE} = '/proc/self/oom_score_adj' if $adjusted;
+local $ENV{PG_OOM_ADJUST_VALUE} = $more if $adjusted;
+
+my $node = new_node('main',
+	"shared_preload_libraries = 'gpurhh'",
+	"statement_timeout = '300s'");
+my $admin = session($node);
+my $s = session($node);
+my $other = session($node);
+$_->query($ON) foreach $s, $other;
+
+# ---------- keys ----------
+
+# unmix32() is the inverse of the hash without a seed: these keys were neighbours.
+$admin->query(q{
+CREATE FUNCTION unmix32(x bigint) RETURNS int LANGUAGE sql IMMUTABLE AS $$
+	SELECT (CASE WHEN e >= 2147483648 THEN e - 4294967296 ELSE e END)::int
+	FROM (SELECT x # (x >> 16) AS a) s1,
+		LATERAL (SELECT (a::numeric * 1124208931 % 4294967296)::bigint AS b) s2,
+		LATERAL (SELECT b # (b >> 15) # (b >> 30) AS c) s3,
+		LATERAL (SELECT (c::numeric * 493478565 % 4294967296)::bigint AS d) s4,
+		LATERAL (SELECT d # (d >> 16) AS e) s5 $$;
+CREATE TABLE chosen AS SELECT unmix32(i) AS k FROM generate_series(0, 29999) i});
+is(host_rows($s, 'SELECT k, count(*) FROM chosen GROUP BY k'), 0,
+	'keys that somebody has chosen do not collide');
+same_answer($s, 'SELECT k, count(*) FROM chosen GROUP BY k', 'and are right');
+like(($other->try('SET gpurhh.max_probe_buckets = 65'))[1], qr/outside the valid range/,
+	'a probe has a bound, whoever asks');
+
+# ---------- cursors ----------
+
+# Their groups are more than a block, so the device keeps each one's table.
+my $many = 128;
+$s->query('BEGIN');
+$s->query(join ';', map { "DECLARE many_$_ CURSOR FOR $BY_K; FETCH 1 FROM many_$_" } 1 .. $many);
+is(host_rows($other, $BY_K), 0, 'half-read cursors leave queries to other sessions');
+like($s->query("EXPLAIN (ANALYZE, COSTS OFF) $BY_K"),
+	qr/too many queries of the session use the device service/, 'and their own session is told');
+$s->query('ROLLBACK');
+
+# All groups of these are with the session after the first FETCH.
+$s->query('BEGIN');
+$s->query(join ';', map { "DECLARE few_$_ CURSOR FOR SELECT v, count(*) FROM t WHERE w < 1000 GROUP BY v; FETCH 1 FROM few_$_" } 1 .. $many);
+is(host_rows($s, $BY_K), 0, 'cursors whose groups have been fetched keep nothing');
+is($s->query("SELECT n_rows FROM drain('few_$_', NULL)"), 998, 'and go on') foreach 1, $many;
+$s->query('ROLLBACK');
+
+# ---------- blocks ----------
+
+# Each call stops in the middle of a GROUP BY's input, the last one for long.
+$admin->query(q{
+CREATE FUNCTION nest(depth int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	n int;
+BEGIN
+	IF depth = 0 THEN
+		PERFORM pg_advisory_xact_lock_shared(77);
+		RETURN 0;
+	END IF;
+	SELECT max(c) INTO n FROM (
+		SELECT g, count(*) AS c FROM (
+			SELECT i + CASE WHEN i = 2 THEN nest(depth - 1) ELSE 0 END AS g
+			FROM generate_series(1, 3) i) x
+		GROUP BY g) y;
+	RETURN 0;
+END $$});
+$admin->query('SELECT pg_advisory_lock(77)');
+$s->send('SELECT nest(20)');
+ok(wait_for_gate($admin, $s), 'a function sleeps within GROUP BYs within GROUP BYs');
+is(host_rows($other, $BY_K), 0, 'others get blocks');
+same_answer($other, $BY_K, 'and their answer');
+$admin->query('SELECT pg_advisory_unlock(77)');
+is(($s->result)[0], '0', 'the function has an answer, too');
+
+# More sessions than there are blocks, each with a row of its input.
+my @sleepers = map { session($node) } 1 .. 18;
+$admin->query('SELECT pg_advisory_lock(77)');
+foreach my $sleeper (@sleepers)
+{
+	$sleeper->query($ON);
+	$sleeper->send('SELECT g % 3 AS k, count(*) FROM (SELECT gate(i, 7, 77) AS g FROM generate_series(1, 9) i) x GROUP BY 1 ORDER BY 1');
+}
+ok(wait_for_gate($admin, $_), 'a session sleeps with a half-read input') foreach @sleepers;
+is(host_rows($other, $BY_K), 0, 'others get blocks');
+$admin->query('SELECT pg_advisory_unlock(77)');
+is(($_->result)[0], "0|3\n1|3\n2|3", 'it has its answer') foreach @sleepers;
+$_->quit foreach @sleepers;
+
+# ---------- memory ----------
+
+my ($service) = service_pids($node);
+ok(defined $service, 'there is a service');
+is($admin->query("SELECT free_bytes <= total_bytes / 4 FROM gpurhh_devices() WHERE device = 'cpu'"), 't',
+	'by default the CPU device leaves most of the memory to others');
+SKIP: {
+	skip 'oom_score_adj cannot be set here', 1 if !$adjusted;
+	open my $fh, '<', "/proc/$service/oom_score_adj" or die;
+	is(<$fh> + 0, $more, 'the service is as likely to be killed as other children of the postmaster');
+}
+
+$_->quit foreach $s, $other, $admin;
+$node->stop;
+done_testing();
