@@ -640,17 +640,6 @@ gpurhh_decimal_integer(const char *value, int scale, int64 *result)
 	return true;
 }
 
-/*
- * The integer that stands for the value of an odd numeric if its digits are let
- * change, as they may where numerics are compared.  False: there is none.
- */
-bool
-gpurhh_decimal_regular(const char *value, int scale, int64 *result)
-{
-	return gpurhh_decimal_integer(value, scale, result) &&
-		gpurhh_decimal_fits_key(result, 1);
-}
-
 /* One limb each of n integers, which fit. */
 void
 gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
