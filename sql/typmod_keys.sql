@@ -235,3 +235,26 @@ SELECT compare('SELECT count(*), sum(q.c) FROM (SELECT m, count(*) AS c FROM odd
 SELECT compare('SELECT k, sum(DISTINCT n), count(DISTINCT m), count(*) FROM odd_numerics GROUP BY k', settings => :'parallel');
 SELECT compare('SELECT n, o, t, count(*), sum(n) FROM many_numerics GROUP BY n, o, t', settings => :'parallel' || ', work_mem=64kB');
 SELECT compare('SELECT m::float8, o, count(*) FROM many_numerics GROUP BY m, o', settings => :'parallel' || ', work_mem=64kB');
+
+-- fields of a record variable, whose plan is kept or made anew: they are parameters or constants
+CREATE TABLE five (c char(5), n numeric(8,2));
+CREATE TABLE three (c char(3), n numeric(8,4));
+INSERT INTO five VALUES ('ab', 1.25);
+INSERT INTO three VALUES ('ab', 1.2345);
+CREATE FUNCTION key_fields() RETURNS SETOF text LANGUAGE plpgsql AS $f$
+DECLARE
+	r record;
+BEGIN
+	FOR i IN 1..4 LOOP
+		IF i % 2 = 1 THEN SELECT * INTO r FROM five; ELSE SELECT * INTO r FROM three; END IF;
+		RETURN QUERY SELECT format('<%s> %s', q.c, q.n) FROM (SELECT CASE WHEN k > 5 THEN r.n ELSE 0.25::numeric(8,2) END AS c, count(*) AS n FROM odd_numerics GROUP BY 1) q;
+		RETURN QUERY SELECT format('<%s> %s', q.c, q.n) FROM (SELECT r.n + e AS c, count(*) AS n FROM odd_numerics GROUP BY 1) q;
+		RETURN QUERY SELECT format('<%s> %s', q.c, q.n) FROM (SELECT coalesce(r.n, e) AS c, count(DISTINCT r.n + e) AS n FROM odd_numerics GROUP BY 1) q;
+		RETURN QUERY SELECT format('<%s> %s %s', q.c, octet_length(q.c), q.n) FROM (SELECT CASE WHEN k > 3 THEN r.c ELSE 'x'::char(5) END AS c, count(*) AS n FROM odd_numerics GROUP BY 1) q;
+	END LOOP;
+END $f$;
+SET plan_cache_mode = force_generic_plan;
+SELECT compare('SELECT * FROM key_fields()', nodes => 0);
+SET plan_cache_mode = force_custom_plan;
+SELECT compare('SELECT * FROM key_fields()', nodes => 0);
+RESET plan_cache_mode;
