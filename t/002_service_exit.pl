@@ -15,6 +15,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 use constant QUERY_SLOTS => 128;
+use constant SESSION_SLOTS => 32;	# that one session may have
 
 my $lost = qr/ERROR:  58000: could not finish the query on the device/;
 
@@ -64,6 +65,20 @@ sub open_cursors
 	return;
 }
 
+# Takes as many slots as there are, by cursors that are half read, in as many
+# sessions as it takes.  They go with the sessions.
+sub take_all_slots
+{
+	my @sessions = map { session($node) } 1 .. QUERY_SLOTS / SESSION_SLOTS;
+
+	foreach my $session (@sessions)
+	{
+		$session->query($ON);
+		open_cursors($session, SESSION_SLOTS, $BY_K);
+	}
+	return @sessions;
+}
+
 # All slots are free: so many queries at once find one each.
 sub all_slots_free
 {
@@ -72,10 +87,14 @@ sub all_slots_free
 	# a new service's figures start at zero
 	$session->query($small);
 	my $before = $session->query('SELECT queries FROM gpurhh_stat');
+	my @sessions;
 
-	open_cursors($session, QUERY_SLOTS, $small);
+	# a private service's slots are all one session's
+	if ($name =~ /^private/) { open_cursors($session, QUERY_SLOTS, $BY_K); }
+	else { @sessions = take_all_slots(); }
 	is($session->query('SELECT queries FROM gpurhh_stat') - $before, QUERY_SLOTS, $name);
-	$session->query('COMMIT');
+	$session->query('ROLLBACK');
+	$_->quit foreach @sessions;
 	return;
 }
 
@@ -195,12 +214,12 @@ all_blocks_free($s, 'and all blocks');
 	$admin->query($OFF);
 	$expected = $admin->query(digest_sql($small));
 	$admin->query($ON);
-	open_cursors($s, QUERY_SLOTS, $small);
+	my @sessions = take_all_slots();
 	like($admin->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $small"),
 		qr/Device: host \(too many queries use the device service\)/,
 		'EXPLAIN tells that the slots are used up');
 	is($admin->query(digest_sql($small)), $expected, 'the answer is right');
-	$s->query('COMMIT');
+	$_->quit foreach @sessions;
 }
 
 # ---------- groups that nobody takes any more ----------

@@ -103,7 +103,8 @@ foreach my $sleeper (@sleepers)
 	$sleeper->send('SELECT g % 3 AS k, count(*) FROM (SELECT gate(i, 7, 77) AS g FROM generate_series(1, 9) i) x GROUP BY 1 ORDER BY 1');
 }
 ok(wait_for_gate($admin, $_), 'a session sleeps with a half-read input') foreach @sleepers;
-is(host_rows($other, $BY_K), 0, 'others get blocks');
+# large, since small queries stay in their sessions where so many others read
+is(host_rows($other, 'SELECT k, sum(v) FROM t, generate_series(1, 10) GROUP BY k'), 0, 'others get blocks');
 $admin->query('SELECT pg_advisory_unlock(77)');
 is(($_->result)[0], "0|3\n1|3\n2|3", 'it has its answer') foreach @sleepers;
 $_->quit foreach @sleepers;

@@ -2757,7 +2757,8 @@ case_machine_memory(context *ctx)
 	char		root[] = "/tmp/rhh_device_test.XXXXXX";
 	char		proc[64];
 	char		meminfo[96];
-	rhh_device_config config = {.cpu_threads = option_threads, .root = root};
+	/* what a small table takes grows with the threads, and the limits here are small */
+	rhh_device_config config = {.cpu_threads = 2, .root = root};
 	device		device = *ctx->device;
 	context		inner = {.device = &device, .seed = ctx->seed++};
 	rhh_device_info info;
@@ -2794,34 +2795,34 @@ case_machine_memory(context *ctx)
 	say_available(ctx, root, total);
 	if (ops->open(0, &config, &device.dev, &err) != RHH_OK)
 		die(err.message);
-	check_table(&inner, "", &d, 250000, &default_options, &stats);
+	check_table(&inner, "", &d, 400000, &default_options, &stats);
 	if (stats.peak_bytes < 12 * mb)
 		fault(ctx, "", "a test of large tables has a small one");
 	say_available(ctx, root, total / 16);
-	check_table(&inner, "", &d, 250000, &default_options, &stats);
+	check_table(&inner, "", &d, 400000, &default_options, &stats);
 	if (stats.peak_bytes > 10 * mb)
 		fault(ctx, "", "the device takes the last memory of the machine");
 	say_available(ctx, root, total);
 	usleep(200000);
-	check_table(&inner, "", &d, 250000, &default_options, &stats);
+	check_table(&inner, "", &d, 400000, &default_options, &stats);
 	if (stats.peak_bytes < 12 * mb)
 		fault(ctx, "", "the device does not see that there is memory again");
 	fault(ctx, "", inner.why);
 
 	/* a table of all there is */
 	d.spec.max_batch_rows = 65536;
-	config.memory_limit_bytes = 8 * mb;
+	config.memory_limit_bytes = 32 * mb;
 	ops->close(device.dev);
 	if (ops->open(0, &config, &device.dev, &err) != RHH_OK)
 		die(err.message);
 	{
-		data	   *data = make_data(&d, 250000, ctx->seed++);
+		data	   *data = make_data(&d, 1500000, ctx->seed++);
 		run_options options = default_options;
 		def			small;
 		run			run;
 
 		run_start(&run, &device, data, &options, device.pool, device.pool_bytes);
-		while (!run.finishing)
+		while (!run.finishing && !run.finished)
 		{
 			rhh_event	event;
 			uint32_t	n;

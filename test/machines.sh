@@ -351,7 +351,8 @@ if circumstance read-only; then
 fi
 
 if circumstance compiler; then
-	check="make check CHECK='simt regress' REGRESS_TESTS=functions PG_CONFIG='$PG_CONFIG' WITH_CUDA=no"
+	# as the copy was built: an ordinary user could not install another
+	check="make check CHECK='simt regress' REGRESS_TESTS=functions PG_CONFIG='$PG_CONFIG'${WITH_CUDA:+ WITH_CUDA=$WITH_CUDA}"
 	expect "no C++ compiler: that part alone is left out" 0 'without the CUDA code on the CPU' there "$tree" "$check CXX=no-such-compiler"
 	also "and the others have run" '^   1 passed, 0 failed$'
 	expect "in CI it is a failure" 1 'are missing|, 1 failed$' there "$tree" "CI=true $check CXX=no-such-compiler"

@@ -773,17 +773,18 @@ sub render
 		$r->{run} = [$text];
 		$r->{ordered} = 0;
 	}
-	foreach my $i (reverse 0 .. $#{ $q->{views} // [] })
-	{
-		my $n = $i + 1;
-
-		unshift @{ $r->{before} }, "CREATE TEMP VIEW view_$n AS $q->{views}[$i]";
-		push @{ $r->{after} }, "DROP VIEW IF EXISTS view_$n CASCADE";
-	}
 	@compare = () if $q->{above} && $q->{above} !~ /SELECT (s\.)?\* FROM|SELECT s\.\*,/;
 	unshift @compare, 'exact' if $q->{mode} eq 'lateral';
 	$r->{compare} = \@compare;
 	surround($q, $r);
+	# outside of all that: made and dropped by the tables' owner, whatever happens within
+	foreach my $i (reverse 0 .. $#{ $q->{views} // [] })
+	{
+		my $n = $i + 1;
+
+		unshift @{ $r->{before} }, "CREATE TEMP VIEW view_$n AS $q->{views}[$i]", $q->{role} ? "GRANT SELECT ON view_$n TO $ROLE" : ();
+		push @{ $r->{after} }, "DROP VIEW IF EXISTS view_$n CASCADE";
+	}
 	return $r;
 }
 
