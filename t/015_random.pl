@@ -26,8 +26,8 @@ my $out;
 
 sub run_queries
 {
-	my ($name, $n, $this_seed) = @_;
-	my $ok = IPC::Run::run([ $^X, $script, '--running', '--queries', $n, '--seed', $this_seed, '--jobs', 2 ],
+	my ($name, $n, $this_seed, @more) = @_;
+	my $ok = IPC::Run::run([ $^X, $script, '--running', '--queries', $n, '--seed', $this_seed, '--jobs', 2, @more ],
 		'>', \$out, '2>&1');
 
 	ok($ok, "$name: $n queries have core's answers");
@@ -38,6 +38,7 @@ sub run_queries
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
 $node->start;
 run_queries('one service for all', $queries - int($queries / 4), $seed);
+run_queries('values that do not conform to their modifiers', int($queries / 2), $seed + 2, '--break-modifiers');
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
 run_queries('private services', int($queries / 4), $seed + 1);
