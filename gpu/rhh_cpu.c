@@ -201,6 +201,7 @@ fill_info(const char *root, rhh_device_info *info, rhh_device_state state)
 	info->total_bytes = host.total_bytes;
 	info->free_bytes = host.available_bytes;
 	info->free_known = true;
+	info->n_threads = host.n_cpus;
 	rhh_cpu_host_name(info->name, sizeof(info->name));
 }
 
@@ -772,6 +773,7 @@ cpu_info(rhh_device *dev, rhh_device_info *info, rhh_error *err)
 		dev->budget.limit_bytes - used : 0;
 
 	fill_info(dev->budget.root, info, RHH_STATE_OPEN);
+	info->n_threads = dev->n_workers;
 	if (info->free_bytes > room)
 		info->free_bytes = room;
 	return succeed(err);

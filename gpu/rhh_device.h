@@ -75,6 +75,7 @@ typedef struct rhh_device_info
 	uint64_t	total_bytes;
 	uint64_t	free_bytes;		/* valid only if free_known */
 	bool		free_known;		/* CUDA tells only with an open device */
+	uint32_t	n_threads;		/* of the CPU that work for it; 0: none */
 	char		name[96];
 	char		reason[160];	/* why UNUSABLE, else "" */
 } rhh_device_info;

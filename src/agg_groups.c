@@ -82,7 +82,6 @@ fetch_chunk(GpuAggState *state)
 	INSTR_TIME_SET_CURRENT(start);
 	fetched = gpurhh_channel_fetch(state->channel, chunk);
 	state->stats.counts.fetch_ms += milliseconds_since(start);
-	gpurhh_load_end(state->reading);
 	state->chunk_next = 0;
 	if (!fetched)
 		chunk->n_groups = 0;

@@ -254,7 +254,8 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 
 		gpurhh_feed_init(&layout, state->n_columns, state->columns,
 						 area->block_bytes, gpurhh_batch_rows);
-		spec->max_batch_rows = layout.capacity_rows;
+		/* if rows have been fed before, what runs below may have changed the setting */
+		spec->max_batch_rows = Max(layout.capacity_rows, state->capacity_rows);
 		spec->max_batch_bytes = area->block_bytes;
 		if (plan != NULL)
 		{
@@ -477,6 +478,8 @@ init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
 	feed->defer_arg = state;
 	feed->odd_row = add_odd_row;
 	feed->odd_arg = state;
+	if (state->odd_arguments != NULL)
+		feed->watched = gpurhh_odd_watched(state->odd_arguments);
 	for (uint32 k = 0; k < state->spec.n_keys; k++)
 		feed->columns[state->spec.key_column[k]].is_key = true;
 	if (state->has_candidates)
@@ -495,6 +498,7 @@ feed_child(GpuAggState *state)
 
 	init_feed(state, &feed, block_bytes(state), state->run_context,
 			  state->shared != NULL ? save_choice : add_choice);
+	state->capacity_rows = feed.capacity_rows;
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);
@@ -619,6 +623,7 @@ gpurhh_agg_read_input(GpuAggState *state)
 		state->stays = gpurhh_agg_stays(state,
 										outerPlan(state->css.ss.ps.plan)->plan_rows);
 		state->stayed_rows = 0;
+		state->capacity_rows = 0;
 		if (!state->stays)
 			state->channel = gpurhh_agg_open_query(state, state->run_context);
 	}
@@ -654,7 +659,10 @@ gpurhh_agg_read_input(GpuAggState *state)
 			gpurhh_channel_end_input(state->channel);
 	}
 	if (shared != NULL && !gpurhh_parallel_emits_later(shared))
+	{
+		gpurhh_load_end(state->reading);
 		return false;
+	}
 
 	INSTR_TIME_SET_CURRENT(start);
 	if (state->channel != NULL)
@@ -662,8 +670,7 @@ gpurhh_agg_read_input(GpuAggState *state)
 		while (!gpurhh_channel_wait_finished(state->channel))
 			take_returned(state);
 	}
-	else
-		gpurhh_load_end(state->reading);
+	gpurhh_load_end(state->reading);
 	if (state->stays)
 		gpurhh_load_count_stay();
 	if (shared != NULL)

@@ -144,6 +144,10 @@ finish_keys(void)
 		Expr	   *key = list_nth_node(TargetEntry, scan_tlist, column->number)->expr;
 		Var		   *found = (Var *) tle->expr;
 
+		/* core has thrown this plan away: of EXISTS it makes two and keeps one */
+		if (equal(found, key))
+			continue;
+
 		/* core has found one that is equal */
 		if (!IsA(found, Var) || found->varno != INDEX_VAR ||
 			!equal(list_nth_node(TargetEntry, scan_tlist, found->varattno - 1)->expr,

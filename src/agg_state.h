@@ -74,6 +74,7 @@ typedef struct GpuAggState
 	bool		stays;			/* no query was opened, for the load is high; but one
 								 * is, if the input does not end soon: */
 	uint64		stayed_rows;	/* after so many */
+	uint32		capacity_rows;	/* of the batches fed */
 	Reading    *reading;		/* see load.c */
 	bool		in_pool;		/* the batch being made is in a block */
 	bool		waits;			/* the last one found a block; a rescan does not

@@ -491,6 +491,19 @@ read_short(const char *value, int scale, int64 *result)
 	return true;
 }
 
+/* A value that is compressed or elsewhere, to be freed. */
+static pg_noinline char *
+detoast(const char *value)
+{
+	return (char *) pg_detoast_datum_packed((struct varlena *) unconstify(char *, value));
+}
+
+static inline bool
+is_toasted(const char *value)
+{
+	return VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value);
+}
+
 /*
  * The limbs of a value, a varlena in any form, whose expression is known by this
  * scale and takes n_limbs limbs.  False: the value has another scale, or needs
@@ -505,8 +518,14 @@ gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
 
 	if (n_limbs == 1 && likely(read_short(value, scale, &limbs[0])))
 		return true;
-	if (unlikely(VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value)))
-		value = (char *) pg_detoast_datum_packed((struct varlena *) unconstify(char *, value));
+	if (unlikely(is_toasted(value)))
+	{
+		char	   *plain = detoast(value);
+		bool		result = gpurhh_decimal_read(plain, scale, n_limbs, limbs);
+
+		pfree(plain);
+		return result;
+	}
 	take_apart(value, &numeral);
 	if (numeral.special)
 	{
@@ -584,9 +603,15 @@ gpurhh_decimal_read_as(const char *value, int given_scale, int scale,
 bool
 gpurhh_decimal_read128(const char *value, int scale, int128 *result)
 {
-	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
-		value = (char *) pg_detoast_datum_packed((struct varlena *) unconstify(char *, value));
-	return gpurhh_decimal_read_as(value, scale, scale, result);
+	char	   *plain;
+	bool		has_scale;
+
+	if (likely(!is_toasted(value)))
+		return gpurhh_decimal_read_as(value, scale, scale, result);
+	plain = detoast(value);
+	has_scale = gpurhh_decimal_read_as(plain, scale, scale, result);
+	pfree(plain);
+	return has_scale;
 }
 
 /*
@@ -598,15 +623,25 @@ bool
 gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
 {
 	int			bits = n_limbs * GPURHH_LIMB_BITS;
-	uint128		above = 0;
+	uint64		above = 0;
 
+	if (bits > 127)
+		return true;
+
+	/*
+	 * The high halves tell enough.  That of a negative value is rounded down, so
+	 * its absolute value may be one too great: the least value that could be split
+	 * is left to core.
+	 */
+	Assert(bits > 64);
 	for (int i = 0; i < n; i++)
 	{
-		uint128		sign = (uint128) (values[i] >> 127);
+		int64		high = (int64) (values[i] >> 64);
+		uint64		sign = (uint64) (high >> 63);
 
-		above |= ((uint128) values[i] ^ sign) - sign;
+		above |= ((uint64) high ^ sign) - sign;
 	}
-	return bits > 127 || above >> bits == 0;
+	return above >> (bits - 64) == 0;
 }
 
 /* The same of keys: beyond what one limb has are odd ones. */

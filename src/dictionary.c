@@ -706,28 +706,43 @@ static const uint8 keep_bytes[2 * GPURHH_STRING_BYTES] = {
 	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 };
 
-/* The key of a string that is one itself; data can be read up to readable. */
-static inline void
+/*
+ * The key of a string that is one itself; data can be read up to readable.  Returns
+ * the bits that are set in any of its words, but for the length: to read them from
+ * where they have just been written, in other pieces, would take long.
+ */
+static inline uint64
 write_inline_key(const char *data, uint32 length, const char *readable,
 				 char *to)
 {
+	uint64		low;
+	uint64		high;
+
 	if (likely(readable - data >= GPURHH_STRING_BYTES))
 	{
-		uint64		words[2];
-		uint64		keep[2];
+		const uint8 *keep = keep_bytes + GPURHH_STRING_BYTES - length;
+		uint64		keep_low;
+		uint64		keep_high;
 
-		memcpy(words, data, sizeof(words));
-		memcpy(keep, keep_bytes + GPURHH_STRING_BYTES - length, sizeof(keep));
-		words[0] &= keep[0];
-		words[1] &= keep[1];
-		memcpy(to, words, sizeof(words));
+		memcpy(&low, data, sizeof(low));
+		memcpy(&high, data + sizeof(low), sizeof(high));
+		memcpy(&keep_low, keep, sizeof(keep_low));
+		memcpy(&keep_high, keep + sizeof(keep_low), sizeof(keep_high));
+		low &= keep_low;
+		high &= keep_high;
 	}
 	else
 	{
-		memset(to, 0, GPURHH_STRING_BYTES);
-		memcpy(to, data, length);
+		char		bytes[GPURHH_STRING_BYTES] = {0};
+
+		memcpy(bytes, data, length);
+		memcpy(&low, bytes, sizeof(low));
+		memcpy(&high, bytes + sizeof(low), sizeof(high));
 	}
+	memcpy(to, &low, sizeof(low));
+	memcpy(to + sizeof(low), &high, sizeof(high));
 	to[GPURHH_STRING_BYTES - 1] = (char) length;
+	return low | high;
 }
 
 #define HIGH_BITS UINT64CONST(0x8080808080808080)
@@ -741,16 +756,17 @@ continuing_bytes(uint64 word)
 	return (bits >> 7) * UINT64CONST(0x0101010101010101) >> 56;
 }
 
-/* Bytes of a key that is a string itself beyond one for each character. */
-static inline uint32
+/*
+ * Bytes of a key that is a string itself beyond one for each character; some are
+ * not ASCII.
+ */
+static pg_noinline uint32
 extra_bytes_of_key(const char *key, uint32 length)
 {
 	uint64		words[2];
 
 	/* all bytes but the string's are small */
 	memcpy(words, key, sizeof(words));
-	if (likely(((words[0] | words[1]) & HIGH_BITS) == 0))
-		return 0;
 	if (GetDatabaseEncoding() == PG_UTF8)
 		return continuing_bytes(words[0]) + continuing_bytes(words[1]);
 	return length - pg_mbstrlen_with_len(key, length);
@@ -862,8 +878,11 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 		length = gpurhh_string_without_blanks(data, bytes);
 		if (length < GPURHH_STRING_BYTES)
 		{
-			write_inline_key(data, length, readable, to);
-			odd = bytes - extra_bytes_of_key(to, length) != (uint32) parameter;
+			uint64		bits = write_inline_key(data, length, readable, to);
+			uint32		extra = likely((bits & HIGH_BITS) == 0) ? 0 :
+				extra_bytes_of_key(to, length);
+
+			odd = bytes - extra != (uint32) parameter;
 		}
 		else
 			odd = gpurhh_string_odd_length(data, length, bytes, parameter);
@@ -876,7 +895,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 	if (length < GPURHH_STRING_BYTES)
 	{
 		if (encoding != GPU_ENC_BPCHAR || odd)
-			write_inline_key(data, length, readable, to);
+			(void) write_inline_key(data, length, readable, to);
 		if (unlikely(odd))
 			to[GPURHH_STRING_BYTES - 1] |= GPURHH_STRING_ODD;
 		if (detoasted != NULL)

@@ -194,7 +194,7 @@ check_pool_size(int *newval, void **extra, GucSource source)
 {
 	int			made_kb = gpurhh_private_pool_kb();
 
-	if (source == PGC_S_TEST || made_kb == 0 || made_kb == *newval)
+	if (source != PGC_S_SESSION || made_kb == 0 || made_kb == *newval)
 		return true;
 	GUC_check_errcode(ERRCODE_CANT_CHANGE_RUNTIME_PARAM);
 	GUC_check_errmsg("parameter \"gpurhh.pool_size\" cannot be changed now");

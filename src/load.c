@@ -18,7 +18,6 @@
  */
 #include "gpurhh.h"
 
-#include <unistd.h>
 
 #include "access/parallel.h"
 #include "storage/ipc.h"
@@ -84,20 +83,26 @@ gpurhh_load_end(Reading *reading)
 		pg_atomic_fetch_sub_u32(&gpurhh_shared_area()->n_reading, 1);
 }
 
-/* Would the session's queries be served by the CPU device? */
-static bool
-device_is_cpu(ChannelArea *area)
+/*
+ * The threads of the CPU device, if that serves the session's queries; 0: a GPU
+ * does, or no service has looked yet.
+ */
+static uint32
+cpu_device_threads(ChannelArea *area)
 {
-	bool		is_cpu;
+	bool		is_cpu = true;
+	uint32		n_threads = 0;
 
 	LWLockAcquire(&area->lock, LW_SHARED);
-	/* until a service has looked, who knows */
-	is_cpu = area->n_devices > 0;
-	for (int i = 0; i < area->n_devices && strcmp(gpurhh_device, "cpu") != 0; i++)
-		is_cpu &= area->devices[i].kind == RHH_KIND_CPU ||
-			area->devices[i].state == RHH_STATE_UNUSABLE;
+	for (int i = 0; i < area->n_devices; i++)
+	{
+		if (area->devices[i].kind == RHH_KIND_CPU)
+			n_threads = area->devices[i].n_threads;
+		else
+			is_cpu &= area->devices[i].state == RHH_STATE_UNUSABLE;
+	}
 	LWLockRelease(&area->lock);
-	return is_cpu;
+	return is_cpu || strcmp(gpurhh_device, "cpu") == 0 ? n_threads : 0;
 }
 
 /* Do other sessions keep busy what the device would use? */
@@ -106,18 +111,18 @@ gpurhh_load_is_high(void)
 {
 	ChannelArea *area = gpurhh_shared_area();
 	uint32		n_others;
-	long		n_processors = gpurhh_cpu_threads;
+	uint32		n_threads;
 
 	if (area == NULL)
 		return false;
 	n_others = pg_atomic_read_u32(&area->n_reading);
 	if (n_open > 0)
 		n_others--;
-	if (n_processors == 0)
-		n_processors = sysconf(_SC_NPROCESSORS_ONLN);
+	if (n_others == 0)
+		return false;
+	n_threads = cpu_device_threads(area);
 	/* with fewer blocks than that they would wait for these */
-	return n_others >= Min(n_processors, area->n_blocks) &&
-		device_is_cpu(area);
+	return n_threads > 0 && n_others >= Min(n_threads, area->n_blocks);
 }
 
 /* A query was not sent to the service for that reason. */

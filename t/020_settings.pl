@@ -116,6 +116,8 @@ foreach my $mode (sort keys %modes)
 			qr/^ERROR:  55P02: parameter "gpurhh.pool_size" cannot be changed now\nDETAIL: .*\nHINT: /m, 'and then has');
 		is(($s->try("SET gpurhh.pool_size = '300kB'"))[1], '', 'this is what it is');
 		is(($s->try("ALTER ROLE CURRENT_USER SET gpurhh.pool_size = '1MB'"))[1], '', 'another session may have another');
+		is(($s->try("ALTER SYSTEM SET gpurhh.pool_size = '1MB'"))[1], '', 'and so may all others');
+		$s->query('ALTER SYSTEM RESET gpurhh.pool_size');
 		is(($s->try('ALTER ROLE CURRENT_USER RESET gpurhh.pool_size; RESET gpurhh.pool_size'))[1], '', 'RESET is always possible');
 	}
 	$s->quit;
