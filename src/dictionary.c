@@ -911,6 +911,52 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 }
 
 /*
+ * As gpurhh_strings_add() for n rows of a page, whose values start at
+ * data[i] + positions[i] and whose keys go to to[i * GPURHH_STRING_BYTES].  All
+ * memory up to readable may be read.
+ *
+ * Most strings are short, of ASCII, and as long as they were declared.  The loop
+ * writes the keys of these itself, because a call for each string takes longer than
+ * the rest; and it leaves all others to gpurhh_strings_add().
+ */
+void
+gpurhh_strings_add_column(StringEncoder *encoder, GpuEncoding encoding,
+						  int parameter, const char *const *data,
+						  const uint32 *positions, int n, const char *readable,
+						  char *to)
+{
+	bool		blanks = encoding == GPU_ENC_BPCHAR;
+	/* where a value starts before this, a whole key can be read behind its header */
+	const char *end = encoding == GPU_ENC_NAME ? NULL :
+		readable - GPURHH_STRING_BYTES;
+
+	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
+	{
+		const char *value = data[i] + positions[i];
+
+		if (likely(value < end && VARATT_IS_1B(value) &&
+				   !VARATT_IS_1B_E(value)))
+		{
+			uint32		bytes = VARSIZE_1B(value) - VARHDRSZ_SHORT;
+			uint32		length = blanks ?
+				gpurhh_string_without_blanks(value + VARHDRSZ_SHORT, bytes) : bytes;
+
+			if (likely(length < GPURHH_STRING_BYTES))
+			{
+				uint64		bits = write_inline_key(value + VARHDRSZ_SHORT,
+													length, readable, to);
+
+				if (likely(!blanks || (bytes == (uint32) parameter &&
+									   (bits & HIGH_BITS) == 0)))
+					continue;
+			}
+		}
+		gpurhh_strings_add(encoder, encoding, parameter,
+						   (const struct varlena *) value, readable, to);
+	}
+}
+
+/*
  * An odd numeric - one that has not the scale that is declared for it, or too many
  * digits, or is infinite - has a number too, of what it is stored as.  So numerics
  * that are equal but for their scale have different numbers, and are to be merged

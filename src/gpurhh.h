@@ -600,6 +600,11 @@ extern const char *gpurhh_string_of_key(const Dictionary *dictionary,
 extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
 							   int parameter, const struct varlena *value,
 							   const char *readable, char *to);
+extern void gpurhh_strings_add_column(StringEncoder *encoder,
+									  GpuEncoding encoding, int parameter,
+									  const char *const *data,
+									  const uint32 *positions, int n,
+									  const char *readable, char *to);
 extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
 extern bool gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,
 										  uint64 *word, uint32 *hash);

@@ -753,6 +753,12 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			set->odd = true;
 		return;
 	}
+	if (load->string != GPU_ENC_NONE)
+	{
+		gpurhh_strings_add_column(set->strings, load->string, load->parameter,
+								  data, positions, n, page_end, load->to);
+		return;
+	}
 	if (is_referred_to(load))
 	{
 		for (int i = 0; i < n; i++)
