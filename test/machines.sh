@@ -65,7 +65,8 @@ expect()
 	shift 3
 	"$@" </dev/null >"$out" 2>&1 || rc=$?
 	if [ $((rc != 0)) = "$status" ] && { [ -z "$regex" ] || grep -qE -- "$regex" "$out"; }; then
-		note "ok: $what"
+		# with the number of tests, where it is make check that passed
+		note "ok: $what$(sed -n '$s/^[0-9]* passed, 0 failed$/ (&)/p' "$out")"
 		passed=$((passed + 1))
 	else
 		tail -40 "$out"
