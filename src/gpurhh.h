@@ -1355,8 +1355,10 @@ typedef struct GpuAggShared GpuAggShared;
 extern Size gpurhh_parallel_bytes(void);
 extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-								  Channel *channel, dsa_pointer dictionary);
+								  Channel *channel, bool stays,
+								  dsa_pointer dictionary);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
+extern bool gpurhh_parallel_stays(GpuAggShared *shared);
 extern dsa_pointer gpurhh_parallel_dictionary(GpuAggShared *shared);
 extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 									 MemoryContext context);
@@ -1370,6 +1372,10 @@ extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
 									 bool one_emitter);
 extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
 									   GpuNodeCounts *counts);
+extern void gpurhh_parallel_note_alone(GpuAggShared *shared,
+									   const GpuNodeStats *stats);
+extern bool gpurhh_parallel_alone_stats(GpuAggShared *shared,
+										GpuNodeStats *stats);
 extern void gpurhh_parallel_counts(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern void gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
