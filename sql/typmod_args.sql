@@ -60,6 +60,14 @@ SELECT analyze_json('SELECT k, sum(n), sum(w) FROM odd WHERE n > 1.2 GROUP BY k'
 -- and says how many odd values there were: those of both arguments
 SELECT j ->> 'Nonconforming Values', (j ->> 'Nonconforming Memory')::int > 0 FROM analyze_json('SELECT k, sum(n), avg(n), sum(w) FROM odd WHERE k < 6 GROUP BY k') j;
 SELECT j ->> 'Nonconforming Values', j ->> 'Nonconforming Memory' FROM analyze_json('SELECT k, sum(n), sum(w) FROM odd WHERE k = 0 GROUP BY k') j;
+-- A least or greatest odd value is kept, and rows that may equal it come to be compared, one by one, only where min() or max() asks for
+-- it: sum() and variance() have a maximum, too, which tells NaN, and so every row of such a table went that way.
+CREATE TABLE same AS SELECT * FROM unnest(ARRAY(SELECT ROW(i % 3, CASE WHEN i < 10 THEN 2 ELSE 2.00 END) FROM generate_series(1, 5000) i)) q(k int, n numeric(10,2));
+ANALYZE same;
+SELECT a, j ->> 'Nonconforming Values' AS odd, (j ->> 'Values Compared')::int > 1000 AS compared, compare(format('SELECT k, %s FROM same GROUP BY k', a))
+FROM unnest('{sum(n),avg(n),variance(n),count(n),min(n),max(n),"sum(n), max(n)"}'::text[]) a, analyze_json(format('SELECT k, %s FROM same GROUP BY k', a)) j;
+SELECT (j ->> 'Values Compared')::int > 1000 AS compared FROM analyze_json('SELECT k, count(DISTINCT n), sum(n) FROM same GROUP BY ROLLUP (k)') j;
+DROP TABLE same;
 
 -- Row security excludes the odd rows.
 CREATE TABLE guarded AS SELECT * FROM odd WHERE k < 5;

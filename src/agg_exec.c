@@ -172,7 +172,8 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_TOP)));
-	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->regroup);
+	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->regroup,
+									  list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
 					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec,
 					 state->odd_plan);

@@ -448,9 +448,14 @@ static void
 note_odd(GpuAggState *state)
 {
 	GpuNodeCounts *counts = &state->stats.counts;
+	uint64		n_values;
+	uint64		n_compared;
+
 	if (state->odd_arguments == NULL)
 		return;
-	counts->odd_values += gpurhh_odd_added(state->odd_arguments);
+	gpurhh_odd_added(state->odd_arguments, &n_values, &n_compared);
+	counts->odd_values += n_values;
+	counts->odd_compared += n_compared;
 	counts->odd_bytes = Max(counts->odd_bytes, gpurhh_odd_bytes(state->odd_arguments));
 }
 

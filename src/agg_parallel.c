@@ -186,6 +186,7 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
 	sum->odd_values += counts->odd_values;
+	sum->odd_compared += counts->odd_compared;
 	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);
 	sum->feed_ms += counts->feed_ms;
 	sum->pool_wait_ms += counts->pool_wait_ms;

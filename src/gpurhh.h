@@ -1309,6 +1309,7 @@ typedef struct GpuNodeCounts
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
 	uint64		odd_values;		/* see odd_arguments.c */
+	uint64		odd_compared;	/* others that may equal one of these */
 	uint64		odd_bytes;		/* the most of any run */
 	double		feed_ms;		/* wall time to read and hand over the input */
 	double		pool_wait_ms;	/* of that: waiting for a free block */
@@ -1445,7 +1446,7 @@ struct OddState
 
 extern OddPlan *gpurhh_odd_plan(const rhh_table_spec *first,
 								const GpuColumn *columns,
-								const Regroup *regroup);
+								const Regroup *regroup, List *outputs);
 extern int	gpurhh_odd_argument(const OddPlan *plan, int state);
 extern OddValues *gpurhh_odd_create(const OddPlan *plan,
 									MemoryContext context);
@@ -1455,7 +1456,8 @@ extern void gpurhh_odd_add(OddValues *values, const Dictionary *dictionary,
 						   const uint64 *group, Size stride, int argument,
 						   Datum value);
 extern const uint64 *gpurhh_odd_watched(const OddValues *values);
-extern uint64 gpurhh_odd_added(OddValues *values);
+extern void gpurhh_odd_added(OddValues *values, uint64 *n_values,
+							 uint64 *n_compared);
 extern uint64 gpurhh_odd_bytes(const OddValues *values);
 extern void gpurhh_odd_save(const OddValues *values, GpuAggShared *shared);
 extern void gpurhh_odd_read(OddValues *values, GpuAggShared *shared);
