@@ -154,5 +154,39 @@ $admin->query('COMMIT');
 $readers[0]->result;
 $_->quit foreach $s, $admin, @readers;
 
+# ---------- many groups, few blocks ----------
+
+# Of twenty sessions, five at a time, of 12,000,000 groups each with a pool of 64 MB one gave up waiting for a block
+# and grouped most of its rows on the host, in twice the time.  Here are a twelfth of both.
+$node->append_conf('postgresql.conf', "gpurhh.pool_size = '5461kB'");
+$node->restart;
+
+# How many of so many sessions, five at a time, were without a block, or had rows on the host.
+sub count_late
+{
+	my ($rounds) = @_;
+	my @sessions = map { session($node) } 1 .. 5;
+	my $n_late = 0;
+
+	$_->query($ON) foreach @sessions;
+	foreach my $round (1 .. $rounds)
+	{
+		$_->send("$explain SELECT w, sum(v), count(*) FROM t1000000 GROUP BY w") foreach @sessions;
+		foreach my $reader (@sessions)
+		{
+			my $plan = ($reader->result)[0];
+
+			next if $plan =~ /Device: cpu\b.*Host Rows: 0\n/s;
+			$n_late++;
+			note $plan;
+		}
+	}
+	$_->quit foreach @sessions;
+	return $n_late;
+}
+
+# nothing is freed for a second where the machine stands still
+ok(count_late(3) == 0 || count_late(6) == 0, 'sessions with many groups wait for blocks');
+
 $node->stop;
 done_testing();
