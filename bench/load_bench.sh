@@ -10,11 +10,9 @@
 #	--pools "LIST"	gpurhh.pool_size of each of a number of clusters (default 32MB 256kB)
 #	--out FILE		default bench/results/DATE-cpu-N-cores-load.csv
 #
-# Sessions take queries in random order: many and few groups, groups of groups, a
-# join of two groupings, and transactions with half-read cursors, whose client
-# thinks for 20 ms.  A row of the CSV is a run: its transactions a second, and
-# their median, 99th percentile and slowest in ms.  The table at the end is of
-# medians over the rounds.
+# What the sessions do is in bench/load.pl.  A row of the CSV is a run: its
+# transactions a second, and their median, 99th percentile and slowest in ms.  The
+# table at the end is of medians over the rounds.
 . "$(dirname "$0")/../scripts/lib.sh"
 
 sessions=24 seconds=10 rounds=3 rows="20000 100000 1000000" costs="zero default" pools="32MB 256kB" out=
@@ -32,34 +30,7 @@ find_postgres || die "PostgreSQL's server development files are missing"
 step "build and install for $("$PG_CONFIG" --version)"
 build
 install_extension
-new_tmpdir work
 out=${out:-bench/results/$(date +%Y-%m-%d)-cpu-$(nproc)-cores-load.csv}
-sql() { "$PGBIN/psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
-
-cat >"$work/many.2" <<'SQL'
-SELECT count(*), sum(k), sum(s) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) q;
-SQL
-cat >"$work/few.2" <<'SQL'
-SELECT w % 10 AS a, count(*), sum(v), max(k) FROM t WHERE v < 900 GROUP BY 1;
-SQL
-cat >"$work/nested.1" <<'SQL'
-SELECT b % 10 AS c, count(*), sum(n) FROM (SELECT k % 1000 AS b, count(*) AS n FROM t GROUP BY 1) one GROUP BY 1;
-SQL
-cat >"$work/joined.1" <<'SQL'
-SELECT count(*), sum(x.s), sum(y.s) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) x JOIN (SELECT k, count(*) AS s FROM t WHERE w % 3 = 0 GROUP BY k) y USING (k);
-SQL
-cat >"$work/cursors.2" <<'SQL'
-BEGIN;
-DECLARE a CURSOR FOR SELECT k, sum(v), count(*), max(w) FROM t GROUP BY k;
-DECLARE b CURSOR FOR SELECT k, v % 2 AS odd, count(*) FROM t GROUP BY 1, 2;
-FETCH FORWARD 100 FROM a;
-FETCH FORWARD 100 FROM b;
-\sleep 20 ms
-FETCH FORWARD 100 FROM a;
-SELECT v, count(*), avg(w) FROM t GROUP BY v;
-FETCH FORWARD 100 FROM b;
-COMMIT;
-SQL
 
 describe()
 {
@@ -76,26 +47,11 @@ describe >"$out"
 # run POOL ROWS COSTS ROUND MODE: a line of the CSV
 run()
 {
-	local zero="" files=() f tps load
+	local load figures
 
-	if [ "$3" = zero ]; then
-		for f in parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size \
-			gpurhh.setup_cost gpurhh.row_cost gpurhh.group_cost; do
-			zero+=" -c $f=0"
-		done
-	fi
-	for f in many.2 few.2 nested.1 joined.1 cursors.2; do
-		sed "s/FROM t /FROM t$2 /g" "$work/$f" >"$work/run.$f"
-		files+=(-f "$work/run.$f@${f##*.}")
-	done
 	load=$(cut -d' ' -f1 /proc/loadavg)
-	PGOPTIONS="-c enable_gpu_hashagg=$5 -c jit=off$zero" "$PGBIN/pgbench" -n -c "$sessions" -j 2 -T "$seconds" \
-		-l --log-prefix="$work/log" "${files[@]}" >"$work/pgbench" 2>&1 || { cat "$work/pgbench"; die "pgbench failed"; }
-	tps=$(sed -n 's/^tps = \([0-9.]*\).*/\1/p' "$work/pgbench")
-	cat "$work"/log.* | awk '{ print $3 / 1000 }' | sort -n | awk -v head="$1,$2,$3,$4,$5,$load" -v tps="$tps" '
-		{ ms[NR] = $1 }
-		END { printf "%s,%d,%.1f,%.1f,%.1f,%.1f\n", head, NR, tps, ms[int((NR + 1) / 2)], ms[int(NR * 0.99 + 0.5)], ms[NR] }' >>"$out"
-	rm -f "$work"/log.*
+	figures=$(PATH=$PGBIN:$PATH bench/load.pl run "$2" "$3" "$5" "$sessions" "$seconds")
+	echo "$1,$2,$3,$4,$5,$load,$figures" >>"$out"
 	tail -1 "$out"
 }
 
@@ -103,10 +59,9 @@ for pool in $pools; do
 	cluster_start cluster "shared_preload_libraries = 'gpurhh'" "gpurhh.pool_size = '$pool'" \
 		"shared_buffers = 512MB" "autovacuum = off" "max_connections = $((sessions + 20))" \
 		"max_worker_processes = $((2 * sessions + 20))" "max_parallel_workers = $((2 * sessions))"
-	sql -c "CREATE EXTENSION gpurhh"
+	"$PGBIN/psql" -Xq -v ON_ERROR_STOP=1 -c "CREATE EXTENSION gpurhh"
 	for n in $rows; do
-		sql -c "CREATE TABLE t$n AS SELECT (i * 7919 % ($n / 4))::int AS k, (i % 1000)::int AS v, i AS w FROM generate_series(1::bigint, $n) i" \
-			-c "VACUUM ANALYZE t$n" -c "SELECT count(*) FROM t$n" >/dev/null
+		PATH=$PGBIN:$PATH bench/load.pl make "$n"
 		for cost in $costs; do
 			step "$pool, $n rows, costs $cost"
 			for ((round = 1; round <= rounds; round++)); do

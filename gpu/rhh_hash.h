@@ -39,9 +39,23 @@ rhh_mix64(uint64_t x)
 
 /*
  * The same two mixings with parameters that a table has for itself, so that who
- * chooses the keys cannot choose those that collide.  The last multiplier alone
- * sees to that: of two different numbers the products' highest b bits are equal
- * for no more than 2 in 2^b odd multipliers.  All of it stays a bijection.
+ * chooses the keys cannot choose those that collide.  All of it stays a bijection.
+ *
+ * Keys of at most 64 bits: any two of them agree in their highest b bits with a
+ * probability of no more than 2^(1-b), and the last multiplier alone sees to that.
+ * What it multiplies are two different numbers that do not depend on it.  Let 2^t be
+ * the power of two in their difference.  Times a random odd number, that is any odd
+ * multiple of 2^t with equal probability, and only if it is nearer to 0 than
+ * 2^(bits-b) can the products agree; so are no more than 2 in 2^b.  The last shift
+ * makes other bits of the highest b bits, but never equal ones of different ones.
+ *
+ * Wider keys are hashed word by word (rhh_hash_word()), all words with the same
+ * multipliers.  So what is multiplied last depends on the last multiplier, and the
+ * argument does not hold; nothing is proved of them but that keys which differ in
+ * their last word alone differ in 64 bits of hash.  What is known besides: each word
+ * is mixed with the hash of those before it, a number that the seed has made and
+ * that no session is told; and device_test's "seeds" counts, for pairs of keys that
+ * are alike in several ways, the seeds for which they agree: no more than the bound.
  *
  * A shift and the parameter are one exclusive or, which GPUs have of three
  * operands; so a seed costs them no instruction.

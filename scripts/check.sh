@@ -142,7 +142,7 @@ fi
 # ---------- what the ordinary user needs, where it can read and write ----------
 
 mkdir "$work/src"
-for f in sql expected t test docs *.md gpurhh.control gpurhh--*.sql; do
+for f in sql expected t test bench docs *.md gpurhh.control gpurhh--*.sql; do
 	if [ -e "$f" ]; then cp -r "$f" "$work/src/"; fi
 done
 if [ -n "$RUN_AS" ]; then chown -R "$RUN_AS" "$work"; fi

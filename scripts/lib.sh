@@ -53,19 +53,26 @@ check()
 	fi
 }
 
-# run_counting LOG COMMAND …: a program whose last line is "N passed, N failed".
-# Gives $run_passed and $run_failed, and shows the end of what failed; saying
-# nothing, or another exit status, is a failure too.
+# read_counts LOG STATUS: of a program that wrote LOG and ended with STATUS, and that
+# says "N passed, N failed" last, gives $run_passed and $run_failed.  Saying
+# nothing, or another exit status than 0, is a failure too.
+read_counts()
+{
+	local counts
+
+	# make may have something to say after it
+	counts=$(tail -20 "$1" | sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' | tail -1)
+	read -r run_passed run_failed <<<"${counts:-0 1}"
+	if [ "$2" != 0 ] && [ "$run_failed" = 0 ]; then run_failed=1; fi
+}
+
+# run_counting LOG COMMAND …: runs such a program, and shows the end of what failed.
 run_counting()
 {
 	local log=$1 status=0
 	shift
 	"$@" >"$log" 2>&1 || status=$?
-	run_passed=0 run_failed=1
-	if [[ $(tail -1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
-		run_passed=${BASH_REMATCH[1]} run_failed=${BASH_REMATCH[2]}
-	fi
-	if [ $status != 0 ] && [ "$run_failed" = 0 ]; then run_failed=1; fi
+	read_counts "$log" $status
 	if [ "$run_failed" != 0 ]; then tail -40 "$log"; note "exit status $status"; fi
 }
 

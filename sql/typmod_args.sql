@@ -60,6 +60,34 @@ SELECT analyze_json('SELECT k, sum(n), sum(w) FROM odd WHERE n > 1.2 GROUP BY k'
 -- and says how many odd values there were: those of both arguments
 SELECT j ->> 'Nonconforming Values', (j ->> 'Nonconforming Memory')::int > 0 FROM analyze_json('SELECT k, sum(n), avg(n), sum(w) FROM odd WHERE k < 6 GROUP BY k') j;
 SELECT j ->> 'Nonconforming Values', j ->> 'Nonconforming Memory' FROM analyze_json('SELECT k, sum(n), sum(w) FROM odd WHERE k = 0 GROUP BY k') j;
+-- A least or greatest odd value is kept, and rows that may equal it come to be compared, one by one, only where min() or max() asks for
+-- it: sum() and variance() have a maximum, too, which tells NaN, and so every row of such a table went that way.
+CREATE TABLE same AS SELECT * FROM unnest(ARRAY(SELECT ROW(i % 3, CASE WHEN i < 10 THEN 2 ELSE 2.00 END) FROM generate_series(1, 5000) i)) q(k int, n numeric(10,2));
+ANALYZE same;
+SELECT a, j ->> 'Nonconforming Values' AS odd, (j ->> 'Values Compared')::int > 1000 AS compared, compare(format('SELECT k, %s FROM same GROUP BY k', a))
+FROM unnest('{sum(n),avg(n),variance(n),count(n),min(n),max(n),"sum(n), max(n)"}'::text[]) a, analyze_json(format('SELECT k, %s FROM same GROUP BY k', a)) j;
+SELECT (j ->> 'Values Compared')::int > 1000 AS compared FROM analyze_json('SELECT k, count(DISTINCT n), sum(n) FROM same GROUP BY ROLLUP (k)') j;
+DROP TABLE same;
+
+-- Toasted ones, here compressed, have a plain copy each time that one is looked at.  Copies were kept until the end of the query, some 30 MB
+-- of these rows; now all that the session has is a few MB.
+CREATE TABLE toasted AS SELECT * FROM unnest(ARRAY(SELECT ROW(i % 3, repeat('1', 6000)::numeric) FROM generate_series(1, 8000) i)) q(k int, n numeric(10,2));
+ANALYZE toasted;
+SELECT max(pg_column_size(n)) < 200 AS compressed FROM toasted;
+CREATE FUNCTION gpurhh_test.peak(grouping_query text) RETURNS text LANGUAGE plpgsql SET enable_gpu_hashagg = on AS $f$
+DECLARE
+	bytes numeric;
+BEGIN
+	-- while the query has all its memory: a row of it has been made
+	EXECUTE format('SELECT max((SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE s IS NOT NULL)) FROM (%s OFFSET 0) x', grouping_query) INTO bytes;
+	RETURN CASE WHEN bytes < 15e6 THEN 'little' ELSE pg_size_pretty(bytes) END;
+END $f$;
+SELECT q, analyze_json(q) ->> 'Rows Fed' AS fed, gpurhh_test.peak(q)
+FROM unnest(ARRAY['SELECT k, sum(n) AS s FROM toasted GROUP BY k', 'SELECT k, sum(n) AS s FROM (SELECT * FROM toasted OFFSET 0) y GROUP BY k', 'SELECT k, count(*) AS s FROM toasted WHERE n > 1.5 GROUP BY k',
+	'SELECT k, sum(n * 2) AS s FROM toasted GROUP BY k', 'SELECT n, count(*) AS s FROM toasted GROUP BY n', 'SELECT n, count(*) AS s FROM (SELECT * FROM toasted OFFSET 0) y GROUP BY n']) q;
+SELECT compare('SELECT k, sum(n), avg(n), min(n) FROM toasted GROUP BY k'), compare('SELECT n, count(*) FROM toasted GROUP BY n');
+DROP FUNCTION gpurhh_test.peak(text);
+DROP TABLE toasted;
 
 -- Row security excludes the odd rows.
 CREATE TABLE guarded AS SELECT * FROM odd WHERE k < 5;

@@ -172,7 +172,8 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)),
 							  floatVal(list_nth(private, GPUAGG_PRIVATE_TOP)));
-	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->regroup);
+	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->regroup,
+									  list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
 					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec,
 					 state->odd_plan);
@@ -239,13 +240,21 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 
 /* ---------- output ---------- */
 
+/* What this participant did, for the leader. */
+static void
+add_to_shared(GpuAggState *state)
+{
+	gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
+	gpurhh_parallel_note_alone(state->shared, &state->stats);
+}
+
 /* This participant has no more groups. */
 static void
 end_emission(GpuAggState *state)
 {
 	state->phase = EMIT_DONE;
 	if (state->shared != NULL)
-		gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
+		add_to_shared(state);
 }
 
 /* Decodes the next groups; false: there are none. */
@@ -525,18 +534,18 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 					 void *coordinate)
 {
 	GpuAggState *state = (GpuAggState *) node;
+	bool		stays;
 
 	close_channel(state);
 	MemoryContextReset(state->shared_context);
-	if (!gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
-						  (pcxt->nworkers + 1)))
+	stays = gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
+							 (pcxt->nworkers + 1));
+	if (!stays)
 		state->channel = gpurhh_agg_open_query(state, state->shared_context);
-	else
-		gpurhh_load_count_stay();
 	state->channel_shared = state->channel != NULL;
 	gpurhh_parallel_start(state->shared,
 						  state->leader_emits && parallel_leader_participation,
-						  state->channel,
+						  state->channel, stays,
 						  share_dictionary(state, pcxt->nworkers + 1));
 	attach_dictionary(state);
 }
@@ -575,13 +584,14 @@ shutdown_agg(CustomScanState *node)
 
 	if (state->shared == NULL)
 		return;
-	gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
+	add_to_shared(state);
 	if (!IsParallelWorker())
 	{
 		gpurhh_parallel_counts(state->shared, &state->stats.counts);
 		state->stats.parallel = true;
 		/* unless the channel is of the third level, or has gone for it */
-		if (state->stats.counts.runs > 0 &&
+		if (!gpurhh_parallel_alone_stats(state->shared, &state->stats) &&
+			state->stats.counts.runs > 0 &&
 			(state->level == NULL || state->level == state->regroup))
 			gpurhh_agg_note_device(state);
 	}

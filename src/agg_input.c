@@ -448,10 +448,14 @@ static void
 note_odd(GpuAggState *state)
 {
 	GpuNodeCounts *counts = &state->stats.counts;
+	uint64		n_values;
+	uint64		n_compared;
 
 	if (state->odd_arguments == NULL)
 		return;
-	counts->odd_values += gpurhh_odd_added(state->odd_arguments);
+	gpurhh_odd_added(state->odd_arguments, &n_values, &n_compared);
+	counts->odd_values += n_values;
+	counts->odd_compared += n_compared;
 	counts->odd_bytes = Max(counts->odd_bytes, gpurhh_odd_bytes(state->odd_arguments));
 }
 
@@ -616,14 +620,17 @@ gpurhh_agg_read_input(GpuAggState *state)
 	bool		last = true;
 	instr_time	start;
 
+	state->stayed_rows = 0;
+	state->capacity_rows = 0;
 	if (shared != NULL)
+	{
 		attached = gpurhh_parallel_attach(shared);
+		state->stays = attached && gpurhh_parallel_stays(shared);
+	}
 	else
 	{
 		state->stays = gpurhh_agg_stays(state,
 										outerPlan(state->css.ss.ps.plan)->plan_rows);
-		state->stayed_rows = 0;
-		state->capacity_rows = 0;
 		if (!state->stays)
 			state->channel = gpurhh_agg_open_query(state, state->run_context);
 	}

@@ -18,8 +18,10 @@
  * Where nothing above the node makes the rows fewer on their way to the leader,
  * the leader emits them all, and the workers only feed (leader_emits).
  *
- * Without a device one participant reads the whole input into its host table
- * (alone).
+ * Without a device, and where the query stays in its session (load.c), one
+ * participant reads the whole input into its host table (alone).  If that is much
+ * more than the planner expected, it opens a query with the service for itself,
+ * which the others know nothing of.
  *
  * A participant that gets no block of the pool, as all of them rest (channel.c:
  * LATE_MS), must not wait on: the finisher, to whom refused batches have come
@@ -40,6 +42,7 @@ struct GpuAggShared
 	/* written by the leader before workers look */
 	bool		leader_emits;
 	bool		alone;
+	bool		stays;			/* alone, as the load is high */
 	dsm_handle	segment;		/* that this lies in, for the workers */
 	ChannelAddress query;		/* unless alone */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
@@ -56,6 +59,7 @@ struct GpuAggShared
 	int			n_deferring;	/* participants with files of deferred rows */
 	int			next_deferred;	/* partition, for whoever asks first */
 	GpuNodeCounts counts;		/* sums over the participants */
+	GpuNodeStats alone_stats;	/* alone: where its groups were made, if valid */
 };
 
 Size
@@ -77,17 +81,18 @@ gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
 
 /*
  * Leader: before the workers of each run start.  channel: the query that it
- * opened for the run, or NULL where there is no device.
+ * opened for the run, or NULL where there is no device, or the query stays.
  */
 void
 gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-					  Channel *channel, dsa_pointer dictionary)
+					  Channel *channel, bool stays, dsa_pointer dictionary)
 {
 	if (shared->n_late_files > 0 || shared->n_choice_files > 0 ||
 		shared->n_argument_files > 0 || shared->n_deferring > 0)
 		SharedFileSetDeleteAll(&shared->files);
 	shared->leader_emits = leader_emits;
 	shared->alone = channel == NULL;
+	shared->stays = stays;
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
 	shared->dictionary = dictionary;
@@ -100,6 +105,7 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->n_argument_files = 0;
 	shared->n_deferring = 0;
 	shared->next_deferred = 0;
+	shared->alone_stats.valid = false;
 }
 
 /* May there be participants but this one? */
@@ -107,6 +113,13 @@ bool
 gpurhh_parallel_has_others(GpuAggShared *shared)
 {
 	return shared->segment != 0;
+}
+
+/* Is the participant that reads alone to use the service only for a large input? */
+bool
+gpurhh_parallel_stays(GpuAggShared *shared)
+{
+	return shared->stays;
 }
 
 /* The run's dictionary of strings; InvalidDsaPointer: it has none. */
@@ -173,6 +186,7 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
 	sum->odd_values += counts->odd_values;
+	sum->odd_compared += counts->odd_compared;
 	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);
 	sum->feed_ms += counts->feed_ms;
 	sum->pool_wait_ms += counts->pool_wait_ms;
@@ -253,6 +267,43 @@ gpurhh_parallel_add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 	SpinLockAcquire(&shared->mutex);
 	add_counts(shared, counts);
 	SpinLockRelease(&shared->mutex);
+}
+
+/*
+ * The participant that reads alone, which may be any, tells where the groups were
+ * made.  Others have nothing to tell.
+ */
+void
+gpurhh_parallel_note_alone(GpuAggShared *shared, const GpuNodeStats *stats)
+{
+	SpinLockAcquire(&shared->mutex);
+	if (shared->emitter_pid == MyProcPid && stats->valid)
+		shared->alone_stats = *stats;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* Adds that to the leader's; false: nobody read alone, or has told. */
+bool
+gpurhh_parallel_alone_stats(GpuAggShared *shared, GpuNodeStats *stats)
+{
+	GpuNodeStats alone;
+
+	SpinLockAcquire(&shared->mutex);
+	alone = shared->alone_stats;
+	SpinLockRelease(&shared->mutex);
+	if (!alone.valid)
+		return false;
+	stats->valid = true;
+	/* a worker that has not asked for a device does not know why */
+	if (alone.device[0] != '\0')
+	{
+		memcpy(stats->device, alone.device, GPURHH_DEVICE_NAME_LEN);
+		memcpy(stats->refusal, alone.refusal, GPURHH_MESSAGE_LEN);
+	}
+	stats->table = alone.table;
+	stats->second = alone.second;
+	stats->third = alone.third;
+	return true;
 }
 
 /* What all participants did so far. */

@@ -177,8 +177,12 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	if (counts->odd_values > 0)
 	{
 		indent(es);
-		appendStringInfo(es->str, "Nonconforming Values: " UINT64_FORMAT "  Memory: " UINT64_FORMAT " kB\n",
-						 counts->odd_values, (counts->odd_bytes + 1023) / 1024);
+		appendStringInfo(es->str, "Nonconforming Values: " UINT64_FORMAT, counts->odd_values);
+		if (counts->odd_compared > 0)
+			appendStringInfo(es->str, "  Values Compared: " UINT64_FORMAT,
+							 counts->odd_compared);
+		appendStringInfo(es->str, "  Memory: " UINT64_FORMAT " kB\n",
+						 (counts->odd_bytes + 1023) / 1024);
 	}
 	if (es->summary)
 	{
@@ -242,6 +246,8 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	{
 		ExplainPropertyUInteger("Nonconforming Values", NULL,
 								counts->odd_values, es);
+		ExplainPropertyUInteger("Values Compared", NULL, counts->odd_compared,
+								es);
 		ExplainPropertyUInteger("Nonconforming Memory", "kB",
 								(counts->odd_bytes + 1023) / 1024, es);
 	}

@@ -1314,6 +1314,7 @@ typedef struct GpuNodeCounts
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
 	uint64		odd_values;		/* see odd_arguments.c */
+	uint64		odd_compared;	/* others that may equal one of these */
 	uint64		odd_bytes;		/* the most of any run */
 	double		feed_ms;		/* wall time to read and hand over the input */
 	double		pool_wait_ms;	/* of that: waiting for a free block */
@@ -1360,8 +1361,10 @@ typedef struct GpuAggShared GpuAggShared;
 extern Size gpurhh_parallel_bytes(void);
 extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-								  Channel *channel, dsa_pointer dictionary);
+								  Channel *channel, bool stays,
+								  dsa_pointer dictionary);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
+extern bool gpurhh_parallel_stays(GpuAggShared *shared);
 extern dsa_pointer gpurhh_parallel_dictionary(GpuAggShared *shared);
 extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 									 MemoryContext context);
@@ -1375,6 +1378,10 @@ extern bool gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
 									 bool one_emitter);
 extern void gpurhh_parallel_add_counts(GpuAggShared *shared,
 									   GpuNodeCounts *counts);
+extern void gpurhh_parallel_note_alone(GpuAggShared *shared,
+									   const GpuNodeStats *stats);
+extern bool gpurhh_parallel_alone_stats(GpuAggShared *shared,
+										GpuNodeStats *stats);
 extern void gpurhh_parallel_counts(GpuAggShared *shared,
 								   GpuNodeCounts *counts);
 extern void gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
@@ -1444,7 +1451,7 @@ struct OddState
 
 extern OddPlan *gpurhh_odd_plan(const rhh_table_spec *first,
 								const GpuColumn *columns,
-								const Regroup *regroup);
+								const Regroup *regroup, List *outputs);
 extern int	gpurhh_odd_argument(const OddPlan *plan, int state);
 extern OddValues *gpurhh_odd_create(const OddPlan *plan,
 									MemoryContext context);
@@ -1454,7 +1461,8 @@ extern void gpurhh_odd_add(OddValues *values, const Dictionary *dictionary,
 						   const uint64 *group, Size stride, int argument,
 						   Datum value);
 extern const uint64 *gpurhh_odd_watched(const OddValues *values);
-extern uint64 gpurhh_odd_added(OddValues *values);
+extern void gpurhh_odd_added(OddValues *values, uint64 *n_values,
+							 uint64 *n_compared);
 extern uint64 gpurhh_odd_bytes(const OddValues *values);
 extern void gpurhh_odd_save(const OddValues *values, GpuAggShared *shared);
 extern void gpurhh_odd_read(OddValues *values, GpuAggShared *shared);

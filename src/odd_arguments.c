@@ -95,6 +95,7 @@ struct OddValues
 	uint64	   *first_group;	/* words of one group of the first level */
 	uint64	   *key;			/* and of a key */
 	uint64		n_values;		/* see gpurhh_odd_added() */
+	uint64		n_compared;
 	uint64	   *watched;		/* see gpurhh_is_watched(); NULL: no integer is */
 };
 
@@ -139,15 +140,28 @@ find_argument(OddPlan *plan, int column, int filter, bool distinct)
 
 /*
  * The arguments of which odd values are possible: those of numeric.  NULL: there
- * are none.  first, columns and regroup, which may be NULL, are the plan's and have
- * to stay.
+ * are none.  outputs: GPUAGG_PRIVATE_OUTPUTS.  first, columns and regroup, which
+ * may be NULL, are the plan's and have to stay.
  */
 OddPlan *
 gpurhh_odd_plan(const rhh_table_spec *first, const GpuColumn *columns,
-				const Regroup *regroup)
+				const Regroup *regroup, List *outputs)
 {
 	OddPlan    *plan = palloc0(sizeof(OddPlan));
+	bool		returned[RHH_MAX_STATES] = {false};
+	ListCell   *lc;
 
+	/*
+	 * sum() and others have a maximum as well, which tells NaN.  The value that it
+	 * is, nobody asks for; to watch for it would cost every row that equals it.
+	 */
+	foreach(lc, outputs)
+	{
+		List	   *output = lfirst(lc);
+
+		if (linitial_int(output) == GPU_FINAL_VALUE)
+			returned[lfourth_int(output)] = true;
+	}
 	plan->first = first;
 	plan->regroup = regroup;
 	plan->last = regroup ? gpurhh_regroup_spec(regroup) : first;
@@ -170,8 +184,8 @@ gpurhh_odd_plan(const rhh_table_spec *first, const GpuColumn *columns,
 		argument->parameter = columns[state->arg_column].parameter;
 		argument->sums |= state->op == RHH_SUM_I128;
 		argument->squares |= state->op == RHH_SUM_SQUARES;
-		argument->least |= state->op == RHH_MIN_I64;
-		argument->greatest |= state->op == RHH_MAX_I64;
+		argument->least |= state->op == RHH_MIN_I64 && returned[s];
+		argument->greatest |= state->op == RHH_MAX_I64 && returned[s];
 		argument->last |= state->op == RHH_ANY;
 	}
 	if (plan->n_arguments > 0)
@@ -258,14 +272,16 @@ gpurhh_odd_watched(const OddValues *values)
 	return values->watched;
 }
 
-/* How many values were added since the last call, those of files not counted. */
-uint64
-gpurhh_odd_added(OddValues *values)
+/*
+ * How many values were added since the last call, those of files not counted, and
+ * how many others came here as they may equal one.
+ */
+void
+gpurhh_odd_added(OddValues *values, uint64 *n_values, uint64 *n_compared)
 {
-	uint64		n_values = values->n_values;
-
-	values->n_values = 0;
-	return n_values;
+	*n_values = values->n_values;
+	*n_compared = values->n_compared;
+	values->n_values = values->n_compared = 0;
 }
 
 /* The memory that they take. */
@@ -447,6 +463,7 @@ static void
 note_regular(OddValues *values, const Dictionary *dictionary, int n_sets,
 			 int argument, int64 integer)
 {
+	values->n_compared++;
 	for (int set = 0; set < n_sets; set++)
 	{
 		OddGroup   *group;
