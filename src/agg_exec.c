@@ -434,12 +434,23 @@ close_channel(GpuAggState *state)
 	state->channel_shared = false;
 }
 
+/*
+ * Gives back the device's table, and the query's place among those that all share,
+ * when the run needs them no more.  In a parallel plan others may still come to it:
+ * that query goes with the plan, or with its next run.
+ */
+void
+gpurhh_agg_leave_query(GpuAggState *state)
+{
+	if (!state->channel_shared)
+		close_channel(state);
+}
+
 /* Frees what one execution used, files and its own channel included. */
 static void
 release_run(GpuAggState *state)
 {
-	if (!state->channel_shared)
-		close_channel(state);
+	gpurhh_agg_leave_query(state);
 	gpurhh_load_end(state->reading);
 	state->reading = NULL;
 	if (state->host != NULL)
@@ -537,6 +548,7 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	bool		stays;
 
 	close_channel(state);
+	state->area = NULL;
 	MemoryContextReset(state->shared_context);
 	stays = gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
 							 (pcxt->nworkers + 1));
@@ -570,6 +582,7 @@ initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 	state->channel = gpurhh_parallel_join(state->shared,
 										  state->shared_context);
 	state->channel_shared = state->channel != NULL;
+	state->area = state->channel ? gpurhh_channel_area(state->channel) : NULL;
 	attach_dictionary(state);
 }
 

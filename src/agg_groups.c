@@ -44,11 +44,7 @@ note_upper_stats(GpuAggState *state)
 	state->stats.third.place = GPU_LEVEL_DEVICE;
 }
 
-/*
- * All groups of the device are here.  Its table, and the query's place among those
- * that all share, are given back at once: a cursor may rest for long now.  In a
- * parallel plan others may still come to it.
- */
+/* All groups of the device are here: a cursor may rest for long now. */
 static void
 note_last(GpuAggState *state)
 {
@@ -57,11 +53,7 @@ note_last(GpuAggState *state)
 	else
 		note_upper_stats(state);
 	state->has_table = false;
-	if (!state->channel_shared)
-	{
-		gpurhh_channel_close(state->channel);
-		state->channel = NULL;
-	}
+	gpurhh_agg_leave_query(state);
 }
 
 /* The device's next chunk; false if there is none left. */
@@ -75,7 +67,11 @@ fetch_chunk(GpuAggState *state)
 	/* groups that the host table takes do not return to anyone who would look */
 	CHECK_FOR_INTERRUPTS();
 	if (!state->has_table)
+	{
+		/* of a table that the device refused there never was one */
+		gpurhh_agg_leave_query(state);
 		return false;
+	}
 	if (chunk->words == NULL)
 		chunk->words = MemoryContextAlloc(state->run_context,
 										  gpurhh_channel_block_bytes(state->channel));
@@ -314,8 +310,7 @@ start_upper(GpuAggState *state)
 	}
 
 	/* one that participants may still come to goes with shared_context */
-	if (state->channel != NULL && !state->channel_shared)
-		gpurhh_channel_close(state->channel);
+	gpurhh_agg_leave_query(state);
 	if (state->host != NULL)
 	{
 		state->spilled_before += gpurhh_host_spilled(state->host);
@@ -331,8 +326,7 @@ start_upper(GpuAggState *state)
 	state->stats.third.place = GPU_LEVEL_HOST;
 	if (upper == NULL)
 		return;
-	channel = gpurhh_upper_finish(upper, &state->host,
-								  &state->stats.counts.host_rows);
+	channel = gpurhh_upper_finish(upper, &state->host, &state->stats.counts);
 	state->channel = channel;
 	state->on_device = gpurhh_regroup_plan(above);
 	state->chunk.n_groups = state->chunk_next = 0;

@@ -51,8 +51,8 @@ gpurhh_add_on_host(const HostSide *host, const rhh_batch *batch, bool all_rows)
 	uint64		rows = gpurhh_host_add_batch(table_of(host), batch, all_rows);
 
 	*host->n_rows += rows;
-	if (host->channel != NULL)
-		gpurhh_channel_count_host_rows(host->channel, rows);
+	if (host->area != NULL)
+		gpurhh_count_host_rows(host->area, rows);
 }
 
 /* Finishes what the device gave back so far. */
@@ -77,7 +77,8 @@ host_side(GpuAggState *state)
 		.spec = state->on_device ? &state->on_device->spec : &state->spec,
 		.context = state->run_context,
 		.channel = state->channel,
-		.n_rows = &state->stats.counts.host_rows
+		.n_rows = &state->stats.counts.host_rows,
+		.area = state->area
 	};
 }
 
@@ -265,7 +266,8 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 			plan->spec.max_batch_rows = layout.capacity_rows;
 			plan->spec.max_batch_bytes = area->block_bytes;
 		}
-		channel = gpurhh_channel_open(area, spec, plan, context, &why);
+		channel = gpurhh_channel_open(area, spec, plan, state->copies, context,
+									  &why);
 	}
 	if (channel == NULL)
 	{
@@ -274,6 +276,8 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 		strlcpy(state->stats.device, "host", GPURHH_DEVICE_NAME_LEN);
 		strlcpy(state->stats.refusal, why, GPURHH_MESSAGE_LEN);
 	}
+	else
+		state->area = area;
 	return channel;
 }
 
@@ -631,6 +635,7 @@ gpurhh_agg_read_input(GpuAggState *state)
 	{
 		state->stays = gpurhh_agg_stays(state,
 										outerPlan(state->css.ss.ps.plan)->plan_rows);
+		state->area = NULL;
 		if (!state->stays)
 			state->channel = gpurhh_agg_open_query(state, state->run_context);
 	}

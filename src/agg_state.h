@@ -52,6 +52,8 @@ typedef struct GpuAggState
 	EmitPhase	phase;
 	Channel    *channel;		/* NULL: no device */
 	bool		channel_shared; /* with participants; in shared_context */
+	ChannelArea *area;			/* that counts what the run does, also once the
+								 * channel has been closed; NULL: it had none */
 	bool		has_table;		/* there are groups of a device to be read */
 	RegroupPlan *on_device;		/* the second level, which the device makes; the
 								 * host table is of it then */
@@ -99,6 +101,7 @@ milliseconds_since(instr_time start)
 /* ---------- agg_exec.c ---------- */
 
 extern void gpurhh_agg_note_feed(GpuAggState *state);
+extern void gpurhh_agg_leave_query(GpuAggState *state);
 
 /* ---------- agg_input.c ---------- */
 

@@ -7,7 +7,9 @@
  * groups, each once; so here, unlike between the first two levels, nothing
  * depends on where they come from.  They become rows as the service makes them of
  * a table's groups (regroup_rows.c), and go through blocks of the pool like rows
- * of a table, in a query of their own.
+ * of a table, in a query of their own.  They become rows in memory of our own, which is
+ * copied into a block when it is full: between two of them the session waits for
+ * results of the second level, which need blocks, too.
  *
  *		start -> add* -> finish
  *
@@ -23,11 +25,10 @@
 struct UpperFeed
 {
 	RegroupPlan *plan;
-	MemoryContext context;
 	Channel    *channel;
 	Feed		feed;
-	bool		in_pool;		/* the block being filled, or the last one */
-	char	   *own_block;		/* where there was none for too long; or NULL */
+	bool		waits;			/* the last batch found a block of the pool */
+	char	   *own_block;		/* where the rows of a batch are made */
 	HostSide	host_side;		/* where what the device refuses goes: */
 	HostTable  *host;			/* NULL: nothing yet */
 	uint64		host_rows;
@@ -53,51 +54,43 @@ gpurhh_upper_start(Regroup *regroup, MemoryContext context)
 							 gpurhh_batch_rows);
 	plan->spec.max_batch_rows = upper->feed.capacity_rows;
 	plan->spec.max_batch_bytes = area->block_bytes;
-	channel = gpurhh_channel_open(area, &plan->spec, NULL, context, &why);
+	channel = gpurhh_channel_open(area, &plan->spec, NULL, false, context, &why);
 	if (channel == NULL)
 		return NULL;
 	upper->plan = plan;
-	upper->context = context;
 	upper->channel = channel;
-	upper->in_pool = true;
+	upper->waits = true;
+	upper->own_block = (char *)
+		TYPEALIGN(64, MemoryContextAlloc(context, area->block_bytes + 64));
 	upper->host_side = (HostSide){
 		.table = &upper->host,
 		.spec = &plan->spec,
 		.context = context,
 		.channel = channel,
-		.n_rows = &upper->host_rows
+		.n_rows = &upper->host_rows,
+		.area = area
 	};
 	return upper;
 }
 
-/* Where the next rows go. */
-static char *
-next_block(UpperFeed *upper)
-{
-	char	   *base;
-	ChannelBlockResult result;
-
-	while ((result = gpurhh_channel_acquire(upper->channel, upper->in_pool,
-											&base)) == CHANNEL_RETURNED)
-		gpurhh_take_returned(&upper->host_side);
-	upper->in_pool = result == CHANNEL_BLOCK;
-	if (upper->in_pool)
-		return base;
-	if (upper->own_block == NULL)
-		upper->own_block = (char *)
-			TYPEALIGN(64, MemoryContextAlloc(upper->context,
-											 upper->plan->spec.max_batch_bytes + 64));
-	return upper->own_block;
-}
-
+/* The batch to the service, or into the host table. */
 static void
 hand_over(UpperFeed *upper)
 {
 	rhh_batch	batch;
+	char	   *base;
+	ChannelBlockResult result;
 
 	gpurhh_feed_finish(&upper->feed, &batch);
-	if (upper->in_pool)
+	while ((result = gpurhh_channel_acquire(upper->channel, upper->waits,
+											&base)) == CHANNEL_RETURNED)
+		gpurhh_take_returned(&upper->host_side);
+	upper->waits = result == CHANNEL_BLOCK;
+	if (result == CHANNEL_BLOCK)
+	{
+		memcpy(base, upper->own_block, batch.used_bytes);
 		gpurhh_channel_submit(upper->channel, &batch);
+	}
 	else
 	{
 		batch.base = (uint8_t *) upper->own_block;
@@ -116,7 +109,7 @@ gpurhh_upper_add(UpperFeed *upper, const uint64 *words, Size stride, uint32 n)
 		uint32		m;
 
 		if (feed->base == NULL)
-			gpurhh_feed_start(feed, next_block(upper));
+			gpurhh_feed_start(feed, upper->own_block);
 		m = Min(n, feed->capacity_rows - feed->n_rows);
 		gpurhh_regroup_feed_rows(feed, upper->plan, 0, words, stride, m);
 		if (feed->n_rows == feed->capacity_rows)
@@ -128,17 +121,20 @@ gpurhh_upper_add(UpperFeed *upper, const uint64 *words, Size stride, uint32 n)
 
 /*
  * There are no more: waits until the table can be read, and returns its query.
- * *host: what the device refused, or NULL; *host_rows grows by that.
+ * *host: what the device refused, or NULL.  *counts grow by that, and by what the
+ * batches waited for the pool.
  */
 Channel *
-gpurhh_upper_finish(UpperFeed *upper, HostTable **host, uint64 *host_rows)
+gpurhh_upper_finish(UpperFeed *upper, HostTable **host, GpuNodeCounts *counts)
 {
 	if (upper->feed.base != NULL)
 		hand_over(upper);
 	gpurhh_channel_end_input(upper->channel);
 	while (!gpurhh_channel_wait_finished(upper->channel))
 		gpurhh_take_returned(&upper->host_side);
-	*host_rows += upper->host_rows;
+	counts->host_rows += upper->host_rows;
+	counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(upper->channel);
+	counts->late_batches += gpurhh_channel_late_batches(upper->channel);
 	*host = upper->host;
 	return upper->channel;
 }

@@ -25,11 +25,15 @@
  * So a session waits for a block as long as any may come: one that is being filled
  * or is with a device does.  Results and refused batches wait for a session that
  * may be resting.  Where there is nothing else, a session that sees no block freed
- * for LATE_MS works without one.  The last free block is kept for results that a
+ * for LATE_MS works without one; and at once if it is the one that rests, within
+ * other queries of its own.  The last free block is kept for results that a
  * session waits for, and copies out at once; waiting for those is short.
  *
  * What one session does must not stop others: it may have a quarter of the queries
- * open at a time, of those that all share.
+ * open at a time, of those that all share, and keep a share of the pool's blocks
+ * (gpurhh_session_share()).  That binds queries whose rows come from a plan
+ * that may sleep, as the device may refuse all batches that they have handed over
+ * by then.  Others take theirs back before long, and have one limit: MAX_OUTSTANDING.
  *
  * Lifetime.  A Channel is released by a reset callback of the memory context
  * it was opened for, so that an error, a cancel and a closed cursor release it
@@ -104,10 +108,7 @@ release_channel(Channel *channel)
 	if (channel->reading >= 0)
 		gpurhh_block_free(area, channel->reading);
 	if (channel->returned >= 0)
-	{
 		gpurhh_block_done(area, query, channel->returned);
-		query->n_returned--;
-	}
 	if (channel->fetching)
 		query->n_fetching--;
 	if (--query->n_participants == 0)
@@ -201,12 +202,13 @@ too_many_of_session(ChannelArea *area)
  * Opens a query that lives until it is closed or the context is reset.  NULL,
  * with the reason: there is no service to be had, or too many queries.
  * regroup_plan: of a second level, which the device is to make if
- * gpurhh_channel_regroup() says so; or NULL.
+ * gpurhh_channel_regroup() says so; or NULL.  sleeps: what gives the rows may take
+ * any time between two batches.
  */
 Channel *
 gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
-					const RegroupPlan *regroup_plan, MemoryContext context,
-					const char **why)
+					const RegroupPlan *regroup_plan, bool sleeps,
+					MemoryContext context, const char **why)
 {
 	Channel    *channel = make_channel(area, true, context);
 	ChannelQuery *query = NULL;
@@ -240,6 +242,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
+				query->sleeps = sleeps;
 				if (regroup_plan != NULL)
 				{
 					query->regroup = REGROUP_UNDECIDED;
@@ -310,6 +313,12 @@ gpurhh_channel_join(const ChannelAddress *address, bool may_finish,
 				 errmsg("the leader of the parallel query has ended")));
 	open_channel(channel, context);
 	return channel;
+}
+
+ChannelArea *
+gpurhh_channel_area(Channel *channel)
+{
+	return channel->area;
 }
 
 Size
@@ -398,30 +407,71 @@ count_blocks(ChannelArea *area, const BlockList *list)
 	return n;
 }
 
+/* What keeps a participant from a block. */
+typedef enum Obstacle
+{
+	OBSTACLE_NONE,
+	OBSTACLE_QUERY,				/* the query has as many as it may, */
+	OBSTACLE_SESSION,			/* or its session keeps as many */
+	OBSTACLE_POOL				/* no block is free */
+} Obstacle;
+
+/* What a participant may hope for. */
+typedef struct Outlook
+{
+	bool		comes;			/* a block comes, whatever other sessions do */
+	bool		may_come;		/* some other process may free one */
+	uint64		n_freed;		/* grows with each that is freed */
+} Outlook;
+
 /*
- * Does a block come, whatever other sessions do?  Those come that are being filled,
- * copied or finished, or are with a device.  The caller holds the lock.
+ * What about the blocks that are in the way?  Those come that are being filled,
+ * copied or finished, or are with a device.  Of those that rest, the ones of other
+ * queries of the same session stay where they are: what runs within a query has to
+ * end before that goes on.  The caller holds the lock.
  */
-static bool
-block_comes(Channel *channel)
+static Outlook
+look_ahead(Channel *channel, Obstacle obstacle)
 {
 	ChannelArea *area = channel->area;
-	ChannelQuery *query = channel_query(channel);
+	const ChannelQuery *query = channel_query(channel);
+	Outlook		outlook = {0};
+	int			n_used = 0;
 	int			n_resting = 0;
 
-	if (query->n_outstanding >= MAX_OUTSTANDING(query))
-		return query->n_outstanding > query->n_returned;
 	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
 	{
-		if (area->queries[q].state == QUERY_ACTIVE)
-			n_resting += count_blocks(area, &area->queries[q].returned) +
-				count_blocks(area, &area->queries[q].results);
+		const ChannelQuery *other = &area->queries[q];
+		bool		of_session = other->session_pid == query->session_pid;
+		int			n_returned;
+		int			n_results;
+
+		if (other->state != QUERY_ACTIVE || other->failed ||
+			(obstacle == OBSTACLE_QUERY && other != query) ||
+			(obstacle == OBSTACLE_SESSION && !(of_session && other->sleeps)))
+			continue;
+		n_returned = count_blocks(area, &other->returned);
+		n_results = count_blocks(area, &other->results);
+		n_used += other->n_outstanding + n_results;
+		n_resting += n_returned + n_results;
+		outlook.n_freed += other->n_done;
+		outlook.may_come |= n_returned + n_results > 0 &&
+			(other == query || !of_session);
 	}
-	return area->n_blocks - area->n_free > n_resting;
+	if (obstacle == OBSTACLE_POOL)
+	{
+		n_used = area->n_blocks - area->n_free;
+		outlook.n_freed = area->n_freed;
+	}
+	outlook.comes = n_used > n_resting;
+	return outlook;
 }
 
-/* One look for a block; lock held.  True: it is there, or returned ones are. */
-static bool
+/*
+ * One look for a block; lock held.  OBSTACLE_NONE: it is there, or returned ones
+ * are.
+ */
+static Obstacle
 try_acquire(Channel *channel, ChannelBlockResult *result)
 {
 	ChannelArea *area = channel->area;
@@ -430,28 +480,36 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 	if (query->returned.head >= 0 && may_finish(channel))
 	{
 		*result = CHANNEL_RETURNED;
-		return true;
+		return OBSTACLE_NONE;
 	}
 	if (query->n_outstanding >= MAX_OUTSTANDING(query))
 	{
 		query->at_limit = true;
-		return false;
+		return OBSTACLE_QUERY;
+	}
+	/* a private area has nobody else */
+	if (query->sleeps && area->shared &&
+		gpurhh_session_keeps(area, query) >= gpurhh_session_share(area, query))
+	{
+		query->at_share = area->any_at_share = true;
+		return OBSTACLE_SESSION;
 	}
 	if (area->n_free > 1 && !query->failed)
 	{
 		channel->filling = gpurhh_block_take(area, BLOCK_SESSION);
 		*result = CHANNEL_BLOCK;
-		return true;
+		return OBSTACLE_NONE;
 	}
 	area->want_block[channel->index / 64] |=
 		UINT64CONST(1) << (channel->index % 64);
-	return false;
+	return OBSTACLE_POOL;
 }
 
 /*
  * A block to fill (*base), or, before that, news of returned batches, which
  * the caller takes with gpurhh_channel_take_returned().  Where no block comes by
- * itself, waits for at most LATE_MS after the last one was freed, or not at all.
+ * itself, waits for others to free one, for at most LATE_MS after the last one of
+ * those that are in the way was freed; or not at all.
  */
 ChannelBlockResult
 gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
@@ -466,26 +524,25 @@ gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
 	for (;;)
 	{
 		TimestampTz now;
-		bool		done;
-		bool		comes = true;
+		Obstacle	obstacle;
+		Outlook		outlook = {.comes = true};
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		done = try_acquire(channel, &result);
-		if (!done && began != 0)
-			comes = block_comes(channel);
-		if (n_freed != area->n_freed)
-			still_since = 0;
-		n_freed = area->n_freed;
+		obstacle = try_acquire(channel, &result);
+		if (obstacle != OBSTACLE_NONE && began != 0)
+			outlook = look_ahead(channel, obstacle);
 		LWLockRelease(&area->lock);
-		if (done)
+		if (obstacle == OBSTACLE_NONE)
 			break;
 		now = GetCurrentTimestamp();
 		if (began == 0)
 			began = now;
-		if (comes || still_since == 0)
+		if (outlook.comes || outlook.n_freed != n_freed)
 			still_since = now;
-		if (!comes &&
-			(!wait || TimestampDifferenceExceeds(still_since, now, LATE_MS)))
+		n_freed = outlook.n_freed;
+		if (!outlook.comes &&
+			(!wait || !outlook.may_come ||
+			 TimestampDifferenceExceeds(still_since, now, LATE_MS)))
 		{
 			check_failure(channel);
 			break;
@@ -597,7 +654,6 @@ gpurhh_channel_give_back(Channel *channel)
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	gpurhh_block_done(area, channel_query(channel), channel->returned);
-	channel_query(channel)->n_returned--;
 	LWLockRelease(&area->lock);
 	channel->returned = -1;
 }
@@ -808,14 +864,6 @@ gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats, char *device,
 	memcpy(refusal, query->message, GPURHH_MESSAGE_LEN);
 	LWLockRelease(&area->lock);
 	return !refused;
-}
-
-void
-gpurhh_channel_count_host_rows(Channel *channel, uint64 rows)
-{
-	LWLockAcquire(&channel->area->lock, LW_EXCLUSIVE);
-	channel->area->stats.host_rows += rows;
-	LWLockRelease(&channel->area->lock);
 }
 
 void

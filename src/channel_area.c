@@ -174,16 +174,76 @@ gpurhh_block_free(ChannelArea *area, int block)
 		wake_waiter(area);
 }
 
-/* The same for a batch that its query has no more to do with. */
+/*
+ * How many blocks a session may keep where it rests, so that others have some: a
+ * quarter of the pool.  But each participant of a parallel query has one under way and
+ * one that waits for it, as long as others have half of the pool.
+ */
+int
+gpurhh_session_share(const ChannelArea *area, const ChannelQuery *query)
+{
+	return Max(Max(area->n_blocks / 4, 1),
+			   Min(2 * query->n_participants, area->n_blocks / 2));
+}
+
+/*
+ * How many blocks does the query's session keep, or may it find itself to keep once it
+ * rests?  Results that nobody fetches, and batches that the device may yet refuse,
+ * of queries that may sleep before they take them back.  The caller holds the lock.
+ */
+int
+gpurhh_session_keeps(const ChannelArea *area, const ChannelQuery *query)
+{
+	int			n = 0;
+
+	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
+	{
+		const ChannelQuery *other = &area->queries[q];
+
+		/* the blocks of one that failed are free, or will be without the session */
+		if (other->state == QUERY_ACTIVE && !other->failed &&
+			other->session_pid == query->session_pid)
+			n += other->n_results + (other->sleeps ? other->n_outstanding : 0);
+	}
+	return n;
+}
+
+/* Wakes the queries of a session that wait until it keeps less. */
+static void
+wake_session(ChannelArea *area, int session_pid)
+{
+	bool		any = false;
+
+	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
+	{
+		ChannelQuery *query = &area->queries[q];
+
+		if (query->state != QUERY_ACTIVE || !query->at_share)
+			continue;
+		if (query->session_pid == session_pid)
+		{
+			query->at_share = false;
+			ConditionVariableBroadcast(&query->news);
+		}
+		else
+			any = true;
+	}
+	area->any_at_share = any;
+}
+
+/* Frees the block of a batch that its query has no more to do with. */
 void
 gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 {
 	query->n_outstanding--;
+	query->n_done++;
 	if (query->at_limit)
 	{
 		query->at_limit = false;
 		ConditionVariableBroadcast(&query->news);
 	}
+	if (area->any_at_share)
+		wake_session(area, query->session_pid);
 	gpurhh_block_free(area, block);
 }
 
@@ -208,6 +268,15 @@ gpurhh_wake_service(ChannelArea *area)
 {
 	if (area->service_latch != NULL)
 		SetLatch(area->service_latch);
+}
+
+/* Rows of a query of the area's have been finished on the host. */
+void
+gpurhh_count_host_rows(ChannelArea *area, uint64 rows)
+{
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	area->stats.host_rows += rows;
+	LWLockRelease(&area->lock);
 }
 
 /* ---------- finding it ---------- */

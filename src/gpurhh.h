@@ -865,6 +865,11 @@ extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 /* A participant's handle of an open query; owned by a memory context. */
 typedef struct Channel Channel;
 
+/* Where sessions and the device service meet. */
+typedef struct ChannelArea ChannelArea;
+
+typedef struct GpuNodeCounts GpuNodeCounts;
+
 /* ---------- host_table.c ---------- */
 
 typedef struct HostTable HostTable;
@@ -986,8 +991,9 @@ typedef struct HostSide
 	HostTable **table;			/* made when it is needed, */
 	const rhh_table_spec *spec; /* of this, */
 	MemoryContext context;		/* here */
-	Channel    *channel;		/* whose rows they are; or NULL */
-	uint64	   *n_rows;			/* counts them */
+	Channel    *channel;		/* that gives them back; or NULL */
+	uint64	   *n_rows;			/* counts them, */
+	ChannelArea *area;			/* and so does this; or NULL */
 } HostSide;
 
 extern void gpurhh_add_on_host(const HostSide *host, const rhh_batch *batch,
@@ -1003,7 +1009,7 @@ extern UpperFeed *gpurhh_upper_start(Regroup *regroup, MemoryContext context);
 extern void gpurhh_upper_add(UpperFeed *upper, const uint64 *words,
 							 Size stride, uint32 n);
 extern Channel *gpurhh_upper_finish(UpperFeed *upper, HostTable **host,
-									uint64 *host_rows);
+									GpuNodeCounts *counts);
 
 /* ---------- channel_area.c ---------- */
 
@@ -1091,8 +1097,11 @@ typedef struct ChannelQuery
 	BlockList	queued;			/* to the service */
 	BlockList	returned;		/* to the finisher, with failed rows */
 	int			n_outstanding;	/* queued, with the device, or returned */
-	int			n_returned;		/* of these: returned, or being finished */
-	bool		at_limit;		/* a participant waits for these to be fewer */
+	uint64		n_done;			/* batches that are not outstanding any more */
+	bool		sleeps;			/* what gives its rows may sleep meanwhile, and
+								 * leave returned batches where they are */
+	bool		at_limit;		/* a participant waits for n_outstanding to be less */
+	bool		at_share;		/* or for what the session keeps to be less */
 	int			finisher_pid;	/* whose host table has what the device
 								 * refused; 0: nobody's yet */
 
@@ -1153,7 +1162,7 @@ typedef struct ServiceSettings
  * of the session.  The lock guards everything but the blocks' contents, and
  * is held for a few instructions at a time.
  */
-typedef struct ChannelArea
+struct ChannelArea
 {
 	uint32		magic;			/* a service of another build keeps away */
 	LWLock		lock;
@@ -1182,6 +1191,7 @@ typedef struct ChannelArea
 	int			free_head;		/* last freed first: it is warm in caches */
 	uint64		n_freed;		/* blocks, ever */
 	bool		service_wants_block;	/* wake the service when one is freed */
+	bool		any_at_share;	/* some query may be at_share */
 	uint64		want_block[GPURHH_MAX_QUERIES / 64];	/* a bit for each query
 														 * that waits for one */
 	int			next_waiter;	/* query whose turn it is, if it waits */
@@ -1190,7 +1200,7 @@ typedef struct ChannelArea
 
 	ChannelQuery queries[GPURHH_MAX_QUERIES];
 	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
-} ChannelArea;
+};
 
 extern void gpurhh_init_channel(void);
 extern Size gpurhh_channel_area_bytes(Size pool_bytes);
@@ -1212,8 +1222,13 @@ extern void gpurhh_block_free(ChannelArea *area, int block);
 extern void gpurhh_block_done(ChannelArea *area, ChannelQuery *query,
 							  int block);
 extern int	gpurhh_block_take(ChannelArea *area, BlockHolder holder);
+extern int	gpurhh_session_share(const ChannelArea *area,
+								 const ChannelQuery *query);
+extern int	gpurhh_session_keeps(const ChannelArea *area,
+								 const ChannelQuery *query);
 extern char *gpurhh_block_base(ChannelArea *area, int block);
 extern void gpurhh_wake_service(ChannelArea *area);
+extern void gpurhh_count_host_rows(ChannelArea *area, uint64 rows);
 
 /* ---------- channel.c ---------- */
 
@@ -1246,7 +1261,8 @@ typedef struct ChannelResult
 extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_table_spec *spec,
 									const RegroupPlan *regroup_plan,
-									MemoryContext context, const char **why);
+									bool sleeps, MemoryContext context,
+									const char **why);
 extern ChannelAddress gpurhh_channel_address(Channel *channel);
 extern Channel *gpurhh_channel_join(const ChannelAddress *address,
 									bool may_finish, MemoryContext context);
@@ -1271,7 +1287,7 @@ extern bool gpurhh_channel_regrouped(Channel *channel,
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
 								 char *device, char *refusal);
-extern void gpurhh_channel_count_host_rows(Channel *channel, uint64 rows);
+extern ChannelArea *gpurhh_channel_area(Channel *channel);
 extern void gpurhh_channel_close(Channel *channel);
 
 /* ---------- load.c ---------- */
@@ -1298,7 +1314,7 @@ extern bool gpurhh_has_cuda_library(void);
 /* ---------- agg_parallel.c ---------- */
 
 /* What a node did: sums over its runs, and the participants of each. */
-typedef struct GpuNodeCounts
+struct GpuNodeCounts
 {
 	uint64		runs;
 	uint64		feeders;		/* participants that read a part of the input */
@@ -1317,11 +1333,12 @@ typedef struct GpuNodeCounts
 	uint64		odd_compared;	/* others that may equal one of these */
 	uint64		odd_bytes;		/* the most of any run */
 	double		feed_ms;		/* wall time to read and hand over the input */
-	double		pool_wait_ms;	/* of that: waiting for a free block */
+	double		pool_wait_ms;	/* of that: waiting for a free block; of the third
+								 * level it is of fetch_ms */
 	double		fetch_ms;		/* wall time to wait for groups and copy them;
 								 * of the host table and of levels, too */
 	double		form_ms;		/* to make rows of them, by sampling */
-} GpuNodeCounts;
+};
 
 /* Where a level of groups above the first was made. */
 typedef enum GpuLevelPlace

@@ -505,7 +505,6 @@ static void
 return_block(ChannelQuery *query, int block)
 {
 	gpurhh_block_push(area, &query->returned, block);
-	query->n_returned++;
 	ConditionVariableBroadcast(&query->news);
 }
 
@@ -596,7 +595,8 @@ finish_query(int q)
 /*
  * Fetches the next groups into a free block, if a participant waits for them,
  * or, ahead of need, while there are plenty of blocks and no more results lie
- * ready than there are participants.
+ * ready than there are participants.  Those may rest, so they take no more than
+ * half of the session's share of the pool: the rest is for batches.
  */
 static bool
 extract_groups(int q)
@@ -612,7 +612,10 @@ extract_groups(int q)
 	needed = query->n_fetching > query->n_results;
 	if (needed ||
 		(query->n_results < query->n_participants &&
-		 area->n_free > area->n_blocks / 2 + 1))
+		 area->n_free > area->n_blocks / 2 + 1 &&
+		 (!area->shared ||
+		  2 * gpurhh_session_keeps(area, query) <
+		  gpurhh_session_share(area, query))))
 	{
 		block = gpurhh_block_take(area, BLOCK_SERVICE);
 		if (block >= 0)

@@ -122,6 +122,14 @@ foreach my $mode ('private', 'shared')
 			qr/Host Rows: 100000  Late Batches: \d+ \(no block of the pool became free\)/,
 			'on the host, and are told why');
 		cmp_ok($s->query('SELECT late_batches FROM gpurhh_stat'), '>', 0, 'so is gpurhh_stat');
+
+		# The third level has batches of its own, which EXPLAIN did not count.
+		my $third = 'SELECT k, count(DISTINCT v), count(DISTINCT w) FROM t GROUP BY k';
+		my $late = $s->query('SELECT late_batches FROM gpurhh_stat');
+		my ($shown) = $s->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) $third") =~ /"Late Batches": (\d+)/;
+		is($shown, $s->query('SELECT late_batches FROM gpurhh_stat') - $late, 'of all levels');
+		same_answer($s, $third, 'with the right groups');
+
 		$s->send($BY_K);
 		ok(wait_until(sub {
 					$admin->query("SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = " . $s->backend_pid) eq 't';

@@ -80,6 +80,14 @@ cmp_ok($f->{'Spilled Records'}, '>', 0, '64 kB do not suffice, the host spills')
 cmp_ok($f->{'Emit Time'}, '<=', $f->{'Execution Time'}, 'emitting takes no longer than the query');
 same_answer($s, $_, 'device, host and disk') foreach @queries;
 
+# Rows of passes over deferred rows are the host's, too; gpurhh_stat did not count them,
+# as the query has left the service by then.
+my $strings = "SELECT md5(w::text), count(*) FROM t GROUP BY 1";
+my $host_rows = $s->query('SELECT host_rows FROM gpurhh_stat');
+$f = figures($s, $strings);
+cmp_ok($f->{'Passes'}, '>', 0, 'a dictionary that is full leaves rows to passes');
+is($s->query('SELECT host_rows FROM gpurhh_stat') - $host_rows, $f->{'Host Rows'}, 'gpurhh_stat counts as EXPLAIN does');
+
 # All of it at once.
 $s->query('SET gpurhh.max_probe_buckets = 1; SET gpurhh.load_factor = 0.95');
 same_answer($s, $_, 'device, host and disk, short probes') foreach $many, $unknown;
@@ -97,6 +105,8 @@ $s->quit;
 
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
 $node->append_conf('postgresql.conf', "gpurhh.device_memory = '1MB'");
+# the smallest table has a part for each thread, so that what one leaves is too little
+$node->append_conf('postgresql.conf', "gpurhh.cpu_threads = 64");
 $node->restart;
 $s = session($node);
 $s->query($ON);
@@ -112,9 +122,19 @@ same_answer($s, $_, "the service's limit") foreach @queries;
 	my $other = session($node);
 	my $few = 'SELECT v, count(*) FROM t GROUP BY v';
 
+	# what the host has in files would be compared with all groups of the device first
+	$other->query("$ON SET work_mem = '64MB'");
 	is($other->query("BEGIN; DECLARE c CURSOR FOR $many; SELECT n_rows FROM drain('c', 10)"),
 		10, 'a session has taken what memory there is');
 	same_answer($s, $_, 'another session finds little or none') foreach $few, $many;
+
+	# A query without a table once kept its place while its cursor rested.
+	like($s->query("EXPLAIN (ANALYZE, COSTS OFF) $many"), qr/Device: host/, 'none, in fact');
+	$s->query('BEGIN');
+	$s->query(join ';', map { "DECLARE c$_ CURSOR FOR $many; FETCH 1 FROM c$_" } 1 .. 40);
+	unlike($s->query("EXPLAIN (ANALYZE, COSTS OFF) $many"), qr/too many queries/, 'cursors without tables leave room for other queries');
+	is($s->query("SELECT n_rows FROM drain('c$_', NULL)"), 99999, 'and go on') foreach 1, 40;
+	$s->query('COMMIT');
 	$other->query('COMMIT');
 	ok(wait_until(sub { host_rows($s, $few) == 0 }), 'until the first is done');
 	$other->quit;

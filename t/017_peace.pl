@@ -31,6 +31,19 @@ my $s = session($node);
 my $other = session($node);
 $_->query($ON) foreach $s, $other;
 
+# "Late Batches" of the query's GpuHashAggs, added up.
+sub late_batches
+{
+	my ($session, $sql) = @_;
+	my $plan = $session->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) $sql");
+	my @n = $plan =~ /"Late Batches": (\d+)/g;
+	my $sum = 0;
+
+	die "no GpuHashAgg in: $plan" if !@n;
+	$sum += $_ foreach @n;
+	return $sum;
+}
+
 # ---------- keys ----------
 
 # unmix32() is the inverse of the hash without a seed: these keys were neighbours.
@@ -108,6 +121,69 @@ is(host_rows($other, 'SELECT k, sum(v) FROM t, generate_series(1, 10) GROUP BY k
 $admin->query('SELECT pg_advisory_unlock(77)');
 is(($_->result)[0], "0|3\n1|3\n2|3", 'it has its answer') foreach @sleepers;
 $_->quit foreach @sleepers;
+
+# Batches that the device refused wait for a session that sleeps: the last one of each of
+# these was handed over just before the row that sleeps.  Others once waited for a second,
+# and then did without the device.
+$admin->query(q{
+CREATE FUNCTION nest_refused(depth int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+	n int;
+BEGIN
+	IF depth = 0 THEN
+		PERFORM pg_advisory_xact_lock_shared(77);
+		RETURN 0;
+	END IF;
+	SELECT count(*) INTO n FROM (
+		SELECT g, count(*) AS c FROM (
+			SELECT i + CASE WHEN i = 89985 THEN nest_refused(depth - 1) ELSE 0 END AS g
+			FROM generate_series(1, 90000) i) x
+		GROUP BY g) y;
+	RETURN n - 90000;
+END $$});
+$s->query("SET gpurhh.device_memory = '1MB'; SET gpurhh.batch_rows = 64");
+$admin->query('SELECT pg_advisory_lock(77)');
+$s->send('SELECT nest_refused(20)');
+ok(wait_for_gate($admin, $s), 'a function sleeps within GROUP BYs whose batches are refused');
+is(late_batches($other, $BY_K), 0, 'others need not wait for its blocks');
+is(host_rows($other, $BY_K), 0, 'and use the device');
+cmp_ok($other->query('SELECT late_batches FROM gpurhh_stat'), '>', 0, 'it does without what it keeps too many of');
+$admin->query('SELECT pg_advisory_unlock(77)');
+is(($s->result)[0], '0', 'and has an answer, too');
+
+# Of a parallel query, whose batches come back to one process, which sleeps.  What others
+# free all the time is none of its blocks: its workers once waited as long as others ran.
+# The pool has more blocks than such a query may have.
+$_->quit foreach $s, $other, $admin;
+$node->append_conf('postgresql.conf', "gpurhh.pool_size = '32MB'");
+$node->restart;
+($admin, $s, $other) = map { session($node) } 1 .. 3;
+$_->query($ON) foreach $s, $other;
+$s->query("SET gpurhh.device_memory = '1MB'; SET gpurhh.batch_rows = 64");
+$s->query('SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0.001; SET min_parallel_table_scan_size = 0; SET gpurhh.row_cost = 0.001');
+$admin->query(q{
+CREATE TABLE p WITH (parallel_workers = 2) AS SELECT i AS w FROM generate_series(1, 200000) i;
+ANALYZE p;
+CREATE FUNCTION stops_in(pid int, i int) RETURNS int LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	IF pg_backend_pid() = pid THEN
+		PERFORM pg_advisory_xact_lock_shared(77);
+	END IF;
+	RETURN i;
+END $$});
+my $leader = $s->backend_pid;
+my $stops = "SELECT g, count(*) AS n FROM (SELECT stops_in($leader, w) AS g FROM p) x GROUP BY g";
+like($s->query("EXPLAIN (COSTS OFF) $stops"), qr/^Gather\n.*Parallel Custom Scan \(GpuHashAgg\)/s, 'the leader emits');
+$admin->query('SELECT pg_advisory_lock(77)');
+$s->send("CREATE TABLE stopped AS $stops");
+ok(wait_for_gate($admin, $s), 'the leader of a parallel query sleeps');
+ok(wait_until(sub {
+			$other->query($BY_K);
+			$admin->query("SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $leader AND pid <> $leader") eq '0';
+		}, 'the workers'), 'its workers come to their end');
+$admin->query('SELECT pg_advisory_unlock(77)');
+is(($s->result)[1], '', 'and so does it');
+is($s->query('SELECT count(*), sum(g), sum(n) FROM stopped'), '200000|20000100000|200000', 'with the right groups');
 
 # ---------- memory ----------
 
