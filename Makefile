@@ -41,51 +41,7 @@ EXTENSION  = gpurhh
 DATA       = $(wildcard gpurhh--*.sql)
 PGFILEDESC = "gpurhh - GROUP BY on a GPU"
 
-OBJS = \
-	src/gpurhh.o \
-	src/guc.o \
-	src/decimal.o \
-	src/types.o \
-	src/agg_path.o \
-	src/agg_cost.o \
-	src/agg_union.o \
-	src/candidates.o \
-	src/agg_plan.o \
-	src/agg_exec.o \
-	src/agg_rights.o \
-	src/agg_input.o \
-	src/agg_groups.o \
-	src/agg_emit.o \
-	src/agg_final.o \
-	src/odd_arguments.o \
-	src/pairs.o \
-	src/agg_regroup.o \
-	src/regroup_rows.o \
-	src/agg_upper.o \
-	src/agg_choices.o \
-	src/agg_parallel.o \
-	src/encoding.o \
-	src/feed.o \
-	src/dictionary.o \
-	src/kept_strings.o \
-	src/agg_defer.o \
-	src/heap_feed.o \
-	src/page_feed.o \
-	src/vector.o \
-	src/vector_functions.o \
-	src/vector_compile.o \
-	src/vector_constant.o \
-	src/vector_compare.o \
-	src/vector_arithmetic.o \
-	src/host_table.o \
-	src/channel_area.o \
-	src/channel.o \
-	src/load.o \
-	src/service.o \
-	src/cuda_library.o \
-	src/service_regroup.o \
-	src/explain.o \
-	src/functions.o
+OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/*/*.c))
 
 # Everything in gpu/ is compiled without PostgreSQL's headers and flags and
 # linked in as is: in OBJS, PGXS would want LLVM bitcode of it as well.  The CUDA
@@ -171,7 +127,7 @@ ifneq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
 	-Wno-ignored-attributes -Wno-unused-command-line-argument
 endif
 
-PG_CPPFLAGS  = -Igpu $(CUDA_DEFINE)
+PG_CPPFLAGS  = -Isrc -Igpu $(CUDA_DEFINE)
 # Floats that a contracted multiplication and addition would round differently.
 PG_CFLAGS    = -MMD -MP -ffp-contract=off $(if $(WERROR),-Werror) $(CLANG_FLAGS)
 SHLIB_LINK   = $(CPU_OBJS) -lpthread -ldl
@@ -207,7 +163,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
   override with_llvm := no
 endif
 
-EXTRA_CLEAN = $(CUDA_LIBRARY) gpu/*.o gpu/*.d src/*.d src/*.o src/*.bc .build-flags .build-flags-cuda .build-nvcc \
+EXTRA_CLEAN = $(CUDA_LIBRARY) gpu/*.o gpu/*.d $(foreach d,src src/*,$(addprefix $(d)/,*.o *.bc *.d)) .build-flags .build-flags-cuda .build-nvcc \
 	test/device_test test/device_test_* test/host_test test/host_test_asan test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
@@ -220,8 +176,8 @@ endif
 
 $(shlib): $(CPU_OBJS)
 
-src/cuda_library.o src/cuda_library.bc: private override CPPFLAGS += -DRHH_HEADERS='"$(RHH_HEADERS)"'
-src/cuda_library.o: $(wildcard gpu/*.h)
+src/service/cuda_library.o src/service/cuda_library.bc: private override CPPFLAGS += -DRHH_HEADERS='"$(RHH_HEADERS)"'
+src/service/cuda_library.o: $(wildcard gpu/*.h)
 
 ifeq ($(CUDA),yes)
 all: $(CUDA_LIBRARY)
@@ -239,7 +195,7 @@ install: uninstall-cuda
 endif
 
 # Their loops over columns are worth it, as core's checksums are.
-src/feed.o src/heap_feed.o src/pairs.o $(filter src/vector%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
+src/batch/feed.o src/batch/pairs.o src/scan/heap_feed.o $(filter src/expr/%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # ---------- gpu/ ----------
 

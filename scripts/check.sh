@@ -1,6 +1,7 @@
 #!/bin/bash
 # check.sh, or "make check": every test there is, in throw-away clusters:
 #
+#	includes			which folder of src/ includes which, as docs/design.md says
 #	device_test			the devices' ABI without PostgreSQL, on each device
 #						present; once more with AddressSanitizer and UBSan on
 #						the CPU device; host_test, what that one may use
@@ -19,7 +20,7 @@
 # and said at the end; the others run all the same.
 #
 # Environment, or arguments of make: PG_CONFIG, WITH_CUDA, CUDA_ARCHS, CC, CXX,
-# TMPDIR; CHECK="device simt regress tap" picks parts, REGRESS_TESTS="functions"
+# TMPDIR; CHECK="source device simt regress tap" picks parts, REGRESS_TESTS="functions"
 # files of sql/, PROVE_TESTS="t/001_….pl" TAP files, TAP=no leaves those out;
 # CI=true makes warnings errors and the lack of a tool a failure.
 . "$(dirname "$0")/lib.sh"
@@ -47,7 +48,7 @@ build_part()
 	return 1
 }
 
-parts=" ${CHECK:-device simt regress tap} "
+parts=" ${CHECK:-source device simt regress tap} "
 part() { [[ $parts == *" $1 "* ]]; }
 if [ "${TAP:-}" = no ]; then parts=${parts/ tap / }; fi
 
@@ -94,6 +95,11 @@ compiles() # COMPILER [ARG …]
 {
 	echo 'int main(void) { return 0; }' | "$@" - -o "$work/compiles" >"$log" 2>&1
 }
+
+if part source; then
+	step "which folder of src/ includes which"
+	run_program test/includes.sh
+fi
 
 if part device; then
 	step "device_test"

@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpurhh.h"
+#include "postgres.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -19,6 +19,12 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/snapmgr.h"
+
+#include "channel/area.h"
+#include "compat.h"
+#include "plan/plan.h"
+#include "service/service.h"
+#include "settings.h"
 
 PG_FUNCTION_INFO_V1(gpurhh_version);
 PG_FUNCTION_INFO_V1(gpurhh_devices);

@@ -10,9 +10,15 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpurhh.h"
+#include "postgres.h"
 
 #include "fmgr.h"
+
+#include "channel/area.h"
+#include "exec/exec.h"
+#include "plan/plan.h"
+#include "service/service.h"
+#include "settings.h"
 
 PG_MODULE_MAGIC;
 

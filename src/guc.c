@@ -21,12 +21,16 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpurhh.h"
+#include "postgres.h"
 
 #include <limits.h>
 
 #include "access/parallel.h"
 #include "utils/guc.h"
+
+#include "channel/area.h"
+#include "compat.h"
+#include "settings.h"
 
 /* What a name of a switch was last set to, where and when. */
 typedef struct NamedSetting

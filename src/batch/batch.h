@@ -1,0 +1,344 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch.h
+ *		Rows as columns in blocks: layout, strings, and what fills them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_BATCH_BATCH_H
+#define GPURHH_BATCH_BATCH_H
+
+#include "executor/tuptable.h"
+#include "storage/buffile.h"
+#include "utils/dsa.h"
+
+#include "compat.h"
+#include "expr/expr.h"
+#include "types/types.h"
+
+/* ---------- dictionary.c ---------- */
+
+#define GPURHH_STRING_LONG	0xff	/* its last one, where a dictionary has it */
+/* the same of a char(n) that has not n characters: see dictionary.c */
+#define GPURHH_STRING_ODD	0x80	/* beside the length */
+#define GPURHH_STRING_ODD_LONG 0xfe
+
+/* Strings looked up together: enough to overlap the waits for memory. */
+#define GPURHH_STRING_BATCH	64
+
+StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
+				 "a row's strings are looked up together");
+
+static inline uint8
+gpurhh_string_last_byte(const uint64 *key)
+{
+	return ((const uint8 *) key)[GPURHH_STRING_BYTES - 1];
+}
+
+/* Of the last byte: does the key have a number? */
+static inline bool
+gpurhh_string_is_long(uint8 last)
+{
+	return last >= GPURHH_STRING_ODD_LONG;
+}
+
+static inline bool
+gpurhh_string_is_odd(uint8 last)
+{
+	return (last & GPURHH_STRING_ODD) != 0 && last != GPURHH_STRING_LONG;
+}
+
+/* Of a char(n): what it is compared by. */
+static inline uint32
+gpurhh_string_without_blanks(const char *data, uint32 length)
+{
+	while (length > 0 && data[length - 1] == ' ')
+		length--;
+	return length;
+}
+
+/* A string that is no key itself, in a dictionary or kept by itself. */
+typedef struct StringEntry
+{
+	uint32		hash;			/* the low half of gpurhh_string_hash() */
+	char		string[FLEXIBLE_ARRAY_MEMBER];	/* varlena */
+} StringEntry;
+
+static inline Size
+gpurhh_string_entry_bytes(uint32 length)
+{
+	return MAXALIGN(offsetof(StringEntry, string) + VARHDRSZ + length);
+}
+
+static inline void
+gpurhh_string_write_entry(StringEntry *entry, const char *data, uint32 length,
+						  uint32 hash)
+{
+	entry->hash = hash;
+	SET_VARSIZE(entry->string, VARHDRSZ + length);
+	memcpy(VARDATA(entry->string), data, length);
+}
+
+/* Numbers for the strings that are no keys themselves. */
+typedef struct Dictionary Dictionary;
+typedef struct DictionaryShared DictionaryShared;
+
+typedef struct StringLookup
+{
+	const char *data;
+	uint32		length;
+	uint64		hash;
+	uint64		number;			/* 0: none */
+	char	   *to;				/* where the key goes */
+	bool		odd;
+	struct varlena *detoasted;	/* to be freed then; or NULL */
+} StringLookup;
+
+/* Writes strings' keys.  All zeros but for the dictionary, it is ready. */
+typedef struct StringEncoder
+{
+	Dictionary *dictionary;
+	int			n_waiting;
+	bool		missing;		/* there was one without a number */
+	bool		odd;			/* there was one whose key is odd, ever */
+	uint64		hash;
+	StringLookup waiting[GPURHH_STRING_BATCH];
+} StringEncoder;
+
+extern Dictionary *gpurhh_dictionary_create(MemoryContext parent, Size limit,
+											int min_strings,
+											double expected_strings);
+extern dsa_pointer gpurhh_dictionary_share(dsa_area *area, Size limit,
+										   int min_strings,
+										   double expected_strings);
+extern Dictionary *gpurhh_dictionary_attach(dsa_area *area, dsa_pointer place,
+											MemoryContext context);
+extern void gpurhh_dictionary_unshare(dsa_area *area, dsa_pointer place);
+extern void gpurhh_dictionary_stats(Dictionary *dictionary, uint64 *n_strings,
+									uint64 *bytes);
+extern StringEntry *gpurhh_dictionary_entry(const Dictionary *dictionary,
+											uint64 number);
+extern uint64 gpurhh_string_hash(const char *data, uint32 length);
+extern struct varlena *gpurhh_dictionary_string(const Dictionary *dictionary,
+												uint64 number);
+extern int	gpurhh_string_compare(const Dictionary *dictionary,
+								  const uint64 *a, const uint64 *b);
+extern bool gpurhh_string_odd_length(const char *data, uint32 length,
+									 uint32 bytes, int characters);
+extern const char *gpurhh_string_of_key(const Dictionary *dictionary,
+										const uint64 *key, uint32 *length);
+extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
+							   int parameter, const struct varlena *value,
+							   const char *readable, char *to);
+extern void gpurhh_strings_add_column(StringEncoder *encoder,
+									  GpuEncoding encoding, int parameter,
+									  const char *const *data,
+									  const uint32 *positions, int n,
+									  const char *readable, char *to);
+extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
+extern bool gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,
+										  uint64 *word, uint32 *hash);
+extern Datum gpurhh_dictionary_numeric(const Dictionary *dictionary,
+									   uint64 word);
+
+/* ---------- string_words.c ---------- */
+
+/*
+ * The words of a record at which the keys of strings begin, and those of keys that
+ * are numerics, which may be odd.
+ */
+typedef struct StringWords
+{
+	int			n;
+	int			n_keys;			/* of these in the record's key, the first ones */
+	uint16		at[RHH_MAX_KEYS + RHH_MAX_STATES];
+	int			n_numerics;
+	uint16		numeric_at[RHH_MAX_KEYS];
+	uint16		scale[RHH_MAX_KEYS];	/* of each */
+} StringWords;
+
+extern void gpurhh_string_words_init(StringWords *words,
+									 const rhh_table_spec *spec,
+									 const GpuColumn *columns);
+extern void gpurhh_strings_resolve(const StringWords *words,
+								   const Dictionary *dictionary,
+								   uint64 *record);
+extern void gpurhh_string_make_key(MemoryContext context, const char *data,
+								   uint32 length, bool odd, uint64 *key);
+extern void gpurhh_string_copy(MemoryContext context, uint64 *key);
+extern void gpurhh_strings_copy(const StringWords *words,
+								MemoryContext context, uint64 *record);
+extern void gpurhh_strings_free(const StringWords *words,
+								const uint64 *record);
+extern void gpurhh_string_free(const uint64 *key);
+extern uint32 gpurhh_strings_hash(const StringWords *words,
+								  const uint64 *record, int n_words);
+extern bool gpurhh_strings_equal(const StringWords *words, const uint64 *a,
+								 const uint64 *b, int n_words);
+extern void gpurhh_strings_write(const StringWords *words, BufFile *file,
+								 const uint64 *record);
+extern void gpurhh_strings_read(const StringWords *words, BufFile *file,
+								uint64 *record, MemoryContext context);
+
+/* ---------- feed.c ---------- */
+
+typedef struct Feed Feed;
+
+typedef struct FeedColumn
+{
+	GpuEncoding encoding;
+	int			parameter;		/* see GpuColumn */
+	int			attribute;
+	uint8		bytes;
+	bool		is_key;			/* as the caller says: NULL is a group */
+	bool		any_null;		/* in the batch being filled */
+	uint32		values_offset;
+	uint32		nulls_offset;
+} FeedColumn;
+
+/*
+ * Writes rows into the columns of one block at a time.  Knows the layout and
+ * the encodings, and nothing of devices.
+ */
+struct Feed
+{
+	int			n_columns;
+	int			n_attributes;	/* of the child's rows, up to the last needed */
+	uint32		capacity_rows;	/* rows that fit a block */
+	char	   *base;			/* the block being filled, or NULL */
+	uint32		n_rows;
+	FeedColumn	columns[RHH_MAX_COLUMNS];
+
+	/* strings; the caller sets the dictionary and where rows go whose strings
+	 * are not in it */
+	int			n_strings;
+	uint8		string_columns[RHH_MAX_COLUMNS];
+	StringEncoder strings;
+	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
+	void	   *defer_arg;
+	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
+
+	/* the caller's: told of a row of which numerics are fed as NULL, as they are
+	 * not what is declared, while it is being appended; and of rows with integers
+	 * that gpurhh_is_watched() */
+	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
+	void	   *odd_arg;
+	const uint64 *watched;		/* NULL: none is */
+};
+
+#define GPURHH_WATCHED_BITS	12	/* how many bits there are, as a power of 2 */
+
+static inline uint32
+gpurhh_watched_bit(int64 integer)
+{
+	return (uint32) (((uint64) integer * UINT64CONST(0x9e3779b97f4a7c15)) >>
+					 (64 - GPURHH_WATCHED_BITS));
+}
+
+/* May a decimal of one limb equal one that is not what is declared? */
+static inline bool
+gpurhh_is_watched(const uint64 *watched, int64 integer)
+{
+	uint32		bit = gpurhh_watched_bit(integer);
+
+	return (watched[bit / 64] >> (bit % 64)) & 1;
+}
+
+extern void gpurhh_feed_init(Feed *feed, int n_columns,
+							 const GpuColumn *columns,
+							 Size block_bytes, int max_rows);
+extern void gpurhh_feed_start(Feed *feed, char *base);
+extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
+extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
+							  int n);
+extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);
+extern void gpurhh_feed_no_strings(Feed *feed, int column, int n);
+extern void gpurhh_feed_string(Feed *feed, int column, uint32 row,
+							   const struct varlena *value, bool regular);
+extern void gpurhh_feed_describe(const Feed *feed, rhh_batch *batch);
+extern bool gpurhh_feed_take_back(Feed *feed, int column, uint32 row);
+extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
+
+/* ---------- pairs.c ---------- */
+
+extern void gpurhh_pairs_fill(Feed *feed);
+
+/* ---------- candidates.c ---------- */
+
+/* Chooses the strings that may be a group's least or greatest. */
+typedef struct Candidates Candidates;
+
+/*
+ * A row of the block has no string, as the dictionary did not take it.  odd: with
+ * trailing blanks, and another number of them than is declared.
+ */
+typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
+								 int column, const char *data, uint32 length,
+								 bool odd);
+
+/* Memory for the strings that others are compared to. */
+#define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
+
+extern Candidates *gpurhh_candidates_create(MemoryContext context,
+											const rhh_table_spec *spec,
+											const GpuColumn *columns,
+											Size limit,
+											CandidateRefused refused,
+											void *refused_arg);
+extern void gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
+								  const Vector *const *strings);
+extern void gpurhh_candidates_finish(Candidates *candidates, Feed *feed);
+extern int	gpurhh_candidates_columns(const Candidates *candidates,
+									  const uint8 **columns);
+extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
+										 Size limit);
+
+/* ---------- level_rows.c ---------- */
+
+#define GPURHH_REGROUP_MAX_SETS	64
+
+/* The number of a group's grouping set, beside the NULL bits in word 0. */
+#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
+
+/* What a column of the second level's rows is made of. */
+typedef enum RegroupKind
+{
+	REGROUP_KEY,				/* a key; NULL also where it is not in the set */
+	REGROUP_IS_NULL,			/* of a key only whether it is NULL */
+	REGROUP_SET,				/* the set's number */
+	REGROUP_WORD,				/* a word of a state, or two */
+	REGROUP_DIGIT1,				/* the second word of an integer of several, all */
+	REGROUP_DIGIT2,				/* signed, see regroup_rows.c; the third one */
+	REGROUP_ANY					/* RHH_ANY's value, NULL where there is none */
+} RegroupKind;
+
+typedef struct RegroupColumn
+{
+	RegroupKind kind;
+	int			key;			/* its NULL bit */
+	int			word;			/* of the first level, its first */
+	int			part;			/* of the groups that have it; -1: all */
+} RegroupColumn;
+
+/* How a device makes groups of another of its table's groups. */
+typedef struct RegroupPlan
+{
+	rhh_table_spec spec;		/* of the second level's table */
+	RegroupColumn columns[RHH_MAX_COLUMNS];
+	bool		keep_first;		/* the first level's groups are results too */
+	int			n_parts;		/* 0, or the groups have sets already, for each of
+								 * this plan's as many */
+	int			first_set;		/* the sets' numbers begin with it */
+	int			n_sets;
+	uint64		outside[GPURHH_REGROUP_MAX_SETS];	/* NULL bits of the keys
+													 * that are not in a set */
+} RegroupPlan;
+
+extern void gpurhh_regroup_feed_init(Feed *feed, const RegroupPlan *plan,
+									 Size block_bytes, int max_rows);
+extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
+									 int set, const uint64 *words,
+									 Size stride, uint32 n);
+
+#endif							/* GPURHH_BATCH_BATCH_H */

@@ -1,0 +1,505 @@
+/*-------------------------------------------------------------------------
+ *
+ * feed.c
+ *		Rows to columns: writes tuple slots into the columns of a block.
+ *
+ * A block's layout is fixed by the columns' widths and its size: all values,
+ * column after column, then the NULL bitmaps, then the bitmap in which the
+ * device marks the rows it refused (see rhh_batch).  A NULL bitmap is cleared
+ * when its column's first NULL of the batch arrives, and left out of the
+ * batch where none does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/uuid.h"
+
+#include "batch/batch.h"
+
+#define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
+
+/* Bytes of a block that this many rows take. */
+static Size
+block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
+{
+	Size		bytes = BITMAP_BYTES(rows); /* failed rows */
+
+	for (int c = 0; c < n_columns; c++)
+		bytes += TYPEALIGN(64, rows * columns[c].bytes) + BITMAP_BYTES(rows);
+	return bytes;
+}
+
+/*
+ * Lays out blocks of block_bytes for the given columns; at most max_rows rows
+ * each.  Any number of columns up to RHH_MAX_COLUMNS fits the smallest block.
+ */
+void
+gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
+				 Size block_bytes, int max_rows)
+{
+	Size		row_bits = 1;
+	Size		rows;
+	Size		offset = 0;
+
+	memset(feed, 0, sizeof(Feed));
+	feed->n_columns = n_columns;
+	for (int c = 0; c < n_columns; c++)
+	{
+		feed->columns[c].encoding = columns[c].encoding;
+		feed->columns[c].parameter = columns[c].parameter;
+		feed->columns[c].attribute = columns[c].attribute;
+		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
+		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
+		if (gpurhh_is_string(columns[c].encoding) &&
+			!gpurhh_is_candidate(columns[c].encoding))
+			feed->string_columns[feed->n_strings++] = c;
+		row_bits += 8 * feed->columns[c].bytes + 1;
+	}
+
+	/* what the columns' alignment takes, may ask for some rows less */
+	rows = Min((Size) max_rows, block_bytes * 8 / row_bits);
+	while (rows > 64 &&
+		   block_bytes_for(n_columns, feed->columns, rows) > block_bytes)
+		rows -= 64;
+	Assert(block_bytes_for(n_columns, feed->columns, rows) <= block_bytes);
+	feed->capacity_rows = rows;
+
+	for (int c = 0; c < n_columns; c++)
+	{
+		feed->columns[c].values_offset = offset;
+		offset += TYPEALIGN(64, rows * feed->columns[c].bytes);
+	}
+	for (int c = 0; c < n_columns; c++)
+	{
+		feed->columns[c].nulls_offset = offset;
+		offset += BITMAP_BYTES(rows);
+	}
+}
+
+/* The next rows go to the block at base. */
+void
+gpurhh_feed_start(Feed *feed, char *base)
+{
+	feed->base = base;
+	feed->n_rows = 0;
+	for (int c = 0; c < feed->n_columns; c++)
+		feed->columns[c].any_null = false;
+}
+
+/* The column's NULL bitmap, cleared when it is needed first. */
+static uint8 *
+null_bitmap(Feed *feed, FeedColumn *column)
+{
+	uint8	   *nulls = (uint8 *) feed->base + column->nulls_offset;
+
+	if (!column->any_null)
+	{
+		memset(nulls, 0, BITMAP_BYTES(feed->capacity_rows));
+		column->any_null = true;
+	}
+	return nulls;
+}
+
+/* The same for who marks rows in it as they lie. */
+uint8 *
+gpurhh_feed_null_bitmap(Feed *feed, int column)
+{
+	return null_bitmap(feed, &feed->columns[column]);
+}
+
+static pg_noinline void
+mark_null(Feed *feed, FeedColumn *column)
+{
+	uint8	   *nulls = null_bitmap(feed, column);
+
+	nulls[feed->n_rows / 8] |= 1 << (feed->n_rows % 8);
+	/* keep uninitialized memory out of shared memory's readers */
+	memset(feed->base + column->values_offset +
+		   (Size) feed->n_rows * column->bytes, 0, column->bytes);
+}
+
+/* Does a row that is deferred have a numeric that will have an odd key? */
+static bool
+has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
+{
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		const FeedColumn *column = &feed->columns[c];
+		int64		limb;
+
+		if (column->is_key && column->encoding == GPU_ENC_DECIMAL &&
+			!slot->tts_isnull[column->attribute] &&
+			!gpurhh_decimal_read(DatumGetPointer(slot->tts_values[column->attribute]),
+								 GPURHH_DECIMAL_SCALE(column->parameter), 1,
+								 &limb))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Writes the row's strings, before anything else is known of it in the block.
+ * False: the row is not to be fed now, and has been deferred.
+ */
+static bool
+feed_strings(Feed *feed, TupleTableSlot *slot)
+{
+	uint32		hash;
+
+	for (int i = 0; i < feed->n_strings; i++)
+	{
+		int			c = feed->string_columns[i];
+		const FeedColumn *column = &feed->columns[c];
+		const struct varlena *value;
+
+		if (slot->tts_isnull[column->attribute])
+			continue;
+		value = (const struct varlena *)
+			DatumGetPointer(slot->tts_values[column->attribute]);
+		gpurhh_strings_add(&feed->strings, column->encoding,
+						   column->parameter, value, (const char *) value,
+						   feed->base + column->values_offset +
+						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
+	}
+	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
+		return true;
+	/* groups that are made later have to be merged with those made before */
+	feed->strings.odd |= has_odd_numeric(feed, slot);
+	feed->defer(feed->defer_arg, slot, hash);
+	return false;
+}
+
+/* The row's strings that may be its group's least or greatest. */
+static void
+feed_candidates(Feed *feed, TupleTableSlot *slot)
+{
+	const uint8 *columns;
+	int			n = gpurhh_candidates_columns(feed->candidates, &columns);
+	Vector		strings[RHH_MAX_KEYS];
+	const Vector *pointers[RHH_MAX_KEYS];
+
+	for (int i = 0; i < n; i++)
+	{
+		int			attribute = feed->columns[columns[i]].attribute;
+
+		strings[i].values = &slot->tts_values[attribute];
+		strings[i].nulls = (const uint8 *) &slot->tts_isnull[attribute];
+		pointers[i] = &strings[i];
+	}
+	gpurhh_candidates_add(feed->candidates, feed, 1, pointers);
+}
+
+/*
+ * Writes a limb of a row's numeric, or NULL, if it has not the scale that its
+ * expression is known by.  False: the row is one for odd_row().
+ */
+static inline bool
+feed_decimal(Feed *feed, FeedColumn *column, Datum value)
+{
+	int64		limbs[GPURHH_MAX_LIMBS];
+	int			scale = GPURHH_DECIMAL_SCALE(column->parameter);
+
+	if (likely(gpurhh_decimal_read(DatumGetPointer(value), scale,
+								   GPURHH_DECIMAL_LIMBS(column->parameter),
+								   limbs)))
+	{
+		((int64 *) (feed->base + column->values_offset))[feed->n_rows] =
+			limbs[column->encoding - GPU_ENC_DECIMAL];
+		return likely(feed->watched == NULL) || column->is_key ||
+			!gpurhh_is_watched(feed->watched, limbs[0]);
+	}
+	if (!column->is_key)
+		mark_null(feed, column);
+	return false;
+}
+
+/* The row that was about to be appended is not; its NULLs are taken back. */
+static void
+forget_row(Feed *feed)
+{
+	uint32		row = feed->n_rows;
+
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		const FeedColumn *column = &feed->columns[c];
+
+		if (column->any_null)
+			((uint8 *) feed->base + column->nulls_offset)[row / 8] &=
+				~(1 << (row % 8));
+	}
+}
+
+/*
+ * Writes the key of a numeric that is odd.  False: the row is not to be fed now,
+ * and has been deferred.
+ */
+static pg_noinline bool
+feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
+{
+	uint64		word;
+	uint32		hash;
+
+	if (gpurhh_dictionary_add_numeric(&feed->strings,
+									  slot->tts_values[column->attribute],
+									  &word, &hash))
+	{
+		((uint64 *) (feed->base + column->values_offset))[feed->n_rows] = word;
+		return true;
+	}
+	forget_row(feed);
+	feed->defer(feed->defer_arg, slot, hash);
+	return false;
+}
+
+/*
+ * Appends a row of the child, unless it is deferred.  The caller has started a
+ * block and sees to it that it is handed over once n_rows reaches
+ * capacity_rows.
+ */
+void
+gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
+{
+	uint32		row = feed->n_rows;
+	bool		odd = false;
+
+	slot_getsomeattrs(slot, feed->n_attributes);
+	if (feed->n_strings > 0 && !feed_strings(feed, slot))
+		return;
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+		char	   *values = feed->base + column->values_offset;
+		Datum		value = slot->tts_values[column->attribute];
+
+		if (gpurhh_is_candidate(column->encoding) ||
+			gpurhh_is_of_pair(column->encoding))
+			continue;
+		if (unlikely(slot->tts_isnull[column->attribute]))
+		{
+			if (column->encoding == GPU_ENC_FILTER)
+				((uint8 *) values)[row] = 0;
+			else
+				mark_null(feed, column);
+			continue;
+		}
+		switch (column->encoding)
+		{
+			case GPU_ENC_BOOL:
+			case GPU_ENC_FILTER:
+				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
+				break;
+			case GPU_ENC_CHAR:
+				values[row] = DatumGetChar(value);
+				break;
+			case GPU_ENC_INT2:
+				((int16 *) values)[row] = DatumGetInt16(value);
+				break;
+			case GPU_ENC_INT4:
+			case GPU_ENC_OID:
+			case GPU_ENC_FLOAT4_RAW:
+				((int32 *) values)[row] = DatumGetInt32(value);
+				break;
+			case GPU_ENC_INT8:
+			case GPU_ENC_FLOAT8_RAW:
+				((int64 *) values)[row] = DatumGetInt64(value);
+				break;
+			case GPU_ENC_FLOAT4:
+			case GPU_ENC_FLOAT4_ORDER:
+			case GPU_ENC_OID_ORDER:
+				((int32 *) values)[row] = DatumGetInt32(value);
+				gpurhh_convert_values(column->encoding,
+									  (int32 *) values + row, 1);
+				break;
+			case GPU_ENC_FLOAT8:
+			case GPU_ENC_FLOAT8_ORDER:
+			case GPU_ENC_UINT8_ORDER:
+				((int64 *) values)[row] = DatumGetInt64(value);
+				gpurhh_convert_values(column->encoding,
+									  (int64 *) values + row, 1);
+				break;
+			case GPU_ENC_UUID:
+				memcpy(values + (Size) row * UUID_LEN,
+					   DatumGetUUIDP(value)->data, UUID_LEN);
+				break;
+			case GPU_ENC_STRING:
+			case GPU_ENC_BPCHAR:
+			case GPU_ENC_NAME:
+				break;			/* is there already */
+			case GPU_ENC_LEAST_STRING:
+			case GPU_ENC_LEAST_BPCHAR:
+			case GPU_ENC_GREATEST_STRING:
+			case GPU_ENC_GREATEST_BPCHAR:
+				break;			/* comes last */
+			case GPU_ENC_DECIMAL:
+			case GPU_ENC_LIMB1:
+			case GPU_ENC_LIMB2:
+				if (likely(feed_decimal(feed, column, value)))
+					break;
+				if (!column->is_key)
+					odd = true;
+				else if (!feed_odd_key(feed, column, slot))
+					return;
+				break;
+			case GPU_ENC_BYTES:
+			case GPU_ENC_TIMETZ:
+			case GPU_ENC_TID:
+			case GPU_ENC_YEARS:
+			case GPU_ENC_INTERVAL_TIME:
+			case GPU_ENC_INTERVAL_DAYS:
+			case GPU_ENC_INTERVAL_MONTHS:
+			case GPU_ENC_INTERVAL_INFINITE:
+				((uint64 *) values)[row] =
+					gpurhh_encode_reference(column->encoding,
+											column->parameter,
+											DatumGetPointer(value));
+				break;
+			case GPU_ENC_NONE:
+			case GPU_ENC_BOTH:
+			case GPU_ENC_PRODUCT:
+				Assert(false);
+				break;
+		}
+	}
+	if (feed->candidates != NULL)
+		feed_candidates(feed, slot);
+	if (unlikely(odd))
+		feed->odd_row(feed->odd_arg, feed, slot);
+	feed->n_rows = row + 1;
+}
+
+/* The n rows behind the last one, which are about to be appended, have no string. */
+void
+gpurhh_feed_no_strings(Feed *feed, int column, int n)
+{
+	uint8	   *bitmap = null_bitmap(feed, &feed->columns[column]);
+
+	for (uint32 row = feed->n_rows; row < feed->n_rows + n; row++)
+		bitmap[row / 8] |= 1 << (row % 8);
+	memset(feed->base + feed->columns[column].values_offset +
+		   (Size) feed->n_rows * GPURHH_STRING_BYTES, 0,
+		   (Size) n * GPURHH_STRING_BYTES);
+}
+
+/*
+ * A row of the block that had none is given a string, which has to stay until
+ * gpurhh_strings_finish().  regular: a char(n) has as many characters as is
+ * declared, but its trailing blanks have been taken away.
+ */
+void
+gpurhh_feed_string(Feed *feed, int column, uint32 row,
+				   const struct varlena *value, bool regular)
+{
+	const FeedColumn *to = &feed->columns[column];
+	uint8	   *bitmap = (uint8 *) feed->base + to->nulls_offset;
+	bool		blanks = to->encoding == GPU_ENC_LEAST_BPCHAR ||
+		to->encoding == GPU_ENC_GREATEST_BPCHAR;
+
+	bitmap[row / 8] &= ~(1 << (row % 8));
+	gpurhh_strings_add(&feed->strings,
+					   blanks && !regular ? GPU_ENC_BPCHAR : GPU_ENC_STRING,
+					   to->parameter, value, (const char *) value,
+					   feed->base + to->values_offset +
+					   (Size) row * GPURHH_STRING_BYTES);
+}
+
+/*
+ * Marks NULLs of a column in the n rows behind the last one, which the caller
+ * is about to append; nulls has a byte for each.  Their values are 0.
+ */
+void
+gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
+{
+	uint8	   *bitmap = null_bitmap(feed, &feed->columns[column]);
+
+	for (int i = 0; i < n; i++)
+	{
+		uint32		row = feed->n_rows + i;
+
+		bitmap[row / 8] |= nulls[i] << (row % 8);
+	}
+}
+
+/* Describes the block as it is being filled; base is left for the reader to set. */
+void
+gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
+{
+	memset(batch, 0, sizeof(rhh_batch));
+	batch->n_rows = feed->n_rows;
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		batch->values_offset[c] = feed->columns[c].values_offset;
+		if (feed->columns[c].any_null)
+			batch->nulls_offset[c] = feed->columns[c].nulls_offset;
+	}
+}
+
+/*
+ * Takes a string that gpurhh_feed_string() gave a row from it again, if the
+ * dictionary has not taken it; false: it has.
+ */
+bool
+gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
+{
+	const FeedColumn *from = &feed->columns[column];
+	uint8	   *bitmap = (uint8 *) feed->base + from->nulls_offset;
+	uint8	   *key = (uint8 *) feed->base + from->values_offset +
+		(Size) row * GPURHH_STRING_BYTES;
+	uint64		number;
+
+	memcpy(&number, key, sizeof(number));
+	if (!gpurhh_string_is_long(key[GPURHH_STRING_BYTES - 1]) || number != 0)
+		return false;
+	bitmap[row / 8] |= 1 << (row % 8);
+	memset(key, 0, GPURHH_STRING_BYTES);
+	return true;
+}
+
+/*
+ * Moves a part of the block down to offset *to, and lets *to follow it.  Parts
+ * come in the order in which they lie.
+ */
+static void
+move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
+{
+	if (from != *to)
+		memmove(feed->base + *to, feed->base + from, bytes);
+	*to += TYPEALIGN(64, bytes);
+}
+
+/*
+ * Describes the block just filled; base is left for the reader to set.  A block
+ * that is not full is made one without gaps first, for what is uploaded is all
+ * from its start to the last column's end.
+ */
+void
+gpurhh_feed_finish(Feed *feed, rhh_batch *batch)
+{
+	uint32		to = 0;
+
+	if (feed->candidates != NULL)
+		gpurhh_candidates_finish(feed->candidates, feed);
+	gpurhh_pairs_fill(feed);
+	memset(batch, 0, sizeof(rhh_batch));
+	batch->n_rows = feed->n_rows;
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+
+		batch->values_offset[c] = to;
+		move_down(feed, column->values_offset,
+				  (Size) feed->n_rows * column->bytes, &to);
+	}
+	for (int c = 0; c < feed->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+
+		if (!column->any_null)
+			continue;
+		batch->nulls_offset[c] = to;
+		move_down(feed, column->nulls_offset, BITMAP_BYTES(feed->n_rows), &to);
+	}
+	batch->used_bytes = to;
+	batch->failed_offset = to;
+	feed->base = NULL;
+}

@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ *
+ * level_rows.c
+ *		Groups to rows: writes a table's result words into the columns of a
+ *		batch for another table.
+ *
+ * For a second level (levels.c) whose groups a device makes.  Used by the
+ * service, between the two tables of a query; knows the layouts, and nothing of
+ * plans or devices.
+ *
+ * A key goes back into as many bytes as it had, and its bit of word 0 into the
+ * column's NULLs.  A state's words are values that a state of the second level
+ * takes as its argument, as they are where they are sums, minima and the like of
+ * 64 bits.  What has several words is a number to base 2^64, and sums of its
+ * digits take signed arguments: so each digit above 2^63 becomes one of as much
+ * below zero, and the digit after it is one more.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "batch/batch.h"
+
+/* How feed.c lays out a column of so many bytes. */
+static GpuEncoding
+encoding_of(int bytes)
+{
+	switch (bytes)
+	{
+		case 1:
+			return GPU_ENC_CHAR;
+		case 2:
+			return GPU_ENC_INT2;
+		case 4:
+			return GPU_ENC_INT4;
+		case 8:
+			return GPU_ENC_INT8;
+		default:
+			return GPU_ENC_UUID;
+	}
+}
+
+/* Lays out blocks of block_bytes, at most max_rows rows each. */
+void
+gpurhh_regroup_feed_init(Feed *feed, const RegroupPlan *plan,
+						 Size block_bytes, int max_rows)
+{
+	GpuColumn	columns[RHH_MAX_COLUMNS] = {0};
+
+	for (uint32 c = 0; c < plan->spec.n_columns; c++)
+		columns[c].encoding = encoding_of(plan->spec.column_bytes[c]);
+	gpurhh_feed_init(feed, plan->spec.n_columns, columns, block_bytes,
+					 max_rows);
+}
+
+#define NARROW(T) \
+	do { \
+		T		   *v = to; \
+		\
+		for (uint32 i = 0; i < n; i++) \
+			v[i] = (T) from[i]; \
+	} while (0)
+
+/* The values of one or two words as those of a column. */
+static void
+copy_values(void *to, int bytes, const uint64 *from, Size stride, uint32 n)
+{
+	uint64	   *wide = to;
+
+	switch (bytes)
+	{
+		case 1:
+			NARROW(uint8);
+			break;
+		case 2:
+			NARROW(uint16);
+			break;
+		case 4:
+			NARROW(uint32);
+			break;
+		case 8:
+			memcpy(to, from, n * sizeof(uint64));
+			break;
+		default:
+			for (uint32 i = 0; i < n; i++)
+			{
+				wide[2 * i] = from[i];
+				wide[2 * i + 1] = from[stride + i];
+			}
+			break;
+	}
+}
+
+/* A signed digit's successor, and what it leaves for the next. */
+static inline uint64
+next_digit(uint64 digit, uint64 *carry)
+{
+	uint64		sum = digit + *carry;
+
+	/* above 2^63, or 2^64 and so 0 */
+	*carry = sum >> 63 | (sum < *carry);
+	return sum;
+}
+
+static void
+copy_digits(uint64 *to, const uint64 *from, Size stride, uint32 n, int digit)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint64		carry = from[i] >> 63;
+
+		to[i] = next_digit(from[stride + i], &carry);
+		if (digit == 2)
+			to[i] = from[2 * stride + i] + carry;
+	}
+}
+
+/* Which part of its set a group is, see RegroupPlan. */
+static inline int
+part_of(const RegroupPlan *plan, uint64 word0)
+{
+	return GPURHH_SET_OF(word0) % plan->n_parts;
+}
+
+/* Marks in a column's bitmap the rows for which this is 1. */
+#define MARK_NULLS(is_null) \
+	do { \
+		for (uint32 i = 0; i < n; i++) \
+		{ \
+			uint32		row = feed->n_rows + i; \
+			\
+			bitmap[row / 8] |= (uint8) ((is_null) << (row % 8)); \
+		} \
+	} while (0)
+
+/* Which rows have no value in a column, beside those of other parts. */
+static void
+mark_nulls(Feed *feed, int c, const RegroupColumn *from, bool outside,
+		   const uint64 *words, Size stride, uint32 n)
+{
+	uint8	   *bitmap = gpurhh_feed_null_bitmap(feed, c);
+
+	if (outside)
+		MARK_NULLS(1);
+	else if (from->kind == REGROUP_ANY)
+		MARK_NULLS(words[from->word * stride + i] == 0);
+	else
+		MARK_NULLS((words[i] >> from->key) & 1);
+}
+
+/*
+ * Appends n groups, whose word w is at words[w * stride + i], as rows of a set to
+ * the block that was started; there is room for them.
+ */
+void
+gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
+						 const uint64 *words, Size stride, uint32 n)
+{
+	uint64		nulls = 0;
+
+	Assert(feed->n_rows + n <= feed->capacity_rows);
+	for (uint32 i = 0; i < n; i++)
+		nulls |= words[i];
+	for (uint32 c = 0; c < plan->spec.n_columns; c++)
+	{
+		const RegroupColumn *from = &plan->columns[c];
+		const uint64 *at = words + from->word * stride;
+		int			bytes = feed->columns[c].bytes;
+		char	   *to = feed->base + feed->columns[c].values_offset +
+			(Size) feed->n_rows * bytes;
+		bool		outside = from->kind == REGROUP_KEY &&
+			((plan->outside[set] >> from->key) & 1) != 0;
+
+		switch (from->kind)
+		{
+			case REGROUP_KEY:
+				if (outside)
+					memset(to, 0, (Size) n * bytes);
+				else
+					copy_values(to, bytes, at, stride, n);
+				break;
+			case REGROUP_IS_NULL:
+				memset(to, 0, (Size) n * bytes);
+				break;
+			case REGROUP_SET:
+				if (plan->n_parts == 0)
+					memset(to, plan->first_set + set, n);
+				else
+				{
+					for (uint32 i = 0; i < n; i++)
+						to[i] = (char) (GPURHH_SET_OF(words[i]) / plan->n_parts);
+				}
+				break;
+			case REGROUP_WORD:
+				copy_values(to, bytes, at, stride, n);
+				break;
+			case REGROUP_ANY:
+				copy_values(to, bytes, at + stride, stride, n);
+				break;
+			case REGROUP_DIGIT1:
+			case REGROUP_DIGIT2:
+				copy_digits((uint64 *) to, at, stride, n,
+							from->kind == REGROUP_DIGIT1 ? 1 : 2);
+				break;
+		}
+		if (from->kind == REGROUP_ANY || outside ||
+			((from->kind == REGROUP_KEY || from->kind == REGROUP_IS_NULL) &&
+			 ((nulls >> from->key) & 1) != 0))
+			mark_nulls(feed, c, from, outside, words, stride, n);
+		if (from->part >= 0 && plan->n_parts > 1)
+		{
+			uint8	   *bitmap = gpurhh_feed_null_bitmap(feed, c);
+
+			MARK_NULLS(part_of(plan, words[i]) != from->part);
+		}
+	}
+	feed->n_rows += n;
+}

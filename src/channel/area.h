@@ -1,0 +1,244 @@
+/*-------------------------------------------------------------------------
+ *
+ * area.h
+ *		What sessions and the device service share: the area and its queries.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_CHANNEL_AREA_H
+#define GPURHH_CHANNEL_AREA_H
+
+#include "port/atomics.h"
+#include "postmaster/bgworker.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "utils/timestamp.h"
+
+#include "batch/batch.h"
+
+/* ---------- channel_area.c ---------- */
+
+typedef struct ChannelArea ChannelArea;
+
+#define GPURHH_MAX_QUERIES	128
+#define GPURHH_SESSION_QUERIES (GPURHH_MAX_QUERIES / 4) /* where all share them */
+#define GPURHH_MAX_BLOCKS	2048
+#define GPURHH_MAX_DEVICES	17	/* the CPU and sixteen GPUs */
+#define GPURHH_DEVICE_NAME_LEN 32
+#define GPURHH_MESSAGE_LEN	256
+
+/* Changes with the layout, as far as a number can. */
+#define GPURHH_AREA_MAGIC \
+	((uint32) (0x67707500 ^ (sizeof(ChannelArea) << 8) ^ \
+			   (sizeof(ChannelQuery) << 4) ^ sizeof(ChannelBlock)))
+#define GPURHH_MIN_BLOCK_BYTES	((Size) 128 * 1024)
+#define GPURHH_MAX_BLOCK_BYTES	((Size) 1024 * 1024)
+
+typedef enum ServiceState
+{
+	SERVICE_STOPPED,
+	SERVICE_STARTING,
+	SERVICE_RUNNING
+} ServiceState;
+
+/* Who has to free a block. */
+typedef enum BlockHolder
+{
+	BLOCK_NOBODY,				/* on the free list */
+	BLOCK_SESSION,				/* fills it, finishes refused rows, or reads
+								 * groups from it */
+	BLOCK_SERVICE				/* queued, with a device, or on the way back */
+} BlockHolder;
+
+typedef struct ChannelBlock
+{
+	int			next;			/* in the list it is on; -1 ends it */
+	BlockHolder holder;
+	bool		refused;		/* the whole batch comes back */
+	bool		needs_merge;	/* as results: see rhh_result */
+	bool		first_level;	/* and are not of the second, but of the first */
+	uint32		n_groups;
+	rhh_batch	batch;			/* base is not valid across processes */
+} ChannelBlock;
+
+typedef struct BlockList
+{
+	int			head;
+	int			tail;
+} BlockList;
+
+typedef enum QueryState
+{
+	QUERY_FREE,
+	QUERY_ACTIVE,
+	QUERY_RELEASED				/* the session is done; the service cleans up */
+} QueryState;
+
+/* Where a query has a second level: who makes it? */
+typedef enum QueryRegroup
+{
+	REGROUP_NONE,				/* nobody, or the session of what it fetches */
+	REGROUP_UNDECIDED,			/* until the session knows nothing can be read */
+	REGROUP_WANTED,				/* the device, if it has memory for it */
+	REGROUP_ON_DEVICE			/* the device; what is fetched is of both levels */
+} QueryRegroup;
+
+/*
+ * One query's conversation with the service.  Its participants (the processes
+ * that have it open: one, or those of a parallel plan) write the spec, the
+ * batches and their wishes; the service answers, and wakes those who wait.
+ */
+typedef struct ChannelQuery
+{
+	QueryState	state;			/* the service looks for QUERY_FREE unlocked */
+	uint32		generation;		/* the service's that it was opened with */
+	uint64		serial;			/* no other query of the area has it */
+	int			session_pid;	/* of a worker: its leader's */
+	int			n_participants;
+	ConditionVariable news;		/* of anything that one may wait for */
+	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
+	rhh_table_spec spec;
+	QueryRegroup regroup;
+	RegroupPlan regroup_plan;	/* unless REGROUP_NONE from the start */
+
+	BlockList	queued;			/* to the service */
+	BlockList	returned;		/* to the finisher, with failed rows */
+	int			n_outstanding;	/* queued, with the device, or returned */
+	uint64		n_done;			/* batches that are not outstanding any more */
+	bool		sleeps;			/* what gives its rows may sleep meanwhile, and
+								 * leave returned batches where they are */
+	bool		at_limit;		/* a participant waits for n_outstanding to be less */
+	bool		at_share;		/* or for what the session keeps to be less */
+	int			finisher_pid;	/* whose host table has what the device
+								 * refused; 0: nobody's yet */
+
+	bool		input_done;		/* no more batches will come */
+	bool		finished;		/* service: the table is ready to be read */
+	bool		refused;		/* service: no table; batches come back whole */
+	bool		failed;			/* service: ends in an error, see message */
+	char		message[GPURHH_MESSAGE_LEN];	/* why refused or failed */
+
+	int			n_fetching;		/* participants that wait for groups */
+	BlockList	results;		/* to whichever participant comes first */
+	int			n_results;
+	bool		all_extracted;	/* service: no results after those */
+
+	char		used_device[GPURHH_DEVICE_NAME_LEN];
+	rhh_table_stats stats;
+	rhh_table_stats second_stats;	/* of the second level's table */
+} ChannelQuery;
+
+/* Whose groups a query's results are: the first level's, or what was made of it. */
+static inline const rhh_table_spec *
+gpurhh_result_spec(const ChannelQuery *query, bool first_level)
+{
+	return query->regroup == REGROUP_ON_DEVICE && !first_level ?
+		&query->regroup_plan.spec : &query->spec;
+}
+
+/* Cumulative since the service started. */
+typedef struct ServiceStats
+{
+	TimestampTz started_at;
+	uint64		queries;
+	uint64		rows_fed;
+	uint64		bytes_uploaded;
+	uint64		groups_returned;
+	uint64		failed_slots;
+	uint64		rehashes;
+	uint64		host_rows;
+	uint64		host_queries;	/* that stayed with a session, see load.c */
+	uint64		late_batches;	/* for which the pool had no block */
+	uint64		device_errors;
+	uint64		pool_wait_us;	/* sessions' waiting for free blocks */
+	uint64		upload_ns;
+	uint64		kernel_ns;
+	uint64		extract_ns;
+} ServiceStats;
+
+/* What a private service cannot read from its own configuration. */
+typedef struct ServiceSettings
+{
+	int			device_memory_mb;
+	int			cpu_threads;
+	int			idle_timeout_s;
+} ServiceSettings;
+
+/*
+ * The shared area: in main shared memory with preload, else in a DSM segment
+ * of the session.  The lock guards everything but the blocks' contents, and
+ * is held for a few instructions at a time.
+ */
+struct ChannelArea
+{
+	uint32		magic;			/* a service of another build keeps away */
+	LWLock		lock;
+	int			tranche_id;
+	bool		shared;			/* one for all sessions */
+	bool		owner_gone;		/* private: the session ended */
+
+	ServiceState service_state;
+	int			service_pid;
+	struct Latch *service_latch;
+	uint32		generation;		/* grows with each service */
+	TimestampTz starting_since;
+	ServiceSettings settings;
+	ServiceStats stats;
+	TimestampTz cuda_failed_at; /* 0: never; "auto" then keeps away a while */
+
+	int			devices_wanted; /* requests to look again, and answers */
+	int			devices_seen;
+	int			n_devices;
+	rhh_device_info devices[GPURHH_MAX_DEVICES];
+
+	Size		pool_offset;	/* from the area's start */
+	Size		block_bytes;
+	int			n_blocks;
+	int			n_free;
+	int			free_head;		/* last freed first: it is warm in caches */
+	uint64		n_freed;		/* blocks, ever */
+	bool		service_wants_block;	/* wake the service when one is freed */
+	bool		any_at_share;	/* some query may be at_share */
+	uint64		want_block[GPURHH_MAX_QUERIES / 64];	/* a bit for each query
+														 * that waits for one */
+	int			next_waiter;	/* query whose turn it is, if it waits */
+	pg_atomic_uint32 n_reading; /* sessions, see load.c */
+	uint64		last_serial;
+
+	ChannelQuery queries[GPURHH_MAX_QUERIES];
+	ChannelBlock blocks[FLEXIBLE_ARRAY_MEMBER];
+};
+
+extern void gpurhh_init_channel(void);
+extern ChannelArea *gpurhh_channel_attach(const char **why);
+extern ChannelArea *gpurhh_channel_peek(void);
+extern ChannelArea *gpurhh_shared_area(void);
+extern int	gpurhh_private_pool_kb(void);
+extern bool gpurhh_ensure_service(ChannelArea *area, const char **why);
+extern void gpurhh_refresh_devices(ChannelArea *area);
+extern uint32 gpurhh_area_segment(ChannelArea *area);
+extern ChannelArea *gpurhh_area_in_segment(uint32 handle);
+
+/* Used by both ends; the caller holds the lock. */
+extern void gpurhh_block_push(ChannelArea *area, BlockList *list, int block);
+extern int	gpurhh_block_pop(ChannelArea *area, BlockList *list);
+extern void gpurhh_block_free(ChannelArea *area, int block);
+extern void gpurhh_block_done(ChannelArea *area, ChannelQuery *query,
+							  int block);
+extern int	gpurhh_block_take(ChannelArea *area, BlockHolder holder);
+extern int	gpurhh_session_share(const ChannelArea *area,
+								 const ChannelQuery *query);
+extern int	gpurhh_session_keeps(const ChannelArea *area,
+								 const ChannelQuery *query);
+extern char *gpurhh_block_base(ChannelArea *area, int block);
+extern void gpurhh_wake_service(ChannelArea *area);
+extern void gpurhh_count_host_rows(ChannelArea *area, uint64 rows);
+
+/* ---------- service_worker.c ---------- */
+
+extern void gpurhh_describe_service_worker(BackgroundWorker *worker,
+										   uint32 dsm_handle);
+extern bool gpurhh_start_service_worker(ChannelArea *area, uint32 dsm_handle,
+										const char **why);
+
+#endif							/* GPURHH_CHANNEL_AREA_H */

@@ -1,0 +1,876 @@
+/*-------------------------------------------------------------------------
+ *
+ * channel.c
+ *		Requests and batches between sessions and the device service.
+ *
+ * They meet in an area of shared memory (channel_area.c), which has a table of
+ * queries, and the pool's blocks.
+ *
+ * A query's life, session's side:
+ *
+ *		open -> { acquire -> fill -> submit }* -> end_input -> wait_finished
+ *			 -> fetch* -> close
+ *
+ * The processes of a parallel plan join the query that their leader opened,
+ * and do the same; the last of them to have read its part ends the input.
+ *
+ * Batches that the device refused, wholly or some rows of them, come back
+ * whenever a session acquires or waits: it finishes those rows itself
+ * (host_table.c) and gives the block back.  Of several participants it is
+ * always the same one, the finisher, as the rows must meet in one host table:
+ * the first one to whom a batch comes back, and that may be it.
+ *
+ * Nobody waits for anything while holding a block to fill: whoever asks a child
+ * plan for rows fills memory of its own, and copies it into a block (agg_input.c).
+ * So a session waits for a block as long as any may come: one that is being filled
+ * or is with a device does.  Results and refused batches wait for a session that
+ * may be resting.  Where there is nothing else, a session that sees no block freed
+ * for LATE_MS works without one; and at once if it is the one that rests, within
+ * other queries of its own.  The last free block is kept for results that a
+ * session waits for, and copies out at once; waiting for those is short.
+ *
+ * What one session does must not stop others: it may have a quarter of the queries
+ * open at a time, of those that all share, and keep a share of the pool's blocks
+ * (gpurhh_session_share()).  That binds queries whose rows come from a plan
+ * that may sleep, as the device may refuse all batches that they have handed over
+ * by then.  Others take theirs back before long, and have one limit: MAX_OUTSTANDING.
+ *
+ * Lifetime.  A Channel is released by a reset callback of the memory context
+ * it was opened for, so that an error, a cancel and a closed cursor release it
+ * as a normal end does; what a terminated backend leaves is released when it
+ * exits.  With the last participant the query goes: if the service still works
+ * for it, its slot and blocks are freed by the service, else by the session.
+ *
+ * Wakeups go through the service's latch when there is something to do, and
+ * the query's condition variable when something has happened that a
+ * participant may wait for.  Every wait is interruptible.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+
+#include "channel/channel.h"
+#include "settings.h"
+
+/* Where all blocks rest for so long, a session does without one. */
+#define LATE_MS 1000
+
+/*
+ * One query's blocks in use at a time: enough to keep a device busy, while each
+ * participant has one under way and one that waits for it.
+ */
+#define MAX_OUTSTANDING(query) (14 + 2 * (query)->n_participants)
+
+struct Channel
+{
+	dlist_node	node;			/* in open_channels */
+	ChannelArea *area;
+	int			index;			/* of the query */
+	int			filling;		/* block being filled, or -1 */
+	int			returned;		/* block being finished, or -1 */
+	int			reading;		/* result being copied, or -1 */
+	bool		fetching;		/* counted in the query's n_fetching */
+	bool		may_finish;		/* may become the finisher */
+	double		pool_wait_ms;
+	uint64		late_batches;
+	bool		open;
+	MemoryContextCallback callback;
+};
+
+static dlist_head open_channels = DLIST_STATIC_INIT(open_channels);
+static bool exit_callback_registered = false;
+
+static ChannelQuery *
+channel_query(Channel *channel)
+{
+	return &channel->area->queries[channel->index];
+}
+
+static void
+release_channel(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	if (!channel->open)
+		return;
+	channel->open = false;
+	dlist_delete(&channel->node);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (channel->filling >= 0)
+		gpurhh_block_free(area, channel->filling);
+	if (channel->reading >= 0)
+		gpurhh_block_free(area, channel->reading);
+	if (channel->returned >= 0)
+		gpurhh_block_done(area, query, channel->returned);
+	if (channel->fetching)
+		query->n_fetching--;
+	if (--query->n_participants == 0)
+	{
+		if (area->service_state == SERVICE_RUNNING &&
+			query->generation == area->generation)
+		{
+			query->state = QUERY_RELEASED;
+			gpurhh_wake_service(area);
+		}
+		else
+		{
+			/* its service is gone, and freed what it had of the query */
+			query->state = QUERY_FREE;
+		}
+	}
+	LWLockRelease(&area->lock);
+}
+
+static void
+channel_reset_callback(void *arg)
+{
+	release_channel(arg);
+}
+
+/* Whatever a terminated session still had open. */
+static void
+release_all_channels(int code, Datum arg)
+{
+	dlist_mutable_iter iter;
+
+	/* it may be waiting on one of theirs, and they may be used anew at once */
+	ConditionVariableCancelSleep();
+	dlist_foreach_modify(iter, &open_channels)
+		release_channel(dlist_container(Channel, node, iter.cur));
+}
+
+static Channel *
+make_channel(ChannelArea *area, bool may_finish, MemoryContext context)
+{
+	Channel    *channel = MemoryContextAllocZero(context, sizeof(Channel));
+
+	if (!exit_callback_registered)
+	{
+		before_shmem_exit(release_all_channels, (Datum) 0);
+		exit_callback_registered = true;
+	}
+	channel->area = area;
+	channel->filling = -1;
+	channel->returned = -1;
+	channel->reading = -1;
+	channel->may_finish = may_finish;
+	return channel;
+}
+
+/* From here on the context's reset releases it; its query is counted open. */
+static void
+open_channel(Channel *channel, MemoryContext context)
+{
+	channel->open = true;
+	dlist_push_head(&open_channels, &channel->node);
+	channel->callback.func = channel_reset_callback;
+	channel->callback.arg = channel;
+	MemoryContextRegisterResetCallback(context, &channel->callback);
+}
+
+/* Whose queries are counted together: a leader's and its workers'. */
+static int
+session_pid(void)
+{
+	return MyProc->lockGroupLeader ? MyProc->lockGroupLeader->pid : MyProcPid;
+}
+
+/* Has the session as many queries open as it may?  Lock held. */
+static bool
+too_many_of_session(ChannelArea *area)
+{
+	int			pid = session_pid();
+	int			n = 0;
+
+	/* a private area has nobody else */
+	if (!area->shared)
+		return false;
+	for (int i = 0; i < GPURHH_MAX_QUERIES; i++)
+		n += area->queries[i].state != QUERY_FREE &&
+			area->queries[i].session_pid == pid;
+	return n >= GPURHH_SESSION_QUERIES;
+}
+
+/*
+ * Opens a query that lives until it is closed or the context is reset.  NULL,
+ * with the reason: there is no service to be had, or too many queries.
+ * regroup_plan: of a second level, which the device is to make if
+ * gpurhh_channel_regroup() says so; or NULL.  sleeps: what gives the rows may take
+ * any time between two batches.
+ */
+Channel *
+gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
+					const RegroupPlan *regroup_plan, bool sleeps,
+					MemoryContext context, const char **why)
+{
+	Channel    *channel = make_channel(area, true, context);
+	ChannelQuery *query = NULL;
+
+	while (query == NULL)
+	{
+		bool		full = false;
+		bool		too_many = false;
+
+		if (!gpurhh_ensure_service(area, why))
+			return NULL;
+
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		/* it may have ended meanwhile: then start it again */
+		if (area->service_state == SERVICE_RUNNING)
+		{
+			full = true;
+			too_many = too_many_of_session(area);
+			for (int i = 0; i < GPURHH_MAX_QUERIES && !too_many; i++)
+			{
+				if (area->queries[i].state != QUERY_FREE)
+					continue;
+				channel->index = i;
+				query = &area->queries[i];
+				memset(query, 0, sizeof(ChannelQuery));
+				query->state = QUERY_ACTIVE;
+				query->generation = area->generation;
+				query->serial = ++area->last_serial;
+				query->session_pid = session_pid();
+				query->n_participants = 1;
+				ConditionVariableInit(&query->news);
+				strlcpy(query->device, gpurhh_device, sizeof(query->device));
+				query->spec = *spec;
+				query->sleeps = sleeps;
+				if (regroup_plan != NULL)
+				{
+					query->regroup = REGROUP_UNDECIDED;
+					query->regroup_plan = *regroup_plan;
+				}
+				query->queued.head = -1;
+				query->returned.head = -1;
+				query->results.head = -1;
+				area->stats.queries++;
+				gpurhh_wake_service(area);
+				break;
+			}
+		}
+		LWLockRelease(&area->lock);
+		if (query == NULL && full)
+		{
+			*why = too_many ? "too many queries of the session use the device service" :
+				"too many queries use the device service";
+			return NULL;
+		}
+	}
+
+	open_channel(channel, context);
+	return channel;
+}
+
+/* What gpurhh_channel_join() needs in another process of the same plan. */
+ChannelAddress
+gpurhh_channel_address(Channel *channel)
+{
+	ChannelAddress address = {0};
+
+	address.segment = gpurhh_area_segment(channel->area);
+	address.index = channel->index;
+	address.serial = channel_query(channel)->serial;
+	return address;
+}
+
+/*
+ * Opens, in a worker, the query that the leader opened.  may_finish: rows that
+ * the device refuses may come to this participant.
+ */
+Channel *
+gpurhh_channel_join(const ChannelAddress *address, bool may_finish,
+					MemoryContext context)
+{
+	ChannelArea *area = gpurhh_area_in_segment(address->segment);
+	Channel    *channel;
+	ChannelQuery *query;
+	bool		joined;
+
+	if (area == NULL || area->magic != GPURHH_AREA_MAGIC)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not attach to the leader's device service")));
+
+	channel = make_channel(area, may_finish, context);
+	channel->index = address->index;
+	query = channel_query(channel);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	joined = query->state == QUERY_ACTIVE && query->serial == address->serial;
+	if (joined)
+		query->n_participants++;
+	LWLockRelease(&area->lock);
+	if (!joined)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the leader of the parallel query has ended")));
+	open_channel(channel, context);
+	return channel;
+}
+
+ChannelArea *
+gpurhh_channel_area(Channel *channel)
+{
+	return channel->area;
+}
+
+Size
+gpurhh_channel_block_bytes(Channel *channel)
+{
+	return channel->area->block_bytes;
+}
+
+/* Raises the error with which the service ended the query, if it did. */
+static void
+check_failure(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		failed;
+	char		message[GPURHH_MESSAGE_LEN];
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	failed = query->failed;
+	if (failed)
+		memcpy(message, query->message, sizeof(message));
+	LWLockRelease(&area->lock);
+	if (!failed)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("could not finish the query on the device"),
+			 errdetail("The device service reported: %s.", message),
+			 errhint("Run the query again. If the error stays, set enable_gpu_hashagg to off or gpurhh.device to \"cpu\".")));
+}
+
+/*
+ * Waits for news of any kind; at most timeout_ms.  To be called in a loop that
+ * looks at what it waits for; the first call only sees to it that no news is
+ * missed from then on.  ConditionVariableCancelSleep() ends the loop.
+ */
+static void
+wait_for_news(Channel *channel, long timeout_ms)
+{
+	/* it may have failed long ago, and have woken us then */
+	check_failure(channel);
+	(void) ConditionVariableTimedSleep(&channel_query(channel)->news,
+									   timeout_ms, PG_WAIT_EXTENSION);
+	check_failure(channel);
+}
+
+/*
+ * Do refused rows come to this participant, if they come?  The caller holds
+ * the lock.
+ */
+static bool
+may_finish(Channel *channel)
+{
+	int			finisher_pid = channel_query(channel)->finisher_pid;
+
+	return finisher_pid == MyProcPid ||
+		(finisher_pid == 0 && channel->may_finish);
+}
+
+/*
+ * Makes this participant the finisher, for good, if it may be; false if it may
+ * not.
+ */
+bool
+gpurhh_channel_claim_finish(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	bool		claimed;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	claimed = may_finish(channel);
+	if (claimed)
+		channel_query(channel)->finisher_pid = MyProcPid;
+	LWLockRelease(&area->lock);
+	return claimed;
+}
+
+/* How many blocks are on the list? */
+static int
+count_blocks(ChannelArea *area, const BlockList *list)
+{
+	int			n = 0;
+
+	for (int block = list->head; block >= 0; block = area->blocks[block].next)
+		n++;
+	return n;
+}
+
+/* What keeps a participant from a block. */
+typedef enum Obstacle
+{
+	OBSTACLE_NONE,
+	OBSTACLE_QUERY,				/* the query has as many as it may, */
+	OBSTACLE_SESSION,			/* or its session keeps as many */
+	OBSTACLE_POOL				/* no block is free */
+} Obstacle;
+
+/* What a participant may hope for. */
+typedef struct Outlook
+{
+	bool		comes;			/* a block comes, whatever other sessions do */
+	bool		may_come;		/* some other process may free one */
+	uint64		n_freed;		/* grows with each that is freed */
+} Outlook;
+
+/*
+ * What about the blocks that are in the way?  Those come that are being filled,
+ * copied or finished, or are with a device.  Of those that rest, the ones of other
+ * queries of the same session stay where they are: what runs within a query has to
+ * end before that goes on.  The caller holds the lock.
+ */
+static Outlook
+look_ahead(Channel *channel, Obstacle obstacle)
+{
+	ChannelArea *area = channel->area;
+	const ChannelQuery *query = channel_query(channel);
+	Outlook		outlook = {0};
+	int			n_used = 0;
+	int			n_resting = 0;
+
+	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
+	{
+		const ChannelQuery *other = &area->queries[q];
+		bool		of_session = other->session_pid == query->session_pid;
+		int			n_returned;
+		int			n_results;
+
+		if (other->state != QUERY_ACTIVE || other->failed ||
+			(obstacle == OBSTACLE_QUERY && other != query) ||
+			(obstacle == OBSTACLE_SESSION && !(of_session && other->sleeps)))
+			continue;
+		n_returned = count_blocks(area, &other->returned);
+		n_results = count_blocks(area, &other->results);
+		n_used += other->n_outstanding + n_results;
+		n_resting += n_returned + n_results;
+		outlook.n_freed += other->n_done;
+		outlook.may_come |= n_returned + n_results > 0 &&
+			(other == query || !of_session);
+	}
+	if (obstacle == OBSTACLE_POOL)
+	{
+		n_used = area->n_blocks - area->n_free;
+		outlook.n_freed = area->n_freed;
+	}
+	outlook.comes = n_used > n_resting;
+	return outlook;
+}
+
+/*
+ * One look for a block; lock held.  OBSTACLE_NONE: it is there, or returned ones
+ * are.
+ */
+static Obstacle
+try_acquire(Channel *channel, ChannelBlockResult *result)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	if (query->returned.head >= 0 && may_finish(channel))
+	{
+		*result = CHANNEL_RETURNED;
+		return OBSTACLE_NONE;
+	}
+	if (query->n_outstanding >= MAX_OUTSTANDING(query))
+	{
+		query->at_limit = true;
+		return OBSTACLE_QUERY;
+	}
+	/* a private area has nobody else */
+	if (query->sleeps && area->shared &&
+		gpurhh_session_keeps(area, query) >= gpurhh_session_share(area, query))
+	{
+		query->at_share = area->any_at_share = true;
+		return OBSTACLE_SESSION;
+	}
+	if (area->n_free > 1 && !query->failed)
+	{
+		channel->filling = gpurhh_block_take(area, BLOCK_SESSION);
+		*result = CHANNEL_BLOCK;
+		return OBSTACLE_NONE;
+	}
+	area->want_block[channel->index / 64] |=
+		UINT64CONST(1) << (channel->index % 64);
+	return OBSTACLE_POOL;
+}
+
+/*
+ * A block to fill (*base), or, before that, news of returned batches, which
+ * the caller takes with gpurhh_channel_take_returned().  Where no block comes by
+ * itself, waits for others to free one, for at most LATE_MS after the last one of
+ * those that are in the way was freed; or not at all.
+ */
+ChannelBlockResult
+gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
+{
+	ChannelArea *area = channel->area;
+	ChannelBlockResult result = CHANNEL_LATE;
+	TimestampTz began = 0;
+	TimestampTz still_since = 0;
+	uint64		n_freed = 0;
+
+	Assert(channel->filling < 0);
+	for (;;)
+	{
+		TimestampTz now;
+		Obstacle	obstacle;
+		Outlook		outlook = {.comes = true};
+
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		obstacle = try_acquire(channel, &result);
+		if (obstacle != OBSTACLE_NONE && began != 0)
+			outlook = look_ahead(channel, obstacle);
+		LWLockRelease(&area->lock);
+		if (obstacle == OBSTACLE_NONE)
+			break;
+		now = GetCurrentTimestamp();
+		if (began == 0)
+			began = now;
+		if (outlook.comes || outlook.n_freed != n_freed)
+			still_since = now;
+		n_freed = outlook.n_freed;
+		if (!outlook.comes &&
+			(!wait || !outlook.may_come ||
+			 TimestampDifferenceExceeds(still_since, now, LATE_MS)))
+		{
+			check_failure(channel);
+			break;
+		}
+		wait_for_news(channel, 100);
+	}
+	ConditionVariableCancelSleep();
+
+	if (began != 0)
+	{
+		uint64		waited_us = GetCurrentTimestamp() - began;
+
+		channel->pool_wait_ms += waited_us / 1000.0;
+		channel->late_batches += result == CHANNEL_LATE ? 1 : 0;
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		area->stats.pool_wait_us += waited_us;
+		area->stats.late_batches += result == CHANNEL_LATE ? 1 : 0;
+		LWLockRelease(&area->lock);
+	}
+	if (result == CHANNEL_BLOCK)
+		*base = gpurhh_block_base(area, channel->filling);
+	return result;
+}
+
+/* How long this participant waited in all for blocks to fill. */
+double
+gpurhh_channel_pool_wait_ms(Channel *channel)
+{
+	return channel->pool_wait_ms;
+}
+
+/* For how many batches it had none. */
+uint64
+gpurhh_channel_late_batches(Channel *channel)
+{
+	return channel->late_batches;
+}
+
+/* Hands the block that was acquired last to the service. */
+void
+gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	ChannelBlock *block = &area->blocks[channel->filling];
+
+	block->batch = *batch;
+	block->refused = false;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (!query->failed)
+	{
+		gpurhh_block_push(area, &query->queued, channel->filling);
+		block->holder = BLOCK_SERVICE;
+		query->n_outstanding++;
+		area->stats.rows_fed += batch->n_rows;
+		channel->filling = -1;
+		gpurhh_wake_service(area);
+	}
+	LWLockRelease(&area->lock);
+	check_failure(channel);
+}
+
+/* Gives back the block that was acquired last: nothing has to be put into it. */
+void
+gpurhh_channel_drop_block(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_block_free(area, channel->filling);
+	LWLockRelease(&area->lock);
+	channel->filling = -1;
+}
+
+/*
+ * The next batch that came back, if any: its rows marked as failed, or all of
+ * them if *refused, are the caller's to finish.  The caller then gives the
+ * block back.
+ */
+bool
+gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *refused)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	Assert(channel->returned < 0);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (may_finish(channel))
+		channel->returned = gpurhh_block_pop(area, &query->returned);
+	if (channel->returned >= 0)
+	{
+		query->finisher_pid = MyProcPid;
+		area->blocks[channel->returned].holder = BLOCK_SESSION;
+	}
+	LWLockRelease(&area->lock);
+	if (channel->returned < 0)
+		return false;
+	*batch = area->blocks[channel->returned].batch;
+	batch->base = (uint8_t *) gpurhh_block_base(area, channel->returned);
+	*refused = area->blocks[channel->returned].refused;
+	return true;
+}
+
+void
+gpurhh_channel_give_back(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_block_done(area, channel_query(channel), channel->returned);
+	LWLockRelease(&area->lock);
+	channel->returned = -1;
+}
+
+/* No more batches. */
+void
+gpurhh_channel_end_input(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	Assert(channel->filling < 0);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	channel_query(channel)->input_done = true;
+	gpurhh_wake_service(area);
+	LWLockRelease(&area->lock);
+}
+
+/*
+ * Waits until the table can be read, or a batch has come back (false), which
+ * the caller takes before it calls again.
+ */
+bool
+gpurhh_channel_wait_finished(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		returned;
+	bool		finished;
+
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		returned = query->returned.head >= 0 && may_finish(channel);
+		/* what came back may have gone with a service that ended since */
+		finished = query->finished && !query->failed;
+		LWLockRelease(&area->lock);
+		if (returned || finished)
+			break;
+		wait_for_news(channel, 1000);
+	}
+	ConditionVariableCancelSleep();
+	return !returned;
+}
+
+/*
+ * Once the table can be read: does this participant emit groups?  All do, but
+ * where a host table has some of the rows, or groups have to be merged in one
+ * (only_one).  Then the finisher does, who
+ * is found now if there is none yet.
+ */
+bool
+gpurhh_channel_may_emit(Channel *channel, bool only_one)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		may_emit = true;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	/* not so any more if the finisher has asked for a second level since */
+	Assert(query->finished || query->finisher_pid != 0);
+	if (only_one || query->finisher_pid != 0 || query->stats.orphans > 0)
+	{
+		may_emit = may_finish(channel);
+		if (may_emit)
+			query->finisher_pid = MyProcPid;
+	}
+	LWLockRelease(&area->lock);
+	return may_emit;
+}
+
+/*
+ * Once the table can be read: does it have all rows that were submitted, and
+ * every group once?
+ */
+bool
+gpurhh_channel_complete(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		complete;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	complete = !query->refused && query->stats.failed_rows == 0 &&
+		query->stats.orphans == 0;
+	LWLockRelease(&area->lock);
+	return complete;
+}
+
+/*
+ * Decides who makes the second level, before the first group is fetched.
+ * wanted: the device; then the caller waits anew until the table can be read,
+ * and asks gpurhh_channel_regrouped().
+ */
+void
+gpurhh_channel_regroup(Channel *channel, bool wanted)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	Assert(query->regroup == REGROUP_UNDECIDED);
+	query->regroup = wanted ? REGROUP_WANTED : REGROUP_NONE;
+	if (wanted)
+		query->finished = false;
+	gpurhh_wake_service(area);
+	LWLockRelease(&area->lock);
+}
+
+/* Has the device made the second level, and what did it take? */
+bool
+gpurhh_channel_regrouped(Channel *channel, rhh_table_stats *stats)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		regrouped;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	regrouped = query->regroup == REGROUP_ON_DEVICE;
+	*stats = query->second_stats;
+	LWLockRelease(&area->lock);
+	return regrouped;
+}
+
+/*
+ * Copies the next groups to the caller's memory; false: there are no more.
+ * While the participants make rows of them the service fetches the ones after,
+ * as long as half of the pool is free: a cursor that is left alone keeps those
+ * blocks.
+ */
+bool
+gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	uint32		n_words;
+	const uint64 *from;
+	int			block;
+
+	for (;;)
+	{
+		bool		none_left;
+
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		block = gpurhh_block_pop(area, &query->results);
+		/* those that a service took along when it ended are not "none" */
+		none_left = block < 0 && query->all_extracted &&
+			query->n_results == 0;
+		if (block >= 0)
+		{
+			query->n_results--;
+			area->blocks[block].holder = BLOCK_SESSION;
+			channel->reading = block;
+			area->stats.groups_returned += area->blocks[block].n_groups;
+			result->last = query->all_extracted && query->n_results == 0;
+		}
+		if ((block < 0 && !none_left) != channel->fetching)
+		{
+			query->n_fetching += channel->fetching ? -1 : 1;
+			channel->fetching = !channel->fetching;
+		}
+		/* there is room for one more result, or need of one */
+		if (!query->all_extracted)
+			gpurhh_wake_service(area);
+		LWLockRelease(&area->lock);
+		if (block >= 0 || none_left)
+			break;
+		wait_for_news(channel, 1000);
+	}
+	ConditionVariableCancelSleep();
+	if (block < 0)
+		return false;
+
+	result->n_groups = area->blocks[block].n_groups;
+	result->needs_merge = area->blocks[block].needs_merge;
+	result->first_level = area->blocks[block].first_level;
+	n_words = rhh_result_words(gpurhh_result_spec(query, result->first_level));
+	result->capacity_groups = area->block_bytes / sizeof(uint64) / n_words;
+	from = (const uint64 *) gpurhh_block_base(area, block);
+	Assert(result->n_groups <= result->capacity_groups);
+	for (uint32 w = 0; w < n_words; w++)
+		memcpy(result->words + (Size) w * result->capacity_groups,
+			   from + (Size) w * result->capacity_groups,
+			   result->n_groups * sizeof(uint64));
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_block_free(area, block);
+	LWLockRelease(&area->lock);
+	channel->reading = -1;
+	return true;
+}
+
+/*
+ * What the device did so far, its name, and why it is not the one asked for.
+ * False: no device has a table for the query.
+ */
+bool
+gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats, char *device,
+					 char *refusal)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		refused;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	refused = query->refused;
+	*stats = query->stats;
+	memcpy(device, query->used_device, GPURHH_DEVICE_NAME_LEN);
+	memcpy(refusal, query->message, GPURHH_MESSAGE_LEN);
+	LWLockRelease(&area->lock);
+	return !refused;
+}
+
+void
+gpurhh_channel_close(Channel *channel)
+{
+	release_channel(channel);
+}

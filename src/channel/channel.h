@@ -1,0 +1,86 @@
+/*-------------------------------------------------------------------------
+ *
+ * channel.h
+ *		A session's end of a query with the device service.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_CHANNEL_CHANNEL_H
+#define GPURHH_CHANNEL_CHANNEL_H
+
+#include "channel/area.h"
+
+/* ---------- channel.c ---------- */
+
+/* Names a query to other processes. */
+typedef struct ChannelAddress
+{
+	uint32		segment;		/* dsm_handle; 0: the shared area */
+	int			index;
+	uint64		serial;
+} ChannelAddress;
+
+/* A participant's handle of an open query; owned by a memory context. */
+typedef struct Channel Channel;
+
+typedef enum ChannelBlockResult
+{
+	CHANNEL_BLOCK,				/* a block to fill */
+	CHANNEL_RETURNED,			/* rows that the device refused */
+	CHANNEL_LATE				/* none to be had for a while */
+} ChannelBlockResult;
+
+typedef struct ChannelResult
+{
+	uint64	   *words;			/* column-major, stride capacity_groups; the
+								 * caller's, and of a block's size */
+	uint32		capacity_groups;
+	uint32		n_groups;
+	bool		needs_merge;
+	bool		first_level;	/* there is a second, and these are not of it */
+	bool		last;			/* there are no more, for any participant */
+} ChannelResult;
+
+extern Channel *gpurhh_channel_open(ChannelArea *area,
+									const rhh_table_spec *spec,
+									const RegroupPlan *regroup_plan,
+									bool sleeps, MemoryContext context,
+									const char **why);
+extern ChannelAddress gpurhh_channel_address(Channel *channel);
+extern Channel *gpurhh_channel_join(const ChannelAddress *address,
+									bool may_finish, MemoryContext context);
+extern Size gpurhh_channel_block_bytes(Channel *channel);
+extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
+												 char **base);
+extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
+extern void gpurhh_channel_drop_block(Channel *channel);
+extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
+										 bool *refused);
+extern void gpurhh_channel_give_back(Channel *channel);
+extern void gpurhh_channel_end_input(Channel *channel);
+extern bool gpurhh_channel_wait_finished(Channel *channel);
+extern double gpurhh_channel_pool_wait_ms(Channel *channel);
+extern uint64 gpurhh_channel_late_batches(Channel *channel);
+extern bool gpurhh_channel_claim_finish(Channel *channel);
+extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
+extern bool gpurhh_channel_complete(Channel *channel);
+extern void gpurhh_channel_regroup(Channel *channel, bool wanted);
+extern bool gpurhh_channel_regrouped(Channel *channel,
+									 rhh_table_stats *stats);
+extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
+extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
+								 char *device, char *refusal);
+extern ChannelArea *gpurhh_channel_area(Channel *channel);
+extern void gpurhh_channel_close(Channel *channel);
+
+/* ---------- load.c ---------- */
+
+/* A node's run that is reading its input. */
+typedef struct Reading Reading;
+
+extern Reading *gpurhh_load_begin(MemoryContext context);
+extern void gpurhh_load_end(Reading *reading);
+extern bool gpurhh_load_is_high(void);
+extern void gpurhh_load_count_stay(void);
+
+#endif							/* GPURHH_CHANNEL_CHANNEL_H */

@@ -1,0 +1,559 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_parallel.c
+ *		What the participants of a parallel GpuHashAgg share: who reads the
+ *		input, when it is complete, and rows that found no way to the device.
+ *
+ * The leader and its workers each run the node on their part of the input and
+ * feed one table (see channel.c for the query that they share).
+ *
+ *		attach -> read the child to its end -> detach
+ *
+ * A partial child hands out its pieces as participants ask for them.  So once
+ * one of them has come to the end and all that attached have detached, no piece
+ * is left, and the input is complete; it is closed then, and a participant that
+ * comes later reads nothing.  After that all may emit groups, and nobody waits
+ * for anybody any more: one may be stuck in front of a full tuple queue.
+ *
+ * Where nothing above the node makes the rows fewer on their way to the leader,
+ * the leader emits them all, and the workers only feed (leader_emits).
+ *
+ * Without a device, and where the query stays in its session (load.c), one
+ * participant reads the whole input into its host table (alone).  If that is much
+ * more than the planner expected, it opens a query with the service for itself,
+ * which the others know nothing of.
+ *
+ * A participant that gets no block of the pool, as all of them rest (channel.c:
+ * LATE_MS), must not wait on: the finisher, to whom refused batches have come
+ * back, may wait for it in the child plan.  It writes its batches to a file that
+ * all share, and the finisher reads them when the input is closed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+#include "storage/sharedfileset.h"
+#include "storage/spin.h"
+
+#include "compat.h"
+#include "exec/parallel.h"
+
+struct GpuAggShared
+{
+	/* written by the leader before workers look */
+	bool		leader_emits;
+	bool		alone;
+	bool		stays;			/* alone, as the load is high */
+	dsm_handle	segment;		/* that this lies in, for the workers */
+	ChannelAddress query;		/* unless alone */
+	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
+	SharedFileSet files;
+
+	slock_t		mutex;			/* guards what follows */
+	int			n_attached;
+	bool		closed;
+	bool		odd;			/* a participant has fed an odd value */
+	int			emitter_pid;	/* alone: who reads and emits */
+	int			n_late_files;
+	int			n_choice_files; /* see refused_strings.c */
+	int			n_argument_files;	/* see odd_arguments.c */
+	int			n_deferring;	/* participants with files of deferred rows */
+	int			next_deferred;	/* partition, for whoever asks first */
+	GpuNodeCounts counts;		/* sums over the participants */
+	GpuNodeStats alone_stats;	/* alone: where its groups were made, if valid */
+};
+
+Size
+gpurhh_parallel_bytes(void)
+{
+	return sizeof(GpuAggShared);
+}
+
+/* Leader: before the workers of the first run start. */
+void
+gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
+{
+	memset(shared, 0, sizeof(GpuAggShared));
+	SpinLockInit(&shared->mutex);
+	SharedFileSetInit(&shared->files, segment);
+	shared->dictionary = InvalidDsaPointer;
+	shared->segment = segment ? dsm_segment_handle(segment) : 0;
+}
+
+/*
+ * Leader: before the workers of each run start.  channel: the query that it
+ * opened for the run, or NULL where there is no device, or the query stays.
+ */
+void
+gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
+					  Channel *channel, bool stays, dsa_pointer dictionary)
+{
+	if (shared->n_late_files > 0 || shared->n_choice_files > 0 ||
+		shared->n_argument_files > 0 || shared->n_deferring > 0)
+		SharedFileSetDeleteAll(&shared->files);
+	shared->leader_emits = leader_emits;
+	shared->alone = channel == NULL;
+	shared->stays = stays;
+	if (channel != NULL)
+		shared->query = gpurhh_channel_address(channel);
+	shared->dictionary = dictionary;
+	shared->n_attached = 0;
+	shared->closed = false;
+	shared->odd = false;
+	shared->emitter_pid = 0;
+	shared->n_late_files = 0;
+	shared->n_choice_files = 0;
+	shared->n_argument_files = 0;
+	shared->n_deferring = 0;
+	shared->next_deferred = 0;
+	shared->alone_stats.valid = false;
+}
+
+/* May there be participants but this one? */
+bool
+gpurhh_parallel_has_others(GpuAggShared *shared)
+{
+	return shared->segment != 0;
+}
+
+/* Is the participant that reads alone to use the service only for a large input? */
+bool
+gpurhh_parallel_stays(GpuAggShared *shared)
+{
+	return shared->stays;
+}
+
+/* The run's dictionary of strings; InvalidDsaPointer: it has none. */
+dsa_pointer
+gpurhh_parallel_dictionary(GpuAggShared *shared)
+{
+	return shared->dictionary;
+}
+
+/* Worker: joins the leader's query; NULL: there is none. */
+Channel *
+gpurhh_parallel_join(GpuAggShared *shared, MemoryContext context)
+{
+	if (shared->alone)
+		return NULL;
+	return gpurhh_channel_join(&shared->query, !shared->leader_emits, context);
+}
+
+/*
+ * A participant is about to read its part of the input; false: it is not to,
+ * as the input is closed or somebody else reads it all.
+ */
+bool
+gpurhh_parallel_attach(GpuAggShared *shared)
+{
+	bool		attached = false;
+
+	if (shared->alone && !gpurhh_parallel_emits_later(shared))
+		return false;
+
+	SpinLockAcquire(&shared->mutex);
+	if (!shared->closed)
+	{
+		attached = true;
+		shared->n_attached++;
+		if (shared->alone)
+		{
+			shared->closed = true;
+			shared->emitter_pid = MyProcPid;
+		}
+	}
+	SpinLockRelease(&shared->mutex);
+	return attached;
+}
+
+/* Adds what a participant did to the sums, and takes it from its own. */
+static void
+add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	GpuNodeCounts *sum = &shared->counts;
+
+	sum->runs += counts->runs;
+	sum->feeders += counts->feeders;
+	sum->rows_fed += counts->rows_fed;
+	sum->bytes_fed += counts->bytes_fed;
+	sum->batches += counts->batches;
+	sum->host_rows += counts->host_rows;
+	sum->host_spilled += counts->host_spilled;
+	sum->late_batches += counts->late_batches;
+	sum->groups_returned += counts->groups_returned;
+	sum->dictionary_strings += counts->dictionary_strings;
+	sum->dictionary_bytes = Max(sum->dictionary_bytes,
+								counts->dictionary_bytes);
+	sum->deferred_rows += counts->deferred_rows;
+	sum->passes += counts->passes;
+	sum->odd_values += counts->odd_values;
+	sum->odd_compared += counts->odd_compared;
+	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);
+	sum->feed_ms += counts->feed_ms;
+	sum->pool_wait_ms += counts->pool_wait_ms;
+	sum->fetch_ms += counts->fetch_ms;
+	sum->form_ms += counts->form_ms;
+	memset(counts, 0, sizeof(GpuNodeCounts));
+}
+
+/*
+ * A participant has read its part.  True: it was the last, the input is closed
+ * now.
+ */
+bool
+gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	bool		last;
+
+	SpinLockAcquire(&shared->mutex);
+	last = --shared->n_attached == 0;
+	if (last)
+	{
+		shared->closed = true;
+		counts->runs++;
+	}
+	add_counts(shared, counts);
+	SpinLockRelease(&shared->mutex);
+	return last;
+}
+
+/* A participant has fed an odd value (dictionary.c); before it detaches. */
+void
+gpurhh_parallel_note_odd(GpuAggShared *shared)
+{
+	SpinLockAcquire(&shared->mutex);
+	shared->odd = true;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* Has any?  Once the input is closed. */
+bool
+gpurhh_parallel_any_odd(GpuAggShared *shared)
+{
+	bool		odd;
+
+	SpinLockAcquire(&shared->mutex);
+	odd = shared->odd;
+	SpinLockRelease(&shared->mutex);
+	return odd;
+}
+
+/* Does the participant have anything to wait for, once it has fed its part? */
+bool
+gpurhh_parallel_emits_later(GpuAggShared *shared)
+{
+	return !(shared->leader_emits && IsParallelWorker());
+}
+
+/*
+ * After the input is closed and the device's table can be read: does this
+ * participant emit groups?  one_emitter: only one may, with all of them.
+ */
+bool
+gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
+						 bool one_emitter)
+{
+	if (!gpurhh_parallel_emits_later(shared))
+		return false;
+	if (shared->alone)
+		return shared->emitter_pid == MyProcPid;
+	return gpurhh_channel_may_emit(channel,
+								   one_emitter || shared->n_late_files > 0);
+}
+
+/* A participant has emitted its last group. */
+void
+gpurhh_parallel_add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	SpinLockAcquire(&shared->mutex);
+	add_counts(shared, counts);
+	SpinLockRelease(&shared->mutex);
+}
+
+/*
+ * The participant that reads alone, which may be any, tells where the groups were
+ * made.  Others have nothing to tell.
+ */
+void
+gpurhh_parallel_note_alone(GpuAggShared *shared, const GpuNodeStats *stats)
+{
+	SpinLockAcquire(&shared->mutex);
+	if (shared->emitter_pid == MyProcPid && stats->valid)
+		shared->alone_stats = *stats;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* Adds that to the leader's; false: nobody read alone, or has told. */
+bool
+gpurhh_parallel_alone_stats(GpuAggShared *shared, GpuNodeStats *stats)
+{
+	GpuNodeStats alone;
+
+	SpinLockAcquire(&shared->mutex);
+	alone = shared->alone_stats;
+	SpinLockRelease(&shared->mutex);
+	if (!alone.valid)
+		return false;
+	stats->valid = true;
+	/* a worker that has not asked for a device does not know why */
+	if (alone.device[0] != '\0')
+	{
+		memcpy(stats->device, alone.device, GPURHH_DEVICE_NAME_LEN);
+		memcpy(stats->refusal, alone.refusal, GPURHH_MESSAGE_LEN);
+	}
+	stats->table = alone.table;
+	stats->second = alone.second;
+	stats->third = alone.third;
+	return true;
+}
+
+/* What all participants did so far. */
+void
+gpurhh_parallel_counts(GpuAggShared *shared, GpuNodeCounts *counts)
+{
+	SpinLockAcquire(&shared->mutex);
+	*counts = shared->counts;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* ---------- files ---------- */
+
+/* Before this participant makes its first file of a kind. */
+static void
+attach_files(GpuAggShared *shared)
+{
+	/* so that the files outlive a leader that goes first */
+	if (IsParallelWorker())
+		SharedFileSetAttach(&shared->files,
+							dsm_find_mapping(shared->segment));
+}
+
+/* A new file, whose number is *n_files, which grows. */
+static BufFile *
+create_file(GpuAggShared *shared, const char *kind, int *n_files)
+{
+	char		name[32];
+	int			number;
+
+	attach_files(shared);
+	SpinLockAcquire(&shared->mutex);
+	number = (*n_files)++;
+	SpinLockRelease(&shared->mutex);
+	snprintf(name, sizeof(name), "%s.%d", kind, number);
+	return BufFileCreateFileSet(&shared->files.fs, name);
+}
+
+static BufFile *
+open_file(GpuAggShared *shared, const char *kind, int number)
+{
+	char		name[32];
+
+	snprintf(name, sizeof(name), "%s.%d", kind, number);
+	return BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, false);
+}
+
+/*
+ * Writes what says that no more comes, and closes *file for others to read; none,
+ * if that is NULL.  It becomes NULL.
+ */
+void
+gpurhh_parallel_close_file(BufFile **file, void *end, Size size)
+{
+	if (*file == NULL)
+		return;
+	BufFileWrite(*file, end, size);
+	BufFileExportFileSet(*file);
+	BufFileClose(*file);
+	*file = NULL;
+}
+
+/* Is there any of what is counted by *n, of the shared state? */
+static bool
+any_of(GpuAggShared *shared, const int *n)
+{
+	bool		any;
+
+	SpinLockAcquire(&shared->mutex);
+	any = *n > 0;
+	SpinLockRelease(&shared->mutex);
+	return any;
+}
+
+/* ---------- late rows ---------- */
+
+/*
+ * Writes a batch to the participant's file of late rows, *file, which is made
+ * if it is NULL.  To be closed by gpurhh_parallel_close_late() before the
+ * participant detaches.
+ */
+void
+gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
+						  const rhh_batch *batch)
+{
+	if (*file == NULL)
+		*file = create_file(shared, "late", &shared->n_late_files);
+	BufFileWrite(*file, (void *) batch, sizeof(rhh_batch));
+	BufFileWrite(*file, batch->base, batch->used_bytes);
+}
+
+void
+gpurhh_parallel_close_late(BufFile **file)
+{
+	rhh_batch	end = {0};
+
+	gpurhh_parallel_close_file(file, &end, sizeof(end));
+}
+
+/*
+ * Calls back for each batch that participants saved, none of them longer than
+ * block_bytes; its data is valid during the call.  Only after the input was
+ * closed.
+ */
+void
+gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
+						  void (*add)(void *arg, const rhh_batch *batch),
+						  void *arg)
+{
+	char	   *base;
+
+	if (shared->n_late_files == 0)
+		return;
+	base = palloc(block_bytes);
+	for (int i = 0; i < shared->n_late_files; i++)
+	{
+		BufFile    *file = open_file(shared, "late", i);
+		rhh_batch	batch;
+
+		for (;;)
+		{
+			gpurhh_buffile_read(file, &batch, sizeof(batch));
+			if (batch.n_rows == 0)
+				break;
+			batch.base = (uint8_t *) base;
+			gpurhh_buffile_read(file, base, batch.used_bytes);
+			add(arg, &batch);
+		}
+		BufFileClose(file);
+	}
+	pfree(base);
+}
+
+/* ---------- strings to choose from ---------- */
+
+/* A participant's file; to be exported before the participant detaches. */
+BufFile *
+gpurhh_parallel_create_choices(GpuAggShared *shared)
+{
+	return create_file(shared, "choices", &shared->n_choice_files);
+}
+
+/* Has any participant made one?  Once the input is closed. */
+bool
+gpurhh_parallel_any_choices(GpuAggShared *shared)
+{
+	return any_of(shared, &shared->n_choice_files);
+}
+
+/* The file with a number; NULL: there is none. */
+BufFile *
+gpurhh_parallel_open_choices(GpuAggShared *shared, int number)
+{
+	if (number >= shared->n_choice_files)
+		return NULL;
+	return open_file(shared, "choices", number);
+}
+
+/* ---------- odd values ---------- */
+
+/* A participant's file; to be exported before the participant detaches. */
+BufFile *
+gpurhh_parallel_create_odd_arguments(GpuAggShared *shared)
+{
+	return create_file(shared, "arguments", &shared->n_argument_files);
+}
+
+/* Has any participant made one?  Once the input is closed. */
+bool
+gpurhh_parallel_any_odd_arguments(GpuAggShared *shared)
+{
+	return any_of(shared, &shared->n_argument_files);
+}
+
+/* The file with a number, also where others read it; NULL: there is none. */
+BufFile *
+gpurhh_parallel_open_odd_arguments(GpuAggShared *shared, int number)
+{
+	if (number >= shared->n_argument_files)
+		return NULL;
+	return open_file(shared, "arguments", number);
+}
+
+/* ---------- deferred rows ---------- */
+
+static void
+deferred_file_name(char *name, Size len, int participant, int partition)
+{
+	snprintf(name, len, "deferred.%d.%d", participant, partition);
+}
+
+/*
+ * Makes a participant's file of a partition (see deferred_rows.c); it is to be
+ * exported before the participant detaches.  *participant: its number, which it
+ * gets with its first file; before, -1.
+ */
+BufFile *
+gpurhh_parallel_create_deferred(GpuAggShared *shared, int *participant,
+								int partition)
+{
+	char		name[32];
+
+	if (*participant < 0)
+	{
+		attach_files(shared);
+		SpinLockAcquire(&shared->mutex);
+		*participant = shared->n_deferring++;
+		SpinLockRelease(&shared->mutex);
+	}
+	deferred_file_name(name, sizeof(name), *participant, partition);
+	return BufFileCreateFileSet(&shared->files.fs, name);
+}
+
+/* Has any participant deferred rows?  Once the input is closed. */
+bool
+gpurhh_parallel_any_deferred(GpuAggShared *shared)
+{
+	return any_of(shared, &shared->n_deferring);
+}
+
+/* A partition that no other participant reads; -1: there is none left. */
+int
+gpurhh_parallel_next_deferred(GpuAggShared *shared)
+{
+	int			partition = -1;
+
+	SpinLockAcquire(&shared->mutex);
+	if (shared->n_deferring > 0 &&
+		shared->next_deferred < GPURHH_DEFER_PARTITIONS)
+		partition = shared->next_deferred++;
+	SpinLockRelease(&shared->mutex);
+	return partition;
+}
+
+/*
+ * Opens a participant's file of a partition; *file is NULL where it has none.
+ * False: there is no such participant.
+ */
+bool
+gpurhh_parallel_open_deferred(GpuAggShared *shared, int participant,
+							  int partition, BufFile **file)
+{
+	char		name[32];
+
+	if (participant >= shared->n_deferring)
+		return false;
+	deferred_file_name(name, sizeof(name), participant, partition);
+	*file = BufFileOpenFileSet(&shared->files.fs, name, O_RDONLY, true);
+	return true;
+}

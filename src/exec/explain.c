@@ -1,0 +1,360 @@
+/*-------------------------------------------------------------------------
+ *
+ * explain.c
+ *		EXPLAIN's lines of our nodes.
+ *
+ * Text lines group related figures, as core's Hash and HashAggregate do; the
+ * other formats have one property each, with the same names in every run.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "commands/explain.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/ruleutils.h"
+
+#include "compat.h"
+#include "exec/agg_state.h"
+#include "plan/plan.h"
+#include "settings.h"
+
+/* The scan tuple's expressions from..to (exclusive) as a list of texts. */
+static List *
+deparse_range(CustomScanState *node, List *ancestors, ExplainState *es,
+			  int from, bool aggregates)
+{
+	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt,
+												   &cscan->scan.plan, ancestors);
+	bool		prefix = gpurhh_several_tables(es->rtable) || es->verbose;
+	List	   *result = NIL;
+	int			i = 0;
+	ListCell   *lc;
+
+	foreach(lc, cscan->custom_scan_tlist)
+	{
+		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
+
+		if (aggregates ? i >= from && IsA(expr, Aggref) : i < from)
+			result = lappend(result, deparse_expression(expr, context, prefix,
+														false));
+		i++;
+	}
+	return result;
+}
+
+/* The start of a text line. */
+static void
+indent(ExplainState *es)
+{
+	appendStringInfoSpaces(es->str, es->indent * 2);
+}
+
+static double
+megabytes(uint64 bytes)
+{
+	return (double) bytes / (1024.0 * 1024.0);
+}
+
+/* How many participants read a part of a run's input, on average. */
+static double
+participants(const GpuNodeCounts *counts)
+{
+	return (double) Max(counts->feeders, 1) / Max(counts->runs, 1);
+}
+
+/* Where a level above the first was made, and the table if it has one. */
+static void
+show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
+{
+	const rhh_table_stats *table = &level->table;
+
+	if (level->place == GPU_LEVEL_NONE)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyText(name, level->place == GPU_LEVEL_DEVICE ? "device" : "host",
+							es);
+		if (level->place == GPU_LEVEL_HOST)
+			return;
+		ExplainPropertyUInteger(psprintf("%s Groups", name), NULL,
+								table->groups, es);
+		ExplainPropertyUInteger(psprintf("%s Slots", name), NULL,
+								table->capacity_slots, es);
+		ExplainPropertyUInteger(psprintf("%s Memory", name), "B",
+								table->peak_bytes, es);
+		return;
+	}
+	indent(es);
+	if (level->place == GPU_LEVEL_HOST)
+		appendStringInfo(es->str, "%s: host\n", name);
+	else
+		appendStringInfo(es->str, "%s: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+						 name, table->groups, table->capacity_slots,
+						 (double) table->groups / Max(table->capacity_slots, 1),
+						 megabytes(table->peak_bytes));
+}
+
+/* What the device's stages took, of all levels that it made. */
+typedef struct StageTimes
+{
+	double		upload_ms;
+	double		kernel_ms;
+	double		extract_ms;
+} StageTimes;
+
+static StageTimes
+stage_times(const GpuNodeStats *stats)
+{
+	const rhh_table_stats *tables[] = {&stats->table, &stats->second.table,
+	&stats->third.table};
+	StageTimes	sum = {0};
+
+	for (int i = 0; i < lengthof(tables); i++)
+	{
+		sum.upload_ms += tables[i]->upload_ns / 1.0e6;
+		sum.kernel_ms += tables[i]->kernel_ns / 1.0e6;
+		sum.extract_ms += tables[i]->extract_ns / 1.0e6;
+	}
+	return sum;
+}
+
+static void
+explain_run_text(ExplainState *es, const GpuNodeStats *stats)
+{
+	const GpuNodeCounts *counts = &stats->counts;
+	const rhh_table_stats *table = &stats->table;
+	StageTimes	times = stage_times(stats);
+
+	indent(es);
+	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
+					 counts->rows_fed, counts->batches,
+					 counts->batches == 1 ? "batch" : "batches", megabytes(counts->bytes_fed));
+	if (stats->parallel)
+	{
+		double		n = rint(participants(counts));
+
+		appendStringInfo(es->str, ", %.0f %s", n,
+						 n == 1 ? "participant" : "participants");
+	}
+	appendStringInfoChar(es->str, '\n');
+	if (table->capacity_slots > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Table: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
+						 table->groups, table->capacity_slots,
+						 (double) table->groups / table->capacity_slots,
+						 megabytes(table->peak_bytes));
+		indent(es);
+		appendStringInfo(es->str, "Probe Length: %.2f average, %u longest\n",
+						 table->groups > 0 ?
+						 (double) table->probe_buckets_sum / table->groups : 0.0,
+						 table->probe_buckets_max);
+		indent(es);
+		appendStringInfo(es->str, "Failed Slots: " UINT64_FORMAT "  Rehashes: " UINT64_FORMAT "\n",
+						 table->failed_slots, table->rehashes);
+	}
+	show_level(es, "Second Level", &stats->second);
+	show_level(es, "Third Level", &stats->third);
+	indent(es);
+	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
+	if (counts->host_spilled > 0)
+		appendStringInfo(es->str, "  Spilled Records: " UINT64_FORMAT,
+						 counts->host_spilled);
+	if (counts->late_batches > 0)
+		appendStringInfo(es->str, "  Late Batches: " UINT64_FORMAT " (no block of the pool became free)",
+						 counts->late_batches);
+	appendStringInfoChar(es->str, '\n');
+	if (counts->dictionary_strings > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Dictionary: " UINT64_FORMAT " strings, " UINT64_FORMAT " kB",
+						 counts->dictionary_strings,
+						 (counts->dictionary_bytes + 1023) / 1024);
+		if (counts->passes > 0)
+			appendStringInfo(es->str, "  Deferred Rows: " UINT64_FORMAT "  Passes: " UINT64_FORMAT,
+							 counts->deferred_rows, counts->passes);
+		appendStringInfoChar(es->str, '\n');
+	}
+	if (counts->odd_values > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Nonconforming Values: " UINT64_FORMAT, counts->odd_values);
+		if (counts->odd_compared > 0)
+			appendStringInfo(es->str, "  Values Compared: " UINT64_FORMAT,
+							 counts->odd_compared);
+		appendStringInfo(es->str, "  Memory: " UINT64_FORMAT " kB\n",
+						 (counts->odd_bytes + 1023) / 1024);
+	}
+	if (es->summary)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Feed Time: %.3f ms  Pool Wait: %.3f ms  Emit Time: %.3f ms\n",
+						 counts->feed_ms / participants(counts),
+						 counts->pool_wait_ms / participants(counts),
+						 (counts->fetch_ms + counts->form_ms) / participants(counts));
+		indent(es);
+		appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms  Extract Time: %.3f ms\n",
+						 times.upload_ms, times.kernel_ms, times.extract_ms);
+	}
+}
+
+static void
+explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
+{
+	const GpuNodeCounts *counts = &stats->counts;
+	const rhh_table_stats *table = &stats->table;
+	StageTimes	times = stage_times(stats);
+
+	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
+	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
+	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
+	ExplainPropertyFloat("Participants", NULL, rint(participants(counts)), 0,
+						 es);
+	ExplainPropertyUInteger("Bytes Uploaded", NULL, table->uploaded_bytes, es);
+	ExplainPropertyUInteger("Groups", NULL, table->groups, es);
+	ExplainPropertyUInteger("Slots", NULL, table->capacity_slots, es);
+	ExplainPropertyFloat("Load", NULL,
+						 table->capacity_slots > 0 ?
+						 (double) table->groups / table->capacity_slots : 0.0,
+						 4, es);
+	ExplainPropertyUInteger("Device Memory", "B", table->peak_bytes, es);
+	ExplainPropertyFloat("Average Probe Length", NULL,
+						 table->groups > 0 ?
+						 (double) table->probe_buckets_sum / table->groups : 0.0,
+						 4, es);
+	ExplainPropertyUInteger("Longest Probe Length", NULL,
+							table->probe_buckets_max, es);
+	ExplainPropertyUInteger("Failed Slots", NULL, table->failed_slots, es);
+	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
+	ExplainPropertyUInteger("Merged Duplicates", NULL,
+							table->merged_duplicates, es);
+	show_level(es, "Second Level", &stats->second);
+	show_level(es, "Third Level", &stats->third);
+	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
+	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
+	ExplainPropertyUInteger("Late Batches", NULL, counts->late_batches, es);
+	if (stats->strings)
+	{
+		ExplainPropertyUInteger("Dictionary Strings", NULL,
+								counts->dictionary_strings, es);
+		ExplainPropertyUInteger("Dictionary Memory", "kB",
+								(counts->dictionary_bytes + 1023) / 1024, es);
+		ExplainPropertyUInteger("Deferred Rows", NULL, counts->deferred_rows,
+								es);
+		ExplainPropertyUInteger("Passes", NULL, counts->passes, es);
+	}
+	if (stats->numerics)
+	{
+		ExplainPropertyUInteger("Nonconforming Values", NULL,
+								counts->odd_values, es);
+		ExplainPropertyUInteger("Values Compared", NULL, counts->odd_compared,
+								es);
+		ExplainPropertyUInteger("Nonconforming Memory", "kB",
+								(counts->odd_bytes + 1023) / 1024, es);
+	}
+	if (es->summary)
+	{
+		ExplainPropertyFloat("Feed Time", "ms",
+							 counts->feed_ms / participants(counts), 3, es);
+		ExplainPropertyFloat("Pool Wait Time", "ms",
+							 counts->pool_wait_ms / participants(counts), 3, es);
+		ExplainPropertyFloat("Emit Time", "ms",
+							 (counts->fetch_ms + counts->form_ms) / participants(counts),
+							 3, es);
+		ExplainPropertyFloat("Upload Time", "ms", times.upload_ms, 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", times.kernel_ms, 3, es);
+		ExplainPropertyFloat("Extract Time", "ms", times.extract_ms, 3, es);
+	}
+}
+
+/* Whether the child's pages are read, or its rows. */
+static void
+explain_feed(ExplainState *es, const GpuNodeStats *stats)
+{
+	const char *feed = !stats->feed_rows ? "pages" :
+		stats->feed_pages ? "pages and rows" : "rows";
+	bool		say_why = es->verbose && stats->feed_rows &&
+		stats->feed_why != NULL;
+
+	if (say_why && es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Feed: %s (%s)\n", feed, stats->feed_why);
+		return;
+	}
+	ExplainPropertyText("Feed", feed, es);
+	if (say_why)
+		ExplainPropertyText("Feed Reason", stats->feed_why, es);
+}
+
+/* GROUPING SETS as "(a, b)", "(a)", "()". */
+static List *
+sets_text(List *sets, List *keys)
+{
+	List	   *result = NIL;
+	ListCell   *lc,
+			   *lc_key;
+
+	foreach(lc, sets)
+	{
+		StringInfoData text;
+
+		initStringInfo(&text);
+		foreach(lc_key, (List *) lfirst(lc))
+			appendStringInfo(&text, "%s%s",
+							 foreach_current_index(lc_key) > 0 ? ", " : "",
+							 (char *) list_nth(keys, lfirst_int(lc_key)));
+		result = lappend(result, psprintf("(%s)", text.data));
+	}
+	return result;
+}
+
+/*
+ * Keys and aggregates always; what the node did if it has run.  Groups are
+ * those that the device held; a query's result also has those of the host.
+ */
+void
+gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
+				   const GpuNodeStats *stats)
+{
+	List	   *private = ((CustomScan *) node->ss.ps.plan)->custom_private;
+	List	   *sets = list_nth(private, GPUAGG_PRIVATE_SETS);
+	int			n_keys = intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
+	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
+	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
+
+	if (keys != NIL)
+		ExplainPropertyList("Group Key", keys, es);
+	if (list_length(sets) > 1)
+		ExplainPropertyList("Grouping Sets", sets_text(sets, keys), es);
+	if (aggregates != NIL)
+		ExplainPropertyList("Aggregates", aggregates, es);
+	explain_feed(es, stats);
+
+	if (!es->analyze || !stats->valid)
+	{
+		ExplainPropertyText("Device", gpurhh_device, es);
+		return;
+	}
+	if (stats->refusal[0] == '\0')
+		ExplainPropertyText("Device", stats->device, es);
+	else if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Device: %s (%s)\n", stats->device,
+						 stats->refusal);
+	}
+	else
+	{
+		ExplainPropertyText("Device", stats->device, es);
+		ExplainPropertyText("Device Refusal", stats->refusal, es);
+	}
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		explain_run_text(es, stats);
+	else
+		explain_run_properties(es, stats);
+}

@@ -1,0 +1,74 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_stats.h
+ *		What a node counts, for EXPLAIN.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_EXEC_NODE_STATS_H
+#define GPURHH_EXEC_NODE_STATS_H
+
+#include "channel/area.h"
+
+typedef struct GpuNodeCounts GpuNodeCounts;
+
+/* What a node did: sums over its runs, and the participants of each. */
+struct GpuNodeCounts
+{
+	uint64		runs;
+	uint64		feeders;		/* participants that read a part of the input */
+	uint64		rows_fed;
+	uint64		bytes_fed;
+	uint64		batches;
+	uint64		host_rows;		/* finished on the host */
+	uint64		host_spilled;	/* records it wrote to disk */
+	uint64		late_batches;	/* for which the pool had no block */
+	uint64		groups_returned;
+	uint64		dictionary_strings;
+	uint64		dictionary_bytes;	/* the most of any run */
+	uint64		deferred_rows;	/* written, once or more often */
+	uint64		passes;			/* that read them */
+	uint64		odd_values;		/* see odd_arguments.c */
+	uint64		odd_compared;	/* others that may equal one of these */
+	uint64		odd_bytes;		/* the most of any run */
+	double		feed_ms;		/* wall time to read and hand over the input */
+	double		pool_wait_ms;	/* of that: waiting for a free block; of the third
+								 * level it is of fetch_ms */
+	double		fetch_ms;		/* wall time to wait for groups and copy them;
+								 * of the host table and of levels, too */
+	double		form_ms;		/* to make rows of them, by sampling */
+};
+
+/* Where a level of groups above the first was made. */
+typedef enum GpuLevelPlace
+{
+	GPU_LEVEL_NONE,				/* there is none, or not by this process */
+	GPU_LEVEL_HOST,
+	GPU_LEVEL_DEVICE
+} GpuLevelPlace;
+
+typedef struct GpuLevelStats
+{
+	GpuLevelPlace place;
+	rhh_table_stats table;		/* the device's */
+} GpuLevelStats;
+
+/* For EXPLAIN ANALYZE. */
+typedef struct GpuNodeStats
+{
+	bool		valid;			/* the input has been read */
+	bool		feed_pages;		/* pages are read */
+	bool		feed_rows;		/* rows are asked for; perhaps both */
+	const char *feed_why;		/* why rows */
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
+	GpuNodeCounts counts;
+	bool		parallel;
+	bool		strings;		/* are among the columns */
+	bool		numerics;		/* are among the arguments */
+	rhh_table_stats table;
+	GpuLevelStats second;
+	GpuLevelStats third;
+} GpuNodeStats;
+
+#endif							/* GPURHH_EXEC_NODE_STATS_H */

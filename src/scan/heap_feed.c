@@ -1,0 +1,1291 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_feed.c
+ *		Heap pages to columns: reads a sequential scan's pages itself.
+ *
+ * Where the child is a plain sequential scan of a heap, the rows need not come
+ * one by one through ExecProcNode().  The child keeps all else that it is for:
+ * the lock, permissions, snapshot, predicate lock, ring buffer, synchronized
+ * and parallel scans' block numbers, instrumentation and statistics.  All of
+ * that is in its scan descriptor, or done as SeqNext() and ExecScan() do it.
+ *
+ * A page at a time:
+ *
+ *		1. core reads and pins it, and tells which tuples are visible
+ *		   (gpurhh_heap_next_page()); the pin stays until the next page, the
+ *		   content lock is released;
+ *		2. the columns of WHERE are loaded and WHERE is computed (vector.c); of
+ *		   the page's rows those that pass are left;
+ *		3. what is to be fed is loaded into the block, or computed from columns
+ *		   that are loaded beside it.  Rows that the block has no room for wait
+ *		   for the next one.
+ *
+ * Loading: the attributes up to the last needed one are mostly there and not
+ * NULL.  As far as they are of fixed width, each is at the same offset in all
+ * tuples; from the first other one on the tuples are walked through, all of
+ * them by an attribute at a time.  Where a tuple of the page has NULLs, or not
+ * all attributes, the page's are walked through one by one.
+ *
+ * Where WHERE or an expression may raise an error for one of the rows, core's
+ * ExecQual() and ExecProject() evaluate these rows, one by one; also where a
+ * numeric has not the scale that is declared (odd_arguments.c).  WHERE and expressions
+ * that vector.c does not know make gpurhh_heap_feed_create() refuse.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "pgstat.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#include "compat.h"
+#include "scan/scan.h"
+
+/* An attribute of the table, up to the last needed one. */
+typedef struct HeapAttribute
+{
+	int16		length;
+	char		align;			/* typalign */
+	int			offset;			/* in a tuple without NULLs; -1: it depends.
+								 * The first of no fixed width is there, or
+								 * at the next multiple of its alignment */
+	int			first_load;		/* in the set; -1: not needed */
+	bool		missing_null;	/* what it is in tuples that are too short */
+	Datum		missing;
+	bool		by_value;
+} HeapAttribute;
+
+/* One attribute to be loaded into one place. */
+typedef struct HeapLoad
+{
+	int			attribute;		/* from 0 */
+	int			bytes;			/* 0: only whether it is NULL */
+	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	int			parameter;		/* of that, see GpuColumn */
+	bool		pointer;		/* to where it is in the page, for expressions */
+	int			scale;			/* >= 0: a numeric, loaded as an integer */
+	int			next;			/* load of the same attribute; -1: none */
+	char	   *to;
+	uint8	   *nulls;			/* a byte for each row */
+	bool		any_null;
+} HeapLoad;
+
+/* What is loaded together. */
+typedef struct LoadSet
+{
+	int			n_loads;
+	HeapLoad   *loads;
+	int			n_attributes;	/* up to the last needed one */
+	HeapAttribute *attributes;
+	int			first_varying;	/* of the attributes, the first after which
+								 * offsets depend; n_attributes: none */
+	StringEncoder *strings;
+	Vector	   *vectors;		/* of the loads, for expressions */
+	bool		odd;			/* a numeric that was loaded has not its scale */
+} LoadSet;
+
+/* Where a fed column comes from. */
+typedef struct HeapColumn
+{
+	GpuEncoding encoding;
+	int			load;			/* from this one, if >= 0: straight, */
+	bool		encode;			/* or by gpurhh_encode_reference() */
+	VectorExpr *expr;
+	bool		computed;		/* it is more than a column of the table */
+	int			limb_of;		/* the column whose result it is a limb of */
+	bool		later;			/* not from here */
+	Vector		result;
+} HeapColumn;
+
+struct HeapFeed
+{
+	SeqScanState *scan;
+	ResultState *above;			/* computes columns of the scan's; or NULL */
+	int			max_rows;		/* of a page */
+
+	int			n_quals;
+	VectorExpr **quals;
+	LoadSet		filter_set;
+
+	int			n_columns;
+	HeapColumn *columns;
+	LoadSet		column_set;
+
+	/* rows of the current page that passed WHERE and are not yet fed */
+	int			n_rows;
+	int			next_row;
+	OffsetNumber *offsets;
+	const char **data;			/* where the tuples' attributes start */
+	uint32	   *positions;		/* in them, while they are walked through */
+	bool		dense;			/* most cache lines of a page have a tuple's start */
+	bool		any_null;		/* some of the page's tuples have NULLs */
+	int			least_natts;	/* the fewest attributes stored in one */
+	uint8	   *active;
+	bool		ended;
+};
+
+/* ---------- preparation ---------- */
+
+/* Finds columns for an expression, see vector.c. */
+typedef struct FinderArg
+{
+	HeapFeed   *heap;
+	LoadSet    *set;
+} FinderArg;
+
+/* Adds a load to the set; the table's attribute is known to be fit for it. */
+static int
+add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, int scale,
+		 bool own_memory)
+{
+	HeapLoad   *load;
+
+	if (set->loads == NULL)
+		set->loads = palloc0(sizeof(HeapLoad));
+	else
+		set->loads = repalloc(set->loads, sizeof(HeapLoad) * (set->n_loads + 1));
+	load = &set->loads[set->n_loads];
+	memset(load, 0, sizeof(HeapLoad));
+	load->attribute = attribute;
+	load->bytes = bytes;
+	load->scale = scale;
+	load->nulls = palloc0(heap->max_rows);
+	if (own_memory && bytes > 0)
+		load->to = (char *) TYPEALIGN(64, palloc0((Size) heap->max_rows * bytes + 64));
+	return set->n_loads++;
+}
+
+/* The table's attribute that a Var is, or NULL if it is none. */
+static Form_pg_attribute
+attribute_of(HeapFeed *heap, Node *expr)
+{
+	TupleDesc	desc = RelationGetDescr(heap->scan->ss.ss_currentRelation);
+	Var		   *var = (Var *) expr;
+	Form_pg_attribute att;
+
+	if (!IsA(expr, Var) ||
+		var->varno != ((Scan *) heap->scan->ss.ps.plan)->scanrelid ||
+		var->varattno <= 0 || var->varattno > desc->natts)
+		return NULL;
+	att = TupleDescAttr(desc, var->varattno - 1);
+	if (att->attisdropped || att->atttypid != var->vartype)
+		return NULL;
+	return att;
+}
+
+static bool
+find_column(Node *expr, bool only_null, int *column, VectorType *type,
+			void *arg)
+{
+	FinderArg  *finder = arg;
+	LoadSet    *set = finder->set;
+	Form_pg_attribute att = attribute_of(finder->heap, expr);
+	int			bytes = 0;
+	bool		pointer = false;
+	int			digits;
+	int			scale = -1;
+
+	if (att == NULL)
+		return false;
+	if (only_null && att->attlen < 0)
+		*type = VECTOR_ANY;
+	else if (gpurhh_vector_type(att->atttypid, type))
+	{
+		pointer = *type == VECTOR_STRING || *type == VECTOR_BPCHAR;
+		bytes = pointer ? sizeof(char *) : att->attlen;
+	}
+	else if (gpurhh_decimal_type(expr, &digits, &scale) && !only_null &&
+			 digits <= GPURHH_DECIMAL128_DIGITS)
+	{
+		*type = digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL :
+			VECTOR_DECIMAL128;
+		bytes = digits <= GPURHH_DECIMAL_DIGITS ? 8 : 16;
+	}
+	else if (only_null)
+		*type = VECTOR_ANY;
+	else
+		return false;
+	for (int i = 0; i < set->n_loads; i++)
+	{
+		/* those without memory are loaded into the block */
+		if (set->loads[i].attribute == att->attnum - 1 &&
+			set->loads[i].bytes == bytes &&
+			(bytes == 0 || set->loads[i].to != NULL))
+		{
+			*column = i;
+			return true;
+		}
+	}
+	*column = add_load(finder->heap, set, att->attnum - 1, bytes, scale, true);
+	set->loads[*column].pointer = pointer;
+	return true;
+}
+
+/* Once all loads are known: describes the attributes. */
+static void
+finish_set(HeapFeed *heap, LoadSet *set)
+{
+	TupleDesc	desc = RelationGetDescr(heap->scan->ss.ss_currentRelation);
+	int			offset = 0;
+
+	for (int i = 0; i < set->n_loads; i++)
+		set->n_attributes = Max(set->n_attributes, set->loads[i].attribute + 1);
+	set->attributes = palloc0(sizeof(HeapAttribute) * Max(set->n_attributes, 1));
+	set->first_varying = set->n_attributes;
+	for (int a = 0; a < set->n_attributes; a++)
+	{
+		HeapAttribute *attribute = &set->attributes[a];
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+
+		attribute->length = att->attlen;
+		attribute->align = att->attalign;
+		attribute->by_value = att->attbyval;
+		attribute->first_load = -1;
+		if (offset >= 0 && att->attlen > 0)
+		{
+			offset = att_align_nominal(offset, att->attalign);
+			attribute->offset = offset;
+			offset += att->attlen;
+		}
+		else
+		{
+			/* all behind this one have none */
+			attribute->offset = offset;
+			if (offset >= 0)
+				set->first_varying = a;
+			offset = -1;
+		}
+		attribute->missing = getmissingattr(desc, a + 1, &attribute->missing_null);
+		if (!attribute->missing_null)
+			attribute->missing = datumCopy(attribute->missing, att->attbyval,
+										   att->attlen);
+	}
+	for (int i = 0; i < set->n_loads; i++)
+	{
+		HeapLoad   *load = &set->loads[i];
+		HeapAttribute *attribute = &set->attributes[load->attribute];
+
+		load->next = attribute->first_load;
+		attribute->first_load = i;
+	}
+	set->vectors = palloc0(sizeof(Vector) * Max(set->n_loads, 1));
+}
+
+/* A column of strings; false: it is not one of the table. */
+static bool
+prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
+{
+	Form_pg_attribute att;
+
+	/* a varchar as text, for example: the same bytes */
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	att = attribute_of(heap, (Node *) expr);
+	if (att == NULL ||
+		att->attlen != (column->encoding == GPU_ENC_NAME ? NAMEDATALEN : -1))
+		return false;
+	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+							GPURHH_STRING_BYTES, -1, false);
+	heap->column_set.loads[column->load].string = column->encoding;
+	heap->column_set.loads[column->load].parameter = parameter;
+	return true;
+}
+
+/* False: the column cannot be had, and *why says why. */
+static bool
+prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
+			   GpuColumn how, const char **why)
+{
+	GpuEncoding encoding = how.encoding;
+	VectorType	type = gpurhh_encodings[encoding].vector;
+	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
+	int			bytes = gpurhh_encodings[encoding].bytes;
+	FinderArg	finder = {heap, &heap->column_set};
+	const char *reason;
+
+	column->encoding = encoding;
+	column->load = -1;
+	column->limb_of = -1;
+	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
+		prepare_strings(heap, column, expr, how.parameter))
+		return true;
+	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
+		gpurhh_encodings[encoding].by_reference)
+	{
+		column->encode = true;
+		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+								att->attlen, -1, true);
+		return true;
+	}
+	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
+	{
+		/* by its bytes, as which a column that the keys determine is fed too */
+		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+								bytes, -1, false);
+		return true;
+	}
+	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
+										 heap->max_rows, find_column, &finder,
+										 &reason);
+	if (column->expr == NULL)
+	{
+		*why = psprintf("an expression %s", reason);
+		return false;
+	}
+	column->computed = !IsA(expr, Var);
+	if (encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1)
+		type = VECTOR_DECIMAL128;
+	if (gpurhh_vector_result_type(column->expr) != type)
+	{
+		*why = "an expression has another type than the column that is fed";
+		return false;
+	}
+	return true;
+}
+
+/* Other limbs than the first come of what gives that one. */
+static bool
+find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
+{
+	HeapColumn *column = &heap->columns[c];
+
+	if (columns[c].encoding != GPU_ENC_LIMB1 &&
+		columns[c].encoding != GPU_ENC_LIMB2)
+		return false;
+	for (int other = 0; other < c; other++)
+	{
+		if (columns[other].encoding == GPU_ENC_DECIMAL &&
+			columns[other].attribute == columns[c].attribute)
+		{
+			column->encoding = columns[c].encoding;
+			column->load = -1;
+			column->limb_of = other;
+			return true;
+		}
+	}
+	elog(ERROR, "column of a limb without the first one");
+	return false;				/* keep compiler quiet */
+}
+
+static HeapFeed *
+create_feed(SeqScanState *scan, List *exprs, ResultState *above,
+			int n_columns, const GpuColumn *columns, const char **why)
+{
+	HeapFeed   *heap = palloc0(sizeof(HeapFeed));
+	Plan	   *plan = scan->ss.ps.plan;
+	FinderArg	finder = {heap, &heap->filter_set};
+	ListCell   *lc;
+
+	heap->scan = scan;
+	heap->above = above;
+	heap->max_rows = MaxHeapTuplesPerPage;
+
+	/*
+	 * All of WHERE or nothing: core evaluates the conditions in an order that
+	 * keeps row-level security's before those that could leak a row.
+	 */
+	heap->quals = palloc0(sizeof(VectorExpr *) * Max(list_length(plan->qual), 1));
+	foreach(lc, plan->qual)
+	{
+		const char *reason;
+		VectorExpr *qual = gpurhh_vector_compile(lfirst(lc), &scan->ss.ps,
+												 heap->max_rows, find_column,
+												 &finder, &reason);
+
+		if (qual == NULL)
+		{
+			*why = psprintf("the filter %s", reason);
+			return NULL;
+		}
+		heap->quals[heap->n_quals++] = qual;
+	}
+	finish_set(heap, &heap->filter_set);
+
+	heap->n_columns = n_columns;
+	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
+	for (int c = 0; c < n_columns; c++)
+	{
+		if (list_length(exprs) <= columns[c].attribute)
+		{
+			*why = "the scan returns fewer columns than are fed";
+			return NULL;
+		}
+		if (find_limb_source(heap, columns, c))
+			continue;
+		/* is made of others once the block is full */
+		heap->columns[c].later = gpurhh_is_of_pair(columns[c].encoding);
+		if (heap->columns[c].later)
+			continue;
+		if (!prepare_column(heap, &heap->columns[c],
+							list_nth(exprs, columns[c].attribute), columns[c],
+							why))
+			return NULL;
+	}
+	finish_set(heap, &heap->column_set);
+
+	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
+	heap->data = palloc(sizeof(char *) * heap->max_rows);
+	heap->positions = palloc(sizeof(uint32) * heap->max_rows);
+	heap->active = palloc0(heap->max_rows);
+	return heap;
+}
+
+/*
+ * A feed of expressions over the rows of child, from its pages.  They are what
+ * the child returns, or what a Result above it makes of that.  NULL: the
+ * rows have to be asked for one by one, and *why says why.  What it makes is in
+ * context, and lives as long as the child does.
+ */
+HeapFeed *
+gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
+						int n_columns, const GpuColumn *columns,
+						MemoryContext context, const char **why)
+{
+	SeqScanState *scan = (SeqScanState *) child;
+	MemoryContext old;
+	HeapFeed   *heap;
+
+	if (!IsA(child, SeqScanState))
+	{
+		*why = "the child is not a sequential scan";
+		return NULL;
+	}
+	if (scan->ss.ss_currentRelation->rd_tableam != GetHeapamTableAmRoutine())
+	{
+		*why = "the table is not a heap";
+		return NULL;
+	}
+	/* the row that is rechecked is not the one in the table */
+	if (child->state->es_epq_active != NULL)
+	{
+		*why = "a concurrently updated row is rechecked";
+		return NULL;
+	}
+	old = MemoryContextSwitchTo(context);
+	heap = create_feed(scan, exprs, above, n_columns, columns, why);
+	MemoryContextSwitchTo(old);
+	return heap;
+}
+
+/*
+ * Before the first row, also after a rescan: begins the scan as SeqNext() does.
+ * False: this time rows have to be asked for one by one.
+ */
+bool
+gpurhh_heap_feed_begin(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+	EState	   *estate = ss->ps.state;
+
+	/* what ExecProcNode() would do first */
+	if (ss->ps.chgParam != NULL)
+		ExecReScan(&ss->ps);
+
+	heap->n_rows = 0;
+	heap->next_row = 0;
+	heap->ended = false;
+	for (int i = 0; i < heap->n_quals; i++)
+		gpurhh_vector_reset(heap->quals[i]);
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		if (heap->columns[c].expr != NULL)
+			gpurhh_vector_reset(heap->columns[c].expr);
+	}
+
+	if (estate->es_epq_active != NULL ||
+		!ScanDirectionIsForward(estate->es_direction) ||
+		!IsMVCCSnapshot(estate->es_snapshot))
+		return false;
+	if (ss->ss_currentScanDesc == NULL)
+		ss->ss_currentScanDesc = table_beginscan(ss->ss_currentRelation,
+												 estate->es_snapshot, 0, NULL);
+	return (ss->ss_currentScanDesc->rs_flags & SO_ALLOW_PAGEMODE) != 0;
+}
+
+/* ---------- loading ---------- */
+
+static inline HeapScanDesc
+scan_desc(const HeapFeed *heap)
+{
+	return (HeapScanDesc) heap->scan->ss.ss_currentScanDesc;
+}
+
+static inline HeapTupleHeader
+tuple_of(const HeapFeed *heap, int row)
+{
+	Page		page = BufferGetPage(scan_desc(heap)->rs_cbuf);
+	ItemId		item = PageGetItemId(page, heap->offsets[row]);
+
+	return (HeapTupleHeader) PageGetItem(page, item);
+}
+
+/* None of the first n attributes is NULL or missing. */
+static inline bool
+has_attributes(HeapTupleHeader tuple, int n)
+{
+	if (unlikely(HeapTupleHeaderGetNatts(tuple) < n))
+		return false;
+	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0))
+		return true;
+	for (int a = 0; a < n / 8; a++)
+	{
+		if (tuple->t_bits[a] != 0xff)
+			return false;
+	}
+	/* a bit is 1 where the attribute is not NULL */
+	return n % 8 == 0 ||
+		(~tuple->t_bits[n / 8] & ((1 << (n % 8)) - 1)) == 0;
+}
+
+static inline void
+store_decimal(LoadSet *set, HeapLoad *load, int row, const char *from)
+{
+	bool		has_scale;
+
+	if (load->bytes == 8)
+		has_scale = gpurhh_decimal_read(from, load->scale, 1,
+										(int64 *) load->to + row);
+	else
+		has_scale = gpurhh_decimal_read128(from, load->scale,
+										   (int128 *) load->to + row);
+	if (unlikely(!has_scale))
+		set->odd = true;
+}
+
+static inline bool
+is_referred_to(const HeapLoad *load)
+{
+	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+}
+
+/* What is made of a varlena, or a name; memory may be read up to readable. */
+static inline void
+store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
+			   const char *readable)
+{
+	if (load->string != GPU_ENC_NONE)
+		gpurhh_strings_add(set->strings, load->string, load->parameter,
+						   (const struct varlena *) from, readable,
+						   load->to + (Size) row * GPURHH_STRING_BYTES);
+	else if (load->pointer)
+		((const char **) load->to)[row] = from;
+	else
+		store_decimal(set, load, row, from);
+}
+
+#define LOAD_LOOP(T) \
+	do { \
+		T		   *pg_restrict to = (T *) load->to; \
+		\
+		for (int i = 0; i < n; i++) \
+			to[i] = *(const T *) (data[i] + offset); \
+	} while (0)
+
+/* The same offset in n tuples. */
+static void
+load_fixed(LoadSet *set, HeapLoad *load, int offset, const char *const *data,
+		   int n)
+{
+	if (is_referred_to(load))
+	{
+		for (int i = 0; i < n; i++)
+			store_referred(set, load, i, data[i] + offset, data[i] + offset);
+		return;
+	}
+
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			LOAD_LOOP(uint8);
+			break;
+		case 2:
+			LOAD_LOOP(uint16);
+			break;
+		case 4:
+			LOAD_LOOP(uint32);
+			break;
+		case 8:
+			LOAD_LOOP(uint64);
+			break;
+		case 16:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * 16, data[i] + offset, 16);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + offset,
+					   load->bytes);
+			break;
+	}
+}
+
+static inline void
+store_value(HeapLoad *load, int row, const char *from)
+{
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			load->to[row] = *from;
+			break;
+		case 2:
+			((uint16 *) load->to)[row] = *(const uint16 *) from;
+			break;
+		case 4:
+			((uint32 *) load->to)[row] = *(const uint32 *) from;
+			break;
+		case 8:
+			((uint64 *) load->to)[row] = *(const uint64 *) from;
+			break;
+		default:
+			memcpy(load->to + (Size) row * load->bytes, from, load->bytes);
+			break;
+	}
+}
+
+static inline void
+store_null(HeapLoad *load, int row)
+{
+	load->nulls[row] = 1;
+	load->any_null = true;
+	/* keep uninitialized memory out of shared memory's readers */
+	if (load->bytes > 0)
+		memset(load->to + (Size) row * load->bytes, 0, load->bytes);
+}
+
+/* A tuple that was stored before the column was added. */
+static void
+store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
+{
+	for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+	{
+		HeapLoad   *load = &set->loads[i];
+
+		if (attribute->missing_null)
+			store_null(load, row);
+		else if (is_referred_to(load))
+			store_referred(set, load, row, DatumGetPointer(attribute->missing),
+						   DatumGetPointer(attribute->missing));
+		else if (load->bytes > 0)
+		{
+			Datum		value[2];	/* 16 bytes, aligned */
+
+			if (attribute->by_value)
+				store_att_byval(value, attribute->missing, attribute->length);
+			else
+				memcpy(value, DatumGetPointer(attribute->missing), load->bytes);
+			store_value(load, row, (const char *) value);
+		}
+	}
+}
+
+/* Loads any tuple, as heap_deform_tuple() does. */
+static void
+load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
+{
+	const char *data = (const char *) tuple + tuple->t_hoff;
+	bool		has_null = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			present = Min(HeapTupleHeaderGetNatts(tuple), set->n_attributes);
+	bool		moved = false;	/* offsets no longer hold */
+	int			a;
+	uint32		offset = 0;
+
+	for (a = 0; a < present; a++)
+	{
+		const HeapAttribute *attribute = &set->attributes[a];
+
+		if (has_null && att_isnull(a, tuple->t_bits))
+		{
+			moved = true;
+			for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+				store_null(&set->loads[i], row);
+			continue;
+		}
+		if (!moved && attribute->offset >= 0 && attribute->length > 0)
+			offset = attribute->offset;
+		else if (attribute->length == -1)
+			offset = att_align_pointer(offset, attribute->align, -1,
+									   data + offset);
+		else
+			offset = att_align_nominal(offset, attribute->align);
+		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (is_referred_to(load))
+				store_referred(set, load, row, data + offset, data + offset);
+			else
+				store_value(load, row, data + offset);
+		}
+		offset = att_addlength_pointer(offset, attribute->length,
+									   data + offset);
+	}
+	for (; a < set->n_attributes; a++)
+		store_missing(set, &set->attributes[a], row);
+}
+
+#define WALK_LOOP(T) \
+	do { \
+		T		   *pg_restrict to = (T *) load->to; \
+		\
+		for (int i = 0; i < n; i++) \
+			to[i] = *(const T *) (data[i] + positions[i]); \
+	} while (0)
+
+/* As load_fixed(), where each tuple has an offset of its own. */
+static void
+load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
+			   const char *const *data, int n, const char *page_end)
+{
+	if (load->scale >= 0 && load->bytes == sizeof(int64))
+	{
+		if (unlikely(!gpurhh_decimal_read_column(data, positions, n, load->scale,
+												 (int64 *) load->to)))
+			set->odd = true;
+		return;
+	}
+	if (load->string != GPU_ENC_NONE)
+	{
+		gpurhh_strings_add_column(set->strings, load->string, load->parameter,
+								  data, positions, n, page_end, load->to);
+		return;
+	}
+	if (is_referred_to(load))
+	{
+		for (int i = 0; i < n; i++)
+			store_referred(set, load, i, data[i] + positions[i], page_end);
+		return;
+	}
+	switch (load->bytes)
+	{
+		case 0:
+			break;
+		case 1:
+			WALK_LOOP(uint8);
+			break;
+		case 2:
+			WALK_LOOP(uint16);
+			break;
+		case 4:
+			WALK_LOOP(uint32);
+			break;
+		case 8:
+			WALK_LOOP(uint64);
+			break;
+		default:
+			for (int i = 0; i < n; i++)
+				memcpy(load->to + (Size) i * load->bytes, data[i] + positions[i],
+					   load->bytes);
+			break;
+	}
+}
+
+/*
+ * Where the attribute starts in n tuples, none of which has a NULL before it;
+ * positions: where the one before ends, or may be followed by padding.
+ */
+static void
+align_positions(const HeapAttribute *attribute, uint32 *positions,
+				const char *const *data, int n)
+{
+	uint32		mask = att_align_nominal(1, attribute->align) - 1;
+
+	if (mask == 0)
+		return;
+	if (attribute->length == -1)
+	{
+		/* a short header is not aligned, and never looks like padding */
+		for (int i = 0; i < n; i++)
+		{
+			uint32		at = positions[i];
+
+			positions[i] = VARATT_NOT_PAD_BYTE(data[i] + at) ? at :
+				(at + mask) & ~mask;
+		}
+	}
+	else
+	{
+		for (int i = 0; i < n; i++)
+			positions[i] = (positions[i] + mask) & ~mask;
+	}
+}
+
+/*
+ * Attributes from the first on that has no fixed width, of n tuples that have
+ * all of them.
+ */
+static void
+load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
+			 const char *page_end)
+{
+	for (int i = 0; i < n; i++)
+		positions[i] = set->attributes[set->first_varying].offset;
+	for (int a = set->first_varying; a < set->n_attributes; a++)
+	{
+		const HeapAttribute *attribute = &set->attributes[a];
+
+		align_positions(attribute, positions, data, n);
+		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
+			load_positions(set, &set->loads[i], positions, data, n, page_end);
+		if (a == set->n_attributes - 1)
+			break;
+		if (attribute->length > 0)
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] += attribute->length;
+		}
+		else if (attribute->length == -1)
+		{
+			for (int i = 0; i < n; i++)
+			{
+				const char *value = data[i] + positions[i];
+
+				positions[i] += likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) ?
+					VARSIZE_1B(value) : VARSIZE_ANY(value);
+			}
+		}
+		else
+		{
+			for (int i = 0; i < n; i++)
+				positions[i] += strlen(data[i] + positions[i]) + 1;
+		}
+	}
+}
+
+/*
+ * Loads n rows of the page, from row first on, to the start of the loads.  False:
+ * one has a numeric that is not what is declared, so core has to evaluate them.
+ */
+static bool
+load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
+{
+	bool		same = true;
+
+	set->odd = false;
+	for (int i = 0; i < set->n_loads; i++)
+		set->loads[i].any_null = false;
+	if (heap->any_null || heap->least_natts < set->n_attributes)
+	{
+		for (int row = first; row < first + n && same; row++)
+			same = has_attributes(tuple_of(heap, row), set->n_attributes);
+	}
+	if (same)
+	{
+		for (int i = 0; i < set->n_loads; i++)
+		{
+			HeapLoad   *load = &set->loads[i];
+
+			if (load->attribute < set->first_varying)
+				load_fixed(set, load, set->attributes[load->attribute].offset,
+						   heap->data + first, n);
+		}
+		if (set->first_varying < set->n_attributes)
+			load_walking(set, heap->positions, heap->data + first, n,
+						 BufferGetPage(scan_desc(heap)->rs_cbuf) + BLCKSZ);
+	}
+	else
+	{
+		for (int i = 0; i < set->n_loads; i++)
+			memset(set->loads[i].nulls, 0, n);
+		for (int row = 0; row < n; row++)
+			load_tuple(set, tuple_of(heap, first + row), row);
+	}
+	for (int i = 0; i < set->n_loads; i++)
+	{
+		set->vectors[i].values = set->loads[i].to;
+		set->vectors[i].nulls = set->loads[i].any_null ? set->loads[i].nulls : NULL;
+	}
+	return !set->odd;
+}
+
+/* ---------- rows ---------- */
+
+/* Puts a row of the page into the scan's slot, for core to evaluate. */
+static void
+store_row(HeapFeed *heap, int row)
+{
+	HeapScanDesc desc = scan_desc(heap);
+	ScanState  *ss = &heap->scan->ss;
+	HeapTuple	tuple = &desc->rs_ctup;
+	Page		page = BufferGetPage(desc->rs_cbuf);
+	ItemId		item = PageGetItemId(page, heap->offsets[row]);
+
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple->t_len = ItemIdGetLength(item);
+	ItemPointerSet(&tuple->t_self, desc->rs_cblock, heap->offsets[row]);
+	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, desc->rs_cbuf);
+	ResetExprContext(ss->ps.ps_ExprContext);
+	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
+}
+
+/* What a Result makes of a row from below it; valid until its next one. */
+TupleTableSlot *
+gpurhh_project_above(ResultState *result, TupleTableSlot *slot)
+{
+	ExprContext *econtext = result->ps.ps_ExprContext;
+
+	ResetExprContext(econtext);
+	econtext->ecxt_outertuple = slot;
+	return ExecProject(result->ps.ps_ProjInfo);
+}
+
+/* What core makes of the row that is stored: of each that WHERE lets pass. */
+static TupleTableSlot *
+project_row(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+
+	if (ss->ps.ps_ProjInfo != NULL)
+		slot = ExecProject(ss->ps.ps_ProjInfo);
+	if (heap->above != NULL)
+		slot = gpurhh_project_above(heap->above, slot);
+	return slot;
+}
+
+static void
+clear_row(HeapFeed *heap)
+{
+	ExecClearTuple(heap->scan->ss.ss_ScanTupleSlot);
+	ResetExprContext(heap->scan->ss.ps.ps_ExprContext);
+}
+
+/*
+ * WHERE for the page's rows by core.  A row that passes is projected before the
+ * next one is looked at, for an error there would be raised first.
+ */
+static void
+filter_by_row(HeapFeed *heap)
+{
+	ScanState  *ss = &heap->scan->ss;
+
+	for (int row = 0; row < heap->n_rows; row++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		store_row(heap, row);
+		heap->active[row] = ExecQual(ss->ps.qual, ss->ps.ps_ExprContext);
+		if (heap->active[row])
+			(void) project_row(heap);
+	}
+	clear_row(heap);
+}
+
+/* Leaves those of the page's rows that WHERE lets pass. */
+static void
+filter_rows(HeapFeed *heap)
+{
+	PlanState  *ps = &heap->scan->ss.ps;
+	int			n = heap->n_rows;
+	int			kept = 0;
+	int			n_left = n;
+	bool		known;
+
+	if (n == 0)
+		return;
+	memset(heap->active, 1, n);
+	known = load_rows(heap, &heap->filter_set, 0, n);
+	for (int i = 0; known && i < heap->n_quals && n_left > 0; i++)
+		known = gpurhh_vector_filter(heap->quals[i], heap->filter_set.vectors, n,
+									 heap->active, &n_left);
+	if (!known)
+		filter_by_row(heap);
+	for (int row = 0; row < n; row++)
+	{
+		heap->offsets[kept] = heap->offsets[row];
+		heap->data[kept] = heap->data[row];
+		kept += heap->active[row];
+	}
+	heap->n_rows = kept;
+	InstrCountFiltered1(ps, n - kept);
+}
+
+/*
+ * Where the attributes of the page's rows start, and what is common to all of
+ * them.
+ */
+static void
+find_data(HeapFeed *heap, Page page)
+{
+	int			n = heap->n_rows;
+	const OffsetNumber *offsets = heap->offsets;
+	const char **data = heap->data;
+	uint16		any_mask = 0;
+	int			least_natts = MaxHeapAttributeNumber;
+
+	for (int row = 0; row < n; row++)
+	{
+		HeapTupleHeader tuple = (HeapTupleHeader)
+			PageGetItem(page, PageGetItemId(page, offsets[row]));
+
+		any_mask |= tuple->t_infomask;
+		least_natts = Min(least_natts, HeapTupleHeaderGetNatts(tuple));
+		data[row] = (const char *) tuple + tuple->t_hoff;
+	}
+	heap->any_null = (any_mask & HEAP_HASNULL) != 0;
+	heap->least_natts = least_natts;
+}
+
+/* Goes on to the next page that has rows to be fed; false at the end. */
+static bool
+next_page(HeapFeed *heap)
+{
+	HeapScanDesc desc = scan_desc(heap);
+
+	do
+	{
+		Page		page;
+		int			n;
+
+		heap->n_rows = 0;
+		heap->next_row = 0;
+		if (!gpurhh_heap_next_page(desc, heap->dense))
+			return false;
+		page = BufferGetPage(desc->rs_cbuf);
+		n = desc->rs_ntuples;
+		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
+		heap->dense = n >= BLCKSZ / 64 / 2;
+		memcpy(heap->offsets, desc->rs_vistuples, sizeof(OffsetNumber) * n);
+		heap->n_rows = n;
+		find_data(heap, page);
+		if (heap->n_quals > 0)
+			filter_rows(heap);
+	} while (heap->n_rows == 0);
+	return true;
+}
+
+/* ---------- feeding ---------- */
+
+/* Values by reference, n of them as they were loaded, into the block. */
+static void
+encode_values(const Vector *loaded, const HeapLoad *load,
+			  const FeedColumn *column, char *to, int n)
+{
+	for (int i = 0; i < n; i++)
+		((uint64 *) to)[i] =
+			loaded->nulls != NULL && loaded->nulls[i] ? 0 :
+			gpurhh_encode_reference(column->encoding, column->parameter,
+									load->to + (Size) i * load->bytes);
+}
+
+/* An expression's results, n of them, into the block. */
+static void
+store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
+			  char *to, int n)
+{
+	if (limbs)
+		gpurhh_decimal_split(result->values, n, encoding - GPU_ENC_DECIMAL,
+							 (int64 *) to);
+	else
+		memcpy(to, result->values, (Size) n * bytes);
+	if (result->nulls == NULL)
+		return;
+	/* a filter that is NULL is not true; and see store_null() */
+	for (int i = 0; i < n; i++)
+	{
+		if (result->nulls[i])
+			memset(to + (Size) i * bytes, 0, bytes);
+	}
+}
+
+/* The keys of an expression's results, n of them, into the block. */
+static void
+add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
+			int n)
+{
+	const struct varlena *const *strings = result->values;
+	char	   *to = feed->base + feed->columns[column].values_offset +
+		(Size) feed->n_rows * GPURHH_STRING_BYTES;
+
+	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
+	{
+		if (result->nulls != NULL && result->nulls[i])
+			memset(to, 0, GPURHH_STRING_BYTES);
+		else
+			gpurhh_strings_add(&feed->strings, encoding,
+							   feed->columns[column].parameter, strings[i],
+							   (const char *) strings[i], to);
+	}
+}
+
+/* The strings that may be their groups' least or greatest, of n rows. */
+static void
+add_candidates(HeapFeed *heap, Feed *feed, int n)
+{
+	const uint8 *columns;
+	const Vector *strings[RHH_MAX_KEYS];
+	int			n_columns = gpurhh_candidates_columns(feed->candidates, &columns);
+
+	for (int i = 0; i < n_columns; i++)
+		strings[i] = &heap->columns[columns[i]].result;
+	gpurhh_candidates_add(feed->candidates, feed, n, strings);
+}
+
+/* Rows from next_row on, n of them, by core's projection. */
+static void
+feed_by_row(HeapFeed *heap, Feed *feed, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		store_row(heap, heap->next_row + i);
+		gpurhh_feed_slot(feed, project_row(heap));
+	}
+	clear_row(heap);
+}
+
+/* Of n decimals of one limb. */
+static bool
+any_watched(const uint64 *watched, const int64 *values, int n)
+{
+	for (int i = 0; i < n; i++)
+	{
+		if (gpurhh_is_watched(watched, values[i]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is fed of n rows, from those that are loaded; their strings are not in
+ * the dictionary yet.  False: core has to evaluate the rows.
+ */
+static bool
+compute_columns(HeapFeed *heap, Feed *feed, int n)
+{
+	LoadSet    *set = &heap->column_set;
+
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		HeapColumn *column = &heap->columns[c];
+		int			n_limbs = GPURHH_DECIMAL_LIMBS(feed->columns[c].parameter);
+
+		if (column->later)
+			continue;
+		if (column->limb_of >= 0)
+			column->result = heap->columns[column->limb_of].result;
+		else if (column->expr == NULL)
+			column->result = set->vectors[column->load];
+		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
+										 &column->result))
+			return false;
+		else if (gpurhh_is_string(column->encoding) &&
+				 !gpurhh_is_candidate(column->encoding))
+			add_strings(&column->result, column->encoding, feed, c, n);
+		else if (column->encoding == GPU_ENC_DECIMAL &&
+				 (n_limbs > 1 ?
+				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
+				  unlikely(feed->watched != NULL) && !feed->columns[c].is_key &&
+				  any_watched(feed->watched, column->result.values, n)))
+			return false;
+		else if (column->encoding == GPU_ENC_DECIMAL && column->computed &&
+				 feed->columns[c].is_key &&
+				 !gpurhh_decimal_fits_key(column->result.values, n))
+			return false;
+	}
+	return true;
+}
+
+/* As many rows of the page as the block has room for. */
+static int
+feed_rows(HeapFeed *heap, Feed *feed)
+{
+	LoadSet    *set = &heap->column_set;
+	int			n = Min((uint32) (heap->n_rows - heap->next_row),
+						feed->capacity_rows - feed->n_rows);
+	bool		known;
+	uint32		hash;
+
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		FeedColumn *column = &feed->columns[c];
+
+		if (!heap->columns[c].later && heap->columns[c].load >= 0 &&
+			!heap->columns[c].encode)
+			set->loads[heap->columns[c].load].to = feed->base +
+				column->values_offset + (Size) feed->n_rows * column->bytes;
+	}
+	set->strings = &feed->strings;
+	known = load_rows(heap, set, heap->next_row, n) &&
+		compute_columns(heap, feed, n);
+	/* rows that are to be deferred are handed over as rows, too */
+	if (!gpurhh_strings_finish(&feed->strings, &hash) || !known)
+	{
+		feed_by_row(heap, feed, n);
+		return n;
+	}
+	for (int c = 0; c < heap->n_columns; c++)
+	{
+		HeapColumn *from = &heap->columns[c];
+		FeedColumn *column = &feed->columns[c];
+		char	   *to = feed->base + column->values_offset +
+			(Size) feed->n_rows * column->bytes;
+
+		if (from->later)
+			continue;
+		if (from->encode)
+			encode_values(&from->result, &set->loads[from->load], column, to, n);
+		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
+			store_results(&from->result, from->encoding,
+						  from->encoding >= GPU_ENC_DECIMAL &&
+						  from->encoding <= GPU_ENC_LIMB2 &&
+						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
+						  column->bytes, to, n);
+		gpurhh_convert_values(from->encoding, to, n);
+		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER &&
+			!gpurhh_is_candidate(from->encoding))
+			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
+	}
+	if (feed->candidates != NULL)
+		add_candidates(heap, feed, n);
+	feed->n_rows += n;
+	return n;
+}
+
+/*
+ * Fills the feed's block.  True: there are rows, and the block is full, or none
+ * has been started.  False: all rows are in blocks.
+ *
+ * A page may stay pinned between calls, as between core's rows, but nothing
+ * is locked: the caller may wait for a block.
+ */
+bool
+gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
+{
+	Instrumentation *instrument = heap->scan->ss.ps.instrument;
+	uint64		n_fed = 0;
+
+	if (heap->ended)
+		return false;
+	if (instrument)
+		InstrStartNode(instrument);
+	for (;;)
+	{
+		if (heap->next_row == heap->n_rows && !next_page(heap))
+		{
+			heap->ended = true;
+			break;
+		}
+		if (feed->base == NULL || feed->n_rows == feed->capacity_rows)
+			break;
+		{
+			int			n = feed_rows(heap, feed);
+
+			heap->next_row += n;
+			n_fed += n;
+		}
+	}
+	if (instrument)
+		InstrStopNode(instrument, (double) n_fed);
+	return !heap->ended;
+}

@@ -1,0 +1,295 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_feed.c
+ *		The scans whose pages are read: the child, or those below an Append.
+ *
+ * heap_feed.c reads the pages of one sequential scan.  Here it is found out
+ * where there are such scans: the child itself, the children of an Append that
+ * is the child (partitions, inheritance, UNION ALL), with or without a Result
+ * in between, which computes columns of the Append's.  Those expressions are
+ * written anew in terms of each scan's table.
+ *
+ * The Append stays the one that says which of its children is next, by the
+ * function that it would ask itself: so pruning when the query runs, and in
+ * parallel plans who reads which partition, are core's.  A child that is no
+ * such scan, or cannot be read by pages this time, is asked for its rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "nodes/nodeFuncs.h"
+
+#include "scan/scan.h"
+
+struct PageFeed
+{
+	ResultState *result;		/* above the scans; NULL: nothing is */
+	AppendState *append;		/* NULL: there is one scan */
+	int			n_children;
+	PlanState **children;
+	HeapFeed  **heaps;			/* NULL: that child's rows are asked for */
+
+	/* of one execution */
+	bool		begun;
+	int			current;		/* child; -1: the next has to be chosen */
+	bool		by_pages;		/* how the current one is read */
+	TupleTableSlot *pending;	/* a row that found no room in the block */
+	bool		any_pages;		/* how children were read */
+	bool		any_rows;
+};
+
+/* Puts what a scan returns in the place of references to it. */
+static Node *
+inline_mutator(Node *node, void *targetlist)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var) && ((Var *) node)->varno == OUTER_VAR)
+	{
+		TargetEntry *tle = list_nth_node(TargetEntry, targetlist,
+										 ((Var *) node)->varattno - 1);
+
+		return (Node *) copyObject(tle->expr);
+	}
+	return expression_tree_mutator(node, inline_mutator, targetlist);
+}
+
+/*
+ * May the Result's columns be computed of the scan's?  What the scan computes, it
+ * computes for each row, where it may raise an error; so that has to be a column
+ * by itself, and not within an expression that may do without it.
+ */
+static bool
+can_inline(List *columns, List *targetlist)
+{
+	ListCell   *lc,
+			   *lc_column;
+
+	foreach(lc, targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		bool		found = IsA(tle->expr, Var) || IsA(tle->expr, Const);
+
+		foreach(lc_column, columns)
+		{
+			Var		   *var = (Var *) lfirst(lc_column);
+
+			found |= IsA(var, Var) && var->varno == OUTER_VAR &&
+				var->varattno == foreach_current_index(lc) + 1;
+		}
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* The feed of one child's pages; NULL and *why: it has to be by rows. */
+static HeapFeed *
+heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
+			 const GpuColumn *columns, MemoryContext context,
+			 const char **why)
+{
+	List	   *above = feed->result ? feed->result->ps.plan->targetlist :
+		child->plan->targetlist;
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	foreach(lc, above)
+		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
+	if (feed->result != NULL)
+	{
+		if (!can_inline(exprs, child->plan->targetlist))
+		{
+			*why = "the scan computes what the node does not need";
+			return NULL;
+		}
+		exprs = (List *) inline_mutator((Node *) exprs,
+										child->plan->targetlist);
+	}
+	return gpurhh_heap_feed_create(child, exprs, feed->result, n_columns,
+								   columns, context, why);
+}
+
+/*
+ * A feed of child's rows in n_columns columns, from the pages below it.  NULL:
+ * the rows have to be asked for one by one, and *why says why.  What it makes is
+ * in context, and lives as long as the child does.
+ */
+PageFeed *
+gpurhh_page_feed_create(PlanState *child, int n_columns,
+						const GpuColumn *columns, MemoryContext context,
+						const char **why)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	PageFeed   *feed = palloc0(sizeof(PageFeed));
+	bool		any_pages = false;
+
+	if (IsA(child, ResultState) && outerPlanState(child) != NULL &&
+		((ResultState *) child)->resconstantqual == NULL &&
+		child->plan->qual == NIL)
+	{
+		feed->result = (ResultState *) child;
+		child = outerPlanState(child);
+	}
+	if (IsA(child, AppendState) &&
+		((AppendState *) child)->as_nasyncplans == 0)
+	{
+		feed->append = (AppendState *) child;
+		feed->n_children = feed->append->as_nplans;
+		feed->children = feed->append->appendplans;
+	}
+	else
+	{
+		feed->n_children = 1;
+		feed->children = palloc(sizeof(PlanState *));
+		feed->children[0] = child;
+	}
+	feed->heaps = palloc0(sizeof(HeapFeed *) * Max(feed->n_children, 1));
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		feed->heaps[i] = heap_feed_of(feed, feed->children[i], n_columns,
+									  columns, context, why);
+		any_pages |= feed->heaps[i] != NULL;
+	}
+	MemoryContextSwitchTo(old);
+	if (any_pages)
+		return feed;
+	if (feed->n_children == 0)
+		*why = "there is nothing to scan";
+	return NULL;
+}
+
+/* How the children were read in this run, or how they will be. */
+void
+gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows)
+{
+	*pages = feed->any_pages;
+	*rows = feed->any_rows;
+	if (*pages || *rows)
+		return;
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		if (feed->heaps[i] != NULL)
+			*pages = true;
+		else
+			*rows = true;
+	}
+}
+
+/* Before the first row, also after a rescan. */
+void
+gpurhh_page_feed_begin(PageFeed *feed)
+{
+	/* what ExecProcNode() would do first */
+	if (feed->result != NULL && feed->result->ps.chgParam != NULL)
+		ExecReScan(&feed->result->ps);
+	if (feed->append != NULL && feed->append->ps.chgParam != NULL)
+		ExecReScan(&feed->append->ps);
+	feed->begun = false;
+	feed->current = -1;
+	feed->pending = NULL;
+	feed->any_pages = false;
+	feed->any_rows = false;
+}
+
+/* Goes on to the next child; false: there is none. */
+static bool
+next_child(PageFeed *feed)
+{
+	AppendState *append = feed->append;
+
+	if (append == NULL)
+	{
+		if (feed->begun)
+			return false;
+		feed->current = 0;
+	}
+	else
+	{
+		if (append->as_nplans == 0 || !append->choose_next_subplan(append))
+			return false;
+		append->as_begun = true;
+		feed->current = append->as_whichplan;
+	}
+	feed->begun = true;
+	feed->by_pages = feed->heaps[feed->current] != NULL &&
+		gpurhh_heap_feed_begin(feed->heaps[feed->current]);
+	if (feed->by_pages)
+		feed->any_pages = true;
+	else
+		feed->any_rows = true;
+	return true;
+}
+
+/* The current child's rows one by one; as gpurhh_heap_feed_fill(). */
+static bool
+fill_by_rows(PageFeed *feed, Feed *to)
+{
+	for (;;)
+	{
+		if (feed->pending == NULL)
+		{
+			TupleTableSlot *slot = ExecProcNode(feed->children[feed->current]);
+
+			if (TupIsNull(slot))
+				return false;
+			feed->pending = feed->result == NULL ? slot :
+				gpurhh_project_above(feed->result, slot);
+		}
+		if (to->base == NULL || to->n_rows == to->capacity_rows)
+			return true;
+		gpurhh_feed_slot(to, feed->pending);
+		feed->pending = NULL;
+	}
+}
+
+/* The rest of the children, until the block is full. */
+static bool
+fill(PageFeed *feed, Feed *to)
+{
+	for (;;)
+	{
+		if (feed->current < 0 && !next_child(feed))
+			return false;
+		if (feed->by_pages ?
+			gpurhh_heap_feed_fill(feed->heaps[feed->current], to) :
+			fill_by_rows(feed, to))
+			return true;
+		feed->current = -1;
+	}
+}
+
+/*
+ * Fills the feed's block.  True: there are rows, and the block is full, or none
+ * has been started.  False: all rows are in blocks.  See heap_feed.c for what
+ * is held between calls.
+ */
+bool
+gpurhh_page_feed_fill(PageFeed *feed, Feed *to)
+{
+	PlanState  *passed[2] = {NULL, NULL};
+	uint32		n_before = to->base ? to->n_rows : 0;
+	bool		more;
+
+	/* the nodes that no row comes through are to show them all the same */
+	if (feed->result != NULL)
+		passed[0] = &feed->result->ps;
+	if (feed->append != NULL)
+		passed[1] = &feed->append->ps;
+	for (int i = 0; i < 2; i++)
+	{
+		if (passed[i] != NULL && passed[i]->instrument)
+			InstrStartNode(passed[i]->instrument);
+	}
+	more = fill(feed, to);
+	for (int i = 1; i >= 0; i--)
+	{
+		if (passed[i] != NULL && passed[i]->instrument)
+			InstrStopNode(passed[i]->instrument,
+						  to->base ? to->n_rows - n_before : 0);
+	}
+	return more;
+}

@@ -1,0 +1,43 @@
+/*-------------------------------------------------------------------------
+ *
+ * scan.h
+ *		Reads the pages of sequential scans into batches.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_SCAN_SCAN_H
+#define GPURHH_SCAN_SCAN_H
+
+#include "nodes/execnodes.h"
+
+#include "batch/batch.h"
+
+/* ---------- heap_feed.c ---------- */
+
+/* Reads the pages of a sequential scan into a feed. */
+typedef struct HeapFeed HeapFeed;
+
+extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
+										 ResultState *above, int n_columns,
+										 const GpuColumn *columns,
+										 MemoryContext context,
+										 const char **why);
+extern TupleTableSlot *gpurhh_project_above(ResultState *result,
+											TupleTableSlot *slot);
+extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
+extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
+
+/* ---------- page_feed.c ---------- */
+
+/* Reads the pages of the scans below a node. */
+typedef struct PageFeed PageFeed;
+
+extern PageFeed *gpurhh_page_feed_create(PlanState *child, int n_columns,
+										 const GpuColumn *columns,
+										 MemoryContext context,
+										 const char **why);
+extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
+extern void gpurhh_page_feed_begin(PageFeed *feed);
+extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
+
+#endif							/* GPURHH_SCAN_SCAN_H */

@@ -1,0 +1,268 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_levels.c
+ *		The device service makes a second level of groups (levels.c).
+ *
+ *		start			makes the second table, if there is memory for it
+ *		regroup			again and again, what can be done without waiting: asks
+ *						the device for groups of the first table, and makes
+ *						batches of them (level_rows.c), for each set one
+ *		regroup_read	the device has given some
+ *		end				frees what was needed for that, but for the tables
+ *
+ * When all have been read the first table goes, unless its groups are results,
+ * too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "service/service_state.h"
+
+/* Batches of a second level in use at a time: enough to keep a device busy. */
+#define REGROUP_OUTSTANDING 12
+
+/*
+ * The first table's groups on their way to the second one.  One chunk of them is
+ * read while the other becomes batches; they are not in blocks of the pool, so
+ * that a block is never waited for with another one held.
+ */
+struct RegroupWork
+{
+	Feed		feed;
+	rhh_result	chunk[2];
+	int			current;		/* the chunk that becomes batches next */
+	int			n_chunks;		/* that have been read, of the two */
+	bool		reading;		/* another one is being read */
+	bool		all_read;
+	int			set;			/* the next batch's, */
+	uint32		next;			/* and its first group in the current chunk */
+};
+
+/* Frees what it takes; of any query. */
+void
+gpurhh_service_end_regroup(ServiceQuery *sq)
+{
+	if (sq->regroup == NULL)
+		return;
+	for (int i = 0; i < 2; i++)
+	{
+		if (sq->regroup->chunk[i].words != NULL)
+			pfree(sq->regroup->chunk[i].words);
+	}
+	pfree(sq->regroup);
+	sq->regroup = NULL;
+}
+
+/* False: no memory; there is nothing to free. */
+static bool
+make_regroup(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
+{
+	RegroupWork *work;
+
+	sq->regroup = work =
+		MemoryContextAllocExtended(TopMemoryContext, sizeof(RegroupWork),
+								   MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
+	for (int i = 0; i < 2 && work != NULL; i++)
+	{
+		work->chunk[i].words =
+			MemoryContextAllocExtended(TopMemoryContext, area->block_bytes,
+									   MCXT_ALLOC_NO_OOM);
+		work->chunk[i].capacity_groups = area->block_bytes / sizeof(uint64) /
+			rhh_result_words(&query->spec);
+		if (work->chunk[i].words == NULL)
+		{
+			gpurhh_service_end_regroup(sq);
+			work = NULL;
+		}
+	}
+	if (work == NULL)
+		return false;
+	gpurhh_regroup_feed_init(&work->feed, &query->regroup_plan,
+							 area->block_bytes,
+							 query->regroup_plan.spec.max_batch_rows);
+	return true;
+}
+
+/*
+ * The session wants the device to make the second level: makes its table.  If
+ * there is no memory for it the session is told so, and does it by itself.
+ */
+void
+gpurhh_service_start_regroup(ChannelArea *area, ServiceQuery *sq,
+							 ChannelQuery *query)
+{
+	rhh_table  *second = NULL;
+	rhh_status	status = RHH_NO_MEMORY;
+	rhh_error	err = {0};
+
+	if (make_regroup(area, sq, query))
+	{
+		status = gpurhh_service_make_table(sq, &query->regroup_plan.spec,
+										   &second, &err);
+		if (status != RHH_OK)
+			gpurhh_service_end_regroup(sq);
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (status == RHH_OK)
+	{
+		query->regroup = REGROUP_ON_DEVICE;
+		sq->first = sq->table;
+		sq->table = second;
+		sq->state = TABLE_REGROUPING;
+	}
+	else if (status == RHH_NO_MEMORY)
+	{
+		query->regroup = REGROUP_NONE;
+		query->finished = true;
+		ConditionVariableBroadcast(&query->news);
+	}
+	else
+		gpurhh_service_fail(sq, query, status, &err);
+	LWLockRelease(&area->lock);
+}
+
+/* Asks for the first table's next groups, if there is room for them. */
+static bool
+read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+{
+	RegroupWork *work = sq->regroup;
+	rhh_error	err = {0};
+	rhh_status	status;
+
+	if (work->all_read || work->reading || work->n_chunks == 2)
+		return false;
+	status = sq->device->ops->table_extract(sq->first,
+											&work->chunk[(work->current + work->n_chunks) % 2],
+											0, &err);
+	if (status == RHH_BUSY)
+		return false;
+	if (status == RHH_OK)
+	{
+		work->reading = true;
+		sq->in_flight++;
+		return true;
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_service_fail(sq, query, status, &err);
+	LWLockRelease(&area->lock);
+	return true;
+}
+
+/* They have been read, or not; the lock is held. */
+void
+gpurhh_service_regroup_read(ServiceQuery *sq, rhh_status status)
+{
+	RegroupWork *work = sq->regroup;
+	int			read = (work->current + work->n_chunks) % 2;
+
+	work->reading = false;
+	if (status != RHH_OK)
+		return;
+	work->n_chunks++;
+	work->all_read = work->chunk[read].last;
+}
+
+/*
+ * A block for the next batch; -1: not now.  The last one of all is taken only
+ * where the query has none: it comes back, if only to a session that waits for it.
+ */
+static int
+take_block(ChannelArea *area, ChannelQuery *query)
+{
+	int			block = -1;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (query->n_outstanding < REGROUP_OUTSTANDING)
+	{
+		if (area->n_free > 1 || (area->n_free == 1 && query->n_outstanding == 0))
+		{
+			block = gpurhh_block_take(area, BLOCK_SERVICE);
+			query->n_outstanding++;
+		}
+		else
+			area->service_wants_block = true;
+	}
+	LWLockRelease(&area->lock);
+	return block;
+}
+
+/* Makes a batch of the next groups that were read, and queues it. */
+static bool
+queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+{
+	RegroupWork *work = sq->regroup;
+	const rhh_result *chunk = &work->chunk[work->current];
+	uint32		n;
+	int			block;
+
+	if (work->n_chunks == 0)
+		return false;
+	n = Min(chunk->n_groups - work->next, work->feed.capacity_rows);
+	if (n > 0)
+	{
+		block = take_block(area, query);
+		if (block < 0)
+			return false;
+		gpurhh_feed_start(&work->feed, gpurhh_block_base(area, block));
+		gpurhh_regroup_feed_rows(&work->feed, &query->regroup_plan, work->set,
+								 chunk->words + work->next,
+								 chunk->capacity_groups, n);
+		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
+		area->blocks[block].refused = false;
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		gpurhh_block_push(area, &query->queued, block);
+		LWLockRelease(&area->lock);
+		work->next += n;
+	}
+	if (work->next < chunk->n_groups)
+		return true;
+	work->next = 0;
+	if (++work->set < query->regroup_plan.n_sets)
+		return true;
+	work->set = 0;
+	work->current = 1 - work->current;
+	work->n_chunks--;
+	return true;
+}
+
+/* Puts more of the first table's groups into the second one. */
+bool
+gpurhh_service_regroup(ChannelArea *area, ServiceQuery *sq,
+					   ChannelQuery *query)
+{
+	RegroupWork *work = sq->regroup;
+	bool		progress;
+
+	if (work == NULL)
+		return false;
+	progress = read_first_level(area, sq, query);
+	if (queue_batch(area, sq, query))
+		progress = true;
+	if (work->all_read && work->n_chunks == 0)
+	{
+		rhh_error	err = {0};
+
+		gpurhh_service_end_regroup(sq);
+		if (!query->regroup_plan.keep_first)
+		{
+			sq->device->ops->table_destroy(sq->first);
+			sq->first = NULL;
+		}
+		else
+		{
+			rhh_status	status = sq->device->ops->table_rewind(sq->first, &err);
+
+			if (status != RHH_OK)
+			{
+				LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+				gpurhh_service_fail(sq, query, status, &err);
+				LWLockRelease(&area->lock);
+			}
+		}
+		progress = true;
+	}
+	return progress;
+}

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *		What the settings are set to; guc.c defines them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_SETTINGS_H
+#define GPURHH_SETTINGS_H
+
+#define GPURHH_VERSION "0.1.0"
+
+extern bool enable_gpu_hashagg;
+extern char *gpurhh_device;
+extern int	gpurhh_device_memory_mb;
+extern int	gpurhh_pool_size_kb;
+extern int	gpurhh_batch_rows;
+extern double gpurhh_load_factor;
+extern int	gpurhh_max_probe_buckets;
+extern int	gpurhh_cpu_threads;
+extern int	gpurhh_service_idle_timeout_s;
+extern int	gpurhh_service_start;
+extern double gpurhh_setup_cost;
+extern double gpurhh_row_cost;
+extern double gpurhh_group_cost;
+
+/* Does the shared service start with the server? */
+typedef enum ServiceStart
+{
+	SERVICE_START_AUTO,			/* where there is a GPU for it */
+	SERVICE_START_ON,
+	SERVICE_START_OFF			/* no: with the first query that needs it */
+} ServiceStart;
+
+extern void gpurhh_init_guc(void);
+
+#endif							/* GPURHH_SETTINGS_H */

@@ -1,0 +1,857 @@
+/*-------------------------------------------------------------------------
+ *
+ * decimal.c
+ *		numeric of a known scale as integers.
+ *
+ * An expression whose values all have one display scale s, because it is
+ * declared numeric(p,s) or is a sum or product of such, is computed with as
+ * integers: value * 10^s.  Equal integers are then equal numerics with equal
+ * digits, and a sum's scale is core's.
+ *
+ * An integer of more than 18 digits is in limbs, one for each fed column: from
+ * the least significant one on GPURHH_LIMB_BITS bits of its absolute value,
+ * with its sign.  So the sum of a wide argument is
+ *
+ *		sum(limb 0) + sum(limb 1) * 2^61 + sum(limb 2) * 2^122
+ *
+ * of which each is an exact sum of 8-byte integers.  NaN is the greatest int64
+ * in limb 0, which no limb is: it equals itself and is greater than all else,
+ * as in core.  Infinities, and other values that are not as declared, have no limbs.
+ *
+ * Values are read and made in the format in which numeric.c stores them, which
+ * it keeps to itself:
+ *
+ *		int16 header	1 0 sign scale:6 weight:7 (two's complement), or
+ *						0 sign scale:14, then an int16 of weight, or
+ *						1 1 ...: NaN and infinities
+ *		int16 digits	of base 10000, without zeros at either end; the first
+ *						has the weight 10000^weight
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "libpq/pqformat.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/fmgroids.h"
+#include "utils/fmgrprotos.h"
+#include "utils/lsyscache.h"
+#include "utils/numeric.h"
+
+#include "compat.h"
+#include "types/types.h"
+
+#ifndef HAVE_INT128
+#error "gpurhh needs a compiler with 128-bit integers"
+#endif
+
+#define HEADER_KIND			0xc000
+#define HEADER_SHORT		0x8000
+#define HEADER_SPECIAL		0xc000
+#define HEADER_NAN			0xc000	/* of HEADER_SPECIAL_MASK */
+#define HEADER_SPECIAL_MASK 0xf000
+#define LONG_NEGATIVE		0x4000
+#define LONG_SCALE			0x3fff
+#define SHORT_NEGATIVE		0x2000
+#define SHORT_SCALE			0x1f80
+#define SHORT_SCALE_SHIFT	7
+#define SHORT_WEIGHT_SIGN	0x0040
+#define SHORT_WEIGHT		0x003f
+#define SHORT_MAX_SCALE		63
+#define SHORT_MAX_WEIGHT	63
+#define SHORT_MIN_WEIGHT	(-64)
+
+#define LIMB_MASK ((UINT64CONST(1) << GPURHH_LIMB_BITS) - 1)
+
+/* Digits of base 10000 that 128 bits take at most, at any alignment. */
+#define MAX_INT128_DIGITS	12
+
+static const int64 powers[] = {
+	1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000,
+	INT64CONST(10000000000), INT64CONST(100000000000),
+	INT64CONST(1000000000000), INT64CONST(10000000000000),
+	INT64CONST(100000000000000), INT64CONST(1000000000000000),
+	INT64CONST(10000000000000000), INT64CONST(100000000000000000),
+	INT64CONST(1000000000000000000)
+};
+
+/* ---------- which expressions have a known scale ---------- */
+
+/* Limbs for integers of so many digits; 0: there are not enough. */
+int
+gpurhh_decimal_limbs(int digits)
+{
+	/* 10^36 < 2^122, 10^55 < 2^183 */
+	return digits <= GPURHH_DECIMAL_DIGITS ? 1 : digits <= 36 ? 2 :
+		digits <= 55 ? 3 : 0;
+}
+
+/* numeric(p,s), where s may be negative, or greater than p. */
+static bool
+type_of_typmod(int32 typmod, int *digits, int *scale)
+{
+	int			declared;
+
+	if (typmod < (int32) VARHDRSZ)
+		return false;
+	typmod -= VARHDRSZ;
+	declared = ((typmod & 0x7ff) ^ 1024) - 1024;
+	*digits = ((typmod >> 16) & 0xffff) - Min(declared, 0);
+	*scale = Max(declared, 0);
+	return true;
+}
+
+/* A numeric, taken apart. */
+typedef struct Numeral
+{
+	uint16		header;
+	bool		special;
+	bool		negative;
+	int			scale;
+	int			weight;
+	int			n_digits;
+	const char *digits;			/* may be unaligned */
+} Numeral;
+
+/* value: a varlena that is not compressed or elsewhere. */
+static inline void
+take_apart(const char *value, Numeral *result)
+{
+	const char *at = VARDATA_ANY(value);
+	int			bytes = VARSIZE_ANY_EXHDR(value);
+	uint16		header;
+
+	memcpy(&header, at, sizeof(uint16));
+	result->header = header;
+	result->special = false;
+	if (likely((header & HEADER_KIND) == HEADER_SHORT))
+	{
+		result->negative = (header & SHORT_NEGATIVE) != 0;
+		result->scale = (header & SHORT_SCALE) >> SHORT_SCALE_SHIFT;
+		result->weight = (header & SHORT_WEIGHT) -
+			(header & SHORT_WEIGHT_SIGN);
+		result->digits = at + sizeof(uint16);
+		result->n_digits = (bytes - sizeof(uint16)) / sizeof(int16);
+	}
+	else if ((header & HEADER_KIND) == HEADER_SPECIAL)
+		result->special = true;
+	else
+	{
+		int16		weight;
+
+		memcpy(&weight, at + sizeof(uint16), sizeof(int16));
+		result->negative = (header & LONG_NEGATIVE) != 0;
+		result->scale = header & LONG_SCALE;
+		result->weight = weight;
+		result->digits = at + sizeof(uint16) + sizeof(int16);
+		result->n_digits = (bytes - (int) (sizeof(uint16) + sizeof(int16))) /
+			(int) sizeof(int16);
+	}
+}
+
+static inline int
+digit_at(const Numeral *numeral, int i)
+{
+	int16		digit;
+
+	memcpy(&digit, numeral->digits + i * sizeof(int16), sizeof(int16));
+	return digit;
+}
+
+/* What extract() gives: integers, or with the digits that a second has. */
+typedef struct ExtractField
+{
+	const char *name;			/* as the grammar writes it */
+	int			digits;
+	int			scale;
+	bool		years;			/* of an infinite time it is infinite, too; of
+								 * all else NULL */
+} ExtractField;
+
+static const ExtractField extract_fields[] = {
+	{"microseconds", 8, 0},
+	{"milliseconds", 8, 3},
+	{"second", 8, 6},
+	{"minute", 2, 0},
+	{"hour", 2, 0},
+	{"day", 2, 0},
+	{"dow", 1, 0},
+	{"isodow", 1, 0},
+	{"doy", 3, 0},
+	{"week", 2, 0},
+	{"month", 2, 0},
+	{"quarter", 1, 0},
+	{"year", 6, 0, true},
+	{"isoyear", 6, 0, true},
+	{"decade", 6, 0, true},
+	{"century", 6, 0, true},
+	{"millennium", 6, 0, true},
+};
+
+/* Of a constant field of what is no interval; NULL: it is something else. */
+static const ExtractField *
+extract_field(Oid function, List *args)
+{
+	Const	   *field;
+	text	   *name;
+
+	if (function != F_EXTRACT_TEXT_DATE && function != F_EXTRACT_TEXT_TIME &&
+		function != F_EXTRACT_TEXT_TIMETZ &&
+		function != F_EXTRACT_TEXT_TIMESTAMP &&
+		function != F_EXTRACT_TEXT_TIMESTAMPTZ)
+		return NULL;
+	field = linitial(args);
+	if (!IsA(field, Const) || field->constisnull)
+		return NULL;
+	name = DatumGetTextPP(field->constvalue);
+	for (int i = 0; i < lengthof(extract_fields); i++)
+	{
+		const char *known = extract_fields[i].name;
+
+		if (VARSIZE_ANY_EXHDR(name) == strlen(known) &&
+			memcmp(VARDATA_ANY(name), known, strlen(known)) == 0)
+			return &extract_fields[i];
+	}
+	return NULL;
+}
+
+/* Is it an integer that may be infinite?  As such it is no decimal. */
+bool
+gpurhh_is_extract_years(Node *expr)
+{
+	const ExtractField *field;
+
+	if (!IsA(expr, FuncExpr))
+		return false;
+	field = extract_field(((FuncExpr *) expr)->funcid, ((FuncExpr *) expr)->args);
+	return field != NULL && field->years;
+}
+
+/*
+ * Whether all values of the expression have one scale, and then which, and how
+ * many digits the integers have at most.  The answer is the same for the plan's
+ * expression as for the query's.
+ */
+bool
+gpurhh_decimal_type(Node *expr, int *digits, int *scale)
+{
+	int32		typmod = exprTypmod(expr);
+	Oid			function = InvalidOid;
+	List	   *args = NIL;
+	int			left_digits,
+				left_scale,
+				right_digits,
+				right_scale;
+
+	check_stack_depth();
+	if (getBaseTypeAndTypmod(exprType(expr), &typmod) != NUMERICOID)
+		return false;
+	/* a constant shows what it is, whatever its modifier says */
+	if ((!IsA(expr, Const) || ((Const *) expr)->constisnull) &&
+		type_of_typmod(typmod, digits, scale))
+		return true;
+	switch (nodeTag(expr))
+	{
+		case T_RelabelType:
+			return gpurhh_decimal_type((Node *) ((RelabelType *) expr)->arg,
+									   digits, scale);
+		case T_CoerceToDomain:
+			return gpurhh_decimal_type((Node *) ((CoerceToDomain *) expr)->arg,
+									   digits, scale);
+		case T_Const:
+			{
+				Numeral		numeral;
+
+				if (((Const *) expr)->constisnull)
+					return false;
+				take_apart((char *) PG_DETOAST_DATUM(((Const *) expr)->constvalue),
+						   &numeral);
+				if (numeral.special)
+					return false;
+				*scale = *digits = numeral.scale;
+				if (numeral.n_digits > 0 && numeral.weight >= 0)
+				{
+					*digits += numeral.weight * 4;
+					for (int first = digit_at(&numeral, 0); first > 0; first /= 10)
+						(*digits)++;
+				}
+				return true;
+			}
+		case T_CaseExpr:
+		case T_CoalesceExpr:
+			{
+				List	   *results = NIL;
+				ListCell   *lc;
+
+				if (IsA(expr, CoalesceExpr))
+					results = ((CoalesceExpr *) expr)->args;
+				else
+				{
+					foreach(lc, ((CaseExpr *) expr)->args)
+						results = lappend(results, lfirst_node(CaseWhen, lc)->result);
+					if (((CaseExpr *) expr)->defresult != NULL)
+						results = lappend(results, ((CaseExpr *) expr)->defresult);
+				}
+				*digits = *scale = -1;
+				foreach(lc, results)
+				{
+					if (IsA(lfirst(lc), Const) &&
+						lfirst_node(Const, lc)->constisnull)
+						continue;
+					if (!gpurhh_decimal_type(lfirst(lc), &left_digits, &left_scale) ||
+						(*scale >= 0 && *scale != left_scale))
+						return false;
+					*scale = left_scale;
+					*digits = Max(*digits, left_digits);
+				}
+				return *scale >= 0;
+			}
+		case T_OpExpr:
+			function = ((OpExpr *) expr)->opfuncid;
+			args = ((OpExpr *) expr)->args;
+			break;
+		case T_FuncExpr:
+			function = ((FuncExpr *) expr)->funcid;
+			args = ((FuncExpr *) expr)->args;
+			break;
+		default:
+			return false;
+	}
+
+	switch (function)
+	{
+		case F_NUMERIC_INT2:
+			*digits = 5;
+			*scale = 0;
+			return true;
+		case F_NUMERIC_INT4:
+			*digits = 10;
+			*scale = 0;
+			return true;
+		case F_NUMERIC_INT8:
+			*digits = 19;
+			*scale = 0;
+			return true;
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_UPLUS:
+		case F_NUMERIC_ABS:
+		case F_ABS_NUMERIC:
+			return gpurhh_decimal_type(linitial(args), digits, scale);
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+			if (!gpurhh_decimal_type(linitial(args), &left_digits, &left_scale) ||
+				!gpurhh_decimal_type(lsecond(args), &right_digits, &right_scale))
+				return false;
+			if (function == F_NUMERIC_MUL)
+			{
+				*scale = left_scale + right_scale;
+				*digits = left_digits + right_digits;
+			}
+			else
+			{
+				*scale = Max(left_scale, right_scale);
+				*digits = Max(left_digits + *scale - left_scale,
+							  right_digits + *scale - right_scale) + 1;
+			}
+			/* beyond this core rounds */
+			return *scale <= LONG_SCALE;
+		default:
+			{
+				const ExtractField *field = extract_field(function, args);
+
+				if (field == NULL || field->years)
+					return false;
+				*digits = field->digits;
+				*scale = field->scale;
+				return true;
+			}
+	}
+}
+
+/* ---------- reading ---------- */
+
+/* words = words * factor + add; false if that does not fit. */
+static bool
+multiply_add(uint64 *words, uint32 factor, uint32 add)
+{
+	uint128		carry = add;
+
+	for (int w = 0; w < GPURHH_MAX_LIMBS; w++)
+	{
+		carry += (uint128) words[w] * factor;
+		words[w] = (uint64) carry;
+		carry >>= 64;
+	}
+	return carry == 0;
+}
+
+/* The absolute value's integer, in 192 bits; false: it is not one, or too large. */
+static bool
+read_words(const Numeral *numeral, int scale, uint64 *words)
+{
+	int			last = numeral->n_digits - 1;
+	int			exponent = 4 * (numeral->weight - last) + scale;
+
+	memset(words, 0, sizeof(uint64) * GPURHH_MAX_LIMBS);
+	for (int i = 0; i <= last; i++)
+	{
+		int			digit = digit_at(numeral, i);
+		int			kept = 4;
+
+		if (i == last && exponent < 0)
+		{
+			/* zeros that fill up the last digit */
+			if (exponent <= -4 || digit % powers[-exponent] != 0)
+				return false;
+			digit /= powers[-exponent];
+			kept += exponent;
+		}
+		if (!multiply_add(words, powers[kept], digit))
+			return false;
+	}
+	for (; exponent > 0 && last >= 0; exponent -= 4)
+	{
+		if (!multiply_add(words, powers[Min(exponent, 4)], 0))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Most values, fast: at most 16 digits in the short format, and one limb.
+ * False: it may be anything else.
+ */
+static inline bool
+read_short(const char *value, int scale, int64 *result)
+{
+	/* 2^32 / 10^i, rounded up: gives exact quotients of numbers below 10^4 */
+	static const uint32 inverses[] = {0, 429496730, 42949673, 4294968};
+	const char *at;
+	int			bytes;
+	uint16		header;
+	int16		digits[4];
+	int			last;
+	int			exponent;
+	int64		sum = 0;
+
+	if (likely(VARATT_IS_SHORT(value)))
+	{
+		if (unlikely(VARATT_IS_EXTERNAL(value)))
+			return false;
+		at = VARDATA_SHORT(value);
+		bytes = VARSIZE_SHORT(value) - VARHDRSZ_SHORT;
+	}
+	else
+	{
+		if (!VARATT_IS_4B_U(value))
+			return false;
+		at = VARDATA_4B(value);
+		bytes = VARSIZE_4B(value) - VARHDRSZ;
+	}
+	memcpy(&header, at, sizeof(uint16));
+	if (unlikely((header & (HEADER_KIND | SHORT_SCALE)) !=
+				 (HEADER_SHORT | scale << SHORT_SCALE_SHIFT)))
+		return false;
+	last = (bytes - (int) sizeof(uint16)) / (int) sizeof(int16) - 1;
+	if (unlikely(last < 0 || last >= lengthof(digits)))
+	{
+		*result = 0;
+		return last < 0;
+	}
+	at += sizeof(uint16);
+	exponent = 4 * ((header & SHORT_WEIGHT) - (header & SHORT_WEIGHT_SIGN) - last) +
+		scale;
+	for (int i = 0; i < last; i++)
+	{
+		memcpy(&digits[i], at + i * sizeof(int16), sizeof(int16));
+		sum = sum * 10000 + digits[i];
+	}
+	memcpy(&digits[last], at + last * sizeof(int16), sizeof(int16));
+	if (exponent < 0)
+	{
+		uint32		kept;
+
+		if (unlikely(exponent <= -4))
+			return false;
+		/* zeros that fill up the last digit */
+		kept = ((uint64) (uint16) digits[last] * inverses[-exponent]) >> 32;
+		if (unlikely(kept * (uint32) powers[-exponent] != (uint32) digits[last]))
+			return false;
+		sum = sum * powers[4 + exponent] + kept;
+	}
+	else
+	{
+		sum = sum * 10000 + digits[last];
+		if (unlikely(exponent > GPURHH_DECIMAL_DIGITS) ||
+			__builtin_mul_overflow(sum, powers[exponent], &sum) ||
+			sum >> GPURHH_LIMB_BITS != 0)
+			return false;
+	}
+	*result = (header & SHORT_NEGATIVE) ? -sum : sum;
+	return true;
+}
+
+/* A value that is compressed or elsewhere, to be freed. */
+static pg_noinline char *
+detoast(const char *value)
+{
+	return (char *) pg_detoast_datum_packed((struct varlena *) unconstify(char *, value));
+}
+
+static inline bool
+is_toasted(const char *value)
+{
+	return VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value);
+}
+
+/*
+ * The limbs of a value, a varlena in any form, whose expression is known by this
+ * scale and takes n_limbs limbs.  False: the value has another scale, or needs
+ * more limbs, or is infinite.
+ */
+bool
+gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
+{
+	Numeral		numeral;
+	uint64		words[GPURHH_MAX_LIMBS];
+	uint64		parts[GPURHH_MAX_LIMBS];
+
+	if (n_limbs == 1 && likely(read_short(value, scale, &limbs[0])))
+		return true;
+	if (unlikely(is_toasted(value)))
+	{
+		char	   *plain = detoast(value);
+		bool		result = gpurhh_decimal_read(plain, scale, n_limbs, limbs);
+
+		pfree(plain);
+		return result;
+	}
+	take_apart(value, &numeral);
+	if (numeral.special)
+	{
+		if ((numeral.header & HEADER_SPECIAL_MASK) != HEADER_NAN)
+			return false;
+		memset(limbs, 0, sizeof(int64) * n_limbs);
+		limbs[0] = GPURHH_DECIMAL_NAN;
+		return true;
+	}
+	if (numeral.scale != scale || !read_words(&numeral, scale, words))
+		return false;
+	parts[0] = words[0] & LIMB_MASK;
+	parts[1] = (words[0] >> 61 | words[1] << 3) & LIMB_MASK;
+	parts[2] = (words[1] >> 58 | words[2] << 6) & LIMB_MASK;
+	if (words[2] >> 55 != 0)
+		return false;
+	for (int l = 0; l < GPURHH_MAX_LIMBS; l++)
+	{
+		if (l < n_limbs)
+			limbs[l] = numeral.negative ? -(int64) parts[l] : (int64) parts[l];
+		else if (parts[l] != 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The single limbs of n values, of which each is at data[i] + positions[i].
+ * False: gpurhh_decimal_read() would refuse one of them, and the result is void.
+ */
+bool
+gpurhh_decimal_read_column(const char *const *data, const uint32 *positions,
+						   int n, int scale, int64 *to)
+{
+	for (int i = 0; i < n; i++)
+	{
+		const char *value = data[i] + positions[i];
+
+		if (unlikely(!read_short(value, scale, &to[i])) &&
+			!gpurhh_decimal_read(value, scale, 1, &to[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The integer of a value of given_scale that it has with a scale that is not
+ * less.  False: it has another scale, or does not fit.
+ */
+bool
+gpurhh_decimal_read_as(const char *value, int given_scale, int scale,
+					   int128 *result)
+{
+	Numeral		numeral;
+	uint64		words[GPURHH_MAX_LIMBS];
+
+	take_apart(value, &numeral);
+	if (numeral.special)
+	{
+		*result = GPURHH_DECIMAL128_NAN;
+		return (numeral.header & HEADER_SPECIAL_MASK) == HEADER_NAN;
+	}
+	if (numeral.scale != given_scale || !read_words(&numeral, scale, words) ||
+		words[2] != 0 || words[1] >> 63 != 0)
+		return false;
+	*result = (int128) words[1] << 64 | words[0];
+	if (*result == GPURHH_DECIMAL128_NAN)
+		return false;
+	if (numeral.negative)
+		*result = -*result;
+	return true;
+}
+
+/* gpurhh_decimal_read() into one integer. */
+bool
+gpurhh_decimal_read128(const char *value, int scale, int128 *result)
+{
+	char	   *plain;
+	bool		has_scale;
+
+	if (likely(!is_toasted(value)))
+		return gpurhh_decimal_read_as(value, scale, scale, result);
+	plain = detoast(value);
+	has_scale = gpurhh_decimal_read_as(plain, scale, scale, result);
+	pfree(plain);
+	return has_scale;
+}
+
+/*
+ * Can n integers be split into so many limbs?  Values that have their declared
+ * scale may have more digits than were declared, and so may what is computed of
+ * them.
+ */
+bool
+gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
+{
+	int			bits = n_limbs * GPURHH_LIMB_BITS;
+	uint64		above = 0;
+
+	if (bits > 127)
+		return true;
+
+	/*
+	 * The high halves tell enough.  That of a negative value is rounded down, so
+	 * its absolute value may be one too great: the least value that could be split
+	 * is left to core.
+	 */
+	Assert(bits > 64);
+	for (int i = 0; i < n; i++)
+	{
+		int64		high = (int64) (values[i] >> 64);
+		uint64		sign = (uint64) (high >> 63);
+
+		above |= ((uint64) high ^ sign) - sign;
+	}
+	return above >> (bits - 64) == 0;
+}
+
+/* The same of keys: beyond what one limb has are odd ones. */
+bool
+gpurhh_decimal_fits_key(const int64 *values, int n)
+{
+	const uint64 limit = UINT64CONST(1) << GPURHH_LIMB_BITS;
+	uint64		beyond = 0;
+
+	for (int i = 0; i < n; i++)
+		beyond |= ((uint64) values[i] + limit >= 2 * limit) &
+			(values[i] != GPURHH_DECIMAL_NAN);
+	return beyond == 0;
+}
+
+/*
+ * The integer that a value would be with this scale, whatever scale it has itself.
+ * False: there is none of 8 bytes, or it would mean NaN.
+ */
+bool
+gpurhh_decimal_integer(const char *value, int scale, int64 *result)
+{
+	Numeral		numeral;
+	uint64		words[GPURHH_MAX_LIMBS];
+
+	take_apart(value, &numeral);
+	if (numeral.special || !read_words(&numeral, scale, words) ||
+		words[2] != 0 || words[1] != 0 || words[0] >= GPURHH_DECIMAL_NAN)
+		return false;
+	*result = numeral.negative ? -(int64) words[0] : (int64) words[0];
+	return true;
+}
+
+/* One limb each of n integers, which fit. */
+void
+gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
+{
+	int			shift = limb * GPURHH_LIMB_BITS;
+
+	for (int i = 0; i < n; i++)
+	{
+		int128		value = values[i];
+
+		if (unlikely(value == GPURHH_DECIMAL128_NAN))
+			to[i] = limb == 0 ? GPURHH_DECIMAL_NAN : 0;
+		else
+		{
+			uint128		rest = value < 0 ? -(uint128) value : (uint128) value;
+			int64		part = (int64) ((uint64) (rest >> shift) & LIMB_MASK);
+
+			to[i] = value < 0 ? -part : part;
+		}
+	}
+}
+
+/* 10^exponent; false: it does not fit. */
+bool
+gpurhh_decimal_power(int exponent, int128 *result)
+{
+	*result = 1;
+	if (exponent > 38)
+		return false;
+	while (exponent-- > 0)
+		*result *= 10;
+	return true;
+}
+
+/* ---------- making ---------- */
+
+/* digits: from the least significant one on, which has the weight 10000^exponent */
+static Datum
+make_numeric(bool negative, const int16 *digits, int n, int exponent, int scale)
+{
+	int			first = 0;
+	Size		bytes;
+	int			weight;
+	char	   *result;
+	char	   *at;
+
+	while (n > 0 && digits[n - 1] == 0)
+		n--;
+	while (first < n && digits[first] == 0)
+		first++;
+	weight = n > first ? exponent + n - 1 : 0;
+	negative &= n > first;
+
+	bytes = VARHDRSZ + sizeof(uint16) * (2 + n - first);
+	result = palloc(bytes);
+	at = VARDATA(result);
+	if (scale <= SHORT_MAX_SCALE && weight <= SHORT_MAX_WEIGHT &&
+		weight >= SHORT_MIN_WEIGHT)
+	{
+		*(uint16 *) at = HEADER_SHORT | (negative ? SHORT_NEGATIVE : 0) |
+			(scale << SHORT_SCALE_SHIFT) |
+			(weight & (SHORT_WEIGHT_SIGN | SHORT_WEIGHT));
+		at += sizeof(uint16);
+	}
+	else
+	{
+		*(uint16 *) at = (negative ? LONG_NEGATIVE : 0) | scale;
+		*(int16 *) (at + sizeof(uint16)) = weight;
+		at += 2 * sizeof(uint16);
+	}
+	for (int i = n - 1; i >= first; i--)
+	{
+		*(int16 *) at = digits[i];
+		at += sizeof(int16);
+	}
+	SET_VARSIZE(result, at - result);
+	return PointerGetDatum(result);
+}
+
+/* The numeric value / 10^scale with that scale, as core would store it. */
+Datum
+gpurhh_decimal_make(int128 value, int scale)
+{
+	int16		digits[MAX_INT128_DIGITS];
+	int			n = 0;
+	uint128		rest = value < 0 ? -(uint128) value : (uint128) value;
+	uint64		low;
+	int			part = scale % 4;
+
+	if (part != 0)
+	{
+		digits[n++] = (int16) (rest % powers[part]) * powers[4 - part];
+		rest /= powers[part];
+	}
+	while (rest > PG_UINT64_MAX)
+	{
+		/* four digits at once, as dividing 128 bits is slow */
+		low = (uint64) (rest % UINT64CONST(10000000000000000));
+		rest /= UINT64CONST(10000000000000000);
+		for (int i = 0; i < 4; i++)
+		{
+			digits[n++] = low % 10000;
+			low /= 10000;
+		}
+	}
+	for (low = (uint64) rest; low != 0; low /= 10000)
+		digits[n++] = low % 10000;
+	return make_numeric(value < 0, digits, n, -((scale + 3) / 4), scale);
+}
+
+Datum
+gpurhh_decimal_nan(void)
+{
+	char	   *result = palloc(VARHDRSZ + sizeof(uint16));
+
+	SET_VARSIZE(result, VARHDRSZ + sizeof(uint16));
+	*(uint16 *) VARDATA(result) = HEADER_NAN;
+	return PointerGetDatum(result);
+}
+
+/* The numeric of one limb, which may be NaN. */
+Datum
+gpurhh_decimal_value(int64 value, int scale)
+{
+	return value == GPURHH_DECIMAL_NAN ? gpurhh_decimal_nan() :
+		gpurhh_decimal_make(value, scale);
+}
+
+/* What limbs' sums add up to. */
+Datum
+gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale)
+{
+	int128		total = sums[0];
+	bool		fits = true;
+	Datum		result;
+
+	for (int l = 1; l < n_limbs && fits; l++)
+	{
+		int128		part;
+
+		fits = !__builtin_mul_overflow(sums[l],
+									   (int128) 1 << (GPURHH_LIMB_BITS * l),
+									   &part) &&
+			!__builtin_add_overflow(total, part, &total);
+	}
+	if (fits)
+		return gpurhh_decimal_make(total, scale);
+
+	result = gpurhh_decimal_make(sums[n_limbs - 1], 0);
+	for (int l = n_limbs - 2; l >= 0; l--)
+	{
+		result = DirectFunctionCall2(numeric_mul, result,
+									 gpurhh_decimal_make((int128) 1 << GPURHH_LIMB_BITS, 0));
+		result = DirectFunctionCall2(numeric_add, result,
+									 gpurhh_decimal_make(sums[l], 0));
+	}
+	return DirectFunctionCall2(numeric_mul, result,
+							   gpurhh_decimal_make(1, scale));
+}
+
+/* ---------- core's states ---------- */
+
+/* A finite numeric as core's states of aggregates are written. */
+void
+gpurhh_decimal_serialize(StringInfo to, Datum value)
+{
+	Numeral		numeral = {0};
+
+	take_apart((const char *) DatumGetPointer(value), &numeral);
+	pq_sendint32(to, numeral.n_digits);
+	pq_sendint32(to, numeral.weight);
+	pq_sendint32(to, numeral.negative ? LONG_NEGATIVE : 0);
+	pq_sendint32(to, numeral.scale);
+	for (int i = 0; i < numeral.n_digits; i++)
+		pq_sendint16(to, digit_at(&numeral, i));
+}

@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * pair_final.c
+ *		Results of aggregates of two arguments: corr, covar_pop and the like.
+ *
+ * They are over the rows in which neither argument is NULL.  Core's are made of
+ * a count, two sums, and three sums of products of deviations from the averages,
+ * Sxx, Syy and Sxy.  Core changes these with each row, in the order of the rows.
+ * Here they are computed at the end, from sums of twice the precision that may be
+ * added up in any order:
+ *
+ *		Sxx		as variances are, from the moments of one argument
+ *		Sxy		in the same way, from the products of both (batch/pairs.c)
+ *
+ * Core's final functions make the result.  They divide by Sxx and Syy, so it
+ * matters whether these are 0.  They are 0 where all values are equal, which their
+ * bits tell: AND of all values is OR of all values.  Rounding does not decide it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "utils/array.h"
+#include "utils/float.h"
+
+#include "rhh_states.h"
+#include "types/types.h"
+
+/* Where the operands of GPU_FINAL_PAIR are in its list. */
+enum PairOperand
+{
+	PAIR_X,						/* moments, count, AND, OR */
+	PAIR_COUNT,
+	PAIR_X_AND,
+	PAIR_X_OR,
+	PAIR_Y,						/* moments, AND, OR */
+	PAIR_Y_AND,
+	PAIR_Y_OR,
+	PAIR_PRODUCTS
+};
+
+/* Core's state. */
+#define PAIR_N_FLOATS	6
+
+struct PairFinal
+{
+	FmgrInfo	function;
+	ArrayType  *state;			/* its argument: N, Sx, Sxx, Sy, Syy, Sxy */
+};
+
+/* What core's final function needs to be called again and again. */
+PairFinal *
+gpurhh_pair_final_create(Oid function)
+{
+	PairFinal  *final = palloc0(sizeof(PairFinal));
+	Datum		zeros[PAIR_N_FLOATS];
+
+	for (int i = 0; i < PAIR_N_FLOATS; i++)
+		zeros[i] = Float8GetDatum(0);
+	fmgr_info(function, &final->function);
+	final->state = construct_array(zeros, PAIR_N_FLOATS, FLOAT8OID,
+								   sizeof(float8), FLOAT8PASSBYVAL,
+								   TYPALIGN_DOUBLE);
+	return final;
+}
+
+/* The moments of one argument of count rows. */
+typedef struct PairSide
+{
+	bool		finite;
+	bool		constant;
+	float8		sum;
+	float8		deviations;		/* sum of the squares of all */
+} PairSide;
+
+static PairSide
+pair_side(const uint64 *moments, const uint64 *and_bits, const uint64 *or_bits,
+		  Size stride, uint64 count)
+{
+	uint64		flags = moments[4 * stride];
+	Twice		squares = gpurhh_twice(&moments[2 * stride], stride);
+	Twice		sum = gpurhh_twice(moments, stride);
+	PairSide	side = {true, *and_bits == *or_bits, sum.high, 0};
+
+	if (gpurhh_not_finite(flags, &side.sum))
+	{
+		side.finite = false;
+		side.deviations = get_float8_nan();
+		return side;
+	}
+	/* core has no use for the sum of a single value */
+	if (count == 1)
+		return side;
+	if ((flags & ~(uint64) RHH_F64_SMALL) != 0 || !isfinite(squares.high))
+		float_overflow_error();
+	if (!side.constant)
+	{
+		side.deviations = gpurhh_sum_of_deviations(squares, sum, sum, count);
+		/* what cannot be told from rounding, but is not 0 */
+		if (!(side.deviations > 0))
+			side.deviations = squares.high * 0x1p-106;
+	}
+	return side;
+}
+
+/*
+ * The result of a group whose words start at *group, with those of the operands
+ * at words[], and whose count is not 0.
+ */
+float8
+gpurhh_pair_final(PairFinal *final, const int *words, const uint64 *group,
+				  Size stride, bool *isnull)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+	float8	   *state = (float8 *) ARR_DATA_PTR(final->state);
+	uint64		count = group[words[PAIR_COUNT] * stride];
+	PairSide	x = pair_side(group + words[PAIR_X] * stride,
+							  group + words[PAIR_X_AND] * stride,
+							  group + words[PAIR_X_OR] * stride, stride, count);
+	PairSide	y = pair_side(group + words[PAIR_Y] * stride,
+							  group + words[PAIR_Y_AND] * stride,
+							  group + words[PAIR_Y_OR] * stride, stride, count);
+	float8		products = 0;
+	Datum		result;
+
+	if (!x.finite || !y.finite)
+		products = get_float8_nan();
+	else if (count > 1 && !x.constant && !y.constant)
+	{
+		float8		most = sqrt(x.deviations) * sqrt(y.deviations);
+
+		products =
+			gpurhh_sum_of_deviations(gpurhh_twice(group + words[PAIR_PRODUCTS] * stride,
+												  stride),
+									 gpurhh_twice(group + words[PAIR_X] * stride, stride),
+									 gpurhh_twice(group + words[PAIR_Y] * stride, stride),
+									 count);
+		/* no correlation is beyond 1, as that of what is mostly rounded could be */
+		if (fabs(products) > most * (1 + 16 * DBL_EPSILON))
+			products = copysign(most, products);
+	}
+	state[0] = (float8) count;
+	state[1] = x.sum;
+	state[2] = x.deviations;
+	state[3] = y.sum;
+	state[4] = y.deviations;
+	state[5] = products;
+
+	InitFunctionCallInfoData(*fcinfo, &final->function, 1, InvalidOid, NULL, NULL);
+	fcinfo->args[0].value = PointerGetDatum(final->state);
+	fcinfo->args[0].isnull = false;
+	result = FunctionCallInvoke(fcinfo);
+	*isnull = fcinfo->isnull;
+	return fcinfo->isnull ? 0 : DatumGetFloat8(result);
+}
+
+/*
+ * The same of GPU_FINAL_PAIR_AVG: the average of one, and an error where core has
+ * one on account of the other.
+ */
+float8
+gpurhh_pair_avg(const int *words, const uint64 *group, Size stride)
+{
+	uint64		count = group[words[1] * stride];
+	const uint64 *other = group + words[2] * stride;
+	const uint64 *sum = group + words[0] * stride;
+
+	(void) gpurhh_final_avg_float(other[0], other[stride], count);
+	return gpurhh_final_avg_float(sum[0], sum[stride], count);
+}

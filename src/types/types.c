@@ -1,0 +1,432 @@
+/*-------------------------------------------------------------------------
+ *
+ * types.c
+ *		What is supported: one row for each type and each aggregate.
+ *
+ * A type here can be a grouping column (its equality is equality of the bytes
+ * that its encoding gives) and a column that the grouping columns determine.
+ * Beside the rows there are two rules: a domain is what it is a domain over,
+ * and all enums are alike.  docs/supported.md lists the same rows and rules.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "types/types.h"
+
+const GpuEncodingInfo gpurhh_encodings[] = {
+	[GPU_ENC_NONE] = {0, VECTOR_ANY},
+	[GPU_ENC_BOOL] = {1, VECTOR_BOOL},
+	[GPU_ENC_CHAR] = {1, VECTOR_ANY},
+	[GPU_ENC_INT2] = {2, VECTOR_INT2},
+	[GPU_ENC_INT4] = {4, VECTOR_INT4},
+	[GPU_ENC_OID] = {4, VECTOR_OID},
+	[GPU_ENC_INT8] = {8, VECTOR_INT8},
+	[GPU_ENC_FLOAT4] = {4, VECTOR_FLOAT4},
+	[GPU_ENC_FLOAT8] = {8, VECTOR_FLOAT8},
+	[GPU_ENC_FLOAT4_RAW] = {4, VECTOR_FLOAT4},
+	[GPU_ENC_FLOAT8_RAW] = {8, VECTOR_FLOAT8},
+	[GPU_ENC_FLOAT4_ORDER] = {4, VECTOR_FLOAT4},
+	[GPU_ENC_FLOAT8_ORDER] = {8, VECTOR_FLOAT8},
+	[GPU_ENC_OID_ORDER] = {4, VECTOR_OID},
+	[GPU_ENC_UINT8_ORDER] = {8, VECTOR_INT8},
+	[GPU_ENC_UUID] = {16, VECTOR_UUID, true},
+	[GPU_ENC_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
+	[GPU_ENC_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR, true},
+	[GPU_ENC_NAME] = {GPURHH_STRING_BYTES, VECTOR_ANY, true},
+	[GPU_ENC_LEAST_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
+	[GPU_ENC_LEAST_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR},
+	[GPU_ENC_GREATEST_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
+	[GPU_ENC_GREATEST_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR},
+	[GPU_ENC_DECIMAL] = {8, VECTOR_DECIMAL, true},
+	[GPU_ENC_LIMB1] = {8, VECTOR_ANY},
+	[GPU_ENC_LIMB2] = {8, VECTOR_ANY},
+	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
+	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
+	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
+	[GPU_ENC_YEARS] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_TIME] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_DAYS] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_MONTHS] = {8, VECTOR_ANY, true},
+	[GPU_ENC_INTERVAL_INFINITE] = {8, VECTOR_ANY, true},
+	[GPU_ENC_FILTER] = {1, VECTOR_BOOL},
+	[GPU_ENC_BOTH] = {1, VECTOR_ANY},
+	[GPU_ENC_PRODUCT] = {16, VECTOR_ANY},
+};
+
+typedef struct GpuType
+{
+	Oid			type;
+	GpuEncoding encoding;
+	int			parameter;
+} GpuType;
+
+static const GpuType types[] = {
+	{BOOLOID, GPU_ENC_BOOL},
+	{CHAROID, GPU_ENC_CHAR},
+	{INT2OID, GPU_ENC_INT2},
+	{INT4OID, GPU_ENC_INT4},
+	{INT8OID, GPU_ENC_INT8},
+	{OIDOID, GPU_ENC_OID},
+	{REGPROCOID, GPU_ENC_OID},
+	{REGPROCEDUREOID, GPU_ENC_OID},
+	{REGCLASSOID, GPU_ENC_OID},
+	{REGTYPEOID, GPU_ENC_OID},
+	{REGROLEOID, GPU_ENC_OID},
+	{REGNAMESPACEOID, GPU_ENC_OID},
+	{XIDOID, GPU_ENC_OID},
+	{CIDOID, GPU_ENC_OID},
+	{XID8OID, GPU_ENC_INT8},
+	{PG_LSNOID, GPU_ENC_INT8},
+	{TIDOID, GPU_ENC_TID},
+	{MONEYOID, GPU_ENC_INT8},
+	{DATEOID, GPU_ENC_INT4},
+	{TIMEOID, GPU_ENC_INT8},
+	{TIMETZOID, GPU_ENC_TIMETZ},
+	{TIMESTAMPOID, GPU_ENC_INT8},
+	{TIMESTAMPTZOID, GPU_ENC_INT8},
+	{FLOAT4OID, GPU_ENC_FLOAT4},
+	{FLOAT8OID, GPU_ENC_FLOAT8},
+	{UUIDOID, GPU_ENC_UUID},
+	{TEXTOID, GPU_ENC_STRING},
+	{VARCHAROID, GPU_ENC_STRING},
+	{BPCHAROID, GPU_ENC_BPCHAR},
+	{BYTEAOID, GPU_ENC_STRING},
+	{NAMEOID, GPU_ENC_NAME},
+	{MACADDROID, GPU_ENC_BYTES, 6},
+	{MACADDR8OID, GPU_ENC_BYTES, 8},
+};
+
+static const GpuAggregate aggregates[] = {
+	{F_COUNT_, InvalidOid, GPU_FINAL_COUNT, {RHH_COUNT}},
+	{F_COUNT_ANY, InvalidOid, GPU_FINAL_COUNT, {RHH_COUNT}},
+	{F_SUM_INT2, INT2OID, GPU_FINAL_SUM_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_SUM_INT4, INT4OID, GPU_FINAL_SUM_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_SUM_INT8, INT8OID, GPU_FINAL_SUM_NUMERIC, {RHH_SUM_I128, RHH_COUNT}},
+	{F_AVG_INT2, INT2OID, GPU_FINAL_AVG_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_AVG_INT4, INT4OID, GPU_FINAL_AVG_INT8, {RHH_SUM_I64, RHH_COUNT}},
+	{F_AVG_INT8, INT8OID, GPU_FINAL_AVG_NUMERIC, {RHH_SUM_I128, RHH_COUNT}},
+	{F_SUM_NUMERIC, NUMERICOID, GPU_FINAL_SUM_DECIMAL, {RHH_SUM_I128, RHH_COUNT, RHH_MAX_I64}},
+	{F_AVG_NUMERIC, NUMERICOID, GPU_FINAL_AVG_DECIMAL, {RHH_SUM_I128, RHH_COUNT, RHH_MAX_I64}},
+	{F_MIN_NUMERIC, NUMERICOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MAX_NUMERIC, NUMERICOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MIN_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_DATE, DATEOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TIME, TIMEOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TIMESTAMP, TIMESTAMPOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TIMESTAMPTZ, TIMESTAMPTZOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MAX_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_DATE, DATEOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TIME, TIMEOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TIMESTAMP, TIMESTAMPOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TIMESTAMPTZ, TIMESTAMPTZOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MIN_TIMETZ, TIMETZOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_MONEY, MONEYOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_TID, TIDOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_MIN_OID, OIDOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}, GPU_ENC_OID_ORDER},
+	{F_MIN_PG_LSN, PG_LSNOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}, GPU_ENC_UINT8_ORDER},
+	{F_MIN_XID8, XID8OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}, GPU_ENC_UINT8_ORDER},
+	{F_MIN_FLOAT4, FLOAT4OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}, GPU_ENC_FLOAT4_ORDER},
+	{F_MIN_FLOAT8, FLOAT8OID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}, GPU_ENC_FLOAT8_ORDER},
+	{F_MAX_TIMETZ, TIMETZOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_MONEY, MONEYOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_TID, TIDOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_MAX_OID, OIDOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}, GPU_ENC_OID_ORDER},
+	{F_MAX_PG_LSN, PG_LSNOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}, GPU_ENC_UINT8_ORDER},
+	{F_MAX_XID8, XID8OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}, GPU_ENC_UINT8_ORDER},
+	{F_MAX_FLOAT4, FLOAT4OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}, GPU_ENC_FLOAT4_ORDER},
+	{F_MAX_FLOAT8, FLOAT8OID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}, GPU_ENC_FLOAT8_ORDER},
+	{F_MIN_TEXT, TEXTOID, GPU_FINAL_LEAST, {0}, GPU_ENC_LEAST_STRING},
+	{F_MIN_BPCHAR, BPCHAROID, GPU_FINAL_LEAST, {0}, GPU_ENC_LEAST_BPCHAR},
+	{F_MAX_TEXT, TEXTOID, GPU_FINAL_GREATEST, {0}, GPU_ENC_GREATEST_STRING},
+	{F_MAX_BPCHAR, BPCHAROID, GPU_FINAL_GREATEST, {0}, GPU_ENC_GREATEST_BPCHAR},
+	{F_MIN_ANYENUM, ANYENUMOID, GPU_FINAL_LEAST, {0}},
+	{F_MAX_ANYENUM, ANYENUMOID, GPU_FINAL_GREATEST, {0}},
+#ifdef F_MIN_BYTEA
+	{F_MIN_BYTEA, BYTEAOID, GPU_FINAL_LEAST, {0}, GPU_ENC_LEAST_STRING},
+	{F_MAX_BYTEA, BYTEAOID, GPU_FINAL_GREATEST, {0}, GPU_ENC_GREATEST_STRING},
+#endif
+	{F_SUM_MONEY, MONEYOID, GPU_FINAL_SUM_MONEY, {RHH_SUM_I128, RHH_COUNT}},
+	{F_SUM_INTERVAL, INTERVALOID, GPU_FINAL_SUM_INTERVAL, {RHH_SUM_I128, RHH_COUNT}, GPU_ENC_INTERVAL_TIME},
+	{F_AVG_INTERVAL, INTERVALOID, GPU_FINAL_AVG_INTERVAL, {RHH_SUM_I128, RHH_COUNT}, GPU_ENC_INTERVAL_TIME},
+	{F_SUM_FLOAT4, FLOAT4OID, GPU_FINAL_SUM_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_SUM_FLOAT8, FLOAT8OID, GPU_FINAL_SUM_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_AVG_FLOAT4, FLOAT4OID, GPU_FINAL_AVG_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_AVG_FLOAT8, FLOAT8OID, GPU_FINAL_AVG_FLOAT, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_BOOL_AND, BOOLOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_EVERY, BOOLOID, GPU_FINAL_VALUE, {RHH_MIN_I64, RHH_COUNT}},
+	{F_BOOL_OR, BOOLOID, GPU_FINAL_VALUE, {RHH_MAX_I64, RHH_COUNT}},
+	{F_BIT_AND_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_AND, RHH_COUNT}},
+	{F_BIT_AND_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_AND, RHH_COUNT}},
+	{F_BIT_AND_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_AND, RHH_COUNT}},
+	{F_BIT_OR_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_OR, RHH_COUNT}},
+	{F_BIT_OR_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_OR, RHH_COUNT}},
+	{F_BIT_OR_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_OR, RHH_COUNT}},
+	{F_BIT_XOR_INT2, INT2OID, GPU_FINAL_VALUE, {RHH_XOR, RHH_COUNT}},
+	{F_BIT_XOR_INT4, INT4OID, GPU_FINAL_VALUE, {RHH_XOR, RHH_COUNT}},
+	{F_BIT_XOR_INT8, INT8OID, GPU_FINAL_VALUE, {RHH_XOR, RHH_COUNT}},
+	{F_VAR_POP_INT2, INT2OID, GPU_FINAL_VAR_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_POP_INT4, INT4OID, GPU_FINAL_VAR_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_POP_INT8, INT8OID, GPU_FINAL_VAR_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_POP_NUMERIC, NUMERICOID, GPU_FINAL_VAR_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
+	{F_VAR_POP_FLOAT4, FLOAT4OID, GPU_FINAL_VAR_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_VAR_POP_FLOAT8, FLOAT8OID, GPU_FINAL_VAR_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_VAR_SAMP_INT2, INT2OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_SAMP_INT4, INT4OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_SAMP_INT8, INT8OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VAR_SAMP_NUMERIC, NUMERICOID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
+	{F_VAR_SAMP_FLOAT4, FLOAT4OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_VAR_SAMP_FLOAT8, FLOAT8OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_VARIANCE_INT2, INT2OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VARIANCE_INT4, INT4OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VARIANCE_INT8, INT8OID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_VARIANCE_NUMERIC, NUMERICOID, GPU_FINAL_VAR_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
+	{F_VARIANCE_FLOAT4, FLOAT4OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_VARIANCE_FLOAT8, FLOAT8OID, GPU_FINAL_VAR_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_STDDEV_POP_INT2, INT2OID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_POP_INT4, INT4OID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_POP_INT8, INT8OID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_POP_NUMERIC, NUMERICOID, GPU_FINAL_STDDEV_POP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
+	{F_STDDEV_POP_FLOAT4, FLOAT4OID, GPU_FINAL_STDDEV_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_STDDEV_POP_FLOAT8, FLOAT8OID, GPU_FINAL_STDDEV_POP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_STDDEV_SAMP_INT2, INT2OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_SAMP_INT4, INT4OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_SAMP_INT8, INT8OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_SAMP_NUMERIC, NUMERICOID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
+	{F_STDDEV_SAMP_FLOAT4, FLOAT4OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_STDDEV_SAMP_FLOAT8, FLOAT8OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_STDDEV_INT2, INT2OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_INT4, INT4OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I64, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_INT8, INT8OID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES}},
+	{F_STDDEV_NUMERIC, NUMERICOID, GPU_FINAL_STDDEV_SAMP, {RHH_SUM_I128, RHH_COUNT, RHH_SUM_SQUARES, RHH_MAX_I64}},
+	{F_STDDEV_FLOAT4, FLOAT4OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT4_RAW},
+	{F_STDDEV_FLOAT8, FLOAT8OID, GPU_FINAL_STDDEV_SAMP_FLOAT, {RHH_MOMENTS_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_COUNT, FLOAT8OID, GPU_FINAL_COUNT, {RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_AVGX, FLOAT8OID, GPU_FINAL_PAIR_AVG, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_AVGY, FLOAT8OID, GPU_FINAL_PAIR_AVG, {RHH_SUM_F64, RHH_COUNT}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_SXX, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_SYY, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_SXY, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_SLOPE, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_INTERCEPT, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_REGR_R2, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_CORR, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_COVAR_POP, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+	{F_COVAR_SAMP, FLOAT8OID, GPU_FINAL_PAIR, {RHH_MOMENTS_F64, RHH_COUNT, RHH_AND, RHH_OR}, GPU_ENC_FLOAT8_RAW},
+};
+
+/* Why a type is not in the table, to follow "has type X, which ...". */
+static const char *
+type_problem(Oid type)
+{
+	switch (type)
+	{
+		case INTERVALOID:
+			return "has equal values with different bytes";
+		case JSONBOID:
+			return "is compared by value, not by bytes";
+		default:
+			break;
+	}
+	if (get_element_type(type) != InvalidOid)
+		return "is an array";
+	if (get_typlen(type) < 0)
+		return "has no fixed width";
+	return "is not supported yet";
+}
+
+/*
+ * What strings need besides: equality of bytes, and for bpchar a length, without
+ * which equal values may differ in their trailing blanks.
+ *
+ * A type with collations that has none here comes of columns whose collations
+ * conflict.  Core raises an error when it compares such values, so it has to be
+ * core that does.
+ */
+static bool
+resolve_string(Oid type, int32 typmod, Oid collation, GpuColumn *column,
+			   const char **problem)
+{
+	if (!gpurhh_is_string(column->encoding))
+		return true;
+	if (!OidIsValid(collation) && type_is_collatable(type))
+		*problem = "has no collation, for those it comes from conflict";
+	else if (OidIsValid(collation) && !get_collation_isdeterministic(collation))
+		*problem = "has a collation that is not deterministic";
+	else if (column->encoding == GPU_ENC_BPCHAR && typmod < (int32) VARHDRSZ)
+		*problem = "has equal values with different numbers of trailing blanks";
+	else
+	{
+		if (column->encoding == GPU_ENC_BPCHAR)
+			column->parameter = typmod - VARHDRSZ;
+		return true;
+	}
+	column->encoding = GPU_ENC_NONE;
+	return false;
+}
+
+/*
+ * Does a collation compare strings by their bytes?  Core's answer is behind a
+ * header that needs those of ICU.
+ */
+bool
+gpurhh_compares_bytes(Oid collation)
+{
+	bool		is_default = collation == DEFAULT_COLLATION_OID;
+	int			cache = is_default ? DATABASEOID : COLLOID;
+	HeapTuple	tuple = SearchSysCache1(cache,
+										ObjectIdGetDatum(is_default ? MyDatabaseId : collation));
+	char		provider;
+	Datum		name;
+	bool		isnull;
+	bool		result = false;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	if (is_default)
+	{
+		provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
+		name = SysCacheGetAttr(cache, tuple, Anum_pg_database_datcollate, &isnull);
+	}
+	else
+	{
+		provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+		name = SysCacheGetAttr(cache, tuple, Anum_pg_collation_collcollate, &isnull);
+	}
+	if (provider == COLLPROVIDER_LIBC && !isnull)
+	{
+		const char *locale = TextDatumGetCString(name);
+
+		result = strcmp(locale, "C") == 0 || strcmp(locale, "POSIX") == 0;
+	}
+	/* PostgreSQL's own, from 17 on: COLLPROVIDER_BUILTIN */
+	else if (provider == 'b')
+		result = true;
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * How values of a type travel.  A domain's do as what it is a domain over, with
+ * the modifier that it gives.  False: they do not, and *problem says why, to
+ * follow "has type X, which ...".
+ */
+bool
+gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
+			   const char **problem)
+{
+	type = getBaseTypeAndTypmod(type, &typmod);
+	column->parameter = 0;
+	for (int i = 0; i < lengthof(types); i++)
+	{
+		if (types[i].type == type)
+		{
+			column->encoding = types[i].encoding;
+			column->parameter = types[i].parameter;
+			return resolve_string(type, typmod, collation, column, problem);
+		}
+	}
+	if (get_typtype(type) == TYPTYPE_ENUM)
+	{
+		column->encoding = GPU_ENC_OID;
+		return true;
+	}
+	column->encoding = GPU_ENC_NONE;
+	*problem = type_problem(type);
+	return false;
+}
+
+/*
+ * A numeric, in as many limbs as it takes.  Values that have not the scale that is
+ * found here are told from others when they are fed.
+ */
+bool
+gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
+{
+	int			digits;
+	int			scale;
+
+	column->encoding = GPU_ENC_NONE;
+	if (!gpurhh_decimal_type(expr, &digits, &scale))
+	{
+		*problem = "has no declared scale";
+		return false;
+	}
+	if (gpurhh_decimal_limbs(digits) == 0)
+	{
+		*problem = psprintf("has up to %d digits", digits);
+		return false;
+	}
+	column->encoding = GPU_ENC_DECIMAL;
+	column->parameter =
+		GPURHH_DECIMAL_PARAMETER(scale, gpurhh_decimal_limbs(digits));
+	return true;
+}
+
+/*
+ * gpurhh_resolve() of what an expression gives, where more may be known of it
+ * than its type.
+ */
+bool
+gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
+{
+	if (gpurhh_is_extract_years(expr))
+	{
+		column->encoding = GPU_ENC_YEARS;
+		column->parameter = 0;
+		return true;
+	}
+	if (getBaseType(exprType(expr)) == NUMERICOID)
+	{
+		if (!gpurhh_resolve_limbs(expr, column, problem))
+			return false;
+		if (GPURHH_DECIMAL_LIMBS(column->parameter) == 1)
+			return true;
+		column->encoding = GPU_ENC_NONE;
+		*problem = psprintf("has more than %d digits", GPURHH_DECIMAL_DIGITS);
+		return false;
+	}
+	return gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
+						  column, problem);
+}
+
+/* NULL where the aggregate is not supported. */
+const GpuAggregate *
+gpurhh_find_aggregate(Oid function)
+{
+	for (int i = 0; i < lengthof(aggregates); i++)
+	{
+		if (aggregates[i].function == function)
+			return &aggregates[i];
+	}
+	return NULL;
+}
+
+/* Why an aggregate is not in the table, where that needs to be said, or NULL. */
+const char *
+gpurhh_aggregate_problem(Oid function)
+{
+	switch (function)
+	{
+		case F_MIN_INTERVAL:
+		case F_MAX_INTERVAL:
+			return "which of equal intervals is returned depends on the order of the rows";
+		default:
+			return NULL;
+	}
+}
