@@ -3,26 +3,16 @@
  * service.c
  *		The device service: the one process that uses devices.
  *
- * A background worker, started by the first query that needs it (channel.c),
- * or with the server if gpurhh.service_start says so, and ended by itself when
- * idle for a while (not then), by SIGTERM, when the session it
- * is private to has gone, or by a device error.  This and service_levels.c are the
- * only callers of the device ABI (gpu/rhh_device.h).
+ * It is a background worker.  The first query that needs it starts it
+ * (channel/service_worker.c), or the server does at its own start if
+ * gpurhh.service_start says so.  It ends when it has been idle for a while (unless
+ * the server started it), by SIGTERM, when the session it is private to has gone, or
+ * after a device error.  Only the files of this folder call the device ABI
+ * (gpu/rhh_device.h).
  *
- * It is one loop over the queries in the area.  Each query goes through
- *
- *		NEW -> (table made) OPEN -> FINISHING -> READING -> gone
- *			-> (no table)	REFUSED						 -> gone
- *
- * and the loop does what can be done without waiting: makes tables, submits
- * queued batches, takes completions, asks for results.  If the session wants a
- * second level (levels.c), the query goes from READING to REGROUPING
- * (service_levels.c): the first table's groups become batches for a second table,
- * which are queued like a session's, and come back to it like them if they are
- * refused; then to
- * FINISHING and READING once more.  Devices work
- * asynchronously and make a descriptor readable when they have news, so the
- * loop sleeps on its latch and those descriptors.
+ * It is one loop, which looks at each query in the area (queries.c) and at each
+ * device (devices.c).  Devices work asynchronously and make a descriptor readable
+ * when they have news, so the loop sleeps on its latch and those descriptors.
  *
  * The CUDA device is in a library that this process alone loads
  * (cuda_library.c), when it starts.
@@ -42,7 +32,6 @@
 
 #include <signal.h>
 
-#include "common/pg_prng.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqsignal.h"
 #include "miscadmin.h"
@@ -61,23 +50,6 @@
 #include "compat.h"
 #include "service/service_state.h"
 #include "settings.h"
-
-/* After an error of a GPU "auto" keeps to the CPU for this long. */
-#define CUDA_PENALTY_MS 60000
-
-/* The area that this process serves. */
-static ChannelArea *area = NULL;
-static uint32 generation;
-static ServiceQuery queries[GPURHH_MAX_QUERIES];
-static ServiceDevice devices[GPURHH_MAX_DEVICES];
-static int	n_devices = 0;
-static char no_gpu[GPURHH_MESSAGE_LEN]; /* why there is none, if there is none */
-static WaitEventSet *wait_set = NULL;
-static sigset_t all_signals;
-
-/* An error of a device, to be reported once signals are let in again. */
-static char device_error[GPURHH_MESSAGE_LEN] = "";
-static bool cuda_error = false; /* it was a GPU's */
 
 /* ---------- starting it with the server ---------- */
 
@@ -124,706 +96,20 @@ gpurhh_register_service(void)
 	RegisterBackgroundWorker(&worker);
 }
 
-/* ---------- devices ---------- */
-
-/* Lists a kind's devices; where there are none, says why in none if that is given. */
-static void
-find_devices_of(const rhh_device_ops *ops, char *none)
-{
-	rhh_device_info infos[GPURHH_MAX_DEVICES];
-	uint32		n = 0;
-	rhh_error	err = {0};
-
-	if (ops->enumerate(infos, lengthof(infos), &n, &err) != RHH_OK)
-		n = 0;
-	if (n == 0 && none != NULL)
-		strlcpy(none, err.message, GPURHH_MESSAGE_LEN);
-	for (uint32 i = 0; i < n && n_devices < GPURHH_MAX_DEVICES; i++)
-	{
-		ServiceDevice *dev = &devices[n_devices++];
-
-		memset(dev, 0, sizeof(ServiceDevice));
-		dev->ops = ops;
-		dev->ordinal = infos[i].ordinal;
-		dev->info = infos[i];
-		if (infos[i].kind == RHH_KIND_CPU)
-			strlcpy(dev->name, "cpu", sizeof(dev->name));
-		else
-			snprintf(dev->name, sizeof(dev->name), "cuda:%d",
-					 infos[i].ordinal);
-	}
-}
-
-/*
- * Lists the devices of all kinds, the CPU first.  Signals are blocked.  A CUDA
- * device that was installed and cannot be loaded is listed as the first GPU, to
- * tell why.
- */
-static void
-find_devices(void)
-{
-	const rhh_device_ops *cuda;
-	char		why[GPURHH_MESSAGE_LEN];
-
-	n_devices = 0;
-	strlcpy(no_gpu, "gpurhh was built without CUDA", sizeof(no_gpu));
-	find_devices_of(&rhh_cpu_ops, NULL);
-	cuda = gpurhh_load_cuda(why);
-	if (cuda != NULL)
-		find_devices_of(cuda, no_gpu);
-	else if (why[0] != '\0' && n_devices < GPURHH_MAX_DEVICES)
-	{
-		ServiceDevice *dev = &devices[n_devices++];
-
-		memset(dev, 0, sizeof(ServiceDevice));
-		strlcpy(dev->name, "cuda:0", sizeof(dev->name));
-		dev->info.kind = RHH_KIND_CUDA;
-		dev->info.state = RHH_STATE_UNUSABLE;
-		strlcpy(dev->info.reason, why, sizeof(dev->info.reason));
-		ereport(LOG,
-				(errcode(ERRCODE_UNDEFINED_FILE),
-				 errmsg("gpurhh cannot use GPUs: %s", why),
-				 errhint("Install gpurhh and gpurhh_cuda of one build, with \"make install\".")));
-	}
-}
-
-/* Puts what is known of the devices where sessions can read it. */
-static void
-publish_devices(void)
-{
-	for (int i = 0; i < n_devices; i++)
-	{
-		rhh_error	err = {0};
-
-		if (devices[i].device != NULL)
-			(void) devices[i].ops->info(devices[i].device, &devices[i].info,
-										&err);
-		else if (devices[i].info.kind == RHH_KIND_CPU)
-		{
-			rhh_device_info info;
-			uint32		n = 0;
-
-			/* free memory changes */
-			if (devices[i].ops->enumerate(&info, 1, &n, &err) == RHH_OK && n == 1)
-				devices[i].info = info;
-		}
-	}
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	area->n_devices = n_devices;
-	for (int i = 0; i < n_devices; i++)
-	{
-		area->devices[i] = devices[i].info;
-		if (devices[i].problem[0] != '\0')
-		{
-			area->devices[i].state = RHH_STATE_UNUSABLE;
-			strlcpy(area->devices[i].reason, devices[i].problem,
-					sizeof(area->devices[i].reason));
-		}
-	}
-	area->devices_seen = area->devices_wanted;
-	LWLockRelease(&area->lock);
-}
-
-static void
-rebuild_wait_set(void)
-{
-	if (wait_set != NULL)
-		FreeWaitEventSet(wait_set);
-	wait_set = gpurhh_create_wait_event_set(GPURHH_MAX_DEVICES + 2);
-	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
-	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
-					  NULL);
-	for (int i = 0; i < n_devices; i++)
-	{
-		if (devices[i].device != NULL)
-			AddWaitEventToSet(wait_set, WL_SOCKET_READABLE,
-							  devices[i].ops->event_fd(devices[i].device),
-							  NULL, NULL);
-	}
-}
-
-/* A private service's settings are its session's, the shared one's the files'. */
-static int
-memory_limit_mb(void)
-{
-	return area->shared ? gpurhh_device_memory_mb :
-		area->settings.device_memory_mb;
-}
-
-static int
-cpu_threads(void)
-{
-	return area->shared ? gpurhh_cpu_threads : area->settings.cpu_threads;
-}
-
-/* Opens the device if it is not; false, with dev->problem, if it cannot be. */
-static bool
-open_device(ServiceDevice *dev)
-{
-	rhh_device_config config = {0};
-	rhh_error	err = {0};
-
-	if (dev->device != NULL)
-		return true;
-	if (dev->info.state == RHH_STATE_UNUSABLE)
-	{
-		strlcpy(dev->problem, dev->info.reason, sizeof(dev->problem));
-		return false;
-	}
-	config.memory_limit_bytes = (uint64) memory_limit_mb() * 1024 * 1024;
-	config.cpu_threads = cpu_threads();
-	if (dev->ops->open(dev->ordinal, &config, &dev->device, &err) != RHH_OK)
-	{
-		dev->device = NULL;
-		strlcpy(dev->problem, err.message, sizeof(dev->problem));
-		return false;
-	}
-	dev->problem[0] = '\0';
-	/* where this fails copies are slower, and nothing else */
-	(void) dev->ops->register_pool(dev->device, gpurhh_block_base(area, 0),
-								   area->block_bytes * area->n_blocks, &err);
-	rebuild_wait_set();
-	return true;
-}
-
-/*
- * The device for a setting's value, open.  Where the GPU asked for cannot be
- * had the CPU device takes its place, and note says why.  NULL: none at all.
- */
-static ServiceDevice *
-choose_device(const char *wanted, char *note, Size note_len)
-{
-	bool		automatic = strcmp(wanted, "auto") == 0;
-	bool		any_cuda = automatic || strcmp(wanted, "cuda") == 0;
-	ServiceDevice *cpu = NULL;
-
-	note[0] = '\0';
-	for (int i = 0; i < n_devices; i++)
-	{
-		ServiceDevice *dev = &devices[i];
-
-		if (dev->info.kind == RHH_KIND_CPU)
-		{
-			cpu = dev;
-			continue;
-		}
-		if (!any_cuda && strcmp(wanted, dev->name) != 0)
-			continue;
-		/* who asks for no GPU need not hear of a library each time */
-		if (automatic && dev->ops == NULL)
-			continue;
-		if (automatic && area->cuda_failed_at != 0 &&
-			!TimestampDifferenceExceeds(area->cuda_failed_at,
-										GetCurrentTimestamp(),
-										CUDA_PENALTY_MS))
-		{
-			snprintf(note, note_len, "%s failed a short time ago", dev->name);
-			continue;
-		}
-		if (open_device(dev))
-			return dev;
-		snprintf(note, note_len, "%s: %s", dev->name, dev->problem);
-	}
-	if (!automatic && note[0] == '\0' && strcmp(wanted, "cpu") != 0)
-		snprintf(note, note_len, "there is no device %s: %s%s", wanted,
-				 n_devices > 1 ? "the last one is " : no_gpu,
-				 n_devices > 1 ? devices[n_devices - 1].name : "");
-	if (cpu != NULL && open_device(cpu))
-		return cpu;
-	if (note[0] == '\0')
-		snprintf(note, note_len, "%s", cpu ? cpu->problem : "no device");
-	return NULL;
-}
-
-/* The device has failed, so the process will end; signals are blocked. */
-static void
-note_device_error(ServiceDevice *dev, const char *message)
-{
-	strlcpy(device_error, message, sizeof(device_error));
-	cuda_error = dev->info.kind == RHH_KIND_CUDA;
-}
-
-/* ---------- queries ---------- */
-
-/* Frees the blocks on a list.  The caller holds the lock. */
-static void
-free_blocks(BlockList *list)
-{
-	int			block;
-
-	while ((block = gpurhh_block_pop(area, list)) >= 0)
-		gpurhh_block_free(area, block);
-}
-
-/* Brings the area's view of a table's work up to date; lock held. */
-static void
-publish_stats(rhh_table_stats *before, const rhh_table_stats *now)
-{
-	ServiceStats *sum = &area->stats;
-
-	sum->failed_slots += now->failed_slots - before->failed_slots;
-	sum->rehashes += now->rehashes - before->rehashes;
-	sum->bytes_uploaded += now->uploaded_bytes - before->uploaded_bytes;
-	sum->upload_ns += now->upload_ns - before->upload_ns;
-	sum->kernel_ns += now->kernel_ns - before->kernel_ns;
-	sum->extract_ns += now->extract_ns - before->extract_ns;
-	*before = *now;
-}
-
-/* Ends a query with an error that its session raises; lock held. */
-static void
-fail_query(ChannelQuery *query, const char *message)
-{
-	if (query->failed)
-		return;
-	query->failed = true;
-	strlcpy(query->message, message, GPURHH_MESSAGE_LEN);
-	ConditionVariableBroadcast(&query->news);
-}
-
-/* The same where its device has not done what it was asked for. */
-void
-gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query, rhh_status status,
-					const rhh_error *err)
-{
-	if (status == RHH_DEVICE_ERROR)
-		note_device_error(sq->device, err->message);
-	fail_query(query, err->message);
-}
-
-/*
- * A table for a spec, whose hash nobody else knows: so nobody can choose keys that
- * collide, and have the device busy with them while others wait.
- */
-rhh_status
-gpurhh_service_make_table(ServiceQuery *sq, const rhh_table_spec *wanted,
-						  rhh_table **table, rhh_error *err)
-{
-	rhh_table_spec spec = *wanted;
-
-	spec.hash_seed = pg_prng_uint64(&pg_global_prng_state);
-	return sq->device->ops->table_create(sq->device->device, &spec, table, err);
-}
-
-/* A new query: makes its table, or refuses it.  Signals are blocked. */
-static void
-start_query(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	char		note[GPURHH_MESSAGE_LEN];
-	rhh_error	err = {0};
-
-	memset(sq, 0, sizeof(ServiceQuery));
-	sq->result_block = -1;
-	sq->state = TABLE_REFUSED;
-	sq->device = choose_device(query->device, note, sizeof(note));
-	if (sq->device != NULL)
-	{
-		rhh_status	status;
-
-		status = gpurhh_service_make_table(sq, &query->spec, &sq->table, &err);
-		if (status == RHH_OK)
-			sq->state = TABLE_OPEN;
-		else
-		{
-			sq->table = NULL;
-			strlcpy(note, err.message, sizeof(note));
-			if (status == RHH_DEVICE_ERROR)
-				note_device_error(sq->device, err.message);
-		}
-	}
-
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	strlcpy(query->message, note, GPURHH_MESSAGE_LEN);
-	strlcpy(query->used_device,
-			sq->state == TABLE_OPEN ? sq->device->name : "host",
-			sizeof(query->used_device));
-	query->refused = sq->state == TABLE_REFUSED;
-	if (device_error[0] != '\0')
-		fail_query(query, device_error);
-	LWLockRelease(&area->lock);
-}
-
-/* Hands a batch back, wholly or with its failed rows marked; lock held. */
-static void
-return_block(ChannelQuery *query, int block)
-{
-	gpurhh_block_push(area, &query->returned, block);
-	ConditionVariableBroadcast(&query->news);
-}
-
-/* Hands queued batches to the device, or back to the session. */
-static bool
-submit_batches(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	bool		progress = false;
-
-	for (;;)
-	{
-		int			block;
-		rhh_batch	batch;
-		rhh_error	err = {0};
-		rhh_status	status;
-
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		block = query->queued.head;
-		if (block >= 0 && sq->state == TABLE_REFUSED)
-		{
-			(void) gpurhh_block_pop(area, &query->queued);
-			area->blocks[block].refused = true;
-			return_block(query, block);
-		}
-		LWLockRelease(&area->lock);
-		if (block < 0)
-			return progress;
-		progress = true;
-		if (sq->state == TABLE_REFUSED)
-			continue;
-
-		batch = area->blocks[block].batch;
-		batch.base = (uint8_t *) gpurhh_block_base(area, block);
-		status = sq->device->ops->table_submit(sq->table, &batch,
-											   (uint64) block, &err);
-		if (status == RHH_BUSY)
-			return false;
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		if (status == RHH_OK)
-		{
-			(void) gpurhh_block_pop(area, &query->queued);
-			sq->in_flight++;
-		}
-		else
-		{
-			gpurhh_service_fail(sq, query, status, &err);
-			free_blocks(&query->queued);
-		}
-		LWLockRelease(&area->lock);
-		if (status != RHH_OK)
-			return true;
-	}
-}
-
-/* All batches are in: lets the table be reconciled, once they are through. */
-static bool
-finish_query(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	rhh_error	err = {0};
-	rhh_status	status = RHH_OK;
-
-	if (sq->in_flight > 0 || query->queued.head >= 0)
-		return false;
-	if (sq->state != TABLE_REFUSED)
-		status = sq->device->ops->table_finish(sq->table, &err);
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (sq->state == TABLE_REFUSED)
-	{
-		query->finished = true;
-		query->all_extracted = true;
-		ConditionVariableBroadcast(&query->news);
-	}
-	else if (status == RHH_OK)
-		sq->in_flight++;
-	else
-		gpurhh_service_fail(sq, query, status, &err);
-	LWLockRelease(&area->lock);
-	sq->state = TABLE_FINISHING;
-	return true;
-}
-
-/* ---------- results, the end ---------- */
-
-/*
- * Fetches the next groups into a free block, if a participant waits for them,
- * or, ahead of need, while there are plenty of blocks and no more results lie
- * ready than there are participants.  Those may rest, so they take no more than
- * half of the session's share of the pool: the rest is for batches.
- */
-static bool
-extract_groups(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	rhh_error	err = {0};
-	rhh_status	status;
-	bool		needed;
-	int			block = -1;
-
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	needed = query->n_fetching > query->n_results;
-	if (needed ||
-		(query->n_results < query->n_participants &&
-		 area->n_free > area->n_blocks / 2 + 1 &&
-		 (!area->shared ||
-		  2 * gpurhh_session_keeps(area, query) <
-		  gpurhh_session_share(area, query))))
-	{
-		block = gpurhh_block_take(area, BLOCK_SERVICE);
-		if (block >= 0)
-			sq->result_block = block;
-		else
-			area->service_wants_block = true;
-	}
-	LWLockRelease(&area->lock);
-	if (block < 0)
-		return false;			/* the session's wish or a freed block wakes us */
-
-	sq->result.words = (uint64_t *) gpurhh_block_base(area, block);
-	sq->result.capacity_groups = area->block_bytes / sizeof(uint64) /
-		rhh_result_words(gpurhh_result_spec(query, sq->first != NULL));
-	status = sq->device->ops->table_extract(sq->first ? sq->first : sq->table,
-											&sq->result, 0, &err);
-	if (status == RHH_OK)
-	{
-		sq->in_flight++;
-		return true;
-	}
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (status == RHH_DEVICE_ERROR)
-		note_device_error(sq->device, err.message);
-	fail_query(query, err.message);
-	LWLockRelease(&area->lock);
-	return true;
-}
-
-/*
- * The session has let go of the query: stops the device's work for it, and
- * once nothing is in flight frees the table, the blocks and the slot.
- */
-static bool
-drop_query(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-
-	if (sq->in_flight > 0)
-	{
-		if (!sq->cancelled)
-		{
-			sq->cancelled = true;
-			sq->device->ops->table_cancel(sq->table);
-			if (sq->first != NULL)
-				sq->device->ops->table_cancel(sq->first);
-			return true;
-		}
-		return false;
-	}
-	if (sq->table != NULL)
-		sq->device->ops->table_destroy(sq->table);
-	if (sq->first != NULL)
-		sq->device->ops->table_destroy(sq->first);
-	gpurhh_service_end_regroup(sq);
-
-	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	free_blocks(&query->queued);
-	free_blocks(&query->returned);
-	free_blocks(&query->results);
-	/* an extraction that came to nothing */
-	if (sq->state != TABLE_NONE && sq->result_block >= 0)
-		gpurhh_block_free(area, sq->result_block);
-	query->state = QUERY_FREE;
-	LWLockRelease(&area->lock);
-	memset(sq, 0, sizeof(ServiceQuery));
-	return true;
-}
-
-/* Does what can be done for a query now; true if that was anything. */
-static bool
-advance_query(int q)
-{
-	ServiceQuery *sq = &queries[q];
-	ChannelQuery *query = &area->queries[q];
-	QueryState	state;
-	bool		ours;
-	bool		input_done;
-	bool		failed;
-	bool		all_extracted;
-	QueryRegroup wanted;
-	bool		progress = false;
-
-	/*
-	 * Most slots are free, and are passed by without the lock.  One that is
-	 * claimed just now may be missed, but not for longer than this round: the
-	 * state is written before SetLatch() and read after ResetLatch(), and each
-	 * has a memory barrier between the latch and what it tells of.  So either
-	 * we see the new state, or the latch stays set and there is another round.
-	 * A state is an aligned word and zero is "free", so no other value is seen
-	 * while the slot is being filled; whatever is not free is looked at below.
-	 */
-	if (*(volatile QueryState *) &query->state == QUERY_FREE)
-		return false;
-
-	LWLockAcquire(&area->lock, LW_SHARED);
-	state = query->state;
-	ours = query->generation == generation;
-	input_done = query->input_done;
-	failed = query->failed;
-	all_extracted = query->all_extracted;
-	wanted = query->regroup;
-	LWLockRelease(&area->lock);
-
-	if (state == QUERY_FREE || !ours)
-		return false;
-	if (state == QUERY_RELEASED)
-		return drop_query(q);
-	if (failed)
-		return false;
-	if (sq->state == TABLE_NONE)
-	{
-		start_query(q);
-		progress = true;
-	}
-	if (sq->state == TABLE_OPEN || sq->state == TABLE_REFUSED)
-	{
-		if (submit_batches(q))
-			progress = true;
-		if (input_done && finish_query(q))
-			progress = true;
-	}
-	if (sq->state == TABLE_REGROUPING)
-	{
-		if (gpurhh_service_regroup(area, sq, query))
-			progress = true;
-		if (submit_batches(q))
-			progress = true;
-		if (sq->regroup == NULL && finish_query(q))
-			progress = true;
-	}
-	if (sq->state == TABLE_READING && sq->in_flight == 0)
-	{
-		if (wanted == REGROUP_WANTED)
-		{
-			gpurhh_service_start_regroup(area, sq, query);
-			progress = true;
-		}
-		else if (wanted != REGROUP_UNDECIDED && !all_extracted &&
-				 extract_groups(q))
-			progress = true;
-	}
-	return progress;
-}
-
-/* A device's news.  Signals are blocked. */
-static bool
-poll_device(ServiceDevice *dev)
-{
-	rhh_event	events[64];
-	uint32		n = 0;
-	rhh_error	err = {0};
-
-	if (dev->device == NULL)
-		return false;
-	if (dev->ops->poll(dev->device, events, lengthof(events), &n,
-					   &err) == RHH_DEVICE_ERROR)
-		note_device_error(dev, err.message);
-
-	for (uint32 i = 0; i < n; i++)
-	{
-		rhh_event  *event = &events[i];
-		rhh_table_stats stats;
-		ServiceQuery *sq = NULL;
-		ChannelQuery *query;
-		bool		of_second;
-		int			q;
-
-		for (q = 0; q < GPURHH_MAX_QUERIES; q++)
-		{
-			if ((queries[q].table == event->table && queries[q].table != NULL) ||
-				(queries[q].first == event->table && queries[q].first != NULL))
-			{
-				sq = &queries[q];
-				break;
-			}
-		}
-		if (sq == NULL)
-			continue;			/* cannot happen */
-		query = &area->queries[q];
-		of_second = event->table == sq->table &&
-			query->regroup == REGROUP_ON_DEVICE;
-		sq->in_flight--;
-		/* some devices add up what many threads did */
-		dev->ops->table_stats(event->table, &stats);
-
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		switch (event->kind)
-		{
-			case RHH_EVENT_BATCH:
-				{
-					if (event->status == RHH_OK && event->n_failed > 0 &&
-						query->state == QUERY_ACTIVE)
-					{
-						return_block(query, event->tag);
-					}
-					else
-					{
-						gpurhh_block_done(area, query, event->tag);
-					}
-					break;
-				}
-			case RHH_EVENT_FINISH:
-				if (event->status != RHH_OK)
-					break;
-				sq->state = TABLE_READING;
-				query->finished = true;
-				ConditionVariableBroadcast(&query->news);
-				break;
-			case RHH_EVENT_EXTRACT:
-				if (sq->state == TABLE_REGROUPING)
-				{
-					gpurhh_service_regroup_read(sq, event->status);
-					break;
-				}
-				if (event->status != RHH_OK)
-					break;
-				area->blocks[sq->result_block].n_groups = sq->result.n_groups;
-				area->blocks[sq->result_block].needs_merge =
-					sq->result.needs_merge;
-				area->blocks[sq->result_block].first_level = sq->first != NULL;
-				gpurhh_block_push(area, &query->results, sq->result_block);
-				sq->result_block = -1;
-				query->n_results++;
-				query->all_extracted = sq->result.last && sq->first == NULL;
-				ConditionVariableBroadcast(&query->news);
-				break;
-		}
-		if (event->status != RHH_OK && query->state == QUERY_ACTIVE)
-			fail_query(query, event->status == RHH_DEVICE_ERROR &&
-					   err.message[0] != '\0' ? err.message :
-					   "the device gave up");
-		else
-			publish_stats(of_second ? &query->second_stats : &query->stats,
-						  &stats);
-		LWLockRelease(&area->lock);
-
-		/* the second level's groups are next */
-		if (event->kind == RHH_EVENT_EXTRACT && event->status == RHH_OK &&
-			sq->state == TABLE_READING && sq->first != NULL && sq->result.last)
-		{
-			dev->ops->table_destroy(sq->first);
-			sq->first = NULL;
-		}
-	}
-	return n > 0;
-}
-
 /* ---------- the process ---------- */
 
 /* Is this service to run all the time?  The files may change their mind. */
 static bool
-keeps_running(void)
+keeps_running(DeviceService *service)
 {
-	if (!area->shared || gpurhh_service_start == SERVICE_START_OFF)
+	if (!service->area->shared || gpurhh_service_start == SERVICE_START_OFF)
 		return false;
 	if (gpurhh_service_start == SERVICE_START_ON)
 		return true;
-	for (int i = 0; i < n_devices; i++)
+	for (int i = 0; i < service->n_devices; i++)
 	{
-		if (devices[i].info.kind == RHH_KIND_CUDA &&
-			devices[i].info.state != RHH_STATE_UNUSABLE)
+		if (service->devices[i].info.kind == RHH_KIND_CUDA &&
+			service->devices[i].info.state != RHH_STATE_UNUSABLE)
 			return strcmp(gpurhh_device, "cpu") != 0;
 	}
 	return false;
@@ -834,15 +120,16 @@ keeps_running(void)
  * service that ends when idle may start often, and one of a session's own does.
  */
 static void
-log_start(void)
+log_start(DeviceService *service)
 {
+	ChannelArea *area = service->area;
 	StringInfoData found;
 	const char *in_use = NULL;
 
 	initStringInfo(&found);
-	for (int i = 0; i < n_devices; i++)
+	for (int i = 0; i < service->n_devices; i++)
 	{
-		const ServiceDevice *dev = &devices[i];
+		const ServiceDevice *dev = &service->devices[i];
 		const rhh_device_info *info = &area->devices[i];
 
 		appendStringInfo(&found, "%s%s (%s", i > 0 ? ", " : "", dev->name,
@@ -859,14 +146,15 @@ log_start(void)
 		if (dev->device != NULL)
 			in_use = dev->name;
 	}
-	if (n_devices == 1)
-		appendStringInfo(&found, " and no GPU: %s", no_gpu);
-	ereport(area->shared && generation == 1 ? LOG : DEBUG1,
+	if (service->n_devices == 1)
+		appendStringInfo(&found, " and no GPU: %s", service->no_gpu);
+	ereport(area->shared && service->generation == 1 ? LOG : DEBUG1,
 			(errmsg("gpurhh %s device service is ready%s%s", GPURHH_VERSION,
 					in_use ? " and has opened " : "", in_use ? in_use : ""),
 			 errdetail("It found %s. The pool has %d blocks of %zu kB. gpurhh.device_memory is %d MB, gpurhh.cpu_threads is %d.",
 					   found.data, area->n_blocks, area->block_bytes / 1024,
-					   memory_limit_mb(), cpu_threads())));
+					   gpurhh_service_memory_limit_mb(service),
+					   gpurhh_service_cpu_threads(service))));
 	pfree(found.data);
 }
 
@@ -878,15 +166,17 @@ log_start(void)
 static void
 service_exit(int code, Datum arg)
 {
+	DeviceService *service = (DeviceService *) DatumGetPointer(arg);
+	ChannelArea *area = service->area;
 	sigset_t	old;
 
 	/* after this no thread and no copy touches the pool */
-	sigprocmask(SIG_BLOCK, &all_signals, &old);
-	for (int i = 0; i < n_devices; i++)
+	sigprocmask(SIG_BLOCK, &service->all_signals, &old);
+	for (int i = 0; i < service->n_devices; i++)
 	{
-		if (devices[i].device != NULL)
-			devices[i].ops->close(devices[i].device);
-		devices[i].device = NULL;
+		if (service->devices[i].device != NULL)
+			service->devices[i].ops->close(service->devices[i].device);
+		service->devices[i].device = NULL;
 	}
 	sigprocmask(SIG_SETMASK, &old, NULL);
 
@@ -895,19 +185,20 @@ service_exit(int code, Datum arg)
 	{
 		ChannelQuery *query = &area->queries[q];
 
-		if (query->state == QUERY_FREE || query->generation != generation)
+		if (query->state == QUERY_FREE || query->generation != service->generation)
 			continue;
 		query->queued.head = -1;
 		query->returned.head = -1;
 		query->results.head = -1;
 		if (query->state == QUERY_ACTIVE)
-			fail_query(query, device_error[0] != '\0' ? device_error :
-					   "the device service ended");
+			gpurhh_service_fail_query(query, service->device_error[0] != '\0' ?
+									  service->device_error :
+									  "the device service ended");
 		else
 			query->state = QUERY_FREE;
 	}
 	/* unless closing the devices took so long that another has been started */
-	if (area->generation == generation)
+	if (area->generation == service->generation)
 	{
 		area->service_state = SERVICE_STOPPED;
 		area->service_pid = 0;
@@ -923,15 +214,16 @@ service_exit(int code, Datum arg)
 
 /* Makes this process the area's service; false if another one is. */
 static bool
-claim_area(void)
+claim_area(DeviceService *service)
 {
+	ChannelArea *area = service->area;
 	bool		claimed = false;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (area->service_state != SERVICE_RUNNING && !area->owner_gone)
 	{
 		claimed = true;
-		generation = ++area->generation;
+		service->generation = ++area->generation;
 		area->service_state = SERVICE_RUNNING;
 		area->service_pid = MyProcPid;
 		area->service_latch = MyLatch;
@@ -947,8 +239,9 @@ claim_area(void)
  * process is on its way out.
  */
 static bool
-retire_if_idle(TimestampTz *idle_since)
+retire_if_idle(DeviceService *service, TimestampTz *idle_since)
 {
+	ChannelArea *area = service->area;
 	int			timeout_s = area->shared ? gpurhh_service_idle_timeout_s :
 		area->settings.idle_timeout_s;
 	TimestampTz now = GetCurrentTimestamp();
@@ -958,7 +251,7 @@ retire_if_idle(TimestampTz *idle_since)
 	for (int q = 0; q < GPURHH_MAX_QUERIES; q++)
 	{
 		if (area->queries[q].state != QUERY_FREE &&
-			area->queries[q].generation == generation)
+			area->queries[q].generation == service->generation)
 		{
 			*idle_since = 0;
 			break;
@@ -968,7 +261,7 @@ retire_if_idle(TimestampTz *idle_since)
 	}
 	if (area->owner_gone)
 		retire = true;
-	else if (timeout_s > 0 && *idle_since != 0 && !keeps_running() &&
+	else if (timeout_s > 0 && *idle_since != 0 && !keeps_running(service) &&
 			 TimestampDifferenceExceeds(*idle_since, now, timeout_s * 1000))
 		retire = true;
 	/* not stopped yet: the devices have to be closed first */
@@ -983,18 +276,19 @@ retire_if_idle(TimestampTz *idle_since)
 
 /* One piece of work with the devices; true if there may be more at once. */
 static bool
-work(void)
+work(DeviceService *service)
 {
+	ChannelArea *area = service->area;
 	bool		progress = false;
 	sigset_t	old;
 
-	sigprocmask(SIG_BLOCK, &all_signals, &old);
+	sigprocmask(SIG_BLOCK, &service->all_signals, &old);
 	if (area->devices_wanted != area->devices_seen)
-		publish_devices();
-	for (int i = 0; i < n_devices && device_error[0] == '\0'; i++)
-		progress |= poll_device(&devices[i]);
-	for (int q = 0; q < GPURHH_MAX_QUERIES && device_error[0] == '\0'; q++)
-		progress |= advance_query(q);
+		gpurhh_service_publish_devices(service);
+	for (int i = 0; i < service->n_devices && service->device_error[0] == '\0'; i++)
+		progress |= gpurhh_service_poll_device(&service->devices[i]);
+	for (int q = 0; q < GPURHH_MAX_QUERIES && service->device_error[0] == '\0'; q++)
+		progress |= gpurhh_service_advance_query(service, q);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	return progress;
 }
@@ -1003,6 +297,8 @@ void
 gpurhh_service_main(Datum main_arg)
 {
 	dsm_handle	handle = DatumGetUInt32(main_arg);
+	DeviceService *service;
+	ChannelArea *area = NULL;
 	TimestampTz idle_since = 0;
 	sigset_t	old;
 
@@ -1033,24 +329,26 @@ gpurhh_service_main(Datum main_arg)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("gpurhh was updated after the session had loaded it"),
 				 errhint("Reconnect to use the new version.")));
-	if (!claim_area())
+	service = MemoryContextAllocZero(TopMemoryContext, sizeof(DeviceService));
+	service->area = area;
+	if (!claim_area(service))
 		proc_exit(0);			/* two were started at the same time */
 
-	sigfillset(&all_signals);
-	before_shmem_exit(service_exit, (Datum) 0);
-	sigprocmask(SIG_BLOCK, &all_signals, &old);
-	find_devices();
-	rebuild_wait_set();
+	sigfillset(&service->all_signals);
+	before_shmem_exit(service_exit, PointerGetDatum(service));
+	sigprocmask(SIG_BLOCK, &service->all_signals, &old);
+	gpurhh_service_find_devices(service);
+	gpurhh_service_rebuild_wait_set(service);
 	/* the first query then need not wait for that */
-	if (keeps_running())
+	if (keeps_running(service))
 	{
 		char		note[GPURHH_MESSAGE_LEN];
 
-		(void) choose_device(gpurhh_device, note, sizeof(note));
+		(void) gpurhh_service_choose_device(service, gpurhh_device, note, sizeof(note));
 	}
 	sigprocmask(SIG_SETMASK, &old, NULL);
-	publish_devices();
-	log_start();
+	gpurhh_service_publish_devices(service);
+	log_start(service);
 
 	for (;;)
 	{
@@ -1063,24 +361,24 @@ gpurhh_service_main(Datum main_arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 		}
-		if (work())
+		if (work(service))
 			continue;
-		if (device_error[0] != '\0')
+		if (service->device_error[0] != '\0')
 		{
 			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 			area->stats.device_errors++;
-			if (cuda_error)
+			if (service->cuda_error)
 				area->cuda_failed_at = GetCurrentTimestamp();
 			LWLockRelease(&area->lock);
 			ereport(LOG,
 					(errcode(ERRCODE_SYSTEM_ERROR),
 					 errmsg("gpurhh device service ends after a device error: %s",
-							device_error)));
+							service->device_error)));
 			proc_exit(1);
 		}
-		if (retire_if_idle(&idle_since))
+		if (retire_if_idle(service, &idle_since))
 			proc_exit(0);
-		(void) WaitEventSetWait(wait_set, 1000, occurred, lengthof(occurred),
+		(void) WaitEventSetWait(service->wait_set, 1000, occurred, lengthof(occurred),
 								PG_WAIT_EXTENSION);
 	}
 }

@@ -8,8 +8,14 @@
 #ifndef GPURHH_SERVICE_STATE_H
 #define GPURHH_SERVICE_STATE_H
 
+#include <signal.h>
+
+#include "storage/latch.h"
+
 #include "channel/area.h"
 #include "service/service.h"
+
+typedef struct DeviceService DeviceService;
 
 typedef enum TableState
 {
@@ -41,6 +47,7 @@ typedef struct ServiceQuery
 
 typedef struct ServiceDevice
 {
+	DeviceService *service;
 	const rhh_device_ops *ops;	/* NULL: of a kind that could not be loaded */
 	int			ordinal;
 	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
@@ -49,12 +56,48 @@ typedef struct ServiceDevice
 	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
 } ServiceDevice;
 
+/* The process, while it serves an area; all zeros but for the area at the start. */
+struct DeviceService
+{
+	ChannelArea *area;
+	uint32		generation;		/* of this service, among those of the area */
+	sigset_t	all_signals;	/* blocked around calls of devices */
+
+	ServiceDevice devices[GPURHH_MAX_DEVICES];
+	int			n_devices;
+	char		no_gpu[GPURHH_MESSAGE_LEN]; /* why there is none, if there is none */
+	WaitEventSet *wait_set;		/* the latch, and the devices that are open */
+
+	/* an error of a device, to be reported once signals are let in again; or "" */
+	char		device_error[GPURHH_MESSAGE_LEN];
+	bool		cuda_error;		/* it was a GPU's */
+
+	ServiceQuery queries[GPURHH_MAX_QUERIES];	/* of the area's queries */
+};
+
 /* ---------- cuda_library.c ---------- */
 
 extern const rhh_device_ops *gpurhh_load_cuda(char *why);
 
-/* ---------- service.c ---------- */
+/* ---------- devices.c ---------- */
 
+extern void gpurhh_service_find_devices(DeviceService *service);
+extern void gpurhh_service_publish_devices(DeviceService *service);
+extern void gpurhh_service_rebuild_wait_set(DeviceService *service);
+extern int	gpurhh_service_memory_limit_mb(const DeviceService *service);
+extern int	gpurhh_service_cpu_threads(const DeviceService *service);
+extern ServiceDevice *gpurhh_service_choose_device(DeviceService *service,
+												   const char *wanted,
+												   char *note, Size note_len);
+extern void gpurhh_service_note_device_error(ServiceDevice *dev,
+											 const char *message);
+
+/* ---------- queries.c ---------- */
+
+extern bool gpurhh_service_advance_query(DeviceService *service, int q);
+extern bool gpurhh_service_poll_device(ServiceDevice *dev);
+extern void gpurhh_service_fail_query(ChannelQuery *query,
+									  const char *message);
 extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
 								rhh_status status, const rhh_error *err);
 extern rhh_status gpurhh_service_make_table(ServiceQuery *sq,
