@@ -177,6 +177,13 @@ core_undercharge(PlanInfo *info, Path *path)
 	}
 }
 
+/* The same of a path of core's for the grouping, without what is below it. */
+static Cost
+grouping_undercharge(PlanInfo *info, Path *path)
+{
+	return core_undercharge(info, path) - core_undercharge(info, info->input);
+}
+
 /* gpurhh_vector_compile()'s question: is it a column, of whichever table? */
 static bool
 find_column(Node *expr, bool only_null, int *column, VectorType *type,
@@ -623,7 +630,7 @@ make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
  * Adds a path that stands for the whole grouping, if it is any good.
  *
  * It competes with core's as add_path() would have it, but with core's
- * hashing charged what it takes, see core_undercharge(): false, if one of
+ * hashing charged what it takes, see grouping_undercharge(): false, if one of
  * core's is cheaper; those that are worse in every respect are dropped, as
  * their own cost would let them win.
  */
@@ -632,15 +639,12 @@ compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel,
 		const char **refusal)
 {
 	Cost		total = ours->total_cost;
-	/* of what both have below them */
-	Cost		common = core_undercharge(info, info->input);
 	ListCell   *lc;
 
 	foreach(lc, core_paths)
 	{
 		Path	   *path = lfirst(lc);
-		Cost		core_total = path->total_cost + core_undercharge(info, path) -
-			common;
+		Cost		core_total = path->total_cost + grouping_undercharge(info, path);
 
 		if (core_total <= total)
 		{
@@ -655,7 +659,7 @@ compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel,
 
 		/* sorted output, or an early first row, may be worth the cost above */
 		if (path->pathkeys == NIL &&
-			path->startup_cost + core_undercharge(info, path) - common >=
+			path->startup_cost + grouping_undercharge(info, path) >=
 			ours->startup_cost)
 			output_rel->pathlist = list_delete_ptr(output_rel->pathlist, path);
 		else
@@ -677,7 +681,6 @@ compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel,
 bool
 gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
 {
-	Cost		common = core_undercharge(info, info->input);
 	ListCell   *lc;
 
 	/* it is not known yet what these take beyond what core charges */
@@ -688,7 +691,7 @@ gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
 		Path	   *path = lfirst(lc);
 
 		if (!gpurhh_is_disabled(path) &&
-			path->total_cost + core_undercharge(info, path) - common <= gpurhh_setup_cost)
+			path->total_cost + grouping_undercharge(info, path) <= gpurhh_setup_cost)
 			return true;
 	}
 	return false;
