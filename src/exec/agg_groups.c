@@ -3,10 +3,13 @@
  * agg_groups.c
  *		GpuHashAgg's groups, in the order in which they are returned.
  *
- * Those of the device, of the host table, of each pass over deferred rows, and
- * then those that further levels make of them: see the phases in agg_exec.c.  Where
- * keys are odd (dictionary.c), what equals them has to be found among all of the
- * former first, before one is returned or given to a further level.
+ * First come the groups of the device, then those of the host table, then those of
+ * each pass over deferred rows, and last the groups that further levels make of all
+ * of these: see the phases in agg_exec.c.
+ *
+ * Odd keys (dictionary.c) may equal keys that have other bytes.  If there are any, all
+ * groups of the first level are put together in the host table before one of them is
+ * returned or given to a further level.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,25 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * deferred_rows.c
- *		Rows left for later: those with a string that is not in a dictionary
- *		which takes no more.
+ *		Rows that are grouped later, because the dictionary of strings was full.
  *
- * Such a row's group has no row that was fed, as the string of that would be in
- * the dictionary.  So these rows are grouped by themselves, after the others'
- * groups have been returned: they are written to temporary files, PARTITIONS of
- * them by bits of a hash of their strings, and each file is read in a pass of
- * its own, with a new dictionary.  Rows that find that full too are written
- * again, by other bits of the hash.  Each pass takes at least its first row,
- * so passes come to an end.
+ * A row is deferred when one of its strings is not in the dictionary and the
+ * dictionary takes no more strings.  No row of its group has been fed: the string
+ * of such a row would be in the dictionary.  So deferred rows can be grouped by
+ * themselves, after the groups of all other rows have been returned.
+ *
+ * They are written to temporary files, of which there are PARTITIONS, chosen by
+ * bits of a hash of the row's strings.  Each file is read in a pass of its own, with
+ * a new dictionary.  If that dictionary becomes full too, the rows that it does not
+ * take are written again, by other bits of the hash.  Each pass takes at least its
+ * first row, so passes come to an end.
  *
  *		save		any number of rows
  *		close		the input has been read
  *		next		the next file, if there is one; then
  *		read		its rows, between which rows may be saved again
  *
- * In a parallel plan the participants' files of the input are shared: all files
- * of a partition are read together, by the participant that asks first, in
- * whose own files the rest goes.
+ * In a parallel plan the participants share the files that they wrote while they
+ * read the input.  The participant that first asks for a partition reads all
+ * participants' files of it; rows that it has to defer again go to files of its own.
  *
  *-------------------------------------------------------------------------
  */

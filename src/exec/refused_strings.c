@@ -1,16 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * refused_strings.c
- *		Strings to choose from that a full dictionary does not take.
+ *		Candidates for min() and max() of strings that the dictionary refused.
  *
- * A row whose string may be its group's least or greatest is in its block when
- * the dictionary is asked for that string (candidates.c).  If that takes no more,
- * the row goes on without, and the string by itself: as a group of the first
- * level that no row is in, but which has the string for a key.  The second level
- * keeps strings then (string_words.c), so it needs no number.
+ * When candidates.c asks the dictionary for a number of such a string, the row is in
+ * its block already.  If the dictionary is full, the row is fed with NULL in place of
+ * the string, and the string goes its own way: it becomes a group of the first level
+ * that no row is in, with the string as one of its keys.  The second level, which
+ * chooses the least or greatest of its keys, then keeps the strings themselves
+ * (string_words.c), so the string needs no number.
  *
- * In a parallel plan another participant may have the second level, so groups are
- * written to a file that all share, and read when the input is closed.
+ * In a parallel plan another participant may make the second level.  So these groups
+ * are written to a file that all participants share, and are read when the input is
+ * closed.
  *
  *-------------------------------------------------------------------------
  */
