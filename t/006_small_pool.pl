@@ -9,6 +9,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use GpuTest;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $node = new_node('main',
 	"session_preload_libraries = 'gpurhh'",
@@ -113,6 +114,8 @@ foreach my $mode ('private', 'shared')
 		my $refused = q{SELECT g, count(*)
 			FROM (SELECT gate(w, 90000, 1) AS g FROM t OFFSET 0) s GROUP BY 1};
 
+		# of the whole table there are some 30 blocks of groups
+		$s[1]->query('BEGIN; DECLARE c CURSOR FOR SELECT w, sum(v), count(*) FROM t GROUP BY w; FETCH 1 FROM c');
 		$admin->query('BEGIN; SELECT pg_advisory_xact_lock(1)');
 		$s[0]->query("SET gpurhh.device_memory = '1MB'");
 		$s[0]->send(digest_sql($refused));
@@ -129,6 +132,22 @@ foreach my $mode ('private', 'shared')
 		my ($shown) = $s->query("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) $third") =~ /"Late Batches": (\d+)/;
 		is($shown, $s->query('SELECT late_batches FROM gpurhh_stat') - $late, 'of all levels');
 		same_answer($s, $third, 'with the right groups');
+
+		# Each time that a part of the cursor is read, the other block comes free, but only
+		# for its next results.  A session once took that for one that it might have soon,
+		# and waited as long as others read.
+		my $n_read;
+
+		$s->send(digest_sql($BY_K));
+		do
+		{
+			usleep(250_000);
+			$n_read = $s[1]->query("SELECT n_rows FROM drain('c', 3000)");
+		} while ($n_read == 3000
+			&& $s[2]->query('SELECT state FROM pg_stat_activity WHERE pid = ' . $s->backend_pid) eq 'active');
+		is($n_read, 3000, 'one that waits for a block does without, also while others read results');
+		is(($s->result)[0], $answers[0], 'with the right groups');
+		$s[1]->query('COMMIT');
 
 		$s->send($BY_K);
 		ok(wait_until(sub {

@@ -196,7 +196,7 @@ struct ChannelArea
 	int			n_blocks;
 	int			n_free;
 	int			free_head;		/* last freed first: it is warm in caches */
-	uint64		n_freed;		/* blocks, ever */
+	uint64		n_freed;		/* how often a block came free to be filled */
 	bool		service_wants_block;	/* wake the service when one is freed */
 	bool		any_at_share;	/* some query may be at_share */
 	uint64		want_block[GPURHH_MAX_QUERIES / 64];	/* a bit for each query

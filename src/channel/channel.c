@@ -424,14 +424,17 @@ typedef struct Outlook
 {
 	bool		comes;			/* a block comes, whatever other sessions do */
 	bool		may_come;		/* some other process may free one */
-	uint64		n_freed;		/* grows with each that is freed */
+	uint64		n_freed;		/* grows with each that comes free to be filled */
 } Outlook;
 
 /*
  * What about the blocks that are in the way?  Those come that are being filled,
  * copied or finished, or are with a device.  Of those that rest, the ones of other
  * queries of the same session stay where they are: what runs within a query has to
- * end before that goes on.  The caller holds the lock.
+ * end before that goes on.  A result that somebody waits for does not rest.
+ *
+ * Of the pool one block is kept for results.  If all others rest, that one goes from
+ * one reader to the next and never comes to us.  The caller holds the lock.
  */
 static Outlook
 look_ahead(Channel *channel, Obstacle obstacle)
@@ -454,19 +457,19 @@ look_ahead(Channel *channel, Obstacle obstacle)
 			(obstacle == OBSTACLE_SESSION && !(of_session && other->sleeps)))
 			continue;
 		n_returned = count_blocks(area, &other->returned);
-		n_results = count_blocks(area, &other->results);
-		n_used += other->n_outstanding + n_results;
+		n_results = Max(count_blocks(area, &other->results) - other->n_fetching, 0);
+		n_used += other->n_outstanding + other->n_results;
 		n_resting += n_returned + n_results;
 		outlook.n_freed += other->n_done;
 		outlook.may_come |= n_returned + n_results > 0 &&
 			(other == query || !of_session);
 	}
+	outlook.comes = n_used > n_resting;
 	if (obstacle == OBSTACLE_POOL)
 	{
-		n_used = area->n_blocks - area->n_free;
+		outlook.comes = area->n_blocks - n_resting > 1;
 		outlook.n_freed = area->n_freed;
 	}
-	outlook.comes = n_used > n_resting;
 	return outlook;
 }
 

@@ -167,7 +167,6 @@ gpurhh_block_free(ChannelArea *area, int block)
 	area->blocks[block].next = area->free_head;
 	area->free_head = block;
 	area->n_free++;
-	area->n_freed++;
 	if (area->service_wants_block && area->service_latch != NULL)
 	{
 		area->service_wants_block = false;
@@ -175,7 +174,10 @@ gpurhh_block_free(ChannelArea *area, int block)
 	}
 	/* the last one is kept for results */
 	if (area->n_free > 1)
+	{
+		area->n_freed++;
 		wake_waiter(area);
+	}
 }
 
 /*
