@@ -3,17 +3,18 @@
  * level_feed.c
  *		Feeds groups to another of the device's tables: the third level.
  *
- * What the session has of the second level, wherever it was made, are all of its
- * groups, each once; so here, unlike between the first two levels, nothing
- * depends on where they come from.  They become rows as the service makes them of
- * a table's groups (level_rows.c), and go through blocks of the pool like rows
- * of a table, in a query of their own.  They become rows in memory of our own, which is
- * copied into a block when it is full: between two of them the session waits for
- * results of the second level, which need blocks, too.
+ * The session has all groups of the second level, each of them once, wherever they
+ * were made.  They become rows in the same way in which the service makes rows of a
+ * table's groups (batch/level_rows.c), and go through blocks of the pool as rows of
+ * a table do, in a query of their own.
+ *
+ * The rows are made in memory of this session, and copied into a block when that is
+ * full.  No block is held meanwhile, because the session waits for results of the
+ * second level between two rows, and results need blocks, too.
  *
  *		start -> add* -> finish
  *
- * Then the caller reads that query as it reads any.  Memory: all in the context
+ * Then the caller reads the groups of that query as it reads those of any other.  Memory: all in the context
  * that start was given, which the query's channel belongs to as well.
  *
  *-------------------------------------------------------------------------
