@@ -56,7 +56,7 @@ if [ -n "$simt" ]; then
 	compiler=${CXX:-g++}
 	if stale; then
 		step "build for the CPU, by $compiler"
-		for f in gpu/rhh_cpu*.c; do
+		for f in gpu/cpu/*.c; do
 			${CC:-cc} -std=gnu11 -O2 -pthread -Igpu -c -o "$out/$(basename "$f" .c)_simt.o" "$f"
 		done
 		$compiler -std=c++17 -O1 -Wall -Wextra ${WERROR:+-Werror} $includes -Itest -x c++ bench/table_bench.cu \
@@ -81,7 +81,7 @@ else
 			-Xcompiler -Wall -c -o "$out/table_bench.o" bench/table_bench.cu &
 		pids=($!)
 		$nvcc -std=c++17 -O3 -lineinfo -arch="$arch" $includes -DRHH_WITH_CUDA -Xcompiler -Wall \
-			-c -o "$out/rhh_cuda.o" gpu/rhh_cuda.cu &
+			-c -o "$out/rhh_cuda.o" gpu/cuda/rhh_cuda.cu &
 		pids+=($!)
 		for p in "${pids[@]}"; do wait "$p" || die "the build failed"; done
 		$nvcc -arch="$arch" -o "$program" "$out/table_bench.o" "$out/rhh_cuda.o" -lpthread

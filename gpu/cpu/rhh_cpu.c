@@ -47,8 +47,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rhh_cpu_host.h"
-#include "rhh_cpu_table.h"
+#include "cpu/rhh_cpu_host.h"
+#include "cpu/rhh_cpu_table.h"
 
 #define MAX_COMMANDS 2048u
 #define MAX_THREADS 256u

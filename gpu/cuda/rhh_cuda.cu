@@ -59,8 +59,8 @@
 #endif
 #include "rhh_device.h"
 #include "rhh_keys.h"
-#include "rhh_cuda_tuning.h"
-#include "rhh_kernels.cuh"
+#include "cuda/rhh_cuda_tuning.h"
+#include "cuda/rhh_kernels.cuh"
 
 #define RHH_MAX_POOLS 8
 #define RHH_MAX_ORDINALS 64
