@@ -159,7 +159,7 @@ guard moved-entries-lost table_test 'FAILED' \
 # ---------- SQL's groups ----------
 
 guard orphans-not-reconciled 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
-	gpu/cuda/rhh_cuda.cu 'if (n_orphans > 0) { uint32_t blocks' 'if (false) { uint32_t blocks'
+	gpu/cuda/rhh_cuda_finish.cuh 'if (n_orphans > 0) { uint32_t blocks' 'if (false) { uint32_t blocks'
 guard displaced-copy-forgotten 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
 	$GROUPS_ 'rhh_append_orphan<S>(base::view, t, active && carrying, e)' \
 	'rhh_append_orphan<S>(base::view, t, false, e)'
