@@ -45,8 +45,10 @@ OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/*/*.c))
 
 # Everything in gpu/ is compiled without PostgreSQL's headers and flags and
 # linked in as is: in OBJS, PGXS would want LLVM bitcode of it as well.  The CUDA
-# device is a library of its own, which only the device service loads.
-CPU_OBJS = $(patsubst %.c,%.o,$(wildcard gpu/cpu/*.c))
+# device is a library of its own, which only the device service loads; what both
+# devices share is in both libraries.
+SHARED_OBJS = $(patsubst %.c,%.o,$(wildcard gpu/*.c))
+CPU_OBJS = $(SHARED_OBJS) $(patsubst %.c,%.o,$(wildcard gpu/cpu/*.c))
 GPU_OBJS = $(CPU_OBJS) $(CUDA_OBJS)
 CUDA_LIBRARY = gpurhh_cuda.so
 
@@ -209,7 +211,7 @@ $(CPU_OBJS): gpu/%.o: gpu/%.c .build-flags
 gpu/cuda/rhh_cuda_library.o: gpu/cuda/rhh_cuda_library.c $(wildcard gpu/*.h) .build-flags
 	$(CC) $(GPU_CFLAGS) -Igpu $(CUDA_DEFINE) -DRHH_HEADERS='"$(RHH_HEADERS)"' -c -o $@ $<
 
-$(CUDA_LIBRARY): gpu/cuda/rhh_cuda_library.o $(CUDA_OBJS)
+$(CUDA_LIBRARY): gpu/cuda/rhh_cuda_library.o $(CUDA_OBJS) $(SHARED_OBJS)
 	$(CC) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,relro -Wl,-z,defs $(CUDA_LIBS) -lc
 
 gpu/cuda/rhh_cuda.o: gpu/cuda/rhh_cuda.cu .build-flags-cuda

@@ -65,6 +65,7 @@
 #ifndef RHH_WITH_CUDA
 #define RHH_WITH_CUDA			/* declares rhh_cuda_ops */
 #endif
+#include "rhh_check.h"
 #include "rhh_device.h"
 #include "rhh_keys.h"
 #include "cuda/rhh_cuda_device.cuh"
@@ -239,51 +240,6 @@ rhh_cuda_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 
 /* ---------- the table ---------- */
 
-static const char *
-rhh_spec_fault(const rhh_table_spec *spec)
-{
-	if (spec->n_columns < 1 || spec->n_columns > RHH_MAX_COLUMNS)
-		return "invalid number of columns";
-	if (spec->n_keys < 1 || spec->n_keys > RHH_MAX_KEYS)
-		return "invalid number of keys";
-	if (spec->n_states > RHH_MAX_STATES)
-		return "invalid number of transition states";
-	for (uint32_t c = 0; c < spec->n_columns; c++)
-		if (spec->column_bytes[c] != 1 && spec->column_bytes[c] != 2 &&
-			spec->column_bytes[c] != 4 && spec->column_bytes[c] != 8 &&
-			spec->column_bytes[c] != 16)
-			return "invalid width of a column";
-	for (uint32_t k = 0; k < spec->n_keys; k++)
-		if (spec->key_column[k] >= spec->n_columns)
-			return "key column out of range";
-	for (uint32_t s = 0; s < spec->n_states; s++)
-	{
-		const rhh_state_spec *st = &spec->states[s];
-
-		if (st->op < RHH_COUNT || st->op > RHH_SUM_TWICE_F64)
-			return "unknown transition state";
-		if (st->arg_column < -1 || st->arg_column >= (int) spec->n_columns ||
-			(st->arg_column < 0 && st->op != RHH_COUNT))
-			return "argument column out of range";
-		if (st->arg_column >= 0 &&
-			!rhh_op_takes(st->op, spec->column_bytes[st->arg_column]))
-			return "invalid width of an argument";
-		if (st->filter_column < -1 || st->filter_column >= (int) spec->n_columns)
-			return "filter column out of range";
-		if (st->filter_column >= 0 && spec->column_bytes[st->filter_column] != 1)
-			return "invalid width of a filter column";
-	}
-	if (rhh_all_state_words(spec) > RHH_MAX_STATE_WORDS)
-		return "too many words of transition states";
-	if (spec->max_probe_buckets < 1)
-		return "invalid maximum probe distance";
-	if (!(spec->load_factor >= 0.5f && spec->load_factor <= 0.95f))
-		return "invalid load factor";
-	if (spec->max_batch_rows < 1)
-		return "invalid size of a batch";
-	return NULL;
-}
-
 static uint8_t
 rhh_init_of(uint64_t start)
 {
@@ -328,7 +284,6 @@ static rhh_status
 rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
 					  rhh_error *err)
 {
-	const char *fault = rhh_spec_fault(spec);
 	rhh_table  *t;
 	rhh_lane   *lane;
 	rhh_control start;
@@ -336,8 +291,8 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 	*out = NULL;
 	if (!rhh_enter(dev))
 		return rhh_broken(dev, err);
-	if (fault != NULL)
-		return rhh_fail(err, RHH_INVALID, fault);
+	if (rhh_check_spec(spec, err) != RHH_OK)
+		return err->status;
 	t = (rhh_table *) calloc(1, sizeof(rhh_table));
 	if (t == NULL)
 		return rhh_fail(err, RHH_NO_MEMORY, "out of memory");
@@ -402,29 +357,6 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 	return RHH_OK;
 }
 
-static const char *
-rhh_batch_fault(const rhh_table_spec *spec, const rhh_batch *batch)
-{
-	if (batch->base == NULL || (uintptr_t) batch->base % 64 != 0)
-		return "batch is not aligned";
-	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows ||
-		(!batch->on_device && batch->used_bytes > spec->max_batch_bytes))
-		return "invalid size of a batch";
-	for (uint32_t c = 0; c < spec->n_columns; c++)
-	{
-		uint64_t	values_end = batch->values_offset[c] +
-			(uint64_t) batch->n_rows * spec->column_bytes[c];
-		uint64_t	nulls_end = batch->nulls_offset[c] == 0 ? 0
-			: batch->nulls_offset[c] + (batch->n_rows + 7ULL) / 8;
-
-		if (batch->values_offset[c] % 64 != 0 || batch->nulls_offset[c] % 64 != 0)
-			return "column of a batch is not aligned";
-		if (values_end > batch->used_bytes || nulls_end > batch->used_bytes)
-			return "column of a batch is out of range";
-	}
-	return NULL;
-}
-
 /* All rows fail, without a look at them. */
 static bool
 rhh_refuse_batch(rhh_table *t, int i)
@@ -446,7 +378,6 @@ rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_er
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
-	const char *fault;
 	rhh_in_flight *f;
 	int			i = 0;
 
@@ -456,9 +387,8 @@ rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_er
 		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
 	if (t->mode != TABLE_BUILD && t->mode != TABLE_DRAIN && t->mode != TABLE_GROWING)
 		return rhh_fail(err, RHH_INVALID, "the hash table is finished");
-	fault = rhh_batch_fault(&t->spec, batch);
-	if (fault != NULL)
-		return rhh_fail(err, RHH_INVALID, fault);
+	if (rhh_check_batch(&t->spec, batch, err) != RHH_OK)
+		return err->status;
 	while (i < RHH_CUDA_IN_FLIGHT && t->flights[i].state != BATCH_FREE)
 		i++;
 	if (i == RHH_CUDA_IN_FLIGHT)
