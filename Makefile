@@ -45,12 +45,15 @@ OBJS = $(patsubst %.c,%.o,$(wildcard src/*.c src/*/*.c))
 
 # Everything in gpu/ is compiled without PostgreSQL's headers and flags and
 # linked in as is: in OBJS, PGXS would want LLVM bitcode of it as well.  The CUDA
-# device is a library of its own, which only the device service loads.
-CPU_OBJS = $(patsubst %.c,%.o,$(wildcard gpu/rhh_cpu*.c))
+# device is a library of its own, which only the device service loads; what both
+# devices share is in both libraries.
+SHARED_OBJS = $(patsubst %.c,%.o,$(wildcard gpu/*.c))
+CPU_OBJS = $(SHARED_OBJS) $(patsubst %.c,%.o,$(wildcard gpu/cpu/*.c))
 GPU_OBJS = $(CPU_OBJS) $(CUDA_OBJS)
 CUDA_LIBRARY = gpurhh_cuda.so
 
-# Tells builds of gpurhh.so and gpurhh_cuda.so apart that do not fit.
+# Tells builds of gpurhh.so and gpurhh_cuda.so apart that do not fit.  What the two
+# agree on is in the headers that stand beside the devices' folders.
 RHH_HEADERS := $(shell cat gpu/*.h | cksum | tr ' ' '-')
 
 # ---------- CUDA or not ----------
@@ -104,7 +107,7 @@ ifeq ($(CUDA),yes)
   endif
   CUDA_PTX_ARCH := $(shell printf '%s\n' $(CUDA_ARCHS) | sort -n | tail -1)
 
-  CUDA_OBJS = gpu/rhh_cuda.o
+  CUDA_OBJS = gpu/cuda/rhh_cuda.o
   CUDA_LIBS = $(CUDART) -lpthread -ldl -lrt
   CUDA_DEFINE = -DRHH_WITH_CUDA
   TEST_CUDA_OBJS = test/device_memory.o
@@ -163,7 +166,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
   override with_llvm := no
 endif
 
-EXTRA_CLEAN = $(CUDA_LIBRARY) gpu/*.o gpu/*.d $(foreach d,src src/*,$(addprefix $(d)/,*.o *.bc *.d)) .build-flags .build-flags-cuda .build-nvcc \
+EXTRA_CLEAN = $(CUDA_LIBRARY) $(foreach d,src src/* gpu gpu/*,$(addprefix $(d)/,*.o *.bc *.d)) .build-flags .build-flags-cuda .build-nvcc \
 	test/device_test test/device_test_* test/host_test test/host_test_asan test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
@@ -203,21 +206,21 @@ GPU_CFLAGS = -std=gnu11 -O3 -ffp-contract=off -g -fPIC -fvisibility=hidden -pthr
 	-Wmissing-prototypes -Wpointer-arith -Wvla $(if $(WERROR),-Werror) $(COPT)
 
 $(CPU_OBJS): gpu/%.o: gpu/%.c .build-flags
-	$(CC) $(GPU_CFLAGS) $(CUDA_DEFINE) -MMD -MP -c -o $@ $<
+	$(CC) $(GPU_CFLAGS) -Igpu $(CUDA_DEFINE) -MMD -MP -c -o $@ $<
 
-gpu/rhh_cuda_library.o: gpu/rhh_cuda_library.c $(wildcard gpu/*.h) .build-flags
-	$(CC) $(GPU_CFLAGS) $(CUDA_DEFINE) -DRHH_HEADERS='"$(RHH_HEADERS)"' -c -o $@ $<
+gpu/cuda/rhh_cuda_library.o: gpu/cuda/rhh_cuda_library.c $(wildcard gpu/*.h) .build-flags
+	$(CC) $(GPU_CFLAGS) -Igpu $(CUDA_DEFINE) -DRHH_HEADERS='"$(RHH_HEADERS)"' -c -o $@ $<
 
-$(CUDA_LIBRARY): gpu/rhh_cuda_library.o $(CUDA_OBJS)
+$(CUDA_LIBRARY): gpu/cuda/rhh_cuda_library.o $(CUDA_OBJS) $(SHARED_OBJS)
 	$(CC) -shared -o $@ $^ -Wl,--exclude-libs,ALL -Wl,-z,relro -Wl,-z,defs $(CUDA_LIBS) -lc
 
-gpu/rhh_cuda.o: gpu/rhh_cuda.cu .build-flags-cuda
+gpu/cuda/rhh_cuda.o: gpu/cuda/rhh_cuda.cu .build-flags-cuda
 	@echo 'nvcc: native code for $(addprefix sm_,$(CUDA_ARCHS)), PTX of compute_$(CUDA_PTX_ARCH)'
-	$(NVCC_FOUND) $(NVCC_FLAGS) $(CUDA_DEFINE) -MMD -MP -MF gpu/rhh_cuda.d -c -o $@ $<
+	$(NVCC_FOUND) $(NVCC_FLAGS) -Igpu $(CUDA_DEFINE) -MMD -MP -MF gpu/cuda/rhh_cuda.d -c -o $@ $<
 
 # ---------- test/device_test ----------
 
-test/device_memory.o: test/device_memory.cu gpu/rhh_tile.cuh .build-flags-cuda
+test/device_memory.o: test/device_memory.cu gpu/table/rhh_tile.cuh .build-flags-cuda
 	$(NVCC_FOUND) $(NVCC_FLAGS) -Igpu -c -o $@ $<
 
 # The sanitizers are for the CPU device: they see nothing of a GPU's memory
@@ -237,14 +240,14 @@ test/device_test: $(TEST_SRCS) $(GPU_OBJS) $(TEST_CUDA_OBJS) .build-flags
 
 test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(CPU_OBJS:.o=.c) .build-flags
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
-test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h)
+test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h gpu/cpu/*.h)
 
-HOST_TEST_SRCS = test/host_test.c gpu/rhh_cpu_host.c
+HOST_TEST_SRCS = test/host_test.c gpu/cpu/rhh_cpu_host.c
 
-test/host_test: $(HOST_TEST_SRCS) gpu/rhh_cpu_host.h .build-flags
+test/host_test: $(HOST_TEST_SRCS) gpu/cpu/rhh_cpu_host.h .build-flags
 	$(CC) $(TEST_CFLAGS) -o $@ $(HOST_TEST_SRCS)
 
-test/host_test_asan: $(HOST_TEST_SRCS) gpu/rhh_cpu_host.h .build-flags
+test/host_test_asan: $(HOST_TEST_SRCS) gpu/cpu/rhh_cpu_host.h .build-flags
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_asan) -o $@ $(HOST_TEST_SRCS)
 
 # ---------- test/table_test, and CUDA code on the CPU ----------
@@ -252,7 +255,7 @@ test/host_test_asan: $(HOST_TEST_SRCS) gpu/rhh_cpu_host.h .build-flags
 # The same sources by nvcc, or by a C++ compiler with test/simt.h, which runs
 # CUDA's threads as fibers; with warps of 32 lanes, and of 64 as AMD's.
 SIMT_CXX = $(CXX) -std=c++17 -O2 -ffp-contract=off -g -Wall -Wextra $(if $(WERROR),-Werror) -Igpu -Itest -Ibench/tables -x c++
-CUDA_HEADERS = $(wildcard gpu/*.cuh gpu/*.h test/simt.h test/*.cuh)
+CUDA_HEADERS = $(wildcard gpu/*.h gpu/*/*.h gpu/*/*.cuh test/simt.h test/*.cuh)
 
 .PHONY: table-test-cuda simt-test
 table-test-cuda: test/table_test
@@ -268,7 +271,7 @@ test/table_test_simt64: test/table_test.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -DSIMT_WARP_SIZE=64 -o $@ $<
 
 # Small local tables and units, so that small batches have many.
-test/rhh_cuda_simt.o: gpu/rhh_cuda.cu $(CUDA_HEADERS)
+test/rhh_cuda_simt.o: gpu/cuda/rhh_cuda.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -c -o $@ $<
 
 test/device_memory_simt.o: test/device_memory.cu $(CUDA_HEADERS)
@@ -312,6 +315,6 @@ $(OBJS:.o=.bc): %.bc: %.o
 
 .build-flags .build-flags-cuda: ;
 
--include $(OBJS:.o=.d) $(wildcard gpu/*.d test/*.d)
+-include $(OBJS:.o=.d) $(wildcard gpu/*.d gpu/*/*.d test/*.d)
 
 endif

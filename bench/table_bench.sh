@@ -56,11 +56,11 @@ if [ -n "$simt" ]; then
 	compiler=${CXX:-g++}
 	if stale; then
 		step "build for the CPU, by $compiler"
-		for f in gpu/rhh_cpu*.c; do
+		for f in gpu/*.c gpu/cpu/*.c; do
 			${CC:-cc} -std=gnu11 -O2 -pthread -Igpu -c -o "$out/$(basename "$f" .c)_simt.o" "$f"
 		done
 		$compiler -std=c++17 -O1 -Wall -Wextra ${WERROR:+-Werror} $includes -Itest -x c++ bench/table_bench.cu \
-			-x none "$out"/rhh_cpu*_simt.o -lpthread -o "$program"
+			-x none "$out"/rhh_*_simt.o -lpthread -o "$program"
 	fi
 else
 	nvcc=
@@ -76,15 +76,20 @@ else
 	# -arch is part of what the program was built from
 	if [ "$(cat "$out/arch" 2>/dev/null)" != "$arch" ] || stale; then
 		step "build for $arch (a minute or two)"
+		shared=()
 		# together, for they take long
 		$nvcc -std=c++17 -O3 -lineinfo -arch="$arch" $includes -DRHH_WITH_CUDA --Werror all-warnings \
 			-Xcompiler -Wall -c -o "$out/table_bench.o" bench/table_bench.cu &
 		pids=($!)
 		$nvcc -std=c++17 -O3 -lineinfo -arch="$arch" $includes -DRHH_WITH_CUDA -Xcompiler -Wall \
-			-c -o "$out/rhh_cuda.o" gpu/rhh_cuda.cu &
+			-c -o "$out/rhh_cuda.o" gpu/cuda/rhh_cuda.cu &
 		pids+=($!)
+		for f in gpu/*.c; do
+			${CC:-cc} -std=gnu11 -O2 -Igpu -c -o "$out/$(basename "$f" .c).o" "$f"
+			shared+=("$out/$(basename "$f" .c).o")
+		done
 		for p in "${pids[@]}"; do wait "$p" || die "the build failed"; done
-		$nvcc -arch="$arch" -o "$program" "$out/table_bench.o" "$out/rhh_cuda.o" -lpthread
+		$nvcc -arch="$arch" -o "$program" "$out/table_bench.o" "$out/rhh_cuda.o" "${shared[@]}" -lpthread
 		echo "$arch" >"$out/arch"
 	fi
 fi

@@ -19,7 +19,7 @@
  */
 #include "table_bench.cuh"
 
-#include "rhh_table.cuh"
+#include "table/rhh_table.cuh"
 
 template <typename Word>
 struct tune

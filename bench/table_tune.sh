@@ -1,5 +1,5 @@
 #!/bin/bash
-# table_tune.sh: what the constants of gpu/rhh_table_tuning.h are worth, on one
+# table_tune.sh: what the constants of gpu/table/rhh_table_tuning.h are worth, on one
 # NVIDIA GPU.
 #
 #	--out FILE		CSV (default: standard output)

@@ -393,9 +393,10 @@ extern const rhh_device_ops rhh_cuda_ops;
 
 /*
  * What a library with a device in it exports by this name.  The first bytes are
- * a checksum of gpu/'s headers (RHH_HEADERS, which the Makefile gives to the two
- * files that need it), so whoever loads the library sees whether both mean the
- * same by the types above.  This struct itself never changes.
+ * a checksum of the headers that stand beside the devices' folders (RHH_HEADERS,
+ * which the Makefile gives to the two files that need it), so whoever loads the
+ * library sees whether both mean the same by the types above.  This struct itself
+ * never changes.
  */
 #define RHH_LIBRARY_SYMBOL "rhh_cuda_library"
 

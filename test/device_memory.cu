@@ -5,7 +5,7 @@
  */
 #include <stddef.h>
 
-#include "rhh_tile.cuh"
+#include "table/rhh_tile.cuh"
 
 extern "C" int
 test_device_alloc(void **memory, size_t bytes)

@@ -2647,6 +2647,7 @@ case_turns(context *ctx)
 	def_common_states(&d);
 	data = make_data(&d, 65536, ctx->seed++);
 	fill_batch(&batch, ctx->device->pool, data, 0, 65536);
+	d.spec.max_batch_bytes = batch.used_bytes;
 	for (int attempt = 0; attempt < 10 && !in_turn; attempt++)
 	{
 		rhh_table  *tables[N + 1];
@@ -3061,6 +3062,72 @@ case_invalid(context *ctx)
 		fault(ctx, "", "device 12345 was opened");
 }
 
+/*
+ * Both devices refuse and accept the same.  They once had checks of their own: the
+ * CPU device took a column of -2 for none, and refused batches in the device's memory
+ * that are larger than those in host memory may be; the CUDA device let the bitmap of
+ * failed rows lie over the columns.
+ */
+static void
+case_same_checks(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	def			good,
+				d;
+	rhh_table  *table;
+	rhh_batch	batch;
+	rhh_error	err;
+	rhh_event	event;
+	uint8_t    *host = ctx->device->pool;
+	uint8_t    *memory;
+
+	def_init(&good);
+	def_key(&good, 4, GEN_UNIFORM, 10, 0);
+	def_common_states(&good);
+	good.spec.max_batch_bytes = 128;
+
+	d = good;
+	d.spec.states[1].filter_column = -2;
+	expect_invalid(ctx, &d, "filter_column = -2");
+	d = good;
+	for (uint32_t s = 0; s < d.spec.n_states; s++)
+		if (d.spec.states[s].op == RHH_COUNT)
+			d.spec.states[s].arg_column = -2;
+	expect_invalid(ctx, &d, "arg_column = -2");
+
+	if (ops->table_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
+	{
+		fault(ctx, "table_create", err.message);
+		return;
+	}
+	memset(host, 0, 512);
+	memset(&batch, 0, sizeof(batch));
+	batch.base = host;
+	batch.n_rows = 16;
+	for (uint32_t c = 1; c < good.spec.n_columns; c++)
+		batch.values_offset[c] = batch.values_offset[c - 1] + 128;
+	batch.used_bytes = batch.values_offset[good.spec.n_columns - 1] + 128;
+	batch.failed_offset = batch.used_bytes;
+	if (ops->table_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "a batch in host memory", "was not refused, though it is too large");
+
+	memory = device_alloc(ctx->device, 512);
+	device_copy(ctx->device, memory, host, 512);
+	batch.base = memory;
+	batch.on_device = true;
+	batch.failed_offset = batch.used_bytes - 64;
+	if (ops->table_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "a bitmap of failed rows over the columns", "was not refused");
+	batch.failed_offset = batch.used_bytes;
+	if (ops->table_submit(table, &batch, 7, &err) != RHH_OK)
+		fault(ctx, "a batch in the device's memory", err.message);
+	else if (next_event(ctx, &event) &&
+			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_failed != 0))
+		fault(ctx, "a batch in the device's memory", "was not aggregated");
+	ops->table_destroy(table);
+	device_free(ctx->device, memory);
+}
+
 typedef struct test_case
 {
 	const char *name;
@@ -3157,6 +3224,7 @@ static const test_case cases[] = {
 	{"empty", case_empty},
 	{"one_row", case_one_row},
 	{"invalid", case_invalid},
+	{"same_checks", case_same_checks},
 	{"key_widths", case_key_widths},
 	{"packed_keys", case_packed_keys},
 	{"wide_keys", case_wide_keys},

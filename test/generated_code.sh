@@ -35,7 +35,7 @@ new_tmpdir work
 use()
 {
 	cat >"$work/$1.cu" <<-END
-		#include "rhh_table.cuh"
+		#include "table/rhh_table.cuh"
 		typedef rhh::table<$2, $2> table;
 		__global__ void
 		use_$1(const __grid_constant__ table::ref r, $2 key, $2 value, int *out)

@@ -74,17 +74,17 @@ CXXFLAGS="-std=c++17 -O1 -w -Igpu -Itest"
 build_table_test() { ${CXX:-c++} $CXXFLAGS -x c++ -o table_test test/table_test.cu; }
 build_device_test()
 {
-	${CXX:-c++} $CXXFLAGS -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -x c++ -c -o cuda.o gpu/rhh_cuda.cu &&
+	${CXX:-c++} $CXXFLAGS -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -x c++ -c -o cuda.o gpu/cuda/rhh_cuda.cu &&
 		${CXX:-c++} $CXXFLAGS -x c++ -c -o memory.o test/device_memory.cu &&
-		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device_test*.c gpu/rhh_cpu*.c &&
+		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device_test*.c gpu/*.c gpu/cpu/*.c &&
 		${CXX:-c++} -o device_test ./*.o -lpthread -lm
 }
 
-BUCKETS=gpu/rhh_buckets.cuh
-TABLE=gpu/rhh_table.cuh
-KERNELS=gpu/rhh_table_kernels.cuh
-BUILD=gpu/rhh_table_build.cuh
-GROUPS_=gpu/rhh_groups.cuh
+BUCKETS=gpu/table/rhh_buckets.cuh
+TABLE=gpu/table/rhh_table.cuh
+KERNELS=gpu/table/rhh_table_kernels.cuh
+BUILD=gpu/table/rhh_table_build.cuh
+GROUPS_=gpu/cuda/rhh_groups.cuh
 
 # ---------- rhh_buckets.cuh ----------
 
@@ -159,7 +159,7 @@ guard moved-entries-lost table_test 'FAILED' \
 # ---------- SQL's groups ----------
 
 guard orphans-not-reconciled 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
-	gpu/rhh_cuda.cu 'if (n_orphans > 0) { uint32_t blocks' 'if (false) { uint32_t blocks'
+	gpu/cuda/rhh_cuda_finish.cuh 'if (n_orphans > 0) { uint32_t blocks' 'if (false) { uint32_t blocks'
 guard displaced-copy-forgotten 'device_test cuda --tiny --only displacement_crowd' '^not ok' \
 	$GROUPS_ 'rhh_append_orphan<S>(base::view, t, active && carrying, e)' \
 	'rhh_append_orphan<S>(base::view, t, false, e)'
@@ -167,7 +167,7 @@ guard displaced-copy-forgotten 'device_test cuda --tiny --only displacement_crow
 # ---------- aggregating in shared memory ----------
 
 LARGE='device_test cuda --tiny --only large_batches'
-AGGREGATE=gpu/rhh_aggregate.cuh
+AGGREGATE=gpu/cuda/rhh_aggregate.cuh
 guard leftover-rows-forgotten "$LARGE" '^not ok' \
 	$AGGREGATE 'if (slot != RHH_NO_GROUP && rhh_record(local, 0, slot)[1] == 0)' 'if (false)'
 guard leftover-rows-by-wrong-number "$LARGE" '^not ok' \

@@ -1,6 +1,6 @@
 /*
  * host_test.c
- *		What the CPU device thinks it may use of its machine (gpu/rhh_cpu_host.c).
+ *		What the CPU device thinks it may use of its machine (gpu/cpu/rhh_cpu_host.c).
  *
  * The files that it reads are written as kernels show them, to a machine without
  * groups, in containers with either version of control groups, and under a
@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rhh_cpu_host.h"
+#include "cpu/rhh_cpu_host.h"
 
 #define MB ((uint64_t) 1 << 20)
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# includes.sh: does each folder of src/ include only what the table in
+# includes.sh: does each folder of src/ and of gpu/ include only what the table in
 # docs/design.md, "The folders", says that it may?
 #
 # Also: src/ includes no CUDA header, gpu/ none of PostgreSQL's, and of the headers
@@ -50,6 +50,27 @@ check "the headers beside the folders include none of them" \
 check "src/ includes only rhh_device.h, rhh_states.h and rhh_hash.h of gpu/" \
 	"$(grep -nE '^#include [<"](.*/)?(rhh_|cuda)' -r src --include='*.[ch]' |
 		grep -vE '"rhh_(device|states|hash)\.h"' || true)"
+
+# The same for gpu/.  What the last column allows is a folder, or gpu/ for all
+# headers that stand beside the folders, or one of these by its name.
+rows=$(sed -n 's/^| `gpu\/\([a-z]*\)\/*` |.*| \([^|]*\) |$/\1: \2/p' docs/design.md | tr -d '`,')
+check "docs/design.md has the folders of gpu/ that there are" \
+	"$(diff <(cut -d: -f1 <<<"$rows" | sort) <((echo && cd gpu && ls -d */ | tr -d /) | sort) | sed -n 's/^[<>]/&/p' || true)"
+while IFS=: read -r folder allowed; do
+	pattern="${folder:+$folder/}[a-z_]+\.c?u?h"
+	for a in $allowed; do
+		case $a in
+			-) ;;
+			gpu/) pattern+="|[a-z_]+\.h" ;;
+			*/) pattern+="|$a[a-z_]+\.c?u?h" ;;
+			*) pattern+="|${a//./\\.}" ;;
+		esac
+	done
+	# simt.h stands in for CUDA where there is no nvcc
+	check "gpu/${folder:+$folder/} includes only what it may" \
+		"$(grep -InE '^[ 	]*#[ ]*include "' gpu/${folder:+"$folder/"}*.* |
+			grep -vE "\"($pattern|simt\.h)\"" || true)"
+done <<<"$rows"
 check "gpu/ includes no header of PostgreSQL's" \
 	"$(grep -nE '^#include "(postgres|fmgr|c)\.h"|^#include "[a-z]+/' -r gpu |
 		grep -vE '"(table|cuda|cpu)/' || true)"

@@ -998,7 +998,7 @@ cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b)
 	return cudaSuccess;
 }
 
-/* What the CUDA device of gpu/rhh_cuda.cu needs besides. */
+/* What the CUDA device of gpu/cuda/rhh_cuda.cu needs besides. */
 #define CUDART_CB
 #define __CUDA_ARCH_LIST__ 900
 enum

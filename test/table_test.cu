@@ -42,7 +42,7 @@ static const int BEYOND_L2 = 1;
 #define RHH_PARTITION_LEAST_KEYS 0
 #define RHH_PARTITION_LEAST_KEYS_CROWDED 0
 #define RHH_PARTITION_LEAST_KEYS_FULL 0
-#include "rhh_table.cuh"
+#include "table/rhh_table.cuh"
 
 static int	n_passed,
 			n_failed;

@@ -5,7 +5,7 @@
 #ifndef ROBIN_HOOD_CUH
 #define ROBIN_HOOD_CUH
 
-#include "rhh_table.cuh"
+#include "table/rhh_table.cuh"
 #include "table.cuh"
 
 template <typename Key, typename Value>

@@ -4,7 +4,7 @@
  *		test serve all.
  *
  * Each file is one published table, written anew from its paper's description
- * for comparison with gpu/rhh_table.cuh; nothing in src/ or gpu/ uses them.  A
+ * for comparison with gpu/table/rhh_table.cuh; nothing in src/ or gpu/ uses them.  A
  * table is a class (template over key and value, unsigned integers of 4 or 8
  * bytes) with these members, all asynchronous on the stream unless they return
  * something to the host:
@@ -36,7 +36,7 @@
 #ifndef TABLE_CUH
 #define TABLE_CUH
 
-#include "rhh_tile.cuh"
+#include "table/rhh_tile.cuh"
 
 template <typename T>
 static __host__ __device__ inline T

@@ -52,11 +52,11 @@
 #ifndef RHH_GROUPS_CUH
 #define RHH_GROUPS_CUH
 
-#include "rhh_buckets.cuh"
+#include "table/rhh_buckets.cuh"
 #include "rhh_keys.h"
 #include "rhh_states.h"
-#include "rhh_cuda_tuning.h"
-#include "rhh_table_tuning.h"
+#include "cuda/rhh_cuda_tuning.h"
+#include "table/rhh_table_tuning.h"
 
 #define RHH_NO_GROUP 0xFFFFFFFFu
 #define RHH_MAX_GROUPS 0xFFFF0000u

@@ -29,7 +29,7 @@
 #ifndef RHH_AGGREGATE_CUH
 #define RHH_AGGREGATE_CUH
 
-#include "rhh_groups.cuh"
+#include "cuda/rhh_groups.cuh"
 
 /* ---------- looking ---------- */
 

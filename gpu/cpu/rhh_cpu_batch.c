@@ -31,7 +31,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "rhh_cpu_table.h"
+#include "cpu/rhh_cpu_table.h"
 
 /* What one thread does with one batch. */
 typedef struct batch_job

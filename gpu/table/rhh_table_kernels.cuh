@@ -647,7 +647,7 @@ rehash_kernel(const __grid_constant__ Ref r, const __grid_constant__ rhh_buckets
 }								/* namespace detail */
 }								/* namespace rhh */
 
-#include "rhh_table_build.cuh"
+#include "table/rhh_table_build.cuh"
 
 namespace rhh
 {

@@ -65,7 +65,7 @@
 #include "rhh_device.h"
 #include "rhh_keys.h"
 #include "rhh_states.h"
-#include "rhh_tuning.h"
+#include "cpu/rhh_cpu_tuning.h"
 
 #define RHH_CPU_SLOTS 8			/* of a bucket */
 

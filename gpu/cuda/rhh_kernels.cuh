@@ -22,7 +22,7 @@
 #ifndef RHH_KERNELS_CUH
 #define RHH_KERNELS_CUH
 
-#include "rhh_aggregate.cuh"
+#include "cuda/rhh_aggregate.cuh"
 
 #define RHH_WARP 0xFFFFFFFFu
 

@@ -25,7 +25,7 @@
 #ifndef RHH_PARTITION_CUH
 #define RHH_PARTITION_CUH
 
-#include "rhh_tile.cuh"
+#include "table/rhh_tile.cuh"
 
 #define RHH_PARTITION_THREADS 512
 #define RHH_MAX_PARTITIONS 512

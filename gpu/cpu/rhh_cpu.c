@@ -47,8 +47,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "rhh_cpu_host.h"
-#include "rhh_cpu_table.h"
+#include "rhh_check.h"
+#include "cpu/rhh_cpu_host.h"
+#include "cpu/rhh_cpu_table.h"
 
 #define MAX_COMMANDS 2048u
 #define MAX_THREADS 256u
@@ -868,78 +869,6 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 
 /* ---------- tables ---------- */
 
-static bool
-is_width(uint32_t bytes)
-{
-	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
-}
-
-static rhh_status
-check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
-{
-	const rhh_state_spec *st = &spec->states[s];
-	uint32_t	bytes;
-
-	if (st->op < RHH_COUNT || st->op > RHH_SUM_TWICE_F64)
-		return fail(err, RHH_INVALID, "state %u has unknown operation %u",
-					(unsigned) s, (unsigned) st->op);
-	if (st->filter_column >= 0 &&
-		((uint32_t) st->filter_column >= spec->n_columns ||
-		 spec->column_bytes[st->filter_column] != 1))
-		return fail(err, RHH_INVALID,
-					"filter of state %u is not a column of bytes", (unsigned) s);
-	if (st->arg_column < 0)
-	{
-		if (st->op == RHH_COUNT)
-			return succeed(err);
-		return fail(err, RHH_INVALID, "state %u has no argument", (unsigned) s);
-	}
-	if ((uint32_t) st->arg_column >= spec->n_columns)
-		return fail(err, RHH_INVALID, "argument of state %u is not a column",
-					(unsigned) s);
-	bytes = spec->column_bytes[st->arg_column];
-	if (!rhh_op_takes(st->op, bytes))
-		return fail(err, RHH_INVALID,
-					"argument of state %u cannot have %u bytes",
-					(unsigned) s, (unsigned) bytes);
-	return succeed(err);
-}
-
-static rhh_status
-check_spec(const rhh_table_spec *spec, rhh_error *err)
-{
-	if (spec->n_columns < 1 || spec->n_columns > RHH_MAX_COLUMNS)
-		return fail(err, RHH_INVALID, "a table cannot have %u columns",
-					(unsigned) spec->n_columns);
-	if (spec->n_keys < 1 || spec->n_keys > RHH_MAX_KEYS)
-		return fail(err, RHH_INVALID, "a table cannot have %u keys",
-					(unsigned) spec->n_keys);
-	if (spec->n_states > RHH_MAX_STATES)
-		return fail(err, RHH_INVALID, "a table cannot have %u states",
-					(unsigned) spec->n_states);
-	for (uint32_t c = 0; c < spec->n_columns; c++)
-		if (!is_width(spec->column_bytes[c]))
-			return fail(err, RHH_INVALID, "column %u cannot have %u bytes",
-						(unsigned) c, (unsigned) spec->column_bytes[c]);
-	for (uint32_t k = 0; k < spec->n_keys; k++)
-		if (spec->key_column[k] >= spec->n_columns)
-			return fail(err, RHH_INVALID, "key %u is not a column", (unsigned) k);
-	for (uint32_t s = 0; s < spec->n_states; s++)
-		if (check_state(spec, s, err) != RHH_OK)
-			return err->status;
-	if (rhh_all_state_words(spec) > RHH_MAX_STATE_WORDS)
-		return fail(err, RHH_INVALID, "a table cannot have %u words of states",
-					(unsigned) rhh_all_state_words(spec));
-	if (spec->max_probe_buckets < 1)
-		return fail(err, RHH_INVALID, "the probe cap is zero");
-	if (!(spec->load_factor >= 0.5f && spec->load_factor <= 0.95f))
-		return fail(err, RHH_INVALID, "load factor %g is not between 0.5 and 0.95",
-					(double) spec->load_factor);
-	if (spec->max_batch_rows < 1)
-		return fail(err, RHH_INVALID, "batches cannot have any rows");
-	return succeed(err);
-}
-
 /* Zeroed memory for partitions, which are aligned to two cache lines. */
 static void *
 allocate_zeroed(size_t bytes)
@@ -959,7 +888,7 @@ cpu_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
 	uint64_t	limit_bytes = dev->budget.limit_bytes;
 
 	*out = NULL;
-	if (check_spec(spec, err) != RHH_OK)
+	if (rhh_check_spec(spec, err) != RHH_OK)
 		return err->status;
 	if (spec->memory_limit_bytes > 0 && spec->memory_limit_bytes < limit_bytes)
 		limit_bytes = spec->memory_limit_bytes;
@@ -1004,39 +933,6 @@ cpu_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
 	return succeed(err);
 }
 
-static rhh_status
-check_batch(const rhh_table_spec *spec, const rhh_batch *batch, rhh_error *err)
-{
-	uint64_t	bitmap_bytes = ((uint64_t) batch->n_rows + 7) / 8;
-
-	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows)
-		return fail(err, RHH_INVALID, "a batch cannot have %u rows",
-					(unsigned) batch->n_rows);
-	if (batch->base == NULL || (uintptr_t) batch->base % 64 != 0)
-		return fail(err, RHH_INVALID, "the batch is not aligned to 64 bytes");
-	if (spec->max_batch_bytes > 0 && batch->used_bytes > spec->max_batch_bytes)
-		return fail(err, RHH_INVALID, "a batch cannot have %u bytes",
-					(unsigned) batch->used_bytes);
-	if (batch->failed_offset < batch->used_bytes)
-		return fail(err, RHH_INVALID,
-					"the bitmap of failed rows overlaps the batch");
-	for (uint32_t c = 0; c < spec->n_columns; c++)
-	{
-		uint64_t	values_end = batch->values_offset[c] +
-			(uint64_t) batch->n_rows * spec->column_bytes[c];
-
-		if (batch->values_offset[c] % 64 != 0 || batch->nulls_offset[c] % 64 != 0)
-			return fail(err, RHH_INVALID, "column %u is not aligned to 64 bytes",
-						(unsigned) c);
-		if (values_end > batch->used_bytes ||
-			(batch->nulls_offset[c] != 0 &&
-			 batch->nulls_offset[c] + bitmap_bytes > batch->used_bytes))
-			return fail(err, RHH_INVALID, "column %u does not end in the batch",
-						(unsigned) c);
-	}
-	return succeed(err);
-}
-
 /* In flight for one table. */
 static uint32_t
 max_batches(const rhh_device *dev)
@@ -1053,7 +949,7 @@ cpu_table_submit(rhh_table *table, const rhh_batch *batch, uint64_t tag,
 
 	if (table->finishing)
 		return fail(err, RHH_INVALID, "the table is finished");
-	if (check_batch(&table->layout.spec, batch, err) != RHH_OK)
+	if (rhh_check_batch(&table->layout.spec, batch, err) != RHH_OK)
 		return err->status;
 	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
 		return fail(err, RHH_CANCELLED, "the table was cancelled");

@@ -31,7 +31,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rhh_cpu_host.h"
+#include "cpu/rhh_cpu_host.h"
 
 #define MAX_CPUS 8192
 #define PATH_BYTES 4096

@@ -73,7 +73,7 @@
 #ifndef RHH_BUCKETS_CUH
 #define RHH_BUCKETS_CUH
 
-#include "rhh_tile.cuh"
+#include "table/rhh_tile.cuh"
 
 /* A rank and a slot's index share 32 bits when the least is looked for. */
 #define RHH_INDEX_BITS 6

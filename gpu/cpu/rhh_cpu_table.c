@@ -27,8 +27,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "rhh_cpu_host.h"
-#include "rhh_cpu_table.h"
+#include "cpu/rhh_cpu_host.h"
+#include "cpu/rhh_cpu_table.h"
 
 #define HUGE_PAGE_BYTES ((size_t) 2 << 20)
 #define MAX_BUCKETS (1u << 28)	/* slot counts stay below 2^32 */

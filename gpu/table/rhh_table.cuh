@@ -47,10 +47,10 @@
 
 #include <utility>
 
-#include "rhh_buckets.cuh"
+#include "table/rhh_buckets.cuh"
 #include "rhh_hash.h"
-#include "rhh_partition.cuh"
-#include "rhh_table_tuning.h"
+#include "table/rhh_partition.cuh"
+#include "table/rhh_table_tuning.h"
 
 namespace rhh
 {
@@ -666,6 +666,6 @@ class table
 
 }								/* namespace rhh */
 
-#include "rhh_table_kernels.cuh"
+#include "table/rhh_table_kernels.cuh"
 
 #endif							/* RHH_TABLE_CUH */

@@ -1,5 +1,5 @@
 /*
- * rhh_tuning.h
+ * rhh_cpu_tuning.h
  *		Constants chosen by measurement, each with the measurement behind it.
  *		The algorithms are right with any value in the stated range.
  *
@@ -9,8 +9,8 @@
  * an int4.  "4/1e6" is a 4-byte key in 1e6 groups.  Compare within a table: each
  * was measured in one go, and the machine is not the same for long.
  */
-#ifndef RHH_TUNING_H
-#define RHH_TUNING_H
+#ifndef RHH_CPU_TUNING_H
+#define RHH_CPU_TUNING_H
 
 /* ---------- CPU device ---------- */
 
@@ -167,4 +167,4 @@
 /* Groups that make another thread worth waking for an extraction. */
 #define RHH_CPU_EXTRACT_PIECE_GROUPS	8192
 
-#endif							/* RHH_TUNING_H */
+#endif							/* RHH_CPU_TUNING_H */

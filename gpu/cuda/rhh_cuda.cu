@@ -1,0 +1,521 @@
+/*
+ * rhh_cuda.cu
+ *		The CUDA device: the state machine behind poll(), and the calls of
+ *		rhh_device.h.
+ *
+ * This is the one file of the device that is compiled; it includes the others:
+ *
+ *		rhh_cuda_device.cuh		structs, errors, steps in streams
+ *		rhh_cuda_memory.cuh		lanes and bodies
+ *		rhh_cuda_batch.cuh		how a batch is aggregated
+ *		rhh_cuda_grow.cuh		growing
+ *		rhh_cuda_finish.cuh		finishing and extracting
+ *		rhh_cuda_open.cuh		finding, opening and closing devices
+ *
+ * The groups are in rhh_groups.cuh and rhh_kernels.cuh, the table in rhh_buckets.cuh.
+ *
+ * Lifetimes.  A device has tables and kept lanes.  A lane is what a table works
+ * with whatever its size: three streams, events, pinned snapshots and one
+ * allocation (the "fixed" memory: upload buffers, bitmaps of failed rows,
+ * counters, lists of orphans); it goes from table to table.  What depends on
+ * the number of groups (slots, states, keys) is one further allocation, the
+ * table's "body", replaced as a whole by growing.  The limits on memory are on
+ * bodies; while growing, on the old and the new one together.
+ *
+ * Streams of a lane:
+ *
+ *		up		uploads of batches
+ *		run		kernels, growth, results; everything that touches the table
+ *		note	waits for the end of a step in run and then wakes the caller,
+ *				so that run need not wait for a callback
+ *
+ * Each step in run ends with a copy of the table's counters to a pinned
+ * snapshot and an event; poll() asks the events and never waits.
+ *
+ * A batch in flight:
+ *
+ *		FREE -> QUEUED (uploading, kernel not launched) -> RUNNING -> READY
+ *				  ^ |							  ^			|
+ *			LOOKING-+							  +- FAILED <---+--> COPYBACK -> READY
+ *
+ *	LOOKING: its groups are estimated, to choose how to aggregate it.
+ *	FAILED: some rows failed and the table will grow; they run again afterwards.
+ *	COPYBACK: it cannot grow, the bitmap of failed rows goes to the caller.
+ *	READY: the caller's event is due.
+ *
+ * A table:
+ *
+ *		BUILD -> DRAIN -> GROWING -> BUILD			(any number of times)
+ *		BUILD -> FINISHING -> FINISHED <-> EXTRACTING
+ *
+ *	DRAIN: wants to grow, once no kernel of a batch is in flight.  Batches
+ *	submitted meanwhile are uploaded and stay QUEUED.  There is always a batch
+ *	FAILED or QUEUED then, so the caller has an event to wait for.
+ *
+ * An error of a CUDA call other than a refused allocation breaks the device:
+ * every later call reports the first error, and close() frees what it can.
+ * There is no C++ runtime in here, so that a C linker can link it: compile with
+ * -fno-exceptions -fno-threadsafe-statics (nvcc's launch stubs have statics).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef RHH_WITH_CUDA
+#define RHH_WITH_CUDA			/* declares rhh_cuda_ops */
+#endif
+#include "rhh_check.h"
+#include "rhh_device.h"
+#include "rhh_keys.h"
+#include "cuda/rhh_cuda_device.cuh"
+#include "cuda/rhh_cuda_memory.cuh"
+#include "cuda/rhh_cuda_batch.cuh"
+#include "cuda/rhh_cuda_grow.cuh"
+#include "cuda/rhh_cuda_finish.cuh"
+#include "cuda/rhh_cuda_open.cuh"
+
+/* ---------- the state machine ---------- */
+
+/* A batch's kernel or copy has ended. */
+static bool
+rhh_batch_ended(rhh_table *t, int i)
+{
+	rhh_in_flight *f = &t->flights[i];
+	const rhh_control *snapshot = &t->lane->snapshot[i];
+
+	if (f->state == BATCH_COPYBACK)
+	{
+		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, f->n_failed);
+		return true;
+	}
+	rhh_add_time(t, t->lane->batch[i].start, t->lane->batch[i].stop, &t->stats.kernel_ns);
+	if (!f->upload_counted)
+		rhh_add_time(t, t->lane->upload[i], t->lane->uploaded[i], &t->stats.upload_ns);
+	f->upload_counted = true;	/* a replay has none */
+	rhh_see(t, snapshot, f->launch);
+	if (t->dev->broken)
+		return false;
+	if (f->state == BATCH_LOOKING && !t->cancelled)
+		return rhh_looked(t, i, snapshot);
+	f->n_failed = snapshot->failed[i];
+	if (t->cancelled || f->n_failed == 0)
+	{
+		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, 0);
+		return true;
+	}
+	if (t->mode == TABLE_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t)))
+	{
+		f->state = BATCH_FAILED;
+		t->mode = TABLE_DRAIN;
+		return true;
+	}
+	return rhh_hand_back(t, i);
+}
+
+/* Takes a table as far as it gets without waiting.  False: broken. */
+static bool
+rhh_advance(rhh_table *t)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	bool		running = false;
+
+	if (t->mode == TABLE_GROWING || t->mode == TABLE_FINISHING ||
+		t->mode == TABLE_EXTRACTING)
+	{
+		if (!rhh_reached(dev, lane->step.done))
+			return !dev->broken;
+		if (t->mode == TABLE_FINISHING)
+			rhh_finished(t);
+		else if (t->mode == TABLE_EXTRACTING)
+			rhh_extracted(t);
+		else if (!t->cancelled)
+		{
+			if (!rhh_grown(t))
+				return false;
+		}
+		else
+		{
+			rhh_body_free(t, &t->grown);
+			t->mode = TABLE_BUILD;
+		}
+	}
+
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+	{
+		rhh_in_flight *f = &t->flights[i];
+
+		if ((f->state == BATCH_RUNNING || f->state == BATCH_LOOKING ||
+			 f->state == BATCH_COPYBACK) &&
+			rhh_reached(dev, lane->batch[i].done) && !rhh_batch_ended(t, i))
+			return false;
+		if (t->cancelled && t->mode != TABLE_GROWING &&
+			(f->state == BATCH_FAILED ||
+			 (f->state == BATCH_QUEUED && rhh_reached(dev, lane->uploaded[i]))))
+			rhh_resolve(t, i, RHH_CANCELLED, 0);
+		if (dev->broken)
+			return false;
+		running = running || f->state == BATCH_RUNNING;
+	}
+
+	if (t->mode == TABLE_DRAIN && !running)
+	{
+		if (t->cancelled)
+			t->mode = TABLE_BUILD;
+		else
+			return rhh_grow(t);
+	}
+	return true;
+}
+
+/* The events that are due, as far as there is room; true if some are left. */
+static bool
+rhh_collect(rhh_table *t, rhh_event *events, uint32_t cap, uint32_t *n)
+{
+	rhh_event	ev;
+
+	memset(&ev, 0, sizeof(ev));
+	ev.table = t;
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+	{
+		rhh_in_flight *f = &t->flights[i];
+
+		if (f->state != BATCH_READY)
+			continue;
+		if (*n == cap)
+			return true;
+		ev.kind = RHH_EVENT_BATCH;
+		ev.status = f->status;
+		ev.tag = f->tag;
+		ev.n_failed = f->n_failed;
+		events[(*n)++] = ev;
+		f->state = BATCH_FREE;
+	}
+	ev.status = t->cancelled ? RHH_CANCELLED : RHH_OK;
+	ev.n_failed = 0;
+	if (t->finish_ready)
+	{
+		if (*n == cap)
+			return true;
+		ev.kind = RHH_EVENT_FINISH;
+		ev.tag = 0;
+		events[(*n)++] = ev;
+		t->finish_ready = false;
+	}
+	if (t->extract_ready)
+	{
+		if (*n == cap)
+			return true;
+		ev.kind = RHH_EVENT_EXTRACT;
+		ev.tag = t->extract_tag;
+		events[(*n)++] = ev;
+		t->extract_ready = false;
+	}
+	return false;
+}
+
+static rhh_status
+rhh_cuda_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
+			  rhh_error *err)
+{
+	uint64_t	count;
+	bool		more = false;
+
+	*n = 0;
+	/* Before looking: what ends after this wakes the caller again. */
+	while (read(dev->event_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+		;
+	if (!rhh_enter(dev))
+		return rhh_broken(dev, err);
+	for (rhh_table *t = dev->tables; t != NULL; t = t->next)
+		if (!rhh_advance(t))
+			return rhh_broken(dev, err);
+	for (rhh_table *t = dev->tables; t != NULL; t = t->next)
+		more = rhh_collect(t, events, cap, n) || more;
+	if (more)
+		rhh_wake_fd(dev->event_fd);
+	return RHH_OK;
+}
+
+/* ---------- the table ---------- */
+
+static uint8_t
+rhh_init_of(uint64_t start)
+{
+	return start == 0					 ? RHH_INIT_ZERO :
+		start == UINT64_MAX ? RHH_INIT_ONES :
+		start == (uint64_t) INT64_MAX ? RHH_INIT_MOST : RHH_INIT_LEAST;
+}
+
+static void
+rhh_make_program(rhh_program *prog, const rhh_table_spec *spec)
+{
+	uint32_t	word = 0;
+
+	memset(prog, 0, sizeof(*prog));
+	prog->n_columns = (uint8_t) spec->n_columns;
+	memcpy(prog->column_bytes, spec->column_bytes, sizeof(prog->column_bytes));
+	rhh_key_plan_init(&prog->plan, spec);
+	prog->n_states = (uint8_t) spec->n_states;
+	for (uint32_t s = 0; s < spec->n_states; s++)
+	{
+		const rhh_state_spec *st = &spec->states[s];
+		rhh_program_state *out = &prog->states[s];
+
+		out->op = st->op;
+		out->arg = st->arg_column;
+		out->filter = st->filter_column;
+		out->bytes = st->arg_column >= 0 ? spec->column_bytes[st->arg_column] : 0;
+		out->word = (uint8_t) word;
+		out->n_words = (uint8_t) rhh_state_words(spec, s);
+		prog->init[word] = rhh_init_of(rhh_op_start(st->op));
+		word += out->n_words;
+	}
+	prog->n_state_words = (uint8_t) word;
+	prog->n_result_words = (uint16_t) rhh_result_words(spec);
+	if (prog->plan.form == RHH_KEY_WIDE)
+		for (uint32_t k = 0; k < spec->n_keys; k++)
+			for (uint32_t w = 0; w < rhh_key_words(spec, k); w++)
+				prog->word_key[prog->plan.shift[k] + w] = (uint8_t) k;
+}
+
+static rhh_status
+rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
+					  rhh_error *err)
+{
+	rhh_table  *t;
+	rhh_lane   *lane;
+	rhh_control start;
+
+	*out = NULL;
+	if (!rhh_enter(dev))
+		return rhh_broken(dev, err);
+	if (rhh_check_spec(spec, err) != RHH_OK)
+		return err->status;
+	t = (rhh_table *) calloc(1, sizeof(rhh_table));
+	if (t == NULL)
+		return rhh_fail(err, RHH_NO_MEMORY, "out of memory");
+	t->dev = dev;
+	t->spec = *spec;
+	t->mode = TABLE_BUILD;
+	rhh_make_program(&t->prog, spec);
+	for (uint32_t s = 0; s < spec->n_states; s++)
+		t->has_i128 = t->has_i128 || spec->states[s].op == RHH_SUM_I128;
+	t->zero_states = true;
+	for (uint32_t w = 0; w < t->prog.n_state_words; w++)
+		t->zero_states = t->zero_states && t->prog.init[w] == RHH_INIT_ZERO;
+	if (t->prog.plan.form == RHH_KEY_WIDE ||
+		(t->prog.plan.bits > 32 && !dev->slot16))
+		t->variant = VARIANT_8_VERIFY;
+	else
+		t->variant = t->prog.plan.bits > 32 ? VARIANT_16 : VARIANT_8;
+	t->slot_bytes = t->variant == VARIANT_16 ? 16 : 8;
+	t->slots_per_bucket = RHH_LINE_BYTES / t->slot_bytes;
+
+	/* A kept lane, or a new one. */
+	if (dev->lanes != NULL)
+	{
+		lane = dev->lanes;
+		dev->lanes = lane->next;
+		lane->next = NULL;
+		dev->n_lanes--;
+	}
+	else
+		lane = rhh_lane_make(dev);
+	t->lane = lane;
+	if (lane == NULL || !rhh_lane_fit(dev, lane, spec) || !rhh_first_body(t))
+	{
+		rhh_table_free(t);
+		if (dev->broken)
+			return rhh_broken(dev, err);
+		return rhh_fail(err, RHH_NO_MEMORY,
+						"not even the smallest hash table fits the device memory allowed");
+	}
+	t->stats.capacity_slots = (uint64_t) rhh_slots_of(t, &t->body);
+
+	/* In the order of the stream, before everything else. */
+	memset(&start, 0, sizeof(start));
+	start.n_numbers = t->prog.plan.form == RHH_KEY_SINGLE ? 1 : 0;
+	lane->snapshot[RHH_CUDA_IN_FLIGHT] = start;
+	if (!RHH_CUDA(dev, cudaMemcpyAsync, lane->ctl, &lane->snapshot[RHH_CUDA_IN_FLIGHT],
+				  sizeof(start), cudaMemcpyHostToDevice, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->reserves, 0,
+				  (uint64_t) dev->max_tiles * sizeof(rhh_reserve), lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->sketch, 0,
+				  RHH_SKETCH_REGISTERS * sizeof(uint32_t), lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, t->body.memory, 0xFF,
+				  (uint64_t) t->body.n_buckets * RHH_LINE_BYTES, lane->run) ||
+		!rhh_fill(t, &t->body, 0))
+	{
+		rhh_table_free(t);
+		return rhh_broken(dev, err);
+	}
+	t->next = dev->tables;
+	dev->tables = t;
+	*out = t;
+	return RHH_OK;
+}
+
+/* All rows fail, without a look at them. */
+static bool
+rhh_refuse_batch(rhh_table *t, int i)
+{
+	uint8_t    *failed = t->lane->failed + (uint64_t) i * t->lane->failed_bytes;
+	rhh_in_flight *f = &t->flights[i];
+
+	f->n_failed = f->batch.n_rows;
+	/* Behind whole bytes may be another batch's bitmap. */
+	return RHH_CUDA(t->dev, cudaMemsetAsync, failed, 0xFF, f->n_failed / 8, t->lane->run) &&
+		(f->n_failed % 8 == 0 ||
+		 RHH_CUDA(t->dev, cudaMemsetAsync, failed + f->n_failed / 8,
+				  (1 << f->n_failed % 8) - 1, 1, t->lane->run)) &&
+		rhh_hand_back(t, i);
+}
+
+static rhh_status
+rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f;
+	int			i = 0;
+
+	if (!rhh_enter(dev))
+		return rhh_broken(dev, err);
+	if (t->cancelled)
+		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
+	if (t->mode != TABLE_BUILD && t->mode != TABLE_DRAIN && t->mode != TABLE_GROWING)
+		return rhh_fail(err, RHH_INVALID, "the hash table is finished");
+	if (rhh_check_batch(&t->spec, batch, err) != RHH_OK)
+		return err->status;
+	while (i < RHH_CUDA_IN_FLIGHT && t->flights[i].state != BATCH_FREE)
+		i++;
+	if (i == RHH_CUDA_IN_FLIGHT)
+		return rhh_fail(err, RHH_BUSY, "enough batches are in flight");
+
+	f = &t->flights[i];
+	f->batch = *batch;
+	f->tag = tag;
+	f->n_failed = 0;
+
+	/* The halves of a SUM_I128 are exact for so many rows. */
+	if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
+		return rhh_refuse_batch(t, i) ? RHH_OK : rhh_broken(dev, err);
+	t->rows_submitted += batch->n_rows;
+
+	f->state = BATCH_QUEUED;
+	f->method = METHOD_UNKNOWN;
+	f->looked_at_all = false;
+	f->upload_counted = false;
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
+		(!batch->on_device &&
+		 !RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
+				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up)) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up))
+		return rhh_broken(dev, err);
+	if (!batch->on_device)
+		t->stats.uploaded_bytes += batch->used_bytes;
+	if ((t->mode == TABLE_BUILD && !rhh_start_batch(t, i)) ||
+		(t->mode == TABLE_DRAIN && !rhh_advance(t)))
+		return rhh_broken(dev, err);
+	return RHH_OK;
+}
+
+static bool
+rhh_idle(const rhh_table *t)
+{
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+		if (t->flights[i].state != BATCH_FREE)
+			return false;
+	return true;
+}
+
+static rhh_status
+rhh_cuda_table_finish(rhh_table *t, rhh_error *err)
+{
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
+	if (t->cancelled)
+		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
+	if (t->mode != TABLE_BUILD || !rhh_idle(t))
+		return rhh_fail(err, RHH_INVALID, "batches are in flight or the hash table is finished");
+	if (!rhh_start_finish(t))
+		return rhh_broken(t->dev, err);
+	return RHH_OK;
+}
+
+static rhh_status
+rhh_cuda_table_extract(rhh_table *t, rhh_result *result, uint64_t tag, rhh_error *err)
+{
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
+	if (t->cancelled)
+		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
+	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
+		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
+	if (result->words == NULL || result->capacity_groups < 1)
+		return rhh_fail(err, RHH_INVALID, "no room for a group");
+	t->result = result;
+	t->extract_tag = tag;
+	if (!rhh_start_extract(t))
+		return rhh_broken(t->dev, err);
+	return RHH_OK;
+}
+
+static rhh_status
+rhh_cuda_table_rewind(rhh_table *t, rhh_error *err)
+{
+	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
+		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
+	if (t->n_orphans > 0)
+		return rhh_fail(err, RHH_INVALID, "groups without a slot come out once");
+	t->n_main_done = 0;
+	return RHH_OK;
+}
+
+static void
+rhh_cuda_table_stats(rhh_table *t, rhh_table_stats *stats)
+{
+	*stats = t->stats;
+}
+
+static void
+rhh_cuda_table_cancel(rhh_table *t)
+{
+	/* A kernel runs to its end, which is near; poll() does the rest. */
+	t->cancelled = true;
+	rhh_wake_fd(t->dev->event_fd);
+
+	/* Uploads of batches without a kernel have nobody else to tell of them. */
+	if (rhh_enter(t->dev))
+		for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+			if (t->flights[i].state == BATCH_QUEUED &&
+				!rhh_wake_after(t, t->lane->uploaded[i]))
+				break;
+}
+
+static void
+rhh_cuda_table_destroy(rhh_table *t)
+{
+	rhh_table_free(t);
+}
+
+const rhh_device_ops rhh_cuda_ops = {
+	RHH_KIND_CUDA,
+	rhh_cuda_enumerate,
+	rhh_cuda_open,
+	rhh_cuda_close,
+	rhh_cuda_info,
+	rhh_cuda_register_pool,
+	rhh_cuda_event_fd,
+	rhh_cuda_poll,
+	rhh_cuda_table_create,
+	rhh_cuda_table_submit,
+	rhh_cuda_table_finish,
+	rhh_cuda_table_extract,
+	rhh_cuda_table_rewind,
+	rhh_cuda_table_stats,
+	rhh_cuda_table_cancel,
+	rhh_cuda_table_destroy
+};

@@ -1,0 +1,552 @@
+/*
+ * rhh_cuda_batch.cuh
+ *		What the CUDA device does with a batch: it chooses how to aggregate the
+ *		rows, looks at them for that where they are many, queues the kernels, and
+ *		hands the rows back that found no place.
+ */
+#ifndef RHH_CUDA_BATCH_CUH
+#define RHH_CUDA_BATCH_CUH
+
+#include "cuda/rhh_cuda_memory.cuh"
+
+/* Has memory been refused, and none been given back since? */
+static bool
+rhh_may_grow(const rhh_table *t)
+{
+	return t->refused_at != t->dev->frees;
+}
+
+/* Distinct keys that the table should have room for, by what was seen. */
+static double
+rhh_expected(const rhh_table *t)
+{
+	double		estimate = (double) t->estimate * RHH_CUDA_ESTIMATE_SLACK;
+
+	return estimate > (double) t->seen.placed ? estimate : (double) t->seen.placed;
+}
+
+/* A batch's rows as its kernels see them. */
+static rhh_rows
+rhh_rows_of(const rhh_table *t, int i)
+{
+	rhh_lane   *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	rhh_rows	rows;
+
+	rows.base = batch->on_device ? batch->base
+		: lane->staging + (uint64_t) i * lane->staging_bytes;
+	rows.failed = (uint32_t *) (lane->failed + (uint64_t) i * lane->failed_bytes);
+	rows.n_failed = &lane->ctl->failed[i];
+	rows.ids = NULL;
+	rows.byte_nulls = false;
+	rows.n_rows = batch->n_rows;
+	memcpy(rows.values_offset, batch->values_offset, sizeof(rows.values_offset));
+	memcpy(rows.nulls_offset, batch->nulls_offset, sizeof(rows.nulls_offset));
+	return rows;
+}
+
+static uint32_t
+rhh_record_bytes(const rhh_table *t)
+{
+	return rhh_record_words(t->prog.n_state_words) * (uint32_t) sizeof(uint64_t);
+}
+
+/* The largest local table, and the groups that it is for: 0 if it is none. */
+static uint32_t
+rhh_most_local_slots(const rhh_table *t)
+{
+	uint32_t	room = t->dev->local_bytes - RHH_LOCAL_EXTRA_WORDS * (uint32_t) sizeof(uint64_t);
+	uint32_t	n = 16;
+
+	while ((2 * n + 1) * rhh_record_bytes(t) <= room)
+		n *= 2;
+	return (n + 1) * rhh_record_bytes(t) <= room ? n : 0;
+}
+
+static double
+rhh_most_local_groups(const rhh_table *t)
+{
+	return rhh_most_local_slots(t) * RHH_CUDA_LOCAL_FILL;
+}
+
+/* Bits of the fingerprint that make parts whose groups a local table holds. */
+static uint32_t
+rhh_part_bits(const rhh_table *t, double groups)
+{
+	uint32_t	bits = 1;
+
+	while (bits <= RHH_CUDA_MAX_PART_BITS &&
+		   groups > rhh_most_local_groups(t) * (double) (UINT64_C(1) << bits))
+		bits++;
+	return bits;
+}
+
+/* Copies of columns, and their rows' numbers, behind *at of the workspace. */
+static rhh_rows
+rhh_moved_rows(const rhh_table *t, int i, uint8_t *workspace, uint64_t *at)
+{
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint64_t	n = rows.n_rows;
+	uint64_t	offset = 0;
+
+	rows.byte_nulls = true;
+	rows.base = workspace + *at;
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+	{
+		rows.values_offset[c] = (uint32_t) offset;
+		offset += rhh_align(n * t->spec.column_bytes[c]);
+	}
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+		if (rows.nulls_offset[c] != 0)
+		{
+			rows.nulls_offset[c] = (uint32_t) offset;
+			offset += rhh_align(n);
+		}
+	rows.ids = (uint32_t *) (workspace + *at + offset);
+	*at += offset + rhh_align(n * sizeof(uint32_t));
+	return rows;
+}
+
+/* What partitioning needs, in the workspace. */
+struct rhh_partition_plan
+{
+	uint32_t	first_bits;
+	uint32_t	second_bits;	/* 0: one pass does */
+	rhh_rows	first;
+	rhh_rows	second;
+	uint32_t   *begins[2];		/* of parts, by pass */
+	uint32_t   *ends[2];
+	uint32_t   *counts;			/* of the second pass */
+	rhh_unit   *units;
+	uint32_t   *n_units;
+	rhh_stash	stash;
+	uint64_t	bytes;
+};
+
+/* Where it would be in a workspace (which may be NULL, to know its size). */
+static rhh_partition_plan
+rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
+{
+	const rhh_in_flight *f = &t->flights[i];
+	uint32_t	bits = f->part_bits;
+	uint64_t	n_parts = UINT64_C(1) << bits;
+	uint64_t	n_rows = f->batch.n_rows;
+	uint64_t	n_units = n_rows / ::min((uint32_t) RHH_SCATTER_ROWS, (uint32_t) RHH_CUDA_UNIT_ROWS) + n_parts +
+		RHH_PASS_PARTS;
+	uint64_t	parts_bytes = rhh_align(n_parts * sizeof(uint32_t));
+	uint64_t	at = 0;
+	rhh_partition_plan p;
+
+	memset(&p, 0, sizeof(p));
+	p.first_bits = bits <= RHH_PASS_BITS ? bits : (bits + 1) / 2;
+	p.second_bits = bits - p.first_bits;
+	for (int pass = 0; pass < 2; pass++)
+	{
+		p.begins[pass] = (uint32_t *) (workspace + at);
+		at += parts_bytes * RHH_CUDA_BEGIN_STRIDE;
+		p.ends[pass] = (uint32_t *) (workspace + at);
+		at += parts_bytes;
+	}
+	p.counts = (uint32_t *) (workspace + at);
+	at += parts_bytes;
+	p.n_units = (uint32_t *) (workspace + at);
+	at += rhh_align(2 * sizeof(uint32_t));
+	p.units = (rhh_unit *) (workspace + at);
+	at += rhh_align(n_units * sizeof(rhh_unit));
+	p.stash.room = (uint32_t) (f->groups / RHH_CUDA_STASH_SHARE) + 8 * RHH_STASH_OF_PART;
+	p.stash.n = (uint32_t *) (workspace + at);
+	p.stash.count = p.stash.n + 2;
+	at += rhh_align((2 + n_parts) * sizeof(uint32_t));
+	p.stash.first = (uint32_t *) (workspace + at);
+	at += parts_bytes;
+	p.stash.records = (uint64_t *) (workspace + at);
+	at += rhh_align((uint64_t) p.stash.room * rhh_record_bytes(t));
+	p.first = rhh_moved_rows(t, i, workspace, &at);
+	if (p.second_bits > 0)
+		p.second = rhh_moved_rows(t, i, workspace, &at);
+	p.bytes = at;
+	return p;
+}
+
+/* Can the batch's columns be moved?  False also if there is no memory. */
+static bool
+rhh_get_workspace(rhh_table *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	uint64_t	columns_bytes = 0;
+	uint64_t	bytes;
+
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+		columns_bytes += rhh_align((uint64_t) batch->n_rows * t->spec.column_bytes[c]) +
+			(batch->nulls_offset[c] != 0 ? rhh_align(batch->n_rows) : 0);
+	if (columns_bytes > UINT32_MAX || t->flights[i].part_bits > RHH_CUDA_MAX_PART_BITS)
+		return false;
+	bytes = rhh_plan_partition(t, i, NULL).bytes;
+	if (lane->workspace_bytes >= bytes)
+		return true;
+	if ((t->spec.memory_limit_bytes != 0 &&
+		 t->stats.bytes + bytes > t->spec.memory_limit_bytes) ||
+		dev->body_bytes + bytes > dev->limit_bytes)
+		return false;
+	if (lane->workspace != NULL)
+	{
+		uint8_t    *old = lane->workspace;
+
+		lane->workspace = NULL;
+		lane->workspace_bytes = 0;
+		/* Waits for the batch that uses it. */
+		if (!RHH_CUDA(dev, cudaFree, old))
+			return false;
+	}
+	if (!rhh_malloc(dev, &lane->workspace, bytes))
+		return false;
+	lane->workspace_bytes = bytes;
+	return true;
+}
+
+/* Looks at a sample of a batch's rows, or at all, to know their groups. */
+static bool
+rhh_launch_look(rhh_table *t, int i, bool all)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint32_t	step = all ? 1 : (rows.n_rows - 1) / RHH_CUDA_LOOK_SAMPLE + 1;
+
+	f->looked_at_all = all;
+	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->counts[i], 0,
+				  RHH_PASS_PARTS * sizeof(uint32_t), lane->run))
+		return false;
+	RHH_LAUNCH(rhh_look_kernel, rhh_blocks(dev, rows.n_rows / step), RHH_CUDA_BLOCK_THREADS,
+			   (RHH_SKETCH_REGISTERS + RHH_PASS_PARTS) * sizeof(uint32_t), lane->run,
+			   t->prog, rows, step, lane->sketch, lane->counts[i]);
+	if (!rhh_launched(dev, "rhh_look_kernel"))
+		return false;
+	RHH_LAUNCH(rhh_estimate_kernel, 1, RHH_CUDA_BLOCK_THREADS,
+			   2 * RHH_CUDA_BLOCK_THREADS * sizeof(float), lane->run,
+			   lane->sketch, &lane->ctl->estimate);
+	f->state = BATCH_LOOKING;
+	f->launch = ++t->launches;
+	return rhh_launched(dev, "rhh_estimate_kernel") &&
+		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
+}
+
+/* Are the rows' states those that SIMPLE kernels are for?  See rhh_update_rows. */
+static bool
+rhh_is_simple(const rhh_table *t, const rhh_rows &rows)
+{
+	for (uint32_t s = 0; s < t->prog.n_states; s++)
+	{
+		const rhh_program_state &st = t->prog.states[s];
+
+		if ((st.op != RHH_COUNT && (st.op != RHH_SUM_I64 || st.bytes < 4)) || st.filter >= 0 ||
+			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Rows aggregated in shared memory and entered into the table; some are left to
+ * the batch kernel.  groups: of a unit.
+ */
+static bool
+rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &rows,
+					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
+					 double groups, bool simple)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	uint32_t   *left = &lane->ctl->left[i];
+	uint32_t	most_slots = rhh_most_local_slots(t);
+	uint32_t	part_buckets = (view.n_buckets >> units.part_bits) + 1;
+	uint32_t	n_slots = 16;
+	uint32_t	n_copies = 1;
+	size_t		shared;
+	auto		launch = [&](rhh_entering entering, size_t space) {
+		RHH_BY_VARIANT(t->variant,
+					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
+					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
+					   RHH_LAUNCH(kernel, blocks, RHH_CUDA_AGGREGATE_THREADS, shared + space,
+								  lane->run, t->prog, view, rows, units, n_slots, n_copies,
+								  entering, stash, left));
+	};
+
+	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL_FEW < groups)
+		n_slots *= 2;
+	while (n_copies < RHH_WARP_SIZE &&
+		   2 * n_copies * (n_slots + 1) * rhh_record_bytes(t) <= RHH_CUDA_LOCAL_COPIES_BYTES)
+		n_copies *= 2;
+	shared = (size_t) n_copies * (n_slots + 1) * rhh_record_bytes(t) +
+		RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
+	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.failed, 0, (rows.n_rows + 31ULL) / 32 * 4,
+				  lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
+		return false;
+
+	/* An empty table is built. */
+	if (units.part_bits > 0 && t->n_entering == 0 && part_buckets <= RHH_CUDA_BUILD_BUCKETS &&
+		part_buckets * t->slots_per_bucket <= RHH_CUDA_BUILD_SLOTS)
+	{
+		if (!RHH_CUDA(dev, cudaMemsetAsync, stash.n, 0,
+					  (2 + (UINT64_C(1) << units.part_bits)) * sizeof(uint32_t), lane->run))
+			return false;
+		launch(RHH_ENTER_BUILD, sizeof(rhh_build_space));
+		launch(RHH_ENTER_SPLIT, 0);
+		RHH_BY_VARIANT(t->variant,
+					   RHH_LAUNCH((rhh_enter_stash_kernel<BYTES, VERIFY>),
+								  ::min(blocks, (uint32_t) dev->n_sms * 2), RHH_CUDA_BLOCK_THREADS,
+								  0, lane->run, t->prog, view, rows, stash);
+					   RHH_LAUNCH((rhh_leave_stash_kernel<BYTES, VERIFY>), blocks,
+								  RHH_CUDA_AGGREGATE_THREADS,
+								  (2 * RHH_STASH_OF_PART + 1) * rhh_record_words(0) *
+								  sizeof(uint64_t), lane->run, t->prog, rows, units, stash, left));
+	}
+	else
+		launch(RHH_ENTER_ALL, 0);
+	t->n_entering++;
+	return rhh_launched(dev, "rhh_aggregate_kernel");
+}
+
+static bool
+rhh_launch_units(rhh_table *t, const rhh_partition_plan &p, const uint32_t *ends, uint32_t bits,
+				 uint32_t unit_rows)
+{
+	uint32_t	n_parts = 1u << bits;
+
+	if (!RHH_CUDA(t->dev, cudaMemsetAsync, p.n_units, 0, 2 * sizeof(uint32_t), t->lane->run))
+		return false;
+	RHH_LAUNCH(rhh_units_kernel, ::min(n_parts, (uint32_t) RHH_CUDA_UNITS_BLOCKS),
+			   RHH_CUDA_UNITS_THREADS, 0, t->lane->run, ends, n_parts, unit_rows, p.units, p.n_units);
+	return rhh_launched(t->dev, "rhh_units_kernel");
+}
+
+/* Moves the rows to their parts, of which it gives the units. */
+static bool
+rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t unit_rows,
+					 rhh_units *units)
+{
+	rhh_device *dev = t->dev;
+	cudaStream_t run = t->lane->run;
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint32_t	blocks = (uint32_t) dev->n_sms * 4;
+	rhh_digit	digit = {32 - p.first_bits, p.first_bits};
+
+	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS, 0};
+	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, 0, run, t->lane->counts[i], NULL,
+			   p.first_bits, RHH_PASS_BITS - p.first_bits, p.begins[0], p.ends[0]);
+	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED, run,
+			   t->prog, rows, p.first, *units, digit, p.begins[0]);
+	if (p.second_bits > 0)
+	{
+		*units = {p.units, p.n_units, 0, 0, p.first_bits};
+		digit = {32 - p.first_bits - p.second_bits, p.second_bits};
+		if (!RHH_CUDA(dev, cudaMemsetAsync, p.counts, 0,
+					  sizeof(uint32_t) << (p.first_bits + p.second_bits), run) ||
+			!rhh_launch_units(t, p, p.ends[0], p.first_bits, RHH_SCATTER_ROWS))
+			return false;
+		RHH_LAUNCH(rhh_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS,
+				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->prog, p.first, *units, digit,
+				   p.counts);
+		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS, 0, run, p.counts,
+				   p.ends[0], p.second_bits, 0, p.begins[1], p.ends[1]);
+		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED,
+				   run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
+	}
+	*units = {p.units, p.n_units, 0, 0, p.first_bits + p.second_bits};
+	if (!rhh_launch_units(t, p, p.second_bits > 0 ? p.ends[1] : p.ends[0], units->part_bits,
+						  unit_rows))
+		return false;
+	return rhh_launched(dev, "partitioning");
+}
+
+/* The body as a launch of some tiles sees it: they take numbers in chunks. */
+static rhh_view
+rhh_view_for(const rhh_table *t, uint32_t n_tiles)
+{
+	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
+
+	view.chunk = view.group_cap / RHH_CUDA_CHUNK_SHARE / n_tiles;
+	if (view.chunk < 1)
+		view.chunk = 1;
+	if (view.chunk > RHH_CUDA_MAX_CHUNK)
+		view.chunk = RHH_CUDA_MAX_CHUNK;
+	return view;
+}
+
+/* Queues a batch's kernels, for all its rows or those that failed. */
+static bool
+rhh_launch_batch(rhh_table *t, int i, bool replay)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+	rhh_rows	rows = rhh_rows_of(t, i);
+	uint32_t	tiles_per_block = RHH_CUDA_BLOCK_THREADS / RHH_GROUP_LANES;
+	uint32_t	blocks = rhh_blocks(dev, rows.n_rows);
+	uint32_t	most_blocks = t->body.group_cap / RHH_CUDA_GROUPS_PER_TILE / tiles_per_block;
+	bool		aggregate = !replay && f->method != METHOD_ROWS;
+	const uint32_t *n_left = aggregate ? &lane->ctl->left[i] : NULL;
+
+	if (blocks > most_blocks)
+		blocks = most_blocks < 1 ? 1 : most_blocks;
+	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_failed, 0, sizeof(uint32_t), lane->run))
+		return false;
+	if (aggregate)
+	{
+		/* Tiles take a number each for groups that all of them have. */
+		uint32_t	agg_tiles = RHH_CUDA_AGGREGATE_THREADS / RHH_GROUP_LANES;
+		uint32_t	most = t->body.group_cap / 4 * 3 / agg_tiles;
+		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
+		double		groups = f->groups;
+		rhh_units	units = {NULL, NULL, rows.n_rows, 0, 0};
+		rhh_rows	from = rows;
+		rhh_stash	stash = {};
+
+		if (agg_blocks > most)
+			agg_blocks = most < 1 ? 1 : most;
+		if (f->method == METHOD_PARTS)
+		{
+			rhh_partition_plan p = rhh_plan_partition(t, i, lane->workspace);
+			uint32_t	bits = p.first_bits + p.second_bits;
+
+			if (p.bytes > lane->workspace_bytes)
+			{
+				rhh_break(dev, "the workspace of a batch is too small");
+				return false;
+			}
+			if (!rhh_launch_partition(t, i, p, ::max((uint32_t) RHH_CUDA_UNIT_ROWS, rows.n_rows / agg_blocks),
+									  &units))
+				return false;
+			from = p.second_bits > 0 ? p.second : p.first;
+			stash = p.stash;
+			groups /= (double) (UINT64_C(1) << bits);
+		}
+		else
+		{
+			uint64_t	unit_rows = (rows.n_rows - 1) / agg_blocks + 1;
+
+			if (unit_rows < RHH_CUDA_LOCAL_MIN_ROWS)
+				unit_rows = RHH_CUDA_LOCAL_MIN_ROWS;
+			if (unit_rows < RHH_CUDA_LOCAL_ROWS_PER_GROUP * groups)
+				unit_rows = (uint64_t) (RHH_CUDA_LOCAL_ROWS_PER_GROUP * groups);
+			units.unit_rows = (uint32_t) unit_rows;
+		}
+		if (!rhh_launch_aggregate(t, i, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
+								  stash, agg_blocks, groups, rhh_is_simple(t, rows)))
+			return false;
+	}
+	RHH_BY_VARIANT(t->variant,
+				   RHH_LAUNCH((rhh_batch_kernel<BYTES, VERIFY>), blocks,
+							  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
+							  t->prog, rhh_view_for(t, blocks * tiles_per_block), rows,
+							  replay || aggregate, n_left));
+	t->n_entering++;
+	f->state = BATCH_RUNNING;
+	f->launch = ++t->launches;
+	return rhh_launched(dev, "rhh_batch_kernel") &&
+		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
+}
+
+/*
+ * The next step of a queued batch: to look at it, to wait until there is room for
+ * its groups (then the table is to DRAIN), or to run.
+ */
+static bool
+rhh_start_batch(rhh_table *t, int i)
+{
+	rhh_in_flight *f = &t->flights[i];
+
+	if (f->method == METHOD_UNKNOWN)
+	{
+		uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;
+
+		if (f->batch.on_device && f->batch.n_rows >= t->dev->look_rows &&
+			rhh_most_local_slots(t) > 0)
+			return rhh_launch_look(t, i, false);
+		f->method = groups <= RHH_CUDA_LOCAL_MAX_GROUPS && groups <= rhh_most_local_groups(t)
+			? METHOD_LOCAL : METHOD_ROWS;
+		f->groups = t->seen_launch > 0 ? 2.0 * (double) groups : RHH_CUDA_LOCAL_MAX_GROUPS;
+	}
+	if (rhh_may_grow(t) && rhh_expected(t) > rhh_slots_of(t, &t->body) * t->spec.load_factor)
+	{
+		t->mode = TABLE_DRAIN;
+		return true;
+	}
+	return rhh_launch_batch(t, i, false);
+}
+
+/* The rows have been looked at, and it is known how to aggregate them. */
+static bool
+rhh_looked(rhh_table *t, int i, const rhh_control *snapshot)
+{
+	rhh_in_flight *f = &t->flights[i];
+
+	f->state = BATCH_QUEUED;
+	t->estimate = snapshot->estimate;
+	/* Kept: what is known may have changed when it is launched, and the workspace is for this. */
+	f->groups = rhh_expected(t);
+	f->part_bits = rhh_part_bits(t, f->groups);
+	if (rhh_expected(t) <= rhh_most_local_groups(t))
+		f->method = METHOD_LOCAL;
+	else if (!f->looked_at_all)
+		return rhh_launch_look(t, i, true);
+	else
+		f->method = rhh_get_workspace(t, i) ? METHOD_PARTS : METHOD_ROWS;
+	if (t->dev->broken)
+		return false;
+	return t->mode != TABLE_BUILD || rhh_start_batch(t, i);
+}
+
+/* As far as there is room for them. */
+static bool
+rhh_launch_queued(rhh_table *t)
+{
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+		if (t->mode == TABLE_BUILD && t->flights[i].state == BATCH_QUEUED &&
+			!rhh_start_batch(t, i))
+			return false;
+	return true;
+}
+
+/* The caller's event is due. */
+static void
+rhh_resolve(rhh_table *t, int i, rhh_status status, uint32_t n_failed)
+{
+	rhh_in_flight *f = &t->flights[i];
+
+	f->state = BATCH_READY;
+	f->status = status;
+	f->n_failed = n_failed;
+	if (status == RHH_OK)
+	{
+		t->stats.rows += f->batch.n_rows - n_failed;
+		t->stats.failed_rows += n_failed;
+	}
+}
+
+/* The failed rows go back to the caller. */
+static bool
+rhh_hand_back(rhh_table *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+
+	f->state = BATCH_COPYBACK;
+	return RHH_CUDA(dev, cudaMemcpyAsync, f->batch.base + f->batch.failed_offset,
+					lane->failed + (uint64_t) i * lane->failed_bytes,
+					(f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault,
+					lane->run) &&
+		RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&
+		rhh_wake_after(t, lane->batch[i].done);
+}
+
+#endif							/* RHH_CUDA_BATCH_CUH */

@@ -1,0 +1,382 @@
+/*
+ * rhh_cuda_device.cuh
+ *		What the parts of the CUDA device share: the structs of a device, its
+ *		tables, their lanes and bodies; errors and how they break the device; waking
+ *		the caller; and the steps that are queued in a lane's streams.
+ *
+ * The parts are the files rhh_cuda_*.cuh.  They are compiled as one translation unit,
+ * rhh_cuda.cu, which has the lifetimes and the states at its head.  The kernels are
+ * static: in several units each would have copies of its own, and what cudaFuncSetAttribute
+ * sets for one copy would not hold for the other.
+ */
+#ifndef RHH_CUDA_DEVICE_CUH
+#define RHH_CUDA_DEVICE_CUH
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rhh_device.h"
+#include "cuda/rhh_cuda_tuning.h"
+#include "cuda/rhh_kernels.cuh"
+
+#define RHH_MAX_POOLS 8
+#define RHH_MAX_ORDINALS 64
+
+enum rhh_batch_state
+{
+	BATCH_FREE,
+	BATCH_QUEUED,
+	BATCH_LOOKING,
+	BATCH_RUNNING,
+	BATCH_FAILED,
+	BATCH_COPYBACK,
+	BATCH_READY
+};
+
+/* How a batch is aggregated; see rhh_aggregate.cuh. */
+enum rhh_method
+{
+	METHOD_UNKNOWN,
+	METHOD_ROWS,				/* each row for itself */
+	METHOD_LOCAL,				/* in shared memory, rows as they come */
+	METHOD_PARTS				/* in shared memory, partitioned */
+};
+
+enum rhh_table_mode
+{
+	TABLE_BUILD,
+	TABLE_DRAIN,
+	TABLE_GROWING,
+	TABLE_FINISHING,
+	TABLE_FINISHED,
+	TABLE_EXTRACTING
+};
+
+/* Slot bytes and verification: the three pairs that kernels exist for. */
+enum rhh_variant
+{
+	VARIANT_8,
+	VARIANT_8_VERIFY,
+	VARIANT_16
+};
+
+/* Runs a statement with BYTES and VERIFY as the variant has them. */
+#define RHH_BY_VARIANT(variant, ...) \
+	do { \
+		switch (variant) \
+		{ \
+			case VARIANT_8: \
+				{ enum { BYTES = 8 }; const bool VERIFY = false; __VA_ARGS__; } \
+				break; \
+			case VARIANT_8_VERIFY: \
+				{ enum { BYTES = 8 }; const bool VERIFY = true; __VA_ARGS__; } \
+				break; \
+			case VARIANT_16: \
+				{ enum { BYTES = 16 }; const bool VERIFY = false; __VA_ARGS__; } \
+				break; \
+		} \
+	} while (0)
+
+/* An event pair for the time of a step, and one for its end. */
+struct rhh_step_events
+{
+	cudaEvent_t start;
+	cudaEvent_t stop;
+	cudaEvent_t done;
+};
+
+struct rhh_lane
+{
+	rhh_lane   *next;			/* kept lanes */
+	cudaStream_t up;
+	cudaStream_t run;
+	cudaStream_t note;
+	cudaEvent_t upload[RHH_CUDA_IN_FLIGHT]; /* before a batch's copy, for its time */
+	cudaEvent_t uploaded[RHH_CUDA_IN_FLIGHT];
+	rhh_step_events batch[RHH_CUDA_IN_FLIGHT];
+	rhh_step_events step;		/* growth, finish, extract */
+	rhh_control *snapshot;		/* pinned; one a batch, the last for steps */
+
+	/* The fixed memory, and where its parts are. */
+	uint8_t    *fixed;
+	uint64_t	fixed_bytes;
+	uint8_t    *staging;		/* RHH_CUDA_IN_FLIGHT * staging_bytes */
+	uint64_t	staging_bytes;
+	uint8_t    *failed;			/* RHH_CUDA_IN_FLIGHT * failed_bytes */
+	uint64_t	failed_bytes;
+	rhh_control *ctl;
+	rhh_reserve *reserves;
+	rhh_orphan *orphans[2];
+	uint32_t   *sketch;			/* of the table's batches */
+	uint32_t   *counts[RHH_CUDA_IN_FLIGHT]; /* rows of parts, by looking */
+
+	/* For partitioning; one batch after the other uses it. */
+	uint8_t    *workspace;
+	uint64_t	workspace_bytes;
+};
+
+/* Slots, states, keys and dead marks in one allocation. */
+struct rhh_body
+{
+	uint8_t    *memory;
+	uint64_t	bytes;
+	uint64_t	states_at;
+	uint64_t	keys_at;
+	uint64_t	dead_at;
+	uint32_t	n_buckets;
+	uint32_t	group_cap;
+};
+
+struct rhh_in_flight
+{
+	rhh_batch_state state;
+	rhh_status	status;
+	rhh_batch	batch;
+	uint64_t	tag;
+	uint64_t	launch;			/* number of its last launch */
+	uint32_t	n_failed;
+	rhh_method	method;
+	double		groups;			/* that its rows may have, to aggregate it */
+	uint32_t	part_bits;		/* METHOD_PARTS */
+	bool		looked_at_all;	/* not only at a sample */
+	bool		upload_counted; /* its time is in the statistics */
+};
+
+struct rhh_table
+{
+	rhh_device *dev;
+	rhh_table  *next;
+	rhh_lane   *lane;
+	rhh_table_spec spec;
+	rhh_program prog;
+	rhh_variant variant;
+	uint32_t	slots_per_bucket;
+	uint32_t	slot_bytes;
+	bool		has_i128;
+	bool		zero_states;	/* their words begin as zero */
+
+	rhh_table_mode mode;
+	bool		cancelled;
+	rhh_in_flight flights[RHH_CUDA_IN_FLIGHT];
+	uint64_t	launches;
+	uint64_t	seen_launch;	/* the launch that seen is of */
+	rhh_control seen;			/* the newest snapshot */
+
+	rhh_body	body;
+	rhh_body	grown;			/* while GROWING */
+	uint32_t	orphan_list;	/* which of the two is current */
+	uint64_t	refused_at;		/* dev->frees when memory was last refused */
+
+	uint64_t	rows_submitted;
+	uint64_t	estimate;		/* of groups, by looking; 0: has not looked */
+	uint64_t	n_entering;		/* launches that entered groups; 0: it is empty */
+
+	/* Extracting. */
+	bool		finish_ready;
+	bool		extract_ready;
+	rhh_result *result;
+	uint64_t	extract_tag;
+	const uint8_t *list;		/* the live slots, compacted */
+	uint64_t	n_main;			/* compacted slots and the NULL group */
+	uint64_t	n_main_done;
+	uint32_t	n_orphans;
+	uint32_t	n_orphans_done;
+	uint32_t	n_extracting;
+
+	rhh_table_stats stats;
+};
+
+struct rhh_device
+{
+	int			ordinal;
+	int			event_fd;
+	int			n_sms;
+	uint32_t	max_tiles;		/* of a launch */
+	uint32_t	look_rows;
+	uint32_t	local_bytes;	/* of shared memory for a local table */
+	bool		slot16;
+	cudaDeviceProp prop;
+
+	rhh_table  *tables;
+	rhh_lane   *lanes;			/* kept */
+	uint32_t	n_lanes;
+	uint64_t	limit_bytes;
+	uint64_t	body_bytes;		/* of all tables */
+	uint64_t	frees;			/* counts bodies freed */
+
+	void	   *pools[RHH_MAX_POOLS];
+	uint32_t	n_pools;
+
+	bool		broken;
+	rhh_error	error;
+};
+
+static int32_t rhh_open_count[RHH_MAX_ORDINALS];
+
+/* ---------- errors and waking the caller ---------- */
+
+static rhh_status
+rhh_fail(rhh_error *err, rhh_status status, const char *message)
+{
+	err->status = status;
+	snprintf(err->message, sizeof(err->message), "%s", message);
+	return status;
+}
+
+static void
+rhh_wake_fd(int fd)
+{
+	uint64_t	one = 1;
+
+	/* EAGAIN: the counter is full, so the descriptor is readable. */
+	while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+/*
+ * Called by a CUDA thread.  cudaStreamAddCallback, not cudaLaunchHostFunc,
+ * because only the former is called after an error too, so that the caller
+ * wakes up to hear of it.
+ */
+static void CUDART_CB
+rhh_wake_callback(cudaStream_t stream, cudaError_t rc, void *arg)
+{
+	(void) stream;
+	(void) rc;
+	rhh_wake_fd((int) (intptr_t) arg);
+}
+
+/* The first error is the one to report; what follows it is its consequence. */
+static bool
+rhh_check(rhh_device *dev, cudaError_t rc, const char *call)
+{
+	if (rc == cudaSuccess)
+		return true;
+	if (!dev->broken)
+	{
+		dev->broken = true;
+		dev->error.status = RHH_DEVICE_ERROR;
+		snprintf(dev->error.message, sizeof(dev->error.message),
+				 "CUDA call %s failed: %s", call, cudaGetErrorString(rc));
+		rhh_wake_fd(dev->event_fd);
+	}
+	return false;
+}
+
+#define RHH_CUDA(dev, call, ...) rhh_check(dev, call(__VA_ARGS__), #call)
+
+static void
+rhh_break(rhh_device *dev, const char *message)
+{
+	if (!dev->broken)
+	{
+		dev->broken = true;
+		rhh_fail(&dev->error, RHH_DEVICE_ERROR, message);
+		rhh_wake_fd(dev->event_fd);
+	}
+}
+
+static rhh_status
+rhh_broken(rhh_device *dev, rhh_error *err)
+{
+	*err = dev->error;
+	return dev->error.status;
+}
+
+/* Every entry point: this thread may drive other devices too. */
+static bool
+rhh_enter(rhh_device *dev)
+{
+	return !dev->broken && RHH_CUDA(dev, cudaSetDevice, dev->ordinal);
+}
+
+/* ---------- launching ---------- */
+
+/* Blocks for so many threads' work, as many as may be alive at once. */
+static uint32_t
+rhh_blocks(const rhh_device *dev, uint64_t threads)
+{
+	uint64_t	blocks = (threads + RHH_CUDA_BLOCK_THREADS - 1) / RHH_CUDA_BLOCK_THREADS;
+	uint64_t	most = (uint64_t) dev->n_sms * RHH_CUDA_BLOCKS_PER_SM;
+
+	return (uint32_t) (blocks < 1 ? 1 : blocks > most ? most : blocks);
+}
+
+static bool
+rhh_launched(rhh_device *dev, const char *kernel)
+{
+	return rhh_check(dev, cudaGetLastError(), kernel);
+}
+
+/* Wakes the caller when an event of the lane is reached. */
+static bool
+rhh_wake_after(rhh_table *t, cudaEvent_t done)
+{
+	rhh_device *dev = t->dev;
+
+	return RHH_CUDA(dev, cudaStreamWaitEvent, t->lane->note, done, 0) &&
+		RHH_CUDA(dev, cudaStreamAddCallback, t->lane->note, rhh_wake_callback,
+				 (void *) (intptr_t) dev->event_fd, 0);
+}
+
+/* Ends what was queued in run: counters to the host, event, wake-up. */
+static bool
+rhh_end_step(rhh_table *t, rhh_step_events *ev, rhh_control *snapshot)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+
+	return RHH_CUDA(dev, cudaEventRecord, ev->stop, lane->run) &&
+		RHH_CUDA(dev, cudaMemcpyAsync, snapshot, lane->ctl, sizeof(rhh_control),
+				 cudaMemcpyDeviceToHost, lane->run) &&
+		RHH_CUDA(dev, cudaEventRecord, ev->done, lane->run) &&
+		rhh_wake_after(t, ev->done);
+}
+
+/* Has an event been reached?  False on an error too, which breaks the device. */
+static bool
+rhh_reached(rhh_device *dev, cudaEvent_t event)
+{
+	cudaError_t rc = cudaEventQuery(event);
+
+	if (rc == cudaErrorNotReady)
+	{
+		(void) cudaGetLastError();
+		return false;
+	}
+	return rhh_check(dev, rc, "cudaEventQuery");
+}
+
+/* Both events must have been reached. */
+static void
+rhh_add_time(rhh_table *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
+{
+	float		ms = 0;
+
+	if (RHH_CUDA(t->dev, cudaEventElapsedTime, &ms, start, stop))
+		*ns += (uint64_t) (ms * 1e6f);
+}
+
+/*
+ * Takes over a snapshot.  Steps end in the order of their launches, but poll()
+ * may look at them in another.
+ */
+static void
+rhh_see(rhh_table *t, const rhh_control *snapshot, uint64_t launch)
+{
+	if (launch < t->seen_launch)
+		return;
+	t->seen = *snapshot;
+	t->seen_launch = launch;
+	t->stats.failed_slots = t->seen.cap_hits;
+	t->stats.merged_duplicates = t->seen.merged;
+	t->stats.orphans = t->seen.orphans[t->orphan_list];
+	t->stats.groups = t->seen.placed + t->seen.null_seen;
+	if (t->seen.overrun && t->mode != TABLE_GROWING)
+		rhh_break(t->dev, "the list of displaced entries ran over");
+}
+
+#endif							/* RHH_CUDA_DEVICE_CUH */

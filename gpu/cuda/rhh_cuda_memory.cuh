@@ -1,0 +1,349 @@
+/*
+ * rhh_cuda_memory.cuh
+ *		The CUDA device's memory: lanes, which tables hand to one another, and
+ *		bodies, which are within the limits on memory and which a table replaces
+ *		when it grows; and the end of a table, whose memory goes back.
+ */
+#ifndef RHH_CUDA_MEMORY_CUH
+#define RHH_CUDA_MEMORY_CUH
+
+#include "cuda/rhh_cuda_device.cuh"
+
+/* ---------- lanes ---------- */
+
+static uint64_t
+rhh_align(uint64_t bytes)
+{
+	return (bytes + 255) & ~(uint64_t) 255;
+}
+
+static uint32_t
+rhh_orphan_cap(const rhh_device *dev)
+{
+	return dev->max_tiles + RHH_CUDA_ORPHANS;
+}
+
+/* Frees as much of it as there is; errors no longer matter. */
+static void
+rhh_lane_free(rhh_lane *lane)
+{
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+	{
+		if (lane->upload[i])
+			cudaEventDestroy(lane->upload[i]);
+		if (lane->uploaded[i])
+			cudaEventDestroy(lane->uploaded[i]);
+		if (lane->batch[i].start)
+			cudaEventDestroy(lane->batch[i].start);
+		if (lane->batch[i].stop)
+			cudaEventDestroy(lane->batch[i].stop);
+		if (lane->batch[i].done)
+			cudaEventDestroy(lane->batch[i].done);
+	}
+	if (lane->step.start)
+		cudaEventDestroy(lane->step.start);
+	if (lane->step.stop)
+		cudaEventDestroy(lane->step.stop);
+	if (lane->step.done)
+		cudaEventDestroy(lane->step.done);
+	if (lane->up)
+		cudaStreamDestroy(lane->up);
+	if (lane->run)
+		cudaStreamDestroy(lane->run);
+	if (lane->note)
+		cudaStreamDestroy(lane->note);
+	if (lane->snapshot)
+		cudaFreeHost(lane->snapshot);
+	if (lane->fixed)
+		cudaFree(lane->fixed);
+	if (lane->workspace)
+		cudaFree(lane->workspace);
+	free(lane);
+	(void) cudaGetLastError();
+}
+
+static bool
+rhh_step_events_make(rhh_device *dev, rhh_step_events *ev)
+{
+	return RHH_CUDA(dev, cudaEventCreate, &ev->start) &&
+		RHH_CUDA(dev, cudaEventCreate, &ev->stop) &&
+		RHH_CUDA(dev, cudaEventCreateWithFlags, &ev->done, cudaEventDisableTiming);
+}
+
+/* A lane without fixed memory. */
+static rhh_lane *
+rhh_lane_make(rhh_device *dev)
+{
+	rhh_lane   *lane = (rhh_lane *) calloc(1, sizeof(rhh_lane));
+	bool		ok;
+
+	if (lane == NULL)
+		return NULL;
+	ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up, cudaStreamNonBlocking) &&
+		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->run, cudaStreamNonBlocking) &&
+		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->note, cudaStreamNonBlocking) &&
+		RHH_CUDA(dev, cudaHostAlloc, (void **) &lane->snapshot,
+				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control), cudaHostAllocDefault) &&
+		rhh_step_events_make(dev, &lane->step);
+	for (int i = 0; ok && i < RHH_CUDA_IN_FLIGHT; i++)
+		ok = RHH_CUDA(dev, cudaEventCreate, &lane->upload[i]) &&
+			RHH_CUDA(dev, cudaEventCreate, &lane->uploaded[i]) &&
+			rhh_step_events_make(dev, &lane->batch[i]);
+	if (!ok)
+	{
+		rhh_lane_free(lane);
+		return NULL;
+	}
+	return lane;
+}
+
+static void
+rhh_lanes_drop(rhh_device *dev)
+{
+	while (dev->lanes != NULL)
+	{
+		rhh_lane   *lane = dev->lanes;
+
+		dev->lanes = lane->next;
+		rhh_lane_free(lane);
+	}
+	dev->n_lanes = 0;
+}
+
+/*
+ * False and NULL: there is no memory, or the device is broken.
+ */
+static bool
+rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
+{
+	cudaError_t rc = cudaMalloc((void **) memory, bytes);
+
+	if (rc == cudaErrorMemoryAllocation && dev->lanes != NULL)
+	{
+		/* What is kept for speed should not cost a table its room. */
+		(void) cudaGetLastError();
+		rhh_lanes_drop(dev);
+		rc = cudaMalloc((void **) memory, bytes);
+	}
+	if (rc == cudaSuccess)
+		return true;
+	*memory = NULL;
+	if (rc == cudaErrorMemoryAllocation)
+		(void) cudaGetLastError();
+	else
+		rhh_check(dev, rc, "cudaMalloc");
+	return false;
+}
+
+/*
+ * Fixed memory for batches of some size.  False: refused, or the device is
+ * broken.
+ */
+static bool
+rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_table_spec *spec)
+{
+	uint64_t	staging = rhh_align(spec->max_batch_bytes);
+	uint64_t	failed = rhh_align((spec->max_batch_rows + 31ULL) / 32 * 4);
+	uint64_t	control = rhh_align(sizeof(rhh_control));
+	uint64_t	reserves = rhh_align((uint64_t) dev->max_tiles * sizeof(rhh_reserve));
+	uint64_t	orphans = rhh_align((uint64_t) rhh_orphan_cap(dev) * sizeof(rhh_orphan));
+	uint64_t	looks = rhh_align((RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * RHH_PASS_PARTS) *
+								  sizeof(uint32_t));
+	uint64_t	bytes;
+	uint8_t    *p;
+
+	if (staging < RHH_CUDA_MIN_STAGING_BYTES)
+		staging = RHH_CUDA_MIN_STAGING_BYTES;
+	bytes = RHH_CUDA_IN_FLIGHT * (staging + failed) + control + reserves + 2 * orphans + looks;
+	if (lane->fixed_bytes < bytes)
+	{
+		if (lane->fixed != NULL)
+		{
+			p = lane->fixed;
+			lane->fixed = NULL;
+			lane->fixed_bytes = 0;
+			if (!RHH_CUDA(dev, cudaFree, p))
+				return false;
+		}
+		if (!rhh_malloc(dev, &lane->fixed, bytes))
+			return false;
+		lane->fixed_bytes = bytes;
+	}
+	p = lane->fixed;
+	lane->staging = p;
+	lane->staging_bytes = staging;
+	p += RHH_CUDA_IN_FLIGHT * staging;
+	lane->failed = p;
+	lane->failed_bytes = failed;
+	p += RHH_CUDA_IN_FLIGHT * failed;
+	lane->ctl = (rhh_control *) p;
+	p += control;
+	lane->reserves = (rhh_reserve *) p;
+	p += reserves;
+	lane->orphans[0] = (rhh_orphan *) p;
+	p += orphans;
+	lane->orphans[1] = (rhh_orphan *) p;
+	p += orphans;
+	lane->sketch = (uint32_t *) p;
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+		lane->counts[i] = lane->sketch + RHH_SKETCH_REGISTERS + i * RHH_PASS_PARTS;
+	return true;
+}
+
+/* Back from a table that has nothing in flight. */
+static void
+rhh_lane_return(rhh_device *dev, rhh_lane *lane)
+{
+	if (dev->broken || dev->n_lanes >= RHH_CUDA_KEPT_LANES)
+	{
+		rhh_lane_free(lane);
+		return;
+	}
+	lane->next = dev->lanes;
+	dev->lanes = lane;
+	dev->n_lanes++;
+}
+
+/* ---------- bodies ---------- */
+
+static double
+rhh_slots_of(const rhh_table *t, const rhh_body *body)
+{
+	return (double) body->n_buckets * t->slots_per_bucket;
+}
+
+/* Lays out a body of n_buckets, without memory. */
+static void
+rhh_body_plan(const rhh_table *t, uint32_t n_buckets, rhh_body *body)
+{
+	double		slots = (double) n_buckets * t->slots_per_bucket;
+	double		cap = slots * t->spec.load_factor * RHH_CUDA_NUMBER_SLACK;
+	uint64_t	at = (uint64_t) n_buckets * RHH_LINE_BYTES;
+
+	if (cap > slots * RHH_CUDA_FULL)
+		cap = slots * RHH_CUDA_FULL;
+	if (cap > RHH_MAX_GROUPS)
+		cap = RHH_MAX_GROUPS;
+	memset(body, 0, sizeof(*body));
+	body->n_buckets = n_buckets;
+	body->group_cap = (uint32_t) cap;
+	body->states_at = at;
+	at += rhh_align((uint64_t) body->group_cap * t->prog.n_state_words * 8);
+	body->keys_at = at;
+	if (t->variant == VARIANT_8_VERIFY)
+		at += rhh_align((uint64_t) body->group_cap * t->prog.plan.n_words * 8);
+	body->dead_at = at;
+	at += rhh_align((body->group_cap + 31ULL) / 32 * 4);
+	body->bytes = at;
+}
+
+/* Memory for it within the limits; false if refused. */
+static bool
+rhh_body_alloc(rhh_table *t, rhh_body *body)
+{
+	rhh_device *dev = t->dev;
+
+	if ((t->spec.memory_limit_bytes != 0 &&
+		 t->stats.bytes + body->bytes > t->spec.memory_limit_bytes) ||
+		dev->body_bytes + body->bytes > dev->limit_bytes)
+		return false;
+	if (!rhh_malloc(dev, &body->memory, body->bytes))
+		return false;
+	dev->body_bytes += body->bytes;
+	t->stats.bytes += body->bytes;
+	if (t->stats.bytes > t->stats.peak_bytes)
+		t->stats.peak_bytes = t->stats.bytes;
+	return true;
+}
+
+static void
+rhh_body_free(rhh_table *t, rhh_body *body)
+{
+	if (body->memory == NULL)
+		return;
+	rhh_check(t->dev, cudaFree(body->memory), "cudaFree");
+	t->dev->body_bytes -= body->bytes;
+	t->stats.bytes -= body->bytes;
+	t->dev->frees++;
+	memset(body, 0, sizeof(*body));
+}
+
+/* The table as kernels see it, in some body and with some list of orphans. */
+static rhh_view
+rhh_view_of(const rhh_table *t, const rhh_body *body, uint32_t orphan_list)
+{
+	rhh_lane   *lane = t->lane;
+	rhh_view	v;
+
+	v.slots = body->memory;
+	v.states = (uint64_t *) (body->memory + body->states_at);
+	v.keys = (uint64_t *) (body->memory + body->keys_at);
+	v.dead = (uint32_t *) (body->memory + body->dead_at);
+	v.orphans = lane->orphans[orphan_list];
+	v.n_orphans = &lane->ctl->orphans[orphan_list];
+	v.ctl = lane->ctl;
+	v.reserves = lane->reserves;
+	v.n_buckets = body->n_buckets;
+	v.max_dist = t->spec.max_probe_buckets < body->n_buckets
+		? t->spec.max_probe_buckets : body->n_buckets;
+	if (v.max_dist > RHH_MAX_DIST)
+		v.max_dist = RHH_MAX_DIST;
+	v.group_cap = body->group_cap;
+	v.chunk = 1;
+	v.orphan_cap = rhh_orphan_cap(t->dev);
+	v.orphan_limit = v.orphan_cap - t->dev->max_tiles;
+	return v;
+}
+
+/* The largest start that fits and is not larger than the estimate asks for. */
+static bool
+rhh_first_body(rhh_table *t)
+{
+	double		slots = (double) t->spec.expected_groups / t->spec.load_factor;
+
+	if (slots < RHH_CUDA_START_SLOTS)
+		slots = RHH_CUDA_START_SLOTS;
+	if (slots > RHH_CUDA_MAX_START_SLOTS)
+		slots = RHH_CUDA_MAX_START_SLOTS;
+	for (; slots >= RHH_CUDA_MIN_SLOTS; slots /= 2)
+	{
+		rhh_body_plan(t, (uint32_t) (slots / t->slots_per_bucket), &t->body);
+		if (rhh_body_alloc(t, &t->body))
+			return true;
+		if (t->dev->broken)
+			break;
+	}
+	memset(&t->body, 0, sizeof(t->body));
+	return false;
+}
+
+/* ---------- all of a table ---------- */
+
+/* Unlinks it and frees everything; whatever runs is waited for. */
+static void
+rhh_table_free(rhh_table *t)
+{
+	rhh_device *dev = t->dev;
+
+	for (rhh_table **p = &dev->tables; *p != NULL; p = &(*p)->next)
+		if (*p == t)
+		{
+			*p = t->next;
+			break;
+		}
+	/* After an error these return at once, with the error. */
+	(void) cudaSetDevice(dev->ordinal);
+	if (t->lane != NULL)
+	{
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up);
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run);
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->note);
+	}
+	rhh_body_free(t, &t->grown);
+	rhh_body_free(t, &t->body);
+	if (t->lane != NULL)
+		rhh_lane_return(dev, t->lane);
+	free(t);
+}
+
+#endif							/* RHH_CUDA_MEMORY_CUH */

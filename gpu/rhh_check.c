@@ -1,0 +1,121 @@
+/*
+ * rhh_check.c
+ *		Is what a caller hands to a device what rhh_device.h says that it must be?
+ *
+ * The devices trust a spec and a batch once they are checked: offsets and column
+ * numbers that are wrong would be read and written out of bounds.  The bitmaps'
+ * contents and the values are the caller's own affair.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "rhh_check.h"
+
+static rhh_status __attribute__((format(printf, 2, 3)))
+invalid(rhh_error *err, const char *format, ...)
+{
+	va_list		args;
+
+	err->status = RHH_INVALID;
+	va_start(args, format);
+	vsnprintf(err->message, sizeof(err->message), format, args);
+	va_end(args);
+	return RHH_INVALID;
+}
+
+static bool
+is_width(uint32_t bytes)
+{
+	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+}
+
+/* -1 stands for no column; other negative numbers stand for nothing. */
+static bool
+is_column_or_none(const rhh_table_spec *spec, int8_t column)
+{
+	return column >= -1 && column < (int) spec->n_columns;
+}
+
+static rhh_status
+check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
+{
+	const rhh_state_spec *st = &spec->states[s];
+	uint32_t	bytes;
+
+	if (st->op < RHH_COUNT || st->op > RHH_SUM_TWICE_F64)
+		return invalid(err, "state %u has unknown operation %u",
+					   (unsigned) s, (unsigned) st->op);
+	if (!is_column_or_none(spec, st->filter_column) ||
+		(st->filter_column >= 0 && spec->column_bytes[st->filter_column] != 1))
+		return invalid(err, "filter of state %u is not a column of bytes", (unsigned) s);
+	if (!is_column_or_none(spec, st->arg_column))
+		return invalid(err, "argument of state %u is not a column", (unsigned) s);
+	if (st->arg_column < 0)
+		return st->op == RHH_COUNT ? RHH_OK :
+			invalid(err, "state %u has no argument", (unsigned) s);
+	bytes = spec->column_bytes[st->arg_column];
+	if (!rhh_op_takes(st->op, bytes))
+		return invalid(err, "argument of state %u cannot have %u bytes",
+					   (unsigned) s, (unsigned) bytes);
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_spec(const rhh_table_spec *spec, rhh_error *err)
+{
+	if (spec->n_columns < 1 || spec->n_columns > RHH_MAX_COLUMNS)
+		return invalid(err, "a table cannot have %u columns", (unsigned) spec->n_columns);
+	if (spec->n_keys < 1 || spec->n_keys > RHH_MAX_KEYS)
+		return invalid(err, "a table cannot have %u keys", (unsigned) spec->n_keys);
+	if (spec->n_states > RHH_MAX_STATES)
+		return invalid(err, "a table cannot have %u states", (unsigned) spec->n_states);
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+		if (!is_width(spec->column_bytes[c]))
+			return invalid(err, "column %u cannot have %u bytes",
+						   (unsigned) c, (unsigned) spec->column_bytes[c]);
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+		if (spec->key_column[k] >= spec->n_columns)
+			return invalid(err, "key %u is not a column", (unsigned) k);
+	for (uint32_t s = 0; s < spec->n_states; s++)
+		if (check_state(spec, s, err) != RHH_OK)
+			return err->status;
+	if (rhh_all_state_words(spec) > RHH_MAX_STATE_WORDS)
+		return invalid(err, "a table cannot have %u words of states",
+					   (unsigned) rhh_all_state_words(spec));
+	if (spec->max_probe_buckets < 1)
+		return invalid(err, "the probe cap is zero");
+	if (!(spec->load_factor >= 0.5f && spec->load_factor <= 0.95f))
+		return invalid(err, "load factor %g is not between 0.5 and 0.95",
+					   (double) spec->load_factor);
+	if (spec->max_batch_rows < 1)
+		return invalid(err, "batches cannot have any rows");
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_batch(const rhh_table_spec *spec, const rhh_batch *batch, rhh_error *err)
+{
+	uint64_t	bitmap_bytes = ((uint64_t) batch->n_rows + 7) / 8;
+
+	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows)
+		return invalid(err, "a batch cannot have %u rows", (unsigned) batch->n_rows);
+	if (batch->base == NULL || (uintptr_t) batch->base % 64 != 0)
+		return invalid(err, "the batch is not aligned to 64 bytes");
+	if (!batch->on_device && batch->used_bytes > spec->max_batch_bytes)
+		return invalid(err, "a batch cannot have %u bytes", (unsigned) batch->used_bytes);
+	if (batch->failed_offset < batch->used_bytes)
+		return invalid(err, "the bitmap of failed rows overlaps the batch");
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		uint64_t	values_end = batch->values_offset[c] +
+			(uint64_t) batch->n_rows * spec->column_bytes[c];
+
+		if (batch->values_offset[c] % 64 != 0 || batch->nulls_offset[c] % 64 != 0)
+			return invalid(err, "column %u is not aligned to 64 bytes", (unsigned) c);
+		if (values_end > batch->used_bytes ||
+			(batch->nulls_offset[c] != 0 &&
+			 batch->nulls_offset[c] + bitmap_bytes > batch->used_bytes))
+			return invalid(err, "column %u does not end in the batch", (unsigned) c);
+	}
+	return RHH_OK;
+}
