@@ -28,6 +28,7 @@
 
 #include "compat.h"
 #include "exec/emit.h"
+#include "plan/plan.h"
 
 /* Room for a string that is its own key, as a varlena. */
 #define SHORT_STRING	MAXALIGN(VARHDRSZ + GPURHH_STRING_BYTES)
@@ -35,13 +36,13 @@
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
 {
-	GpuFinal	final;
-	GpuEncoding encoding;		/* of the values; GPU_ENC_NONE: by final alone */
+	GpuOutput	output;
+	GpuEncoding encoding;		/* of the values; GPU_ENC_NONE: make() knows */
 	int			parameter;		/* see GpuColumn */
-	int			words[GPU_MAX_OPERANDS];	/* first of each operand */
+	int			word;			/* first of the key or state */
 	int			null_bit;		/* keys: bit of word 0 */
-	bool		wide;			/* variances: of 8-byte integers, */
-	bool		decimal;		/* or numerics */
+	const AggregateFamily *family;	/* of an aggregate; else NULL */
+	AggregateResult result;		/* what its methods know */
 	int			odd_argument;	/* see odd_arguments.c; -1: it has no odd values */
 	bool		greatest;		/* of these the greatest is meant */
 	List	   *by_set;			/* GROUPING()'s values */
@@ -49,54 +50,89 @@ struct EmitColumn
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
 	char	   *strings;		/* of the window, SHORT_STRING bytes each */
-	PairFinal  *pair;			/* GPU_FINAL_PAIR's */
 	void	   *vector;			/* the values for HAVING; NULL: not needed */
 	VectorType	vector_type;
 };
 
-/* How the output's values come, or GPU_ENC_NONE: they are made by final. */
-static GpuEncoding
-output_encoding(const EmitColumn *column)
+/* The words of a group at which its keys and its states begin. */
+typedef struct GroupWords
 {
-	switch (column->final)
+	int			keys[RHH_MAX_KEYS];
+	int			states[RHH_MAX_STATES];
+} GroupWords;
+
+static void
+find_words(GroupWords *words, const rhh_table_spec *spec)
+{
+	int			word = 1;
+
+	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
-		case GPU_FINAL_KEY:
-		case GPU_FINAL_ANY:
-		case GPU_FINAL_VALUE:
-		case GPU_FINAL_GROUPING:
-			return column->encoding;
-		case GPU_FINAL_COUNT:
-		case GPU_FINAL_SUM_INT8:
-		case GPU_FINAL_SUM_MONEY:
-			return GPU_ENC_INT8;
-		case GPU_FINAL_SUM_FLOAT:
-			return column->encoding;
-		case GPU_FINAL_AVG_FLOAT:
-		case GPU_FINAL_VAR_POP_FLOAT:
-		case GPU_FINAL_VAR_SAMP_FLOAT:
-		case GPU_FINAL_STDDEV_POP_FLOAT:
-		case GPU_FINAL_STDDEV_SAMP_FLOAT:
-		case GPU_FINAL_PAIR_AVG:
-		case GPU_FINAL_PAIR:
-			return GPU_ENC_FLOAT8_RAW;
-		case GPU_FINAL_SUM_NUMERIC:
-		case GPU_FINAL_AVG_INT8:
-		case GPU_FINAL_AVG_NUMERIC:
-		case GPU_FINAL_VAR_POP:
-		case GPU_FINAL_VAR_SAMP:
-		case GPU_FINAL_STDDEV_POP:
-		case GPU_FINAL_STDDEV_SAMP:
-		case GPU_FINAL_SUM_DECIMAL:
-		case GPU_FINAL_AVG_DECIMAL:
-		case GPU_FINAL_SUM_INTERVAL:
-		case GPU_FINAL_AVG_INTERVAL:
+		words->keys[k] = word;
+		word += rhh_key_words(spec, k);
+	}
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		words->states[s] = word;
+		word += rhh_state_words(spec, s);
+	}
+}
+
+/* What an aggregate's methods know; operands: IntList of its states. */
+static void
+init_aggregate(EmitColumn *column, Oid function, List *operands,
+			   const GroupWords *words)
+{
+	AggregateResult *result = &column->result;
+	ListCell   *lc;
+
+	result->aggregate = gpurhh_find_aggregate(function);
+	column->family = result->aggregate->family;
+	result->encoding = column->encoding;
+	result->parameter = column->parameter;
+	foreach(lc, operands)
+		result->words[foreach_current_index(lc)] = words->states[lfirst_int(lc)];
+	if (column->family->begin)
+		result->made = column->family->begin(result->aggregate);
+	if (column->family->make)
+		column->encoding = GPU_ENC_NONE;
+	else if (column->family->result != GPU_ENC_NONE)
+		column->encoding = column->family->result;
+}
+
+static void
+init_column(EmitColumn *column, List *output, const GroupWords *words,
+			const rhh_table_spec *spec, const OddPlan *odd)
+{
+	List	   *operands = list_copy_tail(output, GPU_OUTPUT_FIRST_OPERAND);
+	int			first = linitial_int(operands);
+
+	column->output = linitial_int(output);
+	column->encoding = lsecond_int(output);
+	column->parameter = lthird_int(output);
+	column->odd_argument = -1;
+	switch (column->output)
+	{
+		case GPU_OUTPUT_KEY:
+			column->word = words->keys[first];
+			column->null_bit = first;
 			break;
-		case GPU_FINAL_LEAST:
-		case GPU_FINAL_GREATEST:
-			Assert(false);
+		case GPU_OUTPUT_GROUPING:
+			column->by_set = operands;
+			break;
+		case GPU_OUTPUT_ANY:
+		case GPU_OUTPUT_AGGREGATE:
+			column->word = words->states[first];
+			column->odd_argument = gpurhh_odd_argument(odd, first);
+			column->greatest = spec->states[first].op == RHH_MAX_I64;
 			break;
 	}
-	return GPU_ENC_NONE;
+	if (column->output == GPU_OUTPUT_AGGREGATE)
+		init_aggregate(column, (Oid) lfourth_int(output), operands, words);
+	column->allocates = column->encoding == GPU_ENC_NONE ||
+		gpurhh_encodings[column->encoding].by_reference;
+	if (column->encoding == GPU_ENC_STRING)
+		column->strings = palloc0(SHORT_STRING * GPURHH_EMIT_WINDOW);
 }
 
 /* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
@@ -104,62 +140,19 @@ void
 gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec,
 				 const OddPlan *odd)
 {
-	int			state_word[RHH_MAX_STATES];
-	int			key_word[RHH_MAX_KEYS];
-	int			word = 1;
+	GroupWords	words;
 	ListCell   *lc;
 
-	for (uint32 k = 0; k < spec->n_keys; k++)
-	{
-		key_word[k] = word;
-		word += rhh_key_words(spec, k);
-	}
-	for (uint32 s = 0; s < spec->n_states; s++)
-	{
-		state_word[s] = word;
-		word += rhh_state_words(spec, s);
-	}
-
+	find_words(&words, spec);
 	memset(emit, 0, sizeof(Emit));
 	emit->n_columns = list_length(outputs);
 	emit->columns = palloc0(sizeof(EmitColumn) * emit->n_columns);
 	foreach(lc, outputs)
 	{
-		List	   *from = lfirst(lc);
-		EmitColumn *to = &emit->columns[foreach_current_index(lc)];
-		ListCell   *lc_operand;
+		EmitColumn *column = &emit->columns[foreach_current_index(lc)];
 
-		to->final = linitial_int(from);
-		to->encoding = lsecond_int(from);
-		to->parameter = lthird_int(from);
-		to->by_set = list_copy_tail(from, 3);
-		to->odd_argument = -1;
-		for_each_from(lc_operand, from, 3)
-		{
-			int			operand = lfirst_int(lc_operand);
-			int			i = foreach_current_index(lc_operand) - 3;
-
-			if (to->final == GPU_FINAL_GROUPING)
-				break;
-			if (i == 0 && to->final != GPU_FINAL_KEY)
-			{
-				to->odd_argument = gpurhh_odd_argument(odd, operand);
-				to->greatest = spec->states[operand].op == RHH_MAX_I64;
-			}
-			to->words[i] = to->final == GPU_FINAL_KEY ? key_word[operand] :
-				state_word[operand];
-			to->null_bit = operand;
-		}
-		to->decimal = to->encoding == GPU_ENC_DECIMAL;
-		to->wide = to->encoding == GPU_ENC_INT8 || to->decimal;
-		to->encoding = output_encoding(to);
-		to->allocates = to->encoding == GPU_ENC_NONE ||
-			gpurhh_encodings[to->encoding].by_reference;
-		emit->allocates |= to->allocates;
-		if (to->final == GPU_FINAL_PAIR)
-			to->pair = gpurhh_pair_final_create((Oid) to->parameter);
-		if (to->encoding == GPU_ENC_STRING)
-			to->strings = palloc0(SHORT_STRING * GPURHH_EMIT_WINDOW);
+		init_column(column, lfirst(lc), &words, spec, odd);
+		emit->allocates |= column->allocates;
 	}
 }
 
@@ -227,30 +220,6 @@ gpurhh_emit_reset(Emit *emit)
 	emit->next = emit->n_rows = 0;
 	for (int i = 0; i < emit->n_quals; i++)
 		gpurhh_vector_reset(emit->quals[i]);
-}
-
-/* A 128-bit two's complement integer of two words. */
-static int128
-int128_from_words(const uint64 *at, Size stride)
-{
-	return (int128) ((uint128) at[stride] << 64 | at[0]);
-}
-
-/* The sum of a numeric, whose operands are those of GPU_FINAL_SUM_DECIMAL. */
-static Datum
-decimal_sum(const EmitColumn *column, const uint64 *group, Size stride)
-{
-	int			n_limbs = GPURHH_DECIMAL_LIMBS(column->parameter);
-	int128		sums[GPURHH_MAX_LIMBS];
-
-	if ((int64) group[column->words[2] * stride] == GPURHH_DECIMAL_NAN)
-		return gpurhh_decimal_nan();
-	sums[0] = int128_from_words(group + column->words[0] * stride, stride);
-	for (int l = 1; l < n_limbs; l++)
-		sums[l] = int128_from_words(group + column->words[2 + l] * stride,
-									stride);
-	return gpurhh_decimal_sum(sums, n_limbs,
-							  GPURHH_DECIMAL_SCALE(column->parameter));
 }
 
 /*
@@ -333,18 +302,19 @@ make_reference(const EmitColumn *column, const Dictionary *dictionary,
 								   stride);
 }
 
-/*
- * The sum of the squares of a numeric, from the words of the group that start at
- * *group.
- */
+/* The least or greatest value of a group that has odd ones, and perhaps others. */
 static Datum
-decimal_squares(const EmitColumn *column, const uint64 *group, Size stride)
+make_odd_extreme(const EmitColumn *column, const OddState *odd, uint64 count,
+				 int64 other)
 {
-	const uint64 *from = group + column->words[2] * stride;
-	uint64		squares[3] = {from[0], from[stride], from[2 * stride]};
+	const OddBest *best = column->greatest ? &odd->greatest : &odd->least;
 
-	return gpurhh_final_squares(squares,
-								GPURHH_DECIMAL_SCALE(column->parameter));
+	if (count == 0 || (best->ties && best->integer == other && !best->later))
+		return PointerGetDatum(best->value);
+	return DirectFunctionCall2(column->greatest ? numeric_larger : numeric_smaller,
+							   PointerGetDatum(best->value),
+							   gpurhh_decimal_value(other,
+													GPURHH_DECIMAL_SCALE(column->parameter)));
 }
 
 /* A numeric of which there are odd values, and perhaps others. */
@@ -352,48 +322,20 @@ static Datum
 make_odd_value(const Emit *emit, const EmitColumn *column,
 			   const OddState *odd, const uint64 *group)
 {
-	Size		stride = emit->stride;
-	const uint64 *at = group + column->words[0] * stride;
-	uint64		count = group[column->words[1] * stride];
-	bool		variance = column->final >= GPU_FINAL_VAR_POP &&
-		column->final <= GPU_FINAL_STDDEV_SAMP;
-	int			scale = GPURHH_DECIMAL_SCALE(column->parameter);
-	const OddBest *best = column->greatest ? &odd->greatest : &odd->least;
-	bool		nan = false;
-	Datum		sum = (Datum) 0;
-	Datum		squares = (Datum) 0;
+	const AggregateResult *result = &column->result;
+	NumericSums others;
+	uint64		count;
 
-	switch (column->final)
-	{
-		case GPU_FINAL_ANY:
-			return PointerGetDatum(odd->last);
-		case GPU_FINAL_VALUE:
-			if (count == 0 ||
-				(best->ties && best->integer == (int64) at[0] && !best->later))
-				return PointerGetDatum(best->value);
-			return DirectFunctionCall2(column->greatest ? numeric_larger : numeric_smaller,
-									   PointerGetDatum(best->value),
-									   gpurhh_decimal_value((int64) at[0], scale));
-		default:
-			break;
-	}
+	if (column->output == GPU_OUTPUT_ANY)
+		return PointerGetDatum(odd->last);
+	count = group[result->words[1] * emit->stride];
+	if (column->family->sums == NULL)
+		return make_odd_extreme(column, odd, count,
+								(int64) group[column->word * emit->stride]);
 	if (count > 0)
-	{
-		nan = (int64) group[column->words[variance ? 3 : 2] * stride] == GPURHH_DECIMAL_NAN;
-		if (nan)
-			sum = squares = gpurhh_decimal_make(0, scale);
-		else if (variance)
-		{
-			sum = gpurhh_decimal_make(int128_from_words(at, stride), scale);
-			squares = decimal_squares(column, group, stride);
-		}
-		else
-			sum = decimal_sum(column, group, stride);
-		if (!variance)
-			squares = (Datum) 0;
-	}
-	return gpurhh_odd_final(emit->odd_arguments, odd, column->final, count, nan, sum,
-							squares);
+		column->family->sums(result, group, emit->stride, &others);
+	return gpurhh_odd_final(emit->odd_arguments, odd,
+							result->aggregate->core_final, count, &others);
 }
 
 /* A value that needs memory, from the words of the group that start at *group. */
@@ -401,160 +343,49 @@ static Datum
 make_value(const EmitColumn *column, const Dictionary *dictionary,
 		   const uint64 *group, Size stride)
 {
-	const uint64 *at = group + column->words[0] * stride;
-	uint64		count = group[column->words[1] * stride];
+	const uint64 *at = group + column->word * stride;
 
-	switch (column->final)
-	{
-		case GPU_FINAL_KEY:
-			if (column->decimal && unlikely(gpurhh_decimal_is_odd(at[0])))
-				return gpurhh_dictionary_numeric(dictionary, at[0]);
-			return make_reference(column, dictionary, at, stride);
-		case GPU_FINAL_VALUE:
-			return make_reference(column, dictionary, at, stride);
-		case GPU_FINAL_ANY:
-			/* behind the word that says whether it is NULL */
-			return make_reference(column, dictionary, at + stride, stride);
-		case GPU_FINAL_SUM_NUMERIC:
-			return gpurhh_decimal_make(int128_from_words(at, stride), 0);
-		case GPU_FINAL_AVG_INT8:
-			/* as int8_avg() does it */
-			return DirectFunctionCall2(numeric_div,
-									   NumericGetDatum(int64_to_numeric((int64) at[0])),
-									   NumericGetDatum(int64_to_numeric((int64) count)));
-		case GPU_FINAL_AVG_NUMERIC:
-			return DirectFunctionCall2(numeric_div,
-									   gpurhh_decimal_make(int128_from_words(at, stride), 0),
-									   NumericGetDatum(int64_to_numeric((int64) count)));
-		case GPU_FINAL_SUM_DECIMAL:
-			return decimal_sum(column, group, stride);
-		case GPU_FINAL_AVG_DECIMAL:
-			/* as numeric_avg() does it */
-			return DirectFunctionCall2(numeric_div,
-									   decimal_sum(column, group, stride),
-									   NumericGetDatum(int64_to_numeric((int64) count)));
-		case GPU_FINAL_SUM_INTERVAL:
-		case GPU_FINAL_AVG_INTERVAL:
-			return gpurhh_final_interval(column->final,
-										 int128_from_words(at, stride),
-										 (int64) group[column->words[2] * stride],
-										 (int64) group[column->words[3] * stride],
-										 (int) group[column->words[4] * stride],
-										 count);
-		case GPU_FINAL_VAR_POP:
-		case GPU_FINAL_VAR_SAMP:
-		case GPU_FINAL_STDDEV_POP:
-		case GPU_FINAL_STDDEV_SAMP:
-			{
-				const uint64 *from = group + column->words[2] * stride;
-				uint64		squares[3] = {from[0], from[stride],
-				column->wide ? from[2 * stride] : 0};
-
-				if (column->decimal &&
-					(int64) group[column->words[3] * stride] == GPURHH_DECIMAL_NAN)
-					return gpurhh_decimal_nan();
-				return gpurhh_final_variance(column->final,
-											 column->wide ?
-											 int128_from_words(at, stride) :
-											 (int64) at[0],
-											 count, squares,
-											 column->decimal ?
-											 GPURHH_DECIMAL_SCALE(column->parameter) : 0);
-			}
-		default:
-			break;
-	}
-	elog(ERROR, "unrecognized kind of output column: %d", (int) column->final);
-	return (Datum) 0;			/* keep compiler quiet */
+	if (column->family != NULL && column->family->make != NULL)
+		return column->family->make(&column->result, group, stride);
+	/* behind the word that says whether it is NULL */
+	if (column->output == GPU_OUTPUT_ANY)
+		at += stride;
+	else if (column->output == GPU_OUTPUT_KEY &&
+			 column->encoding == GPU_ENC_DECIMAL &&
+			 unlikely(gpurhh_decimal_is_odd(at[0])))
+		return gpurhh_dictionary_numeric(dictionary, at[0]);
+	return make_reference(column, dictionary, at, stride);
 }
 
 /* Which of the window's groups have no value. */
 static void
 decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 {
-	if (column->final == GPU_FINAL_KEY)
+	switch (column->output)
 	{
-		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = (words[i] >> column->null_bit) & 1;
-	}
-	else if (column->final == GPU_FINAL_ANY)
-	{
-		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->words[0] * stride + i] == 0;
-	}
-	else if (column->final == GPU_FINAL_COUNT ||
-			 column->final == GPU_FINAL_GROUPING)
-		memset(column->isnull, 0, n);
-	else
-	{
-		uint64		least = gpurhh_final_is_sample(column->final) ? 2 : 1;
-
-		for (uint32 i = 0; i < n; i++)
-			column->isnull[i] = words[column->words[1] * stride + i] < least;
-	}
-}
-
-/*
- * The values of an aggregate whose states are not the result, but that needs no
- * memory; false: it is not one of these.
- */
-static bool
-compute_values(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
-{
-	const uint64 *from = words + column->words[0] * stride;
-	const uint64 *second = from + stride;
-	const uint64 *counts = words + column->words[1] * stride;
-	Datum	   *values = column->values;
-
-	switch (column->final)
-	{
-		case GPU_FINAL_SUM_MONEY:
+		case GPU_OUTPUT_KEY:
 			for (uint32 i = 0; i < n; i++)
-				values[i] = Int64GetDatum(gpurhh_final_money(from[i], second[i]));
-			return true;
-		case GPU_FINAL_SUM_FLOAT:
+				column->isnull[i] = (words[i] >> column->null_bit) & 1;
+			break;
+		case GPU_OUTPUT_ANY:
 			for (uint32 i = 0; i < n; i++)
+				column->isnull[i] = words[column->word * stride + i] == 0;
+			break;
+		case GPU_OUTPUT_GROUPING:
+			memset(column->isnull, 0, n);
+			break;
+		case GPU_OUTPUT_AGGREGATE:
 			{
-				bool		single = column->encoding == GPU_ENC_FLOAT4_RAW;
-				float8		sum = gpurhh_final_sum_float(from[i], second[i],
-														 single);
+				const uint64 *counts = words + column->result.words[1] * stride;
+				uint64		fewest = column->family->fewest_rows;
 
-				values[i] = single ? Float4GetDatum((float4) sum) :
-					Float8GetDatum(sum);
+				if (fewest == 0)
+					memset(column->isnull, 0, n);
+				else
+					for (uint32 i = 0; i < n; i++)
+						column->isnull[i] = counts[i] < fewest;
 			}
-			return true;
-		case GPU_FINAL_AVG_FLOAT:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Float8GetDatum(counts[i] == 0 ? 0 :
-										   gpurhh_final_avg_float(from[i], second[i],
-																  counts[i]));
-			return true;
-		case GPU_FINAL_VAR_POP_FLOAT:
-		case GPU_FINAL_VAR_SAMP_FLOAT:
-		case GPU_FINAL_STDDEV_POP_FLOAT:
-		case GPU_FINAL_STDDEV_SAMP_FLOAT:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
-										   gpurhh_final_variance_float(column->final,
-																	   &from[i], stride,
-																	   counts[i]));
-			return true;
-		case GPU_FINAL_PAIR_AVG:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
-										   gpurhh_pair_avg(column->words,
-														   &words[i], stride));
-			return true;
-		case GPU_FINAL_PAIR:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Float8GetDatum(column->isnull[i] ? 0 :
-										   gpurhh_pair_final(column->pair,
-															 column->words,
-															 &words[i], stride,
-															 &column->isnull[i]));
-			return true;
-		default:
-			return false;
+			break;
 	}
 }
 
@@ -563,20 +394,23 @@ static void
 decode_values(EmitColumn *column, const Dictionary *dictionary,
 			  const uint64 *words, Size stride, uint32 n)
 {
-	int			word = column->words[0] +
-		(column->final == GPU_FINAL_ANY ? 1 : 0);
+	int			word = column->word + (column->output == GPU_OUTPUT_ANY ? 1 : 0);
 	const uint64 *from = words + word * stride;
 	Datum	   *values = column->values;
 
-	if (column->final == GPU_FINAL_GROUPING)
+	if (column->output == GPU_OUTPUT_GROUPING)
 	{
 		for (uint32 i = 0; i < n; i++)
 			values[i] = Int32GetDatum(list_nth_int(column->by_set,
 												   GPURHH_SET_OF(words[i])));
 		return;
 	}
-	if (compute_values(column, words, stride, n))
+	if (column->family != NULL && column->family->decode != NULL)
+	{
+		column->family->decode(&column->result, words, stride, n, values,
+							   column->isnull);
 		return;
+	}
 	switch (column->encoding)
 	{
 		case GPU_ENC_BOOL:
@@ -766,14 +600,14 @@ add_odd_values(Emit *emit, uint32 n)
 
 			if (odd == NULL)
 				continue;
-			if (column->final == GPU_FINAL_COUNT)
-				column->values[i] += Int64GetDatum((int64) odd->count);
-			else if (column->final == GPU_FINAL_ANY)
+			if (column->output == GPU_OUTPUT_ANY)
 				column->isnull[i] = false;
+			else if (column->family->fewest_rows == 0)
+				column->values[i] += Int64GetDatum((int64) odd->count);
 			else
 				column->isnull[i] =
-					emit->words[column->words[1] * emit->stride + i] + odd->count <
-					(gpurhh_final_is_sample(column->final) ? 2 : 1);
+					emit->words[column->result.words[1] * emit->stride + i] + odd->count <
+					column->family->fewest_rows;
 		}
 	}
 }

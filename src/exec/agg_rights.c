@@ -93,7 +93,7 @@ gpurhh_check_rights(CustomScan *cscan, bool explain_only)
 	{
 		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
 
-		if (linitial_int(lfirst(lc_output)) == GPU_FINAL_KEY && !explain_only)
+		if (linitial_int(lfirst(lc_output)) == GPU_OUTPUT_KEY && !explain_only)
 			check_equality(exprType(expr));
 	}
 	/* a key may be an aggregate that has been computed below */
@@ -101,7 +101,7 @@ gpurhh_check_rights(CustomScan *cscan, bool explain_only)
 	{
 		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
 
-		if (linitial_int(lfirst(lc_output)) != GPU_FINAL_KEY && IsA(expr, Aggref))
+		if (linitial_int(lfirst(lc_output)) != GPU_OUTPUT_KEY && IsA(expr, Aggref))
 			check_aggregate(((Aggref *) expr)->aggfnoid);
 	}
 }

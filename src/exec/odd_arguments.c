@@ -51,6 +51,7 @@
 
 #include "compat.h"
 #include "exec/odd_arguments.h"
+#include "plan/plan.h"
 
 typedef struct OddArgument
 {
@@ -162,8 +163,9 @@ gpurhh_odd_plan(const rhh_table_spec *first, const GpuColumn *columns,
 	{
 		List	   *output = lfirst(lc);
 
-		if (linitial_int(output) == GPU_FINAL_VALUE)
-			returned[lfourth_int(output)] = true;
+		if (linitial_int(output) == GPU_OUTPUT_AGGREGATE &&
+			gpurhh_find_aggregate((Oid) lfourth_int(output))->family->argument == AGGREGATE_OF_VALUES)
+			returned[list_nth_int(output, GPU_OUTPUT_FIRST_OPERAND)] = true;
 	}
 	plan->first = first;
 	plan->regroup = regroup;
@@ -716,52 +718,46 @@ gpurhh_odd_find(OddValues *values, const Dictionary *dictionary,
 
 /* Core's state of values that are no odd ones, of which one may be NaN. */
 static struct varlena *
-write_others(uint64 count, bool nan, Datum sum, Datum squares)
+write_others(uint64 count, const NumericSums *others)
 {
 	StringInfoData buf;
-	int			scale = DatumGetInt32(DirectFunctionCall1(numeric_scale, sum));
+	int			n_nan = others->nan ? 1 : 0;
+	int			scale = DatumGetInt32(DirectFunctionCall1(numeric_scale, others->sum));
 
 	/* as numeric_serialize() and numeric_avg_serialize() do it */
 	pq_begintypsend(&buf);
-	pq_sendint64(&buf, count - (nan ? 1 : 0));
-	gpurhh_decimal_serialize(&buf, sum);
-	if (squares != (Datum) 0)
-		gpurhh_decimal_serialize(&buf, squares);
+	pq_sendint64(&buf, count - n_nan);
+	gpurhh_decimal_serialize(&buf, others->sum);
+	if (others->squares != (Datum) 0)
+		gpurhh_decimal_serialize(&buf, others->squares);
 	pq_sendint32(&buf, scale);	/* the greatest one, */
 	pq_sendint64(&buf, count);	/* and how many have it */
-	pq_sendint64(&buf, nan ? 1 : 0);
+	pq_sendint64(&buf, n_nan);
 	pq_sendint64(&buf, 0);		/* infinities */
 	pq_sendint64(&buf, 0);
 	return pq_endtypsend(&buf);
 }
 
 /*
- * What a sum, average, variance or standard deviation is of odd values and count
- * others, whose sum and, for the latter two, sum of squares are given, and among
- * which NaN is one if nan.  In the current context.
+ * What core_final, core's final function, makes of a group's odd values and count
+ * others, whose sums are given if there are any.  In the current context.
  */
 Datum
-gpurhh_odd_final(OddValues *values, const OddState *state, GpuFinal final,
-				 uint64 count, bool nan, Datum sum, Datum squares)
+gpurhh_odd_final(OddValues *values, const OddState *state,
+				 PGFunction core_final, uint64 count, const NumericSums *others)
 {
-	static const PGFunction functions[] = {
-		[GPU_FINAL_SUM_DECIMAL] = numeric_sum,
-		[GPU_FINAL_AVG_DECIMAL] = numeric_avg,
-		[GPU_FINAL_VAR_POP] = numeric_var_pop,
-		[GPU_FINAL_VAR_SAMP] = numeric_var_samp,
-		[GPU_FINAL_STDDEV_POP] = numeric_stddev_pop,
-		[GPU_FINAL_STDDEV_SAMP] = numeric_stddev_samp,
-	};
 	WindowAggState *caller = values->caller;
-	bool		with_squares = squares != (Datum) 0;
 	Datum		all = PointerGetDatum(state->sums);
 
 	if (count > 0)
+	{
+		bool		with_squares = others->squares != (Datum) 0;
+
 		all = call_core(with_squares ? numeric_combine : numeric_avg_combine,
 						caller, CurrentMemoryContext,
 						deserialize(caller, with_squares,
-									write_others(count, nan, sum, squares)),
+									write_others(count, others)),
 						all);
-	return call_core(functions[final], caller, CurrentMemoryContext, all,
-					 (Datum) 0);
+	}
+	return call_core(core_final, caller, CurrentMemoryContext, all, (Datum) 0);
 }

@@ -59,8 +59,8 @@ extern const OddState *gpurhh_odd_find(OddValues *values,
 									   const Dictionary *dictionary,
 									   const uint64 *group, Size stride);
 extern Datum gpurhh_odd_final(OddValues *values, const OddState *state,
-							  GpuFinal final, uint64 count, bool nan,
-							  Datum sum, Datum squares);
+							  PGFunction core_final, uint64 count,
+							  const NumericSums *others);
 extern void gpurhh_odd_free(OddValues *values);
 
 #endif							/* GPURHH_EXEC_ODD_ARGUMENTS_H */

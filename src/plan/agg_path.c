@@ -39,7 +39,6 @@
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 #include "utils/syscache.h"
@@ -274,16 +273,18 @@ device_state(PlanInfo *info, rhh_state_op op, int arg, int filter)
 
 /* A column of the scan tuple; operands: IntList of keys' or states' numbers. */
 static void
-add_output(PlanInfo *info, Expr *expr, GpuFinal final, GpuColumn column,
+add_output(PlanInfo *info, Expr *expr, GpuOutput output, GpuColumn column,
 		   List *operands)
 {
+	Oid			aggregate = output == GPU_OUTPUT_AGGREGATE ?
+		castNode(Aggref, expr)->aggfnoid : InvalidOid;
 	TargetEntry *tle;
 
 	tle = makeTargetEntry(expr, list_length(info->scan_tlist) + 1, NULL, false);
 	info->scan_tlist = lappend(info->scan_tlist, tle);
 	info->outputs = lappend(info->outputs,
-							list_concat(list_make3_int(final, column.encoding,
-													   column.parameter),
+							list_concat(list_make4_int(output, column.encoding,
+													   column.parameter, aggregate),
 										operands));
 }
 
@@ -349,9 +350,10 @@ guarded(Expr *filter, Expr *arg)
 
 /* What all aggregates that are supported have in common. */
 static bool
-usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
-				const char *text)
+usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
+	const char *text = expression_text(info, aggref);
+
 	if (known == NULL)
 	{
 		const char *problem = gpurhh_aggregate_problem(aggref->aggfnoid);
@@ -376,65 +378,86 @@ usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
 	return true;
 }
 
-/* One aggregate. */
-static bool
-add_aggregate(PlanInfo *info, Aggref *aggref)
+/* The columns that an aggregate's states are over. */
+typedef struct FedArguments
 {
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-	const char *text = expression_text(info, aggref);
-	Expr	   *arg = NULL;
-	Expr	   *filter = aggref->aggfilter;
-	int			arg_column = -1;
-	int			filter_column = -1;
-	GpuColumn	column = {GPU_ENC_NONE};
+	int			columns[2];		/* of each argument; -1: it is not fed */
+	int			source;			/* that from which parts are made, */
+	int			parameter;		/* and these parts' parameter */
+	int			filter;			/* of the rows that count; -1: all do */
+} FedArguments;
+
+/* The states of an aggregate; the column tells which of an argument's parts it has. */
+static List *
+add_states(PlanInfo *info, const GpuAggregate *known, const GpuColumn *column,
+		   const FedArguments *fed)
+{
 	List	   *operands = NIL;
 
-	if (!usual_aggregate(info, aggref, known, text))
-		return false;
-	/* to these a value that comes twice is nothing new */
-	if (aggref->aggdistinct != NIL && known->states[0] != RHH_MIN_I64 &&
-		known->states[0] != RHH_MAX_I64 && known->states[0] != RHH_AND &&
-		known->states[0] != RHH_OR)
-		return refuse(info, "aggregate %s has DISTINCT", text);
+	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i].op != 0; i++)
+	{
+		const AggregateState *state = &known->states[i];
+		int			number;
+
+		if (!gpurhh_state_is_used(state, column))
+			continue;
+		number = state->part == GPU_ENC_NONE ? fed->columns[state->argument] :
+			other_column(info, fed->source, state->part, fed->parameter);
+		operands = lappend_int(operands,
+							   device_state(info, state->op, number, fed->filter));
+	}
+	return operands;
+}
+
+/* x IS NOT NULL, of rows that the filter, which may be NULL, lets pass. */
+static Expr *
+not_null(Expr *filter, Expr *x)
+{
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = x;
+	test->nulltesttype = IS_NOT_NULL;
+	test->argisrow = false;
+	test->location = -1;
+	return filter ? guarded(filter, (Expr *) test) : (Expr *) test;
+}
+
+/* How an argument of an aggregate travels; false: it cannot be fed. */
+static bool
+resolve_argument(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
+				 Expr *arg, GpuColumn *column)
+{
+	const char *problem;
+
+	return gpurhh_resolve_argument(known, (Node *) arg, aggref->inputcollid,
+								   column, &problem) ||
+		refuse(info, "aggregate %s has an argument %s",
+			   expression_text(info, aggref), problem);
+}
+
+/* One aggregate of one argument, or none. */
+static bool
+add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
+{
+	Expr	   *filter = aggref->aggfilter;
+	GpuColumn	column = {GPU_ENC_NONE};
+	FedArguments fed = {.columns = {-1, -1}, .source = -1, .filter = -1};
+
+	if (aggref->aggdistinct != NIL &&
+		known->family->distinct != DISTINCT_CHANGES_NOTHING)
+		return refuse(info, "aggregate %s has DISTINCT",
+					  expression_text(info, aggref));
 
 	if (!aggref->aggstar)
 	{
-		const char *problem;
-		Oid			argtype;
-		bool		resolved;
+		Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
 
-		arg = linitial_node(TargetEntry, aggref->args)->expr;
-		argtype = exprType((Node *) arg);
-		if (known->final == GPU_FINAL_SUM_DECIMAL ||
-			known->final == GPU_FINAL_AVG_DECIMAL)
-			resolved = gpurhh_resolve_limbs((Node *) arg, &column, &problem);
-		else if (known->argtype == INTERVALOID && argtype == INTERVALOID)
-			resolved = true;
-		else
-			resolved = gpurhh_resolve_type((Node *) arg, &column, &problem);
-		if (known->argtype == InvalidOid &&
-			(!resolved || gpurhh_is_string(column.encoding)))
-		{
-			/* count(x) of wide or other types: only whether x is NULL is fed */
-			NullTest   *test = makeNode(NullTest);
-
-			test->arg = arg;
-			test->nulltesttype = IS_NOT_NULL;
-			test->argisrow = false;
-			test->location = -1;
-			filter = filter ? guarded(filter, (Expr *) test) : (Expr *) test;
-		}
-		else if (!resolved)
-			return refuse(info, "aggregate %s has an argument of type %s, which %s",
-						  text, format_type_be(argtype), problem);
-		else if (known->argtype != InvalidOid && known->argtype != argtype)
-			return refuse(info, "aggregate %s has an argument of type %s",
-						  text, format_type_be(argtype));
-		/* infinite ones have an order, but no sum */
-		else if (column.encoding == GPU_ENC_YEARS &&
-				 known->final != GPU_FINAL_VALUE && known->final != GPU_FINAL_COUNT)
-			return refuse(info, "aggregate %s has an argument that may be infinite",
-						  text);
+		if (!resolve_argument(info, aggref, known, arg, &column))
+			return false;
+		if (known->encoding != GPU_ENC_NONE)
+			column.encoding = known->encoding;
+		if (column.encoding == GPU_ENC_NONE)
+			filter = not_null(filter, arg);
 		else
 		{
 			/* a NULL is what the state passes over, so no filter is needed */
@@ -443,57 +466,16 @@ add_aggregate(PlanInfo *info, Aggref *aggref)
 				arg = guarded(filter, arg);
 				filter = NULL;
 			}
-			if (known->encoding != GPU_ENC_NONE)
-				column.encoding = known->encoding;
-			arg_column = child_column(info, arg, 0, column, false);
+			fed.source = fed.columns[0] = child_column(info, arg, 0, column, false);
+			fed.parameter = column.parameter;
 		}
 	}
 	if (filter != NULL)
-		filter_column = child_column(info, filter, 0,
-									 (GpuColumn){GPU_ENC_FILTER}, false);
-
-	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
-		operands = lappend_int(operands,
-							   device_state(info, known->states[i], arg_column,
-											filter_column));
-	if (column.encoding == GPU_ENC_DECIMAL)
-	{
-		for (int l = 1; l < GPURHH_DECIMAL_LIMBS(column.parameter); l++)
-			operands = lappend_int(operands,
-								   device_state(info, RHH_SUM_I128,
-												other_column(info, arg_column,
-															 GPU_ENC_LIMB1 + l - 1,
-															 column.parameter),
-												filter_column));
-	}
-	if (column.encoding == GPU_ENC_INTERVAL_TIME)
-	{
-		static const rhh_state_op ops[] = {RHH_SUM_I64, RHH_SUM_I64, RHH_OR};
-
-		for (int i = 0; i < lengthof(ops); i++)
-			operands = lappend_int(operands,
-								   device_state(info, ops[i],
-												other_column(info, arg_column,
-															 GPU_ENC_INTERVAL_DAYS + i,
-															 column.parameter),
-												filter_column));
-	}
-	add_output(info, (Expr *) aggref, known->final, column, operands);
+		fed.filter = child_column(info, filter, 0,
+								  (GpuColumn){GPU_ENC_FILTER}, false);
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column,
+			   add_states(info, known, &column, &fed));
 	return true;
-}
-
-/* Core's function that makes an aggregate's result of its state. */
-static Oid
-final_function(Oid aggregate)
-{
-	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggregate));
-	Oid			function;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for aggregate %u", aggregate);
-	function = ((Form_pg_aggregate) GETSTRUCT(tuple))->aggfinalfn;
-	ReleaseSysCache(tuple);
-	return function;
 }
 
 /*
@@ -501,71 +483,32 @@ final_function(Oid aggregate)
  * pairs.c.
  */
 static bool
-add_pair_aggregate(PlanInfo *info, Aggref *aggref)
+add_pair_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-	const char *text = expression_text(info, aggref);
-	GpuColumn	column = {GPU_ENC_FLOAT8_RAW};
-	List	   *operands = NIL;
-	int			args[2];		/* the second is core's X */
-	int			pair;
-	int			both;
+	GpuColumn	column;
+	FedArguments fed;
 
-	if (!usual_aggregate(info, aggref, known, text))
-		return false;
 	if (aggref->aggdistinct != NIL)
-		return refuse(info, "aggregate %s has DISTINCT", text);
+		return refuse(info, "aggregate %s has DISTINCT",
+					  expression_text(info, aggref));
 	for (int i = 0; i < 2; i++)
 	{
 		Expr	   *arg = list_nth_node(TargetEntry, aggref->args, i)->expr;
 
-		if (exprType((Node *) arg) != known->argtype)
-			return refuse(info, "aggregate %s has an argument of type %s",
-						  text, format_type_be(exprType((Node *) arg)));
+		if (!resolve_argument(info, aggref, known, arg, &column))
+			return false;
+		column.encoding = known->encoding;
 		if (aggref->aggfilter != NULL)
 			arg = guarded(aggref->aggfilter, arg);
-		args[i] = child_column(info, arg, 0, column, false);
+		fed.columns[i] = child_column(info, arg, 0, column, false);
 	}
 	/* in one order, so that corr(x, y) and corr(y, x) share all columns and states */
-	pair = GPURHH_PAIR(Min(args[0], args[1]), Max(args[0], args[1]));
-	both = other_column(info, pair >> 8, GPU_ENC_BOTH, pair);
-
-	/* the count is the same for both */
-	for (int i = 0; i < 2; i++)
-	{
-		int			arg = args[aggref->aggfnoid == F_REGR_AVGY ? i : 1 - i];
-
-		for (int s = 0; s < GPU_MAX_STATES && known->states[s] != 0; s++)
-		{
-			if (i == 0 || (known->states[s] != RHH_COUNT))
-				operands = lappend_int(operands,
-									   device_state(info, known->states[s],
-													arg, both));
-		}
-	}
-	if (known->final == GPU_FINAL_PAIR)
-	{
-		operands = lappend_int(operands,
-							   device_state(info, RHH_SUM_TWICE_F64,
-											other_column(info, pair >> 8,
-														 GPU_ENC_PRODUCT, pair),
-											both));
-		column.parameter = (int) final_function(aggref->aggfnoid);
-	}
-	add_output(info, (Expr *) aggref, known->final, column, operands);
+	fed.source = Min(fed.columns[0], fed.columns[1]);
+	fed.parameter = GPURHH_PAIR(fed.source, Max(fed.columns[0], fed.columns[1]));
+	fed.filter = other_column(info, fed.source, GPU_ENC_BOTH, fed.parameter);
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column,
+			   add_states(info, known, &column, &fed));
 	return true;
-}
-
-/* Does the second level compute it, from the groups of the first? */
-static bool
-is_distinct(Aggref *aggref)
-{
-	return aggref->aggdistinct != NIL &&
-		(aggref->aggfnoid == F_COUNT_ANY ||
-		 aggref->aggfnoid == F_SUM_INT2 || aggref->aggfnoid == F_AVG_INT2 ||
-		 aggref->aggfnoid == F_SUM_INT4 || aggref->aggfnoid == F_AVG_INT4 ||
-		 aggref->aggfnoid == F_SUM_INT8 || aggref->aggfnoid == F_AVG_INT8 ||
-		 aggref->aggfnoid == F_SUM_NUMERIC || aggref->aggfnoid == F_AVG_NUMERIC);
 }
 
 /* The number of the state over a hidden key, added if it is not there. */
@@ -584,16 +527,6 @@ distinct_state(PlanInfo *info, rhh_state_op op, int arg)
 	return info->n_states + list_length(info->distinct_states) - 1;
 }
 
-/* Does the second level choose a value, from the groups of the first? */
-static bool
-is_choice(Aggref *aggref)
-{
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-
-	return known != NULL && (known->final == GPU_FINAL_LEAST ||
-							 known->final == GPU_FINAL_GREATEST);
-}
-
 /*
  * min() or max() of what has no order that a device knows: its argument becomes a
  * hidden key, behind those that are shown, so that each of its values is a group
@@ -601,36 +534,17 @@ is_choice(Aggref *aggref)
  * once all states of the first level are there, which come before its own.
  */
 static bool
-add_choice(PlanInfo *info, Aggref *aggref)
+add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-	const char *text = expression_text(info, aggref);
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-	Oid			argtype = exprType((Node *) arg);
-	bool		greatest = known->final == GPU_FINAL_GREATEST;
-	bool		is_enum = known->argtype == ANYENUMOID;
-	GpuChoice	choice = is_enum ?
-		(greatest ? GPU_CHOICE_GREATEST_ENUM : GPU_CHOICE_LEAST_ENUM) :
-		(greatest ? GPU_CHOICE_GREATEST_STRING : GPU_CHOICE_LEAST_STRING);
-	const char *problem;
+	GpuChoice	choice = known->family->choice;
 	GpuColumn	shown;
 	GpuColumn	column;
 	int			number;
 	int			at;
 
-	if (!usual_aggregate(info, aggref, known, text))
+	if (!resolve_argument(info, aggref, known, arg, &shown))
 		return false;
-	if (!gpurhh_resolve_type((Node *) arg, &shown, &problem))
-		return refuse(info, "aggregate %s has an argument of type %s, which %s",
-					  text, format_type_be(argtype), problem);
-	if (is_enum ? !type_is_enum(getBaseType(argtype)) : known->argtype != argtype)
-		return refuse(info, "aggregate %s has an argument of type %s",
-					  text, format_type_be(argtype));
-	if (type_is_collatable(argtype) &&
-		!gpurhh_compares_bytes(aggref->inputcollid))
-		return refuse(info, "aggregate %s has an argument with a collation whose order is not that of bytes",
-					  text);
-
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
 	column = shown;
@@ -648,7 +562,7 @@ add_choice(PlanInfo *info, Aggref *aggref)
 		info->key_columns = lappend_int(info->key_columns, number);
 		info->choices = lappend_int(info->choices, choice);
 	}
-	add_output(info, (Expr *) aggref, GPU_FINAL_ANY, shown,
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_ANY, shown,
 			   list_make1_int(info->n_states + at));
 	return true;
 }
@@ -659,9 +573,8 @@ add_choice(PlanInfo *info, Aggref *aggref)
  * once all other states are there, which come before its own.
  */
 static bool
-add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
+add_distinct_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
-	const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
 	const char *text = expression_text(info, aggref);
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
 	List	   *operands = NIL;
@@ -670,8 +583,6 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 	ListCell   *lc;
 	int			number = 0;
 
-	if (!usual_aggregate(info, aggref, known, text))
-		return false;
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
 	if (info->choices != NIL)
@@ -694,11 +605,14 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 			return false;
 	}
 
-	for (int i = 0; i < GPU_MAX_STATES && known->states[i] != 0; i++)
-		operands = lappend_int(operands,
-							   distinct_state(info, known->states[i], number));
 	/* add_key() has seen to it that it can be */
 	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
+	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i].op != 0; i++)
+	{
+		if (gpurhh_state_is_used(&known->states[i], &column))
+			operands = lappend_int(operands,
+								   distinct_state(info, known->states[i].op, number));
+	}
 
 	/*
 	 * The values are compared by the aggregate's collation, which need not be
@@ -709,10 +623,64 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref)
 						aggref->inputcollid, &column, &problem))
 		return refuse(info, "aggregate %s has an argument of type %s, which %s",
 					  text, format_type_be(exprType((Node *) arg)), problem);
-	if (column.encoding == GPU_ENC_YEARS && known->final != GPU_FINAL_COUNT)
+	if (column.encoding == GPU_ENC_YEARS &&
+		known->family->argument != AGGREGATE_OF_NULLS)
 		return refuse(info, "aggregate %s has an argument that may be infinite",
 					  text);
-	add_output(info, (Expr *) aggref, known->final, column, operands);
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column, operands);
+	return true;
+}
+
+/*
+ * The order in which aggregates are added: first those that are made of the rows,
+ * then those that the second level makes, whose states follow.
+ */
+typedef enum AggregateTurn
+{
+	TURN_OF_ROWS,
+	TURN_OF_CHOICES,
+	TURN_OF_DISTINCT
+} AggregateTurn;
+
+static AggregateTurn
+turn_of(const Aggref *aggref, const GpuAggregate *known)
+{
+	if (known == NULL)
+		return TURN_OF_ROWS;
+	if (known->family->argument == AGGREGATE_CHOICE)
+		return TURN_OF_CHOICES;
+	return aggref->aggdistinct != NIL &&
+		known->family->distinct == DISTINCT_BY_LEVEL ?
+		TURN_OF_DISTINCT : TURN_OF_ROWS;
+}
+
+/* The aggregates whose turn it is. */
+static bool
+add_aggregates(PlanInfo *info, AggregateTurn turn)
+{
+	ListCell   *lc;
+
+	foreach(lc, info->aggrefs)
+	{
+		Aggref	   *aggref = lfirst_node(Aggref, lc);
+		const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
+		bool		added;
+
+		if (turn_of(aggref, known) != turn)
+			continue;
+		if (!usual_aggregate(info, aggref, known))
+			return false;
+		if (turn == TURN_OF_CHOICES)
+			added = add_choice(info, aggref, known);
+		else if (turn == TURN_OF_DISTINCT)
+			added = add_distinct_aggregate(info, aggref, known);
+		else if (known->family->argument == AGGREGATE_OF_PAIRS)
+			added = add_pair_aggregate(info, aggref, known);
+		else
+			added = add_aggregate(info, aggref, known);
+		if (!added)
+			return false;
+	}
 	return true;
 }
 
@@ -740,7 +708,7 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 		}
 		values = lappend_int(values, value);
 	}
-	add_output(info, (Expr *) grouping, GPU_FINAL_GROUPING,
+	add_output(info, (Expr *) grouping, GPU_OUTPUT_GROUPING,
 			   (GpuColumn){GPU_ENC_INT4}, values);
 }
 
@@ -768,7 +736,7 @@ add_determined(PlanInfo *info, Expr *expr)
 	else if (column.encoding == GPU_ENC_FLOAT8)
 		column.encoding = GPU_ENC_FLOAT8_RAW;
 	number = child_column(info, expr, 0, column, false);
-	add_output(info, expr, GPU_FINAL_ANY, column,
+	add_output(info, expr, GPU_OUTPUT_ANY, column,
 			   list_make1_int(device_state(info, RHH_ANY, number, -1)));
 	return true;
 }
@@ -938,7 +906,7 @@ add_key_output(PlanInfo *info, int key)
 								list_nth_int(info->key_columns, key));
 	GpuColumn	column = {.encoding = linitial_int(from), .parameter = lsecond_int(from)};
 
-	add_output(info, list_nth(info->keys, key), GPU_FINAL_KEY, column,
+	add_output(info, list_nth(info->keys, key), GPU_OUTPUT_KEY, column,
 			   list_make1_int(key));
 }
 
@@ -987,32 +955,16 @@ add_columns(PlanInfo *info)
 			return false;
 	}
 	add_key_outputs(info);
-	foreach(lc, info->aggrefs)
-	{
-		if (!is_distinct(lfirst_node(Aggref, lc)) &&
-			!is_choice(lfirst_node(Aggref, lc)) &&
-			!(list_length(lfirst_node(Aggref, lc)->args) == 2 ?
-			  add_pair_aggregate(info, lfirst_node(Aggref, lc)) :
-			  add_aggregate(info, lfirst_node(Aggref, lc))))
-			return false;
-	}
+	if (!add_aggregates(info, TURN_OF_ROWS))
+		return false;
 	foreach(lc, info->determined)
 	{
 		if (!add_determined(info, lfirst(lc)))
 			return false;
 	}
-	foreach(lc, info->aggrefs)
-	{
-		if (is_choice(lfirst_node(Aggref, lc)) &&
-			!add_choice(info, lfirst_node(Aggref, lc)))
-			return false;
-	}
-	foreach(lc, info->aggrefs)
-	{
-		if (is_distinct(lfirst_node(Aggref, lc)) &&
-			!add_distinct_aggregate(info, lfirst_node(Aggref, lc)))
-			return false;
-	}
+	if (!add_aggregates(info, TURN_OF_CHOICES) ||
+		!add_aggregates(info, TURN_OF_DISTINCT))
+		return false;
 	foreach(lc, info->groupings)
 		add_grouping(info, lfirst_node(GroupingFunc, lc));
 

@@ -22,8 +22,9 @@ enum GpuAggPrivateIndex
 								 * encoding, parameter and attribute */
 	GPUAGG_PRIVATE_KEYS,		/* IntList: fed columns that are keys */
 	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
-	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: final, encoding, parameter,
-								 * operands; a GROUPING()'s are its values */
+	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: GpuOutput, encoding, parameter,
+								 * aggregate's function or 0, operands; a
+								 * GROUPING()'s are its values */
 	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
 	GPUAGG_PRIVATE_LEADER_EMITS,	/* Integer: of a parallel plan's participants,
 									 * only the leader */
@@ -39,14 +40,19 @@ enum GpuAggPrivateIndex
 	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_TOP
 };
 
-/* Which of a group's values the second level keeps. */
-typedef enum GpuChoice
+/* What a column of the scan tuple is made of. */
+typedef enum GpuOutput
 {
-	GPU_CHOICE_LEAST_STRING,	/* by their bytes */
-	GPU_CHOICE_GREATEST_STRING,
-	GPU_CHOICE_LEAST_ENUM,
-	GPU_CHOICE_GREATEST_ENUM
-} GpuChoice;
+	GPU_OUTPUT_KEY,				/* a grouping column */
+	GPU_OUTPUT_ANY,				/* a column that the grouping columns determine, or
+								 * a value that the second level chose: it is in
+								 * one state of RHH_ANY */
+	GPU_OUTPUT_GROUPING,		/* GROUPING(): known from the set */
+	GPU_OUTPUT_AGGREGATE		/* an aggregate's states */
+} GpuOutput;
+
+/* Where the operands begin in a list of GPUAGG_PRIVATE_OUTPUTS. */
+#define GPU_OUTPUT_FIRST_OPERAND 4
 
 extern void gpurhh_init_agg_path(void);
 

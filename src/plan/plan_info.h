@@ -52,8 +52,7 @@ typedef struct PlanInfo
 	List	   *states;			/* IntList: op, argument, filter; repeated */
 	int			n_states;
 	List	   *scan_tlist;		/* custom_scan_tlist */
-	List	   *outputs;		/* parallel: IntList of final, encoding,
-								 * parameter, operands */
+	List	   *outputs;		/* parallel: IntLists, see plan.h */
 } PlanInfo;
 
 /* ---------- refusals.c ---------- */

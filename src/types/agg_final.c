@@ -31,7 +31,7 @@
 
 #include "compat.h"
 #include "rhh_states.h"
-#include "types/types.h"
+#include "types/agg_final.h"
 
 /* ---------- integers ---------- */
 
@@ -63,14 +63,6 @@ gpurhh_final_squares(const uint64 *squares, int scale)
 {
 	return DirectFunctionCall2(numeric_mul, numeric_from_words(squares),
 							   gpurhh_decimal_make(1, 2 * scale));
-}
-
-bool
-gpurhh_final_is_sample(GpuFinal final)
-{
-	return final == GPU_FINAL_VAR_SAMP || final == GPU_FINAL_STDDEV_SAMP ||
-		final == GPU_FINAL_VAR_SAMP_FLOAT ||
-		final == GPU_FINAL_STDDEV_SAMP_FLOAT;
 }
 
 /*
@@ -124,16 +116,15 @@ variance_numerator(int128 sum, uint64 count, const uint64 *squares)
 }
 
 /*
- * Variance or standard deviation of count integers by 10^scale, of which there are
- * enough, as core's numeric final functions compute and round it.  squares: three
- * words.
+ * Variance, or its root, the standard deviation, of count integers by 10^scale, of
+ * which there are enough, as core's numeric final functions compute and round it.
+ * sample: of the population that they are a sample of.  squares: three words.
  */
 Datum
-gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
+gpurhh_final_variance(bool sample, bool root, int128 sum, uint64 count,
 					  const uint64 *squares, int scale)
 {
-	int128		divisor = (int128) count *
-		(count - (gpurhh_final_is_sample(final) ? 1 : 0));
+	int128		divisor = (int128) count * (count - (sample ? 1 : 0));
 	Datum		result = variance_numerator(sum, count, squares);
 
 	/* a zero as it is, without the scale of a quotient */
@@ -145,7 +136,7 @@ gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
 									 gpurhh_decimal_make(1, 2 * scale));
 	result = DirectFunctionCall2(numeric_div, result,
 								 gpurhh_decimal_make(divisor, 0));
-	if (final == GPU_FINAL_STDDEV_POP || final == GPU_FINAL_STDDEV_SAMP)
+	if (root)
 		result = sqrt_of_scale(result);
 	return result;
 }
@@ -170,7 +161,7 @@ gpurhh_final_money(uint64 low, uint64 high)
  * bits of gpurhh_interval_infinite().
  */
 Datum
-gpurhh_final_interval(GpuFinal final, int128 time, int64 days, int64 months,
+gpurhh_final_interval(bool average, int128 time, int64 days, int64 months,
 					  int infinite, uint64 count)
 {
 	Interval   *sum = palloc(sizeof(Interval));
@@ -187,7 +178,7 @@ gpurhh_final_interval(GpuFinal final, int128 time, int64 days, int64 months,
 				 errmsg("interval out of range")));
 	if (infinite != 0)
 		gpurhh_set_infinite(sum, infinite == 2);
-	else if (final == GPU_FINAL_AVG_INTERVAL)
+	else if (average)
 		return DirectFunctionCall2(interval_div, IntervalPGetDatum(sum),
 								   Float8GetDatum((float8) count));
 	return IntervalPGetDatum(sum);
@@ -348,12 +339,12 @@ gpurhh_sum_of_deviations(Twice products, Twice x, Twice y, uint64 count)
 }
 
 /*
- * Variance or standard deviation of count values, of which there are enough, from
- * the words of RHH_MOMENTS_F64.  Enough digits are left unless the values differ by
+ * Variance, or its root, of count values, of which there are enough, from the
+ * words of RHH_MOMENTS_F64.  Enough digits are left unless the values differ by
  * less than 10^-12 of their size.
  */
 float8
-gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
+gpurhh_final_variance_float(bool sample, bool root, const uint64 *moments,
 							Size stride, uint64 count)
 {
 	float8		n = (float8) count;
@@ -374,7 +365,6 @@ gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
 	/* what is left of equal values is what was rounded */
 	if (deviations <= squares.high * 0x1p-94)
 		deviations = 0;
-	deviations /= gpurhh_final_is_sample(final) ? n - 1 : n;
-	return final == GPU_FINAL_STDDEV_POP_FLOAT ||
-		final == GPU_FINAL_STDDEV_SAMP_FLOAT ? sqrt(deviations) : deviations;
+	deviations /= sample ? n - 1 : n;
+	return root ? sqrt(deviations) : deviations;
 }

@@ -28,10 +28,10 @@
 #include "utils/float.h"
 
 #include "rhh_states.h"
-#include "types/types.h"
+#include "types/agg_final.h"
 
-/* Where the operands of GPU_FINAL_PAIR are in its list. */
-enum PairOperand
+/* The states of these aggregates, in the order of their rows (aggregates.c). */
+enum PairState
 {
 	PAIR_X,						/* moments, count, AND, OR */
 	PAIR_COUNT,
@@ -46,22 +46,23 @@ enum PairOperand
 /* Core's state. */
 #define PAIR_N_FLOATS	6
 
-struct PairFinal
+/* Of a plan. */
+typedef struct PairFinal
 {
-	FmgrInfo	function;
+	PGFunction	function;		/* core's final function */
 	ArrayType  *state;			/* its argument: N, Sx, Sxx, Sy, Syy, Sxy */
-};
+} PairFinal;
 
 /* What core's final function needs to be called again and again. */
-PairFinal *
-gpurhh_pair_final_create(Oid function)
+void *
+gpurhh_pair_final_create(const GpuAggregate *aggregate)
 {
 	PairFinal  *final = palloc0(sizeof(PairFinal));
 	Datum		zeros[PAIR_N_FLOATS];
 
 	for (int i = 0; i < PAIR_N_FLOATS; i++)
 		zeros[i] = Float8GetDatum(0);
-	fmgr_info(function, &final->function);
+	final->function = aggregate->core_final;
 	final->state = construct_array(zeros, PAIR_N_FLOATS, FLOAT8OID,
 								   sizeof(float8), FLOAT8PASSBYVAL,
 								   TYPALIGN_DOUBLE);
@@ -107,15 +108,14 @@ pair_side(const uint64 *moments, const uint64 *and_bits, const uint64 *or_bits,
 	return side;
 }
 
-/*
- * The result of a group whose words start at *group, with those of the operands
- * at words[], and whose count is not 0.
- */
+/* The result of a group whose words start at *group and whose count is not 0. */
 float8
-gpurhh_pair_final(PairFinal *final, const int *words, const uint64 *group,
+gpurhh_pair_final(const AggregateResult *column, const uint64 *group,
 				  Size stride, bool *isnull)
 {
 	LOCAL_FCINFO(fcinfo, 1);
+	PairFinal  *final = column->made;
+	const int  *words = column->words;
 	float8	   *state = (float8 *) ARR_DATA_PTR(final->state);
 	uint64		count = group[words[PAIR_COUNT] * stride];
 	PairSide	x = pair_side(group + words[PAIR_X] * stride,
@@ -150,24 +150,26 @@ gpurhh_pair_final(PairFinal *final, const int *words, const uint64 *group,
 	state[4] = y.deviations;
 	state[5] = products;
 
-	InitFunctionCallInfoData(*fcinfo, &final->function, 1, InvalidOid, NULL, NULL);
+	InitFunctionCallInfoData(*fcinfo, NULL, 1, InvalidOid, NULL, NULL);
 	fcinfo->args[0].value = PointerGetDatum(final->state);
 	fcinfo->args[0].isnull = false;
-	result = FunctionCallInvoke(fcinfo);
+	result = final->function(fcinfo);
 	*isnull = fcinfo->isnull;
 	return fcinfo->isnull ? 0 : DatumGetFloat8(result);
 }
 
 /*
- * The same of GPU_FINAL_PAIR_AVG: the average of one, and an error where core has
- * one on account of the other.
+ * The average of one argument, the states' first, and an error where core has one
+ * on account of the other.
  */
 float8
-gpurhh_pair_avg(const int *words, const uint64 *group, Size stride)
+gpurhh_pair_avg(const AggregateResult *column, const uint64 *group,
+				Size stride)
 {
+	const int  *words = column->words;
+	const uint64 *sum = group + words[0] * stride;
 	uint64		count = group[words[1] * stride];
 	const uint64 *other = group + words[2] * stride;
-	const uint64 *sum = group + words[0] * stride;
 
 	(void) gpurhh_final_avg_float(other[0], other[stride], count);
 	return gpurhh_final_avg_float(sum[0], sum[stride], count);

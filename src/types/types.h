@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * types.h
- *		Types, aggregates and results: what is supported, and how values travel
- *		in columns and come back.
+ *		Types and aggregates: which are supported, how values travel in columns,
+ *		and how results are made of what comes back.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPURHH_TYPES_TYPES_H
 #define GPURHH_TYPES_TYPES_H
 
-#include "nodes/primnodes.h"
+#include "fmgr.h"
 #include "lib/stringinfo.h"
+#include "nodes/primnodes.h"
 
 #include "rhh_device.h"
 
@@ -68,6 +69,16 @@ typedef enum GpuEncoding
 } GpuEncoding;
 
 #define GPURHH_PAIR(first, second) ((first) << 8 | (second))
+
+/*
+ * A number as two doubles to be added up; the second is small.  So comes
+ * GPU_ENC_PRODUCT.
+ */
+typedef struct Twice
+{
+	float8		high;
+	float8		low;
+} Twice;
 
 static inline bool
 gpurhh_is_of_pair(GpuEncoding encoding)
@@ -134,64 +145,6 @@ typedef struct GpuColumn
 	int			attribute;		/* of the child, from 0 */
 } GpuColumn;
 
-#define GPU_MAX_STATES 4		/* of one argument */
-#define GPU_MAX_OPERANDS 8		/* states that one output is made of */
-
-/* How a column of the result is made of keys or states, its operands. */
-typedef enum GpuFinal
-{
-	GPU_FINAL_KEY,				/* a grouping column */
-	GPU_FINAL_ANY,				/* a column the grouping columns determine */
-	GPU_FINAL_COUNT,
-	/* of a state and RHH_COUNT, NULL when that is 0: */
-	GPU_FINAL_VALUE,			/* the state, as a value of the argument's kind */
-	GPU_FINAL_SUM_INT8,
-	GPU_FINAL_SUM_NUMERIC,
-	GPU_FINAL_AVG_INT8,			/* of a 64-bit sum */
-	GPU_FINAL_AVG_NUMERIC,		/* of a 128-bit sum */
-	/* and RHH_MAX_I64, which tells NaN, and the sums of more limbs: */
-	GPU_FINAL_SUM_DECIMAL,
-	GPU_FINAL_AVG_DECIMAL,
-	/* chosen by the second level, and then as GPU_FINAL_ANY: */
-	GPU_FINAL_LEAST,
-	GPU_FINAL_GREATEST,
-	GPU_FINAL_GROUPING,			/* GROUPING(): known from the set */
-	GPU_FINAL_SUM_MONEY,
-	/* of RHH_SUM_I128 of the time and RHH_COUNT, then RHH_SUM_I64 of days and of
-	 * months, and RHH_OR: */
-	GPU_FINAL_SUM_INTERVAL,
-	GPU_FINAL_AVG_INTERVAL,
-	GPU_FINAL_SUM_FLOAT,
-	GPU_FINAL_AVG_FLOAT,
-	/* of integers: RHH_SUM_I64 or _I128, RHH_COUNT, RHH_SUM_SQUARES; of numerics
-	 * also RHH_MAX_I64, which tells NaN */
-	GPU_FINAL_VAR_POP,
-	GPU_FINAL_VAR_SAMP,
-	GPU_FINAL_STDDEV_POP,
-	GPU_FINAL_STDDEV_SAMP,
-	/* of RHH_MOMENTS_F64 and RHH_COUNT */
-	GPU_FINAL_VAR_POP_FLOAT,
-	GPU_FINAL_VAR_SAMP_FLOAT,
-	GPU_FINAL_STDDEV_POP_FLOAT,
-	GPU_FINAL_STDDEV_SAMP_FLOAT,
-	/* of two arguments' rows in which neither is NULL: RHH_SUM_F64 and RHH_COUNT,
-	 * and RHH_SUM_F64 of the other one */
-	GPU_FINAL_PAIR_AVG,
-	/* the first one's RHH_MOMENTS_F64, RHH_COUNT, RHH_AND and RHH_OR, the second
-	 * one's but for the count, and RHH_SUM_TWICE_F64 of the products; parameter:
-	 * core's final function */
-	GPU_FINAL_PAIR
-} GpuFinal;
-
-typedef struct GpuAggregate
-{
-	Oid			function;		/* pg_proc's */
-	Oid			argtype;		/* InvalidOid: none, or any (count) */
-	GpuFinal	final;
-	rhh_state_op states[GPU_MAX_STATES];	/* its operands; 0: no more */
-	GpuEncoding encoding;		/* of the argument; GPU_ENC_NONE: its type's */
-} GpuAggregate;
-
 extern const GpuEncodingInfo gpurhh_encodings[];	/* by GpuEncoding */
 
 extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
@@ -201,8 +154,126 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
 extern bool gpurhh_compares_bytes(Oid collation);
+
+/* ---------- aggregates.c ---------- */
+
+#define GPU_MAX_OPERANDS 8		/* states that one result is made of */
+
+/* What the arguments of an aggregate may be, and what of them is fed. */
+typedef enum AggregateArgument
+{
+	AGGREGATE_OF_NULLS,			/* any type, or no argument: only whether it is
+								 * NULL matters */
+	AGGREGATE_OF_VALUES,		/* the result is a value as the argument is one,
+								 * and may be infinite */
+	AGGREGATE_OF_NUMBERS,		/* there is none for infinite ones of extract() */
+	AGGREGATE_OF_LIMBS,			/* numerics, also of more than one limb */
+	AGGREGATE_OF_PARTS,			/* values of which only parts are fed */
+	AGGREGATE_OF_PAIRS,			/* two arguments, of the rows in which neither is
+								 * NULL; see batch/pairs.c */
+	AGGREGATE_CHOICE			/* the second level chooses one of a group's
+								 * values, each of which is a group before */
+} AggregateArgument;
+
+typedef enum AggregateDistinct
+{
+	DISTINCT_REFUSED,
+	DISTINCT_CHANGES_NOTHING,	/* a value that comes again is nothing new */
+	DISTINCT_BY_LEVEL			/* the second level computes it, from groups of
+								 * equal values */
+} AggregateDistinct;
+
+/* Which of a group's values the second level chooses. */
+typedef enum GpuChoice
+{
+	GPU_CHOICE_LEAST_STRING,	/* by their bytes */
+	GPU_CHOICE_GREATEST_STRING,
+	GPU_CHOICE_LEAST_ENUM,
+	GPU_CHOICE_GREATEST_ENUM
+} GpuChoice;
+
+/* A transition state of an aggregate. */
+typedef struct AggregateState
+{
+	rhh_state_op op;			/* 0: there are no more states */
+	GpuEncoding part;			/* of the argument, or of both; GPU_ENC_NONE: it is
+								 * over the argument itself */
+	int			argument;		/* if so: which one, from 0 */
+} AggregateState;
+
+typedef struct AggregateFamily AggregateFamily;
+
+/* The row of an aggregate. */
+typedef struct GpuAggregate
+{
+	Oid			function;		/* pg_proc's */
+	Oid			argtype;		/* ANYENUMOID: any enum; not looked at by
+								 * AGGREGATE_OF_NULLS */
+	const AggregateFamily *family;
+	AggregateState states[GPU_MAX_OPERANDS];	/* the second is RHH_COUNT unless
+												 * the result is a count */
+	GpuEncoding encoding;		/* the argument's; GPU_ENC_NONE: its type's */
+	PGFunction	core_final;		/* core's final function, for results that are
+								 * made of core's state: always, or where
+								 * numerics are not as they are declared */
+} GpuAggregate;
+
+/* What the methods know of a column of the result. */
+typedef struct AggregateResult
+{
+	const GpuAggregate *aggregate;
+	GpuEncoding encoding;		/* the argument's */
+	int			parameter;
+	int			words[GPU_MAX_OPERANDS];	/* the first word of each state */
+	void	   *made;			/* what begin() returned */
+} AggregateResult;
+
+/* The sums of a group's numerics, to be put together with others. */
+typedef struct NumericSums
+{
+	bool		nan;			/* NaN is among them, and the sums are 0 */
+	Datum		sum;
+	Datum		squares;		/* (Datum) 0: the aggregate has no use for it */
+} NumericSums;
+
+/*
+ * What aggregates have in common whose results are made in the same way.
+ *
+ * The words of groups are in columns: word w of group i of a window is
+ * words[w * stride + i], and of a single group group[w * stride].
+ *
+ * With neither decode() nor make() the result is the first state's word, as a
+ * value of the encoding.  With decode() a window is computed at once.  With make()
+ * results are made one by one, when their group is returned, since they need
+ * memory.  Of groups whose result is NULL make() is not called, and decode() must
+ * raise no error.
+ */
+struct AggregateFamily
+{
+	AggregateArgument argument;
+	AggregateDistinct distinct;
+	int			fewest_rows;	/* of fewer the result is NULL; 0: it is a count of
+								 * rows, which is never NULL */
+	GpuEncoding result;			/* how the result comes, without make();
+								 * GPU_ENC_NONE: as the argument */
+	void	   *(*begin) (const GpuAggregate *aggregate);	/* once a plan */
+	void		(*decode) (const AggregateResult *result, const uint64 *words,
+						   Size stride, uint32 n, Datum *values, bool *isnull);
+	Datum		(*make) (const AggregateResult *result, const uint64 *group,
+						 Size stride);
+	/* of numerics, if core_final can be given more values */
+	void		(*sums) (const AggregateResult *result, const uint64 *group,
+						 Size stride, NumericSums *sums);
+	GpuChoice	choice;			/* of AGGREGATE_CHOICE */
+};
+
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
 extern const char *gpurhh_aggregate_problem(Oid function);
+extern bool gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg,
+									Oid collation, GpuColumn *column,
+									const char **problem);
+extern bool gpurhh_state_is_used(const AggregateState *state,
+								 const GpuColumn *column);
 
 /* ---------- decimal.c ---------- */
 
@@ -269,41 +340,5 @@ extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
 									  const void *stored);
 extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
 									 const uint64 *word, Size stride);
-
-/* ---------- agg_final.c ---------- */
-
-/* A number as two doubles to be added up; the second is small. */
-typedef struct Twice
-{
-	float8		high;
-	float8		low;
-} Twice;
-
-extern Twice gpurhh_twice(const uint64 *words, Size stride);
-extern float8 gpurhh_sum_of_deviations(Twice products, Twice x, Twice y,
-									   uint64 count);
-extern bool gpurhh_not_finite(uint64 flags, float8 *result);
-
-extern bool gpurhh_final_is_sample(GpuFinal final);
-extern Datum gpurhh_final_variance(GpuFinal final, int128 sum, uint64 count,
-								   const uint64 *squares, int scale);
-extern Datum gpurhh_final_squares(const uint64 *squares, int scale);
-extern int64 gpurhh_final_money(uint64 low, uint64 high);
-extern Datum gpurhh_final_interval(GpuFinal final, int128 time, int64 days,
-								   int64 months, int infinite, uint64 count);
-extern float8 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single);
-extern float8 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count);
-extern float8 gpurhh_final_variance_float(GpuFinal final, const uint64 *moments,
-										  Size stride, uint64 count);
-
-/* ---------- pair_final.c ---------- */
-
-typedef struct PairFinal PairFinal;
-
-extern PairFinal *gpurhh_pair_final_create(Oid function);
-extern float8 gpurhh_pair_final(PairFinal *final, const int *words,
-								const uint64 *group, Size stride, bool *isnull);
-extern float8 gpurhh_pair_avg(const int *words, const uint64 *group,
-							  Size stride);
 
 #endif							/* GPURHH_TYPES_TYPES_H */
