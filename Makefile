@@ -167,7 +167,7 @@ ifeq ($(wildcard $(shell sed -n 's/^CLANG *= *\([^ ]*\).*/\1/p' $(dir $(PGXS))..
 endif
 
 EXTRA_CLEAN = $(CUDA_LIBRARY) $(foreach d,src src/* gpu gpu/*,$(addprefix $(d)/,*.o *.bc *.d)) .build-flags .build-flags-cuda .build-nvcc \
-	test/device_test test/device_test_* test/host_test test/host_test_asan test/table_test test/table_test_* test/*.o test/*.d test/build-* bench/build \
+	test/device_test test/device_test_* test/host_test test/host_test_asan test/table_test test/table_test_* test/*.o test/*.d test/device/*.o test/device/*.d test/build-* bench/build \
 	tmp_check log results regression.diffs regression.out
 
 include $(PGXS)
@@ -218,7 +218,7 @@ gpu/cuda/rhh_cuda.o: gpu/cuda/rhh_cuda.cu .build-flags-cuda
 	@echo 'nvcc: native code for $(addprefix sm_,$(CUDA_ARCHS)), PTX of compute_$(CUDA_PTX_ARCH)'
 	$(NVCC_FOUND) $(NVCC_FLAGS) -Igpu $(CUDA_DEFINE) -MMD -MP -MF gpu/cuda/rhh_cuda.d -c -o $@ $<
 
-# ---------- test/device_test ----------
+# ---------- test/device_test, made of test/device ----------
 
 test/device_memory.o: test/device_memory.cu gpu/table/rhh_tile.cuh .build-flags-cuda
 	$(NVCC_FOUND) $(NVCC_FLAGS) -Igpu -c -o $@ $<
@@ -227,7 +227,8 @@ test/device_memory.o: test/device_memory.cu gpu/table/rhh_tile.cuh .build-flags-
 # (compute-sanitizer does) and mistake the driver's mappings for leaks.
 SANITIZE_asan = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 SANITIZE_tsan = -fsanitize=thread
-TEST_SRCS = $(wildcard test/device_test*.c)
+TEST_SRCS = $(wildcard test/device/*.c)
+TEST_OBJS = $(TEST_SRCS:.c=.o)
 TEST_CFLAGS = $(GPU_CFLAGS) -Igpu
 
 .PHONY: device-test device-test-asan device-test-tsan
@@ -235,12 +236,15 @@ device-test: test/device_test test/host_test
 device-test-asan: test/device_test_asan test/host_test_asan
 device-test-tsan: test/device_test_tsan
 
-test/device_test: $(TEST_SRCS) $(GPU_OBJS) $(TEST_CUDA_OBJS) .build-flags
-	$(CC) $(TEST_CFLAGS) $(CUDA_DEFINE) -MMD -MP -MF test/device_test.d -o $@ $(TEST_SRCS) $(TEST_CUDA_OBJS) $(GPU_OBJS) $(GPU_LIBS) -lm
+$(TEST_OBJS): test/device/%.o: test/device/%.c .build-flags
+	$(CC) $(TEST_CFLAGS) $(CUDA_DEFINE) -MMD -MP -c -o $@ $<
+
+test/device_test: $(TEST_OBJS) $(GPU_OBJS) $(TEST_CUDA_OBJS)
+	$(CC) $(TEST_CFLAGS) -o $@ $^ $(GPU_LIBS) -lm
 
 test/device_test_asan test/device_test_tsan: test/device_test_%: $(TEST_SRCS) $(CPU_OBJS:.o=.c) .build-flags
 	$(CC) $(TEST_CFLAGS) -O1 $(SANITIZE_$*) -o $@ $(TEST_SRCS) $(CPU_OBJS:.o=.c) -lpthread -lm
-test/device_test_asan test/device_test_tsan: $(wildcard gpu/*.h gpu/cpu/*.h)
+test/device_test_asan test/device_test_tsan: $(wildcard test/device/*.h gpu/*.h gpu/cpu/*.h)
 
 HOST_TEST_SRCS = test/host_test.c gpu/cpu/rhh_cpu_host.c
 
@@ -277,9 +281,13 @@ test/rhh_cuda_simt.o: gpu/cuda/rhh_cuda.cu $(CUDA_HEADERS)
 test/device_memory_simt.o: test/device_memory.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -c -o $@ $<
 
-test/device_test_simt: $(TEST_SRCS) test/rhh_cuda_simt.o test/device_memory_simt.o $(CPU_OBJS) .build-flags
-	$(CC) $(TEST_CFLAGS) -DRHH_WITH_CUDA -c -o test/device_test_simt.o $(TEST_SRCS)
-	$(CXX) -o $@ test/device_test_simt.o test/rhh_cuda_simt.o test/device_memory_simt.o $(CPU_OBJS) -lpthread -lm
+# The same C files, which now know of a CUDA device.
+TEST_SIMT_OBJS = $(TEST_SRCS:.c=_simt.o)
+$(TEST_SIMT_OBJS): test/device/%_simt.o: test/device/%.c .build-flags
+	$(CC) $(TEST_CFLAGS) -DRHH_WITH_CUDA -MMD -MP -c -o $@ $<
+
+test/device_test_simt: $(TEST_SIMT_OBJS) test/rhh_cuda_simt.o test/device_memory_simt.o $(CPU_OBJS)
+	$(CXX) -o $@ $^ -lpthread -lm
 
 # ---------- what depends on what ----------
 
@@ -315,6 +323,6 @@ $(OBJS:.o=.bc): %.bc: %.o
 
 .build-flags .build-flags-cuda: ;
 
--include $(OBJS:.o=.d) $(wildcard gpu/*.d gpu/*/*.d test/*.d)
+-include $(OBJS:.o=.d) $(wildcard gpu/*.d gpu/*/*.d test/*.d test/device/*.d)
 
 endif

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 check=
 if [ "${1:-}" = --check ]; then check=yes; shift; fi
 if [ $# = 0 ]; then
-	set -- $(ls src/*.[ch] src/*/*.[ch] gpu/*.[ch] gpu/*/*.{c,h,cu,cuh} test/*.[ch] 2>/dev/null)
+	set -- $(ls src/*.[ch] src/*/*.[ch] gpu/*.[ch] gpu/*/*.{c,h,cu,cuh} test/*.[ch] test/device/*.[ch] 2>/dev/null)
 fi
 
 clang_format=${CLANG_FORMAT:-$(command -v clang-format-14 || command -v clang-format || true)}

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- floats that are integers, whose sums do not depend on the order
 CREATE TABLE t WITH (parallel_workers = 3) AS

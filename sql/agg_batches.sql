@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS
 	SELECT g % 1009 AS k, nullif(g % 7, 3) AS k2, g::int8 * 1000003 AS w, md5((g % 501)::text)::uuid AS u, g % 3 = 0 AS b, (g % 32)::int2 AS i2

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- Lengths up to a name's own, around 16, where the dictionary begins.
 CREATE TABLE names (n name, k int, before text, after name);

@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TABLE c (

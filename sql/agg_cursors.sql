@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 SET enable_gpu_hashagg = on;
 SET cursor_tuple_fraction = 1;

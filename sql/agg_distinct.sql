@@ -3,10 +3,8 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
 SET enable_gpu_hashagg = on;
-\set ECHO all
 
 CREATE TABLE t (id int PRIMARY KEY, k int, v int, w bigint, s smallint, d date, f float8, b bool, txt text);
 INSERT INTO t

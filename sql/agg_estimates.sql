@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- many groups where few were expected (volatile, so that it is not inlined)
 CREATE FUNCTION many(n int) RETURNS TABLE (g int) LANGUAGE sql VOLATILE ROWS 10 AS 'SELECT generate_series(1, n)';

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE times (ts timestamp, tz timestamptz, d date, t time, z timetz, n int, f float8, txt text, b bool);
 INSERT INTO times

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- What could be taken for something else: all bits zero, all bits one, equal
 -- moments in different zones, half of the bytes equal, NULL.

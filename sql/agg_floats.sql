@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE f AS
 	SELECT g % 17 AS k, g % 1999 AS many, (g % 1000 - 500) / 8.0::float4 AS e4, (g % 5000 - 2500) / 64.0::float8 AS e8,

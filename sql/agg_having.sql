@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS
 	SELECT nullif(g % 3000, 17) AS k, (g % 7)::int2 AS i2, nullif(g % 11, 3) AS i4, nullif(g::int8 * 1000003, 30000090) AS w, g % 3 = 0 AS b,

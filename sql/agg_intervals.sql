@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE intervals (k int, before text, i interval, j interval(0), n int);
 INSERT INTO intervals

@@ -6,9 +6,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS
 	SELECT (g * 7919) % 30011 AS k, nullif(g % 11, 4) AS k2, md5((g * 7919 % 30011)::text)::uuid AS u, g AS v,

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS SELECT g % 50 AS k, g % 7 AS a, (g % 11)::numeric(5, 2) AS b, g::bigint AS v FROM generate_series(1, 20000) g;
 ANALYZE t;

@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS
 	SELECT g % 13 AS k, g % 1777 AS many, (g * 7919 % 65536 - 32768)::int2 AS i2, (g::int8 * 2654435761 % 4294967296 - 2147483648)::int4 AS i4,

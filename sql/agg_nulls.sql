@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- k2: never NULL, k3: always NULL; the arguments: NULL in whole groups, in
 -- parts of groups, from some row on

@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t (id int PRIMARY KEY, k int, v int, w bigint, s smallint, d date, f float8, txt text);
 INSERT INTO t

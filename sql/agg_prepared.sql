@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t (id int, k int, k2 int, v int);
 INSERT INTO t SELECT g, nullif(g % 23, 7), g % 5, g * 37 % 1009 - 500 FROM generate_series(1, 3000) g;

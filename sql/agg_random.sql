@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 SELECT setseed(0.20);
 CREATE TABLE a (id int PRIMARY KEY, k int, s int2, w int8, o oid, b bool, d date, t time, ts timestamp, tz timestamptz, u uuid, f4 float4, f8 float8, n numeric, txt text);

@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE p AS
 	SELECT g % 17 AS k, g % 1999 AS many, (sin(g) * 1000 + g % 10)::float8 AS x, (sin(g) * 30 + cos(g * 7) + 100)::float8 AS y,

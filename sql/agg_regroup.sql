@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- Who made it, and whether what it refused was finished on the host.
 CREATE FUNCTION made_by(query text, settings text DEFAULT NULL) RETURNS text

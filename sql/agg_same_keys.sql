@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- From 18 on PostgreSQL itself tells apart what grouping sets make NULL and what is below them, so the node does there
 -- what it has to refuse on earlier versions (-1: no node; 1: at least one).  agg_same_keys_2.out is of 18.

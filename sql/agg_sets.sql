@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t (id int PRIMARY KEY, a int, b int, c bigint, u uuid, v int, w bigint, d date, txt text);
 INSERT INTO t

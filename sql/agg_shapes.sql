@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t (id int PRIMARY KEY, k int, k2 int2, v int, w int8, f float8, d date, txt text);
 INSERT INTO t SELECT g, nullif(g % 23, 7), (g % 5)::int2, g * 37 % 1009 - 500, g::int8 * 1000003, (g % 9)::float8 / 2, date '2020-01-01' + g % 31, 'text ' || g % 3

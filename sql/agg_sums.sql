@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t (k int, i2 int2, i4 int4, i8 int8);
 INSERT INTO t

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- The labels' order is neither that of their OIDs nor the alphabet's.
 CREATE TYPE mood AS ENUM ('sad', 'happy');

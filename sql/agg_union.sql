@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE a (id int, k int, v int, d date, txt text);
 CREATE TABLE b (v bigint, k int, d date, u uuid);

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 SET enable_gpu_hashagg = on;
 CREATE TABLE t AS SELECT g AS id, g % 997 AS k, g AS v FROM generate_series(1, 50000) g;

@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 SET enable_gpu_hashagg = on;
 CREATE TABLE t (id int PRIMARY KEY, k int, k2 int2, v int, w int8, u uuid);

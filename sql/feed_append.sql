@@ -3,7 +3,6 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
 -- The lines of a plan that say how it reads.
 CREATE FUNCTION feeds(query text) RETURNS SETOF text LANGUAGE plpgsql SET enable_gpu_hashagg = on AS $f$
@@ -16,7 +15,6 @@ BEGIN
 		END IF;
 	END LOOP;
 END $f$;
-\set ECHO all
 
 -- partitions whose columns are elsewhere: dropped, added, in another order
 CREATE TABLE p (id int, k int, v int, w bigint, txt text, d date) PARTITION BY RANGE (id);

@@ -4,11 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set feed_helpers :srcdir '/sql/feed.inc'
-\set ECHO none
 \i :helpers
-\i :feed_helpers
-\set ECHO all
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE f (k int, d date, ts timestamp);
 INSERT INTO f SELECT g % 10, date '1999-12-31' + g % 5, timestamp '2000-01-01' + (g % 7 - 3) * interval '12 hours' + (g % 3 - 1) * interval '1 us' FROM generate_series(1, 1000) g;

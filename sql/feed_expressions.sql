@@ -4,11 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set feed_helpers :srcdir '/sql/feed.inc'
-\set ECHO none
 \i :helpers
-\i :feed_helpers
-\set ECHO all
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE e (k int4, b bool, s int2, i int4, l int8, r float4, dp float8, d date, u uuid, t text);
 INSERT INTO e SELECT g % 10, CASE g % 3 WHEN 0 THEN true WHEN 1 THEN false END, nullif(g % 11 - 5, 0), nullif(g % 13 - 6, 1), nullif(g % 17 - 8, 2),

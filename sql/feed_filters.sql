@@ -3,11 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set feed_helpers :srcdir '/sql/feed.inc'
-\set ECHO none
 \i :helpers
-\i :feed_helpers
-\set ECHO all
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE f (k int4, b bool, s int2, i int4, l int8, o oid, d date, tm time, ts timestamp, tz timestamptz, r float4, dp float8, u uuid, t text);
 INSERT INTO f SELECT g % 10, CASE g % 3 WHEN 0 THEN true WHEN 1 THEN false END, nullif(g % 11 - 5, 0), nullif(g % 13 - 6, 1), nullif(g % 17 - 8, 2), nullif(4294967290 + g % 5, 4294967292)::oid,

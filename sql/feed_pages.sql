@@ -4,11 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set feed_helpers :srcdir '/sql/feed.inc'
-\set ECHO none
 \i :helpers
-\i :feed_helpers
-\set ECHO all
 \pset null ''
 SET max_parallel_workers_per_gather = 0;
 

@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 SELECT gpurhh_version() ~ '^\d+\.\d+\.\d+ \(cpu(, cuda)?\)$', split_part(gpurhh_version(), ' ', 1) = extversion FROM pg_extension WHERE extname = 'gpurhh';
 SELECT extname, extversion, extnamespace::regnamespace, obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'gpurhh';

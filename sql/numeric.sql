@@ -3,13 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
-
--- As EXPLAIN (VERBOSE) has it: are pages read?
-CREATE FUNCTION feed(query text) RETURNS text LANGUAGE sql AS
-$f$ SELECT analyze_json(query) ->> 'Feed' $f$;
 
 -- Every scale, alone and as one of two columns; negative ones, and such as are
 -- greater than the precision.  Each has its extremes, zero, NaN and NULL.

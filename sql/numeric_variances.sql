@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t (k int, a numeric(5, 2), b numeric(18, 0), c numeric(18, 18), d numeric(15, 4), e numeric(3, -2), f numeric(19, 1), g numeric);
 INSERT INTO t

@@ -4,7 +4,6 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
 -- Runs a query natively and on GpuHashAgg in parallel, as a table's contents
 -- (its plan is "Gather, leader emits") and below an aggregate that workers do
@@ -91,7 +90,6 @@ BEGIN
 END $f$;
 \set parallel 'SET max_parallel_workers_per_gather = 3; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;'
 :parallel
-\set ECHO all
 
 CREATE TABLE t WITH (parallel_workers = 3) AS
 	SELECT g AS id, nullif(g % 1009, 5) AS k, nullif(g % 7, 3) AS k2, g::int8 * 1000003 AS w, md5((g % 501)::text)::uuid AS u,

@@ -3,10 +3,8 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
 SET enable_gpu_hashagg = on;
-\set ECHO all
 
 CREATE TYPE mood AS ENUM ('sad', 'happy');
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);

@@ -7,9 +7,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS SELECT i % 10 AS k, i::numeric AS n, i AS v FROM generate_series(1, 1000) i;
 CREATE FUNCTION body() RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS

@@ -3,10 +3,8 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
 SET enable_gpu_hashagg = on;
-\set ECHO all
 CREATE TABLE t AS SELECT g % 10 AS k, g % 4 AS v, nullif(g % 7, 3) AS w, 'x' || g AS txt FROM generate_series(1, 2000) g;
 ANALYZE t;
 

@@ -3,9 +3,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE t AS SELECT g AS id, g % 23 AS k, g % 5 AS k2, g * 37 % 1009 AS v FROM generate_series(1, 2000) g;
 CREATE TABLE o AS SELECT g AS i, nullif(g % 12, 5) AS a FROM generate_series(0, 40) g;

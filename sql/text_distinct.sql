@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE longs (s text, s2 text, c char(40), k int, id int);
 INSERT INTO longs SELECT md5((g % 4000)::text), CASE WHEN g % 9 > 0 THEN md5((g % 13)::text) END, md5((g % 3000)::text), g % 7, g FROM generate_series(1, 12000) g;

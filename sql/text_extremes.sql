@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- Lengths around 8 (compared at once) and 16 (the dictionary's), equal
 -- beginnings, bytes beyond ASCII, blanks.

@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE DOMAIN word AS text CHECK (VALUE <> 'forbidden');
 CREATE DOMAIN short_code AS char(4);

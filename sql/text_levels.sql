@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- statistics of what was there before
 CREATE TABLE grown (s text, s2 text, c char(40), k int, id int) WITH (autovacuum_enabled = off);

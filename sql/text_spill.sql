@@ -4,9 +4,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE TABLE longs (k text, k2 text, id int, v int);
 INSERT INTO longs SELECT md5((g % 5000)::text), CASE WHEN g % 9 > 0 THEN md5((g % 13)::text) END, g % 5000, g FROM generate_series(1, 13000) g;

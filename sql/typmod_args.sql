@@ -7,9 +7,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 -- As it was found.
 CREATE TABLE nc AS SELECT * FROM unnest(ARRAY[ROW(1, 1.2345::numeric, 'ab'::bpchar)]) q(k int, n numeric(10,2), c char(4));

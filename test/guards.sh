@@ -75,8 +75,8 @@ build_table_test() { ${CXX:-c++} $CXXFLAGS -x c++ -o table_test test/table_test.
 build_device_test()
 {
 	${CXX:-c++} $CXXFLAGS -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -x c++ -c -o cuda.o gpu/cuda/rhh_cuda.cu &&
-		${CXX:-c++} $CXXFLAGS -x c++ -c -o memory.o test/device_memory.cu &&
-		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device_test*.c gpu/*.c gpu/cpu/*.c &&
+		${CXX:-c++} $CXXFLAGS -x c++ -c -o device_memory.o test/device_memory.cu &&
+		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device/*.c gpu/*.c gpu/cpu/*.c &&
 		${CXX:-c++} -o device_test ./*.o -lpthread -lm
 }
 

@@ -1,0 +1,345 @@
+/*
+ * device_test.h
+ *		What the files of device_test share.
+ *
+ * A case describes a table (struct def), has rows of it made up (make_data),
+ * puts them through one or several tables (struct run, drive) and compares what
+ * comes out with a reference that shares no code with the devices: a chained map
+ * of groups on the host (struct map).  check_table() does all of that for one
+ * table, which is what most cases need.
+ *
+ * To add a case, write case_NAME(context *) in the file of its topic and put NAME
+ * into DEVICE_CASES below.
+ */
+#ifndef DEVICE_TEST_H
+#define DEVICE_TEST_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rhh_device.h"
+#include "rhh_keys.h"
+#include "rhh_states.h"
+
+#define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define MAX_WORDS (RHH_MAX_KEY_WORDS + RHH_MAX_STATE_WORDS)
+#define MAX_SLOTS 12
+
+/*
+ * A CUDA device looks at the first rows of a batch that lies in its memory before
+ * it aggregates them, if the batch has at least so many rows.  The bound is low
+ * enough for most batches of these cases.
+ */
+#define LOOK_ROWS 500
+
+/* ---------- common.c: memory, the clock, numbers of rows ---------- */
+
+/* The command line's, set by main(). */
+extern uint64_t option_seed;
+extern uint32_t option_threads;
+extern bool option_quick;		/* --quick or --tiny */
+extern bool option_on_device;
+extern uint32_t option_divisor; /* of cases' rows: 1, 8 (--quick), 64 (--tiny) */
+
+/*
+ * A device that is tested, and memory for batches that it knows
+ * (register_pool).
+ */
+typedef struct device
+{
+	const rhh_device_ops *ops;
+	rhh_device_info info;
+	rhh_device *dev;
+	uint8_t    *pool;
+	size_t		pool_bytes;
+	const char *name;
+} device;
+
+/* Ends the program, for what no case is about; need() gives zeroed memory. */
+extern void die(const char *what) __attribute__((noreturn));
+extern void *need(size_t bytes);
+
+/* The device's own memory: the host's for the CPU device. */
+extern void *device_alloc(const device *device, size_t bytes);
+extern void device_free(const device *device, void *p);
+extern void device_copy(const device *device, void *to, const void *from, size_t bytes);
+
+extern double clock_ms(clockid_t clock);
+extern double now_ms(void);
+
+/*
+ * The number of rows that a case is to have instead of n: fewer with --quick and
+ * --tiny.  enough_rows() is for cases that must fill something, and takes no
+ * more than seven eighths of the rows away.
+ */
+extern uint64_t rows(uint64_t n);
+extern uint64_t enough_rows(uint64_t n);
+
+/* ---------- random numbers ---------- */
+
+typedef struct rng
+{
+	uint64_t	state;
+} rng;
+
+static inline uint64_t
+next_random(rng *r)
+{
+	r->state += 0x9e3779b97f4a7c15ULL;
+	return rhh_mix64(r->state);
+}
+
+/* A number from 0 to n - 1. */
+static inline uint64_t
+below(rng *r, uint64_t n)
+{
+	return (uint64_t) (((unsigned __int128) next_random(r) * n) >> 64);
+}
+
+/* ---------- rows.c: what a case describes, and rows of it ---------- */
+
+typedef enum gen_kind
+{
+	GEN_UNIFORM,				/* one of n values, spread over the width */
+	GEN_SKEWED,					/* the same, half of the rows the first of them */
+	GEN_PATTERN,				/* zero, all ones, sign bits, ... */
+	GEN_EXTREME,				/* an argument: often the least or the greatest */
+	GEN_SMALL,					/* an argument of -1000 to 1000 */
+	GEN_HUGE_POSITIVE,			/* near INT64_MAX: sums leave 63 bits */
+	GEN_FLOAT,					/* integers, whose sums are exact; -0 */
+	GEN_FLOAT_ODD,				/* also NaN, infinities, large ones */
+	GEN_FLOAT_PAIR,				/* two integers each, whose sums need both */
+	GEN_FILTER,					/* false in a third of the rows */
+	GEN_ANY,					/* a function of the keys */
+	GEN_CUSTOM					/* def.custom() sets it */
+} gen_kind;
+
+/* How the values of a column are made. */
+typedef struct gen
+{
+	gen_kind	kind;
+	uint32_t	nulls_of_256;	/* of 256 rows so many are NULL; GEN_ANY: of
+								 * 256 keys */
+	uint64_t	n;				/* GEN_UNIFORM, GEN_SKEWED: different values */
+} gen;
+
+typedef struct data data;
+
+/*
+ * A table, and how rows for it are made.  custom() is called for each row after
+ * the columns' generators; its param means what the case likes.
+ */
+typedef struct def
+{
+	rhh_table_spec spec;
+	gen			gens[RHH_MAX_COLUMNS];
+	void		(*custom) (data *data, uint64_t row, rng *r, uint64_t param);
+	uint64_t	param;
+} def;
+
+/* Rows in columns. */
+struct data
+{
+	const def  *d;
+	uint64_t	n_rows;
+	uint8_t    *values[RHH_MAX_COLUMNS];
+	uint8_t    *nulls[RHH_MAX_COLUMNS]; /* a byte a row; NULL: none */
+};
+
+/*
+ * Of a new table, first without columns.  def_column() and def_key() add one and
+ * return its number, def_state() adds an aggregate's state whose argument and
+ * filter are columns, or -1.
+ */
+extern void def_init(def *d);
+extern int	def_column(def *d, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_of_256);
+extern int	def_key(def *d, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_of_256);
+extern void def_state(def *d, rhh_state_op op, int arg, int filter);
+extern void def_common_states(def *d);
+extern rhh_hash hash_of(const def *d);
+
+extern void put_value(data *data, uint32_t c, uint64_t row, uint64_t low, uint64_t high);
+extern void get_value(const data *data, uint32_t c, uint64_t row, uint64_t v[2]);
+extern bool is_null(const data *data, uint32_t c, uint64_t row);
+extern double get_float(const data *data, uint32_t c, uint64_t row);
+extern uint32_t row_key(const data *data, uint64_t row, uint64_t *words);
+
+extern data *make_data(const def *d, uint64_t n_rows, uint64_t seed);
+extern void free_data(data *data);
+
+/* ---------- reference.c: the groups as they should be ---------- */
+
+/* Groups by key; a group is a result's words. */
+typedef struct map
+{
+	const rhh_table_spec *spec;
+	uint32_t	n_words;
+	uint32_t	key_words;
+	uint32_t	n_groups;
+	uint32_t	room;
+	uint64_t   *words;			/* n_groups times n_words */
+	uint32_t   *next;			/* chains of group + 1 */
+	uint32_t	n_heads;
+	uint32_t   *heads;
+} map;
+
+extern map *map_new(const rhh_table_spec *spec);
+extern void map_free(map *m);
+extern uint64_t *map_group(const map *m, uint32_t g);
+extern uint64_t *map_find(const map *m, const uint64_t *key);
+extern uint64_t *map_get(map *m, const uint64_t *key);
+extern void map_row(map *m, const data *data, uint64_t row);
+extern void map_combine(map *m, const uint64_t *from);
+extern void map_normalize(const rhh_table_spec *spec, uint32_t key_words, uint64_t *group);
+
+/* ---------- run.c: running rows through tables ---------- */
+
+typedef struct run_options
+{
+	uint32_t	batch_rows;		/* 0: of random size */
+	uint32_t	capacity_groups;	/* of the result, so of one extraction */
+	uint32_t	in_flight;		/* batches at once, 0: as many as there are slots */
+	int64_t		cancel_at_batch;	/* -1: never */
+	bool		on_device;		/* batches lie in the device's memory */
+	bool		no_failures;	/* rows handed back are an error */
+	bool		rewind;			/* after the first groups, and after the last */
+	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
+} run_options;
+
+extern const run_options default_options;
+
+/* A batch's memory, and the batch that it holds while it is busy. */
+typedef struct slot
+{
+	uint8_t    *base;
+	uint8_t    *on_device;		/* its copy there, or NULL */
+	bool		busy;
+	uint64_t	first_row;
+	rhh_batch	batch;
+	uint64_t	checksum;
+} slot;
+
+/*
+ * One table from its creation to its last group.  It submits batches until there
+ * are no more rows, finishes the table, and extracts groups until the device says
+ * that these were the last.
+ */
+typedef struct run
+{
+	device	   *device;
+	const data *data;
+	const def  *d;
+	run_options options;
+	rhh_table  *table;
+	rng			r;
+	slot		slots[MAX_SLOTS];
+	uint32_t	n_slots;
+	uint64_t	next_row;
+	uint32_t	in_flight;
+	uint64_t	n_batches;
+	uint64_t	n_failed;
+	bool		cancelled;
+	bool		finishing;
+	bool		finished;
+	bool		extracting;
+	bool		done;
+	uint64_t	n_extracted;
+	uint32_t	n_rewinds;
+	uint64_t	n_merge_groups;
+	rhh_result	result;
+	map		   *unique;			/* groups that need no merge */
+	map		   *outcome;		/* all of it */
+	rhh_table_stats stats;		/* after the last event */
+	char		why[400];		/* "": no fault so far */
+} run;
+
+extern uint32_t batch_room(const def *d, uint32_t n);
+extern void fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, uint32_t n);
+
+extern void run_start(run *run, device *device, const data *data, const run_options *options,
+					  uint8_t *pool, size_t pool_bytes);
+extern void run_step(run *run);
+extern void run_event(run *run, const rhh_event *event);
+extern bool drive(device *device, run *runs, uint32_t n_runs);
+extern void run_check(run *run);
+extern void run_end(run *run);
+
+/* ---------- cases ---------- */
+
+/* What a case is given, and where it says what is wrong; "" is right. */
+typedef struct context
+{
+	device	   *device;
+	uint64_t	seed;			/* of the next rows that it makes */
+	char		why[512];
+} context;
+
+extern void fault(context *ctx, const char *where, const char *why);
+extern bool next_event(context *ctx, rhh_event *event);
+extern void check_table(context *ctx, const char *where, const def *d, uint64_t n_rows,
+						const run_options *options, rhh_table_stats *stats);
+
+/*
+ * All cases, in the order in which they run.  The order decides the hash seeds of
+ * their tables (def_init), so one that is added goes to the end.
+ */
+#define DEVICE_CASES(CASE) \
+	CASE(empty) \
+	CASE(one_row) \
+	CASE(invalid) \
+	CASE(same_checks) \
+	CASE(key_widths) \
+	CASE(packed_keys) \
+	CASE(wide_keys) \
+	CASE(32_keys) \
+	CASE(null_is_not_zero) \
+	CASE(all_null) \
+	CASE(states) \
+	CASE(floats) \
+	CASE(any) \
+	CASE(many_states) \
+	CASE(no_states) \
+	CASE(sum_i128_overflow) \
+	CASE(duplicates) \
+	CASE(skew) \
+	CASE(modes) \
+	CASE(sequences) \
+	CASE(batch_sizes) \
+	CASE(in_flight) \
+	CASE(extract_chunks) \
+	CASE(estimates) \
+	CASE(load_factors) \
+	CASE(probe_caps) \
+	CASE(colliding_fingerprints) \
+	CASE(crowded_bucket) \
+	CASE(seeds) \
+	CASE(bucket_use) \
+	CASE(small_memory) \
+	CASE(over_subscription) \
+	CASE(displacement_4) \
+	CASE(displacement_8) \
+	CASE(displacement_wide) \
+	CASE(displacement_crowd) \
+	CASE(large_batches) \
+	CASE(interleaved) \
+	CASE(turns) \
+	CASE(cancel) \
+	CASE(cancel_extract) \
+	CASE(memory_returned) \
+	CASE(machine_memory) \
+	CASE(close_busy)
+
+#define DECLARE_CASE(name) extern void case_##name(context *ctx);
+DEVICE_CASES(DECLARE_CASE)
+#undef DECLARE_CASE
+
+/* ---------- bench.c ---------- */
+
+extern void bench(device *device, uint64_t n_rows, double estimate, int repeat, const char *only);
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * interface.c
+ *		Calls that a device must refuse (RHH_INVALID): tables and batches that are
+ *		described wrongly.
+ */
+#include "device_test.h"
+
+static void
+expect_invalid(context *ctx, const def *d, const char *what)
+{
+	rhh_table  *table = NULL;
+	rhh_error	err = {RHH_OK, ""};
+
+	if (ctx->device->ops->table_create(ctx->device->dev, &d->spec, &table, &err) !=
+		RHH_INVALID || err.status != RHH_INVALID || err.message[0] == '\0')
+		fault(ctx, what, "was not refused");
+}
+
+void
+case_invalid(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	def			good,
+				d;
+	rhh_table  *table;
+	rhh_batch	batch;
+	rhh_error	err;
+	uint8_t    *pool = ctx->device->pool;
+
+	def_init(&good);
+	def_key(&good, 4, GEN_UNIFORM, 10, 0);
+	def_common_states(&good);
+	good.spec.max_batch_bytes = 1 << 20;
+
+#define INVALID(what) d = good, what, expect_invalid(ctx, &d, #what)
+	INVALID(d.spec.n_keys = 0);
+	INVALID(d.spec.n_keys = RHH_MAX_KEYS + 1);
+	INVALID(d.spec.n_columns = RHH_MAX_COLUMNS + 1);
+	INVALID(d.spec.n_states = RHH_MAX_STATES + 1);
+	INVALID(d.spec.key_column[0] = 2);
+	INVALID(d.spec.column_bytes[0] = 3);
+	INVALID(d.spec.states[0].op = 99);
+	INVALID(d.spec.states[1].arg_column = -1);
+	INVALID(d.spec.states[1].arg_column = 2);
+	INVALID(d.spec.states[1].filter_column = 0);
+	INVALID(d.spec.states[1].filter_column = 9);
+	INVALID(d.spec.column_bytes[1] = 16);
+	INVALID(d.spec.max_probe_buckets = 0);
+	INVALID(d.spec.load_factor = 0.2f);
+	INVALID(d.spec.load_factor = 1.0f);
+	INVALID(d.spec.max_batch_rows = 0);
+#undef INVALID
+
+	if (ops->table_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
+	{
+		fault(ctx, "table_create", err.message);
+		return;
+	}
+	memset(&batch, 0, sizeof(batch));
+	batch.base = pool;
+	batch.n_rows = 16;
+	batch.values_offset[0] = 64;
+	batch.values_offset[1] = 128;
+	batch.used_bytes = batch.failed_offset = 192;
+#define INVALID(what) \
+	do { \
+		rhh_batch	b = batch; \
+		what; \
+		if (ops->table_submit(table, &b, 0, &err) != RHH_INVALID) \
+			fault(ctx, #what, "was not refused"); \
+	} while (0)
+	INVALID(b.n_rows = 0);
+	INVALID(b.n_rows = good.spec.max_batch_rows + 1);
+	INVALID(b.n_rows = 17);
+	INVALID(b.values_offset[1] = 192);
+	INVALID(b.values_offset[1] = 100);
+	INVALID(b.nulls_offset[1] = 192);
+#undef INVALID
+	ops->table_destroy(table);
+	if (ops->open(12345, &(rhh_device_config){.cpu_threads = 1},
+				  &(rhh_device *){NULL}, &err) != RHH_NO_DEVICE)
+		fault(ctx, "", "device 12345 was opened");
+}
+
+/*
+ * Both devices refuse and accept the same.  They once had checks of their own: the
+ * CPU device took a column of -2 for none, and refused batches in the device's memory
+ * that are larger than those in host memory may be; the CUDA device let the bitmap of
+ * failed rows lie over the columns.
+ */
+void
+case_same_checks(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	def			good,
+				d;
+	rhh_table  *table;
+	rhh_batch	batch;
+	rhh_error	err;
+	rhh_event	event;
+	uint8_t    *host = ctx->device->pool;
+	uint8_t    *memory;
+
+	def_init(&good);
+	def_key(&good, 4, GEN_UNIFORM, 10, 0);
+	def_common_states(&good);
+	good.spec.max_batch_bytes = 128;
+
+	d = good;
+	d.spec.states[1].filter_column = -2;
+	expect_invalid(ctx, &d, "filter_column = -2");
+	d = good;
+	for (uint32_t s = 0; s < d.spec.n_states; s++)
+		if (d.spec.states[s].op == RHH_COUNT)
+			d.spec.states[s].arg_column = -2;
+	expect_invalid(ctx, &d, "arg_column = -2");
+
+	if (ops->table_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
+	{
+		fault(ctx, "table_create", err.message);
+		return;
+	}
+	memset(host, 0, 512);
+	memset(&batch, 0, sizeof(batch));
+	batch.base = host;
+	batch.n_rows = 16;
+	for (uint32_t c = 1; c < good.spec.n_columns; c++)
+		batch.values_offset[c] = batch.values_offset[c - 1] + 128;
+	batch.used_bytes = batch.values_offset[good.spec.n_columns - 1] + 128;
+	batch.failed_offset = batch.used_bytes;
+	if (ops->table_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "a batch in host memory", "was not refused, though it is too large");
+
+	memory = device_alloc(ctx->device, 512);
+	device_copy(ctx->device, memory, host, 512);
+	batch.base = memory;
+	batch.on_device = true;
+	batch.failed_offset = batch.used_bytes - 64;
+	if (ops->table_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "a bitmap of failed rows over the columns", "was not refused");
+	batch.failed_offset = batch.used_bytes;
+	if (ops->table_submit(table, &batch, 7, &err) != RHH_OK)
+		fault(ctx, "a batch in the device's memory", err.message);
+	else if (next_event(ctx, &event) &&
+			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_failed != 0))
+		fault(ctx, "a batch in the device's memory", "was not aggregated");
+	ops->table_destroy(table);
+	device_free(ctx->device, memory);
+}

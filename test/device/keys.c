@@ -1,0 +1,177 @@
+/*
+ * keys.c
+ *		Grouping columns: every width alone, several at once, and their NULLs.
+ *
+ * A device packs narrow keys into a word and keeps wide ones apart, so the
+ * shapes here are those on both sides of each bound.
+ */
+#include "device_test.h"
+
+void
+case_empty(context *ctx)
+{
+	static const uint8_t widths[] = {4, 8, 16};
+
+	for (int i = 0; i < 3; i++)
+	{
+		rhh_table_stats stats;
+		def			d;
+
+		def_init(&d);
+		def_key(&d, widths[i], GEN_UNIFORM, 10, 0);
+		def_common_states(&d);
+		check_table(ctx, "", &d, 0, &default_options, &stats);
+		if (stats.groups != 0 || stats.rows != 0)
+			fault(ctx, "", "an empty table has groups or rows");
+	}
+}
+
+void
+case_one_row(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int bytes = 1; bytes <= 16; bytes *= 2)
+		for (int nulls = 0; nulls <= 256; nulls += 256)
+		{
+			def			d;
+
+			def_init(&d);
+			def_key(&d, (uint32_t) bytes, GEN_PATTERN, 0, (uint32_t) nulls);
+			def_common_states(&d);
+			check_table(ctx, "", &d, 1, &options, NULL);
+		}
+}
+
+void
+case_key_widths(context *ctx)
+{
+	static const uint32_t widths[] = {1, 2, 4, 8, 16};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int i = 0; i < 5; i++)
+		for (int nulls = 0; nulls < 2; nulls++)
+			for (int pattern = 0; pattern < 2; pattern++)
+			{
+				char		where[64];
+				def			d;
+
+				def_init(&d);
+				def_key(&d, widths[i], pattern ? GEN_PATTERN : GEN_UNIFORM, 3000,
+						nulls ? 40 : 0);
+				def_common_states(&d);
+				d.spec.flags = RHH_WANT_PROBE_STATS;
+				snprintf(where, sizeof(where), "%u bytes, nulls %d, patterns %d",
+						 widths[i], nulls, pattern);
+				check_table(ctx, where, &d, rows(100000), &options, NULL);
+			}
+}
+
+/* Keys of the columns' given widths, of few values and of patterns. */
+static void
+check_key_shapes(context *ctx, const uint8_t (*shapes)[6], size_t n_shapes, uint64_t n_values)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < n_shapes; i++)
+		for (int pattern = 0; pattern < 2; pattern++)
+		{
+			char		where[64];
+			def			d;
+
+			def_init(&d);
+			for (int k = 0; k < 6 && shapes[i][k] != 0; k++)
+				def_key(&d, shapes[i][k], pattern ? GEN_PATTERN : GEN_UNIFORM, n_values,
+						k != 1 ? 30 : 0);
+			def_common_states(&d);
+			snprintf(where, sizeof(where), "shape %d, patterns %d", (int) i, pattern);
+			check_table(ctx, where, &d, rows(60000), &options, NULL);
+		}
+}
+
+void
+case_packed_keys(context *ctx)
+{
+	static const uint8_t shapes[][6] = {
+		{1, 1}, {2, 1}, {4, 2}, {4, 1, 2}, {1, 4}, {2, 2, 2}, {1, 1, 1, 1},
+		{1, 1, 1, 4}, {2, 4, 1}
+	};
+
+	check_key_shapes(ctx, shapes, LENGTH_OF(shapes), 20);
+}
+
+void
+case_wide_keys(context *ctx)
+{
+	static const uint8_t shapes[][6] = {
+		{4, 4}, {8, 4}, {8, 8}, {16, 1}, {16, 16}, {4, 4, 4, 4}, {8, 1, 16, 2},
+		{1, 2, 4, 8, 16}
+	};
+
+	check_key_shapes(ctx, shapes, LENGTH_OF(shapes), 12);
+}
+
+void
+case_32_keys(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int width = 0; width < 2; width++)
+	{
+		def			d;
+
+		def_init(&d);
+		/* each but a few the same in all rows, so that groups have several */
+		for (uint32_t k = 0; k < RHH_MAX_KEYS; k++)
+			def_key(&d, width == 0 ? 1u << (k % 5) : 16, GEN_UNIFORM,
+					k % 8 == 3 ? 5 : 1, k % 8 == 5 ? 20 : 0);
+		def_common_states(&d);
+		d.spec.max_batch_rows = 4096;
+		check_table(ctx, width == 0 ? "mixed" : "16 bytes", &d, rows(40000),
+					&options, NULL);
+	}
+}
+
+/* The NULL of a column must not be any value of it. */
+void
+case_null_is_not_zero(context *ctx)
+{
+	static const uint8_t shapes[][3] = {{1}, {2}, {4}, {8}, {16}, {4, 2}, {8, 8}, {16, 4}};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < LENGTH_OF(shapes); i++)
+	{
+		def			d;
+
+		def_init(&d);
+		for (int k = 0; k < 3 && shapes[i][k] != 0; k++)
+			def_key(&d, shapes[i][k], GEN_CUSTOM, 0, 128);
+		def_common_states(&d);
+		/* values stay zero; generate_value() still draws the NULLs */
+		check_table(ctx, "", &d, 5000, &options, NULL);
+	}
+}
+
+void
+case_all_null(context *ctx)
+{
+	static const uint8_t shapes[][3] = {{1}, {4}, {8}, {16}, {4, 2}, {8, 8}};
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (size_t i = 0; i < LENGTH_OF(shapes); i++)
+	{
+		def			d;
+
+		def_init(&d);
+		for (int k = 0; k < 3 && shapes[i][k] != 0; k++)
+			def_key(&d, shapes[i][k], GEN_UNIFORM, 1000, 256);
+		def_common_states(&d);
+		check_table(ctx, "", &d, 20000, &options, NULL);
+	}
+}

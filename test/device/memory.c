@@ -1,0 +1,232 @@
+/*
+ * memory.c
+ *		Tables that have too little memory, and memory that the device must give back
+ *		or leave to the machine.
+ */
+#include <sys/stat.h>
+
+#include "device_test.h"
+
+void
+case_small_memory(context *ctx)
+{
+	rhh_table  *table;
+	rhh_error	err;
+	def			d;
+
+	for (uint64_t kb = 1024; kb <= 4096; kb *= 2)
+	{
+		run_options options = default_options;
+		char		where[64];
+
+		def_init(&d);
+		def_key(&d, 4, GEN_UNIFORM, 1000, 0);
+		def_common_states(&d);
+		d.spec.memory_limit_bytes = kb << 10;
+		d.spec.expected_groups = UINT64_C(1) << 40;
+		d.spec.max_batch_rows = 4096;
+		options.no_failures = true;
+		snprintf(where, sizeof(where), "%llu kB", (unsigned long long) kb);
+		check_table(ctx, where, &d, 50000, &options, NULL);
+	}
+	def_init(&d);
+	def_key(&d, 4, GEN_UNIFORM, 1000, 0);
+	d.spec.memory_limit_bytes = 64;
+	if (ctx->device->ops->table_create(ctx->device->dev, &d.spec, &table, &err) !=
+		RHH_NO_MEMORY)
+		fault(ctx, "", "a table was made in 64 bytes");
+}
+
+void
+case_over_subscription(context *ctx)
+{
+	static const int percent[] = {50, 75, 90, 100, 120, 150, 300};
+	static const uint8_t shapes[][3] = {{4}, {8}, {4, 4}, {16, 4}};
+
+	for (int s = 0; s < 4; s++)
+		for (int i = 0; i < 7; i++)
+		{
+			run_options options = default_options;
+			rhh_table_stats stats;
+			char		where[64];
+			def			d;
+			uint64_t	limit = (uint64_t) (option_quick ? 1 : 4) << 20;
+			uint64_t	stride;
+
+			def_init(&d);
+			def_common_states(&d);
+			for (int k = 0; k < 3 && shapes[s][k] != 0; k++)
+				def_key(&d, shapes[s][k], GEN_UNIFORM, 1, k == 0 ? 2 : 0);
+			/* about what a group takes: key, states, slot */
+			stride = 16 + 8u * rhh_result_words(&d.spec);
+			d.gens[d.spec.key_column[0]].n = limit / stride * (uint64_t) percent[i] / 100;
+			d.spec.memory_limit_bytes = limit;
+			d.spec.max_batch_rows = 8192;
+			if (percent[i] >= 300)
+				options.min_failures = 1;
+			snprintf(where, sizeof(where), "shape %d at %d %%", s, percent[i]);
+			check_table(ctx, where, &d, enough_rows(600000), &options, &stats);
+		}
+}
+
+/* A device of its own, with little memory: all of it comes back each time. */
+void
+case_memory_returned(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	rhh_device_config config = {.memory_limit_bytes = UINT64_C(64) << 20,
+	.cpu_threads = option_threads,.look_rows = LOOK_ROWS};
+	device		device = *ctx->device;
+	rhh_device_info before,
+				after;
+	rhh_error	err;
+
+	if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
+	{
+		fault(ctx, "open", err.message);
+		return;
+	}
+	(void) ops->register_pool(device.dev, device.pool, device.pool_bytes, &err);
+	(void) ops->info(device.dev, &before, &err);
+	for (int i = 0; i < 30 && ctx->why[0] == '\0'; i++)
+	{
+		run_options options = default_options;
+		context		inner = {.device = &device, .seed = ctx->seed++};
+		def			d;
+
+		def_init(&d);
+		def_key(&d, i % 2 ? 4 : 8, GEN_UNIFORM, 100000, 1);
+		def_common_states(&d);
+		if (i % 5 == 4)
+			options.cancel_at_batch = 3;
+		else if (i == 0)
+			options.no_failures = true;
+		check_table(&inner, "", &d, rows(300000), &options, NULL);
+		fault(ctx, "", inner.why);
+	}
+	(void) ops->info(device.dev, &after, &err);
+	if (before.free_known && after.free_known &&
+		after.free_bytes + (UINT64_C(8) << 20) < before.free_bytes)
+		fault(ctx, "", "free memory of the device has shrunk");
+	ops->close(device.dev);
+}
+
+/* Sets what a machine whose files are in a directory says to be available. */
+static void
+say_available(context *ctx, const char *root, uint64_t bytes)
+{
+	char		name[96];
+	FILE	   *f;
+
+	snprintf(name, sizeof(name), "%s/proc/meminfo", root);
+	f = fopen(name, "w");
+	if (f == NULL || fprintf(f, "MemAvailable: %llu kB\n", (unsigned long long) (bytes / 1024)) < 0 ||
+		fclose(f) != 0)
+		fault(ctx, "", "could not write a file");
+}
+
+/*
+ * The CPU device lends no memory that the machine needs: not by default, and not
+ * below a limit either if others have taken it since.  One large table leaves room
+ * for small ones.
+ */
+void
+case_machine_memory(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const uint64_t mb = UINT64_C(1) << 20;
+	char		root[] = "/tmp/rhh_device_test.XXXXXX";
+	char		proc[64];
+	char		meminfo[96];
+	/* what a small table takes grows with the threads, and the limits here are small */
+	rhh_device_config config = {.cpu_threads = 2, .root = root};
+	device		device = *ctx->device;
+	context		inner = {.device = &device, .seed = ctx->seed++};
+	rhh_device_info info;
+	rhh_table_stats stats;
+	rhh_table  *table;
+	rhh_error	err;
+	uint64_t	total;
+	def			d;
+
+	if (ctx->device->info.kind != RHH_KIND_CPU)
+		return;
+	if (mkdtemp(root) == NULL)
+		die("mkdtemp");
+	snprintf(proc, sizeof(proc), "%s/proc", root);
+	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", proc);
+	if (mkdir(proc, 0700) != 0)
+		die(proc);
+	say_available(ctx, root, 1000 * mb);
+
+	/* by default */
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK ||
+		ops->info(device.dev, &info, &err) != RHH_OK)
+		die(err.message);
+	total = info.total_bytes;
+	if (info.free_bytes > 500 * mb || info.free_bytes > total / 4)
+		fault(ctx, "default", "takes more than half of what is available");
+	ops->close(device.dev);
+
+	/* others take it meanwhile: a table stops growing, and goes on when they give it back */
+	def_init(&d);
+	def_key(&d, 8, GEN_UNIFORM, 10000000, 0);
+	def_common_states(&d);
+	config.memory_limit_bytes = 32 * mb;
+	say_available(ctx, root, total);
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK)
+		die(err.message);
+	check_table(&inner, "", &d, 400000, &default_options, &stats);
+	if (stats.peak_bytes < 12 * mb)
+		fault(ctx, "", "a test of large tables has a small one");
+	say_available(ctx, root, total / 16);
+	check_table(&inner, "", &d, 400000, &default_options, &stats);
+	if (stats.peak_bytes > 10 * mb)
+		fault(ctx, "", "the device takes the last memory of the machine");
+	say_available(ctx, root, total);
+	usleep(200000);
+	check_table(&inner, "", &d, 400000, &default_options, &stats);
+	if (stats.peak_bytes < 12 * mb)
+		fault(ctx, "", "the device does not see that there is memory again");
+	fault(ctx, "", inner.why);
+
+	/* a table of all there is */
+	d.spec.max_batch_rows = 65536;
+	config.memory_limit_bytes = 32 * mb;
+	ops->close(device.dev);
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK)
+		die(err.message);
+	{
+		data	   *data = make_data(&d, 1500000, ctx->seed++);
+		run_options options = default_options;
+		def			small;
+		run			run;
+
+		run_start(&run, &device, data, &options, device.pool, device.pool_bytes);
+		while (!run.finishing && !run.finished)
+		{
+			rhh_event	event;
+			uint32_t	n;
+
+			run_step(&run);
+			if (ops->poll(device.dev, &event, 1, &n, &err) != RHH_OK)
+				die(err.message);
+			if (n > 0)
+				run_event(&run, &event);
+		}
+		ops->table_stats(run.table, &stats);
+		if (stats.failed_rows == 0)
+			fault(ctx, "", "the limit is not reached");
+		def_init(&small);
+		def_key(&small, 4, GEN_UNIFORM, 10, 0);
+		if (ops->table_create(device.dev, &small.spec, &table, &err) != RHH_OK)
+			fault(ctx, "", "a large table leaves no room for a small one");
+		ops->close(device.dev);
+		run.table = NULL;
+		run_end(&run);
+		free_data(data);
+	}
+	(void) unlink(meminfo);
+	(void) rmdir(proc);
+	(void) rmdir(root);
+}

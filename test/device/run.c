@@ -1,0 +1,572 @@
+/*
+ * run.c
+ *		Running rows through tables, and comparing what comes out.
+ *
+ * A run is one table.  drive() takes any number of them on one device: each takes
+ * its next step (run_step) whenever it can, and events go to the run whose table
+ * they are of (run_event).
+ *
+ * Every run also checks that no key comes out twice where needs_merge is false,
+ * that the bitmap of failed rows agrees with the count of them and is untouched
+ * where there are none, that a batch's columns are untouched, and that the
+ * statistics add up.
+ */
+#include <poll.h>
+#include <stdarg.h>
+
+#include "device_test.h"
+
+#define STALL_SECONDS 300
+
+const run_options default_options = {
+	.batch_rows = 0,.capacity_groups = 4096,.cancel_at_batch = -1
+};
+
+static void run_fault(run *run, const char *format,...) __attribute__((format(printf, 2, 3)));
+
+/* The first fault is kept; the run ends as soon as nothing is in flight. */
+static void
+run_fault(run *run, const char *format,...)
+{
+	va_list		args;
+
+	if (run->why[0] != '\0')
+		return;
+	va_start(args, format);
+	vsnprintf(run->why, sizeof(run->why), format, args);
+	va_end(args);
+}
+
+static uint32_t
+align64(uint32_t n)
+{
+	return (n + 63) & ~63u;
+}
+
+/* Bytes that a batch of n rows can take, its bitmap of failed rows included. */
+uint32_t
+batch_room(const def *d, uint32_t n)
+{
+	uint32_t	bytes = 64;
+
+	for (uint32_t c = 0; c < d->spec.n_columns; c++)
+		bytes += align64(n * d->spec.column_bytes[c]) + align64((n + 7) / 8);
+	return bytes + align64((n + 63) / 64 * 8);
+}
+
+static uint64_t
+checksum(const uint8_t *p, uint32_t bytes)
+{
+	uint64_t	sum = bytes;
+
+	for (uint32_t i = 0; i + 8 <= bytes; i += 8)
+	{
+		uint64_t	x;
+
+		memcpy(&x, p + i, 8);
+		sum = (sum << 5 | sum >> 59) ^ x * 0x9e3779b97f4a7c15ULL;
+	}
+	return sum;
+}
+
+/* Lays rows out as a batch.  Bitmaps of columns without a NULL are left out. */
+void
+fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, uint32_t n)
+{
+	const rhh_table_spec *spec = &data->d->spec;
+	uint32_t	at = 64;		/* offset 0 would say "no bitmap" */
+
+	memset(batch, 0, sizeof(*batch));
+	memset(base, 0, 64);
+	batch->base = base;
+	batch->n_rows = n;
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		uint32_t	bytes = n * spec->column_bytes[c];
+		bool		any = false;
+
+		batch->values_offset[c] = at;
+		memcpy(base + at, data->values[c] + first * spec->column_bytes[c], bytes);
+		memset(base + at + bytes, 0xee, align64(bytes) - bytes);
+		at += align64(bytes);
+		for (uint32_t i = 0; data->nulls[c] != NULL && i < n && !any; i++)
+			any = data->nulls[c][first + i] != 0;
+		if (!any)
+			continue;
+		batch->nulls_offset[c] = at;
+		bytes = align64((n + 7) / 8);
+		/* bits behind the last row may be anything */
+		memset(base + at, 0xff, bytes);
+		for (uint32_t i = 0; i < n; i++)
+			if (data->nulls[c][first + i] == 0)
+				base[at + i / 8] &= (uint8_t) ~(1u << (i % 8));
+		at += bytes;
+	}
+	batch->used_bytes = at;
+	batch->failed_offset = at;
+}
+
+void
+run_start(run *run, device *device, const data *data, const run_options *options,
+		  uint8_t *pool, size_t pool_bytes)
+{
+	rhh_error	err;
+	rhh_table_spec spec = data->d->spec;
+	uint32_t	room = batch_room(data->d, spec.max_batch_rows);
+
+	memset(run, 0, sizeof(*run));
+	run->device = device;
+	run->data = data;
+	run->d = data->d;
+	run->options = *options;
+	run->r.state = option_seed + data->n_rows;
+	room = (room + 4095) & ~4095u;
+	run->n_slots = (uint32_t) (pool_bytes / room);
+	if (run->n_slots > MAX_SLOTS)
+		run->n_slots = MAX_SLOTS;
+	if (options->in_flight > 0 && run->n_slots > options->in_flight)
+		run->n_slots = options->in_flight;
+	if (run->n_slots == 0)
+		die("a case's batches do not fit the pool");
+	for (uint32_t i = 0; i < run->n_slots; i++)
+	{
+		run->slots[i].base = pool + (size_t) i * room;
+		if (options->on_device || option_on_device)
+			run->slots[i].on_device = device_alloc(device, room);
+	}
+	spec.max_batch_bytes = room;
+	run->result.capacity_groups = options->capacity_groups;
+	run->result.words = need((size_t) options->capacity_groups *
+							 rhh_result_words(&spec) * sizeof(uint64_t));
+	run->unique = map_new(&run->d->spec);
+	run->outcome = map_new(&run->d->spec);
+	if (device->ops->table_create(device->dev, &spec, &run->table, &err) != RHH_OK)
+	{
+		run_fault(run, "table_create: %d %s", err.status, err.message);
+		run->table = NULL;
+		run->done = true;
+	}
+}
+
+void
+run_end(run *run)
+{
+	if (run->table != NULL)
+		run->device->ops->table_destroy(run->table);
+	run->table = NULL;
+	for (uint32_t i = 0; i < run->n_slots; i++)
+		device_free(run->device, run->slots[i].on_device);
+	map_free(run->unique);
+	map_free(run->outcome);
+	free(run->result.words);
+}
+
+static bool
+run_submit_one(run *run)
+{
+	const rhh_device_ops *ops = run->device->ops;
+	uint64_t	left = run->data->n_rows - run->next_row;
+	uint32_t	n = run->options.batch_rows;
+	slot	   *slot = NULL;
+	rhh_status	status;
+	rhh_error	err;
+
+	for (uint32_t i = 0; i < run->n_slots && slot == NULL; i++)
+		if (!run->slots[i].busy)
+			slot = &run->slots[i];
+	if (slot == NULL)
+		return false;
+	if (n == 0)
+	{
+		uint32_t	most = run->d->spec.max_batch_rows;
+
+		/* mostly full ones, but often a few rows */
+		n = below(&run->r, 4) == 0 ? 1 + (uint32_t) below(&run->r, 100) :
+			1 + (uint32_t) below(&run->r, most);
+		if (below(&run->r, 3) == 0 || n > most)
+			n = most;
+	}
+	if (n > left)
+		n = (uint32_t) left;
+	slot->first_row = run->next_row;
+	fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
+	memset(slot->base + slot->batch.failed_offset, 0xa5, (n + 63) / 64 * 8);
+	slot->checksum = checksum(slot->base, slot->batch.used_bytes);
+	if (slot->on_device != NULL)
+	{
+		device_copy(run->device, slot->on_device, slot->base,
+					slot->batch.failed_offset + (n + 63) / 64 * 8);
+		slot->batch.base = slot->on_device;
+		slot->batch.on_device = true;
+	}
+	status = ops->table_submit(run->table, &slot->batch, (uint64_t) (slot - run->slots), &err);
+	if (status == RHH_BUSY)
+		return false;
+	if (status != RHH_OK)
+	{
+		run_fault(run, "table_submit: %d %s", err.status, err.message);
+		return false;
+	}
+	slot->busy = true;
+	run->next_row += n;
+	run->in_flight++;
+	run->n_batches++;
+	if (run->options.cancel_at_batch >= 0 &&
+		(int64_t) run->n_batches > run->options.cancel_at_batch)
+	{
+		ops->table_cancel(run->table);
+		run->cancelled = true;
+	}
+	return true;
+}
+
+static void
+run_batch_done(run *run, const rhh_event *event)
+{
+	slot	   *slot = &run->slots[event->tag];
+	const uint8_t *failed = slot->base + slot->batch.failed_offset;
+	uint32_t	n_failed = 0;
+
+	run->in_flight--;
+	if (event->tag >= run->n_slots || !slot->busy)
+	{
+		run_fault(run, "event for a batch that is not in flight");
+		return;
+	}
+	slot->busy = false;
+	if (event->status != RHH_OK)
+	{
+		if (event->status != RHH_CANCELLED || !run->cancelled)
+			run_fault(run, "batch ended with status %d", event->status);
+		return;
+	}
+	if (slot->on_device != NULL)
+		device_copy(run->device, slot->base, slot->on_device,
+					slot->batch.failed_offset + (slot->batch.n_rows + 63) / 64 * 8);
+	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
+		run_fault(run, "the device wrote to a batch's columns");
+	for (uint32_t i = 0; i < slot->batch.n_rows; i++)
+	{
+		if (event->n_failed == 0)
+		{
+			if (failed[i / 8] != 0xa5)
+				run_fault(run, "the bitmap of failed rows was written to, but none failed");
+		}
+		else if (failed[i / 8] >> (i % 8) & 1)
+		{
+			n_failed++;
+			map_row(run->outcome, run->data, slot->first_row + i);
+		}
+	}
+	if (n_failed != event->n_failed)
+		run_fault(run, "%u bits of failed rows are set, but %u failed", n_failed,
+				  event->n_failed);
+	run->n_failed += event->n_failed;
+}
+
+static void
+run_groups(run *run)
+{
+	const rhh_result *result = &run->result;
+	uint32_t	n_words = rhh_result_words(&run->d->spec);
+	uint64_t	group[MAX_WORDS];
+
+	if (result->n_groups > result->capacity_groups)
+	{
+		run_fault(run, "more groups than the result has room for");
+		return;
+	}
+	for (uint32_t i = 0; i < result->n_groups; i++)
+	{
+		for (uint32_t w = 0; w < n_words; w++)
+			group[w] = result->words[(size_t) w * result->capacity_groups + i];
+		if (result->needs_merge)
+		{
+			run->n_merge_groups++;
+			if (run->unique->n_groups > 0)
+				run_fault(run, "groups to merge came after groups that need none");
+		}
+		else
+		{
+			uint32_t	n_before = run->unique->n_groups;
+
+			(void) map_get(run->unique, group);
+			if (run->unique->n_groups == n_before)
+				run_fault(run, "key %llx came out twice without needs_merge",
+						  (unsigned long long) group[1]);
+		}
+		map_combine(run->outcome, group);
+	}
+	run->n_extracted += result->n_groups;
+}
+
+/* Begins anew to extract, if the run is to; forgets what came so far. */
+static bool
+run_rewind(run *run)
+{
+	rhh_error	err;
+
+	if (!run->options.rewind || run->n_rewinds == 2 || run->stats.orphans > 0 ||
+		(run->n_rewinds == 1 && !run->result.last))
+		return false;
+	run->n_rewinds++;
+	if (run->device->ops->table_rewind(run->table, &err) != RHH_OK)
+		run_fault(run, "table_rewind: %d %s", err.status, err.message);
+	map_free(run->unique);
+	map_free(run->outcome);
+	run->unique = map_new(&run->d->spec);
+	run->outcome = map_new(&run->d->spec);
+	return true;
+}
+
+void
+run_event(run *run, const rhh_event *event)
+{
+	run->device->ops->table_stats(run->table, &run->stats);
+	switch (event->kind)
+	{
+		case RHH_EVENT_BATCH:
+			run_batch_done(run, event);
+			break;
+		case RHH_EVENT_FINISH:
+			run->finishing = false;
+			if (event->status != RHH_OK)
+				run_fault(run, "finish ended with status %d", event->status);
+			run->finished = true;
+			break;
+		case RHH_EVENT_EXTRACT:
+			run->extracting = false;
+			if (event->status != RHH_OK)
+				run_fault(run, "extract ended with status %d", event->status);
+			else
+				run_groups(run);
+			if (event->status == RHH_OK && !run_rewind(run) && run->result.last)
+				run->done = true;
+			break;
+	}
+}
+
+/* Whatever the run can do now. */
+void
+run_step(run *run)
+{
+	const rhh_device_ops *ops = run->device->ops;
+	rhh_error	err;
+	rhh_status	status;
+
+	if (run->done)
+		return;
+	if (run->why[0] != '\0' || run->cancelled)
+	{
+		if (run->in_flight == 0 && !run->finishing && !run->extracting)
+			run->done = true;
+		return;
+	}
+	while (run->next_row < run->data->n_rows && !run->cancelled && run_submit_one(run))
+		;
+	if (run->next_row < run->data->n_rows || run->in_flight > 0)
+		return;
+	if (!run->finished)
+	{
+		if (run->finishing)
+			return;
+		status = ops->table_finish(run->table, &err);
+		if (status == RHH_OK)
+			run->finishing = true;
+		else if (status != RHH_BUSY)
+			run_fault(run, "table_finish: %d %s", err.status, err.message);
+	}
+	else if (!run->extracting)
+	{
+		memset(run->result.words, 0xdb, (size_t) run->result.capacity_groups *
+			   rhh_result_words(&run->d->spec) * sizeof(uint64_t));
+		run->result.n_groups = UINT32_MAX;
+		run->result.last = false;
+		status = ops->table_extract(run->table, &run->result, 7, &err);
+		if (status == RHH_OK)
+			run->extracting = true;
+		else if (status != RHH_BUSY)
+			run_fault(run, "table_extract: %d %s", err.status, err.message);
+	}
+}
+
+/* Drives runs on one device until all are done.  False: the device failed. */
+bool
+drive(device *device, run *runs, uint32_t n_runs)
+{
+	const rhh_device_ops *ops = device->ops;
+	double		last_event_ms = now_ms();
+
+	for (;;)
+	{
+		rhh_event	events[5];
+		rhh_error	err;
+		uint32_t	n = 0;
+		bool		all_done = true;
+
+		for (uint32_t i = 0; i < n_runs; i++)
+		{
+			run_step(&runs[i]);
+			all_done &= runs[i].done;
+		}
+		if (all_done)
+			return true;
+		if (ops->poll(device->dev, events, 5, &n, &err) != RHH_OK)
+		{
+			run_fault(&runs[0], "poll: %d %s", err.status, err.message);
+			return false;
+		}
+		for (uint32_t e = 0; e < n; e++)
+		{
+			uint32_t	i = 0;
+
+			while (i < n_runs && runs[i].table != events[e].table)
+				i++;
+			if (i == n_runs)
+				run_fault(&runs[0], "event for an unknown table");
+			else
+				run_event(&runs[i], &events[e]);
+		}
+		if (n > 0)
+			last_event_ms = now_ms();
+		else
+		{
+			struct pollfd fd = {.fd = ops->event_fd(device->dev), .events = POLLIN};
+
+			if (now_ms() - last_event_ms > STALL_SECONDS * 1e3)
+				die("the device reported nothing for too long");
+			poll(&fd, 1, 5);
+		}
+	}
+}
+
+/* Compares with the reference; says in run->why what is wrong. */
+void
+run_check(run *run)
+{
+	const rhh_table_stats *stats = &run->stats;
+	map		   *expected;
+
+	if (run->why[0] != '\0' || run->cancelled)
+		return;
+	expected = map_new(&run->d->spec);
+	for (uint64_t i = 0; i < run->data->n_rows; i++)
+		map_row(expected, run->data, i);
+	if (expected->n_groups != run->outcome->n_groups)
+		run_fault(run, "%u groups instead of %u (%llu rows handed back)",
+				  run->outcome->n_groups, expected->n_groups,
+				  (unsigned long long) run->n_failed);
+	for (uint32_t g = 0; g < expected->n_groups && run->why[0] == '\0'; g++)
+	{
+		uint64_t   *want = map_group(expected, g);
+		uint64_t   *have = map_find(run->outcome, want);
+
+		if (have == NULL)
+		{
+			run_fault(run, "key %llx is missing", (unsigned long long) want[1]);
+			break;
+		}
+		map_normalize(expected->spec, expected->key_words, want);
+		map_normalize(expected->spec, expected->key_words, have);
+		for (uint32_t w = expected->key_words; w < expected->n_words; w++)
+			if (have[w] != want[w])
+				run_fault(run, "key %llx, word %u: %llx instead of %llx "
+						  "(%llu rows handed back)",
+						  (unsigned long long) want[1], w,
+						  (unsigned long long) have[w], (unsigned long long) want[w],
+						  (unsigned long long) run->n_failed);
+	}
+	map_free(expected);
+
+	if (stats->rows + stats->failed_rows != run->data->n_rows)
+		run_fault(run, "%llu rows and %llu failed rows do not make %llu",
+				  (unsigned long long) stats->rows,
+				  (unsigned long long) stats->failed_rows,
+				  (unsigned long long) run->data->n_rows);
+	if (stats->failed_rows != run->n_failed)
+		run_fault(run, "statistics have %llu failed rows, events %llu",
+				  (unsigned long long) stats->failed_rows,
+				  (unsigned long long) run->n_failed);
+	if (stats->groups != run->unique->n_groups)
+		run_fault(run, "statistics have %llu groups, %u came out",
+				  (unsigned long long) stats->groups, run->unique->n_groups);
+	if (run->d->spec.memory_limit_bytes > 0 &&
+		stats->peak_bytes > run->d->spec.memory_limit_bytes)
+		run_fault(run, "%llu bytes were held, %llu allowed",
+				  (unsigned long long) stats->peak_bytes,
+				  (unsigned long long) run->d->spec.memory_limit_bytes);
+	if ((run->d->spec.flags & RHH_WANT_PROBE_STATS) && stats->groups > 1 &&
+		(stats->probe_buckets_max > run->d->spec.max_probe_buckets ||
+		 stats->probe_buckets_sum + 1 < stats->groups))
+		run_fault(run, "probe statistics: sum %llu, max %u of %llu groups",
+				  (unsigned long long) stats->probe_buckets_sum,
+				  stats->probe_buckets_max, (unsigned long long) stats->groups);
+	if ((run->data->n_rows > 0 && stats->kernel_ns == 0) ||
+		(stats->uploaded_bytes > 0 && stats->upload_ns == 0))
+		run_fault(run, "times: upload %llu, kernel %llu, extract %llu",
+				  (unsigned long long) stats->upload_ns,
+				  (unsigned long long) stats->kernel_ns,
+				  (unsigned long long) stats->extract_ns);
+	if (run->options.no_failures && run->n_failed > 0)
+		run_fault(run, "%llu rows were handed back of a table with room",
+				  (unsigned long long) run->n_failed);
+	if (run->n_failed < run->options.min_failures)
+		run_fault(run, "only %llu rows were handed back: the case tests nothing",
+				  (unsigned long long) run->n_failed);
+}
+
+/* ---------- cases ---------- */
+
+void
+fault(context *ctx, const char *where, const char *why)
+{
+	if (ctx->why[0] == '\0' && why[0] != '\0')
+		snprintf(ctx->why, sizeof(ctx->why), "%s%s%s", where,
+				 where[0] != '\0' ? ": " : "", why);
+}
+
+/* Waits for an event.  False: it tells of a failure, which is a fault of the case. */
+bool
+next_event(context *ctx, rhh_event *event)
+{
+	rhh_error	err;
+	uint32_t	n = 0;
+
+	while (n == 0)
+	{
+		if (ctx->device->ops->poll(ctx->device->dev, event, 1, &n, &err) != RHH_OK)
+		{
+			fault(ctx, "poll", err.message);
+			return false;
+		}
+		if (n == 0)
+			usleep(10);
+	}
+	if (event->status != RHH_OK)
+		fault(ctx, "event", "a batch failed");
+	return event->status == RHH_OK;
+}
+
+/* One table, checked.  stats may be NULL. */
+void
+check_table(context *ctx, const char *where, const def *d, uint64_t n_rows,
+			const run_options *options, rhh_table_stats *stats)
+{
+	data	   *data;
+	run			run;
+
+	if (stats != NULL)
+		memset(stats, 0, sizeof(*stats));
+	if (ctx->why[0] != '\0')
+		return;
+	data = make_data(d, n_rows, ctx->seed++);
+	run_start(&run, ctx->device, data, options, ctx->device->pool,
+			  ctx->device->pool_bytes);
+	(void) drive(ctx->device, &run, 1);
+	run_check(&run);
+	fault(ctx, where, run.why);
+	if (stats != NULL)
+		*stats = run.stats;
+	run_end(&run);
+	free_data(data);
+}
