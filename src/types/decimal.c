@@ -230,6 +230,130 @@ gpurhh_is_extract_years(Node *expr)
 	return field != NULL && field->years;
 }
 
+/* A constant shows what it is, whatever its modifier says. */
+static bool
+type_of_constant(const Const *constant, int *digits, int *scale)
+{
+	Numeral		numeral;
+
+	if (constant->constisnull)
+		return false;
+	take_apart((char *) PG_DETOAST_DATUM(constant->constvalue), &numeral);
+	if (numeral.special)
+		return false;
+	*scale = *digits = numeral.scale;
+	if (numeral.n_digits > 0 && numeral.weight >= 0)
+	{
+		*digits += numeral.weight * 4;
+		for (int first = digit_at(&numeral, 0); first > 0; first /= 10)
+			(*digits)++;
+	}
+	return true;
+}
+
+/* The expressions that a CASE or COALESCE may return. */
+static List *
+results_of(Node *expr)
+{
+	CaseExpr   *choice = (CaseExpr *) expr;
+	List	   *results = NIL;
+	ListCell   *lc;
+
+	if (IsA(expr, CoalesceExpr))
+		return ((CoalesceExpr *) expr)->args;
+	foreach(lc, choice->args)
+		results = lappend(results, lfirst_node(CaseWhen, lc)->result);
+	if (choice->defresult != NULL)
+		results = lappend(results, choice->defresult);
+	return results;
+}
+
+/* All but NULLs have to have one scale. */
+static bool
+type_of_results(List *results, int *digits, int *scale)
+{
+	ListCell   *lc;
+
+	*digits = *scale = -1;
+	foreach(lc, results)
+	{
+		int			one_digits;
+		int			one_scale;
+
+		if (IsA(lfirst(lc), Const) && lfirst_node(Const, lc)->constisnull)
+			continue;
+		if (!gpurhh_decimal_type(lfirst(lc), &one_digits, &one_scale) ||
+			(*scale >= 0 && *scale != one_scale))
+			return false;
+		*scale = one_scale;
+		*digits = Max(*digits, one_digits);
+	}
+	return *scale >= 0;
+}
+
+/* A sum, a difference or a product. */
+static bool
+type_of_arithmetic(Oid function, List *args, int *digits, int *scale)
+{
+	int			left_digits,
+				left_scale,
+				right_digits,
+				right_scale;
+
+	if (!gpurhh_decimal_type(linitial(args), &left_digits, &left_scale) ||
+		!gpurhh_decimal_type(lsecond(args), &right_digits, &right_scale))
+		return false;
+	if (function == F_NUMERIC_MUL)
+	{
+		*scale = left_scale + right_scale;
+		*digits = left_digits + right_digits;
+	}
+	else
+	{
+		*scale = Max(left_scale, right_scale);
+		*digits = Max(left_digits + *scale - left_scale,
+					  right_digits + *scale - right_scale) + 1;
+	}
+	/* beyond this core rounds */
+	return *scale <= LONG_SCALE;
+}
+
+static bool
+type_of_function(Oid function, List *args, int *digits, int *scale)
+{
+	const ExtractField *field;
+
+	*scale = 0;
+	switch (function)
+	{
+		case F_NUMERIC_INT2:
+			*digits = 5;
+			return true;
+		case F_NUMERIC_INT4:
+			*digits = 10;
+			return true;
+		case F_NUMERIC_INT8:
+			*digits = 19;
+			return true;
+		case F_NUMERIC_UMINUS:
+		case F_NUMERIC_UPLUS:
+		case F_NUMERIC_ABS:
+		case F_ABS_NUMERIC:
+			return gpurhh_decimal_type(linitial(args), digits, scale);
+		case F_NUMERIC_ADD:
+		case F_NUMERIC_SUB:
+		case F_NUMERIC_MUL:
+			return type_of_arithmetic(function, args, digits, scale);
+		default:
+			field = extract_field(function, args);
+			if (field == NULL || field->years)
+				return false;
+			*digits = field->digits;
+			*scale = field->scale;
+			return true;
+	}
+}
+
 /*
  * Whether all values of the expression have one scale, and then which, and how
  * many digits the integers have at most.  The answer is the same for the plan's
@@ -239,17 +363,10 @@ bool
 gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 {
 	int32		typmod = exprTypmod(expr);
-	Oid			function = InvalidOid;
-	List	   *args = NIL;
-	int			left_digits,
-				left_scale,
-				right_digits,
-				right_scale;
 
 	check_stack_depth();
 	if (getBaseTypeAndTypmod(exprType(expr), &typmod) != NUMERICOID)
 		return false;
-	/* a constant shows what it is, whatever its modifier says */
 	if ((!IsA(expr, Const) || ((Const *) expr)->constisnull) &&
 		type_of_typmod(typmod, digits, scale))
 		return true;
@@ -262,113 +379,18 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 			return gpurhh_decimal_type((Node *) ((CoerceToDomain *) expr)->arg,
 									   digits, scale);
 		case T_Const:
-			{
-				Numeral		numeral;
-
-				if (((Const *) expr)->constisnull)
-					return false;
-				take_apart((char *) PG_DETOAST_DATUM(((Const *) expr)->constvalue),
-						   &numeral);
-				if (numeral.special)
-					return false;
-				*scale = *digits = numeral.scale;
-				if (numeral.n_digits > 0 && numeral.weight >= 0)
-				{
-					*digits += numeral.weight * 4;
-					for (int first = digit_at(&numeral, 0); first > 0; first /= 10)
-						(*digits)++;
-				}
-				return true;
-			}
+			return type_of_constant((Const *) expr, digits, scale);
 		case T_CaseExpr:
 		case T_CoalesceExpr:
-			{
-				List	   *results = NIL;
-				ListCell   *lc;
-
-				if (IsA(expr, CoalesceExpr))
-					results = ((CoalesceExpr *) expr)->args;
-				else
-				{
-					foreach(lc, ((CaseExpr *) expr)->args)
-						results = lappend(results, lfirst_node(CaseWhen, lc)->result);
-					if (((CaseExpr *) expr)->defresult != NULL)
-						results = lappend(results, ((CaseExpr *) expr)->defresult);
-				}
-				*digits = *scale = -1;
-				foreach(lc, results)
-				{
-					if (IsA(lfirst(lc), Const) &&
-						lfirst_node(Const, lc)->constisnull)
-						continue;
-					if (!gpurhh_decimal_type(lfirst(lc), &left_digits, &left_scale) ||
-						(*scale >= 0 && *scale != left_scale))
-						return false;
-					*scale = left_scale;
-					*digits = Max(*digits, left_digits);
-				}
-				return *scale >= 0;
-			}
+			return type_of_results(results_of(expr), digits, scale);
 		case T_OpExpr:
-			function = ((OpExpr *) expr)->opfuncid;
-			args = ((OpExpr *) expr)->args;
-			break;
+			return type_of_function(((OpExpr *) expr)->opfuncid,
+									((OpExpr *) expr)->args, digits, scale);
 		case T_FuncExpr:
-			function = ((FuncExpr *) expr)->funcid;
-			args = ((FuncExpr *) expr)->args;
-			break;
+			return type_of_function(((FuncExpr *) expr)->funcid,
+									((FuncExpr *) expr)->args, digits, scale);
 		default:
 			return false;
-	}
-
-	switch (function)
-	{
-		case F_NUMERIC_INT2:
-			*digits = 5;
-			*scale = 0;
-			return true;
-		case F_NUMERIC_INT4:
-			*digits = 10;
-			*scale = 0;
-			return true;
-		case F_NUMERIC_INT8:
-			*digits = 19;
-			*scale = 0;
-			return true;
-		case F_NUMERIC_UMINUS:
-		case F_NUMERIC_UPLUS:
-		case F_NUMERIC_ABS:
-		case F_ABS_NUMERIC:
-			return gpurhh_decimal_type(linitial(args), digits, scale);
-		case F_NUMERIC_ADD:
-		case F_NUMERIC_SUB:
-		case F_NUMERIC_MUL:
-			if (!gpurhh_decimal_type(linitial(args), &left_digits, &left_scale) ||
-				!gpurhh_decimal_type(lsecond(args), &right_digits, &right_scale))
-				return false;
-			if (function == F_NUMERIC_MUL)
-			{
-				*scale = left_scale + right_scale;
-				*digits = left_digits + right_digits;
-			}
-			else
-			{
-				*scale = Max(left_scale, right_scale);
-				*digits = Max(left_digits + *scale - left_scale,
-							  right_digits + *scale - right_scale) + 1;
-			}
-			/* beyond this core rounds */
-			return *scale <= LONG_SCALE;
-		default:
-			{
-				const ExtractField *field = extract_field(function, args);
-
-				if (field == NULL || field->years)
-					return false;
-				*digits = field->digits;
-				*scale = field->scale;
-				return true;
-			}
 	}
 }
 

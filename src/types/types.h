@@ -207,8 +207,8 @@ typedef struct AggregateFamily AggregateFamily;
 typedef struct GpuAggregate
 {
 	Oid			function;		/* pg_proc's */
-	Oid			argtype;		/* ANYENUMOID: any enum; not looked at by
-								 * AGGREGATE_OF_NULLS */
+	Oid			argtype;		/* perhaps a polymorphic one, see has_type() in
+								 * aggregates.c; AGGREGATE_OF_NULLS has any */
 	const AggregateFamily *family;
 	AggregateState states[GPU_MAX_OPERANDS];	/* the second is RHH_COUNT unless
 												 * the result is a count */
