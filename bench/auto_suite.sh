@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
 		--shapes | --reps | --limit | --device | --out)
 			[ $# -ge 2 ] || die "$1 needs a value"
 			declare "${1#--}=$2"; shift 2 ;;
-		*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+		*) usage ;;
 	esac
 done
 
@@ -113,11 +113,7 @@ END
 if [ -n "$running" ]; then
 	psql=$(command -v psql || echo "${PGBIN:-}/psql")
 else
-	scripts/setup.sh
-	find_postgres || die "PostgreSQL's server development files are missing"
-	step "build and install for $("$PG_CONFIG" --version)"
-	build
-	install_extension
+	set_up_and_install
 	ram_mb=$(awk '/MemTotal/ { printf "%d", $2 / 1024 }' /proc/meminfo)
 	step "start a throw-away cluster"
 	cluster_start cluster "shared_preload_libraries = 'gpurhh'" "shared_buffers = $((ram_mb / 4))MB" \
@@ -182,9 +178,9 @@ END
 if [ -z "$out" ]; then out=bench/results/$(date +%Y-%m-%d)-auto-suite.csv; fi
 mkdir -p "$(dirname "$out")"
 {
-	echo "# gpurhh $(sql -c 'SELECT public.gpurhh_version()'), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
+	echo "# gpurhh $(sql -c 'SELECT public.gpurhh_version()'), $(describe_commit)"
 	echo "# $(sql -c 'SELECT version()')"
-	echo "# host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo)"
+	echo "# $(describe_host)"
 	sql -c "SET gpurhh.device = '$device'" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
 		WHERE name ~ '^gpurhh.(device|.*cost)$' OR name IN ('work_mem', 'shared_buffers', 'max_parallel_workers_per_gather') ORDER BY 1"
 	echo "# command: bench/auto_suite.sh --rows \"$sizes\" --shapes '$shapes' --reps $reps --limit $limit --device $device${force:+ --force}${running:+ --running}"

@@ -21,22 +21,18 @@ while [ $# -gt 0 ]; do
 		--sessions | --seconds | --rounds | --rows | --costs | --pools | --out)
 			[ $# -ge 2 ] || die "$1 needs a value"
 			declare "${1#--}=$2"; shift 2 ;;
-		*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+		*) usage ;;
 	esac
 done
 
-scripts/setup.sh
-find_postgres || die "PostgreSQL's server development files are missing"
-step "build and install for $("$PG_CONFIG" --version)"
-build
-install_extension
+set_up_and_install
 out=${out:-bench/results/$(date +%Y-%m-%d)-cpu-$(nproc)-cores-load.csv}
 
 describe()
 {
-	echo "# gpurhh, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
+	echo "# gpurhh, $(describe_commit)"
 	echo "# $("$PG_CONFIG" --version)"
-	echo "# host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
+	echo "# $(describe_host)"
 	echo "# command: bench/load_bench.sh --sessions $sessions --seconds $seconds --rounds $rounds --rows \"$rows\" --costs \"$costs\" --pools \"$pools\""
 	echo "# tables are vacuumed and cached; times in ms"
 	echo "pool,rows,costs,round,mode,load_average,transactions,per_second,median_ms,p99_ms,slowest_ms"

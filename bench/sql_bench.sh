@@ -40,7 +40,7 @@ while [ $# -gt 0 ]; do
 		--rows | --groups | --cases | --modes | --reps | --device | --out | --pool)
 			[ $# -ge 2 ] || die "$1 needs a value"
 			declare "${1#--}=$2"; shift 2 ;;
-		*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+		*) usage ;;
 	esac
 done
 rows=$(printf %.0f "$rows")
@@ -48,11 +48,7 @@ rows=$(printf %.0f "$rows")
 if [ -n "$running" ]; then
 	psql=$(command -v psql || echo "${PGBIN:-}/psql")
 else
-	scripts/setup.sh
-	find_postgres || die "PostgreSQL's server development files are missing"
-	step "build and install for $("$PG_CONFIG" --version)"
-	build
-	install_extension
+	set_up_and_install
 	ram_mb=$(awk '/MemTotal/ { printf "%d", $2 / 1024 }' /proc/meminfo)
 	step "start a throw-away cluster"
 	cluster_start cluster "shared_preload_libraries = 'gpurhh'" \
@@ -73,9 +69,9 @@ settings="LOAD 'gpurhh'; SET work_mem = '1GB'; SET jit = off; SET gpurhh.device 
 
 describe()
 {
-	echo "# gpurhh $(sql -c 'SELECT gpurhh_version()'), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
+	echo "# gpurhh $(sql -c 'SELECT gpurhh_version()'), $(describe_commit)"
 	echo "# $(sql -c 'SELECT version()')"
-	echo "# host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
+	echo "# $(describe_host)"
 	sql -c "$settings" -c "SELECT '# device: ' || concat_ws(', ', device, kind, name,
 		'compute capability ' || nullif(compute_capability::text, ''),
 		pg_size_pretty(total_bytes), state, nullif(detail, '')) FROM gpurhh_devices()"

@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
 		--quick) args+=(--reps 3 --loads "0.5 0.85"); shift ;;
 		--simt) simt=yes; shift ;;
 		--build) only_build=yes; shift ;;
-		--help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+		--help | -h) usage ;;
 		--*)
 			[ $# -ge 2 ] || die "unknown option, or without a value: $1"
 			args+=("$1" "$2"); shift 2 ;;
@@ -111,9 +111,9 @@ gpu_now()
 }
 {
 	date -u '+%Y-%m-%d %H:%M:%S UTC'
-	echo "gpurhh, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
+	echo "gpurhh, $(describe_commit)"
 	echo "command: bench/table_bench.sh${simt:+ --simt} ${args[*]@Q}"
-	echo "host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"
+	echo "$(describe_host)"
 	echo "$info"
 	if [ -n "$simt" ]; then
 		$compiler --version | head -1

@@ -41,7 +41,7 @@ while [ $# -gt 0 ]; do
 	case $1 in
 		--out | --bin | --slots) [ $# -ge 2 ] || die "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
 		--build) only_build=yes; shift ;;
-		--help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+		--help | -h) usage ;;
 		--*) die "unknown option: $1" ;;
 		*) wanted="$wanted $1 "; shift ;;
 	esac

@@ -52,14 +52,12 @@ parts=" ${CHECK:-source device simt regress tap} "
 part() { [[ $parts == *" $1 "* ]]; }
 if [ "${TAP:-}" = no ]; then parts=${parts/ tap / }; fi
 
-if part simt || part tap; then scripts/setup.sh --tests ${CI:+--ci}; else scripts/setup.sh; fi
-find_postgres || die "PostgreSQL's server development files are missing"
 if [ "${CI:-}" = true ]; then export WERROR=1; fi
-
-step "build for $("$PG_CONFIG" --version)"
-build
-step "install"
-install_extension
+if part simt || part tap; then
+	set_up_and_install --tests ${CI:+--ci}
+else
+	set_up_and_install
+fi
 
 new_tmpdir work
 log=$work/log
@@ -139,7 +137,7 @@ if part simt; then
 		run_program test/generated_code.sh
 		sed -n '/^   /p' "$log"
 	fi
-	if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+	if has_gpu; then
 		step "table_test on the GPU"
 		if build_part table-test-cuda; then run_program test/table_test; fi
 	fi

@@ -12,13 +12,7 @@
 rows=${DEMO_ROWS:-10000000}
 device=${DEMO_DEVICE:-auto}
 
-scripts/setup.sh
-find_postgres || die "PostgreSQL's server development files are missing"
-
-step "build for $("$PG_CONFIG" --version)"
-build
-step "install"
-install_extension
+set_up_and_install
 
 # Enough memory that neither side spills: the same setting for both.
 ram_mb=$(awk '/MemTotal/ { printf "%d", $2 / 1024 }' /proc/meminfo)

@@ -9,6 +9,12 @@
 #	find_postgres		PG_CONFIG, PGBIN, PGMAJOR of the PostgreSQL to use
 #	build [ARG …]		make, quietly, with the log shown when it fails
 #	install_extension	make install, unless what is installed is what was built
+#	set_up_and_install [ARG …]	all of that: setup.sh ARG …, find_postgres, build,
+#						install_extension
+#	usage				prints the head of the script, and ends it
+#	find_nvcc			the nvcc to use in $nvcc, or nothing
+#	has_gpu				is there an NVIDIA GPU that its driver sees?
+#	describe_commit, describe_host		a line each for the head of measurements
 #	new_tmpdir VAR		a directory of the ordinary user's, deleted at exit
 #	as_user CMD …		as an ordinary user: PostgreSQL refuses to run as root
 #	cluster_start VAR [CONF-LINE …]		a throw-away cluster, its directory in
@@ -36,6 +42,22 @@ START=$SECONDS
 step() { printf '== [%3ds] %s\n' $((SECONDS - START)) "$*"; }
 note() { printf '   %s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+
+# The comment that a script begins with tells its options.
+usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2; }
+
+# The nvcc that was asked for, that of the last build, one in PATH, or the toolkit's.
+find_nvcc()
+{
+	for nvcc in "${NVCC:-}" "$(cat .build-nvcc 2>/dev/null || true)" nvcc /usr/local/cuda/bin/nvcc ''; do
+		if [ -n "$nvcc" ] && command -v "$nvcc" >/dev/null; then break; fi
+	done
+}
+
+has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
+
+describe_commit() { echo "commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"; }
+describe_host() { echo "host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"; }
 
 # check NAME COMMAND …: one thing that passes or fails, counted in $passed and
 # $failed; of what failed it shows the end of $check_log, if that is set.
@@ -237,6 +259,15 @@ install_extension()
 		echo
 		exit 1
 	fi
+}
+
+set_up_and_install()
+{
+	scripts/setup.sh "$@"
+	find_postgres || die "PostgreSQL's server development files are missing"
+	step "build and install for $("$PG_CONFIG" --version)"
+	build
+	install_extension
 }
 
 # ---------- clusters ----------

@@ -103,7 +103,7 @@ sub named
 my $supported = slurp_file('docs/supported.md');
 my ($keys) = $supported =~ /^## Grouping columns\n(.*?)^Not/ms;
 my ($table) = $supported =~ /^\| aggregate \|[^\n]*\n\|---[^\n]*\n(.*?)\n\n/ms;
-my @documented_keys = map { types_in($_) } $keys =~ /^(- .*)$/mg;
+my @documented_keys = map { types_in($_) } $keys =~ /^(- .*(?:\n  .*)*)$/mg;
 my @documented_aggregates;
 
 foreach my $line (split /\n/, $table)

@@ -43,10 +43,7 @@ floor_small=1800
 floor_parallel=1700
 floor_workers=1700
 
-scripts/setup.sh
-find_postgres || die "PostgreSQL's server development files are missing"
-build
-install_extension
+set_up_and_install
 
 new_tmpdir work
 log=$work/log

@@ -35,9 +35,7 @@ prints() # PROGRAM EXPECTED
 	"$1" >"$work/log" 2>&1 && diff "$work/log" "$2"
 }
 
-for nvcc in "${NVCC:-}" "$(cat .build-nvcc 2>/dev/null || true)" nvcc /usr/local/cuda/bin/nvcc ''; do
-	if [ -n "$nvcc" ] && command -v "$nvcc" >/dev/null; then break; fi
-done
+find_nvcc
 check "docs/table.md has two programs" test -e "$work/2.out"
 for cu in "$work"/*.cu; do
 	program=${cu%.cu}
@@ -46,7 +44,7 @@ for cu in "$work"/*.cu; do
 	check "$name prints what it says" prints "$program.simt" "$program.out"
 	if [ -n "$nvcc" ]; then
 		check "$name compiles by nvcc" by_nvcc "$program"
-		if command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; then
+		if has_gpu; then
 			check "$name prints what it says on the GPU" prints "$program.gpu" "$program.out"
 		fi
 	fi

@@ -13,9 +13,7 @@
 
 passed=0 failed=0
 
-for nvcc in "${NVCC:-}" "$(cat .build-nvcc 2>/dev/null || true)" nvcc /usr/local/cuda/bin/nvcc ''; do
-	if [ -n "$nvcc" ] && command -v "$nvcc" >/dev/null; then break; fi
-done
+find_nvcc
 if [ -z "$nvcc" ]; then
 	note "left out: there is no nvcc"
 	echo "0 passed, 0 failed"

@@ -37,7 +37,7 @@ quick= wanted=" "
 for a in "$@"; do
 	case $a in
 		--quick) quick=yes ;;
-		-*) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+		-*) usage ;;
 		*) wanted+="$a " ;;
 	esac
 done
@@ -252,10 +252,7 @@ circumstance() # NAME
 {
 	machine "$1" || return 1
 	[ -z "$tree" ] || return 0
-	scripts/setup.sh
-	find_postgres || die "PostgreSQL's server development files are missing"
-	build
-	install_extension
+	set_up_and_install
 	tree=$work/tree
 	copy_tree "$tree"
 }
