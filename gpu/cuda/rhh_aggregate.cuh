@@ -316,9 +316,16 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
  */
 #define RHH_SCATTER_ITEMS 16
 #define RHH_SCATTER_ROWS (RHH_SCATTER_ITEMS * RHH_CUDA_SCATTER_THREADS)
-#define RHH_SCATTER_SHARED \
-	(RHH_SCATTER_ROWS * (sizeof(uint64_t) + sizeof(uint16_t)) + \
-	 (2 * RHH_PASS_PARTS + RHH_CUDA_SCATTER_THREADS / RHH_WARP_SIZE) * sizeof(uint32_t))
+
+/* What a block of the scatter kernel has in shared memory, all that it asks for. */
+struct rhh_scatter_space
+{
+	uint64_t	values[RHH_SCATTER_ROWS];	/* of one column, see rhh_move */
+	uint16_t	digits[RHH_SCATTER_ROWS];	/* of the rows, in the block's order */
+	uint32_t	count[RHH_PASS_PARTS];	/* rows of a part, then where they begin */
+	uint32_t	base[RHH_PASS_PARTS];	/* how much further they are in the output */
+	uint32_t	warp_sums[RHH_CUDA_SCATTER_THREADS / RHH_WARP_SIZE];
+};
 
 /* The places of a thread's rows in its block's order, and then in the output. */
 struct rhh_places
@@ -382,11 +389,11 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 						const __grid_constant__ rhh_rows out,
 						const __grid_constant__ rhh_units units, rhh_digit digit, uint32_t *next)
 {
-	RHH_DYNAMIC_SHARED(uint64_t, buffer);
-	uint16_t   *digits = (uint16_t *) (buffer + RHH_SCATTER_ROWS);
-	uint32_t   *count = (uint32_t *) (digits + RHH_SCATTER_ROWS);
-	uint32_t   *base = count + RHH_PASS_PARTS;
-	uint32_t   *warp_sums = base + RHH_PASS_PARTS;
+	RHH_DYNAMIC_SHARED(rhh_scatter_space, space);
+	uint64_t   *buffer = space->values;
+	uint16_t   *digits = space->digits;
+	uint32_t   *count = space->count;
+	uint32_t   *base = space->base;
 	const uint32_t n_parts = 1u << digit.bits;
 	const uint32_t t = threadIdx.x;
 
@@ -411,7 +418,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 		__syncthreads();
 
 		own = t < n_parts ? count[t] : 0;
-		start = rhh_block_scan<RHH_CUDA_SCATTER_THREADS>(own, warp_sums);
+		start = rhh_block_scan<RHH_CUDA_SCATTER_THREADS>(own, space->warp_sums);
 		if (t < n_parts)
 		{
 			count[t] = start;

@@ -340,8 +340,8 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t 
 	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS, 0};
 	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, 0, run, t->lane->counts[i], NULL,
 			   p.first_bits, RHH_PASS_BITS - p.first_bits, p.begins[0], p.ends[0]);
-	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED, run,
-			   t->prog, rows, p.first, *units, digit, p.begins[0]);
+	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS,
+			   sizeof(rhh_scatter_space), run, t->prog, rows, p.first, *units, digit, p.begins[0]);
 	if (p.second_bits > 0)
 	{
 		*units = {p.units, p.n_units, 0, 0, p.first_bits};
@@ -355,8 +355,8 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t 
 				   p.counts);
 		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS, 0, run, p.counts,
 				   p.ends[0], p.second_bits, 0, p.begins[1], p.ends[1]);
-		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS, RHH_SCATTER_SHARED,
-				   run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
+		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS,
+				   sizeof(rhh_scatter_space), run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
 	}
 	*units = {p.units, p.n_units, 0, 0, p.first_bits + p.second_bits};
 	if (!rhh_launch_units(t, p, p.second_bits > 0 ? p.ends[1] : p.ends[0], units->part_bits,

@@ -111,7 +111,7 @@ rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 	});
 	if (rc == cudaSuccess)
 		rc = cudaFuncSetAttribute(rhh_scatter_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-								  (int) RHH_SCATTER_SHARED);
+								  (int) sizeof(rhh_scatter_space));
 	return rhh_check(dev, rc, "cudaFuncSetAttribute");
 }
 

@@ -638,7 +638,7 @@ class table
 
   private:
 	template <bool REDUCE, class Io>
-	cudaError_t insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_items,
+	cudaError_t insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_items, bool sort,
 							 const failed<Key> &failures, cudaStream_t stream);
 	cudaError_t reserve_absent(uint64_t n, cudaStream_t stream);
 	cudaError_t make_hints(cudaStream_t stream);

@@ -901,12 +901,13 @@ RHH_TABLE::insert_blocks(uint64_t n) const
 
 /*
  * Inserts n items, no more than a chunk if they are sorted; or *n_items of device
- * memory, if that is not NULL and the host only knows that there are no more.
+ * memory, if that is not NULL and the host only knows that there are no more.  sort is
+ * what may_sort() says of them; without a workspace they are inserted one by one even so.
  */
 template <RHH_TABLE_ARGS>
 template <bool REDUCE, class Io>
 cudaError_t
-RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_items,
+RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_items, bool sort,
 						const failed<Key> &failures, cudaStream_t stream)
 {
 	typedef rhh_moved<Io> moved;
@@ -928,10 +929,8 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 	auto		plan_all = detail::plan_all_kernel<S>;
 	detail::build_job<S> job;
 
-	const uint64_t size = at_most;
-
-	at_most = size + n < n_slots() ? size + n : n_slots();
-	if (!may_sort(n, size) || lay_out(n, nullptr) > workspace_bytes)
+	at_most = at_most + n < n_slots() ? at_most + n : n_slots();
+	if (!sort || lay_out(n, nullptr) > workspace_bytes)
 	{
 		RHH_LAUNCH(direct, n_items ? few_blocks : (unsigned) blocks, block_threads, 0, stream, r, io,
 				   n, n_items, failures, count);
@@ -973,9 +972,10 @@ cudaError_t
 RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 				  const failed<Key> &failures, cudaStream_t stream)
 {
+	const bool	sort = may_sort(n, at_most);
 	uint64_t	chunk = n;
 
-	if (may_sort(n, at_most))
+	if (sort)
 	{
 		RHH_TRY(reserve(n, stream));
 		chunk = chunk_items(n);
@@ -983,8 +983,10 @@ RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 	for (uint64_t done = 0; done < n; done += chunk)
 	{
 		detail::columns<S, Key> from = {keys + done, values ? values + done : nullptr};
+		uint64_t	m = n - done < chunk ? n - done : chunk;
 
-		RHH_TRY(insert_chunk<true>(from, n - done < chunk ? n - done : chunk, nullptr, failures,
+		/* Of a part of them, and of a table that they fill, the answer may be another. */
+		RHH_TRY(insert_chunk<true>(from, m, nullptr, m == n ? sort : may_sort(m, at_most), failures,
 								   stream));
 	}
 	return cudaSuccess;
@@ -1026,12 +1028,13 @@ RHH_TABLE::insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 		: detail::absent_kernel<ref, S, Key, false>;
 	const uint64_t block_items = (uint64_t) block_threads * RHH_TABLE_ITEMS;
 	const uint64_t most = RHH_CHUNK_BYTES / sizeof(slot);
-	uint64_t	chunk = may_sort(n, at_most) ? chunk_items(n) : n < most ? n : most;
+	const bool	sort = may_sort(n, at_most);
+	uint64_t	chunk = sort ? chunk_items(n) : n < most ? n : most;
 	unsigned long long *n_absent;
 
 	if (n == 0)
 		return cudaSuccess;
-	if (may_sort(n, at_most))
+	if (sort)
 		RHH_TRY(reserve(chunk, stream));
 	RHH_TRY(reserve_absent(chunk, stream));
 	if (chunk > absent_slots)
@@ -1048,7 +1051,8 @@ RHH_TABLE::insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 		RHH_TRY(cudaMemsetAsync(n_absent, 0, sizeof *n_absent, stream));
 		RHH_LAUNCH(find_absent, (unsigned) ((m + block_items - 1) / block_items), block_threads, 0,
 				   stream, r, from, m, absent, n_absent, count);
-		RHH_TRY(insert_chunk<false>(found, m, n_absent, failures, stream));
+		RHH_TRY(insert_chunk<false>(found, m, n_absent, m == n ? sort : may_sort(m, at_most), failures,
+									stream));
 	}
 	return cudaSuccess;
 }
