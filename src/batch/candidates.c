@@ -4,23 +4,24 @@
  *		Which of the strings that are fed may be a group's least or greatest.
  *
  * A device does not know the order of strings.  So min(x) and max(x) of a string
- * make x a hidden key: what the device groups by are the grouping columns and x,
- * and of each group's strings the second level keeps the best (levels.c).
- * That would be a group for each value of x.  But a string that is not better
- * than another one of its group that has been fed already cannot be the result:
- * it is fed as NULL.  What is left are a few strings for each group, the
- * candidates.
+ * make x a hidden key: the device groups by the grouping columns and x, and the
+ * second level keeps the best string of each group (levels.c).  By itself that
+ * would make a group for each value of x.  But a string cannot be the result if it
+ * is not better than one of its group that has been fed already.  Such a string is
+ * fed as NULL.  The few strings of each group that remain are the candidates.
  *
- * For that the best string of as many groups as fit some memory is kept here, in
- * buckets of BUCKET entries, found by the grouping columns' hash.  Nothing depends
- * on it but speed: an entry may be given to another group at any time.
+ * To find them, this file keeps the best string of as many groups as fit its
+ * memory, in buckets of BUCKET entries that are found by the hash of the grouping
+ * columns.  Only speed depends on this: an entry may be given to another group at
+ * any time.
  *
- * In a block, each row begins without a string.  An entry's string goes to its
- * row when the block is complete, or the entry is given away; if a better one
- * comes before that, the earlier row keeps NULL.  So of each block and group at
- * most one string is fed, in whatever order they come, and only those that are fed
- * get into the dictionary.  Where that takes no more, the row keeps NULL, and the
- * string is handed to whoever made the candidates (refused_strings.c).
+ * Each row of a block begins without a string.  The string of an entry goes to its
+ * row when the block is complete, or when the entry is given to another group.  If
+ * a better string comes before that, the earlier row keeps NULL.  So at most one
+ * string is fed for each block and entry, whatever the order of the rows, and only
+ * strings that are fed get into the dictionary.  If the dictionary takes no more
+ * strings, the row keeps NULL, and the string goes to the function that the caller
+ * of gpurhh_candidates_create() gave (refused_strings.c).
  *
  *		hashes		a word for each entry; 0: it is free
  *		entries		the word of NULL bits and the keys' words, then a Best for
@@ -283,7 +284,7 @@ finish_strings(Feed *feed)
 	return gpurhh_strings_finish(&feed->strings, &hash);
 }
 
-/* Then, for each: the string of a row, if it has none, goes another way. */
+/* Hands over the string of a row that the dictionary has not taken. */
 static void
 hand_over_missing(Candidates *candidates, Feed *feed, int c, uint32 row,
 				  const char *data, uint32 length, bool odd)
@@ -447,7 +448,7 @@ wait_for_block(Candidates *candidates, Best *best, int column)
 	candidates->waiting_columns[candidates->n_waiting++] = column;
 }
 
-/* A row's string: takes it if it is better.  best: NULL, if nothing is kept. */
+/* Keeps a row's string if it is better than *best; best is NULL if nothing is kept. */
 static void
 add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 		   const struct varlena *value)
@@ -552,7 +553,7 @@ gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
 	}
 }
 
-/* The block is complete: the strings that wait for it go to their rows. */
+/* The block is complete: gives their strings to the rows that wait for them. */
 void
 gpurhh_candidates_finish(Candidates *candidates, Feed *feed)
 {

@@ -167,8 +167,8 @@ make_dictionary(DictionaryShared *shared, dsa_area *area, MemoryContext context)
 }
 
 /*
- * One backend's dictionary, which lives in a child of context parent.  It takes
- * about limit bytes, or more where the first min_strings strings need more.
+ * Makes the dictionary of one backend, in a child of context parent.  It takes
+ * about limit bytes, or more if the first min_strings strings need more.
  */
 Dictionary *
 gpurhh_dictionary_create(MemoryContext parent, Size limit, int min_strings,
@@ -288,7 +288,7 @@ over_limit(DictionaryShared *shared, Size bytes)
 	return pg_atomic_read_u64(&shared->bytes) + bytes > shared->limit;
 }
 
-/* Sees to it that the chunk has room for bytes; false: there is no memory. */
+/* Makes room for bytes in the chunk; returns false if there is no memory. */
 static bool
 reserve(Dictionary *dictionary, Size bytes, bool within_limit)
 {
@@ -367,7 +367,7 @@ home_slot(uint32 hash, uint64 n_slots)
 	return hash & (n_slots - 1);
 }
 
-/* Writes the entry where the next one goes; 0: there is no room. */
+/* Writes the next entry and returns its place; 0 if there is no room. */
 static uint64
 write_entry(Dictionary *dictionary, const StringLookup *string,
 			bool within_limit)
@@ -560,8 +560,8 @@ grow(Dictionary *dictionary)
 }
 
 /*
- * After an attempt that found n_slots slots and ended with why: grows, unless
- * another participant has, or freezes.
+ * Called after an attempt that found n_slots slots and ended with why.  Makes the
+ * dictionary larger, unless another participant has done so, or freezes it.
  */
 static void
 make_room(Dictionary *dictionary, LookupResult why, uint64 n_slots)
@@ -584,8 +584,8 @@ make_room(Dictionary *dictionary, LookupResult why, uint64 n_slots)
 }
 
 /*
- * Gives n strings, each of at least 16 bytes, their numbers and hashes.  False:
- * some are not in the dictionary and never will be, and have 0.
+ * Gives n strings, each of at least 16 bytes, their numbers and hashes.  Returns
+ * false if some of them are not in the dictionary and never will be: these get 0.
  */
 static bool
 number_strings(Dictionary *dictionary, StringLookup *strings, int n)

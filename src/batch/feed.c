@@ -6,8 +6,8 @@
  * A block's layout is fixed by the columns' widths and its size: all values,
  * column after column, then the NULL bitmaps, then the bitmap in which the
  * device marks the rows it refused (see rhh_batch).  A NULL bitmap is cleared
- * when its column's first NULL of the batch arrives, and left out of the
- * batch where none does.
+ * when its column's first NULL of the batch arrives.  If the column has no NULL,
+ * the batch has no bitmap for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -139,8 +139,8 @@ has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
 }
 
 /*
- * Writes the row's strings, before anything else is known of it in the block.
- * False: the row is not to be fed now, and has been deferred.
+ * Writes the row's strings, before any other column of the row.  Returns false if
+ * the row has been deferred, so that it is not to be fed now.
  */
 static bool
 feed_strings(Feed *feed, TupleTableSlot *slot)
@@ -170,7 +170,7 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 	return false;
 }
 
-/* The row's strings that may be its group's least or greatest. */
+/* Adds those strings of the row that may be the least or greatest of its group. */
 static void
 feed_candidates(Feed *feed, TupleTableSlot *slot)
 {
@@ -191,8 +191,8 @@ feed_candidates(Feed *feed, TupleTableSlot *slot)
 }
 
 /*
- * Writes a limb of a row's numeric, or NULL, if it has not the scale that its
- * expression is known by.  False: the row is one for odd_row().
+ * Writes a limb of a row's numeric, or NULL if the numeric does not have the scale
+ * that its expression declares.  Returns false if odd_row() has to take the row.
  */
 static inline bool
 feed_decimal(Feed *feed, FeedColumn *column, Datum value)
@@ -214,7 +214,7 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 	return false;
 }
 
-/* The row that was about to be appended is not; its NULLs are taken back. */
+/* Takes back the NULLs of a row that will not be appended after all. */
 static void
 forget_row(Feed *feed)
 {
@@ -231,8 +231,8 @@ forget_row(Feed *feed)
 }
 
 /*
- * Writes the key of a numeric that is odd.  False: the row is not to be fed now,
- * and has been deferred.
+ * Writes the key of a numeric that is odd.  Returns false if the row has been
+ * deferred, so that it is not to be fed now.
  */
 static pg_noinline bool
 feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
@@ -382,9 +382,9 @@ gpurhh_feed_no_strings(Feed *feed, int column, int n)
 }
 
 /*
- * A row of the block that had none is given a string, which has to stay until
- * gpurhh_strings_finish().  regular: a char(n) has as many characters as is
- * declared, but its trailing blanks have been taken away.
+ * Gives a string to a row of the block that had none.  The string's memory has to
+ * stay until gpurhh_strings_finish().  regular says that a char(n) has as many
+ * characters as is declared, although its trailing blanks were cut off here.
  */
 void
 gpurhh_feed_string(Feed *feed, int column, uint32 row,
@@ -435,8 +435,9 @@ gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
 }
 
 /*
- * Takes a string that gpurhh_feed_string() gave a row from it again, if the
- * dictionary has not taken it; false: it has.
+ * If the dictionary has not taken the string that gpurhh_feed_string() gave to a
+ * row, makes it NULL again and returns true.  Returns false if the row's key is
+ * complete: the string is short, or the dictionary has it.
  */
 bool
 gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
@@ -456,8 +457,8 @@ gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
 }
 
 /*
- * Moves a part of the block down to offset *to, and lets *to follow it.  Parts
- * come in the order in which they lie.
+ * Moves a part of the block down to offset *to, and advances *to to its end.  Call
+ * it for the parts in the order in which they lie in the block.
  */
 static void
 move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
@@ -468,9 +469,9 @@ move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
 }
 
 /*
- * Describes the block just filled; base is left for the reader to set.  A block
- * that is not full is made one without gaps first, for what is uploaded is all
- * from its start to the last column's end.
+ * Describes the block that has just been filled; the reader sets base.  Everything
+ * from the block's start to the last column's end will be uploaded.  So the columns
+ * of a block that is not full are moved together first.
  */
 void
 gpurhh_feed_finish(Feed *feed, rhh_batch *batch)

@@ -4,16 +4,16 @@
  *		Groups to rows: writes a table's result words into the columns of a
  *		batch for another table.
  *
- * For a second level (levels.c) whose groups a device makes.  Used by the
- * service, between the two tables of a query; knows the layouts, and nothing of
+ * This is for a second level (levels.c) whose groups a device makes.  The service
+ * calls it between the two tables of a query.  It knows the layouts, and nothing of
  * plans or devices.
  *
- * A key goes back into as many bytes as it had, and its bit of word 0 into the
- * column's NULLs.  A state's words are values that a state of the second level
- * takes as its argument, as they are where they are sums, minima and the like of
- * 64 bits.  What has several words is a number to base 2^64, and sums of its
- * digits take signed arguments: so each digit above 2^63 becomes one of as much
- * below zero, and the digit after it is one more.
+ * A key is written with its original number of bytes, and its bit of word 0 goes
+ * to the column's NULLs.  A state's words become arguments of states of the second
+ * level.  Sums, minima and the like of 64 bits are one word, which is written as it
+ * is.  A state of several words is a number to base 2^64, whose digits are summed up
+ * separately.  As sums take signed arguments, a digit of 2^63 or more is written as
+ * that digit minus 2^64, which is negative, and 1 is added to the next digit.
  *
  *-------------------------------------------------------------------------
  */
@@ -91,7 +91,7 @@ copy_values(void *to, int bytes, const uint64 *from, Size stride, uint32 n)
 	}
 }
 
-/* A signed digit's successor, and what it leaves for the next. */
+/* Makes a digit signed; *carry is what is added to it, then what the next one gets. */
 static inline uint64
 next_digit(uint64 digit, uint64 *carry)
 {
@@ -133,7 +133,7 @@ part_of(const RegroupPlan *plan, uint64 word0)
 		} \
 	} while (0)
 
-/* Which rows have no value in a column, beside those of other parts. */
+/* Marks the rows that have no value in a column. */
 static void
 mark_nulls(Feed *feed, int c, const RegroupColumn *from, bool outside,
 		   const uint64 *words, Size stride, uint32 n)

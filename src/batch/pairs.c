@@ -77,7 +77,7 @@ fill_products(const Feed *feed, const float8 *first, const float8 *second,
 	}
 }
 
-/* The columns that are made of two others, when these are in the block. */
+/* Fills the columns that are made of two others, once these are in the block. */
 void
 gpurhh_pairs_fill(Feed *feed)
 {

@@ -3,18 +3,18 @@
  * string_words.c
  *		Strings of records that outlive the dictionary that numbered them.
  *
- * A long string's key (dictionary.c) has a number, which says nothing once the
- * dictionary has gone, and in another dictionary means another string.  Where
- * groups come from several passes (deferred_rows.c), those who put them together keep
- * the strings themselves: instead of the number a key then has the address of a
- * StringEntry in the caller's memory.  Such keys are equal if what they lead to
- * is, and are written to files with it.
+ * A long string's key (dictionary.c) has a number.  The number means nothing once
+ * the dictionary has gone, and in another dictionary it means another string.  If
+ * groups come from several passes (deferred_rows.c), the code that puts them
+ * together therefore keeps the strings themselves: instead of the number, a key
+ * then has the address of a StringEntry in the caller's memory.  Two such keys are
+ * equal if their entries are equal, and a key is written to a file with its entry.
  *
- * Keys are compared here as core compares what they stand for: an odd one
- * (dictionary.c), of a string or a numeric, equals others that have other bytes.
+ * Keys are compared here as core compares the values that they stand for: an odd
+ * key (dictionary.c), of a string or a numeric, may equal a key of other bytes.
  *
- * For who shows or compares strings by their numbers such an address is the
- * number of a string in no dictionary, that is, where that is NULL.
+ * Functions that take a dictionary and a number take such an address as the number
+ * if the dictionary that they are given is NULL.
  *
  *-------------------------------------------------------------------------
  */
@@ -95,7 +95,7 @@ gpurhh_string_words_init(StringWords *words, const rhh_table_spec *spec,
 	}
 }
 
-/* The dictionary's strings, by their addresses.  They stay the dictionary's. */
+/* Replaces numbers by the addresses of the dictionary's strings, which it still owns. */
 void
 gpurhh_strings_resolve(const StringWords *words, const Dictionary *dictionary,
 					   uint64 *record)

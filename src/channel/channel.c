@@ -60,7 +60,7 @@
 #include "channel/channel.h"
 #include "settings.h"
 
-/* Where all blocks rest for so long, a session does without one. */
+/* If no block has been freed for so long, a session goes on without one. */
 #define LATE_MS 1000
 
 /*
@@ -137,7 +137,7 @@ channel_reset_callback(void *arg)
 	release_channel(arg);
 }
 
-/* Whatever a terminated session still had open. */
+/* Releases whatever a terminated session still has open. */
 static void
 release_all_channels(int code, Datum arg)
 {
@@ -167,7 +167,7 @@ make_channel(ChannelArea *area, bool may_finish, MemoryContext context)
 	return channel;
 }
 
-/* From here on the context's reset releases it; its query is counted open. */
+/* From here on the query counts as open, and a reset of the context releases it. */
 static void
 open_channel(Channel *channel, MemoryContext context)
 {
@@ -178,7 +178,7 @@ open_channel(Channel *channel, MemoryContext context)
 	MemoryContextRegisterResetCallback(context, &channel->callback);
 }
 
-/* Whose queries are counted together: a leader's and its workers'. */
+/* The process whose queries are counted together: a worker's count as its leader's. */
 static int
 session_pid(void)
 {
@@ -202,11 +202,12 @@ too_many_of_session(ChannelArea *area)
 }
 
 /*
- * Opens a query that lives until it is closed or the context is reset.  NULL,
- * with the reason: there is no service to be had, or too many queries.
- * regroup_plan: of a second level, which the device is to make if
- * gpurhh_channel_regroup() says so; or NULL.  sleeps: what gives the rows may take
- * any time between two batches.
+ * Opens a query that lives until it is closed or the context is reset.  Returns
+ * NULL, with the reason, if no service can be had or too many queries are open.
+ *
+ * regroup_plan describes a second level, which the device makes if
+ * gpurhh_channel_regroup() asks for it; NULL if there is none.  sleeps says that
+ * the source of the rows may take any time between two batches.
  */
 Channel *
 gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
@@ -272,7 +273,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 	return channel;
 }
 
-/* What gpurhh_channel_join() needs in another process of the same plan. */
+/* The address by which gpurhh_channel_join() finds the query in another process. */
 ChannelAddress
 gpurhh_channel_address(Channel *channel)
 {
@@ -354,9 +355,9 @@ check_failure(Channel *channel)
 }
 
 /*
- * Waits for news of any kind; at most timeout_ms.  To be called in a loop that
- * looks at what it waits for; the first call only sees to it that no news is
- * missed from then on.  ConditionVariableCancelSleep() ends the loop.
+ * Waits for news of any kind, at most timeout_ms.  Call it in a loop that checks
+ * what it waits for.  The first call returns at once; it only makes sure that no
+ * news is missed from then on.  Call ConditionVariableCancelSleep() after the loop.
  */
 static void
 wait_for_news(Channel *channel, long timeout_ms)
@@ -369,8 +370,7 @@ wait_for_news(Channel *channel, long timeout_ms)
 }
 
 /*
- * Do refused rows come to this participant, if they come?  The caller holds
- * the lock.
+ * May refused rows come to this participant?  The caller holds the lock.
  */
 static bool
 may_finish(Channel *channel)
@@ -382,8 +382,8 @@ may_finish(Channel *channel)
 }
 
 /*
- * Makes this participant the finisher, for good, if it may be; false if it may
- * not.
+ * Makes this participant the finisher until the query ends.  Returns false if it
+ * may not be the finisher.
  */
 bool
 gpurhh_channel_claim_finish(Channel *channel)
@@ -414,8 +414,8 @@ count_blocks(ChannelArea *area, const BlockList *list)
 typedef enum Obstacle
 {
 	OBSTACLE_NONE,
-	OBSTACLE_QUERY,				/* the query has as many as it may, */
-	OBSTACLE_SESSION,			/* or its session keeps as many */
+	OBSTACLE_QUERY,				/* the query has as many as it may have */
+	OBSTACLE_SESSION,			/* its session keeps as many as it may keep */
 	OBSTACLE_POOL				/* no block is free */
 } Obstacle;
 
@@ -428,13 +428,15 @@ typedef struct Outlook
 } Outlook;
 
 /*
- * What about the blocks that are in the way?  Those come that are being filled,
- * copied or finished, or are with a device.  Of those that rest, the ones of other
- * queries of the same session stay where they are: what runs within a query has to
- * end before that goes on.  A result that somebody waits for does not rest.
+ * Will any of the blocks that are in the way become free?  Blocks that are being
+ * filled, copied or finished, or that a device works on, will.  Of the blocks that
+ * rest, those of other queries of the same session will not: the query that runs
+ * within another one has to end before the other goes on.  A result that somebody
+ * waits for does not rest.
  *
- * Of the pool one block is kept for results.  If all others rest, that one goes from
- * one reader to the next and never comes to us.  The caller holds the lock.
+ * One block of the pool is kept for results.  If all others rest, that block goes
+ * from one reader of results to the next and never comes to us.  The caller holds
+ * the lock.
  */
 static Outlook
 look_ahead(Channel *channel, Obstacle obstacle)
@@ -474,8 +476,8 @@ look_ahead(Channel *channel, Obstacle obstacle)
 }
 
 /*
- * One look for a block; lock held.  OBSTACLE_NONE: it is there, or returned ones
- * are.
+ * Looks once for a block; the caller holds the lock.  OBSTACLE_NONE means that
+ * there is a block, or that returned batches are to be taken first.
  */
 static Obstacle
 try_acquire(Channel *channel, ChannelBlockResult *result)
@@ -512,10 +514,12 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 }
 
 /*
- * A block to fill (*base), or, before that, news of returned batches, which
- * the caller takes with gpurhh_channel_take_returned().  Where no block comes by
- * itself, waits for others to free one, for at most LATE_MS after the last one of
- * those that are in the way was freed; or not at all.
+ * Gets a block to fill (*base).  If batches have been returned, the result says so
+ * instead, and the caller takes them with gpurhh_channel_take_returned() first.
+ *
+ * While a block is sure to come, waits for it.  Otherwise another process may free
+ * one: waits for that until LATE_MS have passed since a block that is in the way
+ * was last freed.  Does not wait for others if wait is false.
  */
 ChannelBlockResult
 gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
@@ -612,7 +616,7 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	check_failure(channel);
 }
 
-/* Gives back the block that was acquired last: nothing has to be put into it. */
+/* Gives back the block that was acquired last; nothing was put into it. */
 void
 gpurhh_channel_drop_block(Channel *channel)
 {
@@ -625,8 +629,8 @@ gpurhh_channel_drop_block(Channel *channel)
 }
 
 /*
- * The next batch that came back, if any: its rows marked as failed, or all of
- * them if *refused, are the caller's to finish.  The caller then gives the
+ * Takes the next batch that came back; false if there is none.  The caller finishes
+ * the rows that are marked as failed, or all rows if *refused, and then gives the
  * block back.
  */
 bool
@@ -678,8 +682,8 @@ gpurhh_channel_end_input(Channel *channel)
 }
 
 /*
- * Waits until the table can be read, or a batch has come back (false), which
- * the caller takes before it calls again.
+ * Waits until the table can be read.  Returns false if a batch has come back
+ * first; the caller takes it and calls again.
  */
 bool
 gpurhh_channel_wait_finished(Channel *channel)
@@ -705,10 +709,11 @@ gpurhh_channel_wait_finished(Channel *channel)
 }
 
 /*
- * Once the table can be read: does this participant emit groups?  All do, but
- * where a host table has some of the rows, or groups have to be merged in one
- * (only_one).  Then the finisher does, who
- * is found now if there is none yet.
+ * Does this participant emit groups?  To be asked once the table can be read.
+ *
+ * All participants emit, unless a host table has some of the rows or the groups
+ * have to be merged in one process (only_one).  Then only the finisher emits; if
+ * there is none yet, the first participant that may be the finisher becomes it.
  */
 bool
 gpurhh_channel_may_emit(Channel *channel, bool only_one)
@@ -731,8 +736,8 @@ gpurhh_channel_may_emit(Channel *channel, bool only_one)
 }
 
 /*
- * Once the table can be read: does it have all rows that were submitted, and
- * every group once?
+ * Does the table have all rows that were submitted, and every group once?  To be
+ * asked once the table can be read.
  */
 bool
 gpurhh_channel_complete(Channel *channel)
@@ -749,9 +754,9 @@ gpurhh_channel_complete(Channel *channel)
 }
 
 /*
- * Decides who makes the second level, before the first group is fetched.
- * wanted: the device; then the caller waits anew until the table can be read,
- * and asks gpurhh_channel_regrouped().
+ * Decides who makes the second level; to be called before the first group is
+ * fetched.  If wanted, the device is to make it: then the caller waits again until
+ * the table can be read, and asks gpurhh_channel_regrouped() whether it has.
  */
 void
 gpurhh_channel_regroup(Channel *channel, bool wanted)
@@ -768,7 +773,7 @@ gpurhh_channel_regroup(Channel *channel, bool wanted)
 	LWLockRelease(&area->lock);
 }
 
-/* Has the device made the second level, and what did it take? */
+/* Has the device made the second level?  If so, *stats tells what that took. */
 bool
 gpurhh_channel_regrouped(Channel *channel, rhh_table_stats *stats)
 {
@@ -784,10 +789,11 @@ gpurhh_channel_regrouped(Channel *channel, rhh_table_stats *stats)
 }
 
 /*
- * Copies the next groups to the caller's memory; false: there are no more.
- * While the participants make rows of them the service fetches the ones after,
- * as long as half of the pool is free: a cursor that is left alone keeps those
- * blocks.
+ * Copies the next groups to the caller's memory; returns false if there are none.
+ *
+ * While the participants make rows of these groups, the service already fetches
+ * the following ones.  It does so only while half of the pool is free, because a
+ * cursor that is not fetched from keeps those blocks.
  */
 bool
 gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
@@ -852,8 +858,8 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 }
 
 /*
- * What the device did so far, its name, and why it is not the one asked for.
- * False: no device has a table for the query.
+ * Tells what the device did so far, its name, and why it is not the one asked for.
+ * Returns false if no device has a table for the query.
  */
 bool
 gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats, char *device,

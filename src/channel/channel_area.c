@@ -40,7 +40,7 @@ static ChannelArea *private_area = NULL;
 static int	private_pool_kb = 0;
 static dsm_segment *private_segment = NULL;
 
-/* As main shared memory was asked for; the setting may change later. */
+/* The pool's size when main shared memory was requested; the setting may change later. */
 static Size shared_pool_bytes = 0;
 
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
@@ -157,8 +157,8 @@ wake_waiter(ChannelArea *area)
 }
 
 /*
- * Frees a block and wakes somebody who waits for one.  If that one does not take
- * it, the others look by themselves before long.
+ * Frees a block and wakes one query that waits for a block.  If that query does
+ * not take it, the others notice, because they look again after a short time.
  */
 void
 gpurhh_block_free(ChannelArea *area, int block)
@@ -181,9 +181,10 @@ gpurhh_block_free(ChannelArea *area, int block)
 }
 
 /*
- * How many blocks a session may keep where it rests, so that others have some: a
- * quarter of the pool.  But each participant of a parallel query has one under way and
- * one that waits for it, as long as others have half of the pool.
+ * How many blocks a session may keep while it rests: a quarter of the pool, so
+ * that the others have some.  A parallel query may keep more, two blocks for each
+ * participant (one under way and one that waits), as long as half of the pool is
+ * left for others.
  */
 int
 gpurhh_session_share(const ChannelArea *area, const ChannelQuery *query)
@@ -193,9 +194,10 @@ gpurhh_session_share(const ChannelArea *area, const ChannelQuery *query)
 }
 
 /*
- * How many blocks does the query's session keep, or may it find itself to keep once it
- * rests?  Results that nobody fetches, and batches that the device may yet refuse,
- * of queries that may sleep before they take them back.  The caller holds the lock.
+ * How many blocks does the query's session keep, or might it keep once it rests?
+ * These are results that nobody fetches, and batches of queries that may sleep: the
+ * device may still refuse such a batch, and then its block waits until the query
+ * takes it back.  The caller holds the lock.
  */
 int
 gpurhh_session_keeps(const ChannelArea *area, const ChannelQuery *query)
@@ -360,9 +362,9 @@ private_owner_exit(int code, Datum arg)
 }
 
 /*
- * How much of the wish there is room for; 0: not even for the smallest pool.
- * Containers often have a /dev/shm of 64 MB, and failing to grow it would raise
- * an error.
+ * The size of a private pool: gpurhh.pool_size, or as much of it as there is room
+ * for; 0 if there is no room for the smallest pool.  Containers often have a
+ * /dev/shm of 64 MB, and making a segment that does not fit would raise an error.
  */
 static Size
 private_pool_bytes(void)
@@ -430,14 +432,14 @@ gpurhh_channel_attach(const char **why)
 	return private_area;
 }
 
-/* What names the area to other processes: its segment, or 0 for the shared one. */
+/* The area's name for other processes: its segment's handle, or 0 for the shared area. */
 uint32
 gpurhh_area_segment(ChannelArea *area)
 {
 	return area->shared ? 0 : dsm_segment_handle(private_segment);
 }
 
-/* The area that has this name elsewhere; NULL: there is none any more. */
+/* The area that has this name in another process; NULL if it no longer exists. */
 ChannelArea *
 gpurhh_area_in_segment(uint32 handle)
 {

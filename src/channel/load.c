@@ -3,16 +3,17 @@
  * load.c
  *		Whether other sessions keep the processors busy.
  *
- * The CPU device serves one query on all processors.  Where as many other sessions
- * are grouping as there are processors, that gains nothing, and each trip to the
- * service and back costs switches between processes; where the system shares its
- * time fairly among many processes, the service is one of them and does the
- * work of all.  Then a session does a small query itself (agg_input.c).
+ * The CPU device uses all processors for one query.  If as many other sessions are
+ * grouping as there are processors, that gains nothing.  It even costs time: each
+ * trip to the service and back switches between processes, and if the system gives
+ * each process the same share of the time, the service has one share for the work
+ * of all sessions.  Then a session does a small query itself (agg_input.c).
  *
  * A session is counted while one of its nodes reads its input or waits for its
- * first groups; one that returns groups, or rests with a cursor half read, is not.  Workers of a parallel plan are
- * their leader's.  The count is in the shared area; private services do not
- * know of other sessions.
+ * first groups.  A session that returns groups, or that has left a cursor half
+ * read, is not counted.  Workers of a parallel plan belong to their leader's
+ * session.  The count is in the shared area; private services do not know of other
+ * sessions.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,8 +51,8 @@ end_all(int code, Datum arg)
 }
 
 /*
- * A node begins to read its input.  The end is to be told, and otherwise comes when
- * the context is reset.  NULL: it is not counted.
+ * A node begins to read its input.  The caller says when it ends; a reset of the
+ * context ends it at the latest.  Returns NULL if the session is not counted.
  */
 Reading *
 gpurhh_load_begin(MemoryContext context)
@@ -86,8 +87,8 @@ gpurhh_load_end(Reading *reading)
 }
 
 /*
- * The threads of the CPU device, if that serves the session's queries; 0: a GPU
- * does, or no service has looked yet.
+ * The number of the CPU device's threads, if that device serves the session's
+ * queries.  0 if a GPU serves them, or if no service has looked for devices yet.
  */
 static uint32
 cpu_device_threads(ChannelArea *area)
@@ -107,7 +108,7 @@ cpu_device_threads(ChannelArea *area)
 	return is_cpu || strcmp(gpurhh_device, "cpu") == 0 ? n_threads : 0;
 }
 
-/* Do other sessions keep busy what the device would use? */
+/* Do other sessions keep the processors busy that the device would use? */
 bool
 gpurhh_load_is_high(void)
 {

@@ -3,33 +3,36 @@
  * heap_feed.c
  *		Heap pages to columns: reads a sequential scan's pages itself.
  *
- * Where the child is a plain sequential scan of a heap, the rows need not come
- * one by one through ExecProcNode().  The child keeps all else that it is for:
- * the lock, permissions, snapshot, predicate lock, ring buffer, synchronized
- * and parallel scans' block numbers, instrumentation and statistics.  All of
- * that is in its scan descriptor, or done as SeqNext() and ExecScan() do it.
+ * If the child is a plain sequential scan of a heap, its rows need not come one
+ * by one through ExecProcNode(): this file reads the table's pages instead.  The
+ * scan node still provides everything else: the lock, permissions, the snapshot,
+ * the predicate lock, the ring buffer, the block numbers of synchronized and of
+ * parallel scans, instrumentation and statistics.  These are in its scan
+ * descriptor, or this file does what SeqNext() and ExecScan() would do.
  *
- * A page at a time:
+ * Each page goes through three steps:
  *
- *		1. core reads and pins it, and tells which tuples are visible
- *		   (gpurhh_heap_next_page()); the pin stays until the next page, the
- *		   content lock is released;
- *		2. the columns of WHERE are loaded and WHERE is computed (vector.c); of
- *		   the page's rows those that pass are left;
- *		3. what is to be fed is loaded into the block, or computed from columns
- *		   that are loaded beside it.  Rows that the block has no room for wait
- *		   for the next one.
+ *		1. Core reads and pins the page, and says which tuples are visible
+ *		   (gpurhh_heap_next_page()).  The pin stays until the next page is
+ *		   read; the content lock is released at once.
+ *		2. The columns that WHERE needs are loaded, WHERE is computed (vector.c),
+ *		   and the rows that do not pass are dropped.
+ *		3. The columns to be fed are loaded into the block.  Expressions are
+ *		   computed from columns that are loaded into memory beside it.  Rows
+ *		   that the block has no room for wait for the next block.
  *
- * Loading: the attributes up to the last needed one are mostly there and not
- * NULL.  As far as they are of fixed width, each is at the same offset in all
- * tuples; from the first other one on the tuples are walked through, all of
- * them by an attribute at a time.  Where a tuple of the page has NULLs, or not
- * all attributes, the page's are walked through one by one.
+ * How columns are loaded depends on the tuples.  Usually no tuple of a page has
+ * a NULL among the attributes up to the last one that is needed.  Then the
+ * attributes before the first one of variable width are at the same offset in
+ * all tuples.  From that one on the offsets are computed for all tuples of the
+ * page, one attribute after the other.  If a tuple has NULLs, or was stored
+ * before columns were added, the page's tuples are walked through one by one.
  *
- * Where WHERE or an expression may raise an error for one of the rows, core's
- * ExecQual() and ExecProject() evaluate these rows, one by one; also where a
- * numeric has not the scale that is declared (odd_arguments.c).  WHERE and expressions
- * that vector.c does not know make gpurhh_heap_feed_create() refuse.
+ * If WHERE or an expression might raise an error for one of the rows, core's
+ * ExecQual() and ExecProject() evaluate these rows one by one, so that the error
+ * is core's.  They also do so if a numeric does not have its declared scale
+ * (odd_arguments.c).  gpurhh_heap_feed_create() refuses WHERE and expressions that
+ * vector.c does not know.
  *
  *-------------------------------------------------------------------------
  */
@@ -352,7 +355,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	return true;
 }
 
-/* Other limbs than the first come of what gives that one. */
+/* Finds the column of the first limb, whose expression gives the other limbs too. */
 static bool
 find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 {
@@ -440,10 +443,10 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 }
 
 /*
- * A feed of expressions over the rows of child, from its pages.  They are what
- * the child returns, or what a Result above it makes of that.  NULL: the
- * rows have to be asked for one by one, and *why says why.  What it makes is in
- * context, and lives as long as the child does.
+ * Makes a feed of expressions over the rows of child, whose pages it will read.
+ * The expressions are the child's target list, or that of a Result above it.
+ * Returns NULL if the rows have to be asked for one by one; then *why says why.
+ * The feed is allocated in context and lives as long as the child does.
  */
 HeapFeed *
 gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
@@ -477,8 +480,9 @@ gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
 }
 
 /*
- * Before the first row, also after a rescan: begins the scan as SeqNext() does.
- * False: this time rows have to be asked for one by one.
+ * Begins the scan as SeqNext() does; to be called before the first row, also
+ * after a rescan.  Returns false if rows have to be asked for one by one this
+ * time.
  */
 bool
 gpurhh_heap_feed_begin(HeapFeed *heap)
@@ -567,7 +571,10 @@ is_referred_to(const HeapLoad *load)
 	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
 }
 
-/* What is made of a varlena, or a name; memory may be read up to readable. */
+/*
+ * Stores what is fed of a varlena or a name, such as a string's key.  Memory may
+ * be read up to readable, also beyond the value.
+ */
 static inline void
 store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
 			   const char *readable)
@@ -665,7 +672,7 @@ store_null(HeapLoad *load, int row)
 		memset(load->to + (Size) row * load->bytes, 0, load->bytes);
 }
 
-/* A tuple that was stored before the column was added. */
+/* Stores the value of a column that was added after the tuple was stored. */
 static void
 store_missing(LoadSet *set, const HeapAttribute *attribute, int row)
 {
@@ -744,7 +751,7 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 			to[i] = *(const T *) (data[i] + positions[i]); \
 	} while (0)
 
-/* As load_fixed(), where each tuple has an offset of its own. */
+/* Does what load_fixed() does, with an offset of its own for each tuple. */
 static void
 load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			   const char *const *data, int n, const char *page_end)
@@ -793,8 +800,9 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 }
 
 /*
- * Where the attribute starts in n tuples, none of which has a NULL before it;
- * positions: where the one before ends, or may be followed by padding.
+ * Computes where the attribute starts in each of n tuples, none of which has a
+ * NULL before it.  positions has the ends of the attribute before, which padding
+ * may follow, and gets the starts.
  */
 static void
 align_positions(const HeapAttribute *attribute, uint32 *positions,
@@ -823,8 +831,8 @@ align_positions(const HeapAttribute *attribute, uint32 *positions,
 }
 
 /*
- * Attributes from the first on that has no fixed width, of n tuples that have
- * all of them.
+ * Loads the attributes from the first one of variable width on, of n tuples that
+ * have all of them and no NULL among them.
  */
 static void
 load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
@@ -865,8 +873,9 @@ load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
 }
 
 /*
- * Loads n rows of the page, from row first on, to the start of the loads.  False:
- * one has a numeric that is not what is declared, so core has to evaluate them.
+ * Loads n rows of the page, beginning with row first, to the start of the loads.
+ * Returns false if one of them has a numeric without its declared scale; then
+ * core has to evaluate these rows.
  */
 static bool
 load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
@@ -930,7 +939,7 @@ store_row(HeapFeed *heap, int row)
 	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
 }
 
-/* What a Result makes of a row from below it; valid until its next one. */
+/* The row that a Result makes from a row below it; valid until its next one. */
 TupleTableSlot *
 gpurhh_project_above(ResultState *result, TupleTableSlot *slot)
 {
@@ -941,7 +950,7 @@ gpurhh_project_above(ResultState *result, TupleTableSlot *slot)
 	return ExecProject(result->ps.ps_ProjInfo);
 }
 
-/* What core makes of the row that is stored: of each that WHERE lets pass. */
+/* Core's projection of the row that is in the scan's slot and has passed WHERE. */
 static TupleTableSlot *
 project_row(HeapFeed *heap)
 {
@@ -963,8 +972,9 @@ clear_row(HeapFeed *heap)
 }
 
 /*
- * WHERE for the page's rows by core.  A row that passes is projected before the
- * next one is looked at, for an error there would be raised first.
+ * Has core evaluate WHERE for the page's rows.  A row that passes is projected
+ * before WHERE looks at the next row, because core would raise an error of the
+ * projection before one of the next row's WHERE.
  */
 static void
 filter_by_row(HeapFeed *heap)
@@ -982,7 +992,7 @@ filter_by_row(HeapFeed *heap)
 	clear_row(heap);
 }
 
-/* Leaves those of the page's rows that WHERE lets pass. */
+/* Drops those of the page's rows that do not pass WHERE. */
 static void
 filter_rows(HeapFeed *heap)
 {
@@ -1012,8 +1022,8 @@ filter_rows(HeapFeed *heap)
 }
 
 /*
- * Where the attributes of the page's rows start, and what is common to all of
- * them.
+ * Finds where the attributes of each of the page's rows start, whether any row has
+ * a NULL, and how many attributes the row with the fewest has.
  */
 static void
 find_data(HeapFeed *heap, Page page)
@@ -1079,7 +1089,7 @@ encode_values(const Vector *loaded, const HeapLoad *load,
 									load->to + (Size) i * load->bytes);
 }
 
-/* An expression's results, n of them, into the block. */
+/* Stores n results of an expression in the block. */
 static void
 store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 			  char *to, int n)
@@ -1099,7 +1109,7 @@ store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 	}
 }
 
-/* The keys of an expression's results, n of them, into the block. */
+/* Stores the string keys of n results of an expression in the block. */
 static void
 add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 			int n)
@@ -1119,7 +1129,7 @@ add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 	}
 }
 
-/* The strings that may be their groups' least or greatest, of n rows. */
+/* Adds those strings of n rows that may be the least or greatest of their groups. */
 static void
 add_candidates(HeapFeed *heap, Feed *feed, int n)
 {
@@ -1132,7 +1142,7 @@ add_candidates(HeapFeed *heap, Feed *feed, int n)
 	gpurhh_candidates_add(feed->candidates, feed, n, strings);
 }
 
-/* Rows from next_row on, n of them, by core's projection. */
+/* Feeds n rows from next_row on by core's projection. */
 static void
 feed_by_row(HeapFeed *heap, Feed *feed, int n)
 {
@@ -1157,8 +1167,8 @@ any_watched(const uint64 *watched, const int64 *values, int n)
 }
 
 /*
- * What is fed of n rows, from those that are loaded; their strings are not in
- * the dictionary yet.  False: core has to evaluate the rows.
+ * Computes the columns to be fed of n loaded rows.  Their strings do not go into
+ * the dictionary here.  Returns false if core has to evaluate the rows.
  */
 static bool
 compute_columns(HeapFeed *heap, Feed *feed, int n)
@@ -1196,7 +1206,7 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 	return true;
 }
 
-/* As many rows of the page as the block has room for. */
+/* Feeds as many rows of the page as the block has room for; returns how many. */
 static int
 feed_rows(HeapFeed *heap, Feed *feed)
 {
@@ -1253,11 +1263,11 @@ feed_rows(HeapFeed *heap, Feed *feed)
 }
 
 /*
- * Fills the feed's block.  True: there are rows, and the block is full, or none
- * has been started.  False: all rows are in blocks.
+ * Fills the feed's block.  Returns true if there are more rows, and the block is
+ * full or has not been started; false if all rows are in blocks.
  *
- * A page may stay pinned between calls, as between core's rows, but nothing
- * is locked: the caller may wait for a block.
+ * Between calls a page may stay pinned, as it does between two rows of core's
+ * scan, but no lock is held.  So the caller may wait for a block.
  */
 bool
 gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)

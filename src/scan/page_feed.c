@@ -3,16 +3,16 @@
  * page_feed.c
  *		The scans whose pages are read: the child, or those below an Append.
  *
- * heap_feed.c reads the pages of one sequential scan.  Here it is found out
- * where there are such scans: the child itself, the children of an Append that
- * is the child (partitions, inheritance, UNION ALL), with or without a Result
- * in between, which computes columns of the Append's.  Those expressions are
- * written anew in terms of each scan's table.
+ * heap_feed.c reads the pages of one sequential scan.  This file finds such
+ * scans below the node: the child itself, or the children of an Append
+ * (partitions, inheritance, UNION ALL).  A Result may stand in between, which
+ * computes expressions over the Append's columns; these expressions are written
+ * anew in terms of each scan's table.
  *
- * The Append stays the one that says which of its children is next, by the
- * function that it would ask itself: so pruning when the query runs, and in
- * parallel plans who reads which partition, are core's.  A child that is no
- * such scan, or cannot be read by pages this time, is asked for its rows.
+ * The Append still decides which of its children is next, by the function that it
+ * would call itself.  So run-time pruning, and in parallel plans which process
+ * reads which partition, are core's.  A child that is no such scan, or that cannot
+ * be read by pages this time, is asked for its rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,9 +58,11 @@ inline_mutator(Node *node, void *targetlist)
 }
 
 /*
- * May the Result's columns be computed of the scan's?  What the scan computes, it
- * computes for each row, where it may raise an error; so that has to be a column
- * by itself, and not within an expression that may do without it.
+ * May the scan's expressions be put into those of the Result?  The scan computes
+ * its expressions for each row, and one may raise an error.  Within an expression
+ * of the Result, such as a CASE, it might not be computed, and the error would be
+ * lost.  So each expression of the scan's that is no column or constant has to be
+ * a whole column of the Result.
  */
 static bool
 can_inline(List *columns, List *targetlist)
@@ -86,7 +88,7 @@ can_inline(List *columns, List *targetlist)
 	return true;
 }
 
-/* The feed of one child's pages; NULL and *why: it has to be by rows. */
+/* Makes the feed of one child's pages; NULL, with *why, if it has to be by rows. */
 static HeapFeed *
 heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 			 const GpuColumn *columns, MemoryContext context,
@@ -114,9 +116,9 @@ heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 }
 
 /*
- * A feed of child's rows in n_columns columns, from the pages below it.  NULL:
- * the rows have to be asked for one by one, and *why says why.  What it makes is
- * in context, and lives as long as the child does.
+ * Makes a feed of child's rows in n_columns columns, from the pages below it.
+ * Returns NULL if the rows have to be asked for one by one; then *why says why.
+ * The feed is allocated in context and lives as long as the child does.
  */
 PageFeed *
 gpurhh_page_feed_create(PlanState *child, int n_columns,
@@ -224,7 +226,7 @@ next_child(PageFeed *feed)
 	return true;
 }
 
-/* The current child's rows one by one; as gpurhh_heap_feed_fill(). */
+/* Does what gpurhh_heap_feed_fill() does, with the current child's rows one by one. */
 static bool
 fill_by_rows(PageFeed *feed, Feed *to)
 {
@@ -246,7 +248,7 @@ fill_by_rows(PageFeed *feed, Feed *to)
 	}
 }
 
-/* The rest of the children, until the block is full. */
+/* Reads the children from the current one on, until the block is full. */
 static bool
 fill(PageFeed *feed, Feed *to)
 {
@@ -263,9 +265,9 @@ fill(PageFeed *feed, Feed *to)
 }
 
 /*
- * Fills the feed's block.  True: there are rows, and the block is full, or none
- * has been started.  False: all rows are in blocks.  See heap_feed.c for what
- * is held between calls.
+ * Fills the feed's block.  Returns true if there are more rows, and the block is
+ * full or has not been started; false if all rows are in blocks.  Between calls a
+ * page may stay pinned: see gpurhh_heap_feed_fill().
  */
 bool
 gpurhh_page_feed_fill(PageFeed *feed, Feed *to)
