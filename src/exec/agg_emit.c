@@ -42,7 +42,6 @@ struct EmitColumn
 	int			word;			/* first of the key or state */
 	int			null_bit;		/* keys: bit of word 0 */
 	const AggregateFamily *family;	/* of an aggregate; else NULL */
-	AggregateResult result;		/* what its methods know */
 	int			odd_argument;	/* see odd_arguments.c; -1: it has no odd values */
 	bool		greatest;		/* of these the greatest is meant */
 	List	   *by_set;			/* GROUPING()'s values */
@@ -52,6 +51,7 @@ struct EmitColumn
 	char	   *strings;		/* of the window, SHORT_STRING bytes each */
 	void	   *vector;			/* the values for HAVING; NULL: not needed */
 	VectorType	vector_type;
+	AggregateResult result;		/* what the family's methods know */
 };
 
 /* The words of a group at which its keys and its states begin. */

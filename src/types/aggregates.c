@@ -313,7 +313,10 @@ static const AggregateFamily count = {
 	.result = GPU_ENC_INT8,
 };
 
-/* The state is the result: min and max, bool_and, bool_or, bit_and and bit_or. */
+/*
+ * The state is the result: min and max, bool_and, bool_or, bit_and and bit_or, and
+ * any_value, which is the least because any will do.
+ */
 static const AggregateFamily value = {
 	.argument = AGGREGATE_OF_VALUES,
 	.distinct = DISTINCT_CHANGES_NOTHING,
@@ -601,6 +604,9 @@ static const GpuAggregate aggregates[] = {
 	{F_MIN_BYTEA, BYTEAOID, &least_string, NO_STATES, GPU_ENC_LEAST_STRING},
 	{F_MAX_BYTEA, BYTEAOID, &greatest_string, NO_STATES, GPU_ENC_GREATEST_STRING},
 #endif
+#ifdef F_ANY_VALUE
+	{F_ANY_VALUE, ANYELEMENTOID, &value, STATE_AND_COUNT(RHH_MIN_I64)},
+#endif
 	{F_SUM_MONEY, MONEYOID, &sum_money, STATE_AND_COUNT(RHH_SUM_I128)},
 	{F_SUM_INTERVAL, INTERVALOID, &sum_interval, SUMS_OF_FIELDS, GPU_ENC_INTERVAL_TIME},
 	{F_AVG_INTERVAL, INTERVALOID, &avg_interval, SUMS_OF_FIELDS, GPU_ENC_INTERVAL_TIME},
@@ -698,11 +704,27 @@ gpurhh_aggregate_problem(Oid function)
 
 /* ---------- arguments ---------- */
 
+/* Polymorphic arguments may be any enum, or whatever a state of one word holds. */
 static bool
-has_type(const GpuAggregate *aggregate, Oid type)
+has_type(const GpuAggregate *aggregate, Oid type, const GpuColumn *column)
 {
-	return aggregate->argtype == ANYENUMOID ? type_is_enum(getBaseType(type)) :
-		aggregate->argtype == type;
+	switch (aggregate->argtype)
+	{
+		case ANYENUMOID:
+			return type_is_enum(getBaseType(type));
+		case ANYELEMENTOID:
+			return gpurhh_encodings[column->encoding].bytes <= sizeof(uint64);
+		default:
+			return type == aggregate->argtype;
+	}
+}
+
+/* As integers whose least is one of the values, to the last bit: -0 and NaN, too. */
+static GpuEncoding
+unchanged(GpuEncoding encoding)
+{
+	return encoding == GPU_ENC_FLOAT4 ? GPU_ENC_FLOAT4_RAW :
+		encoding == GPU_ENC_FLOAT8 ? GPU_ENC_FLOAT8_RAW : encoding;
 }
 
 /*
@@ -734,7 +756,7 @@ gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg, Oid collation,
 	}
 	if (!resolved)
 		*problem = psprintf("of type %s, which %s", format_type_be(type), why);
-	else if (!has_type(aggregate, type))
+	else if (!has_type(aggregate, type, column))
 		*problem = psprintf("of type %s", format_type_be(type));
 	else if (kind == AGGREGATE_OF_NUMBERS && column->encoding == GPU_ENC_YEARS)
 		*problem = "that may be infinite";
@@ -742,7 +764,11 @@ gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg, Oid collation,
 			 !gpurhh_compares_bytes(collation))
 		*problem = "with a collation whose order is not that of bytes";
 	else
+	{
+		if (aggregate->argtype == ANYELEMENTOID)
+			column->encoding = unchanged(column->encoding);
 		return true;
+	}
 	return false;
 }
 
