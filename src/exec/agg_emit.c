@@ -338,8 +338,11 @@ make_odd_value(const Emit *emit, const EmitColumn *column,
 							result->aggregate->core_final, count, &others);
 }
 
-/* A value that needs memory, from the words of the group that start at *group. */
-static Datum
+/*
+ * A value that needs memory, from the words of the group that start at *group.  Not
+ * inlined, so that rows without such values do not pay for its room on the stack.
+ */
+static pg_noinline Datum
 make_value(const EmitColumn *column, const Dictionary *dictionary,
 		   const uint64 *group, Size stride)
 {
