@@ -5,9 +5,7 @@
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
-\set ECHO none
 \i :helpers
-\set ECHO all
 
 CREATE FUNCTION compare_any(query text, nodes int DEFAULT 1) RETURNS text LANGUAGE sql AS $f$
 	SELECT CASE WHEN current_setting('server_version_num')::int >= 160000 THEN compare(query, nodes => nodes)
