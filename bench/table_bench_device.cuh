@@ -83,8 +83,8 @@ public:
 	bool aggregate(int key_bytes, const void *keys, const uint64_t *values, uint64_t n,
 				   bool counts, bench_device_times *times, Emit &&emit)
 	{
-		rhh_table_spec spec = {};
-		rhh_table_stats stats;
+		rhh_map_spec spec = {};
+		rhh_map_stats stats;
 		bool		ok;
 
 		BENCH_TRY(cudaMemcpy(rows_, keys, n * key_bytes, cudaMemcpyDeviceToDevice));
@@ -99,12 +99,12 @@ public:
 		spec.max_probe_buckets = 64;
 		spec.load_factor = 0.85f;
 		spec.max_batch_rows = (uint32_t) n;
-		if (ops().table_create(dev_, &spec, &table_, &err_) != RHH_OK)
+		if (ops().map_create(dev_, &spec, &table_, &err_) != RHH_OK)
 			return false;
 		ok = submit(key_bytes, n) && finish() && extract(spec, emit);
-		ops().table_stats(table_, &stats);
+		ops().map_stats(table_, &stats);
 		*times = {0, stats.kernel_ns / 1e6, stats.extract_ns / 1e6};
-		ops().table_destroy(table_);
+		ops().map_destroy(table_);
 		return ok;
 	}
 
@@ -112,7 +112,7 @@ private:
 	static const uint32_t EXTRACT_GROUPS = 1 << 20;
 
 	rhh_device *dev_ = nullptr;
-	rhh_table  *table_ = nullptr;
+	rhh_map  *table_ = nullptr;
 	rhh_error	err_ = {};
 	uint8_t    *rows_ = nullptr;	/* the batch */
 	uint32_t	in_flight_ = 0;
@@ -142,7 +142,7 @@ private:
 		batch.values_offset[1] = (uint32_t) aligned(n * key_bytes);
 		batch.used_bytes = (uint32_t) (batch.values_offset[1] + n * 8);
 		batch.failed_offset = (uint32_t) aligned(batch.used_bytes);
-		if (ops().table_submit(table_, &batch, 0, &err_) != RHH_OK)
+		if (ops().map_submit(table_, &batch, 0, &err_) != RHH_OK)
 			return false;
 		in_flight_++;
 		while (in_flight_ > 0)
@@ -154,7 +154,7 @@ private:
 	bool finish()
 	{
 		event_seen_ = false;
-		if (ops().table_finish(table_, &err_) != RHH_OK)
+		if (ops().map_finish(table_, &err_) != RHH_OK)
 			return false;
 		while (!event_seen_)
 			if (!wait())
@@ -163,7 +163,7 @@ private:
 	}
 
 	template <typename Emit>
-	bool extract(const rhh_table_spec &spec, Emit &&emit)
+	bool extract(const rhh_map_spec &spec, Emit &&emit)
 	{
 		const uint32_t n_words = rhh_result_words(&spec);
 		const uint32_t state = rhh_first_state_word(&spec);
@@ -176,7 +176,7 @@ private:
 		do
 		{
 			event_seen_ = false;
-			if (ops().table_extract(table_, &result, 0, &err_) != RHH_OK)
+			if (ops().map_extract(table_, &result, 0, &err_) != RHH_OK)
 				return false;
 			while (!event_seen_)
 				if (!wait())

@@ -31,13 +31,13 @@ is_width(uint32_t bytes)
 
 /* -1 stands for no column; other negative numbers stand for nothing. */
 static bool
-is_column_or_none(const rhh_table_spec *spec, int8_t column)
+is_column_or_none(const rhh_map_spec *spec, int8_t column)
 {
 	return column >= -1 && column < (int) spec->n_columns;
 }
 
 static rhh_status
-check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
+check_state(const rhh_map_spec *spec, uint32_t s, rhh_error *err)
 {
 	const rhh_state_spec *st = &spec->states[s];
 	uint32_t	bytes;
@@ -61,7 +61,7 @@ check_state(const rhh_table_spec *spec, uint32_t s, rhh_error *err)
 }
 
 rhh_status
-rhh_check_spec(const rhh_table_spec *spec, rhh_error *err)
+rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 {
 	if (spec->n_columns < 1 || spec->n_columns > RHH_MAX_COLUMNS)
 		return invalid(err, "a table cannot have %u columns", (unsigned) spec->n_columns);
@@ -93,7 +93,7 @@ rhh_check_spec(const rhh_table_spec *spec, rhh_error *err)
 }
 
 rhh_status
-rhh_check_batch(const rhh_table_spec *spec, const rhh_batch *batch, rhh_error *err)
+rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch, rhh_error *err)
 {
 	uint64_t	bitmap_bytes = ((uint64_t) batch->n_rows + 7) / 8;
 

@@ -15,10 +15,10 @@ extern "C" {
 #endif
 
 /* RHH_OK, and err is left as it is; or RHH_INVALID, and err says what is wrong. */
-rhh_status	rhh_check_spec(const rhh_table_spec *spec, rhh_error *err);
+rhh_status	rhh_check_spec(const rhh_map_spec *spec, rhh_error *err);
 
 /* The same for a batch for a table of a spec that was checked. */
-rhh_status	rhh_check_batch(const rhh_table_spec *spec, const rhh_batch *batch,
+rhh_status	rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch,
 							rhh_error *err);
 
 #ifdef __cplusplus

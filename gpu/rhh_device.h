@@ -7,8 +7,8 @@
  * point below is called from that one thread and returns quickly: work is
  * queued, and its end is reported by poll().
  *
- *		open -> register_pool -> { table_create -> table_submit* ->
- *			table_finish -> table_extract* -> table_destroy }* -> close
+ *		open -> register_pool -> { map_create -> map_submit* ->
+ *			map_finish -> map_extract* -> map_destroy }* -> close
  *
  * A batch goes in as columns (values and a bitmap of NULLs).  A table is a
  * Robin Hood hash table of slots {fingerprint or key, group number}; the
@@ -175,7 +175,7 @@ typedef struct rhh_state_spec
 
 #define RHH_WANT_PROBE_STATS	0x1 /* fill probe_* of the statistics */
 
-typedef struct rhh_table_spec
+typedef struct rhh_map_spec
 {
 	uint32_t	n_columns;
 	uint32_t	n_keys;			/* 1 to RHH_MAX_KEYS */
@@ -194,7 +194,7 @@ typedef struct rhh_table_spec
 	uint32_t	flags;
 	uint64_t	hash_seed;		/* random, where somebody may want keys to
 								 * collide; 0: each time the same hash */
-} rhh_table_spec;
+} rhh_map_spec;
 
 /*
  * A batch of columns in memory that stays untouched and mapped until its
@@ -250,11 +250,11 @@ typedef struct rhh_result
 	bool		last;			/* out: no more groups */
 } rhh_result;
 
-typedef struct rhh_table_stats
+typedef struct rhh_map_stats
 {
 	uint64_t	rows;			/* rows aggregated; failed ones not counted */
 	uint64_t	failed_rows;	/* rows handed back to the caller */
-	uint64_t	groups;			/* after table_finish: distinct keys held */
+	uint64_t	groups;			/* after map_finish: distinct keys held */
 	uint64_t	capacity_slots;
 	uint64_t	bytes;			/* memory held now */
 	uint64_t	peak_bytes;
@@ -273,10 +273,10 @@ typedef struct rhh_table_stats
 	uint64_t	upload_ns;		/* 0 where nothing is copied */
 	uint64_t	kernel_ns;
 	uint64_t	extract_ns;
-	/* with RHH_WANT_PROBE_STATS, after table_finish: */
+	/* with RHH_WANT_PROBE_STATS, after map_finish: */
 	uint64_t	probe_buckets_sum;	/* buckets read to find each held key once */
 	uint32_t	probe_buckets_max;
-} rhh_table_stats;
+} rhh_map_stats;
 
 typedef enum rhh_event_kind
 {
@@ -285,14 +285,18 @@ typedef enum rhh_event_kind
 	RHH_EVENT_EXTRACT			/* the rhh_result is filled in */
 } rhh_event_kind;
 
-typedef struct rhh_table rhh_table;
+/*
+ * A hash table of groups in a device: it takes keys to numbers, and carries the
+ * states of the group that has the number.
+ */
+typedef struct rhh_map rhh_map;
 typedef struct rhh_device rhh_device;
 
 typedef struct rhh_event
 {
 	rhh_event_kind kind;
 	rhh_status	status;			/* RHH_OK, RHH_CANCELLED, RHH_DEVICE_ERROR */
-	rhh_table  *table;
+	rhh_map    *table;
 	uint64_t	tag;			/* the caller's, from submit or extract */
 	uint32_t	n_failed;		/* RHH_EVENT_BATCH: rows handed back */
 } rhh_event;
@@ -346,44 +350,44 @@ typedef struct rhh_device_ops
 	 * RHH_NO_MEMORY when not even the smallest table fits the limit;
 	 * RHH_INVALID when the spec breaks a rule of this file.
 	 */
-	rhh_status	(*table_create) (rhh_device *dev, const rhh_table_spec *spec,
-								 rhh_table **table, rhh_error *err);
+	rhh_status	(*map_create) (rhh_device *dev, const rhh_map_spec *spec,
+							   rhh_map **table, rhh_error *err);
 
 	/*
 	 * Queues a batch; *batch itself is copied, its memory is the device's until
 	 * its event.  RHH_BUSY: enough are in flight for this table.
 	 */
-	rhh_status	(*table_submit) (rhh_table *table, const rhh_batch *batch,
-								 uint64_t tag, rhh_error *err);
+	rhh_status	(*map_submit) (rhh_map *table, const rhh_batch *batch,
+							   uint64_t tag, rhh_error *err);
 
 	/*
 	 * No more batches; reconciles.  Only with none in flight.  One
 	 * RHH_EVENT_FINISH follows.
 	 */
-	rhh_status	(*table_finish) (rhh_table *table, rhh_error *err);
+	rhh_status	(*map_finish) (rhh_map *table, rhh_error *err);
 
 	/*
 	 * Fills *result (which must stay valid, as must its words, until the
 	 * RHH_EVENT_EXTRACT) with the next groups.  One at a time, after FINISH's
 	 * event.
 	 */
-	rhh_status	(*table_extract) (rhh_table *table, rhh_result *result,
-								  uint64_t tag, rhh_error *err);
+	rhh_status	(*map_extract) (rhh_map *table, rhh_result *result,
+								uint64_t tag, rhh_error *err);
 
 	/*
 	 * Extracting begins anew with the first group.  Only between extractions,
 	 * and of a table without orphans, which come out once.
 	 */
-	rhh_status	(*table_rewind) (rhh_table *table, rhh_error *err);
+	rhh_status	(*map_rewind) (rhh_map *table, rhh_error *err);
 
 	/* Statistics as of the last event. */
-	void		(*table_stats) (rhh_table *table, rhh_table_stats *stats);
+	void		(*map_stats) (rhh_map *table, rhh_map_stats *stats);
 
 	/* What is in flight ends soon, with RHH_CANCELLED events. */
-	void		(*table_cancel) (rhh_table *table);
+	void		(*map_cancel) (rhh_map *table);
 
 	/* Only with nothing in flight. */
-	void		(*table_destroy) (rhh_table *table);
+	void		(*map_destroy) (rhh_map *table);
 } rhh_device_ops;
 
 extern const rhh_device_ops rhh_cpu_ops;
@@ -410,7 +414,7 @@ typedef struct rhh_library
 
 /* Words that key k takes in a result. */
 static inline uint32_t
-rhh_key_words(const rhh_table_spec *spec, uint32_t k)
+rhh_key_words(const rhh_map_spec *spec, uint32_t k)
 {
 	return spec->column_bytes[spec->key_column[k]] > 8 ? 2 : 1;
 }
@@ -475,7 +479,7 @@ rhh_op_takes(uint8_t op, uint32_t bytes)
 
 /* Bytes of state s's argument; 0: it has none. */
 static inline uint32_t
-rhh_arg_bytes(const rhh_table_spec *spec, uint32_t s)
+rhh_arg_bytes(const rhh_map_spec *spec, uint32_t s)
 {
 	int8_t		column = spec->states[s].arg_column;
 
@@ -484,14 +488,14 @@ rhh_arg_bytes(const rhh_table_spec *spec, uint32_t s)
 
 /* Words that state s takes in a result. */
 static inline uint32_t
-rhh_state_words(const rhh_table_spec *spec, uint32_t s)
+rhh_state_words(const rhh_map_spec *spec, uint32_t s)
 {
 	return rhh_op_words(spec->states[s].op, rhh_arg_bytes(spec, s));
 }
 
 /* First word of state 0: the word of NULL bits and the keys' words. */
 static inline uint32_t
-rhh_first_state_word(const rhh_table_spec *spec)
+rhh_first_state_word(const rhh_map_spec *spec)
 {
 	uint32_t	words = 1;
 
@@ -502,7 +506,7 @@ rhh_first_state_word(const rhh_table_spec *spec)
 
 /* Words of all states. */
 static inline uint32_t
-rhh_all_state_words(const rhh_table_spec *spec)
+rhh_all_state_words(const rhh_map_spec *spec)
 {
 	uint32_t	words = 0;
 
@@ -513,7 +517,7 @@ rhh_all_state_words(const rhh_table_spec *spec)
 
 /* Words of a group in a result. */
 static inline uint32_t
-rhh_result_words(const rhh_table_spec *spec)
+rhh_result_words(const rhh_map_spec *spec)
 {
 	return rhh_first_state_word(spec) + rhh_all_state_words(spec);
 }

@@ -50,7 +50,7 @@ typedef struct rhh_key_plan
 } rhh_key_plan;
 
 static inline void
-rhh_key_plan_init(rhh_key_plan *plan, const rhh_table_spec *spec)
+rhh_key_plan_init(rhh_key_plan *plan, const rhh_map_spec *spec)
 {
 	uint32_t	bits = 0,
 				words = 1;

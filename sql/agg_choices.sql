@@ -1,6 +1,6 @@
 --
 -- Names as grouping columns; min() and max() of enums, whose order only core
--- knows: each value is a group, and the second level chooses (agg_regroup.c).
+-- knows: each value is a group, and the second level chooses (levels.c).
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'

@@ -41,11 +41,11 @@ RHH_DEV Slot
 compact_load(const Slot *p)
 {
 	if constexpr (sizeof(Slot) == 2)
-		return rhh_load_shared16(p);
+		return rhh_load_relaxed16(p);
 	else if constexpr (sizeof(Slot) == 4)
-		return rhh_load_shared32(p);
+		return rhh_load_relaxed32(p);
 	else
-		return rhh_load_shared64(p);
+		return rhh_load_relaxed64(p);
 }
 
 /*

@@ -139,12 +139,12 @@ struct linear_slots<uint32_t>
 
 	__device__ RHH_INLINE slot load(uint64_t i) const
 	{
-		return unpack(rhh_load_shared64(at + i));
+		return unpack(rhh_load_relaxed64(at + i));
 	}
 
 	__device__ RHH_INLINE slot load_old(uint64_t i) const
 	{
-		return unpack(rhh_load_old64(at + i));
+		return unpack(rhh_load_cached64(at + i));
 	}
 
 	__device__ RHH_INLINE bool cas(uint64_t i, const slot &expected, const slot &desired) const
@@ -202,12 +202,12 @@ struct linear_slots<uint64_t>
 
 	__device__ RHH_INLINE slot load(uint64_t i) const
 	{
-		return unpack(rhh_load_shared128(at + 2 * i));
+		return unpack(rhh_load_relaxed128(at + 2 * i));
 	}
 
 	__device__ RHH_INLINE slot load_old(uint64_t i) const
 	{
-		return unpack(rhh_load_old128(at + 2 * i));
+		return unpack(rhh_load_cached128(at + 2 * i));
 	}
 
 	__device__ RHH_INLINE bool cas(uint64_t i, const slot &expected, const slot &desired) const
@@ -219,7 +219,7 @@ struct linear_slots<uint64_t>
 	{
 		slot		empty = {table_empty<uint64_t>(), table_empty<uint64_t>()};
 
-		return cas(i, empty, desired) ? empty.key : rhh_load_shared64(at + 2 * i);
+		return cas(i, empty, desired) ? empty.key : rhh_load_relaxed64(at + 2 * i);
 	}
 
 	__device__ RHH_INLINE uint64_t claim_key(uint64_t i, uint64_t desired) const

@@ -171,7 +171,7 @@ struct slab_alloc_view
 
 		atomicAnd(&bitmaps[(uint64_t) block_of(address) * SLAB_WORDS + unit / 32],
 				  ~(1u << (unit % 32)));
-		if (rhh_load_shared32(exhausted))
+		if (rhh_load_relaxed32(exhausted))
 			atomicExch(exhausted, 0u);
 	}
 
@@ -195,7 +195,7 @@ private:
 			r.block = 0;
 		r.n_changes++;
 		r.n_in_vain++;
-		r.bitmap = rhh_load_shared32(&bitmaps[(uint64_t) r.block * SLAB_WORDS + warp.rank]);
+		r.bitmap = rhh_load_relaxed32(&bitmaps[(uint64_t) r.block * SLAB_WORDS + warp.rank]);
 
 		/*
 		 * Lane 0 alone sets the flag, or a lane that is late might set it after
@@ -206,7 +206,7 @@ private:
 		if (give_up && warp.rank == 0)
 			atomicExch(exhausted, launch);
 		if (!give_up)
-			give_up = warp.shfl(rhh_load_shared32(exhausted), 0) == launch;
+			give_up = warp.shfl(rhh_load_relaxed32(exhausted), 0) == launch;
 		if (give_up)
 		{
 			r.bitmap = ~0u;
@@ -234,7 +234,7 @@ slab_alloc_count_kernel(const uint32_t *bitmaps, uint32_t n_words, unsigned long
 	uint32_t	n = 0;
 
 	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n_words; i += gridDim.x * blockDim.x)
-		n += __popc(rhh_load_shared32(&bitmaps[i]));
+		n += __popc(rhh_load_relaxed32(&bitmaps[i]));
 	if (n)
 		atomicAdd(n_set, (unsigned long long) n);
 }

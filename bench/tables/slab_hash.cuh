@@ -249,7 +249,7 @@ slab_step(const slab_hash_view<LIGHT> &table, const slab_batch &batch, uint64_t 
 			if (mine)
 			{
 				if (value == table_absent<uint32_t>())
-					value = (uint32_t) (rhh_load_shared64(slab_pair_at(item.slab, at)) >> 32);
+					value = (uint32_t) (rhh_load_relaxed64(slab_pair_at(item.slab, at)) >> 32);
 				item.value = value;
 				item.end(SLAB_DONE);
 			}
@@ -289,7 +289,7 @@ slab_step(const slab_hash_view<LIGHT> &table, const slab_batch &batch, uint64_t 
 			uint64_t	to = batch.offsets[i] + n_before;
 
 			if (hit && value == table_absent<uint32_t>())
-				value = (uint32_t) (rhh_load_shared64(slab_pair_at(slab, warp.rank)) >> 32);
+				value = (uint32_t) (rhh_load_relaxed64(slab_pair_at(slab, warp.rank)) >> 32);
 			if (hit && to < batch.offsets[i + 1])
 				batch.found[to] = value;
 		}
@@ -330,7 +330,7 @@ slab_step(const slab_hash_view<LIGHT> &table, const slab_batch &batch, uint64_t 
 			 */
 			if (mine)
 			{
-				next = rhh_load_shared32(&item.slab[SLAB_NEXT_LANE]);
+				next = rhh_load_relaxed32(&item.slab[SLAB_NEXT_LANE]);
 				if (next == SLAB_NULL)
 					item.end(SLAB_FULL);
 				else
@@ -371,7 +371,7 @@ slab_work(const slab_hash_view<LIGHT> &table, const slab_batch &batch, uint64_t 
 		for (int i = 0; i < SLAB_IN_FLIGHT; i++)
 		{
 			if (rest)
-				words[i] = rhh_load_shared32(slab_of(warp, item.slab, rhh_first_lane(rest)) + warp.rank);
+				words[i] = rhh_load_relaxed32(slab_of(warp, item.slab, rhh_first_lane(rest)) + warp.rank);
 			rest &= rest - 1;
 		}
 		item.pair = -1;
@@ -457,7 +457,7 @@ slab_flush_kernel(const __grid_constant__ slab_hash_view<LIGHT> table)
 
 		for (;;)
 		{
-			uint32_t	word = rhh_load_shared32(&from[warp.rank]);
+			uint32_t	word = rhh_load_relaxed32(&from[warp.rank]);
 			rhh_lanes	live = warp.ballot(word < SLAB_DELETED_KEY) & SLAB_KEY_LANES;
 			uint32_t	n_live = rhh_count_lanes(live);
 			uint32_t	key_lane = warp.rank & ~1u;
@@ -466,7 +466,7 @@ slab_flush_kernel(const __grid_constant__ slab_hash_view<LIGHT> table)
 
 			next = warp.shfl(word, SLAB_NEXT_LANE);
 			if (n_to + n_live > SLAB_PAIRS)
-				beyond = table.alloc.slab(rhh_load_shared32(&to[SLAB_NEXT_LANE]));
+				beyond = table.alloc.slab(rhh_load_relaxed32(&to[SLAB_NEXT_LANE]));
 			warp.sync();		/* all have read what is now written over */
 			if (live >> key_lane & 1)
 			{
@@ -487,7 +487,7 @@ slab_flush_kernel(const __grid_constant__ slab_hash_view<LIGHT> table)
 		}
 
 		/* the end of the last slab that is kept, then those after it */
-		next = rhh_load_shared32(&to[SLAB_NEXT_LANE]);
+		next = rhh_load_relaxed32(&to[SLAB_NEXT_LANE]);
 		warp.sync();
 		if (warp.rank == SLAB_NEXT_LANE || warp.rank / 2 >= n_to)
 			to[warp.rank] = ~0u;
@@ -496,7 +496,7 @@ slab_flush_kernel(const __grid_constant__ slab_hash_view<LIGHT> table)
 			uint32_t	address = next;
 			uint32_t   *slab = table.alloc.slab(address);
 
-			next = rhh_load_shared32(&slab[SLAB_NEXT_LANE]);
+			next = rhh_load_relaxed32(&slab[SLAB_NEXT_LANE]);
 			warp.sync();
 			slab[warp.rank] = ~0u;
 			warp.sync();
@@ -531,7 +531,7 @@ slab_stats_kernel(const __grid_constant__ slab_hash_view<LIGHT> table, slab_stat
 
 		for (;;)
 		{
-			uint32_t	word = rhh_load_shared32(&slab[warp.rank]);
+			uint32_t	word = rhh_load_relaxed32(&slab[warp.rank]);
 			uint32_t	next = warp.shfl(word, SLAB_NEXT_LANE);
 
 			n_entries += rhh_count_lanes(warp.ballot(word < SLAB_DELETED_KEY) & SLAB_KEY_LANES);

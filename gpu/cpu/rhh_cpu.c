@@ -30,7 +30,7 @@
  * a command until it is submitted; what says who does what next (the lists of
  * commands and of tables, commands' phases and pending tasks, busy partitions, free
  * lists) is under the device's lock; a worker owns its scratch, its local tables,
- * and what its task is about.  A table's memory is given back by table_destroy()
+ * and what its task is about.  A table's memory is given back by map_destroy()
  * or by close(), and there is nothing in flight for it then.
  */
 #ifndef _GNU_SOURCE
@@ -71,7 +71,7 @@ typedef struct command
 {
 	struct command *next;		/* in the list it is on */
 	rhh_event_kind kind;
-	rhh_table  *table;
+	rhh_map    *table;
 	uint64_t	tag;
 	rhh_batch	batch;
 	rhh_cpu_failed failed;
@@ -96,11 +96,11 @@ typedef struct command_list
 	command    *last;			/* not valid where there is no first */
 } command_list;
 
-struct rhh_table
+struct rhh_map
 {
 	rhh_device *dev;
-	rhh_table  *next;			/* of the device's tables */
-	rhh_table  *prev;
+	rhh_map    *next;			/* of the device's tables */
+	rhh_map    *prev;
 	rhh_cpu_layout layout;
 	rhh_cpu_budget budget;
 	atomic_bool cancelled;
@@ -113,12 +113,12 @@ struct rhh_table
 	/* under the lock */
 	uint64_t	busy[RHH_CPU_MAX_PARTS / 64];	/* partitions */
 	command_list commands;		/* submitted and not done, the oldest first */
-	rhh_table  *later;			/* whose turn is next, if this has commands */
-	rhh_table  *sooner;
+	rhh_map    *later;			/* whose turn is next, if this has commands */
+	rhh_map    *sooner;
 
 	/* the caller's thread only */
 	uint32_t	batches_in_flight;
-	bool		finishing;		/* table_finish was called */
+	bool		finishing;		/* map_finish was called */
 	bool		finished;		/* and its event reported */
 	bool		extracting;
 	uint64_t	n_groups;		/* once finished */
@@ -149,15 +149,15 @@ struct rhh_device
 	command    *commands;
 	rhh_cpu_budget budget;
 	rhh_cpu_reserve reserve;
-	rhh_table  *tables;
+	rhh_map    *tables;
 	int			event_fd;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	uint32_t	n_waiting;		/* workers; under the lock, */
 	bool		stopping;		/* like this, */
-	rhh_table  *first_turn;		/* of the tables that have commands, */
-	rhh_table  *last_turn;
+	rhh_map    *first_turn;		/* of the tables that have commands, */
+	rhh_map    *last_turn;
 	command_list done;			/* the commands to be reported, */
 	rhh_cpu_lists *lists;
 	rhh_cpu_lists **free_lists; /* and these */
@@ -221,7 +221,7 @@ now_ns(void)
 static void
 run_extract(const command *cmd, uint32_t piece)
 {
-	const rhh_table *table = cmd->table;
+	const rhh_map *table = cmd->table;
 	uint64_t	at = (uint64_t) cmd->n_groups * piece / cmd->n_tasks;
 	const uint64_t end = (uint64_t) cmd->n_groups * (piece + 1) / cmd->n_tasks;
 	uint64_t	n_before = 0;	/* groups in the partitions before */
@@ -251,7 +251,7 @@ run_extract(const command *cmd, uint32_t piece)
 
 /* Takes the local tables' groups of a partition; the last one frees these. */
 static void
-run_finish(rhh_table *table, uint32_t p)
+run_finish(rhh_map *table, uint32_t p)
 {
 	rhh_cpu_part *part = &table->parts[p];
 	const uint32_t n_locals = table->locals != NULL ? table->dev->n_workers : 0;
@@ -277,7 +277,7 @@ run_finish(rhh_table *table, uint32_t p)
 static bool
 run_scan(command *cmd, worker *self)
 {
-	rhh_table  *table = cmd->table;
+	rhh_map    *table = cmd->table;
 	rhh_cpu_local *local;
 
 	if (table->locals == NULL)
@@ -294,7 +294,7 @@ static void
 run_task(const task *task, worker *self)
 {
 	command    *cmd = task->cmd;
-	rhh_table  *table = cmd->table;
+	rhh_map    *table = cmd->table;
 	rhh_cpu_part *part = &table->parts[task->number];
 	uint64_t	start_ns = now_ns();
 	bool		complete = true;
@@ -363,7 +363,7 @@ find_pending(const command *cmd, uint32_t first, uint32_t *number)
 
 /* A table comes to have commands, has none any more, or has had its turn. */
 static void
-join_turns(rhh_device *dev, rhh_table *table)
+join_turns(rhh_device *dev, rhh_map *table)
 {
 	table->later = NULL;
 	table->sooner = dev->last_turn;
@@ -375,7 +375,7 @@ join_turns(rhh_device *dev, rhh_table *table)
 }
 
 static void
-leave_turns(rhh_device *dev, rhh_table *table)
+leave_turns(rhh_device *dev, rhh_map *table)
 {
 	if (table->sooner != NULL)
 		table->sooner->later = table->later;
@@ -422,7 +422,7 @@ remove_command(command_list *list, command *cmd)
 static bool
 find_task(rhh_device *dev, const worker *self, task *task)
 {
-	for (rhh_table *table = dev->first_turn; table != NULL; table = table->later)
+	for (rhh_map *table = dev->first_turn; table != NULL; table = table->later)
 	{
 		const uint32_t first = self->number * table->layout.n_parts / dev->n_workers;
 
@@ -475,7 +475,7 @@ signal_event(rhh_device *dev)
 static void
 finish_command(rhh_device *dev, command *cmd)
 {
-	rhh_table  *table = cmd->table;
+	rhh_map    *table = cmd->table;
 
 	if (cmd->lists != NULL)
 		dev->free_lists[dev->n_free_lists++] = cmd->lists;
@@ -496,7 +496,7 @@ static void
 finish_task(rhh_device *dev, const task *task)
 {
 	command    *cmd = task->cmd;
-	const rhh_table *table = cmd->table;
+	const rhh_map *table = cmd->table;
 
 	if (!task->scan)
 	{
@@ -564,7 +564,7 @@ worker_main(void *arg)
 
 /* A command to be filled in and submitted.  NULL: no more than limit at once. */
 static command *
-new_command(rhh_table *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
+new_command(rhh_map *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 {
 	rhh_device *dev = table->dev;
 	command    *cmd = dev->free_commands;
@@ -587,7 +587,7 @@ new_command(rhh_table *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 static void
 submit_command(rhh_device *dev, command *cmd, uint32_t n_tasks)
 {
-	rhh_table  *table = cmd->table;
+	rhh_map    *table = cmd->table;
 
 	dev->free_commands = cmd->next;
 	dev->n_commands++;
@@ -618,7 +618,7 @@ cpu_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error *err)
 }
 
 static void
-free_table(rhh_table *table)
+free_table(rhh_map *table)
 {
 	if (table->parts != NULL)
 	{
@@ -655,7 +655,7 @@ free_device(rhh_device *dev, uint32_t n_started)
 
 	while (dev->tables != NULL)
 	{
-		rhh_table  *table = dev->tables;
+		rhh_map    *table = dev->tables;
 
 		dev->tables = table->next;
 		free_table(table);
@@ -760,7 +760,7 @@ static void
 cpu_close(rhh_device *dev)
 {
 	/* so that queued batches are skipped */
-	for (rhh_table *table = dev->tables; table != NULL; table = table->next)
+	for (rhh_map *table = dev->tables; table != NULL; table = table->next)
 		atomic_store_explicit(&table->cancelled, true, memory_order_relaxed);
 	free_device(dev, dev->n_workers);
 }
@@ -792,7 +792,7 @@ cpu_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err)
 
 /* Final when finished. */
 static uint64_t
-n_orphans_of(rhh_table *table)
+n_orphans_of(rhh_map *table)
 {
 	return atomic_load_explicit(&table->n_orphans, memory_order_relaxed);
 }
@@ -816,7 +816,7 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 	for (*n = 0;; (*n)++)
 	{
 		command    *cmd;
-		rhh_table  *table;
+		rhh_map    *table;
 		rhh_event  *event = &events[*n];
 
 		pthread_mutex_lock(&dev->lock);
@@ -881,10 +881,10 @@ allocate_zeroed(size_t bytes)
 }
 
 static rhh_status
-cpu_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
-				 rhh_error *err)
+cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
+			   rhh_error *err)
 {
-	rhh_table  *table;
+	rhh_map    *table;
 	uint64_t	limit_bytes = dev->budget.limit_bytes;
 
 	*out = NULL;
@@ -942,8 +942,8 @@ max_batches(const rhh_device *dev)
 }
 
 static rhh_status
-cpu_table_submit(rhh_table *table, const rhh_batch *batch, uint64_t tag,
-				 rhh_error *err)
+cpu_map_submit(rhh_map *table, const rhh_batch *batch, uint64_t tag,
+			   rhh_error *err)
 {
 	command    *cmd;
 
@@ -965,7 +965,7 @@ cpu_table_submit(rhh_table *table, const rhh_batch *batch, uint64_t tag,
 }
 
 static rhh_status
-cpu_table_finish(rhh_table *table, rhh_error *err)
+cpu_map_finish(rhh_map *table, rhh_error *err)
 {
 	command    *cmd;
 
@@ -982,8 +982,8 @@ cpu_table_finish(rhh_table *table, rhh_error *err)
 }
 
 static rhh_status
-cpu_table_extract(rhh_table *table, rhh_result *result, uint64_t tag,
-				  rhh_error *err)
+cpu_map_extract(rhh_map *table, rhh_result *result, uint64_t tag,
+				rhh_error *err)
 {
 	const uint64_t n_orphans = n_orphans_of(table);
 	const bool	merge = table->n_orphans_extracted < n_orphans;
@@ -1016,7 +1016,7 @@ cpu_table_extract(rhh_table *table, rhh_result *result, uint64_t tag,
 }
 
 static rhh_status
-cpu_table_rewind(rhh_table *table, rhh_error *err)
+cpu_map_rewind(rhh_map *table, rhh_error *err)
 {
 	if (!table->finished)
 		return fail(err, RHH_INVALID, "the table is not finished");
@@ -1036,7 +1036,7 @@ read_count(const _Atomic uint64_t *counter)
 
 /* What any thread has done in a partition, or with its local table. */
 static void
-add_stats(rhh_table_stats *stats, const rhh_cpu_part *part)
+add_stats(rhh_map_stats *stats, const rhh_cpu_part *part)
 {
 	stats->rows += read_count(&part->rows);
 	stats->failed_rows += read_count(&part->failed_rows);
@@ -1048,7 +1048,7 @@ add_stats(rhh_table_stats *stats, const rhh_cpu_part *part)
  * divided by their number: the device's time, had all been equally loaded.
  */
 static void
-cpu_table_stats(rhh_table *table, rhh_table_stats *stats)
+cpu_map_stats(rhh_map *table, rhh_map_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
 	for (uint32_t p = 0; p < table->layout.n_parts; p++)
@@ -1079,13 +1079,13 @@ cpu_table_stats(rhh_table *table, rhh_table_stats *stats)
 }
 
 static void
-cpu_table_cancel(rhh_table *table)
+cpu_map_cancel(rhh_map *table)
 {
 	atomic_store_explicit(&table->cancelled, true, memory_order_relaxed);
 }
 
 static void
-cpu_table_destroy(rhh_table *table)
+cpu_map_destroy(rhh_map *table)
 {
 	if (table->prev != NULL)
 		table->prev->next = table->next;
@@ -1105,12 +1105,12 @@ const rhh_device_ops rhh_cpu_ops = {
 	.register_pool = cpu_register_pool,
 	.event_fd = cpu_event_fd,
 	.poll = cpu_poll,
-	.table_create = cpu_table_create,
-	.table_submit = cpu_table_submit,
-	.table_finish = cpu_table_finish,
-	.table_extract = cpu_table_extract,
-	.table_rewind = cpu_table_rewind,
-	.table_stats = cpu_table_stats,
-	.table_cancel = cpu_table_cancel,
-	.table_destroy = cpu_table_destroy
+	.map_create = cpu_map_create,
+	.map_submit = cpu_map_submit,
+	.map_finish = cpu_map_finish,
+	.map_extract = cpu_map_extract,
+	.map_rewind = cpu_map_rewind,
+	.map_stats = cpu_map_stats,
+	.map_cancel = cpu_map_cancel,
+	.map_destroy = cpu_map_destroy
 };

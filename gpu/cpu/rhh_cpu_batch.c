@@ -847,7 +847,7 @@ static void
 update_states(batch_job *job)
 {
 	const rhh_cpu_layout *layout = job->layout;
-	const rhh_table_spec *spec = &layout->spec;
+	const rhh_map_spec *spec = &layout->spec;
 	rhh_cpu_scratch *scratch = job->scratch;
 	const uint32_t *row = scratch->listed ? scratch->row : NULL;
 	uint8_t   **record = scratch->record;

@@ -390,7 +390,7 @@ start_record(rhh_cpu_part *part, const uint64_t *key)
 static void
 set_buckets(rhh_cpu_part *part, rhh_cpu_bucket *buckets, uint32_t n_buckets)
 {
-	const rhh_table_spec *spec = &part->layout->spec;
+	const rhh_map_spec *spec = &part->layout->spec;
 	uint64_t	slots = (uint64_t) n_buckets * RHH_CPU_SLOTS;
 
 	part->buckets = buckets;
@@ -604,7 +604,7 @@ stride_of(uint32_t bytes)
 
 /* limit_bytes: the least of the limits that the table is under. */
 void
-rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_table_spec *spec,
+rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 					uint32_t n_workers, uint64_t limit_bytes)
 {
 	uint64_t	part_limit;

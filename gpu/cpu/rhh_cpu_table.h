@@ -4,8 +4,8 @@
  *
  * A table is cut into partitions, some for each worker thread, by bits of the
  * fingerprint.  A partition is touched by one thread at a time, so nothing in it
- * is atomic, and no key can be in it twice.  Between the event of table_finish
- * and table_destroy partitions are read only, by any thread.
+ * is atomic, and no key can be in it twice.  Between the event of map_finish
+ * and map_destroy partitions are read only, by any thread.
  *
  * In front of them each thread has a local table, a small partition of its own
  * for keys of any share, which takes what comes first until it is full.  With
@@ -117,7 +117,7 @@ typedef struct rhh_cpu_reserve
 typedef struct rhh_cpu_layout
 {
 	rhh_cpu_reserve *reserve;	/* the device's */
-	rhh_table_spec spec;
+	rhh_map_spec spec;
 	rhh_key_plan plan;
 	bool		verify;			/* equal fingerprints do not prove equal keys */
 	uint32_t	n_parts;		/* a power of two, 1 << part_bits */
@@ -373,7 +373,7 @@ extern void rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes);
 extern bool rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes);
 extern void rhh_cpu_reserve_free(rhh_cpu_reserve *reserve);
 extern void rhh_cpu_layout_init(rhh_cpu_layout *layout,
-								const rhh_table_spec *spec, uint32_t n_workers,
+								const rhh_map_spec *spec, uint32_t n_workers,
 								uint64_t limit_bytes);
 extern bool rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
 							  rhh_cpu_budget *budget, uint64_t limit_bytes);

@@ -87,7 +87,7 @@ rhh_look_kernel(const __grid_constant__ rhh_program prog, const __grid_constant_
 	}
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < RHH_SKETCH_REGISTERS; i += blockDim.x)
-		if (rhh_load_shared32(&sketch[i]) < registers[i])
+		if (rhh_load_relaxed32(&sketch[i]) < registers[i])
 			atomicMax(&sketch[i], registers[i]);
 	for (uint32_t i = threadIdx.x; i < RHH_PASS_PARTS; i += blockDim.x)
 		if (counts[i] > 0)

@@ -79,7 +79,7 @@
 
 /* A batch's kernel or copy has ended. */
 static bool
-rhh_batch_ended(rhh_table *t, int i)
+rhh_batch_ended(rhh_map *t, int i)
 {
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_control *snapshot = &t->lane->snapshot[i];
@@ -115,7 +115,7 @@ rhh_batch_ended(rhh_table *t, int i)
 
 /* Takes a table as far as it gets without waiting.  False: broken. */
 static bool
-rhh_advance(rhh_table *t)
+rhh_advance(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -171,7 +171,7 @@ rhh_advance(rhh_table *t)
 
 /* The events that are due, as far as there is room; true if some are left. */
 static bool
-rhh_collect(rhh_table *t, rhh_event *events, uint32_t cap, uint32_t *n)
+rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 {
 	rhh_event	ev;
 
@@ -228,10 +228,10 @@ rhh_cuda_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		;
 	if (!rhh_enter(dev))
 		return rhh_broken(dev, err);
-	for (rhh_table *t = dev->tables; t != NULL; t = t->next)
+	for (rhh_map *t = dev->tables; t != NULL; t = t->next)
 		if (!rhh_advance(t))
 			return rhh_broken(dev, err);
-	for (rhh_table *t = dev->tables; t != NULL; t = t->next)
+	for (rhh_map *t = dev->tables; t != NULL; t = t->next)
 		more = rhh_collect(t, events, cap, n) || more;
 	if (more)
 		rhh_wake_fd(dev->event_fd);
@@ -249,7 +249,7 @@ rhh_init_of(uint64_t start)
 }
 
 static void
-rhh_make_program(rhh_program *prog, const rhh_table_spec *spec)
+rhh_make_program(rhh_program *prog, const rhh_map_spec *spec)
 {
 	uint32_t	word = 0;
 
@@ -281,10 +281,10 @@ rhh_make_program(rhh_program *prog, const rhh_table_spec *spec)
 }
 
 static rhh_status
-rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **out,
-					  rhh_error *err)
+rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
+					rhh_error *err)
 {
-	rhh_table  *t;
+	rhh_map    *t;
 	rhh_lane   *lane;
 	rhh_control start;
 
@@ -293,7 +293,7 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 		return rhh_broken(dev, err);
 	if (rhh_check_spec(spec, err) != RHH_OK)
 		return err->status;
-	t = (rhh_table *) calloc(1, sizeof(rhh_table));
+	t = (rhh_map *) calloc(1, sizeof(rhh_map));
 	if (t == NULL)
 		return rhh_fail(err, RHH_NO_MEMORY, "out of memory");
 	t->dev = dev;
@@ -359,7 +359,7 @@ rhh_cuda_table_create(rhh_device *dev, const rhh_table_spec *spec, rhh_table **o
 
 /* All rows fail, without a look at them. */
 static bool
-rhh_refuse_batch(rhh_table *t, int i)
+rhh_refuse_batch(rhh_map *t, int i)
 {
 	uint8_t    *failed = t->lane->failed + (uint64_t) i * t->lane->failed_bytes;
 	rhh_in_flight *f = &t->flights[i];
@@ -374,7 +374,7 @@ rhh_refuse_batch(rhh_table *t, int i)
 }
 
 static rhh_status
-rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
+rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -423,7 +423,7 @@ rhh_cuda_table_submit(rhh_table *t, const rhh_batch *batch, uint64_t tag, rhh_er
 }
 
 static bool
-rhh_idle(const rhh_table *t)
+rhh_idle(const rhh_map *t)
 {
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 		if (t->flights[i].state != BATCH_FREE)
@@ -432,7 +432,7 @@ rhh_idle(const rhh_table *t)
 }
 
 static rhh_status
-rhh_cuda_table_finish(rhh_table *t, rhh_error *err)
+rhh_cuda_map_finish(rhh_map *t, rhh_error *err)
 {
 	if (!rhh_enter(t->dev))
 		return rhh_broken(t->dev, err);
@@ -446,7 +446,7 @@ rhh_cuda_table_finish(rhh_table *t, rhh_error *err)
 }
 
 static rhh_status
-rhh_cuda_table_extract(rhh_table *t, rhh_result *result, uint64_t tag, rhh_error *err)
+rhh_cuda_map_extract(rhh_map *t, rhh_result *result, uint64_t tag, rhh_error *err)
 {
 	if (!rhh_enter(t->dev))
 		return rhh_broken(t->dev, err);
@@ -464,7 +464,7 @@ rhh_cuda_table_extract(rhh_table *t, rhh_result *result, uint64_t tag, rhh_error
 }
 
 static rhh_status
-rhh_cuda_table_rewind(rhh_table *t, rhh_error *err)
+rhh_cuda_map_rewind(rhh_map *t, rhh_error *err)
 {
 	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
 		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
@@ -475,13 +475,13 @@ rhh_cuda_table_rewind(rhh_table *t, rhh_error *err)
 }
 
 static void
-rhh_cuda_table_stats(rhh_table *t, rhh_table_stats *stats)
+rhh_cuda_map_stats(rhh_map *t, rhh_map_stats *stats)
 {
 	*stats = t->stats;
 }
 
 static void
-rhh_cuda_table_cancel(rhh_table *t)
+rhh_cuda_map_cancel(rhh_map *t)
 {
 	/* A kernel runs to its end, which is near; poll() does the rest. */
 	t->cancelled = true;
@@ -496,7 +496,7 @@ rhh_cuda_table_cancel(rhh_table *t)
 }
 
 static void
-rhh_cuda_table_destroy(rhh_table *t)
+rhh_cuda_map_destroy(rhh_map *t)
 {
 	rhh_table_free(t);
 }
@@ -510,12 +510,12 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_register_pool,
 	rhh_cuda_event_fd,
 	rhh_cuda_poll,
-	rhh_cuda_table_create,
-	rhh_cuda_table_submit,
-	rhh_cuda_table_finish,
-	rhh_cuda_table_extract,
-	rhh_cuda_table_rewind,
-	rhh_cuda_table_stats,
-	rhh_cuda_table_cancel,
-	rhh_cuda_table_destroy
+	rhh_cuda_map_create,
+	rhh_cuda_map_submit,
+	rhh_cuda_map_finish,
+	rhh_cuda_map_extract,
+	rhh_cuda_map_rewind,
+	rhh_cuda_map_stats,
+	rhh_cuda_map_cancel,
+	rhh_cuda_map_destroy
 };

@@ -11,14 +11,14 @@
 
 /* Has memory been refused, and none been given back since? */
 static bool
-rhh_may_grow(const rhh_table *t)
+rhh_may_grow(const rhh_map *t)
 {
 	return t->refused_at != t->dev->frees;
 }
 
 /* Distinct keys that the table should have room for, by what was seen. */
 static double
-rhh_expected(const rhh_table *t)
+rhh_expected(const rhh_map *t)
 {
 	double		estimate = (double) t->estimate * RHH_CUDA_ESTIMATE_SLACK;
 
@@ -27,7 +27,7 @@ rhh_expected(const rhh_table *t)
 
 /* A batch's rows as its kernels see them. */
 static rhh_rows
-rhh_rows_of(const rhh_table *t, int i)
+rhh_rows_of(const rhh_map *t, int i)
 {
 	rhh_lane   *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
@@ -46,14 +46,14 @@ rhh_rows_of(const rhh_table *t, int i)
 }
 
 static uint32_t
-rhh_record_bytes(const rhh_table *t)
+rhh_record_bytes(const rhh_map *t)
 {
 	return rhh_record_words(t->prog.n_state_words) * (uint32_t) sizeof(uint64_t);
 }
 
 /* The largest local table, and the groups that it is for: 0 if it is none. */
 static uint32_t
-rhh_most_local_slots(const rhh_table *t)
+rhh_most_local_slots(const rhh_map *t)
 {
 	uint32_t	room = t->dev->local_bytes - RHH_LOCAL_EXTRA_WORDS * (uint32_t) sizeof(uint64_t);
 	uint32_t	n = 16;
@@ -64,14 +64,14 @@ rhh_most_local_slots(const rhh_table *t)
 }
 
 static double
-rhh_most_local_groups(const rhh_table *t)
+rhh_most_local_groups(const rhh_map *t)
 {
 	return rhh_most_local_slots(t) * RHH_CUDA_LOCAL_FILL;
 }
 
 /* Bits of the fingerprint that make parts whose groups a local table holds. */
 static uint32_t
-rhh_part_bits(const rhh_table *t, double groups)
+rhh_part_bits(const rhh_map *t, double groups)
 {
 	uint32_t	bits = 1;
 
@@ -83,7 +83,7 @@ rhh_part_bits(const rhh_table *t, double groups)
 
 /* Copies of columns, and their rows' numbers, behind *at of the workspace. */
 static rhh_rows
-rhh_moved_rows(const rhh_table *t, int i, uint8_t *workspace, uint64_t *at)
+rhh_moved_rows(const rhh_map *t, int i, uint8_t *workspace, uint64_t *at)
 {
 	rhh_rows	rows = rhh_rows_of(t, i);
 	uint64_t	n = rows.n_rows;
@@ -125,7 +125,7 @@ struct rhh_partition_plan
 
 /* Where it would be in a workspace (which may be NULL, to know its size). */
 static rhh_partition_plan
-rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
+rhh_plan_partition(const rhh_map *t, int i, uint8_t *workspace)
 {
 	const rhh_in_flight *f = &t->flights[i];
 	uint32_t	bits = f->part_bits;
@@ -170,7 +170,7 @@ rhh_plan_partition(const rhh_table *t, int i, uint8_t *workspace)
 
 /* Can the batch's columns be moved?  False also if there is no memory. */
 static bool
-rhh_get_workspace(rhh_table *t, int i)
+rhh_get_workspace(rhh_map *t, int i)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -208,7 +208,7 @@ rhh_get_workspace(rhh_table *t, int i)
 
 /* Looks at a sample of a batch's rows, or at all, to know their groups. */
 static bool
-rhh_launch_look(rhh_table *t, int i, bool all)
+rhh_launch_look(rhh_map *t, int i, bool all)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -238,7 +238,7 @@ rhh_launch_look(rhh_table *t, int i, bool all)
 
 /* Are the rows' states those that SIMPLE kernels are for?  See rhh_update_rows. */
 static bool
-rhh_is_simple(const rhh_table *t, const rhh_rows &rows)
+rhh_is_simple(const rhh_map *t, const rhh_rows &rows)
 {
 	for (uint32_t s = 0; s < t->prog.n_states; s++)
 	{
@@ -256,7 +256,7 @@ rhh_is_simple(const rhh_table *t, const rhh_rows &rows)
  * the batch kernel.  groups: of a unit.
  */
 static bool
-rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &rows,
+rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &rows,
 					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
 					 double groups, bool simple)
 {
@@ -314,7 +314,7 @@ rhh_launch_aggregate(rhh_table *t, int i, const rhh_view &view, const rhh_rows &
 }
 
 static bool
-rhh_launch_units(rhh_table *t, const rhh_partition_plan &p, const uint32_t *ends, uint32_t bits,
+rhh_launch_units(rhh_map *t, const rhh_partition_plan &p, const uint32_t *ends, uint32_t bits,
 				 uint32_t unit_rows)
 {
 	uint32_t	n_parts = 1u << bits;
@@ -328,7 +328,7 @@ rhh_launch_units(rhh_table *t, const rhh_partition_plan &p, const uint32_t *ends
 
 /* Moves the rows to their parts, of which it gives the units. */
 static bool
-rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t unit_rows,
+rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t unit_rows,
 					 rhh_units *units)
 {
 	rhh_device *dev = t->dev;
@@ -367,7 +367,7 @@ rhh_launch_partition(rhh_table *t, int i, const rhh_partition_plan &p, uint32_t 
 
 /* The body as a launch of some tiles sees it: they take numbers in chunks. */
 static rhh_view
-rhh_view_for(const rhh_table *t, uint32_t n_tiles)
+rhh_view_for(const rhh_map *t, uint32_t n_tiles)
 {
 	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
 
@@ -381,7 +381,7 @@ rhh_view_for(const rhh_table *t, uint32_t n_tiles)
 
 /* Queues a batch's kernels, for all its rows or those that failed. */
 static bool
-rhh_launch_batch(rhh_table *t, int i, bool replay)
+rhh_launch_batch(rhh_map *t, int i, bool replay)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -460,7 +460,7 @@ rhh_launch_batch(rhh_table *t, int i, bool replay)
  * its groups (then the table is to DRAIN), or to run.
  */
 static bool
-rhh_start_batch(rhh_table *t, int i)
+rhh_start_batch(rhh_map *t, int i)
 {
 	rhh_in_flight *f = &t->flights[i];
 
@@ -485,7 +485,7 @@ rhh_start_batch(rhh_table *t, int i)
 
 /* The rows have been looked at, and it is known how to aggregate them. */
 static bool
-rhh_looked(rhh_table *t, int i, const rhh_control *snapshot)
+rhh_looked(rhh_map *t, int i, const rhh_control *snapshot)
 {
 	rhh_in_flight *f = &t->flights[i];
 
@@ -507,7 +507,7 @@ rhh_looked(rhh_table *t, int i, const rhh_control *snapshot)
 
 /* As far as there is room for them. */
 static bool
-rhh_launch_queued(rhh_table *t)
+rhh_launch_queued(rhh_map *t)
 {
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 		if (t->mode == TABLE_BUILD && t->flights[i].state == BATCH_QUEUED &&
@@ -518,7 +518,7 @@ rhh_launch_queued(rhh_table *t)
 
 /* The caller's event is due. */
 static void
-rhh_resolve(rhh_table *t, int i, rhh_status status, uint32_t n_failed)
+rhh_resolve(rhh_map *t, int i, rhh_status status, uint32_t n_failed)
 {
 	rhh_in_flight *f = &t->flights[i];
 
@@ -534,7 +534,7 @@ rhh_resolve(rhh_table *t, int i, rhh_status status, uint32_t n_failed)
 
 /* The failed rows go back to the caller. */
 static bool
-rhh_hand_back(rhh_table *t, int i)
+rhh_hand_back(rhh_map *t, int i)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;

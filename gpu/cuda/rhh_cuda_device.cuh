@@ -145,12 +145,12 @@ struct rhh_in_flight
 	bool		upload_counted; /* its time is in the statistics */
 };
 
-struct rhh_table
+struct rhh_map
 {
 	rhh_device *dev;
-	rhh_table  *next;
+	rhh_map    *next;
 	rhh_lane   *lane;
-	rhh_table_spec spec;
+	rhh_map_spec spec;
 	rhh_program prog;
 	rhh_variant variant;
 	uint32_t	slots_per_bucket;
@@ -186,7 +186,7 @@ struct rhh_table
 	uint32_t	n_orphans_done;
 	uint32_t	n_extracting;
 
-	rhh_table_stats stats;
+	rhh_map_stats stats;
 };
 
 struct rhh_device
@@ -200,7 +200,7 @@ struct rhh_device
 	bool		slot16;
 	cudaDeviceProp prop;
 
-	rhh_table  *tables;
+	rhh_map    *tables;
 	rhh_lane   *lanes;			/* kept */
 	uint32_t	n_lanes;
 	uint64_t	limit_bytes;
@@ -313,7 +313,7 @@ rhh_launched(rhh_device *dev, const char *kernel)
 
 /* Wakes the caller when an event of the lane is reached. */
 static bool
-rhh_wake_after(rhh_table *t, cudaEvent_t done)
+rhh_wake_after(rhh_map *t, cudaEvent_t done)
 {
 	rhh_device *dev = t->dev;
 
@@ -324,7 +324,7 @@ rhh_wake_after(rhh_table *t, cudaEvent_t done)
 
 /* Ends what was queued in run: counters to the host, event, wake-up. */
 static bool
-rhh_end_step(rhh_table *t, rhh_step_events *ev, rhh_control *snapshot)
+rhh_end_step(rhh_map *t, rhh_step_events *ev, rhh_control *snapshot)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -352,7 +352,7 @@ rhh_reached(rhh_device *dev, cudaEvent_t event)
 
 /* Both events must have been reached. */
 static void
-rhh_add_time(rhh_table *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
+rhh_add_time(rhh_map *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
 {
 	float		ms = 0;
 
@@ -365,7 +365,7 @@ rhh_add_time(rhh_table *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
  * may look at them in another.
  */
 static void
-rhh_see(rhh_table *t, const rhh_control *snapshot, uint64_t launch)
+rhh_see(rhh_map *t, const rhh_control *snapshot, uint64_t launch)
 {
 	if (launch < t->seen_launch)
 		return;

@@ -9,7 +9,7 @@
 #include "cuda/rhh_cuda_memory.cuh"
 
 static bool
-rhh_reconcile(rhh_table *t, const rhh_view *view)
+rhh_reconcile(rhh_map *t, const rhh_view *view)
 {
 	rhh_device *dev = t->dev;
 	cudaStream_t run = t->lane->run;
@@ -40,7 +40,7 @@ rhh_reconcile(rhh_table *t, const rhh_view *view)
 
 /* Queues reconciling and compacting. */
 static bool
-rhh_start_finish(rhh_table *t)
+rhh_start_finish(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -86,7 +86,7 @@ rhh_start_finish(rhh_table *t)
 }
 
 static void
-rhh_finished(rhh_table *t)
+rhh_finished(rhh_map *t)
 {
 	rhh_add_time(t, t->lane->step.start, t->lane->step.stop, &t->stats.kernel_ns);
 	rhh_see(t, &t->lane->snapshot[RHH_CUDA_IN_FLIGHT], t->launches);
@@ -101,7 +101,7 @@ rhh_finished(rhh_table *t)
 
 /* Queues the next orphans, or once they are out, groups of the compacted slots. */
 static bool
-rhh_start_extract(rhh_table *t)
+rhh_start_extract(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -142,7 +142,7 @@ rhh_start_extract(rhh_table *t)
 }
 
 static void
-rhh_extracted(rhh_table *t)
+rhh_extracted(rhh_map *t)
 {
 	bool		orphans = t->n_orphans_done < t->n_orphans;
 

@@ -13,14 +13,14 @@
  * then keys crowd together, and twice the slots need not spread them.
  */
 static bool
-rhh_growth_helps(const rhh_table *t)
+rhh_growth_helps(const rhh_map *t)
 {
 	return t->seen.n_numbers >= t->body.group_cap ||
 		(double) t->seen.placed >= rhh_slots_of(t, &t->body) * t->spec.load_factor / 2;
 }
 
 static bool
-rhh_body_try(rhh_table *t, double slots)
+rhh_body_try(rhh_map *t, double slots)
 {
 	double		buckets = slots / t->slots_per_bucket + 1;
 
@@ -34,7 +34,7 @@ rhh_body_try(rhh_table *t, double slots)
 
 /* Nothing grows: the rows that waited for it go back, the others go on. */
 static bool
-rhh_grow_refused(rhh_table *t)
+rhh_grow_refused(rhh_map *t)
 {
 	t->mode = TABLE_BUILD;
 	t->refused_at = t->dev->frees;
@@ -46,7 +46,7 @@ rhh_grow_refused(rhh_table *t)
 
 /* Initial states of the numbers from first on. */
 static bool
-rhh_fill(rhh_table *t, const rhh_body *body, uint64_t first)
+rhh_fill(rhh_map *t, const rhh_body *body, uint64_t first)
 {
 	uint64_t	n = body->group_cap - first;
 
@@ -68,7 +68,7 @@ rhh_fill(rhh_table *t, const rhh_body *body, uint64_t first)
  * have ended well.
  */
 static bool
-rhh_grow(rhh_table *t)
+rhh_grow(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -126,7 +126,7 @@ rhh_grow(rhh_table *t)
 
 /* The rehash has ended. */
 static bool
-rhh_grown(rhh_table *t)
+rhh_grown(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;

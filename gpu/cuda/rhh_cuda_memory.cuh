@@ -140,7 +140,7 @@ rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
  * broken.
  */
 static bool
-rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_table_spec *spec)
+rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 {
 	uint64_t	staging = rhh_align(spec->max_batch_bytes);
 	uint64_t	failed = rhh_align((spec->max_batch_rows + 31ULL) / 32 * 4);
@@ -207,14 +207,14 @@ rhh_lane_return(rhh_device *dev, rhh_lane *lane)
 /* ---------- bodies ---------- */
 
 static double
-rhh_slots_of(const rhh_table *t, const rhh_body *body)
+rhh_slots_of(const rhh_map *t, const rhh_body *body)
 {
 	return (double) body->n_buckets * t->slots_per_bucket;
 }
 
 /* Lays out a body of n_buckets, without memory. */
 static void
-rhh_body_plan(const rhh_table *t, uint32_t n_buckets, rhh_body *body)
+rhh_body_plan(const rhh_map *t, uint32_t n_buckets, rhh_body *body)
 {
 	double		slots = (double) n_buckets * t->slots_per_bucket;
 	double		cap = slots * t->spec.load_factor * RHH_CUDA_NUMBER_SLACK;
@@ -239,7 +239,7 @@ rhh_body_plan(const rhh_table *t, uint32_t n_buckets, rhh_body *body)
 
 /* Memory for it within the limits; false if refused. */
 static bool
-rhh_body_alloc(rhh_table *t, rhh_body *body)
+rhh_body_alloc(rhh_map *t, rhh_body *body)
 {
 	rhh_device *dev = t->dev;
 
@@ -257,7 +257,7 @@ rhh_body_alloc(rhh_table *t, rhh_body *body)
 }
 
 static void
-rhh_body_free(rhh_table *t, rhh_body *body)
+rhh_body_free(rhh_map *t, rhh_body *body)
 {
 	if (body->memory == NULL)
 		return;
@@ -270,7 +270,7 @@ rhh_body_free(rhh_table *t, rhh_body *body)
 
 /* The table as kernels see it, in some body and with some list of orphans. */
 static rhh_view
-rhh_view_of(const rhh_table *t, const rhh_body *body, uint32_t orphan_list)
+rhh_view_of(const rhh_map *t, const rhh_body *body, uint32_t orphan_list)
 {
 	rhh_lane   *lane = t->lane;
 	rhh_view	v;
@@ -297,7 +297,7 @@ rhh_view_of(const rhh_table *t, const rhh_body *body, uint32_t orphan_list)
 
 /* The largest start that fits and is not larger than the estimate asks for. */
 static bool
-rhh_first_body(rhh_table *t)
+rhh_first_body(rhh_map *t)
 {
 	double		slots = (double) t->spec.expected_groups / t->spec.load_factor;
 
@@ -321,11 +321,11 @@ rhh_first_body(rhh_table *t)
 
 /* Unlinks it and frees everything; whatever runs is waited for. */
 static void
-rhh_table_free(rhh_table *t)
+rhh_table_free(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 
-	for (rhh_table **p = &dev->tables; *p != NULL; p = &(*p)->next)
+	for (rhh_map **p = &dev->tables; *p != NULL; p = &(*p)->next)
 		if (*p == t)
 		{
 			*p = t->next;

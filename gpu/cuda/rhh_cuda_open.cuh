@@ -126,7 +126,7 @@ rhh_warm_up(rhh_device *dev)
 	cudaFuncAttributes attr;
 	size_t		free_bytes = 0,
 				total_bytes = 0;
-	rhh_table_spec spec;
+	rhh_map_spec spec;
 	uint64_t	count;
 	bool		ok;
 

@@ -552,7 +552,7 @@ rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
 	bool		same = true;
 
 	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
-		same = same && rhh_load_shared64(&words[w])
+		same = same && rhh_load_relaxed64(&words[w])
 			== rhh_row_key_word(prog, rows, row, key, w);
 	return team.all(same);
 }
@@ -568,7 +568,7 @@ rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
 	bool		same = true;
 
 	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
-		same = same && rhh_load_shared64(&x[w]) == rhh_load_shared64(&y[w]);
+		same = same && rhh_load_relaxed64(&x[w]) == rhh_load_relaxed64(&y[w]);
 	return team.all(same);
 }
 
@@ -603,7 +603,7 @@ rhh_next_number(const rhh_view &view, const Team &team, bool active, rhh_reserve
 
 	/* Look first, so that the counter stops soon behind group_cap. */
 	if (need && team.rank == 0 &&
-		rhh_load_shared32(&view.ctl->n_numbers) < view.group_cap)
+		rhh_load_relaxed32(&view.ctl->n_numbers) < view.group_cap)
 		first = atomicAdd(&view.ctl->n_numbers, view.chunk);
 	first = team.shfl(first, 0);
 	if (need && first < view.group_cap)
@@ -756,7 +756,7 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 
 		/* One lane looks: two might see different lengths. */
 		if (ok && victim_rank > 0 && t.rank == 0)
-			length = rhh_load_shared32(base::view.n_orphans);
+			length = rhh_load_relaxed32(base::view.n_orphans);
 		length = t.shfl(length, 0);
 		if (victim_rank > 0 && length >= base::view.orphan_limit)
 			ok = false;

@@ -162,7 +162,7 @@ rhh_rehash_kernel(const __grid_constant__ rhh_program prog,
 RHH_DEV bool
 rhh_is_dead(const rhh_view &view, uint32_t group)
 {
-	return rhh_load_shared32(&view.dead[group >> 5]) >> (group & 31) & 1;
+	return rhh_load_relaxed32(&view.dead[group >> 5]) >> (group & 31) & 1;
 }
 
 /* Merges a group's states into another's and marks it dead.  A whole tile. */

@@ -103,12 +103,12 @@ struct rhh_raw<8>
 	/* The calling lane's slots of a line. */
 	static __device__ RHH_INLINE void load(slot *e, const void *slots, uint64_t first)
 	{
-		rhh_load_shared_2x64((const uint64_t *) slots + first, &e[0], &e[1]);
+		rhh_load_relaxed_2x64((const uint64_t *) slots + first, &e[0], &e[1]);
 	}
 
 	static __device__ RHH_INLINE void load_old(slot *e, const void *slots, uint64_t first)
 	{
-		rhh_pair64	v = rhh_load_old128((const uint64_t *) slots + first);
+		rhh_pair64	v = rhh_load_cached128((const uint64_t *) slots + first);
 
 		e[0] = v.x;
 		e[1] = v.y;
@@ -135,12 +135,12 @@ struct rhh_raw<16>
 
 	static __device__ RHH_INLINE void load(slot *e, const void *slots, uint64_t first)
 	{
-		e[0] = rhh_load_shared128((const rhh_pair64 *) slots + first);
+		e[0] = rhh_load_relaxed128((const rhh_pair64 *) slots + first);
 	}
 
 	static __device__ RHH_INLINE void load_old(slot *e, const void *slots, uint64_t first)
 	{
-		e[0] = rhh_load_old128((const rhh_pair64 *) slots + first);
+		e[0] = rhh_load_cached128((const rhh_pair64 *) slots + first);
 	}
 
 	static __device__ RHH_INLINE bool cas(void *slots, uint64_t at, const slot &expected,

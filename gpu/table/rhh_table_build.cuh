@@ -429,12 +429,12 @@ look_back(const build_job<S> &job, uint32_t part, uint32_t n_buckets)
 		else
 		{
 			uint32_t	p = behind - 1 - lane;
-			uint64_t	word = rhh_load_shared64(&job.words[p]);
+			uint64_t	word = rhh_load_relaxed64(&job.words[p]);
 
 			while (word == 0)
 			{
 				__nanosleep(20);
-				word = rhh_load_shared64(&job.words[p]);
+				word = rhh_load_relaxed64(&job.words[p]);
 			}
 			mine = part_word::unpack(word, (uint64_t) job.from(p, n_buckets) * S::SLOTS, &ends);
 		}
@@ -814,7 +814,7 @@ struct part_builder
 		{
 			if (threadIdx.x == 0)
 			{
-				while (rhh_load_shared64(&job.words[spilled_part + 1]) == 0)
+				while (rhh_load_relaxed64(&job.words[spilled_part + 1]) == 0)
 					__nanosleep(20);
 				__threadfence();
 			}

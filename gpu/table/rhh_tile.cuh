@@ -223,15 +223,15 @@ rhh_block_scan(T x, T *warp_sums, T *all = nullptr)
 /* ---------- memory ---------- */
 
 /*
- * rhh_load_shared: reads past L1, which other SMs' stores do not reach; a retry
- * reads again.  rhh_load_old: through L1, so possibly what was there earlier.
+ * rhh_load_relaxed: reads past L1, which other SMs' stores do not reach; a retry
+ * reads again.  rhh_load_cached: through L1, so possibly what was there earlier.
  *
- * rhh_load_shared_2x64 is two such loads in one instruction: each half is
- * whole, but the halves need not be of one moment.  rhh_load_shared128 is one
+ * rhh_load_relaxed_2x64 is two such loads in one instruction: each half is
+ * whole, but the halves need not be of one moment.  rhh_load_relaxed128 is one
  * access (sm_90 and later).
  */
 RHH_DEV uint16_t
-rhh_load_shared16(const uint16_t *p)
+rhh_load_relaxed16(const uint16_t *p)
 {
 #if defined(__CUDACC__)
 	uint16_t	v;
@@ -245,7 +245,7 @@ rhh_load_shared16(const uint16_t *p)
 }
 
 RHH_DEV uint32_t
-rhh_load_shared32(const uint32_t *p)
+rhh_load_relaxed32(const uint32_t *p)
 {
 #if defined(__CUDACC__)
 	uint32_t	v;
@@ -259,7 +259,7 @@ rhh_load_shared32(const uint32_t *p)
 }
 
 RHH_DEV uint64_t
-rhh_load_shared64(const uint64_t *p)
+rhh_load_relaxed64(const uint64_t *p)
 {
 #if defined(__CUDACC__)
 	uint64_t	v;
@@ -273,7 +273,7 @@ rhh_load_shared64(const uint64_t *p)
 }
 
 RHH_DEV void
-rhh_load_shared_2x64(const uint64_t *p, uint64_t *a, uint64_t *b)
+rhh_load_relaxed_2x64(const uint64_t *p, uint64_t *a, uint64_t *b)
 {
 #if defined(__CUDACC__)
 	asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
@@ -285,7 +285,7 @@ rhh_load_shared_2x64(const uint64_t *p, uint64_t *a, uint64_t *b)
 }
 
 RHH_DEV uint64_t
-rhh_load_old64(const uint64_t *p)
+rhh_load_cached64(const uint64_t *p)
 {
 #if defined(__CUDACC__)
 	uint64_t	v;
@@ -305,7 +305,7 @@ struct rhh_pair64
 };
 
 RHH_DEV rhh_pair64
-rhh_load_shared128(const void *p)
+rhh_load_relaxed128(const void *p)
 {
 	rhh_pair64	v;
 
@@ -317,13 +317,13 @@ rhh_load_shared128(const void *p)
 				 "mov.b128 {%0, %1}, raw;\n\t}"
 				 : "=l"(v.x), "=l"(v.y) : "l"(__cvta_generic_to_global(p)) : "memory");
 #else
-	rhh_load_shared_2x64((const uint64_t *) p, &v.x, &v.y);
+	rhh_load_relaxed_2x64((const uint64_t *) p, &v.x, &v.y);
 #endif
 	return v;
 }
 
 RHH_DEV rhh_pair64
-rhh_load_old128(const void *p)
+rhh_load_cached128(const void *p)
 {
 	rhh_pair64	v;
 

@@ -158,7 +158,7 @@ typedef struct StringWords
 } StringWords;
 
 extern void gpurhh_string_words_init(StringWords *words,
-									 const rhh_table_spec *spec,
+									 const rhh_map_spec *spec,
 									 const GpuColumn *columns);
 extern void gpurhh_strings_resolve(const StringWords *words,
 								   const Dictionary *dictionary,
@@ -280,7 +280,7 @@ typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
 #define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
 
 extern Candidates *gpurhh_candidates_create(MemoryContext context,
-											const rhh_table_spec *spec,
+											const rhh_map_spec *spec,
 											const GpuColumn *columns,
 											Size limit,
 											CandidateRefused refused,
@@ -295,50 +295,50 @@ extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
 
 /* ---------- level_rows.c ---------- */
 
-#define GPURHH_REGROUP_MAX_SETS	64
+#define GPURHH_LEVEL_MAX_SETS	64
 
 /* The number of a group's grouping set, beside the NULL bits in word 0. */
 #define GPURHH_SET_SHIFT	32
 #define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
 
 /* What a column of the second level's rows is made of. */
-typedef enum RegroupKind
+typedef enum LevelKind
 {
-	REGROUP_KEY,				/* a key; NULL also where it is not in the set */
-	REGROUP_IS_NULL,			/* of a key only whether it is NULL */
-	REGROUP_SET,				/* the set's number */
-	REGROUP_WORD,				/* a word of a state, or two */
-	REGROUP_DIGIT1,				/* the second word of an integer of several, all */
-	REGROUP_DIGIT2,				/* signed, see regroup_rows.c; the third one */
-	REGROUP_ANY					/* RHH_ANY's value, NULL where there is none */
-} RegroupKind;
+	LEVEL_KEY,					/* a key; NULL also where it is not in the set */
+	LEVEL_IS_NULL,				/* of a key only whether it is NULL */
+	LEVEL_SET,					/* the set's number */
+	LEVEL_WORD,					/* a word of a state, or two */
+	LEVEL_DIGIT1,				/* the second word of an integer of several, all */
+	LEVEL_DIGIT2,				/* signed, see level_rows.c; the third one */
+	LEVEL_ANY					/* RHH_ANY's value, NULL where there is none */
+} LevelKind;
 
-typedef struct RegroupColumn
+typedef struct LevelColumn
 {
-	RegroupKind kind;
+	LevelKind	kind;
 	int			key;			/* its NULL bit */
 	int			word;			/* of the first level, its first */
 	int			part;			/* of the groups that have it; -1: all */
-} RegroupColumn;
+} LevelColumn;
 
 /* How a device makes groups of another of its table's groups. */
-typedef struct RegroupPlan
+typedef struct LevelPlan
 {
-	rhh_table_spec spec;		/* of the second level's table */
-	RegroupColumn columns[RHH_MAX_COLUMNS];
+	rhh_map_spec spec;			/* of the second level's table */
+	LevelColumn columns[RHH_MAX_COLUMNS];
 	bool		keep_first;		/* the first level's groups are results too */
 	int			n_parts;		/* 0, or the groups have sets already, for each of
 								 * this plan's as many */
 	int			first_set;		/* the sets' numbers begin with it */
 	int			n_sets;
-	uint64		outside[GPURHH_REGROUP_MAX_SETS];	/* NULL bits of the keys
-													 * that are not in a set */
-} RegroupPlan;
+	uint64		outside[GPURHH_LEVEL_MAX_SETS]; /* NULL bits of the keys
+												 * that are not in a set */
+} LevelPlan;
 
-extern void gpurhh_regroup_feed_init(Feed *feed, const RegroupPlan *plan,
-									 Size block_bytes, int max_rows);
-extern void gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan,
-									 int set, const uint64 *words,
-									 Size stride, uint32 n);
+extern void gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,
+								   Size block_bytes, int max_rows);
+extern void gpurhh_level_rows_feed(Feed *feed, const LevelPlan *plan,
+								   int set, const uint64 *words,
+								   Size stride, uint32 n);
 
 #endif							/* GPURHH_BATCH_BATCH_H */

@@ -121,7 +121,7 @@ gpurhh_candidates_capacity(int n_key_bytes, int n_strings, Size limit)
  * for strings that the dictionary does not take.
  */
 Candidates *
-gpurhh_candidates_create(MemoryContext context, const rhh_table_spec *spec,
+gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
 						 const GpuColumn *columns, Size limit,
 						 CandidateRefused refused, void *refused_arg)
 {

@@ -42,8 +42,8 @@ encoding_of(int bytes)
 
 /* Lays out blocks of block_bytes, at most max_rows rows each. */
 void
-gpurhh_regroup_feed_init(Feed *feed, const RegroupPlan *plan,
-						 Size block_bytes, int max_rows)
+gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,
+					   Size block_bytes, int max_rows)
 {
 	GpuColumn	columns[RHH_MAX_COLUMNS] = {0};
 
@@ -115,9 +115,9 @@ copy_digits(uint64 *to, const uint64 *from, Size stride, uint32 n, int digit)
 	}
 }
 
-/* Which part of its set a group is, see RegroupPlan. */
+/* Which part of its set a group is, see LevelPlan. */
 static inline int
-part_of(const RegroupPlan *plan, uint64 word0)
+part_of(const LevelPlan *plan, uint64 word0)
 {
 	return GPURHH_SET_OF(word0) % plan->n_parts;
 }
@@ -135,14 +135,14 @@ part_of(const RegroupPlan *plan, uint64 word0)
 
 /* Marks the rows that have no value in a column. */
 static void
-mark_nulls(Feed *feed, int c, const RegroupColumn *from, bool outside,
+mark_nulls(Feed *feed, int c, const LevelColumn *from, bool outside,
 		   const uint64 *words, Size stride, uint32 n)
 {
 	uint8	   *bitmap = gpurhh_feed_null_bitmap(feed, c);
 
 	if (outside)
 		MARK_NULLS(1);
-	else if (from->kind == REGROUP_ANY)
+	else if (from->kind == LEVEL_ANY)
 		MARK_NULLS(words[from->word * stride + i] == 0);
 	else
 		MARK_NULLS((words[i] >> from->key) & 1);
@@ -153,8 +153,8 @@ mark_nulls(Feed *feed, int c, const RegroupColumn *from, bool outside,
  * the block that was started; there is room for them.
  */
 void
-gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
-						 const uint64 *words, Size stride, uint32 n)
+gpurhh_level_rows_feed(Feed *feed, const LevelPlan *plan, int set,
+					   const uint64 *words, Size stride, uint32 n)
 {
 	uint64		nulls = 0;
 
@@ -163,26 +163,26 @@ gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
 		nulls |= words[i];
 	for (uint32 c = 0; c < plan->spec.n_columns; c++)
 	{
-		const RegroupColumn *from = &plan->columns[c];
+		const LevelColumn *from = &plan->columns[c];
 		const uint64 *at = words + from->word * stride;
 		int			bytes = feed->columns[c].bytes;
 		char	   *to = feed->base + feed->columns[c].values_offset +
 			(Size) feed->n_rows * bytes;
-		bool		outside = from->kind == REGROUP_KEY &&
+		bool		outside = from->kind == LEVEL_KEY &&
 			((plan->outside[set] >> from->key) & 1) != 0;
 
 		switch (from->kind)
 		{
-			case REGROUP_KEY:
+			case LEVEL_KEY:
 				if (outside)
 					memset(to, 0, (Size) n * bytes);
 				else
 					copy_values(to, bytes, at, stride, n);
 				break;
-			case REGROUP_IS_NULL:
+			case LEVEL_IS_NULL:
 				memset(to, 0, (Size) n * bytes);
 				break;
-			case REGROUP_SET:
+			case LEVEL_SET:
 				if (plan->n_parts == 0)
 					memset(to, plan->first_set + set, n);
 				else
@@ -191,20 +191,20 @@ gpurhh_regroup_feed_rows(Feed *feed, const RegroupPlan *plan, int set,
 						to[i] = (char) (GPURHH_SET_OF(words[i]) / plan->n_parts);
 				}
 				break;
-			case REGROUP_WORD:
+			case LEVEL_WORD:
 				copy_values(to, bytes, at, stride, n);
 				break;
-			case REGROUP_ANY:
+			case LEVEL_ANY:
 				copy_values(to, bytes, at + stride, stride, n);
 				break;
-			case REGROUP_DIGIT1:
-			case REGROUP_DIGIT2:
+			case LEVEL_DIGIT1:
+			case LEVEL_DIGIT2:
 				copy_digits((uint64 *) to, at, stride, n,
-							from->kind == REGROUP_DIGIT1 ? 1 : 2);
+							from->kind == LEVEL_DIGIT1 ? 1 : 2);
 				break;
 		}
-		if (from->kind == REGROUP_ANY || outside ||
-			((from->kind == REGROUP_KEY || from->kind == REGROUP_IS_NULL) &&
+		if (from->kind == LEVEL_ANY || outside ||
+			((from->kind == LEVEL_KEY || from->kind == LEVEL_IS_NULL) &&
 			 ((nulls >> from->key) & 1) != 0))
 			mark_nulls(feed, c, from, outside, words, stride, n);
 		if (from->part >= 0 && plan->n_parts > 1)

@@ -64,7 +64,7 @@ word_of_entry(const StringEntry *entry)
  * its columns are fed with.  Keys come first.
  */
 void
-gpurhh_string_words_init(StringWords *words, const rhh_table_spec *spec,
+gpurhh_string_words_init(StringWords *words, const rhh_map_spec *spec,
 						 const GpuColumn *columns)
 {
 	int			word = 1;

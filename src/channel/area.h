@@ -75,13 +75,13 @@ typedef enum QueryState
 } QueryState;
 
 /* Where a query has a second level: who makes it? */
-typedef enum QueryRegroup
+typedef enum QueryLevel
 {
-	REGROUP_NONE,				/* nobody, or the session of what it fetches */
-	REGROUP_UNDECIDED,			/* until the session knows nothing can be read */
-	REGROUP_WANTED,				/* the device, if it has memory for it */
-	REGROUP_ON_DEVICE			/* the device; what is fetched is of both levels */
-} QueryRegroup;
+	QUERY_LEVEL_NONE,			/* nobody, or the session of what it fetches */
+	QUERY_LEVEL_UNDECIDED,		/* until the session knows nothing can be read */
+	QUERY_LEVEL_WANTED,			/* the device, if it has memory for it */
+	QUERY_LEVEL_ON_DEVICE		/* the device; what is fetched is of both levels */
+} QueryLevel;
 
 /*
  * One query's conversation with the service.  Its participants (the processes
@@ -97,9 +97,9 @@ typedef struct ChannelQuery
 	int			n_participants;
 	ConditionVariable news;		/* of anything that one may wait for */
 	char		device[GPURHH_DEVICE_NAME_LEN]; /* asked for */
-	rhh_table_spec spec;
-	QueryRegroup regroup;
-	RegroupPlan regroup_plan;	/* unless REGROUP_NONE from the start */
+	rhh_map_spec spec;
+	QueryLevel	level;
+	LevelPlan	level_plan;		/* unless QUERY_LEVEL_NONE from the start */
 
 	BlockList	queued;			/* to the service */
 	BlockList	returned;		/* to the finisher, with failed rows */
@@ -124,16 +124,16 @@ typedef struct ChannelQuery
 	bool		all_extracted;	/* service: no results after those */
 
 	char		used_device[GPURHH_DEVICE_NAME_LEN];
-	rhh_table_stats stats;
-	rhh_table_stats second_stats;	/* of the second level's table */
+	rhh_map_stats stats;
+	rhh_map_stats second_stats; /* of the second level's table */
 } ChannelQuery;
 
 /* Whose groups a query's results are: the first level's, or what was made of it. */
-static inline const rhh_table_spec *
+static inline const rhh_map_spec *
 gpurhh_result_spec(const ChannelQuery *query, bool first_level)
 {
-	return query->regroup == REGROUP_ON_DEVICE && !first_level ?
-		&query->regroup_plan.spec : &query->spec;
+	return query->level == QUERY_LEVEL_ON_DEVICE && !first_level ?
+		&query->level_plan.spec : &query->spec;
 }
 
 /* Cumulative since the service started. */

@@ -205,13 +205,13 @@ too_many_of_session(ChannelArea *area)
  * Opens a query that lives until it is closed or the context is reset.  Returns
  * NULL, with the reason, if no service can be had or too many queries are open.
  *
- * regroup_plan describes a second level, which the device makes if
- * gpurhh_channel_regroup() asks for it; NULL if there is none.  sleeps says that
+ * level_plan describes a second level, which the device makes if
+ * gpurhh_channel_decide_level() asks for it; NULL if there is none.  sleeps says that
  * the source of the rows may take any time between two batches.
  */
 Channel *
-gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
-					const RegroupPlan *regroup_plan, bool sleeps,
+gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
+					const LevelPlan *level_plan, bool sleeps,
 					MemoryContext context, const char **why)
 {
 	Channel    *channel = make_channel(area, true, context);
@@ -247,10 +247,10 @@ gpurhh_channel_open(ChannelArea *area, const rhh_table_spec *spec,
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
 				query->sleeps = sleeps;
-				if (regroup_plan != NULL)
+				if (level_plan != NULL)
 				{
-					query->regroup = REGROUP_UNDECIDED;
-					query->regroup_plan = *regroup_plan;
+					query->level = QUERY_LEVEL_UNDECIDED;
+					query->level_plan = *level_plan;
 				}
 				query->queued.head = -1;
 				query->returned.head = -1;
@@ -756,17 +756,17 @@ gpurhh_channel_complete(Channel *channel)
 /*
  * Decides who makes the second level; to be called before the first group is
  * fetched.  If wanted, the device is to make it: then the caller waits again until
- * the table can be read, and asks gpurhh_channel_regrouped() whether it has.
+ * the table can be read, and asks gpurhh_channel_level_on_device() whether it has.
  */
 void
-gpurhh_channel_regroup(Channel *channel, bool wanted)
+gpurhh_channel_decide_level(Channel *channel, bool wanted)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	Assert(query->regroup == REGROUP_UNDECIDED);
-	query->regroup = wanted ? REGROUP_WANTED : REGROUP_NONE;
+	Assert(query->level == QUERY_LEVEL_UNDECIDED);
+	query->level = wanted ? QUERY_LEVEL_WANTED : QUERY_LEVEL_NONE;
 	if (wanted)
 		query->finished = false;
 	gpurhh_wake_service(area);
@@ -775,17 +775,17 @@ gpurhh_channel_regroup(Channel *channel, bool wanted)
 
 /* Has the device made the second level?  If so, *stats tells what that took. */
 bool
-gpurhh_channel_regrouped(Channel *channel, rhh_table_stats *stats)
+gpurhh_channel_level_on_device(Channel *channel, rhh_map_stats *stats)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
-	bool		regrouped;
+	bool		on_device;
 
 	LWLockAcquire(&area->lock, LW_SHARED);
-	regrouped = query->regroup == REGROUP_ON_DEVICE;
+	on_device = query->level == QUERY_LEVEL_ON_DEVICE;
 	*stats = query->second_stats;
 	LWLockRelease(&area->lock);
-	return regrouped;
+	return on_device;
 }
 
 /*
@@ -862,7 +862,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
  * Returns false if no device has a table for the query.
  */
 bool
-gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats, char *device,
+gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats, char *device,
 					 char *refusal)
 {
 	ChannelArea *area = channel->area;

@@ -42,8 +42,8 @@ typedef struct ChannelResult
 } ChannelResult;
 
 extern Channel *gpurhh_channel_open(ChannelArea *area,
-									const rhh_table_spec *spec,
-									const RegroupPlan *regroup_plan,
+									const rhh_map_spec *spec,
+									const LevelPlan *level_plan,
 									bool sleeps, MemoryContext context,
 									const char **why);
 extern ChannelAddress gpurhh_channel_address(Channel *channel);
@@ -64,11 +64,11 @@ extern uint64 gpurhh_channel_late_batches(Channel *channel);
 extern bool gpurhh_channel_claim_finish(Channel *channel);
 extern bool gpurhh_channel_may_emit(Channel *channel, bool only_one);
 extern bool gpurhh_channel_complete(Channel *channel);
-extern void gpurhh_channel_regroup(Channel *channel, bool wanted);
-extern bool gpurhh_channel_regrouped(Channel *channel,
-									 rhh_table_stats *stats);
+extern void gpurhh_channel_decide_level(Channel *channel, bool wanted);
+extern bool gpurhh_channel_level_on_device(Channel *channel,
+										   rhh_map_stats *stats);
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
-extern bool gpurhh_channel_stats(Channel *channel, rhh_table_stats *stats,
+extern bool gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats,
 								 char *device, char *refusal);
 extern ChannelArea *gpurhh_channel_area(Channel *channel);
 extern void gpurhh_channel_close(Channel *channel);

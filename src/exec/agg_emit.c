@@ -62,7 +62,7 @@ typedef struct GroupWords
 } GroupWords;
 
 static void
-find_words(GroupWords *words, const rhh_table_spec *spec)
+find_words(GroupWords *words, const rhh_map_spec *spec)
 {
 	int			word = 1;
 
@@ -102,7 +102,7 @@ init_aggregate(EmitColumn *column, Oid function, List *operands,
 
 static void
 init_column(EmitColumn *column, List *output, const GroupWords *words,
-			const rhh_table_spec *spec, const OddPlan *odd)
+			const rhh_map_spec *spec, const OddPlan *odd)
 {
 	List	   *operands = list_copy_tail(output, GPU_OUTPUT_FIRST_OPERAND);
 	int			first = linitial_int(operands);
@@ -137,7 +137,7 @@ init_column(EmitColumn *column, List *output, const GroupWords *words,
 
 /* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
 void
-gpurhh_emit_init(Emit *emit, List *outputs, const rhh_table_spec *spec,
+gpurhh_emit_init(Emit *emit, List *outputs, const rhh_map_spec *spec,
 				 const OddPlan *odd)
 {
 	GroupWords	words;

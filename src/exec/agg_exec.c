@@ -15,10 +15,10 @@
  *		EMIT_HOST		the host table's groups.  After these, where rows were
  *						deferred (deferred_rows.c), the same again for each pass:
  *						its rows are read into a new host table
- *		EMIT_REGROUPED	groups made of all of those (levels.c)
+ *		EMIT_LEVEL	groups made of all of those (levels.c)
  *		EMIT_DONE
  *
- * Where the device has made the second level too (regroup_on_device), it returns
+ * Where the device has made the second level too (level_on_device), it returns
  * that, and the host table is for what it refused of it.
  *
  * A group in either place is words (see rhh_result); agg_emit.c makes scan
@@ -118,7 +118,7 @@ static void
 read_plan(GpuAggState *state, CustomScan *cscan)
 {
 	List	   *private = cscan->custom_private;
-	rhh_table_spec *spec = &state->spec;
+	rhh_map_spec *spec = &state->spec;
 	ListCell   *lc;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
@@ -171,17 +171,17 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	gpurhh_string_words_init(&state->strings, spec, state->columns);
 	state->n_shown_keys =
 		intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
-	state->regroup =
-		gpurhh_regroup_create(spec, state->columns, state->n_shown_keys,
-							  list_nth(private, GPUAGG_PRIVATE_SETS),
-							  list_nth(private, GPUAGG_PRIVATE_CHOICES),
-							  list_nth(private, GPUAGG_PRIVATE_DISTINCT),
-							  floatVal(list_nth(private, GPUAGG_PRIVATE_REGROUPED)),
-							  floatVal(list_nth(private, GPUAGG_PRIVATE_TOP)));
-	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->regroup,
+	state->second_level =
+		gpurhh_level_create(spec, state->columns, state->n_shown_keys,
+							list_nth(private, GPUAGG_PRIVATE_SETS),
+							list_nth(private, GPUAGG_PRIVATE_CHOICES),
+							list_nth(private, GPUAGG_PRIVATE_DISTINCT),
+							floatVal(list_nth(private, GPUAGG_PRIVATE_SECOND_LEVEL)),
+							floatVal(list_nth(private, GPUAGG_PRIVATE_THIRD_LEVEL)));
+	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->second_level,
 									  list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
-					 state->regroup ? gpurhh_regroup_spec(state->regroup) : spec,
+					 state->second_level ? gpurhh_level_spec(state->second_level) : spec,
 					 state->odd_plan);
 }
 
@@ -401,11 +401,11 @@ exec_agg(CustomScanState *node)
 	if (state->phase == EMIT_NOT_READ)
 	{
 		state->phase = EMIT_DEVICE;
-		state->level = state->regroup;
+		state->returned_level = state->second_level;
 		memset(&state->stats.second, 0, sizeof(state->stats.second));
 		memset(&state->stats.third, 0, sizeof(state->stats.third));
-		if (state->regroup != NULL)
-			gpurhh_regroup_start(state->regroup, state->run_context);
+		if (state->second_level != NULL)
+			gpurhh_level_start(state->second_level, state->run_context);
 		if (!gpurhh_agg_read_input(state))
 			end_emission(state);
 		gpurhh_agg_note_device(state);
@@ -470,8 +470,8 @@ release_run(GpuAggState *state)
 	state->pass_context = NULL;
 	gpurhh_agg_use_dictionary(state, NULL);
 	state->odd_arguments = state->emit.odd_arguments = NULL;
-	if (state->regroup != NULL)
-		gpurhh_regroup_end(state->regroup);
+	if (state->second_level != NULL)
+		gpurhh_level_end(state->second_level);
 	state->on_device = NULL;
 	memset(&state->chunk, 0, sizeof(state->chunk));
 	state->chunk_next = 0;
@@ -611,7 +611,7 @@ shutdown_agg(CustomScanState *node)
 		/* unless the channel is of the third level, or has gone for it */
 		if (!gpurhh_parallel_alone_stats(state->shared, &state->stats) &&
 			state->stats.counts.runs > 0 &&
-			(state->level == NULL || state->level == state->regroup))
+			(state->returned_level == NULL || state->returned_level == state->second_level))
 			gpurhh_agg_note_device(state);
 	}
 	state->shared = NULL;

@@ -28,17 +28,17 @@ gpurhh_agg_note_device(GpuAggState *state)
 	state->has_table = state->channel != NULL &&
 		gpurhh_channel_stats(state->channel, &state->stats.table,
 							 state->stats.device, state->stats.refusal);
-	if (state->regroup != NULL && gpurhh_regroup_makes_groups(state->regroup))
+	if (state->second_level != NULL && gpurhh_level_makes_groups(state->second_level))
 		state->stats.second.place = state->channel != NULL &&
-			gpurhh_channel_regrouped(state->channel,
-									 &state->stats.second.table) ?
+			gpurhh_channel_level_on_device(state->channel,
+										   &state->stats.second.table) ?
 			GPU_LEVEL_DEVICE : GPU_LEVEL_HOST;
 	state->stats.valid = true;
 }
 
 /* The same of the third level's table. */
 static void
-note_upper_stats(GpuAggState *state)
+note_level_stats(GpuAggState *state)
 {
 	char		device[GPURHH_DEVICE_NAME_LEN];
 	char		refusal[GPURHH_MESSAGE_LEN];
@@ -53,10 +53,10 @@ note_upper_stats(GpuAggState *state)
 static void
 note_last(GpuAggState *state)
 {
-	if (state->level == state->regroup)
+	if (state->returned_level == state->second_level)
 		gpurhh_agg_note_device(state);
 	else
-		note_upper_stats(state);
+		note_level_stats(state);
 	state->has_table = false;
 	gpurhh_agg_leave_query(state);
 }
@@ -201,10 +201,10 @@ next_first_level(GpuAggState *state, Size *stride, uint32 *n)
 			words = next_host_group(state);
 		if (words == NULL && !gpurhh_agg_next_pass(state))
 		{
-			state->phase = EMIT_REGROUPED;
+			state->phase = EMIT_LEVEL;
 			/* strings that are shown from here on are the level's own */
-			if (state->level != NULL &&
-				gpurhh_regroup_keeps_strings(state->level))
+			if (state->returned_level != NULL &&
+				gpurhh_level_keeps_strings(state->returned_level))
 			{
 				gpurhh_agg_use_dictionary(state, NULL);
 				MemoryContextReset(state->pass_context);
@@ -260,7 +260,7 @@ merge_odd_groups(GpuAggState *state)
 static const uint64 *
 next_groups_of_level(GpuAggState *state, Size *stride, uint32 *n)
 {
-	Regroup    *level = state->level;
+	Level	   *level = state->returned_level;
 	const uint64 *words = NULL;
 
 	while ((words = next_first_level(state, stride, n)) != NULL)
@@ -272,46 +272,46 @@ next_groups_of_level(GpuAggState *state, Size *stride, uint32 *n)
 			/* the first level's are those of a set as they are */
 			if (state->phase == EMIT_DEVICE && state->chunk.first_level)
 				return words;
-			words = gpurhh_regroup_translate(level, words, *stride, *n);
+			words = gpurhh_level_translate(level, words, *stride, *n);
 			*stride = GPURHH_EMIT_WINDOW;
 			return words;
 		}
-		if (gpurhh_regroup_add(level, state->dictionary, words, *stride, *n))
+		if (gpurhh_level_add(level, state->dictionary, words, *stride, *n))
 			return words;
 	}
-	if (state->phase == EMIT_REGROUPED && level != NULL)
+	if (state->phase == EMIT_LEVEL && level != NULL)
 	{
 		*stride = GPURHH_EMIT_WINDOW;
-		words = gpurhh_regroup_next(level, n);
+		words = gpurhh_level_next_groups(level, n);
 	}
 	return words;
 }
 
 /* Makes the third level of all groups of the second. */
 static void
-start_upper(GpuAggState *state)
+start_next_level(GpuAggState *state)
 {
-	Regroup    *above = gpurhh_regroup_above(state->level);
-	UpperFeed  *upper = NULL;
+	Level	   *next = gpurhh_level_next(state->returned_level);
+	LevelFeed  *feed = NULL;
 	Channel    *channel;
 	const uint64 *words;
 	Size		stride;
 	uint32		n;
 
 	/* a device knows strings by their numbers */
-	if (gpurhh_regroup_plan(above) != NULL && !state->odd && !state->stays &&
-		!gpurhh_regroup_keeps_strings(above))
+	if (gpurhh_level_plan(next) != NULL && !state->odd && !state->stays &&
+		!gpurhh_level_keeps_strings(next))
 	{
-		gpurhh_agg_set_limits(state, &gpurhh_regroup_plan(above)->spec);
-		upper = gpurhh_upper_start(above, state->run_context);
+		gpurhh_agg_set_limits(state, &gpurhh_level_plan(next)->spec);
+		feed = gpurhh_level_feed_start(next, state->run_context);
 	}
 	while ((words = next_groups_of_level(state, &stride, &n)) != NULL)
 	{
-		if (upper != NULL)
-			gpurhh_upper_add(upper, words, stride, n);
+		if (feed != NULL)
+			gpurhh_level_feed_add(feed, words, stride, n);
 		else
-			(void) gpurhh_regroup_add(above, state->dictionary, words, stride,
-									  n);
+			(void) gpurhh_level_add(next, state->dictionary, words, stride,
+									n);
 	}
 
 	/* one that participants may still come to goes with shared_context */
@@ -326,17 +326,17 @@ start_upper(GpuAggState *state)
 	state->channel_shared = false;
 	state->has_table = false;
 	state->on_device = NULL;
-	state->level = above;
-	state->phase = EMIT_REGROUPED;
+	state->returned_level = next;
+	state->phase = EMIT_LEVEL;
 	state->stats.third.place = GPU_LEVEL_HOST;
-	if (upper == NULL)
+	if (feed == NULL)
 		return;
-	channel = gpurhh_upper_finish(upper, &state->host, &state->stats.counts);
+	channel = gpurhh_level_feed_finish(feed, &state->host, &state->stats.counts);
 	state->channel = channel;
-	state->on_device = gpurhh_regroup_plan(above);
+	state->on_device = gpurhh_level_plan(next);
 	state->chunk.n_groups = state->chunk_next = 0;
 	state->phase = EMIT_DEVICE;
-	note_upper_stats(state);
+	note_level_stats(state);
 }
 
 /* The next groups to return. */
@@ -354,16 +354,16 @@ gpurhh_agg_next_groups(GpuAggState *state, Size *stride, uint32 *n)
 		merge_odd_groups(state);
 		counts->fetch_ms = fetch_ms = fetch_ms + milliseconds_since(start);
 	}
-	if (state->level == NULL)
+	if (state->returned_level == NULL)
 		return next_groups_of_level(state, stride, n);
 	INSTR_TIME_SET_CURRENT(start);
-	if (gpurhh_regroup_above(state->level) != NULL)
-		start_upper(state);
+	if (gpurhh_level_next(state->returned_level) != NULL)
+		start_next_level(state);
 	words = next_groups_of_level(state, stride, n);
 	/* whatever it took, fetching included */
 	counts->fetch_ms = fetch_ms + milliseconds_since(start);
 	counts->host_spilled = state->spilled_before +
 		(state->host ? gpurhh_host_spilled(state->host) : 0) +
-		gpurhh_regroup_spilled(state->regroup);
+		gpurhh_level_spilled(state->second_level);
 	return words;
 }

@@ -228,7 +228,7 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block, bool last)
 }
 
 void
-gpurhh_agg_set_limits(GpuAggState *state, rhh_table_spec *spec)
+gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec)
 {
 	spec->memory_limit_bytes = (uint64) gpurhh_device_memory_mb * 1024 * 1024;
 	spec->max_probe_buckets = gpurhh_max_probe_buckets;
@@ -243,8 +243,8 @@ gpurhh_agg_set_limits(GpuAggState *state, rhh_table_spec *spec)
 Channel *
 gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 {
-	rhh_table_spec *spec = &state->spec;
-	RegroupPlan *plan = state->regroup ? gpurhh_regroup_plan(state->regroup) :
+	rhh_map_spec *spec = &state->spec;
+	LevelPlan  *plan = state->second_level ? gpurhh_level_plan(state->second_level) :
 		NULL;
 	const char *why = NULL;
 	ChannelArea *area;
@@ -264,8 +264,8 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 		if (plan != NULL)
 		{
 			gpurhh_agg_set_limits(state, &plan->spec);
-			gpurhh_regroup_feed_init(&layout, plan, area->block_bytes,
-									 gpurhh_batch_rows);
+			gpurhh_level_rows_init(&layout, plan, area->block_bytes,
+								   gpurhh_batch_rows);
 			plan->spec.max_batch_rows = layout.capacity_rows;
 			plan->spec.max_batch_bytes = area->block_bytes;
 		}
@@ -413,11 +413,11 @@ add_choice(void *arg, const Feed *feed, uint32 row, int column,
 {
 	GpuAggState *state = arg;
 
-	gpurhh_regroup_keep_strings(state->regroup);
-	(void) gpurhh_regroup_add(state->regroup, NULL,
-							  make_choice(state, feed, row, column, data,
-										  length, odd),
-							  1, 1);
+	gpurhh_level_keep_strings(state->second_level);
+	(void) gpurhh_level_add(state->second_level, NULL,
+							make_choice(state, feed, row, column, data,
+										length, odd),
+							1, 1);
 	MemoryContextReset(state->choice_context);
 }
 
@@ -578,16 +578,16 @@ any_deferred(GpuAggState *state)
 
 /* The second level is about to be made: what it has to know of strings. */
 static void
-prepare_regroup(GpuAggState *state)
+prepare_level(GpuAggState *state)
 {
 	if (state->odd || any_deferred(state) ||
 		(state->shared != NULL && gpurhh_parallel_any_choices(state->shared)))
-		gpurhh_regroup_keep_strings(state->regroup);
+		gpurhh_level_keep_strings(state->second_level);
 	if (state->odd)
-		gpurhh_regroup_set_odd(state->regroup, add_odd_distinct, state);
+		gpurhh_level_set_odd(state->second_level, add_odd_distinct, state);
 	if (state->shared != NULL)
 		gpurhh_choices_read(state->shared, &state->strings,
-							rhh_result_words(&state->spec), state->regroup);
+							rhh_result_words(&state->spec), state->second_level);
 }
 
 /*
@@ -595,23 +595,23 @@ prepare_regroup(GpuAggState *state)
  * of the first, and memory for another table.
  */
 static void
-regroup_on_device(GpuAggState *state)
+level_on_device(GpuAggState *state)
 {
-	RegroupPlan *plan = gpurhh_regroup_plan(state->regroup);
+	LevelPlan  *plan = gpurhh_level_plan(state->second_level);
 	bool		wanted;
 
 	if (plan == NULL || state->channel == NULL)
 		return;
 	wanted = !state->odd && state->host == NULL && !any_deferred(state) &&
 		gpurhh_channel_complete(state->channel);
-	gpurhh_channel_regroup(state->channel, wanted);
+	gpurhh_channel_decide_level(state->channel, wanted);
 	if (!wanted)
 		return;
 	/* what it refuses now is of the second level */
 	state->on_device = plan;
 	while (!gpurhh_channel_wait_finished(state->channel))
 		take_returned(state);
-	if (!gpurhh_channel_regrouped(state->channel, &state->stats.second.table))
+	if (!gpurhh_channel_level_on_device(state->channel, &state->stats.second.table))
 		state->on_device = NULL;
 }
 
@@ -692,7 +692,7 @@ gpurhh_agg_read_input(GpuAggState *state)
 	{
 		state->odd = gpurhh_parallel_any_odd(shared);
 		if (!gpurhh_parallel_may_emit(shared, state->channel,
-									  state->regroup != NULL || state->odd))
+									  state->second_level != NULL || state->odd))
 			return false;
 		read_late(state);
 		if (gpurhh_parallel_any_odd_arguments(shared))
@@ -701,10 +701,10 @@ gpurhh_agg_read_input(GpuAggState *state)
 			note_odd(state);
 		}
 	}
-	if (state->regroup != NULL)
+	if (state->second_level != NULL)
 	{
-		prepare_regroup(state);
-		regroup_on_device(state);
+		prepare_level(state);
+		level_on_device(state);
 	}
 	state->stats.counts.fetch_ms += milliseconds_since(start);
 	return true;

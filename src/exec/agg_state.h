@@ -28,7 +28,7 @@ typedef enum EmitPhase
 	EMIT_NOT_READ,				/* the input has not been read */
 	EMIT_DEVICE,
 	EMIT_HOST,
-	EMIT_REGROUPED,
+	EMIT_LEVEL,
 	EMIT_DONE
 } EmitPhase;
 
@@ -39,13 +39,13 @@ typedef struct GpuAggState
 	/* from the plan */
 	int			n_columns;
 	GpuColumn	columns[RHH_MAX_COLUMNS];
-	rhh_table_spec spec;
+	rhh_map_spec spec;
 	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
-	Regroup    *regroup;		/* the second level; NULL: there is none */
+	Level	   *second_level;	/* the second level; NULL: there is none */
 	int			n_shown_keys;	/* the first ones; others are the second level's */
 	StringWords strings;		/* of the first level's groups */
 	OddPlan    *odd_plan;		/* NULL: no argument can have odd values */
-	Regroup    *level;			/* of the run: what is being returned, or NULL */
+	Level	   *returned_level; /* of the run: what is being returned, or NULL */
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
 	bool		leader_emits;	/* alone, if the plan runs in parallel */
@@ -67,7 +67,7 @@ typedef struct GpuAggState
 	ChannelArea *area;			/* that counts what the run does, also once the
 								 * channel has been closed; NULL: it had none */
 	bool		has_table;		/* there are groups of a device to be read */
-	RegroupPlan *on_device;		/* the second level, which the device makes; the
+	LevelPlan  *on_device;		/* the second level, which the device makes; the
 								 * host table is of it then */
 	HostTable  *host;			/* NULL until it is needed */
 	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
@@ -117,7 +117,7 @@ extern void gpurhh_agg_leave_query(GpuAggState *state);
 
 /* ---------- agg_input.c ---------- */
 
-extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_table_spec *spec);
+extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec);
 extern Channel *gpurhh_agg_open_query(GpuAggState *state,
 									  MemoryContext context);
 extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
@@ -139,7 +139,7 @@ extern void gpurhh_check_rights(CustomScan *cscan, bool explain_only);
 
 /* ---------- refused_strings.c ---------- */
 
-extern void gpurhh_choice_group(const rhh_table_spec *spec,
+extern void gpurhh_choice_group(const rhh_map_spec *spec,
 								const StringWords *strings, int n_shown_keys,
 								const Feed *feed, uint32 row, int column,
 								const char *data, uint32 length, bool odd,
@@ -150,7 +150,7 @@ extern void gpurhh_choices_save(GpuAggShared *shared, BufFile **file,
 extern void gpurhh_choices_close(BufFile **file);
 extern void gpurhh_choices_read(GpuAggShared *shared,
 								const StringWords *strings, int n_words,
-								Regroup *regroup);
+								Level *level);
 
 /* ---------- explain.c ---------- */
 

@@ -43,7 +43,7 @@ typedef struct Emit
 } Emit;
 
 extern void gpurhh_emit_init(Emit *emit, List *outputs,
-							 const rhh_table_spec *spec, const OddPlan *odd);
+							 const rhh_map_spec *spec, const OddPlan *odd);
 extern bool gpurhh_emit_having(Emit *emit, List *having, PlanState *parent);
 extern void gpurhh_emit_reset(Emit *emit);
 extern int	gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride,

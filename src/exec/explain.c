@@ -70,7 +70,7 @@ participants(const GpuNodeCounts *counts)
 static void
 show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 {
-	const rhh_table_stats *table = &level->table;
+	const rhh_map_stats *table = &level->table;
 
 	if (level->place == GPU_LEVEL_NONE)
 		return;
@@ -109,7 +109,7 @@ typedef struct StageTimes
 static StageTimes
 stage_times(const GpuNodeStats *stats)
 {
-	const rhh_table_stats *tables[] = {&stats->table, &stats->second.table,
+	const rhh_map_stats *tables[] = {&stats->table, &stats->second.table,
 	&stats->third.table};
 	StageTimes	sum = {0};
 
@@ -126,7 +126,7 @@ static void
 explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
-	const rhh_table_stats *table = &stats->table;
+	const rhh_map_stats *table = &stats->table;
 	StageTimes	times = stage_times(stats);
 
 	indent(es);
@@ -206,7 +206,7 @@ static void
 explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
-	const rhh_table_stats *table = &stats->table;
+	const rhh_map_stats *table = &stats->table;
 	StageTimes	times = stage_times(stats);
 
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);

@@ -74,7 +74,7 @@ struct hostgroups_hash;
 
 struct HostTable
 {
-	rhh_table_spec spec;
+	rhh_map_spec spec;
 	int			n_words;		/* of a record */
 	int			first_state;	/* word */
 	Size		key_bytes;
@@ -147,7 +147,7 @@ reset_memory(HostTable *host)
  * uses temporary files.
  */
 HostTable *
-gpurhh_host_create(const rhh_table_spec *spec, MemoryContext parent,
+gpurhh_host_create(const rhh_map_spec *spec, MemoryContext parent,
 				   Size memory_limit)
 {
 	MemoryContext context = AllocSetContextCreate(parent, "GpuHashAgg host table",
@@ -472,7 +472,7 @@ is_null(const rhh_batch *batch, int column, uint32 row)
 
 /* A row's NULL bits and keys: the words of its record before the states. */
 static inline void
-load_key(const rhh_table_spec *spec, const rhh_batch *batch, uint32 row,
+load_key(const rhh_map_spec *spec, const rhh_batch *batch, uint32 row,
 		 uint64 *words)
 {
 	int			w = 1;
@@ -499,7 +499,7 @@ load_key(const rhh_table_spec *spec, const rhh_batch *batch, uint32 row,
 
 /* A row's group, as it is before the row is added to it. */
 void
-gpurhh_host_load_group(const rhh_table_spec *spec, const rhh_batch *batch,
+gpurhh_host_load_group(const rhh_map_spec *spec, const rhh_batch *batch,
 					   uint32 row, uint64 *record)
 {
 	int			w = rhh_first_state_word(spec);
@@ -517,7 +517,7 @@ static void
 row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 			  uint64 *record)
 {
-	const rhh_table_spec *spec = &host->spec;
+	const rhh_map_spec *spec = &host->spec;
 	int			w = host->first_state;
 
 	gpurhh_host_load_group(spec, batch, row, record);
@@ -567,7 +567,7 @@ static void
 add_to_groups(HostTable *host, const rhh_batch *batch, const uint32 *rows,
 			  uint64 *const *records, int n)
 {
-	const rhh_table_spec *spec = &host->spec;
+	const rhh_map_spec *spec = &host->spec;
 	int			w = host->first_state;
 
 	for (uint32 s = 0; s < spec->n_states; s++)

@@ -17,7 +17,7 @@
 
 typedef struct HostTable HostTable;
 
-extern HostTable *gpurhh_host_create(const rhh_table_spec *spec,
+extern HostTable *gpurhh_host_create(const rhh_map_spec *spec,
 									 MemoryContext parent, Size memory_limit);
 extern uint64 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch,
 									bool all_rows);
@@ -30,7 +30,7 @@ extern bool gpurhh_host_absorb(HostTable *host, const uint64 *words,
 extern bool gpurhh_host_is_empty(HostTable *host);
 extern const uint64 *gpurhh_host_next(HostTable *host);
 extern uint64 gpurhh_host_spilled(HostTable *host);
-extern void gpurhh_host_load_group(const rhh_table_spec *spec,
+extern void gpurhh_host_load_group(const rhh_map_spec *spec,
 								   const rhh_batch *batch, uint32 row,
 								   uint64 *record);
 extern void gpurhh_host_keep_strings(HostTable *host,
@@ -46,7 +46,7 @@ extern void gpurhh_host_free(HostTable *host);
 typedef struct HostSide
 {
 	HostTable **table;			/* made when it is needed, */
-	const rhh_table_spec *spec; /* of this, */
+	const rhh_map_spec *spec;	/* of this, */
 	MemoryContext context;		/* here */
 	Channel    *channel;		/* that gives them back; or NULL */
 	uint64	   *n_rows;			/* counts them, */

@@ -26,9 +26,9 @@
 #include "exec/levels.h"
 #include "settings.h"
 
-struct UpperFeed
+struct LevelFeed
 {
-	RegroupPlan *plan;
+	LevelPlan  *plan;
 	Channel    *channel;
 	Feed		feed;
 	bool		waits;			/* the last batch found a block of the pool */
@@ -42,82 +42,82 @@ struct UpperFeed
  * Opens a query for the level's table, whose plan has its limits.  NULL: there
  * is no device to be had.
  */
-UpperFeed *
-gpurhh_upper_start(Regroup *regroup, MemoryContext context)
+LevelFeed *
+gpurhh_level_feed_start(Level *level, MemoryContext context)
 {
-	RegroupPlan *plan = gpurhh_regroup_plan(regroup);
+	LevelPlan  *plan = gpurhh_level_plan(level);
 	const char *why;
 	ChannelArea *area = gpurhh_channel_attach(&why);
 	Channel    *channel;
-	UpperFeed  *upper;
+	LevelFeed  *level_feed;
 
 	if (area == NULL)
 		return NULL;
-	upper = MemoryContextAllocZero(context, sizeof(UpperFeed));
-	gpurhh_regroup_feed_init(&upper->feed, plan, area->block_bytes,
-							 gpurhh_batch_rows);
-	plan->spec.max_batch_rows = upper->feed.capacity_rows;
+	level_feed = MemoryContextAllocZero(context, sizeof(LevelFeed));
+	gpurhh_level_rows_init(&level_feed->feed, plan, area->block_bytes,
+						   gpurhh_batch_rows);
+	plan->spec.max_batch_rows = level_feed->feed.capacity_rows;
 	plan->spec.max_batch_bytes = area->block_bytes;
 	channel = gpurhh_channel_open(area, &plan->spec, NULL, false, context, &why);
 	if (channel == NULL)
 		return NULL;
-	upper->plan = plan;
-	upper->channel = channel;
-	upper->waits = true;
-	upper->own_block = (char *)
+	level_feed->plan = plan;
+	level_feed->channel = channel;
+	level_feed->waits = true;
+	level_feed->own_block = (char *)
 		TYPEALIGN(64, MemoryContextAlloc(context, area->block_bytes + 64));
-	upper->host_side = (HostSide){
-		.table = &upper->host,
+	level_feed->host_side = (HostSide){
+		.table = &level_feed->host,
 		.spec = &plan->spec,
 		.context = context,
 		.channel = channel,
-		.n_rows = &upper->host_rows,
+		.n_rows = &level_feed->host_rows,
 		.area = area
 	};
-	return upper;
+	return level_feed;
 }
 
 /* The batch to the service, or into the host table. */
 static void
-hand_over(UpperFeed *upper)
+hand_over(LevelFeed *level_feed)
 {
 	rhh_batch	batch;
 	char	   *base;
 	ChannelBlockResult result;
 
-	gpurhh_feed_finish(&upper->feed, &batch);
-	while ((result = gpurhh_channel_acquire(upper->channel, upper->waits,
+	gpurhh_feed_finish(&level_feed->feed, &batch);
+	while ((result = gpurhh_channel_acquire(level_feed->channel, level_feed->waits,
 											&base)) == CHANNEL_RETURNED)
-		gpurhh_take_returned(&upper->host_side);
-	upper->waits = result == CHANNEL_BLOCK;
+		gpurhh_take_returned(&level_feed->host_side);
+	level_feed->waits = result == CHANNEL_BLOCK;
 	if (result == CHANNEL_BLOCK)
 	{
-		memcpy(base, upper->own_block, batch.used_bytes);
-		gpurhh_channel_submit(upper->channel, &batch);
+		memcpy(base, level_feed->own_block, batch.used_bytes);
+		gpurhh_channel_submit(level_feed->channel, &batch);
 	}
 	else
 	{
-		batch.base = (uint8_t *) upper->own_block;
-		gpurhh_add_on_host(&upper->host_side, &batch, true);
+		batch.base = (uint8_t *) level_feed->own_block;
+		gpurhh_add_on_host(&level_feed->host_side, &batch, true);
 	}
 }
 
 /* Takes n groups, whose word w is at words[w * stride + i]. */
 void
-gpurhh_upper_add(UpperFeed *upper, const uint64 *words, Size stride, uint32 n)
+gpurhh_level_feed_add(LevelFeed *level_feed, const uint64 *words, Size stride, uint32 n)
 {
-	Feed	   *feed = &upper->feed;
+	Feed	   *feed = &level_feed->feed;
 
 	while (n > 0)
 	{
 		uint32		m;
 
 		if (feed->base == NULL)
-			gpurhh_feed_start(feed, upper->own_block);
+			gpurhh_feed_start(feed, level_feed->own_block);
 		m = Min(n, feed->capacity_rows - feed->n_rows);
-		gpurhh_regroup_feed_rows(feed, upper->plan, 0, words, stride, m);
+		gpurhh_level_rows_feed(feed, level_feed->plan, 0, words, stride, m);
 		if (feed->n_rows == feed->capacity_rows)
-			hand_over(upper);
+			hand_over(level_feed);
 		words += m;
 		n -= m;
 	}
@@ -129,16 +129,16 @@ gpurhh_upper_add(UpperFeed *upper, const uint64 *words, Size stride, uint32 n)
  * batches waited for the pool.
  */
 Channel *
-gpurhh_upper_finish(UpperFeed *upper, HostTable **host, GpuNodeCounts *counts)
+gpurhh_level_feed_finish(LevelFeed *level_feed, HostTable **host, GpuNodeCounts *counts)
 {
-	if (upper->feed.base != NULL)
-		hand_over(upper);
-	gpurhh_channel_end_input(upper->channel);
-	while (!gpurhh_channel_wait_finished(upper->channel))
-		gpurhh_take_returned(&upper->host_side);
-	counts->host_rows += upper->host_rows;
-	counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(upper->channel);
-	counts->late_batches += gpurhh_channel_late_batches(upper->channel);
-	*host = upper->host;
-	return upper->channel;
+	if (level_feed->feed.base != NULL)
+		hand_over(level_feed);
+	gpurhh_channel_end_input(level_feed->channel);
+	while (!gpurhh_channel_wait_finished(level_feed->channel))
+		gpurhh_take_returned(&level_feed->host_side);
+	counts->host_rows += level_feed->host_rows;
+	counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(level_feed->channel);
+	counts->late_batches += gpurhh_channel_late_batches(level_feed->channel);
+	*host = level_feed->host;
+	return level_feed->channel;
 }

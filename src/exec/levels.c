@@ -42,7 +42,7 @@
  * level.  The first is grouped by all grouping columns and all arguments; the second
  * has a set, a part, for each set asked for and each argument: of its keys and that
  * argument.  The third puts the parts of a set together: each part has one
- * argument's values, and the first one has all other states too.  It is a Regroup
+ * argument's values, and the first one has all other states too.  It is a Level
  * of its own above the second's, to which the session gives all of the second's
  * groups (level_feed.c).
  *
@@ -59,59 +59,59 @@
 #include "exec/levels.h"
 #include "rhh_states.h"
 
-typedef struct RegroupSet
+typedef struct LevelSet
 {
 	uint64		outside;		/* NULL bits of the keys that are not in it */
 	bool		empty;			/* has no key */
-} RegroupSet;
+} LevelSet;
 
 /* A key of the first level that this level counts the values of. */
-typedef struct RegroupHidden
+typedef struct LevelHidden
 {
 	int			key;
 	int			word;
 	int			bytes;
 	bool		numeric;		/* whose values may be odd */
-} RegroupHidden;
+} LevelHidden;
 
 /* How a state of the second level is made of the words of the device's. */
-typedef struct RegroupState
+typedef struct LevelState
 {
 	int			word;			/* of the group that is returned */
 	int			from;			/* of the device's group */
 	int			n_words;		/* to copy; 0: see op */
 	uint8		op;				/* RHH_SUM_I128: two digits, RHH_SUM_SQUARES:
 								 * three, RHH_SUM_F64 */
-} RegroupState;
+} LevelState;
 
-struct Regroup
+struct Level
 {
-	rhh_table_spec spec;		/* of the second level */
+	rhh_map_spec spec;			/* of the second level */
 	int			n_words;
 	int			n_key_words;	/* of shown keys, the word of NULL bits too */
 	int			first_state;	/* word of the first level's states */
 	uint32		n_states;
 	int			n_hidden;		/* keys that only this level looks at: values of
 								 * DISTINCT, or to choose from */
-	RegroupHidden hidden[RHH_MAX_KEYS];
+	LevelHidden hidden[RHH_MAX_KEYS];
 	int			hidden_of[RHH_MAX_STATES];	/* of the states over them */
 	List	   *choices;		/* as in the plan */
 	StringWords strings;		/* of its groups */
 	int			n_parts;		/* of each set below, which is numbered by them;
 								 * 0: there are no sets below */
-	Regroup    *above;			/* the third level; NULL: there is none */
+	Level	   *next;			/* the third level; NULL: there is none */
 	int			n_sets;
-	RegroupSet *sets;
+	LevelSet   *sets;
 	bool		first_is_set;	/* set 0 is the groups of the first level */
 
 	/* where a device can make the second level */
-	RegroupPlan *plan;			/* NULL: it cannot */
+	LevelPlan  *plan;			/* NULL: it cannot */
 	int			n_kept_keys;	/* that its table has, the set's apart */
 	int			kept_key[RHH_MAX_KEYS];
 	int			kept_word[RHH_MAX_KEYS];	/* of the group that is returned */
 	int			set_word;		/* of the device's group; 0: it has none */
 	uint64		left_out;		/* NULL bits of the other keys */
-	RegroupState states[RHH_MAX_STATES];
+	LevelState	states[RHH_MAX_STATES];
 
 	uint64	   *group;			/* of the first level, in the second's words */
 	uint64	   *records;		/* the same in sets, yet to be merged */
@@ -121,7 +121,7 @@ struct Regroup
 	/* of one execution */
 	MemoryContext context;
 	bool		keeps_strings;
-	RegroupOdd	odd;			/* where odd values of hidden keys go */
+	LevelOdd	odd;			/* where odd values of hidden keys go */
 	void	   *odd_arg;
 	HostTable  *host;			/* NULL until there is a group */
 	uint64		n_taken;
@@ -129,25 +129,25 @@ struct Regroup
 };
 
 /* What the plan's outputs are made of: the last level's groups. */
-const rhh_table_spec *
-gpurhh_regroup_spec(const Regroup *regroup)
+const rhh_map_spec *
+gpurhh_level_spec(const Level *level)
 {
-	return regroup->above ? &regroup->above->spec : &regroup->spec;
+	return level->next ? &level->next->spec : &level->spec;
 }
 
 /* In how many of these is each group of the first level? */
 int
-gpurhh_regroup_n_sets(const Regroup *regroup)
+gpurhh_level_n_sets(const Level *level)
 {
-	return regroup->above ? regroup->above->n_sets : regroup->n_sets;
+	return level->next ? level->next->n_sets : level->n_sets;
 }
 
 /* The keys' words of the one in a set, from those of the first level's. */
 void
-gpurhh_regroup_key(const Regroup *regroup, int set, const uint64 *group,
-				   uint64 *key)
+gpurhh_level_key(const Level *level, int set, const uint64 *group,
+				 uint64 *key)
 {
-	const Regroup *last = regroup->above ? regroup->above : regroup;
+	const Level *last = level->next ? level->next : level;
 	uint64		outside = last->sets[set].outside;
 	int			w = 1;
 
@@ -170,15 +170,15 @@ gpurhh_regroup_key(const Regroup *regroup, int set, const uint64 *group,
  * What the device needs; the caller has to add limits to its spec.  NULL: the
  * second level is the host's.
  */
-RegroupPlan *
-gpurhh_regroup_plan(Regroup *regroup)
+LevelPlan *
+gpurhh_level_plan(Level *level)
 {
-	return regroup->plan;
+	return level->plan;
 }
 
 /* A column of the second level's rows; -1: there are too many. */
 static int
-add_column(RegroupPlan *plan, RegroupKind kind, int bytes, int key, int word,
+add_column(LevelPlan *plan, LevelKind kind, int bytes, int key, int word,
 		   int part)
 {
 	int			c = plan->spec.n_columns;
@@ -195,7 +195,7 @@ add_column(RegroupPlan *plan, RegroupKind kind, int bytes, int key, int word,
 }
 
 static bool
-add_state(RegroupPlan *plan, rhh_state_op op, int column)
+add_state(LevelPlan *plan, rhh_state_op op, int column)
 {
 	rhh_state_spec *state = &plan->spec.states[plan->spec.n_states];
 
@@ -209,7 +209,7 @@ add_state(RegroupPlan *plan, rhh_state_op op, int column)
 }
 
 static bool
-add_word_state(RegroupPlan *plan, rhh_state_op op, RegroupKind kind, int word)
+add_word_state(LevelPlan *plan, rhh_state_op op, LevelKind kind, int word)
 {
 	return add_state(plan, op, add_column(plan, kind, sizeof(uint64), 0, word,
 										  plan->n_parts > 0 ? 0 : -1));
@@ -217,51 +217,51 @@ add_word_state(RegroupPlan *plan, rhh_state_op op, RegroupKind kind, int word)
 
 /* The same of two words that are a number as two doubles. */
 static bool
-add_twice_state(RegroupPlan *plan, int word)
+add_twice_state(LevelPlan *plan, int word)
 {
 	return add_state(plan, RHH_SUM_TWICE_F64,
-					 add_column(plan, REGROUP_WORD, 2 * sizeof(uint64), 0, word,
+					 add_column(plan, LEVEL_WORD, 2 * sizeof(uint64), 0, word,
 								plan->n_parts > 0 ? 0 : -1));
 }
 
 /* The states that combine the first level's states of this kind; false: none. */
 static bool
-plan_state(RegroupPlan *plan, uint8 op, int word, int n_words)
+plan_state(LevelPlan *plan, uint8 op, int word, int n_words)
 {
 	switch (op)
 	{
 		case RHH_COUNT:
 		case RHH_SUM_I64:
-			return add_word_state(plan, RHH_SUM_I64, REGROUP_WORD, word);
+			return add_word_state(plan, RHH_SUM_I64, LEVEL_WORD, word);
 		case RHH_MIN_I64:
 		case RHH_MAX_I64:
 		case RHH_AND:
 		case RHH_OR:
 		case RHH_XOR:
 			/* one that no row touched changes nothing */
-			return add_word_state(plan, op, REGROUP_WORD, word);
+			return add_word_state(plan, op, LEVEL_WORD, word);
 		case RHH_SUM_I128:
 		case RHH_SUM_SQUARES:
-			return add_word_state(plan, RHH_SUM_I128, REGROUP_WORD, word) &&
+			return add_word_state(plan, RHH_SUM_I128, LEVEL_WORD, word) &&
 				(n_words == 2 ||
-				 add_word_state(plan, RHH_SUM_I128, REGROUP_DIGIT1, word)) &&
+				 add_word_state(plan, RHH_SUM_I128, LEVEL_DIGIT1, word)) &&
 				add_word_state(plan, RHH_SUM_I64,
-							   n_words == 2 ? REGROUP_DIGIT1 : REGROUP_DIGIT2,
+							   n_words == 2 ? LEVEL_DIGIT1 : LEVEL_DIGIT2,
 							   word);
 		case RHH_ANY:
 			return add_state(plan, RHH_ANY,
-							 add_column(plan, REGROUP_ANY, 8 * (n_words - 1), 0,
+							 add_column(plan, LEVEL_ANY, 8 * (n_words - 1), 0,
 										word, plan->n_parts > 0 ? 0 : -1));
 		case RHH_SUM_F64:
-			return add_word_state(plan, RHH_SUM_F64, REGROUP_WORD, word) &&
-				add_word_state(plan, RHH_OR, REGROUP_WORD, word + 1);
+			return add_word_state(plan, RHH_SUM_F64, LEVEL_WORD, word) &&
+				add_word_state(plan, RHH_OR, LEVEL_WORD, word + 1);
 		case RHH_SUM_TWICE_F64:
 			return add_twice_state(plan, word);
 		case RHH_MOMENTS_F64:
 			/* whose words are then these states' */
 			return add_twice_state(plan, word) &&
 				add_twice_state(plan, word + 2) &&
-				add_word_state(plan, RHH_OR, REGROUP_WORD, word + 4);
+				add_word_state(plan, RHH_OR, LEVEL_WORD, word + 4);
 		default:
 			return false;
 	}
@@ -269,11 +269,11 @@ plan_state(RegroupPlan *plan, uint8 op, int word, int n_words)
 
 /* The device's table's keys: those of any set it makes, and the set. */
 static bool
-plan_keys(Regroup *regroup, RegroupPlan *plan)
+plan_keys(Level *level, LevelPlan *plan)
 {
-	const rhh_table_spec *spec = &regroup->spec;
+	const rhh_map_spec *spec = &level->spec;
 	uint64		in_any = 0;
-	int			n_sets = plan->n_parts > 0 ? regroup->n_sets : plan->n_sets;
+	int			n_sets = plan->n_parts > 0 ? level->n_sets : plan->n_sets;
 	int			word = 1;
 	int			set_column;
 
@@ -285,51 +285,51 @@ plan_keys(Regroup *regroup, RegroupPlan *plan)
 
 		if ((in_any >> k) & 1)
 		{
-			regroup->kept_key[regroup->n_kept_keys] = k;
-			regroup->kept_word[regroup->n_kept_keys++] = word;
+			level->kept_key[level->n_kept_keys] = k;
+			level->kept_word[level->n_kept_keys++] = word;
 			plan->spec.key_column[plan->spec.n_keys++] =
-				add_column(plan, REGROUP_KEY, bytes, k, word, -1);
+				add_column(plan, LEVEL_KEY, bytes, k, word, -1);
 		}
 		else
-			regroup->left_out |= UINT64CONST(1) << k;
+			level->left_out |= UINT64CONST(1) << k;
 		word += rhh_key_words(spec, k);
 	}
 	/* a table has at least one key */
-	if (n_sets == 1 && regroup->n_kept_keys > 0)
+	if (n_sets == 1 && level->n_kept_keys > 0)
 		return true;
-	set_column = add_column(plan, REGROUP_SET, 1, 0, 0, -1);
+	set_column = add_column(plan, LEVEL_SET, 1, 0, 0, -1);
 	if (set_column < 0 || plan->spec.n_keys == RHH_MAX_KEYS)
 		return false;
 	plan->spec.key_column[plan->spec.n_keys++] = set_column;
-	regroup->set_word = rhh_first_state_word(&plan->spec) - 1;
+	level->set_word = rhh_first_state_word(&plan->spec) - 1;
 	return true;
 }
 
 /* The states of the hidden keys' values. */
 static bool
-plan_distinct(Regroup *regroup, RegroupPlan *plan)
+plan_distinct(Level *level, LevelPlan *plan)
 {
 	int			columns[RHH_MAX_KEYS];
 
-	for (int h = 0; h < regroup->n_hidden; h++)
+	for (int h = 0; h < level->n_hidden; h++)
 	{
-		const RegroupHidden *hidden = &regroup->hidden[h];
+		const LevelHidden *hidden = &level->hidden[h];
 		bool		only_count = true;
 
-		for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+		for (uint32 s = level->n_states; s < level->spec.n_states; s++)
 		{
-			if (regroup->hidden_of[s] == h)
-				only_count &= regroup->spec.states[s].op == RHH_COUNT;
+			if (level->hidden_of[s] == h)
+				only_count &= level->spec.states[s].op == RHH_COUNT;
 		}
-		columns[h] = add_column(plan, only_count ? REGROUP_IS_NULL : REGROUP_KEY,
+		columns[h] = add_column(plan, only_count ? LEVEL_IS_NULL : LEVEL_KEY,
 								only_count ? 1 : hidden->bytes, hidden->key,
 								only_count ? 0 : hidden->word,
 								plan->n_parts > 0 ? h : -1);
 	}
-	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+	for (uint32 s = level->n_states; s < level->spec.n_states; s++)
 	{
-		if (!add_state(plan, regroup->spec.states[s].op,
-					   columns[regroup->hidden_of[s]]))
+		if (!add_state(plan, level->spec.states[s].op,
+					   columns[level->hidden_of[s]]))
 			return false;
 	}
 	return true;
@@ -337,22 +337,22 @@ plan_distinct(Regroup *regroup, RegroupPlan *plan)
 
 /* Where each state comes from, once the device's table is known. */
 static void
-plan_translation(Regroup *regroup, const RegroupPlan *plan)
+plan_translation(Level *level, const LevelPlan *plan)
 {
-	const rhh_table_spec *spec = &regroup->spec;
+	const rhh_map_spec *spec = &level->spec;
 	int			word = rhh_first_state_word(spec);
 	int			from = rhh_first_state_word(&plan->spec);
 
 	for (uint32 s = 0; s < spec->n_states; s++)
 	{
-		RegroupState *state = &regroup->states[s];
+		LevelState *state = &level->states[s];
 		uint8		op = spec->states[s].op;
 		int			n_words = rhh_state_words(spec, s);
 
 		state->word = word;
 		state->from = from;
 		state->n_words = n_words;
-		if (s < regroup->n_states)
+		if (s < level->n_states)
 		{
 			if (op == RHH_SUM_I128 || op == RHH_SUM_SQUARES)
 			{
@@ -374,24 +374,24 @@ plan_translation(Regroup *regroup, const RegroupPlan *plan)
 
 /* How a device would make the second level, if it can. */
 static void
-plan_device(Regroup *regroup, const rhh_table_spec *first,
+plan_device(Level *level, const rhh_map_spec *first,
 			double expected_groups)
 {
-	RegroupPlan *plan = palloc0(sizeof(RegroupPlan));
-	int			word = regroup->first_state;
+	LevelPlan  *plan = palloc0(sizeof(LevelPlan));
+	int			word = level->first_state;
 
-	plan->keep_first = regroup->first_is_set;
-	plan->first_set = regroup->first_is_set ? 1 : 0;
-	plan->n_sets = regroup->n_sets - plan->first_set;
-	if (plan->n_sets == 0 || plan->n_sets > GPURHH_REGROUP_MAX_SETS)
+	plan->keep_first = level->first_is_set;
+	plan->first_set = level->first_is_set ? 1 : 0;
+	plan->n_sets = level->n_sets - plan->first_set;
+	if (plan->n_sets == 0 || plan->n_sets > GPURHH_LEVEL_MAX_SETS)
 		return;
-	plan->n_parts = regroup->n_parts;
+	plan->n_parts = level->n_parts;
 	if (plan->n_parts > 0)
 		plan->n_sets = 1;		/* a group is in the one that it says */
 	for (int i = 0; i < plan->n_sets && plan->n_parts == 0; i++)
-		plan->outside[i] = regroup->sets[plan->first_set + i].outside;
+		plan->outside[i] = level->sets[plan->first_set + i].outside;
 	plan->spec.expected_groups = Max(expected_groups, 1.0);
-	if (!plan_keys(regroup, plan))
+	if (!plan_keys(level, plan))
 		return;
 	for (uint32 s = 0; s < first->n_states; s++)
 	{
@@ -401,16 +401,16 @@ plan_device(Regroup *regroup, const rhh_table_spec *first,
 			return;
 		word += n_words;
 	}
-	if (!plan_distinct(regroup, plan) ||
+	if (!plan_distinct(level, plan) ||
 		rhh_all_state_words(&plan->spec) > RHH_MAX_STATE_WORDS)
 		return;
-	plan_translation(regroup, plan);
-	regroup->plan = plan;
+	plan_translation(level, plan);
+	level->plan = plan;
 }
 
 /* Puts a state of several of the device's together. */
 static void
-translate_state(const RegroupState *state, const uint64 *from, Size stride,
+translate_state(const LevelState *state, const uint64 *from, Size stride,
 				uint64 *to, uint32 n)
 {
 	const uint64 *second = from + stride;
@@ -448,64 +448,64 @@ translate_state(const RegroupState *state, const uint64 *from, Size stride,
 /*
  * n groups of the device's second level, at most GPURHH_EMIT_WINDOW, as groups
  * to be returned: their words have the stride GPURHH_EMIT_WINDOW, and are valid
- * until the next call of this or of gpurhh_regroup_next().
+ * until the next call of this or of gpurhh_level_next_groups().
  */
 const uint64 *
-gpurhh_regroup_translate(Regroup *regroup, const uint64 *words, Size stride,
-						 uint32 n)
+gpurhh_level_translate(Level *level, const uint64 *words, Size stride,
+					   uint32 n)
 {
-	const RegroupPlan *plan = regroup->plan;
-	uint64	   *to = regroup->window;
+	const LevelPlan *plan = level->plan;
+	uint64	   *to = level->window;
 	int			word = 1;
 
 	Assert(n <= GPURHH_EMIT_WINDOW);
-	regroup->n_taken += n;
+	level->n_taken += n;
 	for (uint32 i = 0; i < n; i++)
 	{
-		uint64		set = regroup->set_word == 0 ? plan->first_set :
-			words[regroup->set_word * stride + i];
+		uint64		set = level->set_word == 0 ? plan->first_set :
+			words[level->set_word * stride + i];
 
-		to[i] = regroup->left_out | set << GPURHH_SET_SHIFT;
+		to[i] = level->left_out | set << GPURHH_SET_SHIFT;
 	}
-	for (int j = 0; j < regroup->n_kept_keys; j++)
+	for (int j = 0; j < level->n_kept_keys; j++)
 	{
-		int			k = regroup->kept_key[j];
+		int			k = level->kept_key[j];
 
 		for (uint32 i = 0; i < n; i++)
 			to[i] |= ((words[i] >> j) & 1) << k;
-		for (uint32 w = 0; w < rhh_key_words(&regroup->spec, k); w++)
-			memcpy(to + (regroup->kept_word[j] + w) * GPURHH_EMIT_WINDOW,
+		for (uint32 w = 0; w < rhh_key_words(&level->spec, k); w++)
+			memcpy(to + (level->kept_word[j] + w) * GPURHH_EMIT_WINDOW,
 				   words + word++ * stride, n * sizeof(uint64));
 	}
-	for (uint32 s = 0; s < regroup->spec.n_states; s++)
+	for (uint32 s = 0; s < level->spec.n_states; s++)
 	{
-		const RegroupState *state = &regroup->states[s];
+		const LevelState *state = &level->states[s];
 		const uint64 *from = words + state->from * stride;
 
-		to = regroup->window + state->word * GPURHH_EMIT_WINDOW;
+		to = level->window + state->word * GPURHH_EMIT_WINDOW;
 		for (int w = 0; w < state->n_words; w++)
 			memcpy(to + w * GPURHH_EMIT_WINDOW, from + w * stride,
 				   n * sizeof(uint64));
 		if (state->n_words == 0)
 			translate_state(state, from, stride, to, n);
 	}
-	return regroup->window;
+	return level->window;
 }
 
 /* ---------- life ---------- */
 
 /* The sets, of keys below n_keys, or where there are none one of all of them. */
 static void
-make_sets(Regroup *regroup, int n_keys, List *sets)
+make_sets(Level *level, int n_keys, List *sets)
 {
 	ListCell   *lc;
 
-	regroup->n_sets = Max(list_length(sets), 1);
-	regroup->sets = palloc0(sizeof(RegroupSet) * regroup->n_sets);
+	level->n_sets = Max(list_length(sets), 1);
+	level->sets = palloc0(sizeof(LevelSet) * level->n_sets);
 	foreach(lc, sets)
 	{
 		List	   *keys = lfirst(lc);
-		RegroupSet *set = &regroup->sets[foreach_current_index(lc)];
+		LevelSet   *set = &level->sets[foreach_current_index(lc)];
 
 		set->empty = keys == NIL;
 		for (int k = 0; k < n_keys; k++)
@@ -518,42 +518,42 @@ make_sets(Regroup *regroup, int n_keys, List *sets)
 
 /* A state of the values of hidden key h. */
 static void
-add_hidden_state(Regroup *regroup, rhh_state_op op, int h)
+add_hidden_state(Level *level, rhh_state_op op, int h)
 {
-	rhh_table_spec *spec = &regroup->spec;
+	rhh_map_spec *spec = &level->spec;
 	rhh_state_spec *state = &spec->states[spec->n_states];
 
-	regroup->hidden_of[spec->n_states++] = h;
+	level->hidden_of[spec->n_states++] = h;
 	state->op = op;
-	state->arg_column = spec->key_column[regroup->hidden[h].key];
+	state->arg_column = spec->key_column[level->hidden[h].key];
 	state->filter_column = -1;
 }
 
 /*
  * A level of the groups of first, its keys from n_keys on being hidden;
- * choices, distinct_states and n_parts: see gpurhh_regroup_create() and Regroup.
+ * choices, distinct_states and n_parts: see gpurhh_level_create() and Level.
  */
-static Regroup *
-make_level(const rhh_table_spec *first, const GpuColumn *columns, int n_keys,
+static Level *
+make_level(const rhh_map_spec *first, const GpuColumn *columns, int n_keys,
 		   List *sets, List *choices, List *distinct_states, int n_parts,
 		   double expected_groups)
 {
-	Regroup    *regroup = palloc0(sizeof(Regroup));
-	rhh_table_spec *spec = &regroup->spec;
+	Level	   *level = palloc0(sizeof(Level));
+	rhh_map_spec *spec = &level->spec;
 	ListCell   *lc;
 
 	*spec = *first;
-	regroup->n_states = first->n_states;
-	regroup->n_parts = n_parts;
-	regroup->choices = choices;
+	level->n_states = first->n_states;
+	level->n_parts = n_parts;
+	level->choices = choices;
 	if (distinct_states != NIL || choices != NIL)
 	{
-		regroup->n_hidden = first->n_keys - n_keys;
+		level->n_hidden = first->n_keys - n_keys;
 		spec->n_keys = n_keys;
 	}
-	for (int h = 0, word = rhh_first_state_word(spec); h < regroup->n_hidden; h++)
+	for (int h = 0, word = rhh_first_state_word(spec); h < level->n_hidden; h++)
 	{
-		RegroupHidden *hidden = &regroup->hidden[h];
+		LevelHidden *hidden = &level->hidden[h];
 
 		hidden->key = n_keys + h;
 		hidden->word = word;
@@ -563,28 +563,28 @@ make_level(const rhh_table_spec *first, const GpuColumn *columns, int n_keys,
 		word += rhh_key_words(first, hidden->key);
 	}
 	for (int h = 0; h < list_length(choices); h++)
-		add_hidden_state(regroup, RHH_ANY, h);
+		add_hidden_state(level, RHH_ANY, h);
 	foreach(lc, distinct_states)
-		add_hidden_state(regroup, linitial_int(lfirst(lc)),
+		add_hidden_state(level, linitial_int(lfirst(lc)),
 						 lsecond_int(lfirst(lc)));
-	gpurhh_string_words_init(&regroup->strings, spec, columns);
-	regroup->n_words = rhh_result_words(spec);
-	regroup->n_key_words = rhh_first_state_word(spec);
-	regroup->first_state = rhh_first_state_word(first);
+	gpurhh_string_words_init(&level->strings, spec, columns);
+	level->n_words = rhh_result_words(spec);
+	level->n_key_words = rhh_first_state_word(spec);
+	level->first_state = rhh_first_state_word(first);
 
-	make_sets(regroup, n_keys, sets);
-	regroup->first_is_set = regroup->n_hidden == 0 &&
-		regroup->sets[0].outside == 0;
+	make_sets(level, n_keys, sets);
+	level->first_is_set = level->n_hidden == 0 &&
+		level->sets[0].outside == 0;
 
-	regroup->group = palloc0(sizeof(uint64) * regroup->n_words);
-	regroup->records = palloc0(sizeof(uint64) * regroup->n_words *
-							   GPURHH_EMIT_WINDOW);
-	regroup->window = palloc0(sizeof(uint64) * regroup->n_words *
-							  GPURHH_EMIT_WINDOW);
+	level->group = palloc0(sizeof(uint64) * level->n_words);
+	level->records = palloc0(sizeof(uint64) * level->n_words *
+							 GPURHH_EMIT_WINDOW);
+	level->window = palloc0(sizeof(uint64) * level->n_words *
+							GPURHH_EMIT_WINDOW);
 	/* a device knows no order but that of numbers */
 	if (choices == NIL)
-		plan_device(regroup, first, expected_groups);
-	return regroup;
+		plan_device(level, first, expected_groups);
+	return level;
 }
 
 /* Each set with each hidden key. */
@@ -616,32 +616,32 @@ make_parts(List *sets, int n_shown_keys, int n_hidden)
  * level, and expected_top, of the third: as in the plan.  NULL: there is no
  * second level.
  */
-Regroup *
-gpurhh_regroup_create(const rhh_table_spec *first, const GpuColumn *columns,
-					  int n_shown_keys, List *sets, List *choices, List *distinct_states,
-					  double expected_groups, double expected_top)
+Level *
+gpurhh_level_create(const rhh_map_spec *first, const GpuColumn *columns,
+					int n_shown_keys, List *sets, List *choices, List *distinct_states,
+					double expected_groups, double expected_top)
 {
 	int			n_hidden = first->n_keys - n_shown_keys;
-	Regroup    *regroup;
+	Level	   *level;
 
 	if (sets == NIL && choices == NIL && distinct_states == NIL)
 		return NULL;
 	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
 		return make_level(first, columns, n_shown_keys, sets, choices, distinct_states,
 						  0, expected_groups);
-	regroup = make_level(first, columns, first->n_keys,
-						 make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
-						 expected_groups);
-	regroup->above = make_level(first, columns, n_shown_keys, sets, NIL,
-								distinct_states, n_hidden, expected_top);
-	return regroup;
+	level = make_level(first, columns, first->n_keys,
+					   make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
+					   expected_groups);
+	level->next = make_level(first, columns, n_shown_keys, sets, NIL,
+							 distinct_states, n_hidden, expected_top);
+	return level;
 }
 
 /* The level that the session has to feed with this one's; NULL: this is the last. */
-Regroup *
-gpurhh_regroup_above(Regroup *regroup)
+Level *
+gpurhh_level_next(Level *level)
 {
-	return regroup->above;
+	return level->next;
 }
 
 /*
@@ -649,11 +649,11 @@ gpurhh_regroup_above(Regroup *regroup)
  * keep them.  Of the run; before the first group.
  */
 void
-gpurhh_regroup_keep_strings(Regroup *regroup)
+gpurhh_level_keep_strings(Level *level)
 {
-	if (regroup->above != NULL)
-		gpurhh_regroup_keep_strings(regroup->above);
-	regroup->keeps_strings = regroup->strings.n + regroup->strings.n_numerics > 0;
+	if (level->next != NULL)
+		gpurhh_level_keep_strings(level->next);
+	level->keeps_strings = level->strings.n + level->strings.n_numerics > 0;
 }
 
 /*
@@ -661,53 +661,53 @@ gpurhh_regroup_keep_strings(Regroup *regroup)
  * before the first group.
  */
 void
-gpurhh_regroup_set_odd(Regroup *regroup, RegroupOdd odd, void *arg)
+gpurhh_level_set_odd(Level *level, LevelOdd odd, void *arg)
 {
-	if (regroup->above != NULL)
-		gpurhh_regroup_set_odd(regroup->above, odd, arg);
-	regroup->odd = odd;
-	regroup->odd_arg = arg;
+	if (level->next != NULL)
+		gpurhh_level_set_odd(level->next, odd, arg);
+	level->odd = odd;
+	level->odd_arg = arg;
 }
 
-/* Do strings in what gpurhh_regroup_next() returns belong to no dictionary? */
+/* Do strings in what gpurhh_level_next_groups() returns belong to no dictionary? */
 bool
-gpurhh_regroup_keeps_strings(const Regroup *regroup)
+gpurhh_level_keeps_strings(const Level *level)
 {
-	return regroup->keeps_strings;
+	return level->keeps_strings;
 }
 
 /* Before the first group, also of a rescan.  All of the run is in context. */
 void
-gpurhh_regroup_start(Regroup *regroup, MemoryContext context)
+gpurhh_level_start(Level *level, MemoryContext context)
 {
-	if (regroup->above != NULL)
-		gpurhh_regroup_start(regroup->above, context);
-	regroup->context = context;
-	regroup->keeps_strings = false;
-	regroup->odd = NULL;
-	regroup->host = NULL;
-	regroup->n_taken = 0;
-	regroup->n_records = 0;
-	regroup->next_empty = 0;
+	if (level->next != NULL)
+		gpurhh_level_start(level->next, context);
+	level->context = context;
+	level->keeps_strings = false;
+	level->odd = NULL;
+	level->host = NULL;
+	level->n_taken = 0;
+	level->n_records = 0;
+	level->next_empty = 0;
 }
 
 /* What the run held; its files too. */
 void
-gpurhh_regroup_end(Regroup *regroup)
+gpurhh_level_end(Level *level)
 {
-	if (regroup->above != NULL)
-		gpurhh_regroup_end(regroup->above);
-	if (regroup->host != NULL)
-		gpurhh_host_free(regroup->host);
-	regroup->host = NULL;
+	if (level->next != NULL)
+		gpurhh_level_end(level->next);
+	if (level->host != NULL)
+		gpurhh_host_free(level->host);
+	level->host = NULL;
 }
 
 /* Records that went to disk, of all levels. */
 uint64
-gpurhh_regroup_spilled(Regroup *regroup)
+gpurhh_level_spilled(Level *level)
 {
-	return (regroup->above ? gpurhh_regroup_spilled(regroup->above) : 0) +
-		(regroup->host ? gpurhh_host_spilled(regroup->host) : 0);
+	return (level->next ? gpurhh_level_spilled(level->next) : 0) +
+		(level->host ? gpurhh_host_spilled(level->host) : 0);
 }
 
 /* ---------- on the host ---------- */
@@ -755,34 +755,34 @@ store_distinct(uint64 *to, uint8 op, uint64 word, int bytes)
  * first has none.
  */
 static void
-make_group(Regroup *regroup, const uint64 *words, Size stride)
+make_group(Level *level, const uint64 *words, Size stride)
 {
-	const rhh_table_spec *spec = &regroup->spec;
-	uint64	   *to = regroup->group;
+	const rhh_map_spec *spec = &level->spec;
+	uint64	   *to = level->group;
 	int			number = GPURHH_SET_OF(words[0]);
-	int			part = regroup->n_parts > 0 ? number % regroup->n_parts : 0;
+	int			part = level->n_parts > 0 ? number % level->n_parts : 0;
 	int			w;
 
-	for (w = 0; w < regroup->n_key_words; w++)
+	for (w = 0; w < level->n_key_words; w++)
 		to[w] = words[w * stride];
-	if (regroup->n_hidden > 0)
+	if (level->n_hidden > 0)
 		to[0] &= (UINT64CONST(1) << spec->n_keys) - 1;
-	if (regroup->n_parts > 0)
-		to[0] |= (uint64) (number / regroup->n_parts) << GPURHH_SET_SHIFT;
+	if (level->n_parts > 0)
+		to[0] |= (uint64) (number / level->n_parts) << GPURHH_SET_SHIFT;
 	for (uint32 s = 0; s < spec->n_states; s++)
 	{
 		int			n_words = rhh_state_words(spec, s);
 
-		if (s >= regroup->n_states)
+		if (s >= level->n_states)
 		{
-			int			h = regroup->hidden_of[s];
-			const RegroupHidden *hidden = &regroup->hidden[h];
+			int			h = level->hidden_of[s];
+			const LevelHidden *hidden = &level->hidden[h];
 
 			memset(&to[w], 0, n_words * sizeof(uint64));
-			if ((regroup->n_parts > 0 && h != part) ||
+			if ((level->n_parts > 0 && h != part) ||
 				((words[0] >> hidden->key) & 1) != 0)
 				;				/* no value */
-			else if (regroup->choices != NIL)
+			else if (level->choices != NIL)
 			{
 				to[w] = 1;
 				for (int i = 1; i < n_words; i++)
@@ -800,7 +800,7 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 		else
 		{
 			const uint64 *from = words +
-				(regroup->first_state - regroup->n_key_words + w) * stride;
+				(level->first_state - level->n_key_words + w) * stride;
 
 			for (int i = 0; i < n_words; i++)
 				to[w + i] = from[i * stride];
@@ -810,44 +810,44 @@ make_group(Regroup *regroup, const uint64 *words, Size stride)
 }
 
 static void
-merge_records(Regroup *regroup, const Dictionary *dictionary)
+merge_records(Level *level, const Dictionary *dictionary)
 {
-	if (regroup->host == NULL)
+	if (level->host == NULL)
 	{
-		regroup->host = gpurhh_host_create(&regroup->spec, regroup->context,
-										   get_hash_memory_limit());
-		if (regroup->keeps_strings)
+		level->host = gpurhh_host_create(&level->spec, level->context,
+										 get_hash_memory_limit());
+		if (level->keeps_strings)
 		{
-			gpurhh_host_keep_strings(regroup->host, &regroup->strings);
+			gpurhh_host_keep_strings(level->host, &level->strings);
 			dictionary = NULL;
 		}
-		gpurhh_host_choose(regroup->host, regroup->n_states,
-						   regroup->choices, dictionary);
+		gpurhh_host_choose(level->host, level->n_states,
+						   level->choices, dictionary);
 	}
-	gpurhh_host_merge_records(regroup->host, regroup->records,
-							  regroup->n_records);
-	regroup->n_records = 0;
+	gpurhh_host_merge_records(level->host, level->records,
+							  level->n_records);
+	level->n_records = 0;
 }
 
 /* A record to be merged: the group as it is. */
 static uint64 *
-new_record(Regroup *regroup, const Dictionary *dictionary)
+new_record(Level *level, const Dictionary *dictionary)
 {
 	uint64	   *record;
 
-	if (regroup->n_records == GPURHH_EMIT_WINDOW)
-		merge_records(regroup, dictionary);
-	record = &regroup->records[(Size) regroup->n_records++ * regroup->n_words];
-	return memcpy(record, regroup->group, sizeof(uint64) * regroup->n_words);
+	if (level->n_records == GPURHH_EMIT_WINDOW)
+		merge_records(level, dictionary);
+	record = &level->records[(Size) level->n_records++ * level->n_words];
+	return memcpy(record, level->group, sizeof(uint64) * level->n_words);
 }
 
 /* Adds the group to the one that it belongs to in a set. */
 static uint64 *
-add_to_set(Regroup *regroup, const Dictionary *dictionary, int number)
+add_to_set(Level *level, const Dictionary *dictionary, int number)
 {
-	const RegroupSet *set = &regroup->sets[number];
-	const rhh_table_spec *spec = &regroup->spec;
-	uint64	   *record = new_record(regroup, dictionary);
+	const LevelSet *set = &level->sets[number];
+	const rhh_map_spec *spec = &level->spec;
+	uint64	   *record = new_record(level, dictionary);
 	int			w = 1;
 
 	record[0] |= set->outside | (uint64) number << GPURHH_SET_SHIFT;
@@ -867,17 +867,17 @@ add_to_set(Regroup *regroup, const Dictionary *dictionary, int number)
  * know what to do with them; record is the group that they are in.
  */
 static void
-hand_over_odd(Regroup *regroup, const uint64 *words, Size stride,
+hand_over_odd(Level *level, const uint64 *words, Size stride,
 			  const uint64 *record)
 {
-	int			part = regroup->n_parts > 0 ?
-		GPURHH_SET_OF(words[0]) % regroup->n_parts : -1;
+	int			part = level->n_parts > 0 ?
+		GPURHH_SET_OF(words[0]) % level->n_parts : -1;
 	bool		done[RHH_MAX_KEYS] = {false};
 
-	for (uint32 s = regroup->n_states; s < regroup->spec.n_states; s++)
+	for (uint32 s = level->n_states; s < level->spec.n_states; s++)
 	{
-		int			h = regroup->hidden_of[s];
-		const RegroupHidden *hidden = &regroup->hidden[h];
+		int			h = level->hidden_of[s];
+		const LevelHidden *hidden = &level->hidden[h];
 		uint64		word = words[hidden->word * stride];
 
 		if (!hidden->numeric || done[h] || (part >= 0 && h != part) ||
@@ -886,16 +886,16 @@ hand_over_odd(Regroup *regroup, const uint64 *words, Size stride,
 			continue;
 		/* one of its states stands for all */
 		done[h] = true;
-		regroup->odd(regroup->odd_arg, record, s,
-					 gpurhh_dictionary_numeric(NULL, word));
+		level->odd(level->odd_arg, record, s,
+				   gpurhh_dictionary_numeric(NULL, word));
 	}
 }
 
 /* Or are all of its groups those of the level below? */
 bool
-gpurhh_regroup_makes_groups(const Regroup *regroup)
+gpurhh_level_makes_groups(const Level *level)
 {
-	return !regroup->first_is_set || regroup->n_sets > 1;
+	return !level->first_is_set || level->n_sets > 1;
 }
 
 /*
@@ -904,46 +904,46 @@ gpurhh_regroup_makes_groups(const Regroup *regroup)
  * by their addresses).  True: they are groups of set 0 too, and to be returned.
  */
 bool
-gpurhh_regroup_add(Regroup *regroup, const Dictionary *dictionary,
-				   const uint64 *words, Size stride, uint32 n)
+gpurhh_level_add(Level *level, const Dictionary *dictionary,
+				 const uint64 *words, Size stride, uint32 n)
 {
-	int			first = regroup->first_is_set ? 1 : 0;
+	int			first = level->first_is_set ? 1 : 0;
 
-	regroup->n_taken += n;
-	if (!gpurhh_regroup_makes_groups(regroup))
+	level->n_taken += n;
+	if (!gpurhh_level_makes_groups(level))
 		return true;
 	for (uint32 i = 0; i < n; i++)
 	{
-		make_group(regroup, words + i, stride);
-		if (regroup->keeps_strings)
-			gpurhh_strings_resolve(&regroup->strings, dictionary,
-								   regroup->group);
-		for (int set = first; set < (regroup->n_parts > 0 ? first + 1 : regroup->n_sets); set++)
+		make_group(level, words + i, stride);
+		if (level->keeps_strings)
+			gpurhh_strings_resolve(&level->strings, dictionary,
+								   level->group);
+		for (int set = first; set < (level->n_parts > 0 ? first + 1 : level->n_sets); set++)
 		{
-			const uint64 *record = regroup->n_parts > 0 ?
-				new_record(regroup, dictionary) :
-				add_to_set(regroup, dictionary, set);
+			const uint64 *record = level->n_parts > 0 ?
+				new_record(level, dictionary) :
+				add_to_set(level, dictionary, set);
 
-			if (unlikely(regroup->odd != NULL))
-				hand_over_odd(regroup, words + i, stride, record);
+			if (unlikely(level->odd != NULL))
+				hand_over_odd(level, words + i, stride, record);
 		}
 	}
-	merge_records(regroup, dictionary);
-	return regroup->first_is_set;
+	merge_records(level, dictionary);
+	return level->first_is_set;
 }
 
 /* A group of no rows; its counts are 0, which makes all else NULL. */
 static bool
-next_empty_group(Regroup *regroup, uint64 *record)
+next_empty_group(Level *level, uint64 *record)
 {
-	while (regroup->n_taken == 0 && regroup->next_empty < regroup->n_sets)
+	while (level->n_taken == 0 && level->next_empty < level->n_sets)
 	{
-		int			number = regroup->next_empty++;
+		int			number = level->next_empty++;
 
-		if (!regroup->sets[number].empty)
+		if (!level->sets[number].empty)
 			continue;
-		memset(record, 0, sizeof(uint64) * regroup->n_words);
-		record[0] = regroup->sets[number].outside | (uint64) number << GPURHH_SET_SHIFT;
+		memset(record, 0, sizeof(uint64) * level->n_words);
+		record[0] = level->sets[number].outside | (uint64) number << GPURHH_SET_SHIFT;
 		return true;
 	}
 	return false;
@@ -954,7 +954,7 @@ next_empty_group(Regroup *regroup, uint64 *record)
  * GPURHH_EMIT_WINDOW, valid until the next call.  NULL: there are none.
  */
 const uint64 *
-gpurhh_regroup_next(Regroup *regroup, uint32 *n)
+gpurhh_level_next_groups(Level *level, uint32 *n)
 {
 	uint32		i;
 
@@ -962,21 +962,21 @@ gpurhh_regroup_next(Regroup *regroup, uint32 *n)
 	{
 		const uint64 *record = NULL;
 
-		if (regroup->host != NULL)
+		if (level->host != NULL)
 		{
 			/* to load others would take the strings of those in the window */
-			if (i > 0 && regroup->keeps_strings &&
-				!gpurhh_host_next_is_loaded(regroup->host))
+			if (i > 0 && level->keeps_strings &&
+				!gpurhh_host_next_is_loaded(level->host))
 				break;
-			record = gpurhh_host_next(regroup->host);
+			record = gpurhh_host_next(level->host);
 		}
-		else if (next_empty_group(regroup, regroup->records))
-			record = regroup->records;
+		else if (next_empty_group(level, level->records))
+			record = level->records;
 		if (record == NULL)
 			break;
-		for (int w = 0; w < regroup->n_words; w++)
-			regroup->window[w * GPURHH_EMIT_WINDOW + i] = record[w];
+		for (int w = 0; w < level->n_words; w++)
+			level->window[w * GPURHH_EMIT_WINDOW + i] = record[w];
 	}
 	*n = i;
-	return i > 0 ? regroup->window : NULL;
+	return i > 0 ? level->window : NULL;
 }

@@ -50,7 +50,7 @@ typedef enum GpuLevelPlace
 typedef struct GpuLevelStats
 {
 	GpuLevelPlace place;
-	rhh_table_stats table;		/* the device's */
+	rhh_map_stats table;		/* the device's */
 } GpuLevelStats;
 
 /* For EXPLAIN ANALYZE. */
@@ -66,7 +66,7 @@ typedef struct GpuNodeStats
 	bool		parallel;
 	bool		strings;		/* are among the columns */
 	bool		numerics;		/* are among the arguments */
-	rhh_table_stats table;
+	rhh_map_stats table;
 	GpuLevelStats second;
 	GpuLevelStats third;
 } GpuNodeStats;

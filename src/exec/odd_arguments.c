@@ -68,9 +68,9 @@ typedef struct OddArgument
 
 struct OddPlan
 {
-	const rhh_table_spec *first;
-	const rhh_table_spec *last; /* of the groups that are returned */
-	const Regroup *regroup;		/* NULL: these are the same */
+	const rhh_map_spec *first;
+	const rhh_map_spec *last;	/* of the groups that are returned */
+	const Level *level;			/* NULL: these are the same */
 	int			n_arguments;
 	OddArgument arguments[RHH_MAX_STATES];
 	int			of_state[RHH_MAX_STATES];	/* argument of a state of last, or -1 */
@@ -144,12 +144,12 @@ find_argument(OddPlan *plan, int column, int filter, bool distinct)
 
 /*
  * The arguments of which odd values are possible: those of numeric.  NULL: there
- * are none.  outputs: GPUAGG_PRIVATE_OUTPUTS.  first, columns and regroup, which
+ * are none.  outputs: GPUAGG_PRIVATE_OUTPUTS.  first, columns and level, which
  * may be NULL, are the plan's and have to stay.
  */
 OddPlan *
-gpurhh_odd_plan(const rhh_table_spec *first, const GpuColumn *columns,
-				const Regroup *regroup, List *outputs)
+gpurhh_odd_plan(const rhh_map_spec *first, const GpuColumn *columns,
+				const Level *level, List *outputs)
 {
 	OddPlan    *plan = palloc0(sizeof(OddPlan));
 	bool		returned[RHH_MAX_STATES] = {false};
@@ -168,8 +168,8 @@ gpurhh_odd_plan(const rhh_table_spec *first, const GpuColumn *columns,
 			returned[list_nth_int(output, GPU_OUTPUT_FIRST_OPERAND)] = true;
 	}
 	plan->first = first;
-	plan->regroup = regroup;
-	plan->last = regroup ? gpurhh_regroup_spec(regroup) : first;
+	plan->level = level;
+	plan->last = level ? gpurhh_level_spec(level) : first;
 	plan->n_key_words = rhh_first_state_word(plan->last);
 	gpurhh_string_words_init(&plan->strings, plan->last, columns);
 	plan->strings.n = plan->strings.n_keys;
@@ -441,8 +441,8 @@ make_key(OddValues *values, const Dictionary *dictionary, int set)
 {
 	const OddPlan *plan = values->plan;
 
-	if (plan->regroup != NULL)
-		gpurhh_regroup_key(plan->regroup, set, values->first_group, values->key);
+	if (plan->level != NULL)
+		gpurhh_level_key(plan->level, set, values->first_group, values->key);
 	else
 		memcpy(values->key, values->first_group,
 			   plan->n_key_words * sizeof(uint64));
@@ -494,7 +494,7 @@ gpurhh_odd_add_row(OddValues *values, const Feed *feed, TupleTableSlot *slot)
 {
 	const OddPlan *plan = values->plan;
 	const Dictionary *dictionary = feed->strings.dictionary;
-	int			n_sets = plan->regroup ? gpurhh_regroup_n_sets(plan->regroup) : 1;
+	int			n_sets = plan->level ? gpurhh_level_n_sets(plan->level) : 1;
 	uint32		row = feed->n_rows;
 	MemoryContext old = MemoryContextSwitchTo(values->scratch);
 	rhh_batch	batch;

@@ -38,9 +38,9 @@ struct OddState
 	struct varlena *last;
 };
 
-extern OddPlan *gpurhh_odd_plan(const rhh_table_spec *first,
+extern OddPlan *gpurhh_odd_plan(const rhh_map_spec *first,
 								const GpuColumn *columns,
-								const Regroup *regroup, List *outputs);
+								const Level *level, List *outputs);
 extern int	gpurhh_odd_argument(const OddPlan *plan, int state);
 extern OddValues *gpurhh_odd_create(const OddPlan *plan,
 									MemoryContext context);

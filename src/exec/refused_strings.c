@@ -30,7 +30,7 @@
  * CandidateRefused).  Strings are given by their addresses.
  */
 void
-gpurhh_choice_group(const rhh_table_spec *spec, const StringWords *strings,
+gpurhh_choice_group(const rhh_map_spec *spec, const StringWords *strings,
 					int n_shown_keys, const Feed *feed, uint32 row,
 					int column, const char *data, uint32 length, bool odd,
 					MemoryContext context, uint64 *words)
@@ -96,7 +96,7 @@ gpurhh_choices_close(BufFile **file)
 /* Gives the second level the groups that participants saved. */
 void
 gpurhh_choices_read(GpuAggShared *shared, const StringWords *strings,
-					int n_words, Regroup *regroup)
+					int n_words, Level *level)
 {
 	uint64	   *words = palloc(n_words * sizeof(uint64));
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
@@ -116,7 +116,7 @@ gpurhh_choices_read(GpuAggShared *shared, const StringWords *strings,
 				break;
 			gpurhh_buffile_read(file, words, n_words * sizeof(uint64));
 			gpurhh_strings_read(strings, file, words, context);
-			(void) gpurhh_regroup_add(regroup, NULL, words, 1, 1);
+			(void) gpurhh_level_add(level, NULL, words, 1, 1);
 			MemoryContextReset(context);
 		}
 		BufFileClose(file);

@@ -45,8 +45,8 @@
  * much: that is where there are minima of what no device can compare, or where a
  * device has refused rows, which is not foreseen.
  */
-#define REGROUP_FACTOR			0.5
-#define HOST_REGROUP_FACTOR		2.5
+#define LEVEL_FACTOR			0.5
+#define HOST_LEVEL_FACTOR		2.5
 
 /*
  * For minima and maxima of strings, in the same units and measured at 1e4 and
@@ -289,7 +289,7 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 typedef struct GroupEstimate
 {
 	double		first_level;	/* groups that the device makes */
-	double		regrouped;		/* groups that further levels take */
+	double		taken_by_levels;	/* groups that further levels take */
 	double		choices;		/* what minima and maxima of strings and enums
 								 * cost beyond that, in units of a group's cost */
 	double		string_bytes;	/* and the memory they take */
@@ -357,7 +357,7 @@ estimate_choices(PlanInfo *info, GroupEstimate *groups)
 			groups->string_bytes += candidates * (target->width + 2 * sizeof(uint64));
 		}
 	}
-	groups->regrouped = groups->first_level;
+	groups->taken_by_levels = groups->first_level;
 
 	/* as host_table.c has them, about 3 words for each value */
 	record_bytes = 64 + key_bytes +
@@ -389,7 +389,7 @@ values_of(PlanInfo *info, Expr *arg)
 							   NULL, NULL);
 }
 
-/* See gpurhh_regroup_create(). */
+/* See gpurhh_level_create(). */
 static bool
 has_third_level(PlanInfo *info)
 {
@@ -410,14 +410,14 @@ add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
 			groups->second_level += pairs_in_rows(set_groups,
 												  values_of(info, lfirst(lc)),
 												  info->input->rows);
-			groups->regrouped += groups->first_level;
+			groups->taken_by_levels += groups->first_level;
 		}
 	}
 	else if (info->distinct_args != NIL ||
 			 list_length(keys) < list_length(info->keys))
 	{
 		groups->second_level += set_groups;
-		groups->regrouped += groups->first_level;
+		groups->taken_by_levels += groups->first_level;
 	}
 }
 
@@ -474,7 +474,7 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 	else
 		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
 	groups->first_level = groups->emitted;
-	groups->regrouped = 0;
+	groups->taken_by_levels = 0;
 	groups->choices = groups->string_bytes = 0;
 	groups->key_string_bytes = estimate_key_strings(info);
 	groups->second_level = 0;
@@ -515,7 +515,7 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 	if (has_third_level(info))
 	{
 		groups->third_level = groups->emitted;
-		groups->regrouped += groups->second_level;
+		groups->taken_by_levels += groups->second_level;
 	}
 }
 
@@ -542,8 +542,8 @@ make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
 		[GPUAGG_PRIVATE_SETS] = info->sets,
 		[GPUAGG_PRIVATE_CHOICES] = info->choices,
 		[GPUAGG_PRIVATE_DISTINCT] = info->distinct_states,
-		[GPUAGG_PRIVATE_REGROUPED] = make_estimate(groups->second_level),
-		[GPUAGG_PRIVATE_TOP] = make_estimate(groups->third_level),
+		[GPUAGG_PRIVATE_SECOND_LEVEL] = make_estimate(groups->second_level),
+		[GPUAGG_PRIVATE_THIRD_LEVEL] = make_estimate(groups->third_level),
 		[GPUAGG_PATH_SCAN_TLIST] = info->scan_tlist,
 		[GPUAGG_PATH_HAVING] = having
 	};
@@ -592,8 +592,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->path.startup_cost = subpath->total_cost -
 		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
 		subpath->rows * gpurhh_row_cost +
-		(groups->regrouped * (info->choices != NIL ?
-							  HOST_REGROUP_FACTOR : REGROUP_FACTOR) +
+		(groups->taken_by_levels * (info->choices != NIL ?
+									HOST_LEVEL_FACTOR : LEVEL_FACTOR) +
 		 groups->choices) * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
 		n_groups * gpurhh_group_cost;

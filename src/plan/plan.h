@@ -35,9 +35,9 @@ enum GpuAggPrivateIndex
 								 * GpuChoice; or else: */
 	GPUAGG_PRIVATE_DISTINCT,	/* List of IntList: of each state over a hidden
 								 * key its op and the key, from 0 */
-	GPUAGG_PRIVATE_REGROUPED,	/* Float: estimated groups of the second level */
-	GPUAGG_PRIVATE_TOP,			/* Float: of the third */
-	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_TOP
+	GPUAGG_PRIVATE_SECOND_LEVEL,	/* Float: estimated groups of the second level */
+	GPUAGG_PRIVATE_THIRD_LEVEL, /* Float: of the third */
+	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_THIRD_LEVEL
 };
 
 /* What a column of the scan tuple is made of. */

@@ -14,7 +14,7 @@
  * completed and hands it to the session.
  *
  * If the session wants a second level (exec/levels.c), the query goes from READING
- * to REGROUPING (service_levels.c).  Then the first table's groups become batches
+ * to MAKING_LEVEL (service_levels.c).  Then the first table's groups become batches
  * for a second table.  These are queued as a session's are, and go to the session if
  * they are refused.  When all are through, the query goes to FINISHING and READING
  * once more.
@@ -43,8 +43,8 @@ free_blocks(ChannelArea *area, BlockList *list)
 
 /* Brings the area's view of a table's work up to date; lock held. */
 static void
-publish_stats(ServiceStats *sum, rhh_table_stats *before,
-			  const rhh_table_stats *now)
+publish_stats(ServiceStats *sum, rhh_map_stats *before,
+			  const rhh_map_stats *now)
 {
 	sum->failed_slots += now->failed_slots - before->failed_slots;
 	sum->rehashes += now->rehashes - before->rehashes;
@@ -81,13 +81,13 @@ gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query, rhh_status status,
  * collide, and have the device busy with them while others wait.
  */
 rhh_status
-gpurhh_service_make_table(ServiceQuery *sq, const rhh_table_spec *wanted,
-						  rhh_table **table, rhh_error *err)
+gpurhh_service_make_table(ServiceQuery *sq, const rhh_map_spec *wanted,
+						  rhh_map **table, rhh_error *err)
 {
-	rhh_table_spec spec = *wanted;
+	rhh_map_spec spec = *wanted;
 
 	spec.hash_seed = pg_prng_uint64(&pg_global_prng_state);
-	return sq->device->ops->table_create(sq->device->device, &spec, table, err);
+	return sq->device->ops->map_create(sq->device->device, &spec, table, err);
 }
 
 /* A new query: makes its table, or refuses it.  Signals are blocked. */
@@ -173,8 +173,8 @@ submit_batches(DeviceService *service, int q)
 
 		batch = area->blocks[block].batch;
 		batch.base = (uint8_t *) gpurhh_block_base(area, block);
-		status = sq->device->ops->table_submit(sq->table, &batch,
-											   (uint64) block, &err);
+		status = sq->device->ops->map_submit(sq->table, &batch,
+											 (uint64) block, &err);
 		if (status == RHH_BUSY)
 			return false;
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
@@ -207,7 +207,7 @@ finish_query(DeviceService *service, int q)
 	if (sq->in_flight > 0 || query->queued.head >= 0)
 		return false;
 	if (sq->state != TABLE_REFUSED)
-		status = sq->device->ops->table_finish(sq->table, &err);
+		status = sq->device->ops->map_finish(sq->table, &err);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (sq->state == TABLE_REFUSED)
 	{
@@ -265,8 +265,8 @@ extract_groups(DeviceService *service, int q)
 	sq->result.words = (uint64_t *) gpurhh_block_base(area, block);
 	sq->result.capacity_groups = area->block_bytes / sizeof(uint64) /
 		rhh_result_words(gpurhh_result_spec(query, sq->first != NULL));
-	status = sq->device->ops->table_extract(sq->first ? sq->first : sq->table,
-											&sq->result, 0, &err);
+	status = sq->device->ops->map_extract(sq->first ? sq->first : sq->table,
+										  &sq->result, 0, &err);
 	if (status == RHH_OK)
 	{
 		sq->in_flight++;
@@ -296,18 +296,18 @@ drop_query(DeviceService *service, int q)
 		if (!sq->cancelled)
 		{
 			sq->cancelled = true;
-			sq->device->ops->table_cancel(sq->table);
+			sq->device->ops->map_cancel(sq->table);
 			if (sq->first != NULL)
-				sq->device->ops->table_cancel(sq->first);
+				sq->device->ops->map_cancel(sq->first);
 			return true;
 		}
 		return false;
 	}
 	if (sq->table != NULL)
-		sq->device->ops->table_destroy(sq->table);
+		sq->device->ops->map_destroy(sq->table);
 	if (sq->first != NULL)
-		sq->device->ops->table_destroy(sq->first);
-	gpurhh_service_end_regroup(sq);
+		sq->device->ops->map_destroy(sq->first);
+	gpurhh_service_end_level(sq);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	free_blocks(area, &query->queued);
@@ -334,7 +334,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	bool		input_done;
 	bool		failed;
 	bool		all_extracted;
-	QueryRegroup wanted;
+	QueryLevel	wanted;
 	bool		progress = false;
 
 	/*
@@ -355,7 +355,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	input_done = query->input_done;
 	failed = query->failed;
 	all_extracted = query->all_extracted;
-	wanted = query->regroup;
+	wanted = query->level;
 	LWLockRelease(&area->lock);
 
 	if (state == QUERY_FREE || !ours)
@@ -376,23 +376,23 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		if (input_done && finish_query(service, q))
 			progress = true;
 	}
-	if (sq->state == TABLE_REGROUPING)
+	if (sq->state == TABLE_MAKING_LEVEL)
 	{
-		if (gpurhh_service_regroup(area, sq, query))
+		if (gpurhh_service_make_level(area, sq, query))
 			progress = true;
 		if (submit_batches(service, q))
 			progress = true;
-		if (sq->regroup == NULL && finish_query(service, q))
+		if (sq->level == NULL && finish_query(service, q))
 			progress = true;
 	}
 	if (sq->state == TABLE_READING && sq->in_flight == 0)
 	{
-		if (wanted == REGROUP_WANTED)
+		if (wanted == QUERY_LEVEL_WANTED)
 		{
-			gpurhh_service_start_regroup(area, sq, query);
+			gpurhh_service_start_level(area, sq, query);
 			progress = true;
 		}
-		else if (wanted != REGROUP_UNDECIDED && !all_extracted &&
+		else if (wanted != QUERY_LEVEL_UNDECIDED && !all_extracted &&
 				 extract_groups(service, q))
 			progress = true;
 	}
@@ -420,7 +420,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 	for (uint32 i = 0; i < n; i++)
 	{
 		rhh_event  *event = &events[i];
-		rhh_table_stats stats;
+		rhh_map_stats stats;
 		ServiceQuery *sq;
 		ChannelQuery *query;
 		bool		of_second;
@@ -437,10 +437,10 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 			continue;			/* cannot happen */
 		query = &area->queries[q];
 		of_second = event->table == sq->table &&
-			query->regroup == REGROUP_ON_DEVICE;
+			query->level == QUERY_LEVEL_ON_DEVICE;
 		sq->in_flight--;
 		/* some devices add up what many threads did */
-		dev->ops->table_stats(event->table, &stats);
+		dev->ops->map_stats(event->table, &stats);
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		switch (event->kind)
@@ -466,9 +466,9 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				ConditionVariableBroadcast(&query->news);
 				break;
 			case RHH_EVENT_EXTRACT:
-				if (sq->state == TABLE_REGROUPING)
+				if (sq->state == TABLE_MAKING_LEVEL)
 				{
-					gpurhh_service_regroup_read(sq, event->status);
+					gpurhh_service_level_read(sq, event->status);
 					break;
 				}
 				if (event->status != RHH_OK)
@@ -497,7 +497,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		if (event->kind == RHH_EVENT_EXTRACT && event->status == RHH_OK &&
 			sq->state == TABLE_READING && sq->first != NULL && sq->result.last)
 		{
-			dev->ops->table_destroy(sq->first);
+			dev->ops->map_destroy(sq->first);
 			sq->first = NULL;
 		}
 	}

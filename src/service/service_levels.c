@@ -3,12 +3,12 @@
  * service_levels.c
  *		The device service makes a second level of groups (levels.c).
  *
- *		start			makes the second table, if there is memory for it
- *		regroup			again and again, what can be done without waiting: asks
+ *		start_level		makes the second table, if there is memory for it
+ *		make_level		again and again, what can be done without waiting: asks
  *						the device for groups of the first table, and makes
  *						batches of them (level_rows.c), for each set one
- *		regroup_read	the device has given some
- *		end				frees what was needed for that, but for the tables
+ *		level_read		the device has given some
+ *		end_level		frees what was needed for that, but for the tables
  *
  * When all have been read the first table goes, unless its groups are results,
  * too.
@@ -22,14 +22,14 @@
 #include "service/service_state.h"
 
 /* Batches of a second level in use at a time: enough to keep a device busy. */
-#define REGROUP_OUTSTANDING 12
+#define LEVEL_OUTSTANDING 12
 
 /*
  * The first table's groups on their way to the second one.  One chunk of them is
  * read while the other becomes batches; they are not in blocks of the pool, so
  * that a block is never waited for with another one held.
  */
-struct RegroupWork
+struct LevelWork
 {
 	Feed		feed;
 	rhh_result	chunk[2];
@@ -43,27 +43,27 @@ struct RegroupWork
 
 /* Frees what it takes; of any query. */
 void
-gpurhh_service_end_regroup(ServiceQuery *sq)
+gpurhh_service_end_level(ServiceQuery *sq)
 {
-	if (sq->regroup == NULL)
+	if (sq->level == NULL)
 		return;
 	for (int i = 0; i < 2; i++)
 	{
-		if (sq->regroup->chunk[i].words != NULL)
-			pfree(sq->regroup->chunk[i].words);
+		if (sq->level->chunk[i].words != NULL)
+			pfree(sq->level->chunk[i].words);
 	}
-	pfree(sq->regroup);
-	sq->regroup = NULL;
+	pfree(sq->level);
+	sq->level = NULL;
 }
 
 /* False: no memory; there is nothing to free. */
 static bool
-make_regroup(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
+make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 {
-	RegroupWork *work;
+	LevelWork  *work;
 
-	sq->regroup = work =
-		MemoryContextAllocExtended(TopMemoryContext, sizeof(RegroupWork),
+	sq->level = work =
+		MemoryContextAllocExtended(TopMemoryContext, sizeof(LevelWork),
 								   MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
 	for (int i = 0; i < 2 && work != NULL; i++)
 	{
@@ -74,15 +74,15 @@ make_regroup(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 			rhh_result_words(&query->spec);
 		if (work->chunk[i].words == NULL)
 		{
-			gpurhh_service_end_regroup(sq);
+			gpurhh_service_end_level(sq);
 			work = NULL;
 		}
 	}
 	if (work == NULL)
 		return false;
-	gpurhh_regroup_feed_init(&work->feed, &query->regroup_plan,
-							 area->block_bytes,
-							 query->regroup_plan.spec.max_batch_rows);
+	gpurhh_level_rows_init(&work->feed, &query->level_plan,
+						   area->block_bytes,
+						   query->level_plan.spec.max_batch_rows);
 	return true;
 }
 
@@ -91,31 +91,31 @@ make_regroup(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
  * there is no memory for it the session is told so, and does it by itself.
  */
 void
-gpurhh_service_start_regroup(ChannelArea *area, ServiceQuery *sq,
-							 ChannelQuery *query)
+gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
+						   ChannelQuery *query)
 {
-	rhh_table  *second = NULL;
+	rhh_map    *second = NULL;
 	rhh_status	status = RHH_NO_MEMORY;
 	rhh_error	err = {0};
 
-	if (make_regroup(area, sq, query))
+	if (make_level_work(area, sq, query))
 	{
-		status = gpurhh_service_make_table(sq, &query->regroup_plan.spec,
+		status = gpurhh_service_make_table(sq, &query->level_plan.spec,
 										   &second, &err);
 		if (status != RHH_OK)
-			gpurhh_service_end_regroup(sq);
+			gpurhh_service_end_level(sq);
 	}
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (status == RHH_OK)
 	{
-		query->regroup = REGROUP_ON_DEVICE;
+		query->level = QUERY_LEVEL_ON_DEVICE;
 		sq->first = sq->table;
 		sq->table = second;
-		sq->state = TABLE_REGROUPING;
+		sq->state = TABLE_MAKING_LEVEL;
 	}
 	else if (status == RHH_NO_MEMORY)
 	{
-		query->regroup = REGROUP_NONE;
+		query->level = QUERY_LEVEL_NONE;
 		query->finished = true;
 		ConditionVariableBroadcast(&query->news);
 	}
@@ -128,15 +128,15 @@ gpurhh_service_start_regroup(ChannelArea *area, ServiceQuery *sq,
 static bool
 read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 {
-	RegroupWork *work = sq->regroup;
+	LevelWork  *work = sq->level;
 	rhh_error	err = {0};
 	rhh_status	status;
 
 	if (work->all_read || work->reading || work->n_chunks == 2)
 		return false;
-	status = sq->device->ops->table_extract(sq->first,
-											&work->chunk[(work->current + work->n_chunks) % 2],
-											0, &err);
+	status = sq->device->ops->map_extract(sq->first,
+										  &work->chunk[(work->current + work->n_chunks) % 2],
+										  0, &err);
 	if (status == RHH_BUSY)
 		return false;
 	if (status == RHH_OK)
@@ -153,9 +153,9 @@ read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 
 /* They have been read, or not; the lock is held. */
 void
-gpurhh_service_regroup_read(ServiceQuery *sq, rhh_status status)
+gpurhh_service_level_read(ServiceQuery *sq, rhh_status status)
 {
-	RegroupWork *work = sq->regroup;
+	LevelWork  *work = sq->level;
 	int			read = (work->current + work->n_chunks) % 2;
 
 	work->reading = false;
@@ -175,7 +175,7 @@ take_block(ChannelArea *area, ChannelQuery *query)
 	int			block = -1;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (query->n_outstanding < REGROUP_OUTSTANDING)
+	if (query->n_outstanding < LEVEL_OUTSTANDING)
 	{
 		if (area->n_free > 1 || (area->n_free == 1 && query->n_outstanding == 0))
 		{
@@ -193,7 +193,7 @@ take_block(ChannelArea *area, ChannelQuery *query)
 static bool
 queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 {
-	RegroupWork *work = sq->regroup;
+	LevelWork  *work = sq->level;
 	const rhh_result *chunk = &work->chunk[work->current];
 	uint32		n;
 	int			block;
@@ -207,9 +207,9 @@ queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 		if (block < 0)
 			return false;
 		gpurhh_feed_start(&work->feed, gpurhh_block_base(area, block));
-		gpurhh_regroup_feed_rows(&work->feed, &query->regroup_plan, work->set,
-								 chunk->words + work->next,
-								 chunk->capacity_groups, n);
+		gpurhh_level_rows_feed(&work->feed, &query->level_plan, work->set,
+							   chunk->words + work->next,
+							   chunk->capacity_groups, n);
 		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
 		area->blocks[block].refused = false;
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
@@ -220,7 +220,7 @@ queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 	if (work->next < chunk->n_groups)
 		return true;
 	work->next = 0;
-	if (++work->set < query->regroup_plan.n_sets)
+	if (++work->set < query->level_plan.n_sets)
 		return true;
 	work->set = 0;
 	work->current = 1 - work->current;
@@ -230,10 +230,10 @@ queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 
 /* Puts more of the first table's groups into the second one. */
 bool
-gpurhh_service_regroup(ChannelArea *area, ServiceQuery *sq,
-					   ChannelQuery *query)
+gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
+						  ChannelQuery *query)
 {
-	RegroupWork *work = sq->regroup;
+	LevelWork  *work = sq->level;
 	bool		progress;
 
 	if (work == NULL)
@@ -245,15 +245,15 @@ gpurhh_service_regroup(ChannelArea *area, ServiceQuery *sq,
 	{
 		rhh_error	err = {0};
 
-		gpurhh_service_end_regroup(sq);
-		if (!query->regroup_plan.keep_first)
+		gpurhh_service_end_level(sq);
+		if (!query->level_plan.keep_first)
 		{
-			sq->device->ops->table_destroy(sq->first);
+			sq->device->ops->map_destroy(sq->first);
 			sq->first = NULL;
 		}
 		else
 		{
-			rhh_status	status = sq->device->ops->table_rewind(sq->first, &err);
+			rhh_status	status = sq->device->ops->map_rewind(sq->first, &err);
 
 			if (status != RHH_OK)
 			{

@@ -22,23 +22,23 @@ typedef enum TableState
 	TABLE_NONE,					/* no query, or not looked at yet */
 	TABLE_OPEN,
 	TABLE_REFUSED,				/* batches go back as they come */
-	TABLE_REGROUPING,			/* batches come from the first table's groups */
+	TABLE_MAKING_LEVEL,			/* batches come from the first table's groups */
 	TABLE_FINISHING,
 	TABLE_READING
 } TableState;
 
 /* The first level on its way to the second; see service_levels.c. */
-typedef struct RegroupWork RegroupWork;
+typedef struct LevelWork LevelWork;
 
 /* What the service keeps of a query beside the area's ChannelQuery. */
 typedef struct ServiceQuery
 {
 	TableState	state;
 	struct ServiceDevice *device;
-	rhh_table  *table;			/* the one that is filled, or read last */
-	rhh_table  *first;			/* of a second level: the first one's; NULL: it
+	rhh_map    *table;			/* the one that is filled, or read last */
+	rhh_map    *first;			/* of a second level: the first one's; NULL: it
 								 * has gone, or there is none */
-	RegroupWork *regroup;		/* while it is put into the second one */
+	LevelWork  *level;			/* while it is put into the second one */
 	int			in_flight;		/* batches, finish or extract */
 	bool		cancelled;
 	int			result_block;	/* being filled with result, or -1 */
@@ -101,16 +101,16 @@ extern void gpurhh_service_fail_query(ChannelQuery *query,
 extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
 								rhh_status status, const rhh_error *err);
 extern rhh_status gpurhh_service_make_table(ServiceQuery *sq,
-											const rhh_table_spec *wanted,
-											rhh_table **table, rhh_error *err);
+											const rhh_map_spec *wanted,
+											rhh_map **table, rhh_error *err);
 
 /* ---------- service_levels.c ---------- */
 
-extern void gpurhh_service_start_regroup(ChannelArea *area, ServiceQuery *sq,
-										 ChannelQuery *query);
-extern bool gpurhh_service_regroup(ChannelArea *area, ServiceQuery *sq,
-								   ChannelQuery *query);
-extern void gpurhh_service_regroup_read(ServiceQuery *sq, rhh_status status);
-extern void gpurhh_service_end_regroup(ServiceQuery *sq);
+extern void gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
+									   ChannelQuery *query);
+extern bool gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
+									  ChannelQuery *query);
+extern void gpurhh_service_level_read(ServiceQuery *sq, rhh_status status);
+extern void gpurhh_service_end_level(ServiceQuery *sq);
 
 #endif							/* GPURHH_SERVICE_STATE_H */

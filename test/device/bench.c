@@ -63,7 +63,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 	rhh_batch  *batches = need(n_batches * sizeof(rhh_batch));
 	bench_times best = {1e12, 1e12, 1e12};
 	uint64_t	n_groups = 0;
-	rhh_table_stats stats;
+	rhh_map_stats stats;
 	rhh_error	err;
 	rhh_result	result;
 	size_t		room;
@@ -113,7 +113,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 	(void) ops->register_pool(device->dev, pool, room * n_batches, &err);
 	for (int r = 0; r < repeat; r++)
 	{
-		rhh_table  *table;
+		rhh_map    *table;
 		uint32_t	submitted = 0,
 					in_flight = 0;
 		bool		finished = false,
@@ -123,7 +123,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 		double		start_ms = now_ms();
 		double		start_cpu_ms = clock_ms(CLOCK_PROCESS_CPUTIME_ID);
 
-		if (ops->table_create(device->dev, &d.spec, &table, &err) != RHH_OK)
+		if (ops->map_create(device->dev, &d.spec, &table, &err) != RHH_OK)
 			die(err.message);
 		n_groups = 0;
 		result.n_groups = 0;
@@ -134,10 +134,10 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 			uint32_t	n;
 
 			while (submitted < n_batches &&
-				   ops->table_submit(table, &batches[submitted], 0, &err) == RHH_OK)
+				   ops->map_submit(table, &batches[submitted], 0, &err) == RHH_OK)
 				submitted++, in_flight++;
 			if (submitted == n_batches && in_flight == 0 && !finishing)
-				finishing = ops->table_finish(table, &err) == RHH_OK;
+				finishing = ops->map_finish(table, &err) == RHH_OK;
 			if (ops->poll(device->dev, events, 16, &n, &err) != RHH_OK)
 				die(err.message);
 			for (uint32_t e = 0; e < n; e++)
@@ -162,7 +162,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 						last = result.last;
 					}
 					if (finished && !last &&
-						ops->table_extract(table, &result, 0, &err) != RHH_OK)
+						ops->map_extract(table, &result, 0, &err) != RHH_OK)
 						die(err.message);
 				}
 			}
@@ -170,8 +170,8 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 				poll(&fd, 1, 10);
 		}
 		t.extract_ms = now_ms() - start_ms;
-		ops->table_stats(table, &stats);
-		ops->table_destroy(table);
+		ops->map_stats(table, &stats);
+		ops->map_destroy(table);
 		if (t.build_ms < best.build_ms)
 			best.build_ms = t.build_ms;
 		if (t.build_cpu_ms < best.build_cpu_ms)

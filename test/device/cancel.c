@@ -51,7 +51,7 @@ case_cancel_extract(context *ctx)
 		run_step(&run);
 		if (!cancelled && run.n_extracted >= 1000)
 		{
-			ops->table_cancel(run.table);
+			ops->map_cancel(run.table);
 			cancelled = run.cancelled = true;
 		}
 		if (ops->poll(ctx->device->dev, &event, 1, &n, &err) != RHH_OK)

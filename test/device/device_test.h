@@ -136,7 +136,7 @@ typedef struct data data;
  */
 typedef struct def
 {
-	rhh_table_spec spec;
+	rhh_map_spec spec;
 	gen			gens[RHH_MAX_COLUMNS];
 	void		(*custom) (data *data, uint64_t row, rng *r, uint64_t param);
 	uint64_t	param;
@@ -177,7 +177,7 @@ extern void free_data(data *data);
 /* Groups by key; a group is a result's words. */
 typedef struct map
 {
-	const rhh_table_spec *spec;
+	const rhh_map_spec *spec;
 	uint32_t	n_words;
 	uint32_t	key_words;
 	uint32_t	n_groups;
@@ -188,14 +188,14 @@ typedef struct map
 	uint32_t   *heads;
 } map;
 
-extern map *map_new(const rhh_table_spec *spec);
+extern map *map_new(const rhh_map_spec *spec);
 extern void map_free(map *m);
 extern uint64_t *map_group(const map *m, uint32_t g);
 extern uint64_t *map_find(const map *m, const uint64_t *key);
 extern uint64_t *map_get(map *m, const uint64_t *key);
 extern void map_row(map *m, const data *data, uint64_t row);
 extern void map_combine(map *m, const uint64_t *from);
-extern void map_normalize(const rhh_table_spec *spec, uint32_t key_words, uint64_t *group);
+extern void map_normalize(const rhh_map_spec *spec, uint32_t key_words, uint64_t *group);
 
 /* ---------- run.c: running rows through tables ---------- */
 
@@ -235,7 +235,7 @@ typedef struct run
 	const data *data;
 	const def  *d;
 	run_options options;
-	rhh_table  *table;
+	rhh_map    *table;
 	rng			r;
 	slot		slots[MAX_SLOTS];
 	uint32_t	n_slots;
@@ -254,7 +254,7 @@ typedef struct run
 	rhh_result	result;
 	map		   *unique;			/* groups that need no merge */
 	map		   *outcome;		/* all of it */
-	rhh_table_stats stats;		/* after the last event */
+	rhh_map_stats stats;		/* after the last event */
 	char		why[400];		/* "": no fault so far */
 } run;
 
@@ -282,7 +282,7 @@ typedef struct context
 extern void fault(context *ctx, const char *where, const char *why);
 extern bool next_event(context *ctx, rhh_event *event);
 extern void check_table(context *ctx, const char *where, const def *d, uint64_t n_rows,
-						const run_options *options, rhh_table_stats *stats);
+						const run_options *options, rhh_map_stats *stats);
 
 /*
  * All cases, in the order in which they run.  The order decides the hash seeds of

@@ -131,7 +131,7 @@ case_displacement_crowd(context *ctx)
 	for (int kind = 0; kind < 3; kind++)
 		for (uint64_t round = 0; round < 20; round++)
 		{
-			rhh_table_stats stats;
+			rhh_map_stats stats;
 			char		where[80];
 			def			d;
 

@@ -141,7 +141,7 @@ check_modes(context *ctx, uint32_t threads)
 			for (int limit = 0; limit < 4; limit++)
 			{
 				run_options options = default_options;
-				rhh_table_stats stats;
+				rhh_map_stats stats;
 				char		where[96];
 				def			d;
 

@@ -45,7 +45,7 @@ case_colliding_fingerprints(context *ctx)
 		for (size_t i = 0; i < LENGTH_OF(shapes); i++)
 			for (uint32_t cap = 1; cap <= 64; cap *= 8)
 			{
-				rhh_table_stats stats;
+				rhh_map_stats stats;
 				char		where[64];
 				def			d;
 
@@ -83,7 +83,7 @@ case_crowded_bucket(context *ctx)
 	for (uint64_t n = 5; n <= 50000; n *= 10)
 		for (uint32_t cap = 2; cap <= 8; cap += 6)
 		{
-			rhh_table_stats stats;
+			rhh_map_stats stats;
 			def			d;
 
 			def_init(&d);

@@ -8,10 +8,10 @@
 static void
 expect_invalid(context *ctx, const def *d, const char *what)
 {
-	rhh_table  *table = NULL;
+	rhh_map    *table = NULL;
 	rhh_error	err = {RHH_OK, ""};
 
-	if (ctx->device->ops->table_create(ctx->device->dev, &d->spec, &table, &err) !=
+	if (ctx->device->ops->map_create(ctx->device->dev, &d->spec, &table, &err) !=
 		RHH_INVALID || err.status != RHH_INVALID || err.message[0] == '\0')
 		fault(ctx, what, "was not refused");
 }
@@ -22,7 +22,7 @@ case_invalid(context *ctx)
 	const rhh_device_ops *ops = ctx->device->ops;
 	def			good,
 				d;
-	rhh_table  *table;
+	rhh_map    *table;
 	rhh_batch	batch;
 	rhh_error	err;
 	uint8_t    *pool = ctx->device->pool;
@@ -51,9 +51,9 @@ case_invalid(context *ctx)
 	INVALID(d.spec.max_batch_rows = 0);
 #undef INVALID
 
-	if (ops->table_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
+	if (ops->map_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
 	{
-		fault(ctx, "table_create", err.message);
+		fault(ctx, "map_create", err.message);
 		return;
 	}
 	memset(&batch, 0, sizeof(batch));
@@ -66,7 +66,7 @@ case_invalid(context *ctx)
 	do { \
 		rhh_batch	b = batch; \
 		what; \
-		if (ops->table_submit(table, &b, 0, &err) != RHH_INVALID) \
+		if (ops->map_submit(table, &b, 0, &err) != RHH_INVALID) \
 			fault(ctx, #what, "was not refused"); \
 	} while (0)
 	INVALID(b.n_rows = 0);
@@ -76,7 +76,7 @@ case_invalid(context *ctx)
 	INVALID(b.values_offset[1] = 100);
 	INVALID(b.nulls_offset[1] = 192);
 #undef INVALID
-	ops->table_destroy(table);
+	ops->map_destroy(table);
 	if (ops->open(12345, &(rhh_device_config){.cpu_threads = 1},
 				  &(rhh_device *){NULL}, &err) != RHH_NO_DEVICE)
 		fault(ctx, "", "device 12345 was opened");
@@ -94,7 +94,7 @@ case_same_checks(context *ctx)
 	const rhh_device_ops *ops = ctx->device->ops;
 	def			good,
 				d;
-	rhh_table  *table;
+	rhh_map    *table;
 	rhh_batch	batch;
 	rhh_error	err;
 	rhh_event	event;
@@ -115,9 +115,9 @@ case_same_checks(context *ctx)
 			d.spec.states[s].arg_column = -2;
 	expect_invalid(ctx, &d, "arg_column = -2");
 
-	if (ops->table_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
+	if (ops->map_create(ctx->device->dev, &good.spec, &table, &err) != RHH_OK)
 	{
-		fault(ctx, "table_create", err.message);
+		fault(ctx, "map_create", err.message);
 		return;
 	}
 	memset(host, 0, 512);
@@ -128,7 +128,7 @@ case_same_checks(context *ctx)
 		batch.values_offset[c] = batch.values_offset[c - 1] + 128;
 	batch.used_bytes = batch.values_offset[good.spec.n_columns - 1] + 128;
 	batch.failed_offset = batch.used_bytes;
-	if (ops->table_submit(table, &batch, 0, &err) != RHH_INVALID)
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "a batch in host memory", "was not refused, though it is too large");
 
 	memory = device_alloc(ctx->device, 512);
@@ -136,14 +136,14 @@ case_same_checks(context *ctx)
 	batch.base = memory;
 	batch.on_device = true;
 	batch.failed_offset = batch.used_bytes - 64;
-	if (ops->table_submit(table, &batch, 0, &err) != RHH_INVALID)
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "a bitmap of failed rows over the columns", "was not refused");
 	batch.failed_offset = batch.used_bytes;
-	if (ops->table_submit(table, &batch, 7, &err) != RHH_OK)
+	if (ops->map_submit(table, &batch, 7, &err) != RHH_OK)
 		fault(ctx, "a batch in the device's memory", err.message);
 	else if (next_event(ctx, &event) &&
 			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_failed != 0))
 		fault(ctx, "a batch in the device's memory", "was not aggregated");
-	ops->table_destroy(table);
+	ops->map_destroy(table);
 	device_free(ctx->device, memory);
 }

@@ -14,7 +14,7 @@ case_empty(context *ctx)
 
 	for (int i = 0; i < 3; i++)
 	{
-		rhh_table_stats stats;
+		rhh_map_stats stats;
 		def			d;
 
 		def_init(&d);

@@ -10,7 +10,7 @@
 void
 case_small_memory(context *ctx)
 {
-	rhh_table  *table;
+	rhh_map    *table;
 	rhh_error	err;
 	def			d;
 
@@ -32,7 +32,7 @@ case_small_memory(context *ctx)
 	def_init(&d);
 	def_key(&d, 4, GEN_UNIFORM, 1000, 0);
 	d.spec.memory_limit_bytes = 64;
-	if (ctx->device->ops->table_create(ctx->device->dev, &d.spec, &table, &err) !=
+	if (ctx->device->ops->map_create(ctx->device->dev, &d.spec, &table, &err) !=
 		RHH_NO_MEMORY)
 		fault(ctx, "", "a table was made in 64 bytes");
 }
@@ -47,7 +47,7 @@ case_over_subscription(context *ctx)
 		for (int i = 0; i < 7; i++)
 		{
 			run_options options = default_options;
-			rhh_table_stats stats;
+			rhh_map_stats stats;
 			char		where[64];
 			def			d;
 			uint64_t	limit = (uint64_t) (option_quick ? 1 : 4) << 20;
@@ -143,8 +143,8 @@ case_machine_memory(context *ctx)
 	device		device = *ctx->device;
 	context		inner = {.device = &device, .seed = ctx->seed++};
 	rhh_device_info info;
-	rhh_table_stats stats;
-	rhh_table  *table;
+	rhh_map_stats stats;
+	rhh_map    *table;
 	rhh_error	err;
 	uint64_t	total;
 	def			d;
@@ -214,12 +214,12 @@ case_machine_memory(context *ctx)
 			if (n > 0)
 				run_event(&run, &event);
 		}
-		ops->table_stats(run.table, &stats);
+		ops->map_stats(run.table, &stats);
 		if (stats.failed_rows == 0)
 			fault(ctx, "", "the limit is not reached");
 		def_init(&small);
 		def_key(&small, 4, GEN_UNIFORM, 10, 0);
-		if (ops->table_create(device.dev, &small.spec, &table, &err) != RHH_OK)
+		if (ops->map_create(device.dev, &small.spec, &table, &err) != RHH_OK)
 			fault(ctx, "", "a large table leaves no room for a small one");
 		ops->close(device.dev);
 		run.table = NULL;

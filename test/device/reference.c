@@ -11,7 +11,7 @@
 #include "device_test.h"
 
 map *
-map_new(const rhh_table_spec *spec)
+map_new(const rhh_map_spec *spec)
 {
 	map		   *m = need(sizeof(*m));
 
@@ -162,7 +162,7 @@ add_float(uint64_t *state, uint8_t op, double x)
 
 /* Sums of large values depend on the order, and are not compared. */
 void
-map_normalize(const rhh_table_spec *spec, uint32_t key_words, uint64_t *group)
+map_normalize(const rhh_map_spec *spec, uint32_t key_words, uint64_t *group)
 {
 	for (uint32_t s = 0, w = key_words; s < spec->n_states;
 		 w += rhh_state_words(spec, s), s++)
@@ -189,7 +189,7 @@ add_u192(uint64_t *state, uint32_t n_words, uint64_t low, uint64_t high)
 void
 map_row(map *m, const data *data, uint64_t row)
 {
-	const rhh_table_spec *spec = m->spec;
+	const rhh_map_spec *spec = m->spec;
 	uint64_t	key[MAX_WORDS];
 	uint64_t   *group;
 
@@ -283,7 +283,7 @@ map_row(map *m, const data *data, uint64_t row)
 void
 map_combine(map *m, const uint64_t *from)
 {
-	const rhh_table_spec *spec = m->spec;
+	const rhh_map_spec *spec = m->spec;
 	uint64_t   *group = map_get(m, from);
 
 	for (uint32_t s = 0, w = m->key_words; s < spec->n_states;

@@ -222,7 +222,7 @@ generate_value(data *data, uint32_t c, uint64_t row, rng *r)
 uint32_t
 row_key(const data *data, uint64_t row, uint64_t *words)
 {
-	const rhh_table_spec *spec = &data->d->spec;
+	const rhh_map_spec *spec = &data->d->spec;
 	uint32_t	n = 1;
 
 	words[0] = 0;
@@ -244,7 +244,7 @@ row_key(const data *data, uint64_t row, uint64_t *words)
 data *
 make_data(const def *d, uint64_t n_rows, uint64_t seed)
 {
-	const rhh_table_spec *spec = &d->spec;
+	const rhh_map_spec *spec = &d->spec;
 	data	   *data = need(sizeof(*data));
 	rng			r = {seed * 0x2545f4914f6cdd1dULL + option_seed};
 

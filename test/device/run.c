@@ -73,7 +73,7 @@ checksum(const uint8_t *p, uint32_t bytes)
 void
 fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, uint32_t n)
 {
-	const rhh_table_spec *spec = &data->d->spec;
+	const rhh_map_spec *spec = &data->d->spec;
 	uint32_t	at = 64;		/* offset 0 would say "no bitmap" */
 
 	memset(batch, 0, sizeof(*batch));
@@ -111,7 +111,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 		  uint8_t *pool, size_t pool_bytes)
 {
 	rhh_error	err;
-	rhh_table_spec spec = data->d->spec;
+	rhh_map_spec spec = data->d->spec;
 	uint32_t	room = batch_room(data->d, spec.max_batch_rows);
 
 	memset(run, 0, sizeof(*run));
@@ -140,9 +140,9 @@ run_start(run *run, device *device, const data *data, const run_options *options
 							 rhh_result_words(&spec) * sizeof(uint64_t));
 	run->unique = map_new(&run->d->spec);
 	run->outcome = map_new(&run->d->spec);
-	if (device->ops->table_create(device->dev, &spec, &run->table, &err) != RHH_OK)
+	if (device->ops->map_create(device->dev, &spec, &run->table, &err) != RHH_OK)
 	{
-		run_fault(run, "table_create: %d %s", err.status, err.message);
+		run_fault(run, "map_create: %d %s", err.status, err.message);
 		run->table = NULL;
 		run->done = true;
 	}
@@ -152,7 +152,7 @@ void
 run_end(run *run)
 {
 	if (run->table != NULL)
-		run->device->ops->table_destroy(run->table);
+		run->device->ops->map_destroy(run->table);
 	run->table = NULL;
 	for (uint32_t i = 0; i < run->n_slots; i++)
 		device_free(run->device, run->slots[i].on_device);
@@ -199,12 +199,12 @@ run_submit_one(run *run)
 		slot->batch.base = slot->on_device;
 		slot->batch.on_device = true;
 	}
-	status = ops->table_submit(run->table, &slot->batch, (uint64_t) (slot - run->slots), &err);
+	status = ops->map_submit(run->table, &slot->batch, (uint64_t) (slot - run->slots), &err);
 	if (status == RHH_BUSY)
 		return false;
 	if (status != RHH_OK)
 	{
-		run_fault(run, "table_submit: %d %s", err.status, err.message);
+		run_fault(run, "map_submit: %d %s", err.status, err.message);
 		return false;
 	}
 	slot->busy = true;
@@ -214,7 +214,7 @@ run_submit_one(run *run)
 	if (run->options.cancel_at_batch >= 0 &&
 		(int64_t) run->n_batches > run->options.cancel_at_batch)
 	{
-		ops->table_cancel(run->table);
+		ops->map_cancel(run->table);
 		run->cancelled = true;
 	}
 	return true;
@@ -310,8 +310,8 @@ run_rewind(run *run)
 		(run->n_rewinds == 1 && !run->result.last))
 		return false;
 	run->n_rewinds++;
-	if (run->device->ops->table_rewind(run->table, &err) != RHH_OK)
-		run_fault(run, "table_rewind: %d %s", err.status, err.message);
+	if (run->device->ops->map_rewind(run->table, &err) != RHH_OK)
+		run_fault(run, "map_rewind: %d %s", err.status, err.message);
 	map_free(run->unique);
 	map_free(run->outcome);
 	run->unique = map_new(&run->d->spec);
@@ -322,7 +322,7 @@ run_rewind(run *run)
 void
 run_event(run *run, const rhh_event *event)
 {
-	run->device->ops->table_stats(run->table, &run->stats);
+	run->device->ops->map_stats(run->table, &run->stats);
 	switch (event->kind)
 	{
 		case RHH_EVENT_BATCH:
@@ -370,11 +370,11 @@ run_step(run *run)
 	{
 		if (run->finishing)
 			return;
-		status = ops->table_finish(run->table, &err);
+		status = ops->map_finish(run->table, &err);
 		if (status == RHH_OK)
 			run->finishing = true;
 		else if (status != RHH_BUSY)
-			run_fault(run, "table_finish: %d %s", err.status, err.message);
+			run_fault(run, "map_finish: %d %s", err.status, err.message);
 	}
 	else if (!run->extracting)
 	{
@@ -382,11 +382,11 @@ run_step(run *run)
 			   rhh_result_words(&run->d->spec) * sizeof(uint64_t));
 		run->result.n_groups = UINT32_MAX;
 		run->result.last = false;
-		status = ops->table_extract(run->table, &run->result, 7, &err);
+		status = ops->map_extract(run->table, &run->result, 7, &err);
 		if (status == RHH_OK)
 			run->extracting = true;
 		else if (status != RHH_BUSY)
-			run_fault(run, "table_extract: %d %s", err.status, err.message);
+			run_fault(run, "map_extract: %d %s", err.status, err.message);
 	}
 }
 
@@ -444,7 +444,7 @@ drive(device *device, run *runs, uint32_t n_runs)
 void
 run_check(run *run)
 {
-	const rhh_table_stats *stats = &run->stats;
+	const rhh_map_stats *stats = &run->stats;
 	map		   *expected;
 
 	if (run->why[0] != '\0' || run->cancelled)
@@ -550,7 +550,7 @@ next_event(context *ctx, rhh_event *event)
 /* One table, checked.  stats may be NULL. */
 void
 check_table(context *ctx, const char *where, const def *d, uint64_t n_rows,
-			const run_options *options, rhh_table_stats *stats)
+			const run_options *options, rhh_map_stats *stats)
 {
 	data	   *data;
 	run			run;

@@ -18,7 +18,7 @@ case_estimates(context *ctx)
 		{
 			const uint64_t expected[] = {0, 1, groups / 100, groups, groups * 100,
 			UINT64_MAX};
-			rhh_table_stats stats;
+			rhh_map_stats stats;
 			char		where[64];
 			def			d;
 
@@ -93,7 +93,7 @@ case_bucket_use(context *ctx)
 {
 	for (int bytes = 4; bytes <= 8; bytes += 4)
 	{
-		rhh_table_stats stats;
+		rhh_map_stats stats;
 		char		where[64];
 		def			d;
 

@@ -80,8 +80,8 @@ case_turns(context *ctx)
 	d.spec.max_batch_bytes = batch.used_bytes;
 	for (int attempt = 0; attempt < 10 && !in_turn; attempt++)
 	{
-		rhh_table  *tables[N + 1];
-		rhh_table  *last;
+		rhh_map    *tables[N + 1];
+		rhh_map    *last;
 		rhh_event	event;
 		int			n_in_flight = 0,
 					n_before = 0,
@@ -90,21 +90,21 @@ case_turns(context *ctx)
 
 		for (int i = 0; i <= N; i++)
 		{
-			if (ops->table_create(ctx->device->dev, &d.spec, &tables[i], &err) != RHH_OK)
+			if (ops->map_create(ctx->device->dev, &d.spec, &tables[i], &err) != RHH_OK)
 			{
-				fault(ctx, "table_create", err.message);
+				fault(ctx, "map_create", err.message);
 				return;
 			}
 		}
 		last = tables[N];
 		for (int b = 0; b < BATCHES; b++)
 			for (int i = 0; i < N; i++)
-				n_in_flight += ops->table_submit(tables[i], &batch, 0, &err) == RHH_OK;
+				n_in_flight += ops->map_submit(tables[i], &batch, 0, &err) == RHH_OK;
 		for (uint32_t n = 1; n > 0; n_in_flight -= (int) n)
 			(void) ops->poll(ctx->device->dev, &event, 1, &n, &err);
 		n_others = n_in_flight;
-		if (ops->table_submit(last, &batch, 0, &err) != RHH_OK)
-			fault(ctx, "table_submit", err.message);
+		if (ops->map_submit(last, &batch, 0, &err) != RHH_OK)
+			fault(ctx, "map_submit", err.message);
 		else
 			n_in_flight++;
 		for (bool seen = false; n_in_flight > 0 && ok; n_in_flight--)
@@ -115,7 +115,7 @@ case_turns(context *ctx)
 		}
 		in_turn = n_before < n_others / 2;
 		for (int i = 0; i <= N; i++)
-			ops->table_destroy(tables[i]);
+			ops->map_destroy(tables[i]);
 	}
 	if (!in_turn)
 		fault(ctx, "", "a table's only batch waited for those of all others");

@@ -1213,7 +1213,7 @@ allocate_kernel(const __grid_constant__ slab_alloc_view<LIGHT> alloc, uint32_t n
 		{
 			uint32_t   *slab = alloc.slab(address);
 
-			if (rhh_load_shared32(&slab[warp.rank]) != ~0u)
+			if (rhh_load_relaxed32(&slab[warp.rank]) != ~0u)
 				atomicAdd(n_dirty, 1u);
 			slab[warp.rank] = (uint32_t) at;
 			if (warp.rank == 0)
