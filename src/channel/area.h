@@ -54,7 +54,7 @@ typedef struct ChannelBlock
 {
 	int			next;			/* in the list it is on; -1 ends it */
 	BlockHolder holder;
-	bool		refused;		/* the whole batch comes back */
+	bool		all_rows;		/* as returned: no row of the batch was taken */
 	bool		needs_merge;	/* as results: see rhh_result */
 	bool		first_level;	/* and are not of the second, but of the first */
 	uint32		n_groups;
@@ -114,9 +114,10 @@ typedef struct ChannelQuery
 
 	bool		input_done;		/* no more batches will come */
 	bool		finished;		/* service: the table is ready to be read */
-	bool		refused;		/* service: no table; batches come back whole */
+	bool		declined;		/* service: no device has a map for it, so all
+								 * batches come back */
 	bool		failed;			/* service: ends in an error, see message */
-	char		message[GPURHH_MESSAGE_LEN];	/* why refused or failed */
+	char		message[GPURHH_MESSAGE_LEN];	/* why declined or failed */
 
 	int			n_fetching;		/* participants that wait for groups */
 	BlockList	results;		/* to whichever participant comes first */

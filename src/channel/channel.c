@@ -459,7 +459,7 @@ look_ahead(Channel *channel, Obstacle obstacle)
 			(obstacle == OBSTACLE_SESSION && !(of_session && other->sleeps)))
 			continue;
 		n_returned = count_blocks(area, &other->returned);
-		n_results = Max(count_blocks(area, &other->results) - other->n_fetching, 0);
+		n_results = Max(other->n_results - other->n_fetching, 0);
 		n_used += other->n_outstanding + other->n_results;
 		n_resting += n_returned + n_results;
 		outlook.n_freed += other->n_done;
@@ -600,7 +600,7 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	ChannelBlock *block = &area->blocks[channel->filling];
 
 	block->batch = *batch;
-	block->refused = false;
+	block->all_rows = false;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (!query->failed)
@@ -630,11 +630,11 @@ gpurhh_channel_drop_block(Channel *channel)
 
 /*
  * Takes the next batch that came back; false if there is none.  The caller finishes
- * the rows that are marked as failed, or all rows if *refused, and then gives the
- * block back.
+ * the rows that are marked as refused, or all rows if *all_rows is set, and then gives
+ * the block back.
  */
 bool
-gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *refused)
+gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
@@ -653,7 +653,7 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *refused)
 		return false;
 	*batch = area->blocks[channel->returned].batch;
 	batch->base = (uint8_t *) gpurhh_block_base(area, channel->returned);
-	*refused = area->blocks[channel->returned].refused;
+	*all_rows = area->blocks[channel->returned].all_rows;
 	return true;
 }
 
@@ -747,7 +747,7 @@ gpurhh_channel_complete(Channel *channel)
 	bool		complete;
 
 	LWLockAcquire(&area->lock, LW_SHARED);
-	complete = !query->refused && query->stats.failed_rows == 0 &&
+	complete = !query->declined && query->stats.failed_rows == 0 &&
 		query->stats.orphans == 0;
 	LWLockRelease(&area->lock);
 	return complete;
@@ -863,19 +863,19 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
  */
 bool
 gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats, char *device,
-					 char *refusal)
+					 char *why)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
-	bool		refused;
+	bool		declined;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	refused = query->refused;
+	declined = query->declined;
 	*stats = query->stats;
 	memcpy(device, query->used_device, GPURHH_DEVICE_NAME_LEN);
-	memcpy(refusal, query->message, GPURHH_MESSAGE_LEN);
+	memcpy(why, query->message, GPURHH_MESSAGE_LEN);
 	LWLockRelease(&area->lock);
-	return !refused;
+	return !declined;
 }
 
 void

@@ -55,7 +55,7 @@ extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
 extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
-										 bool *refused);
+										 bool *all_rows);
 extern void gpurhh_channel_give_back(Channel *channel);
 extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
@@ -69,7 +69,7 @@ extern bool gpurhh_channel_level_on_device(Channel *channel,
 										   rhh_map_stats *stats);
 extern bool gpurhh_channel_fetch(Channel *channel, ChannelResult *result);
 extern bool gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats,
-								 char *device, char *refusal);
+								 char *device, char *why);
 extern ChannelArea *gpurhh_channel_area(Channel *channel);
 extern void gpurhh_channel_close(Channel *channel);
 

@@ -41,7 +41,7 @@ end_reading(void *arg)
 	gpurhh_load_end(arg);
 }
 
-/* A terminated session's contexts are not reset. */
+/* An exit callback, as the memory contexts of a terminated session are not reset. */
 static void
 end_all(int code, Datum arg)
 {
@@ -128,7 +128,7 @@ gpurhh_load_is_high(void)
 	return n_threads > 0 && n_others >= Min(n_threads, area->n_blocks);
 }
 
-/* A query was not sent to the service for that reason. */
+/* Counts a query that was not sent to the service because the load is high. */
 void
 gpurhh_load_count_stay(void)
 {

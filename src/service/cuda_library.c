@@ -3,15 +3,16 @@
  * cuda_library.c
  *		Loading the CUDA device, which is a library of its own.
  *
- * gpurhh_cuda.so lies beside gpurhh.so and has all that is of CUDA: kernels for
- * every GPU supported, tens of megabytes, and CUDA's runtime.  Only the device service
- * loads it, so that sessions neither map it nor can touch CUDA by mistake.
+ * gpurhh_cuda.so lies in the same directory as gpurhh.so.  It contains CUDA's
+ * runtime and the kernels for every supported GPU, tens of megabytes.  Only the device
+ * service loads it, so that sessions do not map it, and cannot call CUDA by mistake.
  *
- * It is found by the place of this library, whatever way that was found, and
- * loaded by dlopen(): it has nothing of PostgreSQL in it, so no magic block
- * either.  Instead it tells of what headers it was made, and one made of others
- * is not used: both must have come from the same build, or from one whose
- * interface was the same.  Once in use it stays: CUDA has threads.
+ * The service looks for it beside gpurhh.so, wherever the server found that, and
+ * loads it with dlopen().  PostgreSQL's own loader would ask for a magic block, which
+ * a library without any PostgreSQL code does not have.  Instead the library contains a
+ * digest of the headers it was compiled with.  One with another digest is not used,
+ * because its interface may differ.  Once loaded the library stays, because CUDA has
+ * started threads in it.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +23,10 @@
 
 #include "service/service_state.h"
 
-/* The library's path; false if the linker does not tell. */
+/*
+ * Writes the library's path to path.  Returns false if the dynamic linker does not
+ * tell where gpurhh.so is.
+ */
 static bool
 cuda_library_path(char *path)
 {
@@ -40,7 +44,7 @@ cuda_library_path(char *path)
 	return len < MAXPGPATH;
 }
 
-/* Is it there?  Whether it can be used, only the service can tell. */
+/* Is the library installed?  Only the service can tell whether it can be used. */
 bool
 gpurhh_has_cuda_library(void)
 {
@@ -50,9 +54,11 @@ gpurhh_has_cuda_library(void)
 }
 
 /*
- * The CUDA device's entry points, or NULL with the reason in why, which has room
- * for GPURHH_MESSAGE_LEN bytes; an empty one if this build has no CUDA device and
- * none has been put beside it.  Signals are blocked: the library's constructors
+ * Loads the library and returns the CUDA device's entry points.
+ *
+ * On failure returns NULL and writes the reason to why, which has room for
+ * GPURHH_MESSAGE_LEN bytes.  The reason is empty if gpurhh was built without CUDA and
+ * no library is installed.  Signals are blocked, because the library's constructors
  * run here.
  */
 const rhh_device_ops *

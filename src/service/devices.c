@@ -21,7 +21,10 @@
 /* After an error of a GPU "auto" keeps to the CPU for this long. */
 #define CUDA_PENALTY_MS 60000
 
-/* Lists a kind's devices; where there are none, says why in none if that is given. */
+/*
+ * Adds all devices of a kind to the list.  If there are none, writes the reason to
+ * none, unless that is NULL.
+ */
 static void
 find_devices_of(DeviceService *service, const rhh_device_ops *ops, char *none)
 {
@@ -51,9 +54,9 @@ find_devices_of(DeviceService *service, const rhh_device_ops *ops, char *none)
 }
 
 /*
- * Lists the devices of all kinds, the CPU first.  Signals are blocked.  A CUDA
- * device that was installed and cannot be loaded is listed as the first GPU, to
- * tell why.
+ * Lists the devices of all kinds, the CPU first.  If the CUDA device's library was
+ * installed and cannot be loaded, it is listed as an unusable first GPU, so that
+ * gpurhh_devices() says why.  Signals are blocked.
  */
 void
 gpurhh_service_find_devices(DeviceService *service)
@@ -85,7 +88,7 @@ gpurhh_service_find_devices(DeviceService *service)
 	}
 }
 
-/* Puts what is known of the devices where sessions can read it. */
+/* Writes what is known of the devices to the area, where sessions can read it. */
 void
 gpurhh_service_publish_devices(DeviceService *service)
 {
@@ -126,7 +129,7 @@ gpurhh_service_publish_devices(DeviceService *service)
 	LWLockRelease(&area->lock);
 }
 
-/* Makes the set of what the service sleeps on: its latch and devices that are open. */
+/* Makes the set of events that end the service's sleep: its latch, and open devices. */
 void
 gpurhh_service_rebuild_wait_set(DeviceService *service)
 {
@@ -147,7 +150,10 @@ gpurhh_service_rebuild_wait_set(DeviceService *service)
 	service->wait_set = set;
 }
 
-/* A private service's settings are its session's, the shared one's the files'. */
+/*
+ * A private service has its session's settings, which are in the area.  The shared
+ * service has those of the configuration files.
+ */
 int
 gpurhh_service_memory_limit_mb(const DeviceService *service)
 {
@@ -165,7 +171,7 @@ gpurhh_service_cpu_threads(const DeviceService *service)
 	return area->shared ? gpurhh_cpu_threads : area->settings.cpu_threads;
 }
 
-/* Opens the device if it is not; false, with dev->problem, if it cannot be. */
+/* Opens a device that is not open yet.  Returns false, with dev->problem, on failure. */
 static bool
 open_device(ServiceDevice *dev)
 {
@@ -191,7 +197,7 @@ open_device(ServiceDevice *dev)
 		return false;
 	}
 	dev->problem[0] = '\0';
-	/* where this fails copies are slower, and nothing else */
+	/* if this fails, copies are slower, and nothing else changes */
 	(void) dev->ops->register_pool(dev->device, gpurhh_block_base(area, 0),
 								   area->block_bytes * area->n_blocks, &err);
 	gpurhh_service_rebuild_wait_set(service);
@@ -199,8 +205,9 @@ open_device(ServiceDevice *dev)
 }
 
 /*
- * The device for a setting's value, open.  Where the GPU asked for cannot be
- * had the CPU device takes its place, and note says why.  NULL: none at all.
+ * Returns the device that gpurhh.device = wanted asks for, opened.  If that is a GPU
+ * that cannot be had, returns the CPU device, and writes the reason to note.
+ * Returns NULL, also with the reason, if no device can be opened.
  */
 ServiceDevice *
 gpurhh_service_choose_device(DeviceService *service, const char *wanted,
@@ -223,7 +230,7 @@ gpurhh_service_choose_device(DeviceService *service, const char *wanted,
 		}
 		if (!any_cuda && strcmp(wanted, dev->name) != 0)
 			continue;
-		/* who asks for no GPU need not hear of a library each time */
+		/* "auto" asks for no GPU, so a missing library is nothing to report */
 		if (automatic && dev->ops == NULL)
 			continue;
 		if (automatic && area->cuda_failed_at != 0 &&
@@ -250,7 +257,10 @@ gpurhh_service_choose_device(DeviceService *service, const char *wanted,
 	return NULL;
 }
 
-/* A device has failed, so the process will end.  Signals are blocked. */
+/*
+ * Notes that a device has failed, which ends the process as soon as signals are
+ * let in again.
+ */
 void
 gpurhh_service_note_device_error(ServiceDevice *dev, const char *message)
 {

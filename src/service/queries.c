@@ -3,23 +3,29 @@
  * queries.c
  *		What the device service does for a query.
  *
- * A query goes through
+ * For each query the service keeps a state (QueryMapState), which goes through
  *
- *		NONE -> (table made) OPEN -> FINISHING -> READING -> gone
- *			 -> (no table)	 REFUSED					  -> gone
+ *		NONE -> OPEN -> FINISHING -> READING	a device has a map for the query
+ *		NONE -> DECLINED						no device has one
  *
- * gpurhh_service_advance_query() is called for each query again and again, and
- * does what can be done without waiting: it makes the table, submits batches that
- * are queued, asks for groups.  gpurhh_service_poll_device() takes what a device has
- * completed and hands it to the session.
+ * While a query is OPEN, its batches go to the map.  FINISHING starts when the
+ * session has submitted the last one, and in READING the groups are fetched.  A
+ * query is declined if no device can be opened, or if the device has no memory for
+ * the map; then each batch goes back to the session as it came.
  *
- * If the session wants a second level (exec/levels.c), the query goes from READING
- * to MAKING_LEVEL (service_levels.c).  Then the first table's groups become batches
- * for a second table.  These are queued as a session's are, and go to the session if
- * they are refused.  When all are through, the query goes to FINISHING and READING
- * once more.
+ * The service calls gpurhh_service_advance_query() for each query, again and again.
+ * It does what can be done without waiting: it makes the map, submits the batches
+ * that are queued, and asks the device for groups.  gpurhh_service_poll_device()
+ * takes what a device has completed, and hands it to the session.
  *
- * All of this is called with signals blocked, because it calls devices.
+ * If the session wants a second level of groups (exec/levels.c), the query goes from
+ * READING to MAKING_LEVEL (service_levels.c).  The first map's groups then become
+ * batches for a second map.  These batches are queued like those of a session, and
+ * rows that the second map refuses go to the session.  After the last batch the
+ * query goes through FINISHING and READING once more.
+ *
+ * All functions of this file are called with signals blocked, because they call
+ * devices.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,7 +47,10 @@ free_blocks(ChannelArea *area, BlockList *list)
 		gpurhh_block_free(area, block);
 }
 
-/* Brings the area's view of a table's work up to date; lock held. */
+/*
+ * Adds to *sum what a map has done since *before, and sets *before to *now.  The
+ * caller holds the lock.
+ */
 static void
 publish_stats(ServiceStats *sum, rhh_map_stats *before,
 			  const rhh_map_stats *now)
@@ -55,7 +64,10 @@ publish_stats(ServiceStats *sum, rhh_map_stats *before,
 	*before = *now;
 }
 
-/* Ends a query with an error that its session raises; lock held. */
+/*
+ * Marks a query as failed.  Its session raises an error with this message.  The
+ * caller holds the lock.
+ */
 void
 gpurhh_service_fail_query(ChannelQuery *query, const char *message)
 {
@@ -66,7 +78,10 @@ gpurhh_service_fail_query(ChannelQuery *query, const char *message)
 	ConditionVariableBroadcast(&query->news);
 }
 
-/* The same where its device has not done what it was asked for. */
+/*
+ * Marks a query as failed because a call of its device returned this status and
+ * error.  A device error also ends the service.  The caller holds the lock.
+ */
 void
 gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query, rhh_status status,
 					const rhh_error *err)
@@ -77,20 +92,20 @@ gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query, rhh_status status,
 }
 
 /*
- * A table for a spec, whose hash nobody else knows: so nobody can choose keys that
- * collide, and have the device busy with them while others wait.
+ * Makes a map for a spec, with a hash seed that only the service knows.  So nobody
+ * can choose keys that collide, which would keep the device busy while others wait.
  */
 rhh_status
-gpurhh_service_make_table(ServiceQuery *sq, const rhh_map_spec *wanted,
-						  rhh_map **table, rhh_error *err)
+gpurhh_service_make_map(ServiceQuery *sq, const rhh_map_spec *wanted,
+						rhh_map **map, rhh_error *err)
 {
 	rhh_map_spec spec = *wanted;
 
 	spec.hash_seed = pg_prng_uint64(&pg_global_prng_state);
-	return sq->device->ops->map_create(sq->device->device, &spec, table, err);
+	return sq->device->ops->map_create(sq->device->device, &spec, map, err);
 }
 
-/* A new query: makes its table, or refuses it.  Signals are blocked. */
+/* Begins with a new query: makes its map, or declines the query. */
 static void
 start_query(DeviceService *service, int q)
 {
@@ -102,19 +117,19 @@ start_query(DeviceService *service, int q)
 
 	memset(sq, 0, sizeof(ServiceQuery));
 	sq->result_block = -1;
-	sq->state = TABLE_REFUSED;
+	sq->state = MAP_DECLINED;
 	sq->device = gpurhh_service_choose_device(service, query->device, note,
 											  sizeof(note));
 	if (sq->device != NULL)
 	{
 		rhh_status	status;
 
-		status = gpurhh_service_make_table(sq, &query->spec, &sq->table, &err);
+		status = gpurhh_service_make_map(sq, &query->spec, &sq->map, &err);
 		if (status == RHH_OK)
-			sq->state = TABLE_OPEN;
+			sq->state = MAP_OPEN;
 		else
 		{
-			sq->table = NULL;
+			sq->map = NULL;
 			strlcpy(note, err.message, sizeof(note));
 			if (status == RHH_DEVICE_ERROR)
 				gpurhh_service_note_device_error(sq->device, err.message);
@@ -124,15 +139,18 @@ start_query(DeviceService *service, int q)
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	strlcpy(query->message, note, GPURHH_MESSAGE_LEN);
 	strlcpy(query->used_device,
-			sq->state == TABLE_OPEN ? sq->device->name : "host",
+			sq->state == MAP_OPEN ? sq->device->name : "host",
 			sizeof(query->used_device));
-	query->refused = sq->state == TABLE_REFUSED;
+	query->declined = sq->state == MAP_DECLINED;
 	if (service->device_error[0] != '\0')
 		gpurhh_service_fail_query(query, service->device_error);
 	LWLockRelease(&area->lock);
 }
 
-/* Hands a batch back, wholly or with its failed rows marked; lock held. */
+/*
+ * Hands a batch back to the session, which finishes the rows that are marked as
+ * refused, or all of them.  The caller holds the lock.
+ */
 static void
 return_block(ChannelArea *area, ChannelQuery *query, int block)
 {
@@ -140,7 +158,10 @@ return_block(ChannelArea *area, ChannelQuery *query, int block)
 	ConditionVariableBroadcast(&query->news);
 }
 
-/* Hands queued batches to the device, or back to the session. */
+/*
+ * Hands queued batches to the device, or back to the session if the query was
+ * declined.  Returns whether there was anything to do.
+ */
 static bool
 submit_batches(DeviceService *service, int q)
 {
@@ -158,22 +179,22 @@ submit_batches(DeviceService *service, int q)
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		block = query->queued.head;
-		if (block >= 0 && sq->state == TABLE_REFUSED)
+		if (block >= 0 && sq->state == MAP_DECLINED)
 		{
 			(void) gpurhh_block_pop(area, &query->queued);
-			area->blocks[block].refused = true;
+			area->blocks[block].all_rows = true;
 			return_block(area, query, block);
 		}
 		LWLockRelease(&area->lock);
 		if (block < 0)
 			return progress;
 		progress = true;
-		if (sq->state == TABLE_REFUSED)
+		if (sq->state == MAP_DECLINED)
 			continue;
 
 		batch = area->blocks[block].batch;
 		batch.base = (uint8_t *) gpurhh_block_base(area, block);
-		status = sq->device->ops->map_submit(sq->table, &batch,
+		status = sq->device->ops->map_submit(sq->map, &batch,
 											 (uint64) block, &err);
 		if (status == RHH_BUSY)
 			return false;
@@ -194,7 +215,10 @@ submit_batches(DeviceService *service, int q)
 	}
 }
 
-/* All batches are in: lets the table be reconciled, once they are through. */
+/*
+ * To be called when no more batches will come.  Once the device has completed those
+ * it has, asks it to finish the map.  Returns whether that was done.
+ */
 static bool
 finish_query(DeviceService *service, int q)
 {
@@ -206,10 +230,10 @@ finish_query(DeviceService *service, int q)
 
 	if (sq->in_flight > 0 || query->queued.head >= 0)
 		return false;
-	if (sq->state != TABLE_REFUSED)
-		status = sq->device->ops->map_finish(sq->table, &err);
+	if (sq->state != MAP_DECLINED)
+		status = sq->device->ops->map_finish(sq->map, &err);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (sq->state == TABLE_REFUSED)
+	if (sq->state == MAP_DECLINED)
 	{
 		query->finished = true;
 		query->all_extracted = true;
@@ -220,17 +244,18 @@ finish_query(DeviceService *service, int q)
 	else
 		gpurhh_service_fail(sq, query, status, &err);
 	LWLockRelease(&area->lock);
-	sq->state = TABLE_FINISHING;
+	sq->state = MAP_FINISHING;
 	return true;
 }
 
 /* ---------- results, the end ---------- */
 
 /*
- * Fetches the next groups into a free block, if a participant waits for them,
- * or, ahead of need, while there are plenty of blocks and no more results lie
- * ready than there are participants.  Those may rest, so they take no more than
- * half of the session's share of the pool: the rest is for batches.
+ * Asks the device for the next groups, in a free block, if a participant waits for
+ * them.  Also asks ahead of need, while more than half of the pool is free and fewer
+ * results lie ready than there are participants.  Nobody may fetch those for a long
+ * time, so they take at most half of the session's share of the pool, and leave the
+ * rest to batches.  Returns whether it asked.
  */
 static bool
 extract_groups(DeviceService *service, int q)
@@ -260,12 +285,12 @@ extract_groups(DeviceService *service, int q)
 	}
 	LWLockRelease(&area->lock);
 	if (block < 0)
-		return false;			/* the session's wish or a freed block wakes us */
+		return false;			/* a session's wish or a freed block wakes us */
 
 	sq->result.words = (uint64_t *) gpurhh_block_base(area, block);
 	sq->result.capacity_groups = area->block_bytes / sizeof(uint64) /
-		rhh_result_words(gpurhh_result_spec(query, sq->first != NULL));
-	status = sq->device->ops->map_extract(sq->first ? sq->first : sq->table,
+		rhh_result_words(gpurhh_result_spec(query, sq->first_map != NULL));
+	status = sq->device->ops->map_extract(sq->first_map ? sq->first_map : sq->map,
 										  &sq->result, 0, &err);
 	if (status == RHH_OK)
 	{
@@ -273,16 +298,14 @@ extract_groups(DeviceService *service, int q)
 		return true;
 	}
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (status == RHH_DEVICE_ERROR)
-		gpurhh_service_note_device_error(sq->device, err.message);
-	gpurhh_service_fail_query(query, err.message);
+	gpurhh_service_fail(sq, query, status, &err);
 	LWLockRelease(&area->lock);
 	return true;
 }
 
 /*
- * The session has let go of the query: stops the device's work for it, and
- * once nothing is in flight frees the table, the blocks and the slot.
+ * To be called when the session has closed the query.  Stops the device's work for
+ * it.  Once nothing is in flight, frees the maps, the blocks and the query's slot.
  */
 static bool
 drop_query(DeviceService *service, int q)
@@ -296,25 +319,25 @@ drop_query(DeviceService *service, int q)
 		if (!sq->cancelled)
 		{
 			sq->cancelled = true;
-			sq->device->ops->map_cancel(sq->table);
-			if (sq->first != NULL)
-				sq->device->ops->map_cancel(sq->first);
+			sq->device->ops->map_cancel(sq->map);
+			if (sq->first_map != NULL)
+				sq->device->ops->map_cancel(sq->first_map);
 			return true;
 		}
 		return false;
 	}
-	if (sq->table != NULL)
-		sq->device->ops->map_destroy(sq->table);
-	if (sq->first != NULL)
-		sq->device->ops->map_destroy(sq->first);
+	if (sq->map != NULL)
+		sq->device->ops->map_destroy(sq->map);
+	if (sq->first_map != NULL)
+		sq->device->ops->map_destroy(sq->first_map);
 	gpurhh_service_end_level(sq);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	free_blocks(area, &query->queued);
 	free_blocks(area, &query->returned);
 	free_blocks(area, &query->results);
-	/* an extraction that came to nothing */
-	if (sq->state != TABLE_NONE && sq->result_block >= 0)
+	/* the block of an extraction that failed or was cancelled */
+	if (sq->state != MAP_NONE && sq->result_block >= 0)
 		gpurhh_block_free(area, sq->result_block);
 	query->state = QUERY_FREE;
 	LWLockRelease(&area->lock);
@@ -322,7 +345,7 @@ drop_query(DeviceService *service, int q)
 	return true;
 }
 
-/* Does what can be done for a query now; true if that was anything. */
+/* Does what can be done for a query now; returns whether that was anything. */
 bool
 gpurhh_service_advance_query(DeviceService *service, int q)
 {
@@ -364,19 +387,19 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		return drop_query(service, q);
 	if (failed)
 		return false;
-	if (sq->state == TABLE_NONE)
+	if (sq->state == MAP_NONE)
 	{
 		start_query(service, q);
 		progress = true;
 	}
-	if (sq->state == TABLE_OPEN || sq->state == TABLE_REFUSED)
+	if (sq->state == MAP_OPEN || sq->state == MAP_DECLINED)
 	{
 		if (submit_batches(service, q))
 			progress = true;
 		if (input_done && finish_query(service, q))
 			progress = true;
 	}
-	if (sq->state == TABLE_MAKING_LEVEL)
+	if (sq->state == MAP_MAKING_LEVEL)
 	{
 		if (gpurhh_service_make_level(area, sq, query))
 			progress = true;
@@ -385,7 +408,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		if (sq->level == NULL && finish_query(service, q))
 			progress = true;
 	}
-	if (sq->state == TABLE_READING && sq->in_flight == 0)
+	if (sq->state == MAP_READING && sq->in_flight == 0)
 	{
 		if (wanted == QUERY_LEVEL_WANTED)
 		{
@@ -401,7 +424,10 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 
 /* ---------- news of devices ---------- */
 
-/* A device's news.  Signals are blocked. */
+/*
+ * Takes what a device has completed since the last call, and tells the sessions.
+ * Returns whether there was anything.
+ */
 bool
 gpurhh_service_poll_device(ServiceDevice *dev)
 {
@@ -430,16 +456,16 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		{
 			sq = &service->queries[q];
 			if (event->table != NULL &&
-				(sq->table == event->table || sq->first == event->table))
+				(sq->map == event->table || sq->first_map == event->table))
 				break;
 		}
 		if (q == GPURHH_MAX_QUERIES)
 			continue;			/* cannot happen */
 		query = &area->queries[q];
-		of_second = event->table == sq->table &&
+		of_second = event->table == sq->map &&
 			query->level == QUERY_LEVEL_ON_DEVICE;
 		sq->in_flight--;
-		/* some devices add up what many threads did */
+		/* before the lock is taken: a device may have to add up many threads' counts */
 		dev->ops->map_stats(event->table, &stats);
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
@@ -449,24 +475,20 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				{
 					if (event->status == RHH_OK && event->n_failed > 0 &&
 						query->state == QUERY_ACTIVE)
-					{
 						return_block(area, query, event->tag);
-					}
 					else
-					{
 						gpurhh_block_done(area, query, event->tag);
-					}
 					break;
 				}
 			case RHH_EVENT_FINISH:
 				if (event->status != RHH_OK)
 					break;
-				sq->state = TABLE_READING;
+				sq->state = MAP_READING;
 				query->finished = true;
 				ConditionVariableBroadcast(&query->news);
 				break;
 			case RHH_EVENT_EXTRACT:
-				if (sq->state == TABLE_MAKING_LEVEL)
+				if (sq->state == MAP_MAKING_LEVEL)
 				{
 					gpurhh_service_level_read(sq, event->status);
 					break;
@@ -476,11 +498,11 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				area->blocks[sq->result_block].n_groups = sq->result.n_groups;
 				area->blocks[sq->result_block].needs_merge =
 					sq->result.needs_merge;
-				area->blocks[sq->result_block].first_level = sq->first != NULL;
+				area->blocks[sq->result_block].first_level = sq->first_map != NULL;
 				gpurhh_block_push(area, &query->results, sq->result_block);
 				sq->result_block = -1;
 				query->n_results++;
-				query->all_extracted = sq->result.last && sq->first == NULL;
+				query->all_extracted = sq->result.last && sq->first_map == NULL;
 				ConditionVariableBroadcast(&query->news);
 				break;
 		}
@@ -495,10 +517,10 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 
 		/* the second level's groups are next */
 		if (event->kind == RHH_EVENT_EXTRACT && event->status == RHH_OK &&
-			sq->state == TABLE_READING && sq->first != NULL && sq->result.last)
+			sq->state == MAP_READING && sq->first_map != NULL && sq->result.last)
 		{
-			dev->ops->map_destroy(sq->first);
-			sq->first = NULL;
+			dev->ops->map_destroy(sq->first_map);
+			sq->first_map = NULL;
 		}
 	}
 	return n > 0;

@@ -3,28 +3,29 @@
  * service.c
  *		The device service: the one process that uses devices.
  *
- * It is a background worker.  The first query that needs it starts it
- * (channel/service_worker.c), or the server does at its own start if
- * gpurhh.service_start says so.  It ends when it has been idle for a while (unless
- * the server started it), by SIGTERM, when the session it is private to has gone, or
- * after a device error.  Only the files of this folder call the device ABI
- * (gpu/rhh_device.h).
+ * It is a background worker.  Either the first query that needs it starts it
+ * (channel/service_worker.c), or the server does at its own start, if
+ * gpurhh.service_start says so.  It ends after it has been idle for a while (unless
+ * the server started it), on SIGTERM, when the session that it is private to has
+ * ended, or after a device error.  Only the files of this folder call the interface of
+ * the devices (gpu/rhh_device.h).
  *
- * It is one loop, which looks at each query in the area (queries.c) and at each
- * device (devices.c).  Devices work asynchronously and make a descriptor readable
- * when they have news, so the loop sleeps on its latch and those descriptors.
+ * The service is one loop, which looks at each query in the area (queries.c) and at
+ * each device (devices.c).  Devices work asynchronously, and make a descriptor
+ * readable when they have completed something.  So the loop sleeps on its latch and
+ * these descriptors.
  *
  * The CUDA device is in a library that this process alone loads
  * (cuda_library.c), when it starts.
  *
- * Devices start threads (CUDA's driver, the CPU device's workers), which must
- * never run PostgreSQL's signal handlers: all signals are blocked around
- * every piece of the loop that calls a device.
+ * Devices start threads (those of CUDA's driver, and the CPU device's workers), and
+ * none of these may run PostgreSQL's signal handlers.  So all signals are blocked
+ * around every piece of the loop that calls a device.
  *
- * A device error ends the queries that use the device, and then the process
- * with exit code 1 (any other would restart the cluster): a CUDA context that
- * has failed stays failed.  Whatever the reason for the exit, an exit callback
- * tells the sessions and frees the blocks.
+ * A device error ends the queries that use the device, and then the process, because
+ * a CUDA context that has failed stays failed.  The exit code is 1; the server would
+ * restart the whole cluster after any other.  An exit callback tells the sessions and
+ * frees the blocks, whatever the reason for the exit is.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,13 +52,15 @@
 #include "service/service_state.h"
 #include "settings.h"
 
-/* ---------- starting it with the server ---------- */
+/* ---------- starting the service with the server ---------- */
 
 /*
- * Does this machine seem to have a GPU, and is the code for it installed?  The
- * postmaster asks, which must never call CUDA: its children would inherit what
- * that leaves behind.  So only files are looked for: those of the driver, of its
- * counterpart in Windows' subsystem for Linux, and of systems on a chip.
+ * Does this machine seem to have a GPU, and is the code for it installed?
+ *
+ * This runs in the postmaster, which must never call CUDA, because its children
+ * would inherit what a call leaves behind.  So it only looks for device files: of
+ * the driver, of its counterpart in Windows' subsystem for Linux, and of systems on
+ * a chip.
  */
 static bool
 gpu_seems_here(void)
@@ -73,12 +76,13 @@ gpu_seems_here(void)
 }
 
 /*
- * Has the server start the shared service, where the settings say so.
+ * Registers the shared service, so that the server starts it, if
+ * gpurhh.service_start says so.
  *
- * It is started once.  If it ends, whatever the reason, the next query that
- * needs it starts another: a driver that crashes its process restarts the whole
- * cluster, and must not do so again and again.  A session that is quicker than
- * the server at the start does no harm, see claim_area().
+ * The server starts it only once.  When it has ended, for whatever reason, the next
+ * query that needs it starts another.  A driver that crashes its process makes the
+ * whole cluster restart, and must not do so again and again.  If a session starts a
+ * service first, claim_area() lets only one of the two go on.
  */
 void
 gpurhh_register_service(void)
@@ -98,7 +102,10 @@ gpurhh_register_service(void)
 
 /* ---------- the process ---------- */
 
-/* Is this service to run all the time?  The files may change their mind. */
+/*
+ * Is this service to run all the time?  This may change while it runs, when the
+ * configuration files are read again.
+ */
 static bool
 keeps_running(DeviceService *service)
 {
@@ -116,8 +123,9 @@ keeps_running(DeviceService *service)
 }
 
 /*
- * Tells the log what there is to work with: once after the server's start, as a
- * service that ends when idle may start often, and one of a session's own does.
+ * Writes to the server's log which devices were found, and the limits.  It is a LOG
+ * message only for the first shared service after the server's start, because
+ * services that end when idle, and those of single sessions, may start often.
  */
 static void
 log_start(DeviceService *service)
@@ -159,9 +167,9 @@ log_start(DeviceService *service)
 }
 
 /*
- * Whatever ends the service: stops the devices, tells the sessions, frees the
- * blocks that the service holds.  Blocks that sessions fill or read stay
- * theirs; they free them when they see the failure.
+ * The exit callback, for whatever reason the service ends.  Closes the devices, tells
+ * the sessions, and frees the blocks that the service holds.  Blocks that sessions
+ * fill or read remain with the sessions, which free them when they see the failure.
  */
 static void
 service_exit(int code, Datum arg)
@@ -170,7 +178,7 @@ service_exit(int code, Datum arg)
 	ChannelArea *area = service->area;
 	sigset_t	old;
 
-	/* after this no thread and no copy touches the pool */
+	/* once devices are closed, no thread and no copy touches the pool */
 	sigprocmask(SIG_BLOCK, &service->all_signals, &old);
 	for (int i = 0; i < service->n_devices; i++)
 	{
@@ -212,7 +220,7 @@ service_exit(int code, Datum arg)
 	LWLockRelease(&area->lock);
 }
 
-/* Makes this process the area's service; false if another one is. */
+/* Makes this process the area's service.  Returns false if there is another one. */
 static bool
 claim_area(DeviceService *service)
 {
@@ -235,8 +243,9 @@ claim_area(DeviceService *service)
 }
 
 /*
- * Idle for long enough?  Then no session may open a query any more, and the
- * process is on its way out.
+ * Has the service been idle for so long that it should end, or has its session gone?
+ * If so, returns true, and from then on no session can open a query.  *idle_since is
+ * when the last query ended, or 0 while there is one.
  */
 static bool
 retire_if_idle(DeviceService *service, TimestampTz *idle_since)
@@ -274,7 +283,10 @@ retire_if_idle(DeviceService *service, TimestampTz *idle_since)
 	return retire;
 }
 
-/* One piece of work with the devices; true if there may be more at once. */
+/*
+ * Looks once at every device and every query, and does what can be done without
+ * waiting.  Returns whether there was anything to do; then there may be more.
+ */
 static bool
 work(DeviceService *service)
 {

@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * service_levels.c
- *		The device service makes a second level of groups (levels.c).
+ *		The device service makes a second level of groups (exec/levels.c).
  *
- *		start_level		makes the second table, if there is memory for it
- *		make_level		again and again, what can be done without waiting: asks
- *						the device for groups of the first table, and makes
- *						batches of them (level_rows.c), for each set one
- *		level_read		the device has given some
- *		end_level		frees what was needed for that, but for the tables
+ *		start_level		makes the second map, if there is memory for it
+ *		make_level		is called again and again, and does what can be done
+ *						without waiting: it asks the device for groups of the first
+ *						map, and makes batches of them (batch/level_rows.c), one for
+ *						each set
+ *		level_read		is called when the device has delivered such groups
+ *		end_level		frees what the work needed besides the maps
  *
- * When all have been read the first table goes, unless its groups are results,
- * too.
+ * When all groups of the first map have been read, it is freed, unless its groups
+ * are results themselves.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,27 +22,27 @@
 
 #include "service/service_state.h"
 
-/* Batches of a second level in use at a time: enough to keep a device busy. */
+/* How many batches of a second level are under way: enough to keep a device busy. */
 #define LEVEL_OUTSTANDING 12
 
 /*
- * The first table's groups on their way to the second one.  One chunk of them is
- * read while the other becomes batches; they are not in blocks of the pool, so
- * that a block is never waited for with another one held.
+ * The first map's groups on their way to the second one.  The device fills one chunk
+ * while the other becomes batches.  Chunks are memory of the service's own rather
+ * than blocks of the pool: so nobody waits for a block while holding another.
  */
 struct LevelWork
 {
 	Feed		feed;
 	rhh_result	chunk[2];
 	int			current;		/* the chunk that becomes batches next */
-	int			n_chunks;		/* that have been read, of the two */
-	bool		reading;		/* another one is being read */
+	int			n_chunks;		/* how many of the two are full */
+	bool		reading;		/* the device fills another one */
 	bool		all_read;
 	int			set;			/* the next batch's, */
 	uint32		next;			/* and its first group in the current chunk */
 };
 
-/* Frees what it takes; of any query. */
+/* Frees what the work on a second level needed, if the query has any. */
 void
 gpurhh_service_end_level(ServiceQuery *sq)
 {
@@ -56,7 +57,7 @@ gpurhh_service_end_level(ServiceQuery *sq)
 	sq->level = NULL;
 }
 
-/* False: no memory; there is nothing to free. */
+/* Allocates sq->level.  Returns false, and leaves nothing, if there is no memory. */
 static bool
 make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 {
@@ -87,8 +88,9 @@ make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 }
 
 /*
- * The session wants the device to make the second level: makes its table.  If
- * there is no memory for it the session is told so, and does it by itself.
+ * To be called when the session wants the device to make the second level.  Makes
+ * its map.  If there is no memory for that, tells the session, which then makes the
+ * level by itself.
  */
 void
 gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
@@ -100,8 +102,8 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 
 	if (make_level_work(area, sq, query))
 	{
-		status = gpurhh_service_make_table(sq, &query->level_plan.spec,
-										   &second, &err);
+		status = gpurhh_service_make_map(sq, &query->level_plan.spec,
+										 &second, &err);
 		if (status != RHH_OK)
 			gpurhh_service_end_level(sq);
 	}
@@ -109,9 +111,9 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 	if (status == RHH_OK)
 	{
 		query->level = QUERY_LEVEL_ON_DEVICE;
-		sq->first = sq->table;
-		sq->table = second;
-		sq->state = TABLE_MAKING_LEVEL;
+		sq->first_map = sq->map;
+		sq->map = second;
+		sq->state = MAP_MAKING_LEVEL;
 	}
 	else if (status == RHH_NO_MEMORY)
 	{
@@ -124,7 +126,7 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 	LWLockRelease(&area->lock);
 }
 
-/* Asks for the first table's next groups, if there is room for them. */
+/* Asks for the first map's next groups, if a chunk is free for them. */
 static bool
 read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 {
@@ -134,7 +136,7 @@ read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 
 	if (work->all_read || work->reading || work->n_chunks == 2)
 		return false;
-	status = sq->device->ops->map_extract(sq->first,
+	status = sq->device->ops->map_extract(sq->first_map,
 										  &work->chunk[(work->current + work->n_chunks) % 2],
 										  0, &err);
 	if (status == RHH_BUSY)
@@ -151,7 +153,10 @@ read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 	return true;
 }
 
-/* They have been read, or not; the lock is held. */
+/*
+ * To be called when the device has completed the extraction that read_first_level()
+ * asked for.  The caller holds the lock.
+ */
 void
 gpurhh_service_level_read(ServiceQuery *sq, rhh_status status)
 {
@@ -166,8 +171,9 @@ gpurhh_service_level_read(ServiceQuery *sq, rhh_status status)
 }
 
 /*
- * A block for the next batch; -1: not now.  The last one of all is taken only
- * where the query has none: it comes back, if only to a session that waits for it.
+ * Takes a block for the next batch; returns -1 if there is none now.  The last free
+ * block of the pool is taken only if the query has no other: then it comes back,
+ * even if the session has to wait for it.
  */
 static int
 take_block(ChannelArea *area, ChannelQuery *query)
@@ -189,7 +195,10 @@ take_block(ChannelArea *area, ChannelQuery *query)
 	return block;
 }
 
-/* Makes a batch of the next groups that were read, and queues it. */
+/*
+ * Makes a batch of the next groups that were read, and queues it.  Returns whether
+ * it has made any progress.
+ */
 static bool
 queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 {
@@ -211,7 +220,7 @@ queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 							   chunk->words + work->next,
 							   chunk->capacity_groups, n);
 		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
-		area->blocks[block].refused = false;
+		area->blocks[block].all_rows = false;
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		gpurhh_block_push(area, &query->queued, block);
 		LWLockRelease(&area->lock);
@@ -228,7 +237,10 @@ queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 	return true;
 }
 
-/* Puts more of the first table's groups into the second one. */
+/*
+ * Moves more of the first map's groups towards the second one.  Returns whether
+ * there was anything to do.
+ */
 bool
 gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 						  ChannelQuery *query)
@@ -248,12 +260,12 @@ gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 		gpurhh_service_end_level(sq);
 		if (!query->level_plan.keep_first)
 		{
-			sq->device->ops->map_destroy(sq->first);
-			sq->first = NULL;
+			sq->device->ops->map_destroy(sq->first_map);
+			sq->first_map = NULL;
 		}
 		else
 		{
-			rhh_status	status = sq->device->ops->map_rewind(sq->first, &err);
+			rhh_status	status = sq->device->ops->map_rewind(sq->first_map, &err);
 
 			if (status != RHH_OK)
 			{

@@ -17,15 +17,16 @@
 
 typedef struct DeviceService DeviceService;
 
-typedef enum TableState
+/* How far a query's map is; see queries.c. */
+typedef enum QueryMapState
 {
-	TABLE_NONE,					/* no query, or not looked at yet */
-	TABLE_OPEN,
-	TABLE_REFUSED,				/* batches go back as they come */
-	TABLE_MAKING_LEVEL,			/* batches come from the first table's groups */
-	TABLE_FINISHING,
-	TABLE_READING
-} TableState;
+	MAP_NONE,					/* no query, or not looked at yet */
+	MAP_OPEN,
+	MAP_DECLINED,				/* there is no map: batches go back as they come */
+	MAP_MAKING_LEVEL,			/* batches come from the first map's groups */
+	MAP_FINISHING,
+	MAP_READING
+} QueryMapState;
 
 /* The first level on its way to the second; see service_levels.c. */
 typedef struct LevelWork LevelWork;
@@ -33,15 +34,15 @@ typedef struct LevelWork LevelWork;
 /* What the service keeps of a query beside the area's ChannelQuery. */
 typedef struct ServiceQuery
 {
-	TableState	state;
+	QueryMapState state;
 	struct ServiceDevice *device;
-	rhh_map    *table;			/* the one that is filled, or read last */
-	rhh_map    *first;			/* of a second level: the first one's; NULL: it
-								 * has gone, or there is none */
-	LevelWork  *level;			/* while it is put into the second one */
-	int			in_flight;		/* batches, finish or extract */
+	rhh_map    *map;			/* of the only level, or of the second */
+	rhh_map    *first_map;		/* of the first of two levels; NULL: there is only
+								 * one level, or this map has been read and freed */
+	LevelWork  *level;			/* while batches are made of the first map's groups */
+	int			in_flight;		/* commands that the device has not completed */
 	bool		cancelled;
-	int			result_block;	/* being filled with result, or -1 */
+	int			result_block;	/* which the device fills with result, or -1 */
 	rhh_result	result;
 } ServiceQuery;
 
@@ -56,7 +57,7 @@ typedef struct ServiceDevice
 	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
 } ServiceDevice;
 
-/* The process, while it serves an area; all zeros but for the area at the start. */
+/* The process's state.  At the start all but the area is zero. */
 struct DeviceService
 {
 	ChannelArea *area;
@@ -100,9 +101,9 @@ extern void gpurhh_service_fail_query(ChannelQuery *query,
 									  const char *message);
 extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
 								rhh_status status, const rhh_error *err);
-extern rhh_status gpurhh_service_make_table(ServiceQuery *sq,
-											const rhh_map_spec *wanted,
-											rhh_map **table, rhh_error *err);
+extern rhh_status gpurhh_service_make_map(ServiceQuery *sq,
+										  const rhh_map_spec *wanted,
+										  rhh_map **map, rhh_error *err);
 
 /* ---------- service_levels.c ---------- */
 
