@@ -119,3 +119,59 @@ rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch, rhh_error *err
 	}
 	return RHH_OK;
 }
+
+/* Has column c of the rows, of bytes bytes, a meaning for groups of this spec? */
+static rhh_status
+check_row_column(const rhh_map_spec *source, const rhh_row_column *column, uint32_t c,
+				 uint32_t bytes, rhh_error *err)
+{
+	uint32_t	n_words = 0;	/* that are read from the first one on */
+
+	switch (column->kind)
+	{
+		case RHH_ROW_KEY:
+		case RHH_ROW_WORD:
+			n_words = bytes > 8 ? 2 : 1;
+			break;
+		case RHH_ROW_ANY:
+			n_words = bytes > 8 ? 3 : 2;
+			break;
+		case RHH_ROW_DIGIT1:
+			n_words = 2;
+			break;
+		case RHH_ROW_DIGIT2:
+			n_words = 3;
+			break;
+		case RHH_ROW_SET:
+		case RHH_ROW_KEY_IS_NULL:
+			break;
+		default:
+			return invalid(err, "column %u is made in an unknown way", (unsigned) c);
+	}
+	if ((column->kind == RHH_ROW_KEY || column->kind == RHH_ROW_KEY_IS_NULL) &&
+		column->key >= source->n_keys)
+		return invalid(err, "column %u is made of no key", (unsigned) c);
+	if (n_words > 0 && (uint64_t) column->word + n_words > rhh_result_words(source))
+		return invalid(err, "column %u is made of words behind the group's", (unsigned) c);
+	if ((column->kind == RHH_ROW_SET && bytes != 1) ||
+		((column->kind == RHH_ROW_DIGIT1 || column->kind == RHH_ROW_DIGIT2) && bytes != 8))
+		return invalid(err, "column %u cannot have %u bytes", (unsigned) c, (unsigned) bytes);
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_feed(const rhh_map_spec *spec, const rhh_map_spec *source, const rhh_feed *feed,
+			   rhh_error *err)
+{
+	const rhh_row_spec *rows = feed->rows;
+
+	if (rows->n_sets > RHH_MAX_SETS || feed->set >= rows->n_sets)
+		return invalid(err, "there is no set %u", (unsigned) feed->set);
+	if (feed->failed == NULL)
+		return invalid(err, "there is no bitmap for rows that are refused");
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+		if (check_row_column(source, &rows->columns[c], c, spec->column_bytes[c],
+							 err) != RHH_OK)
+			return err->status;
+	return RHH_OK;
+}

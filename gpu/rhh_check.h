@@ -21,6 +21,10 @@ rhh_status	rhh_check_spec(const rhh_map_spec *spec, rhh_error *err);
 rhh_status	rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch,
 							rhh_error *err);
 
+/* The same for rows that a map of this spec is fed of another one's groups. */
+rhh_status	rhh_check_feed(const rhh_map_spec *spec, const rhh_map_spec *source,
+						   const rhh_feed *feed, rhh_error *err);
+
 #ifdef __cplusplus
 }
 #endif

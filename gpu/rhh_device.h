@@ -250,6 +250,71 @@ typedef struct rhh_result
 	bool		last;			/* out: no more groups */
 } rhh_result;
 
+/*
+ * Rows for one map, made of another map's groups: a further level of grouping, as
+ * GROUPING SETS, aggregates with DISTINCT, and an aggregate over a grouped subquery
+ * need it.  Each group becomes one row for each of n_sets sets.
+ *
+ * A state of several words is a number to base 2^64.  Its first word is summed up as
+ * RHH_SUM_I128 of RHH_ROW_WORD, the others as sums of RHH_ROW_DIGIT1 and
+ * RHH_ROW_DIGIT2.  As sums take signed arguments, a digit of 2^63 or more counts as
+ * that digit minus 2^64, which is negative, and 1 is added to the digit after it.
+ */
+#define RHH_MAX_SETS	64
+
+/* Above the NULL bits of a group's word 0 its caller may keep the number of a set. */
+#define RHH_SET_SHIFT	32
+
+typedef enum rhh_row_kind
+{
+	RHH_ROW_KEY,				/* a key; NULL where it is, or if it is not in the set */
+	RHH_ROW_KEY_IS_NULL,		/* 0, or NULL where the key is */
+	RHH_ROW_SET,				/* the set's number, in 1 byte */
+	RHH_ROW_WORD,				/* a word of a state; two words for 16 bytes */
+	RHH_ROW_DIGIT1,				/* the second word of a number of several */
+	RHH_ROW_DIGIT2,				/* the third */
+	RHH_ROW_ANY					/* the value of RHH_ANY */
+} rhh_row_kind;
+
+typedef struct rhh_row_column
+{
+	uint8_t		kind;			/* rhh_row_kind */
+	uint8_t		key;			/* number of the group's key, for RHH_ROW_KEY and
+								 * RHH_ROW_KEY_IS_NULL */
+	int16_t		part;			/* -1; else NULL in rows of other parts */
+	uint32_t	word;			/* the first word of the group's key or state */
+} rhh_row_column;
+
+typedef struct rhh_row_spec
+{
+	rhh_row_column columns[RHH_MAX_COLUMNS];	/* of the map that gets the rows */
+	uint32_t	n_parts;		/* 0; else the groups have set numbers in word 0, each
+								 * of which is a set's number times n_parts and a
+								 * part's number */
+	uint32_t	first_set;		/* RHH_ROW_SET of set 0, where n_parts is 0 */
+	uint32_t	n_sets;
+	uint64_t	outside[RHH_MAX_SETS];	/* bit k: key k is not in the set */
+} rhh_row_spec;
+
+/*
+ * A hash table of groups in a device: it takes keys to numbers, and carries the
+ * states of the group that has the number.
+ */
+typedef struct rhh_map rhh_map;
+
+/* A piece of such rows: one set's rows of some consecutive groups. */
+typedef struct rhh_feed
+{
+	rhh_map    *source;			/* whose groups; of the same device */
+	const rhh_row_spec *rows;	/* stays until the piece's event, as does failed */
+	uint32_t	set;
+	uint64_t	first_group;	/* in the order of map_extract */
+	uint32_t	n_groups;		/* out: groups that the piece has; 0: there is none
+								 * from first_group on, and no event comes */
+	uint8_t    *failed;			/* as the bitmap of rhh_batch: room for a bit for
+								 * each of max_batch_rows, in multiples of 8 bytes */
+} rhh_feed;
+
 typedef struct rhh_map_stats
 {
 	uint64_t	rows;			/* rows aggregated; failed ones not counted */
@@ -285,11 +350,6 @@ typedef enum rhh_event_kind
 	RHH_EVENT_EXTRACT			/* the rhh_result is filled in */
 } rhh_event_kind;
 
-/*
- * A hash table of groups in a device: it takes keys to numbers, and carries the
- * states of the group that has the number.
- */
-typedef struct rhh_map rhh_map;
 typedef struct rhh_device rhh_device;
 
 typedef struct rhh_event
@@ -375,10 +435,23 @@ typedef struct rhh_device_ops
 								uint64_t tag, rhh_error *err);
 
 	/*
-	 * Extracting begins anew with the first group.  Only between extractions,
-	 * and of a table without orphans, which come out once.
+	 * Queues rows that are made of another map's groups, as if they were a batch,
+	 * and sets feed->n_groups.  The source must be finished, have no orphans, and
+	 * stay as it is until the piece's RHH_EVENT_BATCH arrives.  RHH_BUSY: enough
+	 * pieces are in flight, or the source is being extracted.
+	 *
+	 * The device makes the rows in its own memory, so rows that come back are known
+	 * by their number alone: bit i of feed->failed stands for the row of group
+	 * first_group + i.  Where the event says n_failed = 0 the bitmap is left as it is.
 	 */
-	rhh_status	(*map_rewind) (rhh_map *table, rhh_error *err);
+	rhh_status	(*map_feed) (rhh_map *table, rhh_feed *feed, uint64_t tag,
+							 rhh_error *err);
+
+	/*
+	 * Extracting goes on with this group, 0 being the first.  Only between
+	 * extractions, and of a map without orphans, which come out once.
+	 */
+	rhh_status	(*map_seek) (rhh_map *table, uint64_t group, rhh_error *err);
 
 	/* Statistics as of the last event. */
 	void		(*map_stats) (rhh_map *table, rhh_map_stats *stats);

@@ -12,6 +12,9 @@
  *		finish		a task for each partition: take the local tables' groups
  *		extract		pieces of the result
  *
+ * A batch of rows that are made of another map's groups (map_feed) is made by the
+ * thread that scans it, in memory that lasts until its last task is done.
+ *
  * With one worker a batch is one task.  No two tasks work on one partition at
  * once; otherwise a table's run in any order, older commands first, and a worker
  * prefers partitions that no other worker does.  Who finds no task sleeps;
@@ -48,6 +51,7 @@
 #include <unistd.h>
 
 #include "rhh_check.h"
+#include "rhh_group_rows.h"
 #include "cpu/rhh_cpu_host.h"
 #include "cpu/rhh_cpu_table.h"
 
@@ -74,6 +78,8 @@ typedef struct command
 	rhh_map    *table;
 	uint64_t	tag;
 	rhh_batch	batch;
+	rhh_feed	feed;			/* a batch of another map's groups; else no source */
+	uint8_t    *feed_memory;	/* where its rows are, from its scan to its end */
 	rhh_cpu_failed failed;
 	rhh_result *result;
 	bool		merge;			/* extract: what found no room in a partition */
@@ -217,14 +223,36 @@ now_ns(void)
 
 /* ---------- tasks ---------- */
 
-/* One piece of a range of groups, counted through the partitions. */
+/*
+ * Writes groups of a finished table, counted through its partitions, to a result:
+ * those from first + at to first + end - 1, the first of them at place at.
+ */
+static void
+extract_groups(const rhh_map *table, uint64_t first, uint64_t at, uint64_t end,
+			   const rhh_result *result)
+{
+	uint64_t	n_before = 0;	/* groups in the partitions before */
+
+	for (uint32_t p = 0; p < table->layout.n_parts && at < end; p++)
+	{
+		const rhh_cpu_part *part = &table->parts[p];
+		uint64_t	from = first + at - n_before;
+		uint64_t	n;
+
+		n_before += part->n_groups;
+		if (from >= part->n_groups)
+			continue;
+		n = part->n_groups - from < end - at ? part->n_groups - from : end - at;
+		rhh_cpu_part_extract(part, from, (uint32_t) n, result, (uint32_t) at);
+		at += n;
+	}
+}
+
+/* One piece of a range of groups. */
 static void
 run_extract(const command *cmd, uint32_t piece)
 {
 	const rhh_map *table = cmd->table;
-	uint64_t	at = (uint64_t) cmd->n_groups * piece / cmd->n_tasks;
-	const uint64_t end = (uint64_t) cmd->n_groups * (piece + 1) / cmd->n_tasks;
-	uint64_t	n_before = 0;	/* groups in the partitions before */
 
 	if (cmd->merge)
 	{
@@ -234,19 +262,72 @@ run_extract(const command *cmd, uint32_t piece)
 			n = rhh_cpu_local_extract(&table->locals[w], cmd->result, n);
 		return;
 	}
-	for (uint32_t p = 0; p < table->layout.n_parts && at < end; p++)
-	{
-		const rhh_cpu_part *part = &table->parts[p];
-		uint64_t	from = cmd->first_group + at - n_before;
-		uint64_t	n;
+	extract_groups(table, cmd->first_group,
+				   (uint64_t) cmd->n_groups * piece / cmd->n_tasks,
+				   (uint64_t) cmd->n_groups * (piece + 1) / cmd->n_tasks, cmd->result);
+}
 
-		n_before += part->n_groups;
-		if (from >= part->n_groups)
-			continue;
-		n = part->n_groups - from < end - at ? part->n_groups - from : end - at;
-		rhh_cpu_part_extract(part, from, (uint32_t) n, cmd->result, (uint32_t) at);
-		at += n;
+/*
+ * Makes the rows of a piece that map_feed() was called for: takes the groups' words
+ * and fills the batch's columns.  False: there is no memory.
+ */
+static bool
+make_rows(command *cmd)
+{
+	const rhh_feed *feed = &cmd->feed;
+	const rhh_row_spec *rows = feed->rows;
+	const rhh_map_spec *spec = &cmd->table->layout.spec;
+	const uint32_t n = cmd->batch.n_rows;
+	const uint64_t bytes = rhh_group_rows_layout(spec, rows, n, &cmd->batch);
+	rhh_result	result = {.capacity_groups = n};
+	uint64_t	any_null = 0;
+	void	   *memory;
+
+	result.words = malloc((size_t) n * sizeof(uint64_t) *
+						  rhh_result_words(&feed->source->layout.spec));
+	if (result.words == NULL || posix_memalign(&memory, 64, bytes) != 0)
+	{
+		free(result.words);
+		return false;
 	}
+	extract_groups(feed->source, feed->first_group, 0, n, &result);
+	for (uint32_t i = 0; i < n; i++)
+		any_null |= result.words[i];
+	cmd->feed_memory = cmd->batch.base = memory;
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		const rhh_row_column *column = &rows->columns[c];
+		uint32_t   *nulls_offset = &cmd->batch.nulls_offset[c];
+		uint64_t	key_nulls = any_null |
+			(column->kind == RHH_ROW_KEY ? rows->outside[feed->set] : 0);
+
+		rhh_group_rows_values(rows, c, spec->column_bytes[c], feed->set, result.words, n, n,
+						cmd->batch.base + cmd->batch.values_offset[c]);
+		/* a column without a NULL is read faster if it has no bitmap */
+		if (column->kind != RHH_ROW_ANY && column->part < 0 &&
+			!((key_nulls >> column->key) & 1))
+			*nulls_offset = 0;
+		if (*nulls_offset == 0)
+			continue;
+		memset(cmd->batch.base + *nulls_offset, 0, ((size_t) n + 63) / 64 * 8);
+		rhh_group_rows_nulls(rows, c, feed->set, result.words, n, n,
+					   cmd->batch.base + *nulls_offset, 0);
+	}
+	free(result.words);
+	return true;
+}
+
+/* All rows of a piece come back; they count as this part's. */
+static void
+refuse_rows(command *cmd, rhh_cpu_part *part)
+{
+	const uint32_t n = cmd->batch.n_rows;
+
+	memset(cmd->failed.bitmap, 0xFF, n / 8);
+	if (n % 8 != 0)
+		cmd->failed.bitmap[n / 8] = (uint8_t) ((1u << n % 8) - 1);
+	atomic_store_explicit(&cmd->failed.n, n, memory_order_relaxed);
+	rhh_cpu_count(&part->failed_rows, n);
 }
 
 /* Takes the local tables' groups of a partition; the last one frees these. */
@@ -278,14 +359,26 @@ static bool
 run_scan(command *cmd, worker *self)
 {
 	rhh_map    *table = cmd->table;
-	rhh_cpu_local *local;
+	rhh_cpu_local *local = NULL;
+	rhh_cpu_part *part = &table->parts[0];
 
-	if (table->locals == NULL)
-		return rhh_cpu_aggregate_all(&table->parts[0], &cmd->batch, &self->scratch,
-									 &cmd->failed, &table->cancelled);
-	local = &table->locals[self->number];
-	if (local->part.layout == NULL)
-		rhh_cpu_local_init(local, &table->layout, &table->budget);
+	if (table->locals != NULL)
+	{
+		local = &table->locals[self->number];
+		part = &local->part;
+		if (part->layout == NULL)
+			rhh_cpu_local_init(local, &table->layout, &table->budget);
+	}
+	if (cmd->feed.source != NULL && !make_rows(cmd))
+	{
+		refuse_rows(cmd, part);
+		if (local != NULL)
+			memset(cmd->lists->first, 0, (RHH_CPU_MAX_PARTS + 1) * sizeof(uint32_t));
+		return true;
+	}
+	if (local == NULL)
+		return rhh_cpu_aggregate_all(part, &cmd->batch, &self->scratch, &cmd->failed,
+									 &table->cancelled);
 	return rhh_cpu_scan(table->parts, local, &cmd->batch, cmd->lists, &self->scratch,
 						&cmd->failed, &table->cancelled);
 }
@@ -480,6 +573,8 @@ finish_command(rhh_device *dev, command *cmd)
 	if (cmd->lists != NULL)
 		dev->free_lists[dev->n_free_lists++] = cmd->lists;
 	cmd->lists = NULL;
+	free(cmd->feed_memory);
+	cmd->feed_memory = NULL;
 	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns > 0)
 		atomic_fetch_add_explicit(&table->extract_ns, now_ns() - cmd->start_ns,
 								  memory_order_relaxed);
@@ -575,6 +670,8 @@ new_command(rhh_map *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 	cmd->table = table;
 	cmd->tag = tag;
 	cmd->result = NULL;
+	cmd->feed.source = NULL;
+	cmd->feed_memory = NULL;
 	cmd->lists = NULL;
 	cmd->start_ns = 0;
 	atomic_store_explicit(&cmd->failed.state, 0, memory_order_relaxed);
@@ -941,6 +1038,20 @@ max_batches(const rhh_device *dev)
 		2 * dev->n_workers : RHH_CPU_BATCHES_IN_FLIGHT;
 }
 
+/* A command for a batch, to be filled in and submitted.  NULL: see err. */
+static command *
+new_batch(rhh_map *table, uint64_t tag, rhh_error *err)
+{
+	command    *cmd = NULL;
+
+	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
+		(void) fail(err, RHH_CANCELLED, "the table was cancelled");
+	else if (table->batches_in_flight == max_batches(table->dev) ||
+			 (cmd = new_command(table, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
+		(void) fail(err, RHH_BUSY, "too many batches are in flight");
+	return cmd;
+}
+
 static rhh_status
 cpu_map_submit(rhh_map *table, const rhh_batch *batch, uint64_t tag,
 			   rhh_error *err)
@@ -951,14 +1062,53 @@ cpu_map_submit(rhh_map *table, const rhh_batch *batch, uint64_t tag,
 		return fail(err, RHH_INVALID, "the table is finished");
 	if (rhh_check_batch(&table->layout.spec, batch, err) != RHH_OK)
 		return err->status;
-	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
-		return fail(err, RHH_CANCELLED, "the table was cancelled");
-	if (table->batches_in_flight == max_batches(table->dev) ||
-		(cmd = new_command(table, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
-		return fail(err, RHH_BUSY, "too many batches are in flight");
+	cmd = new_batch(table, tag, err);
+	if (cmd == NULL)
+		return err->status;
 	cmd->batch = *batch;
 	cmd->failed.bitmap = batch->base + batch->failed_offset;
 	cmd->failed.bytes = (batch->n_rows + 7) / 8;
+	table->batches_in_flight++;
+	submit_command(table->dev, cmd, 0);
+	return succeed(err);
+}
+
+static rhh_status
+cpu_map_feed(rhh_map *table, rhh_feed *feed, uint64_t tag, rhh_error *err)
+{
+	const rhh_map_spec *spec = &table->layout.spec;
+	rhh_map    *source = feed->source;
+	rhh_batch	batch;
+	uint64_t	n_left;
+	uint32_t	n = RHH_CPU_FEED_GROUPS;
+	command    *cmd;
+
+	feed->n_groups = 0;
+	if (table->finishing)
+		return fail(err, RHH_INVALID, "the table is finished");
+	if (!source->finished || n_orphans_of(source) > 0)
+		return fail(err, RHH_INVALID, "the groups to feed are not finished");
+	if (rhh_check_feed(spec, &source->layout.spec, feed, err) != RHH_OK)
+		return err->status;
+	if (source->extracting)
+		return fail(err, RHH_BUSY, "groups are being extracted");
+	if (feed->first_group >= source->n_groups)
+		return succeed(err);
+	cmd = new_batch(table, tag, err);
+	if (cmd == NULL)
+		return err->status;
+	n_left = source->n_groups - feed->first_group;
+	if (n > spec->max_batch_rows)
+		n = spec->max_batch_rows;
+	if (n > n_left)
+		n = (uint32_t) n_left;
+	while (rhh_group_rows_layout(spec, feed->rows, n, &batch) == 0)
+		n /= 2;
+	feed->n_groups = n;
+	cmd->feed = *feed;
+	cmd->batch.n_rows = n;
+	cmd->failed.bitmap = feed->failed;
+	cmd->failed.bytes = (n + 7) / 8;
 	table->batches_in_flight++;
 	submit_command(table->dev, cmd, 0);
 	return succeed(err);
@@ -1016,7 +1166,7 @@ cpu_map_extract(rhh_map *table, rhh_result *result, uint64_t tag,
 }
 
 static rhh_status
-cpu_map_rewind(rhh_map *table, rhh_error *err)
+cpu_map_seek(rhh_map *table, uint64_t group, rhh_error *err)
 {
 	if (!table->finished)
 		return fail(err, RHH_INVALID, "the table is not finished");
@@ -1024,7 +1174,9 @@ cpu_map_rewind(rhh_map *table, rhh_error *err)
 		return fail(err, RHH_INVALID, "groups are being extracted");
 	if (n_orphans_of(table) > 0)
 		return fail(err, RHH_INVALID, "groups without a slot come out once");
-	table->n_extracted = 0;
+	if (group > table->n_groups)
+		return fail(err, RHH_INVALID, "there are not so many groups");
+	table->n_extracted = group;
 	return succeed(err);
 }
 
@@ -1109,7 +1261,8 @@ const rhh_device_ops rhh_cpu_ops = {
 	.map_submit = cpu_map_submit,
 	.map_finish = cpu_map_finish,
 	.map_extract = cpu_map_extract,
-	.map_rewind = cpu_map_rewind,
+	.map_feed = cpu_map_feed,
+	.map_seek = cpu_map_seek,
 	.map_stats = cpu_map_stats,
 	.map_cancel = cpu_map_cancel,
 	.map_destroy = cpu_map_destroy

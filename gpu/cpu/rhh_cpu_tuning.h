@@ -167,4 +167,10 @@
 /* Groups that make another thread worth waking for an extraction. */
 #define RHH_CPU_EXTRACT_PIECE_GROUPS	8192
 
+/*
+ * Groups of another map that become one batch of rows: enough for a task to be worth
+ * its while, and few enough for the rows to be in a cache when they are aggregated.
+ */
+#define RHH_CPU_FEED_GROUPS	16384u
+
 #endif							/* RHH_CPU_TUNING_H */

@@ -10,6 +10,7 @@
  *		rhh_cuda_batch.cuh		how a batch is aggregated
  *		rhh_cuda_grow.cuh		growing
  *		rhh_cuda_finish.cuh		finishing and extracting
+ *		rhh_cuda_feed.cuh		rows made of another table's groups
  *		rhh_cuda_open.cuh		finding, opening and closing devices
  *
  * The groups are in rhh_groups.cuh and rhh_kernels.cuh, the table in rhh_buckets.cuh.
@@ -73,6 +74,7 @@
 #include "cuda/rhh_cuda_batch.cuh"
 #include "cuda/rhh_cuda_grow.cuh"
 #include "cuda/rhh_cuda_finish.cuh"
+#include "cuda/rhh_cuda_feed.cuh"
 #include "cuda/rhh_cuda_open.cuh"
 
 /* ---------- the state machine ---------- */
@@ -191,6 +193,8 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.n_failed = f->n_failed;
 		events[(*n)++] = ev;
 		f->state = BATCH_FREE;
+		if (f->source != NULL)
+			t->feeding = false;
 	}
 	ev.status = t->cancelled ? RHH_CANCELLED : RHH_OK;
 	ev.n_failed = 0;
@@ -373,29 +377,55 @@ rhh_refuse_batch(rhh_map *t, int i)
 		rhh_hand_back(t, i);
 }
 
+/* Can the table take rows now? */
 static rhh_status
-rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
+rhh_takes_rows(rhh_map *t, rhh_error *err)
 {
-	rhh_device *dev = t->dev;
-	rhh_lane   *lane = t->lane;
-	rhh_in_flight *f;
-	int			i = 0;
-
-	if (!rhh_enter(dev))
-		return rhh_broken(dev, err);
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
 	if (t->cancelled)
 		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
 	if (t->mode != TABLE_BUILD && t->mode != TABLE_DRAIN && t->mode != TABLE_GROWING)
 		return rhh_fail(err, RHH_INVALID, "the hash table is finished");
-	if (rhh_check_batch(&t->spec, batch, err) != RHH_OK)
-		return err->status;
+	return RHH_OK;
+}
+
+static bool
+rhh_idle(const rhh_map *t)
+{
+	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
+		if (t->flights[i].state != BATCH_FREE)
+			return false;
+	return true;
+}
+
+/* A free place for a batch; RHH_CUDA_IN_FLIGHT: there is none. */
+static int
+rhh_free_flight(const rhh_map *t)
+{
+	int			i = 0;
+
 	while (i < RHH_CUDA_IN_FLIGHT && t->flights[i].state != BATCH_FREE)
 		i++;
-	if (i == RHH_CUDA_IN_FLIGHT)
-		return rhh_fail(err, RHH_BUSY, "enough batches are in flight");
+	return i;
+}
 
-	f = &t->flights[i];
+/*
+ * Queues a batch in a place that is free: uploads it, unless it is on the device
+ * already, and starts it, if the table is not about to grow.  Rows that fail are
+ * marked in failed_to.
+ */
+static rhh_status
+rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *failed_to, rhh_map *source,
+				uint64_t tag, rhh_error *err)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+
 	f->batch = *batch;
+	f->failed_to = failed_to;
+	f->source = source;
 	f->tag = tag;
 	f->n_failed = 0;
 
@@ -422,13 +452,53 @@ rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error 
 	return RHH_OK;
 }
 
-static bool
-rhh_idle(const rhh_map *t)
+static rhh_status
+rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
 {
-	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->flights[i].state != BATCH_FREE)
-			return false;
-	return true;
+	int			i;
+
+	if (rhh_takes_rows(t, err) != RHH_OK)
+		return err->status;
+	if (rhh_check_batch(&t->spec, batch, err) != RHH_OK)
+		return err->status;
+	i = rhh_free_flight(t);
+	/* a piece of fed rows may be where batches are uploaded */
+	if (i == RHH_CUDA_IN_FLIGHT || (t->feeding && t->feed_memory == NULL))
+		return rhh_fail(err, RHH_BUSY, "enough batches are in flight");
+	return rhh_queue_batch(t, i, batch, batch->base + batch->failed_offset, NULL, tag, err);
+}
+
+static rhh_status
+rhh_cuda_map_feed(rhh_map *t, rhh_feed *feed, uint64_t tag, rhh_error *err)
+{
+	rhh_map    *source = feed->source;
+	rhh_batch	batch;
+	int			i;
+
+	feed->n_groups = 0;
+	if (rhh_takes_rows(t, err) != RHH_OK)
+		return err->status;
+	if (source->dev != t->dev || source->n_orphans > 0 ||
+		(source->mode != TABLE_FINISHED && source->mode != TABLE_EXTRACTING))
+		return rhh_fail(err, RHH_INVALID, "the groups to feed are not finished");
+	if (rhh_check_feed(&t->spec, &source->spec, feed, err) != RHH_OK)
+		return err->status;
+	if (feed->first_group >= source->n_main)
+		return RHH_OK;
+	i = rhh_free_flight(t);
+	if (i == RHH_CUDA_IN_FLIGHT || t->feeding || source->mode == TABLE_EXTRACTING)
+		return rhh_fail(err, RHH_BUSY, "another piece is in flight, or groups are being extracted");
+	if (t->feed_memory == NULL && !rhh_feed_alloc(t, feed, rhh_feed_groups(t, feed)))
+	{
+		if (t->dev->broken)
+			return rhh_broken(t->dev, err);
+		if (!rhh_idle(t))
+			return rhh_fail(err, RHH_BUSY, "batches are in flight");
+	}
+	if (!rhh_make_rows(t, feed, &batch))
+		return rhh_broken(t->dev, err);
+	t->feeding = true;
+	return rhh_queue_batch(t, i, &batch, feed->failed, source, tag, err);
 }
 
 static rhh_status
@@ -464,13 +534,15 @@ rhh_cuda_map_extract(rhh_map *t, rhh_result *result, uint64_t tag, rhh_error *er
 }
 
 static rhh_status
-rhh_cuda_map_rewind(rhh_map *t, rhh_error *err)
+rhh_cuda_map_seek(rhh_map *t, uint64_t group, rhh_error *err)
 {
 	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
 		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
 	if (t->n_orphans > 0)
 		return rhh_fail(err, RHH_INVALID, "groups without a slot come out once");
-	t->n_main_done = 0;
+	if (group > t->n_main)
+		return rhh_fail(err, RHH_INVALID, "there are not so many groups");
+	t->n_main_done = group;
 	return RHH_OK;
 }
 
@@ -514,7 +586,8 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_map_submit,
 	rhh_cuda_map_finish,
 	rhh_cuda_map_extract,
-	rhh_cuda_map_rewind,
+	rhh_cuda_map_feed,
+	rhh_cuda_map_seek,
 	rhh_cuda_map_stats,
 	rhh_cuda_map_cancel,
 	rhh_cuda_map_destroy

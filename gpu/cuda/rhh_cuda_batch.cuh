@@ -541,7 +541,7 @@ rhh_hand_back(rhh_map *t, int i)
 	rhh_in_flight *f = &t->flights[i];
 
 	f->state = BATCH_COPYBACK;
-	return RHH_CUDA(dev, cudaMemcpyAsync, f->batch.base + f->batch.failed_offset,
+	return RHH_CUDA(dev, cudaMemcpyAsync, f->failed_to,
 					lane->failed + (uint64_t) i * lane->failed_bytes,
 					(f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault,
 					lane->run) &&

@@ -136,6 +136,8 @@ struct rhh_in_flight
 	rhh_status	status;
 	rhh_batch	batch;
 	uint64_t	tag;
+	uint8_t    *failed_to;		/* the caller's bitmap of failed rows */
+	rhh_map    *source;			/* of whose groups the rows are made; NULL: of none */
 	uint64_t	launch;			/* number of its last launch */
 	uint32_t	n_failed;
 	rhh_method	method;
@@ -169,6 +171,11 @@ struct rhh_map
 	rhh_body	grown;			/* while GROWING */
 	uint32_t	orphan_list;	/* which of the two is current */
 	uint64_t	refused_at;		/* dev->frees when memory was last refused */
+
+	/* Where rows of another table's groups are made, for one piece at a time. */
+	uint8_t    *feed_memory;
+	uint64_t	feed_bytes;
+	bool		feeding;		/* a piece is there */
 
 	uint64_t	rows_submitted;
 	uint64_t	estimate;		/* of groups, by looking; 0: has not looked */

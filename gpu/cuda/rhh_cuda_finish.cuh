@@ -99,6 +99,26 @@ rhh_finished(rhh_map *t)
 	t->finish_ready = true;
 }
 
+/*
+ * Queues a kernel, in the stream of table t, that writes the words of n groups of a
+ * finished table, orphans or compacted slots, as columns of stride words.  t is the
+ * table itself, or one that is fed its groups.
+ */
+static bool
+rhh_launch_extract(rhh_map *t, rhh_map *source, bool orphans, uint64_t first, uint32_t n,
+				   uint64_t *words, uint32_t stride)
+{
+	rhh_device *dev = t->dev;
+	uint64_t	null_at = source->seen.null_seen ? source->n_main - 1 : UINT64_MAX;
+	rhh_view	view = rhh_view_of(source, &source->body, source->orphan_list);
+
+	RHH_BY_VARIANT(source->variant,
+				   RHH_LAUNCH((rhh_extract_kernel<BYTES, VERIFY>), rhh_blocks(dev, n),
+							  RHH_CUDA_BLOCK_THREADS, 0, t->lane->run, source->prog, view,
+							  source->list, orphans, first, n, null_at, words, stride));
+	return rhh_launched(dev, "rhh_extract_kernel");
+}
+
 /* Queues the next orphans, or once they are out, groups of the compacted slots. */
 static bool
 rhh_start_extract(rhh_map *t)
@@ -113,8 +133,6 @@ rhh_start_extract(rhh_map *t)
 		? (uint32_t) left : result->capacity_groups;
 	uint64_t	scratch_words = RHH_CUDA_IN_FLIGHT * lane->staging_bytes / 8;
 	uint64_t	piece = scratch_words / t->prog.n_result_words;
-	uint64_t	null_at = t->seen.null_seen ? t->n_main - 1 : UINT64_MAX;
-	rhh_view	view = rhh_view_of(t, &t->body, t->orphan_list);
 
 	if (piece > n)
 		piece = n;
@@ -126,11 +144,8 @@ rhh_start_extract(rhh_map *t)
 	{
 		uint32_t	m = n - done < piece ? n - done : (uint32_t) piece;
 
-		RHH_BY_VARIANT(t->variant,
-					   RHH_LAUNCH((rhh_extract_kernel<BYTES, VERIFY>), rhh_blocks(dev, m),
-								  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
-								  t->prog, view, t->list, orphans, first + done, m, null_at, (uint64_t *) lane->staging, (uint32_t) piece));
-		if (!rhh_launched(dev, "rhh_extract_kernel") ||
+		if (!rhh_launch_extract(t, t, orphans, first + done, m, (uint64_t *) lane->staging,
+								(uint32_t) piece) ||
 			!RHH_CUDA(dev, cudaMemcpy2DAsync, result->words + done,
 					  (size_t) result->capacity_groups * 8, lane->staging,
 					  piece * 8, (size_t) m * 8, t->prog.n_result_words,

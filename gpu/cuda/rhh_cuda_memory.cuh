@@ -341,6 +341,12 @@ rhh_table_free(rhh_map *t)
 	}
 	rhh_body_free(t, &t->grown);
 	rhh_body_free(t, &t->body);
+	if (t->feed_memory != NULL)
+	{
+		rhh_check(dev, cudaFree(t->feed_memory), "cudaFree");
+		dev->body_bytes -= t->feed_bytes;
+		dev->frees++;
+	}
 	if (t->lane != NULL)
 		rhh_lane_return(dev, t->lane);
 	free(t);

@@ -182,6 +182,15 @@
 /* Slots that a lane has in hand when compacting: one atomic for 256. */
 #define RHH_CUDA_COMPACT_ITEMS 8
 
+/*
+ * Groups of another table that become one piece of rows: so many that a piece is worth
+ * partitioning, and so few that their memory, which is beside the table's, is not too
+ * much of a limit.
+ */
+#define RHH_CUDA_FEED_GROUPS (1u << 22)
+#define RHH_CUDA_FEED_MIN_GROUPS (1u << 14)
+#define RHH_CUDA_FEED_SHARE 8
+
 /* Part of what is free at open that tables may use if no limit is set. */
 #define RHH_CUDA_FREE_SHARE 0.9
 

@@ -11,6 +11,7 @@
  *		reconcile	orphans merge with their keys' groups (finish)
  *		compact		the slots' live entries move to the front (finish)
  *		extract		a range of live entries or orphans into result columns
+ *		rows		such columns into rows for another table
  *
  * Kernels of one table run in one stream, so each finds the table at rest.
  * Each launch has at most as many tiles as view.reserves and view.orphan_limit
@@ -22,6 +23,7 @@
 #ifndef RHH_KERNELS_CUH
 #define RHH_KERNELS_CUH
 
+#include "rhh_group_rows.h"
 #include "cuda/rhh_aggregate.cuh"
 
 #define RHH_WARP 0xFFFFFFFFu
@@ -460,6 +462,93 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 			{
 				for (uint32_t w = 0; w < st.n_words; w++, to += stride)
 					*to = word[w];
+			}
+		}
+	}
+}
+
+/* ---------- rows of groups ---------- */
+
+/* Where the columns of a batch are, and how wide. */
+struct rhh_row_columns
+{
+	uint8_t    *base;
+	uint32_t	n_columns;
+	uint8_t		bytes[RHH_MAX_COLUMNS];
+	uint32_t	values_offset[RHH_MAX_COLUMNS];
+	uint32_t	nulls_offset[RHH_MAX_COLUMNS];	/* 0: the column has no bitmap */
+};
+
+/* Stores the value of n bytes whose first word and, of 16 bytes, second one are given. */
+RHH_DEV void
+rhh_store_value(uint8_t *values, uint32_t row, uint32_t bytes, uint64_t low, uint64_t high)
+{
+	switch (bytes)
+	{
+		case 1:
+			values[row] = (uint8_t) low;
+			break;
+		case 2:
+			((uint16_t *) values)[row] = (uint16_t) low;
+			break;
+		case 4:
+			((uint32_t *) values)[row] = (uint32_t) low;
+			break;
+		case 8:
+			((uint64_t *) values)[row] = low;
+			break;
+		default:
+			((uint64_t *) values)[2 * (uint64_t) row] = low;
+			((uint64_t *) values)[2 * (uint64_t) row + 1] = high;
+			break;
+	}
+}
+
+/*
+ * Makes the rows of one set of n groups, whose words rhh_extract_kernel has written as
+ * columns of stride words.  A thread makes a row.  A warp's 32 rows are one word of each
+ * bitmap, which no other warp writes.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_rows_kernel(const __grid_constant__ rhh_row_spec rows,
+				const __grid_constant__ rhh_row_columns out, uint32_t set,
+				const uint64_t *words, uint32_t stride, uint32_t n)
+{
+	const uint64_t outside = rows.outside[set];
+	const uint32_t lane = threadIdx.x & 31;
+
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < n;
+		 first += gridDim.x * blockDim.x)
+	{
+		uint32_t	row = (uint32_t) first + lane;
+		bool		valid = row < n;
+		uint64_t	word0 = valid ? words[row] : 0;
+		uint64_t	set_value = rhh_row_set(&rows, set, word0);
+
+		for (uint32_t c = 0; c < out.n_columns; c++)
+		{
+			const rhh_row_column *column = &rows.columns[c];
+			const uint64_t *at = words + (uint64_t) column->word * stride + row;
+			bool		absent = column->kind == RHH_ROW_KEY && (outside >> column->key & 1);
+			uint64_t	low = 0;
+			uint64_t	high = 0;
+
+			if (valid && !absent)
+			{
+				low = rhh_row_word(column->kind, at, stride, set_value, 0);
+				if (out.bytes[c] > 8)
+					high = rhh_row_word(column->kind, at, stride, set_value, 1);
+			}
+			if (valid)
+				rhh_store_value(out.base + out.values_offset[c], row, out.bytes[c], low, high);
+			if (out.nulls_offset[c] != 0)
+			{
+				uint32_t	nulls = __ballot_sync(RHH_WARP, valid &&
+												  rhh_row_is_null(column, rows.n_parts, outside,
+																  word0, at));
+
+				if (lane == 0)
+					((uint32_t *) (out.base + out.nulls_offset[c]))[first >> 5] = nulls;
 			}
 		}
 	}

@@ -295,44 +295,16 @@ extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
 
 /* ---------- level_rows.c ---------- */
 
-#define GPURHH_LEVEL_MAX_SETS	64
-
 /* The number of a group's grouping set, beside the NULL bits in word 0. */
-#define GPURHH_SET_SHIFT	32
+#define GPURHH_SET_SHIFT	RHH_SET_SHIFT
 #define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
 
-/* What a column of the second level's rows is made of. */
-typedef enum LevelKind
-{
-	LEVEL_KEY,					/* a key; NULL also where it is not in the set */
-	LEVEL_IS_NULL,				/* of a key only whether it is NULL */
-	LEVEL_SET,					/* the set's number */
-	LEVEL_WORD,					/* a word of a state, or two */
-	LEVEL_DIGIT1,				/* the second word of an integer of several, all */
-	LEVEL_DIGIT2,				/* signed, see level_rows.c; the third one */
-	LEVEL_ANY					/* RHH_ANY's value, NULL where there is none */
-} LevelKind;
-
-typedef struct LevelColumn
-{
-	LevelKind	kind;
-	int			key;			/* its NULL bit */
-	int			word;			/* of the first level, its first */
-	int			part;			/* of the groups that have it; -1: all */
-} LevelColumn;
-
-/* How a device makes groups of another of its table's groups. */
+/* How a device makes groups of another of its maps' groups. */
 typedef struct LevelPlan
 {
-	rhh_map_spec spec;			/* of the second level's table */
-	LevelColumn columns[RHH_MAX_COLUMNS];
+	rhh_map_spec spec;			/* of the second level's map */
+	rhh_row_spec rows;			/* what its rows are made of */
 	bool		keep_first;		/* the first level's groups are results too */
-	int			n_parts;		/* 0, or the groups have sets already, for each of
-								 * this plan's as many */
-	int			first_set;		/* the sets' numbers begin with it */
-	int			n_sets;
-	uint64		outside[GPURHH_LEVEL_MAX_SETS]; /* NULL bits of the keys
-												 * that are not in a set */
 } LevelPlan;
 
 extern void gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,

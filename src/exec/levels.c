@@ -178,7 +178,7 @@ gpurhh_level_plan(Level *level)
 
 /* A column of the second level's rows; -1: there are too many. */
 static int
-add_column(LevelPlan *plan, LevelKind kind, int bytes, int key, int word,
+add_column(LevelPlan *plan, rhh_row_kind kind, int bytes, int key, int word,
 		   int part)
 {
 	int			c = plan->spec.n_columns;
@@ -187,10 +187,10 @@ add_column(LevelPlan *plan, LevelKind kind, int bytes, int key, int word,
 		return -1;
 	plan->spec.n_columns++;
 	plan->spec.column_bytes[c] = bytes;
-	plan->columns[c].kind = kind;
-	plan->columns[c].key = key;
-	plan->columns[c].word = word;
-	plan->columns[c].part = part;
+	plan->rows.columns[c].kind = kind;
+	plan->rows.columns[c].key = key;
+	plan->rows.columns[c].word = word;
+	plan->rows.columns[c].part = part;
 	return c;
 }
 
@@ -209,10 +209,10 @@ add_state(LevelPlan *plan, rhh_state_op op, int column)
 }
 
 static bool
-add_word_state(LevelPlan *plan, rhh_state_op op, LevelKind kind, int word)
+add_word_state(LevelPlan *plan, rhh_state_op op, rhh_row_kind kind, int word)
 {
 	return add_state(plan, op, add_column(plan, kind, sizeof(uint64), 0, word,
-										  plan->n_parts > 0 ? 0 : -1));
+										  plan->rows.n_parts > 0 ? 0 : -1));
 }
 
 /* The same of two words that are a number as two doubles. */
@@ -220,8 +220,8 @@ static bool
 add_twice_state(LevelPlan *plan, int word)
 {
 	return add_state(plan, RHH_SUM_TWICE_F64,
-					 add_column(plan, LEVEL_WORD, 2 * sizeof(uint64), 0, word,
-								plan->n_parts > 0 ? 0 : -1));
+					 add_column(plan, RHH_ROW_WORD, 2 * sizeof(uint64), 0, word,
+								plan->rows.n_parts > 0 ? 0 : -1));
 }
 
 /* The states that combine the first level's states of this kind; false: none. */
@@ -232,36 +232,36 @@ plan_state(LevelPlan *plan, uint8 op, int word, int n_words)
 	{
 		case RHH_COUNT:
 		case RHH_SUM_I64:
-			return add_word_state(plan, RHH_SUM_I64, LEVEL_WORD, word);
+			return add_word_state(plan, RHH_SUM_I64, RHH_ROW_WORD, word);
 		case RHH_MIN_I64:
 		case RHH_MAX_I64:
 		case RHH_AND:
 		case RHH_OR:
 		case RHH_XOR:
 			/* one that no row touched changes nothing */
-			return add_word_state(plan, op, LEVEL_WORD, word);
+			return add_word_state(plan, op, RHH_ROW_WORD, word);
 		case RHH_SUM_I128:
 		case RHH_SUM_SQUARES:
-			return add_word_state(plan, RHH_SUM_I128, LEVEL_WORD, word) &&
+			return add_word_state(plan, RHH_SUM_I128, RHH_ROW_WORD, word) &&
 				(n_words == 2 ||
-				 add_word_state(plan, RHH_SUM_I128, LEVEL_DIGIT1, word)) &&
+				 add_word_state(plan, RHH_SUM_I128, RHH_ROW_DIGIT1, word)) &&
 				add_word_state(plan, RHH_SUM_I64,
-							   n_words == 2 ? LEVEL_DIGIT1 : LEVEL_DIGIT2,
+							   n_words == 2 ? RHH_ROW_DIGIT1 : RHH_ROW_DIGIT2,
 							   word);
 		case RHH_ANY:
 			return add_state(plan, RHH_ANY,
-							 add_column(plan, LEVEL_ANY, 8 * (n_words - 1), 0,
-										word, plan->n_parts > 0 ? 0 : -1));
+							 add_column(plan, RHH_ROW_ANY, 8 * (n_words - 1), 0,
+										word, plan->rows.n_parts > 0 ? 0 : -1));
 		case RHH_SUM_F64:
-			return add_word_state(plan, RHH_SUM_F64, LEVEL_WORD, word) &&
-				add_word_state(plan, RHH_OR, LEVEL_WORD, word + 1);
+			return add_word_state(plan, RHH_SUM_F64, RHH_ROW_WORD, word) &&
+				add_word_state(plan, RHH_OR, RHH_ROW_WORD, word + 1);
 		case RHH_SUM_TWICE_F64:
 			return add_twice_state(plan, word);
 		case RHH_MOMENTS_F64:
 			/* whose words are then these states' */
 			return add_twice_state(plan, word) &&
 				add_twice_state(plan, word + 2) &&
-				add_word_state(plan, RHH_OR, LEVEL_WORD, word + 4);
+				add_word_state(plan, RHH_OR, RHH_ROW_WORD, word + 4);
 		default:
 			return false;
 	}
@@ -273,12 +273,12 @@ plan_keys(Level *level, LevelPlan *plan)
 {
 	const rhh_map_spec *spec = &level->spec;
 	uint64		in_any = 0;
-	int			n_sets = plan->n_parts > 0 ? level->n_sets : plan->n_sets;
+	int			n_sets = plan->rows.n_parts > 0 ? level->n_sets : plan->rows.n_sets;
 	int			word = 1;
 	int			set_column;
 
-	for (int set = 0; set < plan->n_sets; set++)
-		in_any |= ~plan->outside[set];
+	for (int set = 0; set < plan->rows.n_sets; set++)
+		in_any |= ~plan->rows.outside[set];
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
 		int			bytes = spec->column_bytes[spec->key_column[k]];
@@ -288,7 +288,7 @@ plan_keys(Level *level, LevelPlan *plan)
 			level->kept_key[level->n_kept_keys] = k;
 			level->kept_word[level->n_kept_keys++] = word;
 			plan->spec.key_column[plan->spec.n_keys++] =
-				add_column(plan, LEVEL_KEY, bytes, k, word, -1);
+				add_column(plan, RHH_ROW_KEY, bytes, k, word, -1);
 		}
 		else
 			level->left_out |= UINT64CONST(1) << k;
@@ -297,7 +297,7 @@ plan_keys(Level *level, LevelPlan *plan)
 	/* a table has at least one key */
 	if (n_sets == 1 && level->n_kept_keys > 0)
 		return true;
-	set_column = add_column(plan, LEVEL_SET, 1, 0, 0, -1);
+	set_column = add_column(plan, RHH_ROW_SET, 1, 0, 0, -1);
 	if (set_column < 0 || plan->spec.n_keys == RHH_MAX_KEYS)
 		return false;
 	plan->spec.key_column[plan->spec.n_keys++] = set_column;
@@ -321,10 +321,10 @@ plan_distinct(Level *level, LevelPlan *plan)
 			if (level->hidden_of[s] == h)
 				only_count &= level->spec.states[s].op == RHH_COUNT;
 		}
-		columns[h] = add_column(plan, only_count ? LEVEL_IS_NULL : LEVEL_KEY,
+		columns[h] = add_column(plan, only_count ? RHH_ROW_KEY_IS_NULL : RHH_ROW_KEY,
 								only_count ? 1 : hidden->bytes, hidden->key,
 								only_count ? 0 : hidden->word,
-								plan->n_parts > 0 ? h : -1);
+								plan->rows.n_parts > 0 ? h : -1);
 	}
 	for (uint32 s = level->n_states; s < level->spec.n_states; s++)
 	{
@@ -381,15 +381,15 @@ plan_device(Level *level, const rhh_map_spec *first,
 	int			word = level->first_state;
 
 	plan->keep_first = level->first_is_set;
-	plan->first_set = level->first_is_set ? 1 : 0;
-	plan->n_sets = level->n_sets - plan->first_set;
-	if (plan->n_sets == 0 || plan->n_sets > GPURHH_LEVEL_MAX_SETS)
+	plan->rows.first_set = level->first_is_set ? 1 : 0;
+	plan->rows.n_sets = level->n_sets - plan->rows.first_set;
+	if (plan->rows.n_sets == 0 || plan->rows.n_sets > RHH_MAX_SETS)
 		return;
-	plan->n_parts = level->n_parts;
-	if (plan->n_parts > 0)
-		plan->n_sets = 1;		/* a group is in the one that it says */
-	for (int i = 0; i < plan->n_sets && plan->n_parts == 0; i++)
-		plan->outside[i] = level->sets[plan->first_set + i].outside;
+	plan->rows.n_parts = level->n_parts;
+	if (plan->rows.n_parts > 0)
+		plan->rows.n_sets = 1;		/* a group is in the one that it says */
+	for (int i = 0; i < plan->rows.n_sets && plan->rows.n_parts == 0; i++)
+		plan->rows.outside[i] = level->sets[plan->rows.first_set + i].outside;
 	plan->spec.expected_groups = Max(expected_groups, 1.0);
 	if (!plan_keys(level, plan))
 		return;
@@ -462,7 +462,7 @@ gpurhh_level_translate(Level *level, const uint64 *words, Size stride,
 	level->n_taken += n;
 	for (uint32 i = 0; i < n; i++)
 	{
-		uint64		set = level->set_word == 0 ? plan->first_set :
+		uint64		set = level->set_word == 0 ? plan->rows.first_set :
 			words[level->set_word * stride + i];
 
 		to[i] = level->left_out | set << GPURHH_SET_SHIFT;

@@ -19,10 +19,9 @@
  * takes what a device has completed, and hands it to the session.
  *
  * If the session wants a second level of groups (exec/levels.c), the query goes from
- * READING to MAKING_LEVEL (service_levels.c).  The first map's groups then become
- * batches for a second map.  These batches are queued like those of a session, and
- * rows that the second map refuses go to the session.  After the last batch the
- * query goes through FINISHING and READING once more.
+ * READING to MAKING_LEVEL (service_levels.c).  The device then makes rows of the first
+ * map's groups for a second map.  Rows that the second map refuses go to the session.
+ * After the last row the query goes through FINISHING and READING once more.
  *
  * All functions of this file are called with signals blocked, because they call
  * devices.
@@ -151,8 +150,8 @@ start_query(DeviceService *service, int q)
  * Hands a batch back to the session, which finishes the rows that are marked as
  * refused, or all of them.  The caller holds the lock.
  */
-static void
-return_block(ChannelArea *area, ChannelQuery *query, int block)
+void
+gpurhh_service_return_block(ChannelArea *area, ChannelQuery *query, int block)
 {
 	gpurhh_block_push(area, &query->returned, block);
 	ConditionVariableBroadcast(&query->news);
@@ -183,7 +182,7 @@ submit_batches(DeviceService *service, int q)
 		{
 			(void) gpurhh_block_pop(area, &query->queued);
 			area->blocks[block].all_rows = true;
-			return_block(area, query, block);
+			gpurhh_service_return_block(area, query, block);
 		}
 		LWLockRelease(&area->lock);
 		if (block < 0)
@@ -403,8 +402,6 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	{
 		if (gpurhh_service_make_level(area, sq, query))
 			progress = true;
-		if (submit_batches(service, q))
-			progress = true;
 		if (sq->level == NULL && finish_query(service, q))
 			progress = true;
 	}
@@ -472,14 +469,14 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		switch (event->kind)
 		{
 			case RHH_EVENT_BATCH:
-				{
-					if (event->status == RHH_OK && event->n_failed > 0 &&
-						query->state == QUERY_ACTIVE)
-						return_block(area, query, event->tag);
-					else
-						gpurhh_block_done(area, query, event->tag);
-					break;
-				}
+				if (sq->state == MAP_MAKING_LEVEL)
+					gpurhh_service_piece_fed(sq, event);
+				else if (event->status == RHH_OK && event->n_failed > 0 &&
+						 query->state == QUERY_ACTIVE)
+					gpurhh_service_return_block(area, query, event->tag);
+				else
+					gpurhh_block_done(area, query, event->tag);
+				break;
 			case RHH_EVENT_FINISH:
 				if (event->status != RHH_OK)
 					break;

@@ -3,16 +3,25 @@
  * service_levels.c
  *		The device service makes a second level of groups (exec/levels.c).
  *
+ * The device makes rows of the first map's groups and puts them into a second map.
+ * These rows never leave the device, unless the second map refuses some.
+ *
  *		start_level		makes the second map, if there is memory for it
  *		make_level		is called again and again, and does what can be done
- *						without waiting: it asks the device for groups of the first
- *						map, and makes batches of them (batch/level_rows.c), one for
- *						each set
- *		level_read		is called when the device has delivered such groups
+ *						without waiting: it asks the device for the next pieces of
+ *						rows, and hands refused rows to the session
+ *		piece_fed		is called when the device has completed a piece
+ *		level_read		is called when the device has delivered groups whose rows
+ *						were refused
  *		end_level		frees what the work needed besides the maps
  *
- * When all groups of the first map have been read, it is freed, unless its groups
- * are results themselves.
+ * Of a refused row the device tells only the number.  The service then extracts that
+ * group from the first map, makes its row once more (batch/level_rows.c), in a block
+ * of the pool, and returns the block to the session as a batch of which no row was
+ * taken.
+ *
+ * When all rows are in the second map or with the session, the first map is freed,
+ * unless its groups are results themselves.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,67 +31,104 @@
 
 #include "service/service_state.h"
 
-/* How many batches of a second level are under way: enough to keep a device busy. */
+/* Pieces that are under way on the device: enough to keep it busy. */
+#define LEVEL_PIECES 8
+
+/* Rows of a piece, at most.  The device may make smaller ones. */
+#define LEVEL_PIECE_ROWS (1 << 22)
+
+/* Blocks with refused rows that wait for the session, at most. */
 #define LEVEL_OUTSTANDING 12
 
+typedef enum PieceState
+{
+	PIECE_FREE,
+	PIECE_FED,					/* the device works on it */
+	PIECE_REFUSED				/* some of its rows are to go to the session */
+} PieceState;
+
+typedef struct LevelPiece
+{
+	PieceState	state;
+	rhh_feed	feed;			/* with a bitmap of the service's own */
+} LevelPiece;
+
 /*
- * The first map's groups on their way to the second one.  The device fills one chunk
- * while the other becomes batches.  Chunks are memory of the service's own rather
- * than blocks of the pool: so nobody waits for a block while holding another.
+ * The first map's groups on their way to the second one.
+ *
+ * Rows of one refused piece at a time go to the session, in portions: chunk has
+ * groups of the piece from n_read on.  It is memory of the service's own rather than a
+ * block of the pool: so nobody waits for a block while holding another.
  */
 struct LevelWork
 {
-	Feed		feed;
-	rhh_result	chunk[2];
-	int			current;		/* the chunk that becomes batches next */
-	int			n_chunks;		/* how many of the two are full */
-	bool		reading;		/* the device fills another one */
-	bool		all_read;
-	int			set;			/* the next batch's, */
-	uint32		next;			/* and its first group in the current chunk */
+	LevelPiece	pieces[LEVEL_PIECES];
+	uint32		set;			/* of the next piece, */
+	uint64		next_group;		/* and its first group */
+	bool		all_fed;
+
+	LevelPiece *refused;		/* whose rows go to the session; NULL: none's */
+	uint32		n_read;			/* groups of it that are done with */
+	rhh_result	chunk;
+	bool		reading;		/* the device fills the chunk */
+	bool		chunk_full;
+	uint32		chunk_next;		/* the next of its groups */
+	Feed		feed;			/* makes rows of them in a block */
 };
 
 /* Frees what the work on a second level needed, if the query has any. */
 void
 gpurhh_service_end_level(ServiceQuery *sq)
 {
-	if (sq->level == NULL)
+	LevelWork  *work = sq->level;
+
+	if (work == NULL)
 		return;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < LEVEL_PIECES; i++)
 	{
-		if (sq->level->chunk[i].words != NULL)
-			pfree(sq->level->chunk[i].words);
+		if (work->pieces[i].feed.failed != NULL)
+			pfree(work->pieces[i].feed.failed);
 	}
-	pfree(sq->level);
+	if (work->chunk.words != NULL)
+		pfree(work->chunk.words);
+	pfree(work);
 	sq->level = NULL;
+}
+
+/* Memory that lasts until it is freed; NULL if there is none. */
+static void *
+allocate(Size bytes)
+{
+	return MemoryContextAllocExtended(TopMemoryContext, bytes,
+									  MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
 }
 
 /* Allocates sq->level.  Returns false, and leaves nothing, if there is no memory. */
 static bool
 make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 {
-	LevelWork  *work;
+	LevelWork  *work = sq->level = allocate(sizeof(LevelWork));
+	bool		complete;
 
-	sq->level = work =
-		MemoryContextAllocExtended(TopMemoryContext, sizeof(LevelWork),
-								   MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
-	for (int i = 0; i < 2 && work != NULL; i++)
-	{
-		work->chunk[i].words =
-			MemoryContextAllocExtended(TopMemoryContext, area->block_bytes,
-									   MCXT_ALLOC_NO_OOM);
-		work->chunk[i].capacity_groups = area->block_bytes / sizeof(uint64) /
-			rhh_result_words(&query->spec);
-		if (work->chunk[i].words == NULL)
-		{
-			gpurhh_service_end_level(sq);
-			work = NULL;
-		}
-	}
 	if (work == NULL)
 		return false;
-	gpurhh_level_rows_init(&work->feed, &query->level_plan,
-						   area->block_bytes,
+	work->chunk.words = allocate(area->block_bytes);
+	complete = work->chunk.words != NULL;
+	for (int i = 0; i < LEVEL_PIECES; i++)
+	{
+		rhh_feed   *feed = &work->pieces[i].feed;
+
+		feed->source = sq->map;
+		feed->rows = &query->level_plan.rows;
+		feed->failed = allocate(LEVEL_PIECE_ROWS / 8);
+		complete &= feed->failed != NULL;
+	}
+	if (!complete)
+	{
+		gpurhh_service_end_level(sq);
+		return false;
+	}
+	gpurhh_level_rows_init(&work->feed, &query->level_plan, area->block_bytes,
 						   query->level_plan.spec.max_batch_rows);
 	return true;
 }
@@ -102,8 +148,10 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 
 	if (make_level_work(area, sq, query))
 	{
-		status = gpurhh_service_make_map(sq, &query->level_plan.spec,
-										 &second, &err);
+		rhh_map_spec spec = query->level_plan.spec;
+
+		spec.max_batch_rows = LEVEL_PIECE_ROWS;
+		status = gpurhh_service_make_map(sq, &spec, &second, &err);
 		if (status != RHH_OK)
 			gpurhh_service_end_level(sq);
 	}
@@ -126,19 +174,92 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 	LWLockRelease(&area->lock);
 }
 
-/* Asks for the first map's next groups, if a chunk is free for them. */
+/*
+ * Asks the device for the next pieces of rows, as many as it takes now.  Returns
+ * whether there was anything to do.
+ */
 static bool
-read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+feed_pieces(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 {
 	LevelWork  *work = sq->level;
+	bool		progress = false;
+
+	for (int i = 0; i < LEVEL_PIECES && !work->all_fed; i++)
+	{
+		LevelPiece *piece = &work->pieces[i];
+		rhh_error	err = {0};
+		rhh_status	status;
+
+		if (piece->state != PIECE_FREE)
+			continue;
+		piece->feed.set = work->set;
+		piece->feed.first_group = work->next_group;
+		status = sq->device->ops->map_feed(sq->map, &piece->feed, (uint64) i, &err);
+		if (status == RHH_BUSY)
+			break;
+		progress = true;
+		if (status != RHH_OK)
+		{
+			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+			gpurhh_service_fail(sq, query, status, &err);
+			LWLockRelease(&area->lock);
+			break;
+		}
+		if (piece->feed.n_groups > 0)
+		{
+			piece->state = PIECE_FED;
+			sq->in_flight++;
+			work->next_group += piece->feed.n_groups;
+			continue;
+		}
+		/* there were no more groups, so the next set begins, in the same piece */
+		work->next_group = 0;
+		work->all_fed = ++work->set == query->level_plan.rows.n_sets;
+		i--;
+	}
+	return progress;
+}
+
+/* To be called when the device has completed a piece.  The caller holds the lock. */
+void
+gpurhh_service_piece_fed(ServiceQuery *sq, const rhh_event *event)
+{
+	LevelPiece *piece = &sq->level->pieces[event->tag];
+
+	piece->state = event->status == RHH_OK && event->n_failed > 0 ?
+		PIECE_REFUSED : PIECE_FREE;
+}
+
+/*
+ * Asks for the groups whose rows are to be returned next.  Returns whether it did
+ * anything.
+ */
+static bool
+read_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+{
+	LevelWork  *work = sq->level;
+	uint32		most = area->block_bytes / sizeof(uint64) /
+		rhh_result_words(&query->spec);
 	rhh_error	err = {0};
 	rhh_status	status;
 
-	if (work->all_read || work->reading || work->n_chunks == 2)
+	for (int i = 0; i < LEVEL_PIECES && work->refused == NULL; i++)
+	{
+		if (work->pieces[i].state == PIECE_REFUSED)
+		{
+			work->refused = &work->pieces[i];
+			work->n_read = 0;
+		}
+	}
+	if (work->refused == NULL || work->reading || work->chunk_full)
 		return false;
-	status = sq->device->ops->map_extract(sq->first_map,
-										  &work->chunk[(work->current + work->n_chunks) % 2],
-										  0, &err);
+	work->chunk.capacity_groups = Min(most, work->refused->feed.n_groups - work->n_read);
+	work->chunk_next = 0;
+	status = sq->device->ops->map_seek(sq->first_map,
+									   work->refused->feed.first_group + work->n_read,
+									   &err);
+	if (status == RHH_OK)
+		status = sq->device->ops->map_extract(sq->first_map, &work->chunk, 0, &err);
 	if (status == RHH_BUSY)
 		return false;
 	if (status == RHH_OK)
@@ -154,24 +275,18 @@ read_first_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 }
 
 /*
- * To be called when the device has completed the extraction that read_first_level()
+ * To be called when the device has completed the extraction that read_refused()
  * asked for.  The caller holds the lock.
  */
 void
 gpurhh_service_level_read(ServiceQuery *sq, rhh_status status)
 {
-	LevelWork  *work = sq->level;
-	int			read = (work->current + work->n_chunks) % 2;
-
-	work->reading = false;
-	if (status != RHH_OK)
-		return;
-	work->n_chunks++;
-	work->all_read = work->chunk[read].last;
+	sq->level->reading = false;
+	sq->level->chunk_full = status == RHH_OK;
 }
 
 /*
- * Takes a block for the next batch; returns -1 if there is none now.  The last free
+ * Takes a block for refused rows; returns -1 if there is none now.  The last free
  * block of the pool is taken only if the query has no other: then it comes back,
  * even if the session has to wait for it.
  */
@@ -195,51 +310,88 @@ take_block(ChannelArea *area, ChannelQuery *query)
 	return block;
 }
 
-/*
- * Makes a batch of the next groups that were read, and queues it.  Returns whether
- * it has made any progress.
- */
-static bool
-queue_batch(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+/* Was the row refused that was made of the piece's group number g? */
+static inline bool
+is_refused(const LevelPiece *piece, uint32 g)
 {
-	LevelWork  *work = sq->level;
-	const rhh_result *chunk = &work->chunk[work->current];
-	uint32		n;
-	int			block;
-
-	if (work->n_chunks == 0)
-		return false;
-	n = Min(chunk->n_groups - work->next, work->feed.capacity_rows);
-	if (n > 0)
-	{
-		block = take_block(area, query);
-		if (block < 0)
-			return false;
-		gpurhh_feed_start(&work->feed, gpurhh_block_base(area, block));
-		gpurhh_level_rows_feed(&work->feed, &query->level_plan, work->set,
-							   chunk->words + work->next,
-							   chunk->capacity_groups, n);
-		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
-		area->blocks[block].all_rows = false;
-		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		gpurhh_block_push(area, &query->queued, block);
-		LWLockRelease(&area->lock);
-		work->next += n;
-	}
-	if (work->next < chunk->n_groups)
-		return true;
-	work->next = 0;
-	if (++work->set < query->level_plan.n_sets)
-		return true;
-	work->set = 0;
-	work->current = 1 - work->current;
-	work->n_chunks--;
-	return true;
+	return (piece->feed.failed[g / 8] >> (g % 8)) & 1;
 }
 
 /*
- * Moves more of the first map's groups towards the second one.  Returns whether
- * there was anything to do.
+ * Makes the refused rows of the chunk's groups in a block, and returns the block to
+ * the session.  Returns whether it did anything.
+ */
+static bool
+return_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+{
+	LevelWork  *work = sq->level;
+	LevelPiece *piece = work->refused;
+	const rhh_result *chunk = &work->chunk;
+	int			block;
+
+	if (!work->chunk_full)
+		return false;
+	block = take_block(area, query);
+	if (block < 0)
+		return false;
+	gpurhh_feed_start(&work->feed, gpurhh_block_base(area, block));
+	while (work->chunk_next < chunk->n_groups &&
+		   work->feed.n_rows < work->feed.capacity_rows)
+	{
+		uint32		first = work->chunk_next;
+		uint32		end = first;
+		uint32		room = work->feed.capacity_rows - work->feed.n_rows;
+
+		/* consecutive ones at once */
+		while (end < chunk->n_groups && end - first < room &&
+			   is_refused(piece, work->n_read + end))
+			end++;
+		if (end > first)
+			gpurhh_level_rows_feed(&work->feed, &query->level_plan, piece->feed.set,
+								   chunk->words + first, chunk->capacity_groups,
+								   end - first);
+		work->chunk_next = end > first ? end : first + 1;
+	}
+
+	if (work->feed.n_rows > 0)
+		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (work->feed.n_rows > 0)
+	{
+		area->blocks[block].all_rows = true;
+		gpurhh_service_return_block(area, query, block);
+	}
+	else
+		gpurhh_block_done(area, query, block);
+	LWLockRelease(&area->lock);
+
+	if (work->chunk_next < chunk->n_groups)
+		return true;
+	work->chunk_full = false;
+	work->n_read += chunk->n_groups;
+	if (work->n_read == piece->feed.n_groups)
+	{
+		piece->state = PIECE_FREE;
+		work->refused = NULL;
+	}
+	return true;
+}
+
+/* Are all rows in the second map, or with the session? */
+static bool
+all_done(const LevelWork *work)
+{
+	for (int i = 0; i < LEVEL_PIECES; i++)
+	{
+		if (work->pieces[i].state != PIECE_FREE)
+			return false;
+	}
+	return work->all_fed;
+}
+
+/*
+ * Moves more of the first map's groups to the second one.  Returns whether there was
+ * anything to do.
  */
 bool
 gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
@@ -250,10 +402,12 @@ gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 
 	if (work == NULL)
 		return false;
-	progress = read_first_level(area, sq, query);
-	if (queue_batch(area, sq, query))
+	progress = read_refused(area, sq, query);
+	if (return_refused(area, sq, query))
 		progress = true;
-	if (work->all_read && work->n_chunks == 0)
+	if (feed_pieces(area, sq, query))
+		progress = true;
+	if (all_done(work))
 	{
 		rhh_error	err = {0};
 
@@ -265,7 +419,7 @@ gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 		}
 		else
 		{
-			rhh_status	status = sq->device->ops->map_rewind(sq->first_map, &err);
+			rhh_status	status = sq->device->ops->map_seek(sq->first_map, 0, &err);
 
 			if (status != RHH_OK)
 			{

@@ -97,6 +97,8 @@ extern void gpurhh_service_note_device_error(ServiceDevice *dev,
 
 extern bool gpurhh_service_advance_query(DeviceService *service, int q);
 extern bool gpurhh_service_poll_device(ServiceDevice *dev);
+extern void gpurhh_service_return_block(ChannelArea *area, ChannelQuery *query,
+										int block);
 extern void gpurhh_service_fail_query(ChannelQuery *query,
 									  const char *message);
 extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
@@ -111,6 +113,7 @@ extern void gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 									   ChannelQuery *query);
 extern bool gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 									  ChannelQuery *query);
+extern void gpurhh_service_piece_fed(ServiceQuery *sq, const rhh_event *event);
 extern void gpurhh_service_level_read(ServiceQuery *sq, rhh_status status);
 extern void gpurhh_service_end_level(ServiceQuery *sq);
 

@@ -207,6 +207,13 @@ typedef struct run_options
 	int64_t		cancel_at_batch;	/* -1: never */
 	bool		on_device;		/* batches lie in the device's memory */
 	bool		no_failures;	/* rows handed back are an error */
+	/*
+	 * The device makes the rows of these groups, n_groups of them for each set; the
+	 * data has what they should be, set by set.
+	 */
+	rhh_map    *source;
+	const rhh_row_spec *row_spec;
+	uint64_t	n_groups;
 	bool		rewind;			/* after the first groups, and after the last */
 	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
 } run_options;
@@ -332,7 +339,10 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(cancel_extract) \
 	CASE(memory_returned) \
 	CASE(machine_memory) \
-	CASE(close_busy)
+	CASE(close_busy) \
+	CASE(feed) \
+	CASE(feed_refused) \
+	CASE(feed_invalid)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

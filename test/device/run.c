@@ -131,7 +131,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	for (uint32_t i = 0; i < run->n_slots; i++)
 	{
 		run->slots[i].base = pool + (size_t) i * room;
-		if (options->on_device || option_on_device)
+		if (options->source == NULL && (options->on_device || option_on_device))
 			run->slots[i].on_device = device_alloc(device, room);
 	}
 	spec.max_batch_bytes = room;
@@ -161,19 +161,80 @@ run_end(run *run)
 	free(run->result.words);
 }
 
+static slot *
+free_slot(run *run)
+{
+	for (uint32_t i = 0; i < run->n_slots; i++)
+		if (!run->slots[i].busy)
+			return &run->slots[i];
+	return NULL;
+}
+
+/* A batch or a piece is in flight. */
+static void
+run_submitted(run *run, slot *slot, uint32_t n)
+{
+	slot->busy = true;
+	run->next_row += n;
+	run->in_flight++;
+	run->n_batches++;
+	if (run->options.cancel_at_batch >= 0 &&
+		(int64_t) run->n_batches > run->options.cancel_at_batch)
+	{
+		run->device->ops->map_cancel(run->table);
+		run->cancelled = true;
+	}
+}
+
+/* The next rows are made of another table's groups. */
+static bool
+run_feed_one(run *run)
+{
+	const run_options *options = &run->options;
+	slot	   *slot = free_slot(run);
+	rhh_feed	feed = {
+		.source = options->source,
+		.rows = options->row_spec,
+		.set = (uint32_t) (run->next_row / options->n_groups),
+		.first_group = run->next_row % options->n_groups
+	};
+	rhh_status	status;
+	rhh_error	err;
+
+	if (slot == NULL)
+		return false;
+	feed.failed = slot->base;
+	memset(slot->base, 0xa5, (run->d->spec.max_batch_rows + 63) / 64 * 8);
+	status = run->device->ops->map_feed(run->table, &feed, (uint64_t) (slot - run->slots),
+										&err);
+	if (status == RHH_BUSY)
+		return false;
+	if (status != RHH_OK || feed.n_groups == 0 ||
+		feed.n_groups > run->d->spec.max_batch_rows ||
+		feed.first_group + feed.n_groups > options->n_groups)
+	{
+		run_fault(run, "map_feed: %d %s, %u groups", status, status != RHH_OK ? err.message : "",
+				  feed.n_groups);
+		return false;
+	}
+	memset(&slot->batch, 0, sizeof(slot->batch));
+	slot->batch.n_rows = feed.n_groups;
+	slot->first_row = run->next_row;
+	slot->checksum = checksum(slot->base, 0);
+	run_submitted(run, slot, feed.n_groups);
+	return true;
+}
+
 static bool
 run_submit_one(run *run)
 {
 	const rhh_device_ops *ops = run->device->ops;
 	uint64_t	left = run->data->n_rows - run->next_row;
 	uint32_t	n = run->options.batch_rows;
-	slot	   *slot = NULL;
+	slot	   *slot = free_slot(run);
 	rhh_status	status;
 	rhh_error	err;
 
-	for (uint32_t i = 0; i < run->n_slots && slot == NULL; i++)
-		if (!run->slots[i].busy)
-			slot = &run->slots[i];
 	if (slot == NULL)
 		return false;
 	if (n == 0)
@@ -207,16 +268,7 @@ run_submit_one(run *run)
 		run_fault(run, "map_submit: %d %s", err.status, err.message);
 		return false;
 	}
-	slot->busy = true;
-	run->next_row += n;
-	run->in_flight++;
-	run->n_batches++;
-	if (run->options.cancel_at_batch >= 0 &&
-		(int64_t) run->n_batches > run->options.cancel_at_batch)
-	{
-		ops->map_cancel(run->table);
-		run->cancelled = true;
-	}
+	run_submitted(run, slot, n);
 	return true;
 }
 
@@ -310,8 +362,8 @@ run_rewind(run *run)
 		(run->n_rewinds == 1 && !run->result.last))
 		return false;
 	run->n_rewinds++;
-	if (run->device->ops->map_rewind(run->table, &err) != RHH_OK)
-		run_fault(run, "map_rewind: %d %s", err.status, err.message);
+	if (run->device->ops->map_seek(run->table, 0, &err) != RHH_OK)
+		run_fault(run, "map_seek: %d %s", err.status, err.message);
 	map_free(run->unique);
 	map_free(run->outcome);
 	run->unique = map_new(&run->d->spec);
@@ -362,7 +414,8 @@ run_step(run *run)
 			run->done = true;
 		return;
 	}
-	while (run->next_row < run->data->n_rows && !run->cancelled && run_submit_one(run))
+	while (run->next_row < run->data->n_rows && !run->cancelled &&
+		   (run->options.source != NULL ? run_feed_one(run) : run_submit_one(run)))
 		;
 	if (run->next_row < run->data->n_rows || run->in_flight > 0)
 		return;

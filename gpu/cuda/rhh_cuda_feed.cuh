@@ -1,0 +1,126 @@
+/*
+ * rhh_cuda_feed.cuh
+ *		Rows for a table of the CUDA device that are made of another table's groups.
+ *
+ * The groups' words are written to the table's feed memory, and next to them the
+ * columns of a batch.  From there on the rows are a batch that lies on the device, so
+ * large pieces are looked at and aggregated before the table sees them.  There is one
+ * piece at a time, which stays where it is until all its rows are in the table or have
+ * failed for good.
+ *
+ *		+------------------------+-------------------------------+
+ *		| words of the groups,   | the batch: columns, bitmaps   |
+ *		| n columns of n_groups  | of NULLs                      |
+ *		+------------------------+-------------------------------+
+ *
+ * The memory is taken with the first piece, counts against the limits, and goes with
+ * the table.  If there is none, pieces are made where host batches would be uploaded,
+ * which are few rows at a time but always some.
+ */
+#ifndef RHH_CUDA_FEED_CUH
+#define RHH_CUDA_FEED_CUH
+
+#include "cuda/rhh_cuda_finish.cuh"
+
+/* Bytes that the words of n groups take, and behind them the batch. */
+static uint64_t
+rhh_feed_bytes(const rhh_map *t, const rhh_feed *feed, uint32_t n, rhh_batch *batch)
+{
+	uint64_t	bytes = rhh_group_rows_layout(&t->spec, feed->rows, n, batch);
+
+	return bytes == 0 ? 0 :
+		rhh_align((uint64_t) n * feed->source->prog.n_result_words * 8) + bytes;
+}
+
+/* Memory for pieces of n groups, or of less.  False: there is none, or the device is broken. */
+static bool
+rhh_feed_alloc(rhh_map *t, const rhh_feed *feed, uint32_t n)
+{
+	rhh_device *dev = t->dev;
+	rhh_batch	batch;
+
+	for (; n >= RHH_CUDA_FEED_MIN_GROUPS; n /= 2)
+	{
+		uint64_t	bytes = rhh_feed_bytes(t, feed, n, &batch);
+
+		uint64_t	limit = t->spec.memory_limit_bytes;
+
+		if (bytes == 0 ||
+			(limit != 0 &&
+			 (bytes > limit / RHH_CUDA_FEED_SHARE || t->stats.bytes + bytes > limit)) ||
+			bytes > dev->limit_bytes / RHH_CUDA_FEED_SHARE ||
+			dev->body_bytes + bytes > dev->limit_bytes)
+			continue;
+		if (rhh_malloc(dev, &t->feed_memory, bytes))
+		{
+			t->feed_bytes = bytes;
+			dev->body_bytes += bytes;
+			t->stats.bytes += bytes;
+			if (t->stats.bytes > t->stats.peak_bytes)
+				t->stats.peak_bytes = t->stats.bytes;
+			return true;
+		}
+		if (dev->broken)
+			return false;
+	}
+	return false;
+}
+
+/* Groups of the next piece, if there is memory for the rows. */
+static uint32_t
+rhh_feed_groups(const rhh_map *t, const rhh_feed *feed)
+{
+	uint64_t	left = feed->source->n_main - feed->first_group;
+	uint64_t	most = ::min((uint64_t) t->spec.max_batch_rows, (uint64_t) RHH_CUDA_FEED_GROUPS);
+
+	return (uint32_t) ::min(left, most);
+}
+
+/*
+ * Queues the kernels that make the rows of the next piece, sets feed->n_groups, and
+ * describes the rows as a batch.  Without feed memory no host batch may be in flight.
+ * False: the device is broken.
+ */
+static bool
+rhh_make_rows(rhh_map *t, rhh_feed *feed, rhh_batch *batch)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_map    *source = feed->source;
+	bool		own = t->feed_memory != NULL;
+	uint8_t    *memory = own ? t->feed_memory : lane->staging;
+	uint64_t	room = own ? t->feed_bytes : RHH_CUDA_IN_FLIGHT * lane->staging_bytes;
+	uint32_t	n = rhh_feed_groups(t, feed);
+	uint64_t	bytes;
+	rhh_row_columns out;
+
+	while ((bytes = rhh_feed_bytes(t, feed, n, batch)) == 0 || bytes > room)
+		n = (n + 1) / 2;
+	feed->n_groups = n;
+	batch->base = memory + rhh_align((uint64_t) n * source->prog.n_result_words * 8);
+
+	memset(&out, 0, sizeof(out));
+	out.base = batch->base;
+	out.n_columns = t->spec.n_columns;
+	memcpy(out.bytes, t->spec.column_bytes, sizeof(out.bytes));
+	/* a single key is known to have no NULL if there is no group for it */
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+	{
+		const rhh_row_column *column = &feed->rows->columns[c];
+
+		if (source->prog.plan.form == RHH_KEY_SINGLE && !source->seen.null_seen &&
+			(column->kind == RHH_ROW_KEY || column->kind == RHH_ROW_KEY_IS_NULL) &&
+			column->part < 0 && (feed->rows->outside[feed->set] >> column->key & 1) == 0)
+			batch->nulls_offset[c] = 0;
+	}
+	memcpy(out.values_offset, batch->values_offset, sizeof(out.values_offset));
+	memcpy(out.nulls_offset, batch->nulls_offset, sizeof(out.nulls_offset));
+
+	if (!rhh_launch_extract(t, source, false, feed->first_group, n, (uint64_t *) memory, n))
+		return false;
+	RHH_LAUNCH(rhh_rows_kernel, rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0, lane->run,
+			   *feed->rows, out, feed->set, (const uint64_t *) memory, n, n);
+	return rhh_launched(dev, "rhh_rows_kernel");
+}
+
+#endif							/* RHH_CUDA_FEED_CUH */
