@@ -45,7 +45,7 @@
 
 void
 rhh_group_rows_values(const rhh_row_spec *rows, uint32_t c, uint32_t bytes, uint32_t set,
-				const uint64_t *words, size_t stride, uint32_t n, void *to)
+					  const uint64_t *words, size_t stride, uint32_t n, void *to)
 {
 	const rhh_row_column *column = &rows->columns[c];
 	const uint64_t *at = words + column->word * stride;
@@ -81,7 +81,7 @@ rhh_group_rows_values(const rhh_row_spec *rows, uint32_t c, uint32_t bytes, uint
 
 void
 rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set, const uint64_t *words,
-			   size_t stride, uint32_t n, uint8_t *bitmap, uint32_t at_row)
+					 size_t stride, uint32_t n, uint8_t *bitmap, uint32_t at_row)
 {
 	const rhh_row_column *column = &rows->columns[c];
 	const uint64_t *at = words + column->word * stride;
@@ -105,7 +105,7 @@ align(uint64_t bytes)
 
 uint64_t
 rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t n,
-				rhh_batch *batch)
+					  rhh_batch *batch)
 {
 	uint64_t	bitmap_bytes = align(((uint64_t) n + 63) / 64 * 8);
 	uint64_t	at = 64;		/* an offset of 0 says that there are no NULLs */

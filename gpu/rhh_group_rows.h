@@ -97,16 +97,16 @@ extern "C" {
  * word w is at words[w * stride + i], to to.
  */
 void		rhh_group_rows_values(const rhh_row_spec *rows, uint32_t c, uint32_t bytes,
-							uint32_t set, const uint64_t *words, size_t stride,
-							uint32_t n, void *to);
+								  uint32_t set, const uint64_t *words, size_t stride,
+								  uint32_t n, void *to);
 
 /*
  * Sets the bits of rows that are NULL in column c, from bit at_row of bitmap on; other
  * bits stay as they are.
  */
 void		rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set,
-						   const uint64_t *words, size_t stride, uint32_t n,
-						   uint8_t *bitmap, uint32_t at_row);
+								 const uint64_t *words, size_t stride, uint32_t n,
+								 uint8_t *bitmap, uint32_t at_row);
 
 /*
  * Lays out n rows as a batch for a map of this spec, with a bitmap for each column
@@ -114,7 +114,7 @@ void		rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set,
  * bitmap of failed rows included, or 0 if it would take more than a batch can.
  */
 uint64_t	rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t n,
-							rhh_batch *batch);
+								  rhh_batch *batch);
 
 #ifdef __cplusplus
 }

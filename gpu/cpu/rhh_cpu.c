@@ -302,7 +302,7 @@ make_rows(command *cmd)
 			(column->kind == RHH_ROW_KEY ? rows->outside[feed->set] : 0);
 
 		rhh_group_rows_values(rows, c, spec->column_bytes[c], feed->set, result.words, n, n,
-						cmd->batch.base + cmd->batch.values_offset[c]);
+							  cmd->batch.base + cmd->batch.values_offset[c]);
 		/* a column without a NULL is read faster if it has no bitmap */
 		if (column->kind != RHH_ROW_ANY && column->part < 0 &&
 			!((key_nulls >> column->key) & 1))
@@ -311,7 +311,7 @@ make_rows(command *cmd)
 			continue;
 		memset(cmd->batch.base + *nulls_offset, 0, ((size_t) n + 63) / 64 * 8);
 		rhh_group_rows_nulls(rows, c, feed->set, result.words, n, n,
-					   cmd->batch.base + *nulls_offset, 0);
+							 cmd->batch.base + *nulls_offset, 0);
 	}
 	free(result.words);
 	return true;

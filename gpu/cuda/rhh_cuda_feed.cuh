@@ -73,7 +73,7 @@ rhh_feed_groups(const rhh_map *t, const rhh_feed *feed)
 	uint64_t	left = feed->source->n_main - feed->first_group;
 	uint64_t	most = ::min((uint64_t) t->spec.max_batch_rows, (uint64_t) RHH_CUDA_FEED_GROUPS);
 
-	return (uint32_t) ::min(left, most);
+	return (uint32_t)::min(left, most);
 }
 
 /*

@@ -387,7 +387,7 @@ plan_device(Level *level, const rhh_map_spec *first,
 		return;
 	plan->rows.n_parts = level->n_parts;
 	if (plan->rows.n_parts > 0)
-		plan->rows.n_sets = 1;		/* a group is in the one that it says */
+		plan->rows.n_sets = 1;	/* a group is in the one that it says */
 	for (int i = 0; i < plan->rows.n_sets && plan->rows.n_parts == 0; i++)
 		plan->rows.outside[i] = level->sets[plan->rows.first_set + i].outside;
 	plan->spec.expected_groups = Max(expected_groups, 1.0);
