@@ -103,7 +103,7 @@ rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch, rhh_error *err
 		return invalid(err, "the batch is not aligned to 64 bytes");
 	if (!batch->on_device && batch->used_bytes > spec->max_batch_bytes)
 		return invalid(err, "a batch cannot have %u bytes", (unsigned) batch->used_bytes);
-	if (batch->failed_offset < batch->used_bytes)
+	if (batch->refused_offset < batch->used_bytes)
 		return invalid(err, "the bitmap of failed rows overlaps the batch");
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 	{

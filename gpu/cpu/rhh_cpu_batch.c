@@ -41,12 +41,12 @@ typedef struct batch_job
 	const rhh_cpu_layout *layout;
 	const rhh_batch *batch;
 	rhh_cpu_scratch *scratch;
-	rhh_cpu_failed *failed;
+	rhh_cpu_refused *refused;
 	const uint8_t *key_nulls;	/* of SINGLE; NULL: none */
 	bool		prefetch;
 	bool		prefetched;		/* the buckets are asked for already */
 	uint64_t	n_rows;			/* aggregated */
-	uint64_t	n_failed;
+	uint64_t	n_refused;
 } batch_job;
 
 /* Runs BODY with v as the column's values; a 16-byte column has none. */
@@ -418,25 +418,25 @@ list_rows(rhh_cpu_scratch *scratch)
 static void
 fail_row(batch_job *job, uint32_t row)
 {
-	rhh_cpu_failed *failed = job->failed;
+	rhh_cpu_refused *refused = job->refused;
 	uint32_t	untouched = 0;
 
-	if (atomic_load_explicit(&failed->state, memory_order_acquire) != 2)
+	if (atomic_load_explicit(&refused->state, memory_order_acquire) != 2)
 	{
-		if (atomic_compare_exchange_strong(&failed->state, &untouched, 1))
+		if (atomic_compare_exchange_strong(&refused->state, &untouched, 1))
 		{
-			memset(failed->bitmap, 0, failed->bytes);
-			atomic_store_explicit(&failed->state, 2, memory_order_release);
+			memset(refused->bitmap, 0, refused->bytes);
+			atomic_store_explicit(&refused->state, 2, memory_order_release);
 		}
 		else
 		{
-			while (atomic_load_explicit(&failed->state, memory_order_acquire) != 2)
+			while (atomic_load_explicit(&refused->state, memory_order_acquire) != 2)
 				sched_yield();
 		}
 	}
-	__atomic_fetch_or(&failed->bitmap[row >> 3], (uint8_t) (1u << (row & 7)),
+	__atomic_fetch_or(&refused->bitmap[row >> 3], (uint8_t) (1u << (row & 7)),
 					  __ATOMIC_RELAXED);
-	job->n_failed++;
+	job->n_refused++;
 }
 
 /* A row that the part does not take. */
@@ -547,7 +547,7 @@ find_proven(batch_job *job, bool prefetch)
 	uint8_t   **records = scratch->record;
 	const uint32_t n = scratch->n;
 	part_view	view = view_part(job->part);
-	bool		any_failed = false;
+	bool		any_refused = false;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -559,13 +559,13 @@ find_proven(batch_job *job, bool prefetch)
 
 			record = find_or_insert(job, fps[i], &key);
 			view = view_part(job->part);
-			any_failed |= record == NULL;
+			any_refused |= record == NULL;
 		}
 		records[i] = record;
 		if (prefetch)
 			prefetch_record(record, view.stride);
 	}
-	return !any_failed;
+	return !any_refused;
 }
 
 /*
@@ -581,7 +581,7 @@ find_verified(batch_job *job, bool prefetch)
 	const uint32_t words = job->layout->key_words;
 	const uint32_t n = scratch->n;
 	const part_view view = view_part(job->part);
-	bool		any_failed = false;
+	bool		any_refused = false;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -599,9 +599,9 @@ find_verified(batch_job *job, bool prefetch)
 			rhh_cpu_key_equal((const uint64_t *) records[i], key, words))
 			continue;
 		records[i] = find_or_insert(job, fps[i], key);
-		any_failed |= records[i] == NULL;
+		any_refused |= records[i] == NULL;
 	}
-	return !any_failed;
+	return !any_refused;
 }
 
 /*
@@ -1013,7 +1013,7 @@ aggregate_run(batch_job *job)
 
 static void
 start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
-		  const rhh_batch *batch, rhh_cpu_scratch *scratch, rhh_cpu_failed *failed)
+		  const rhh_batch *batch, rhh_cpu_scratch *scratch, rhh_cpu_refused *refused)
 {
 	const rhh_cpu_layout *layout = part->layout;
 
@@ -1022,14 +1022,14 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->layout = layout;
 	job->batch = batch;
 	job->scratch = scratch;
-	job->failed = failed;
+	job->refused = refused;
 	job->key_nulls = layout->plan.form != RHH_KEY_SINGLE ? NULL :
 		column_nulls(job, layout->plan.column[0]);
 	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
 		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
 	job->prefetched = false;
 	job->n_rows = 0;
-	job->n_failed = 0;
+	job->n_refused = 0;
 }
 
 static void
@@ -1037,11 +1037,11 @@ end_job(batch_job *job)
 {
 	rhh_cpu_part *part = job->part;
 
-	if (job->n_failed > 0)
-		atomic_fetch_add_explicit(&job->failed->n, (uint32_t) job->n_failed,
+	if (job->n_refused > 0)
+		atomic_fetch_add_explicit(&job->refused->n, (uint32_t) job->n_refused,
 								  memory_order_relaxed);
 	rhh_cpu_count(&part->rows, job->n_rows);
-	rhh_cpu_count(&part->failed_rows, job->n_failed);
+	rhh_cpu_count(&part->refused_rows, job->n_refused);
 	atomic_store_explicit(&part->groups, part->n_groups, memory_order_relaxed);
 }
 
@@ -1057,14 +1057,14 @@ min_u32(uint32_t a, uint32_t b)
  */
 bool
 rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
-					  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+					  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 					  const atomic_bool *cancelled)
 {
 	const rhh_cpu_layout *layout = part->layout;
 	batch_job	job;
 	uint32_t	n;
 
-	start_job(&job, part, NULL, batch, scratch, failed);
+	start_job(&job, part, NULL, batch, scratch, refused);
 	for (uint32_t start = 0; start < batch->n_rows; start += n)
 	{
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
@@ -1147,7 +1147,7 @@ judge_local(rhh_cpu_local *local, uint32_t n_rows, uint32_t n_hits)
 bool
 rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 			 rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
-			 rhh_cpu_failed *failed, const atomic_bool *cancelled)
+			 rhh_cpu_refused *refused, const atomic_bool *cancelled)
 {
 	const rhh_cpu_layout *layout = parts[0].layout;
 	batch_job	job;
@@ -1159,13 +1159,13 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 		!make_room(&lists->entries, &lists->room, batch->n_rows))
 	{
 		/* the failures are counted where no other thread is counting now */
-		start_job(&job, &local->part, NULL, batch, scratch, failed);
+		start_job(&job, &local->part, NULL, batch, scratch, refused);
 		for (uint32_t row = 0; row < batch->n_rows; row++)
 			fail_row(&job, row);
 		end_job(&job);
 		return true;
 	}
-	start_job(&job, &local->part, local, batch, scratch, failed);
+	start_job(&job, &local->part, local, batch, scratch, refused);
 	job.prefetch = false;
 	scratch->n_left = 0;
 	memset(scratch->part_rows, 0, layout->n_parts * sizeof(uint32_t));
@@ -1213,7 +1213,7 @@ prefetch_ahead(const batch_job *job, const uint64_t *entries, uint32_t n)
 bool
 rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 					   const rhh_batch *batch, const rhh_cpu_lists *lists,
-					   rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+					   rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 					   const atomic_bool *cancelled)
 {
 	const uint32_t end = lists->first[part_number + 1];
@@ -1221,7 +1221,7 @@ rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 	batch_job	job;
 	uint32_t	n;
 
-	start_job(&job, part, NULL, batch, scratch, failed);
+	start_job(&job, part, NULL, batch, scratch, refused);
 	if (part_number > 0)
 		job.key_nulls = NULL;	/* those are all in the first list */
 	for (uint32_t start = lists->first[part_number]; start < end; start += n)

@@ -70,14 +70,14 @@ machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
 	rhh_cpu_host host;
 	struct timespec ts;
 	uint64_t	now_ns;
-	uint64_t	refused_ns;
+	uint64_t	no_memory_ns;
 
 	if (used_bytes <= atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
 		return true;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	now_ns = (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
-	refused_ns = atomic_load_explicit(&budget->refused_ns, memory_order_relaxed);
-	if (refused_ns != 0 && now_ns - refused_ns < RHH_CPU_LOOK_AGAIN_NS)
+	no_memory_ns = atomic_load_explicit(&budget->no_memory_ns, memory_order_relaxed);
+	if (no_memory_ns != 0 && now_ns - no_memory_ns < RHH_CPU_LOOK_AGAIN_NS)
 		return false;
 	rhh_cpu_host_look(budget->root, &host);
 	/* what was lent since the last look may not have been touched yet */
@@ -85,10 +85,10 @@ machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
 		budget->look_bytes + used_bytes -
 		atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
 	{
-		atomic_store_explicit(&budget->refused_ns, now_ns, memory_order_relaxed);
+		atomic_store_explicit(&budget->no_memory_ns, now_ns, memory_order_relaxed);
 		return false;
 	}
-	atomic_store_explicit(&budget->refused_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&budget->no_memory_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&budget->seen_bytes, used_bytes + budget->look_bytes,
 						  memory_order_relaxed);
 	return true;

@@ -91,7 +91,7 @@ typedef struct rhh_cpu_budget
 	const char *root;			/* the device's: see rhh_cpu_host_look(); else NULL */
 	uint64_t	look_bytes;
 	_Atomic uint64_t seen_bytes;	/* there was memory for so much in all */
-	_Atomic uint64_t refused_ns;	/* when there was none; 0: there was */
+	_Atomic uint64_t no_memory_ns;	/* when there was none; 0: there was */
 } rhh_cpu_budget;
 
 /*
@@ -170,7 +170,7 @@ typedef struct rhh_cpu_part
 	rhh_cpu_budget *budget;
 
 	_Atomic uint64_t rows;
-	_Atomic uint64_t failed_rows;
+	_Atomic uint64_t refused_rows;
 	_Atomic uint64_t failed_slots;
 	_Atomic uint64_t rehashes;
 	_Atomic uint64_t groups;
@@ -397,29 +397,29 @@ extern uint32_t rhh_cpu_local_extract(rhh_cpu_local *local,
 /* ---------- rhh_cpu_batch.c ---------- */
 
 /* Where a batch's failed rows are marked, by several threads. */
-typedef struct rhh_cpu_failed
+typedef struct rhh_cpu_refused
 {
 	uint8_t    *bitmap;
 	uint32_t	bytes;
 	_Atomic uint32_t state;		/* 0: untouched, 1: being zeroed, 2: zeroed */
 	_Atomic uint32_t n;
-} rhh_cpu_failed;
+} rhh_cpu_refused;
 
 extern bool rhh_cpu_scratch_init(rhh_cpu_scratch *scratch);
 extern void rhh_cpu_scratch_free(rhh_cpu_scratch *scratch);
 extern bool rhh_cpu_lists_init(rhh_cpu_lists *lists);
 extern void rhh_cpu_lists_free(rhh_cpu_lists *lists);
 extern bool rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
-								  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+								  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 								  const atomic_bool *cancelled);
 extern bool rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local,
 						 const rhh_batch *batch, rhh_cpu_lists *lists,
-						 rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+						 rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 						 const atomic_bool *cancelled);
 extern bool rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 								   const rhh_batch *batch,
 								   const rhh_cpu_lists *lists,
-								   rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+								   rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 								   const atomic_bool *cancelled);
 
 #endif							/* RHH_CPU_TABLE_H */

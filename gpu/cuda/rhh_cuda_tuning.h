@@ -6,6 +6,8 @@
 #ifndef RHH_CUDA_TUNING_H
 #define RHH_CUDA_TUNING_H
 
+#include <stdint.h>
+
 /*
  * Threads of every block.  A multiple of 32; 8 blocks of 256 fill an SM of
  * 2048 threads.  Group-by on an H100, 10 to 5e7 groups: blocks of 128 threads do from
@@ -93,13 +95,6 @@
 #define RHH_CUDA_ORPHANS (1u << 16)
 
 /*
- * Steps of one chain of displacements before the carried entry becomes an
- * orphan.  Ordinary chains have a few steps even at a load of 0.95; this only
- * bounds the time that a hostile set of keys can cost.
- */
-#define RHH_CUDA_MAX_CHAIN 4096
-
-/*
  * Aggregating in shared memory first (rhh_aggregate.cuh).  A batch in device
  * memory of at least LOOK_ROWS rows is looked at: LOOK_SAMPLE of its rows, and if
  * they have more groups than a local table holds, all.  Of smaller ones, which
@@ -114,31 +109,67 @@
 #define RHH_CUDA_LOCAL_MIN_ROWS 1024
 
 /*
- * Threads of its blocks, of which two are to an SM, and rows that a thread has in
- * hand: more where there are few groups.  An H100, 4 + 8 bytes a row, G rows/s at
- * 10 and at 1000 groups: 2 rows 102 and 78, 4 rows 130 and 91, 8 rows 147 and 83.
- * Three blocks to an SM, with fewer registers each: as two.  A slot's copies side by
- * side and with tags of their own, so that lanes have banks of their own: half the
- * wavefronts in shared memory, but 131 instead of 148, for the instructions count.
- */
-#define RHH_CUDA_AGGREGATE_THREADS 512
-#define RHH_CUDA_AGGREGATE_ITEMS 4
-#define RHH_CUDA_AGGREGATE_ITEMS_FEW 8
-
-/*
- * A local table: at most so many bytes of shared memory, so that two blocks have
- * room; copies of it while all of them have at most COPIES_BYTES.  By the estimate
- * it is to be filled to FEW at most where it may be larger, to FILL where it may
- * not; 32 probes can bear more.  At 1000 groups and 0.6 an H100 does 91 G rows/s, at
- * 0.45 113; but 0.45 takes twice the parts.
+ * Bytes of shared memory that a local table may have.  Two blocks of the aggregate
+ * kernel then fit an SM.  test/device_test_simt is compiled with less, so that small
+ * batches need many local tables.
  */
 #ifndef RHH_CUDA_LOCAL_BYTES
 #define RHH_CUDA_LOCAL_BYTES (97u << 10)
 #endif
-#define RHH_CUDA_LOCAL_FILL 0.6
-#define RHH_CUDA_LOCAL_FILL_FEW 0.45
-#define RHH_CUDA_LOCAL_PROBES 32
-#define RHH_CUDA_LOCAL_COPIES_BYTES (26u << 10)
+
+/* The aggregate kernel, which has a local table of groups in each block. */
+struct rhh_aggregate_policy
+{
+	/*
+	 * Threads of a block, and blocks for which an SM has registers.  Three blocks with
+	 * fewer registers each are no faster than two.
+	 */
+	static constexpr uint32_t THREADS = 512;
+	static constexpr uint32_t BLOCKS_PER_SM = 2;
+
+	/*
+	 * Rows that a thread has in hand at a time: more where there are few groups.  An
+	 * H100, 4 + 8 bytes a row, does at 10 and at 1000 groups, in G rows/s: 102 and 78
+	 * with 2 rows, 130 and 91 with 4, 147 and 83 with 8.
+	 */
+	static constexpr int ITEMS = 4;
+	static constexpr int ITEMS_FEW = 8;
+
+	/*
+	 * A local table with few slots is made in several copies, which together have at
+	 * most COPIES_BYTES.  To give each copy tags of its own, side by side so that each
+	 * lane has its own bank, halves the wavefronts in shared memory; but an H100 then
+	 * does 131 G rows/s instead of 148, because there are more instructions.
+	 */
+	static constexpr uint32_t LOCAL_BYTES = RHH_CUDA_LOCAL_BYTES;
+	static constexpr uint32_t COPIES_BYTES = 26u << 10;
+
+	/*
+	 * How full a local table is to be by the estimate of its groups: FILL_FEW where it
+	 * may be larger, FILL where it may not.  PROBES slots are looked at for a key, which
+	 * is enough for a fuller table.  At 1000 groups an H100 does 91 G rows/s with a fill
+	 * of 0.6 and 113 with 0.45; but with 0.45 twice as many parts are needed.
+	 */
+	static constexpr double FILL = 0.6;
+	static constexpr double FILL_FEW = 0.45;
+	static constexpr int PROBES = 32;
+
+	/*
+	 * Buckets and slots that a block writes when it builds its part of an empty table
+	 * instead of entering the part's groups one by one.  That is more than a full local
+	 * table needs, at a load of 0.6.
+	 */
+	static constexpr uint32_t BUILD_BUCKETS = 640;
+	static constexpr uint32_t BUILD_SLOTS = 4096;
+
+	/*
+	 * The stash takes one group of STASH_SHARE; measured were 1 in 100 and fewer.  Of
+	 * one part it takes STASH_OF_PART at most: a local table of twice as many slots,
+	 * in which PROBES are looked at, has a slot for each of these.
+	 */
+	static constexpr uint32_t STASH_SHARE = 32;
+	static constexpr uint32_t STASH_OF_PART = PROBES;
+};
 
 /*
  * Rows of a unit at most, or what a block has of all rows if that is more, so that
@@ -157,21 +188,17 @@
 #define RHH_CUDA_BEGIN_STRIDE 8
 
 /*
- * Threads of the scatter kernel, with 16 rows each (RHH_SCATTER_ITEMS): the runs in
- * which rows leave are twice as long as with 8, and a block to an SM does.  At 1e6
- * groups 29.8 G rows/s instead of 23.3; two blocks, with half the registers: 22.4.
+ * The scatter kernel, which moves rows to their parts.  With 16 rows for each thread
+ * the runs in which rows leave a block are twice as long as with 8, and one block to
+ * an SM is enough.  At 1e6 groups an H100 does 29.8 G rows/s instead of 23.3; with two
+ * blocks, each with half of the registers, 22.4.
  */
-#define RHH_CUDA_SCATTER_THREADS 512
-
-/*
- * Buckets and slots that a block writes of an empty table, rather than entering
- * its groups one by one: more than those of a full local table, at a load of 0.6.
- */
-#define RHH_CUDA_BUILD_BUCKETS 640
-#define RHH_CUDA_BUILD_SLOTS 4096
-
-/* Groups for each that is stashed when building: measured 1 in 100 and less. */
-#define RHH_CUDA_STASH_SHARE 32
+struct rhh_scatter_policy
+{
+	static constexpr uint32_t THREADS = 512;
+	static constexpr int ITEMS = 16;	/* rows that a thread has at a time */
+	static constexpr uint32_t ROWS = ITEMS * THREADS;	/* of a block, so of a unit */
+};
 
 /* Two passes make so many bits of parts. */
 #define RHH_CUDA_MAX_PART_BITS 16

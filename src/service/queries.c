@@ -429,25 +429,25 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		for (q = 0; q < GPURHH_MAX_QUERIES; q++)
 		{
 			sq = &service->queries[q];
-			if (event->table != NULL &&
-				(sq->table == event->table || sq->first == event->table))
+			if (event->map != NULL &&
+				(sq->table == event->map || sq->first == event->map))
 				break;
 		}
 		if (q == GPURHH_MAX_QUERIES)
 			continue;			/* cannot happen */
 		query = &area->queries[q];
-		of_second = event->table == sq->table &&
+		of_second = event->map == sq->table &&
 			query->level == QUERY_LEVEL_ON_DEVICE;
 		sq->in_flight--;
 		/* some devices add up what many threads did */
-		dev->ops->map_stats(event->table, &stats);
+		dev->ops->map_stats(event->map, &stats);
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		switch (event->kind)
 		{
 			case RHH_EVENT_BATCH:
 				{
-					if (event->status == RHH_OK && event->n_failed > 0 &&
+					if (event->status == RHH_OK && event->n_refused > 0 &&
 						query->state == QUERY_ACTIVE)
 					{
 						return_block(area, query, event->tag);

@@ -61,7 +61,7 @@ case_invalid(context *ctx)
 	batch.n_rows = 16;
 	batch.values_offset[0] = 64;
 	batch.values_offset[1] = 128;
-	batch.used_bytes = batch.failed_offset = 192;
+	batch.used_bytes = batch.refused_offset = 192;
 #define INVALID(what) \
 	do { \
 		rhh_batch	b = batch; \
@@ -86,7 +86,7 @@ case_invalid(context *ctx)
  * Both devices refuse and accept the same.  They once had checks of their own: the
  * CPU device took a column of -2 for none, and refused batches in the device's memory
  * that are larger than those in host memory may be; the CUDA device let the bitmap of
- * failed rows lie over the columns.
+ * refused rows lie over the columns.
  */
 void
 case_same_checks(context *ctx)
@@ -127,7 +127,7 @@ case_same_checks(context *ctx)
 	for (uint32_t c = 1; c < good.spec.n_columns; c++)
 		batch.values_offset[c] = batch.values_offset[c - 1] + 128;
 	batch.used_bytes = batch.values_offset[good.spec.n_columns - 1] + 128;
-	batch.failed_offset = batch.used_bytes;
+	batch.refused_offset = batch.used_bytes;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "a batch in host memory", "was not refused, though it is too large");
 
@@ -135,14 +135,14 @@ case_same_checks(context *ctx)
 	device_copy(ctx->device, memory, host, 512);
 	batch.base = memory;
 	batch.on_device = true;
-	batch.failed_offset = batch.used_bytes - 64;
+	batch.refused_offset = batch.used_bytes - 64;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
-		fault(ctx, "a bitmap of failed rows over the columns", "was not refused");
-	batch.failed_offset = batch.used_bytes;
+		fault(ctx, "a bitmap of refused rows over the columns", "was not refused");
+	batch.refused_offset = batch.used_bytes;
 	if (ops->map_submit(table, &batch, 7, &err) != RHH_OK)
 		fault(ctx, "a batch in the device's memory", err.message);
 	else if (next_event(ctx, &event) &&
-			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_failed != 0))
+			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_refused != 0))
 		fault(ctx, "a batch in the device's memory", "was not aggregated");
 	ops->map_destroy(table);
 	device_free(ctx->device, memory);
