@@ -1,10 +1,10 @@
 /*
  * rhh_check.c
- *		Is what a caller hands to a device what rhh_device.h says that it must be?
+ *		Checks whether specs and batches keep the rules of rhh_device.h.
  *
- * The devices trust a spec and a batch once they are checked: offsets and column
- * numbers that are wrong would be read and written out of bounds.  The bitmaps'
- * contents and the values are the caller's own affair.
+ * The devices trust a spec and a batch that have been checked: with wrong offsets or
+ * column numbers they would read and write out of bounds.  The contents of bitmaps and
+ * the values are not checked, since any contents are safe.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ is_width(uint32_t bytes)
 	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
-/* -1 stands for no column; other negative numbers stand for nothing. */
+/* Only -1 stands for no column; other negative numbers are wrong. */
 static bool
 is_column_or_none(const rhh_map_spec *spec, int8_t column)
 {

@@ -2,36 +2,36 @@
  * rhh_cpu.c
  *		The CPU device: worker threads, commands, and the entry points.
  *
- * rhh_cpu_table.h describes a table, rhh_cpu_batch.c what a thread does with a
- * batch.  Here is what stands between them and rhh_device.h's caller.
+ * rhh_cpu_table.h describes how a map lies in memory, and rhh_cpu_batch.c what a thread
+ * does with a batch.  This file connects them with the caller of rhh_device.h.
  *
- * Commands (batch, finish, extract) go into a list of their table's, in the order
- * of their submission, and are cut into tasks, which any worker may take:
+ * Commands (batch, finish, extract) go into the list of their map, in the order in which
+ * they are submitted.  They are cut into tasks, which any worker may take:
  *
- *		batch		its scan; then a task for each partition with rows
- *		finish		a task for each partition: take the local tables' groups
- *		extract		pieces of the result
+ *		batch		one task to scan it; then one for each partition with rows
+ *		finish		one for each partition, which takes the local tables' groups
+ *		extract		one for each piece of the result
  *
- * With one worker a batch is one task.  No two tasks work on one partition at
- * once; otherwise a table's run in any order, older commands first, and a worker
- * prefers partitions that no other worker does.  Who finds no task sleeps;
- * whoever takes one and sees another wakes the next.
+ * With one worker a batch is one task.  No two tasks work on the same partition at the
+ * same time.  Apart from that the tasks of a map run in any order, those of older commands
+ * first, and a worker prefers partitions that other workers do not prefer.  A worker that
+ * finds no task sleeps; one that takes a task and sees another one wakes the next worker.
  *
- * Tables take turns, a task at a time: a table from which a task is taken goes
- * behind all others that have some.  So a query with little to do is done soon,
- * however much others have handed in before it.
+ * Maps take turns, a task at a time: a map from which a task is taken goes behind all
+ * other maps that have tasks.  So a query with little to do is done soon, however much
+ * others have submitted before it.
  *
- *		free --submit--> its table's list --last task--> done --poll()--> free
+ *		free --submit--> the map's list --last task--> done --poll()--> free
  *
- * Commands complete when they are done, whatever the order.  An eventfd tells the
- * caller.  A command is its event, too.
+ * Commands complete when they are done, in any order.  An eventfd wakes the caller.  A
+ * command also serves as the event that poll() reports.
  *
- * Who owns what: the caller's thread owns tables, free commands and everything in
- * a command until it is submitted; what says who does what next (the lists of
- * commands and of tables, commands' phases and pending tasks, busy partitions, free
- * lists) is under the device's lock; a worker owns its scratch, its local tables,
- * and what its task is about.  A table's memory is given back by map_destroy()
- * or by close(), and there is nothing in flight for it then.
+ * Who owns what.  The caller's thread owns maps, free commands, and a command until it
+ * is submitted.  The device's lock protects everything that decides what is done next:
+ * the lists of commands and of maps, the phases and pending tasks of commands, the set of
+ * busy partitions, and the free lists.  A worker owns its scratch memory, its local tables,
+ * and what its task works on.  map_destroy() and close() give the memory of a map back;
+ * nothing of it is in flight then.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -54,10 +54,10 @@
 #define MAX_COMMANDS 2048u
 #define MAX_THREADS 256u
 
-/* Batches leave some to commands that must not be refused. */
+/* Batches leave some commands free for finishing and extracting. */
 #define MAX_BATCHES (MAX_COMMANDS / 2)
 
-#define MAX_TASKS 256u			/* of a command, at once */
+#define MAX_TASKS 256u			/* of a command at a time */
 
 typedef enum command_phase
 {
@@ -217,7 +217,7 @@ now_ns(void)
 
 /* ---------- tasks ---------- */
 
-/* One piece of a range of groups, counted through the partitions. */
+/* Extracts one piece of a range of groups, which are counted through all partitions. */
 static void
 run_extract(const command *cmd, uint32_t piece)
 {
@@ -249,7 +249,7 @@ run_extract(const command *cmd, uint32_t piece)
 	}
 }
 
-/* Takes the local tables' groups of a partition; the last one frees these. */
+/* Moves the local tables' groups of a partition into it; the last task frees those tables. */
 static void
 run_finish(rhh_map *map, uint32_t p)
 {
@@ -337,8 +337,8 @@ set_bits(uint64_t *bits, uint32_t n)
 }
 
 /*
- * A pending task of a command that may run now, from number first on, around.
- * The lock is held, here and below.
+ * Finds a pending task of a command that may run now.  It looks from number first on, and
+ * then from 0.  The caller holds the lock, here and in the functions below.
  */
 static bool
 find_pending(const command *cmd, uint32_t first, uint32_t *number)
@@ -361,7 +361,7 @@ find_pending(const command *cmd, uint32_t first, uint32_t *number)
 	return false;
 }
 
-/* A table comes to have commands, has none any more, or has had its turn. */
+/* A map joins the turns when it has commands, and leaves them when it has none. */
 static void
 join_turns(rhh_device *dev, rhh_map *map)
 {
@@ -416,8 +416,8 @@ remove_command(command_list *list, command *cmd)
 }
 
 /*
- * The task that may run now, of the table whose turn it is, of its oldest command
- * that has one.
+ * Finds the next task: of the map whose turn it is, and of its oldest command that has a
+ * task that may run now.
  */
 static bool
 find_task(rhh_device *dev, const worker *self, task *task)
@@ -471,7 +471,7 @@ signal_event(rhh_device *dev)
 		;
 }
 
-/* The command's tasks are done. */
+/* All tasks of a command are done. */
 static void
 finish_command(rhh_device *dev, command *cmd)
 {
@@ -562,7 +562,7 @@ worker_main(void *arg)
 
 /* ---------- commands ---------- */
 
-/* A command to be filled in and submitted.  NULL: no more than limit at once. */
+/* Gets a free command to fill in and submit.  NULL: the map has `limit` in flight. */
 static command *
 new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 {
@@ -583,7 +583,7 @@ new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 	return cmd;
 }
 
-/* n_tasks: 0: to be scanned. */
+/* Submits a command of n_tasks tasks; 0: it is a batch that is to be scanned first. */
 static void
 submit_command(rhh_device *dev, command *cmd, uint32_t n_tasks)
 {
@@ -635,14 +635,14 @@ free_map(rhh_map *map)
 	free(map);
 }
 
-/* Batches that are between their scan and their last task, at most. */
+/* The most batches that may be between their scan and their last task. */
 static uint32_t
 lists_of(const rhh_device *dev)
 {
 	return dev->n_workers + 2;
 }
 
-/* Stops the n_started first workers and frees the device. */
+/* Stops the first n_started workers and frees the device. */
 static void
 free_device(rhh_device *dev, uint32_t n_started)
 {
@@ -780,7 +780,7 @@ cpu_info(rhh_device *dev, rhh_device_info *info, rhh_error *err)
 	return succeed(err);
 }
 
-/* Batches are read where they lie. */
+/* Does nothing: batches are read where they lie. */
 static rhh_status
 cpu_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err)
 {
@@ -790,7 +790,7 @@ cpu_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err)
 	return succeed(err);
 }
 
-/* Final when finished. */
+/* How many groups have no slot; final once the map is finished. */
 static uint64_t
 n_orphans_of(rhh_map *map)
 {
@@ -810,7 +810,7 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 	uint64_t	counter;
 	bool		more;
 
-	/* first, so that what completes from here on makes it readable again */
+	/* reset first: what completes after this makes it readable again */
 	while (read(dev->event_fd, &counter, sizeof(counter)) < 0 && errno == EINTR)
 		;
 	for (*n = 0;; (*n)++)
@@ -867,9 +867,9 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 	return succeed(err);
 }
 
-/* ---------- tables ---------- */
+/* ---------- maps ---------- */
 
-/* Zeroed memory for partitions, which are aligned to two cache lines. */
+/* Allocates zeroed memory for partitions, which are aligned to two cache lines. */
 static void *
 allocate_zeroed(size_t bytes)
 {
@@ -933,7 +933,7 @@ cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	return succeed(err);
 }
 
-/* In flight for one table. */
+/* The most batches of one map in flight. */
 static uint32_t
 max_batches(const rhh_device *dev)
 {
@@ -1034,7 +1034,7 @@ read_count(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* What any thread has done in a partition, or with its local table. */
+/* Adds up what threads have done in a partition, or in a local table. */
 static void
 add_stats(rhh_map_stats *stats, const rhh_cpu_part *part)
 {
@@ -1044,8 +1044,8 @@ add_stats(rhh_map_stats *stats, const rhh_cpu_part *part)
 }
 
 /*
- * kernel_ns is the threads' time (by the clock, waiting for a core included)
- * divided by their number: the device's time, had all been equally loaded.
+ * kernel_ns is the threads' time, by the clock and so with waiting for a core, divided by
+ * their number: what the device would have needed with all threads equally loaded.
  */
 static void
 cpu_map_stats(rhh_map *map, rhh_map_stats *stats)

@@ -296,7 +296,7 @@ rhh_view_of(const rhh_map *t, const rhh_body *body, uint32_t orphan_list)
 	return v;
 }
 
-/* Allocates the first body: as large as the estimate asks for, or as fits. */
+/* Allocates the first body, as large as the estimate asks for, or smaller until it fits. */
 static bool
 rhh_first_body(rhh_map *t)
 {
