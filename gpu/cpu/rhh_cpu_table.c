@@ -111,7 +111,7 @@ may_lend(rhh_cpu_budget *device, const rhh_cpu_budget *table, uint64_t bytes)
 bool
 rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes)
 {
-	/* often refused, then for each new key: leave the device's counter alone */
+	/* this may fail for each new key: then leave the device's counter alone */
 	if (bytes > budget->limit_bytes ||
 		atomic_load_explicit(&budget->used_bytes, memory_order_relaxed) >
 		budget->limit_bytes - bytes)
