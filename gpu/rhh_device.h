@@ -27,12 +27,13 @@
  * ever overlap.  The device works beside it, with threads or streams of its own.  So
  * the calls return quickly: they queue work, and poll() reports what has been done.
  *
- * Memory.  The memory of a batch is the caller's.  From map_submit until poll() has
- * reported the batch's RHH_EVENT_BATCH the device reads it, and the caller must leave
- * it unchanged and mapped.  The same holds for an rhh_result and its words, which the
- * device writes, from map_extract until its RHH_EVENT_EXTRACT.  The structs of a
- * spec and of a batch are copied before a call returns.  Everything else is the
- * device's own, and is given back by map_destroy and close.
+ * Memory.  The memory of a batch is the caller's, but from map_submit until poll() has
+ * reported the batch's RHH_EVENT_BATCH the device uses it: it reads the columns and may
+ * write the bitmap of refused rows.  Meanwhile the caller must leave it unchanged and
+ * mapped.  The same holds for an rhh_result and its words, which the device writes, from
+ * map_extract until the RHH_EVENT_EXTRACT.  The structs rhh_map_spec and rhh_batch are
+ * copied before a call returns.  Everything else is the device's own; map_destroy and
+ * close give it back.
  *
  * Refused rows.  A map may have no place for a row: its key's place would be further
  * from home than the probe cap allows, or there is no memory to grow.  Such a row is
