@@ -1,10 +1,10 @@
 /*
  * rhh_check.c
- *		Is what a caller hands to a device what rhh_device.h says that it must be?
+ *		Checks whether specs and batches keep the rules of rhh_device.h.
  *
- * The devices trust a spec and a batch once they are checked: offsets and column
- * numbers that are wrong would be read and written out of bounds.  The bitmaps'
- * contents and the values are the caller's own affair.
+ * The devices trust a spec and a batch that have been checked: with wrong offsets or
+ * column numbers they would read and write out of bounds.  The contents of bitmaps and
+ * the values are not checked, since any contents are safe.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ is_width(uint32_t bytes)
 	return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
 }
 
-/* -1 stands for no column; other negative numbers stand for nothing. */
+/* Only -1 stands for no column; other negative numbers are wrong. */
 static bool
 is_column_or_none(const rhh_map_spec *spec, int8_t column)
 {
@@ -103,8 +103,8 @@ rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch, rhh_error *err
 		return invalid(err, "the batch is not aligned to 64 bytes");
 	if (!batch->on_device && batch->used_bytes > spec->max_batch_bytes)
 		return invalid(err, "a batch cannot have %u bytes", (unsigned) batch->used_bytes);
-	if (batch->failed_offset < batch->used_bytes)
-		return invalid(err, "the bitmap of failed rows overlaps the batch");
+	if (batch->refused_offset < batch->used_bytes)
+		return invalid(err, "the bitmap of refused rows overlaps the batch");
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 	{
 		uint64_t	values_end = batch->values_offset[c] +
@@ -167,7 +167,7 @@ rhh_check_feed(const rhh_map_spec *spec, const rhh_map_spec *source, const rhh_f
 
 	if (rows->n_sets > RHH_MAX_SETS || feed->set >= rows->n_sets)
 		return invalid(err, "there is no set %u", (unsigned) feed->set);
-	if (feed->failed == NULL)
+	if (feed->refused == NULL)
 		return invalid(err, "there is no bitmap for rows that are refused");
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 		if (check_row_column(source, &rows->columns[c], c, spec->column_bytes[c],

@@ -1,9 +1,9 @@
 /*
  * rhh_check.h
- *		Is what a caller hands to a device what rhh_device.h says that it must be?
+ *		Checks whether specs and batches keep the rules of rhh_device.h.
  *
- * Both devices ask here, so that they accept the same and refuse the same, with
- * the same message.
+ * Both devices check here, so that they accept and reject the same, with the same
+ * messages.
  */
 #ifndef RHH_CHECK_H
 #define RHH_CHECK_H
@@ -14,10 +14,13 @@
 extern "C" {
 #endif
 
-/* RHH_OK, and err is left as it is; or RHH_INVALID, and err says what is wrong. */
+/*
+ * Checks a spec.  Returns RHH_OK and leaves *err as it is; or returns RHH_INVALID, and
+ * *err says what is wrong.
+ */
 rhh_status	rhh_check_spec(const rhh_map_spec *spec, rhh_error *err);
 
-/* The same for a batch for a table of a spec that was checked. */
+/* The same for a batch of a map whose spec has been checked. */
 rhh_status	rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch,
 							rhh_error *err);
 

@@ -1,27 +1,51 @@
 /*
  * rhh_device.h
- *		The C ABI between the device service and a device that groups rows.
+ *		The C interface of a device that groups rows.
  *
- * A device owns memory and threads (CPU) or memory and streams (CUDA) and
- * builds hash tables in it.  One caller thread drives a device; every entry
- * point below is called from that one thread and returns quickly: work is
- * queued, and its end is reported by poll().
+ * The device service calls it; the CPU device (gpu/cpu) and the CUDA device
+ * (gpu/cuda) implement it.  It needs C99 or C++11 and nothing else, and it includes
+ * neither PostgreSQL's headers nor CUDA's.
+ *
+ * What a map is.  A map is a hash table in a device's memory that takes the keys of
+ * rows to groups.  It gives each distinct key a group number, and keeps the group's
+ * transition states (counts, sums and so on) under that number.  A spec
+ * (rhh_map_spec) says which columns are keys and which states are computed.  Rows
+ * come in as batches of columns, and groups come out as columns of 64-bit words.
+ *
+ * The life of a map.
  *
  *		open -> register_pool -> { map_create -> map_submit* ->
  *			map_finish -> map_extract* -> map_destroy }* -> close
  *
- * A batch goes in as columns (values and a bitmap of NULLs).  A table is a
- * Robin Hood hash table of slots {fingerprint or key, group number}; the
- * transition states live in dense arrays indexed by group number.  Groups
- * come out as columns of 64-bit words.
+ * A device may have many maps at a time.  map_submit may be called several times
+ * before the first batch is done, as often as it does not answer RHH_BUSY.
+ * map_finish may be called once all batches are done, and map_extract, one call at a
+ * time, once finishing is done.  map_cancel may be called at any time.  map_destroy
+ * may be called when nothing of the map is in flight.
  *
- * Rows that the table refuses (probe cap reached, memory used up) are marked
- * in the batch's bitmap of failed rows *before* they touched any state; the
- * caller finishes them elsewhere and combines.
+ * Threads.  One thread of the caller's makes all calls to a device, so no two calls
+ * ever overlap.  The device works beside it, with threads or streams of its own.  So
+ * the calls return quickly: they queue work, and poll() reports what has been done.
  *
- * No function throws or longjmps.  Every failure is an rhh_status plus a
- * message in the caller's rhh_error.  This header needs nothing but C99 (or
- * C++11) and includes no PostgreSQL and no CUDA header.
+ * Memory.  The memory of a batch is the caller's, but from map_submit until poll() has
+ * reported the batch's RHH_EVENT_BATCH the device uses it: it reads the columns and may
+ * write the bitmap of refused rows.  Meanwhile the caller must leave it unchanged and
+ * mapped.  The same holds for an rhh_result and its words, which the device writes, from
+ * map_extract until the RHH_EVENT_EXTRACT.  The structs rhh_map_spec and rhh_batch are
+ * copied before a call returns.  Everything else is the device's own; map_destroy and
+ * close give it back.
+ *
+ * Refused rows.  A map may have no place for a row: its key's place would be further
+ * from home than the probe cap allows, or there is no memory to grow.  Such a row is
+ * refused.  It has not changed any state by then; its bit is set in the batch's bitmap
+ * of refused rows, and the caller groups it elsewhere.  Other rows with the same
+ * key may be in the map, so the caller combines both in the end.
+ *
+ * Errors.  No function throws or longjmps.  A function that can fail returns an
+ * rhh_status, and if that is not RHH_OK it has put the same status and a message into
+ * the caller's rhh_error.  RHH_BUSY is no failure: the caller polls and tries again.
+ * After RHH_DEVICE_ERROR the device is of no more use in this process and has to be
+ * closed; after any other error it goes on.
  */
 #ifndef RHH_DEVICE_H
 #define RHH_DEVICE_H
@@ -37,19 +61,20 @@ extern "C" {
 typedef enum rhh_status
 {
 	RHH_OK = 0,
-	RHH_BUSY,					/* cannot take it now: poll(), then try again */
-	RHH_NO_MEMORY,				/* memory or the limit on it is used up */
-	RHH_INVALID,				/* the caller broke the contract */
-	RHH_NO_DEVICE,				/* no such device, no driver, no usable one */
-	RHH_CANCELLED,				/* the table was cancelled */
-	RHH_DEVICE_ERROR			/* the device failed; close it, it will not work
-								 * again in this process */
+	RHH_BUSY,					/* not possible now: poll(), then try again */
+	RHH_NO_MEMORY,				/* memory, or the limit on it, is used up */
+	RHH_INVALID,				/* the caller has broken a rule of this file */
+	RHH_NO_DEVICE,				/* no such device, or it cannot be used */
+	RHH_CANCELLED,				/* the map was cancelled */
+	RHH_DEVICE_ERROR			/* the device has failed: close it, because it
+								 * will not work again in this process */
 } rhh_status;
 
 typedef struct rhh_error
 {
 	rhh_status	status;
-	char		message[256];	/* lower case, no period, zero-terminated */
+	char		message[256];	/* lower case, without a period, ends with a
+								 * zero byte */
 } rhh_error;
 
 typedef enum rhh_device_kind
@@ -60,104 +85,111 @@ typedef enum rhh_device_kind
 
 typedef enum rhh_device_state
 {
-	RHH_STATE_AVAILABLE = 0,	/* present, not opened */
+	RHH_STATE_AVAILABLE = 0,	/* it is there, and not open */
 	RHH_STATE_OPEN,
-	RHH_STATE_UNUSABLE			/* present, but see reason */
+	RHH_STATE_UNUSABLE			/* it is there, but cannot be used: see reason */
 } rhh_device_state;
 
 typedef struct rhh_device_info
 {
 	rhh_device_kind kind;
-	int32_t		ordinal;		/* cuda:N's N; 0 for the CPU */
+	int32_t		ordinal;		/* N of cuda:N; 0 for the CPU */
 	rhh_device_state state;
 	int32_t		cc_major;		/* CUDA compute capability; 0 for the CPU */
 	int32_t		cc_minor;
 	uint64_t	total_bytes;
 	uint64_t	free_bytes;		/* valid only if free_known */
-	bool		free_known;		/* CUDA tells only with an open device */
-	uint32_t	n_threads;		/* of the CPU that work for it; 0: none */
+	bool		free_known;		/* false for a CUDA device that is not open */
+	uint32_t	n_threads;		/* threads of the CPU that work for it; 0: none */
 	char		name[96];
-	char		reason[160];	/* why UNUSABLE, else "" */
+	char		reason[160];	/* why it is UNUSABLE, or "" */
 } rhh_device_info;
 
 typedef struct rhh_device_config
 {
-	uint64_t	memory_limit_bytes; /* for all tables together; 0: the device
-									 * decides: a GPU takes most of what is free,
-									 * the CPU device half of it and a quarter of
-									 * all at most */
-	uint32_t	cpu_threads;	/* CPU device: worker threads, 0: for each
-								 * processor that it may use */
-	const char *root;			/* CPU device: stands before the paths by which it
-								 * looks at its machine; NULL: nothing, but in
-								 * tests.  It lasts as long as the device */
-	uint32_t	look_rows;		/* CUDA: batches on the device of so many rows are
-								 * looked at, to choose how to aggregate them; 0:
-								 * the device decides */
+	uint64_t	memory_limit_bytes; /* for all maps together.  0: the device
+									 * decides; a GPU takes most of what is free,
+									 * the CPU device takes half of what is free,
+									 * but no more than a quarter of all memory */
+	uint32_t	cpu_threads;	/* CPU device: number of worker threads.  0: one
+								 * for each processor that it may use */
+	const char *root;			/* CPU device: a prefix for the paths under which
+								 * it looks at its machine, for tests; NULL
+								 * otherwise.  Must last as long as the device */
+	uint32_t	look_rows;		/* CUDA device: the rows of a batch in the
+								 * device's memory are counted first, to choose
+								 * how to aggregate them, if there are at least
+								 * so many.  0: the device decides */
 } rhh_device_config;
 
-/* ---------- what a table computes ---------- */
+/* ---------- what a map computes ---------- */
 
 #define RHH_MAX_COLUMNS 64		/* keys, arguments and filters in a batch */
 #define RHH_MAX_KEYS	32
 #define RHH_MAX_STATES	64
-#define RHH_MAX_STATE_WORDS (3 * RHH_MAX_STATES)	/* of all of them together */
+#define RHH_MAX_STATE_WORDS (3 * RHH_MAX_STATES)	/* of all states together */
 
 /*
- * Transition states.  An argument column holds two's complement integers of
- * 1, 2, 4 or 8 bytes, sign-extended before use, or for ..._F64 floats of 4 or 8
- * bytes (but see RHH_SUM_TWICE_F64); rows whose argument is NULL or whose filter
- * byte is zero do not touch the state.
+ * Transition states.  The column of an argument has integers in two's complement
+ * of 1, 2, 4 or 8 bytes, which are sign-extended before use.  For ..._F64 it has floats
+ * of 4 or 8 bytes (RHH_SUM_TWICE_F64 is an exception).  A row whose argument is NULL or
+ * whose filter byte is zero does not touch the state.
  */
 typedef enum rhh_state_op
 {
-	RHH_COUNT = 1,				/* rows (arg_column < 0) or non-null arguments;
-								 * 1 word */
+	RHH_COUNT = 1,				/* number of rows (arg_column < 0), or of rows
+								 * whose argument is not NULL; 1 word */
 	RHH_SUM_I64,				/* wrapping 64-bit sum; 1 word */
 	RHH_SUM_I128,				/* exact sum of 8-byte integers; 2 words, low
 								 * then high, two's complement */
 	RHH_MIN_I64,				/* 1 word; INT64_MAX when no row touched it */
 	RHH_MAX_I64,				/* 1 word; INT64_MIN when no row touched it */
-	RHH_ANY,					/* some row's value, of 1 to 16 bytes,
-								 * zero-extended; 1 word (0: NULL, 1: not),
+	RHH_ANY,					/* the value of any one row, of 1 to 16 bytes,
+								 * zero-extended; 1 word (0: NULL, 1: not NULL),
 								 * then 1 or 2 words of value.  The caller
-								 * promises all rows of a group agree. */
-	RHH_AND,					/* of the bits; 1 word; ones when no row touched
-								 * it */
-	RHH_OR,						/* 1 word */
-	RHH_XOR,					/* 1 word */
+								 * promises that all rows of a group have the
+								 * same value. */
+	RHH_AND,					/* bitwise AND; 1 word; all ones when no row
+								 * touched it */
+	RHH_OR,						/* bitwise OR; 1 word */
+	RHH_XOR,					/* bitwise XOR; 1 word */
 	RHH_SUM_SQUARES,			/* exact sum of squares; 2 words, or 3 of 8-byte
 								 * arguments, low to high, unsigned */
-	RHH_SUM_F64,				/* 2 words: the sum as a double of all finite
-								 * values, -0 when no row touched it, added in
-								 * any order; and RHH_F64_... flags */
-	RHH_MOMENTS_F64,			/* 5 words: sum and sum of squares of all small
-								 * values, each as two doubles to be added up,
-								 * whose second has what the first has no
-								 * digits for; and flags */
-	RHH_SUM_TWICE_F64			/* 2 words: the sum as two such doubles of
-								 * arguments that are two as well, in 16 bytes;
-								 * not finite if one of them is not */
+	RHH_SUM_F64,				/* 2 words: the sum of all finite values as a
+								 * double, added in any order, -0 when no row
+								 * touched it; then RHH_F64_... flags */
+	RHH_MOMENTS_F64,			/* 5 words: the sum of all small values, and the
+								 * sum of their squares, each as two doubles
+								 * whose sum is meant and of which the second
+								 * has the digits that the first has no room
+								 * for; then flags */
+	RHH_SUM_TWICE_F64			/* 2 words: the sum, as two such doubles, of
+								 * arguments that are two such doubles each, in
+								 * 16 bytes; not finite if any argument is not
+								 * finite */
 } rhh_state_op;
 
 /*
- * What values a state of floats has seen, bit by bit.  Those that are not small
- * are classified so that it can be told for sure of most groups whether the
- * squares of their values' differences are beyond a double: that is so if
+ * Flags that say which values a state of floats has seen.
  *
- *		a value with SMALL meets one with LARGE or NEG_LARGE,
- *		one with LARGE meets one with NEG_LARGE,
- *		one of at least 2^567 meets another one, or any that is smaller
+ * From the flags of a group the caller can tell, for nearly every group, whether the
+ * squares of the differences between its values are too large for a double.  They are
+ * if the group has
  *
- * since such values differ by 2^513 or more.  Each value of at least 2^567 sets
- * one bit of each pair, by a hash; two different ones are unlikely to set the
- * same (2^-26), and then both bits of some pair are set.
+ *		a value with SMALL and one with LARGE or NEG_LARGE,
+ *		a value with LARGE and one with NEG_LARGE, or
+ *		a value of at least 2^567 and any other, different value,
+ *
+ * because such values differ by 2^513 or more.  To recognise the last case, each value
+ * of at least 2^567 sets one bit of each of the pairs, and a hash of the value chooses
+ * which.  If two such values differ, then both bits of some pair are set, unless the
+ * hashes agree in all of the pairs (probability 2^-26).
  */
 #define RHH_F64_NAN				0x01
 #define RHH_F64_INFINITE		0x02
 #define RHH_F64_NEG_INFINITE	0x04
 #define RHH_F64_NOT_FINITE		0x07
-#define RHH_F64_SMALL			0x08	/* in size below ... */
+#define RHH_F64_SMALL			0x08	/* its absolute value is below ... */
 #define RHH_F64_SMALL_BELOW		0x1p510
 #define RHH_F64_MIDDLE			0x10	/* from there, below 2^567 */
 #define RHH_F64_LARGE			0x20	/* at least 2^514 */
@@ -170,10 +202,13 @@ typedef struct rhh_state_spec
 	uint8_t		op;				/* rhh_state_op */
 	int8_t		arg_column;		/* -1: none */
 	int8_t		filter_column;	/* -1: none; else a column of bytes without
-								 * NULLs, nonzero where the row counts */
+								 * NULLs, which are not zero where the row
+								 * counts */
 } rhh_state_spec;
 
-#define RHH_WANT_PROBE_STATS	0x1 /* fill probe_* of the statistics */
+#define RHH_WANT_PROBE_STATS	0x1 /* fill in probe_... of the statistics */
+
+/* What a map is to compute, and what it may take for that. */
 
 typedef struct rhh_map_spec
 {
@@ -181,37 +216,40 @@ typedef struct rhh_map_spec
 	uint32_t	n_keys;			/* 1 to RHH_MAX_KEYS */
 	uint32_t	n_states;		/* 0 to RHH_MAX_STATES */
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];	/* 1, 2, 4, 8 or 16 */
-	uint8_t		key_column[RHH_MAX_KEYS];	/* compared by their bytes; NULL
-											 * equals NULL and nothing else */
+	uint8_t		key_column[RHH_MAX_KEYS];	/* keys are equal if their bytes
+											 * are; NULL equals NULL only */
 	rhh_state_spec states[RHH_MAX_STATES];
 
-	uint64_t	expected_groups;	/* a hint, may be wrong by any factor */
-	uint64_t	memory_limit_bytes; /* for this table; 0: the device's alone */
-	uint32_t	max_probe_buckets;	/* cap on the probe distance, >= 1 */
-	float		load_factor;	/* grow beyond this, 0.5 to 0.95 */
-	uint32_t	max_batch_rows; /* no batch will be larger */
-	uint32_t	max_batch_bytes;	/* of one in host memory */
-	uint32_t	flags;
-	uint64_t	hash_seed;		/* random, where somebody may want keys to
-								 * collide; 0: each time the same hash */
+	uint64_t	expected_groups;	/* a hint, which may be wrong by any factor */
+	uint64_t	memory_limit_bytes; /* for this map; 0: only the device's limit */
+	uint32_t	max_probe_buckets;	/* cap on the probe distance, at least 1 */
+	float		load_factor;	/* the map grows beyond it; 0.5 to 0.95 */
+	uint32_t	max_batch_rows; /* no batch will have more rows */
+	uint32_t	max_batch_bytes;	/* nor more bytes, if it is in host memory */
+	uint32_t	flags;			/* RHH_WANT_... */
+	uint64_t	hash_seed;		/* chooses the hash function.  Random where
+								 * somebody could choose keys that collide; 0: a
+								 * fixed function */
 } rhh_map_spec;
 
 /*
- * A batch of columns in memory that stays untouched and mapped until its
- * RHH_EVENT_BATCH arrives.  Values of a NULL row are arbitrary.
+ * A batch: rows as columns, in one piece of memory.
  *
- * on_device: that memory is the device's own (on the CPU device, any), all of it,
- * and what fills it has been waited for.  Nothing is copied then, and used_bytes
- * may exceed max_batch_bytes.  Large batches are best, of 2^20 rows and more: they
- * are aggregated before the table sees them.
+ * values_offset[c] is where the n_rows values of column c start.  nulls_offset[c] is 0
+ * if column c has no NULL; otherwise it is where its bitmap starts, in which bit i % 8
+ * of byte i / 8 is set if row i is NULL.  The value of such a row may be anything.  Both
+ * are multiples of 64.  All values and bitmaps lie within the first used_bytes.
  *
- * Layout: values_offset[c] is where column c's n_rows values start, aligned to
- * 64 bytes; nulls_offset[c] is 0 where no row of c is NULL, else where its
- * bitmap starts (aligned to 64 bytes, bit i of byte i / 8 set where row i is
- * NULL).  All of these lie in the first used_bytes.  failed_offset, behind
- * them, is room for a bitmap of n_rows bits that the device fills, in the same
- * bit order, where it reports n_failed > 0; otherwise it is left as it is.
- * Bitmaps have room up to the next multiple of 8 bytes.
+ * refused_offset, which is behind these, is where the device writes the bitmap of
+ * refused rows, n_rows bits in the same order.  It does so only if the batch's event
+ * has n_refused > 0, and leaves that memory unchanged otherwise.
+ *
+ * All bitmaps have room up to the next multiple of 8 bytes.
+ *
+ * on_device says that the memory, all of it, is the device's own (for the CPU device
+ * that is any memory), and that whatever has filled it is done.  Nothing is copied
+ * then, and used_bytes may exceed max_batch_bytes.  Such batches should have 2^20 rows
+ * or more, because those are aggregated before they are put into the map.
  */
 typedef struct rhh_batch
 {
@@ -219,35 +257,34 @@ typedef struct rhh_batch
 	bool		on_device;
 	uint32_t	n_rows;			/* at least 1 */
 	uint32_t	used_bytes;
-	uint32_t	failed_offset;
+	uint32_t	refused_offset;
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;
 
 /*
- * Groups come out as columns of 64-bit words, each column capacity_groups
- * long: word w of group i is words[w * capacity_groups + i].  The words of a
- * group are
+ * Groups as columns of 64-bit words, each with room for capacity_groups: word w of
+ * group i is words[w * capacity_groups + i].  The words of a group are
  *
- *		word 0				bit k set: key k is NULL
- *		then for each key	1 word, or 2 for 16 bytes: the key's bytes,
- *							zero-extended; zero where NULL
+ *		word 0				bit k is set if key k is NULL
+ *		then for each key	1 word, or 2 for 16 bytes: the bytes of the key,
+ *							zero-extended; zero if it is NULL
  *		then for each state its words
  *
- * needs_merge: keys of these groups may occur in other results too, so the
- * caller must combine them (entries displaced out of a full table, or counted
- * apart from it and without room there at the end).  Where it
- * is false the keys are unlike all others with needs_merge false; rows that
- * failed may still belong to any of them.  All results with needs_merge come
- * before the first without.
+ * needs_merge says that the keys of these groups may occur in other results too, so
+ * that the caller must combine them.  Such are the groups whose entries were displaced
+ * from a full map, and those that were kept apart from the map and found no room in
+ * it at the end.  The groups of all results without needs_merge have different keys;
+ * rows that were refused may belong to any of them.  All results with needs_merge come
+ * before the first one without.
  */
 typedef struct rhh_result
 {
 	uint64_t   *words;
 	uint32_t	capacity_groups;
-	uint32_t	n_groups;		/* out */
-	bool		needs_merge;	/* out */
-	bool		last;			/* out: no more groups */
+	uint32_t	n_groups;		/* the device's: how many there are */
+	bool		needs_merge;	/* the device's: see above */
+	bool		last;			/* the device's: there are no more groups */
 } rhh_result;
 
 /*
@@ -306,161 +343,172 @@ typedef struct rhh_map rhh_map;
 typedef struct rhh_feed
 {
 	rhh_map    *source;			/* whose groups; of the same device */
-	const rhh_row_spec *rows;	/* stays until the piece's event, as does failed */
+	const rhh_row_spec *rows;	/* stays until the piece's event, as does refused */
 	uint32_t	set;
 	uint64_t	first_group;	/* in the order of map_extract */
 	uint32_t	n_groups;		/* out: groups that the piece has; 0: there is none
 								 * from first_group on, and no event comes */
-	uint8_t    *failed;			/* as the bitmap of rhh_batch: room for a bit for
+	uint8_t    *refused;		/* as the bitmap of rhh_batch: room for a bit for
 								 * each of max_batch_rows, in multiples of 8 bytes */
 } rhh_feed;
 
 typedef struct rhh_map_stats
 {
-	uint64_t	rows;			/* rows aggregated; failed ones not counted */
-	uint64_t	failed_rows;	/* rows handed back to the caller */
-	uint64_t	groups;			/* after map_finish: distinct keys held */
+	uint64_t	rows;			/* rows aggregated, without the refused ones */
+	uint64_t	refused_rows;
+	uint64_t	groups;			/* after map_finish: distinct keys in the map */
 	uint64_t	capacity_slots;
-	uint64_t	bytes;			/* memory held now */
+	uint64_t	bytes;			/* memory that the map has now */
 	uint64_t	peak_bytes;
 	uint64_t	uploaded_bytes; /* 0 where nothing is copied */
-	uint64_t	failed_slots;	/* inserts that hit the probe cap, growth or
-								 * not */
+	uint64_t	failed_slots;	/* inserts that reached the probe cap, whether or
+								 * not the map could grow then */
 	uint64_t	rehashes;
-	uint64_t	merged_duplicates;	/* copies of a key made by concurrent
-									 * displacement, reconciled */
-	uint64_t	orphans;		/* groups without a slot, see needs_merge */
+	uint64_t	merged_duplicates;	/* groups of a key that had another group
+									 * already, made while the key was being
+									 * displaced, and merged with that one */
+	uint64_t	orphans;		/* groups without a slot: see needs_merge */
 	/*
-	 * Times.  Uploads overlap with kernels.  kernel_ns: batches, growth and
-	 * finish; on the CPU the threads' time divided by their number, on a GPU
-	 * between the stream's events.  extract_ns: by the clock, copies included.
+	 * Times.  Uploads overlap with kernels.  kernel_ns is the time of batches,
+	 * growth and finishing: on the CPU the threads' time divided by their number,
+	 * on a GPU the time between the stream's events.  extract_ns is the time by the
+	 * clock, with that of the copies.
 	 */
 	uint64_t	upload_ns;		/* 0 where nothing is copied */
 	uint64_t	kernel_ns;
 	uint64_t	extract_ns;
-	/* with RHH_WANT_PROBE_STATS, after map_finish: */
-	uint64_t	probe_buckets_sum;	/* buckets read to find each held key once */
-	uint32_t	probe_buckets_max;
+	/* After map_finish, if the spec has RHH_WANT_PROBE_STATS: */
+	uint64_t	probe_buckets_sum;	/* buckets read to find each key once */
+	uint32_t	probe_buckets_max;	/* most of these for one key */
 } rhh_map_stats;
 
 typedef enum rhh_event_kind
 {
-	RHH_EVENT_BATCH,			/* the batch's memory is the caller's again */
-	RHH_EVENT_FINISH,
-	RHH_EVENT_EXTRACT			/* the rhh_result is filled in */
+	RHH_EVENT_BATCH,			/* a batch is done: its memory is free again */
+	RHH_EVENT_FINISH,			/* the map is finished: groups can be extracted */
+	RHH_EVENT_EXTRACT			/* an rhh_result is filled in */
 } rhh_event_kind;
 
 typedef struct rhh_device rhh_device;
+
+/* What poll() reports: one of the commands that were queued is done. */
 
 typedef struct rhh_event
 {
 	rhh_event_kind kind;
 	rhh_status	status;			/* RHH_OK, RHH_CANCELLED, RHH_DEVICE_ERROR */
-	rhh_map    *table;
-	uint64_t	tag;			/* the caller's, from submit or extract */
-	uint32_t	n_failed;		/* RHH_EVENT_BATCH: rows handed back */
+	rhh_map    *map;
+	uint64_t	tag;			/* what the caller gave with the command */
+	uint32_t	n_refused;		/* RHH_EVENT_BATCH: number of refused rows */
 } rhh_event;
 
 /*
- * The entry points of one kind of device.  err may not be NULL.
+ * The functions of one kind of device.  err may not be NULL.
  */
 typedef struct rhh_device_ops
 {
 	rhh_device_kind kind;
 
 	/*
-	 * Lists this kind's devices without opening any (no context is made).
-	 * *n: how many were written, at most cap.  No driver, no device: RHH_OK
-	 * and *n = 0, and err->message says which.
+	 * Lists the devices of this kind, at most cap of them, without opening any: no
+	 * CUDA context is made.  *n becomes their number.  If there is no driver or no
+	 * device it returns RHH_OK with *n = 0, and err->message says which of the two.
 	 */
 	rhh_status	(*enumerate) (rhh_device_info *infos, uint32_t cap,
 							  uint32_t *n, rhh_error *err);
 
-	/* May start threads: the caller masks signals.  *dev is the caller's. */
+	/*
+	 * Opens a device, which the caller has to close.  It may start threads, so the
+	 * caller blocks the signals that these shall not handle.
+	 */
 	rhh_status	(*open) (int32_t ordinal, const rhh_device_config *config,
 						 rhh_device **dev, rhh_error *err);
 
-	/* Waits for what is running and frees everything, tables included. */
+	/* Waits for what is running and frees everything, with all maps. */
 	void		(*close) (rhh_device *dev);
 
 	rhh_status	(*info) (rhh_device *dev, rhh_device_info *info,
 						 rhh_error *err);
 
 	/*
-	 * Tells the device where batches will lie, so that it can pin them.  Not
-	 * being able to is no error: copies are then slower.
+	 * Tells the device in which memory batches will lie, so that it can pin it.  If
+	 * that is not possible it is no error: copying is slower then.
 	 */
 	rhh_status	(*register_pool) (rhh_device *dev, void *base, size_t bytes,
 								  rhh_error *err);
 
 	/*
-	 * A descriptor, owned by the device, that becomes readable when poll() has
-	 * something to report (level-triggered: poll() resets it).
+	 * A file descriptor, owned by the device, that is readable while poll() has
+	 * something to report.
 	 */
 	int			(*event_fd) (rhh_device *dev);
 
 	/*
-	 * Completions, at most cap; *n: how many.  Also drives what the device
-	 * does in steps (growth, replay).  RHH_DEVICE_ERROR: sticky, close it.
+	 * Reports commands that are done, at most cap of them, in events[]; *n becomes
+	 * their number.  It also starts the next step of what the device does in several
+	 * steps, such as growing a map, so it must be called whenever the descriptor is
+	 * readable.  Once it has returned RHH_DEVICE_ERROR it always will.
 	 */
 	rhh_status	(*poll) (rhh_device *dev, rhh_event *events, uint32_t cap,
 						 uint32_t *n, rhh_error *err);
 
 	/*
-	 * RHH_NO_MEMORY when not even the smallest table fits the limit;
-	 * RHH_INVALID when the spec breaks a rule of this file.
+	 * Makes an empty map, which the caller has to destroy.  RHH_NO_MEMORY: not even
+	 * the smallest map fits the limit.  RHH_INVALID: the spec breaks a rule of this
+	 * file.
 	 */
 	rhh_status	(*map_create) (rhh_device *dev, const rhh_map_spec *spec,
-							   rhh_map **table, rhh_error *err);
+							   rhh_map **map, rhh_error *err);
 
 	/*
-	 * Queues a batch; *batch itself is copied, its memory is the device's until
-	 * its event.  RHH_BUSY: enough are in flight for this table.
+	 * Queues a batch.  Its RHH_EVENT_BATCH will carry the tag.  RHH_BUSY: as many
+	 * batches of this map are in flight as it can have.
 	 */
-	rhh_status	(*map_submit) (rhh_map *table, const rhh_batch *batch,
+	rhh_status	(*map_submit) (rhh_map *map, const rhh_batch *batch,
 							   uint64_t tag, rhh_error *err);
 
 	/*
-	 * No more batches; reconciles.  Only with none in flight.  One
-	 * RHH_EVENT_FINISH follows.
+	 * Says that no more batches will come.  None may be in flight.  The device
+	 * merges what belongs together, and one RHH_EVENT_FINISH follows.
 	 */
-	rhh_status	(*map_finish) (rhh_map *table, rhh_error *err);
+	rhh_status	(*map_finish) (rhh_map *map, rhh_error *err);
 
 	/*
-	 * Fills *result (which must stay valid, as must its words, until the
-	 * RHH_EVENT_EXTRACT) with the next groups.  One at a time, after FINISH's
-	 * event.
+	 * Queues filling *result with the next groups.  Its RHH_EVENT_EXTRACT will
+	 * carry the tag.  RHH_EVENT_FINISH must have been reported, and no other
+	 * extraction of the map may be in flight.
 	 */
-	rhh_status	(*map_extract) (rhh_map *table, rhh_result *result,
+	rhh_status	(*map_extract) (rhh_map *map, rhh_result *result,
 								uint64_t tag, rhh_error *err);
 
 	/*
 	 * Queues rows that are made of another map's groups, as if they were a batch,
-	 * and sets feed->n_groups.  The source must be finished, have no orphans, and
-	 * stay as it is until the piece's RHH_EVENT_BATCH arrives.  RHH_BUSY: enough
-	 * pieces are in flight, or the source is being extracted.
+	 * and sets feed->n_groups.  The source must be finished and have no orphans, and
+	 * it must stay as it is until the piece's RHH_EVENT_BATCH arrives.  RHH_BUSY:
+	 * enough pieces are in flight, or the source is being extracted.
 	 *
-	 * The device makes the rows in its own memory, so rows that come back are known
-	 * by their number alone: bit i of feed->failed stands for the row of group
-	 * first_group + i.  Where the event says n_failed = 0 the bitmap is left as it is.
+	 * The device makes the rows in its own memory, so refused rows are known by their
+	 * number alone: bit i of feed->refused stands for the row of group first_group +
+	 * i.  If the event says n_refused = 0, the bitmap is left as it is.
 	 */
-	rhh_status	(*map_feed) (rhh_map *table, rhh_feed *feed, uint64_t tag,
+	rhh_status	(*map_feed) (rhh_map *map, rhh_feed *feed, uint64_t tag,
 							 rhh_error *err);
 
 	/*
-	 * Extracting goes on with this group, 0 being the first.  Only between
-	 * extractions, and of a map without orphans, which come out once.
+	 * Makes the next extraction start with this group; 0 is the first.  No extraction
+	 * may be in flight, and the map must have no orphans, because those come out only
+	 * once.
 	 */
-	rhh_status	(*map_seek) (rhh_map *table, uint64_t group, rhh_error *err);
+	rhh_status	(*map_seek) (rhh_map *map, uint64_t group, rhh_error *err);
 
-	/* Statistics as of the last event. */
-	void		(*map_stats) (rhh_map *table, rhh_map_stats *stats);
+	/* The statistics, as they were at the last event. */
+	void		(*map_stats) (rhh_map *map, rhh_map_stats *stats);
 
-	/* What is in flight ends soon, with RHH_CANCELLED events. */
-	void		(*map_cancel) (rhh_map *table);
+	/* Makes what is in flight end soon; its events have RHH_CANCELLED. */
+	void		(*map_cancel) (rhh_map *map);
 
-	/* Only with nothing in flight. */
-	void		(*map_destroy) (rhh_map *table);
+	/* Frees the map.  Nothing of it may be in flight. */
+	void		(*map_destroy) (rhh_map *map);
 } rhh_device_ops;
 
 extern const rhh_device_ops rhh_cpu_ops;
@@ -469,11 +517,12 @@ extern const rhh_device_ops rhh_cuda_ops;
 #endif
 
 /*
- * What a library with a device in it exports by this name.  The first bytes are
- * a checksum of the headers that stand beside the devices' folders (RHH_HEADERS,
- * which the Makefile gives to the two files that need it), so whoever loads the
- * library sees whether both mean the same by the types above.  This struct itself
- * never changes.
+ * A library that contains a device exports an rhh_library under the name
+ * RHH_LIBRARY_SYMBOL.  Its first bytes are a checksum of the headers beside the
+ * devices' folders, of which this is one.  (The Makefile passes the checksum as
+ * RHH_HEADERS to the two files that need it.)  So a program that loads the library
+ * can tell whether both were built with the same types.  This struct itself never
+ * changes.
  */
 #define RHH_LIBRARY_SYMBOL "rhh_cuda_library"
 
@@ -483,16 +532,16 @@ typedef struct rhh_library
 	const rhh_device_ops *ops;
 } rhh_library;
 
-/* ---------- arithmetic on a spec, the same for everybody ---------- */
+/* ---------- what follows from a spec, for callers and for devices ---------- */
 
-/* Words that key k takes in a result. */
+/* The number of words of key k in a result. */
 static inline uint32_t
 rhh_key_words(const rhh_map_spec *spec, uint32_t k)
 {
 	return spec->column_bytes[spec->key_column[k]] > 8 ? 2 : 1;
 }
 
-/* Words of a state whose argument has so many bytes. */
+/* The number of words of a state whose argument has so many bytes. */
 static inline uint32_t
 rhh_op_words(uint8_t op, uint32_t bytes)
 {
@@ -513,7 +562,7 @@ rhh_op_words(uint8_t op, uint32_t bytes)
 	}
 }
 
-/* A state's first word when no row touched it; its others are zero. */
+/* The first word of a state that no row has touched; its other words are zero. */
 static inline uint64_t
 rhh_op_start(uint8_t op)
 {
@@ -522,7 +571,7 @@ rhh_op_start(uint8_t op)
 		case RHH_MIN_I64:
 			return (uint64_t) INT64_MAX;
 		case RHH_MAX_I64:
-		case RHH_SUM_F64:		/* -0, to which every float can be added */
+		case RHH_SUM_F64:		/* -0: adding any float to it gives that float */
 			return (uint64_t) INT64_MIN;
 		case RHH_AND:
 			return UINT64_MAX;
@@ -531,7 +580,7 @@ rhh_op_start(uint8_t op)
 	}
 }
 
-/* May a state's argument, or what is counted, have so many bytes? */
+/* May the argument of a state have so many bytes?  Also what RHH_COUNT counts. */
 static inline bool
 rhh_op_takes(uint8_t op, uint32_t bytes)
 {
@@ -550,7 +599,7 @@ rhh_op_takes(uint8_t op, uint32_t bytes)
 	}
 }
 
-/* Bytes of state s's argument; 0: it has none. */
+/* The bytes of the argument of state s; 0 if it has none. */
 static inline uint32_t
 rhh_arg_bytes(const rhh_map_spec *spec, uint32_t s)
 {
@@ -559,14 +608,14 @@ rhh_arg_bytes(const rhh_map_spec *spec, uint32_t s)
 	return column < 0 ? 0 : spec->column_bytes[column];
 }
 
-/* Words that state s takes in a result. */
+/* The number of words of state s in a result. */
 static inline uint32_t
 rhh_state_words(const rhh_map_spec *spec, uint32_t s)
 {
 	return rhh_op_words(spec->states[s].op, rhh_arg_bytes(spec, s));
 }
 
-/* First word of state 0: the word of NULL bits and the keys' words. */
+/* The number of words before state 0: the word of NULL bits and the keys' words. */
 static inline uint32_t
 rhh_first_state_word(const rhh_map_spec *spec)
 {
@@ -577,7 +626,7 @@ rhh_first_state_word(const rhh_map_spec *spec)
 	return words;
 }
 
-/* Words of all states. */
+/* The number of words of all states together. */
 static inline uint32_t
 rhh_all_state_words(const rhh_map_spec *spec)
 {
@@ -588,7 +637,7 @@ rhh_all_state_words(const rhh_map_spec *spec)
 	return words;
 }
 
-/* Words of a group in a result. */
+/* The number of words of a group in a result. */
 static inline uint32_t
 rhh_result_words(const rhh_map_spec *spec)
 {

@@ -126,6 +126,6 @@ rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32
 			return 0;
 	}
 	batch->used_bytes = (uint32_t) at;
-	batch->failed_offset = (uint32_t) at;
+	batch->refused_offset = (uint32_t) at;
 	return at + bitmap_bytes;
 }

@@ -111,7 +111,7 @@ void		rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set,
 /*
  * Lays out n rows as a batch for a map of this spec, with a bitmap for each column
  * that may be NULL; the batch has no base yet.  Returns the bytes that it takes, its
- * bitmap of failed rows included, or 0 if it would take more than a batch can.
+ * bitmap of refused rows included, or 0 if it would take more than a batch can.
  */
 uint64_t	rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t n,
 								  rhh_batch *batch);

@@ -1,6 +1,6 @@
 /*
  * rhh_hash.h
- *		Mixing functions, the same bits on host and device.
+ *		Hash functions, which give the same bits on the host and on a device.
  */
 #ifndef RHH_HASH_H
 #define RHH_HASH_H
@@ -38,27 +38,27 @@ rhh_mix64(uint64_t x)
 }
 
 /*
- * The same two mixings with parameters that a table has for itself, so that who
- * chooses the keys cannot choose those that collide.  All of it stays a bijection.
+ * The same two functions with parameters of their own for each map, so that a person who
+ * chooses the keys cannot choose some that collide.  They stay bijections.
  *
- * Keys of at most 64 bits: any two of them agree in their highest b bits with a
- * probability of no more than 2^(1-b), and the last multiplier alone sees to that.
- * What it multiplies are two different numbers that do not depend on it.  Let 2^t be
- * the power of two in their difference.  Times a random odd number, that is any odd
- * multiple of 2^t with equal probability, and only if it is nearer to 0 than
- * 2^(bits-b) can the products agree; so are no more than 2 in 2^b.  The last shift
- * makes other bits of the highest b bits, but never equal ones of different ones.
+ * Keys of at most 64 bits: the hashes of any two keys agree in their highest b bits with
+ * a probability of no more than 2^(1-b).  The last multiplier alone ensures this.  It
+ * multiplies two different numbers that do not depend on it.  Let 2^t be the power of two
+ * in their difference.  The difference times a random odd number is any odd multiple of
+ * 2^t with equal probability.  The products can agree only if that multiple is nearer to 0
+ * than 2^(bits-b), which no more than 2 in 2^b multiples are.  The last shift may
+ * change some of the highest b bits, but never makes them equal where they differ.
  *
  * Wider keys are hashed word by word (rhh_hash_word()), all words with the same
  * multipliers.  So what is multiplied last depends on the last multiplier, and the
- * argument does not hold; nothing is proved of them but that keys which differ in
- * their last word alone differ in 64 bits of hash.  What is known besides: each word
- * is mixed with the hash of those before it, a number that the seed has made and
- * that no session is told; and device_test's "seeds" counts, for pairs of keys that
- * are alike in several ways, the seeds for which they agree: no more than the bound.
+ * argument does not hold.  It is proved only that keys which differ in their last word
+ * alone have hashes that differ in their 64 bits.  Besides, each word is mixed with the
+ * hash of the words before it, a number that depends on the seed and that no session is
+ * told.  And the case "seeds" of device_test counts the seeds for which pairs of keys,
+ * alike in several ways, agree: they are no more than the bound says.
  *
- * A shift and the parameter are one exclusive or, which GPUs have of three
- * operands; so a seed costs them no instruction.
+ * A shift and the parameter are one exclusive or, which GPUs have with three operands; so
+ * a seed costs them no further instruction.
  */
 typedef struct rhh_hash
 {
@@ -70,7 +70,7 @@ typedef struct rhh_hash
 	uint64_t	inverse64[2];
 } rhh_hash;
 
-/* x = a is right in the lowest 3 bits; each round doubles their number. */
+/* The inverse modulo 2^64.  x = a is right in 3 bits; each round doubles that number. */
 static inline uint64_t
 rhh_inverse_of_odd(uint64_t a)
 {
@@ -81,7 +81,7 @@ rhh_inverse_of_odd(uint64_t a)
 	return x;
 }
 
-/* seed 0: rhh_mix32() and rhh_mix64(). */
+/* Draws the parameters.  With seed 0 the functions are rhh_mix32() and rhh_mix64(). */
 static inline void
 rhh_hash_init(rhh_hash *hash, uint64_t seed)
 {
@@ -113,7 +113,7 @@ rhh_hash32(const rhh_hash *hash, uint32_t x)
 	return x;
 }
 
-/* Its inverse. */
+/* The inverse of rhh_hash32(). */
 RHH_HD uint32_t
 rhh_unhash32(const rhh_hash *hash, uint32_t x)
 {
@@ -137,7 +137,7 @@ rhh_hash64(const rhh_hash *hash, uint64_t x)
 	return x;
 }
 
-/* Its inverse. */
+/* The inverse of rhh_hash64(). */
 RHH_HD uint64_t
 rhh_unhash64(const rhh_hash *hash, uint64_t x)
 {

@@ -1,25 +1,26 @@
 /*
  * rhh_keys.h
- *		How key columns become one key, and the hash of it: shared bit for bit
- *		by the CPU device, the CUDA device and the tests.
+ *		How key columns become one key, and the hash of that key.  The CPU device, the
+ *		CUDA device and the tests share this, so all have the same bits.
  *
- * Three forms, chosen once for a table:
+ * A key has one of three forms, which is chosen once for a map:
  *
  *		SINGLE	one key column of at most 8 bytes.  The key is its value,
- *				zero-extended; NULL has no key and a group set aside.
- *		PACKED	several columns whose bits and one NULL bit each fit 64 bits:
- *				column k at bit shift[k], the NULL bits above them.
- *		WIDE	everything else: a word of NULL bits, then each column's one
- *				or two words, zero-extended.
+ *				zero-extended; NULL has no key, but a group of its own.
+ *		PACKED	several columns that fit 64 bits together with one NULL bit each:
+ *				column k starts at bit shift[k], the NULL bits are above them.
+ *		WIDE	everything else: a word of NULL bits, then one or two words for each
+ *				column, zero-extended.
  *
- * A NULL column's bits are zero in every form, so that equal keys are equal
- * bits.  No pattern is reserved: an empty slot is told by its group number.
+ * In every form the bits of a column that is NULL are zero, so equal keys are equal
+ * bits.  No pattern of bits is reserved, because an empty slot is recognised by its group
+ * number.
  *
- * fingerprint(key) has 32 bits.  For keys of at most 32 bits it is a bijection
- * of the key, so that comparing fingerprints compares keys.  The home bucket is
- * taken from the fingerprint's high bits, so that a table of any size can be
- * rebuilt from its slots alone, in order.  The spec's seed chooses the hash, one
- * for all of a table: its partitions, local tables and parts.
+ * The fingerprint of a key has 32 bits.  For keys of at most 32 bits it is a bijection of
+ * the key, so comparing fingerprints is comparing keys.  The home bucket comes from the
+ * high bits of the fingerprint, so a table of any size can be built from the slots of
+ * another one alone, in order.  The seed of the spec chooses the hash function, which is
+ * the same for all of a map: its partitions, local tables and parts.
  */
 #ifndef RHH_KEYS_H
 #define RHH_KEYS_H
@@ -39,9 +40,9 @@ typedef enum rhh_key_form
 typedef struct rhh_key_plan
 {
 	uint8_t		form;			/* rhh_key_form */
-	uint8_t		bits;			/* of the key, SINGLE and PACKED: 8 to 64 */
+	uint8_t		bits;			/* SINGLE, PACKED: bits of the key, 8 to 64 */
 	uint8_t		n_keys;
-	uint8_t		n_words;		/* of the key: 1, or WIDE's 1 + columns' words */
+	uint8_t		n_words;		/* 1; WIDE: 1 + the words of all columns */
 	uint8_t		null_shift;		/* PACKED: the NULL bits start here */
 	uint8_t		column[RHH_MAX_KEYS];
 	uint8_t		bytes[RHH_MAX_KEYS];
@@ -98,7 +99,7 @@ rhh_key_plan_init(rhh_key_plan *plan, const rhh_map_spec *spec)
 	}
 }
 
-/* One step over a WIDE key's words; start with RHH_WIDE_START. */
+/* Hashes one more word of a WIDE key; `before` of the first word is RHH_WIDE_START. */
 #define RHH_WIDE_START 0x9e3779b97f4a7c15ULL
 
 RHH_HD uint64_t
@@ -107,7 +108,7 @@ rhh_hash_word(const rhh_hash *hash, uint64_t before, uint64_t word)
 	return rhh_hash64(hash, before + RHH_WIDE_START) ^ rhh_hash64(hash, word ^ before);
 }
 
-/* Of a SINGLE or PACKED key of the given number of bits. */
+/* The fingerprint of a SINGLE or PACKED key of so many bits. */
 RHH_HD uint32_t
 rhh_fingerprint(const rhh_hash *hash, uint64_t key, uint32_t bits)
 {

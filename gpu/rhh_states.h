@@ -1,15 +1,14 @@
 /*
  * rhh_states.h
- *		Transition states as one thread has them to itself: adding a value, and
- *		adding a group's state to another's.  What they mean is in rhh_device.h.
+ *		Transition states that only one thread changes: adding a value, and merging the
+ *		state of one group into that of another.  rhh_device.h says what they mean.
  *
- * The CUDA device has its own, with atomics, and shares what floats are
- * classified by.
+ * The CPU device uses all of this.  The CUDA device has functions of its own, with atomic
+ * operations, and uses only the first part, about floats.
  *
- * Sums of products keep what is lost when their leading double is rounded:
- * {high, low}, where low is the sum of all errors of high (Dekker's and Knuth's
- * error-free transformations), which doubles the precision.  Compilers must not
- * contract operations: -ffp-contract=off.
+ * Sums of twice a double's precision are kept as {high, low}.  low is the sum of what
+ * has been lost whenever high was rounded (by Dekker's and Knuth's error-free
+ * transformations).  The compiler must not contract operations: -ffp-contract=off.
  */
 #ifndef RHH_STATES_H
 #define RHH_STATES_H
@@ -69,7 +68,7 @@ rhh_f64_flags(double x)
 	return fabs(x) < RHH_F64_SMALL_BELOW ? RHH_F64_SMALL : rhh_f64_rare_flags(x);
 }
 
-/* x * x, rounded, whatever it is added to. */
+/* x * x, rounded: never contracted with an addition. */
 RHH_HD double
 rhh_square(double x)
 {
@@ -80,7 +79,7 @@ rhh_square(double x)
 #endif
 }
 
-/* What rounding took from a + b = sum. */
+/* What was lost when a + b was rounded to sum. */
 RHH_HD double
 rhh_sum_error(double a, double b, double sum)
 {
@@ -89,7 +88,7 @@ rhh_sum_error(double a, double b, double sum)
 	return (a - (sum - b_part)) + (b - b_part);
 }
 
-/* What rounding took from x * x = square; neither over- nor underflows. */
+/* What was lost when x * x was rounded to square; no step may over- or underflow. */
 RHH_HD double
 rhh_square_error(double x, double square)
 {
@@ -141,7 +140,7 @@ rhh_add_moments(uint64_t *state, double x)
 	rhh_add_twice(&state[2], square, rhh_square_error(x, square));
 }
 
-/* Adds an unsigned number of n words. */
+/* Adds an unsigned number of n words to another one. */
 static inline void
 rhh_add_words(uint64_t *state, const uint64_t *from, uint32_t n)
 {
@@ -166,7 +165,7 @@ rhh_add_square(uint64_t *state, int64_t x, uint32_t n_words)
 	rhh_add_words(state, words, n_words);
 }
 
-/* An integer argument. */
+/* Loads an integer argument of so many bytes, sign-extended. */
 static inline int64_t
 rhh_load_int(const void *value, uint32_t bytes)
 {
@@ -189,7 +188,7 @@ rhh_load_float(const void *value, uint32_t bytes)
 	return bytes == 4 ? *(const float *) value : *(const double *) value;
 }
 
-/* Before any row touched it. */
+/* Sets a state to what it is before any row has touched it. */
 static inline void
 rhh_state_init(uint8_t op, uint32_t bytes, uint64_t *state)
 {
@@ -197,7 +196,7 @@ rhh_state_init(uint8_t op, uint32_t bytes, uint64_t *state)
 	state[0] = rhh_op_start(op);
 }
 
-/* A row's value, of so many bytes; of COUNT there need be none. */
+/* Adds a row whose value has so many bytes.  RHH_COUNT does not read the value. */
 static inline void
 rhh_state_add(uint8_t op, uint32_t bytes, uint64_t *state, const void *value)
 {
@@ -256,7 +255,7 @@ rhh_state_add(uint8_t op, uint32_t bytes, uint64_t *state, const void *value)
 	}
 }
 
-/* Another group's state, of an argument of so many bytes. */
+/* Merges the state `from` of another group; their argument has so many bytes. */
 static inline void
 rhh_state_combine(uint8_t op, uint32_t bytes, uint64_t *to, const uint64_t *from)
 {

@@ -2,39 +2,39 @@
  * rhh_cpu.c
  *		The CPU device: worker threads, commands, and the entry points.
  *
- * rhh_cpu_table.h describes a table, rhh_cpu_batch.c what a thread does with a
- * batch.  Here is what stands between them and rhh_device.h's caller.
+ * rhh_cpu_table.h describes how a map lies in memory, and rhh_cpu_batch.c what a thread
+ * does with a batch.  This file connects them with the caller of rhh_device.h.
  *
- * Commands (batch, finish, extract) go into a list of their table's, in the order
- * of their submission, and are cut into tasks, which any worker may take:
+ * Commands (batch, finish, extract) go into the list of their map, in the order in which
+ * they are submitted.  They are cut into tasks, which any worker may take:
  *
- *		batch		its scan; then a task for each partition with rows
- *		finish		a task for each partition: take the local tables' groups
- *		extract		pieces of the result
+ *		batch		one task to scan it; then one for each partition with rows
+ *		finish		one for each partition, which takes the local tables' groups
+ *		extract		one for each piece of the result
  *
- * A batch of rows that are made of another map's groups (map_feed) is made by the
- * thread that scans it, in memory that lasts until its last task is done.
+ * The rows of a piece that map_feed() is called for are made by the thread that scans
+ * them, in memory that lasts until the last task of the command is done.
  *
- * With one worker a batch is one task.  No two tasks work on one partition at
- * once; otherwise a table's run in any order, older commands first, and a worker
- * prefers partitions that no other worker does.  Who finds no task sleeps;
- * whoever takes one and sees another wakes the next.
+ * With one worker a batch is one task.  No two tasks work on the same partition at the
+ * same time.  Apart from that the tasks of a map run in any order, those of older commands
+ * first, and a worker prefers partitions that other workers do not prefer.  A worker that
+ * finds no task sleeps; one that takes a task and sees another one wakes the next worker.
  *
- * Tables take turns, a task at a time: a table from which a task is taken goes
- * behind all others that have some.  So a query with little to do is done soon,
- * however much others have handed in before it.
+ * Maps take turns, a task at a time: a map from which a task is taken goes behind all
+ * other maps that have tasks.  So a query with little to do is done soon, however much
+ * others have submitted before it.
  *
- *		free --submit--> its table's list --last task--> done --poll()--> free
+ *		free --submit--> the map's list --last task--> done --poll()--> free
  *
- * Commands complete when they are done, whatever the order.  An eventfd tells the
- * caller.  A command is its event, too.
+ * Commands complete when they are done, in any order.  An eventfd wakes the caller.  A
+ * command also serves as the event that poll() reports.
  *
- * Who owns what: the caller's thread owns tables, free commands and everything in
- * a command until it is submitted; what says who does what next (the lists of
- * commands and of tables, commands' phases and pending tasks, busy partitions, free
- * lists) is under the device's lock; a worker owns its scratch, its local tables,
- * and what its task is about.  A table's memory is given back by map_destroy()
- * or by close(), and there is nothing in flight for it then.
+ * Who owns what.  The caller's thread owns maps, free commands, and a command until it
+ * is submitted.  The device's lock protects everything that decides what is done next:
+ * the lists of commands and of maps, the phases and pending tasks of commands, the set of
+ * busy partitions, and the free lists.  A worker owns its scratch memory, its local tables,
+ * and what its task works on.  map_destroy() and close() give the memory of a map back;
+ * nothing of it is in flight then.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -58,10 +58,10 @@
 #define MAX_COMMANDS 2048u
 #define MAX_THREADS 256u
 
-/* Batches leave some to commands that must not be refused. */
+/* Batches leave some commands free for finishing and extracting. */
 #define MAX_BATCHES (MAX_COMMANDS / 2)
 
-#define MAX_TASKS 256u			/* of a command, at once */
+#define MAX_TASKS 256u			/* of a command at a time */
 
 typedef enum command_phase
 {
@@ -75,12 +75,12 @@ typedef struct command
 {
 	struct command *next;		/* in the list it is on */
 	rhh_event_kind kind;
-	rhh_map    *table;
+	rhh_map    *map;
 	uint64_t	tag;
 	rhh_batch	batch;
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
 	uint8_t    *feed_memory;	/* where its rows are, from its scan to its end */
-	rhh_cpu_failed failed;
+	rhh_cpu_refused refused;
 	rhh_result *result;
 	bool		merge;			/* extract: what found no room in a partition */
 	uint64_t	first_group;	/* extract: of the table's, and how many */
@@ -155,7 +155,7 @@ struct rhh_device
 	command    *commands;
 	rhh_cpu_budget budget;
 	rhh_cpu_reserve reserve;
-	rhh_map    *tables;
+	rhh_map    *maps;
 	int			event_fd;
 
 	pthread_mutex_t lock;
@@ -228,14 +228,14 @@ now_ns(void)
  * those from first + at to first + end - 1, the first of them at place at.
  */
 static void
-extract_groups(const rhh_map *table, uint64_t first, uint64_t at, uint64_t end,
+extract_groups(const rhh_map *map, uint64_t first, uint64_t at, uint64_t end,
 			   const rhh_result *result)
 {
 	uint64_t	n_before = 0;	/* groups in the partitions before */
 
-	for (uint32_t p = 0; p < table->layout.n_parts && at < end; p++)
+	for (uint32_t p = 0; p < map->layout.n_parts && at < end; p++)
 	{
-		const rhh_cpu_part *part = &table->parts[p];
+		const rhh_cpu_part *part = &map->parts[p];
 		uint64_t	from = first + at - n_before;
 		uint64_t	n;
 
@@ -252,17 +252,17 @@ extract_groups(const rhh_map *table, uint64_t first, uint64_t at, uint64_t end,
 static void
 run_extract(const command *cmd, uint32_t piece)
 {
-	const rhh_map *table = cmd->table;
+	const rhh_map *map = cmd->map;
 
 	if (cmd->merge)
 	{
 		uint32_t	n = 0;
 
-		for (uint32_t w = 0; w < table->dev->n_workers; w++)
-			n = rhh_cpu_local_extract(&table->locals[w], cmd->result, n);
+		for (uint32_t w = 0; w < map->dev->n_workers; w++)
+			n = rhh_cpu_local_extract(&map->locals[w], cmd->result, n);
 		return;
 	}
-	extract_groups(table, cmd->first_group,
+	extract_groups(map, cmd->first_group,
 				   (uint64_t) cmd->n_groups * piece / cmd->n_tasks,
 				   (uint64_t) cmd->n_groups * (piece + 1) / cmd->n_tasks, cmd->result);
 }
@@ -276,7 +276,7 @@ make_rows(command *cmd)
 {
 	const rhh_feed *feed = &cmd->feed;
 	const rhh_row_spec *rows = feed->rows;
-	const rhh_map_spec *spec = &cmd->table->layout.spec;
+	const rhh_map_spec *spec = &cmd->map->layout.spec;
 	const uint32_t n = cmd->batch.n_rows;
 	const uint64_t bytes = rhh_group_rows_layout(spec, rows, n, &cmd->batch);
 	rhh_result	result = {.capacity_groups = n};
@@ -323,51 +323,51 @@ refuse_rows(command *cmd, rhh_cpu_part *part)
 {
 	const uint32_t n = cmd->batch.n_rows;
 
-	memset(cmd->failed.bitmap, 0xFF, n / 8);
+	memset(cmd->refused.bitmap, 0xFF, n / 8);
 	if (n % 8 != 0)
-		cmd->failed.bitmap[n / 8] = (uint8_t) ((1u << n % 8) - 1);
-	atomic_store_explicit(&cmd->failed.n, n, memory_order_relaxed);
-	rhh_cpu_count(&part->failed_rows, n);
+		cmd->refused.bitmap[n / 8] = (uint8_t) ((1u << n % 8) - 1);
+	atomic_store_explicit(&cmd->refused.n, n, memory_order_relaxed);
+	rhh_cpu_count(&part->refused_rows, n);
 }
 
-/* Takes the local tables' groups of a partition; the last one frees these. */
+/* Moves the local tables' groups of a partition into it; the last task frees those tables. */
 static void
-run_finish(rhh_map *table, uint32_t p)
+run_finish(rhh_map *map, uint32_t p)
 {
-	rhh_cpu_part *part = &table->parts[p];
-	const uint32_t n_locals = table->locals != NULL ? table->dev->n_workers : 0;
+	rhh_cpu_part *part = &map->parts[p];
+	const uint32_t n_locals = map->locals != NULL ? map->dev->n_workers : 0;
 	uint64_t	n_orphans = 0;
 
 	for (uint32_t w = 0; w < n_locals; w++)
-		if (table->locals[w].used)
-			n_orphans += rhh_cpu_part_merge(part, p, &table->locals[w].part);
+		if (map->locals[w].used)
+			n_orphans += rhh_cpu_part_merge(part, p, &map->locals[w].part);
 	if (n_orphans > 0)
-		atomic_fetch_add_explicit(&table->n_orphans, n_orphans, memory_order_relaxed);
-	if (table->layout.spec.flags & RHH_WANT_PROBE_STATS)
+		atomic_fetch_add_explicit(&map->n_orphans, n_orphans, memory_order_relaxed);
+	if (map->layout.spec.flags & RHH_WANT_PROBE_STATS)
 		rhh_cpu_part_probe_stats(part);
 	rhh_cpu_part_free_slots(part);
-	if (atomic_fetch_sub_explicit(&table->n_unmerged, 1, memory_order_acq_rel) == 1 &&
-		atomic_load_explicit(&table->n_orphans, memory_order_relaxed) == 0)
+	if (atomic_fetch_sub_explicit(&map->n_unmerged, 1, memory_order_acq_rel) == 1 &&
+		atomic_load_explicit(&map->n_orphans, memory_order_relaxed) == 0)
 	{
 		for (uint32_t w = 0; w < n_locals; w++)
-			if (table->locals[w].used)
-				rhh_cpu_part_free(&table->locals[w].part);
+			if (map->locals[w].used)
+				rhh_cpu_part_free(&map->locals[w].part);
 	}
 }
 
 static bool
 run_scan(command *cmd, worker *self)
 {
-	rhh_map    *table = cmd->table;
+	rhh_map    *map = cmd->map;
 	rhh_cpu_local *local = NULL;
-	rhh_cpu_part *part = &table->parts[0];
+	rhh_cpu_part *part = &map->parts[0];
 
-	if (table->locals != NULL)
+	if (map->locals != NULL)
 	{
-		local = &table->locals[self->number];
+		local = &map->locals[self->number];
 		part = &local->part;
 		if (part->layout == NULL)
-			rhh_cpu_local_init(local, &table->layout, &table->budget);
+			rhh_cpu_local_init(local, &map->layout, &map->budget);
 	}
 	if (cmd->feed.source != NULL && !make_rows(cmd))
 	{
@@ -377,22 +377,22 @@ run_scan(command *cmd, worker *self)
 		return true;
 	}
 	if (local == NULL)
-		return rhh_cpu_aggregate_all(part, &cmd->batch, &self->scratch, &cmd->failed,
-									 &table->cancelled);
-	return rhh_cpu_scan(table->parts, local, &cmd->batch, cmd->lists, &self->scratch,
-						&cmd->failed, &table->cancelled);
+		return rhh_cpu_aggregate_all(part, &cmd->batch, &self->scratch, &cmd->refused,
+									 &map->cancelled);
+	return rhh_cpu_scan(map->parts, local, &cmd->batch, cmd->lists, &self->scratch,
+						&cmd->refused, &map->cancelled);
 }
 
 static void
 run_task(const task *task, worker *self)
 {
 	command    *cmd = task->cmd;
-	rhh_map    *table = cmd->table;
-	rhh_cpu_part *part = &table->parts[task->number];
+	rhh_map    *map = cmd->map;
+	rhh_cpu_part *part = &map->parts[task->number];
 	uint64_t	start_ns = now_ns();
 	bool		complete = true;
 
-	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
+	if (atomic_load_explicit(&map->cancelled, memory_order_relaxed))
 	{
 		atomic_store_explicit(&cmd->skipped, true, memory_order_relaxed);
 		return;
@@ -400,15 +400,15 @@ run_task(const task *task, worker *self)
 	if (task->scan)
 	{
 		complete = run_scan(cmd, self);
-		if (table->locals != NULL)
-			part = &table->locals[self->number].part;
+		if (map->locals != NULL)
+			part = &map->locals[self->number].part;
 	}
 	else if (cmd->kind == RHH_EVENT_BATCH)
 		complete = rhh_cpu_aggregate_list(part, task->number, &cmd->batch, cmd->lists,
-										  &self->scratch, &cmd->failed,
-										  &table->cancelled);
+										  &self->scratch, &cmd->refused,
+										  &map->cancelled);
 	else if (cmd->kind == RHH_EVENT_FINISH)
-		run_finish(table, task->number);
+		run_finish(map, task->number);
 	else
 	{
 		run_extract(cmd, task->number);
@@ -430,8 +430,8 @@ set_bits(uint64_t *bits, uint32_t n)
 }
 
 /*
- * A pending task of a command that may run now, from number first on, around.
- * The lock is held, here and below.
+ * Finds a pending task of a command that may run now.  It looks from number first on, and
+ * then from 0.  The caller holds the lock, here and in the functions below.
  */
 static bool
 find_pending(const command *cmd, uint32_t first, uint32_t *number)
@@ -442,7 +442,7 @@ find_pending(const command *cmd, uint32_t first, uint32_t *number)
 		uint64_t	ready = cmd->pending[word];
 
 		if (cmd->kind != RHH_EVENT_EXTRACT)
-			ready &= ~cmd->table->busy[word];
+			ready &= ~cmd->map->busy[word];
 		if (i == 0)
 			ready &= UINT64_MAX << first % 64;
 		if (ready != 0)
@@ -454,30 +454,30 @@ find_pending(const command *cmd, uint32_t first, uint32_t *number)
 	return false;
 }
 
-/* A table comes to have commands, has none any more, or has had its turn. */
+/* A map joins the turns when it has commands, and leaves them when it has none. */
 static void
-join_turns(rhh_device *dev, rhh_map *table)
+join_turns(rhh_device *dev, rhh_map *map)
 {
-	table->later = NULL;
-	table->sooner = dev->last_turn;
+	map->later = NULL;
+	map->sooner = dev->last_turn;
 	if (dev->last_turn != NULL)
-		dev->last_turn->later = table;
+		dev->last_turn->later = map;
 	else
-		dev->first_turn = table;
-	dev->last_turn = table;
+		dev->first_turn = map;
+	dev->last_turn = map;
 }
 
 static void
-leave_turns(rhh_device *dev, rhh_map *table)
+leave_turns(rhh_device *dev, rhh_map *map)
 {
-	if (table->sooner != NULL)
-		table->sooner->later = table->later;
+	if (map->sooner != NULL)
+		map->sooner->later = map->later;
 	else
-		dev->first_turn = table->later;
-	if (table->later != NULL)
-		table->later->sooner = table->sooner;
+		dev->first_turn = map->later;
+	if (map->later != NULL)
+		map->later->sooner = map->sooner;
 	else
-		dev->last_turn = table->sooner;
+		dev->last_turn = map->sooner;
 }
 
 static void
@@ -509,17 +509,17 @@ remove_command(command_list *list, command *cmd)
 }
 
 /*
- * The task that may run now, of the table whose turn it is, of its oldest command
- * that has one.
+ * Finds the next task: of the map whose turn it is, and of its oldest command that has a
+ * task that may run now.
  */
 static bool
 find_task(rhh_device *dev, const worker *self, task *task)
 {
-	for (rhh_map *table = dev->first_turn; table != NULL; table = table->later)
+	for (rhh_map *map = dev->first_turn; map != NULL; map = map->later)
 	{
-		const uint32_t first = self->number * table->layout.n_parts / dev->n_workers;
+		const uint32_t first = self->number * map->layout.n_parts / dev->n_workers;
 
-		for (command *cmd = table->commands.first; cmd != NULL; cmd = cmd->next)
+		for (command *cmd = map->commands.first; cmd != NULL; cmd = cmd->next)
 		{
 			task->cmd = cmd;
 			task->scan = cmd->phase == PHASE_SCAN;
@@ -539,8 +539,8 @@ take_task(rhh_device *dev, const task *task)
 	command    *cmd = task->cmd;
 	uint64_t	bit = UINT64_C(1) << task->number % 64;
 
-	leave_turns(dev, cmd->table);
-	join_turns(dev, cmd->table);
+	leave_turns(dev, cmd->map);
+	join_turns(dev, cmd->map);
 	if (task->scan)
 	{
 		cmd->phase = PHASE_SCANNING;
@@ -551,7 +551,7 @@ take_task(rhh_device *dev, const task *task)
 	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns == 0)
 		cmd->start_ns = now_ns();
 	if (cmd->kind != RHH_EVENT_EXTRACT)
-		cmd->table->busy[task->number / 64] |= bit;
+		cmd->map->busy[task->number / 64] |= bit;
 }
 
 static void
@@ -564,11 +564,11 @@ signal_event(rhh_device *dev)
 		;
 }
 
-/* The command's tasks are done. */
+/* All tasks of a command are done. */
 static void
 finish_command(rhh_device *dev, command *cmd)
 {
-	rhh_map    *table = cmd->table;
+	rhh_map    *map = cmd->map;
 
 	if (cmd->lists != NULL)
 		dev->free_lists[dev->n_free_lists++] = cmd->lists;
@@ -576,12 +576,12 @@ finish_command(rhh_device *dev, command *cmd)
 	free(cmd->feed_memory);
 	cmd->feed_memory = NULL;
 	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns > 0)
-		atomic_fetch_add_explicit(&table->extract_ns, now_ns() - cmd->start_ns,
+		atomic_fetch_add_explicit(&map->extract_ns, now_ns() - cmd->start_ns,
 								  memory_order_relaxed);
 	cmd->phase = PHASE_DONE;
-	remove_command(&table->commands, cmd);
-	if (table->commands.first == NULL)
-		leave_turns(dev, table);
+	remove_command(&map->commands, cmd);
+	if (map->commands.first == NULL)
+		leave_turns(dev, map);
 	if (dev->done.first == NULL)
 		signal_event(dev);
 	append_command(&dev->done, cmd);
@@ -591,24 +591,24 @@ static void
 finish_task(rhh_device *dev, const task *task)
 {
 	command    *cmd = task->cmd;
-	const rhh_map *table = cmd->table;
+	const rhh_map *map = cmd->map;
 
 	if (!task->scan)
 	{
 		if (cmd->kind != RHH_EVENT_EXTRACT)
-			cmd->table->busy[task->number / 64] &=
+			cmd->map->busy[task->number / 64] &=
 				~(UINT64_C(1) << task->number % 64);
 		cmd->n_unfinished--;
 	}
 	else
 	{
 		cmd->phase = PHASE_TASKS;
-		if (table->locals != NULL &&
+		if (map->locals != NULL &&
 			!atomic_load_explicit(&cmd->skipped, memory_order_relaxed))
 		{
 			const uint32_t *first = cmd->lists->first;
 
-			for (uint32_t p = 0; p < table->layout.n_parts; p++)
+			for (uint32_t p = 0; p < map->layout.n_parts; p++)
 			{
 				if (first[p] == first[p + 1])
 					continue;
@@ -657,34 +657,34 @@ worker_main(void *arg)
 
 /* ---------- commands ---------- */
 
-/* A command to be filled in and submitted.  NULL: no more than limit at once. */
+/* Gets a free command to fill in and submit.  NULL: the map has `limit` in flight. */
 static command *
-new_command(rhh_map *table, rhh_event_kind kind, uint64_t tag, uint32_t limit)
+new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 {
-	rhh_device *dev = table->dev;
+	rhh_device *dev = map->dev;
 	command    *cmd = dev->free_commands;
 
 	if (dev->n_commands >= limit)
 		return NULL;
 	cmd->kind = kind;
-	cmd->table = table;
+	cmd->map = map;
 	cmd->tag = tag;
 	cmd->result = NULL;
 	cmd->feed.source = NULL;
 	cmd->feed_memory = NULL;
 	cmd->lists = NULL;
 	cmd->start_ns = 0;
-	atomic_store_explicit(&cmd->failed.state, 0, memory_order_relaxed);
-	atomic_store_explicit(&cmd->failed.n, 0, memory_order_relaxed);
+	atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
+	atomic_store_explicit(&cmd->refused.n, 0, memory_order_relaxed);
 	atomic_store_explicit(&cmd->skipped, false, memory_order_relaxed);
 	return cmd;
 }
 
-/* n_tasks: 0: to be scanned. */
+/* Submits a command of n_tasks tasks; 0: it is a batch that is to be scanned first. */
 static void
 submit_command(rhh_device *dev, command *cmd, uint32_t n_tasks)
 {
-	rhh_map    *table = cmd->table;
+	rhh_map    *map = cmd->map;
 
 	dev->free_commands = cmd->next;
 	dev->n_commands++;
@@ -692,9 +692,9 @@ submit_command(rhh_device *dev, command *cmd, uint32_t n_tasks)
 	cmd->n_tasks = cmd->n_unfinished = n_tasks;
 	set_bits(cmd->pending, n_tasks);
 	pthread_mutex_lock(&dev->lock);
-	if (table->commands.first == NULL)
-		join_turns(dev, table);
-	append_command(&table->commands, cmd);
+	if (map->commands.first == NULL)
+		join_turns(dev, map);
+	append_command(&map->commands, cmd);
 	if (dev->n_waiting > 0)
 		pthread_cond_signal(&dev->wake);
 	pthread_mutex_unlock(&dev->lock);
@@ -715,31 +715,31 @@ cpu_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error *err)
 }
 
 static void
-free_table(rhh_map *table)
+free_map(rhh_map *map)
 {
-	if (table->parts != NULL)
+	if (map->parts != NULL)
 	{
-		for (uint32_t p = 0; p < table->layout.n_parts; p++)
-			rhh_cpu_part_free(&table->parts[p]);
-		free(table->parts);
+		for (uint32_t p = 0; p < map->layout.n_parts; p++)
+			rhh_cpu_part_free(&map->parts[p]);
+		free(map->parts);
 	}
-	if (table->locals != NULL)
+	if (map->locals != NULL)
 	{
-		for (uint32_t w = 0; w < table->dev->n_workers; w++)
-			rhh_cpu_part_free(&table->locals[w].part);
-		free(table->locals);
+		for (uint32_t w = 0; w < map->dev->n_workers; w++)
+			rhh_cpu_part_free(&map->locals[w].part);
+		free(map->locals);
 	}
-	free(table);
+	free(map);
 }
 
-/* Batches that are between their scan and their last task, at most. */
+/* The most batches that may be between their scan and their last task. */
 static uint32_t
 lists_of(const rhh_device *dev)
 {
 	return dev->n_workers + 2;
 }
 
-/* Stops the n_started first workers and frees the device. */
+/* Stops the first n_started workers and frees the device. */
 static void
 free_device(rhh_device *dev, uint32_t n_started)
 {
@@ -750,12 +750,12 @@ free_device(rhh_device *dev, uint32_t n_started)
 	for (uint32_t i = 0; i < n_started; i++)
 		pthread_join(dev->workers[i].thread, NULL);
 
-	while (dev->tables != NULL)
+	while (dev->maps != NULL)
 	{
-		rhh_map    *table = dev->tables;
+		rhh_map    *map = dev->maps;
 
-		dev->tables = table->next;
-		free_table(table);
+		dev->maps = map->next;
+		free_map(map);
 	}
 	for (uint32_t i = 0; i < dev->n_workers; i++)
 		rhh_cpu_scratch_free(&dev->workers[i].scratch);
@@ -857,8 +857,8 @@ static void
 cpu_close(rhh_device *dev)
 {
 	/* so that queued batches are skipped */
-	for (rhh_map *table = dev->tables; table != NULL; table = table->next)
-		atomic_store_explicit(&table->cancelled, true, memory_order_relaxed);
+	for (rhh_map *map = dev->maps; map != NULL; map = map->next)
+		atomic_store_explicit(&map->cancelled, true, memory_order_relaxed);
 	free_device(dev, dev->n_workers);
 }
 
@@ -877,7 +877,7 @@ cpu_info(rhh_device *dev, rhh_device_info *info, rhh_error *err)
 	return succeed(err);
 }
 
-/* Batches are read where they lie. */
+/* Does nothing: batches are read where they lie. */
 static rhh_status
 cpu_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err)
 {
@@ -887,11 +887,11 @@ cpu_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err)
 	return succeed(err);
 }
 
-/* Final when finished. */
+/* How many groups have no slot; final once the map is finished. */
 static uint64_t
-n_orphans_of(rhh_map *table)
+n_orphans_of(rhh_map *map)
 {
-	return atomic_load_explicit(&table->n_orphans, memory_order_relaxed);
+	return atomic_load_explicit(&map->n_orphans, memory_order_relaxed);
 }
 
 static int
@@ -907,13 +907,13 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 	uint64_t	counter;
 	bool		more;
 
-	/* first, so that what completes from here on makes it readable again */
+	/* reset first: what completes after this makes it readable again */
 	while (read(dev->event_fd, &counter, sizeof(counter)) < 0 && errno == EINTR)
 		;
 	for (*n = 0;; (*n)++)
 	{
 		command    *cmd;
-		rhh_map    *table;
+		rhh_map    *map;
 		rhh_event  *event = &events[*n];
 
 		pthread_mutex_lock(&dev->lock);
@@ -924,35 +924,35 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		pthread_mutex_unlock(&dev->lock);
 		if (cmd == NULL || more)
 			break;
-		table = cmd->table;
+		map = cmd->map;
 		event->kind = cmd->kind;
 		event->status = atomic_load_explicit(&cmd->skipped, memory_order_relaxed) ?
 			RHH_CANCELLED : RHH_OK;
-		event->table = table;
+		event->map = map;
 		event->tag = cmd->tag;
-		event->n_failed = atomic_load_explicit(&cmd->failed.n, memory_order_relaxed);
+		event->n_refused = atomic_load_explicit(&cmd->refused.n, memory_order_relaxed);
 		switch (cmd->kind)
 		{
 			case RHH_EVENT_BATCH:
-				table->batches_in_flight--;
+				map->batches_in_flight--;
 				break;
 			case RHH_EVENT_FINISH:
-				table->finished = true;
-				for (uint32_t p = 0; p < table->layout.n_parts; p++)
-					table->n_groups += table->parts[p].n_groups;
+				map->finished = true;
+				for (uint32_t p = 0; p < map->layout.n_parts; p++)
+					map->n_groups += map->parts[p].n_groups;
 				break;
 			case RHH_EVENT_EXTRACT:
-				table->extracting = false;
+				map->extracting = false;
 				if (event->status != RHH_OK)
 					break;
 				if (cmd->merge)
-					table->n_orphans_extracted += cmd->n_groups;
+					map->n_orphans_extracted += cmd->n_groups;
 				else
-					table->n_extracted += cmd->n_groups;
+					map->n_extracted += cmd->n_groups;
 				cmd->result->n_groups = cmd->n_groups;
 				cmd->result->needs_merge = cmd->merge;
-				cmd->result->last = table->n_extracted == table->n_groups &&
-					table->n_orphans_extracted == n_orphans_of(table);
+				cmd->result->last = map->n_extracted == map->n_groups &&
+					map->n_orphans_extracted == n_orphans_of(map);
 				break;
 		}
 		cmd->next = dev->free_commands;
@@ -964,9 +964,9 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 	return succeed(err);
 }
 
-/* ---------- tables ---------- */
+/* ---------- maps ---------- */
 
-/* Zeroed memory for partitions, which are aligned to two cache lines. */
+/* Allocates zeroed memory for partitions, which are aligned to two cache lines. */
 static void *
 allocate_zeroed(size_t bytes)
 {
@@ -981,7 +981,7 @@ static rhh_status
 cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 			   rhh_error *err)
 {
-	rhh_map    *table;
+	rhh_map    *map;
 	uint64_t	limit_bytes = dev->budget.limit_bytes;
 
 	*out = NULL;
@@ -990,47 +990,47 @@ cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	if (spec->memory_limit_bytes > 0 && spec->memory_limit_bytes < limit_bytes)
 		limit_bytes = spec->memory_limit_bytes;
 
-	table = calloc(1, sizeof(*table));
-	if (table == NULL)
+	map = calloc(1, sizeof(*map));
+	if (map == NULL)
 		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
-	table->dev = dev;
-	table->budget.parent = &dev->budget;
-	table->budget.limit_bytes = limit_bytes;
-	rhh_cpu_layout_init(&table->layout, spec, dev->n_workers, limit_bytes);
-	table->layout.reserve = &dev->reserve;
-	atomic_store_explicit(&table->n_unmerged, table->layout.n_parts,
+	map->dev = dev;
+	map->budget.parent = &dev->budget;
+	map->budget.limit_bytes = limit_bytes;
+	rhh_cpu_layout_init(&map->layout, spec, dev->n_workers, limit_bytes);
+	map->layout.reserve = &dev->reserve;
+	atomic_store_explicit(&map->n_unmerged, map->layout.n_parts,
 						  memory_order_relaxed);
-	table->parts = allocate_zeroed(table->layout.n_parts * sizeof(rhh_cpu_part));
+	map->parts = allocate_zeroed(map->layout.n_parts * sizeof(rhh_cpu_part));
 	if (dev->n_workers > 1)
-		table->locals = allocate_zeroed(dev->n_workers * sizeof(rhh_cpu_local));
-	if (table->parts == NULL || (dev->n_workers > 1 && table->locals == NULL))
+		map->locals = allocate_zeroed(dev->n_workers * sizeof(rhh_cpu_local));
+	if (map->parts == NULL || (dev->n_workers > 1 && map->locals == NULL))
 	{
-		free(table->parts);
-		free(table->locals);
-		free(table);
+		free(map->parts);
+		free(map->locals);
+		free(map);
 		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
 	}
-	for (uint32_t p = 0; p < table->layout.n_parts; p++)
+	for (uint32_t p = 0; p < map->layout.n_parts; p++)
 	{
-		if (!rhh_cpu_part_init(&table->parts[p], &table->layout, &table->budget,
+		if (!rhh_cpu_part_init(&map->parts[p], &map->layout, &map->budget,
 							   limit_bytes))
 		{
 			/* those not initialized are zero, and have nothing to free */
-			free_table(table);
+			free_map(map);
 			return fail(err, RHH_NO_MEMORY,
 						"could not allocate the smallest table in %llu bytes",
 						(unsigned long long) limit_bytes);
 		}
 	}
-	table->next = dev->tables;
-	if (table->next != NULL)
-		table->next->prev = table;
-	dev->tables = table;
-	*out = table;
+	map->next = dev->maps;
+	if (map->next != NULL)
+		map->next->prev = map;
+	dev->maps = map;
+	*out = map;
 	return succeed(err);
 }
 
-/* In flight for one table. */
+/* The most batches of one map in flight. */
 static uint32_t
 max_batches(const rhh_device *dev)
 {
@@ -1040,43 +1040,43 @@ max_batches(const rhh_device *dev)
 
 /* A command for a batch, to be filled in and submitted.  NULL: see err. */
 static command *
-new_batch(rhh_map *table, uint64_t tag, rhh_error *err)
+new_batch(rhh_map *map, uint64_t tag, rhh_error *err)
 {
 	command    *cmd = NULL;
 
-	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
+	if (atomic_load_explicit(&map->cancelled, memory_order_relaxed))
 		(void) fail(err, RHH_CANCELLED, "the table was cancelled");
-	else if (table->batches_in_flight == max_batches(table->dev) ||
-			 (cmd = new_command(table, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
+	else if (map->batches_in_flight == max_batches(map->dev) ||
+			 (cmd = new_command(map, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
 		(void) fail(err, RHH_BUSY, "too many batches are in flight");
 	return cmd;
 }
 
 static rhh_status
-cpu_map_submit(rhh_map *table, const rhh_batch *batch, uint64_t tag,
+cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 			   rhh_error *err)
 {
 	command    *cmd;
 
-	if (table->finishing)
+	if (map->finishing)
 		return fail(err, RHH_INVALID, "the table is finished");
-	if (rhh_check_batch(&table->layout.spec, batch, err) != RHH_OK)
+	if (rhh_check_batch(&map->layout.spec, batch, err) != RHH_OK)
 		return err->status;
-	cmd = new_batch(table, tag, err);
+	cmd = new_batch(map, tag, err);
 	if (cmd == NULL)
 		return err->status;
 	cmd->batch = *batch;
-	cmd->failed.bitmap = batch->base + batch->failed_offset;
-	cmd->failed.bytes = (batch->n_rows + 7) / 8;
-	table->batches_in_flight++;
-	submit_command(table->dev, cmd, 0);
+	cmd->refused.bitmap = batch->base + batch->refused_offset;
+	cmd->refused.bytes = (batch->n_rows + 7) / 8;
+	map->batches_in_flight++;
+	submit_command(map->dev, cmd, 0);
 	return succeed(err);
 }
 
 static rhh_status
-cpu_map_feed(rhh_map *table, rhh_feed *feed, uint64_t tag, rhh_error *err)
+cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 {
-	const rhh_map_spec *spec = &table->layout.spec;
+	const rhh_map_spec *spec = &map->layout.spec;
 	rhh_map    *source = feed->source;
 	rhh_batch	batch;
 	uint64_t	n_left;
@@ -1084,7 +1084,7 @@ cpu_map_feed(rhh_map *table, rhh_feed *feed, uint64_t tag, rhh_error *err)
 	command    *cmd;
 
 	feed->n_groups = 0;
-	if (table->finishing)
+	if (map->finishing)
 		return fail(err, RHH_INVALID, "the table is finished");
 	if (!source->finished || n_orphans_of(source) > 0)
 		return fail(err, RHH_INVALID, "the groups to feed are not finished");
@@ -1094,7 +1094,7 @@ cpu_map_feed(rhh_map *table, rhh_feed *feed, uint64_t tag, rhh_error *err)
 		return fail(err, RHH_BUSY, "groups are being extracted");
 	if (feed->first_group >= source->n_groups)
 		return succeed(err);
-	cmd = new_batch(table, tag, err);
+	cmd = new_batch(map, tag, err);
 	if (cmd == NULL)
 		return err->status;
 	n_left = source->n_groups - feed->first_group;
@@ -1107,76 +1107,76 @@ cpu_map_feed(rhh_map *table, rhh_feed *feed, uint64_t tag, rhh_error *err)
 	feed->n_groups = n;
 	cmd->feed = *feed;
 	cmd->batch.n_rows = n;
-	cmd->failed.bitmap = feed->failed;
-	cmd->failed.bytes = (n + 7) / 8;
-	table->batches_in_flight++;
-	submit_command(table->dev, cmd, 0);
+	cmd->refused.bitmap = feed->refused;
+	cmd->refused.bytes = (n + 7) / 8;
+	map->batches_in_flight++;
+	submit_command(map->dev, cmd, 0);
 	return succeed(err);
 }
 
 static rhh_status
-cpu_map_finish(rhh_map *table, rhh_error *err)
+cpu_map_finish(rhh_map *map, rhh_error *err)
 {
 	command    *cmd;
 
-	if (table->finishing)
+	if (map->finishing)
 		return fail(err, RHH_INVALID, "the table is finished");
-	if (table->batches_in_flight > 0)
+	if (map->batches_in_flight > 0)
 		return fail(err, RHH_INVALID, "batches are in flight");
-	cmd = new_command(table, RHH_EVENT_FINISH, 0, MAX_COMMANDS);
+	cmd = new_command(map, RHH_EVENT_FINISH, 0, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
-	table->finishing = true;
-	submit_command(table->dev, cmd, table->layout.n_parts);
+	map->finishing = true;
+	submit_command(map->dev, cmd, map->layout.n_parts);
 	return succeed(err);
 }
 
 static rhh_status
-cpu_map_extract(rhh_map *table, rhh_result *result, uint64_t tag,
+cpu_map_extract(rhh_map *map, rhh_result *result, uint64_t tag,
 				rhh_error *err)
 {
-	const uint64_t n_orphans = n_orphans_of(table);
-	const bool	merge = table->n_orphans_extracted < n_orphans;
-	const uint64_t n_left = merge ? n_orphans - table->n_orphans_extracted :
-		table->n_groups - table->n_extracted;
-	const uint32_t n_workers = table->dev->n_workers;
+	const uint64_t n_orphans = n_orphans_of(map);
+	const bool	merge = map->n_orphans_extracted < n_orphans;
+	const uint64_t n_left = merge ? n_orphans - map->n_orphans_extracted :
+		map->n_groups - map->n_extracted;
+	const uint32_t n_workers = map->dev->n_workers;
 	uint32_t	n_pieces;
 	command    *cmd;
 
-	if (!table->finished)
+	if (!map->finished)
 		return fail(err, RHH_INVALID, "the table is not finished");
-	if (table->extracting)
+	if (map->extracting)
 		return fail(err, RHH_INVALID, "groups are being extracted");
 	if (result->capacity_groups < 1)
 		return fail(err, RHH_INVALID, "the result has no room");
-	if (atomic_load_explicit(&table->cancelled, memory_order_relaxed))
+	if (atomic_load_explicit(&map->cancelled, memory_order_relaxed))
 		return fail(err, RHH_CANCELLED, "the table was cancelled");
-	cmd = new_command(table, RHH_EVENT_EXTRACT, tag, MAX_COMMANDS);
+	cmd = new_command(map, RHH_EVENT_EXTRACT, tag, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
 	cmd->result = result;
 	cmd->merge = merge;
-	cmd->first_group = table->n_extracted;
+	cmd->first_group = map->n_extracted;
 	cmd->n_groups = n_left < result->capacity_groups ?
 		(uint32_t) n_left : result->capacity_groups;
 	n_pieces = merge ? 1 : cmd->n_groups / RHH_CPU_EXTRACT_PIECE_GROUPS + 1;
-	table->extracting = true;
-	submit_command(table->dev, cmd, n_pieces < n_workers ? n_pieces : n_workers);
+	map->extracting = true;
+	submit_command(map->dev, cmd, n_pieces < n_workers ? n_pieces : n_workers);
 	return succeed(err);
 }
 
 static rhh_status
-cpu_map_seek(rhh_map *table, uint64_t group, rhh_error *err)
+cpu_map_seek(rhh_map *map, uint64_t group, rhh_error *err)
 {
-	if (!table->finished)
+	if (!map->finished)
 		return fail(err, RHH_INVALID, "the table is not finished");
-	if (table->extracting)
+	if (map->extracting)
 		return fail(err, RHH_INVALID, "groups are being extracted");
-	if (n_orphans_of(table) > 0)
+	if (n_orphans_of(map) > 0)
 		return fail(err, RHH_INVALID, "groups without a slot come out once");
-	if (group > table->n_groups)
+	if (group > map->n_groups)
 		return fail(err, RHH_INVALID, "there are not so many groups");
-	table->n_extracted = group;
+	map->n_extracted = group;
 	return succeed(err);
 }
 
@@ -1186,26 +1186,26 @@ read_count(const _Atomic uint64_t *counter)
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* What any thread has done in a partition, or with its local table. */
+/* Adds up what threads have done in a partition, or in a local table. */
 static void
 add_stats(rhh_map_stats *stats, const rhh_cpu_part *part)
 {
 	stats->rows += read_count(&part->rows);
-	stats->failed_rows += read_count(&part->failed_rows);
+	stats->refused_rows += read_count(&part->refused_rows);
 	stats->kernel_ns += read_count(&part->busy_ns);
 }
 
 /*
- * kernel_ns is the threads' time (by the clock, waiting for a core included)
- * divided by their number: the device's time, had all been equally loaded.
+ * kernel_ns is the threads' time, by the clock and so with waiting for a core, divided by
+ * their number: what the device would have needed with all threads equally loaded.
  */
 static void
-cpu_map_stats(rhh_map *table, rhh_map_stats *stats)
+cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
-	for (uint32_t p = 0; p < table->layout.n_parts; p++)
+	for (uint32_t p = 0; p < map->layout.n_parts; p++)
 	{
-		const rhh_cpu_part *part = &table->parts[p];
+		const rhh_cpu_part *part = &map->parts[p];
 		uint32_t	probe_max = atomic_load_explicit(&part->probe_max,
 													 memory_order_relaxed);
 
@@ -1218,34 +1218,34 @@ cpu_map_stats(rhh_map *table, rhh_map_stats *stats)
 		if (probe_max > stats->probe_buckets_max)
 			stats->probe_buckets_max = probe_max;
 	}
-	if (table->locals != NULL)
+	if (map->locals != NULL)
 	{
-		for (uint32_t w = 0; w < table->dev->n_workers; w++)
-			add_stats(stats, &table->locals[w].part);
+		for (uint32_t w = 0; w < map->dev->n_workers; w++)
+			add_stats(stats, &map->locals[w].part);
 	}
-	stats->orphans = n_orphans_of(table);
-	stats->kernel_ns /= table->dev->n_workers;
-	stats->extract_ns = read_count(&table->extract_ns);
-	stats->bytes = read_count(&table->budget.used_bytes);
-	stats->peak_bytes = read_count(&table->budget.peak_bytes);
+	stats->orphans = n_orphans_of(map);
+	stats->kernel_ns /= map->dev->n_workers;
+	stats->extract_ns = read_count(&map->extract_ns);
+	stats->bytes = read_count(&map->budget.used_bytes);
+	stats->peak_bytes = read_count(&map->budget.peak_bytes);
 }
 
 static void
-cpu_map_cancel(rhh_map *table)
+cpu_map_cancel(rhh_map *map)
 {
-	atomic_store_explicit(&table->cancelled, true, memory_order_relaxed);
+	atomic_store_explicit(&map->cancelled, true, memory_order_relaxed);
 }
 
 static void
-cpu_map_destroy(rhh_map *table)
+cpu_map_destroy(rhh_map *map)
 {
-	if (table->prev != NULL)
-		table->prev->next = table->next;
+	if (map->prev != NULL)
+		map->prev->next = map->next;
 	else
-		table->dev->tables = table->next;
-	if (table->next != NULL)
-		table->next->prev = table->prev;
-	free_table(table);
+		map->dev->maps = map->next;
+	if (map->next != NULL)
+		map->next->prev = map->prev;
+	free_map(map);
 }
 
 const rhh_device_ops rhh_cpu_ops = {

@@ -1,32 +1,31 @@
 /*
  * rhh_cpu_batch.c
- *		Aggregates batches into a CPU device's table.
+ *		Aggregates batches into a map of the CPU device.
  *
- * With one thread there is one partition, and rhh_cpu_aggregate_all() takes a
- * batch's rows to it.  With several, a batch goes through two kinds of tasks:
+ * With one thread there is one partition, and rhh_cpu_aggregate_all() takes the rows of
+ * a batch to it.  With several threads a batch goes through two kinds of tasks:
  *
- *		rhh_cpu_scan()				one thread; rows -> its local table, and
- *									those that this does not take -> lists, one
+ *		rhh_cpu_scan()				one thread takes the rows to its local table, and
+ *									puts those that this does not take into lists, one
  *									for each partition
- *		rhh_cpu_aggregate_list()	a partition's list -> the partition; several
- *									partitions at once, by any threads
+ *		rhh_cpu_aggregate_list()	takes the list of a partition to the partition;
+ *									any threads do so, for several partitions at once
  *
- * so that each row is hashed once, and a batch of few groups needs only its
- * scan.  All of them take some hundred rows at a time, a run, through stages, so
- * that a stage's cache misses overlap and what depends on types is decided
- * outside of the row loops:
+ * So each row is hashed only once, and a batch with few groups needs only its scan.  All
+ * of these take a run of some hundred rows at a time through stages.  So the cache misses
+ * of a stage overlap, and what depends on types is decided outside of the loops over rows:
  *
- *		hash		keys -> fingerprints (or both from the list)
- *		prefetch	home buckets
- *		find		fingerprint -> group number; prefetch its record
- *		settle		compare keys where fingerprints do not prove them equal;
- *					insert what is new; rows without a group go to a list, or
- *					fail here where they were to find one
- *		update		state by state, of all rows left
+ *		hash		makes fingerprints of keys (or takes both from the list)
+ *		prefetch	prefetches the home buckets
+ *		find		looks for the group by its fingerprint, and prefetches its record
+ *		settle		compares keys, if equal fingerprints do not prove equal keys, and
+ *					inserts new keys; a row without a group goes to a list, or is
+ *					refused
+ *		update		updates the states of all remaining rows, state by state
  *
- * No row fails after settle and no state is touched before update.
+ * No row is refused after settle, and no state is touched before update.
  *
- * The scratch belongs to the thread and holds nothing between tasks.
+ * The scratch memory belongs to the thread and holds nothing between tasks.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -41,15 +40,15 @@ typedef struct batch_job
 	const rhh_cpu_layout *layout;
 	const rhh_batch *batch;
 	rhh_cpu_scratch *scratch;
-	rhh_cpu_failed *failed;
+	rhh_cpu_refused *refused;
 	const uint8_t *key_nulls;	/* of SINGLE; NULL: none */
 	bool		prefetch;
 	bool		prefetched;		/* the buckets are asked for already */
 	uint64_t	n_rows;			/* aggregated */
-	uint64_t	n_failed;
+	uint64_t	n_refused;
 } batch_job;
 
-/* Runs BODY with v as the column's values; a 16-byte column has none. */
+/* Runs BODY with v as the values of a column, which has no 16 bytes. */
 #define FOR_WIDTH(bytes, base, sign, BODY) \
 	switch (bytes) \
 	{ \
@@ -148,7 +147,7 @@ column_values(const batch_job *job, uint32_t column)
 	return job->batch->base + job->batch->values_offset[column];
 }
 
-/* NULL: no row of the column is. */
+/* The bitmap of NULLs of a column; NULL if no row of the column is NULL. */
 static const uint8_t *
 column_nulls(const batch_job *job, uint32_t column)
 {
@@ -166,7 +165,7 @@ bit_of(const uint8_t *bitmap, uint32_t row)
 /* ---------- hash ---------- */
 
 /*
- * The keys of PACKED, of rows first .. first + n - 1 or of those in row.
+ * Makes PACKED keys, of the n rows from first on or, if row is not NULL, of those in row.
  */
 static inline __attribute__((always_inline)) void
 pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
@@ -202,7 +201,7 @@ pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
 	}
 }
 
-/* Hashes on with a column's values; zero where NULL, as in the key. */
+/* Hashes one more column; its value is zero where it is NULL, as in the key. */
 #define MIX_COLUMN(value) \
 	do { \
 		if (nulls == NULL) \
@@ -217,7 +216,7 @@ pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
 		} \
 	} while (0)
 
-/* WIDE keys are only hashed here; gather_keys() makes them. */
+/* Hashes WIDE keys without making them; gather_keys() does that. */
 static void
 hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 {
@@ -276,8 +275,8 @@ hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 }
 
 /*
- * The run's fingerprints, of rows start .. start + n - 1.  What a SINGLE key's
- * NULL rows get is arbitrary.
+ * Makes the fingerprints of the run, which has n rows from start on.  Rows of SINGLE's NULL
+ * get arbitrary ones.
  */
 static void
 hash_rows(const batch_job *job, uint32_t start, uint32_t n)
@@ -330,7 +329,7 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 	}
 }
 
-/* The keys of the run's rows, to be compared. */
+/* Makes the keys of the run's rows, which are to be compared. */
 static inline __attribute__((always_inline)) void
 gather_rows(const batch_job *job, uint32_t first, const uint32_t *row)
 {
@@ -401,7 +400,7 @@ gather_keys(const batch_job *job)
 		gather_rows(job, job->scratch->first, NULL);
 }
 
-/* Puts the numbers of the run's rows into row. */
+/* Fills row with the numbers of the run's rows. */
 static void
 list_rows(rhh_cpu_scratch *scratch)
 {
@@ -414,39 +413,39 @@ list_rows(rhh_cpu_scratch *scratch)
 
 /* ---------- prefetch, find, settle ---------- */
 
-/* Marks a row as handed back; whoever is first zeroes the bitmap. */
+/* Marks a row as refused.  The first thread to do so for a batch zeroes the bitmap. */
 static void
-fail_row(batch_job *job, uint32_t row)
+refuse_row(batch_job *job, uint32_t row)
 {
-	rhh_cpu_failed *failed = job->failed;
+	rhh_cpu_refused *refused = job->refused;
 	uint32_t	untouched = 0;
 
-	if (atomic_load_explicit(&failed->state, memory_order_acquire) != 2)
+	if (atomic_load_explicit(&refused->state, memory_order_acquire) != 2)
 	{
-		if (atomic_compare_exchange_strong(&failed->state, &untouched, 1))
+		if (atomic_compare_exchange_strong(&refused->state, &untouched, 1))
 		{
-			memset(failed->bitmap, 0, failed->bytes);
-			atomic_store_explicit(&failed->state, 2, memory_order_release);
+			memset(refused->bitmap, 0, refused->bytes);
+			atomic_store_explicit(&refused->state, 2, memory_order_release);
 		}
 		else
 		{
-			while (atomic_load_explicit(&failed->state, memory_order_acquire) != 2)
+			while (atomic_load_explicit(&refused->state, memory_order_acquire) != 2)
 				sched_yield();
 		}
 	}
-	__atomic_fetch_or(&failed->bitmap[row >> 3], (uint8_t) (1u << (row & 7)),
+	__atomic_fetch_or(&refused->bitmap[row >> 3], (uint8_t) (1u << (row & 7)),
 					  __ATOMIC_RELAXED);
-	job->n_failed++;
+	job->n_refused++;
 }
 
-/* A row that the part does not take. */
+/* Handles a row that the partition does not take: it is left for a list, or refused. */
 static inline void
 leave_row(batch_job *job, uint32_t row, uint32_t fp)
 {
 	rhh_cpu_scratch *scratch = job->scratch;
 
 	if (job->local == NULL)
-		fail_row(job, row);
+		refuse_row(job, row);
 	else
 	{
 		scratch->left[scratch->n_left++] = (uint64_t) fp << 32 | row;
@@ -454,7 +453,7 @@ leave_row(batch_job *job, uint32_t row, uint32_t fp)
 	}
 }
 
-/* A group for a key that the part does not have, plus one; 0: no room. */
+/* Makes a group for a key that is not there.  Its number plus one; 0: no room. */
 static inline uint32_t
 insert(batch_job *job, uint32_t fp, const uint64_t *key)
 {
@@ -474,7 +473,7 @@ insert(batch_job *job, uint32_t fp, const uint64_t *key)
 	return group;
 }
 
-/* A record can begin in one cache line and end in another. */
+/* Prefetches a record, which may lie in two cache lines. */
 static inline void
 prefetch_record(const uint8_t *record, uint32_t stride)
 {
@@ -484,8 +483,8 @@ prefetch_record(const uint8_t *record, uint32_t stride)
 }
 
 /*
- * Where slots and records are, in variables that the compiler can keep in
- * registers while records are written down.  An insert can change it.
+ * Where slots and records are, in variables that the compiler can keep in registers while
+ * it writes to records.  An insert can change it.
  */
 typedef struct part_view
 {
@@ -504,8 +503,8 @@ view_part(const rhh_cpu_part *part)
 }
 
 /*
- * The record of the first entry with the fingerprint, if its home bucket has
- * one, as most have.
+ * The record of the first entry with the fingerprint, if that is in its home bucket, as
+ * most are; else NULL.
  */
 static inline uint8_t *
 record_at_home(const part_view *view, uint32_t fp)
@@ -522,7 +521,7 @@ record_at_home(const part_view *view, uint32_t fp)
 		(size_t) (group & ((1u << view->segment_bits) - 1)) * view->stride;
 }
 
-/* A key's record, wherever it is, or a new one; NULL: no room. */
+/* The record of a key, wherever it is, or a new one.  NULL: there is no room. */
 static __attribute__((noinline)) uint8_t *
 find_or_insert(batch_job *job, uint32_t fp, const uint64_t *key)
 {
@@ -536,8 +535,8 @@ find_or_insert(batch_job *job, uint32_t fp, const uint64_t *key)
 }
 
 /*
- * A fingerprint proves the key: what it does not find is new.  False: some row
- * got no record.
+ * Finds the run's records where equal fingerprints prove equal keys: a fingerprint that
+ * is not found is a new key.  False: some row got no record.
  */
 static inline __attribute__((always_inline)) bool
 find_proven(batch_job *job, bool prefetch)
@@ -547,7 +546,7 @@ find_proven(batch_job *job, bool prefetch)
 	uint8_t   **records = scratch->record;
 	const uint32_t n = scratch->n;
 	part_view	view = view_part(job->part);
-	bool		any_failed = false;
+	bool		any_refused = false;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -559,18 +558,18 @@ find_proven(batch_job *job, bool prefetch)
 
 			record = find_or_insert(job, fps[i], &key);
 			view = view_part(job->part);
-			any_failed |= record == NULL;
+			any_refused |= record == NULL;
 		}
 		records[i] = record;
 		if (prefetch)
 			prefetch_record(record, view.stride);
 	}
-	return !any_failed;
+	return !any_refused;
 }
 
 /*
- * A fingerprint only suggests a record: the first one with it is fetched, and
- * compared when it has come.
+ * The same where equal fingerprints only suggest equal keys: the first record with the
+ * fingerprint is prefetched, and compared when it has come.
  */
 static inline __attribute__((always_inline)) bool
 find_verified(batch_job *job, bool prefetch)
@@ -581,7 +580,7 @@ find_verified(batch_job *job, bool prefetch)
 	const uint32_t words = job->layout->key_words;
 	const uint32_t n = scratch->n;
 	const part_view view = view_part(job->part);
-	bool		any_failed = false;
+	bool		any_refused = false;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -599,16 +598,16 @@ find_verified(batch_job *job, bool prefetch)
 			rhh_cpu_key_equal((const uint64_t *) records[i], key, words))
 			continue;
 		records[i] = find_or_insert(job, fps[i], key);
-		any_failed |= records[i] == NULL;
+		any_refused |= records[i] == NULL;
 	}
-	return !any_failed;
+	return !any_refused;
 }
 
 /*
- * Finds the run's rows in a local table that is full, and leaves the others.
- * Free of branches, as which rows are found is random; so an entry counts only if
- * it is the first of its fingerprint in its home bucket, as most are.  The rows
- * of other keys that the table has are left, too: finishing merges the two.
+ * Finds the run's rows in a local table that is full, and leaves the other rows.  Which
+ * rows are found is random, so there are no branches.  Hence an entry is found only if it
+ * is in its home bucket and is the first there with its fingerprint, as most are.  The
+ * rows of other keys that are in the table are left as well; finishing merges both.
  */
 static inline __attribute__((always_inline)) void
 split_run(batch_job *job, bool verify)
@@ -636,7 +635,7 @@ split_run(batch_job *job, bool verify)
 		uint32_t	mask = rhh_cpu_match(bucket, fp);
 		uint32_t	group = bucket->group[__builtin_ctz(mask | 1u << (RHH_CPU_SLOTS - 1))];
 		uint32_t	hit = (mask != 0) & (group != 0);
-		/* some record, where there is no hit: the table has one */
+		/* any record, if there is no hit: the table has one */
 		uint32_t	number = (group - 1) & -hit;
 		uint8_t    *record = view.segments[number >> view.segment_bits] +
 			(size_t) (number & ((1u << view.segment_bits) - 1)) * view.stride;
@@ -717,8 +716,8 @@ update_count(uint8_t **record, size_t offset, uint32_t n)
 }
 
 /*
- * A state of the values of n rows in a row from values on, where row is NULL,
- * and else of those rows.
+ * Adds the values of n rows to a state: of consecutive rows from values on if row is
+ * NULL, and otherwise of the rows in row.
  */
 static inline __attribute__((always_inline)) void
 update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values,
@@ -798,14 +797,14 @@ update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values
 			EACH_VALUE(double, BODY); \
 	} while (0)
 
-/* An argument of RHH_SUM_TWICE_F64. */
+/* The value of an argument of RHH_SUM_TWICE_F64. */
 typedef struct pair
 {
 	double		high;
 	double		low;
 } pair;
 
-/* update_values() of the states that are less often asked for. */
+/* update_values() for the states that are asked for less often. */
 static __attribute__((noinline)) void
 update_more_values(uint8_t op, uint8_t **record, size_t offset,
 				   const uint8_t *values, uint32_t bytes, const uint32_t *row,
@@ -840,8 +839,8 @@ update_more_values(uint8_t op, uint8_t **record, size_t offset,
 }
 
 /*
- * Updates all states of the run's rows.  Neighbouring states often share their
- * argument and filter, and then the rows that pass.
+ * Updates all states of the run's rows.  Neighbouring states often have the same argument
+ * and filter; then the rows that count are found only once.
  */
 static void
 update_states(batch_job *job)
@@ -922,8 +921,8 @@ update_states(batch_job *job)
 /* ---------- runs ---------- */
 
 /*
- * Takes SINGLE's NULL rows out of the run; their group takes them, or they are
- * left or fail.
+ * Takes the rows of SINGLE's NULL out of the run.  Their group takes them, or they are
+ * left, or refused.
  */
 static void
 take_null_rows(batch_job *job)
@@ -954,7 +953,7 @@ take_null_rows(batch_job *job)
 	group = job->local != NULL && !job->local->used ? 0 : rhh_cpu_null_group(job->part);
 	if (group == 0)
 	{
-		/* in the list of partition 0, where nobody asks for the fingerprint */
+		/* in the list of partition 0; their fingerprint is not used */
 		for (uint32_t i = 0; i < n_nulls; i++)
 			leave_row(job, null_row[i], 0);
 		return;
@@ -969,7 +968,7 @@ take_null_rows(batch_job *job)
 	scratch->n = m;
 }
 
-/* The stages from prefetch on, for the run's rows. */
+/* Takes the run's rows through the stages from prefetch on. */
 static void
 aggregate_run(batch_job *job)
 {
@@ -1013,7 +1012,7 @@ aggregate_run(batch_job *job)
 
 static void
 start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
-		  const rhh_batch *batch, rhh_cpu_scratch *scratch, rhh_cpu_failed *failed)
+		  const rhh_batch *batch, rhh_cpu_scratch *scratch, rhh_cpu_refused *refused)
 {
 	const rhh_cpu_layout *layout = part->layout;
 
@@ -1022,14 +1021,14 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->layout = layout;
 	job->batch = batch;
 	job->scratch = scratch;
-	job->failed = failed;
+	job->refused = refused;
 	job->key_nulls = layout->plan.form != RHH_KEY_SINGLE ? NULL :
 		column_nulls(job, layout->plan.column[0]);
 	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
 		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
 	job->prefetched = false;
 	job->n_rows = 0;
-	job->n_failed = 0;
+	job->n_refused = 0;
 }
 
 static void
@@ -1037,11 +1036,11 @@ end_job(batch_job *job)
 {
 	rhh_cpu_part *part = job->part;
 
-	if (job->n_failed > 0)
-		atomic_fetch_add_explicit(&job->failed->n, (uint32_t) job->n_failed,
+	if (job->n_refused > 0)
+		atomic_fetch_add_explicit(&job->refused->n, (uint32_t) job->n_refused,
 								  memory_order_relaxed);
 	rhh_cpu_count(&part->rows, job->n_rows);
-	rhh_cpu_count(&part->failed_rows, job->n_failed);
+	rhh_cpu_count(&part->refused_rows, job->n_refused);
 	atomic_store_explicit(&part->groups, part->n_groups, memory_order_relaxed);
 }
 
@@ -1052,19 +1051,19 @@ min_u32(uint32_t a, uint32_t b)
 }
 
 /*
- * Aggregates a batch into the only partition.  False: the table was cancelled,
+ * Aggregates a batch into the only partition.  False: the map was cancelled,
  * and rows are missing.
  */
 bool
 rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
-					  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+					  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 					  const atomic_bool *cancelled)
 {
 	const rhh_cpu_layout *layout = part->layout;
 	batch_job	job;
 	uint32_t	n;
 
-	start_job(&job, part, NULL, batch, scratch, failed);
+	start_job(&job, part, NULL, batch, scratch, refused);
 	for (uint32_t start = 0; start < batch->n_rows; start += n)
 	{
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
@@ -1079,7 +1078,7 @@ rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 
 /* ---------- scans ---------- */
 
-/* Leaves a run to the partitions. */
+/* Leaves all rows of a run to the partitions. */
 static void
 leave_run(batch_job *job)
 {
@@ -1102,7 +1101,7 @@ leave_run(batch_job *job)
 	scratch->n_left += n;
 }
 
-/* Sorts what was left by partition. */
+/* Sorts the rows that were left into lists, one for each partition. */
 static void
 make_lists(const batch_job *job, rhh_cpu_lists *lists)
 {
@@ -1126,7 +1125,7 @@ make_lists(const batch_job *job, rhh_cpu_lists *lists)
 	}
 }
 
-/* Is it worth while to look rows up in a local table that is full? */
+/* Is it worth looking for rows in a local table that is full? */
 static void
 judge_local(rhh_cpu_local *local, uint32_t n_rows, uint32_t n_hits)
 {
@@ -1141,13 +1140,13 @@ judge_local(rhh_cpu_local *local, uint32_t n_rows, uint32_t n_hits)
 }
 
 /*
- * Takes a batch to the thread's local table, and the rest of it into lists for
- * the partitions.  False: the table was cancelled, and rows are missing.
+ * Takes the rows of a batch to the thread's local table, and puts the rest into lists for
+ * the partitions.  False: the map was cancelled, and rows are missing.
  */
 bool
 rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 			 rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
-			 rhh_cpu_failed *failed, const atomic_bool *cancelled)
+			 rhh_cpu_refused *refused, const atomic_bool *cancelled)
 {
 	const rhh_cpu_layout *layout = parts[0].layout;
 	batch_job	job;
@@ -1158,14 +1157,14 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 	if (!make_room(&scratch->left, &scratch->left_room, batch->n_rows + 1) ||
 		!make_room(&lists->entries, &lists->room, batch->n_rows))
 	{
-		/* the failures are counted where no other thread is counting now */
-		start_job(&job, &local->part, NULL, batch, scratch, failed);
+		/* refused rows are counted here, where no other thread counts now */
+		start_job(&job, &local->part, NULL, batch, scratch, refused);
 		for (uint32_t row = 0; row < batch->n_rows; row++)
-			fail_row(&job, row);
+			refuse_row(&job, row);
 		end_job(&job);
 		return true;
 	}
-	start_job(&job, &local->part, local, batch, scratch, failed);
+	start_job(&job, &local->part, local, batch, scratch, refused);
 	job.prefetch = false;
 	scratch->n_left = 0;
 	memset(scratch->part_rows, 0, layout->n_parts * sizeof(uint32_t));
@@ -1194,7 +1193,7 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 	return true;
 }
 
-/* Asks for the home buckets of entries, to come while others are worked on. */
+/* Prefetches the home buckets of entries while the run before is worked on. */
 static void
 prefetch_ahead(const batch_job *job, const uint64_t *entries, uint32_t n)
 {
@@ -1207,13 +1206,13 @@ prefetch_ahead(const batch_job *job, const uint64_t *entries, uint32_t n)
 }
 
 /*
- * Aggregates a partition's list of a batch.  False: the table was cancelled, and
+ * Aggregates a partition's list of a batch.  False: the map was cancelled, and
  * rows are missing.
  */
 bool
 rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 					   const rhh_batch *batch, const rhh_cpu_lists *lists,
-					   rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+					   rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 					   const atomic_bool *cancelled)
 {
 	const uint32_t end = lists->first[part_number + 1];
@@ -1221,7 +1220,7 @@ rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 	batch_job	job;
 	uint32_t	n;
 
-	start_job(&job, part, NULL, batch, scratch, failed);
+	start_job(&job, part, NULL, batch, scratch, refused);
 	if (part_number > 0)
 		job.key_nulls = NULL;	/* those are all in the first list */
 	for (uint32_t start = lists->first[part_number]; start < end; start += n)

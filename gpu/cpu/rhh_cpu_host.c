@@ -1,10 +1,10 @@
 /*
  * rhh_cpu_host.c
- *		What this process may use of its machine: memory and processors.
+ *		Finds out what this process may use of its machine: memory and processors.
  *
- * In a container that is less than what the machine has.  Its limits are those of
- * control groups (Linux's Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst),
- * of the process's own group and of all groups around it that can be seen:
+ * In a container that is less than the machine has.  The limits are those of control
+ * groups (Linux's Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst): of the
+ * process's own group, and of all groups around it that can be seen.
  *
  *		/proc/self/cgroup		the group's path, in each hierarchy
  *		/proc/self/mountinfo	where hierarchies are mounted, and from which group
@@ -15,10 +15,10 @@
  *		  used		memory.current			memory.usage_in_bytes
  *		processors	cpu.max					cpu.cfs_quota_us, cpu.cfs_period_us
  *
- * A group's available memory is its limit less what it uses, pages of files not
- * counted, as the kernel's MemAvailable does: they are given back when memory is
- * short.  PostgreSQL's shared buffers are none of those; what of them has not
- * been touched yet is not counted by anybody.
+ * The available memory of a group is its limit less what it uses.  Pages of files are not
+ * counted as used, as in the kernel's MemAvailable, because they are given back when memory
+ * is short.  PostgreSQL's shared buffers are not such pages; as long as a part of them has
+ * not been touched, nothing counts it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -48,7 +48,10 @@ open_file(const char *root, const char *dir, const char *name)
 	return fopen(path, "r");
 }
 
-/* What follows "key", blanks and a colon or not, to the line's end; false: not there. */
+/*
+ * Gets what follows a key up to the end of its line, without blanks and a colon in
+ * between.  False: the key is not there.
+ */
 static bool
 find_value(FILE *f, const char *key, char *value, size_t value_size)
 {
@@ -74,8 +77,8 @@ find_value(FILE *f, const char *key, char *value, size_t value_size)
 }
 
 /*
- * The numbers that a file begins with, n of them; "max" and version 1's -1 are
- * UINT64_MAX.  Those that are not there stay as they are.
+ * Reads the n numbers with which a file begins; "max", and -1 in version 1, become
+ * UINT64_MAX.  Numbers that are not there are left as they are.
  */
 static void
 read_numbers(const char *root, const char *dir, const char *name, uint64_t *numbers, int n)
@@ -124,7 +127,7 @@ limit_memory(const char *root, const char *dir, bool v2, rhh_cpu_host *host)
 		read_numbers(root, dir, "memory.high", &high, 1);
 	if (high < limit)
 		limit = high;
-	if (limit == UINT64_MAX)	/* version 1 has a number somewhat less; no matter */
+	if (limit == UINT64_MAX)	/* version 1 has a somewhat smaller number, which does no harm */
 		return;
 	if (limit < host->total_bytes)
 		host->total_bytes = limit;
@@ -178,8 +181,8 @@ has_word(const char *list, const char *word)
 }
 
 /*
- * The process's group in version 1's hierarchy of a controller, or, if that is
- * NULL, in version 2's.
+ * Finds the group of the process in the hierarchy of a controller, in version 1, or, if
+ * the controller is NULL, in version 2.
  */
 static bool
 find_group(const char *root, const char *controller, char *path)
@@ -207,7 +210,7 @@ find_group(const char *root, const char *controller, char *path)
 	return found;
 }
 
-/* In mountinfo blanks and backslashes are a backslash and three octal digits. */
+/* Decodes a path of mountinfo, where a blank is a backslash and three octal digits. */
 static void
 unescape(char *path)
 {
@@ -229,7 +232,7 @@ unescape(char *path)
 	*to = '\0';
 }
 
-/* What a path has below a directory, "" or "/..."; NULL: it is not there. */
+/* The part of a path below a directory, "" or "/..."; NULL if it is not below it. */
 static const char *
 below(const char *path, const char *directory)
 {
@@ -241,9 +244,9 @@ below(const char *path, const char *directory)
 }
 
 /*
- * Finds where a hierarchy is mounted and the group's directory there.  Of several
- * mounts that is the last one in which the group can be seen.  If there is none,
- * the directory is the first one's point: the nearest that can be seen.
+ * Finds where a hierarchy is mounted, and the directory of the group there.  Of several
+ * mounts it takes the last one in which the group can be seen.  If there is none, the
+ * directory is the mount point of the first: the nearest group that can be seen.
  */
 static bool
 find_mount(const char *root, const char *controller, const char *path, char *point, char *dir)
@@ -286,7 +289,7 @@ find_mount(const char *root, const char *controller, const char *path, char *poi
 
 typedef void (*limit_by)(const char *root, const char *dir, bool v2, rhh_cpu_host *host);
 
-/* Limits *host by the process's group of a hierarchy, and by those around it. */
+/* Lowers *host to the limits of the process's group in a hierarchy and of those around it. */
 static void
 limit_by_groups(const char *root, const char *controller, limit_by limit, rhh_cpu_host *host)
 {
@@ -338,9 +341,9 @@ rhh_cpu_host_look(const char *root, rhh_cpu_host *host)
 }
 
 /*
- * Others take of what is available now while the tables grow: sessions their
- * work_mem, the kernel its cache.  And what is available may be nearly all that
- * there is, on a machine that has just been started.
+ * While the maps grow others take from what is available now: sessions their work_mem, the
+ * kernel its cache.  And on a machine that has just been started nearly all memory may be
+ * available.
  */
 uint64_t
 rhh_cpu_host_memory(const rhh_cpu_host *host)

@@ -16,17 +16,17 @@ typedef struct rhh_cpu_host
 } rhh_cpu_host;
 
 /*
- * Fills *host.  root stands before each path that is read: "", but in tests.
- * What cannot be read limits nothing.
+ * Fills *host.  root is a prefix for each path that is read: "" except in tests.  What
+ * cannot be read is no limit.
  */
 void		rhh_cpu_host_look(const char *root, rhh_cpu_host *host);
 
-/* Memory for all tables where nobody has said how much. */
+/* The memory for all maps, if nobody has said how much. */
 uint64_t	rhh_cpu_host_memory(const rhh_cpu_host *host);
 
 /*
- * What has to stay available, whatever the limit: other processes grow, too, and
- * when nothing is left the kernel kills one.
+ * How much has to stay available, whatever the limit is: other processes grow, too, and if
+ * nothing is left the kernel kills one of them.
  */
 uint64_t	rhh_cpu_host_floor(const rhh_cpu_host *host);
 

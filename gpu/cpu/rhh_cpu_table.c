@@ -1,23 +1,23 @@
 /*
  * rhh_cpu_table.c
- *		One partition of a CPU device's table: slots, records, growth.
+ *		One partition of a map of the CPU device: slots, records, growth.
  *
- * rhh_cpu_table.h has the layout and the search.  Here are the insert with its
- * displacement chain, the rebuild, the memory of records, and what is done with
- * a finished partition.
+ * rhh_cpu_table.h has the layout and the search.  This file has the insert with its chain
+ * of displacements, the rebuild, the memory of records, and what is done with a finished
+ * partition.
  *
- * An insert that cannot be had leaves the partition as it was: a chain that ends
- * at the probe cap is undone from its log, so what fails is always the new key,
- * and an entry once in the table stays.
+ * An insert that is not possible leaves the partition as it was: if the chain ends at the
+ * probe cap, it is undone from its log.  So it is always the new key that fails, and an
+ * entry that is in the table stays there.
  *
- * Growth doubles the buckets, once or several times over.  Home buckets come from the fingerprint's high
- * bits, so old bucket b's entries go to about 2b: both tables are walked once, in
- * order, and no record is touched.  It cannot fail on the probe cap: whatever
- * set of entries fits n buckets at distances below a cap fits 2n (the homes of
- * any run of k new buckets lie in at most k/2 + 1 old ones).
+ * Growing doubles the number of buckets, once or several times.  Home buckets come from the
+ * high bits of the fingerprint, so the entries of old bucket b go to about bucket 2b: both
+ * tables are walked once, in order, and no record is touched.  The probe cap cannot make it
+ * fail: if a set of entries fits n buckets at distances below a cap, it fits 2n buckets
+ * (the homes of any run of k new buckets lie in at most k/2 + 1 old ones).
  *
- * Memory: slots are replaced, records only added, all of it charged to the
- * table's and the device's budget first; rhh_cpu_part_free() gives all back.
+ * Memory.  Slots are replaced, records are only added.  All of it is charged to the budgets
+ * of the map and of the device first, and rhh_cpu_part_free() gives everything back.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE				/* MAP_ANONYMOUS, madvise */
@@ -61,8 +61,8 @@ charge_one(rhh_cpu_budget *budget, uint64_t bytes)
 }
 
 /*
- * Is there memory on the machine for so much in all?  Several threads may look at
- * once, and then do so one more time.
+ * Does the machine have memory for so much in all?  If several threads ask at once, each
+ * of them may look.
  */
 static bool
 machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
@@ -70,31 +70,31 @@ machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
 	rhh_cpu_host host;
 	struct timespec ts;
 	uint64_t	now_ns;
-	uint64_t	refused_ns;
+	uint64_t	no_memory_ns;
 
 	if (used_bytes <= atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
 		return true;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	now_ns = (uint64_t) ts.tv_sec * 1000000000u + (uint64_t) ts.tv_nsec;
-	refused_ns = atomic_load_explicit(&budget->refused_ns, memory_order_relaxed);
-	if (refused_ns != 0 && now_ns - refused_ns < RHH_CPU_LOOK_AGAIN_NS)
+	no_memory_ns = atomic_load_explicit(&budget->no_memory_ns, memory_order_relaxed);
+	if (no_memory_ns != 0 && now_ns - no_memory_ns < RHH_CPU_LOOK_AGAIN_NS)
 		return false;
 	rhh_cpu_host_look(budget->root, &host);
-	/* what was lent since the last look may not have been touched yet */
+	/* memory lent since the last look may not have been touched yet */
 	if (host.total_bytes > 0 && host.available_bytes < rhh_cpu_host_floor(&host) +
 		budget->look_bytes + used_bytes -
 		atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
 	{
-		atomic_store_explicit(&budget->refused_ns, now_ns, memory_order_relaxed);
+		atomic_store_explicit(&budget->no_memory_ns, now_ns, memory_order_relaxed);
 		return false;
 	}
-	atomic_store_explicit(&budget->refused_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&budget->no_memory_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&budget->seen_bytes, used_bytes + budget->look_bytes,
 						  memory_order_relaxed);
 	return true;
 }
 
-/* May a table be lent so much more by the device? */
+/* May the device lend so much more to a map? */
 static bool
 may_lend(rhh_cpu_budget *device, const rhh_cpu_budget *table, uint64_t bytes)
 {
@@ -107,11 +107,11 @@ may_lend(rhh_cpu_budget *device, const rhh_cpu_budget *table, uint64_t bytes)
 	return used + bytes <= limit && machine_has(device, used + bytes);
 }
 
-/* Charges the budget and all above it, or none. */
+/* Charges a budget and those above it, or none of them. */
 bool
 rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes)
 {
-	/* often refused, then for each new key: leave the device's counter alone */
+	/* this may fail for each new key: then leave the device's counter alone */
 	if (bytes > budget->limit_bytes ||
 		atomic_load_explicit(&budget->used_bytes, memory_order_relaxed) >
 		budget->limit_bytes - bytes)
@@ -405,8 +405,8 @@ set_buckets(rhh_cpu_part *part, rhh_cpu_bucket *buckets, uint32_t n_buckets)
 }
 
 /*
- * Puts an entry that is not in the partition into a slot, displacing richer
- * ones.  False: it would exceed the probe cap; nothing has changed.
+ * Puts an entry that is not in the partition into a slot, displacing richer ones.  False:
+ * some entry would exceed the probe cap, and nothing has changed.
  */
 static bool
 place(rhh_cpu_part *part, uint32_t fp, uint32_t group)
@@ -477,7 +477,7 @@ place(rhh_cpu_part *part, uint32_t fp, uint32_t group)
 	return false;
 }
 
-/* Rebuilds with old_n << doublings buckets.  False: as it was. */
+/* Rebuilds the partition with old_n << doublings buckets.  False: it is as it was. */
 static bool
 rebuild(rhh_cpu_part *part, uint32_t doublings)
 {
@@ -519,8 +519,8 @@ rebuild(rhh_cpu_part *part, uint32_t doublings)
 }
 
 /*
- * Doubles the buckets, or goes to the size that was estimated at once: that the
- * table got full says that the estimate was not far too high.
+ * Doubles the buckets, or makes as many at once as were estimated: since the table has
+ * become full, the estimate was not far too high.
  */
 static bool
 grow(rhh_cpu_part *part)
@@ -532,9 +532,8 @@ grow(rhh_cpu_part *part)
 }
 
 /*
- * Makes a group for a key that is not in the partition.  Returns its number
- * plus one, or 0: neither slot nor record was to be had, and no state, no entry
- * and no other key's slot has changed for it.
+ * Makes a group for a key that is not in the partition.  Returns its number plus one; or
+ * 0 if there is no slot or no record for it, and then no state and no entry has changed.
  */
 uint32_t
 rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp, const uint64_t *key)
@@ -591,7 +590,7 @@ clamp_step(uint64_t bytes, size_t most)
 	return step;
 }
 
-/* n, or somewhat more, so that records of it lie in one cache line if they can. */
+/* Rounds n up a little, if records of that size lie in two cache lines less often. */
 static uint32_t
 stride_of(uint32_t bytes)
 {
@@ -602,7 +601,7 @@ stride_of(uint32_t bytes)
 	return power <= 64 && power - bytes <= power / RHH_CPU_STRIDE_WASTE ? power : bytes;
 }
 
-/* limit_bytes: the least of the limits that the table is under. */
+/* Lays out a map.  limit_bytes is the least of the limits that apply to it. */
 void
 rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 					uint32_t n_workers, uint64_t limit_bytes)
@@ -730,7 +729,7 @@ rhh_cpu_part_init(rhh_cpu_part *part, const rhh_cpu_layout *layout,
 	return true;
 }
 
-/* Without memory for it the table stays unused. */
+/* Makes a thread's local table.  If there is no memory for it, it stays unused. */
 void
 rhh_cpu_local_init(rhh_cpu_local *local, const rhh_cpu_layout *layout,
 				   rhh_cpu_budget *budget)
@@ -757,7 +756,7 @@ rhh_cpu_local_init(rhh_cpu_local *local, const rhh_cpu_layout *layout,
 	local->full = local->bypassed = false;
 }
 
-/* A finished partition is only read out: records will do. */
+/* Frees the slots of a finished partition: only its records are still read. */
 void
 rhh_cpu_part_free_slots(rhh_cpu_part *part)
 {
@@ -790,7 +789,7 @@ rhh_cpu_part_free(rhh_cpu_part *part)
 	part->record_bytes = 0;
 }
 
-/* Buckets read to find each key held once. */
+/* Counts the buckets that are read to find each key once. */
 void
 rhh_cpu_part_probe_stats(rhh_cpu_part *part)
 {
@@ -832,10 +831,10 @@ combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_re
 }
 
 /*
- * Moves a local table's groups of this partition's share into the partition.
- * Returns how many found no room: these stay in the local table's slots, all
- * others are taken out.  Several partitions may do so at once: each writes to
- * slots of its share alone, and of the others reads the fingerprints.
+ * Moves those groups of a local table that belong to this partition into it.  Returns how
+ * many found no room: these stay in the slots of the local table, and the others are taken
+ * out.  Several partitions may do so at the same time: each writes only to slots of its
+ * own groups, and of the other slots reads the fingerprints.
  */
 uint32_t
 rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local)
@@ -892,7 +891,7 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 
 /* ---------- results ---------- */
 
-/* Word w of n records to a result column. */
+/* Copies word w of n records to a column of the result. */
 static inline void
 copy_word(uint64_t *to, const uint8_t *record, uint32_t stride, uint32_t w, uint32_t n)
 {
@@ -917,7 +916,7 @@ copy_bits(uint64_t *to, const uint8_t *record, uint32_t stride, const uint32_t *
 		to[i] = (*(const uint64_t *) record >> shift) & mask;
 }
 
-/* How many groups were made before the one of this number. */
+/* How many groups were made before the one with this number. */
 static uint64_t
 groups_before(const rhh_cpu_part *part, uint32_t number)
 {
@@ -930,8 +929,7 @@ groups_before(const rhh_cpu_part *part, uint32_t number)
 }
 
 /*
- * Groups first .. first + n - 1, in the order of their making, to groups at ..
- * of a result.
+ * Copies n groups, from the first-th one made on, to a result, from its group at on.
  */
 void
 rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first, uint32_t n,
@@ -1007,8 +1005,8 @@ rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first, uint32_t n,
 }
 
 /*
- * The groups that merging left in a local table, to a result from group at on;
- * they are taken out.  Returns the number of groups then in the result.
+ * Moves the groups that merging has left in a local table to a result, from its group at
+ * on.  Returns the number of groups that the result has then.
  */
 uint32_t
 rhh_cpu_local_extract(rhh_cpu_local *local, const rhh_result *result, uint32_t at)

@@ -1,17 +1,17 @@
 /*
  * rhh_cpu_table.h
- *		The CPU device's tables: what its files share.
+ *		How a map of the CPU device lies in memory, and what the device's files share.
  *
- * A table is cut into partitions, some for each worker thread, by bits of the
- * fingerprint.  A partition is touched by one thread at a time, so nothing in it
- * is atomic, and no key can be in it twice.  Between the event of map_finish
- * and map_destroy partitions are read only, by any thread.
+ * A map is cut into partitions by bits of the fingerprint, some for each worker thread.
+ * Only one thread at a time touches a partition, so nothing in it is atomic, and no key
+ * can be in it twice.  Between the event of map_finish and map_destroy partitions are
+ * only read, by any thread.
  *
- * In front of them each thread has a local table, a small partition of its own
- * for keys of any share, which takes what comes first until it is full.  With
- * few groups, or some very frequent keys, rows need go no further.  Its groups
- * are merged into the partitions when the input has ended; one for which there
- * is no room there comes out as it is, to be merged by the caller.
+ * In front of the partitions each thread has a local table.  That is a small partition of
+ * its own, for keys of any partition, which takes what comes first until it is full.  If
+ * there are few groups, or some very frequent keys, rows need go no further.  When the
+ * input has ended its groups are merged into the partitions.  If there is no room for a
+ * group there, it comes out as it is, and the caller merges it.
  *
  * A partition has buckets of slots and, apart from them, records:
  *
@@ -22,18 +22,18 @@
  *			| fp[0]  |    ...     | fp[7]  |group[0]|    ...     |group[7]|
  *			+--------+-----  -----+--------+--------+-----  -----+--------+
  *
- *			fp is the key's fingerprint (rhh_keys.h), group the group's number
- *			plus one; 0 is an empty slot, so zeroed pages are an empty table
- *			and no key is special.
+ *			fp is the fingerprint of the key (rhh_keys.h), and group is the number of
+ *			the group plus one.  In an empty slot that is 0, so zeroed pages are an
+ *			empty table, and no key is special.
  *
- *	record		one for each group, stride bytes, never moved
+ *	record		one for each group, of stride bytes; it is never moved
  *
  *			+-----------+--  --+-------------+--  --+
  *			| key words |      | state words |      |
  *			+-----------+--  --+-------------+--  --+
  *
- *	segment		some huge pages of records; behind them, where the fingerprint
- *				proves the key and records have no key words, their keys
+ *	segment		some huge pages of records.  If fingerprints prove keys, the records
+ *				have no key words, and the keys are behind the records
  *
  *			+--------+--------+--  --+--------+------+------+--  --+------+
  *			| record | record |      | record | key  | key  |      | key  |
@@ -43,13 +43,13 @@
  * that segments are whole huge pages whatever the stride.  Strides are chosen so
  * that few records lie in two cache lines.
  *
- * Robin Hood over buckets: an entry's distance is how many buckets behind its
- * home bucket it lies, computed from the fingerprint and never stored.  Full
- * buckets are passed; an insert that comes to one whose richest entry (least
- * distance) is richer than itself takes that slot and carries the richest on.
- * Slots never become empty, and entries of a full bucket are only replaced by
- * poorer ones, so a search may stop at a bucket with an empty slot or with an
- * entry richer than the key searched for would be there.
+ * Robin Hood hashing over buckets.  The distance of an entry is the number of buckets by
+ * which it lies behind its home bucket; it is computed from the fingerprint and never
+ * stored.  An entry with a small distance is rich.  An insert goes past full buckets.  If
+ * the richest entry of a full bucket is richer than the one to be inserted, the insert
+ * takes its slot and carries that entry on.  Slots never become empty, and in a full
+ * bucket entries are replaced only by poorer ones.  So a search may stop at a bucket with
+ * an empty slot, or with an entry that is richer than the key would be there.
  */
 #ifndef RHH_CPU_TABLE_H
 #define RHH_CPU_TABLE_H
@@ -67,7 +67,7 @@
 #include "rhh_states.h"
 #include "cpu/rhh_cpu_tuning.h"
 
-#define RHH_CPU_SLOTS 8			/* of a bucket */
+#define RHH_CPU_SLOTS 8			/* in a bucket */
 
 typedef struct rhh_cpu_bucket
 {
@@ -76,11 +76,11 @@ typedef struct rhh_cpu_bucket
 } __attribute__((aligned(64))) rhh_cpu_bucket;
 
 /*
- * Memory charged against a limit.  A table's budget has the device's as its
- * parent; several threads charge at once.
+ * Memory that is charged against a limit.  The parent of a map's budget is the budget of
+ * the device.  Several threads may charge at once.
  *
- * The device's also looks at the machine, again and again, since other processes
- * take memory, too: each time that it has lent look_bytes more.
+ * Other processes take memory, too.  So the device's budget looks at the machine again
+ * each time that it has lent look_bytes more.
  */
 typedef struct rhh_cpu_budget
 {
@@ -91,14 +91,13 @@ typedef struct rhh_cpu_budget
 	const char *root;			/* the device's: see rhh_cpu_host_look(); else NULL */
 	uint64_t	look_bytes;
 	_Atomic uint64_t seen_bytes;	/* there was memory for so much in all */
-	_Atomic uint64_t refused_ns;	/* when there was none; 0: there was */
+	_Atomic uint64_t no_memory_ns;	/* when there was none; 0: there was */
 } rhh_cpu_budget;
 
 /*
- * Mappings of huge pages that tables have freed, kept for the next ones: memory
- * that the kernel has to find and clear anew can cost more than all that is
- * done with it (see RHH_CPU_KEPT_BYTES_MAX).  They are not charged to anyone
- * while they lie here.
+ * Mappings of huge pages that maps have freed, kept for the next maps.  If the kernel had
+ * to find and clear such memory again, that could cost more than everything that is done
+ * with it (see RHH_CPU_KEPT_BYTES_MAX).  While they are here they are charged to nobody.
  */
 typedef struct rhh_cpu_reserve
 {
@@ -113,7 +112,7 @@ typedef struct rhh_cpu_reserve
 	uint64_t	limit_bytes;
 } rhh_cpu_reserve;
 
-/* What all partitions of a table share; constant once the table exists. */
+/* What all partitions of a map share.  It is constant once the map exists. */
 typedef struct rhh_cpu_layout
 {
 	rhh_cpu_reserve *reserve;	/* the device's */
@@ -141,8 +140,8 @@ typedef struct rhh_cpu_layout
 } rhh_cpu_layout;
 
 /*
- * A partition, or a local table.  The counters at the end are read by the
- * caller's thread while batches run, hence atomic, but written by one at a time.
+ * A partition, or a local table.  The counters at the end are atomic because the caller's
+ * thread reads them while batches run; only one thread at a time writes them.
  */
 typedef struct rhh_cpu_part
 {
@@ -170,7 +169,7 @@ typedef struct rhh_cpu_part
 	rhh_cpu_budget *budget;
 
 	_Atomic uint64_t rows;
-	_Atomic uint64_t failed_rows;
+	_Atomic uint64_t refused_rows;
 	_Atomic uint64_t failed_slots;
 	_Atomic uint64_t rehashes;
 	_Atomic uint64_t groups;
@@ -192,8 +191,8 @@ typedef struct rhh_cpu_local
 } rhh_cpu_local;
 
 /*
- * The rows of a batch that are left to the partitions: {fingerprint, row} of
- * partition p at entries[first[p]] up to entries[first[p + 1] - 1].
+ * The rows of a batch that are left to the partitions, as {fingerprint, row}.  Those of
+ * partition p are entries[first[p]] to entries[first[p + 1] - 1].
  */
 typedef struct rhh_cpu_lists
 {
@@ -202,7 +201,7 @@ typedef struct rhh_cpu_lists
 	uint32_t   *first;			/* RHH_CPU_MAX_PARTS + 1 of them */
 } rhh_cpu_lists;
 
-/* A thread's working memory, for one task at a time. */
+/* The scratch memory of a thread, for one task at a time. */
 typedef struct rhh_cpu_scratch
 {
 	/* a run of rows: their numbers, or NULL for n from first on */
@@ -229,7 +228,7 @@ typedef struct rhh_cpu_scratch
 static inline void
 rhh_cpu_count(_Atomic uint64_t *counter, uint64_t n)
 {
-	/* single writer: no read-modify-write needed */
+	/* only one thread writes, so an atomic addition is not needed */
 	atomic_store_explicit(counter,
 						  atomic_load_explicit(counter, memory_order_relaxed) + n,
 						  memory_order_relaxed);
@@ -261,10 +260,10 @@ rhh_cpu_match(const rhh_cpu_bucket *bucket, uint32_t fp)
 }
 
 /*
- * A fingerprint's partition.  The home bucket takes the fingerprint's high bits,
- * as many as it needs, so none of them may decide here: half of a large table's
- * buckets would then be nobody's home.  The product's high bits depend on all
- * bits, and on the low ones whatever the high ones are.
+ * The partition of a fingerprint.  The home bucket follows from the high bits of the
+ * fingerprint, as many as it needs.  If one of these decided here, too, half of the
+ * buckets of a large table would be home to no key.  The high bits of the product depend
+ * on all bits, and on the low ones whatever the high ones are.
  */
 static inline uint32_t
 rhh_cpu_share(const rhh_cpu_layout *layout, uint32_t fp)
@@ -278,7 +277,7 @@ rhh_cpu_bucket_full(const rhh_cpu_bucket *bucket)
 	return bucket->group[RHH_CPU_SLOTS - 1] != 0;
 }
 
-/* The distance of an entry found in bucket number b. */
+/* The distance of an entry that is in bucket number b. */
 static inline uint32_t
 rhh_cpu_distance(const rhh_cpu_part *part, uint32_t fp, uint32_t b)
 {
@@ -287,7 +286,7 @@ rhh_cpu_distance(const rhh_cpu_part *part, uint32_t fp, uint32_t b)
 	return b >= home ? b - home : b + part->n_buckets - home;
 }
 
-/* The richest entry of full bucket number b: its distance, and its slot. */
+/* Finds the richest entry of bucket number b, which is full: its distance and its slot. */
 static inline uint32_t
 rhh_cpu_richest(const rhh_cpu_part *part, uint32_t b, uint32_t *slot)
 {
@@ -328,9 +327,9 @@ rhh_cpu_key_equal(const uint64_t *a, const uint64_t *b, uint32_t n_words)
 }
 
 /*
- * Looks for a key whose home bucket is known.  Returns its group number plus
- * one, 0: not there.  With key NULL the first entry with the fingerprint is
- * taken for the key's.
+ * Looks for a key whose home bucket is known.  Returns its group number plus one, or 0 if
+ * it is not there.  If key is NULL, the first entry with the fingerprint is taken for that
+ * of the key.
  */
 static inline uint32_t
 rhh_cpu_find(const rhh_cpu_part *part, uint32_t fp, uint32_t home,
@@ -396,30 +395,30 @@ extern uint32_t rhh_cpu_local_extract(rhh_cpu_local *local,
 
 /* ---------- rhh_cpu_batch.c ---------- */
 
-/* Where a batch's failed rows are marked, by several threads. */
-typedef struct rhh_cpu_failed
+/* Where several threads mark the refused rows of a batch. */
+typedef struct rhh_cpu_refused
 {
 	uint8_t    *bitmap;
 	uint32_t	bytes;
 	_Atomic uint32_t state;		/* 0: untouched, 1: being zeroed, 2: zeroed */
 	_Atomic uint32_t n;
-} rhh_cpu_failed;
+} rhh_cpu_refused;
 
 extern bool rhh_cpu_scratch_init(rhh_cpu_scratch *scratch);
 extern void rhh_cpu_scratch_free(rhh_cpu_scratch *scratch);
 extern bool rhh_cpu_lists_init(rhh_cpu_lists *lists);
 extern void rhh_cpu_lists_free(rhh_cpu_lists *lists);
 extern bool rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
-								  rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+								  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 								  const atomic_bool *cancelled);
 extern bool rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local,
 						 const rhh_batch *batch, rhh_cpu_lists *lists,
-						 rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+						 rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 						 const atomic_bool *cancelled);
 extern bool rhh_cpu_aggregate_list(rhh_cpu_part *part, uint32_t part_number,
 								   const rhh_batch *batch,
 								   const rhh_cpu_lists *lists,
-								   rhh_cpu_scratch *scratch, rhh_cpu_failed *failed,
+								   rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 								   const atomic_bool *cancelled);
 
 #endif							/* RHH_CPU_TABLE_H */

@@ -1,30 +1,30 @@
 /*
  * rhh_aggregate.cuh
- *		Rows aggregated in shared memory first, so that the table sees each group
- *		of a block once instead of each row.
+ *		Aggregates rows in shared memory first, so that the map sees each group once
+ *		for each block, instead of seeing each row.
  *
- * A block has a local table of groups in its shared memory, aggregates a unit of
- * rows there, and then enters the groups into the table.  Where a local table
- * holds all groups of a batch, units are any rows.  Where it does not, the rows
- * are sorted by the high bits of their fingerprints first, in one pass or two,
- * into parts whose groups it holds; then a unit is (a piece of) a part.  Random
- * atomics in device memory run at 13.6 G/s on an H100, a pass moves 100 G rows
- * of 4 + 8 bytes a second.
+ * A block has a local table of groups in its shared memory.  It aggregates a unit of
+ * rows there and then enters the groups into the map.  If a local table can hold all
+ * groups of a batch, units are any rows.  If not, the rows are first sorted by the high
+ * bits of their fingerprints, in one pass or two, into parts so small that a local table
+ * can hold the groups of one; then a unit is a part or a piece of one.  Sorting is worth
+ * it because an H100 does 13.6 G random atomic operations a second in device memory,
+ * while a pass moves 100 G rows of 4 + 8 bytes a second.
  *
- *		look		how many groups are there, and how many rows has each part
- *		estimate	the one number that the host wants to know
- *		offsets		where parts begin
- *		units		parts cut into units
- *		scatter		columns to the parts' places
- *		aggregate	units into the table
+ *		look		samples the rows' groups, and counts the rows of each part
+ *		estimate	makes the estimate of the number of groups for the host
+ *		offsets		computes where parts begin
+ *		units		cuts parts into units
+ *		scatter		moves the columns to the places of the parts
+ *		aggregate	takes units to the map
  *
- * Aggregating in shared memory and partitioning for it: Karnagel, Mueller, Lohman
- * 2015 (GPU); Polychroniou and Ross 2013, Mueller et al. 2015 (CPU).  Counting
- * groups: Flajolet et al. 2007 (HyperLogLog).
+ * On aggregating in shared memory, and partitioning for it, see Karnagel, Mueller,
+ * Lohman 2015 (GPU); Polychroniou and Ross 2013, Mueller et al. 2015 (CPU).  On counting
+ * groups see Flajolet et al. 2007 (HyperLogLog).
  *
- * Rows for which the local table has no room, or whose group found no place in
- * the table, have touched nothing: they are marked in the batch's bitmap, and the
- * batch kernel (rhh_kernels.cuh) goes over them.
+ * Some rows are left to the batch kernel (rhh_kernels.cuh): those for which the local
+ * table has no room, and those whose group found no place in the map.  They have not
+ * touched anything, and are marked in the batch's bitmap, over which that kernel goes.
  */
 #ifndef RHH_AGGREGATE_CUH
 #define RHH_AGGREGATE_CUH
@@ -35,27 +35,36 @@
 
 #define RHH_SKETCH_BITS 12
 #define RHH_SKETCH_REGISTERS (1u << RHH_SKETCH_BITS)
-#define RHH_PASS_BITS 9			/* at most, of one pass */
+#define RHH_PASS_BITS 9			/* the most that one pass sorts by */
 #define RHH_PASS_PARTS (1u << RHH_PASS_BITS)
 
+/* The shared memory of a block that looks. */
+struct rhh_look_space
+{
+	uint32_t	registers[RHH_SKETCH_REGISTERS];
+	uint32_t	counts[RHH_PASS_PARTS];
+};
+
 /*
- * Every step-th row.  The sketch has for each of 4096 classes of fingerprints the
- * most leading zeros seen, plus one, also by earlier looks: with so many its error
- * is 1.6 %.  counts: rows by the fingerprint's highest RHH_PASS_BITS bits, zeroed
- * before.
+ * Looks at every step-th row.  The sketch has, for each of 4096 classes of fingerprints,
+ * the most leading zeros seen, plus one, by this look or by earlier ones; with so many
+ * classes the error of the estimate is 1.6 %.  Adds to part_counts the number of rows for
+ * each value of the fingerprint's highest RHH_PASS_BITS bits.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_look_kernel(const __grid_constant__ rhh_program prog, const __grid_constant__ rhh_rows rows,
 				uint32_t step, uint32_t *sketch, uint32_t *part_counts)
 {
-	RHH_DYNAMIC_SHARED(uint32_t, shared);
-	uint32_t   *registers = shared;
-	uint32_t   *counts = shared + RHH_SKETCH_REGISTERS;
+	RHH_DYNAMIC_SHARED(rhh_look_space, look);
+	uint32_t   *registers = look->registers;
+	uint32_t   *counts = look->counts;
 	const int	K = 4;
 	const uint32_t n = (rows.n_rows - 1) / step + 1;
 
-	for (uint32_t i = threadIdx.x; i < RHH_SKETCH_REGISTERS + RHH_PASS_PARTS; i += blockDim.x)
-		shared[i] = 0;
+	for (uint32_t i = threadIdx.x; i < RHH_SKETCH_REGISTERS; i += blockDim.x)
+		registers[i] = 0;
+	for (uint32_t i = threadIdx.x; i < RHH_PASS_PARTS; i += blockDim.x)
+		counts[i] = 0;
 	__syncthreads();
 	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x * K; first < n;
 		 first += (uint64_t) gridDim.x * blockDim.x * K)
@@ -94,12 +103,20 @@ rhh_look_kernel(const __grid_constant__ rhh_program prog, const __grid_constant_
 			atomicAdd(&part_counts[i], counts[i]);
 }
 
-/* The sketch's number of groups, by one block; not less than 1. */
+/* The shared memory of the block that estimates: a sum for each thread. */
+struct rhh_estimate_space
+{
+	float		powers[RHH_CUDA_BLOCK_THREADS];
+	float		empty[RHH_CUDA_BLOCK_THREADS];
+};
+
+/* Estimates the number of groups, at least 1, from the sketch.  One block. */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_estimate_kernel(const uint32_t *sketch, uint64_t *n_groups)
 {
-	RHH_DYNAMIC_SHARED(float, powers);
-	float	   *empty = powers + blockDim.x;
+	RHH_DYNAMIC_SHARED(rhh_estimate_space, sums);
+	float	   *powers = sums->powers;
+	float	   *empty = sums->empty;
 	const float m = (float) RHH_SKETCH_REGISTERS;
 
 	powers[threadIdx.x] = empty[threadIdx.x] = 0;
@@ -121,7 +138,7 @@ rhh_estimate_kernel(const uint32_t *sketch, uint64_t *n_groups)
 	{
 		float		estimate = 0.7213f / (1.0f + 1.079f / m) * m * m / powers[0];
 
-		/* Few groups leave classes empty, and their number says more. */
+		/* With few groups some classes are empty, and counting these says more. */
 		if (estimate < 2.5f * m && empty[0] > 0)
 			estimate = m * logf(m / empty[0]);
 		*n_groups = estimate < 1.0f ? 1 : (uint64_t) estimate;
@@ -130,18 +147,19 @@ rhh_estimate_kernel(const uint32_t *sketch, uint64_t *n_groups)
 
 /* ---------- partitioning ---------- */
 
-/* Some consecutive rows, all of one part. */
+/* A unit: consecutive rows, all of the same part. */
 struct rhh_unit
 {
 	uint32_t	first;
 	uint32_t	n_rows;
 	uint32_t	part;
-	uint32_t	whole;			/* it is all of the part */
+	uint32_t	whole;			/* flag: it is all of the part */
 };
 
 /*
- * Units of a pass: of the table, or where there is none, of n_rows rows in one
- * part.  n_units: how many there are, and how many of them are not whole parts.
+ * The units of a pass.  They are listed in units[]; if that is NULL, n_rows rows are
+ * one part that is cut into units of unit_rows.  n_units[0] is the number of units, and
+ * n_units[1] that of units that are not whole parts.
  */
 struct rhh_units
 {
@@ -149,7 +167,7 @@ struct rhh_units
 	const uint32_t *n_units;
 	uint32_t	n_rows;
 	uint32_t	unit_rows;
-	uint32_t	part_bits;		/* highest bits of the fingerprint that parts are of */
+	uint32_t	part_bits;		/* highest bits of the fingerprint that make parts */
 };
 
 RHH_DEV uint32_t
@@ -173,8 +191,9 @@ rhh_unit_at(const rhh_units &u, uint32_t i)
 }
 
 /*
- * The calling thread's K rows of a unit, of those that a block of so many threads
- * has from first on; neighbours have neighbouring rows.  FULL: there are so many.
+ * Takes K rows of a unit for the calling thread.  The block of so many threads has the
+ * rows from first on, and neighbouring threads have neighbouring rows.  FULL says that
+ * the unit has enough rows for all of them.
  */
 template <bool FULL, int K>
 RHH_DEV void
@@ -190,7 +209,7 @@ rhh_take_rows(rhh_some_rows<K> &some, const rhh_unit &unit, uint32_t first, uint
 	}
 }
 
-/* Bits [shift, shift + bits) of a fingerprint: the part within its part. */
+/* The bits [shift, shift + bits) of a fingerprint, by which one pass sorts. */
 struct rhh_digit
 {
 	uint32_t	shift;
@@ -203,7 +222,7 @@ rhh_digit_of(const rhh_digit &digit, uint32_t fp)
 	return fp >> digit.shift & ((1u << digit.bits) - 1);
 }
 
-/* Rows of each part of the second pass; counts[part << bits | digit] zeroed before. */
+/* Adds the number of rows of each part of the second pass to counts[part << bits | digit]. */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_count_kernel(const __grid_constant__ rhh_program prog, const __grid_constant__ rhh_rows rows,
 				 const __grid_constant__ rhh_units units, rhh_digit digit, uint32_t *counts)
@@ -238,10 +257,10 @@ rhh_count_kernel(const __grid_constant__ rhh_program prog, const __grid_constant
 }
 
 /*
- * Where parts begin and end, by a block of RHH_PASS_PARTS threads for each part of
- * the pass before, which end at before[] (NULL: there is none).  fold: counts has
- * so many more bits than the pass, and they are added up.  begins[] has
- * RHH_CUDA_BEGIN_STRIDE words a part.
+ * Computes where parts begin and end.  Each part of the pass before has a block of
+ * RHH_PASS_PARTS threads; these parts end at before[], which is NULL for the first pass.
+ * counts has fold more bits than the pass sorts by, and such counts are added up.
+ * begins[] has RHH_CUDA_BEGIN_STRIDE words for each part.
  */
 static __global__ void __launch_bounds__(RHH_PASS_PARTS)
 rhh_offsets_kernel(const uint32_t *counts, const uint32_t *before, uint32_t bits, uint32_t fold,
@@ -265,8 +284,9 @@ rhh_offsets_kernel(const uint32_t *counts, const uint32_t *before, uint32_t bits
 }
 
 /*
- * Parts cut into units of at most unit_rows, in order.  A block has some of the
- * parts, and counts the units of those before by itself.  n_units: zeroed before.
+ * Cuts parts into units of at most unit_rows, in order.  Each block has some of the
+ * parts, and counts by itself the units of all parts before them.  The caller has zeroed
+ * n_units.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_UNITS_THREADS)
 rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh_unit *units,
@@ -282,7 +302,7 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
 		before += (ends[p] - (p > 0 ? ends[p - 1] : 0) + unit_rows - 1) / unit_rows;
 	rhh_block_scan<RHH_CUDA_UNITS_THREADS>(before, warp_sums, &before);
 
-	/* A thread has a part, and its units' places follow by a scan over the threads. */
+	/* A thread has a part; a scan over the threads gives the places of its units. */
 	for (uint32_t start = from; start < to; start += blockDim.x)
 	{
 		const uint32_t p = start + t;
@@ -310,33 +330,29 @@ rhh_units_kernel(const uint32_t *ends, uint32_t n_parts, uint32_t unit_rows, rhh
 		n_units[0] = before;
 }
 
-/*
- * Rows that a thread of the scatter kernel has at a time.  A unit of its blocks is
- * what all threads have.
- */
-#define RHH_SCATTER_ITEMS 16
-#define RHH_SCATTER_ROWS (RHH_SCATTER_ITEMS * RHH_CUDA_SCATTER_THREADS)
-
-/* What a block of the scatter kernel has in shared memory, all that it asks for. */
+/* The shared memory of a block of the scatter kernel. */
 struct rhh_scatter_space
 {
-	uint64_t	values[RHH_SCATTER_ROWS];	/* of one column, see rhh_move */
-	uint16_t	digits[RHH_SCATTER_ROWS];	/* of the rows, in the block's order */
+	uint64_t	values[rhh_scatter_policy::ROWS];	/* of one column, see rhh_move */
+	uint16_t	digits[rhh_scatter_policy::ROWS];	/* of the rows, in the block's order */
 	uint32_t	count[RHH_PASS_PARTS];	/* rows of a part, then where they begin */
 	uint32_t	base[RHH_PASS_PARTS];	/* how much further they are in the output */
-	uint32_t	warp_sums[RHH_CUDA_SCATTER_THREADS / RHH_WARP_SIZE];
-};
-
-/* The places of a thread's rows in its block's order, and then in the output. */
-struct rhh_places
-{
-	uint32_t	sorted[RHH_SCATTER_ITEMS];	/* of row k * threads + t */
-	uint32_t	out[RHH_SCATTER_ITEMS]; /* of the one at k * threads + t of that */
+	uint32_t	warp_sums[rhh_scatter_policy::THREADS / RHH_WARP_SIZE];
 };
 
 /*
- * Moves one value a row, in the block's order, so that it leaves in runs.
- * buffer: of RHH_SCATTER_ROWS words.  A whole block.
+ * Where the rows of a thread go: first to places in the order of their block, then,
+ * from the places in that order which the thread has, to places in the output.
+ */
+struct rhh_places
+{
+	uint32_t	sorted[rhh_scatter_policy::ITEMS];	/* of row k * threads + t */
+	uint32_t	out[rhh_scatter_policy::ITEMS]; /* of the one at k * threads + t of that */
+};
+
+/*
+ * Moves one value of each row, by way of the order of the block, so that the values of
+ * a part leave in runs.  buffer has rhh_scatter_policy::ROWS words.  A whole block.
  */
 template <typename T, typename Load>
 RHH_DEV void
@@ -346,18 +362,18 @@ rhh_move(const rhh_places &places, uint32_t n, uint64_t *buffer, T *out, uint32_
 	T		   *sorted = (T *) buffer;
 
 	RHH_UNROLL
-	for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
+	for (int k = 0; k < rhh_scatter_policy::ITEMS; k++)
 	{
-		uint32_t	i = k * RHH_CUDA_SCATTER_THREADS + threadIdx.x;
+		uint32_t	i = k * rhh_scatter_policy::THREADS + threadIdx.x;
 
 		if (i < n)
 			sorted[places.sorted[k]] = load(i);
 	}
 	__syncthreads();
 	RHH_UNROLL
-	for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
+	for (int k = 0; k < rhh_scatter_policy::ITEMS; k++)
 	{
-		uint32_t	i = k * RHH_CUDA_SCATTER_THREADS + threadIdx.x;
+		uint32_t	i = k * rhh_scatter_policy::THREADS + threadIdx.x;
 
 		if (i < n)
 			out[(size_t) places.out[k] * stride] = sorted[i];
@@ -379,11 +395,11 @@ rhh_move_column(const rhh_places &places, uint32_t n, uint64_t *buffer, const ui
 }
 
 /*
- * Moves the columns of rows to where their parts begin, next[] of the part << bits
- * | digit, which end up where they end.  out has bytes instead of bitmaps of NULLs
- * and, in ids, the numbers of the rows in the batch.
+ * Moves the columns of rows to their parts.  next[part << bits | digit] is where a part
+ * begins; it grows with the rows that have been moved, and is where the part ends in the
+ * end.  out has bytes instead of bitmaps of NULLs, and in ids the numbers of the rows.
  */
-static __global__ void __launch_bounds__(RHH_CUDA_SCATTER_THREADS)
+static __global__ void __launch_bounds__(rhh_scatter_policy::THREADS)
 rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 						const __grid_constant__ rhh_rows rows,
 						const __grid_constant__ rhh_rows out,
@@ -401,7 +417,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 	{
 		const rhh_unit unit = rhh_unit_at(units, u);
 		const uint32_t n = unit.n_rows;
-		rhh_some_rows<RHH_SCATTER_ITEMS> some;
+		rhh_some_rows<rhh_scatter_policy::ITEMS> some;
 		rhh_places	places;
 		uint32_t	own,
 					start;
@@ -409,26 +425,26 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 		for (uint32_t p = t; p < n_parts; p += blockDim.x)
 			count[p] = 0;
 		__syncthreads();
-		rhh_take_rows<false>(some, unit, 0, RHH_CUDA_SCATTER_THREADS);
+		rhh_take_rows<false>(some, unit, 0, rhh_scatter_policy::THREADS);
 		rhh_pack_keys(prog, rows, some);
 		RHH_UNROLL
-		for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
+		for (int k = 0; k < rhh_scatter_policy::ITEMS; k++)
 			if (some.valid[k])
 				places.sorted[k] = atomicAdd(&count[rhh_digit_of(digit, some.fp[k])], 1u);
 		__syncthreads();
 
 		own = t < n_parts ? count[t] : 0;
-		start = rhh_block_scan<RHH_CUDA_SCATTER_THREADS>(own, space->warp_sums);
+		start = rhh_block_scan<rhh_scatter_policy::THREADS>(own, space->warp_sums);
 		if (t < n_parts)
 		{
 			count[t] = start;
-			/* Of the block's order: the output is so much further. */
+			/* From a place in the block's order to one in the output. */
 			base[t] = own == 0 ? 0
 				: atomicAdd(&next[(unit.part << digit.bits | t) * RHH_CUDA_BEGIN_STRIDE], own) - start;
 		}
 		__syncthreads();
 		RHH_UNROLL
-		for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
+		for (int k = 0; k < rhh_scatter_policy::ITEMS; k++)
 			if (some.valid[k])
 			{
 				uint32_t	d = rhh_digit_of(digit, some.fp[k]);
@@ -438,9 +454,9 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 			}
 		__syncthreads();
 		RHH_UNROLL
-		for (int k = 0; k < RHH_SCATTER_ITEMS; k++)
+		for (int k = 0; k < rhh_scatter_policy::ITEMS; k++)
 		{
-			uint32_t	i = k * RHH_CUDA_SCATTER_THREADS + t;
+			uint32_t	i = k * rhh_scatter_policy::THREADS + t;
 
 			places.out[k] = i < n ? base[digits[i]] + i : 0;
 		}
@@ -485,17 +501,17 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 /* ---------- aggregating ---------- */
 
 /*
- * A local table: n_slots records (a power of two) and one for SINGLE's NULL group,
- * in n_copies copies; lanes that are neighbours use different copies, so that
- * they do not wait for each other where there are few groups.
+ * A local table.  It has n_slots records (a power of two) and one more for SINGLE's
+ * NULL group, all of this in n_copies copies.  Neighbouring lanes use different copies,
+ * so that they do not wait for each other if there are few groups.  A record is
  *
  *		| tag | state words | padding to an odd number of words |
  *
- * The tag, of the first copy only, is all ones while the record is free.  With
- * 16-byte slots it is the mixed key, from which the key can be had (rhh_unhash64);
- * the one key that would be all ones is left to the batch kernel.  Else it is the
- * group's fingerprint (high) and one of its rows.  The odd number of words spreads
- * records over the banks.
+ * Only the first copy has tags.  A tag is all ones while its record is free.  If the map
+ * has 16-byte slots it is the hashed key, from which rhh_unhash64() gets the key back;
+ * rows with the one key whose tag would be all ones are left to the batch kernel.
+ * Otherwise it is the fingerprint of the group, in the high half, and the number of one
+ * of its rows.  An odd number of words spreads the records over the banks.
  */
 struct rhh_local
 {
@@ -513,12 +529,11 @@ rhh_record_words(uint32_t n_state_words)
 	return n_state_words < 2 ? 3 : (n_state_words + 1) | 1;
 }
 
-/* Words of shared memory behind the records. */
-enum
+/* What the threads of a block tell each other about the unit at hand. */
+struct rhh_unit_flags
 {
-	RHH_LOCAL_NULL_SEEN,
-	RHH_LOCAL_LEFTOVER,
-	RHH_LOCAL_EXTRA_WORDS
+	uint64_t	null_seen;		/* SINGLE's NULL group has rows */
+	uint64_t	leftover;		/* some rows are left to the batch kernel */
 };
 
 RHH_DEV uint64_t *
@@ -535,9 +550,9 @@ rhh_tag(const rhh_program &prog, uint64_t key, uint32_t fp, uint32_t row)
 }
 
 /*
- * The slot of a row's group, added if ADD and there is room near; RHH_NO_GROUP if
- * not found or added.  Any thread by itself.  Records are never freed, so whether
- * a key has a slot does not change once it was looked for.
+ * Finds the slot of the group with this tag; with ADD it takes a free slot nearby if
+ * there is none.  RHH_NO_GROUP: there is none.  One thread.  Records are never freed, so
+ * once a key has been looked for with ADD, the answer never changes.
  */
 template <int BYTES, bool VERIFY, bool ADD>
 RHH_DEV uint32_t
@@ -548,9 +563,9 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 
 	if (BYTES == 16 && mine == RHH_LOCAL_FREE)
 		return RHH_NO_GROUP;
-	/* Unrolled: an H100 does a quarter more rows than with a loop. */
+	/* Unrolled, because an H100 then does a quarter more rows. */
 	RHH_UNROLL
-	for (int probe = 0; probe < RHH_CUDA_LOCAL_PROBES; probe++, i++)
+	for (int probe = 0; probe < rhh_aggregate_policy::PROBES; probe++, i++)
 	{
 		uint32_t	at = i & (local.n_slots - 1);
 		uint64_t   *tag = rhh_record(local, 0, at);
@@ -574,35 +589,35 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 	return slot;
 }
 
-/* A tag's key and fingerprint; returns the row, where the tag has one. */
+/* Gets the key and the fingerprint of a tag; returns its row, if the tag has one. */
 template <int BYTES, bool VERIFY>
 RHH_DEV uint32_t
 rhh_untag(const rhh_program &prog, const rhh_rows &rows, uint64_t tag, uint64_t *key, uint32_t *fp)
 {
-	*key = BYTES == 16 ? rhh_unhash64(&prog.plan.hash, tag) : 0;	/* of 8-byte slots it is not asked */
+	*key = BYTES == 16 ? rhh_unhash64(&prog.plan.hash, tag) : 0;	/* not used for 8-byte slots */
 	*fp = (uint32_t) (tag >> 32);
 	if (VERIFY)
 		(void) rhh_pack_key(prog, rows, (uint32_t) tag, key, fp);
 	return (uint32_t) tag;
 }
 
-/* The row is left to the batch kernel. */
+/* Leaves a row to the batch kernel. */
 RHH_DEV void
 rhh_leave_row(const rhh_rows &rows, uint32_t row)
 {
 	uint32_t	id = rhh_row_id(rows, row);
 
-	atomicOr(&rows.failed[id >> 5], 1u << (id & 31));
+	atomicOr(&rows.refused[id >> 5], 1u << (id & 31));
 }
 
 /*
- * The rows of a unit that a block has at a time, from first on, into the local
- * table.  FULL: there are so many.  True if one was left.
+ * Takes those rows of a unit that a block has at a time, from first on, to the local
+ * table.  FULL says that there are so many.  True if some row was left.
  */
 template <int BYTES, bool VERIFY, bool SIMPLE, int K, bool FULL>
 RHH_DEV bool
 rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
-				   uint32_t first, const rhh_local &local, uint64_t *extra)
+				   uint32_t first, const rhh_local &local, rhh_unit_flags *flags)
 {
 	const bool	null_keys = prog.plan.form == RHH_KEY_SINGLE &&
 		rows.nulls_offset[prog.plan.column[0]] != 0;
@@ -610,7 +625,7 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	uint64_t   *words[K];
 	bool		leftover = false;
 
-	rhh_take_rows<FULL>(some, unit, first, RHH_CUDA_AGGREGATE_THREADS);
+	rhh_take_rows<FULL>(some, unit, first, rhh_aggregate_policy::THREADS);
 	rhh_pack_keys(prog, rows, some);
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
@@ -620,13 +635,13 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 		if (null_keys && some.null_key[k])
 		{
 			if (some.valid[k])
-				extra[RHH_LOCAL_NULL_SEEN] = 1;
+				flags->null_seen = 1;
 		}
 		else if (some.valid[k])
 			slot = rhh_local_slot<BYTES, VERIFY, true>(local, prog, rows,
 													   rhh_tag<BYTES>(prog, some.key[k], some.fp[k],
 																	  some.row[k]));
-		/* Lanes probe for different times, and would go on one by one from here. */
+		/* Lanes probe for different times; without this they would go on one by one. */
 		__syncwarp();
 		if (slot == RHH_NO_GROUP)
 		{
@@ -642,48 +657,48 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 }
 
 /*
- * As many of a unit's rows, from *first on, as blocks have K of a thread at a time.
- * True if one was left.
+ * Takes rows of a unit, from *first on, to the local table, as long as there are K rows
+ * for each thread, and moves *first behind them.  True if some row was left.
  */
 template <int BYTES, bool VERIFY, int K>
 RHH_DEV bool
 rhh_aggregate_many(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
-				   uint32_t *first, const rhh_local &local, uint64_t *extra)
+				   uint32_t *first, const rhh_local &local, rhh_unit_flags *flags)
 {
-	const uint32_t BLOCK_ROWS = K * RHH_CUDA_AGGREGATE_THREADS;
+	const uint32_t BLOCK_ROWS = K * rhh_aggregate_policy::THREADS;
 	bool		leftover = false;
 
 	for (; unit.n_rows - *first >= BLOCK_ROWS; *first += BLOCK_ROWS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, true, K, true>(prog, rows, unit, *first, local, extra))
+		if (rhh_aggregate_rows<BYTES, VERIFY, true, K, true>(prog, rows, unit, *first, local, flags))
 			leftover = true;
 	return leftover;
 }
 
-/* A unit's rows into the local table; a whole block. */
+/* Takes all rows of a unit to the local table.  A whole block. */
 template <int BYTES, bool VERIFY, bool SIMPLE>
 RHH_DEV void
 rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
-				   const rhh_local &local, uint64_t *extra)
+				   const rhh_local &local, rhh_unit_flags *flags)
 {
-	const int	K = SIMPLE ? RHH_CUDA_AGGREGATE_ITEMS : 1;
+	const int	K = SIMPLE ? rhh_aggregate_policy::ITEMS : 1;
 	uint32_t	first = 0;
 	bool		leftover = false;
 
 	if (SIMPLE && local.n_copies > 1)
-		leftover = rhh_aggregate_many<BYTES, VERIFY, RHH_CUDA_AGGREGATE_ITEMS_FEW>(prog, rows, unit,
-																				   &first, local,
-																				   extra);
+		leftover = rhh_aggregate_many<BYTES, VERIFY, rhh_aggregate_policy::ITEMS_FEW>(prog, rows, unit,
+																					  &first, local,
+																					  flags);
 	else if (SIMPLE)
-		leftover = rhh_aggregate_many<BYTES, VERIFY, K>(prog, rows, unit, &first, local, extra);
-	for (; first < unit.n_rows; first += K * RHH_CUDA_AGGREGATE_THREADS)
+		leftover = rhh_aggregate_many<BYTES, VERIFY, K>(prog, rows, unit, &first, local, flags);
+	for (; first < unit.n_rows; first += K * rhh_aggregate_policy::THREADS)
 		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(prog, rows, unit, first, local,
-																extra))
+																flags))
 			leftover = true;
 	if (leftover)
-		extra[RHH_LOCAL_LEFTOVER] = 1;
+		flags->leftover = 1;
 }
 
-/* What all copies of a record have, into the first one. */
+/* Merges all copies of each record into the first one. */
 template <bool SIMPLE>
 RHH_DEV void
 rhh_fold_copies(const rhh_program &prog, const rhh_local &local)
@@ -698,13 +713,13 @@ rhh_fold_copies(const rhh_program &prog, const rhh_local &local)
 	}
 }
 
-/* Leaves the rows of the groups that are not in the table; a whole block. */
+/* Leaves the rows of all groups that the map has not taken.  A whole block. */
 template <int BYTES, bool VERIFY>
 RHH_DEV void
 rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
 				 const rhh_local &local)
 {
-	const int	K = RHH_CUDA_AGGREGATE_ITEMS;
+	const int	K = rhh_aggregate_policy::ITEMS;
 
 	for (uint32_t first = 0; first < unit.n_rows; first += blockDim.x * K)
 	{
@@ -728,19 +743,19 @@ rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &
 	}
 }
 
-/* Where the groups of a unit go. */
+/* Which groups of which units go into the map, and how. */
 enum rhh_entering
 {
-	RHH_ENTER_ALL,				/* are entered one by one */
-	RHH_ENTER_BUILD,			/* whole parts, built into the empty table */
-	RHH_ENTER_SPLIT				/* what is not a whole part, one by one */
+	RHH_ENTER_ALL,				/* those of all units, entered one by one */
+	RHH_ENTER_BUILD,			/* those of whole parts, built into the empty map */
+	RHH_ENTER_SPLIT				/* those of other units, entered one by one */
 };
 
 /*
- * Enters the groups of records into the table.  A lane has one, a tile takes its
- * lanes' keys in turn; a warp begins with record first, and the next is step
- * further.  Afterwards the first state word of a record says whether it is in the
- * table; true if one of the lane's is not.
+ * Enters the groups of records into the map.  Each lane has a record, and a tile takes
+ * the keys of its lanes in turn.  A warp has the records from first on, then those step
+ * further on, and so forth.  Afterwards the first state word of a record says whether
+ * the map has taken the group.  True if it has not taken one of the lane's.
  */
 template <int BYTES, bool VERIFY, bool SIMPLE>
 RHH_DEV bool
@@ -785,50 +800,81 @@ rhh_enter_records(const rhh_view &view, const rhh_program &prog, const rhh_rows 
 }
 
 /*
- * Groups of built parts whose place would be in the next part's range, copied here
- * as records, to be entered when all parts are built.  A part's are together.
+ * The stash: records of groups whose place, when their part was built, would have been
+ * in the range of the next part.  They are entered when all parts are built.  Those of
+ * one part are side by side.
  */
 struct rhh_stash
 {
 	uint64_t   *records;
 	uint32_t	room;			/* in records */
-	uint32_t   *n;				/* records, and those that found no place; zeroed before */
-	uint32_t   *first;			/* of each part */
-	uint32_t   *count;			/* zeroed before */
+	uint32_t   *n;				/* n[0]: records; n[1] is 1 if one found no place.
+								 * The caller has zeroed both */
+	uint32_t   *first;			/* the first record of each part */
+	uint32_t   *count;			/* the records of each part, zeroed by the caller */
 };
 
-/* More are left.  Not more than probes: all have a slot in a table of twice as many. */
-#define RHH_STASH_OF_PART RHH_CUDA_LOCAL_PROBES
-
-/* Behind the local table in shared memory, to build a part. */
+/* The shared memory that building a part needs besides. */
 struct rhh_build_space
 {
-	uint32_t	at[RHH_CUDA_BUILD_BUCKETS]; /* entries of a home, then their place */
-	uint32_t	shift[RHH_CUDA_BUILD_BUCKETS];	/* free slots before them */
-	uint16_t	record[RHH_CUDA_BUILD_SLOTS];	/* whose entry a slot gets */
-	uint32_t	warp_sums[RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE];
-	int32_t		warp_most[RHH_CUDA_AGGREGATE_THREADS / RHH_WARP_SIZE];
+	uint32_t	at[rhh_aggregate_policy::BUILD_BUCKETS];	/* entries of a home, then their place */
+	uint32_t	shift[rhh_aggregate_policy::BUILD_BUCKETS]; /* free slots before them */
+	uint16_t	record[rhh_aggregate_policy::BUILD_SLOTS];	/* that a slot gets */
+	uint32_t	warp_sums[rhh_aggregate_policy::THREADS / RHH_WARP_SIZE];
+	int32_t		warp_most[rhh_aggregate_policy::THREADS / RHH_WARP_SIZE];
 	uint32_t	n_entries;
 	uint32_t	base;			/* the first group's number */
 	uint32_t	placed;
 	uint32_t	n_stashed;
 	uint32_t	stash_at;
-	uint16_t	stashed[RHH_STASH_OF_PART]; /* records */
+	uint16_t	stashed[rhh_aggregate_policy::STASH_OF_PART];	/* records */
 };
 
 #define RHH_NO_RECORD 0xFFFFu
 
 /*
- * For the homes [0, range), whose entries at[] counts: at[h] becomes the slot where
- * those of h begin, max(h * slots, where those of h - 1 end), and shift[h] how many
- * slots before are free.  With P the exclusive sums of the counts and M the running
- * maximum of h * slots - P[h], that is P + M, and M.  A block.
+ * The dynamic shared memory of a block of the aggregate kernel:
+ *
+ *		| n_records records | rhh_unit_flags | rhh_build_space |
+ *
+ * The number of records is known only when the kernel is launched, so the parts
+ * behind them have no fixed place.  The last part is there only for RHH_ENTER_BUILD.
+ */
+struct rhh_aggregate_space
+{
+	rhh_unit_flags *flags;
+	rhh_build_space *build;
+};
+
+/* Bytes of the parts that are always there. */
+static inline size_t
+rhh_aggregate_space_bytes(uint32_t n_records, uint32_t record_words)
+{
+	return (size_t) n_records * record_words * sizeof(uint64_t) + sizeof(rhh_unit_flags);
+}
+
+RHH_DEV rhh_aggregate_space
+rhh_lay_out_space(uint64_t *records, uint32_t n_records, uint32_t record_words)
+{
+	rhh_aggregate_space space;
+
+	space.flags = (rhh_unit_flags *) (records + n_records * record_words);
+	space.build = (rhh_build_space *) (space.flags + 1);
+	return space;
+}
+
+/*
+ * Places the entries of the homes [0, range).  at[h] is the number of entries with home
+ * h, and becomes the slot where they begin, max(h * slots, the end of those of h - 1);
+ * shift[h] becomes the number of free slots before that.  If P is the exclusive sum of
+ * the counts and M the running maximum of h * slots - P[h], then at[h] = P[h] + M[h] and
+ * shift[h] = M[h].  A whole block.
  */
 RHH_DEV void
 rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 {
-	const int	EACH = (RHH_CUDA_BUILD_BUCKETS + RHH_CUDA_AGGREGATE_THREADS - 1) /
-		RHH_CUDA_AGGREGATE_THREADS;
+	const int	EACH = (rhh_aggregate_policy::BUILD_BUCKETS + rhh_aggregate_policy::THREADS - 1) /
+		rhh_aggregate_policy::THREADS;
 	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
 	const uint32_t warp = threadIdx.x / RHH_WARP_SIZE;
 	const rhh_lanes ALL = (rhh_lanes) ~0ULL;
@@ -845,9 +891,9 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		n[k] = h < range ? space->at[h] : 0;
 		before += n[k];
 	}
-	before = rhh_block_scan<RHH_CUDA_AGGREGATE_THREADS>(before, space->warp_sums);
+	before = rhh_block_scan<rhh_aggregate_policy::THREADS>(before, space->warp_sums);
 
-	/* Here before is P of the thread's first home. */
+	/* before is now P of the thread's first home. */
 	sum = before;
 	RHH_UNROLL
 	for (int k = 0; k < EACH; k++)
@@ -855,7 +901,7 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 		most = ::max(most, (int32_t) ((threadIdx.x * EACH + k) * slots) - (int32_t) sum);
 		sum += n[k];
 	}
-	if (threadIdx.x == RHH_CUDA_AGGREGATE_THREADS - 1)
+	if (threadIdx.x == rhh_aggregate_policy::THREADS - 1)
 		space->n_entries = sum;
 	for (uint32_t step = 1; step < RHH_WARP_SIZE; step *= 2)
 	{
@@ -888,17 +934,18 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 }
 
 /*
- * Builds a part's groups into its range of buckets of an empty table, as inserting
- * them one by one would leave it (rhh_buckets.cuh), without an atomic operation on
- * the table: in order of home buckets each entry's place follows by a scan, as in
- * rhh_table_kernels.cuh.  Groups whose place would be behind the range are stashed;
- * all are left where one is too far from home or there are no numbers.  Marks
- * records as rhh_enter_records does.  A whole block.
+ * Builds the groups of a part into its range of buckets of an empty table.  The result
+ * is as if they had been inserted one by one (rhh_buckets.cuh), but there is no atomic
+ * operation on the table: in the order of home buckets the places follow by a scan, as in
+ * rhh_table_build.cuh.  Groups whose place would be behind the range are stashed.  If
+ * a group would be too far from home, or there are not enough group numbers, then all
+ * groups of the part are left.  Marks the records as rhh_enter_records() does.  A whole
+ * block.
  */
 template <int BYTES, bool VERIFY>
 RHH_DEV void
 rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
-			   const rhh_unit &unit, uint32_t part_bits, const rhh_local &local, uint64_t *extra,
+			   const rhh_unit &unit, uint32_t part_bits, const rhh_local &local, rhh_unit_flags *flags,
 			   const rhh_stash &stash, rhh_build_space *space)
 {
 	typedef rhh_slots<BYTES> S;
@@ -920,7 +967,7 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		uint64_t	tag = *rhh_record(local, 0, i);
 		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - from;
 
-		/* The last home may be the next part's first: it is left to that. */
+		/* The bucket behind the range may be home to both parts: the next one has it. */
 		if (tag != RHH_LOCAL_FREE && h < range)
 			atomicAdd(&space->at[h], 1u);
 	}
@@ -955,16 +1002,16 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		{
 			uint32_t	n = atomicAdd(&space->n_stashed, 1u);
 
-			if (n < RHH_STASH_OF_PART)
+			if (n < rhh_aggregate_policy::STASH_OF_PART)
 				space->stashed[n] = (uint16_t) i;
 		}
 	}
 	__syncthreads();
 
-	/* All of a part are stashed, or (then nothing is placed) none. */
+	/* Either all of them are stashed, or nothing of the part is placed. */
 	if (threadIdx.x == 0 && space->n_stashed > 0 && space->base != RHH_NO_GROUP)
 	{
-		if (space->n_stashed > RHH_STASH_OF_PART)
+		if (space->n_stashed > rhh_aggregate_policy::STASH_OF_PART)
 			space->base = RHH_NO_GROUP;
 		else
 		{
@@ -984,7 +1031,7 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
 			rhh_record(local, 0, i)[1] = 0;
 		if (threadIdx.x == 0)
-			extra[RHH_LOCAL_LEFTOVER] = 1;
+			flags->leftover = 1;
 		return;
 	}
 	for (uint32_t i = threadIdx.x; i < space->n_stashed * local.record_words; i += blockDim.x)
@@ -1022,7 +1069,7 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		atomicAdd((unsigned long long *) &view.ctl->placed, (unsigned long long) space->placed);
 }
 
-/* What a tile keeps from launch to launch, and what it counted. */
+/* Gets what the tile has kept from the last launch; rhh_end_tally() stores it again. */
 template <class Op>
 RHH_DEV void
 rhh_begin_tally(const rhh_view &view, Op &op)
@@ -1047,13 +1094,13 @@ rhh_end_tally(const rhh_view &view, const Op &op)
 }
 
 /*
- * Units of rows into the table.  failed and n_leftover: zeroed before; of rows
- * that were left some are in the bitmap and *n_leftover is not 0.  Dynamic shared
- * memory: the local table's records, RHH_LOCAL_EXTRA_WORDS words and, with
- * RHH_ENTER_BUILD, an rhh_build_space.  The stash is for that only.
+ * Takes units of rows to the map.  The caller has zeroed rows.refused and *n_leftover;
+ * rows that are left are marked in the bitmap, and if there are any *n_leftover is not
+ * 0.  Dynamic shared memory: see rhh_aggregate_space.  The stash is used only with
+ * RHH_ENTER_BUILD.
  */
 template <int BYTES, bool VERIFY, bool SIMPLE>
-static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS, 2)
+static __global__ void __launch_bounds__(rhh_aggregate_policy::THREADS, rhh_aggregate_policy::BLOCKS_PER_SM)
 rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 					 const __grid_constant__ rhh_view view,
 					 const __grid_constant__ rhh_rows rows,
@@ -1065,8 +1112,9 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 	typedef rhh_slots<BYTES> S;
 	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(prog.n_state_words)};
 	const uint32_t n_records = n_copies * (n_slots + 1);
-	uint64_t   *extra = records + n_records * local.record_words;
-	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false}};
+	const rhh_aggregate_space space = rhh_lay_out_space(records, n_records, local.record_words);
+	rhh_unit_flags *flags = space.flags;
+	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, false}};
 
 	if (entering == RHH_ENTER_SPLIT && units.n_units[1] == 0)
 		return;
@@ -1086,28 +1134,28 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 			for (uint32_t w = 0; w < prog.n_state_words; w++)
 				record[1 + w] = rhh_init_word(prog, w);
 		}
-		if (threadIdx.x < RHH_LOCAL_EXTRA_WORDS)
-			extra[threadIdx.x] = 0;
+		if (threadIdx.x == 0)
+			flags->null_seen = flags->leftover = 0;
 		__syncthreads();
-		rhh_aggregate_unit<BYTES, VERIFY, SIMPLE>(prog, rows, unit, local, extra);
+		rhh_aggregate_unit<BYTES, VERIFY, SIMPLE>(prog, rows, unit, local, flags);
 		__syncthreads();
 		if (n_copies > 1)
 			rhh_fold_copies<SIMPLE>(prog, local);
 		__syncthreads();
 		if (entering == RHH_ENTER_BUILD)
-			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, extra,
-										  stash, (rhh_build_space *) (extra + RHH_LOCAL_EXTRA_WORDS));
+			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, flags,
+										  stash, space.build);
 		else if (rhh_enter_records<BYTES, VERIFY, SIMPLE>(view, prog, rows, local,
 														  threadIdx.x & ~(RHH_WARP_SIZE - 1u), blockDim.x,
 														  op))
-			extra[RHH_LOCAL_LEFTOVER] = 1;
-		if (threadIdx.x == 0 && extra[RHH_LOCAL_NULL_SEEN])
+			flags->leftover = 1;
+		if (threadIdx.x == 0 && flags->null_seen)
 		{
 			view.ctl->null_seen = 1;
 			rhh_merge_group<SIMPLE>(prog, view.states, rhh_record(local, 0, n_slots) + 1);
 		}
 		__syncthreads();
-		if (extra[RHH_LOCAL_LEFTOVER])
+		if (flags->leftover)
 		{
 			rhh_leave_groups<BYTES, VERIFY>(prog, rows, unit, local);
 			if (threadIdx.x == 0)
@@ -1119,7 +1167,7 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 	rhh_end_tally(view, op);
 }
 
-/* Enters what building stashed. */
+/* Enters the groups of the stash into the map. */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
@@ -1130,7 +1178,7 @@ rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
 	typedef rhh_slots<BYTES> S;
 	const rhh_local local = {stash.records, ::min(stash.n[0], stash.room), 1,
 	rhh_record_words(prog.n_state_words)};
-	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, false}};
+	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, false}};
 
 	if (local.n_slots == 0)
 		return;
@@ -1144,19 +1192,19 @@ rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
 }
 
 /*
- * Leaves the rows of stashed groups that found no place: a block makes a local
- * table of those of a part.  Dynamic shared memory: that, of 2 * RHH_STASH_OF_PART
- * slots.
+ * Leaves the rows of stashed groups that found no place in the map: a block makes a
+ * local table of the stashed groups of a part.  Dynamic shared memory: that table, of 2 *
+ * rhh_aggregate_policy::STASH_OF_PART slots.
  */
 template <int BYTES, bool VERIFY>
-static __global__ void __launch_bounds__(RHH_CUDA_AGGREGATE_THREADS)
+static __global__ void __launch_bounds__(rhh_aggregate_policy::THREADS)
 rhh_leave_stash_kernel(const __grid_constant__ rhh_program prog,
 					   const __grid_constant__ rhh_rows rows,
 					   const __grid_constant__ rhh_units units,
 					   const __grid_constant__ rhh_stash stash, uint32_t *n_leftover)
 {
 	RHH_DYNAMIC_SHARED(uint64_t, records);
-	const uint32_t n_slots = 2 * RHH_STASH_OF_PART;
+	const uint32_t n_slots = 2 * rhh_aggregate_policy::STASH_OF_PART;
 	const uint32_t words = rhh_record_words(prog.n_state_words);
 	const rhh_local local = {records, n_slots, 1, rhh_record_words(0)};
 

@@ -3,7 +3,7 @@
  *		The CUDA device: the state machine behind poll(), and the calls of
  *		rhh_device.h.
  *
- * This is the one file of the device that is compiled; it includes the others:
+ * Only this file of the device is compiled; it includes the others:
  *
  *		rhh_cuda_device.cuh		structs, errors, steps in streams
  *		rhh_cuda_memory.cuh		lanes and bodies
@@ -13,50 +13,51 @@
  *		rhh_cuda_feed.cuh		rows made of another table's groups
  *		rhh_cuda_open.cuh		finding, opening and closing devices
  *
- * The groups are in rhh_groups.cuh and rhh_kernels.cuh, the table in rhh_buckets.cuh.
+ * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table.
  *
- * Lifetimes.  A device has tables and kept lanes.  A lane is what a table works
- * with whatever its size: three streams, events, pinned snapshots and one
- * allocation (the "fixed" memory: upload buffers, bitmaps of failed rows,
- * counters, lists of orphans); it goes from table to table.  What depends on
- * the number of groups (slots, states, keys) is one further allocation, the
- * table's "body", replaced as a whole by growing.  The limits on memory are on
- * bodies; while growing, on the old and the new one together.
+ * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
+ * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"
+ * memory: upload buffers, bitmaps of refused rows, counters, lists of orphans).  When
+ * a map ends, its lane is kept for the next map.  What depends on the number of groups
+ * (slots, states, keys) is one further allocation, the "body" of the map, which is
+ * replaced as a whole when the map grows.  The limits on memory apply to bodies, and
+ * while a map grows to its old and its new body together.
  *
- * Streams of a lane:
+ * A lane has these streams:
  *
  *		up		uploads of batches
- *		run		kernels, growth, results; everything that touches the table
- *		note	waits for the end of a step in run and then wakes the caller,
- *				so that run need not wait for a callback
+ *		run		kernels, growth, results: everything that touches the map
+ *		note	waits for the end of a step in run and then wakes the caller, so
+ *				that run need not wait for a callback
  *
- * Each step in run ends with a copy of the table's counters to a pinned
- * snapshot and an event; poll() asks the events and never waits.
+ * Each step in run ends with a copy of the map's counters to a pinned snapshot, and
+ * with an event.  poll() asks the events and never waits.
  *
- * A batch in flight:
+ * The states of a batch in flight:
  *
  *		FREE -> QUEUED (uploading, kernel not launched) -> RUNNING -> READY
  *				  ^ |							  ^			|
- *			LOOKING-+							  +- FAILED <---+--> COPYBACK -> READY
+ *			LOOKING-+							  +- REFUSED <--+--> COPYBACK -> READY
  *
- *	LOOKING: its groups are estimated, to choose how to aggregate it.
- *	FAILED: some rows failed and the table will grow; they run again afterwards.
- *	COPYBACK: it cannot grow, the bitmap of failed rows goes to the caller.
- *	READY: the caller's event is due.
+ *	LOOKING: the number of its groups is estimated, to choose how to aggregate it.
+ *	REFUSED: the map has refused some rows and will grow; then they run again.
+ *	COPYBACK: the map cannot grow, and the bitmap of refused rows goes to the caller.
+ *	READY: the event for the caller is due.
  *
- * A table:
+ * The states of a map:
  *
  *		BUILD -> DRAIN -> GROWING -> BUILD			(any number of times)
  *		BUILD -> FINISHING -> FINISHED <-> EXTRACTING
  *
- *	DRAIN: wants to grow, once no kernel of a batch is in flight.  Batches
- *	submitted meanwhile are uploaded and stay QUEUED.  There is always a batch
- *	FAILED or QUEUED then, so the caller has an event to wait for.
+ *	DRAIN: the map is to grow as soon as no kernel of a batch is in flight.  Batches
+ *	that are submitted meanwhile are uploaded and stay QUEUED.  In this state there is
+ *	always a batch that is REFUSED or QUEUED, so the caller has an event to wait for.
  *
- * An error of a CUDA call other than a refused allocation breaks the device:
- * every later call reports the first error, and close() frees what it can.
- * There is no C++ runtime in here, so that a C linker can link it: compile with
- * -fno-exceptions -fno-threadsafe-statics (nvcc's launch stubs have statics).
+ * An error of a CUDA call, other than that there is no memory, breaks the device: every
+ * later call reports the first error, and close() frees what it can.
+ *
+ * The code uses no C++ runtime, so that a C linker can link it.  It has to be compiled
+ * with -fno-exceptions -fno-threadsafe-statics (nvcc's launch stubs have statics).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@
 
 /* ---------- the state machine ---------- */
 
-/* A batch's kernel or copy has ended. */
+/* The kernel or the copy of a batch has ended.  False: the device is broken. */
 static bool
 rhh_batch_ended(rhh_map *t, int i)
 {
@@ -88,34 +89,34 @@ rhh_batch_ended(rhh_map *t, int i)
 
 	if (f->state == BATCH_COPYBACK)
 	{
-		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, f->n_failed);
+		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, f->n_refused);
 		return true;
 	}
 	rhh_add_time(t, t->lane->batch[i].start, t->lane->batch[i].stop, &t->stats.kernel_ns);
 	if (!f->upload_counted)
 		rhh_add_time(t, t->lane->upload[i], t->lane->uploaded[i], &t->stats.upload_ns);
-	f->upload_counted = true;	/* a replay has none */
+	f->upload_counted = true;	/* a replay has no upload */
 	rhh_see(t, snapshot, f->launch);
 	if (t->dev->broken)
 		return false;
 	if (f->state == BATCH_LOOKING && !t->cancelled)
 		return rhh_looked(t, i, snapshot);
-	f->n_failed = snapshot->failed[i];
-	if (t->cancelled || f->n_failed == 0)
+	f->n_refused = snapshot->refused[i];
+	if (t->cancelled || f->n_refused == 0)
 	{
 		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, 0);
 		return true;
 	}
 	if (t->mode == TABLE_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t)))
 	{
-		f->state = BATCH_FAILED;
+		f->state = BATCH_REFUSED;
 		t->mode = TABLE_DRAIN;
 		return true;
 	}
 	return rhh_hand_back(t, i);
 }
 
-/* Takes a table as far as it gets without waiting.  False: broken. */
+/* Takes a map as far as it gets without waiting.  False: the device is broken. */
 static bool
 rhh_advance(rhh_map *t)
 {
@@ -153,7 +154,7 @@ rhh_advance(rhh_map *t)
 			rhh_reached(dev, lane->batch[i].done) && !rhh_batch_ended(t, i))
 			return false;
 		if (t->cancelled && t->mode != TABLE_GROWING &&
-			(f->state == BATCH_FAILED ||
+			(f->state == BATCH_REFUSED ||
 			 (f->state == BATCH_QUEUED && rhh_reached(dev, lane->uploaded[i]))))
 			rhh_resolve(t, i, RHH_CANCELLED, 0);
 		if (dev->broken)
@@ -171,14 +172,14 @@ rhh_advance(rhh_map *t)
 	return true;
 }
 
-/* The events that are due, as far as there is room; true if some are left. */
+/* Gives the events that are due, as far as there is room.  True if some are left. */
 static bool
 rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 {
 	rhh_event	ev;
 
 	memset(&ev, 0, sizeof(ev));
-	ev.table = t;
+	ev.map = t;
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 	{
 		rhh_in_flight *f = &t->flights[i];
@@ -190,14 +191,14 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.kind = RHH_EVENT_BATCH;
 		ev.status = f->status;
 		ev.tag = f->tag;
-		ev.n_failed = f->n_failed;
+		ev.n_refused = f->n_refused;
 		events[(*n)++] = ev;
 		f->state = BATCH_FREE;
 		if (f->source != NULL)
 			t->feeding = false;
 	}
 	ev.status = t->cancelled ? RHH_CANCELLED : RHH_OK;
-	ev.n_failed = 0;
+	ev.n_refused = 0;
 	if (t->finish_ready)
 	{
 		if (*n == cap)
@@ -227,22 +228,22 @@ rhh_cuda_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 	bool		more = false;
 
 	*n = 0;
-	/* Before looking: what ends after this wakes the caller again. */
+	/* Reset before looking at the maps: what ends after this wakes the caller again. */
 	while (read(dev->event_fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
 	if (!rhh_enter(dev))
 		return rhh_broken(dev, err);
-	for (rhh_map *t = dev->tables; t != NULL; t = t->next)
+	for (rhh_map *t = dev->maps; t != NULL; t = t->next)
 		if (!rhh_advance(t))
 			return rhh_broken(dev, err);
-	for (rhh_map *t = dev->tables; t != NULL; t = t->next)
+	for (rhh_map *t = dev->maps; t != NULL; t = t->next)
 		more = rhh_collect(t, events, cap, n) || more;
 	if (more)
 		rhh_wake_fd(dev->event_fd);
 	return RHH_OK;
 }
 
-/* ---------- the table ---------- */
+/* ---------- a map ---------- */
 
 static uint8_t
 rhh_init_of(uint64_t start)
@@ -355,25 +356,25 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 		rhh_table_free(t);
 		return rhh_broken(dev, err);
 	}
-	t->next = dev->tables;
-	dev->tables = t;
+	t->next = dev->maps;
+	dev->maps = t;
 	*out = t;
 	return RHH_OK;
 }
 
-/* All rows fail, without a look at them. */
+/* Refuses all rows of a batch without looking at them. */
 static bool
 rhh_refuse_batch(rhh_map *t, int i)
 {
-	uint8_t    *failed = t->lane->failed + (uint64_t) i * t->lane->failed_bytes;
+	uint8_t    *refused = t->lane->refused + (uint64_t) i * t->lane->refused_bytes;
 	rhh_in_flight *f = &t->flights[i];
 
-	f->n_failed = f->batch.n_rows;
-	/* Behind whole bytes may be another batch's bitmap. */
-	return RHH_CUDA(t->dev, cudaMemsetAsync, failed, 0xFF, f->n_failed / 8, t->lane->run) &&
-		(f->n_failed % 8 == 0 ||
-		 RHH_CUDA(t->dev, cudaMemsetAsync, failed + f->n_failed / 8,
-				  (1 << f->n_failed % 8) - 1, 1, t->lane->run)) &&
+	f->n_refused = f->batch.n_rows;
+	/* Bit by bit in the last byte: the next batch's bitmap may follow. */
+	return RHH_CUDA(t->dev, cudaMemsetAsync, refused, 0xFF, f->n_refused / 8, t->lane->run) &&
+		(f->n_refused % 8 == 0 ||
+		 RHH_CUDA(t->dev, cudaMemsetAsync, refused + f->n_refused / 8,
+				  (1 << f->n_refused % 8) - 1, 1, t->lane->run)) &&
 		rhh_hand_back(t, i);
 }
 
@@ -413,10 +414,10 @@ rhh_free_flight(const rhh_map *t)
 /*
  * Queues a batch in a place that is free: uploads it, unless it is on the device
  * already, and starts it, if the table is not about to grow.  Rows that fail are
- * marked in failed_to.
+ * marked in refused_to.
  */
 static rhh_status
-rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *failed_to, rhh_map *source,
+rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, rhh_map *source,
 				uint64_t tag, rhh_error *err)
 {
 	rhh_device *dev = t->dev;
@@ -424,12 +425,12 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *failed_to, r
 	rhh_in_flight *f = &t->flights[i];
 
 	f->batch = *batch;
-	f->failed_to = failed_to;
+	f->refused_to = refused_to;
 	f->source = source;
 	f->tag = tag;
-	f->n_failed = 0;
+	f->n_refused = 0;
 
-	/* The halves of a SUM_I128 are exact for so many rows. */
+	/* The two halves of a SUM_I128 are exact for up to so many rows. */
 	if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
 		return rhh_refuse_batch(t, i) ? RHH_OK : rhh_broken(dev, err);
 	t->rows_submitted += batch->n_rows;
@@ -465,7 +466,7 @@ rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error 
 	/* a piece of fed rows may be where batches are uploaded */
 	if (i == RHH_CUDA_IN_FLIGHT || (t->feeding && t->feed_memory == NULL))
 		return rhh_fail(err, RHH_BUSY, "enough batches are in flight");
-	return rhh_queue_batch(t, i, batch, batch->base + batch->failed_offset, NULL, tag, err);
+	return rhh_queue_batch(t, i, batch, batch->base + batch->refused_offset, NULL, tag, err);
 }
 
 static rhh_status
@@ -498,7 +499,7 @@ rhh_cuda_map_feed(rhh_map *t, rhh_feed *feed, uint64_t tag, rhh_error *err)
 	if (!rhh_make_rows(t, feed, &batch))
 		return rhh_broken(t->dev, err);
 	t->feeding = true;
-	return rhh_queue_batch(t, i, &batch, feed->failed, source, tag, err);
+	return rhh_queue_batch(t, i, &batch, feed->refused, source, tag, err);
 }
 
 static rhh_status
@@ -555,11 +556,11 @@ rhh_cuda_map_stats(rhh_map *t, rhh_map_stats *stats)
 static void
 rhh_cuda_map_cancel(rhh_map *t)
 {
-	/* A kernel runs to its end, which is near; poll() does the rest. */
+	/* A kernel that runs ends soon, and poll() then does the rest. */
 	t->cancelled = true;
 	rhh_wake_fd(t->dev->event_fd);
 
-	/* Uploads of batches without a kernel have nobody else to tell of them. */
+	/* Batches that are only being uploaded: nothing else would wake the caller. */
 	if (rhh_enter(t->dev))
 		for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 			if (t->flights[i].state == BATCH_QUEUED &&

@@ -1,22 +1,22 @@
 /*
  * rhh_cuda_batch.cuh
- *		What the CUDA device does with a batch: it chooses how to aggregate the
- *		rows, looks at them for that where they are many, queues the kernels, and
- *		hands the rows back that found no place.
+ *		What the CUDA device does with a batch: it chooses how to aggregate the rows,
+ *		for which it looks at them if there are many, queues the kernels, and hands
+ *		refused rows back.
  */
 #ifndef RHH_CUDA_BATCH_CUH
 #define RHH_CUDA_BATCH_CUH
 
 #include "cuda/rhh_cuda_memory.cuh"
 
-/* Has memory been refused, and none been given back since? */
+/* False if there was no memory to grow and no map has given any back since. */
 static bool
 rhh_may_grow(const rhh_map *t)
 {
-	return t->refused_at != t->dev->frees;
+	return t->no_memory_at != t->dev->frees;
 }
 
-/* Distinct keys that the table should have room for, by what was seen. */
+/* How many distinct keys the map should have room for, by what has been seen. */
 static double
 rhh_expected(const rhh_map *t)
 {
@@ -25,7 +25,7 @@ rhh_expected(const rhh_map *t)
 	return estimate > (double) t->seen.placed ? estimate : (double) t->seen.placed;
 }
 
-/* A batch's rows as its kernels see them. */
+/* The rows of a batch as the kernels see them. */
 static rhh_rows
 rhh_rows_of(const rhh_map *t, int i)
 {
@@ -35,8 +35,8 @@ rhh_rows_of(const rhh_map *t, int i)
 
 	rows.base = batch->on_device ? batch->base
 		: lane->staging + (uint64_t) i * lane->staging_bytes;
-	rows.failed = (uint32_t *) (lane->failed + (uint64_t) i * lane->failed_bytes);
-	rows.n_failed = &lane->ctl->failed[i];
+	rows.refused = (uint32_t *) (lane->refused + (uint64_t) i * lane->refused_bytes);
+	rows.n_refused = &lane->ctl->refused[i];
 	rows.ids = NULL;
 	rows.byte_nulls = false;
 	rows.n_rows = batch->n_rows;
@@ -51,11 +51,11 @@ rhh_record_bytes(const rhh_map *t)
 	return rhh_record_words(t->prog.n_state_words) * (uint32_t) sizeof(uint64_t);
 }
 
-/* The largest local table, and the groups that it is for: 0 if it is none. */
+/* The slots of the largest local table; 0 if there is no room for any. */
 static uint32_t
 rhh_most_local_slots(const rhh_map *t)
 {
-	uint32_t	room = t->dev->local_bytes - RHH_LOCAL_EXTRA_WORDS * (uint32_t) sizeof(uint64_t);
+	uint32_t	room = t->dev->local_bytes - (uint32_t) sizeof(rhh_unit_flags);
 	uint32_t	n = 16;
 
 	while ((2 * n + 1) * rhh_record_bytes(t) <= room)
@@ -63,13 +63,14 @@ rhh_most_local_slots(const rhh_map *t)
 	return (n + 1) * rhh_record_bytes(t) <= room ? n : 0;
 }
 
+/* The number of groups that such a table is for. */
 static double
 rhh_most_local_groups(const rhh_map *t)
 {
-	return rhh_most_local_slots(t) * RHH_CUDA_LOCAL_FILL;
+	return rhh_most_local_slots(t) * rhh_aggregate_policy::FILL;
 }
 
-/* Bits of the fingerprint that make parts whose groups a local table holds. */
+/* How many bits of the fingerprint make parts so small that a local table holds one. */
 static uint32_t
 rhh_part_bits(const rhh_map *t, double groups)
 {
@@ -81,7 +82,10 @@ rhh_part_bits(const rhh_map *t, double groups)
 	return bits;
 }
 
-/* Copies of columns, and their rows' numbers, behind *at of the workspace. */
+/*
+ * Lays out copies of the columns, and the numbers of the rows, in the workspace from *at
+ * on, and moves *at behind them.
+ */
 static rhh_rows
 rhh_moved_rows(const rhh_map *t, int i, uint8_t *workspace, uint64_t *at)
 {
@@ -107,7 +111,7 @@ rhh_moved_rows(const rhh_map *t, int i, uint8_t *workspace, uint64_t *at)
 	return rows;
 }
 
-/* What partitioning needs, in the workspace. */
+/* Where everything that partitioning needs is in the workspace. */
 struct rhh_partition_plan
 {
 	uint32_t	first_bits;
@@ -123,7 +127,7 @@ struct rhh_partition_plan
 	uint64_t	bytes;
 };
 
-/* Where it would be in a workspace (which may be NULL, to know its size). */
+/* Lays out the workspace.  It may be NULL, to find out how many bytes are needed. */
 static rhh_partition_plan
 rhh_plan_partition(const rhh_map *t, int i, uint8_t *workspace)
 {
@@ -131,7 +135,7 @@ rhh_plan_partition(const rhh_map *t, int i, uint8_t *workspace)
 	uint32_t	bits = f->part_bits;
 	uint64_t	n_parts = UINT64_C(1) << bits;
 	uint64_t	n_rows = f->batch.n_rows;
-	uint64_t	n_units = n_rows / ::min((uint32_t) RHH_SCATTER_ROWS, (uint32_t) RHH_CUDA_UNIT_ROWS) + n_parts +
+	uint64_t	n_units = n_rows / ::min(rhh_scatter_policy::ROWS, (uint32_t) RHH_CUDA_UNIT_ROWS) + n_parts +
 		RHH_PASS_PARTS;
 	uint64_t	parts_bytes = rhh_align(n_parts * sizeof(uint32_t));
 	uint64_t	at = 0;
@@ -153,7 +157,7 @@ rhh_plan_partition(const rhh_map *t, int i, uint8_t *workspace)
 	at += rhh_align(2 * sizeof(uint32_t));
 	p.units = (rhh_unit *) (workspace + at);
 	at += rhh_align(n_units * sizeof(rhh_unit));
-	p.stash.room = (uint32_t) (f->groups / RHH_CUDA_STASH_SHARE) + 8 * RHH_STASH_OF_PART;
+	p.stash.room = (uint32_t) (f->groups / rhh_aggregate_policy::STASH_SHARE) + 8 * rhh_aggregate_policy::STASH_OF_PART;
 	p.stash.n = (uint32_t *) (workspace + at);
 	p.stash.count = p.stash.n + 2;
 	at += rhh_align((2 + n_parts) * sizeof(uint32_t));
@@ -168,7 +172,7 @@ rhh_plan_partition(const rhh_map *t, int i, uint8_t *workspace)
 	return p;
 }
 
-/* Can the batch's columns be moved?  False also if there is no memory. */
+/* Gets a workspace for a batch.  False: the rows cannot be partitioned, or no memory. */
 static bool
 rhh_get_workspace(rhh_map *t, int i)
 {
@@ -206,7 +210,7 @@ rhh_get_workspace(rhh_map *t, int i)
 	return true;
 }
 
-/* Looks at a sample of a batch's rows, or at all, to know their groups. */
+/* Queues estimating the groups of a batch from a sample of its rows, or from all. */
 static bool
 rhh_launch_look(rhh_map *t, int i, bool all)
 {
@@ -223,12 +227,12 @@ rhh_launch_look(rhh_map *t, int i, bool all)
 				  RHH_PASS_PARTS * sizeof(uint32_t), lane->run))
 		return false;
 	RHH_LAUNCH(rhh_look_kernel, rhh_blocks(dev, rows.n_rows / step), RHH_CUDA_BLOCK_THREADS,
-			   (RHH_SKETCH_REGISTERS + RHH_PASS_PARTS) * sizeof(uint32_t), lane->run,
+			   sizeof(rhh_look_space), lane->run,
 			   t->prog, rows, step, lane->sketch, lane->counts[i]);
 	if (!rhh_launched(dev, "rhh_look_kernel"))
 		return false;
 	RHH_LAUNCH(rhh_estimate_kernel, 1, RHH_CUDA_BLOCK_THREADS,
-			   2 * RHH_CUDA_BLOCK_THREADS * sizeof(float), lane->run,
+			   sizeof(rhh_estimate_space), lane->run,
 			   lane->sketch, &lane->ctl->estimate);
 	f->state = BATCH_LOOKING;
 	f->launch = ++t->launches;
@@ -236,7 +240,7 @@ rhh_launch_look(rhh_map *t, int i, bool all)
 		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
-/* Are the rows' states those that SIMPLE kernels are for?  See rhh_update_rows. */
+/* Can SIMPLE kernels aggregate these rows?  See rhh_update_rows(). */
 static bool
 rhh_is_simple(const rhh_map *t, const rhh_rows &rows)
 {
@@ -252,8 +256,8 @@ rhh_is_simple(const rhh_map *t, const rhh_rows &rows)
 }
 
 /*
- * Rows aggregated in shared memory and entered into the table; some are left to
- * the batch kernel.  groups: of a unit.
+ * Queues aggregating rows in shared memory and entering their groups into the map.  The
+ * kernels leave some rows to the batch kernel.  groups: an estimate for one unit.
  */
 static bool
 rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &rows,
@@ -272,26 +276,26 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &ro
 		RHH_BY_VARIANT(t->variant,
 					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
 					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
-					   RHH_LAUNCH(kernel, blocks, RHH_CUDA_AGGREGATE_THREADS, shared + space,
+					   RHH_LAUNCH(kernel, blocks, rhh_aggregate_policy::THREADS, shared + space,
 								  lane->run, t->prog, view, rows, units, n_slots, n_copies,
 								  entering, stash, left));
 	};
 
-	while (n_slots < most_slots && n_slots * RHH_CUDA_LOCAL_FILL_FEW < groups)
+	while (n_slots < most_slots && n_slots * rhh_aggregate_policy::FILL_FEW < groups)
 		n_slots *= 2;
 	while (n_copies < RHH_WARP_SIZE &&
-		   2 * n_copies * (n_slots + 1) * rhh_record_bytes(t) <= RHH_CUDA_LOCAL_COPIES_BYTES)
+		   2 * n_copies * (n_slots + 1) * rhh_record_bytes(t) <= rhh_aggregate_policy::COPIES_BYTES)
 		n_copies *= 2;
-	shared = (size_t) n_copies * (n_slots + 1) * rhh_record_bytes(t) +
-		RHH_LOCAL_EXTRA_WORDS * sizeof(uint64_t);
-	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.failed, 0, (rows.n_rows + 31ULL) / 32 * 4,
+	shared = rhh_aggregate_space_bytes(n_copies * (n_slots + 1),
+									   rhh_record_words(t->prog.n_state_words));
+	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.refused, 0, (rows.n_rows + 31ULL) / 32 * 4,
 				  lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
 		return false;
 
-	/* An empty table is built. */
-	if (units.part_bits > 0 && t->n_entering == 0 && part_buckets <= RHH_CUDA_BUILD_BUCKETS &&
-		part_buckets * t->slots_per_bucket <= RHH_CUDA_BUILD_SLOTS)
+	/* An empty map is built, if each part's range of it fits a block. */
+	if (units.part_bits > 0 && t->n_entering == 0 && part_buckets <= rhh_aggregate_policy::BUILD_BUCKETS &&
+		part_buckets * t->slots_per_bucket <= rhh_aggregate_policy::BUILD_SLOTS)
 	{
 		if (!RHH_CUDA(dev, cudaMemsetAsync, stash.n, 0,
 					  (2 + (UINT64_C(1) << units.part_bits)) * sizeof(uint32_t), lane->run))
@@ -303,8 +307,8 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &ro
 								  ::min(blocks, (uint32_t) dev->n_sms * 2), RHH_CUDA_BLOCK_THREADS,
 								  0, lane->run, t->prog, view, rows, stash);
 					   RHH_LAUNCH((rhh_leave_stash_kernel<BYTES, VERIFY>), blocks,
-								  RHH_CUDA_AGGREGATE_THREADS,
-								  (2 * RHH_STASH_OF_PART + 1) * rhh_record_words(0) *
+								  rhh_aggregate_policy::THREADS,
+								  (2 * rhh_aggregate_policy::STASH_OF_PART + 1) * rhh_record_words(0) *
 								  sizeof(uint64_t), lane->run, t->prog, rows, units, stash, left));
 	}
 	else
@@ -326,7 +330,7 @@ rhh_launch_units(rhh_map *t, const rhh_partition_plan &p, const uint32_t *ends, 
 	return rhh_launched(t->dev, "rhh_units_kernel");
 }
 
-/* Moves the rows to their parts, of which it gives the units. */
+/* Queues moving the rows to their parts, and gives the units of these. */
 static bool
 rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t unit_rows,
 					 rhh_units *units)
@@ -337,10 +341,10 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 	uint32_t	blocks = (uint32_t) dev->n_sms * 4;
 	rhh_digit	digit = {32 - p.first_bits, p.first_bits};
 
-	*units = {NULL, NULL, rows.n_rows, RHH_SCATTER_ROWS, 0};
+	*units = {NULL, NULL, rows.n_rows, rhh_scatter_policy::ROWS, 0};
 	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, 0, run, t->lane->counts[i], NULL,
 			   p.first_bits, RHH_PASS_BITS - p.first_bits, p.begins[0], p.ends[0]);
-	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS,
+	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, rhh_scatter_policy::THREADS,
 			   sizeof(rhh_scatter_space), run, t->prog, rows, p.first, *units, digit, p.begins[0]);
 	if (p.second_bits > 0)
 	{
@@ -348,14 +352,14 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 		digit = {32 - p.first_bits - p.second_bits, p.second_bits};
 		if (!RHH_CUDA(dev, cudaMemsetAsync, p.counts, 0,
 					  sizeof(uint32_t) << (p.first_bits + p.second_bits), run) ||
-			!rhh_launch_units(t, p, p.ends[0], p.first_bits, RHH_SCATTER_ROWS))
+			!rhh_launch_units(t, p, p.ends[0], p.first_bits, rhh_scatter_policy::ROWS))
 			return false;
 		RHH_LAUNCH(rhh_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS,
 				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->prog, p.first, *units, digit,
 				   p.counts);
 		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS, 0, run, p.counts,
 				   p.ends[0], p.second_bits, 0, p.begins[1], p.ends[1]);
-		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, RHH_CUDA_SCATTER_THREADS,
+		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, rhh_scatter_policy::THREADS,
 				   sizeof(rhh_scatter_space), run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
 	}
 	*units = {p.units, p.n_units, 0, 0, p.first_bits + p.second_bits};
@@ -365,7 +369,7 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 	return rhh_launched(dev, "partitioning");
 }
 
-/* The body as a launch of some tiles sees it: they take numbers in chunks. */
+/* The map as a launch of so many tiles sees it: how many numbers each takes at a time. */
 static rhh_view
 rhh_view_for(const rhh_map *t, uint32_t n_tiles)
 {
@@ -379,7 +383,7 @@ rhh_view_for(const rhh_map *t, uint32_t n_tiles)
 	return view;
 }
 
-/* Queues a batch's kernels, for all its rows or those that failed. */
+/* Queues the kernels of a batch, for all its rows or (replay) for the refused ones. */
 static bool
 rhh_launch_batch(rhh_map *t, int i, bool replay)
 {
@@ -397,12 +401,12 @@ rhh_launch_batch(rhh_map *t, int i, bool replay)
 		blocks = most_blocks < 1 ? 1 : most_blocks;
 	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_failed, 0, sizeof(uint32_t), lane->run))
+		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_refused, 0, sizeof(uint32_t), lane->run))
 		return false;
 	if (aggregate)
 	{
-		/* Tiles take a number each for groups that all of them have. */
-		uint32_t	agg_tiles = RHH_CUDA_AGGREGATE_THREADS / RHH_GROUP_LANES;
+		/* Each tile may take a number for the same group: have fewer of them. */
+		uint32_t	agg_tiles = rhh_aggregate_policy::THREADS / RHH_GROUP_LANES;
 		uint32_t	most = t->body.group_cap / 4 * 3 / agg_tiles;
 		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
 		double		groups = f->groups;
@@ -456,8 +460,8 @@ rhh_launch_batch(rhh_map *t, int i, bool replay)
 }
 
 /*
- * The next step of a queued batch: to look at it, to wait until there is room for
- * its groups (then the table is to DRAIN), or to run.
+ * Does the next step of a queued batch: looks at it, makes it wait until there is room
+ * for its groups (then the map is to DRAIN), or runs it.
  */
 static bool
 rhh_start_batch(rhh_map *t, int i)
@@ -483,7 +487,7 @@ rhh_start_batch(rhh_map *t, int i)
 	return rhh_launch_batch(t, i, false);
 }
 
-/* The rows have been looked at, and it is known how to aggregate them. */
+/* The rows have been looked at: chooses how to aggregate them. */
 static bool
 rhh_looked(rhh_map *t, int i, const rhh_control *snapshot)
 {
@@ -491,7 +495,7 @@ rhh_looked(rhh_map *t, int i, const rhh_control *snapshot)
 
 	f->state = BATCH_QUEUED;
 	t->estimate = snapshot->estimate;
-	/* Kept: what is known may have changed when it is launched, and the workspace is for this. */
+	/* Kept with the batch: the workspace is made for this, and estimates change. */
 	f->groups = rhh_expected(t);
 	f->part_bits = rhh_part_bits(t, f->groups);
 	if (rhh_expected(t) <= rhh_most_local_groups(t))
@@ -505,7 +509,7 @@ rhh_looked(rhh_map *t, int i, const rhh_control *snapshot)
 	return t->mode != TABLE_BUILD || rhh_start_batch(t, i);
 }
 
-/* As far as there is room for them. */
+/* Starts the batches that are queued, as long as the map need not grow. */
 static bool
 rhh_launch_queued(rhh_map *t)
 {
@@ -516,23 +520,23 @@ rhh_launch_queued(rhh_map *t)
 	return true;
 }
 
-/* The caller's event is due. */
+/* The batch is done: its event for the caller is due. */
 static void
-rhh_resolve(rhh_map *t, int i, rhh_status status, uint32_t n_failed)
+rhh_resolve(rhh_map *t, int i, rhh_status status, uint32_t n_refused)
 {
 	rhh_in_flight *f = &t->flights[i];
 
 	f->state = BATCH_READY;
 	f->status = status;
-	f->n_failed = n_failed;
+	f->n_refused = n_refused;
 	if (status == RHH_OK)
 	{
-		t->stats.rows += f->batch.n_rows - n_failed;
-		t->stats.failed_rows += n_failed;
+		t->stats.rows += f->batch.n_rows - n_refused;
+		t->stats.refused_rows += n_refused;
 	}
 }
 
-/* The failed rows go back to the caller. */
+/* Queues copying the bitmap of refused rows to the caller. */
 static bool
 rhh_hand_back(rhh_map *t, int i)
 {
@@ -541,8 +545,8 @@ rhh_hand_back(rhh_map *t, int i)
 	rhh_in_flight *f = &t->flights[i];
 
 	f->state = BATCH_COPYBACK;
-	return RHH_CUDA(dev, cudaMemcpyAsync, f->failed_to,
-					lane->failed + (uint64_t) i * lane->failed_bytes,
+	return RHH_CUDA(dev, cudaMemcpyAsync, f->refused_to,
+					lane->refused + (uint64_t) i * lane->refused_bytes,
 					(f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault,
 					lane->run) &&
 		RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&

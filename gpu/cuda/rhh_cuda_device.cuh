@@ -1,13 +1,13 @@
 /*
  * rhh_cuda_device.cuh
  *		What the parts of the CUDA device share: the structs of a device, its
- *		tables, their lanes and bodies; errors and how they break the device; waking
- *		the caller; and the steps that are queued in a lane's streams.
+ *		maps, their lanes and bodies; errors and how they break the device; waking
+ *		the caller; and the steps that are queued in the streams of a lane.
  *
  * The parts are the files rhh_cuda_*.cuh.  They are compiled as one translation unit,
- * rhh_cuda.cu, which has the lifetimes and the states at its head.  The kernels are
- * static: in several units each would have copies of its own, and what cudaFuncSetAttribute
- * sets for one copy would not hold for the other.
+ * rhh_cuda.cu, which describes the lifetimes and the states at its head.  One unit,
+ * because the kernels are static: each unit would have copies of its own, and what
+ * cudaFuncSetAttribute sets for one copy would not hold for the others.
  */
 #ifndef RHH_CUDA_DEVICE_CUH
 #define RHH_CUDA_DEVICE_CUH
@@ -31,7 +31,7 @@ enum rhh_batch_state
 	BATCH_QUEUED,
 	BATCH_LOOKING,
 	BATCH_RUNNING,
-	BATCH_FAILED,
+	BATCH_REFUSED,
 	BATCH_COPYBACK,
 	BATCH_READY
 };
@@ -40,9 +40,9 @@ enum rhh_batch_state
 enum rhh_method
 {
 	METHOD_UNKNOWN,
-	METHOD_ROWS,				/* each row for itself */
-	METHOD_LOCAL,				/* in shared memory, rows as they come */
-	METHOD_PARTS				/* in shared memory, partitioned */
+	METHOD_ROWS,				/* each row goes through the map by itself */
+	METHOD_LOCAL,				/* in shared memory, rows in their own order */
+	METHOD_PARTS				/* in shared memory, rows sorted into parts */
 };
 
 enum rhh_table_mode
@@ -55,7 +55,7 @@ enum rhh_table_mode
 	TABLE_EXTRACTING
 };
 
-/* Slot bytes and verification: the three pairs that kernels exist for. */
+/* The bytes of a slot and whether keys are verified: kernels exist for three pairs. */
 enum rhh_variant
 {
 	VARIANT_8,
@@ -63,7 +63,7 @@ enum rhh_variant
 	VARIANT_16
 };
 
-/* Runs a statement with BYTES and VERIFY as the variant has them. */
+/* Runs a statement in which BYTES and VERIFY are those of the variant. */
 #define RHH_BY_VARIANT(variant, ...) \
 	do { \
 		switch (variant) \
@@ -80,7 +80,7 @@ enum rhh_variant
 		} \
 	} while (0)
 
-/* An event pair for the time of a step, and one for its end. */
+/* A pair of events to time a step, and one for its end. */
 struct rhh_step_events
 {
 	cudaEvent_t start;
@@ -105,8 +105,8 @@ struct rhh_lane
 	uint64_t	fixed_bytes;
 	uint8_t    *staging;		/* RHH_CUDA_IN_FLIGHT * staging_bytes */
 	uint64_t	staging_bytes;
-	uint8_t    *failed;			/* RHH_CUDA_IN_FLIGHT * failed_bytes */
-	uint64_t	failed_bytes;
+	uint8_t    *refused;		/* RHH_CUDA_IN_FLIGHT * refused_bytes */
+	uint64_t	refused_bytes;
 	rhh_control *ctl;
 	rhh_reserve *reserves;
 	rhh_orphan *orphans[2];
@@ -118,7 +118,7 @@ struct rhh_lane
 	uint64_t	workspace_bytes;
 };
 
-/* Slots, states, keys and dead marks in one allocation. */
+/* The slots, states, keys and marks of dead groups, in one allocation. */
 struct rhh_body
 {
 	uint8_t    *memory;
@@ -136,14 +136,14 @@ struct rhh_in_flight
 	rhh_status	status;
 	rhh_batch	batch;
 	uint64_t	tag;
-	uint8_t    *failed_to;		/* the caller's bitmap of failed rows */
+	uint8_t    *refused_to;		/* the caller's bitmap of refused rows */
 	rhh_map    *source;			/* of whose groups the rows are made; NULL: of none */
 	uint64_t	launch;			/* number of its last launch */
-	uint32_t	n_failed;
+	uint32_t	n_refused;
 	rhh_method	method;
-	double		groups;			/* that its rows may have, to aggregate it */
+	double		groups;			/* estimate of its groups, for aggregating it */
 	uint32_t	part_bits;		/* METHOD_PARTS */
-	bool		looked_at_all;	/* not only at a sample */
+	bool		looked_at_all;	/* all rows were looked at, not only a sample */
 	bool		upload_counted; /* its time is in the statistics */
 };
 
@@ -158,19 +158,19 @@ struct rhh_map
 	uint32_t	slots_per_bucket;
 	uint32_t	slot_bytes;
 	bool		has_i128;
-	bool		zero_states;	/* their words begin as zero */
+	bool		zero_states;	/* all words of a new group's states are zero */
 
 	rhh_table_mode mode;
 	bool		cancelled;
 	rhh_in_flight flights[RHH_CUDA_IN_FLIGHT];
 	uint64_t	launches;
-	uint64_t	seen_launch;	/* the launch that seen is of */
+	uint64_t	seen_launch;	/* the launch after which seen was taken */
 	rhh_control seen;			/* the newest snapshot */
 
 	rhh_body	body;
 	rhh_body	grown;			/* while GROWING */
 	uint32_t	orphan_list;	/* which of the two is current */
-	uint64_t	refused_at;		/* dev->frees when memory was last refused */
+	uint64_t	no_memory_at;	/* dev->frees when there was last no memory */
 
 	/* Where rows of another table's groups are made, for one piece at a time. */
 	uint8_t    *feed_memory;
@@ -178,8 +178,8 @@ struct rhh_map
 	bool		feeding;		/* a piece is there */
 
 	uint64_t	rows_submitted;
-	uint64_t	estimate;		/* of groups, by looking; 0: has not looked */
-	uint64_t	n_entering;		/* launches that entered groups; 0: it is empty */
+	uint64_t	estimate;		/* of the groups, by looking; 0: has not looked */
+	uint64_t	n_entering;		/* launches that entered groups; 0: map is empty */
 
 	/* Extracting. */
 	bool		finish_ready;
@@ -207,7 +207,7 @@ struct rhh_device
 	bool		slot16;
 	cudaDeviceProp prop;
 
-	rhh_map    *tables;
+	rhh_map    *maps;
 	rhh_lane   *lanes;			/* kept */
 	uint32_t	n_lanes;
 	uint64_t	limit_bytes;
@@ -244,9 +244,9 @@ rhh_wake_fd(int fd)
 }
 
 /*
- * Called by a CUDA thread.  cudaStreamAddCallback, not cudaLaunchHostFunc,
- * because only the former is called after an error too, so that the caller
- * wakes up to hear of it.
+ * Wakes the caller; called by a thread of CUDA's.  It is queued by
+ * cudaStreamAddCallback, not by cudaLaunchHostFunc, because only the former calls it
+ * after an error too, and the caller has to wake up to hear of the error.
  */
 static void CUDART_CB
 rhh_wake_callback(cudaStream_t stream, cudaError_t rc, void *arg)
@@ -256,7 +256,7 @@ rhh_wake_callback(cudaStream_t stream, cudaError_t rc, void *arg)
 	rhh_wake_fd((int) (intptr_t) arg);
 }
 
-/* The first error is the one to report; what follows it is its consequence. */
+/* Breaks the device.  Only the first error is kept: later ones are its consequences. */
 static bool
 rhh_check(rhh_device *dev, cudaError_t rc, const char *call)
 {
@@ -293,7 +293,7 @@ rhh_broken(rhh_device *dev, rhh_error *err)
 	return dev->error.status;
 }
 
-/* Every entry point: this thread may drive other devices too. */
+/* Every call does this first, because the thread may drive other devices too. */
 static bool
 rhh_enter(rhh_device *dev)
 {
@@ -302,7 +302,7 @@ rhh_enter(rhh_device *dev)
 
 /* ---------- launching ---------- */
 
-/* Blocks for so many threads' work, as many as may be alive at once. */
+/* The blocks for the work of so many threads, at most as many as may be alive at once. */
 static uint32_t
 rhh_blocks(const rhh_device *dev, uint64_t threads)
 {
@@ -318,7 +318,7 @@ rhh_launched(rhh_device *dev, const char *kernel)
 	return rhh_check(dev, cudaGetLastError(), kernel);
 }
 
-/* Wakes the caller when an event of the lane is reached. */
+/* Queues waking the caller when an event of the lane is reached. */
 static bool
 rhh_wake_after(rhh_map *t, cudaEvent_t done)
 {
@@ -329,7 +329,7 @@ rhh_wake_after(rhh_map *t, cudaEvent_t done)
 				 (void *) (intptr_t) dev->event_fd, 0);
 }
 
-/* Ends what was queued in run: counters to the host, event, wake-up. */
+/* Ends a step in run: queues copying the counters, the event, and waking the caller. */
 static bool
 rhh_end_step(rhh_map *t, rhh_step_events *ev, rhh_control *snapshot)
 {
@@ -357,7 +357,7 @@ rhh_reached(rhh_device *dev, cudaEvent_t event)
 	return rhh_check(dev, rc, "cudaEventQuery");
 }
 
-/* Both events must have been reached. */
+/* Adds the time between two events, which must both have been reached, to *ns. */
 static void
 rhh_add_time(rhh_map *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
 {
@@ -368,8 +368,8 @@ rhh_add_time(rhh_map *t, cudaEvent_t start, cudaEvent_t stop, uint64_t *ns)
 }
 
 /*
- * Takes over a snapshot.  Steps end in the order of their launches, but poll()
- * may look at them in another.
+ * Takes over the counters of a snapshot, unless they are older than those seen: steps
+ * end in the order of their launches, but poll() may look at them in another order.
  */
 static void
 rhh_see(rhh_map *t, const rhh_control *snapshot, uint64_t launch)

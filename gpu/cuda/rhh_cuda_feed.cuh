@@ -1,12 +1,12 @@
 /*
  * rhh_cuda_feed.cuh
- *		Rows for a table of the CUDA device that are made of another table's groups.
+ *		Rows for a map of the CUDA device that are made of another map's groups.
  *
- * The groups' words are written to the table's feed memory, and next to them the
+ * The groups' words are written to the map's feed memory, and next to them the
  * columns of a batch.  From there on the rows are a batch that lies on the device, so
- * large pieces are looked at and aggregated before the table sees them.  There is one
- * piece at a time, which stays where it is until all its rows are in the table or have
- * failed for good.
+ * large pieces are looked at and aggregated before the map sees them.  There is one
+ * piece at a time, which stays where it is until all its rows are in the map or have
+ * been refused for good.
  *
  *		+------------------------+-------------------------------+
  *		| words of the groups,   | the batch: columns, bitmaps   |
@@ -14,7 +14,7 @@
  *		+------------------------+-------------------------------+
  *
  * The memory is taken with the first piece, counts against the limits, and goes with
- * the table.  If there is none, pieces are made where host batches would be uploaded,
+ * the map.  If there is none, pieces are made where host batches would be uploaded,
  * which are few rows at a time but always some.
  */
 #ifndef RHH_CUDA_FEED_CUH

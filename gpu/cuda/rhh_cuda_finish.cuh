@@ -1,13 +1,14 @@
 /*
  * rhh_cuda_finish.cuh
- *		The end of a table of the CUDA device: orphans are merged with their keys'
- *		groups, live slots are compacted, and groups are extracted to the caller.
+ *		Finishing a map of the CUDA device and reading it: orphans are merged into the
+ *		groups of their keys, live slots are compacted, and groups are extracted.
  */
 #ifndef RHH_CUDA_FINISH_CUH
 #define RHH_CUDA_FINISH_CUH
 
 #include "cuda/rhh_cuda_memory.cuh"
 
+/* Queues merging the orphans into groups with a slot, then among themselves. */
 static bool
 rhh_reconcile(rhh_map *t, const rhh_view *view)
 {
@@ -85,6 +86,7 @@ rhh_start_finish(rhh_map *t)
 	return rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
 }
 
+/* Reconciling and compacting have ended. */
 static void
 rhh_finished(rhh_map *t)
 {
@@ -156,6 +158,7 @@ rhh_start_extract(rhh_map *t)
 	return rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
 }
 
+/* The extraction has ended: fills in the rest of the result. */
 static void
 rhh_extracted(rhh_map *t)
 {

@@ -1,7 +1,7 @@
 /*
  * rhh_cuda_grow.cuh
- *		Growing a table of the CUDA device: whether it would help, how large the
- *		new body is, and moving everything there.
+ *		Growing a map of the CUDA device: whether that would help, how large the new
+ *		body is, and moving everything there.
  */
 #ifndef RHH_CUDA_GROW_CUH
 #define RHH_CUDA_GROW_CUH
@@ -9,8 +9,8 @@
 #include "cuda/rhh_cuda_batch.cuh"
 
 /*
- * Would growing help rows that failed?  Not where the table is far from full:
- * then keys crowd together, and twice the slots need not spread them.
+ * Would growing give the refused rows a place?  Not if the map is far from full: then
+ * keys crowd together, and twice as many slots need not spread them.
  */
 static bool
 rhh_growth_helps(const rhh_map *t)
@@ -32,19 +32,19 @@ rhh_body_try(rhh_map *t, double slots)
 	return rhh_body_alloc(t, &t->grown);
 }
 
-/* Nothing grows: the rows that waited for it go back, the others go on. */
+/* The map cannot grow: the refused rows go back to the caller, the others go on. */
 static bool
 rhh_grow_refused(rhh_map *t)
 {
 	t->mode = TABLE_BUILD;
-	t->refused_at = t->dev->frees;
+	t->no_memory_at = t->dev->frees;
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->flights[i].state == BATCH_FAILED && !rhh_hand_back(t, i))
+		if (t->flights[i].state == BATCH_REFUSED && !rhh_hand_back(t, i))
 			return false;
 	return rhh_launch_queued(t);
 }
 
-/* Initial states of the numbers from first on. */
+/* Queues initialising the states of the group numbers from first on. */
 static bool
 rhh_fill(rhh_map *t, const rhh_body *body, uint64_t first)
 {
@@ -63,9 +63,9 @@ rhh_fill(rhh_map *t, const rhh_body *body, uint64_t first)
 }
 
 /*
- * With no kernel in flight: makes a larger body and moves everything there.
- * The old one is only read, and stays the table's until the rehash is known to
- * have ended well.
+ * Makes a larger body and queues moving everything there, while no kernel is in flight.
+ * The old body is only read, and stays the map's until the rehash is known to have ended
+ * well.
  */
 static bool
 rhh_grow(rhh_map *t)
@@ -80,10 +80,10 @@ rhh_grow(rhh_map *t)
 	uint32_t	n_orphans = t->seen.orphans[t->orphan_list];
 	rhh_view	view;
 
-	/* Of a batch that was looked at the groups are known, else each may be one. */
+	/* If a batch has been looked at its groups are known; else each row may be one. */
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->flights[i].state == BATCH_FAILED && !t->flights[i].looked_at_all)
-			need += t->flights[i].n_failed;
+		if (t->flights[i].state == BATCH_REFUSED && !t->flights[i].looked_at_all)
+			need += t->flights[i].n_refused;
 	if (need < rhh_expected(t))
 		need = rhh_expected(t);
 	need /= t->spec.load_factor;
@@ -124,7 +124,7 @@ rhh_grow(rhh_map *t)
 		rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
 }
 
-/* The rehash has ended. */
+/* The rehash has ended: the new body replaces the old one, if all is well. */
 static bool
 rhh_grown(rhh_map *t)
 {
@@ -136,8 +136,8 @@ rhh_grown(rhh_map *t)
 	if (snapshot->overrun)
 	{
 		/*
-		 * More orphans than their list holds (max_probe_buckets is tiny and
-		 * the sizes do not divide).  Keep the old body and its list.
+		 * There are more orphans than their list can hold, because max_probe_buckets
+		 * is tiny and the sizes do not divide.  Keep the old body and its list.
 		 */
 		rhh_body_free(t, &t->grown);
 		return RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->overrun, 0,
@@ -155,7 +155,7 @@ rhh_grown(rhh_map *t)
 	if (dev->broken)
 		return false;
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->flights[i].state == BATCH_FAILED && !rhh_launch_batch(t, i, true))
+		if (t->flights[i].state == BATCH_REFUSED && !rhh_launch_batch(t, i, true))
 			return false;
 	return rhh_launch_queued(t);
 }

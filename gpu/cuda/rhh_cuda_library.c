@@ -1,7 +1,6 @@
 /*
  * rhh_cuda_library.c
- *		What the library with the CUDA device shows to whoever loads it; all
- *		else in it is hidden.
+ *		The one symbol that the library with the CUDA device exports.
  */
 #include "rhh_device.h"
 

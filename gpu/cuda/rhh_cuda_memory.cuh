@@ -1,8 +1,8 @@
 /*
  * rhh_cuda_memory.cuh
- *		The CUDA device's memory: lanes, which tables hand to one another, and
- *		bodies, which are within the limits on memory and which a table replaces
- *		when it grows; and the end of a table, whose memory goes back.
+ *		The CUDA device's memory: lanes, which go from one map to the next; bodies,
+ *		which count towards the limits on memory and are replaced when a map grows;
+ *		and the end of a map, which gives its memory back.
  */
 #ifndef RHH_CUDA_MEMORY_CUH
 #define RHH_CUDA_MEMORY_CUH
@@ -23,7 +23,7 @@ rhh_orphan_cap(const rhh_device *dev)
 	return dev->max_tiles + RHH_CUDA_ORPHANS;
 }
 
-/* Frees as much of it as there is; errors no longer matter. */
+/* Frees a lane, of which parts may be missing; errors no longer matter. */
 static void
 rhh_lane_free(rhh_lane *lane)
 {
@@ -70,7 +70,7 @@ rhh_step_events_make(rhh_device *dev, rhh_step_events *ev)
 		RHH_CUDA(dev, cudaEventCreateWithFlags, &ev->done, cudaEventDisableTiming);
 }
 
-/* A lane without fixed memory. */
+/* Makes a lane without fixed memory. */
 static rhh_lane *
 rhh_lane_make(rhh_device *dev)
 {
@@ -111,7 +111,8 @@ rhh_lanes_drop(rhh_device *dev)
 }
 
 /*
- * False and NULL: there is no memory, or the device is broken.
+ * Allocates device memory.  False, and *memory is NULL: there is none, or the device is
+ * broken.
  */
 static bool
 rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
@@ -120,7 +121,7 @@ rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
 
 	if (rc == cudaErrorMemoryAllocation && dev->lanes != NULL)
 	{
-		/* What is kept for speed should not cost a table its room. */
+		/* Lanes are kept for speed only: rather give their memory to this map. */
 		(void) cudaGetLastError();
 		rhh_lanes_drop(dev);
 		rc = cudaMalloc((void **) memory, bytes);
@@ -136,14 +137,14 @@ rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
 }
 
 /*
- * Fixed memory for batches of some size.  False: refused, or the device is
- * broken.
+ * Gives a lane fixed memory for the batches of a spec.  False: there is not enough
+ * memory, or the device is broken.
  */
 static bool
 rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 {
 	uint64_t	staging = rhh_align(spec->max_batch_bytes);
-	uint64_t	failed = rhh_align((spec->max_batch_rows + 31ULL) / 32 * 4);
+	uint64_t	refused = rhh_align((spec->max_batch_rows + 31ULL) / 32 * 4);
 	uint64_t	control = rhh_align(sizeof(rhh_control));
 	uint64_t	reserves = rhh_align((uint64_t) dev->max_tiles * sizeof(rhh_reserve));
 	uint64_t	orphans = rhh_align((uint64_t) rhh_orphan_cap(dev) * sizeof(rhh_orphan));
@@ -154,7 +155,7 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 
 	if (staging < RHH_CUDA_MIN_STAGING_BYTES)
 		staging = RHH_CUDA_MIN_STAGING_BYTES;
-	bytes = RHH_CUDA_IN_FLIGHT * (staging + failed) + control + reserves + 2 * orphans + looks;
+	bytes = RHH_CUDA_IN_FLIGHT * (staging + refused) + control + reserves + 2 * orphans + looks;
 	if (lane->fixed_bytes < bytes)
 	{
 		if (lane->fixed != NULL)
@@ -173,9 +174,9 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 	lane->staging = p;
 	lane->staging_bytes = staging;
 	p += RHH_CUDA_IN_FLIGHT * staging;
-	lane->failed = p;
-	lane->failed_bytes = failed;
-	p += RHH_CUDA_IN_FLIGHT * failed;
+	lane->refused = p;
+	lane->refused_bytes = refused;
+	p += RHH_CUDA_IN_FLIGHT * refused;
 	lane->ctl = (rhh_control *) p;
 	p += control;
 	lane->reserves = (rhh_reserve *) p;
@@ -190,7 +191,7 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 	return true;
 }
 
-/* Back from a table that has nothing in flight. */
+/* Takes a lane back from a map that has nothing in flight. */
 static void
 rhh_lane_return(rhh_device *dev, rhh_lane *lane)
 {
@@ -212,7 +213,7 @@ rhh_slots_of(const rhh_map *t, const rhh_body *body)
 	return (double) body->n_buckets * t->slots_per_bucket;
 }
 
-/* Lays out a body of n_buckets, without memory. */
+/* Says where everything is in a body of n_buckets; allocates nothing. */
 static void
 rhh_body_plan(const rhh_map *t, uint32_t n_buckets, rhh_body *body)
 {
@@ -237,7 +238,7 @@ rhh_body_plan(const rhh_map *t, uint32_t n_buckets, rhh_body *body)
 	body->bytes = at;
 }
 
-/* Memory for it within the limits; false if refused. */
+/* Allocates the memory of a body.  False: it would exceed a limit, or there is none. */
 static bool
 rhh_body_alloc(rhh_map *t, rhh_body *body)
 {
@@ -268,7 +269,7 @@ rhh_body_free(rhh_map *t, rhh_body *body)
 	memset(body, 0, sizeof(*body));
 }
 
-/* The table as kernels see it, in some body and with some list of orphans. */
+/* The map as kernels see it, with the given body and the given list of orphans. */
 static rhh_view
 rhh_view_of(const rhh_map *t, const rhh_body *body, uint32_t orphan_list)
 {
@@ -295,7 +296,7 @@ rhh_view_of(const rhh_map *t, const rhh_body *body, uint32_t orphan_list)
 	return v;
 }
 
-/* The largest start that fits and is not larger than the estimate asks for. */
+/* Allocates the first body, as large as the estimate asks for, or smaller until it fits. */
 static bool
 rhh_first_body(rhh_map *t)
 {
@@ -317,15 +318,15 @@ rhh_first_body(rhh_map *t)
 	return false;
 }
 
-/* ---------- all of a table ---------- */
+/* ---------- all of a map ---------- */
 
-/* Unlinks it and frees everything; whatever runs is waited for. */
+/* Ends a map: waits for what is running, and frees everything. */
 static void
 rhh_table_free(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 
-	for (rhh_map **p = &dev->tables; *p != NULL; p = &(*p)->next)
+	for (rhh_map **p = &dev->maps; *p != NULL; p = &(*p)->next)
 		if (*p == t)
 		{
 			*p = t->next;

@@ -1,6 +1,6 @@
 /*
  * rhh_cuda_open.cuh
- *		Which CUDA devices there are, opening and closing one, and registering the
+ *		Finding the CUDA devices, opening and closing one, and registering the
  *		caller's memory with it.
  */
 #ifndef RHH_CUDA_OPEN_CUH
@@ -60,13 +60,13 @@ rhh_cuda_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error 
 	cudaError_t rc = cudaGetDeviceCount(&count);
 
 	*n = 0;
-	/* No driver, too old a driver, no device: all of them mean none. */
+	/* No driver, a driver that is too old, no device: in each case there are none. */
 	if (rc != cudaSuccess)
 	{
 		int			driver = 0;
 
 		(void) cudaGetLastError();
-		/* without a driver CUDA calls it too old */
+		/* CUDA says "too old" of a driver that is not there */
 		if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
 			snprintf(err->message, sizeof(err->message), "NVIDIA's driver was not found");
 		else
@@ -94,7 +94,7 @@ rhh_cuda_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error 
 	return RHH_OK;
 }
 
-/* Lets a kernel have as much shared memory as the local tables are given. */
+/* Lets the kernels have as much shared memory as the local tables take. */
 static bool
 rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 {
@@ -116,8 +116,8 @@ rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 }
 
 /*
- * Makes the context and, by using everything once, whatever threads CUDA
- * starts for it: the caller has signals masked now.
+ * Makes the context, and makes CUDA start all its threads by using everything once.
+ * This happens now because the caller has blocked signals now.
  */
 static bool
 rhh_warm_up(rhh_device *dev)
@@ -137,7 +137,7 @@ rhh_warm_up(rhh_device *dev)
 	if (dev->limit_bytes == 0)
 		dev->limit_bytes = (uint64_t) (free_bytes * RHH_CUDA_FREE_SHARE);
 
-	dev->local_bytes = RHH_CUDA_LOCAL_BYTES;
+	dev->local_bytes = rhh_aggregate_policy::LOCAL_BYTES;
 	if (dev->local_bytes + sizeof(rhh_build_space) > dev->prop.sharedMemPerBlockOptin)
 		dev->local_bytes = (uint32_t) (dev->prop.sharedMemPerBlockOptin - sizeof(rhh_build_space));
 	if (!rhh_allow_shared(dev, VARIANT_8) || !rhh_allow_shared(dev, VARIANT_8_VERIFY) ||
@@ -171,7 +171,7 @@ rhh_warm_up(rhh_device *dev)
 			RHH_CUDA(dev, cudaStreamSynchronize, lane->run);
 	}
 	ok = ok && !dev->broken && RHH_CUDA(dev, cudaStreamSynchronize, lane->note);
-	/* The wake-up was nobody's. */
+	/* Nobody waits for this wake-up. */
 	while (read(dev->event_fd, &count, sizeof(count)) < 0 && errno == EINTR)
 		;
 	rhh_lane_return(dev, lane);
@@ -181,8 +181,8 @@ rhh_warm_up(rhh_device *dev)
 static void
 rhh_cuda_close(rhh_device *dev)
 {
-	while (dev->tables != NULL)
-		rhh_table_free(dev->tables);
+	while (dev->maps != NULL)
+		rhh_table_free(dev->maps);
 	(void) cudaSetDevice(dev->ordinal);
 	rhh_lanes_drop(dev);
 	for (uint32_t i = 0; i < dev->n_pools; i++)
@@ -190,9 +190,9 @@ rhh_cuda_close(rhh_device *dev)
 	(void) cudaGetLastError();
 
 	/*
-	 * After an error a callback may still be under way with the descriptor's
-	 * number, which must not become another file's.  The context stays: it is
-	 * the process's, and goes with it.
+	 * After an error a callback may still be about to write to the descriptor, so
+	 * its number must not become that of another file.  The context stays: it
+	 * belongs to the process, and ends with it.
 	 */
 	if (!dev->broken)
 		close(dev->event_fd);
@@ -254,7 +254,7 @@ rhh_cuda_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out
 	dev->n_sms = dev->prop.multiProcessorCount;
 	dev->max_tiles = (uint32_t) dev->n_sms * RHH_CUDA_BLOCKS_PER_SM *
 		(RHH_CUDA_BLOCK_THREADS / RHH_GROUP_LANES);
-	/* Counted first: close() takes it back. */
+	/* Counted before anything can fail, because close() counts down. */
 	if (ordinal < RHH_MAX_ORDINALS)
 		rhh_open_count[ordinal]++;
 	if (!rhh_warm_up(dev))
@@ -296,8 +296,8 @@ rhh_cuda_register_pool(rhh_device *dev, void *base, size_t bytes, rhh_error *err
 		return rhh_broken(dev, err);
 
 	/*
-	 * Whole pages only: pinning rounds to pages, and a neighbour's half-pinned
-	 * allocation would make its copies fail.
+	 * Only whole pages are pinned.  Pinning rounds to pages, and if it pinned half
+	 * of a neighbouring allocation, copies of that would fail.
 	 */
 	if (dev->n_pools == RHH_MAX_POOLS || bytes == 0 ||
 		(uintptr_t) base % (uintptr_t) sysconf(_SC_PAGESIZE) != 0)

@@ -1,53 +1,54 @@
 /*
  * rhh_groups.cuh
- *		Groups of rows on the device: keys, group numbers, transition states, and
- *		how the table of rhh_buckets.cuh maps the ones to the others.
+ *		Groups of rows on the device: keys, group numbers and transition states, and
+ *		how the table of rhh_buckets.cuh maps keys to group numbers.
  *
- * Slots, in buckets of one line, read by tiles (rhh_buckets.cuh):
+ * The slots lie in buckets of one line, which tiles read (rhh_buckets.cuh):
  *
  *		 8 bytes	| group 0..3 | fp 4..7 |
  *		16 bytes	| key 0..7 | group 8..11 | fp 12..15 |		(sm_90 and later)
  *
- * A slot is EMPTY when its group number is RHH_NO_GROUP; an empty table is all
- * ones.  The home bucket is taken from the fingerprint.  Which slot serves which
- * key:
+ * A slot is EMPTY if its group number is RHH_NO_GROUP, so an empty table is all ones.
+ * The home bucket follows from the fingerprint (fp).  The key decides which slots a
+ * table has:
  *
  *		keys of <= 32 bits		8 bytes; the fingerprint is the key
  *		keys of 33..64 bits		16 bytes where the device has a 128-bit CAS,
  *								else 8 bytes, verified
  *		WIDE keys				8 bytes, verified
  *
- * Verified: equal fingerprints are followed by comparing the key words, dense
- * by group number, keys[group * n_key_words + w].  They are written and fenced
- * before the slot that makes the number visible is stored.
+ * Verified means: where two fingerprints are equal the words of the keys are compared.
+ * These lie in an array indexed by group number, keys[group * n_key_words + w].  They
+ * are written, and fenced, before the slot is stored that makes the number visible.
  *
- * Transition states are dense by group number too, states[group *
- * n_state_words + w] (one group's words share sectors, for updates are random
- * accesses).  All numbers' states are initialised when the array is made, so
- * before any number is visible.  Displacing moves slots only.
+ * The transition states lie in an array indexed by group number, too: states[group *
+ * n_state_words + w].  The words of one group are side by side because updates are
+ * random accesses, and so share sectors.  The states of all numbers are initialised
+ * when the array is made, so before any number is visible.  To displace an entry moves
+ * its slot only.
  *
- * Orphans are entries that left the table and whose group has states: one
- * displaced that found no place, or that met its key in another slot, because
- * while it was in registers somebody inserted the key anew, with another group
- * number.  They are kept in a list, and merged into the group of their key,
- * where it has a slot, when the table is at rest (rhh_kernels.cuh).  A key has
- * at most one slot (rhh_buckets.cuh, (3)), so nothing else needs merging.
+ * An orphan is an entry that has left the table although its group has states.  Either
+ * it was displaced and found no place; or it met its key in another slot, because while
+ * it was in registers another tile inserted the key again, with another group number.
+ * Orphans are kept in a list.  When the table is at rest each is merged into the group
+ * of its key, if that has a slot (rhh_kernels.cuh).  A key has at most one slot
+ * (rhh_buckets.cuh, (3)), so nothing else needs merging.
  *
- * A row fails before anything is stored: its key was not found, and has no
- * place within max_dist, or no number is left, or the list of orphans is nearly
- * full.  Once its own key is stored the row has succeeded; room in the list is
- * certain: a tile looks at the length before it first displaces, refuses at
- * orphan_limit = capacity - tiles of the launch, and appends at most once before
- * it looks again.  (If the list ran over, the appends after it reached
- * orphan_limit would be more than one per tile, yet each looked before that
- * moment.)
+ * A row is refused before anything is stored for it.  Its key was not found, and either
+ * there is no place within max_dist, or no number is left, or the list of orphans is
+ * nearly full.  Once its own key is stored the row is certain to succeed, because the
+ * list has room: a tile looks at the length of the list before it first displaces an
+ * entry, does not insert if the length is orphan_limit = capacity - tiles of the launch
+ * or more, and appends at most once before it looks again.  (If the list ran over, more
+ * entries than one for each tile would have been appended after it had reached
+ * orphan_limit; yet each of these tiles had looked before that moment.)
  *
  * Group numbers come from a counter, in chunks that a tile keeps in reserve;
- * view.reserves carries them from launch to launch.  Numbers need not be dense.
+ * view.reserves carries these from one launch to the next.  So numbers have gaps.
  *
- * Functions that take a team are called by all lanes of a warp, whose tiles go
- * in step; "active" is whether the caller's tile takes part, and what comes back
- * to one that does not means nothing.
+ * A function that takes a team is called by all lanes of a warp, whose tiles go in step.
+ * "active" says whether the caller's tile takes part; what the function returns to a tile
+ * that does not has no meaning.
  */
 #ifndef RHH_GROUPS_CUH
 #define RHH_GROUPS_CUH
@@ -69,7 +70,7 @@ struct __align__(16) rhh_orphan
 	uint32_t	fp;
 };
 
-/* Numbers from next to end are the tile's to hand out. */
+/* The group numbers from next up to, but without, end: the tile hands these out. */
 struct rhh_reserve
 {
 	uint32_t	next;
@@ -77,56 +78,60 @@ struct rhh_reserve
 };
 
 /*
- * A table's counters in device memory, copied to the host after each step.
- * orphans[] has the length of each of the two orphan lists, failed[] the failed
- * rows of each batch in flight.
+ * The counters of a map in device memory, which are copied to the host after each
+ * step.  orphans[] has the lengths of the two lists of orphans, refused[] the number of
+ * refused rows of each batch in flight.
  */
 struct rhh_control
 {
 	uint64_t	placed;			/* entries inserted for new keys */
-	uint64_t	cap_hits;		/* inserts, own or carried, without a place */
-	uint64_t	merged;
+	uint64_t	cap_hits;		/* entries, new or carried, that found no place */
+	uint64_t	merged;			/* orphans merged into another group */
 	uint64_t	live;			/* entries compacted */
 	uint64_t	probe_sum;
 	uint32_t	probe_max;
-	uint32_t	chunk_live;		/* of the chunk being compacted */
+	uint32_t	chunk_live;		/* the same in the chunk being compacted */
 	uint32_t	n_numbers;		/* may exceed group_cap */
-	uint32_t	null_seen;		/* flag: SINGLE's NULL group, number 0 */
-	uint32_t	overrun;		/* flag: an orphan list ran over */
+	uint32_t	null_seen;		/* flag: SINGLE's NULL group, number 0, has rows */
+	uint32_t	overrun;		/* flag: a list of orphans has run over */
 	uint32_t	orphans[2];
-	uint32_t	failed[RHH_CUDA_IN_FLIGHT];
-	uint32_t	left[RHH_CUDA_IN_FLIGHT];	/* flags: rows that aggregate left */
-	uint64_t	estimate;		/* of the groups in all batches looked at */
+	uint32_t	refused[RHH_CUDA_IN_FLIGHT];
+	uint32_t	left[RHH_CUDA_IN_FLIGHT];	/* flags: aggregating has left rows to the
+											 * batch kernel */
+	uint64_t	estimate;		/* of the number of groups in all batches that
+								 * were looked at */
 };
 
-/* Where a table is, a kernel's argument. */
+/* The argument of a kernel that says where a map is. */
 struct rhh_view : rhh_buckets
 {
 	uint64_t   *states;
 	uint64_t   *keys;			/* verified keys only */
-	uint32_t   *dead;			/* bitmap by group number, when finishing */
+	uint32_t   *dead;			/* when finishing: bitmap of the groups that have
+								 * been merged into others */
 	rhh_orphan *orphans;
 	uint32_t   *n_orphans;
 	rhh_control *ctl;
-	rhh_reserve *reserves;		/* by number of the tile in the grid */
-	uint32_t	group_cap;
-	uint32_t	chunk;			/* numbers taken at a time */
-	uint32_t	orphan_limit;	/* refuse to displace at this length */
+	rhh_reserve *reserves;		/* one for each tile of the grid */
+	uint32_t	group_cap;		/* group numbers are less */
+	uint32_t	chunk;			/* numbers that a tile takes at a time */
+	uint32_t	orphan_limit;	/* nothing is displaced when the list is so long */
 	uint32_t	orphan_cap;
 };
 
 /*
- * Where a batch's rows are, a kernel's argument.  Offsets as in rhh_batch; failed
- * and n_failed are the batch's also where the rows have been moved
- * (rhh_aggregate.cuh), and ids their numbers in it.
+ * The argument of a kernel that says where the rows of a batch are.  The offsets are as
+ * in rhh_batch.  Where the rows have been moved (rhh_aggregate.cuh), ids has their
+ * numbers in the batch; refused and n_refused are always those of the batch.
  */
 struct rhh_rows
 {
 	const uint8_t *base;
-	uint32_t   *failed;			/* bitmap */
-	uint32_t   *n_failed;
+	uint32_t   *refused;		/* bitmap */
+	uint32_t   *n_refused;
 	uint32_t   *ids;			/* NULL: a row's number is its own */
-	bool		byte_nulls;		/* at nulls_offset is a byte a row, not a bit */
+	bool		byte_nulls;		/* nulls_offset leads to a byte for each row, not
+								 * to a bit */
 	uint32_t	n_rows;
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
@@ -146,14 +151,15 @@ struct rhh_program_state
 	uint8_t		bytes;			/* of the argument */
 	int8_t		arg;
 	int8_t		filter;
-	uint8_t		word;			/* its first word of the group's */
+	uint8_t		word;			/* its first word in the group's states */
 	uint8_t		n_words;
 };
 
 /*
- * What to compute, a kernel's argument.  A state's words are those of the
- * result, but for SUM_I128, which has the sum of the values' low unsigned 32
- * bits and that of their high signed 32 bits: exact for 2^31 rows.
+ * The argument of a kernel that says what to compute.  A state has the same words as in
+ * the result, except for SUM_I128: that is kept as the sum of the low 32 bits of all
+ * values, unsigned, and the sum of their high 32 bits, signed, which is exact for 2^31
+ * rows.
  */
 struct rhh_program
 {
@@ -163,17 +169,17 @@ struct rhh_program
 	uint8_t		n_state_words;
 	uint16_t	n_result_words;
 	rhh_program_state states[RHH_MAX_STATES];
-	uint8_t		word_key[RHH_MAX_KEY_WORDS];	/* WIDE: the key of a word */
-	uint8_t		init[RHH_MAX_STATE_WORDS];	/* rhh_init of a state word */
+	uint8_t		word_key[RHH_MAX_KEY_WORDS];	/* WIDE: which key a word is of */
+	uint8_t		init[RHH_MAX_STATE_WORDS];	/* rhh_init of each state word */
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
 };
 
 /* ---------- slots ---------- */
 
-/* Lanes of a tile, whatever the slot. */
+/* The lanes of a tile, which are the same number for both kinds of slots. */
 #define RHH_GROUP_LANES (RHH_LINE_BYTES / 16)
 
-/* What a tile keeps from key to key; uniform across it. */
+/* What a tile keeps from key to key.  All its lanes have the same. */
 struct rhh_tally
 {
 	rhh_reserve reserve;
@@ -216,7 +222,7 @@ struct rhh_slots<8> : rhh_shape<8, RHH_LINE_BYTES>
 		return ((const slot *) slots)[i];
 	}
 
-	/* May two slots have one key?  Of one that is EMPTY it is not asked. */
+	/* May two slots have the same key?  mine is never EMPTY. */
 	static __device__ RHH_INLINE bool same(slot mine, slot e)
 	{
 		return !is_empty(e) && hash(e) == hash(mine);
@@ -258,8 +264,8 @@ struct rhh_slots<16> : rhh_shape<16, RHH_LINE_BYTES>
 	}
 
 	/*
-	 * The fingerprint beside the group number too: of a line read through L1 the
-	 * halves of a slot need not belong together.
+	 * The key alone would do.  The fingerprint, which is beside the group number, is
+	 * compared too, so that both halves of a slot are known to belong together.
 	 */
 	static __device__ RHH_INLINE bool same(const slot &mine, const slot &e)
 	{
@@ -281,7 +287,7 @@ rhh_is_null(const rhh_rows &rows, uint32_t column, uint32_t row)
 	return rows.base[at + (row >> 3)] >> (row & 7) & 1;
 }
 
-/* A row's number in its batch. */
+/* The number of a row in its batch. */
 RHH_DEV uint32_t
 rhh_row_id(const rhh_rows &rows, uint32_t row)
 {
@@ -327,7 +333,7 @@ rhh_signed_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t
 	return (int64_t) (v << shift) >> shift;
 }
 
-/* Word w of a row's WIDE key, whose word of NULL bits the caller has. */
+/* Word w of a row's WIDE key; the caller gives the word of NULL bits, word 0. */
 RHH_DEV uint64_t
 rhh_wide_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 			  uint64_t nulls, uint32_t w)
@@ -345,8 +351,9 @@ rhh_wide_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 }
 
 /*
- * A row's key, by one thread: SINGLE's and PACKED's key or WIDE's word of NULL
- * bits, and the fingerprint.  True if it is SINGLE's NULL, which has neither.
+ * Makes the key of a row and its fingerprint; one thread.  *key becomes the key if that
+ * is SINGLE or PACKED, and the word of NULL bits if it is WIDE.  Returns true for
+ * SINGLE's NULL, which has neither key nor fingerprint.
  */
 RHH_DEV bool
 rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
@@ -390,7 +397,7 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 	return false;
 }
 
-/* Do two rows have the same key?  Any thread by itself. */
+/* Do two rows have the same key?  One thread. */
 static __device__ RHH_NOINLINE bool
 rhh_same_key(const rhh_program &prog, const rhh_rows &rows, uint32_t a, uint32_t b)
 {
@@ -415,19 +422,20 @@ rhh_same_key(const rhh_program &prog, const rhh_rows &rows, uint32_t a, uint32_t
 }
 
 /*
- * K rows of one thread.  What all rows have in common - widths, forms, operations
- * - is looked at once for all of them, and their loads overlap.
+ * K rows of one thread.  What all rows have in common (widths, forms, operations) is
+ * looked at only once for the K rows, and their loads overlap.
  */
 template <int K>
 struct rhh_some_rows
 {
-	uint32_t	row[K];			/* of one that is not valid: any that exists */
+	uint32_t	row[K];			/* some row that exists, where it is not valid */
 	bool		valid[K];
 	uint64_t	key[K];			/* as rhh_pack_key has it */
 	uint32_t	fp[K];
 	bool		null_key[K];	/* SINGLE's NULL: the key is arbitrary */
 };
 
+/* Loads the values of the K rows, sign-extended if T is signed. */
 template <typename T, int K>
 RHH_DEV void
 rhh_load_rows(const rhh_rows &rows, uint32_t column, const rhh_some_rows<K> &some, uint64_t *values)
@@ -439,7 +447,7 @@ rhh_load_rows(const rhh_rows &rows, uint32_t column, const rhh_some_rows<K> &som
 		values[k] = (uint64_t) (int64_t) column_values[some.row[k]];
 }
 
-/* The same for a width that is known only now. */
+/* The same, zero-extended, for a width that is known only when the program runs. */
 template <int K>
 RHH_DEV void
 rhh_load_rows(const rhh_rows &rows, uint32_t column, uint32_t bytes, const rhh_some_rows<K> &some,
@@ -468,7 +476,7 @@ struct rhh_packed_key
 	uint32_t	fp;
 };
 
-/* rhh_pack_key() of WIDE keys.  Not inlined: it would be there K times. */
+/* rhh_pack_key() for WIDE keys.  Not inlined, since the code would be there K times. */
 static __device__ RHH_NOINLINE rhh_packed_key
 rhh_pack_wide_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row)
 {
@@ -478,7 +486,7 @@ rhh_pack_wide_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row)
 	return packed;
 }
 
-/* Fills in key, fp and null_key. */
+/* Fills in key, fp and null_key of the K rows. */
 template <int K>
 RHH_DEV void
 rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &some)
@@ -532,7 +540,7 @@ rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &s
 		some.fp[k] = rhh_fingerprint(&plan.hash, some.key[k], plan.bits);
 }
 
-/* Word w of a verified key: of a row, any lane by itself. */
+/* Word w of the key of a row, for keys that are verified.  One lane. */
 RHH_DEV uint64_t
 rhh_row_key_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 				 uint64_t key, uint32_t w)
@@ -541,7 +549,7 @@ rhh_row_key_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 		? rhh_wide_word(prog, rows, row, key, w) : key;
 }
 
-/* Does the group have the row's key?  Its slot has been seen. */
+/* Does the group have the key of the row?  The group's slot must have been seen. */
 template <class Team>
 RHH_DEV bool
 rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
@@ -557,7 +565,7 @@ rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
 	return team.all(same);
 }
 
-/* Do two groups have the same key?  Both published. */
+/* Do two groups have the same key?  The slots of both must have been seen. */
 template <class Team>
 RHH_DEV bool
 rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
@@ -572,7 +580,7 @@ rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
 	return team.all(same);
 }
 
-/* Stores a row's key words for a number that nobody else can see yet. */
+/* Stores the words of a row's key under a number that no other tile can see yet. */
 template <class Team>
 RHH_DEV void
 rhh_store_key(const rhh_view &view, const rhh_program &prog,
@@ -583,7 +591,7 @@ rhh_store_key(const rhh_view &view, const rhh_program &prog,
 
 	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
 		words[w] = rhh_row_key_word(prog, rows, row, key, w);
-	/* Before the CAS that any lane of the tile makes after this. */
+	/* The words must be visible before the slot that a lane of the tile then stores. */
 	__threadfence();
 	team.sync();
 }
@@ -591,8 +599,8 @@ rhh_store_key(const rhh_view &view, const rhh_program &prog,
 /* ---------- finding and inserting ---------- */
 
 /*
- * The number that the next new key gets, RHH_NO_GROUP if none is left.  It
- * stays in the reserve until the caller uses it.
+ * The number for the next new key, or RHH_NO_GROUP if none is left.  It stays in the
+ * reserve until the caller takes it out.
  */
 template <class Team>
 RHH_DEV uint32_t
@@ -601,7 +609,7 @@ rhh_next_number(const rhh_view &view, const Team &team, bool active, rhh_reserve
 	bool		need = active && reserve->next == reserve->end;
 	uint32_t	first = RHH_NO_GROUP;
 
-	/* Look first, so that the counter stops soon behind group_cap. */
+	/* Looking first keeps the counter from growing far beyond group_cap. */
 	if (need && team.rank == 0 &&
 		rhh_load_relaxed32(&view.ctl->n_numbers) < view.group_cap)
 		first = atomicAdd(&view.ctl->n_numbers, view.chunk);
@@ -614,7 +622,10 @@ rhh_next_number(const rhh_view &view, const Team &team, bool active, rhh_reserve
 	return reserve->next == reserve->end ? RHH_NO_GROUP : reserve->next;
 }
 
-/* Appends an entry that left the table; in a batch's kernel there is room. */
+/*
+ * Appends an entry that has left the table to the list of orphans.  Where a batch is
+ * inserted there is always room; a rehash may overrun the list.
+ */
 template <class S, class Team>
 RHH_DEV void
 rhh_append_orphan(const rhh_view &view, const Team &team, bool active,
@@ -636,12 +647,11 @@ rhh_append_orphan(const rhh_view &view, const Team &team, bool active,
 }
 
 /*
- * The rows of a warp on their way through the table: a lane has a row, and a
- * tile takes its lanes' keys one after the other.  What finding and inserting
- * (rhh_find_loop, rhh_insert_loop) have in common.
+ * What all operations on the table of groups have in common (see rhh_find_loop and
+ * rhh_insert_loop): the table, and when two slots may have the same key.
  */
 template <class S, bool VERIFY>
-struct rhh_rows_op
+struct rhh_groups_op
 {
 	typedef typename S::slot slot;
 	typedef typename S::warp_tiles team;
@@ -649,17 +659,35 @@ struct rhh_rows_op
 
 	const rhh_view &view;
 	const rhh_program &prog;
+
+	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
+	{
+		return S::same(a, e);
+	}
+};
+
+/*
+ * The rows of a warp on their way into the table: each lane has a row, and a tile
+ * takes its lanes' keys one after the other.
+ */
+template <class S, bool VERIFY>
+struct rhh_rows_op : rhh_groups_op<S, VERIFY>
+{
+	typedef rhh_groups_op<S, VERIFY> base;
+	typedef typename base::slot slot;
+	typedef typename base::team team;
+
 	const rhh_rows &rows;
-	bool		is_key_short;	/* the lanes' keys tell whether they are equal */
+	bool		is_key_short;	/* key is the whole key, so lanes can compare keys */
 
 	/* The lane's row. */
 	uint32_t	row = 0;
 	uint64_t	key = 0;
 	uint32_t	fp = 0;
 	uint32_t	group = 0;		/* out */
-	bool		mine = false;	/* it has a key and no group yet */
+	bool		mine = false;	/* it has a key, and needs a group */
 
-	/* The one in hand, the same for a tile. */
+	/* The row that the tile has in hand, the same for all its lanes. */
 	rhh_lanes	pending = 0;
 	int			src = 0;
 	uint64_t	key_now = 0;
@@ -686,10 +714,10 @@ struct rhh_rows_op
 		return got;
 	}
 
-	/* The row in hand has a group, or has failed. */
+	/* The row in hand has got its group, or is refused. */
 	__device__ RHH_INLINE void settle(const team &t, bool active, uint32_t g)
 	{
-		/* Neighbours with the key need not look, where it is all here. */
+		/* Other lanes with the same key need not look for it any more. */
 		bool		same = active && (t.rank == (uint32_t) src ||
 									  (mine && is_key_short && key == key_now));
 		rhh_lanes	settled = t.ballot(same);
@@ -698,14 +726,9 @@ struct rhh_rows_op
 			group = g;
 		pending &= ~settled;
 	}
-
-	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
-	{
-		return S::same(a, e);
-	}
 };
 
-/* Finds or makes the groups. */
+/* Finds the groups of rows, and makes those that are not there. */
 template <class S, bool VERIFY>
 struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 {
@@ -743,7 +766,7 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 		}
 		if (active && !carrying)
 			group_now = S::group(found);
-		/* Its rows count: the list has room for it. */
+		/* Its rows are in its states, so it must not get lost: the list has room. */
 		rhh_append_orphan<S>(base::view, t, active && carrying, e);
 		return active ? RHH_MEET_DONE : RHH_MEET_OTHER;
 	}
@@ -754,7 +777,7 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 		uint32_t	length = 0;
 		bool		ok = active && group != RHH_NO_GROUP;
 
-		/* One lane looks: two might see different lengths. */
+		/* One lane looks for all, because two might see different lengths. */
 		if (ok && victim_rank > 0 && t.rank == 0)
 			length = rhh_load_relaxed32(base::view.n_orphans);
 		length = t.shfl(length, 0);
@@ -793,20 +816,18 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 };
 
 /*
- * Enters the entries of a warp's lanes, with their group numbers, into another
- * table; where one, or what it displaces, finds no place or its key, that
- * becomes an orphan.
+ * Enters entries that have group numbers already into another table; each lane of a
+ * warp has one.  If an entry, or one that it displaces, finds no place, or meets its key
+ * in another slot, then it becomes an orphan.
  */
 template <class S, bool VERIFY>
-struct rhh_enter_entries
+struct rhh_enter_entries : rhh_groups_op<S, VERIFY>
 {
-	typedef typename S::slot slot;
-	typedef typename S::warp_tiles team;
-	static const bool UNSURE = VERIFY;
+	typedef rhh_groups_op<S, VERIFY> base;
+	typedef typename base::slot slot;
+	typedef typename base::team team;
 
-	const rhh_view &view;
-	const rhh_program &prog;
-	slot		entry;			/* the lane's */
+	slot		entry;			/* of the lane */
 	rhh_lanes	pending;
 
 	__device__ RHH_INLINE bool next(const team &t, bool active, slot *e)
@@ -823,17 +844,13 @@ struct rhh_enter_entries
 		return got;
 	}
 
-	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
-	{
-		return S::same(a, e);
-	}
-
 	__device__ RHH_INLINE rhh_meeting met(const team &t, bool active, bool, const slot &e,
 										  const slot &found, uint64_t)
 	{
-		if (VERIFY && !rhh_group_is_group(view, prog, t, active, S::group(found), S::group(e)))
+		if (VERIFY && !rhh_group_is_group(base::view, base::prog, t, active, S::group(found),
+										  S::group(e)))
 			return RHH_MEET_OTHER;
-		rhh_append_orphan<S>(view, t, active, e);
+		rhh_append_orphan<S>(base::view, t, active, e);
 		return active ? RHH_MEET_DONE : RHH_MEET_OTHER;
 	}
 
@@ -844,21 +861,19 @@ struct rhh_enter_entries
 
 	__device__ RHH_INLINE void done(const team &t, bool active, rhh_outcome o, const slot &carried)
 	{
-		rhh_append_orphan<S>(view, t, active && (o == RHH_FAILED || o == RHH_PLACED_ORPHAN),
+		rhh_append_orphan<S>(base::view, t, active && (o == RHH_FAILED || o == RHH_PLACED_ORPHAN),
 							 carried);
 	}
 };
 
-/* Which group with a slot has an entry's key: one entry a tile. */
+/* Finds the group that has a slot and the key of an entry.  Each tile has one entry. */
 template <class S, bool VERIFY>
-struct rhh_find_entry
+struct rhh_find_entry : rhh_groups_op<S, VERIFY>
 {
-	typedef typename S::slot slot;
-	typedef typename S::warp_tiles team;
-	static const bool UNSURE = VERIFY;
+	typedef rhh_groups_op<S, VERIFY> base;
+	typedef typename base::slot slot;
+	typedef typename base::team team;
 
-	const rhh_view &view;
-	const rhh_program &prog;
 	slot		entry;			/* the tile's */
 	bool		pending;
 	uint32_t	group;			/* out: RHH_NO_GROUP if none has */
@@ -870,17 +885,14 @@ struct rhh_find_entry
 			return false;
 		pending = false;
 		*e = entry;
-		*bucket = rhh_home_of(S::hash(entry), view.n_buckets);
+		*bucket = rhh_home_of(S::hash(entry), base::view.n_buckets);
 		*dist = 0;
 		return true;
 	}
-	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
-	{
-		return S::same(a, e);
-	}
 	__device__ RHH_INLINE bool is_it(const team &t, bool active, const slot &a, const slot &e) const
 	{
-		return !VERIFY || rhh_group_is_group(view, prog, t, active, S::group(e), S::group(a));
+		return !VERIFY ||
+			rhh_group_is_group(base::view, base::prog, t, active, S::group(e), S::group(a));
 	}
 	__device__ RHH_INLINE void done(const team &, bool active, bool found, const slot &e)
 	{
@@ -891,7 +903,7 @@ struct rhh_find_entry
 
 /* ---------- transition states ---------- */
 
-/* What a state word of a group without rows is. */
+/* What a state word of a group is before any row has touched it. */
 RHH_DEV uint64_t
 rhh_init_word(const rhh_program &prog, uint32_t word)
 {
@@ -909,9 +921,11 @@ rhh_init_word(const rhh_program &prog, uint32_t word)
 }
 
 /*
- * Adds, wrapping.  Shared memory has no 64-bit add of its own (it would be a
- * loop of CAS, slow on few words): two adds of 32 bits with the carry of this
- * add's place in the order of all, whose sum is the same.
+ * Adds to a word, wrapping.  Shared memory has no addition of 64 bits; the compiler
+ * would make a loop of compare-and-swaps, which is slow if many threads add to few words.
+ * So LOCAL adds two halves of 32 bits.  The low half returns what was there before, which
+ * tells whether this addition has made it wrap, and then this addition carries one; the
+ * sum is the same in whatever order the additions come.
  */
 template <bool LOCAL>
 RHH_DEV void
@@ -932,7 +946,7 @@ rhh_add(uint64_t *word, uint64_t value)
 		atomicAdd((unsigned long long *) word, (unsigned long long) value);
 }
 
-/* Most values change nothing: look before paying for an atomic. */
+/* Lowers a minimum.  Most values change nothing, so look before paying for an atomic. */
 RHH_DEV void
 rhh_lower(uint64_t *word, int64_t value)
 {
@@ -940,6 +954,7 @@ rhh_lower(uint64_t *word, int64_t value)
 		atomicMin((long long *) word, (long long) value);
 }
 
+/* Raises a maximum, likewise. */
 RHH_DEV void
 rhh_raise(uint64_t *word, int64_t value)
 {
@@ -947,7 +962,7 @@ rhh_raise(uint64_t *word, int64_t value)
 		atomicMax((long long *) word, (long long) value);
 }
 
-/* Sets bits; mostly they are set. */
+/* Sets bits, which most of the time are set already. */
 RHH_DEV void
 rhh_set_bits(uint64_t *word, uint64_t bits)
 {
@@ -956,8 +971,9 @@ rhh_set_bits(uint64_t *word, uint64_t bits)
 }
 
 /*
- * Adds an unsigned number of n words.  Whoever makes a word wrap carries one on,
- * so all carries arrive, in whatever order.
+ * Adds an unsigned number of n words to one that other threads add to as well.  The
+ * thread whose addition makes a word wrap carries one to the next word.  So all carries
+ * arrive, in whatever order.
  */
 RHH_DEV void
 rhh_add_words_shared(uint64_t *words, const uint64_t *from, uint32_t n)
@@ -977,10 +993,11 @@ rhh_add_words_shared(uint64_t *words, const uint64_t *from, uint32_t n)
 }
 
 /*
- * atomicAdd(), also where subnormal numbers come in: an H100 takes those in global
- * memory for zero, as operand, as result, and as what is there.  From 2^-960 on
- * none of that changes a sum: no result but 0 is that small, and a subnormal there
- * is less than half a unit of the last place.  Returns what was there.
+ * atomicAdd() of doubles that is right for subnormal numbers, too.  An H100 takes these
+ * for zero in global memory: as the operand, as the result, and as what is there.  With
+ * an operand of at least 2^-960 that does not change the sum: no result but 0 is so
+ * small, and a subnormal that is there is less than half a unit in the last place.
+ * Returns what was there.
  */
 RHH_DEV double
 rhh_atomic_add_double(uint64_t *word, double value)
@@ -1011,8 +1028,9 @@ rhh_add_double(uint64_t *word, double value)
 }
 
 /*
- * Adds to a sum of two doubles: the first is what the additions, in the order in
- * which they came, round to, and each adds what its rounding took to the second.
+ * Adds to a sum that is kept as two doubles.  The first is what the additions round to,
+ * in the order in which they come; each addition adds to the second what its own
+ * rounding has taken away.
  */
 RHH_DEV void
 rhh_add_twice_shared(uint64_t *words, double high, double low)
@@ -1023,7 +1041,7 @@ rhh_add_twice_shared(uint64_t *words, double high, double low)
 	rhh_add_double(words + 1, low);
 }
 
-/* ANY: all rows of a group store the same, so racing does not matter. */
+/* Sets ANY.  All rows of a group store the same value, so a race does no harm. */
 RHH_DEV void
 rhh_set_any(uint64_t *words, uint64_t low, uint64_t high, bool two)
 {
@@ -1054,8 +1072,8 @@ rhh_float_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t 
 }
 
 /*
- * rhh_update() of the states that are less often asked for.  Not inlined: it would
- * cost the others registers.
+ * rhh_update_state() for the states that are asked for less often.  It is not inlined,
+ * since it would cost the other states registers.
  */
 static __device__ RHH_NOINLINE void
 rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
@@ -1118,7 +1136,7 @@ rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
 	}
 }
 
-/* A row's part in one state, whose words are at word; any thread by itself. */
+/* Adds a row to one state, whose words start at word.  One thread. */
 template <bool LOCAL>
 RHH_DEV void
 rhh_update_state(const rhh_program_state &st, const rhh_rows &rows, uint32_t row, uint64_t *word)
@@ -1160,7 +1178,7 @@ rhh_update_state(const rhh_program_state &st, const rhh_rows &rows, uint32_t row
 	}
 }
 
-/* A row's part in a group's states; any thread by itself. */
+/* Adds a row to all states of a group.  One thread. */
 RHH_DEV void
 rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t *words)
 {
@@ -1169,10 +1187,10 @@ rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t
 }
 
 /*
- * The same for K rows, those that are valid, each with its group's words in shared
- * memory, which see less than 2^32 rows.  SIMPLE: all states count rows or sum
- * columns of 4 or 8 bytes, without filters and NULLs; by leaving out all else the
- * kernel is twice as fast.
+ * The same for those of K rows that are valid.  words[k] are the states of row k's group
+ * in shared memory, which see fewer than 2^32 rows.  SIMPLE says that all states count
+ * rows or sum up columns of 4 or 8 bytes, without filters and NULLs.  Such a kernel
+ * leaves out everything else and is twice as fast.
  */
 template <int K, bool SIMPLE>
 RHH_DEV void
@@ -1212,8 +1230,8 @@ rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_ro
 }
 
 /*
- * Combines one state of a group into another group's; any thread by itself.
- * from is at rest, into may be combined into by others meanwhile.
+ * Merges one state of a group into that of another group; one thread.  Nobody else may
+ * change from; other threads may merge into the same group at the same time.
  */
 static __device__ RHH_NOINLINE void
 rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *from)
@@ -1280,7 +1298,7 @@ rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *fro
 	}
 }
 
-/* The same for all states; SIMPLE as above. */
+/* The same for all states; for SIMPLE see rhh_update_rows(). */
 template <bool SIMPLE>
 RHH_DEV void
 rhh_merge_group(const rhh_program &prog, uint64_t *into, const uint64_t *from)

@@ -1,24 +1,25 @@
 /*
  * rhh_kernels.cuh
- *		The kernels, in the order of a table's life.
+ *		The kernels, in the order of a map's life.
  *
- *		fill		states of numbers not yet handed out
- *		look, scatter, aggregate	the rows of a large batch, or of few groups
+ *		fill		initialises the states of group numbers not yet handed out
+ *		look, scatter, aggregate
+ *					take the rows of a large batch, or of few groups, to the map
  *					(rhh_aggregate.cuh)
- *		batch		a batch's rows one by one, or only those that failed before or
- *					were left by aggregate (replay)
- *		rehash		entries and orphans of a table into a larger one (growth)
- *		reconcile	orphans merge with their keys' groups (finish)
- *		compact		the slots' live entries move to the front (finish)
- *		extract		a range of live entries or orphans into result columns
- *		rows		such columns into rows for another table
+ *		batch		takes the rows of a batch to the map one by one; or only those
+ *					that were refused before, or that aggregate has left (replay)
+ *		rehash		enters all entries and orphans into a larger table (growth)
+ *		reconcile	merges orphans into the groups of their keys (finish)
+ *		compact		moves the live entries of the slots to the front (finish)
+ *		extract		writes a range of live entries or orphans to result columns
+ *		rows		makes rows for another map of such columns
  *
- * Kernels of one table run in one stream, so each finds the table at rest.
- * Each launch has at most as many tiles as view.reserves and view.orphan_limit
- * allow for; the host sees to it.
+ * The kernels of one map run in one stream, so each finds the map at rest.  The host
+ * takes care that no launch has more tiles than view.reserves and view.orphan_limit
+ * allow.
  *
- * Template arguments: the slot's bytes and whether equal fingerprints need
- * verifying.  Three pairs are in use: <8, false>, <8, true>, <16, false>.
+ * Template arguments are the bytes of a slot and whether keys with equal fingerprints
+ * are verified.  Three pairs are in use: <8, false>, <8, true>, <16, false>.
  */
 #ifndef RHH_KERNELS_CUH
 #define RHH_KERNELS_CUH
@@ -28,7 +29,7 @@
 
 #define RHH_WARP 0xFFFFFFFFu
 
-/* Initial states of the groups [first, first + n). */
+/* Initialises the states of the groups [first, first + n). */
 static __global__ void
 rhh_fill_kernel(const __grid_constant__ rhh_program prog, uint64_t *states,
 				uint64_t first, uint64_t n)
@@ -42,14 +43,14 @@ rhh_fill_kernel(const __grid_constant__ rhh_program prog, uint64_t *states,
 }
 
 /*
- * A batch.  A thread has a row: it packs the row's key and, when the row's
- * group is known, updates the group's states.  In between each tile takes its
- * lanes' keys one after the other, the tiles of a warp in step.
+ * Takes the rows of a batch to the map.  Each thread has a row: it packs the row's key,
+ * and when the row's group is known it updates the group's states.  In between, each
+ * tile looks for the keys of its lanes one after the other, the tiles of a warp in step.
  *
- * A row's group number is resolved before any of its states is touched; rows
- * without one are the failed ones.  A warp's 32 rows are one word of the bitmap
- * of failed rows, which no other warp touches, so it is simply stored.  With
- * replay, only rows set in it take part; none at all, if *n_left is 0.
+ * The group number of a row is known before any state is touched; the rows that get
+ * none are refused.  The 32 rows of a warp are one word of the bitmap of refused rows.
+ * No other warp touches that word, so it is simply stored.  With replay only the rows
+ * whose bits are set take part; and none do if n_left is given and *n_left is 0.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -62,7 +63,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint32_t n_words = prog.n_state_words;
-	rhh_insert_rows<S, VERIFY> op = {{view, prog, rows, prog.plan.form != RHH_KEY_WIDE}};
+	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, prog.plan.form != RHH_KEY_WIDE}};
 	uint32_t	probes = 0,
 				moves = 0;
 
@@ -70,21 +71,21 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		return;
 	rhh_begin_tally(view, op);
 
-	/* 64 bits: first may pass 2^32 before the loop ends. */
+	/* 64 bits, because first may pass 2^32 before the loop ends. */
 	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u);
 		 first < rows.n_rows; first += gridDim.x * blockDim.x)
 	{
 		uint32_t	row = (uint32_t) first + lane;
 		bool		valid = row < rows.n_rows;
 		bool		null_key = false;
-		uint32_t	failed;
+		uint32_t	refused;
 
 		if (replay)
 		{
-			uint32_t	again = rows.failed[first >> 5];
+			uint32_t	again = rows.refused[first >> 5];
 
 			if (again == 0)
-				continue;		/* the whole warp does */
+				continue;		/* the same for the whole warp */
 			valid = valid && (again >> lane & 1);
 		}
 		op.row = row;
@@ -104,12 +105,12 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		op.pending = team.ballot(op.mine);
 		rhh_insert_loop<S>(view, team, op, &probes, &moves);
 
-		failed = __ballot_sync(RHH_WARP, valid && op.group == RHH_NO_GROUP);
+		refused = __ballot_sync(RHH_WARP, valid && op.group == RHH_NO_GROUP);
 		if (lane == 0)
 		{
-			rows.failed[first >> 5] = failed;
-			if (failed)
-				atomicAdd(rows.n_failed, (uint32_t) __popc(failed));
+			rows.refused[first >> 5] = refused;
+			if (refused)
+				atomicAdd(rows.n_refused, (uint32_t) __popc(refused));
 		}
 
 		if (op.group != RHH_NO_GROUP && n_words > 0)
@@ -121,9 +122,9 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 }
 
 /*
- * Enters every entry of n_old_buckets old buckets, and of a list of orphans, into
- * another table.  The old ones are only read.  If the new list of orphans runs
- * over, the new table is to be thrown away.
+ * Enters all entries of the old buckets, and those of a list of orphans, into another
+ * table.  The old buckets and the old list are only read.  If the new list of orphans
+ * runs over, the host must throw the new table away.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -135,7 +136,7 @@ rhh_rehash_kernel(const __grid_constant__ rhh_program prog,
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint64_t n_old = (uint64_t) old.n_buckets * S::SLOTS;
-	rhh_enter_entries<S, VERIFY> op = {view, prog, S::none(), 0};
+	rhh_enter_entries<S, VERIFY> op = {{view, prog}, S::none(), 0};
 	uint32_t	probes = 0,
 				moves = 0;
 
@@ -167,7 +168,7 @@ rhh_is_dead(const rhh_view &view, uint32_t group)
 	return rhh_load_relaxed32(&view.dead[group >> 5]) >> (group & 31) & 1;
 }
 
-/* Merges a group's states into another's and marks it dead.  A whole tile. */
+/* Merges the states of a group into another group and marks it dead.  A whole tile. */
 template <class Team>
 RHH_DEV void
 rhh_bury(const rhh_view &view, const rhh_program &prog, const Team &tile,
@@ -185,8 +186,8 @@ rhh_bury(const rhh_view &view, const rhh_program &prog, const Team &tile,
 }
 
 /*
- * An orphan whose key has a slot merges into that group, which is never merged
- * itself.
+ * Merges each orphan whose key has a slot into the group of that slot.  A group with a
+ * slot is never merged into another one itself.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -196,7 +197,7 @@ rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
 	typedef rhh_slots<BYTES> S;
 	const typename S::warp_tiles team;
 	const uint32_t tiles_a_warp = RHH_WARP_SIZE / S::LANES;
-	rhh_find_entry<S, VERIFY> op = {view, prog, S::none(), false, RHH_NO_GROUP};
+	rhh_find_entry<S, VERIFY> op = {{view, prog}, S::none(), false, RHH_NO_GROUP};
 	uint32_t	probes = 0;
 
 	for (uint32_t first = RHH_TILE_ID(RHH_WARP_SIZE) * tiles_a_warp; first < n_orphans;
@@ -212,18 +213,18 @@ rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
 			o = view.orphans[i];
 			op.entry = S::make(o.key, o.fp, o.group);
 		}
-		rhh_find_loop<S, rhh_fresh>(view, team, op, &probes);
+		rhh_find_loop<S>(view, team, op, &probes);
 		if (op.group != RHH_NO_GROUP)
 			rhh_bury(view, prog, team, o.group, op.group);
 	}
 }
 
 /*
- * Orphans among themselves: each merges into the first of the list with its
- * key, those merged into a slot left out; the survivors are appended to
- * another list.  Marks set meanwhile do no harm: an orphan marked in here is
- * never the first of its key.  One warp's tile an orphan; comparing all pairs
- * is bearable because the list is short.
+ * Merges the orphans that are left among themselves: each goes into the first orphan
+ * of the list with the same key, and the first ones are appended to another list.  A
+ * tile has one orphan and compares it with all before it, which is bearable because the
+ * list is short.  Marks that other tiles set at the same time do no harm, since an
+ * orphan that is marked here is never the first with its key.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -241,7 +242,7 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 		typename S::slot mine = S::make(o.key, o.fp, o.group);
 		uint32_t	into = RHH_NO_GROUP;
 
-		/* Its own mark only the launch before this can have set. */
+		/* If this orphan is marked, then by the kernel that ran before this one. */
 		if (rhh_is_dead(view, o.group))
 			continue;
 		for (uint32_t j = 0; j < i && into == RHH_NO_GROUP; j += N)
@@ -262,7 +263,7 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 				uint32_t	g = tile.shfl(group, rhh_first_lane(match));
 				bool		dead = rhh_is_dead(view, g);
 
-				/* One lane's word for it: the mark may appear in between. */
+				/* One lane decides, because the mark may be set in between. */
 				if (!tile.shfl((int) dead, 0) &&
 					(!VERIFY || rhh_group_is_group(view, prog, tile, true, g, o.group)))
 					into = g;
@@ -276,10 +277,11 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 }
 
 /*
- * Compacting: the slots go in chunks, in order.  compact gathers a chunk's live
- * entries in scratch, append copies them to the front, behind those of earlier
- * chunks and never beyond the chunk, and append_end counts them.  Afterwards the
- * table is a list.  Where one chunk is all, the scratch is that list.
+ * Compacting makes a list of the table.  It takes the slots in chunks, in order.  The
+ * compact kernel gathers the live entries of a chunk in the scratch memory; the append
+ * kernel copies them to the front of the slots, behind those of earlier chunks, which
+ * never reaches beyond the chunk itself; and append_end counts them.  If all slots are
+ * one chunk, the scratch memory is the list.
  */
 template <int BYTES>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -351,7 +353,7 @@ rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64
 	}
 }
 
-/* Words of 64 bits, slot_words a slot. */
+/* Copies the entries of a chunk; slot_words: the 64-bit words of a slot. */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_append_kernel(rhh_control *ctl, uint64_t *slots, const uint64_t *scratch,
 				  uint32_t slot_words)
@@ -364,6 +366,7 @@ rhh_append_kernel(rhh_control *ctl, uint64_t *slots, const uint64_t *scratch,
 		to[i] = scratch[i];
 }
 
+/* One thread: the chunk has been copied. */
 static __global__ void
 rhh_append_end_kernel(rhh_control *ctl)
 {
@@ -374,9 +377,9 @@ rhh_append_end_kernel(rhh_control *ctl)
 /* ---------- extract ---------- */
 
 /*
- * Groups [first, first + n) of the list of slots, or of the orphans, as columns of
- * stride words.  Group null_at of the list, behind its last, is SINGLE's NULL
- * group (number 0).
+ * Writes the groups [first, first + n) of the list of slots, or of the orphans, as
+ * columns of stride words.  SINGLE's NULL group, which has number 0 and no slot, is group
+ * null_at, behind the last one of the list.
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)

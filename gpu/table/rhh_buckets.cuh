@@ -1,7 +1,7 @@
 /*
  * rhh_buckets.cuh
- *		Robin Hood hashing in buckets of one cache line: layout, invariants and
- *		the operations of a tile on one key.
+ *		Robin Hood hashing in buckets of one cache line: the layout, the invariants,
+ *		and the operations of a tile on one key.
  *
  * A table is an array of buckets of LINE bytes, 64 by default.  A tile reads a
  * bucket at once, 16 bytes a lane: one slot of 16 bytes, or two of 8.
@@ -15,27 +15,29 @@
  *		| k           v | k           v | k           v | k           v |
  *		+---------------+---------------+---------------+---------------+
  *
- * What is in a slot, the policy S says: its bytes, whether it is EMPTY, and the
- * 32-bit hash of its key, from which the home bucket is taken.  So an entry's
- * probe distance, (bucket - home) mod n_buckets, is never stored.  An EMPTY
- * slot ranks as distance -1; the code's "rank" is distance + 1.  Entries have
- * distances below max_dist <= n_buckets.
+ * The policy S says what is in a slot: how many bytes it has, whether it is EMPTY,
+ * and the 32-bit hash of its key, from which the home bucket follows.  So the probe
+ * distance of an entry, (bucket - home) mod n_buckets, need not be stored.  The code
+ * works with ranks: the rank of an entry is its distance + 1, that of an EMPTY slot is
+ * 0.  All distances are below max_dist, which is at most n_buckets.
  *
  * Robin Hood hashing is Celis's (1986); buckets and tiles follow the GPU tables
  * of Juenger et al. (WarpCore, 2020) and Awad et al. (BGHT, 2021).
  *
- * Invariants while entries are only inserted and values changed:
+ * These invariants hold as long as entries are inserted and values are changed, and
+ * nothing else is done:
  *
  *	(1) A slot's rank only grows.  Stores are compare-and-swaps that replace an
- *		entry by a strictly poorer one (EMPTY being the richest), or its value.
- *		So what was read earlier is a lower bound, and a swap that succeeds
- *		found the entry that was read.
+ *		entry by a strictly poorer one (EMPTY is the richest), or only its value.
+ *		So a rank that was read earlier is a lower bound, and if a swap succeeds
+ *		then the slot still had the entry that was read.
  *
- *	(2) An entry at distance d has, in each bucket at distance j < d of its path,
- *		only ranks > j.  It went past them because it saw so, or was displaced
- *		from a bucket where it ranked least, and by (1) it stays so.  Hence the
- *		early exit: a probe may stop at the first bucket at distance j that holds
- *		a rank <= j; an entry of that key is not further on.
+ *	(2) On the way from its home to an entry at distance d, each bucket at a distance
+ *		j < d has only ranks > j.  The entry went past that bucket because it saw
+ *		this, or it was displaced from the bucket because it had the least rank
+ *		there; and by (1) it stays so.  Hence the early exit: a probe may stop at
+ *		the first bucket at distance j that has a rank <= j, because an entry with
+ *		that key cannot be further on.
  *
  *	(3) A key has at most one slot.  Call a tile that has the key in registers,
  *		to insert it or because it displaced it, a holder.  Every holder looks
@@ -59,30 +61,30 @@
  *		What a holder of a displaced entry does when it meets the key in
  *		another slot, the operation says: combine the values, usually.
  *
- *	(4) While an entry is in registers a find does not see it.  Finds beside
- *		inserts may so miss keys that are there; inserts do not (3).
+ *	(4) A find does not see an entry that a tile has in registers.  So finds that
+ *		run beside inserts may miss keys that are there; inserts do not, by (3).
  *
  *	(5) An insert that fails has stored nothing.  Once its own key is stored it
- *		has succeeded; what it displaced is carried on, and where that finds no
- *		place within max_dist, or the chain gets too long, the operation gets it
- *		("orphan").
+ *		has succeeded, and it carries on what it displaced.  If that finds no
+ *		place within max_dist, or if the chain of displacements gets too long, the
+ *		operation gets the entry, as an "orphan".
  *
- * Erasing (rhh_erase) shifts entries back, so it keeps (2) but not (1): nothing
- * but other erases may run beside it.
+ * Erasing (rhh_erase) shifts entries back.  That keeps (2) but not (1), so only other
+ * erases may run beside it.
  */
 #ifndef RHH_BUCKETS_CUH
 #define RHH_BUCKETS_CUH
 
 #include "table/rhh_tile.cuh"
 
-/* A rank and a slot's index share 32 bits when the least is looked for. */
+/* A rank and the index of a slot share 32 bits when the least rank is looked for. */
 #define RHH_INDEX_BITS 6
 #define RHH_MAX_DIST ((1u << (32 - RHH_INDEX_BITS)) - 2)
 
 /*
- * Steps of one chain of displacements before the carried entry becomes an
- * orphan.  Ordinary chains have a few steps even at a load of 0.95; this only
- * bounds the time that a hostile set of keys can cost.
+ * The most steps that one chain of displacements may have; then the carried entry
+ * becomes an orphan.  Ordinary chains have a few steps even at a load of 0.95.  The
+ * bound only limits the time that a hostile set of keys can cost.
  */
 #define RHH_MAX_CHAIN 4096
 
@@ -100,18 +102,10 @@ struct rhh_raw<8>
 
 	static const int PER_LANE = 2;
 
-	/* The calling lane's slots of a line. */
+	/* Loads the calling lane's slots of a line. */
 	static __device__ RHH_INLINE void load(slot *e, const void *slots, uint64_t first)
 	{
 		rhh_load_relaxed_2x64((const uint64_t *) slots + first, &e[0], &e[1]);
-	}
-
-	static __device__ RHH_INLINE void load_old(slot *e, const void *slots, uint64_t first)
-	{
-		rhh_pair64	v = rhh_load_cached128((const uint64_t *) slots + first);
-
-		e[0] = v.x;
-		e[1] = v.y;
 	}
 
 	static __device__ RHH_INLINE bool cas(void *slots, uint64_t at, slot expected, slot desired)
@@ -138,11 +132,6 @@ struct rhh_raw<16>
 		e[0] = rhh_load_relaxed128((const rhh_pair64 *) slots + first);
 	}
 
-	static __device__ RHH_INLINE void load_old(slot *e, const void *slots, uint64_t first)
-	{
-		e[0] = rhh_load_cached128((const rhh_pair64 *) slots + first);
-	}
-
 	static __device__ RHH_INLINE bool cas(void *slots, uint64_t at, const slot &expected,
 										  const slot &desired)
 	{
@@ -161,8 +150,8 @@ struct rhh_raw<16>
 };
 
 /*
- * The shape that follows from a slot's and a line's bytes.  A policy S derives
- * from this and adds, for any lane by itself,
+ * The shape of a table, which follows from the bytes of a slot and of a line.  A
+ * policy S is derived from it and adds these, each for one lane by itself:
  *
  *		bool S::is_empty(const slot &e)
  *		uint32_t S::hash(const slot &e)
@@ -173,7 +162,7 @@ struct rhh_shape : rhh_raw<SLOT_BYTES>
 {
 	static const int BYTES = SLOT_BYTES;
 	static const int LINE_BYTES = LINE;
-	static const int SLOTS = LINE / SLOT_BYTES; /* of a bucket */
+	static const int SLOTS = LINE / SLOT_BYTES; /* in a bucket */
 	static const int LANES = LINE / 16;
 
 	static_assert(LINE >= 16 && LANES <= RHH_WARP_SIZE && SLOTS <= 1 << RHH_INDEX_BITS,
@@ -182,12 +171,12 @@ struct rhh_shape : rhh_raw<SLOT_BYTES>
 	typedef rhh_warp_tiles<LANES> warp_tiles;
 };
 
-/* Where a table is. */
+/* The buckets of a table in device memory. */
 struct rhh_buckets
 {
 	void	   *slots;
 	uint32_t	n_buckets;
-	uint32_t	max_dist;		/* 1..n_buckets, at most RHH_MAX_DIST */
+	uint32_t	max_dist;		/* 1 to n_buckets, but at most RHH_MAX_DIST */
 };
 
 /* A bucket in a tile's registers. */
@@ -197,7 +186,7 @@ struct rhh_line
 	typename S::slot e[S::PER_LANE];
 };
 
-/* High bits choose, so that any number of buckets will do. */
+/* The home bucket of a hash.  Its high bits choose, so n_buckets may be any number. */
 static __host__ __device__ RHH_INLINE uint32_t
 rhh_home_of(uint32_t hash, uint32_t n_buckets)
 {
@@ -210,7 +199,7 @@ rhh_next_bucket(uint32_t n_buckets, uint32_t bucket)
 	return bucket + 1 == n_buckets ? 0 : bucket + 1;
 }
 
-/* The bucket dist (< n_buckets) behind another. */
+/* The bucket that is dist (less than n_buckets) buckets behind another. */
 RHH_DEV uint32_t
 rhh_bucket_behind(uint32_t n_buckets, uint32_t bucket, uint32_t dist)
 {
@@ -219,7 +208,7 @@ rhh_bucket_behind(uint32_t n_buckets, uint32_t bucket, uint32_t dist)
 	return (uint32_t) (b >= n_buckets ? b - n_buckets : b);
 }
 
-/* distance + 1 of an entry in a bucket, 0 if EMPTY.  Any lane by itself. */
+/* The rank of an entry in a bucket: distance + 1, or 0 if it is EMPTY.  One lane. */
 template <class S>
 RHH_DEV uint32_t
 rhh_rank(const typename S::slot &e, uint32_t bucket, uint32_t n_buckets)
@@ -230,6 +219,7 @@ rhh_rank(const typename S::slot &e, uint32_t bucket, uint32_t n_buckets)
 	return S::is_empty(e) ? 0 : dist + 1;
 }
 
+/* Loads a bucket into the registers of a tile. */
 template <class S, class Team>
 RHH_DEV rhh_line<S>
 rhh_load_line(const rhh_buckets &t, const Team &tile, uint32_t bucket)
@@ -240,18 +230,7 @@ rhh_load_line(const rhh_buckets &t, const Team &tile, uint32_t bucket)
 	return line;
 }
 
-/* The same through L1: possibly an older state, which (1) makes a lower bound. */
-template <class S, class Team>
-RHH_DEV rhh_line<S>
-rhh_load_old_line(const rhh_buckets &t, const Team &tile, uint32_t bucket)
-{
-	rhh_line<S> line;
-
-	S::load_old(line.e, t.slots, (uint64_t) bucket * S::SLOTS + tile.rank * S::PER_LANE);
-	return line;
-}
-
-/* For a tile that goes along without a bucket: nothing that would be an entry. */
+/* Fills a line with EMPTY slots, for a tile that goes along without a bucket. */
 template <class S>
 RHH_DEV void
 rhh_no_line(rhh_line<S> *line)
@@ -261,7 +240,7 @@ rhh_no_line(rhh_line<S> *line)
 		line->e[i] = S::none();
 }
 
-/* The lane's slot of an index; a lane's registers have no addresses. */
+/* The lane's own slot of an index.  By comparing, since registers have no addresses. */
 template <class S>
 RHH_DEV typename S::slot
 rhh_own_slot(const rhh_line<S> &line, uint32_t index)
@@ -275,7 +254,7 @@ rhh_own_slot(const rhh_line<S> &line, uint32_t index)
 	return e;
 }
 
-/* Slot index's content, to all lanes. */
+/* Gives the content of slot index to all lanes of the tile. */
 template <class S, class Team>
 RHH_DEV typename S::slot
 rhh_slot_of(const Team &tile, const rhh_line<S> &line, uint32_t index)
@@ -283,7 +262,10 @@ rhh_slot_of(const Team &tile, const rhh_line<S> &line, uint32_t index)
 	return S::shfl(tile, rhh_own_slot<S>(line, index), (int) (index / S::PER_LANE));
 }
 
-/* The least rank << RHH_INDEX_BITS | index of a slot: the slot to take. */
+/*
+ * Finds the slot that an insert would take, the one with the least rank: returns its
+ * rank << RHH_INDEX_BITS | its index.
+ */
 template <class S, class Team>
 RHH_DEV uint32_t
 rhh_richest(const rhh_buckets &t, const Team &tile, const rhh_line<S> &line,
@@ -302,7 +284,7 @@ rhh_richest(const rhh_buckets &t, const Team &tile, const rhh_line<S> &line,
 	return tile.min(least);
 }
 
-/* Does any slot of a bucket rank at most dist?  Then no probe at dist goes past. */
+/* Does the bucket have a rank of at most dist?  Then a probe at dist ends there. */
 template <class S, class Team>
 RHH_DEV bool
 rhh_ends_probe(const rhh_buckets &t, const Team &tile, const rhh_line<S> &line,
@@ -316,7 +298,7 @@ rhh_ends_probe(const rhh_buckets &t, const Team &tile, const rhh_line<S> &line,
 	return tile.any(ends);
 }
 
-/* The lane's slots that satisfy same(), as bits. */
+/* The lane's slots for which same() is true, as bits. */
 template <class S, class Same>
 RHH_DEV uint32_t
 rhh_matches(const rhh_line<S> &line, const Same &same)
@@ -330,8 +312,8 @@ rhh_matches(const rhh_line<S> &line, const Same &same)
 }
 
 /*
- * Takes the first of the slots that lanes have bits for: clears its bit, gives
- * its index.  False if there is none.
+ * Takes the first of the slots for which the tile's lanes have set bits: clears the
+ * bit and gives the index of the slot.  False if no bit is set.
  */
 template <class S, class Team>
 RHH_DEV bool
@@ -351,49 +333,33 @@ rhh_next_match(const Team &tile, uint32_t *bits, uint32_t *index)
 /*
  * ---------- finding and inserting ----------
  *
- * Both are loops over buckets, a bucket a turn, for one tile or for all tiles of
- * a warp in step: Team is S::tile or S::warp_tiles.  Each tile takes one key
- * after the other from the operation, so that a warp's tiles need not wait for
- * the one with the longest probe at every key.  What the operation's functions
- * get as "active" is the same for a tile's lanes; those of other tiles may come
- * along with false, and must then only take part in the team's calls.
+ * Both are loops in which a tile reads one bucket in each turn.  They work for one
+ * tile (Team is S::tile) or for all tiles of a warp in step (Team is S::warp_tiles).
+ * Each tile takes one key after the other from the operation, so the tiles of a warp
+ * do not wait at every key for the one with the longest probe.
+ *
+ * "active" says whether the calling tile takes part, so it is the same for all lanes
+ * of a tile.  In step, tiles that do not take part make the call too; for them a
+ * function of the operation must do nothing but take part in the calls of the team.
  */
-
-/* Lines as they are, or through L1: possibly an older state. */
-struct rhh_fresh
-{
-	template <class S, class Team>
-	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t, const Team &tile,
-												  uint32_t bucket)
-	{
-		return rhh_load_line<S>(t, tile, bucket);
-	}
-};
-
-struct rhh_old
-{
-	template <class S, class Team>
-	static __device__ RHH_INLINE rhh_line<S> load(const rhh_buckets &t, const Team &tile,
-												  uint32_t bucket)
-	{
-		return rhh_load_old_line<S>(t, tile, bucket);
-	}
-};
 
 /*
- * Finds.  The operation:
+ * Finds keys.  The operation has these functions:
  *
  *	bool op.next(team, active, &mine, &bucket, &dist)
- *								another key: a slot with it, and the bucket and
- *								distance to look from (its home and 0, or behind
- *								it, where a hint says so); false if there is none
- *	bool op.same(mine, e)		may slot e have mine's key?  any lane by itself
- *	bool op.is_it(team, active, mine, e)	does it?
- *	void op.done(team, active, found, e)	e: the slot, if found
+ *								gives the next key: a slot with the key in it, and
+ *								the bucket and the distance at which to start (the
+ *								home and 0, or further on if a hint says so).
+ *								False if there are no more keys.
+ *	bool op.same(mine, e)		may slot e have the key of mine?  One lane.
+ *	bool op.is_it(team, active, mine, e)
+ *								does slot e have the key of mine?
+ *	void op.done(team, active, found, e)
+ *								the search has ended; e is the slot, if found.
  *
- * *probes grows by the buckets read.
+ * Adds the number of buckets read to *probes.
  */
-template <class S, class Loads, class Team, class Op>
+template <class S, class Team, class Op>
 RHH_DEV void
 rhh_find_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes)
 {
@@ -416,7 +382,7 @@ rhh_find_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes)
 		if (!team.more(busy))
 			return;
 		if (busy)
-			line = Loads::template load<S>(t, team, bucket);
+			line = rhh_load_line<S>(t, team, bucket);
 		else
 			rhh_no_line<S>(&line);
 		*probes += busy;
@@ -454,11 +420,13 @@ enum rhh_outcome
 	RHH_FAILED,					/* nothing was stored */
 	RHH_MET,					/* the key was there */
 	RHH_PLACED,
-	RHH_PLACED_MET,				/* placed; an entry that had to go met its key */
-	RHH_PLACED_ORPHAN			/* placed; an entry that had to go has no place */
+	RHH_PLACED_MET,				/* placed; the entry that had to make room met its
+								 * own key in another slot */
+	RHH_PLACED_ORPHAN			/* placed; the entry that had to make room has
+								 * found no place */
 };
 
-/* What an operation says of a slot that may have its key. */
+/* What an operation says about a slot that may have its key. */
 enum rhh_meeting
 {
 	RHH_MEET_DONE,
@@ -467,25 +435,28 @@ enum rhh_meeting
 };
 
 /*
- * Inserts.  The operation:
+ * Inserts entries.  The operation has these functions:
  *
  *	bool op.next(team, active, &mine)
- *								another entry, of which at least the key is
- *								known; false if there is none
- *	bool op.same(mine, e)		may slot e have mine's key?  any lane by itself
+ *								gives the next entry, of which at least the key is
+ *								known.  False if there are no more entries.
+ *	bool op.same(mine, e)		may slot e have the key of mine?  One lane.
  *	rhh_meeting op.met(team, active, carrying, mine, e, at)
- *								e, in slot number at, may have mine's key.
- *								carrying: mine is a displaced entry, and the
- *								operation's to keep if DONE
+ *								slot number at has e, which may have the key of
+ *								mine: what is to be done?  carrying says that mine
+ *								is a displaced entry; with RHH_MEET_DONE the
+ *								operation has taken care of it.
  *	bool op.make(team, active, victim_rank, &mine)
- *								mine is about to be stored for the first time,
- *								over a slot of this rank; false to fail instead.
- *								Called again if the swap fails
+ *								mine is about to be stored for the first time, in
+ *								place of an entry of this rank, and can be
+ *								completed.  False makes the insert fail instead.
+ *								Called again if the swap does not succeed.
  *	void op.done(team, active, outcome, carried)
- *								carried: what is out of the table for good, if
- *								RHH_PLACED_ORPHAN, else mine
+ *								the insert has ended.  With RHH_PLACED_ORPHAN
+ *								carried is the entry that has left the table; else
+ *								it is mine.
  *
- * *probes grows by the buckets read, *moves by the entries displaced.
+ * Adds the number of buckets read to *probes, that of the entries displaced to *moves.
  */
 template <class S, class Team, class Op>
 RHH_DEV void
@@ -554,7 +525,7 @@ rhh_insert_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes
 			outcome = carrying ? RHH_PLACED_MET : RHH_MET;
 		}
 
-		/* If the key is not here, nobody else can have stored it further on (3). */
+		/* If the key is not here, then by (3) no other tile has stored it further on. */
 		richest = rhh_richest<S>(t, team, line, bucket);
 		rank = richest >> RHH_INDEX_BITS;
 		index = richest & ((1u << RHH_INDEX_BITS) - 1);
@@ -587,7 +558,7 @@ rhh_insert_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes
 				chain++;
 			}
 		}
-		/* Further, unless somebody was faster, or the slot has changed. */
+		/* To the next bucket, unless the slot has changed: then look at this one again. */
 		if (busy && !over && meeting == RHH_MEET_OTHER && (!take || swapped))
 		{
 			bucket = rhh_next_bucket(t.n_buckets, bucket);
@@ -606,9 +577,9 @@ rhh_insert_loop(const rhh_buckets &t, const Team &team, Op &op, uint32_t *probes
 /* ---------- erasing ---------- */
 
 /*
- * Locks of buckets, a bit each.  Held in ascending order, at most two by a
- * tile; so that no ring of waiting tiles goes all the way round, no more than
- * n_buckets / 4 tiles may erase at a time.
+ * Locks of buckets, one bit for each bucket.  A tile takes them in ascending order and
+ * holds at most two.  At most n_buckets / 4 tiles may erase at a time: so the tiles
+ * that wait for each other can never form a ring around the whole table.
  */
 template <class S>
 RHH_DEV void
@@ -633,7 +604,7 @@ rhh_unlock_bucket(uint32_t *locks, const typename S::tile &tile, uint32_t bucket
 		atomicAnd(&locks[bucket / 32], ~(1u << bucket % 32));
 }
 
-/* Stores a slot of a locked bucket. */
+/* Stores an entry into a slot of a bucket whose lock the tile holds. */
 template <class S>
 RHH_DEV void
 rhh_store_slot(const rhh_buckets &t, const typename S::tile &tile, uint64_t at,
@@ -646,16 +617,16 @@ rhh_store_slot(const rhh_buckets &t, const typename S::tile &tile, uint64_t at,
 }
 
 /*
- * Erases the entry of mine's key and shifts those behind it back, so that there
- * are no tombstones.  True if it was there; *erased is what it was.  same(e) as
- * in rhh_find_loop, and exact.  Only erases may run beside it.
+ * Erases the entry for which same(e) is true and shifts the entries behind it back, so
+ * that there are no tombstones.  Returns whether there was such an entry, and gives it
+ * in *erased.  hash is that of its key.  Only other erases may run beside it.
  *
- * The poorest entry of the next bucket that is not at home fills the hole, and
- * its slot is the next hole.  That keeps (2): who goes past the hole at distance
- * j sees in the next bucket only distances > j, so the poorest there is at least
- * at j + 1, and at j in its new place.  Each tile holds the lock of the bucket it
- * looks at while it takes the next one's, so tiles do not overtake each other,
- * and none sees another's hole.
+ * The hole is filled by the poorest entry of the next bucket that is not at home there,
+ * and the slot of that one is the next hole.  This keeps (2): a probe that goes past the
+ * bucket with the hole at distance j sees only distances > j in the next bucket.  So the
+ * poorest entry there has a distance of at least j + 1, and of at least j in its new
+ * place.  A tile keeps the lock of the bucket that it looks at until it has that of the
+ * next one.  So tiles do not overtake each other, and no tile sees the hole of another.
  */
 template <class S, class Same>
 RHH_DEV bool

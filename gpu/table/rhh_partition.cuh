@@ -1,25 +1,26 @@
 /*
  * rhh_partition.cuh
- *		Sorts items by the high bits of their hash, so that what follows works on
+ *		Sorts items by the high bits of their hashes, so that what follows can work on
  *		one part of a table after the other.
  *
- * Random accesses to device memory are bound by its lines (an H100: 13.6 G
- * compare-and-swaps a second); those within L2 run at 68 G/s, and what is sorted
- * by home bucket needs hardly any displacing.  A pass moves each item twice, at
- * the memory's full bandwidth (120 G pairs of 8 bytes a second on an H100).
- * That is the partitioning of radix joins (Manegold, Boncz, Kersten 2002; on GPUs
- * Rui and Tu 2017): up to 9 bits a pass, by blocks that sort their items in
- * shared memory first, so that they leave in runs; the second pass goes through
+ * Random accesses to device memory are slow: an H100 does 13.6 G compare-and-swaps a
+ * second there, but 68 G/s within its L2 cache; and what is sorted by home bucket needs
+ * hardly any displacing.  A pass moves each item twice, at the full bandwidth of the
+ * memory (120 G pairs of 8 bytes a second on an H100).
+ *
+ * This is the partitioning of radix joins (Manegold, Boncz, Kersten 2002; on GPUs Rui
+ * and Tu 2017).  A pass sorts by up to 9 bits.  Its blocks sort their items in shared
+ * memory first, so that the items of a part leave in runs.  The second pass goes through
  * the parts of the first.
  *
- *		rhh_histogram_kernel	items of each part
- *		rhh_offsets_kernel		where each begins
- *		rhh_scatter_kernel		items to their parts
+ *		rhh_histogram_kernel	counts the items of each part
+ *		rhh_offsets_kernel		computes where each part begins
+ *		rhh_scatter_kernel		moves items to their parts
  *
- * What the items are Io says:
+ * A class Io says what the items are:
  *
- *		typedef ... item;				8 or 16 bytes
- *		item load(i)					the i-th
+ *		typedef ... item;				has 8 or 16 bytes
+ *		item load(i)					the i-th item
  *		uint32_t hash(item)
  */
 #ifndef RHH_PARTITION_CUH
@@ -27,19 +28,30 @@
 
 #include "table/rhh_tile.cuh"
 
-#define RHH_PARTITION_THREADS 512
+/* Parts that one pass can make at most: 9 bits of the hash. */
 #define RHH_MAX_PARTITIONS 512
 
-/* Items that a thread has at a time: blocks sort 48 KB. */
-#define RHH_PARTITION_ITEMS(bytes) ((48 << 10) / (RHH_PARTITION_THREADS * (bytes)))
-#define RHH_PARTITION_SHARED(bytes) \
-	(RHH_PARTITION_ITEMS(bytes) * RHH_PARTITION_THREADS * (bytes))
+/*
+ * How the kernels partition items of so many bytes.  They take the policy as their
+ * first template argument.
+ */
+template <int ITEM_BYTES>
+struct rhh_partition_policy
+{
+	static constexpr int THREADS = 512; /* of a block */
+	static constexpr int SORTED_BYTES = 48 << 10;	/* of shared memory, for the items */
+	static constexpr int ITEMS = SORTED_BYTES / (THREADS * ITEM_BYTES); /* that a thread has at a time */
+	static constexpr uint32_t BLOCK_ITEMS = ITEMS * THREADS;
+
+	static_assert(BLOCK_ITEMS * ITEM_BYTES == SORTED_BYTES, "threads share the items evenly");
+	static_assert(THREADS >= RHH_MAX_PARTITIONS, "a thread has a part's counter");
+};
 
 /*
- * A pass over the parts that the pass before it left, which end at ends[]; ends
- * being NULL, over n items, as one part.  Items go by the hash's bits from shift
- * on, bits of them; counters are counts[part << bits | those bits].  Parts may
- * have any sizes: blocks share out the items, not the parts.
+ * A pass goes over the parts that the pass before it has made, which end at ends[].  If
+ * ends is NULL it goes over n items as one part.  It sorts by `bits` bits of the hash,
+ * from shift on, and counts in counts[part << bits | those bits].  Parts may have any
+ * sizes, because blocks share out the items and not the parts.
  */
 struct rhh_pass
 {
@@ -57,7 +69,7 @@ rhh_part_end(const rhh_pass &pass, uint32_t part)
 	return pass.ends ? pass.ends[part] : pass.n;
 }
 
-/* The part that item i, which there is, belongs to. */
+/* The part to which item i belongs; there must be such an item. */
 RHH_DEV uint32_t
 rhh_part_with(const rhh_pass &pass, uint64_t i)
 {
@@ -82,9 +94,9 @@ rhh_pass_bits(const rhh_pass &pass, uint32_t hash)
 	return hash >> pass.shift & ((1u << pass.bits) - 1);
 }
 
-/* counts[] zeroed by the caller.  A block has a range of the items. */
-template <class Io>
-static __global__ void __launch_bounds__(RHH_PARTITION_THREADS)
+/* Counts items in counts[], which the caller has zeroed.  A block has a range of items. */
+template <class Policy, class Io>
+static __global__ void __launch_bounds__(Policy::THREADS)
 rhh_histogram_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pass pass)
 {
 	__shared__ uint32_t local[RHH_MAX_PARTITIONS];
@@ -113,9 +125,9 @@ rhh_histogram_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_
 }
 
 /*
- * Blocks of RHH_MAX_PARTITIONS threads, one for each part of the pass before.
- * counts[] become where the parts begin: the scatter kernel takes places from
- * there, and so leaves where they end.
+ * Turns the counts in counts[] into the places where the parts begin.  The scatter kernel
+ * takes places from there, so that afterwards counts[] says where the parts end.  There
+ * is a block of RHH_MAX_PARTITIONS threads for each part of the pass before.
  */
 static __global__ void
 rhh_offsets_kernel(const __grid_constant__ rhh_pass pass)
@@ -132,23 +144,23 @@ rhh_offsets_kernel(const __grid_constant__ rhh_pass pass)
 }
 
 /*
- * Blocks take as many items as their shared memory holds, sort them there and
- * write them out.  Dynamic shared memory: RHH_PARTITION_SHARED(sizeof item).
+ * Moves items to their parts.  A block takes as many items as its shared memory holds,
+ * sorts them there and writes them out.  Dynamic shared memory: Policy::SORTED_BYTES.
  */
-template <class Io>
-static __global__ void __launch_bounds__(RHH_PARTITION_THREADS)
+template <class Policy, class Io>
+static __global__ void __launch_bounds__(Policy::THREADS)
 rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pass pass,
 				   typename Io::item *out)
 {
 	typedef typename Io::item item;
-	const int	ITEMS = RHH_PARTITION_ITEMS(sizeof(item));
-	const uint32_t BLOCK_ITEMS = ITEMS * RHH_PARTITION_THREADS;
+	const int	ITEMS = Policy::ITEMS;
+	const uint32_t BLOCK_ITEMS = Policy::BLOCK_ITEMS;
 	RHH_DYNAMIC_SHARED(rhh_pair64, raw);
 	item	   *sorted = (item *) raw;
 	__shared__ uint32_t count[RHH_MAX_PARTITIONS];
 	__shared__ uint32_t start[RHH_MAX_PARTITIONS];
 	__shared__ unsigned long long base[RHH_MAX_PARTITIONS];
-	__shared__ uint32_t warp_sums[RHH_PARTITION_THREADS / RHH_WARP_SIZE];
+	__shared__ uint32_t warp_sums[Policy::THREADS / RHH_WARP_SIZE];
 	const uint32_t n_parts = 1u << pass.bits;
 	const uint32_t t = threadIdx.x;
 	const uint64_t n_items = rhh_part_end(pass, pass.n_parts - 1);
@@ -172,16 +184,16 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 		__syncthreads();
 		RHH_UNROLL
 		for (int k = 0; k < ITEMS; k++)
-			if (k * RHH_PARTITION_THREADS + t < n)
-				mine[k] = io.load(from + k * RHH_PARTITION_THREADS + t);
+			if (k * Policy::THREADS + t < n)
+				mine[k] = io.load(from + k * Policy::THREADS + t);
 		RHH_UNROLL
 		for (int k = 0; k < ITEMS; k++)
-			if (k * RHH_PARTITION_THREADS + t < n)
+			if (k * Policy::THREADS + t < n)
 				rank[k] = atomicAdd(&count[rhh_pass_bits(pass, io.hash(mine[k]))], 1u);
 		__syncthreads();
 
 		own = t < n_parts ? count[t] : 0;
-		before = rhh_block_scan<RHH_PARTITION_THREADS>(own, warp_sums);
+		before = rhh_block_scan<Policy::THREADS>(own, warp_sums);
 		if (t < n_parts)
 		{
 			start[t] = before;
@@ -191,10 +203,10 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 		__syncthreads();
 		RHH_UNROLL
 		for (int k = 0; k < ITEMS; k++)
-			if (k * RHH_PARTITION_THREADS + t < n)
+			if (k * Policy::THREADS + t < n)
 				sorted[start[rhh_pass_bits(pass, io.hash(mine[k]))] + rank[k]] = mine[k];
 		__syncthreads();
-		for (uint32_t j = t; j < n; j += RHH_PARTITION_THREADS)
+		for (uint32_t j = t; j < n; j += Policy::THREADS)
 		{
 			item		e = sorted[j];
 			uint32_t	p = rhh_pass_bits(pass, io.hash(e));
@@ -205,7 +217,7 @@ rhh_scatter_kernel(const __grid_constant__ Io io, const __grid_constant__ rhh_pa
 	}
 }
 
-/* Items that are in memory already: what the second pass reads. */
+/* Items that are in memory already, which is what the second pass reads. */
 template <class Io>
 struct rhh_moved
 {
@@ -224,16 +236,17 @@ struct rhh_moved
 	}
 };
 
-/* One pass; pass.n is what there can be at most, if the device knows better. */
+/* Queues one pass.  If only the device knows the number of items, pass.n is the most. */
 template <class Io>
 static cudaError_t
 rhh_run_pass(const Io &io, const rhh_pass &pass, typename Io::item *out, int n_sms,
 			 cudaStream_t stream)
 {
-	const uint64_t block_items = RHH_PARTITION_ITEMS(sizeof(typename Io::item)) * RHH_PARTITION_THREADS;
-	const size_t shared = RHH_PARTITION_SHARED(sizeof(typename Io::item));
-	auto		histogram = rhh_histogram_kernel<Io>;
-	auto		scatter = rhh_scatter_kernel<Io>;
+	typedef rhh_partition_policy<sizeof(typename Io::item)> Policy;
+	const uint64_t block_items = Policy::BLOCK_ITEMS;
+	const size_t shared = Policy::SORTED_BYTES;
+	auto		histogram = rhh_histogram_kernel<Policy, Io>;
+	auto		scatter = rhh_scatter_kernel<Policy, Io>;
 	cudaError_t error = cudaMemsetAsync(pass.counts, 0,
 										((uint64_t) pass.n_parts << pass.bits) * sizeof *pass.counts,
 										stream);
@@ -244,18 +257,18 @@ rhh_run_pass(const Io &io, const rhh_pass &pass, typename Io::item *out, int n_s
 	error = cudaFuncSetAttribute(scatter, cudaFuncAttributeMaxDynamicSharedMemorySize, (int) shared);
 	if (error != cudaSuccess)
 		return error;
-	RHH_LAUNCH(histogram, n_sms * 4, RHH_PARTITION_THREADS, 0, stream, io, pass);
+	RHH_LAUNCH(histogram, n_sms * 4, Policy::THREADS, 0, stream, io, pass);
 	RHH_LAUNCH(rhh_offsets_kernel, dim3(1, pass.n_parts), RHH_MAX_PARTITIONS, 0, stream, pass);
 	RHH_LAUNCH(scatter, (unsigned) ((pass.n + block_items - 1) / block_items),
-			   RHH_PARTITION_THREADS, shared, stream, io, pass, out);
+			   Policy::THREADS, shared, stream, io, pass, out);
 	return cudaGetLastError();
 }
 
 /*
- * Sorts n > 0 items by the highest bits (2 to 18) of their hashes into out, in two
- * passes on the stream.  between: room for n items.  ends: device memory of
- * RHH_PARTITION_COUNTS(bits); afterwards part p of out ends at ends[p].
- * n_items: how many there are, in device memory, if the host only knows that
+ * Sorts n > 0 items into out by the highest bits (2 to 18) of their hashes, in two passes
+ * on the stream.  between has room for n items.  ends is device memory for
+ * RHH_PARTITION_COUNTS(bits) words; afterwards part p of out ends at ends[p].  If n_items
+ * is not NULL it is device memory with the number of items, and the host only knows that
  * there are no more than n.  Returns the first error of a call.
  */
 #define RHH_PARTITION_COUNTS(bits) ((UINT64_C(1) << (bits)) + RHH_MAX_PARTITIONS)

@@ -8,27 +8,27 @@
  *		t.find(keys, values, n, absent, stream);
  *		t.destroy();
  *
- * Key and Value are unsigned integers of 4 or both of 8 bytes; slots of 16 bytes
- * need the 128-bit compare-and-swap of sm_90 (where it is missing compiling says
- * so).  Reduce says what becomes of the value when a key is inserted again:
- * rhh::replace, sum, min, max, or a functor of your own,
+ * Key and Value are unsigned integers, both of 4 or both of 8 bytes.  With 8 bytes the
+ * slots have 16 and need the 128-bit compare-and-swap of sm_90; without it the program
+ * does not compile, and the message says why.  Reduce says what becomes of the value
+ * when a key is inserted again: rhh::replace, sum, min, max, or a functor of your own,
  *
  *		struct my_or { __device__ uint32_t operator()(uint32_t old, uint32_t added) const; };
  *
- * commutative and associative if the result shall not depend on the order.  All
- * keys can be stored: EMPTY, which marks free slots, has a slot of its own
- * beside the buckets.
+ * which should be commutative and associative, or the result depends on the order.  All
+ * keys can be stored, even EMPTY, the key that marks free slots: it has a slot of its
+ * own beside the buckets.
  *
  * Two levels:
  *
- *	On the host, bulk operations on arrays in device memory.  Each is
- *	asynchronous on the caller's stream unless it says otherwise; operations on
- *	one table are to follow one another (one stream, or events).  All return the
- *	first CUDA error.
+ *	On the host there are bulk operations on arrays in device memory.  Each of them is
+ *	asynchronous on the caller's stream, unless its comment says that it waits.  Two
+ *	operations on one table must not overlap: use one stream, or events.  All of them
+ *	return the first CUDA error.
  *
- *	On the device, operations of a tile on one key: table::ref, a plain value to
- *	pass to kernels.  All lanes of a ref::tile call them with the same
- *	arguments; they synchronise that tile only.  What may run at the same time:
+ *	On the device a tile works on one key, through a table::ref, which is a plain value
+ *	to pass to kernels.  All lanes of a ref::tile call its functions with the same
+ *	arguments; the functions synchronise that tile only.  What may run at the same time:
  *
  *		insert, insert_if_absent	beside each other
  *		find, contains				beside each other.  Beside inserts they see
@@ -37,8 +37,8 @@
  *		erase						beside other erases only, and by no more
  *									than max_erasing_tiles() tiles
  *
- * How it works is in rhh_buckets.cuh.  Sources of ideas beyond that are named
- * where they are used.
+ * rhh_buckets.cuh explains how the table works.  The sources of further ideas are named
+ * where these are used.
  */
 #ifndef RHH_TABLE_CUH
 #define RHH_TABLE_CUH
@@ -178,7 +178,7 @@ struct slots : rhh_shape<2 * sizeof(Key), LINE>, pack<sizeof(Key)>
 
 /* ---------- what is counted ---------- */
 
-/* In device memory; summed over the tiles of a bulk operation that counts. */
+/* What bulk operations count, in device memory; see table::count. */
 struct counters
 {
 	uint64_t	operations;
@@ -188,13 +188,16 @@ struct counters
 	uint64_t	failures;
 };
 
-/* Where failed inserts go: device memory, room for one a key inserted. */
+/*
+ * Where inserts that the table has refused go: device memory, with room for as many as
+ * are inserted.
+ */
 template <typename Key>
 struct failed
 {
 	Key		   *keys;			/* NULL: only counted */
 	Key		   *values;
-	unsigned long long *count;	/* NULL: not even counted; not reset by inserting */
+	unsigned long long *count;	/* grows by their number; NULL: not even counted */
 };
 
 namespace detail
@@ -202,11 +205,12 @@ namespace detail
 
 struct side_and_size
 {
-	rhh_pair64	side;			/* EMPTY's slot; its key part says whether it is there */
-	unsigned long long size;	/* entries in the buckets, but for those uncounted */
-	uint32_t	uncounted;		/* flag: kernels of the caller's changed it */
-	uint32_t	hints_made;		/* flag: hints[] holds for the slots */
-	uint32_t	hints_current;	/* flag: nothing was inserted since they were made, or not worth it */
+	rhh_pair64	side;			/* the slot of the key EMPTY; see ref::PRESENT */
+	unsigned long long size;	/* entries in the buckets, without uncounted ones */
+	uint32_t	uncounted;		/* flag: the caller's own kernels have changed it */
+	uint32_t	hints_made;		/* flag: hints[] is right for the slots */
+	uint32_t	hints_current;	/* flag: nothing has been inserted since hints were made or
+								 * found not to be worth it */
 };
 
 template <class S>
@@ -215,8 +219,8 @@ struct build_job;
 }								/* namespace detail */
 
 /*
- * MAX_DIST: distances in buckets an entry may have (the probe cap); n_buckets
- * and more means uncapped.
+ * The table.  EMPTY is the key that marks free slots, LINE the bytes of a bucket, and
+ * Hash has a function hash(key) of 32 bits, of which the high ones choose the home.
  */
 template <typename Key, typename Value, class Reduce = replace, Key EMPTY = (Key) ~(Key) 0,
 		  int LINE = RHH_LINE_BYTES, class Hash = mix>
@@ -243,10 +247,10 @@ class table
 		typedef typename table::tile tile;
 
 		/*
-		 * Inserts a key or reduces its value.  RHH_FAILED and RHH_PLACED_ORPHAN
-		 * hand an entry back in *key and *value (RHH_PLACED_ORPHAN's is another's,
-		 * which had to go): the caller is to combine it with whatever else it gets
-		 * of that key.
+		 * Inserts a key, or reduces its value if the key is there.  RHH_FAILED and
+		 * RHH_PLACED_ORPHAN hand an entry back in *key and *value; with
+		 * RHH_PLACED_ORPHAN it is an entry of another key, which had to make room.
+		 * The caller has to combine it with whatever else it has for that key.
 		 */
 		__device__ RHH_INLINE rhh_outcome insert(const tile &tile, Key *key, Value *value) const
 		{
@@ -255,9 +259,10 @@ class table
 		}
 
 		/*
-		 * Leaves a key that is there as it is, and gives its value (RHH_MET).  One
-		 * exception: if the key is being displaced just then, and what is inserted
-		 * anew is displaced in its turn before the two meet, either value may stay.
+		 * Inserts a key that is not there.  If it is there, it stays as it is, and
+		 * *value becomes its value (RHH_MET).  There is one exception: if the key is
+		 * just being displaced, so that it is inserted again, and the new entry is
+		 * displaced in turn before the two meet, then either value may stay.
 		 */
 		__device__ RHH_INLINE rhh_outcome insert_if_absent(const tile &tile, Key *key,
 														   Value *value) const
@@ -266,7 +271,7 @@ class table
 			return insert_any<false>(tile, key, value);
 		}
 
-		/* True if the key is there, and its value then. */
+		/* True if the key is there; *value becomes its value then. */
 		__device__ RHH_INLINE bool find(const tile &tile, Key key, Value *value) const
 		{
 			find_one	op = {S::make(key, (Key) 0), b.n_buckets, false, false};
@@ -279,7 +284,7 @@ class table
 				op.found = S::key(op.entry) != EMPTY;
 			}
 			else
-				rhh_find_loop<S, rhh_fresh>(b, tile, op, &probes);
+				rhh_find_loop<S>(b, tile, op, &probes);
 			if (op.found)
 				*value = (Value) S::value(op.entry);
 			return op.found;
@@ -292,16 +297,16 @@ class table
 			return find(tile, key, &value);
 		}
 
-		/* True if the key was there, and its value then. */
+		/* Erases a key.  True if it was there; *value becomes its value then. */
 		__device__ RHH_INLINE bool erase(const tile &tile, Key key, Value *value) const
 		{
 			set_uncounted(tile);
 			return erase_any(tile, key, value);
 		}
 
-		/* ---------- parts, for the kernels below ---------- */
+		/* ---------- parts of these, for the kernels of bulk operations ---------- */
 
-		/* An atomic operation for each entry would be too dear. */
+		/* Says that size has to be counted again: counting here would cost too much. */
 		__device__ RHH_INLINE void set_uncounted(const tile &tile) const
 		{
 			if (tile.rank == 0 && side->uncounted == 0)
@@ -317,7 +322,7 @@ class table
 			require_cas();
 			if (key == EMPTY)
 				return erase_side(tile, value);
-			/* Hints are lower bounds, which entries now may move below. */
+			/* Hints are lower bounds, and now entries may move below them. */
 			if (tile.rank == 0 && side->hints_made)
 				*(volatile uint32_t *) &side->hints_made = 0;
 			if (!rhh_erase<S>(
@@ -348,7 +353,7 @@ class table
 				Value		old = (Value) S::value(e);
 				bool		done = true;
 
-				/* Of two copies of a key the stored one is the newer, usually. */
+				/* If mine is carried, the entry that is stored is usually the newer one. */
 				Value		now = !REDUCE ? (carrying ? (Value) S::value(mine) : old)
 					: carrying ? r.reduce((Value) S::value(mine), old)
 					: r.reduce(old, (Value) S::value(mine));
@@ -454,12 +459,12 @@ class table
 		};
 
 		/*
-		 * EMPTY's own entry is a slot whose key part is EMPTY while it is absent,
-		 * as in the buckets, and another key, PRESENT, while it is there.
+		 * The slot of the key EMPTY.  Its key part is EMPTY while it is free, as in
+		 * the buckets, and another key, PRESENT, while there is an entry in it.
 		 */
 		static const Key PRESENT = EMPTY == 0 ? 1 : 0;
 
-		/* Any lane by itself. */
+		/* One lane. */
 		__device__ RHH_INLINE slot load_side() const
 		{
 			slot		e[S::PER_LANE];
@@ -468,7 +473,7 @@ class table
 			return e[0];
 		}
 
-		/* One lane: inserts or reduces EMPTY's value; RHH_MET gives the old one. */
+		/* Inserts the key EMPTY or reduces its value; RHH_MET gives the old one.  One lane. */
 		template <bool REDUCE>
 		__device__ RHH_INLINE rhh_outcome insert_side_lane(Value *value) const
 		{
@@ -531,7 +536,7 @@ class table
 
 	/* ---------- on the host ---------- */
 
-	/* reduce: what kernels get a copy of, for reductions that have members. */
+	/* Kernels get a copy of reduce, which matters for reductions that have members. */
 	explicit table(const Reduce &reduce = Reduce())
 		: r{{}, nullptr, nullptr, nullptr, reduce}
 	{
@@ -553,11 +558,11 @@ class table
 	}
 
 	/*
-	 * Allocates a table of at least n_slots slots, empty.  max_dist is the probe
-	 * cap in buckets.  Waits.
+	 * Allocates an empty table of at least n_slots slots.  max_dist is the probe cap:
+	 * so many buckets are looked at for a key.  Waits.
 	 */
 	cudaError_t create(uint64_t n_slots, cudaStream_t stream, uint32_t max_dist = RHH_DEFAULT_MAX_DIST);
-	/* May be called again, and for a table that was never created. */
+	/* May be called twice, and for a table that was never created. */
 	void destroy();
 
 	ref device() const
@@ -577,62 +582,64 @@ class table
 		return r.b.n_buckets / 4;
 	}
 
-	/* Threads of the blocks of later launches: a multiple of 32, at most 1024. */
+	/* Threads of a block of later launches: a multiple of 32, at most 1024. */
 	int			block_threads = RHH_TABLE_BLOCK_THREADS;
-	/* What a launch counts, if not NULL: device memory, not reset here. */
+	/* If not NULL, later launches add to these counters, which are in device memory. */
 	counters   *count = nullptr;
 
 	cudaError_t clear(cudaStream_t stream);
 
 	/*
-	 * Allocates what inserting n keys at once will want besides: inserts do it
-	 * too, but then wait.  Where there is no memory for it they do without.
+	 * Allocates the workspace for inserting n keys at once.  Otherwise the insert does
+	 * so, and waits for it.  If there is no memory for it inserts do without.
 	 */
 	cudaError_t reserve(uint64_t n, cudaStream_t stream);
 
 	/*
-	 * Inserts n pairs or reduces the values of keys that are there; equal keys in
-	 * one call are reduced in no particular order.  values may be NULL: zeros.
+	 * Inserts n pairs, or reduces the values of keys that are there.  Equal keys in one
+	 * call are reduced in no particular order.  values may be NULL, which means zeros.
 	 * What the table refuses goes to failures.
 	 *
-	 * Many keys for a table beyond the L2 cache, or for one that may become
-	 * crowded, are first sorted by their home buckets (rhh_partition.cuh) and then
-	 * merged with what is there (rhh_table_build.cuh), in a workspace of two slots a
-	 * key, at most 2 * RHH_CHUNK_BYTES and some, that is kept (see reserve).
+	 * If there are many keys, and the table does not fit the L2 cache or may become
+	 * crowded, then they are first sorted by their home buckets (rhh_partition.cuh) and
+	 * then merged with what is there (rhh_table_build.cuh).  That needs a workspace of
+	 * two slots for each key, at most a little over 2 * RHH_CHUNK_BYTES, which the
+	 * table keeps (see reserve).
 	 */
 	cudaError_t insert(const Key *keys, const Value *values, uint64_t n,
 					   const failed<Key> &failures, cudaStream_t stream);
 	/*
-	 * The same, but keys that are there keep their values; of equal keys in one
-	 * call that are not, one stays.  Looks which are there first, and wants a slot
-	 * a key for that, kept too; without memory for 4096 it is an error.
+	 * The same, but keys that are there keep their values.  Of equal keys in one call
+	 * that are not there, one is inserted.  It first looks which keys are there, for
+	 * which it needs a slot for each key, kept as well; it is an error if there is no
+	 * memory for 4096 slots.
 	 */
 	cudaError_t insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 								 const failed<Key> &failures, cudaStream_t stream);
 
-	/* values[i] becomes keys[i]'s value or absent. */
+	/* values[i] becomes the value of keys[i], or absent if the key is not there. */
 	cudaError_t find(const Key *keys, Value *values, uint64_t n, Value absent, cudaStream_t stream);
-	/* found[i] becomes 1 or 0. */
+	/* found[i] becomes 1 if keys[i] is there, else 0. */
 	cudaError_t contains(const Key *keys, uint8_t *found, uint64_t n, cudaStream_t stream);
-	/* Keys that are not there, or twice among keys, do no harm. */
+	/* Erases keys.  Those that are not there, or are given twice, do no harm. */
 	cudaError_t erase(const Key *keys, uint64_t n, cudaStream_t stream);
 
 	/*
-	 * Entries, of the buckets and the side slot.  Waits; and counts them, if the
-	 * caller's own kernels have changed any.
+	 * The number of entries.  Waits; and counts them again if the caller's own kernels
+	 * have changed the table.
 	 */
 	cudaError_t size(uint64_t *n, cudaStream_t stream);
 
 	/*
-	 * All entries, in no particular order, into arrays with room for size()
-	 * (at most capacity are written).  *n_found is device memory, reset here.
+	 * Writes all entries, in no particular order and at most capacity of them, to arrays
+	 * in device memory.  *n_found, in device memory too, becomes the number of entries.
 	 */
 	cudaError_t extract(Key *keys, Value *values, uint64_t capacity, unsigned long long *n_found,
 						cudaStream_t stream);
 
 	/*
-	 * Moves all entries to a new table of at least n_slots slots.  Where it is too
-	 * small for them, *fits becomes false and the table stays as it was.  Waits.
+	 * Moves all entries to a new table of at least n_slots slots.  If that is too small
+	 * for them, *fits becomes false and the table stays as it was.  Waits.
 	 */
 	cudaError_t rehash(uint64_t n_slots, bool *fits, cudaStream_t stream);
 
@@ -657,9 +664,9 @@ class table
 	uint64_t	bytes = 0;
 	uint8_t    *workspace = nullptr;
 	uint64_t	workspace_bytes = 0;
-	slot	   *absent = nullptr;	/* of insert_if_absent */
+	slot	   *absent = nullptr;	/* for insert_if_absent() */
 	uint64_t	absent_slots = 0;
-	uint64_t	at_most = 0;	/* entries, without those of the caller's kernels */
+	uint64_t	at_most = 0;	/* no more entries, without those of the caller's kernels */
 	int			device_sms = 0;
 	uint64_t	device_l2_bytes = 0;
 };

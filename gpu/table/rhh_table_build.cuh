@@ -1,59 +1,60 @@
 /*
  * rhh_table_build.cuh
- *		Bulk inserts as a merge: the table is read and written in order, with no
- *		atomic operation on it.  Included by rhh_table_kernels.cuh.
+ *		Bulk inserts as a merge: the table is read and written in order, without an
+ *		atomic operation on it.  rhh_table_kernels.cuh includes this file.
  *
- * In order of home buckets, each entry's place follows: as far to the front as
- * its home and the entries before it allow.  For home b with c[b] entries, after
- * which slot x[b] of the table is the next,
+ * In the order of home buckets the place of each entry follows: it is as far to the
+ * front as its home and the entries before it allow.  If home b has c[b] entries, and
+ * slot x[b] of the table is the first one behind these, then
  *
  *		x[b] = min(max(x[b - 1], b * slots) + c[b], (b + max_dist) * slots)
  *
- * slots being those of a bucket; entries that the minimum leaves no place are
- * refused.  That is a scan of clamps, x -> min(max(x + c, least), most), which
- * are closed under composition, and the result is a table that Robin Hood
- * hashing may end with (Celis 1986; "linear probing sort", Gonnet and Munro 1984).
- * Only the order of entries of one home is free: those that were there come
- * first, so that they are not refused for others.
+ * where a bucket has so many slots; entries to which the minimum leaves no place are
+ * refused.  This is a scan of clamps, x -> min(max(x + c, least), most): two clamps, one
+ * after the other, are a clamp again.  The result is a table that Robin Hood hashing may
+ * end with, too (Celis 1986; "linear probing sort", Gonnet and Munro 1984).  Only the
+ * order of the entries of one home is free: those that were there come first, so that
+ * they are not refused in favour of others.
  *
  * Phases, for items that rhh_partition has sorted into parts:
  *
- *	choose_kernel					whether it is worth it; if not, nobody has anything to do
- *	plan_kernel, plan_all_kernel	what there is to do
- *	squeeze_kernel					parts too large for a block: equal keys become
- *									one as they are met
- *	build_kernel					a block has a part: its items, the entries that
- *									are there, and the range of buckets that are
- *									the homes of both
+ *	choose_kernel					decides whether merging is worth it; if not, the
+ *									others find nothing to do
+ *	plan_kernel, plan_all_kernel	find out what there is to do
+ *	squeeze_kernel					makes equal keys one in parts that are too large
+ *									for a block
+ *	build_kernel					merges; a block has a part, that is, its items, the
+ *									entries of it that are in the table, and the range
+ *									of buckets that are the homes of both
  *
- * An entry belongs to the part that its hash says, wherever it is.  Some of a
- * part's are beyond its range, in the first buckets of the next one, where blocks
- * of both are at work.  So:
+ * The hash of an entry says to which part it belongs, wherever it is.  Some entries of
+ * a part are beyond its range, in the first buckets of the next range, on which the
+ * blocks of both parts work.  So:
  *
  *	1.	A block reads all entries of its part into shared memory, makes equal keys
- *		one, and publishes the part's clamp.  Nobody waits before that.
- *	2.	It learns where its part begins from the clamps of those before, by
+ *		one, and publishes the clamp of the part.  No block waits before it has done so.
+ *	2.	It learns where its part begins from the clamps of the parts before, by
  *		decoupled look-back (Merrill and Garland, "Single-pass parallel prefix
- *		scan", 2016); so they have all read what they need, and it may write its
- *		own range from there on.
- *	3.	What belongs beyond the range waits in memory of the block's until the
- *		next part's clamp is there.  The block takes another part meanwhile, if
- *		there is one, and publishes that one's clamp first.  Blocks take parts in
- *		order, so the next part is in somebody's hands by then: nobody waits for
- *		ever, however few blocks there are.
+ *		scan", 2016).  So the blocks of those have all read what they need, and
+ *		this one may write its own range from there on.
+ *	3.	What belongs beyond the range waits in memory of the block until the clamp of
+ *		the next part is there.  Meanwhile the block takes another part, if there is
+ *		one, and publishes the clamp of that first.  Blocks take parts in order, so
+ *		some block has taken the next part by then.  So no block waits for ever,
+ *		however few blocks there are.
  *
- * Entries reach one range further at most, by reach, a probe cap that holds if
- * the table's own is higher; what is refused by that one alone is left over, for
- * insert_kernel, as is what does not fit before the last bucket, where the ring
- * closes.  (The last part's entries behind that stay as they are.  An item with
- * such a key is always left over: all from its home to the ring's end is full,
- * and stays so.)  A table that has entries as far from home as that is not merged into:
- * all is left over.  Entries that were there and are left over come before
- * items, so that these are the newer ones.
+ * Entries reach at most one range further.  reach sees to that: it is a probe cap that
+ * holds if the table's own is higher.  Entries that only reach refuses are left over for
+ * insert_kernel.  So are those that do not fit before the last bucket, where the ring
+ * closes.  (The entries of the last part behind the end of the ring stay where they are.
+ * An item with the key of such an entry is always left over, because everything from its
+ * home to the end of the ring is full and stays so.)  If a table has entries as far from
+ * home as reach it is not merged into, and everything is left over.  Left-over entries
+ * that were in the table are inserted before items, so that the items are newer.
  *
- * While it runs, the table is not as others expect.  Afterwards it is as if the
- * items had been inserted one by one: a slot's rank has only grown (1), since
- * more entries cannot make x[] less.
+ * While this runs the table does not have the form that other operations expect.
+ * Afterwards it is as if the items had been inserted one by one.  In particular the rank
+ * of a slot has only grown (1), since more entries cannot make x[] less.
  */
 #ifndef RHH_TABLE_BUILD_CUH
 #define RHH_TABLE_BUILD_CUH
@@ -65,7 +66,7 @@ namespace detail
 
 /* ---------- clamps ---------- */
 
-/* x -> min(max(x + add, least), most), of slots; the initial one changes nothing. */
+/* x -> min(max(x + add, least), most), in slots.  The initial one changes nothing. */
 struct clamp
 {
 	static const uint64_t NONE = UINT64_C(1) << 60;
@@ -80,7 +81,7 @@ struct clamp
 		return x < most ? x : most;
 	}
 
-	/* Goes after another one. */
+	/* The clamp that does what before does, and then what this one does. */
 	__device__ RHH_INLINE clamp after(const clamp &before) const
 	{
 		clamp		both;
@@ -104,8 +105,9 @@ struct clamp
 };
 
 /*
- * What a part publishes: nothing yet; its clamp, relative to the first slot of its
- * range; or, given all parts before it, where it ends.
+ * The word that a part publishes.  It is 0 at first; then it has the clamp of the part,
+ * relative to the first slot of its range; and once all parts before it are known, it
+ * has the slot where the part ends.
  */
 struct part_word
 {
@@ -123,7 +125,7 @@ struct part_word
 		return END | x;
 	}
 
-	/* base: the first slot of the range.  *ends: nothing before matters. */
+	/* base: the first slot of the range.  *ends: no part before this one matters. */
 	static __device__ RHH_INLINE clamp unpack(uint64_t word, uint64_t base, bool *ends)
 	{
 		clamp		c;
@@ -146,13 +148,13 @@ struct part_word
 struct build_plan
 {
 	unsigned long long n_leftover;	/* items, from the front of leftover[] */
-	unsigned long long n_moved; /* entries that were there, from its back */
-	uint64_t	first;			/* slots of range 0 that the last part's entries have */
+	unsigned long long n_moved; /* entries that were in the table, from its back */
+	uint64_t	first;			/* slots of range 0 that have entries of the last part */
 	uint32_t	next_part;		/* blocks take parts in order */
-	unsigned long long n_sorted;	/* items: all or none, */
-	unsigned long long n_unsorted;	/* and the others */
-	uint32_t	empty;			/* flag: the table is */
-	uint32_t	one_by_one;		/* flag: all is left over */
+	unsigned long long n_sorted;	/* items to be merged: all of them or none */
+	unsigned long long n_unsorted;	/* the other items */
+	uint32_t	empty;			/* flag: the table is empty */
+	uint32_t	one_by_one;		/* flag: everything is left over */
 };
 
 struct part_plan
@@ -162,7 +164,7 @@ struct part_plan
 	uint32_t	reach;			/* buckets behind the range that have entries of it */
 };
 
-/* What the kernels of a build share; all in the workspace but for the counts. */
+/* What the kernels of a build share.  What the pointers lead to is in the workspace. */
 template <class S>
 struct build_job
 {
@@ -171,15 +173,15 @@ struct build_job
 	slot	   *items;
 	const unsigned long long *ends; /* of parts in items[] */
 	uint32_t	bits;			/* log2 of the number of parts */
-	uint32_t	reach;			/* distances are less, after it: see above */
-	uint64_t	n;				/* room of leftover[] */
+	uint32_t	reach;			/* distances are less afterwards: see above */
+	uint64_t	n;				/* leftover[] has room for so many */
 	slot	   *leftover;
 	part_plan  *parts;
 	uint64_t   *words;
 	slot	   *spill;			/* SLOTS_USED for each block */
 	build_plan *plan;
 
-	/* Slots that a block has in shared memory. */
+	/* How many slots a block has in shared memory. */
 	static const uint32_t SLOTS_EMPTY = RHH_SORT_BYTES / sizeof(slot);
 	static const uint32_t SLOTS_USED = RHH_MERGE_BYTES / sizeof(slot);
 	static const uint32_t LEAST_ROOM = 64;
@@ -192,7 +194,7 @@ struct build_job
 	{
 		return S::hash(e) >> (32 - bits);
 	}
-	/* The first bucket of a part's range; of the part behind the last, the ring's end. */
+	/* The first bucket of a part's range; the end of the ring for the part behind the last. */
 	__device__ RHH_INLINE uint32_t from(uint32_t part, uint32_t n_buckets) const
 	{
 		return part >> bits ? n_buckets : rhh_home_of(part << (32 - bits), n_buckets);
@@ -212,8 +214,8 @@ struct build_job
 };
 
 /*
- * The entries that those of part have left in the range behind its own: n of
- * them, in *reach buckets.  False if some are too far from home.  One thread.
+ * Looks at the entries of a part that are in the range behind its own: *n of them, in the
+ * first *reach buckets.  False if some are too far from home.  One thread.
  */
 template <class S>
 static __device__ RHH_INLINE bool
@@ -237,7 +239,7 @@ look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32
 			{
 				const uint32_t rank = rhh_rank<S>(e[k], bucket, b.n_buckets);
 
-				/* The early exit of a probe that has come from the border (2). */
+				/* By (2) a probe that has come from the border ends here. */
 				full = full && rank > *reach;
 				if (rank == 0 || job.part_of(e[k]) != part)
 					continue;
@@ -247,11 +249,11 @@ look_behind(const rhh_buckets &b, const build_job<S> &job, uint32_t part, uint32
 			}
 		}
 	}
-	/* A table's own cap leaves nothing further on. */
+	/* If reach is the cap of the table, there is nothing further on. */
 	return !full || job.reach == b.max_dist;
 }
 
-/* A thread has a part. */
+/* Makes the plans of the parts.  A thread has a part. */
 template <class S>
 static __global__ void
 plan_kernel(const __grid_constant__ rhh_buckets b, const __grid_constant__ build_job<S> job)
@@ -277,7 +279,7 @@ plan_kernel(const __grid_constant__ rhh_buckets b, const __grid_constant__ build
 		if (part == 0)
 			job.plan->first = n_before;
 		ok = look_behind(b, job, part, &n_behind, &p.reach) && ok;
-		/* The last part's entries behind the ring's end stay where they are. */
+		/* Entries of the last part behind the end of the ring stay where they are. */
 		if (last)
 			p.reach = n_behind = 0;
 		n_old = range * S::SLOTS - n_before + n_behind;
@@ -293,8 +295,9 @@ plan_kernel(const __grid_constant__ rhh_buckets b, const __grid_constant__ build
 }
 
 /*
- * One thread: the rest of the plan.  Where entries of the last part end in range
- * 0, amid a bucket, it moves them to its front, as if they had been placed.
+ * Makes the rest of the plan; one thread.  If the entries of the last part end in the
+ * middle of a bucket of range 0, it moves them to the front of that bucket, as if they
+ * had been placed in order.
  */
 template <class S>
 static __global__ void
@@ -321,10 +324,9 @@ plan_all_kernel(const __grid_constant__ rhh_buckets b, const __grid_constant__ b
 }
 
 /*
- * Blocks take the parts that have more items than room.  A thread keeps some keys
- * that it has met and reduces by them what it meets next; the others move to the
- * front of the part.  So what is very frequent is there a few times for each
- * thread, afterwards.
+ * Makes parts smaller that have more items than room.  Each thread keeps some items, and
+ * reduces into them what it meets with the same keys; the other items move to the front
+ * of the part.  Afterwards a very frequent key occurs only a few times for each thread.
  */
 template <class S, typename Key, class Reduce, bool REDUCE, bool COUNT>
 static __global__ void
@@ -407,8 +409,8 @@ squeeze_kernel(const __grid_constant__ Reduce reduce, const __grid_constant__ bu
 /* ---------- building ---------- */
 
 /*
- * Where part begins, in slots of the table: its block's first warp, after part's
- * clamp has been published.
+ * Returns where a part begins, in slots of the table.  Called by the first warp of its
+ * block, after the clamp of the part has been published.
  */
 template <class S>
 static __device__ RHH_INLINE uint64_t
@@ -441,7 +443,7 @@ look_back(const build_job<S> &job, uint32_t part, uint32_t n_buckets)
 		known = __ballot_sync(warp, ends);
 		if (known != 0 && lane > (uint32_t) rhh_first_lane(known))
 			mine = clamp();		/* what is before an end does not matter */
-		/* Lane 0 has the last part; lanes behind it come before. */
+		/* Lane 0 has the last of these parts; the lanes behind it have earlier ones. */
 		for (int step = 1; step < RHH_WARP_SIZE; step *= 2)
 		{
 			clamp		before = mine.shfl((int) (lane + step) % RHH_WARP_SIZE);
@@ -455,7 +457,11 @@ look_back(const build_job<S> &job, uint32_t part, uint32_t n_buckets)
 	}
 }
 
-struct alignas(16) build_memory /* the slots behind it, too */
+/*
+ * The dynamic shared memory of a block that builds: this, and behind it the entries
+ * of a part, as many as the launch has asked room for.
+ */
+struct alignas(16) build_memory
 {
 	uint32_t	n_home[RHH_BUILD_BUCKETS];	/* entries of a home; << 16, those that were there */
 	uint32_t	at_home[RHH_BUILD_BUCKETS]; /* where they are in sorted[] */
@@ -468,11 +474,25 @@ struct alignas(16) build_memory /* the slots behind it, too */
 	uint32_t	n_placed;
 	uint32_t	n_old;			/* entries that were there */
 	uint32_t	hits;
+
+	template <class S>
+	__device__ RHH_INLINE typename S::slot *entries()
+	{
+		return (typename S::slot *) (this + 1);
+	}
+
+	/* With room for so many entries. */
+	template <class S>
+	static constexpr size_t bytes(uint32_t n_entries)
+	{
+		return sizeof(build_memory) + n_entries * sizeof(typename S::slot);
+	}
 };
 
-#define RHH_BUILD_SHARED(S, slots) (sizeof(detail::build_memory) + (slots) * sizeof(typename S::slot))
-
-/* A block's part, in the order of the functions below; called by all threads. */
+/*
+ * The part that a block has.  All threads call the functions, in the order in which they
+ * stand here, unless a comment says otherwise.
+ */
 template <class Ref, class S, typename Key, bool REDUCE>
 struct part_builder
 {
@@ -500,7 +520,7 @@ struct part_builder
 	{
 		return rhh_home_of(S::hash(e), r.b.n_buckets) - from;
 	}
-	/* Entries of home h are before this slot of the range. */
+	/* Entries of home h must be before this slot of the range. */
 	__device__ RHH_INLINE uint64_t limit(uint32_t h) const
 	{
 		uint64_t	most = (uint64_t) (h + job.reach) * S::SLOTS;
@@ -508,12 +528,12 @@ struct part_builder
 
 		return last && most > end ? end : most;
 	}
-	/* Is an entry of home h that limit() leaves no place beyond the table's own cap? */
+	/* Does an entry of home h to which limit() leaves no place exceed the table's own cap? */
 	__device__ RHH_INLINE bool fails(uint32_t h) const
 	{
 		return job.reach == r.b.max_dist && (!last || h + job.reach <= range);
 	}
-	/* visit(e) for each entry of the part that is in the table. */
+	/* Calls visit(e) for each entry of the part that is in the table. */
 	template <class Visit>
 	__device__ RHH_INLINE void for_each_old(const Visit &visit) const
 	{
@@ -532,7 +552,7 @@ struct part_builder
 		}
 	}
 
-	/* Reads what there is of the part, sorted by homes, and publishes its clamp. */
+	/* Reads the entries and items of the part, sorted by homes, and publishes its clamp. */
 	__device__ RHH_INLINE void load(uint32_t new_part, bool empty)
 	{
 		const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
@@ -570,7 +590,7 @@ struct part_builder
 			for_each_old([&](const slot &e) {
 				sorted[atomicAdd(&m.at_home[home(e)], 1u)] = e;
 			});
-		__syncthreads();		/* those that were there come first */
+		__syncthreads();		/* those that were in the table come first */
 		for (uint32_t i = threadIdx.x; i < n_items; i += blockDim.x)
 		{
 			slot		e = items[i];
@@ -602,13 +622,13 @@ struct part_builder
 		own = own.shfl(RHH_WARP_SIZE - 1);
 		if (lane == 0)
 		{
-			__threadfence();	/* what was read has been read */
+			__threadfence();	/* after all reading of the table */
 			atomicExch((unsigned long long *) &job.words[part],
 					   (unsigned long long) part_word::pack(own));
 		}
 	}
 
-	/* First warp: from the counts of homes, where each begins in sorted[]. */
+	/* First warp: computes from the counts of homes where each begins in sorted[]. */
 	__device__ RHH_INLINE void make_places()
 	{
 		const uint32_t lane = threadIdx.x;
@@ -625,7 +645,7 @@ struct part_builder
 		}
 	}
 
-	/* What remains of a home comes first. */
+	/* Reduces items with equal keys to one.  What remains of a home stands first. */
 	__device__ RHH_INLINE void reduce_equal_keys()
 	{
 		uint32_t	hits = 0,
@@ -665,7 +685,7 @@ struct part_builder
 			atomicAdd(&m.n_old, n_old);
 	}
 
-	/* First warp: the clamp of the lane's homes. */
+	/* First warp: returns the clamp of the lane's homes. */
 	__device__ RHH_INLINE clamp lane_clamp() const
 	{
 		clamp		all;
@@ -685,7 +705,7 @@ struct part_builder
 		return all;
 	}
 
-	/* First warp: x[] for each home.  Returns how many entries fail. */
+	/* First warp: computes x[] for each home.  Returns how many entries fail. */
 	__device__ RHH_INLINE uint32_t make_begins()
 	{
 		const uint32_t lane = threadIdx.x;
@@ -694,7 +714,7 @@ struct part_builder
 		uint64_t	x;
 		uint32_t	failing = 0;
 
-		__threadfence();		/* those before have read before this block writes */
+		__threadfence();		/* the blocks of parts before have read; now this one may write */
 		begins = begins > base ? begins - base : 0;
 		if (lane == 0)
 		{
@@ -723,7 +743,7 @@ struct part_builder
 		return failing;
 	}
 
-	/* Of home h, whose begin[] is known. */
+	/* How many entries of home h, whose begin[] is known, find a place. */
 	__device__ RHH_INLINE uint32_t n_placed(uint32_t h) const
 	{
 		const uint32_t n = m.n_home[h] & 0xFFFF;
@@ -733,7 +753,7 @@ struct part_builder
 		return n < places ? n : (uint32_t) places;
 	}
 
-	/* Writes what was loaded to where it belongs.  Returns how many entries fail. */
+	/* Writes what has been loaded to where it belongs.  Returns how many entries fail. */
 	__device__ RHH_INLINE uint32_t place(bool empty, const failed<Key> &failures)
 	{
 		const uint64_t end = (uint64_t) range * S::SLOTS;
@@ -779,7 +799,7 @@ struct part_builder
 					else
 						job.leave_over(of_home[i]);
 				}
-			/* The rest of the bucket, where homes up to this one end. */
+			/* Empties the rest of the bucket, if the homes up to this one end in it. */
 			if (!empty && h < range)
 			{
 				x = x > (uint64_t) h * S::SLOTS ? x : (uint64_t) h * S::SLOTS;
@@ -807,7 +827,7 @@ struct part_builder
 		}
 	}
 
-	/* What belongs into the range behind that of the part placed last. */
+	/* Writes what belongs into the range behind that of the part placed last. */
 	__device__ RHH_INLINE void place_spilled()
 	{
 		if (n_spilled > 0)
@@ -827,8 +847,9 @@ struct part_builder
 };
 
 /*
- * Dynamic shared memory: RHH_BUILD_SHARED.  It is launched for an empty table and
- * for one that is not, since only the device knows, and one of them does nothing.
+ * Merges.  It is launched twice, once for a table that is empty and once for one that is
+ * not, because only the device knows which it is; one of the two launches does nothing.
+ * Dynamic shared memory: see build_memory.
  */
 template <class Ref, class S, typename Key, bool REDUCE, bool COUNT>
 static __global__ void __launch_bounds__(RHH_BUILD_THREADS, RHH_BUILD_BLOCKS_PER_SM)
@@ -837,7 +858,7 @@ build_kernel(const __grid_constant__ Ref r, const __grid_constant__ build_job<S>
 {
 	RHH_DYNAMIC_SHARED(rhh_pair64, raw);
 	build_memory &m = *(build_memory *) raw;
-	part_builder<Ref, S, Key, REDUCE> b = {r, job, m, (typename S::slot *) (&m + 1),
+	part_builder<Ref, S, Key, REDUCE> b = {r, job, m, m.entries<S>(),
 		job.spill + (uint64_t) blockIdx.x * build_job<S>::SLOTS_USED, 0, 0, 0, false, clamp(), clamp(), 0, 0, 0};
 	unsigned long long failing = 0;
 

@@ -1,10 +1,11 @@
 /*
  * rhh_table_kernels.cuh
- *		rhh::table's bulk operations: kernels, then the host functions that
- *		launch them.  Included by rhh_table.cuh.
+ *		The bulk operations of rhh::table: the kernels, then the host functions that
+ *		launch them.  rhh_table.cuh includes this file.
  *
- * In kernels over keys a lane has a key, read and written coalesced; a tile
- * takes its lanes' keys one after the other, and the tiles of a warp go in step.
+ * In kernels over keys each lane has a key, so that keys are read and results written
+ * coalesced.  A tile takes the keys of its lanes one after the other, and the tiles of a
+ * warp go in step.
  */
 #ifndef RHH_TABLE_KERNELS_CUH
 #define RHH_TABLE_KERNELS_CUH
@@ -14,7 +15,7 @@ namespace rhh
 namespace detail
 {
 
-/* Sums of a block, flushed once: an atomic a tile would be too many. */
+/* What a block has counted; flushed once, as one atomic for each tile would be too many. */
 struct block_counters
 {
 	unsigned long long placed;
@@ -35,6 +36,27 @@ flush_counters(const block_counters &local, uint64_t operations, counters *to)
 	atomicAdd((unsigned long long *) &to->hits, local.hits);
 	atomicAdd((unsigned long long *) &to->displacements, local.displacements);
 	atomicAdd((unsigned long long *) &to->failures, local.failures);
+}
+
+/*
+ * The end of a kernel that finds: adds up in local, which has been zeroed, what the
+ * block's tiles have counted, and flushes it.  A whole block.
+ */
+template <bool COUNT, class Team>
+static __device__ RHH_INLINE void
+count_finds(block_counters &local, const Team &team, uint32_t probes, uint32_t hits,
+			uint64_t operations, counters *to)
+{
+	if (!COUNT)
+		return;
+	if (team.rank == 0)
+	{
+		atomicAdd(&local.probes, (unsigned long long) probes);
+		atomicAdd(&local.hits, (unsigned long long) hits);
+	}
+	__syncthreads();
+	if (threadIdx.x == 0)
+		flush_counters<COUNT>(local, operations, to);
 }
 
 static __global__ void
@@ -63,7 +85,7 @@ struct columns
 	}
 };
 
-/* The other way round: from behind an array's end to its front. */
+/* Pairs read backwards, from the end of an array to its front. */
 template <class S>
 struct backwards
 {
@@ -83,7 +105,7 @@ struct backwards
 
 /* ---------- kernels ---------- */
 
-/* The u-th 16 bytes of slots; how many have entries. */
+/* Loads the u-th 16 bytes of the slots.  Returns how many of these have entries. */
 template <class S>
 static __device__ RHH_INLINE uint32_t
 load_unit(typename S::slot *e, const rhh_buckets &b, uint64_t u)
@@ -105,14 +127,14 @@ clear_kernel(typename S::slot *slots, uint64_t n)
 		slots[i] = S::none();
 }
 
-/* A warp's inserts: those of its lanes' entries that are valid. */
+/* Inserts the entries of a warp's lanes that are pending. */
 template <class Ref, class S, typename Key, bool REDUCE>
 struct insert_many : Ref::template inserting<REDUCE>
 {
 	typedef typename S::slot slot;
 	typedef typename S::warp_tiles team;
 
-	slot		entry;			/* the lane's; what comes back, if it fails */
+	slot		entry;			/* of the lane; if it fails, what is handed back */
 	rhh_lanes	pending;		/* of the tile's lanes */
 	int			src;			/* the lane whose entry is in hand */
 	bool		fails;
@@ -136,8 +158,8 @@ struct insert_many : Ref::template inserting<REDUCE>
 		if (!active)
 			return;
 		/*
-		 * The other two ways of being placed take one entry out: of two with one
-		 * key, whose second did not meet the first, or one that has no place.
+		 * Only RHH_PLACED adds an entry.  RHH_PLACED_MET takes out the second entry
+		 * with the key that was met, RHH_PLACED_ORPHAN the one that has no place.
 		 */
 		placed += o == RHH_PLACED;
 		hits += o == RHH_MET || o == RHH_PLACED_MET;
@@ -154,9 +176,9 @@ struct insert_many : Ref::template inserting<REDUCE>
 };
 
 /*
- * Blocks take consecutive ranges, so that those running are near each other.
- * n_items: how many there are, if the host does not know, and only has n for the
- * most there can be.
+ * Inserts n items.  Blocks take consecutive ranges, so that those that run at the same
+ * time work near each other.  If n_items is not NULL, the device knows how many items
+ * there are, and n is the most there can be.
  */
 template <class Ref, class S, typename Key, class Io, bool REDUCE, bool COUNT>
 static __global__ void
@@ -243,14 +265,13 @@ insert_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 }
 
 /*
- * Hints.  hints[h] is a distance before which no entry of home h can be, the
- * least of those it has, so that in a crowded table a find reads its key's line
- * first and not all those before.  A byte a bucket stays in L2, 16 MB for 1 GiB
- * of slots.  It stays a lower bound while entries are inserted: the buckets
- * before the least have only ranks above their distances, for good.  A home
- * without entries gets 0.  Erasing moves entries to lower distances, and
- * so ends hints.  (Offsets of runs, as in Pandey et al.'s counting quotient
- * filter, of 2017, are kin.)
+ * Makes hints.  hints[h] is the least distance that an entry with home h has, or 0 if
+ * there is none.  So in a crowded table a find can start at the line of its key, and need
+ * not read the lines before it.  Hints take a byte for each bucket, 16 MB for 1 GiB of
+ * slots, and stay in the L2 cache.  A hint stays a lower bound while entries are
+ * inserted, because the buckets before it have, and keep, only ranks above their
+ * distances.  Erasing moves entries to lower distances, and so ends hints.  (The offsets
+ * of runs in the counting quotient filter of Pandey et al., 2017, are related.)
  */
 #define RHH_HINT_HOMES 1024
 #define RHH_HINT_REACH 64
@@ -297,7 +318,7 @@ hints_made_kernel(const __grid_constant__ rhh_buckets b, side_and_size *side)
 	side->hints_current = 1;
 }
 
-/* A warp's finds: those of its lanes' keys that are valid. */
+/* Finds the keys of a warp's lanes that are pending. */
 template <class Ref, class S, typename Key, typename Out, bool CONTAINS>
 struct find_many
 {
@@ -306,7 +327,7 @@ struct find_many
 	typedef typename S::warp_tiles team;
 
 	uint32_t	n_buckets;
-	Key			key;			/* the lane's */
+	Key			key;			/* of the lane */
 	uint32_t	hint;
 	Out			result;
 	rhh_lanes	pending;		/* of the tile's lanes */
@@ -346,7 +367,7 @@ struct find_many
 	}
 };
 
-/* out: values of found keys (else absent), or bytes that say found. */
+/* Finds keys.  out[i] becomes the value or absent; with CONTAINS, 1 or 0. */
 template <class Ref, class S, typename Key, typename Out, bool CONTAINS, bool COUNT>
 static __global__ void
 find_kernel(const __grid_constant__ Ref r, const Key *keys, Out *out, uint64_t n, Out absent,
@@ -385,24 +406,14 @@ find_kernel(const __grid_constant__ Ref r, const Key *keys, Out *out, uint64_t n
 			if (!S::is_empty(e))
 				op.result = CONTAINS ? (Out) 1 : (Out) S::value(e);
 		}
-		rhh_find_loop<S, rhh_fresh>(r.b, team, op, &probes);
+		rhh_find_loop<S>(r.b, team, op, &probes);
 		if (i < end)
 			out[i] = op.result;
 	}
-	if (COUNT)
-	{
-		if (team.rank == 0)
-		{
-			atomicAdd(&local.probes, (unsigned long long) probes);
-			atomicAdd(&local.hits, (unsigned long long) op.hits);
-		}
-		__syncthreads();
-		if (threadIdx.x == 0)
-			flush_counters<COUNT>(local, end - first, count);
-	}
+	count_finds<COUNT>(local, team, probes, op.hits, end - first, count);
 }
 
-/* Is merging worth it, n_met items being in the table and n_new not? */
+/* Is merging worth it, if n_met items are in the table already and n_new are not? */
 static __device__ inline bool
 rhh_merge_worth(uint64_t n_met, uint64_t n_new, uint64_t size, uint64_t n_slots, bool in_l2)
 {
@@ -418,9 +429,9 @@ rhh_merge_worth(uint64_t n_met, uint64_t n_new, uint64_t size, uint64_t n_slots,
 }
 
 /*
- * One block of RHH_CHOOSE_THREADS: are n items sorted?  n_items: if not NULL, how
- * many there are, instead of n, none of them in the table.  Else a sample says how
- * many of them are.
+ * Decides whether items are sorted or inserted one by one; one block of
+ * RHH_CHOOSE_THREADS.  If n_items is not NULL there are *n_items of them, none of which
+ * is in the table.  Otherwise there are n, and a sample tells how many are in the table.
  */
 template <class Ref, class S, typename Key, class Io>
 static __global__ void
@@ -444,7 +455,7 @@ choose_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 		uint32_t	probes = 0;
 
 		op.pending = team.ballot(!S::is_empty(e));
-		rhh_find_loop<S, rhh_fresh>(r.b, team, op, &probes);
+		rhh_find_loop<S>(r.b, team, op, &probes);
 		if (op.result || S::is_empty(e))
 			atomicAdd(&n_met, 1u);
 	}
@@ -460,7 +471,7 @@ choose_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 		worth = rhh_merge_worth(met, all - met, r.side->size, n_slots, in_l2);
 	}
 	job.plan->empty = empty;
-	/* A range has a home more than buckets, if it shares its last one. */
+	/* A range may have one more home than buckets, if it shares the last one. */
 	if (worth && r.b.n_buckets / job.n_parts() + 2 <= RHH_BUILD_BUCKETS)
 		job.plan->n_sorted = all;
 	else
@@ -468,8 +479,8 @@ choose_kernel(const __grid_constant__ Ref r, const __grid_constant__ Io io, uint
 }
 
 /*
- * Pairs whose keys are not in the table go to absent[], *n_absent of them.  EMPTY's
- * is inserted, if it is not there.
+ * Copies the pairs whose keys are not in the table to absent[], and adds their number to
+ * *n_absent.  A pair with the key EMPTY is inserted at once, if that is not there.
  */
 template <class Ref, class S, typename Key, bool COUNT>
 static __global__ void
@@ -508,7 +519,7 @@ absent_kernel(const __grid_constant__ Ref r, const __grid_constant__ columns<S, 
 		op.result = 0;
 		if (threadIdx.x == 0)
 			n_block = 0;
-		rhh_find_loop<S, rhh_fresh>(r.b, team, op, &probes);
+		rhh_find_loop<S>(r.b, team, op, &probes);
 		__syncthreads();
 		if (valid && !op.result)
 			to = atomicAdd(&n_block, 1u);
@@ -519,20 +530,10 @@ absent_kernel(const __grid_constant__ Ref r, const __grid_constant__ columns<S, 
 		if (valid && !op.result)
 			absent[base + to] = e;
 	}
-	if (COUNT)
-	{
-		if (team.rank == 0)
-		{
-			atomicAdd(&local.probes, (unsigned long long) probes);
-			atomicAdd(&local.hits, (unsigned long long) op.hits);
-		}
-		__syncthreads();
-		if (threadIdx.x == 0)
-			flush_counters<COUNT>(local, end - first, count);
-	}
+	count_finds<COUNT>(local, team, probes, op.hits, end - first, count);
 }
 
-/* Counts the entries anew, which the caller's own kernels have changed. */
+/* Counts the entries again, after the caller's own kernels have changed them. */
 template <class S>
 static __global__ void
 size_kernel(const __grid_constant__ rhh_buckets b, side_and_size *side)
@@ -569,7 +570,7 @@ erase_kernel(const __grid_constant__ Ref r, const Key *keys, uint64_t n)
 		atomicAdd(&r.side->size, ~erased + 1);
 }
 
-/* A thread has 16 bytes of slots. */
+/* Writes all entries to arrays.  A thread has 16 bytes of slots. */
 template <class Ref, class S, typename Key>
 static __global__ void
 extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t capacity,
@@ -615,7 +616,10 @@ extract_kernel(const __grid_constant__ Ref r, Key *keys, Key *values, uint64_t c
 	}
 }
 
-/* A tile an old bucket.  Entries in order of their buckets: the new ones are near, too. */
+/*
+ * Inserts the entries of old buckets, one bucket for each tile.  In the order of old
+ * buckets the new buckets are near each other, too.
+ */
 template <class Ref, class S, typename Key>
 static __global__ void
 rehash_kernel(const __grid_constant__ Ref r, const __grid_constant__ rhh_buckets old,
@@ -766,7 +770,7 @@ RHH_TABLE::clear(cudaStream_t stream)
 	return cudaGetLastError();
 }
 
-/* log2 of the parts that bulk inserts make. */
+/* The base-2 logarithm of the number of parts that bulk inserts make. */
 template <RHH_TABLE_ARGS>
 uint32_t
 RHH_TABLE::part_bits() const
@@ -779,7 +783,7 @@ RHH_TABLE::part_bits() const
 	return bits;
 }
 
-/* Items that are sorted at a time: no more than a part's block can take. */
+/* How many of n items are sorted at a time: no more than the blocks of parts can take. */
 template <RHH_TABLE_ARGS>
 uint64_t
 RHH_TABLE::chunk_items(uint64_t n) const
@@ -801,10 +805,11 @@ RHH_TABLE::in_l2() const
 }
 
 /*
- * May so many be sorted before they are inserted into a table of `size` entries?  The
- * device decides (choose_kernel); but asking it takes a dozen launches.  For a table
- * that the L2 cache holds it is asked if that may become crowded; after inserting more
- * than there are slots, when most keys are likely to be there, only for many.
+ * May n keys be sorted before they are inserted into a table of `size` entries?  The
+ * device decides (choose_kernel), but asking it takes a dozen launches.  If the table fits
+ * the L2 cache, the device is asked only if the table may become crowded.  If more keys
+ * have been inserted than there are slots, most keys are likely to be there, and the
+ * device is asked only about many.
  */
 template <RHH_TABLE_ARGS>
 bool
@@ -817,7 +822,7 @@ RHH_TABLE::may_sort(uint64_t n, uint64_t size) const
 		((crowds && n > RHH_PARTITION_LEAST_KEYS_CROWDED) || (!in_l2() && n > RHH_PARTITION_LEAST_KEYS));
 }
 
-/* Blocks that build: as many as run at a time, and some. */
+/* The blocks that build: about as many as run at a time. */
 template <RHH_TABLE_ARGS>
 unsigned
 RHH_TABLE::build_blocks() const
@@ -828,8 +833,8 @@ RHH_TABLE::build_blocks() const
 }
 
 /*
- * The workspace: ends of parts, plan, words, parts, what blocks keep, items twice.
- * Gives its size; and where these are, if job is not NULL.
+ * Lays out the workspace: ends of parts, plan, words, parts, what blocks keep, and the
+ * items twice.  Returns its size; and says in *job where these are, if job is not NULL.
  */
 template <RHH_TABLE_ARGS>
 uint64_t
@@ -866,7 +871,7 @@ RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
 {
 	uint64_t	need;
 
-	/* At whatever load they will be inserted. */
+	/* Whatever the load at which they will be inserted. */
 	if (!may_sort(n, 0) && !may_sort(n, n_slots() - (n < n_slots() ? n : n_slots())))
 		return cudaSuccess;
 	need = lay_out(chunk_items(n), nullptr);
@@ -887,7 +892,7 @@ RHH_TABLE::reserve(uint64_t n, cudaStream_t stream)
 	return cudaSuccess;
 }
 
-/* Blocks that insert n items one by one; where that is few, a thread has one item. */
+/* The blocks that insert n items one by one.  If they are few, a thread has one item. */
 template <RHH_TABLE_ARGS>
 uint64_t
 RHH_TABLE::insert_blocks(uint64_t n) const
@@ -900,9 +905,10 @@ RHH_TABLE::insert_blocks(uint64_t n) const
 }
 
 /*
- * Inserts n items, no more than a chunk if they are sorted; or *n_items of device
- * memory, if that is not NULL and the host only knows that there are no more.  sort is
- * what may_sort() says of them; without a workspace they are inserted one by one even so.
+ * Inserts n items, no more than a chunk if they are sorted.  If n_items is not NULL, it
+ * is device memory with their number, and the host only knows that there are no more
+ * than n.  sort is what may_sort() says; without a workspace they are inserted one by one
+ * all the same.
  */
 template <RHH_TABLE_ARGS>
 template <bool REDUCE, class Io>
@@ -948,11 +954,11 @@ RHH_TABLE::insert_chunk(const Io &io, uint64_t n, const unsigned long long *n_it
 	RHH_LAUNCH(squeeze, build_blocks(), 512, 0, stream, r.reduce, job, count);
 	for (bool for_empty : {true, false})
 	{
-		const size_t shared = for_empty ? RHH_BUILD_SHARED(S, job.SLOTS_EMPTY)
-			: RHH_BUILD_SHARED(S, job.SLOTS_USED);
+		const size_t most_shared = detail::build_memory::bytes<S>(job.SLOTS_USED);
+		const size_t shared = for_empty ? detail::build_memory::bytes<S>(job.SLOTS_EMPTY) : most_shared;
 
 		RHH_TRY(cudaFuncSetAttribute(build, cudaFuncAttributeMaxDynamicSharedMemorySize,
-									 (int) RHH_BUILD_SHARED(S, job.SLOTS_USED)));
+									 (int) most_shared));
 		RHH_LAUNCH_TOGETHER(build, build_blocks(), RHH_BUILD_THREADS, shared, stream, r, job,
 							for_empty, failures, count);
 	}
@@ -985,14 +991,14 @@ RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 		detail::columns<S, Key> from = {keys + done, values ? values + done : nullptr};
 		uint64_t	m = n - done < chunk ? n - done : chunk;
 
-		/* Of a part of them, and of a table that they fill, the answer may be another. */
+		/* Ask again for a chunk: it is smaller, and the table is fuller. */
 		RHH_TRY(insert_chunk<true>(from, m, nullptr, m == n ? sort : may_sort(m, at_most), failures,
 								   stream));
 	}
 	return cudaSuccess;
 }
 
-/* Room for n slots, and their number behind them; or for fewer. */
+/* Gets room for n slots, or for fewer, with room for their number behind them. */
 template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::reserve_absent(uint64_t n, cudaStream_t stream)
@@ -1057,7 +1063,7 @@ RHH_TABLE::insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 	return cudaSuccess;
 }
 
-/* After anything that may make a distance less. */
+/* Drops the hints, after anything that may make a distance less. */
 template <RHH_TABLE_ARGS>
 cudaError_t
 RHH_TABLE::drop_hints(detail::side_and_size *side, cudaStream_t stream)
@@ -1066,8 +1072,8 @@ RHH_TABLE::drop_hints(detail::side_and_size *side, cudaStream_t stream)
 }
 
 /*
- * Costs reading the table once, unless nothing has been inserted since: that the
- * device knows, also of the caller's own kernels.
+ * Makes hints.  That costs reading the table once, unless nothing has been inserted since
+ * they were made.  The device knows this, also of the caller's own kernels.
  */
 template <RHH_TABLE_ARGS>
 cudaError_t
@@ -1190,13 +1196,13 @@ RHH_TABLE::rehash(uint64_t n_slots, bool *fits, cudaStream_t stream)
 
 	*fits = false;
 	RHH_TRY(size(&n_entries, stream));
-	/* More entries than slots: do not try for long. */
+	/* There are more entries than slots, so do not try. */
 	if (n_entries > n_slots + 128 * S::SLOTS)
 		return cudaSuccess;
 	grown.block_threads = block_threads;
 	grown.count = count;
 	RHH_TRY(grown.create(n_slots, stream, r.b.max_dist < r.b.n_buckets ? r.b.max_dist : UINT32_MAX));
-	/* Its locks, all open, count the failures meanwhile. */
+	/* The new table's locks are all open, so their memory counts the failures for now. */
 	error = cudaMemsetAsync(grown.r.locks, 0, 8, stream);
 	if (error == cudaSuccess)
 	{

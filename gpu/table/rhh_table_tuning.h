@@ -1,37 +1,41 @@
 /*
  * rhh_table_tuning.h
- *		Constants of the table, each with the measurement behind it.  But for
- *		the probe cap nothing here changes an answer.
+ *		The constants of the table, each with the measurement behind it.  Nothing here
+ *		changes an answer, except the probe cap.
+ *
+ * Those with #ifndef can be set on the compiler's command line, which is how
+ * bench/table_tune.sh compares values and how tests get small parts.
  */
 #ifndef RHH_TABLE_TUNING_H
 #define RHH_TABLE_TUNING_H
 
 /*
- * Bytes of a bucket.  An H100 reads 32.6 G random lines of 64 bytes a second, as
- * many as of 32, and 23.5 G of 128.  Buckets read a key, at a load of 0.9845:
- * 1.46 of 64 bytes with hints, 2.83 of 128 without.
+ * Bytes of a bucket.  An H100 reads 32.6 G random lines of 64 bytes a second, as many as
+ * lines of 32, and 23.5 G lines of 128.  At a load of 0.9845 a find reads 1.46 buckets of
+ * 64 bytes with hints, or 2.83 of 128 bytes without.
  */
 #define RHH_LINE_BYTES 64
 
 /*
- * The probe cap, in buckets, unless the caller says otherwise; what is beyond it
- * is handed back, so it does change answers.
+ * The probe cap, in buckets, unless the caller gives another one.  What would be beyond it
+ * is handed back, so this does change answers.
  */
 #define RHH_DEFAULT_MAX_DIST 8
 
 /*
- * Threads of a block.  On an H100 finds take the same time with 128, 256 and 512, and
- * inserts one by one up to 18 % more with 512, at most 3 % less with 128.
+ * Threads of a block.  On an H100 finds take the same time with 128, 256 and 512.  Inserts
+ * one by one take up to 18 % more time with 512, and at most 3 % less with 128.
  */
 #ifndef RHH_TABLE_BLOCK_THREADS
 #define RHH_TABLE_BLOCK_THREADS 256
 #endif
 
 /*
- * Keys a thread has, one after the other; one, if it takes less than so many blocks
- * an SM to insert them: 65536 with 4 were 64 blocks.  An H100 does not care for more:
- * with 1, 2 and 8 all takes from 3 % less to 5 % more, but for 2^21 finds at a load
- * of 0.95: 15 % less with 1, 17 % more with 8.
+ * How many keys a thread has, one after the other.  It has only one if the keys to be
+ * inserted make fewer than so many blocks for each SM; 65536 keys, 4 for each thread, would
+ * be only 64 blocks.  Other numbers make no great difference on an H100: with 1, 2 and 8
+ * everything takes from 3 % less to 5 % more time, except 2^21 finds at a load of 0.95,
+ * which take 15 % less with 1 and 17 % more with 8.
  */
 #ifndef RHH_TABLE_ITEMS
 #define RHH_TABLE_ITEMS 4
@@ -39,34 +43,36 @@
 #define RHH_TABLE_BLOCKS_PER_SM 8
 
 /*
- * Hints are used above a load that depends on the slots of a bucket: keys are
- * some load / (2 * slots * (1 - load)) buckets away from home, and above 0.8 a
- * hint is less than the lines it saves.  On an H100 the L2 cache's requests bind,
- * 3 for a line that comes from device memory, 1 to 1.5 for a hint.  M finds/s,
- * without and with hints: 8 slots at a load of 0.84, 20300 and 16000; at 0.94,
- * 13500 and 14600; 4 slots at 0.85, 15400 and 14200; at 0.95, with them, 13300.
+ * Are hints worth it?  They are above a load that depends on the number of slots in a
+ * bucket.  Keys are about load / (2 * slots * (1 - load)) buckets away from home, and if
+ * that is more than 0.8 then reading a hint costs less than the lines that it saves.  On
+ * an H100 the requests to the L2 cache are the limit: 3 for a line that comes from device
+ * memory, 1 to 1.5 for a hint.  M finds/s without and with hints: with 8 slots 20300 and
+ * 16000 at a load of 0.84, 13500 and 14600 at 0.94; with 4 slots 15400 and 14200 at 0.85,
+ * and 13300 with hints at 0.95.
  */
 #define RHH_HINTS_WORTH(size, n_slots, slots) \
 	((size) * (8 * (slots) + 5) > (n_slots) * (8 * (slots)))
 
 /*
- * Making hints reads the table: not for less than one key for so many slots.  With
- * hints made first, an H100 takes for finding as many keys as a 32nd of 2^27 slots of
- * 8 bytes, at a load of 0.95, 1.8 times as long as without, a 16th 1.3 times, an 8th as
- * long; as a half of them 0.83 times, and 0.60 with slots of 16 bytes.
+ * Making hints reads the whole table, so it is not done for finding fewer keys than one
+ * for so many slots.  Measured on an H100 with 2^27 slots of 8 bytes at a load of 0.95,
+ * the time with making hints, compared with that without hints, was 1.8 times as long for
+ * finding a 32nd as many keys as slots, 1.3 times for a 16th, the same for an 8th, and 0.83
+ * times for a half (0.60 times with slots of 16 bytes).
  */
 #ifndef RHH_HINTS_SLOTS_PER_KEY
 #define RHH_HINTS_SLOTS_PER_KEY 16
 #endif
 
 /*
- * Keys are sorted by their home buckets and built into the table, rather than
- * inserted one by one, where that is worth it (RHH_BUILD_WORTH, rhh_merge_worth()):
- * never for fewer than one key for PARTITION_SLOTS_PER_KEY slots, a bound for all.
+ * Keys are sorted by their home buckets and merged with the table, instead of being
+ * inserted one by one, if that is worth it (RHH_BUILD_WORTH, rhh_merge_worth()).  It never
+ * is for fewer keys than one for PARTITION_SLOTS_PER_KEY slots.
  *
- * In tables that the L2 cache holds only where they become crowded, that is, above a
- * load of RHH_CROWDED / 32: on an H100, of 50 MB, 2^20 items into 2^22 slots of 8 bytes
- * at a load of 0.5 take 0.13 ms one by one and 0.19 merged.
+ * If the table fits the L2 cache, it is worth it only if the table becomes crowded, that
+ * is, has a load above RHH_CROWDED / 32.  On an H100, whose cache has 50 MB, 2^20 items
+ * into 2^22 slots of 8 bytes at a load of 0.5 take 0.13 ms one by one and 0.19 ms merged.
  */
 #ifndef RHH_PARTITION_L2_DIVISOR
 #define RHH_PARTITION_L2_DIVISOR 1
@@ -77,13 +83,18 @@
 #define RHH_CROWDED 27			/* 32nds of the slots */
 
 /*
- * And for more keys than these: partitioning takes a dozen launches.  A batch of
- * 131072 into a table of 2^22 slots took an H100 0.097 ms, one of 65536, not
- * partitioned, 0.037.  Where tables become crowded fewer are worth it: 65536 keys into
- * 2^21 slots of 8 bytes at a load of 0.95 take 3.9 ms one by one, and merged 0.8, 2^18
- * into 2^23 slots 7.1 and 0.3.  After more keys than slots most are likely to be there
- * (131072 take 0.015 ms, and asking whether they are 0.04); or refused, which takes
- * 2^22 of them 2.3 ms one by one and 0.5 merged.
+ * There must also be more keys than these, because partitioning takes a dozen launches.
+ *
+ * LEAST_KEYS: on an H100 131072 keys into a table of 2^22 slots took 0.097 ms partitioned,
+ * and 65536 keys took 0.037 ms one by one.
+ *
+ * _CROWDED: fewer keys are worth it if the table becomes crowded.  65536 keys into 2^21
+ * slots of 8 bytes at a load of 0.95 take 3.9 ms one by one and 0.8 merged; 2^18 keys into
+ * 2^23 slots take 7.1 and 0.3.
+ *
+ * _FULL: once more keys have been inserted than there are slots, most keys are likely to
+ * be there (131072 take 0.015 ms then, and asking whether they are there takes 0.04); or
+ * they are refused, which for 2^22 keys takes 2.3 ms one by one and 0.5 merged.
  */
 #ifndef RHH_PARTITION_LEAST_KEYS
 #define RHH_PARTITION_LEAST_KEYS (1u << 18)
@@ -95,19 +106,20 @@
 #define RHH_PARTITION_LEAST_KEYS_FULL (1u << 21)
 #endif
 
-/* Bytes of pairs partitioned at a time; the workspace is twice that. */
+/* Bytes of pairs that are partitioned at a time; the workspace has twice as many. */
 #define RHH_CHUNK_BYTES (UINT64_C(1) << 30)
 
-/* A part's bytes of slots; a block builds it. */
+/* Bytes of slots in a part, which one block builds. */
 #ifndef RHH_PART_BYTES
 #define RHH_PART_BYTES (UINT64_C(16) << 10)
 #endif
-#define RHH_BUILD_BUCKETS 512	/* and its buckets, one less at most */
+#define RHH_BUILD_BUCKETS 512	/* a part has fewer buckets */
 
 /*
- * What a block that builds a part has: threads; bytes for entries, where the table
- * is empty, half as many again as fill a part; or for those that are there as
- * well.  Blocks an SM: what fits its shared memory.
+ * A block that builds a part has so many threads, and so many bytes of shared memory for
+ * entries: SORT_BYTES if the table is empty, which is half as many again as fill a part,
+ * and MERGE_BYTES if there are entries in the table as well.  BLOCKS_PER_SM fit the shared
+ * memory of an SM.
  */
 #ifndef RHH_BUILD_THREADS
 #define RHH_BUILD_THREADS 256
@@ -123,9 +135,10 @@
 #endif
 
 /*
- * Is it worth it?  Into an empty table always, if there is an item for so many slots;
- * in L2, if they are enough to crowd it: on an H100 2^21 slots of 8 bytes take 0.081
- * ms one by one and 0.12 built, filled to a half, and 1.07 and 0.20 filled to 0.95.
+ * Is it worth building n items into an empty table?  Always if there is an item for so
+ * many slots; but if the table fits the L2 cache, only if the items crowd it.  On an H100
+ * it takes 0.081 ms one by one and 0.12 built to fill 2^21 slots of 8 bytes to a half, and
+ * 1.07 and 0.20 to fill them to 0.95.
  */
 #ifndef RHH_BUILD_SLOTS_PER_ITEM
 #define RHH_BUILD_SLOTS_PER_ITEM 16
@@ -134,12 +147,15 @@
 	((in_l2) ? (n) * 32 > (n_slots) * RHH_CROWDED : (n) * RHH_BUILD_SLOTS_PER_ITEM > (n_slots))
 
 /*
- * Into one in use that depends on how many of the items are new, and on the load
- * afterwards: merging reads and writes all of the table, 2.5 ms and 0.033 ns an item
- * with 2^27 slots of 8 bytes on an H100, whatever the load; one by one an item that
- * is there takes 0.09 ns, a new one 0.09 ns to a load of 0.6, 0.17 at 0.8, 0.3 at
- * 0.85, 1 at 0.93, 8 at 0.98.  So many slots an item may cost to merge: of items that
- * are there and of new ones to a load of 3/4; of new ones to RHH_CROWDED / 32; beyond.
+ * Is it worth merging items with a table that is in use?  That depends on how many of the
+ * items are new, and on the load afterwards.  Merging reads and writes the whole table: on
+ * an H100 with 2^27 slots of 8 bytes it takes 2.5 ms and 0.033 ns for each item, whatever
+ * the load.  One by one an item that is there takes 0.09 ns; a new one takes 0.09 ns up to a
+ * load of 0.6, 0.17 at 0.8, 0.3 at 0.85, 1 at 0.93, and 8 at 0.98.
+ *
+ * So merging is worth it if there is an item for so many slots.  The first number is for
+ * items that are there and for new ones up to a load of 3/4, HIGH is for new ones up to
+ * RHH_CROWDED / 32, and FULL is for new ones beyond.
  */
 #ifndef RHH_MERGE_SLOTS_PER_ITEM
 #define RHH_MERGE_SLOTS_PER_ITEM 3
@@ -147,7 +163,7 @@
 #define RHH_MERGE_SLOTS_PER_ITEM_FULL 32
 #endif
 
-/* Threads that choose, and items of which they look which are there. */
+/* Threads of the block that chooses; each looks whether one item is in the table. */
 #define RHH_CHOOSE_THREADS 256
 
 #endif							/* RHH_TABLE_TUNING_H */

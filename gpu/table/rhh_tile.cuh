@@ -1,15 +1,16 @@
 /*
  * rhh_tile.cuh
- *		What every device function here stands on: tiles of lanes, loads that
- *		other SMs' stores reach, compare-and-swap, launching.
+ *		What all device functions are made with: tiles of lanes, loads that see what
+ *		other SMs have stored, compare-and-swap, launching.
  *
  * The same sources are compiled by nvcc, and by a C++ compiler with test/simt.h,
- * which runs CUDA's threads as fibers on the CPU.  What differs between the two
- * is in this file and nowhere else.
+ * which runs CUDA's threads as fibers on the CPU.  Everything that differs between the
+ * two is in this file.
  *
- * A tile is LANES consecutive lanes of a warp that work on one key.  Unless
- * stated otherwise a function that takes a tile is called by all its lanes with
- * the same arguments, synchronises the tile only, and returns the same to all.
+ * A tile is LANES consecutive lanes of a warp that work on one key.  A function that
+ * takes a tile is called by all lanes of the tile with the same arguments, synchronises
+ * that tile only, and returns the same to all its lanes, unless its comment says
+ * otherwise.
  */
 #ifndef RHH_TILE_CUH
 #define RHH_TILE_CUH
@@ -22,7 +23,7 @@
 /* kernel: an expression without commas outside of parentheses */
 #define RHH_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
 	(kernel)<<<(grid), (threads), (shared_bytes), (stream)>>>(__VA_ARGS__)
-/* The same for a kernel without __shared__ variables: simt.h may run its blocks together. */
+/* For a kernel without __shared__ variables, whose blocks simt.h may run together. */
 #define RHH_LAUNCH_TOGETHER RHH_LAUNCH
 #define RHH_DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
 #define RHH_INLINE __forceinline__
@@ -54,7 +55,7 @@ typedef uint64_t rhh_lanes;		/* a set of a warp's lanes */
 typedef uint32_t rhh_lanes;
 #endif
 
-/* Index of the first lane of a set that is not empty. */
+/* The index of the first lane of a set, which must not be empty. */
 RHH_DEV int
 rhh_first_lane(rhh_lanes lanes)
 {
@@ -68,15 +69,17 @@ rhh_count_lanes(rhh_lanes lanes)
 }
 
 /*
- * LANES consecutive lanes of a warp.  Sets of lanes are relative to the tile: bit
- * i is lane i of the tile.
+ * A tile: LANES consecutive lanes of a warp.  Sets of lanes are relative to the tile:
+ * bit i is lane i of the tile.
  *
- * IN_STEP: all tiles of the warp, in step: every lane of the warp makes every call,
- * and a tile that has nothing to do goes along.  That keeps a warp on one path.
- * (Where each tile names its own lanes, the compiler lets them go separate ways,
- * and the warp executes them one after the other: 82 instructions a key for
- * inserts, measured on an H100, where 8 keys could share them.)  Otherwise other
- * tiles of the warp may be anywhere else: every operation names its lanes.
+ * IN_STEP says that the tiles of a warp go in step.  Every lane of the warp then makes
+ * every call, and a tile that has nothing to do goes along, which keeps the warp on one
+ * path.  (If each tile names only its own lanes, the compiler lets the tiles go separate
+ * ways, and the warp executes them one after the other: on an H100 an insert took 82
+ * instructions for each key, which 8 keys could have shared.)
+ *
+ * Without IN_STEP the other tiles of the warp may be anywhere else, so every operation
+ * names the lanes of its tile.
  */
 template <int LANES, bool IN_STEP>
 struct rhh_team
@@ -100,13 +103,13 @@ struct rhh_team
 		own_lanes = ALL << shift;
 	}
 
-	/* Who makes the calls. */
+	/* The lanes that make the calls of the tile. */
 	__device__ RHH_INLINE rhh_lanes lanes() const
 	{
 		return IN_STEP ? WARP : own_lanes;
 	}
 
-	/* The lanes of the caller's tile that say yes. */
+	/* The lanes of the calling tile for which yes is true. */
 	__device__ RHH_INLINE rhh_lanes ballot(bool yes) const
 	{
 		return (__ballot_sync(lanes(), yes) >> shift) & ALL;
@@ -122,13 +125,13 @@ struct rhh_team
 		return ballot(yes) == ALL;
 	}
 
-	/* Does the tile go on, or in step any of the warp's? */
+	/* Is yes true for the tile, or, in step, for any tile of the warp? */
 	__device__ RHH_INLINE bool more(bool yes) const
 	{
 		return IN_STEP ? __any_sync(lanes(), yes) : yes;
 	}
 
-	/* Lane from's value. */
+	/* The value that lane from has. */
 	template <typename T>
 	__device__ RHH_INLINE T shfl(T value, int from) const
 	{
@@ -158,7 +161,7 @@ using rhh_tile = rhh_team<LANES, false>;
 template <int LANES>
 using rhh_warp_tiles = rhh_team<LANES, true>;
 
-/* Takes the first of the lanes that are pending, if there is one: *src. */
+/* Takes the first of the pending lanes out of the set: *src.  False if there is none. */
 RHH_DEV bool
 rhh_take_lane(bool active, rhh_lanes *pending, int *src)
 {
@@ -169,13 +172,13 @@ rhh_take_lane(bool active, rhh_lanes *pending, int *src)
 	return true;
 }
 
-/* Number of the calling lane's tile in the grid, and how many there are. */
+/* The number of the calling tile in the grid, and the number of tiles of N lanes. */
 #define RHH_TILE_ID(N) ((blockIdx.x * blockDim.x + threadIdx.x) / (N))
 #define RHH_TILES(N) (gridDim.x * blockDim.x / (N))
 
 /* ---------- sums ---------- */
 
-/* x summed over the lanes of the warp up to the calling one; all lanes. */
+/* The sum of x over the lanes up to and with the calling one.  A whole warp. */
 template <typename T>
 RHH_DEV T
 rhh_warp_scan(T x)
@@ -191,10 +194,10 @@ rhh_warp_scan(T x)
 }
 
 /*
- * x summed over the threads of the block before the calling one; *all: over all.
- * A block of THREADS, which it synchronises once, after it has written warp_sums:
- * shared memory, a word a warp, that nobody may write again before another
- * __syncthreads().
+ * The sum of x over the threads before the calling one; *all becomes that over all
+ * threads.  A whole block, of THREADS.  warp_sums is shared memory with a word for each
+ * warp.  The function synchronises the block once, after it has written warp_sums, and
+ * nobody may write to them again before another __syncthreads().
  */
 template <int THREADS, typename T>
 RHH_DEV T
@@ -210,7 +213,7 @@ rhh_block_scan(T x, T *warp_sums, T *all = nullptr)
 	if (lane == RHH_WARP_SIZE - 1)
 		warp_sums[warp] = sum;
 	__syncthreads();
-	/* By all warps: no faster by one, for which the others would wait. */
+	/* All warps do this: one alone would be no faster, and the others would wait. */
 	sum = rhh_warp_scan(lane < WARPS ? warp_sums[lane] : (T) 0);
 	if (all)
 		*all = __shfl_sync((rhh_lanes) ~0ULL, sum, WARPS - 1);
@@ -223,54 +226,47 @@ rhh_block_scan(T x, T *warp_sums, T *all = nullptr)
 /* ---------- memory ---------- */
 
 /*
- * rhh_load_relaxed: reads past L1, which other SMs' stores do not reach; a retry
- * reads again.  rhh_load_cached: through L1, so possibly what was there earlier.
+ * Loads from global memory, of two kinds:
  *
- * rhh_load_relaxed_2x64 is two such loads in one instruction: each half is
- * whole, but the halves need not be of one moment.  rhh_load_relaxed128 is one
- * access (sm_90 and later).
+ *		rhh_load_relaxed	reads past the L1 cache, because the stores of other SMs do
+ *							not reach that; so a loop that waits for another tile sees
+ *							its store sooner or later
+ *		rhh_load_cached		reads through the L1 cache, and may see what was there
+ *							earlier
+ *
+ * rhh_load_relaxed_2x64 is two loads of 64 bits in one instruction: each half is
+ * whole, but another tile may store between the two.  rhh_load_relaxed128 is one
+ * access of 128 bits, from sm_90 on.
+ *
+ * RHH_DEFINE_LOAD makes the load of one width, with PTX's names for the kind of
+ * load and for a register of that width.
  */
-RHH_DEV uint16_t
-rhh_load_relaxed16(const uint16_t *p)
-{
 #if defined(__CUDACC__)
-	uint16_t	v;
-
-	asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
-				 : "=h"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-	return v;
+#define RHH_DEFINE_LOAD(name, type, instruction, reg) \
+	RHH_DEV type \
+	name(const type *p) \
+	{ \
+		type		v; \
+\
+		asm volatile(instruction " %0, [%1];" \
+					 : "=" reg(v) : "l"(__cvta_generic_to_global(p)) : "memory"); \
+		return v; \
+	}
 #else
-	return simt_load(p);
+#define RHH_DEFINE_LOAD(name, type, instruction, reg) \
+	RHH_DEV type \
+	name(const type *p) \
+	{ \
+		return simt_load(p); \
+	}
 #endif
-}
 
-RHH_DEV uint32_t
-rhh_load_relaxed32(const uint32_t *p)
-{
-#if defined(__CUDACC__)
-	uint32_t	v;
+RHH_DEFINE_LOAD(rhh_load_relaxed16, uint16_t, "ld.relaxed.gpu.global.u16", "h")
+RHH_DEFINE_LOAD(rhh_load_relaxed32, uint32_t, "ld.relaxed.gpu.global.u32", "r")
+RHH_DEFINE_LOAD(rhh_load_relaxed64, uint64_t, "ld.relaxed.gpu.global.u64", "l")
+RHH_DEFINE_LOAD(rhh_load_cached64, uint64_t, "ld.global.ca.u64", "l")
 
-	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
-				 : "=r"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-	return v;
-#else
-	return simt_load(p);
-#endif
-}
-
-RHH_DEV uint64_t
-rhh_load_relaxed64(const uint64_t *p)
-{
-#if defined(__CUDACC__)
-	uint64_t	v;
-
-	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
-				 : "=l"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-	return v;
-#else
-	return simt_load(p);
-#endif
-}
+#undef RHH_DEFINE_LOAD
 
 RHH_DEV void
 rhh_load_relaxed_2x64(const uint64_t *p, uint64_t *a, uint64_t *b)
@@ -281,20 +277,6 @@ rhh_load_relaxed_2x64(const uint64_t *p, uint64_t *a, uint64_t *b)
 #else
 	*a = simt_load(p);
 	*b = simt_load(p + 1);
-#endif
-}
-
-RHH_DEV uint64_t
-rhh_load_cached64(const uint64_t *p)
-{
-#if defined(__CUDACC__)
-	uint64_t	v;
-
-	asm volatile("ld.global.ca.u64 %0, [%1];"
-				 : "=l"(v) : "l"(__cvta_generic_to_global(p)) : "memory");
-	return v;
-#else
-	return simt_load(p);
 #endif
 }
 
@@ -336,7 +318,7 @@ rhh_load_cached128(const void *p)
 	return v;
 }
 
-/* Replaces expected by desired; true if it was there.  Relaxed, one lane. */
+/* Replaces expected by desired, and returns whether it was there.  Relaxed.  One lane. */
 RHH_DEV bool
 rhh_cas64(uint64_t *p, uint64_t expected, uint64_t desired)
 {
@@ -344,7 +326,7 @@ rhh_cas64(uint64_t *p, uint64_t expected, uint64_t desired)
 					 (unsigned long long) desired) == expected;
 }
 
-/* The same for 16 bytes, aligned; sm_90 and later (elsewhere it traps). */
+/* The same for 16 bytes, which must be aligned, from sm_90 on (before that it traps). */
 RHH_DEV bool
 rhh_cas128(void *p, rhh_pair64 expected, rhh_pair64 desired)
 {

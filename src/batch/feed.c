@@ -501,6 +501,6 @@ gpurhh_feed_finish(Feed *feed, rhh_batch *batch)
 		move_down(feed, column->nulls_offset, BITMAP_BYTES(feed->n_rows), &to);
 	}
 	batch->used_bytes = to;
-	batch->failed_offset = to;
+	batch->refused_offset = to;
 	feed->base = NULL;
 }

@@ -747,7 +747,7 @@ gpurhh_channel_complete(Channel *channel)
 	bool		complete;
 
 	LWLockAcquire(&area->lock, LW_SHARED);
-	complete = !query->declined && query->stats.failed_rows == 0 &&
+	complete = !query->declined && query->stats.refused_rows == 0 &&
 		query->stats.orphans == 0;
 	LWLockRelease(&area->lock);
 	return complete;

@@ -652,7 +652,7 @@ merge_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
 uint64
 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 {
-	const uint8 *failed = batch->base + batch->failed_offset;
+	const uint8 *failed = batch->base + batch->refused_offset;
 	const bool	words_only = host->strings == NULL && host->n_choices == 0;
 	uint32		rows[RUN_ROWS];
 	uint64		n_added = 0;

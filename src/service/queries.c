@@ -452,18 +452,18 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		for (q = 0; q < GPURHH_MAX_QUERIES; q++)
 		{
 			sq = &service->queries[q];
-			if (event->table != NULL &&
-				(sq->map == event->table || sq->first_map == event->table))
+			if (event->map != NULL &&
+				(sq->map == event->map || sq->first_map == event->map))
 				break;
 		}
 		if (q == GPURHH_MAX_QUERIES)
 			continue;			/* cannot happen */
 		query = &area->queries[q];
-		of_second = event->table == sq->map &&
+		of_second = event->map == sq->map &&
 			query->level == QUERY_LEVEL_ON_DEVICE;
 		sq->in_flight--;
 		/* before the lock is taken: a device may have to add up many threads' counts */
-		dev->ops->map_stats(event->table, &stats);
+		dev->ops->map_stats(event->map, &stats);
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		switch (event->kind)
@@ -471,7 +471,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 			case RHH_EVENT_BATCH:
 				if (sq->state == MAP_MAKING_LEVEL)
 					gpurhh_service_piece_fed(sq, event);
-				else if (event->status == RHH_OK && event->n_failed > 0 &&
+				else if (event->status == RHH_OK && event->n_refused > 0 &&
 						 query->state == QUERY_ACTIVE)
 					gpurhh_service_return_block(area, query, event->tag);
 				else

@@ -86,8 +86,8 @@ gpurhh_service_end_level(ServiceQuery *sq)
 		return;
 	for (int i = 0; i < LEVEL_PIECES; i++)
 	{
-		if (work->pieces[i].feed.failed != NULL)
-			pfree(work->pieces[i].feed.failed);
+		if (work->pieces[i].feed.refused != NULL)
+			pfree(work->pieces[i].feed.refused);
 	}
 	if (work->chunk.words != NULL)
 		pfree(work->chunk.words);
@@ -120,8 +120,8 @@ make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 
 		feed->source = sq->map;
 		feed->rows = &query->level_plan.rows;
-		feed->failed = allocate(LEVEL_PIECE_ROWS / 8);
-		complete &= feed->failed != NULL;
+		feed->refused = allocate(LEVEL_PIECE_ROWS / 8);
+		complete &= feed->refused != NULL;
 	}
 	if (!complete)
 	{
@@ -226,7 +226,7 @@ gpurhh_service_piece_fed(ServiceQuery *sq, const rhh_event *event)
 {
 	LevelPiece *piece = &sq->level->pieces[event->tag];
 
-	piece->state = event->status == RHH_OK && event->n_failed > 0 ?
+	piece->state = event->status == RHH_OK && event->n_refused > 0 ?
 		PIECE_REFUSED : PIECE_FREE;
 }
 
@@ -314,7 +314,7 @@ take_block(ChannelArea *area, ChannelQuery *query)
 static inline bool
 is_refused(const LevelPiece *piece, uint32 g)
 {
-	return (piece->feed.failed[g / 8] >> (g % 8)) & 1;
+	return (piece->feed.refused[g / 8] >> (g % 8)) & 1;
 }
 
 /*

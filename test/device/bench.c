@@ -187,7 +187,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 					(double) stats.extract_ns / 1e6,
 					(unsigned long long) stats.rehashes,
 					(unsigned long long) stats.capacity_slots,
-					(unsigned long long) stats.failed_rows,
+					(unsigned long long) stats.refused_rows,
 					(unsigned long long) stats.orphans, (double) stats.peak_bytes / 1e6);
 	}
 	ops->close(device->dev);

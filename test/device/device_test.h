@@ -249,7 +249,7 @@ typedef struct run
 	uint64_t	next_row;
 	uint32_t	in_flight;
 	uint64_t	n_batches;
-	uint64_t	n_failed;
+	uint64_t	n_refused;
 	bool		cancelled;
 	bool		finishing;
 	bool		finished;

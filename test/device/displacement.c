@@ -1,19 +1,19 @@
 /*
  * displacement.c
- *		Displacement: a table that is nearly full moves entries to make room, while
- *		other threads look for their keys.  A device that does this wrongly has two
- *		groups of one key.
+ *		Displacement: a table that is nearly full moves entries to make room while
+ *		other threads look for their keys.  A device that does this wrongly ends up
+ *		with two groups of the same key.
  */
 #include "device_test.h"
 
 /*
- * Displacement stress.  In waves, so that in every batch some hundred keys are
- * new, are hammered at once, and find a table so full that inserting them, and
- * the many keys seen once around them, moves others all the time.  A device that
- * carries displaced entries where nobody else sees them makes copies here.
+ * Displacement under stress.  The rows come in waves.  In each wave some hundred
+ * keys are new and occur in half of the rows, while the other half has keys that
+ * recur seldom.  The table is so full that inserting any of them displaces others
+ * all the time.  If a device carries a displaced entry without looking for other
+ * insertions of its key, the key gets a second slot here.
  *
- * param: hot keys of a wave; the other half of the rows are of keys that recur
- * seldom.
+ * param: how many hot keys a wave has.
  */
 static void
 custom_waves(data *data, uint64_t row, rng *r, uint64_t param)
@@ -78,14 +78,19 @@ case_displacement_wide(context *ctx)
 }
 
 /*
- * The same in the small, for a test without a GPU (simt.h), whose tables are never
- * near full: 60 keys whose homes are 8 to 16 neighbouring buckets of a table of
- * the least size, more of them as rows go by.  So the keys that are inserted
- * anew, many times each, are those that are being displaced.
+ * The same on a small scale, for a test without a GPU (simt.h), whose tables are
+ * never nearly full.  There are 60 keys, and their homes are a few neighbouring
+ * buckets of a table of the size with which a CUDA device starts: 8 buckets of 8
+ * slots, or 16 of 4.  More of the keys occur as the rows go by, each in many rows.
+ * So keys are inserted by several tiles at once while they are being displaced.
+ *
+ * A table that starts with more slots has more buckets for the same hashes, and
+ * then nothing is displaced.  The case fails if that happens.
  *
  * param: seed of the keys.
  */
 #define CROWD_KEYS 60
+#define CROWD_HASHES (1u << 22) /* the keys' hashes are below this */
 
 static uint64_t crowd[CROWD_KEYS];
 
@@ -117,7 +122,7 @@ make_crowd(const rhh_hash *with, uint32_t bytes, uint32_t n_keys, uint64_t seed)
 			hash = rhh_hash_word(with, rhh_hash_word(with, hash, key), ~key);
 			fp = (uint32_t) (hash >> 32);
 		}
-		if (fp < 1u << 24)
+		if (fp < CROWD_HASHES)
 			crowd[i++] = key;
 	}
 }
@@ -133,9 +138,8 @@ case_displacement_crowd(context *ctx)
 		{
 			rhh_map_stats stats;
 			char		where[80];
-			def			d;
-
 			rhh_hash	hash;
+			def			d;
 
 			def_init(&d);
 			hash = hash_of(&d);
@@ -146,9 +150,12 @@ case_displacement_crowd(context *ctx)
 			d.custom = custom_crowd_rows;
 			d.param = round;
 			d.spec.max_probe_buckets = 64;
+			d.spec.flags = RHH_WANT_PROBE_STATS;
 			snprintf(where, sizeof(where), "kind %d, round %d", kind, (int) round);
 			check_table(ctx, where, &d, 3000, &options, &stats);
 			if (stats.orphans != 0)
 				fault(ctx, where, "a group came out without a slot, though there is room for all");
+			if (ctx->device->info.kind == RHH_KIND_CUDA && stats.probe_buckets_max < 2)
+				fault(ctx, where, "the keys are not crowded, so nothing was displaced");
 		}
 }

@@ -287,14 +287,14 @@ case_feed_invalid(context *ctx)
 	def			d;
 	rhh_map    *second;
 	rhh_feed	feed = {0};
-	uint8_t		failed[1024];
+	uint8_t		refused[1024];
 	rhh_error	err;
 
 	def_init(&d);
 	def_key(&d, 4, GEN_UNIFORM, 1000, 0);
 	def_common_states(&d);
 	level_init(&level, &d, sets, 1);
-	level.d.spec.max_batch_rows = 8 * sizeof(failed);
+	level.d.spec.max_batch_rows = 8 * sizeof(refused);
 	data = make_data(&d, 20000, ctx->seed++);
 	if (fill_first(ctx, "first", &first, data))
 	{
@@ -304,7 +304,7 @@ case_feed_invalid(context *ctx)
 		{
 			feed.source = second;
 			feed.rows = &level.rows;
-			feed.failed = failed;
+			feed.refused = refused;
 			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
 				fault(ctx, "", "a table that is not finished was fed");
 			feed.source = first.table;

@@ -1,6 +1,6 @@
 /*
  * interface.c
- *		Calls that a device must refuse (RHH_INVALID): tables and batches that are
+ *		Calls that a device must reject (RHH_INVALID): tables and batches that are
  *		described wrongly.
  */
 #include "device_test.h"
@@ -13,7 +13,7 @@ expect_invalid(context *ctx, const def *d, const char *what)
 
 	if (ctx->device->ops->map_create(ctx->device->dev, &d->spec, &table, &err) !=
 		RHH_INVALID || err.status != RHH_INVALID || err.message[0] == '\0')
-		fault(ctx, what, "was not refused");
+		fault(ctx, what, "was not rejected");
 }
 
 void
@@ -61,13 +61,13 @@ case_invalid(context *ctx)
 	batch.n_rows = 16;
 	batch.values_offset[0] = 64;
 	batch.values_offset[1] = 128;
-	batch.used_bytes = batch.failed_offset = 192;
+	batch.used_bytes = batch.refused_offset = 192;
 #define INVALID(what) \
 	do { \
 		rhh_batch	b = batch; \
 		what; \
 		if (ops->map_submit(table, &b, 0, &err) != RHH_INVALID) \
-			fault(ctx, #what, "was not refused"); \
+			fault(ctx, #what, "was not rejected"); \
 	} while (0)
 	INVALID(b.n_rows = 0);
 	INVALID(b.n_rows = good.spec.max_batch_rows + 1);
@@ -83,10 +83,10 @@ case_invalid(context *ctx)
 }
 
 /*
- * Both devices refuse and accept the same.  They once had checks of their own: the
- * CPU device took a column of -2 for none, and refused batches in the device's memory
+ * Both devices reject and accept the same.  They once had checks of their own: the
+ * CPU device took a column of -2 for none, and rejected batches in the device's memory
  * that are larger than those in host memory may be; the CUDA device let the bitmap of
- * failed rows lie over the columns.
+ * refused rows lie over the columns.
  */
 void
 case_same_checks(context *ctx)
@@ -127,22 +127,22 @@ case_same_checks(context *ctx)
 	for (uint32_t c = 1; c < good.spec.n_columns; c++)
 		batch.values_offset[c] = batch.values_offset[c - 1] + 128;
 	batch.used_bytes = batch.values_offset[good.spec.n_columns - 1] + 128;
-	batch.failed_offset = batch.used_bytes;
+	batch.refused_offset = batch.used_bytes;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
-		fault(ctx, "a batch in host memory", "was not refused, though it is too large");
+		fault(ctx, "a batch in host memory", "was not rejected, though it is too large");
 
 	memory = device_alloc(ctx->device, 512);
 	device_copy(ctx->device, memory, host, 512);
 	batch.base = memory;
 	batch.on_device = true;
-	batch.failed_offset = batch.used_bytes - 64;
+	batch.refused_offset = batch.used_bytes - 64;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
-		fault(ctx, "a bitmap of failed rows over the columns", "was not refused");
-	batch.failed_offset = batch.used_bytes;
+		fault(ctx, "a bitmap of refused rows over the columns", "was not rejected");
+	batch.refused_offset = batch.used_bytes;
 	if (ops->map_submit(table, &batch, 7, &err) != RHH_OK)
 		fault(ctx, "a batch in the device's memory", err.message);
 	else if (next_event(ctx, &event) &&
-			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_failed != 0))
+			 (event.kind != RHH_EVENT_BATCH || event.tag != 7 || event.n_refused != 0))
 		fault(ctx, "a batch in the device's memory", "was not aggregated");
 	ops->map_destroy(table);
 	device_free(ctx->device, memory);

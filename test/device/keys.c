@@ -2,8 +2,8 @@
  * keys.c
  *		Grouping columns: every width alone, several at once, and their NULLs.
  *
- * A device packs narrow keys into a word and keeps wide ones apart, so the
- * shapes here are those on both sides of each bound.
+ * A device packs several narrow keys into one word and keeps wide ones as several
+ * words, so there are shapes on both sides of each bound.
  */
 #include "device_test.h"
 
@@ -69,7 +69,7 @@ case_key_widths(context *ctx)
 			}
 }
 
-/* Keys of the columns' given widths, of few values and of patterns. */
+/* Rows with keys of the columns' given widths, of few values and of patterns. */
 static void
 check_key_shapes(context *ctx, const uint8_t (*shapes)[6], size_t n_shapes, uint64_t n_values)
 {
@@ -125,7 +125,7 @@ case_32_keys(context *ctx)
 		def			d;
 
 		def_init(&d);
-		/* each but a few the same in all rows, so that groups have several */
+		/* all but a few are the same in all rows, so that groups have several rows */
 		for (uint32_t k = 0; k < RHH_MAX_KEYS; k++)
 			def_key(&d, width == 0 ? 1u << (k % 5) : 16, GEN_UNIFORM,
 					k % 8 == 3 ? 5 : 1, k % 8 == 5 ? 20 : 0);
@@ -136,42 +136,44 @@ case_32_keys(context *ctx)
 	}
 }
 
-/* The NULL of a column must not be any value of it. */
-void
-case_null_is_not_zero(context *ctx)
+/* Rows with keys of the columns' given widths, made by gen, many of them NULL. */
+static void
+check_null_shapes(context *ctx, const uint8_t (*shapes)[3], size_t n_shapes, gen_kind gen,
+				  uint64_t n_values, uint32_t nulls_of_256, uint64_t n_rows)
 {
-	static const uint8_t shapes[][3] = {{1}, {2}, {4}, {8}, {16}, {4, 2}, {8, 8}, {16, 4}};
 	run_options options = default_options;
 
 	options.no_failures = true;
-	for (size_t i = 0; i < LENGTH_OF(shapes); i++)
+	for (size_t i = 0; i < n_shapes; i++)
 	{
+		char		where[32];
 		def			d;
 
 		def_init(&d);
 		for (int k = 0; k < 3 && shapes[i][k] != 0; k++)
-			def_key(&d, shapes[i][k], GEN_CUSTOM, 0, 128);
+			def_key(&d, shapes[i][k], gen, n_values, nulls_of_256);
 		def_common_states(&d);
-		/* values stay zero; generate_value() still draws the NULLs */
-		check_table(ctx, "", &d, 5000, &options, NULL);
+		snprintf(where, sizeof(where), "shape %d", (int) i);
+		check_table(ctx, where, &d, n_rows, &options, NULL);
 	}
+}
+
+/*
+ * The NULL of a column must not be any value of it.  GEN_CUSTOM leaves all values
+ * zero, and half of them are NULL.
+ */
+void
+case_null_is_not_zero(context *ctx)
+{
+	static const uint8_t shapes[][3] = {{1}, {2}, {4}, {8}, {16}, {4, 2}, {8, 8}, {16, 4}};
+
+	check_null_shapes(ctx, shapes, LENGTH_OF(shapes), GEN_CUSTOM, 0, 128, 5000);
 }
 
 void
 case_all_null(context *ctx)
 {
 	static const uint8_t shapes[][3] = {{1}, {4}, {8}, {16}, {4, 2}, {8, 8}};
-	run_options options = default_options;
 
-	options.no_failures = true;
-	for (size_t i = 0; i < LENGTH_OF(shapes); i++)
-	{
-		def			d;
-
-		def_init(&d);
-		for (int k = 0; k < 3 && shapes[i][k] != 0; k++)
-			def_key(&d, shapes[i][k], GEN_UNIFORM, 1000, 256);
-		def_common_states(&d);
-		check_table(ctx, "", &d, 20000, &options, NULL);
-	}
+	check_null_shapes(ctx, shapes, LENGTH_OF(shapes), GEN_UNIFORM, 1000, 256, 20000);
 }

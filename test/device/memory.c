@@ -215,7 +215,7 @@ case_machine_memory(context *ctx)
 				run_event(&run, &event);
 		}
 		ops->map_stats(run.table, &stats);
-		if (stats.failed_rows == 0)
+		if (stats.refused_rows == 0)
 			fault(ctx, "", "the limit is not reached");
 		def_init(&small);
 		def_key(&small, 4, GEN_UNIFORM, 10, 0);

@@ -7,7 +7,7 @@
  * they are of (run_event).
  *
  * Every run also checks that no key comes out twice where needs_merge is false,
- * that the bitmap of failed rows agrees with the count of them and is untouched
+ * that the bitmap of refused rows agrees with the count of them and is untouched
  * where there are none, that a batch's columns are untouched, and that the
  * statistics add up.
  */
@@ -43,7 +43,7 @@ align64(uint32_t n)
 	return (n + 63) & ~63u;
 }
 
-/* Bytes that a batch of n rows can take, its bitmap of failed rows included. */
+/* Bytes that a batch of n rows can take, its bitmap of refused rows included. */
 uint32_t
 batch_room(const def *d, uint32_t n)
 {
@@ -103,7 +103,7 @@ fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, ui
 		at += bytes;
 	}
 	batch->used_bytes = at;
-	batch->failed_offset = at;
+	batch->refused_offset = at;
 }
 
 void
@@ -203,7 +203,7 @@ run_feed_one(run *run)
 
 	if (slot == NULL)
 		return false;
-	feed.failed = slot->base;
+	feed.refused = slot->base;
 	memset(slot->base, 0xa5, (run->d->spec.max_batch_rows + 63) / 64 * 8);
 	status = run->device->ops->map_feed(run->table, &feed, (uint64_t) (slot - run->slots),
 										&err);
@@ -251,12 +251,12 @@ run_submit_one(run *run)
 		n = (uint32_t) left;
 	slot->first_row = run->next_row;
 	fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
-	memset(slot->base + slot->batch.failed_offset, 0xa5, (n + 63) / 64 * 8);
+	memset(slot->base + slot->batch.refused_offset, 0xa5, (n + 63) / 64 * 8);
 	slot->checksum = checksum(slot->base, slot->batch.used_bytes);
 	if (slot->on_device != NULL)
 	{
 		device_copy(run->device, slot->on_device, slot->base,
-					slot->batch.failed_offset + (n + 63) / 64 * 8);
+					slot->batch.refused_offset + (n + 63) / 64 * 8);
 		slot->batch.base = slot->on_device;
 		slot->batch.on_device = true;
 	}
@@ -276,8 +276,8 @@ static void
 run_batch_done(run *run, const rhh_event *event)
 {
 	slot	   *slot = &run->slots[event->tag];
-	const uint8_t *failed = slot->base + slot->batch.failed_offset;
-	uint32_t	n_failed = 0;
+	const uint8_t *refused = slot->base + slot->batch.refused_offset;
+	uint32_t	n_refused = 0;
 
 	run->in_flight--;
 	if (event->tag >= run->n_slots || !slot->busy)
@@ -294,26 +294,26 @@ run_batch_done(run *run, const rhh_event *event)
 	}
 	if (slot->on_device != NULL)
 		device_copy(run->device, slot->base, slot->on_device,
-					slot->batch.failed_offset + (slot->batch.n_rows + 63) / 64 * 8);
+					slot->batch.refused_offset + (slot->batch.n_rows + 63) / 64 * 8);
 	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
 		run_fault(run, "the device wrote to a batch's columns");
 	for (uint32_t i = 0; i < slot->batch.n_rows; i++)
 	{
-		if (event->n_failed == 0)
+		if (event->n_refused == 0)
 		{
-			if (failed[i / 8] != 0xa5)
-				run_fault(run, "the bitmap of failed rows was written to, but none failed");
+			if (refused[i / 8] != 0xa5)
+				run_fault(run, "the bitmap of refused rows was written to, but none was refused");
 		}
-		else if (failed[i / 8] >> (i % 8) & 1)
+		else if (refused[i / 8] >> (i % 8) & 1)
 		{
-			n_failed++;
+			n_refused++;
 			map_row(run->outcome, run->data, slot->first_row + i);
 		}
 	}
-	if (n_failed != event->n_failed)
-		run_fault(run, "%u bits of failed rows are set, but %u failed", n_failed,
-				  event->n_failed);
-	run->n_failed += event->n_failed;
+	if (n_refused != event->n_refused)
+		run_fault(run, "%u bits of refused rows are set, but the event has %u", n_refused,
+				  event->n_refused);
+	run->n_refused += event->n_refused;
 }
 
 static void
@@ -473,7 +473,7 @@ drive(device *device, run *runs, uint32_t n_runs)
 		{
 			uint32_t	i = 0;
 
-			while (i < n_runs && runs[i].table != events[e].table)
+			while (i < n_runs && runs[i].table != events[e].map)
 				i++;
 			if (i == n_runs)
 				run_fault(&runs[0], "event for an unknown table");
@@ -508,7 +508,7 @@ run_check(run *run)
 	if (expected->n_groups != run->outcome->n_groups)
 		run_fault(run, "%u groups instead of %u (%llu rows handed back)",
 				  run->outcome->n_groups, expected->n_groups,
-				  (unsigned long long) run->n_failed);
+				  (unsigned long long) run->n_refused);
 	for (uint32_t g = 0; g < expected->n_groups && run->why[0] == '\0'; g++)
 	{
 		uint64_t   *want = map_group(expected, g);
@@ -527,19 +527,19 @@ run_check(run *run)
 						  "(%llu rows handed back)",
 						  (unsigned long long) want[1], w,
 						  (unsigned long long) have[w], (unsigned long long) want[w],
-						  (unsigned long long) run->n_failed);
+						  (unsigned long long) run->n_refused);
 	}
 	map_free(expected);
 
-	if (stats->rows + stats->failed_rows != run->data->n_rows)
-		run_fault(run, "%llu rows and %llu failed rows do not make %llu",
+	if (stats->rows + stats->refused_rows != run->data->n_rows)
+		run_fault(run, "%llu rows and %llu refused rows do not make %llu",
 				  (unsigned long long) stats->rows,
-				  (unsigned long long) stats->failed_rows,
+				  (unsigned long long) stats->refused_rows,
 				  (unsigned long long) run->data->n_rows);
-	if (stats->failed_rows != run->n_failed)
-		run_fault(run, "statistics have %llu failed rows, events %llu",
-				  (unsigned long long) stats->failed_rows,
-				  (unsigned long long) run->n_failed);
+	if (stats->refused_rows != run->n_refused)
+		run_fault(run, "statistics have %llu refused rows, events %llu",
+				  (unsigned long long) stats->refused_rows,
+				  (unsigned long long) run->n_refused);
 	if (stats->groups != run->unique->n_groups)
 		run_fault(run, "statistics have %llu groups, %u came out",
 				  (unsigned long long) stats->groups, run->unique->n_groups);
@@ -560,12 +560,12 @@ run_check(run *run)
 				  (unsigned long long) stats->upload_ns,
 				  (unsigned long long) stats->kernel_ns,
 				  (unsigned long long) stats->extract_ns);
-	if (run->options.no_failures && run->n_failed > 0)
+	if (run->options.no_failures && run->n_refused > 0)
 		run_fault(run, "%llu rows were handed back of a table with room",
-				  (unsigned long long) run->n_failed);
-	if (run->n_failed < run->options.min_failures)
+				  (unsigned long long) run->n_refused);
+	if (run->n_refused < run->options.min_failures)
 		run_fault(run, "only %llu rows were handed back: the case tests nothing",
-				  (unsigned long long) run->n_failed);
+				  (unsigned long long) run->n_refused);
 }
 
 /* ---------- cases ---------- */

@@ -110,7 +110,7 @@ case_turns(context *ctx)
 		for (bool seen = false; n_in_flight > 0 && ok; n_in_flight--)
 		{
 			ok = next_event(ctx, &event);
-			seen |= ok && event.table == last;
+			seen |= ok && event.map == last;
 			n_before += !seen;
 		}
 		in_turn = n_before < n_others / 2;
