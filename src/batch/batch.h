@@ -127,11 +127,11 @@ extern bool gpurhh_string_odd_length(const char *data, uint32 length,
 									 uint32 bytes, int characters);
 extern const char *gpurhh_string_of_key(const Dictionary *dictionary,
 										const uint64 *key, uint32 *length);
-extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
+extern void gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 							   int parameter, const struct varlena *value,
 							   const char *readable, char *to);
 extern void gpurhh_strings_add_column(StringEncoder *encoder,
-									  GpuEncoding encoding, int parameter,
+									  GpuDerivation derivation, int parameter,
 									  const char *const *data,
 									  const uint32 *positions, int n,
 									  const char *readable, char *to);
@@ -184,11 +184,36 @@ extern void gpurhh_strings_read(const StringWords *words, BufFile *file,
 
 typedef struct Feed Feed;
 
+/*
+ * How a row's value gets into a column.  It follows from the encoding's width,
+ * order, derivation and role, and is found once, so that gpurhh_feed_slot() takes
+ * one dense switch for each value.
+ */
+typedef enum FeedStep
+{
+	FEED_LATER,					/* by candidates.c or pairs.c, NULLs too */
+	FEED_BEFORE,				/* feed_strings() has written it, unless NULL */
+	FEED_FILTER,				/* 1 if it is true, else 0 */
+	FEED_TRUTH,
+	FEED_1_BYTE,
+	FEED_2_BYTES,
+	FEED_4_BYTES,
+	FEED_8_BYTES,
+	FEED_16_BYTES,
+	FEED_4_ORDERED,				/* see gpurhh_order_4_bytes() */
+	FEED_8_ORDERED,
+	FEED_LIMB,
+	FEED_WORD
+} FeedStep;
+
 typedef struct FeedColumn
 {
 	GpuEncoding encoding;
 	int			parameter;		/* see GpuColumn */
 	int			attribute;
+	uint8		step;			/* FeedStep */
+	uint8		order;			/* GpuOrder */
+	uint8		limb;			/* with FEED_LIMB: which one */
 	uint8		bytes;
 	bool		is_key;			/* as the caller says: NULL is a group */
 	bool		any_null;		/* in the batch being filled */
@@ -244,6 +269,9 @@ gpurhh_is_watched(const uint64 *watched, int64 integer)
 	return (watched[bit / 64] >> (bit % 64)) & 1;
 }
 
+extern void gpurhh_feed_layout(Feed *feed, int n_columns,
+							   const uint8 *column_bytes,
+							   Size block_bytes, int max_rows);
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
 							 const GpuColumn *columns,
 							 Size block_bytes, int max_rows);

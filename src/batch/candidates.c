@@ -151,8 +151,8 @@ gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
 		candidates->numbers[candidates->n_columns] = number;
 		candidates->columns[candidates->n_columns++] = (CandidateColumn){
 			.number = number,
-			.greatest = gpurhh_is_greatest(encoding),
-			.blanks = gpurhh_encodings[encoding].vector == VECTOR_BPCHAR,
+			.greatest = gpurhh_encodings[encoding].role == ROLE_GREATEST,
+			.blanks = gpurhh_encodings[encoding].derivation == DERIVED_BPCHAR,
 			.characters = columns[number].parameter
 		};
 	}

@@ -843,15 +843,16 @@ write_numbers(StringEncoder *encoder)
  * char(n), how many characters that is.
  */
 void
-gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
-				   const struct varlena *value, const char *readable, char *to)
+gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
+				   int parameter, const struct varlena *value,
+				   const char *readable, char *to)
 {
 	struct varlena *detoasted = NULL;
 	const char *data;
 	uint32		length;
 	bool		odd = false;
 
-	if (encoding == GPU_ENC_NAME)
+	if (derivation == DERIVED_NAME)
 	{
 		data = (const char *) value;
 		length = strnlen(data, NAMEDATALEN);
@@ -867,7 +868,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 		data = VARDATA_ANY(value);
 		length = VARSIZE_ANY_EXHDR(value);
 	}
-	if (encoding == GPU_ENC_BPCHAR)
+	if (derivation == DERIVED_BPCHAR)
 	{
 		uint32		bytes = length;
 
@@ -890,7 +891,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 	}
 	if (length < GPURHH_STRING_BYTES)
 	{
-		if (encoding != GPU_ENC_BPCHAR || odd)
+		if (derivation != DERIVED_BPCHAR || odd)
 			(void) write_inline_key(data, length, readable, to);
 		if (unlikely(odd))
 			to[GPURHH_STRING_BYTES - 1] |= GPURHH_STRING_ODD;
@@ -916,14 +917,14 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
  * the rest; and it leaves all others to gpurhh_strings_add().
  */
 void
-gpurhh_strings_add_column(StringEncoder *encoder, GpuEncoding encoding,
+gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 						  int parameter, const char *const *data,
 						  const uint32 *positions, int n, const char *readable,
 						  char *to)
 {
-	bool		blanks = encoding == GPU_ENC_BPCHAR;
+	bool		blanks = derivation == DERIVED_BPCHAR;
 	/* where a value starts before this, a whole key can be read behind its header */
-	const char *end = encoding == GPU_ENC_NAME ? NULL :
+	const char *end = derivation == DERIVED_NAME ? NULL :
 		readable - GPURHH_STRING_BYTES;
 
 	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
@@ -947,7 +948,7 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuEncoding encoding,
 					continue;
 			}
 		}
-		gpurhh_strings_add(encoder, encoding, parameter,
+		gpurhh_strings_add(encoder, derivation, parameter,
 						   (const struct varlena *) value, readable, to);
 	}
 }

@@ -13,8 +13,6 @@
  */
 #include "postgres.h"
 
-#include "utils/uuid.h"
-
 #include "batch/batch.h"
 
 #define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
@@ -31,12 +29,14 @@ block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
 }
 
 /*
- * Lays out blocks of block_bytes for the given columns; at most max_rows rows
- * each.  Any number of columns up to RHH_MAX_COLUMNS fits the smallest block.
+ * Lays out blocks of block_bytes for columns of so many bytes each; at most
+ * max_rows rows go into a block.  RHH_MAX_COLUMNS columns fit the smallest block.
+ * What the columns' values are need not be known here, as level_rows.c writes
+ * them by their width alone.
  */
 void
-gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
-				 Size block_bytes, int max_rows)
+gpurhh_feed_layout(Feed *feed, int n_columns, const uint8 *column_bytes,
+				   Size block_bytes, int max_rows)
 {
 	Size		row_bits = 1;
 	Size		rows;
@@ -46,15 +46,8 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	feed->n_columns = n_columns;
 	for (int c = 0; c < n_columns; c++)
 	{
-		feed->columns[c].encoding = columns[c].encoding;
-		feed->columns[c].parameter = columns[c].parameter;
-		feed->columns[c].attribute = columns[c].attribute;
-		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
-		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
-		if (gpurhh_is_string(columns[c].encoding) &&
-			!gpurhh_is_candidate(columns[c].encoding))
-			feed->string_columns[feed->n_strings++] = c;
-		row_bits += 8 * feed->columns[c].bytes + 1;
+		feed->columns[c].bytes = column_bytes[c];
+		row_bits += 8 * column_bytes[c] + 1;
 	}
 
 	/* what the columns' alignment takes, may ask for some rows less */
@@ -74,6 +67,76 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	{
 		feed->columns[c].nulls_offset = offset;
 		offset += BITMAP_BYTES(rows);
+	}
+}
+
+/* How rows' values get into columns of an encoding. */
+static FeedStep
+step_of(const GpuEncodingInfo *info)
+{
+	bool		ordered = info->order != ORDER_OF_BITS;
+
+	if (info->role == ROLE_LEAST || info->role == ROLE_GREATEST)
+		return FEED_LATER;
+	switch (info->derivation)
+	{
+		case DERIVED_TRUTH:
+			return info->role == ROLE_FILTER ? FEED_FILTER : FEED_TRUTH;
+		case DERIVED_VALUE:
+			break;
+		case DERIVED_WORD:
+			return FEED_WORD;
+		case DERIVED_LIMB:
+			return FEED_LIMB;
+		case DERIVED_STRING:
+		case DERIVED_BPCHAR:
+		case DERIVED_NAME:
+			return FEED_BEFORE;
+		case DERIVED_BOTH:
+		case DERIVED_PRODUCT:
+			return FEED_LATER;
+		case DERIVED_NOT:
+			elog(ERROR, "column without an encoding is fed");
+	}
+	switch (info->bytes)
+	{
+		case 1:
+			return FEED_1_BYTE;
+		case 2:
+			return FEED_2_BYTES;
+		case 4:
+			return ordered ? FEED_4_ORDERED : FEED_4_BYTES;
+		case 8:
+			return ordered ? FEED_8_ORDERED : FEED_8_BYTES;
+		default:
+			return FEED_16_BYTES;
+	}
+}
+
+/* Lays out blocks for these columns, as above, to be filled from rows or pages. */
+void
+gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
+				 Size block_bytes, int max_rows)
+{
+	uint8		column_bytes[RHH_MAX_COLUMNS] = {0};
+
+	for (int c = 0; c < n_columns; c++)
+		column_bytes[c] = gpurhh_encodings[columns[c].encoding].bytes;
+	gpurhh_feed_layout(feed, n_columns, column_bytes, block_bytes, max_rows);
+	for (int c = 0; c < n_columns; c++)
+	{
+		FeedColumn *to = &feed->columns[c];
+		const GpuEncodingInfo *info = &gpurhh_encodings[columns[c].encoding];
+
+		to->encoding = columns[c].encoding;
+		to->parameter = columns[c].parameter;
+		to->attribute = columns[c].attribute;
+		to->step = step_of(info);
+		to->order = info->order;
+		to->limb = info->limb;
+		feed->n_attributes = Max(feed->n_attributes, to->attribute + 1);
+		if (to->step == FEED_BEFORE)
+			feed->string_columns[feed->n_strings++] = c;
 	}
 }
 
@@ -157,7 +220,8 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 			continue;
 		value = (const struct varlena *)
 			DatumGetPointer(slot->tts_values[column->attribute]);
-		gpurhh_strings_add(&feed->strings, column->encoding,
+		gpurhh_strings_add(&feed->strings,
+						   gpurhh_encodings[column->encoding].derivation,
 						   column->parameter, value, (const char *) value,
 						   feed->base + column->values_offset +
 						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
@@ -205,7 +269,7 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 								   limbs)))
 	{
 		((int64 *) (feed->base + column->values_offset))[feed->n_rows] =
-			limbs[column->encoding - GPU_ENC_DECIMAL];
+			limbs[column->limb];
 		return likely(feed->watched == NULL) || column->is_key ||
 			!gpurhh_is_watched(feed->watched, limbs[0]);
 	}
@@ -272,68 +336,49 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 		char	   *values = feed->base + column->values_offset;
 		Datum		value = slot->tts_values[column->attribute];
 
-		if (gpurhh_is_candidate(column->encoding) ||
-			gpurhh_is_of_pair(column->encoding))
+		if (column->step == FEED_LATER)
 			continue;
 		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
-			if (column->encoding == GPU_ENC_FILTER)
+			if (column->step == FEED_FILTER)
 				((uint8 *) values)[row] = 0;
 			else
 				mark_null(feed, column);
 			continue;
 		}
-		switch (column->encoding)
+		switch ((FeedStep) column->step)
 		{
-			case GPU_ENC_BOOL:
-			case GPU_ENC_FILTER:
+			case FEED_LATER:
+			case FEED_BEFORE:
+				break;
+			case FEED_FILTER:
+			case FEED_TRUTH:
 				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
 				break;
-			case GPU_ENC_CHAR:
+			case FEED_1_BYTE:
 				values[row] = DatumGetChar(value);
 				break;
-			case GPU_ENC_INT2:
+			case FEED_2_BYTES:
 				((int16 *) values)[row] = DatumGetInt16(value);
 				break;
-			case GPU_ENC_INT4:
-			case GPU_ENC_OID:
-			case GPU_ENC_FLOAT4_RAW:
+			case FEED_4_BYTES:
 				((int32 *) values)[row] = DatumGetInt32(value);
 				break;
-			case GPU_ENC_INT8:
-			case GPU_ENC_FLOAT8_RAW:
+			case FEED_8_BYTES:
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
-			case GPU_ENC_FLOAT4:
-			case GPU_ENC_FLOAT4_ORDER:
-			case GPU_ENC_OID_ORDER:
+			case FEED_16_BYTES:
+				memcpy(values + (Size) row * 16, DatumGetPointer(value), 16);
+				break;
+			case FEED_4_ORDERED:
 				((int32 *) values)[row] = DatumGetInt32(value);
-				gpurhh_convert_values(column->encoding,
-									  (int32 *) values + row, 1);
+				gpurhh_order_4_bytes(column->order, (int32 *) values + row, 1);
 				break;
-			case GPU_ENC_FLOAT8:
-			case GPU_ENC_FLOAT8_ORDER:
-			case GPU_ENC_UINT8_ORDER:
+			case FEED_8_ORDERED:
 				((int64 *) values)[row] = DatumGetInt64(value);
-				gpurhh_convert_values(column->encoding,
-									  (int64 *) values + row, 1);
+				gpurhh_order_8_bytes(column->order, (int64 *) values + row, 1);
 				break;
-			case GPU_ENC_UUID:
-				memcpy(values + (Size) row * UUID_LEN,
-					   DatumGetUUIDP(value)->data, UUID_LEN);
-				break;
-			case GPU_ENC_STRING:
-			case GPU_ENC_BPCHAR:
-			case GPU_ENC_NAME:
-				break;			/* is there already */
-			case GPU_ENC_LEAST_STRING:
-			case GPU_ENC_LEAST_BPCHAR:
-			case GPU_ENC_GREATEST_STRING:
-			case GPU_ENC_GREATEST_BPCHAR:
-				break;			/* comes last */
-			case GPU_ENC_DECIMAL:
-			case GPU_ENC_LIMB1:
-			case GPU_ENC_LIMB2:
+			case FEED_LIMB:
 				if (likely(feed_decimal(feed, column, value)))
 					break;
 				if (!column->is_key)
@@ -341,23 +386,10 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				else if (!feed_odd_key(feed, column, slot))
 					return;
 				break;
-			case GPU_ENC_BYTES:
-			case GPU_ENC_TIMETZ:
-			case GPU_ENC_TID:
-			case GPU_ENC_YEARS:
-			case GPU_ENC_INTERVAL_TIME:
-			case GPU_ENC_INTERVAL_DAYS:
-			case GPU_ENC_INTERVAL_MONTHS:
-			case GPU_ENC_INTERVAL_INFINITE:
+			case FEED_WORD:
 				((uint64 *) values)[row] =
-					gpurhh_encode_reference(column->encoding,
-											column->parameter,
+					gpurhh_encode_reference(column->encoding, column->parameter,
 											DatumGetPointer(value));
-				break;
-			case GPU_ENC_NONE:
-			case GPU_ENC_BOTH:
-			case GPU_ENC_PRODUCT:
-				Assert(false);
 				break;
 		}
 	}
@@ -392,12 +424,12 @@ gpurhh_feed_string(Feed *feed, int column, uint32 row,
 {
 	const FeedColumn *to = &feed->columns[column];
 	uint8	   *bitmap = (uint8 *) feed->base + to->nulls_offset;
-	bool		blanks = to->encoding == GPU_ENC_LEAST_BPCHAR ||
-		to->encoding == GPU_ENC_GREATEST_BPCHAR;
+	bool		blanks =
+		gpurhh_encodings[to->encoding].derivation == DERIVED_BPCHAR;
 
 	bitmap[row / 8] &= ~(1 << (row % 8));
 	gpurhh_strings_add(&feed->strings,
-					   blanks && !regular ? GPU_ENC_BPCHAR : GPU_ENC_STRING,
+					   blanks && !regular ? DERIVED_BPCHAR : DERIVED_STRING,
 					   to->parameter, value, (const char *) value,
 					   feed->base + to->values_offset +
 					   (Size) row * GPURHH_STRING_BYTES);

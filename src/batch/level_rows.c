@@ -21,36 +21,13 @@
 
 #include "batch/batch.h"
 
-/* How feed.c lays out a column of so many bytes. */
-static GpuEncoding
-encoding_of(int bytes)
-{
-	switch (bytes)
-	{
-		case 1:
-			return GPU_ENC_CHAR;
-		case 2:
-			return GPU_ENC_INT2;
-		case 4:
-			return GPU_ENC_INT4;
-		case 8:
-			return GPU_ENC_INT8;
-		default:
-			return GPU_ENC_UUID;
-	}
-}
-
 /* Lays out blocks of block_bytes, at most max_rows rows each. */
 void
 gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,
 					   Size block_bytes, int max_rows)
 {
-	GpuColumn	columns[RHH_MAX_COLUMNS] = {0};
-
-	for (uint32 c = 0; c < plan->spec.n_columns; c++)
-		columns[c].encoding = encoding_of(plan->spec.column_bytes[c]);
-	gpurhh_feed_init(feed, plan->spec.n_columns, columns, block_bytes,
-					 max_rows);
+	gpurhh_feed_layout(feed, plan->spec.n_columns, plan->spec.column_bytes,
+					   block_bytes, max_rows);
 }
 
 #define NARROW(T) \

@@ -84,13 +84,14 @@ gpurhh_pairs_fill(Feed *feed)
 	for (int c = 0; c < feed->n_columns; c++)
 	{
 		const FeedColumn *column = &feed->columns[c];
+		GpuDerivation derivation = gpurhh_encodings[column->encoding].derivation;
 		char	   *to = feed->base + column->values_offset;
 		int			first = column->parameter >> 8;
 		int			second = column->parameter & 0xff;
 
-		if (column->encoding == GPU_ENC_BOTH)
+		if (derivation == DERIVED_BOTH)
 			fill_both(feed, first, second, (uint8 *) to);
-		else if (column->encoding == GPU_ENC_PRODUCT)
+		else if (derivation == DERIVED_PRODUCT)
 			fill_products(feed, column_values(feed, first),
 						  column_values(feed, second), (Twice *) to);
 	}

@@ -72,7 +72,7 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
-	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	GpuDerivation string;		/* to be made its key; DERIVED_NOT: it is none */
 	int			parameter;		/* of that, see GpuColumn */
 	bool		pointer;		/* to where it is in the page, for expressions */
 	int			scale;			/* >= 0: a numeric, loaded as an integer */
@@ -298,7 +298,8 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
 		return false;
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
-	heap->column_set.loads[column->load].string = column->encoding;
+	heap->column_set.loads[column->load].string =
+		gpurhh_encodings[column->encoding].derivation;
 	heap->column_set.loads[column->load].parameter = parameter;
 	return true;
 }
@@ -309,9 +310,9 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 			   GpuColumn how, const char **why)
 {
 	GpuEncoding encoding = how.encoding;
-	VectorType	type = gpurhh_encodings[encoding].vector;
+	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
+	VectorType	type = info->vector;
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
-	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
 	const char *reason;
 
@@ -321,19 +322,18 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
 		prepare_strings(heap, column, expr, how.parameter))
 		return true;
-	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
-		gpurhh_encodings[encoding].by_reference)
+	if (att != NULL && att->attlen > 0 && info->derivation == DERIVED_WORD)
 	{
 		column->encode = true;
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 								att->attlen, -1, true);
 		return true;
 	}
-	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
+	if (att != NULL && info->role != ROLE_FILTER && att->attlen == info->bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								bytes, -1, false);
+								info->bytes, -1, false);
 		return true;
 	}
 	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
@@ -361,8 +361,7 @@ find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 {
 	HeapColumn *column = &heap->columns[c];
 
-	if (columns[c].encoding != GPU_ENC_LIMB1 &&
-		columns[c].encoding != GPU_ENC_LIMB2)
+	if (gpurhh_encodings[columns[c].encoding].limb == 0)
 		return false;
 	for (int other = 0; other < c; other++)
 	{
@@ -568,7 +567,7 @@ store_decimal(LoadSet *set, HeapLoad *load, int row, const char *from)
 static inline bool
 is_referred_to(const HeapLoad *load)
 {
-	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+	return load->string != DERIVED_NOT || load->pointer || load->scale >= 0;
 }
 
 /*
@@ -579,7 +578,7 @@ static inline void
 store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
 			   const char *readable)
 {
-	if (load->string != GPU_ENC_NONE)
+	if (load->string != DERIVED_NOT)
 		gpurhh_strings_add(set->strings, load->string, load->parameter,
 						   (const struct varlena *) from, readable,
 						   load->to + (Size) row * GPURHH_STRING_BYTES);
@@ -763,7 +762,7 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			set->odd = true;
 		return;
 	}
-	if (load->string != GPU_ENC_NONE)
+	if (load->string != DERIVED_NOT)
 	{
 		gpurhh_strings_add_column(set->strings, load->string, load->parameter,
 								  data, positions, n, page_end, load->to);
@@ -1095,7 +1094,7 @@ store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 			  char *to, int n)
 {
 	if (limbs)
-		gpurhh_decimal_split(result->values, n, encoding - GPU_ENC_DECIMAL,
+		gpurhh_decimal_split(result->values, n, gpurhh_encodings[encoding].limb,
 							 (int64 *) to);
 	else
 		memcpy(to, result->values, (Size) n * bytes);
@@ -1111,8 +1110,8 @@ store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 
 /* Stores the string keys of n results of an expression in the block. */
 static void
-add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
-			int n)
+add_strings(const Vector *result, GpuDerivation derivation, Feed *feed,
+			int column, int n)
 {
 	const struct varlena *const *strings = result->values;
 	char	   *to = feed->base + feed->columns[column].values_offset +
@@ -1123,7 +1122,7 @@ add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 		if (result->nulls != NULL && result->nulls[i])
 			memset(to, 0, GPURHH_STRING_BYTES);
 		else
-			gpurhh_strings_add(&feed->strings, encoding,
+			gpurhh_strings_add(&feed->strings, derivation,
 							   feed->columns[column].parameter, strings[i],
 							   (const char *) strings[i], to);
 	}
@@ -1191,7 +1190,8 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 			return false;
 		else if (gpurhh_is_string(column->encoding) &&
 				 !gpurhh_is_candidate(column->encoding))
-			add_strings(&column->result, column->encoding, feed, c, n);
+			add_strings(&column->result,
+						gpurhh_encodings[column->encoding].derivation, feed, c, n);
 		else if (column->encoding == GPU_ENC_DECIMAL &&
 				 (n_limbs > 1 ?
 				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
@@ -1237,6 +1237,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		HeapColumn *from = &heap->columns[c];
+		const GpuEncodingInfo *info = &gpurhh_encodings[from->encoding];
 		FeedColumn *column = &feed->columns[c];
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
@@ -1247,13 +1248,14 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
 		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
 			store_results(&from->result, from->encoding,
-						  from->encoding >= GPU_ENC_DECIMAL &&
-						  from->encoding <= GPU_ENC_LIMB2 &&
+						  info->derivation == DERIVED_LIMB &&
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
 						  column->bytes, to, n);
-		gpurhh_convert_values(from->encoding, to, n);
-		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER &&
-			!gpurhh_is_candidate(from->encoding))
+		if (column->step == FEED_4_ORDERED)
+			gpurhh_order_4_bytes(column->order, to, n);
+		else if (column->step == FEED_8_ORDERED)
+			gpurhh_order_8_bytes(column->order, to, n);
+		if (from->result.nulls != NULL && info->role == ROLE_ANY)
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}
 	if (feed->candidates != NULL)

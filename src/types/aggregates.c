@@ -719,14 +719,6 @@ has_type(const GpuAggregate *aggregate, Oid type, const GpuColumn *column)
 	}
 }
 
-/* As integers whose least is one of the values, to the last bit: -0 and NaN, too. */
-static GpuEncoding
-unchanged(GpuEncoding encoding)
-{
-	return encoding == GPU_ENC_FLOAT4 ? GPU_ENC_FLOAT4_RAW :
-		encoding == GPU_ENC_FLOAT8 ? GPU_ENC_FLOAT8_RAW : encoding;
-}
-
 /*
  * How an argument travels.  Where the aggregate only asks whether it is NULL, and
  * that is all that can be fed, the encoding is GPU_ENC_NONE.  collation: the one
@@ -765,8 +757,9 @@ gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg, Oid collation,
 		*problem = "with a collation whose order is not that of bytes";
 	else
 	{
+		/* the result is one of the values to the last bit: -0 and any NaN, too */
 		if (aggregate->argtype == ANYELEMENTOID)
-			column->encoding = unchanged(column->encoding);
+			column->encoding = gpurhh_as_stored(column->encoding);
 		return true;
 	}
 	return false;
@@ -776,13 +769,8 @@ gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg, Oid collation,
 bool
 gpurhh_state_is_used(const AggregateState *state, const GpuColumn *column)
 {
-	switch (state->part)
-	{
-		case GPU_ENC_LIMB1:
-			return GPURHH_DECIMAL_LIMBS(column->parameter) > 1;
-		case GPU_ENC_LIMB2:
-			return GPURHH_DECIMAL_LIMBS(column->parameter) > 2;
-		default:
-			return true;
-	}
+	const GpuEncodingInfo *part = &gpurhh_encodings[state->part];
+
+	return part->derivation != DERIVED_LIMB ||
+		part->limb < GPURHH_DECIMAL_LIMBS(column->parameter);
 }

@@ -29,20 +29,53 @@
 #define ZONE_BITS	18
 #define ZONE_BIAS	(1 << (ZONE_BITS - 1))
 
-/* As an integer in float8's order, with all NaNs greatest; and back. */
-static inline int64
-order_float8(int64 bits)
-{
-	return bits ^ ((bits >> 63) & PG_INT64_MAX);
-}
-
+/*
+ * These four turn the bits of a value into an integer whose order, with a sign, is
+ * that of the values.  Each of them is its own inverse.  NaN is the greatest float
+ * if its sign bit is 0, as it is in the NaN that all others are replaced by.
+ */
 static inline int32
 order_float4(int32 bits)
 {
 	return bits ^ ((bits >> 31) & PG_INT32_MAX);
 }
 
-#define CONVERT_LOOP(T, expr) \
+static inline int64
+order_float8(int64 bits)
+{
+	return bits ^ ((bits >> 63) & PG_INT64_MAX);
+}
+
+static inline uint32
+order_uint4(uint32 bits)
+{
+	return bits ^ ((uint32) 1 << 31);
+}
+
+static inline uint64
+order_uint8(uint64 bits)
+{
+	return bits ^ (UINT64CONST(1) << 63);
+}
+
+/* The encoding whose columns have the values of this one with their very bits. */
+GpuEncoding
+gpurhh_as_stored(GpuEncoding encoding)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_FLOAT4:
+			return GPU_ENC_FLOAT4_RAW;
+		case GPU_ENC_FLOAT8:
+			return GPU_ENC_FLOAT8_RAW;
+		case GPU_ENC_BPCHAR:
+			return GPU_ENC_STRING;
+		default:
+			return encoding;
+	}
+}
+
+#define ORDER_LOOP(T, expr) \
 	do { \
 		T		   *v = values; \
 		\
@@ -50,56 +83,96 @@ order_float4(int32 bits)
 			v[i] = (expr); \
 	} while (0)
 
-/* Makes values what travels, where that is not what they are. */
+/* Gives n values of 4 bytes, as they are stored, the bits that the order asks for. */
 void
-gpurhh_convert_values(GpuEncoding encoding, void *values, int n)
+gpurhh_order_4_bytes(GpuOrder order, void *values, int n)
 {
-	switch (encoding)
+	switch (order)
 	{
-		case GPU_ENC_FLOAT4:
+		case ORDER_OF_BITS:
+			break;
+		case ORDER_OF_EQUALITY:
 			/* -0 equals 0 */
-			CONVERT_LOOP(float4, isnan(v[i]) ? get_float4_nan() :
-						 v[i] == 0 ? 0 : v[i]);
+			ORDER_LOOP(float4, isnan(v[i]) ? get_float4_nan() :
+					   v[i] == 0 ? 0 : v[i]);
 			break;
-		case GPU_ENC_FLOAT8:
-			CONVERT_LOOP(float8, isnan(v[i]) ? get_float8_nan() :
-						 v[i] == 0 ? 0 : v[i]);
+		case ORDER_OF_FLOATS:
+			ORDER_LOOP(float4, isnan(v[i]) ? get_float4_nan() : v[i]);
+			ORDER_LOOP(int32, order_float4(v[i]));
 			break;
-		case GPU_ENC_FLOAT4_ORDER:
-			CONVERT_LOOP(float4, isnan(v[i]) ? get_float4_nan() : v[i]);
-			CONVERT_LOOP(int32, order_float4(v[i]));
-			break;
-		case GPU_ENC_FLOAT8_ORDER:
-			CONVERT_LOOP(float8, isnan(v[i]) ? get_float8_nan() : v[i]);
-			CONVERT_LOOP(int64, order_float8(v[i]));
-			break;
-		case GPU_ENC_OID_ORDER:
-			CONVERT_LOOP(uint32, v[i] ^ ((uint32) 1 << 31));
-			break;
-		case GPU_ENC_UINT8_ORDER:
-			CONVERT_LOOP(uint64, v[i] ^ (UINT64CONST(1) << 63));
-			break;
-		default:
+		case ORDER_OF_UNSIGNED:
+			ORDER_LOOP(uint32, order_uint4(v[i]));
 			break;
 	}
 }
 
-/* The value's bits of a word of an encoding by value, or of some if it has none. */
-int64
-gpurhh_convert_back(GpuEncoding encoding, int64 word)
+/* The same for n values of 8 bytes. */
+void
+gpurhh_order_8_bytes(GpuOrder order, void *values, int n)
 {
-	switch (encoding)
+	switch (order)
 	{
-		case GPU_ENC_FLOAT4_ORDER:
-			return order_float4((int32) word);
-		case GPU_ENC_FLOAT8_ORDER:
-			return order_float8(word);
-		case GPU_ENC_OID_ORDER:
-			return (uint32) word ^ ((uint32) 1 << 31);
-		case GPU_ENC_UINT8_ORDER:
-			return (int64) ((uint64) word ^ (UINT64CONST(1) << 63));
+		case ORDER_OF_BITS:
+			break;
+		case ORDER_OF_EQUALITY:
+			ORDER_LOOP(float8, isnan(v[i]) ? get_float8_nan() :
+					   v[i] == 0 ? 0 : v[i]);
+			break;
+		case ORDER_OF_FLOATS:
+			ORDER_LOOP(float8, isnan(v[i]) ? get_float8_nan() : v[i]);
+			ORDER_LOOP(int64, order_float8(v[i]));
+			break;
+		case ORDER_OF_UNSIGNED:
+			ORDER_LOOP(uint64, order_uint8(v[i]));
+			break;
+	}
+}
+
+#define DECODE_LOOP(datum) \
+	do { \
+		for (uint32 i = 0; i < n; i++) \
+			values[i] = (datum); \
+	} while (0)
+
+/* The Datums of n words of an encoding by value. */
+void
+gpurhh_decode_values(GpuEncoding encoding, const uint64 *words, uint32 n,
+					 Datum *values)
+{
+	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
+
+	Assert(!info->by_reference);
+	if (info->derivation == DERIVED_TRUTH)
+	{
+		DECODE_LOOP(BoolGetDatum(words[i] != 0));
+		return;
+	}
+	Assert(info->derivation == DERIVED_VALUE);
+	switch (info->bytes)
+	{
+		case 1:
+			DECODE_LOOP(CharGetDatum((char) words[i]));
+			break;
+		case 2:
+			DECODE_LOOP(Int16GetDatum((int16) words[i]));
+			break;
+		case 4:
+			/* Datums of four bytes are alike, as in fetch_att() */
+			if (info->order == ORDER_OF_FLOATS)
+				DECODE_LOOP(Int32GetDatum(order_float4((int32) words[i])));
+			else if (info->order == ORDER_OF_UNSIGNED)
+				DECODE_LOOP(Int32GetDatum((int32) order_uint4((uint32) words[i])));
+			else
+				DECODE_LOOP(Int32GetDatum((int32) words[i]));
+			break;
 		default:
-			return word;
+			if (info->order == ORDER_OF_FLOATS)
+				DECODE_LOOP(Int64GetDatum(order_float8((int64) words[i])));
+			else if (info->order == ORDER_OF_UNSIGNED)
+				DECODE_LOOP(Int64GetDatum((int64) order_uint8(words[i])));
+			else
+				DECODE_LOOP(Int64GetDatum((int64) words[i]));
+			break;
 	}
 }
 

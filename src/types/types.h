@@ -19,94 +19,111 @@
 
 #define GPURHH_STRING_BYTES	16	/* of a key that stands for a string */
 
-/* How a value of a type travels in a column, and back from a result's words. */
+/*
+ * How the values of a column travel to a device, and back as words of a result.
+ *
+ * An encoding is a name for a row of gpurhh_encodings[], which says four things
+ * of a column that have nothing to do with each other: its width, its order, what
+ * it is derived from, and its role.  A plan carries the name alone, and only those
+ * combinations exist that have a row.  So code asks the row for what it needs to
+ * know and does not list encodings, except where it is about a single one.
+ */
 typedef enum GpuEncoding
 {
 	GPU_ENC_NONE,				/* not in a column */
-	GPU_ENC_BOOL,				/* 1 byte */
-	GPU_ENC_CHAR,				/* 1 byte */
+	GPU_ENC_BOOL,
+	GPU_ENC_CHAR,
 	GPU_ENC_INT2,
 	GPU_ENC_INT4,				/* int4, date */
 	GPU_ENC_OID,				/* oid, enums and others without a sign */
 	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz, money */
-	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
+	GPU_ENC_FLOAT4,
 	GPU_ENC_FLOAT8,
-	GPU_ENC_FLOAT4_RAW,			/* as it is */
+	GPU_ENC_FLOAT4_RAW,
 	GPU_ENC_FLOAT8_RAW,
-	/* as integers in the order of their type, for minima and maxima: */
 	GPU_ENC_FLOAT4_ORDER,
 	GPU_ENC_FLOAT8_ORDER,
 	GPU_ENC_OID_ORDER,
 	GPU_ENC_UINT8_ORDER,		/* 8 bytes without a sign */
-	GPU_ENC_UUID,				/* 16 bytes */
-	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
-	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
-								 * how many characters they make it */
-	GPU_ENC_NAME,				/* the same of a name */
-	/* the same of strings that may be a group's least or greatest, else NULL: */
+	GPU_ENC_UUID,
+	GPU_ENC_STRING,
+	GPU_ENC_BPCHAR,				/* parameter: its declared number of characters */
+	GPU_ENC_NAME,
 	GPU_ENC_LEAST_STRING,
 	GPU_ENC_LEAST_BPCHAR,
 	GPU_ENC_GREATEST_STRING,
 	GPU_ENC_GREATEST_BPCHAR,
-	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
+	GPU_ENC_DECIMAL,			/* limb 0 of a numeric, see decimal.c; parameter:
 								 * GPURHH_DECIMAL_PARAMETER() */
 	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
 	GPU_ENC_LIMB2,
-	/* by reference, in 8 bytes, see encoding.c: */
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
 	GPU_ENC_TID,
 	GPU_ENC_YEARS,				/* an integer as a numeric, perhaps infinite */
-	GPU_ENC_INTERVAL_TIME,		/* an interval's fields */
+	GPU_ENC_INTERVAL_TIME,		/* the fields of an interval */
 	GPU_ENC_INTERVAL_DAYS,
 	GPU_ENC_INTERVAL_MONTHS,
 	GPU_ENC_INTERVAL_INFINITE,	/* gpurhh_interval_infinite() */
-	GPU_ENC_FILTER,				/* a boolean made "is true", 1 byte, never NULL */
-	/* made of two fed columns of float8, see pairs.c; never NULL; parameter:
-	 * GPURHH_PAIR() of them */
-	GPU_ENC_BOTH,				/* neither is NULL, 1 byte */
-	GPU_ENC_PRODUCT				/* 16 bytes: their product as two doubles */
+	GPU_ENC_FILTER,				/* "is true" of a boolean */
+	GPU_ENC_BOTH,				/* parameter, also of the next: GPURHH_PAIR() */
+	GPU_ENC_PRODUCT
 } GpuEncoding;
+
+/*
+ * What is done to the bits of a value so that comparing the words, as devices do,
+ * compares the values.  It is undone when words become values again, except where
+ * equal values are made the same.
+ */
+typedef enum GpuOrder
+{
+	ORDER_OF_BITS,				/* nothing: the bits are right as they are stored,
+								 * or are not compared */
+	ORDER_OF_EQUALITY,			/* equal floats get equal bits: 0 for -0, and one
+								 * NaN; they have no order */
+	ORDER_OF_FLOATS,			/* floats become signed integers in their order */
+	ORDER_OF_UNSIGNED			/* and so do integers without a sign */
+} GpuOrder;
+
+/* What a column's value is made of. */
+typedef enum GpuDerivation
+{
+	DERIVED_NOT,				/* it is in no column */
+	DERIVED_TRUTH,				/* a boolean, as 0 or 1 */
+	DERIVED_VALUE,				/* the value itself, of as many bytes */
+	DERIVED_WORD,				/* a value by reference, or a field of it, as one
+								 * word; see gpurhh_encode_reference() */
+	DERIVED_LIMB,				/* a limb of a numeric; see decimal.c */
+	DERIVED_STRING,				/* the key of a string; see dictionary.c */
+	DERIVED_BPCHAR,				/* the key of a string without trailing blanks */
+	DERIVED_NAME,				/* the key of a name */
+	DERIVED_BOTH,				/* of two fed columns: is neither NULL?; see
+								 * pairs.c */
+	DERIVED_PRODUCT				/* their product, see Twice */
+} GpuDerivation;
+
+/* What a column is for, where that decides which of its values are fed. */
+typedef enum GpuRole
+{
+	ROLE_ANY,					/* a key, an argument, or what a group has beside */
+	ROLE_FILTER,				/* says which rows count, and is never NULL */
+	ROLE_LEAST,					/* strings of which a group's least is looked for:
+								 * those that cannot be it are fed as NULL, see
+								 * candidates.c */
+	ROLE_GREATEST				/* the same for the greatest */
+} GpuRole;
 
 #define GPURHH_PAIR(first, second) ((first) << 8 | (second))
 
 /*
- * A number as two doubles to be added up; the second is small.  So comes
- * GPU_ENC_PRODUCT.
+ * A number to be added up, as the sum of two doubles of which the second is
+ * small.  This is the value of a column of GPU_ENC_PRODUCT.
  */
 typedef struct Twice
 {
 	float8		high;
 	float8		low;
 } Twice;
-
-static inline bool
-gpurhh_is_of_pair(GpuEncoding encoding)
-{
-	return encoding == GPU_ENC_BOTH || encoding == GPU_ENC_PRODUCT;
-}
-
-/* Keys of what has no fixed width; see dictionary.c. */
-static inline bool
-gpurhh_is_string(GpuEncoding encoding)
-{
-	return encoding >= GPU_ENC_STRING && encoding <= GPU_ENC_GREATEST_BPCHAR;
-}
-
-/* Of these, those that go through candidates.c. */
-static inline bool
-gpurhh_is_candidate(GpuEncoding encoding)
-{
-	return encoding >= GPU_ENC_LEAST_STRING &&
-		encoding <= GPU_ENC_GREATEST_BPCHAR;
-}
-
-static inline bool
-gpurhh_is_greatest(GpuEncoding encoding)
-{
-	return encoding == GPU_ENC_GREATEST_STRING ||
-		encoding == GPU_ENC_GREATEST_BPCHAR;
-}
 
 /* Of a timetz on disk; the struct is padded. */
 #define GPU_TIMETZ_BYTES	12
@@ -129,12 +146,18 @@ typedef enum VectorType
 	VECTOR_DECIMAL128			/* the same as an int128 */
 } VectorType;
 
+/* The row of an encoding. */
 typedef struct GpuEncodingInfo
 {
-	uint8		bytes;			/* in a column */
-	VectorType	vector;			/* that expressions of it are computed in;
-								 * VECTOR_ANY: they are not */
-	bool		by_reference;	/* values are made one by one, with memory */
+	uint8		bytes;			/* the width of a value in a column */
+	GpuDerivation derivation;
+	VectorType	vector;			/* in which expressions give values to be fed so;
+								 * VECTOR_ANY: none does */
+	GpuOrder	order;
+	GpuRole		role;
+	uint8		limb;			/* with DERIVED_LIMB: which one, from 0 */
+	bool		by_reference;	/* values of results are made one by one, as each
+								 * takes memory */
 } GpuEncodingInfo;
 
 /* A column's encoding, and what it has to know. */
@@ -146,6 +169,29 @@ typedef struct GpuColumn
 } GpuColumn;
 
 extern const GpuEncodingInfo gpurhh_encodings[];	/* by GpuEncoding */
+
+/* Is a column made of two others, once these are in the block? */
+static inline bool
+gpurhh_is_of_pair(GpuEncoding encoding)
+{
+	return gpurhh_encodings[encoding].derivation >= DERIVED_BOTH;
+}
+
+/* Does a column have keys that stand for strings? */
+static inline bool
+gpurhh_is_string(GpuEncoding encoding)
+{
+	GpuDerivation derivation = gpurhh_encodings[encoding].derivation;
+
+	return derivation >= DERIVED_STRING && derivation <= DERIVED_NAME;
+}
+
+/* Does candidates.c choose which of its strings are fed? */
+static inline bool
+gpurhh_is_candidate(GpuEncoding encoding)
+{
+	return gpurhh_encodings[encoding].role >= ROLE_LEAST;
+}
 
 extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
 						   GpuColumn *column, const char **problem);
@@ -334,8 +380,11 @@ gpurhh_decimal_narrow(int128 value)
 
 /* ---------- encoding.c ---------- */
 
-extern void gpurhh_convert_values(GpuEncoding encoding, void *values, int n);
-extern int64 gpurhh_convert_back(GpuEncoding encoding, int64 word);
+extern GpuEncoding gpurhh_as_stored(GpuEncoding encoding);
+extern void gpurhh_order_4_bytes(GpuOrder order, void *values, int n);
+extern void gpurhh_order_8_bytes(GpuOrder order, void *values, int n);
+extern void gpurhh_decode_values(GpuEncoding encoding, const uint64 *words,
+								 uint32 n, Datum *values);
 extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
 									  const void *stored);
 extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
