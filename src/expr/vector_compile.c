@@ -229,35 +229,47 @@ compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
 }
 
 static VectorNode *
-compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
+compile_unary_function(CompileContext *cx, Oid function, Node *arg_expr)
 {
-	const VectorFunction *known;
+	const VectorFunction *known = gpurhh_vector_unary(function);
+	VectorNode *node;
+	VectorNode *arg;
+
+	if (known == NULL)
+		return cannot(cx, "has a function or operator that is only evaluated row by row");
+	arg = compile(cx, arg_expr);
+	if (arg == NULL)
+		return NULL;
+	if (arg->type != known->left &&
+		!(is_decimal(arg->type) && is_decimal(known->left)))
+		return cannot(cx, "has a type that is only evaluated row by row");
+	node = make_node(cx, known->op,
+					 is_decimal(known->left) ? arg->type : known->right, 1);
+	node->args[0] = arg;
+	return node;
+}
+
+/* The operation for an operator whose operands change places: a > b is b < a. */
+static VectorOp
+without_greater(VectorOp op)
+{
+	return op == VECTOR_GT ? VECTOR_LT : op == VECTOR_GE ? VECTOR_LE : op;
+}
+
+static VectorNode *
+compile_binary_function(CompileContext *cx, Oid function, Oid collation,
+						Node *left_expr, Node *right_expr)
+{
+	const VectorFunction *known = gpurhh_vector_binary(function);
+	bool		with_date = false;
+	bool		decimals;
+	VectorOp	op;
 	VectorNode *node;
 	VectorNode *left;
 	VectorNode *right;
 	VectorType	common;
-	bool		with_date = false;
 
-	if (list_length(args) == 1)
-	{
-		known = gpurhh_vector_unary(function);
-		if (known == NULL)
-			return cannot(cx, "has a function or operator that is only evaluated row by row");
-		left = compile(cx, linitial(args));
-		if (left == NULL)
-			return NULL;
-		if (left->type != known->left &&
-			!(is_decimal(left->type) && is_decimal(known->left)))
-			return cannot(cx, "has a type that is only evaluated row by row");
-		node = make_node(cx, known->op,
-						 is_decimal(known->left) ? left->type : known->right, 1);
-		node->args[0] = left;
-		return node;
-	}
-
-	known = list_length(args) == 2 ?
-		gpurhh_vector_binary(function) : NULL;
-	if (known == NULL && list_length(args) == 2)
+	if (known == NULL)
 	{
 		known = gpurhh_vector_with_date(function);
 		with_date = known != NULL;
@@ -266,25 +278,28 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
 	if (!has_byte_equality(known, collation))
 		return cannot(cx, "has a collation that is not deterministic, or none");
-	left = compile(cx, linitial(args));
+	left = compile(cx, left_expr);
 	if (left == NULL)
 		return NULL;
-	right = compile(cx, lsecond(args));
+	right = compile(cx, right_expr);
 	if (right == NULL)
 		return NULL;
-	if (is_decimal(known->left) && is_decimal(left->type) &&
-		is_decimal(right->type))
-	{
-		bool		swap = known->op == VECTOR_GT || known->op == VECTOR_GE;
-
-		return compile_decimal(cx, known->op == VECTOR_GT ? VECTOR_LT :
-							   known->op == VECTOR_GE ? VECTOR_LE : known->op,
-							   swap ? right : left, swap ? left : right);
-	}
-	/* what is declared is what comes, but for types of the same bytes */
-	if (left->type != known->left || right->type != known->right)
+	decimals = is_decimal(known->left) && is_decimal(left->type) &&
+		is_decimal(right->type);
+	/* an operand's type may only have the same bytes as the one that is declared */
+	if (!decimals && (left->type != known->left || right->type != known->right))
 		return cannot(cx, "has a type that is only evaluated row by row");
-	common = common_type(known->left, known->right);
+
+	op = without_greater(known->op);
+	if (op != known->op)
+	{
+		VectorNode *swap = left;
+
+		left = right;
+		right = swap;
+	}
+	if (decimals)
+		return compile_decimal(cx, op, left, right);
 	if (with_date)
 	{
 		VectorNode **date = left->type == VECTOR_INT4 ? &left : &right;
@@ -293,24 +308,27 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 		node->args[0] = *date;
 		*date = node;
 	}
-	left = widened(cx, left, common);
-	right = widened(cx, right, common);
-
-	if (known->op >= VECTOR_EQ && known->op <= VECTOR_GE)
-	{
-		bool		swap = known->op == VECTOR_GT || known->op == VECTOR_GE;
-
-		node = make_node(cx, known->op == VECTOR_GT ? VECTOR_LT :
-						 known->op == VECTOR_GE ? VECTOR_LE : known->op,
-						 VECTOR_BOOL, 2);
-		node->args[0] = swap ? right : left;
-		node->args[1] = swap ? left : right;
-		return node;
-	}
-	node = make_node(cx, known->op, common, 2);
-	node->args[0] = left;
-	node->args[1] = right;
+	common = common_type(known->left, known->right);
+	node = make_node(cx, op,
+					 op >= VECTOR_EQ && op <= VECTOR_LE ? VECTOR_BOOL : common, 2);
+	node->args[0] = widened(cx, left, common);
+	node->args[1] = widened(cx, right, common);
 	return node;
+}
+
+static VectorNode *
+compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
+{
+	switch (list_length(args))
+	{
+		case 1:
+			return compile_unary_function(cx, function, linitial(args));
+		case 2:
+			return compile_binary_function(cx, function, collation,
+										   linitial(args), lsecond(args));
+		default:
+			return cannot(cx, "has a function or operator that is only evaluated row by row");
+	}
 }
 
 /*
@@ -475,6 +493,90 @@ compile_unary(CompileContext *cx, VectorOp op, Node *expr)
 	return node;
 }
 
+/* A column of the chunk, whose number and type the caller's finder has told. */
+static VectorNode *
+make_column(CompileContext *cx, int column, VectorType type)
+{
+	VectorNode *node = make_node(cx, VECTOR_COLUMN, type, 0);
+
+	node->column = column;
+	return node;
+}
+
+static VectorNode *
+compile_null_test(CompileContext *cx, NullTest *test)
+{
+	VectorOp	op = test->nulltesttype == IS_NULL ? VECTOR_IS_NULL :
+		VECTOR_IS_NOT_NULL;
+	VectorNode *node;
+	VectorType	type;
+	int			column;
+
+	/* a row is also "NULL" if all of its fields are */
+	if (test->argisrow)
+		return cannot(cx, "tests whether a row is NULL");
+	/* of a column whose type no vector holds it may be known all the same */
+	if (!cx->find_column((Node *) test->arg, true, &column, &type, cx->finder_arg))
+		return compile_unary(cx, op, (Node *) test->arg);
+	node = make_node(cx, op, VECTOR_BOOL, 1);
+	node->args[0] = make_column(cx, column, type);
+	return node;
+}
+
+static VectorNode *
+compile_boolean_test(CompileContext *cx, BooleanTest *test)
+{
+	VectorOp	op = VECTOR_IS_TRUE;
+
+	switch (test->booltesttype)
+	{
+		case IS_TRUE:
+			op = VECTOR_IS_TRUE;
+			break;
+		case IS_NOT_TRUE:
+			op = VECTOR_IS_NOT_TRUE;
+			break;
+		case IS_FALSE:
+			op = VECTOR_IS_FALSE;
+			break;
+		case IS_NOT_FALSE:
+			op = VECTOR_IS_NOT_FALSE;
+			break;
+		case IS_UNKNOWN:
+			op = VECTOR_IS_NULL;
+			break;
+		case IS_NOT_UNKNOWN:
+			op = VECTOR_IS_NOT_NULL;
+			break;
+	}
+	return compile_unary(cx, op, (Node *) test->arg);
+}
+
+static VectorNode *
+compile_logic(CompileContext *cx, BoolExpr *expr)
+{
+	if (expr->boolop == NOT_EXPR)
+		return compile_unary(cx, VECTOR_NOT, linitial(expr->args));
+	return compile_list(cx, expr->boolop == AND_EXPR ? VECTOR_AND : VECTOR_OR,
+						VECTOR_BOOL, expr->args);
+}
+
+/* A value as one of another type that has the same bytes. */
+static VectorNode *
+compile_relabel(CompileContext *cx, RelabelType *expr)
+{
+	VectorNode *arg = compile(cx, (Node *) expr->arg);
+	VectorType	type;
+
+	/* a domain's value as one of the base type; not oid as int4 */
+	if (arg == NULL)
+		return NULL;
+	if (!type_of_expression((Node *) expr, &type) || arg->type != type)
+		return cannot(cx, "has a type that is only evaluated row by row");
+	return arg;
+}
+
+/* Tells the kinds of expressions apart; each has a function of its own above. */
 static VectorNode *
 compile_node(CompileContext *cx, Node *expr)
 {
@@ -485,12 +587,7 @@ compile_node(CompileContext *cx, Node *expr)
 	if (expr == NULL)
 		return cannot(cx, "has no value");
 	if (cx->find_column(expr, false, &column, &type, cx->finder_arg))
-	{
-		VectorNode *node = make_node(cx, VECTOR_COLUMN, type, 0);
-
-		node->column = column;
-		return node;
-	}
+		return make_column(cx, column, type);
 	switch (nodeTag(expr))
 	{
 		case T_Const:
@@ -515,78 +612,13 @@ compile_node(CompileContext *cx, Node *expr)
 		case T_ScalarArrayOpExpr:
 			return compile_in(cx, (ScalarArrayOpExpr *) expr);
 		case T_BoolExpr:
-			switch (((BoolExpr *) expr)->boolop)
-			{
-				case AND_EXPR:
-					return compile_list(cx, VECTOR_AND, VECTOR_BOOL,
-										((BoolExpr *) expr)->args);
-				case OR_EXPR:
-					return compile_list(cx, VECTOR_OR, VECTOR_BOOL,
-										((BoolExpr *) expr)->args);
-				case NOT_EXPR:
-					return compile_unary(cx, VECTOR_NOT,
-										 linitial(((BoolExpr *) expr)->args));
-			}
-			break;
+			return compile_logic(cx, (BoolExpr *) expr);
 		case T_NullTest:
-			{
-				NullTest   *test = (NullTest *) expr;
-				VectorOp	op = test->nulltesttype == IS_NULL ?
-					VECTOR_IS_NULL : VECTOR_IS_NOT_NULL;
-
-				/* a row is also "NULL" if all of its fields are */
-				if (test->argisrow)
-					return cannot(cx, "tests whether a row is NULL");
-				if (cx->find_column((Node *) test->arg, true, &column, &type,
-									cx->finder_arg))
-				{
-					VectorNode *node = make_node(cx, op, VECTOR_BOOL, 1);
-
-					node->args[0] = make_node(cx, VECTOR_COLUMN, type, 0);
-					node->args[0]->column = column;
-					return node;
-				}
-				return compile_unary(cx, op, (Node *) test->arg);
-			}
+			return compile_null_test(cx, (NullTest *) expr);
 		case T_BooleanTest:
-			{
-				BooleanTest *test = (BooleanTest *) expr;
-				VectorOp	op = VECTOR_IS_TRUE;
-
-				switch (test->booltesttype)
-				{
-					case IS_TRUE:
-						op = VECTOR_IS_TRUE;
-						break;
-					case IS_NOT_TRUE:
-						op = VECTOR_IS_NOT_TRUE;
-						break;
-					case IS_FALSE:
-						op = VECTOR_IS_FALSE;
-						break;
-					case IS_NOT_FALSE:
-						op = VECTOR_IS_NOT_FALSE;
-						break;
-					case IS_UNKNOWN:
-						op = VECTOR_IS_NULL;
-						break;
-					case IS_NOT_UNKNOWN:
-						op = VECTOR_IS_NOT_NULL;
-						break;
-				}
-				return compile_unary(cx, op, (Node *) test->arg);
-			}
+			return compile_boolean_test(cx, (BooleanTest *) expr);
 		case T_RelabelType:
-			{
-				VectorNode *arg = compile(cx, (Node *) ((RelabelType *) expr)->arg);
-
-				/* a domain's value as one of the base type; not oid as int4 */
-				if (arg == NULL)
-					return NULL;
-				if (!type_of_expression(expr, &type) || arg->type != type)
-					return cannot(cx, "has a type that is only evaluated row by row");
-				return arg;
-			}
+			return compile_relabel(cx, (RelabelType *) expr);
 		case T_CaseExpr:
 			return compile_case(cx, (CaseExpr *) expr);
 		case T_CoalesceExpr:
