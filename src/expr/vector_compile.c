@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * vector_compile.c
- *		Makes trees of vector nodes of expressions, or says why it cannot.
+ *		Makes a tree of vector nodes of an expression, or says why it cannot.
  *
- * What is not known, by vector_functions.c or by a case below, is never
- * approximated: the caller then has rows evaluated by core.
+ * An expression is only compiled if all of it is known, by a row in
+ * vector_functions.c or by a case in this file.  If some part is not, the caller has
+ * core evaluate the whole expression.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +22,7 @@
 
 #include "expr/vector.h"
 
-/* How integers of so many digits are computed with. */
+/* The vector type in which decimals of so many digits are computed. */
 static VectorType
 decimal_vector(int digits)
 {
@@ -29,8 +30,8 @@ decimal_vector(int digits)
 }
 
 /*
- * The vector type of an expression's values, also of a numeric's, which depends
- * on what is known of its digits.
+ * Finds the vector type of an expression's values.  For a numeric it depends on what
+ * is known of its digits.
  */
 static bool
 type_of_expression(Node *expr, VectorType *result)
@@ -56,6 +57,7 @@ typedef struct CompileContext
 
 static VectorNode *compile(CompileContext *cx, Node *expr);
 
+/* Notes why the expression cannot be compiled.  The first reason stays. */
 static VectorNode *
 cannot(CompileContext *cx, const char *why)
 {
@@ -64,7 +66,7 @@ cannot(CompileContext *cx, const char *why)
 	return NULL;
 }
 
-/* A node with buffers for its result. */
+/* Makes a node with buffers for its result. */
 static VectorNode *
 make_node(CompileContext *cx, VectorOp op, VectorType type, int n_args)
 {
@@ -93,7 +95,7 @@ make_node(CompileContext *cx, VectorOp op, VectorType type, int n_args)
 	return node;
 }
 
-/* The node as one of the wider type. */
+/* Makes a node that has the values of this one in a wider type. */
 static VectorNode *
 widened(CompileContext *cx, VectorNode *node, VectorType type)
 {
@@ -103,7 +105,7 @@ widened(CompileContext *cx, VectorNode *node, VectorType type)
 		return node;
 	if (node->op == VECTOR_CONSTANT)
 	{
-		/* read as it is given, kept as it is needed */
+		/* the constant is read as the type it has, and stored as the wider one */
 		VectorType	given = node->given_type;
 
 		cast = make_node(cx, VECTOR_CONSTANT, type, 0);
@@ -122,7 +124,7 @@ widened(CompileContext *cx, VectorNode *node, VectorType type)
 	return cast;
 }
 
-/* The wider of two types that a function takes together. */
+/* The type in which a function of two types is computed: the wider one. */
 static VectorType
 common_type(VectorType left, VectorType right)
 {
@@ -150,9 +152,9 @@ compile_constant(CompileContext *cx, Node *expr)
 }
 
 /*
- * Can it be computed by bytes?  Of strings that depends on the collation; where
- * there is none, as those of the operands conflict, core raises an error.  bytea
- * needs none.
+ * Are two values of this function equal exactly if their bytes are?  For strings that
+ * depends on the collation.  If there is none, because the collations of the operands
+ * conflict, core raises an error, so the answer is no.  bytea needs no collation.
  */
 static bool
 has_byte_equality(const VectorFunction *function, Oid collation)
@@ -163,7 +165,7 @@ has_byte_equality(const VectorFunction *function, Oid collation)
 	return OidIsValid(collation) && get_collation_isdeterministic(collation);
 }
 
-/* The decimal node with a scale that is not less than its own. */
+/* Makes a node that has the decimals of this one with a scale that is not less. */
 static VectorNode *
 rescaled(CompileContext *cx, VectorNode *node, int scale)
 {
@@ -189,7 +191,7 @@ rescaled(CompileContext *cx, VectorNode *node, int scale)
 	return result;
 }
 
-/* A function of two decimals; see gpurhh_decimal_type() for the result. */
+/* A function of two decimals.  gpurhh_decimal_type() tells the scale of the result. */
 static VectorNode *
 compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
 				VectorNode *right)
@@ -332,7 +334,8 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 }
 
 /*
- * IN of decimals, each with a scale of its own: as that many comparisons.
+ * IN with a list of decimals.  Each of them has a scale of its own, so the list
+ * becomes as many comparisons.
  */
 static VectorNode *
 compile_decimal_in(CompileContext *cx, ScalarArrayOpExpr *op)
@@ -402,7 +405,7 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 	return node;
 }
 
-/* A node of the type, if it is a decimal of less digits also. */
+/* The node itself if it has the type; a decimal of 64 bits is widened to 128. */
 static VectorNode *
 as_type(CompileContext *cx, VectorNode *node, VectorType type)
 {
@@ -430,7 +433,10 @@ compile_list(CompileContext *cx, VectorOp op, VectorType type, List *exprs)
 	return node;
 }
 
-/* A result of CASE.  NULL is of any type, which for numeric says no scale. */
+/*
+ * Compiles a result of CASE.  A NULL among numerics has no scale, so its type is
+ * that of the CASE.
+ */
 static VectorNode *
 compile_branch(CompileContext *cx, Expr *expr, VectorType type)
 {
@@ -635,8 +641,8 @@ compile_node(CompileContext *cx, Node *expr)
 }
 
 /*
- * Have all results of CASE or COALESCE the scale that its type modifier says?  A
- * constant that the planner has put there need not.
+ * Do all results of CASE or COALESCE have the scale of its type modifier?  A constant
+ * that the planner has put there may have another one.
  */
 static bool
 branches_have_scale(const VectorNode *node)
@@ -655,7 +661,10 @@ branches_have_scale(const VectorNode *node)
 	return true;
 }
 
-/* NULL: it cannot be done, and cx->why says why. */
+/*
+ * Compiles an expression and finds the scale of a decimal.  Returns NULL if that
+ * cannot be done; then cx->why says why.
+ */
 static VectorNode *
 compile(CompileContext *cx, Node *expr)
 {
@@ -674,10 +683,11 @@ compile(CompileContext *cx, Node *expr)
 }
 
 /*
- * Compiles expr, in whose columns' place stand vectors that find_column knows.
- * Parameters are evaluated in parent's expression context; without a parent it
- * is only found out whether it can be done.  NULL: it cannot be
- * done, and *why says why, to follow the expression's name: "has ...".
+ * Compiles expr.  find_column tells which parts of it are columns of the chunk.
+ * Parameters are evaluated in the expression context of parent; without a parent the
+ * result cannot be evaluated, and the caller only learns whether expr can be compiled.
+ * Returns NULL if it cannot; then *why says why.  The text follows the name of the
+ * expression and begins with a verb, as "has".
  */
 VectorExpr *
 gpurhh_vector_compile(Expr *expr, PlanState *parent, int max_rows,
@@ -705,7 +715,7 @@ gpurhh_vector_compile(Expr *expr, PlanState *parent, int max_rows,
 	return result;
 }
 
-/* Of the results that gpurhh_vector_evaluate() gives. */
+/* The type of the results that gpurhh_vector_evaluate() gives. */
 VectorType
 gpurhh_vector_result_type(const VectorExpr *expr)
 {

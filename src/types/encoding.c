@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * encoding.c
- *		Values as the words that travel, where these are not their bits, and
- *		back.
+ *		Turns values into the words that travel, where these are not simply the
+ *		bits of the value, and turns words back into values.
  *
- * The order of words, as signed integers, is the type's own where minima and
- * maxima are looked for.
+ * A device knows integers only.  Where it looks for a minimum or a maximum, words
+ * that are compared as signed integers must be in the order of the type's values.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,10 @@
 #include "compat.h"
 #include "types/types.h"
 
-/* A zone is less than 16 hours off, so it fits; the sum below does as well. */
+/*
+ * A word of a timetz has the zone, in seconds, in its lowest ZONE_BITS bits.  Zones
+ * are less than 16 hours from UTC, so they fit, and the time in UTC fits the rest.
+ */
 #define ZONE_BITS	18
 #define ZONE_BIAS	(1 << (ZONE_BITS - 1))
 
@@ -203,7 +206,7 @@ decode_years(int64 years)
 	return gpurhh_decimal_make(years, 0);
 }
 
-/* A field of an interval, which is 0 if that is infinite. */
+/* One field of an interval.  The fields of an infinite interval count as 0. */
 static uint64
 encode_interval(GpuEncoding encoding, const void *stored)
 {
@@ -223,8 +226,8 @@ encode_interval(GpuEncoding encoding, const void *stored)
 }
 
 /*
- * A value of an encoding of one word by reference, as it is stored: it need not
- * be aligned.
+ * The word of a value by reference, for encodings that are DERIVED_WORD.  stored is
+ * the value as it is stored in a tuple; it need not be aligned.
  */
 uint64
 gpurhh_encode_reference(GpuEncoding encoding, int parameter, const void *stored)
@@ -271,8 +274,8 @@ gpurhh_encode_reference(GpuEncoding encoding, int parameter, const void *stored)
 }
 
 /*
- * The value, in the current memory context, whose words are word[0], and with
- * two of them word[stride].
+ * Makes a value by reference of its word, in the current memory context.  Where a
+ * value has two words, the second one is word[stride].
  */
 Datum
 gpurhh_decode_reference(GpuEncoding encoding, int parameter,

@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * types.c
- *		What is supported of types: one row for each.
+ *		The types that are supported: one row for each; and the encodings that
+ *		the rows name.
  *
- * A type here can be a grouping column (its equality is equality of the bytes
- * that its encoding gives) and a column that the grouping columns determine.
- * Beside the rows there are two rules: a domain is what it is a domain over,
- * and all enums are alike.  docs/supported.md lists the same rows and rules.
+ * A type that has a row can be a grouping column, because two of its values are
+ * equal exactly if its encoding gives them the same bytes.  It can also be a column
+ * that the grouping columns determine.  Two rules add to the rows: a domain is
+ * treated as the type that it is a domain over, and all enums are treated alike.
+ * docs/supported.md lists the same rows and rules.
  *
  *-------------------------------------------------------------------------
  */
@@ -107,7 +109,7 @@ static const GpuType types[] = {
 	{MACADDR8OID, GPU_ENC_BYTES, 8},
 };
 
-/* Why a type is not in the table, to follow "has type X, which ...". */
+/* Says why a type is not in the table.  The text follows "has type X, which". */
 static const char *
 type_problem(Oid type)
 {
@@ -128,12 +130,13 @@ type_problem(Oid type)
 }
 
 /*
- * What strings need besides: equality of bytes, and for bpchar a length, without
- * which equal values may differ in their trailing blanks.
+ * Checks what types of strings need besides their row.  Their collation must make
+ * strings equal only if their bytes are equal.  bpchar must have a declared length,
+ * because without one equal values may differ in their trailing blanks.
  *
- * A type with collations that has none here comes of columns whose collations
- * conflict.  Core raises an error when it compares such values, so it has to be
- * core that does.
+ * If a collatable type has no collation, the value comes from columns whose
+ * collations conflict.  Core raises an error when it compares such values, so the
+ * plan is left to core.
  */
 static bool
 resolve_string(Oid type, int32 typmod, Oid collation, GpuColumn *column,
@@ -158,8 +161,8 @@ resolve_string(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 }
 
 /*
- * Does a collation compare strings by their bytes?  Core's answer is behind a
- * header that needs those of ICU.
+ * Does a collation order strings by their bytes?  Core has a function that tells
+ * this, but its header includes headers of ICU, which need not be installed.
  */
 bool
 gpurhh_compares_bytes(Oid collation)
@@ -199,9 +202,10 @@ gpurhh_compares_bytes(Oid collation)
 }
 
 /*
- * How values of a type travel.  A domain's do as what it is a domain over, with
- * the modifier that it gives.  False: they do not, and *problem says why, to
- * follow "has type X, which ...".
+ * Finds the encoding in which values of a type travel, and its parameter.  For a
+ * domain these are the ones of the type that it is a domain over, with the domain's
+ * type modifier.  Returns false if the type has none; then *problem says why, to
+ * follow "has type X, which".
  */
 bool
 gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
@@ -229,8 +233,9 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 }
 
 /*
- * A numeric, in as many limbs as it takes.  Values that have not the scale that is
- * found here are told from others when they are fed.
+ * Finds the scale of a numeric expression and the number of limbs that its values
+ * need.  A value may still have another scale than the one that is found here; this
+ * is noticed when the value is fed (exec/odd_arguments.c).
  */
 bool
 gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
@@ -256,8 +261,8 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 }
 
 /*
- * gpurhh_resolve() of what an expression gives, where more may be known of it
- * than its type.
+ * Does what gpurhh_resolve() does, for the values of an expression.  More may be
+ * known of these than their type: the digits of a numeric, for example.
  */
 bool
 gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
