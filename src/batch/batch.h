@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * batch.h
- *		Rows as columns in blocks: layout, strings, and what fills them.
+ *		Rows as columns in blocks: how a block is laid out, how strings become
+ *		keys, and which files write into blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +19,12 @@
 
 /* ---------- dictionary.c ---------- */
 
-#define GPURHH_STRING_LONG	0xff	/* its last one, where a dictionary has it */
-/* the same of a char(n) that has not n characters: see dictionary.c */
-#define GPURHH_STRING_ODD	0x80	/* beside the length */
-#define GPURHH_STRING_ODD_LONG 0xfe
+/* The last byte of a string's key, where it is not the length; see dictionary.c. */
+#define GPURHH_STRING_LONG	0xff	/* the key has a number */
+#define GPURHH_STRING_ODD	0x80	/* added to the length: the string is odd */
+#define GPURHH_STRING_ODD_LONG 0xfe /* the string is odd, and the key has a number */
 
-/* Strings looked up together: enough to overlap the waits for memory. */
+/* How many strings are looked up together: enough that waits for memory overlap. */
 #define GPURHH_STRING_BATCH	64
 
 StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
@@ -35,7 +36,7 @@ gpurhh_string_last_byte(const uint64 *key)
 	return ((const uint8 *) key)[GPURHH_STRING_BYTES - 1];
 }
 
-/* Of the last byte: does the key have a number? */
+/* Does a key with this last byte have a number? */
 static inline bool
 gpurhh_string_is_long(uint8 last)
 {
@@ -48,7 +49,7 @@ gpurhh_string_is_odd(uint8 last)
 	return (last & GPURHH_STRING_ODD) != 0 && last != GPURHH_STRING_LONG;
 }
 
-/* Of a char(n): what it is compared by. */
+/* The length of a char(n) without its trailing blanks, which are not compared. */
 static inline uint32
 gpurhh_string_without_blanks(const char *data, uint32 length)
 {
@@ -57,7 +58,7 @@ gpurhh_string_without_blanks(const char *data, uint32 length)
 	return length;
 }
 
-/* A string that is no key itself, in a dictionary or kept by itself. */
+/* A string that is too long to be its own key, in a dictionary or kept elsewhere. */
 typedef struct StringEntry
 {
 	uint32		hash;			/* the low half of gpurhh_string_hash() */
@@ -79,7 +80,7 @@ gpurhh_string_write_entry(StringEntry *entry, const char *data, uint32 length,
 	memcpy(VARDATA(entry->string), data, length);
 }
 
-/* Numbers for the strings that are no keys themselves. */
+/* Gives numbers to the strings that are too long to be their own keys. */
 typedef struct Dictionary Dictionary;
 typedef struct DictionaryShared DictionaryShared;
 
@@ -89,18 +90,18 @@ typedef struct StringLookup
 	uint32		length;
 	uint64		hash;
 	uint64		number;			/* 0: none */
-	char	   *to;				/* where the key goes */
+	char	   *to;				/* where the key is to be written */
 	bool		odd;
-	struct varlena *detoasted;	/* to be freed then; or NULL */
+	struct varlena *detoasted;	/* is freed when the key is written; or NULL */
 } StringLookup;
 
-/* Writes strings' keys.  All zeros but for the dictionary, it is ready. */
+/* Writes the keys of strings.  To begin, all is set to 0 except the dictionary. */
 typedef struct StringEncoder
 {
 	Dictionary *dictionary;
 	int			n_waiting;
-	bool		missing;		/* there was one without a number */
-	bool		odd;			/* there was one whose key is odd, ever */
+	bool		missing;		/* a string has got no number */
+	bool		odd;			/* a key has been odd; is never cleared */
 	uint64		hash;
 	StringLookup waiting[GPURHH_STRING_BATCH];
 } StringEncoder;
@@ -144,17 +145,17 @@ extern Datum gpurhh_dictionary_numeric(const Dictionary *dictionary,
 /* ---------- string_words.c ---------- */
 
 /*
- * The words of a record at which the keys of strings begin, and those of keys that
- * are numerics, which may be odd.
+ * Where a record has words that may lead to memory elsewhere: the keys of strings,
+ * and keys that are numerics, as these may be odd.
  */
 typedef struct StringWords
 {
 	int			n;
-	int			n_keys;			/* of these in the record's key, the first ones */
+	int			n_keys;			/* the first of them belong to the record's key */
 	uint16		at[RHH_MAX_KEYS + RHH_MAX_STATES];
 	int			n_numerics;
 	uint16		numeric_at[RHH_MAX_KEYS];
-	uint16		scale[RHH_MAX_KEYS];	/* of each */
+	uint16		scale[RHH_MAX_KEYS];	/* of each of these numerics */
 } StringWords;
 
 extern void gpurhh_string_words_init(StringWords *words,
@@ -215,43 +216,44 @@ typedef struct FeedColumn
 	uint8		order;			/* GpuOrder */
 	uint8		limb;			/* with FEED_LIMB: which one */
 	uint8		bytes;
-	bool		is_key;			/* as the caller says: NULL is a group */
+	bool		is_key;			/* set by the caller: NULL is a group, and an odd
+								 * numeric has a key */
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
 	uint32		nulls_offset;
 } FeedColumn;
 
 /*
- * Writes rows into the columns of one block at a time.  Knows the layout and
- * the encodings, and nothing of devices.
+ * Writes rows into the columns of one block at a time.  A feed knows the layout of
+ * the block and the encodings of the columns, and nothing of devices.
  */
 struct Feed
 {
 	int			n_columns;
-	int			n_attributes;	/* of the child's rows, up to the last needed */
-	uint32		capacity_rows;	/* rows that fit a block */
+	int			n_attributes;	/* of the child, up to the last needed one */
+	uint32		capacity_rows;	/* how many rows fit a block */
 	char	   *base;			/* the block being filled, or NULL */
 	uint32		n_rows;
 	FeedColumn	columns[RHH_MAX_COLUMNS];
 
-	/* strings; the caller sets the dictionary and where rows go whose strings
-	 * are not in it */
+	/* strings: the caller sets the dictionary, and the function that takes rows
+	 * whose strings the dictionary does not take */
 	int			n_strings;
 	uint8		string_columns[RHH_MAX_COLUMNS];
 	StringEncoder strings;
 	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
 	void	   *defer_arg;
-	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
+	struct Candidates *candidates;	/* set by the caller; NULL: no such columns */
 
-	/* the caller's: told of a row of which numerics are fed as NULL, as they are
-	 * not what is declared, while it is being appended; and of rows with integers
-	 * that gpurhh_is_watched() */
+	/* set by the caller: is called while a row is appended of which a numeric is fed
+	 * as NULL because it is not as its type declares, or of which an integer may
+	 * equal such a numeric, see gpurhh_is_watched() */
 	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
 	void	   *odd_arg;
-	const uint64 *watched;		/* NULL: none is */
+	const uint64 *watched;		/* a set of integers; NULL: it is empty */
 };
 
-#define GPURHH_WATCHED_BITS	12	/* how many bits there are, as a power of 2 */
+#define GPURHH_WATCHED_BITS	12	/* the set is a bitmap of 2^12 bits */
 
 static inline uint32
 gpurhh_watched_bit(int64 integer)
@@ -260,7 +262,7 @@ gpurhh_watched_bit(int64 integer)
 					 (64 - GPURHH_WATCHED_BITS));
 }
 
-/* May a decimal of one limb equal one that is not what is declared? */
+/* May a decimal of one limb be equal to a numeric that is not as declared? */
 static inline bool
 gpurhh_is_watched(const uint64 *watched, int64 integer)
 {
@@ -293,18 +295,19 @@ extern void gpurhh_pairs_fill(Feed *feed);
 
 /* ---------- candidates.c ---------- */
 
-/* Chooses the strings that may be a group's least or greatest. */
+/* Chooses the strings that may be the least or the greatest of a group. */
 typedef struct Candidates Candidates;
 
 /*
- * A row of the block has no string, as the dictionary did not take it.  odd: with
- * trailing blanks, and another number of them than is declared.
+ * Is called with a string that the dictionary does not take, so that its row of the
+ * block has NULL instead.  odd says that the string has its trailing blanks, because
+ * it does not have as many characters as its type declares.
  */
 typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
 								 int column, const char *data, uint32 length,
 								 bool odd);
 
-/* Memory for the strings that others are compared to. */
+/* How much memory the strings take to which others are compared. */
 #define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
 
 extern Candidates *gpurhh_candidates_create(MemoryContext context,
@@ -329,38 +332,39 @@ extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
 #define GPURHH_SET_SHIFT	32
 #define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
 
-/* What a column of the second level's rows is made of. */
+/* What a column of the second level is made of. */
 typedef enum LevelKind
 {
-	LEVEL_KEY,					/* a key; NULL also where it is not in the set */
-	LEVEL_IS_NULL,				/* of a key only whether it is NULL */
-	LEVEL_SET,					/* the set's number */
-	LEVEL_WORD,					/* a word of a state, or two */
-	LEVEL_DIGIT1,				/* the second word of an integer of several, all */
-	LEVEL_DIGIT2,				/* signed, see level_rows.c; the third one */
-	LEVEL_ANY					/* RHH_ANY's value, NULL where there is none */
+	LEVEL_KEY,					/* a key; also NULL if the set does not have it */
+	LEVEL_IS_NULL,				/* only whether a key is NULL */
+	LEVEL_SET,					/* the number of the set */
+	LEVEL_WORD,					/* one word of a state, or two */
+	LEVEL_DIGIT1,				/* the second word of an integer of several words,
+								 * made signed; see level_rows.c */
+	LEVEL_DIGIT2,				/* the third word of such an integer */
+	LEVEL_ANY					/* the value of RHH_ANY, or NULL if there is none */
 } LevelKind;
 
 typedef struct LevelColumn
 {
 	LevelKind	kind;
-	int			key;			/* its NULL bit */
-	int			word;			/* of the first level, its first */
-	int			part;			/* of the groups that have it; -1: all */
+	int			key;			/* the NULL bit of the key */
+	int			word;			/* its first word in a group of the first level */
+	int			part;			/* only groups of this part have it; -1: all have */
 } LevelColumn;
 
-/* How a device makes groups of another of its table's groups. */
+/* How a device groups the groups of one of its tables once more. */
 typedef struct LevelPlan
 {
-	rhh_map_spec spec;			/* of the second level's table */
+	rhh_map_spec spec;			/* of the second table */
 	LevelColumn columns[RHH_MAX_COLUMNS];
-	bool		keep_first;		/* the first level's groups are results too */
-	int			n_parts;		/* 0, or the groups have sets already, for each of
-								 * this plan's as many */
-	int			first_set;		/* the sets' numbers begin with it */
+	bool		keep_first;		/* the groups of the first level are results, too */
+	int			n_parts;		/* 0; or the groups have a set already, and each set
+								 * of this plan is made of so many of those */
+	int			first_set;		/* the number of the first set */
 	int			n_sets;
-	uint64		outside[GPURHH_LEVEL_MAX_SETS]; /* NULL bits of the keys
-												 * that are not in a set */
+	uint64		outside[GPURHH_LEVEL_MAX_SETS]; /* NULL bits of the keys that
+												 * each set does not have */
 } LevelPlan;
 
 extern void gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,

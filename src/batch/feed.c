@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * feed.c
- *		Rows to columns: writes tuple slots into the columns of a block.
+ *		Rows to columns: lays out blocks and writes tuple slots into their columns.
  *
- * A block's layout is fixed by the columns' widths and its size: all values,
- * column after column, then the NULL bitmaps, then the bitmap in which the
- * device marks the rows it refused (see rhh_batch).  A NULL bitmap is cleared
- * when its column's first NULL of the batch arrives.  If the column has no NULL,
- * the batch has no bitmap for it.
+ * The layout of a block follows from the widths of the columns and the size of the
+ * block.  First come all values, column after column, then the NULL bitmaps, then the
+ * bitmap in which the device marks the rows that it refuses (see rhh_batch).  A NULL
+ * bitmap is cleared when the first NULL of its column arrives.  A column without a
+ * NULL has no bitmap in the batch.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +17,7 @@
 
 #define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
 
-/* Bytes of a block that this many rows take. */
+/* How many bytes of a block so many rows take. */
 static Size
 block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
 {
@@ -50,7 +50,7 @@ gpurhh_feed_layout(Feed *feed, int n_columns, const uint8 *column_bytes,
 		row_bits += 8 * column_bytes[c] + 1;
 	}
 
-	/* what the columns' alignment takes, may ask for some rows less */
+	/* some rows fewer may fit, because columns are aligned */
 	rows = Min((Size) max_rows, block_bytes * 8 / row_bits);
 	while (rows > 64 &&
 		   block_bytes_for(n_columns, feed->columns, rows) > block_bytes)
@@ -140,7 +140,7 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	}
 }
 
-/* The next rows go to the block at base. */
+/* Starts a block at base, to which the next rows go. */
 void
 gpurhh_feed_start(Feed *feed, char *base)
 {
@@ -150,7 +150,7 @@ gpurhh_feed_start(Feed *feed, char *base)
 		feed->columns[c].any_null = false;
 }
 
-/* The column's NULL bitmap, cleared when it is needed first. */
+/* The NULL bitmap of a column, which is cleared when it is first needed in a block. */
 static uint8 *
 null_bitmap(Feed *feed, FeedColumn *column)
 {
@@ -164,13 +164,14 @@ null_bitmap(Feed *feed, FeedColumn *column)
 	return nulls;
 }
 
-/* The same for who marks rows in it as they lie. */
+/* The same for callers that set bits by the number of the row in the block. */
 uint8 *
 gpurhh_feed_null_bitmap(Feed *feed, int column)
 {
 	return null_bitmap(feed, &feed->columns[column]);
 }
 
+/* Makes a value of the row that is being appended NULL. */
 static pg_noinline void
 mark_null(Feed *feed, FeedColumn *column)
 {
@@ -182,7 +183,7 @@ mark_null(Feed *feed, FeedColumn *column)
 		   (Size) feed->n_rows * column->bytes, 0, column->bytes);
 }
 
-/* Does a row that is deferred have a numeric that will have an odd key? */
+/* Does a row have a numeric whose key will be odd? */
 static bool
 has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
 {
@@ -202,8 +203,9 @@ has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
 }
 
 /*
- * Writes the row's strings, before any other column of the row.  Returns false if
- * the row has been deferred, so that it is not to be fed now.
+ * Writes the keys of the row's strings, before any other column of the row.  Returns
+ * false if the dictionary does not take a string: the row has been deferred then, and
+ * must not be fed.
  */
 static bool
 feed_strings(Feed *feed, TupleTableSlot *slot)
@@ -228,13 +230,13 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 	}
 	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
 		return true;
-	/* groups that are made later have to be merged with those made before */
+	/* an odd key means that groups of all passes have to be merged, this row's too */
 	feed->strings.odd |= has_odd_numeric(feed, slot);
 	feed->defer(feed->defer_arg, slot, hash);
 	return false;
 }
 
-/* Adds those strings of the row that may be the least or greatest of its group. */
+/* Gives the row's strings to candidates.c, which chooses those that are fed. */
 static void
 feed_candidates(Feed *feed, TupleTableSlot *slot)
 {
@@ -278,7 +280,7 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 	return false;
 }
 
-/* Takes back the NULLs of a row that will not be appended after all. */
+/* Clears the NULL bits of a row that is not appended after all. */
 static void
 forget_row(Feed *feed)
 {
@@ -295,8 +297,8 @@ forget_row(Feed *feed)
 }
 
 /*
- * Writes the key of a numeric that is odd.  Returns false if the row has been
- * deferred, so that it is not to be fed now.
+ * Writes the key of an odd numeric.  Returns false if the dictionary does not take
+ * the numeric: the row has been deferred then, and must not be fed.
  */
 static pg_noinline bool
 feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
@@ -317,9 +319,8 @@ feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
 }
 
 /*
- * Appends a row of the child, unless it is deferred.  The caller has started a
- * block and sees to it that it is handed over once n_rows reaches
- * capacity_rows.
+ * Appends a row of the child to the block, unless the row is deferred.  The caller
+ * has started the block, and hands it over once n_rows reaches capacity_rows.
  */
 void
 gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
@@ -400,7 +401,7 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	feed->n_rows = row + 1;
 }
 
-/* The n rows behind the last one, which are about to be appended, have no string. */
+/* Makes a column of strings NULL in the n rows that are about to be appended. */
 void
 gpurhh_feed_no_strings(Feed *feed, int column, int n)
 {
@@ -414,9 +415,9 @@ gpurhh_feed_no_strings(Feed *feed, int column, int n)
 }
 
 /*
- * Gives a string to a row of the block that had none.  The string's memory has to
- * stay until gpurhh_strings_finish().  regular says that a char(n) has as many
- * characters as is declared, although its trailing blanks were cut off here.
+ * Gives a string to a row of the block, which is NULL so far.  The memory of the
+ * string must stay until gpurhh_strings_finish().  regular says that a char(n) has as
+ * many characters as its type declares, although its trailing blanks are cut off here.
  */
 void
 gpurhh_feed_string(Feed *feed, int column, uint32 row,
@@ -436,8 +437,8 @@ gpurhh_feed_string(Feed *feed, int column, uint32 row,
 }
 
 /*
- * Marks NULLs of a column in the n rows behind the last one, which the caller
- * is about to append; nulls has a byte for each.  Their values are 0.
+ * Marks the NULLs of a column in the n rows that the caller is about to append; nulls
+ * has a byte for each row.  The caller has set the values of NULLs to 0.
  */
 void
 gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
@@ -452,7 +453,7 @@ gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
 	}
 }
 
-/* Describes the block as it is being filled; base is left for the reader to set. */
+/* Describes the block while it is being filled.  The reader sets base. */
 void
 gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
 {
@@ -467,9 +468,9 @@ gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
 }
 
 /*
- * If the dictionary has not taken the string that gpurhh_feed_string() gave to a
- * row, makes it NULL again and returns true.  Returns false if the row's key is
- * complete: the string is short, or the dictionary has it.
+ * If the dictionary has not taken the string that gpurhh_feed_string() gave to a row,
+ * makes the row NULL again and returns true.  Returns false if the row has a complete
+ * key, because the string is short or the dictionary has it.
  */
 bool
 gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
@@ -489,8 +490,8 @@ gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
 }
 
 /*
- * Moves a part of the block down to offset *to, and advances *to to its end.  Call
- * it for the parts in the order in which they lie in the block.
+ * Moves a part of the block down to the offset *to, and advances *to to the end of
+ * the part.  Must be called for the parts in the order in which they lie in the block.
  */
 static void
 move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
@@ -501,9 +502,9 @@ move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
 }
 
 /*
- * Describes the block that has just been filled; the reader sets base.  Everything
- * from the block's start to the last column's end will be uploaded.  So the columns
- * of a block that is not full are moved together first.
+ * Completes the block and describes it; the reader sets base.  Everything from the
+ * start of the block to the end of the last column will be uploaded, so the columns of
+ * a block that is not full are moved together first.
  */
 void
 gpurhh_feed_finish(Feed *feed, rhh_batch *batch)

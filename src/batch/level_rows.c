@@ -1,19 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * level_rows.c
- *		Groups to rows: writes a table's result words into the columns of a
- *		batch for another table.
+ *		Groups to rows: writes the words of one table's groups into the columns
+ *		of a batch for another table.
  *
- * This is for a second level (levels.c) whose groups a device makes.  The service
- * calls it between the two tables of a query.  It knows the layouts, and nothing of
- * plans or devices.
+ * This is for a second level (exec/levels.c) whose groups a device makes.  The service
+ * calls it between the two tables of a query.  The code knows the layouts of both, and
+ * nothing of plans or devices.
  *
- * A key is written with its original number of bytes, and its bit of word 0 goes
- * to the column's NULLs.  A state's words become arguments of states of the second
- * level.  Sums, minima and the like of 64 bits are one word, which is written as it
- * is.  A state of several words is a number to base 2^64, whose digits are summed up
- * separately.  As sums take signed arguments, a digit of 2^63 or more is written as
- * that digit minus 2^64, which is negative, and 1 is added to the next digit.
+ * Words and columns have a width here and nothing else: which types the values have,
+ * and what they were derived from, no longer matters once they are words.
+ *
+ * A key is written with as many bytes as it has in the first table, and its NULL bit
+ * in word 0 becomes a NULL of the column.  The words of a state become arguments of
+ * states of the second level.  Sums, minima and other states of 64 bits are one word,
+ * which is written as it is.  A state of several words is a number to base 2^64, whose
+ * digits are summed up separately.  As sums take signed arguments, a digit of 2^63 or
+ * more is written as that digit minus 2^64, which is negative, and 1 is added to the
+ * next digit.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,7 +42,7 @@ gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,
 			v[i] = (T) from[i]; \
 	} while (0)
 
-/* The values of one or two words as those of a column. */
+/* Writes values, which have one word or two, with the width of the column. */
 static void
 copy_values(void *to, int bytes, const uint64 *from, Size stride, uint32 n)
 {
@@ -68,7 +72,7 @@ copy_values(void *to, int bytes, const uint64 *from, Size stride, uint32 n)
 	}
 }
 
-/* Makes a digit signed; *carry is what is added to it, then what the next one gets. */
+/* Adds *carry to a digit, and stores in *carry what making it signed adds to the next. */
 static inline uint64
 next_digit(uint64 digit, uint64 *carry)
 {
@@ -79,6 +83,7 @@ next_digit(uint64 digit, uint64 *carry)
 	return sum;
 }
 
+/* Writes the second or third digit of numbers of several words, as signed integers. */
 static void
 copy_digits(uint64 *to, const uint64 *from, Size stride, uint32 n, int digit)
 {
@@ -92,14 +97,14 @@ copy_digits(uint64 *to, const uint64 *from, Size stride, uint32 n, int digit)
 	}
 }
 
-/* Which part of its set a group is, see LevelPlan. */
+/* The number of the part of its set to which a group belongs, see LevelPlan. */
 static inline int
 part_of(const LevelPlan *plan, uint64 word0)
 {
 	return GPURHH_SET_OF(word0) % plan->n_parts;
 }
 
-/* Marks in a column's bitmap the rows for which this is 1. */
+/* Sets the bits of the appended rows, in a bitmap of NULLs, for which is_null is 1. */
 #define MARK_NULLS(is_null) \
 	do { \
 		for (uint32 i = 0; i < n; i++) \
@@ -110,7 +115,7 @@ part_of(const LevelPlan *plan, uint64 word0)
 		} \
 	} while (0)
 
-/* Marks the rows that have no value in a column. */
+/* Marks the rows in which a column is NULL.  outside: the set does not have the key. */
 static void
 mark_nulls(Feed *feed, int c, const LevelColumn *from, bool outside,
 		   const uint64 *words, Size stride, uint32 n)
@@ -126,8 +131,8 @@ mark_nulls(Feed *feed, int c, const LevelColumn *from, bool outside,
 }
 
 /*
- * Appends n groups, whose word w is at words[w * stride + i], as rows of a set to
- * the block that was started; there is room for them.
+ * Appends n groups as rows of a set to the block that was started.  Word w of group i
+ * is words[w * stride + i].  The caller makes sure that the block has room for them.
  */
 void
 gpurhh_level_rows_feed(Feed *feed, const LevelPlan *plan, int set,
