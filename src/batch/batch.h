@@ -193,7 +193,8 @@ typedef struct Feed Feed;
 typedef enum FeedStep
 {
 	FEED_LATER,					/* by candidates.c or pairs.c, NULLs too */
-	FEED_BEFORE,				/* feed_strings() has written it, unless NULL */
+	FEED_BEFORE,				/* as the key of a string, which is written before
+								 * other columns of the row are, unless it is NULL */
 	FEED_FILTER,				/* 1 if it is true, else 0 */
 	FEED_TRUTH,
 	FEED_1_BYTE,

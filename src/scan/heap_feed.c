@@ -100,6 +100,7 @@ typedef struct LoadSet
 typedef struct HeapColumn
 {
 	GpuEncoding encoding;
+	const GpuEncodingInfo *info;	/* the row of the encoding */
 	int			load;			/* from this one, if >= 0: straight, */
 	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
@@ -299,7 +300,7 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
 	heap->column_set.loads[column->load].string =
-		gpurhh_encodings[column->encoding].derivation;
+		column->info->derivation;
 	heap->column_set.loads[column->load].parameter = parameter;
 	return true;
 }
@@ -317,6 +318,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	const char *reason;
 
 	column->encoding = encoding;
+	column->info = info;
 	column->load = -1;
 	column->limb_of = -1;
 	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
@@ -369,6 +371,7 @@ find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 			columns[other].attribute == columns[c].attribute)
 		{
 			column->encoding = columns[c].encoding;
+			column->info = &gpurhh_encodings[columns[c].encoding];
 			column->load = -1;
 			column->limb_of = other;
 			return true;
@@ -1090,12 +1093,11 @@ encode_values(const Vector *loaded, const HeapLoad *load,
 
 /* Stores n results of an expression in the block. */
 static void
-store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
-			  char *to, int n)
+store_results(const Vector *result, int limb, bool limbs, int bytes, char *to,
+			  int n)
 {
 	if (limbs)
-		gpurhh_decimal_split(result->values, n, gpurhh_encodings[encoding].limb,
-							 (int64 *) to);
+		gpurhh_decimal_split(result->values, n, limb, (int64 *) to);
 	else
 		memcpy(to, result->values, (Size) n * bytes);
 	if (result->nulls == NULL)
@@ -1188,10 +1190,9 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
 			return false;
-		else if (gpurhh_is_string(column->encoding) &&
-				 !gpurhh_is_candidate(column->encoding))
+		else if (feed->columns[c].step == FEED_BEFORE)
 			add_strings(&column->result,
-						gpurhh_encodings[column->encoding].derivation, feed, c, n);
+						column->info->derivation, feed, c, n);
 		else if (column->encoding == GPU_ENC_DECIMAL &&
 				 (n_limbs > 1 ?
 				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
@@ -1237,7 +1238,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		HeapColumn *from = &heap->columns[c];
-		const GpuEncodingInfo *info = &gpurhh_encodings[from->encoding];
+		const GpuEncodingInfo *info = from->info;
 		FeedColumn *column = &feed->columns[c];
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
@@ -1246,8 +1247,9 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			continue;
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
-		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
-			store_results(&from->result, from->encoding,
+		else if (from->load < 0 && column->step != FEED_BEFORE &&
+				 column->step != FEED_LATER)
+			store_results(&from->result, info->limb,
 						  info->derivation == DERIVED_LIMB &&
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
 						  column->bytes, to, n);
