@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * batch.h
- *		Rows as columns in blocks: layout, strings, and what fills them.
+ *		Rows as columns in blocks: how a block is laid out, how strings become
+ *		keys, and which files write into blocks.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +19,12 @@
 
 /* ---------- dictionary.c ---------- */
 
-#define GPURHH_STRING_LONG	0xff	/* its last one, where a dictionary has it */
-/* the same of a char(n) that has not n characters: see dictionary.c */
-#define GPURHH_STRING_ODD	0x80	/* beside the length */
-#define GPURHH_STRING_ODD_LONG 0xfe
+/* The last byte of a string's key, where it is not the length; see dictionary.c. */
+#define GPURHH_STRING_LONG	0xff	/* the key has a number */
+#define GPURHH_STRING_ODD	0x80	/* added to the length: the string is odd */
+#define GPURHH_STRING_ODD_LONG 0xfe /* the string is odd, and the key has a number */
 
-/* Strings looked up together: enough to overlap the waits for memory. */
+/* How many strings are looked up together: enough that waits for memory overlap. */
 #define GPURHH_STRING_BATCH	64
 
 StaticAssertDecl(GPURHH_STRING_BATCH >= RHH_MAX_COLUMNS,
@@ -35,7 +36,7 @@ gpurhh_string_last_byte(const uint64 *key)
 	return ((const uint8 *) key)[GPURHH_STRING_BYTES - 1];
 }
 
-/* Of the last byte: does the key have a number? */
+/* Does a key with this last byte have a number? */
 static inline bool
 gpurhh_string_is_long(uint8 last)
 {
@@ -48,7 +49,7 @@ gpurhh_string_is_odd(uint8 last)
 	return (last & GPURHH_STRING_ODD) != 0 && last != GPURHH_STRING_LONG;
 }
 
-/* Of a char(n): what it is compared by. */
+/* The length of a char(n) without its trailing blanks, which are not compared. */
 static inline uint32
 gpurhh_string_without_blanks(const char *data, uint32 length)
 {
@@ -57,7 +58,7 @@ gpurhh_string_without_blanks(const char *data, uint32 length)
 	return length;
 }
 
-/* A string that is no key itself, in a dictionary or kept by itself. */
+/* A string that is too long to be its own key, in a dictionary or kept elsewhere. */
 typedef struct StringEntry
 {
 	uint32		hash;			/* the low half of gpurhh_string_hash() */
@@ -79,7 +80,7 @@ gpurhh_string_write_entry(StringEntry *entry, const char *data, uint32 length,
 	memcpy(VARDATA(entry->string), data, length);
 }
 
-/* Numbers for the strings that are no keys themselves. */
+/* Gives numbers to the strings that are too long to be their own keys. */
 typedef struct Dictionary Dictionary;
 typedef struct DictionaryShared DictionaryShared;
 
@@ -89,18 +90,18 @@ typedef struct StringLookup
 	uint32		length;
 	uint64		hash;
 	uint64		number;			/* 0: none */
-	char	   *to;				/* where the key goes */
+	char	   *to;				/* where the key is to be written */
 	bool		odd;
-	struct varlena *detoasted;	/* to be freed then; or NULL */
+	struct varlena *detoasted;	/* is freed when the key is written; or NULL */
 } StringLookup;
 
-/* Writes strings' keys.  All zeros but for the dictionary, it is ready. */
+/* Writes the keys of strings.  To begin, all is set to 0 except the dictionary. */
 typedef struct StringEncoder
 {
 	Dictionary *dictionary;
 	int			n_waiting;
-	bool		missing;		/* there was one without a number */
-	bool		odd;			/* there was one whose key is odd, ever */
+	bool		missing;		/* a string has got no number */
+	bool		odd;			/* a key has been odd; is never cleared */
 	uint64		hash;
 	StringLookup waiting[GPURHH_STRING_BATCH];
 } StringEncoder;
@@ -127,11 +128,11 @@ extern bool gpurhh_string_odd_length(const char *data, uint32 length,
 									 uint32 bytes, int characters);
 extern const char *gpurhh_string_of_key(const Dictionary *dictionary,
 										const uint64 *key, uint32 *length);
-extern void gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding,
+extern void gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 							   int parameter, const struct varlena *value,
 							   const char *readable, char *to);
 extern void gpurhh_strings_add_column(StringEncoder *encoder,
-									  GpuEncoding encoding, int parameter,
+									  GpuDerivation derivation, int parameter,
 									  const char *const *data,
 									  const uint32 *positions, int n,
 									  const char *readable, char *to);
@@ -144,17 +145,17 @@ extern Datum gpurhh_dictionary_numeric(const Dictionary *dictionary,
 /* ---------- string_words.c ---------- */
 
 /*
- * The words of a record at which the keys of strings begin, and those of keys that
- * are numerics, which may be odd.
+ * Where a record has words that may lead to memory elsewhere: the keys of strings,
+ * and keys that are numerics, as these may be odd.
  */
 typedef struct StringWords
 {
 	int			n;
-	int			n_keys;			/* of these in the record's key, the first ones */
+	int			n_keys;			/* the first of them belong to the record's key */
 	uint16		at[RHH_MAX_KEYS + RHH_MAX_STATES];
 	int			n_numerics;
 	uint16		numeric_at[RHH_MAX_KEYS];
-	uint16		scale[RHH_MAX_KEYS];	/* of each */
+	uint16		scale[RHH_MAX_KEYS];	/* of each of these numerics */
 } StringWords;
 
 extern void gpurhh_string_words_init(StringWords *words,
@@ -184,49 +185,76 @@ extern void gpurhh_strings_read(const StringWords *words, BufFile *file,
 
 typedef struct Feed Feed;
 
+/*
+ * How a row's value gets into a column.  It follows from the encoding's width,
+ * order, derivation and role, and is found once, so that gpurhh_feed_slot() takes
+ * one dense switch for each value.
+ */
+typedef enum FeedStep
+{
+	FEED_LATER,					/* by candidates.c or pairs.c, NULLs too */
+	FEED_BEFORE,				/* as the key of a string, which is written before
+								 * other columns of the row are, unless it is NULL */
+	FEED_FILTER,				/* 1 if it is true, else 0 */
+	FEED_TRUTH,
+	FEED_1_BYTE,
+	FEED_2_BYTES,
+	FEED_4_BYTES,
+	FEED_8_BYTES,
+	FEED_16_BYTES,
+	FEED_4_ORDERED,				/* see gpurhh_order_4_bytes() */
+	FEED_8_ORDERED,
+	FEED_LIMB,
+	FEED_WORD
+} FeedStep;
+
 typedef struct FeedColumn
 {
 	GpuEncoding encoding;
 	int			parameter;		/* see GpuColumn */
 	int			attribute;
+	uint8		step;			/* FeedStep */
+	uint8		order;			/* GpuOrder */
+	uint8		limb;			/* with FEED_LIMB: which one */
 	uint8		bytes;
-	bool		is_key;			/* as the caller says: NULL is a group */
+	bool		is_key;			/* set by the caller: NULL is a group, and an odd
+								 * numeric has a key */
 	bool		any_null;		/* in the batch being filled */
 	uint32		values_offset;
 	uint32		nulls_offset;
 } FeedColumn;
 
 /*
- * Writes rows into the columns of one block at a time.  Knows the layout and
- * the encodings, and nothing of devices.
+ * Writes rows into the columns of one block at a time.  A feed knows the layout of
+ * the block and the encodings of the columns, and nothing of devices.
  */
 struct Feed
 {
 	int			n_columns;
-	int			n_attributes;	/* of the child's rows, up to the last needed */
-	uint32		capacity_rows;	/* rows that fit a block */
+	int			n_attributes;	/* of the child, up to the last needed one */
+	uint32		capacity_rows;	/* how many rows fit a block */
 	char	   *base;			/* the block being filled, or NULL */
 	uint32		n_rows;
 	FeedColumn	columns[RHH_MAX_COLUMNS];
 
-	/* strings; the caller sets the dictionary and where rows go whose strings
-	 * are not in it */
+	/* strings: the caller sets the dictionary, and the function that takes rows
+	 * whose strings the dictionary does not take */
 	int			n_strings;
 	uint8		string_columns[RHH_MAX_COLUMNS];
 	StringEncoder strings;
 	void		(*defer) (void *arg, TupleTableSlot *slot, uint32 hash);
 	void	   *defer_arg;
-	struct Candidates *candidates;	/* the caller's too; NULL: no such columns */
+	struct Candidates *candidates;	/* set by the caller; NULL: no such columns */
 
-	/* the caller's: told of a row of which numerics are fed as NULL, as they are
-	 * not what is declared, while it is being appended; and of rows with integers
-	 * that gpurhh_is_watched() */
+	/* set by the caller: is called while a row is appended of which a numeric is fed
+	 * as NULL because it is not as its type declares, or of which an integer may
+	 * equal such a numeric, see gpurhh_is_watched() */
 	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
 	void	   *odd_arg;
-	const uint64 *watched;		/* NULL: none is */
+	const uint64 *watched;		/* a set of integers; NULL: it is empty */
 };
 
-#define GPURHH_WATCHED_BITS	12	/* how many bits there are, as a power of 2 */
+#define GPURHH_WATCHED_BITS	12	/* the set is a bitmap of 2^12 bits */
 
 static inline uint32
 gpurhh_watched_bit(int64 integer)
@@ -235,7 +263,7 @@ gpurhh_watched_bit(int64 integer)
 					 (64 - GPURHH_WATCHED_BITS));
 }
 
-/* May a decimal of one limb equal one that is not what is declared? */
+/* May a decimal of one limb be equal to a numeric that is not as declared? */
 static inline bool
 gpurhh_is_watched(const uint64 *watched, int64 integer)
 {
@@ -244,6 +272,9 @@ gpurhh_is_watched(const uint64 *watched, int64 integer)
 	return (watched[bit / 64] >> (bit % 64)) & 1;
 }
 
+extern void gpurhh_feed_layout(Feed *feed, int n_columns,
+							   const uint8 *column_bytes,
+							   Size block_bytes, int max_rows);
 extern void gpurhh_feed_init(Feed *feed, int n_columns,
 							 const GpuColumn *columns,
 							 Size block_bytes, int max_rows);
@@ -265,18 +296,19 @@ extern void gpurhh_pairs_fill(Feed *feed);
 
 /* ---------- candidates.c ---------- */
 
-/* Chooses the strings that may be a group's least or greatest. */
+/* Chooses the strings that may be the least or the greatest of a group. */
 typedef struct Candidates Candidates;
 
 /*
- * A row of the block has no string, as the dictionary did not take it.  odd: with
- * trailing blanks, and another number of them than is declared.
+ * Is called with a string that the dictionary does not take, so that its row of the
+ * block has NULL instead.  odd says that the string has its trailing blanks, because
+ * it does not have as many characters as its type declares.
  */
 typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
 								 int column, const char *data, uint32 length,
 								 bool odd);
 
-/* Memory for the strings that others are compared to. */
+/* How much memory the strings take to which others are compared. */
 #define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
 
 extern Candidates *gpurhh_candidates_create(MemoryContext context,

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * candidates.c
- *		Which of the strings that are fed may be a group's least or greatest.
+ *		Chooses which strings are fed: those that may be the least or the greatest
+ *		of their group.
  *
  * A device does not know the order of strings.  So min(x) and max(x) of a string
  * make x a hidden key: the device groups by the grouping columns and x, and the
@@ -23,8 +24,8 @@
  * strings, the row keeps NULL, and the string goes to the function that the caller
  * of gpurhh_candidates_create() gave (refused_strings.c).
  *
- *		hashes		a word for each entry; 0: it is free
- *		entries		the word of NULL bits and the keys' words, then a Best for
+ *		hashes		a word for each entry, which is 0 if the entry is free
+ *		entries		a word of NULL bits and the words of the keys, then a Best for
  *					each column of candidates
  *
  *-------------------------------------------------------------------------
@@ -39,28 +40,30 @@
 #include "compat.h"
 #include "rhh_hash.h"
 
-#define BUCKET			4		/* entries, whose hashes are in half a cache line */
+#define BUCKET			4		/* entries in a bucket; their hashes are in half a
+								 * cache line */
 #define MIN_BUCKETS		16
 #define MAX_BUCKETS		(1 << 20)
 
-/* Rows whose waits for memory overlap. */
+/* How many rows are looked up together, so that their waits for memory overlap. */
 #define CHUNK			32
 
-/* Keys of more words than this are compared to nothing. */
+/* If keys have more words than this, no string is compared and all are fed. */
 #define MAX_KEY_WORDS	16
 
-/* Of a string, beside what is in its entry: a guess. */
+/* A guess how much memory a string takes beside its entry. */
 #define STRING_BYTES	48
 
+/* The best string of a group so far, in one column. */
 typedef struct Best
 {
 	uint64		prefix;			/* the first bytes, in the order of integers */
-	struct varlena *string;		/* NULL, or of size 0: none */
-	uint32		room : 31;		/* that string has for data */
+	struct varlena *string;		/* if it is NULL, or has the size 0: none yet */
+	uint32		room : 31;		/* how many bytes of data the memory has room for */
 	uint32		odd : 1;		/* flag: it is odd, and has its trailing blanks */
-	uint32		row : 31;		/* of the block, from 1, that it is to be fed in;
-								 * 0: it has been */
-	uint32		waits : 1;		/* flag: is among waiting[], even if row is 0 */
+	uint32		row : 31;		/* the row of the block, from 1, that will get it;
+								 * 0: it has been fed */
+	uint32		waits : 1;		/* flag: it is in waiting[], perhaps with row 0 */
 } Best;
 
 /* A column of candidates. */
@@ -68,8 +71,8 @@ typedef struct CandidateColumn
 {
 	uint8		number;
 	bool		greatest;
-	bool		blanks;			/* trailing ones do not count */
-	int			characters;		/* then: how many a string has with them */
+	bool		blanks;			/* trailing blanks do not count */
+	int			characters;		/* then: how many characters the type declares */
 } CandidateColumn;
 
 struct Candidates
@@ -79,9 +82,9 @@ struct Candidates
 	CandidateRefused refused;
 	void	   *refused_arg;
 
-	int			n_keys;			/* of the groups */
+	int			n_keys;			/* the grouping columns */
 	uint8		keys[RHH_MAX_KEYS];
-	int			n_words;		/* of NULL bits and keys; 0: no entries */
+	int			n_words;		/* words of NULL bits and keys; 0: no entries */
 	int			n_columns;
 	CandidateColumn columns[RHH_MAX_KEYS];
 	uint8		numbers[RHH_MAX_KEYS];
@@ -91,7 +94,7 @@ struct Candidates
 	char	   *entries;
 	Size		entry_bytes;
 
-	/* Bests with a row, and some that had one */
+	/* those that a row waits for, and some for which none waits any more */
 	Best	  **waiting;
 	uint8	   *waiting_columns;
 	Size		n_waiting;
@@ -104,7 +107,7 @@ bytes_of_entry(int n_words, int n_strings)
 	return sizeof(uint64) * n_words + sizeof(Best) * n_strings;
 }
 
-/* For the planner: about how many groups' strings are kept. */
+/* For the planner: about how many groups have their best strings kept. */
 double
 gpurhh_candidates_capacity(int n_key_bytes, int n_strings, Size limit)
 {
@@ -116,9 +119,9 @@ gpurhh_candidates_capacity(int n_key_bytes, int n_strings, Size limit)
 }
 
 /*
- * For the columns of candidates of a feed, whose groups are expected to be
- * spec->expected_groups; it takes about limit bytes of context.  refused is called
- * for strings that the dictionary does not take.
+ * Prepares the columns of candidates of a feed.  There is an entry for each of
+ * spec->expected_groups groups, as far as limit bytes of memory, in a child of
+ * context, allow.  refused is called with strings that the dictionary does not take.
  */
 Candidates *
 gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
@@ -151,8 +154,8 @@ gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
 		candidates->numbers[candidates->n_columns] = number;
 		candidates->columns[candidates->n_columns++] = (CandidateColumn){
 			.number = number,
-			.greatest = gpurhh_is_greatest(encoding),
-			.blanks = gpurhh_encodings[encoding].vector == VECTOR_BPCHAR,
+			.greatest = gpurhh_encodings[encoding].role == ROLE_GREATEST,
+			.blanks = gpurhh_encodings[encoding].derivation == DERIVED_BPCHAR,
 			.characters = columns[number].parameter
 		};
 	}
@@ -179,7 +182,7 @@ gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
 	return candidates;
 }
 
-/* The fed columns that candidates are in: their number, and *columns. */
+/* Stores the numbers of the columns of candidates in *columns; returns how many. */
 int
 gpurhh_candidates_columns(const Candidates *candidates, const uint8 **columns)
 {
@@ -189,7 +192,7 @@ gpurhh_candidates_columns(const Candidates *candidates, const uint8 **columns)
 
 /* ---------- groups ---------- */
 
-/* The words of n rows' groups, behind the last row, and their hashes. */
+/* Loads the words and hashes of the groups of n rows of the block, from first on. */
 static void
 load_groups(const Candidates *candidates, const Feed *feed, int first, int n,
 			uint64 groups[][MAX_KEY_WORDS], uint64 *hashes)
@@ -275,7 +278,7 @@ bests_of(const Candidates *candidates, char *entry)
 
 /* ---------- strings ---------- */
 
-/* Strings that were given to rows have their keys; false: some have none. */
+/* Completes the keys of strings that rows were given; false: some got none. */
 static bool
 finish_strings(Feed *feed)
 {
@@ -284,7 +287,7 @@ finish_strings(Feed *feed)
 	return gpurhh_strings_finish(&feed->strings, &hash);
 }
 
-/* Hands over the string of a row that the dictionary has not taken. */
+/* Hands over a row's string if the dictionary has not taken it. */
 static void
 hand_over_missing(Candidates *candidates, Feed *feed, int c, uint32 row,
 				  const char *data, uint32 length, bool odd)
@@ -304,7 +307,7 @@ hand_over_best(Candidates *candidates, Feed *feed, int c, const Best *best)
 					  best->odd);
 }
 
-/* The entry is another group's from here on. */
+/* Takes the entry from its group.  The strings that it has are fed first. */
 static void
 give_away(Candidates *candidates, Feed *feed, Best *bests)
 {
@@ -336,7 +339,7 @@ give_away(Candidates *candidates, Feed *feed, Best *bests)
 	}
 }
 
-/* The group's entry, which may have been another's. */
+/* Finds the entry of a group, or takes one from another group. */
 static Best *
 find_entry(Candidates *candidates, Feed *feed, uint64 hash, const uint64 *group)
 {
@@ -402,7 +405,7 @@ is_better(const Best *best, bool greatest, uint64 prefix, const char *data,
 	return greatest ? order > 0 : order < 0;
 }
 
-/* Makes room for a string; false: there is no memory for it. */
+/* Makes room for a string; returns false if there is no memory for it. */
 static bool
 make_room(Candidates *candidates, Best *best, uint32 length)
 {
@@ -448,7 +451,10 @@ wait_for_block(Candidates *candidates, Best *best, int column)
 	candidates->waiting_columns[candidates->n_waiting++] = column;
 }
 
-/* Keeps a row's string if it is better than *best; best is NULL if nothing is kept. */
+/*
+ * Keeps a row's string if it is better than *best.  If the group has no entry, best is
+ * NULL and the string is fed.
+ */
 static void
 add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 		   const struct varlena *value)
@@ -500,8 +506,9 @@ add_string(Candidates *candidates, Feed *feed, int c, Best *best, uint32 row,
 }
 
 /*
- * The strings of n rows behind the feed's last one, whose other columns are in
- * the block: of each column of candidates a vector of pointers.
+ * Adds the strings of the n rows that are about to be appended, whose other columns
+ * are in the block already.  strings has a vector of pointers for each column of
+ * candidates.
  */
 void
 gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
@@ -553,7 +560,7 @@ gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
 	}
 }
 
-/* The block is complete: gives their strings to the rows that wait for them. */
+/* Gives strings to the rows that wait for them, once the block is complete. */
 void
 gpurhh_candidates_finish(Candidates *candidates, Feed *feed)
 {

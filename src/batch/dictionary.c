@@ -1,57 +1,58 @@
 /*-------------------------------------------------------------------------
  *
  * dictionary.c
- *		Strings as keys of 16 bytes.
+ *		Turns strings into keys of 16 bytes.
  *
- * What is grouped by are columns of fixed width, compared by their bytes.  A
- * string of at most 15 bytes is its own key.  A longer one gets a number from
- * a dictionary, the same number for the same string and for no other:
+ * Grouping is by columns of fixed width that are compared by their bytes.  A string
+ * of at most 15 bytes is its own key.  A longer string gets a number from a
+ * dictionary, which gives the same number to equal strings and to no others:
  *
  *		byte	0 .. 14						15
  *				the string, then zeros		its length, 0 to 15
  *				number (8), zeros (7)		0xFF
  *
- * So equal strings, and only these, have equal keys.  The number is the place
- * of the string in memory, where agg_emit.c finds it as the value to return.
+ * So equal strings have equal keys, and different strings different ones.  The
+ * number is the place of the string in memory, where agg_emit.c finds the value to
+ * return.
  *
- * Of a char(n) what is kept is the string without its trailing blanks, which do
- * not count when strings are compared; shown, it has as many as make it n
- * characters.  But core checks n only where a value is assigned or cast: a
- * column definition list, a record's field or a table made from either may have
- * values of another length.  Such a value is *odd*.  Its key has all its bytes,
- * so that they can be shown, and says so:
+ * The key of a char(n) is that of the string without its trailing blanks, as these
+ * do not count when strings are compared.  The result gets as many blanks as make it
+ * n characters long.  But core checks n only where a value is assigned or cast.  A
+ * column definition list, a field of a record, or a table made from either may have
+ * values of another length.  Such a value is *odd*.  Its key is made of all its bytes,
+ * so that it can be returned as it was, and is marked:
  *
  *		byte	0 .. 14						15
  *				the string, then zeros		0x80 + its length, 0 to 15
  *				number (8), zeros (7)		0xFE
  *
- * It then differs from the key of an equal string, so groups of odd keys are to
- * be merged with those that equal them before anything is done with them (see
- * agg_groups.c).
+ * Such a key differs from the key of an equal string that is not odd.  So groups with
+ * odd keys have to be merged with the groups that equal them before anything else is
+ * done with them (see agg_groups.c).
  *
- * A dictionary is one backend's, or shared by the participants of a parallel
- * plan.  Its parts are the same:
+ * A dictionary belongs to one backend, or is shared by the participants of a parallel
+ * plan.  It has the same parts in both cases:
  *
- *		slots		linear probing over 64-bit words, each the place of an
- *					entry and TAG_BITS of its hash; 0 is an empty one.  A
- *					power of 2, made when the first string comes, doubled when
- *					MAX_LOAD is reached.
- *		chunks		of entries, each StringEntry and the string, a varlena
- *					with a header of 4 bytes, at multiples of 8 bytes.  A
+ *		slots		a hash table of 64-bit words with linear probing.  A slot has
+ *					the place of an entry and TAG_BITS of its hash; an empty slot
+ *					is 0.  The number of slots is a power of 2.  They are made when
+ *					the first string arrives, and doubled when MAX_LOAD is reached.
+ *		chunks		memory for entries: a StringEntry with the string, a varlena
+ *					with a header of 4 bytes, at multiples of 8 bytes.  Each
  *					participant fills chunks of its own.
  *
- * Nothing is ever taken out.  When the memory limit is reached the dictionary
- * is frozen: strings in it are still found, but none is added any more, and
- * whoever asks for another is told so.
+ * Nothing is ever removed.  When the memory limit is reached the dictionary is frozen:
+ * strings that it has are still found, but no other string is added, and callers that
+ * ask for one are told so.
  *
- * Places are pointers in one backend's memory, or dsa_pointers.
+ * Places are pointers if the dictionary belongs to one backend, else dsa_pointers.
  *
- * Concurrency: participants look up and insert at the same time, an empty slot
- * being claimed by compare-and-swap once the entry is complete.  Each holds a
- * lock of its own while it does, for a batch of strings; growing and freezing
- * take all of the locks.  So no slots go away while they are looked at, and
- * once one participant has seen the dictionary frozen and without a string, no
- * other can add it.
+ * Concurrency: participants look up and insert at the same time.  An empty slot is
+ * claimed by compare-and-swap once the entry is complete.  While a participant works
+ * on a batch of strings it holds a lock of its own; whoever grows or freezes the
+ * dictionary takes all of these locks.  So slots do not go away while somebody reads
+ * them, and once a participant has found the dictionary frozen and without a string,
+ * no other participant can add that string.
  *
  *-------------------------------------------------------------------------
  */
@@ -68,22 +69,22 @@
 #include "compat.h"
 #include "rhh_hash.h"
 
-/* The first slots: more are free then than participants can claim at once. */
+/* The number of slots at first.  More are free than participants can claim at once. */
 #define MIN_SLOTS		4096
 #define MAX_LOAD(slots)	((slots) / 8 * 5)
 
 #define MIN_CHUNK_BYTES	((Size) 8 * 1024)
 #define MAX_CHUNK_BYTES	((Size) 1024 * 1024)
 
-/* A slot's parts.  A dsa_pointer has 50 bits, a pointer of Linux 47 or 48. */
+/* The parts of a slot.  A dsa_pointer has 50 bits, a pointer on Linux 47 or 48. */
 #define TAG_BITS		17
 #define PLACE_BITS		(64 - TAG_BITS)
 #define PLACE_UNIT_BITS 3
 
-/* More participants than this share locks. */
+/* If there are more participants than this, some share a lock. */
 #define DICTIONARY_LOCKS 32
 
-/* Starts a chunk, in shared memory only. */
+/* The header of a chunk in shared memory. */
 typedef struct DictionaryChunk
 {
 	dsa_pointer next;
@@ -92,7 +93,7 @@ typedef struct DictionaryChunk
 struct DictionaryShared
 {
 	Size		limit;
-	uint32		min_strings;	/* taken whatever memory they need */
+	uint32		min_strings;	/* so many are added whatever memory they need */
 	uint64		expected_strings;
 
 	/* changed only with all locks held */
@@ -114,25 +115,26 @@ struct Dictionary
 	DictionaryShared *shared;
 	dsa_area   *area;			/* NULL: pointers, in context */
 	MemoryContext context;
-	LWLock	   *lock;			/* this participant's; NULL: no others */
+	LWLock	   *lock;			/* this participant's; NULL: there are no others */
 
-	/* the slots as they were last; others have another number, if not place */
+	/* the slots when they were last looked at; if n_slots has changed since, so has
+	 * their place */
 	uint64		n_slots;
 	pg_atomic_uint64 *slots;
 
 	/* the chunk being filled */
-	Size		chunk_bytes;	/* the next one's size */
+	Size		chunk_bytes;	/* the size of the next chunk */
 	uint64		next_place;
 	char	   *next;
 	char	   *end;
 };
 
-/* Why a batch of strings has to be looked up again. */
+/* How an attempt to look up a batch of strings ended. */
 typedef enum LookupResult
 {
 	LOOKUP_DONE,
-	LOOKUP_GROW,				/* too many slots are taken */
-	LOOKUP_FULL					/* no memory for a string */
+	LOOKUP_GROW,				/* once more: too many slots are taken */
+	LOOKUP_FULL					/* once more: there is no memory for a string */
 } LookupResult;
 
 /* ---------- life ---------- */
@@ -202,7 +204,7 @@ gpurhh_dictionary_share(dsa_area *area, Size limit, int min_strings,
 	return place;
 }
 
-/* A participant's handle, in context.  It ends with context, or the area. */
+/* Makes a participant's handle in context.  It lives as long as context and area do. */
 Dictionary *
 gpurhh_dictionary_attach(dsa_area *area, dsa_pointer place,
 						 MemoryContext context)
@@ -215,7 +217,7 @@ gpurhh_dictionary_attach(dsa_area *area, dsa_pointer place,
 	return dictionary;
 }
 
-/* The leader frees it before the next run; nobody is attached any more. */
+/* The leader frees the dictionary before the next run, when nobody is attached. */
 void
 gpurhh_dictionary_unshare(dsa_area *area, dsa_pointer place)
 {
@@ -251,7 +253,7 @@ address_of(const Dictionary *dictionary, uint64 place)
 	return dsa_get_address(dictionary->area, place);
 }
 
-/* 0: there is no memory of that size. */
+/* Returns the place of new memory, or 0 if there is none of that size. */
 static uint64
 allocate(Dictionary *dictionary, Size bytes, bool zero)
 {
@@ -281,14 +283,14 @@ release(Dictionary *dictionary, uint64 place)
 		pfree((void *) (uintptr_t) place);
 }
 
-/* Is there to be no more memory? */
+/* Would so many bytes more go beyond the limit? */
 static bool
 over_limit(DictionaryShared *shared, Size bytes)
 {
 	return pg_atomic_read_u64(&shared->bytes) + bytes > shared->limit;
 }
 
-/* Makes room for bytes in the chunk; returns false if there is no memory. */
+/* Makes room for so many bytes in the chunk; returns false if there is no memory. */
 static bool
 reserve(Dictionary *dictionary, Size bytes, bool within_limit)
 {
@@ -325,7 +327,7 @@ reserve(Dictionary *dictionary, Size bytes, bool within_limit)
 
 /* ---------- looking up ---------- */
 
-/* Of a string of at least 16 bytes. */
+/* The hash of a string of at least 16 bytes. */
 uint64
 gpurhh_string_hash(const char *data, uint32 length)
 {
@@ -367,7 +369,7 @@ home_slot(uint32 hash, uint64 n_slots)
 	return hash & (n_slots - 1);
 }
 
-/* Writes the next entry and returns its place; 0 if there is no room. */
+/* Writes an entry and returns its place, or 0 if there is no room for it. */
 static uint64
 write_entry(Dictionary *dictionary, const StringLookup *string,
 			bool within_limit)
@@ -384,8 +386,9 @@ write_entry(Dictionary *dictionary, const StringLookup *string,
 }
 
 /*
- * Gives the string its number, unless it has none and the dictionary is frozen.
- * *n_added: strings that are new, and not yet counted.
+ * Finds the number of a string, or adds the string.  If the dictionary is frozen and
+ * does not have it, the number stays 0.  *n_added is how many strings this
+ * participant has added and not yet counted in n_strings.
  */
 static LookupResult
 find_or_add(Dictionary *dictionary, StringLookup *string, uint64 *n_added)
@@ -424,7 +427,7 @@ find_or_add(Dictionary *dictionary, StringLookup *string, uint64 *n_added)
 				dictionary->next += bytes;
 				dictionary->next_place += bytes;
 				string->number = own;
-				/* the more there is room for, the rarer all are told */
+				/* the more slots there are, the more rarely n_strings is updated */
 				if (++(*n_added) > shared->n_slots / MIN_SLOTS)
 				{
 					pg_atomic_fetch_add_u64(&shared->n_strings, *n_added);
@@ -455,8 +458,8 @@ find_or_add(Dictionary *dictionary, StringLookup *string, uint64 *n_added)
 }
 
 /*
- * One attempt at a batch.  The memory that strings lead to is mostly in no
- * cache, so it is asked for ahead: slots, then entries.
+ * Makes one attempt to look up a batch.  Slots and entries are rarely in a cache, so
+ * both are prefetched for the whole batch.
  */
 static LookupResult
 look_up(Dictionary *dictionary, StringLookup *strings, int n)
@@ -501,7 +504,7 @@ look_up(Dictionary *dictionary, StringLookup *strings, int n)
 
 /* ---------- growing and freezing ---------- */
 
-/* The slots of twice as many, or the first ones; false: there is no memory. */
+/* Makes the first slots, or doubles them; returns false if there is no memory. */
 static bool
 grow(Dictionary *dictionary)
 {
@@ -522,7 +525,7 @@ grow(Dictionary *dictionary)
 	else if (n_strings >= shared->min_strings &&
 			 over_limit(shared, n_slots * sizeof(uint64)))
 		return false;
-	/* the stored half of the hash finds no more */
+	/* entries have only 32 bits of their hash, which cannot tell more slots apart */
 	if (n_slots > UINT64CONST(1) << 32)
 		return false;
 	place = allocate(dictionary, n_slots * sizeof(uint64), true);
@@ -560,8 +563,9 @@ grow(Dictionary *dictionary)
 }
 
 /*
- * Called after an attempt that found n_slots slots and ended with why.  Makes the
- * dictionary larger, unless another participant has done so, or freezes it.
+ * Is called after an attempt that ended with why, when there were n_slots slots.
+ * Enlarges the dictionary, unless another participant has done so meanwhile, or
+ * freezes it.
  */
 static void
 make_room(Dictionary *dictionary, LookupResult why, uint64 n_slots)
@@ -584,8 +588,8 @@ make_room(Dictionary *dictionary, LookupResult why, uint64 n_slots)
 }
 
 /*
- * Gives n strings, each of at least 16 bytes, their numbers and hashes.  Returns
- * false if some of them are not in the dictionary and never will be: these get 0.
+ * Finds the numbers and hashes of n strings of at least 16 bytes each.  Returns false
+ * if the dictionary is frozen and does not have some of them; these get the number 0.
  */
 static bool
 number_strings(Dictionary *dictionary, StringLookup *strings, int n)
@@ -617,7 +621,10 @@ number_strings(Dictionary *dictionary, StringLookup *strings, int n)
 	return all;
 }
 
-/* What a number stands for; NULL dictionary: it is the address (string_words.c). */
+/*
+ * The entry that a number stands for.  Without a dictionary the number is its address
+ * (string_words.c).
+ */
 StringEntry *
 gpurhh_dictionary_entry(const Dictionary *dictionary, uint64 number)
 {
@@ -625,14 +632,14 @@ gpurhh_dictionary_entry(const Dictionary *dictionary, uint64 number)
 		address_of(dictionary, number);
 }
 
-/* The string of a key that is none itself, as a varlena. */
+/* The string that a number stands for, as a varlena. */
 struct varlena *
 gpurhh_dictionary_string(const Dictionary *dictionary, uint64 number)
 {
 	return (struct varlena *) gpurhh_dictionary_entry(dictionary, number)->string;
 }
 
-/* What an odd key stands for, without trailing blanks: so it is compared. */
+/* The string of an odd key without its trailing blanks, as it is compared. */
 static pg_noinline const char *
 string_of_odd_key(const Dictionary *dictionary, const uint64 *key,
 				  uint32 *length)
@@ -653,7 +660,7 @@ string_of_odd_key(const Dictionary *dictionary, const uint64 *key,
 	return data;
 }
 
-/* The bytes that a key stands for; to be found in the key itself or its entry. */
+/* The bytes of the string that a key stands for, in the key itself or in its entry. */
 static inline const char *
 string_of_key(const Dictionary *dictionary, const uint64 *key, uint32 *length)
 {
@@ -672,7 +679,7 @@ string_of_key(const Dictionary *dictionary, const uint64 *key, uint32 *length)
 	return VARDATA(string);
 }
 
-/* The same for others. */
+/* The same for other files. */
 const char *
 gpurhh_string_of_key(const Dictionary *dictionary, const uint64 *key,
 					 uint32 *length)
@@ -680,7 +687,7 @@ gpurhh_string_of_key(const Dictionary *dictionary, const uint64 *key,
 	return string_of_key(dictionary, key, length);
 }
 
-/* The order of two keys' strings by their bytes: < 0, 0, > 0. */
+/* Compares the strings of two keys by their bytes, as memcmp() does. */
 int
 gpurhh_string_compare(const Dictionary *dictionary, const uint64 *a,
 					  const uint64 *b)
@@ -696,16 +703,17 @@ gpurhh_string_compare(const Dictionary *dictionary, const uint64 *a,
 
 /* ---------- keys ---------- */
 
-/* The first n bytes of 16 at GPURHH_STRING_BYTES - n are 0xff. */
+/* The 16 bytes from GPURHH_STRING_BYTES - n on are a mask that keeps n bytes. */
 static const uint8 keep_bytes[2 * GPURHH_STRING_BYTES] = {
 	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 };
 
 /*
- * The key of a string that is one itself; data can be read up to readable.  Returns
- * the bits that are set in any of its words, but for the length: to read them from
- * where they have just been written, in other pieces, would take long.
+ * Writes the key of a string of at most 15 bytes.  Memory may be read from data up to
+ * readable.  Returns the bits that are set in any word of the key, without the length.
+ * The caller could read them from the key, but reading memory that was written a
+ * moment ago in pieces of another size is slow.
  */
 static inline uint64
 write_inline_key(const char *data, uint32 length, const char *readable,
@@ -743,7 +751,7 @@ write_inline_key(const char *data, uint32 length, const char *readable,
 
 #define HIGH_BITS UINT64CONST(0x8080808080808080)
 
-/* How many of a word's bytes go on with a character of UTF-8, as 10xxxxxx. */
+/* How many bytes of a word continue a character of UTF-8, as 10xxxxxx does. */
 static inline uint32
 continuing_bytes(uint64 word)
 {
@@ -753,8 +761,8 @@ continuing_bytes(uint64 word)
 }
 
 /*
- * Bytes of a key that is a string itself beyond one for each character; some are
- * not ASCII.
+ * How many more bytes than characters a string has that is its own key and is not
+ * all ASCII.
  */
 static pg_noinline uint32
 extra_bytes_of_key(const char *key, uint32 length)
@@ -768,7 +776,7 @@ extra_bytes_of_key(const char *key, uint32 length)
 	return length - pg_mbstrlen_with_len(key, length);
 }
 
-/* The same of any string. */
+/* The same for any string. */
 static uint32
 extra_bytes(const char *data, uint32 length)
 {
@@ -799,8 +807,9 @@ extra_bytes(const char *data, uint32 length)
 }
 
 /*
- * Is a char(n) odd: not of as many characters as are declared?  length: without
- * its trailing blanks, which are characters of a byte in every encoding.
+ * Is a char(n) odd: does it have another number of characters than is declared?  It
+ * has so many bytes, and length without its trailing blanks.  A blank is one byte in
+ * every encoding.
  */
 bool
 gpurhh_string_odd_length(const char *data, uint32 length, uint32 bytes,
@@ -809,7 +818,7 @@ gpurhh_string_odd_length(const char *data, uint32 length, uint32 bytes,
 	return bytes - extra_bytes(data, length) != (uint32) characters;
 }
 
-/* Gives the strings that wait for it their keys. */
+/* Looks up the strings that wait for a number, and writes their keys. */
 static void
 write_numbers(StringEncoder *encoder)
 {
@@ -835,23 +844,26 @@ write_numbers(StringEncoder *encoder)
 }
 
 /*
- * Writes the key of a value, of a type whose encoding is one of strings, to
- * GPURHH_STRING_BYTES bytes at to; or takes note of it, and the key is there
- * after gpurhh_strings_finish().  Until then the value must stay, unless it is
- * a toasted one.  Memory up to readable may be read where that is faster.
- * A name is no varlena: value leads to it all the same.  parameter: of a
- * char(n), how many characters that is.
+ * Writes the key of a string, GPURHH_STRING_BYTES bytes, to the memory at to.  The key
+ * of a long string is only there after gpurhh_strings_finish(); until then the value
+ * must stay, unless it is toasted.
+ *
+ * derivation says what the value is and how its key is made: DERIVED_STRING,
+ * DERIVED_BPCHAR or DERIVED_NAME.  A name is no varlena, but value points to it all
+ * the same.  parameter is the number of characters that a char(n) declares.  Memory
+ * may be read up to readable, which is faster in some cases.
  */
 void
-gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
-				   const struct varlena *value, const char *readable, char *to)
+gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
+				   int parameter, const struct varlena *value,
+				   const char *readable, char *to)
 {
 	struct varlena *detoasted = NULL;
 	const char *data;
 	uint32		length;
 	bool		odd = false;
 
-	if (encoding == GPU_ENC_NAME)
+	if (derivation == DERIVED_NAME)
 	{
 		data = (const char *) value;
 		length = strnlen(data, NAMEDATALEN);
@@ -867,7 +879,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 		data = VARDATA_ANY(value);
 		length = VARSIZE_ANY_EXHDR(value);
 	}
-	if (encoding == GPU_ENC_BPCHAR)
+	if (derivation == DERIVED_BPCHAR)
 	{
 		uint32		bytes = length;
 
@@ -890,7 +902,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 	}
 	if (length < GPURHH_STRING_BYTES)
 	{
-		if (encoding != GPU_ENC_BPCHAR || odd)
+		if (derivation != DERIVED_BPCHAR || odd)
 			(void) write_inline_key(data, length, readable, to);
 		if (unlikely(odd))
 			to[GPURHH_STRING_BYTES - 1] |= GPURHH_STRING_ODD;
@@ -907,23 +919,23 @@ gpurhh_strings_add(StringEncoder *encoder, GpuEncoding encoding, int parameter,
 }
 
 /*
- * As gpurhh_strings_add() for n rows of a page, whose values start at
- * data[i] + positions[i] and whose keys go to to[i * GPURHH_STRING_BYTES].  All
- * memory up to readable may be read.
+ * Does what gpurhh_strings_add() does, for n rows of a page.  Their values start at
+ * data[i] + positions[i], and their keys go to to[i * GPURHH_STRING_BYTES].  All memory
+ * up to readable may be read.
  *
- * Most strings are short, of ASCII, and as long as they were declared.  The loop
- * writes the keys of these itself, because a call for each string takes longer than
- * the rest; and it leaves all others to gpurhh_strings_add().
+ * Most strings are short, are ASCII, and have the length that is declared.  The loop
+ * writes the keys of these itself, because a call for each string would take longer
+ * than all the rest, and leaves the others to gpurhh_strings_add().
  */
 void
-gpurhh_strings_add_column(StringEncoder *encoder, GpuEncoding encoding,
+gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 						  int parameter, const char *const *data,
 						  const uint32 *positions, int n, const char *readable,
 						  char *to)
 {
-	bool		blanks = encoding == GPU_ENC_BPCHAR;
+	bool		blanks = derivation == DERIVED_BPCHAR;
 	/* where a value starts before this, a whole key can be read behind its header */
-	const char *end = encoding == GPU_ENC_NAME ? NULL :
+	const char *end = derivation == DERIVED_NAME ? NULL :
 		readable - GPURHH_STRING_BYTES;
 
 	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
@@ -947,23 +959,28 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuEncoding encoding,
 					continue;
 			}
 		}
-		gpurhh_strings_add(encoder, encoding, parameter,
+		gpurhh_strings_add(encoder, derivation, parameter,
 						   (const struct varlena *) value, readable, to);
 	}
 }
 
 /*
- * An odd numeric - one that has not the scale that is declared for it, or too many
- * digits, or is infinite - has a number too, of what it is stored as.  So numerics
- * that are equal but for their scale have different numbers, and are to be merged
- * like odd strings.  The word of the key is GPURHH_DECIMAL_ODD and the number.
+ * A numeric is odd if it does not have the scale that its type declares, or has too
+ * many digits, or is infinite.  An odd numeric has a number, too, which stands for the
+ * numeric as it is stored.  So numerics that are equal but for their scale have
+ * different numbers, and their groups have to be merged like those of odd strings.
+ * The word of the key is GPURHH_DECIMAL_ODD plus the number.
  *
- * Entries are as of strings: zeros, which give the shortest numeric a hash, and the
- * numeric with a header of 4 bytes, aligned.
+ * The entry of a numeric is like that of a string.  Its data begins with zeros, so
+ * that even the shortest numeric is long enough to be hashed.  The numeric follows,
+ * aligned and with a header of 4 bytes.
  */
 #define NUMERIC_AT	16
 
-/* False: the dictionary is frozen without it.  *hash is of the value. */
+/*
+ * Finds the key of an odd numeric, and its hash.  Returns false if the dictionary is
+ * frozen and does not have it.
+ */
 bool
 gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,
 							  uint64 *word, uint32 *hash)
@@ -984,7 +1001,7 @@ gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,
 	return added;
 }
 
-/* The numeric of such a word. */
+/* The numeric that the word of an odd key stands for. */
 Datum
 gpurhh_dictionary_numeric(const Dictionary *dictionary, uint64 word)
 {
@@ -994,9 +1011,9 @@ gpurhh_dictionary_numeric(const Dictionary *dictionary, uint64 word)
 }
 
 /*
- * All values added since the last call have their keys.  False: some have none,
- * as they are not in the dictionary, which is frozen.  *hash is of the values
- * that are in it, or would be.
+ * Completes the keys of all values that were added since the last call.  Returns false
+ * if the dictionary is frozen and does not have some of them.  *hash is a hash of all
+ * strings that are in the dictionary, or would be if it were not frozen.
  */
 bool
 gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash)

@@ -1,25 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * feed.c
- *		Rows to columns: writes tuple slots into the columns of a block.
+ *		Rows to columns: lays out blocks and writes tuple slots into their columns.
  *
- * A block's layout is fixed by the columns' widths and its size: all values,
- * column after column, then the NULL bitmaps, then the bitmap in which the
- * device marks the rows it refused (see rhh_batch).  A NULL bitmap is cleared
- * when its column's first NULL of the batch arrives.  If the column has no NULL,
- * the batch has no bitmap for it.
+ * The layout of a block follows from the widths of the columns and the size of the
+ * block.  First come all values, column after column, then the NULL bitmaps, then the
+ * bitmap in which the device marks the rows that it refuses (see rhh_batch).  A NULL
+ * bitmap is cleared when the first NULL of its column arrives.  A column without a
+ * NULL has no bitmap in the batch.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "utils/uuid.h"
-
 #include "batch/batch.h"
 
 #define BITMAP_BYTES(rows) (TYPEALIGN(64, ((rows) + 7) / 8))
 
-/* Bytes of a block that this many rows take. */
+/* How many bytes of a block so many rows take. */
 static Size
 block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
 {
@@ -31,12 +29,14 @@ block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
 }
 
 /*
- * Lays out blocks of block_bytes for the given columns; at most max_rows rows
- * each.  Any number of columns up to RHH_MAX_COLUMNS fits the smallest block.
+ * Lays out blocks of block_bytes for columns of so many bytes each; at most
+ * max_rows rows go into a block.  RHH_MAX_COLUMNS columns fit the smallest block.
+ * What the columns' values are need not be known here, as level_rows.c writes
+ * them by their width alone.
  */
 void
-gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
-				 Size block_bytes, int max_rows)
+gpurhh_feed_layout(Feed *feed, int n_columns, const uint8 *column_bytes,
+				   Size block_bytes, int max_rows)
 {
 	Size		row_bits = 1;
 	Size		rows;
@@ -46,18 +46,11 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	feed->n_columns = n_columns;
 	for (int c = 0; c < n_columns; c++)
 	{
-		feed->columns[c].encoding = columns[c].encoding;
-		feed->columns[c].parameter = columns[c].parameter;
-		feed->columns[c].attribute = columns[c].attribute;
-		feed->n_attributes = Max(feed->n_attributes, columns[c].attribute + 1);
-		feed->columns[c].bytes = gpurhh_encodings[columns[c].encoding].bytes;
-		if (gpurhh_is_string(columns[c].encoding) &&
-			!gpurhh_is_candidate(columns[c].encoding))
-			feed->string_columns[feed->n_strings++] = c;
-		row_bits += 8 * feed->columns[c].bytes + 1;
+		feed->columns[c].bytes = column_bytes[c];
+		row_bits += 8 * column_bytes[c] + 1;
 	}
 
-	/* what the columns' alignment takes, may ask for some rows less */
+	/* some rows fewer may fit, because columns are aligned */
 	rows = Min((Size) max_rows, block_bytes * 8 / row_bits);
 	while (rows > 64 &&
 		   block_bytes_for(n_columns, feed->columns, rows) > block_bytes)
@@ -77,7 +70,77 @@ gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
 	}
 }
 
-/* The next rows go to the block at base. */
+/* How rows' values get into columns of an encoding. */
+static FeedStep
+step_of(const GpuEncodingInfo *info)
+{
+	bool		ordered = info->order != ORDER_OF_BITS;
+
+	if (info->role == ROLE_LEAST || info->role == ROLE_GREATEST)
+		return FEED_LATER;
+	switch (info->derivation)
+	{
+		case DERIVED_TRUTH:
+			return info->role == ROLE_FILTER ? FEED_FILTER : FEED_TRUTH;
+		case DERIVED_VALUE:
+			break;
+		case DERIVED_WORD:
+			return FEED_WORD;
+		case DERIVED_LIMB:
+			return FEED_LIMB;
+		case DERIVED_STRING:
+		case DERIVED_BPCHAR:
+		case DERIVED_NAME:
+			return FEED_BEFORE;
+		case DERIVED_BOTH:
+		case DERIVED_PRODUCT:
+			return FEED_LATER;
+		case DERIVED_NOT:
+			elog(ERROR, "column without an encoding is fed");
+	}
+	switch (info->bytes)
+	{
+		case 1:
+			return FEED_1_BYTE;
+		case 2:
+			return FEED_2_BYTES;
+		case 4:
+			return ordered ? FEED_4_ORDERED : FEED_4_BYTES;
+		case 8:
+			return ordered ? FEED_8_ORDERED : FEED_8_BYTES;
+		default:
+			return FEED_16_BYTES;
+	}
+}
+
+/* Lays out blocks for these columns, as above, to be filled from rows or pages. */
+void
+gpurhh_feed_init(Feed *feed, int n_columns, const GpuColumn *columns,
+				 Size block_bytes, int max_rows)
+{
+	uint8		column_bytes[RHH_MAX_COLUMNS] = {0};
+
+	for (int c = 0; c < n_columns; c++)
+		column_bytes[c] = gpurhh_encodings[columns[c].encoding].bytes;
+	gpurhh_feed_layout(feed, n_columns, column_bytes, block_bytes, max_rows);
+	for (int c = 0; c < n_columns; c++)
+	{
+		FeedColumn *to = &feed->columns[c];
+		const GpuEncodingInfo *info = &gpurhh_encodings[columns[c].encoding];
+
+		to->encoding = columns[c].encoding;
+		to->parameter = columns[c].parameter;
+		to->attribute = columns[c].attribute;
+		to->step = step_of(info);
+		to->order = info->order;
+		to->limb = info->limb;
+		feed->n_attributes = Max(feed->n_attributes, to->attribute + 1);
+		if (to->step == FEED_BEFORE)
+			feed->string_columns[feed->n_strings++] = c;
+	}
+}
+
+/* Starts a block at base, to which the next rows go. */
 void
 gpurhh_feed_start(Feed *feed, char *base)
 {
@@ -87,7 +150,7 @@ gpurhh_feed_start(Feed *feed, char *base)
 		feed->columns[c].any_null = false;
 }
 
-/* The column's NULL bitmap, cleared when it is needed first. */
+/* The NULL bitmap of a column, which is cleared when it is first needed in a block. */
 static uint8 *
 null_bitmap(Feed *feed, FeedColumn *column)
 {
@@ -101,13 +164,14 @@ null_bitmap(Feed *feed, FeedColumn *column)
 	return nulls;
 }
 
-/* The same for who marks rows in it as they lie. */
+/* The same for callers that set bits by the number of the row in the block. */
 uint8 *
 gpurhh_feed_null_bitmap(Feed *feed, int column)
 {
 	return null_bitmap(feed, &feed->columns[column]);
 }
 
+/* Makes a value of the row that is being appended NULL. */
 static pg_noinline void
 mark_null(Feed *feed, FeedColumn *column)
 {
@@ -119,7 +183,7 @@ mark_null(Feed *feed, FeedColumn *column)
 		   (Size) feed->n_rows * column->bytes, 0, column->bytes);
 }
 
-/* Does a row that is deferred have a numeric that will have an odd key? */
+/* Does a row have a numeric whose key will be odd? */
 static bool
 has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
 {
@@ -139,8 +203,9 @@ has_odd_numeric(const Feed *feed, TupleTableSlot *slot)
 }
 
 /*
- * Writes the row's strings, before any other column of the row.  Returns false if
- * the row has been deferred, so that it is not to be fed now.
+ * Writes the keys of the row's strings, before any other column of the row.  Returns
+ * false if the dictionary does not take a string: the row has been deferred then, and
+ * must not be fed.
  */
 static bool
 feed_strings(Feed *feed, TupleTableSlot *slot)
@@ -157,20 +222,21 @@ feed_strings(Feed *feed, TupleTableSlot *slot)
 			continue;
 		value = (const struct varlena *)
 			DatumGetPointer(slot->tts_values[column->attribute]);
-		gpurhh_strings_add(&feed->strings, column->encoding,
+		gpurhh_strings_add(&feed->strings,
+						   gpurhh_encodings[column->encoding].derivation,
 						   column->parameter, value, (const char *) value,
 						   feed->base + column->values_offset +
 						   (Size) feed->n_rows * GPURHH_STRING_BYTES);
 	}
 	if (likely(gpurhh_strings_finish(&feed->strings, &hash)))
 		return true;
-	/* groups that are made later have to be merged with those made before */
+	/* an odd key means that groups of all passes have to be merged, this row's too */
 	feed->strings.odd |= has_odd_numeric(feed, slot);
 	feed->defer(feed->defer_arg, slot, hash);
 	return false;
 }
 
-/* Adds those strings of the row that may be the least or greatest of its group. */
+/* Gives the row's strings to candidates.c, which chooses those that are fed. */
 static void
 feed_candidates(Feed *feed, TupleTableSlot *slot)
 {
@@ -205,7 +271,7 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 								   limbs)))
 	{
 		((int64 *) (feed->base + column->values_offset))[feed->n_rows] =
-			limbs[column->encoding - GPU_ENC_DECIMAL];
+			limbs[column->limb];
 		return likely(feed->watched == NULL) || column->is_key ||
 			!gpurhh_is_watched(feed->watched, limbs[0]);
 	}
@@ -214,7 +280,7 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 	return false;
 }
 
-/* Takes back the NULLs of a row that will not be appended after all. */
+/* Clears the NULL bits of a row that is not appended after all. */
 static void
 forget_row(Feed *feed)
 {
@@ -231,8 +297,8 @@ forget_row(Feed *feed)
 }
 
 /*
- * Writes the key of a numeric that is odd.  Returns false if the row has been
- * deferred, so that it is not to be fed now.
+ * Writes the key of an odd numeric.  Returns false if the dictionary does not take
+ * the numeric: the row has been deferred then, and must not be fed.
  */
 static pg_noinline bool
 feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
@@ -253,9 +319,8 @@ feed_odd_key(Feed *feed, const FeedColumn *column, TupleTableSlot *slot)
 }
 
 /*
- * Appends a row of the child, unless it is deferred.  The caller has started a
- * block and sees to it that it is handed over once n_rows reaches
- * capacity_rows.
+ * Appends a row of the child to the block, unless the row is deferred.  The caller
+ * has started the block, and hands it over once n_rows reaches capacity_rows.
  */
 void
 gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
@@ -272,68 +337,49 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 		char	   *values = feed->base + column->values_offset;
 		Datum		value = slot->tts_values[column->attribute];
 
-		if (gpurhh_is_candidate(column->encoding) ||
-			gpurhh_is_of_pair(column->encoding))
+		if (column->step == FEED_LATER)
 			continue;
 		if (unlikely(slot->tts_isnull[column->attribute]))
 		{
-			if (column->encoding == GPU_ENC_FILTER)
+			if (column->step == FEED_FILTER)
 				((uint8 *) values)[row] = 0;
 			else
 				mark_null(feed, column);
 			continue;
 		}
-		switch (column->encoding)
+		switch ((FeedStep) column->step)
 		{
-			case GPU_ENC_BOOL:
-			case GPU_ENC_FILTER:
+			case FEED_LATER:
+			case FEED_BEFORE:
+				break;
+			case FEED_FILTER:
+			case FEED_TRUTH:
 				((uint8 *) values)[row] = DatumGetBool(value) ? 1 : 0;
 				break;
-			case GPU_ENC_CHAR:
+			case FEED_1_BYTE:
 				values[row] = DatumGetChar(value);
 				break;
-			case GPU_ENC_INT2:
+			case FEED_2_BYTES:
 				((int16 *) values)[row] = DatumGetInt16(value);
 				break;
-			case GPU_ENC_INT4:
-			case GPU_ENC_OID:
-			case GPU_ENC_FLOAT4_RAW:
+			case FEED_4_BYTES:
 				((int32 *) values)[row] = DatumGetInt32(value);
 				break;
-			case GPU_ENC_INT8:
-			case GPU_ENC_FLOAT8_RAW:
+			case FEED_8_BYTES:
 				((int64 *) values)[row] = DatumGetInt64(value);
 				break;
-			case GPU_ENC_FLOAT4:
-			case GPU_ENC_FLOAT4_ORDER:
-			case GPU_ENC_OID_ORDER:
+			case FEED_16_BYTES:
+				memcpy(values + (Size) row * 16, DatumGetPointer(value), 16);
+				break;
+			case FEED_4_ORDERED:
 				((int32 *) values)[row] = DatumGetInt32(value);
-				gpurhh_convert_values(column->encoding,
-									  (int32 *) values + row, 1);
+				gpurhh_order_4_bytes(column->order, (int32 *) values + row, 1);
 				break;
-			case GPU_ENC_FLOAT8:
-			case GPU_ENC_FLOAT8_ORDER:
-			case GPU_ENC_UINT8_ORDER:
+			case FEED_8_ORDERED:
 				((int64 *) values)[row] = DatumGetInt64(value);
-				gpurhh_convert_values(column->encoding,
-									  (int64 *) values + row, 1);
+				gpurhh_order_8_bytes(column->order, (int64 *) values + row, 1);
 				break;
-			case GPU_ENC_UUID:
-				memcpy(values + (Size) row * UUID_LEN,
-					   DatumGetUUIDP(value)->data, UUID_LEN);
-				break;
-			case GPU_ENC_STRING:
-			case GPU_ENC_BPCHAR:
-			case GPU_ENC_NAME:
-				break;			/* is there already */
-			case GPU_ENC_LEAST_STRING:
-			case GPU_ENC_LEAST_BPCHAR:
-			case GPU_ENC_GREATEST_STRING:
-			case GPU_ENC_GREATEST_BPCHAR:
-				break;			/* comes last */
-			case GPU_ENC_DECIMAL:
-			case GPU_ENC_LIMB1:
-			case GPU_ENC_LIMB2:
+			case FEED_LIMB:
 				if (likely(feed_decimal(feed, column, value)))
 					break;
 				if (!column->is_key)
@@ -341,23 +387,10 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				else if (!feed_odd_key(feed, column, slot))
 					return;
 				break;
-			case GPU_ENC_BYTES:
-			case GPU_ENC_TIMETZ:
-			case GPU_ENC_TID:
-			case GPU_ENC_YEARS:
-			case GPU_ENC_INTERVAL_TIME:
-			case GPU_ENC_INTERVAL_DAYS:
-			case GPU_ENC_INTERVAL_MONTHS:
-			case GPU_ENC_INTERVAL_INFINITE:
+			case FEED_WORD:
 				((uint64 *) values)[row] =
-					gpurhh_encode_reference(column->encoding,
-											column->parameter,
+					gpurhh_encode_reference(column->encoding, column->parameter,
 											DatumGetPointer(value));
-				break;
-			case GPU_ENC_NONE:
-			case GPU_ENC_BOTH:
-			case GPU_ENC_PRODUCT:
-				Assert(false);
 				break;
 		}
 	}
@@ -368,7 +401,7 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	feed->n_rows = row + 1;
 }
 
-/* The n rows behind the last one, which are about to be appended, have no string. */
+/* Makes a column of strings NULL in the n rows that are about to be appended. */
 void
 gpurhh_feed_no_strings(Feed *feed, int column, int n)
 {
@@ -382,9 +415,9 @@ gpurhh_feed_no_strings(Feed *feed, int column, int n)
 }
 
 /*
- * Gives a string to a row of the block that had none.  The string's memory has to
- * stay until gpurhh_strings_finish().  regular says that a char(n) has as many
- * characters as is declared, although its trailing blanks were cut off here.
+ * Gives a string to a row of the block, which is NULL so far.  The memory of the
+ * string must stay until gpurhh_strings_finish().  regular says that a char(n) has as
+ * many characters as its type declares, although its trailing blanks are cut off here.
  */
 void
 gpurhh_feed_string(Feed *feed, int column, uint32 row,
@@ -392,20 +425,20 @@ gpurhh_feed_string(Feed *feed, int column, uint32 row,
 {
 	const FeedColumn *to = &feed->columns[column];
 	uint8	   *bitmap = (uint8 *) feed->base + to->nulls_offset;
-	bool		blanks = to->encoding == GPU_ENC_LEAST_BPCHAR ||
-		to->encoding == GPU_ENC_GREATEST_BPCHAR;
+	bool		blanks =
+		gpurhh_encodings[to->encoding].derivation == DERIVED_BPCHAR;
 
 	bitmap[row / 8] &= ~(1 << (row % 8));
 	gpurhh_strings_add(&feed->strings,
-					   blanks && !regular ? GPU_ENC_BPCHAR : GPU_ENC_STRING,
+					   blanks && !regular ? DERIVED_BPCHAR : DERIVED_STRING,
 					   to->parameter, value, (const char *) value,
 					   feed->base + to->values_offset +
 					   (Size) row * GPURHH_STRING_BYTES);
 }
 
 /*
- * Marks NULLs of a column in the n rows behind the last one, which the caller
- * is about to append; nulls has a byte for each.  Their values are 0.
+ * Marks the NULLs of a column in the n rows that the caller is about to append; nulls
+ * has a byte for each row.  The caller has set the values of NULLs to 0.
  */
 void
 gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
@@ -420,7 +453,7 @@ gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls, int n)
 	}
 }
 
-/* Describes the block as it is being filled; base is left for the reader to set. */
+/* Describes the block while it is being filled.  The reader sets base. */
 void
 gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
 {
@@ -435,9 +468,9 @@ gpurhh_feed_describe(const Feed *feed, rhh_batch *batch)
 }
 
 /*
- * If the dictionary has not taken the string that gpurhh_feed_string() gave to a
- * row, makes it NULL again and returns true.  Returns false if the row's key is
- * complete: the string is short, or the dictionary has it.
+ * If the dictionary has not taken the string that gpurhh_feed_string() gave to a row,
+ * makes the row NULL again and returns true.  Returns false if the row has a complete
+ * key, because the string is short or the dictionary has it.
  */
 bool
 gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
@@ -457,8 +490,8 @@ gpurhh_feed_take_back(Feed *feed, int column, uint32 row)
 }
 
 /*
- * Moves a part of the block down to offset *to, and advances *to to its end.  Call
- * it for the parts in the order in which they lie in the block.
+ * Moves a part of the block down to the offset *to, and advances *to to the end of
+ * the part.  Must be called for the parts in the order in which they lie in the block.
  */
 static void
 move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
@@ -469,9 +502,9 @@ move_down(Feed *feed, uint32 from, Size bytes, uint32 *to)
 }
 
 /*
- * Describes the block that has just been filled; the reader sets base.  Everything
- * from the block's start to the last column's end will be uploaded.  So the columns
- * of a block that is not full are moved together first.
+ * Completes the block and describes it; the reader sets base.  Everything from the
+ * start of the block to the end of the last column will be uploaded, so the columns of
+ * a block that is not full are moved together first.
  */
 void
 gpurhh_feed_finish(Feed *feed, rhh_batch *batch)

@@ -1,13 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * level_rows.c
- *		Groups to rows: writes a table's result words into the columns of a
- *		batch for another table.
+ *		Groups to rows: writes the words of one table's groups into the columns
+ *		of a batch for another table.
  *
  * This is for a level of groups (exec/levels.c) that a device makes of groups which
  * are not in that device, or not as they are: the session has them, or the device
  * refused the rows and the session is to finish them.  A device makes the rows of its
  * own groups itself (map_feed in gpu/rhh_device.h), from the same description.
+ *
+ * Words and columns have a width here and nothing else: which types the values have,
+ * and what they were derived from, no longer matters once they are words.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,41 +19,18 @@
 #include "batch/batch.h"
 #include "rhh_group_rows.h"
 
-/* How feed.c lays out a column of so many bytes. */
-static GpuEncoding
-encoding_of(int bytes)
-{
-	switch (bytes)
-	{
-		case 1:
-			return GPU_ENC_CHAR;
-		case 2:
-			return GPU_ENC_INT2;
-		case 4:
-			return GPU_ENC_INT4;
-		case 8:
-			return GPU_ENC_INT8;
-		default:
-			return GPU_ENC_UUID;
-	}
-}
-
 /* Lays out blocks of block_bytes, at most max_rows rows each. */
 void
 gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,
 					   Size block_bytes, int max_rows)
 {
-	GpuColumn	columns[RHH_MAX_COLUMNS] = {0};
-
-	for (uint32 c = 0; c < plan->spec.n_columns; c++)
-		columns[c].encoding = encoding_of(plan->spec.column_bytes[c]);
-	gpurhh_feed_init(feed, plan->spec.n_columns, columns, block_bytes,
-					 max_rows);
+	gpurhh_feed_layout(feed, plan->spec.n_columns, plan->spec.column_bytes,
+					   block_bytes, max_rows);
 }
 
 /*
- * Appends n groups, whose word w is at words[w * stride + i], as rows of a set to
- * the block that was started; there is room for them.
+ * Appends n groups as rows of a set to the block that was started.  Word w of group i
+ * is words[w * stride + i].  The caller makes sure that the block has room for them.
  */
 void
 gpurhh_level_rows_feed(Feed *feed, const LevelPlan *plan, int set,

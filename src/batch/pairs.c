@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * pairs.c
- *		Columns that are made of two others, for aggregates of two arguments.
+ *		Makes columns of two other columns, for aggregates of two arguments.
  *
- * The arguments of corr(y, x) and the like are fed as columns of their own.  Once a
- * block is full, two more are made of both:
+ * The two arguments of an aggregate such as corr(y, x) are fed as columns of their
+ * own.  Once a block is full, two more columns are made of these:
  *
- *		both		says where neither is NULL; it is the filter of the states
- *		product		as two doubles: what it is, rounded, and what rounding took
- *					from it
+ *		both		is 1 where neither argument is NULL; it is the filter of the
+ *					states
+ *		product		the product as two doubles: the rounded product, and what
+ *					rounding took from it
  *
  * types/pair_final.c makes the results.
  *
@@ -24,7 +25,7 @@ column_values(const Feed *feed, int column)
 	return feed->base + feed->columns[column].values_offset;
 }
 
-/* Eight rows' bits where the column is NULL. */
+/* The NULL bits of eight rows, of which row is the first. */
 static uint8
 null_bits(const Feed *feed, int column, uint32 row)
 {
@@ -49,8 +50,8 @@ fill_both(const Feed *feed, int first, int second, uint8 *to)
 }
 
 /*
- * What rounding took from x * y = product.  Wrong where it over- or underflows:
- * the former has no use for it, see gpurhh_pair_final().
+ * What rounding took from product = x * y.  The result is wrong if the product
+ * overflows or underflows.  After an overflow it is not used, see gpurhh_pair_final().
  */
 static inline float8
 product_error(float8 x, float8 y, float8 product)
@@ -77,20 +78,21 @@ fill_products(const Feed *feed, const float8 *first, const float8 *second,
 	}
 }
 
-/* Fills the columns that are made of two others, once these are in the block. */
+/* Fills the columns that are made of two others, which must be in the block already. */
 void
 gpurhh_pairs_fill(Feed *feed)
 {
 	for (int c = 0; c < feed->n_columns; c++)
 	{
 		const FeedColumn *column = &feed->columns[c];
+		GpuDerivation derivation = gpurhh_encodings[column->encoding].derivation;
 		char	   *to = feed->base + column->values_offset;
 		int			first = column->parameter >> 8;
 		int			second = column->parameter & 0xff;
 
-		if (column->encoding == GPU_ENC_BOTH)
+		if (derivation == DERIVED_BOTH)
 			fill_both(feed, first, second, (uint8 *) to);
-		else if (column->encoding == GPU_ENC_PRODUCT)
+		else if (derivation == DERIVED_PRODUCT)
 			fill_products(feed, column_values(feed, first),
 						  column_values(feed, second), (Twice *) to);
 	}

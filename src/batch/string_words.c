@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * string_words.c
- *		Strings of records that outlive the dictionary that numbered them.
+ *		Keeps the strings of records that live longer than the dictionary in which
+ *		they have numbers.
  *
  * A long string's key (dictionary.c) has a number.  The number means nothing once
  * the dictionary has gone, and in another dictionary it means another string.  If
@@ -46,7 +47,7 @@ entry_of(const uint64 *key)
 	return (StringEntry *) (uintptr_t) key[0];
 }
 
-/* The same of an odd numeric's word. */
+/* The same for the word of an odd numeric. */
 static inline StringEntry *
 entry_of_word(uint64 word)
 {
@@ -60,8 +61,8 @@ word_of_entry(const StringEntry *entry)
 }
 
 /*
- * Where records of spec have strings, and keys that are numerics; columns are what
- * its columns are fed with.  Keys come first.
+ * Finds out where the records of a table have strings, and keys that are numerics.
+ * columns says what the columns of spec are fed with.  Keys come first.
  */
 void
 gpurhh_string_words_init(StringWords *words, const rhh_map_spec *spec,
@@ -95,7 +96,10 @@ gpurhh_string_words_init(StringWords *words, const rhh_map_spec *spec,
 	}
 }
 
-/* Replaces numbers by the addresses of the dictionary's strings, which it still owns. */
+/*
+ * Replaces numbers by the addresses of the strings in the dictionary, which still owns
+ * them.
+ */
 void
 gpurhh_strings_resolve(const StringWords *words, const Dictionary *dictionary,
 					   uint64 *record)
@@ -118,8 +122,8 @@ gpurhh_strings_resolve(const StringWords *words, const Dictionary *dictionary,
 }
 
 /*
- * A string's key; its entry, if it is a long one, is made in context.  odd: see
- * dictionary.c; data has the trailing blanks then.
+ * Makes the key of a string.  If the string is long its entry is made in context.  An
+ * odd string (dictionary.c) is given with its trailing blanks.
  */
 void
 gpurhh_string_make_key(MemoryContext context, const char *data, uint32 length,
@@ -154,7 +158,7 @@ copy_entry(MemoryContext context, const StringEntry *from)
 	return to;
 }
 
-/* Makes a key's entry one of context's. */
+/* Copies the entry of a key, if it has one, to context. */
 void
 gpurhh_string_copy(MemoryContext context, uint64 *key)
 {
@@ -162,7 +166,7 @@ gpurhh_string_copy(MemoryContext context, uint64 *key)
 		key[0] = (uintptr_t) copy_entry(context, entry_of(key));
 }
 
-/* The same of all that a record's keys lead to. */
+/* Copies all entries to which a record leads to context. */
 void
 gpurhh_strings_copy(const StringWords *words, MemoryContext context,
 					uint64 *record)
@@ -185,7 +189,7 @@ gpurhh_string_free(const uint64 *key)
 		pfree(entry_of(key));
 }
 
-/* All that a record's keys lead to. */
+/* Frees all entries to which a record leads. */
 void
 gpurhh_strings_free(const StringWords *words, const uint64 *record)
 {
@@ -200,7 +204,10 @@ gpurhh_strings_free(const StringWords *words, const uint64 *record)
 	}
 }
 
-/* The word that the numeric has where its digits are as declared; false: none. */
+/*
+ * Finds the word that a numeric equal to this one has if it is as declared.  Returns
+ * false if no numeric that is as declared can equal it.
+ */
 static inline bool
 regular_word(uint64 word, int scale, int64 *result)
 {
@@ -210,7 +217,7 @@ regular_word(uint64 word, int scale, int64 *result)
 							   scale, result);
 }
 
-/* Of an odd numeric: what all that equal it have. */
+/* A hash of an odd numeric that all numerics equal to it have, too. */
 static pg_noinline uint64
 hash_odd_numeric(uint64 word, int scale)
 {
@@ -238,7 +245,10 @@ equal_odd_numerics(uint64 a, uint64 b, int scale)
 											gpurhh_dictionary_numeric(NULL, b)));
 }
 
-/* The key that an odd one's string has where it is not odd, but for the number. */
+/*
+ * Replaces an odd key by what is hashed for it: the key that an equal string has that
+ * is not odd, without the number.
+ */
 static pg_noinline void
 hash_odd(uint64 *key)
 {
@@ -255,7 +265,7 @@ hash_odd(uint64 *key)
 	memcpy(key, regular, sizeof(regular));
 }
 
-/* Of a record's key, its first n_words words. */
+/* The hash of a record's key, which is its first n_words words. */
 uint32
 gpurhh_strings_hash(const StringWords *words, const uint64 *record,
 					int n_words)
@@ -282,7 +292,7 @@ gpurhh_strings_hash(const StringWords *words, const uint64 *record,
 	return hash_bytes((const unsigned char *) key, n_words * sizeof(uint64));
 }
 
-/* Are two records' keys the same? */
+/* Are the keys of two records equal? */
 bool
 gpurhh_strings_equal(const StringWords *words, const uint64 *a,
 					 const uint64 *b, int n_words)
@@ -345,7 +355,7 @@ write_entry(BufFile *file, StringEntry *entry)
 	BufFileWrite(file, VARDATA(entry->string), head[1]);
 }
 
-/* Writes what a record's keys lead to, behind the record. */
+/* Writes all entries to which a record leads; the record itself was written before. */
 void
 gpurhh_strings_write(const StringWords *words, BufFile *file,
 					 const uint64 *record)
@@ -380,7 +390,7 @@ read_entry(BufFile *file, MemoryContext context)
 	return entry;
 }
 
-/* Reads it again, into context, for the record that was read before. */
+/* Reads the entries of a record, which was read before, into context. */
 void
 gpurhh_strings_read(const StringWords *words, BufFile *file, uint64 *record,
 					MemoryContext context)

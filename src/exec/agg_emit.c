@@ -414,80 +414,18 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 							   column->isnull);
 		return;
 	}
-	switch (column->encoding)
+	if (column->strings == NULL)
 	{
-		case GPU_ENC_BOOL:
-		case GPU_ENC_FILTER:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = BoolGetDatum(from[i] != 0);
-			break;
-		case GPU_ENC_CHAR:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = CharGetDatum((char) from[i]);
-			break;
-		case GPU_ENC_INT2:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Int16GetDatum((int16) from[i]);
-			break;
-		case GPU_ENC_INT4:
-		case GPU_ENC_OID:
-		case GPU_ENC_FLOAT4:
-		case GPU_ENC_FLOAT4_RAW:
-			/* as fetch_att() gets all of four bytes */
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Int32GetDatum((int32) from[i]);
-			break;
-		case GPU_ENC_INT8:
-		case GPU_ENC_FLOAT8:
-		case GPU_ENC_FLOAT8_RAW:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Int64GetDatum((int64) from[i]);
-			break;
-		case GPU_ENC_FLOAT4_ORDER:
-		case GPU_ENC_OID_ORDER:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Int32GetDatum((int32) gpurhh_convert_back(column->encoding,
-																	  (int64) from[i]));
-			break;
-		case GPU_ENC_FLOAT8_ORDER:
-		case GPU_ENC_UINT8_ORDER:
-			for (uint32 i = 0; i < n; i++)
-				values[i] = Int64GetDatum(gpurhh_convert_back(column->encoding,
-															  (int64) from[i]));
-			break;
-		case GPU_ENC_STRING:
-			for (uint32 i = 0; i < n; i++)
-			{
-				values[i] = PointerGetDatum(string_from_words(dictionary, from[i],
-															  from[stride + i],
-															  column->strings + i * SHORT_STRING));
-				/* whoever gets the rows will look at it */
-				__builtin_prefetch(DatumGetPointer(values[i]));
-			}
-			break;
-		case GPU_ENC_NONE:
-		case GPU_ENC_UUID:
-		case GPU_ENC_BPCHAR:
-		case GPU_ENC_NAME:
-		case GPU_ENC_LEAST_STRING:
-		case GPU_ENC_LEAST_BPCHAR:
-		case GPU_ENC_GREATEST_STRING:
-		case GPU_ENC_GREATEST_BPCHAR:
-		case GPU_ENC_DECIMAL:
-		case GPU_ENC_LIMB1:
-		case GPU_ENC_LIMB2:
-		case GPU_ENC_BYTES:
-		case GPU_ENC_TIMETZ:
-		case GPU_ENC_TID:
-		case GPU_ENC_YEARS:
-		case GPU_ENC_INTERVAL_TIME:
-		case GPU_ENC_INTERVAL_DAYS:
-		case GPU_ENC_INTERVAL_MONTHS:
-		case GPU_ENC_INTERVAL_INFINITE:
-		case GPU_ENC_BOTH:
-		case GPU_ENC_PRODUCT:
-			Assert(false);
-			break;
+		gpurhh_decode_values(column->encoding, from, n, values);
+		return;
+	}
+	for (uint32 i = 0; i < n; i++)
+	{
+		values[i] = PointerGetDatum(string_from_words(dictionary, from[i],
+													  from[stride + i],
+													  column->strings + i * SHORT_STRING));
+		/* whoever gets the rows will look at it */
+		__builtin_prefetch(DatumGetPointer(values[i]));
 	}
 }
 

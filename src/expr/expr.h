@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * expr.h
- *		Expressions that are computed for a chunk of rows at a time.
+ *		Expressions that are computed for a chunk of rows at a time; vector.c
+ *		explains how.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,16 +16,17 @@
 /* One column of a chunk of rows. */
 typedef struct Vector
 {
-	const void *values;			/* of the column's or expression's type */
-	const uint8 *nulls;			/* a byte for each row, 1: NULL; or NULL: none
-								 * is */
+	const void *values;			/* an array of the column's VectorType */
+	const uint8 *nulls;			/* a byte for each row, 1 if it is NULL; a null
+								 * pointer if no row is NULL */
 } Vector;
 
 typedef struct VectorExpr VectorExpr;
 
 /*
- * Whether expr is a column: then its number and type are stored.  only_null:
- * its values are not needed, VECTOR_ANY will do.
+ * Tells whether expr is a column of the chunk, and if so stores its number and its
+ * type.  With only_null the caller does not need the values but only asks which of
+ * them are NULL; then the type may be VECTOR_ANY.
  */
 typedef bool (*VectorColumnFinder)(Node *expr, bool only_null, int *column,
 								   VectorType *type, void *arg);

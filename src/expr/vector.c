@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * vector.c
- *		Expressions evaluated over a chunk of rows at a time.
+ *		Evaluates expressions for a chunk of rows at a time.
  *
- * gpurhh_vector_compile() makes a tree of nodes of an expression, or says why
- * it cannot; gpurhh_vector_evaluate() computes it for all rows of a chunk, one
- * node after the other, each with a loop over the rows.  Only built-in
- * functions are known that have neither side effects nor settings, so that the
- * order of evaluation cannot be seen - but for errors.
+ * gpurhh_vector_compile() makes a tree of nodes of an expression, or says why it
+ * cannot.  gpurhh_vector_evaluate() computes the tree for all rows of a chunk: one
+ * node after the other, each with a loop over the rows.  The functions that are known
+ * are built-in ones that have no side effects and depend on no setting.  So nobody
+ * can tell in which order they are evaluated, except by the errors they raise.
  *
  *		vector_functions.c	what is known: types and functions
  *		vector_compile.c	expressions -> nodes
@@ -16,20 +16,23 @@
  *		vector_compare.c	comparisons and IN
  *		vector_arithmetic.c	arithmetic and casts
  *
- * No error is raised here.  Where a value of a row would raise one (or only
- * may), evaluation gives up, and the caller lets core evaluate the chunk row by
- * row: that raises the error that is the first in core's order, or none.  What
- * core does not evaluate must not count: "active" has a byte for each row that
- * tells whether core would come to this node for it, as left operands of AND
- * and OR and the conditions of CASE decide.  Parameters are read when the first
- * active row asks for them; the first use of one that an InitPlan gives is
- * left to core.
+ * Errors: no error is raised here.  If a value of some row would raise one, or might,
+ * the evaluation gives up, and the caller has core evaluate the chunk row by row.
+ * Core then raises the error that comes first in its order, or none.
  *
- * Values of inactive rows, and of NULLs, are arbitrary but initialized.
+ * Values that core would not compute must not make the evaluation give up.  Which
+ * these are follows from the operands of AND and OR and from the conditions of CASE.
+ * So each node is given "active": a byte for each row, which is 1 if core would
+ * evaluate this node for the row.  The values of other rows, and those of NULLs, are
+ * arbitrary but initialized.
  *
- * Memory: nodes and the results of all of them are made once, for chunks of at
- * most max_rows, in the context that gpurhh_vector_compile() is called in; what
- * parameters need is in a child of it that gpurhh_vector_reset() resets.
+ * Parameters are read when the first active row needs them.  If an InitPlan computes
+ * the parameter and has not run yet, the chunk is left to core, which runs it.
+ *
+ * Memory: the nodes and their results are allocated once, for chunks of at most
+ * max_rows rows, in the memory context in which gpurhh_vector_compile() is called.
+ * The values of parameters are in a child of that context, which
+ * gpurhh_vector_reset() resets.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,14 +44,14 @@
 
 static bool evaluate(VectorContext *cx, VectorNode *node, const uint8 *active);
 
-/* Does core come to it for any row?  active NULL: for all. */
+/* Would core evaluate the node for any row?  A null pointer means: for all. */
 static inline bool
 any_active(const uint8 *active, int n)
 {
 	return active == NULL || memchr(active, 1, n) != NULL;
 }
 
-/* The rows that core comes to, to take away from.  active NULL: all. */
+/* Copies the active rows to left, from which rows are then taken away. */
 static inline void
 start_active(uint8 *left, const uint8 *active, int n)
 {
@@ -58,7 +61,7 @@ start_active(uint8 *left, const uint8 *active, int n)
 		memset(left, 1, n);
 }
 
-/* NULL where an argument is. */
+/* Makes the result of a strict function NULL in the rows in which an argument is. */
 void
 gpurhh_vector_strict_nulls(VectorContext *cx, VectorNode *node)
 {
@@ -80,8 +83,9 @@ gpurhh_vector_strict_nulls(VectorContext *cx, VectorNode *node)
 }
 
 /*
- * AND and OR: an argument that decides (false for AND, true for OR) ends it, a
- * NULL among those that do not makes the result NULL.
+ * AND and OR.  The first argument that decides the result of a row (false for AND,
+ * true for OR) is the last that is evaluated for it.  If no argument decides and one
+ * of them is NULL, the result is NULL.
  */
 static bool
 evaluate_and_or(VectorContext *cx, VectorNode *node, const uint8 *active)
@@ -147,7 +151,7 @@ evaluate_and_or(VectorContext *cx, VectorNode *node, const uint8 *active)
 		} \
 	} while (0)
 
-/* The rows in taken get arg's values. */
+/* Copies the values of arg to the result, in the rows that are in taken. */
 static void
 take_values(VectorContext *cx, VectorNode *node, VectorNode *arg,
 			const uint8 *taken)
@@ -180,7 +184,10 @@ take_values(VectorContext *cx, VectorNode *node, VectorNode *arg,
 	}
 }
 
-/* Rows that take no value must not keep a pointer to another page's. */
+/*
+ * A row that takes no value keeps what an earlier chunk left there.  A pointer to a
+ * string of another page must not stay.
+ */
 static void
 forget_strings(VectorNode *node, int n)
 {
@@ -265,7 +272,7 @@ evaluate_coalesce(VectorContext *cx, VectorNode *node, const uint8 *active)
 	return true;
 }
 
-/* What asks for NULL, and NOT: never an error. */
+/* NOT, and the tests for NULL and for truth.  These never raise an error. */
 static void
 evaluate_test(VectorContext *cx, VectorNode *node)
 {
@@ -309,7 +316,7 @@ evaluate_test(VectorContext *cx, VectorNode *node)
 	}
 }
 
-/* False: core has to evaluate the chunk. */
+/* Computes a node.  Returns false if core has to evaluate the chunk. */
 static bool
 evaluate(VectorContext *cx, VectorNode *node, const uint8 *active)
 {
@@ -331,7 +338,7 @@ evaluate(VectorContext *cx, VectorNode *node, const uint8 *active)
 			break;
 	}
 
-	/* a strict function's arguments are all evaluated, NULL or not */
+	/* core evaluates all arguments of a strict function, also after a NULL */
 	for (int k = 0; k < node->n_args; k++)
 	{
 		if (!evaluate(cx, node->args[k], active))
@@ -369,9 +376,10 @@ evaluate(VectorContext *cx, VectorNode *node, const uint8 *active)
 }
 
 /*
- * Computes the expression for the first n rows of the columns.  False: a value
- * may raise an error, core has to evaluate these rows.  active NULL: all rows
- * count, else those with a 1.  The result is valid until the next call.
+ * Computes the expression for the first n rows of the columns.  active is a null
+ * pointer if all rows count; else those count that have a 1.  Returns false if a
+ * value might raise an error, so that core has to evaluate these rows.  The result is
+ * valid until the next call.
  */
 bool
 gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns, int n,
@@ -390,9 +398,9 @@ gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns, int n,
 }
 
 /*
- * Clears in active, of n rows, what the condition (a boolean expression) does
- * not let pass, as WHERE and HAVING do; *n_left of them are left.  False: see
- * gpurhh_vector_evaluate().
+ * Evaluates a condition as WHERE and HAVING do: clears the bytes of active of those
+ * of the n rows that do not pass, and stores in *n_left how many are left.  Returns
+ * false in the same case as gpurhh_vector_evaluate().
  */
 bool
 gpurhh_vector_filter(VectorExpr *condition, const Vector *columns, int n,

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * vector.h
- *		What the files of vector expressions (vector*.c) share: nodes, and what
- *		evaluates each kind of them.
+ *		What the files of this folder share: the nodes of compiled expressions,
+ *		and the functions that evaluate each kind of node.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +11,7 @@
 
 #include "expr/expr.h"
 
-/* Lists of IN that are longer are searched by halves. */
+/* A list of IN that has more items is searched by halves. */
 #define VECTOR_LINEAR_ITEMS 16
 
 typedef enum VectorOp
@@ -58,26 +58,27 @@ typedef struct VectorNode
 	int			n_args;
 	struct VectorNode **args;
 
-	int			digits;			/* of decimals, at most */
-	int			scale;			/* of decimals */
+	/* decimals only: the most digits that values have, and their scale */
+	int			digits;
+	int			scale;
 
-	int			column;			/* VECTOR_COLUMN */
+	int			column;			/* VECTOR_COLUMN: its number */
 
 	/* VECTOR_CONSTANT, and the array of VECTOR_IN */
 	VectorType	given_type;		/* before it was widened */
 	int			given_scale;	/* before it was rescaled */
 	Node	   *constant;		/* a Const or Param */
-	bool		known;			/* has been read */
+	bool		known;			/* its value has been read */
 	bool		is_null;
 	int			n_items;
 	bool		null_item;
-	void	   *items;			/* of type */
+	void	   *items;			/* an array of the type of args[0] */
 	int64	   *sorted;			/* NULL: not sorted */
 
 	void	   *values;			/* buffers for max_rows */
 	uint8	   *nulls;
-	uint8	   *active;			/* for arguments that not all rows come to */
-	uint8	   *taken;
+	uint8	   *active;			/* the rows for which the next argument counts */
+	uint8	   *taken;			/* the rows that have their result, or take it */
 	Vector		result;
 } VectorNode;
 
@@ -86,12 +87,12 @@ struct VectorExpr
 	VectorNode *root;
 	ExprContext *econtext;
 	int			max_rows;
-	uint8	   *no_nulls;		/* zeros */
-	List	   *constants;		/* of VectorNode */
+	uint8	   *no_nulls;		/* max_rows zeros */
+	List	   *constants;		/* the nodes with constants and parameters */
 	MemoryContext constants_context;
 };
 
-/* What is computed at a time. */
+/* The chunk of rows that is being computed. */
 typedef struct VectorContext
 {
 	VectorExpr *expr;
@@ -111,7 +112,7 @@ is_decimal(VectorType type)
 	return type == VECTOR_DECIMAL || type == VECTOR_DECIMAL128;
 }
 
-/* A byte for each row, whether there is a NULL or not. */
+/* The bytes that tell NULLs, also of a result that has no NULL. */
 static inline const uint8 *
 vector_nulls(const VectorContext *cx, const VectorNode *node)
 {
@@ -124,7 +125,7 @@ extern void gpurhh_vector_strict_nulls(VectorContext *cx, VectorNode *node);
 
 /* ---------- vector_functions.c ---------- */
 
-/* A built-in function that is computed by vectors. */
+/* A built-in function that vectors can compute. */
 typedef struct VectorFunction
 {
 	Oid			function;

@@ -3,8 +3,8 @@
  * vector_arithmetic.c
  *		Arithmetic and casts of vectors.
  *
- * Where a value would raise an error, or only may, these functions return false:
- * core has to evaluate the chunk (see vector.c).
+ * If a value would raise an error, or might, these functions return false, and core
+ * has to evaluate the chunk (see vector.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -19,8 +19,9 @@
 #include "expr/vector.h"
 
 /*
- * Arithmetic: "bad" tells a value that raises an error, or may.  It is looked
- * for in all rows at once, and only if there is one, in the rows that count.
+ * A loop over all rows.  "bad" is true for a value that raises an error, or might.
+ * The first loop only finds out whether there is such a value in any row, which costs
+ * least.  If there is one, a second loop looks whether its row counts.
  */
 #define CHECKED_LOOP(compute, bad) \
 	do { \
@@ -81,8 +82,9 @@
 	} while (0)
 
 /*
- * An infinite result may be an overflow, and one of 0 an underflow; also where
- * infinite or zero arguments make it neither, which is for core to see.
+ * An infinite result may be an overflow, and a result of 0 an underflow.  Infinite
+ * arguments or arguments of 0 may explain the result as well, but it is left to core
+ * to find that out.
  */
 #define FLOAT_ARITHMETIC(T) \
 	do { \
@@ -110,7 +112,7 @@
 	} while (0)
 
 /*
- * Decimals: what does not fit the result's type is left to core, and so is all
+ * Decimals.  A result that does not fit its type is left to core, and so is all
  * arithmetic with NaN.
  */
 #define DECIMAL_NAN(T) ((T) (sizeof(T) == 8 ? GPURHH_DECIMAL_NAN : GPURHH_DECIMAL128_NAN))
@@ -129,7 +131,7 @@
 					 bad_); \
 	} while (0)
 
-/* a is mostly no larger than 64 bits, whatever its digits may be */
+/* Most values fit 64 bits, even where their type may have more digits. */
 static inline bool
 multiply_wide(int128 a, int128 b, int128 *result)
 {
@@ -184,7 +186,7 @@ evaluate_decimal(VectorContext *cx, VectorNode *node, const uint8 *active)
 	return true;
 }
 
-/* Zeros behind the point, for what is added or compared. */
+/* Appends zeros behind the point, so that decimals of two scales can be combined. */
 bool
 gpurhh_vector_rescale(VectorContext *cx, VectorNode *node,
 					  const uint8 *active)
@@ -323,7 +325,7 @@ gpurhh_vector_negate(VectorContext *cx, VectorNode *node,
 	return true;
 }
 
-/* From one type to another; out of range is an error. */
+/* Converts from one type to another; a value out of range is an error. */
 #define CAST_LOOP(FROM, TO, bad) \
 	do { \
 		const FROM *a = values; \
@@ -384,7 +386,8 @@ gpurhh_vector_cast(VectorContext *cx, VectorNode *node,
 }
 
 /*
- * A date beyond all timestamps is greater than each; core knows how to say that.
+ * Makes timestamps of dates.  A date may be greater than all timestamps; comparing
+ * such a date is left to core.
  */
 bool
 gpurhh_vector_date_cast(VectorContext *cx, VectorNode *node,

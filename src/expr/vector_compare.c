@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * vector_compare.c
- *		Comparisons of vectors, and IN: the lists' reading and their search.
+ *		Compares vectors, and reads and searches the lists of IN.
  *
- * Strings are compared by their bytes, detoasted one at a time; lists of strings
- * are sorted and searched by halves, as long lists of integers are.
+ * Strings are compared by their bytes, and are detoasted one at a time.  Lists of
+ * strings, and long lists of integers, are sorted and searched by halves.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 
 /* ---------- strings ---------- */
 
-/* The bytes of a string that is not toasted, and their number. */
+/* The bytes of a string, which is not toasted, that count when it is compared. */
 static inline const char *
 string_bytes(VectorType type, const struct varlena *string, Size *length)
 {
@@ -36,7 +36,7 @@ string_bytes(VectorType type, const struct varlena *string, Size *length)
 	return data;
 }
 
-/* In some order, of strings that are not toasted. */
+/* Compares two strings, which are not toasted, in an order that is only good for sorting. */
 static int
 compare_strings(VectorType type, const struct varlena *a,
 				const struct varlena *b)
@@ -64,7 +64,7 @@ is_toasted(const struct varlena *string)
 	return VARATT_IS_COMPRESSED(string) || VARATT_IS_EXTERNAL(string);
 }
 
-/* The same without toast, to be given to free_plain(). */
+/* The string without toast; the caller gives it to free_plain() afterwards. */
 static inline const struct varlena *
 plain_string(const struct varlena *string)
 {
@@ -79,7 +79,7 @@ free_plain(const struct varlena *plain, const struct varlena *string)
 		pfree(unconstify(struct varlena *, plain));
 }
 
-/* What is NULL in a row, or not come to, may have no string. */
+/* A row that is NULL, or that does not count, may have a null pointer as its string. */
 static void
 compare_string_vectors(VectorContext *cx, VectorNode *node)
 {
@@ -138,7 +138,7 @@ compare_string_vectors(VectorContext *cx, VectorNode *node)
 
 #define COMPARE_INTEGERS(T) COMPARE(T, a[i] == b[i], a[i] < b[i], a[i] <= b[i])
 
-/* NaN equals NaN and is greater than all else */
+/* NaN equals NaN and is greater than every other value */
 #define COMPARE_FLOATS(T) \
 	COMPARE(T, \
 			(a[i] == b[i]) | ((a[i] != a[i]) & (b[i] != b[i])), \
@@ -253,7 +253,7 @@ is_integer(VectorType type)
 		type == VECTOR_OID || type == VECTOR_INT8;
 }
 
-/* The array of an IN. */
+/* Reads the items of the array of an IN. */
 void
 gpurhh_vector_read_items(VectorNode *node, Datum array_datum)
 {
@@ -329,7 +329,7 @@ in_sorted(const VectorNode *node, int64 value)
 	return low < node->n_items && node->sorted[low] == value;
 }
 
-/* Items are sorted. */
+/* Searches the sorted items for the string of each row. */
 static void
 find_strings(VectorNode *node, const uint8 *nulls, int n)
 {

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * vector_compile.c
- *		Makes trees of vector nodes of expressions, or says why it cannot.
+ *		Makes a tree of vector nodes of an expression, or says why it cannot.
  *
- * What is not known, by vector_functions.c or by a case below, is never
- * approximated: the caller then has rows evaluated by core.
+ * An expression is only compiled if all of it is known, by a row in
+ * vector_functions.c or by a case in this file.  If some part is not, the caller has
+ * core evaluate the whole expression.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +22,7 @@
 
 #include "expr/vector.h"
 
-/* How integers of so many digits are computed with. */
+/* The vector type in which decimals of so many digits are computed. */
 static VectorType
 decimal_vector(int digits)
 {
@@ -29,8 +30,8 @@ decimal_vector(int digits)
 }
 
 /*
- * The vector type of an expression's values, also of a numeric's, which depends
- * on what is known of its digits.
+ * Finds the vector type of an expression's values.  For a numeric it depends on what
+ * is known of its digits.
  */
 static bool
 type_of_expression(Node *expr, VectorType *result)
@@ -56,6 +57,7 @@ typedef struct CompileContext
 
 static VectorNode *compile(CompileContext *cx, Node *expr);
 
+/* Notes why the expression cannot be compiled.  The first reason stays. */
 static VectorNode *
 cannot(CompileContext *cx, const char *why)
 {
@@ -64,7 +66,7 @@ cannot(CompileContext *cx, const char *why)
 	return NULL;
 }
 
-/* A node with buffers for its result. */
+/* Makes a node with buffers for its result. */
 static VectorNode *
 make_node(CompileContext *cx, VectorOp op, VectorType type, int n_args)
 {
@@ -93,7 +95,7 @@ make_node(CompileContext *cx, VectorOp op, VectorType type, int n_args)
 	return node;
 }
 
-/* The node as one of the wider type. */
+/* Makes a node that has the values of this one in a wider type. */
 static VectorNode *
 widened(CompileContext *cx, VectorNode *node, VectorType type)
 {
@@ -103,7 +105,7 @@ widened(CompileContext *cx, VectorNode *node, VectorType type)
 		return node;
 	if (node->op == VECTOR_CONSTANT)
 	{
-		/* read as it is given, kept as it is needed */
+		/* the constant is read as the type it has, and stored as the wider one */
 		VectorType	given = node->given_type;
 
 		cast = make_node(cx, VECTOR_CONSTANT, type, 0);
@@ -122,7 +124,7 @@ widened(CompileContext *cx, VectorNode *node, VectorType type)
 	return cast;
 }
 
-/* The wider of two types that a function takes together. */
+/* The type in which a function of two types is computed: the wider one. */
 static VectorType
 common_type(VectorType left, VectorType right)
 {
@@ -150,9 +152,9 @@ compile_constant(CompileContext *cx, Node *expr)
 }
 
 /*
- * Can it be computed by bytes?  Of strings that depends on the collation; where
- * there is none, as those of the operands conflict, core raises an error.  bytea
- * needs none.
+ * Are two values of this function equal exactly if their bytes are?  For strings that
+ * depends on the collation.  If there is none, because the collations of the operands
+ * conflict, core raises an error, so the answer is no.  bytea needs no collation.
  */
 static bool
 has_byte_equality(const VectorFunction *function, Oid collation)
@@ -163,7 +165,7 @@ has_byte_equality(const VectorFunction *function, Oid collation)
 	return OidIsValid(collation) && get_collation_isdeterministic(collation);
 }
 
-/* The decimal node with a scale that is not less than its own. */
+/* Makes a node that has the decimals of this one with a scale that is not less. */
 static VectorNode *
 rescaled(CompileContext *cx, VectorNode *node, int scale)
 {
@@ -189,7 +191,7 @@ rescaled(CompileContext *cx, VectorNode *node, int scale)
 	return result;
 }
 
-/* A function of two decimals; see gpurhh_decimal_type() for the result. */
+/* A function of two decimals.  gpurhh_decimal_type() tells the scale of the result. */
 static VectorNode *
 compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
 				VectorNode *right)
@@ -229,35 +231,47 @@ compile_decimal(CompileContext *cx, VectorOp op, VectorNode *left,
 }
 
 static VectorNode *
-compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
+compile_unary_function(CompileContext *cx, Oid function, Node *arg_expr)
 {
-	const VectorFunction *known;
+	const VectorFunction *known = gpurhh_vector_unary(function);
+	VectorNode *node;
+	VectorNode *arg;
+
+	if (known == NULL)
+		return cannot(cx, "has a function or operator that is only evaluated row by row");
+	arg = compile(cx, arg_expr);
+	if (arg == NULL)
+		return NULL;
+	if (arg->type != known->left &&
+		!(is_decimal(arg->type) && is_decimal(known->left)))
+		return cannot(cx, "has a type that is only evaluated row by row");
+	node = make_node(cx, known->op,
+					 is_decimal(known->left) ? arg->type : known->right, 1);
+	node->args[0] = arg;
+	return node;
+}
+
+/* The operation for an operator whose operands change places: a > b is b < a. */
+static VectorOp
+without_greater(VectorOp op)
+{
+	return op == VECTOR_GT ? VECTOR_LT : op == VECTOR_GE ? VECTOR_LE : op;
+}
+
+static VectorNode *
+compile_binary_function(CompileContext *cx, Oid function, Oid collation,
+						Node *left_expr, Node *right_expr)
+{
+	const VectorFunction *known = gpurhh_vector_binary(function);
+	bool		with_date = false;
+	bool		decimals;
+	VectorOp	op;
 	VectorNode *node;
 	VectorNode *left;
 	VectorNode *right;
 	VectorType	common;
-	bool		with_date = false;
 
-	if (list_length(args) == 1)
-	{
-		known = gpurhh_vector_unary(function);
-		if (known == NULL)
-			return cannot(cx, "has a function or operator that is only evaluated row by row");
-		left = compile(cx, linitial(args));
-		if (left == NULL)
-			return NULL;
-		if (left->type != known->left &&
-			!(is_decimal(left->type) && is_decimal(known->left)))
-			return cannot(cx, "has a type that is only evaluated row by row");
-		node = make_node(cx, known->op,
-						 is_decimal(known->left) ? left->type : known->right, 1);
-		node->args[0] = left;
-		return node;
-	}
-
-	known = list_length(args) == 2 ?
-		gpurhh_vector_binary(function) : NULL;
-	if (known == NULL && list_length(args) == 2)
+	if (known == NULL)
 	{
 		known = gpurhh_vector_with_date(function);
 		with_date = known != NULL;
@@ -266,25 +280,28 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 		return cannot(cx, "has a function or operator that is only evaluated row by row");
 	if (!has_byte_equality(known, collation))
 		return cannot(cx, "has a collation that is not deterministic, or none");
-	left = compile(cx, linitial(args));
+	left = compile(cx, left_expr);
 	if (left == NULL)
 		return NULL;
-	right = compile(cx, lsecond(args));
+	right = compile(cx, right_expr);
 	if (right == NULL)
 		return NULL;
-	if (is_decimal(known->left) && is_decimal(left->type) &&
-		is_decimal(right->type))
-	{
-		bool		swap = known->op == VECTOR_GT || known->op == VECTOR_GE;
-
-		return compile_decimal(cx, known->op == VECTOR_GT ? VECTOR_LT :
-							   known->op == VECTOR_GE ? VECTOR_LE : known->op,
-							   swap ? right : left, swap ? left : right);
-	}
-	/* what is declared is what comes, but for types of the same bytes */
-	if (left->type != known->left || right->type != known->right)
+	decimals = is_decimal(known->left) && is_decimal(left->type) &&
+		is_decimal(right->type);
+	/* an operand's type may only have the same bytes as the one that is declared */
+	if (!decimals && (left->type != known->left || right->type != known->right))
 		return cannot(cx, "has a type that is only evaluated row by row");
-	common = common_type(known->left, known->right);
+
+	op = without_greater(known->op);
+	if (op != known->op)
+	{
+		VectorNode *swap = left;
+
+		left = right;
+		right = swap;
+	}
+	if (decimals)
+		return compile_decimal(cx, op, left, right);
 	if (with_date)
 	{
 		VectorNode **date = left->type == VECTOR_INT4 ? &left : &right;
@@ -293,28 +310,32 @@ compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
 		node->args[0] = *date;
 		*date = node;
 	}
-	left = widened(cx, left, common);
-	right = widened(cx, right, common);
-
-	if (known->op >= VECTOR_EQ && known->op <= VECTOR_GE)
-	{
-		bool		swap = known->op == VECTOR_GT || known->op == VECTOR_GE;
-
-		node = make_node(cx, known->op == VECTOR_GT ? VECTOR_LT :
-						 known->op == VECTOR_GE ? VECTOR_LE : known->op,
-						 VECTOR_BOOL, 2);
-		node->args[0] = swap ? right : left;
-		node->args[1] = swap ? left : right;
-		return node;
-	}
-	node = make_node(cx, known->op, common, 2);
-	node->args[0] = left;
-	node->args[1] = right;
+	common = common_type(known->left, known->right);
+	node = make_node(cx, op,
+					 op >= VECTOR_EQ && op <= VECTOR_LE ? VECTOR_BOOL : common, 2);
+	node->args[0] = widened(cx, left, common);
+	node->args[1] = widened(cx, right, common);
 	return node;
 }
 
+static VectorNode *
+compile_function(CompileContext *cx, Oid function, Oid collation, List *args)
+{
+	switch (list_length(args))
+	{
+		case 1:
+			return compile_unary_function(cx, function, linitial(args));
+		case 2:
+			return compile_binary_function(cx, function, collation,
+										   linitial(args), lsecond(args));
+		default:
+			return cannot(cx, "has a function or operator that is only evaluated row by row");
+	}
+}
+
 /*
- * IN of decimals, each with a scale of its own: as that many comparisons.
+ * IN with a list of decimals.  Each of them has a scale of its own, so the list
+ * becomes as many comparisons.
  */
 static VectorNode *
 compile_decimal_in(CompileContext *cx, ScalarArrayOpExpr *op)
@@ -384,7 +405,7 @@ compile_in(CompileContext *cx, ScalarArrayOpExpr *op)
 	return node;
 }
 
-/* A node of the type, if it is a decimal of less digits also. */
+/* The node itself if it has the type; a decimal of 64 bits is widened to 128. */
 static VectorNode *
 as_type(CompileContext *cx, VectorNode *node, VectorType type)
 {
@@ -412,7 +433,10 @@ compile_list(CompileContext *cx, VectorOp op, VectorType type, List *exprs)
 	return node;
 }
 
-/* A result of CASE.  NULL is of any type, which for numeric says no scale. */
+/*
+ * Compiles a result of CASE.  A NULL among numerics has no scale, so its type is
+ * that of the CASE.
+ */
 static VectorNode *
 compile_branch(CompileContext *cx, Expr *expr, VectorType type)
 {
@@ -475,6 +499,90 @@ compile_unary(CompileContext *cx, VectorOp op, Node *expr)
 	return node;
 }
 
+/* A column of the chunk, whose number and type the caller's finder has told. */
+static VectorNode *
+make_column(CompileContext *cx, int column, VectorType type)
+{
+	VectorNode *node = make_node(cx, VECTOR_COLUMN, type, 0);
+
+	node->column = column;
+	return node;
+}
+
+static VectorNode *
+compile_null_test(CompileContext *cx, NullTest *test)
+{
+	VectorOp	op = test->nulltesttype == IS_NULL ? VECTOR_IS_NULL :
+		VECTOR_IS_NOT_NULL;
+	VectorNode *node;
+	VectorType	type;
+	int			column;
+
+	/* a row is also "NULL" if all of its fields are */
+	if (test->argisrow)
+		return cannot(cx, "tests whether a row is NULL");
+	/* of a column whose type no vector holds it may be known all the same */
+	if (!cx->find_column((Node *) test->arg, true, &column, &type, cx->finder_arg))
+		return compile_unary(cx, op, (Node *) test->arg);
+	node = make_node(cx, op, VECTOR_BOOL, 1);
+	node->args[0] = make_column(cx, column, type);
+	return node;
+}
+
+static VectorNode *
+compile_boolean_test(CompileContext *cx, BooleanTest *test)
+{
+	VectorOp	op = VECTOR_IS_TRUE;
+
+	switch (test->booltesttype)
+	{
+		case IS_TRUE:
+			op = VECTOR_IS_TRUE;
+			break;
+		case IS_NOT_TRUE:
+			op = VECTOR_IS_NOT_TRUE;
+			break;
+		case IS_FALSE:
+			op = VECTOR_IS_FALSE;
+			break;
+		case IS_NOT_FALSE:
+			op = VECTOR_IS_NOT_FALSE;
+			break;
+		case IS_UNKNOWN:
+			op = VECTOR_IS_NULL;
+			break;
+		case IS_NOT_UNKNOWN:
+			op = VECTOR_IS_NOT_NULL;
+			break;
+	}
+	return compile_unary(cx, op, (Node *) test->arg);
+}
+
+static VectorNode *
+compile_logic(CompileContext *cx, BoolExpr *expr)
+{
+	if (expr->boolop == NOT_EXPR)
+		return compile_unary(cx, VECTOR_NOT, linitial(expr->args));
+	return compile_list(cx, expr->boolop == AND_EXPR ? VECTOR_AND : VECTOR_OR,
+						VECTOR_BOOL, expr->args);
+}
+
+/* A value as one of another type that has the same bytes. */
+static VectorNode *
+compile_relabel(CompileContext *cx, RelabelType *expr)
+{
+	VectorNode *arg = compile(cx, (Node *) expr->arg);
+	VectorType	type;
+
+	/* a domain's value as one of the base type; not oid as int4 */
+	if (arg == NULL)
+		return NULL;
+	if (!type_of_expression((Node *) expr, &type) || arg->type != type)
+		return cannot(cx, "has a type that is only evaluated row by row");
+	return arg;
+}
+
+/* Tells the kinds of expressions apart; each has a function of its own above. */
 static VectorNode *
 compile_node(CompileContext *cx, Node *expr)
 {
@@ -485,12 +593,7 @@ compile_node(CompileContext *cx, Node *expr)
 	if (expr == NULL)
 		return cannot(cx, "has no value");
 	if (cx->find_column(expr, false, &column, &type, cx->finder_arg))
-	{
-		VectorNode *node = make_node(cx, VECTOR_COLUMN, type, 0);
-
-		node->column = column;
-		return node;
-	}
+		return make_column(cx, column, type);
 	switch (nodeTag(expr))
 	{
 		case T_Const:
@@ -515,78 +618,13 @@ compile_node(CompileContext *cx, Node *expr)
 		case T_ScalarArrayOpExpr:
 			return compile_in(cx, (ScalarArrayOpExpr *) expr);
 		case T_BoolExpr:
-			switch (((BoolExpr *) expr)->boolop)
-			{
-				case AND_EXPR:
-					return compile_list(cx, VECTOR_AND, VECTOR_BOOL,
-										((BoolExpr *) expr)->args);
-				case OR_EXPR:
-					return compile_list(cx, VECTOR_OR, VECTOR_BOOL,
-										((BoolExpr *) expr)->args);
-				case NOT_EXPR:
-					return compile_unary(cx, VECTOR_NOT,
-										 linitial(((BoolExpr *) expr)->args));
-			}
-			break;
+			return compile_logic(cx, (BoolExpr *) expr);
 		case T_NullTest:
-			{
-				NullTest   *test = (NullTest *) expr;
-				VectorOp	op = test->nulltesttype == IS_NULL ?
-					VECTOR_IS_NULL : VECTOR_IS_NOT_NULL;
-
-				/* a row is also "NULL" if all of its fields are */
-				if (test->argisrow)
-					return cannot(cx, "tests whether a row is NULL");
-				if (cx->find_column((Node *) test->arg, true, &column, &type,
-									cx->finder_arg))
-				{
-					VectorNode *node = make_node(cx, op, VECTOR_BOOL, 1);
-
-					node->args[0] = make_node(cx, VECTOR_COLUMN, type, 0);
-					node->args[0]->column = column;
-					return node;
-				}
-				return compile_unary(cx, op, (Node *) test->arg);
-			}
+			return compile_null_test(cx, (NullTest *) expr);
 		case T_BooleanTest:
-			{
-				BooleanTest *test = (BooleanTest *) expr;
-				VectorOp	op = VECTOR_IS_TRUE;
-
-				switch (test->booltesttype)
-				{
-					case IS_TRUE:
-						op = VECTOR_IS_TRUE;
-						break;
-					case IS_NOT_TRUE:
-						op = VECTOR_IS_NOT_TRUE;
-						break;
-					case IS_FALSE:
-						op = VECTOR_IS_FALSE;
-						break;
-					case IS_NOT_FALSE:
-						op = VECTOR_IS_NOT_FALSE;
-						break;
-					case IS_UNKNOWN:
-						op = VECTOR_IS_NULL;
-						break;
-					case IS_NOT_UNKNOWN:
-						op = VECTOR_IS_NOT_NULL;
-						break;
-				}
-				return compile_unary(cx, op, (Node *) test->arg);
-			}
+			return compile_boolean_test(cx, (BooleanTest *) expr);
 		case T_RelabelType:
-			{
-				VectorNode *arg = compile(cx, (Node *) ((RelabelType *) expr)->arg);
-
-				/* a domain's value as one of the base type; not oid as int4 */
-				if (arg == NULL)
-					return NULL;
-				if (!type_of_expression(expr, &type) || arg->type != type)
-					return cannot(cx, "has a type that is only evaluated row by row");
-				return arg;
-			}
+			return compile_relabel(cx, (RelabelType *) expr);
 		case T_CaseExpr:
 			return compile_case(cx, (CaseExpr *) expr);
 		case T_CoalesceExpr:
@@ -603,8 +641,8 @@ compile_node(CompileContext *cx, Node *expr)
 }
 
 /*
- * Have all results of CASE or COALESCE the scale that its type modifier says?  A
- * constant that the planner has put there need not.
+ * Do all results of CASE or COALESCE have the scale of its type modifier?  A constant
+ * that the planner has put there may have another one.
  */
 static bool
 branches_have_scale(const VectorNode *node)
@@ -623,7 +661,10 @@ branches_have_scale(const VectorNode *node)
 	return true;
 }
 
-/* NULL: it cannot be done, and cx->why says why. */
+/*
+ * Compiles an expression and finds the scale of a decimal.  Returns NULL if that
+ * cannot be done; then cx->why says why.
+ */
 static VectorNode *
 compile(CompileContext *cx, Node *expr)
 {
@@ -642,10 +683,11 @@ compile(CompileContext *cx, Node *expr)
 }
 
 /*
- * Compiles expr, in whose columns' place stand vectors that find_column knows.
- * Parameters are evaluated in parent's expression context; without a parent it
- * is only found out whether it can be done.  NULL: it cannot be
- * done, and *why says why, to follow the expression's name: "has ...".
+ * Compiles expr.  find_column tells which parts of it are columns of the chunk.
+ * Parameters are evaluated in the expression context of parent; without a parent the
+ * result cannot be evaluated, and the caller only learns whether expr can be compiled.
+ * Returns NULL if it cannot; then *why says why.  The text follows the name of the
+ * expression and begins with a verb, as "has".
  */
 VectorExpr *
 gpurhh_vector_compile(Expr *expr, PlanState *parent, int max_rows,
@@ -673,7 +715,7 @@ gpurhh_vector_compile(Expr *expr, PlanState *parent, int max_rows,
 	return result;
 }
 
-/* Of the results that gpurhh_vector_evaluate() gives. */
+/* The type of the results that gpurhh_vector_evaluate() gives. */
 VectorType
 gpurhh_vector_result_type(const VectorExpr *expr)
 {

@@ -3,9 +3,9 @@
  * vector_constant.c
  *		Constants and parameters of vector expressions.
  *
- * A constant is a vector of max_rows equal values, a parameter one that is read
- * when the first active row asks for it.  What they need of memory is in the
- * expression's constants_context, until gpurhh_vector_reset().
+ * A constant is a vector of max_rows equal values.  A parameter is one, too, and is
+ * read when the first active row needs it.  The memory of both is in the expression's
+ * constants_context until gpurhh_vector_reset() resets that.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 
 #include "expr/vector.h"
 
-/* Parameters may have changed. */
+/* To be called when parameters may have changed: they are read again. */
 void
 gpurhh_vector_reset(VectorExpr *expr)
 {
@@ -51,7 +51,7 @@ datum_to_int64(VectorType type, Datum value)
 	}
 }
 
-/* Stores value, of type from, as element i of a vector of type to. */
+/* Stores a value of the type from as element i of a vector of the type to. */
 void
 gpurhh_vector_store_datum(VectorType from, VectorType to, Datum value,
 						  void *values, int i)
@@ -98,9 +98,9 @@ gpurhh_vector_store_datum(VectorType from, VectorType to, Datum value,
 }
 
 /*
- * A constant's or parameter's decimal, with the node's scale, in all elements.
- * False: it has not the scale that was announced, or is too large for the
- * digits that were.
+ * Stores the decimal of a constant or parameter, with the scale of the node, in all
+ * elements.  Returns false if the value does not have the scale that its type
+ * declares, or has more digits than the node's type holds.
  */
 static bool
 store_decimal(VectorNode *node, Datum value, int n)
@@ -124,9 +124,10 @@ store_decimal(VectorNode *node, Datum value, int n)
 }
 
 /*
- * The value of a Const or Param.  Without an ExprState: the first one that is
- * evaluated lets JIT compile all of the query's.  False: core has to come to it
- * first, for the InitPlan that gives it has not run, or to raise an error.
+ * Finds the value of a Const or Param.  This does without an ExprState, because the
+ * first one that is evaluated makes JIT compile all expressions of the query.
+ * Returns false if core has to evaluate the parameter first, to run the InitPlan that
+ * computes it or to raise an error.
  */
 static bool
 constant_value(ExprContext *econtext, Node *constant, Datum *value,
@@ -171,7 +172,7 @@ constant_value(ExprContext *econtext, Node *constant, Datum *value,
 	}
 }
 
-/* Reads the node's constant or parameter; false: see constant_value(). */
+/* Reads the constant or parameter of a node.  Returns false as constant_value() does. */
 bool
 gpurhh_vector_read_constant(VectorExpr *expr, VectorNode *node)
 {
@@ -186,7 +187,7 @@ gpurhh_vector_read_constant(VectorExpr *expr, VectorNode *node)
 	old = MemoryContextSwitchTo(expr->constants_context);
 	if (node->op == VECTOR_CONSTANT)
 	{
-		/* it may be somebody's who does not keep it */
+		/* a copy, as the owner of the value may free it */
 		if (is_string(node->type) && !node->is_null)
 			value = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
 		if (!node->is_null && is_decimal(node->type) &&

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * vector_functions.c
- *		What vectors can compute: the types that they hold, and the functions that
- *		are known.
+ *		The functions and the types that vectors know: a row for each function.
  *
- * Only built-in functions that have neither side effects nor settings are here:
- * see vector.c.
+ * Only built-in functions that have no side effects and depend on no setting may
+ * have a row; vector.c says why.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +22,7 @@
 	{lt, VECTOR_LT, left, right}, {le, VECTOR_LE, left, right}, \
 	{gt, VECTOR_GT, left, right}, {ge, VECTOR_GE, left, right}
 
-/* The result of arithmetic, and what is compared, is the wider of both. */
+/* Both operands are brought to the wider of the two types before they are combined. */
 static const VectorFunction functions[] = {
 	COMPARISONS(VECTOR_BOOL, VECTOR_BOOL, F_BOOLEQ, F_BOOLNE, F_BOOLLT, F_BOOLLE, F_BOOLGT, F_BOOLGE),
 	COMPARISONS(VECTOR_INT2, VECTOR_INT2, F_INT2EQ, F_INT2NE, F_INT2LT, F_INT2LE, F_INT2GT, F_INT2GE),
@@ -122,13 +121,13 @@ static const VectorFunction functions[] = {
 	{F_NUMERIC_MUL, VECTOR_MULTIPLY, VECTOR_DECIMAL, VECTOR_DECIMAL},
 };
 
-/* The date, an int4, is made a timestamp first. */
+/* Comparisons of a date with a timestamp: the date, an int4, becomes a timestamp. */
 static const VectorFunction date_functions[] = {
 	COMPARISONS(VECTOR_INT4, VECTOR_INT8, F_DATE_EQ_TIMESTAMP, F_DATE_NE_TIMESTAMP, F_DATE_LT_TIMESTAMP, F_DATE_LE_TIMESTAMP, F_DATE_GT_TIMESTAMP, F_DATE_GE_TIMESTAMP),
 	COMPARISONS(VECTOR_INT8, VECTOR_INT4, F_TIMESTAMP_EQ_DATE, F_TIMESTAMP_NE_DATE, F_TIMESTAMP_LT_DATE, F_TIMESTAMP_LE_DATE, F_TIMESTAMP_GT_DATE, F_TIMESTAMP_GE_DATE),
 };
 
-/* Of one argument: left is its type, right the result's. */
+/* Functions of one argument: left is its type, right the type of the result. */
 static const VectorFunction unary_functions[] = {
 	{F_INT2UM, VECTOR_NEGATE, VECTOR_INT2, VECTOR_INT2},
 	{F_INT4UM, VECTOR_NEGATE, VECTOR_INT4, VECTOR_INT4},
@@ -152,7 +151,7 @@ static const VectorFunction unary_functions[] = {
 	{F_NUMERIC_INT8, VECTOR_CAST, VECTOR_INT8, VECTOR_DECIMAL128},
 };
 
-/* Bytes of a value. */
+/* How many bytes a value takes in a vector. */
 int
 gpurhh_vector_bytes(VectorType type)
 {
@@ -182,20 +181,20 @@ gpurhh_vector_bytes(VectorType type)
 	return 0;					/* keep compiler quiet */
 }
 
-/* False where values of the SQL type cannot be in a vector. */
+/* Finds the vector type of an SQL type.  Returns false if vectors do not know it. */
 bool
 gpurhh_vector_type(Oid type, VectorType *result)
 {
 	const char *problem;
 	GpuColumn	column;
 
-	/* its length matters only where it becomes a key */
+	/* the declared length matters only if the value becomes a key */
 	if (getBaseType(type) == BPCHAROID)
 	{
 		*result = VECTOR_BPCHAR;
 		return true;
 	}
-	/* functions that compare strings are asked for their own collation */
+	/* the collation does not matter here: has_byte_equality() checks it */
 	if (!gpurhh_resolve(type, -1, DEFAULT_COLLATION_OID, &column, &problem))
 		return false;
 	*result = gpurhh_encodings[column.encoding].vector;
@@ -213,20 +212,21 @@ find_function(Oid function, const VectorFunction *table, int n)
 	return NULL;
 }
 
-/* Of two arguments; NULL: not known. */
+/* The row of a function of two arguments, or NULL. */
 const VectorFunction *
 gpurhh_vector_binary(Oid function)
 {
 	return find_function(function, functions, lengthof(functions));
 }
 
-/* Of a date and a timestamp. */
+/* The row of a comparison of a date with a timestamp, or NULL. */
 const VectorFunction *
 gpurhh_vector_with_date(Oid function)
 {
 	return find_function(function, date_functions, lengthof(date_functions));
 }
 
+/* The row of a function of one argument, or NULL. */
 const VectorFunction *
 gpurhh_vector_unary(Oid function)
 {

@@ -729,12 +729,7 @@ add_determined(PlanInfo *info, Expr *expr)
 					  format_type_be(exprType((Node *) expr)));
 
 	/* unlike a key it is not compared: its very bits come back, -0 too */
-	if (column.encoding == GPU_ENC_BPCHAR)
-		column.encoding = GPU_ENC_STRING;
-	if (column.encoding == GPU_ENC_FLOAT4)
-		column.encoding = GPU_ENC_FLOAT4_RAW;
-	else if (column.encoding == GPU_ENC_FLOAT8)
-		column.encoding = GPU_ENC_FLOAT8_RAW;
+	column.encoding = gpurhh_as_stored(column.encoding);
 	number = child_column(info, expr, 0, column, false);
 	add_output(info, expr, GPU_OUTPUT_ANY, column,
 			   list_make1_int(device_state(info, RHH_ANY, number, -1)));

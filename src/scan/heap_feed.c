@@ -72,7 +72,7 @@ typedef struct HeapLoad
 {
 	int			attribute;		/* from 0 */
 	int			bytes;			/* 0: only whether it is NULL */
-	GpuEncoding string;			/* to be made its key; GPU_ENC_NONE: it is none */
+	GpuDerivation string;		/* to be made its key; DERIVED_NOT: it is none */
 	int			parameter;		/* of that, see GpuColumn */
 	bool		pointer;		/* to where it is in the page, for expressions */
 	int			scale;			/* >= 0: a numeric, loaded as an integer */
@@ -100,6 +100,7 @@ typedef struct LoadSet
 typedef struct HeapColumn
 {
 	GpuEncoding encoding;
+	const GpuEncodingInfo *info;	/* the row of the encoding */
 	int			load;			/* from this one, if >= 0: straight, */
 	bool		encode;			/* or by gpurhh_encode_reference() */
 	VectorExpr *expr;
@@ -298,7 +299,8 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
 		return false;
 	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
-	heap->column_set.loads[column->load].string = column->encoding;
+	heap->column_set.loads[column->load].string =
+		column->info->derivation;
 	heap->column_set.loads[column->load].parameter = parameter;
 	return true;
 }
@@ -309,31 +311,31 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 			   GpuColumn how, const char **why)
 {
 	GpuEncoding encoding = how.encoding;
-	VectorType	type = gpurhh_encodings[encoding].vector;
+	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
+	VectorType	type = info->vector;
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
-	int			bytes = gpurhh_encodings[encoding].bytes;
 	FinderArg	finder = {heap, &heap->column_set};
 	const char *reason;
 
 	column->encoding = encoding;
+	column->info = info;
 	column->load = -1;
 	column->limb_of = -1;
 	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
 		prepare_strings(heap, column, expr, how.parameter))
 		return true;
-	if (att != NULL && att->attlen > 0 && bytes == sizeof(uint64) &&
-		gpurhh_encodings[encoding].by_reference)
+	if (att != NULL && att->attlen > 0 && info->derivation == DERIVED_WORD)
 	{
 		column->encode = true;
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
 								att->attlen, -1, true);
 		return true;
 	}
-	if (att != NULL && encoding != GPU_ENC_FILTER && att->attlen == bytes)
+	if (att != NULL && info->role != ROLE_FILTER && att->attlen == info->bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
 		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
-								bytes, -1, false);
+								info->bytes, -1, false);
 		return true;
 	}
 	column->expr = gpurhh_vector_compile(expr, &heap->scan->ss.ps,
@@ -361,8 +363,7 @@ find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 {
 	HeapColumn *column = &heap->columns[c];
 
-	if (columns[c].encoding != GPU_ENC_LIMB1 &&
-		columns[c].encoding != GPU_ENC_LIMB2)
+	if (gpurhh_encodings[columns[c].encoding].limb == 0)
 		return false;
 	for (int other = 0; other < c; other++)
 	{
@@ -370,6 +371,7 @@ find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 			columns[other].attribute == columns[c].attribute)
 		{
 			column->encoding = columns[c].encoding;
+			column->info = &gpurhh_encodings[columns[c].encoding];
 			column->load = -1;
 			column->limb_of = other;
 			return true;
@@ -568,7 +570,7 @@ store_decimal(LoadSet *set, HeapLoad *load, int row, const char *from)
 static inline bool
 is_referred_to(const HeapLoad *load)
 {
-	return load->string != GPU_ENC_NONE || load->pointer || load->scale >= 0;
+	return load->string != DERIVED_NOT || load->pointer || load->scale >= 0;
 }
 
 /*
@@ -579,7 +581,7 @@ static inline void
 store_referred(LoadSet *set, HeapLoad *load, int row, const char *from,
 			   const char *readable)
 {
-	if (load->string != GPU_ENC_NONE)
+	if (load->string != DERIVED_NOT)
 		gpurhh_strings_add(set->strings, load->string, load->parameter,
 						   (const struct varlena *) from, readable,
 						   load->to + (Size) row * GPURHH_STRING_BYTES);
@@ -763,7 +765,7 @@ load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
 			set->odd = true;
 		return;
 	}
-	if (load->string != GPU_ENC_NONE)
+	if (load->string != DERIVED_NOT)
 	{
 		gpurhh_strings_add_column(set->strings, load->string, load->parameter,
 								  data, positions, n, page_end, load->to);
@@ -1091,12 +1093,11 @@ encode_values(const Vector *loaded, const HeapLoad *load,
 
 /* Stores n results of an expression in the block. */
 static void
-store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
-			  char *to, int n)
+store_results(const Vector *result, int limb, bool limbs, int bytes, char *to,
+			  int n)
 {
 	if (limbs)
-		gpurhh_decimal_split(result->values, n, encoding - GPU_ENC_DECIMAL,
-							 (int64 *) to);
+		gpurhh_decimal_split(result->values, n, limb, (int64 *) to);
 	else
 		memcpy(to, result->values, (Size) n * bytes);
 	if (result->nulls == NULL)
@@ -1111,8 +1112,8 @@ store_results(const Vector *result, GpuEncoding encoding, bool limbs, int bytes,
 
 /* Stores the string keys of n results of an expression in the block. */
 static void
-add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
-			int n)
+add_strings(const Vector *result, GpuDerivation derivation, Feed *feed,
+			int column, int n)
 {
 	const struct varlena *const *strings = result->values;
 	char	   *to = feed->base + feed->columns[column].values_offset +
@@ -1123,7 +1124,7 @@ add_strings(const Vector *result, GpuEncoding encoding, Feed *feed, int column,
 		if (result->nulls != NULL && result->nulls[i])
 			memset(to, 0, GPURHH_STRING_BYTES);
 		else
-			gpurhh_strings_add(&feed->strings, encoding,
+			gpurhh_strings_add(&feed->strings, derivation,
 							   feed->columns[column].parameter, strings[i],
 							   (const char *) strings[i], to);
 	}
@@ -1189,9 +1190,9 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
 										 &column->result))
 			return false;
-		else if (gpurhh_is_string(column->encoding) &&
-				 !gpurhh_is_candidate(column->encoding))
-			add_strings(&column->result, column->encoding, feed, c, n);
+		else if (feed->columns[c].step == FEED_BEFORE)
+			add_strings(&column->result,
+						column->info->derivation, feed, c, n);
 		else if (column->encoding == GPU_ENC_DECIMAL &&
 				 (n_limbs > 1 ?
 				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
@@ -1237,6 +1238,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 	for (int c = 0; c < heap->n_columns; c++)
 	{
 		HeapColumn *from = &heap->columns[c];
+		const GpuEncodingInfo *info = from->info;
 		FeedColumn *column = &feed->columns[c];
 		char	   *to = feed->base + column->values_offset +
 			(Size) feed->n_rows * column->bytes;
@@ -1245,15 +1247,17 @@ feed_rows(HeapFeed *heap, Feed *feed)
 			continue;
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
-		else if (from->load < 0 && !gpurhh_is_string(from->encoding))
-			store_results(&from->result, from->encoding,
-						  from->encoding >= GPU_ENC_DECIMAL &&
-						  from->encoding <= GPU_ENC_LIMB2 &&
+		else if (from->load < 0 && column->step != FEED_BEFORE &&
+				 column->step != FEED_LATER)
+			store_results(&from->result, info->limb,
+						  info->derivation == DERIVED_LIMB &&
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
 						  column->bytes, to, n);
-		gpurhh_convert_values(from->encoding, to, n);
-		if (from->result.nulls != NULL && from->encoding != GPU_ENC_FILTER &&
-			!gpurhh_is_candidate(from->encoding))
+		if (column->step == FEED_4_ORDERED)
+			gpurhh_order_4_bytes(column->order, to, n);
+		else if (column->step == FEED_8_ORDERED)
+			gpurhh_order_8_bytes(column->order, to, n);
+		if (from->result.nulls != NULL && info->role == ROLE_ANY)
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}
 	if (feed->candidates != NULL)

@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * agg_final.c
- *		Aggregates' results from their states: what core's final functions give
- *		for the same rows.
+ *		Makes the results of aggregates of their states: the values that core's
+ *		final functions give for the same rows.
  *
- * Integers' results are core's to the last digit.  Floats' sums depend on the
- * order of the rows, here as in core's parallel plans; an overflow is an error
- * here where it is one there:
+ * Results of integers equal core's to the last digit.  Sums of floats depend on the
+ * order of the rows, as they do in core's parallel plans.  An overflow is an error
+ * here where it is an error in core:
  *
- *		sum			of finite values is infinite
- *		avg			so is it, or the sum of the squares of all differences from
- *					the average, which core computes as well
- *		variance	so is that sum
+ *		sum			if the sum of finite values is infinite
+ *		avg			if the sum is infinite, or if the sum of the squares of all
+ *					differences from the average is, which core computes as well
+ *		variance	if that sum of squares is infinite
  *
- * but for groups that have values beyond 2^510 (10^153), and none that differ by
- * 2^513 or more: their average is returned, and their variance always an error,
- * while in core both depend on the order.
+ * There is one exception: a group that has values beyond 2^510 (10^153) of which no
+ * two differ by 2^513 or more.  Here its average is returned and its variance is
+ * always an error, while in core both depend on the order of the rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,7 +35,7 @@
 
 /* ---------- integers ---------- */
 
-/* Adds the two halves of a word to sum * 2^64. */
+/* sum * 2^64 + word.  The word is added in two halves, as it has no sign. */
 static Datum
 numeric_shift_add(Datum sum, uint64 word)
 {
@@ -57,7 +57,7 @@ numeric_from_words(const uint64 *words)
 							 words[0]);
 }
 
-/* A sum of squares, three words, of integers by 10^scale. */
+/* The sum of squares of numerics, from the sum of squares of value * 10^scale. */
 Datum
 gpurhh_final_squares(const uint64 *squares, int scale)
 {
@@ -66,9 +66,9 @@ gpurhh_final_squares(const uint64 *squares, int scale)
 }
 
 /*
- * The square root, rounded to the scale that the number has.  numeric_sqrt() may
- * round to more digits than that, and what it rounded up to a half must not be
- * rounded up again.
+ * The square root of a number, rounded to the number's own scale.  numeric_sqrt()
+ * may round to more digits than that.  A result that it rounded up to a half must
+ * not be rounded up a second time.
  */
 static Datum
 sqrt_of_scale(Datum number)
@@ -90,7 +90,7 @@ sqrt_of_scale(Datum number)
 	return rounded;
 }
 
-/* count * squares - sum * sum, which mostly fits 128 bits. */
+/* count * squares - sum * sum.  This fits 128 bits in most cases. */
 static Datum
 variance_numerator(int128 sum, uint64 count, const uint64 *squares)
 {
@@ -116,9 +116,10 @@ variance_numerator(int128 sum, uint64 count, const uint64 *squares)
 }
 
 /*
- * Variance, or its root, the standard deviation, of count integers by 10^scale, of
- * which there are enough, as core's numeric final functions compute and round it.
- * sample: of the population that they are a sample of.  squares: three words.
+ * The variance of count numerics, computed and rounded as core's final functions of
+ * numeric do it; with root its square root, the standard deviation.  sum and squares
+ * (three words) are of the integers value * 10^scale.  With sample the numerics are
+ * a sample of their population.  The caller makes sure that there are enough rows.
  */
 Datum
 gpurhh_final_variance(bool sample, bool root, int128 sum, uint64 count,
@@ -142,8 +143,9 @@ gpurhh_final_variance(bool sample, bool root, int128 sum, uint64 count,
 }
 
 /*
- * Whether a sum that does not fit is an error, or wraps, differs between
- * servers, even of one major version: the server's own addition tells.
+ * The sum of money, from its two words.  Servers differ, even within one major
+ * version, in whether a sum that does not fit is an error or wraps around.  So the
+ * server's own addition is called to find out.
  */
 int64
 gpurhh_final_money(uint64 low, uint64 high)
@@ -157,8 +159,8 @@ gpurhh_final_money(uint64 low, uint64 high)
 /* ---------- intervals ---------- */
 
 /*
- * Sum or average of count intervals, by the sums of their fields.  infinite: the
- * bits of gpurhh_interval_infinite().
+ * The sum or the average of count intervals, from the sums of their fields.
+ * infinite has the bits of gpurhh_interval_infinite() of all of them.
  */
 Datum
 gpurhh_final_interval(bool average, int128 time, int64 days, int64 months,
@@ -186,7 +188,7 @@ gpurhh_final_interval(bool average, int128 time, int64 days, int64 months,
 
 /* ---------- floats ---------- */
 
-/* Whether the flags tell what a sum is: *result. */
+/* If values were infinite or NaN, stores the sum, which these decide, and returns true. */
 bool
 gpurhh_not_finite(uint64 flags, float8 *result)
 {
@@ -202,7 +204,7 @@ gpurhh_not_finite(uint64 flags, float8 *result)
 	return true;
 }
 
-/* Whether values are too far apart to square their difference, see rhh_device.h. */
+/* Do values differ so much that the square overflows?  See rhh_device.h. */
 static bool
 spread_overflows(uint64 flags)
 {
@@ -216,7 +218,7 @@ spread_overflows(uint64 flags)
 		(pairs & (pairs >> 1) & UINT64CONST(0x5555555555555555)) != 0;
 }
 
-/* single: it has to fit a float4. */
+/* The sum of floats, from its word and its flags.  With single it must fit a float4. */
 float8
 gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single)
 {
@@ -231,7 +233,7 @@ gpurhh_final_sum_float(uint64 sum, uint64 flags, bool single)
 	return result;
 }
 
-/* count is not 0. */
+/* The average of count floats; count is not 0. */
 float8
 gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count)
 {
@@ -245,7 +247,7 @@ gpurhh_final_avg_float(uint64 sum, uint64 flags, uint64 count)
 
 /* ---------- sums of twice the precision ---------- */
 
-/* What rounding took from *x + *y goes to *x, and the sum to *y. */
+/* Stores the sum *x + *y in *y, and what rounding took from it in *x. */
 static inline void
 sum_on(float8 *x, float8 *y)
 {
@@ -255,7 +257,7 @@ sum_on(float8 *x, float8 *y)
 	*y = sum;
 }
 
-/* The product, and what rounding took from it. */
+/* Stores the product in product[0], and what rounding took from it in product[1]. */
 static inline void
 two_product(float8 a, float8 b, float8 *product)
 {
@@ -263,7 +265,7 @@ two_product(float8 a, float8 b, float8 *product)
 	product[1] = fma(a, b, -product[0]);
 }
 
-/* A sum of two doubles as it is in a state. */
+/* Reads a number that a state holds as the sum of two doubles. */
 Twice
 gpurhh_twice(const uint64 *words, Size stride)
 {
@@ -276,8 +278,9 @@ gpurhh_twice(const uint64 *words, Size stride)
 }
 
 /*
- * n * products + x * y, as if with three times a double's digits: what rounding
- * takes, twice, is added up as well (Ogita, Rump and Oishi's SumK).
+ * n * products + x * y, as precisely as with three times the digits of a double.
+ * What rounding takes is added up as well, and what rounding takes from that too
+ * (the algorithm SumK of Ogita, Rump and Oishi).
  */
 static float8
 sum_thrice(float8 n, Twice products, Twice x, Twice y)
@@ -303,11 +306,11 @@ sum_thrice(float8 n, Twice products, Twice x, Twice y)
 
 /*
  * The sum of (x - average of x) * (y - average of y) over count rows, from the
- * sums of x * y, x and y.
+ * sums of x * y, of x and of y.
  *
- * It is the former less the latter's product by count.  Subtracting takes away as
- * many bits as what is left is smaller.  What is left of the sums' own 106 bits
- * is in the result.
+ * It is sum(x * y) - sum(x) * sum(y) / count.  Where the difference is much smaller
+ * than both terms, their leading bits cancel each other out.  The sums have 106
+ * bits, so that enough of them are left.
  */
 float8
 gpurhh_sum_of_deviations(Twice products, Twice x, Twice y, uint64 count)
@@ -339,9 +342,9 @@ gpurhh_sum_of_deviations(Twice products, Twice x, Twice y, uint64 count)
 }
 
 /*
- * Variance, or its root, of count values, of which there are enough, from the
- * words of RHH_MOMENTS_F64.  Enough digits are left unless the values differ by
- * less than 10^-12 of their size.
+ * The variance of count floats, from the words of RHH_MOMENTS_F64; with root its
+ * square root.  The result is precise unless the values differ by less than 10^-12
+ * of their size.  The caller makes sure that there are enough rows.
  */
 float8
 gpurhh_final_variance_float(bool sample, bool root, const uint64 *moments,

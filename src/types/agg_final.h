@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * agg_final.h
- *		Results from states: what the methods of aggregates.c are made of.
+ *		The arithmetic that makes results of states, for the methods in
+ *		aggregates.c.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * aggregates.c
- *		What is supported of aggregates: one row for each.
+ *		The aggregates that are supported: one row for each.
  *
- * From the top down: methods, which make results of states' words; families, which
- * are aggregates with the same methods; and the rows of single aggregates.  A row
- * names the aggregate's family, the type of its argument and its states.  The
- * planner (plan/agg_path.c) and the emission (exec/agg_emit.c) know of families and
- * rows only what types.h says of them, so an aggregate made of states that there
- * are is added here and nowhere else.
+ * The file has three parts.  Methods make results of the words of states.  Families
+ * are groups of aggregates with the same methods.  The rows are single aggregates: a
+ * row names the aggregate's family, the type of its argument and its states.
+ *
+ * The planner (plan/agg_path.c) and the emission (exec/agg_emit.c) only know what
+ * types.h says of families and rows.  So an aggregate that uses existing states is
+ * added here and nowhere else.
  *
  * The arithmetic is in agg_final.c, pair_final.c and decimal.c.  docs/supported.md
  * lists the same aggregates.
@@ -31,7 +32,7 @@
 
 /* ---------- methods: words of a state ---------- */
 
-/* The words of a state, in those of a window or of a group. */
+/* Finds the words of a state among all words of a window or of a group. */
 static inline const uint64 *
 state_words(const AggregateResult *result, const uint64 *words, Size stride,
 			int state)
@@ -39,14 +40,14 @@ state_words(const AggregateResult *result, const uint64 *words, Size stride,
 	return words + result->words[state] * stride;
 }
 
-/* How many rows the result is of. */
+/* How many rows went into the result. */
 static inline uint64
 row_count(const AggregateResult *result, const uint64 *group, Size stride)
 {
 	return *state_words(result, group, stride, 1);
 }
 
-/* A 128-bit two's complement integer, which is the state's two words. */
+/* The 128-bit integer that a state of two words holds, in two's complement. */
 static int128
 int128_of(const AggregateResult *result, const uint64 *group, Size stride,
 		  int state)
@@ -71,7 +72,7 @@ make_sum_int8(const AggregateResult *result, const uint64 *group, Size stride)
 	return gpurhh_decimal_make(int128_of(result, group, stride, 0), 0);
 }
 
-/* As core's int8_avg() does it. */
+/* Divides as core's int8_avg() does. */
 static Datum
 make_avg_int4(const AggregateResult *result, const uint64 *group, Size stride)
 {
@@ -88,7 +89,7 @@ make_avg_int8(const AggregateResult *result, const uint64 *group, Size stride)
 				  row_count(result, group, stride));
 }
 
-/* The states are those of SUMS_OF_LIMBS. */
+/* The aggregate has the states of SUMS_OF_LIMBS. */
 static Datum
 make_sum_numeric(const AggregateResult *result, const uint64 *group,
 				 Size stride)
@@ -105,7 +106,7 @@ make_sum_numeric(const AggregateResult *result, const uint64 *group,
 							  GPURHH_DECIMAL_SCALE(result->parameter));
 }
 
-/* As core's numeric_avg() does it. */
+/* Divides as core's numeric_avg() does. */
 static Datum
 make_avg_numeric(const AggregateResult *result, const uint64 *group,
 				 Size stride)
@@ -135,7 +136,7 @@ decode_sum_money(const AggregateResult *result, const uint64 *words,
 		values[i] = Int64GetDatum(gpurhh_final_money(low[i], low[stride + i]));
 }
 
-/* The states are those of SUMS_OF_FIELDS. */
+/* The aggregate has the states of SUMS_OF_FIELDS. */
 static Datum
 interval_of(const AggregateResult *result, const uint64 *group, Size stride,
 			bool average)
@@ -194,7 +195,10 @@ decode_avg_float(const AggregateResult *result, const uint64 *words,
 
 /* ---------- methods: variances ---------- */
 
-/* A variance of a sample is divided by one less, and needs a row more. */
+/*
+ * Is the result for a sample, and not for the whole population?  The variance of a
+ * sample is divided by the number of rows less 1, and so needs two rows.
+ */
 static inline bool
 is_sample(const AggregateResult *result)
 {
@@ -202,8 +206,8 @@ is_sample(const AggregateResult *result)
 }
 
 /*
- * Of integers and numerics.  The sum is of one word and the squares of two with
- * SQUARES_OF_INT4, else of two and three.
+ * The variance of integers or numerics.  With SQUARES_OF_INT4 the sum has one word
+ * and the sum of squares two; with the other states they have two and three.
  */
 static Datum
 variance_of(const AggregateResult *result, const uint64 *group, Size stride,
@@ -236,7 +240,7 @@ make_stddev(const AggregateResult *result, const uint64 *group, Size stride)
 	return variance_of(result, group, stride, true);
 }
 
-/* Of numerics: the states are those of SQUARES_OF_NUMERIC. */
+/* Numerics only: the aggregate has the states of SQUARES_OF_NUMERIC. */
 static void
 sums_with_squares(const AggregateResult *result, const uint64 *group,
 				  Size stride, NumericSums *sums)
@@ -314,8 +318,9 @@ static const AggregateFamily count = {
 };
 
 /*
- * The state is the result: min and max, bool_and, bool_or, bit_and and bit_or, and
- * any_value, which is the least because any will do.
+ * Aggregates whose first state is the result: min and max, bool_and, bool_or,
+ * bit_and, bit_or, and any_value.  any_value() may return any value of the group;
+ * it returns the least.
  */
 static const AggregateFamily value = {
 	.argument = AGGREGATE_OF_VALUES,
@@ -323,7 +328,7 @@ static const AggregateFamily value = {
 	.fewest_rows = 1,
 };
 
-/* The same of bit_xor, to which equal values are not one. */
+/* The same for bit_xor, where a value that comes again changes the result. */
 static const AggregateFamily value_of_each = {
 	.argument = AGGREGATE_OF_VALUES,
 	.fewest_rows = 1,
@@ -473,7 +478,7 @@ static const AggregateFamily pair_avg = {
 	.decode = decode_pair_avg,
 };
 
-/* Core's own function of core's own state makes the result. */
+/* The result is made by core's own final function, of core's own state. */
 static const AggregateFamily pair = {
 	.argument = AGGREGATE_OF_PAIRS,
 	.fewest_rows = 1,
@@ -508,18 +513,21 @@ static const AggregateFamily greatest_enum = {
 
 /* ---------- states ---------- */
 
-/* The second level's, which holds the value that it chooses. */
+/* The value that is chosen is in a state of the second level. */
 #define NO_STATES {{0}}
 
 #define COUNT_ALONE {{RHH_COUNT}}
 
 #define STATE_AND_COUNT(op) {{op}, {RHH_COUNT}}
 
-/* The maximum tells NaN; a limb that the argument has not has no state. */
+/*
+ * The maximum tells whether NaN is among the values.  A limb that the argument does
+ * not have gets no state, see gpurhh_state_is_used().
+ */
 #define SUMS_OF_LIMBS {{RHH_SUM_I128}, {RHH_COUNT}, {RHH_MAX_I64}, \
 	{RHH_SUM_I128, GPU_ENC_LIMB1}, {RHH_SUM_I128, GPU_ENC_LIMB2}}
 
-/* Of an interval: its time and how many there are, days, months, infinities. */
+/* The sums of an interval's fields; the second state counts the intervals. */
 #define SUMS_OF_FIELDS {{RHH_SUM_I128}, {RHH_COUNT}, \
 	{RHH_SUM_I64, GPU_ENC_INTERVAL_DAYS}, \
 	{RHH_SUM_I64, GPU_ENC_INTERVAL_MONTHS}, \
@@ -542,7 +550,7 @@ enum
 #define SUMS_OF_PAIR(one, other) {{RHH_SUM_F64, .argument = one}, \
 	{RHH_COUNT, .argument = one}, {RHH_SUM_F64, .argument = other}}
 
-/* In the order of pair_final.c's enum PairState. */
+/* In the order of enum PairState in pair_final.c. */
 #define MOMENTS_OF_PAIR {{RHH_MOMENTS_F64, .argument = X}, \
 	{RHH_COUNT, .argument = X}, {RHH_AND, .argument = X}, \
 	{RHH_OR, .argument = X}, {RHH_MOMENTS_F64, .argument = Y}, \
@@ -676,7 +684,7 @@ static const GpuAggregate aggregates[] = {
 	{F_COVAR_SAMP, FLOAT8OID, &pair, MOMENTS_OF_PAIR, GPU_ENC_FLOAT8_RAW, float8_covar_samp},
 };
 
-/* NULL where the aggregate is not supported. */
+/* The row of an aggregate.  Returns NULL if the aggregate is not supported. */
 const GpuAggregate *
 gpurhh_find_aggregate(Oid function)
 {
@@ -688,7 +696,7 @@ gpurhh_find_aggregate(Oid function)
 	return NULL;
 }
 
-/* Why an aggregate is not in the table, where that needs to be said, or NULL. */
+/* Says why an aggregate has no row.  NULL: there is nothing special to say. */
 const char *
 gpurhh_aggregate_problem(Oid function)
 {
@@ -704,7 +712,10 @@ gpurhh_aggregate_problem(Oid function)
 
 /* ---------- arguments ---------- */
 
-/* Polymorphic arguments may be any enum, or whatever a state of one word holds. */
+/*
+ * Does an argument have the type that the row declares?  ANYENUM takes every enum,
+ * and ANYELEMENT every type whose values fit a state of one word.
+ */
 static bool
 has_type(const GpuAggregate *aggregate, Oid type, const GpuColumn *column)
 {
@@ -719,19 +730,12 @@ has_type(const GpuAggregate *aggregate, Oid type, const GpuColumn *column)
 	}
 }
 
-/* As integers whose least is one of the values, to the last bit: -0 and NaN, too. */
-static GpuEncoding
-unchanged(GpuEncoding encoding)
-{
-	return encoding == GPU_ENC_FLOAT4 ? GPU_ENC_FLOAT4_RAW :
-		encoding == GPU_ENC_FLOAT8 ? GPU_ENC_FLOAT8_RAW : encoding;
-}
-
 /*
- * How an argument travels.  Where the aggregate only asks whether it is NULL, and
- * that is all that can be fed, the encoding is GPU_ENC_NONE.  collation: the one
- * that the aggregate compares by.  False: the argument cannot be fed, and *problem
- * says why, to follow "has an argument".
+ * Finds the encoding in which an argument of an aggregate travels.  It is
+ * GPU_ENC_NONE if the aggregate only asks whether the argument is NULL and the
+ * argument's type has no encoding.  collation is the one by which the aggregate
+ * compares.  Returns false if the argument cannot be fed; then *problem says why, to
+ * follow "has an argument".
  */
 bool
 gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg, Oid collation,
@@ -765,24 +769,20 @@ gpurhh_resolve_argument(const GpuAggregate *aggregate, Node *arg, Oid collation,
 		*problem = "with a collation whose order is not that of bytes";
 	else
 	{
+		/* the result is one of the values to the last bit: -0 and any NaN, too */
 		if (aggregate->argtype == ANYELEMENTOID)
-			column->encoding = unchanged(column->encoding);
+			column->encoding = gpurhh_as_stored(column->encoding);
 		return true;
 	}
 	return false;
 }
 
-/* Does an argument have the part that a state is over? */
+/* Does this argument have the part over which the state is computed? */
 bool
 gpurhh_state_is_used(const AggregateState *state, const GpuColumn *column)
 {
-	switch (state->part)
-	{
-		case GPU_ENC_LIMB1:
-			return GPURHH_DECIMAL_LIMBS(column->parameter) > 1;
-		case GPU_ENC_LIMB2:
-			return GPURHH_DECIMAL_LIMBS(column->parameter) > 2;
-		default:
-			return true;
-	}
+	const GpuEncodingInfo *part = &gpurhh_encodings[state->part];
+
+	return part->derivation != DERIVED_LIMB ||
+		part->limb < GPURHH_DECIMAL_LIMBS(column->parameter);
 }

@@ -1,25 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * decimal.c
- *		numeric of a known scale as integers.
+ *		Numerics of a known scale as integers.
  *
- * An expression whose values all have one display scale s, because it is
- * declared numeric(p,s) or is a sum or product of such, is computed with as
- * integers: value * 10^s.  Equal integers are then equal numerics with equal
- * digits, and a sum's scale is core's.
+ * If all values of an expression have the same display scale s, because it is
+ * declared numeric(p,s) or is a sum or product of such expressions, each value is
+ * represented by the integer value * 10^s.  Equal integers then stand for equal
+ * numerics that show the same digits, and a sum has the scale that core gives it.
  *
- * An integer of more than 18 digits is in limbs, one for each fed column: from
- * the least significant one on GPURHH_LIMB_BITS bits of its absolute value,
- * with its sign.  So the sum of a wide argument is
+ * An integer of more than 18 digits is divided into limbs, each of which is fed in a
+ * column of its own.  A limb has GPURHH_LIMB_BITS bits of the absolute value, the
+ * first limb the least significant ones, and the sign of the value.  So the sum of a
+ * wide argument is
  *
  *		sum(limb 0) + sum(limb 1) * 2^61 + sum(limb 2) * 2^122
  *
- * of which each is an exact sum of 8-byte integers.  NaN is the greatest int64
- * in limb 0, which no limb is: it equals itself and is greater than all else,
- * as in core.  Infinities, and other values that are not as declared, have no limbs.
+ * where each of the three is an exact sum of 8-byte integers.  NaN is the greatest
+ * int64 in limb 0, which is no other value's limb.  So NaN equals itself and is
+ * greater than everything else, as it is in core.  Infinities and other values that
+ * are not as declared have no limbs.
  *
- * Values are read and made in the format in which numeric.c stores them, which
- * it keeps to itself:
+ * This file reads and makes values in the format in which core's numeric.c stores
+ * them.  No header of core declares that format:
  *
  *		int16 header	1 0 sign scale:6 weight:7 (two's complement), or
  *						0 sign scale:14, then an int16 of weight, or
@@ -66,7 +68,7 @@
 
 #define LIMB_MASK ((UINT64CONST(1) << GPURHH_LIMB_BITS) - 1)
 
-/* Digits of base 10000 that 128 bits take at most, at any alignment. */
+/* The most digits of base 10000 that a 128-bit integer has, wherever the point is. */
 #define MAX_INT128_DIGITS	12
 
 static const int64 powers[] = {
@@ -80,7 +82,7 @@ static const int64 powers[] = {
 
 /* ---------- which expressions have a known scale ---------- */
 
-/* Limbs for integers of so many digits; 0: there are not enough. */
+/* How many limbs integers of so many digits need; 0: more than there are. */
 int
 gpurhh_decimal_limbs(int digits)
 {
@@ -89,7 +91,7 @@ gpurhh_decimal_limbs(int digits)
 		digits <= 55 ? 3 : 0;
 }
 
-/* numeric(p,s), where s may be negative, or greater than p. */
+/* Reads p and s of numeric(p,s); s may be negative, or greater than p. */
 static bool
 type_of_typmod(int32 typmod, int *digits, int *scale)
 {
@@ -104,7 +106,7 @@ type_of_typmod(int32 typmod, int *digits, int *scale)
 	return true;
 }
 
-/* A numeric, taken apart. */
+/* The parts of a stored numeric. */
 typedef struct Numeral
 {
 	uint16		header;
@@ -116,7 +118,7 @@ typedef struct Numeral
 	const char *digits;			/* may be unaligned */
 } Numeral;
 
-/* value: a varlena that is not compressed or elsewhere. */
+/* Finds the parts of a value, a varlena that is neither compressed nor out of line. */
 static inline void
 take_apart(const char *value, Numeral *result)
 {
@@ -161,14 +163,14 @@ digit_at(const Numeral *numeral, int i)
 	return digit;
 }
 
-/* What extract() gives: integers, or with the digits that a second has. */
+/* A field of extract(), whose values are integers or have the digits of a second. */
 typedef struct ExtractField
 {
 	const char *name;			/* as the grammar writes it */
 	int			digits;
 	int			scale;
-	bool		years;			/* of an infinite time it is infinite, too; of
-								 * all else NULL */
+	bool		years;			/* for an infinite time it is infinite; the other
+								 * fields are NULL then */
 } ExtractField;
 
 static const ExtractField extract_fields[] = {
@@ -191,7 +193,10 @@ static const ExtractField extract_fields[] = {
 	{"millennium", 6, 0, true},
 };
 
-/* Of a constant field of what is no interval; NULL: it is something else. */
+/*
+ * The field, if the function is extract() of a constant field and its source is not
+ * an interval; else NULL.
+ */
 static const ExtractField *
 extract_field(Oid function, List *args)
 {
@@ -218,7 +223,7 @@ extract_field(Oid function, List *args)
 	return NULL;
 }
 
-/* Is it an integer that may be infinite?  As such it is no decimal. */
+/* Is it an extract() whose integers may be infinite?  These are no decimals. */
 bool
 gpurhh_is_extract_years(Node *expr)
 {
@@ -230,7 +235,7 @@ gpurhh_is_extract_years(Node *expr)
 	return field != NULL && field->years;
 }
 
-/* A constant shows what it is, whatever its modifier says. */
+/* The digits and scale of a constant are those of its value, not of its modifier. */
 static bool
 type_of_constant(const Const *constant, int *digits, int *scale)
 {
@@ -251,7 +256,7 @@ type_of_constant(const Const *constant, int *digits, int *scale)
 	return true;
 }
 
-/* The expressions that a CASE or COALESCE may return. */
+/* The expressions whose value a CASE or COALESCE may return. */
 static List *
 results_of(Node *expr)
 {
@@ -268,7 +273,7 @@ results_of(Node *expr)
 	return results;
 }
 
-/* All but NULLs have to have one scale. */
+/* The type of a CASE or COALESCE: all results but NULLs must have the same scale. */
 static bool
 type_of_results(List *results, int *digits, int *scale)
 {
@@ -291,7 +296,7 @@ type_of_results(List *results, int *digits, int *scale)
 	return *scale >= 0;
 }
 
-/* A sum, a difference or a product. */
+/* The type of a sum, a difference or a product. */
 static bool
 type_of_arithmetic(Oid function, List *args, int *digits, int *scale)
 {
@@ -355,9 +360,9 @@ type_of_function(Oid function, List *args, int *digits, int *scale)
 }
 
 /*
- * Whether all values of the expression have one scale, and then which, and how
- * many digits the integers have at most.  The answer is the same for the plan's
- * expression as for the query's.
+ * Do all values of the expression have the same scale?  If so, stores that scale and
+ * the most digits that the integers can have.  The answer is the same for an
+ * expression of the query and for what the planner has made of it.
  */
 bool
 gpurhh_decimal_type(Node *expr, int *digits, int *scale)
@@ -396,7 +401,7 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 
 /* ---------- reading ---------- */
 
-/* words = words * factor + add; false if that does not fit. */
+/* Computes words = words * factor + add; returns false if that does not fit. */
 static bool
 multiply_add(uint64 *words, uint32 factor, uint32 add)
 {
@@ -411,7 +416,10 @@ multiply_add(uint64 *words, uint32 factor, uint32 add)
 	return carry == 0;
 }
 
-/* The absolute value's integer, in 192 bits; false: it is not one, or too large. */
+/*
+ * Reads the absolute value of value * 10^scale into 192 bits.  Returns false if that
+ * is not an integer or does not fit.
+ */
 static bool
 read_words(const Numeral *numeral, int scale, uint64 *words)
 {
@@ -444,8 +452,9 @@ read_words(const Numeral *numeral, int scale, uint64 *words)
 }
 
 /*
- * Most values, fast: at most 16 digits in the short format, and one limb.
- * False: it may be anything else.
+ * A fast path for most values: those in the short format that have at most 16
+ * digits and need one limb.  Returns false for all others, of which nothing is known
+ * then.
  */
 static inline bool
 read_short(const char *value, int scale, int64 *result)
@@ -517,7 +526,7 @@ read_short(const char *value, int scale, int64 *result)
 	return true;
 }
 
-/* A value that is compressed or elsewhere, to be freed. */
+/* A copy of a value that is compressed or out of line; the caller frees it. */
 static pg_noinline char *
 detoast(const char *value)
 {
@@ -531,9 +540,9 @@ is_toasted(const char *value)
 }
 
 /*
- * The limbs of a value, a varlena in any form, whose expression is known by this
- * scale and takes n_limbs limbs.  False: the value has another scale, or needs
- * more limbs, or is infinite.
+ * Reads the limbs of a value, a varlena in any form.  scale and n_limbs are what is
+ * known of its expression.  Returns false if the value has another scale, needs more
+ * limbs, or is infinite.
  */
 bool
 gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
@@ -579,8 +588,9 @@ gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
 }
 
 /*
- * The single limbs of n values, of which each is at data[i] + positions[i].
- * False: gpurhh_decimal_read() would refuse one of them, and the result is void.
+ * Reads n values of one limb each; value i is at data[i] + positions[i].  Returns
+ * false if gpurhh_decimal_read() would refuse one of them; the result must not be
+ * used then.
  */
 bool
 gpurhh_decimal_read_column(const char *const *data, const uint32 *positions,
@@ -598,8 +608,9 @@ gpurhh_decimal_read_column(const char *const *data, const uint32 *positions,
 }
 
 /*
- * The integer of a value of given_scale that it has with a scale that is not
- * less.  False: it has another scale, or does not fit.
+ * Reads value * 10^scale of a value that must have given_scale; scale is not less
+ * than that.  Returns false if the value has another scale, or if the integer does
+ * not fit.
  */
 bool
 gpurhh_decimal_read_as(const char *value, int given_scale, int scale,
@@ -625,7 +636,7 @@ gpurhh_decimal_read_as(const char *value, int given_scale, int scale,
 	return true;
 }
 
-/* gpurhh_decimal_read() into one integer. */
+/* Does what gpurhh_decimal_read() does, but reads one integer instead of limbs. */
 bool
 gpurhh_decimal_read128(const char *value, int scale, int128 *result)
 {
@@ -641,9 +652,9 @@ gpurhh_decimal_read128(const char *value, int scale, int128 *result)
 }
 
 /*
- * Can n integers be split into so many limbs?  Values that have their declared
- * scale may have more digits than were declared, and so may what is computed of
- * them.
+ * Can all of n integers be split into so many limbs?  Values that have the declared
+ * scale may still have more digits than are declared, and so may results that are
+ * computed from them.
  */
 bool
 gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
@@ -670,7 +681,7 @@ gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
 	return above >> (bits - 64) == 0;
 }
 
-/* The same of keys: beyond what one limb has are odd ones. */
+/* Do all of n keys fit one limb?  Greater integers mean odd keys. */
 bool
 gpurhh_decimal_fits_key(const int64 *values, int n)
 {
@@ -684,8 +695,8 @@ gpurhh_decimal_fits_key(const int64 *values, int n)
 }
 
 /*
- * The integer that a value would be with this scale, whatever scale it has itself.
- * False: there is none of 8 bytes, or it would mean NaN.
+ * Computes value * 10^scale, whatever scale the value has itself.  Returns false if
+ * that is not an integer of 8 bytes, or is the integer that means NaN.
  */
 bool
 gpurhh_decimal_integer(const char *value, int scale, int64 *result)
@@ -701,7 +712,7 @@ gpurhh_decimal_integer(const char *value, int scale, int64 *result)
 	return true;
 }
 
-/* One limb each of n integers, which fit. */
+/* Stores the limb of this number of each of n integers, which are known to fit. */
 void
 gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
 {
@@ -723,7 +734,7 @@ gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
 	}
 }
 
-/* 10^exponent; false: it does not fit. */
+/* Computes 10^exponent; returns false if that does not fit. */
 bool
 gpurhh_decimal_power(int exponent, int128 *result)
 {
@@ -737,7 +748,10 @@ gpurhh_decimal_power(int exponent, int128 *result)
 
 /* ---------- making ---------- */
 
-/* digits: from the least significant one on, which has the weight 10000^exponent */
+/*
+ * Makes a numeric of n digits of base 10000, which begin with the least significant
+ * one.  That one has the weight 10000^exponent.
+ */
 static Datum
 make_numeric(bool negative, const int16 *digits, int n, int exponent, int scale)
 {
@@ -780,7 +794,7 @@ make_numeric(bool negative, const int16 *digits, int n, int exponent, int scale)
 	return PointerGetDatum(result);
 }
 
-/* The numeric value / 10^scale with that scale, as core would store it. */
+/* Makes the numeric value / 10^scale, with that scale, as core would store it. */
 Datum
 gpurhh_decimal_make(int128 value, int scale)
 {
@@ -821,7 +835,7 @@ gpurhh_decimal_nan(void)
 	return PointerGetDatum(result);
 }
 
-/* The numeric of one limb, which may be NaN. */
+/* Makes the numeric of a single limb, which may mean NaN. */
 Datum
 gpurhh_decimal_value(int64 value, int scale)
 {
@@ -829,7 +843,7 @@ gpurhh_decimal_value(int64 value, int scale)
 		gpurhh_decimal_make(value, scale);
 }
 
-/* What limbs' sums add up to. */
+/* Makes the numeric that the sums of the limbs add up to. */
 Datum
 gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale)
 {
@@ -863,7 +877,7 @@ gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale)
 
 /* ---------- core's states ---------- */
 
-/* A finite numeric as core's states of aggregates are written. */
+/* Appends a finite numeric in the format in which core writes states of aggregates. */
 void
 gpurhh_decimal_serialize(StringInfo to, Datum value)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * encoding.c
- *		Values as the words that travel, where these are not their bits, and
- *		back.
+ *		Turns values into the words that travel, where these are not simply the
+ *		bits of the value, and turns words back into values.
  *
- * The order of words, as signed integers, is the type's own where minima and
- * maxima are looked for.
+ * A device knows integers only.  Where it looks for a minimum or a maximum, words
+ * that are compared as signed integers must be in the order of the type's values.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,24 +25,60 @@
 #include "compat.h"
 #include "types/types.h"
 
-/* A zone is less than 16 hours off, so it fits; the sum below does as well. */
+/*
+ * A word of a timetz has the zone, in seconds, in its lowest ZONE_BITS bits.  Zones
+ * are less than 16 hours from UTC, so they fit, and the time in UTC fits the rest.
+ */
 #define ZONE_BITS	18
 #define ZONE_BIAS	(1 << (ZONE_BITS - 1))
 
-/* As an integer in float8's order, with all NaNs greatest; and back. */
-static inline int64
-order_float8(int64 bits)
-{
-	return bits ^ ((bits >> 63) & PG_INT64_MAX);
-}
-
+/*
+ * These four turn the bits of a value into an integer whose order, with a sign, is
+ * that of the values.  Each of them is its own inverse.  NaN is the greatest float
+ * if its sign bit is 0, as it is in the NaN that all others are replaced by.
+ */
 static inline int32
 order_float4(int32 bits)
 {
 	return bits ^ ((bits >> 31) & PG_INT32_MAX);
 }
 
-#define CONVERT_LOOP(T, expr) \
+static inline int64
+order_float8(int64 bits)
+{
+	return bits ^ ((bits >> 63) & PG_INT64_MAX);
+}
+
+static inline uint32
+order_uint4(uint32 bits)
+{
+	return bits ^ ((uint32) 1 << 31);
+}
+
+static inline uint64
+order_uint8(uint64 bits)
+{
+	return bits ^ (UINT64CONST(1) << 63);
+}
+
+/* The encoding whose columns have the values of this one with their very bits. */
+GpuEncoding
+gpurhh_as_stored(GpuEncoding encoding)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_FLOAT4:
+			return GPU_ENC_FLOAT4_RAW;
+		case GPU_ENC_FLOAT8:
+			return GPU_ENC_FLOAT8_RAW;
+		case GPU_ENC_BPCHAR:
+			return GPU_ENC_STRING;
+		default:
+			return encoding;
+	}
+}
+
+#define ORDER_LOOP(T, expr) \
 	do { \
 		T		   *v = values; \
 		\
@@ -50,56 +86,96 @@ order_float4(int32 bits)
 			v[i] = (expr); \
 	} while (0)
 
-/* Makes values what travels, where that is not what they are. */
+/* Gives n values of 4 bytes, as they are stored, the bits that the order asks for. */
 void
-gpurhh_convert_values(GpuEncoding encoding, void *values, int n)
+gpurhh_order_4_bytes(GpuOrder order, void *values, int n)
 {
-	switch (encoding)
+	switch (order)
 	{
-		case GPU_ENC_FLOAT4:
+		case ORDER_OF_BITS:
+			break;
+		case ORDER_OF_EQUALITY:
 			/* -0 equals 0 */
-			CONVERT_LOOP(float4, isnan(v[i]) ? get_float4_nan() :
-						 v[i] == 0 ? 0 : v[i]);
+			ORDER_LOOP(float4, isnan(v[i]) ? get_float4_nan() :
+					   v[i] == 0 ? 0 : v[i]);
 			break;
-		case GPU_ENC_FLOAT8:
-			CONVERT_LOOP(float8, isnan(v[i]) ? get_float8_nan() :
-						 v[i] == 0 ? 0 : v[i]);
+		case ORDER_OF_FLOATS:
+			ORDER_LOOP(float4, isnan(v[i]) ? get_float4_nan() : v[i]);
+			ORDER_LOOP(int32, order_float4(v[i]));
 			break;
-		case GPU_ENC_FLOAT4_ORDER:
-			CONVERT_LOOP(float4, isnan(v[i]) ? get_float4_nan() : v[i]);
-			CONVERT_LOOP(int32, order_float4(v[i]));
-			break;
-		case GPU_ENC_FLOAT8_ORDER:
-			CONVERT_LOOP(float8, isnan(v[i]) ? get_float8_nan() : v[i]);
-			CONVERT_LOOP(int64, order_float8(v[i]));
-			break;
-		case GPU_ENC_OID_ORDER:
-			CONVERT_LOOP(uint32, v[i] ^ ((uint32) 1 << 31));
-			break;
-		case GPU_ENC_UINT8_ORDER:
-			CONVERT_LOOP(uint64, v[i] ^ (UINT64CONST(1) << 63));
-			break;
-		default:
+		case ORDER_OF_UNSIGNED:
+			ORDER_LOOP(uint32, order_uint4(v[i]));
 			break;
 	}
 }
 
-/* The value's bits of a word of an encoding by value, or of some if it has none. */
-int64
-gpurhh_convert_back(GpuEncoding encoding, int64 word)
+/* The same for n values of 8 bytes. */
+void
+gpurhh_order_8_bytes(GpuOrder order, void *values, int n)
 {
-	switch (encoding)
+	switch (order)
 	{
-		case GPU_ENC_FLOAT4_ORDER:
-			return order_float4((int32) word);
-		case GPU_ENC_FLOAT8_ORDER:
-			return order_float8(word);
-		case GPU_ENC_OID_ORDER:
-			return (uint32) word ^ ((uint32) 1 << 31);
-		case GPU_ENC_UINT8_ORDER:
-			return (int64) ((uint64) word ^ (UINT64CONST(1) << 63));
+		case ORDER_OF_BITS:
+			break;
+		case ORDER_OF_EQUALITY:
+			ORDER_LOOP(float8, isnan(v[i]) ? get_float8_nan() :
+					   v[i] == 0 ? 0 : v[i]);
+			break;
+		case ORDER_OF_FLOATS:
+			ORDER_LOOP(float8, isnan(v[i]) ? get_float8_nan() : v[i]);
+			ORDER_LOOP(int64, order_float8(v[i]));
+			break;
+		case ORDER_OF_UNSIGNED:
+			ORDER_LOOP(uint64, order_uint8(v[i]));
+			break;
+	}
+}
+
+#define DECODE_LOOP(datum) \
+	do { \
+		for (uint32 i = 0; i < n; i++) \
+			values[i] = (datum); \
+	} while (0)
+
+/* The Datums of n words of an encoding by value. */
+void
+gpurhh_decode_values(GpuEncoding encoding, const uint64 *words, uint32 n,
+					 Datum *values)
+{
+	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
+
+	Assert(!info->by_reference);
+	if (info->derivation == DERIVED_TRUTH)
+	{
+		DECODE_LOOP(BoolGetDatum(words[i] != 0));
+		return;
+	}
+	Assert(info->derivation == DERIVED_VALUE);
+	switch (info->bytes)
+	{
+		case 1:
+			DECODE_LOOP(CharGetDatum((char) words[i]));
+			break;
+		case 2:
+			DECODE_LOOP(Int16GetDatum((int16) words[i]));
+			break;
+		case 4:
+			/* Datums of four bytes are alike, as in fetch_att() */
+			if (info->order == ORDER_OF_FLOATS)
+				DECODE_LOOP(Int32GetDatum(order_float4((int32) words[i])));
+			else if (info->order == ORDER_OF_UNSIGNED)
+				DECODE_LOOP(Int32GetDatum((int32) order_uint4((uint32) words[i])));
+			else
+				DECODE_LOOP(Int32GetDatum((int32) words[i]));
+			break;
 		default:
-			return word;
+			if (info->order == ORDER_OF_FLOATS)
+				DECODE_LOOP(Int64GetDatum(order_float8((int64) words[i])));
+			else if (info->order == ORDER_OF_UNSIGNED)
+				DECODE_LOOP(Int64GetDatum((int64) order_uint8(words[i])));
+			else
+				DECODE_LOOP(Int64GetDatum((int64) words[i]));
+			break;
 	}
 }
 
@@ -130,7 +206,7 @@ decode_years(int64 years)
 	return gpurhh_decimal_make(years, 0);
 }
 
-/* A field of an interval, which is 0 if that is infinite. */
+/* One field of an interval.  The fields of an infinite interval count as 0. */
 static uint64
 encode_interval(GpuEncoding encoding, const void *stored)
 {
@@ -150,8 +226,8 @@ encode_interval(GpuEncoding encoding, const void *stored)
 }
 
 /*
- * A value of an encoding of one word by reference, as it is stored: it need not
- * be aligned.
+ * The word of a value by reference, for encodings that are DERIVED_WORD.  stored is
+ * the value as it is stored in a tuple; it need not be aligned.
  */
 uint64
 gpurhh_encode_reference(GpuEncoding encoding, int parameter, const void *stored)
@@ -198,8 +274,8 @@ gpurhh_encode_reference(GpuEncoding encoding, int parameter, const void *stored)
 }
 
 /*
- * The value, in the current memory context, whose words are word[0], and with
- * two of them word[stride].
+ * Makes a value by reference of its word, in the current memory context.  Where a
+ * value has two words, the second one is word[stride].
  */
 Datum
 gpurhh_decode_reference(GpuEncoding encoding, int parameter,

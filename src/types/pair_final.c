@@ -1,20 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * pair_final.c
- *		Results of aggregates of two arguments: corr, covar_pop and the like.
+ *		Makes the results of aggregates of two arguments: corr, covar_pop and
+ *		others.
  *
- * They are over the rows in which neither argument is NULL.  Core's are made of
- * a count, two sums, and three sums of products of deviations from the averages,
- * Sxx, Syy and Sxy.  Core changes these with each row, in the order of the rows.
- * Here they are computed at the end, from sums of twice the precision that may be
- * added up in any order:
+ * These aggregates count only rows in which neither argument is NULL.  Core's states
+ * have a count, two sums, and three sums of products of deviations from the
+ * averages: Sxx, Syy and Sxy.  Core updates all of them with each row, in the order
+ * of the rows.  Here Sxx, Syy and Sxy are computed at the end, from sums of twice the
+ * precision of a double, which may be added up in any order:
  *
  *		Sxx		as variances are, from the moments of one argument
  *		Sxy		in the same way, from the products of both (batch/pairs.c)
  *
  * Core's final functions make the result.  They divide by Sxx and Syy, so it
- * matters whether these are 0.  They are 0 where all values are equal, which their
- * bits tell: AND of all values is OR of all values.  Rounding does not decide it.
+ * matters whether these are exactly 0, as they are if all values of an argument are
+ * equal.  The bits tell that: the AND of all values is then equal to their OR.  So
+ * rounding does not decide whether a result is NULL.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,7 +32,7 @@
 #include "rhh_states.h"
 #include "types/agg_final.h"
 
-/* The states of these aggregates, in the order of their rows (aggregates.c). */
+/* The states of these aggregates, in the order of MOMENTS_OF_PAIR (aggregates.c). */
 enum PairState
 {
 	PAIR_X,						/* moments, count, AND, OR */
@@ -43,17 +45,16 @@ enum PairState
 	PAIR_PRODUCTS
 };
 
-/* Core's state. */
-#define PAIR_N_FLOATS	6
+#define PAIR_N_FLOATS	6		/* in core's state */
 
-/* Of a plan. */
+/* What a plan keeps to call the final function of one aggregate. */
 typedef struct PairFinal
 {
 	PGFunction	function;		/* core's final function */
 	ArrayType  *state;			/* its argument: N, Sx, Sxx, Sy, Syy, Sxy */
 } PairFinal;
 
-/* What core's final function needs to be called again and again. */
+/* Prepares what the calls of core's final function need, once a plan. */
 void *
 gpurhh_pair_final_create(const GpuAggregate *aggregate)
 {
@@ -69,13 +70,13 @@ gpurhh_pair_final_create(const GpuAggregate *aggregate)
 	return final;
 }
 
-/* The moments of one argument of count rows. */
+/* What is known of one of the two arguments. */
 typedef struct PairSide
 {
 	bool		finite;
 	bool		constant;
 	float8		sum;
-	float8		deviations;		/* sum of the squares of all */
+	float8		deviations;		/* the sum of the squares of all deviations */
 } PairSide;
 
 static PairSide
@@ -159,8 +160,8 @@ gpurhh_pair_final(const AggregateResult *column, const uint64 *group,
 }
 
 /*
- * The average of one argument, the states' first, and an error where core has one
- * on account of the other.
+ * The average of the argument that the aggregate's states name first.  Core computes
+ * sums of both arguments, so an overflow of the other one is an error here, too.
  */
 float8
 gpurhh_pair_avg(const AggregateResult *column, const uint64 *group,

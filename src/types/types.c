@@ -1,12 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * types.c
- *		What is supported of types: one row for each.
+ *		The types that are supported: one row for each; and the encodings that
+ *		the rows name.
  *
- * A type here can be a grouping column (its equality is equality of the bytes
- * that its encoding gives) and a column that the grouping columns determine.
- * Beside the rows there are two rules: a domain is what it is a domain over,
- * and all enums are alike.  docs/supported.md lists the same rows and rules.
+ * A type that has a row can be a grouping column, because two of its values are
+ * equal exactly if its encoding gives them the same bytes.  It can also be a column
+ * that the grouping columns determine.  Two rules add to the rows: a domain is
+ * treated as the type that it is a domain over, and all enums are treated alike.
+ * docs/supported.md lists the same rows and rules.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,43 +27,43 @@
 #include "types/types.h"
 
 const GpuEncodingInfo gpurhh_encodings[] = {
-	[GPU_ENC_NONE] = {0, VECTOR_ANY},
-	[GPU_ENC_BOOL] = {1, VECTOR_BOOL},
-	[GPU_ENC_CHAR] = {1, VECTOR_ANY},
-	[GPU_ENC_INT2] = {2, VECTOR_INT2},
-	[GPU_ENC_INT4] = {4, VECTOR_INT4},
-	[GPU_ENC_OID] = {4, VECTOR_OID},
-	[GPU_ENC_INT8] = {8, VECTOR_INT8},
-	[GPU_ENC_FLOAT4] = {4, VECTOR_FLOAT4},
-	[GPU_ENC_FLOAT8] = {8, VECTOR_FLOAT8},
-	[GPU_ENC_FLOAT4_RAW] = {4, VECTOR_FLOAT4},
-	[GPU_ENC_FLOAT8_RAW] = {8, VECTOR_FLOAT8},
-	[GPU_ENC_FLOAT4_ORDER] = {4, VECTOR_FLOAT4},
-	[GPU_ENC_FLOAT8_ORDER] = {8, VECTOR_FLOAT8},
-	[GPU_ENC_OID_ORDER] = {4, VECTOR_OID},
-	[GPU_ENC_UINT8_ORDER] = {8, VECTOR_INT8},
-	[GPU_ENC_UUID] = {16, VECTOR_UUID, true},
-	[GPU_ENC_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
-	[GPU_ENC_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR, true},
-	[GPU_ENC_NAME] = {GPURHH_STRING_BYTES, VECTOR_ANY, true},
-	[GPU_ENC_LEAST_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
-	[GPU_ENC_LEAST_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR},
-	[GPU_ENC_GREATEST_STRING] = {GPURHH_STRING_BYTES, VECTOR_STRING},
-	[GPU_ENC_GREATEST_BPCHAR] = {GPURHH_STRING_BYTES, VECTOR_BPCHAR},
-	[GPU_ENC_DECIMAL] = {8, VECTOR_DECIMAL, true},
-	[GPU_ENC_LIMB1] = {8, VECTOR_ANY},
-	[GPU_ENC_LIMB2] = {8, VECTOR_ANY},
-	[GPU_ENC_BYTES] = {8, VECTOR_ANY, true},
-	[GPU_ENC_TIMETZ] = {8, VECTOR_ANY, true},
-	[GPU_ENC_TID] = {8, VECTOR_ANY, true},
-	[GPU_ENC_YEARS] = {8, VECTOR_ANY, true},
-	[GPU_ENC_INTERVAL_TIME] = {8, VECTOR_ANY, true},
-	[GPU_ENC_INTERVAL_DAYS] = {8, VECTOR_ANY, true},
-	[GPU_ENC_INTERVAL_MONTHS] = {8, VECTOR_ANY, true},
-	[GPU_ENC_INTERVAL_INFINITE] = {8, VECTOR_ANY, true},
-	[GPU_ENC_FILTER] = {1, VECTOR_BOOL},
-	[GPU_ENC_BOTH] = {1, VECTOR_ANY},
-	[GPU_ENC_PRODUCT] = {16, VECTOR_ANY},
+	[GPU_ENC_NONE] = {0, DERIVED_NOT, VECTOR_ANY},
+	[GPU_ENC_BOOL] = {1, DERIVED_TRUTH, VECTOR_BOOL},
+	[GPU_ENC_CHAR] = {1, DERIVED_VALUE, VECTOR_ANY},
+	[GPU_ENC_INT2] = {2, DERIVED_VALUE, VECTOR_INT2},
+	[GPU_ENC_INT4] = {4, DERIVED_VALUE, VECTOR_INT4},
+	[GPU_ENC_OID] = {4, DERIVED_VALUE, VECTOR_OID},
+	[GPU_ENC_INT8] = {8, DERIVED_VALUE, VECTOR_INT8},
+	[GPU_ENC_FLOAT4] = {4, DERIVED_VALUE, VECTOR_FLOAT4, ORDER_OF_EQUALITY},
+	[GPU_ENC_FLOAT8] = {8, DERIVED_VALUE, VECTOR_FLOAT8, ORDER_OF_EQUALITY},
+	[GPU_ENC_FLOAT4_RAW] = {4, DERIVED_VALUE, VECTOR_FLOAT4},
+	[GPU_ENC_FLOAT8_RAW] = {8, DERIVED_VALUE, VECTOR_FLOAT8},
+	[GPU_ENC_FLOAT4_ORDER] = {4, DERIVED_VALUE, VECTOR_FLOAT4, ORDER_OF_FLOATS},
+	[GPU_ENC_FLOAT8_ORDER] = {8, DERIVED_VALUE, VECTOR_FLOAT8, ORDER_OF_FLOATS},
+	[GPU_ENC_OID_ORDER] = {4, DERIVED_VALUE, VECTOR_OID, ORDER_OF_UNSIGNED},
+	[GPU_ENC_UINT8_ORDER] = {8, DERIVED_VALUE, VECTOR_INT8, ORDER_OF_UNSIGNED},
+	[GPU_ENC_UUID] = {16, DERIVED_VALUE, VECTOR_UUID, .by_reference = true},
+	[GPU_ENC_STRING] = {GPURHH_STRING_BYTES, DERIVED_STRING, VECTOR_STRING},
+	[GPU_ENC_BPCHAR] = {GPURHH_STRING_BYTES, DERIVED_BPCHAR, VECTOR_BPCHAR, .by_reference = true},
+	[GPU_ENC_NAME] = {GPURHH_STRING_BYTES, DERIVED_NAME, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_LEAST_STRING] = {GPURHH_STRING_BYTES, DERIVED_STRING, VECTOR_STRING, .role = ROLE_LEAST},
+	[GPU_ENC_LEAST_BPCHAR] = {GPURHH_STRING_BYTES, DERIVED_BPCHAR, VECTOR_BPCHAR, .role = ROLE_LEAST},
+	[GPU_ENC_GREATEST_STRING] = {GPURHH_STRING_BYTES, DERIVED_STRING, VECTOR_STRING, .role = ROLE_GREATEST},
+	[GPU_ENC_GREATEST_BPCHAR] = {GPURHH_STRING_BYTES, DERIVED_BPCHAR, VECTOR_BPCHAR, .role = ROLE_GREATEST},
+	[GPU_ENC_DECIMAL] = {8, DERIVED_LIMB, VECTOR_DECIMAL, .limb = 0, .by_reference = true},
+	[GPU_ENC_LIMB1] = {8, DERIVED_LIMB, VECTOR_ANY, .limb = 1},
+	[GPU_ENC_LIMB2] = {8, DERIVED_LIMB, VECTOR_ANY, .limb = 2},
+	[GPU_ENC_BYTES] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_TIMETZ] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_TID] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_YEARS] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_INTERVAL_TIME] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_INTERVAL_DAYS] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_INTERVAL_MONTHS] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_INTERVAL_INFINITE] = {8, DERIVED_WORD, VECTOR_ANY, .by_reference = true},
+	[GPU_ENC_FILTER] = {1, DERIVED_TRUTH, VECTOR_BOOL, .role = ROLE_FILTER},
+	[GPU_ENC_BOTH] = {1, DERIVED_BOTH, VECTOR_ANY, .role = ROLE_FILTER},
+	[GPU_ENC_PRODUCT] = {sizeof(Twice), DERIVED_PRODUCT, VECTOR_ANY},
 };
 
 typedef struct GpuType
@@ -107,7 +109,7 @@ static const GpuType types[] = {
 	{MACADDR8OID, GPU_ENC_BYTES, 8},
 };
 
-/* Why a type is not in the table, to follow "has type X, which ...". */
+/* Says why a type is not in the table.  The text follows "has type X, which". */
 static const char *
 type_problem(Oid type)
 {
@@ -128,12 +130,13 @@ type_problem(Oid type)
 }
 
 /*
- * What strings need besides: equality of bytes, and for bpchar a length, without
- * which equal values may differ in their trailing blanks.
+ * Checks what types of strings need besides their row.  Their collation must make
+ * strings equal only if their bytes are equal.  bpchar must have a declared length,
+ * because without one equal values may differ in their trailing blanks.
  *
- * A type with collations that has none here comes of columns whose collations
- * conflict.  Core raises an error when it compares such values, so it has to be
- * core that does.
+ * If a collatable type has no collation, the value comes from columns whose
+ * collations conflict.  Core raises an error when it compares such values, so the
+ * plan is left to core.
  */
 static bool
 resolve_string(Oid type, int32 typmod, Oid collation, GpuColumn *column,
@@ -158,8 +161,8 @@ resolve_string(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 }
 
 /*
- * Does a collation compare strings by their bytes?  Core's answer is behind a
- * header that needs those of ICU.
+ * Does a collation order strings by their bytes?  Core has a function that tells
+ * this, but its header includes headers of ICU, which need not be installed.
  */
 bool
 gpurhh_compares_bytes(Oid collation)
@@ -199,9 +202,10 @@ gpurhh_compares_bytes(Oid collation)
 }
 
 /*
- * How values of a type travel.  A domain's do as what it is a domain over, with
- * the modifier that it gives.  False: they do not, and *problem says why, to
- * follow "has type X, which ...".
+ * Finds the encoding in which values of a type travel, and its parameter.  For a
+ * domain these are the ones of the type that it is a domain over, with the domain's
+ * type modifier.  Returns false if the type has none; then *problem says why, to
+ * follow "has type X, which".
  */
 bool
 gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
@@ -229,8 +233,9 @@ gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 }
 
 /*
- * A numeric, in as many limbs as it takes.  Values that have not the scale that is
- * found here are told from others when they are fed.
+ * Finds the scale of a numeric expression and the number of limbs that its values
+ * need.  A value may still have another scale than the one that is found here; this
+ * is noticed when the value is fed (exec/odd_arguments.c).
  */
 bool
 gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
@@ -256,8 +261,8 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 }
 
 /*
- * gpurhh_resolve() of what an expression gives, where more may be known of it
- * than its type.
+ * Does what gpurhh_resolve() does, for the values of an expression.  More may be
+ * known of these than their type: the digits of a numeric, for example.
  */
 bool
 gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * types.h
- *		Types and aggregates: which are supported, how values travel in columns,
- *		and how results are made of what comes back.
+ *		Types and aggregates: which of them are supported, how values travel to a
+ *		device in columns, and how results are made of the words that come back.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,62 +17,107 @@
 
 /* ---------- types.c ---------- */
 
-#define GPURHH_STRING_BYTES	16	/* of a key that stands for a string */
+#define GPURHH_STRING_BYTES	16	/* width of a key that stands for a string */
 
-/* How a value of a type travels in a column, and back from a result's words. */
+/*
+ * How the values of a column travel to a device, and back as words of a result.
+ *
+ * An encoding is a name for a row of gpurhh_encodings[], which says four things
+ * of a column that have nothing to do with each other: its width, its order, what
+ * it is derived from, and its role.  A plan carries the name alone, and only those
+ * combinations exist that have a row.  So code asks the row for what it needs to
+ * know and does not list encodings, except where it is about a single one.
+ */
 typedef enum GpuEncoding
 {
 	GPU_ENC_NONE,				/* not in a column */
-	GPU_ENC_BOOL,				/* 1 byte */
-	GPU_ENC_CHAR,				/* 1 byte */
+	GPU_ENC_BOOL,
+	GPU_ENC_CHAR,
 	GPU_ENC_INT2,
 	GPU_ENC_INT4,				/* int4, date */
 	GPU_ENC_OID,				/* oid, enums and others without a sign */
 	GPU_ENC_INT8,				/* int8, time, timestamp, timestamptz, money */
-	GPU_ENC_FLOAT4,				/* -0 made 0, one NaN */
+	GPU_ENC_FLOAT4,
 	GPU_ENC_FLOAT8,
-	GPU_ENC_FLOAT4_RAW,			/* as it is */
+	GPU_ENC_FLOAT4_RAW,
 	GPU_ENC_FLOAT8_RAW,
-	/* as integers in the order of their type, for minima and maxima: */
 	GPU_ENC_FLOAT4_ORDER,
 	GPU_ENC_FLOAT8_ORDER,
 	GPU_ENC_OID_ORDER,
 	GPU_ENC_UINT8_ORDER,		/* 8 bytes without a sign */
-	GPU_ENC_UUID,				/* 16 bytes */
-	GPU_ENC_STRING,				/* 16 bytes, see dictionary.c */
-	GPU_ENC_BPCHAR,				/* the same without trailing blanks; parameter:
-								 * how many characters they make it */
-	GPU_ENC_NAME,				/* the same of a name */
-	/* the same of strings that may be a group's least or greatest, else NULL: */
+	GPU_ENC_UUID,
+	GPU_ENC_STRING,
+	GPU_ENC_BPCHAR,				/* parameter: its declared number of characters */
+	GPU_ENC_NAME,
 	GPU_ENC_LEAST_STRING,
 	GPU_ENC_LEAST_BPCHAR,
 	GPU_ENC_GREATEST_STRING,
 	GPU_ENC_GREATEST_BPCHAR,
-	GPU_ENC_DECIMAL,			/* numeric's limb 0, see decimal.c; parameter:
+	GPU_ENC_DECIMAL,			/* limb 0 of a numeric, see decimal.c; parameter:
 								 * GPURHH_DECIMAL_PARAMETER() */
 	GPU_ENC_LIMB1,				/* its other limbs, if there are more */
 	GPU_ENC_LIMB2,
-	/* by reference, in 8 bytes, see encoding.c: */
 	GPU_ENC_BYTES,				/* as many bytes as the parameter says */
 	GPU_ENC_TIMETZ,
 	GPU_ENC_TID,
 	GPU_ENC_YEARS,				/* an integer as a numeric, perhaps infinite */
-	GPU_ENC_INTERVAL_TIME,		/* an interval's fields */
+	GPU_ENC_INTERVAL_TIME,		/* the fields of an interval */
 	GPU_ENC_INTERVAL_DAYS,
 	GPU_ENC_INTERVAL_MONTHS,
 	GPU_ENC_INTERVAL_INFINITE,	/* gpurhh_interval_infinite() */
-	GPU_ENC_FILTER,				/* a boolean made "is true", 1 byte, never NULL */
-	/* made of two fed columns of float8, see pairs.c; never NULL; parameter:
-	 * GPURHH_PAIR() of them */
-	GPU_ENC_BOTH,				/* neither is NULL, 1 byte */
-	GPU_ENC_PRODUCT				/* 16 bytes: their product as two doubles */
+	GPU_ENC_FILTER,				/* "is true" of a boolean */
+	GPU_ENC_BOTH,				/* parameter, also of the next: GPURHH_PAIR() */
+	GPU_ENC_PRODUCT
 } GpuEncoding;
+
+/*
+ * What is done to the bits of a value so that comparing the words, as devices do,
+ * compares the values.  It is undone when words become values again, except where
+ * equal values are made the same.
+ */
+typedef enum GpuOrder
+{
+	ORDER_OF_BITS,				/* nothing: the bits are right as they are stored,
+								 * or are not compared */
+	ORDER_OF_EQUALITY,			/* equal floats get equal bits: 0 for -0, and one
+								 * NaN; they have no order */
+	ORDER_OF_FLOATS,			/* floats become signed integers in their order */
+	ORDER_OF_UNSIGNED			/* and so do integers without a sign */
+} GpuOrder;
+
+/* What a column's value is made of. */
+typedef enum GpuDerivation
+{
+	DERIVED_NOT,				/* it is in no column */
+	DERIVED_TRUTH,				/* a boolean, as 0 or 1 */
+	DERIVED_VALUE,				/* the value itself, of as many bytes */
+	DERIVED_WORD,				/* a value by reference, or a field of it, as one
+								 * word; see gpurhh_encode_reference() */
+	DERIVED_LIMB,				/* a limb of a numeric; see decimal.c */
+	DERIVED_STRING,				/* the key of a string; see dictionary.c */
+	DERIVED_BPCHAR,				/* the key of a string without trailing blanks */
+	DERIVED_NAME,				/* the key of a name */
+	DERIVED_BOTH,				/* of two fed columns: is neither NULL?; see
+								 * pairs.c */
+	DERIVED_PRODUCT				/* their product, see Twice */
+} GpuDerivation;
+
+/* What a column is for, where that decides which of its values are fed. */
+typedef enum GpuRole
+{
+	ROLE_ANY,					/* a key, an argument, or what a group has beside */
+	ROLE_FILTER,				/* says which rows count, and is never NULL */
+	ROLE_LEAST,					/* strings of which a group's least is looked for:
+								 * those that cannot be it are fed as NULL, see
+								 * candidates.c */
+	ROLE_GREATEST				/* the same for the greatest */
+} GpuRole;
 
 #define GPURHH_PAIR(first, second) ((first) << 8 | (second))
 
 /*
- * A number as two doubles to be added up; the second is small.  So comes
- * GPU_ENC_PRODUCT.
+ * A number to be added up, as the sum of two doubles of which the second is
+ * small.  This is the value of a column of GPU_ENC_PRODUCT.
  */
 typedef struct Twice
 {
@@ -80,35 +125,7 @@ typedef struct Twice
 	float8		low;
 } Twice;
 
-static inline bool
-gpurhh_is_of_pair(GpuEncoding encoding)
-{
-	return encoding == GPU_ENC_BOTH || encoding == GPU_ENC_PRODUCT;
-}
-
-/* Keys of what has no fixed width; see dictionary.c. */
-static inline bool
-gpurhh_is_string(GpuEncoding encoding)
-{
-	return encoding >= GPU_ENC_STRING && encoding <= GPU_ENC_GREATEST_BPCHAR;
-}
-
-/* Of these, those that go through candidates.c. */
-static inline bool
-gpurhh_is_candidate(GpuEncoding encoding)
-{
-	return encoding >= GPU_ENC_LEAST_STRING &&
-		encoding <= GPU_ENC_GREATEST_BPCHAR;
-}
-
-static inline bool
-gpurhh_is_greatest(GpuEncoding encoding)
-{
-	return encoding == GPU_ENC_GREATEST_STRING ||
-		encoding == GPU_ENC_GREATEST_BPCHAR;
-}
-
-/* Of a timetz on disk; the struct is padded. */
+/* The bytes of a timetz on disk; the struct is longer, as it is padded. */
 #define GPU_TIMETZ_BYTES	12
 
 /* The C type of a vector's values. */
@@ -124,28 +141,57 @@ typedef enum VectorType
 	VECTOR_FLOAT8,
 	VECTOR_UUID,
 	VECTOR_STRING,				/* pointers to varlenas, toasted or not */
-	VECTOR_BPCHAR /* the same, without trailing blanks */,
+	VECTOR_BPCHAR,				/* the same; trailing blanks do not count */
 	VECTOR_DECIMAL,				/* numeric as an int64, see decimal.c */
 	VECTOR_DECIMAL128			/* the same as an int128 */
 } VectorType;
 
+/* The row of an encoding. */
 typedef struct GpuEncodingInfo
 {
-	uint8		bytes;			/* in a column */
-	VectorType	vector;			/* that expressions of it are computed in;
-								 * VECTOR_ANY: they are not */
-	bool		by_reference;	/* values are made one by one, with memory */
+	uint8		bytes;			/* the width of a value in a column */
+	GpuDerivation derivation;
+	VectorType	vector;			/* in which expressions give values to be fed so;
+								 * VECTOR_ANY: none does */
+	GpuOrder	order;
+	GpuRole		role;
+	uint8		limb;			/* with DERIVED_LIMB: which one, from 0 */
+	bool		by_reference;	/* values of results are made one by one, as each
+								 * takes memory */
 } GpuEncodingInfo;
 
-/* A column's encoding, and what it has to know. */
+/* How one column of a feed is made of the rows of the child plan. */
 typedef struct GpuColumn
 {
 	GpuEncoding encoding;
-	int			parameter;		/* what it is depends on the encoding; or 0 */
-	int			attribute;		/* of the child, from 0 */
+	int			parameter;		/* its meaning depends on the encoding; else 0 */
+	int			attribute;		/* the attribute of the child, from 0 */
 } GpuColumn;
 
 extern const GpuEncodingInfo gpurhh_encodings[];	/* by GpuEncoding */
+
+/* Is a column made of two others, once these are in the block? */
+static inline bool
+gpurhh_is_of_pair(GpuEncoding encoding)
+{
+	return gpurhh_encodings[encoding].derivation >= DERIVED_BOTH;
+}
+
+/* Does a column have keys that stand for strings? */
+static inline bool
+gpurhh_is_string(GpuEncoding encoding)
+{
+	GpuDerivation derivation = gpurhh_encodings[encoding].derivation;
+
+	return derivation >= DERIVED_STRING && derivation <= DERIVED_NAME;
+}
+
+/* Does candidates.c choose which of its strings are fed? */
+static inline bool
+gpurhh_is_candidate(GpuEncoding encoding)
+{
+	return gpurhh_encodings[encoding].role >= ROLE_LEAST;
+}
 
 extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
 						   GpuColumn *column, const char **problem);
@@ -159,26 +205,27 @@ extern bool gpurhh_compares_bytes(Oid collation);
 
 #define GPU_MAX_OPERANDS 8		/* states that one result is made of */
 
-/* What the arguments of an aggregate may be, and what of them is fed. */
+/* What arguments an aggregate takes, and which part of them is fed. */
 typedef enum AggregateArgument
 {
 	AGGREGATE_OF_NULLS,			/* any type, or no argument: only whether it is
 								 * NULL matters */
 	AGGREGATE_OF_VALUES,		/* the result is a value as the argument is one,
 								 * and may be infinite */
-	AGGREGATE_OF_NUMBERS,		/* there is none for infinite ones of extract() */
+	AGGREGATE_OF_NUMBERS,		/* numbers; infinite ones, as extract() may give,
+								 * are refused */
 	AGGREGATE_OF_LIMBS,			/* numerics, also of more than one limb */
 	AGGREGATE_OF_PARTS,			/* values of which only parts are fed */
 	AGGREGATE_OF_PAIRS,			/* two arguments, of the rows in which neither is
 								 * NULL; see batch/pairs.c */
-	AGGREGATE_CHOICE			/* the second level chooses one of a group's
-								 * values, each of which is a group before */
+	AGGREGATE_CHOICE			/* the first level makes a group of each value,
+								 * and the second level chooses one of these */
 } AggregateArgument;
 
 typedef enum AggregateDistinct
 {
 	DISTINCT_REFUSED,
-	DISTINCT_CHANGES_NOTHING,	/* a value that comes again is nothing new */
+	DISTINCT_CHANGES_NOTHING,	/* a value that is seen again changes no result */
 	DISTINCT_BY_LEVEL			/* the second level computes it, from groups of
 								 * equal values */
 } AggregateDistinct;
@@ -196,9 +243,9 @@ typedef enum GpuChoice
 typedef struct AggregateState
 {
 	rhh_state_op op;			/* 0: there are no more states */
-	GpuEncoding part;			/* of the argument, or of both; GPU_ENC_NONE: it is
-								 * over the argument itself */
-	int			argument;		/* if so: which one, from 0 */
+	GpuEncoding part;			/* the part of the argument that it is over, or of
+								 * both arguments; GPU_ENC_NONE: one of them whole */
+	int			argument;		/* then: the number of that one, from 0 */
 } AggregateState;
 
 typedef struct AggregateFamily AggregateFamily;
@@ -206,9 +253,9 @@ typedef struct AggregateFamily AggregateFamily;
 /* The row of an aggregate. */
 typedef struct GpuAggregate
 {
-	Oid			function;		/* pg_proc's */
-	Oid			argtype;		/* perhaps a polymorphic one, see has_type() in
-								 * aggregates.c; AGGREGATE_OF_NULLS has any */
+	Oid			function;		/* its OID in pg_proc */
+	Oid			argtype;		/* may be polymorphic, see has_type() in
+								 * aggregates.c; not used with AGGREGATE_OF_NULLS */
 	const AggregateFamily *family;
 	AggregateState states[GPU_MAX_OPERANDS];	/* the second is RHH_COUNT unless
 												 * the result is a count */
@@ -218,53 +265,56 @@ typedef struct GpuAggregate
 								 * numerics are not as they are declared */
 } GpuAggregate;
 
-/* What the methods know of a column of the result. */
+/* What the methods of an aggregate's family know of one column of the result. */
 typedef struct AggregateResult
 {
 	const GpuAggregate *aggregate;
-	GpuEncoding encoding;		/* the argument's */
+	GpuEncoding encoding;		/* of the argument, and its parameter */
 	int			parameter;
 	int			words[GPU_MAX_OPERANDS];	/* the first word of each state */
-	void	   *made;			/* what begin() returned */
+	void	   *made;			/* what the family's begin() returned */
 } AggregateResult;
 
-/* The sums of a group's numerics, to be put together with others. */
+/*
+ * The sums of a group's numerics, in the form in which core can add the values that
+ * were not fed (exec/odd_arguments.c).
+ */
 typedef struct NumericSums
 {
-	bool		nan;			/* NaN is among them, and the sums are 0 */
+	bool		nan;			/* NaN is among the values; then the sums are 0 */
 	Datum		sum;
-	Datum		squares;		/* (Datum) 0: the aggregate has no use for it */
+	Datum		squares;		/* (Datum) 0 if the aggregate does not use it */
 } NumericSums;
 
 /*
- * What aggregates have in common whose results are made in the same way.
+ * A family is the aggregates whose results are made in the same way.
  *
- * The words of groups are in columns: word w of group i of a window is
- * words[w * stride + i], and of a single group group[w * stride].
+ * The methods get the words of groups in columns: word w of group i of a window is
+ * words[w * stride + i], and word w of a single group is group[w * stride].
  *
- * With neither decode() nor make() the result is the first state's word, as a
- * value of the encoding.  With decode() a window is computed at once.  With make()
- * results are made one by one, when their group is returned, since they need
- * memory.  Of groups whose result is NULL make() is not called, and decode() must
- * raise no error.
+ * A family without decode() and make() returns the word of the first state, as a
+ * value of the encoding.  decode() computes the results of a whole window at once.
+ * make() computes a single result, when its group is returned, because the result
+ * needs memory.  make() is not called for groups whose result is NULL; decode() sees
+ * these groups too and must not raise an error for them.
  */
 struct AggregateFamily
 {
 	AggregateArgument argument;
 	AggregateDistinct distinct;
-	int			fewest_rows;	/* of fewer the result is NULL; 0: it is a count of
-								 * rows, which is never NULL */
-	GpuEncoding result;			/* how the result comes, without make();
-								 * GPU_ENC_NONE: as the argument */
-	void	   *(*begin) (const GpuAggregate *aggregate);	/* once a plan */
+	int			fewest_rows;	/* the result is NULL for fewer rows than this; 0:
+								 * it is a count, which is never NULL */
+	GpuEncoding result;			/* without make(): the encoding of the result;
+								 * GPU_ENC_NONE: that of the argument */
+	void	   *(*begin) (const GpuAggregate *aggregate);	/* called once a plan */
 	void		(*decode) (const AggregateResult *result, const uint64 *words,
 						   Size stride, uint32 n, Datum *values, bool *isnull);
 	Datum		(*make) (const AggregateResult *result, const uint64 *group,
 						 Size stride);
-	/* of numerics, if core_final can be given more values */
+	/* numerics only: the sums, for core_final to add more values to */
 	void		(*sums) (const AggregateResult *result, const uint64 *group,
 						 Size stride, NumericSums *sums);
-	GpuChoice	choice;			/* of AGGREGATE_CHOICE */
+	GpuChoice	choice;			/* with AGGREGATE_CHOICE: what is chosen */
 };
 
 extern const GpuAggregate *gpurhh_find_aggregate(Oid function);
@@ -277,8 +327,8 @@ extern bool gpurhh_state_is_used(const AggregateState *state,
 
 /* ---------- decimal.c ---------- */
 
-#define GPURHH_DECIMAL_DIGITS	18	/* that one limb has at least */
-#define GPURHH_DECIMAL128_DIGITS 37 /* that an int128 has at least */
+#define GPURHH_DECIMAL_DIGITS	18	/* any integer of so many digits fits a limb */
+#define GPURHH_DECIMAL128_DIGITS 37 /* and of so many an int128 */
 #define GPURHH_LIMB_BITS	61
 #define GPURHH_DECIMAL_PARAMETER(scale, limbs) ((limbs) << 16 | (scale))
 #define GPURHH_DECIMAL_SCALE(parameter) ((parameter) & 0xffff)
@@ -313,8 +363,9 @@ extern Datum gpurhh_decimal_sum(const int128 *sums, int n_limbs, int scale);
 extern void gpurhh_decimal_serialize(StringInfo to, Datum value);
 
 /*
- * Keys beyond every limb: this and the number of a numeric that is not as its type
- * modifier declares, an odd one, in a dictionary (dictionary.c).
+ * The key of an odd numeric, one that is not as its type modifier declares, is this
+ * constant plus the number of the numeric in a dictionary (dictionary.c).  No limb
+ * is as large.
  */
 #define GPURHH_DECIMAL_ODD	(INT64CONST(1) << 62)
 
@@ -325,7 +376,7 @@ gpurhh_decimal_is_odd(uint64 word)
 		(int64) word != GPURHH_DECIMAL_NAN;
 }
 
-/* The int64 for an int128 that it holds, or that is NaN. */
+/* An int128 as an int64.  The value must fit, or be NaN. */
 static inline int64
 gpurhh_decimal_narrow(int128 value)
 {
@@ -334,8 +385,11 @@ gpurhh_decimal_narrow(int128 value)
 
 /* ---------- encoding.c ---------- */
 
-extern void gpurhh_convert_values(GpuEncoding encoding, void *values, int n);
-extern int64 gpurhh_convert_back(GpuEncoding encoding, int64 word);
+extern GpuEncoding gpurhh_as_stored(GpuEncoding encoding);
+extern void gpurhh_order_4_bytes(GpuOrder order, void *values, int n);
+extern void gpurhh_order_8_bytes(GpuOrder order, void *values, int n);
+extern void gpurhh_decode_values(GpuEncoding encoding, const uint64 *words,
+								 uint32 n, Datum *values);
 extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,
 									  const void *stored);
 extern Datum gpurhh_decode_reference(GpuEncoding encoding, int parameter,
