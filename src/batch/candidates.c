@@ -21,7 +21,7 @@
  * string is fed for each block and entry, whatever the order of the rows, and only
  * strings that are fed get into the dictionary.  If the dictionary takes no more
  * strings, the row keeps NULL, and the string goes to the function that the caller
- * of gpurhh_candidates_create() gave (refused_strings.c).
+ * of gpurhh_candidates_create() gave (unnumbered_strings.c).
  *
  *		hashes		a word for each entry; 0: it is free
  *		entries		the word of NULL bits and the keys' words, then a Best for

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * parallel.h
- *		Participants of a parallel plan, and files that they share.
+ *		What the participants of a parallel plan share: their state, and files.
  *
  *-------------------------------------------------------------------------
  */
