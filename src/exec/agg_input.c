@@ -652,6 +652,19 @@ begin_input(GpuAggState *state)
 	return attached;
 }
 
+/*
+ * Is this the process that counts as reading, for the whole session (load.c)?  A worker
+ * that runs the node by itself, below another parallel node, is not.
+ */
+static bool
+stands_for_session(GpuAggState *state)
+{
+	GpuAggShared *shared = state->parallel.shared;
+
+	return shared != NULL ? gpurhh_parallel_stands_for_session(shared) :
+		!IsParallelWorker();
+}
+
 /* Makes what numbers the strings of the rows that are about to be read. */
 static void
 begin_strings(GpuAggState *state)
@@ -736,7 +749,8 @@ gpurhh_agg_read_input(GpuAggState *state)
 	bool		attached = begin_input(state);
 	instr_time	start;
 
-	input->reading = gpurhh_load_begin(state->run.context);
+	if (stands_for_session(state))
+		input->reading = gpurhh_load_begin(state->run.context);
 	begin_strings(state);
 	if (attached)
 		read_part(state);

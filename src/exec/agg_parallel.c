@@ -39,6 +39,7 @@
 
 #include "access/parallel.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "storage/sharedfileset.h"
 #include "storage/spin.h"
 
@@ -49,6 +50,7 @@ struct GpuAggShared
 {
 	/* written by the leader before workers look */
 	bool		leader_emits;
+	bool		leader_reads;	/* it takes part in the run */
 	bool		alone;
 	bool		stays;			/* alone, as the load is high */
 	dsm_handle	segment;		/* that this lies in, for the workers */
@@ -60,6 +62,7 @@ struct GpuAggShared
 	int			n_attached;
 	bool		closed;
 	bool		odd;			/* a participant has fed an odd key */
+	bool		busy;			/* a worker stands for the session (load.c) */
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see unnumbered_strings.c */
@@ -100,6 +103,8 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 		shared->n_argument_files > 0 || shared->n_deferring > 0)
 		SharedFileSetDeleteAll(&shared->files);
 	shared->leader_emits = leader_emits;
+	shared->leader_reads = parallel_leader_participation;
+	shared->busy = false;
 	shared->alone = channel == NULL;
 	shared->stays = stays;
 	if (channel != NULL)
@@ -132,6 +137,24 @@ bool
 gpurhh_parallel_stays(GpuAggShared *shared)
 {
 	return shared->stays;
+}
+
+/*
+ * Is this the one participant that counts for the session while the input is read?  It
+ * is the leader, and if that takes no part, the first worker that asks.
+ */
+bool
+gpurhh_parallel_stands_for_session(GpuAggShared *shared)
+{
+	bool		first;
+
+	if (shared->leader_reads || !IsParallelWorker())
+		return !IsParallelWorker();
+	SpinLockAcquire(&shared->mutex);
+	first = !shared->busy;
+	shared->busy = true;
+	SpinLockRelease(&shared->mutex);
+	return first;
 }
 
 /* The run's dictionary of strings; InvalidDsaPointer: it has none. */
