@@ -82,25 +82,26 @@ $s->query('ROLLBACK');
 
 # ---------- blocks ----------
 
-# Each call stops in the middle of a GROUP BY's input, the last one for long.
+# Each call groups so many rows and stops in the middle of its input, before row stop_at, to
+# call itself.  The last one sleeps.
 $admin->query(q{
-CREATE FUNCTION nest(depth int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+CREATE FUNCTION nest(depth int, n_rows int, stop_at int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-	n int;
+	n_groups int;
 BEGIN
 	IF depth = 0 THEN
 		PERFORM pg_advisory_xact_lock_shared(77);
 		RETURN 0;
 	END IF;
-	SELECT max(c) INTO n FROM (
+	SELECT count(*) INTO n_groups FROM (
 		SELECT g, count(*) AS c FROM (
-			SELECT i + CASE WHEN i = 2 THEN nest(depth - 1) ELSE 0 END AS g
-			FROM generate_series(1, 3) i) x
+			SELECT i + CASE WHEN i = stop_at THEN nest(depth - 1, n_rows, stop_at) ELSE 0 END AS g
+			FROM generate_series(1, n_rows) i) x
 		GROUP BY g) y;
-	RETURN 0;
+	RETURN n_groups - n_rows;
 END $$});
 $admin->query('SELECT pg_advisory_lock(77)');
-$s->send('SELECT nest(20)');
+$s->send('SELECT nest(20, 3, 2)');
 ok(wait_for_gate($admin, $s), 'a function sleeps within GROUP BYs within GROUP BYs');
 is(host_rows($other, $BY_K), 0, 'others get blocks');
 same_answer($other, $BY_K, 'and their answer');
@@ -125,25 +126,9 @@ $_->quit foreach @sleepers;
 # Batches that the device refused wait for a session that sleeps: the last one of each of
 # these was handed over just before the row that sleeps.  Others once waited for a second,
 # and then did without the device.
-$admin->query(q{
-CREATE FUNCTION nest_refused(depth int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-	n int;
-BEGIN
-	IF depth = 0 THEN
-		PERFORM pg_advisory_xact_lock_shared(77);
-		RETURN 0;
-	END IF;
-	SELECT count(*) INTO n FROM (
-		SELECT g, count(*) AS c FROM (
-			SELECT i + CASE WHEN i = 89985 THEN nest_refused(depth - 1) ELSE 0 END AS g
-			FROM generate_series(1, 90000) i) x
-		GROUP BY g) y;
-	RETURN n - 90000;
-END $$});
 $s->query("SET gpurhh.device_memory = '1MB'; SET gpurhh.batch_rows = 64");
 $admin->query('SELECT pg_advisory_lock(77)');
-$s->send('SELECT nest_refused(20)');
+$s->send('SELECT nest(20, 90000, 89985)');
 ok(wait_for_gate($admin, $s), 'a function sleeps within GROUP BYs whose batches are refused');
 is(late_batches($other, $BY_K), 0, 'others need not wait for its blocks');
 is(host_rows($other, $BY_K), 0, 'and use the device');

@@ -154,6 +154,41 @@ $admin->query('COMMIT');
 $readers[0]->result;
 $_->quit foreach $s, $admin, @readers;
 
+# Where the leader takes no part, it does not run the node, and its session did not count.
+my $leaderless = session($node);
+my $asker = session($node);
+$admin = session($node);
+$admin->query(q{
+CREATE FUNCTION stops(i bigint) RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+BEGIN
+	IF i = 1000 THEN
+		PERFORM pg_advisory_xact_lock_shared(2);
+	END IF;
+	RETURN i;
+END $$});
+$_->query($ON) foreach $leaderless, $asker;
+$leaderless->query("SET $_ = 0") foreach qw(parallel_setup_cost parallel_tuple_cost min_parallel_table_scan_size);
+$leaderless->query('SET parallel_leader_participation = off; SET max_parallel_workers_per_gather = 2; SET parallel_tuple_cost = 0.001; SET gpurhh.row_cost = 0.001');
+my $stopped = 'SELECT k, sum(v), count(*), max(w) FROM t1000000 WHERE stops(w) = w GROUP BY k';
+like($leaderless->query("EXPLAIN (COSTS OFF) $stopped"), qr/Parallel Custom Scan \(GpuHashAgg\)/, 'a parallel plan');
+@readers = (session($node), $leaderless);
+$readers[0]->query($ON);
+$admin->query('BEGIN; SELECT pg_advisory_xact_lock(1), pg_advisory_xact_lock(2)');
+$readers[0]->send(digest_sql($gated));
+ok(wait_for_gate($admin, $readers[0]), 'a session reads its input');
+my $small = "$explain SELECT k % 7, count(*) FROM t WHERE w <= 20000 GROUP BY 1";
+unlike($asker->query($small), $busy, 'one session does not keep the processors busy');
+$leaderless->send($stopped);
+ok(wait_until(sub {
+			$asker->query("SELECT count(*) > 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'advisory'") eq 't';
+		}, 'a worker'), 'workers read, without their leader');
+like($asker->query($small), $busy, 'which counts as another session');
+$admin->query('SELECT pg_terminate_backend(' . $leaderless->backend_pid . ')');
+ok(wait_until(sub { $asker->query($small) !~ $busy }, 'the session'), 'until it ends');
+$admin->query('COMMIT');
+$readers[0]->result;
+$_->quit foreach $admin, $asker, $readers[0];
+
 # ---------- many groups, few blocks ----------
 
 # Of twenty sessions, five at a time, of 12,000,000 groups each with a pool of 64 MB one gave up waiting for a block

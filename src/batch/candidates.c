@@ -22,7 +22,7 @@
  * string is fed for each block and entry, whatever the order of the rows, and only
  * strings that are fed get into the dictionary.  If the dictionary takes no more
  * strings, the row keeps NULL, and the string goes to the function that the caller
- * of gpurhh_candidates_create() gave (refused_strings.c).
+ * of gpurhh_candidates_create() gave (unnumbered_strings.c).
  *
  *		hashes		a word for each entry, which is 0 if the entry is free
  *		entries		a word of NULL bits and the words of the keys, then a Best for

@@ -11,15 +11,15 @@
  *
  * A session is counted while one of its nodes reads its input or waits for its
  * first groups.  A session that returns groups, or that has left a cursor half
- * read, is not counted.  Workers of a parallel plan belong to their leader's
- * session.  The count is in the shared area; private services do not know of other
- * sessions.
+ * read, is not counted.  Of the processes of a parallel plan one stands for the
+ * session: the leader, or if the leader takes no part, the first worker
+ * (agg_parallel.c).  The count is in the shared area; private services do not know of
+ * other sessions.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/parallel.h"
 #include "storage/ipc.h"
 
 #include "channel/channel.h"
@@ -31,7 +31,7 @@ struct Reading
 	MemoryContextCallback callback;
 };
 
-/* Nodes of this session that are reading. */
+/* Nodes of this process that are reading. */
 static int	n_open = 0;
 static bool exit_callback_registered = false;
 
@@ -51,15 +51,16 @@ end_all(int code, Datum arg)
 }
 
 /*
- * A node begins to read its input.  The caller says when it ends; a reset of the
- * context ends it at the latest.  Returns NULL if the session is not counted.
+ * A node begins to read its input, in the process that stands for its session.  The
+ * caller says when it ends; a reset of the context ends it at the latest.  Returns NULL
+ * if no session is counted.
  */
 Reading *
 gpurhh_load_begin(MemoryContext context)
 {
 	Reading    *reading;
 
-	if (gpurhh_shared_area() == NULL || IsParallelWorker())
+	if (gpurhh_shared_area() == NULL)
 		return NULL;
 	if (!exit_callback_registered)
 	{

@@ -1,19 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * agg_emit.c
- *		Result words to rows: makes scan tuples of groups.
+ *		Makes rows, scan tuples, of groups.
  *
- * Groups come as columns of words (see rhh_result), and leave one at a time.
- * A window of them is decoded at once, column by column, so that what a column
- * is has to be looked up once for all: a row is then a copy of a few Datums.
- * Values that need memory, as numeric does, are made row by row.
+ * Groups come as columns of words (see rhh_result), and rows are asked for one at a
+ * time.  So a window of groups is decoded at once, column by column: what kind of column
+ * it is has to be looked up only once for the whole window, and a row is then a copy of
+ * a few Datums.  Values that need memory, as numeric does, are made row by row.
  *
- * HAVING is computed for the window (vector.c) where it can be, and groups that
- * it does not let pass are never made rows.
+ * HAVING is computed for the window (vector.c) if it can be, and groups that do not pass
+ * it are never made rows.
  *
- * Where arguments had odd values (odd_arguments.c), what is known of these is added to
- * the groups that have some: to counts and to whether there is a value once the
- * window has been decoded, to numerics when they are made.
+ * If arguments had odd values (odd_arguments.c), these are put together with the groups
+ * that they belong to.  Counts and whether a value is NULL are corrected as soon as the
+ * window has been decoded, numerics when they are made.
+ *
+ * An Emit lasts as long as the node.  It keeps a window between two calls, but never
+ * owns the words of the groups: these are the caller's.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,6 +64,7 @@ typedef struct GroupWords
 	int			states[RHH_MAX_STATES];
 } GroupWords;
 
+/* Finds the words at which the keys and the states of a group of spec begin. */
 static void
 find_words(GroupWords *words, const rhh_map_spec *spec)
 {
@@ -78,7 +82,7 @@ find_words(GroupWords *words, const rhh_map_spec *spec)
 	}
 }
 
-/* What an aggregate's methods know; operands: IntList of its states. */
+/* Prepares what the methods of an aggregate look at.  operands: IntList of its states. */
 static void
 init_aggregate(EmitColumn *column, Oid function, List *operands,
 			   const GroupWords *words)
@@ -100,6 +104,7 @@ init_aggregate(EmitColumn *column, Oid function, List *operands,
 		column->encoding = column->family->result;
 }
 
+/* Prepares a column as its entry in the plan's outputs says. */
 static void
 init_column(EmitColumn *column, List *output, const GroupWords *words,
 			const rhh_map_spec *spec, const OddPlan *odd)
@@ -135,7 +140,10 @@ init_column(EmitColumn *column, List *output, const GroupWords *words,
 		column->strings = palloc0(SHORT_STRING * GPURHH_EMIT_WINDOW);
 }
 
-/* Reads a plan's outputs (GPUAGG_PRIVATE_OUTPUTS). */
+/*
+ * Prepares the columns of rows as the plan's outputs say.  spec: that of the groups that
+ * are returned.  odd: NULL if no argument can have odd values.
+ */
 void
 gpurhh_emit_init(Emit *emit, List *outputs, const rhh_map_spec *spec,
 				 const OddPlan *odd)
@@ -156,7 +164,7 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_map_spec *spec,
 	}
 }
 
-/* gpurhh_vector_compile()'s question for a column of HAVING. */
+/* Callback of gpurhh_vector_compile(): finds the column that a Var of HAVING names. */
 static bool
 find_column(Node *expr, bool only_null, int *column, VectorType *type,
 			void *arg)
@@ -186,8 +194,8 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 }
 
 /*
- * Prepares HAVING, a list of conditions on the scan tuple; false: there is none,
- * or it has to be evaluated row by row.
+ * Prepares HAVING, a list of conditions on the scan tuple.  False: there is none, or core
+ * has to evaluate it, row by row.
  */
 bool
 gpurhh_emit_having(Emit *emit, List *having, PlanState *parent)
@@ -213,7 +221,7 @@ gpurhh_emit_having(Emit *emit, List *having, PlanState *parent)
 	return emit->n_quals > 0;
 }
 
-/* Forgets the window, and what HAVING's parameters were. */
+/* Forgets the window and the values of HAVING's parameters, before a rescan. */
 void
 gpurhh_emit_reset(Emit *emit)
 {
@@ -223,8 +231,8 @@ gpurhh_emit_reset(Emit *emit)
 }
 
 /*
- * The string whose key is the words: in room, SHORT_STRING bytes, or in the
- * dictionary.
+ * The string whose key is these two words.  It is in the dictionary, or if it is short,
+ * it is made in room, which has SHORT_STRING bytes.
  */
 static inline struct varlena *
 string_from_words(const Dictionary *dictionary, uint64 first, uint64 second,
@@ -240,7 +248,7 @@ string_from_words(const Dictionary *dictionary, uint64 first, uint64 second,
 	return (struct varlena *) room;
 }
 
-/* With its trailing blanks, that make it so many characters. */
+/* Makes a copy of a string with as many trailing blanks as make n_characters. */
 static struct varlena *
 pad_string(const struct varlena *string, int n_characters)
 {
@@ -255,7 +263,7 @@ pad_string(const struct varlena *string, int n_characters)
 	return result;
 }
 
-/* An odd one, with the blanks that it had. */
+/* The string of an odd key: a char(n) with the blanks that it had. */
 static struct varlena *
 odd_string(const Dictionary *dictionary, const uint64 *key)
 {
@@ -270,6 +278,7 @@ odd_string(const Dictionary *dictionary, const uint64 *key)
 	return result;
 }
 
+/* Makes a value of type name of a string. */
 static Name
 make_name(const struct varlena *string)
 {
@@ -279,7 +288,7 @@ make_name(const struct varlena *string)
 	return name;
 }
 
-/* A value of an encoding by reference, from the words that start at *at. */
+/* Makes a value of a type that is passed by reference, from the words that start at *at. */
 static Datum
 make_reference(const EmitColumn *column, const Dictionary *dictionary,
 			   const uint64 *at, Size stride)
@@ -302,7 +311,10 @@ make_reference(const EmitColumn *column, const Dictionary *dictionary,
 								   stride);
 }
 
-/* The least or greatest value of a group that has odd ones, and perhaps others. */
+/*
+ * The least or greatest value of a group that has odd values, and count others, of which
+ * other is the least or greatest.
+ */
 static Datum
 make_odd_extreme(const EmitColumn *column, const OddState *odd, uint64 count,
 				 int64 other)
@@ -317,7 +329,7 @@ make_odd_extreme(const EmitColumn *column, const OddState *odd, uint64 count,
 													GPURHH_DECIMAL_SCALE(column->parameter)));
 }
 
-/* A numeric of which there are odd values, and perhaps others. */
+/* Makes a numeric of a group where its argument has odd values, and perhaps others. */
 static Datum
 make_odd_value(const Emit *emit, const EmitColumn *column,
 			   const OddState *odd, const uint64 *group)
@@ -339,7 +351,7 @@ make_odd_value(const Emit *emit, const EmitColumn *column,
 }
 
 /*
- * A value that needs memory, from the words of the group that start at *group.  Not
+ * Makes a value that needs memory, from the words of the group that start at *group.  Not
  * inlined, so that rows without such values do not pay for its room on the stack.
  */
 static pg_noinline Datum
@@ -360,7 +372,7 @@ make_value(const EmitColumn *column, const Dictionary *dictionary,
 	return make_reference(column, dictionary, at, stride);
 }
 
-/* Which of the window's groups have no value. */
+/* Finds out in which of the window's n groups the column is NULL. */
 static void
 decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 {
@@ -392,7 +404,10 @@ decode_nulls(EmitColumn *column, const uint64 *words, Size stride, uint32 n)
 	}
 }
 
-/* Values that need no memory, or the window's. */
+/*
+ * Decodes a column of the window's n groups, whose values are passed by value or are in
+ * memory of the window.
+ */
 static void
 decode_values(EmitColumn *column, const Dictionary *dictionary,
 			  const uint64 *words, Size stride, uint32 n)
@@ -437,7 +452,7 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 			to[i] = get(column->values[i]); \
 	} while (0)
 
-/* The values that HAVING looks at as a vector. */
+/* Makes a vector, for HAVING to look at, of a column's values. */
 static void
 make_vector(EmitColumn *column, Vector *vector, uint32 n)
 {
@@ -482,9 +497,9 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 }
 
 /*
- * Leaves those of the window's groups that HAVING lets pass.  Where it may
- * raise an error, or has a parameter that is not known yet, the window is
- * left for core to look at, row by row.
+ * Keeps only those of the window's n groups that pass HAVING.  If that may raise an
+ * error, or has a parameter that is not known yet, all are kept, and core evaluates
+ * HAVING for each row (recheck).
  */
 static void
 filter_window(Emit *emit, uint32 n)
@@ -512,7 +527,7 @@ filter_window(Emit *emit, uint32 n)
 	}
 }
 
-/* What is known of a column's odd values in a group of the window; NULL: nothing. */
+/* The odd values of a column in group i of the window; NULL: there are none. */
 static inline const OddState *
 odd_state(const Emit *emit, const EmitColumn *column, uint32 i)
 {
@@ -524,8 +539,8 @@ odd_state(const Emit *emit, const EmitColumn *column, uint32 i)
 }
 
 /*
- * Looks for odd values of the window's n groups, and adds them to counts.  Values
- * that they make not NULL are made row by row.
+ * Looks for odd values of the window's n groups.  Adds them to counts, and finds out
+ * which values are not NULL because of them; gpurhh_emit_row() makes those values.
  */
 static void
 add_odd_values(Emit *emit, uint32 n)
@@ -554,10 +569,10 @@ add_odd_values(Emit *emit, uint32 n)
 }
 
 /*
- * Takes the next n groups, at most GPURHH_EMIT_WINDOW, whose word w is
- * words[w * stride + i].  The words stay the caller's and are looked at until
- * the last of these groups has been made a row.  Returns how many of them
- * HAVING did not let pass.
+ * Decodes the next n groups, at most GPURHH_EMIT_WINDOW, whose word w is at
+ * words[w * stride + i].  The words stay the caller's, and must not change until a row
+ * has been made of the last of these groups.  Returns how many of them did not pass
+ * HAVING.
  */
 int
 gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride, uint32 n)

@@ -1,38 +1,36 @@
 /*-------------------------------------------------------------------------
  *
  * agg_exec.c
- *		Execution of GpuHashAgg.
+ *		The methods of the node GpuHashAgg, which PostgreSQL's executor calls.
  *
- * The first call reads all input: rows of the child go through the feed into
- * blocks of the pool and on to the device (agg_input.c).  Batches that come
- * back, wholly or in part, and all batches where there is no device, are
- * finished in the host table.
+ * A run of the node has these phases (AggPhase):
  *
- * Then groups are returned, in phases:
+ *		AGG_UNREAD		Nothing has been done yet.  The first call for a row reads
+ *						all input (agg_input.c): rows of the child become columns in
+ *						blocks, which go to the service, and through it to a map on
+ *						the device.  Refused rows, which the map had no place for,
+ *						come back and go to a host table.
+ *		AGG_RETURNING	Each call returns a row.  A row is made of a group
+ *						(agg_emit.c), and groups come from a chain of stages
+ *						(agg_groups.c, stage.c), the first of which was made of the
+ *						input.  Most nodes have that stage only.  GROUPING SETS and
+ *						aggregates with DISTINCT need one or two more, whose groups
+ *						are made of the groups of the stage before.
+ *		AGG_DONE		There are no more groups.
  *
- *		EMIT_DEVICE		groups fetched from the device, a chunk at a time.  One
- *						whose key is in the host table too is merged there.
- *		EMIT_HOST		the host table's groups.  After these, where rows were
- *						deferred (deferred_rows.c), the same again for each pass:
- *						its rows are read into a new host table
- *		EMIT_LEVEL	groups made of all of those (levels.c)
- *		EMIT_DONE
+ * In all stages a group is words (see rhh_result).  agg_emit.c makes scan tuples of
+ * them, and computes HAVING if it can.  Where it cannot, ExecScan() applies HAVING,
+ * and it applies the projection if there is one.
  *
- * Where the device has made the second level too (level_on_device), it returns
- * that, and the host table is for what it refused of it.
+ * In a parallel plan each participant runs through these phases with a part of the
+ * input and a part of the groups; agg_parallel.c says who does what.
  *
- * A group in either place is words (see rhh_result); agg_emit.c makes scan
- * tuples of them, and computes HAVING if it can.  ExecScan() applies it where
- * that cannot, and the projection, if any.
- *
- * In a parallel plan each participant runs through this with a part of the
- * input, and of the groups; agg_parallel.c says who does what.
- *
- * Memory: run_context holds everything of one execution (the channel, the
- * host table, the chunk); it is reset by a rescan and goes with the query's
- * context at an error, which closes the channel.  A parallel plan's channel is
- * opened before the workers start, which may be before the rescan, and is in
- * shared_context.  Values that a tuple points to are in the per-tuple context.
+ * The state and the lifetimes of its parts are in agg_state.h.  The context of the
+ * run holds everything of one execution, handles of queries included.  A rescan
+ * resets it; at an error it goes with the context of the whole query, which closes
+ * the handles.  The query of a parallel plan is opened before the workers start, which
+ * may be before the rescan, and so it is in a context of its own.  Values that a
+ * tuple points to are in the per-tuple context.
  *
  *-------------------------------------------------------------------------
  */
@@ -113,42 +111,44 @@ create_agg_state(CustomScan *cscan)
 
 /* ---------- start ---------- */
 
-/* Reads the plan's custom_private. */
+/* Fills in state->plan with what the plan's custom_private says. */
 static void
 read_plan(GpuAggState *state, CustomScan *cscan)
 {
+	AggPlan    *plan = &state->plan;
 	List	   *private = cscan->custom_private;
-	rhh_map_spec *spec = &state->spec;
+	rhh_map_spec *spec = &plan->spec;
+	Level	   *last = NULL;
 	ListCell   *lc;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
 	{
-		GpuColumn  *column = &state->columns[state->n_columns++];
+		GpuColumn  *column = &plan->columns[plan->n_columns++];
 
 		column->encoding = linitial_int(lfirst(lc));
 		column->parameter = lsecond_int(lfirst(lc));
 		column->attribute = lthird_int(lfirst(lc));
 	}
-	spec->n_columns = state->n_columns;
-	for (int c = 0; c < state->n_columns; c++)
+	spec->n_columns = plan->n_columns;
+	for (int c = 0; c < plan->n_columns; c++)
 	{
-		GpuEncoding encoding = state->columns[c].encoding;
+		GpuEncoding encoding = plan->columns[c].encoding;
 
 		spec->column_bytes[c] = gpurhh_encodings[encoding].bytes;
 		if (gpurhh_is_string(encoding))
-			state->n_strings++;
-		state->has_candidates |= gpurhh_is_candidate(encoding);
+			plan->n_strings++;
+		plan->has_candidates |= gpurhh_is_candidate(encoding);
 	}
 
-	state->stats.strings = state->n_strings > 0;
+	state->stats.strings = plan->n_strings > 0;
 
 	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
 	{
 		int			column = lfirst_int(lc);
 
 		spec->key_column[spec->n_keys++] = column;
-		if (state->columns[column].encoding == GPU_ENC_DECIMAL)
-			state->n_strings++;
+		if (plan->columns[column].encoding == GPU_ENC_DECIMAL)
+			plan->n_strings++;
 	}
 	lc = list_head((List *) list_nth(private, GPUAGG_PRIVATE_STATES));
 	while (lc != NULL)
@@ -165,24 +165,25 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 	}
 	spec->expected_groups =
 		Max(floatVal(list_nth(private, GPUAGG_PRIVATE_GROUPS)), 1.0);
-	state->leader_emits =
+	plan->leader_emits =
 		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
 
-	gpurhh_string_words_init(&state->strings, spec, state->columns);
-	state->n_shown_keys =
+	gpurhh_string_words_init(&plan->strings, spec, plan->columns);
+	plan->n_shown_keys =
 		intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
-	state->second_level =
-		gpurhh_level_create(spec, state->columns, state->n_shown_keys,
-							list_nth(private, GPUAGG_PRIVATE_SETS),
-							list_nth(private, GPUAGG_PRIVATE_CHOICES),
-							list_nth(private, GPUAGG_PRIVATE_DISTINCT),
-							floatVal(list_nth(private, GPUAGG_PRIVATE_SECOND_LEVEL)),
-							floatVal(list_nth(private, GPUAGG_PRIVATE_THIRD_LEVEL)));
-	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->second_level,
-									  list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
+	plan->n_levels =
+		gpurhh_levels_create(plan->levels, spec, plan->columns, plan->n_shown_keys,
+							 list_nth(private, GPUAGG_PRIVATE_SETS),
+							 list_nth(private, GPUAGG_PRIVATE_CHOICES),
+							 list_nth(private, GPUAGG_PRIVATE_DISTINCT),
+							 floatVal(list_nth(private, GPUAGG_PRIVATE_SECOND_LEVEL)),
+							 floatVal(list_nth(private, GPUAGG_PRIVATE_THIRD_LEVEL)));
+	if (plan->n_levels > 0)
+		last = plan->levels[plan->n_levels - 1];
+	plan->odd_plan = gpurhh_odd_plan(spec, plan->columns, last,
+									 list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
 	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
-					 state->second_level ? gpurhh_level_spec(state->second_level) : spec,
-					 state->odd_plan);
+					 last ? gpurhh_level_spec(last) : spec, plan->odd_plan);
 }
 
 /* For EXPLAIN: how the input is read, or was. */
@@ -205,16 +206,12 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
 
 	read_plan(state, cscan);
-	state->run_context = AllocSetContextCreate(estate->es_query_cxt,
+	state->run.context = AllocSetContextCreate(estate->es_query_cxt,
 											   "GpuHashAgg",
 											   ALLOCSET_DEFAULT_SIZES);
-	state->shared_context = AllocSetContextCreate(estate->es_query_cxt,
-												  "GpuHashAgg channel",
-												  ALLOCSET_SMALL_SIZES);
-	state->choice_context = AllocSetContextCreate(estate->es_query_cxt,
-												  "GpuHashAgg choice",
-												  ALLOCSET_SMALL_SIZES);
-	state->phase = EMIT_NOT_READ;
+	state->parallel.context = AllocSetContextCreate(estate->es_query_cxt,
+													"GpuHashAgg channel",
+													ALLOCSET_SMALL_SIZES);
 	state->waits = true;
 	if (gpurhh_emit_having(&state->emit, cscan->scan.plan.qual, &node->ss.ps))
 	{
@@ -229,15 +226,16 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 								EXEC_FLAG_MARK));
 	gpurhh_check_rights(cscan, (eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0);
 	state->pages = gpurhh_page_feed_create(outerPlanState(node),
-										   state->n_columns, state->columns,
+										   state->plan.n_columns,
+										   state->plan.columns,
 										   estate->es_query_cxt,
 										   &state->stats.feed_why);
 	gpurhh_agg_note_feed(state);
 	/* a parameter may be a subquery's result, which is made when it is needed */
 	state->copies = state->stats.feed_rows ||
 		estate->es_plannedstmt->subplans != NIL;
-	state->stats.numerics = state->odd_plan != NULL;
-	if (state->n_strings > 0)
+	state->stats.numerics = state->plan.odd_plan != NULL;
+	if (state->plan.n_strings > 0)
 		state->deferred_slot =
 			ExecInitExtraTupleSlot(estate,
 								   ExecGetResultType(outerPlanState(node)),
@@ -250,16 +248,16 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 static void
 add_to_shared(GpuAggState *state)
 {
-	gpurhh_parallel_add_counts(state->shared, &state->stats.counts);
-	gpurhh_parallel_note_alone(state->shared, &state->stats);
+	gpurhh_parallel_add_counts(state->parallel.shared, &state->stats.counts);
+	gpurhh_parallel_note_alone(state->parallel.shared, &state->stats);
 }
 
 /* This participant has no more groups. */
 static void
 end_emission(GpuAggState *state)
 {
-	state->phase = EMIT_DONE;
-	if (state->shared != NULL)
+	state->run.phase = AGG_DONE;
+	if (state->parallel.shared != NULL)
 		add_to_shared(state);
 }
 
@@ -272,7 +270,7 @@ next_window(GpuAggState *state)
 	uint32		n;
 	int			n_removed;
 
-	if (state->phase == EMIT_DONE)
+	if (state->run.phase == AGG_DONE)
 		return false;
 	words = gpurhh_agg_next_groups(state, &stride, &n);
 	if (words == NULL)
@@ -382,6 +380,34 @@ clock_ms(void)
 	return shortest;
 }
 
+/* Makes the stages of a run, and reads the input into the first of them. */
+static void
+start_run(GpuAggState *state)
+{
+	AggPlan    *plan = &state->plan;
+	AggRun	   *run = &state->run;
+	GpuNodeStats *stats = &state->stats;
+
+	gpurhh_stage_start(&run->stages[0], NULL, NULL, &plan->spec, run->context,
+					   &stats->counts, &stats->levels[0]);
+	for (int i = 0; i < plan->n_levels; i++)
+	{
+		LevelPlan  *on_device = gpurhh_level_plan(plan->levels[i]);
+
+		memset(&stats->levels[1 + i], 0, sizeof(GpuLevelStats));
+		gpurhh_stage_start(&run->stages[1 + i], &run->stages[i], plan->levels[i],
+						   on_device ? &on_device->spec : NULL, run->context,
+						   &stats->counts, &stats->levels[1 + i]);
+	}
+	run->n_stages = 1 + plan->n_levels;
+	run->phase = AGG_RETURNING;
+	if (!gpurhh_agg_read_input(state))
+		end_emission(state);
+	gpurhh_agg_note_device(state);
+	INSTR_TIME_SET_CURRENT(state->clock.emission_start);
+	state->clock.emit_ms_before = stats->counts.fetch_ms + stats->counts.form_ms;
+}
+
 /*
  * Looking at the clock twice takes as long as forming a row, so under EXPLAIN
  * ANALYZE one call in EMIT_SAMPLE is timed, and the clock's time subtracted.  A
@@ -392,28 +418,17 @@ exec_agg(CustomScanState *node)
 {
 	GpuAggState *state = (GpuAggState *) node;
 	GpuNodeCounts *counts = &state->stats.counts;
+	AggClock   *clock = &state->clock;
 	instr_time	start;
 	double		overhead_ms;
 	double		fetch_ms;
 	double		form_ms;
 	TupleTableSlot *slot;
 
-	if (state->phase == EMIT_NOT_READ)
-	{
-		state->phase = EMIT_DEVICE;
-		state->returned_level = state->second_level;
-		memset(&state->stats.second, 0, sizeof(state->stats.second));
-		memset(&state->stats.third, 0, sizeof(state->stats.third));
-		if (state->second_level != NULL)
-			gpurhh_level_start(state->second_level, state->run_context);
-		if (!gpurhh_agg_read_input(state))
-			end_emission(state);
-		gpurhh_agg_note_device(state);
-		INSTR_TIME_SET_CURRENT(state->emission_start);
-		state->emit_ms_before = counts->fetch_ms + counts->form_ms;
-	}
+	if (state->run.phase == AGG_UNREAD)
+		start_run(state);
 	if (node->ss.ps.instrument == NULL ||
-		state->n_calls++ % EMIT_SAMPLE != 0)
+		clock->n_calls++ % EMIT_SAMPLE != 0)
 		return next_row(state);
 
 	overhead_ms = clock_ms();
@@ -422,61 +437,46 @@ exec_agg(CustomScanState *node)
 	slot = next_row(state);
 	form_ms = milliseconds_since(start) - overhead_ms -
 		(counts->fetch_ms - fetch_ms);
-	if (state->phase != EMIT_DONE)
+	if (state->run.phase != AGG_DONE)
 		counts->form_ms = Min(counts->form_ms + EMIT_SAMPLE * Max(form_ms, 0.0),
-							  state->emit_ms_before - counts->fetch_ms +
-							  milliseconds_since(state->emission_start));
+							  clock->emit_ms_before - counts->fetch_ms +
+							  milliseconds_since(clock->emission_start));
 	return slot;
 }
 
 /* ---------- end ---------- */
 
+/* Ends this participant's part in the query of a parallel plan. */
 static void
-close_channel(GpuAggState *state)
+close_shared_query(GpuAggState *state)
 {
-	if (state->channel != NULL)
-		gpurhh_channel_close(state->channel);
-	state->channel = NULL;
-	state->channel_shared = false;
+	if (state->parallel.channel != NULL)
+		gpurhh_channel_close(state->parallel.channel);
+	state->parallel.channel = NULL;
 }
 
 /*
- * Gives back the device's table, and the query's place among those that all share,
- * when the run needs them no more.  In a parallel plan others may still come to it:
- * that query goes with the plan, or with its next run.
+ * Frees all that one execution used: its stages with their queries, tables and files,
+ * what is left of reading the input, and its memory.
  */
-void
-gpurhh_agg_leave_query(GpuAggState *state)
-{
-	if (!state->channel_shared)
-		close_channel(state);
-}
-
-/* Frees what one execution used, files and its own channel included. */
 static void
 release_run(GpuAggState *state)
 {
-	gpurhh_agg_leave_query(state);
-	gpurhh_load_end(state->reading);
-	state->reading = NULL;
-	if (state->host != NULL)
-		gpurhh_host_free(state->host);
-	state->host = NULL;
-	if (state->deferred != NULL)
-		gpurhh_deferred_free(state->deferred);
-	state->deferred = NULL;
-	state->odd = state->merged = false;
-	state->spilled_before = 0;
-	state->pass_context = NULL;
+	AggRun	   *run = &state->run;
+	MemoryContext context = run->context;
+
+	for (int i = 0; i < run->n_stages; i++)
+		gpurhh_stage_release(&run->stages[i]);
+	gpurhh_load_end(run->input.reading);
+	if (run->deferred != NULL)
+		gpurhh_deferred_free(run->deferred);
 	gpurhh_agg_use_dictionary(state, NULL);
-	state->odd_arguments = state->emit.odd_arguments = NULL;
-	if (state->second_level != NULL)
-		gpurhh_level_end(state->second_level);
-	state->on_device = NULL;
-	memset(&state->chunk, 0, sizeof(state->chunk));
-	state->chunk_next = 0;
+	state->emit.odd_arguments = NULL;
 	gpurhh_emit_reset(&state->emit);
-	MemoryContextReset(state->run_context);
+	memset(run, 0, sizeof(AggRun));
+	run->context = context;
+	run->phase = AGG_UNREAD;
+	MemoryContextReset(context);
 }
 
 static void
@@ -484,8 +484,8 @@ end_agg(CustomScanState *node)
 {
 	GpuAggState *state = (GpuAggState *) node;
 
-	close_channel(state);
 	release_run(state);
+	close_shared_query(state);
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -495,7 +495,6 @@ rescan_agg(CustomScanState *node)
 	GpuAggState *state = (GpuAggState *) node;
 
 	release_run(state);
-	state->phase = EMIT_NOT_READ;
 	/* a child with changed parameters is rescanned by its first use */
 	if (outerPlanState(node)->chgParam == NULL)
 		ExecReScan(outerPlanState(node));
@@ -518,28 +517,30 @@ static dsa_pointer
 share_dictionary(GpuAggState *state, int n_participants)
 {
 	dsa_area   *area = state->css.ss.ps.state->es_query_dsa;
-	dsa_pointer last = gpurhh_parallel_dictionary(state->shared);
+	dsa_pointer last = gpurhh_parallel_dictionary(state->parallel.shared);
 
-	if (state->n_strings == 0 || area == NULL)
+	if (state->plan.n_strings == 0 || area == NULL)
 		return InvalidDsaPointer;
 	if (DsaPointerIsValid(last))
 		gpurhh_dictionary_unshare(area, last);
 	return gpurhh_dictionary_share(area,
 								   get_hash_memory_limit() * n_participants,
-								   state->n_strings,
-								   state->spec.expected_groups);
+								   state->plan.n_strings,
+								   state->plan.spec.expected_groups);
 }
 
+/* Attaches to the dictionary that the leader has shared, if it has. */
 static void
 attach_dictionary(GpuAggState *state)
 {
-	dsa_pointer place = gpurhh_parallel_dictionary(state->shared);
+	AggParallel *parallel = &state->parallel;
+	dsa_pointer place = gpurhh_parallel_dictionary(parallel->shared);
 
-	state->shared_dictionary = NULL;
+	parallel->dictionary = NULL;
 	if (DsaPointerIsValid(place))
-		state->shared_dictionary =
+		parallel->dictionary =
 			gpurhh_dictionary_attach(state->css.ss.ps.state->es_query_dsa,
-									 place, state->shared_context);
+									 place, parallel->context);
 }
 
 /*
@@ -551,19 +552,18 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 					 void *coordinate)
 {
 	GpuAggState *state = (GpuAggState *) node;
+	AggParallel *parallel = &state->parallel;
 	bool		stays;
 
-	close_channel(state);
-	state->area = NULL;
-	MemoryContextReset(state->shared_context);
+	close_shared_query(state);
+	MemoryContextReset(parallel->context);
 	stays = gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
 							 (pcxt->nworkers + 1));
 	if (!stays)
-		state->channel = gpurhh_agg_open_query(state, state->shared_context);
-	state->channel_shared = state->channel != NULL;
-	gpurhh_parallel_start(state->shared,
-						  state->leader_emits && parallel_leader_participation,
-						  state->channel, stays,
+		parallel->channel = gpurhh_agg_open_query(state, parallel->context);
+	gpurhh_parallel_start(parallel->shared,
+						  state->plan.leader_emits && parallel_leader_participation,
+						  parallel->channel, stays,
 						  share_dictionary(state, pcxt->nworkers + 1));
 	attach_dictionary(state);
 }
@@ -574,8 +574,8 @@ initialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 {
 	GpuAggState *state = (GpuAggState *) node;
 
-	state->shared = coordinate;
-	gpurhh_parallel_init(state->shared, pcxt->seg);
+	state->parallel.shared = coordinate;
+	gpurhh_parallel_init(state->parallel.shared, pcxt->seg);
 	reinitialize_dsm_agg(node, pcxt, coordinate);
 }
 
@@ -583,12 +583,10 @@ static void
 initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
 	GpuAggState *state = (GpuAggState *) node;
+	AggParallel *parallel = &state->parallel;
 
-	state->shared = coordinate;
-	state->channel = gpurhh_parallel_join(state->shared,
-										  state->shared_context);
-	state->channel_shared = state->channel != NULL;
-	state->area = state->channel ? gpurhh_channel_area(state->channel) : NULL;
+	parallel->shared = coordinate;
+	parallel->channel = gpurhh_parallel_join(parallel->shared, parallel->context);
 	attach_dictionary(state);
 }
 
@@ -600,22 +598,21 @@ static void
 shutdown_agg(CustomScanState *node)
 {
 	GpuAggState *state = (GpuAggState *) node;
+	AggParallel *parallel = &state->parallel;
 
-	if (state->shared == NULL)
+	if (parallel->shared == NULL)
 		return;
 	add_to_shared(state);
 	if (!IsParallelWorker())
 	{
-		gpurhh_parallel_counts(state->shared, &state->stats.counts);
+		gpurhh_parallel_counts(parallel->shared, &state->stats.counts);
 		state->stats.parallel = true;
-		/* unless the channel is of the third level, or has gone for it */
-		if (!gpurhh_parallel_alone_stats(state->shared, &state->stats) &&
-			state->stats.counts.runs > 0 &&
-			(state->returned_level == NULL || state->returned_level == state->second_level))
+		if (!gpurhh_parallel_alone_stats(parallel->shared, &state->stats) &&
+			state->stats.counts.runs > 0)
 			gpurhh_agg_note_device(state);
 	}
-	state->shared = NULL;
-	state->shared_dictionary = NULL;
+	parallel->shared = NULL;
+	parallel->dictionary = NULL;
 	gpurhh_agg_use_dictionary(state, NULL);
 }
 

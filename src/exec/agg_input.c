@@ -1,17 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * agg_input.c
- *		What GpuHashAgg groups: from the child to the device's table.
+ *		What GpuHashAgg groups: from the child to the first stage.
  *
- *		read_input		the child to its end, or this participant's part of it: by
- *						row or page into blocks of the pool, and on to the
- *						service.  Then waits until the table can be read, and has
- *						the device make the second level if it can.
- *		next_pass		rows that were deferred for their strings (deferred_rows.c),
- *						a part of them, into a new host table
+ *		read_input		reads the child to its end, or this participant's part of it,
+ *						by row or by page, into blocks of the pool, which go to the
+ *						service.  Then it waits until the map can be read, and has
+ *						the device make the map of the second stage if it can.
+ *		next_pass		reads a part of the rows that were deferred for their strings
+ *						(deferred_rows.c) into a new host table of the first stage.
  *
- * Batches that come back, wholly or in part, and all batches where there is no
- * device, go to the host table, also those of the third level (level_feed.c).
+ * Three kinds of rows do not end up in the device's map: refused rows, whose batches
+ * come back and go to the stage's host table; all rows of a session that has no
+ * device, or does the query itself (load.c), which go there at once; and late
+ * batches, for which no block could be had.  Those go to the host table, too, or in
+ * a parallel plan perhaps to a file (agg_parallel.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -36,77 +39,11 @@
 /* Where the estimate was wrong, what comes after so many goes to the service. */
 #define STAY_ROWS_MAX	(2 * STAY_ROWS)
 
-/* ---------- rows that a device's table does not have ---------- */
-
-static HostTable *
-table_of(const HostSide *host)
+/* The stage that is made of what is read here. */
+static inline AggStage *
+first_stage(GpuAggState *state)
 {
-	if (*host->table == NULL)
-		*host->table = gpurhh_host_create(host->spec, host->context,
-										  get_hash_memory_limit());
-	return *host->table;
-}
-
-/* Adds a batch's rows that the device has refused, or all. */
-void
-gpurhh_add_on_host(const HostSide *host, const rhh_batch *batch, bool all_rows)
-{
-	uint64		rows = gpurhh_host_add_batch(table_of(host), batch, all_rows);
-
-	*host->n_rows += rows;
-	if (host->area != NULL)
-		gpurhh_count_host_rows(host->area, rows);
-}
-
-/* Finishes what the device gave back so far. */
-void
-gpurhh_take_returned(const HostSide *host)
-{
-	rhh_batch	batch;
-	bool		refused;
-
-	while (gpurhh_channel_take_returned(host->channel, &batch, &refused))
-	{
-		gpurhh_add_on_host(host, &batch, refused);
-		gpurhh_channel_give_back(host->channel);
-	}
-}
-
-static HostSide
-host_side(GpuAggState *state)
-{
-	return (HostSide){
-		.table = &state->host,
-		.spec = state->on_device ? &state->on_device->spec : &state->spec,
-		.context = state->run_context,
-		.channel = state->channel,
-		.n_rows = &state->stats.counts.host_rows,
-		.area = state->area
-	};
-}
-
-HostTable *
-gpurhh_agg_host_table(GpuAggState *state)
-{
-	HostSide	host = host_side(state);
-
-	return table_of(&host);
-}
-
-static void
-add_on_host(GpuAggState *state, const rhh_batch *batch)
-{
-	HostSide	host = host_side(state);
-
-	gpurhh_add_on_host(&host, batch, true);
-}
-
-static void
-take_returned(GpuAggState *state)
-{
-	HostSide	host = host_side(state);
-
-	gpurhh_take_returned(&host);
+	return &state->run.stages[0];
 }
 
 /* ---------- blocks ---------- */
@@ -114,29 +51,31 @@ take_returned(GpuAggState *state)
 static Size
 block_bytes(GpuAggState *state)
 {
+	Channel    *channel = first_stage(state)->channel;
+
 	/* a query that is opened later is of the shared area */
-	if (state->stays)
+	if (state->run.input.stays)
 		return gpurhh_shared_area()->block_bytes;
-	return state->channel ? gpurhh_channel_block_bytes(state->channel) :
-		GPURHH_MAX_BLOCK_BYTES;
+	return channel ? gpurhh_channel_block_bytes(channel) : GPURHH_MAX_BLOCK_BYTES;
 }
 
 /* A block of the pool; NULL: there is none. */
 static char *
 acquire_block(GpuAggState *state)
 {
+	AggStage   *stage = first_stage(state);
 	char	   *base;
 
 	for (;;)
 	{
 		/* having been late once, we do not wait each time */
-		switch (gpurhh_channel_acquire(state->channel, state->waits, &base))
+		switch (gpurhh_channel_acquire(stage->channel, state->waits, &base))
 		{
 			case CHANNEL_BLOCK:
 				state->waits = true;
 				return base;
 			case CHANNEL_RETURNED:
-				take_returned(state);
+				gpurhh_stage_take_returned(stage);
 				continue;
 			case CHANNEL_LATE:
 				state->waits = false;
@@ -150,41 +89,63 @@ acquire_block(GpuAggState *state)
  * there is no device, or no block, or none is to be held meanwhile.
  */
 static char *
-next_block(GpuAggState *state, char **own_block)
+next_block(GpuAggState *state)
 {
-	if (state->channel != NULL && !state->copies)
+	AggInput   *input = &state->run.input;
+
+	if (first_stage(state)->channel != NULL && !state->copies)
 	{
 		char	   *base = acquire_block(state);
 
-		state->in_pool = base != NULL;
-		if (state->in_pool)
+		input->in_pool = base != NULL;
+		if (input->in_pool)
 			return base;
 	}
-	state->in_pool = false;
-	if (*own_block == NULL)
-		*own_block = (char *)
-			TYPEALIGN(64, MemoryContextAlloc(state->run_context,
+	input->in_pool = false;
+	if (input->own_block == NULL)
+		input->own_block = (char *)
+			TYPEALIGN(64, MemoryContextAlloc(state->run.context,
 											 block_bytes(state) + 64));
-	return *own_block;
+	return input->own_block;
 }
 
-/* Copies a batch of our own into a block, and hands that over; false: there is none. */
+/*
+ * Copies a batch from memory of our own into a block, and hands that over.  False:
+ * no block can be had.
+ */
 static bool
-submit_copy(GpuAggState *state, const rhh_batch *batch, const char *own_block)
+submit_copy(GpuAggState *state, const rhh_batch *batch)
 {
 	char	   *base = acquire_block(state);
 
 	if (base == NULL)
 		return false;
-	memcpy(base, own_block, batch->used_bytes);
-	gpurhh_channel_submit(state->channel, batch);
+	memcpy(base, state->run.input.own_block, batch->used_bytes);
+	gpurhh_channel_submit(first_stage(state)->channel, batch);
 	return true;
 }
 
-/* The batch to the service, or into the host table.  last: no rows come after it. */
+/*
+ * A session that did the query itself has read much more than was estimated: opens a
+ * query with the service for the rows that are still to come.
+ */
 static void
-hand_over(GpuAggState *state, Feed *feed, char *own_block, bool last)
+stop_staying(GpuAggState *state)
 {
+	gpurhh_stage_use_query(first_stage(state),
+						   gpurhh_agg_open_query(state, state->run.context), true);
+	state->run.input.stays = false;
+}
+
+/*
+ * Gives a batch to the service, or to the host table, or to the file of late rows.
+ * last: no rows come after it.
+ */
+static void
+hand_over(GpuAggState *state, Feed *feed, bool last)
+{
+	AggInput   *input = &state->run.input;
+	AggStage   *stage = first_stage(state);
 	rhh_batch	batch;
 	GpuNodeCounts *counts = &state->stats.counts;
 	uint32		n_rows = feed->n_rows;
@@ -194,8 +155,8 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block, bool last)
 	if (n_rows == 0)
 	{
 		/* all rows since it was started have been deferred */
-		if (state->in_pool)
-			gpurhh_channel_drop_block(state->channel);
+		if (input->in_pool)
+			gpurhh_channel_drop_block(stage->channel);
 		feed->base = NULL;
 		return;
 	}
@@ -203,30 +164,30 @@ hand_over(GpuAggState *state, Feed *feed, char *own_block, bool last)
 	counts->rows_fed += n_rows;
 	counts->bytes_fed += batch.used_bytes;
 	counts->batches++;
-	if (state->in_pool)
+	if (input->in_pool)
 	{
-		gpurhh_channel_submit(state->channel, &batch);
+		gpurhh_channel_submit(stage->channel, &batch);
 		return;
 	}
-	if (state->stays && !last && (state->stayed_rows += n_rows) > STAY_ROWS_MAX)
+	if (input->stays && !last && (input->stayed_rows += n_rows) > STAY_ROWS_MAX)
 	{
-		state->channel = gpurhh_agg_open_query(state, state->run_context);
-		state->stays = false;
+		stop_staying(state);
 		opened = true;
 	}
 	/* otherwise next_block() has asked for a block already */
-	if ((state->copies || opened) && state->channel != NULL &&
-		submit_copy(state, &batch, own_block))
+	if ((state->copies || opened) && stage->channel != NULL &&
+		submit_copy(state, &batch))
 		return;
-	batch.base = (uint8_t *) own_block;
-	old = MemoryContextSwitchTo(state->run_context);
-	if (state->channel == NULL || gpurhh_channel_claim_finish(state->channel))
-		add_on_host(state, &batch);
+	batch.base = (uint8_t *) input->own_block;
+	old = MemoryContextSwitchTo(state->run.context);
+	if (stage->channel == NULL || gpurhh_channel_claim_finish(stage->channel))
+		gpurhh_stage_add_on_host(stage, &batch, true);
 	else
-		gpurhh_parallel_save_late(state->shared, &state->late_file, &batch);
+		gpurhh_parallel_save_late(state->parallel.shared, &input->late_file, &batch);
 	MemoryContextSwitchTo(old);
 }
 
+/* Puts what the settings say into the spec of a map whose query is to be opened. */
 void
 gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec)
 {
@@ -237,15 +198,16 @@ gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec)
 }
 
 /*
- * Opens the query with the service.  NULL: it runs on the host, and the
- * statistics say why.
+ * Opens the query with the service, for the map of the first stage and, if a device
+ * can make it, that of the second.  The handle is in context.  NULL: no device can
+ * be had, and the statistics say why.
  */
 Channel *
 gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 {
-	rhh_map_spec *spec = &state->spec;
-	LevelPlan  *plan = state->second_level ? gpurhh_level_plan(state->second_level) :
-		NULL;
+	AggPlan    *plan = &state->plan;
+	rhh_map_spec *spec = &plan->spec;
+	LevelPlan  *second = plan->n_levels > 0 ? gpurhh_level_plan(plan->levels[0]) : NULL;
 	const char *why = NULL;
 	ChannelArea *area;
 	Channel    *channel = NULL;
@@ -256,31 +218,30 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 	{
 		Feed		layout;
 
-		gpurhh_feed_init(&layout, state->n_columns, state->columns,
+		gpurhh_feed_init(&layout, plan->n_columns, plan->columns,
 						 area->block_bytes, gpurhh_batch_rows);
 		/* if rows have been fed before, what runs below may have changed the setting */
-		spec->max_batch_rows = Max(layout.capacity_rows, state->capacity_rows);
+		spec->max_batch_rows = Max(layout.capacity_rows,
+								   state->run.input.capacity_rows);
 		spec->max_batch_bytes = area->block_bytes;
-		if (plan != NULL)
+		if (second != NULL)
 		{
-			gpurhh_agg_set_limits(state, &plan->spec);
-			gpurhh_level_rows_init(&layout, plan, area->block_bytes,
+			gpurhh_agg_set_limits(state, &second->spec);
+			gpurhh_level_rows_init(&layout, second, area->block_bytes,
 								   gpurhh_batch_rows);
-			plan->spec.max_batch_rows = layout.capacity_rows;
-			plan->spec.max_batch_bytes = area->block_bytes;
+			second->spec.max_batch_rows = layout.capacity_rows;
+			second->spec.max_batch_bytes = area->block_bytes;
 		}
-		channel = gpurhh_channel_open(area, spec, plan, state->copies, context,
+		channel = gpurhh_channel_open(area, spec, second, state->copies, context,
 									  &why);
 	}
 	if (channel == NULL)
 	{
 		ereport(DEBUG1,
 				(errmsg_internal("GpuHashAgg runs on the host: %s", why)));
-		strlcpy(state->stats.device, "host", GPURHH_DEVICE_NAME_LEN);
-		strlcpy(state->stats.refusal, why, GPURHH_MESSAGE_LEN);
+		strlcpy(state->stats.levels[0].device, "host", GPURHH_DEVICE_NAME_LEN);
+		strlcpy(state->stats.levels[0].declined, why, GPURHH_MESSAGE_LEN);
 	}
-	else
-		state->area = area;
 	return channel;
 }
 
@@ -293,8 +254,8 @@ gpurhh_agg_stays(GpuAggState *state, double rows)
 {
 	if (rows > STAY_ROWS || !gpurhh_load_is_high())
 		return false;
-	strlcpy(state->stats.device, "host", GPURHH_DEVICE_NAME_LEN);
-	strlcpy(state->stats.refusal, "other sessions keep the processors busy",
+	strlcpy(state->stats.levels[0].device, "host", GPURHH_DEVICE_NAME_LEN);
+	strlcpy(state->stats.levels[0].declined, "other sessions keep the processors busy",
 			GPURHH_MESSAGE_LEN);
 	return true;
 }
@@ -303,7 +264,7 @@ gpurhh_agg_stays(GpuAggState *state, double rows)
 
 /* Reads the child row by row, until it has no more. */
 static void
-feed_rows(GpuAggState *state, Feed *feed, char **own_block)
+feed_rows(GpuAggState *state, Feed *feed)
 {
 	PlanState  *child = outerPlanState(&state->css);
 
@@ -314,30 +275,31 @@ feed_rows(GpuAggState *state, Feed *feed, char **own_block)
 		if (TupIsNull(slot))
 			break;
 		if (feed->base == NULL)
-			gpurhh_feed_start(feed, next_block(state, own_block));
+			gpurhh_feed_start(feed, next_block(state));
 		gpurhh_feed_slot(feed, slot);
 		if (feed->n_rows == feed->capacity_rows)
-			hand_over(state, feed, *own_block, false);
+			hand_over(state, feed, false);
 	}
 }
 
 /* Reads the child's pages, until there are no more. */
 static void
-feed_pages(GpuAggState *state, Feed *feed, char **own_block)
+feed_pages(GpuAggState *state, Feed *feed)
 {
 	/* what fill() leaves are rows that have no block yet */
 	while (gpurhh_page_feed_fill(state->pages, feed))
 	{
 		if (feed->base != NULL)
-			hand_over(state, feed, *own_block, false);
-		gpurhh_feed_start(feed, next_block(state, own_block));
+			hand_over(state, feed, false);
+		gpurhh_feed_start(feed, next_block(state));
 	}
 }
 
+/* The strings of groups from here on are in this dictionary, or in none. */
 void
 gpurhh_agg_use_dictionary(GpuAggState *state, Dictionary *dictionary)
 {
-	state->dictionary = dictionary;
+	state->run.pass.dictionary = dictionary;
 	state->emit.dictionary = dictionary;
 }
 
@@ -346,9 +308,9 @@ static void
 make_dictionary(GpuAggState *state, double expected_strings)
 {
 	gpurhh_agg_use_dictionary(state,
-							  gpurhh_dictionary_create(state->pass_context,
+							  gpurhh_dictionary_create(state->run.pass.context,
 													   get_hash_memory_limit(),
-													   state->n_strings,
+													   state->plan.n_strings,
 													   expected_strings));
 }
 
@@ -356,9 +318,9 @@ static Deferred *
 make_deferred(GpuAggState *state)
 {
 	/* whose dictionary is shared, those have files in common too */
-	return gpurhh_deferred_create(state->run_context,
-								  state->shared_dictionary != NULL ?
-								  state->shared : NULL);
+	return gpurhh_deferred_create(state->run.context,
+								  state->parallel.dictionary != NULL ?
+								  state->parallel.shared : NULL);
 }
 
 /* The feed's way to be rid of a row whose strings the dictionary does not take. */
@@ -367,68 +329,78 @@ defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
 {
 	GpuAggState *state = arg;
 
-	if (state->deferred == NULL)
-		state->deferred = make_deferred(state);
-	gpurhh_deferred_save(state->deferred, slot, hash);
+	if (state->run.deferred == NULL)
+		state->run.deferred = make_deferred(state);
+	gpurhh_deferred_save(state->run.deferred, slot, hash);
 	state->stats.counts.deferred_rows++;
 }
 
 /*
- * The candidates' way to be rid of a string that the dictionary does not take,
- * in a participant's feed, and otherwise.  A string may be large: what make_choice()
- * makes is freed by its callers.
+ * A string that candidates.c has for min() or max(), but for which the dictionary has
+ * no number, as a group of the first stage (unnumbered_strings.c).  The string may be
+ * large, so the callers free what this makes.
  */
 static uint64 *
-make_choice(GpuAggState *state, const Feed *feed, uint32 row, int column,
-			const char *data, uint32 length, bool odd)
+make_string_group(GpuAggState *state, const Feed *feed, uint32 row, int column,
+				  const char *data, uint32 length, bool odd)
 {
+	AggPlan    *plan = &state->plan;
+	MemoryContext context = state->run.input.choice_context;
 	uint64	   *words;
 
-	words = MemoryContextAlloc(state->choice_context,
-							   rhh_result_words(&state->spec) * sizeof(uint64));
-	gpurhh_choice_group(&state->spec, &state->strings, state->n_shown_keys,
-						feed, row, column, data, length, odd,
-						state->choice_context, words);
+	words = MemoryContextAlloc(context,
+							   rhh_result_words(&plan->spec) * sizeof(uint64));
+	gpurhh_unnumbered_group(&plan->spec, &plan->strings, plan->n_shown_keys,
+							feed, row, column, data, length, odd, context, words);
 	return words;
 }
 
+/* The candidates call this for such a string in a parallel plan: it goes to a file. */
 static void
-save_choice(void *arg, const Feed *feed, uint32 row, int column,
+save_string(void *arg, const Feed *feed, uint32 row, int column,
 			const char *data, uint32 length, bool odd)
 {
 	GpuAggState *state = arg;
-	const uint64 *words = make_choice(state, feed, row, column, data, length,
-									  odd);
-	MemoryContext old = MemoryContextSwitchTo(state->run_context);
+	AggInput   *input = &state->run.input;
+	const uint64 *words = make_string_group(state, feed, row, column, data, length,
+											odd);
+	MemoryContext old = MemoryContextSwitchTo(state->run.context);
 
-	gpurhh_choices_save(state->shared, &state->choice_file, &state->strings,
-						words, rhh_result_words(&state->spec));
+	gpurhh_unnumbered_save(state->parallel.shared, &input->choice_file,
+						   &state->plan.strings, words,
+						   rhh_result_words(&state->plan.spec));
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(state->choice_context);
+	MemoryContextReset(input->choice_context);
 }
 
+/* And this otherwise: the second level takes it at once. */
 static void
-add_choice(void *arg, const Feed *feed, uint32 row, int column,
+add_string(void *arg, const Feed *feed, uint32 row, int column,
 		   const char *data, uint32 length, bool odd)
 {
 	GpuAggState *state = arg;
+	Level	   *level = state->plan.levels[0];
 
-	gpurhh_level_keep_strings(state->second_level);
-	(void) gpurhh_level_add(state->second_level, NULL,
-							make_choice(state, feed, row, column, data,
-										length, odd),
+	gpurhh_level_keep_strings(level);
+	(void) gpurhh_level_add(level, NULL,
+							make_string_group(state, feed, row, column, data,
+											  length, odd),
 							1, 1);
-	MemoryContextReset(state->choice_context);
+	MemoryContextReset(state->run.input.choice_context);
 }
 
 /* Where odd values go; made for the first one. */
 static OddValues *
 odd_values(GpuAggState *state)
 {
-	if (state->odd_arguments == NULL)
-		state->odd_arguments = state->emit.odd_arguments = gpurhh_odd_create(state->odd_plan,
-																			 state->run_context);
-	return state->odd_arguments;
+	AggRun	   *run = &state->run;
+
+	if (run->odd_values == NULL)
+	{
+		run->odd_values = gpurhh_odd_create(state->plan.odd_plan, run->context);
+		state->emit.odd_arguments = run->odd_values;
+	}
+	return run->odd_values;
 }
 
 /* The feed's way to be rid of odd values of the row that it appends. */
@@ -438,7 +410,7 @@ add_odd_row(void *arg, Feed *feed, TupleTableSlot *slot)
 	GpuAggState *state = arg;
 
 	gpurhh_odd_add_row(odd_values(state), feed, slot);
-	feed->watched = gpurhh_odd_watched(state->odd_arguments);
+	feed->watched = gpurhh_odd_watched(state->run.odd_values);
 }
 
 /* A further level's way to be rid of odd values of DISTINCT. */
@@ -448,7 +420,7 @@ add_odd_distinct(void *arg, const uint64 *group, int state_number, Datum value)
 	GpuAggState *state = arg;
 
 	gpurhh_odd_add(odd_values(state), NULL, group, 1,
-				   gpurhh_odd_argument(state->odd_plan, state_number), value);
+				   gpurhh_odd_argument(state->plan.odd_plan, state_number), value);
 }
 
 static void
@@ -458,81 +430,94 @@ note_odd(GpuAggState *state)
 	uint64		n_values;
 	uint64		n_compared;
 
-	if (state->odd_arguments == NULL)
+	if (state->run.odd_values == NULL)
 		return;
-	gpurhh_odd_added(state->odd_arguments, &n_values, &n_compared);
+	gpurhh_odd_added(state->run.odd_values, &n_values, &n_compared);
 	counts->odd_values += n_values;
 	counts->odd_compared += n_compared;
-	counts->odd_bytes = Max(counts->odd_bytes, gpurhh_odd_bytes(state->odd_arguments));
+	counts->odd_bytes = Max(counts->odd_bytes, gpurhh_odd_bytes(state->run.odd_values));
 }
 
 /* A participant's odd values go to who will emit their groups. */
 static void
 hand_over_odd(GpuAggState *state)
 {
-	if (state->odd_arguments == NULL || state->shared == NULL ||
-		!gpurhh_parallel_has_others(state->shared))
+	OddValues  *values = state->run.odd_values;
+	GpuAggShared *shared = state->parallel.shared;
+
+	if (values == NULL || shared == NULL || !gpurhh_parallel_has_others(shared))
 		return;
-	gpurhh_odd_save(state->odd_arguments, state->shared);
-	gpurhh_odd_free(state->odd_arguments);
-	state->odd_arguments = state->emit.odd_arguments = NULL;
+	gpurhh_odd_save(values, shared);
+	gpurhh_odd_free(values);
+	state->run.odd_values = state->emit.odd_arguments = NULL;
 }
 
+/*
+ * Prepares a feed that fills blocks of so many bytes.  What it needs besides is in
+ * context, which has to last as long as the feed.  unnumbered: what the candidates
+ * call for a string that has no number.
+ */
 static void
 init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
-		  CandidateRefused refused)
+		  CandidateRefused unnumbered)
 {
-	gpurhh_feed_init(feed, state->n_columns, state->columns, bytes,
+	AggPlan    *plan = &state->plan;
+	AggRun	   *run = &state->run;
+
+	gpurhh_feed_init(feed, plan->n_columns, plan->columns, bytes,
 					 gpurhh_batch_rows);
-	feed->strings.dictionary = state->dictionary;
+	feed->strings.dictionary = run->pass.dictionary;
 	feed->defer = defer_row;
 	feed->defer_arg = state;
 	feed->odd_row = add_odd_row;
 	feed->odd_arg = state;
-	if (state->odd_arguments != NULL)
-		feed->watched = gpurhh_odd_watched(state->odd_arguments);
-	for (uint32 k = 0; k < state->spec.n_keys; k++)
-		feed->columns[state->spec.key_column[k]].is_key = true;
-	if (state->has_candidates)
-		feed->candidates = gpurhh_candidates_create(context, &state->spec,
-													state->columns,
-													GPURHH_CANDIDATES_LIMIT,
-													refused, state);
+	if (run->odd_values != NULL)
+		feed->watched = gpurhh_odd_watched(run->odd_values);
+	for (uint32 k = 0; k < plan->spec.n_keys; k++)
+		feed->columns[plan->spec.key_column[k]].is_key = true;
+	if (!plan->has_candidates)
+		return;
+	run->input.choice_context = AllocSetContextCreate(context, "GpuHashAgg choice",
+													  ALLOCSET_SMALL_SIZES);
+	feed->candidates = gpurhh_candidates_create(context, &plan->spec,
+												plan->columns,
+												GPURHH_CANDIDATES_LIMIT,
+												unnumbered, state);
 }
 
 /* Reads the child to its end. */
 static void
 feed_child(GpuAggState *state)
 {
-	char	   *own_block = NULL;
+	AggRun	   *run = &state->run;
+	Channel    *channel;
 	Feed		feed;
 
-	init_feed(state, &feed, block_bytes(state), state->run_context,
-			  state->shared != NULL ? save_choice : add_choice);
-	state->capacity_rows = feed.capacity_rows;
+	init_feed(state, &feed, block_bytes(state), run->context,
+			  state->parallel.shared != NULL ? save_string : add_string);
+	run->input.capacity_rows = feed.capacity_rows;
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);
-		feed_pages(state, &feed, &own_block);
+		feed_pages(state, &feed);
 		gpurhh_agg_note_feed(state);
 	}
 	else
-		feed_rows(state, &feed, &own_block);
+		feed_rows(state, &feed);
 	if (feed.base != NULL)
-		hand_over(state, &feed, own_block, true);
-	state->odd |= feed.strings.odd;
-	gpurhh_parallel_close_late(&state->late_file);
-	gpurhh_choices_close(&state->choice_file);
+		hand_over(state, &feed, true);
+	run->odd |= feed.strings.odd;
+	gpurhh_parallel_close_late(&run->input.late_file);
+	gpurhh_unnumbered_close(&run->input.choice_file);
 	note_odd(state);
 	hand_over_odd(state);
-	if (state->deferred != NULL)
-		gpurhh_deferred_close(state->deferred);
-	if (state->channel != NULL)
+	if (run->deferred != NULL)
+		gpurhh_deferred_close(run->deferred);
+	channel = first_stage(state)->channel;
+	if (channel != NULL)
 	{
-		state->stats.counts.pool_wait_ms +=
-			gpurhh_channel_pool_wait_ms(state->channel);
-		state->stats.counts.late_batches +=
-			gpurhh_channel_late_batches(state->channel);
+		state->stats.counts.pool_wait_ms += gpurhh_channel_pool_wait_ms(channel);
+		state->stats.counts.late_batches += gpurhh_channel_late_batches(channel);
 	}
 }
 
@@ -540,16 +525,18 @@ feed_child(GpuAggState *state)
 static void
 add_late_batch(void *arg, const rhh_batch *batch)
 {
-	add_on_host(arg, batch);
+	GpuAggState *state = arg;
+
+	gpurhh_stage_add_on_host(first_stage(state), batch, true);
 }
 
 /* Finishes the rows for which participants got no block. */
 static void
 read_late(GpuAggState *state)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->run_context);
+	MemoryContext old = MemoryContextSwitchTo(state->run.context);
 
-	gpurhh_parallel_read_late(state->shared, block_bytes(state),
+	gpurhh_parallel_read_late(state->parallel.shared, block_bytes(state),
 							  add_late_batch, state);
 	MemoryContextSwitchTo(old);
 }
@@ -561,9 +548,9 @@ note_dictionary(GpuAggState *state)
 	uint64		n_strings;
 	uint64		bytes;
 
-	if (state->dictionary == NULL)
+	if (state->run.pass.dictionary == NULL)
 		return;
-	gpurhh_dictionary_stats(state->dictionary, &n_strings, &bytes);
+	gpurhh_dictionary_stats(state->run.pass.dictionary, &n_strings, &bytes);
 	counts->dictionary_strings += n_strings;
 	counts->dictionary_bytes = Max(counts->dictionary_bytes, bytes);
 }
@@ -572,139 +559,222 @@ note_dictionary(GpuAggState *state)
 static bool
 any_deferred(GpuAggState *state)
 {
-	return state->deferred != NULL ||
-		(state->shared != NULL && gpurhh_parallel_any_deferred(state->shared));
-}
+	GpuAggShared *shared = state->parallel.shared;
 
-/* The second level is about to be made: what it has to know of strings. */
-static void
-prepare_level(GpuAggState *state)
-{
-	if (state->odd || any_deferred(state) ||
-		(state->shared != NULL && gpurhh_parallel_any_choices(state->shared)))
-		gpurhh_level_keep_strings(state->second_level);
-	if (state->odd)
-		gpurhh_level_set_odd(state->second_level, add_odd_distinct, state);
-	if (state->shared != NULL)
-		gpurhh_choices_read(state->shared, &state->strings,
-							rhh_result_words(&state->spec), state->second_level);
+	return state->run.deferred != NULL ||
+		(shared != NULL && gpurhh_parallel_any_deferred(shared));
 }
 
 /*
- * Has the device make the second level, if it can: that is, if it has every row
- * of the first, and memory for another table.
+ * Groups of the first stage are about to go to further levels.  Tells these what they
+ * have to know of strings, and gives the second the strings that have no number.
  */
 static void
-level_on_device(GpuAggState *state)
+prepare_levels(GpuAggState *state)
 {
-	LevelPlan  *plan = gpurhh_level_plan(state->second_level);
-	bool		wanted;
+	AggPlan    *plan = &state->plan;
+	GpuAggShared *shared = state->parallel.shared;
+	bool		odd = state->run.odd;
+	bool		keep_strings = odd || any_deferred(state) ||
+		(shared != NULL && gpurhh_parallel_any_choices(shared));
 
-	if (plan == NULL || state->channel == NULL)
-		return;
-	wanted = !state->odd && state->host == NULL && !any_deferred(state) &&
-		gpurhh_channel_complete(state->channel);
-	gpurhh_channel_decide_level(state->channel, wanted);
-	if (!wanted)
-		return;
-	/* what it refuses now is of the second level */
-	state->on_device = plan;
-	while (!gpurhh_channel_wait_finished(state->channel))
-		take_returned(state);
-	if (!gpurhh_channel_level_on_device(state->channel, &state->stats.second.table))
-		state->on_device = NULL;
+	for (int i = 0; i < plan->n_levels; i++)
+	{
+		if (keep_strings)
+			gpurhh_level_keep_strings(plan->levels[i]);
+		if (odd)
+			gpurhh_level_set_odd(plan->levels[i], add_odd_distinct, state);
+	}
+	if (shared != NULL)
+		gpurhh_unnumbered_read(shared, &plan->strings,
+							   rhh_result_words(&plan->spec), plan->levels[0]);
 }
 
 /*
- * Reads the input, or this participant's part of it, and waits until the table
- * can be read.  False: there are no groups for this participant to emit.
+ * Has the device make the second stage's map of the groups of the first one's, if it
+ * can.  It must have every row of the first stage, because a group that is partly on
+ * the host would be counted twice, and it must have memory for another map.
+ */
+static void
+make_second_on_device(GpuAggState *state)
+{
+	AggStage   *first = first_stage(state);
+	AggStage   *second = &state->run.stages[1];
+	bool		wanted;
+
+	if (second->map_spec == NULL || first->channel == NULL)
+		return;
+	wanted = !state->run.odd && first->host == NULL && !any_deferred(state) &&
+		gpurhh_channel_complete(first->channel);
+	gpurhh_channel_decide_level(first->channel, wanted);
+	if (!wanted)
+		return;
+	/* batches that come back from now on are of the second stage */
+	second->in_source_query = true;
+	while (!gpurhh_channel_wait_finished(first->channel))
+		gpurhh_stage_take_returned(second);
+	second->in_source_query =
+		gpurhh_channel_level_on_device(first->channel, &second->stats->table);
+	/* a map that the device has declined has had no rows */
+	Assert(second->in_source_query || second->host == NULL);
+	if (second->in_source_query)
+		second->phase = STAGE_MAP;
+}
+
+/*
+ * Opens the first stage's query, or joins that of the parallel plan.  False: this
+ * participant is not to read any of the input.
+ */
+static bool
+begin_input(GpuAggState *state)
+{
+	AggInput   *input = &state->run.input;
+	AggParallel *parallel = &state->parallel;
+	AggStage   *first = first_stage(state);
+	bool		attached = true;
+
+	if (parallel->shared != NULL)
+	{
+		attached = gpurhh_parallel_attach(parallel->shared);
+		input->stays = attached && gpurhh_parallel_stays(parallel->shared);
+		gpurhh_stage_use_query(first, parallel->channel, false);
+	}
+	else
+	{
+		input->stays = gpurhh_agg_stays(state,
+										outerPlan(state->css.ss.ps.plan)->plan_rows);
+		if (!input->stays)
+			gpurhh_stage_use_query(first,
+								   gpurhh_agg_open_query(state, state->run.context),
+								   true);
+	}
+	first->phase = STAGE_MAP;
+	return attached;
+}
+
+/*
+ * Is this the process that counts as reading, for the whole session (load.c)?  A worker
+ * that runs the node by itself, below another parallel node, is not.
+ */
+static bool
+stands_for_session(GpuAggState *state)
+{
+	GpuAggShared *shared = state->parallel.shared;
+
+	return shared != NULL ? gpurhh_parallel_stands_for_session(shared) :
+		!IsParallelWorker();
+}
+
+/* Makes what numbers the strings of the rows that are about to be read. */
+static void
+begin_strings(GpuAggState *state)
+{
+	AggRun	   *run = &state->run;
+
+	if (state->plan.n_strings == 0)
+		return;
+	run->pass.context = AllocSetContextCreate(run->context, "GpuHashAgg pass",
+											  ALLOCSET_DEFAULT_SIZES);
+	if (state->parallel.dictionary != NULL)
+		gpurhh_agg_use_dictionary(state, state->parallel.dictionary);
+	else
+		make_dictionary(state, state->plan.spec.expected_groups);
+}
+
+/*
+ * Reads the child, or this participant's part of it, and says so to the other
+ * participants.  The last one says to the service that the input has ended.
+ */
+static void
+read_part(GpuAggState *state)
+{
+	GpuAggShared *shared = state->parallel.shared;
+	Channel    *channel;
+	bool		last = true;
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
+	feed_child(state);
+	state->stats.counts.feed_ms += milliseconds_since(start);
+	state->stats.counts.feeders++;
+	if (shared == NULL)
+		state->stats.counts.runs++;
+	else
+	{
+		if (state->run.odd)
+			gpurhh_parallel_note_odd(shared);
+		last = gpurhh_parallel_detach(shared, &state->stats.counts);
+	}
+	if (!last)
+		return;
+	note_dictionary(state);
+	channel = first_stage(state)->channel;
+	if (channel != NULL)
+		gpurhh_channel_end_input(channel);
+}
+
+/*
+ * Takes over what other participants have left for the one that returns groups.
+ * False: that is another participant.
+ */
+static bool
+take_over(GpuAggState *state)
+{
+	GpuAggShared *shared = state->parallel.shared;
+
+	state->run.odd = gpurhh_parallel_any_odd(shared);
+	if (!gpurhh_parallel_may_emit(shared, first_stage(state)->channel,
+								  state->plan.n_levels > 0 || state->run.odd))
+		return false;
+	read_late(state);
+	if (gpurhh_parallel_any_odd_arguments(shared))
+	{
+		gpurhh_odd_read(odd_values(state), shared);
+		note_odd(state);
+	}
+	return true;
+}
+
+/*
+ * Reads the input, or this participant's part of it, and waits until the map of the
+ * first stage, and of the second if the device makes it, can be read.  False: there
+ * are no groups for this participant to return.
  */
 bool
 gpurhh_agg_read_input(GpuAggState *state)
 {
-	GpuAggShared *shared = state->shared;
-	bool		attached = true;
-	bool		last = true;
+	GpuAggShared *shared = state->parallel.shared;
+	AggInput   *input = &state->run.input;
+	AggStage   *first = first_stage(state);
+	bool		attached = begin_input(state);
 	instr_time	start;
 
-	state->stayed_rows = 0;
-	state->capacity_rows = 0;
-	if (shared != NULL)
-	{
-		attached = gpurhh_parallel_attach(shared);
-		state->stays = attached && gpurhh_parallel_stays(shared);
-	}
-	else
-	{
-		state->stays = gpurhh_agg_stays(state,
-										outerPlan(state->css.ss.ps.plan)->plan_rows);
-		state->area = NULL;
-		if (!state->stays)
-			state->channel = gpurhh_agg_open_query(state, state->run_context);
-	}
-	state->reading = gpurhh_load_begin(state->run_context);
-	if (state->n_strings > 0)
-	{
-		state->pass_context = AllocSetContextCreate(state->run_context,
-													"GpuHashAgg pass",
-													ALLOCSET_DEFAULT_SIZES);
-		if (state->shared_dictionary != NULL)
-			gpurhh_agg_use_dictionary(state, state->shared_dictionary);
-		else
-			make_dictionary(state, state->spec.expected_groups);
-	}
-
+	if (stands_for_session(state))
+		input->reading = gpurhh_load_begin(state->run.context);
+	begin_strings(state);
 	if (attached)
-	{
-		INSTR_TIME_SET_CURRENT(start);
-		feed_child(state);
-		state->stats.counts.feed_ms += milliseconds_since(start);
-		state->stats.counts.feeders++;
-		if (shared == NULL)
-			state->stats.counts.runs++;
-		else
-		{
-			if (state->odd)
-				gpurhh_parallel_note_odd(shared);
-			last = gpurhh_parallel_detach(shared, &state->stats.counts);
-		}
-		if (last)
-			note_dictionary(state);
-		if (last && state->channel != NULL)
-			gpurhh_channel_end_input(state->channel);
-	}
+		read_part(state);
 	if (shared != NULL && !gpurhh_parallel_emits_later(shared))
 	{
-		gpurhh_load_end(state->reading);
+		gpurhh_load_end(input->reading);
 		return false;
 	}
 
 	INSTR_TIME_SET_CURRENT(start);
-	if (state->channel != NULL)
+	if (first->channel != NULL)
 	{
-		while (!gpurhh_channel_wait_finished(state->channel))
-			take_returned(state);
+		while (!gpurhh_channel_wait_finished(first->channel))
+			gpurhh_stage_take_returned(first);
 	}
-	gpurhh_load_end(state->reading);
-	if (state->stays)
+	gpurhh_load_end(input->reading);
+	if (input->stays)
 		gpurhh_load_count_stay();
-	if (shared != NULL)
+	if (shared != NULL && !take_over(state))
+		return false;
+	if (state->plan.n_levels > 0)
 	{
-		state->odd = gpurhh_parallel_any_odd(shared);
-		if (!gpurhh_parallel_may_emit(shared, state->channel,
-									  state->second_level != NULL || state->odd))
-			return false;
-		read_late(state);
-		if (gpurhh_parallel_any_odd_arguments(shared))
-		{
-			gpurhh_odd_read(odd_values(state), shared);
-			note_odd(state);
-		}
-	}
-	if (state->second_level != NULL)
-	{
-		prepare_level(state);
-		level_on_device(state);
+		prepare_levels(state);
+		make_second_on_device(state);
 	}
 	state->stats.counts.fetch_ms += milliseconds_since(start);
 	return true;
@@ -719,6 +789,8 @@ gpurhh_agg_read_input(GpuAggState *state)
 static bool
 start_pass(GpuAggState *state)
 {
+	AggRun	   *run = &state->run;
+	AggPass    *pass = &run->pass;
 	Feed		feed;
 	rhh_batch	batch;
 	char	   *block;
@@ -726,30 +798,24 @@ start_pass(GpuAggState *state)
 	uint64		n_strings;
 	uint64		bytes;
 
-	if (state->n_strings == 0)
+	if (pass->context == NULL)
 		return false;
 	/* other participants may have some */
-	if (state->deferred == NULL)
+	if (run->deferred == NULL)
 	{
-		if (state->shared_dictionary == NULL)
+		if (state->parallel.dictionary == NULL)
 			return false;
-		state->deferred = make_deferred(state);
-		gpurhh_deferred_close(state->deferred);
+		run->deferred = make_deferred(state);
+		gpurhh_deferred_close(run->deferred);
 	}
-	if (!gpurhh_deferred_next(state->deferred))
+	if (!gpurhh_deferred_next(run->deferred))
 		return false;
 
-	if (state->host != NULL)
-	{
-		state->spilled_before += gpurhh_host_spilled(state->host);
-		gpurhh_host_free(state->host);
-		state->host = NULL;
-	}
-	MemoryContextReset(state->pass_context);
+	gpurhh_stage_free_host(first_stage(state));
+	MemoryContextReset(pass->context);
 	make_dictionary(state, 0);
-	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES, state->pass_context,
-			  add_choice);
-	block = (char *) TYPEALIGN(64, MemoryContextAlloc(state->pass_context,
+	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES, pass->context, add_string);
+	block = (char *) TYPEALIGN(64, MemoryContextAlloc(pass->context,
 													  GPURHH_MIN_BLOCK_BYTES + 64));
 	do
 	{
@@ -757,7 +823,7 @@ start_pass(GpuAggState *state)
 		more = true;
 		while (more && feed.n_rows < feed.capacity_rows)
 		{
-			more = gpurhh_deferred_read(state->deferred, state->deferred_slot);
+			more = gpurhh_deferred_read(run->deferred, state->deferred_slot);
 			if (more)
 				gpurhh_feed_slot(&feed, state->deferred_slot);
 		}
@@ -766,13 +832,13 @@ start_pass(GpuAggState *state)
 			gpurhh_feed_finish(&feed, &batch);
 			batch.base = (uint8_t *) block;
 			state->stats.counts.rows_fed += batch.n_rows;
-			add_on_host(state, &batch);
+			gpurhh_stage_add_on_host(first_stage(state), &batch, true);
 		}
 	} while (more);
 	ExecClearTuple(state->deferred_slot);
-	gpurhh_deferred_close(state->deferred);
+	gpurhh_deferred_close(run->deferred);
 	note_odd(state);
-	gpurhh_dictionary_stats(state->dictionary, &n_strings, &bytes);
+	gpurhh_dictionary_stats(pass->dictionary, &n_strings, &bytes);
 	state->stats.counts.dictionary_bytes =
 		Max(state->stats.counts.dictionary_bytes, bytes);
 	state->stats.counts.passes++;

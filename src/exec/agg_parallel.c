@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * agg_parallel.c
- *		What the participants of a parallel GpuHashAgg share: who reads the
- *		input, when it is complete, and rows that found no way to the device.
+ *		What the participants of a parallel GpuHashAgg share.  It says who reads the
+ *		input, when the input is complete, and who returns groups; and it has files of
+ *		rows that did not get to the device.
  *
  * The leader and its workers each run the node on their part of the input and
  * feed one table (see channel.c for the query that they share).
@@ -15,18 +16,22 @@
  * comes later reads nothing.  After that all may emit groups, and nobody waits
  * for anybody any more: one may be stuck in front of a full tuple queue.
  *
- * Where nothing above the node makes the rows fewer on their way to the leader,
- * the leader emits them all, and the workers only feed (leader_emits).
+ * If nothing above the node reduces the number of rows on their way to the leader, the
+ * leader returns all of them, and the workers only feed (leader_emits).
  *
- * Without a device, and where the query stays in its session (load.c), one
- * participant reads the whole input into its host table (alone).  If that is much
- * more than the planner expected, it opens a query with the service for itself,
- * which the others know nothing of.
+ * If there is no device, or if the query stays in its session (load.c), one participant
+ * reads the whole input into its host table (alone).  If the input turns out to be much
+ * larger than the planner expected, that participant opens a query with the service for
+ * itself, and the others do not know of it.
  *
- * A participant that gets no block of the pool, as all of them rest (channel.c:
- * LATE_MS), must not wait on: the finisher, to whom refused batches have come
- * back, may wait for it in the child plan.  It writes its batches to a file that
- * all share, and the finisher reads them when the input is closed.
+ * A participant may get no block of the pool because all of them rest (channel.c,
+ * LATE_MS).  It must not wait any longer then: the finisher, which is the participant
+ * that takes the refused rows, may itself wait for it in the child plan.  So it writes
+ * its batches to a file that all share, and the finisher reads them when the input is
+ * closed.
+ *
+ * The shared state is in the parallel plan's DSM segment and goes with that; files go
+ * with the segment too, or with the next run.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +39,7 @@
 
 #include "access/parallel.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 #include "storage/sharedfileset.h"
 #include "storage/spin.h"
 
@@ -44,6 +50,7 @@ struct GpuAggShared
 {
 	/* written by the leader before workers look */
 	bool		leader_emits;
+	bool		leader_reads;	/* it takes part in the run */
 	bool		alone;
 	bool		stays;			/* alone, as the load is high */
 	dsm_handle	segment;		/* that this lies in, for the workers */
@@ -54,10 +61,11 @@ struct GpuAggShared
 	slock_t		mutex;			/* guards what follows */
 	int			n_attached;
 	bool		closed;
-	bool		odd;			/* a participant has fed an odd value */
+	bool		odd;			/* a participant has fed an odd key */
+	bool		busy;			/* a worker stands for the session (load.c) */
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
-	int			n_choice_files; /* see refused_strings.c */
+	int			n_choice_files; /* see unnumbered_strings.c */
 	int			n_argument_files;	/* see odd_arguments.c */
 	int			n_deferring;	/* participants with files of deferred rows */
 	int			next_deferred;	/* partition, for whoever asks first */
@@ -65,6 +73,7 @@ struct GpuAggShared
 	GpuNodeStats alone_stats;	/* alone: where its groups were made, if valid */
 };
 
+/* How many bytes the shared state takes in the DSM segment. */
 Size
 gpurhh_parallel_bytes(void)
 {
@@ -94,6 +103,8 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 		shared->n_argument_files > 0 || shared->n_deferring > 0)
 		SharedFileSetDeleteAll(&shared->files);
 	shared->leader_emits = leader_emits;
+	shared->leader_reads = parallel_leader_participation;
+	shared->busy = false;
 	shared->alone = channel == NULL;
 	shared->stays = stays;
 	if (channel != NULL)
@@ -118,11 +129,32 @@ gpurhh_parallel_has_others(GpuAggShared *shared)
 	return shared->segment != 0;
 }
 
-/* Is the participant that reads alone to use the service only for a large input? */
+/*
+ * Does the participant that reads alone do so because the load is high?  Then it goes on
+ * with the service if the input turns out to be large.
+ */
 bool
 gpurhh_parallel_stays(GpuAggShared *shared)
 {
 	return shared->stays;
+}
+
+/*
+ * Is this the one participant that counts for the session while the input is read?  It
+ * is the leader, and if that takes no part, the first worker that asks.
+ */
+bool
+gpurhh_parallel_stands_for_session(GpuAggShared *shared)
+{
+	bool		first;
+
+	if (shared->leader_reads || !IsParallelWorker())
+		return !IsParallelWorker();
+	SpinLockAcquire(&shared->mutex);
+	first = !shared->busy;
+	shared->busy = true;
+	SpinLockRelease(&shared->mutex);
+	return first;
 }
 
 /* The run's dictionary of strings; InvalidDsaPointer: it has none. */
@@ -142,8 +174,8 @@ gpurhh_parallel_join(GpuAggShared *shared, MemoryContext context)
 }
 
 /*
- * A participant is about to read its part of the input; false: it is not to,
- * as the input is closed or somebody else reads it all.
+ * A participant is about to read its part of the input.  False: it must not, because
+ * the input is closed, or because another participant reads all of it.
  */
 bool
 gpurhh_parallel_attach(GpuAggShared *shared)
@@ -168,7 +200,7 @@ gpurhh_parallel_attach(GpuAggShared *shared)
 	return attached;
 }
 
-/* Adds what a participant did to the sums, and takes it from its own. */
+/* Adds what a participant has counted to the sums, and sets its counts to 0. */
 static void
 add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 {
@@ -199,8 +231,8 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 }
 
 /*
- * A participant has read its part.  True: it was the last, the input is closed
- * now.
+ * A participant has read its part, and adds what it counted to the sums.  True: it was
+ * the last one, and the input is closed now.
  */
 bool
 gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
@@ -219,7 +251,7 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 	return last;
 }
 
-/* A participant has fed an odd value (dictionary.c); before it detaches. */
+/* A participant has fed an odd key (dictionary.c); to be called before it detaches. */
 void
 gpurhh_parallel_note_odd(GpuAggShared *shared)
 {
@@ -228,7 +260,7 @@ gpurhh_parallel_note_odd(GpuAggShared *shared)
 	SpinLockRelease(&shared->mutex);
 }
 
-/* Has any?  Once the input is closed. */
+/* Has any participant fed an odd key?  To be asked once the input is closed. */
 bool
 gpurhh_parallel_any_odd(GpuAggShared *shared)
 {
@@ -240,7 +272,7 @@ gpurhh_parallel_any_odd(GpuAggShared *shared)
 	return odd;
 }
 
-/* Does the participant have anything to wait for, once it has fed its part? */
+/* May this participant have to return groups, once it has fed its part? */
 bool
 gpurhh_parallel_emits_later(GpuAggShared *shared)
 {
@@ -248,8 +280,9 @@ gpurhh_parallel_emits_later(GpuAggShared *shared)
 }
 
 /*
- * After the input is closed and the device's table can be read: does this
- * participant emit groups?  one_emitter: only one may, with all of them.
+ * Does this participant return groups?  To be asked when the input is closed and the
+ * device's map can be read.  one_emitter: only one participant may, and then returns
+ * all of them.
  */
 bool
 gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
@@ -273,8 +306,8 @@ gpurhh_parallel_add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 }
 
 /*
- * The participant that reads alone, which may be any, tells where the groups were
- * made.  Others have nothing to tell.
+ * If this participant has read the input alone, copies for the leader where the groups
+ * were made.  Does nothing in any other participant.
  */
 void
 gpurhh_parallel_note_alone(GpuAggShared *shared, const GpuNodeStats *stats)
@@ -285,7 +318,10 @@ gpurhh_parallel_note_alone(GpuAggShared *shared, const GpuNodeStats *stats)
 	SpinLockRelease(&shared->mutex);
 }
 
-/* Adds that to the leader's; false: nobody read alone, or has told. */
+/*
+ * Leader: adds to *stats what gpurhh_parallel_note_alone() has copied.  False: no
+ * participant has.
+ */
 bool
 gpurhh_parallel_alone_stats(GpuAggShared *shared, GpuNodeStats *stats)
 {
@@ -298,18 +334,18 @@ gpurhh_parallel_alone_stats(GpuAggShared *shared, GpuNodeStats *stats)
 		return false;
 	stats->valid = true;
 	/* a worker that has not asked for a device does not know why */
-	if (alone.device[0] != '\0')
+	if (alone.levels[0].device[0] == '\0')
 	{
-		memcpy(stats->device, alone.device, GPURHH_DEVICE_NAME_LEN);
-		memcpy(stats->refusal, alone.refusal, GPURHH_MESSAGE_LEN);
+		memcpy(alone.levels[0].device, stats->levels[0].device,
+			   GPURHH_DEVICE_NAME_LEN);
+		memcpy(alone.levels[0].declined, stats->levels[0].declined,
+			   GPURHH_MESSAGE_LEN);
 	}
-	stats->table = alone.table;
-	stats->second = alone.second;
-	stats->third = alone.third;
+	memcpy(stats->levels, alone.levels, sizeof(stats->levels));
 	return true;
 }
 
-/* What all participants did so far. */
+/* The sums of what all participants have counted so far. */
 void
 gpurhh_parallel_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 {
@@ -320,7 +356,7 @@ gpurhh_parallel_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 
 /* ---------- files ---------- */
 
-/* Before this participant makes its first file of a kind. */
+/* To be called before this participant makes its first file of a kind. */
 static void
 attach_files(GpuAggShared *shared)
 {
@@ -330,7 +366,7 @@ attach_files(GpuAggShared *shared)
 							dsm_find_mapping(shared->segment));
 }
 
-/* A new file, whose number is *n_files, which grows. */
+/* Makes a file of a kind, of which there are *n_files; that grows by one. */
 static BufFile *
 create_file(GpuAggShared *shared, const char *kind, int *n_files)
 {
@@ -345,6 +381,7 @@ create_file(GpuAggShared *shared, const char *kind, int *n_files)
 	return BufFileCreateFileSet(&shared->files.fs, name);
 }
 
+/* Opens a participant's file to read it. */
 static BufFile *
 open_file(GpuAggShared *shared, const char *kind, int number)
 {
@@ -355,8 +392,8 @@ open_file(GpuAggShared *shared, const char *kind, int number)
 }
 
 /*
- * Writes what says that no more comes, and closes *file for others to read; none,
- * if that is NULL.  It becomes NULL.
+ * Writes a mark to *file that says that no more comes, and closes it, so that others can
+ * read it.  *file becomes NULL.  Does nothing if it is NULL.
  */
 void
 gpurhh_parallel_close_file(BufFile **file, void *end, Size size)
@@ -369,7 +406,7 @@ gpurhh_parallel_close_file(BufFile **file, void *end, Size size)
 	*file = NULL;
 }
 
-/* Is there any of what is counted by *n, of the shared state? */
+/* Is *n, a counter of the shared state, greater than 0? */
 static bool
 any_of(GpuAggShared *shared, const int *n)
 {
@@ -384,9 +421,8 @@ any_of(GpuAggShared *shared, const int *n)
 /* ---------- late rows ---------- */
 
 /*
- * Writes a batch to the participant's file of late rows, *file, which is made
- * if it is NULL.  To be closed by gpurhh_parallel_close_late() before the
- * participant detaches.
+ * Writes a batch to this participant's file of late rows, *file, which is made if it is
+ * NULL.  The participant has to call gpurhh_parallel_close_late() before it detaches.
  */
 void
 gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
@@ -398,6 +434,7 @@ gpurhh_parallel_save_late(GpuAggShared *shared, BufFile **file,
 	BufFileWrite(*file, batch->base, batch->used_bytes);
 }
 
+/* Ends the file of late rows.  *file becomes NULL. */
 void
 gpurhh_parallel_close_late(BufFile **file)
 {
@@ -407,9 +444,8 @@ gpurhh_parallel_close_late(BufFile **file)
 }
 
 /*
- * Calls back for each batch that participants saved, none of them longer than
- * block_bytes; its data is valid during the call.  Only after the input was
- * closed.
+ * Calls add for each batch that participants have saved; its data is valid during the
+ * call.  No batch is longer than block_bytes.  Only when the input is closed.
  */
 void
 gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
@@ -440,7 +476,7 @@ gpurhh_parallel_read_late(GpuAggShared *shared, Size block_bytes,
 	pfree(base);
 }
 
-/* ---------- strings to choose from ---------- */
+/* ---------- strings without a number (unnumbered_strings.c) ---------- */
 
 /* A participant's file; to be exported before the participant detaches. */
 BufFile *

@@ -29,6 +29,7 @@
 #include "exec/agg_state.h"
 #include "plan/plan.h"
 
+/* Raises an error if the user may not call the function; tells the access hook. */
 static void
 check_function(Oid function, Oid user, ObjectType kind)
 {
@@ -39,7 +40,10 @@ check_function(Oid function, Oid user, ObjectType kind)
 	InvokeFunctionExecuteHook(function);
 }
 
-/* The user has to be allowed the aggregate, and its owner what it is made of. */
+/*
+ * The user must be allowed to call the aggregate, and the owner of the aggregate to call
+ * the functions that it is made of.
+ */
 static void
 check_aggregate(Oid aggregate)
 {
@@ -68,7 +72,7 @@ check_aggregate(Oid aggregate)
 	check_function(transition, owner, OBJECT_FUNCTION);
 }
 
-/* The type's own equality is what a key is compared by, see add_key(). */
+/* The user must be allowed to call the type's own equality, by which keys are compared. */
 static void
 check_equality(Oid type)
 {

@@ -1,8 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * agg_state.h
- *		What the files of the node GpuHashAgg share: agg_exec.c has its methods,
- *		agg_input.c reads what is grouped, agg_groups.c returns groups.
+ *		The state of the node GpuHashAgg, which its files share.
+ *
+ * The state consists of structs of different lifetimes, each of which says who
+ * makes it and what frees it:
+ *
+ *		AggPlan			as long as the node
+ *		AggParallel		of a parallel plan
+ *		AggRun			one execution of the node: until its end or a rescan
+ *			AggInput		while the child is read
+ *			AggPass			until the next pass over deferred rows
+ *			AggStage		one for each level of groups (stage.h)
+ *
+ * agg_exec.c has the node's methods, agg_input.c reads what is grouped, and
+ * agg_groups.c returns groups.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,99 +33,137 @@
 #include "exec/levels.h"
 #include "exec/odd_arguments.h"
 #include "exec/parallel.h"
+#include "exec/stage.h"
 #include "scan/scan.h"
 
-typedef enum EmitPhase
+/*
+ * What the plan says.  read_plan() makes it in the query's context when the node is
+ * started, and nothing in it changes but the limits in the maps' specs, which are
+ * those of the settings at the time when a query is opened.
+ */
+typedef struct AggPlan
 {
-	EMIT_NOT_READ,				/* the input has not been read */
-	EMIT_DEVICE,
-	EMIT_HOST,
-	EMIT_LEVEL,
-	EMIT_DONE
-} EmitPhase;
+	int			n_columns;
+	GpuColumn	columns[RHH_MAX_COLUMNS];
+	rhh_map_spec spec;			/* of the first stage's map */
+	int			n_shown_keys;	/* the first ones; others are for further levels */
+	StringWords strings;		/* of the first stage's groups */
+	int			n_levels;		/* of groups above the first */
+	Level	   *levels[GPURHH_MAX_LEVELS];
+	OddPlan    *odd_plan;		/* NULL: no argument can have odd values */
+	bool		leader_emits;	/* alone, if the plan runs in parallel */
+	int			n_strings;		/* columns that may need a dictionary: of strings,
+								 * and numeric keys; if 0, there is none */
+	bool		has_candidates; /* some go through candidates.c */
+} AggPlan;
+
+/*
+ * A participant's end of a parallel plan.  The methods that initialize the plan's
+ * DSM segment make it, the leader's anew for each run.  What is in the context
+ * goes with the next run, or with the node; shutdown_agg() forgets what lies in
+ * the segment before that is detached.
+ */
+typedef struct AggParallel
+{
+	MemoryContext context;
+	GpuAggShared *shared;		/* NULL: not parallel, or the segment has gone */
+	Dictionary *dictionary;		/* of all participants; NULL: there is none */
+	Channel    *channel;		/* the query that all feed; NULL: no device, or one
+								 * participant reads alone.  The first stage uses
+								 * it; only close_shared_query() closes it */
+} AggParallel;
+
+/*
+ * While the child is read.  gpurhh_agg_read_input() fills it in and needs it no more
+ * when it returns; release_run() ends what an error left.
+ */
+typedef struct AggInput
+{
+	Reading    *reading;		/* counts this session as busy (load.c) */
+	bool		stays;			/* the query is the session's own, as the load is
+								 * high; if the input does not end soon, a query is
+								 * opened with the service all the same */
+	uint64		stayed_rows;	/* that were read until then */
+	uint32		capacity_rows;	/* of the batches that are fed */
+	bool		in_pool;		/* the batch that is made now is in a block */
+	char	   *own_block;		/* of this session, where batches are made that are
+								 * in none; NULL until it is needed */
+	BufFile    *late_file;		/* see agg_parallel.c */
+	BufFile    *choice_file;	/* see unnumbered_strings.c */
+	MemoryContext choice_context;	/* of one string that goes there */
+} AggInput;
+
+/*
+ * The rows that are read at a time: all of the child's, and then, in each pass, a
+ * part of those that were deferred.  The dictionary is new for each of them.
+ */
+typedef struct AggPass
+{
+	MemoryContext context;		/* in the run's; reset by the next pass.  NULL: no
+								 * column needs a dictionary */
+	Dictionary *dictionary;		/* in context, or the parallel plan's */
+} AggPass;
+
+/* What is left to do in a run. */
+typedef enum AggPhase
+{
+	AGG_UNREAD,					/* to read the input */
+	AGG_RETURNING,				/* to return groups */
+	AGG_DONE					/* nothing */
+} AggPhase;
+
+/*
+ * One execution.  start_run() makes it for the first row, release_run() frees it: at
+ * a rescan, or at the end.  An error resets context, which closes queries, and
+ * the resource owner closes temporary files.
+ */
+typedef struct AggRun
+{
+	MemoryContext context;		/* as long as the node, and empty between runs */
+	AggPhase	phase;
+	int			n_stages;		/* 0: the run has not been started */
+	AggStage	stages[GPURHH_MAX_STAGES];
+	AggInput	input;
+	AggPass		pass;
+	Deferred   *deferred;		/* rows for later passes; NULL: there are none */
+	bool		odd;			/* a key may be odd (dictionary.c) */
+	OddValues  *odd_values;		/* see odd_arguments.c; NULL: none yet */
+	uint64		spilled_noted;	/* records on disk that have been counted */
+} AggRun;
+
+/* For EXPLAIN ANALYZE: time to form rows, by sampling (exec_agg()). */
+typedef struct AggClock
+{
+	uint64		n_calls;		/* of exec_agg(), in all runs */
+	instr_time	emission_start; /* of this run: the input had been read */
+	double		emit_ms_before; /* emit times until then */
+} AggClock;
 
 typedef struct GpuAggState
 {
 	CustomScanState css;		/* must be first */
 
-	/* from the plan */
-	int			n_columns;
-	GpuColumn	columns[RHH_MAX_COLUMNS];
-	rhh_map_spec spec;
+	AggPlan		plan;
+	AggParallel parallel;
+	AggRun		run;
+
+	/* as long as the node */
 	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
-	Level	   *second_level;	/* the second level; NULL: there is none */
-	int			n_shown_keys;	/* the first ones; others are the second level's */
-	StringWords strings;		/* of the first level's groups */
-	OddPlan    *odd_plan;		/* NULL: no argument can have odd values */
-	Level	   *returned_level; /* of the run: what is being returned, or NULL */
+	bool		copies;			/* batches are made in memory of our own and then
+								 * copied, as what gives rows may itself wait for a
+								 * block */
+	bool		waits;			/* the last batch found a block.  Where it did not,
+								 * a rescan does not wait anew */
+	TupleTableSlot *deferred_slot;
 	Emit		emit;
 	ExprState  *having;			/* that emit computes; else it is ps.qual */
-	bool		leader_emits;	/* alone, if the plan runs in parallel */
-	int			n_strings;		/* columns that may need a dictionary: of strings,
-								 * and numeric keys; below, 0: nothing is set */
-	bool		has_candidates; /* some go through candidates.c */
-	TupleTableSlot *deferred_slot;
-
-	/* of a parallel plan, while its DSM segment lasts */
-	GpuAggShared *shared;		/* NULL: not parallel */
-	MemoryContext shared_context;
-	Dictionary *shared_dictionary;	/* in shared_context, or NULL */
-
-	/* of one execution, in run_context */
-	MemoryContext run_context;
-	EmitPhase	phase;
-	Channel    *channel;		/* NULL: no device */
-	bool		channel_shared; /* with participants; in shared_context */
-	ChannelArea *area;			/* that counts what the run does, also once the
-								 * channel has been closed; NULL: it had none */
-	bool		has_table;		/* there are groups of a device to be read */
-	LevelPlan  *on_device;		/* the second level, which the device makes; the
-								 * host table is of it then */
-	HostTable  *host;			/* NULL until it is needed */
-	Dictionary *dictionary;		/* shared_dictionary, or in pass_context */
-	Deferred   *deferred;		/* NULL: no row was */
-	bool		odd;			/* a key may be odd (dictionary.c), */
-	bool		merged;			/* and the groups have been put together */
-	OddValues  *odd_arguments;	/* see odd_arguments.c; NULL: none yet */
-	uint64		spilled_before; /* records, by host tables of earlier passes */
-	MemoryContext pass_context; /* until the next pass over deferred rows */
-	ChannelResult chunk;
-	uint32		chunk_next;		/* next group in the chunk */
-
-	BufFile    *late_file;		/* see agg_parallel.c */
-	BufFile    *choice_file;	/* see refused_strings.c */
-	MemoryContext choice_context;	/* of one string that goes there */
-	bool		copies;			/* batches are made in memory of our own, as what
-								 * gives rows may itself wait for a block */
-	bool		stays;			/* no query was opened, for the load is high; but one
-								 * is, if the input does not end soon: */
-	uint64		stayed_rows;	/* after so many */
-	uint32		capacity_rows;	/* of the batches fed */
-	Reading    *reading;		/* see load.c */
-	bool		in_pool;		/* the batch being made is in a block */
-	bool		waits;			/* the last one found a block; a rescan does not
-								 * wait anew where it did not */
-	uint64		n_calls;		/* of exec_agg() */
-	instr_time	emission_start; /* the input has been read */
-	double		emit_ms_before; /* emit times until then */
-
+	AggClock	clock;
 	GpuNodeStats stats;
 } GpuAggState;
-
-static inline double
-milliseconds_since(instr_time start)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, start);
-	return INSTR_TIME_GET_MILLISEC(now);
-}
 
 /* ---------- agg_exec.c ---------- */
 
 extern void gpurhh_agg_note_feed(GpuAggState *state);
-extern void gpurhh_agg_leave_query(GpuAggState *state);
 
 /* ---------- agg_input.c ---------- */
 
@@ -123,7 +173,6 @@ extern Channel *gpurhh_agg_open_query(GpuAggState *state,
 extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
 extern void gpurhh_agg_use_dictionary(GpuAggState *state,
 									  Dictionary *dictionary);
-extern HostTable *gpurhh_agg_host_table(GpuAggState *state);
 extern bool gpurhh_agg_read_input(GpuAggState *state);
 extern bool gpurhh_agg_next_pass(GpuAggState *state);
 
@@ -137,20 +186,20 @@ extern const uint64 *gpurhh_agg_next_groups(GpuAggState *state, Size *stride,
 
 extern void gpurhh_check_rights(CustomScan *cscan, bool explain_only);
 
-/* ---------- refused_strings.c ---------- */
+/* ---------- unnumbered_strings.c ---------- */
 
-extern void gpurhh_choice_group(const rhh_map_spec *spec,
-								const StringWords *strings, int n_shown_keys,
-								const Feed *feed, uint32 row, int column,
-								const char *data, uint32 length, bool odd,
-								MemoryContext context, uint64 *words);
-extern void gpurhh_choices_save(GpuAggShared *shared, BufFile **file,
-								const StringWords *strings,
-								const uint64 *words, int n_words);
-extern void gpurhh_choices_close(BufFile **file);
-extern void gpurhh_choices_read(GpuAggShared *shared,
-								const StringWords *strings, int n_words,
-								Level *level);
+extern void gpurhh_unnumbered_group(const rhh_map_spec *spec,
+									const StringWords *strings, int n_shown_keys,
+									const Feed *feed, uint32 row, int column,
+									const char *data, uint32 length, bool odd,
+									MemoryContext context, uint64 *words);
+extern void gpurhh_unnumbered_save(GpuAggShared *shared, BufFile **file,
+								   const StringWords *strings,
+								   const uint64 *words, int n_words);
+extern void gpurhh_unnumbered_close(BufFile **file);
+extern void gpurhh_unnumbered_read(GpuAggShared *shared,
+								   const StringWords *strings, int n_words,
+								   Level *level);
 
 /* ---------- explain.c ---------- */
 

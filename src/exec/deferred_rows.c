@@ -68,7 +68,10 @@ struct Deferred
 	int			next_participant;
 };
 
-/* The rows of one run.  Lives in context, its files in the resource owner. */
+/*
+ * Makes what holds the deferred rows of one run.  Its memory is in context, its files
+ * are the resource owner's.  shared: participants read each other's rows; NULL: not.
+ */
 Deferred *
 gpurhh_deferred_create(MemoryContext context, GpuAggShared *shared)
 {
@@ -82,6 +85,7 @@ gpurhh_deferred_create(MemoryContext context, GpuAggShared *shared)
 	return deferred;
 }
 
+/* Closes all files and frees what was made. */
 void
 gpurhh_deferred_free(Deferred *deferred)
 {
@@ -99,7 +103,10 @@ gpurhh_deferred_free(Deferred *deferred)
 	pfree(deferred);
 }
 
-/* Of a hash whose bits may be used up: then all rows go to the same one. */
+/*
+ * The partition for a hash, at a depth.  If all of the hash's bits have been used, all
+ * rows go to the same partition.
+ */
 static int
 partition_of(uint32 hash, int depth)
 {
@@ -108,6 +115,7 @@ partition_of(uint32 hash, int depth)
 	return shift < 0 ? 0 : (hash >> shift) & (PARTITIONS - 1);
 }
 
+/* Makes the file of a partition, for rows that are deferred now. */
 static BufFile *
 create_file(Deferred *deferred, int partition)
 {
@@ -127,7 +135,7 @@ create_file(Deferred *deferred, int partition)
 	return file;
 }
 
-/* Writes a row of the child; hash: of its strings. */
+/* Defers a row of the child.  hash: that of its strings. */
 void
 gpurhh_deferred_save(Deferred *deferred, TupleTableSlot *slot, uint32 hash)
 {
@@ -143,7 +151,7 @@ gpurhh_deferred_save(Deferred *deferred, TupleTableSlot *slot, uint32 hash)
 		pfree(tuple);
 }
 
-/* No more rows of what is being read; those saved can be read. */
+/* What is being read has no more rows.  From here on those that were saved can be read. */
 void
 gpurhh_deferred_close(Deferred *deferred)
 {

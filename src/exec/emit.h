@@ -17,7 +17,7 @@
 
 typedef struct EmitColumn EmitColumn;
 
-/* How groups become rows, and those that are about to. */
+/* How groups become rows, and the window of groups that become rows now. */
 typedef struct Emit
 {
 	int			n_columns;

@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * explain.c
- *		EXPLAIN's lines of our nodes.
+ *		What EXPLAIN shows of our nodes.
  *
- * Text lines group related figures, as core's Hash and HashAggregate do; the
- * other formats have one property each, with the same names in every run.
+ * In the text format related figures are on one line, as core's Hash and HashAggregate
+ * show them, and lines without a figure are left out.  In all other formats each figure
+ * is a property of its own, with the same name in every run.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +22,10 @@
 #include "plan/plan.h"
 #include "settings.h"
 
-/* The scan tuple's expressions from..to (exclusive) as a list of texts. */
+/*
+ * The texts of expressions of the scan tuple: of its first columns, up to from
+ * (exclusive), or of the aggregates among those that follow.
+ */
 static List *
 deparse_range(CustomScanState *node, List *ancestors, ExplainState *es,
 			  int from, bool aggregates)
@@ -46,7 +50,7 @@ deparse_range(CustomScanState *node, List *ancestors, ExplainState *es,
 	return result;
 }
 
-/* The start of a text line. */
+/* Begins a line of the text format. */
 static void
 indent(ExplainState *es)
 {
@@ -66,7 +70,7 @@ participants(const GpuNodeCounts *counts)
 	return (double) Max(counts->feeders, 1) / Max(counts->runs, 1);
 }
 
-/* Where a level above the first was made, and the table if it has one. */
+/* Shows where a level above the first was made, and the map if a device made it. */
 static void
 show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 {
@@ -98,26 +102,26 @@ show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 						 megabytes(table->peak_bytes));
 }
 
-/* What the device's stages took, of all levels that it made. */
-typedef struct StageTimes
+/* How long the device uploaded, computed and extracted, for all levels that it made. */
+typedef struct DeviceTimes
 {
 	double		upload_ms;
 	double		kernel_ms;
 	double		extract_ms;
-} StageTimes;
+} DeviceTimes;
 
-static StageTimes
-stage_times(const GpuNodeStats *stats)
+static DeviceTimes
+device_times(const GpuNodeStats *stats)
 {
-	const rhh_map_stats *tables[] = {&stats->table, &stats->second.table,
-	&stats->third.table};
-	StageTimes	sum = {0};
+	DeviceTimes sum = {0};
 
-	for (int i = 0; i < lengthof(tables); i++)
+	for (int i = 0; i < lengthof(stats->levels); i++)
 	{
-		sum.upload_ms += tables[i]->upload_ns / 1.0e6;
-		sum.kernel_ms += tables[i]->kernel_ns / 1.0e6;
-		sum.extract_ms += tables[i]->extract_ns / 1.0e6;
+		const rhh_map_stats *table = &stats->levels[i].table;
+
+		sum.upload_ms += table->upload_ns / 1.0e6;
+		sum.kernel_ms += table->kernel_ns / 1.0e6;
+		sum.extract_ms += table->extract_ns / 1.0e6;
 	}
 	return sum;
 }
@@ -126,8 +130,8 @@ static void
 explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
-	const rhh_map_stats *table = &stats->table;
-	StageTimes	times = stage_times(stats);
+	const rhh_map_stats *table = &stats->levels[0].table;
+	DeviceTimes times = device_times(stats);
 
 	indent(es);
 	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
@@ -157,8 +161,8 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 		appendStringInfo(es->str, "Failed Slots: " UINT64_FORMAT "  Rehashes: " UINT64_FORMAT "\n",
 						 table->failed_slots, table->rehashes);
 	}
-	show_level(es, "Second Level", &stats->second);
-	show_level(es, "Third Level", &stats->third);
+	show_level(es, "Second Level", &stats->levels[1]);
+	show_level(es, "Third Level", &stats->levels[2]);
 	indent(es);
 	appendStringInfo(es->str, "Host Rows: " UINT64_FORMAT, counts->host_rows);
 	if (counts->host_spilled > 0)
@@ -206,8 +210,8 @@ static void
 explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
-	const rhh_map_stats *table = &stats->table;
-	StageTimes	times = stage_times(stats);
+	const rhh_map_stats *table = &stats->levels[0].table;
+	DeviceTimes times = device_times(stats);
 
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
@@ -232,8 +236,8 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
 	ExplainPropertyUInteger("Merged Duplicates", NULL,
 							table->merged_duplicates, es);
-	show_level(es, "Second Level", &stats->second);
-	show_level(es, "Third Level", &stats->third);
+	show_level(es, "Second Level", &stats->levels[1]);
+	show_level(es, "Third Level", &stats->levels[2]);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
 	ExplainPropertyUInteger("Spilled Records", NULL, counts->host_spilled, es);
 	ExplainPropertyUInteger("Late Batches", NULL, counts->late_batches, es);
@@ -271,7 +275,7 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	}
 }
 
-/* Whether the child's pages are read, or its rows. */
+/* Shows whether the child's pages are read, or its rows, and why. */
 static void
 explain_feed(ExplainState *es, const GpuNodeStats *stats)
 {
@@ -291,7 +295,7 @@ explain_feed(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyText("Feed Reason", stats->feed_why, es);
 }
 
-/* GROUPING SETS as "(a, b)", "(a)", "()". */
+/* The texts of GROUPING SETS, such as "(a, b)", "(a)" and "()". */
 static List *
 sets_text(List *sets, List *keys)
 {
@@ -314,8 +318,8 @@ sets_text(List *sets, List *keys)
 }
 
 /*
- * Keys and aggregates always; what the node did if it has run.  Groups are
- * those that the device held; a query's result also has those of the host.
+ * Shows the node's keys and aggregates, and what it did if it has run.  The groups that
+ * are counted are those in the device's maps; the result has those of the host, too.
  */
 void
 gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
@@ -340,18 +344,18 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 		ExplainPropertyText("Device", gpurhh_device, es);
 		return;
 	}
-	if (stats->refusal[0] == '\0')
-		ExplainPropertyText("Device", stats->device, es);
+	if (stats->levels[0].declined[0] == '\0')
+		ExplainPropertyText("Device", stats->levels[0].device, es);
 	else if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		indent(es);
-		appendStringInfo(es->str, "Device: %s (%s)\n", stats->device,
-						 stats->refusal);
+		appendStringInfo(es->str, "Device: %s (%s)\n", stats->levels[0].device,
+						 stats->levels[0].declined);
 	}
 	else
 	{
-		ExplainPropertyText("Device", stats->device, es);
-		ExplainPropertyText("Device Refusal", stats->refusal, es);
+		ExplainPropertyText("Device", stats->levels[0].device, es);
+		ExplainPropertyText("Device Refusal", stats->levels[0].declined, es);
 	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_run_text(es, stats);

@@ -1,33 +1,38 @@
 /*-------------------------------------------------------------------------
  *
  * host_table.c
- *		Groups on the host: what no device took.
+ *		A hash table of groups in the session's own memory.
  *
- * A group is a record of 64-bit words, the same words in the same order as in
- * a device's results (rhh_result): NULL bits, keys, states.  A row that a device
- * refused is added to its group's record where it lies; groups that it could not
- * keep unique, and records read back from disk, are merged with what is there.
+ * It is for everything that no device's map has: refused rows, which a map had no place
+ * for; all rows, where a device declined the map or there is no device; and levels that
+ * no device makes (levels.c).
  *
- * Records live in memory until they take more than the limit.  From then on
- * records of new keys go to disk, into one of PARTITIONS temporary files by
- * the bits of their hash, while those of known keys are still merged in
- * memory: every key is either in memory or on disk, never in both.
+ * A group is a record of 64-bit words, the same words in the same order as in the
+ * results of a device (rhh_result): NULL bits, keys, states.  A row is added to the
+ * record of its group in place.  Groups, which come from a device or are read back from
+ * disk, are merged with the record that has their key.
  *
- * Strings in a record are numbers of a dictionary, which outlives the table.  Or
- * the table keeps the strings of its records itself (gpurhh_host_keep_strings()):
- * then they are counted with the records, and go to disk with them.
+ * Records live in memory until they take more than the limit.  From then on records of
+ * new keys go to disk, into one of PARTITIONS temporary files, which is chosen by bits
+ * of their hash.  Records of keys that are in memory are still merged there.  So every
+ * key is either in memory or on disk, never in both.
+ *
+ * Strings in a record are numbers of a dictionary, which outlives the table.  Or the
+ * table keeps the strings of its records itself (gpurhh_host_keep_strings()).  Then
+ * they count as memory of the records, and go to disk with them.
  *
  * Phases:
  *
  *		add, merge		until the device has finished
- *		absorb			once for each of the device's groups: taken here where
- *						its key is, or may be, here too
- *		next			returns the records in memory, then loads a file, in
- *						a table emptied before, and returns its records, and
- *						so on; a file that is too large is split by more bits
+ *		absorb			asked once for each of the device's groups: the table takes
+ *						the group if its key is, or may be, in the table as well
+ *		next			returns the records in memory.  Then it loads a file into the
+ *						table, which it has emptied, and returns the records of that,
+ *						and so on.  A file that is too large is split by more bits
+ *						of the hash.
  *
- * Everything lives in one memory context below the caller's, but the files,
- * which are the current resource owner's.
+ * All memory is in one context below the caller's.  The files are the current resource
+ * owner's, and gpurhh_host_free() closes them.
  *
  *-------------------------------------------------------------------------
  */
@@ -105,7 +110,7 @@ struct HostTable
 	uint32		iterator;
 };
 
-/* The keys' words are the first of a record. */
+/* The hash of a record's key.  The words of the key are the first of a record. */
 static inline uint32
 hash_record(HostTable *host, const uint64 *record)
 {
@@ -135,6 +140,7 @@ same_key(HostTable *host, const uint64 *a, const uint64 *b)
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+/* Makes the table empty, without any records. */
 static void
 reset_memory(HostTable *host)
 {
@@ -143,8 +149,8 @@ reset_memory(HostTable *host)
 }
 
 /*
- * A table for the states of spec.  It holds about memory_limit bytes before it
- * uses temporary files.
+ * Makes a table of groups with the keys and states of spec, in a context below parent.
+ * It holds about memory_limit bytes before it uses temporary files.
  */
 HostTable *
 gpurhh_host_create(const rhh_map_spec *spec, MemoryContext parent,
@@ -168,6 +174,7 @@ gpurhh_host_create(const rhh_map_spec *spec, MemoryContext parent,
 	return host;
 }
 
+/* Frees the table and closes its files. */
 void
 gpurhh_host_free(HostTable *host)
 {
@@ -183,6 +190,7 @@ gpurhh_host_free(HostTable *host)
 	MemoryContextDelete(host->context);
 }
 
+/* Does the table have no record, in memory or on disk? */
 bool
 gpurhh_host_is_empty(HostTable *host)
 {
@@ -197,8 +205,9 @@ gpurhh_host_spilled(HostTable *host)
 }
 
 /*
- * States from first_state on, one for each of choices, are RHH_ANY's words, and
- * of two values the one that the choice is for is kept.
+ * The states from first_state on, one for each of choices, have the words of RHH_ANY.
+ * When two of them are combined, the table keeps the value that the choice asks for: the
+ * least or the greatest.  dictionary: where strings among them have their numbers.
  */
 void
 gpurhh_host_choose(HostTable *host, uint32 first_state, List *choices,
@@ -218,8 +227,9 @@ gpurhh_host_choose(HostTable *host, uint32 first_state, List *choices,
 }
 
 /*
- * From the first record on: strings are given by their addresses, and become the
- * table's own.  They are valid until a file is loaded, see
+ * Makes the table keep strings itself.  To be called before there is a record.  From
+ * then on strings in what is merged are given by their addresses, and the table copies
+ * them.  The copies are valid until a file is loaded, see
  * gpurhh_host_next_is_loaded().
  */
 void
@@ -231,7 +241,7 @@ gpurhh_host_keep_strings(HostTable *host, const StringWords *strings)
 										 ALLOCSET_DEFAULT_SIZES);
 }
 
-/* Puts the value that is chosen of two into the first state. */
+/* Combines two states of choice n: keeps the chosen one of their values in into. */
 static void
 combine_choice(HostTable *host, uint32 n, uint64 *into, const uint64 *from)
 {
@@ -285,7 +295,7 @@ combine(HostTable *host, uint64 *into, const uint64 *from)
 	}
 }
 
-/* The same where records have strings of the table's. */
+/* The same as combine(), where the table keeps the strings of its records. */
 static void
 combine_strings(HostTable *host, uint64 *into, const uint64 *from)
 {
@@ -317,6 +327,7 @@ combine_strings(HostTable *host, uint64 *into, const uint64 *from)
 	}
 }
 
+/* The file for records with this hash that go to disk now. */
 static Spill *
 partition_of(HostTable *host, uint32 hash)
 {
@@ -325,6 +336,7 @@ partition_of(HostTable *host, uint32 hash)
 	return &host->partition[(hash >> shift) & (PARTITIONS - 1)];
 }
 
+/* Writes a record to disk. */
 static void
 spill(HostTable *host, const uint64 *record, uint32 hash)
 {
@@ -354,8 +366,9 @@ memory_of_records(HostTable *host)
 }
 
 /*
- * Merges a record into an entry's.  A string that takes the place of a shorter
- * one needs memory, which may be beyond the limit: then the group goes to disk.
+ * Merges a record into that of an entry, where the table keeps strings.  A string that
+ * takes the place of a shorter one needs memory.  If that is beyond the limit, the group
+ * goes to disk.
  */
 static void
 merge_strings(HostTable *host, HostEntry *entry, const uint64 *from)
@@ -382,7 +395,7 @@ goes_to_disk(HostTable *host, uint32 hash)
 		 (host->n_spilled > 0 && partition_of(host, hash)->file != NULL));
 }
 
-/* Merges a record whose words are side by side. */
+/* Merges a record, whose words lie side by side and whose hash is given. */
 static void
 merge_hashed(HostTable *host, uint64 *record, uint32 hash)
 {
@@ -417,9 +430,9 @@ merge_record(HostTable *host, uint64 *record)
 }
 
 /*
- * Merges n records, at most GPURHH_EMIT_WINDOW, one behind the other.  All
- * wait for memory at the same time: for the table's entries, then for what those
- * point to.
+ * Merges n records, at most GPURHH_EMIT_WINDOW, that lie one behind the other.  The
+ * waits for memory of all of them overlap: first those for the table's entries, then
+ * those for the records which these point to.
  */
 void
 gpurhh_host_merge_records(HostTable *host, uint64 *records, int n)
@@ -470,7 +483,7 @@ is_null(const rhh_batch *batch, int column, uint32 row)
 		 (1 << (row % 8))) != 0;
 }
 
-/* A row's NULL bits and keys: the words of its record before the states. */
+/* Loads a row's NULL bits and keys, the words of its record before the states. */
 static inline void
 load_key(const rhh_map_spec *spec, const rhh_batch *batch, uint32 row,
 		 uint64 *words)
@@ -497,7 +510,7 @@ load_key(const rhh_map_spec *spec, const rhh_batch *batch, uint32 row,
 	}
 }
 
-/* A row's group, as it is before the row is added to it. */
+/* Makes a record of the row's group, as it is before any row is added to it. */
 void
 gpurhh_host_load_group(const rhh_map_spec *spec, const rhh_batch *batch,
 					   uint32 row, uint64 *record)
@@ -512,7 +525,7 @@ gpurhh_host_load_group(const rhh_map_spec *spec, const rhh_batch *batch,
 	}
 }
 
-/* A row as a group of one. */
+/* Makes a record of the group that consists of this row. */
 static void
 row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 			  uint64 *record)
@@ -540,8 +553,8 @@ row_to_record(HostTable *host, const rhh_batch *batch, uint32 row,
 }
 
 /*
- * The record of the group whose key is given, made if it is new; NULL: it is to go
- * to disk.
+ * The record of the group whose key is given, which is the row's.  It is made if the
+ * key is new.  NULL: the row has to go to disk.
  */
 static uint64 *
 find_group(HostTable *host, const rhh_batch *batch, uint32 row, uint64 *key,
@@ -562,7 +575,7 @@ find_group(HostTable *host, const rhh_batch *batch, uint32 row, uint64 *key,
 	return record;
 }
 
-/* Adds n rows to the states of their groups; those without one are left out. */
+/* Adds n rows to the states of their groups; rows whose record is NULL are left out. */
 static void
 add_to_groups(HostTable *host, const rhh_batch *batch, const uint32 *rows,
 			  uint64 *const *records, int n)
@@ -595,8 +608,9 @@ add_to_groups(HostTable *host, const rhh_batch *batch, const uint32 *rows,
 }
 
 /*
- * Adds n rows, at most RUN_ROWS, each to its group's record where it lies.  All
- * wait for memory at the same time: first for the table's entries.
+ * Adds n rows, at most RUN_ROWS, each to the record of its group in place.  The waits for
+ * memory of all of them overlap: first those for the table's entries, then those for
+ * records.
  */
 static void
 add_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
@@ -634,7 +648,7 @@ add_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
 	add_to_groups(host, batch, rows, records, n);
 }
 
-/* The same for a table whose records are more than words. */
+/* The same as add_run(), for a table that keeps strings or chooses among values. */
 static void
 merge_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
 {
@@ -646,8 +660,8 @@ merge_run(HostTable *host, const rhh_batch *batch, const uint32 *rows, int n)
 }
 
 /*
- * Adds the rows marked as failed, or all rows, of a batch; its base is set.
- * Returns how many these are.
+ * Adds rows of a batch, whose base is set: those that are marked as refused (failed), or
+ * all of them.  Returns how many it has added.
  */
 uint64
 gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
@@ -679,6 +693,7 @@ gpurhh_host_add_batch(HostTable *host, const rhh_batch *batch, bool all_rows)
 	return n_added;
 }
 
+/* Puts the words of a group side by side, into host->scratch. */
 static void
 gather_words(HostTable *host, const uint64 *words, Size stride)
 {
@@ -695,8 +710,9 @@ gpurhh_host_merge(HostTable *host, const uint64 *words, Size stride)
 }
 
 /*
- * Takes the group if its key is, or may be, here too; false: nowhere here.  Not for
- * tables that keep strings.
+ * Takes a group, whose word w is at words[w * stride], if its key is in the table too, or
+ * may be on disk.  False: the table does not have the key and has not taken the group.
+ * Not for tables that keep strings.
  */
 bool
 gpurhh_host_absorb(HostTable *host, const uint64 *words, Size stride)
@@ -741,7 +757,7 @@ close_partitions(HostTable *host)
 	MemoryContextSwitchTo(old);
 }
 
-/* Loads the next file into an empty table; false if there is none. */
+/* Empties the table and loads the next file into it; false: there is none. */
 static bool
 load_next_file(HostTable *host)
 {
@@ -778,7 +794,10 @@ load_next_file(HostTable *host)
 	return true;
 }
 
-/* Is the next group in memory?  Otherwise to fetch it ends all that were there. */
+/*
+ * Is the next group in memory?  If not, gpurhh_host_next() will empty the table before it
+ * loads a file, and groups that it returned before are not valid any more.
+ */
 bool
 gpurhh_host_next_is_loaded(HostTable *host)
 {
@@ -792,8 +811,8 @@ gpurhh_host_next_is_loaded(HostTable *host)
 }
 
 /*
- * The next group, valid until the next call; NULL at the end.  After the first
- * call nothing can be added.
+ * The next group, whose words lie side by side; valid until the next call.  NULL: there
+ * are no more.  After the first call nothing can be added.
  */
 const uint64 *
 gpurhh_host_next(HostTable *host)

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * host_table.h
- *		Groups on the host: what the device refuses, and levels it does not make.
+ *		A table of groups on the host: of the rows that a device's map refuses, and
+ *		of levels that no device makes.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +12,6 @@
 #include "nodes/pg_list.h"
 
 #include "batch/batch.h"
-#include "channel/channel.h"
 
 /* ---------- host_table.c ---------- */
 
@@ -39,22 +39,5 @@ extern bool gpurhh_host_next_is_loaded(HostTable *host);
 extern void gpurhh_host_choose(HostTable *host, uint32 first_state,
 							   List *choices, const Dictionary *dictionary);
 extern void gpurhh_host_free(HostTable *host);
-
-/* ---------- agg_input.c ---------- */
-
-/* Where rows that a device's table does not have are finished. */
-typedef struct HostSide
-{
-	HostTable **table;			/* made when it is needed, */
-	const rhh_map_spec *spec;	/* of this, */
-	MemoryContext context;		/* here */
-	Channel    *channel;		/* that gives them back; or NULL */
-	uint64	   *n_rows;			/* counts them, */
-	ChannelArea *area;			/* and so does this; or NULL */
-} HostSide;
-
-extern void gpurhh_add_on_host(const HostSide *host, const rhh_batch *batch,
-							   bool all_rows);
-extern void gpurhh_take_returned(const HostSide *host);
 
 #endif							/* GPURHH_EXEC_HOST_TABLE_H */

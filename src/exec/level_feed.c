@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * level_feed.c
- *		Feeds groups to another of the device's tables: the third level.
+ *		Feeds the groups of one stage to a map of the next stage, on a device.
  *
- * The session has all groups of the second level, each of them once, wherever they
- * were made.  They become rows in the same way in which the service makes rows of a
- * table's groups (batch/level_rows.c), and go through blocks of the pool as rows of
- * a table do, in a query of their own.
+ * The third stage is made so.  The session has all groups of the second stage, each
+ * of them once, wherever they were made.  They become rows in the same way in which
+ * the service makes rows of a map's groups (batch/level_rows.c), and they go through
+ * blocks of the pool like rows of a table, in a query of their own.
  *
- * The rows are made in memory of this session, and copied into a block when that is
- * full.  No block is held meanwhile, because the session waits for results of the
- * second level between two rows, and results need blocks, too.
+ * The rows are made in memory of this session and are copied into a block when that
+ * memory is full.  No block is held meanwhile, because the session waits for results
+ * of the second stage between two rows, and results need blocks, too.
  *
  *		start -> add* -> finish
  *
- * Then the caller reads the groups of that query as it reads those of any other.  Memory: all in the context
- * that start was given, which the query's channel belongs to as well.
+ * After that the stage's map can be read.  What start makes is in the context of the
+ * run; the query belongs to the stage from the moment when it is opened.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,29 +23,26 @@
 
 #include "utils/memutils.h"
 
-#include "exec/levels.h"
+#include "exec/stage.h"
 #include "settings.h"
 
 struct LevelFeed
 {
+	AggStage   *stage;
 	LevelPlan  *plan;
-	Channel    *channel;
 	Feed		feed;
 	bool		waits;			/* the last batch found a block of the pool */
 	char	   *own_block;		/* where the rows of a batch are made */
-	HostSide	host_side;		/* where what the device refuses goes: */
-	HostTable  *host;			/* NULL: nothing yet */
-	uint64		host_rows;
 };
 
 /*
- * Opens a query for the level's table, whose plan has its limits.  NULL: there
- * is no device to be had.
+ * Opens a query for the stage's map, whose spec has its limits.  NULL: no device can
+ * be had.
  */
 LevelFeed *
-gpurhh_level_feed_start(Level *level, MemoryContext context)
+gpurhh_level_feed_start(AggStage *stage)
 {
-	LevelPlan  *plan = gpurhh_level_plan(level);
+	LevelPlan  *plan = gpurhh_level_plan(stage->level);
 	const char *why;
 	ChannelArea *area = gpurhh_channel_attach(&why);
 	Channel    *channel;
@@ -53,56 +50,51 @@ gpurhh_level_feed_start(Level *level, MemoryContext context)
 
 	if (area == NULL)
 		return NULL;
-	level_feed = MemoryContextAllocZero(context, sizeof(LevelFeed));
+	level_feed = MemoryContextAllocZero(stage->context, sizeof(LevelFeed));
 	gpurhh_level_rows_init(&level_feed->feed, plan, area->block_bytes,
 						   gpurhh_batch_rows);
 	plan->spec.max_batch_rows = level_feed->feed.capacity_rows;
 	plan->spec.max_batch_bytes = area->block_bytes;
-	channel = gpurhh_channel_open(area, &plan->spec, NULL, false, context, &why);
+	channel = gpurhh_channel_open(area, &plan->spec, NULL, false, stage->context,
+								  &why);
 	if (channel == NULL)
 		return NULL;
+	gpurhh_stage_use_query(stage, channel, true);
+	level_feed->stage = stage;
 	level_feed->plan = plan;
-	level_feed->channel = channel;
 	level_feed->waits = true;
 	level_feed->own_block = (char *)
-		TYPEALIGN(64, MemoryContextAlloc(context, area->block_bytes + 64));
-	level_feed->host_side = (HostSide){
-		.table = &level_feed->host,
-		.spec = &plan->spec,
-		.context = context,
-		.channel = channel,
-		.n_rows = &level_feed->host_rows,
-		.area = area
-	};
+		TYPEALIGN(64, MemoryContextAlloc(stage->context, area->block_bytes + 64));
 	return level_feed;
 }
 
-/* The batch to the service, or into the host table. */
+/* Gives a full batch to the service, or to the host table if no block can be had. */
 static void
 hand_over(LevelFeed *level_feed)
 {
+	AggStage   *stage = level_feed->stage;
 	rhh_batch	batch;
 	char	   *base;
 	ChannelBlockResult result;
 
 	gpurhh_feed_finish(&level_feed->feed, &batch);
-	while ((result = gpurhh_channel_acquire(level_feed->channel, level_feed->waits,
+	while ((result = gpurhh_channel_acquire(stage->channel, level_feed->waits,
 											&base)) == CHANNEL_RETURNED)
-		gpurhh_take_returned(&level_feed->host_side);
+		gpurhh_stage_take_returned(stage);
 	level_feed->waits = result == CHANNEL_BLOCK;
 	if (result == CHANNEL_BLOCK)
 	{
 		memcpy(base, level_feed->own_block, batch.used_bytes);
-		gpurhh_channel_submit(level_feed->channel, &batch);
+		gpurhh_channel_submit(stage->channel, &batch);
 	}
 	else
 	{
 		batch.base = (uint8_t *) level_feed->own_block;
-		gpurhh_add_on_host(&level_feed->host_side, &batch, true);
+		gpurhh_stage_add_on_host(stage, &batch, true);
 	}
 }
 
-/* Takes n groups, whose word w is at words[w * stride + i]. */
+/* Takes n groups of the stage's source, whose word w is at words[w * stride + i]. */
 void
 gpurhh_level_feed_add(LevelFeed *level_feed, const uint64 *words, Size stride, uint32 n)
 {
@@ -124,21 +116,19 @@ gpurhh_level_feed_add(LevelFeed *level_feed, const uint64 *words, Size stride, u
 }
 
 /*
- * There are no more: waits until the table can be read, and returns its query.
- * *host: what the device refused, or NULL.  *counts grow by that, and by what the
- * batches waited for the pool.
+ * There are no more groups: waits until the map can be read.  What it refuses until
+ * then goes to the stage's host table.
  */
-Channel *
-gpurhh_level_feed_finish(LevelFeed *level_feed, HostTable **host, GpuNodeCounts *counts)
+void
+gpurhh_level_feed_finish(LevelFeed *level_feed)
 {
+	AggStage   *stage = level_feed->stage;
+
 	if (level_feed->feed.base != NULL)
 		hand_over(level_feed);
-	gpurhh_channel_end_input(level_feed->channel);
-	while (!gpurhh_channel_wait_finished(level_feed->channel))
-		gpurhh_take_returned(&level_feed->host_side);
-	counts->host_rows += level_feed->host_rows;
-	counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(level_feed->channel);
-	counts->late_batches += gpurhh_channel_late_batches(level_feed->channel);
-	*host = level_feed->host;
-	return level_feed->channel;
+	gpurhh_channel_end_input(stage->channel);
+	while (!gpurhh_channel_wait_finished(stage->channel))
+		gpurhh_stage_take_returned(stage);
+	stage->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(stage->channel);
+	stage->counts->late_batches += gpurhh_channel_late_batches(stage->channel);
 }

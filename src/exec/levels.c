@@ -1,50 +1,58 @@
 /*-------------------------------------------------------------------------
  *
  * levels.c
- *		The second level: groups made of groups.
+ *		Levels: how groups are made of groups.
  *
- * For GROUPING SETS a device groups by all grouping columns, and each of its
- * groups is then put into one group of every other set: the keys that are not in
- * the set are made NULL, and the states are combined.  For count(DISTINCT x) and
- * the like it groups by the grouping columns and x; each of those groups is one
- * value of x, and goes into a group of the grouping columns.  For min(x) of a
- * string x it does the same, but of x only what may be a group's least is there
- * (candidates.c), and the group keeps the least.
+ * The first level are the groups that a device makes of rows, and is not described
+ * here.  Some queries need a second level.  There are three kinds:
  *
- * A group is words, as in rhh_result.  The number of the set is in the upper half
- * of word 0, beside the NULL bits of the keys, and so a part of the key.  Set 0
- * may be what the first level has: then those groups are returned as they are.
+ *		GROUPING SETS	The first level is grouped by all grouping columns.  Each of
+ *						its groups is put into one group of every other set: the keys
+ *						that are not in the set become NULL, and states are combined.
+ *		DISTINCT		For count(DISTINCT x) and the like the first level is grouped
+ *						by the grouping columns and by x, which is called a hidden key.
+ *						Each of its groups is one value of x, and is put into a group
+ *						of the grouping columns alone.
+ *		choices			For min(x) and max(x) of a string or an enum x is a hidden key
+ *						as well, and the group of the second level keeps the least or
+ *						greatest value.  Of strings only those are fed that may be the
+ *						least or greatest of a group (candidates.c).
  *
- * Where the device has every row, it makes the second level as well: its groups
- * become rows for another of its tables (level_rows.c, service_levels.c).
- * That table's keys and states differ somewhat: the set is a key of its own, keys
- * of no set are left out, and a state of several words is summed up digit by
- * digit.  So
+ * A group is words, as in rhh_result.  The number of its set is in the upper half of
+ * word 0, beside the NULL bits of the keys, and is so a part of the key.  Set 0 may
+ * have the keys of the first level: then groups of that level are returned as they
+ * are.
  *
- *		plan		says what the table and its rows are, if it can be had
- *		translate	makes its groups what they are called above
+ * There are two ways to make a level.  If the device can, it makes the groups of the
+ * level below rows of another of its maps (level_rows.c, service_levels.c).  The keys
+ * and states of that map differ somewhat from the level's: the set is a key of its own,
+ * keys that are in no set are left out, and a state of several words is summed up digit
+ * by digit.  For this there are
  *
- * Otherwise - some rows are in the host's table, an aggregate's states are no
- * sums, or it chooses among values whose order no device knows - a host table
- * holds the second level, some 20 times as slowly:
+ *		plan			says what the map and its rows are, if a device can have it
+ *		translate		makes groups of the level of groups of the map
  *
- *		add			takes the groups of the first level, some at a time
+ * A device cannot have it where states cannot be added up, or where it would have to
+ * choose among values whose order it does not know.  And it does not make the second
+ * level if some rows of the first are on the host.  Then the level has a host table,
+ * which takes some 20 times as long:
  *
- * In both cases, at the end,
+ *		add				puts groups of the level below into it, some at a time
  *
- *		next		returns the host table's groups, or where there were none at
- *					all, one for each set without a key, as aggregates over no
- *					rows give
+ * In both cases, after all groups of the level below,
  *
- * All groups of the first level must come to one process, or to the device.
+ *		next			returns the groups of the host table.  If there was no group
+ *						at all it returns one for each set without keys, which is what
+ *						aggregates over no rows give.
  *
- * With several arguments of DISTINCT, or one and several sets, there is a third
- * level.  The first is grouped by all grouping columns and all arguments; the second
- * has a set, a part, for each set asked for and each argument: of its keys and that
- * argument.  The third puts the parts of a set together: each part has one
- * argument's values, and the first one has all other states too.  It is a Level
- * of its own above the second's, to which the session gives all of the second's
- * groups (level_feed.c).
+ * All groups of the level below must come to one process, or be on the device.
+ *
+ * A third level is needed for several arguments with DISTINCT, or for one and several
+ * sets.  Then the first level is grouped by all grouping columns and all of these
+ * arguments.  The second level has one set, called a part, for each pair of a set that
+ * is asked for and an argument, with the keys of that set and the argument.  The third
+ * level puts the parts of a set together: from each part it takes the values of one
+ * argument, and from the first part all other states as well.
  *
  *-------------------------------------------------------------------------
  */
@@ -65,7 +73,7 @@ typedef struct LevelSet
 	bool		empty;			/* has no key */
 } LevelSet;
 
-/* A key of the first level that this level counts the values of. */
+/* A key of the level below whose values this level counts, sums up or chooses from. */
 typedef struct LevelHidden
 {
 	int			key;
@@ -74,7 +82,7 @@ typedef struct LevelHidden
 	bool		numeric;		/* whose values may be odd */
 } LevelHidden;
 
-/* How a state of the second level is made of the words of the device's. */
+/* How a state of the level is made of the words of a group of the device's map. */
 typedef struct LevelState
 {
 	int			word;			/* of the group that is returned */
@@ -86,10 +94,11 @@ typedef struct LevelState
 
 struct Level
 {
-	rhh_map_spec spec;			/* of the second level */
+	rhh_map_spec spec;			/* of its groups */
 	int			n_words;
 	int			n_key_words;	/* of shown keys, the word of NULL bits too */
-	int			first_state;	/* word of the first level's states */
+	int			first_state;	/* word of the states in a group of the level
+								 * below */
 	uint32		n_states;
 	int			n_hidden;		/* keys that only this level looks at: values of
 								 * DISTINCT, or to choose from */
@@ -99,12 +108,11 @@ struct Level
 	StringWords strings;		/* of its groups */
 	int			n_parts;		/* of each set below, which is numbered by them;
 								 * 0: there are no sets below */
-	Level	   *next;			/* the third level; NULL: there is none */
 	int			n_sets;
 	LevelSet   *sets;
-	bool		first_is_set;	/* set 0 is the groups of the first level */
+	bool		first_is_set;	/* set 0 is the groups of the level below */
 
-	/* where a device can make the second level */
+	/* where a device can make the level */
 	LevelPlan  *plan;			/* NULL: it cannot */
 	int			n_kept_keys;	/* that its table has, the set's apart */
 	int			kept_key[RHH_MAX_KEYS];
@@ -113,7 +121,7 @@ struct Level
 	uint64		left_out;		/* NULL bits of the other keys */
 	LevelState	states[RHH_MAX_STATES];
 
-	uint64	   *group;			/* of the first level, in the second's words */
+	uint64	   *group;			/* of the level below, in words of this one */
 	uint64	   *records;		/* the same in sets, yet to be merged */
 	int			n_records;
 	uint64	   *window;			/* groups that next() returned */
@@ -128,35 +136,37 @@ struct Level
 	int			next_empty;		/* the next set to return a group of no rows of */
 };
 
-/* What the plan's outputs are made of: the last level's groups. */
+/* The spec of the level's groups.  Of the last level, outputs are made of these. */
 const rhh_map_spec *
 gpurhh_level_spec(const Level *level)
 {
-	return level->next ? &level->next->spec : &level->spec;
+	return &level->spec;
 }
 
-/* In how many of these is each group of the first level? */
+/* How many sets the level has; each group of the first level is in one of each. */
 int
 gpurhh_level_n_sets(const Level *level)
 {
-	return level->next ? level->next->n_sets : level->n_sets;
+	return level->n_sets;
 }
 
-/* The keys' words of the one in a set, from those of the first level's. */
+/*
+ * The words of the keys of the group, in one of the last level's sets, that a group
+ * of the first level goes to.
+ */
 void
 gpurhh_level_key(const Level *level, int set, const uint64 *group,
 				 uint64 *key)
 {
-	const Level *last = level->next ? level->next : level;
-	uint64		outside = last->sets[set].outside;
+	uint64		outside = level->sets[set].outside;
 	int			w = 1;
 
-	memcpy(key, group, last->n_key_words * sizeof(uint64));
-	key[0] &= (UINT64CONST(1) << last->spec.n_keys) - 1;
+	memcpy(key, group, level->n_key_words * sizeof(uint64));
+	key[0] &= (UINT64CONST(1) << level->spec.n_keys) - 1;
 	key[0] |= outside | (uint64) set << GPURHH_SET_SHIFT;
-	for (uint32 k = 0; k < last->spec.n_keys; k++)
+	for (uint32 k = 0; k < level->spec.n_keys; k++)
 	{
-		int			n = rhh_key_words(&last->spec, k);
+		int			n = rhh_key_words(&level->spec, k);
 
 		if ((outside >> k) & 1)
 			memset(&key[w], 0, sizeof(uint64) * n);
@@ -167,8 +177,8 @@ gpurhh_level_key(const Level *level, int set, const uint64 *group,
 /* ---------- on the device ---------- */
 
 /*
- * What the device needs; the caller has to add limits to its spec.  NULL: the
- * second level is the host's.
+ * What a device needs to know to make the level's map.  The caller has to set the limits
+ * in its spec.  NULL: no device can make it.
  */
 LevelPlan *
 gpurhh_level_plan(Level *level)
@@ -176,7 +186,7 @@ gpurhh_level_plan(Level *level)
 	return level->plan;
 }
 
-/* A column of the second level's rows; -1: there are too many. */
+/* Adds a column to the rows of the level's map; -1: there are too many. */
 static int
 add_column(LevelPlan *plan, rhh_row_kind kind, int bytes, int key, int word,
 		   int part)
@@ -194,6 +204,7 @@ add_column(LevelPlan *plan, rhh_row_kind kind, int bytes, int key, int word,
 	return c;
 }
 
+/* Adds a state over a column.  False: there are too many states, or columns. */
 static bool
 add_state(LevelPlan *plan, rhh_state_op op, int column)
 {
@@ -208,6 +219,7 @@ add_state(LevelPlan *plan, rhh_state_op op, int column)
 	return true;
 }
 
+/* Adds a state over a new column, which is a word of the groups below. */
 static bool
 add_word_state(LevelPlan *plan, rhh_state_op op, rhh_row_kind kind, int word)
 {
@@ -215,7 +227,7 @@ add_word_state(LevelPlan *plan, rhh_state_op op, rhh_row_kind kind, int word)
 										  plan->rows.n_parts > 0 ? 0 : -1));
 }
 
-/* The same of two words that are a number as two doubles. */
+/* Adds a state that sums up a number which is two words, each of them a double. */
 static bool
 add_twice_state(LevelPlan *plan, int word)
 {
@@ -224,7 +236,10 @@ add_twice_state(LevelPlan *plan, int word)
 								plan->rows.n_parts > 0 ? 0 : -1));
 }
 
-/* The states that combine the first level's states of this kind; false: none. */
+/*
+ * Adds the states that combine states of this kind of the level below, whose first word
+ * is given.  False: a device cannot combine them.
+ */
 static bool
 plan_state(LevelPlan *plan, uint8 op, int word, int n_words)
 {
@@ -267,7 +282,10 @@ plan_state(LevelPlan *plan, uint8 op, int word, int n_words)
 	}
 }
 
-/* The device's table's keys: those of any set it makes, and the set. */
+/*
+ * Adds the keys of the device's map: all that are in any set which it makes, and the
+ * number of the set.  False: there are too many.
+ */
 static bool
 plan_keys(Level *level, LevelPlan *plan)
 {
@@ -305,7 +323,7 @@ plan_keys(Level *level, LevelPlan *plan)
 	return true;
 }
 
-/* The states of the hidden keys' values. */
+/* Adds the states over the values of hidden keys.  False: there are too many. */
 static bool
 plan_distinct(Level *level, LevelPlan *plan)
 {
@@ -335,7 +353,7 @@ plan_distinct(Level *level, LevelPlan *plan)
 	return true;
 }
 
-/* Where each state comes from, once the device's table is known. */
+/* Notes where in a group of the map, whose spec is complete, each state comes from. */
 static void
 plan_translation(Level *level, const LevelPlan *plan)
 {
@@ -372,7 +390,10 @@ plan_translation(Level *level, const LevelPlan *plan)
 	}
 }
 
-/* How a device would make the second level, if it can. */
+/*
+ * Finds out whether a device can make the level, from groups of first, and sets
+ * level->plan if it can.
+ */
 static void
 plan_device(Level *level, const rhh_map_spec *first,
 			double expected_groups)
@@ -408,7 +429,10 @@ plan_device(Level *level, const rhh_map_spec *first,
 	level->plan = plan;
 }
 
-/* Puts a state of several of the device's together. */
+/*
+ * Makes a state of the level, for n groups, of several states of the map.  from: the
+ * first word of these; to: that of the state, with stride GPURHH_EMIT_WINDOW.
+ */
 static void
 translate_state(const LevelState *state, const uint64 *from, Size stride,
 				uint64 *to, uint32 n)
@@ -446,9 +470,9 @@ translate_state(const LevelState *state, const uint64 *from, Size stride,
 }
 
 /*
- * n groups of the device's second level, at most GPURHH_EMIT_WINDOW, as groups
- * to be returned: their words have the stride GPURHH_EMIT_WINDOW, and are valid
- * until the next call of this or of gpurhh_level_next_groups().
+ * Makes groups of the level of n groups of its map, at most GPURHH_EMIT_WINDOW, whose
+ * word w is at words[w * stride + i].  In the result the stride is GPURHH_EMIT_WINDOW.
+ * It is valid until the next call of this or of gpurhh_level_next_groups().
  */
 const uint64 *
 gpurhh_level_translate(Level *level, const uint64 *words, Size stride,
@@ -494,7 +518,7 @@ gpurhh_level_translate(Level *level, const uint64 *words, Size stride,
 
 /* ---------- life ---------- */
 
-/* The sets, of keys below n_keys, or where there are none one of all of them. */
+/* Makes the sets, of the first n_keys keys.  NIL: there is one, of all of these. */
 static void
 make_sets(Level *level, int n_keys, List *sets)
 {
@@ -516,7 +540,7 @@ make_sets(Level *level, int n_keys, List *sets)
 	}
 }
 
-/* A state of the values of hidden key h. */
+/* Adds a state over the values of hidden key h. */
 static void
 add_hidden_state(Level *level, rhh_state_op op, int h)
 {
@@ -530,8 +554,8 @@ add_hidden_state(Level *level, rhh_state_op op, int h)
 }
 
 /*
- * A level of the groups of first, its keys from n_keys on being hidden;
- * choices, distinct_states and n_parts: see gpurhh_level_create() and Level.
+ * Makes a level of groups of first, of whose keys those from n_keys on are hidden.
+ * For the other parameters see gpurhh_levels_create() and Level.
  */
 static Level *
 make_level(const rhh_map_spec *first, const GpuColumn *columns, int n_keys,
@@ -587,7 +611,7 @@ make_level(const rhh_map_spec *first, const GpuColumn *columns, int n_keys,
 	return level;
 }
 
-/* Each set with each hidden key. */
+/* The second level's sets, if there is a third: each set with each hidden key. */
 static List *
 make_parts(List *sets, int n_shown_keys, int n_hidden)
 {
@@ -612,76 +636,70 @@ make_parts(List *sets, int n_shown_keys, int n_hidden)
 }
 
 /*
- * sets, choices, distinct_states, n_shown_keys, expected_groups, of the second
- * level, and expected_top, of the third: as in the plan.  NULL: there is no
- * second level.
+ * Makes the levels above the first, of which there are at most GPURHH_MAX_LEVELS, and
+ * returns how many there are.  first: the spec of the first level, whose keys from
+ * n_shown_keys on are hidden.  expected_second, expected_third: estimates of the
+ * groups of these levels.  All others are as in the plan.
  */
-Level *
-gpurhh_level_create(const rhh_map_spec *first, const GpuColumn *columns,
-					int n_shown_keys, List *sets, List *choices, List *distinct_states,
-					double expected_groups, double expected_top)
+int
+gpurhh_levels_create(Level **levels, const rhh_map_spec *first,
+					 const GpuColumn *columns, int n_shown_keys, List *sets,
+					 List *choices, List *distinct_states,
+					 double expected_second, double expected_third)
 {
 	int			n_hidden = first->n_keys - n_shown_keys;
-	Level	   *level;
 
 	if (sets == NIL && choices == NIL && distinct_states == NIL)
-		return NULL;
+		return 0;
 	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
-		return make_level(first, columns, n_shown_keys, sets, choices, distinct_states,
-						  0, expected_groups);
-	level = make_level(first, columns, first->n_keys,
-					   make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
-					   expected_groups);
-	level->next = make_level(first, columns, n_shown_keys, sets, NIL,
-							 distinct_states, n_hidden, expected_top);
-	return level;
-}
-
-/* The level that the session has to feed with this one's; NULL: this is the last. */
-Level *
-gpurhh_level_next(Level *level)
-{
-	return level->next;
+	{
+		levels[0] = make_level(first, columns, n_shown_keys, sets, choices,
+							   distinct_states, 0, expected_second);
+		return 1;
+	}
+	levels[0] = make_level(first, columns, first->n_keys,
+						   make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
+						   expected_second);
+	levels[1] = make_level(first, columns, n_shown_keys, sets, NIL,
+						   distinct_states, n_hidden, expected_third);
+	return 2;
 }
 
 /*
- * Groups come with strings of several dictionaries, so whose groups show strings
- * keep them.  Of the run; before the first group.
+ * Groups will come with strings of several dictionaries, so if the level's groups have
+ * strings, the level keeps these itself.  For this run; before the first group.
  */
 void
 gpurhh_level_keep_strings(Level *level)
 {
-	if (level->next != NULL)
-		gpurhh_level_keep_strings(level->next);
 	level->keeps_strings = level->strings.n + level->strings.n_numerics > 0;
 }
 
 /*
- * Groups come with odd numerics, which are given by their addresses.  Of the run;
- * before the first group.
+ * Groups may come with odd numerics, which are given by their addresses; odd is called
+ * for those of hidden keys.  For this run; before the first group.
  */
 void
 gpurhh_level_set_odd(Level *level, LevelOdd odd, void *arg)
 {
-	if (level->next != NULL)
-		gpurhh_level_set_odd(level->next, odd, arg);
 	level->odd = odd;
 	level->odd_arg = arg;
 }
 
-/* Do strings in what gpurhh_level_next_groups() returns belong to no dictionary? */
+/* Does the level keep the strings of its groups itself, apart from any dictionary? */
 bool
 gpurhh_level_keeps_strings(const Level *level)
 {
 	return level->keeps_strings;
 }
 
-/* Before the first group, also of a rescan.  All of the run is in context. */
+/*
+ * Begins a run: before its first group, also after a rescan.  What the run needs is
+ * in context, which must last until gpurhh_level_end().
+ */
 void
 gpurhh_level_start(Level *level, MemoryContext context)
 {
-	if (level->next != NULL)
-		gpurhh_level_start(level->next, context);
 	level->context = context;
 	level->keeps_strings = false;
 	level->odd = NULL;
@@ -691,28 +709,25 @@ gpurhh_level_start(Level *level, MemoryContext context)
 	level->next_empty = 0;
 }
 
-/* What the run held; its files too. */
+/* Frees what the run held, files included. */
 void
 gpurhh_level_end(Level *level)
 {
-	if (level->next != NULL)
-		gpurhh_level_end(level->next);
 	if (level->host != NULL)
 		gpurhh_host_free(level->host);
 	level->host = NULL;
 }
 
-/* Records that went to disk, of all levels. */
+/* How many records the level has written to disk in this run. */
 uint64
 gpurhh_level_spilled(Level *level)
 {
-	return (level->next ? gpurhh_level_spilled(level->next) : 0) +
-		(level->host ? gpurhh_host_spilled(level->host) : 0);
+	return level->host ? gpurhh_host_spilled(level->host) : 0;
 }
 
 /* ---------- on the host ---------- */
 
-/* A state over the value of a hidden key, which is not NULL. */
+/* Stores the state of one value, which is not NULL, of a hidden key. */
 static void
 store_distinct(uint64 *to, uint8 op, uint64 word, int bytes)
 {
@@ -751,8 +766,8 @@ store_distinct(uint64 *to, uint8 op, uint64 word, int bytes)
 }
 
 /*
- * A group of the first level as one of the second, but for its set where the
- * first has none.
+ * Makes level->group of a group of the level below: a group of this level, but without
+ * a set if the level below has none.
  */
 static void
 make_group(Level *level, const uint64 *words, Size stride)
@@ -809,6 +824,7 @@ make_group(Level *level, const uint64 *words, Size stride)
 	}
 }
 
+/* Puts the records that wait into the host table, which is made if there is none. */
 static void
 merge_records(Level *level, const Dictionary *dictionary)
 {
@@ -829,7 +845,7 @@ merge_records(Level *level, const Dictionary *dictionary)
 	level->n_records = 0;
 }
 
-/* A record to be merged: the group as it is. */
+/* Adds level->group to the records that wait to be merged; returns the record. */
 static uint64 *
 new_record(Level *level, const Dictionary *dictionary)
 {
@@ -841,7 +857,7 @@ new_record(Level *level, const Dictionary *dictionary)
 	return memcpy(record, level->group, sizeof(uint64) * level->n_words);
 }
 
-/* Adds the group to the one that it belongs to in a set. */
+/* Adds level->group to these records as a group of a set; returns the record. */
 static uint64 *
 add_to_set(Level *level, const Dictionary *dictionary, int number)
 {
@@ -863,8 +879,8 @@ add_to_set(Level *level, const Dictionary *dictionary, int number)
 }
 
 /*
- * Odd values of the hidden keys of a group of the level below go to those who
- * know what to do with them; record is the group that they are in.
+ * Calls level->odd for the odd values of hidden keys in a group of the level below.
+ * record: the group of this level that the values are in.
  */
 static void
 hand_over_odd(Level *level, const uint64 *words, Size stride,
@@ -891,7 +907,7 @@ hand_over_odd(Level *level, const uint64 *words, Size stride,
 	}
 }
 
-/* Or are all of its groups those of the level below? */
+/* Does the level make groups?  Else all of its groups are those of the level below. */
 bool
 gpurhh_level_makes_groups(const Level *level)
 {
@@ -900,8 +916,9 @@ gpurhh_level_makes_groups(const Level *level)
 
 /*
  * Takes the next n groups of the level below, whose word w is at
- * words[w * stride + i], and whose strings are in the dictionary (NULL: given
- * by their addresses).  True: they are groups of set 0 too, and to be returned.
+ * words[w * stride + i], and whose strings are in the dictionary (NULL: they are given
+ * by their addresses).  True: the groups are also those of set 0, so the caller has to
+ * return them.
  */
 bool
 gpurhh_level_add(Level *level, const Dictionary *dictionary,
@@ -932,7 +949,10 @@ gpurhh_level_add(Level *level, const Dictionary *dictionary,
 	return level->first_is_set;
 }
 
-/* A group of no rows; its counts are 0, which makes all else NULL. */
+/*
+ * Makes the next group of no rows; false: there are no more.  Its counts are 0, which
+ * makes all else NULL.
+ */
 static bool
 next_empty_group(Level *level, uint64 *record)
 {
@@ -950,8 +970,9 @@ next_empty_group(Level *level, uint64 *record)
 }
 
 /*
- * Once the first level has no more: the next groups, *n of them with stride
- * GPURHH_EMIT_WINDOW, valid until the next call.  NULL: there are none.
+ * The level's next groups, once it has taken all of the level below: *n of them, with
+ * stride GPURHH_EMIT_WINDOW.  They are valid until the next call.  NULL: there are no
+ * more.
  */
 const uint64 *
 gpurhh_level_next_groups(Level *level, uint32 *n)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * levels.h
- *		Groups that are made of groups.
+ *		Levels: how groups are made of groups.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,27 +9,29 @@
 #define GPURHH_EXEC_LEVELS_H
 
 #include "exec/host_table.h"
-#include "exec/node_stats.h"
 
 /* ---------- levels.c ---------- */
 
-/* Makes groups of a first level's groups. */
+/* Above the groups that a device makes of rows there are at most so many levels. */
+#define GPURHH_MAX_LEVELS	2
+
+/* How groups are made of the groups of the level below. */
 typedef struct Level Level;
 
 /*
- * A value of DISTINCT is an odd numeric: it is in no state, but this is called once
- * for the group that it is in, given by its words, and for one of its states.
+ * Called once for each odd numeric that is a value of DISTINCT.  It is in no state of
+ * the level.  group: the words of the group that it is in; state: one of the states
+ * over the argument.
  */
 typedef void (*LevelOdd)(void *arg, const uint64 *group, int state,
 						 Datum value);
 
-extern Level *gpurhh_level_create(const rhh_map_spec *first,
-								  const GpuColumn *columns,
-								  int n_shown_keys, List *sets,
-								  List *choices, List *distinct_states,
-								  double expected_groups,
-								  double expected_top);
-extern Level *gpurhh_level_next(Level *level);
+extern int	gpurhh_levels_create(Level **levels, const rhh_map_spec *first,
+								 const GpuColumn *columns,
+								 int n_shown_keys, List *sets,
+								 List *choices, List *distinct_states,
+								 double expected_second,
+								 double expected_third);
 extern void gpurhh_level_keep_strings(Level *level);
 extern void gpurhh_level_set_odd(Level *level, LevelOdd odd, void *arg);
 extern bool gpurhh_level_keeps_strings(const Level *level);
@@ -48,16 +50,5 @@ extern bool gpurhh_level_add(Level *level, const Dictionary *dictionary,
 extern const uint64 *gpurhh_level_next_groups(Level *level, uint32 *n);
 extern uint64 gpurhh_level_spilled(Level *level);
 extern void gpurhh_level_end(Level *level);
-
-/* ---------- level_feed.c ---------- */
-
-/* Groups on their way to a level that this session feeds. */
-typedef struct LevelFeed LevelFeed;
-
-extern LevelFeed *gpurhh_level_feed_start(Level *level, MemoryContext context);
-extern void gpurhh_level_feed_add(LevelFeed *feed, const uint64 *words,
-								  Size stride, uint32 n);
-extern Channel *gpurhh_level_feed_finish(LevelFeed *feed, HostTable **host,
-										 GpuNodeCounts *counts);
 
 #endif							/* GPURHH_EXEC_LEVELS_H */

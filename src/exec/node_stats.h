@@ -1,14 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * node_stats.h
- *		What a node counts, for EXPLAIN.
+ *		What a node counts and measures, for EXPLAIN.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPURHH_EXEC_NODE_STATS_H
 #define GPURHH_EXEC_NODE_STATS_H
 
+#include "portability/instr_time.h"
+
 #include "channel/area.h"
+#include "exec/levels.h"
+
+/* The first, whose groups are made of rows, and one for each level of groups. */
+#define GPURHH_MAX_STAGES	(1 + GPURHH_MAX_LEVELS)
 
 typedef struct GpuNodeCounts GpuNodeCounts;
 
@@ -20,7 +26,7 @@ struct GpuNodeCounts
 	uint64		rows_fed;
 	uint64		bytes_fed;
 	uint64		batches;
-	uint64		host_rows;		/* finished on the host */
+	uint64		host_rows;		/* added to host tables: refused rows and others */
 	uint64		host_spilled;	/* records it wrote to disk */
 	uint64		late_batches;	/* for which the pool had no block */
 	uint64		groups_returned;
@@ -39,7 +45,7 @@ struct GpuNodeCounts
 	double		form_ms;		/* to make rows of them, by sampling */
 };
 
-/* Where a level of groups above the first was made. */
+/* Where the groups of a level above the first were made. */
 typedef enum GpuLevelPlace
 {
 	GPU_LEVEL_NONE,				/* there is none, or not by this process */
@@ -47,10 +53,15 @@ typedef enum GpuLevelPlace
 	GPU_LEVEL_DEVICE
 } GpuLevelPlace;
 
+/* Of one level of groups. */
 typedef struct GpuLevelStats
 {
-	GpuLevelPlace place;
-	rhh_map_stats table;		/* the device's */
+	GpuLevelPlace place;		/* unused in the first level, which is where device
+								 * says */
+	rhh_map_stats table;		/* the device's map */
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		declined[GPURHH_MESSAGE_LEN];	/* why no device has the map; "":
+												 * one has */
 } GpuLevelStats;
 
 /* For EXPLAIN ANALYZE. */
@@ -60,15 +71,21 @@ typedef struct GpuNodeStats
 	bool		feed_pages;		/* pages are read */
 	bool		feed_rows;		/* rows are asked for; perhaps both */
 	const char *feed_why;		/* why rows */
-	char		device[GPURHH_DEVICE_NAME_LEN];
-	char		refusal[GPURHH_MESSAGE_LEN];	/* why not on a device; "" */
 	GpuNodeCounts counts;
 	bool		parallel;
 	bool		strings;		/* are among the columns */
 	bool		numerics;		/* are among the arguments */
-	rhh_map_stats table;
-	GpuLevelStats second;
-	GpuLevelStats third;
+	GpuLevelStats levels[GPURHH_MAX_STAGES];
 } GpuNodeStats;
+
+static inline double
+milliseconds_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
 
 #endif							/* GPURHH_EXEC_NODE_STATS_H */

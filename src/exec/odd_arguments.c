@@ -1,42 +1,42 @@
 /*-------------------------------------------------------------------------
  *
  * odd_arguments.c
- *		Odd values: numerics among the arguments that have not the scale that is
- *		declared for them.
+ *		Odd values: numerics among the arguments of aggregates that do not have the
+ *		scale which is declared for them.
  *
- * A device sums integers, for which the scale of an argument has to be known when
- * the query is planned (decimal.c).  The type modifier tells it.  But core sees to
- * a modifier only where a value is assigned or cast: what a function with a column
- * definition list returns, fields of record variables, and tables made of these
- * hold numerics of any scale, and infinities.  So each value is looked at when it
- * is fed.  An odd one is fed as NULL, so that its row is in its group and counts
- * for all that does not depend on the value; and the value itself is added here to
- * what is known of its argument in its group:
+ * A device sums integers, and to make integers of numerics the scale of an argument must
+ * be known when the query is planned (decimal.c).  The type modifier tells it.  But core
+ * applies a modifier only where a value is assigned or cast.  What a function with a
+ * column definition list returns, fields of record variables, and tables made of these
+ * may hold numerics of any scale, and infinities.  So each value is checked when it
+ * is fed.  An odd value is fed as NULL: its row is in its group, and counts for
+ * everything that does not depend on the value.  The value itself is added here to what
+ * is known of its argument in its group:
  *
  *		count		how many
  *		sums		core's own state of sum(), or of variance() if there is one
  *		least, greatest
  *		last		for a column that the grouping columns determine
  *
- * Of equal values, as 1.2 and 1.20, core's min() and max() return the one that came
- * last.  So where the least or greatest odd value equals one that would not be odd,
- * the feed watches for that one's integer, and rows that have it come here as well.
+ * Of equal values, such as 1.2 and 1.20, core's min() and max() return the one that came
+ * last.  So if the least or greatest odd value equals a value that is not odd, the feed
+ * watches for the integer of that value, and rows that have it come here as well.
  *
- * An argument is a fed column and, if it has one, a column that filters it.  The
- * group is the one that is returned, with the number of its grouping set; so a
- * value is added to one group of each set, and it does not matter where and by how
- * many levels the groups are made.  When a group is about to be returned, what is
- * here of it is put together with what the device has (agg_emit.c).  Where nothing
- * odd was met, that is one look at a pointer for each window of groups.
+ * An argument is a fed column and, if it has a FILTER, the column of that.  The group is
+ * the one that is returned, with the number of its grouping set.  So a value is added to
+ * one group of each set, and it does not matter where and by how many levels the groups
+ * are made.  When a group is about to be returned, agg_emit.c puts what is here together
+ * with what the device has.  If no odd value was met, that costs one look at a pointer
+ * for each window of groups.
  *
- * The keys of strings are numbers of dictionaries, of which passes over deferred
- * rows have one each.  Here they are strings, as in string_words.c.
+ * In groups, strings are numbers of a dictionary, and each pass over deferred rows has a
+ * dictionary of its own.  Here they are strings, as in string_words.c.
  *
- * In a parallel plan each participant writes what it has to a file before it
- * detaches, and who emits groups reads all of the files.
+ * In a parallel plan each participant writes what it has to a file before it detaches,
+ * and the participants that return groups read all of the files.
  *
- * Memory: all in a context below the caller's.  Nothing goes to disk: core keeps
- * its states of numeric in memory as well.
+ * All memory is in a context below the caller's.  Nothing goes to disk, because core
+ * keeps its states of numeric in memory as well.
  *
  *-------------------------------------------------------------------------
  */
@@ -70,7 +70,7 @@ struct OddPlan
 {
 	const rhh_map_spec *first;
 	const rhh_map_spec *last;	/* of the groups that are returned */
-	const Level *level;			/* NULL: these are the same */
+	const Level *level;			/* that last is of; NULL: last is first */
 	int			n_arguments;
 	OddArgument arguments[RHH_MAX_STATES];
 	int			of_state[RHH_MAX_STATES];	/* argument of a state of last, or -1 */
@@ -143,9 +143,9 @@ find_argument(OddPlan *plan, int column, int filter, bool distinct)
 }
 
 /*
- * The arguments of which odd values are possible: those of numeric.  NULL: there
- * are none.  outputs: GPUAGG_PRIVATE_OUTPUTS.  first, columns and level, which
- * may be NULL, are the plan's and have to stay.
+ * Finds the arguments that may have odd values: numerics.  NULL: there are none.
+ * first: the spec of the first level; level: the last level, NULL if there is only the
+ * first.  These and columns have to last as long as the result.
  */
 OddPlan *
 gpurhh_odd_plan(const rhh_map_spec *first, const GpuColumn *columns,
@@ -227,6 +227,7 @@ call_core(PGFunction function, WindowAggState *caller, MemoryContext context,
 	return function(fcinfo);
 }
 
+/* Adds a value to core's state of sum() or variance(), if an aggregate asks for it. */
 static void
 accumulate(OddValues *values, const OddArgument *argument, OddState *state,
 		   Datum value)
@@ -241,7 +242,7 @@ accumulate(OddValues *values, const OddArgument *argument, OddState *state,
 
 /* ---------- values ---------- */
 
-/* Of one execution; in context. */
+/* Makes what holds the odd values of one run, in a context below context. */
 OddValues *
 gpurhh_odd_create(const OddPlan *plan, MemoryContext context)
 {
@@ -264,13 +265,14 @@ gpurhh_odd_create(const OddPlan *plan, MemoryContext context)
 	return values;
 }
 
+/* Frees all of them. */
 void
 gpurhh_odd_free(OddValues *values)
 {
 	MemoryContextDelete(values->context);
 }
 
-/* For a feed; may be another one after each row. */
+/* The integers that a feed has to watch for; they may change with each row. */
 const uint64 *
 gpurhh_odd_watched(const OddValues *values)
 {
@@ -278,8 +280,8 @@ gpurhh_odd_watched(const OddValues *values)
 }
 
 /*
- * How many values were added since the last call, those of files not counted, and
- * how many others came here as they may equal one.
+ * How many odd values were added since the last call, without those of files, and how
+ * many values that are not odd came here because they may equal one.
  */
 void
 gpurhh_odd_added(OddValues *values, uint64 *n_values, uint64 *n_compared)
@@ -289,7 +291,7 @@ gpurhh_odd_added(OddValues *values, uint64 *n_values, uint64 *n_compared)
 	values->n_values = values->n_compared = 0;
 }
 
-/* The memory that they take. */
+/* How much memory they take. */
 uint64
 gpurhh_odd_bytes(const OddValues *values)
 {
@@ -297,9 +299,9 @@ gpurhh_odd_bytes(const OddValues *values)
 }
 
 /*
- * Makes what is in values->key comparable: a key that is NULL has no words, and
- * strings, whose numbers are the dictionary's (NULL: they are given by their
- * addresses), are by their addresses.
+ * Makes values->key comparable with other keys: words of keys that are NULL become 0, and
+ * strings that have a number in the dictionary are replaced by their addresses.
+ * dictionary: NULL if the strings are given by their addresses already.
  */
 static void
 finish_key(OddValues *values, const Dictionary *dictionary)
@@ -340,6 +342,7 @@ find_states(OddValues *values)
 	return group->states;
 }
 
+/* Copies a value into the context of all values. */
 static struct varlena *
 copy_value(OddValues *values, Datum value)
 {
@@ -463,7 +466,10 @@ add_to_sets(OddValues *values, const Dictionary *dictionary, int n_sets,
 	}
 }
 
-/* A value that is not odd: it may come after one that equals it. */
+/*
+ * Notes a value that is not odd, by its integer: in each set's group where it equals the
+ * least or greatest odd value, it came later than that.
+ */
 static void
 note_regular(OddValues *values, const Dictionary *dictionary, int n_sets,
 			 int argument, int64 integer)
@@ -486,8 +492,8 @@ note_regular(OddValues *values, const Dictionary *dictionary, int n_sets,
 }
 
 /*
- * The row that the feed is about to append, which it has in the block but for
- * those values that are not what is declared, where it has NULL.
+ * Adds the odd values of the row that the feed is about to append, and is in slot.  The
+ * row is in the feed's block already, with NULL in place of its odd values.
  */
 void
 gpurhh_odd_add_row(OddValues *values, const Feed *feed, TupleTableSlot *slot)
@@ -563,7 +569,10 @@ write_best(BufFile *file, const OddBest *best)
 	BufFileWrite(file, &later, sizeof(later));
 }
 
-/* Puts what was written together with what there is; which was later, is unknown. */
+/*
+ * Reads what write_best() wrote, and keeps it if it is better than what there is.  Of
+ * two participants' values nobody knows which came later.
+ */
 static void
 read_best(OddValues *values, BufFile *file, const OddArgument *argument,
 		  PGFunction better, OddBest *best)
@@ -599,7 +608,7 @@ write_state(const OddValues *values, BufFile *file,
 	write_varlena(file, state->last);
 }
 
-/* The state of core's that was written so, or is to be read as if. */
+/* Makes core's state of what numeric_serialize() or numeric_avg_serialize() wrote. */
 static Datum
 deserialize(WindowAggState *caller, bool squares, struct varlena *written)
 {
@@ -716,7 +725,10 @@ gpurhh_odd_find(OddValues *values, const Dictionary *dictionary,
 	return found ? found->states : NULL;
 }
 
-/* Core's state of values that are no odd ones, of which one may be NaN. */
+/*
+ * Writes, in core's format, the state of count values that are not odd and have these
+ * sums.
+ */
 static struct varlena *
 write_others(uint64 count, const NumericSums *others)
 {

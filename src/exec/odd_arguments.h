@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * odd_arguments.h
- *		Numerics that are not what their type modifier declares.
+ *		Odd values: numerics that do not have the scale which their type modifier
+ *		declares.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,7 +13,7 @@
 #include "exec/levels.h"
 #include "exec/parallel.h"
 
-/* Numerics that are not what is declared; see odd_arguments.c. */
+/* Which arguments may have odd values; the values of a run; those of a group. */
 typedef struct OddPlan OddPlan;
 typedef struct OddValues OddValues;
 typedef struct OddState OddState;

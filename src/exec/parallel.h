@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * parallel.h
- *		Participants of a parallel plan, and files that they share.
+ *		What the participants of a parallel plan share: their state, and files.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,6 +26,7 @@ extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 								  dsa_pointer dictionary);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
 extern bool gpurhh_parallel_stays(GpuAggShared *shared);
+extern bool gpurhh_parallel_stands_for_session(GpuAggShared *shared);
 extern dsa_pointer gpurhh_parallel_dictionary(GpuAggShared *shared);
 extern Channel *gpurhh_parallel_join(GpuAggShared *shared,
 									 MemoryContext context);

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
- * refused_strings.c
- *		Candidates for min() and max() of strings that the dictionary refused.
+ * unnumbered_strings.c
+ *		Candidates for min() and max() of strings that got no number, because the
+ *		dictionary was full.
  *
  * When candidates.c asks the dictionary for a number of such a string, the row is in
  * its block already.  If the dictionary is full, the row is fed with NULL in place of
@@ -24,16 +25,17 @@
 #include "exec/agg_state.h"
 
 /*
- * The group of a row of the feed's block, of spec and with strings at those
- * words, in words.  Of the keys from n_shown_keys on all are NULL but the one that
- * the column feeds, which is the string, made in context (odd: see
- * CandidateRefused).  Strings are given by their addresses.
+ * Makes the group of a row in the feed's block, and stores it in words.  spec says what
+ * its keys and states are, strings which of its words are strings; these are given by
+ * their addresses.  The hidden keys, from n_shown_keys on, are NULL but for the one that
+ * column feeds: it is the string, which is copied into context.  For odd see
+ * CandidateRefused.
  */
 void
-gpurhh_choice_group(const rhh_map_spec *spec, const StringWords *strings,
-					int n_shown_keys, const Feed *feed, uint32 row,
-					int column, const char *data, uint32 length, bool odd,
-					MemoryContext context, uint64 *words)
+gpurhh_unnumbered_group(const rhh_map_spec *spec, const StringWords *strings,
+						int n_shown_keys, const Feed *feed, uint32 row,
+						int column, const char *data, uint32 length, bool odd,
+						MemoryContext context, uint64 *words)
 {
 	rhh_batch	batch;
 	int			word = 1;
@@ -68,13 +70,13 @@ gpurhh_choice_group(const rhh_map_spec *spec, const StringWords *strings,
 }
 
 /*
- * Writes a group to the participant's file, *file, which is made if it is NULL.
- * To be closed by gpurhh_choices_close() before the participant detaches.
+ * Writes a group to this participant's file, *file, which is made if it is NULL.  The
+ * participant has to call gpurhh_unnumbered_close() before it detaches.
  */
 void
-gpurhh_choices_save(GpuAggShared *shared, BufFile **file,
-					const StringWords *strings, const uint64 *words,
-					int n_words)
+gpurhh_unnumbered_save(GpuAggShared *shared, BufFile **file,
+					   const StringWords *strings, const uint64 *words,
+					   int n_words)
 {
 	char		more = 1;
 
@@ -85,18 +87,19 @@ gpurhh_choices_save(GpuAggShared *shared, BufFile **file,
 	gpurhh_strings_write(strings, *file, words);
 }
 
+/* Ends the file, so that others can read it.  *file becomes NULL. */
 void
-gpurhh_choices_close(BufFile **file)
+gpurhh_unnumbered_close(BufFile **file)
 {
 	char		more = 0;
 
 	gpurhh_parallel_close_file(file, &more, sizeof(more));
 }
 
-/* Gives the second level the groups that participants saved. */
+/* Gives the second level the groups that all participants have saved. */
 void
-gpurhh_choices_read(GpuAggShared *shared, const StringWords *strings,
-					int n_words, Level *level)
+gpurhh_unnumbered_read(GpuAggShared *shared, const StringWords *strings,
+					   int n_words, Level *level)
 {
 	uint64	   *words = palloc(n_words * sizeof(uint64));
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
