@@ -113,21 +113,23 @@ create_agg_state(CustomScan *cscan)
 
 /* ---------- start ---------- */
 
-/* Reads the plan's custom_private. */
+/* Takes from the plan what the node is to do. */
 static void
 read_plan(GpuAggState *state, CustomScan *cscan)
 {
-	List	   *private = cscan->custom_private;
+	const GpuAggPlan *plan = gpurhh_plan_of(cscan);
 	rhh_map_spec *spec = &state->spec;
 	ListCell   *lc;
 
-	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
+	foreach(lc, plan->columns)
 	{
-		GpuColumn  *column = &state->columns[state->n_columns++];
+		const GpuPlanColumn *from = lfirst(lc);
 
-		column->encoding = linitial_int(lfirst(lc));
-		column->parameter = lsecond_int(lfirst(lc));
-		column->attribute = lthird_int(lfirst(lc));
+		state->columns[state->n_columns++] = (GpuColumn){
+			.encoding = from->encoding,
+			.parameter = from->parameter,
+			.attribute = from->attribute
+		};
 	}
 	spec->n_columns = state->n_columns;
 	for (int c = 0; c < state->n_columns; c++)
@@ -142,7 +144,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 
 	state->stats.strings = state->n_strings > 0;
 
-	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
+	foreach(lc, plan->key_columns)
 	{
 		int			column = lfirst_int(lc);
 
@@ -150,37 +152,25 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		if (state->columns[column].encoding == GPU_ENC_DECIMAL)
 			state->n_strings++;
 	}
-	lc = list_head((List *) list_nth(private, GPUAGG_PRIVATE_STATES));
-	while (lc != NULL)
+	foreach(lc, plan->states)
 	{
-		List	   *states = list_nth(private, GPUAGG_PRIVATE_STATES);
-		rhh_state_spec *to = &spec->states[spec->n_states++];
+		const GpuPlanState *from = lfirst(lc);
 
-		to->op = lfirst_int(lc);
-		lc = lnext(states, lc);
-		to->arg_column = lfirst_int(lc);
-		lc = lnext(states, lc);
-		to->filter_column = lfirst_int(lc);
-		lc = lnext(states, lc);
+		spec->states[spec->n_states++] = (rhh_state_spec){
+			.op = from->op,
+			.arg_column = from->arg_column,
+			.filter_column = from->filter_column
+		};
 	}
-	spec->expected_groups =
-		Max(floatVal(list_nth(private, GPUAGG_PRIVATE_GROUPS)), 1.0);
-	state->leader_emits =
-		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
+	spec->expected_groups = Max(plan->first_level_groups, 1.0);
+	state->leader_emits = plan->leader_emits;
 
 	gpurhh_string_words_init(&state->strings, spec, state->columns);
-	state->n_shown_keys =
-		intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
-	state->second_level =
-		gpurhh_level_create(spec, state->columns, state->n_shown_keys,
-							list_nth(private, GPUAGG_PRIVATE_SETS),
-							list_nth(private, GPUAGG_PRIVATE_CHOICES),
-							list_nth(private, GPUAGG_PRIVATE_DISTINCT),
-							floatVal(list_nth(private, GPUAGG_PRIVATE_SECOND_LEVEL)),
-							floatVal(list_nth(private, GPUAGG_PRIVATE_THIRD_LEVEL)));
+	state->n_shown_keys = plan->n_shown_keys;
+	state->second_level = gpurhh_level_create(spec, state->columns, plan);
 	state->odd_plan = gpurhh_odd_plan(spec, state->columns, state->second_level,
-									  list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
-	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
+									  plan->outputs);
+	gpurhh_emit_init(&state->emit, plan->outputs,
 					 state->second_level ? gpurhh_level_spec(state->second_level) : spec,
 					 state->odd_plan);
 }

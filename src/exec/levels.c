@@ -565,8 +565,11 @@ make_level(const rhh_map_spec *first, const GpuColumn *columns, int n_keys,
 	for (int h = 0; h < list_length(choices); h++)
 		add_hidden_state(level, RHH_ANY, h);
 	foreach(lc, distinct_states)
-		add_hidden_state(level, linitial_int(lfirst(lc)),
-						 lsecond_int(lfirst(lc)));
+	{
+		const GpuPlanHiddenState *state = lfirst(lc);
+
+		add_hidden_state(level, state->op, state->hidden_key);
+	}
 	gpurhh_string_words_init(&level->strings, spec, columns);
 	level->n_words = rhh_result_words(spec);
 	level->n_key_words = rhh_first_state_word(spec);
@@ -612,28 +615,29 @@ make_parts(List *sets, int n_shown_keys, int n_hidden)
 }
 
 /*
- * sets, choices, distinct_states, n_shown_keys, expected_groups, of the second
- * level, and expected_top, of the third: as in the plan.  NULL: there is no
- * second level.
+ * Makes the second level, and behind it the third, of a plan whose first level is
+ * first, over columns; both have to stay.  NULL: the plan has no second level.
  */
 Level *
 gpurhh_level_create(const rhh_map_spec *first, const GpuColumn *columns,
-					int n_shown_keys, List *sets, List *choices, List *distinct_states,
-					double expected_groups, double expected_top)
+					const GpuAggPlan *plan)
 {
+	int			n_shown_keys = plan->n_shown_keys;
 	int			n_hidden = first->n_keys - n_shown_keys;
 	Level	   *level;
 
-	if (sets == NIL && choices == NIL && distinct_states == NIL)
+	if (plan->sets == NIL && plan->choices == NIL && plan->distinct_states == NIL)
 		return NULL;
-	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
-		return make_level(first, columns, n_shown_keys, sets, choices, distinct_states,
-						  0, expected_groups);
+	if (plan->distinct_states == NIL ||
+		(n_hidden == 1 && list_length(plan->sets) <= 1))
+		return make_level(first, columns, n_shown_keys, plan->sets, plan->choices,
+						  plan->distinct_states, 0, plan->second_level_groups);
 	level = make_level(first, columns, first->n_keys,
-					   make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
-					   expected_groups);
-	level->next = make_level(first, columns, n_shown_keys, sets, NIL,
-							 distinct_states, n_hidden, expected_top);
+					   make_parts(plan->sets, n_shown_keys, n_hidden), NIL, NIL, 0,
+					   plan->second_level_groups);
+	level->next = make_level(first, columns, n_shown_keys, plan->sets, NIL,
+							 plan->distinct_states, n_hidden,
+							 plan->third_level_groups);
 	return level;
 }
 

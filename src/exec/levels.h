@@ -10,6 +10,7 @@
 
 #include "exec/host_table.h"
 #include "exec/node_stats.h"
+#include "plan/plan.h"
 
 /* ---------- levels.c ---------- */
 
@@ -25,10 +26,7 @@ typedef void (*LevelOdd)(void *arg, const uint64 *group, int state,
 
 extern Level *gpurhh_level_create(const rhh_map_spec *first,
 								  const GpuColumn *columns,
-								  int n_shown_keys, List *sets,
-								  List *choices, List *distinct_states,
-								  double expected_groups,
-								  double expected_top);
+								  const GpuAggPlan *plan);
 extern Level *gpurhh_level_next(Level *level);
 extern void gpurhh_level_keep_strings(Level *level);
 extern void gpurhh_level_set_odd(Level *level, LevelOdd odd, void *arg);

@@ -7,9 +7,6 @@
  * a projection to the child columns is put on the cheapest input, the node on
  * top of it, and both are compared with core's paths (compete).
  *
- * custom_private of path and plan is a list indexed by GpuAggPrivateIndex; the
- * path's has custom_scan_tlist and the HAVING qual behind it.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -34,10 +31,6 @@
 #include "compat.h"
 #include "plan/plan_info.h"
 #include "settings.h"
-
-/* In the path's custom_private only, behind what the plan gets. */
-#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LAST + 1)
-#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_LAST + 2)
 
 /*
  * To put a group of the first level into one of the second, in units of what
@@ -310,37 +303,34 @@ typedef struct GroupEstimate
 static void
 estimate_choices(PlanInfo *info, GroupEstimate *groups)
 {
+	const GpuAggPlan *plan = info->plan;
 	double		rows = info->input->rows;
 	double		n_groups = Max(groups->emitted, 1.0);
-	int			n_choices = list_length(info->choices);
+	int			n_choices = list_length(info->plan->choices);
 	int			key_bytes = 0;
 	double		record_bytes;
 	double		kept;
 
-	for (int k = 0; k < info->n_shown_keys; k++)
+	for (int k = 0; k < info->plan->n_shown_keys; k++)
 	{
-		List	   *column = list_nth(info->columns,
-									  list_nth_int(info->key_columns, k));
+		GpuEncoding encoding = gpurhh_plan_key(plan, k)->encoding;
 
-		key_bytes += Max(gpurhh_encodings[linitial_int(column)].bytes,
-						 sizeof(uint64));
+		key_bytes += Max(gpurhh_encodings[encoding].bytes, sizeof(uint64));
 	}
 	kept = gpurhh_candidates_capacity(key_bytes, n_choices,
 									  GPURHH_CANDIDATES_LIMIT) / n_groups;
 	kept = Min(kept, 1.0);
 	for (int c = 0; c < n_choices; c++)
 	{
-		List	   *column = list_nth(info->columns,
-									  list_nth_int(info->key_columns,
-												   info->n_shown_keys + c));
-		Expr	   *arg = list_nth(info->child_target->exprs, lthird_int(column));
+		const GpuPlanColumn *column = gpurhh_plan_key(plan, plan->n_shown_keys + c);
+		Expr	   *arg = list_nth(info->child_target->exprs, column->attribute);
 		PathTarget *target = create_empty_pathtarget();
 		double		values = estimate_num_groups(info->root,
 												 lappend(list_copy(info->keys), arg),
 												 rows, NULL, NULL);
 		double		candidates;
 
-		if (!gpurhh_is_candidate(linitial_int(column)))
+		if (!gpurhh_is_candidate(column->encoding))
 		{
 			groups->first_level += values;
 			continue;
@@ -361,7 +351,7 @@ estimate_choices(PlanInfo *info, GroupEstimate *groups)
 
 	/* as host_table.c has them, about 3 words for each value */
 	record_bytes = 64 + key_bytes +
-		sizeof(uint64) * (2 * info->n_states + 3 * n_choices);
+		sizeof(uint64) * (2 * list_length(plan->states) + 3 * n_choices);
 	if (n_groups * record_bytes > get_hash_memory_limit())
 		groups->choices += SPILL_FACTOR * groups->first_level *
 			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
@@ -394,7 +384,7 @@ static bool
 has_third_level(PlanInfo *info)
 {
 	return list_length(info->distinct_args) > 1 ||
-		(info->distinct_args != NIL && list_length(info->sets) > 1);
+		(info->distinct_args != NIL && list_length(info->plan->sets) > 1);
 }
 
 /* What a set with so many groups makes of those of the first level. */
@@ -431,18 +421,17 @@ estimate_key_strings(PlanInfo *info)
 	int			n_strings = 0;
 	double		bytes = 0;
 
-	if (info->distinct_args == NIL && list_length(info->sets) < 2)
+	if (info->distinct_args == NIL && list_length(info->plan->sets) < 2)
 		return 0;
-	for (int k = 0; k < list_length(info->key_columns); k++)
+	for (int k = 0; k < list_length(info->plan->key_columns); k++)
 	{
-		List	   *column = list_nth(info->columns,
-									  list_nth_int(info->key_columns, k));
+		const GpuPlanColumn *column = gpurhh_plan_key(info->plan, k);
 		PathTarget *target = create_empty_pathtarget();
 		Expr	   *key;
 
-		if (!gpurhh_is_string(linitial_int(column)))
+		if (!gpurhh_is_string(column->encoding))
 			continue;
-		key = list_nth(info->child_target->exprs, lthird_int(column));
+		key = list_nth(info->child_target->exprs, column->attribute);
 		add_column_to_pathtarget(target, key, 0);
 		n_strings++;
 		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
@@ -450,8 +439,8 @@ estimate_key_strings(PlanInfo *info)
 	}
 	/* where strings are only counted there are none in further levels */
 	if (!has_third_level(info) && n_strings == 1 &&
-		gpurhh_is_string(linitial_int(list_nth(info->columns,
-											   llast_int(info->key_columns)))))
+		gpurhh_is_string(gpurhh_plan_column(info->plan,
+											llast_int(info->plan->key_columns))->encoding))
 		return 0;
 	return bytes;
 }
@@ -493,13 +482,13 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 			Max(groups->first_level,
 				estimate_num_groups(root, list_concat_copy(keys, info->distinct_args),
 									rows, NULL, NULL));
-	if (info->choices != NIL)
+	if (info->plan->choices != NIL)
 		estimate_choices(info, groups);
-	if (info->sets == NIL)
+	if (info->plan->sets == NIL)
 		add_set(info, groups, keys, groups->emitted);
 	else
 		groups->emitted = 0;
-	foreach(lc, info->sets)
+	foreach(lc, info->plan->sets)
 	{
 		List	   *set_keys = NIL;
 		double		set_groups;
@@ -519,39 +508,24 @@ estimate_groups(PlanInfo *info, GroupEstimate *groups)
 	}
 }
 
-/* A Float that a worker does not read as an Integer: with a point. */
-static Float *
-make_estimate(double number)
-{
-	return makeFloat(psprintf("%.1f", number));
-}
-
-/* What the path carries: first, what the plan gets of it. */
+/* What a path of the node carries. */
 static List *
 make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
 			 bool leader_emits)
 {
-	void	   *parts[] = {
-		[GPUAGG_PRIVATE_COLUMNS] = info->columns,
-		[GPUAGG_PRIVATE_KEYS] = info->key_columns,
-		[GPUAGG_PRIVATE_STATES] = info->states,
-		[GPUAGG_PRIVATE_OUTPUTS] = info->outputs,
-		[GPUAGG_PRIVATE_GROUPS] = make_estimate(groups->first_level),
-		[GPUAGG_PRIVATE_LEADER_EMITS] = makeInteger(leader_emits ? 1 : 0),
-		[GPUAGG_PRIVATE_SHOWN_KEYS] = makeInteger(info->n_shown_keys),
-		[GPUAGG_PRIVATE_SETS] = info->sets,
-		[GPUAGG_PRIVATE_CHOICES] = info->choices,
-		[GPUAGG_PRIVATE_DISTINCT] = info->distinct_states,
-		[GPUAGG_PRIVATE_SECOND_LEVEL] = make_estimate(groups->second_level),
-		[GPUAGG_PRIVATE_THIRD_LEVEL] = make_estimate(groups->third_level),
-		[GPUAGG_PATH_SCAN_TLIST] = info->scan_tlist,
-		[GPUAGG_PATH_HAVING] = having
-	};
-	List	   *result = NIL;
+	GpuAggPath *private = gpurhh_make(GpuAggPath);
+	GpuAggPlan *plan = gpurhh_make(GpuAggPlan);
 
-	for (int i = 0; i < lengthof(parts); i++)
-		result = lappend(result, parts[i]);
-	return result;
+	*plan = *info->plan;
+	plan->first_level_groups = groups->first_level;
+	plan->second_level_groups = groups->second_level;
+	plan->third_level_groups = groups->third_level;
+	plan->leader_emits = leader_emits;
+	private->plan = plan;
+	private->scan_tlist = info->scan_tlist;
+	private->having = having;
+	private->grouping = info->grouping;
+	return list_make1(private);
 }
 
 /*
@@ -592,7 +566,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	cpath->path.startup_cost = subpath->total_cost -
 		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
 		subpath->rows * gpurhh_row_cost +
-		(groups->taken_by_levels * (info->choices != NIL ?
+		(groups->taken_by_levels * (info->plan->choices != NIL ?
 									HOST_LEVEL_FACTOR : LEVEL_FACTOR) +
 		 groups->choices) * gpurhh_group_cost;
 	cpath->path.total_cost = cpath->path.startup_cost +
@@ -783,7 +757,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 			  List *tlist, List *clauses, List *custom_plans)
 {
 	CustomScan *cscan = makeNode(CustomScan);
-	List	   *private = best_path->custom_private;
+	const GpuAggPath *private = linitial(best_path->custom_private);
 
 	if (gpurhh_refusal_collector != NULL)
 	{
@@ -793,19 +767,18 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 		{
 			GpuRefusal *refusal = lfirst(lc);
 
-			if (refusal->path_columns == linitial(private))
+			if (refusal->grouping == private->grouping)
 				refusal->planned = true;
 		}
 	}
 
 	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
 	cscan->scan.plan.targetlist = tlist;
-	cscan->scan.plan.qual =
-		order_having(root, list_nth(private, GPUAGG_PATH_HAVING));
+	cscan->scan.plan.qual = order_having(root, private->having);
 	cscan->scan.scanrelid = 0;
 	cscan->flags = best_path->flags;
-	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
-	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
+	cscan->custom_scan_tlist = private->scan_tlist;
+	cscan->custom_private = list_make1(private->plan);
 	cscan->methods = GetCustomScanMethods(GPUAGG_NODE_NAME, false);
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
 	gpurhh_note_plan(cscan, outerPlan(&cscan->scan.plan));

@@ -184,6 +184,21 @@ key_of_ref(PlanInfo *info, Index ref)
 	return -1;					/* keep compiler quiet */
 }
 
+/* The number of the node in the list, where it is added if no equal one is there. */
+static int
+number_in(List **list, void *node)
+{
+	ListCell   *lc;
+
+	foreach(lc, *list)
+	{
+		if (equal(lfirst(lc), node))
+			return foreach_current_index(lc);
+	}
+	*list = lappend(*list, node);
+	return list_length(*list) - 1;
+}
+
 /*
  * The fed column that holds expr, added if need be.  A numeric that is a key and
  * an argument is fed in two columns: of values that have not their declared scale
@@ -195,33 +210,36 @@ child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column,
 {
 	PathTarget *target = info->child_target;
 	int			attribute = -1;
+	GpuPlanColumn *fed;
 	ListCell   *lc;
 
 	if (info->stage == UPPERREL_GROUP_AGG)
 		expr = gpurhh_below_grouping(info->root, expr);
-	foreach(lc, info->columns)
+	foreach(lc, info->plan->columns)
 	{
-		List	   *other = lfirst(lc);
+		const GpuPlanColumn *other = lfirst(lc);
 
-		if (sortgroupref != 0 || linitial_int(other) != (int) column.encoding ||
-			lsecond_int(other) != column.parameter ||
-			!equal(list_nth(target->exprs, lthird_int(other)), expr))
+		if (sortgroupref != 0 || other->encoding != column.encoding ||
+			other->parameter != column.parameter ||
+			!equal(list_nth(target->exprs, other->attribute), expr))
 			continue;
 		if (column.encoding != GPU_ENC_DECIMAL ||
-			is_key == list_member_int(info->key_columns,
+			is_key == list_member_int(info->plan->key_columns,
 									  foreach_current_index(lc)))
 			return foreach_current_index(lc);
-		attribute = lthird_int(other);
+		attribute = other->attribute;
 	}
 	if (attribute < 0)
 	{
 		add_column_to_pathtarget(target, expr, sortgroupref);
 		attribute = list_length(target->exprs) - 1;
 	}
-	info->columns = lappend(info->columns,
-							list_make3_int(column.encoding, column.parameter,
-										   attribute));
-	return list_length(info->columns) - 1;
+	fed = gpurhh_make(GpuPlanColumn);
+	fed->encoding = column.encoding;
+	fed->parameter = column.parameter;
+	fed->attribute = attribute;
+	info->plan->columns = lappend(info->plan->columns, fed);
+	return list_length(info->plan->columns) - 1;
 }
 
 /*
@@ -231,61 +249,45 @@ child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column,
 static int
 other_column(PlanInfo *info, int number, GpuEncoding part, int parameter)
 {
-	List	   *column = list_copy(list_nth(info->columns, number));
-	ListCell   *lc;
+	GpuPlanColumn *column = copyObject(list_nth(info->plan->columns, number));
 
-	linitial_int(column) = part;
-	lsecond_int(column) = parameter;
-	foreach(lc, info->columns)
-	{
-		if (equal(lfirst(lc), column))
-			return foreach_current_index(lc);
-	}
-	info->columns = lappend(info->columns, column);
-	return list_length(info->columns) - 1;
+	column->encoding = part;
+	column->parameter = parameter;
+	return number_in(&info->plan->columns, column);
 }
 
 /* The number of the state, added if no equal one is there. */
 static int
 device_state(PlanInfo *info, rhh_state_op op, int arg, int filter)
 {
-	ListCell   *lc = list_head(info->states);
+	GpuPlanState *state = gpurhh_make(GpuPlanState);
 
-	for (int i = 0; i < info->n_states; i++)
-	{
-		int			this_op = lfirst_int(lc);
-		int			this_arg;
-		int			this_filter;
-
-		lc = lnext(info->states, lc);
-		this_arg = lfirst_int(lc);
-		lc = lnext(info->states, lc);
-		this_filter = lfirst_int(lc);
-		lc = lnext(info->states, lc);
-		if (this_op == (int) op && this_arg == arg && this_filter == filter)
-			return i;
-	}
-	info->states = lappend_int(info->states, op);
-	info->states = lappend_int(info->states, arg);
-	info->states = lappend_int(info->states, filter);
-	return info->n_states++;
+	state->op = op;
+	state->arg_column = arg;
+	state->filter_column = filter;
+	return number_in(&info->plan->states, state);
 }
 
-/* A column of the scan tuple; operands: IntList of keys' or states' numbers. */
-static void
-add_output(PlanInfo *info, Expr *expr, GpuOutput output, GpuColumn column,
-		   List *operands)
+/*
+ * Adds a column to the scan tuple.  The caller fills in the fields of the result
+ * that its kind has: key, states or value_of_set.
+ */
+static GpuPlanOutput *
+add_output(PlanInfo *info, Expr *expr, GpuOutput kind, GpuColumn column)
 {
-	Oid			aggregate = output == GPU_OUTPUT_AGGREGATE ?
-		castNode(Aggref, expr)->aggfnoid : InvalidOid;
+	GpuPlanOutput *output = gpurhh_make(GpuPlanOutput);
 	TargetEntry *tle;
 
 	tle = makeTargetEntry(expr, list_length(info->scan_tlist) + 1, NULL, false);
 	info->scan_tlist = lappend(info->scan_tlist, tle);
-	info->outputs = lappend(info->outputs,
-							list_concat(list_make4_int(output, column.encoding,
-													   column.parameter, aggregate),
-										operands));
+	output->kind = kind;
+	output->encoding = column.encoding;
+	output->parameter = column.parameter;
+	output->key = -1;
+	if (kind == GPU_OUTPUT_AGGREGATE)
+		output->aggregate = castNode(Aggref, expr)->aggfnoid;
+	info->plan->outputs = lappend(info->plan->outputs, output);
+	return output;
 }
 
 /* One grouping column. */
@@ -321,7 +323,7 @@ add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 					  expression_text(info, expr));
 
 	number = child_column(info, expr, clause->tleSortGroupRef, column, true);
-	info->key_columns = lappend_int(info->key_columns, number);
+	info->plan->key_columns = lappend_int(info->plan->key_columns, number);
 	return true;
 }
 
@@ -392,7 +394,7 @@ static List *
 add_states(PlanInfo *info, const GpuAggregate *known, const GpuColumn *column,
 		   const FedArguments *fed)
 {
-	List	   *operands = NIL;
+	List	   *states = NIL;
 
 	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i].op != 0; i++)
 	{
@@ -403,10 +405,10 @@ add_states(PlanInfo *info, const GpuAggregate *known, const GpuColumn *column,
 			continue;
 		number = state->part == GPU_ENC_NONE ? fed->columns[state->argument] :
 			other_column(info, fed->source, state->part, fed->parameter);
-		operands = lappend_int(operands,
-							   device_state(info, state->op, number, fed->filter));
+		states = lappend_int(states,
+							 device_state(info, state->op, number, fed->filter));
 	}
-	return operands;
+	return states;
 }
 
 /* x IS NOT NULL, of rows that the filter, which may be NULL, lets pass. */
@@ -473,8 +475,8 @@ add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 	if (filter != NULL)
 		fed.filter = child_column(info, filter, 0,
 								  (GpuColumn){GPU_ENC_FILTER}, false);
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column,
-			   add_states(info, known, &column, &fed));
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column)->states =
+		add_states(info, known, &column, &fed);
 	return true;
 }
 
@@ -506,25 +508,24 @@ add_pair_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 	fed.source = Min(fed.columns[0], fed.columns[1]);
 	fed.parameter = GPURHH_PAIR(fed.source, Max(fed.columns[0], fed.columns[1]));
 	fed.filter = other_column(info, fed.source, GPU_ENC_BOTH, fed.parameter);
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column,
-			   add_states(info, known, &column, &fed));
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column)->states =
+		add_states(info, known, &column, &fed);
 	return true;
 }
 
-/* The number of the state over a hidden key, added if it is not there. */
+/*
+ * The number of the state over a hidden key, added if it is not there.  These
+ * states follow those of the rows.
+ */
 static int
-distinct_state(PlanInfo *info, rhh_state_op op, int arg)
+distinct_state(PlanInfo *info, rhh_state_op op, int hidden_key)
 {
-	List	   *state = list_make2_int(op, arg);
-	ListCell   *lc;
+	GpuPlanHiddenState *state = gpurhh_make(GpuPlanHiddenState);
 
-	foreach(lc, info->distinct_states)
-	{
-		if (equal(lfirst(lc), state))
-			return info->n_states + foreach_current_index(lc);
-	}
-	info->distinct_states = lappend(info->distinct_states, state);
-	return info->n_states + list_length(info->distinct_states) - 1;
+	state->op = op;
+	state->hidden_key = hidden_key;
+	return list_length(info->plan->states) +
+		number_in(&info->plan->distinct_states, state);
 }
 
 /*
@@ -537,6 +538,7 @@ static bool
 add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
+	GpuAggPlan *plan = info->plan;
 	GpuChoice	choice = known->family->choice;
 	GpuColumn	shown;
 	GpuColumn	column;
@@ -551,19 +553,19 @@ add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 	if (known->encoding != GPU_ENC_NONE)
 		column.encoding = known->encoding;
 	number = child_column(info, arg, 0, column, true);
-	for (at = 0; at < list_length(info->choices); at++)
+	for (at = 0; at < list_length(plan->choices); at++)
 	{
-		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number &&
-			list_nth_int(info->choices, at) == (int) choice)
+		if (list_nth_int(plan->key_columns, plan->n_shown_keys + at) == number &&
+			list_nth_int(plan->choices, at) == (int) choice)
 			break;
 	}
-	if (at == list_length(info->choices))
+	if (at == list_length(plan->choices))
 	{
-		info->key_columns = lappend_int(info->key_columns, number);
-		info->choices = lappend_int(info->choices, choice);
+		plan->key_columns = lappend_int(plan->key_columns, number);
+		plan->choices = lappend_int(plan->choices, choice);
 	}
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_ANY, shown,
-			   list_make1_int(info->n_states + at));
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_ANY, shown)->states =
+		list_make1_int(list_length(plan->states) + at);
 	return true;
 }
 
@@ -577,22 +579,22 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known
 {
 	const char *text = expression_text(info, aggref);
 	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-	List	   *operands = NIL;
+	List	   *states = NIL;
 	GpuColumn	column;
 	const char *problem;
 	ListCell   *lc;
-	int			number = 0;
+	int			hidden_key = 0;
 
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
-	if (info->choices != NIL)
+	if (info->plan->choices != NIL)
 		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings or enums",
 					  text);
 	foreach(lc, info->distinct_args)
 	{
 		if (equal(lfirst(lc), arg))
 			break;
-		number++;
+		hidden_key++;
 	}
 	if (lc == NULL)
 	{
@@ -610,8 +612,8 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known
 	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i].op != 0; i++)
 	{
 		if (gpurhh_state_is_used(&known->states[i], &column))
-			operands = lappend_int(operands,
-								   distinct_state(info, known->states[i].op, number));
+			states = lappend_int(states,
+								 distinct_state(info, known->states[i].op, hidden_key));
 	}
 
 	/*
@@ -627,7 +629,7 @@ add_distinct_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known
 		known->family->argument != AGGREGATE_OF_NULLS)
 		return refuse(info, "aggregate %s has an argument that may be infinite",
 					  text);
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column, operands);
+	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column)->states = states;
 	return true;
 }
 
@@ -688,8 +690,9 @@ add_aggregates(PlanInfo *info, AggregateTurn turn)
 static void
 add_grouping(PlanInfo *info, GroupingFunc *grouping)
 {
+	List	   *sets = info->plan->sets;
 	List	   *values = NIL;
-	int			n_sets = Max(list_length(info->sets), 1);
+	int			n_sets = Max(list_length(sets), 1);
 
 	for (int set = 0; set < n_sets; set++)
 	{
@@ -701,15 +704,15 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 			value <<= 1;
 			/* with one set of all an argument need not be a key: the planner
 			 * takes those away that a grouped primary key determines */
-			if (info->sets != NIL &&
-				!list_member_int(list_nth(info->sets, set),
+			if (sets != NIL &&
+				!list_member_int(list_nth(sets, set),
 								 key_of_ref(info, lfirst_int(lc))))
 				value |= 1;
 		}
 		values = lappend_int(values, value);
 	}
 	add_output(info, (Expr *) grouping, GPU_OUTPUT_GROUPING,
-			   (GpuColumn){GPU_ENC_INT4}, values);
+			   (GpuColumn){GPU_ENC_INT4})->value_of_set = values;
 }
 
 /*
@@ -736,8 +739,8 @@ add_determined(PlanInfo *info, Expr *expr)
 	else if (column.encoding == GPU_ENC_FLOAT8)
 		column.encoding = GPU_ENC_FLOAT8_RAW;
 	number = child_column(info, expr, 0, column, false);
-	add_output(info, expr, GPU_OUTPUT_ANY, column,
-			   list_make1_int(device_state(info, RHH_ANY, number, -1)));
+	add_output(info, expr, GPU_OUTPUT_ANY, column)->states =
+		list_make1_int(device_state(info, RHH_ANY, number, -1));
 	return true;
 }
 
@@ -762,13 +765,13 @@ collect_sets(PlanInfo *info)
 			set = list_append_unique_int(set,
 										 key_of_ref(info, lfirst_int(lc_ref)));
 		if (list_length(set) == list_length(info->keys))
-			info->sets = lcons(set, info->sets);
+			info->plan->sets = lcons(set, info->plan->sets);
 		else
-			info->sets = lappend(info->sets, set);
+			info->plan->sets = lappend(info->plan->sets, set);
 	}
 	/* with no GROUP BY at all there is a row even where there is no input */
 	if (parse->groupingSets == NIL && info->full_clause == NIL)
-		info->sets = list_make1(NIL);
+		info->plan->sets = list_make1(NIL);
 }
 
 /* The grouping columns, and what it is that is grouped by them. */
@@ -781,7 +784,7 @@ collect_keys(PlanInfo *info)
 	if (info->stage == UPPERREL_SETOP)
 	{
 		info->keys = info->target->exprs;
-		info->n_shown_keys = list_length(info->keys);
+		info->plan->n_shown_keys = list_length(info->keys);
 		return;
 	}
 	foreach(lc, info->clause)
@@ -797,7 +800,7 @@ collect_keys(PlanInfo *info)
 			info->redundant = lappend(info->redundant, expr);
 	}
 	collect_sets(info);
-	info->n_shown_keys = list_length(info->keys);
+	info->plan->n_shown_keys = list_length(info->keys);
 }
 
 /* What the output needs.  False: it cannot be had. */
@@ -862,7 +865,7 @@ tell_keys_apart(PlanInfo *info)
 												  info->root->processed_tlist);
 	ListCell   *lc;
 
-	if (!below && list_length(info->sets) < 2)
+	if (!below && list_length(info->plan->sets) < 2)
 		return true;
 	if (loses_columns(info->root, grouped, parse->distinctClause,
 					  info->root->distinct_pathkeys) ||
@@ -902,12 +905,10 @@ tell_keys_apart(PlanInfo *info)
 static void
 add_key_output(PlanInfo *info, int key)
 {
-	List	   *from = list_nth(info->columns,
-								list_nth_int(info->key_columns, key));
-	GpuColumn	column = {.encoding = linitial_int(from), .parameter = lsecond_int(from)};
+	const GpuPlanColumn *fed = gpurhh_plan_key(info->plan, key);
+	GpuColumn	column = {.encoding = fed->encoding, .parameter = fed->parameter};
 
-	add_output(info, list_nth(info->keys, key), GPU_OUTPUT_KEY, column,
-			   list_make1_int(key));
+	add_output(info, list_nth(info->keys, key), GPU_OUTPUT_KEY, column)->key = key;
 }
 
 /*
@@ -921,7 +922,7 @@ add_key_outputs(PlanInfo *info)
 
 	if (!info->told_by_reference)
 	{
-		for (int k = 0; k < info->n_shown_keys; k++)
+		for (int k = 0; k < info->plan->n_shown_keys; k++)
 			add_key_output(info, k);
 		return;
 	}
@@ -969,11 +970,11 @@ add_columns(PlanInfo *info)
 		add_grouping(info, lfirst_node(GroupingFunc, lc));
 
 	/* a device's table has at least one key: for a single group, a constant */
-	if (info->key_columns == NIL)
+	if (info->plan->key_columns == NIL)
 	{
 		Expr	   *one = (Expr *) makeBoolConst(true, false);
 
-		info->key_columns =
+		info->plan->key_columns =
 			list_make1_int(child_column(info, one, 0,
 										(GpuColumn){GPU_ENC_BOOL}, true));
 	}
@@ -987,6 +988,9 @@ add_columns(PlanInfo *info)
 static bool
 build_plan_info(PlanInfo *info, List *having)
 {
+	GpuAggPlan *plan = gpurhh_make(GpuAggPlan);
+
+	info->plan = plan;
 	info->child_target = create_empty_pathtarget();
 	collect_keys(info);
 	if (!collect_outputs(info, having))
@@ -996,17 +1000,17 @@ build_plan_info(PlanInfo *info, List *having)
 					  RHH_MAX_KEYS);
 	if (!add_columns(info))
 		return false;
-	info->one_emitter = info->sets != NIL || info->choices != NIL ||
+	info->one_emitter = info->plan->sets != NIL || info->plan->choices != NIL ||
 		info->distinct_args != NIL;
 
-	if (list_length(info->key_columns) > RHH_MAX_KEYS)
+	if (list_length(info->plan->key_columns) > RHH_MAX_KEYS)
 		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings or enums",
 					  RHH_MAX_KEYS);
-	if (list_length(info->columns) > RHH_MAX_COLUMNS)
+	if (list_length(info->plan->columns) > RHH_MAX_COLUMNS)
 		return refuse(info, "there are more than %d columns to feed",
 					  RHH_MAX_COLUMNS);
-	if (info->n_states + list_length(info->choices) +
-		list_length(info->distinct_states) > RHH_MAX_STATES)
+	if (list_length(plan->states) + list_length(plan->choices) +
+		list_length(plan->distinct_states) > RHH_MAX_STATES)
 		return refuse(info, "there are more than %d transition states",
 					  RHH_MAX_STATES);
 	/* none has more than 3 words a state, all in all, so RHH_MAX_STATE_WORDS hold */
@@ -1071,7 +1075,7 @@ report_refusal(PlanInfo *info)
 		refusal->group_by = pstrdup(text);
 		refusal->reason = pstrdup(info->refusal ? info->refusal :
 								  "another plan has the lower cost for the query as a whole");
-		refusal->path_columns = info->columns;
+		refusal->grouping = info->grouping;
 		collector->refusals = lappend(collector->refusals, refusal);
 		MemoryContextSwitchTo(old);
 	}
@@ -1119,6 +1123,7 @@ static void
 upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 				 RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
+	static int	n_groupings = 0;
 	PlanInfo	info = {0};
 	List	   *having = NIL;
 	bool		can_do;
@@ -1129,6 +1134,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	if (!enable_gpu_hashagg && gpurhh_refusal_collector == NULL)
 		return;
 	info.root = root;
+	info.grouping = ++n_groupings;
 	info.stage = stage;
 	info.explain = gpurhh_refusal_collector != NULL ||
 		message_level_is_interesting(DEBUG1);

@@ -13,12 +13,31 @@
 #include "plan/plan.h"
 #include "types/types.h"
 
+/* ---------- plan_nodes.c ---------- */
+
+/* What a CustomPath of GpuHashAgg carries in custom_private, as its only member. */
+typedef struct GpuAggPath
+{
+	ExtensibleNode node;
+	GpuAggPlan *plan;			/* what its plan would get */
+	List	   *scan_tlist;		/* that plan's custom_scan_tlist */
+	List	   *having;			/* conditions that are the node's to evaluate */
+	int			grouping;		/* PlanInfo's */
+} GpuAggPath;
+
+extern void *gpurhh_make_node(const char *name);
+
+#define gpurhh_make(type) ((type *) gpurhh_make_node(#type))
+
 /* ---------- agg_path.c ---------- */
 
 /* What is gathered about one GROUP BY. */
 typedef struct PlanInfo
 {
 	PlannerInfo *root;
+	int			grouping;		/* a number that no other grouping has that this
+								 * session plans: its paths and its refusal are
+								 * known by it */
 	bool		explain;		/* somebody will read the reason */
 	char	   *refusal;		/* not NULL: why it cannot be done */
 
@@ -31,14 +50,9 @@ typedef struct PlanInfo
 	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
-	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
-	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
-								 * One that has all is the first. */
 	bool		told_by_reference;	/* some keys are equal, and the scan tuple's
 									 * entries have their grouping references */
-	List	   *choices;		/* hidden keys: IntList of GpuChoice; or else: */
-	List	   *distinct_args;	/* hidden keys: of count(DISTINCT), ... */
-	List	   *distinct_states;	/* IntLists of op and hidden key, from 0 */
+	List	   *distinct_args;	/* expressions that are hidden keys */
 	bool		one_emitter;	/* some rows are nobody else's to return */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
@@ -46,13 +60,9 @@ typedef struct PlanInfo
 	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
-	List	   *columns;		/* those fed: IntList of encoding, parameter and
-								 * attribute (number in child_target) */
-	List	   *key_columns;	/* IntList */
-	List	   *states;			/* IntList: op, argument, filter; repeated */
-	int			n_states;
 	List	   *scan_tlist;		/* custom_scan_tlist */
-	List	   *outputs;		/* parallel: IntLists, see plan.h */
+	GpuAggPlan *plan;			/* what the node is to do; its estimates and
+								 * leader_emits are filled in with the paths */
 } PlanInfo;
 
 /* ---------- refusals.c ---------- */
