@@ -68,7 +68,7 @@ check_aggregate(Oid aggregate)
 	check_function(transition, owner, OBJECT_FUNCTION);
 }
 
-/* The type's own equality is what a key is compared by, see add_key(). */
+/* The type's own equality is what a key is compared by, see gpurhh_add_key(). */
 static void
 check_equality(Oid type)
 {

@@ -145,14 +145,11 @@ typedef struct GpuRefusalCollector
 	MemoryContext context;
 } GpuRefusalCollector;
 
-/*
- * While not NULL, the query that is being planned, and no other that is planned
- * meanwhile, has its refusals collected here.
- */
-extern GpuRefusalCollector *gpurhh_refusal_collector;
-
 extern PlannedStmt *gpurhh_plan_and_collect(Query *query, const char *source,
 											GpuRefusalCollector *collector);
-extern void gpurhh_init_agg_plan(void);
+
+/* ---------- finish_plan.c ---------- */
+
+extern void gpurhh_init_finish_plan(void);
 
 #endif							/* GPURHH_PLAN_PLAN_H */

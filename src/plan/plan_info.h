@@ -29,7 +29,7 @@ extern void *gpurhh_make_node(const char *name);
 
 #define gpurhh_make(type) ((type *) gpurhh_make_node(#type))
 
-/* ---------- agg_path.c ---------- */
+/* ---------- a grouping, for all files ---------- */
 
 /* What is gathered about one GROUP BY. */
 typedef struct PlanInfo
@@ -67,18 +67,100 @@ typedef struct PlanInfo
 
 /* ---------- refusals.c ---------- */
 
-extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
-extern void gpurhh_note_keys(CustomScan *cscan);
+extern bool gpurhh_refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
+extern const char *gpurhh_expression_text(PlanInfo *info, void *expr);
+extern void gpurhh_report_refusal(PlanInfo *info);
+extern void gpurhh_note_planned(int grouping);
+extern bool gpurhh_collects_refusals(void);
+extern GpuRefusalCollector *gpurhh_begin_collecting(void);
+extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
+
+/* ---------- plan_build.c ---------- */
+
+extern int	gpurhh_feed_column(PlanInfo *info, Expr *expr, Index sortgroupref,
+							   GpuColumn column, bool is_key);
+extern int	gpurhh_derive_column(PlanInfo *info, int number, GpuEncoding part,
+								 int parameter);
+extern int	gpurhh_add_state(PlanInfo *info, rhh_state_op op, int arg,
+							 int filter);
+extern int	gpurhh_add_hidden_state(PlanInfo *info, rhh_state_op op,
+									int hidden_key);
+extern GpuPlanOutput *gpurhh_add_output(PlanInfo *info, Expr *expr,
+										GpuOutput kind, GpuColumn column);
+
+/* ---------- grouping.c ---------- */
+
+extern bool gpurhh_plan_grouping(PlanInfo *info, List *having);
+extern bool gpurhh_add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr);
+
+/* ---------- grouping_aggregates.c ---------- */
+
+/*
+ * When an aggregate is added.  Those that are made of the rows come first, because
+ * the states that the second level makes for the others are numbered behind theirs.
+ */
+typedef enum AggregateTurn
+{
+	TURN_OF_ROWS,
+	TURN_OF_CHOICES,
+	TURN_OF_DISTINCT
+} AggregateTurn;
+
+extern bool gpurhh_add_aggregates(PlanInfo *info, AggregateTurn turn);
 
 /* ---------- agg_union.c ---------- */
 
 extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
 
+/* ---------- agg_estimate.c ---------- */
+
+/* How many groups there will be; of all participants of a parallel plan. */
+typedef struct GroupEstimate
+{
+	double		first_level;	/* groups that the first level makes */
+	double		second_level;	/* and the others, or 0 */
+	double		third_level;
+	double		taken_by_levels;	/* groups that are put into those of the next
+									 * level, all in all */
+	double		emitted;		/* groups that are returned */
+	double		choices;		/* what minima and maxima of strings and enums
+								 * cost beyond that, in units of a group's cost */
+	double		string_bytes;	/* memory for their strings */
+	double		key_string_bytes;	/* memory for the strings of keys, where
+									 * further levels have to keep those of
+									 * several passes */
+} GroupEstimate;
+
+extern void gpurhh_estimate_groups(PlanInfo *info, GroupEstimate *groups);
+
 /* ---------- agg_cost.c ---------- */
 
+typedef struct PathCost
+{
+	Cost		startup;
+	Cost		total;
+} PathCost;
+
+/* One of core's paths. */
+typedef struct CorePathCost
+{
+	PathCost	charged;		/* what core charges for it */
+	PathCost	real;			/* what it really costs, which is not less */
+} CorePathCost;
+
+extern double gpurhh_parallel_divisor(int n_workers);
+extern void gpurhh_cost_agg_path(PlanInfo *info, Path *path,
+								 ProjectionPath *subpath,
+								 const GroupEstimate *groups, double n_groups);
+extern PathCost gpurhh_on_core_scale(PathCost ours, const CorePathCost *core,
+									 int n_core);
+extern const char *gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel,
+									Path *ours, Path *partial);
 extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
-extern const char *gpurhh_add_agg_paths(PlanInfo *info,
-										RelOptInfo *output_rel,
-										List *having);
+
+/* ---------- finish_plan.c ---------- */
+
+extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
+extern void gpurhh_note_keys(CustomScan *cscan);
 
 #endif							/* GPURHH_PLAN_PLAN_INFO_H */

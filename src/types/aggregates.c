@@ -6,7 +6,7 @@
  * From the top down: methods, which make results of states' words; families, which
  * are aggregates with the same methods; and the rows of single aggregates.  A row
  * names the aggregate's family, the type of its argument and its states.  The
- * planner (plan/agg_path.c) and the emission (exec/agg_emit.c) know of families and
+ * planner (plan/grouping_aggregates.c) and the emission (exec/agg_emit.c) know of families and
  * rows only what types.h says of them, so an aggregate made of states that there
  * are is added here and nowhere else.
  *
