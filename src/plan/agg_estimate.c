@@ -103,8 +103,8 @@ estimate_choices(PlanInfo *info, GroupEstimate *groups)
 }
 
 /*
- * Of two numbers of values that have nothing to do with each other, how many
- * pairs a number of rows has.
+ * How many different pairs so many rows have, of two columns that are independent of
+ * each other and have so many values.
  */
 static double
 pairs_in_rows(double n_first, double n_second, double rows)
@@ -124,7 +124,7 @@ values_of(PlanInfo *info, Expr *arg)
 							   NULL, NULL);
 }
 
-/* See gpurhh_level_create(). */
+/* Will there be a third level?  This is gpurhh_level_create()'s rule. */
 static bool
 has_third_level(PlanInfo *info)
 {
@@ -132,7 +132,7 @@ has_third_level(PlanInfo *info)
 		(info->distinct_args != NIL && list_length(info->plan->sets) > 1);
 }
 
-/* What a set with so many groups makes of those of the first level. */
+/* Adds to the estimates what a grouping set, which has set_groups groups, costs the further levels. */
 static void
 add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
 {

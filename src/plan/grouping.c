@@ -113,7 +113,7 @@ collect_sets(PlanInfo *info)
 		info->plan->sets = list_make1(NIL);
 }
 
-/* The grouping columns, and what it is that is grouped by them. */
+/* Collects the grouping columns and the grouping sets. */
 static void
 collect_keys(PlanInfo *info)
 {
@@ -142,7 +142,7 @@ collect_keys(PlanInfo *info)
 	info->plan->n_shown_keys = list_length(info->keys);
 }
 
-/* What the output needs.  False: it cannot be had. */
+/* Collects what the output needs.  Returns false if the node cannot supply it. */
 static bool
 collect_outputs(PlanInfo *info, List *having)
 {
@@ -167,7 +167,7 @@ collect_outputs(PlanInfo *info, List *having)
 
 /* ---------- keys and columns ---------- */
 
-/* One grouping column. */
+/* Adds a grouping column, or an argument of DISTINCT, as a key. */
 bool
 gpurhh_add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 {
@@ -204,7 +204,7 @@ gpurhh_add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
 	return true;
 }
 
-/* GROUPING(): a value for each set, a bit for each argument not in the set. */
+/* Adds a GROUPING(): its value for each set has a bit for each argument outside of the set. */
 static void
 add_grouping(PlanInfo *info, GroupingFunc *grouping)
 {
@@ -234,8 +234,8 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 }
 
 /*
- * A bare column that the grouping columns determine (they hold a key), or a
- * redundant grouping expression.
+ * Adds a column that the grouping columns determine, because they contain a primary
+ * key, or a grouping expression that the planner found redundant.
  */
 static bool
 add_determined(PlanInfo *info, Expr *expr)
@@ -337,7 +337,7 @@ tell_keys_apart(PlanInfo *info)
 	return true;
 }
 
-/* A column of the scan tuple for a key. */
+/* Adds the column of the scan tuple for a key. */
 static void
 add_key_output(PlanInfo *info, int key)
 {
@@ -377,7 +377,7 @@ add_key_outputs(PlanInfo *info)
 	}
 }
 
-/* The columns and states for everything that was collected. */
+/* Adds the columns and states for everything that was collected. */
 static bool
 add_columns(PlanInfo *info)
 {
@@ -418,8 +418,8 @@ add_columns(PlanInfo *info)
 }
 
 /*
- * Decides whether the grouping can be done, and how.  False: info->refusal
- * says why not.
+ * Decides whether the node can do the grouping, and how: info->plan says it.  Returns
+ * false if it cannot, and info->refusal says why.
  */
 bool
 gpurhh_plan_grouping(PlanInfo *info, List *having)

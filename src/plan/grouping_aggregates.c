@@ -44,7 +44,7 @@ guarded(Expr *filter, Expr *arg)
 	return (Expr *) result;
 }
 
-/* What all aggregates that are supported have in common. */
+/* Checks what the node asks of every aggregate, whichever it is. */
 static bool
 usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
@@ -83,7 +83,10 @@ typedef struct FedArguments
 	int			filter;			/* of the rows that count; -1: all do */
 } FedArguments;
 
-/* The states of an aggregate; the column tells which of an argument's parts it has. */
+/*
+ * Adds the states of an aggregate and returns their numbers.  The column tells which
+ * parts its argument has.
+ */
 static List *
 add_states(PlanInfo *info, const GpuAggregate *known, const GpuColumn *column,
 		   const FedArguments *fed)
@@ -118,7 +121,10 @@ not_null(Expr *filter, Expr *x)
 	return filter ? guarded(filter, (Expr *) test) : (Expr *) test;
 }
 
-/* How an argument of an aggregate travels; false: it cannot be fed. */
+/*
+ * Finds out how an argument of an aggregate travels in a column.  Returns false if it
+ * cannot be fed.
+ */
 static bool
 resolve_argument(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
 				 Expr *arg, GpuColumn *column)
@@ -131,7 +137,7 @@ resolve_argument(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
 					  gpurhh_expression_text(info, aggref), problem);
 }
 
-/* One aggregate of one argument, or none. */
+/* Adds an aggregate of one argument, or of none. */
 static bool
 add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
@@ -175,8 +181,8 @@ add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 }
 
 /*
- * One aggregate of two arguments, over the rows in which neither is NULL; see
- * pairs.c.
+ * Adds an aggregate of two arguments, which is over the rows in which neither is
+ * NULL (pairs.c).
  */
 static bool
 add_pair_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
@@ -208,10 +214,10 @@ add_pair_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 }
 
 /*
- * min() or max() of what has no order that a device knows: its argument becomes a
- * hidden key, behind those that are shown, so that each of its values is a group
- * of its own.  Of strings only some are fed, see candidates.c.  To be called
- * once all states of the first level are there, which come before its own.
+ * Adds a min() or max() of values whose order no device knows.  Its argument becomes
+ * a hidden key, behind the shown ones, so that each value is a group of its own.  Of
+ * strings only some are fed (candidates.c).  To be called when all states of the
+ * first level are there, because this state is numbered behind them.
  */
 static bool
 add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
@@ -249,9 +255,9 @@ add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 }
 
 /*
- * An aggregate with DISTINCT: its argument becomes a key, one of the last and
- * hidden ones, so that each of its values is a group of its own.  To be called
- * once all other states are there, which come before its own.
+ * Adds an aggregate with DISTINCT.  Its argument becomes a hidden key, behind the
+ * shown ones, so that each value is a group of its own.  To be called when all states
+ * of the first level are there, because these states are numbered behind them.
  */
 static bool
 add_distinct_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
@@ -325,7 +331,7 @@ turn_of(const Aggref *aggref, const GpuAggregate *known)
 		TURN_OF_DISTINCT : TURN_OF_ROWS;
 }
 
-/* The aggregates whose turn it is. */
+/* Adds the aggregates whose turn it is. */
 bool
 gpurhh_add_aggregates(PlanInfo *info, AggregateTurn turn)
 {

@@ -53,7 +53,8 @@ typedef struct PlanInfo
 	bool		told_by_reference;	/* some keys are equal, and the scan tuple's
 									 * entries have their grouping references */
 	List	   *distinct_args;	/* expressions that are hidden keys */
-	bool		one_emitter;	/* some rows are nobody else's to return */
+	bool		one_emitter;	/* only one participant of a parallel plan may
+								 * return groups */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
 	List	   *groupings;		/* GROUPING()s in them */
