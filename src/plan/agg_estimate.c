@@ -132,7 +132,10 @@ has_third_level(PlanInfo *info)
 		(info->distinct_args != NIL && list_length(info->plan->sets) > 1);
 }
 
-/* Adds to the estimates what a grouping set, which has set_groups groups, costs the further levels. */
+/*
+ * Adds to the estimates what further levels make of a grouping set, which has
+ * set_groups groups.
+ */
 static void
 add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
 {
