@@ -48,3 +48,22 @@ RESET gpurhh.group_cost;
 -- and off is off
 SET enable_gpu_hashagg = off;
 SELECT chosen(1e7, 1e5);
+
+-- Core's paths stay in the list beside ours.  For the first groups in order a scan of
+-- an index is cheaper; for most of them, and for all, ours is.  Core charges its hashed
+-- aggregate less than ours costs, and still that is never chosen.
+SET enable_gpu_hashagg = on;
+CREATE INDEX ON t (k);
+CREATE FUNCTION plan_for(clauses text) RETURNS text LANGUAGE sql AS $f$
+	SELECT string_agg(substring(line FROM '(GpuHashAgg|HashAggregate|GroupAggregate|Sort|Index)'), ', ')
+	FROM explained('SELECT k, sum(v) FROM t GROUP BY k ' || clauses) AS line
+	WHERE line ~ '->|^[A-Z]';
+$f$;
+SELECT pretend(1e6, 1e5);
+-- more than core charges for hashing, and less than hashing costs
+SET gpurhh.row_cost = 0.03;
+SET work_mem = '64MB';
+SET enable_bitmapscan = off;
+SET cpu_index_tuple_cost = 0.08;
+SELECT clauses, plan_for(clauses)
+FROM (VALUES (''), ('LIMIT 10'), ('LIMIT 10000'), ('LIMIT 90000'), ('ORDER BY k'), ('ORDER BY k LIMIT 10')) AS c (clauses);

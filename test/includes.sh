@@ -47,7 +47,7 @@ done <<<"$rows"
 check "the headers beside the folders include none of them" \
 	"$(grep -nE '^#include "[a-z]+/[a-z_]+\.h"' src/*.h |
 		grep -E "\"($(tr '\n' '|' <<<"$folders" | sed 's/|$//'))/" || true)"
-check "src/ includes only rhh_device.h, rhh_states.h and rhh_hash.h of gpu/" \
+check "src/ includes only rhh_device.h, rhh_states.h, rhh_hash.h and rhh_group_rows.h of gpu/" \
 	"$(grep -nE '^#include [<"](.*/)?(rhh_|cuda)' -r src --include='*.[ch]' |
 		grep -vE '"rhh_(device|states|hash)\.h"' || true)"
 

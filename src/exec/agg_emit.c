@@ -84,7 +84,7 @@ find_words(GroupWords *words, const rhh_map_spec *spec)
 
 /* Prepares what the methods of an aggregate look at.  operands: IntList of its states. */
 static void
-init_aggregate(EmitColumn *column, Oid function, List *operands,
+init_aggregate(EmitColumn *column, Oid function, List *states,
 			   const GroupWords *words)
 {
 	AggregateResult *result = &column->result;
@@ -94,7 +94,7 @@ init_aggregate(EmitColumn *column, Oid function, List *operands,
 	column->family = result->aggregate->family;
 	result->encoding = column->encoding;
 	result->parameter = column->parameter;
-	foreach(lc, operands)
+	foreach(lc, states)
 		result->words[foreach_current_index(lc)] = words->states[lfirst_int(lc)];
 	if (column->family->begin)
 		result->made = column->family->begin(result->aggregate);
@@ -106,34 +106,34 @@ init_aggregate(EmitColumn *column, Oid function, List *operands,
 
 /* Prepares a column as its entry in the plan's outputs says. */
 static void
-init_column(EmitColumn *column, List *output, const GroupWords *words,
-			const rhh_map_spec *spec, const OddPlan *odd)
+init_column(EmitColumn *column, const GpuPlanOutput *output,
+			const GroupWords *words, const rhh_map_spec *spec, const OddPlan *odd)
 {
-	List	   *operands = list_copy_tail(output, GPU_OUTPUT_FIRST_OPERAND);
-	int			first = linitial_int(operands);
+	int			state;
 
-	column->output = linitial_int(output);
-	column->encoding = lsecond_int(output);
-	column->parameter = lthird_int(output);
+	column->output = output->kind;
+	column->encoding = output->encoding;
+	column->parameter = output->parameter;
 	column->odd_argument = -1;
-	switch (column->output)
+	switch (output->kind)
 	{
 		case GPU_OUTPUT_KEY:
-			column->word = words->keys[first];
-			column->null_bit = first;
+			column->word = words->keys[output->key];
+			column->null_bit = output->key;
 			break;
 		case GPU_OUTPUT_GROUPING:
-			column->by_set = operands;
+			column->by_set = output->value_of_set;
 			break;
 		case GPU_OUTPUT_ANY:
 		case GPU_OUTPUT_AGGREGATE:
-			column->word = words->states[first];
-			column->odd_argument = gpurhh_odd_argument(odd, first);
-			column->greatest = spec->states[first].op == RHH_MAX_I64;
+			state = linitial_int(output->states);
+			column->word = words->states[state];
+			column->odd_argument = gpurhh_odd_argument(odd, state);
+			column->greatest = spec->states[state].op == RHH_MAX_I64;
 			break;
 	}
-	if (column->output == GPU_OUTPUT_AGGREGATE)
-		init_aggregate(column, (Oid) lfourth_int(output), operands, words);
+	if (output->kind == GPU_OUTPUT_AGGREGATE)
+		init_aggregate(column, output->aggregate, output->states, words);
 	column->allocates = column->encoding == GPU_ENC_NONE ||
 		gpurhh_encodings[column->encoding].by_reference;
 	if (column->encoding == GPU_ENC_STRING)

@@ -111,23 +111,25 @@ create_agg_state(CustomScan *cscan)
 
 /* ---------- start ---------- */
 
-/* Fills in state->plan with what the plan's custom_private says. */
+/* Fills in state->plan with what the plan node says. */
 static void
 read_plan(GpuAggState *state, CustomScan *cscan)
 {
+	const GpuAggPlan *node = gpurhh_plan_of(cscan);
 	AggPlan    *plan = &state->plan;
-	List	   *private = cscan->custom_private;
 	rhh_map_spec *spec = &plan->spec;
 	Level	   *last = NULL;
 	ListCell   *lc;
 
-	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_COLUMNS))
+	foreach(lc, node->columns)
 	{
-		GpuColumn  *column = &plan->columns[plan->n_columns++];
+		const GpuPlanColumn *from = lfirst(lc);
 
-		column->encoding = linitial_int(lfirst(lc));
-		column->parameter = lsecond_int(lfirst(lc));
-		column->attribute = lthird_int(lfirst(lc));
+		plan->columns[plan->n_columns++] = (GpuColumn){
+			.encoding = from->encoding,
+			.parameter = from->parameter,
+			.attribute = from->attribute
+		};
 	}
 	spec->n_columns = plan->n_columns;
 	for (int c = 0; c < plan->n_columns; c++)
@@ -142,7 +144,7 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 
 	state->stats.strings = plan->n_strings > 0;
 
-	foreach(lc, (List *) list_nth(private, GPUAGG_PRIVATE_KEYS))
+	foreach(lc, node->key_columns)
 	{
 		int			column = lfirst_int(lc);
 
@@ -150,39 +152,26 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 		if (plan->columns[column].encoding == GPU_ENC_DECIMAL)
 			plan->n_strings++;
 	}
-	lc = list_head((List *) list_nth(private, GPUAGG_PRIVATE_STATES));
-	while (lc != NULL)
+	foreach(lc, node->states)
 	{
-		List	   *states = list_nth(private, GPUAGG_PRIVATE_STATES);
-		rhh_state_spec *to = &spec->states[spec->n_states++];
+		const GpuPlanState *from = lfirst(lc);
 
-		to->op = lfirst_int(lc);
-		lc = lnext(states, lc);
-		to->arg_column = lfirst_int(lc);
-		lc = lnext(states, lc);
-		to->filter_column = lfirst_int(lc);
-		lc = lnext(states, lc);
+		spec->states[spec->n_states++] = (rhh_state_spec){
+			.op = from->op,
+			.arg_column = from->arg_column,
+			.filter_column = from->filter_column
+		};
 	}
-	spec->expected_groups =
-		Max(floatVal(list_nth(private, GPUAGG_PRIVATE_GROUPS)), 1.0);
-	plan->leader_emits =
-		intVal(list_nth(private, GPUAGG_PRIVATE_LEADER_EMITS)) != 0;
+	spec->expected_groups = Max(node->first_level_groups, 1.0);
+	plan->leader_emits = node->leader_emits;
 
 	gpurhh_string_words_init(&plan->strings, spec, plan->columns);
-	plan->n_shown_keys =
-		intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
-	plan->n_levels =
-		gpurhh_levels_create(plan->levels, spec, plan->columns, plan->n_shown_keys,
-							 list_nth(private, GPUAGG_PRIVATE_SETS),
-							 list_nth(private, GPUAGG_PRIVATE_CHOICES),
-							 list_nth(private, GPUAGG_PRIVATE_DISTINCT),
-							 floatVal(list_nth(private, GPUAGG_PRIVATE_SECOND_LEVEL)),
-							 floatVal(list_nth(private, GPUAGG_PRIVATE_THIRD_LEVEL)));
+	plan->n_shown_keys = node->n_shown_keys;
+	plan->n_levels = gpurhh_levels_create(plan->levels, spec, plan->columns, node);
 	if (plan->n_levels > 0)
 		last = plan->levels[plan->n_levels - 1];
-	plan->odd_plan = gpurhh_odd_plan(spec, plan->columns, last,
-									 list_nth(private, GPUAGG_PRIVATE_OUTPUTS));
-	gpurhh_emit_init(&state->emit, list_nth(private, GPUAGG_PRIVATE_OUTPUTS),
+	plan->odd_plan = gpurhh_odd_plan(spec, plan->columns, last, node->outputs);
+	gpurhh_emit_init(&state->emit, node->outputs,
 					 last ? gpurhh_level_spec(last) : spec, plan->odd_plan);
 }
 

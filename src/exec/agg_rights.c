@@ -89,23 +89,25 @@ check_equality(Oid type)
 void
 gpurhh_check_rights(CustomScan *cscan, bool explain_only)
 {
-	List	   *outputs = list_nth(cscan->custom_private, GPUAGG_PRIVATE_OUTPUTS);
+	List	   *outputs = gpurhh_plan_of(cscan)->outputs;
 	ListCell   *lc,
 			   *lc_output;
 
 	forboth(lc, cscan->custom_scan_tlist, lc_output, outputs)
 	{
 		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
+		const GpuPlanOutput *output = lfirst(lc_output);
 
-		if (linitial_int(lfirst(lc_output)) == GPU_OUTPUT_KEY && !explain_only)
+		if (output->kind == GPU_OUTPUT_KEY && !explain_only)
 			check_equality(exprType(expr));
 	}
 	/* a key may be an aggregate that has been computed below */
 	forboth(lc, cscan->custom_scan_tlist, lc_output, outputs)
 	{
 		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
+		const GpuPlanOutput *output = lfirst(lc_output);
 
-		if (linitial_int(lfirst(lc_output)) != GPU_OUTPUT_KEY && IsA(expr, Aggref))
+		if (output->kind != GPU_OUTPUT_KEY && IsA(expr, Aggref))
 			check_aggregate(((Aggref *) expr)->aggfnoid);
 	}
 }

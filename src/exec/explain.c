@@ -325,16 +325,15 @@ void
 gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 				   const GpuNodeStats *stats)
 {
-	List	   *private = ((CustomScan *) node->ss.ps.plan)->custom_private;
-	List	   *sets = list_nth(private, GPUAGG_PRIVATE_SETS);
-	int			n_keys = intVal(list_nth(private, GPUAGG_PRIVATE_SHOWN_KEYS));
+	const GpuAggPlan *plan = gpurhh_plan_of((CustomScan *) node->ss.ps.plan);
+	int			n_keys = plan->n_shown_keys;
 	List	   *keys = deparse_range(node, ancestors, es, n_keys, false);
 	List	   *aggregates = deparse_range(node, ancestors, es, n_keys, true);
 
 	if (keys != NIL)
 		ExplainPropertyList("Group Key", keys, es);
-	if (list_length(sets) > 1)
-		ExplainPropertyList("Grouping Sets", sets_text(sets, keys), es);
+	if (list_length(plan->sets) > 1)
+		ExplainPropertyList("Grouping Sets", sets_text(plan->sets, keys), es);
 	if (aggregates != NIL)
 		ExplainPropertyList("Aggregates", aggregates, es);
 	explain_feed(es, stats);

@@ -589,8 +589,11 @@ make_level(const rhh_map_spec *first, const GpuColumn *columns, int n_keys,
 	for (int h = 0; h < list_length(choices); h++)
 		add_hidden_state(level, RHH_ANY, h);
 	foreach(lc, distinct_states)
-		add_hidden_state(level, linitial_int(lfirst(lc)),
-						 lsecond_int(lfirst(lc)));
+	{
+		const GpuPlanHiddenState *state = lfirst(lc);
+
+		add_hidden_state(level, state->op, state->hidden_key);
+	}
 	gpurhh_string_words_init(&level->strings, spec, columns);
 	level->n_words = rhh_result_words(spec);
 	level->n_key_words = rhh_first_state_word(spec);
@@ -638,30 +641,30 @@ make_parts(List *sets, int n_shown_keys, int n_hidden)
 /*
  * Makes the levels above the first, of which there are at most GPURHH_MAX_LEVELS, and
  * returns how many there are.  first: the spec of the first level, whose keys from
- * n_shown_keys on are hidden.  expected_second, expected_third: estimates of the
- * groups of these levels.  All others are as in the plan.
+ * the plan's n_shown_keys on are hidden.  It and columns have to stay.
  */
 int
 gpurhh_levels_create(Level **levels, const rhh_map_spec *first,
-					 const GpuColumn *columns, int n_shown_keys, List *sets,
-					 List *choices, List *distinct_states,
-					 double expected_second, double expected_third)
+					 const GpuColumn *columns, const GpuAggPlan *plan)
 {
+	int			n_shown_keys = plan->n_shown_keys;
 	int			n_hidden = first->n_keys - n_shown_keys;
 
-	if (sets == NIL && choices == NIL && distinct_states == NIL)
+	if (plan->sets == NIL && plan->choices == NIL && plan->distinct_states == NIL)
 		return 0;
-	if (distinct_states == NIL || (n_hidden == 1 && list_length(sets) <= 1))
+	if (plan->distinct_states == NIL ||
+		(n_hidden == 1 && list_length(plan->sets) <= 1))
 	{
-		levels[0] = make_level(first, columns, n_shown_keys, sets, choices,
-							   distinct_states, 0, expected_second);
+		levels[0] = make_level(first, columns, n_shown_keys, plan->sets,
+							   plan->choices, plan->distinct_states, 0,
+							   plan->second_level_groups);
 		return 1;
 	}
 	levels[0] = make_level(first, columns, first->n_keys,
-						   make_parts(sets, n_shown_keys, n_hidden), NIL, NIL, 0,
-						   expected_second);
-	levels[1] = make_level(first, columns, n_shown_keys, sets, NIL,
-						   distinct_states, n_hidden, expected_third);
+						   make_parts(plan->sets, n_shown_keys, n_hidden), NIL, NIL, 0,
+						   plan->second_level_groups);
+	levels[1] = make_level(first, columns, n_shown_keys, plan->sets, NIL,
+						   plan->distinct_states, n_hidden, plan->third_level_groups);
 	return 2;
 }
 

@@ -9,6 +9,7 @@
 #define GPURHH_EXEC_LEVELS_H
 
 #include "exec/host_table.h"
+#include "plan/plan.h"
 
 /* ---------- levels.c ---------- */
 
@@ -28,10 +29,7 @@ typedef void (*LevelOdd)(void *arg, const uint64 *group, int state,
 
 extern int	gpurhh_levels_create(Level **levels, const rhh_map_spec *first,
 								 const GpuColumn *columns,
-								 int n_shown_keys, List *sets,
-								 List *choices, List *distinct_states,
-								 double expected_second,
-								 double expected_third);
+								 const GpuAggPlan *plan);
 extern void gpurhh_level_keep_strings(Level *level);
 extern void gpurhh_level_set_odd(Level *level, LevelOdd odd, void *arg);
 extern bool gpurhh_level_keeps_strings(const Level *level);

@@ -161,11 +161,11 @@ gpurhh_odd_plan(const rhh_map_spec *first, const GpuColumn *columns,
 	 */
 	foreach(lc, outputs)
 	{
-		List	   *output = lfirst(lc);
+		const GpuPlanOutput *output = lfirst(lc);
 
-		if (linitial_int(output) == GPU_OUTPUT_AGGREGATE &&
-			gpurhh_find_aggregate((Oid) lfourth_int(output))->family->argument == AGGREGATE_OF_VALUES)
-			returned[list_nth_int(output, GPU_OUTPUT_FIRST_OPERAND)] = true;
+		if (output->kind == GPU_OUTPUT_AGGREGATE &&
+			gpurhh_find_aggregate(output->aggregate)->family->argument == AGGREGATE_OF_VALUES)
+			returned[linitial_int(output->states)] = true;
 	}
 	plan->first = first;
 	plan->level = level;

@@ -1,14 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * agg_cost.c
- *		GpuHashAgg's paths, what they cost, and the plan of the one chosen.
+ *		What a grouping costs by GpuHashAgg, and what it really costs by core's paths.
  *
- * What the node is to do has been found out by agg_path.c (PlanInfo).  Here
- * a projection to the child columns is put on the cheapest input, the node on
- * top of it, and both are compared with core's paths (compete).
+ * Costs are in core's units.  Those of the node are measured.  Core's own charges are
+ * measured too, and some are wrong: hashing takes several times what core charges for
+ * it, and what DISTINCT in an aggregate costs core does not charge at all
+ * (core_undercharge).  Scans and sorts are charged fairly enough, except that a scan
+ * that the node reads by pages takes a fraction of what core charges
+ * (page_feed_saving).
  *
- * custom_private of path and plan is a list indexed by GpuAggPrivateIndex; the
- * path's has custom_scan_tlist and the HAVING qual behind it.
+ * add_path() compares costs as they are charged.  So that it decides by what paths
+ * really cost, and core's paths can stay in the list as they are, ours are brought to
+ * the scale of core's charges: see gpurhh_on_core_scale(), which is the only place
+ * where a cost is made other than it was measured.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,15 +24,10 @@
 #include "access/htup_details.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
-#include "executor/nodeHash.h"
-#include "nodes/extensible.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
-#include "optimizer/paths.h"
-#include "optimizer/tlist.h"
 #include "parser/parsetree.h"
-#include "utils/selfuncs.h"
 #include "utils/syscache.h"
 
 #include "batch/batch.h"
@@ -35,45 +35,29 @@
 #include "plan/plan_info.h"
 #include "settings.h"
 
-/* In the path's custom_private only, behind what the plan gets. */
-#define GPUAGG_PATH_SCAN_TLIST	(GPUAGG_PRIVATE_LAST + 1)
-#define GPUAGG_PATH_HAVING		(GPUAGG_PRIVATE_LAST + 2)
-
 /*
- * To put a group of the first level into one of the second, in units of what
- * it costs to return one: measured, 20 ns of 40.  On the host it is five times as
- * much: that is where there are minima of what no device can compare, or where a
- * device has refused rows, which is not foreseen.
+ * What it costs to put a group of the first level into a group of the second, in
+ * units of what it costs to return a group.  Measured: on a device it takes 20 ns
+ * where returning takes 40.  On the host it takes five times as long.  The host
+ * does it where there are minima of what no device can compare, and where a device
+ * has refused rows, which cannot be foreseen.
  */
 #define LEVEL_FACTOR			0.5
 #define HOST_LEVEL_FACTOR		2.5
 
 /*
- * For minima and maxima of strings, in the same units and measured at 1e4 and
- * 1e6 groups: to look at a row's string; to feed one that is a candidate; and
- * besides, if it has to be put into the dictionary; and to write a group of the
- * first level to disk and read it back.
+ * add_path() takes two costs for equal that differ by less than 1 %.  A cost that
+ * is to be less than another one has to be this much of it at most.
  */
-#define STRING_FACTOR			0.5
-#define CANDIDATE_FACTOR		2.0
-#define NEW_STRING_FACTOR		5.0
-#define SPILL_FACTOR			7.0
-
-static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
-						   CustomPath *best_path, List *tlist, List *clauses,
-						   List *custom_plans);
-
-static const CustomPathMethods agg_path_methods = {
-	.CustomName = "GpuHashAgg",
-	.PlanCustomPath = plan_agg_path,
-};
+#define CLEARLY_LESS			0.98
 
 /*
- * How many times the work of one process is done in the same time: as core
- * has it, the leader has less time to help the more workers it has.
+ * How many processes' work is done in the time that one process takes, where so
+ * many workers take part.  As core has it, the more workers there are, the less
+ * time has the leader to take part itself.
  */
-static double
-parallel_divisor(int n_workers)
+double
+gpurhh_parallel_divisor(int n_workers)
 {
 	double		leader = parallel_leader_participation ?
 		1.0 - 0.3 * n_workers : 0;
@@ -81,13 +65,14 @@ parallel_divisor(int n_workers)
 	return n_workers + Max(leader, 0);
 }
 
-/* ---------- what core charges too little or too much for ---------- */
+/* ---------- what core's paths cost beyond what core charges ---------- */
 
 /*
- * Core charges a hashed aggregate cpu_operator_cost for each input row and
- * column, about 0.005 a row.  Measured (docs/benchmarks.md) it is 0.035 while
- * the groups fit caches and grows to 0.27 at 10 million groups, in units of
- * which a sequential scan's row has 0.0144.
+ * What a hashed aggregate of so many groups costs beyond what core charges.  Core
+ * charges cpu_operator_cost for each input row and column, about 0.005 a row.
+ * Measured (docs/benchmarks.md) it is 0.035 while the groups fit into caches, and
+ * grows to 0.27 at 10 million groups.  A row of a sequential scan has 0.0144 in the
+ * same units.
  */
 static Cost
 hashing_undercharge(double groups, double rows)
@@ -100,9 +85,10 @@ hashing_undercharge(double groups, double rows)
 }
 
 /*
- * For DISTINCT in an aggregate core sorts each group by itself, unless rows come
- * sorted by more than the grouping columns, and charges nothing for that.
- * Measured, it is 0.0021 for each row and each doubling of the groups' rows.
+ * What DISTINCT in aggregates costs core, which charges nothing for it.  Core sorts
+ * each group by itself, unless the rows come sorted by more than the grouping
+ * columns.  Measured, that takes 0.0021 for each row and each doubling of the
+ * group's rows.
  */
 static Cost
 distinct_undercharge(PlanInfo *info, AggPath *agg)
@@ -118,8 +104,8 @@ distinct_undercharge(PlanInfo *info, AggPath *agg)
 }
 
 /*
- * What core's plan would cost beyond what core charges for it.  Sorting and
- * scanning are charged fairly enough.
+ * What one of core's paths really costs beyond its total_cost, all paths below it
+ * included.
  */
 static Cost
 core_undercharge(PlanInfo *info, Path *path)
@@ -177,12 +163,32 @@ core_undercharge(PlanInfo *info, Path *path)
 	}
 }
 
-/* The same of a path of core's for the grouping, without what is below it. */
+/*
+ * The same of the grouping alone: the input is left out, since ours has the same.
+ */
 static Cost
 grouping_undercharge(PlanInfo *info, Path *path)
 {
 	return core_undercharge(info, path) - core_undercharge(info, info->input);
 }
+
+/* What one of core's paths for the grouping is charged, and what it really costs. */
+static CorePathCost
+core_path_cost(PlanInfo *info, Path *path)
+{
+	Cost		undercharge = grouping_undercharge(info, path);
+	CorePathCost cost;
+
+	cost.charged.startup = cost.real.startup = path->startup_cost;
+	cost.charged.total = path->total_cost;
+	cost.real.total = path->total_cost + undercharge;
+	/* without an order all rows are grouped before the first row is returned */
+	if (path->pathkeys == NIL)
+		cost.real.startup += undercharge;
+	return cost;
+}
+
+/* ---------- what reading pages saves ---------- */
 
 /* gpurhh_vector_compile()'s question: is it a column, of whichever table? */
 static bool
@@ -200,7 +206,7 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 	return only_null;
 }
 
-/* Are all of these computed a page at a time? */
+/* Are all of these expressions computed for a page's rows at a time? */
 static bool
 all_by_pages(List *exprs)
 {
@@ -234,8 +240,9 @@ is_heap(Oid relation)
 }
 
 /*
- * Are the scans read by pages, see page_feed.c?  Then adds what that saves of
- * what they are charged: measured, most of what core spends on a tuple.
+ * Are the scans below a path read by pages (see page_feed.c)?  If so, adds to
+ * *saving what that saves of what they are charged.  Measured, it is most of what
+ * core spends on a tuple.
  */
 static bool
 reads_pages(PlannerInfo *root, Path *path, Cost *saving)
@@ -265,11 +272,11 @@ reads_pages(PlannerInfo *root, Path *path, Cost *saving)
 		!all_by_pages(rel->baserestrictinfo))
 		return false;
 	*saving += 0.8 * cpu_tuple_cost * rel->tuples /
-		(path->parallel_workers > 0 ? parallel_divisor(path->parallel_workers) : 1);
+		(path->parallel_workers > 0 ? gpurhh_parallel_divisor(path->parallel_workers) : 1);
 	return true;
 }
 
-/* What reading pages saves below a projection to the child columns. */
+/* What reading pages saves below a projection to the columns that are fed. */
 static Cost
 page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 {
@@ -283,407 +290,132 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 	return saving;
 }
 
-/* ---------- paths ---------- */
-
-/* Of all participants in a parallel plan. */
-typedef struct GroupEstimate
-{
-	double		first_level;	/* groups that the device makes */
-	double		taken_by_levels;	/* groups that further levels take */
-	double		choices;		/* what minima and maxima of strings and enums
-								 * cost beyond that, in units of a group's cost */
-	double		string_bytes;	/* and the memory they take */
-	double		key_string_bytes;	/* that of keys' strings, where further levels
-									 * have to keep those of several passes */
-	double		second_level;	/* groups that it makes */
-	double		third_level;
-	double		emitted;
-} GroupEstimate;
+/* ---------- what our paths cost ---------- */
 
 /*
- * What comes of the arguments of minima and maxima being keys.
+ * Sets the real cost of a path of the node over subpath, which is the projection to
+ * the columns that are fed.  The feed and the table work at the same time, so
+ * gpurhh.row_cost is what the slower of the two takes.  n_groups: how many groups
+ * this process returns; groups are those of all participants of a parallel plan.
+ */
+void
+gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
+					 const GroupEstimate *groups, double n_groups)
+{
+	double		level_factor = info->plan->choices != NIL ?
+		HOST_LEVEL_FACTOR : LEVEL_FACTOR;
+
+	path->startup_cost = subpath->path.total_cost -
+		page_feed_saving(info, subpath) + gpurhh_setup_cost +
+		subpath->path.rows * gpurhh_row_cost +
+		(groups->taken_by_levels * level_factor + groups->choices) *
+		gpurhh_group_cost;
+	path->total_cost = path->startup_cost + n_groups * gpurhh_group_cost;
+}
+
+/* ---------- ours beside core's ---------- */
+
+/*
+ * The cost that one of our paths is to have beside core's paths for the same
+ * grouping, so that add_path() decides by what all of them really cost.
  *
- * Of strings candidates are fed, see candidates.c: in any order of the rows the
- * n-th of a group is better than all before with probability 1/n.  Groups whose
- * best is not kept have as many as there are values.
+ * A path of ours has to win against one of core's if its real cost is the lower
+ * one.  add_path() sees of core's what it is charged, which is less.  So where all
+ * of core's paths really cost more than ours, ours gets the least change that puts
+ * it below everything that core charges: the lower one of its real cost and
+ * CLEARLY_LESS of core's lowest charge.  Not scaled down by the ratio of real to
+ * charged, which would do as well here: for what stands above (a sort, a join, a
+ * LIMIT) adds costs that are charged fairly, and sorted paths of core's are charged
+ * fairly too, so the nearer our cost is to the real one the better the
+ * planner chooses there.
+ *
+ * Where one of core's paths really costs less than ours, ours keeps its real cost.
+ * Nothing that core charges is more than what is real, so that path is the cheaper
+ * one for add_path() as well.
+ *
+ * The same holds for the cost until the first row, which decides below a LIMIT,
+ * but path by path: a sorted path of core's may return its first row at once, and
+ * ours still has to be known for quicker than a hashed one.
+ *
+ * All of core's paths stay in the list.  Those that are worse than ours in every
+ * respect add_path() drops itself, and a sorted one, or one with an earlier first
+ * row, it keeps.  This is a function of its arguments and of nothing else.
  */
-static void
-estimate_choices(PlanInfo *info, GroupEstimate *groups)
+PathCost
+gpurhh_on_core_scale(PathCost ours, const CorePathCost *core, int n_core)
 {
-	double		rows = info->input->rows;
-	double		n_groups = Max(groups->emitted, 1.0);
-	int			n_choices = list_length(info->choices);
-	int			key_bytes = 0;
-	double		record_bytes;
-	double		kept;
+	PathCost	result = ours;
 
-	for (int k = 0; k < info->n_shown_keys; k++)
+	for (int p = 0; p < n_core; p++)
 	{
-		List	   *column = list_nth(info->columns,
-									  list_nth_int(info->key_columns, k));
-
-		key_bytes += Max(gpurhh_encodings[linitial_int(column)].bytes,
-						 sizeof(uint64));
+		if (core[p].real.total <= ours.total)
+			return ours;
 	}
-	kept = gpurhh_candidates_capacity(key_bytes, n_choices,
-									  GPURHH_CANDIDATES_LIMIT) / n_groups;
-	kept = Min(kept, 1.0);
-	for (int c = 0; c < n_choices; c++)
+	for (int p = 0; p < n_core; p++)
 	{
-		List	   *column = list_nth(info->columns,
-									  list_nth_int(info->key_columns,
-												   info->n_shown_keys + c));
-		Expr	   *arg = list_nth(info->child_target->exprs, lthird_int(column));
-		PathTarget *target = create_empty_pathtarget();
-		double		values = estimate_num_groups(info->root,
-												 lappend(list_copy(info->keys), arg),
-												 rows, NULL, NULL);
-		double		candidates;
-
-		if (!gpurhh_is_candidate(linitial_int(column)))
-		{
-			groups->first_level += values;
-			continue;
-		}
-		candidates = Min(values,
-						 kept * n_groups * (0.6 + log(Max(rows / n_groups, 1.0))) +
-						 (1 - kept) * rows);
-		groups->first_level += candidates;
-		groups->choices += rows * STRING_FACTOR + candidates * CANDIDATE_FACTOR;
-		add_column_to_pathtarget(target, arg, 0);
-		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
-		{
-			groups->choices += candidates * NEW_STRING_FACTOR;
-			groups->string_bytes += candidates * (target->width + 2 * sizeof(uint64));
-		}
+		result.total = Min(result.total, core[p].charged.total * CLEARLY_LESS);
+		if (core[p].real.startup > ours.startup)
+			result.startup = Min(result.startup,
+								 core[p].charged.startup * CLEARLY_LESS);
 	}
-	groups->taken_by_levels = groups->first_level;
-
-	/* as host_table.c has them, about 3 words for each value */
-	record_bytes = 64 + key_bytes +
-		sizeof(uint64) * (2 * info->n_states + 3 * n_choices);
-	if (n_groups * record_bytes > get_hash_memory_limit())
-		groups->choices += SPILL_FACTOR * groups->first_level *
-			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
-}
-
-/*
- * Of two numbers of values that have nothing to do with each other, how many
- * pairs a number of rows has.
- */
-static double
-pairs_in_rows(double n_first, double n_second, double rows)
-{
-	double		pairs = Max(n_first, 1.0) * Max(n_second, 1.0);
-
-	/* so few of the pairs are hit that nearly no two rows hit the same */
-	if (rows < pairs * 1.0e-6)
-		return rows;
-	return Min(rows, pairs * -expm1(-rows / pairs));
-}
-
-static double
-values_of(PlanInfo *info, Expr *arg)
-{
-	return estimate_num_groups(info->root, list_make1(arg), info->input->rows,
-							   NULL, NULL);
-}
-
-/* See gpurhh_level_create(). */
-static bool
-has_third_level(PlanInfo *info)
-{
-	return list_length(info->distinct_args) > 1 ||
-		(info->distinct_args != NIL && list_length(info->sets) > 1);
-}
-
-/* What a set with so many groups makes of those of the first level. */
-static void
-add_set(PlanInfo *info, GroupEstimate *groups, List *keys, double set_groups)
-{
-	ListCell   *lc;
-
-	if (has_third_level(info))
-	{
-		foreach(lc, info->distinct_args)
-		{
-			groups->second_level += pairs_in_rows(set_groups,
-												  values_of(info, lfirst(lc)),
-												  info->input->rows);
-			groups->taken_by_levels += groups->first_level;
-		}
-	}
-	else if (info->distinct_args != NIL ||
-			 list_length(keys) < list_length(info->keys))
-	{
-		groups->second_level += set_groups;
-		groups->taken_by_levels += groups->first_level;
-	}
-}
-
-/*
- * The memory of the keys' long strings, where further levels would have to keep
- * those of several passes (string_words.c).
- */
-static double
-estimate_key_strings(PlanInfo *info)
-{
-	int			n_strings = 0;
-	double		bytes = 0;
-
-	if (info->distinct_args == NIL && list_length(info->sets) < 2)
-		return 0;
-	for (int k = 0; k < list_length(info->key_columns); k++)
-	{
-		List	   *column = list_nth(info->columns,
-									  list_nth_int(info->key_columns, k));
-		PathTarget *target = create_empty_pathtarget();
-		Expr	   *key;
-
-		if (!gpurhh_is_string(linitial_int(column)))
-			continue;
-		key = list_nth(info->child_target->exprs, lthird_int(column));
-		add_column_to_pathtarget(target, key, 0);
-		n_strings++;
-		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
-			bytes += values_of(info, key) * (target->width + 2 * sizeof(uint64));
-	}
-	/* where strings are only counted there are none in further levels */
-	if (!has_third_level(info) && n_strings == 1 &&
-		gpurhh_is_string(linitial_int(list_nth(info->columns,
-											   llast_int(info->key_columns)))))
-		return 0;
-	return bytes;
-}
-
-static void
-estimate_groups(PlanInfo *info, GroupEstimate *groups)
-{
-	PlannerInfo *root = info->root;
-	Query	   *parse = root->parse;
-	double		rows = info->input->rows;
-	List	   *keys = info->keys;
-	ListCell   *lc;
-
-	/* as core has it: of what has been grouped nothing is known */
-	if (info->stage == UPPERREL_SETOP ||
-		(info->stage == UPPERREL_DISTINCT &&
-		 (parse->groupClause != NIL || parse->groupingSets != NIL ||
-		  parse->hasAggs || root->hasHavingQual)))
-		groups->emitted = rows;
-	else
-		groups->emitted = estimate_num_groups(root, keys, rows, NULL, NULL);
-	groups->first_level = groups->emitted;
-	groups->taken_by_levels = 0;
-	groups->choices = groups->string_bytes = 0;
-	groups->key_string_bytes = estimate_key_strings(info);
-	groups->second_level = 0;
-	groups->third_level = 0;
-
-	/*
-	 * Core's estimate for several columns of a table is at most a tenth of its
-	 * rows, or what one of them has: far too low for a table to begin with, and
-	 * for what the second level takes.
-	 */
-	foreach(lc, info->distinct_args)
-		groups->first_level = pairs_in_rows(groups->first_level,
-											values_of(info, lfirst(lc)), rows);
-	if (info->distinct_args != NIL)
-		groups->first_level =
-			Max(groups->first_level,
-				estimate_num_groups(root, list_concat_copy(keys, info->distinct_args),
-									rows, NULL, NULL));
-	if (info->choices != NIL)
-		estimate_choices(info, groups);
-	if (info->sets == NIL)
-		add_set(info, groups, keys, groups->emitted);
-	else
-		groups->emitted = 0;
-	foreach(lc, info->sets)
-	{
-		List	   *set_keys = NIL;
-		double		set_groups;
-		ListCell   *lc_key;
-
-		foreach(lc_key, (List *) lfirst(lc))
-			set_keys = lappend(set_keys, list_nth(keys, lfirst_int(lc_key)));
-		set_groups = estimate_num_groups(root, set_keys, rows, NULL, NULL);
-		groups->emitted += set_groups;
-		add_set(info, groups, set_keys, set_groups);
-	}
-	/* with a third level the second one's are not what is returned */
-	if (has_third_level(info))
-	{
-		groups->third_level = groups->emitted;
-		groups->taken_by_levels += groups->second_level;
-	}
-}
-
-/* A Float that a worker does not read as an Integer: with a point. */
-static Float *
-make_estimate(double number)
-{
-	return makeFloat(psprintf("%.1f", number));
-}
-
-/* What the path carries: first, what the plan gets of it. */
-static List *
-make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
-			 bool leader_emits)
-{
-	void	   *parts[] = {
-		[GPUAGG_PRIVATE_COLUMNS] = info->columns,
-		[GPUAGG_PRIVATE_KEYS] = info->key_columns,
-		[GPUAGG_PRIVATE_STATES] = info->states,
-		[GPUAGG_PRIVATE_OUTPUTS] = info->outputs,
-		[GPUAGG_PRIVATE_GROUPS] = make_estimate(groups->first_level),
-		[GPUAGG_PRIVATE_LEADER_EMITS] = makeInteger(leader_emits ? 1 : 0),
-		[GPUAGG_PRIVATE_SHOWN_KEYS] = makeInteger(info->n_shown_keys),
-		[GPUAGG_PRIVATE_SETS] = info->sets,
-		[GPUAGG_PRIVATE_CHOICES] = info->choices,
-		[GPUAGG_PRIVATE_DISTINCT] = info->distinct_states,
-		[GPUAGG_PRIVATE_SECOND_LEVEL] = make_estimate(groups->second_level),
-		[GPUAGG_PRIVATE_THIRD_LEVEL] = make_estimate(groups->third_level),
-		[GPUAGG_PATH_SCAN_TLIST] = info->scan_tlist,
-		[GPUAGG_PATH_HAVING] = having
-	};
-	List	   *result = NIL;
-
-	for (int i = 0; i < lengthof(parts); i++)
-		result = lappend(result, parts[i]);
+	result.startup = Min(result.startup, result.total);
 	return result;
 }
 
 /*
- * The node on top of an input path.  Cost by measured rates: the feed and the
- * table run at the same time, so a row costs what the slower of the two takes.
- * n_groups: that this process emits, of all participants' in a parallel plan.
- */
-static CustomPath *
-make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
-			  List *having, Path *input, const GroupEstimate *groups,
-			  double n_groups, bool leader_emits)
-{
-	PlannerInfo *root = info->root;
-	CustomPath *cpath = makeNode(CustomPath);
-	Path	   *subpath;
-
-	subpath = (Path *) create_projection_path(root, info->input_rel, input,
-											  info->child_target);
-	cpath->path.pathtype = T_CustomScan;
-	cpath->path.parent = output_rel;
-	cpath->path.pathtarget = info->target;
-	cpath->path.param_info = NULL;
-	gpurhh_inherit_disabled(&cpath->path, subpath);
-
-	/*
-	 * As a whole in a worker it would be a second user of the device beside
-	 * those that share one table.
-	 */
-	cpath->path.parallel_aware = input->parallel_workers > 0;
-	cpath->path.parallel_safe = cpath->path.parallel_aware;
-	cpath->path.parallel_workers = input->parallel_workers;
-	cpath->path.rows = n_groups;
-	if (having != NIL)
-		cpath->path.rows = clamp_row_est(n_groups *
-										 clauselist_selectivity(root, having, 0,
-																JOIN_INNER, NULL));
-	cpath->path.pathkeys = NIL;
-	cpath->path.startup_cost = subpath->total_cost -
-		page_feed_saving(info, (ProjectionPath *) subpath) + gpurhh_setup_cost +
-		subpath->rows * gpurhh_row_cost +
-		(groups->taken_by_levels * (info->choices != NIL ?
-									HOST_LEVEL_FACTOR : LEVEL_FACTOR) +
-		 groups->choices) * gpurhh_group_cost;
-	cpath->path.total_cost = cpath->path.startup_cost +
-		n_groups * gpurhh_group_cost;
-	/* where it matters which entry of its target list is which key, the list is
-	 * to stay as it is */
-	cpath->flags = info->told_by_reference ? 0 : CUSTOMPATH_SUPPORT_PROJECTION;
-	cpath->custom_paths = list_make1(subpath);
-	cpath->custom_private = make_private(info, having, groups, leader_emits);
-	cpath->methods = &agg_path_methods;
-	return cpath;
-}
-
-/*
- * Several participants feed, the leader emits: rows do not pass through tuple
- * queues, so none is charged for that.
- */
-static Path *
-make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
-{
-	double		rows = cpath->path.rows;
-	GatherPath *gather;
-
-	gather = create_gather_path(info->root, output_rel, &cpath->path,
-								info->target, NULL, &rows);
-	gather->path.startup_cost = cpath->path.startup_cost + parallel_setup_cost;
-	gather->path.total_cost = cpath->path.total_cost + parallel_setup_cost;
-	/* a leader that does not take part has to be sent the rows */
-	if (!parallel_leader_participation)
-		gather->path.total_cost += parallel_tuple_cost * rows;
-	return &gather->path;
-}
-
-/*
- * Adds a path that stands for the whole grouping, if it is any good.
+ * Brings the costs of ours, which does the whole grouping, to the scale of core's
+ * paths for it.  partial, which may be NULL, does a participant's part and competes
+ * with none of core's: it becomes cheaper by as much as ours does, so that the
+ * planner still chooses between the two by what they really cost.
  *
- * It competes with core's as add_path() would have it, but with core's
- * hashing charged what it takes, see grouping_undercharge(): false, if one of
- * core's is cheaper; those that are worse in every respect are dropped, as
- * their own cost would let them win.
+ * Returns NULL, or what there is to say if add_path() does not keep ours.
  */
-static bool
-compete(PlanInfo *info, Path *ours, List *core_paths, RelOptInfo *output_rel,
-		const char **refusal)
+const char *
+gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
+				 Path *partial)
 {
-	Cost		total = ours->total_cost;
+	int			n_core = list_length(output_rel->pathlist);
+	CorePathCost *core = palloc(sizeof(CorePathCost) * Max(n_core, 1));
+	PathCost	real = {ours->startup_cost, ours->total_cost};
+	const CorePathCost *best = NULL;
+	PathCost	fitted;
 	ListCell   *lc;
 
-	foreach(lc, core_paths)
+	foreach(lc, output_rel->pathlist)
 	{
-		Path	   *path = lfirst(lc);
-		Cost		core_total = path->total_cost + grouping_undercharge(info, path);
+		CorePathCost *cost = &core[foreach_current_index(lc)];
 
-		if (core_total <= total)
-		{
-			*refusal = psprintf("its estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
-								total, core_total);
-			return false;
-		}
+		*cost = core_path_cost(info, lfirst(lc));
+		if (best == NULL || cost->real.total < best->real.total)
+			best = cost;
 	}
-	foreach(lc, core_paths)
+	fitted = gpurhh_on_core_scale(real, core, n_core);
+	ours->startup_cost = fitted.startup;
+	ours->total_cost = fitted.total;
+	if (partial != NULL)
 	{
-		Path	   *path = lfirst(lc);
+		Cost		less = real.total - fitted.total;
 
-		/* sorted output, or an early first row, may be worth the cost above */
-		if (path->pathkeys == NIL &&
-			path->startup_cost + grouping_undercharge(info, path) >=
-			ours->startup_cost)
-			output_rel->pathlist = list_delete_ptr(output_rel->pathlist, path);
-		else
-		{
-			/* what is within 1 % is the same to add_path(), and sorted better */
-			total = Min(total, path->total_cost * 0.98);
-		}
+		partial->startup_cost = Max(partial->startup_cost - less, 0.0);
+		partial->total_cost = Max(partial->total_cost - less, 0.0);
 	}
-	ours->startup_cost = Min(ours->startup_cost, total);
-	ours->total_cost = total;
-	return true;
+	if (best == NULL || best->real.total > real.total)
+		return NULL;
+	return psprintf("its estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
+					real.total, best->real.total);
 }
 
 /*
- * Does a path of core's cost less than any of ours, whatever that would be?  Ours
- * cost the setup at least.  For queries that take microseconds, so that looking for
- * our paths does not take a tenth of that.
+ * Does one of core's paths cost less than any of ours, whatever that would be?
+ * Ours cost the setup at least.  This is for queries that take microseconds, so that
+ * looking for our paths does not take a tenth of that.
  */
 bool
 gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
 {
 	ListCell   *lc;
 
-	/* it is not known yet what these take beyond what core charges */
+	/* it is not known yet what DISTINCT costs beyond what core charges */
 	if (info->root->numOrderedAggs > 0)
 		return false;
 	foreach(lc, output_rel->pathlist)
@@ -691,125 +423,8 @@ gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
 		Path	   *path = lfirst(lc);
 
 		if (!gpurhh_is_disabled(path) &&
-			path->total_cost + grouping_undercharge(info, path) <= gpurhh_setup_cost)
+			core_path_cost(info, path).real.total <= gpurhh_setup_cost)
 			return true;
 	}
 	return false;
-}
-
-/*
- * Adds the paths: one process does it all; several feed and the leader emits;
- * and several feed and emit, for whatever may run in parallel above.  NULL, or
- * why there is none for the whole of it.
- */
-const char *
-gpurhh_add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
-{
-	List	   *core_paths = list_copy(output_rel->pathlist);
-	Path	   *best;
-	GroupEstimate groups;
-	const char *refusal = NULL;
-
-	set_pathtarget_cost_width(info->root, info->child_target);
-	estimate_groups(info, &groups);
-	/* it could be done, with strings in temporary files, but not as fast as core */
-	if (groups.string_bytes > get_hash_memory_limit())
-		return psprintf("strings that may be minima or maxima are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
-						ceil(groups.string_bytes / 1024),
-						get_hash_memory_limit() / 1024.0);
-	if (groups.key_string_bytes > get_hash_memory_limit())
-		return psprintf("strings of grouping columns and DISTINCT arguments are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
-						ceil(groups.key_string_bytes / 1024),
-						get_hash_memory_limit() / 1024.0);
-	best = &make_agg_path(info, output_rel, having, info->input, &groups,
-						  groups.emitted, false)->path;
-	if (output_rel->consider_parallel && info->partial_input != NULL)
-	{
-		Path	   *partial = info->partial_input;
-		double		divisor = parallel_divisor(partial->parallel_workers);
-		Path	   *gather;
-
-		if (!info->one_emitter)
-			add_partial_path(output_rel,
-							 &make_agg_path(info, output_rel, having,
-											partial, &groups,
-											ceil(groups.emitted / divisor),
-											false)->path);
-		gather = make_gather_path(info, output_rel,
-								  make_agg_path(info, output_rel, having,
-												partial, &groups,
-												groups.emitted, true));
-		/* only the better one, as it tells which of core's are of no use */
-		if (gather->total_cost < best->total_cost)
-			best = gather;
-	}
-	if (compete(info, best, core_paths, output_rel, &refusal))
-		add_path(output_rel, best);
-	return refusal;
-}
-
-/*
- * The conditions of HAVING in the order in which core evaluates them, cheap
- * ones first: it decides which of two errors is raised, or none.
- */
-static List *
-order_having(PlannerInfo *root, List *having)
-{
-	List	   *ordered = NIL;
-	ListCell   *lc;
-
-	foreach(lc, having)
-	{
-		Node	   *clause = lfirst(lc);
-		QualCost	cost;
-		int			at;
-
-		cost_qual_eval_node(&cost, clause, root);
-		for (at = list_length(ordered); at > 0; at--)
-		{
-			QualCost	other;
-
-			cost_qual_eval_node(&other, list_nth(ordered, at - 1), root);
-			if (cost.per_tuple >= other.per_tuple)
-				break;
-		}
-		ordered = list_insert_nth(ordered, at, clause);
-	}
-	return ordered;
-}
-
-static Plan *
-plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
-			  List *tlist, List *clauses, List *custom_plans)
-{
-	CustomScan *cscan = makeNode(CustomScan);
-	List	   *private = best_path->custom_private;
-
-	if (gpurhh_refusal_collector != NULL)
-	{
-		ListCell   *lc;
-
-		foreach(lc, gpurhh_refusal_collector->refusals)
-		{
-			GpuRefusal *refusal = lfirst(lc);
-
-			if (refusal->path_columns == linitial(private))
-				refusal->planned = true;
-		}
-	}
-
-	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
-	cscan->scan.plan.targetlist = tlist;
-	cscan->scan.plan.qual =
-		order_having(root, list_nth(private, GPUAGG_PATH_HAVING));
-	cscan->scan.scanrelid = 0;
-	cscan->flags = best_path->flags;
-	cscan->custom_scan_tlist = list_nth(private, GPUAGG_PATH_SCAN_TLIST);
-	cscan->custom_private = list_copy_head(private, GPUAGG_PATH_SCAN_TLIST);
-	cscan->methods = GetCustomScanMethods(GPUAGG_NODE_NAME, false);
-	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
-	gpurhh_note_plan(cscan, outerPlan(&cscan->scan.plan));
-	if ((cscan->flags & CUSTOMPATH_SUPPORT_PROJECTION) == 0)
-		gpurhh_note_keys(cscan);
-	return &cscan->scan.plan;
 }

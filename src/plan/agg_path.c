@@ -1,48 +1,39 @@
 /*-------------------------------------------------------------------------
  *
  * agg_path.c
- *		Which groupings GpuHashAgg can do, and how.  Nothing here executes.
+ *		The planner's hook, GpuHashAgg's paths, and the plan of the one chosen.
  *
- * A grouping is a GROUP BY, aggregates without one, or a SELECT DISTINCT or
- * UNION, which is a GROUP BY of all columns.  The planner's hook is called once core has
- * made its own paths for it, and
+ * A grouping is a GROUP BY, aggregates without one, or a SELECT DISTINCT or UNION,
+ * which is a GROUP BY of all columns.  The planner's hook is called once core has made
+ * its own paths for a grouping.  It
  *
- *		1. looks at every part of the query's grouping (build_plan_info); what
- *		   cannot be done exactly is refused, with the reason beside the check;
- *		2. puts a projection of [grouping columns, aggregates' arguments,
- *		   filters] on top of the cheapest input path: the columns that are
- *		   fed to the device ("child columns");
- *		3. has agg_cost.c make the paths and compare costs.
+ * 		1. finds out what is grouped (find_grouping);
+ * 		2. asks whether the node can do it, and how (grouping.c).  What cannot be
+ * 		   done exactly is refused, with a reason;
+ * 		3. puts a projection to the columns that are fed on top of the cheapest
+ * 		   input path, and the node on top of that (make_agg_path);
+ * 		4. brings the costs to the scale of core's (agg_cost.c) and hands the paths
+ * 		   to add_path(), which decides;
+ * 		5. tells whoever asked why the node is not used (refusals.c).
  *
- * GROUPING SETS and aggregates with DISTINCT take a second level, and perhaps a
- * third: the rows are grouped by all grouping columns and the arguments of DISTINCT,
- * and those groups are put together to the ones asked for (levels.c).
- *
- * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns,
- * aggregates, determined columns]; HAVING is its qual, and its target list is
- * computed from the scan tuple by core's own projection.
+ * If one of the paths is chosen, the planner calls back for the plan (plan_agg_path).
+ * The CustomScan's scan tuple (custom_scan_tlist) is [grouping columns, aggregates,
+ * determined columns, GROUPING()s].  HAVING is its qual, and core's own projection
+ * computes its target list from the scan tuple.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/transam.h"
-#include "catalog/pg_aggregate.h"
-#include "catalog/pg_type.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
+#include <math.h>
+
+#include "executor/nodeHash.h"
+#include "nodes/extensible.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
-#include "optimizer/tlist.h"
-#include "parser/parsetree.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-#include "utils/ruleutils.h"
-#include "utils/syscache.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "plan/plan_info.h"
@@ -50,1031 +41,173 @@
 
 static create_upper_paths_hook_type prev_upper_paths_hook = NULL;
 
-/* Notes the first reason; always false, to be returned. */
-static bool refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
+static Plan *plan_agg_path(PlannerInfo *root, RelOptInfo *rel,
+						   CustomPath *best_path, List *tlist, List *clauses,
+						   List *custom_plans);
 
-static bool
-refuse(PlanInfo *info, const char *fmt,...)
-{
-	StringInfoData buf;
+static const CustomPathMethods agg_path_methods = {
+	.CustomName = GPUAGG_NODE_NAME,
+	.PlanCustomPath = plan_agg_path,
+};
 
-	if (info->refusal != NULL)
-		return false;
-	initStringInfo(&buf);
-	for (;;)
-	{
-		va_list		args;
-		int			needed;
+/* ---------- paths ---------- */
 
-		va_start(args, fmt);
-		needed = appendStringInfoVA(&buf, fmt, args);
-		va_end(args);
-		if (needed == 0)
-			break;
-		enlargeStringInfo(&buf, needed);
-	}
-	info->refusal = buf.data;
-	return false;
-}
-
-/*
- * Replaces what only a finished plan gives a text to: a placeholder by what it
- * holds; and by a parameter a value from outside of the query, a field of a row
- * whose type would be looked up in the plan, and a window function's value.
- */
-static Node *
-printable_mutator(Node *node, void *context)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, PlaceHolderVar))
-		return printable_mutator((Node *) ((PlaceHolderVar *) node)->phexpr,
-								 context);
-	if (IsA(node, WindowFunc) ||
-		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
-		(IsA(node, FieldSelect) &&
-		 exprType((Node *) ((FieldSelect *) node)->arg) == RECORDOID))
-	{
-		Param	   *param = makeNode(Param);
-
-		param->paramkind = PARAM_EXTERN;
-		param->paramid = 0;
-		param->paramtype = exprType(node);
-		param->paramtypmod = exprTypmod(node);
-		param->paramcollid = exprCollation(node);
-		param->location = -1;
-		return (Node *) param;
-	}
-	return expression_tree_mutator(node, printable_mutator, context);
-}
-
-/*
- * An expression as the user may have written it.  Nothing where nobody reads
- * it: deparsing opens every relation of the query.
- */
-static const char *
-expression_text(PlanInfo *info, void *expr)
-{
-	PlannedStmt *shell;
-	List	   *names;
-	List	   *context;
-
-	if (!info->explain)
-		return "";
-	if (info->stage == UPPERREL_SETOP && IsA(expr, Var))
-		return get_tle_by_resno(info->root->parse->targetList,
-								((Var *) expr)->varattno)->resname;
-	/* what deparsing looks at of a PlannedStmt is its range table */
-	shell = makeNode(PlannedStmt);
-	shell->rtable = info->root->parse->rtable;
-	names = select_rtable_names_for_explain(shell->rtable, NULL);
-	context = deparse_context_for_plan_tree(shell, names);
-	return deparse_expression(printable_mutator(expr, NULL), context,
-							  gpurhh_several_tables(shell->rtable), false);
-}
-
-/*
- * Sorts what the output needs into aggregates and what the keys determine.  A
- * grouping expression is found whole before its parts are looked at: of a
- * redundant one (in PostgreSQL 16 and later) all rows of a group have the same
- * value, but not of the columns in it.
- */
-static bool
-collect_outputs_walker(Node *node, PlanInfo *info)
-{
-	if (node == NULL)
-		return false;
-	if (list_member(info->keys, node))
-		return false;
-	if (IsA(node, Var) || list_member(info->redundant, node))
-	{
-		info->determined = list_append_unique(info->determined, node);
-		return false;
-	}
-	if (IsA(node, Aggref))
-	{
-		info->aggrefs = list_append_unique(info->aggrefs, node);
-		return false;
-	}
-	if (IsA(node, GroupingFunc))
-	{
-		info->groupings = list_append_unique(info->groupings, node);
-		return false;
-	}
-	if (IsA(node, PlaceHolderVar))
-	{
-		refuse(info, "an expression from below an outer join is used beside the grouping columns");
-		return true;
-	}
-	return expression_tree_walker(node, collect_outputs_walker, info);
-}
-
-/* The key that a sort and group reference stands for. */
-static int
-key_of_ref(PlanInfo *info, Index ref)
-{
-	ListCell   *lc;
-
-	foreach(lc, info->clause)
-	{
-		if (lfirst_node(SortGroupClause, lc)->tleSortGroupRef == ref)
-			return foreach_current_index(lc);
-	}
-	elog(ERROR, "grouping reference %u not found", ref);
-	return -1;					/* keep compiler quiet */
-}
-
-/*
- * The fed column that holds expr, added if need be.  A numeric that is a key and
- * an argument is fed in two columns: of values that have not their declared scale
- * the one has to hold something, and the other NULL (odd_arguments.c).
- */
-static int
-child_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column,
-			 bool is_key)
-{
-	PathTarget *target = info->child_target;
-	int			attribute = -1;
-	ListCell   *lc;
-
-	if (info->stage == UPPERREL_GROUP_AGG)
-		expr = gpurhh_below_grouping(info->root, expr);
-	foreach(lc, info->columns)
-	{
-		List	   *other = lfirst(lc);
-
-		if (sortgroupref != 0 || linitial_int(other) != (int) column.encoding ||
-			lsecond_int(other) != column.parameter ||
-			!equal(list_nth(target->exprs, lthird_int(other)), expr))
-			continue;
-		if (column.encoding != GPU_ENC_DECIMAL ||
-			is_key == list_member_int(info->key_columns,
-									  foreach_current_index(lc)))
-			return foreach_current_index(lc);
-		attribute = lthird_int(other);
-	}
-	if (attribute < 0)
-	{
-		add_column_to_pathtarget(target, expr, sortgroupref);
-		attribute = list_length(target->exprs) - 1;
-	}
-	info->columns = lappend(info->columns,
-							list_make3_int(column.encoding, column.parameter,
-										   attribute));
-	return list_length(info->columns) - 1;
-}
-
-/*
- * The fed column that is made of what is in one: another of a numeric's limbs, or
- * an interval's fields; or of that and another column.
- */
-static int
-other_column(PlanInfo *info, int number, GpuEncoding part, int parameter)
-{
-	List	   *column = list_copy(list_nth(info->columns, number));
-	ListCell   *lc;
-
-	linitial_int(column) = part;
-	lsecond_int(column) = parameter;
-	foreach(lc, info->columns)
-	{
-		if (equal(lfirst(lc), column))
-			return foreach_current_index(lc);
-	}
-	info->columns = lappend(info->columns, column);
-	return list_length(info->columns) - 1;
-}
-
-/* The number of the state, added if no equal one is there. */
-static int
-device_state(PlanInfo *info, rhh_state_op op, int arg, int filter)
-{
-	ListCell   *lc = list_head(info->states);
-
-	for (int i = 0; i < info->n_states; i++)
-	{
-		int			this_op = lfirst_int(lc);
-		int			this_arg;
-		int			this_filter;
-
-		lc = lnext(info->states, lc);
-		this_arg = lfirst_int(lc);
-		lc = lnext(info->states, lc);
-		this_filter = lfirst_int(lc);
-		lc = lnext(info->states, lc);
-		if (this_op == (int) op && this_arg == arg && this_filter == filter)
-			return i;
-	}
-	info->states = lappend_int(info->states, op);
-	info->states = lappend_int(info->states, arg);
-	info->states = lappend_int(info->states, filter);
-	return info->n_states++;
-}
-
-/* A column of the scan tuple; operands: IntList of keys' or states' numbers. */
-static void
-add_output(PlanInfo *info, Expr *expr, GpuOutput output, GpuColumn column,
-		   List *operands)
-{
-	Oid			aggregate = output == GPU_OUTPUT_AGGREGATE ?
-		castNode(Aggref, expr)->aggfnoid : InvalidOid;
-	TargetEntry *tle;
-
-	tle = makeTargetEntry(expr, list_length(info->scan_tlist) + 1, NULL, false);
-	info->scan_tlist = lappend(info->scan_tlist, tle);
-	info->outputs = lappend(info->outputs,
-							list_concat(list_make4_int(output, column.encoding,
-													   column.parameter, aggregate),
-										operands));
-}
-
-/* One grouping column. */
-static bool
-add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr)
-{
-	Oid			type = exprType((Node *) expr);
-	const char *problem;
-	GpuColumn	column;
-	int			number;
-
-	if (!gpurhh_resolve_type((Node *) expr, &column, &problem))
-		return refuse(info, "key column %s has type %s, which %s",
-					  expression_text(info, expr), format_type_be(type),
-					  problem);
-
-	/* bytes decide equality for the type's own operator, and no other */
-	if (clause->eqop != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
-		return refuse(info, "key column %s is compared by an operator that is not the default of type %s",
-					  expression_text(info, expr),
-					  format_type_be(type));
-	/* an enum may have a default operator class that is somebody's own */
-	if (clause->eqop >= FirstGenbkiObjectId)
-		return refuse(info, "key column %s is compared by an operator that is not built in",
-					  expression_text(info, expr));
-
-	/* the projection must give the value that grouping gave */
-	if (contain_volatile_functions((Node *) expr))
-		return refuse(info, "key column %s is volatile",
-					  expression_text(info, expr));
-	if (expression_returns_set((Node *) expr))
-		return refuse(info, "key column %s returns a set",
-					  expression_text(info, expr));
-
-	number = child_column(info, expr, clause->tleSortGroupRef, column, true);
-	info->key_columns = lappend_int(info->key_columns, number);
-	return true;
-}
-
-/*
- * CASE WHEN filter THEN arg END.  Core does not evaluate the argument where the
- * filter is not true, and it may raise an error there.
- */
-static Expr *
-guarded(Expr *filter, Expr *arg)
-{
-	CaseExpr   *result = makeNode(CaseExpr);
-	CaseWhen   *when = makeNode(CaseWhen);
-
-	when->expr = filter;
-	when->result = arg;
-	when->location = -1;
-	result->casetype = exprType((Node *) arg);
-	result->casecollid = exprCollation((Node *) arg);
-	result->args = list_make1(when);
-	result->defresult = (Expr *) makeNullConst(result->casetype,
-											   exprTypmod((Node *) arg),
-											   result->casecollid);
-	result->location = -1;
-	return (Expr *) result;
-}
-
-/* What all aggregates that are supported have in common. */
-static bool
-usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
-{
-	const char *text = expression_text(info, aggref);
-
-	if (known == NULL)
-	{
-		const char *problem = gpurhh_aggregate_problem(aggref->aggfnoid);
-
-		return refuse(info, "aggregate %s is not supported%s%s", text,
-					  problem ? ": " : "", problem ? problem : "");
-	}
-	/* sum(x ORDER BY y) is just sum(x), but core must sort to be itself */
-	if (aggref->aggorder != NIL)
-		return refuse(info, "aggregate %s has ORDER BY", text);
-	if (aggref->aggsplit != AGGSPLIT_SIMPLE)
-		return refuse(info, "aggregate %s is partial", text);
-
-	/* equal expressions share a column, so each must have one value a row */
-	if (contain_volatile_functions((Node *) aggref))
-		return refuse(info, "aggregate %s has a volatile argument or filter",
-					  text);
-	if (expression_returns_set((Node *) aggref->args) ||
-		expression_returns_set((Node *) aggref->aggfilter))
-		return refuse(info, "aggregate %s has an argument that returns a set",
-					  text);
-	return true;
-}
-
-/* The columns that an aggregate's states are over. */
-typedef struct FedArguments
-{
-	int			columns[2];		/* of each argument; -1: it is not fed */
-	int			source;			/* that from which parts are made, */
-	int			parameter;		/* and these parts' parameter */
-	int			filter;			/* of the rows that count; -1: all do */
-} FedArguments;
-
-/* The states of an aggregate; the column tells which of an argument's parts it has. */
+/* What a path of the node carries. */
 static List *
-add_states(PlanInfo *info, const GpuAggregate *known, const GpuColumn *column,
-		   const FedArguments *fed)
+make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
+			 bool leader_emits)
 {
-	List	   *operands = NIL;
+	GpuAggPath *private = gpurhh_make(GpuAggPath);
+	GpuAggPlan *plan = gpurhh_make(GpuAggPlan);
 
-	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i].op != 0; i++)
-	{
-		const AggregateState *state = &known->states[i];
-		int			number;
-
-		if (!gpurhh_state_is_used(state, column))
-			continue;
-		number = state->part == GPU_ENC_NONE ? fed->columns[state->argument] :
-			other_column(info, fed->source, state->part, fed->parameter);
-		operands = lappend_int(operands,
-							   device_state(info, state->op, number, fed->filter));
-	}
-	return operands;
-}
-
-/* x IS NOT NULL, of rows that the filter, which may be NULL, lets pass. */
-static Expr *
-not_null(Expr *filter, Expr *x)
-{
-	NullTest   *test = makeNode(NullTest);
-
-	test->arg = x;
-	test->nulltesttype = IS_NOT_NULL;
-	test->argisrow = false;
-	test->location = -1;
-	return filter ? guarded(filter, (Expr *) test) : (Expr *) test;
-}
-
-/* How an argument of an aggregate travels; false: it cannot be fed. */
-static bool
-resolve_argument(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
-				 Expr *arg, GpuColumn *column)
-{
-	const char *problem;
-
-	return gpurhh_resolve_argument(known, (Node *) arg, aggref->inputcollid,
-								   column, &problem) ||
-		refuse(info, "aggregate %s has an argument %s",
-			   expression_text(info, aggref), problem);
-}
-
-/* One aggregate of one argument, or none. */
-static bool
-add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
-{
-	Expr	   *filter = aggref->aggfilter;
-	GpuColumn	column = {GPU_ENC_NONE};
-	FedArguments fed = {.columns = {-1, -1}, .source = -1, .filter = -1};
-
-	if (aggref->aggdistinct != NIL &&
-		known->family->distinct != DISTINCT_CHANGES_NOTHING)
-		return refuse(info, "aggregate %s has DISTINCT",
-					  expression_text(info, aggref));
-
-	if (!aggref->aggstar)
-	{
-		Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-
-		if (!resolve_argument(info, aggref, known, arg, &column))
-			return false;
-		if (known->encoding != GPU_ENC_NONE)
-			column.encoding = known->encoding;
-		if (column.encoding == GPU_ENC_NONE)
-			filter = not_null(filter, arg);
-		else
-		{
-			/* a NULL is what the state passes over, so no filter is needed */
-			if (filter != NULL && !IsA(arg, Var) && !IsA(arg, Const))
-			{
-				arg = guarded(filter, arg);
-				filter = NULL;
-			}
-			fed.source = fed.columns[0] = child_column(info, arg, 0, column, false);
-			fed.parameter = column.parameter;
-		}
-	}
-	if (filter != NULL)
-		fed.filter = child_column(info, filter, 0,
-								  (GpuColumn){GPU_ENC_FILTER}, false);
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column,
-			   add_states(info, known, &column, &fed));
-	return true;
+	*plan = *info->plan;
+	plan->first_level_groups = groups->first_level;
+	plan->second_level_groups = groups->second_level;
+	plan->third_level_groups = groups->third_level;
+	plan->leader_emits = leader_emits;
+	private->plan = plan;
+	private->scan_tlist = info->scan_tlist;
+	private->having = having;
+	private->grouping = info->grouping;
+	return list_make1(private);
 }
 
 /*
- * One aggregate of two arguments, over the rows in which neither is NULL; see
- * pairs.c.
+ * Makes a path of the node on top of an input path, with its real cost.
+ *
+ * groups: the estimates, of all participants of a parallel plan together.
+ * n_groups: how many groups this process returns.
  */
-static bool
-add_pair_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
+static CustomPath *
+make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
+			  List *having, Path *input, const GroupEstimate *groups,
+			  double n_groups, bool leader_emits)
 {
-	GpuColumn	column;
-	FedArguments fed;
+	PlannerInfo *root = info->root;
+	CustomPath *cpath = makeNode(CustomPath);
+	Path	   *subpath;
 
-	if (aggref->aggdistinct != NIL)
-		return refuse(info, "aggregate %s has DISTINCT",
-					  expression_text(info, aggref));
-	for (int i = 0; i < 2; i++)
-	{
-		Expr	   *arg = list_nth_node(TargetEntry, aggref->args, i)->expr;
-
-		if (!resolve_argument(info, aggref, known, arg, &column))
-			return false;
-		column.encoding = known->encoding;
-		if (aggref->aggfilter != NULL)
-			arg = guarded(aggref->aggfilter, arg);
-		fed.columns[i] = child_column(info, arg, 0, column, false);
-	}
-	/* in one order, so that corr(x, y) and corr(y, x) share all columns and states */
-	fed.source = Min(fed.columns[0], fed.columns[1]);
-	fed.parameter = GPURHH_PAIR(fed.source, Max(fed.columns[0], fed.columns[1]));
-	fed.filter = other_column(info, fed.source, GPU_ENC_BOTH, fed.parameter);
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column,
-			   add_states(info, known, &column, &fed));
-	return true;
-}
-
-/* The number of the state over a hidden key, added if it is not there. */
-static int
-distinct_state(PlanInfo *info, rhh_state_op op, int arg)
-{
-	List	   *state = list_make2_int(op, arg);
-	ListCell   *lc;
-
-	foreach(lc, info->distinct_states)
-	{
-		if (equal(lfirst(lc), state))
-			return info->n_states + foreach_current_index(lc);
-	}
-	info->distinct_states = lappend(info->distinct_states, state);
-	return info->n_states + list_length(info->distinct_states) - 1;
-}
-
-/*
- * min() or max() of what has no order that a device knows: its argument becomes a
- * hidden key, behind those that are shown, so that each of its values is a group
- * of its own.  Of strings only some are fed, see candidates.c.  To be called
- * once all states of the first level are there, which come before its own.
- */
-static bool
-add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
-{
-	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-	GpuChoice	choice = known->family->choice;
-	GpuColumn	shown;
-	GpuColumn	column;
-	int			number;
-	int			at;
-
-	if (!resolve_argument(info, aggref, known, arg, &shown))
-		return false;
-	if (aggref->aggfilter != NULL)
-		arg = guarded(aggref->aggfilter, arg);
-	column = shown;
-	if (known->encoding != GPU_ENC_NONE)
-		column.encoding = known->encoding;
-	number = child_column(info, arg, 0, column, true);
-	for (at = 0; at < list_length(info->choices); at++)
-	{
-		if (list_nth_int(info->key_columns, info->n_shown_keys + at) == number &&
-			list_nth_int(info->choices, at) == (int) choice)
-			break;
-	}
-	if (at == list_length(info->choices))
-	{
-		info->key_columns = lappend_int(info->key_columns, number);
-		info->choices = lappend_int(info->choices, choice);
-	}
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_ANY, shown,
-			   list_make1_int(info->n_states + at));
-	return true;
-}
-
-/*
- * An aggregate with DISTINCT: its argument becomes a key, one of the last and
- * hidden ones, so that each of its values is a group of its own.  To be called
- * once all other states are there, which come before its own.
- */
-static bool
-add_distinct_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
-{
-	const char *text = expression_text(info, aggref);
-	Expr	   *arg = linitial_node(TargetEntry, aggref->args)->expr;
-	List	   *operands = NIL;
-	GpuColumn	column;
-	const char *problem;
-	ListCell   *lc;
-	int			number = 0;
-
-	if (aggref->aggfilter != NULL)
-		arg = guarded(aggref->aggfilter, arg);
-	if (info->choices != NIL)
-		return refuse(info, "aggregate %s has DISTINCT, and there are minima or maxima of strings or enums",
-					  text);
-	foreach(lc, info->distinct_args)
-	{
-		if (equal(lfirst(lc), arg))
-			break;
-		number++;
-	}
-	if (lc == NULL)
-	{
-		SortGroupClause *clause =
-			copyObject(linitial_node(SortGroupClause, aggref->aggdistinct));
-
-		clause->tleSortGroupRef = 0;
-		info->distinct_args = lappend(info->distinct_args, arg);
-		if (!add_key(info, clause, arg))
-			return false;
-	}
-
-	/* add_key() has seen to it that it can be */
-	(void) gpurhh_resolve_type((Node *) arg, &column, &problem);
-	for (int i = 0; i < GPU_MAX_OPERANDS && known->states[i].op != 0; i++)
-	{
-		if (gpurhh_state_is_used(&known->states[i], &column))
-			operands = lappend_int(operands,
-								   distinct_state(info, known->states[i].op, number));
-	}
+	subpath = (Path *) create_projection_path(root, info->input_rel, input,
+											  info->child_target);
+	cpath->path.pathtype = T_CustomScan;
+	cpath->path.parent = output_rel;
+	cpath->path.pathtarget = info->target;
+	cpath->path.param_info = NULL;
+	gpurhh_inherit_disabled(&cpath->path, subpath);
 
 	/*
-	 * The values are compared by the aggregate's collation, which need not be
-	 * the argument's any more where the planner has simplified that.
+	 * In a parallel plan the participants share one table.  A node that a worker
+	 * runs as a whole would use the device beside that.
 	 */
-	if (gpurhh_is_string(column.encoding) &&
-		!gpurhh_resolve(exprType((Node *) arg), exprTypmod((Node *) arg),
-						aggref->inputcollid, &column, &problem))
-		return refuse(info, "aggregate %s has an argument of type %s, which %s",
-					  text, format_type_be(exprType((Node *) arg)), problem);
-	if (column.encoding == GPU_ENC_YEARS &&
-		known->family->argument != AGGREGATE_OF_NULLS)
-		return refuse(info, "aggregate %s has an argument that may be infinite",
-					  text);
-	add_output(info, (Expr *) aggref, GPU_OUTPUT_AGGREGATE, column, operands);
-	return true;
+	cpath->path.parallel_aware = input->parallel_workers > 0;
+	cpath->path.parallel_safe = cpath->path.parallel_aware;
+	cpath->path.parallel_workers = input->parallel_workers;
+	cpath->path.rows = n_groups;
+	if (having != NIL)
+		cpath->path.rows = clamp_row_est(n_groups *
+										 clauselist_selectivity(root, having, 0,
+																JOIN_INNER, NULL));
+	cpath->path.pathkeys = NIL;
+	gpurhh_cost_agg_path(info, &cpath->path, (ProjectionPath *) subpath, groups,
+						 n_groups);
+	/* the target list has to stay as it is where its entries tell keys apart */
+	cpath->flags = info->told_by_reference ? 0 : CUSTOMPATH_SUPPORT_PROJECTION;
+	cpath->custom_paths = list_make1(subpath);
+	cpath->custom_private = make_private(info, having, groups, leader_emits);
+	cpath->methods = &agg_path_methods;
+	return cpath;
 }
 
 /*
- * The order in which aggregates are added: first those that are made of the rows,
- * then those that the second level makes, whose states follow.
+ * Puts a Gather on top of a path of which the leader alone returns groups, while
+ * all participants feed.  Rows do not pass through tuple queues, so nothing is
+ * charged for that.
  */
-typedef enum AggregateTurn
+static Path *
+make_gather_path(PlanInfo *info, RelOptInfo *output_rel, CustomPath *cpath)
 {
-	TURN_OF_ROWS,
-	TURN_OF_CHOICES,
-	TURN_OF_DISTINCT
-} AggregateTurn;
+	double		rows = cpath->path.rows;
+	GatherPath *gather;
 
-static AggregateTurn
-turn_of(const Aggref *aggref, const GpuAggregate *known)
-{
-	if (known == NULL)
-		return TURN_OF_ROWS;
-	if (known->family->argument == AGGREGATE_CHOICE)
-		return TURN_OF_CHOICES;
-	return aggref->aggdistinct != NIL &&
-		known->family->distinct == DISTINCT_BY_LEVEL ?
-		TURN_OF_DISTINCT : TURN_OF_ROWS;
-}
-
-/* The aggregates whose turn it is. */
-static bool
-add_aggregates(PlanInfo *info, AggregateTurn turn)
-{
-	ListCell   *lc;
-
-	foreach(lc, info->aggrefs)
-	{
-		Aggref	   *aggref = lfirst_node(Aggref, lc);
-		const GpuAggregate *known = gpurhh_find_aggregate(aggref->aggfnoid);
-		bool		added;
-
-		if (turn_of(aggref, known) != turn)
-			continue;
-		if (!usual_aggregate(info, aggref, known))
-			return false;
-		if (turn == TURN_OF_CHOICES)
-			added = add_choice(info, aggref, known);
-		else if (turn == TURN_OF_DISTINCT)
-			added = add_distinct_aggregate(info, aggref, known);
-		else if (known->family->argument == AGGREGATE_OF_PAIRS)
-			added = add_pair_aggregate(info, aggref, known);
-		else
-			added = add_aggregate(info, aggref, known);
-		if (!added)
-			return false;
-	}
-	return true;
-}
-
-/* GROUPING(): a value for each set, a bit for each argument not in the set. */
-static void
-add_grouping(PlanInfo *info, GroupingFunc *grouping)
-{
-	List	   *values = NIL;
-	int			n_sets = Max(list_length(info->sets), 1);
-
-	for (int set = 0; set < n_sets; set++)
-	{
-		int			value = 0;
-		ListCell   *lc;
-
-		foreach(lc, grouping->refs)
-		{
-			value <<= 1;
-			/* with one set of all an argument need not be a key: the planner
-			 * takes those away that a grouped primary key determines */
-			if (info->sets != NIL &&
-				!list_member_int(list_nth(info->sets, set),
-								 key_of_ref(info, lfirst_int(lc))))
-				value |= 1;
-		}
-		values = lappend_int(values, value);
-	}
-	add_output(info, (Expr *) grouping, GPU_OUTPUT_GROUPING,
-			   (GpuColumn){GPU_ENC_INT4}, values);
+	gather = create_gather_path(info->root, output_rel, &cpath->path,
+								info->target, NULL, &rows);
+	gather->path.startup_cost = cpath->path.startup_cost + parallel_setup_cost;
+	gather->path.total_cost = cpath->path.total_cost + parallel_setup_cost;
+	/* a leader that does not take part has to be sent the rows */
+	if (!parallel_leader_participation)
+		gather->path.total_cost += parallel_tuple_cost * rows;
+	return &gather->path;
 }
 
 /*
- * A bare column that the grouping columns determine (they hold a key), or a
- * redundant grouping expression.
+ * Why the strings would take too much memory; NULL if they would not.  The grouping
+ * could be done, with strings in temporary files, but not as fast as core does it.
  */
-static bool
-add_determined(PlanInfo *info, Expr *expr)
+static const char *
+memory_refusal(const GroupEstimate *groups)
 {
-	const char *problem;
-	GpuColumn	column;
-	int			number;
+	double		limit = get_hash_memory_limit();
 
-	if (!gpurhh_resolve_type((Node *) expr, &column, &problem))
-		return refuse(info, "column %s, which the grouping columns determine, has type %s",
-					  expression_text(info, expr),
-					  format_type_be(exprType((Node *) expr)));
-
-	/* unlike a key it is not compared: its very bits come back, -0 too */
-	column.encoding = gpurhh_as_stored(column.encoding);
-	number = child_column(info, expr, 0, column, false);
-	add_output(info, expr, GPU_OUTPUT_ANY, column,
-			   list_make1_int(device_state(info, RHH_ANY, number, -1)));
-	return true;
+	if (groups->string_bytes > limit)
+		return psprintf("strings that may be minima or maxima are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(groups->string_bytes / 1024), limit / 1024);
+	if (groups->key_string_bytes > limit)
+		return psprintf("strings of grouping columns and DISTINCT arguments are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(groups->key_string_bytes / 1024), limit / 1024);
+	return NULL;
 }
 
 /*
- * The sets of GROUPING SETS, ROLLUP and CUBE, which the planner has written out.
- * Those of all columns come first: the first level has the groups of one.
+ * Adds the paths for a grouping that the node can do.  In the first, one process does
+ * all.  In the second, several processes feed and the leader returns the groups; of
+ * these two the better one is added.  In the third, several processes feed and
+ * return groups, for whatever may run in parallel above.
+ *
+ * Returns NULL, or why there is no path for the whole grouping.
  */
-static void
-collect_sets(PlanInfo *info)
+static const char *
+add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 {
-	Query	   *parse = info->root->parse;
-	ListCell   *lc;
+	Path	   *partial = NULL;
+	Path	   *best;
+	GroupEstimate groups;
+	const char *refusal;
 
-	if (info->stage != UPPERREL_GROUP_AGG)
-		return;
-	foreach(lc, parse->groupingSets)
+	set_pathtarget_cost_width(info->root, info->child_target);
+	gpurhh_estimate_groups(info, &groups);
+	refusal = memory_refusal(&groups);
+	if (refusal != NULL)
+		return refusal;
+	best = &make_agg_path(info, output_rel, having, info->input, &groups,
+						  groups.emitted, false)->path;
+	if (output_rel->consider_parallel && info->partial_input != NULL)
 	{
-		List	   *set = NIL;
-		ListCell   *lc_ref;
+		Path	   *input = info->partial_input;
+		double		divisor = gpurhh_parallel_divisor(input->parallel_workers);
+		Path	   *gather;
 
-		foreach(lc_ref, (List *) lfirst(lc))
-			set = list_append_unique_int(set,
-										 key_of_ref(info, lfirst_int(lc_ref)));
-		if (list_length(set) == list_length(info->keys))
-			info->sets = lcons(set, info->sets);
-		else
-			info->sets = lappend(info->sets, set);
+		if (!info->one_emitter)
+			partial = &make_agg_path(info, output_rel, having, input, &groups,
+									 ceil(groups.emitted / divisor), false)->path;
+		gather = make_gather_path(info, output_rel,
+								  make_agg_path(info, output_rel, having, input,
+												&groups, groups.emitted, true));
+		if (gather->total_cost < best->total_cost)
+			best = gather;
 	}
-	/* with no GROUP BY at all there is a row even where there is no input */
-	if (parse->groupingSets == NIL && info->full_clause == NIL)
-		info->sets = list_make1(NIL);
+	refusal = gpurhh_fit_costs(info, output_rel, best, partial);
+	if (partial != NULL)
+		add_partial_path(output_rel, partial);
+	add_path(output_rel, best);
+	/* a path that costs more is kept for a LIMIT if its first row comes earlier */
+	return list_member_ptr(output_rel->pathlist, best) ? NULL : refusal;
 }
 
-/* The grouping columns, and what it is that is grouped by them. */
-static void
-collect_keys(PlanInfo *info)
-{
-	List	   *tlist = info->root->processed_tlist;
-	ListCell   *lc;
-
-	if (info->stage == UPPERREL_SETOP)
-	{
-		info->keys = info->target->exprs;
-		info->n_shown_keys = list_length(info->keys);
-		return;
-	}
-	foreach(lc, info->clause)
-		info->keys = lappend(info->keys,
-							 get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
-													  tlist));
-	foreach(lc, info->full_clause)
-	{
-		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		Node	   *expr = get_sortgroupclause_expr(clause, tlist);
-
-		if (!list_member(info->clause, clause) && contain_var_clause(expr))
-			info->redundant = lappend(info->redundant, expr);
-	}
-	collect_sets(info);
-	info->n_shown_keys = list_length(info->keys);
-}
-
-/* What the output needs.  False: it cannot be had. */
-static bool
-collect_outputs(PlanInfo *info, List *having)
-{
-	ListCell   *lc;
-
-	if (info->stage == UPPERREL_GROUP_AGG)
-		return !collect_outputs_walker((Node *) info->target->exprs, info) &&
-			!collect_outputs_walker((Node *) having, info);
-
-	/* below DISTINCT and UNION everything is computed: aggregates are columns to it */
-	foreach(lc, info->target->exprs)
-	{
-		Node	   *expr = lfirst(lc);
-
-		if (!list_member(info->keys, expr) &&
-			(contain_var_clause(expr) || contain_agg_clause(expr) ||
-			 contain_window_function(expr)))
-			info->determined = list_append_unique(info->determined, expr);
-	}
-	return true;
-}
+/* ---------- the hook ---------- */
 
 /*
- * What is constant, or equal to another column, where it comes from need not be so
- * behind the sets.  Core takes it for that, and leaves such columns out where it
- * sorts: which row is the first, or which one of several it returns, depends on
- * the order in which they come.
- */
-static bool
-loses_columns(PlannerInfo *root, List *grouped, List *clause, List *pathkeys)
-{
-	List	   *columns = NIL;
-	ListCell   *lc;
-
-	foreach(lc, clause)
-	{
-		Node	   *expr = get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
-													root->processed_tlist);
-
-		if (list_member(grouped, expr) || contain_var_clause(expr) ||
-			contain_agg_clause(expr) || contain_window_function(expr))
-			columns = list_append_unique(columns, expr);
-	}
-	return list_length(pathkeys) < list_length(columns);
-}
-
-/*
- * Where a grouping set makes columns NULL, core tells equal expressions apart by
- * their grouping references, and so constants from what they are in a set.  It does
- * so for its own nodes alone.  For ours gpurhh_note_keys() tells equal keys apart,
- * but in the target list only.  False: that is not enough.
- */
-static bool
-tell_keys_apart(PlanInfo *info)
-{
-	Query	   *parse = info->root->parse;
-	bool		below = info->stage == UPPERREL_DISTINCT && parse->groupingSets != NIL;
-	List	   *grouped = get_sortgrouplist_exprs(parse->groupClause,
-												  info->root->processed_tlist);
-	ListCell   *lc;
-
-	if (!below && list_length(info->sets) < 2)
-		return true;
-	if (loses_columns(info->root, grouped, parse->distinctClause,
-					  info->root->distinct_pathkeys) ||
-		loses_columns(info->root, grouped, parse->sortClause,
-					  info->root->sort_pathkeys))
-		return refuse(info, "DISTINCT or ORDER BY above GROUPING SETS has columns that the planner takes for constant or equal");
-	foreach(lc, info->keys)
-	{
-		int			n_equal = 0;
-		ListCell   *lc_other;
-
-		foreach(lc_other, grouped)
-			n_equal += equal(lfirst(lc_other), lfirst(lc)) ? 1 : 0;
-		if (n_equal == 0)
-			continue;
-		if (!contain_var_clause(lfirst(lc)))
-			return refuse(info, "key column %s of GROUPING SETS is constant",
-						  expression_text(info, lfirst(lc)));
-		if (n_equal == 1)
-			continue;
-		info->told_by_reference = true;
-
-		/*
-		 * GROUPING()s of either are equal.  Sorting by both is sorting by one to
-		 * core.  And target lists of nodes above that have the columns in
-		 * another order pass for the same.
-		 */
-		if (info->groupings != NIL || parse->hasWindowFuncs ||
-			parse->distinctClause != NIL || parse->sortClause != NIL)
-			return refuse(info, "key column %s of GROUPING SETS is there more than once, and used by more than the result",
-						  expression_text(info, lfirst(lc)));
-	}
-	return true;
-}
-
-/* A column of the scan tuple for a key. */
-static void
-add_key_output(PlanInfo *info, int key)
-{
-	List	   *from = list_nth(info->columns,
-								list_nth_int(info->key_columns, key));
-	GpuColumn	column = {.encoding = linitial_int(from), .parameter = lsecond_int(from)};
-
-	add_output(info, list_nth(info->keys, key), GPU_OUTPUT_KEY, column,
-			   list_make1_int(key));
-}
-
-/*
- * The same for all keys.  Of equal ones core takes the first of the target list
- * for what is computed of them, so that order has to be the scan tuple's.
- */
-static void
-add_key_outputs(PlanInfo *info)
-{
-	ListCell   *lc;
-
-	if (!info->told_by_reference)
-	{
-		for (int k = 0; k < info->n_shown_keys; k++)
-			add_key_output(info, k);
-		return;
-	}
-	foreach(lc, info->root->processed_tlist)
-	{
-		Index		ref = lfirst_node(TargetEntry, lc)->ressortgroupref;
-		ListCell   *lc_clause;
-
-		foreach(lc_clause, info->clause)
-		{
-			if (ref == 0 || lfirst_node(SortGroupClause, lc_clause)->tleSortGroupRef != ref)
-				continue;
-			add_key_output(info, foreach_current_index(lc_clause));
-			llast_node(TargetEntry, info->scan_tlist)->ressortgroupref = ref;
-		}
-	}
-}
-
-/* The columns and states for everything that was collected. */
-static bool
-add_columns(PlanInfo *info)
-{
-	ListCell   *lc,
-			   *lc_key;
-
-	if (!tell_keys_apart(info))
-		return false;
-	forboth(lc, info->clause, lc_key, info->keys)
-	{
-		if (!add_key(info, lfirst_node(SortGroupClause, lc), lfirst(lc_key)))
-			return false;
-	}
-	add_key_outputs(info);
-	if (!add_aggregates(info, TURN_OF_ROWS))
-		return false;
-	foreach(lc, info->determined)
-	{
-		if (!add_determined(info, lfirst(lc)))
-			return false;
-	}
-	if (!add_aggregates(info, TURN_OF_CHOICES) ||
-		!add_aggregates(info, TURN_OF_DISTINCT))
-		return false;
-	foreach(lc, info->groupings)
-		add_grouping(info, lfirst_node(GroupingFunc, lc));
-
-	/* a device's table has at least one key: for a single group, a constant */
-	if (info->key_columns == NIL)
-	{
-		Expr	   *one = (Expr *) makeBoolConst(true, false);
-
-		info->key_columns =
-			list_make1_int(child_column(info, one, 0,
-										(GpuColumn){GPU_ENC_BOOL}, true));
-	}
-	return true;
-}
-
-/*
- * Decides whether the grouping can be done, and how.  False: info->refusal
- * says why not.
- */
-static bool
-build_plan_info(PlanInfo *info, List *having)
-{
-	info->child_target = create_empty_pathtarget();
-	collect_keys(info);
-	if (!collect_outputs(info, having))
-		return false;
-	if (list_length(info->keys) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns",
-					  RHH_MAX_KEYS);
-	if (!add_columns(info))
-		return false;
-	info->one_emitter = info->sets != NIL || info->choices != NIL ||
-		info->distinct_args != NIL;
-
-	if (list_length(info->key_columns) > RHH_MAX_KEYS)
-		return refuse(info, "there are more than %d grouping columns, arguments of DISTINCT, and minima and maxima of strings or enums",
-					  RHH_MAX_KEYS);
-	if (list_length(info->columns) > RHH_MAX_COLUMNS)
-		return refuse(info, "there are more than %d columns to feed",
-					  RHH_MAX_COLUMNS);
-	if (info->n_states + list_length(info->choices) +
-		list_length(info->distinct_states) > RHH_MAX_STATES)
-		return refuse(info, "there are more than %d transition states",
-					  RHH_MAX_STATES);
-	/* none has more than 3 words a state, all in all, so RHH_MAX_STATE_WORDS hold */
-	return true;
-}
-
-/* The grouping as the user may have written it. */
-static char *
-grouping_text(PlanInfo *info)
-{
-	StringInfoData text;
-	ListCell   *lc;
-
-	initStringInfo(&text);
-	if (info->stage == UPPERREL_DISTINCT)
-		appendStringInfoString(&text, "DISTINCT ");
-	else if (info->stage == UPPERREL_SETOP)
-		appendStringInfoString(&text, "UNION ");
-	else if (info->full_clause == NIL)
-		appendStringInfoString(&text, "()");
-	foreach(lc, info->full_clause)
-	{
-		Node	   *expr = info->stage == UPPERREL_SETOP ?
-			list_nth(info->target->exprs, foreach_current_index(lc)) :
-			get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
-									 info->root->processed_tlist);
-
-		appendStringInfo(&text, "%s%s",
-						 foreach_current_index(lc) > 0 ? ", " : "",
-						 expression_text(info, expr));
-	}
-	return text.data;
-}
-
-/*
- * Tells whoever wants to know why a grouping does not use the node.  A path that
- * was added may still lose to another one for the query as a whole: that stands
- * as the reason until the path is made a plan.
- */
-static void
-report_refusal(PlanInfo *info)
-{
-	GpuRefusalCollector *collector = gpurhh_refusal_collector;
-	char	   *text;
-
-	if (!info->explain || (info->refusal == NULL && collector == NULL))
-		return;
-
-	text = grouping_text(info);
-	if (info->refusal != NULL)
-		ereport(DEBUG1,
-				(errmsg_internal("GpuHashAgg is not used for %s%s: %s",
-								 info->stage == UPPERREL_GROUP_AGG ? "GROUP BY " :
-								 info->stage == UPPERREL_DISTINCT ? "SELECT " : "",
-								 text, info->refusal)));
-	if (collector != NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(collector->context);
-		GpuRefusal *refusal = palloc0(sizeof(GpuRefusal));
-
-		refusal->statement = collector->statement;
-		refusal->group_by = pstrdup(text);
-		refusal->reason = pstrdup(info->refusal ? info->refusal :
-								  "another plan has the lower cost for the query as a whole");
-		refusal->path_columns = info->columns;
-		collector->refusals = lappend(collector->refusals, refusal);
-		MemoryContextSwitchTo(old);
-	}
-}
-
-/*
- * What the query groups at this stage of planning.  False: nothing, or nothing
- * that a node would be made for.
+ * Finds out what the query groups at this stage of planning.  Returns false if it
+ * groups nothing, or nothing that a node would be made for.
  */
 static bool
 find_grouping(PlanInfo *info, RelOptInfo *input_rel, RelOptInfo *output_rel)
@@ -1114,6 +247,7 @@ static void
 upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 				 RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
 {
+	static int	n_groupings = 0;
 	PlanInfo	info = {0};
 	List	   *having = NIL;
 	bool		can_do;
@@ -1121,32 +255,90 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_upper_paths_hook)
 		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 
-	if (!enable_gpu_hashagg && gpurhh_refusal_collector == NULL)
+	if (!enable_gpu_hashagg && !gpurhh_collects_refusals())
 		return;
 	info.root = root;
+	info.grouping = ++n_groupings;
 	info.stage = stage;
-	info.explain = gpurhh_refusal_collector != NULL ||
+	info.explain = gpurhh_collects_refusals() ||
 		message_level_is_interesting(DEBUG1);
 	if (!find_grouping(&info, input_rel, output_rel))
 		return;
-	/* who asks for reasons is told that of the first thing that is in the way */
+	/* somebody who asks for the reason is told the first thing that is in the way */
 	if (!info.explain && gpurhh_core_is_cheap(&info, output_rel))
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
 		having = (List *) ((GroupPathExtraData *) extra)->havingQual;
 
 	if (stage == UPPERREL_DISTINCT && root->parse->hasDistinctOn)
-		can_do = refuse(&info, "DISTINCT ON is not supported");
+		can_do = gpurhh_refuse(&info, "DISTINCT ON is not supported");
 	else
-		can_do = build_plan_info(&info, having);
+		can_do = gpurhh_plan_grouping(&info, having);
 	if (can_do)
 	{
-		const char *refusal = gpurhh_add_agg_paths(&info, output_rel, having);
+		const char *refusal = add_agg_paths(&info, output_rel, having);
 
 		if (refusal != NULL)
-			refuse(&info, "%s", refusal);
+			gpurhh_refuse(&info, "%s", refusal);
 	}
-	report_refusal(&info);
+	gpurhh_report_refusal(&info);
+}
+
+/* ---------- the plan ---------- */
+
+/*
+ * Puts the conditions of HAVING into the order in which core evaluates them, cheap
+ * ones first.  The order decides which of two errors is raised, or whether any is.
+ */
+static List *
+order_having(PlannerInfo *root, List *having)
+{
+	List	   *ordered = NIL;
+	ListCell   *lc;
+
+	foreach(lc, having)
+	{
+		Node	   *clause = lfirst(lc);
+		QualCost	cost;
+		int			at;
+
+		cost_qual_eval_node(&cost, clause, root);
+		for (at = list_length(ordered); at > 0; at--)
+		{
+			QualCost	other;
+
+			cost_qual_eval_node(&other, list_nth(ordered, at - 1), root);
+			if (cost.per_tuple >= other.per_tuple)
+				break;
+		}
+		ordered = list_insert_nth(ordered, at, clause);
+	}
+	return ordered;
+}
+
+/* Makes the plan of a path that was chosen; custom_plans has its child's. */
+static Plan *
+plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
+			  List *tlist, List *clauses, List *custom_plans)
+{
+	CustomScan *cscan = makeNode(CustomScan);
+	const GpuAggPath *private = linitial(best_path->custom_private);
+
+	gpurhh_note_planned(private->grouping);
+
+	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
+	cscan->scan.plan.targetlist = tlist;
+	cscan->scan.plan.qual = order_having(root, private->having);
+	cscan->scan.scanrelid = 0;
+	cscan->flags = best_path->flags;
+	cscan->custom_scan_tlist = private->scan_tlist;
+	cscan->custom_private = list_make1(private->plan);
+	cscan->methods = GetCustomScanMethods(GPUAGG_NODE_NAME, false);
+	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
+	gpurhh_note_plan(cscan, outerPlan(&cscan->scan.plan));
+	if ((cscan->flags & CUSTOMPATH_SUPPORT_PROJECTION) == 0)
+		gpurhh_note_keys(cscan);
+	return &cscan->scan.plan;
 }
 
 void

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * agg_union.c
- *		UNION, without ALL: the parts appended are grouped by all columns.
+ *		UNION without ALL, which is a grouping of the appended parts by all columns.
  *
- * Core plans it apart from all other groupings.  The planner's hook gets no
- * input, so that is taken from what core has made: a hashed Agg, or Unique over
- * a Sort, of the Append of all parts, or of a Gather of it.  From version 17 on
- * it may also have made Unique over a MergeAppend of the parts, each sorted, and
- * found nothing else worth keeping; then the Append is made as core does it.
+ * Core plans a UNION apart from all other groupings.  The planner's hook is not told
+ * what the input is, so the input is taken from the paths that core has made.  These
+ * are a hashed Agg, or a Unique over a Sort, and below is the Append of all parts or a
+ * Gather of that Append.  From version 17 on there may be a Unique over a MergeAppend
+ * of the sorted parts and nothing else; then the Append is made here, as core makes it.
  *
  * The columns of such an Append are of no table: Vars with varno 0 (see also
  * refusals.c).
@@ -23,7 +23,7 @@
 
 #include "plan/plan_info.h"
 
-/* The parts that a MergeAppend merges, in any order. */
+/* An Append, in no order, of the parts that a MergeAppend merges. */
 static Path *
 append_of(PlannerInfo *root, MergeAppendPath *merge)
 {

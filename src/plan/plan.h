@@ -8,51 +8,121 @@
 #ifndef GPURHH_PLAN_PLAN_H
 #define GPURHH_PLAN_PLAN_H
 
+#include "nodes/extensible.h"
 #include "nodes/plannodes.h"
 
-/* ---------- agg_path.c ---------- */
+#include "types/types.h"
 
-/* What CustomScans and their methods are known by. */
-#define GPUAGG_NODE_NAME	"GpuHashAgg"
+/* ---------- plan_nodes.c ---------- */
 
-/* What the CustomScan's custom_private holds; see agg_path.c. */
-enum GpuAggPrivateIndex
+/*
+ * What a CustomScan of GpuHashAgg carries in custom_private, as its only member:
+ * a GpuAggPlan.  It and its parts are nodes.  A field that is added to one of
+ * these structs needs a line in its table in plan_nodes.c.
+ */
+
+/* A column that is fed to the device. */
+typedef struct GpuPlanColumn
 {
-	GPUAGG_PRIVATE_COLUMNS,		/* List of IntList: of each fed column the
-								 * encoding, parameter and attribute */
-	GPUAGG_PRIVATE_KEYS,		/* IntList: fed columns that are keys */
-	GPUAGG_PRIVATE_STATES,		/* IntList: op, argument, filter; repeated */
-	GPUAGG_PRIVATE_OUTPUTS,		/* List of IntList: GpuOutput, encoding, parameter,
-								 * aggregate's function or 0, operands; a
-								 * GROUPING()'s are its values */
-	GPUAGG_PRIVATE_GROUPS,		/* Float: estimated number of groups */
-	GPUAGG_PRIVATE_LEADER_EMITS,	/* Integer: of a parallel plan's participants,
-									 * only the leader */
-	GPUAGG_PRIVATE_SHOWN_KEYS,	/* Integer: keys that are outputs, the first */
-	GPUAGG_PRIVATE_SETS,		/* List of IntList: keys of each grouping set;
-								 * NIL: one, of all keys */
-	GPUAGG_PRIVATE_CHOICES,		/* IntList: of each key behind the shown ones, a
-								 * GpuChoice; or else: */
-	GPUAGG_PRIVATE_DISTINCT,	/* List of IntList: of each state over a hidden
-								 * key its op and the key, from 0 */
-	GPUAGG_PRIVATE_SECOND_LEVEL,	/* Float: estimated groups of the second level */
-	GPUAGG_PRIVATE_THIRD_LEVEL, /* Float: of the third */
-	GPUAGG_PRIVATE_LAST = GPUAGG_PRIVATE_THIRD_LEVEL
-};
+	ExtensibleNode node;
+	GpuEncoding encoding;
+	int			parameter;		/* of the encoding, see GpuColumn */
+	int			attribute;		/* of the child plan, from 0 */
+} GpuPlanColumn;
 
-/* What a column of the scan tuple is made of. */
+/* A transition state of each group of the first level. */
+typedef struct GpuPlanState
+{
+	ExtensibleNode node;
+	rhh_state_op op;
+	int			arg_column;		/* number of a fed column; -1: it needs none */
+	int			filter_column;	/* that tells which rows count; -1: all do */
+} GpuPlanState;
+
+/* A state of the values of a hidden key, which the last level makes. */
+typedef struct GpuPlanHiddenState
+{
+	ExtensibleNode node;
+	rhh_state_op op;
+	int			hidden_key;		/* from 0, the first key that is not shown */
+} GpuPlanHiddenState;
+
+/* What a column of the scan tuple is. */
 typedef enum GpuOutput
 {
 	GPU_OUTPUT_KEY,				/* a grouping column */
 	GPU_OUTPUT_ANY,				/* a column that the grouping columns determine, or
 								 * a value that the second level chose: it is in
 								 * one state of RHH_ANY */
-	GPU_OUTPUT_GROUPING,		/* GROUPING(): known from the set */
-	GPU_OUTPUT_AGGREGATE		/* an aggregate's states */
+	GPU_OUTPUT_GROUPING,		/* GROUPING(): it is known from the set */
+	GPU_OUTPUT_AGGREGATE		/* the result of an aggregate's states */
 } GpuOutput;
 
-/* Where the operands begin in a list of GPUAGG_PRIVATE_OUTPUTS. */
-#define GPU_OUTPUT_FIRST_OPERAND 4
+/* A column of the scan tuple, and what of a group it is made of. */
+typedef struct GpuPlanOutput
+{
+	ExtensibleNode node;
+	GpuOutput	kind;
+	GpuEncoding encoding;		/* of the value, or of the aggregate's argument */
+	int			parameter;		/* of the encoding, see GpuColumn */
+	int			key;			/* GPU_OUTPUT_KEY: its number; else -1 */
+	Oid			aggregate;		/* GPU_OUTPUT_AGGREGATE: its function */
+	List	   *states;			/* GPU_OUTPUT_ANY and _AGGREGATE: IntList of the
+								 * states' numbers.  The states of the last level
+								 * are numbered: first those of the rows, then
+								 * those of the hidden keys. */
+	List	   *value_of_set;	/* GPU_OUTPUT_GROUPING: IntList, a value for each
+								 * grouping set */
+} GpuPlanOutput;
+
+/* What the node is to do. */
+typedef struct GpuAggPlan
+{
+	ExtensibleNode node;
+	List	   *columns;		/* of GpuPlanColumn */
+	List	   *key_columns;	/* IntList: those that the first level groups by;
+								 * first the shown keys, which are grouping columns,
+								 * then the hidden ones */
+	int			n_shown_keys;
+	List	   *states;			/* of GpuPlanState */
+	List	   *outputs;		/* of GpuPlanOutput: the columns of the scan tuple,
+								 * in the order of custom_scan_tlist */
+	List	   *sets;			/* of IntList: the keys of each grouping set, one
+								 * that has all keys before all others; NIL: there
+								 * is one set, of all keys */
+	/* What hidden keys are for; one of these two, or both, are NIL. */
+	List	   *choices;		/* IntList: of each hidden key which of its values
+								 * is chosen, a GpuChoice */
+	List	   *distinct_states;	/* of GpuPlanHiddenState: the hidden keys are
+									 * arguments of aggregates with DISTINCT */
+	/* Estimates; of a level that there is not, 0. */
+	double		first_level_groups;
+	double		second_level_groups;
+	double		third_level_groups;
+	bool		leader_emits;	/* of a parallel plan's participants, only the
+								 * leader returns groups */
+} GpuAggPlan;
+
+static inline const GpuPlanColumn *
+gpurhh_plan_column(const GpuAggPlan *plan, int number)
+{
+	return (const GpuPlanColumn *) list_nth(plan->columns, number);
+}
+
+/* The fed column that is a key, given the key's number. */
+static inline const GpuPlanColumn *
+gpurhh_plan_key(const GpuAggPlan *plan, int key)
+{
+	return gpurhh_plan_column(plan, list_nth_int(plan->key_columns, key));
+}
+
+extern void gpurhh_register_plan_nodes(void);
+extern const GpuAggPlan *gpurhh_plan_of(const CustomScan *cscan);
+
+/* ---------- agg_path.c ---------- */
+
+/* What CustomScans and their methods are known by. */
+#define GPUAGG_NODE_NAME	"GpuHashAgg"
 
 extern void gpurhh_init_agg_path(void);
 
@@ -63,8 +133,9 @@ typedef struct GpuRefusal
 	int			statement;		/* 1-based */
 	char	   *group_by;
 	char	   *reason;
-	void	   *path_columns;	/* of a path that was added: it tells the path */
-	bool		planned;		/* and the path was chosen, so: no refusal */
+	int			grouping;		/* its number, which its paths have as well */
+	bool		planned;		/* one of its paths became a plan, so it was not
+								 * refused after all */
 } GpuRefusal;
 
 typedef struct GpuRefusalCollector
@@ -74,14 +145,11 @@ typedef struct GpuRefusalCollector
 	MemoryContext context;
 } GpuRefusalCollector;
 
-/*
- * While not NULL, the query that is being planned, and no other that is planned
- * meanwhile, has its refusals collected here.
- */
-extern GpuRefusalCollector *gpurhh_refusal_collector;
-
 extern PlannedStmt *gpurhh_plan_and_collect(Query *query, const char *source,
 											GpuRefusalCollector *collector);
-extern void gpurhh_init_agg_plan(void);
+
+/* ---------- finish_plan.c ---------- */
+
+extern void gpurhh_init_finish_plan(void);
 
 #endif							/* GPURHH_PLAN_PLAN_H */

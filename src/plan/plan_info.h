@@ -13,12 +13,31 @@
 #include "plan/plan.h"
 #include "types/types.h"
 
-/* ---------- agg_path.c ---------- */
+/* ---------- plan_nodes.c ---------- */
+
+/* What a CustomPath of GpuHashAgg carries in custom_private, as its only member. */
+typedef struct GpuAggPath
+{
+	ExtensibleNode node;
+	GpuAggPlan *plan;			/* what its plan would get */
+	List	   *scan_tlist;		/* that plan's custom_scan_tlist */
+	List	   *having;			/* conditions that are the node's to evaluate */
+	int			grouping;		/* PlanInfo's */
+} GpuAggPath;
+
+extern void *gpurhh_make_node(const char *name);
+
+#define gpurhh_make(type) ((type *) gpurhh_make_node(#type))
+
+/* ---------- a grouping, for all files ---------- */
 
 /* What is gathered about one GROUP BY. */
 typedef struct PlanInfo
 {
 	PlannerInfo *root;
+	int			grouping;		/* a number that no other grouping has that this
+								 * session plans: its paths and its refusal are
+								 * known by it */
 	bool		explain;		/* somebody will read the reason */
 	char	   *refusal;		/* not NULL: why it cannot be done */
 
@@ -31,44 +50,118 @@ typedef struct PlanInfo
 	Path	   *partial_input;	/* for parallel plans; may be NULL */
 
 	List	   *keys;			/* grouping expressions */
-	int			n_shown_keys;	/* the first of the keys; hidden ones follow */
-	List	   *sets;			/* of IntList: which of keys; NIL: one set of all.
-								 * One that has all is the first. */
 	bool		told_by_reference;	/* some keys are equal, and the scan tuple's
 									 * entries have their grouping references */
-	List	   *choices;		/* hidden keys: IntList of GpuChoice; or else: */
-	List	   *distinct_args;	/* hidden keys: of count(DISTINCT), ... */
-	List	   *distinct_states;	/* IntLists of op and hidden key, from 0 */
-	bool		one_emitter;	/* some rows are nobody else's to return */
+	List	   *distinct_args;	/* expressions that are hidden keys */
+	bool		one_emitter;	/* only one participant of a parallel plan may
+								 * return groups */
 	List	   *redundant;		/* those that the planner took from the keys */
 	List	   *aggrefs;		/* distinct Aggrefs of target list and HAVING */
 	List	   *groupings;		/* GROUPING()s in them */
 	List	   *determined;		/* Vars outside of both, and of redundant */
 
 	PathTarget *child_target;	/* the columns to feed */
-	List	   *columns;		/* those fed: IntList of encoding, parameter and
-								 * attribute (number in child_target) */
-	List	   *key_columns;	/* IntList */
-	List	   *states;			/* IntList: op, argument, filter; repeated */
-	int			n_states;
 	List	   *scan_tlist;		/* custom_scan_tlist */
-	List	   *outputs;		/* parallel: IntLists, see plan.h */
+	GpuAggPlan *plan;			/* what the node is to do; its estimates and
+								 * leader_emits are filled in with the paths */
 } PlanInfo;
 
 /* ---------- refusals.c ---------- */
 
-extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
-extern void gpurhh_note_keys(CustomScan *cscan);
+extern bool gpurhh_refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
+extern const char *gpurhh_expression_text(PlanInfo *info, void *expr);
+extern void gpurhh_report_refusal(PlanInfo *info);
+extern void gpurhh_note_planned(int grouping);
+extern bool gpurhh_collects_refusals(void);
+extern GpuRefusalCollector *gpurhh_begin_collecting(void);
+extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
+
+/* ---------- plan_build.c ---------- */
+
+extern int	gpurhh_feed_column(PlanInfo *info, Expr *expr, Index sortgroupref,
+							   GpuColumn column, bool is_key);
+extern int	gpurhh_derive_column(PlanInfo *info, int number, GpuEncoding part,
+								 int parameter);
+extern int	gpurhh_add_state(PlanInfo *info, rhh_state_op op, int arg,
+							 int filter);
+extern int	gpurhh_add_hidden_state(PlanInfo *info, rhh_state_op op,
+									int hidden_key);
+extern GpuPlanOutput *gpurhh_add_output(PlanInfo *info, Expr *expr,
+										GpuOutput kind, GpuColumn column);
+
+/* ---------- grouping.c ---------- */
+
+extern bool gpurhh_plan_grouping(PlanInfo *info, List *having);
+extern bool gpurhh_add_key(PlanInfo *info, SortGroupClause *clause, Expr *expr);
+
+/* ---------- grouping_aggregates.c ---------- */
+
+/*
+ * When an aggregate is added.  Those that are made of the rows come first, because
+ * the states that the second level makes for the others are numbered behind theirs.
+ */
+typedef enum AggregateTurn
+{
+	TURN_OF_ROWS,
+	TURN_OF_CHOICES,
+	TURN_OF_DISTINCT
+} AggregateTurn;
+
+extern bool gpurhh_add_aggregates(PlanInfo *info, AggregateTurn turn);
 
 /* ---------- agg_union.c ---------- */
 
 extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);
 
+/* ---------- agg_estimate.c ---------- */
+
+/* How many groups there will be; of all participants of a parallel plan. */
+typedef struct GroupEstimate
+{
+	double		first_level;	/* groups that the first level makes */
+	double		second_level;	/* and the others, or 0 */
+	double		third_level;
+	double		taken_by_levels;	/* groups that are put into those of the next
+									 * level, all in all */
+	double		emitted;		/* groups that are returned */
+	double		choices;		/* what minima and maxima of strings and enums
+								 * cost beyond that, in units of a group's cost */
+	double		string_bytes;	/* memory for their strings */
+	double		key_string_bytes;	/* memory for the strings of keys, where
+									 * further levels have to keep those of
+									 * several passes */
+} GroupEstimate;
+
+extern void gpurhh_estimate_groups(PlanInfo *info, GroupEstimate *groups);
+
 /* ---------- agg_cost.c ---------- */
 
+typedef struct PathCost
+{
+	Cost		startup;
+	Cost		total;
+} PathCost;
+
+/* One of core's paths. */
+typedef struct CorePathCost
+{
+	PathCost	charged;		/* what core charges for it */
+	PathCost	real;			/* what it really costs, which is not less */
+} CorePathCost;
+
+extern double gpurhh_parallel_divisor(int n_workers);
+extern void gpurhh_cost_agg_path(PlanInfo *info, Path *path,
+								 ProjectionPath *subpath,
+								 const GroupEstimate *groups, double n_groups);
+extern PathCost gpurhh_on_core_scale(PathCost ours, const CorePathCost *core,
+									 int n_core);
+extern const char *gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel,
+									Path *ours, Path *partial);
 extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
-extern const char *gpurhh_add_agg_paths(PlanInfo *info,
-										RelOptInfo *output_rel,
-										List *having);
+
+/* ---------- finish_plan.c ---------- */
+
+extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);
+extern void gpurhh_note_keys(CustomScan *cscan);
 
 #endif							/* GPURHH_PLAN_PLAN_INFO_H */

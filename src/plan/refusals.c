@@ -1,218 +1,238 @@
 /*-------------------------------------------------------------------------
  *
  * refusals.c
- *		What is left to be done when a plan with GpuHashAggs is finished.
+ *		Why a grouping is refused, and who is told.
  *
- * Core's own nodes refer in a finished plan to what their children return.  A
- * CustomScan's scan tuple keeps the expressions, and some EXPLAIN cannot show
- * from there: columns of a UNION's Append, which are Vars of no table, and window
- * functions, of which it looks for the WindowAgg (from version 18 on).  Those
- * are made to refer to the child too, but only now: before, core finds by the
- * expression which column of the scan tuple it is.
+ * A check that fails notes its reason in the PlanInfo (gpurhh_refuse).  When the
+ * grouping has been looked at, the reason goes into a message at level DEBUG1, and
+ * to the function gpurhh_refusals(), if that is what has the query planned: it plans
+ * a query with a collector, and each grouping of the query leaves a GpuRefusal there.
  *
- * That is not enough where grouping columns of GROUPING SETS are equal expressions:
- * then their grouping references tell which column it is, as in
- * set_upper_references().
+ * A grouping that was given a path leaves one too, since the path may still lose to
+ * another plan for the query as a whole.  If it becomes a plan, the GpuRefusal is
+ * marked as planned (gpurhh_note_planned).  What tells path and refusal apart from
+ * those of other groupings is the grouping's number.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
-#include "optimizer/planner.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "parser/parsetree.h"
 #include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/ruleutils.h"
 
+#include "compat.h"
 #include "plan/plan_info.h"
-
-GpuRefusalCollector *gpurhh_refusal_collector = NULL;
 
 /* Who asked for the refusals of the query that is planned next, or NULL. */
 static GpuRefusalCollector *asking_collector = NULL;
 
-static planner_hook_type prev_planner_hook = NULL;
+/* Who asked for those of the query that is being planned, or NULL. */
+static GpuRefusalCollector *collector = NULL;
 
-/* A column of a scan tuple that is to be the child's. */
-typedef struct ChildColumn
+/* ---------- a reason ---------- */
+
+/*
+ * Notes why the grouping cannot be done, unless a reason has been noted before.
+ * Returns false always, so that a check can return what it returns.
+ */
+bool
+gpurhh_refuse(PlanInfo *info, const char *fmt,...)
 {
-	CustomScan *cscan;
-	int			number;			/* in the scan tuple, from 0 */
-	AttrNumber	child_attribute;
-} ChildColumn;
+	StringInfoData buf;
 
-/* A column of a target list that is a key. */
-typedef struct KeyColumn
-{
-	CustomScan *cscan;
-	int			target;			/* in the target list, from 0 */
-	int			number;			/* in the scan tuple, from 0 */
-} KeyColumn;
-
-/* Of the query that is being planned. */
-static List *child_columns = NIL;
-static List *key_columns = NIL;
-
-/* Can EXPLAIN show it only as something that a child returns? */
-static bool
-is_of_child(Node *expr)
-{
-	return (IsA(expr, Var) && ((Var *) expr)->varno == 0) ||
-		contain_window_function(expr);
-}
-
-/* Takes note of a new plan, whose references are not set yet. */
-void
-gpurhh_note_plan(CustomScan *cscan, Plan *child)
-{
-	ListCell   *lc;
-
-	foreach(lc, cscan->custom_scan_tlist)
+	if (info->refusal != NULL)
+		return false;
+	initStringInfo(&buf);
+	for (;;)
 	{
-		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
-		TargetEntry *from;
-		ChildColumn *column;
+		va_list		args;
+		int			needed;
 
-		if (!is_of_child((Node *) expr))
-			continue;
-		from = tlist_member(expr, child->targetlist);
-		if (from == NULL)
-			elog(ERROR, "column of GpuHashAgg not found in what is below it");
-		column = palloc(sizeof(ChildColumn));
-		column->cscan = cscan;
-		column->number = foreach_current_index(lc);
-		column->child_attribute = from->resno;
-		child_columns = lappend(child_columns, column);
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&buf, fmt, args);
+		va_end(args);
+		if (needed == 0)
+			break;
+		enlargeStringInfo(&buf, needed);
 	}
+	info->refusal = buf.data;
+	return false;
 }
 
 /*
- * The same, where keys are told apart by the grouping references that the scan
- * tuple has.  The target list is final but for references; those may be
- * overwritten with another query's when a subquery's scan is left out.
+ * Makes an expression printable that only a finished plan would give a text to.  A
+ * placeholder becomes what it holds.  A parameter $0 stands for a value from
+ * outside of the query, for a field of a row whose type would be looked up in the
+ * plan, and for a window function's value.
+ */
+static Node *
+printable_mutator(Node *node, void *context)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, PlaceHolderVar))
+		return printable_mutator((Node *) ((PlaceHolderVar *) node)->phexpr,
+								 context);
+	if (IsA(node, WindowFunc) ||
+		(IsA(node, Param) && ((Param *) node)->paramkind != PARAM_EXTERN) ||
+		(IsA(node, FieldSelect) &&
+		 exprType((Node *) ((FieldSelect *) node)->arg) == RECORDOID))
+	{
+		Param	   *param = makeNode(Param);
+
+		param->paramkind = PARAM_EXTERN;
+		param->paramid = 0;
+		param->paramtype = exprType(node);
+		param->paramtypmod = exprTypmod(node);
+		param->paramcollid = exprCollation(node);
+		param->location = -1;
+		return (Node *) param;
+	}
+	return expression_tree_mutator(node, printable_mutator, context);
+}
+
+/*
+ * An expression as the user may have written it, for a reason.  An empty string if
+ * nobody will read the reason: deparsing opens every relation of the query.
+ */
+const char *
+gpurhh_expression_text(PlanInfo *info, void *expr)
+{
+	PlannedStmt *shell;
+	List	   *names;
+	List	   *context;
+
+	if (!info->explain)
+		return "";
+	if (info->stage == UPPERREL_SETOP && IsA(expr, Var))
+		return get_tle_by_resno(info->root->parse->targetList,
+								((Var *) expr)->varattno)->resname;
+	/* what deparsing looks at of a PlannedStmt is its range table */
+	shell = makeNode(PlannedStmt);
+	shell->rtable = info->root->parse->rtable;
+	names = select_rtable_names_for_explain(shell->rtable, NULL);
+	context = deparse_context_for_plan_tree(shell, names);
+	return deparse_expression(printable_mutator(expr, NULL), context,
+							  gpurhh_several_tables(shell->rtable), false);
+}
+
+/* ---------- who is told ---------- */
+
+/* The whole grouping as the user may have written it. */
+static char *
+grouping_text(PlanInfo *info)
+{
+	StringInfoData text;
+	ListCell   *lc;
+
+	initStringInfo(&text);
+	if (info->stage == UPPERREL_DISTINCT)
+		appendStringInfoString(&text, "DISTINCT ");
+	else if (info->stage == UPPERREL_SETOP)
+		appendStringInfoString(&text, "UNION ");
+	else if (info->full_clause == NIL)
+		appendStringInfoString(&text, "()");
+	foreach(lc, info->full_clause)
+	{
+		Node	   *expr = info->stage == UPPERREL_SETOP ?
+			list_nth(info->target->exprs, foreach_current_index(lc)) :
+			get_sortgroupclause_expr(lfirst_node(SortGroupClause, lc),
+									 info->root->processed_tlist);
+
+		appendStringInfo(&text, "%s%s",
+						 foreach_current_index(lc) > 0 ? ", " : "",
+						 gpurhh_expression_text(info, expr));
+	}
+	return text.data;
+}
+
+/*
+ * Tells whoever asked how a grouping ended: why it is refused or, where it was
+ * given a path, what stands as the reason until the path becomes a plan.
  */
 void
-gpurhh_note_keys(CustomScan *cscan)
+gpurhh_report_refusal(PlanInfo *info)
 {
-	ListCell   *lc,
-			   *lc_key;
+	char	   *text;
 
-	foreach(lc, cscan->scan.plan.targetlist)
+	if (!info->explain || (info->refusal == NULL && collector == NULL))
+		return;
+
+	text = grouping_text(info);
+	if (info->refusal != NULL)
+		ereport(DEBUG1,
+				(errmsg_internal("GpuHashAgg is not used for %s%s: %s",
+								 info->stage == UPPERREL_GROUP_AGG ? "GROUP BY " :
+								 info->stage == UPPERREL_DISTINCT ? "SELECT " : "",
+								 text, info->refusal)));
+	if (collector != NULL)
 	{
-		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+		MemoryContext old = MemoryContextSwitchTo(collector->context);
+		GpuRefusal *refusal = palloc0(sizeof(GpuRefusal));
 
-		foreach(lc_key, cscan->custom_scan_tlist)
-		{
-			TargetEntry *key = lfirst_node(TargetEntry, lc_key);
-			KeyColumn  *column;
-
-			if (key->ressortgroupref == 0 ||
-				key->ressortgroupref != tle->ressortgroupref)
-				continue;
-			if (!equal(key->expr, tle->expr))
-				elog(ERROR, "grouping reference %u is not the key's",
-					 key->ressortgroupref);
-			column = palloc(sizeof(KeyColumn));
-			column->cscan = cscan;
-			column->target = foreach_current_index(lc);
-			column->number = foreach_current_index(lc_key);
-			key_columns = lappend(key_columns, column);
-		}
+		refusal->statement = collector->statement;
+		refusal->group_by = pstrdup(text);
+		refusal->reason = pstrdup(info->refusal ? info->refusal :
+								  "another plan has the lower cost for the query as a whole");
+		refusal->grouping = info->grouping;
+		collector->refusals = lappend(collector->refusals, refusal);
+		MemoryContextSwitchTo(old);
 	}
 }
 
-static Expr *
-make_reference(int varno, int number, Expr *expr)
-{
-	return (Expr *) makeVar(varno, number + 1, exprType((Node *) expr),
-							exprTypmod((Node *) expr),
-							exprCollation((Node *) expr), 0);
-}
-
-/* Lets target lists refer to the keys' columns of the scan tuples. */
-static void
-finish_keys(void)
+/* Notes that a path for the grouping of this number has become a plan. */
+void
+gpurhh_note_planned(int grouping)
 {
 	ListCell   *lc;
 
-	foreach(lc, key_columns)
+	if (collector == NULL)
+		return;
+	foreach(lc, collector->refusals)
 	{
-		KeyColumn  *column = lfirst(lc);
-		TargetEntry *tle = list_nth_node(TargetEntry,
-										 column->cscan->scan.plan.targetlist,
-										 column->target);
-		List	   *scan_tlist = column->cscan->custom_scan_tlist;
-		Expr	   *key = list_nth_node(TargetEntry, scan_tlist, column->number)->expr;
-		Var		   *found = (Var *) tle->expr;
+		GpuRefusal *refusal = lfirst(lc);
 
-		/* core has thrown this plan away: of EXISTS it makes two and keeps one */
-		if (equal(found, key))
-			continue;
-
-		/* core has found one that is equal */
-		if (!IsA(found, Var) || found->varno != INDEX_VAR ||
-			!equal(list_nth_node(TargetEntry, scan_tlist, found->varattno - 1)->expr,
-				   key))
-			elog(ERROR, "column of GpuHashAgg is not the key that it was");
-		tle->expr = make_reference(INDEX_VAR, column->number, key);
+		if (refusal->grouping == grouping)
+			refusal->planned = true;
 	}
 }
 
-/* Lets the scan tuples refer to what the children return. */
-static void
-finish_plans(void)
+/* Is somebody collecting the refusals of the query that is being planned? */
+bool
+gpurhh_collects_refusals(void)
 {
-	ListCell   *lc;
-
-	foreach(lc, child_columns)
-	{
-		ChildColumn *column = lfirst(lc);
-		TargetEntry *tle = list_nth_node(TargetEntry,
-										 column->cscan->custom_scan_tlist,
-										 column->number);
-
-		tle->expr = make_reference(OUTER_VAR, column->child_attribute - 1,
-								   tle->expr);
-	}
+	return collector != NULL;
 }
 
-static PlannedStmt *
-finishing_planner(Query *parse, const char *query_string, int cursor_options,
-				  ParamListInfo params)
+/*
+ * To be called around the planning of each query.  Returns the collector of the
+ * query that is being planned, which is to be given to gpurhh_end_collecting().
+ *
+ * Planning may evaluate functions that plan queries of their own, and keep those
+ * plans.  They follow the settings, whoever asks about the query around them: so a
+ * collector is for the next query that is planned, and for no other.
+ */
+GpuRefusalCollector *
+gpurhh_begin_collecting(void)
 {
-	/*
-	 * Planning may evaluate functions that plan queries of their own, and keep
-	 * those plans: they follow the settings, whoever asks about the query.
-	 */
-	List	   *outer_columns = child_columns;
-	List	   *outer_keys = key_columns;
-	GpuRefusalCollector *outer_collector = gpurhh_refusal_collector;
-	PlannedStmt *result;
+	GpuRefusalCollector *outer = collector;
 
-	child_columns = NIL;
-	key_columns = NIL;
-	gpurhh_refusal_collector = asking_collector;
+	collector = asking_collector;
 	asking_collector = NULL;
-	PG_TRY();
-	{
-		if (prev_planner_hook)
-			result = prev_planner_hook(parse, query_string, cursor_options,
-									   params);
-		else
-			result = standard_planner(parse, query_string, cursor_options,
-									  params);
-		finish_keys();
-		finish_plans();
-	}
-	PG_FINALLY();
-	{
-		child_columns = outer_columns;
-		key_columns = outer_keys;
-		gpurhh_refusal_collector = outer_collector;
-	}
-	PG_END_TRY();
-	return result;
+	return outer;
+}
+
+void
+gpurhh_end_collecting(GpuRefusalCollector *outer)
+{
+	collector = outer;
 }
 
 /*
@@ -221,11 +241,11 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
  */
 PlannedStmt *
 gpurhh_plan_and_collect(Query *query, const char *source,
-						GpuRefusalCollector *collector)
+						GpuRefusalCollector *asking)
 {
 	PlannedStmt *result;
 
-	asking_collector = collector;
+	asking_collector = asking;
 	PG_TRY();
 	{
 		result = pg_plan_query(query, source, CURSOR_OPT_PARALLEL_OK, NULL);
@@ -236,11 +256,4 @@ gpurhh_plan_and_collect(Query *query, const char *source,
 	}
 	PG_END_TRY();
 	return result;
-}
-
-void
-gpurhh_init_agg_plan(void)
-{
-	prev_planner_hook = planner_hook;
-	planner_hook = finishing_planner;
 }

@@ -7,7 +7,7 @@
  * are groups of aggregates with the same methods.  The rows are single aggregates: a
  * row names the aggregate's family, the type of its argument and its states.
  *
- * The planner (plan/agg_path.c) and the emission (exec/agg_emit.c) only know what
+ * The planner (plan/grouping_aggregates.c) and the emission (exec/agg_emit.c) only know what
  * types.h says of families and rows.  So an aggregate that uses existing states is
  * added here and nowhere else.
  *

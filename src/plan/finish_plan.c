@@ -1,0 +1,216 @@
+/*-------------------------------------------------------------------------
+ *
+ * finish_plan.c
+ *		What is left to be done when a plan with GpuHashAggs is finished.
+ *
+ * In a finished plan core's own nodes refer to the columns that their children return,
+ * by number.  A CustomScan's scan tuple keeps the expressions instead.  Some of these
+ * EXPLAIN cannot show: columns of a UNION's Append, which are Vars of no table, and
+ * window functions, for which it looks for the WindowAgg (from version 18 on).  Those
+ * are made to refer to the child as well.  That is done only when the plan is
+ * finished, because until then core looks for the expression to find out which column
+ * of the scan tuple it is.
+ *
+ * Where grouping columns of GROUPING SETS are equal expressions, the expression does
+ * not tell which column of the scan tuple is meant.  Then the grouping references tell
+ * it, as they do in core's set_upper_references() for core's nodes.
+ *
+ * Plans are noted as they are made (gpurhh_note_plan, gpurhh_note_keys), and the
+ * planner's hook finishes those of its query at the end.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/planner.h"
+#include "optimizer/tlist.h"
+
+#include "plan/plan_info.h"
+
+static planner_hook_type prev_planner_hook = NULL;
+
+/* A column of a scan tuple that is to be the child's. */
+typedef struct ChildColumn
+{
+	CustomScan *cscan;
+	int			number;			/* in the scan tuple, from 0 */
+	AttrNumber	child_attribute;
+} ChildColumn;
+
+/* A column of a target list that is a key. */
+typedef struct KeyColumn
+{
+	CustomScan *cscan;
+	int			target;			/* in the target list, from 0 */
+	int			number;			/* in the scan tuple, from 0 */
+} KeyColumn;
+
+/* Of the query that is being planned. */
+static List *child_columns = NIL;
+static List *key_columns = NIL;
+
+/* Can EXPLAIN show it only as something that a child returns? */
+static bool
+is_of_child(Node *expr)
+{
+	return (IsA(expr, Var) && ((Var *) expr)->varno == 0) ||
+		contain_window_function(expr);
+}
+
+/* Takes note of a new plan, whose references are not set yet. */
+void
+gpurhh_note_plan(CustomScan *cscan, Plan *child)
+{
+	ListCell   *lc;
+
+	foreach(lc, cscan->custom_scan_tlist)
+	{
+		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
+		TargetEntry *from;
+		ChildColumn *column;
+
+		if (!is_of_child((Node *) expr))
+			continue;
+		from = tlist_member(expr, child->targetlist);
+		if (from == NULL)
+			elog(ERROR, "column of GpuHashAgg not found in what is below it");
+		column = palloc(sizeof(ChildColumn));
+		column->cscan = cscan;
+		column->number = foreach_current_index(lc);
+		column->child_attribute = from->resno;
+		child_columns = lappend(child_columns, column);
+	}
+}
+
+/*
+ * The same, where keys are told apart by the grouping references that the scan
+ * tuple has.  The target list is final but for references; those may be
+ * overwritten with another query's when a subquery's scan is left out.
+ */
+void
+gpurhh_note_keys(CustomScan *cscan)
+{
+	ListCell   *lc,
+			   *lc_key;
+
+	foreach(lc, cscan->scan.plan.targetlist)
+	{
+		TargetEntry *tle = lfirst_node(TargetEntry, lc);
+
+		foreach(lc_key, cscan->custom_scan_tlist)
+		{
+			TargetEntry *key = lfirst_node(TargetEntry, lc_key);
+			KeyColumn  *column;
+
+			if (key->ressortgroupref == 0 ||
+				key->ressortgroupref != tle->ressortgroupref)
+				continue;
+			if (!equal(key->expr, tle->expr))
+				elog(ERROR, "grouping reference %u is not the key's",
+					 key->ressortgroupref);
+			column = palloc(sizeof(KeyColumn));
+			column->cscan = cscan;
+			column->target = foreach_current_index(lc);
+			column->number = foreach_current_index(lc_key);
+			key_columns = lappend(key_columns, column);
+		}
+	}
+}
+
+static Expr *
+make_reference(int varno, int number, Expr *expr)
+{
+	return (Expr *) makeVar(varno, number + 1, exprType((Node *) expr),
+							exprTypmod((Node *) expr),
+							exprCollation((Node *) expr), 0);
+}
+
+/* Lets target lists refer to the keys' columns of the scan tuples. */
+static void
+finish_keys(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, key_columns)
+	{
+		KeyColumn  *column = lfirst(lc);
+		TargetEntry *tle = list_nth_node(TargetEntry,
+										 column->cscan->scan.plan.targetlist,
+										 column->target);
+		List	   *scan_tlist = column->cscan->custom_scan_tlist;
+		Expr	   *key = list_nth_node(TargetEntry, scan_tlist, column->number)->expr;
+		Var		   *found = (Var *) tle->expr;
+
+		/* core has thrown this plan away: of EXISTS it makes two and keeps one */
+		if (equal(found, key))
+			continue;
+
+		/* core has found one that is equal */
+		if (!IsA(found, Var) || found->varno != INDEX_VAR ||
+			!equal(list_nth_node(TargetEntry, scan_tlist, found->varattno - 1)->expr,
+				   key))
+			elog(ERROR, "column of GpuHashAgg is not the key that it was");
+		tle->expr = make_reference(INDEX_VAR, column->number, key);
+	}
+}
+
+/* Lets the scan tuples refer to what the children return. */
+static void
+finish_plans(void)
+{
+	ListCell   *lc;
+
+	foreach(lc, child_columns)
+	{
+		ChildColumn *column = lfirst(lc);
+		TargetEntry *tle = list_nth_node(TargetEntry,
+										 column->cscan->custom_scan_tlist,
+										 column->number);
+
+		tle->expr = make_reference(OUTER_VAR, column->child_attribute - 1,
+								   tle->expr);
+	}
+}
+
+static PlannedStmt *
+finishing_planner(Query *parse, const char *query_string, int cursor_options,
+				  ParamListInfo params)
+{
+	/* planning may call functions that plan queries of their own */
+	List	   *outer_columns = child_columns;
+	List	   *outer_keys = key_columns;
+	GpuRefusalCollector *outer_collector = gpurhh_begin_collecting();
+	PlannedStmt *result;
+
+	child_columns = NIL;
+	key_columns = NIL;
+	PG_TRY();
+	{
+		if (prev_planner_hook)
+			result = prev_planner_hook(parse, query_string, cursor_options,
+									   params);
+		else
+			result = standard_planner(parse, query_string, cursor_options,
+									  params);
+		finish_keys();
+		finish_plans();
+	}
+	PG_FINALLY();
+	{
+		child_columns = outer_columns;
+		key_columns = outer_keys;
+		gpurhh_end_collecting(outer_collector);
+	}
+	PG_END_TRY();
+	return result;
+}
+
+void
+gpurhh_init_finish_plan(void)
+{
+	prev_planner_hook = planner_hook;
+	planner_hook = finishing_planner;
+}
