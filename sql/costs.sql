@@ -66,4 +66,4 @@ SET work_mem = '64MB';
 SET enable_bitmapscan = off;
 SET cpu_index_tuple_cost = 0.08;
 SELECT clauses, plan_for(clauses)
-FROM (VALUES (''), ('LIMIT 10'), ('LIMIT 10000'), ('LIMIT 90000'), ('ORDER BY k'), ('ORDER BY k LIMIT 10')) AS c (clauses);
+FROM (VALUES (''), ('LIMIT 10'), ('LIMIT 10000'), ('LIMIT 30000'), ('LIMIT 90000'), ('ORDER BY k'), ('ORDER BY k LIMIT 10')) AS c (clauses);

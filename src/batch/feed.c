@@ -21,7 +21,7 @@
 static Size
 block_bytes_for(int n_columns, const FeedColumn *columns, Size rows)
 {
-	Size		bytes = BITMAP_BYTES(rows); /* failed rows */
+	Size		bytes = BITMAP_BYTES(rows); /* refused rows */
 
 	for (int c = 0; c < n_columns; c++)
 		bytes += TYPEALIGN(64, rows * columns[c].bytes) + BITMAP_BYTES(rows);

@@ -102,7 +102,7 @@ typedef struct ChannelQuery
 	LevelPlan	level_plan;		/* unless QUERY_LEVEL_NONE from the start */
 
 	BlockList	queued;			/* to the service */
-	BlockList	returned;		/* to the finisher, with failed rows */
+	BlockList	returned;		/* to the finisher, with refused rows */
 	int			n_outstanding;	/* queued, with the device, or returned */
 	uint64		n_done;			/* batches that are not outstanding any more */
 	bool		sleeps;			/* what gives its rows may sleep meanwhile, and
