@@ -5,12 +5,16 @@
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
 #	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 distinct
+#					sets cube
 #					(default: the first four; all but sum and q1 have 1,000,000 groups).  half:
 #					WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
 #					columns, a text first; text: keys as 'key123456'; md5: of 32
 #					characters; q1: TPC-H's query 1, over a table as its
-#					lineitem (6 groups); distinct: count(DISTINCT v) of 1000 values
+#					lineitem (6 groups); distinct: count(DISTINCT v) of 1000 values;
+#					sets: GROUPING SETS of two columns, with 100,000 and 100 values,
+#					each alone and both together; cube: CUBE of these and a third
+#					column with 7 values
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
 #					chooses, or parallel:N, gpurhh:N: with N workers
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
@@ -312,6 +316,17 @@ fi
 if one_of distinct; then
 	load "k int4, v int4" "$(key 1000000 int4), $value"
 	measure distinct 1000000 "count(*), sum(k), sum(c)" "SELECT k, count(DISTINCT v) AS c FROM t GROUP BY k"
+fi
+if one_of sets || one_of cube; then
+	load "a int4, b int4, c int4, v int4" "$(key 100000 int4), $(key 100 int4), $(key 7 int4), $value"
+	if one_of sets; then
+		measure sets 10000000 "count(*), sum(a), sum(b), sum(s)" \
+			"SELECT a, b, sum(v) AS s FROM t GROUP BY GROUPING SETS ((a, b), (a), (b))"
+	fi
+	if one_of cube; then
+		measure cube 70000000 "count(*), sum(a), sum(b), sum(c), sum(s)" \
+			"SELECT a, b, c, sum(v) AS s FROM t GROUP BY CUBE (a, b, c)"
+	fi
 fi
 sql -c "DROP TABLE IF EXISTS t"
 
