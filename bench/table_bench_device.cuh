@@ -141,7 +141,7 @@ private:
 		batch.n_rows = (uint32_t) n;
 		batch.values_offset[1] = (uint32_t) aligned(n * key_bytes);
 		batch.used_bytes = (uint32_t) (batch.values_offset[1] + n * 8);
-		batch.failed_offset = (uint32_t) aligned(batch.used_bytes);
+		batch.refused_offset = (uint32_t) aligned(batch.used_bytes);
 		if (ops().map_submit(table_, &batch, 0, &err_) != RHH_OK)
 			return false;
 		in_flight_++;
@@ -237,10 +237,10 @@ private:
 			else
 			{
 				in_flight_--;
-				if (events[i].n_failed > 0)
+				if (events[i].n_refused > 0)
 				{
 					snprintf(err_.message, sizeof err_.message, "%u rows of a batch failed",
-							 events[i].n_failed);
+							 events[i].n_refused);
 					return false;
 				}
 			}

@@ -1017,7 +1017,12 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		{
 			space->stash_at = atomicAdd(&stash.n[0], space->n_stashed);
 			if (space->stash_at > stash.room || stash.room - space->stash_at < space->n_stashed)
+			{
 				space->base = RHH_NO_GROUP;
+				/* the stash counts as full, so what is left of it must be free records */
+				for (uint32_t r = space->stash_at; r < stash.room; r++)
+					stash.records[(size_t) r * local.record_words] = RHH_LOCAL_FREE;
+			}
 			else
 			{
 				stash.first[unit.part] = space->stash_at;
