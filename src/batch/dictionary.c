@@ -290,6 +290,22 @@ over_limit(DictionaryShared *shared, Size bytes)
 	return pg_atomic_read_u64(&shared->bytes) + bytes > shared->limit;
 }
 
+/*
+ * Counts so many bytes, unless that would go beyond the limit and within_limit says
+ * that it must not.  Participants may do so at the same time, so a count that is too
+ * much is taken back, rather than looked at before.
+ */
+static bool
+charge(DictionaryShared *shared, Size bytes, bool within_limit)
+{
+	uint64		before = pg_atomic_fetch_add_u64(&shared->bytes, bytes);
+
+	if (!within_limit || before + bytes <= shared->limit)
+		return true;
+	pg_atomic_fetch_sub_u64(&shared->bytes, bytes);
+	return false;
+}
+
 /* Makes room for so many bytes in the chunk; returns false if there is no memory. */
 static bool
 reserve(Dictionary *dictionary, Size bytes, bool within_limit)
@@ -302,12 +318,14 @@ reserve(Dictionary *dictionary, Size bytes, bool within_limit)
 	if (likely(dictionary->next != NULL &&
 			   dictionary->end - dictionary->next >= bytes))
 		return true;
-	if (within_limit && over_limit(shared, chunk_bytes))
+	if (!charge(shared, chunk_bytes, within_limit))
 		return false;
 	place = allocate(dictionary, chunk_bytes, false);
 	if (place == 0)
+	{
+		pg_atomic_fetch_sub_u64(&shared->bytes, chunk_bytes);
 		return false;
-	pg_atomic_fetch_add_u64(&shared->bytes, chunk_bytes);
+	}
 	dictionary->next = address_of(dictionary, place);
 	dictionary->end = dictionary->next + chunk_bytes;
 	if (dictionary->area != NULL)

@@ -296,16 +296,14 @@ take_block(ChannelArea *area, ChannelQuery *query)
 	int			block = -1;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (query->n_outstanding < LEVEL_OUTSTANDING)
+	if (query->n_outstanding < LEVEL_OUTSTANDING &&
+		(area->n_free > 1 || (area->n_free == 1 && query->n_outstanding == 0)))
 	{
-		if (area->n_free > 1 || (area->n_free == 1 && query->n_outstanding == 0))
-		{
-			block = gpurhh_block_take(area, BLOCK_SERVICE);
-			query->n_outstanding++;
-		}
-		else
-			area->service_wants_block = true;
+		block = gpurhh_block_take(area, BLOCK_SERVICE);
+		query->n_outstanding++;
 	}
+	else
+		area->service_wants_block = true;	/* the session's blocks, too, wake us */
 	LWLockRelease(&area->lock);
 	return block;
 }
@@ -315,6 +313,19 @@ static inline bool
 is_refused(const LevelPiece *piece, uint32 g)
 {
 	return (piece->feed.refused[g / 8] >> (g % 8)) & 1;
+}
+
+/* All refused rows of the chunk's groups have gone to the session. */
+static void
+end_chunk(LevelWork *work)
+{
+	work->chunk_full = false;
+	work->n_read += work->chunk.n_groups;
+	if (work->n_read == work->refused->feed.n_groups)
+	{
+		work->refused->state = PIECE_FREE;
+		work->refused = NULL;
+	}
 }
 
 /*
@@ -331,6 +342,15 @@ return_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 
 	if (!work->chunk_full)
 		return false;
+	/* a chunk without a refused row needs no block */
+	while (work->chunk_next < chunk->n_groups &&
+		   !is_refused(piece, work->n_read + work->chunk_next))
+		work->chunk_next++;
+	if (work->chunk_next == chunk->n_groups)
+	{
+		end_chunk(work);
+		return true;
+	}
 	block = take_block(area, query);
 	if (block < 0)
 		return false;
@@ -353,27 +373,13 @@ return_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 		work->chunk_next = end > first ? end : first + 1;
 	}
 
-	if (work->feed.n_rows > 0)
-		gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
+	gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	if (work->feed.n_rows > 0)
-	{
-		area->blocks[block].all_rows = true;
-		gpurhh_service_return_block(area, query, block);
-	}
-	else
-		gpurhh_block_done(area, query, block);
+	area->blocks[block].all_rows = true;
+	gpurhh_service_return_block(area, query, block);
 	LWLockRelease(&area->lock);
-
-	if (work->chunk_next < chunk->n_groups)
-		return true;
-	work->chunk_full = false;
-	work->n_read += chunk->n_groups;
-	if (work->n_read == piece->feed.n_groups)
-	{
-		piece->state = PIECE_FREE;
-		work->refused = NULL;
-	}
+	if (work->chunk_next == chunk->n_groups)
+		end_chunk(work);
 	return true;
 }
 

@@ -23,7 +23,7 @@ typedef enum QueryMapState
 	MAP_NONE,					/* no query, or not looked at yet */
 	MAP_OPEN,
 	MAP_DECLINED,				/* there is no map: batches go back as they come */
-	MAP_MAKING_LEVEL,			/* batches come from the first map's groups */
+	MAP_MAKING_LEVEL,			/* its rows are made of the first map's groups */
 	MAP_FINISHING,
 	MAP_READING
 } QueryMapState;
@@ -39,7 +39,7 @@ typedef struct ServiceQuery
 	rhh_map    *map;			/* of the only level, or of the second */
 	rhh_map    *first_map;		/* of the first of two levels; NULL: there is only
 								 * one level, or this map has been read and freed */
-	LevelWork  *level;			/* while batches are made of the first map's groups */
+	LevelWork  *level;			/* while rows are made of the first map's groups */
 	int			in_flight;		/* commands that the device has not completed */
 	bool		cancelled;
 	int			result_block;	/* which the device fills with result, or -1 */
