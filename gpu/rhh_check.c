@@ -1,10 +1,10 @@
 /*
  * rhh_check.c
- *		Checks whether specs and batches keep the rules of rhh_device.h.
+ *		Checks whether calls keep the rules of rhh_device.h.
  *
- * The devices trust a spec and a batch that have been checked: with wrong offsets or
- * column numbers they would read and write out of bounds.  The contents of bitmaps and
- * the values are not checked, since any contents are safe.
+ * The devices trust what has been checked: with wrong offsets or column numbers they
+ * would read and write out of bounds.  The contents of bitmaps and the values are not
+ * checked, since any contents are safe.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +21,14 @@ invalid(rhh_error *err, const char *format, ...)
 	vsnprintf(err->message, sizeof(err->message), format, args);
 	va_end(args);
 	return RHH_INVALID;
+}
+
+static rhh_status
+cancelled(rhh_error *err)
+{
+	err->status = RHH_CANCELLED;
+	snprintf(err->message, sizeof(err->message), "the map was cancelled");
+	return RHH_CANCELLED;
 }
 
 static bool
@@ -64,11 +72,11 @@ rhh_status
 rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 {
 	if (spec->n_columns < 1 || spec->n_columns > RHH_MAX_COLUMNS)
-		return invalid(err, "a table cannot have %u columns", (unsigned) spec->n_columns);
+		return invalid(err, "a map cannot have %u columns", (unsigned) spec->n_columns);
 	if (spec->n_keys < 1 || spec->n_keys > RHH_MAX_KEYS)
-		return invalid(err, "a table cannot have %u keys", (unsigned) spec->n_keys);
+		return invalid(err, "a map cannot have %u keys", (unsigned) spec->n_keys);
 	if (spec->n_states > RHH_MAX_STATES)
-		return invalid(err, "a table cannot have %u states", (unsigned) spec->n_states);
+		return invalid(err, "a map cannot have %u states", (unsigned) spec->n_states);
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 		if (!is_width(spec->column_bytes[c]))
 			return invalid(err, "column %u cannot have %u bytes",
@@ -80,7 +88,7 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 		if (check_state(spec, s, err) != RHH_OK)
 			return err->status;
 	if (rhh_all_state_words(spec) > RHH_MAX_STATE_WORDS)
-		return invalid(err, "a table cannot have %u words of states",
+		return invalid(err, "a map cannot have %u words of states",
 					   (unsigned) rhh_all_state_words(spec));
 	if (spec->max_probe_buckets < 1)
 		return invalid(err, "the probe cap is zero");
@@ -92,11 +100,25 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 	return RHH_OK;
 }
 
-rhh_status
-rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch, rhh_error *err)
+/* Can the map be given rows? */
+static rhh_status
+check_takes_rows(const rhh_map_state *map, rhh_error *err)
 {
+	if (map->cancelled)
+		return cancelled(err);
+	if (map->finishing)
+		return invalid(err, "a map that is being finished takes no rows");
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err)
+{
+	const rhh_map_spec *spec = map->spec;
 	uint64_t	bitmap_bytes = ((uint64_t) batch->n_rows + 7) / 8;
 
+	if (check_takes_rows(map, err) != RHH_OK)
+		return err->status;
 	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows)
 		return invalid(err, "a batch cannot have %u rows", (unsigned) batch->n_rows);
 	if (batch->base == NULL || (uintptr_t) batch->base % 64 != 0)
@@ -160,18 +182,89 @@ check_row_column(const rhh_map_spec *source, const rhh_row_column *column, uint3
 }
 
 rhh_status
-rhh_check_feed(const rhh_map_spec *spec, const rhh_map_spec *source, const rhh_feed *feed,
+rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *feed,
 			   rhh_error *err)
 {
+	const rhh_map_spec *spec = map->spec;
 	const rhh_row_spec *rows = feed->rows;
+	uint64_t	n_groups;
 
+	feed->n_groups = 0;
+	if (check_takes_rows(map, err) != RHH_OK)
+		return err->status;
+	if (source->cancelled)
+		return cancelled(err);
+	if (source->device != map->device)
+		return invalid(err, "the groups to feed are in another device");
+	if (!source->finished)
+		return invalid(err, "the groups to feed are not finished");
+	if (source->n_orphans > 0)
+		return invalid(err, "groups without a slot cannot be fed");
+	if (rows == NULL)
+		return invalid(err, "there is no description of the rows to feed");
 	if (rows->n_sets > RHH_MAX_SETS || feed->set >= rows->n_sets)
 		return invalid(err, "there is no set %u", (unsigned) feed->set);
+	if ((uint64_t) rows->first_set + rows->n_sets > UINT8_MAX + 1)
+		return invalid(err, "set numbers from %u on do not fit a byte",
+					   (unsigned) rows->first_set);
 	if (feed->refused == NULL)
 		return invalid(err, "there is no bitmap for rows that are refused");
 	for (uint32_t c = 0; c < spec->n_columns; c++)
-		if (check_row_column(source, &rows->columns[c], c, spec->column_bytes[c],
+		if (check_row_column(source->spec, &rows->columns[c], c, spec->column_bytes[c],
 							 err) != RHH_OK)
 			return err->status;
+	if (feed->first_group >= source->n_groups)
+		return RHH_OK;
+	if (source->extracting)
+	{
+		err->status = RHH_BUSY;
+		snprintf(err->message, sizeof(err->message), "groups are being extracted");
+		return RHH_BUSY;
+	}
+	n_groups = source->n_groups - feed->first_group;
+	feed->n_groups = n_groups < spec->max_batch_rows ?
+		(uint32_t) n_groups : spec->max_batch_rows;
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_finish(const rhh_map_state *map, rhh_error *err)
+{
+	if (map->cancelled)
+		return cancelled(err);
+	if (map->finishing)
+		return invalid(err, "the map is being finished already");
+	if (map->in_flight)
+		return invalid(err, "batches are in flight");
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_extract(const rhh_map_state *map, const rhh_result *result, rhh_error *err)
+{
+	if (map->cancelled)
+		return cancelled(err);
+	if (!map->finished)
+		return invalid(err, "the map is not finished");
+	if (map->extracting)
+		return invalid(err, "groups are being extracted");
+	if (result->words == NULL || result->capacity_groups < 1)
+		return invalid(err, "the result has no room for a group");
+	return RHH_OK;
+}
+
+rhh_status
+rhh_check_seek(const rhh_map_state *map, uint64_t group, rhh_error *err)
+{
+	if (map->cancelled)
+		return cancelled(err);
+	if (!map->finished)
+		return invalid(err, "the map is not finished");
+	if (map->extracting)
+		return invalid(err, "groups are being extracted");
+	if (map->n_orphans > 0)
+		return invalid(err, "groups without a slot come out once");
+	if (group > map->n_groups)
+		return invalid(err, "there are not so many groups");
 	return RHH_OK;
 }

@@ -1,9 +1,14 @@
 /*
  * rhh_check.h
- *		Checks whether specs and batches keep the rules of rhh_device.h.
+ *		Checks whether calls keep the rules of rhh_device.h: what is given (specs,
+ *		batches, feeds), and when.
  *
  * Both devices check here, so that they accept and reject the same, with the same
  * messages.
+ *
+ * Each function returns RHH_OK and leaves *err as it is, or returns another status,
+ * and *err says what is wrong.  A call for a map that was cancelled is answered with
+ * RHH_CANCELLED, whatever else is wrong with it.
  */
 #ifndef RHH_CHECK_H
 #define RHH_CHECK_H
@@ -14,19 +19,36 @@
 extern "C" {
 #endif
 
-/*
- * Checks a spec.  Returns RHH_OK and leaves *err as it is; or returns RHH_INVALID, and
- * *err says what is wrong.
- */
+/* How far a map is, as its caller knows from calls and from events. */
+typedef struct rhh_map_state
+{
+	const rhh_map_spec *spec;	/* which has been checked */
+	const rhh_device *device;
+	bool		cancelled;		/* map_cancel was called */
+	bool		in_flight;		/* events of batches or of pieces are due */
+	bool		finishing;		/* map_finish was called */
+	bool		finished;		/* and its event was reported */
+	bool		extracting;		/* the event of map_extract is due */
+	uint64_t	n_groups;		/* once it is finished, without the orphans */
+	uint64_t	n_orphans;
+} rhh_map_state;
+
 rhh_status	rhh_check_spec(const rhh_map_spec *spec, rhh_error *err);
 
-/* The same for a batch of a map whose spec has been checked. */
-rhh_status	rhh_check_batch(const rhh_map_spec *spec, const rhh_batch *batch,
-							rhh_error *err);
+rhh_status	rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch,
+							 rhh_error *err);
 
-/* The same for rows that a map of this spec is fed of another one's groups. */
-rhh_status	rhh_check_feed(const rhh_map_spec *spec, const rhh_map_spec *source,
-						   const rhh_feed *feed, rhh_error *err);
+/*
+ * Sets feed->n_groups to the most groups that the piece can have; 0 says that there are
+ * none from first_group on.
+ */
+rhh_status	rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source,
+						   rhh_feed *feed, rhh_error *err);
+
+rhh_status	rhh_check_finish(const rhh_map_state *map, rhh_error *err);
+rhh_status	rhh_check_extract(const rhh_map_state *map, const rhh_result *result,
+							  rhh_error *err);
+rhh_status	rhh_check_seek(const rhh_map_state *map, uint64_t group, rhh_error *err);
 
 #ifdef __cplusplus
 }

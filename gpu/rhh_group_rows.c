@@ -104,8 +104,8 @@ align(uint64_t bytes)
 }
 
 uint64_t
-rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t n,
-					  rhh_batch *batch)
+rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t set,
+					  uint64_t null_keys, uint32_t n, rhh_batch *batch)
 {
 	uint64_t	bitmap_bytes = align(((uint64_t) n + 63) / 64 * 8);
 	uint64_t	at = 64;		/* an offset of 0 says that there are no NULLs */
@@ -117,7 +117,7 @@ rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32
 	{
 		batch->values_offset[c] = (uint32_t) at;
 		at += align((uint64_t) n * spec->column_bytes[c]);
-		if (rhh_row_may_be_null(&rows->columns[c], rows->n_parts))
+		if (rhh_row_may_be_null(&rows->columns[c], rows->n_parts, rows->outside[set], null_keys))
 		{
 			batch->nulls_offset[c] = (uint32_t) at;
 			at += bitmap_bytes;

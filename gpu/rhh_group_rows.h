@@ -80,12 +80,25 @@ rhh_row_is_null(const rhh_row_column *column, uint32_t n_parts, uint64_t outside
 	return null;
 }
 
-/* May the column be NULL in any row? */
+/*
+ * May the column be NULL in a row of these groups?  null_keys has the bits of the keys
+ * that may be NULL in one of the groups; outside is as above.
+ */
 RHH_HD bool
-rhh_row_may_be_null(const rhh_row_column *column, uint32_t n_parts)
+rhh_row_may_be_null(const rhh_row_column *column, uint32_t n_parts, uint64_t outside,
+					uint64_t null_keys)
 {
-	return column->kind == RHH_ROW_KEY || column->kind == RHH_ROW_KEY_IS_NULL ||
-		column->kind == RHH_ROW_ANY || (column->part >= 0 && n_parts > 1);
+	if (column->part >= 0 && n_parts > 1)
+		return true;
+	switch (column->kind)
+	{
+		case RHH_ROW_KEY:
+			return ((null_keys | outside) >> column->key) & 1;
+		case RHH_ROW_KEY_IS_NULL:
+			return (null_keys >> column->key) & 1;
+		default:
+			return column->kind == RHH_ROW_ANY;
+	}
 }
 
 #ifdef __cplusplus
@@ -109,12 +122,13 @@ void		rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set,
 								 uint8_t *bitmap, uint32_t at_row);
 
 /*
- * Lays out n rows as a batch for a map of this spec, with a bitmap for each column
- * that may be NULL; the batch has no base yet.  Returns the bytes that it takes, its
- * bitmap of refused rows included, or 0 if it would take more than a batch can.
+ * Lays out n rows of a set as a batch for a map of this spec.  A column has a bitmap if
+ * it may be NULL, for which null_keys says which keys may be: without one it is read
+ * faster.  The batch has no base yet.  Returns the bytes that it takes, its bitmap of
+ * refused rows included, or 0 if it would take more than a batch can.
  */
-uint64_t	rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t n,
-								  rhh_batch *batch);
+uint64_t	rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t set,
+								  uint64_t null_keys, uint32_t n, rhh_batch *batch);
 
 #ifdef __cplusplus
 }

@@ -79,13 +79,12 @@ typedef struct command
 	uint64_t	tag;
 	rhh_batch	batch;
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
-	uint8_t    *feed_memory;	/* where its rows are, from its scan to its end */
 	rhh_cpu_refused refused;
 	rhh_result *result;
 	bool		merge;			/* extract: what found no room in a partition */
-	uint64_t	first_group;	/* extract: of the table's, and how many */
+	uint64_t	first_group;	/* extract: of the map's, and how many */
 	uint32_t	n_groups;
-	atomic_bool skipped;		/* a worker found the table cancelled */
+	atomic_bool skipped;		/* a worker found the map cancelled */
 
 	/* under the device's lock once it is submitted */
 	command_phase phase;
@@ -105,7 +104,7 @@ typedef struct command_list
 struct rhh_map
 {
 	rhh_device *dev;
-	rhh_map    *next;			/* of the device's tables */
+	rhh_map    *next;			/* of the device's maps */
 	rhh_map    *prev;
 	rhh_cpu_layout layout;
 	rhh_cpu_budget budget;
@@ -162,7 +161,7 @@ struct rhh_device
 	pthread_cond_t wake;
 	uint32_t	n_waiting;		/* workers; under the lock, */
 	bool		stopping;		/* like this, */
-	rhh_map    *first_turn;		/* of the tables that have commands, */
+	rhh_map    *first_turn;		/* of the maps that have commands, */
 	rhh_map    *last_turn;
 	command_list done;			/* the commands to be reported, */
 	rhh_cpu_lists *lists;
@@ -224,7 +223,7 @@ now_ns(void)
 /* ---------- tasks ---------- */
 
 /*
- * Writes groups of a finished table, counted through its partitions, to a result:
+ * Writes groups of a finished map, counted through its partitions, to a result:
  * those from first + at to first + end - 1, the first of them at place at.
  */
 static void
@@ -268,52 +267,56 @@ run_extract(const command *cmd, uint32_t piece)
 }
 
 /*
- * Makes the rows of a piece that map_feed() was called for: takes the groups' words
- * and fills the batch's columns.  False: there is no memory.
+ * Makes the rows of a piece that map_feed() was called for: takes the groups' words, some
+ * groups at a time, so that they stay in the cache, and fills the batch's columns.  The
+ * rows are with the batch's lists until its last task is done.  False: there is no memory.
  */
 static bool
-make_rows(command *cmd)
+make_rows(command *cmd, rhh_cpu_scratch *scratch)
 {
 	const rhh_feed *feed = &cmd->feed;
 	const rhh_row_spec *rows = feed->rows;
 	const rhh_map_spec *spec = &cmd->map->layout.spec;
-	const uint32_t n = cmd->batch.n_rows;
-	const uint64_t bytes = rhh_group_rows_layout(spec, rows, n, &cmd->batch);
-	rhh_result	result = {.capacity_groups = n};
-	uint64_t	any_null = 0;
-	void	   *memory;
+	const uint64_t outside = rows->outside[feed->set];
+	const uint32_t n_rows = feed->n_groups;
+	rhh_result	some = {.capacity_groups = RHH_CPU_FEED_SOME_GROUPS};
+	rhh_batch  *batch = &cmd->batch;
+	uint64_t	null_keys = 0;	/* that are NULL in any of the groups */
 
-	result.words = malloc((size_t) n * sizeof(uint64_t) *
-						  rhh_result_words(&feed->source->layout.spec));
-	if (result.words == NULL || posix_memalign(&memory, 64, bytes) != 0)
-	{
-		free(result.words);
+	if (!rhh_cpu_room_for_feed(cmd->lists, batch->used_bytes, scratch,
+							   some.capacity_groups *
+							   rhh_result_words(&feed->source->layout.spec)))
 		return false;
-	}
-	extract_groups(feed->source, feed->first_group, 0, n, &result);
-	for (uint32_t i = 0; i < n; i++)
-		any_null |= result.words[i];
-	cmd->feed_memory = cmd->batch.base = memory;
+	batch->base = cmd->lists->rows;
+	some.words = scratch->group_words;
 	for (uint32_t c = 0; c < spec->n_columns; c++)
+		if (batch->nulls_offset[c] != 0)
+			memset(batch->base + batch->nulls_offset[c], 0, ((size_t) n_rows + 63) / 64 * 8);
+	for (uint32_t row = 0; row < n_rows; row += some.capacity_groups)
 	{
-		const rhh_row_column *column = &rows->columns[c];
-		uint32_t   *nulls_offset = &cmd->batch.nulls_offset[c];
-		uint64_t	key_nulls = any_null |
-			(column->kind == RHH_ROW_KEY ? rows->outside[feed->set] : 0);
+		const uint32_t n = n_rows - row < some.capacity_groups ?
+			n_rows - row : some.capacity_groups;
+		uint64_t	some_null = 0;
 
-		rhh_group_rows_values(rows, c, spec->column_bytes[c], feed->set, result.words, n, n,
-							  cmd->batch.base + cmd->batch.values_offset[c]);
-		/* a column without a NULL is read faster if it has no bitmap */
-		if (column->kind != RHH_ROW_ANY && column->part < 0 &&
-			!((key_nulls >> column->key) & 1))
-			*nulls_offset = 0;
-		if (*nulls_offset == 0)
-			continue;
-		memset(cmd->batch.base + *nulls_offset, 0, ((size_t) n + 63) / 64 * 8);
-		rhh_group_rows_nulls(rows, c, feed->set, result.words, n, n,
-							 cmd->batch.base + *nulls_offset, 0);
+		extract_groups(feed->source, feed->first_group + row, 0, n, &some);
+		for (uint32_t i = 0; i < n; i++)
+			some_null |= some.words[i];
+		null_keys |= some_null;
+		for (uint32_t c = 0; c < spec->n_columns; c++)
+		{
+			rhh_group_rows_values(rows, c, spec->column_bytes[c], feed->set, some.words,
+								  some.capacity_groups, n,
+								  batch->base + batch->values_offset[c] +
+								  (size_t) row * spec->column_bytes[c]);
+			if (rhh_row_may_be_null(&rows->columns[c], rows->n_parts, outside, some_null))
+				rhh_group_rows_nulls(rows, c, feed->set, some.words, some.capacity_groups, n,
+									 batch->base + batch->nulls_offset[c], row);
+		}
 	}
-	free(result.words);
+	/* a column without a NULL is read faster if it has no bitmap */
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+		if (!rhh_row_may_be_null(&rows->columns[c], rows->n_parts, outside, null_keys))
+			batch->nulls_offset[c] = 0;
 	return true;
 }
 
@@ -321,7 +324,7 @@ make_rows(command *cmd)
 static void
 refuse_rows(command *cmd, rhh_cpu_part *part)
 {
-	const uint32_t n = cmd->batch.n_rows;
+	const uint32_t n = cmd->feed.n_groups;
 
 	memset(cmd->refused.bitmap, 0xFF, n / 8);
 	if (n % 8 != 0)
@@ -369,7 +372,7 @@ run_scan(command *cmd, worker *self)
 		if (part->layout == NULL)
 			rhh_cpu_local_init(local, &map->layout, &map->budget);
 	}
-	if (cmd->feed.source != NULL && !make_rows(cmd))
+	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
 	{
 		refuse_rows(cmd, part);
 		if (local != NULL)
@@ -573,8 +576,6 @@ finish_command(rhh_device *dev, command *cmd)
 	if (cmd->lists != NULL)
 		dev->free_lists[dev->n_free_lists++] = cmd->lists;
 	cmd->lists = NULL;
-	free(cmd->feed_memory);
-	cmd->feed_memory = NULL;
 	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns > 0)
 		atomic_fetch_add_explicit(&map->extract_ns, now_ns() - cmd->start_ns,
 								  memory_order_relaxed);
@@ -671,7 +672,6 @@ new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 	cmd->tag = tag;
 	cmd->result = NULL;
 	cmd->feed.source = NULL;
-	cmd->feed_memory = NULL;
 	cmd->lists = NULL;
 	cmd->start_ns = 0;
 	atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
@@ -992,7 +992,7 @@ cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 
 	map = calloc(1, sizeof(*map));
 	if (map == NULL)
-		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
+		return fail(err, RHH_NO_MEMORY, "could not allocate a map");
 	map->dev = dev;
 	map->budget.parent = &dev->budget;
 	map->budget.limit_bytes = limit_bytes;
@@ -1008,7 +1008,7 @@ cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 		free(map->parts);
 		free(map->locals);
 		free(map);
-		return fail(err, RHH_NO_MEMORY, "could not allocate a table");
+		return fail(err, RHH_NO_MEMORY, "could not allocate a map");
 	}
 	for (uint32_t p = 0; p < map->layout.n_parts; p++)
 	{
@@ -1018,7 +1018,7 @@ cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 			/* those not initialized are zero, and have nothing to free */
 			free_map(map);
 			return fail(err, RHH_NO_MEMORY,
-						"could not allocate the smallest table in %llu bytes",
+						"could not allocate the smallest hash table in %llu bytes",
 						(unsigned long long) limit_bytes);
 		}
 	}
@@ -1038,16 +1038,31 @@ max_batches(const rhh_device *dev)
 		2 * dev->n_workers : RHH_CPU_BATCHES_IN_FLIGHT;
 }
 
+/* What rhh_check.h asks for. */
+static rhh_map_state
+state_of(rhh_map *map)
+{
+	return (rhh_map_state){
+		.spec = &map->layout.spec,
+		.device = map->dev,
+		.cancelled = atomic_load_explicit(&map->cancelled, memory_order_relaxed),
+		.in_flight = map->batches_in_flight > 0,
+		.finishing = map->finishing,
+		.finished = map->finished,
+		.extracting = map->extracting,
+		.n_groups = map->n_groups,
+		.n_orphans = n_orphans_of(map)
+	};
+}
+
 /* A command for a batch, to be filled in and submitted.  NULL: see err. */
 static command *
 new_batch(rhh_map *map, uint64_t tag, rhh_error *err)
 {
 	command    *cmd = NULL;
 
-	if (atomic_load_explicit(&map->cancelled, memory_order_relaxed))
-		(void) fail(err, RHH_CANCELLED, "the table was cancelled");
-	else if (map->batches_in_flight == max_batches(map->dev) ||
-			 (cmd = new_command(map, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
+	if (map->batches_in_flight == max_batches(map->dev) ||
+		(cmd = new_command(map, RHH_EVENT_BATCH, tag, MAX_BATCHES)) == NULL)
 		(void) fail(err, RHH_BUSY, "too many batches are in flight");
 	return cmd;
 }
@@ -1056,11 +1071,10 @@ static rhh_status
 cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 			   rhh_error *err)
 {
+	const rhh_map_state state = state_of(map);
 	command    *cmd;
 
-	if (map->finishing)
-		return fail(err, RHH_INVALID, "the table is finished");
-	if (rhh_check_batch(&map->layout.spec, batch, err) != RHH_OK)
+	if (rhh_check_submit(&state, batch, err) != RHH_OK)
 		return err->status;
 	cmd = new_batch(map, tag, err);
 	if (cmd == NULL)
@@ -1076,39 +1090,31 @@ cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 static rhh_status
 cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 {
-	const rhh_map_spec *spec = &map->layout.spec;
-	rhh_map    *source = feed->source;
-	rhh_batch	batch;
-	uint64_t	n_left;
-	uint32_t	n = RHH_CPU_FEED_GROUPS;
+	const rhh_map_state state = state_of(map);
+	const rhh_map_state source = state_of(feed->source);
+	uint64_t	bytes;
 	command    *cmd;
 
-	feed->n_groups = 0;
-	if (map->finishing)
-		return fail(err, RHH_INVALID, "the table is finished");
-	if (!source->finished || n_orphans_of(source) > 0)
-		return fail(err, RHH_INVALID, "the groups to feed are not finished");
-	if (rhh_check_feed(spec, &source->layout.spec, feed, err) != RHH_OK)
+	if (rhh_check_feed(&state, &source, feed, err) != RHH_OK)
 		return err->status;
-	if (source->extracting)
-		return fail(err, RHH_BUSY, "groups are being extracted");
-	if (feed->first_group >= source->n_groups)
+	if (feed->n_groups == 0)
 		return succeed(err);
 	cmd = new_batch(map, tag, err);
 	if (cmd == NULL)
+	{
+		feed->n_groups = 0;
 		return err->status;
-	n_left = source->n_groups - feed->first_group;
-	if (n > spec->max_batch_rows)
-		n = spec->max_batch_rows;
-	if (n > n_left)
-		n = (uint32_t) n_left;
-	while (rhh_group_rows_layout(spec, feed->rows, n, &batch) == 0)
-		n /= 2;
-	feed->n_groups = n;
+	}
+	if (feed->n_groups > RHH_CPU_FEED_GROUPS)
+		feed->n_groups = RHH_CPU_FEED_GROUPS;
+	/* which keys are NULL is only known once the groups have been read */
+	while ((bytes = rhh_group_rows_layout(state.spec, feed->rows, feed->set, UINT64_MAX,
+										  feed->n_groups, &cmd->batch)) == 0 ||
+		   (bytes > RHH_CPU_FEED_BYTES && feed->n_groups > 1))
+		feed->n_groups /= 2;
 	cmd->feed = *feed;
-	cmd->batch.n_rows = n;
 	cmd->refused.bitmap = feed->refused;
-	cmd->refused.bytes = (n + 7) / 8;
+	cmd->refused.bytes = (feed->n_groups + 7) / 8;
 	map->batches_in_flight++;
 	submit_command(map->dev, cmd, 0);
 	return succeed(err);
@@ -1117,12 +1123,11 @@ cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 static rhh_status
 cpu_map_finish(rhh_map *map, rhh_error *err)
 {
+	const rhh_map_state state = state_of(map);
 	command    *cmd;
 
-	if (map->finishing)
-		return fail(err, RHH_INVALID, "the table is finished");
-	if (map->batches_in_flight > 0)
-		return fail(err, RHH_INVALID, "batches are in flight");
+	if (rhh_check_finish(&state, err) != RHH_OK)
+		return err->status;
 	cmd = new_command(map, RHH_EVENT_FINISH, 0, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
@@ -1135,7 +1140,8 @@ static rhh_status
 cpu_map_extract(rhh_map *map, rhh_result *result, uint64_t tag,
 				rhh_error *err)
 {
-	const uint64_t n_orphans = n_orphans_of(map);
+	const rhh_map_state state = state_of(map);
+	const uint64_t n_orphans = state.n_orphans;
 	const bool	merge = map->n_orphans_extracted < n_orphans;
 	const uint64_t n_left = merge ? n_orphans - map->n_orphans_extracted :
 		map->n_groups - map->n_extracted;
@@ -1143,14 +1149,8 @@ cpu_map_extract(rhh_map *map, rhh_result *result, uint64_t tag,
 	uint32_t	n_pieces;
 	command    *cmd;
 
-	if (!map->finished)
-		return fail(err, RHH_INVALID, "the table is not finished");
-	if (map->extracting)
-		return fail(err, RHH_INVALID, "groups are being extracted");
-	if (result->capacity_groups < 1)
-		return fail(err, RHH_INVALID, "the result has no room");
-	if (atomic_load_explicit(&map->cancelled, memory_order_relaxed))
-		return fail(err, RHH_CANCELLED, "the table was cancelled");
+	if (rhh_check_extract(&state, result, err) != RHH_OK)
+		return err->status;
 	cmd = new_command(map, RHH_EVENT_EXTRACT, tag, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
@@ -1168,14 +1168,10 @@ cpu_map_extract(rhh_map *map, rhh_result *result, uint64_t tag,
 static rhh_status
 cpu_map_seek(rhh_map *map, uint64_t group, rhh_error *err)
 {
-	if (!map->finished)
-		return fail(err, RHH_INVALID, "the table is not finished");
-	if (map->extracting)
-		return fail(err, RHH_INVALID, "groups are being extracted");
-	if (n_orphans_of(map) > 0)
-		return fail(err, RHH_INVALID, "groups without a slot come out once");
-	if (group > map->n_groups)
-		return fail(err, RHH_INVALID, "there are not so many groups");
+	const rhh_map_state state = state_of(map);
+
+	if (rhh_check_seek(&state, group, err) != RHH_OK)
+		return err->status;
 	map->n_extracted = group;
 	return succeed(err);
 }

@@ -109,6 +109,7 @@ rhh_cpu_scratch_free(rhh_cpu_scratch *scratch)
 	free(scratch->mask);
 	free(scratch->left);
 	free(scratch->part_rows);
+	free(scratch->group_words);
 	memset(scratch, 0, sizeof(*scratch));
 }
 
@@ -125,6 +126,7 @@ rhh_cpu_lists_free(rhh_cpu_lists *lists)
 {
 	free(lists->entries);
 	free(lists->first);
+	free(lists->rows);
 }
 
 /* Makes room for n entries, whose contents need not be kept.  False: no memory. */
@@ -137,6 +139,31 @@ make_room(uint64_t **entries, uint32_t *room, uint32_t n)
 	*entries = malloc(n * sizeof(uint64_t));
 	*room = *entries != NULL ? n : 0;
 	return *entries != NULL;
+}
+
+/*
+ * Makes room for the rows of a batch that is made of groups, aligned as a batch is, and
+ * for the words of groups.  Both are kept for other batches: memory that comes fresh from
+ * the system for each of them costs as much as all that is done with it.  False: there
+ * is no memory.
+ */
+bool
+rhh_cpu_room_for_feed(rhh_cpu_lists *lists, size_t rows_bytes, rhh_cpu_scratch *scratch,
+					  uint32_t n_group_words)
+{
+	if (lists->rows_bytes < rows_bytes)
+	{
+		void	   *rows;
+
+		free(lists->rows);
+		lists->rows = NULL;
+		lists->rows_bytes = 0;
+		if (posix_memalign(&rows, 64, rows_bytes) != 0)
+			return false;
+		lists->rows = rows;
+		lists->rows_bytes = rows_bytes;
+	}
+	return make_room(&scratch->group_words, &scratch->n_group_words, n_group_words);
 }
 
 /* ---------- columns ---------- */

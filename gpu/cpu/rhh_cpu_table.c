@@ -177,8 +177,8 @@ bool
 rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes)
 {
 	memset(reserve, 0, sizeof(*reserve));
-	reserve->limit_bytes = limit_bytes / 16 < RHH_CPU_KEPT_BYTES_MAX ?
-		limit_bytes / 16 : RHH_CPU_KEPT_BYTES_MAX;
+	reserve->limit_bytes = limit_bytes / RHH_CPU_KEPT_DIVISOR < RHH_CPU_KEPT_BYTES_MAX ?
+		limit_bytes / RHH_CPU_KEPT_DIVISOR : RHH_CPU_KEPT_BYTES_MAX;
 	reserve->kept = calloc(reserve->limit_bytes / HUGE_PAGE_BYTES + 1,
 						   sizeof(*reserve->kept));
 	if (reserve->kept == NULL)

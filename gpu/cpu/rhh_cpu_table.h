@@ -191,14 +191,17 @@ typedef struct rhh_cpu_local
 } rhh_cpu_local;
 
 /*
- * The rows of a batch that are left to the partitions, as {fingerprint, row}.  Those of
- * partition p are entries[first[p]] to entries[first[p + 1] - 1].
+ * What a batch has from its scan to its last task: the rows that are left to the
+ * partitions, as {fingerprint, row}, of which those of partition p are entries[first[p]]
+ * to entries[first[p + 1] - 1]; and if it is made of another map's groups, its rows.
  */
 typedef struct rhh_cpu_lists
 {
 	uint64_t   *entries;
 	uint32_t	room;
 	uint32_t   *first;			/* RHH_CPU_MAX_PARTS + 1 of them */
+	uint8_t    *rows;
+	size_t		rows_bytes;
 } rhh_cpu_lists;
 
 /* The scratch memory of a thread, for one task at a time. */
@@ -223,6 +226,8 @@ typedef struct rhh_cpu_scratch
 	uint32_t	left_room;
 	uint32_t	n_left;
 	uint32_t   *part_rows;		/* how many for each partition */
+	uint64_t   *group_words;	/* of groups of which rows are being made */
+	uint32_t	n_group_words;
 } rhh_cpu_scratch;
 
 static inline void
@@ -408,6 +413,8 @@ extern bool rhh_cpu_scratch_init(rhh_cpu_scratch *scratch);
 extern void rhh_cpu_scratch_free(rhh_cpu_scratch *scratch);
 extern bool rhh_cpu_lists_init(rhh_cpu_lists *lists);
 extern void rhh_cpu_lists_free(rhh_cpu_lists *lists);
+extern bool rhh_cpu_room_for_feed(rhh_cpu_lists *lists, size_t rows_bytes,
+								  rhh_cpu_scratch *scratch, uint32_t n_group_words);
 extern bool rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 								  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 								  const atomic_bool *cancelled);

@@ -53,11 +53,11 @@
 #define RHH_CPU_CACHED_BYTES	((size_t) 256 << 10)
 
 /*
- * Slots that a new table has at most, all partitions together, whatever the
+ * Slots that a new map has at most, all partitions together, whatever the
  * estimate.  An estimate 1e5 times too large then costs 143 ms instead of 135 at
  * 4/1e4 (177 with 2^23), and a query of few rows does not clear 64 MB of pages.
- * A table that fills them grows to its estimate at once, at most by
- * 2^RHH_CPU_MAX_JUMP, which costs less than a large table from the start: 690 ms
+ * A map that fills them grows to its estimate at once, at most by
+ * 2^RHH_CPU_MAX_JUMP, which costs less than a large map from the start: 690 ms
  * at 4/1e7 (1230 with 2^23 slots at once, 1430 doubling from an estimate 100
  * times too small).
  */
@@ -132,11 +132,13 @@
 #define RHH_CPU_LOCAL_WINDOW	8192u
 
 /*
- * Of the memory of finished tables this much is kept for the next ones, and at
- * most a sixteenth of the device's limit.  Finding and clearing new pages took
- * 15 % of all time of two cores at 4/1e7 in SQL.
+ * Of the memory of finished maps this much is kept for the next ones, and at
+ * most an eighth of the device's limit.  Finding and clearing new pages took
+ * 15 % of all time of two cores at 4/1e7 in SQL, and where a query has two maps,
+ * of 670 MB together, a third (CUBE of three columns, 4M groups).
  */
 #define RHH_CPU_KEPT_BYTES_MAX	(UINT64_C(1) << 30)
+#define RHH_CPU_KEPT_DIVISOR	8
 
 /*
  * Memory lent before the device looks at its machine again, and for how long it
@@ -148,7 +150,7 @@
 #define RHH_CPU_LOOK_AGAIN_NS	UINT64_C(100000000)
 
 /*
- * A table of more than this part of the device's limit leaves the last sixteenth of
+ * A map of more than this part of the device's limit leaves the last sixteenth of
  * the limit to smaller ones: one large query does not send all others to the host.
  */
 #define RHH_CPU_LARGE_DIVISOR	64
@@ -161,7 +163,7 @@
 #define RHH_CPU_STEP_BYTES_MIN	((size_t) 4 << 10)
 #define RHH_CPU_STEP_BYTES_MAX	((size_t) 64 << 10)
 
-/* Batches in flight for one table, or two for each thread if that is more. */
+/* Batches in flight for one map, or two for each thread if that is more. */
 #define RHH_CPU_BATCHES_IN_FLIGHT	8
 
 /* Groups that make another thread worth waking for an extraction. */
@@ -172,5 +174,11 @@
  * its while, and few enough for the rows to be in a cache when they are aggregated.
  */
 #define RHH_CPU_FEED_GROUPS	16384u
+
+/* The most bytes of such a batch, which the device keeps one for each thread and two more. */
+#define RHH_CPU_FEED_BYTES	((size_t) 1 << 20)
+
+/* Groups whose words are read at a time: so few that the words stay in a cache. */
+#define RHH_CPU_FEED_SOME_GROUPS	512u
 
 #endif							/* RHH_CPU_TUNING_H */

@@ -10,7 +10,7 @@
  *		rhh_cuda_batch.cuh		how a batch is aggregated
  *		rhh_cuda_grow.cuh		growing
  *		rhh_cuda_finish.cuh		finishing and extracting
- *		rhh_cuda_feed.cuh		rows made of another table's groups
+ *		rhh_cuda_feed.cuh		rows made of another map's groups
  *		rhh_cuda_open.cuh		finding, opening and closing devices
  *
  * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table.
@@ -107,10 +107,10 @@ rhh_batch_ended(rhh_map *t, int i)
 		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, 0);
 		return true;
 	}
-	if (t->mode == TABLE_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t)))
+	if (t->mode == MAP_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t)))
 	{
 		f->state = BATCH_REFUSED;
-		t->mode = TABLE_DRAIN;
+		t->mode = MAP_DRAIN;
 		return true;
 	}
 	return rhh_hand_back(t, i);
@@ -124,14 +124,14 @@ rhh_advance(rhh_map *t)
 	rhh_lane   *lane = t->lane;
 	bool		running = false;
 
-	if (t->mode == TABLE_GROWING || t->mode == TABLE_FINISHING ||
-		t->mode == TABLE_EXTRACTING)
+	if (t->mode == MAP_GROWING || t->mode == MAP_FINISHING ||
+		t->mode == MAP_EXTRACTING)
 	{
 		if (!rhh_reached(dev, lane->step.done))
 			return !dev->broken;
-		if (t->mode == TABLE_FINISHING)
+		if (t->mode == MAP_FINISHING)
 			rhh_finished(t);
-		else if (t->mode == TABLE_EXTRACTING)
+		else if (t->mode == MAP_EXTRACTING)
 			rhh_extracted(t);
 		else if (!t->cancelled)
 		{
@@ -141,7 +141,7 @@ rhh_advance(rhh_map *t)
 		else
 		{
 			rhh_body_free(t, &t->grown);
-			t->mode = TABLE_BUILD;
+			t->mode = MAP_BUILD;
 		}
 	}
 
@@ -153,7 +153,7 @@ rhh_advance(rhh_map *t)
 			 f->state == BATCH_COPYBACK) &&
 			rhh_reached(dev, lane->batch[i].done) && !rhh_batch_ended(t, i))
 			return false;
-		if (t->cancelled && t->mode != TABLE_GROWING &&
+		if (t->cancelled && t->mode != MAP_GROWING &&
 			(f->state == BATCH_REFUSED ||
 			 (f->state == BATCH_QUEUED && rhh_reached(dev, lane->uploaded[i]))))
 			rhh_resolve(t, i, RHH_CANCELLED, 0);
@@ -162,10 +162,10 @@ rhh_advance(rhh_map *t)
 		running = running || f->state == BATCH_RUNNING;
 	}
 
-	if (t->mode == TABLE_DRAIN && !running)
+	if (t->mode == MAP_DRAIN && !running)
 	{
 		if (t->cancelled)
-			t->mode = TABLE_BUILD;
+			t->mode = MAP_BUILD;
 		else
 			return rhh_grow(t);
 	}
@@ -303,7 +303,7 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 		return rhh_fail(err, RHH_NO_MEMORY, "out of memory");
 	t->dev = dev;
 	t->spec = *spec;
-	t->mode = TABLE_BUILD;
+	t->mode = MAP_BUILD;
 	rhh_make_program(&t->prog, spec);
 	for (uint32_t s = 0; s < spec->n_states; s++)
 		t->has_i128 = t->has_i128 || spec->states[s].op == RHH_SUM_I128;
@@ -331,7 +331,7 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	t->lane = lane;
 	if (lane == NULL || !rhh_lane_fit(dev, lane, spec) || !rhh_first_body(t))
 	{
-		rhh_table_free(t);
+		rhh_map_free(t);
 		if (dev->broken)
 			return rhh_broken(dev, err);
 		return rhh_fail(err, RHH_NO_MEMORY,
@@ -353,7 +353,7 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 				  (uint64_t) t->body.n_buckets * RHH_LINE_BYTES, lane->run) ||
 		!rhh_fill(t, &t->body, 0))
 	{
-		rhh_table_free(t);
+		rhh_map_free(t);
 		return rhh_broken(dev, err);
 	}
 	t->next = dev->maps;
@@ -378,19 +378,6 @@ rhh_refuse_batch(rhh_map *t, int i)
 		rhh_hand_back(t, i);
 }
 
-/* Can the table take rows now? */
-static rhh_status
-rhh_takes_rows(rhh_map *t, rhh_error *err)
-{
-	if (!rhh_enter(t->dev))
-		return rhh_broken(t->dev, err);
-	if (t->cancelled)
-		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
-	if (t->mode != TABLE_BUILD && t->mode != TABLE_DRAIN && t->mode != TABLE_GROWING)
-		return rhh_fail(err, RHH_INVALID, "the hash table is finished");
-	return RHH_OK;
-}
-
 static bool
 rhh_idle(const rhh_map *t)
 {
@@ -398,6 +385,24 @@ rhh_idle(const rhh_map *t)
 		if (t->flights[i].state != BATCH_FREE)
 			return false;
 	return true;
+}
+
+/* What rhh_check.h asks for. */
+static rhh_map_state
+rhh_state_of(const rhh_map *t)
+{
+	rhh_map_state state;
+
+	state.spec = &t->spec;
+	state.device = t->dev;
+	state.cancelled = t->cancelled;
+	state.in_flight = !rhh_idle(t);
+	state.finishing = t->mode >= MAP_FINISHING;
+	state.finished = t->mode >= MAP_FINISHED && !t->finish_ready;
+	state.extracting = t->mode == MAP_EXTRACTING || t->extract_ready;
+	state.n_groups = t->n_main;
+	state.n_orphans = t->n_orphans;
+	return state;
 }
 
 /* A free place for a batch; RHH_CUDA_IN_FLIGHT: there is none. */
@@ -413,7 +418,7 @@ rhh_free_flight(const rhh_map *t)
 
 /*
  * Queues a batch in a place that is free: uploads it, unless it is on the device
- * already, and starts it, if the table is not about to grow.  Rows that fail are
+ * already, and starts it, if the map is not about to grow.  Rows that fail are
  * marked in refused_to.
  */
 static rhh_status
@@ -447,8 +452,8 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 		return rhh_broken(dev, err);
 	if (!batch->on_device)
 		t->stats.uploaded_bytes += batch->used_bytes;
-	if ((t->mode == TABLE_BUILD && !rhh_start_batch(t, i)) ||
-		(t->mode == TABLE_DRAIN && !rhh_advance(t)))
+	if ((t->mode == MAP_BUILD && !rhh_start_batch(t, i)) ||
+		(t->mode == MAP_DRAIN && !rhh_advance(t)))
 		return rhh_broken(dev, err);
 	return RHH_OK;
 }
@@ -456,11 +461,12 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 static rhh_status
 rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
 {
+	const rhh_map_state state = rhh_state_of(t);
 	int			i;
 
-	if (rhh_takes_rows(t, err) != RHH_OK)
-		return err->status;
-	if (rhh_check_batch(&t->spec, batch, err) != RHH_OK)
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
+	if (rhh_check_submit(&state, batch, err) != RHH_OK)
 		return err->status;
 	i = rhh_free_flight(t);
 	/* a piece of fed rows may be where batches are uploaded */
@@ -472,45 +478,45 @@ rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error 
 static rhh_status
 rhh_cuda_map_feed(rhh_map *t, rhh_feed *feed, uint64_t tag, rhh_error *err)
 {
-	rhh_map    *source = feed->source;
+	const rhh_map_state state = rhh_state_of(t);
+	const rhh_map_state source = rhh_state_of(feed->source);
+	uint32_t	n_groups;
 	rhh_batch	batch;
 	int			i;
 
-	feed->n_groups = 0;
-	if (rhh_takes_rows(t, err) != RHH_OK)
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
+	if (rhh_check_feed(&state, &source, feed, err) != RHH_OK)
 		return err->status;
-	if (source->dev != t->dev || source->n_orphans > 0 ||
-		(source->mode != TABLE_FINISHED && source->mode != TABLE_EXTRACTING))
-		return rhh_fail(err, RHH_INVALID, "the groups to feed are not finished");
-	if (rhh_check_feed(&t->spec, &source->spec, feed, err) != RHH_OK)
-		return err->status;
-	if (feed->first_group >= source->n_main)
+	if (feed->n_groups == 0)
 		return RHH_OK;
+	n_groups = ::min(feed->n_groups, RHH_CUDA_FEED_GROUPS);
+	feed->n_groups = 0;
 	i = rhh_free_flight(t);
-	if (i == RHH_CUDA_IN_FLIGHT || t->feeding || source->mode == TABLE_EXTRACTING)
-		return rhh_fail(err, RHH_BUSY, "another piece is in flight, or groups are being extracted");
-	if (t->feed_memory == NULL && !rhh_feed_alloc(t, feed, rhh_feed_groups(t, feed)))
+	if (i == RHH_CUDA_IN_FLIGHT || t->feeding)
+		return rhh_fail(err, RHH_BUSY, "another piece is in flight");
+	if (t->feed_memory == NULL && !rhh_feed_alloc(t, feed, n_groups))
 	{
 		if (t->dev->broken)
 			return rhh_broken(t->dev, err);
-		if (!rhh_idle(t))
+		if (state.in_flight)
 			return rhh_fail(err, RHH_BUSY, "batches are in flight");
 	}
-	if (!rhh_make_rows(t, feed, &batch))
+	if (!rhh_make_rows(t, feed, n_groups, &batch))
 		return rhh_broken(t->dev, err);
 	t->feeding = true;
-	return rhh_queue_batch(t, i, &batch, feed->refused, source, tag, err);
+	return rhh_queue_batch(t, i, &batch, feed->refused, feed->source, tag, err);
 }
 
 static rhh_status
 rhh_cuda_map_finish(rhh_map *t, rhh_error *err)
 {
+	const rhh_map_state state = rhh_state_of(t);
+
 	if (!rhh_enter(t->dev))
 		return rhh_broken(t->dev, err);
-	if (t->cancelled)
-		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
-	if (t->mode != TABLE_BUILD || !rhh_idle(t))
-		return rhh_fail(err, RHH_INVALID, "batches are in flight or the hash table is finished");
+	if (rhh_check_finish(&state, err) != RHH_OK)
+		return err->status;
 	if (!rhh_start_finish(t))
 		return rhh_broken(t->dev, err);
 	return RHH_OK;
@@ -519,14 +525,12 @@ rhh_cuda_map_finish(rhh_map *t, rhh_error *err)
 static rhh_status
 rhh_cuda_map_extract(rhh_map *t, rhh_result *result, uint64_t tag, rhh_error *err)
 {
+	const rhh_map_state state = rhh_state_of(t);
+
 	if (!rhh_enter(t->dev))
 		return rhh_broken(t->dev, err);
-	if (t->cancelled)
-		return rhh_fail(err, RHH_CANCELLED, "the hash table was cancelled");
-	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
-		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
-	if (result->words == NULL || result->capacity_groups < 1)
-		return rhh_fail(err, RHH_INVALID, "no room for a group");
+	if (rhh_check_extract(&state, result, err) != RHH_OK)
+		return err->status;
 	t->result = result;
 	t->extract_tag = tag;
 	if (!rhh_start_extract(t))
@@ -537,12 +541,10 @@ rhh_cuda_map_extract(rhh_map *t, rhh_result *result, uint64_t tag, rhh_error *er
 static rhh_status
 rhh_cuda_map_seek(rhh_map *t, uint64_t group, rhh_error *err)
 {
-	if (t->mode != TABLE_FINISHED || t->finish_ready || t->extract_ready)
-		return rhh_fail(err, RHH_INVALID, "the hash table is not ready for extracting");
-	if (t->n_orphans > 0)
-		return rhh_fail(err, RHH_INVALID, "groups without a slot come out once");
-	if (group > t->n_main)
-		return rhh_fail(err, RHH_INVALID, "there are not so many groups");
+	const rhh_map_state state = rhh_state_of(t);
+
+	if (rhh_check_seek(&state, group, err) != RHH_OK)
+		return err->status;
 	t->n_main_done = group;
 	return RHH_OK;
 }
@@ -571,7 +573,7 @@ rhh_cuda_map_cancel(rhh_map *t)
 static void
 rhh_cuda_map_destroy(rhh_map *t)
 {
-	rhh_table_free(t);
+	rhh_map_free(t);
 }
 
 const rhh_device_ops rhh_cuda_ops = {

@@ -481,7 +481,7 @@ rhh_start_batch(rhh_map *t, int i)
 	}
 	if (rhh_may_grow(t) && rhh_expected(t) > rhh_slots_of(t, &t->body) * t->spec.load_factor)
 	{
-		t->mode = TABLE_DRAIN;
+		t->mode = MAP_DRAIN;
 		return true;
 	}
 	return rhh_launch_batch(t, i, false);
@@ -506,7 +506,7 @@ rhh_looked(rhh_map *t, int i, const rhh_control *snapshot)
 		f->method = rhh_get_workspace(t, i) ? METHOD_PARTS : METHOD_ROWS;
 	if (t->dev->broken)
 		return false;
-	return t->mode != TABLE_BUILD || rhh_start_batch(t, i);
+	return t->mode != MAP_BUILD || rhh_start_batch(t, i);
 }
 
 /* Starts the batches that are queued, as long as the map need not grow. */
@@ -514,7 +514,7 @@ static bool
 rhh_launch_queued(rhh_map *t)
 {
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
-		if (t->mode == TABLE_BUILD && t->flights[i].state == BATCH_QUEUED &&
+		if (t->mode == MAP_BUILD && t->flights[i].state == BATCH_QUEUED &&
 			!rhh_start_batch(t, i))
 			return false;
 	return true;

@@ -45,14 +45,14 @@ enum rhh_method
 	METHOD_PARTS				/* in shared memory, rows sorted into parts */
 };
 
-enum rhh_table_mode
+enum rhh_map_mode
 {
-	TABLE_BUILD,
-	TABLE_DRAIN,
-	TABLE_GROWING,
-	TABLE_FINISHING,
-	TABLE_FINISHED,
-	TABLE_EXTRACTING
+	MAP_BUILD,
+	MAP_DRAIN,
+	MAP_GROWING,
+	MAP_FINISHING,
+	MAP_FINISHED,
+	MAP_EXTRACTING
 };
 
 /* The bytes of a slot and whether keys are verified: kernels exist for three pairs. */
@@ -110,7 +110,7 @@ struct rhh_lane
 	rhh_control *ctl;
 	rhh_reserve *reserves;
 	rhh_orphan *orphans[2];
-	uint32_t   *sketch;			/* of the table's batches */
+	uint32_t   *sketch;			/* of the map's batches */
 	uint32_t   *counts[RHH_CUDA_IN_FLIGHT]; /* rows of parts, by looking */
 
 	/* For partitioning; one batch after the other uses it. */
@@ -160,7 +160,7 @@ struct rhh_map
 	bool		has_i128;
 	bool		zero_states;	/* all words of a new group's states are zero */
 
-	rhh_table_mode mode;
+	rhh_map_mode mode;
 	bool		cancelled;
 	rhh_in_flight flights[RHH_CUDA_IN_FLIGHT];
 	uint64_t	launches;
@@ -172,9 +172,10 @@ struct rhh_map
 	uint32_t	orphan_list;	/* which of the two is current */
 	uint64_t	no_memory_at;	/* dev->frees when there was last no memory */
 
-	/* Where rows of another table's groups are made, for one piece at a time. */
+	/* Where rows of another map's groups are made, for one piece at a time. */
 	uint8_t    *feed_memory;
 	uint64_t	feed_bytes;
+	uint64_t	no_feed_memory_at;	/* as no_memory_at */
 	bool		feeding;		/* a piece is there */
 
 	uint64_t	rows_submitted;
@@ -211,8 +212,8 @@ struct rhh_device
 	rhh_lane   *lanes;			/* kept */
 	uint32_t	n_lanes;
 	uint64_t	limit_bytes;
-	uint64_t	body_bytes;		/* of all tables */
-	uint64_t	frees;			/* counts bodies freed */
+	uint64_t	body_bytes;		/* of all maps, with their feed memory */
+	uint64_t	frees;			/* counts allocations that were freed */
 
 	void	   *pools[RHH_MAX_POOLS];
 	uint32_t	n_pools;
@@ -382,7 +383,7 @@ rhh_see(rhh_map *t, const rhh_control *snapshot, uint64_t launch)
 	t->stats.merged_duplicates = t->seen.merged;
 	t->stats.orphans = t->seen.orphans[t->orphan_list];
 	t->stats.groups = t->seen.placed + t->seen.null_seen;
-	if (t->seen.overrun && t->mode != TABLE_GROWING)
+	if (t->seen.overrun && t->mode != MAP_GROWING)
 		rhh_break(t->dev, "the list of displaced entries ran over");
 }
 

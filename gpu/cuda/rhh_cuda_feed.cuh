@@ -22,67 +22,71 @@
 
 #include "cuda/rhh_cuda_finish.cuh"
 
-/* Bytes that the words of n groups take, and behind them the batch. */
+static_assert(RHH_CUDA_IN_FLIGHT * RHH_CUDA_MIN_STAGING_BYTES >=
+			  (1 + 2 * RHH_MAX_KEYS + RHH_MAX_STATE_WORDS) * 8 + 256 + 64 + RHH_MAX_COLUMNS * 128,
+			  "the words of a group and its row fit where batches are uploaded");
+
+/*
+ * Bytes that the words of n groups take, and behind them the batch.  0: a batch cannot
+ * have so many.
+ */
 static uint64_t
-rhh_feed_bytes(const rhh_map *t, const rhh_feed *feed, uint32_t n, rhh_batch *batch)
+rhh_feed_bytes(const rhh_map *t, const rhh_feed *feed, uint64_t null_keys, uint32_t n,
+			   rhh_batch *batch)
 {
-	uint64_t	bytes = rhh_group_rows_layout(&t->spec, feed->rows, n, batch);
+	uint64_t	bytes = rhh_group_rows_layout(&t->spec, feed->rows, feed->set, null_keys, n, batch);
 
 	return bytes == 0 ? 0 :
 		rhh_align((uint64_t) n * feed->source->prog.n_result_words * 8) + bytes;
 }
 
-/* Memory for pieces of n groups, or of less.  False: there is none, or the device is broken. */
+/*
+ * Memory for pieces of n groups, or of less.  False: there is none, or the device is
+ * broken.  Where a piece found none the next one does not look again, unless some was
+ * given back in between.
+ */
 static bool
 rhh_feed_alloc(rhh_map *t, const rhh_feed *feed, uint32_t n)
 {
 	rhh_device *dev = t->dev;
+	uint64_t	limit = t->spec.memory_limit_bytes;
 	rhh_batch	batch;
 
+	if (t->no_feed_memory_at == dev->frees)
+		return false;
 	for (; n >= RHH_CUDA_FEED_MIN_GROUPS; n /= 2)
 	{
-		uint64_t	bytes = rhh_feed_bytes(t, feed, n, &batch);
+		uint64_t	bytes = rhh_feed_bytes(t, feed, UINT64_MAX, n, &batch);
 
-		uint64_t	limit = t->spec.memory_limit_bytes;
-
-		if (bytes == 0 ||
-			(limit != 0 &&
-			 (bytes > limit / RHH_CUDA_FEED_SHARE || t->stats.bytes + bytes > limit)) ||
-			bytes > dev->limit_bytes / RHH_CUDA_FEED_SHARE ||
-			dev->body_bytes + bytes > dev->limit_bytes)
+		if (bytes == 0 || (limit != 0 && bytes > limit / RHH_CUDA_FEED_SHARE) ||
+			bytes > dev->limit_bytes / RHH_CUDA_FEED_SHARE)
 			continue;
-		if (rhh_malloc(dev, &t->feed_memory, bytes))
+		if (rhh_counted_malloc(t, &t->feed_memory, bytes))
 		{
 			t->feed_bytes = bytes;
-			dev->body_bytes += bytes;
-			t->stats.bytes += bytes;
-			if (t->stats.bytes > t->stats.peak_bytes)
-				t->stats.peak_bytes = t->stats.bytes;
 			return true;
 		}
 		if (dev->broken)
 			return false;
 	}
+	t->no_feed_memory_at = dev->frees;
 	return false;
 }
 
-/* Groups of the next piece, if there is memory for the rows. */
-static uint32_t
-rhh_feed_groups(const rhh_map *t, const rhh_feed *feed)
+/* The keys that may be NULL: a single key is not if there is no group for that. */
+static uint64_t
+rhh_null_keys(const rhh_map *source)
 {
-	uint64_t	left = feed->source->n_main - feed->first_group;
-	uint64_t	most = ::min((uint64_t) t->spec.max_batch_rows, (uint64_t) RHH_CUDA_FEED_GROUPS);
-
-	return (uint32_t)::min(left, most);
+	return source->prog.plan.form == RHH_KEY_SINGLE && !source->seen.null_seen ? 0 : UINT64_MAX;
 }
 
 /*
- * Queues the kernels that make the rows of the next piece, sets feed->n_groups, and
- * describes the rows as a batch.  Without feed memory no host batch may be in flight.
- * False: the device is broken.
+ * Queues the kernels that make the rows of a piece of n groups, or of as many as there
+ * is room for, sets feed->n_groups, and describes the rows as a batch.  Without feed
+ * memory no host batch may be in flight.  False: the device is broken.
  */
 static bool
-rhh_make_rows(rhh_map *t, rhh_feed *feed, rhh_batch *batch)
+rhh_make_rows(rhh_map *t, rhh_feed *feed, uint32_t n, rhh_batch *batch)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -90,11 +94,11 @@ rhh_make_rows(rhh_map *t, rhh_feed *feed, rhh_batch *batch)
 	bool		own = t->feed_memory != NULL;
 	uint8_t    *memory = own ? t->feed_memory : lane->staging;
 	uint64_t	room = own ? t->feed_bytes : RHH_CUDA_IN_FLIGHT * lane->staging_bytes;
-	uint32_t	n = rhh_feed_groups(t, feed);
+	uint64_t	null_keys = rhh_null_keys(source);
 	uint64_t	bytes;
 	rhh_row_columns out;
 
-	while ((bytes = rhh_feed_bytes(t, feed, n, batch)) == 0 || bytes > room)
+	while ((bytes = rhh_feed_bytes(t, feed, null_keys, n, batch)) == 0 || bytes > room)
 		n = (n + 1) / 2;
 	feed->n_groups = n;
 	batch->base = memory + rhh_align((uint64_t) n * source->prog.n_result_words * 8);
@@ -103,16 +107,6 @@ rhh_make_rows(rhh_map *t, rhh_feed *feed, rhh_batch *batch)
 	out.base = batch->base;
 	out.n_columns = t->spec.n_columns;
 	memcpy(out.bytes, t->spec.column_bytes, sizeof(out.bytes));
-	/* a single key is known to have no NULL if there is no group for it */
-	for (uint32_t c = 0; c < t->spec.n_columns; c++)
-	{
-		const rhh_row_column *column = &feed->rows->columns[c];
-
-		if (source->prog.plan.form == RHH_KEY_SINGLE && !source->seen.null_seen &&
-			(column->kind == RHH_ROW_KEY || column->kind == RHH_ROW_KEY_IS_NULL) &&
-			column->part < 0 && (feed->rows->outside[feed->set] >> column->key & 1) == 0)
-			batch->nulls_offset[c] = 0;
-	}
 	memcpy(out.values_offset, batch->values_offset, sizeof(out.values_offset));
 	memcpy(out.nulls_offset, batch->nulls_offset, sizeof(out.nulls_offset));
 

@@ -81,7 +81,7 @@ rhh_start_finish(rhh_map *t)
 		if (!rhh_launched(dev, "rhh_compact_kernel"))
 			return false;
 	}
-	t->mode = TABLE_FINISHING;
+	t->mode = MAP_FINISHING;
 	t->launches++;
 	return rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
 }
@@ -97,14 +97,14 @@ rhh_finished(rhh_map *t)
 	t->stats.groups = t->n_main;	/* the orphans are counted apart */
 	t->stats.probe_buckets_sum = t->seen.probe_sum;
 	t->stats.probe_buckets_max = t->seen.probe_max;
-	t->mode = TABLE_FINISHED;
+	t->mode = MAP_FINISHED;
 	t->finish_ready = true;
 }
 
 /*
- * Queues a kernel, in the stream of table t, that writes the words of n groups of a
- * finished table, orphans or compacted slots, as columns of stride words.  t is the
- * table itself, or one that is fed its groups.
+ * Queues a kernel, in the stream of map t, that writes the words of n groups of a
+ * finished map, orphans or compacted slots, as columns of stride words.  t is the
+ * map itself, or one that is fed its groups.
  */
 static bool
 rhh_launch_extract(rhh_map *t, rhh_map *source, bool orphans, uint64_t first, uint32_t n,
@@ -139,7 +139,7 @@ rhh_start_extract(rhh_map *t)
 	if (piece > n)
 		piece = n;
 	t->n_extracting = n;
-	t->mode = TABLE_EXTRACTING;
+	t->mode = MAP_EXTRACTING;
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run))
 		return false;
 	for (uint32_t done = 0; done < n; done += (uint32_t) piece)
@@ -174,7 +174,7 @@ rhh_extracted(rhh_map *t)
 	t->result->needs_merge = orphans && t->n_extracting > 0;
 	t->result->last = t->n_main_done == t->n_main &&
 		t->n_orphans_done == t->n_orphans;
-	t->mode = TABLE_FINISHED;
+	t->mode = MAP_FINISHED;
 	t->extract_ready = true;
 }
 

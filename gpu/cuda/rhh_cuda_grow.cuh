@@ -36,7 +36,7 @@ rhh_body_try(rhh_map *t, double slots)
 static bool
 rhh_grow_refused(rhh_map *t)
 {
-	t->mode = TABLE_BUILD;
+	t->mode = MAP_BUILD;
 	t->no_memory_at = t->dev->frees;
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 		if (t->flights[i].state == BATCH_REFUSED && !rhh_hand_back(t, i))
@@ -95,7 +95,7 @@ rhh_grow(rhh_map *t)
 		  (!dev->broken && rhh_body_try(t, 1.5 * slots))))
 		return !dev->broken && rhh_grow_refused(t);
 
-	t->mode = TABLE_GROWING;
+	t->mode = MAP_GROWING;
 	if (n_numbers > t->body.group_cap)
 		n_numbers = t->body.group_cap;
 	view = rhh_view_of(t, &t->grown, list);
@@ -150,7 +150,7 @@ rhh_grown(rhh_map *t)
 	t->orphan_list = 1 - t->orphan_list;
 	t->stats.capacity_slots = (uint64_t) rhh_slots_of(t, &t->body);
 	t->stats.rehashes++;
-	t->mode = TABLE_BUILD;
+	t->mode = MAP_BUILD;
 	rhh_see(t, snapshot, t->launches);
 	if (dev->broken)
 		return false;

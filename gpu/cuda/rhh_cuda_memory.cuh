@@ -205,6 +205,46 @@ rhh_lane_return(rhh_device *dev, rhh_lane *lane)
 	dev->n_lanes++;
 }
 
+/* ---------- memory that counts towards the limits ---------- */
+
+/* Has the map, and have all maps together, room for so many bytes? */
+static bool
+rhh_within_limits(const rhh_map *t, uint64_t bytes)
+{
+	return (t->spec.memory_limit_bytes == 0 ||
+			t->stats.bytes + bytes <= t->spec.memory_limit_bytes) &&
+		t->dev->body_bytes + bytes <= t->dev->limit_bytes;
+}
+
+/*
+ * Allocates memory for a map and counts it.  False, and *memory is NULL: it would exceed
+ * a limit, or there is none, or the device is broken.
+ */
+static bool
+rhh_counted_malloc(rhh_map *t, uint8_t **memory, uint64_t bytes)
+{
+	*memory = NULL;
+	if (!rhh_within_limits(t, bytes) || !rhh_malloc(t->dev, memory, bytes))
+		return false;
+	t->dev->body_bytes += bytes;
+	t->stats.bytes += bytes;
+	if (t->stats.bytes > t->stats.peak_bytes)
+		t->stats.peak_bytes = t->stats.bytes;
+	return true;
+}
+
+/* Frees such memory, if there is any. */
+static void
+rhh_counted_free(rhh_map *t, uint8_t *memory, uint64_t bytes)
+{
+	if (memory == NULL)
+		return;
+	rhh_check(t->dev, cudaFree(memory), "cudaFree");
+	t->dev->body_bytes -= bytes;
+	t->stats.bytes -= bytes;
+	t->dev->frees++;
+}
+
 /* ---------- bodies ---------- */
 
 static double
@@ -242,30 +282,13 @@ rhh_body_plan(const rhh_map *t, uint32_t n_buckets, rhh_body *body)
 static bool
 rhh_body_alloc(rhh_map *t, rhh_body *body)
 {
-	rhh_device *dev = t->dev;
-
-	if ((t->spec.memory_limit_bytes != 0 &&
-		 t->stats.bytes + body->bytes > t->spec.memory_limit_bytes) ||
-		dev->body_bytes + body->bytes > dev->limit_bytes)
-		return false;
-	if (!rhh_malloc(dev, &body->memory, body->bytes))
-		return false;
-	dev->body_bytes += body->bytes;
-	t->stats.bytes += body->bytes;
-	if (t->stats.bytes > t->stats.peak_bytes)
-		t->stats.peak_bytes = t->stats.bytes;
-	return true;
+	return rhh_counted_malloc(t, &body->memory, body->bytes);
 }
 
 static void
 rhh_body_free(rhh_map *t, rhh_body *body)
 {
-	if (body->memory == NULL)
-		return;
-	rhh_check(t->dev, cudaFree(body->memory), "cudaFree");
-	t->dev->body_bytes -= body->bytes;
-	t->stats.bytes -= body->bytes;
-	t->dev->frees++;
+	rhh_counted_free(t, body->memory, body->bytes);
 	memset(body, 0, sizeof(*body));
 }
 
@@ -322,7 +345,7 @@ rhh_first_body(rhh_map *t)
 
 /* Ends a map: waits for what is running, and frees everything. */
 static void
-rhh_table_free(rhh_map *t)
+rhh_map_free(rhh_map *t)
 {
 	rhh_device *dev = t->dev;
 
@@ -342,12 +365,7 @@ rhh_table_free(rhh_map *t)
 	}
 	rhh_body_free(t, &t->grown);
 	rhh_body_free(t, &t->body);
-	if (t->feed_memory != NULL)
-	{
-		rhh_check(dev, cudaFree(t->feed_memory), "cudaFree");
-		dev->body_bytes -= t->feed_bytes;
-		dev->frees++;
-	}
+	rhh_counted_free(t, t->feed_memory, t->feed_bytes);
 	if (t->lane != NULL)
 		rhh_lane_return(dev, t->lane);
 	free(t);

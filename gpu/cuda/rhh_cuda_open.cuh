@@ -182,7 +182,7 @@ static void
 rhh_cuda_close(rhh_device *dev)
 {
 	while (dev->maps != NULL)
-		rhh_table_free(dev->maps);
+		rhh_map_free(dev->maps);
 	(void) cudaSetDevice(dev->ordinal);
 	rhh_lanes_drop(dev);
 	for (uint32_t i = 0; i < dev->n_pools; i++)

@@ -978,10 +978,10 @@ cudaError_t
 RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 				  const failed<Key> &failures, cudaStream_t stream)
 {
-	const bool	sort = may_sort(n, at_most);
 	uint64_t	chunk = n;
 
-	if (sort)
+	/* Items to be sorted come in chunks for which there is a workspace. */
+	if (may_sort(n, at_most))
 	{
 		RHH_TRY(reserve(n, stream));
 		chunk = chunk_items(n);
@@ -991,9 +991,8 @@ RHH_TABLE::insert(const Key *keys, const Value *values, uint64_t n,
 		detail::columns<S, Key> from = {keys + done, values ? values + done : nullptr};
 		uint64_t	m = n - done < chunk ? n - done : chunk;
 
-		/* Ask again for a chunk: it is smaller, and the table is fuller. */
-		RHH_TRY(insert_chunk<true>(from, m, nullptr, m == n ? sort : may_sort(m, at_most), failures,
-								   stream));
+		/* A chunk is smaller, and finds the table fuller. */
+		RHH_TRY(insert_chunk<true>(from, m, nullptr, may_sort(m, at_most), failures, stream));
 	}
 	return cudaSuccess;
 }
@@ -1057,8 +1056,8 @@ RHH_TABLE::insert_if_absent(const Key *keys, const Value *values, uint64_t n,
 		RHH_TRY(cudaMemsetAsync(n_absent, 0, sizeof *n_absent, stream));
 		RHH_LAUNCH(find_absent, (unsigned) ((m + block_items - 1) / block_items), block_threads, 0,
 				   stream, r, from, m, absent, n_absent, count);
-		RHH_TRY(insert_chunk<false>(found, m, n_absent, m == n ? sort : may_sort(m, at_most), failures,
-									stream));
+		/* A chunk is smaller, and finds the table fuller. */
+		RHH_TRY(insert_chunk<false>(found, m, n_absent, may_sort(m, at_most), failures, stream));
 	}
 	return cudaSuccess;
 }

@@ -37,23 +37,20 @@ gpurhh_level_rows_feed(Feed *feed, const LevelPlan *plan, int set,
 					   const uint64 *words, Size stride, uint32 n)
 {
 	const rhh_row_spec *rows = &plan->rows;
-	uint64		key_nulls = rows->outside[set];
+	uint64		null_keys = 0;
 
 	Assert(feed->n_rows + n <= feed->capacity_rows);
 	for (uint32 i = 0; i < n; i++)
-		key_nulls |= words[i];
+		null_keys |= words[i];
 	for (uint32 c = 0; c < plan->spec.n_columns; c++)
 	{
-		const rhh_row_column *column = &rows->columns[c];
 		int			bytes = feed->columns[c].bytes;
 
 		rhh_group_rows_values(rows, c, bytes, set, words, stride, n,
 							  feed->base + feed->columns[c].values_offset +
 							  (Size) feed->n_rows * bytes);
-		/* a column without a NULL gets no bitmap */
-		if (rhh_row_may_be_null(column, rows->n_parts) &&
-			(column->kind == RHH_ROW_ANY || column->part >= 0 ||
-			 ((key_nulls >> column->key) & 1) != 0))
+		if (rhh_row_may_be_null(&rows->columns[c], rows->n_parts, rows->outside[set],
+								null_keys))
 			rhh_group_rows_nulls(rows, c, set, words, stride, n,
 								 gpurhh_feed_null_bitmap(feed, c), feed->n_rows);
 	}

@@ -342,7 +342,8 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(close_busy) \
 	CASE(feed) \
 	CASE(feed_refused) \
-	CASE(feed_invalid)
+	CASE(feed_invalid) \
+	CASE(same_calls)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

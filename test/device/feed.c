@@ -316,6 +316,14 @@ case_feed_invalid(context *ctx)
 			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
 				fault(ctx, "", "a set that is not there was fed");
 			feed.set = 0;
+			level.rows.first_set = 256;
+			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
+				fault(ctx, "", "a set's number that fits no byte was fed");
+			level.rows.first_set = 0;
+			feed.rows = NULL;
+			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
+				fault(ctx, "", "rows that nobody has described were fed");
+			feed.rows = &level.rows;
 			for (uint32_t c = 0; c < level.d.spec.n_columns; c++)
 			{
 				rhh_row_column saved = level.rows.columns[c];

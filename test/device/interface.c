@@ -147,3 +147,177 @@ case_same_checks(context *ctx)
 	ops->map_destroy(table);
 	device_free(ctx->device, memory);
 }
+
+/* A call has to be answered with this status, on both devices. */
+static bool
+expect_status(context *ctx, const char *what, rhh_status got, rhh_status status,
+			  const rhh_error *err)
+{
+	char		why[320];
+
+	if (got == status)
+		return true;
+	snprintf(why, sizeof(why), "status %d instead of %d: %s", (int) got, (int) status,
+			 got == RHH_OK ? "" : err->message);
+	fault(ctx, what, why);
+	return false;
+}
+
+/*
+ * Both devices answer a call the same at any time.  They once differed on a map that was
+ * cancelled and being finished, on results that had not been reported yet, and on a
+ * piece behind the last group of a map that was being extracted.
+ */
+void
+case_same_calls(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint8_t    *pool = ctx->device->pool;
+	uint64_t	words[2 * 16];
+	uint8_t		refused[8];
+	def			d;
+	rhh_map    *first,
+			   *second;
+	rhh_batch	batch,
+				wrong;
+	rhh_row_spec rows;
+	rhh_feed	feed;
+	rhh_result	result;
+	rhh_event	event;
+	rhh_error	err;
+
+	def_init(&d);
+	def_key(&d, 4, GEN_UNIFORM, 16, 0);
+	def_state(&d, RHH_COUNT, -1, -1);
+	d.spec.max_batch_rows = 64;
+	d.spec.max_batch_bytes = 256;
+	memset(pool, 0, 256);
+	for (uint32_t i = 0; i < 16; i++)
+		pool[64 + 4 * i] = (uint8_t) (i % 8);
+	memset(&batch, 0, sizeof(batch));
+	batch.base = pool;
+	batch.n_rows = 16;
+	batch.values_offset[0] = 64;
+	batch.used_bytes = batch.refused_offset = 128;
+	wrong = batch;
+	wrong.n_rows = 0;
+	memset(&rows, 0, sizeof(rows));
+	rows.columns[0] = (rhh_row_column){.kind = RHH_ROW_KEY, .part = -1, .word = 1};
+	rows.n_sets = 1;
+	memset(&feed, 0, sizeof(feed));
+	feed.rows = &rows;
+	feed.refused = refused;
+	memset(&result, 0, sizeof(result));
+	result.words = words;
+	result.capacity_groups = 8;
+
+	if (ops->map_create(ctx->device->dev, &d.spec, &first, &err) != RHH_OK)
+	{
+		fault(ctx, "map_create", err.message);
+		return;
+	}
+	if (ops->map_create(ctx->device->dev, &d.spec, &second, &err) != RHH_OK)
+	{
+		fault(ctx, "map_create", err.message);
+		ops->map_destroy(first);
+		return;
+	}
+	feed.source = first;
+#define SUBMIT(m, b) ops->map_submit(m, b, 1, &err)
+#define FEED(m)		ops->map_feed(m, &feed, 2, &err)
+#define FINISH(m)	ops->map_finish(m, &err)
+#define EXTRACT(m)	ops->map_extract(m, &result, 3, &err)
+#define SEEK(m)		ops->map_seek(m, 0, &err)
+#define EXPECT(status, call) expect_status(ctx, #call " " #status, call, status, &err)
+
+	/* a new map, then one with a batch in flight */
+	EXPECT(RHH_INVALID, EXTRACT(first));
+	EXPECT(RHH_INVALID, SEEK(first));
+	EXPECT(RHH_INVALID, FEED(second));
+	if (!EXPECT(RHH_OK, SUBMIT(first, &batch)))
+		goto end;
+	EXPECT(RHH_INVALID, FINISH(first));
+	(void) next_event(ctx, &event);
+
+	/* one that is being finished, before that is reported */
+	if (!EXPECT(RHH_OK, FINISH(first)))
+		goto end;
+	usleep(20000);
+	EXPECT(RHH_INVALID, FINISH(first));
+	EXPECT(RHH_INVALID, SUBMIT(first, &batch));
+	EXPECT(RHH_INVALID, EXTRACT(first));
+	EXPECT(RHH_INVALID, SEEK(first));
+	EXPECT(RHH_INVALID, FEED(second));
+	(void) next_event(ctx, &event);
+
+	/* one that is finished, and one that is being extracted, before that is reported */
+	EXPECT(RHH_INVALID, FEED(first));
+	result.words = NULL;
+	EXPECT(RHH_INVALID, EXTRACT(first));
+	result.words = words;
+	if (!EXPECT(RHH_OK, EXTRACT(first)))
+		goto end;
+	usleep(20000);
+	EXPECT(RHH_INVALID, EXTRACT(first));
+	EXPECT(RHH_INVALID, SEEK(first));
+	EXPECT(RHH_BUSY, FEED(second));
+	feed.first_group = 8;
+	EXPECT(RHH_OK, FEED(second));
+	if (feed.n_groups != 0)
+		fault(ctx, "", "there was a group behind the last");
+	feed.first_group = 0;
+	(void) next_event(ctx, &event);
+	if (result.n_groups != 8 || !result.last)
+		fault(ctx, "", "the groups did not come out");
+	EXPECT(RHH_OK, SEEK(first));
+
+	/* fed, and cancelled with the piece in flight */
+	if (!EXPECT(RHH_OK, FEED(second)) || feed.n_groups != 8)
+	{
+		fault(ctx, "", "the groups were not fed");
+		goto end;
+	}
+	ops->map_cancel(second);
+	EXPECT(RHH_CANCELLED, SUBMIT(second, &wrong));
+	EXPECT(RHH_CANCELLED, FEED(second));
+	EXPECT(RHH_CANCELLED, FINISH(second));
+	EXPECT(RHH_CANCELLED, EXTRACT(second));
+	EXPECT(RHH_CANCELLED, SEEK(second));
+	for (uint32_t n = 0; n == 0;)
+		if (ops->poll(ctx->device->dev, &event, 1, &n, &err) != RHH_OK)
+			goto end;
+	EXPECT(RHH_CANCELLED, FINISH(second));
+	ops->map_destroy(second);
+	second = NULL;
+
+	/* a source that is cancelled, or in another device */
+	if (ops->map_create(ctx->device->dev, &d.spec, &second, &err) == RHH_OK)
+	{
+		rhh_device_config config = {.cpu_threads = 1};
+		rhh_device *other;
+		rhh_map    *elsewhere;
+
+		if (ops->open(ctx->device->info.ordinal, &config, &other, &err) != RHH_OK)
+			fault(ctx, "open", err.message);
+		else
+		{
+			if (ops->map_create(other, &d.spec, &elsewhere, &err) != RHH_OK)
+				fault(ctx, "map_create", err.message);
+			else
+				EXPECT(RHH_INVALID, FEED(elsewhere));
+			ops->close(other);
+		}
+		ops->map_cancel(first);
+		EXPECT(RHH_CANCELLED, FEED(second));
+	}
+end:
+	if (second != NULL)
+		ops->map_destroy(second);
+	ops->map_destroy(first);
+#undef EXPECT
+#undef SUBMIT
+#undef FEED
+#undef FINISH
+#undef EXTRACT
+#undef SEEK
+}
