@@ -14,14 +14,17 @@
  *
  * The life of a map.
  *
- *		open -> register_pool -> { map_create -> map_submit* ->
- *			map_finish -> map_extract* -> map_destroy }* -> close
+ *		open -> register_pool -> { map_create -> (map_submit | map_feed)* ->
+ *			map_finish -> (map_extract | map_seek)* -> map_destroy }* -> close
  *
- * A device may have many maps at a time.  map_submit may be called several times
- * before the first batch is done, as often as it does not answer RHH_BUSY.
- * map_finish may be called once all batches are done, and map_extract, one call at a
- * time, once finishing is done.  map_cancel may be called at any time.  map_destroy
- * may be called when nothing of the map is in flight.
+ * A device may have many maps at a time.  Rows come from the caller (map_submit), or
+ * the device makes them of the groups of another map that is finished (map_feed).  Both
+ * may be called several times before the first batch is done, as often as they do not
+ * answer RHH_BUSY.  map_finish may be called once all batches are done, and map_extract,
+ * one call at a time, once finishing is done; map_seek says where it goes on.
+ * map_cancel may be called at any time; other calls for the map are then answered with
+ * RHH_CANCELLED, as is one that would feed a map of its groups.  map_destroy may be
+ * called when nothing of the map is in flight, and no map is being fed of its groups.
  *
  * Threads.  One thread of the caller's makes all calls to a device, so no two calls
  * ever overlap.  The device works beside it, with threads or streams of its own.  So
@@ -333,11 +336,7 @@ typedef struct rhh_row_spec
 	uint64_t	outside[RHH_MAX_SETS];	/* bit k: key k is not in the set */
 } rhh_row_spec;
 
-/*
- * A hash table of groups in a device: it takes keys to numbers, and carries the
- * states of the group that has the number.
- */
-typedef struct rhh_map rhh_map;
+typedef struct rhh_map rhh_map; /* see the head of this file */
 
 /* A piece of such rows: one set's rows of some consecutive groups. */
 typedef struct rhh_feed
