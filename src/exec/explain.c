@@ -354,7 +354,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 	else
 	{
 		ExplainPropertyText("Device", stats->levels[0].device, es);
-		ExplainPropertyText("Device Refusal", stats->levels[0].declined, es);
+		ExplainPropertyText("Device Declined", stats->levels[0].declined, es);
 	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_run_text(es, stats);
