@@ -459,7 +459,7 @@ hand_over_odd(GpuAggState *state)
  */
 static void
 init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
-		  CandidateRefused unnumbered)
+		  CandidateUnnumbered unnumbered)
 {
 	AggPlan    *plan = &state->plan;
 	AggRun	   *run = &state->run;
