@@ -113,7 +113,7 @@ typedef struct ChannelQuery
 								 * refused; 0: nobody's yet */
 
 	bool		input_done;		/* no more batches will come */
-	bool		finished;		/* service: the table is ready to be read */
+	bool		finished;		/* service: the map can be read */
 	bool		declined;		/* service: no device has a map for it, so all
 								 * batches come back */
 	bool		failed;			/* service: ends in an error, see message */
@@ -126,7 +126,7 @@ typedef struct ChannelQuery
 
 	char		used_device[GPURHH_DEVICE_NAME_LEN];
 	rhh_map_stats stats;
-	rhh_map_stats second_stats; /* of the second level's table */
+	rhh_map_stats second_stats; /* of the second level's map */
 } ChannelQuery;
 
 /* Whose groups a query's results are: the first level's, or what was made of it. */

@@ -3,7 +3,7 @@
  * channel.c
  *		Requests and batches between sessions and the device service.
  *
- * They meet in an area of shared memory (channel_area.c), which has a table of
+ * They meet in an area of shared memory (channel_area.c), which has an array of
  * queries, and the pool's blocks.
  *
  * A query's life, session's side:
@@ -682,8 +682,9 @@ gpurhh_channel_end_input(Channel *channel)
 }
 
 /*
- * Waits until the table can be read.  Returns false if a batch has come back
- * first; the caller takes it and calls again.
+ * Waits until the map can be read, or the query has been declined, which means that
+ * there is none.  Returns false if a batch has come back first; the caller takes it and
+ * calls again.
  */
 bool
 gpurhh_channel_wait_finished(Channel *channel)
@@ -709,7 +710,7 @@ gpurhh_channel_wait_finished(Channel *channel)
 }
 
 /*
- * Does this participant emit groups?  To be asked once the table can be read.
+ * Does this participant emit groups?  To be asked once the map can be read.
  *
  * All participants emit, unless a host table has some of the rows or the groups
  * have to be merged in one process (only_one).  Then only the finisher emits; if
@@ -736,8 +737,8 @@ gpurhh_channel_may_emit(Channel *channel, bool only_one)
 }
 
 /*
- * Does the table have all rows that were submitted, and every group once?  To be
- * asked once the table can be read.
+ * Does the map have all rows that were submitted, and every group once?  To be asked
+ * once the map can be read.
  */
 bool
 gpurhh_channel_complete(Channel *channel)
@@ -756,7 +757,8 @@ gpurhh_channel_complete(Channel *channel)
 /*
  * Decides who makes the second level; to be called before the first group is
  * fetched.  If wanted, the device is to make it: then the caller waits again until
- * the table can be read, and asks gpurhh_channel_level_on_device() whether it has.
+ * the map can be read, and asks gpurhh_channel_level_on_device() whether the device has
+ * made the level.
  */
 void
 gpurhh_channel_decide_level(Channel *channel, bool wanted)
@@ -859,7 +861,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 
 /*
  * Tells what the device did so far, its name, and why it is not the one asked for.
- * Returns false if no device has a table for the query.
+ * Returns false if no device has a map for the query.
  */
 bool
 gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats, char *device,

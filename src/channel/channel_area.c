@@ -3,7 +3,7 @@
  * channel_area.c
  *		Where sessions and a device service meet in shared memory.
  *
- * There is one area for each service: a lock, a table of queries (channel.c),
+ * There is one area for each service: a lock, an array of queries (channel.c),
  * and the pool, cut into blocks of one size.  With shared_preload_libraries the
  * area is in main shared memory and all sessions share its service; otherwise a
  * session makes an area of its own in a DSM segment when it first needs one,

@@ -445,8 +445,8 @@ close_shared_query(GpuAggState *state)
 }
 
 /*
- * Frees all that one execution used: its stages with their queries, tables and files,
- * what is left of reading the input, and its memory.
+ * Frees all that one execution used: its stages with their queries, host tables and
+ * files, what is left of reading the input, and its memory.
  */
 static void
 release_run(GpuAggState *state)

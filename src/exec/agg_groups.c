@@ -52,11 +52,11 @@ gpurhh_agg_note_device(GpuAggState *state)
 	GpuLevelStats *levels = state->stats.levels;
 
 	first->has_groups = channel != NULL &&
-		gpurhh_channel_stats(channel, &levels[0].table, levels[0].device,
+		gpurhh_channel_stats(channel, &levels[0].map, levels[0].device,
 							 levels[0].declined);
 	if (plan->n_levels > 0 && gpurhh_level_makes_groups(plan->levels[0]))
 		levels[1].place = channel != NULL &&
-			gpurhh_channel_level_on_device(channel, &levels[1].table) ?
+			gpurhh_channel_level_on_device(channel, &levels[1].map) ?
 			GPU_LEVEL_DEVICE : GPU_LEVEL_HOST;
 	state->stats.valid = true;
 }

@@ -614,7 +614,7 @@ make_second_on_device(GpuAggState *state)
 	while (!gpurhh_channel_wait_finished(first->channel))
 		gpurhh_stage_take_returned(second);
 	second->in_source_query =
-		gpurhh_channel_level_on_device(first->channel, &second->stats->table);
+		gpurhh_channel_level_on_device(first->channel, &second->stats->map);
 	/* a map that the device has declined has had no rows */
 	Assert(second->in_source_query || second->host == NULL);
 	if (second->in_source_query)

@@ -114,7 +114,7 @@ struct Level
 
 	/* where a device can make the level */
 	LevelPlan  *plan;			/* NULL: it cannot */
-	int			n_kept_keys;	/* that its table has, the set's apart */
+	int			n_kept_keys;	/* that its map has, the set's apart */
 	int			kept_key[RHH_MAX_KEYS];
 	int			kept_word[RHH_MAX_KEYS];	/* of the group that is returned */
 	int			set_word;		/* of the device's group; 0: it has none */
@@ -312,7 +312,7 @@ plan_keys(Level *level, LevelPlan *plan)
 			level->left_out |= UINT64CONST(1) << k;
 		word += rhh_key_words(spec, k);
 	}
-	/* a table has at least one key */
+	/* a map has at least one key */
 	if (n_sets == 1 && level->n_kept_keys > 0)
 		return true;
 	set_column = add_column(plan, RHH_ROW_SET, 1, 0, 0, -1);

@@ -144,11 +144,11 @@ gpurhh_stage_note_map(AggStage *stage)
 	AggStage   *owner = stage_with_query(stage);
 
 	owner->has_groups = owner->channel != NULL &&
-		gpurhh_channel_stats(owner->channel, &owner->stats->table,
+		gpurhh_channel_stats(owner->channel, &owner->stats->map,
 							 owner->stats->device, owner->stats->declined);
 	if (stage->in_source_query && owner->channel != NULL)
 		(void) gpurhh_channel_level_on_device(owner->channel,
-											  &stage->stats->table);
+											  &stage->stats->map);
 }
 
 /* How many records the stage's tables on the host have written to disk. */

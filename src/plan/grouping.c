@@ -400,7 +400,7 @@ add_columns(PlanInfo *info)
 	foreach(lc, info->groupings)
 		add_grouping(info, lfirst_node(GroupingFunc, lc));
 
-	/* a device's table has at least one key: for a single group, a constant */
+	/* a map has at least one key: for a single group, a constant */
 	if (info->plan->key_columns == NIL)
 	{
 		Expr	   *one = (Expr *) makeBoolConst(true, false);
