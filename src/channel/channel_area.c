@@ -9,8 +9,9 @@
  * session makes an area of its own in a DSM segment when it first needs one,
  * and keeps it until it ends.
  *
- * Blocks are on the free list, or on another one, or somebody holds them and
- * has to free them.
+ * A block is always in one of three places.  It is on the free list; or it is on a list
+ * of a query: of queued batches, of returned batches or of results; or a process holds
+ * it, which then has to free it or to put it on one of these lists.
  *
  *-------------------------------------------------------------------------
  */

@@ -18,10 +18,12 @@
  *						greatest value.  Of strings only those are fed that may be the
  *						least or greatest of a group (candidates.c).
  *
- * A group is words, as in rhh_result.  The number of its set is in the upper half of
- * word 0, beside the NULL bits of the keys, and is so a part of the key.  Set 0 may
- * have the keys of the first level: then groups of that level are returned as they
- * are.
+ * A group is an array of words, in the order of rhh_result.  Word 0 has the NULL bits of
+ * the keys in its lower half, and the number of the group's set in its upper half.  Word
+ * 0 is compared when keys are, so groups of different sets are different groups.
+ *
+ * If set 0 has all keys of the first level, its groups are those of the first level.
+ * They are returned as they are, and are not put into this level.
  *
  * There are two ways to make a level.  If the device can, it makes the groups of the
  * level below rows of another of its maps (level_rows.c, service_levels.c).  The keys

@@ -88,9 +88,11 @@ stage_with_query(AggStage *stage)
 }
 
 /*
- * Gives the map back, and the query's place among those that all sessions share,
- * as soon as the run does not need them any more.  To the query of a parallel plan
- * other participants may still come: it goes with the plan, or with its next run.
+ * Leaves the query that has the stage's map; to be called as soon as the run does not
+ * need the map any more.  If the stage owns the query, it is closed: the service frees
+ * the map, and another session may have the query's place.  The query of a parallel plan
+ * is not closed here, because other participants may still join it.  The parallel plan
+ * closes it at its end, or before its next run.
  */
 void
 gpurhh_stage_leave_query(AggStage *stage)
