@@ -69,10 +69,7 @@ static void
 end_source(GpuAggState *state, AggStage *stage)
 {
 	if (gpurhh_level_keeps_strings(stage->level))
-	{
-		gpurhh_agg_use_dictionary(state, NULL);
-		MemoryContextReset(state->run.pass.context);
-	}
+		gpurhh_agg_end_pass(state);
 	gpurhh_stage_release(stage->source);
 }
 
@@ -232,8 +229,7 @@ merge_odd_groups(GpuAggState *state)
 	}
 	gpurhh_stage_free_host(first);
 	/* the table has copies of all strings */
-	gpurhh_agg_use_dictionary(state, NULL);
-	MemoryContextReset(state->run.pass.context);
+	gpurhh_agg_end_pass(state);
 	first->phase = STAGE_MERGED;
 }
 
