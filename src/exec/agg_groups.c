@@ -9,7 +9,7 @@
  *
  *		first stage			STAGE_MAP, STAGE_HOST, and for each pass over deferred
  *							rows STAGE_HOST again
- *		with odd keys		all of that goes into one table first; STAGE_MERGED
+ *		with odd keys		all of that goes into one host table first; STAGE_MERGED
  *		further stage, by	STAGE_SOURCE (its level takes the source's groups),
  *		the host			STAGE_LEVEL
  *		further stage, by	STAGE_MAP, STAGE_HOST, STAGE_LEVEL (which has only the
@@ -22,8 +22,8 @@
  * own (level_feed.c).
  *
  * Odd keys (dictionary.c) may equal keys that have other bytes.  If there are any,
- * all groups of the first stage are put together in one table before one of them is
- * returned or given to a further stage.
+ * all groups of the first stage are put together in one host table before one of them
+ * is returned or given to a further stage.
  *
  *-------------------------------------------------------------------------
  */
@@ -196,8 +196,8 @@ next_groups(GpuAggState *state, AggStage *stage, Size *stride, uint32 *n)
 }
 
 /*
- * Puts all groups of the first stage together in one table: those of the map, of the
- * host table and of all passes.  The table compares strings and numerics as core
+ * Puts all groups of the first stage together in one host table: those of the map, of
+ * the refused rows and of all passes.  This table compares strings and numerics as core
  * does.  Of groups that are equal it shows the key of the first that it got.
  */
 static void

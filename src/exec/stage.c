@@ -153,7 +153,7 @@ gpurhh_stage_note_map(AggStage *stage)
 											  &stage->stats->map);
 }
 
-/* How many records the stage's tables on the host have written to disk. */
+/* How many records the stage's host tables have written to disk. */
 uint64
 gpurhh_stage_spilled(const AggStage *stage)
 {
@@ -315,9 +315,9 @@ gpurhh_stage_next_of_map(AggStage *stage, Size *stride, uint32 *n)
 }
 
 /*
- * The next group of one of the stage's tables on the host, whose words lie side by
- * side; valid until the next call.  NULL: there are no more.  The time to load a
- * file counts as fetching, because many groups come of it.
+ * The next group of one of the stage's host tables, whose words lie side by side; valid
+ * until the next call.  NULL: there are no more.  The time to load a file counts as
+ * fetching, because many groups come of it.
  */
 const uint64 *
 gpurhh_stage_next_of_host(AggStage *stage, HostTable *host)
