@@ -301,8 +301,8 @@ typedef struct Candidates Candidates;
 
 /*
  * Is called with a string that gets no number because the dictionary is full.  Its row
- * of the block has NULL instead.  odd says that the string has its trailing blanks, because
- * it does not have as many characters as its type declares.
+ * of the block has NULL instead.  odd says that the string has its trailing blanks,
+ * because it does not have as many characters as its type declares.
  */
 typedef void (*CandidateUnnumbered)(void *arg, const Feed *feed, uint32 row,
 									int column, const char *data, uint32 length,

@@ -296,9 +296,10 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 
 /*
  * Sets the real cost of a path of the node over subpath, which is the projection to
- * the columns that are fed.  The session feeds rows while the device puts
- * earlier ones into the map, so gpurhh.row_cost is what the slower of the two takes.  n_groups: how many groups
- * this process returns; groups are those of all participants of a parallel plan.
+ * the columns that are fed.  The session feeds rows while the device puts earlier ones
+ * into the map, so gpurhh.row_cost is what the slower of the two takes.  n_groups: how
+ * many groups this process returns; groups are those of all participants of a parallel
+ * plan.
  */
 void
 gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
