@@ -75,7 +75,7 @@ SELECT climb(:'guessed', 'gpurhh.device_memory=1MB, work_mem=64kB') ~ '^grew, (m
 RESET gpurhh.device;
 
 -- A device that is not there: the CPU device, and a word about it and why.
-SELECT j->>'Device', j->>'Device Refusal' ~ '^there is no device cuda:99: .' FROM analyze_json('SELECT k, count(*) FROM t GROUP BY k', 'gpurhh.device=cuda:99') j;
+SELECT j->>'Device', j->>'Device Declined' ~ '^there is no device cuda:99: .' FROM analyze_json('SELECT k, count(*) FROM t GROUP BY k', 'gpurhh.device=cuda:99') j;
 SELECT climb(:'packed', 'gpurhh.device=cuda:99') ~ '^(grew, )?device: ok$';
 
 -- The table gets no fuller than it may.

@@ -219,7 +219,7 @@ SELECT format('FETCH 1 FROM c%s', g) FROM generate_series(1, 128) g
 \gexec
 \o
 \set ECHO all
-SELECT replace(analyze_json('SELECT k, count(*), sum(w) FROM t GROUP BY k')->>'Device Refusal', ' of the session', '');
+SELECT replace(analyze_json('SELECT k, count(*), sum(w) FROM t GROUP BY k')->>'Device Declined', ' of the session', '');
 SET LOCAL enable_gpu_hashagg = off;
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');

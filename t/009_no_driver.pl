@@ -65,7 +65,7 @@ foreach my $mode ('private', 'shared')
 		is(host_rows($s, $BY_K), 0, 'it works on a device');
 	}
 	like($s->query("EXPLAIN (ANALYZE, FORMAT json) $BY_K"),
-		qr/"Device": "cpu",\s*"Device Refusal": ".*cuda/, 'in the other formats as well');
+		qr/"Device": "cpu",\s*"Device Declined": ".*cuda/, 'in the other formats as well');
 
 	# a plan made for another device
 	$s->query("SET gpurhh.device = 'auto'; SET plan_cache_mode = force_generic_plan");

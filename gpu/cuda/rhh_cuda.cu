@@ -429,6 +429,9 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 
+	/* fed rows are there when their kernel has ended: until then their source is read */
+	cudaStream_t from = source != NULL ? lane->run : lane->up;
+
 	f->batch = *batch;
 	f->refused_to = refused_to;
 	f->source = source;
@@ -444,11 +447,11 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->method = METHOD_UNKNOWN;
 	f->looked_at_all = false;
 	f->upload_counted = false;
-	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], from) ||
 		(!batch->on_device &&
 		 !RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
 				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up)) ||
-		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up))
+		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], from))
 		return rhh_broken(dev, err);
 	if (!batch->on_device)
 		t->stats.uploaded_bytes += batch->used_bytes;

@@ -300,13 +300,13 @@ extern void gpurhh_pairs_fill(Feed *feed);
 typedef struct Candidates Candidates;
 
 /*
- * Is called with a string that the dictionary does not take, so that its row of the
- * block has NULL instead.  odd says that the string has its trailing blanks, because
- * it does not have as many characters as its type declares.
+ * Is called with a string that gets no number because the dictionary is full.  Its row
+ * of the block has NULL instead.  odd says that the string has its trailing blanks,
+ * because it does not have as many characters as its type declares.
  */
-typedef void (*CandidateRefused)(void *arg, const Feed *feed, uint32 row,
-								 int column, const char *data, uint32 length,
-								 bool odd);
+typedef void (*CandidateUnnumbered)(void *arg, const Feed *feed, uint32 row,
+									int column, const char *data, uint32 length,
+									bool odd);
 
 /* How much memory the strings take to which others are compared. */
 #define GPURHH_CANDIDATES_LIMIT	(get_hash_memory_limit() / 2)
@@ -315,8 +315,8 @@ extern Candidates *gpurhh_candidates_create(MemoryContext context,
 											const rhh_map_spec *spec,
 											const GpuColumn *columns,
 											Size limit,
-											CandidateRefused refused,
-											void *refused_arg);
+											CandidateUnnumbered unnumbered,
+											void *unnumbered_arg);
 extern void gpurhh_candidates_add(Candidates *candidates, Feed *feed, int n,
 								  const Vector *const *strings);
 extern void gpurhh_candidates_finish(Candidates *candidates, Feed *feed);

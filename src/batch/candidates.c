@@ -79,8 +79,8 @@ struct Candidates
 {
 	MemoryContext context;		/* of all that follows */
 	Size		limit;
-	CandidateRefused refused;
-	void	   *refused_arg;
+	CandidateUnnumbered unnumbered;
+	void	   *unnumbered_arg;
 
 	int			n_keys;			/* the grouping columns */
 	uint8		keys[RHH_MAX_KEYS];
@@ -121,12 +121,12 @@ gpurhh_candidates_capacity(int n_key_bytes, int n_strings, Size limit)
 /*
  * Prepares the columns of candidates of a feed.  There is an entry for each of
  * spec->expected_groups groups, as far as limit bytes of memory, in a child of
- * context, allow.  refused is called with strings that the dictionary does not take.
+ * context, allow.  unnumbered is called with strings that get no number.
  */
 Candidates *
 gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
 						 const GpuColumn *columns, Size limit,
-						 CandidateRefused refused, void *refused_arg)
+						 CandidateUnnumbered unnumbered, void *unnumbered_arg)
 {
 	Candidates *candidates;
 	uint64		wanted = spec->expected_groups / 4;
@@ -137,8 +137,8 @@ gpurhh_candidates_create(MemoryContext context, const rhh_map_spec *spec,
 	candidates = MemoryContextAllocZero(context, sizeof(Candidates));
 	candidates->context = context;
 	candidates->limit = limit;
-	candidates->refused = refused;
-	candidates->refused_arg = refused_arg;
+	candidates->unnumbered = unnumbered;
+	candidates->unnumbered_arg = unnumbered_arg;
 	candidates->n_words = 1;
 	for (uint32 k = 0; k < spec->n_keys; k++)
 	{
@@ -295,8 +295,8 @@ hand_over_missing(Candidates *candidates, Feed *feed, int c, uint32 row,
 	int			number = candidates->columns[c].number;
 
 	if (gpurhh_feed_take_back(feed, number, row))
-		candidates->refused(candidates->refused_arg, feed, row, number, data,
-							length, odd);
+		candidates->unnumbered(candidates->unnumbered_arg, feed, row, number,
+							   data, length, odd);
 }
 
 static void

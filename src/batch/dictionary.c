@@ -283,7 +283,12 @@ release(Dictionary *dictionary, uint64 place)
 		pfree((void *) (uintptr_t) place);
 }
 
-/* Would so many bytes more go beyond the limit? */
+/*
+ * Would so many bytes more go beyond the limit?  This is for grow(), which asks first and
+ * counts the bytes when it has them.  It may do so because its caller has the locks of
+ * all participants: whoever counts the bytes of a chunk holds one of these locks, so the
+ * count does not change in between.
+ */
 static bool
 over_limit(DictionaryShared *shared, Size bytes)
 {
@@ -522,7 +527,10 @@ look_up(Dictionary *dictionary, StringLookup *strings, int n)
 
 /* ---------- growing and freezing ---------- */
 
-/* Makes the first slots, or doubles them; returns false if there is no memory. */
+/*
+ * Makes the first slots, or doubles them; returns false if there is no memory.  The
+ * caller has the locks of all participants.
+ */
 static bool
 grow(Dictionary *dictionary)
 {

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * level_rows.c
- *		Groups to rows: writes the words of one table's groups into the columns
- *		of a batch for another table.
+ *		Groups to rows: writes the words of one map's groups into the columns of a
+ *		batch for another map.
  *
- * This is for a level of groups (exec/levels.c) that a device makes of groups which
- * are not in that device, or not as they are: the session has them, or the device
- * refused the rows and the session is to finish them.  A device makes the rows of its
- * own groups itself (map_feed in gpu/rhh_device.h), from the same description.
+ * A device makes the rows of its own groups itself (map_feed in gpu/rhh_device.h).  The
+ * functions here do the same on the host, from the same description, for a level of
+ * groups (exec/levels.c) in two cases: the session has the groups and feeds them to the
+ * device, or the device has refused rows, which the session then finishes.
  *
  * Words and columns have a width here and nothing else: which types the values have,
  * and what they were derived from, no longer matters once they are words.

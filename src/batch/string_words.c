@@ -61,7 +61,7 @@ word_of_entry(const StringEntry *entry)
 }
 
 /*
- * Finds out where the records of a table have strings, and keys that are numerics.
+ * Finds out where the records of a host table have strings, and keys that are numerics.
  * columns says what the columns of spec are fed with.  Keys come first.
  */
 void

@@ -105,15 +105,17 @@ typedef struct ChannelQuery
 	BlockList	returned;		/* to the finisher, with refused rows */
 	int			n_outstanding;	/* queued, with the device, or returned */
 	uint64		n_done;			/* batches that are not outstanding any more */
-	bool		sleeps;			/* what gives its rows may sleep meanwhile, and
-								 * leave returned batches where they are */
-	bool		at_limit;		/* a participant waits for n_outstanding to be less */
-	bool		at_share;		/* or for what the session keeps to be less */
-	int			finisher_pid;	/* whose host table has what the device
-								 * refused; 0: nobody's yet */
+	bool		sleeps;			/* the plan that gives its rows may sleep, and then
+								 * nobody takes the batches that are returned */
+	bool		at_limit;		/* a participant waits because n_outstanding is as
+								 * high as it may be */
+	bool		at_share;		/* a participant waits because the session keeps as
+								 * many blocks as it may keep */
+	int			finisher_pid;	/* the participant that takes returned batches
+								 * into its host table; 0: there is none yet */
 
 	bool		input_done;		/* no more batches will come */
-	bool		finished;		/* service: the table is ready to be read */
+	bool		finished;		/* service: the map can be read */
 	bool		declined;		/* service: no device has a map for it, so all
 								 * batches come back */
 	bool		failed;			/* service: ends in an error, see message */
@@ -126,7 +128,7 @@ typedef struct ChannelQuery
 
 	char		used_device[GPURHH_DEVICE_NAME_LEN];
 	rhh_map_stats stats;
-	rhh_map_stats second_stats; /* of the second level's table */
+	rhh_map_stats second_stats; /* of the second level's map */
 } ChannelQuery;
 
 /* Whose groups a query's results are: the first level's, or what was made of it. */

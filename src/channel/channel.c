@@ -3,7 +3,7 @@
  * channel.c
  *		Requests and batches between sessions and the device service.
  *
- * They meet in an area of shared memory (channel_area.c), which has a table of
+ * They meet in an area of shared memory (channel_area.c), which has an array of
  * queries, and the pool's blocks.
  *
  * A query's life, session's side:
@@ -20,20 +20,30 @@
  * always the same one, the finisher, as the rows must meet in one host table:
  * the first one to whom a batch comes back, and that may be it.
  *
- * Nobody waits for anything while holding a block to fill: whoever asks a child
- * plan for rows fills memory of its own, and copies it into a block (agg_input.c).
- * So a session waits for a block as long as any may come: one that is being filled
- * or is with a device does.  Results and refused batches wait for a session that
- * may be resting.  Where there is nothing else, a session that sees no block freed
- * for LATE_MS works without one; and at once if it is the one that rests, within
- * other queries of its own.  The last free block is kept for results that a
- * session waits for, and copies out at once; waiting for those is short.
+ * Nobody waits for anything while holding a block to fill.  A session that asks a
+ * child plan for rows fills memory of its own, and copies that into a block when it is
+ * full (agg_input.c).  So a block that is being filled, or that a device works on, will
+ * become free whatever other sessions do.  As long as there is such a block, a session
+ * that needs one waits.
  *
- * What one session does must not stop others: it may have a quarter of the queries
- * open at a time, of those that all share, and keep a share of the pool's blocks
- * (gpurhh_session_share()).  That binds queries whose rows come from a plan
- * that may sleep, as the device may refuse all batches that they have handed over
- * by then.  Others take theirs back before long, and have one limit: MAX_OUTSTANDING.
+ * Two kinds of blocks may stay in use for any time, because they wait for a session
+ * that may be resting: results that it has not fetched, and refused batches that it has
+ * not taken.  If all other blocks are of these kinds, a session waits until no block
+ * has been freed for LATE_MS, and then goes on without one.  If all of them belong to
+ * its own outer queries, it does not wait at all, because those cannot go on before the
+ * inner query ends.
+ *
+ * The last free block of the pool is not filled with a batch.  It is kept for results
+ * that a session is waiting for.  Such a session copies the result and frees the block
+ * at once, so the next one does not wait for it long.
+ *
+ * What one session does must not stop others.  So a session may have open no more than a
+ * quarter of the queries that all sessions share, and it may keep only its share of the
+ * pool's blocks (gpurhh_session_share()).  The share is a limit for queries whose rows
+ * come from a plan that may sleep.  By the time it sleeps, the device may have refused
+ * all batches that were handed over, and their blocks then wait until it wakes.  Other
+ * queries take refused batches back soon, and MAX_OUTSTANDING is the only limit for
+ * their blocks.
  *
  * Lifetime.  A Channel is released by a reset callback of the memory context
  * it was opened for, so that an error, a cancel and a closed cursor release it
@@ -682,8 +692,9 @@ gpurhh_channel_end_input(Channel *channel)
 }
 
 /*
- * Waits until the table can be read.  Returns false if a batch has come back
- * first; the caller takes it and calls again.
+ * Waits until the map can be read, or the query has been declined, which means that
+ * there is none.  Returns false if a batch has come back first; the caller takes it and
+ * calls again.
  */
 bool
 gpurhh_channel_wait_finished(Channel *channel)
@@ -709,7 +720,7 @@ gpurhh_channel_wait_finished(Channel *channel)
 }
 
 /*
- * Does this participant emit groups?  To be asked once the table can be read.
+ * Does this participant emit groups?  To be asked once the map can be read.
  *
  * All participants emit, unless a host table has some of the rows or the groups
  * have to be merged in one process (only_one).  Then only the finisher emits; if
@@ -736,8 +747,8 @@ gpurhh_channel_may_emit(Channel *channel, bool only_one)
 }
 
 /*
- * Does the table have all rows that were submitted, and every group once?  To be
- * asked once the table can be read.
+ * Does the map have all rows that were submitted, and every group once?  To be asked
+ * once the map can be read.
  */
 bool
 gpurhh_channel_complete(Channel *channel)
@@ -756,7 +767,8 @@ gpurhh_channel_complete(Channel *channel)
 /*
  * Decides who makes the second level; to be called before the first group is
  * fetched.  If wanted, the device is to make it: then the caller waits again until
- * the table can be read, and asks gpurhh_channel_level_on_device() whether it has.
+ * the map can be read, and asks gpurhh_channel_level_on_device() whether the device has
+ * made the level.
  */
 void
 gpurhh_channel_decide_level(Channel *channel, bool wanted)
@@ -859,7 +871,7 @@ gpurhh_channel_fetch(Channel *channel, ChannelResult *result)
 
 /*
  * Tells what the device did so far, its name, and why it is not the one asked for.
- * Returns false if no device has a table for the query.
+ * Returns false if no device has a map for the query.
  */
 bool
 gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats, char *device,

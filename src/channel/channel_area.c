@@ -3,14 +3,15 @@
  * channel_area.c
  *		Where sessions and a device service meet in shared memory.
  *
- * There is one area for each service: a lock, a table of queries (channel.c),
+ * There is one area for each service: a lock, an array of queries (channel.c),
  * and the pool, cut into blocks of one size.  With shared_preload_libraries the
  * area is in main shared memory and all sessions share its service; otherwise a
  * session makes an area of its own in a DSM segment when it first needs one,
  * and keeps it until it ends.
  *
- * Blocks are on the free list, or on another one, or somebody holds them and
- * has to free them.
+ * A block is always in one of three places.  It is on the free list; or it is on a list
+ * of a query: of queued batches, of returned batches or of results; or a process holds
+ * it, which then has to free it or to put it on one of these lists.
  *
  *-------------------------------------------------------------------------
  */

@@ -570,14 +570,17 @@ add_odd_values(Emit *emit, uint32 n)
 
 /*
  * Decodes the next n groups, at most GPURHH_EMIT_WINDOW, whose word w is at
- * words[w * stride + i].  The words stay the caller's, and must not change until a row
- * has been made of the last of these groups.  Returns how many of them did not pass
- * HAVING.
+ * words[w * stride + i].  dictionary has their strings; NULL if they have none, or if
+ * numbers of strings are addresses.  Words and dictionary stay the caller's, and must not
+ * change until a row has been made of the last of these groups.  Returns how many of
+ * them did not pass HAVING.
  */
 int
-gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride, uint32 n)
+gpurhh_emit_window(Emit *emit, const Dictionary *dictionary, const uint64 *words,
+				   Size stride, uint32 n)
 {
 	Assert(n <= GPURHH_EMIT_WINDOW);
+	emit->dictionary = dictionary;
 	for (int c = 0; c < emit->n_columns; c++)
 	{
 		EmitColumn *column = &emit->columns[c];

@@ -268,7 +268,8 @@ next_window(GpuAggState *state)
 		return false;
 	}
 	state->stats.counts.groups_returned += n;
-	n_removed = gpurhh_emit_window(&state->emit, words, stride, n);
+	n_removed = gpurhh_emit_window(&state->emit, state->run.pass.dictionary,
+								   words, stride, n);
 	InstrCountFiltered1(&state->css.ss.ps, n_removed);
 	return true;
 }
@@ -445,8 +446,8 @@ close_shared_query(GpuAggState *state)
 }
 
 /*
- * Frees all that one execution used: its stages with their queries, tables and files,
- * what is left of reading the input, and its memory.
+ * Frees all that one execution used: its stages with their queries, host tables and
+ * files, what is left of reading the input, and its memory.
  */
 static void
 release_run(GpuAggState *state)
@@ -459,7 +460,6 @@ release_run(GpuAggState *state)
 	gpurhh_load_end(run->input.reading);
 	if (run->deferred != NULL)
 		gpurhh_deferred_free(run->deferred);
-	gpurhh_agg_use_dictionary(state, NULL);
 	state->emit.odd_arguments = NULL;
 	gpurhh_emit_reset(&state->emit);
 	memset(run, 0, sizeof(AggRun));
@@ -602,7 +602,7 @@ shutdown_agg(CustomScanState *node)
 	}
 	parallel->shared = NULL;
 	parallel->dictionary = NULL;
-	gpurhh_agg_use_dictionary(state, NULL);
+	state->run.pass.dictionary = NULL;
 }
 
 static void

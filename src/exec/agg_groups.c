@@ -9,7 +9,7 @@
  *
  *		first stage			STAGE_MAP, STAGE_HOST, and for each pass over deferred
  *							rows STAGE_HOST again
- *		with odd keys		all of that goes into one table first; STAGE_MERGED
+ *		with odd keys		all of that goes into one host table first; STAGE_MERGED
  *		further stage, by	STAGE_SOURCE (its level takes the source's groups),
  *		the host			STAGE_LEVEL
  *		further stage, by	STAGE_MAP, STAGE_HOST, STAGE_LEVEL (which has only the
@@ -22,8 +22,8 @@
  * own (level_feed.c).
  *
  * Odd keys (dictionary.c) may equal keys that have other bytes.  If there are any,
- * all groups of the first stage are put together in one table before one of them is
- * returned or given to a further stage.
+ * all groups of the first stage are put together in one host table before one of them
+ * is returned or given to a further stage.
  *
  *-------------------------------------------------------------------------
  */
@@ -52,11 +52,11 @@ gpurhh_agg_note_device(GpuAggState *state)
 	GpuLevelStats *levels = state->stats.levels;
 
 	first->has_groups = channel != NULL &&
-		gpurhh_channel_stats(channel, &levels[0].table, levels[0].device,
+		gpurhh_channel_stats(channel, &levels[0].map, levels[0].device,
 							 levels[0].declined);
 	if (plan->n_levels > 0 && gpurhh_level_makes_groups(plan->levels[0]))
 		levels[1].place = channel != NULL &&
-			gpurhh_channel_level_on_device(channel, &levels[1].table) ?
+			gpurhh_channel_level_on_device(channel, &levels[1].map) ?
 			GPU_LEVEL_DEVICE : GPU_LEVEL_HOST;
 	state->stats.valid = true;
 }
@@ -69,10 +69,7 @@ static void
 end_source(GpuAggState *state, AggStage *stage)
 {
 	if (gpurhh_level_keeps_strings(stage->level))
-	{
-		gpurhh_agg_use_dictionary(state, NULL);
-		MemoryContextReset(state->run.pass.context);
-	}
+		gpurhh_agg_end_pass(state);
 	gpurhh_stage_release(stage->source);
 }
 
@@ -199,8 +196,8 @@ next_groups(GpuAggState *state, AggStage *stage, Size *stride, uint32 *n)
 }
 
 /*
- * Puts all groups of the first stage together in one table: those of the map, of the
- * host table and of all passes.  The table compares strings and numerics as core
+ * Puts all groups of the first stage together in one host table: those of the map, of
+ * the refused rows and of all passes.  This table compares strings and numerics as core
  * does.  Of groups that are equal it shows the key of the first that it got.
  */
 static void
@@ -232,8 +229,7 @@ merge_odd_groups(GpuAggState *state)
 	}
 	gpurhh_stage_free_host(first);
 	/* the table has copies of all strings */
-	gpurhh_agg_use_dictionary(state, NULL);
-	MemoryContextReset(state->run.pass.context);
+	gpurhh_agg_end_pass(state);
 	first->phase = STAGE_MERGED;
 }
 

@@ -295,23 +295,26 @@ feed_pages(GpuAggState *state, Feed *feed)
 	}
 }
 
-/* The strings of groups from here on are in this dictionary, or in none. */
-void
-gpurhh_agg_use_dictionary(GpuAggState *state, Dictionary *dictionary)
-{
-	state->run.pass.dictionary = dictionary;
-	state->emit.dictionary = dictionary;
-}
-
-/* This process's own dictionary. */
+/* Makes this process's own dictionary, for the pass that begins. */
 static void
 make_dictionary(GpuAggState *state, double expected_strings)
 {
-	gpurhh_agg_use_dictionary(state,
-							  gpurhh_dictionary_create(state->run.pass.context,
-													   get_hash_memory_limit(),
-													   state->plan.n_strings,
-													   expected_strings));
+	AggPass    *pass = &state->run.pass;
+
+	pass->dictionary = gpurhh_dictionary_create(pass->context,
+												get_hash_memory_limit(),
+												state->plan.n_strings,
+												expected_strings);
+}
+
+/* Frees what the pass has.  Groups from here on have their strings elsewhere. */
+void
+gpurhh_agg_end_pass(GpuAggState *state)
+{
+	AggPass    *pass = &state->run.pass;
+
+	pass->dictionary = NULL;
+	MemoryContextReset(pass->context);
 }
 
 static Deferred *
@@ -459,7 +462,7 @@ hand_over_odd(GpuAggState *state)
  */
 static void
 init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
-		  CandidateRefused unnumbered)
+		  CandidateUnnumbered unnumbered)
 {
 	AggPlan    *plan = &state->plan;
 	AggRun	   *run = &state->run;
@@ -614,7 +617,7 @@ make_second_on_device(GpuAggState *state)
 	while (!gpurhh_channel_wait_finished(first->channel))
 		gpurhh_stage_take_returned(second);
 	second->in_source_query =
-		gpurhh_channel_level_on_device(first->channel, &second->stats->table);
+		gpurhh_channel_level_on_device(first->channel, &second->stats->map);
 	/* a map that the device has declined has had no rows */
 	Assert(second->in_source_query || second->host == NULL);
 	if (second->in_source_query)
@@ -676,7 +679,7 @@ begin_strings(GpuAggState *state)
 	run->pass.context = AllocSetContextCreate(run->context, "GpuHashAgg pass",
 											  ALLOCSET_DEFAULT_SIZES);
 	if (state->parallel.dictionary != NULL)
-		gpurhh_agg_use_dictionary(state, state->parallel.dictionary);
+		run->pass.dictionary = state->parallel.dictionary;
 	else
 		make_dictionary(state, state->plan.spec.expected_groups);
 }
@@ -812,7 +815,7 @@ start_pass(GpuAggState *state)
 		return false;
 
 	gpurhh_stage_free_host(first_stage(state));
-	MemoryContextReset(pass->context);
+	gpurhh_agg_end_pass(state);
 	make_dictionary(state, 0);
 	init_feed(state, &feed, GPURHH_MIN_BLOCK_BYTES, pass->context, add_string);
 	block = (char *) TYPEALIGN(64, MemoryContextAlloc(pass->context,

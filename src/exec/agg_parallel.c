@@ -6,7 +6,7 @@
  *		rows that did not get to the device.
  *
  * The leader and its workers each run the node on their part of the input and
- * feed one table (see channel.c for the query that they share).
+ * feed one map (see channel.c for the query that they share).
  *
  *		attach -> read the child to its end -> detach
  *

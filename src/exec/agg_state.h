@@ -95,13 +95,16 @@ typedef struct AggInput
 
 /*
  * The rows that are read at a time: all of the child's, and then, in each pass, a
- * part of those that were deferred.  The dictionary is new for each of them.
+ * part of those that were deferred.  The dictionary is new for each of them.  It is not
+ * the first stage's, because groups of further stages have strings by its numbers, too.
+ * Once a level, or STAGE_MERGED, keeps all strings itself, there is none any more.
  */
 typedef struct AggPass
 {
 	MemoryContext context;		/* in the run's; reset by the next pass.  NULL: no
 								 * column needs a dictionary */
-	Dictionary *dictionary;		/* in context, or the parallel plan's */
+	Dictionary *dictionary;		/* in context, or the parallel plan's; NULL: there
+								 * is none, or strings are kept elsewhere */
 } AggPass;
 
 /* What is left to do in a run. */
@@ -171,8 +174,7 @@ extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec);
 extern Channel *gpurhh_agg_open_query(GpuAggState *state,
 									  MemoryContext context);
 extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
-extern void gpurhh_agg_use_dictionary(GpuAggState *state,
-									  Dictionary *dictionary);
+extern void gpurhh_agg_end_pass(GpuAggState *state);
 extern bool gpurhh_agg_read_input(GpuAggState *state);
 extern bool gpurhh_agg_next_pass(GpuAggState *state);
 

@@ -27,11 +27,11 @@ typedef struct Emit
 	VectorExpr **quals;
 	Vector	   *vectors;		/* what it looks at */
 
-	const Dictionary *dictionary;	/* of the groups; the caller sets it */
-	OddValues  *odd_arguments;	/* and this, before the groups that have some;
-								 * NULL: none has */
+	OddValues  *odd_arguments;	/* the caller sets this before the groups that
+								 * have some; NULL: none has */
 
 	/* the window */
+	const Dictionary *dictionary;	/* of its groups' strings */
 	const uint64 *words;
 	Size		stride;
 	uint32		next;			/* row */
@@ -46,8 +46,8 @@ extern void gpurhh_emit_init(Emit *emit, List *outputs,
 							 const rhh_map_spec *spec, const OddPlan *odd);
 extern bool gpurhh_emit_having(Emit *emit, List *having, PlanState *parent);
 extern void gpurhh_emit_reset(Emit *emit);
-extern int	gpurhh_emit_window(Emit *emit, const uint64 *words, Size stride,
-							   uint32 n);
+extern int	gpurhh_emit_window(Emit *emit, const Dictionary *dictionary,
+							   const uint64 *words, Size stride, uint32 n);
 extern void gpurhh_emit_row(Emit *emit, TupleTableSlot *slot);
 
 #endif							/* GPURHH_EXEC_EMIT_H */

@@ -74,7 +74,7 @@ participants(const GpuNodeCounts *counts)
 static void
 show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 {
-	const rhh_map_stats *table = &level->table;
+	const rhh_map_stats *map = &level->map;
 
 	if (level->place == GPU_LEVEL_NONE)
 		return;
@@ -85,11 +85,11 @@ show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 		if (level->place == GPU_LEVEL_HOST)
 			return;
 		ExplainPropertyUInteger(psprintf("%s Groups", name), NULL,
-								table->groups, es);
+								map->groups, es);
 		ExplainPropertyUInteger(psprintf("%s Slots", name), NULL,
-								table->capacity_slots, es);
+								map->capacity_slots, es);
 		ExplainPropertyUInteger(psprintf("%s Memory", name), "B",
-								table->peak_bytes, es);
+								map->peak_bytes, es);
 		return;
 	}
 	indent(es);
@@ -97,9 +97,9 @@ show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 		appendStringInfo(es->str, "%s: host\n", name);
 	else
 		appendStringInfo(es->str, "%s: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
-						 name, table->groups, table->capacity_slots,
-						 (double) table->groups / Max(table->capacity_slots, 1),
-						 megabytes(table->peak_bytes));
+						 name, map->groups, map->capacity_slots,
+						 (double) map->groups / Max(map->capacity_slots, 1),
+						 megabytes(map->peak_bytes));
 }
 
 /* How long the device uploaded, computed and extracted, for all levels that it made. */
@@ -117,11 +117,11 @@ device_times(const GpuNodeStats *stats)
 
 	for (int i = 0; i < lengthof(stats->levels); i++)
 	{
-		const rhh_map_stats *table = &stats->levels[i].table;
+		const rhh_map_stats *map = &stats->levels[i].map;
 
-		sum.upload_ms += table->upload_ns / 1.0e6;
-		sum.kernel_ms += table->kernel_ns / 1.0e6;
-		sum.extract_ms += table->extract_ns / 1.0e6;
+		sum.upload_ms += map->upload_ns / 1.0e6;
+		sum.kernel_ms += map->kernel_ns / 1.0e6;
+		sum.extract_ms += map->extract_ns / 1.0e6;
 	}
 	return sum;
 }
@@ -130,7 +130,7 @@ static void
 explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
-	const rhh_map_stats *table = &stats->levels[0].table;
+	const rhh_map_stats *map = &stats->levels[0].map;
 	DeviceTimes times = device_times(stats);
 
 	indent(es);
@@ -145,21 +145,21 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 						 n == 1 ? "participant" : "participants");
 	}
 	appendStringInfoChar(es->str, '\n');
-	if (table->capacity_slots > 0)
+	if (map->capacity_slots > 0)
 	{
 		indent(es);
 		appendStringInfo(es->str, "Table: " UINT64_FORMAT " groups, " UINT64_FORMAT " slots, load %.2f, %.1f MB\n",
-						 table->groups, table->capacity_slots,
-						 (double) table->groups / table->capacity_slots,
-						 megabytes(table->peak_bytes));
+						 map->groups, map->capacity_slots,
+						 (double) map->groups / map->capacity_slots,
+						 megabytes(map->peak_bytes));
 		indent(es);
 		appendStringInfo(es->str, "Probe Length: %.2f average, %u longest\n",
-						 table->groups > 0 ?
-						 (double) table->probe_buckets_sum / table->groups : 0.0,
-						 table->probe_buckets_max);
+						 map->groups > 0 ?
+						 (double) map->probe_buckets_sum / map->groups : 0.0,
+						 map->probe_buckets_max);
 		indent(es);
 		appendStringInfo(es->str, "Failed Slots: " UINT64_FORMAT "  Rehashes: " UINT64_FORMAT "\n",
-						 table->failed_slots, table->rehashes);
+						 map->failed_slots, map->rehashes);
 	}
 	show_level(es, "Second Level", &stats->levels[1]);
 	show_level(es, "Third Level", &stats->levels[2]);
@@ -210,7 +210,7 @@ static void
 explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
-	const rhh_map_stats *table = &stats->levels[0].table;
+	const rhh_map_stats *map = &stats->levels[0].map;
 	DeviceTimes times = device_times(stats);
 
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
@@ -218,24 +218,24 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
 	ExplainPropertyFloat("Participants", NULL, rint(participants(counts)), 0,
 						 es);
-	ExplainPropertyUInteger("Bytes Uploaded", NULL, table->uploaded_bytes, es);
-	ExplainPropertyUInteger("Groups", NULL, table->groups, es);
-	ExplainPropertyUInteger("Slots", NULL, table->capacity_slots, es);
+	ExplainPropertyUInteger("Bytes Uploaded", NULL, map->uploaded_bytes, es);
+	ExplainPropertyUInteger("Groups", NULL, map->groups, es);
+	ExplainPropertyUInteger("Slots", NULL, map->capacity_slots, es);
 	ExplainPropertyFloat("Load", NULL,
-						 table->capacity_slots > 0 ?
-						 (double) table->groups / table->capacity_slots : 0.0,
+						 map->capacity_slots > 0 ?
+						 (double) map->groups / map->capacity_slots : 0.0,
 						 4, es);
-	ExplainPropertyUInteger("Device Memory", "B", table->peak_bytes, es);
+	ExplainPropertyUInteger("Device Memory", "B", map->peak_bytes, es);
 	ExplainPropertyFloat("Average Probe Length", NULL,
-						 table->groups > 0 ?
-						 (double) table->probe_buckets_sum / table->groups : 0.0,
+						 map->groups > 0 ?
+						 (double) map->probe_buckets_sum / map->groups : 0.0,
 						 4, es);
 	ExplainPropertyUInteger("Longest Probe Length", NULL,
-							table->probe_buckets_max, es);
-	ExplainPropertyUInteger("Failed Slots", NULL, table->failed_slots, es);
-	ExplainPropertyUInteger("Rehashes", NULL, table->rehashes, es);
+							map->probe_buckets_max, es);
+	ExplainPropertyUInteger("Failed Slots", NULL, map->failed_slots, es);
+	ExplainPropertyUInteger("Rehashes", NULL, map->rehashes, es);
 	ExplainPropertyUInteger("Merged Duplicates", NULL,
-							table->merged_duplicates, es);
+							map->merged_duplicates, es);
 	show_level(es, "Second Level", &stats->levels[1]);
 	show_level(es, "Third Level", &stats->levels[2]);
 	ExplainPropertyUInteger("Host Rows", NULL, counts->host_rows, es);
@@ -354,7 +354,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 	else
 	{
 		ExplainPropertyText("Device", stats->levels[0].device, es);
-		ExplainPropertyText("Device Refusal", stats->levels[0].declined, es);
+		ExplainPropertyText("Device Declined", stats->levels[0].declined, es);
 	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_run_text(es, stats);

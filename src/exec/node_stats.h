@@ -58,10 +58,10 @@ typedef struct GpuLevelStats
 {
 	GpuLevelPlace place;		/* unused in the first level, which is where device
 								 * says */
-	rhh_map_stats table;		/* the device's map */
+	rhh_map_stats map;			/* the device's, if it has one */
 	char		device[GPURHH_DEVICE_NAME_LEN];
-	char		declined[GPURHH_MESSAGE_LEN];	/* why no device has the map; "":
-												 * one has */
+	char		declined[GPURHH_MESSAGE_LEN];	/* why the device that was asked for
+												 * has no map; "": it has one */
 } GpuLevelStats;
 
 /* For EXPLAIN ANALYZE. */

@@ -88,9 +88,11 @@ stage_with_query(AggStage *stage)
 }
 
 /*
- * Gives the map back, and the query's place among those that all sessions share,
- * as soon as the run does not need them any more.  To the query of a parallel plan
- * other participants may still come: it goes with the plan, or with its next run.
+ * Leaves the query that has the stage's map; to be called as soon as the run does not
+ * need the map any more.  If the stage owns the query, it is closed: the service frees
+ * the map, and another session may have the query's place.  The query of a parallel plan
+ * is not closed here, because other participants may still join it.  The parallel plan
+ * closes it at its end, or before its next run.
  */
 void
 gpurhh_stage_leave_query(AggStage *stage)
@@ -144,14 +146,14 @@ gpurhh_stage_note_map(AggStage *stage)
 	AggStage   *owner = stage_with_query(stage);
 
 	owner->has_groups = owner->channel != NULL &&
-		gpurhh_channel_stats(owner->channel, &owner->stats->table,
+		gpurhh_channel_stats(owner->channel, &owner->stats->map,
 							 owner->stats->device, owner->stats->declined);
 	if (stage->in_source_query && owner->channel != NULL)
 		(void) gpurhh_channel_level_on_device(owner->channel,
-											  &stage->stats->table);
+											  &stage->stats->map);
 }
 
-/* How many records the stage's tables on the host have written to disk. */
+/* How many records the stage's host tables have written to disk. */
 uint64
 gpurhh_stage_spilled(const AggStage *stage)
 {
@@ -313,9 +315,9 @@ gpurhh_stage_next_of_map(AggStage *stage, Size *stride, uint32 *n)
 }
 
 /*
- * The next group of one of the stage's tables on the host, whose words lie side by
- * side; valid until the next call.  NULL: there are no more.  The time to load a
- * file counts as fetching, because many groups come of it.
+ * The next group of one of the stage's host tables, whose words lie side by side; valid
+ * until the next call.  NULL: there are no more.  The time to load a file counts as
+ * fetching, because many groups come of it.
  */
 const uint64 *
 gpurhh_stage_next_of_host(AggStage *stage, HostTable *host)

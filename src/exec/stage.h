@@ -21,8 +21,8 @@ typedef enum StagePhase
 								 * table has as well are merged there instead */
 	STAGE_HOST,					/* the host table; in the first stage then also the
 								 * host table of each pass over deferred rows */
-	STAGE_MERGED,				/* the table of all of the first stage's groups,
-								 * where keys may be odd */
+	STAGE_MERGED,				/* a host table of all of the first stage's
+								 * groups, where keys may be odd */
 	STAGE_SOURCE,				/* the source: the level takes its groups, and
 								 * those that are groups of this stage, too, are
 								 * returned as they are */

@@ -29,7 +29,7 @@
  * its keys and states are, strings which of its words are strings; these are given by
  * their addresses.  The hidden keys, from n_shown_keys on, are NULL but for the one that
  * column feeds: it is the string, which is copied into context.  For odd see
- * CandidateRefused.
+ * CandidateUnnumbered.
  */
 void
 gpurhh_unnumbered_group(const rhh_map_spec *spec, const StringWords *strings,

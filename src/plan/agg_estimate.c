@@ -220,8 +220,8 @@ gpurhh_estimate_groups(PlanInfo *info, GroupEstimate *groups)
 
 	/*
 	 * Core's estimate for several columns of a table is at most a tenth of its
-	 * rows, or what one of them has: far too low for a table to begin with, and
-	 * for what the second level takes.
+	 * rows, or what one of them has: far too low for the first size of the map,
+	 * and for what the second level takes.
 	 */
 	foreach(lc, info->distinct_args)
 		groups->first_level = pairs_in_rows(groups->first_level,

@@ -96,8 +96,8 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	gpurhh_inherit_disabled(&cpath->path, subpath);
 
 	/*
-	 * In a parallel plan the participants share one table.  A node that a worker
-	 * runs as a whole would use the device beside that.
+	 * In a parallel plan the participants feed one map.  A node that a worker runs
+	 * as a whole would have a map of its own beside that.
 	 */
 	cpath->path.parallel_aware = input->parallel_workers > 0;
 	cpath->path.parallel_safe = cpath->path.parallel_aware;

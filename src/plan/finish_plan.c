@@ -60,7 +60,10 @@ is_of_child(Node *expr)
 		contain_window_function(expr);
 }
 
-/* Takes note of a new plan, whose references are not set yet. */
+/*
+ * Takes note of a new plan, for the columns of its scan tuple that are to refer to the
+ * child.  Core has not set any references in the plan yet.
+ */
 void
 gpurhh_note_plan(CustomScan *cscan, Plan *child)
 {
@@ -86,9 +89,13 @@ gpurhh_note_plan(CustomScan *cscan, Plan *child)
 }
 
 /*
- * The same, where keys are told apart by the grouping references that the scan
- * tuple has.  The target list is final but for references; those may be
- * overwritten with another query's when a subquery's scan is left out.
+ * Takes note of a new plan whose keys are told apart by their grouping references: finds
+ * the column of the scan tuple for each key in the target list.
+ *
+ * This is done now, and not when the plan is finished, because the grouping references
+ * in the target list may be overwritten until then: where core leaves out the scan of a
+ * subquery, it puts those of the outer query there.  Nothing else of the target list
+ * changes, but for references to columns, which core sets later.
  */
 void
 gpurhh_note_keys(CustomScan *cscan)
@@ -128,7 +135,7 @@ make_reference(int varno, int number, Expr *expr)
 							exprCollation((Node *) expr), 0);
 }
 
-/* Lets target lists refer to the keys' columns of the scan tuples. */
+/* Makes each key that was noted in a target list refer to its column of the scan tuple. */
 static void
 finish_keys(void)
 {
@@ -144,11 +151,14 @@ finish_keys(void)
 		Expr	   *key = list_nth_node(TargetEntry, scan_tlist, column->number)->expr;
 		Var		   *found = (Var *) tle->expr;
 
-		/* core has thrown this plan away: of EXISTS it makes two and keeps one */
+		/*
+		 * Core has set no reference, because it has thrown this plan away: for an
+		 * EXISTS it makes two plans and keeps one of them.
+		 */
 		if (equal(found, key))
 			continue;
 
-		/* core has found one that is equal */
+		/* the column that core has found is this key's, or that of an equal key */
 		if (!IsA(found, Var) || found->varno != INDEX_VAR ||
 			!equal(list_nth_node(TargetEntry, scan_tlist, found->varattno - 1)->expr,
 				   key))
@@ -157,7 +167,7 @@ finish_keys(void)
 	}
 }
 
-/* Lets the scan tuples refer to what the children return. */
+/* Makes the columns that were noted in scan tuples refer to the child's columns. */
 static void
 finish_plans(void)
 {

@@ -33,10 +33,13 @@
 /* ---------- what there is ---------- */
 
 /*
- * Sorts what the output needs into aggregates and what the keys determine.  A
- * grouping expression is found whole before its parts are looked at: of a
- * redundant one (in PostgreSQL 16 and later) all rows of a group have the same
- * value, but not of the columns in it.
+ * Collects what the output needs besides the keys: aggregates, GROUPING()s, and what the
+ * keys determine.  Returns true if GpuHashAgg cannot supply it.
+ *
+ * A whole expression is looked for among the grouping expressions before its parts are
+ * looked at.  This matters for an expression that the planner has left out of GROUP BY
+ * as redundant (PostgreSQL 16 and later): its value is the same in all rows of a group,
+ * while those of the columns in it may differ.
  */
 static bool
 collect_outputs_walker(Node *node, PlanInfo *info)
@@ -84,8 +87,9 @@ key_of_ref(PlanInfo *info, Index ref)
 }
 
 /*
- * The sets of GROUPING SETS, ROLLUP and CUBE, which the planner has written out.
- * Those of all columns come first: the first level has the groups of one.
+ * Collects the sets of GROUPING SETS, ROLLUP and CUBE, which the planner has written
+ * out.  A set of all grouping columns is put first, because its groups are those of the
+ * first level (levels.c).
  */
 static void
 collect_sets(PlanInfo *info)
@@ -234,8 +238,8 @@ add_grouping(PlanInfo *info, GroupingFunc *grouping)
 }
 
 /*
- * Adds a column that the grouping columns determine, because they contain a primary
- * key, or a grouping expression that the planner found redundant.
+ * Adds what the grouping columns determine: a column, because they contain its table's
+ * primary key, or a grouping expression that the planner has left out as redundant.
  */
 static bool
 add_determined(PlanInfo *info, Expr *expr)
@@ -258,10 +262,14 @@ add_determined(PlanInfo *info, Expr *expr)
 }
 
 /*
- * What is constant, or equal to another column, where it comes from need not be so
- * behind the sets.  Core takes it for that, and leaves such columns out where it
- * sorts: which row is the first, or which one of several it returns, depends on
- * the order in which they come.
+ * Does core leave columns of this DISTINCT or ORDER BY clause out when it sorts?  clause
+ * is what is asked for, pathkeys what core sorts by; grouped are the expressions of
+ * GROUP BY.
+ *
+ * A column may be constant, or equal to another one, in the rows that are grouped.  In
+ * the groups of GROUPING SETS it need not be, because sets make it NULL.  Core does not
+ * know that, and leaves the column out where it sorts.  Then the result depends on the
+ * order in which groups come, which is not the same for our node and core's.
  */
 static bool
 loses_columns(PlannerInfo *root, List *grouped, List *clause, List *pathkeys)
@@ -282,10 +290,11 @@ loses_columns(PlannerInfo *root, List *grouped, List *clause, List *pathkeys)
 }
 
 /*
- * Where a grouping set makes columns NULL, core tells equal expressions apart by
- * their grouping references, and so constants from what they are in a set.  It does
- * so for its own nodes alone.  For ours gpurhh_note_keys() tells equal keys apart,
- * but in the target list only.  False: that is not enough.
+ * Two grouping columns may be equal expressions.  Where a grouping set makes one of them
+ * NULL, their values differ all the same.  Likewise a constant that is a grouping column
+ * is not constant any more.  Core tells these apart by their grouping references, but
+ * only for its own nodes.  For ours gpurhh_note_keys() tells equal keys apart, but only
+ * in the target list.  If that is not enough, refuses the grouping and returns false.
  */
 static bool
 tell_keys_apart(PlanInfo *info)
@@ -332,7 +341,7 @@ tell_keys_apart(PlanInfo *info)
 	return true;
 }
 
-/* Adds the column of the scan tuple for a key. */
+/* Adds a column that returns this key to the scan tuple. */
 static void
 add_key_output(PlanInfo *info, int key)
 {
@@ -343,8 +352,10 @@ add_key_output(PlanInfo *info, int key)
 }
 
 /*
- * The same for all keys.  Of equal ones core takes the first of the target list
- * for what is computed of them, so that order has to be the scan tuple's.
+ * Adds a column to the scan tuple for each of the keys.  If keys are equal expressions,
+ * the columns have the order of the target list.  For what is computed of such keys, core
+ * takes the first one of the target list in its own nodes, and the first one of the scan
+ * tuple in ours, so both have to be the same one.
  */
 static void
 add_key_outputs(PlanInfo *info)
@@ -400,7 +411,7 @@ add_columns(PlanInfo *info)
 	foreach(lc, info->groupings)
 		add_grouping(info, lfirst_node(GroupingFunc, lc));
 
-	/* a device's table has at least one key: for a single group, a constant */
+	/* a map has at least one key: for a single group, a constant */
 	if (info->plan->key_columns == NIL)
 	{
 		Expr	   *one = (Expr *) makeBoolConst(true, false);

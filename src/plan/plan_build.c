@@ -2,10 +2,11 @@
  *
  * plan_build.c
  *		Adds to the plan of a grouping what it is made of: columns to feed, transition
- * states, and columns of the scan tuple.
+ *		states, and columns of the scan tuple.
  *
- * Each function returns the number of what it was asked for.  What is there already
- * is not added again, so aggregates share columns and states.
+ * Columns to feed and states are numbered, and each function for these returns the
+ * number of what it was asked for.  If the plan has an equal one already, that one's
+ * number is returned and nothing is added.  So aggregates share columns and states.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,9 +37,10 @@ number_in(List **list, void *node)
  * The column to feed that holds expr.  sortgroupref is not 0 if expr is a grouping
  * column; such a column is always a new one.
  *
- * A numeric that is both a key and an argument is fed in two columns.  A value that
- * has not the scale that is declared for it is put into the one in some form, while
- * the other is NULL there (odd_arguments.c).
+ * A numeric that is both a key and an argument is fed in two columns, because they
+ * differ where a value does not have the scale that its type declares.  The key's
+ * column then has a number that stands for the value (dictionary.c), and the
+ * argument's column is NULL (odd_arguments.c).
  */
 int
 gpurhh_feed_column(PlanInfo *info, Expr *expr, Index sortgroupref, GpuColumn column,

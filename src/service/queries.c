@@ -325,6 +325,14 @@ drop_query(DeviceService *service, int q)
 		}
 		return false;
 	}
+
+	/*
+	 * The second map has to go before the first one, because its rows are made of
+	 * the first one's groups.  A device may report that a piece is cancelled while
+	 * it is still reading the groups of that piece.  To destroy the second map it
+	 * waits until all that it does for that map has ended, and only then may the
+	 * groups be freed.
+	 */
 	if (sq->map != NULL)
 		sq->device->ops->map_destroy(sq->map);
 	if (sq->first_map != NULL)

@@ -286,9 +286,12 @@ gpurhh_service_level_read(ServiceQuery *sq, rhh_status status)
 }
 
 /*
- * Takes a block for refused rows; returns -1 if there is none now.  The last free
- * block of the pool is taken only if the query has no other: then it comes back,
- * even if the session has to wait for it.
+ * Takes a block for refused rows; returns -1 if there is none now.
+ *
+ * The last free block of the pool is kept for results (channel.c).  It is taken all the
+ * same if no block of the query is in use, because otherwise the level might never be
+ * completed.  It is soon free again: meanwhile the session does nothing but wait for
+ * the level, so it takes the block, adds its rows to the host table and frees it.
  */
 static int
 take_block(ChannelArea *area, ChannelQuery *query)
