@@ -173,7 +173,8 @@ check_row_column(const rhh_map_spec *source, const rhh_row_column *column, uint3
 	if ((column->kind == RHH_ROW_KEY || column->kind == RHH_ROW_KEY_IS_NULL) &&
 		column->key >= source->n_keys)
 		return invalid(err, "column %u is made of no key", (unsigned) c);
-	if (n_words > 0 && (uint64_t) column->word + n_words > rhh_result_words(source))
+	if ((n_words > 0 && (uint64_t) column->word + n_words > rhh_result_words(source)) ||
+		column->null_word >= rhh_result_words(source))
 		return invalid(err, "column %u is made of words behind the group's", (unsigned) c);
 	if ((column->kind == RHH_ROW_SET && bytes != 1) ||
 		((column->kind == RHH_ROW_DIGIT1 || column->kind == RHH_ROW_DIGIT2) && bytes != 8))

@@ -323,6 +323,7 @@ typedef struct rhh_row_column
 								 * RHH_ROW_KEY_IS_NULL */
 	int16_t		part;			/* -1; else NULL in rows of other parts */
 	uint32_t	word;			/* the first word of the group's key or state */
+	uint32_t	null_word;		/* 0; else NULL where this word of the group is 0 */
 } rhh_row_column;
 
 typedef struct rhh_row_spec
@@ -614,15 +615,33 @@ rhh_state_words(const rhh_map_spec *spec, uint32_t s)
 	return rhh_op_words(spec->states[s].op, rhh_arg_bytes(spec, s));
 }
 
+/* The first word of key k in a result, behind the word of NULL bits. */
+static inline uint32_t
+rhh_key_word(const rhh_map_spec *spec, uint32_t k)
+{
+	uint32_t	word = 1;
+
+	for (uint32_t i = 0; i < k; i++)
+		word += rhh_key_words(spec, i);
+	return word;
+}
+
 /* The number of words before state 0: the word of NULL bits and the keys' words. */
 static inline uint32_t
 rhh_first_state_word(const rhh_map_spec *spec)
 {
-	uint32_t	words = 1;
+	return rhh_key_word(spec, spec->n_keys);
+}
 
-	for (uint32_t k = 0; k < spec->n_keys; k++)
-		words += rhh_key_words(spec, k);
-	return words;
+/* The first word of state s in a result. */
+static inline uint32_t
+rhh_state_word(const rhh_map_spec *spec, uint32_t s)
+{
+	uint32_t	word = rhh_first_state_word(spec);
+
+	for (uint32_t i = 0; i < s; i++)
+		word += rhh_state_words(spec, i);
+	return word;
 }
 
 /* The number of words of all states together. */

@@ -84,7 +84,6 @@ rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set, const u
 					 size_t stride, uint32_t n, uint8_t *bitmap, uint32_t at_row)
 {
 	const rhh_row_column *column = &rows->columns[c];
-	const uint64_t *at = words + column->word * stride;
 	const uint64_t outside = rows->outside[set];
 
 	for (uint32_t i = 0; i < n; i++)
@@ -92,7 +91,7 @@ rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set, const u
 		uint32_t	row = at_row + i;
 
 		bitmap[row / 8] |= (uint8_t) (rhh_row_is_null(column, rows->n_parts, outside,
-													  words[i], at + i) << (row % 8));
+													  words + i, stride) << (row % 8));
 	}
 }
 

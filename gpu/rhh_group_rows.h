@@ -60,21 +60,22 @@ rhh_row_set(const rhh_row_spec *rows, uint32_t set, uint64_t word0)
 }
 
 /*
- * Has a column no value in the row of a group?  outside has the bits of the keys that
- * are not in the set, and at is as above.
+ * Has a column no value in the row of a group, whose word w is group[w * stride]?
+ * outside has the bits of the keys that are not in the set.
  */
 RHH_HD bool
 rhh_row_is_null(const rhh_row_column *column, uint32_t n_parts, uint64_t outside,
-				uint64_t word0, const uint64_t *at)
+				const uint64_t *group, size_t stride)
 {
-	bool		null = false;
+	uint64_t	word0 = group[0];
+	bool		null = column->null_word != 0 && group[column->null_word * stride] == 0;
 
 	if (column->kind == RHH_ROW_KEY)
 		null = ((word0 | outside) >> column->key) & 1;
 	else if (column->kind == RHH_ROW_KEY_IS_NULL)
 		null = (word0 >> column->key) & 1;
 	else if (column->kind == RHH_ROW_ANY)
-		null = at[0] == 0;
+		null = group[column->word * stride] == 0;
 	if (column->part >= 0 && n_parts > 1)
 		null = null || (word0 >> RHH_SET_SHIFT) % n_parts != (uint32_t) column->part;
 	return null;
@@ -97,7 +98,7 @@ rhh_row_may_be_null(const rhh_row_column *column, uint32_t n_parts, uint64_t out
 		case RHH_ROW_KEY_IS_NULL:
 			return (null_keys >> column->key) & 1;
 		default:
-			return column->kind == RHH_ROW_ANY;
+			return column->kind == RHH_ROW_ANY || column->null_word != 0;
 	}
 }
 

@@ -401,6 +401,7 @@ my %count;
 my %paths = (
 	'fed by pages' => qr/Feed: pages/,
 	'fed by rows' => qr/Feed: rows/,
+	'by groups' => qr/Feed: groups/,
 	'parallel' => qr/Parallel Custom Scan/,
 	'rows on the host' => qr/Host Rows: [1-9]/,
 	'spilled' => qr/Spilled Records: [1-9]/,

@@ -831,6 +831,23 @@ combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_re
 }
 
 /*
+ * Makes room for so many entries that come in the order of their home buckets.  A table
+ * that grew while they come would be full at its front while the rest of it is empty, and
+ * place() would not find a slot for them there.
+ */
+static void
+reserve_slots(rhh_cpu_part *part, uint32_t n)
+{
+	uint32_t	doublings = 0;
+
+	while ((uint64_t) part->grow_above << doublings < n &&
+		   part->n_buckets << doublings <= part->most_buckets / 2)
+		doublings++;
+	if (doublings > 0)
+		(void) rebuild(part, doublings);
+}
+
+/*
  * Moves those groups of a local table that belong to this partition into it.  Returns how
  * many found no room: these stay in the slots of the local table, and the others are taken
  * out.  Several partitions may do so at the same time: each writes only to slots of its
@@ -842,6 +859,7 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 	const rhh_cpu_layout *layout = part->layout;
 	uint32_t	n_left = 0;
 
+	reserve_slots(part, local->n_groups / layout->n_parts);
 	if (part_number == 0 && local->null_group != 0)
 	{
 		uint32_t	group = rhh_cpu_null_group(part);

@@ -548,7 +548,7 @@ rhh_rows_kernel(const __grid_constant__ rhh_row_spec rows,
 			{
 				uint32_t	nulls = __ballot_sync(RHH_WARP, valid &&
 												  rhh_row_is_null(column, rows.n_parts, outside,
-																  word0, at));
+																  words + row, stride));
 
 				if (lane == 0)
 					((uint32_t *) (out.base + out.nulls_offset[c]))[first >> 5] = nulls;

@@ -68,18 +68,10 @@ typedef struct GroupWords
 static void
 find_words(GroupWords *words, const rhh_map_spec *spec)
 {
-	int			word = 1;
-
 	for (uint32 k = 0; k < spec->n_keys; k++)
-	{
-		words->keys[k] = word;
-		word += rhh_key_words(spec, k);
-	}
+		words->keys[k] = rhh_key_word(spec, k);
 	for (uint32 s = 0; s < spec->n_states; s++)
-	{
-		words->states[s] = word;
-		word += rhh_state_words(spec, s);
-	}
+		words->states[s] = rhh_state_word(spec, s);
 }
 
 /* Prepares what the methods of an aggregate look at.  operands: IntList of its states. */

@@ -93,6 +93,14 @@ static const CustomExecMethods agg_exec_methods = {
 	.ExplainCustomScan = explain_agg,
 };
 
+/* Is a node one of ours? */
+bool
+gpurhh_is_agg(const PlanState *node)
+{
+	return IsA(node, CustomScanState) &&
+		((const CustomScanState *) node)->methods == &agg_exec_methods;
+}
+
 void
 gpurhh_register_agg_methods(void)
 {
@@ -220,6 +228,9 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 										   estate->es_query_cxt,
 										   &state->stats.feed_why);
 	gpurhh_agg_note_feed(state);
+	if (state->pages == NULL)
+		gpurhh_chain_create(state);
+	state->stats.feed_groups = state->chain_below != NULL;
 	/* a parameter may be a subquery's result, which is made when it is needed */
 	state->copies = state->stats.feed_rows ||
 		estate->es_plannedstmt->subplans != NIL;

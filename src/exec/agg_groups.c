@@ -51,6 +51,12 @@ gpurhh_agg_note_device(GpuAggState *state)
 		first->channel;
 	GpuLevelStats *levels = state->stats.levels;
 
+	if (first->in_source_query)
+	{
+		gpurhh_stage_note_map(first);
+		state->stats.valid = true;
+		return;
+	}
 	first->has_groups = channel != NULL &&
 		gpurhh_channel_stats(channel, &levels[0].map, levels[0].device,
 							 levels[0].declined);

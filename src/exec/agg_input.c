@@ -207,7 +207,8 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 {
 	AggPlan    *plan = &state->plan;
 	rhh_map_spec *spec = &plan->spec;
-	LevelPlan  *second = plan->n_levels > 0 ? gpurhh_level_plan(plan->levels[0]) : NULL;
+	LevelPlan  *second = plan->n_levels > 0 ? gpurhh_level_plan(plan->levels[0]) :
+		gpurhh_chain_plan(state);
 	const char *why = NULL;
 	ChannelArea *area;
 	Channel    *channel = NULL;
@@ -235,6 +236,8 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 		channel = gpurhh_channel_open(area, spec, second, state->copies, context,
 									  &why);
 	}
+	if (state->chain_above != NULL)
+		state->chain_above->offered = channel != NULL && second != NULL;
 	if (channel == NULL)
 	{
 		ereport(DEBUG1,
@@ -267,11 +270,13 @@ static void
 feed_rows(GpuAggState *state, Feed *feed)
 {
 	PlanState  *child = outerPlanState(&state->css);
+	AggInput   *input = &state->run.input;
 
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(child);
+		TupleTableSlot *slot = input->asked ? input->first_row : ExecProcNode(child);
 
+		input->asked = false;
 		if (TupIsNull(slot))
 			break;
 		if (feed->base == NULL)
@@ -739,6 +744,33 @@ take_over(GpuAggState *state)
 }
 
 /*
+ * Has the node below give its groups to the device as this node's rows, if that can be.
+ * False: it cannot, and the input is to be read.
+ */
+static bool
+take_groups_below(GpuAggState *state)
+{
+	GpuNodeCounts *counts = &state->stats.counts;
+	AggInput   *input = &state->run.input;
+	instr_time	start;
+
+	if (state->chain_below == NULL)
+		return false;
+	INSTR_TIME_SET_CURRENT(start);
+	state->stats.feed_groups = gpurhh_chain_take(state, &input->first_row);
+	input->asked = !state->stats.feed_groups;
+	counts->feed_ms += milliseconds_since(start);
+	if (input->asked)
+	{
+		state->stats.feed_why = "the groups below were not all on the device";
+		return false;
+	}
+	counts->feeders++;
+	counts->runs++;
+	return true;
+}
+
+/*
  * Reads the input, or this participant's part of it, and waits until the map of the
  * first stage, and of the second if the device makes it, can be read.  False: there
  * are no groups for this participant to return.
@@ -749,9 +781,13 @@ gpurhh_agg_read_input(GpuAggState *state)
 	GpuAggShared *shared = state->parallel.shared;
 	AggInput   *input = &state->run.input;
 	AggStage   *first = first_stage(state);
-	bool		attached = begin_input(state);
+	bool		attached;
+	bool		given = false;
 	instr_time	start;
 
+	if (take_groups_below(state))
+		return true;
+	attached = begin_input(state);
 	if (stands_for_session(state))
 		input->reading = gpurhh_load_begin(state->run.context);
 	begin_strings(state);
@@ -779,8 +815,11 @@ gpurhh_agg_read_input(GpuAggState *state)
 		prepare_levels(state);
 		make_second_on_device(state);
 	}
+	else if (gpurhh_chain_give(state, !state->run.odd && state->run.odd_values == NULL &&
+							   !any_deferred(state)))
+		given = true;
 	state->stats.counts.fetch_ms += milliseconds_since(start);
-	return true;
+	return !given;
 }
 
 /* ---------- deferred rows ---------- */

@@ -80,6 +80,9 @@ typedef struct AggParallel
 typedef struct AggInput
 {
 	Reading    *reading;		/* counts this session as busy (load.c) */
+	TupleTableSlot *first_row;	/* of the child, which has been asked for it; NULL:
+								 * it has not, or there is none */
+	bool		asked;			/* the child has been asked for the first row */
 	bool		stays;			/* the query is the session's own, as the load is
 								 * high; if the input does not end soon, a query is
 								 * opened with the service all the same */
@@ -106,6 +109,20 @@ typedef struct AggPass
 	Dictionary *dictionary;		/* in context, or the parallel plan's; NULL: there
 								 * is none, or strings are kept elsewhere */
 } AggPass;
+
+/*
+ * Between a node and the node above it that groups its groups (chain.c).  The node above
+ * makes it when it is started; it lasts as long as both.
+ */
+typedef struct AggChain
+{
+	LevelPlan	plan;			/* the map of the node above, and how its rows are
+								 * made of groups of the node below */
+	bool		offered;		/* the query of the node below was opened with it */
+	AggStage   *above;			/* the first stage of the node above; NULL: that does
+								 * not ask for its input now */
+	bool		taken;			/* in this run the device has made the map */
+} AggChain;
 
 /* What is left to do in a run. */
 typedef enum AggPhase
@@ -152,6 +169,9 @@ typedef struct GpuAggState
 
 	/* as long as the node */
 	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
+	AggChain   *chain_below;	/* the child's groups may be this node's rows without
+								 * coming here; NULL: they may not */
+	AggChain   *chain_above;	/* this node's groups may be those of a node above */
 	bool		copies;			/* batches are made in memory of our own and then
 								 * copied, as what gives rows may itself wait for a
 								 * block */
@@ -166,6 +186,7 @@ typedef struct GpuAggState
 
 /* ---------- agg_exec.c ---------- */
 
+extern bool gpurhh_is_agg(const PlanState *node);
 extern void gpurhh_agg_note_feed(GpuAggState *state);
 
 /* ---------- agg_input.c ---------- */
@@ -177,6 +198,13 @@ extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
 extern void gpurhh_agg_end_pass(GpuAggState *state);
 extern bool gpurhh_agg_read_input(GpuAggState *state);
 extern bool gpurhh_agg_next_pass(GpuAggState *state);
+
+/* ---------- chain.c ---------- */
+
+extern void gpurhh_chain_create(GpuAggState *above);
+extern LevelPlan *gpurhh_chain_plan(const GpuAggState *below);
+extern bool gpurhh_chain_give(GpuAggState *below, bool whole);
+extern bool gpurhh_chain_take(GpuAggState *above, TupleTableSlot **row);
 
 /* ---------- agg_groups.c ---------- */
 

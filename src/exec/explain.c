@@ -134,9 +134,13 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	DeviceTimes times = device_times(stats);
 
 	indent(es);
-	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
-					 counts->rows_fed, counts->batches,
-					 counts->batches == 1 ? "batch" : "batches", megabytes(counts->bytes_fed));
+	if (stats->feed_groups)
+		appendStringInfo(es->str, "Input: " UINT64_FORMAT " groups", counts->rows_fed);
+	else
+		appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
+						 counts->rows_fed, counts->batches,
+						 counts->batches == 1 ? "batch" : "batches",
+						 megabytes(counts->bytes_fed));
 	if (stats->parallel)
 	{
 		double		n = rint(participants(counts));
@@ -279,9 +283,10 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 static void
 explain_feed(ExplainState *es, const GpuNodeStats *stats)
 {
-	const char *feed = !stats->feed_rows ? "pages" :
+	const char *feed = stats->feed_groups ? "groups" :
+		!stats->feed_rows ? "pages" :
 		stats->feed_pages ? "pages and rows" : "rows";
-	bool		say_why = es->verbose && stats->feed_rows &&
+	bool		say_why = es->verbose && stats->feed_rows && !stats->feed_groups &&
 		stats->feed_why != NULL;
 
 	if (say_why && es->format == EXPLAIN_FORMAT_TEXT)

@@ -68,6 +68,8 @@ typedef struct GpuLevelStats
 typedef struct GpuNodeStats
 {
 	bool		valid;			/* the input has been read */
+	bool		feed_groups;	/* the device makes the rows of the child's groups;
+								 * then pages and rows do not count */
 	bool		feed_pages;		/* pages are read */
 	bool		feed_rows;		/* rows are asked for; perhaps both */
 	const char *feed_why;		/* why rows */

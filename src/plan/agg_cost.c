@@ -47,6 +47,9 @@
 #define LEVEL_FACTOR			0.5
 #define HOST_LEVEL_FACTOR		4.0
 
+/* The same for groups that become rows of a node above, on the device (exec/chain.c). */
+#define CHAIN_FACTOR			0.3
+
 /*
  * add_path() takes two costs for equal that differ by less than 1 %.  A cost that
  * is to be less than another one has to be this much of it at most.
@@ -307,10 +310,15 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 {
 	double		level_factor = info->plan->choices != NIL ?
 		HOST_LEVEL_FACTOR : LEVEL_FACTOR;
+	Cost		input_cost;
 
-	path->startup_cost = subpath->path.total_cost -
-		page_feed_saving(info, subpath) + gpurhh_setup_cost +
-		subpath->path.rows * gpurhh_row_cost +
+	if (!path->parallel_aware && gpurhh_chains(info))
+		input_cost = info->input->startup_cost +
+			info->input->rows * CHAIN_FACTOR * gpurhh_group_cost;
+	else
+		input_cost = subpath->path.total_cost - page_feed_saving(info, subpath) +
+			subpath->path.rows * gpurhh_row_cost;
+	path->startup_cost = input_cost + gpurhh_setup_cost +
 		(groups->taken_by_levels * level_factor + groups->choices) *
 		gpurhh_group_cost;
 	path->total_cost = path->startup_cost + n_groups * gpurhh_group_cost;

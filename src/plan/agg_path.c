@@ -52,6 +52,15 @@ static const CustomPathMethods agg_path_methods = {
 
 /* ---------- paths ---------- */
 
+/* What a path carries that is one of the node's; else NULL. */
+const GpuAggPath *
+gpurhh_agg_path(const Path *path)
+{
+	return IsA(path, CustomPath) &&
+		((const CustomPath *) path)->methods == &agg_path_methods ?
+		linitial(((const CustomPath *) path)->custom_private) : NULL;
+}
+
 /* What a path of the node carries. */
 static List *
 make_private(PlanInfo *info, List *having, const GroupEstimate *groups,

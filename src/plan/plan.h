@@ -119,6 +119,13 @@ gpurhh_plan_key(const GpuAggPlan *plan, int key)
 extern void gpurhh_register_plan_nodes(void);
 extern const GpuAggPlan *gpurhh_plan_of(const CustomScan *cscan);
 
+/* ---------- chain_plan.c ---------- */
+
+extern bool gpurhh_output_is_stored(const GpuPlanOutput *output,
+									const GpuColumn *column);
+extern bool gpurhh_has_one_level(const GpuAggPlan *plan);
+extern bool gpurhh_can_chain(const GpuAggPlan *plan);
+
 /* ---------- agg_path.c ---------- */
 
 /* What CustomScans and their methods are known by. */

@@ -109,6 +109,14 @@ typedef enum AggregateTurn
 
 extern bool gpurhh_add_aggregates(PlanInfo *info, AggregateTurn turn);
 
+/* ---------- agg_path.c ---------- */
+
+extern const GpuAggPath *gpurhh_agg_path(const Path *path);
+
+/* ---------- chain_plan.c ---------- */
+
+extern bool gpurhh_chains(PlanInfo *info);
+
 /* ---------- agg_union.c ---------- */
 
 extern bool gpurhh_find_union(PlanInfo *info, RelOptInfo *output_rel);

@@ -33,6 +33,7 @@ expect_value(data *data, uint32_t c, uint64_t row, const rhh_row_spec *rows, uin
 	bool		key_null = (group[0] & UINT64_C(1) << column->key) != 0;
 	int64_t		digits[3];
 
+	data->nulls[c][row] = column->null_word != 0 && group[column->null_word] == 0;
 	switch (column->kind)
 	{
 		case RHH_ROW_KEY:
@@ -91,9 +92,7 @@ typedef struct level
 static int
 level_column(level *level, rhh_row_kind kind, uint32_t bytes, uint32_t key, uint32_t word)
 {
-	bool		nullable = kind == RHH_ROW_KEY || kind == RHH_ROW_KEY_IS_NULL ||
-		kind == RHH_ROW_ANY;
-	int			c = def_column(&level->d, bytes, GEN_CUSTOM, 0, nullable ? 1 : 0);
+	int			c = def_column(&level->d, bytes, GEN_CUSTOM, 0, 1);
 
 	level->rows.columns[c] = (rhh_row_column){
 		.kind = kind, .key = (uint8_t) key, .part = -1, .word = word
@@ -148,6 +147,15 @@ level_init(level *level, const def *first, const uint64_t *sets, uint32_t n_sets
 						  level_column(level, RHH_ROW_DIGIT2, 8, 0, word), -1);
 		}
 		word += n_words;
+	}
+	/* and a state over what is NULL where the first key is 0, or NULL */
+	if (spec->n_states > 0)
+	{
+		int			c = level_column(level, RHH_ROW_WORD, 8, 0, rhh_first_state_word(spec));
+
+		level->rows.columns[c].null_word = 1;
+		def_state(&level->d, RHH_SUM_I64, c, -1);
+		def_state(&level->d, RHH_COUNT, c, -1);
 	}
 }
 
@@ -336,6 +344,10 @@ case_feed_invalid(context *ctx)
 				level.rows.columns[c].word = rhh_result_words(&d.spec);
 				if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
 					fault(ctx, "", "words behind a group's were fed");
+				level.rows.columns[c] = saved;
+				level.rows.columns[c].null_word = rhh_result_words(&d.spec);
+				if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
+					fault(ctx, "", "NULLs by a word behind a group's were fed");
 				level.rows.columns[c] = saved;
 			}
 			level.rows.columns[0].key = 1;

@@ -420,6 +420,7 @@ sub settings
 my @above = (
 	'SELECT count(*) AS n, count({COLUMN}) AS m FROM ({}) s',
 	'SELECT {COLUMN}::text, count(*) FROM ({}) s GROUP BY 1',
+	'SELECT count(*) AS n, count({COLUMN}) AS m FROM ({}) s GROUP BY {COLUMN}',
 	'SELECT s.*, count(*) OVER () FROM ({}) s',
 	'SELECT s.*, u.id FROM ({}) s JOIN u ON u.id::text = s.{COLUMN}::text',
 	'SELECT s.*, u.id FROM u LEFT JOIN ({}) s ON u.id::text = s.{COLUMN}::text',
@@ -431,6 +432,16 @@ my @above = (
 	'SELECT id, (SELECT max({COLUMN}::text) FROM ({}) s) FROM u',
 	'WITH s AS MATERIALIZED ({}) SELECT * FROM s UNION ALL SELECT * FROM s',
 	'SELECT * FROM ({}) s UNION ALL SELECT * FROM ({}) s2',
+);
+
+# And of a column that is an int8, which a device may make further groups of
+# without the session (src/exec/chain.c).
+my @above_counts = (
+	'SELECT count(*), sum({COLUMN}), avg({COLUMN}), min({COLUMN}), max({COLUMN}) FROM ({}) s',
+	'SELECT {COLUMN}, count(*), sum({COLUMN}), bit_xor({COLUMN}) FROM ({}) s GROUP BY {COLUMN}',
+	'SELECT DISTINCT {COLUMN} FROM ({}) s',
+	'SELECT n, count(*), sum({COLUMN}) FROM (SELECT {COLUMN}, count(*) AS n FROM ({}) s GROUP BY {COLUMN}) r GROUP BY n',
+	'SELECT {COLUMN}, count(*) FROM ({}) s GROUP BY {COLUMN} HAVING count(*) > 1',
 );
 
 sub sets
@@ -515,7 +526,10 @@ sub random_query
 		$q->{above} = pick(@above);
 		if (@exact)
 		{
-			$q->{above_column} = 'o' . (pick(@exact) + 1);
+			my $column = pick(@exact);
+
+			$q->{above_column} = 'o' . ($column + 1);
+			$q->{above} = pick(@above_counts) if $q->{outputs}[$column]{sql} =~ /^count\(/ && chance(0.7);
 		}
 		else
 		{

@@ -1,0 +1,133 @@
+/*-------------------------------------------------------------------------
+ *
+ * chain_plan.c
+ *		Which groupings of groups a device can chain (exec/chain.c), by the plan.
+ *
+ * The executor finds out by itself what can be chained, and does so where it can.
+ * The planner asks because a chained node costs less: the groups below are neither
+ * returned nor fed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
+#include "parser/parsetree.h"
+
+#include "plan/plan_info.h"
+
+/*
+ * Is a column of the scan tuple in the words of a group as a column that is fed has
+ * it?  Then a device can make the one of the other.
+ */
+bool
+gpurhh_output_is_stored(const GpuPlanOutput *output, const GpuColumn *column)
+{
+	const GpuEncodingInfo *info = &gpurhh_encodings[column->encoding];
+	GpuEncoding encoding = output->encoding;
+	int			parameter = output->parameter;
+
+	/* strings and numerics lead to memory of the session; filters are never NULL */
+	if (info->role != ROLE_ANY ||
+		(info->derivation != DERIVED_VALUE && info->derivation != DERIVED_TRUTH))
+		return false;
+	if (output->kind == GPU_OUTPUT_GROUPING)
+		return false;
+	if (output->kind == GPU_OUTPUT_AGGREGATE)
+	{
+		const AggregateFamily *family = gpurhh_find_aggregate(output->aggregate)->family;
+
+		if (family->make || family->decode || family->fewest_rows > 1)
+			return false;
+		if (family->result != GPU_ENC_NONE)
+		{
+			encoding = family->result;
+			parameter = 0;
+		}
+	}
+	return encoding == column->encoding && parameter == column->parameter;
+}
+
+/* Are the groups of the first level all that a node returns? */
+bool
+gpurhh_has_one_level(const GpuAggPlan *plan)
+{
+	return plan->sets == NIL && plan->choices == NIL && plan->distinct_states == NIL;
+}
+
+/*
+ * Can a node group another one's groups on the device?  It can if it has one level, or
+ * a second one only because it returns a group even where there is no row.
+ */
+bool
+gpurhh_can_chain(const GpuAggPlan *plan)
+{
+	return plan->choices == NIL && plan->distinct_states == NIL &&
+		(plan->sets == NIL ||
+		 (list_length(plan->sets) == 1 && linitial(plan->sets) == NIL));
+}
+
+/*
+ * The path of the node whose groups, all of them, are the rows of a path, which are
+ * then all in one process; NULL: no node's are.
+ */
+static const GpuAggPath *
+find_below(Path *path)
+{
+	const GpuAggPath *below;
+	bool		gathered = false;
+
+	while (IsA(path, ProjectionPath) || IsA(path, GatherPath))
+	{
+		gathered |= IsA(path, GatherPath);
+		path = IsA(path, GatherPath) ? ((GatherPath *) path)->subpath :
+			((ProjectionPath *) path)->subpath;
+	}
+	below = gpurhh_agg_path(path);
+	if (below == NULL || below->having != NIL || !gpurhh_has_one_level(below->plan))
+		return NULL;
+	if (gathered && !(below->plan->leader_emits && parallel_leader_participation))
+		return NULL;
+	return below;
+}
+
+/*
+ * Does the serial path for a grouping get its rows from another node of ours, and can
+ * the device make them of that one's groups?
+ */
+bool
+gpurhh_chains(PlanInfo *info)
+{
+	RelOptInfo *rel = info->input->parent;
+	const GpuAggPath *below;
+	ListCell   *lc;
+
+	if (!IsA(info->input, SubqueryScanPath) || rel->baserestrictinfo != NIL ||
+		!gpurhh_can_chain(info->plan))
+		return false;
+	below = find_below(((SubqueryScanPath *) info->input)->subpath);
+	if (below == NULL)
+		return false;
+	foreach(lc, info->plan->columns)
+	{
+		const GpuPlanColumn *from = lfirst(lc);
+		GpuColumn	column = {from->encoding, from->parameter, from->attribute};
+		Expr	   *expr = list_nth(info->child_target->exprs, from->attribute);
+		TargetEntry *entry;
+
+		if (IsA(expr, Const))
+			continue;
+		if (!IsA(expr, Var) || ((Var *) expr)->varno != rel->relid)
+			return false;
+		entry = get_tle_by_resno(rel->subroot->processed_tlist,
+								 ((Var *) expr)->varattno);
+		if (entry != NULL)
+			entry = tlist_member(entry->expr, below->scan_tlist);
+		if (entry == NULL ||
+			!gpurhh_output_is_stored(list_nth(below->plan->outputs, entry->resno - 1),
+									 &column))
+			return false;
+	}
+	return true;
+}
