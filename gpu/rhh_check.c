@@ -205,6 +205,9 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 		return invalid(err, "there is no description of the rows to feed");
 	if (rows->n_sets > RHH_MAX_SETS || feed->set >= rows->n_sets)
 		return invalid(err, "there is no set %u", (unsigned) feed->set);
+	/* set numbers are in groups that the caller has made, not in those of a map */
+	if (rows->n_parts > 0)
+		return invalid(err, "groups of a map have no set numbers");
 	if ((uint64_t) rows->first_set + rows->n_sets > UINT8_MAX + 1)
 		return invalid(err, "set numbers from %u on do not fit a byte",
 					   (unsigned) rows->first_set);

@@ -22,9 +22,10 @@
  * may be called several times before the first batch is done, as often as they do not
  * answer RHH_BUSY.  map_finish may be called once all batches are done, and map_extract,
  * one call at a time, once finishing is done; map_seek says where it goes on.
- * map_cancel may be called at any time; other calls for the map are then answered with
- * RHH_CANCELLED, as is one that would feed a map of its groups.  map_destroy may be
- * called when nothing of the map is in flight, and no map is being fed of its groups.
+ * map_cancel may be called at any time.  From then on calls for the map, but map_stats
+ * and map_destroy, are answered with RHH_CANCELLED; so is a map_feed whose source it is.
+ * map_destroy may be called when nothing of the map is in flight, and no piece that is
+ * made of its groups.
  *
  * Threads.  One thread of the caller's makes all calls to a device, so no two calls
  * ever overlap.  The device works beside it, with threads or streams of its own.  So
@@ -331,7 +332,8 @@ typedef struct rhh_row_spec
 	rhh_row_column columns[RHH_MAX_COLUMNS];	/* of the map that gets the rows */
 	uint32_t	n_parts;		/* 0; else the groups have set numbers in word 0, each
 								 * of which is a set's number times n_parts and a
-								 * part's number */
+								 * part's number.  Groups of a map have none, so it
+								 * is 0 for map_feed */
 	uint32_t	first_set;		/* RHH_ROW_SET of set 0, where n_parts is 0 */
 	uint32_t	n_sets;
 	uint64_t	outside[RHH_MAX_SETS];	/* bit k: key k is not in the set */

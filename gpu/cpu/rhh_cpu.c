@@ -804,6 +804,7 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	dev->budget.limit_bytes = config->memory_limit_bytes > 0 ?
 		config->memory_limit_bytes : rhh_cpu_host_memory(&host);
 	dev->budget.root = config->root ? config->root : "";
+	dev->budget.reserve = &dev->reserve;
 	dev->budget.look_bytes = dev->budget.limit_bytes / RHH_CPU_LOOK_DIVISOR < RHH_CPU_LOOK_BYTES ?
 		dev->budget.limit_bytes / RHH_CPU_LOOK_DIVISOR : RHH_CPU_LOOK_BYTES;
 	dev->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -61,13 +61,41 @@ charge_one(rhh_cpu_budget *budget, uint64_t bytes)
 }
 
 /*
+ * Gives all that is kept for other maps back to the machine.  It holds the lock until
+ * all is unmapped, so that a thread that finds nothing kept any more finds the memory
+ * available.
+ */
+static void
+drop_kept(rhh_cpu_reserve *reserve)
+{
+	pthread_mutex_lock(&reserve->lock);
+	for (uint32_t i = 0; i < reserve->n_kept; i++)
+		munmap(reserve->kept[i].pages, reserve->kept[i].bytes);
+	reserve->n_kept = 0;
+	reserve->kept_bytes = 0;
+	pthread_mutex_unlock(&reserve->lock);
+}
+
+/* Looks whether the machine has memory for so much in all. */
+static bool
+look(const rhh_cpu_budget *budget, uint64_t used_bytes)
+{
+	rhh_cpu_host host;
+
+	rhh_cpu_host_look(budget->root, &host);
+	/* memory lent since the last look may not have been touched yet */
+	return host.total_bytes == 0 || host.available_bytes >= rhh_cpu_host_floor(&host) +
+		budget->look_bytes + used_bytes -
+		atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed);
+}
+
+/*
  * Does the machine have memory for so much in all?  If several threads ask at once, each
  * of them may look.
  */
 static bool
 machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
 {
-	rhh_cpu_host host;
 	struct timespec ts;
 	uint64_t	now_ns;
 	uint64_t	no_memory_ns;
@@ -79,14 +107,15 @@ machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
 	no_memory_ns = atomic_load_explicit(&budget->no_memory_ns, memory_order_relaxed);
 	if (no_memory_ns != 0 && now_ns - no_memory_ns < RHH_CPU_LOOK_AGAIN_NS)
 		return false;
-	rhh_cpu_host_look(budget->root, &host);
-	/* memory lent since the last look may not have been touched yet */
-	if (host.total_bytes > 0 && host.available_bytes < rhh_cpu_host_floor(&host) +
-		budget->look_bytes + used_bytes -
-		atomic_load_explicit(&budget->seen_bytes, memory_order_relaxed))
+	if (!look(budget, used_bytes))
 	{
-		atomic_store_explicit(&budget->no_memory_ns, now_ns, memory_order_relaxed);
-		return false;
+		/* what is kept may be what the machine lacks */
+		drop_kept(budget->reserve);
+		if (!look(budget, used_bytes))
+		{
+			atomic_store_explicit(&budget->no_memory_ns, now_ns, memory_order_relaxed);
+			return false;
+		}
 	}
 	atomic_store_explicit(&budget->no_memory_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&budget->seen_bytes, used_bytes + budget->look_bytes,
@@ -96,12 +125,12 @@ machine_has(rhh_cpu_budget *budget, uint64_t used_bytes)
 
 /* May the device lend so much more to a map? */
 static bool
-may_lend(rhh_cpu_budget *device, const rhh_cpu_budget *table, uint64_t bytes)
+may_lend(rhh_cpu_budget *device, const rhh_cpu_budget *map, uint64_t bytes)
 {
 	uint64_t	used = atomic_load_explicit(&device->used_bytes, memory_order_relaxed);
 	uint64_t	limit = device->limit_bytes;
 
-	if (atomic_load_explicit(&table->used_bytes, memory_order_relaxed) + bytes >
+	if (atomic_load_explicit(&map->used_bytes, memory_order_relaxed) + bytes >
 		limit / RHH_CPU_LARGE_DIVISOR)
 		limit -= limit / RHH_CPU_SMALL_DIVISOR;
 	return used + bytes <= limit && machine_has(device, used + bytes);
@@ -116,7 +145,7 @@ rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes)
 		atomic_load_explicit(&budget->used_bytes, memory_order_relaxed) >
 		budget->limit_bytes - bytes)
 		return false;
-	/* from the top down, so that a table's peak is of what it got */
+	/* from the top down, so that a map's peak is of what it got */
 	if (budget->parent != NULL &&
 		(!may_lend(budget->parent, budget, bytes) || !rhh_cpu_charge(budget->parent, bytes)))
 		return false;
@@ -193,8 +222,7 @@ rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes)
 void
 rhh_cpu_reserve_free(rhh_cpu_reserve *reserve)
 {
-	for (uint32_t i = 0; i < reserve->n_kept; i++)
-		munmap(reserve->kept[i].pages, reserve->kept[i].bytes);
+	drop_kept(reserve);
 	free(reserve->kept);
 	pthread_mutex_destroy(&reserve->lock);
 }
@@ -376,7 +404,7 @@ start_record(rhh_cpu_part *part, const uint64_t *key)
 		words[w] = key[w];
 	if (!layout->verify)
 		keys_apart(part, part->n_segments - 1)[part->last_records] = (uint32_t) key[0];
-	/* the segment may be one that another table has used */
+	/* the segment may be one that another map has used */
 	for (uint32_t w = layout->key_words; w < layout->record_words; w++)
 		words[w] = 0;
 	for (uint32_t i = 0; i < layout->n_initial; i++)

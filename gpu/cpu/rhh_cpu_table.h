@@ -76,28 +76,10 @@ typedef struct rhh_cpu_bucket
 } __attribute__((aligned(64))) rhh_cpu_bucket;
 
 /*
- * Memory that is charged against a limit.  The parent of a map's budget is the budget of
- * the device.  Several threads may charge at once.
- *
- * Other processes take memory, too.  So the device's budget looks at the machine again
- * each time that it has lent look_bytes more.
- */
-typedef struct rhh_cpu_budget
-{
-	struct rhh_cpu_budget *parent;
-	uint64_t	limit_bytes;
-	_Atomic uint64_t used_bytes;
-	_Atomic uint64_t peak_bytes;
-	const char *root;			/* the device's: see rhh_cpu_host_look(); else NULL */
-	uint64_t	look_bytes;
-	_Atomic uint64_t seen_bytes;	/* there was memory for so much in all */
-	_Atomic uint64_t no_memory_ns;	/* when there was none; 0: there was */
-} rhh_cpu_budget;
-
-/*
  * Mappings of huge pages that maps have freed, kept for the next maps.  If the kernel had
  * to find and clear such memory again, that could cost more than everything that is done
- * with it (see RHH_CPU_KEPT_BYTES_MAX).  While they are here they are charged to nobody.
+ * with it (see RHH_CPU_KEPT_BYTES_MAX).  While they are here they are charged to nobody,
+ * and when the machine has little memory left they go back to it first.
  */
 typedef struct rhh_cpu_reserve
 {
@@ -111,6 +93,26 @@ typedef struct rhh_cpu_reserve
 	uint64_t	kept_bytes;
 	uint64_t	limit_bytes;
 } rhh_cpu_reserve;
+
+/*
+ * Memory that is charged against a limit.  The parent of a map's budget is the budget of
+ * the device.  Several threads may charge at once.
+ *
+ * Other processes take memory, too.  So the device's budget looks at the machine again
+ * each time that it has lent look_bytes more.
+ */
+typedef struct rhh_cpu_budget
+{
+	struct rhh_cpu_budget *parent;
+	uint64_t	limit_bytes;
+	_Atomic uint64_t used_bytes;
+	_Atomic uint64_t peak_bytes;
+	const char *root;			/* the device's: see rhh_cpu_host_look(); else NULL */
+	rhh_cpu_reserve *reserve;	/* the device's, likewise */
+	uint64_t	look_bytes;
+	_Atomic uint64_t seen_bytes;	/* there was memory for so much in all */
+	_Atomic uint64_t no_memory_ns;	/* when there was none; 0: there was */
+} rhh_cpu_budget;
 
 /* What all partitions of a map share.  It is constant once the map exists. */
 typedef struct rhh_cpu_layout

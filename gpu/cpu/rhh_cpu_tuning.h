@@ -175,7 +175,10 @@
  */
 #define RHH_CPU_FEED_GROUPS	16384u
 
-/* The most bytes of such a batch, which the device keeps one for each thread and two more. */
+/*
+ * The most bytes of such a batch.  The device keeps a buffer for one batch for each
+ * thread, and two more.
+ */
 #define RHH_CPU_FEED_BYTES	((size_t) 1 << 20)
 
 /* Groups whose words are read at a time: so few that the words stay in a cache. */

@@ -933,6 +933,117 @@ rhh_place_homes(rhh_build_space *space, uint32_t range, uint32_t slots)
 	}
 }
 
+/* The range of buckets of a part. */
+struct rhh_part_range
+{
+	uint32_t	from;			/* its first bucket */
+	uint32_t	n_buckets;
+};
+
+RHH_DEV rhh_part_range
+rhh_range_of_part(const rhh_view &view, uint32_t part, uint32_t part_bits)
+{
+	const uint32_t from = rhh_home_of(part << (32 - part_bits), view.n_buckets);
+	const uint32_t to = part + 1 == 1u << part_bits ? view.n_buckets
+		: rhh_home_of((part + 1) << (32 - part_bits), view.n_buckets);
+
+	return {from, to - from};
+}
+
+/*
+ * Finds the places of a part's groups, in its range or, behind that, in the stash, and
+ * takes numbers for them.  base becomes RHH_NO_GROUP if there are not enough numbers, or
+ * if a place is too far from home.  A whole block.
+ */
+template <int BYTES>
+RHH_DEV void
+rhh_find_places(const rhh_view &view, rhh_part_range part, const rhh_local &local,
+				rhh_build_space *space)
+{
+	typedef rhh_slots<BYTES> S;
+
+	for (uint32_t h = threadIdx.x; h < part.n_buckets; h += blockDim.x)
+		space->at[h] = 0;
+	for (uint32_t i = threadIdx.x; i < part.n_buckets * S::SLOTS; i += blockDim.x)
+		space->record[i] = RHH_NO_RECORD;
+	if (threadIdx.x == 0)
+		space->placed = space->n_stashed = 0;
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
+	{
+		uint64_t	tag = *rhh_record(local, 0, i);
+		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - part.from;
+
+		/* The bucket behind the range may be home to both parts: the next one has it. */
+		if (tag != RHH_LOCAL_FREE && h < part.n_buckets)
+			atomicAdd(&space->at[h], 1u);
+	}
+	__syncthreads();
+	rhh_place_homes(space, part.n_buckets, S::SLOTS);
+	if (threadIdx.x == 0)
+	{
+		const uint32_t n = space->n_entries;
+
+		space->base = atomicAdd(&view.ctl->n_numbers, n);
+		if (space->base > view.group_cap || view.group_cap - space->base < n)
+			space->base = RHH_NO_GROUP;
+	}
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
+	{
+		uint64_t	tag = *rhh_record(local, 0, i);
+		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - part.from;
+		uint32_t	place = UINT32_MAX;
+
+		if (tag == RHH_LOCAL_FREE)
+			continue;
+		if (h < part.n_buckets)
+			place = atomicAdd(&space->at[h], 1u);
+		if (place < part.n_buckets * S::SLOTS)
+		{
+			space->record[place] = (uint16_t) i;
+			if (place / S::SLOTS - h >= view.max_dist)
+				space->base = RHH_NO_GROUP;
+		}
+		else
+		{
+			uint32_t	n = atomicAdd(&space->n_stashed, 1u);
+
+			if (n < rhh_aggregate_policy::STASH_OF_PART)
+				space->stashed[n] = (uint16_t) i;
+		}
+	}
+	__syncthreads();
+}
+
+/*
+ * Takes room in the stash for the groups of a part that need it.  Either all of them
+ * are stashed, or nothing of the part is placed: base becomes RHH_NO_GROUP.  One thread.
+ */
+RHH_DEV void
+rhh_take_stash(const rhh_stash &stash, uint32_t part, uint32_t record_words,
+			   rhh_build_space *space)
+{
+	if (space->n_stashed > rhh_aggregate_policy::STASH_OF_PART)
+		space->base = RHH_NO_GROUP;
+	else
+	{
+		space->stash_at = atomicAdd(&stash.n[0], space->n_stashed);
+		if (space->stash_at > stash.room || stash.room - space->stash_at < space->n_stashed)
+		{
+			space->base = RHH_NO_GROUP;
+			/* the stash counts as full, so what is left of it must be free records */
+			for (uint32_t r = space->stash_at; r < stash.room; r++)
+				stash.records[(size_t) r * record_words] = RHH_LOCAL_FREE;
+		}
+		else
+		{
+			stash.first[part] = space->stash_at;
+			stash.count[part] = space->n_stashed;
+		}
+	}
+}
+
 /*
  * Builds the groups of a part into its range of buckets of an empty table.  The result
  * is as if they had been inserted one by one (rhh_buckets.cuh), but there is no atomic
@@ -949,87 +1060,12 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 			   const rhh_stash &stash, rhh_build_space *space)
 {
 	typedef rhh_slots<BYTES> S;
-	const uint32_t from = rhh_home_of(unit.part << (32 - part_bits), view.n_buckets);
-	const uint32_t to = unit.part + 1 == 1u << part_bits ? view.n_buckets
-		: rhh_home_of((unit.part + 1) << (32 - part_bits), view.n_buckets);
-	const uint32_t range = to - from;
+	const rhh_part_range part = rhh_range_of_part(view, unit.part, part_bits);
 	const uint32_t n_words = prog.n_state_words;
 
-	for (uint32_t h = threadIdx.x; h < range; h += blockDim.x)
-		space->at[h] = 0;
-	for (uint32_t i = threadIdx.x; i < range * S::SLOTS; i += blockDim.x)
-		space->record[i] = RHH_NO_RECORD;
-	if (threadIdx.x == 0)
-		space->placed = space->n_stashed = 0;
-	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
-	{
-		uint64_t	tag = *rhh_record(local, 0, i);
-		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - from;
-
-		/* The bucket behind the range may be home to both parts: the next one has it. */
-		if (tag != RHH_LOCAL_FREE && h < range)
-			atomicAdd(&space->at[h], 1u);
-	}
-	__syncthreads();
-	rhh_place_homes(space, range, S::SLOTS);
-	if (threadIdx.x == 0)
-	{
-		const uint32_t n = space->n_entries;
-
-		space->base = atomicAdd(&view.ctl->n_numbers, n);
-		if (space->base > view.group_cap || view.group_cap - space->base < n)
-			space->base = RHH_NO_GROUP;
-	}
-	__syncthreads();
-	for (uint32_t i = threadIdx.x; i < local.n_slots; i += blockDim.x)
-	{
-		uint64_t	tag = *rhh_record(local, 0, i);
-		uint32_t	h = rhh_home_of((uint32_t) (tag >> 32), view.n_buckets) - from;
-		uint32_t	place = UINT32_MAX;
-
-		if (tag == RHH_LOCAL_FREE)
-			continue;
-		if (h < range)
-			place = atomicAdd(&space->at[h], 1u);
-		if (place < range * S::SLOTS)
-		{
-			space->record[place] = (uint16_t) i;
-			if (place / S::SLOTS - h >= view.max_dist)
-				space->base = RHH_NO_GROUP;
-		}
-		else
-		{
-			uint32_t	n = atomicAdd(&space->n_stashed, 1u);
-
-			if (n < rhh_aggregate_policy::STASH_OF_PART)
-				space->stashed[n] = (uint16_t) i;
-		}
-	}
-	__syncthreads();
-
-	/* Either all of them are stashed, or nothing of the part is placed. */
+	rhh_find_places<BYTES>(view, part, local, space);
 	if (threadIdx.x == 0 && space->n_stashed > 0 && space->base != RHH_NO_GROUP)
-	{
-		if (space->n_stashed > rhh_aggregate_policy::STASH_OF_PART)
-			space->base = RHH_NO_GROUP;
-		else
-		{
-			space->stash_at = atomicAdd(&stash.n[0], space->n_stashed);
-			if (space->stash_at > stash.room || stash.room - space->stash_at < space->n_stashed)
-			{
-				space->base = RHH_NO_GROUP;
-				/* the stash counts as full, so what is left of it must be free records */
-				for (uint32_t r = space->stash_at; r < stash.room; r++)
-					stash.records[(size_t) r * local.record_words] = RHH_LOCAL_FREE;
-			}
-			else
-			{
-				stash.first[unit.part] = space->stash_at;
-				stash.count[unit.part] = space->n_stashed;
-			}
-		}
-	}
+		rhh_take_stash(stash, unit.part, local.record_words, space);
 	__syncthreads();
 	if (space->base == RHH_NO_GROUP)
 	{
@@ -1045,9 +1081,9 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < space->n_stashed; i += blockDim.x)
 		rhh_record(local, 0, space->stashed[i])[1] = 1; /* until it finds no place */
-	for (uint32_t i = threadIdx.x; i < range * S::SLOTS; i += blockDim.x)
+	for (uint32_t i = threadIdx.x; i < part.n_buckets * S::SLOTS; i += blockDim.x)
 	{
-		typename S::slot *slot = (typename S::slot *) view.slots + (size_t) from * S::SLOTS + i;
+		typename S::slot *slot = (typename S::slot *) view.slots + (size_t) part.from * S::SLOTS + i;
 		uint64_t   *record;
 		uint64_t	key;
 		uint32_t	fp,
@@ -1058,7 +1094,7 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 			continue;
 		record = rhh_record(local, 0, space->record[i]);
 		row = rhh_untag<BYTES, VERIFY>(prog, rows, *record, &key, &fp);
-		number = space->base + i - space->shift[rhh_home_of(fp, view.n_buckets) - from];
+		number = space->base + i - space->shift[rhh_home_of(fp, view.n_buckets) - part.from];
 		*slot = S::make(key, fp, number);
 		for (uint32_t w = 0; w < n_words; w++)
 			view.states[(size_t) number * n_words + w] = record[1 + w];

@@ -20,8 +20,9 @@
  * memory: upload buffers, bitmaps of refused rows, counters, lists of orphans).  When
  * a map ends, its lane is kept for the next map.  What depends on the number of groups
  * (slots, states, keys) is one further allocation, the "body" of the map, which is
- * replaced as a whole when the map grows.  The limits on memory apply to bodies, and
- * while a map grows to its old and its new body together.
+ * replaced as a whole when the map grows.  A map that is fed another map's groups may
+ * have a third allocation, its "feed memory".  The limits on memory apply to bodies and
+ * feed memory, and while a map grows to its old and its new body together.
  *
  * A lane has these streams:
  *
@@ -546,6 +547,8 @@ rhh_cuda_map_seek(rhh_map *t, uint64_t group, rhh_error *err)
 {
 	const rhh_map_state state = rhh_state_of(t);
 
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
 	if (rhh_check_seek(&state, group, err) != RHH_OK)
 		return err->status;
 	t->n_main_done = group;

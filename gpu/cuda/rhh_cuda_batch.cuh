@@ -172,7 +172,13 @@ rhh_plan_partition(const rhh_map *t, int i, uint8_t *workspace)
 	return p;
 }
 
-/* Gets a workspace for a batch.  False: the rows cannot be partitioned, or no memory. */
+/*
+ * Gets a workspace for a batch.  False: the rows cannot be partitioned, or no memory.
+ *
+ * A workspace belongs to the lane, which outlives the map, so neither the map nor the
+ * device counts it.  But none is allocated that would not fit the limits beside what
+ * is counted.
+ */
 static bool
 rhh_get_workspace(rhh_map *t, int i)
 {
@@ -190,9 +196,7 @@ rhh_get_workspace(rhh_map *t, int i)
 	bytes = rhh_plan_partition(t, i, NULL).bytes;
 	if (lane->workspace_bytes >= bytes)
 		return true;
-	if ((t->spec.memory_limit_bytes != 0 &&
-		 t->stats.bytes + bytes > t->spec.memory_limit_bytes) ||
-		dev->body_bytes + bytes > dev->limit_bytes)
+	if (!rhh_within_limits(t, bytes))
 		return false;
 	if (lane->workspace != NULL)
 	{

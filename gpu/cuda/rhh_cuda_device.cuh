@@ -212,7 +212,7 @@ struct rhh_device
 	rhh_lane   *lanes;			/* kept */
 	uint32_t	n_lanes;
 	uint64_t	limit_bytes;
-	uint64_t	body_bytes;		/* of all maps, with their feed memory */
+	uint64_t	counted_bytes;	/* bodies and feed memory of all maps */
 	uint64_t	frees;			/* counts allocations that were freed */
 
 	void	   *pools[RHH_MAX_POOLS];

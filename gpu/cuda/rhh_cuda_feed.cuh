@@ -99,7 +99,7 @@ rhh_make_rows(rhh_map *t, rhh_feed *feed, uint32_t n, rhh_batch *batch)
 	rhh_row_columns out;
 
 	while ((bytes = rhh_feed_bytes(t, feed, null_keys, n, batch)) == 0 || bytes > room)
-		n = (n + 1) / 2;
+		n /= 2;
 	feed->n_groups = n;
 	batch->base = memory + rhh_align((uint64_t) n * source->prog.n_result_words * 8);
 

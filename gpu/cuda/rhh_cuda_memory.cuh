@@ -213,7 +213,7 @@ rhh_within_limits(const rhh_map *t, uint64_t bytes)
 {
 	return (t->spec.memory_limit_bytes == 0 ||
 			t->stats.bytes + bytes <= t->spec.memory_limit_bytes) &&
-		t->dev->body_bytes + bytes <= t->dev->limit_bytes;
+		t->dev->counted_bytes + bytes <= t->dev->limit_bytes;
 }
 
 /*
@@ -226,7 +226,7 @@ rhh_counted_malloc(rhh_map *t, uint8_t **memory, uint64_t bytes)
 	*memory = NULL;
 	if (!rhh_within_limits(t, bytes) || !rhh_malloc(t->dev, memory, bytes))
 		return false;
-	t->dev->body_bytes += bytes;
+	t->dev->counted_bytes += bytes;
 	t->stats.bytes += bytes;
 	if (t->stats.bytes > t->stats.peak_bytes)
 		t->stats.peak_bytes = t->stats.bytes;
@@ -240,7 +240,7 @@ rhh_counted_free(rhh_map *t, uint8_t *memory, uint64_t bytes)
 	if (memory == NULL)
 		return;
 	rhh_check(t->dev, cudaFree(memory), "cudaFree");
-	t->dev->body_bytes -= bytes;
+	t->dev->counted_bytes -= bytes;
 	t->stats.bytes -= bytes;
 	t->dev->frees++;
 }

@@ -667,7 +667,7 @@ struct rhh_groups_op
 };
 
 /*
- * The rows of a warp on their way into the table: each lane has a row, and a tile
+ * The rows of a warp on their way into the map: each lane has a row, and a tile
  * takes its lanes' keys one after the other.
  */
 template <class S, bool VERIFY>
@@ -816,8 +816,8 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 };
 
 /*
- * Enters entries that have group numbers already into another table; each lane of a
- * warp has one.  If an entry, or one that it displaces, finds no place, or meets its key
+ * Enters entries that have group numbers already into the new body of a map; each lane
+ * of a warp has one.  If an entry, or one that it displaces, finds no place, or meets its key
  * in another slot, then it becomes an orphan.
  */
 template <class S, bool VERIFY>

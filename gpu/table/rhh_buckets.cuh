@@ -46,9 +46,10 @@
  *		In different buckets: if one stores at distance d, none has gone past
  *		d, for that one saw only ranks > d there, and by (1) no slot could then
  *		be taken; and none can store before d, since by (2) there are only
- *		ranks > j.  The others come to d and find the key, or, if it has been
- *		displaced from there, which it was as the least rank, d + 1, see only
- *		ranks > d and go on, as the tile that displaced it does.
+ *		ranks > j.  The other holders come to distance d later.  Either they find the
+ *		key there.  Or it has been displaced; it then had the least rank,
+ *		d + 1, so all ranks there are now above d, and they go on, as does the
+ *		tile that displaced it.
  *
  *		In one bucket: say A took slot r, then B another slot s, each the one
  *		of least rank, the lowest among equals.  B read r before A's swap or it

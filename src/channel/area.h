@@ -74,11 +74,13 @@ typedef enum QueryState
 	QUERY_RELEASED				/* the session is done; the service cleans up */
 } QueryState;
 
-/* Where a query has a second level: who makes it? */
+/* Who makes the second level of a query. */
 typedef enum QueryLevel
 {
-	QUERY_LEVEL_NONE,			/* nobody, or the session of what it fetches */
-	QUERY_LEVEL_UNDECIDED,		/* until the session knows nothing can be read */
+	QUERY_LEVEL_NONE,			/* there is none, or the session makes it from the
+								 * groups that it fetches */
+	QUERY_LEVEL_UNDECIDED,		/* the session has not decided yet; until then no
+								 * groups are extracted */
 	QUERY_LEVEL_WANTED,			/* the device, if it has memory for it */
 	QUERY_LEVEL_ON_DEVICE		/* the device; what is fetched is of both levels */
 } QueryLevel;

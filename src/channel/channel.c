@@ -153,7 +153,10 @@ release_all_channels(int code, Datum arg)
 {
 	dlist_mutable_iter iter;
 
-	/* it may be waiting on one of theirs, and they may be used anew at once */
+	/*
+	 * This process may be waiting on the condition variable of one of these queries,
+	 * which another session may use as soon as it is released.
+	 */
 	ConditionVariableCancelSleep();
 	dlist_foreach_modify(iter, &open_channels)
 		release_channel(dlist_container(Channel, node, iter.cur));

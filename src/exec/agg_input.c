@@ -30,9 +30,9 @@
 #include "settings.h"
 
 /*
- * So many rows at most, by the estimate, does a session do itself where the load
- * is high.  24 sessions, 2 cores: at 100,000 rows the host table does twice as many
- * queries as the service, at 1,000,000 the service wins.
+ * Where the load is high, a session does queries of at most so many rows (by the
+ * estimate) itself.  24 sessions, 2 cores: at 100,000 rows the host table does twice
+ * as many queries as the service, at 1,000,000 the service wins.
  */
 #define STAY_ROWS	262144.0
 
@@ -446,7 +446,7 @@ note_odd(GpuAggState *state)
 	counts->odd_bytes = Max(counts->odd_bytes, gpurhh_odd_bytes(state->run.odd_values));
 }
 
-/* A participant's odd values go to who will emit their groups. */
+/* Writes this participant's odd values for the participants that emit groups. */
 static void
 hand_over_odd(GpuAggState *state)
 {

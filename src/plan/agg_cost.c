@@ -169,7 +169,8 @@ core_undercharge(PlanInfo *info, Path *path)
 }
 
 /*
- * The same of the grouping alone: the input is left out, since ours has the same.
+ * What core's path really costs beyond its charge, for the grouping alone.  What the
+ * input costs is left out, since our path has the same input.
  */
 static Cost
 grouping_undercharge(PlanInfo *info, Path *path)

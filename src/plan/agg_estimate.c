@@ -2,7 +2,7 @@
  *
  * agg_estimate.c
  *		How many groups a plan of GpuHashAgg will have on each level, and how much memory
- * its strings will take.
+ *		its strings will take.
  *
  * The first level makes a group of each combination of all keys, the hidden ones
  * too; the second and the third level make fewer groups of those.  The number of
@@ -39,7 +39,7 @@
 #define SPILL_FACTOR			7.0
 
 /*
- * What comes of the arguments of minima and maxima being keys.
+ * Estimates the groups that come from arguments of min() and max() being hidden keys.
  *
  * Of strings candidates are fed, see candidates.c: in any order of the rows the
  * n-th of a group is better than all before with probability 1/n.  Groups whose

@@ -329,9 +329,9 @@ tell_keys_apart(PlanInfo *info)
 		info->told_by_reference = true;
 
 		/*
-		 * GROUPING()s of either are equal.  Sorting by both is sorting by one to
-		 * core.  And target lists of nodes above that have the columns in
-		 * another order pass for the same.
+		 * GROUPING() of one of these equals GROUPING() of the other.  Core takes
+		 * sorting by both for sorting by one.  And core takes a target list above
+		 * that has the two in another order for the same list.
 		 */
 		if (info->groupings != NIL || parse->hasWindowFuncs ||
 			parse->distinctClause != NIL || parse->sortClause != NIL)

@@ -57,7 +57,11 @@ usual_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 		return gpurhh_refuse(info, "aggregate %s is not supported%s%s", text,
 							 problem ? ": " : "", problem ? problem : "");
 	}
-	/* sum(x ORDER BY y) is just sum(x), but core must sort to be itself */
+	/*
+	 * The node does not sort arguments.  For most aggregates the order makes no
+	 * difference, but a sum of floats depends on it, and computing what the rows are
+	 * sorted by may raise an error.
+	 */
 	if (aggref->aggorder != NIL)
 		return gpurhh_refuse(info, "aggregate %s has ORDER BY", text);
 	if (aggref->aggsplit != AGGSPLIT_SIMPLE)

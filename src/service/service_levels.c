@@ -44,7 +44,8 @@ typedef enum PieceState
 {
 	PIECE_FREE,
 	PIECE_FED,					/* the device works on it */
-	PIECE_REFUSED				/* some of its rows are to go to the session */
+	PIECE_REFUSED				/* rows of it were refused, and are to go to the
+								 * session */
 } PieceState;
 
 typedef struct LevelPiece
@@ -56,7 +57,7 @@ typedef struct LevelPiece
 /*
  * The first map's groups on their way to the second one.
  *
- * Rows of one refused piece at a time go to the session, in portions: chunk has
+ * Refused rows go to the session from one piece at a time, in portions: chunk has
  * groups of the piece from n_read on.  It is memory of the service's own rather than a
  * block of the pool: so nobody waits for a block while holding another.
  */
@@ -67,7 +68,8 @@ struct LevelWork
 	uint64		next_group;		/* and its first group */
 	bool		all_fed;
 
-	LevelPiece *refused;		/* whose rows go to the session; NULL: none's */
+	LevelPiece *returning;		/* whose refused rows go to the session now; NULL:
+								 * none's */
 	uint32		n_read;			/* groups of it that are done with */
 	rhh_result	chunk;
 	bool		reading;		/* the device fills the chunk */
@@ -243,20 +245,20 @@ read_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 	rhh_error	err = {0};
 	rhh_status	status;
 
-	for (int i = 0; i < LEVEL_PIECES && work->refused == NULL; i++)
+	for (int i = 0; i < LEVEL_PIECES && work->returning == NULL; i++)
 	{
 		if (work->pieces[i].state == PIECE_REFUSED)
 		{
-			work->refused = &work->pieces[i];
+			work->returning = &work->pieces[i];
 			work->n_read = 0;
 		}
 	}
-	if (work->refused == NULL || work->reading || work->chunk_full)
+	if (work->returning == NULL || work->reading || work->chunk_full)
 		return false;
-	work->chunk.capacity_groups = Min(most, work->refused->feed.n_groups - work->n_read);
+	work->chunk.capacity_groups = Min(most, work->returning->feed.n_groups - work->n_read);
 	work->chunk_next = 0;
 	status = sq->device->ops->map_seek(sq->first_map,
-									   work->refused->feed.first_group + work->n_read,
+									   work->returning->feed.first_group + work->n_read,
 									   &err);
 	if (status == RHH_OK)
 		status = sq->device->ops->map_extract(sq->first_map, &work->chunk, 0, &err);
@@ -324,10 +326,10 @@ end_chunk(LevelWork *work)
 {
 	work->chunk_full = false;
 	work->n_read += work->chunk.n_groups;
-	if (work->n_read == work->refused->feed.n_groups)
+	if (work->n_read == work->returning->feed.n_groups)
 	{
-		work->refused->state = PIECE_FREE;
-		work->refused = NULL;
+		work->returning->state = PIECE_FREE;
+		work->returning = NULL;
 	}
 }
 
@@ -339,7 +341,7 @@ static bool
 return_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 {
 	LevelWork  *work = sq->level;
-	LevelPiece *piece = work->refused;
+	LevelPiece *piece = work->returning;
 	const rhh_result *chunk = &work->chunk;
 	int			block;
 

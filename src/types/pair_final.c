@@ -140,7 +140,7 @@ gpurhh_pair_final(const AggregateResult *column, const uint64 *group,
 									 gpurhh_twice(group + words[PAIR_X] * stride, stride),
 									 gpurhh_twice(group + words[PAIR_Y] * stride, stride),
 									 count);
-		/* no correlation is beyond 1, as that of what is mostly rounded could be */
+		/* Rounding could make the correlation greater than 1; keep it within 1. */
 		if (fabs(products) > most * (1 + 16 * DBL_EPSILON))
 			products = copysign(most, products);
 	}

@@ -338,6 +338,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(cancel) \
 	CASE(cancel_extract) \
 	CASE(memory_returned) \
+	CASE(kept_memory) \
 	CASE(machine_memory) \
 	CASE(close_busy) \
 	CASE(feed) \

@@ -328,6 +328,10 @@ case_feed_invalid(context *ctx)
 			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
 				fault(ctx, "", "a set's number that fits no byte was fed");
 			level.rows.first_set = 0;
+			level.rows.n_parts = 1;
+			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
+				fault(ctx, "", "set numbers that a map's groups do not have were fed");
+			level.rows.n_parts = 0;
 			feed.rows = NULL;
 			if (ops->map_feed(second, &feed, 0, &err) != RHH_INVALID)
 				fault(ctx, "", "rows that nobody has described were fed");

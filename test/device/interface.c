@@ -163,6 +163,188 @@ expect_status(context *ctx, const char *what, rhh_status got, rhh_status status,
 	return false;
 }
 
+/* What case_same_calls() calls with: two maps, and things that can be given to them. */
+typedef struct calls
+{
+	context    *ctx;
+	const rhh_device_ops *ops;
+	def			d;
+	rhh_map    *first;
+	rhh_map    *second;
+	rhh_batch	batch;			/* of 16 rows, in 8 groups */
+	rhh_batch	wrong;			/* without a row */
+	rhh_row_spec rows;
+	rhh_feed	feed;			/* of the first map's groups */
+	rhh_result	result;
+	uint64_t	words[2 * 16];
+	uint8_t		refused[8];
+	rhh_error	err;
+} calls;
+
+#define SUBMIT(m, b) c->ops->map_submit(m, b, 1, &c->err)
+#define FEED(m)		c->ops->map_feed(m, &c->feed, 2, &c->err)
+#define FINISH(m)	c->ops->map_finish(m, &c->err)
+#define EXTRACT(m)	c->ops->map_extract(m, &c->result, 3, &c->err)
+#define SEEK(m)		c->ops->map_seek(m, 0, &c->err)
+#define EXPECT(status, call) \
+	expect_status(c->ctx, #call " " #status, call, status, &c->err)
+
+static void
+calls_init(calls *c, context *ctx)
+{
+	uint8_t    *pool = ctx->device->pool;
+
+	memset(c, 0, sizeof(*c));
+	c->ctx = ctx;
+	c->ops = ctx->device->ops;
+	def_init(&c->d);
+	def_key(&c->d, 4, GEN_UNIFORM, 16, 0);
+	def_state(&c->d, RHH_COUNT, -1, -1);
+	c->d.spec.max_batch_rows = 64;
+	c->d.spec.max_batch_bytes = 256;
+	memset(pool, 0, 256);
+	for (uint32_t i = 0; i < 16; i++)
+		pool[64 + 4 * i] = (uint8_t) (i % 8);
+	c->batch.base = pool;
+	c->batch.n_rows = 16;
+	c->batch.values_offset[0] = 64;
+	c->batch.used_bytes = c->batch.refused_offset = 128;
+	c->wrong = c->batch;
+	c->wrong.n_rows = 0;
+	c->rows.columns[0] = (rhh_row_column){.kind = RHH_ROW_KEY, .part = -1, .word = 1};
+	c->rows.n_sets = 1;
+	c->feed.rows = &c->rows;
+	c->feed.refused = c->refused;
+	c->result.words = c->words;
+	c->result.capacity_groups = 8;
+}
+
+/* Makes a map; false, and *map is NULL: it could not. */
+static bool
+calls_map(calls *c, rhh_device *dev, rhh_map **map)
+{
+	if (c->ops->map_create(dev, &c->d.spec, map, &c->err) == RHH_OK)
+		return true;
+	fault(c->ctx, "map_create", c->err.message);
+	*map = NULL;
+	return false;
+}
+
+/* Each of these takes the maps on to the next state; false: it did not get there. */
+
+/* A new map, and one with a batch in flight. */
+static bool
+calls_new(calls *c)
+{
+	rhh_event	event;
+
+	EXPECT(RHH_INVALID, EXTRACT(c->first));
+	EXPECT(RHH_INVALID, SEEK(c->first));
+	EXPECT(RHH_INVALID, FEED(c->second));
+	if (!EXPECT(RHH_OK, SUBMIT(c->first, &c->batch)))
+		return false;
+	EXPECT(RHH_INVALID, FINISH(c->first));
+	return next_event(c->ctx, &event);
+}
+
+/* A map that is being finished, before that is reported. */
+static bool
+calls_finishing(calls *c)
+{
+	rhh_event	event;
+
+	if (!EXPECT(RHH_OK, FINISH(c->first)))
+		return false;
+	usleep(20000);
+	EXPECT(RHH_INVALID, FINISH(c->first));
+	EXPECT(RHH_INVALID, SUBMIT(c->first, &c->batch));
+	EXPECT(RHH_INVALID, EXTRACT(c->first));
+	EXPECT(RHH_INVALID, SEEK(c->first));
+	EXPECT(RHH_INVALID, FEED(c->second));
+	return next_event(c->ctx, &event);
+}
+
+/* One that is finished, and one that is being extracted, before that is reported. */
+static bool
+calls_extracting(calls *c)
+{
+	rhh_event	event;
+
+	EXPECT(RHH_INVALID, FEED(c->first));
+	c->result.words = NULL;
+	EXPECT(RHH_INVALID, EXTRACT(c->first));
+	c->result.words = c->words;
+	if (!EXPECT(RHH_OK, EXTRACT(c->first)))
+		return false;
+	usleep(20000);
+	EXPECT(RHH_INVALID, EXTRACT(c->first));
+	EXPECT(RHH_INVALID, SEEK(c->first));
+	EXPECT(RHH_BUSY, FEED(c->second));
+	c->feed.first_group = 8;
+	EXPECT(RHH_OK, FEED(c->second));
+	if (c->feed.n_groups != 0)
+		fault(c->ctx, "", "there was a group behind the last");
+	c->feed.first_group = 0;
+	if (!next_event(c->ctx, &event))
+		return false;
+	if (c->result.n_groups != 8 || !c->result.last)
+		fault(c->ctx, "", "the groups did not come out");
+	return EXPECT(RHH_OK, SEEK(c->first));
+}
+
+/* One that is fed, and cancelled with the piece in flight.  It is replaced by a new one. */
+static bool
+calls_cancelled(calls *c)
+{
+	rhh_device *dev = c->ctx->device->dev;
+	rhh_event	event;
+
+	if (!EXPECT(RHH_OK, FEED(c->second)) || c->feed.n_groups != 8)
+	{
+		fault(c->ctx, "", "the groups were not fed");
+		return false;
+	}
+	c->ops->map_cancel(c->second);
+	EXPECT(RHH_CANCELLED, SUBMIT(c->second, &c->wrong));
+	EXPECT(RHH_CANCELLED, FEED(c->second));
+	EXPECT(RHH_CANCELLED, FINISH(c->second));
+	EXPECT(RHH_CANCELLED, EXTRACT(c->second));
+	EXPECT(RHH_CANCELLED, SEEK(c->second));
+	for (uint32_t n = 0; n == 0;)
+		if (c->ops->poll(dev, &event, 1, &n, &c->err) != RHH_OK)
+			return false;
+	EXPECT(RHH_CANCELLED, FINISH(c->second));
+	c->ops->map_destroy(c->second);
+	return calls_map(c, dev, &c->second);
+}
+
+/* Sources that are in another device, or cancelled. */
+static void
+calls_sources(calls *c)
+{
+	rhh_device_config config = {.cpu_threads = 1};
+	rhh_device *other;
+	rhh_map    *elsewhere;
+
+	if (c->ops->open(c->ctx->device->info.ordinal, &config, &other, &c->err) != RHH_OK)
+		fault(c->ctx, "open", c->err.message);
+	else
+	{
+		if (calls_map(c, other, &elsewhere))
+			EXPECT(RHH_INVALID, FEED(elsewhere));
+		c->ops->close(other);
+	}
+	c->ops->map_cancel(c->first);
+	EXPECT(RHH_CANCELLED, FEED(c->second));
+}
+
+#undef EXPECT
+#undef SUBMIT
+#undef FEED
+#undef FINISH
+#undef EXTRACT
+#undef SEEK
+
 /*
  * Both devices answer a call the same at any time.  They once differed on a map that was
  * cancelled and being finished, on results that had not been reported yet, and on a
@@ -171,153 +353,19 @@ expect_status(context *ctx, const char *what, rhh_status got, rhh_status status,
 void
 case_same_calls(context *ctx)
 {
-	const rhh_device_ops *ops = ctx->device->ops;
-	uint8_t    *pool = ctx->device->pool;
-	uint64_t	words[2 * 16];
-	uint8_t		refused[8];
-	def			d;
-	rhh_map    *first,
-			   *second;
-	rhh_batch	batch,
-				wrong;
-	rhh_row_spec rows;
-	rhh_feed	feed;
-	rhh_result	result;
-	rhh_event	event;
-	rhh_error	err;
+	calls		c;
 
-	def_init(&d);
-	def_key(&d, 4, GEN_UNIFORM, 16, 0);
-	def_state(&d, RHH_COUNT, -1, -1);
-	d.spec.max_batch_rows = 64;
-	d.spec.max_batch_bytes = 256;
-	memset(pool, 0, 256);
-	for (uint32_t i = 0; i < 16; i++)
-		pool[64 + 4 * i] = (uint8_t) (i % 8);
-	memset(&batch, 0, sizeof(batch));
-	batch.base = pool;
-	batch.n_rows = 16;
-	batch.values_offset[0] = 64;
-	batch.used_bytes = batch.refused_offset = 128;
-	wrong = batch;
-	wrong.n_rows = 0;
-	memset(&rows, 0, sizeof(rows));
-	rows.columns[0] = (rhh_row_column){.kind = RHH_ROW_KEY, .part = -1, .word = 1};
-	rows.n_sets = 1;
-	memset(&feed, 0, sizeof(feed));
-	feed.rows = &rows;
-	feed.refused = refused;
-	memset(&result, 0, sizeof(result));
-	result.words = words;
-	result.capacity_groups = 8;
-
-	if (ops->map_create(ctx->device->dev, &d.spec, &first, &err) != RHH_OK)
+	calls_init(&c, ctx);
+	if (calls_map(&c, ctx->device->dev, &c.first) &&
+		calls_map(&c, ctx->device->dev, &c.second))
 	{
-		fault(ctx, "map_create", err.message);
-		return;
+		c.feed.source = c.first;
+		if (calls_new(&c) && calls_finishing(&c) && calls_extracting(&c) &&
+			calls_cancelled(&c))
+			calls_sources(&c);
 	}
-	if (ops->map_create(ctx->device->dev, &d.spec, &second, &err) != RHH_OK)
-	{
-		fault(ctx, "map_create", err.message);
-		ops->map_destroy(first);
-		return;
-	}
-	feed.source = first;
-#define SUBMIT(m, b) ops->map_submit(m, b, 1, &err)
-#define FEED(m)		ops->map_feed(m, &feed, 2, &err)
-#define FINISH(m)	ops->map_finish(m, &err)
-#define EXTRACT(m)	ops->map_extract(m, &result, 3, &err)
-#define SEEK(m)		ops->map_seek(m, 0, &err)
-#define EXPECT(status, call) expect_status(ctx, #call " " #status, call, status, &err)
-
-	/* a new map, then one with a batch in flight */
-	EXPECT(RHH_INVALID, EXTRACT(first));
-	EXPECT(RHH_INVALID, SEEK(first));
-	EXPECT(RHH_INVALID, FEED(second));
-	if (!EXPECT(RHH_OK, SUBMIT(first, &batch)))
-		goto end;
-	EXPECT(RHH_INVALID, FINISH(first));
-	(void) next_event(ctx, &event);
-
-	/* one that is being finished, before that is reported */
-	if (!EXPECT(RHH_OK, FINISH(first)))
-		goto end;
-	usleep(20000);
-	EXPECT(RHH_INVALID, FINISH(first));
-	EXPECT(RHH_INVALID, SUBMIT(first, &batch));
-	EXPECT(RHH_INVALID, EXTRACT(first));
-	EXPECT(RHH_INVALID, SEEK(first));
-	EXPECT(RHH_INVALID, FEED(second));
-	(void) next_event(ctx, &event);
-
-	/* one that is finished, and one that is being extracted, before that is reported */
-	EXPECT(RHH_INVALID, FEED(first));
-	result.words = NULL;
-	EXPECT(RHH_INVALID, EXTRACT(first));
-	result.words = words;
-	if (!EXPECT(RHH_OK, EXTRACT(first)))
-		goto end;
-	usleep(20000);
-	EXPECT(RHH_INVALID, EXTRACT(first));
-	EXPECT(RHH_INVALID, SEEK(first));
-	EXPECT(RHH_BUSY, FEED(second));
-	feed.first_group = 8;
-	EXPECT(RHH_OK, FEED(second));
-	if (feed.n_groups != 0)
-		fault(ctx, "", "there was a group behind the last");
-	feed.first_group = 0;
-	(void) next_event(ctx, &event);
-	if (result.n_groups != 8 || !result.last)
-		fault(ctx, "", "the groups did not come out");
-	EXPECT(RHH_OK, SEEK(first));
-
-	/* fed, and cancelled with the piece in flight */
-	if (!EXPECT(RHH_OK, FEED(second)) || feed.n_groups != 8)
-	{
-		fault(ctx, "", "the groups were not fed");
-		goto end;
-	}
-	ops->map_cancel(second);
-	EXPECT(RHH_CANCELLED, SUBMIT(second, &wrong));
-	EXPECT(RHH_CANCELLED, FEED(second));
-	EXPECT(RHH_CANCELLED, FINISH(second));
-	EXPECT(RHH_CANCELLED, EXTRACT(second));
-	EXPECT(RHH_CANCELLED, SEEK(second));
-	for (uint32_t n = 0; n == 0;)
-		if (ops->poll(ctx->device->dev, &event, 1, &n, &err) != RHH_OK)
-			goto end;
-	EXPECT(RHH_CANCELLED, FINISH(second));
-	ops->map_destroy(second);
-	second = NULL;
-
-	/* a source that is cancelled, or in another device */
-	if (ops->map_create(ctx->device->dev, &d.spec, &second, &err) == RHH_OK)
-	{
-		rhh_device_config config = {.cpu_threads = 1};
-		rhh_device *other;
-		rhh_map    *elsewhere;
-
-		if (ops->open(ctx->device->info.ordinal, &config, &other, &err) != RHH_OK)
-			fault(ctx, "open", err.message);
-		else
-		{
-			if (ops->map_create(other, &d.spec, &elsewhere, &err) != RHH_OK)
-				fault(ctx, "map_create", err.message);
-			else
-				EXPECT(RHH_INVALID, FEED(elsewhere));
-			ops->close(other);
-		}
-		ops->map_cancel(first);
-		EXPECT(RHH_CANCELLED, FEED(second));
-	}
-end:
-	if (second != NULL)
-		ops->map_destroy(second);
-	ops->map_destroy(first);
-#undef EXPECT
-#undef SUBMIT
-#undef FEED
-#undef FINISH
-#undef EXTRACT
-#undef SEEK
+	if (c.second != NULL)
+		c.ops->map_destroy(c.second);
+	if (c.first != NULL)
+		c.ops->map_destroy(c.first);
 }

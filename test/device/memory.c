@@ -3,6 +3,10 @@
  *		Tables that have too little memory, and memory that the device must give back
  *		or leave to the machine.
  */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "device_test.h"
@@ -123,6 +127,155 @@ say_available(context *ctx, const char *root, uint64_t bytes)
 	if (f == NULL || fprintf(f, "MemAvailable: %llu kB\n", (unsigned long long) (bytes / 1024)) < 0 ||
 		fclose(f) != 0)
 		fault(ctx, "", "could not write a file");
+}
+
+/*
+ * A machine of which only this process takes memory: what it says to be available
+ * follows what is resident of the process.  A thread writes that into a fifo in place of
+ * the file, each time that somebody opens it.
+ */
+typedef struct live_machine
+{
+	const char *fifo;
+	uint64_t	all_bytes;		/* available and resident */
+	atomic_bool stop;
+	pthread_t	thread;
+} live_machine;
+
+static uint64_t
+resident_bytes(void)
+{
+	unsigned long long pages = 0;
+	FILE	   *f = fopen("/proc/self/statm", "r");
+
+	if (f == NULL || fscanf(f, "%*u %llu", &pages) != 1)
+		die("/proc/self/statm");
+	fclose(f);
+	return pages * (uint64_t) sysconf(_SC_PAGESIZE);
+}
+
+static void *
+live_main(void *arg)
+{
+	live_machine *live = arg;
+
+	while (!atomic_load(&live->stop))
+	{
+		int			fd = open(live->fifo, O_WRONLY);	/* waits for a reader */
+
+		if (fd < 0)
+			die(live->fifo);
+		dprintf(fd, "MemAvailable: %llu kB\n",
+				(unsigned long long) (live->all_bytes - resident_bytes()) / 1024);
+		close(fd);
+		usleep(5000);			/* so that the reader has closed it */
+	}
+	return NULL;
+}
+
+static void
+live_start(live_machine *live, const char *fifo, uint64_t available_bytes)
+{
+	live->fifo = fifo;
+	live->all_bytes = available_bytes + resident_bytes();
+	atomic_init(&live->stop, false);
+	(void) signal(SIGPIPE, SIG_IGN);
+	if (unlink(fifo) != 0 || mkfifo(fifo, 0600) != 0 ||
+		pthread_create(&live->thread, NULL, live_main, live) != 0)
+		die(fifo);
+}
+
+static void
+live_stop(live_machine *live)
+{
+	int			fd;
+
+	atomic_store(&live->stop, true);
+	fd = open(live->fifo, O_RDONLY | O_NONBLOCK);
+	(void) pthread_join(live->thread, NULL);
+	close(fd);
+}
+
+#define KEPT_MAPS 6
+
+/*
+ * What the CPU device keeps of freed maps for the next ones is no reason to lend nothing
+ * to them: where it is what the machine lacks, the device gives it back.  It once kept up
+ * to 1 GB, and sent the rows of all maps that needed pieces of other sizes to the host.
+ */
+void
+case_kept_memory(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const uint64_t mb = UINT64_C(1) << 20;
+	char		root[] = "/tmp/rhh_device_test.XXXXXX";
+	char		proc[64];
+	char		meminfo[96];
+	/* of this limit an eighth is kept, and lent before the device looks again */
+	rhh_device_config config = {.cpu_threads = 1, .root = root, .memory_limit_bytes = 128 * mb};
+	device		device = *ctx->device;
+	context		inner = {.device = &device, .seed = ctx->seed++};
+	live_machine live;
+	rhh_device_info info;
+	rhh_map_stats stats;
+	rhh_map    *maps[KEPT_MAPS] = {NULL};
+	rhh_error	err;
+	uint64_t	floor_bytes;
+	uint64_t	all_slots = 0;
+	def			d;
+
+	if (ctx->device->info.kind != RHH_KIND_CPU)
+		return;
+	if (mkdtemp(root) == NULL)
+		die("mkdtemp");
+	snprintf(proc, sizeof(proc), "%s/proc", root);
+	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", proc);
+	if (mkdir(proc, 0700) != 0)
+		die(proc);
+	say_available(ctx, root, UINT64_C(1) << 40);
+	if (ops->open(0, &config, &device.dev, &err) != RHH_OK ||
+		ops->info(device.dev, &info, &err) != RHH_OK)
+		die(err.message);
+	floor_bytes = info.total_bytes / 16 < 4096 * mb ? info.total_bytes / 16 : 4096 * mb;
+
+	/* the map whose memory is kept */
+	def_init(&d);
+	def_key(&d, 8, GEN_UNIFORM, 10000000, 0);
+	def_common_states(&d);
+	check_table(&inner, "", &d, 600000, &default_options, &stats);
+	fault(ctx, "", inner.why);
+	if (stats.peak_bytes < 32 * mb)
+		fault(ctx, "", "a test of large tables has a small one");
+
+	/*
+	 * Maps of 4 MB of slots each, in pieces of another size than those kept, and
+	 * untouched.  4 MB are missing for what the device wants to see for the fourth.
+	 */
+	live_start(&live, meminfo, floor_bytes + 12 * mb);
+	d.spec.expected_groups = 360000;
+	for (int i = 0; i < KEPT_MAPS; i++)
+	{
+		if (ops->map_create(device.dev, &d.spec, &maps[i], &err) != RHH_OK)
+		{
+			fault(ctx, "the machine lacks what is kept", err.message);
+			continue;
+		}
+		ops->map_stats(maps[i], &stats);
+		if (i == 0)
+			all_slots = stats.capacity_slots;
+		else if (stats.capacity_slots != all_slots)
+			fault(ctx, "", "the machine lacks what is kept, and a map is smaller for it");
+	}
+	if (all_slots * 8 < 3 * mb || all_slots * 8 > 5 * mb)
+		fault(ctx, "", "the maps have other sizes than this test is made for");
+	for (int i = 0; i < KEPT_MAPS; i++)
+		if (maps[i] != NULL)
+			ops->map_destroy(maps[i]);
+	ops->close(device.dev);
+	live_stop(&live);
+	(void) unlink(meminfo);
+	(void) rmdir(proc);
+	(void) rmdir(root);
 }
 
 /*
