@@ -52,6 +52,16 @@ SELECT chained('SELECT DISTINCT x FROM (SELECT a, count(*) AS x FROM t GROUP BY 
 SELECT chained('SELECT x, count(*) FROM (SELECT DISTINCT a, v AS x FROM t) q GROUP BY x');
 SELECT chained('SELECT x, count(*) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q GROUP BY x HAVING count(*) > 1 OR x > 0');
 SELECT chained('SELECT count(*) FROM (SELECT a, b FROM t GROUP BY a, b) q');
+SELECT chained('SELECT s, count(*), sum(x) FROM (SELECT s, a, count(*) AS x FROM t GROUP BY s, a) q GROUP BY s');
+SELECT chained('SELECT l, s, count(*), sum(x), count(s) FROM (SELECT s, l, a, count(*) AS x FROM t GROUP BY s, l, a) q GROUP BY l, s');
+SELECT chained('SELECT s, max(x) FROM (SELECT l, s, a, count(*) AS x FROM t GROUP BY s, l, a) q GROUP BY s HAVING s > ''s3'' OR s IS NULL');
+SELECT chained('SELECT c, m, count(*), sum(x) FROM (SELECT c, m, a, count(*) AS x FROM (SELECT s::char(6) AS c, l::name AS m, a FROM t) t GROUP BY c, m, a) q GROUP BY c, m');
+SELECT chained('SELECT n, count(*), sum(x) FROM (SELECT n, a, count(*) AS x FROM t GROUP BY n, a) q GROUP BY n');
+SELECT chained('SELECT a, sum(n), avg(n), min(n), max(n), variance(n), min(y), max(y) FROM (SELECT n, a, b, min(n) AS y FROM t GROUP BY n, a, b) q GROUP BY a');
+SELECT chained('SELECT id, s, l, n, count(*) FROM (SELECT id, s, l, n, u FROM (SELECT t.*, id % 2 AS u FROM t) t GROUP BY id, s, l, n, u) q GROUP BY id, s, l, n');
+SELECT chained('SELECT s, l, n, count(*) FROM (SELECT id, s, l, n, count(*) FROM t GROUP BY id) q GROUP BY s, l, n');
+-- not all strings fit into the dictionary
+SELECT chained('SELECT l, count(*), sum(x) FROM (SELECT l || id AS l, a, count(*) AS x FROM t GROUP BY 1, 2) q GROUP BY l', 'work_mem=64kB, hash_mem_multiplier=1');
 -- other columns may be anything, if they are not needed
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT s, l, count(*) AS x, avg(w), sum(n) FROM t GROUP BY s, l) q');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT s AS k2, b, count(*) + 1 AS y, count(*) AS x FROM t GROUP BY s, b) q');
@@ -63,7 +73,7 @@ SELECT chained('SELECT x, count(*) FROM (SELECT a, sum(v) AS x FROM empty GROUP 
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT sum(v) AS x FROM t GROUP BY a % 1) q');
 
 -- what the device does not chain
-SELECT chained('SELECT s, count(*), sum(x) FROM (SELECT s, a, count(*) AS x FROM t GROUP BY s, a) q GROUP BY s');
+SELECT chained('SELECT s, max(l), sum(x) FROM (SELECT s, l, a, count(*) AS x FROM t GROUP BY s, l, a) q GROUP BY s');
 SELECT chained('SELECT sum(x) FROM (SELECT a, sum(w) AS x FROM t GROUP BY a) q');
 SELECT chained('SELECT max(x) FROM (SELECT a, avg(v) AS x FROM t GROUP BY a) q');
 SELECT chained('SELECT sum(x) FROM (SELECT a, min(f) AS x FROM t GROUP BY a) q');
@@ -88,7 +98,8 @@ SELECT chained('SELECT x, c, count(*) FROM (SELECT a, c, k, v, max(v) AS x FROM 
 -- odd values below
 CREATE TABLE odd (a int, n numeric(10, 2), c char(4));
 INSERT INTO odd SELECT g % 100, g / 100.0, 'x' FROM generate_series(1, 1000) g;
-SELECT chained('SELECT count(*), sum(x) FROM (SELECT n, count(*) AS x FROM odd GROUP BY n) q');
+SELECT chained('SELECT n, sum(x) FROM (SELECT n, a, count(*) AS x FROM odd GROUP BY n, a) q GROUP BY n');
+SELECT chained('SELECT n, c, sum(x) FROM (SELECT n, c, a, count(*) AS x FROM (SELECT a, (o.r).* FROM (SELECT a, json_populate_record(NULL::odd, json_build_object(''n'', n * 10, ''c'', c)) AS r FROM odd) o) p (a, b, n, c) GROUP BY n, c, a) q GROUP BY n, c');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT n, count(*) AS x FROM (SELECT a, (n::text || ''00'')::numeric AS n FROM odd) o GROUP BY n) q');
 
 -- again and again
@@ -120,6 +131,7 @@ ALTER TABLE t SET (parallel_workers = 2);
 EXPLAIN (COSTS OFF) SELECT x, count(*) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q GROUP BY x;
 SELECT chained('SELECT x, count(*), sum(a) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q GROUP BY x');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT s, l, count(*) AS x FROM t GROUP BY s, l) q');
+SELECT chained('SELECT s, l, count(*), sum(x) FROM (SELECT s, l, a, count(*) AS x FROM t GROUP BY s, l, a) q GROUP BY s, l');
 SELECT chained('SELECT a, b, count(*), sum(x), min(x), max(x), avg(x), variance(x), bit_or(x), bit_and(x), bit_xor(x), sum(y), variance(y), max(y), min(y), count(y)
 	FROM (SELECT a, b, max(v) AS x, count(v) AS y FROM t GROUP BY a, b) q GROUP BY a, b', 'gpurhh.device=cpu, gpurhh.device_memory=1MB');
 SELECT chained('SELECT x, count(*), sum(a) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q GROUP BY x', 'parallel_leader_participation=off');

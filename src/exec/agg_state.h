@@ -116,6 +116,7 @@ typedef struct AggPass
  */
 typedef struct AggChain
 {
+	struct GpuAggState *below;
 	LevelPlan	plan;			/* the map of the node above, and how its rows are
 								 * made of groups of the node below */
 	bool		offered;		/* the query of the node below was opened with it */

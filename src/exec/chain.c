@@ -181,6 +181,7 @@ gpurhh_chain_create(GpuAggState *above)
 		!gpurhh_has_one_level(plan_of(below)) || !gpurhh_can_chain(plan_of(above)))
 		return;
 	chain = palloc0(sizeof(AggChain));
+	chain->below = below;
 	chain->plan.spec = plan->spec;
 	chain->plan.rows.n_sets = 1;
 	for (int c = 0; c < plan->n_columns; c++)
@@ -269,6 +270,8 @@ gpurhh_chain_take(GpuAggState *above, TupleTableSlot **row)
 	if (!chain->taken)
 		return false;
 	first->phase = STAGE_MAP;
+	/* the keys of strings are those of the node below */
+	above->run.pass.dictionary = chain->below->run.pass.dictionary;
 	above->stats.counts.rows_fed += first->source->stats->map.groups;
 	strlcpy(first->stats->device, first->source->stats->device, GPURHH_DEVICE_NAME_LEN);
 	return true;

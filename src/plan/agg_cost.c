@@ -47,9 +47,6 @@
 #define LEVEL_FACTOR			0.5
 #define HOST_LEVEL_FACTOR		4.0
 
-/* The same for groups that become rows of a node above, on the device (exec/chain.c). */
-#define CHAIN_FACTOR			0.3
-
 /*
  * add_path() takes two costs for equal that differ by less than 1 %.  A cost that
  * is to be less than another one has to be this much of it at most.
@@ -312,10 +309,12 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 	double		level_factor = info->plan->choices != NIL ?
 		HOST_LEVEL_FACTOR : LEVEL_FACTOR;
 	Cost		input_cost;
+	int			n_workers;
 
-	if (!path->parallel_aware && gpurhh_chains(info))
-		input_cost = info->input->startup_cost +
-			info->input->rows * CHAIN_FACTOR * gpurhh_group_cost;
+	/* a device that several processes feed has as many cores, or is a GPU */
+	if (!path->parallel_aware && gpurhh_chains(info, &n_workers))
+		input_cost = info->input->startup_cost + info->input->rows *
+			LEVEL_FACTOR * gpurhh_group_cost / gpurhh_parallel_divisor(n_workers);
 	else
 		input_cost = subpath->path.total_cost - page_feed_saving(info, subpath) +
 			subpath->path.rows * gpurhh_row_cost;

@@ -17,20 +17,40 @@
 
 #include "plan/plan_info.h"
 
+/* Does a column that is fed have all of a value, whatever the value is for? */
+static bool
+has_whole_value(const GpuColumn *column)
+{
+	const GpuEncodingInfo *info = &gpurhh_encodings[column->encoding];
+
+	switch (info->derivation)
+	{
+		case DERIVED_TRUTH:
+		case DERIVED_VALUE:
+		case DERIVED_WORD:
+		case DERIVED_STRING:
+		case DERIVED_BPCHAR:
+		case DERIVED_NAME:
+			return info->role == ROLE_ANY;
+		case DERIVED_LIMB:
+			return info->limb == 0 && GPURHH_DECIMAL_LIMBS(column->parameter) == 1;
+		default:
+			return false;
+	}
+}
+
 /*
  * Is a column of the scan tuple in the words of a group as a column that is fed has
- * it?  Then a device can make the one of the other.
+ * it?  Then a device can make the one of the other.  Keys of strings stay what they
+ * are as long as both nodes use the same dictionary.
  */
 bool
 gpurhh_output_is_stored(const GpuPlanOutput *output, const GpuColumn *column)
 {
-	const GpuEncodingInfo *info = &gpurhh_encodings[column->encoding];
 	GpuEncoding encoding = output->encoding;
 	int			parameter = output->parameter;
 
-	/* strings and numerics lead to memory of the session; filters are never NULL */
-	if (info->role != ROLE_ANY ||
-		(info->derivation != DERIVED_VALUE && info->derivation != DERIVED_TRUTH))
+	if (!has_whole_value(column))
 		return false;
 	if (output->kind == GPU_OUTPUT_GROUPING)
 		return false;
@@ -70,34 +90,36 @@ gpurhh_can_chain(const GpuAggPlan *plan)
 
 /*
  * The path of the node whose groups, all of them, are the rows of a path, which are
- * then all in one process; NULL: no node's are.
+ * then all in one process; NULL: no node's are.  *n_workers: how many feed it beside the
+ * leader.
  */
 static const GpuAggPath *
-find_below(Path *path)
+find_below(Path *path, int *n_workers)
 {
 	const GpuAggPath *below;
-	bool		gathered = false;
 
+	*n_workers = 0;
 	while (IsA(path, ProjectionPath) || IsA(path, GatherPath))
 	{
-		gathered |= IsA(path, GatherPath);
+		if (IsA(path, GatherPath))
+			*n_workers = ((GatherPath *) path)->num_workers;
 		path = IsA(path, GatherPath) ? ((GatherPath *) path)->subpath :
 			((ProjectionPath *) path)->subpath;
 	}
 	below = gpurhh_agg_path(path);
 	if (below == NULL || below->having != NIL || !gpurhh_has_one_level(below->plan))
 		return NULL;
-	if (gathered && !(below->plan->leader_emits && parallel_leader_participation))
+	if (*n_workers > 0 && !(below->plan->leader_emits && parallel_leader_participation))
 		return NULL;
 	return below;
 }
 
 /*
  * Does the serial path for a grouping get its rows from another node of ours, and can
- * the device make them of that one's groups?
+ * the device make them of that one's groups?  *n_workers: see find_below().
  */
 bool
-gpurhh_chains(PlanInfo *info)
+gpurhh_chains(PlanInfo *info, int *n_workers)
 {
 	RelOptInfo *rel = info->input->parent;
 	const GpuAggPath *below;
@@ -106,7 +128,7 @@ gpurhh_chains(PlanInfo *info)
 	if (!IsA(info->input, SubqueryScanPath) || rel->baserestrictinfo != NIL ||
 		!gpurhh_can_chain(info->plan))
 		return false;
-	below = find_below(((SubqueryScanPath *) info->input)->subpath);
+	below = find_below(((SubqueryScanPath *) info->input)->subpath, n_workers);
 	if (below == NULL)
 		return false;
 	foreach(lc, info->plan->columns)

@@ -115,7 +115,7 @@ extern const GpuAggPath *gpurhh_agg_path(const Path *path);
 
 /* ---------- chain_plan.c ---------- */
 
-extern bool gpurhh_chains(PlanInfo *info);
+extern bool gpurhh_chains(PlanInfo *info, int *n_workers);
 
 /* ---------- agg_union.c ---------- */
 
