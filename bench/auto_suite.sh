@@ -107,6 +107,10 @@ union|SELECT k2, b FROM T UNION SELECT k1, b FROM T
 rescan|SELECT x, q.* FROM generate_series(1, 5) x, LATERAL (SELECT k1, sum(v) FROM T WHERE v % 5 = x GROUP BY k1) q
 window|SELECT k2, sum(v), rank() OVER (ORDER BY sum(v)) FROM T GROUP BY k2
 cte|WITH c AS MATERIALIZED (SELECT k2, v FROM T WHERE b) SELECT k2, sum(v) FROM c GROUP BY k2
+of-groups|SELECT count(*), sum(s), max(s) FROM (SELECT k3, sum(v) AS s FROM T GROUP BY k3) r
+of-groups-key|SELECT c, count(*), sum(s) FROM (SELECT k4, count(*) AS c, sum(v) AS s FROM T GROUP BY k4) r GROUP BY c
+of-groups-most|SELECT k4, max(s) FROM (SELECT k4, k2, sum(v) AS s FROM T GROUP BY k4, k2) r GROUP BY k4
+of-groups-text|SELECT s, count(*) FROM (SELECT s, k3 FROM T GROUP BY s, k3) r GROUP BY s
 END
 )
 

@@ -142,22 +142,30 @@ all_blocks_free($s, 'no block is lost');
 
 # ---------- in the middle of the output ----------
 
+# The groups of the second are in a map of the query below it.
+for my $of ($BY_K, 'SELECT k, sum(n), count(*), max(s) FROM (SELECT k, v, count(*) AS n, sum(v) AS s FROM t GROUP BY k, v) q GROUP BY k')
+{
+	$s->query($OFF);
+	$expected = $s->query(digest_sql($of));
+	$s->query($ON);
+	like($s->query("EXPLAIN $of"), qr/Feed: groups/, 'groups of groups') if $of ne $BY_K;
+	for my $i (1 .. 3)
+	{
+		my $n = $s->query("BEGIN; DECLARE c CURSOR FOR $of; SELECT n_rows FROM drain('c', " . $i * 1000 . ')');
+
+		is($n, $i * 1000, "output $i: a part fetched");
+		end_service();
+		($out, $err) = $s->try("SELECT n_rows FROM drain('c', NULL)");
+		like($err, $lost, 'the rest is an error');
+		is($out, '', 'and no row');
+		$s->query('ROLLBACK');
+		is($s->query(digest_sql($of)), $expected, 'the next query is right');
+		all_blocks_free($s, 'no block is lost');
+	}
+}
 $s->query($OFF);
 $expected = $s->query(digest_sql($BY_K));
 $s->query($ON);
-for my $i (1 .. 3)
-{
-	my $of = $s->query("BEGIN; $cursor; SELECT n_rows FROM drain('c', " . $i * 1000 . ')');
-
-	is($of, $i * 1000, "output $i: a part fetched");
-	end_service();
-	($out, $err) = $s->try("SELECT n_rows FROM drain('c', NULL)");
-	like($err, $lost, 'the rest is an error');
-	is($out, '', 'and no row');
-	$s->query('ROLLBACK');
-	is($s->query(digest_sql($BY_K)), $expected, 'the next query is right');
-	all_blocks_free($s, 'no block is lost');
-}
 
 # A cursor that has all its rows needs no service any more.
 $s->query("BEGIN; $cursor");

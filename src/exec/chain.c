@@ -165,6 +165,17 @@ describe_column(LevelPlan *plan, int c, const GpuColumn *from, PlanState *child,
 }
 
 /*
+ * Are the groups of the node below all in the process that the node above is in?  Where
+ * several participants return them they are not.
+ */
+static bool
+has_all_groups(const GpuAggState *below)
+{
+	return !below->css.ss.ps.plan->parallel_aware ||
+		(below->plan.leader_emits && parallel_leader_participation);
+}
+
+/*
  * Makes the chain if the rows of a node that is being started are groups of another
  * one, which has been started, and if the device could make those rows.  Both nodes get
  * it then.
@@ -177,7 +188,7 @@ gpurhh_chain_create(GpuAggState *above)
 	const AggPlan *plan = &above->plan;
 	AggChain   *chain;
 
-	if (below == NULL || above->css.ss.ps.plan->parallel_aware ||
+	if (below == NULL || !has_all_groups(below) || above->css.ss.ps.plan->parallel_aware ||
 		!gpurhh_has_one_level(plan_of(below)) || !gpurhh_can_chain(plan_of(above)))
 		return;
 	chain = palloc0(sizeof(AggChain));
@@ -200,17 +211,13 @@ gpurhh_chain_create(GpuAggState *above)
 
 /*
  * What the query of the node below is to be opened with beside its own map; NULL:
- * nothing, as there is no chain, or several participants return groups.
+ * nothing, as there is no chain, or no longer one process that has all groups.
  */
 LevelPlan *
 gpurhh_chain_plan(const GpuAggState *below)
 {
-	if (below->chain_above == NULL)
-		return NULL;
-	if (below->css.ss.ps.plan->parallel_aware &&
-		!(below->plan.leader_emits && parallel_leader_participation))
-		return NULL;
-	return &below->chain_above->plan;
+	return below->chain_above != NULL && has_all_groups(below) ?
+		&below->chain_above->plan : NULL;
 }
 
 /*
