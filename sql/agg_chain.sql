@@ -88,6 +88,8 @@ SELECT chained('SELECT count(*), sum(x) FROM (SELECT a, count(DISTINCT b) AS x F
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT count(v) AS x FROM t) q');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a LIMIT 5000) q');
 
+SELECT chained('SELECT bool_or(false), bool_and(true), count(*), count(false) FROM (SELECT a FROM t GROUP BY a) q');
+SELECT chained('SELECT sum(7), count(*), max(NULL::int) FROM (SELECT a FROM t GROUP BY a) q');
 -- rows that the upper map refuses; groups below that the host has
 SELECT chained('SELECT a, b, count(*), sum(x), min(x), max(x), avg(x), variance(x), bit_or(x), bit_and(x), bit_xor(x), sum(y), variance(y), max(y), min(y), count(y)
 	FROM (SELECT a, b, max(v) AS x, count(v) AS y FROM t GROUP BY a, b) q GROUP BY a, b', 'gpurhh.device=cpu, gpurhh.device_memory=1MB');

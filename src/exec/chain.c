@@ -150,11 +150,11 @@ describe_column(LevelPlan *plan, int c, const GpuColumn *from, PlanState *child,
 	column->part = -1;
 	if (IsA(origin, Const))
 	{
-		/* the key of a single group: all rows have the number of the only set */
-		if (from->encoding != GPU_ENC_BOOL || ((Const *) origin)->constisnull)
+		/* the key of a single group: all rows have the number of the only set, 1 */
+		if (from->encoding != GPU_ENC_BOOL || ((Const *) origin)->constisnull ||
+			!DatumGetBool(((Const *) origin)->constvalue))
 			return false;
 		column->kind = RHH_ROW_SET;
-		plan->rows.first_set = DatumGetBool(((Const *) origin)->constvalue);
 		return true;
 	}
 	output = list_nth(plan_of(below)->outputs, ((Var *) origin)->varattno - 1);
@@ -195,6 +195,7 @@ gpurhh_chain_create(GpuAggState *above)
 	chain->below = below;
 	chain->plan.spec = plan->spec;
 	chain->plan.rows.n_sets = 1;
+	chain->plan.rows.first_set = 1;
 	for (int c = 0; c < plan->n_columns; c++)
 	{
 		if (!describe_column(&chain->plan, c, &plan->columns[c], child, below))
