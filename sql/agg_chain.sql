@@ -89,6 +89,9 @@ SELECT chained('SELECT count(*), sum(x) FROM (SELECT count(v) AS x FROM t) q');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a LIMIT 5000) q');
 
 SELECT chained('SELECT bool_or(false), bool_and(true), count(*), count(false) FROM (SELECT a FROM t GROUP BY a) q');
+SELECT chained('SELECT bool_or(false), bool_and(true), bool_and(false), count(*), max(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+SELECT chained('SELECT y, z, count(*) FROM (SELECT a, true AS y, false AS z FROM t GROUP BY a) q GROUP BY y, z');
+SELECT chained('SELECT bool_and(z), max(x) FROM (SELECT a, false AS z, count(*) AS x FROM t GROUP BY a) q');
 SELECT chained('SELECT sum(7), count(*), max(NULL::int) FROM (SELECT a FROM t GROUP BY a) q');
 -- rows that the upper map refuses; groups below that the host has
 SELECT chained('SELECT a, b, count(*), sum(x), min(x), max(x), avg(x), variance(x), bit_or(x), bit_and(x), bit_xor(x), sum(y), variance(y), max(y), min(y), count(y)

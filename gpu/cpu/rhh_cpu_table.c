@@ -859,7 +859,7 @@ combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_re
 }
 
 /*
- * Makes room for so many entries that come in the order of their home buckets.  A table
+ * Makes room for n more entries that come in the order of their home buckets.  A table
  * that grew while they come would be full at its front while the rest of it is empty, and
  * place() would not find a slot for them there.
  */
@@ -868,7 +868,7 @@ reserve_slots(rhh_cpu_part *part, uint32_t n)
 {
 	uint32_t	doublings = 0;
 
-	while ((uint64_t) part->grow_above << doublings < n &&
+	while ((uint64_t) part->grow_above << doublings < (uint64_t) part->n_slots_used + n &&
 		   part->n_buckets << doublings <= part->most_buckets / 2)
 		doublings++;
 	if (doublings > 0)

@@ -762,7 +762,7 @@ take_groups_below(GpuAggState *state)
 	counts->feed_ms += milliseconds_since(start);
 	if (input->asked)
 	{
-		state->stats.feed_why = "the groups below were not all on the device";
+		state->stats.feed_why = "the device had not all groups below, or no memory for groups of them";
 		return false;
 	}
 	counts->feeders++;

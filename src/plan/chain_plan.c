@@ -138,7 +138,9 @@ gpurhh_chains(PlanInfo *info, int *n_workers)
 		Expr	   *expr = list_nth(info->child_target->exprs, from->attribute);
 		TargetEntry *entry;
 
-		if (IsA(expr, Const))
+		/* the key of a single group; other constants are in no group's words */
+		if (from->encoding == GPU_ENC_BOOL && IsA(expr, Const) &&
+			!((Const *) expr)->constisnull && DatumGetBool(((Const *) expr)->constvalue))
 			continue;
 		if (!IsA(expr, Var) || ((Var *) expr)->varno != rel->relid)
 			return false;

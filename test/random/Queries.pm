@@ -442,6 +442,8 @@ my @above_counts = (
 	'SELECT DISTINCT {COLUMN} FROM ({}) s',
 	'SELECT n, count(*), sum({COLUMN}) FROM (SELECT {COLUMN}, count(*) AS n FROM ({}) s GROUP BY {COLUMN}) r GROUP BY n',
 	'SELECT {COLUMN}, count(*) FROM ({}) s GROUP BY {COLUMN} HAVING count(*) > 1',
+	'SELECT bool_or(x), bool_and(y), count(y), max({COLUMN}) FROM (SELECT s.*, true AS x, false AS y FROM ({}) s) s',
+	'SELECT x, y, {COLUMN}, count(*) FROM (SELECT s.*, false AS x, true AS y FROM ({}) s) s GROUP BY x, y, {COLUMN}',
 );
 
 sub sets
@@ -519,7 +521,7 @@ sub random_query
 	}
 	above_sets($q) if $q->{kind} eq 'sets' && !$determined && chance(0.35);
 	$q->{limit} = pick(1, 3, 10, 100) if $q->{order} && chance(0.6);
-	if (!$q->{order} && chance(0.15))
+	if (!$q->{order} && chance(0.2))
 	{
 		my @exact = grep { $q->{outputs}[$_]{compare} eq 'exact' } 0 .. $#{ $q->{outputs} };
 
