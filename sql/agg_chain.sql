@@ -127,7 +127,7 @@ SELECT count(*) FROM (SELECT x FROM (SELECT a, b, sum(v) AS x FROM t GROUP BY a,
 -- the plan says so
 EXPLAIN (COSTS OFF) SELECT x, count(*) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q GROUP BY x;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(x + 1) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q;
-SELECT j ->> 'Feed', j ->> 'Rows Fed', j ->> 'Device' FROM analyze_json('SELECT x, count(*) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q GROUP BY x') j;
+SELECT j ->> 'Feed', j ->> 'Rows Fed', j ->> 'Groups' FROM analyze_json('SELECT x, count(*) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q GROUP BY x') j;
 -- below, several participants
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;

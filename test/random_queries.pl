@@ -164,12 +164,14 @@ sub rows
 	return [ map { [ parts("\x1f", $_) ] } parts("\x1e", $output) ];
 }
 
+# $x is core's.
 sub same_float
 {
 	my ($x, $y, $compare) = @_;
-	my ($nan_x, $nan_y);
 
 	return 1 if $x eq $y;
+	# of equal values whose squares are large, core has its rounding left
+	return 1 if $compare eq 'spread' && $y eq '0';
 	return 0 if "$x$y" =~ /[\x01NI]/;	# NULL, NaN, Infinity
 	my ($larger) = sort { $b <=> $a } abs $x, abs $y, 1000;
 	return abs($x - $y) <= $larger * ($compare eq 'float4' ? 3e-3 : 1e-9);

@@ -6,7 +6,7 @@
 #	with, from	text
 #	keys		[ { sql, class, shown } ]
 #	sets		for kind sets: [ text with {0}, {1} … for the keys ]
-#	outputs		[ { sql, compare => exact | float8 | float4, key => I } ]
+#	outputs		[ { sql, compare => exact | float8 | float4 | spread, key => I } ]
 #	where, having	[ text ]
 #	above		what is above the grouping, with {} for it and {COLUMN} for one of
 #				its columns
@@ -291,6 +291,7 @@ sub aggregate
 	$name = pick(@$name) if ref $name;
 	$name = 'max' if $name eq 'sum' && $e->{nosum};
 	$compare = $e->{class} ne 'float' || $name =~ /^(min|max)$/ ? 'exact' :
+	  $name =~ /^(stddev|var)/ ? 'spread' :
 	  $name eq 'sum' && $e->{width} == 4 ? 'float4' : 'float8';
 	$distinct = '' if $compare ne 'exact' && $name !~ /sum|avg/;
 	# by other collations it is refused
