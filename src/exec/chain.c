@@ -142,20 +142,15 @@ describe_column(LevelPlan *plan, int c, const GpuColumn *from, PlanState *child,
 	Expr	   *origin;
 	const GpuPlanOutput *output;
 
-	if (gpurhh_is_of_pair(from->encoding))
-		return false;
 	origin = find_origin(child, from->attribute);
 	if (origin == NULL)
 		return false;
 	column->part = -1;
 	if (IsA(origin, Const))
 	{
-		/* the key of a single group: all rows have the number of the only set, 1 */
-		if (from->encoding != GPU_ENC_BOOL || ((Const *) origin)->constisnull ||
-			!DatumGetBool(((Const *) origin)->constvalue))
-			return false;
+		/* all rows have the number of the only set, 1 */
 		column->kind = RHH_ROW_SET;
-		return true;
+		return gpurhh_is_single_key(from->encoding, (const Const *) origin);
 	}
 	output = list_nth(plan_of(below)->outputs, ((Var *) origin)->varattno - 1);
 	if (!gpurhh_output_is_stored(output, from))

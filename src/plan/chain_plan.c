@@ -69,6 +69,17 @@ gpurhh_output_is_stored(const GpuPlanOutput *output, const GpuColumn *column)
 	return encoding == column->encoding && parameter == column->parameter;
 }
 
+/*
+ * Is a constant that is fed the key of a single group (grouping.c)?  Other constants are
+ * in no group's words.
+ */
+bool
+gpurhh_is_single_key(GpuEncoding encoding, const Const *constant)
+{
+	return encoding == GPU_ENC_BOOL && !constant->constisnull &&
+		DatumGetBool(constant->constvalue);
+}
+
 /* Are the groups of the first level all that a node returns? */
 bool
 gpurhh_has_one_level(const GpuAggPlan *plan)
@@ -138,9 +149,7 @@ gpurhh_chains(PlanInfo *info, int *n_workers)
 		Expr	   *expr = list_nth(info->child_target->exprs, from->attribute);
 		TargetEntry *entry;
 
-		/* the key of a single group; other constants are in no group's words */
-		if (from->encoding == GPU_ENC_BOOL && IsA(expr, Const) &&
-			!((Const *) expr)->constisnull && DatumGetBool(((Const *) expr)->constvalue))
+		if (IsA(expr, Const) && gpurhh_is_single_key(from->encoding, (const Const *) expr))
 			continue;
 		if (!IsA(expr, Var) || ((Var *) expr)->varno != rel->relid)
 			return false;

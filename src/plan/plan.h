@@ -123,6 +123,7 @@ extern const GpuAggPlan *gpurhh_plan_of(const CustomScan *cscan);
 
 extern bool gpurhh_output_is_stored(const GpuPlanOutput *output,
 									const GpuColumn *column);
+extern bool gpurhh_is_single_key(GpuEncoding encoding, const Const *constant);
 extern bool gpurhh_has_one_level(const GpuAggPlan *plan);
 extern bool gpurhh_can_chain(const GpuAggPlan *plan);
 
