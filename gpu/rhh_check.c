@@ -75,6 +75,8 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 		return invalid(err, "a map cannot have %u columns", (unsigned) spec->n_columns);
 	if (spec->n_keys < 1 || spec->n_keys > RHH_MAX_KEYS)
 		return invalid(err, "a map cannot have %u keys", (unsigned) spec->n_keys);
+	if ((spec->flags & RHH_KEEP_ROWS) != 0 && spec->n_states > 0)
+		return invalid(err, "a map that keeps rows has no states");
 	if (spec->n_states > RHH_MAX_STATES)
 		return invalid(err, "a map cannot have %u states", (unsigned) spec->n_states);
 	for (uint32_t c = 0; c < spec->n_columns; c++)
@@ -112,9 +114,81 @@ check_takes_rows(const rhh_map_state *map, rhh_error *err)
 }
 
 rhh_status
+rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
+			   const rhh_map_state *builds, rhh_error *err)
+{
+	uint8_t		bytes[RHH_MAX_COLUMNS * (RHH_MAX_JOINS + 1)];	/* of all columns */
+	bool		usable[RHH_MAX_COLUMNS * (RHH_MAX_JOINS + 1)];
+	uint32_t	n = 0;
+
+	if (check_takes_rows(map, err) != RHH_OK)
+		return err->status;
+	if (map->fed || map->joins != NULL)
+		return invalid(err, "joins come before the first rows, and once");
+	if ((map->spec->flags & RHH_KEEP_ROWS) != 0)
+		return invalid(err, "a map that keeps rows cannot have joins");
+	if (joins->n_joins < 1 || joins->n_joins > RHH_MAX_JOINS)
+		return invalid(err, "a map cannot have %u joins", (unsigned) joins->n_joins);
+	if (joins->n_columns < 1 || joins->n_columns > RHH_MAX_COLUMNS)
+		return invalid(err, "a batch cannot have %u columns", (unsigned) joins->n_columns);
+	for (uint32_t c = 0; c < joins->n_columns; c++)
+	{
+		if (!is_width(joins->column_bytes[c]))
+			return invalid(err, "column %u cannot have %u bytes",
+						   (unsigned) c, (unsigned) joins->column_bytes[c]);
+		usable[n] = true;
+		bytes[n++] = joins->column_bytes[c];
+	}
+	for (uint32_t j = 0; j < joins->n_joins; j++)
+	{
+		const rhh_join *join = &joins->joins[j];
+		const rhh_map_spec *build = builds[j].spec;
+
+		if (join->kind < RHH_JOIN_INNER || join->kind > RHH_JOIN_ANTI)
+			return invalid(err, "join %u has unknown kind %u",
+						   (unsigned) j, (unsigned) join->kind);
+		if (builds[j].cancelled)
+			return cancelled(err);
+		if (builds[j].device != map->device)
+			return invalid(err, "the build side of join %u is in another device", (unsigned) j);
+		if ((build->flags & RHH_KEEP_ROWS) == 0 || !builds[j].finished)
+			return invalid(err, "the build side of join %u is not a finished map that keeps rows",
+						   (unsigned) j);
+		for (uint32_t k = 0; k < build->n_keys; k++)
+		{
+			uint32_t	column = join->key_column[k];
+
+			if (column >= n || !usable[column])
+				return invalid(err, "key %u of join %u is not a column before it",
+							   (unsigned) k, (unsigned) j);
+			if (bytes[column] != build->column_bytes[build->key_column[k]])
+				return invalid(err, "key %u of join %u has columns of different widths",
+							   (unsigned) k, (unsigned) j);
+		}
+		for (uint32_t c = 0; c < build->n_columns; c++)
+		{
+			usable[n] = join->kind == RHH_JOIN_INNER || join->kind == RHH_JOIN_LEFT;
+			bytes[n++] = build->column_bytes[c];
+		}
+	}
+	for (uint32_t c = 0; c < map->spec->n_columns; c++)
+	{
+		if (joins->column[c] >= n || !usable[joins->column[c]])
+			return invalid(err, "column %u is not one of the joins' output", (unsigned) c);
+		if (bytes[joins->column[c]] != map->spec->column_bytes[c])
+			return invalid(err, "column %u has another width than in the joins' output",
+						   (unsigned) c);
+	}
+	return RHH_OK;
+}
+
+rhh_status
 rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err)
 {
 	const rhh_map_spec *spec = map->spec;
+	const rhh_join_spec *joins = map->joins;
+	uint32_t	n_columns = joins != NULL ? joins->n_columns : spec->n_columns;
+	const uint8_t *column_bytes = joins != NULL ? joins->column_bytes : spec->column_bytes;
 	uint64_t	bitmap_bytes = ((uint64_t) batch->n_rows + 7) / 8;
 
 	if (check_takes_rows(map, err) != RHH_OK)
@@ -127,10 +201,20 @@ rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *er
 		return invalid(err, "a batch cannot have %u bytes", (unsigned) batch->used_bytes);
 	if (batch->refused_offset < batch->used_bytes)
 		return invalid(err, "the bitmap of refused rows overlaps the batch");
-	for (uint32_t c = 0; c < spec->n_columns; c++)
+	if (joins != NULL)
+	{
+		if (batch->on_device)
+			return invalid(err, "a batch of rows to be joined is in host memory");
+		if (batch->refused_rows < 1 || batch->refused_rows > spec->max_batch_rows)
+			return invalid(err, "a batch cannot have room for %u refused rows",
+						   (unsigned) batch->refused_rows);
+		if (batch->refused_offset % 64 != 0)
+			return invalid(err, "the room for refused rows is not aligned to 64 bytes");
+	}
+	for (uint32_t c = 0; c < n_columns; c++)
 	{
 		uint64_t	values_end = batch->values_offset[c] +
-			(uint64_t) batch->n_rows * spec->column_bytes[c];
+			(uint64_t) batch->n_rows * column_bytes[c];
 
 		if (batch->values_offset[c] % 64 != 0 || batch->nulls_offset[c] % 64 != 0)
 			return invalid(err, "column %u is not aligned to 64 bytes", (unsigned) c);
@@ -195,6 +279,8 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 		return err->status;
 	if (source->cancelled)
 		return cancelled(err);
+	if (map->joins != NULL || (source->spec->flags & RHH_KEEP_ROWS) != 0)
+		return invalid(err, "groups are neither joined nor made of rows that are kept");
 	if (source->device != map->device)
 		return invalid(err, "the groups to feed are in another device");
 	if (!source->finished)
@@ -250,6 +336,8 @@ rhh_check_extract(const rhh_map_state *map, const rhh_result *result, rhh_error 
 		return cancelled(err);
 	if (!map->finished)
 		return invalid(err, "the map is not finished");
+	if ((map->spec->flags & RHH_KEEP_ROWS) != 0)
+		return invalid(err, "a map that keeps rows has no groups");
 	if (map->extracting)
 		return invalid(err, "groups are being extracted");
 	if (result->words == NULL || result->capacity_groups < 1)
@@ -264,6 +352,8 @@ rhh_check_seek(const rhh_map_state *map, uint64_t group, rhh_error *err)
 		return cancelled(err);
 	if (!map->finished)
 		return invalid(err, "the map is not finished");
+	if ((map->spec->flags & RHH_KEEP_ROWS) != 0)
+		return invalid(err, "a map that keeps rows has no groups");
 	if (map->extracting)
 		return invalid(err, "groups are being extracted");
 	if (map->n_orphans > 0)

@@ -29,11 +29,17 @@ typedef struct rhh_map_state
 	bool		finishing;		/* map_finish was called */
 	bool		finished;		/* and its event was reported */
 	bool		extracting;		/* the event of map_extract is due */
+	bool		fed;			/* rows were submitted or fed */
+	const rhh_join_spec *joins; /* of map_join; NULL: none */
 	uint64_t	n_groups;		/* once it is finished, without the orphans */
 	uint64_t	n_orphans;
 } rhh_map_state;
 
 rhh_status	rhh_check_spec(const rhh_map_spec *spec, rhh_error *err);
+
+/* builds has the states of the joins' build sides, joins->n_joins of them. */
+rhh_status	rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
+						   const rhh_map_state *builds, rhh_error *err);
 
 rhh_status	rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch,
 							 rhh_error *err);

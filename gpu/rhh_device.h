@@ -1,6 +1,6 @@
 /*
  * rhh_device.h
- *		The C interface of a device that groups rows.
+ *		The C interface of a device that joins and groups rows.
  *
  * The device service calls it; the CPU device (gpu/cpu) and the CUDA device
  * (gpu/cuda) implement it.  It needs C99 or C++11 and nothing else, and it includes
@@ -39,11 +39,22 @@
  * copied before a call returns.  Everything else is the device's own; map_destroy and
  * close give it back.
  *
+ * Joins.  A map of which the spec says RHH_KEEP_ROWS is the build side of a hash join:
+ * it keeps its rows, all columns of them, and finds those that have a key.  It takes
+ * rows as any map does, has no states, and once it is finished it can be probed and
+ * not extracted.  map_join tells another map, before it gets its first batch, that the
+ * rows of its batches are to be joined with the rows of such maps, one join after the
+ * other, and what columns of these make its own columns (rhh_join_spec).  From then on
+ * its batches are rows of the probe side, and its groups are made of what comes out.
+ * The device joins them in pieces of limited size, so one row may have any number of
+ * matches.
+ *
  * Refused rows.  A map may have no place for a row: its key's place would be further
  * from home than the probe cap allows, or there is no memory to grow.  Such a row is
  * refused.  It has not changed any state by then; its bit is set in the batch's bitmap
  * of refused rows, and the caller groups it elsewhere.  Other rows with the same
- * key may be in the map, so the caller combines both in the end.
+ * key may be in the map, so the caller combines both in the end.  Of a join's batch it
+ * is rows of the output that are refused; they come back as columns (rhh_batch).
  *
  * Errors.  No function throws or longjmps.  A function that can fail returns an
  * rhh_status, and if that is not RHH_OK it has put the same status and a message into
@@ -211,6 +222,7 @@ typedef struct rhh_state_spec
 } rhh_state_spec;
 
 #define RHH_WANT_PROBE_STATS	0x1 /* fill in probe_... of the statistics */
+#define RHH_KEEP_ROWS			0x2 /* the build side of a join: n_states is 0 */
 
 /* What a map is to compute, and what it may take for that. */
 
@@ -224,17 +236,68 @@ typedef struct rhh_map_spec
 											 * are; NULL equals NULL only */
 	rhh_state_spec states[RHH_MAX_STATES];
 
-	uint64_t	expected_groups;	/* a hint, which may be wrong by any factor */
+	uint64_t	expected_groups;	/* a hint, which may be wrong by any factor; of
+									 * rows, if the map keeps them */
 	uint64_t	memory_limit_bytes; /* for this map; 0: only the device's limit */
 	uint32_t	max_probe_buckets;	/* cap on the probe distance, at least 1 */
 	float		load_factor;	/* the map grows beyond it; 0.5 to 0.95 */
 	uint32_t	max_batch_rows; /* no batch will have more rows */
 	uint32_t	max_batch_bytes;	/* nor more bytes, if it is in host memory */
-	uint32_t	flags;			/* RHH_WANT_... */
+	uint32_t	flags;			/* RHH_WANT_PROBE_STATS, RHH_KEEP_ROWS */
 	uint64_t	hash_seed;		/* chooses the hash function.  Random where
 								 * somebody could choose keys that collide; 0: a
 								 * fixed function */
 } rhh_map_spec;
+
+/*
+ * Joins whose output are the rows of a map.
+ *
+ * Columns are numbered through: first those of the batches, which are the rows of the
+ * probe side, then all columns of the first join's build side, in the order of its
+ * spec, then those of the second's, and so on.  A join's keys may be any columns that
+ * come before its own.  They are compared by their bytes, so both sides' columns have
+ * the same width.  NULL equals nothing, not even NULL: rows of a build side that have
+ * NULL in a key are dropped when they come.
+ */
+#define RHH_MAX_JOINS	8
+
+typedef struct rhh_map rhh_map; /* see the head of this file */
+
+typedef enum rhh_join_kind
+{
+	RHH_JOIN_INNER = 1,			/* a row for each match */
+	RHH_JOIN_LEFT,				/* the same; without a match one row, in which the
+								 * build side's columns are NULL */
+	RHH_JOIN_SEMI,				/* one row if there is a match.  The build side's
+								 * columns must not be used */
+	RHH_JOIN_ANTI				/* one row if there is no match; the same */
+} rhh_join_kind;
+
+typedef struct rhh_join
+{
+	rhh_map    *build;			/* keeps rows, and is finished */
+	uint8_t		kind;			/* rhh_join_kind */
+	uint16_t	key_column[RHH_MAX_KEYS];	/* compared with build's keys, in order */
+} rhh_join;
+
+typedef struct rhh_join_spec
+{
+	uint32_t	n_columns;		/* of the batches */
+	uint8_t		column_bytes[RHH_MAX_COLUMNS];
+	uint32_t	n_joins;		/* 1 to RHH_MAX_JOINS */
+	rhh_join	joins[RHH_MAX_JOINS];	/* in the order in which they are done */
+	uint16_t	column[RHH_MAX_COLUMNS];	/* for each column of the map: which column
+											 * it is, of the same width */
+} rhh_join_spec;
+
+/*
+ * How far the output of a batch has been made.  All zero is the beginning; what else
+ * it means is the device's business.
+ */
+typedef struct rhh_position
+{
+	uint64_t	at[RHH_MAX_JOINS + 1];
+} rhh_position;
 
 /*
  * A batch: rows as columns, in one piece of memory.
@@ -250,6 +313,15 @@ typedef struct rhh_map_spec
  *
  * All bitmaps have room up to the next multiple of 8 bytes.
  *
+ * A batch for a map with joins has the columns of rhh_join_spec.  Instead of a bitmap it
+ * has room for refused rows of the output at refused_offset: the columns of the map for
+ * up to refused_rows rows, laid out as rhh_output_values() and rhh_output_nulls() say.
+ * The device stops after a piece of output of which rows were refused; then the event
+ * has n_refused > 0, and the rows are there, all columns of them.  If the event also
+ * says more, the caller submits the same batch again, with from set to the event's next,
+ * once it has taken the rows; columns and bitmaps must be as they were.  Every row of
+ * the output is aggregated or handed back exactly once.
+ *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied
  * then, and used_bytes may exceed max_batch_bytes.  Such batches should have 2^20 rows
@@ -262,6 +334,8 @@ typedef struct rhh_batch
 	uint32_t	n_rows;			/* at least 1 */
 	uint32_t	used_bytes;
 	uint32_t	refused_offset;
+	uint32_t	refused_rows;	/* with joins: the room there, at least 1; else unused */
+	rhh_position from;			/* with joins: where to go on; else unused */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;
@@ -339,8 +413,6 @@ typedef struct rhh_row_spec
 	uint64_t	outside[RHH_MAX_SETS];	/* bit k: key k is not in the set */
 } rhh_row_spec;
 
-typedef struct rhh_map rhh_map; /* see the head of this file */
-
 /* A piece of such rows: one set's rows of some consecutive groups. */
 typedef struct rhh_feed
 {
@@ -356,7 +428,8 @@ typedef struct rhh_feed
 
 typedef struct rhh_map_stats
 {
-	uint64_t	rows;			/* rows aggregated, without the refused ones */
+	uint64_t	rows;			/* rows aggregated, without the refused ones; or
+								 * that the map keeps */
 	uint64_t	refused_rows;
 	uint64_t	groups;			/* after map_finish: distinct keys in the map */
 	uint64_t	capacity_slots;
@@ -370,6 +443,11 @@ typedef struct rhh_map_stats
 									 * already, made while the key was being
 									 * displaced, and merged with that one */
 	uint64_t	orphans;		/* groups without a slot: see needs_merge */
+	uint64_t	dropped_rows;	/* of a map that keeps rows: with NULL in a key */
+	uint64_t	probe_rows;		/* with joins: rows of batches */
+	uint64_t	joined_rows[RHH_MAX_JOINS]; /* with joins: rows that came out of each;
+											 * a batch that was submitted again may
+											 * count twice */
 	/*
 	 * Times.  Uploads overlap with kernels.  kernel_ns is the time of batches,
 	 * growth and finishing: on the CPU the threads' time divided by their number,
@@ -387,7 +465,8 @@ typedef struct rhh_map_stats
 typedef enum rhh_event_kind
 {
 	RHH_EVENT_BATCH,			/* a batch is done: its memory is free again */
-	RHH_EVENT_FINISH,			/* the map is finished: groups can be extracted */
+	RHH_EVENT_FINISH,			/* the map is finished: groups can be extracted, or
+								 * the map can be probed */
 	RHH_EVENT_EXTRACT			/* an rhh_result is filled in */
 } rhh_event_kind;
 
@@ -398,10 +477,15 @@ typedef struct rhh_device rhh_device;
 typedef struct rhh_event
 {
 	rhh_event_kind kind;
-	rhh_status	status;			/* RHH_OK, RHH_CANCELLED, RHH_DEVICE_ERROR */
+	rhh_status	status;			/* RHH_OK, RHH_CANCELLED, RHH_DEVICE_ERROR; of a
+								 * map that keeps rows, RHH_EVENT_FINISH may have
+								 * RHH_NO_MEMORY: it cannot be probed */
 	rhh_map    *map;
 	uint64_t	tag;			/* what the caller gave with the command */
 	uint32_t	n_refused;		/* RHH_EVENT_BATCH: number of refused rows */
+	bool		more;			/* with joins: the output is not complete, and goes on
+								 * at next */
+	rhh_position next;
 } rhh_event;
 
 /*
@@ -461,6 +545,14 @@ typedef struct rhh_device_ops
 	 */
 	rhh_status	(*map_create) (rhh_device *dev, const rhh_map_spec *spec,
 							   rhh_map **map, rhh_error *err);
+
+	/*
+	 * Makes the joins' output the rows of the map, which has no rows and no joins yet.
+	 * The build sides are of the same device; they may be probed by several maps, and
+	 * must stay until all of those are destroyed.  *spec is copied.  RHH_NO_MEMORY:
+	 * there is no memory for pieces of output.
+	 */
+	rhh_status	(*map_join) (rhh_map *map, const rhh_join_spec *spec, rhh_error *err);
 
 	/*
 	 * Queues a batch.  Its RHH_EVENT_BATCH will carry the tag.  RHH_BUSY: as many
@@ -655,6 +747,29 @@ rhh_all_state_words(const rhh_map_spec *spec)
 	for (uint32_t s = 0; s < spec->n_states; s++)
 		words += rhh_state_words(spec, s);
 	return words;
+}
+
+/*
+ * Where the values of column c, and its bitmap of NULLs, are in the room for n refused
+ * rows of a join's output, from refused_offset on; each is a multiple of 64.  For c =
+ * spec->n_columns, rhh_output_values() is the size of the room.
+ */
+static inline uint64_t
+rhh_output_values(const rhh_map_spec *spec, uint32_t n, uint32_t c)
+{
+	uint64_t	bitmap = ((uint64_t) n + 511) / 512 * 64;
+	uint64_t	at = 0;
+
+	for (uint32_t i = 0; i < c; i++)
+		at += ((uint64_t) n * spec->column_bytes[i] + 63) / 64 * 64 + bitmap;
+	return at;
+}
+
+static inline uint64_t
+rhh_output_nulls(const rhh_map_spec *spec, uint32_t n, uint32_t c)
+{
+	return rhh_output_values(spec, n, c) +
+		((uint64_t) n * spec->column_bytes[c] + 63) / 64 * 64;
 }
 
 /* The number of words of a group in a result. */
