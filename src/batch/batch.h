@@ -248,8 +248,9 @@ struct Feed
 
 	/* set by the caller: is called while a row is appended of which a numeric is fed
 	 * as NULL because it is not as its type declares, or of which an integer may
-	 * equal such a numeric, see gpurhh_is_watched() */
-	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
+	 * equal such a numeric, see gpurhh_is_watched().  False: the row is not to be
+	 * appended */
+	bool		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
 	void	   *odd_arg;
 	const uint64 *watched;		/* a set of integers; NULL: it is empty */
 };

@@ -396,8 +396,11 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	}
 	if (feed->candidates != NULL)
 		feed_candidates(feed, slot);
-	if (unlikely(odd))
-		feed->odd_row(feed->odd_arg, feed, slot);
+	if (unlikely(odd) && !feed->odd_row(feed->odd_arg, feed, slot))
+	{
+		forget_row(feed);
+		return;
+	}
 	feed->n_rows = row + 1;
 }
 

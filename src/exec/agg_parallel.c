@@ -55,6 +55,8 @@ struct GpuAggShared
 	bool		stays;			/* alone, as the load is high */
 	dsm_handle	segment;		/* that this lies in, for the workers */
 	ChannelAddress query;		/* unless alone */
+	int			n_builds;		/* build sides of joins that the device may do */
+	ChannelAddress builds[RHH_MAX_JOINS];
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedFileSet files;
 
@@ -63,6 +65,7 @@ struct GpuAggShared
 	bool		closed;
 	bool		odd;			/* a participant has fed an odd key */
 	bool		busy;			/* a worker stands for the session (load.c) */
+	int			next_build;		/* build side, for whoever asks first */
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see unnumbered_strings.c */
@@ -93,11 +96,13 @@ gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
 
 /*
  * Leader: before the workers of each run start.  channel: the query that it
- * opened for the run, or NULL where there is no device, or the query stays.
+ * opened for the run, or NULL where there is no device, or the query stays.  builds:
+ * the queries of the build sides of joins that the device may do.
  */
 void
 gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-					  Channel *channel, bool stays, dsa_pointer dictionary)
+					  Channel *channel, bool stays, Channel *const *builds,
+					  int n_builds, dsa_pointer dictionary)
 {
 	if (shared->n_late_files > 0 || shared->n_choice_files > 0 ||
 		shared->n_argument_files > 0 || shared->n_deferring > 0)
@@ -109,6 +114,10 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->stays = stays;
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
+	shared->n_builds = n_builds;
+	for (int j = 0; j < n_builds; j++)
+		shared->builds[j] = gpurhh_channel_address(builds[j]);
+	shared->next_build = 0;
 	shared->dictionary = dictionary;
 	shared->n_attached = 0;
 	shared->closed = false;
@@ -120,6 +129,28 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->n_deferring = 0;
 	shared->next_deferred = 0;
 	shared->alone_stats.valid = false;
+}
+
+/* The queries of the build sides that the leader has opened; NULL: there are none. */
+const ChannelAddress *
+gpurhh_parallel_builds(GpuAggShared *shared)
+{
+	return shared->n_builds > 0 ? shared->builds : NULL;
+}
+
+/*
+ * A build side that no participant has begun to read, which the caller reads now.  As
+ * many or more than there are: there is none.
+ */
+int
+gpurhh_parallel_next_build(GpuAggShared *shared)
+{
+	int			j;
+
+	SpinLockAcquire(&shared->mutex);
+	j = shared->next_build++;
+	SpinLockRelease(&shared->mutex);
+	return j;
 }
 
 /* May there be participants but this one? */
@@ -220,6 +251,7 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 								counts->dictionary_bytes);
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
+	sum->left_over += counts->left_over;
 	sum->odd_values += counts->odd_values;
 	sum->odd_compared += counts->odd_compared;
 	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);

@@ -23,7 +23,10 @@ extern Size gpurhh_parallel_bytes(void);
 extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 								  Channel *channel, bool stays,
+								  Channel *const *builds, int n_builds,
 								  dsa_pointer dictionary);
+extern const ChannelAddress *gpurhh_parallel_builds(GpuAggShared *shared);
+extern int	gpurhh_parallel_next_build(GpuAggShared *shared);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
 extern bool gpurhh_parallel_stays(GpuAggShared *shared);
 extern bool gpurhh_parallel_stands_for_session(GpuAggShared *shared);

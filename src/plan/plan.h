@@ -101,6 +101,8 @@ typedef struct GpuAggPlan
 	double		third_level_groups;
 	bool		leader_emits;	/* of a parallel plan's participants, only the
 								 * leader returns groups */
+	int			n_joins;		/* hash joins of the child plan that the node may have
+								 * a device do; 0: none */
 } GpuAggPlan;
 
 static inline const GpuPlanColumn *
