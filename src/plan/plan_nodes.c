@@ -103,7 +103,8 @@ static const NodeField plan_fields[] = {
 	FIELD(GpuAggPlan, first_level_groups, FIELD_DOUBLE),
 	FIELD(GpuAggPlan, second_level_groups, FIELD_DOUBLE),
 	FIELD(GpuAggPlan, third_level_groups, FIELD_DOUBLE),
-	FIELD(GpuAggPlan, leader_emits, FIELD_BOOL)
+	FIELD(GpuAggPlan, leader_emits, FIELD_BOOL),
+	FIELD(GpuAggPlan, n_joins, FIELD_INT)
 };
 
 static const NodeField path_fields[] = {
