@@ -13,8 +13,8 @@ RESET gpurhh.group_cost;
 \pset tuples_only off
 -- the costs are measured, and so may change; what may set the pool's size depends on preload: t/020_settings.pl
 SELECT name, CASE WHEN name NOT LIKE '%\_cost' THEN boot_val END AS boot_val, unit, min_val, max_val, CASE WHEN name <> 'gpurhh.pool_size' THEN context END AS context, vartype
-FROM pg_settings WHERE name = 'enable_gpu_hashagg' OR name LIKE 'gpurhh.%' ORDER BY name COLLATE "C";
-SELECT count(*) FROM pg_settings WHERE (name = 'enable_gpu_hashagg' OR name LIKE 'gpurhh.%') AND short_desc ~ '^[A-Z].*\.$' AND coalesce(extra_desc, 'X.') ~ '\.$';
+FROM pg_settings WHERE name LIKE 'enable\_gpu%' OR name LIKE 'gpurhh.%' ORDER BY name COLLATE "C";
+SELECT count(*) FROM pg_settings WHERE (name LIKE 'enable\_gpu%' OR name LIKE 'gpurhh.%') AND short_desc ~ '^[A-Z].*\.$' AND coalesce(extra_desc, 'X.') ~ '\.$';
 \pset format unaligned
 \pset tuples_only on
 
@@ -46,7 +46,7 @@ SHOW gpurhh.device;
 
 -- values that are refused
 SELECT s || ' = ' || v, regexp_replace(sqlstate_of(format('SET %s = %L', s, v)), '\((\d+) ?\w* \.\. (\d+) ?\w*\)$', '(\1 .. \2)')
-FROM (VALUES (1, 'enable_gpu_hashagg', 'maybe'),
+FROM (VALUES (1, 'enable_gpu_hashagg', 'maybe'), (1, 'enable_gpu_hashjoin', 'maybe'),
 			 (2, 'gpurhh.device', 'gpu'), (2, 'gpurhh.device', ''), (2, 'gpurhh.device', 'cuda:'), (2, 'gpurhh.device', 'cuda:x'), (2, 'gpurhh.device', 'cuda:-1'), (2, 'gpurhh.device', 'cuda:0 '), (2, 'gpurhh.device', 'cuda:1234'), (2, 'gpurhh.device', 'cuda:007'), (2, 'gpurhh.device', 'cpu:0'),
 			 (3, 'gpurhh.device_memory', '-1'), (3, 'gpurhh.device_memory', '1XB'), (3, 'gpurhh.device_memory', '1000000TB'), (3, 'gpurhh.device_memory', '3min'),
 			 (5, 'gpurhh.batch_rows', '63'), (5, 'gpurhh.batch_rows', '1048577'), (5, 'gpurhh.batch_rows', '1kB'),
@@ -68,6 +68,15 @@ BEGIN;
 SET LOCAL enable_gpu_hashagg = on;
 SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
 COMMIT;
+-- that of joins has two names as well, which one setting follows
+SELECT current_setting('enable_gpu_hashjoin'), current_setting('gpurhh.enable_hashjoin'), current_setting('enable_gpu_hashagg');
+SET gpurhh.enable_hashjoin = on;
+SELECT current_setting('enable_gpu_hashjoin'), current_setting('gpurhh.enable_hashjoin'), current_setting('enable_gpu_hashagg');
+SET enable_gpu_hashjoin = off;
+SELECT current_setting('enable_gpu_hashjoin'), current_setting('gpurhh.enable_hashjoin');
+RESET enable_gpu_hashjoin;
+RESET gpurhh.enable_hashjoin;
+SHOW gpurhh.enable_hashjoin;
 SELECT count_nodes('SELECT k, count(*) FROM t GROUP BY k');
 -- It has two names, of which the one that was set last counts, and both show it.
 \set switch 'SELECT current_setting(\'enable_gpu_hashagg\'), current_setting(\'gpurhh.enable_hashagg\'), count_nodes(\'SELECT k, count(*) FROM t GROUP BY k\');'

@@ -33,5 +33,6 @@ _PG_init(void)
 	gpurhh_register_agg_methods();
 	gpurhh_register_plan_nodes();
 	gpurhh_init_agg_path();
+	gpurhh_init_join_path();
 	gpurhh_init_finish_plan();
 }

@@ -48,11 +48,15 @@ typedef struct Switch
 } Switch;
 
 bool		enable_gpu_hashagg = false;
+bool		enable_gpu_hashjoin = false;
 static Switch hashagg = {&enable_gpu_hashagg};
+static Switch hashjoin = {&enable_gpu_hashjoin};
 
 /* Core's storage for the values of the names. */
 static bool prefixed_hashagg = false;
 static bool short_hashagg = false;
+static bool prefixed_hashjoin = false;
+static bool short_hashjoin = false;
 
 char	   *gpurhh_device = NULL;
 int			gpurhh_device_memory_mb = 0;
@@ -123,6 +127,8 @@ decide(Switch *s)
 		*s->on = a->value && b->value;	/* where in doubt, core's way */
 }
 
+/* ---------- the names of each switch ---------- */
+
 static bool
 check_enable_gpu_hashagg(bool *newval, void **extra, GucSource source)
 {
@@ -148,6 +154,33 @@ static const char *
 show_hashagg(void)
 {
 	return enable_gpu_hashagg ? "on" : "off";
+}
+
+static bool
+check_enable_gpu_hashjoin(bool *newval, void **extra, GucSource source)
+{
+	return check_short(newval, extra, source, "enable_gpu_hashjoin",
+					   "gpurhh.enable_hashjoin");
+}
+
+static void
+assign_prefixed_hashjoin(bool newval, void *extra)
+{
+	hashjoin.prefixed = *(NamedSetting *) extra;
+	decide(&hashjoin);
+}
+
+static void
+assign_short_hashjoin(bool newval, void *extra)
+{
+	hashjoin.short_name = *(NamedSetting *) extra;
+	decide(&hashjoin);
+}
+
+static const char *
+show_hashjoin(void)
+{
+	return enable_gpu_hashjoin ? "on" : "off";
 }
 
 /* ---------- other settings ---------- */
@@ -233,6 +266,22 @@ gpurhh_init_guc(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 check_prefixed, assign_prefixed_hashagg,
 							 show_hashagg);
+
+	DefineCustomBoolVariable("enable_gpu_hashjoin",
+							 "Enables the planner's use of joins on the device below GpuHashAgg.",
+							 "The short name of gpurhh.enable_hashjoin, for sessions.",
+							 &short_hashjoin, false,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 check_enable_gpu_hashjoin, assign_short_hashjoin,
+							 show_hashjoin);
+
+	DefineCustomBoolVariable("gpurhh.enable_hashjoin",
+							 "Enables the planner's use of joins on the device below GpuHashAgg.",
+							 NULL,
+							 &prefixed_hashjoin, false,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 check_prefixed, assign_prefixed_hashjoin,
+							 show_hashjoin);
 
 	DefineCustomStringVariable("gpurhh.device",
 							   "Chooses the device that groups rows.",

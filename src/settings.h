@@ -11,6 +11,7 @@
 #define GPURHH_VERSION "0.1.0"
 
 extern bool enable_gpu_hashagg;
+extern bool enable_gpu_hashjoin;
 extern char *gpurhh_device;
 extern int	gpurhh_device_memory_mb;
 extern int	gpurhh_pool_size_kb;

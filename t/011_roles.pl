@@ -43,7 +43,7 @@ like($s->query("SELECT device, kind FROM gpurhh_devices()"), qr/^cpu\|cpu$/m, 'g
 is($s->query(q{SELECT count(*) FROM gpurhh_refusals('SELECT ARRAY[k], sum(v) FROM t GROUP BY 1')}),
 	1, 'gpurhh_refusals()');
 foreach my $setting (split /\n/, $s->query(
-		q{SELECT name FROM pg_settings WHERE (name LIKE 'gpurhh.%' OR name = 'enable_gpu_hashagg') AND context IN ('user', 'superuser')}))
+		q{SELECT name FROM pg_settings WHERE (name LIKE 'gpurhh.%' OR name LIKE 'enable_gpu%') AND context IN ('user', 'superuser')}))
 {
 	my $error = ($s->try("SELECT set_config('$setting', current_setting('$setting'), false) IS NOT NULL"))[1];
 

@@ -160,19 +160,28 @@ core_undercharge(PlanInfo *info, Path *path)
 			return core_undercharge(info, ((ProjectionPath *) path)->subpath);
 		case T_UpperUniquePath:
 			return core_undercharge(info, ((UpperUniquePath *) path)->subpath);
+		case T_HashPath:
+		case T_MergePath:
+		case T_NestPath:
+			/* without a pipeline all paths leave joins to core */
+			return info->pipeline ? gpurhh_joins_undercharge(path) : 0;
 		default:
 			return 0;
 	}
 }
 
 /*
- * What core's path really costs beyond its charge, for the grouping alone.  What the
- * input costs is left out, since our path has the same input.
+ * What core's path really costs beyond its charge, compared with ours.  Without a
+ * pipeline ours has the same input, and what that costs is left out on both sides.
  */
 static Cost
 grouping_undercharge(PlanInfo *info, Path *path)
 {
-	return core_undercharge(info, path) - core_undercharge(info, info->input);
+	Cost		undercharge = core_undercharge(info, path);
+
+	if (info->pipeline == NULL)
+		undercharge -= core_undercharge(info, info->input);
+	return undercharge;
 }
 
 /* What one of core's paths for the grouping is charged, and what it really costs. */
@@ -230,8 +239,8 @@ all_by_pages(List *exprs)
 	return true;
 }
 
-static bool
-is_heap(Oid relation)
+bool
+gpurhh_is_heap(Oid relation)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
 	bool		heap = HeapTupleIsValid(tuple) &&
@@ -247,21 +256,21 @@ is_heap(Oid relation)
  * *saving what that saves of what they are charged.  Measured, it is most of what
  * core spends on a tuple.
  */
-static bool
-reads_pages(PlannerInfo *root, Path *path, Cost *saving)
+bool
+gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving)
 {
 	RelOptInfo *rel = path->parent;
 	RangeTblEntry *rte;
 
 	if (IsA(path, ProjectionPath))
-		return reads_pages(root, ((ProjectionPath *) path)->subpath, saving);
+		return gpurhh_reads_pages(root, ((ProjectionPath *) path)->subpath, saving);
 	if (IsA(path, AppendPath))
 	{
 		ListCell   *lc;
 
 		foreach(lc, ((AppendPath *) path)->subpaths)
 		{
-			if (!reads_pages(root, lfirst(lc), saving))
+			if (!gpurhh_reads_pages(root, lfirst(lc), saving))
 				return false;
 		}
 		/* no row goes through the Append itself */
@@ -271,7 +280,7 @@ reads_pages(PlannerInfo *root, Path *path, Cost *saving)
 	if (path->pathtype != T_SeqScan || !IS_SIMPLE_REL(rel))
 		return false;
 	rte = planner_rt_fetch(rel->relid, root);
-	if (rte->rtekind != RTE_RELATION || !is_heap(rte->relid) ||
+	if (rte->rtekind != RTE_RELATION || !gpurhh_is_heap(rte->relid) ||
 		!all_by_pages(rel->baserestrictinfo))
 		return false;
 	*saving += 0.8 * cpu_tuple_cost * rel->tuples /
@@ -286,7 +295,7 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
 	Cost		saving = 0;
 
 	if (!all_by_pages(info->child_target->exprs) ||
-		!reads_pages(info->root, projection->subpath, &saving))
+		!gpurhh_reads_pages(info->root, projection->subpath, &saving))
 		return 0;
 	if (!projection->dummypp)
 		saving += cpu_tuple_cost * projection->path.rows;
@@ -318,6 +327,8 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 	else
 		input_cost = subpath->path.total_cost - page_feed_saving(info, subpath) +
 			subpath->path.rows * gpurhh_row_cost;
+	if (info->pipeline != NULL && !info->joined)
+		input_cost += core_undercharge(info, subpath->subpath);
 	path->startup_cost = input_cost + gpurhh_setup_cost +
 		(groups->taken_by_levels * level_factor + groups->choices) *
 		gpurhh_group_cost;

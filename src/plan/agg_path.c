@@ -11,7 +11,9 @@
  * 		2. asks whether the node can do it, and how (grouping.c).  What cannot be
  * 		   done exactly is refused, with a reason;
  * 		3. puts a projection to the columns that are fed on top of the cheapest
- * 		   input path, and the node on top of that (make_agg_path);
+ * 		   input path, and the node on top of that (make_agg_path).  Where the input
+ * 		   is a join that a device can do, the better one is chosen of core's join
+ * 		   and the device's (join_path.c);
  * 		4. brings the costs to the scale of core's (agg_cost.c) and hands the paths
  * 		   to add_path(), which decides;
  * 		5. tells whoever asked why the node is not used (refusals.c).
@@ -63,8 +65,8 @@ gpurhh_agg_path(const Path *path)
 
 /* What a path of the node carries. */
 static List *
-make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
-			 bool leader_emits)
+make_private(PlanInfo *info, List *having, Path *input,
+			 const GroupEstimate *groups, bool leader_emits)
 {
 	GpuAggPath *private = gpurhh_make(GpuAggPath);
 	GpuAggPlan *plan = gpurhh_make(GpuAggPlan);
@@ -74,6 +76,8 @@ make_private(PlanInfo *info, List *having, const GroupEstimate *groups,
 	plan->second_level_groups = groups->second_level;
 	plan->third_level_groups = groups->third_level;
 	plan->leader_emits = leader_emits;
+	for (plan->n_joins = 0; info->joined && IsA(input, HashPath); plan->n_joins++)
+		input = ((JoinPath *) input)->outerjoinpath;
 	private->plan = plan;
 	private->scan_tlist = info->scan_tlist;
 	private->having = having;
@@ -122,7 +126,7 @@ make_agg_path(PlanInfo *info, RelOptInfo *output_rel,
 	/* the target list has to stay as it is where its entries tell keys apart */
 	cpath->flags = info->told_by_reference ? 0 : CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(subpath);
-	cpath->custom_private = make_private(info, having, groups, leader_emits);
+	cpath->custom_private = make_private(info, having, input, groups, leader_emits);
 	cpath->methods = &agg_path_methods;
 	return cpath;
 }
@@ -166,19 +170,79 @@ memory_refusal(const GroupEstimate *groups)
 	return NULL;
 }
 
+/* The paths for a grouping over one input. */
+typedef struct AggPaths
+{
+	Path	   *whole;			/* of the whole grouping */
+	Path	   *partial;		/* of a participant's part, for whatever may run in
+								 * parallel above; may be NULL */
+} AggPaths;
+
 /*
- * Adds the paths for a grouping that the node can do.  In the first, one process does
- * all.  In the second, several processes feed and the leader returns the groups; of
- * these two the better one is added.  In the third, several processes feed and
- * return groups, for whatever may run in parallel above.
- *
- * Returns NULL, or why there is no path for the whole grouping.
+ * Makes the paths for a grouping that the node can do.  In the first, one process does
+ * all.  In the second, several processes feed and the leader returns the groups; the
+ * better one of these two is kept.  In the third, several processes feed and return
+ * groups.  info->input or info->partial_input may be NULL, but not both where the
+ * output may be parallel, and not the first where it may not.
+ */
+static AggPaths
+make_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having,
+			   const GroupEstimate *groups)
+{
+	AggPaths	paths = {NULL, NULL};
+
+	if (info->input != NULL)
+		paths.whole = &make_agg_path(info, output_rel, having, info->input, groups,
+									 groups->emitted, false)->path;
+	if (output_rel->consider_parallel && info->partial_input != NULL)
+	{
+		Path	   *input = info->partial_input;
+		double		divisor = gpurhh_parallel_divisor(input->parallel_workers);
+		Path	   *gather;
+
+		if (!info->one_emitter)
+			paths.partial = &make_agg_path(info, output_rel, having, input, groups,
+										   ceil(groups->emitted / divisor), false)->path;
+		gather = make_gather_path(info, output_rel,
+								  make_agg_path(info, output_rel, having, input,
+												groups, groups->emitted, true));
+		if (paths.whole == NULL || gather->total_cost < paths.whole->total_cost)
+			paths.whole = gather;
+	}
+	return paths;
+}
+
+/*
+ * If the device can do the joins below the grouping, and that costs less than paths
+ * does, the result is paths over its pipeline.  Otherwise it is paths, and info->unjoined
+ * says why if there is a reason but the cost.
+ */
+static AggPaths
+consider_pipeline(PlanInfo *info, RelOptInfo *output_rel, List *having,
+				  const GroupEstimate *groups, AggPaths paths)
+{
+	PlanInfo	joined = *info;
+	AggPaths	better;
+
+	joined.joined = true;
+	joined.input = gpurhh_pipeline_path(info, false, &info->unjoined);
+	joined.partial_input = NULL;
+	if (output_rel->consider_parallel)
+		joined.partial_input = gpurhh_pipeline_path(info, true, &info->unjoined);
+	if (joined.input == NULL && joined.partial_input == NULL)
+		return paths;
+	better = make_agg_paths(&joined, output_rel, having, groups);
+	return better.whole->total_cost < paths.whole->total_cost ? better : paths;
+}
+
+/*
+ * Adds the paths for a grouping that the node can do.  Returns NULL, or why there is no
+ * path for the whole grouping.
  */
 static const char *
 add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 {
-	Path	   *partial = NULL;
-	Path	   *best;
+	AggPaths	paths;
 	GroupEstimate groups;
 	const char *refusal;
 
@@ -187,29 +251,20 @@ add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 	refusal = memory_refusal(&groups);
 	if (refusal != NULL)
 		return refusal;
-	best = &make_agg_path(info, output_rel, having, info->input, &groups,
-						  groups.emitted, false)->path;
-	if (output_rel->consider_parallel && info->partial_input != NULL)
-	{
-		Path	   *input = info->partial_input;
-		double		divisor = gpurhh_parallel_divisor(input->parallel_workers);
-		Path	   *gather;
-
-		if (!info->one_emitter)
-			partial = &make_agg_path(info, output_rel, having, input, &groups,
-									 ceil(groups.emitted / divisor), false)->path;
-		gather = make_gather_path(info, output_rel,
-								  make_agg_path(info, output_rel, having, input,
-												&groups, groups.emitted, true));
-		if (gather->total_cost < best->total_cost)
-			best = gather;
-	}
-	refusal = gpurhh_fit_costs(info, output_rel, best, partial);
-	if (partial != NULL)
-		add_partial_path(output_rel, partial);
-	add_path(output_rel, best);
+	paths = make_agg_paths(info, output_rel, having, &groups);
+	if (info->pipeline != NULL)
+		paths = consider_pipeline(info, output_rel, having, &groups, paths);
+	refusal = gpurhh_fit_costs(info, output_rel, paths.whole, paths.partial);
+	if (paths.partial != NULL)
+		add_partial_path(output_rel, paths.partial);
+	add_path(output_rel, paths.whole);
 	/* a path that costs more is kept for a LIMIT if its first row comes earlier */
-	return list_member_ptr(output_rel->pathlist, best) ? NULL : refusal;
+	if (list_member_ptr(output_rel->pathlist, paths.whole))
+		return NULL;
+	if (refusal != NULL && info->unjoined != NULL)
+		refusal = psprintf("%s, and no device does the joins because %s", refusal,
+						   info->unjoined);
+	return refusal;
 }
 
 /* ---------- the hook ---------- */
@@ -273,6 +328,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		message_level_is_interesting(DEBUG1);
 	if (!find_grouping(&info, input_rel, output_rel))
 		return;
+	info.pipeline = gpurhh_find_pipeline(root, info.input_rel);
 	/* somebody who asks for the reason is told the first thing that is in the way */
 	if (!info.explain && gpurhh_core_is_cheap(&info, output_rel))
 		return;

@@ -193,6 +193,7 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	List	   *outer_columns = child_columns;
 	List	   *outer_keys = key_columns;
 	GpuRefusalCollector *outer_collector = gpurhh_begin_collecting();
+	GpuPipelines *outer_pipelines = gpurhh_begin_pipelines();
 	PlannedStmt *result;
 
 	child_columns = NIL;
@@ -213,6 +214,7 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 		child_columns = outer_columns;
 		key_columns = outer_keys;
 		gpurhh_end_collecting(outer_collector);
+		gpurhh_end_pipelines(outer_pipelines);
 	}
 	PG_END_TRY();
 	return result;

@@ -101,8 +101,10 @@ typedef struct GpuAggPlan
 	double		third_level_groups;
 	bool		leader_emits;	/* of a parallel plan's participants, only the
 								 * leader returns groups */
-	int			n_joins;		/* hash joins of the child plan that the node may have
-								 * a device do; 0: none */
+	int			n_joins;		/* of the HashJoins below, the child and the outer
+								 * children of that, how many the node takes over:
+								 * all, down to a scan; 0: there are none, or they
+								 * are core's to do */
 } GpuAggPlan;
 
 static inline const GpuPlanColumn *
@@ -135,6 +137,10 @@ extern bool gpurhh_can_chain(const GpuAggPlan *plan);
 #define GPUAGG_NODE_NAME	"GpuHashAgg"
 
 extern void gpurhh_init_agg_path(void);
+
+/* ---------- join_path.c ---------- */
+
+extern void gpurhh_init_join_path(void);
 
 /* ---------- refusals.c ---------- */
 

@@ -31,6 +31,10 @@ extern void *gpurhh_make_node(const char *name);
 
 /* ---------- a grouping, for all files ---------- */
 
+/* What join_path.c remembers of a relation's joins. */
+typedef struct GpuPipeline GpuPipeline;
+typedef struct GpuPipelines GpuPipelines;
+
 /* What is gathered about one GROUP BY. */
 typedef struct PlanInfo
 {
@@ -48,6 +52,9 @@ typedef struct PlanInfo
 	RelOptInfo *input_rel;		/* what below is of */
 	Path	   *input;
 	Path	   *partial_input;	/* for parallel plans; may be NULL */
+	GpuPipeline *pipeline;		/* joins that a device could do; NULL: there are none */
+	const char *unjoined;		/* why no device does those; NULL: it may */
+	bool		joined;			/* the inputs are these: chains of HashPaths */
 
 	List	   *keys;			/* grouping expressions */
 	bool		told_by_reference;	/* some keys are equal, and the scan tuple's
@@ -158,6 +165,8 @@ typedef struct CorePathCost
 } CorePathCost;
 
 extern double gpurhh_parallel_divisor(int n_workers);
+extern bool gpurhh_is_heap(Oid relation);
+extern bool gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving);
 extern void gpurhh_cost_agg_path(PlanInfo *info, Path *path,
 								 ProjectionPath *subpath,
 								 const GroupEstimate *groups, double n_groups);
@@ -166,6 +175,19 @@ extern PathCost gpurhh_on_core_scale(PathCost ours, const CorePathCost *core,
 extern const char *gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel,
 									Path *ours, Path *partial);
 extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
+
+/* ---------- join_cost.c ---------- */
+
+extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
+extern Cost gpurhh_device_join_cost(double build_rows, double probe_rows);
+extern Cost gpurhh_joins_undercharge(const Path *path);
+
+/* ---------- join_path.c ---------- */
+
+extern GpuPipelines *gpurhh_begin_pipelines(void);
+extern void gpurhh_end_pipelines(GpuPipelines *outer);
+extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
+extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 
 /* ---------- finish_plan.c ---------- */
 

@@ -1,0 +1,579 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_path.c
+ *		Joins that a device can do below GpuHashAgg: which there are, and their paths.
+ *
+ * A pipeline reads one table, the probe side, and joins its rows with one build side
+ * after the other, all of it on the device, so that only groups leave the device.  Its
+ * path is a left-deep chain of core's HashPaths over a sequential scan.  It is a valid
+ * path as it stands: the executor takes the plan over where it can, and asks core's
+ * HashJoin for rows where it cannot.
+ *
+ * Core's planner makes join relations of two, three and more relations, and asks a hook
+ * for paths each time that it has found two parts to make one of.  Core would drop a
+ * pipeline's path there, because it keeps what returns rows cheapest.  So nothing is
+ * added to its lists of paths.  For each join relation the cheapest pipeline is
+ * remembered here, as a few pointers and its cost (remember_join).  That is all that
+ * happens for most of them: paths are made only for the one relation that is grouped at
+ * last (gpurhh_pipeline_path).
+ *
+ * What is remembered belongs to one call of the planner.  It is in the planner's memory,
+ * and is forgotten when the planner is done (gpurhh_begin_pipelines).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/transam.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "parser/parsetree.h"
+#include "utils/typcache.h"
+
+#include "compat.h"
+#include "plan/plan_info.h"
+#include "settings.h"
+
+static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
+
+/* How the rows of a relation come to the device. */
+typedef struct Way
+{
+	Cost		cost;			/* of one participant, to feed and join all rows */
+	int			n_workers;		/* that share the probe side; 0: one process reads it */
+	int			n_joins;
+	int			n_keys;			/* of all joins together */
+	Relids		hidden;			/* relations whose columns no row has: they are inside
+								 * of EXISTS and such */
+	Path	   *scan;			/* a base relation: of the probe side */
+	/* a join relation: */
+	GpuPipeline *outer;
+	Path	   *inner;			/* of the build side */
+	JoinType	jointype;
+	JoinPathExtraData extra;
+} Way;
+
+/* What is remembered of a relation. */
+struct GpuPipeline
+{
+	RelOptInfo *rel;
+	Way		   *serial;			/* NULL: there is none */
+	Way		   *partial;		/* for parallel plans; the same */
+};
+
+typedef struct RememberedRelation
+{
+	RelOptInfo *rel;
+	GpuPipeline *pipeline;
+	char		status;
+} RememberedRelation;
+
+static inline uint32
+hash_pointer(const void *pointer)
+{
+	return (uint32) (((uint64) (uintptr_t) pointer *
+					  UINT64CONST(0x9E3779B97F4A7C15)) >> 32);
+}
+
+#define SH_PREFIX remembered
+#define SH_ELEMENT_TYPE RememberedRelation
+#define SH_KEY_TYPE RelOptInfo *
+#define SH_KEY rel
+#define SH_HASH_KEY(tb, key) hash_pointer(key)
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+/* All that is remembered for a call of the planner. */
+struct GpuPipelines
+{
+	PlannerGlobal *glob;		/* of that call */
+	remembered_hash *relations; /* NULL: none yet */
+};
+
+/* Of the call that is running, or NULL. */
+static GpuPipelines *current = NULL;
+
+/* ---------- what is remembered, and for how long ---------- */
+
+/*
+ * To be called around each call of the planner.  Returns what belongs to the call around
+ * that, which is to be given to gpurhh_end_pipelines().
+ */
+GpuPipelines *
+gpurhh_begin_pipelines(void)
+{
+	GpuPipelines *outer = current;
+
+	current = palloc0(sizeof(GpuPipelines));
+	return outer;
+}
+
+void
+gpurhh_end_pipelines(GpuPipelines *outer)
+{
+	current = outer;
+}
+
+/*
+ * What is remembered for the query that is being planned.  Somebody may call
+ * standard_planner() without the hooks while another query is being planned.  The two
+ * have different PlannerGlobals, and what is remembered for the one is forgotten when
+ * the other one goes on, because its memory may be gone.
+ */
+static remembered_hash *
+relations_of(PlannerInfo *root)
+{
+	if (current->relations == NULL || current->glob != root->glob)
+	{
+		current->glob = root->glob;
+		current->relations = remembered_create(root->planner_cxt, 32, NULL);
+	}
+	return current->relations;
+}
+
+static GpuPipeline *
+lookup(PlannerInfo *root, RelOptInfo *rel)
+{
+	RememberedRelation *entry = remembered_lookup(relations_of(root), rel);
+
+	return entry ? entry->pipeline : NULL;
+}
+
+/* The relation's pipeline; a new one has no way yet. */
+static GpuPipeline *
+lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
+{
+	bool		found;
+	RememberedRelation *entry = remembered_insert(relations_of(root), rel, &found);
+
+	if (!found)
+	{
+		entry->pipeline = palloc0(sizeof(GpuPipeline));
+		entry->pipeline->rel = rel;
+	}
+	return entry->pipeline;
+}
+
+/* ---------- the probe side ---------- */
+
+/*
+ * Does a path read a table from its beginning to its end, or several tables so?  They
+ * have to be heaps.
+ */
+static bool
+is_full_scan(PlannerInfo *root, Path *path)
+{
+	RangeTblEntry *rte;
+	ListCell   *lc;
+
+	if (path->param_info != NULL)
+		return false;
+	if (IsA(path, AppendPath))
+	{
+		foreach(lc, ((AppendPath *) path)->subpaths)
+		{
+			if (!is_full_scan(root, lfirst(lc)))
+				return false;
+		}
+		return ((AppendPath *) path)->subpaths != NIL;
+	}
+	if (path->pathtype != T_SeqScan || !IS_SIMPLE_REL(path->parent))
+		return false;
+	rte = planner_rt_fetch(path->parent->relid, root);
+	return rte->rtekind == RTE_RELATION && gpurhh_is_heap(rte->relid);
+}
+
+/* The cheapest one of these paths that is such a scan; NULL: none is. */
+static Path *
+find_full_scan(PlannerInfo *root, List *paths)
+{
+	ListCell   *lc;
+
+	/* they are sorted by cost */
+	foreach(lc, paths)
+	{
+		if (is_full_scan(root, lfirst(lc)))
+			return lfirst(lc);
+	}
+	return NULL;
+}
+
+static Way *
+make_scan_way(PlannerInfo *root, Path *scan)
+{
+	Way		   *way;
+
+	if (scan == NULL)
+		return NULL;
+	way = palloc0(sizeof(Way));
+	way->cost = gpurhh_probe_scan_cost(root, scan);
+	way->n_workers = scan->parallel_workers;
+	way->scan = scan;
+	return way;
+}
+
+/* Remembers how a base relation can be a probe side, if it can. */
+static void
+remember_scan(PlannerInfo *root, GpuPipeline *pipeline)
+{
+	RelOptInfo *rel = pipeline->rel;
+	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
+	Path	   *serial;
+	ListCell   *lc;
+
+	if (rte->rtekind != RTE_RELATION || rte->tablesample != NULL || IS_DUMMY_REL(rel))
+		return;
+	foreach(lc, rel->baserestrictinfo)
+	{
+		/* core puts a Result above the scan that evaluates it once */
+		if (lfirst_node(RestrictInfo, lc)->pseudoconstant)
+			return;
+	}
+	serial = find_full_scan(root, rel->pathlist);
+	/* core has dropped it where an index is better, for the scan by itself */
+	if (serial == NULL && !rte->inh && gpurhh_is_heap(rte->relid))
+		serial = create_seqscan_path(root, rel, NULL, 0);
+	pipeline->serial = make_scan_way(root, serial);
+	if (rel->consider_parallel)
+		pipeline->partial = make_scan_way(root,
+										  find_full_scan(root, rel->partial_pathlist));
+}
+
+/* The pipeline whose rows are a relation's; NULL: there is none. */
+static GpuPipeline *
+find_outer(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipeline *pipeline = lookup(root, rel);
+
+	if (pipeline == NULL && rel->reloptkind == RELOPT_BASEREL)
+	{
+		pipeline = lookup_or_make(root, rel);
+		remember_scan(root, pipeline);
+	}
+	return pipeline;
+}
+
+/* ---------- what a device can join by ---------- */
+
+static Expr *
+strip_relabels(Expr *expr)
+{
+	while (expr && IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	return expr;
+}
+
+/* The column that an operand is, whatever type it passes for; NULL: it is none. */
+static Var *
+column_of(Expr *operand)
+{
+	Var		   *var = (Var *) strip_relabels(operand);
+
+	return IsA(var, Var) && var->varattno > 0 ? var : NULL;
+}
+
+/*
+ * Is it the equality of bytes that an operator computes of two columns?  Both have to
+ * be fed in the same encoding, as columns and as what they pass for: a varchar that
+ * passes for a bpchar is compared without its trailing blanks.
+ */
+static bool
+compares_bytes(OpExpr *op, Var *columns[2])
+{
+	Oid			type = exprType(linitial(op->args));
+	GpuColumn	found[4];
+	const char *problem;
+
+	if (exprType(lsecond(op->args)) != type || op->opno >= FirstGenbkiObjectId ||
+		op->opno != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		if (!gpurhh_resolve_type((Node *) columns[i], &found[i], &problem) ||
+			!gpurhh_resolve_type(list_nth(op->args, i), &found[i + 2], &problem))
+			return false;
+	}
+	/* values are compared by the operator's collation, which need not be a column's */
+	if (gpurhh_is_string(found[0].encoding) &&
+		!gpurhh_resolve(type, exprTypmod(linitial(op->args)), op->inputcollid,
+						&found[2], &problem))
+		return false;
+	for (int i = 1; i < 4; i++)
+	{
+		if (found[i].encoding != found[0].encoding ||
+			found[i].parameter != found[0].parameter)
+			return false;
+	}
+	return true;
+}
+
+/* Is a join clause something that a device can join by, that comes of this way? */
+static bool
+is_key(RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
+	   RelOptInfo *innerrel, JoinType jointype, RestrictInfo *clause)
+{
+	OpExpr	   *op = (OpExpr *) clause->clause;
+	Var		   *columns[2];
+	bool		outer_is_left;
+
+	if (!clause->can_join || !OidIsValid(clause->hashjoinoperator))
+		return false;
+	/* it is of a WHERE above the outer join, not of its ON */
+	if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(clause, joinrel->relids))
+		return false;
+	if (bms_is_subset(clause->left_relids, outerrel->relids) &&
+		bms_is_subset(clause->right_relids, innerrel->relids))
+		outer_is_left = true;
+	else if (bms_is_subset(clause->left_relids, innerrel->relids) &&
+			 bms_is_subset(clause->right_relids, outerrel->relids))
+		outer_is_left = false;
+	else
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		columns[i] = column_of(list_nth(op->args, i));
+		if (columns[i] == NULL)
+			return false;
+	}
+	/* columns that are equal may stand for each other in clauses, but not here */
+	if (bms_is_member(columns[outer_is_left ? 0 : 1]->varno, outer->hidden))
+		return false;
+	return compares_bytes(op, columns);
+}
+
+/* Can a device join the rows that come this way by these clauses, and no others? */
+static bool
+has_keys(RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
+		 RelOptInfo *innerrel, JoinType jointype, List *clauses)
+{
+	ListCell   *lc;
+
+	if (clauses == NIL || list_length(clauses) > RHH_MAX_KEYS)
+		return false;
+	foreach(lc, clauses)
+	{
+		if (!is_key(joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
+			return false;
+	}
+	return true;
+}
+
+/* ---------- joins ---------- */
+
+/*
+ * If joining inner to the rows that come the way outer is possible and cheaper than
+ * *known, *known becomes that.
+ */
+static void
+consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *outer,
+			  RelOptInfo *innerrel, Path *inner, JoinType jointype,
+			  JoinPathExtraData *extra, Way **known)
+{
+	RelOptInfo *outerrel = from->rel;
+	double		probe_rows = outerrel->rows;
+	Cost		cost;
+	Way		   *way;
+
+	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL ||
+		inner->param_info != NULL)
+		return;
+	if (outer->n_workers > 0)
+		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
+	cost = outer->cost + inner->total_cost +
+		gpurhh_device_join_cost(inner->rows, probe_rows);
+	/* the build side is core's to make, and may have joins in it */
+	if (*known == NULL || cost < (*known)->cost)
+		cost += gpurhh_joins_undercharge(inner);
+	if (*known != NULL && cost >= (*known)->cost)
+		return;
+	if (!has_keys(joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist))
+		return;
+	if (*known == NULL)
+		*known = palloc0(sizeof(Way));
+	way = *known;
+	way->cost = cost;
+	way->n_workers = outer->n_workers;
+	way->n_joins = outer->n_joins + 1;
+	way->n_keys = outer->n_keys + list_length(extra->restrictlist);
+	way->hidden = jointype == JOIN_SEMI || jointype == JOIN_ANTI ?
+		bms_union(outer->hidden, innerrel->relids) : outer->hidden;
+	way->outer = from;
+	way->inner = inner;
+	way->jointype = jointype;
+	way->extra = *extra;
+	/* it may be on the caller's stack, and making a hash path does not need it */
+	way->extra.sjinfo = NULL;
+}
+
+/* Is there something to be gained for the query that is being planned? */
+static bool
+wants_pipelines(PlannerInfo *root)
+{
+	Query	   *parse = root->parse;
+
+	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL ||
+		(!enable_gpu_hashagg && !gpurhh_collects_refusals()))
+		return false;
+	if (!parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL &&
+		parse->distinctClause == NIL)
+		return false;
+	/* the genetic search frees its join relations */
+	return root->join_search_private == NULL && root->rowMarks == NIL;
+}
+
+/*
+ * The hook: core has made the paths of joinrel from these two parts.  It comes here
+ * thousands of times for a query of many tables, so what is cheap to ask is asked first.
+ */
+static void
+remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	GpuPipeline *outer;
+	GpuPipeline *pipeline;
+	Path	   *inner = innerrel->cheapest_total_path;
+
+	if (prev_join_pathlist_hook)
+		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
+
+	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL ||
+		!bms_is_empty(joinrel->lateral_relids))
+		return;
+	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
+		jointype != JOIN_ANTI)
+		return;
+	/* where core is done before a device is set up, nothing else needs to be known */
+	if (joinrel->pathlist != NIL &&
+		((Path *) linitial(joinrel->pathlist))->total_cost < gpurhh_setup_cost)
+		return;
+	outer = find_outer(root, outerrel);
+	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
+		return;
+	pipeline = lookup_or_make(root, joinrel);
+	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
+				  &pipeline->serial);
+	if (outer->partial == NULL || !joinrel->consider_parallel)
+		return;
+	if (!inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
+	consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
+				  &pipeline->partial);
+}
+
+/* ---------- for the grouping ---------- */
+
+/* The pipeline that is remembered of a relation; NULL: there is none. */
+GpuPipeline *
+gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipeline *pipeline;
+
+	if (!wants_pipelines(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel))
+		return NULL;
+	pipeline = lookup(root, rel);
+	return pipeline && (pipeline->serial || pipeline->partial) ? pipeline : NULL;
+}
+
+/*
+ * Why a device cannot make the columns that are to be fed of the rows that come this
+ * way; NULL: it can.
+ */
+static const char *
+column_problem(PlanInfo *info, const Way *way)
+{
+	ListCell   *lc;
+
+	if (list_length(info->plan->columns) + way->n_keys > RHH_MAX_COLUMNS)
+		return "there are too many columns";
+	foreach(lc, info->plan->columns)
+	{
+		const GpuPlanColumn *column = lfirst(lc);
+		Expr	   *expr = list_nth(info->child_target->exprs, column->attribute);
+		Var		   *var;
+
+		if (gpurhh_is_of_pair(column->encoding) || gpurhh_is_candidate(column->encoding))
+			return "an aggregate needs more than a column by itself";
+		if (IsA(expr, Const) && gpurhh_is_single_key(column->encoding, (Const *) expr))
+			continue;
+		var = column_of(expr);
+		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
+			return "an expression is computed after the join";
+		if (bms_is_member(var->varno, way->hidden))
+			return "a column is of a side that has none";
+	}
+	return NULL;
+}
+
+/* Do all join relations below return columns and nothing else? */
+static bool
+returns_columns(const Way *way)
+{
+	ListCell   *lc;
+
+	for (GpuPipeline *below = way->outer; below->rel->reloptkind == RELOPT_JOINREL;
+		 below = way->outer)
+	{
+		foreach(lc, below->rel->reltarget->exprs)
+		{
+			if (!IsA(lfirst(lc), Var))
+				return false;
+		}
+		way = way->n_workers > 0 ? below->partial : below->serial;
+	}
+	return true;
+}
+
+static Path *
+make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
+{
+	JoinCostWorkspace workspace;
+	List	   *clauses = way->extra.restrictlist;
+	Path	   *outer;
+	HashPath   *path;
+
+	if (way->scan != NULL)
+		return way->scan;
+	outer = make_path(root, way->outer->rel,
+					  way->n_workers > 0 ? way->outer->partial : way->outer->serial);
+	initial_cost_hashjoin(root, &workspace, way->jointype, clauses, outer, way->inner,
+						  &way->extra, false);
+	path = create_hashjoin_path(root, rel, way->jointype, &workspace, &way->extra, outer,
+								way->inner, false, clauses, NULL, clauses);
+	path->jpath.path.total_cost = way->cost;
+	path->jpath.path.startup_cost = Min(path->jpath.path.startup_cost, way->cost);
+	return &path->jpath.path;
+}
+
+/*
+ * The path of the pipeline below a grouping that has been planned, with its real cost;
+ * partial: for a parallel plan.  NULL: there is none, or the device cannot make what the
+ * grouping needs; then *why says why.
+ */
+Path *
+gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why)
+{
+	GpuPipeline *pipeline = info->pipeline;
+	Way		   *way = partial ? pipeline->partial : pipeline->serial;
+
+	if (way == NULL)
+		return NULL;
+	*why = column_problem(info, way);
+	if (*why == NULL && !returns_columns(way))
+		*why = "an expression is computed below an outer join";
+	if (*why != NULL)
+		return NULL;
+	return make_path(info->root, pipeline->rel, way);
+}
+
+void
+gpurhh_init_join_path(void)
+{
+	prev_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = remember_join;
+}
