@@ -404,6 +404,16 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	feed->n_rows = row + 1;
 }
 
+/* Appends a row of the child to the block, or leaves it over if that cannot be done. */
+void
+gpurhh_feed_or_leave(Feed *feed, TupleTableSlot *slot)
+{
+	if (feed->leave_row != NULL)
+		feed->leave_row(feed->leave_arg, slot);
+	else
+		gpurhh_feed_slot(feed, slot);
+}
+
 /* Makes a column of strings NULL in the n rows that are about to be appended. */
 void
 gpurhh_feed_no_strings(Feed *feed, int column, int n)

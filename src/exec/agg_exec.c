@@ -224,7 +224,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD |
 								EXEC_FLAG_MARK));
 	gpurhh_check_rights(cscan, (eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0);
-	state->pages = gpurhh_page_feed_create(outerPlanState(node),
+	state->pages = gpurhh_page_feed_create(outerPlanState(node), NIL,
 										   state->plan.n_columns,
 										   state->plan.columns,
 										   estate->es_query_cxt,

@@ -17,7 +17,9 @@
  * read the build sides once more.
  *
  * A row may have something that no column can have: a numeric that is not as its type
- * declares, or a string for which the dictionary has no room.  Such a row of the scan is
+ * declares, or a string for which the dictionary has no room.  Or an expression is fed of
+ * one side's columns, and its value for the row might be an error; whether the row has a
+ * match, so that core would compute it, is not known yet.  Such a row of the scan is
  * left over (left_over.c): core joins it in the end.  A build side with such a row is
  * not probed at all.
  *
@@ -114,25 +116,17 @@ static void
 lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 			  uint32 *room_offset, uint32 *room_rows)
 {
-	const JoinSide *probe = &input->probe;
-	GpuColumn	columns[RHH_MAX_COLUMNS];
 	Size		row_bytes = 0;
 	Size		output_bytes = 0;
 	uint32		room;
 
-	memcpy(columns, probe->columns, sizeof(columns));
-	if (input->constant >= 0)
-		columns[input->constant] = (GpuColumn){.encoding = GPU_ENC_BOOL};
 	for (uint32 c = 0; c < input->join_spec.n_columns; c++)
 		row_bytes += input->join_spec.column_bytes[c];
 	for (uint32 c = 0; c < input->spec->n_columns; c++)
 		output_bytes += input->spec->column_bytes[c];
 	*room_offset = TYPEALIGN_DOWN(64, block_bytes * row_bytes / (row_bytes + output_bytes));
-	gpurhh_feed_init(feed, input->join_spec.n_columns, columns, *room_offset,
+	gpurhh_feed_init(feed, input->probe.n_columns, input->probe.columns, *room_offset,
 					 gpurhh_batch_rows);
-	/* no value of the child's goes there */
-	if (input->constant >= 0)
-		feed->columns[input->constant].step = FEED_LATER;
 	for (room = feed->capacity_rows;
 		 *room_offset + rhh_output_values(input->spec, room, input->spec->n_columns) > block_bytes;)
 		room -= room / 16 + 1;
@@ -178,7 +172,14 @@ leave_row(SideReader *reader, TupleTableSlot *slot)
 	node->counts->left_over++;
 }
 
-/* The feed calls this for a row whose strings the dictionary does not take. */
+/* The feed calls this for a row of which a column cannot be computed. */
+static void
+leave_uncomputed_row(void *arg, TupleTableSlot *slot)
+{
+	leave_row(arg, slot);
+}
+
+/* And this for a row whose strings the dictionary does not take. */
 static void
 defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
 {
@@ -248,9 +249,6 @@ hand_over(SideReader *reader)
 	bool		in_pool = feed->base != reader->own_block;
 	rhh_batch	batch;
 
-	if (reader->probes && node->input->constant >= 0)
-		memset(feed->base + feed->columns[node->input->constant].values_offset, 1,
-			   n_rows);
 	gpurhh_feed_finish(feed, &batch);
 	if (n_rows == 0 || reader->spoiled)
 	{
@@ -331,6 +329,9 @@ read_side(SideReader *reader)
 	feed->defer_arg = reader;
 	feed->odd_row = leave_odd_row;
 	feed->odd_arg = reader;
+	if (reader->side->computed != NIL)
+		feed->leave_row = leave_uncomputed_row;
+	feed->leave_arg = reader;
 	for (int c = 0; c < reader->side->n_columns; c++)
 		feed->columns[c].is_key = reader->side->is_key[c];
 	if (reader->side->pages != NULL)

@@ -20,6 +20,8 @@ typedef struct JoinSide
 {
 	PlanState  *child;
 	PageFeed   *pages;			/* NULL: the child's rows are asked for */
+	List	   *computed;		/* expressions that are fed, see
+								 * gpurhh_page_feed_create() */
 	int			n_columns;
 	GpuColumn	columns[RHH_MAX_COLUMNS];	/* attributes are the child's */
 	bool		is_key[RHH_MAX_COLUMNS];	/* of a grouping column, see Feed */
@@ -41,8 +43,6 @@ typedef struct JoinInput
 	int			n_joins;
 	JoinStep	joins[RHH_MAX_JOINS];	/* the lowest in the plan first */
 	JoinSide	probe;
-	int			constant;		/* a column of the probe side that is TRUE in all rows
-								 * and not the child's; -1: there is none */
 	const rhh_map_spec *spec;	/* of the node's map, whose rows are the output */
 	rhh_join_spec join_spec;	/* without the maps */
 

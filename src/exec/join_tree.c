@@ -14,8 +14,8 @@
  *					-> (any)		the second build side
  *
  * The planner has seen to it that each join is of a kind that devices know, and that each
- * column which the node or a join needs is a column of one of the sides.  This file
- * follows the columns down through the target lists.  It checks again what would lead to
+ * column which the node or a join needs is a column of one of the sides, or computed of
+ * the columns of one side.  This file follows the columns down through the target lists.  It checks again what would lead to
  * wrong rows, and returns NULL for a plan that it does not know.
  *
  *-------------------------------------------------------------------------
@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 
 #include "exec/join_input.h"
 
@@ -95,14 +96,91 @@ add_column(JoinSide *side, GpuColumn column, int attribute, bool is_key)
 			(!decimal || side->is_key[c] == is_key))
 			return c;
 	}
-	/* there has to be room for a constant */
-	if (side->n_columns == RHH_MAX_COLUMNS - 1)
+	if (side->n_columns == RHH_MAX_COLUMNS)
 		return -1;
 	side->columns[side->n_columns] = column;
 	side->is_key[side->n_columns] = is_key;
 	if (gpurhh_is_string(column.encoding) || (decimal && is_key))
 		side->n_strings++;
 	return side->n_columns++;
+}
+
+/* An expression on its way to the columns of one side. */
+typedef struct Lowering
+{
+	JoinInput  *input;
+	int			side;			/* of the columns found so far; -1: none */
+	bool		failed;			/* they are of several sides */
+} Lowering;
+
+/*
+ * Puts columns of a side's child in the place of columns of the joins' output.  What the
+ * child returns is OUTER_VAR for the child's side.
+ */
+static Node *
+lower_mutator(Node *node, void *arg)
+{
+	Lowering   *lowering = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		Var		   *var;
+		int			side;
+		int			attribute = find_attribute(lowering->input,
+											   lowering->input->n_joins - 1,
+											   (Expr *) node, &side);
+
+		if (attribute < 0 || (lowering->side >= 0 && lowering->side != side))
+		{
+			lowering->failed = true;
+			return node;
+		}
+		lowering->side = side;
+		var = copyObject((Var *) node);
+		var->varno = OUTER_VAR;
+		var->varattno = attribute + 1;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, lower_mutator, arg);
+}
+
+/*
+ * The attribute of an expression over one side's columns, or of a constant, for the
+ * joins' output; -1, with *why: it is none.
+ */
+static int
+add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
+{
+	Lowering	lowering = {.input = input, .side = -1};
+	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
+	JoinSide   *to;
+	int			i = 0;
+	ListCell   *lc;
+
+	if (lowering.failed)
+	{
+		*why = "an expression of both sides is computed after a join";
+		return -1;
+	}
+	*side = Max(lowering.side, 0);
+	/* without a match it may be something else than NULL */
+	if (*side > 0 && input->join_spec.joins[*side - 1].kind != RHH_JOIN_INNER)
+	{
+		*why = "an expression is computed after an outer join";
+		return -1;
+	}
+	to = side_of(input, *side);
+	foreach(lc, to->computed)
+	{
+		if (equal(lfirst(lc), lowered))
+			break;
+		i++;
+	}
+	if (lc == NULL)
+		to->computed = lappend(to->computed, lowered);
+	return list_length(to->child->plan->targetlist) + i;
 }
 
 /*
@@ -115,11 +193,12 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 {
 	int			attribute = find_attribute(input, j, expr, &found->side);
 
+	if (attribute < 0 && j == input->n_joins - 1)
+		attribute = add_computed(input, expr, &found->side, why);
+	else if (attribute < 0)
+		*why = "a key of a join is computed";
 	if (attribute < 0)
-	{
-		*why = "an expression is computed after a join";
 		return false;
-	}
 	/* of a semijoin or an antijoin, the build side has no row to give */
 	if (found->side > 0 &&
 		input->join_spec.joins[found->side - 1].kind >= RHH_JOIN_SEMI)
@@ -263,8 +342,6 @@ describe(JoinInput *input, const SideColumn *columns,
 	spec->n_columns = probe->n_columns;
 	for (int c = 0; c < probe->n_columns; c++)
 		spec->column_bytes[c] = gpurhh_encodings[probe->columns[c].encoding].bytes;
-	if (input->constant >= 0)
-		spec->column_bytes[spec->n_columns++] = sizeof(bool);
 	for (int j = 0; j < input->n_joins; j++)
 	{
 		JoinStep   *join = &input->joins[j];
@@ -279,8 +356,7 @@ describe(JoinInput *input, const SideColumn *columns,
 			spec->joins[j].key_column[k] = numbered(input, keys[j][k]);
 	}
 	for (uint32 c = 0; c < input->spec->n_columns; c++)
-		spec->column[c] = columns[c].column == input->constant && columns[c].side == 0 ?
-			spec->n_columns - 1 : numbered(input, columns[c]);
+		spec->column[c] = numbered(input, columns[c]);
 }
 
 static JoinInput *
@@ -299,7 +375,6 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	}
 	input->n_joins = n_joins;
 	input->spec = spec;
-	input->constant = -1;
 	if (!find_joins(input, child, why))
 		return NULL;
 	for (int j = 0; j < n_joins; j++)
@@ -313,27 +388,15 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 										 columns[c].attribute)->expr;
 		bool		is_key = false;
 
-		/* the key of a single group (grouping.c) */
-		if (IsA(expr, Const) && columns[c].encoding == GPU_ENC_BOOL)
-		{
-			found[c] = (SideColumn){.column = -1};
-			continue;
-		}
 		for (uint32 k = 0; k < spec->n_keys; k++)
 			is_key |= spec->key_column[k] == c;
 		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why))
 			return NULL;
 	}
-	for (uint32 c = 0; c < spec->n_columns; c++)
-	{
-		if (found[c].column >= 0)
-			continue;
-		input->constant = input->probe.n_columns;
-		found[c].column = input->constant;
-	}
 	describe(input, found, keys);
 
 	input->probe.pages = gpurhh_page_feed_create(input->probe.child,
+												 input->probe.computed,
 												 input->probe.n_columns,
 												 input->probe.columns, context, why);
 	if (input->probe.pages == NULL)
@@ -343,8 +406,14 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		JoinSide   *build = &input->joins[j].build;
 		const char *why_rows;
 
-		build->pages = gpurhh_page_feed_create(build->child, build->n_columns,
-											   build->columns, context, &why_rows);
+		build->pages = gpurhh_page_feed_create(build->child, build->computed,
+											   build->n_columns, build->columns, context,
+											   &why_rows);
+		if (build->pages == NULL && build->computed != NIL)
+		{
+			*why = "an expression of a build side is computed after a join";
+			return NULL;
+		}
 	}
 	return input;
 }

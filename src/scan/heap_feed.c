@@ -1150,7 +1150,7 @@ feed_by_row(HeapFeed *heap, Feed *feed, int n)
 	for (int i = 0; i < n; i++)
 	{
 		store_row(heap, heap->next_row + i);
-		gpurhh_feed_slot(feed, project_row(heap));
+		gpurhh_feed_or_leave(feed, project_row(heap));
 	}
 	clear_row(heap);
 }

@@ -32,8 +32,8 @@ extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
 /* Reads the pages of the scans below a node. */
 typedef struct PageFeed PageFeed;
 
-extern PageFeed *gpurhh_page_feed_create(PlanState *child, int n_columns,
-										 const GpuColumn *columns,
+extern PageFeed *gpurhh_page_feed_create(PlanState *child, List *computed,
+										 int n_columns, const GpuColumn *columns,
 										 MemoryContext context,
 										 const char **why);
 extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
