@@ -519,7 +519,12 @@ rescan_agg(CustomScanState *node)
 static Size
 estimate_dsm_agg(CustomScanState *node, ParallelContext *pcxt)
 {
-	return gpurhh_parallel_bytes();
+	GpuAggState *state = (GpuAggState *) node;
+
+	/* a table may grow, and initialize_dsm_agg() has to know what was estimated */
+	state->parallel.bytes = gpurhh_parallel_bytes(state->joins,
+												  node->ss.ps.state->es_snapshot);
+	return state->parallel.bytes;
 }
 
 /*
@@ -579,8 +584,8 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	gpurhh_parallel_start(parallel->shared,
 						  state->plan.leader_emits && parallel_leader_participation,
 						  parallel->channel, stays,
-						  state->joins_open ? state->joins->builds : NULL,
-						  state->joins_open ? state->joins->n_joins : 0,
+						  state->joins_open ? state->joins : NULL,
+						  node->ss.ps.state->es_snapshot,
 						  share_dictionary(state, pcxt->nworkers + 1));
 	attach_dictionary(state);
 }
@@ -592,7 +597,7 @@ initialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	GpuAggState *state = (GpuAggState *) node;
 
 	state->parallel.shared = coordinate;
-	gpurhh_parallel_init(state->parallel.shared, pcxt->seg);
+	gpurhh_parallel_init(state->parallel.shared, state->parallel.bytes, pcxt->seg);
 	reinitialize_dsm_agg(node, pcxt, coordinate);
 }
 

@@ -531,16 +531,21 @@ end_feed(GpuAggState *state)
 		gpurhh_deferred_close(run->deferred);
 }
 
-/* gpurhh_join_read()'s question, which build side is to be read next. */
-static int
-next_build(void *arg)
+/* gpurhh_join_read()'s questions about build sides. */
+static bool
+begin_build(void *arg, int j, ParallelTableScanDesc *scan)
 {
-	GpuAggState *state = arg;
-	GpuAggShared *shared = state->parallel.shared;
-	int			j = shared != NULL ? gpurhh_parallel_next_build(shared) :
-		state->run.input.next_build++;
+	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
 
-	return j < state->joins->n_joins ? j : -1;
+	return shared == NULL || gpurhh_parallel_begin_build(shared, j, scan);
+}
+
+static bool
+end_build(void *arg, int j)
+{
+	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
+
+	return shared == NULL || gpurhh_parallel_end_build(shared, j);
 }
 
 /* Rows that core has joined, on their way to the host table. */
@@ -580,7 +585,8 @@ feed_joins(GpuAggState *state)
 		.context = run->context,
 		.copies = state->css.ss.ps.state->es_plannedstmt->subplans != NIL,
 		.arg = state,
-		.next_build = next_build
+		.begin_build = begin_build,
+		.end_build = end_build
 	};
 
 	if (!state->joins_open || first_stage(state)->channel == NULL)

@@ -68,6 +68,7 @@ typedef struct AggParallel
 {
 	MemoryContext context;
 	GpuAggShared *shared;		/* NULL: not parallel, or the segment has gone */
+	Size		bytes;			/* of the leader's: that were estimated for shared */
 	Dictionary *dictionary;		/* of all participants; NULL: there is none */
 	Channel    *channel;		/* the query that all feed; NULL: no device, or one
 								 * participant reads alone.  The first stage uses
@@ -91,8 +92,6 @@ typedef struct AggInput
 	uint32		capacity_rows;	/* of the batches that are fed */
 	bool		joined;			/* the device does the joins below, and has been given
 								 * all rows of the probe side */
-	int			next_build;		/* of the joins below: to be read next, if this is the
-								 * only participant */
 	bool		in_pool;		/* the batch that is made now is in a block */
 	char	   *own_block;		/* of this session, where batches are made that are
 								 * in none; NULL until it is needed */

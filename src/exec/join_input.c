@@ -23,9 +23,10 @@
  * left over (left_over.c): core joins it in the end.  A build side with such a row is
  * not probed at all.
  *
- * In a parallel plan each build side is read by one participant, whichever asks first.
- * The plan below the Hash node is complete in every participant, so that each of them
- * could do core's join by itself.
+ * In a parallel plan the plan below a Hash node is complete in every participant, so that
+ * each of them could do core's join by itself.  A large table is read by all of them
+ * together, all the same: its pages are given out by a parallel scan that is the node's
+ * own.  Any other build side is read by one participant, whichever asks first.
  *
  *-------------------------------------------------------------------------
  */
@@ -344,8 +345,12 @@ read_side(SideReader *reader)
 	node->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(reader->channel);
 }
 
+/*
+ * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
+ * NULL: this one reads all of it.
+ */
 static void
-read_build(JoinReader *node, int j)
+read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 {
 	JoinInput  *input = node->input;
 	JoinStep   *join = &input->joins[j];
@@ -360,9 +365,12 @@ read_build(JoinReader *node, int j)
 	/* what the join would do before it asks the Hash node for its table */
 	if (hash->chgParam != NULL)
 		ExecReScan(hash);
+	if (scan != NULL)
+		gpurhh_page_feed_share(join->build.pages, scan);
 	join->started = true;
 	read_side(reader);
-	gpurhh_channel_end_input(reader->channel);
+	if (scan != NULL)
+		gpurhh_page_feed_share(join->build.pages, NULL);
 }
 
 static void
@@ -418,8 +426,16 @@ gpurhh_join_read(JoinReader *reader)
 		if (node->chgParam != NULL)
 			ExecReScan(node);
 	}
-	while ((j = reader->next_build(reader->arg)) >= 0)
-		read_build(reader, j);
+	for (j = 0; j < input->n_joins; j++)
+	{
+		ParallelTableScanDesc scan = NULL;
+
+		if (!reader->begin_build(reader->arg, j, &scan))
+			continue;
+		read_build(reader, j, scan);
+		if (reader->end_build(reader->arg, j))
+			gpurhh_channel_end_input(input->builds[j]);
+	}
 	on_device = gpurhh_channel_wait_joins(reader->stage->channel, reader->why);
 	if (on_device)
 		read_probe(reader);

@@ -55,6 +55,7 @@ extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
 									 const GpuColumn *columns,
 									 MemoryContext context, const char **why);
 extern int	gpurhh_join_strings(const JoinInput *input);
+extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 
 /* ---------- left_over.c ---------- */
 
@@ -79,8 +80,10 @@ typedef struct JoinReader
 	MemoryContext context;		/* of the run */
 	bool		copies;			/* batches are made in memory of our own, and copied */
 	void	   *arg;			/* for the functions */
-	int			(*next_build) (void *arg);	/* the next build side that this
-											 * participant is to read; -1: none */
+	/* before and after build side j: is this participant to read it, or a part of it, and
+	 * is it complete then? */
+	bool		(*begin_build) (void *arg, int j, ParallelTableScanDesc *scan);
+	bool		(*end_build) (void *arg, int j);
 
 	/* set here */
 	bool		odd;			/* a key may be odd (dictionary.c) */

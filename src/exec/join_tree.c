@@ -24,6 +24,7 @@
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
+#include "storage/bufmgr.h"
 
 #include "exec/join_input.h"
 
@@ -204,6 +205,13 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 		input->join_spec.joins[found->side - 1].kind >= RHH_JOIN_SEMI)
 	{
 		*why = "a column of a side is used that has none";
+		return false;
+	}
+	/* without a match it would have to be false */
+	if (found->side > 0 && gpurhh_encodings[how.encoding].role == ROLE_FILTER &&
+		input->join_spec.joins[found->side - 1].kind != RHH_JOIN_INNER)
+	{
+		*why = "a filter is computed after an outer join";
 		return false;
 	}
 	found->column = add_column(side_of(input, found->side), how, attribute, is_key);
@@ -433,6 +441,22 @@ gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 
 	MemoryContextSwitchTo(old);
 	return input;
+}
+
+/*
+ * Tables of at least so many pages are read by all participants of a parallel plan
+ * together.  It is as many as core reads with a worker (min_parallel_table_scan_size).
+ */
+#define SHARED_PAGES	1024
+
+/* The table that is build side j, if it is worth being read so; else NULL. */
+Relation
+gpurhh_join_shared_table(const JoinInput *input, int j)
+{
+	const JoinSide *build = &input->joins[j].build;
+	Relation	table = build->pages ? gpurhh_page_feed_relation(build->pages) : NULL;
+
+	return table != NULL && RelationGetNumberOfBlocks(table) >= SHARED_PAGES ? table : NULL;
 }
 
 /* How many columns of all sides need a dictionary. */

@@ -300,3 +300,18 @@ gpurhh_page_feed_fill(PageFeed *feed, Feed *to)
 	}
 	return more;
 }
+
+/* The one table that is read, by pages; NULL: it may be none, or several. */
+Relation
+gpurhh_page_feed_relation(PageFeed *feed)
+{
+	return feed->append == NULL && feed->heaps[0] != NULL ?
+		gpurhh_heap_feed_relation(feed->heaps[0]) : NULL;
+}
+
+/* See gpurhh_heap_feed_share(); for a feed that reads one table. */
+void
+gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan)
+{
+	gpurhh_heap_feed_share(feed->heaps[0], scan);
+}

@@ -8,6 +8,7 @@
 #ifndef GPURHH_SCAN_SCAN_H
 #define GPURHH_SCAN_SCAN_H
 
+#include "access/tableam.h"
 #include "nodes/execnodes.h"
 
 #include "batch/batch.h"
@@ -25,6 +26,8 @@ extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
 extern TupleTableSlot *gpurhh_project_above(ResultState *result,
 											TupleTableSlot *slot);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
+extern Relation gpurhh_heap_feed_relation(HeapFeed *heap);
+extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
 
 /* ---------- page_feed.c ---------- */
@@ -39,5 +42,7 @@ extern PageFeed *gpurhh_page_feed_create(PlanState *child, List *computed,
 extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
+extern Relation gpurhh_page_feed_relation(PageFeed *feed);
+extern void gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan);
 
 #endif							/* GPURHH_SCAN_SCAN_H */
