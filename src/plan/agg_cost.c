@@ -163,23 +163,23 @@ core_undercharge(PlanInfo *info, Path *path)
 		case T_HashPath:
 		case T_MergePath:
 		case T_NestPath:
-			/* without a pipeline all paths leave joins to core */
-			return info->pipeline ? gpurhh_joins_undercharge(path) : 0;
+			/* otherwise all paths have the same joins below */
+			return info->joined ? gpurhh_joins_undercharge(path) : 0;
 		default:
 			return 0;
 	}
 }
 
 /*
- * What core's path really costs beyond its charge, compared with ours.  Without a
- * pipeline ours has the same input, and what that costs is left out on both sides.
+ * What core's path really costs beyond its charge.  What the input costs is left out if
+ * our path has the same input.
  */
 static Cost
 grouping_undercharge(PlanInfo *info, Path *path)
 {
 	Cost		undercharge = core_undercharge(info, path);
 
-	if (info->pipeline == NULL)
+	if (!info->joined)
 		undercharge -= core_undercharge(info, info->input);
 	return undercharge;
 }
@@ -343,8 +343,6 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 	else
 		input_cost = subpath->path.total_cost - page_feed_saving(info, subpath) +
 			subpath->path.rows * gpurhh_row_cost;
-	if (info->pipeline != NULL && !info->joined)
-		input_cost += core_undercharge(info, subpath->subpath);
 	path->startup_cost = input_cost + gpurhh_setup_cost +
 		(groups->taken_by_levels * level_factor + groups->choices) *
 		gpurhh_group_cost;
@@ -453,17 +451,19 @@ gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
 bool
 gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
 {
+	PlanInfo	compared = *info;
 	ListCell   *lc;
 
 	/* it is not known yet what DISTINCT costs beyond what core charges */
 	if (info->root->numOrderedAggs > 0)
 		return false;
+	compared.joined = info->pipeline != NULL;
 	foreach(lc, output_rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
 		if (!gpurhh_is_disabled(path) &&
-			core_path_cost(info, path).real.total <= gpurhh_setup_cost)
+			core_path_cost(&compared, path).real.total <= gpurhh_setup_cost)
 			return true;
 	}
 	return false;

@@ -182,8 +182,7 @@ typedef struct AggPaths
  * Makes the paths for a grouping that the node can do.  In the first, one process does
  * all.  In the second, several processes feed and the leader returns the groups; the
  * better one of these two is kept.  In the third, several processes feed and return
- * groups.  info->input or info->partial_input may be NULL, but not both where the
- * output may be parallel, and not the first where it may not.
+ * groups.  One of the two inputs may be NULL.
  */
 static AggPaths
 make_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having,
@@ -212,35 +211,56 @@ make_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having,
 	return paths;
 }
 
-/*
- * If the device can do the joins below the grouping, and that costs less than paths
- * does, the result is paths over its pipeline.  Otherwise it is paths, and info->unjoined
- * says why if there is a reason but the cost.
- */
-static AggPaths
-consider_pipeline(PlanInfo *info, RelOptInfo *output_rel, List *having,
-				  const GroupEstimate *groups, AggPaths paths)
+/* What the joins below a path of ours really cost beyond its cost. */
+static Cost
+joins_undercharge(PlanInfo *info, const Path *path)
 {
-	PlanInfo	joined = *info;
-	AggPaths	better;
-
-	joined.joined = true;
-	joined.input = gpurhh_pipeline_path(info, false, &info->unjoined);
-	joined.partial_input = NULL;
-	if (output_rel->consider_parallel)
-		joined.partial_input = gpurhh_pipeline_path(info, true, &info->unjoined);
-	if (joined.input == NULL && joined.partial_input == NULL)
-		return paths;
-	better = make_agg_paths(&joined, output_rel, having, groups);
-	return better.whole->total_cost < paths.whole->total_cost ? better : paths;
+	return gpurhh_joins_undercharge(IsA(path, GatherPath) ? info->partial_input :
+									info->input);
 }
 
 /*
- * Adds the paths for a grouping that the node can do.  Returns NULL, or why there is no
- * path for the whole grouping.
+ * Takes a pipeline for the input of the grouping, if the device can do the joins below
+ * and that costs less than *paths, the paths over core's joins.  Then *info and *paths
+ * become those of the pipeline.  Otherwise they stay, and info->unjoined says why if
+ * there is a reason but the cost.  unplanned is *info as it was before the grouping was
+ * planned.
+ */
+static void
+consider_pipeline(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_rel,
+				  List *having, const GroupEstimate *groups, AggPaths *paths)
+{
+	PlanInfo	joined = info->counts_expressions ? *unplanned : *info;
+	AggPaths	joined_paths;
+
+	joined.joined = true;
+	if (info->counts_expressions)
+	{
+		if (!gpurhh_plan_grouping(&joined, having))
+			return;
+		set_pathtarget_cost_width(joined.root, joined.child_target);
+	}
+	joined.input = gpurhh_pipeline_path(&joined, false, &info->unjoined);
+	joined.partial_input = NULL;
+	if (output_rel->consider_parallel)
+		joined.partial_input = gpurhh_pipeline_path(&joined, true, &info->unjoined);
+	if (joined.input == NULL && joined.partial_input == NULL)
+		return;
+	joined_paths = make_agg_paths(&joined, output_rel, having, groups);
+	if (joined_paths.whole->total_cost >=
+		paths->whole->total_cost + joins_undercharge(info, paths->whole))
+		return;
+	*info = joined;
+	*paths = joined_paths;
+}
+
+/*
+ * Adds the paths for a grouping that the node can do.  unplanned: *info as it was before
+ * that was found out.  Returns NULL, or why there is no path for the whole grouping.
  */
 static const char *
-add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
+add_agg_paths(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_rel,
+			  List *having)
 {
 	AggPaths	paths;
 	GroupEstimate groups;
@@ -253,7 +273,7 @@ add_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having)
 		return refusal;
 	paths = make_agg_paths(info, output_rel, having, &groups);
 	if (info->pipeline != NULL)
-		paths = consider_pipeline(info, output_rel, having, &groups, paths);
+		consider_pipeline(info, unplanned, output_rel, having, &groups, &paths);
 	refusal = gpurhh_fit_costs(info, output_rel, paths.whole, paths.partial);
 	if (paths.partial != NULL)
 		add_partial_path(output_rel, paths.partial);
@@ -313,6 +333,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 {
 	static int	n_groupings = 0;
 	PlanInfo	info = {0};
+	PlanInfo	unplanned;
 	List	   *having = NIL;
 	bool		can_do;
 
@@ -335,13 +356,14 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	if (stage == UPPERREL_GROUP_AGG)
 		having = (List *) ((GroupPathExtraData *) extra)->havingQual;
 
+	unplanned = info;
 	if (stage == UPPERREL_DISTINCT && root->parse->hasDistinctOn)
 		can_do = gpurhh_refuse(&info, "DISTINCT ON is not supported");
 	else
 		can_do = gpurhh_plan_grouping(&info, having);
 	if (can_do)
 	{
-		const char *refusal = add_agg_paths(&info, output_rel, having);
+		const char *refusal = add_agg_paths(&info, &unplanned, output_rel, having);
 
 		if (refusal != NULL)
 			gpurhh_refuse(&info, "%s", refusal);

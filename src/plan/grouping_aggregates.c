@@ -141,12 +141,28 @@ resolve_argument(PlanInfo *info, Aggref *aggref, const GpuAggregate *known,
 					  gpurhh_expression_text(info, aggref), problem);
 }
 
+/*
+ * For count(arg) over joins that the device does, where no expression can be computed:
+ * can a column count the rows in which it is not NULL?  If so, *column is its encoding.
+ * In a numeric's column, values that do not conform to the declared scale are NULL.
+ */
+static bool
+counts_by_column(PlanInfo *info, Expr *arg, GpuColumn *column)
+{
+	const char *problem;
+
+	return info->joined && IsA(arg, Var) &&
+		gpurhh_resolve_type((Node *) arg, column, &problem) &&
+		column->encoding != GPU_ENC_DECIMAL;
+}
+
 /* Adds an aggregate of one argument, or of none. */
 static bool
 add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 {
 	Expr	   *filter = aggref->aggfilter;
 	GpuColumn	column = {GPU_ENC_NONE};
+	GpuColumn	fed_as;
 	FedArguments fed = {.columns = {-1, -1}, .source = -1, .filter = -1};
 
 	if (aggref->aggdistinct != NIL &&
@@ -162,8 +178,13 @@ add_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 			return false;
 		if (known->encoding != GPU_ENC_NONE)
 			column.encoding = known->encoding;
-		if (column.encoding == GPU_ENC_NONE)
+		if (column.encoding == GPU_ENC_NONE && counts_by_column(info, arg, &fed_as))
+			fed.columns[0] = gpurhh_feed_column(info, arg, 0, fed_as, false);
+		else if (column.encoding == GPU_ENC_NONE)
+		{
 			filter = not_null(filter, arg);
+			info->counts_expressions = true;
+		}
 		else
 		{
 			/* a NULL is what the state passes over, so no filter is needed */

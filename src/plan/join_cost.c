@@ -104,6 +104,8 @@ gpurhh_joins_undercharge(const Path *path)
 			return gpurhh_joins_undercharge(((const ProjectionPath *) path)->subpath);
 		case T_GatherPath:
 			return gpurhh_joins_undercharge(((const GatherPath *) path)->subpath);
+		case T_GatherMergePath:
+			return gpurhh_joins_undercharge(((const GatherMergePath *) path)->subpath);
 		default:
 			return 0;
 	}

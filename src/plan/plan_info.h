@@ -55,6 +55,8 @@ typedef struct PlanInfo
 	GpuPipeline *pipeline;		/* joins that a device could do; NULL: there are none */
 	const char *unjoined;		/* why no device does those; NULL: it may */
 	bool		joined;			/* the inputs are these: chains of HashPaths */
+	bool		counts_expressions; /* rows are counted by expressions, some of which
+									 * could be columns if it were joined */
 
 	List	   *keys;			/* grouping expressions */
 	bool		told_by_reference;	/* some keys are equal, and the scan tuple's
