@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "rhh_check.h"
+#include "rhh_program.h"
 
 static rhh_status __attribute__((format(printf, 2, 3)))
 invalid(rhh_error *err, const char *format, ...)
@@ -120,6 +121,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 	uint8_t		bytes[RHH_MAX_COLUMNS * (RHH_MAX_JOINS + 1)];	/* of all columns */
 	bool		usable[RHH_MAX_COLUMNS * (RHH_MAX_JOINS + 1)];
 	uint32_t	n = 0;
+	const char *why;
 
 	if (check_takes_rows(map, err) != RHH_OK)
 		return err->status;
@@ -173,12 +175,31 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 	}
 	for (uint32_t c = 0; c < map->spec->n_columns; c++)
 	{
+		if (joins->column[c] == RHH_COMPUTED && joins->program != NULL)
+		{
+			bool		computed = false;
+
+			for (uint32_t r = 0; r < joins->program->n_results; r++)
+				computed = computed || joins->program->results[r].column == c;
+			if (!computed)
+				return invalid(err, "column %u is computed by no program", (unsigned) c);
+			continue;
+		}
 		if (joins->column[c] >= n || !usable[joins->column[c]])
 			return invalid(err, "column %u is not one of the joins' output", (unsigned) c);
 		if (bytes[joins->column[c]] != map->spec->column_bytes[c])
 			return invalid(err, "column %u has another width than in the joins' output",
 						   (unsigned) c);
 	}
+	if (joins->program == NULL)
+		return RHH_OK;
+	if (!rhh_program_check(joins->program, map->spec->n_columns, map->spec->column_bytes,
+						   &why))
+		return invalid(err, "%s", why);
+	for (uint32_t r = 0; r < joins->program->n_results; r++)
+		if (joins->column[joins->program->results[r].column] != RHH_COMPUTED)
+			return invalid(err, "column %u is computed, and a column of a side",
+						   (unsigned) joins->program->results[r].column);
 	return RHH_OK;
 }
 

@@ -260,8 +260,11 @@ typedef struct rhh_map_spec
  * NULL in a key are dropped when they come.
  */
 #define RHH_MAX_JOINS	8
+#define RHH_COMPUTED	UINT16_MAX	/* not a column of any side */
 
 typedef struct rhh_map rhh_map; /* see the head of this file */
+
+typedef struct rhh_program rhh_program; /* rhh_program.h */
 
 typedef enum rhh_join_kind
 {
@@ -288,6 +291,9 @@ typedef struct rhh_join_spec
 	rhh_join	joins[RHH_MAX_JOINS];	/* in the order in which they are done */
 	uint16_t	column[RHH_MAX_COLUMNS];	/* for each column of the map: which column
 											 * it is, of the same width */
+	const rhh_program *program; /* over the map's columns, of which it computes those
+								 * that are RHH_COMPUTED; NULL: there are none.  It is
+								 * copied, too */
 } rhh_join_spec;
 
 /*
@@ -320,7 +326,9 @@ typedef struct rhh_position
  * has n_refused > 0, and the rows are there, all columns of them.  If the event also
  * says more, the caller submits the same batch again, with from set to the event's next,
  * once it has taken the rows; columns and bitmaps must be as they were.  Every row of
- * the output is aggregated or handed back exactly once.
+ * the output is aggregated or handed back exactly once.  A row for which the program has
+ * a bad operation is handed back, too, and its bit is set in a bitmap behind the columns
+ * (rhh_output_bad()); what its computed columns have then means nothing.
  *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied
@@ -751,8 +759,7 @@ rhh_all_state_words(const rhh_map_spec *spec)
 
 /*
  * Where the values of column c, and its bitmap of NULLs, are in the room for n refused
- * rows of a join's output, from refused_offset on; each is a multiple of 64.  For c =
- * spec->n_columns, rhh_output_values() is the size of the room.
+ * rows of a join's output, from refused_offset on; each is a multiple of 64.
  */
 static inline uint64_t
 rhh_output_values(const rhh_map_spec *spec, uint32_t n, uint32_t c)
@@ -770,6 +777,20 @@ rhh_output_nulls(const rhh_map_spec *spec, uint32_t n, uint32_t c)
 {
 	return rhh_output_values(spec, n, c) +
 		((uint64_t) n * spec->column_bytes[c] + 63) / 64 * 64;
+}
+
+/* Where the bitmap of rows is there for which a program has a bad operation. */
+static inline uint64_t
+rhh_output_bad(const rhh_map_spec *spec, uint32_t n)
+{
+	return rhh_output_values(spec, n, spec->n_columns);
+}
+
+/* The bytes of that room. */
+static inline uint64_t
+rhh_output_bytes(const rhh_map_spec *spec, uint32_t n)
+{
+	return rhh_output_bad(spec, n) + ((uint64_t) n + 511) / 512 * 64;
 }
 
 /* The number of words of a group in a result. */

@@ -23,7 +23,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "rhh_device.h"
 #include "rhh_hash.h"
+#include "rhh_states.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,7 +120,7 @@ typedef struct rhh_op
  * A program.  It reads columns of 1, 2, 4 or 8 bytes and writes others, which nothing
  * else writes.
  */
-typedef struct rhh_program
+struct rhh_program
 {
 	uint32_t	n_ops;
 	rhh_op		ops[RHH_MAX_OPS];
@@ -131,7 +133,7 @@ typedef struct rhh_program
 		uint8_t		op;			/* whose results; of 64 bits */
 		uint8_t		column;		/* which they become, of 1, 2, 4 or 8 bytes */
 	}			results[RHH_MAX_RESULTS];
-} rhh_program;
+};
 
 /* Is the result of an operation a number of 128 bits? */
 static inline bool
@@ -215,24 +217,6 @@ RHH_DO(AS_INT4, int64_t, int64_t, int64_t)
 	return a != (int32_t) a;
 }
 
-RHH_HD double
-rhh_as_double(int64_t bits)
-{
-	double		value;
-
-	memcpy(&value, &bits, sizeof(value));
-	return value;
-}
-
-RHH_HD int64_t
-rhh_of_double(double value)
-{
-	int64_t		bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 RHH_HD float
 rhh_as_float(int64_t bits)
 {
@@ -296,19 +280,19 @@ rhh_is_infinite(double value)
 	}
 
 RHH_DO_FLOAT(FLOAT4, float, rhh_as_float, rhh_of_float)
-RHH_DO_FLOAT(FLOAT8, double, rhh_as_double, rhh_of_double)
+RHH_DO_FLOAT(FLOAT8, double, rhh_as_double, rhh_as_bits)
 
 RHH_DO(INT_AS_FLOAT8, int64_t, int64_t, int64_t)
 {
 	(void) b;
-	*r = rhh_of_double((double) a);
+	*r = rhh_as_bits((double) a);
 	return false;
 }
 
 RHH_DO(FLOAT4_AS_FLOAT8, int64_t, int64_t, int64_t)
 {
 	(void) b;
-	*r = rhh_of_double(rhh_as_float(a));
+	*r = rhh_as_bits(rhh_as_float(a));
 	return false;
 }
 

@@ -129,7 +129,7 @@ lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 	gpurhh_feed_init(feed, input->probe.n_columns, input->probe.columns, *room_offset,
 					 gpurhh_batch_rows);
 	for (room = feed->capacity_rows;
-		 *room_offset + rhh_output_values(input->spec, room, input->spec->n_columns) > block_bytes;)
+		 *room_offset + rhh_output_bytes(input->spec, room) > block_bytes;)
 		room -= room / 16 + 1;
 	*room_rows = room;
 }

@@ -11,6 +11,7 @@
 
 #include "nodes/execnodes.h"
 
+#include "rhh_program.h"
 #include "types/types.h"
 
 /* One column of a chunk of rows. */
@@ -38,6 +39,12 @@ extern VectorExpr *gpurhh_vector_compile(Expr *expr, PlanState *parent,
 										 void *finder_arg, const char **why);
 extern VectorType gpurhh_vector_result_type(const VectorExpr *expr);
 extern void gpurhh_vector_reset(VectorExpr *expr);
+extern bool gpurhh_vector_program(VectorExpr *expr, rhh_program *program,
+								  uint8 *number, VectorType *type,
+								  const char **why);
+extern bool gpurhh_program_store(rhh_program *program, uint8 number,
+								 VectorType type, GpuColumn how, int column,
+								 const char **why);
 extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
 								   int n, const uint8 *active,
 								   Vector *result);
