@@ -404,12 +404,13 @@ run_join(command *cmd, worker *self)
 
 	if (atomic_load_explicit(&cmd->refused.n, memory_order_relaxed) > 0)
 	{
-		rhh_cpu_join_hand_back(&map->layout.spec, piece, cmd->refused.bitmap, &cmd->batch);
+		rhh_cpu_join_hand_back(&map->layout.spec, piece, cmd->refused.bitmap,
+							   cmd->join->n_bad, &cmd->batch);
 		cmd->complete = true;
 		return true;
 	}
-	if (!rhh_cpu_join_piece(map->joins, cmd->join, &cmd->batch, cmd->lists, &self->scratch,
-							&map->cancelled))
+	if (!rhh_cpu_join_piece(map->joins, cmd->join, &map->layout.spec, &cmd->batch,
+							cmd->lists, &self->scratch, &map->cancelled))
 		return false;
 	cmd->complete = piece->n_rows == 0;
 	cmd->refused.bitmap = cmd->lists->refused;
@@ -685,7 +686,7 @@ go_on_with_join(rhh_device *dev, command *cmd)
 
 	if (cmd->kind != RHH_EVENT_BATCH || cmd->join == NULL || cmd->complete ||
 		atomic_load_explicit(&cmd->skipped, memory_order_relaxed) ||
-		(!refused && cmd->join->at_end))
+		(!refused && (cmd->join->at_end || cmd->join->n_bad > 0)))
 		return false;
 	if (!refused)
 		free_lists(dev, cmd);
@@ -1036,6 +1037,7 @@ cpu_event_fd(rhh_device *dev)
 static void
 report_join(command *cmd, rhh_event *event)
 {
+	event->n_refused += cmd->join->n_bad;
 	event->more = event->status == RHH_OK && !cmd->join->at_end;
 	if (event->more)
 		rhh_cpu_join_position(cmd->join, &event->next);
@@ -1414,6 +1416,7 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 	}
 	if (map->joins != NULL)
 	{
+		stats->refused_rows += read_count(&map->joins->bad_rows);
 		stats->probe_rows = read_count(&map->joins->probe_rows);
 		for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
 			stats->joined_rows[j] = read_count(&map->joins->joined_rows[j]);

@@ -81,13 +81,21 @@ rhh_cpu_joins *
 rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
 				   const rhh_map_spec *map, uint32_t n_states)
 {
-	const size_t state_bytes = sizeof(rhh_cpu_join_state) +
-		(spec->n_joins + 1) * sizeof(rhh_cpu_level);
+	const size_t scratch = spec->program == NULL ? 0 :
+		(rhh_program_scratch(spec->program) + 63) / 64 * 64;
+	const size_t state_bytes = (sizeof(rhh_cpu_join_state) +
+								(spec->n_joins + 1) * sizeof(rhh_cpu_level) + 63) / 64 * 64 +
+		scratch;
 	rhh_cpu_joins *joins = calloc(1, sizeof(*joins));
 
 	if (joins == NULL)
 		return NULL;
 	joins->spec = *spec;
+	joins->has_program = spec->program != NULL;
+	if (joins->has_program)
+		joins->program = *spec->program;
+	joins->scratch_bytes = scratch;
+	joins->state_bytes = state_bytes;
 	joins->n_columns = map->n_columns;
 	for (uint32_t j = 0; j < spec->n_joins; j++)
 	{
@@ -103,11 +111,18 @@ rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
 		}
 	}
 	for (uint32_t c = 0; c < map->n_columns; c++)
-		joins->columns[c] = find_source(spec, builds, spec->column[c]);
+	{
+		if (spec->column[c] != RHH_COMPUTED)
+			joins->columns[c] = find_source(spec, builds, spec->column[c]);
+		else
+			joins->columns[c] = (rhh_cpu_source){
+				.side = RHH_CPU_COMPUTED, .bytes = map->column_bytes[c], .null_bit = -1
+			};
+	}
 	joins->piece_rows = min_u32(map->max_batch_rows, RHH_CPU_PIECE_ROWS);
 	while (lay_out_piece(joins, joins->piece_rows) > RHH_CPU_PIECE_BYTES)
 		joins->piece_rows /= 2;
-	joins->states = malloc(n_states * state_bytes);
+	joins->states = aligned_alloc(64, n_states * state_bytes);
 	if (joins->states == NULL)
 	{
 		free(joins);
@@ -146,6 +161,7 @@ rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
 	state->next_row = from[0] < batch->n_rows ? (uint32_t) from[0] : batch->n_rows;
 	state->depth = 0;
 	state->at_end = false;
+	state->n_bad = 0;
 	state->levels[0].n = state->levels[0].at = 0;
 	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
 	{
@@ -619,14 +635,106 @@ write_rows(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
 }
 
 /*
+ * Copies the refused rows of a piece to the room that the caller's batch has for them,
+ * behind the first n.
+ */
+void
+rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece, const uint8_t *refused,
+					   uint32_t n, const rhh_batch *batch)
+{
+	uint8_t    *room = batch->base + batch->refused_offset;
+
+	for (uint32_t c = 0; c < map->n_columns; c++)
+	{
+		const uint8_t *nulls = rhh_cpu_nulls(piece, c);
+		const uint8_t *values = rhh_cpu_values(piece, c);
+		uint8_t    *to = room + rhh_output_values(map, batch->refused_rows, c);
+		uint8_t    *to_nulls = room + rhh_output_nulls(map, batch->refused_rows, c);
+		const size_t bytes = map->column_bytes[c];
+		uint32_t	at = n;
+
+		for (uint32_t i = 0; i < piece->n_rows; i++)
+		{
+			if (!rhh_cpu_bit(refused, i))
+				continue;
+			memcpy(to + at * bytes, values + i * bytes, bytes);
+			if (at % 8 == 0)
+				to_nulls[at / 8] = 0;
+			if (nulls != NULL)
+				to_nulls[at / 8] |= (uint8_t) (rhh_cpu_bit(nulls, i) << at % 8);
+			at++;
+		}
+	}
+}
+
+/* Takes the rows that have a bit out of a piece. */
+static void
+take_out(const rhh_map_spec *map, const rhh_batch *piece, const uint8_t *out)
+{
+	for (uint32_t c = 0; c < map->n_columns; c++)
+	{
+		uint8_t    *values = piece->base + piece->values_offset[c];
+		uint8_t    *nulls = piece->nulls_offset[c] == 0 ? NULL :
+			piece->base + piece->nulls_offset[c];
+		const size_t bytes = map->column_bytes[c];
+		uint32_t	n = 0;
+
+		for (uint32_t i = 0; i < piece->n_rows; i++)
+		{
+			if (rhh_cpu_bit(out, i))
+				continue;
+			memmove(values + n * bytes, values + i * bytes, bytes);
+			if (nulls != NULL && rhh_cpu_bit(nulls, i) != rhh_cpu_bit(nulls, n))
+				nulls[n / 8] ^= (uint8_t) (1 << n % 8);
+			n++;
+		}
+	}
+}
+
+/*
+ * Computes the columns of a piece that the program makes.  Rows for which it cannot be
+ * done are handed back at once, and taken out of the piece.
+ */
+static void
+run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec *map,
+			const rhh_batch *batch, rhh_batch *piece, uint8_t *bad)
+{
+	uint8_t    *values[RHH_MAX_COLUMNS];
+	uint8_t    *nulls[RHH_MAX_COLUMNS];
+	uint8_t    *scratch = (uint8_t *) state + joins->state_bytes - joins->scratch_bytes;
+	uint8_t    *room;
+
+	for (uint32_t c = 0; c < map->n_columns; c++)
+	{
+		if (joins->columns[c].side == RHH_CPU_COMPUTED)
+			piece->nulls_offset[c] = joins->nulls_offset[c];
+		values[c] = piece->base + piece->values_offset[c];
+		nulls[c] = piece->nulls_offset[c] == 0 ? NULL : piece->base + piece->nulls_offset[c];
+	}
+	state->n_bad = rhh_program_run(&joins->program, map->column_bytes, values, nulls,
+								   piece->n_rows, scratch, bad);
+	room = batch->base + batch->refused_offset + rhh_output_bad(map, batch->refused_rows);
+	memset(room, 0, (batch->refused_rows + 7) / 8);
+	if (state->n_bad == 0)
+		return;
+	atomic_fetch_add_explicit(&joins->bad_rows, state->n_bad,
+							  memory_order_relaxed);
+	rhh_cpu_join_hand_back(map, piece, bad, 0, batch);
+	for (uint32_t i = 0; i < state->n_bad; i++)
+		room[i / 8] |= (uint8_t) (1 << i % 8);
+	take_out(map, piece, bad);
+	piece->n_rows -= state->n_bad;
+}
+
+/*
  * Makes the next piece of a batch's output, at most as many rows as the batch has room for
  * if all are refused.  Then state->at_end says whether that is all.  False: the map was
  * cancelled.
  */
 bool
-rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_batch *batch,
-				   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
-				   const atomic_bool *cancelled)
+rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
+				   const rhh_map_spec *map, const rhh_batch *batch, rhh_cpu_lists *lists,
+				   rhh_cpu_scratch *scratch, const atomic_bool *cancelled)
 {
 	const uint32_t n_joins = joins->spec.n_joins;
 	const uint32_t room = min_u32(joins->piece_rows, batch->refused_rows);
@@ -635,6 +743,7 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
 	uint64_t	n_out[RHH_MAX_JOINS] = {0};
 	uint32_t	n = 0;
 
+	state->n_bad = 0;
 	piece->base = lists->rows;
 	for (uint32_t c = 0; c < joins->n_columns; c++)
 		if (may_be_null(&joins->columns[c], batch))
@@ -688,35 +797,7 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
 	}
 	for (uint32_t j = 0; j < n_joins; j++)
 		atomic_fetch_add_explicit(&joins->joined_rows[j], n_out[j], memory_order_relaxed);
+	if (joins->has_program && n > 0)
+		run_program(joins, state, map, batch, piece, lists->refused);
 	return true;
-}
-
-/* Copies the refused rows of a piece to the room that the caller's batch has for them. */
-void
-rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece, const uint8_t *refused,
-					   const rhh_batch *batch)
-{
-	uint8_t    *room = batch->base + batch->refused_offset;
-
-	for (uint32_t c = 0; c < map->n_columns; c++)
-	{
-		const uint8_t *nulls = rhh_cpu_nulls(piece, c);
-		const uint8_t *values = rhh_cpu_values(piece, c);
-		uint8_t    *to = room + rhh_output_values(map, batch->refused_rows, c);
-		uint8_t    *to_nulls = room + rhh_output_nulls(map, batch->refused_rows, c);
-		const size_t bytes = map->column_bytes[c];
-		uint32_t	n = 0;
-
-		for (uint32_t i = 0; i < piece->n_rows; i++)
-		{
-			if (!rhh_cpu_bit(refused, i))
-				continue;
-			memcpy(to + n * bytes, values + i * bytes, bytes);
-			if (n % 8 == 0)
-				to_nulls[n / 8] = 0;
-			if (nulls != NULL)
-				to_nulls[n / 8] |= (uint8_t) (rhh_cpu_bit(nulls, i) << n % 8);
-			n++;
-		}
-	}
 }

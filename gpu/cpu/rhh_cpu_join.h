@@ -48,6 +48,7 @@
 #define RHH_CPU_JOIN_H
 
 #include "cpu/rhh_cpu_table.h"
+#include "rhh_program.h"
 
 /* Runs BODY with the type T for values of so many bytes. */
 #define RHH_CPU_FOR_TYPE(bytes, BODY) \
@@ -203,10 +204,13 @@ extern bool rhh_cpu_rows_finish(rhh_cpu_rows *rows, uint32_t task,
 
 /* ---------- rhh_cpu_join.c ---------- */
 
+#define RHH_CPU_COMPUTED	UINT8_MAX
+
 /* Where a column of the joins' comes from. */
 typedef struct rhh_cpu_source
 {
-	uint8_t		side;			/* 0: the batch; j + 1: the build side of join j */
+	uint8_t		side;			/* 0: the batch; j + 1: the build side of join j;
+								 * RHH_CPU_COMPUTED: the program makes it */
 	uint8_t		column;			/* of the batch */
 	uint8_t		bytes;
 	bool		may_be_missing; /* the build side of a LEFT join */
@@ -229,10 +233,15 @@ typedef struct rhh_cpu_joins
 	rhh_cpu_one_join joins[RHH_MAX_JOINS];
 	uint32_t	n_columns;		/* of the map */
 	rhh_cpu_source columns[RHH_MAX_COLUMNS];
+	bool		has_program;
+	rhh_program program;		/* computes some of the columns */
+	size_t		scratch_bytes;	/* that it needs, at the end of each state */
+	size_t		state_bytes;	/* of a state, with that */
 	uint32_t	piece_rows;		/* at most */
 	uint32_t	values_offset[RHH_MAX_COLUMNS]; /* in a piece of so many */
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 	_Atomic uint64_t probe_rows;
+	_Atomic uint64_t bad_rows;	/* of the output, for the program */
 	_Atomic uint64_t joined_rows[RHH_MAX_JOINS];
 
 	uint8_t    *states;			/* of all batches in flight */
@@ -266,6 +275,8 @@ typedef struct rhh_cpu_join_state
 	uint32_t	next_row;		/* behind level 0 */
 	uint32_t	depth;			/* the deepest level with rows */
 	bool		at_end;			/* there is no more output */
+	uint32_t	n_bad;			/* rows of the piece that have been handed back, as the
+								 * program could not compute their columns */
 	uint64_t	skip[RHH_MAX_JOINS];	/* matches that the next first row of each level
 										 * has had already */
 	rhh_cpu_level levels[];		/* as many as there are joins, and one */
@@ -278,10 +289,11 @@ extern void rhh_cpu_joins_free(rhh_cpu_joins *joins);
 extern void rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 							   const rhh_batch *batch);
 extern bool rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
-							   const rhh_batch *batch, rhh_cpu_lists *lists,
-							   rhh_cpu_scratch *scratch, const atomic_bool *cancelled);
+							   const rhh_map_spec *map, const rhh_batch *batch,
+							   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch, const atomic_bool *cancelled);
 extern void rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece,
-								   const uint8_t *refused, const rhh_batch *batch);
+								   const uint8_t *refused, uint32_t n,
+								   const rhh_batch *batch);
 extern void rhh_cpu_join_position(const rhh_cpu_join_state *state,
 								  rhh_position *next);
 

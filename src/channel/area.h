@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "batch/batch.h"
+#include "rhh_program.h"
 
 /* ---------- channel_area.c ---------- */
 
@@ -94,6 +95,8 @@ typedef struct ChannelJoins
 	rhh_join_spec spec;			/* the build sides are in other queries: */
 	int			build[RHH_MAX_JOINS];	/* their numbers in the area */
 	uint64		serial[RHH_MAX_JOINS];
+	bool		has_program;	/* spec's pointer to it is not valid across processes */
+	rhh_program program;
 } ChannelJoins;
 
 /* Whether the device does a query's joins. */

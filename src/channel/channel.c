@@ -284,6 +284,9 @@ gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 				{
 					query->join_state = QUERY_JOINS_UNDECIDED;
 					query->joins.spec = *joins;
+					query->joins.has_program = joins->program != NULL;
+					if (joins->program != NULL)
+						query->joins.program = *joins->program;
 					for (uint32 j = 0; j < joins->n_joins; j++)
 					{
 						query->joins.build[j] = builds[j]->index;
@@ -677,15 +680,18 @@ gpurhh_channel_drop_block(Channel *channel)
  * Takes the next batch that came back; false if there is none.  The caller finishes
  * the rows that are marked as refused, or all rows if *all_rows is set, and then gives
  * the block back.  If the device joins the query's rows, *batch has rows of the output,
- * all of which it has refused.
+ * all of which it has refused.  If it also computes columns of them, *bad is a bitmap of
+ * the rows for which it could not do that, else NULL.
  */
 bool
-gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows)
+gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows,
+							 const uint8 **bad)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
 
 	Assert(channel->returned < 0);
+	*bad = NULL;
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (may_finish(channel))
 		channel->returned = gpurhh_block_pop(area, &query->returned);
@@ -713,6 +719,8 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows)
 			batch->nulls_offset[c] = batch->refused_offset +
 				rhh_output_nulls(spec, room, c);
 		}
+		if (query->joins.has_program)
+			*bad = batch->base + batch->refused_offset + rhh_output_bad(spec, room);
 		*all_rows = true;
 	}
 	return true;

@@ -57,7 +57,7 @@ extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
 extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
-										 bool *all_rows);
+										 bool *all_rows, const uint8 **bad);
 extern void gpurhh_channel_give_back(Channel *channel);
 extern void gpurhh_channel_spoil(Channel *channel, const char *why);
 extern bool gpurhh_channel_is_spoiled(Channel *channel);

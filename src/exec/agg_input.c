@@ -253,7 +253,17 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 			second->spec.max_batch_rows = layout.capacity_rows;
 			second->spec.max_batch_bytes = area->block_bytes;
 		}
-		channel = gpurhh_channel_open(area, spec, second,
+		if (input != NULL)
+		{
+			/* with the same limits */
+			input->map_spec.memory_limit_bytes = spec->memory_limit_bytes;
+			input->map_spec.max_probe_buckets = spec->max_probe_buckets;
+			input->map_spec.load_factor = spec->load_factor;
+			input->map_spec.flags = spec->flags;
+			input->map_spec.max_batch_rows = spec->max_batch_rows;
+			input->map_spec.max_batch_bytes = spec->max_batch_bytes;
+		}
+		channel = gpurhh_channel_open(area, input ? &input->map_spec : spec, second,
 									  input ? &input->join_spec : NULL,
 									  input ? input->builds : NULL,
 									  state->copies, context, &why);
@@ -568,6 +578,13 @@ add_joined_row(void *arg, TupleTableSlot *slot)
 		hand_over(state, &rows->feed, false);
 }
 
+/* The first stage's way to columns that the device could not compute. */
+static void
+compute_columns(void *arg, const rhh_batch *batch, uint32 row)
+{
+	gpurhh_join_compute(&((JoinInput *) arg)->program, batch, row);
+}
+
 /*
  * Has the device do the joins below, and reads this participant's part of their sides.
  * Rows that are left to core go to the host table in the end.  False: the device does
@@ -594,6 +611,8 @@ feed_joins(GpuAggState *state)
 		state->stats.joins_why = "the query is not with the device service";
 		return false;
 	}
+	first_stage(state)->compute = compute_columns;
+	first_stage(state)->compute_arg = state->joins;
 	run->input.joined = gpurhh_join_read(&reader);
 	run->odd |= reader.odd;
 	if (!run->input.joined)

@@ -123,13 +123,13 @@ lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 
 	for (uint32 c = 0; c < input->join_spec.n_columns; c++)
 		row_bytes += input->join_spec.column_bytes[c];
-	for (uint32 c = 0; c < input->spec->n_columns; c++)
-		output_bytes += input->spec->column_bytes[c];
+	for (uint32 c = 0; c < input->map_spec.n_columns; c++)
+		output_bytes += input->map_spec.column_bytes[c];
 	*room_offset = TYPEALIGN_DOWN(64, block_bytes * row_bytes / (row_bytes + output_bytes));
 	gpurhh_feed_init(feed, input->probe.n_columns, input->probe.columns, *room_offset,
 					 gpurhh_batch_rows);
 	for (room = feed->capacity_rows;
-		 *room_offset + rhh_output_bytes(input->spec, room) > block_bytes;)
+		 *room_offset + rhh_output_bytes(&input->map_spec, room) > block_bytes;)
 		room -= room / 16 + 1;
 	*room_rows = room;
 }

@@ -37,6 +37,36 @@ typedef struct JoinStep
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
+/* A column that a program reads. */
+typedef struct JoinLeaf
+{
+	Var		   *var;			/* of the plan's target list */
+	GpuColumn	how;
+	int			column;			/* of the map */
+} JoinLeaf;
+
+/* An expression that a program computes. */
+typedef struct JoinComputed
+{
+	Expr	   *expr;			/* of the plan's target list */
+	ExprState  *state;			/* over the leaves */
+	int			n_columns;		/* of the map, which have its value or limbs of it */
+	int			columns[GPURHH_MAX_LIMBS + 1];
+	GpuColumn	how[GPURHH_MAX_LIMBS + 1];
+} JoinComputed;
+
+/* Columns that the device computes of the joins' output; see join_program.c. */
+typedef struct JoinProgram
+{
+	rhh_program program;
+	int			n_leaves;
+	JoinLeaf	leaves[RHH_MAX_COLUMNS];
+	int			n_computed;		/* 0: there is none */
+	JoinComputed computed[RHH_MAX_RESULTS];
+	TupleTableSlot *slot;		/* of the leaves */
+	ExprContext *econtext;
+} JoinProgram;
+
 /* The joins below a node; as long as the node. */
 typedef struct JoinInput
 {
@@ -44,6 +74,9 @@ typedef struct JoinInput
 	JoinStep	joins[RHH_MAX_JOINS];	/* the lowest in the plan first */
 	JoinSide	probe;
 	const rhh_map_spec *spec;	/* of the node's map, whose rows are the output */
+	rhh_map_spec map_spec;		/* the same with columns for the program; its limits
+								 * are set when the query is opened */
+	JoinProgram program;
 	rhh_join_spec join_spec;	/* without the maps */
 
 	/* of a run */
@@ -56,6 +89,17 @@ extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
 									 MemoryContext context, const char **why);
 extern int	gpurhh_join_strings(const JoinInput *input);
 extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
+
+/* ---------- join_program.c ---------- */
+
+extern bool gpurhh_join_add_leaf(JoinProgram *program, Var *var, GpuColumn how,
+								 int column);
+extern bool gpurhh_join_add_computed(JoinProgram *program, Expr *expr,
+									 VectorExpr *compiled, GpuColumn how,
+									 int column, const char **why);
+extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
+extern void gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch,
+								uint32 row);
 
 /* ---------- left_over.c ---------- */
 

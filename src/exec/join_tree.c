@@ -15,8 +15,9 @@
  *
  * The planner has seen to it that each join is of a kind that devices know, and that each
  * column which the node or a join needs is a column of one of the sides, or computed of
- * the columns of one side.  This file follows the columns down through the target lists.  It checks again what would lead to
- * wrong rows, and returns NULL for a plan that it does not know.
+ * the columns of one side, or of the joins' output by a program (join_program.c).  This
+ * file follows the columns down through the target lists.  It checks again what would
+ * lead to wrong rows, and returns NULL for a plan that it does not know.
  *
  *-------------------------------------------------------------------------
  */
@@ -220,6 +221,75 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 	return found->column >= 0;
 }
 
+/* What the finder of a program's leaves needs. */
+typedef struct LeafFinder
+{
+	JoinInput  *input;
+	SideColumn *columns;		/* of the map, by number; those of leaves are added */
+	const char *why;
+} LeafFinder;
+
+/* gpurhh_vector_compile()'s question about an expression that a program computes. */
+static bool
+find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	LeafFinder *finder = arg;
+	JoinInput  *input = finder->input;
+	rhh_map_spec *spec = &input->map_spec;
+	Var		   *var = (Var *) expr;
+	GpuColumn	how;
+	SideColumn	found;
+
+	if (!IsA(expr, Var) || only_null)
+		return false;
+	for (int i = 0; i < input->program.n_leaves; i++)
+	{
+		const JoinLeaf *leaf = &input->program.leaves[i];
+
+		if (equal(leaf->var, var))
+		{
+			*column = leaf->column;
+			*type = gpurhh_encodings[leaf->how.encoding].vector;
+			return true;
+		}
+	}
+	if (!gpurhh_resolve_type(expr, &how, &finder->why))
+		return false;
+	how.encoding = gpurhh_as_stored(how.encoding);
+	*type = gpurhh_encodings[how.encoding].vector;
+	if (*type == VECTOR_ANY || spec->n_columns == RHH_MAX_COLUMNS ||
+		!find_column(input, input->n_joins - 1, (Expr *) var, how, false, &found,
+					 &finder->why) ||
+		!gpurhh_join_add_leaf(&input->program, var, how, spec->n_columns))
+		return false;
+	*column = spec->n_columns;
+	finder->columns[*column] = found;
+	spec->column_bytes[*column] = gpurhh_encodings[how.encoding].bytes;
+	spec->n_columns++;
+	return true;
+}
+
+/*
+ * Has the device compute the map's column of this number, of the joins' output.  False,
+ * with *why: it cannot.
+ */
+static bool
+compute_column(JoinInput *input, Expr *expr, GpuColumn how, int column,
+			   SideColumn *columns, const char **why)
+{
+	LeafFinder	finder = {.input = input, .columns = columns};
+	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, &finder, why);
+
+	if (compiled == NULL)
+	{
+		if (finder.why != NULL)
+			*why = finder.why;
+		return false;
+	}
+	columns[column].side = -1;
+	return gpurhh_join_add_computed(&input->program, expr, compiled, how, column, why);
+}
+
 /* Which columns of both sides have the keys of join j. */
 static bool
 find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
@@ -336,7 +406,7 @@ numbered(const JoinInput *input, SideColumn column)
 }
 
 /*
- * Sides have all their columns: describes these for the device.  columns has the node's
+ * Sides have all their columns: describes these for the device.  columns has the map's
  * columns, keys what the joins compare.
  */
 static void
@@ -363,8 +433,10 @@ describe(JoinInput *input, const SideColumn *columns,
 		for (uint32 k = 0; k < join->spec.n_keys; k++)
 			spec->joins[j].key_column[k] = numbered(input, keys[j][k]);
 	}
-	for (uint32 c = 0; c < input->spec->n_columns; c++)
-		spec->column[c] = numbered(input, columns[c]);
+	for (uint32 c = 0; c < input->map_spec.n_columns; c++)
+		spec->column[c] = columns[c].side < 0 ? RHH_COMPUTED : numbered(input, columns[c]);
+	if (input->program.n_computed > 0)
+		spec->program = &input->program.program;
 }
 
 static JoinInput *
@@ -383,6 +455,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	}
 	input->n_joins = n_joins;
 	input->spec = spec;
+	input->map_spec = *spec;
 	if (!find_joins(input, child, why))
 		return NULL;
 	for (int j = 0; j < n_joins; j++)
@@ -398,10 +471,13 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 
 		for (uint32 k = 0; k < spec->n_keys; k++)
 			is_key |= spec->key_column[k] == c;
-		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why))
+		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why) &&
+			(is_key || !compute_column(input, expr, columns[c], c, found, why)))
 			return NULL;
 	}
 	describe(input, found, keys);
+	if (input->program.n_computed > 0)
+		gpurhh_join_init_program(&input->program, child->state);
 
 	input->probe.pages = gpurhh_page_feed_create(input->probe.child,
 												 input->probe.computed,

@@ -196,9 +196,15 @@ gpurhh_stage_take_returned(AggStage *stage)
 	Channel    *channel = stage_with_query(stage)->channel;
 	rhh_batch	batch;
 	bool		all_rows;
+	const uint8 *bad;
 
-	while (gpurhh_channel_take_returned(channel, &batch, &all_rows))
+	while (gpurhh_channel_take_returned(channel, &batch, &all_rows, &bad))
 	{
+		for (uint32 row = 0; bad != NULL && row < batch.n_rows; row++)
+		{
+			if (bad[row / 8] >> (row % 8) & 1)
+				stage->compute(stage->compute_arg, &batch, row);
+		}
 		gpurhh_stage_add_on_host(stage, &batch, all_rows);
 		gpurhh_channel_give_back(channel);
 	}

@@ -72,6 +72,11 @@ struct AggStage
 	HostTable  *merged;			/* see STAGE_MERGED; NULL until that */
 	uint64		spilled;		/* records that went to disk, of host tables that
 								 * have been freed */
+
+	/* computes columns of a row of a batch that the device could not compute; NULL: it
+	 * computes none */
+	void		(*compute) (void *arg, const rhh_batch *batch, uint32 row);
+	void	   *compute_arg;
 };
 
 /* ---------- stage.c ---------- */

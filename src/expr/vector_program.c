@@ -46,7 +46,7 @@ add_op(ProgramContext *cx, rhh_op_code code, int a, int b, uint8 *number)
 	}
 	if (program->n_ops == RHH_MAX_OPS)
 		return cannot(cx, "has too many operations");
-	program->ops[program->n_ops] = (rhh_op) {.code = code, .a = a, .b = b};
+	program->ops[program->n_ops] = (rhh_op){.code = code, .a = a, .b = b};
 	*number = program->n_ops++;
 	return true;
 }

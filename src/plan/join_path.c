@@ -34,6 +34,7 @@
 #include "utils/typcache.h"
 
 #include "compat.h"
+#include "expr/expr.h"
 #include "plan/plan_info.h"
 #include "settings.h"
 
@@ -530,6 +531,41 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr)
 }
 
 /*
+ * gpurhh_vector_compile()'s question about an expression that a device is to compute: is
+ * it a column that it can compute with?  hidden: of no relation of these.
+ */
+static bool
+find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *hidden)
+{
+	GpuColumn	how;
+	const char *problem;
+
+	if (!IsA(expr, Var) || only_null || ((Var *) expr)->varattno <= 0 ||
+		bms_is_member(((Var *) expr)->varno, hidden) ||
+		!gpurhh_resolve_type(expr, &how, &problem))
+		return false;
+	*column = 0;
+	*type = gpurhh_encodings[how.encoding].vector;
+	return *type != VECTOR_ANY;
+}
+
+/* Can a device compute an expression of the joins' output, for a column that is fed so? */
+static bool
+is_by_program(const Way *way, Expr *expr, GpuColumn how)
+{
+	rhh_program program = {0};
+	uint8		number;
+	VectorType	type;
+	const char *why;
+	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, way->hidden,
+												 &why);
+
+	return compiled != NULL &&
+		gpurhh_vector_program(compiled, &program, &number, &type, &why) &&
+		gpurhh_program_store(&program, number, type, how, 0, &why);
+}
+
+/*
  * Why a device cannot make the columns that are to be fed of the rows that come this
  * way; NULL: it can.
  */
@@ -554,8 +590,11 @@ column_problem(PlanInfo *info, const Way *way)
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
 		{
 			const char *problem = expression_problem(info->root, way, expr);
+			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
-			if (problem != NULL)
+			if (problem != NULL &&
+				(list_member_int(info->plan->key_columns, foreach_current_index(lc)) ||
+				 !is_by_program(way, expr, how)))
 				return problem;
 		}
 		else if (bms_is_member(var->varno, way->hidden))

@@ -138,6 +138,8 @@ start_query(DeviceService *service, int q)
 	{
 		rhh_status	status;
 
+		if (no_joins != NULL)
+			gpurhh_service_drop_leaves(&query->spec);
 		status = gpurhh_service_make_map(sq, &query->spec, &sq->map, &err);
 		if (status == RHH_OK)
 			sq->state = MAP_OPEN;

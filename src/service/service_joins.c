@@ -64,6 +64,25 @@ gpurhh_service_look_at_builds(DeviceService *service, int q, const char **why)
 }
 
 /*
+ * The joins are off: the map gets no columns that only a program would read.  Those are
+ * the last ones, behind all that keys and states have.
+ */
+void
+gpurhh_service_drop_leaves(rhh_map_spec *spec)
+{
+	int			n_columns = 0;
+
+	for (uint32 k = 0; k < spec->n_keys; k++)
+		n_columns = Max(n_columns, spec->key_column[k] + 1);
+	for (uint32 s = 0; s < spec->n_states; s++)
+	{
+		n_columns = Max(n_columns, spec->states[s].arg_column + 1);
+		n_columns = Max(n_columns, spec->states[s].filter_column + 1);
+	}
+	spec->n_columns = n_columns;
+}
+
+/*
  * Tells the device of the joins of query q, whose map has been made.  Returns NULL, or
  * why the device does not do them; *err has its error then.
  */
@@ -74,6 +93,7 @@ gpurhh_service_start_joins(DeviceService *service, int q, rhh_error *err)
 	const ChannelJoins *joins = &service->area->queries[q].joins;
 	rhh_join_spec spec = joins->spec;
 
+	spec.program = joins->has_program ? &joins->program : NULL;
 	for (uint32 j = 0; j < spec.n_joins; j++)
 		spec.joins[j].build = service->queries[joins->build[j]].map;
 	if (sq->device->ops->map_join(sq->map, &spec, err) != RHH_OK)

@@ -115,6 +115,7 @@ extern bool gpurhh_service_look_at_builds(DeviceService *service, int q,
 										  const char **why);
 extern const char *gpurhh_service_start_joins(DeviceService *service, int q,
 											  rhh_error *err);
+extern void gpurhh_service_drop_leaves(rhh_map_spec *spec);
 extern void gpurhh_service_end_joins(DeviceService *service, int q);
 
 /* ---------- service_levels.c ---------- */

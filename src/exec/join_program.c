@@ -1,0 +1,233 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_program.c
+ *		Columns that a device computes of the joins' output.
+ *
+ * An expression of columns of several sides, or of the side of an outer join that may
+ * have no row, can only be computed after the joins.  The device does that, by a program
+ * (gpu/rhh_program.h).  What the program reads are its leaves: columns of the sides, which
+ * become columns of the map, behind those that the node has of itself and of no other use
+ * for it.
+ *
+ * For a row for which an operation is bad, core has the last word.  Such a row comes back
+ * with its leaves, core's expression is evaluated over these here, and its result, if it
+ * does not raise an error, is written to the columns.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/memutils.h"
+
+#include "exec/join_input.h"
+
+/* Puts the leaves' places in a slot in the place of columns. */
+static Node *
+leaf_mutator(Node *node, void *arg)
+{
+	JoinProgram *program = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		for (int i = 0; i < program->n_leaves; i++)
+		{
+			if (equal(node, program->leaves[i].var))
+			{
+				Var		   *var = copyObject((Var *) node);
+
+				var->varno = OUTER_VAR;
+				var->varattno = i + 1;
+				return (Node *) var;
+			}
+		}
+	}
+	return expression_tree_mutator(node, leaf_mutator, arg);
+}
+
+/*
+ * Adds a leaf, which is column number column of the map and is fed so; returns false if
+ * there are too many.
+ */
+bool
+gpurhh_join_add_leaf(JoinProgram *program, Var *var, GpuColumn how, int column)
+{
+	if (program->n_leaves == lengthof(program->leaves))
+		return false;
+	program->leaves[program->n_leaves++] = (JoinLeaf){
+		.var = copyObject(var), .how = how, .column = column
+	};
+	return true;
+}
+
+/*
+ * Has the program make the map's column of this number of a compiled expression, whose
+ * columns are leaves; the column is fed so, were it fed.  False: no device can do it, and
+ * *why says why.
+ */
+bool
+gpurhh_join_add_computed(JoinProgram *program, Expr *expr, VectorExpr *compiled,
+						 GpuColumn how, int column, const char **why)
+{
+	JoinComputed *computed = NULL;
+	uint8		number;
+	VectorType	type;
+
+	if (!gpurhh_vector_program(compiled, &program->program, &number, &type, why) ||
+		!gpurhh_program_store(&program->program, number, type, how, column, why))
+		return false;
+	for (int i = 0; i < program->n_computed; i++)
+	{
+		if (equal(program->computed[i].expr, expr))
+			computed = &program->computed[i];
+	}
+	if (computed == NULL)
+	{
+		computed = &program->computed[program->n_computed++];
+		computed->expr = copyObject(expr);
+	}
+	computed->how[computed->n_columns] = how;
+	computed->columns[computed->n_columns++] = column;
+	return true;
+}
+
+/* The program is complete: prepares what a bad row needs, in the query's context. */
+void
+gpurhh_join_init_program(JoinProgram *program, EState *estate)
+{
+	TupleDesc	desc = CreateTemplateTupleDesc(program->n_leaves);
+
+	for (int i = 0; i < program->n_leaves; i++)
+	{
+		const Var  *var = program->leaves[i].var;
+
+		TupleDescInitEntry(desc, i + 1, NULL, var->vartype, var->vartypmod, 0);
+		TupleDescInitEntryCollation(desc, i + 1, var->varcollid);
+	}
+	program->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
+	program->econtext = CreateExprContext(estate);
+	for (int i = 0; i < program->n_computed; i++)
+	{
+		JoinComputed *computed = &program->computed[i];
+
+		computed->state =
+			ExecInitExpr((Expr *) leaf_mutator((Node *) computed->expr, program), NULL);
+	}
+}
+
+/* The value of a leaf in a row of a batch. */
+static Datum
+leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
+{
+	const GpuEncodingInfo *info = &gpurhh_encodings[leaf->how.encoding];
+	int64		value = rhh_load_value(batch->base + batch->values_offset[leaf->column],
+									   info->bytes, row);
+
+	switch (info->vector)
+	{
+		case VECTOR_INT2:
+			return Int16GetDatum(value);
+		case VECTOR_INT4:
+			return Int32GetDatum(value);
+		case VECTOR_INT8:
+			return Int64GetDatum(value);
+		case VECTOR_FLOAT4:
+			return Float4GetDatum(rhh_as_float(value));
+		case VECTOR_FLOAT8:
+			return Float8GetDatum(rhh_as_double(value));
+		case VECTOR_DECIMAL:
+			return gpurhh_decimal_value(value, GPURHH_DECIMAL_SCALE(leaf->how.parameter));
+		default:
+			elog(ERROR, "unexpected type of a leaf: %d", (int) info->vector);
+			return 0;			/* keep compiler quiet */
+	}
+}
+
+/* Writes an expression's value to its columns. */
+static void
+store_value(const JoinComputed *computed, Datum value, bool is_null,
+			const rhh_batch *batch, uint32 row)
+{
+	int64		limbs[GPURHH_MAX_LIMBS] = {0};
+	GpuColumn	first = computed->how[0];
+	bool		decimal = gpurhh_encodings[first.encoding].derivation == DERIVED_LIMB;
+
+	/* no operation that devices know makes a numeric of another scale, or a longer one */
+	if (decimal && !is_null &&
+		!gpurhh_decimal_read(DatumGetPointer(value), GPURHH_DECIMAL_SCALE(first.parameter),
+							 GPURHH_DECIMAL_LIMBS(first.parameter), limbs))
+		elog(ERROR, "a computed numeric is not as its expression declares");
+	for (int i = 0; i < computed->n_columns; i++)
+	{
+		const GpuEncodingInfo *info = &gpurhh_encodings[computed->how[i].encoding];
+		int			c = computed->columns[i];
+		uint8	   *nulls = batch->base + batch->nulls_offset[c];
+		int64		stored = 0;
+
+		if (is_null)
+			nulls[row / 8] |= 1 << (row % 8);
+		else
+		{
+			nulls[row / 8] &= ~(1 << (row % 8));
+			switch (info->vector)
+			{
+				case VECTOR_INT2:
+					stored = DatumGetInt16(value);
+					break;
+				case VECTOR_INT4:
+					stored = DatumGetInt32(value);
+					break;
+				case VECTOR_INT8:
+					stored = DatumGetInt64(value);
+					break;
+				case VECTOR_FLOAT4:
+					stored = rhh_of_float(DatumGetFloat4(value));
+					break;
+				case VECTOR_FLOAT8:
+					stored = rhh_as_bits(DatumGetFloat8(value));
+					break;
+				default:
+					stored = limbs[info->limb];
+					break;
+			}
+		}
+		rhh_store_value(batch->base + batch->values_offset[c], info->bytes, row, stored);
+	}
+}
+
+/*
+ * Computes the columns of a row for which the device could not; raises core's error if
+ * that is an error.  The batch has all columns of the map.
+ */
+void
+gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
+{
+	TupleTableSlot *slot = program->slot;
+	ExprContext *econtext = program->econtext;
+	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+
+	ExecClearTuple(slot);
+	for (int i = 0; i < program->n_leaves; i++)
+	{
+		const JoinLeaf *leaf = &program->leaves[i];
+		const uint8 *nulls = batch->base + batch->nulls_offset[leaf->column];
+
+		slot->tts_isnull[i] = (nulls[row / 8] >> (row % 8)) & 1;
+		slot->tts_values[i] = slot->tts_isnull[i] ? (Datum) 0 : leaf_value(leaf, batch, row);
+	}
+	ExecStoreVirtualTuple(slot);
+	econtext->ecxt_outertuple = slot;
+	for (int i = 0; i < program->n_computed; i++)
+	{
+		const JoinComputed *computed = &program->computed[i];
+		bool		is_null;
+		Datum		value = ExecEvalExpr(computed->state, econtext, &is_null);
+
+		store_value(computed, value, is_null, batch, row);
+	}
+	MemoryContextSwitchTo(old);
+	ResetExprContext(econtext);
+}
