@@ -445,7 +445,8 @@ rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
 
 	if (!rhh_enter(dev))
 		return rhh_broken(dev, err);
-	for (uint32_t j = 0; j < spec->n_joins && j < RHH_MAX_JOINS; j++)
+	/* with too many joins the check does not look at their build sides */
+	for (uint32_t j = 0; j < spec->n_joins && spec->n_joins <= RHH_MAX_JOINS; j++)
 		builds[j] = rhh_state_of(spec->joins[j].build);
 	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
 		return err->status;
