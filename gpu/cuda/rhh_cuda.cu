@@ -15,7 +15,8 @@
  *		rhh_cuda_feed.cuh		rows made of another map's groups
  *		rhh_cuda_open.cuh		finding, opening and closing devices
  *
- * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table.
+ * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table;
+ * rhh_kept.cuh has rows that are kept, and rhh_joins.cuh the joins with them.
  *
  * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
  * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"
@@ -23,8 +24,10 @@
  * a map ends, its lane is kept for the next map.  What depends on the number of groups
  * (slots, states, keys) is one further allocation, the "body" of the map, which is
  * replaced as a whole when the map grows.  A map that is fed another map's groups may
- * have a third allocation, its "feed memory".  The limits on memory apply to bodies and
- * feed memory, and while a map grows to its old and its new body together.
+ * have a third allocation, its "feed memory"; one with joins has memory for pieces of
+ * their output.  A map that keeps its rows has no body, but segments of rows, and in the
+ * end an index.  The limits on memory apply to all of these, and while a map grows to its
+ * old and its new body together.
  *
  * A lane has these streams:
  *
@@ -46,6 +49,9 @@
  *	REFUSED: the map has refused some rows and will grow; then they run again.
  *	COPYBACK: the map cannot grow, and the bitmap of refused rows goes to the caller.
  *	READY: the event for the caller is due.
+ *
+ * With joins RUNNING makes a piece of the batch's output and takes it to the map; then the
+ * batch is QUEUED again for the next piece.
  *
  * The states of a map:
  *

@@ -245,9 +245,13 @@ struct rhh_scatter_policy
 /*
  * Rows of a join's output that are made at a time.  That is as many as a block of the
  * caller's has, if rows are narrow, and each batch in flight has memory for so many.  If
- * this is more than 1 / SHARE of a limit a piece has fewer, but not less than MIN_PIECE_ROWS.
+ * this is more than 1 / SHARE of a limit a piece has fewer, but not less than
+ * MIN_PIECE_ROWS.  test/device_test_simt is compiled with less, so that small batches
+ * have many pieces.
  */
+#ifndef RHH_CUDA_PIECE_ROWS
 #define RHH_CUDA_PIECE_ROWS (1u << 17)
+#endif
 #define RHH_CUDA_MIN_PIECE_ROWS 64
 #define RHH_CUDA_PIECE_SHARE 4
 

@@ -252,7 +252,7 @@ rhh_join_tuples(const rhh_join_program &program, const rhh_rows &batch, uint32_t
  * counts->n_rows, which the caller has zeroed, becomes the number of these.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_join_kernel(const rhh_join_program *program, const __grid_constant__ rhh_rows batch,
+rhh_join_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
 				const __grid_constant__ rhh_join_stage stage,
 				const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts,
 				uint64_t *joined)
@@ -297,7 +297,7 @@ rhh_join_kernel(const rhh_join_program *program, const __grid_constant__ rhh_row
  * tuples.blocks_before the number of the block's output.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_join_count_kernel(const rhh_join_program *program, const __grid_constant__ rhh_rows batch,
+rhh_join_count_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
 					  const __grid_constant__ rhh_join_stage stage, uint64_t *joined)
 {
 	__shared__ uint64_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
@@ -392,7 +392,7 @@ rhh_last_not_above(const uint64_t *numbers, uint32_t n, uint64_t x)
  */
 template <bool COLUMNS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_join_expand_kernel(const rhh_join_program *program, const __grid_constant__ rhh_rows batch,
+rhh_join_expand_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
 					   const __grid_constant__ rhh_join_stage stage, const uint64_t *total,
 					   uint64_t from, uint32_t most_rows, const __grid_constant__ rhh_tuples out,
 					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts)

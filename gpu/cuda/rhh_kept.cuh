@@ -48,7 +48,7 @@
 /* The kept rows of a map, as kernels see them. */
 struct rhh_kept_view
 {
-	uint8_t    *const *segments;	/* in device memory */
+	uint8_t *const *segments;	/* in device memory */
 	uint64_t   *slots;
 	uint64_t	n_slots;		/* 0: there is no row */
 	const uint32_t *lists;		/* NULL: slots have rows */
