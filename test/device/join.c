@@ -698,6 +698,7 @@ case_join_refused(context *ctx)
 				uint16_t	key;
 				uint16_t	group;
 				uint16_t	build_group;
+				uint16_t	v;
 				char		where[80];
 				plan		p;
 
@@ -708,12 +709,14 @@ case_join_refused(context *ctx)
 								 fan_out ? HOT(1) : UNIQUE);
 				(void) join_key(&p, key, 4, n / 2, 0);
 				build_group = join_column(&p, 8, GEN_CUSTOM, 3, 20);
-				/* some rows for each of the three */
-				(void) plan_join(&p, RHH_JOIN_INNER, 7, 0);
+				/* some rows for each of the three, and NULLs for the others */
+				(void) plan_join(&p, RHH_JOIN_LEFT, 7, 0);
 				(void) join_key(&p, build_group, 8, 3, 0);
+				v = join_column(&p, 2, GEN_EXTREME, 0, 60);
 				table_key(&p, group);
 				table_key(&p, build_group);
-				table_states(&p, key);
+				table_states(&p, v);
+				table_state(&p, RHH_COUNT, key);
 				table_state(&p, RHH_COUNT, build_group);
 				p.probe.param = fan_out ? HOT(1) : 0;
 				p.table.spec.max_batch_rows = 4096;
