@@ -246,10 +246,16 @@ struct Feed
 	void	   *defer_arg;
 	struct Candidates *candidates;	/* set by the caller; NULL: no such columns */
 
+	/* set by the caller: takes a row that is not fed, because columns are computed of it
+	 * which its slot does not have; NULL: slots have all columns */
+	void		(*leave_row) (void *arg, TupleTableSlot *slot);
+	void	   *leave_arg;
+
 	/* set by the caller: is called while a row is appended of which a numeric is fed
 	 * as NULL because it is not as its type declares, or of which an integer may
-	 * equal such a numeric, see gpurhh_is_watched() */
-	void		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
+	 * equal such a numeric, see gpurhh_is_watched().  False: the row is not to be
+	 * appended */
+	bool		(*odd_row) (void *arg, Feed *feed, TupleTableSlot *slot);
 	void	   *odd_arg;
 	const uint64 *watched;		/* a set of integers; NULL: it is empty */
 };
@@ -280,6 +286,7 @@ extern void gpurhh_feed_init(Feed *feed, int n_columns,
 							 Size block_bytes, int max_rows);
 extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
+extern void gpurhh_feed_or_leave(Feed *feed, TupleTableSlot *slot);
 extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 							  int n);
 extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);

@@ -396,9 +396,22 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 	}
 	if (feed->candidates != NULL)
 		feed_candidates(feed, slot);
-	if (unlikely(odd))
-		feed->odd_row(feed->odd_arg, feed, slot);
+	if (unlikely(odd) && !feed->odd_row(feed->odd_arg, feed, slot))
+	{
+		forget_row(feed);
+		return;
+	}
 	feed->n_rows = row + 1;
+}
+
+/* Appends a row of the child to the block, or leaves it over if that cannot be done. */
+void
+gpurhh_feed_or_leave(Feed *feed, TupleTableSlot *slot)
+{
+	if (feed->leave_row != NULL)
+		feed->leave_row(feed->leave_arg, slot);
+	else
+		gpurhh_feed_slot(feed, slot);
 }
 
 /* Makes a column of strings NULL in the n rows that are about to be appended. */

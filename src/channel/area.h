@@ -57,6 +57,9 @@ typedef struct ChannelBlock
 	bool		all_rows;		/* as returned: no row of the batch was taken */
 	bool		needs_merge;	/* as results: see rhh_result */
 	bool		first_level;	/* and are not of the second, but of the first */
+	bool		more;			/* as returned: the output of the batch's joins goes on
+								 * at batch.from, see rhh_batch */
+	uint32		n_refused;		/* as returned: rows of that output */
 	uint32		n_groups;
 	rhh_batch	batch;			/* base is not valid across processes */
 } ChannelBlock;
@@ -85,6 +88,23 @@ typedef enum QueryLevel
 	QUERY_LEVEL_ON_DEVICE		/* the device; what is fetched is of both levels */
 } QueryLevel;
 
+/* Joins whose output are the rows of a query's map. */
+typedef struct ChannelJoins
+{
+	rhh_join_spec spec;			/* the build sides are in other queries: */
+	int			build[RHH_MAX_JOINS];	/* their numbers in the area */
+	uint64		serial[RHH_MAX_JOINS];
+} ChannelJoins;
+
+/* Whether the device does a query's joins. */
+typedef enum QueryJoins
+{
+	QUERY_JOINS_NONE,			/* there are none */
+	QUERY_JOINS_UNDECIDED,		/* not before all build sides are finished */
+	QUERY_JOINS_ON_DEVICE,		/* batches are rows of the probe side */
+	QUERY_JOINS_OFF				/* the device cannot: batches are rows of the output */
+} QueryJoins;
+
 /*
  * One query's conversation with the service.  Its participants (the processes
  * that have it open: one, or those of a parallel plan) write the spec, the
@@ -102,6 +122,13 @@ typedef struct ChannelQuery
 	rhh_map_spec spec;
 	QueryLevel	level;
 	LevelPlan	level_plan;		/* unless QUERY_LEVEL_NONE from the start */
+	QueryJoins	join_state;
+	ChannelJoins joins;			/* unless QUERY_JOINS_NONE */
+	char		joins_message[GPURHH_MESSAGE_LEN];	/* why QUERY_JOINS_OFF */
+	int			n_unjoined;		/* batches that are returned, or with the finisher, and
+								 * whose output is not complete */
+	bool		spoiled;		/* of a build side: it cannot be probed */
+	char		spoiled_message[GPURHH_MESSAGE_LEN];	/* why */
 
 	BlockList	queued;			/* to the service */
 	BlockList	returned;		/* to the finisher, with refused rows */
@@ -230,6 +257,7 @@ extern int	gpurhh_block_pop(ChannelArea *area, BlockList *list);
 extern void gpurhh_block_free(ChannelArea *area, int block);
 extern void gpurhh_block_done(ChannelArea *area, ChannelQuery *query,
 							  int block);
+extern void gpurhh_query_spoil(ChannelQuery *query, const char *why);
 extern int	gpurhh_block_take(ChannelArea *area, BlockHolder holder);
 extern int	gpurhh_session_share(const ChannelArea *area,
 								 const ChannelQuery *query);

@@ -37,6 +37,18 @@
  * that a session is waiting for.  Such a session copies the result and frees the block
  * at once, so the next one does not wait for it long.
  *
+ * A session cannot go on without a block if the device joins its rows, because no
+ * one else can.  So such a query may have the last free block, if it has no other, and
+ * waits as long as it takes.  What feeds it is a scan, which never sleeps, so the
+ * session's share is no limit for it, and its block comes back as soon as the device is
+ * done with it.
+ *
+ * Joins.  Each build side is a query of its own, whose map keeps rows.  The query that
+ * probes is opened with the numbers of these.  Its map is made when all of them are
+ * finished; then the service decides whether the device does the joins
+ * (gpurhh_channel_wait_joins()), and nobody has fed a row until then.  So all
+ * participants come to the same answer, without another barrier.
+ *
  * What one session does must not stop others.  So a session may have open no more than a
  * quarter of the queries that all sessions share, and it may keep only its share of the
  * pool's blocks (gpurhh_session_share()).  The share is a limit for queries whose rows
@@ -219,12 +231,15 @@ too_many_of_session(ChannelArea *area)
  * NULL, with the reason, if no service can be had or too many queries are open.
  *
  * level_plan describes a second level, which the device makes if
- * gpurhh_channel_decide_level() asks for it; NULL if there is none.  sleeps says that
+ * gpurhh_channel_decide_level() asks for it; NULL if there is none.  joins describes
+ * joins whose output are the rows; their build sides are in the queries builds, which
+ * have to stay open as long as this one.  NULL: there are none.  sleeps says that
  * the source of the rows may take any time between two batches.
  */
 Channel *
 gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
-					const LevelPlan *level_plan, bool sleeps,
+					const LevelPlan *level_plan, const rhh_join_spec *joins,
+					Channel *const *builds, bool sleeps,
 					MemoryContext context, const char **why)
 {
 	Channel    *channel = make_channel(area, true, context);
@@ -264,6 +279,16 @@ gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 				{
 					query->level = QUERY_LEVEL_UNDECIDED;
 					query->level_plan = *level_plan;
+				}
+				if (joins != NULL)
+				{
+					query->join_state = QUERY_JOINS_UNDECIDED;
+					query->joins.spec = *joins;
+					for (uint32 j = 0; j < joins->n_joins; j++)
+					{
+						query->joins.build[j] = builds[j]->index;
+						query->joins.serial[j] = channel_query(builds[j])->serial;
+					}
 				}
 				query->queued.head = -1;
 				query->returned.head = -1;
@@ -508,14 +533,17 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 		query->at_limit = true;
 		return OBSTACLE_QUERY;
 	}
-	/* a private area has nobody else */
-	if (query->sleeps && area->shared &&
+	/* a private area has nobody else; rows that the device joins are those of a scan */
+	if (query->sleeps && area->shared && query->join_state != QUERY_JOINS_ON_DEVICE &&
 		gpurhh_session_keeps(area, query) >= gpurhh_session_share(area, query))
 	{
 		query->at_share = area->any_at_share = true;
 		return OBSTACLE_SESSION;
 	}
-	if (area->n_free > 1 && !query->failed)
+	if (!query->failed &&
+		(area->n_free > 1 ||
+		 (area->n_free > 0 && query->join_state == QUERY_JOINS_ON_DEVICE &&
+		  query->n_outstanding == 0)))
 	{
 		channel->filling = gpurhh_block_take(area, BLOCK_SESSION);
 		*result = CHANNEL_BLOCK;
@@ -532,7 +560,8 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
  *
  * While a block is sure to come, waits for it.  Otherwise another process may free
  * one: waits for that until LATE_MS have passed since a block that is in the way
- * was last freed.  Does not wait for others if wait is false.
+ * was last freed.  Does not wait for others if wait is false.  If the device joins the
+ * query's rows, waits as long as it takes.
  */
 ChannelBlockResult
 gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
@@ -554,6 +583,8 @@ gpurhh_channel_acquire(Channel *channel, bool wait, char **base)
 		obstacle = try_acquire(channel, &result);
 		if (obstacle != OBSTACLE_NONE && began != 0)
 			outlook = look_ahead(channel, obstacle);
+		if (channel_query(channel)->join_state == QUERY_JOINS_ON_DEVICE)
+			outlook.comes = true;
 		LWLockRelease(&area->lock);
 		if (obstacle == OBSTACLE_NONE)
 			break;
@@ -614,6 +645,7 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 
 	block->batch = *batch;
 	block->all_rows = false;
+	block->more = false;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (!query->failed)
@@ -644,7 +676,8 @@ gpurhh_channel_drop_block(Channel *channel)
 /*
  * Takes the next batch that came back; false if there is none.  The caller finishes
  * the rows that are marked as refused, or all rows if *all_rows is set, and then gives
- * the block back.
+ * the block back.  If the device joins the query's rows, *batch has rows of the output,
+ * all of which it has refused.
  */
 bool
 gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows)
@@ -667,18 +700,119 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows)
 	*batch = area->blocks[channel->returned].batch;
 	batch->base = (uint8_t *) gpurhh_block_base(area, channel->returned);
 	*all_rows = area->blocks[channel->returned].all_rows;
+	if (query->join_state == QUERY_JOINS_ON_DEVICE)
+	{
+		const rhh_map_spec *spec = &query->spec;
+		uint32		room = batch->refused_rows;
+
+		batch->n_rows = area->blocks[channel->returned].n_refused;
+		for (uint32 c = 0; c < spec->n_columns; c++)
+		{
+			batch->values_offset[c] = batch->refused_offset +
+				rhh_output_values(spec, room, c);
+			batch->nulls_offset[c] = batch->refused_offset +
+				rhh_output_nulls(spec, room, c);
+		}
+		*all_rows = true;
+	}
 	return true;
 }
+
+/*
+ * The batch that was taken last is finished.  If the output of its joins is not
+ * complete, it goes to the device once more, else its block is free.
+ */
 
 void
 gpurhh_channel_give_back(Channel *channel)
 {
 	ChannelArea *area = channel->area;
 
+	ChannelQuery *query = channel_query(channel);
+	ChannelBlock *block = &area->blocks[channel->returned];
+
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-	gpurhh_block_done(area, channel_query(channel), channel->returned);
+	if (block->more && !query->failed)
+	{
+		block->more = false;
+		query->n_unjoined--;
+		gpurhh_block_push(area, &query->queued, channel->returned);
+		block->holder = BLOCK_SERVICE;
+		gpurhh_wake_service(area);
+	}
+	else
+		gpurhh_block_done(area, query, channel->returned);
 	LWLockRelease(&area->lock);
 	channel->returned = -1;
+}
+
+/*
+ * Says that the rows of a build side will not be complete.  It cannot be probed then,
+ * and the queries that were to probe it are told so.  The caller ends the input all the
+ * same.
+ */
+void
+gpurhh_channel_spoil(Channel *channel, const char *why)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_query_spoil(query, why);
+	gpurhh_wake_service(area);
+	LWLockRelease(&area->lock);
+}
+
+/* Will a build side not be probed, so that it need not be read any further? */
+bool
+gpurhh_channel_is_spoiled(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	bool		spoiled;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	spoiled = channel_query(channel)->spoiled;
+	LWLockRelease(&area->lock);
+	return spoiled;
+}
+
+/*
+ * Waits until the service has decided whether the device does the query's joins.
+ * True: it does, and batches are rows of the probe side.  False: it does not, *why
+ * (GPURHH_MESSAGE_LEN bytes) says why not, and batches are rows of the joins' output.
+ */
+bool
+gpurhh_channel_wait_joins(Channel *channel, char *why)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	QueryJoins	state;
+
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_SHARED);
+		state = query->join_state;
+		memcpy(why, query->joins_message, GPURHH_MESSAGE_LEN);
+		LWLockRelease(&area->lock);
+		if (state != QUERY_JOINS_UNDECIDED)
+			break;
+		wait_for_news(channel, 1000);
+	}
+	ConditionVariableCancelSleep();
+	return state == QUERY_JOINS_ON_DEVICE;
+}
+
+/* Does the device do the query's joins, as far as is known now? */
+bool
+gpurhh_channel_joins_on_device(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	bool		on_device;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	on_device = channel_query(channel)->join_state == QUERY_JOINS_ON_DEVICE;
+	LWLockRelease(&area->lock);
+	return on_device;
 }
 
 /* No more batches. */

@@ -44,6 +44,8 @@ typedef struct ChannelResult
 extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_map_spec *spec,
 									const LevelPlan *level_plan,
+									const rhh_join_spec *joins,
+									Channel *const *builds,
 									bool sleeps, MemoryContext context,
 									const char **why);
 extern ChannelAddress gpurhh_channel_address(Channel *channel);
@@ -57,6 +59,10 @@ extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 										 bool *all_rows);
 extern void gpurhh_channel_give_back(Channel *channel);
+extern void gpurhh_channel_spoil(Channel *channel, const char *why);
+extern bool gpurhh_channel_is_spoiled(Channel *channel);
+extern bool gpurhh_channel_wait_joins(Channel *channel, char *why);
+extern bool gpurhh_channel_joins_on_device(Channel *channel);
 extern void gpurhh_channel_end_input(Channel *channel);
 extern bool gpurhh_channel_wait_finished(Channel *channel);
 extern double gpurhh_channel_pool_wait_ms(Channel *channel);

@@ -256,6 +256,19 @@ gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 	gpurhh_block_free(area, block);
 }
 
+/*
+ * Says why a build side cannot be probed; the first reason stays.  The caller holds the
+ * lock.
+ */
+void
+gpurhh_query_spoil(ChannelQuery *query, const char *why)
+{
+	if (query->spoiled)
+		return;
+	query->spoiled = true;
+	strlcpy(query->spoiled_message, why, GPURHH_MESSAGE_LEN);
+}
+
 /* A free block, if there is one, for a holder; -1: there is none. */
 int
 gpurhh_block_take(ChannelArea *area, BlockHolder holder)

@@ -187,11 +187,12 @@ read_plan(GpuAggState *state, CustomScan *cscan)
 void
 gpurhh_agg_note_feed(GpuAggState *state)
 {
+	PageFeed   *pages = state->joins != NULL ? state->joins->probe.pages : state->pages;
+
 	state->stats.feed_pages = false;
 	state->stats.feed_rows = true;
-	if (state->pages != NULL)
-		gpurhh_page_feed_ways(state->pages, &state->stats.feed_pages,
-							  &state->stats.feed_rows);
+	if (pages != NULL)
+		gpurhh_page_feed_ways(pages, &state->stats.feed_pages, &state->stats.feed_rows);
 	if (state->stats.feed_rows && state->stats.feed_why == NULL)
 		state->stats.feed_why = "the scan's snapshot or direction is unusual";
 }
@@ -201,6 +202,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 {
 	GpuAggState *state = (GpuAggState *) node;
 	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
+	int			n_joins = gpurhh_plan_of(cscan)->n_joins;
 
 	read_plan(state, cscan);
 	state->run.context = AllocSetContextCreate(estate->es_query_cxt,
@@ -222,17 +224,27 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD |
 								EXEC_FLAG_MARK));
 	gpurhh_check_rights(cscan, (eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0);
-	state->pages = gpurhh_page_feed_create(outerPlanState(node),
+	state->pages = gpurhh_page_feed_create(outerPlanState(node), NIL,
 										   state->plan.n_columns,
 										   state->plan.columns,
 										   estate->es_query_cxt,
 										   &state->stats.feed_why);
-	gpurhh_agg_note_feed(state);
 	if (state->pages == NULL)
 		gpurhh_chain_create(state);
 	state->stats.feed_groups = state->chain_below != NULL;
+	if (n_joins > 0)
+		state->joins = gpurhh_join_create(outerPlanState(node), n_joins,
+										  &state->plan.spec, state->plan.columns,
+										  estate->es_query_cxt, &state->stats.feed_why);
+	if (state->joins != NULL)
+	{
+		state->stats.n_joins = n_joins;
+		state->plan.n_strings = Max(state->plan.n_strings,
+									gpurhh_join_strings(state->joins));
+	}
+	gpurhh_agg_note_feed(state);
 	/* a parameter may be a subquery's result, which is made when it is needed */
-	state->copies = state->stats.feed_rows ||
+	state->copies = state->pages == NULL || state->stats.feed_rows ||
 		estate->es_plannedstmt->subplans != NIL;
 	state->stats.numerics = state->plan.odd_plan != NULL;
 	if (state->plan.n_strings > 0)
@@ -495,6 +507,8 @@ rescan_agg(CustomScanState *node)
 	GpuAggState *state = (GpuAggState *) node;
 
 	release_run(state);
+	if (state->joins != NULL)
+		gpurhh_join_rescan(state->joins);
 	/* a child with changed parameters is rescanned by its first use */
 	if (outerPlanState(node)->chgParam == NULL)
 		ExecReScan(outerPlanState(node));
@@ -505,7 +519,12 @@ rescan_agg(CustomScanState *node)
 static Size
 estimate_dsm_agg(CustomScanState *node, ParallelContext *pcxt)
 {
-	return gpurhh_parallel_bytes();
+	GpuAggState *state = (GpuAggState *) node;
+
+	/* a table may grow, and initialize_dsm_agg() has to know what was estimated */
+	state->parallel.bytes = gpurhh_parallel_bytes(state->joins,
+												  node->ss.ps.state->es_snapshot);
+	return state->parallel.bytes;
 }
 
 /*
@@ -555,15 +574,18 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	AggParallel *parallel = &state->parallel;
 	bool		stays;
 
+	state->joins_open = false;
 	close_shared_query(state);
 	MemoryContextReset(parallel->context);
 	stays = gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
 							 (pcxt->nworkers + 1));
 	if (!stays)
-		parallel->channel = gpurhh_agg_open_query(state, parallel->context);
+		parallel->channel = gpurhh_agg_open_query(state, true, parallel->context);
 	gpurhh_parallel_start(parallel->shared,
 						  state->plan.leader_emits && parallel_leader_participation,
 						  parallel->channel, stays,
+						  state->joins_open ? state->joins : NULL,
+						  node->ss.ps.state->es_snapshot,
 						  share_dictionary(state, pcxt->nworkers + 1));
 	attach_dictionary(state);
 }
@@ -575,7 +597,7 @@ initialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	GpuAggState *state = (GpuAggState *) node;
 
 	state->parallel.shared = coordinate;
-	gpurhh_parallel_init(state->parallel.shared, pcxt->seg);
+	gpurhh_parallel_init(state->parallel.shared, state->parallel.bytes, pcxt->seg);
 	reinitialize_dsm_agg(node, pcxt, coordinate);
 }
 
@@ -587,6 +609,10 @@ initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 
 	parallel->shared = coordinate;
 	parallel->channel = gpurhh_parallel_join(parallel->shared, parallel->context);
+	state->joins_open = gpurhh_parallel_builds(parallel->shared) != NULL;
+	if (state->joins_open)
+		gpurhh_join_attach(state->joins, gpurhh_parallel_builds(parallel->shared),
+						   parallel->context);
 	attach_dictionary(state);
 }
 

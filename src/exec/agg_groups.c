@@ -64,6 +64,15 @@ gpurhh_agg_note_device(GpuAggState *state)
 		levels[1].place = channel != NULL &&
 			gpurhh_channel_level_on_device(channel, &levels[1].map) ?
 			GPU_LEVEL_DEVICE : GPU_LEVEL_HOST;
+	if (state->joins != NULL)
+	{
+		bool		on_device = state->joins_open && channel != NULL &&
+			gpurhh_channel_joins_on_device(channel);
+
+		state->stats.joins_done = on_device;
+		if (on_device)
+			gpurhh_join_note(state->joins, &levels[0].map, state->stats.joins);
+	}
 	state->stats.valid = true;
 }
 

@@ -84,6 +84,20 @@ acquire_block(GpuAggState *state)
 	}
 }
 
+/* Memory of our own for the next rows. */
+static char *
+own_block(GpuAggState *state)
+{
+	AggInput   *input = &state->run.input;
+
+	input->in_pool = false;
+	if (input->own_block == NULL)
+		input->own_block = (char *)
+			TYPEALIGN(64, MemoryContextAlloc(state->run.context,
+											 block_bytes(state) + 64));
+	return input->own_block;
+}
+
 /*
  * Where the next rows go: a block of the pool, or memory of our own where
  * there is no device, or no block, or none is to be held meanwhile.
@@ -101,12 +115,7 @@ next_block(GpuAggState *state)
 		if (input->in_pool)
 			return base;
 	}
-	input->in_pool = false;
-	if (input->own_block == NULL)
-		input->own_block = (char *)
-			TYPEALIGN(64, MemoryContextAlloc(state->run.context,
-											 block_bytes(state) + 64));
-	return input->own_block;
+	return own_block(state);
 }
 
 /*
@@ -133,7 +142,8 @@ static void
 stop_staying(GpuAggState *state)
 {
 	gpurhh_stage_use_query(first_stage(state),
-						   gpurhh_agg_open_query(state, state->run.context), true);
+						   gpurhh_agg_open_query(state, false, state->run.context),
+						   true);
 	state->run.input.stays = false;
 }
 
@@ -174,8 +184,11 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 		stop_staying(state);
 		opened = true;
 	}
-	/* otherwise next_block() has asked for a block already */
-	if ((state->copies || opened) && stage->channel != NULL &&
+	/*
+	 * Otherwise next_block() has asked for a block already.  Rows that have been joined
+	 * here cannot go to a device that takes rows to be joined.
+	 */
+	if ((state->copies || opened) && stage->channel != NULL && !input->joined &&
 		submit_copy(state, &batch))
 		return;
 	batch.base = (uint8_t *) input->own_block;
@@ -199,11 +212,12 @@ gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec)
 
 /*
  * Opens the query with the service, for the map of the first stage and, if a device
- * can make it, that of the second.  The handle is in context.  NULL: no device can
- * be had, and the statistics say why.
+ * can make it, that of the second.  If joins is set and the device may do the joins
+ * below, opens the queries of their build sides, too.  The handles are in context.
+ * NULL: no device can be had, and the statistics say why.
  */
 Channel *
-gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
+gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 {
 	AggPlan    *plan = &state->plan;
 	rhh_map_spec *spec = &plan->spec;
@@ -212,6 +226,7 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 	const char *why = NULL;
 	ChannelArea *area;
 	Channel    *channel = NULL;
+	JoinInput  *input = joins ? state->joins : NULL;
 
 	gpurhh_agg_set_limits(state, spec);
 	area = gpurhh_channel_attach(&why);
@@ -225,6 +240,11 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 		spec->max_batch_rows = Max(layout.capacity_rows,
 								   state->run.input.capacity_rows);
 		spec->max_batch_bytes = area->block_bytes;
+		if (input != NULL && !gpurhh_join_open(input, area, context, &why))
+			input = NULL;
+		if (input != NULL)
+			spec->max_batch_rows = Max(spec->max_batch_rows,
+									   gpurhh_join_batch_rows(input, area->block_bytes));
 		if (second != NULL)
 		{
 			gpurhh_agg_set_limits(state, &second->spec);
@@ -233,9 +253,12 @@ gpurhh_agg_open_query(GpuAggState *state, MemoryContext context)
 			second->spec.max_batch_rows = layout.capacity_rows;
 			second->spec.max_batch_bytes = area->block_bytes;
 		}
-		channel = gpurhh_channel_open(area, spec, second, state->copies, context,
-									  &why);
+		channel = gpurhh_channel_open(area, spec, second,
+									  input ? &input->join_spec : NULL,
+									  input ? input->builds : NULL,
+									  state->copies, context, &why);
 	}
+	state->joins_open = channel != NULL && input != NULL;
 	if (state->chain_above != NULL)
 		state->chain_above->offered = channel != NULL && second != NULL;
 	if (channel == NULL)
@@ -412,13 +435,14 @@ odd_values(GpuAggState *state)
 }
 
 /* The feed's way to be rid of odd values of the row that it appends. */
-static void
+static bool
 add_odd_row(void *arg, Feed *feed, TupleTableSlot *slot)
 {
 	GpuAggState *state = arg;
 
 	gpurhh_odd_add_row(odd_values(state), feed, slot);
 	feed->watched = gpurhh_odd_watched(state->run.odd_values);
+	return true;
 }
 
 /* A further level's way to be rid of odd values of DISTINCT. */
@@ -493,6 +517,109 @@ init_feed(GpuAggState *state, Feed *feed, Size bytes, MemoryContext context,
 												unnumbered, state);
 }
 
+/* All rows of this participant have been fed: closes files that others will read. */
+static void
+end_feed(GpuAggState *state)
+{
+	AggRun	   *run = &state->run;
+
+	gpurhh_parallel_close_late(&run->input.late_file);
+	gpurhh_unnumbered_close(&run->input.choice_file);
+	note_odd(state);
+	hand_over_odd(state);
+	if (run->deferred != NULL)
+		gpurhh_deferred_close(run->deferred);
+}
+
+/* gpurhh_join_read()'s questions about build sides. */
+static bool
+begin_build(void *arg, int j, ParallelTableScanDesc *scan)
+{
+	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
+
+	return shared == NULL || gpurhh_parallel_begin_build(shared, j, scan);
+}
+
+static bool
+end_build(void *arg, int j)
+{
+	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
+
+	return shared == NULL || gpurhh_parallel_end_build(shared, j);
+}
+
+/* Rows that core has joined, on their way to the host table. */
+typedef struct JoinedRows
+{
+	GpuAggState *state;
+	Feed		feed;
+} JoinedRows;
+
+static void
+add_joined_row(void *arg, TupleTableSlot *slot)
+{
+	JoinedRows *rows = arg;
+	GpuAggState *state = rows->state;
+
+	if (rows->feed.base == NULL)
+		gpurhh_feed_start(&rows->feed, own_block(state));
+	gpurhh_feed_slot(&rows->feed, slot);
+	if (rows->feed.n_rows == rows->feed.capacity_rows)
+		hand_over(state, &rows->feed, false);
+}
+
+/*
+ * Has the device do the joins below, and reads this participant's part of their sides.
+ * Rows that are left to core go to the host table in the end.  False: the device does
+ * not do the joins, and the child is to be asked for rows.
+ */
+static bool
+feed_joins(GpuAggState *state)
+{
+	AggRun	   *run = &state->run;
+	JoinReader	reader = {
+		.input = state->joins,
+		.stage = first_stage(state),
+		.dictionary = run->pass.dictionary,
+		.counts = &state->stats.counts,
+		.context = run->context,
+		.copies = state->css.ss.ps.state->es_plannedstmt->subplans != NIL,
+		.arg = state,
+		.begin_build = begin_build,
+		.end_build = end_build
+	};
+
+	if (!state->joins_open || first_stage(state)->channel == NULL)
+	{
+		state->stats.joins_why = "the query is not with the device service";
+		return false;
+	}
+	run->input.joined = gpurhh_join_read(&reader);
+	run->odd |= reader.odd;
+	if (!run->input.joined)
+	{
+		state->stats.joins_why =
+			MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, reader.why);
+		state->stats.feed_pages = false;
+		state->stats.feed_rows = true;
+		return false;
+	}
+	if (reader.left_over != NULL)
+	{
+		JoinedRows *rows = MemoryContextAllocZero(run->context, sizeof(JoinedRows));
+
+		rows->state = state;
+		init_feed(state, &rows->feed, block_bytes(state), run->context,
+				  state->parallel.shared != NULL ? save_string : add_string);
+		gpurhh_left_over_join(reader.left_over, state->joins->joins[0].node,
+							  outerPlanState(state), rows, add_joined_row);
+		if (rows->feed.base != NULL)
+			hand_over(state, &rows->feed, true);
+		run->odd |= rows->feed.strings.odd;
+	}
+	return true;
+}
+
 /* Reads the child to its end. */
 static void
 feed_child(GpuAggState *state)
@@ -501,6 +628,12 @@ feed_child(GpuAggState *state)
 	Channel    *channel;
 	Feed		feed;
 
+	if (state->joins != NULL && feed_joins(state))
+	{
+		gpurhh_agg_note_feed(state);
+		end_feed(state);
+		return;
+	}
 	init_feed(state, &feed, block_bytes(state), run->context,
 			  state->parallel.shared != NULL ? save_string : add_string);
 	run->input.capacity_rows = feed.capacity_rows;
@@ -515,12 +648,7 @@ feed_child(GpuAggState *state)
 	if (feed.base != NULL)
 		hand_over(state, &feed, true);
 	run->odd |= feed.strings.odd;
-	gpurhh_parallel_close_late(&run->input.late_file);
-	gpurhh_unnumbered_close(&run->input.choice_file);
-	note_odd(state);
-	hand_over_odd(state);
-	if (run->deferred != NULL)
-		gpurhh_deferred_close(run->deferred);
+	end_feed(state);
 	channel = first_stage(state)->channel;
 	if (channel != NULL)
 	{
@@ -653,7 +781,8 @@ begin_input(GpuAggState *state)
 										outerPlan(state->css.ss.ps.plan)->plan_rows);
 		if (!input->stays)
 			gpurhh_stage_use_query(first,
-								   gpurhh_agg_open_query(state, state->run.context),
+								   gpurhh_agg_open_query(state, true,
+														 state->run.context),
 								   true);
 	}
 	first->phase = STAGE_MAP;

@@ -54,7 +54,12 @@ struct GpuAggShared
 	bool		alone;
 	bool		stays;			/* alone, as the load is high */
 	dsm_handle	segment;		/* that this lies in, for the workers */
+	Size		bytes;			/* that this has there */
 	ChannelAddress query;		/* unless alone */
+	int			n_builds;		/* build sides of joins that the device may do */
+	ChannelAddress builds[RHH_MAX_JOINS];
+	Size		scans[RHH_MAX_JOINS];	/* where behind this struct a build side has its
+										 * parallel scan; 0: it has none */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedFileSet files;
 
@@ -63,6 +68,8 @@ struct GpuAggShared
 	bool		closed;
 	bool		odd;			/* a participant has fed an odd key */
 	bool		busy;			/* a worker stands for the session (load.c) */
+	int			n_reading[RHH_MAX_JOINS];	/* participants that read a build side */
+	bool		build_taken[RHH_MAX_JOINS]; /* nobody else is to read it */
 	int			emitter_pid;	/* alone: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see unnumbered_strings.c */
@@ -73,31 +80,73 @@ struct GpuAggShared
 	GpuNodeStats alone_stats;	/* alone: where its groups were made, if valid */
 };
 
-/* How many bytes the shared state takes in the DSM segment. */
+/*
+ * How many bytes the shared state takes in the DSM segment, with the parallel scans of
+ * build sides that are read under the snapshot; joins NULL: there are none.
+ */
 Size
-gpurhh_parallel_bytes(void)
+gpurhh_parallel_bytes(const JoinInput *joins, Snapshot snapshot)
 {
-	return sizeof(GpuAggShared);
+	Size		bytes = MAXALIGN(sizeof(GpuAggShared));
+
+	for (int j = 0; joins != NULL && j < joins->n_joins; j++)
+	{
+		Relation	table = gpurhh_join_shared_table(joins, j);
+
+		if (table != NULL)
+			bytes += MAXALIGN(table_parallelscan_estimate(table, snapshot));
+	}
+	return bytes;
 }
 
-/* Leader: before the workers of the first run start. */
+/* Leader: makes the parallel scans of the build sides, in the room that was estimated. */
+static void
+start_builds(GpuAggShared *shared, const JoinInput *joins, Snapshot snapshot)
+{
+	Size		at = MAXALIGN(sizeof(GpuAggShared));
+
+	shared->n_builds = joins != NULL ? joins->n_joins : 0;
+	for (int j = 0; j < shared->n_builds; j++)
+	{
+		Relation	table = gpurhh_join_shared_table(joins, j);
+		Size		bytes = table == NULL ? 0 :
+			MAXALIGN(table_parallelscan_estimate(table, snapshot));
+
+		shared->builds[j] = gpurhh_channel_address(joins->builds[j]);
+		shared->n_reading[j] = 0;
+		shared->build_taken[j] = false;
+		shared->scans[j] = 0;
+		/* a table that has grown since gets no scan, and one participant reads it */
+		if (table == NULL || at + bytes > shared->bytes)
+			continue;
+		table_parallelscan_initialize(table, (ParallelTableScanDesc) ((char *) shared + at),
+									  snapshot);
+		shared->scans[j] = at;
+		at += bytes;
+	}
+}
+
+/* Leader: before the workers of the first run start.  bytes were estimated. */
 void
-gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment)
+gpurhh_parallel_init(GpuAggShared *shared, Size bytes, dsm_segment *segment)
 {
 	memset(shared, 0, sizeof(GpuAggShared));
 	SpinLockInit(&shared->mutex);
 	SharedFileSetInit(&shared->files, segment);
 	shared->dictionary = InvalidDsaPointer;
 	shared->segment = segment ? dsm_segment_handle(segment) : 0;
+	shared->bytes = bytes;
 }
 
 /*
  * Leader: before the workers of each run start.  channel: the query that it
- * opened for the run, or NULL where there is no device, or the query stays.
+ * opened for the run, or NULL where there is no device, or the query stays.  joins: the
+ * query was opened with these, and their tables are read under the snapshot; or NULL.
  */
 void
 gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
-					  Channel *channel, bool stays, dsa_pointer dictionary)
+					  Channel *channel, bool stays, const JoinInput *joins,
+					  Snapshot snapshot, dsa_pointer dictionary)
 {
 	if (shared->n_late_files > 0 || shared->n_choice_files > 0 ||
 		shared->n_argument_files > 0 || shared->n_deferring > 0)
@@ -109,6 +158,7 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->stays = stays;
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
+	start_builds(shared, joins, snapshot);
 	shared->dictionary = dictionary;
 	shared->n_attached = 0;
 	shared->closed = false;
@@ -120,6 +170,50 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->n_deferring = 0;
 	shared->next_deferred = 0;
 	shared->alone_stats.valid = false;
+}
+
+/* The queries of the build sides that the leader has opened; NULL: there are none. */
+const ChannelAddress *
+gpurhh_parallel_builds(GpuAggShared *shared)
+{
+	return shared->n_builds > 0 ? shared->builds : NULL;
+}
+
+/*
+ * Is a participant to read build side j?  If so, *scan gives out its pages, or is NULL:
+ * the participant reads all of it.
+ */
+bool
+gpurhh_parallel_begin_build(GpuAggShared *shared, int j, ParallelTableScanDesc *scan)
+{
+	bool		reads;
+
+	*scan = shared->scans[j] == 0 ? NULL :
+		(ParallelTableScanDesc) ((char *) shared + shared->scans[j]);
+	SpinLockAcquire(&shared->mutex);
+	reads = !shared->build_taken[j];
+	if (reads)
+		shared->n_reading[j]++;
+	if (*scan == NULL)
+		shared->build_taken[j] = true;
+	SpinLockRelease(&shared->mutex);
+	return reads;
+}
+
+/*
+ * A participant has read build side j, or its part of it.  True: no pages are left, and
+ * nobody reads any more.
+ */
+bool
+gpurhh_parallel_end_build(GpuAggShared *shared, int j)
+{
+	bool		last;
+
+	SpinLockAcquire(&shared->mutex);
+	shared->build_taken[j] = true;
+	last = --shared->n_reading[j] == 0;
+	SpinLockRelease(&shared->mutex);
+	return last;
 }
 
 /* May there be participants but this one? */
@@ -220,6 +314,7 @@ add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 								counts->dictionary_bytes);
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
+	sum->left_over += counts->left_over;
 	sum->odd_values += counts->odd_values;
 	sum->odd_compared += counts->odd_compared;
 	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);

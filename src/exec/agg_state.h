@@ -30,6 +30,7 @@
 #include "compat.h"
 #include "exec/emit.h"
 #include "exec/host_table.h"
+#include "exec/join_input.h"
 #include "exec/levels.h"
 #include "exec/odd_arguments.h"
 #include "exec/parallel.h"
@@ -67,6 +68,7 @@ typedef struct AggParallel
 {
 	MemoryContext context;
 	GpuAggShared *shared;		/* NULL: not parallel, or the segment has gone */
+	Size		bytes;			/* of the leader's: that were estimated for shared */
 	Dictionary *dictionary;		/* of all participants; NULL: there is none */
 	Channel    *channel;		/* the query that all feed; NULL: no device, or one
 								 * participant reads alone.  The first stage uses
@@ -88,6 +90,8 @@ typedef struct AggInput
 								 * opened with the service all the same */
 	uint64		stayed_rows;	/* that were read until then */
 	uint32		capacity_rows;	/* of the batches that are fed */
+	bool		joined;			/* the device does the joins below, and has been given
+								 * all rows of the probe side */
 	bool		in_pool;		/* the batch that is made now is in a block */
 	char	   *own_block;		/* of this session, where batches are made that are
 								 * in none; NULL until it is needed */
@@ -170,6 +174,8 @@ typedef struct GpuAggState
 
 	/* as long as the node */
 	PageFeed   *pages;			/* reads the child's pages; NULL: it cannot */
+	JoinInput  *joins;			/* the device may do the joins below; NULL: it cannot */
+	bool		joins_open;		/* the query of this run was opened with them */
 	AggChain   *chain_below;	/* the child's groups may be this node's rows without
 								 * coming here; NULL: they may not */
 	AggChain   *chain_above;	/* this node's groups may be those of a node above */
@@ -193,7 +199,7 @@ extern void gpurhh_agg_note_feed(GpuAggState *state);
 /* ---------- agg_input.c ---------- */
 
 extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec);
-extern Channel *gpurhh_agg_open_query(GpuAggState *state,
+extern Channel *gpurhh_agg_open_query(GpuAggState *state, bool joins,
 									  MemoryContext context);
 extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
 extern void gpurhh_agg_end_pass(GpuAggState *state);

@@ -279,6 +279,66 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	}
 }
 
+/* Shows whether the device does the joins below, and what came of each of them. */
+static void
+explain_joins(ExplainState *es, const GpuNodeStats *stats)
+{
+	bool		done = !es->analyze || !stats->valid || stats->joins_done;
+
+	if (stats->n_joins == 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(es);
+		if (done)
+			appendStringInfo(es->str, "Device Joins: %d\n", stats->n_joins);
+		else
+			appendStringInfo(es->str, "Device Joins: 0 (%s)\n",
+							 stats->joins_why ? stats->joins_why : "no participant read rows");
+	}
+	else
+	{
+		ExplainPropertyInteger("Device Joins", NULL, done ? stats->n_joins : 0, es);
+		if (!done && stats->joins_why != NULL)
+			ExplainPropertyText("Device Joins Declined", stats->joins_why, es);
+	}
+	if (!es->analyze || !stats->valid || !stats->joins_done)
+		return;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainOpenGroup("Joins", "Joins", false, es);
+	for (int j = 0; j < stats->n_joins; j++)
+	{
+		const GpuJoinStats *join = &stats->joins[j];
+
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+		{
+			indent(es);
+			appendStringInfo(es->str, "Join %d: " UINT64_FORMAT " build rows, " UINT64_FORMAT " keys, %.1f MB, " UINT64_FORMAT " rows joined\n",
+							 j + 1, join->build_rows, join->keys,
+							 megabytes(join->bytes), join->rows);
+			continue;
+		}
+		ExplainOpenGroup("Join", NULL, true, es);
+		ExplainPropertyUInteger("Build Rows", NULL, join->build_rows, es);
+		ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
+		ExplainPropertyUInteger("Build Memory", "B", join->bytes, es);
+		ExplainPropertyUInteger("Rows Joined", NULL, join->rows, es);
+		ExplainCloseGroup("Join", NULL, true, es);
+	}
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainCloseGroup("Joins", "Joins", false, es);
+		ExplainPropertyUInteger("Rows Left to the Host", NULL, stats->counts.left_over,
+								es);
+	}
+	else if (stats->counts.left_over > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Rows Left to the Host: " UINT64_FORMAT "\n",
+						 stats->counts.left_over);
+	}
+}
+
 /* Shows whether the child's pages are read, or its rows, and why. */
 static void
 explain_feed(ExplainState *es, const GpuNodeStats *stats)
@@ -341,6 +401,7 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 		ExplainPropertyList("Grouping Sets", sets_text(plan->sets, keys), es);
 	if (aggregates != NIL)
 		ExplainPropertyList("Aggregates", aggregates, es);
+	explain_joins(es, stats);
 	explain_feed(es, stats);
 
 	if (!es->analyze || !stats->valid)

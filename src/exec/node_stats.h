@@ -34,6 +34,7 @@ struct GpuNodeCounts
 	uint64		dictionary_bytes;	/* the most of any run */
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
+	uint64		left_over;		/* rows of a join's probe side that core joined */
 	uint64		odd_values;		/* see odd_arguments.c */
 	uint64		odd_compared;	/* others that may equal one of these */
 	uint64		odd_bytes;		/* the most of any run */
@@ -64,6 +65,15 @@ typedef struct GpuLevelStats
 												 * has no map; "": it has one */
 } GpuLevelStats;
 
+/* Of a join that the device did. */
+typedef struct GpuJoinStats
+{
+	uint64		build_rows;		/* that the map has: those without NULL in a key */
+	uint64		keys;			/* different ones of these */
+	uint64		bytes;
+	uint64		rows;			/* that came out of the join */
+} GpuJoinStats;
+
 /* For EXPLAIN ANALYZE. */
 typedef struct GpuNodeStats
 {
@@ -73,11 +83,15 @@ typedef struct GpuNodeStats
 	bool		feed_pages;		/* pages are read */
 	bool		feed_rows;		/* rows are asked for; perhaps both */
 	const char *feed_why;		/* why rows */
+	int			n_joins;		/* that the device does, or would do */
+	bool		joins_done;		/* it did; then pages and rows are the probe side's */
+	const char *joins_why;		/* why it did not */
 	GpuNodeCounts counts;
 	bool		parallel;
 	bool		strings;		/* are among the columns */
 	bool		numerics;		/* are among the arguments */
 	GpuLevelStats levels[GPURHH_MAX_STAGES];
+	GpuJoinStats joins[RHH_MAX_JOINS];
 } GpuNodeStats;
 
 static inline double

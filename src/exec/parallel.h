@@ -12,6 +12,7 @@
 #include "storage/dsm.h"
 
 #include "channel/channel.h"
+#include "exec/join_input.h"
 #include "exec/node_stats.h"
 
 /* ---------- agg_parallel.c ---------- */
@@ -19,11 +20,16 @@
 /* In the parallel plan's DSM segment. */
 typedef struct GpuAggShared GpuAggShared;
 
-extern Size gpurhh_parallel_bytes(void);
-extern void gpurhh_parallel_init(GpuAggShared *shared, dsm_segment *segment);
+extern Size gpurhh_parallel_bytes(const JoinInput *joins, Snapshot snapshot);
+extern void gpurhh_parallel_init(GpuAggShared *shared, Size bytes, dsm_segment *segment);
 extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 								  Channel *channel, bool stays,
+								  const JoinInput *joins, Snapshot snapshot,
 								  dsa_pointer dictionary);
+extern const ChannelAddress *gpurhh_parallel_builds(GpuAggShared *shared);
+extern bool gpurhh_parallel_begin_build(GpuAggShared *shared, int j,
+										ParallelTableScanDesc *scan);
+extern bool gpurhh_parallel_end_build(GpuAggShared *shared, int j);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
 extern bool gpurhh_parallel_stays(GpuAggShared *shared);
 extern bool gpurhh_parallel_stands_for_session(GpuAggShared *shared);

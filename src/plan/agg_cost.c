@@ -208,17 +208,35 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 			void *arg)
 {
 	Var		   *var = (Var *) expr;
+	int			digits;
+	int			scale;
 
 	if (!IsA(expr, Var) || var->varattno <= 0)
 		return false;
 	*column = 0;
 	if (gpurhh_vector_type(var->vartype, type))
 		return true;
+	if (gpurhh_decimal_type(expr, &digits, &scale) && digits <= GPURHH_DECIMAL128_DIGITS)
+	{
+		*type = digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL : VECTOR_DECIMAL128;
+		return true;
+	}
 	*type = VECTOR_ANY;
 	return only_null;
 }
 
-/* Are all of these expressions computed for a page's rows at a time? */
+/*
+ * Is an expression computed for a page's rows at a time?  If not, *why says why not, as
+ * gpurhh_vector_compile() does.
+ */
+bool
+gpurhh_is_by_pages(Expr *expr, const char **why)
+{
+	return (IsA(expr, Var) && ((Var *) expr)->varattno > 0) ||
+		gpurhh_vector_compile(expr, NULL, 1, find_column, NULL, why) != NULL;
+}
+
+/* Are all of these expressions? */
 static bool
 all_by_pages(List *exprs)
 {
@@ -231,9 +249,7 @@ all_by_pages(List *exprs)
 
 		if (IsA(expr, RestrictInfo))
 			expr = ((RestrictInfo *) expr)->clause;
-		else if (IsA(expr, Var) && ((Var *) expr)->varattno > 0)
-			continue;
-		if (gpurhh_vector_compile(expr, NULL, 1, find_column, NULL, &why) == NULL)
+		if (!gpurhh_is_by_pages(expr, &why))
 			return false;
 	}
 	return true;

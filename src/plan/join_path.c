@@ -236,8 +236,9 @@ static Way *
 make_scan_way(PlannerInfo *root, Path *scan)
 {
 	Way		   *way;
+	Cost		saving = 0;
 
-	if (scan == NULL)
+	if (scan == NULL || !gpurhh_reads_pages(root, scan, &saving))
 		return NULL;
 	way = palloc0(sizeof(Way));
 	way->cost = gpurhh_probe_scan_cost(root, scan);
@@ -523,6 +524,54 @@ gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 	return pipeline && (pipeline->serial || pipeline->partial) ? pipeline : NULL;
 }
 
+/* The table whose columns an expression has: 0: of none, -1: of several. */
+static bool
+find_table_walker(Node *node, int *table)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+	{
+		int			varno = ((Var *) node)->varno;
+
+		*table = *table == 0 || *table == varno ? varno : -1;
+		return false;
+	}
+	return expression_tree_walker(node, find_table_walker, table);
+}
+
+/*
+ * Why an expression cannot be computed of one side's rows, before they are joined; NULL:
+ * it can.  A side that has no row for some of the output would have to have NULL there,
+ * which the expression need not be.
+ */
+static const char *
+expression_problem(PlannerInfo *root, const Way *way, Expr *expr)
+{
+	int			table = 0;
+	const char *why;
+	Cost		saving = 0;
+
+	(void) find_table_walker((Node *) expr, &table);
+	if (table < 0)
+		return "an expression of several tables is computed after the join";
+	if (!gpurhh_is_by_pages(expr, &why))
+		return psprintf("an expression %s", why);
+	while (way->scan == NULL)
+	{
+		if (bms_is_member(table, way->inner->parent->relids))
+		{
+			if (way->jointype != JOIN_INNER)
+				return "an expression is computed after an outer join";
+			if (!gpurhh_reads_pages(root, way->inner, &saving))
+				return "an expression of a build side is computed after the join";
+			return NULL;
+		}
+		way = way->n_workers > 0 ? way->outer->partial : way->outer->serial;
+	}
+	return NULL;
+}
+
 /*
  * Why a device cannot make the columns that are to be fed of the rows that come this
  * way; NULL: it can.
@@ -546,8 +595,13 @@ column_problem(PlanInfo *info, const Way *way)
 			continue;
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
-			return "an expression is computed after the join";
-		if (bms_is_member(var->varno, way->hidden))
+		{
+			const char *problem = expression_problem(info->root, way, expr);
+
+			if (problem != NULL)
+				return problem;
+		}
+		else if (bms_is_member(var->varno, way->hidden))
 			return "a column is of a side that has none";
 	}
 	return NULL;

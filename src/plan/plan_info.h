@@ -168,6 +168,7 @@ typedef struct CorePathCost
 
 extern double gpurhh_parallel_divisor(int n_workers);
 extern bool gpurhh_is_heap(Oid relation);
+extern bool gpurhh_is_by_pages(Expr *expr, const char **why);
 extern bool gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving);
 extern void gpurhh_cost_agg_path(PlanInfo *info, Path *path,
 								 ProjectionPath *subpath,

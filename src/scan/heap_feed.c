@@ -517,6 +517,29 @@ gpurhh_heap_feed_begin(HeapFeed *heap)
 	return (ss->ss_currentScanDesc->rs_flags & SO_ALLOW_PAGEMODE) != 0;
 }
 
+/* The table that is read. */
+Relation
+gpurhh_heap_feed_relation(HeapFeed *heap)
+{
+	return heap->scan->ss.ss_currentRelation;
+}
+
+/*
+ * Before gpurhh_heap_feed_begin(): from now on this process reads those blocks of the
+ * table that a parallel scan gives to it, although the plan's scan is not parallel.
+ * scan NULL: ends that, so that the plan's scan starts at the table's beginning.
+ */
+void
+gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan)
+{
+	ScanState  *ss = &heap->scan->ss;
+
+	if (ss->ss_currentScanDesc != NULL)
+		table_endscan(ss->ss_currentScanDesc);
+	ss->ss_currentScanDesc = scan == NULL ? NULL :
+		table_beginscan_parallel(ss->ss_currentRelation, scan);
+}
+
 /* ---------- loading ---------- */
 
 static inline HeapScanDesc
@@ -1150,7 +1173,7 @@ feed_by_row(HeapFeed *heap, Feed *feed, int n)
 	for (int i = 0; i < n; i++)
 	{
 		store_row(heap, heap->next_row + i);
-		gpurhh_feed_slot(feed, project_row(heap));
+		gpurhh_feed_or_leave(feed, project_row(heap));
 	}
 	clear_row(heap);
 }

@@ -90,7 +90,7 @@ can_inline(List *columns, List *targetlist)
 
 /* Makes the feed of one child's pages; NULL, with *why, if it has to be by rows. */
 static HeapFeed *
-heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
+heap_feed_of(PageFeed *feed, PlanState *child, List *computed, int n_columns,
 			 const GpuColumn *columns, MemoryContext context,
 			 const char **why)
 {
@@ -101,6 +101,8 @@ heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 
 	foreach(lc, above)
 		exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
+	if (computed != NIL)
+		exprs = list_concat(exprs, (List *) inline_mutator((Node *) computed, above));
 	if (feed->result != NULL)
 	{
 		if (!can_inline(exprs, child->plan->targetlist))
@@ -116,12 +118,15 @@ heap_feed_of(PageFeed *feed, PlanState *child, int n_columns,
 }
 
 /*
- * Makes a feed of child's rows in n_columns columns, from the pages below it.
+ * Makes a feed of child's rows in n_columns columns, from the pages below it.  computed
+ * has expressions over the child's columns, as OUTER_VAR, that the child does not return
+ * itself.  They are attributes like the child's, and come after those.  If there are any,
+ * a row for which one of them cannot be computed is left over (Feed.leave_row).
  * Returns NULL if the rows have to be asked for one by one; then *why says why.
  * The feed is allocated in context and lives as long as the child does.
  */
 PageFeed *
-gpurhh_page_feed_create(PlanState *child, int n_columns,
+gpurhh_page_feed_create(PlanState *child, List *computed, int n_columns,
 						const GpuColumn *columns, MemoryContext context,
 						const char **why)
 {
@@ -152,7 +157,7 @@ gpurhh_page_feed_create(PlanState *child, int n_columns,
 	feed->heaps = palloc0(sizeof(HeapFeed *) * Max(feed->n_children, 1));
 	for (int i = 0; i < feed->n_children; i++)
 	{
-		feed->heaps[i] = heap_feed_of(feed, feed->children[i], n_columns,
+		feed->heaps[i] = heap_feed_of(feed, feed->children[i], computed, n_columns,
 									  columns, context, why);
 		any_pages |= feed->heaps[i] != NULL;
 	}
@@ -243,7 +248,7 @@ fill_by_rows(PageFeed *feed, Feed *to)
 		}
 		if (to->base == NULL || to->n_rows == to->capacity_rows)
 			return true;
-		gpurhh_feed_slot(to, feed->pending);
+		gpurhh_feed_or_leave(to, feed->pending);
 		feed->pending = NULL;
 	}
 }
@@ -294,4 +299,19 @@ gpurhh_page_feed_fill(PageFeed *feed, Feed *to)
 						  to->base ? to->n_rows - n_before : 0);
 	}
 	return more;
+}
+
+/* The one table that is read, by pages; NULL: it may be none, or several. */
+Relation
+gpurhh_page_feed_relation(PageFeed *feed)
+{
+	return feed->append == NULL && feed->heaps[0] != NULL ?
+		gpurhh_heap_feed_relation(feed->heaps[0]) : NULL;
+}
+
+/* See gpurhh_heap_feed_share(); for a feed that reads one table. */
+void
+gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan)
+{
+	gpurhh_heap_feed_share(feed->heaps[0], scan);
 }

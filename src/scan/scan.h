@@ -8,6 +8,7 @@
 #ifndef GPURHH_SCAN_SCAN_H
 #define GPURHH_SCAN_SCAN_H
 
+#include "access/tableam.h"
 #include "nodes/execnodes.h"
 
 #include "batch/batch.h"
@@ -25,6 +26,8 @@ extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
 extern TupleTableSlot *gpurhh_project_above(ResultState *result,
 											TupleTableSlot *slot);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
+extern Relation gpurhh_heap_feed_relation(HeapFeed *heap);
+extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
 
 /* ---------- page_feed.c ---------- */
@@ -32,12 +35,14 @@ extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
 /* Reads the pages of the scans below a node. */
 typedef struct PageFeed PageFeed;
 
-extern PageFeed *gpurhh_page_feed_create(PlanState *child, int n_columns,
-										 const GpuColumn *columns,
+extern PageFeed *gpurhh_page_feed_create(PlanState *child, List *computed,
+										 int n_columns, const GpuColumn *columns,
 										 MemoryContext context,
 										 const char **why);
 extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
+extern Relation gpurhh_page_feed_relation(PageFeed *feed);
+extern void gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan);
 
 #endif							/* GPURHH_SCAN_SCAN_H */

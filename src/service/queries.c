@@ -23,6 +23,9 @@
  * map's groups for a second map.  Rows that the second map refuses go to the session.
  * After the last row the query goes through FINISHING and READING once more.
  *
+ * A query whose rows the device joins stays in NONE until its build sides are finished
+ * (service_joins.c).  The query of a build side ends in READING, where nothing is read.
+ *
  * All functions of this file are called with signals blocked, because they call
  * devices.
  *
@@ -104,21 +107,33 @@ gpurhh_service_make_map(ServiceQuery *sq, const rhh_map_spec *wanted,
 	return sq->device->ops->map_create(sq->device->device, &spec, map, err);
 }
 
-/* Begins with a new query: makes its map, or declines the query. */
-static void
+/*
+ * Begins with a new query: makes its map, or declines the query.  Returns false if it is
+ * too early, because a build side that it probes is not finished.
+ */
+static bool
 start_query(DeviceService *service, int q)
 {
 	ChannelArea *area = service->area;
 	ServiceQuery *sq = &service->queries[q];
 	ChannelQuery *query = &area->queries[q];
+	bool		joins = query->join_state != QUERY_JOINS_NONE;
+	const char *no_joins = NULL;
 	char		note[GPURHH_MESSAGE_LEN];
 	rhh_error	err = {0};
+	rhh_error	join_err = {0};
 
+	if (joins && !gpurhh_service_look_at_builds(service, q, &no_joins))
+		return false;
 	memset(sq, 0, sizeof(ServiceQuery));
 	sq->result_block = -1;
 	sq->state = MAP_DECLINED;
-	sq->device = gpurhh_service_choose_device(service, query->device, note,
-											  sizeof(note));
+	note[0] = '\0';
+	if (joins && no_joins == NULL)
+		sq->device = service->queries[query->joins.build[0]].device;
+	else
+		sq->device = gpurhh_service_choose_device(service, query->device, note,
+												  sizeof(note));
 	if (sq->device != NULL)
 	{
 		rhh_status	status;
@@ -134,16 +149,30 @@ start_query(DeviceService *service, int q)
 				gpurhh_service_note_device_error(sq->device, err.message);
 		}
 	}
+	if (joins && no_joins == NULL)
+		no_joins = sq->state != MAP_OPEN ? note :
+			gpurhh_service_start_joins(service, q, &join_err);
+	if (join_err.status == RHH_DEVICE_ERROR)
+		gpurhh_service_note_device_error(sq->device, join_err.message);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (joins)
+	{
+		query->join_state = no_joins ? QUERY_JOINS_OFF : QUERY_JOINS_ON_DEVICE;
+		strlcpy(query->joins_message, no_joins ? no_joins : "", GPURHH_MESSAGE_LEN);
+		ConditionVariableBroadcast(&query->news);
+	}
 	strlcpy(query->message, note, GPURHH_MESSAGE_LEN);
 	strlcpy(query->used_device,
 			sq->state == MAP_OPEN ? sq->device->name : "host",
 			sizeof(query->used_device));
 	query->declined = sq->state == MAP_DECLINED;
+	if (query->declined && gpurhh_service_is_build(query))
+		gpurhh_query_spoil(query, note);
 	if (service->device_error[0] != '\0')
 		gpurhh_service_fail_query(query, service->device_error);
 	LWLockRelease(&area->lock);
+	return true;
 }
 
 /*
@@ -182,7 +211,10 @@ submit_batches(DeviceService *service, int q)
 		{
 			(void) gpurhh_block_pop(area, &query->queued);
 			area->blocks[block].all_rows = true;
-			gpurhh_service_return_block(area, query, block);
+			if (gpurhh_service_is_build(query))
+				gpurhh_block_done(area, query, block);
+			else
+				gpurhh_service_return_block(area, query, block);
 		}
 		LWLockRelease(&area->lock);
 		if (block < 0)
@@ -227,7 +259,8 @@ finish_query(DeviceService *service, int q)
 	rhh_error	err = {0};
 	rhh_status	status = RHH_OK;
 
-	if (sq->in_flight > 0 || query->queued.head >= 0)
+	/* a batch that will be submitted again is with the session meanwhile */
+	if (sq->in_flight > 0 || query->queued.head >= 0 || query->n_unjoined > 0)
 		return false;
 	if (sq->state != MAP_DECLINED)
 		status = sq->device->ops->map_finish(sq->map, &err);
@@ -313,6 +346,8 @@ drop_query(DeviceService *service, int q)
 	ServiceQuery *sq = &service->queries[q];
 	ChannelQuery *query = &area->queries[q];
 
+	if (sq->n_probing > 0)
+		return false;			/* ends with the queries that probe it */
 	if (sq->in_flight > 0)
 	{
 		if (!sq->cancelled)
@@ -334,6 +369,7 @@ drop_query(DeviceService *service, int q)
 		sq->device->ops->map_destroy(sq->map);
 	if (sq->first_map != NULL)
 		sq->device->ops->map_destroy(sq->first_map);
+	gpurhh_service_end_joins(service, q);
 	gpurhh_service_end_level(sq);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
@@ -391,11 +427,8 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		return drop_query(service, q);
 	if (failed)
 		return false;
-	if (sq->state == MAP_NONE)
-	{
-		start_query(service, q);
+	if (sq->state == MAP_NONE && start_query(service, q))
 		progress = true;
-	}
 	if (sq->state == MAP_OPEN || sq->state == MAP_DECLINED)
 	{
 		if (submit_batches(service, q))
@@ -410,7 +443,8 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		if (sq->level == NULL && finish_query(service, q))
 			progress = true;
 	}
-	if (sq->state == MAP_READING && sq->in_flight == 0)
+	if (sq->state == MAP_READING && sq->in_flight == 0 &&
+		!gpurhh_service_is_build(query))
 	{
 		if (wanted == QUERY_LEVEL_WANTED)
 		{
@@ -477,12 +511,31 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				if (sq->state == MAP_MAKING_LEVEL)
 					gpurhh_service_piece_fed(sq, event);
 				else if (event->status == RHH_OK && event->n_refused > 0 &&
+						 gpurhh_service_is_build(query))
+				{
+					gpurhh_query_spoil(query, "the device had no room for all rows of a build side");
+					gpurhh_block_done(area, query, event->tag);
+				}
+				else if (event->status == RHH_OK && event->n_refused > 0 &&
 						 query->state == QUERY_ACTIVE)
+				{
+					ChannelBlock *block = &area->blocks[event->tag];
+
+					block->n_refused = event->n_refused;
+					block->more = event->more;
+					block->batch.from = event->next;
+					query->n_unjoined += event->more ? 1 : 0;
 					gpurhh_service_return_block(area, query, event->tag);
+				}
 				else
 					gpurhh_block_done(area, query, event->tag);
 				break;
 			case RHH_EVENT_FINISH:
+				if (event->status == RHH_NO_MEMORY && gpurhh_service_is_build(query))
+				{
+					gpurhh_query_spoil(query, "the device had no memory to finish a build side");
+					event->status = RHH_OK;
+				}
 				if (event->status != RHH_OK)
 					break;
 				sq->state = MAP_READING;

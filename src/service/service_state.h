@@ -41,6 +41,7 @@ typedef struct ServiceQuery
 								 * one level, or this map has been read and freed */
 	LevelWork  *level;			/* while rows are made of the first map's groups */
 	int			in_flight;		/* commands that the device has not completed */
+	int			n_probing;		/* maps of other queries that probe this one's */
 	bool		cancelled;
 	int			result_block;	/* which the device fills with result, or -1 */
 	rhh_result	result;
@@ -106,6 +107,15 @@ extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
 extern rhh_status gpurhh_service_make_map(ServiceQuery *sq,
 										  const rhh_map_spec *wanted,
 										  rhh_map **map, rhh_error *err);
+
+/* ---------- service_joins.c ---------- */
+
+extern bool gpurhh_service_is_build(const ChannelQuery *query);
+extern bool gpurhh_service_look_at_builds(DeviceService *service, int q,
+										  const char **why);
+extern const char *gpurhh_service_start_joins(DeviceService *service, int q,
+											  rhh_error *err);
+extern void gpurhh_service_end_joins(DeviceService *service, int q);
 
 /* ---------- service_levels.c ---------- */
 

@@ -1,0 +1,263 @@
+/*
+ * rhh_program.c
+ *		Programs on the host: checked, and run operation by operation over some rows at a
+ *		time, so that each operation is a loop over columns.
+ */
+#include "rhh_program.h"
+
+/* Rows that are computed at a time: what all operations need stays in the L2 cache. */
+#define CHUNK_ROWS 128
+
+typedef struct rhh_buffer
+{
+	rhh_int128 *wide;			/* one of the two */
+	int64_t    *narrow;
+	uint8_t    *nulls;			/* a byte for each row */
+} rhh_buffer;
+
+/* The class of an operation's operand, as a letter of RHH_OPERATIONS(). */
+typedef struct rhh_signature
+{
+	char		a;
+	char		b;
+} rhh_signature;
+
+#define SIGNATURE(name, tr, ta, tb) {#ta[0], #tb[0]},
+
+static const rhh_signature signatures[] = {
+	{'_', '_'}, {'_', '_'}, {'_', '_'}, RHH_OPERATIONS(SIGNATURE)
+};
+
+/* What an operation's result takes in scratch memory. */
+static size_t
+buffer_bytes(uint8_t code)
+{
+	return CHUNK_ROWS * ((rhh_op_is_wide(code) ? sizeof(rhh_int128) : sizeof(int64_t)) + 1);
+}
+
+size_t
+rhh_program_scratch(const rhh_program *program)
+{
+	size_t		bytes = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		bytes += buffer_bytes(program->ops[i].code);
+	return bytes;
+}
+
+static bool
+get_bit(const uint8_t *bitmap, size_t i)
+{
+	return (bitmap[i / 8] >> (i % 8)) & 1;
+}
+
+static void
+load_column(const rhh_buffer *to, const uint8_t *values, uint32_t bytes,
+			const uint8_t *nulls, size_t first, uint32_t n)
+{
+#define LOAD(T) \
+	for (uint32_t i = 0; i < n; i++) \
+		to->narrow[i] = ((const T *) values)[first + i]
+
+	switch (bytes)
+	{
+		case 1:
+			LOAD(int8_t);
+			break;
+		case 2:
+			LOAD(int16_t);
+			break;
+		case 4:
+			LOAD(int32_t);
+			break;
+		default:
+			LOAD(int64_t);
+			break;
+	}
+#undef LOAD
+	if (nulls == NULL)
+		memset(to->nulls, 0, n);
+	else
+	{
+		for (uint32_t i = 0; i < n; i++)
+			to->nulls[i] = get_bit(nulls, first + i);
+	}
+}
+
+static void
+load_constant(const rhh_program *program, uint32_t number, const rhh_buffer *to, uint32_t n)
+{
+	const uint64_t *words = program->constants[number];
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		if (to->wide != NULL)
+			to->wide[i] = (rhh_int128) ((rhh_uint128) words[1] << 64 | words[0]);
+		else
+			to->narrow[i] = (int64_t) words[0];
+	}
+	memset(to->nulls, program->null_constant[number], n);
+}
+
+/* The arrays of an operand or a result, by the letters of RHH_OPERATIONS(). */
+#define ARRAY_N(buffer) ((buffer)->narrow)
+#define ARRAY_W(buffer) ((buffer)->wide)
+#define VALUE_N(buffer) ((buffer)->narrow[i])
+#define VALUE_W(buffer) ((buffer)->wide[i])
+#define VALUE__(buffer) 0
+
+/*
+ * Marks in bad, a byte for each row, where the operation is.  b is a null pointer if it
+ * takes one operand.
+ */
+static void
+run_op(uint8_t code, const rhh_buffer *a, const rhh_buffer *b, const rhh_buffer *to,
+	   uint32_t n, uint8_t *bad)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to->nulls[i] = a->nulls[i] | (b != NULL ? b->nulls[i] : 0);
+
+#define RUN(name, tr, ta, tb) \
+		case RHH_OP_##name: \
+			for (uint32_t i = 0; i < n; i++) \
+				bad[i] |= (uint8_t) (rhh_do_##name(VALUE_##ta(a), VALUE_##tb(b), \
+												   &ARRAY_##tr(to)[i]) & \
+									 !to->nulls[i]); \
+			break;
+
+	switch (code)
+	{
+			RHH_OPERATIONS(RUN)
+		default:
+			break;
+	}
+#undef RUN
+}
+
+static void
+store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *nulls,
+			 size_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		rhh_store_value(values, bytes, first + i, from->nulls[i] ? 0 : from->narrow[i]);
+	if (nulls == NULL)
+		return;
+	/* chunks begin at multiples of 8 rows */
+	memset(nulls + first / 8, 0, (n + 7) / 8);
+	for (uint32_t i = 0; i < n; i++)
+		nulls[(first + i) / 8] |= (uint8_t) (from->nulls[i] << (i % 8));
+}
+
+uint32_t
+rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
+				uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+				void *scratch, uint8_t *bad)
+{
+	rhh_buffer	buffers[RHH_MAX_OPS];
+	uint8_t    *at = scratch;
+	uint32_t	n_bad = 0;
+
+	/* those that need more alignment come first */
+	for (int wide = 1; wide >= 0; wide--)
+	{
+		for (uint32_t i = 0; i < program->n_ops; i++)
+		{
+			if (rhh_op_is_wide(program->ops[i].code) != wide)
+				continue;
+			buffers[i].wide = wide ? (rhh_int128 *) at : NULL;
+			buffers[i].narrow = wide ? NULL : (int64_t *) at;
+			at += CHUNK_ROWS * (wide ? sizeof(rhh_int128) : sizeof(int64_t));
+		}
+	}
+	for (uint32_t i = 0; i < program->n_ops; i++)
+	{
+		buffers[i].nulls = at;
+		at += CHUNK_ROWS;
+	}
+	memset(bad, 0, (n + 7) / 8);
+	for (uint32_t first = 0; first < n; first += CHUNK_ROWS)
+	{
+		uint32_t	rows = n - first < CHUNK_ROWS ? n - first : CHUNK_ROWS;
+		uint8_t		bad_rows[CHUNK_ROWS] = {0};
+
+		for (uint32_t i = 0; i < program->n_ops; i++)
+		{
+			const rhh_op *op = &program->ops[i];
+
+			if (op->code == RHH_OP_COLUMN)
+				load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a],
+							first, rows);
+			else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
+				load_constant(program, op->a, &buffers[i], rows);
+			else
+				run_op(op->code, &buffers[op->a],
+					   signatures[op->code].b == '_' ? NULL : &buffers[op->b],
+					   &buffers[i], rows, bad_rows);
+		}
+		for (uint32_t r = 0; r < program->n_results; r++)
+		{
+			uint32_t	c = program->results[r].column;
+
+			store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
+						 nulls[c], first, rows);
+		}
+		for (uint32_t i = 0; i < rows; i++)
+		{
+			bad[(first + i) / 8] |= (uint8_t) (bad_rows[i] << (i % 8));
+			n_bad += bad_rows[i];
+		}
+	}
+	return n_bad;
+}
+
+bool
+rhh_program_check(const rhh_program *program, uint32_t n_columns,
+				  const uint8_t *column_bytes, const char **why)
+{
+	bool		written[256] = {false};
+
+	*why = NULL;
+	if (program->n_ops > RHH_MAX_OPS || program->n_constants > RHH_MAX_CONSTANTS ||
+		program->n_results > RHH_MAX_RESULTS)
+		*why = "a program is too long";
+	for (uint32_t r = 0; *why == NULL && r < program->n_results; r++)
+	{
+		uint32_t	c = program->results[r].column;
+
+		if (c >= n_columns || column_bytes[c] > 8 || written[c])
+			*why = "a result of a program is no column, or is one twice";
+		else if (program->results[r].op >= program->n_ops ||
+				 rhh_op_is_wide(program->ops[program->results[r].op].code))
+			*why = "a result of a program is not a number of 64 bits";
+		written[c] = true;
+	}
+	for (uint32_t i = 0; *why == NULL && i < program->n_ops; i++)
+	{
+		const rhh_op *op = &program->ops[i];
+		rhh_signature is;
+
+		if (op->code >= RHH_N_OPS)
+		{
+			*why = "a program has an unknown operation";
+			break;
+		}
+		is = signatures[op->code];
+		if (op->code == RHH_OP_COLUMN)
+		{
+			if (op->a >= n_columns || column_bytes[op->a] > 8 || written[op->a])
+				*why = "a program reads what is no column, or its own result";
+		}
+		else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
+		{
+			if (op->a >= program->n_constants)
+				*why = "a program has a constant that is not there";
+		}
+		else if (op->a >= i || rhh_op_is_wide(program->ops[op->a].code) != (is.a == 'W') ||
+				 (is.b != '_' &&
+				  (op->b >= i || rhh_op_is_wide(program->ops[op->b].code) != (is.b == 'W'))))
+			*why = "an operand of a program is no result before it, or of another width";
+		else if (is.b == '_' && op->b >= i)
+			*why = "an operation of a program has a second operand that it does not take";
+	}
+	return *why == NULL;
+}

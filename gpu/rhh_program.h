@@ -1,0 +1,539 @@
+/*
+ * rhh_program.h
+ *		Programs: what is computed of a row's columns, the same on host and device.
+ *
+ * A program is a list of operations.  Each of them has one result for each row, a number
+ * of 64 or 128 bits or NULL, and takes results of operations before it as its operands.
+ * Results become columns (rhh_program).
+ *
+ * Operations are strict: of a NULL operand comes NULL.  An operation whose result would
+ * be an error for PostgreSQL, might be one, or is a number that is not represented here,
+ * is *bad* in that row.  Nobody takes such a row's columns for what they are: the row is
+ * handed back, and its caller finds out what it really has.
+ *
+ * Integers and booleans are sign-extended to 64 bits, floats are the bits of a double or,
+ * in the low 32 bits, of a float.  A decimal is an integer, the value times a power of
+ * ten that the program's author keeps in mind; the greatest integer of 64 or of 128 bits
+ * stands for NaN.
+ */
+#ifndef RHH_PROGRAM_H
+#define RHH_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "rhh_hash.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RHH_MAX_OPS			96
+#define RHH_MAX_CONSTANTS	32
+#define RHH_MAX_RESULTS		32
+
+#define RHH_DECIMAL_NAN		INT64_MAX
+#define RHH_LIMB_BITS		61	/* of a decimal's absolute value in a column */
+
+__extension__ typedef __int128 rhh_int128;
+__extension__ typedef unsigned __int128 rhh_uint128;
+
+#define RHH_DECIMAL128_NAN	((rhh_int128) (~(rhh_uint128) 0 >> 1))
+
+/*
+ * The operations: name, result (N: 64 bits, W: 128 bits), operands (a and b; - if there is
+ * none), and what computes them (rhh_do_...).
+ */
+#define RHH_OPERATIONS(X) \
+	X(ADD_INT2, N, N, N) \
+	X(SUB_INT2, N, N, N) \
+	X(MUL_INT2, N, N, N) \
+	X(DIV_INT2, N, N, N) \
+	X(ADD_INT4, N, N, N) \
+	X(SUB_INT4, N, N, N) \
+	X(MUL_INT4, N, N, N) \
+	X(DIV_INT4, N, N, N) \
+	X(ADD_INT8, N, N, N) \
+	X(SUB_INT8, N, N, N) \
+	X(MUL_INT8, N, N, N) \
+	X(DIV_INT8, N, N, N) \
+	X(MOD_INT8, N, N, N)		/* of all widths: it cannot overflow */ \
+	X(NEG_INT2, N, N, _) \
+	X(NEG_INT4, N, N, _) \
+	X(NEG_INT8, N, N, _) \
+	X(AS_INT2, N, N, _) 		/* of a wider integer */ \
+	X(AS_INT4, N, N, _) \
+	X(ADD_FLOAT4, N, N, N) \
+	X(SUB_FLOAT4, N, N, N) \
+	X(MUL_FLOAT4, N, N, N) \
+	X(DIV_FLOAT4, N, N, N) \
+	X(NEG_FLOAT4, N, N, _) \
+	X(ADD_FLOAT8, N, N, N) \
+	X(SUB_FLOAT8, N, N, N) \
+	X(MUL_FLOAT8, N, N, N) \
+	X(DIV_FLOAT8, N, N, N) \
+	X(NEG_FLOAT8, N, N, _) \
+	X(INT_AS_FLOAT8, N, N, _) \
+	X(FLOAT4_AS_FLOAT8, N, N, _) \
+	X(ADD_DECIMAL, N, N, N) \
+	X(SUB_DECIMAL, N, N, N) \
+	X(MUL_DECIMAL, N, N, N) \
+	X(NEG_DECIMAL, N, N, _) \
+	X(RESCALE_DECIMAL, N, N, N) /* b: a power of ten */ \
+	X(ADD_DECIMAL128, W, W, W) \
+	X(SUB_DECIMAL128, W, W, W) \
+	X(MUL_DECIMAL128, W, W, W) \
+	X(MUL_TO_DECIMAL128, W, N, N) \
+	X(NEG_DECIMAL128, W, W, _) \
+	X(RESCALE_DECIMAL128, W, W, W) \
+	X(INT_AS_DECIMAL128, W, N, _) \
+	X(DECIMAL_AS_DECIMAL128, W, N, _) \
+	X(LIMB_1_OF_1, N, W, _)		/* a limb of as many as the column has */ \
+	X(LIMB_1_OF_2, N, W, _) \
+	X(LIMB_2_OF_2, N, W, _) \
+	X(LIMB_1_OF_3, N, W, _) \
+	X(LIMB_2_OF_3, N, W, _) \
+	X(LIMB_3_OF_3, N, W, _)
+
+#define RHH_OP_NAME(name, r, a, b) RHH_OP_##name,
+
+typedef enum rhh_op_code
+{
+	RHH_OP_COLUMN,				/* a: the column's number */
+	RHH_OP_CONSTANT,			/* a: the constant's number */
+	RHH_OP_CONSTANT128,			/* the same, of 128 bits */
+	RHH_OPERATIONS(RHH_OP_NAME)
+	RHH_N_OPS
+} rhh_op_code;
+
+typedef struct rhh_op
+{
+	uint8_t		code;			/* rhh_op_code */
+	uint8_t		a;				/* operands: numbers of operations before this one */
+	uint8_t		b;				/* 0 if there is none */
+} rhh_op;
+
+/*
+ * A program.  It reads columns of 1, 2, 4 or 8 bytes and writes others, which nothing
+ * else writes.
+ */
+typedef struct rhh_program
+{
+	uint32_t	n_ops;
+	rhh_op		ops[RHH_MAX_OPS];
+	uint32_t	n_constants;
+	uint64_t	constants[RHH_MAX_CONSTANTS][2];	/* low, high word */
+	uint8_t		null_constant[RHH_MAX_CONSTANTS];
+	uint32_t	n_results;
+	struct
+	{
+		uint8_t		op;			/* whose results; of 64 bits */
+		uint8_t		column;		/* which they become, of 1, 2, 4 or 8 bytes */
+	}			results[RHH_MAX_RESULTS];
+} rhh_program;
+
+/* Is the result of an operation a number of 128 bits? */
+static inline bool
+rhh_op_is_wide(uint8_t code)
+{
+#define RHH_OP_WIDE_N false
+#define RHH_OP_WIDE_W true
+#define RHH_OP_WIDE(name, r, a, b) RHH_OP_WIDE_##r,
+	static const bool wide[] = {false, false, true, RHH_OPERATIONS(RHH_OP_WIDE)};
+
+	return wide[code];
+#undef RHH_OP_WIDE
+}
+
+/* ---------- the operations: each returns whether it is bad ---------- */
+
+#define RHH_DO(name, TR, TA, TB) \
+	RHH_HD bool \
+	rhh_do_##name(TA a, TB b, TR *r)
+
+#define RHH_DO_INTEGER(bits) \
+	RHH_DO(ADD_INT##bits, int64_t, int64_t, int64_t) \
+	{ \
+		*r = (int64_t) ((uint64_t) a + (uint64_t) b); \
+		return RHH_FIT_##bits(*r, ((a ^ *r) & (b ^ *r)) < 0); \
+	} \
+	RHH_DO(SUB_INT##bits, int64_t, int64_t, int64_t) \
+	{ \
+		*r = (int64_t) ((uint64_t) a - (uint64_t) b); \
+		return RHH_FIT_##bits(*r, ((a ^ b) & (a ^ *r)) < 0); \
+	} \
+	RHH_DO(MUL_INT##bits, int64_t, int64_t, int64_t) \
+	{ \
+		rhh_int128	product = (rhh_int128) a * b; \
+		\
+		*r = (int64_t) product; \
+		return RHH_FIT_##bits(*r, product != *r); \
+	} \
+	RHH_DO(DIV_INT##bits, int64_t, int64_t, int64_t) \
+	{ \
+		bool		bad = b == 0 || (b == -1 && a == RHH_LEAST_##bits); \
+		\
+		*r = bad ? 0 : a / b; \
+		return bad; \
+	} \
+	RHH_DO(NEG_INT##bits, int64_t, int64_t, int64_t) \
+	{ \
+		(void) b; \
+		*r = (int64_t) (0 - (uint64_t) a); \
+		return a == RHH_LEAST_##bits; \
+	}
+
+#define RHH_LEAST_2 INT16_MIN
+#define RHH_LEAST_4 INT32_MIN
+#define RHH_LEAST_8 INT64_MIN
+#define RHH_FIT_2(value, wrapped) ((value) != (int16_t) (value))
+#define RHH_FIT_4(value, wrapped) ((value) != (int32_t) (value))
+#define RHH_FIT_8(value, wrapped) (wrapped)
+
+RHH_DO_INTEGER(2)
+RHH_DO_INTEGER(4)
+RHH_DO_INTEGER(8)
+
+RHH_DO(MOD_INT8, int64_t, int64_t, int64_t)
+{
+	*r = b == 0 || b == -1 ? 0 : a % b;
+	return b == 0;
+}
+
+RHH_DO(AS_INT2, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = a;
+	return a != (int16_t) a;
+}
+
+RHH_DO(AS_INT4, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = a;
+	return a != (int32_t) a;
+}
+
+RHH_HD double
+rhh_as_double(int64_t bits)
+{
+	double		value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+RHH_HD int64_t
+rhh_of_double(double value)
+{
+	int64_t		bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+RHH_HD float
+rhh_as_float(int64_t bits)
+{
+	uint32_t	low = (uint32_t) bits;
+	float		value;
+
+	memcpy(&value, &low, sizeof(value));
+	return value;
+}
+
+RHH_HD int64_t
+rhh_of_float(float value)
+{
+	uint32_t	bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+/* Infinite results may be overflows, and results of 0 underflows. */
+RHH_HD bool
+rhh_is_infinite(double value)
+{
+	return value - value != 0 && value == value;
+}
+
+#define RHH_DO_FLOAT(type, T, as, of) \
+	RHH_DO(ADD_##type, int64_t, int64_t, int64_t) \
+	{ \
+		T			value = as(a) + as(b); \
+		\
+		*r = of(value); \
+		return rhh_is_infinite(value); \
+	} \
+	RHH_DO(SUB_##type, int64_t, int64_t, int64_t) \
+	{ \
+		T			value = as(a) - as(b); \
+		\
+		*r = of(value); \
+		return rhh_is_infinite(value); \
+	} \
+	RHH_DO(MUL_##type, int64_t, int64_t, int64_t) \
+	{ \
+		T			value = as(a) * as(b); \
+		\
+		*r = of(value); \
+		return rhh_is_infinite(value) || (value == 0 && as(a) != 0 && as(b) != 0); \
+	} \
+	RHH_DO(DIV_##type, int64_t, int64_t, int64_t) \
+	{ \
+		T			value = as(a) / as(b); \
+		\
+		*r = of(value); \
+		return as(b) == 0 || rhh_is_infinite(value) || (value == 0 && as(a) != 0); \
+	} \
+	RHH_DO(NEG_##type, int64_t, int64_t, int64_t) \
+	{ \
+		(void) b; \
+		*r = of(-as(a)); \
+		return false; \
+	}
+
+RHH_DO_FLOAT(FLOAT4, float, rhh_as_float, rhh_of_float)
+RHH_DO_FLOAT(FLOAT8, double, rhh_as_double, rhh_of_double)
+
+RHH_DO(INT_AS_FLOAT8, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = rhh_of_double((double) a);
+	return false;
+}
+
+RHH_DO(FLOAT4_AS_FLOAT8, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = rhh_of_double(rhh_as_float(a));
+	return false;
+}
+
+/* ---------- decimals: arithmetic with NaN is bad, and so is what does not fit ---------- */
+
+RHH_HD bool
+rhh_is_nan_decimal(int64_t a, int64_t b, int64_t r)
+{
+	return a == RHH_DECIMAL_NAN || b == RHH_DECIMAL_NAN || r == RHH_DECIMAL_NAN;
+}
+
+RHH_HD bool
+rhh_is_nan_decimal128(rhh_int128 a, rhh_int128 b, rhh_int128 r)
+{
+	return a == RHH_DECIMAL128_NAN || b == RHH_DECIMAL128_NAN || r == RHH_DECIMAL128_NAN;
+}
+
+RHH_DO(ADD_DECIMAL, int64_t, int64_t, int64_t)
+{
+	bool		bad = rhh_do_ADD_INT8(a, b, r);
+
+	return bad || rhh_is_nan_decimal(a, b, *r);
+}
+
+RHH_DO(SUB_DECIMAL, int64_t, int64_t, int64_t)
+{
+	bool		bad = rhh_do_SUB_INT8(a, b, r);
+
+	return bad || rhh_is_nan_decimal(a, b, *r);
+}
+
+RHH_DO(MUL_DECIMAL, int64_t, int64_t, int64_t)
+{
+	bool		bad = rhh_do_MUL_INT8(a, b, r);
+
+	return bad || rhh_is_nan_decimal(a, b, *r);
+}
+
+RHH_DO(NEG_DECIMAL, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = (int64_t) (0 - (uint64_t) a);
+	return a == RHH_DECIMAL_NAN || a == INT64_MIN;
+}
+
+RHH_DO(RESCALE_DECIMAL, int64_t, int64_t, int64_t)
+{
+	return rhh_do_MUL_DECIMAL(a, b, r);
+}
+
+RHH_DO(ADD_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)
+{
+	*r = (rhh_int128) ((rhh_uint128) a + (rhh_uint128) b);
+	return ((a ^ *r) & (b ^ *r)) < 0 || rhh_is_nan_decimal128(a, b, *r);
+}
+
+RHH_DO(SUB_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)
+{
+	*r = (rhh_int128) ((rhh_uint128) a - (rhh_uint128) b);
+	return ((a ^ b) & (a ^ *r)) < 0 || rhh_is_nan_decimal128(a, b, *r);
+}
+
+/* The bits that a number's absolute value takes, or one more. */
+RHH_HD int
+rhh_bits_of(rhh_int128 a)
+{
+	rhh_uint128 rest = a < 0 ? ~(rhh_uint128) a : (rhh_uint128) a;
+	int			bits = 1;
+
+	for (int half = 64; half > 0; half /= 2)
+	{
+		if (rest >> half != 0)
+		{
+			bits += half;
+			rest >>= half;
+		}
+	}
+	return bits;
+}
+
+/* Bad, too, if it would take a division to see that the product fits. */
+RHH_DO(MUL_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)
+{
+	*r = (rhh_int128) ((rhh_uint128) a * (rhh_uint128) b);
+	return (!(a == (int64_t) a && b == (int64_t) b) &&
+			rhh_bits_of(a) + rhh_bits_of(b) > 126) || rhh_is_nan_decimal128(a, b, *r);
+}
+
+RHH_DO(MUL_TO_DECIMAL128, rhh_int128, int64_t, int64_t)
+{
+	*r = (rhh_int128) a * b;
+	return a == RHH_DECIMAL_NAN || b == RHH_DECIMAL_NAN;
+}
+
+RHH_DO(NEG_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)
+{
+	(void) b;
+	*r = (rhh_int128) (0 - (rhh_uint128) a);
+	return a == RHH_DECIMAL128_NAN || (a < 0 && *r < 0);
+}
+
+RHH_DO(RESCALE_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)
+{
+	return rhh_do_MUL_DECIMAL128(a, b, r);
+}
+
+RHH_DO(INT_AS_DECIMAL128, rhh_int128, int64_t, int64_t)
+{
+	(void) b;
+	*r = a;
+	return false;
+}
+
+RHH_DO(DECIMAL_AS_DECIMAL128, rhh_int128, int64_t, int64_t)
+{
+	(void) b;
+	*r = a == RHH_DECIMAL_NAN ? RHH_DECIMAL128_NAN : (rhh_int128) a;
+	return false;
+}
+
+/*
+ * Limb number limb, from 0, of as many as a decimal is fed in: some bits of the absolute
+ * value, with the value's sign.  Bad, if the value takes more limbs.
+ */
+RHH_HD bool
+rhh_limb(rhh_int128 a, int limb, int n_limbs, int64_t *r)
+{
+	rhh_uint128 absolute = a < 0 ? 0 - (rhh_uint128) a : (rhh_uint128) a;
+	int64_t		part;
+
+	if (a == RHH_DECIMAL128_NAN)
+	{
+		*r = limb == 0 ? RHH_DECIMAL_NAN : 0;
+		return false;
+	}
+	part = (int64_t) ((uint64_t) (absolute >> (limb * RHH_LIMB_BITS)) &
+					  ((UINT64_C(1) << RHH_LIMB_BITS) - 1));
+	*r = a < 0 ? -part : part;
+	return n_limbs * RHH_LIMB_BITS < 128 && absolute >> (n_limbs * RHH_LIMB_BITS) != 0;
+}
+
+#define RHH_DO_LIMB(i, n) \
+	RHH_DO(LIMB_##i##_OF_##n, int64_t, rhh_int128, rhh_int128) \
+	{ \
+		(void) b; \
+		return rhh_limb(a, (i) - 1, n, r); \
+	}
+
+RHH_DO_LIMB(1, 1)
+RHH_DO_LIMB(1, 2)
+RHH_DO_LIMB(2, 2)
+RHH_DO_LIMB(1, 3)
+RHH_DO_LIMB(2, 3)
+RHH_DO_LIMB(3, 3)
+
+#undef RHH_DO
+#undef RHH_DO_INTEGER
+#undef RHH_DO_FLOAT
+#undef RHH_DO_LIMB
+
+/* ---------- columns ---------- */
+
+/* A value of a column as operations take it. */
+RHH_HD int64_t
+rhh_load_value(const uint8_t *values, uint32_t bytes, size_t row)
+{
+	switch (bytes)
+	{
+		case 1:
+			return ((const int8_t *) values)[row];
+		case 2:
+			return ((const int16_t *) values)[row];
+		case 4:
+			return ((const int32_t *) values)[row];
+		default:
+			return ((const int64_t *) values)[row];
+	}
+}
+
+RHH_HD void
+rhh_store_value(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
+{
+	switch (bytes)
+	{
+		case 1:
+			((int8_t *) values)[row] = (int8_t) value;
+			break;
+		case 2:
+			((int16_t *) values)[row] = (int16_t) value;
+			break;
+		case 4:
+			((int32_t *) values)[row] = (int32_t) value;
+			break;
+		default:
+			((int64_t *) values)[row] = value;
+			break;
+	}
+}
+
+/* ---------- on the host ---------- */
+
+/* The bytes of scratch memory, aligned to 64, that rhh_program_run() needs. */
+size_t		rhh_program_scratch(const rhh_program *program);
+
+/*
+ * Runs a program for n rows of columns.  Column c has column_bytes[c] bytes a value, its
+ * values at values[c], and a bitmap of its NULLs at nulls[c], or NULL there if it has
+ * none.  Of a column that is a result, both are written, and nulls[c] may be a null
+ * pointer if no result can be NULL.  bad, a bitmap of n bits, gets the rows with a bad
+ * operation; returns how many there are.  All bitmaps have room up to the next multiple
+ * of 8 bytes.
+ */
+uint32_t	rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
+							uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+							void *scratch, uint8_t *bad);
+
+/*
+ * Is it a program over n_columns columns of these widths that a device can run?  If not,
+ * returns false, and *why says what is wrong.
+ */
+bool		rhh_program_check(const rhh_program *program, uint32_t n_columns,
+							  const uint8_t *column_bytes, const char **why);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* RHH_PROGRAM_H */

@@ -1,0 +1,479 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_input.c
+ *		Reads the sides of the hash joins below a node, so that the device does the
+ *		joins instead of core.
+ *
+ * The child of the node is core's plan of a chain of hash joins (see join_tree.c), and
+ * stays that: core's nodes are started, and can be asked for rows at any time.  But if a
+ * device can do the joins, they are not asked.  The participants read the plans below
+ * the Hash nodes and feed them to maps that keep rows, one for each join.  When all of
+ * these are finished, they read the scan's pages, and the device joins the rows and
+ * groups what comes out.  No row of the output leaves the device.
+ *
+ * If the device cannot do it (a build side has no room in its memory, for example), that
+ * is known before the first row of the scan is read, and the same to all participants:
+ * see gpurhh_channel_wait_joins().  Then core's nodes are asked for rows after all, and
+ * read the build sides once more.
+ *
+ * A row may have something that no column can have: a numeric that is not as its type
+ * declares, or a string for which the dictionary has no room.  Or an expression is fed of
+ * one side's columns, and its value for the row might be an error; whether the row has a
+ * match, so that core would compute it, is not known yet.  Such a row of the scan is
+ * left over (left_over.c): core joins it in the end.  A build side with such a row is
+ * not probed at all.
+ *
+ * In a parallel plan the plan below a Hash node is complete in every participant, so that
+ * each of them could do core's join by itself.  A large table is read by all of them
+ * together, all the same: its pages are given out by a parallel scan that is the node's
+ * own.  Any other build side is read by one participant, whichever asks first.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "exec/join_input.h"
+#include "settings.h"
+
+/* A side while it is read. */
+typedef struct SideReader
+{
+	JoinReader *reader;
+	JoinSide   *side;
+	Channel    *channel;
+	Feed		feed;
+	bool		probes;			/* it is the probe side */
+	uint32		room_offset;	/* probes: of refused rows of the output, in a block */
+	uint32		room_rows;
+	char	   *own_block;		/* where batches are made while the child may sleep;
+								 * NULL: they are made in blocks of the pool */
+	bool		spoiled;		/* a build side: is not to be read any further */
+} SideReader;
+
+/* ---------- queries ---------- */
+
+/* The spec of a build side's map for a query that is opened now. */
+static rhh_map_spec
+build_spec(const JoinInput *input, const JoinStep *join, Size block_bytes)
+{
+	rhh_map_spec spec = join->spec;
+	Feed		layout;
+
+	gpurhh_feed_init(&layout, join->build.n_columns, join->build.columns, block_bytes,
+					 gpurhh_batch_rows);
+	spec.memory_limit_bytes = input->spec->memory_limit_bytes;
+	spec.max_probe_buckets = input->spec->max_probe_buckets;
+	spec.load_factor = input->spec->load_factor;
+	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
+	spec.max_batch_rows = layout.capacity_rows;
+	spec.max_batch_bytes = block_bytes;
+	return spec;
+}
+
+/*
+ * Opens the queries of the build sides; the limits in the spec of the node's map have
+ * been set.  They are closed with the context.  False, with *why: one could not be
+ * opened.
+ */
+bool
+gpurhh_join_open(JoinInput *input, ChannelArea *area, MemoryContext context,
+				 const char **why)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		JoinStep   *join = &input->joins[j];
+		rhh_map_spec spec = build_spec(input, join, area->block_bytes);
+
+		input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
+											   join->build.pages == NULL, context, why);
+		if (input->builds[j] == NULL)
+		{
+			while (--j >= 0)
+				gpurhh_channel_close(input->builds[j]);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Worker: takes part in the queries that the leader has opened. */
+void
+gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
+				   MemoryContext context)
+{
+	for (int j = 0; j < input->n_joins; j++)
+		input->builds[j] = gpurhh_channel_join(&builds[j], false, context);
+}
+
+/*
+ * Lays out the blocks of the probe side: columns first, then room for as many refused
+ * rows of the output as there are rows, or as fit.
+ */
+static void
+lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
+			  uint32 *room_offset, uint32 *room_rows)
+{
+	Size		row_bytes = 0;
+	Size		output_bytes = 0;
+	uint32		room;
+
+	for (uint32 c = 0; c < input->join_spec.n_columns; c++)
+		row_bytes += input->join_spec.column_bytes[c];
+	for (uint32 c = 0; c < input->spec->n_columns; c++)
+		output_bytes += input->spec->column_bytes[c];
+	*room_offset = TYPEALIGN_DOWN(64, block_bytes * row_bytes / (row_bytes + output_bytes));
+	gpurhh_feed_init(feed, input->probe.n_columns, input->probe.columns, *room_offset,
+					 gpurhh_batch_rows);
+	for (room = feed->capacity_rows;
+		 *room_offset + rhh_output_values(input->spec, room, input->spec->n_columns) > block_bytes;)
+		room -= room / 16 + 1;
+	*room_rows = room;
+}
+
+/* The most rows of the output that a device makes at a time, and the most that are fed. */
+uint32
+gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes)
+{
+	Feed		layout;
+	uint32		room_offset;
+	uint32		room_rows;
+
+	lay_out_probe(input, &layout, block_bytes, &room_offset, &room_rows);
+	return Max(layout.capacity_rows, room_rows);
+}
+
+/* ---------- rows that no column can have ---------- */
+
+/* A build side has such a row, or cannot go on. */
+static void
+spoil(SideReader *reader, const char *why)
+{
+	gpurhh_channel_spoil(reader->channel, why);
+	reader->spoiled = true;
+}
+
+/* The row is not to be fed. */
+static void
+leave_row(SideReader *reader, TupleTableSlot *slot)
+{
+	JoinReader *node = reader->reader;
+
+	if (!reader->probes)
+	{
+		spoil(reader, "a build side has values that no device takes");
+		return;
+	}
+	if (node->left_over == NULL)
+		node->left_over = gpurhh_left_over_create(node->context);
+	gpurhh_left_over_add(node->left_over, slot);
+	node->counts->left_over++;
+}
+
+/* The feed calls this for a row of which a column cannot be computed. */
+static void
+leave_uncomputed_row(void *arg, TupleTableSlot *slot)
+{
+	leave_row(arg, slot);
+}
+
+/* And this for a row whose strings the dictionary does not take. */
+static void
+defer_row(void *arg, TupleTableSlot *slot, uint32 hash)
+{
+	leave_row(arg, slot);
+}
+
+/* And this for a row with a numeric that is not as its type declares. */
+static bool
+leave_odd_row(void *arg, Feed *feed, TupleTableSlot *slot)
+{
+	leave_row(arg, slot);
+	return false;
+}
+
+/* ---------- batches ---------- */
+
+/* A block of the pool; NULL: there is none. */
+static char *
+acquire_block(SideReader *reader)
+{
+	char	   *base;
+
+	for (;;)
+	{
+		switch (gpurhh_channel_acquire(reader->channel, true, &base))
+		{
+			case CHANNEL_BLOCK:
+				return base;
+			case CHANNEL_RETURNED:
+				gpurhh_stage_take_returned(reader->reader->stage);
+				continue;
+			case CHANNEL_LATE:
+				return NULL;
+		}
+	}
+}
+
+/* Where the next rows go. */
+static char *
+next_block(SideReader *reader)
+{
+	JoinReader *node = reader->reader;
+	Size		bytes = gpurhh_channel_block_bytes(reader->channel);
+	char	   *base;
+
+	if (reader->side->pages != NULL && !node->copies)
+	{
+		base = acquire_block(reader);
+		if (base != NULL)
+			return base;
+		/* the probe side waits as long as it takes */
+		spoil(reader, "no block of the pool became free");
+	}
+	if (reader->own_block == NULL)
+		reader->own_block = (char *)
+			TYPEALIGN(64, MemoryContextAlloc(node->context, bytes + 64));
+	return reader->own_block;
+}
+
+/* Gives the batch to the service. */
+static void
+hand_over(SideReader *reader)
+{
+	JoinReader *node = reader->reader;
+	Feed	   *feed = &reader->feed;
+	uint32		n_rows = feed->n_rows;
+	bool		in_pool = feed->base != reader->own_block;
+	rhh_batch	batch;
+
+	gpurhh_feed_finish(feed, &batch);
+	if (n_rows == 0 || reader->spoiled)
+	{
+		if (in_pool)
+			gpurhh_channel_drop_block(reader->channel);
+		return;
+	}
+	if (reader->probes)
+	{
+		batch.refused_offset = reader->room_offset;
+		batch.refused_rows = reader->room_rows;
+	}
+	if (!in_pool)
+	{
+		char	   *base = acquire_block(reader);
+
+		if (base == NULL)
+		{
+			spoil(reader, "no block of the pool became free");
+			return;
+		}
+		memcpy(base, reader->own_block, batch.used_bytes);
+	}
+	gpurhh_channel_submit(reader->channel, &batch);
+	node->counts->bytes_fed += batch.used_bytes;
+	node->counts->batches++;
+	if (reader->probes)
+		node->counts->rows_fed += n_rows;
+	else
+		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
+}
+
+/* ---------- sides ---------- */
+
+static void
+feed_rows(SideReader *reader)
+{
+	Feed	   *feed = &reader->feed;
+
+	while (!reader->spoiled)
+	{
+		TupleTableSlot *slot = ExecProcNode(reader->side->child);
+
+		if (TupIsNull(slot))
+			break;
+		if (feed->base == NULL)
+			gpurhh_feed_start(feed, next_block(reader));
+		gpurhh_feed_slot(feed, slot);
+		if (feed->n_rows == feed->capacity_rows)
+			hand_over(reader);
+	}
+}
+
+static void
+feed_pages(SideReader *reader)
+{
+	Feed	   *feed = &reader->feed;
+
+	gpurhh_page_feed_begin(reader->side->pages);
+	while (!reader->spoiled && gpurhh_page_feed_fill(reader->side->pages, feed))
+	{
+		if (feed->base != NULL)
+			hand_over(reader);
+		if (!reader->spoiled)
+			gpurhh_feed_start(feed, next_block(reader));
+	}
+}
+
+/* Reads a side to its end, unless it is spoiled. */
+static void
+read_side(SideReader *reader)
+{
+	JoinReader *node = reader->reader;
+	Feed	   *feed = &reader->feed;
+
+	feed->strings.dictionary = node->dictionary;
+	feed->defer = defer_row;
+	feed->defer_arg = reader;
+	feed->odd_row = leave_odd_row;
+	feed->odd_arg = reader;
+	if (reader->side->computed != NIL)
+		feed->leave_row = leave_uncomputed_row;
+	feed->leave_arg = reader;
+	for (int c = 0; c < reader->side->n_columns; c++)
+		feed->columns[c].is_key = reader->side->is_key[c];
+	if (reader->side->pages != NULL)
+		feed_pages(reader);
+	else
+		feed_rows(reader);
+	if (feed->base != NULL)
+		hand_over(reader);
+	node->odd |= feed->strings.odd;
+	node->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(reader->channel);
+}
+
+/*
+ * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
+ * NULL: this one reads all of it.
+ */
+static void
+read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
+{
+	JoinInput  *input = node->input;
+	JoinStep   *join = &input->joins[j];
+	PlanState  *hash = innerPlanState(join->node);
+	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
+
+	reader->reader = node;
+	reader->side = &join->build;
+	reader->channel = input->builds[j];
+	gpurhh_feed_init(&reader->feed, join->build.n_columns, join->build.columns,
+					 gpurhh_channel_block_bytes(reader->channel), gpurhh_batch_rows);
+	/* what the join would do before it asks the Hash node for its table */
+	if (hash->chgParam != NULL)
+		ExecReScan(hash);
+	if (scan != NULL)
+		gpurhh_page_feed_share(join->build.pages, scan);
+	join->started = true;
+	read_side(reader);
+	if (scan != NULL)
+		gpurhh_page_feed_share(join->build.pages, NULL);
+}
+
+static void
+read_probe(JoinReader *node)
+{
+	JoinInput  *input = node->input;
+	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
+
+	reader->reader = node;
+	reader->side = &input->probe;
+	reader->channel = node->stage->channel;
+	reader->probes = true;
+	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
+				  &reader->room_offset, &reader->room_rows);
+	read_side(reader);
+}
+
+/* Core is to read the build sides from the beginning. */
+static void
+rewind_builds(JoinInput *input)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		JoinStep   *join = &input->joins[j];
+
+		if (join->started)
+			ExecReScan(join->build.child);
+		join->started = false;
+	}
+}
+
+/*
+ * Reads the sides of the joins, or this participant's part of them, and leaves the joins
+ * to the device.  Rows that the device refuses, of the joins' output, go to the stage.
+ * reader->left_over has the rows that core has to join; the build sides are ready for
+ * that, and the caller does it (gpurhh_left_over_join()).
+ *
+ * Returns false, with the reason in reader->why, if the device does not do the joins.
+ * Then the probe side has not been read, and the plan can be asked for rows.
+ */
+bool
+gpurhh_join_read(JoinReader *reader)
+{
+	JoinInput  *input = reader->input;
+	bool		on_device;
+	int			j;
+
+	/* what ExecProcNode() would do first */
+	for (j = input->n_joins - 1; j >= 0; j--)
+	{
+		PlanState  *node = &input->joins[j].node->js.ps;
+
+		if (node->chgParam != NULL)
+			ExecReScan(node);
+	}
+	for (j = 0; j < input->n_joins; j++)
+	{
+		ParallelTableScanDesc scan = NULL;
+
+		if (!reader->begin_build(reader->arg, j, &scan))
+			continue;
+		read_build(reader, j, scan);
+		if (reader->end_build(reader->arg, j))
+			gpurhh_channel_end_input(input->builds[j]);
+	}
+	on_device = gpurhh_channel_wait_joins(reader->stage->channel, reader->why);
+	if (on_device)
+		read_probe(reader);
+	if (!on_device || reader->left_over != NULL)
+		rewind_builds(input);
+	return on_device;
+}
+
+/* The node is rescanned: those children that core does not know to have been read. */
+void
+gpurhh_join_rescan(JoinInput *input)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		JoinStep   *join = &input->joins[j];
+
+		/* with changed parameters, the child is rescanned by its first use */
+		if (join->started && join->build.child->chgParam == NULL)
+			ExecReScan(join->build.child);
+		join->started = false;
+	}
+}
+
+/* For EXPLAIN: what the device did; map has the statistics of the node's map. */
+void
+gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map, GpuJoinStats *stats)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		rhh_map_stats build;
+		char		device[GPURHH_DEVICE_NAME_LEN];
+		char		why[GPURHH_MESSAGE_LEN];
+
+		if (!gpurhh_channel_stats(input->builds[j], &build, device, why))
+			continue;
+		stats[j].build_rows = build.rows;
+		stats[j].keys = build.groups;
+		stats[j].bytes = build.peak_bytes;
+		stats[j].rows = map->joined_rows[j];
+	}
+}

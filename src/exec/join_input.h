@@ -1,0 +1,104 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_input.h
+ *		The hash joins below a node, which the device does instead of core.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPURHH_EXEC_JOIN_INPUT_H
+#define GPURHH_EXEC_JOIN_INPUT_H
+
+#include "channel/channel.h"
+#include "exec/node_stats.h"
+#include "exec/stage.h"
+#include "scan/scan.h"
+
+/* ---------- join_tree.c ---------- */
+
+/* The plan whose rows are a side of a join, and the columns that are fed of it. */
+typedef struct JoinSide
+{
+	PlanState  *child;
+	PageFeed   *pages;			/* NULL: the child's rows are asked for */
+	List	   *computed;		/* expressions that are fed, see
+								 * gpurhh_page_feed_create() */
+	int			n_columns;
+	GpuColumn	columns[RHH_MAX_COLUMNS];	/* attributes are the child's */
+	bool		is_key[RHH_MAX_COLUMNS];	/* of a grouping column, see Feed */
+	int			n_strings;		/* columns that need a dictionary */
+} JoinSide;
+
+/* A join, and its build side. */
+typedef struct JoinStep
+{
+	HashJoinState *node;
+	JoinSide	build;
+	rhh_map_spec spec;			/* of the map with the build side's rows */
+	bool		started;		/* in this run the child has been asked for rows */
+} JoinStep;
+
+/* The joins below a node; as long as the node. */
+typedef struct JoinInput
+{
+	int			n_joins;
+	JoinStep	joins[RHH_MAX_JOINS];	/* the lowest in the plan first */
+	JoinSide	probe;
+	const rhh_map_spec *spec;	/* of the node's map, whose rows are the output */
+	rhh_join_spec join_spec;	/* without the maps */
+
+	/* of a run */
+	Channel    *builds[RHH_MAX_JOINS];	/* the queries of the build sides */
+} JoinInput;
+
+extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
+									 const rhh_map_spec *spec,
+									 const GpuColumn *columns,
+									 MemoryContext context, const char **why);
+extern int	gpurhh_join_strings(const JoinInput *input);
+extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
+
+/* ---------- left_over.c ---------- */
+
+/* Rows of the probe side that are left to core. */
+typedef struct LeftOver LeftOver;
+
+extern LeftOver *gpurhh_left_over_create(MemoryContext context);
+extern void gpurhh_left_over_add(LeftOver *rows, TupleTableSlot *slot);
+extern void gpurhh_left_over_join(LeftOver *rows, HashJoinState *lowest,
+								  PlanState *top, void *arg,
+								  void (*add)(void *arg, TupleTableSlot *slot));
+
+/* ---------- join_input.c ---------- */
+
+/* How the node reads the joins' output in a run. */
+typedef struct JoinReader
+{
+	JoinInput  *input;
+	AggStage   *stage;			/* of the node, whose query does the joins */
+	Dictionary *dictionary;		/* NULL: no column needs one */
+	GpuNodeCounts *counts;
+	MemoryContext context;		/* of the run */
+	bool		copies;			/* batches are made in memory of our own, and copied */
+	void	   *arg;			/* for the functions */
+	/* before and after build side j: is this participant to read it, or a part of it, and
+	 * is it complete then? */
+	bool		(*begin_build) (void *arg, int j, ParallelTableScanDesc *scan);
+	bool		(*end_build) (void *arg, int j);
+
+	/* set here */
+	bool		odd;			/* a key may be odd (dictionary.c) */
+	LeftOver   *left_over;		/* NULL: there are no such rows */
+	char		why[GPURHH_MESSAGE_LEN];	/* why the device does not do the joins */
+} JoinReader;
+
+extern bool gpurhh_join_open(JoinInput *input, ChannelArea *area,
+							 MemoryContext context, const char **why);
+extern void gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
+							   MemoryContext context);
+extern uint32 gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes);
+extern bool gpurhh_join_read(JoinReader *reader);
+extern void gpurhh_join_rescan(JoinInput *input);
+extern void gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map,
+							 GpuJoinStats *stats);
+
+#endif							/* GPURHH_EXEC_JOIN_INPUT_H */

@@ -1,0 +1,471 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_tree.c
+ *		Which columns of which plans are fed, so that a device can do the hash joins
+ *		below a node.
+ *
+ *		GpuHashAgg
+ *		  -> Hash Join				the second join
+ *			   -> Hash Join			the first join
+ *					-> Seq Scan		the probe side
+ *					-> Hash
+ *						 -> (any)	the first build side
+ *			   -> Hash
+ *					-> (any)		the second build side
+ *
+ * The planner has seen to it that each join is of a kind that devices know, and that each
+ * column which the node or a join needs is a column of one of the sides, or computed of
+ * the columns of one side.  This file follows the columns down through the target lists.  It checks again what would lead to
+ * wrong rows, and returns NULL for a plan that it does not know.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
+#include "storage/bufmgr.h"
+
+#include "exec/join_input.h"
+
+/* A column of a side: 0 is the probe side, j + 1 the build side of join j. */
+typedef struct SideColumn
+{
+	int			side;
+	int			column;
+} SideColumn;
+
+static JoinSide *
+side_of(JoinInput *input, int side)
+{
+	return side == 0 ? &input->probe : &input->joins[side - 1].build;
+}
+
+static Expr *
+without_relabel(Expr *expr)
+{
+	while (IsA(expr, RelabelType))
+		expr = ((RelabelType *) expr)->arg;
+	return expr;
+}
+
+/*
+ * Follows an expression over the inputs of join j down to the side that has it as a
+ * column, and returns that column's attribute.  -1: it is no column of a side.
+ */
+static int
+find_attribute(JoinInput *input, int j, Expr *expr, int *side)
+{
+	for (;;)
+	{
+		Plan	   *outer = outerPlan(input->joins[j].node->js.ps.plan);
+		Var		   *var = (Var *) without_relabel(expr);
+
+		if (!IsA(var, Var) || var->varattno < 1)
+			return -1;
+		if (var->varno == INNER_VAR)
+		{
+			*side = j + 1;
+			return var->varattno - 1;
+		}
+		if (var->varno != OUTER_VAR)
+			return -1;
+		if (j == 0)
+		{
+			*side = 0;
+			return var->varattno - 1;
+		}
+		if (var->varattno > list_length(outer->targetlist))
+			return -1;
+		expr = list_nth_node(TargetEntry, outer->targetlist, var->varattno - 1)->expr;
+		j--;
+	}
+}
+
+/* The number of a side's column with this attribute, encoded so; -1: too many. */
+static int
+add_column(JoinSide *side, GpuColumn column, int attribute, bool is_key)
+{
+	bool		decimal = column.encoding == GPU_ENC_DECIMAL;
+
+	column.attribute = attribute;
+	for (int c = 0; c < side->n_columns; c++)
+	{
+		if (side->columns[c].encoding == column.encoding &&
+			side->columns[c].parameter == column.parameter &&
+			side->columns[c].attribute == attribute &&
+			(!decimal || side->is_key[c] == is_key))
+			return c;
+	}
+	if (side->n_columns == RHH_MAX_COLUMNS)
+		return -1;
+	side->columns[side->n_columns] = column;
+	side->is_key[side->n_columns] = is_key;
+	if (gpurhh_is_string(column.encoding) || (decimal && is_key))
+		side->n_strings++;
+	return side->n_columns++;
+}
+
+/* An expression on its way to the columns of one side. */
+typedef struct Lowering
+{
+	JoinInput  *input;
+	int			side;			/* of the columns found so far; -1: none */
+	bool		failed;			/* they are of several sides */
+} Lowering;
+
+/*
+ * Puts columns of a side's child in the place of columns of the joins' output.  What the
+ * child returns is OUTER_VAR for the child's side.
+ */
+static Node *
+lower_mutator(Node *node, void *arg)
+{
+	Lowering   *lowering = arg;
+
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, Var))
+	{
+		Var		   *var;
+		int			side;
+		int			attribute = find_attribute(lowering->input,
+											   lowering->input->n_joins - 1,
+											   (Expr *) node, &side);
+
+		if (attribute < 0 || (lowering->side >= 0 && lowering->side != side))
+		{
+			lowering->failed = true;
+			return node;
+		}
+		lowering->side = side;
+		var = copyObject((Var *) node);
+		var->varno = OUTER_VAR;
+		var->varattno = attribute + 1;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, lower_mutator, arg);
+}
+
+/*
+ * The attribute of an expression over one side's columns, or of a constant, for the
+ * joins' output; -1, with *why: it is none.
+ */
+static int
+add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
+{
+	Lowering	lowering = {.input = input, .side = -1};
+	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
+	JoinSide   *to;
+	int			i = 0;
+	ListCell   *lc;
+
+	if (lowering.failed)
+	{
+		*why = "an expression of both sides is computed after a join";
+		return -1;
+	}
+	*side = Max(lowering.side, 0);
+	/* without a match it may be something else than NULL */
+	if (*side > 0 && input->join_spec.joins[*side - 1].kind != RHH_JOIN_INNER)
+	{
+		*why = "an expression is computed after an outer join";
+		return -1;
+	}
+	to = side_of(input, *side);
+	foreach(lc, to->computed)
+	{
+		if (equal(lfirst(lc), lowered))
+			break;
+		i++;
+	}
+	if (lc == NULL)
+		to->computed = lappend(to->computed, lowered);
+	return list_length(to->child->plan->targetlist) + i;
+}
+
+/*
+ * Finds the column for an expression over the inputs of join j, to be fed so.  False,
+ * with *why: there is none.
+ */
+static bool
+find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
+			SideColumn *found, const char **why)
+{
+	int			attribute = find_attribute(input, j, expr, &found->side);
+
+	if (attribute < 0 && j == input->n_joins - 1)
+		attribute = add_computed(input, expr, &found->side, why);
+	else if (attribute < 0)
+		*why = "a key of a join is computed";
+	if (attribute < 0)
+		return false;
+	/* of a semijoin or an antijoin, the build side has no row to give */
+	if (found->side > 0 &&
+		input->join_spec.joins[found->side - 1].kind >= RHH_JOIN_SEMI)
+	{
+		*why = "a column of a side is used that has none";
+		return false;
+	}
+	/* without a match it would have to be false */
+	if (found->side > 0 && gpurhh_encodings[how.encoding].role == ROLE_FILTER &&
+		input->join_spec.joins[found->side - 1].kind != RHH_JOIN_INNER)
+	{
+		*why = "a filter is computed after an outer join";
+		return false;
+	}
+	found->column = add_column(side_of(input, found->side), how, attribute, is_key);
+	if (found->column < 0)
+		*why = "there are too many columns";
+	return found->column >= 0;
+}
+
+/* Which columns of both sides have the keys of join j. */
+static bool
+find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
+{
+	JoinStep   *join = &input->joins[j];
+	HashJoin   *plan = (HashJoin *) join->node->js.ps.plan;
+	ListCell   *lc;
+
+	foreach(lc, plan->hashclauses)
+	{
+		OpExpr	   *clause = lfirst(lc);
+		Expr	   *outer = linitial(clause->args);
+		Expr	   *inner = lsecond(clause->args);
+		uint32		k = join->spec.n_keys;
+		GpuColumn	how;
+		GpuColumn	inner_how;
+		SideColumn	found;
+		Var		   *var = (Var *) without_relabel(inner);
+		int			column;
+
+		if (k == RHH_MAX_KEYS ||
+			!gpurhh_resolve_type((Node *) outer, &how, why) ||
+			!gpurhh_resolve_type((Node *) inner, &inner_how, why))
+			return false;
+		if (how.encoding != inner_how.encoding || how.parameter != inner_how.parameter)
+		{
+			*why = "the sides of a join have keys of different types";
+			return false;
+		}
+		/* a key that is not as declared would have to be compared in another way */
+		if (how.encoding == GPU_ENC_BPCHAR)
+		{
+			*why = "a join has a key of type character(n)";
+			return false;
+		}
+		if (!find_column(input, j, outer, how, false, &found, why))
+			return false;
+		if (found.side > j || !IsA(var, Var) || var->varno != INNER_VAR ||
+			var->varattno < 1)
+		{
+			*why = "a key of a join is no column";
+			return false;
+		}
+		outer_keys[k] = found;
+		column = add_column(&join->build, how, var->varattno - 1, false);
+		join->spec.key_column[k] = column;
+		join->spec.n_keys++;
+	}
+	return true;
+}
+
+/* The kind of a join that a device can do; 0: it cannot. */
+static uint8
+join_kind(const HashJoinState *node)
+{
+	const HashJoin *plan = (const HashJoin *) node->js.ps.plan;
+
+	if (plan->join.joinqual != NIL || plan->join.plan.qual != NIL ||
+		plan->join.plan.parallel_aware || plan->hashclauses == NIL)
+		return 0;
+	switch (plan->join.jointype)
+	{
+		case JOIN_INNER:
+			return RHH_JOIN_INNER;
+		case JOIN_LEFT:
+			return RHH_JOIN_LEFT;
+		case JOIN_SEMI:
+			return RHH_JOIN_SEMI;
+		case JOIN_ANTI:
+			return RHH_JOIN_ANTI;
+		default:
+			return 0;
+	}
+}
+
+/* Finds the joins and their sides; false, with *why: the tree is not one for a device. */
+static bool
+find_joins(JoinInput *input, PlanState *child, const char **why)
+{
+	for (int j = input->n_joins - 1; j >= 0; j--)
+	{
+		JoinStep   *join = &input->joins[j];
+
+		if (!IsA(child, HashJoinState))
+		{
+			*why = "the child is not a chain of hash joins";
+			return false;
+		}
+		join->node = (HashJoinState *) child;
+		join->build.child = outerPlanState(innerPlanState(child));
+		input->join_spec.joins[j].kind = join_kind(join->node);
+		if (input->join_spec.joins[j].kind == 0)
+		{
+			*why = "a join has further conditions, or is of a kind that devices do not know";
+			return false;
+		}
+		child = outerPlanState(child);
+	}
+	input->probe.child = child;
+	return true;
+}
+
+/* The number that rhh_join_spec has for a side's column. */
+static uint16
+numbered(const JoinInput *input, SideColumn column)
+{
+	int			number = column.column;
+
+	if (column.side > 0)
+		number += input->join_spec.n_columns;
+	for (int j = 0; j < column.side - 1; j++)
+		number += input->joins[j].build.n_columns;
+	return number;
+}
+
+/*
+ * Sides have all their columns: describes these for the device.  columns has the node's
+ * columns, keys what the joins compare.
+ */
+static void
+describe(JoinInput *input, const SideColumn *columns,
+		 SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS])
+{
+	rhh_join_spec *spec = &input->join_spec;
+	const JoinSide *probe = &input->probe;
+
+	spec->n_joins = input->n_joins;
+	spec->n_columns = probe->n_columns;
+	for (int c = 0; c < probe->n_columns; c++)
+		spec->column_bytes[c] = gpurhh_encodings[probe->columns[c].encoding].bytes;
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		JoinStep   *join = &input->joins[j];
+
+		join->spec.n_columns = join->build.n_columns;
+		for (int c = 0; c < join->build.n_columns; c++)
+			join->spec.column_bytes[c] =
+				gpurhh_encodings[join->build.columns[c].encoding].bytes;
+		join->spec.expected_groups =
+			Max(join->build.child->plan->plan_rows, 1.0);
+		for (uint32 k = 0; k < join->spec.n_keys; k++)
+			spec->joins[j].key_column[k] = numbered(input, keys[j][k]);
+	}
+	for (uint32 c = 0; c < input->spec->n_columns; c++)
+		spec->column[c] = numbered(input, columns[c]);
+}
+
+static JoinInput *
+create(PlanState *child, int n_joins, const rhh_map_spec *spec,
+	   const GpuColumn *columns, MemoryContext context, const char **why)
+{
+	JoinInput  *input = palloc0(sizeof(JoinInput));
+	List	   *targetlist = child->plan->targetlist;
+	SideColumn	found[RHH_MAX_COLUMNS];
+	SideColumn	keys[RHH_MAX_JOINS][RHH_MAX_KEYS];
+
+	if (n_joins > RHH_MAX_JOINS)
+	{
+		*why = "there are too many joins";
+		return NULL;
+	}
+	input->n_joins = n_joins;
+	input->spec = spec;
+	if (!find_joins(input, child, why))
+		return NULL;
+	for (int j = 0; j < n_joins; j++)
+	{
+		if (!find_keys(input, j, keys[j], why))
+			return NULL;
+	}
+	for (uint32 c = 0; c < spec->n_columns; c++)
+	{
+		Expr	   *expr = list_nth_node(TargetEntry, targetlist,
+										 columns[c].attribute)->expr;
+		bool		is_key = false;
+
+		for (uint32 k = 0; k < spec->n_keys; k++)
+			is_key |= spec->key_column[k] == c;
+		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why))
+			return NULL;
+	}
+	describe(input, found, keys);
+
+	input->probe.pages = gpurhh_page_feed_create(input->probe.child,
+												 input->probe.computed,
+												 input->probe.n_columns,
+												 input->probe.columns, context, why);
+	if (input->probe.pages == NULL)
+		return NULL;
+	for (int j = 0; j < n_joins; j++)
+	{
+		JoinSide   *build = &input->joins[j].build;
+		const char *why_rows;
+
+		build->pages = gpurhh_page_feed_create(build->child, build->computed,
+											   build->n_columns, build->columns, context,
+											   &why_rows);
+		if (build->pages == NULL && build->computed != NIL)
+		{
+			*why = "an expression of a build side is computed after a join";
+			return NULL;
+		}
+	}
+	return input;
+}
+
+/*
+ * Finds out how a device can do the n_joins hash joins of the plan child.  Their output
+ * are the rows of a map with this spec, which has these columns of the plan; both have
+ * to last as long as what is returned, which is allocated in context.  NULL: the device
+ * cannot do the joins, and *why says why.
+ */
+JoinInput *
+gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
+				   const GpuColumn *columns, MemoryContext context, const char **why)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	JoinInput  *input = create(child, n_joins, spec, columns, context, why);
+
+	MemoryContextSwitchTo(old);
+	return input;
+}
+
+/*
+ * Tables of at least so many pages are read by all participants of a parallel plan
+ * together.  It is as many as core reads with a worker (min_parallel_table_scan_size).
+ */
+#define SHARED_PAGES	1024
+
+/* The table that is build side j, if it is worth being read so; else NULL. */
+Relation
+gpurhh_join_shared_table(const JoinInput *input, int j)
+{
+	const JoinSide *build = &input->joins[j].build;
+	Relation	table = build->pages ? gpurhh_page_feed_relation(build->pages) : NULL;
+
+	return table != NULL && RelationGetNumberOfBlocks(table) >= SHARED_PAGES ? table : NULL;
+}
+
+/* How many columns of all sides need a dictionary. */
+int
+gpurhh_join_strings(const JoinInput *input)
+{
+	int			n = input->probe.n_strings;
+
+	for (int j = 0; j < input->n_joins; j++)
+		n += input->joins[j].build.n_strings;
+	return n;
+}
