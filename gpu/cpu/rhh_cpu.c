@@ -9,11 +9,19 @@
  * they are submitted.  They are cut into tasks, which any worker may take:
  *
  *		batch		one task to scan it; then one for each partition with rows
- *		finish		one for each partition, which takes the local tables' groups
+ *		finish		one for each partition, which takes the local tables' groups; of a
+ *					map that keeps rows, one for some partitions
  *		extract		one for each piece of the result
  *
  * The rows of a piece that map_feed() is called for are made by the thread that scans
- * them, in memory that lasts until the last task of the command is done.
+ * them, in memory that lasts until the last task of the command is done.  The same holds
+ * for a piece of a join's output.  When it is done the command starts anew, with the task
+ * to make and to scan the next piece, or if rows were refused, to hand them back:
+ *
+ *		PHASE_SCAN --scan--> PHASE_TASKS --last task--> PHASE_SCAN, or done
+ *
+ * Between two pieces it has no memory for rows, so that others can have it, but its join
+ * state.
  *
  * With one worker a batch is one task.  No two tasks work on the same partition at the
  * same time.  Apart from that the tasks of a map run in any order, those of older commands
@@ -53,6 +61,7 @@
 #include "rhh_check.h"
 #include "rhh_group_rows.h"
 #include "cpu/rhh_cpu_host.h"
+#include "cpu/rhh_cpu_join.h"
 #include "cpu/rhh_cpu_table.h"
 
 #define MAX_COMMANDS 2048u
@@ -80,6 +89,9 @@ typedef struct command
 	rhh_batch	batch;
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
 	rhh_cpu_refused refused;
+	rhh_cpu_join_state *join;	/* a batch to be joined */
+	bool		complete;		/* its output is aggregated, or handed back */
+	bool		no_memory;		/* finish: there was none */
 	rhh_result *result;
 	bool		merge;			/* extract: what found no room in a partition */
 	uint64_t	first_group;	/* extract: of the map's, and how many */
@@ -91,7 +103,8 @@ typedef struct command
 	uint32_t	n_tasks;		/* extract: pieces */
 	uint32_t	n_unfinished;	/* tasks, in PHASE_TASKS */
 	uint64_t	pending[MAX_TASKS / 64];	/* a bit for each task not taken */
-	rhh_cpu_lists *lists;		/* a batch's, from its scan to its last task */
+	rhh_cpu_lists *lists;		/* a batch's, from its scan to its last task; a join's
+								 * until rows of its piece are handed back */
 	uint64_t	start_ns;		/* extract: of the first task */
 } command;
 
@@ -111,6 +124,8 @@ struct rhh_map
 	atomic_bool cancelled;
 	rhh_cpu_part *parts;
 	rhh_cpu_local *locals;		/* one for each worker; NULL: only one worker */
+	rhh_cpu_rows *rows;			/* that it keeps, and no partitions; NULL: it does not */
+	rhh_cpu_joins *joins;		/* before it; NULL: none */
 	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
 	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
 	_Atomic uint64_t extract_ns;
@@ -123,6 +138,7 @@ struct rhh_map
 
 	/* the caller's thread only */
 	uint32_t	batches_in_flight;
+	bool		fed;			/* a batch or a piece has come */
 	bool		finishing;		/* map_finish was called */
 	bool		finished;		/* and its event reported */
 	bool		extracting;
@@ -283,9 +299,9 @@ make_rows(command *cmd, rhh_cpu_scratch *scratch)
 	rhh_batch  *batch = &cmd->batch;
 	uint64_t	null_keys = 0;	/* that are NULL in any of the groups */
 
-	if (!rhh_cpu_room_for_feed(cmd->lists, batch->used_bytes, scratch,
-							   some.capacity_groups *
-							   rhh_result_words(&feed->source->layout.spec)))
+	if (!rhh_cpu_make_room(&scratch->group_words, &scratch->n_group_words,
+						   some.capacity_groups *
+						   rhh_result_words(&feed->source->layout.spec)))
 		return false;
 	batch->base = cmd->lists->rows;
 	some.words = scratch->group_words;
@@ -320,9 +336,9 @@ make_rows(command *cmd, rhh_cpu_scratch *scratch)
 	return true;
 }
 
-/* All rows of a piece come back; they count as this part's. */
+/* All rows of a piece come back. */
 static void
-refuse_rows(command *cmd, rhh_cpu_part *part)
+refuse_rows(command *cmd, _Atomic uint64_t *counter)
 {
 	const uint32_t n = cmd->feed.n_groups;
 
@@ -330,7 +346,7 @@ refuse_rows(command *cmd, rhh_cpu_part *part)
 	if (n % 8 != 0)
 		cmd->refused.bitmap[n / 8] = (uint8_t) ((1u << n % 8) - 1);
 	atomic_store_explicit(&cmd->refused.n, n, memory_order_relaxed);
-	rhh_cpu_count(&part->refused_rows, n);
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
 /* Moves the local tables' groups of a partition into it; the last task frees those tables. */
@@ -358,13 +374,61 @@ run_finish(rhh_map *map, uint32_t p)
 	}
 }
 
+/*
+ * Keeps the rows of a batch, or of a piece that map_feed() was called for.  False: the map
+ * was cancelled, and rows are missing.
+ */
+static bool
+run_keep(command *cmd, worker *self)
+{
+	rhh_map    *map = cmd->map;
+
+	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
+	{
+		refuse_rows(cmd, &map->rows->refused_rows);
+		return true;
+	}
+	return rhh_cpu_rows_keep(map->rows, &cmd->batch, &self->scratch, &cmd->refused,
+							 &map->cancelled);
+}
+
+/*
+ * Makes the next piece of a join's output, or hands the refused rows of the last one back.
+ * False: the map was cancelled, and rows are missing.
+ */
+static bool
+run_join(command *cmd, worker *self)
+{
+	rhh_map    *map = cmd->map;
+	rhh_batch  *piece = &cmd->lists->piece;
+
+	if (atomic_load_explicit(&cmd->refused.n, memory_order_relaxed) > 0)
+	{
+		rhh_cpu_join_hand_back(&map->layout.spec, piece, cmd->refused.bitmap, &cmd->batch);
+		cmd->complete = true;
+		return true;
+	}
+	if (!rhh_cpu_join_piece(map->joins, cmd->join, &cmd->batch, cmd->lists, &self->scratch,
+							&map->cancelled))
+		return false;
+	cmd->complete = piece->n_rows == 0;
+	cmd->refused.bitmap = cmd->lists->refused;
+	cmd->refused.bytes = (piece->n_rows + 7) / 8;
+	atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
+	return true;
+}
+
+/* The first task of a batch.  False: the map was cancelled, and rows are missing. */
 static bool
 run_scan(command *cmd, worker *self)
 {
 	rhh_map    *map = cmd->map;
+	const rhh_batch *batch = &cmd->batch;
 	rhh_cpu_local *local = NULL;
 	rhh_cpu_part *part = &map->parts[0];
 
+	/* no partition has rows yet */
+	memset(cmd->lists->first, 0, (RHH_CPU_MAX_PARTS + 1) * sizeof(uint32_t));
 	if (map->locals != NULL)
 	{
 		local = &map->locals[self->number];
@@ -374,16 +438,55 @@ run_scan(command *cmd, worker *self)
 	}
 	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
 	{
-		refuse_rows(cmd, part);
-		if (local != NULL)
-			memset(cmd->lists->first, 0, (RHH_CPU_MAX_PARTS + 1) * sizeof(uint32_t));
+		refuse_rows(cmd, &part->refused_rows);
 		return true;
 	}
+	if (map->joins != NULL)
+	{
+		if (!run_join(cmd, self))
+			return false;
+		if (cmd->complete)
+			return true;
+		batch = &cmd->lists->piece;
+	}
 	if (local == NULL)
-		return rhh_cpu_aggregate_all(part, &cmd->batch, &self->scratch, &cmd->refused,
+		return rhh_cpu_aggregate_all(part, batch, &self->scratch, &cmd->refused,
 									 &map->cancelled);
-	return rhh_cpu_scan(map->parts, local, &cmd->batch, cmd->lists, &self->scratch,
+	return rhh_cpu_scan(map->parts, local, batch, cmd->lists, &self->scratch,
 						&cmd->refused, &map->cancelled);
+}
+
+/* A task for a map that keeps rows.  False: it was cancelled meanwhile. */
+static bool
+run_rows_task(const task *task, worker *self)
+{
+	command    *cmd = task->cmd;
+	rhh_map    *map = cmd->map;
+
+	if (task->scan)
+		return run_keep(cmd, self);
+	return cmd->no_memory || rhh_cpu_rows_finish(map->rows, task->number, &map->cancelled);
+}
+
+/* A task for a map that groups rows.  False: it was cancelled meanwhile. */
+static bool
+run_group_task(const task *task, worker *self, _Atomic uint64_t **busy_ns)
+{
+	command    *cmd = task->cmd;
+	rhh_map    *map = cmd->map;
+	rhh_cpu_part *part = &map->parts[task->number];
+	const rhh_batch *batch = map->joins != NULL ? &cmd->lists->piece : &cmd->batch;
+
+	if (task->scan && map->locals != NULL)
+		part = &map->locals[self->number].part;
+	*busy_ns = &part->busy_ns;
+	if (task->scan)
+		return run_scan(cmd, self);
+	if (cmd->kind == RHH_EVENT_BATCH)
+		return rhh_cpu_aggregate_list(part, task->number, batch, cmd->lists, &self->scratch,
+									  &cmd->refused, &map->cancelled);
+	run_finish(map, task->number);
+	return true;
 }
 
 static void
@@ -391,35 +494,30 @@ run_task(const task *task, worker *self)
 {
 	command    *cmd = task->cmd;
 	rhh_map    *map = cmd->map;
-	rhh_cpu_part *part = &map->parts[task->number];
+	_Atomic uint64_t *busy_ns = NULL;
 	uint64_t	start_ns = now_ns();
-	bool		complete = true;
+	bool		complete;
 
 	if (atomic_load_explicit(&map->cancelled, memory_order_relaxed))
 	{
 		atomic_store_explicit(&cmd->skipped, true, memory_order_relaxed);
 		return;
 	}
-	if (task->scan)
-	{
-		complete = run_scan(cmd, self);
-		if (map->locals != NULL)
-			part = &map->locals[self->number].part;
-	}
-	else if (cmd->kind == RHH_EVENT_BATCH)
-		complete = rhh_cpu_aggregate_list(part, task->number, &cmd->batch, cmd->lists,
-										  &self->scratch, &cmd->refused,
-										  &map->cancelled);
-	else if (cmd->kind == RHH_EVENT_FINISH)
-		run_finish(map, task->number);
-	else
+	if (cmd->kind == RHH_EVENT_EXTRACT)
 	{
 		run_extract(cmd, task->number);
 		return;
 	}
+	if (map->rows != NULL)
+	{
+		busy_ns = &map->rows->busy_ns;
+		complete = run_rows_task(task, self);
+	}
+	else
+		complete = run_group_task(task, self, &busy_ns);
 	if (!complete)
 		atomic_store_explicit(&cmd->skipped, true, memory_order_relaxed);
-	rhh_cpu_count(&part->busy_ns, now_ns() - start_ns);
+	atomic_fetch_add_explicit(busy_ns, now_ns() - start_ns, memory_order_relaxed);
 }
 
 /* ---------- workers ---------- */
@@ -527,7 +625,7 @@ find_task(rhh_device *dev, const worker *self, task *task)
 			task->cmd = cmd;
 			task->scan = cmd->phase == PHASE_SCAN;
 			task->number = 0;
-			if (task->scan && dev->n_free_lists > 0)
+			if (task->scan && (cmd->lists != NULL || dev->n_free_lists > 0))
 				return true;
 			if (cmd->phase == PHASE_TASKS && find_pending(cmd, first, &task->number))
 				return true;
@@ -547,7 +645,8 @@ take_task(rhh_device *dev, const task *task)
 	if (task->scan)
 	{
 		cmd->phase = PHASE_SCANNING;
-		cmd->lists = dev->free_lists[--dev->n_free_lists];
+		if (cmd->lists == NULL)
+			cmd->lists = dev->free_lists[--dev->n_free_lists];
 		return;
 	}
 	cmd->pending[task->number / 64] &= ~bit;
@@ -567,15 +666,40 @@ signal_event(rhh_device *dev)
 		;
 }
 
+static void
+free_lists(rhh_device *dev, command *cmd)
+{
+	if (cmd->lists != NULL)
+		dev->free_lists[dev->n_free_lists++] = cmd->lists;
+	cmd->lists = NULL;
+}
+
+/*
+ * A piece of a join's output is done.  False: so is the command.  Otherwise it is to be
+ * scanned again, to make the next piece, or to hand back what was refused of this one.
+ */
+static bool
+go_on_with_join(rhh_device *dev, command *cmd)
+{
+	const bool	refused = atomic_load_explicit(&cmd->refused.n, memory_order_relaxed) > 0;
+
+	if (cmd->kind != RHH_EVENT_BATCH || cmd->join == NULL || cmd->complete ||
+		atomic_load_explicit(&cmd->skipped, memory_order_relaxed) ||
+		(!refused && cmd->join->at_end))
+		return false;
+	if (!refused)
+		free_lists(dev, cmd);
+	cmd->phase = PHASE_SCAN;
+	return true;
+}
+
 /* All tasks of a command are done. */
 static void
 finish_command(rhh_device *dev, command *cmd)
 {
 	rhh_map    *map = cmd->map;
 
-	if (cmd->lists != NULL)
-		dev->free_lists[dev->n_free_lists++] = cmd->lists;
-	cmd->lists = NULL;
+	free_lists(dev, cmd);
 	if (cmd->kind == RHH_EVENT_EXTRACT && cmd->start_ns > 0)
 		atomic_fetch_add_explicit(&map->extract_ns, now_ns() - cmd->start_ns,
 								  memory_order_relaxed);
@@ -618,7 +742,7 @@ finish_task(rhh_device *dev, const task *task)
 			}
 		}
 	}
-	if (cmd->n_unfinished == 0)
+	if (cmd->n_unfinished == 0 && !go_on_with_join(dev, cmd))
 		finish_command(dev, cmd);
 }
 
@@ -673,6 +797,9 @@ new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 	cmd->result = NULL;
 	cmd->feed.source = NULL;
 	cmd->lists = NULL;
+	cmd->join = NULL;
+	cmd->complete = false;
+	cmd->no_memory = false;
 	cmd->start_ns = 0;
 	atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
 	atomic_store_explicit(&cmd->refused.n, 0, memory_order_relaxed);
@@ -729,6 +856,10 @@ free_map(rhh_map *map)
 			rhh_cpu_part_free(&map->locals[w].part);
 		free(map->locals);
 	}
+	if (map->rows != NULL)
+		rhh_cpu_rows_free(map->rows);
+	free(map->rows);
+	rhh_cpu_joins_free(map->joins);
 	free(map);
 }
 
@@ -901,6 +1032,17 @@ cpu_event_fd(rhh_device *dev)
 	return dev->event_fd;
 }
 
+/* What the event of a batch says of its output; gives the join state back. */
+static void
+report_join(command *cmd, rhh_event *event)
+{
+	event->more = event->status == RHH_OK && !cmd->join->at_end;
+	if (event->more)
+		rhh_cpu_join_position(cmd->join, &event->next);
+	cmd->join->next = cmd->map->joins->free_states;
+	cmd->map->joins->free_states = cmd->join;
+}
+
 static rhh_status
 cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		 rhh_error *err)
@@ -932,14 +1074,19 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		event->map = map;
 		event->tag = cmd->tag;
 		event->n_refused = atomic_load_explicit(&cmd->refused.n, memory_order_relaxed);
+		event->more = false;
 		switch (cmd->kind)
 		{
 			case RHH_EVENT_BATCH:
 				map->batches_in_flight--;
+				if (cmd->join != NULL)
+					report_join(cmd, event);
 				break;
 			case RHH_EVENT_FINISH:
-				map->finished = true;
-				for (uint32_t p = 0; p < map->layout.n_parts; p++)
+				if (cmd->no_memory && event->status == RHH_OK)
+					event->status = RHH_NO_MEMORY;
+				map->finished = !cmd->no_memory;
+				for (uint32_t p = 0; map->parts != NULL && p < map->layout.n_parts; p++)
 					map->n_groups += map->parts[p].n_groups;
 				break;
 			case RHH_EVENT_EXTRACT:
@@ -978,6 +1125,40 @@ allocate_zeroed(size_t bytes)
 	return memset(p, 0, bytes);
 }
 
+/* Makes the partitions of a map that groups rows.  False: no memory. */
+static bool
+make_parts(rhh_map *map, uint64_t limit_bytes)
+{
+	const uint32_t n_workers = map->dev->n_workers;
+
+	atomic_store_explicit(&map->n_unmerged, map->layout.n_parts, memory_order_relaxed);
+	map->parts = allocate_zeroed(map->layout.n_parts * sizeof(rhh_cpu_part));
+	if (n_workers > 1)
+		map->locals = allocate_zeroed(n_workers * sizeof(rhh_cpu_local));
+	if (map->parts == NULL || (n_workers > 1 && map->locals == NULL))
+		return false;
+	/* those not initialized are zero, and have nothing to free */
+	for (uint32_t p = 0; p < map->layout.n_parts; p++)
+		if (!rhh_cpu_part_init(&map->parts[p], &map->layout, &map->budget, limit_bytes))
+			return false;
+	return true;
+}
+
+/* Makes what a map has that keeps rows.  False: no memory. */
+static bool
+make_kept(rhh_map *map)
+{
+	rhh_cpu_rows *rows = malloc(sizeof(*rows));
+
+	if (rows != NULL && rhh_cpu_rows_init(rows, &map->layout, &map->budget))
+	{
+		map->rows = rows;
+		return true;
+	}
+	free(rows);
+	return false;
+}
+
 static rhh_status
 cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 			   rhh_error *err)
@@ -999,29 +1180,13 @@ cpu_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	map->budget.limit_bytes = limit_bytes;
 	rhh_cpu_layout_init(&map->layout, spec, dev->n_workers, limit_bytes);
 	map->layout.reserve = &dev->reserve;
-	atomic_store_explicit(&map->n_unmerged, map->layout.n_parts,
-						  memory_order_relaxed);
-	map->parts = allocate_zeroed(map->layout.n_parts * sizeof(rhh_cpu_part));
-	if (dev->n_workers > 1)
-		map->locals = allocate_zeroed(dev->n_workers * sizeof(rhh_cpu_local));
-	if (map->parts == NULL || (dev->n_workers > 1 && map->locals == NULL))
+	if (!((spec->flags & RHH_KEEP_ROWS) != 0 ? make_kept(map) :
+		  make_parts(map, limit_bytes)))
 	{
-		free(map->parts);
-		free(map->locals);
-		free(map);
-		return fail(err, RHH_NO_MEMORY, "could not allocate a map");
-	}
-	for (uint32_t p = 0; p < map->layout.n_parts; p++)
-	{
-		if (!rhh_cpu_part_init(&map->parts[p], &map->layout, &map->budget,
-							   limit_bytes))
-		{
-			/* those not initialized are zero, and have nothing to free */
-			free_map(map);
-			return fail(err, RHH_NO_MEMORY,
-						"could not allocate the smallest hash table in %llu bytes",
-						(unsigned long long) limit_bytes);
-		}
+		free_map(map);
+		return fail(err, RHH_NO_MEMORY,
+					"could not allocate the smallest hash table in %llu bytes",
+					(unsigned long long) limit_bytes);
 	}
 	map->next = dev->maps;
 	if (map->next != NULL)
@@ -1051,9 +1216,31 @@ state_of(rhh_map *map)
 		.finishing = map->finishing,
 		.finished = map->finished,
 		.extracting = map->extracting,
+		.fed = map->fed,
+		.joins = map->joins != NULL ? &map->joins->spec : NULL,
 		.n_groups = map->n_groups,
 		.n_orphans = n_orphans_of(map)
 	};
+}
+
+static rhh_status
+cpu_map_join(rhh_map *map, const rhh_join_spec *spec, rhh_error *err)
+{
+	const rhh_map_state state = state_of(map);
+	rhh_map_state builds[RHH_MAX_JOINS];
+	const rhh_cpu_rows *rows[RHH_MAX_JOINS];
+
+	for (uint32_t j = 0; spec->n_joins <= RHH_MAX_JOINS && j < spec->n_joins; j++)
+	{
+		builds[j] = state_of(spec->joins[j].build);
+		rows[j] = spec->joins[j].build->rows;
+	}
+	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
+		return err->status;
+	map->joins = rhh_cpu_joins_make(spec, rows, state.spec, max_batches(map->dev));
+	if (map->joins == NULL)
+		return fail(err, RHH_NO_MEMORY, "could not allocate the joins of a map");
+	return succeed(err);
 }
 
 /* A command for a batch, to be filled in and submitted.  NULL: see err. */
@@ -1081,8 +1268,18 @@ cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 	if (cmd == NULL)
 		return err->status;
 	cmd->batch = *batch;
-	cmd->refused.bitmap = batch->base + batch->refused_offset;
-	cmd->refused.bytes = (batch->n_rows + 7) / 8;
+	if (map->joins != NULL)
+	{
+		cmd->join = map->joins->free_states;
+		map->joins->free_states = cmd->join->next;
+		rhh_cpu_join_start(map->joins, cmd->join, batch);
+	}
+	else
+	{
+		cmd->refused.bitmap = batch->base + batch->refused_offset;
+		cmd->refused.bytes = (batch->n_rows + 7) / 8;
+	}
+	map->fed = true;
 	map->batches_in_flight++;
 	submit_command(map->dev, cmd, 0);
 	return succeed(err);
@@ -1106,14 +1303,15 @@ cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 		feed->n_groups = 0;
 		return err->status;
 	}
-	if (feed->n_groups > RHH_CPU_FEED_GROUPS)
-		feed->n_groups = RHH_CPU_FEED_GROUPS;
+	if (feed->n_groups > RHH_CPU_PIECE_ROWS)
+		feed->n_groups = RHH_CPU_PIECE_ROWS;
 	/* which keys are NULL is only known once the groups have been read */
 	while ((bytes = rhh_group_rows_layout(state.spec, feed->rows, feed->set, UINT64_MAX,
 										  feed->n_groups, &cmd->batch)) == 0 ||
-		   (bytes > RHH_CPU_FEED_BYTES && feed->n_groups > 1))
+		   (bytes > RHH_CPU_PIECE_BYTES && feed->n_groups > 1))
 		feed->n_groups /= 2;
 	cmd->feed = *feed;
+	map->fed = true;
 	cmd->refused.bitmap = feed->refused;
 	cmd->refused.bytes = (feed->n_groups + 7) / 8;
 	map->batches_in_flight++;
@@ -1133,7 +1331,13 @@ cpu_map_finish(rhh_map *map, rhh_error *err)
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
 	map->finishing = true;
-	submit_command(map->dev, cmd, map->layout.n_parts);
+	if (map->rows != NULL)
+	{
+		cmd->no_memory = !rhh_cpu_rows_start_finish(map->rows, map->dev->n_workers, MAX_TASKS);
+		submit_command(map->dev, cmd, cmd->no_memory ? 1 : map->rows->n_tasks);
+	}
+	else
+		submit_command(map->dev, cmd, map->layout.n_parts);
 	return succeed(err);
 }
 
@@ -1200,7 +1404,21 @@ static void
 cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
-	for (uint32_t p = 0; p < map->layout.n_parts; p++)
+	if (map->rows != NULL)
+	{
+		stats->rows = read_count(&map->rows->rows);
+		stats->refused_rows = read_count(&map->rows->refused_rows);
+		stats->dropped_rows = read_count(&map->rows->dropped_rows);
+		stats->groups = read_count(&map->rows->groups);
+		stats->kernel_ns = read_count(&map->rows->busy_ns);
+	}
+	if (map->joins != NULL)
+	{
+		stats->probe_rows = read_count(&map->joins->probe_rows);
+		for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
+			stats->joined_rows[j] = read_count(&map->joins->joined_rows[j]);
+	}
+	for (uint32_t p = 0; map->parts != NULL && p < map->layout.n_parts; p++)
 	{
 		const rhh_cpu_part *part = &map->parts[p];
 		uint32_t	probe_max = atomic_load_explicit(&part->probe_max,
@@ -1255,6 +1473,7 @@ const rhh_device_ops rhh_cpu_ops = {
 	.event_fd = cpu_event_fd,
 	.poll = cpu_poll,
 	.map_create = cpu_map_create,
+	.map_join = cpu_map_join,
 	.map_submit = cpu_map_submit,
 	.map_finish = cpu_map_finish,
 	.map_extract = cpu_map_extract,

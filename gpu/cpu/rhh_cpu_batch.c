@@ -85,11 +85,24 @@ rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 	scratch->live_record = malloc(run * sizeof(uint8_t *));
 	scratch->hash = malloc(run * sizeof(uint64_t));
 	scratch->mask = malloc(run * sizeof(uint64_t));
-	scratch->part_rows = malloc(RHH_CPU_MAX_PARTS * sizeof(uint32_t));
+	scratch->part_rows = malloc(max_u32(RHH_CPU_MAX_PARTS, RHH_CPU_MAX_ROW_PARTS) *
+								sizeof(uint32_t));
+	scratch->join_values = aligned_alloc(64, RHH_CPU_JOIN_ROWS * RHH_MAX_KEYS * 16);
+	scratch->join_keys = malloc(RHH_CPU_JOIN_ROWS * RHH_MAX_KEYS * 16);
+	scratch->join_fp = malloc(RHH_CPU_JOIN_ROWS * sizeof(uint32_t));
+	scratch->join_entry = malloc(RHH_CPU_JOIN_ROWS * sizeof(void *));
+	scratch->join_row = malloc(RHH_CPU_JOIN_ROWS * sizeof(uint32_t));
+	scratch->join_end = malloc(RHH_CPU_JOIN_ROWS * sizeof(uint32_t));
+	scratch->join_trace = malloc(RHH_CPU_JOIN_ROWS * sizeof(uint32_t));
+	scratch->join_record = malloc(RHH_CPU_JOIN_ROWS * sizeof(uint8_t *));
 	if (scratch->row != NULL && scratch->fp != NULL && scratch->key != NULL &&
 		scratch->record != NULL && scratch->null_row != NULL &&
 		scratch->live_row != NULL && scratch->live_record != NULL &&
-		scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL)
+		scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL &&
+		scratch->join_values != NULL && scratch->join_keys != NULL &&
+		scratch->join_fp != NULL && scratch->join_entry != NULL &&
+		scratch->join_row != NULL && scratch->join_end != NULL &&
+		scratch->join_trace != NULL && scratch->join_record != NULL)
 		return true;
 	rhh_cpu_scratch_free(scratch);
 	return false;
@@ -110,6 +123,14 @@ rhh_cpu_scratch_free(rhh_cpu_scratch *scratch)
 	free(scratch->left);
 	free(scratch->part_rows);
 	free(scratch->group_words);
+	free(scratch->join_values);
+	free(scratch->join_keys);
+	free(scratch->join_fp);
+	free(scratch->join_entry);
+	free(scratch->join_row);
+	free(scratch->join_end);
+	free(scratch->join_trace);
+	free(scratch->join_record);
 	memset(scratch, 0, sizeof(*scratch));
 }
 
@@ -118,7 +139,10 @@ rhh_cpu_lists_init(rhh_cpu_lists *lists)
 {
 	memset(lists, 0, sizeof(*lists));
 	lists->first = malloc((RHH_CPU_MAX_PARTS + 1) * sizeof(uint32_t));
-	return lists->first != NULL;
+	/* pages that no piece of rows needs are never touched */
+	lists->rows = aligned_alloc(64, RHH_CPU_PIECE_BYTES);
+	lists->refused = malloc(RHH_CPU_PIECE_ROWS / 8);
+	return lists->first != NULL && lists->rows != NULL && lists->refused != NULL;
 }
 
 void
@@ -127,11 +151,12 @@ rhh_cpu_lists_free(rhh_cpu_lists *lists)
 	free(lists->entries);
 	free(lists->first);
 	free(lists->rows);
+	free(lists->refused);
 }
 
 /* Makes room for n entries, whose contents need not be kept.  False: no memory. */
-static bool
-make_room(uint64_t **entries, uint32_t *room, uint32_t n)
+bool
+rhh_cpu_make_room(uint64_t **entries, uint32_t *room, uint32_t n)
 {
 	if (*room >= n)
 		return true;
@@ -141,73 +166,23 @@ make_room(uint64_t **entries, uint32_t *room, uint32_t n)
 	return *entries != NULL;
 }
 
-/*
- * Makes room for the rows of a batch that is made of groups, aligned as a batch is, and
- * for the words of groups.  Both are kept for other batches: memory that comes fresh from
- * the system for each of them costs as much as all that is done with it.  False: there
- * is no memory.
- */
-bool
-rhh_cpu_room_for_feed(rhh_cpu_lists *lists, size_t rows_bytes, rhh_cpu_scratch *scratch,
-					  uint32_t n_group_words)
-{
-	if (lists->rows_bytes < rows_bytes)
-	{
-		void	   *rows;
-
-		free(lists->rows);
-		lists->rows = NULL;
-		lists->rows_bytes = 0;
-		if (posix_memalign(&rows, 64, rows_bytes) != 0)
-			return false;
-		lists->rows = rows;
-		lists->rows_bytes = rows_bytes;
-	}
-	return make_room(&scratch->group_words, &scratch->n_group_words, n_group_words);
-}
-
-/* ---------- columns ---------- */
-
-static const uint8_t *
-column_values(const batch_job *job, uint32_t column)
-{
-	return job->batch->base + job->batch->values_offset[column];
-}
-
-/* The bitmap of NULLs of a column; NULL if no row of the column is NULL. */
-static const uint8_t *
-column_nulls(const batch_job *job, uint32_t column)
-{
-	uint32_t	offset = job->batch->nulls_offset[column];
-
-	return offset == 0 ? NULL : job->batch->base + offset;
-}
-
-static inline uint32_t
-bit_of(const uint8_t *bitmap, uint32_t row)
-{
-	return (bitmap[row >> 3] >> (row & 7)) & 1;
-}
-
 /* ---------- hash ---------- */
 
 /*
  * Makes PACKED keys, of the n rows from first on or, if row is not NULL, of those in row.
  */
 static inline __attribute__((always_inline)) void
-pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
-		  const uint32_t *row)
+pack_keys(const rhh_key_plan *plan, const rhh_batch *batch, uint64_t *keys, uint32_t first,
+		  uint32_t n, const uint32_t *row)
 {
-	const rhh_key_plan *plan = &job->layout->plan;
-
 	memset(keys, 0, n * sizeof(uint64_t));
 	for (uint32_t k = 0; k < plan->n_keys; k++)
 	{
-		const uint8_t *nulls = column_nulls(job, plan->column[k]);
+		const uint8_t *nulls = rhh_cpu_nulls(batch, plan->column[k]);
 		const uint32_t shift = plan->shift[k];
 		const uint32_t null_shift = plan->null_shift + k;
 
-		FOR_WIDTH(plan->bytes[k], column_values(job, plan->column[k]), uint, {
+		FOR_WIDTH(plan->bytes[k], rhh_cpu_values(batch, plan->column[k]), uint, {
 			if (nulls == NULL)
 			{
 				for (uint32_t i = 0; i < n; i++)
@@ -218,7 +193,7 @@ pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
 				for (uint32_t i = 0; i < n; i++)
 				{
 					uint32_t	r = row != NULL ? row[i] : first + i;
-					uint64_t	is_null = bit_of(nulls, r);
+					uint64_t	is_null = rhh_cpu_bit(nulls, r);
 
 					keys[i] |= ((uint64_t) v[r] << shift & (is_null - 1)) |
 							   is_null << null_shift;
@@ -239,24 +214,24 @@ pack_keys(const batch_job *job, uint64_t *keys, uint32_t first, uint32_t n,
 		else \
 		{ \
 			for (uint32_t i = 0; i < n; i++) \
-				hash[i] = rhh_hash_word(&with, hash[i], bit_of(nulls, start + i) ? 0 : (value)); \
+				hash[i] = rhh_hash_word(&with, hash[i], rhh_cpu_bit(nulls, start + i) ? 0 : (value)); \
 		} \
 	} while (0)
 
 /* Hashes WIDE keys without making them; gather_keys() does that. */
 static void
-hash_wide(const batch_job *job, uint32_t start, uint32_t n)
+hash_wide(const rhh_key_plan *plan, const rhh_batch *batch, rhh_cpu_scratch *scratch,
+		  uint32_t start, uint32_t n)
 {
-	const rhh_key_plan *plan = &job->layout->plan;
-	uint64_t   *hash = job->scratch->hash;
-	uint64_t   *mask = job->scratch->mask;
-	uint32_t   *fp = job->scratch->fp;
+	uint64_t   *hash = scratch->hash;
+	uint64_t   *mask = scratch->mask;
+	uint32_t   *fp = scratch->fp;
 	const rhh_hash with = plan->hash;	/* where no store can change it */
 	bool		any_nulls = false;
 
 	for (uint32_t k = 0; k < plan->n_keys; k++)
 	{
-		const uint8_t *nulls = column_nulls(job, plan->column[k]);
+		const uint8_t *nulls = rhh_cpu_nulls(batch, plan->column[k]);
 
 		if (nulls == NULL)
 			continue;
@@ -264,7 +239,7 @@ hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 			memset(mask, 0, n * sizeof(uint64_t));
 		any_nulls = true;
 		for (uint32_t i = 0; i < n; i++)
-			mask[i] |= (uint64_t) bit_of(nulls, start + i) << k;
+			mask[i] |= (uint64_t) rhh_cpu_bit(nulls, start + i) << k;
 	}
 	if (any_nulls)
 	{
@@ -281,8 +256,8 @@ hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 
 	for (uint32_t k = 0; k < plan->n_keys; k++)
 	{
-		const uint8_t *nulls = column_nulls(job, plan->column[k]);
-		const uint8_t *values = column_values(job, plan->column[k]);
+		const uint8_t *nulls = rhh_cpu_nulls(batch, plan->column[k]);
+		const uint8_t *values = rhh_cpu_values(batch, plan->column[k]);
 
 		if (plan->bytes[k] == 16)
 		{
@@ -302,15 +277,14 @@ hash_wide(const batch_job *job, uint32_t start, uint32_t n)
 }
 
 /*
- * Makes the fingerprints of the run, which has n rows from start on.  Rows of SINGLE's NULL
- * get arbitrary ones.
+ * Makes the fingerprints of the run, which has n rows from start on, at most
+ * RHH_CPU_RUN_ROWS.  Rows of SINGLE's NULL get arbitrary ones.
  */
-static void
-hash_rows(const batch_job *job, uint32_t start, uint32_t n)
+void
+rhh_cpu_hash_rows(const rhh_key_plan *plan, const rhh_batch *batch, rhh_cpu_scratch *scratch,
+				  uint32_t start, uint32_t n)
 {
-	const rhh_key_plan *plan = &job->layout->plan;
 	const rhh_hash with = plan->hash;	/* where no store can change it */
-	rhh_cpu_scratch *scratch = job->scratch;
 	uint32_t   *fp = scratch->fp;
 	uint64_t   *keys = scratch->key;
 
@@ -322,7 +296,7 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 		case RHH_KEY_SINGLE:
 			if (plan->bits <= 32)
 			{
-				FOR_WIDTH(plan->bytes[0], column_values(job, plan->column[0]), uint, {
+				FOR_WIDTH(plan->bytes[0], rhh_cpu_values(batch, plan->column[0]), uint, {
 					v += start;
 					for (uint32_t i = 0; i < n; i++)
 						fp[i] = rhh_hash32(&with, (uint32_t) v[i]);
@@ -331,14 +305,14 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 			else
 			{
 				const uint64_t *v =
-					(const uint64_t *) column_values(job, plan->column[0]) + start;
+					(const uint64_t *) rhh_cpu_values(batch, plan->column[0]) + start;
 
 				for (uint32_t i = 0; i < n; i++)
 					fp[i] = rhh_fingerprint(&with, v[i], 64);
 			}
 			break;
 		case RHH_KEY_PACKED:
-			pack_keys(job, keys, start, n, NULL);
+			pack_keys(plan, batch, keys, start, n, NULL);
 			if (plan->bits <= 32)
 			{
 				for (uint32_t i = 0; i < n; i++)
@@ -351,7 +325,7 @@ hash_rows(const batch_job *job, uint32_t start, uint32_t n)
 			}
 			break;
 		default:
-			hash_wide(job, start, n);
+			hash_wide(plan, batch, scratch, start, n);
 			break;
 	}
 }
@@ -367,12 +341,12 @@ gather_rows(const batch_job *job, uint32_t first, const uint32_t *row)
 
 	if (plan->form == RHH_KEY_PACKED)
 	{
-		pack_keys(job, key, first, n, row);
+		pack_keys(plan, job->batch, key, first, n, row);
 		return;
 	}
 	if (plan->form == RHH_KEY_SINGLE)
 	{
-		const uint64_t *v = (const uint64_t *) column_values(job, plan->column[0]);
+		const uint64_t *v = (const uint64_t *) rhh_cpu_values(job->batch, plan->column[0]);
 
 		for (uint32_t i = 0; i < n; i++)
 			key[i] = v[row != NULL ? row[i] : first + i];
@@ -383,8 +357,8 @@ gather_rows(const batch_job *job, uint32_t first, const uint32_t *row)
 		key[i * words] = 0;
 	for (uint32_t k = 0; k < plan->n_keys; k++)
 	{
-		const uint8_t *nulls = column_nulls(job, plan->column[k]);
-		const uint8_t *values = column_values(job, plan->column[k]);
+		const uint8_t *nulls = rhh_cpu_nulls(job->batch, plan->column[k]);
+		const uint8_t *values = rhh_cpu_values(job->batch, plan->column[k]);
 		uint64_t   *to = key + plan->shift[k];
 
 		if (plan->bytes[k] == 16)
@@ -408,7 +382,7 @@ gather_rows(const batch_job *job, uint32_t first, const uint32_t *row)
 			continue;
 		for (uint32_t i = 0; i < n; i++)
 		{
-			if (!bit_of(nulls, row != NULL ? row[i] : first + i))
+			if (!rhh_cpu_bit(nulls, row != NULL ? row[i] : first + i))
 				continue;
 			key[i * words] |= UINT64_C(1) << k;
 			to[i * words] = 0;
@@ -440,11 +414,13 @@ list_rows(rhh_cpu_scratch *scratch)
 
 /* ---------- prefetch, find, settle ---------- */
 
-/* Marks a row as refused.  The first thread to do so for a batch zeroes the bitmap. */
-static void
-refuse_row(batch_job *job, uint32_t row)
+/*
+ * Marks a row as refused; the caller counts it.  The first thread to do so for a batch
+ * zeroes the bitmap.
+ */
+void
+rhh_cpu_refuse(rhh_cpu_refused *refused, uint32_t row)
 {
-	rhh_cpu_refused *refused = job->refused;
 	uint32_t	untouched = 0;
 
 	if (atomic_load_explicit(&refused->state, memory_order_acquire) != 2)
@@ -462,6 +438,12 @@ refuse_row(batch_job *job, uint32_t row)
 	}
 	__atomic_fetch_or(&refused->bitmap[row >> 3], (uint8_t) (1u << (row & 7)),
 					  __ATOMIC_RELAXED);
+}
+
+static void
+refuse_row(batch_job *job, uint32_t row)
+{
+	rhh_cpu_refuse(job->refused, row);
 	job->n_refused++;
 }
 
@@ -885,9 +867,9 @@ update_states(batch_job *job)
 	{
 		const rhh_state_spec *st = &spec->states[s];
 		const uint8_t *nulls = st->arg_column < 0 ? NULL :
-			column_nulls(job, (uint32_t) st->arg_column);
+			rhh_cpu_nulls(job->batch, (uint32_t) st->arg_column);
 		const uint8_t *filter = st->filter_column < 0 ? NULL :
-			column_values(job, (uint32_t) st->filter_column);
+			rhh_cpu_values(job->batch, (uint32_t) st->filter_column);
 		size_t		offset = layout->state_word[s] * sizeof(uint64_t);
 		const uint8_t *values;
 		uint32_t	bytes;
@@ -908,7 +890,7 @@ update_states(batch_job *job)
 					scratch->live_row[m] = r;
 					scratch->live_record[m] = record[i];
 					m += (filter == NULL || filter[r] != 0) &
-						(nulls == NULL || !bit_of(nulls, r));
+						(nulls == NULL || !rhh_cpu_bit(nulls, r));
 				}
 				row = scratch->live_row;
 				record = scratch->live_record;
@@ -922,7 +904,7 @@ update_states(batch_job *job)
 			update_count(record, offset, n);
 			continue;
 		}
-		values = column_values(job, (uint32_t) st->arg_column);
+		values = rhh_cpu_values(job->batch, (uint32_t) st->arg_column);
 		bytes = spec->column_bytes[st->arg_column];
 		if (st->op == RHH_ANY)
 		{
@@ -965,7 +947,7 @@ take_null_rows(batch_job *job)
 	for (uint32_t i = 0; i < scratch->n; i++)
 	{
 		uint32_t	r = row[i];
-		uint32_t	is_null = bit_of(job->key_nulls, r);
+		uint32_t	is_null = rhh_cpu_bit(job->key_nulls, r);
 
 		null_row[n_nulls] = r;
 		n_nulls += is_null;
@@ -1050,7 +1032,7 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->scratch = scratch;
 	job->refused = refused;
 	job->key_nulls = layout->plan.form != RHH_KEY_SINGLE ? NULL :
-		column_nulls(job, layout->plan.column[0]);
+		rhh_cpu_nulls(job->batch, layout->plan.column[0]);
 	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
 		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
 	job->prefetched = false;
@@ -1096,7 +1078,7 @@ rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
 		n = min_u32(batch->n_rows - start, layout->run_rows);
-		hash_rows(&job, start, n);
+		rhh_cpu_hash_rows(&layout->plan, batch, scratch, start, n);
 		aggregate_run(&job);
 	}
 	end_job(&job);
@@ -1181,8 +1163,8 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 
 	memset(lists->first, 0, (layout->n_parts + 1) * sizeof(uint32_t));
 	/* split_run() writes one entry more than it leaves */
-	if (!make_room(&scratch->left, &scratch->left_room, batch->n_rows + 1) ||
-		!make_room(&lists->entries, &lists->room, batch->n_rows))
+	if (!rhh_cpu_make_room(&scratch->left, &scratch->left_room, batch->n_rows + 1) ||
+		!rhh_cpu_make_room(&lists->entries, &lists->room, batch->n_rows))
 	{
 		/* refused rows are counted here, where no other thread counts now */
 		start_job(&job, &local->part, NULL, batch, scratch, refused);
@@ -1202,7 +1184,7 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
 		n = min_u32(batch->n_rows - start, layout->run_rows);
-		hash_rows(&job, start, n);
+		rhh_cpu_hash_rows(&layout->plan, batch, scratch, start, n);
 		if (!local->bypassed)
 		{
 			aggregate_run(&job);

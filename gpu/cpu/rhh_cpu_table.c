@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cpu/rhh_cpu_host.h"
 #include "cpu/rhh_cpu_table.h"
@@ -173,12 +174,14 @@ rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes)
 }
 
 /*
- * Zeroed pages, huge ones if asked for and to be had.  They take no memory
- * before they are touched.
+ * Zeroed pages, huge ones if asked for and to be had, but for what is left at the end.
+ * They take no memory before they are touched.
  */
 static void *
-map_pages(size_t bytes, bool huge)
+map_pages(size_t wanted_bytes, bool huge)
 {
+	size_t		page_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	size_t		bytes = (wanted_bytes + page_bytes - 1) & ~(page_bytes - 1);
 	size_t		extra = huge ? HUGE_PAGE_BYTES : 0;
 	uint8_t    *p = mmap(NULL, bytes + extra, PROT_READ | PROT_WRITE,
 						 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -195,7 +198,7 @@ map_pages(size_t bytes, bool huge)
 		if (extra > head)
 			munmap(p + bytes, extra - head);
 #ifdef MADV_HUGEPAGE
-		(void) madvise(p, bytes, MADV_HUGEPAGE);
+		(void) madvise(p, bytes & ~(HUGE_PAGE_BYTES - 1), MADV_HUGEPAGE);
 #endif
 	}
 	return p;
@@ -245,7 +248,7 @@ remove_kept(rhh_cpu_reserve *reserve, uint32_t i)
  * in them; NULL: there are none.
  */
 static void *
-take_pages(rhh_cpu_reserve *reserve, size_t bytes)
+take_kept(rhh_cpu_reserve *reserve, size_t bytes)
 {
 	void	   *pages = NULL;
 
@@ -288,32 +291,46 @@ bucket_bytes(uint32_t n_buckets)
 	return (size_t) n_buckets * sizeof(rhh_cpu_bucket);
 }
 
-/* Slots of less than a huge page come from malloc: mapping is slow for these. */
-static rhh_cpu_bucket *
-allocate_buckets(rhh_cpu_part *part, uint32_t n_buckets)
+/*
+ * Memory of so many bytes, aligned to a cache line: huge pages, perhaps such as have been
+ * kept, or from malloc if it is less than one, because mapping is slow for these.  What it
+ * has may be anything if it need not be zeroed.  The caller has charged it.
+ */
+void *
+rhh_cpu_take_pages(rhh_cpu_reserve *reserve, size_t bytes, bool zeroed)
 {
-	size_t		bytes = bucket_bytes(n_buckets);
 	void	   *p;
 
 	if (bytes >= HUGE_PAGE_BYTES)
 	{
-		p = take_pages(part->layout->reserve, bytes);
-		return p != NULL ? memset(p, 0, bytes) : map_pages(bytes, true);
+		p = take_kept(reserve, bytes);
+		if (p == NULL)
+			return map_pages(bytes, true);
 	}
-	if (posix_memalign(&p, sizeof(rhh_cpu_bucket), bytes) != 0)
+	else if (posix_memalign(&p, 64, bytes) != 0)
 		return NULL;
-	return memset(p, 0, bytes);
+	return zeroed ? memset(p, 0, bytes) : p;
+}
+
+void
+rhh_cpu_give_pages(rhh_cpu_reserve *reserve, void *p, size_t bytes)
+{
+	if (bytes >= HUGE_PAGE_BYTES)
+		keep_pages(reserve, p, bytes);
+	else
+		free(p);
+}
+
+static rhh_cpu_bucket *
+allocate_buckets(rhh_cpu_part *part, uint32_t n_buckets)
+{
+	return rhh_cpu_take_pages(part->layout->reserve, bucket_bytes(n_buckets), true);
 }
 
 static void
 free_buckets(rhh_cpu_part *part, rhh_cpu_bucket *buckets, uint32_t n_buckets)
 {
-	size_t		bytes = bucket_bytes(n_buckets);
-
-	if (bytes >= HUGE_PAGE_BYTES)
-		keep_pages(part->layout->reserve, buckets, bytes);
-	else
-		free(buckets);
+	rhh_cpu_give_pages(part->layout->reserve, buckets, bucket_bytes(n_buckets));
 }
 
 /*
@@ -355,7 +372,7 @@ make_record_room(rhh_cpu_part *part)
 		/* a huge page must not be touched where only a part of it is charged */
 		part->segments[n] = NULL;
 		if (step == RHH_CPU_SEGMENT_BYTES)
-			part->segments[n] = take_pages(layout->reserve, step);
+			part->segments[n] = take_kept(layout->reserve, step);
 		if (part->segments[n] == NULL)
 			part->segments[n] = map_pages(RHH_CPU_SEGMENT_BYTES,
 										  step == RHH_CPU_SEGMENT_BYTES);
@@ -619,8 +636,8 @@ clamp_step(uint64_t bytes, size_t most)
 }
 
 /* Rounds n up a little, if records of that size lie in two cache lines less often. */
-static uint32_t
-stride_of(uint32_t bytes)
+uint32_t
+rhh_cpu_stride(uint32_t bytes)
 {
 	uint32_t	power = 8;
 
@@ -667,7 +684,7 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 		word += rhh_state_words(spec, s);
 	}
 	layout->record_words = word;
-	layout->stride = word == 0 ? 0 : stride_of((uint32_t) (word * sizeof(uint64_t)));
+	layout->stride = word == 0 ? 0 : rhh_cpu_stride((uint32_t) (word * sizeof(uint64_t)));
 	layout->record_bytes = layout->stride +
 		(layout->verify ? 0 : (uint32_t) sizeof(uint32_t));
 

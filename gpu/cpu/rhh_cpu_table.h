@@ -195,15 +195,17 @@ typedef struct rhh_cpu_local
 /*
  * What a batch has from its scan to its last task: the rows that are left to the
  * partitions, as {fingerprint, row}, of which those of partition p are entries[first[p]]
- * to entries[first[p + 1] - 1]; and if it is made of another map's groups, its rows.
+ * to entries[first[p + 1] - 1].  If the device makes the rows, of another map's groups or
+ * by a join, it does so here.
  */
 typedef struct rhh_cpu_lists
 {
 	uint64_t   *entries;
 	uint32_t	room;
 	uint32_t   *first;			/* RHH_CPU_MAX_PARTS + 1 of them */
-	uint8_t    *rows;
-	size_t		rows_bytes;
+	uint8_t    *rows;			/* RHH_CPU_PIECE_BYTES */
+	rhh_batch	piece;			/* of a join: what is in rows, and of these */
+	uint8_t    *refused;		/* the bitmap, of RHH_CPU_PIECE_ROWS */
 } rhh_cpu_lists;
 
 /* The scratch memory of a thread, for one task at a time. */
@@ -230,6 +232,15 @@ typedef struct rhh_cpu_scratch
 	uint32_t   *part_rows;		/* how many for each partition */
 	uint64_t   *group_words;	/* of groups of which rows are being made */
 	uint32_t	n_group_words;
+	/* of a level of a join */
+	uint8_t    *join_values;	/* the keys' columns, RHH_CPU_JOIN_ROWS of each */
+	uint8_t    *join_keys;		/* and the keys, as records have them */
+	uint32_t   *join_fp;
+	const void **join_entry;	/* in the directory */
+	uint32_t   *join_row;		/* those whose keys may be there, */
+	uint32_t   *join_end;		/* and where their buckets end */
+	uint32_t   *join_trace;		/* which ones of another level they came of */
+	const uint8_t **join_record;
 } rhh_cpu_scratch;
 
 static inline void
@@ -372,12 +383,38 @@ rhh_cpu_find(const rhh_cpu_part *part, uint32_t fp, uint32_t home,
 	return 0;
 }
 
+/* ---------- columns of a batch ---------- */
+
+static inline const uint8_t *
+rhh_cpu_values(const rhh_batch *batch, uint32_t column)
+{
+	return batch->base + batch->values_offset[column];
+}
+
+/* The bitmap of NULLs of a column; NULL if no row of the column is NULL. */
+static inline const uint8_t *
+rhh_cpu_nulls(const rhh_batch *batch, uint32_t column)
+{
+	uint32_t	offset = batch->nulls_offset[column];
+
+	return offset == 0 ? NULL : batch->base + offset;
+}
+
+static inline uint32_t
+rhh_cpu_bit(const uint8_t *bitmap, uint32_t row)
+{
+	return (bitmap[row >> 3] >> (row & 7)) & 1;
+}
+
 /* ---------- rhh_cpu_table.c ---------- */
 
 extern bool rhh_cpu_charge(rhh_cpu_budget *budget, uint64_t bytes);
 extern void rhh_cpu_release(rhh_cpu_budget *budget, uint64_t bytes);
 extern bool rhh_cpu_reserve_init(rhh_cpu_reserve *reserve, uint64_t limit_bytes);
 extern void rhh_cpu_reserve_free(rhh_cpu_reserve *reserve);
+extern void *rhh_cpu_take_pages(rhh_cpu_reserve *reserve, size_t bytes, bool zeroed);
+extern void rhh_cpu_give_pages(rhh_cpu_reserve *reserve, void *p, size_t bytes);
+extern uint32_t rhh_cpu_stride(uint32_t bytes);
 extern void rhh_cpu_layout_init(rhh_cpu_layout *layout,
 								const rhh_map_spec *spec, uint32_t n_workers,
 								uint64_t limit_bytes);
@@ -415,8 +452,10 @@ extern bool rhh_cpu_scratch_init(rhh_cpu_scratch *scratch);
 extern void rhh_cpu_scratch_free(rhh_cpu_scratch *scratch);
 extern bool rhh_cpu_lists_init(rhh_cpu_lists *lists);
 extern void rhh_cpu_lists_free(rhh_cpu_lists *lists);
-extern bool rhh_cpu_room_for_feed(rhh_cpu_lists *lists, size_t rows_bytes,
-								  rhh_cpu_scratch *scratch, uint32_t n_group_words);
+extern bool rhh_cpu_make_room(uint64_t **entries, uint32_t *room, uint32_t n);
+extern void rhh_cpu_refuse(rhh_cpu_refused *refused, uint32_t row);
+extern void rhh_cpu_hash_rows(const rhh_key_plan *plan, const rhh_batch *batch,
+							  rhh_cpu_scratch *scratch, uint32_t start, uint32_t n);
 extern bool rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 								  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 								  const atomic_bool *cancelled);

@@ -170,18 +170,42 @@
 #define RHH_CPU_EXTRACT_PIECE_GROUPS	8192
 
 /*
- * Groups of another map that become one batch of rows: enough for a task to be worth
- * its while, and few enough for the rows to be in a cache when they are aggregated.
+ * Rows of a batch that the device makes, of another map's groups or by a join: enough for
+ * a task to be worth its while, and few enough for the rows to be in a cache when they are
+ * aggregated.
  */
-#define RHH_CPU_FEED_GROUPS	16384u
+#define RHH_CPU_PIECE_ROWS	16384u
 
 /*
  * The most bytes of such a batch.  The device keeps a buffer for one batch for each
  * thread, and two more.
  */
-#define RHH_CPU_FEED_BYTES	((size_t) 1 << 20)
+#define RHH_CPU_PIECE_BYTES	((size_t) 1 << 20)
 
 /* Groups whose words are read at a time: so few that the words stay in a cache. */
 #define RHH_CPU_FEED_SOME_GROUPS	512u
+
+/*
+ * Partitions of a map that keeps rows: so many that one, with its part of the directory,
+ * is in a cache while it is put in order, if the estimate of rows is right.  With 2^6 they
+ * do even for estimates that are much too low.
+ */
+#define RHH_CPU_ROW_PART_ROWS	16384u
+#define RHH_CPU_MIN_ROW_PART_BITS	6
+#define RHH_CPU_MIN_ROW_PARTS	(1u << RHH_CPU_MIN_ROW_PART_BITS)
+#define RHH_CPU_MAX_ROW_PARTS	1024u
+
+/* Rows that are sorted by partition at a time: their records are in L2 meanwhile. */
+#define RHH_CPU_KEEP_ROWS	65536u
+
+/*
+ * Tasks for each thread to finish such a map, so that threads that get unequal shares of
+ * the cores end at about the same time; and rows that make another task worth its while.
+ */
+#define RHH_CPU_FINISH_TASKS	8u
+#define RHH_CPU_FINISH_TASK_ROWS	8192u
+
+/* Rows that a thread takes through a join at a time; see RHH_CPU_RUN_ROWS. */
+#define RHH_CPU_JOIN_ROWS	256u
 
 #endif							/* RHH_CPU_TUNING_H */

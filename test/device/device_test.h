@@ -197,6 +197,21 @@ extern void map_row(map *m, const data *data, uint64_t row);
 extern void map_combine(map *m, const uint64_t *from);
 extern void map_normalize(const rhh_map_spec *spec, uint32_t key_words, uint64_t *group);
 
+/* ---------- join_reference.c: the output of joins as it should be ---------- */
+
+/* What is joined before a table, and what the reference has to know of it. */
+typedef struct joined
+{
+	const def  *d;				/* of the table that the output goes to */
+	rhh_join_spec spec;
+	const data *builds[RHH_MAX_JOINS];	/* rows of the build sides */
+	const uint8_t *missing[RHH_MAX_JOINS];	/* a byte a row: the build side has
+											 * refused it */
+} joined;
+
+/* Aggregates the output; the numbers of rows that come out of the joins go to rows[]. */
+extern void join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows);
+
 /* ---------- run.c: running rows through tables ---------- */
 
 typedef struct run_options
@@ -216,6 +231,9 @@ typedef struct run_options
 	uint64_t	n_groups;
 	bool		rewind;			/* after the first groups, and after the last */
 	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
+	const joined *joined;		/* the data is the probe side; NULL: no joins */
+	uint32_t	room_rows;		/* for refused rows of the output; 0: max_batch_rows */
+	bool		finish_may_fail;	/* for lack of memory */
 } run_options;
 
 extern const run_options default_options;
@@ -226,6 +244,7 @@ typedef struct slot
 	uint8_t    *base;
 	uint8_t    *on_device;		/* its copy there, or NULL */
 	bool		busy;
+	bool		again;			/* to be submitted again: there is more output */
 	uint64_t	first_row;
 	rhh_batch	batch;
 	uint64_t	checksum;
@@ -234,7 +253,7 @@ typedef struct slot
 /*
  * One table from its creation to its last group.  It submits batches until there
  * are no more rows, finishes the table, and extracts groups until the device says
- * that these were the last.
+ * that these were the last.  A table that keeps rows is done when it is finished.
  */
 typedef struct run
 {
@@ -248,11 +267,14 @@ typedef struct run
 	uint32_t	n_slots;
 	uint64_t	next_row;
 	uint32_t	in_flight;
+	uint32_t	n_again;		/* slots that are to be submitted again */
+	uint64_t	n_resubmitted;
 	uint64_t	n_batches;
 	uint64_t	n_refused;
 	bool		cancelled;
 	bool		finishing;
 	bool		finished;
+	rhh_status	finish_status;
 	bool		extracting;
 	bool		done;
 	uint64_t	n_extracted;
@@ -261,6 +283,8 @@ typedef struct run
 	rhh_result	result;
 	map		   *unique;			/* groups that need no merge */
 	map		   *outcome;		/* all of it */
+	uint8_t    *missing;		/* of a table that keeps rows: a byte for each row,
+								 * set if it was refused */
 	rhh_map_stats stats;		/* after the last event */
 	char		why[400];		/* "": no fault so far */
 } run;
@@ -344,7 +368,24 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(feed) \
 	CASE(feed_refused) \
 	CASE(feed_invalid) \
-	CASE(same_calls)
+	CASE(same_calls) \
+	CASE(join_kinds) \
+	CASE(join_keys) \
+	CASE(join_columns) \
+	CASE(join_nulls) \
+	CASE(join_empty) \
+	CASE(join_several) \
+	CASE(join_fan_out) \
+	CASE(join_batches) \
+	CASE(join_refused) \
+	CASE(join_build_refused) \
+	CASE(join_shared) \
+	CASE(join_fed) \
+	CASE(join_large) \
+	CASE(join_cancel) \
+	CASE(join_close) \
+	CASE(join_memory_returned) \
+	CASE(join_invalid)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

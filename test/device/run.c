@@ -10,6 +10,9 @@
  * that the bitmap of refused rows agrees with the count of them and is untouched
  * where there are none, that a batch's columns are untouched, and that the
  * statistics add up.
+ *
+ * Of a table with joins, the refused rows come back as columns.  They are aggregated like
+ * any others, and the batch is submitted again until there is no more output.
  */
 #include <poll.h>
 #include <stdarg.h>
@@ -17,6 +20,7 @@
 #include "device_test.h"
 
 #define STALL_SECONDS 300
+#define GUARD_BYTES 64			/* behind the room for refused rows */
 
 const run_options default_options = {
 	.batch_rows = 0,.capacity_groups = 4096,.cancel_at_batch = -1
@@ -106,19 +110,34 @@ fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, ui
 	batch->refused_offset = at;
 }
 
+/* Bytes of the room for refused rows of a table with joins. */
+static uint32_t
+output_room(const run *run)
+{
+	return (uint32_t) rhh_output_values(&run->d->spec, run->options.room_rows,
+										run->d->spec.n_columns);
+}
+
 void
 run_start(run *run, device *device, const data *data, const run_options *options,
 		  uint8_t *pool, size_t pool_bytes)
 {
+	const joined *joined = options->joined;
 	rhh_error	err;
-	rhh_map_spec spec = data->d->spec;
+	rhh_map_spec spec = joined != NULL ? joined->d->spec : data->d->spec;
 	uint32_t	room = batch_room(data->d, spec.max_batch_rows);
 
 	memset(run, 0, sizeof(*run));
 	run->device = device;
 	run->data = data;
-	run->d = data->d;
+	run->d = joined != NULL ? joined->d : data->d;
 	run->options = *options;
+	if (run->options.room_rows == 0)
+		run->options.room_rows = spec.max_batch_rows;
+	if (joined != NULL)
+		room += output_room(run) + GUARD_BYTES;
+	if ((spec.flags & RHH_KEEP_ROWS) != 0)
+		run->missing = need(data->n_rows);
 	run->r.state = option_seed + data->n_rows;
 	room = (room + 4095) & ~4095u;
 	run->n_slots = (uint32_t) (pool_bytes / room);
@@ -131,7 +150,8 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	for (uint32_t i = 0; i < run->n_slots; i++)
 	{
 		run->slots[i].base = pool + (size_t) i * room;
-		if (options->source == NULL && (options->on_device || option_on_device))
+		if (options->source == NULL && joined == NULL &&
+			(options->on_device || option_on_device))
 			run->slots[i].on_device = device_alloc(device, room);
 	}
 	spec.max_batch_bytes = room;
@@ -146,6 +166,9 @@ run_start(run *run, device *device, const data *data, const run_options *options
 		run->table = NULL;
 		run->done = true;
 	}
+	else if (joined != NULL &&
+			 device->ops->map_join(run->table, &joined->spec, &err) != RHH_OK)
+		run_fault(run, "map_join: %d %s", err.status, err.message);
 }
 
 void
@@ -158,6 +181,7 @@ run_end(run *run)
 		device_free(run->device, run->slots[i].on_device);
 	map_free(run->unique);
 	map_free(run->outcome);
+	free(run->missing);
 	free(run->result.words);
 }
 
@@ -170,11 +194,12 @@ free_slot(run *run)
 	return NULL;
 }
 
-/* A batch or a piece is in flight. */
+/* A batch or a piece is in flight.  n: its rows; 0 if it was submitted before. */
 static void
 run_submitted(run *run, slot *slot, uint32_t n)
 {
 	slot->busy = true;
+	slot->again = false;
 	run->next_row += n;
 	run->in_flight++;
 	run->n_batches++;
@@ -251,7 +276,13 @@ run_submit_one(run *run)
 		n = (uint32_t) left;
 	slot->first_row = run->next_row;
 	fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
-	memset(slot->base + slot->batch.refused_offset, 0xa5, (n + 63) / 64 * 8);
+	if (run->options.joined != NULL)
+	{
+		slot->batch.refused_rows = run->options.room_rows;
+		memset(slot->base + slot->batch.refused_offset, 0xa5, output_room(run) + GUARD_BYTES);
+	}
+	else
+		memset(slot->base + slot->batch.refused_offset, 0xa5, (n + 63) / 64 * 8);
 	slot->checksum = checksum(slot->base, slot->batch.used_bytes);
 	if (slot->on_device != NULL)
 	{
@@ -270,6 +301,72 @@ run_submit_one(run *run)
 	}
 	run_submitted(run, slot, n);
 	return true;
+}
+
+/* Submits a batch again, of which there is more output. */
+static bool
+run_submit_again(run *run)
+{
+	slot	   *slot = run->slots;
+	rhh_status	status;
+	rhh_error	err;
+
+	while (!slot->again)
+		slot++;
+	status = run->device->ops->map_submit(run->table, &slot->batch,
+										  (uint64_t) (slot - run->slots), &err);
+	if (status == RHH_BUSY)
+		return false;
+	if (status != RHH_OK)
+	{
+		run_fault(run, "map_submit again: %d %s", err.status, err.message);
+		return false;
+	}
+	run->n_again--;
+	run->n_resubmitted++;
+	run_submitted(run, slot, 0);
+	return true;
+}
+
+/* Takes the rows of the output that the device has handed back. */
+static void
+run_output_done(run *run, slot *slot, const rhh_event *event)
+{
+	const rhh_map_spec *spec = &run->d->spec;
+	const uint32_t room_rows = slot->batch.refused_rows;
+	uint8_t    *room = slot->base + slot->batch.refused_offset;
+	const uint8_t *guard = room + output_room(run);
+	data		output = {.d = run->d, .n_rows = event->n_refused};
+
+	for (uint32_t i = 0; i < GUARD_BYTES; i++)
+		if (guard[i] != 0xa5)
+			run_fault(run, "the device wrote behind the room for refused rows");
+	if (event->n_refused > room_rows)
+	{
+		run_fault(run, "%u rows were refused, and there is room for %u", event->n_refused,
+				  room_rows);
+		return;
+	}
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		const uint8_t *nulls = room + rhh_output_nulls(spec, room_rows, c);
+
+		output.values[c] = room + rhh_output_values(spec, room_rows, c);
+		output.nulls[c] = need(event->n_refused);
+		for (uint32_t i = 0; i < event->n_refused; i++)
+			output.nulls[c][i] = nulls[i / 8] >> (i % 8) & 1;
+	}
+	for (uint32_t i = 0; i < event->n_refused; i++)
+		map_row(run->outcome, &output, i);
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+		free(output.nulls[c]);
+	run->n_refused += event->n_refused;
+	if (event->more && run->why[0] == '\0' && !run->cancelled)
+	{
+		slot->batch.from = event->next;
+		slot->busy = slot->again = true;
+		run->n_again++;
+	}
 }
 
 static void
@@ -297,6 +394,11 @@ run_batch_done(run *run, const rhh_event *event)
 					slot->batch.refused_offset + (slot->batch.n_rows + 63) / 64 * 8);
 	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
 		run_fault(run, "the device wrote to a batch's columns");
+	if (run->options.joined != NULL)
+	{
+		run_output_done(run, slot, event);
+		return;
+	}
 	for (uint32_t i = 0; i < slot->batch.n_rows; i++)
 	{
 		if (event->n_refused == 0)
@@ -307,7 +409,10 @@ run_batch_done(run *run, const rhh_event *event)
 		else if (refused[i / 8] >> (i % 8) & 1)
 		{
 			n_refused++;
-			map_row(run->outcome, run->data, slot->first_row + i);
+			if (run->missing != NULL)
+				run->missing[slot->first_row + i] = 1;
+			else
+				map_row(run->outcome, run->data, slot->first_row + i);
 		}
 	}
 	if (n_refused != event->n_refused)
@@ -382,9 +487,12 @@ run_event(run *run, const rhh_event *event)
 			break;
 		case RHH_EVENT_FINISH:
 			run->finishing = false;
-			if (event->status != RHH_OK)
+			run->finish_status = event->status;
+			if (event->status != RHH_OK &&
+				!(run->options.finish_may_fail && event->status == RHH_NO_MEMORY))
 				run_fault(run, "finish ended with status %d", event->status);
 			run->finished = true;
+			run->done |= run->missing != NULL;
 			break;
 		case RHH_EVENT_EXTRACT:
 			run->extracting = false;
@@ -414,10 +522,12 @@ run_step(run *run)
 			run->done = true;
 		return;
 	}
+	while (run->n_again > 0 && !run->cancelled && run_submit_again(run))
+		;
 	while (run->next_row < run->data->n_rows && !run->cancelled &&
 		   (run->options.source != NULL ? run_feed_one(run) : run_submit_one(run)))
 		;
-	if (run->next_row < run->data->n_rows || run->in_flight > 0)
+	if (run->next_row < run->data->n_rows || run->in_flight > 0 || run->n_again > 0)
 		return;
 	if (!run->finished)
 	{
@@ -493,18 +603,46 @@ drive(device *device, run *runs, uint32_t n_runs)
 	}
 }
 
-/* Compares with the reference; says in run->why what is wrong. */
-void
-run_check(run *run)
+/* What a table that keeps rows says of them, once it is finished. */
+static void
+check_kept(run *run)
 {
+	const rhh_map_spec *spec = &run->d->spec;
 	const rhh_map_stats *stats = &run->stats;
-	map		   *expected;
+	map		   *keys = map_new(spec);
+	uint64_t	n_dropped = 0;
+	uint64_t	n_kept = 0;
 
-	if (run->why[0] != '\0' || run->cancelled)
-		return;
-	expected = map_new(&run->d->spec);
 	for (uint64_t i = 0; i < run->data->n_rows; i++)
-		map_row(expected, run->data, i);
+	{
+		uint64_t	key[MAX_WORDS];
+		bool		null_key = false;
+
+		for (uint32_t k = 0; k < spec->n_keys; k++)
+			null_key |= is_null(run->data, spec->key_column[k], i);
+		if (null_key && run->missing[i])
+			run_fault(run, "a row with NULL in its key was refused");
+		n_dropped += null_key;
+		if (null_key || run->missing[i])
+			continue;
+		n_kept++;
+		(void) row_key(run->data, i, key);
+		(void) map_get(keys, key);
+	}
+	if (stats->rows != n_kept || stats->dropped_rows != n_dropped)
+		run_fault(run, "%llu rows were kept and %llu dropped instead of %llu and %llu",
+				  (unsigned long long) stats->rows, (unsigned long long) stats->dropped_rows,
+				  (unsigned long long) n_kept, (unsigned long long) n_dropped);
+	if (run->finish_status == RHH_OK && stats->groups != keys->n_groups)
+		run_fault(run, "statistics have %llu keys instead of %u",
+				  (unsigned long long) stats->groups, keys->n_groups);
+	map_free(keys);
+}
+
+/* What came out, compared with the reference. */
+static void
+check_groups(run *run, map *expected)
+{
 	if (expected->n_groups != run->outcome->n_groups)
 		run_fault(run, "%u groups instead of %u (%llu rows handed back)",
 				  run->outcome->n_groups, expected->n_groups,
@@ -529,20 +667,71 @@ run_check(run *run)
 						  (unsigned long long) have[w], (unsigned long long) want[w],
 						  (unsigned long long) run->n_refused);
 	}
-	map_free(expected);
+	if (run->stats.groups != run->unique->n_groups)
+		run_fault(run, "statistics have %llu groups, %u came out",
+				  (unsigned long long) run->stats.groups, run->unique->n_groups);
+}
 
-	if (stats->rows + stats->refused_rows != run->data->n_rows)
-		run_fault(run, "%llu rows and %llu refused rows do not make %llu",
+/*
+ * Aggregates the output of the joins, and compares what the statistics say of it.
+ * Returns the number of its rows.
+ */
+static uint64_t
+check_joined(run *run, map *expected)
+{
+	const rhh_map_stats *stats = &run->stats;
+	const uint32_t n_joins = run->options.joined->spec.n_joins;
+	uint64_t	rows[RHH_MAX_JOINS];
+
+	join_expect(expected, run->options.joined, run->data, rows);
+	/* what a batch was submitted for once may count again when it is submitted again */
+	if (run->n_resubmitted > 0 ? stats->probe_rows < run->data->n_rows :
+		stats->probe_rows != run->data->n_rows)
+		run_fault(run, "statistics have %llu rows of the probe side, not %llu",
+				  (unsigned long long) stats->probe_rows,
+				  (unsigned long long) run->data->n_rows);
+	for (uint32_t j = 0; j < n_joins; j++)
+		if (run->n_resubmitted > 0 ? stats->joined_rows[j] < rows[j] :
+			stats->joined_rows[j] != rows[j])
+			run_fault(run, "statistics have %llu rows of join %u, not %llu",
+					  (unsigned long long) stats->joined_rows[j], j,
+					  (unsigned long long) rows[j]);
+	return rows[n_joins - 1];
+}
+
+/* Compares with the reference; says in run->why what is wrong. */
+void
+run_check(run *run)
+{
+	const rhh_map_stats *stats = &run->stats;
+	uint64_t	n_rows = run->data->n_rows;
+
+	if (run->why[0] != '\0' || run->cancelled)
+		return;
+	if (run->missing != NULL)
+		check_kept(run);
+	else
+	{
+		map		   *expected = map_new(&run->d->spec);
+
+		if (run->options.joined != NULL)
+			n_rows = check_joined(run, expected);
+		else
+			for (uint64_t i = 0; i < n_rows; i++)
+				map_row(expected, run->data, i);
+		check_groups(run, expected);
+		map_free(expected);
+	}
+
+	if (stats->rows + stats->refused_rows + stats->dropped_rows != n_rows)
+		run_fault(run, "%llu rows, %llu refused and %llu dropped do not make %llu",
 				  (unsigned long long) stats->rows,
 				  (unsigned long long) stats->refused_rows,
-				  (unsigned long long) run->data->n_rows);
+				  (unsigned long long) stats->dropped_rows, (unsigned long long) n_rows);
 	if (stats->refused_rows != run->n_refused)
 		run_fault(run, "statistics have %llu refused rows, events %llu",
 				  (unsigned long long) stats->refused_rows,
 				  (unsigned long long) run->n_refused);
-	if (stats->groups != run->unique->n_groups)
-		run_fault(run, "statistics have %llu groups, %u came out",
-				  (unsigned long long) stats->groups, run->unique->n_groups);
 	if (run->d->spec.memory_limit_bytes > 0 &&
 		stats->peak_bytes > run->d->spec.memory_limit_bytes)
 		run_fault(run, "%llu bytes were held, %llu allowed",

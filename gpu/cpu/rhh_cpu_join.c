@@ -1,0 +1,722 @@
+/*
+ * rhh_cpu_join.c
+ *		Joins the batches of a map of the CPU device with rows that other maps keep.
+ *
+ * rhh_cpu_join.h describes how these rows lie in memory.  Rows of a batch go through the
+ * joins some hundreds at a time, in stages, so that the cache misses of a stage overlap:
+ *
+ *		take		takes the columns of the key from the batch, or from the records that
+ *					joins before have found
+ *		hash		makes fingerprints
+ *		look up		prefetches the directory's entries; then looks at the filters, and
+ *					prefetches the records of those rows whose keys may be there
+ *		match		compares keys, and finds the first match and their number
+ *		advance		makes the rows that come out of the join, up to some hundreds
+ *
+ * What comes out goes through the next join at once, and the rest of the rows before it
+ * wait (rhh_cpu_level).  The rows that come out of the last join are written to a piece.
+ * A level has the numbers of rows and records only; the columns are taken from where they
+ * lie when a join or the piece needs them.
+ */
+#include <stdlib.h>
+
+#include "cpu/rhh_cpu_join.h"
+
+static uint32_t
+min_u32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---------- the joins of a map ---------- */
+
+/* Where column c of the joins' is. */
+static rhh_cpu_source
+find_source(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds, uint32_t c)
+{
+	rhh_cpu_source source = {.null_bit = -1};
+	const rhh_cpu_field *field;
+
+	if (c < spec->n_columns)
+	{
+		source.column = (uint8_t) c;
+		source.bytes = spec->column_bytes[c];
+		return source;
+	}
+	c -= spec->n_columns;
+	for (source.side = 1; c >= builds[source.side - 1]->layout->spec.n_columns; source.side++)
+		c -= builds[source.side - 1]->layout->spec.n_columns;
+	for (field = builds[source.side - 1]->fields; field->column != c; field++)
+		;
+	source.bytes = field->bytes;
+	source.offset = field->offset;
+	source.may_be_missing = spec->joins[source.side - 1].kind == RHH_JOIN_LEFT;
+	if (builds[source.side - 1]->any_nulls)
+		source.null_bit = field->null_bit;
+	return source;
+}
+
+/* Lays out a piece of n rows.  Returns its bytes. */
+static size_t
+lay_out_piece(rhh_cpu_joins *joins, uint32_t n)
+{
+	size_t		at = 64;		/* an offset of 0 says that there is no NULL */
+
+	for (uint32_t c = 0; c < joins->n_columns; c++)
+	{
+		joins->values_offset[c] = (uint32_t) at;
+		at += ((size_t) n * joins->columns[c].bytes + 63) / 64 * 64;
+		joins->nulls_offset[c] = (uint32_t) at;
+		at += ((size_t) n + 511) / 512 * 64;
+	}
+	joins->piece_rows = n;
+	return at;
+}
+
+/*
+ * Prepares joins that have been checked, for a map of this spec, with states for n_states
+ * batches in flight.  NULL: no memory.
+ */
+rhh_cpu_joins *
+rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
+				   const rhh_map_spec *map, uint32_t n_states)
+{
+	const size_t state_bytes = sizeof(rhh_cpu_join_state) +
+		(spec->n_joins + 1) * sizeof(rhh_cpu_level);
+	rhh_cpu_joins *joins = calloc(1, sizeof(*joins));
+
+	if (joins == NULL)
+		return NULL;
+	joins->spec = *spec;
+	joins->n_columns = map->n_columns;
+	for (uint32_t j = 0; j < spec->n_joins; j++)
+	{
+		rhh_cpu_one_join *join = &joins->joins[j];
+
+		join->build = builds[j];
+		join->kind = spec->joins[j].kind;
+		join->plan = builds[j]->layout->plan;
+		for (uint32_t k = 0; k < join->plan.n_keys; k++)
+		{
+			join->plan.column[k] = (uint8_t) k;
+			join->keys[k] = find_source(spec, builds, spec->joins[j].key_column[k]);
+		}
+	}
+	for (uint32_t c = 0; c < map->n_columns; c++)
+		joins->columns[c] = find_source(spec, builds, spec->column[c]);
+	joins->piece_rows = min_u32(map->max_batch_rows, RHH_CPU_PIECE_ROWS);
+	while (lay_out_piece(joins, joins->piece_rows) > RHH_CPU_PIECE_BYTES)
+		joins->piece_rows /= 2;
+	joins->states = malloc(n_states * state_bytes);
+	if (joins->states == NULL)
+	{
+		free(joins);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < n_states; i++)
+	{
+		rhh_cpu_join_state *state = (void *) (joins->states + i * state_bytes);
+
+		state->next = joins->free_states;
+		joins->free_states = state;
+	}
+	return joins;
+}
+
+/* Frees the joins with all states.  joins may be NULL. */
+void
+rhh_cpu_joins_free(rhh_cpu_joins *joins)
+{
+	if (joins == NULL)
+		return;
+	free(joins->states);
+	free(joins);
+}
+
+/* ---------- how far the output is ---------- */
+
+/* Begins with the output of a batch at batch->from. */
+void
+rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_batch *batch)
+{
+	const uint64_t *from = batch->from.at;
+	uint64_t	any = from[0];
+
+	state->first_row = 0;
+	state->next_row = from[0] < batch->n_rows ? (uint32_t) from[0] : batch->n_rows;
+	state->depth = 0;
+	state->at_end = false;
+	state->levels[0].n = state->levels[0].at = 0;
+	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
+	{
+		state->skip[j] = from[j + 1];
+		any |= from[j + 1];
+	}
+	/* not of a batch that was submitted before: that does not begin at the beginning */
+	if (any == 0)
+		rhh_cpu_count(&joins->probe_rows, batch->n_rows);
+}
+
+/*
+ * The position behind what has come out: a row of the batch, and for each join the number
+ * of the next match, of the row and the matches before it.
+ */
+void
+rhh_cpu_join_position(const rhh_cpu_join_state *state, rhh_position *next)
+{
+	uint32_t	depth = state->depth;
+	uint32_t	row;
+
+	memset(next, 0, sizeof(*next));
+	next->at[0] = state->next_row;
+	while (state->levels[depth].at == state->levels[depth].n)
+		if (depth-- == 0)
+			return;
+	row = state->levels[depth].at;
+	next->at[depth + 1] = state->levels[depth].taken;
+	for (; depth > 0; depth--)
+	{
+		const rhh_cpu_level *level = &state->levels[depth];
+		uint32_t	parent = level->parent[row];
+
+		next->at[depth] = level->record[row] - state->levels[depth - 1].first[parent];
+		row = parent;
+	}
+	next->at[0] = state->first_row + row;
+}
+
+/* ---------- columns of a level ---------- */
+
+/* The rows of one side that some rows of a level were made of. */
+typedef struct side_view
+{
+	const rhh_batch *batch;		/* side 0: the batch, and the numbers of its rows */
+	const uint32_t *row;
+	const uint8_t **record;		/* other sides: records */
+	const uint8_t *missing;		/* and which record stands for none */
+	uint32_t	n;
+} side_view;
+
+/* Looks at the first n rows of a level from one side.  It is the scratch memory's. */
+static side_view
+view_side(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
+		  const rhh_batch *batch, rhh_cpu_scratch *scratch, uint32_t depth, uint32_t side,
+		  uint32_t n)
+{
+	const rhh_cpu_rows *build;
+	uint32_t   *trace = scratch->join_trace;
+	side_view	view = {.batch = batch, .n = n};
+
+	/* which ones of level `side` these came of */
+	if (depth == side)
+		for (uint32_t i = 0; i < n; i++)
+			trace[i] = i;
+	else
+		memcpy(trace, state->levels[depth].parent, n * sizeof(uint32_t));
+	for (uint32_t d = depth; d > side + 1; d--)
+	{
+		const uint32_t *parent = state->levels[d - 1].parent;
+
+		for (uint32_t i = 0; i < n; i++)
+			trace[i] = parent[trace[i]];
+	}
+	if (side == 0)
+	{
+		for (uint32_t i = 0; i < n; i++)
+			trace[i] += state->first_row;
+		view.row = trace;
+		return view;
+	}
+	build = joins->joins[side - 1].build;
+	for (uint32_t i = 0; i < n; i++)
+		scratch->join_record[i] = build->records +
+			(size_t) build->stride * state->levels[side].record[trace[i]];
+	view.record = scratch->join_record;
+	view.missing = build->records + (size_t) build->stride * build->n_rows;
+	return view;
+}
+
+/* Copies a column's values, which are anything where it is NULL. */
+static void
+take_values(const rhh_cpu_source *source, const side_view *view, void *to)
+{
+	RHH_CPU_FOR_TYPE(source->bytes, {
+		T		   *out = to;
+
+		if (source->side == 0)
+		{
+			const T    *v = (const void *) rhh_cpu_values(view->batch, source->column);
+
+			for (uint32_t i = 0; i < view->n; i++)
+				out[i] = v[view->row[i]];
+		}
+		else
+			for (uint32_t i = 0; i < view->n; i++)
+				memcpy(&out[i], view->record[i] + source->offset, sizeof(T));
+	})
+}
+
+static bool
+may_be_null(const rhh_cpu_source *source, const rhh_batch *batch)
+{
+	return source->side == 0 ? rhh_cpu_nulls(batch, source->column) != NULL :
+		source->may_be_missing || source->null_bit >= 0;
+}
+
+/* Adds to is_null[], bytes of 0 and 1, where a column that may be NULL is. */
+static void
+take_nulls(const rhh_cpu_joins *joins, const rhh_cpu_source *source, const side_view *view,
+		   uint8_t *is_null)
+{
+	if (source->side == 0)
+	{
+		const uint8_t *nulls = rhh_cpu_nulls(view->batch, source->column);
+
+		for (uint32_t i = 0; i < view->n; i++)
+			is_null[i] |= (uint8_t) rhh_cpu_bit(nulls, view->row[i]);
+		return;
+	}
+	if (source->may_be_missing)
+		for (uint32_t i = 0; i < view->n; i++)
+			is_null[i] |= view->record[i] == view->missing;
+	if (source->null_bit >= 0)
+	{
+		const uint32_t byte = joins->joins[source->side - 1].build->row_bytes +
+			(uint32_t) source->null_bit / 8;
+
+		for (uint32_t i = 0; i < view->n; i++)
+			is_null[i] |= view->record[i][byte] >> source->null_bit % 8 & 1;
+	}
+}
+
+/* ---------- take, hash ---------- */
+
+/* The keys of a level's rows. */
+typedef struct level_keys
+{
+	const uint8_t *keys;		/* as records have them, one behind the other */
+	uint8_t		is_null[RHH_CPU_JOIN_ROWS]; /* 1: with NULL in it */
+} level_keys;
+
+/* Puts the columns of keys together as they are in records. */
+static void
+pack_keys(const rhh_cpu_one_join *join, const rhh_batch *columns, uint32_t start, uint32_t n,
+		  uint8_t *keys)
+{
+	const size_t key_bytes = join->build->key_bytes;
+
+	for (uint32_t k = 0; k < join->plan.n_keys; k++)
+	{
+		uint8_t    *to = keys + join->build->fields[k].offset;
+
+		RHH_CPU_FOR_TYPE(join->plan.bytes[k], {
+			const T    *v = (const void *) rhh_cpu_values(columns, k);
+
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(to + i * key_bytes, &v[start + i], sizeof(T));
+		})
+	}
+}
+
+/* Makes the keys of a level for its join, and their fingerprints. */
+static void
+make_keys(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t depth,
+		  const rhh_batch *batch, rhh_cpu_scratch *scratch, level_keys *keys)
+{
+	const rhh_cpu_one_join *join = &joins->joins[depth];
+	const uint32_t n_keys = join->plan.n_keys;
+	const uint32_t n = state->levels[depth].n;
+	rhh_batch	columns;		/* of the key; only what hashing reads is set */
+	uint32_t	start = 0;
+
+	memset(keys->is_null, 0, n);
+	if (depth == 0)
+	{
+		/* rows of the batch that are side by side, and are read where they lie */
+		start = state->first_row;
+		columns.base = batch->base;
+	}
+	else
+		columns.base = scratch->join_values;
+	for (uint32_t k = 0; k < n_keys; k++)
+	{
+		const rhh_cpu_source *source = &join->keys[k];
+		side_view	view;
+
+		columns.nulls_offset[k] = 0;
+		columns.values_offset[k] = depth == 0 ? batch->values_offset[source->column] :
+			k * RHH_CPU_JOIN_ROWS * 16;
+		if (depth == 0 && !may_be_null(source, batch))
+			continue;
+		view = view_side(joins, state, batch, scratch, depth, source->side, n);
+		if (depth > 0)
+			take_values(source, &view, columns.base + columns.values_offset[k]);
+		if (may_be_null(source, batch))
+			take_nulls(joins, source, &view, keys->is_null);
+	}
+	for (uint32_t i = 0; i < n; i += RHH_CPU_RUN_ROWS)
+	{
+		uint32_t	m = min_u32(n - i, RHH_CPU_RUN_ROWS);
+
+		rhh_cpu_hash_rows(&join->plan, &columns, scratch, start + i, m);
+		memcpy(scratch->join_fp + i, scratch->fp, m * sizeof(uint32_t));
+	}
+	if (n_keys == 1)
+		keys->keys = rhh_cpu_values(&columns, 0) + (size_t) start * join->plan.bytes[0];
+	else
+	{
+		pack_keys(join, &columns, start, n, scratch->join_keys);
+		keys->keys = scratch->join_keys;
+	}
+}
+
+/* ---------- look up, match ---------- */
+
+/*
+ * Asks for the entries of all rows, lists those whose keys may be there (join_row, and in
+ * join_end the end of their bucket), and asks for the first records of their buckets.
+ */
+static uint32_t
+look_up(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *keys,
+		rhh_cpu_scratch *scratch)
+{
+	const uint32_t *fps = scratch->join_fp;
+	const uint32_t n = level->n;
+	uint32_t	m = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const rhh_cpu_row_part *part = &build->parts[rhh_cpu_row_part_of(build, fps[i])];
+		const rhh_cpu_entry *front = build->directory + part->first +
+			rhh_cpu_row_bucket(build, fps[i], part->n_buckets);
+
+		scratch->join_entry[i] = front;
+		__builtin_prefetch(front);
+		__builtin_prefetch(front + 1);
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const rhh_cpu_entry *front = scratch->join_entry[i];
+		const uint32_t bits = rhh_cpu_filter_bits(fps[i]);
+
+		level->first[i] = front->end;
+		level->count[i] = 0;
+		scratch->join_row[m] = i;
+		scratch->join_end[m] = front[1].end;
+		m += ((front[1].filter & bits) == bits) & (keys->is_null[i] ^ 1);
+	}
+	for (uint32_t i = 0; i < m; i++)
+		__builtin_prefetch(build->records +
+						   (size_t) build->stride * level->first[scratch->join_row[i]]);
+	return m;
+}
+
+/* How many records from the first-th on, all in front of the end-th, have one key. */
+static uint32_t
+count_equal(const rhh_cpu_rows *build, uint32_t first, uint32_t end)
+{
+	const size_t stride = build->stride;
+	const uint8_t *record = build->records + stride * first;
+	uint32_t	n = 1;			/* known to have it */
+	uint32_t	most = end - first;
+	uint32_t	step = 1;
+
+	while (n < most)
+	{
+		uint32_t	next = n + min_u32(step, most - n);
+
+		if (rhh_cpu_same_key(record, record + stride * (next - 1), build->key_bytes))
+		{
+			n = next;
+			step *= 2;
+		}
+		else
+		{
+			most = next - 1;
+			step = 1;
+		}
+	}
+	return n;
+}
+
+/* Finds the matches of the rows that were listed. */
+static inline __attribute__((always_inline)) void
+match_rows(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *keys,
+		   const rhh_cpu_scratch *scratch, uint32_t n, uint32_t key_bytes)
+{
+	const uint8_t *records = build->records;
+	const size_t stride = build->stride;
+	const bool	unique = build->unique;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t row = scratch->join_row[i];
+		const uint32_t end = scratch->join_end[i];
+		const uint8_t *key = keys->keys + (size_t) row * key_bytes;
+		uint32_t	at = level->first[row];
+
+		while (at < end && !rhh_cpu_same_key(records + stride * at, key, key_bytes))
+			at += unique ? 1 : count_equal(build, at, end);
+		if (at == end)
+			continue;
+		level->first[row] = at;
+		level->count[row] = unique ? 1 : count_equal(build, at, end);
+	}
+}
+
+/* How often rows come out follows from the number of their matches. */
+static void
+apply_kind(const rhh_cpu_one_join *join, rhh_cpu_level *level)
+{
+	uint32_t   *first = level->first;
+	uint32_t   *count = level->count;
+
+	switch (join->kind)
+	{
+		case RHH_JOIN_LEFT:
+			for (uint32_t i = 0; i < level->n; i++)
+			{
+				first[i] = count[i] > 0 ? first[i] : join->build->n_rows;
+				count[i] = count[i] > 0 ? count[i] : 1;
+			}
+			break;
+		case RHH_JOIN_SEMI:
+			for (uint32_t i = 0; i < level->n; i++)
+				count[i] = count[i] > 0;
+			break;
+		case RHH_JOIN_ANTI:
+			for (uint32_t i = 0; i < level->n; i++)
+				count[i] = count[i] == 0;
+			break;
+	}
+	level->single = join->build->unique || join->kind == RHH_JOIN_SEMI ||
+		join->kind == RHH_JOIN_ANTI;
+}
+
+/* Takes the rows of a level through all stages but the last. */
+static void
+probe(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
+	  const rhh_batch *batch, rhh_cpu_scratch *scratch)
+{
+	const rhh_cpu_one_join *join = &joins->joins[depth];
+	rhh_cpu_level *level = &state->levels[depth];
+	level_keys	keys;
+	uint32_t	n;
+
+	make_keys(joins, state, depth, batch, scratch, &keys);
+	n = look_up(join->build, level, &keys, scratch);
+	if (join->build->key_bytes == 4)
+		match_rows(join->build, level, &keys, scratch, n, 4);
+	else if (join->build->key_bytes == 8)
+		match_rows(join->build, level, &keys, scratch, n, 8);
+	else
+		match_rows(join->build, level, &keys, scratch, n, join->build->key_bytes);
+	apply_kind(join, level);
+	level->at = 0;
+	level->taken = state->skip[depth];
+	state->skip[depth] = 0;
+}
+
+/* ---------- advance ---------- */
+
+/* Makes up to `room` rows that come out of a level's join, in the next level. */
+static void
+advance(rhh_cpu_level *level, rhh_cpu_level *out, uint32_t room)
+{
+	uint32_t	at = level->at;
+	uint64_t	taken = level->taken;
+	uint32_t	n = 0;
+
+	while (at < level->n && n < room)
+	{
+		if (level->single && taken == 0)
+		{
+			/* which rows come out is random, so there are no branches */
+			const uint32_t end = at + min_u32(level->n - at, room - n);
+
+			for (; at < end; at++)
+			{
+				out->parent[n] = at;
+				out->record[n] = level->first[at];
+				n += level->count[at];
+			}
+			continue;
+		}
+		if (taken < level->count[at])
+		{
+			const uint32_t first = level->first[at] + (uint32_t) taken;
+			const uint32_t m = min_u32(level->count[at] - (uint32_t) taken, room - n);
+
+			for (uint32_t i = 0; i < m; i++)
+			{
+				out->parent[n + i] = at;
+				out->record[n + i] = first + i;
+			}
+			n += m;
+			taken += m;
+		}
+		if (taken >= level->count[at])
+		{
+			at++;
+			taken = 0;
+		}
+	}
+	level->at = at;
+	level->taken = taken;
+	out->n = n;
+}
+
+/* ---------- pieces ---------- */
+
+/* Sets bits from number at on, which are not set yet.  Returns whether any was. */
+static bool
+set_bits(uint8_t *bitmap, uint32_t at, const uint8_t *bits, uint32_t n)
+{
+	uint8_t		any = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		bitmap[(at + i) / 8] |= (uint8_t) (bits[i] << (at + i) % 8);
+		any |= bits[i];
+	}
+	return any != 0;
+}
+
+/*
+ * Writes the rows that have come out of the last join to the piece, from row at on.
+ * Bitmaps of NULLs are zero so far.  any_null[] gets which columns are NULL in a row.
+ */
+static void
+write_rows(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
+		   const rhh_batch *batch, rhh_cpu_scratch *scratch, const rhh_batch *piece,
+		   uint32_t at, bool *any_null)
+{
+	const uint32_t n_joins = joins->spec.n_joins;
+	const uint32_t n = state->levels[n_joins].n;
+
+	for (uint32_t side = 0; side <= n_joins; side++)
+	{
+		side_view	view = {.n = 0};
+
+		for (uint32_t c = 0; c < joins->n_columns; c++)
+		{
+			const rhh_cpu_source *source = &joins->columns[c];
+			uint8_t		is_null[RHH_CPU_JOIN_ROWS];
+
+			if (source->side != side)
+				continue;
+			if (view.n == 0)
+				view = view_side(joins, state, batch, scratch, n_joins, side, n);
+			take_values(source, &view, piece->base + joins->values_offset[c] +
+						(size_t) at * source->bytes);
+			if (!may_be_null(source, batch))
+				continue;
+			memset(is_null, 0, n);
+			take_nulls(joins, source, &view, is_null);
+			any_null[c] |= set_bits(piece->base + joins->nulls_offset[c], at, is_null, n);
+		}
+	}
+}
+
+/*
+ * Makes the next piece of a batch's output, at most as many rows as the batch has room for
+ * if all are refused.  Then state->at_end says whether that is all.  False: the map was
+ * cancelled.
+ */
+bool
+rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_batch *batch,
+				   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
+				   const atomic_bool *cancelled)
+{
+	const uint32_t n_joins = joins->spec.n_joins;
+	const uint32_t room = min_u32(joins->piece_rows, batch->refused_rows);
+	rhh_batch  *piece = &lists->piece;
+	bool		any_null[RHH_MAX_COLUMNS] = {false};
+	uint64_t	n_out[RHH_MAX_JOINS] = {0};
+	uint32_t	n = 0;
+
+	piece->base = lists->rows;
+	for (uint32_t c = 0; c < joins->n_columns; c++)
+		if (may_be_null(&joins->columns[c], batch))
+			memset(piece->base + joins->nulls_offset[c], 0, ((size_t) room + 7) / 8);
+	while (n < room)
+	{
+		const uint32_t depth = state->depth;
+		rhh_cpu_level *level = &state->levels[depth];
+		rhh_cpu_level *out = level + 1;
+		bool		last = depth + 1 == n_joins;
+
+		if (atomic_load_explicit(cancelled, memory_order_relaxed))
+			return false;
+		if (level->at == level->n && depth > 0)
+			state->depth--;
+		else if (level->at == level->n && state->next_row == batch->n_rows)
+			break;
+		else if (level->at == level->n)
+		{
+			state->first_row = state->next_row;
+			level->n = min_u32(batch->n_rows - state->next_row, RHH_CPU_JOIN_ROWS);
+			state->next_row += level->n;
+			probe(joins, state, 0, batch, scratch);
+		}
+		else
+		{
+			advance(level, out, last ? min_u32(room - n, RHH_CPU_JOIN_ROWS) : RHH_CPU_JOIN_ROWS);
+			n_out[depth] += out->n;
+			if (last)
+			{
+				write_rows(joins, state, batch, scratch, piece, n, any_null);
+				n += out->n;
+			}
+			else if (out->n > 0)
+			{
+				state->depth++;
+				probe(joins, state, depth + 1, batch, scratch);
+			}
+		}
+	}
+	state->at_end = state->next_row == batch->n_rows;
+	for (uint32_t d = 0; d <= state->depth; d++)
+		state->at_end &= state->levels[d].at == state->levels[d].n;
+
+	piece->n_rows = n;
+	for (uint32_t c = 0; c < joins->n_columns; c++)
+	{
+		piece->values_offset[c] = joins->values_offset[c];
+		/* a column without a NULL is read faster if it has no bitmap */
+		piece->nulls_offset[c] = any_null[c] ? joins->nulls_offset[c] : 0;
+	}
+	for (uint32_t j = 0; j < n_joins; j++)
+		atomic_fetch_add_explicit(&joins->joined_rows[j], n_out[j], memory_order_relaxed);
+	return true;
+}
+
+/* Copies the refused rows of a piece to the room that the caller's batch has for them. */
+void
+rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece, const uint8_t *refused,
+					   const rhh_batch *batch)
+{
+	uint8_t    *room = batch->base + batch->refused_offset;
+
+	for (uint32_t c = 0; c < map->n_columns; c++)
+	{
+		const uint8_t *nulls = rhh_cpu_nulls(piece, c);
+		const uint8_t *values = rhh_cpu_values(piece, c);
+		uint8_t    *to = room + rhh_output_values(map, batch->refused_rows, c);
+		uint8_t    *to_nulls = room + rhh_output_nulls(map, batch->refused_rows, c);
+		const size_t bytes = map->column_bytes[c];
+		uint32_t	n = 0;
+
+		for (uint32_t i = 0; i < piece->n_rows; i++)
+		{
+			if (!rhh_cpu_bit(refused, i))
+				continue;
+			memcpy(to + n * bytes, values + i * bytes, bytes);
+			if (n % 8 == 0)
+				to_nulls[n / 8] = 0;
+			if (nulls != NULL)
+				to_nulls[n / 8] |= (uint8_t) (rhh_cpu_bit(nulls, i) << n % 8);
+			n++;
+		}
+	}
+}

@@ -1,0 +1,577 @@
+/*
+ * rhh_cpu_rows.c
+ *		Maps of the CPU device that keep rows, until they can be probed.
+ *
+ * rhh_cpu_join.h describes how the rows lie in memory.  There are two phases:
+ *
+ *		rhh_cpu_rows_keep()			takes a batch, or a part of a large one, to a chunk:
+ *									hashes the keys, sorts the rows by partition, and
+ *									copies the columns into records; several threads do so
+ *									at once
+ *		rhh_cpu_rows_finish()		puts the rows of some partitions in the order of their
+ *									buckets and the rows of a key side by side; several
+ *									threads do so at once, and the last one frees the chunks
+ *
+ * So a row is copied twice, both times to places that a cache holds: within its chunk, and
+ * within its partition.
+ *
+ * Memory.  A chunk is charged to the budgets of the map and of the device together with
+ * what its rows will need when the map is finished.  So rows are refused as long as the
+ * caller can do something about it, and finishing fails only if the system itself has no
+ * memory.  If there is none for a chunk, its rows are refused, all of them.
+ */
+#include <stdlib.h>
+
+#include "cpu/rhh_cpu_join.h"
+
+/* ---------- life ---------- */
+
+static void
+add_field(rhh_cpu_rows *rows, uint32_t column, uint32_t bytes, int null_bit)
+{
+	rhh_cpu_field *field = &rows->fields[rows->n_fields++];
+
+	field->column = (uint8_t) column;
+	field->bytes = (uint8_t) bytes;
+	field->offset = (uint16_t) rows->row_bytes;
+	field->null_bit = (int16_t) null_bit;
+	rows->row_bytes += bytes;
+}
+
+/* Lays out records: the keys, then the other columns, wide ones first. */
+static void
+lay_out(rhh_cpu_rows *rows)
+{
+	const rhh_map_spec *spec = &rows->layout->spec;
+	bool		is_key[RHH_MAX_COLUMNS] = {false};
+	int			n_others = 0;
+
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+	{
+		uint32_t	c = spec->key_column[k];
+
+		is_key[c] = true;
+		add_field(rows, c, spec->column_bytes[c], -1);
+	}
+	rows->key_bytes = rows->row_bytes;
+	for (uint32_t bytes = 16; bytes > 0; bytes /= 2)
+		for (uint32_t c = 0; c < spec->n_columns; c++)
+			if (!is_key[c] && spec->column_bytes[c] == bytes)
+				add_field(rows, c, bytes, n_others++);
+	rows->null_bytes = ((uint32_t) n_others + 7) / 8;
+}
+
+/* Charged for each of n partitions, beside what is charged for rows. */
+static uint64_t
+part_bytes(uint32_t n)
+{
+	return n * (2 * sizeof(rhh_cpu_entry) + sizeof(rhh_cpu_row_part) + sizeof(uint32_t));
+}
+
+/*
+ * Makes an empty map; *layout has its spec, and stays as long as the map.  False: no
+ * memory; the map may be freed or forgotten.
+ */
+bool
+rhh_cpu_rows_init(rhh_cpu_rows *rows, const rhh_cpu_layout *layout, rhh_cpu_budget *budget)
+{
+	const rhh_map_spec *spec = &layout->spec;
+	uint64_t	n_rows = spec->expected_groups > spec->max_batch_rows ?
+		spec->expected_groups : spec->max_batch_rows;
+	uint64_t	bytes;
+
+	memset(rows, 0, sizeof(*rows));
+	if (pthread_mutex_init(&rows->lock, NULL) != 0)
+		return false;
+	rows->layout = layout;
+	rows->budget = budget;
+	lay_out(rows);
+	rows->final_bytes = rhh_cpu_stride(rows->row_bytes + rows->null_bytes) +
+		(uint32_t) sizeof(rhh_cpu_entry);
+	rows->part_bits = RHH_CPU_MIN_ROW_PART_BITS;
+	while (1u << rows->part_bits < RHH_CPU_MAX_ROW_PARTS &&
+		   n_rows >> rows->part_bits > RHH_CPU_ROW_PART_ROWS &&
+		   part_bytes(2u << rows->part_bits) < budget->limit_bytes / 64)
+		rows->part_bits++;
+	rows->n_parts = 1u << rows->part_bits;
+
+	/* and the empty record */
+	bytes = part_bytes(rows->n_parts) + rows->final_bytes;
+	if (!rhh_cpu_charge(budget, bytes))
+	{
+		rhh_cpu_rows_free(rows);
+		return false;
+	}
+	rows->charged_bytes = bytes;
+	return true;
+}
+
+static void
+free_chunks(rhh_cpu_rows *rows)
+{
+	while (rows->chunks != NULL)
+	{
+		rhh_cpu_chunk *chunk = rows->chunks;
+
+		rows->chunks = chunk->next;
+		free(chunk);
+	}
+}
+
+void
+rhh_cpu_rows_free(rhh_cpu_rows *rows)
+{
+	rhh_cpu_reserve *reserve = rows->layout->reserve;
+
+	free_chunks(rows);
+	if (rows->records != NULL)
+		rhh_cpu_give_pages(reserve, rows->records, rows->records_bytes);
+	if (rows->directory != NULL)
+		rhh_cpu_give_pages(reserve, rows->directory, rows->directory_bytes);
+	free(rows->parts);
+	free(rows->part_rows);
+	rhh_cpu_release(rows->budget, rows->charged_bytes);
+	pthread_mutex_destroy(&rows->lock);
+}
+
+/* ---------- keeping rows ---------- */
+
+static bool
+has_null_key(const rhh_cpu_rows *rows, const rhh_batch *batch, uint32_t row)
+{
+	const rhh_key_plan *plan = &rows->layout->plan;
+
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+	{
+		const uint8_t *nulls = rhh_cpu_nulls(batch, plan->column[k]);
+
+		if (nulls != NULL && rhh_cpu_bit(nulls, row))
+			return true;
+	}
+	return false;
+}
+
+/* Refuses n rows from start on, and drops those that would not be kept anyway. */
+static void
+refuse_rows(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_refused *refused,
+			uint32_t start, uint32_t n)
+{
+	uint32_t	n_refused = 0;
+
+	for (uint32_t row = start; row < start + n; row++)
+	{
+		if (has_null_key(rows, batch, row))
+			continue;
+		rhh_cpu_refuse(refused, row);
+		n_refused++;
+	}
+	atomic_fetch_add_explicit(&refused->n, n_refused, memory_order_relaxed);
+	atomic_fetch_add_explicit(&rows->refused_rows, n_refused, memory_order_relaxed);
+	atomic_fetch_add_explicit(&rows->dropped_rows, n - n_refused, memory_order_relaxed);
+}
+
+/*
+ * Puts {fingerprint, row} of those rows whose keys have no NULL into the scratch memory,
+ * and counts the rows of each partition.
+ */
+static void
+hash_keys(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
+		  uint32_t start, uint32_t n)
+{
+	const rhh_key_plan *plan = &rows->layout->plan;
+	uint64_t   *left = scratch->left;
+	uint32_t   *part_rows = scratch->part_rows;
+	uint32_t	n_left = 0;
+	uint8_t		is_null[RHH_CPU_RUN_ROWS];
+
+	memset(part_rows, 0, rows->n_parts * sizeof(uint32_t));
+	for (uint32_t end = start + n; start < end; start += n)
+	{
+		n = end - start < RHH_CPU_RUN_ROWS ? end - start : RHH_CPU_RUN_ROWS;
+		rhh_cpu_hash_rows(plan, batch, scratch, start, n);
+		memset(is_null, 0, n);
+		for (uint32_t k = 0; k < plan->n_keys; k++)
+		{
+			const uint8_t *nulls = rhh_cpu_nulls(batch, plan->column[k]);
+
+			for (uint32_t i = 0; nulls != NULL && i < n; i++)
+				is_null[i] |= (uint8_t) rhh_cpu_bit(nulls, start + i);
+		}
+		for (uint32_t i = 0; i < n; i++)
+		{
+			uint32_t	fp = scratch->fp[i];
+
+			left[n_left] = (uint64_t) fp << 32 | (start + i);
+			n_left += is_null[i] ^ 1u;
+			part_rows[rhh_cpu_row_part_of(rows, fp)] += is_null[i] ^ 1u;
+		}
+	}
+	scratch->n_left = n_left;
+}
+
+/* Makes a chunk for the rows that were counted.  NULL: no memory. */
+static rhh_cpu_chunk *
+make_chunk(rhh_cpu_rows *rows, const rhh_cpu_scratch *scratch, bool nulls)
+{
+	const uint32_t n = scratch->n_left;
+	const size_t records_bytes = ((size_t) n * rows->row_bytes + 7) / 8 * 8;
+	const size_t bytes = sizeof(rhh_cpu_chunk) + records_bytes +
+		((size_t) n + rows->n_parts + 1) * sizeof(uint32_t) +
+		(nulls ? (size_t) n * rows->null_bytes : 0);
+	const uint64_t charged = bytes + (uint64_t) n * rows->final_bytes;
+	rhh_cpu_chunk *chunk;
+	uint32_t	sum = 0;
+
+	if (!rhh_cpu_charge(rows->budget, charged))
+		return NULL;
+	chunk = malloc(bytes);
+	if (chunk == NULL)
+	{
+		rhh_cpu_release(rows->budget, charged);
+		return NULL;
+	}
+	chunk->records = (uint8_t *) (chunk + 1);
+	chunk->first = (uint32_t *) (chunk->records + records_bytes);
+	chunk->fp = chunk->first + rows->n_parts + 1;
+	chunk->nulls = nulls ? (uint8_t *) (chunk->fp + n) : NULL;
+	if (nulls)
+		memset(chunk->nulls, 0, (size_t) n * rows->null_bytes);
+	for (uint32_t p = 0; p < rows->n_parts; p++)
+	{
+		chunk->first[p] = sum;
+		sum += scratch->part_rows[p];
+	}
+	chunk->first[rows->n_parts] = sum;
+	pthread_mutex_lock(&rows->lock);
+	rows->charged_bytes += charged;
+	pthread_mutex_unlock(&rows->lock);
+	return chunk;
+}
+
+/* Gives each row its place in the chunk: makes {place, row} of {fingerprint, row}. */
+static void
+place_rows(const rhh_cpu_rows *rows, rhh_cpu_chunk *chunk, rhh_cpu_scratch *scratch)
+{
+	uint64_t   *left = scratch->left;
+	uint32_t   *next = scratch->part_rows;
+	uint32_t   *fps = chunk->fp;
+
+	memcpy(next, chunk->first, rows->n_parts * sizeof(uint32_t));
+	for (uint32_t i = 0; i < scratch->n_left; i++)
+	{
+		uint32_t	fp = (uint32_t) (left[i] >> 32);
+		uint32_t	place = next[rhh_cpu_row_part_of(rows, fp)]++;
+
+		fps[place] = fp;
+		left[i] = (uint64_t) place << 32 | (uint32_t) left[i];
+	}
+}
+
+/* Copies the columns of n rows, {place, row}, to their records. */
+static void
+copy_columns(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_chunk *chunk,
+			 const uint64_t *places, uint32_t n)
+{
+	const size_t row_bytes = rows->row_bytes;
+	const size_t null_bytes = rows->null_bytes;
+
+	for (uint32_t f = 0; f < rows->n_fields; f++)
+	{
+		const rhh_cpu_field *field = &rows->fields[f];
+		const uint8_t *nulls = rhh_cpu_nulls(batch, field->column);
+		uint8_t    *to = chunk->records + field->offset;
+
+		RHH_CPU_FOR_TYPE(field->bytes, {
+			const T    *v = (const void *) rhh_cpu_values(batch, field->column);
+
+			for (uint32_t i = 0; i < n; i++)
+				memcpy(to + (places[i] >> 32) * row_bytes, &v[(uint32_t) places[i]], sizeof(T));
+		})
+		if (field->null_bit < 0 || nulls == NULL)
+			continue;
+		to = chunk->nulls + field->null_bit / 8;
+		for (uint32_t i = 0; i < n; i++)
+			to[(places[i] >> 32) * null_bytes] |=
+				(uint8_t) (rhh_cpu_bit(nulls, (uint32_t) places[i]) << field->null_bit % 8);
+	}
+}
+
+/* Keeps n rows from start on, or refuses them. */
+static void
+keep_some(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
+		  rhh_cpu_refused *refused, uint32_t start, uint32_t n)
+{
+	rhh_cpu_chunk *chunk;
+	bool		any_nulls = false;
+
+	for (uint32_t f = 0; f < rows->n_fields; f++)
+		any_nulls |= rows->fields[f].null_bit >= 0 &&
+			rhh_cpu_nulls(batch, rows->fields[f].column) != NULL;
+	/* hash_keys() writes one entry more than there are */
+	if (!rhh_cpu_make_room(&scratch->left, &scratch->left_room, n + 1))
+	{
+		refuse_rows(rows, batch, refused, start, n);
+		return;
+	}
+	hash_keys(rows, batch, scratch, start, n);
+	if (atomic_fetch_add_explicit(&rows->rows, scratch->n_left, memory_order_relaxed) +
+		scratch->n_left > RHH_CPU_MAX_ROWS ||
+		(chunk = make_chunk(rows, scratch, any_nulls)) == NULL)
+	{
+		atomic_fetch_sub_explicit(&rows->rows, scratch->n_left, memory_order_relaxed);
+		refuse_rows(rows, batch, refused, start, n);
+		return;
+	}
+	atomic_fetch_add_explicit(&rows->dropped_rows, n - scratch->n_left, memory_order_relaxed);
+	place_rows(rows, chunk, scratch);
+	/* so few at a time that their records are still cached for the next column */
+	for (uint32_t i = 0; i < scratch->n_left; i += RHH_CPU_RUN_ROWS)
+		copy_columns(rows, batch, chunk, scratch->left + i,
+					 scratch->n_left - i < RHH_CPU_RUN_ROWS ?
+					 scratch->n_left - i : RHH_CPU_RUN_ROWS);
+	pthread_mutex_lock(&rows->lock);
+	chunk->next = rows->chunks;
+	rows->chunks = chunk;
+	rows->any_nulls |= any_nulls;
+	pthread_mutex_unlock(&rows->lock);
+}
+
+/* Keeps the rows of a batch.  False: the map was cancelled, and rows are missing. */
+bool
+rhh_cpu_rows_keep(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
+				  rhh_cpu_refused *refused, const atomic_bool *cancelled)
+{
+	for (uint32_t start = 0; start < batch->n_rows; start += RHH_CPU_KEEP_ROWS)
+	{
+		if (atomic_load_explicit(cancelled, memory_order_relaxed))
+			return false;
+		keep_some(rows, batch, scratch, refused, start,
+				  batch->n_rows - start < RHH_CPU_KEEP_ROWS ?
+				  batch->n_rows - start : RHH_CPU_KEEP_ROWS);
+	}
+	return true;
+}
+
+/* ---------- finishing ---------- */
+
+/*
+ * Makes room for all rows, and decides how many tasks finishing has (n_tasks), at most
+ * most_tasks.  False: the system has no memory.
+ */
+bool
+rhh_cpu_rows_start_finish(rhh_cpu_rows *rows, uint32_t n_workers, uint32_t most_tasks)
+{
+	const uint32_t n_parts = rows->n_parts;
+	rhh_cpu_reserve *reserve = rows->layout->reserve;
+	uint32_t	n_entries = 0;
+
+	rows->parts = malloc(n_parts * sizeof(rhh_cpu_row_part));
+	rows->part_rows = calloc(n_parts + 1, sizeof(uint32_t));
+	if (rows->parts == NULL || rows->part_rows == NULL)
+		return false;
+	for (const rhh_cpu_chunk *chunk = rows->chunks; chunk != NULL; chunk = chunk->next)
+		for (uint32_t p = 0; p < n_parts; p++)
+			rows->part_rows[p] += chunk->first[p + 1] - chunk->first[p];
+	for (uint32_t p = 0; p <= n_parts; p++)
+	{
+		uint32_t	n = rows->part_rows[p];
+
+		rows->part_rows[p] = rows->n_rows;
+		if (p == n_parts)
+			break;
+		rows->parts[p].first = n_entries;
+		rows->parts[p].n_buckets = n > 0 ? n : 1;
+		n_entries += 1 + rows->parts[p].n_buckets;
+		rows->n_rows += n;
+	}
+
+	rows->stride = rhh_cpu_stride(rows->row_bytes + (rows->any_nulls ? rows->null_bytes : 0));
+	rows->records_bytes = ((size_t) rows->n_rows + 1) * rows->stride;
+	rows->records = rhh_cpu_take_pages(reserve, rows->records_bytes, false);
+	rows->directory_bytes = n_entries * sizeof(rhh_cpu_entry);
+	rows->directory = rhh_cpu_take_pages(reserve, rows->directory_bytes, false);
+	if (rows->records == NULL || rows->directory == NULL)
+		return false;
+	memset(rows->records + (size_t) rows->n_rows * rows->stride, 0, rows->stride);
+
+	rows->n_tasks = rows->n_rows / RHH_CPU_FINISH_TASK_ROWS + 1;
+	if (rows->n_tasks > RHH_CPU_FINISH_TASKS * n_workers)
+		rows->n_tasks = RHH_CPU_FINISH_TASKS * n_workers;
+	if (rows->n_tasks > n_parts)
+		rows->n_tasks = n_parts;
+	if (rows->n_tasks > most_tasks)
+		rows->n_tasks = most_tasks;
+	atomic_store_explicit(&rows->n_unfinished, rows->n_tasks, memory_order_relaxed);
+	return true;
+}
+
+/*
+ * Counts the rows of a partition's buckets, and sets the end of each bucket to where its
+ * first row goes.
+ */
+static void
+fill_directory(const rhh_cpu_rows *rows, uint32_t p)
+{
+	const uint32_t n_buckets = rows->parts[p].n_buckets;
+	rhh_cpu_entry *front = rows->directory + rows->parts[p].first;
+	rhh_cpu_entry *entry = front + 1;	/* of bucket 0 */
+	uint32_t	sum = rows->part_rows[p];
+
+	memset(front, 0, (n_buckets + 1) * sizeof(rhh_cpu_entry));
+	for (const rhh_cpu_chunk *chunk = rows->chunks; chunk != NULL; chunk = chunk->next)
+		for (uint32_t i = chunk->first[p]; i < chunk->first[p + 1]; i++)
+		{
+			uint32_t	fp = chunk->fp[i];
+			uint32_t	b = rhh_cpu_row_bucket(rows, fp, n_buckets);
+
+			entry[b].end++;
+			entry[b].filter |= rhh_cpu_filter_bits(fp);
+		}
+	front->end = sum;
+	for (uint32_t b = 0; b < n_buckets; b++)
+	{
+		uint32_t	n = entry[b].end;
+
+		entry[b].end = sum;
+		sum += n;
+	}
+}
+
+/* Takes a partition's records to their buckets, whose ends move behind their last row. */
+static inline __attribute__((always_inline)) void
+take_records(const rhh_cpu_rows *rows, uint32_t p, uint32_t row_bytes, uint32_t null_bytes)
+{
+	const uint32_t n_buckets = rows->parts[p].n_buckets;
+	const size_t stride = rows->stride;
+	rhh_cpu_entry *entry = rows->directory + rows->parts[p].first + 1;
+
+	for (const rhh_cpu_chunk *chunk = rows->chunks; chunk != NULL; chunk = chunk->next)
+		for (uint32_t i = chunk->first[p]; i < chunk->first[p + 1]; i++)
+		{
+			uint32_t	b = rhh_cpu_row_bucket(rows, chunk->fp[i], n_buckets);
+			uint8_t    *record = rows->records + stride * entry[b].end++;
+
+			memcpy(record, chunk->records + (size_t) i * row_bytes, row_bytes);
+			if (null_bytes == 0)
+				continue;
+			if (chunk->nulls != NULL)
+				memcpy(record + row_bytes, chunk->nulls + (size_t) i * null_bytes, null_bytes);
+			else
+				memset(record + row_bytes, 0, null_bytes);
+		}
+}
+
+static void
+swap_records(uint8_t *a, uint8_t *b, size_t bytes)
+{
+	uint64_t	x,
+				y;
+
+	for (; bytes >= 8; bytes -= 8, a += 8, b += 8)
+	{
+		memcpy(&x, a, 8);
+		memcpy(&y, b, 8);
+		memcpy(a, &y, 8);
+		memcpy(b, &x, 8);
+	}
+	for (; bytes > 0; bytes--, a++, b++)
+	{
+		uint8_t		byte = *a;
+
+		*a = *b;
+		*b = byte;
+	}
+}
+
+/*
+ * Moves the rows of each key of a bucket side by side.  Returns the number of keys.  There
+ * are few in a bucket, so the time is that of the rows, however many have one key.
+ */
+static uint32_t
+group_bucket(const rhh_cpu_rows *rows, uint32_t start, uint32_t end)
+{
+	const size_t stride = rows->stride;
+	const uint32_t key_bytes = rows->key_bytes;
+	uint32_t	n_keys = 0;
+
+	while (start < end)
+	{
+		const uint8_t *key = rows->records + stride * start;
+		uint8_t    *to = rows->records + stride * ++start;
+		uint8_t    *from = to;
+
+		n_keys++;
+		for (uint32_t i = start; i < end; i++, from += stride)
+		{
+			if (!rhh_cpu_same_key(key, from, key_bytes))
+				continue;
+			if (from != to)
+				swap_records(from, to, stride);
+			to += stride;
+			start++;
+		}
+	}
+	return n_keys;
+}
+
+/* Groups the buckets of a partition.  Returns the number of keys. */
+static uint32_t
+group_buckets(const rhh_cpu_rows *rows, uint32_t p)
+{
+	const rhh_cpu_entry *entry = rows->directory + rows->parts[p].first;
+	uint32_t	n_keys = 0;
+
+	for (uint32_t b = 0; b < rows->parts[p].n_buckets; b++)
+	{
+		uint32_t	n = entry[b + 1].end - entry[b].end;
+
+		n_keys += n < 2 ? n : group_bucket(rows, entry[b].end, entry[b + 1].end);
+	}
+	return n_keys;
+}
+
+static void
+finish_part(rhh_cpu_rows *rows, uint32_t p)
+{
+	fill_directory(rows, p);
+	if (rows->any_nulls)
+		take_records(rows, p, rows->row_bytes, rows->null_bytes);
+	else if (rows->row_bytes == 4)
+		take_records(rows, p, 4, 0);
+	else if (rows->row_bytes == 8)
+		take_records(rows, p, 8, 0);
+	else if (rows->row_bytes == 12)
+		take_records(rows, p, 12, 0);
+	else if (rows->row_bytes == 16)
+		take_records(rows, p, 16, 0);
+	else
+		take_records(rows, p, rows->row_bytes, 0);
+	atomic_fetch_add_explicit(&rows->groups, group_buckets(rows, p), memory_order_relaxed);
+}
+
+/*
+ * Finishes the partitions of one task; the last task frees what the map needs no more.
+ * False: the map was cancelled, and it cannot be probed.
+ */
+bool
+rhh_cpu_rows_finish(rhh_cpu_rows *rows, uint32_t task, const atomic_bool *cancelled)
+{
+	const uint32_t end = (uint32_t) ((uint64_t) rows->n_parts * (task + 1) / rows->n_tasks);
+	uint64_t	kept_bytes;
+
+	for (uint32_t p = (uint32_t) ((uint64_t) rows->n_parts * task / rows->n_tasks); p < end; p++)
+	{
+		if (atomic_load_explicit(cancelled, memory_order_relaxed))
+			return false;
+		finish_part(rows, p);
+	}
+	if (atomic_fetch_sub_explicit(&rows->n_unfinished, 1, memory_order_acq_rel) > 1)
+		return true;
+	rows->unique = atomic_load_explicit(&rows->groups, memory_order_relaxed) == rows->n_rows;
+	free_chunks(rows);
+	kept_bytes = rows->records_bytes + rows->directory_bytes +
+		rows->n_parts * (sizeof(rhh_cpu_row_part) + sizeof(uint32_t));
+	rhh_cpu_release(rows->budget, rows->charged_bytes - kept_bytes);
+	rows->charged_bytes = kept_bytes;
+	return true;
+}

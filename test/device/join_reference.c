@@ -1,0 +1,211 @@
+/*
+ * join_reference.c
+ *		The output of joins as it should be.
+ *
+ * It shares no code with the devices: it walks chains of rows on the host, one row of
+ * the probe side after the other, and aggregates each row of the output by itself
+ * (reference.c).
+ */
+#include "device_test.h"
+
+/* The rows of one side: of the probe side, or of a build side in chains by key. */
+typedef struct side
+{
+	const data *data;
+	uint32_t   *heads;			/* row + 1 */
+	uint32_t   *next;
+	uint32_t	n_heads;
+} side;
+
+typedef struct reference
+{
+	const joined *joined;
+	side		sides[RHH_MAX_JOINS + 1];	/* the probe side first */
+	int64_t		row[RHH_MAX_JOINS + 1]; /* of each side; -1: NULLs instead of one */
+	map		   *groups;
+	data	   *output;			/* one row */
+	uint64_t   *n_rows;			/* that came out of each join */
+} reference;
+
+/* Where column c of the joins' columns is: the side, and the column there. */
+static uint32_t
+find_column(const joined *joined, uint32_t c, uint32_t *side)
+{
+	*side = 0;
+	if (c < joined->spec.n_columns)
+		return c;
+	c -= joined->spec.n_columns;
+	for (uint32_t j = 0; c >= joined->builds[j]->d->spec.n_columns; j++)
+	{
+		c -= joined->builds[j]->d->spec.n_columns;
+		(*side)++;
+	}
+	(*side)++;
+	return c;
+}
+
+/* A value of the row that is being joined.  False: it is NULL. */
+static bool
+joined_value(const reference *ref, uint32_t c, uint64_t v[2])
+{
+	uint32_t	s;
+	uint32_t	column = find_column(ref->joined, c, &s);
+
+	if (ref->row[s] < 0 || is_null(ref->sides[s].data, column, (uint64_t) ref->row[s]))
+		return false;
+	get_value(ref->sides[s].data, column, (uint64_t) ref->row[s], v);
+	return true;
+}
+
+static uint64_t
+add_to_hash(uint64_t hash, const uint64_t v[2])
+{
+	hash = (hash ^ v[0]) * 1099511628211ULL;
+	hash = (hash ^ v[1] ^ hash >> 31) * 1099511628211ULL;
+	return hash ^ hash >> 29;
+}
+
+/* Puts the rows of join j's build side into chains, but those with NULL in the key. */
+static void
+side_init(side *side, const joined *joined, uint32_t j)
+{
+	const data *data = joined->builds[j];
+	const rhh_map_spec *spec = &data->d->spec;
+
+	side->data = data;
+	for (side->n_heads = 16; side->n_heads < data->n_rows; side->n_heads *= 2)
+		;
+	side->heads = need(side->n_heads * sizeof(uint32_t));
+	side->next = need(data->n_rows * sizeof(uint32_t));
+	for (uint64_t i = 0; i < data->n_rows; i++)
+	{
+		uint64_t	hash = 0;
+		bool		left_out = joined->missing[j] != NULL && joined->missing[j][i];
+
+		for (uint32_t k = 0; k < spec->n_keys; k++)
+		{
+			uint64_t	v[2];
+
+			left_out |= is_null(data, spec->key_column[k], i);
+			get_value(data, spec->key_column[k], i, v);
+			hash = add_to_hash(hash, v);
+		}
+		if (left_out)
+			continue;
+		side->next[i] = side->heads[hash & (side->n_heads - 1)];
+		side->heads[hash & (side->n_heads - 1)] = (uint32_t) i + 1;
+	}
+}
+
+static void
+aggregate_output(reference *ref)
+{
+	const joined *joined = ref->joined;
+
+	for (uint32_t c = 0; c < joined->d->spec.n_columns; c++)
+	{
+		uint64_t	v[2] = {0, 0};
+
+		ref->output->nulls[c][0] = !joined_value(ref, joined->spec.column[c], v);
+		put_value(ref->output, c, 0, v[0], v[1]);
+	}
+	map_row(ref->groups, ref->output, 0);
+}
+
+/* Does the row have these values in the key of its build side? */
+static bool
+has_key(const data *data, uint64_t row, uint64_t values[][2])
+{
+	const rhh_map_spec *spec = &data->d->spec;
+
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+	{
+		uint64_t	v[2];
+
+		get_value(data, spec->key_column[k], row, v);
+		if (v[0] != values[k][0] || v[1] != values[k][1])
+			return false;
+	}
+	return true;
+}
+
+static void join_rows(reference *ref, uint32_t j);
+
+/* A row has come out of join j. */
+static void
+joined_row(reference *ref, uint32_t j)
+{
+	ref->n_rows[j]++;
+	if (j + 1 == ref->joined->spec.n_joins)
+		aggregate_output(ref);
+	else
+		join_rows(ref, j + 1);
+}
+
+/* Joins what ref->row has of the sides before join j. */
+static void
+join_rows(reference *ref, uint32_t j)
+{
+	const rhh_join *join = &ref->joined->spec.joins[j];
+	const side *build = &ref->sides[j + 1];
+	uint32_t	n_keys = build->data->d->spec.n_keys;
+	uint64_t	values[RHH_MAX_KEYS][2];
+	uint64_t	hash = 0;
+	bool		any_null = false;
+	bool		found = false;
+
+	for (uint32_t k = 0; k < n_keys; k++)
+	{
+		any_null |= !joined_value(ref, join->key_column[k], values[k]);
+		hash = any_null ? 0 : add_to_hash(hash, values[k]);
+	}
+	if (!any_null)
+		for (uint32_t i = build->heads[hash & (build->n_heads - 1)]; i != 0;
+			 i = build->next[i - 1])
+		{
+			if (!has_key(build->data, i - 1, values))
+				continue;
+			found = true;
+			if (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI)
+				break;
+			ref->row[j + 1] = i - 1;
+			joined_row(ref, j);
+		}
+	ref->row[j + 1] = -1;
+	if (found ? join->kind == RHH_JOIN_SEMI :
+		join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI)
+		joined_row(ref, j);
+}
+
+void
+join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows)
+{
+	reference	ref = {.joined = joined, .groups = m, .n_rows = rows};
+	data		output = {.d = joined->d, .n_rows = 1};
+
+	memset(rows, 0, RHH_MAX_JOINS * sizeof(*rows));
+	ref.output = &output;
+	for (uint32_t c = 0; c < joined->d->spec.n_columns; c++)
+	{
+		output.values[c] = need(joined->d->spec.column_bytes[c]);
+		output.nulls[c] = need(1);
+	}
+	ref.sides[0].data = probe;
+	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
+		side_init(&ref.sides[j + 1], joined, j);
+	for (uint64_t i = 0; i < probe->n_rows; i++)
+	{
+		ref.row[0] = (int64_t) i;
+		join_rows(&ref, 0);
+	}
+	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
+	{
+		free(ref.sides[j + 1].heads);
+		free(ref.sides[j + 1].next);
+	}
+	for (uint32_t c = 0; c < joined->d->spec.n_columns; c++)
+	{
+		free(output.values[c]);
+		free(output.nulls[c]);
+	}
+}
