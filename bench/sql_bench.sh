@@ -5,9 +5,9 @@
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
 #	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 distinct
-#					sets cube nested
-#					(default: the first four; all but sum, nested and q1 have 1,000,000
-#					groups).  half: WHERE takes away half of the rows; ctas: CREATE TABLE AS;
+#					sets cube nested join semi anti left skew star
+#					(default: the first four; all but sum, nested, q1 and those that
+#					join have 1,000,000 groups).  half: WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
 #					columns, a text first; text: keys as 'key123456'; md5: of 32
 #					characters; q1: TPC-H's query 1, over a table as its
@@ -15,7 +15,11 @@
 #					sets: GROUPING SETS of two columns, with 100,000 and 100 values,
 #					each alone and both together; cube: CUBE of these and a third
 #					column with 7 values; nested: as sum, but the device may make
-#					the outer aggregate of its groups, too
+#					the outer aggregate of its groups, too; join, semi, anti, left:
+#					with a table of as many rows as --groups says, of which each
+#					key has a match (semi, anti: half of the keys have); skew: as
+#					join, half of the rows have one key; star: with three tables
+#					of 10,000, 1,000 and 100 rows, grouped by a text of one
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
 #					chooses, or parallel:N, gpurhh:N: with N workers
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
@@ -126,7 +130,7 @@ mode_settings()
 	case $1 in
 		serial) echo "SET enable_gpu_hashagg = off; SET max_parallel_workers_per_gather = 0;" ;;
 		parallel | parallel:*) echo "SET enable_gpu_hashagg = off; RESET max_parallel_workers_per_gather;" ;;
-		gpurhh | gpurhh:*) echo "SET enable_gpu_hashagg = on; RESET max_parallel_workers_per_gather;" ;;
+		gpurhh | gpurhh:*) echo "SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on; RESET max_parallel_workers_per_gather;" ;;
 		*) die "no such mode: $1" ;;
 	esac
 	case $1 in
@@ -330,6 +334,44 @@ if one_of sets || one_of cube; then
 		measure cube 70000000 "count(*), sum(a), sum(b), sum(c), sum(s)" \
 			"SELECT a, b, c, sum(v) AS s FROM t GROUP BY CUBE (a, b, c)"
 	fi
+fi
+# build_side ROWS: table u, a row for each key from 0, in no order
+build_side()
+{
+	sql -c "DROP TABLE IF EXISTS u" \
+		-c "CREATE UNLOGGED TABLE u AS SELECT k::int4, floor(random() * 1000)::int4 AS w FROM generate_series(0, $1 - 1) k ORDER BY random()" \
+		-c "VACUUM (ANALYZE) u" -c "SELECT count(*) FROM u" >/dev/null
+}
+if one_of join || one_of semi || one_of anti || one_of left || one_of skew; then
+	for g in $groups; do
+		g=$(printf %.0f "$g")
+		build_side "$g"
+		load "k int4, v int4" "$(key "$g" int4), $value"
+		if one_of join; then measure join "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"; fi
+		if one_of left; then measure left "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t LEFT JOIN u USING (k)"; fi
+		if one_of semi; then
+			measure semi "$g" "min(a + 0)" "SELECT sum(v) AS a FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k AND w < 500)"
+		fi
+		if one_of anti; then
+			measure anti "$g" "min(a + 0)" "SELECT sum(v) AS a FROM t WHERE NOT EXISTS (SELECT FROM u WHERE u.k = t.k AND w < 500)"
+		fi
+		if one_of skew; then
+			load "k int4, v int4" "CASE WHEN random() < 0.5 THEN 1 ELSE $(key "$g" int4) END, $value"
+			measure skew "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
+		fi
+	done
+	sql -c "DROP TABLE u"
+fi
+if one_of star; then
+	load "a int4, b int4, c int4, v int4" "$(key 10000 int4), $(key 1000 int4), $(key 100 int4), $value"
+	for d in "a 10000" "b 1000" "c 100"; do
+		sql -c "DROP TABLE IF EXISTS d${d% *}" \
+			-c "CREATE UNLOGGED TABLE d${d% *} AS SELECT i AS ${d% *}, 'name ' || i % 200 AS name_${d% *}, i % 10 AS x_${d% *} FROM generate_series(0, ${d#* } - 1) i" \
+			-c "VACUUM (ANALYZE) d${d% *}"
+	done
+	measure star 200 "count(*), sum(n), min(s + 0)" \
+		"SELECT name_b, count(*) AS n, sum(v) AS s FROM t JOIN da USING (a) JOIN db USING (b) JOIN dc USING (c) WHERE x_a < 5 AND x_c < 8 GROUP BY name_b"
+	sql -c "DROP TABLE da, db, dc"
 fi
 sql -c "DROP TABLE IF EXISTS t"
 

@@ -99,7 +99,7 @@ gpurhh_left_over_join(LeftOver *rows, HashJoinState *lowest, PlanState *top, voi
 
 	/* an error ends the query, and then nothing looks at the plan any more */
 	outerPlanState(lowest) = &state->ps;
-	while (!TupIsNull(slot = ExecProcNode(top)))
+	for (slot = ExecProcNode(top); !TupIsNull(slot); slot = ExecProcNode(top))
 		add(arg, slot);
 	outerPlanState(lowest) = scan;
 	ExecDropSingleTupleTableSlot(state->read);
