@@ -697,27 +697,26 @@ case_join_refused(context *ctx)
 				run_options options = default_options;
 				uint16_t	key;
 				uint16_t	group;
-				uint16_t	v;
 				uint16_t	build_group;
+				uint16_t	v;
 				char		where[80];
 				plan		p;
 
 				plan_init(&p);
 				key = probe_column(&p, 4, GEN_CUSTOM, n / 2, 5);
 				group = probe_column(&p, 4, GEN_UNIFORM, 1 << 20, 5);
-				v = probe_column(&p, 4, GEN_EXTREME, 0, 60);
 				(void) plan_join(&p, RHH_JOIN_LEFT, fan_out ? n / 4 : n / 2,
 								 fan_out ? HOT(1) : UNIQUE);
 				(void) join_key(&p, key, 4, n / 2, 0);
 				build_group = join_column(&p, 8, GEN_CUSTOM, 3, 20);
-				/* some rows for each of the three */
-				(void) plan_join(&p, RHH_JOIN_INNER, 7, 0);
+				/* some rows for each of the three, and NULLs for the others */
+				(void) plan_join(&p, RHH_JOIN_LEFT, 7, 0);
 				(void) join_key(&p, build_group, 8, 3, 0);
+				v = join_column(&p, 2, GEN_EXTREME, 0, 60);
 				table_key(&p, group);
 				table_key(&p, build_group);
-				table_states(&p, key);
-				/* groups with NULL come early and are not refused, so this has some */
-				table_state(&p, RHH_COUNT, v);
+				table_states(&p, v);
+				table_state(&p, RHH_COUNT, key);
 				table_state(&p, RHH_COUNT, build_group);
 				p.probe.param = fan_out ? HOT(1) : 0;
 				p.table.spec.max_batch_rows = 4096;
