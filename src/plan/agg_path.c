@@ -219,6 +219,18 @@ joins_undercharge(PlanInfo *info, const Path *path)
 									info->input);
 }
 
+/* Looks for inputs in which the device does the joins; false: there are none. */
+static bool
+find_joined_inputs(PlanInfo *info, RelOptInfo *output_rel)
+{
+	info->joined = true;
+	info->input = gpurhh_pipeline_path(info, false, &info->unjoined);
+	info->partial_input = NULL;
+	if (output_rel->consider_parallel)
+		info->partial_input = gpurhh_pipeline_path(info, true, &info->unjoined);
+	return info->input != NULL || info->partial_input != NULL;
+}
+
 /*
  * Takes a pipeline for the input of the grouping, if the device can do the joins below
  * and that costs less than *paths, the paths over core's joins.  Then *info and *paths
@@ -230,22 +242,23 @@ static void
 consider_pipeline(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_rel,
 				  List *having, const GroupEstimate *groups, AggPaths *paths)
 {
-	PlanInfo	joined = info->counts_expressions ? *unplanned : *info;
+	PlanInfo	joined = *info;
 	AggPaths	joined_paths;
 
-	joined.joined = true;
-	if (info->counts_expressions)
+	if (!find_joined_inputs(&joined, output_rel))
 	{
+		info->unjoined = joined.unjoined;
+		if (!info->counts_expressions)
+			return;
+		/* some of the expressions are not needed over a pipeline */
+		joined = *unplanned;
+		joined.joined = true;
 		if (!gpurhh_plan_grouping(&joined, having))
 			return;
 		set_pathtarget_cost_width(joined.root, joined.child_target);
+		if (!find_joined_inputs(&joined, output_rel))
+			return;
 	}
-	joined.input = gpurhh_pipeline_path(&joined, false, &info->unjoined);
-	joined.partial_input = NULL;
-	if (output_rel->consider_parallel)
-		joined.partial_input = gpurhh_pipeline_path(&joined, true, &info->unjoined);
-	if (joined.input == NULL && joined.partial_input == NULL)
-		return;
 	joined_paths = make_agg_paths(&joined, output_rel, having, groups);
 	if (joined_paths.whole->total_cost >=
 		paths->whole->total_cost + joins_undercharge(info, paths->whole))

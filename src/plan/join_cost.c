@@ -28,13 +28,13 @@
 #define BUILD_FACTOR		8.0
 
 /*
- * To probe a map takes a device 10 ns a row while the map is in caches, and up to three
- * times that where it is not.
+ * To probe a map takes a device 10 ns a row while the map is in caches (2^13 rows), and
+ * up to three times that where it is not (2^20 rows).
  */
 #define PROBE_FACTOR		1.0
 #define PROBE_FACTOR_MISS	3.0
-#define CACHED_ROWS			1.0e4
-#define MISSED_ROWS			1.0e6
+#define CACHED_EXPONENT		13
+#define MISSED_EXPONENT		20
 
 /*
  * What it costs to read a table and feed its rows, by a path that is a sequential scan
@@ -57,8 +57,9 @@ gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan)
 Cost
 gpurhh_device_join_cost(double build_rows, double probe_rows)
 {
-	double		missed = log(Max(build_rows, 1.0) / CACHED_ROWS) /
-		log(MISSED_ROWS / CACHED_ROWS);
+	int			exponent = ilogb(Max(build_rows, 1.0));
+	double		missed = (double) (exponent - CACHED_EXPONENT) /
+		(MISSED_EXPONENT - CACHED_EXPONENT);
 
 	missed = Min(Max(missed, 0.0), 1.0);
 	return gpurhh_row_cost *

@@ -53,7 +53,9 @@ typedef struct Way
 	GpuPipeline *outer;
 	Path	   *inner;			/* of the build side */
 	JoinType	jointype;
-	JoinPathExtraData extra;
+	List	   *clauses;
+	bool		inner_unique;	/* JoinPathExtraData's */
+	SemiAntiJoinFactors semifactors;
 } Way;
 
 /* What is remembered of a relation. */
@@ -70,6 +72,18 @@ typedef struct RememberedRelation
 	GpuPipeline *pipeline;
 	char		status;
 } RememberedRelation;
+
+/*
+ * What is remembered of a join clause, because the same one comes with many join
+ * relations: can a device join by it, and by which columns?
+ */
+typedef struct RememberedClause
+{
+	RestrictInfo *clause;
+	bool		is_key;
+	int			relids[2];		/* then: of the left column and of the right one */
+	char		status;
+} RememberedClause;
 
 static inline uint32
 hash_pointer(const void *pointer)
@@ -89,11 +103,23 @@ hash_pointer(const void *pointer)
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
+#define SH_PREFIX clauses
+#define SH_ELEMENT_TYPE RememberedClause
+#define SH_KEY_TYPE RestrictInfo *
+#define SH_KEY clause
+#define SH_HASH_KEY(tb, key) hash_pointer(key)
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
 /* All that is remembered for a call of the planner. */
 struct GpuPipelines
 {
-	PlannerGlobal *glob;		/* of that call */
-	remembered_hash *relations; /* NULL: none yet */
+	PlannerGlobal *glob;		/* of that call; NULL: nothing is remembered yet */
+	remembered_hash *relations;
+	clauses_hash *clauses;
 };
 
 /* Of the call that is running, or NULL. */
@@ -126,21 +152,22 @@ gpurhh_end_pipelines(GpuPipelines *outer)
  * have different PlannerGlobals, and what is remembered for the one is forgotten when
  * the other one goes on, because its memory may be gone.
  */
-static remembered_hash *
-relations_of(PlannerInfo *root)
+static GpuPipelines *
+pipelines_of(PlannerInfo *root)
 {
-	if (current->relations == NULL || current->glob != root->glob)
+	if (current->glob != root->glob)
 	{
 		current->glob = root->glob;
 		current->relations = remembered_create(root->planner_cxt, 32, NULL);
+		current->clauses = clauses_create(root->planner_cxt, 32, NULL);
 	}
-	return current->relations;
+	return current;
 }
 
 static GpuPipeline *
 lookup(PlannerInfo *root, RelOptInfo *rel)
 {
-	RememberedRelation *entry = remembered_lookup(relations_of(root), rel);
+	RememberedRelation *entry = remembered_lookup(pipelines_of(root)->relations, rel);
 
 	return entry ? entry->pipeline : NULL;
 }
@@ -150,7 +177,8 @@ static GpuPipeline *
 lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 {
 	bool		found;
-	RememberedRelation *entry = remembered_insert(relations_of(root), rel, &found);
+	RememberedRelation *entry = remembered_insert(pipelines_of(root)->relations, rel,
+												  &found);
 
 	if (!found)
 	{
@@ -314,43 +342,55 @@ compares_bytes(OpExpr *op, Var *columns[2])
 	return true;
 }
 
-/* Is a join clause something that a device can join by, that comes of this way? */
-static bool
-is_key(RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
-	   RelOptInfo *innerrel, JoinType jointype, RestrictInfo *clause)
+/* What there is to remember of a join clause. */
+static const RememberedClause *
+look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 {
+	bool		found;
+	RememberedClause *entry = clauses_insert(pipelines_of(root)->clauses, clause, &found);
 	OpExpr	   *op = (OpExpr *) clause->clause;
 	Var		   *columns[2];
-	bool		outer_is_left;
 
+	if (found)
+		return entry;
+	entry->is_key = false;
 	if (!clause->can_join || !OidIsValid(clause->hashjoinoperator))
-		return false;
-	/* it is of a WHERE above the outer join, not of its ON */
-	if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(clause, joinrel->relids))
-		return false;
-	if (bms_is_subset(clause->left_relids, outerrel->relids) &&
-		bms_is_subset(clause->right_relids, innerrel->relids))
-		outer_is_left = true;
-	else if (bms_is_subset(clause->left_relids, innerrel->relids) &&
-			 bms_is_subset(clause->right_relids, outerrel->relids))
-		outer_is_left = false;
-	else
-		return false;
+		return entry;
 	for (int i = 0; i < 2; i++)
 	{
 		columns[i] = column_of(list_nth(op->args, i));
 		if (columns[i] == NULL)
-			return false;
+			return entry;
+		entry->relids[i] = columns[i]->varno;
 	}
-	/* columns that are equal may stand for each other in clauses, but not here */
-	if (bms_is_member(columns[outer_is_left ? 0 : 1]->varno, outer->hidden))
+	entry->is_key = compares_bytes(op, columns);
+	return entry;
+}
+
+/* Is a join clause something that a device can join the rows that come this way by? */
+static bool
+is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
+	   RelOptInfo *innerrel, JoinType jointype, RestrictInfo *clause)
+{
+	const RememberedClause *known = look_at_clause(root, clause);
+	int			probe;
+
+	if (!known->is_key)
 		return false;
-	return compares_bytes(op, columns);
+	/* it is of a WHERE above the outer join, not of its ON */
+	if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(clause, joinrel->relids))
+		return false;
+	probe = bms_is_member(known->relids[0], outerrel->relids) ? 0 : 1;
+	if (!bms_is_member(known->relids[probe], outerrel->relids) ||
+		!bms_is_member(known->relids[1 - probe], innerrel->relids))
+		return false;
+	/* columns that are equal may stand for each other in clauses, but not here */
+	return !bms_is_member(known->relids[probe], outer->hidden);
 }
 
 /* Can a device join the rows that come this way by these clauses, and no others? */
 static bool
-has_keys(RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
+has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
 		 RelOptInfo *innerrel, JoinType jointype, List *clauses)
 {
 	ListCell   *lc;
@@ -359,7 +399,7 @@ has_keys(RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
 		return false;
 	foreach(lc, clauses)
 	{
-		if (!is_key(joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
+		if (!is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
 			return false;
 	}
 	return true;
@@ -393,7 +433,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 		cost += gpurhh_joins_undercharge(inner);
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
-	if (!has_keys(joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist))
+	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist))
 		return;
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
@@ -407,9 +447,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->outer = from;
 	way->inner = inner;
 	way->jointype = jointype;
-	way->extra = *extra;
-	/* it may be on the caller's stack, and making a hash path does not need it */
-	way->extra.sjinfo = NULL;
+	way->clauses = extra->restrictlist;
+	way->inner_unique = extra->inner_unique;
+	way->semifactors = extra->semifactors;
 }
 
 /* Is there something to be gained for the query that is being planned? */
@@ -452,6 +492,9 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	/* where core is done before a device is set up, nothing else needs to be known */
 	if (joinrel->pathlist != NIL &&
 		((Path *) linitial(joinrel->pathlist))->total_cost < gpurhh_setup_cost)
+		return;
+	/* the other way around it is cheaper, see join_cost.c */
+	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 		return;
 	outer = find_outer(root, outerrel);
 	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
@@ -587,7 +630,7 @@ static Path *
 make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 {
 	JoinCostWorkspace workspace;
-	List	   *clauses = way->extra.restrictlist;
+	JoinPathExtraData extra = {0};
 	Path	   *outer;
 	HashPath   *path;
 
@@ -595,10 +638,14 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 		return way->scan;
 	outer = make_path(root, way->outer->rel,
 					  way->n_workers > 0 ? way->outer->partial : way->outer->serial);
-	initial_cost_hashjoin(root, &workspace, way->jointype, clauses, outer, way->inner,
-						  &way->extra, false);
-	path = create_hashjoin_path(root, rel, way->jointype, &workspace, &way->extra, outer,
-								way->inner, false, clauses, NULL, clauses);
+	/* the rest of it is for paths with parameters */
+	extra.restrictlist = way->clauses;
+	extra.inner_unique = way->inner_unique;
+	extra.semifactors = way->semifactors;
+	initial_cost_hashjoin(root, &workspace, way->jointype, way->clauses, outer, way->inner,
+						  &extra, false);
+	path = create_hashjoin_path(root, rel, way->jointype, &workspace, &extra, outer,
+								way->inner, false, way->clauses, NULL, way->clauses);
 	path->jpath.path.total_cost = way->cost;
 	path->jpath.path.startup_cost = Min(path->jpath.path.startup_cost, way->cost);
 	return &path->jpath.path;

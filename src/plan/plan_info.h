@@ -181,6 +181,12 @@ extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
 
 /* ---------- join_cost.c ---------- */
 
+/*
+ * Of an inner join the smaller side is built, or one that is at most so many times as
+ * large: a row that is built costs more than so many that are probed.
+ */
+#define GPURHH_BUILD_RATIO	4
+
 extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
 extern Cost gpurhh_device_join_cost(double build_rows, double probe_rows);
 extern Cost gpurhh_joins_undercharge(const Path *path);
