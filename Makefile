@@ -274,9 +274,9 @@ test/table_test_simt: test/table_test.cu $(CUDA_HEADERS)
 test/table_test_simt64: test/table_test.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -DSIMT_WARP_SIZE=64 -o $@ $<
 
-# Small local tables and units, so that small batches have many.
+# Small local tables, units and pieces, so that small batches have many.
 test/rhh_cuda_simt.o: gpu/cuda/rhh_cuda.cu $(CUDA_HEADERS)
-	$(SIMT_CXX) -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -c -o $@ $<
+	$(SIMT_CXX) -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -DRHH_CUDA_PIECE_ROWS=700 -c -o $@ $<
 
 test/device_memory_simt.o: test/device_memory.cu $(CUDA_HEADERS)
 	$(SIMT_CXX) -c -o $@ $<

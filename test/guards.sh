@@ -74,7 +74,8 @@ CXXFLAGS="-std=c++17 -O1 -w -Igpu -Itest"
 build_table_test() { ${CXX:-c++} $CXXFLAGS -x c++ -o table_test test/table_test.cu; }
 build_device_test()
 {
-	${CXX:-c++} $CXXFLAGS -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -x c++ -c -o cuda.o gpu/cuda/rhh_cuda.cu &&
+	${CXX:-c++} $CXXFLAGS -DRHH_CUDA_LOCAL_BYTES=4096 -DRHH_CUDA_UNIT_ROWS=300 -DRHH_CUDA_PIECE_ROWS=700 \
+		-x c++ -c -o cuda.o gpu/cuda/rhh_cuda.cu &&
 		${CXX:-c++} $CXXFLAGS -x c++ -c -o device_memory.o test/device_memory.cu &&
 		${CC:-cc} -std=gnu11 -O1 -w -Igpu -DRHH_WITH_CUDA -c test/device/*.c gpu/*.c gpu/cpu/*.c &&
 		${CXX:-c++} -o device_test ./*.o -lpthread -lm
@@ -180,6 +181,27 @@ guard nulls-not-moved "$LARGE" '^not ok' \
 	$AGGREGATE '(uint8_t) rhh_is_null(rows, c, unit.first + i)' '(uint8_t) 0'
 guard split-parts-forgotten "$LARGE" '^not ok' \
 	$AGGREGATE 'if (entering == RHH_ENTER_SPLIT && units.n_units[1] == 0)' 'if (entering == RHH_ENTER_SPLIT)'
+
+# ---------- joins ----------
+
+KEPT=gpu/cuda/rhh_kept.cuh
+JOINS=gpu/cuda/rhh_joins.cuh
+PIECES=gpu/cuda/rhh_cuda_join.cuh
+guard null-keys-kept 'device_test cuda --tiny --only join_nulls' '^not ok' \
+	$KEPT 'keep = !rhh_is_null(rows, kept.plan.column[k], row)' 'keep = true'
+guard kept-keys-not-compared 'device_test cuda --tiny --only join_collisions' '^not ok' \
+	$KEPT 'return plan.form == RHH_KEY_WIDE || packed == key' 'return true'
+guard kept-wide-keys-not-compared 'device_test cuda --tiny --only join_collisions' '^not ok' \
+	$KEPT 'low[0] != low[1] ||' ''
+guard search-ends-at-the-last-slot 'device_test cuda --tiny --only join_[sf]*' '^not ok' \
+	$KEPT 'return found; if (++slot == kept.n_slots) slot = 0' \
+	'return found; if (++slot == kept.n_slots) return RHH_NO_ROW'
+guard left-join-drops-rows 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$JOINS 'case RHH_JOIN_LEFT: return true' 'case RHH_JOIN_LEFT: return found != RHH_NO_ROW'
+guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^not ok' \
+	$PIECES '*at = 0;' ''
+guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \
+	$JOINS 'if (rhh_is_null(rows, c, row)) atomicOr' 'if (false) atomicOr'
 
 # ---------- transition states ----------
 

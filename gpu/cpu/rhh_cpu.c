@@ -475,7 +475,6 @@ run_group_task(const task *task, worker *self, _Atomic uint64_t **busy_ns)
 	command    *cmd = task->cmd;
 	rhh_map    *map = cmd->map;
 	rhh_cpu_part *part = &map->parts[task->number];
-	const rhh_batch *batch = map->joins != NULL ? &cmd->lists->piece : &cmd->batch;
 
 	if (task->scan && map->locals != NULL)
 		part = &map->locals[self->number].part;
@@ -483,8 +482,10 @@ run_group_task(const task *task, worker *self, _Atomic uint64_t **busy_ns)
 	if (task->scan)
 		return run_scan(cmd, self);
 	if (cmd->kind == RHH_EVENT_BATCH)
-		return rhh_cpu_aggregate_list(part, task->number, batch, cmd->lists, &self->scratch,
-									  &cmd->refused, &map->cancelled);
+		return rhh_cpu_aggregate_list(part, task->number,
+									  map->joins != NULL ? &cmd->lists->piece : &cmd->batch,
+									  cmd->lists, &self->scratch, &cmd->refused,
+									  &map->cancelled);
 	run_finish(map, task->number);
 	return true;
 }

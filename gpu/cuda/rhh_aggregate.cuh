@@ -157,14 +157,15 @@ struct rhh_unit
 };
 
 /*
- * The units of a pass.  They are listed in units[]; if that is NULL, n_rows rows are
- * one part that is cut into units of unit_rows.  n_units[0] is the number of units, and
- * n_units[1] that of units that are not whole parts.
+ * The units of a pass.  They are listed in units[]; if that is NULL, n_rows rows (or
+ * *n_known, see rhh_rows) are one part that is cut into units of unit_rows.  n_units[0]
+ * is the number of units, and n_units[1] that of units that are not whole parts.
  */
 struct rhh_units
 {
 	const rhh_unit *units;
 	const uint32_t *n_units;
+	const uint32_t *n_known;
 	uint32_t	n_rows;
 	uint32_t	unit_rows;
 	uint32_t	part_bits;		/* highest bits of the fingerprint that make parts */
@@ -173,18 +174,21 @@ struct rhh_units
 RHH_DEV uint32_t
 rhh_n_units(const rhh_units &u)
 {
-	return u.units != NULL ? *u.n_units : (u.n_rows - 1) / u.unit_rows + 1;
+	uint32_t	n_rows = u.n_known != NULL ? *u.n_known : u.n_rows;
+
+	return u.units != NULL ? *u.n_units : n_rows == 0 ? 0 : (n_rows - 1) / u.unit_rows + 1;
 }
 
 RHH_DEV rhh_unit
 rhh_unit_at(const rhh_units &u, uint32_t i)
 {
+	uint32_t	n_rows = u.n_known != NULL ? *u.n_known : u.n_rows;
 	rhh_unit	unit;
 
 	if (u.units != NULL)
 		return u.units[i];
 	unit.first = i * u.unit_rows;
-	unit.n_rows = u.n_rows - unit.first < u.unit_rows ? u.n_rows - unit.first : u.unit_rows;
+	unit.n_rows = n_rows - unit.first < u.unit_rows ? n_rows - unit.first : u.unit_rows;
 	unit.part = 0;
 	unit.whole = 0;
 	return unit;

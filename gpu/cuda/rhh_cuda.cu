@@ -7,13 +7,16 @@
  *
  *		rhh_cuda_device.cuh		structs, errors, steps in streams
  *		rhh_cuda_memory.cuh		lanes and bodies
+ *		rhh_cuda_keep.cuh		keeping rows, the build side of joins
+ *		rhh_cuda_join.cuh		making rows by joins
  *		rhh_cuda_batch.cuh		how a batch is aggregated
  *		rhh_cuda_grow.cuh		growing
  *		rhh_cuda_finish.cuh		finishing and extracting
  *		rhh_cuda_feed.cuh		rows made of another map's groups
  *		rhh_cuda_open.cuh		finding, opening and closing devices
  *
- * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table.
+ * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table;
+ * rhh_kept.cuh has rows that are kept, and rhh_joins.cuh the joins with them.
  *
  * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
  * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"
@@ -21,8 +24,10 @@
  * a map ends, its lane is kept for the next map.  What depends on the number of groups
  * (slots, states, keys) is one further allocation, the "body" of the map, which is
  * replaced as a whole when the map grows.  A map that is fed another map's groups may
- * have a third allocation, its "feed memory".  The limits on memory apply to bodies and
- * feed memory, and while a map grows to its old and its new body together.
+ * have a third allocation, its "feed memory"; one with joins has memory for pieces of
+ * their output.  A map that keeps its rows has no body, but segments of rows, and in the
+ * end an index.  The limits on memory apply to all of these, and while a map grows to its
+ * old and its new body together.
  *
  * A lane has these streams:
  *
@@ -44,6 +49,9 @@
  *	REFUSED: the map has refused some rows and will grow; then they run again.
  *	COPYBACK: the map cannot grow, and the bitmap of refused rows goes to the caller.
  *	READY: the event for the caller is due.
+ *
+ * With joins RUNNING makes a piece of the batch's output and takes it to the map; then the
+ * batch is QUEUED again for the next piece.
  *
  * The states of a map:
  *
@@ -73,6 +81,8 @@
 #include "rhh_keys.h"
 #include "cuda/rhh_cuda_device.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
+#include "cuda/rhh_cuda_keep.cuh"
+#include "cuda/rhh_cuda_join.cuh"
 #include "cuda/rhh_cuda_batch.cuh"
 #include "cuda/rhh_cuda_grow.cuh"
 #include "cuda/rhh_cuda_finish.cuh"
@@ -90,7 +100,9 @@ rhh_batch_ended(rhh_map *t, int i)
 
 	if (f->state == BATCH_COPYBACK)
 	{
-		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, f->n_refused);
+		if (!t->cancelled)
+			return rhh_rows_done(t, i, f->n_refused);
+		rhh_resolve(t, i, RHH_CANCELLED, 0);
 		return true;
 	}
 	rhh_add_time(t, t->lane->batch[i].start, t->lane->batch[i].stop, &t->stats.kernel_ns);
@@ -103,12 +115,15 @@ rhh_batch_ended(rhh_map *t, int i)
 	if (f->state == BATCH_LOOKING && !t->cancelled)
 		return rhh_looked(t, i, snapshot);
 	f->n_refused = snapshot->refused[i];
-	if (t->cancelled || f->n_refused == 0)
+	if (t->cancelled)
 	{
-		rhh_resolve(t, i, t->cancelled ? RHH_CANCELLED : RHH_OK, 0);
+		rhh_resolve(t, i, RHH_CANCELLED, 0);
 		return true;
 	}
-	if (t->mode == MAP_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t)))
+	if (f->n_refused == 0)
+		return rhh_rows_done(t, i, 0);
+	if (t->kept == NULL && !f->refuse_all &&
+		(t->mode == MAP_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t))))
 	{
 		f->state = BATCH_REFUSED;
 		t->mode = MAP_DRAIN;
@@ -130,7 +145,9 @@ rhh_advance(rhh_map *t)
 	{
 		if (!rhh_reached(dev, lane->step.done))
 			return !dev->broken;
-		if (t->mode == MAP_FINISHING)
+		if (t->mode == MAP_FINISHING && t->kept != NULL)
+			return rhh_indexed(t);
+		else if (t->mode == MAP_FINISHING)
 			rhh_finished(t);
 		else if (t->mode == MAP_EXTRACTING)
 			rhh_extracted(t);
@@ -193,20 +210,24 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.status = f->status;
 		ev.tag = f->tag;
 		ev.n_refused = f->n_refused;
+		ev.more = f->more;
+		ev.next = f->at;
 		events[(*n)++] = ev;
 		f->state = BATCH_FREE;
 		if (f->source != NULL)
 			t->feeding = false;
 	}
+	memset(&ev, 0, sizeof(ev));
+	ev.map = t;
 	ev.status = t->cancelled ? RHH_CANCELLED : RHH_OK;
-	ev.n_refused = 0;
 	if (t->finish_ready)
 	{
 		if (*n == cap)
 			return true;
 		ev.kind = RHH_EVENT_FINISH;
-		ev.tag = 0;
 		events[(*n)++] = ev;
+		if (!t->cancelled)
+			events[*n - 1].status = t->finish_status;
 		t->finish_ready = false;
 	}
 	if (t->extract_ready)
@@ -286,6 +307,16 @@ rhh_make_program(rhh_program *prog, const rhh_map_spec *spec)
 				prog->word_key[prog->plan.shift[k] + w] = (uint8_t) k;
 }
 
+/* Queues making the first body empty. */
+static bool
+rhh_empty_body(rhh_map *t)
+{
+	t->stats.capacity_slots = (uint64_t) rhh_slots_of(t, &t->body);
+	return RHH_CUDA(t->dev, cudaMemsetAsync, t->body.memory, 0xFF,
+					(uint64_t) t->body.n_buckets * RHH_LINE_BYTES, t->lane->run) &&
+		rhh_fill(t, &t->body, 0);
+}
+
 static rhh_status
 rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 					rhh_error *err)
@@ -330,7 +361,8 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	else
 		lane = rhh_lane_make(dev);
 	t->lane = lane;
-	if (lane == NULL || !rhh_lane_fit(dev, lane, spec) || !rhh_first_body(t))
+	if (lane == NULL || !rhh_lane_fit(dev, lane, spec) ||
+		!((spec->flags & RHH_KEEP_ROWS) != 0 ? rhh_keep_rows(t) : rhh_first_body(t)))
 	{
 		rhh_map_free(t);
 		if (dev->broken)
@@ -338,7 +370,6 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 		return rhh_fail(err, RHH_NO_MEMORY,
 						"not even the smallest hash table fits the device memory allowed");
 	}
-	t->stats.capacity_slots = (uint64_t) rhh_slots_of(t, &t->body);
 
 	/* In the order of the stream, before everything else. */
 	memset(&start, 0, sizeof(start));
@@ -350,9 +381,7 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 				  (uint64_t) dev->max_tiles * sizeof(rhh_reserve), lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, lane->sketch, 0,
 				  RHH_SKETCH_REGISTERS * sizeof(uint32_t), lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, t->body.memory, 0xFF,
-				  (uint64_t) t->body.n_buckets * RHH_LINE_BYTES, lane->run) ||
-		!rhh_fill(t, &t->body, 0))
+		(t->kept == NULL && !rhh_empty_body(t)))
 	{
 		rhh_map_free(t);
 		return rhh_broken(dev, err);
@@ -399,11 +428,50 @@ rhh_state_of(const rhh_map *t)
 	state.cancelled = t->cancelled;
 	state.in_flight = !rhh_idle(t);
 	state.finishing = t->mode >= MAP_FINISHING;
-	state.finished = t->mode >= MAP_FINISHED && !t->finish_ready;
+	state.finished = t->mode >= MAP_FINISHED && !t->finish_ready && t->finish_status == RHH_OK;
 	state.extracting = t->mode == MAP_EXTRACTING || t->extract_ready;
+	state.fed = t->fed;
+	state.joins = t->joins != NULL ? &t->joins->spec : NULL;
 	state.n_groups = t->n_main;
 	state.n_orphans = t->n_orphans;
 	return state;
+}
+
+/*
+ * Makes memory for pieces of the joins' output, and if the map has left none, makes the map
+ * smaller, which is empty.
+ */
+static rhh_status
+rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
+{
+	rhh_device *dev = t->dev;
+	const rhh_map_state state = rhh_state_of(t);
+	rhh_map_state builds[RHH_MAX_JOINS];
+	bool		made;
+
+	if (!rhh_enter(dev))
+		return rhh_broken(dev, err);
+	/* with too many joins the check does not look at their build sides */
+	for (uint32_t j = 0; j < spec->n_joins && spec->n_joins <= RHH_MAX_JOINS; j++)
+		builds[j] = rhh_state_of(spec->joins[j].build);
+	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
+		return err->status;
+	if (rhh_joins_make(t, spec))
+		return RHH_OK;
+	if (dev->broken || !RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run))
+		return rhh_broken(dev, err);
+	rhh_body_free(t, &t->body);
+	made = rhh_joins_make(t, spec);
+	if (!dev->broken && !rhh_first_body(t))
+	{
+		rhh_joins_free(t);
+		made = false;
+		if (!dev->broken && !rhh_first_body(t))
+			rhh_break(dev, "memory that was given back could not be had again");
+	}
+	if (dev->broken || !rhh_empty_body(t))
+		return rhh_broken(dev, err);
+	return made ? RHH_OK : rhh_fail(err, RHH_NO_MEMORY, "no device memory for what comes out of joins");
 }
 
 /* A free place for a batch; RHH_CUDA_IN_FLIGHT: there is none. */
@@ -438,11 +506,21 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->source = source;
 	f->tag = tag;
 	f->n_refused = 0;
+	t->fed = true;
 
-	/* The two halves of a SUM_I128 are exact for up to so many rows. */
-	if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
-		return rhh_refuse_batch(t, i) ? RHH_OK : rhh_broken(dev, err);
-	t->rows_submitted += batch->n_rows;
+	if (t->joins != NULL)
+	{
+		rhh_begin_joins(f);
+		if (rhh_is_beginning(&batch->from))
+			t->stats.probe_rows += batch->n_rows;
+	}
+	else
+	{
+		/* The two halves of a SUM_I128 are exact for up to so many rows. */
+		if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
+			return rhh_refuse_batch(t, i) ? RHH_OK : rhh_broken(dev, err);
+		t->rows_submitted += batch->n_rows;
+	}
 
 	f->state = BATCH_QUEUED;
 	f->method = METHOD_UNKNOWN;
@@ -472,6 +550,8 @@ rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error 
 		return rhh_broken(t->dev, err);
 	if (rhh_check_submit(&state, batch, err) != RHH_OK)
 		return err->status;
+	if (t->joins != NULL && batch->from.at[0] >= batch->n_rows)
+		return rhh_fail(err, RHH_INVALID, "the batch has no such position");
 	i = rhh_free_flight(t);
 	/* a piece of fed rows may be where batches are uploaded */
 	if (i == RHH_CUDA_IN_FLIGHT || (t->feeding && t->feed_memory == NULL))
@@ -521,8 +601,11 @@ rhh_cuda_map_finish(rhh_map *t, rhh_error *err)
 		return rhh_broken(t->dev, err);
 	if (rhh_check_finish(&state, err) != RHH_OK)
 		return err->status;
-	if (!rhh_start_finish(t))
+	if (!(t->kept != NULL ? rhh_start_index(t) : rhh_start_finish(t)))
 		return rhh_broken(t->dev, err);
+	/* an empty map is finished already */
+	if (t->finish_ready)
+		rhh_wake_fd(t->dev->event_fd);
 	return RHH_OK;
 }
 
@@ -592,6 +675,7 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_event_fd,
 	rhh_cuda_poll,
 	rhh_cuda_map_create,
+	rhh_cuda_map_join,
 	rhh_cuda_map_submit,
 	rhh_cuda_map_finish,
 	rhh_cuda_map_extract,

@@ -7,6 +7,8 @@
 #ifndef RHH_CUDA_BATCH_CUH
 #define RHH_CUDA_BATCH_CUH
 
+#include "cuda/rhh_cuda_join.cuh"
+#include "cuda/rhh_cuda_keep.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 
 /* False if there was no memory to grow and no map has given any back since. */
@@ -25,24 +27,11 @@ rhh_expected(const rhh_map *t)
 	return estimate > (double) t->seen.placed ? estimate : (double) t->seen.placed;
 }
 
-/* The rows of a batch as the kernels see them. */
+/* The rows that the map gets of a batch, as the kernels see them. */
 static rhh_rows
 rhh_rows_of(const rhh_map *t, int i)
 {
-	rhh_lane   *lane = t->lane;
-	const rhh_batch *batch = &t->flights[i].batch;
-	rhh_rows	rows;
-
-	rows.base = batch->on_device ? batch->base
-		: lane->staging + (uint64_t) i * lane->staging_bytes;
-	rows.refused = (uint32_t *) (lane->refused + (uint64_t) i * lane->refused_bytes);
-	rows.n_refused = &lane->ctl->refused[i];
-	rows.ids = NULL;
-	rows.byte_nulls = false;
-	rows.n_rows = batch->n_rows;
-	memcpy(rows.values_offset, batch->values_offset, sizeof(rows.values_offset));
-	memcpy(rows.nulls_offset, batch->nulls_offset, sizeof(rows.nulls_offset));
-	return rows;
+	return t->joins != NULL ? rhh_joined_rows(t, i) : rhh_batch_rows(t, i);
 }
 
 static uint32_t
@@ -345,14 +334,14 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 	uint32_t	blocks = (uint32_t) dev->n_sms * 4;
 	rhh_digit	digit = {32 - p.first_bits, p.first_bits};
 
-	*units = {NULL, NULL, rows.n_rows, rhh_scatter_policy::ROWS, 0};
+	*units = {NULL, NULL, NULL, rows.n_rows, rhh_scatter_policy::ROWS, 0};
 	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, 0, run, t->lane->counts[i], NULL,
 			   p.first_bits, RHH_PASS_BITS - p.first_bits, p.begins[0], p.ends[0]);
 	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, rhh_scatter_policy::THREADS,
 			   sizeof(rhh_scatter_space), run, t->prog, rows, p.first, *units, digit, p.begins[0]);
 	if (p.second_bits > 0)
 	{
-		*units = {p.units, p.n_units, 0, 0, p.first_bits};
+		*units = {p.units, p.n_units, NULL, 0, 0, p.first_bits};
 		digit = {32 - p.first_bits - p.second_bits, p.second_bits};
 		if (!RHH_CUDA(dev, cudaMemsetAsync, p.counts, 0,
 					  sizeof(uint32_t) << (p.first_bits + p.second_bits), run) ||
@@ -366,7 +355,7 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, rhh_scatter_policy::THREADS,
 				   sizeof(rhh_scatter_space), run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
 	}
-	*units = {p.units, p.n_units, 0, 0, p.first_bits + p.second_bits};
+	*units = {p.units, p.n_units, NULL, 0, 0, p.first_bits + p.second_bits};
 	if (!rhh_launch_units(t, p, p.second_bits > 0 ? p.ends[1] : p.ends[0], units->part_bits,
 						  unit_rows))
 		return false;
@@ -387,9 +376,9 @@ rhh_view_for(const rhh_map *t, uint32_t n_tiles)
 	return view;
 }
 
-/* Queues the kernels of a batch, for all its rows or (replay) for the refused ones. */
+/* Queues the kernels that take rows to the map, all or (replay) the refused ones. */
 static bool
-rhh_launch_batch(rhh_map *t, int i, bool replay)
+rhh_launch_rows(rhh_map *t, int i, bool replay)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -403,10 +392,6 @@ rhh_launch_batch(rhh_map *t, int i, bool replay)
 
 	if (blocks > most_blocks)
 		blocks = most_blocks < 1 ? 1 : most_blocks;
-	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
-		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_refused, 0, sizeof(uint32_t), lane->run))
-		return false;
 	if (aggregate)
 	{
 		/* Each tile may take a number for the same group: have fewer of them. */
@@ -414,7 +399,7 @@ rhh_launch_batch(rhh_map *t, int i, bool replay)
 		uint32_t	most = t->body.group_cap / 4 * 3 / agg_tiles;
 		uint32_t	agg_blocks = (uint32_t) dev->n_sms * 2;
 		double		groups = f->groups;
-		rhh_units	units = {NULL, NULL, rows.n_rows, 0, 0};
+		rhh_units	units = {NULL, NULL, rows.n_known, rows.n_rows, 0, 0};
 		rhh_rows	from = rows;
 		rhh_stash	stash = {};
 
@@ -457,10 +442,29 @@ rhh_launch_batch(rhh_map *t, int i, bool replay)
 							  t->prog, rhh_view_for(t, blocks * tiles_per_block), rows,
 							  replay || aggregate, n_left));
 	t->n_entering++;
+	return rhh_launched(dev, "rhh_batch_kernel");
+}
+
+/*
+ * Queues everything that becomes of a batch, or of the next piece of what joins make of it;
+ * or (replay) only of the rows that were refused.
+ */
+static bool
+rhh_launch_batch(rhh_map *t, int i, bool replay)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+
+	if (!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->refused[i], 0, sizeof(uint32_t), lane->run) ||
+		(t->joins != NULL && !replay && !rhh_launch_joins(t, i)) ||
+		!(f->refuse_all ? rhh_launch_refuse(t, i) : rhh_launch_rows(t, i, replay)))
+		return false;
 	f->state = BATCH_RUNNING;
 	f->launch = ++t->launches;
-	return rhh_launched(dev, "rhh_batch_kernel") &&
-		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
+	return rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
 /*
@@ -472,6 +476,8 @@ rhh_start_batch(rhh_map *t, int i)
 {
 	rhh_in_flight *f = &t->flights[i];
 
+	if (t->kept != NULL)
+		return rhh_launch_keep(t, i, rhh_batch_rows(t, i));
 	if (f->method == METHOD_UNKNOWN)
 	{
 		uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;
@@ -533,14 +539,42 @@ rhh_resolve(rhh_map *t, int i, rhh_status status, uint32_t n_refused)
 	f->state = BATCH_READY;
 	f->status = status;
 	f->n_refused = n_refused;
-	if (status == RHH_OK)
-	{
-		t->stats.rows += f->batch.n_rows - n_refused;
-		t->stats.refused_rows += n_refused;
-	}
 }
 
-/* Queues copying the bitmap of refused rows to the caller. */
+/*
+ * The rows of a batch, or of a piece, are in the map, apart from those that were refused
+ * and have been handed back.  Goes on with the next piece, or ends the batch.  False: the
+ * device is broken.
+ */
+static bool
+rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
+{
+	rhh_in_flight *f = &t->flights[i];
+	uint32_t	n_rows = f->batch.n_rows;
+	bool		more = false;
+
+	if (t->joins != NULL)
+	{
+		n_rows = t->lane->snapshot[i].join[i].n_rows;
+		if (!f->refuse_all)
+			t->rows_submitted -= f->most_rows - n_rows;
+		more = rhh_next_piece(t, i);
+	}
+	t->stats.refused_rows += n_refused;
+	if (t->kept == NULL)		/* how many are kept the device knows */
+		t->stats.rows += n_rows - n_refused;
+	if (more && n_refused == 0)
+	{
+		f->state = BATCH_QUEUED;
+		f->method = METHOD_UNKNOWN;
+		return t->mode != MAP_BUILD || rhh_start_batch(t, i);
+	}
+	f->more = more;
+	rhh_resolve(t, i, RHH_OK, n_refused);
+	return true;
+}
+
+/* Queues copying the refused rows, or a bitmap of them, to the caller. */
 static bool
 rhh_hand_back(rhh_map *t, int i)
 {
@@ -549,11 +583,16 @@ rhh_hand_back(rhh_map *t, int i)
 	rhh_in_flight *f = &t->flights[i];
 
 	f->state = BATCH_COPYBACK;
-	return RHH_CUDA(dev, cudaMemcpyAsync, f->refused_to,
-					lane->refused + (uint64_t) i * lane->refused_bytes,
-					(f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault,
-					lane->run) &&
-		RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&
+	if (t->joins != NULL)
+	{
+		if (!rhh_launch_hand_back(t, i))
+			return false;
+	}
+	else if (!RHH_CUDA(dev, cudaMemcpyAsync, f->refused_to,
+					   lane->refused + (uint64_t) i * lane->refused_bytes,
+					   (f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault, lane->run))
+		return false;
+	return RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&
 		rhh_wake_after(t, lane->batch[i].done);
 }
 

@@ -20,6 +20,8 @@
 
 #include "rhh_device.h"
 #include "cuda/rhh_cuda_tuning.h"
+#include "cuda/rhh_joins.cuh"
+#include "cuda/rhh_kept.cuh"
 #include "cuda/rhh_kernels.cuh"
 
 #define RHH_MAX_POOLS 8
@@ -145,6 +147,58 @@ struct rhh_in_flight
 	uint32_t	part_bits;		/* METHOD_PARTS */
 	bool		looked_at_all;	/* all rows were looked at, not only a sample */
 	bool		upload_counted; /* its time is in the statistics */
+
+	/* With joins: the piece of its output that is being made.  See rhh_cuda_join.cuh. */
+	rhh_position at;			/* where the piece begins */
+	uint32_t	stage;			/* the first stage that has to be done for it ... */
+	bool		counted;		/* ... of which the output has been counted */
+	uint32_t	most_rows;		/* of the piece */
+	bool		refuse_all;		/* the map cannot take its rows */
+	bool		more;			/* for the event: at is where to go on */
+};
+
+/* The rows that a map keeps; see rhh_kept.cuh. */
+struct rhh_kept
+{
+	rhh_kept_view view;
+	rhh_record_layout layout;
+	uint8_t    *table;			/* view.segments */
+	uint8_t    *segments[RHH_MAX_SEGMENTS];
+	uint32_t	n_segments;
+	uint32_t	room;			/* rows that the segments hold */
+	bool		full;			/* rows may have been refused: there will not be more room */
+
+	uint8_t    *index;			/* slots */
+	uint64_t	index_bytes;
+	uint8_t    *lists;
+	uint64_t	lists_bytes;
+	uint8_t    *scratch;		/* while lists are made */
+	uint64_t	scratch_bytes;
+};
+
+/* The joins of a map; see rhh_cuda_join.cuh. */
+struct rhh_joins
+{
+	rhh_join_spec spec;
+	rhh_join_program program;
+	uint32_t	n_stages;
+	uint32_t	begin[RHH_MAX_JOINS + 1];	/* first join of each stage, and their number */
+	bool		last_fans_out;	/* the last stage; all before it do */
+	uint32_t	piece_rows;		/* the most that a piece has */
+
+	uint8_t    *memory;
+	uint64_t	bytes;
+	uint8_t    *flights;		/* in it: for each batch in flight ... */
+	uint64_t	flight_bytes;
+	uint64_t	tuples_at[RHH_MAX_JOINS][RHH_MAX_SIDES];	/* ... tuples that come into a
+															 * stage, and what it adds; 0:
+															 * they are not kept */
+	uint64_t	before_at[RHH_MAX_JOINS];
+	uint64_t	blocks_before_at[RHH_MAX_JOINS];
+	uint64_t	columns_at;		/* ... the map's columns */
+	uint32_t	values_at[RHH_MAX_COLUMNS];
+	uint32_t	nulls_at[RHH_MAX_COLUMNS];
+	uint8_t    *gathered;		/* refused rows, of one batch after the other */
 };
 
 struct rhh_map
@@ -178,12 +232,17 @@ struct rhh_map
 	uint64_t	no_feed_memory_at;	/* as no_memory_at */
 	bool		feeding;		/* a piece is there */
 
+	rhh_kept   *kept;			/* RHH_KEEP_ROWS, else NULL */
+	rhh_joins  *joins;			/* NULL: none */
+	bool		fed;			/* has been given rows */
+
 	uint64_t	rows_submitted;
 	uint64_t	estimate;		/* of the groups, by looking; 0: has not looked */
 	uint64_t	n_entering;		/* launches that entered groups; 0: map is empty */
 
 	/* Extracting. */
 	bool		finish_ready;
+	rhh_status	finish_status;
 	bool		extract_ready;
 	rhh_result *result;
 	uint64_t	extract_tag;
@@ -383,6 +442,12 @@ rhh_see(rhh_map *t, const rhh_control *snapshot, uint64_t launch)
 	t->stats.merged_duplicates = t->seen.merged;
 	t->stats.orphans = t->seen.orphans[t->orphan_list];
 	t->stats.groups = t->seen.placed + t->seen.null_seen;
+	if (t->kept != NULL)
+	{
+		t->stats.rows = t->seen.kept < t->kept->room ? t->seen.kept : t->kept->room;
+		t->stats.dropped_rows = t->seen.dropped;
+	}
+	memcpy(t->stats.joined_rows, t->seen.joined, sizeof(t->stats.joined_rows));
 	if (t->seen.overrun && t->mode != MAP_GROWING)
 		rhh_break(t->dev, "the list of displaced entries ran over");
 }

@@ -1,11 +1,14 @@
 /*
  * rhh_cuda_finish.cuh
- *		Finishing a map of the CUDA device and reading it: orphans are merged into the
- *		groups of their keys, live slots are compacted, and groups are extracted.
+ *		Finishing a map of the CUDA device, reading it and ending it: orphans are merged
+ *		into the groups of their keys, live slots are compacted, and groups are extracted;
+ *		in the end a map gives its memory back.
  */
 #ifndef RHH_CUDA_FINISH_CUH
 #define RHH_CUDA_FINISH_CUH
 
+#include "cuda/rhh_cuda_join.cuh"
+#include "cuda/rhh_cuda_keep.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 
 /* Queues merging the orphans into groups with a slot, then among themselves. */
@@ -176,6 +179,36 @@ rhh_extracted(rhh_map *t)
 		t->n_orphans_done == t->n_orphans;
 	t->mode = MAP_FINISHED;
 	t->extract_ready = true;
+}
+
+/* Ends a map: waits for what is running, and frees everything. */
+static void
+rhh_map_free(rhh_map *t)
+{
+	rhh_device *dev = t->dev;
+
+	for (rhh_map **p = &dev->maps; *p != NULL; p = &(*p)->next)
+		if (*p == t)
+		{
+			*p = t->next;
+			break;
+		}
+	/* After an error these return at once, with the error. */
+	(void) cudaSetDevice(dev->ordinal);
+	if (t->lane != NULL)
+	{
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up);
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run);
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->note);
+	}
+	rhh_body_free(t, &t->grown);
+	rhh_body_free(t, &t->body);
+	rhh_counted_free(t, t->feed_memory, t->feed_bytes);
+	rhh_joins_free(t);
+	rhh_kept_free(t);
+	if (t->lane != NULL)
+		rhh_lane_return(dev, t->lane);
+	free(t);
 }
 
 #endif							/* RHH_CUDA_FINISH_CUH */

@@ -1,8 +1,7 @@
 /*
  * rhh_cuda_memory.cuh
  *		The CUDA device's memory: lanes, which go from one map to the next; bodies,
- *		which count towards the limits on memory and are replaced when a map grows;
- *		and the end of a map, which gives its memory back.
+ *		which count towards the limits on memory and are replaced when a map grows.
  */
 #ifndef RHH_CUDA_MEMORY_CUH
 #define RHH_CUDA_MEMORY_CUH
@@ -205,6 +204,27 @@ rhh_lane_return(rhh_device *dev, rhh_lane *lane)
 	dev->n_lanes++;
 }
 
+/* The rows of a batch that was uploaded, or lies on the device, as kernels see them. */
+static rhh_rows
+rhh_batch_rows(const rhh_map *t, int i)
+{
+	rhh_lane   *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	rhh_rows	rows;
+
+	rows.base = batch->on_device ? batch->base
+		: lane->staging + (uint64_t) i * lane->staging_bytes;
+	rows.refused = (uint32_t *) (lane->refused + (uint64_t) i * lane->refused_bytes);
+	rows.n_refused = &lane->ctl->refused[i];
+	rows.ids = NULL;
+	rows.byte_nulls = false;
+	rows.n_rows = batch->n_rows;
+	rows.n_known = NULL;
+	memcpy(rows.values_offset, batch->values_offset, sizeof(rows.values_offset));
+	memcpy(rows.nulls_offset, batch->nulls_offset, sizeof(rows.nulls_offset));
+	return rows;
+}
+
 /* ---------- memory that counts towards the limits ---------- */
 
 /* Has the map, and have all maps together, room for so many bytes? */
@@ -339,36 +359,6 @@ rhh_first_body(rhh_map *t)
 	}
 	memset(&t->body, 0, sizeof(t->body));
 	return false;
-}
-
-/* ---------- all of a map ---------- */
-
-/* Ends a map: waits for what is running, and frees everything. */
-static void
-rhh_map_free(rhh_map *t)
-{
-	rhh_device *dev = t->dev;
-
-	for (rhh_map **p = &dev->maps; *p != NULL; p = &(*p)->next)
-		if (*p == t)
-		{
-			*p = t->next;
-			break;
-		}
-	/* After an error these return at once, with the error. */
-	(void) cudaSetDevice(dev->ordinal);
-	if (t->lane != NULL)
-	{
-		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up);
-		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run);
-		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->note);
-	}
-	rhh_body_free(t, &t->grown);
-	rhh_body_free(t, &t->body);
-	rhh_counted_free(t, t->feed_memory, t->feed_bytes);
-	if (t->lane != NULL)
-		rhh_lane_return(dev, t->lane);
-	free(t);
 }
 
 #endif							/* RHH_CUDA_MEMORY_CUH */

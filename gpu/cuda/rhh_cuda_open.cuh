@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "cuda/rhh_cuda_finish.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 
 /* The compute capability of the oldest code in here, as 10 * major + minor. */

@@ -227,6 +227,34 @@ struct rhh_scatter_policy
 #define RHH_CUDA_FEED_MIN_GROUPS (1u << 14)
 #define RHH_CUDA_FEED_SHARE 8
 
+/*
+ * The first segment of the rows that a map keeps has an eighth to a quarter of those that
+ * are expected, but no more than 2^MAX_BITS: the estimate may be wrong.  Every segment is
+ * a call of cudaMalloc.
+ */
+#define RHH_CUDA_MAX_SEGMENT_BITS 22
+
+/*
+ * Slots of the index for each kept row, so that with linear probing a search reads 1.5
+ * slots of 8 bytes if it finds its key, and 2.5 if it does not.  With less memory it is
+ * the second number: 2.5 and 8.5.
+ */
+#define RHH_CUDA_INDEX_SLOTS 2.0
+#define RHH_CUDA_INDEX_FEW_SLOTS (4.0 / 3.0)
+
+/*
+ * Rows of a join's output that are made at a time.  That is as many as a block of the
+ * caller's has, if rows are narrow, and each batch in flight has memory for so many.  If
+ * this is more than 1 / SHARE of a limit a piece has fewer, but not less than
+ * MIN_PIECE_ROWS.  test/device_test_simt is compiled with less, so that small batches
+ * have many pieces.
+ */
+#ifndef RHH_CUDA_PIECE_ROWS
+#define RHH_CUDA_PIECE_ROWS (1u << 17)
+#endif
+#define RHH_CUDA_MIN_PIECE_ROWS 64
+#define RHH_CUDA_PIECE_SHARE 4
+
 /* If no limit is set, maps may use this part of the memory that is free at open. */
 #define RHH_CUDA_FREE_SHARE 0.9
 

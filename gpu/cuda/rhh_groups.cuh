@@ -77,6 +77,14 @@ struct rhh_reserve
 	uint32_t	end;
 };
 
+/* What the joins of a batch in flight have made: see rhh_joins.cuh. */
+struct rhh_join_counts
+{
+	uint64_t	totals[RHH_MAX_JOINS];	/* of stages that fan out: all of their output */
+	uint32_t	n_rows;			/* of the piece that is made */
+	uint32_t	n_gathered;		/* refused rows that were gathered for the caller */
+};
+
 /*
  * The counters of a map in device memory, which are copied to the host after each
  * step.  orphans[] has the lengths of the two lists of orphans, refused[] the number of
@@ -100,6 +108,16 @@ struct rhh_control
 											 * batch kernel */
 	uint64_t	estimate;		/* of the number of groups in all batches that
 								 * were looked at */
+
+	/* Of a map that keeps rows; placed counts its keys. */
+	uint64_t	kept;			/* rows to keep, the refused ones included */
+	uint64_t	dropped;		/* rows with NULL in a key */
+	uint64_t	null_columns;	/* bit c: column c has a NULL */
+	uint64_t	listed;			/* length of the lists of rows */
+
+	/* Of a map with joins. */
+	uint64_t	joined[RHH_MAX_JOINS];	/* rows that came out of each */
+	rhh_join_counts join[RHH_CUDA_IN_FLIGHT];
 };
 
 /* The argument of a kernel that says where a map is. */
@@ -132,7 +150,8 @@ struct rhh_rows
 	uint32_t   *ids;			/* NULL: a row's number is its own */
 	bool		byte_nulls;		/* nulls_offset leads to a byte for each row, not
 								 * to a bit */
-	uint32_t	n_rows;
+	uint32_t	n_rows;			/* or, if n_known is not NULL, the most there can be */
+	const uint32_t *n_known;	/* how many there are, in device memory */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 };
@@ -274,6 +293,12 @@ struct rhh_slots<16> : rhh_shape<16, RHH_LINE_BYTES>
 };
 
 /* ---------- rows ---------- */
+
+RHH_DEV uint32_t
+rhh_n_rows(const rhh_rows &rows)
+{
+	return rows.n_known != NULL ? *rows.n_known : rows.n_rows;
+}
 
 RHH_DEV bool
 rhh_is_null(const rhh_rows &rows, uint32_t column, uint32_t row)

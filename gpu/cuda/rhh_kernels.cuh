@@ -63,6 +63,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint32_t n_words = prog.n_state_words;
+	const uint32_t n_rows = rhh_n_rows(rows);
 	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, prog.plan.form != RHH_KEY_WIDE}};
 	uint32_t	probes = 0,
 				moves = 0;
@@ -73,10 +74,10 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 
 	/* 64 bits, because first may pass 2^32 before the loop ends. */
 	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u);
-		 first < rows.n_rows; first += gridDim.x * blockDim.x)
+		 first < n_rows; first += gridDim.x * blockDim.x)
 	{
 		uint32_t	row = (uint32_t) first + lane;
-		bool		valid = row < rows.n_rows;
+		bool		valid = row < n_rows;
 		bool		null_key = false;
 		uint32_t	refused;
 

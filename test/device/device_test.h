@@ -385,7 +385,8 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_cancel) \
 	CASE(join_close) \
 	CASE(join_memory_returned) \
-	CASE(join_invalid)
+	CASE(join_invalid) \
+	CASE(join_collisions)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

@@ -698,6 +698,7 @@ case_join_refused(context *ctx)
 				uint16_t	key;
 				uint16_t	group;
 				uint16_t	build_group;
+				uint16_t	v;
 				char		where[80];
 				plan		p;
 
@@ -708,12 +709,14 @@ case_join_refused(context *ctx)
 								 fan_out ? HOT(1) : UNIQUE);
 				(void) join_key(&p, key, 4, n / 2, 0);
 				build_group = join_column(&p, 8, GEN_CUSTOM, 3, 20);
-				/* some rows for each of the three */
-				(void) plan_join(&p, RHH_JOIN_INNER, 7, 0);
+				/* some rows for each of the three, and NULLs for the others */
+				(void) plan_join(&p, RHH_JOIN_LEFT, 7, 0);
 				(void) join_key(&p, build_group, 8, 3, 0);
+				v = join_column(&p, 2, GEN_EXTREME, 0, 60);
 				table_key(&p, group);
 				table_key(&p, build_group);
-				table_states(&p, key);
+				table_states(&p, v);
+				table_state(&p, RHH_COUNT, key);
 				table_state(&p, RHH_COUNT, build_group);
 				p.probe.param = fan_out ? HOT(1) : 0;
 				p.table.spec.max_batch_rows = 4096;
@@ -911,6 +914,72 @@ case_join_large(context *ctx)
 	check_plan(ctx, "unique keys", &p, rows(1500000), &options, &stats);
 	simple_plan(&p, 1, rows(300000), rows(600000), 0, 1);
 	check_plan(ctx, "duplicate keys", &p, rows(600000), &options, NULL);
+}
+
+#define KEYS_OF_FINGERPRINT 20
+
+/*
+ * Keys of which KEYS_OF_FINGERPRINT each have the same fingerprint in the build side.  There
+ * are param >> 32 of them.  A key is column 0, or columns 0 and 1, if both are made here.
+ */
+static void
+colliding_keys(data *data, uint64_t row, rng *r, uint64_t param)
+{
+	uint64_t	x = (param & UNIQUE) != 0 ? row : below(r, param >> 32);
+	uint64_t	wanted = (x / KEYS_OF_FINGERPRINT * 0x9e3779b9U) << 32 | x % KEYS_OF_FINGERPRINT;
+	rhh_hash	with = hash_of(data->d);
+
+	if (data->d->gens[1].kind == GEN_CUSTOM)
+	{
+		uint64_t	first = 5 + x % 3;
+		uint64_t	hash = rhh_hash_word(&with, rhh_hash_word(&with, RHH_WIDE_START, 0), first);
+
+		put_value(data, 0, row, first, 0);
+		put_value(data, 1, row, rhh_unhash64(&with, wanted ^
+											 rhh_hash64(&with, hash + RHH_WIDE_START)) ^ hash, 0);
+	}
+	else
+		put_value(data, 0, row, rhh_unhash64(&with, wanted), 0);
+}
+
+/* Where fingerprints are equal, keys are compared. */
+void
+case_join_collisions(context *ctx)
+{
+	run_options options = default_options;
+
+	options.no_failures = true;
+	for (int wide = 0; wide < 2; wide++)
+		for (int unique = 0; unique < 2; unique++)
+			for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+			{
+				uint64_t	n = rows(20000);
+				uint16_t	key[2];
+				uint16_t	group;
+				uint16_t	v;
+				char		where[64];
+				plan		p;
+
+				plan_init(&p);
+				for (int i = 0; i <= wide; i++)
+					key[i] = probe_column(&p, 8, GEN_CUSTOM, 0, 0);
+				group = probe_column(&p, 4, GEN_UNIFORM, 50, 20);
+				v = probe_column(&p, 4, GEN_EXTREME, 0, 30);
+				(void) plan_join(&p, kinds[k].kind, n, 2 * n << 32 | (unique ? UNIQUE : 0));
+				for (int i = 0; i <= wide; i++)
+					(void) join_key(&p, key[i], 8, 0, 0);
+				if (kinds[k].has_columns)
+					v = join_column(&p, 4, GEN_EXTREME, 0, 30);
+				p.builds[0].custom = p.probe.custom = colliding_keys;
+				p.probe.param = 2 * n << 32;
+				/* the keys are made with the build side's hash */
+				p.probe.spec.hash_seed = p.builds[0].spec.hash_seed;
+				table_key(&p, group);
+				table_states(&p, v);
+				snprintf(where, sizeof(where), "%s, %s, %s keys", kinds[k].name,
+						 wide ? "wide" : "8 bytes", unique ? "unique" : "duplicate");
+				check_plan(ctx, where, &p, 2 * n, &options, NULL);
+			}
 }
 
 /* ---------- ends that come early ---------- */

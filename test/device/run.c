@@ -361,6 +361,9 @@ run_output_done(run *run, slot *slot, const rhh_event *event)
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 		free(output.nulls[c]);
 	run->n_refused += event->n_refused;
+	if (event->more &&
+		(event->n_refused == 0 || memcmp(&event->next, &slot->batch.from, sizeof(event->next)) == 0))
+		run_fault(run, "there is more output, and the device does not get on with it");
 	if (event->more && run->why[0] == '\0' && !run->cancelled)
 	{
 		slot->batch.from = event->next;

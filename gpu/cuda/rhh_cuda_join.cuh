@@ -1,0 +1,490 @@
+/*
+ * rhh_cuda_join.cuh
+ *		Maps of the CUDA device whose rows are the output of joins: memory for pieces
+ *		of it, and the kernels that make a piece.
+ *
+ * A batch is uploaded as any other.  Then pieces of its output are made, one after the
+ * other, and each is aggregated, as rows that the device has made in its own memory.  The
+ * next piece is made as soon as the one before is in the map, while the caller knows
+ * nothing of it; if rows of a piece were refused they are handed to the caller, and the
+ * batch's event says where to go on.  A batch in flight has
+ *
+ *		+-------------------+------------------------+-------------------+
+ *		| a piece: columns, | tuples that come into  | into stage 1, ... |
+ *		| bytes of NULLs    | stage 0, what it finds |                   |
+ *		+-------------------+------------------------+-------------------+
+ *
+ * which is the memory of the map, counts towards the limits, and is there from map_join
+ * on.  A position (rhh_position) is, if stages are counted from 0,
+ *
+ *		at[0]		the first row of the batch that comes into stage 0; it takes up to
+ *					piece_rows of them at a time
+ *		at[1 + s]	of what comes out of stage s, which fans out: the row from which on the
+ *					piece, or the next stage, takes up to the piece's rows
+ *
+ * So a batch costs the host one round trip for each piece, and no more, if nothing fans
+ * out and the caller has room for as many refused rows as the batch has rows.
+ */
+#ifndef RHH_CUDA_JOIN_CUH
+#define RHH_CUDA_JOIN_CUH
+
+#include "cuda/rhh_cuda_memory.cuh"
+
+/* ---------- what map_join prepares ---------- */
+
+/* Which column of which side a number of rhh_join_spec is. */
+static rhh_from
+rhh_from_number(const rhh_join_spec *spec, uint32_t number)
+{
+	rhh_from	from;
+	uint32_t	side = 0;
+	uint32_t	n_columns = spec->n_columns;
+
+	memset(&from, 0, sizeof(from));
+	while (number >= n_columns)
+	{
+		number -= n_columns;
+		n_columns = spec->joins[side++].build->spec.n_columns;
+	}
+	from.side = (uint8_t) side;
+	if (side == 0)
+	{
+		from.at = (uint16_t) number;
+		from.bytes = spec->column_bytes[number];
+		from.null_bit = RHH_NEVER_NULL;
+	}
+	else
+	{
+		const rhh_map *build = spec->joins[side - 1].build;
+
+		from.at = build->kept->layout.at[number];
+		from.bytes = build->spec.column_bytes[number];
+		from.null_bit = (build->seen.null_columns >> number & 1) != 0 ? (uint8_t) number
+			: RHH_NEVER_NULL;
+	}
+	return from;
+}
+
+static void
+rhh_make_join_program(rhh_join_program *program, const rhh_map_spec *map, const rhh_join_spec *spec)
+{
+	uint32_t	n = 0;
+
+	program->n_sides = 1 + spec->n_joins;
+	for (uint32_t j = 0; j < spec->n_joins; j++)
+	{
+		const rhh_map *build = spec->joins[j].build;
+
+		program->joins[j].build = build->kept->view;
+		program->joins[j].kind = spec->joins[j].kind;
+		for (uint32_t k = 0; k < build->spec.n_keys; k++)
+			program->joins[j].keys[k] = rhh_from_number(spec, spec->joins[j].key_column[k]);
+	}
+	for (uint32_t side = 0; side < program->n_sides; side++)
+	{
+		program->first_column[side] = n;
+		for (uint32_t c = 0; c < map->n_columns; c++)
+		{
+			rhh_from	from = rhh_from_number(spec, spec->column[c]);
+
+			from.column = (uint8_t) c;
+			if (from.side == side)
+				program->columns[n++] = from;
+		}
+	}
+	program->first_column[program->n_sides] = n;
+}
+
+/* Cuts the joins into stages. */
+static void
+rhh_make_stages(rhh_joins *joins)
+{
+	const rhh_join_spec *spec = &joins->spec;
+
+	joins->n_stages = 0;
+	for (uint32_t j = 0; j < spec->n_joins; j++)
+	{
+		uint8_t		kind = spec->joins[j].kind;
+
+		joins->last_fans_out = (kind == RHH_JOIN_INNER || kind == RHH_JOIN_LEFT) &&
+			spec->joins[j].build->kept->view.lists != NULL;
+		if (joins->last_fans_out || j == spec->n_joins - 1)
+			joins->begin[++joins->n_stages] = j + 1;
+	}
+}
+
+static bool
+rhh_fans_out(const rhh_joins *joins, uint32_t stage)
+{
+	return stage < joins->n_stages - 1 || joins->last_fans_out;
+}
+
+/* Does anything need to know the row that a tuple has in a side? */
+static bool
+rhh_side_is_used(const rhh_joins *joins, uint32_t side)
+{
+	const rhh_join_program *program = &joins->program;
+
+	for (uint32_t j = side; j < joins->spec.n_joins; j++)
+		for (uint32_t k = 0; k < joins->spec.joins[j].build->spec.n_keys; k++)
+			if (program->joins[j].keys[k].side == side)
+				return true;
+	return program->first_column[side] != program->first_column[side + 1];
+}
+
+/*
+ * Says where everything is in memory for pieces of so many rows.  Offsets of 0 say that
+ * something is not there; columns come first.
+ */
+static void
+rhh_lay_out_joins(const rhh_map *t, rhh_joins *joins, uint32_t piece_rows)
+{
+	uint64_t	at = 0;
+
+	joins->piece_rows = piece_rows;
+	joins->columns_at = 0;
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+	{
+		joins->values_at[c] = (uint32_t) at;
+		at += rhh_align((uint64_t) piece_rows * t->spec.column_bytes[c]);
+		joins->nulls_at[c] = (uint32_t) at;
+		at += rhh_align(piece_rows);
+	}
+	memset(joins->tuples_at, 0, sizeof(joins->tuples_at));
+	for (uint32_t s = 0; s < joins->n_stages; s++)
+	{
+		bool		fans_out = rhh_fans_out(joins, s);
+		uint32_t	last = joins->begin[fans_out ? s + 1 : s];
+
+		/* rows of the batch are known by their numbers until the first join fans out */
+		for (uint32_t side = s == 0 ? 1 : 0; side <= last; side++)
+			if (side == 0 || (fans_out && side == last) || rhh_side_is_used(joins, side))
+			{
+				joins->tuples_at[s][side] = at;
+				at += rhh_align((uint64_t) piece_rows * sizeof(uint32_t));
+			}
+		if (!fans_out)
+			continue;
+		joins->before_at[s] = at;
+		at += rhh_align((uint64_t) piece_rows * sizeof(uint64_t));
+		joins->blocks_before_at[s] = at;
+		at += rhh_align((piece_rows / RHH_CUDA_BLOCK_THREADS + 1) * sizeof(uint64_t));
+	}
+	joins->flight_bytes = at;
+	joins->bytes = rhh_align(sizeof(rhh_join_program)) +
+		rhh_align(rhh_output_values(&t->spec, piece_rows, t->spec.n_columns)) +
+		RHH_CUDA_IN_FLIGHT * joins->flight_bytes;
+}
+
+/* Allocates memory for pieces.  False: there is none, or the device is broken. */
+static bool
+rhh_joins_alloc(rhh_map *t, rhh_joins *joins)
+{
+	uint64_t	limit = t->spec.memory_limit_bytes;
+	uint32_t	most = ::min(t->spec.max_batch_rows, (uint32_t) RHH_CUDA_PIECE_ROWS);
+
+	if (limit == 0 || limit > t->dev->limit_bytes)
+		limit = t->dev->limit_bytes;
+	for (uint32_t n = most;; n /= 2)
+	{
+		bool		fewest = n / 2 < RHH_CUDA_MIN_PIECE_ROWS;
+
+		rhh_lay_out_joins(t, joins, n);
+		if ((fewest || joins->bytes <= limit / RHH_CUDA_PIECE_SHARE) &&
+			rhh_counted_malloc(t, &joins->memory, joins->bytes))
+			return true;
+		if (fewest || t->dev->broken)
+			return false;
+	}
+}
+
+/* Frees the joins of a map, if it has any. */
+static void
+rhh_joins_free(rhh_map *t)
+{
+	if (t->joins == NULL)
+		return;
+	rhh_counted_free(t, t->joins->memory, t->joins->bytes);
+	free(t->joins);
+	t->joins = NULL;
+}
+
+/*
+ * Gives an empty map joins.  False: there is no memory, and the map has none; or the device
+ * is broken.
+ */
+static bool
+rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
+{
+	rhh_joins  *joins = (rhh_joins *) calloc(1, sizeof(rhh_joins));
+	uint8_t    *p;
+
+	if (joins == NULL)
+		return false;
+	joins->spec = *spec;
+	rhh_make_join_program(&joins->program, &t->spec, spec);
+	rhh_make_stages(joins);
+	if (!rhh_joins_alloc(t, joins))
+	{
+		free(joins);
+		return false;
+	}
+	t->joins = joins;
+	p = joins->memory + rhh_align(sizeof(rhh_join_program));
+	joins->gathered = p;
+	p += rhh_align(rhh_output_values(&t->spec, joins->piece_rows, t->spec.n_columns));
+	joins->flights = p;
+	/* the program stays where it is for as long as the map has joins */
+	return RHH_CUDA(t->dev, cudaMemcpyAsync, joins->memory, &joins->program,
+					sizeof(rhh_join_program), cudaMemcpyHostToDevice, t->lane->run);
+}
+
+/* ---------- pieces ---------- */
+
+/* The rows of the piece that a batch has, as the kernels see them. */
+static rhh_rows
+rhh_joined_rows(const rhh_map *t, int i)
+{
+	const rhh_joins *joins = t->joins;
+	const rhh_join_program *program = &joins->program;
+	const rhh_in_flight *f = &t->flights[i];
+	rhh_rows	rows = rhh_batch_rows(t, i);
+
+	rows.base = joins->flights + i * joins->flight_bytes + joins->columns_at;
+	rows.byte_nulls = true;
+	rows.n_rows = f->most_rows;
+	rows.n_known = &t->lane->ctl->join[i].n_rows;
+	for (uint32_t n = 0; n < t->spec.n_columns; n++)
+	{
+		const rhh_from *from = &program->columns[n];
+		bool		has_nulls = from->side == 0 ? f->batch.nulls_offset[from->at] != 0
+			: from->null_bit != RHH_NEVER_NULL || program->joins[from->side - 1].kind == RHH_JOIN_LEFT;
+
+		rows.values_offset[from->column] = joins->values_at[from->column];
+		rows.nulls_offset[from->column] = has_nulls ? joins->nulls_at[from->column] : 0;
+	}
+	return rows;
+}
+
+/* Columns as kernels that write them see them, without their base and offsets. */
+static rhh_row_columns
+rhh_columns_of(const rhh_map *t)
+{
+	rhh_row_columns columns;
+
+	memset(&columns, 0, sizeof(columns));
+	columns.n_columns = t->spec.n_columns;
+	memcpy(columns.bytes, t->spec.column_bytes, sizeof(columns.bytes));
+	return columns;
+}
+
+/* The tuples that a batch has at a stage, for which there may be no memory. */
+static rhh_tuples
+rhh_tuples_at(const rhh_map *t, int i, uint32_t stage)
+{
+	const rhh_joins *joins = t->joins;
+	uint8_t    *memory = joins->flights + i * joins->flight_bytes;
+	rhh_tuples	tuples;
+
+	memset(&tuples, 0, sizeof(tuples));
+	for (uint32_t side = 0; side < RHH_MAX_SIDES; side++)
+		if (joins->tuples_at[stage][side] != 0)
+			tuples.sides[side] = (uint32_t *) (memory + joins->tuples_at[stage][side]);
+	tuples.before = (uint64_t *) (memory + joins->before_at[stage]);
+	tuples.blocks_before = (uint64_t *) (memory + joins->blocks_before_at[stage]);
+	return tuples;
+}
+
+/* The rows that a piece of a batch, and what fans out before that, may have. */
+static uint32_t
+rhh_piece_rows(const rhh_map *t, const rhh_in_flight *f)
+{
+	return ::min(t->joins->piece_rows, f->batch.refused_rows);
+}
+
+/* The rows of the batch that come into stage 0. */
+static uint32_t
+rhh_first_tuples(const rhh_map *t, const rhh_in_flight *f)
+{
+	uint32_t	most = rhh_fans_out(t->joins, 0) ? t->joins->piece_rows : rhh_piece_rows(t, f);
+
+	return ::min(f->batch.n_rows - (uint32_t) f->at.at[0], most);
+}
+
+static bool
+rhh_is_beginning(const rhh_position *from)
+{
+	for (uint32_t s = 0; s <= RHH_MAX_JOINS; s++)
+		if (from->at[s] != 0)
+			return false;
+	return true;
+}
+
+/* Begins with the output of a batch, or where its caller says. */
+static void
+rhh_begin_joins(rhh_in_flight *f)
+{
+	f->at = f->batch.from;
+	f->stage = 0;
+	f->counted = false;
+	f->more = false;
+}
+
+/* Queues the kernels that make a piece of a batch's output. */
+static bool
+rhh_launch_joins(rhh_map *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	const rhh_joins *joins = t->joins;
+	rhh_in_flight *f = &t->flights[i];
+	const rhh_join_program *program = (const rhh_join_program *) joins->memory;
+	rhh_join_counts *counts = &lane->ctl->join[i];
+	const uint32_t piece_rows = rhh_piece_rows(t, f);
+	const uint32_t first_tuples = rhh_first_tuples(t, f);
+	const rhh_rows batch = rhh_batch_rows(t, i);
+	rhh_row_columns columns = rhh_columns_of(t);
+	rhh_rows	rows;
+
+	f->most_rows = rhh_fans_out(joins, 0) ? piece_rows : first_tuples;
+	rows = rhh_joined_rows(t, i);
+	columns.base = (uint8_t *) rows.base;
+	memcpy(columns.values_offset, rows.values_offset, sizeof(columns.values_offset));
+	memcpy(columns.nulls_offset, rows.nulls_offset, sizeof(columns.nulls_offset));
+
+	for (uint32_t s = f->stage; s < joins->n_stages; s++)
+	{
+		const uint32_t last = joins->begin[s + 1] - 1;
+		rhh_join_stage stage;
+
+		memset(&stage, 0, sizeof(stage));
+		stage.begin_join = joins->begin[s];
+		stage.end_join = joins->begin[s + 1];
+		stage.first = s == 0;
+		stage.first_row = (uint32_t) f->at.at[0];
+		stage.n_tuples = s == 0 ? first_tuples : piece_rows;
+		stage.total = s == 0 ? NULL : &counts->totals[s - 1];
+		stage.from = s == 0 ? 0 : f->at.at[s];
+		stage.tuples = rhh_tuples_at(t, i, s);
+		if (!rhh_fans_out(joins, s))
+		{
+			if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
+				return false;
+			RHH_LAUNCH(rhh_join_kernel, rhh_blocks(dev, stage.n_tuples), RHH_CUDA_BLOCK_THREADS, 0,
+					   lane->run, program, batch, stage, columns, counts, lane->ctl->joined);
+			break;
+		}
+		if (s > f->stage || !f->counted)
+		{
+			uint32_t	n_blocks = (stage.n_tuples - 1) / RHH_CUDA_BLOCK_THREADS + 1;
+
+			RHH_LAUNCH(rhh_join_count_kernel, n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, program,
+					   batch, stage, lane->ctl->joined);
+			RHH_LAUNCH(rhh_join_total_kernel, 1, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_blocks,
+					   stage.tuples.blocks_before, &counts->totals[s], &lane->ctl->joined[last]);
+		}
+		if (s == joins->n_stages - 1)
+			RHH_LAUNCH(rhh_join_expand_kernel<true>, rhh_blocks(dev, piece_rows),
+					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, program, batch, stage,
+					   &counts->totals[s], f->at.at[1 + s], piece_rows, stage.tuples, columns, counts);
+		else
+			RHH_LAUNCH(rhh_join_expand_kernel<false>, rhh_blocks(dev, piece_rows),
+					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, program, batch, stage,
+					   &counts->totals[s], f->at.at[1 + s], piece_rows, rhh_tuples_at(t, i, s + 1),
+					   columns, counts);
+	}
+	if (!rhh_launched(dev, "joining"))
+		return false;
+
+	/* The two halves of a SUM_I128 are exact for up to so many rows. */
+	f->refuse_all = t->has_i128 && t->rows_submitted + f->most_rows > (uint64_t) 1 << 31;
+	if (!f->refuse_all)
+		t->rows_submitted += f->most_rows;
+	return true;
+}
+
+/* Queues refusing all rows of the piece. */
+static bool
+rhh_launch_refuse(rhh_map *t, int i)
+{
+	rhh_rows	rows = rhh_joined_rows(t, i);
+
+	RHH_LAUNCH(rhh_refuse_kernel, rhh_blocks(t->dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
+			   t->lane->run, rows);
+	return rhh_launched(t->dev, "rhh_refuse_kernel");
+}
+
+/*
+ * The rows of a piece are in the map, or have been handed back.  Finds where the next one
+ * begins; false: there is none.
+ */
+static bool
+rhh_next_piece(rhh_map *t, int i)
+{
+	const rhh_joins *joins = t->joins;
+	const rhh_join_counts *counts = &t->lane->snapshot[i].join[i];
+	rhh_in_flight *f = &t->flights[i];
+	uint32_t	first_tuples = rhh_first_tuples(t, f);
+
+	/* of the stages that have output left the last one */
+	for (uint32_t s = joins->n_stages; s-- > 0;)
+	{
+		uint64_t   *at = &f->at.at[1 + s];
+
+		if (rhh_fans_out(joins, s) && *at < counts->totals[s] &&
+			counts->totals[s] - *at > rhh_piece_rows(t, f))
+		{
+			*at += rhh_piece_rows(t, f);
+			f->stage = s;
+			f->counted = true;
+			return true;
+		}
+		*at = 0;
+	}
+	f->stage = 0;
+	f->counted = false;
+	f->at.at[0] += first_tuples;
+	return f->at.at[0] < f->batch.n_rows;
+}
+
+/* Queues gathering the refused rows of the piece, and copying them to the caller. */
+static bool
+rhh_launch_hand_back(rhh_map *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	const rhh_joins *joins = t->joins;
+	const rhh_in_flight *f = &t->flights[i];
+	const uint32_t room = f->batch.refused_rows;
+	uint8_t    *to = f->batch.base + f->batch.refused_offset;
+	uint32_t   *n_gathered = &lane->ctl->join[i].n_gathered;
+	rhh_rows	rows = rhh_joined_rows(t, i);
+	rhh_row_columns columns = rhh_columns_of(t);
+
+	columns.base = joins->gathered;
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+	{
+		columns.values_offset[c] = (uint32_t) rhh_output_values(&t->spec, joins->piece_rows, c);
+		columns.nulls_offset[c] = (uint32_t) rhh_output_nulls(&t->spec, joins->piece_rows, c);
+	}
+	if (!RHH_CUDA(dev, cudaMemsetAsync, n_gathered, 0, sizeof(uint32_t), lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, joins->gathered, 0,
+				  rhh_output_values(&t->spec, joins->piece_rows, t->spec.n_columns), lane->run))
+		return false;
+	RHH_LAUNCH(rhh_hand_back_kernel, rhh_blocks(dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
+			   lane->run, rows, columns, n_gathered);
+	if (!rhh_launched(dev, "rhh_hand_back_kernel"))
+		return false;
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+		if (!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_values(&t->spec, room, c),
+					  columns.base + columns.values_offset[c],
+					  (uint64_t) f->n_refused * t->spec.column_bytes[c], cudaMemcpyDeviceToHost,
+					  lane->run) ||
+			!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_nulls(&t->spec, room, c),
+					  columns.base + columns.nulls_offset[c], (f->n_refused + 7ULL) / 8,
+					  cudaMemcpyDeviceToHost, lane->run))
+			return false;
+	return true;
+}
+
+#endif							/* RHH_CUDA_JOIN_CUH */

@@ -1,0 +1,264 @@
+/*
+ * rhh_cuda_keep.cuh
+ *		Maps of the CUDA device that keep their rows: memory for these, and the index
+ *		that finishing makes.
+ *
+ * A batch's rows are appended by one kernel.  Before that the host sees to it that there
+ * are segments for all of them; if there is no memory, the kernel refuses those for which
+ * there is no room, and from then on there is no more room.
+ *
+ * Finishing takes one step if all keys are different, or two:
+ *
+ *		index	enters the keys; the host then knows how many there are
+ *		lists	gathers the rows of each key
+ *
+ * The memory of segments, slots and lists counts towards the limits, and so does the
+ * scratch memory that making the lists takes meanwhile.
+ */
+#ifndef RHH_CUDA_KEEP_CUH
+#define RHH_CUDA_KEEP_CUH
+
+#include "cuda/rhh_cuda_memory.cuh"
+
+static uint64_t
+rhh_segment_bytes(const rhh_kept *kept, uint32_t segment)
+{
+	uint32_t	n_rows = rhh_segment_rows(kept->view.first_bits, segment);
+
+	return rhh_segment_nulls_at(kept->view.record_bytes, n_rows) +
+		(uint64_t) n_rows * kept->view.null_bytes;
+}
+
+/* Where the columns of a row are in its record: the widest first. */
+static void
+rhh_lay_out_records(rhh_kept *kept, const rhh_map_spec *spec)
+{
+	rhh_record_layout *layout = &kept->layout;
+	uint32_t	at = 0;
+	uint32_t	align = 1;
+
+	layout->n_columns = spec->n_columns;
+	memcpy(layout->bytes, spec->column_bytes, sizeof(layout->bytes));
+	for (uint32_t bytes = 16; bytes >= 1; bytes /= 2)
+		for (uint32_t c = 0; c < spec->n_columns; c++)
+			if (spec->column_bytes[c] == bytes)
+			{
+				layout->at[c] = (uint16_t) at;
+				at += bytes;
+				if (align < bytes)
+					align = bytes;
+			}
+	/* 16 bytes are two words, so nothing needs to be aligned to more than 8 */
+	if (align > 8)
+		align = 8;
+	kept->view.record_bytes = (at + align - 1) / align * align;
+	kept->view.null_bytes = spec->n_columns <= 8 ? 1 : spec->n_columns <= 16 ? 2
+		: spec->n_columns <= 32 ? 4 : 8;
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+		kept->view.key_at[k] = layout->at[spec->key_column[k]];
+}
+
+/* Makes a map keep its rows.  False: there is no memory, or the device is broken. */
+static bool
+rhh_keep_rows(rhh_map *t)
+{
+	uint64_t	part = t->spec.expected_groups / 8;
+	rhh_kept   *kept = (rhh_kept *) calloc(1, sizeof(rhh_kept));
+
+	t->kept = kept;
+	if (kept == NULL)
+		return false;
+	rhh_lay_out_records(kept, &t->spec);
+	kept->view.plan = t->prog.plan;
+	kept->view.first_bits = RHH_MIN_SEGMENT_BITS;
+	while (kept->view.first_bits < RHH_CUDA_MAX_SEGMENT_BITS && part >> kept->view.first_bits != 0)
+		kept->view.first_bits++;
+	if (!rhh_counted_malloc(t, &kept->table, sizeof(kept->segments)))
+		return false;
+	kept->view.segments = (uint8_t *const *) kept->table;
+	return true;
+}
+
+/* Frees what finishing needs only meanwhile, if there is any. */
+static void
+rhh_free_scratch(rhh_map *t)
+{
+	rhh_counted_free(t, t->kept->scratch, t->kept->scratch_bytes);
+	t->kept->scratch = NULL;
+}
+
+/* Frees the rows of a map and their index, if it has any. */
+static void
+rhh_kept_free(rhh_map *t)
+{
+	rhh_kept   *kept = t->kept;
+
+	if (kept == NULL)
+		return;
+	rhh_free_scratch(t);
+	rhh_counted_free(t, kept->lists, kept->lists_bytes);
+	rhh_counted_free(t, kept->index, kept->index_bytes);
+	for (uint32_t s = 0; s < kept->n_segments; s++)
+		rhh_counted_free(t, kept->segments[s], rhh_segment_bytes(kept, s));
+	rhh_counted_free(t, kept->table, sizeof(kept->segments));
+	free(kept);
+	t->kept = NULL;
+}
+
+/*
+ * Gets segments until so many rows have room, or until there is no memory.  False: the
+ * device is broken.
+ */
+static bool
+rhh_kept_room(rhh_map *t, uint64_t n_rows)
+{
+	rhh_kept   *kept = t->kept;
+
+	while (kept->room < n_rows && !kept->full)
+	{
+		uint32_t	s = kept->n_segments;
+		uint64_t	room = (uint64_t) kept->room + rhh_segment_rows(kept->view.first_bits, s);
+
+		if (kept->room == RHH_MAX_KEPT_ROWS ||
+			!rhh_counted_malloc(t, &kept->segments[s], rhh_segment_bytes(kept, s)))
+			kept->full = true;
+		else
+		{
+			kept->n_segments++;
+			kept->room = room < RHH_MAX_KEPT_ROWS ? (uint32_t) room : RHH_MAX_KEPT_ROWS;
+			/* the source is not pinned, so it is read before the call returns */
+			if (!RHH_CUDA(t->dev, cudaMemcpyAsync, kept->table + s * sizeof(kept->segments[s]),
+						  &kept->segments[s], sizeof(kept->segments[s]), cudaMemcpyHostToDevice,
+						  t->lane->run))
+				return false;
+		}
+	}
+	return !t->dev->broken;
+}
+
+/* Queues keeping the rows of a batch.  rows are those of batch i. */
+static bool
+rhh_launch_keep(rhh_map *t, int i, const rhh_rows &rows)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+	uint64_t	most = t->seen.kept + rows.n_rows;
+
+	for (int other = 0; other < RHH_CUDA_IN_FLIGHT; other++)
+		if (t->flights[other].state == BATCH_RUNNING)
+			most += t->flights[other].batch.n_rows;
+	if (!rhh_kept_room(t, most) ||
+		!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_refused, 0, sizeof(uint32_t), lane->run))
+		return false;
+	RHH_LAUNCH(rhh_keep_kernel, rhh_blocks(dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run,
+			   t->kept->view, t->kept->layout, rows, t->kept->room, lane->ctl);
+	f->state = BATCH_RUNNING;
+	f->launch = ++t->launches;
+	return rhh_launched(dev, "rhh_keep_kernel") &&
+		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
+}
+
+/* The map can be probed, or (RHH_NO_MEMORY) cannot. */
+static bool
+rhh_index_ready(rhh_map *t, rhh_status status)
+{
+	t->mode = MAP_FINISHED;
+	t->finish_ready = true;
+	t->finish_status = status;
+	return true;
+}
+
+/* Queues entering the keys of all rows into an index.  False: the device is broken. */
+static bool
+rhh_start_index(rhh_map *t)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_kept   *kept = t->kept;
+	const double slots_of_row[2] = {RHH_CUDA_INDEX_SLOTS, RHH_CUDA_INDEX_FEW_SLOTS};
+
+	kept->view.n_rows = (uint32_t) t->stats.rows;
+	if (kept->view.n_rows == 0)
+		return rhh_index_ready(t, RHH_OK);
+	for (int attempt = 0; attempt < 2; attempt++)
+	{
+		/* more than rows, so that there always is an empty one */
+		kept->view.n_slots = 1 + (uint64_t) (kept->view.n_rows * slots_of_row[attempt] + 1);
+		kept->index_bytes = kept->view.n_slots * sizeof(uint64_t);
+		if (rhh_counted_malloc(t, &kept->index, kept->index_bytes) || dev->broken)
+			break;
+	}
+	if (kept->index == NULL)
+		return !dev->broken && rhh_index_ready(t, RHH_NO_MEMORY);
+	kept->view.slots = (uint64_t *) kept->index;
+	t->stats.capacity_slots = kept->view.n_slots;
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, kept->index, 0xFF, kept->index_bytes, lane->run))
+		return false;
+	RHH_LAUNCH(rhh_index_kernel, rhh_blocks(dev, kept->view.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
+			   lane->run, kept->view, &lane->ctl->placed);
+	t->mode = MAP_FINISHING;
+	t->launches++;
+	return rhh_launched(dev, "rhh_index_kernel") &&
+		rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
+}
+
+/* Queues gathering the rows of each key.  False: the device is broken. */
+static bool
+rhh_start_lists(rhh_map *t)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_kept   *kept = t->kept;
+	const uint32_t n_rows = kept->view.n_rows;
+	const uint32_t blocks = rhh_blocks(dev, n_rows);
+	uint32_t   *lists,
+			   *stands,
+			   *counts;
+
+	/* for each row its number, and for each key the number of its rows */
+	kept->lists_bytes = (n_rows + t->seen.placed) * sizeof(uint32_t);
+	kept->scratch_bytes = 2 * (uint64_t) n_rows * sizeof(uint32_t);
+	if (!rhh_counted_malloc(t, &kept->lists, kept->lists_bytes) ||
+		!rhh_counted_malloc(t, &kept->scratch, kept->scratch_bytes))
+		return !dev->broken && rhh_index_ready(t, RHH_NO_MEMORY);
+	lists = (uint32_t *) kept->lists;
+	stands = (uint32_t *) kept->scratch;
+	counts = stands + n_rows;
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
+		!RHH_CUDA(dev, cudaMemsetAsync, counts, 0, n_rows * sizeof(uint32_t), lane->run))
+		return false;
+	RHH_LAUNCH(rhh_list_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, kept->view,
+			   stands, counts);
+	RHH_LAUNCH(rhh_list_place_kernel, blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_rows, counts,
+			   lists, &lane->ctl->listed);
+	RHH_LAUNCH(rhh_list_fill_kernel, blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_rows, stands,
+			   counts, lists);
+	RHH_LAUNCH(rhh_list_slots_kernel, rhh_blocks(dev, kept->view.n_slots), RHH_CUDA_BLOCK_THREADS,
+			   0, lane->run, kept->view.slots, kept->view.n_slots, counts);
+	t->launches++;
+	return rhh_launched(dev, "gathering the rows of keys") &&
+		rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);
+}
+
+/* A step of finishing has ended.  False: the device is broken. */
+static bool
+rhh_indexed(rhh_map *t)
+{
+	rhh_kept   *kept = t->kept;
+
+	rhh_add_time(t, t->lane->step.start, t->lane->step.stop, &t->stats.kernel_ns);
+	rhh_see(t, &t->lane->snapshot[RHH_CUDA_IN_FLIGHT], t->launches);
+	if (t->dev->broken)
+		return false;
+	if (kept->lists == NULL && t->seen.placed < kept->view.n_rows && !t->cancelled)
+		return rhh_start_lists(t);
+	kept->view.lists = (const uint32_t *) kept->lists;
+	rhh_free_scratch(t);
+	return !t->dev->broken && rhh_index_ready(t, RHH_OK);
+}
+
+#endif							/* RHH_CUDA_KEEP_CUH */

@@ -1,0 +1,494 @@
+/*
+ * rhh_joins.cuh
+ *		Joins the rows of a batch with the kept rows of other maps (rhh_kept.cuh), and
+ *		makes the columns of a map of what comes out.
+ *
+ * Between joins a row is a tuple: the number of its row in each of the sides, of which
+ * side 0 is the batch, and side 1 + j the build side of join j.  RHH_NO_ROW: a side has no
+ * row, because RHH_JOIN_LEFT has found none, and its columns are NULL.  Values are only
+ * read as keys and when the columns are made.
+ *
+ * A join fans out if one tuple may become several: INNER and LEFT, if the build side has
+ * several rows with the same key.  Joins are done in stages, each of which ends with a
+ * join that fans out, or with the last join.
+ *
+ *		count		of a stage that fans out, finds the matches of its tuples and
+ *					their number
+ *		total		sums these up
+ *		expand		makes tuples of the next stage, or columns, of a piece of the output
+ *		join		of a last stage that does not fan out, makes columns at once
+ *		hand back	gathers the rows that the map has refused
+ *
+ * How many rows came out is known to the device only; the kernels that follow in the
+ * stream read it from there.  The host reads it with the counters, when the piece is done.
+ */
+#ifndef RHH_JOINS_CUH
+#define RHH_JOINS_CUH
+
+#include "cuda/rhh_kept.cuh"
+
+#define RHH_MAX_SIDES (1 + RHH_MAX_JOINS)
+#define RHH_NEVER_NULL 0xFF
+
+/* Which column of which side something is. */
+struct rhh_from
+{
+	uint16_t	at;				/* side 0: number of the column; else its place in the
+								 * record */
+	uint8_t		side;
+	uint8_t		bytes;
+	uint8_t		null_bit;		/* its NULL bit in the record, or RHH_NEVER_NULL */
+	uint8_t		column;			/* of the map, which it becomes */
+};
+
+/* One join, as kernels see it. */
+struct rhh_join_step
+{
+	rhh_kept_view build;
+	uint8_t		kind;			/* rhh_join_kind */
+	rhh_from	keys[RHH_MAX_KEYS];
+};
+
+/* All joins of a map, and the columns of the map by side.  It lies in device memory. */
+struct rhh_join_program
+{
+	rhh_join_step joins[RHH_MAX_JOINS];
+	rhh_from	columns[RHH_MAX_COLUMNS];
+	uint32_t	n_sides;
+	uint32_t	first_column[RHH_MAX_SIDES + 1];	/* of each side */
+};
+
+/*
+ * Tuples as columns: the numbers of the sides' rows.  NULL where nobody asks for a side
+ * any more.  A stage that fans out adds what its joins have found, which is the end of a
+ * list for the last of them, and says for each tuple how many of the output come before
+ * it: so many in its block of RHH_CUDA_BLOCK_THREADS tuples, and in the blocks before.
+ */
+struct rhh_tuples
+{
+	uint32_t   *sides[RHH_MAX_SIDES];
+	uint64_t   *before;
+	uint64_t   *blocks_before;
+};
+
+/* The tuples that come into a stage, and its joins. */
+struct rhh_join_stage
+{
+	uint32_t	begin_join;
+	uint32_t	end_join;
+	bool		first;			/* tuple i is row first_row + i of the batch */
+	uint32_t	first_row;
+	uint32_t	n_tuples;		/* at most, unless it is the first stage */
+	const uint64_t *total;		/* else: of what came out of the stage before, ... */
+	uint64_t	from;			/* ... these are the tuples from here on */
+	rhh_tuples	tuples;
+};
+
+/* The number of tuples that come into a stage. */
+RHH_DEV uint32_t
+rhh_stage_tuples(const rhh_join_stage &stage)
+{
+	uint64_t	total;
+
+	if (stage.first)
+		return stage.n_tuples;
+	total = *stage.total;
+	return stage.from >= total ? 0
+		: total - stage.from < stage.n_tuples ? (uint32_t) (total - stage.from) : stage.n_tuples;
+}
+
+/* A tuple in the hands of one thread. */
+struct rhh_tuple
+{
+	uint32_t	rows[RHH_MAX_SIDES];
+};
+
+RHH_DEV void
+rhh_load_tuple(const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
+{
+	tuple->rows[0] = stage.first ? stage.first_row + i : stage.tuples.sides[0][i];
+	for (uint32_t side = 1; side <= stage.begin_join; side++)
+		tuple->rows[side] = stage.tuples.sides[side] != NULL ? stage.tuples.sides[side][i]
+			: RHH_NO_ROW;
+}
+
+/* ---------- values ---------- */
+
+/*
+ * Gets the value of a column in a row of the batch; *high of 16 bytes only.  False if it
+ * is NULL.
+ */
+RHH_DEV bool
+rhh_fetch(const rhh_rows &batch, const rhh_from &from, uint32_t row, uint64_t *low, uint64_t *high)
+{
+	if (rhh_is_null(batch, from.at, row))
+		return false;
+	*low = rhh_value(batch, from.at, from.bytes, row);
+	if (from.bytes > 8)
+		*high = rhh_value_high(batch, from.at, row);
+	return true;
+}
+
+/* The same in a kept row. */
+RHH_DEV bool
+rhh_fetch_kept(const rhh_kept_row &row, const rhh_from &from, uint64_t *low, uint64_t *high)
+{
+	if (from.null_bit != RHH_NEVER_NULL &&
+		(row.nulls[from.null_bit >> 3] >> (from.null_bit & 7) & 1))
+		return false;
+	*low = rhh_load_value(row.record + from.at, from.bytes);
+	if (from.bytes > 8)
+		*high = *(const uint64_t *) (row.record + from.at + 8);
+	return true;
+}
+
+/* Makes row `to` of the columns of a tuple. */
+RHH_DEV void
+rhh_make_row(const rhh_join_program &program, const rhh_rows &batch,
+			 const rhh_row_columns &columns, const rhh_tuple &tuple, uint32_t to)
+{
+	for (uint32_t side = 0; side < program.n_sides; side++)
+	{
+		const uint32_t end = program.first_column[side + 1];
+		const uint32_t row = tuple.rows[side];
+		rhh_kept_row kept = {NULL, NULL};
+
+		if (program.first_column[side] == end)
+			continue;
+		if (side > 0 && row != RHH_NO_ROW)
+			kept = rhh_kept_at(program.joins[side - 1].build, row);
+		for (uint32_t i = program.first_column[side]; i < end; i++)
+		{
+			const rhh_from from = program.columns[i];
+			uint64_t	low = 0,
+						high = 0;
+			bool		null = side == 0 ? !rhh_fetch(batch, from, row, &low, &high)
+				: row == RHH_NO_ROW || !rhh_fetch_kept(kept, from, &low, &high);
+
+			rhh_store_value(columns.base + columns.values_offset[from.column], to, from.bytes, low,
+							high);
+			if (columns.nulls_offset[from.column] != 0)
+				columns.base[columns.nulls_offset[from.column] + to] = null;
+		}
+	}
+}
+
+/* ---------- joining ---------- */
+
+/* Loads the values of the keys that a tuple has for a join. */
+struct rhh_load_tuple_key
+{
+	const rhh_join_program &program;
+	const rhh_rows &batch;
+	const rhh_join_step &step;
+	const rhh_tuple &tuple;
+
+	__device__ RHH_INLINE bool operator()(uint32_t k, uint64_t *low, uint64_t *high) const
+	{
+		const rhh_from from = step.keys[k];
+		const uint32_t row = tuple.rows[from.side];
+
+		if (from.side == 0)
+			return rhh_fetch(batch, from, row, low, high);
+		return row != RHH_NO_ROW &&
+			rhh_fetch_kept(rhh_kept_at(program.joins[from.side - 1].build, row), from, low, high);
+	}
+};
+
+/*
+ * Does join j for a tuple: puts what the slot of its key has into the tuple (see
+ * rhh_find_key()), and returns whether the tuple has any output.
+ */
+RHH_DEV bool
+rhh_join_tuple(const rhh_join_program &program, const rhh_rows &batch, uint32_t j,
+			   rhh_tuple *tuple)
+{
+	const rhh_join_step &step = program.joins[j];
+	const rhh_load_tuple_key load = {program, batch, step, *tuple};
+	uint32_t	found = RHH_NO_ROW;
+	uint64_t	key;
+	uint32_t	fp;
+
+	if (rhh_make_key(step.build.plan, load, &key, &fp))
+		found = rhh_find_key(step.build, key, fp, load);
+	tuple->rows[1 + j] = found;
+	switch (step.kind)
+	{
+		case RHH_JOIN_LEFT:
+			return true;
+		case RHH_JOIN_ANTI:
+			return found == RHH_NO_ROW;
+		default:
+			return found != RHH_NO_ROW;
+	}
+}
+
+/*
+ * Does the joins from begin up to, but without, end for the tuples of a warp; a lane
+ * without one says !alive.  Adds the tuples that come out of each to n_joined, in shared
+ * memory.  Returns whether the lane's tuple has come out of all.
+ */
+RHH_DEV bool
+rhh_join_tuples(const rhh_join_program &program, const rhh_rows &batch, uint32_t begin,
+				uint32_t end, bool alive, rhh_tuple *tuple, uint32_t *n_joined)
+{
+	for (uint32_t j = begin; j < end; j++)
+	{
+		uint32_t	n;
+
+		if (alive)
+			alive = rhh_join_tuple(program, batch, j, tuple);
+		n = (uint32_t) __popc(__ballot_sync(RHH_WARP, alive));
+		if (n == 0)
+			break;				/* the same for the whole warp */
+		if ((threadIdx.x & 31) == 0)
+			atomicAdd(&n_joined[j], n);
+	}
+	return alive;
+}
+
+/*
+ * Does a last stage that does not fan out, and makes rows of what comes out of it.
+ * counts->n_rows, which the caller has zeroed, becomes the number of these.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_join_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
+				const __grid_constant__ rhh_join_stage stage,
+				const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts,
+				uint64_t *joined)
+{
+	__shared__ uint32_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	__shared__ uint32_t n_joined[RHH_MAX_JOINS];
+	__shared__ uint32_t block_at;
+	const uint32_t n_tuples = rhh_stage_tuples(stage);
+
+	if (threadIdx.x < RHH_MAX_JOINS)
+		n_joined[threadIdx.x] = 0;
+	__syncthreads();
+	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < n_tuples;
+		 first += (uint64_t) gridDim.x * blockDim.x)
+	{
+		uint64_t	i = first + threadIdx.x;
+		bool		alive = i < n_tuples;
+		rhh_tuple	tuple;
+		uint32_t	at,
+					all;
+
+		if (alive)
+			rhh_load_tuple(stage, (uint32_t) i, &tuple);
+		alive = rhh_join_tuples(*program, batch, stage.begin_join, stage.end_join, alive, &tuple,
+								n_joined);
+		at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
+		if (threadIdx.x == 0 && all > 0)
+			block_at = atomicAdd(&counts->n_rows, all);
+		__syncthreads();
+		if (alive)
+			rhh_make_row(*program, batch, columns, tuple, block_at + at);
+		__syncthreads();
+	}
+	if (threadIdx.x < RHH_MAX_JOINS && n_joined[threadIdx.x] > 0)
+		atomicAdd((unsigned long long *) &joined[threadIdx.x],
+				  (unsigned long long) n_joined[threadIdx.x]);
+}
+
+/*
+ * Does a stage that fans out, as far as what its joins find.  A block has
+ * RHH_CUDA_BLOCK_THREADS tuples, whose sums it leaves in tuples.before, and in
+ * tuples.blocks_before the number of the block's output.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_join_count_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
+					  const __grid_constant__ rhh_join_stage stage, uint64_t *joined)
+{
+	__shared__ uint64_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	__shared__ uint32_t n_joined[RHH_MAX_JOINS];
+	const uint32_t last = stage.end_join - 1;
+	const rhh_tuples &tuples = stage.tuples;
+	const uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
+	const bool	exists = i < rhh_stage_tuples(stage);
+	bool		alive = exists;
+	uint64_t	n = 0;
+	uint64_t	before,
+				all;
+	rhh_tuple	tuple;
+
+	if (threadIdx.x < RHH_MAX_JOINS)
+		n_joined[threadIdx.x] = 0;
+	__syncthreads();
+	if (alive)
+		rhh_load_tuple(stage, (uint32_t) i, &tuple);
+	alive = rhh_join_tuples(*program, batch, stage.begin_join, last, alive, &tuple, n_joined);
+	if (alive && rhh_join_tuple(*program, batch, last, &tuple))
+	{
+		uint32_t	end = tuple.rows[stage.end_join];
+
+		n = end == RHH_NO_ROW ? 1 : program->joins[last].build.lists[end];
+	}
+	before = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>(n, warp_sums, &all);
+	if (exists)
+	{
+		tuples.before[i] = before;
+		for (uint32_t side = stage.begin_join + 1; side <= stage.end_join; side++)
+			if (tuples.sides[side] != NULL)
+				tuples.sides[side][i] = alive ? tuple.rows[side] : RHH_NO_ROW;
+	}
+	if (threadIdx.x == 0)
+		tuples.blocks_before[blockIdx.x] = all;
+	if (threadIdx.x < last && n_joined[threadIdx.x] > 0)
+		atomicAdd((unsigned long long *) &joined[threadIdx.x],
+				  (unsigned long long) n_joined[threadIdx.x]);
+}
+
+/*
+ * Makes of the number of each block's output that of the output before it, and stores the
+ * number of all in *total.  One block.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_join_total_kernel(uint32_t n_blocks, uint64_t *blocks_before, uint64_t *total, uint64_t *joined)
+{
+	__shared__ uint64_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	uint64_t	sum = 0;
+
+	for (uint32_t first = 0; first < n_blocks; first += blockDim.x)
+	{
+		uint32_t	b = first + threadIdx.x;
+		uint64_t	n = b < n_blocks ? blocks_before[b] : 0;
+		uint64_t	all;
+		uint64_t	before = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>(n, warp_sums, &all);
+
+		if (b < n_blocks)
+			blocks_before[b] = sum + before;
+		sum += all;
+		__syncthreads();
+	}
+	if (threadIdx.x == 0)
+	{
+		*total = sum;
+		atomicAdd((unsigned long long *) joined, (unsigned long long) sum);
+	}
+}
+
+/* The last of n increasing numbers that is not greater than x; the first one is not. */
+RHH_DEV uint32_t
+rhh_last_not_above(const uint64_t *numbers, uint32_t n, uint64_t x)
+{
+	uint32_t	low = 0;
+
+	while (n > 1)
+	{
+		uint32_t	half = n / 2;
+
+		if (numbers[low + half] <= x)
+			low += half;
+		n -= half;
+	}
+	return low;
+}
+
+/*
+ * Makes at most most_rows rows of a stage that fans out, from row `from` of its output on:
+ * tuples of the next stage, or, if this is the last one (COLUMNS), columns and their
+ * number, counts->n_rows.  total is that of this stage's output.
+ */
+template <bool COLUMNS>
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_join_expand_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
+					   const __grid_constant__ rhh_join_stage stage, const uint64_t *total,
+					   uint64_t from, uint32_t most_rows, const __grid_constant__ rhh_tuples out,
+					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts)
+{
+	const uint32_t *lists = program->joins[stage.end_join - 1].build.lists;
+	const rhh_tuples &tuples = stage.tuples;
+	const uint32_t n_tuples = rhh_stage_tuples(stage);
+	const uint32_t n_blocks = (n_tuples + RHH_CUDA_BLOCK_THREADS - 1) / RHH_CUDA_BLOCK_THREADS;
+	const uint64_t left = from < *total ? *total - from : 0;
+	const uint32_t n = left < most_rows ? (uint32_t) left : most_rows;
+
+	if (COLUMNS && blockIdx.x == 0 && threadIdx.x == 0)
+		counts->n_rows = n;
+	for (uint64_t o = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; o < n;
+		 o += (uint64_t) gridDim.x * blockDim.x)
+	{
+		uint64_t	at = from + o;
+		uint32_t	block = rhh_last_not_above(tuples.blocks_before, n_blocks, at);
+		uint32_t	i = block * RHH_CUDA_BLOCK_THREADS;
+		uint32_t	end;
+		rhh_tuple	tuple;
+
+		/* of equal numbers the last one, so the tuple has output */
+		at -= tuples.blocks_before[block];
+		i += rhh_last_not_above(tuples.before + i,
+								::min((uint32_t) RHH_CUDA_BLOCK_THREADS, n_tuples - i), at);
+		at -= tuples.before[i];
+
+		rhh_load_tuple(stage, i, &tuple);
+		for (uint32_t side = stage.begin_join + 1; side < stage.end_join; side++)
+			tuple.rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
+		end = tuples.sides[stage.end_join][i];
+		tuple.rows[stage.end_join] = end == RHH_NO_ROW ? RHH_NO_ROW : lists[end - lists[end] + at];
+
+		if (COLUMNS)
+			rhh_make_row(*program, batch, columns, tuple, (uint32_t) o);
+		else
+			for (uint32_t side = 0; side <= stage.end_join; side++)
+				if (out.sides[side] != NULL)
+					out.sides[side][o] = tuple.rows[side];
+	}
+}
+
+/* ---------- refused rows ---------- */
+
+/* Refuses all rows, of which only the device knows the number. */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_refuse_kernel(const __grid_constant__ rhh_rows rows)
+{
+	const uint32_t n = rhh_n_rows(rows);
+	const uint32_t n_words = (n + 31) / 32;
+
+	for (uint32_t w = blockIdx.x * blockDim.x + threadIdx.x; w < n_words;
+		 w += gridDim.x * blockDim.x)
+		rows.refused[w] = w == n / 32 ? (1u << n % 32) - 1 : UINT32_MAX;
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		*rows.n_refused = n;
+}
+
+/*
+ * Gathers the refused rows as the columns that the caller of a join's batch gets: with
+ * bitmaps of NULLs, which have been zeroed.  *n_gathered, which is zero, counts them.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_hand_back_kernel(const __grid_constant__ rhh_rows rows,
+					 const __grid_constant__ rhh_row_columns to, uint32_t *n_gathered)
+{
+	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t n = rhh_n_rows(rows);
+
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < n;
+		 first += gridDim.x * blockDim.x)
+	{
+		uint32_t	row = (uint32_t) first + lane;
+		uint32_t	refused = rows.refused[first >> 5];
+		uint32_t	at = 0;
+
+		if (refused == 0)
+			continue;			/* the same for the whole warp */
+		if (lane == 0)
+			at = atomicAdd(n_gathered, (uint32_t) __popc(refused));
+		at = __shfl_sync(RHH_WARP, at, 0) + (uint32_t) __popc(refused & ((1u << lane) - 1));
+		if ((refused >> lane & 1) == 0)
+			continue;
+		for (uint32_t c = 0; c < to.n_columns; c++)
+		{
+			uint32_t	bytes = to.bytes[c];
+
+			rhh_store_value(to.base + to.values_offset[c], at, bytes,
+							rhh_value(rows, c, bytes, row),
+							bytes > 8 ? rhh_value_high(rows, c, row) : 0);
+			if (rhh_is_null(rows, c, row))
+				atomicOr((uint32_t *) (to.base + to.nulls_offset[c]) + (at >> 5),
+						 1u << (at & 31));
+		}
+	}
+}
+
+#endif							/* RHH_JOINS_CUH */

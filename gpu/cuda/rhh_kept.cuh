@@ -1,0 +1,481 @@
+/*
+ * rhh_kept.cuh
+ *		The rows that a map keeps (RHH_KEEP_ROWS), and the index that finds those with a
+ *		key: the build side of hash joins.
+ *
+ * A row is kept as a record: its values side by side, the widest columns first, so that
+ * each is aligned.  A join reads a row here and a row there, and then the values of one
+ * row share sectors.  Records are numbered from 0, as rows come, and lie in segments:
+ *
+ *		segment 0			rows [0, 2^b), b = first_bits
+ *		segments 1 to 4		rows [2^b, 2^(b+1)), a quarter each
+ *		segments 5 to 8		rows [2^(b+1), 2^(b+2)), a quarter each, and so on
+ *
+ *		a segment:	| records | for each record a word of NULL bits, by column |
+ *
+ * So nothing moves when there are more rows, at most a fifth of the memory is unused, and
+ * a row's segment follows from its number.  The NULL bits lie apart because many tables
+ * have no NULL: null_columns says which columns have one, and the others' bits are not
+ * read.
+ *
+ * The index is made when all rows are there.  It is a hash table with linear probing,
+ * which is never full, so a search ends at an empty slot.  A slot of 8 bytes has the
+ * fingerprint of a key, and
+ *
+ *		if all keys are different:		the number of the key's row
+ *		else, once the lists are made:	where in lists[] the rows of the key end
+ *
+ *		lists[]:	| rows of a key | their number | rows of another key | their number ...
+ *
+ * An empty slot is all ones.  If fingerprints are equal, and keys have more than 32 bits,
+ * the key is compared with that of a row.
+ */
+#ifndef RHH_KEPT_CUH
+#define RHH_KEPT_CUH
+
+#include "cuda/rhh_kernels.cuh"
+
+/* No row, and no end of a list: there are fewer than 2^31 rows. */
+#define RHH_NO_ROW 0xFFFFFFFFu
+#define RHH_MAX_KEPT_ROWS 0x7FFFFFFFu
+
+#define RHH_EMPTY_SLOT UINT64_MAX
+
+/* Of segments that hold 2^31 rows, if the first one is as small as can be. */
+#define RHH_MIN_SEGMENT_BITS 10
+#define RHH_MAX_SEGMENTS (1 + 4 * (31 - RHH_MIN_SEGMENT_BITS))
+
+/* The kept rows of a map, as kernels see them. */
+struct rhh_kept_view
+{
+	uint8_t *const *segments;	/* in device memory */
+	uint64_t   *slots;
+	uint64_t	n_slots;		/* 0: there is no row */
+	const uint32_t *lists;		/* NULL: slots have rows */
+	uint32_t	n_rows;
+	uint32_t	record_bytes;
+	uint32_t	null_bytes;		/* 1, 2, 4 or 8: NULL bits of a row */
+	uint32_t	first_bits;
+	rhh_key_plan plan;
+	uint16_t	key_at[RHH_MAX_KEYS];	/* of the keys in a record */
+};
+
+/* Where the columns of a row are in its record. */
+struct rhh_record_layout
+{
+	uint32_t	n_columns;
+	uint8_t		bytes[RHH_MAX_COLUMNS];
+	uint16_t	at[RHH_MAX_COLUMNS];
+};
+
+/* Rows of a segment, and the first of them. */
+static __host__ __device__ RHH_INLINE uint32_t
+rhh_segment_rows(uint32_t first_bits, uint32_t segment)
+{
+	return segment == 0 ? 1u << first_bits : 1u << (first_bits + (segment - 1) / 4 - 2);
+}
+
+static __host__ __device__ RHH_INLINE uint64_t
+rhh_segment_nulls_at(uint32_t record_bytes, uint32_t n_rows)
+{
+	return ((uint64_t) n_rows * record_bytes + 255) & ~(uint64_t) 255;
+}
+
+/* Where a row's record is, and its NULL bits. */
+struct rhh_kept_row
+{
+	uint8_t    *record;
+	uint8_t    *nulls;
+};
+
+RHH_DEV rhh_kept_row
+rhh_kept_at(const rhh_kept_view &kept, uint32_t row)
+{
+	uint32_t	segment = 0;
+	uint32_t	bits = kept.first_bits;
+	rhh_kept_row at;
+
+	if (row >> bits != 0)
+	{
+		uint32_t	octave = 31 - (uint32_t) __clz((int) row);
+
+		bits = octave - 2;
+		segment = 1 + 4 * (octave - kept.first_bits) + (row >> bits & 3);
+		row &= (1u << bits) - 1;
+	}
+	at.record = kept.segments[segment];
+	at.nulls = at.record + rhh_segment_nulls_at(kept.record_bytes, 1u << bits) +
+		(uint64_t) row * kept.null_bytes;
+	at.record += (uint64_t) row * kept.record_bytes;
+	return at;
+}
+
+/* The first 8 bytes of a value, zero-extended. */
+RHH_DEV uint64_t
+rhh_load_value(const uint8_t *value, uint32_t bytes)
+{
+	switch (bytes)
+	{
+		case 1:
+			return *value;
+		case 2:
+			return *(const uint16_t *) value;
+		case 4:
+			return *(const uint32_t *) value;
+		default:
+			return *(const uint64_t *) value;
+	}
+}
+
+/* ---------- keys ---------- */
+
+/*
+ * Makes a key, and its fingerprint, of values that none of them is NULL: the same for
+ * kept rows and for those that look for them.  load(k, &low, &high) gives the value of
+ * key k, or returns false if it is NULL; then there is no key, and the result is false.
+ * WIDE keys have no *key.
+ */
+template <typename Load>
+RHH_DEV bool
+rhh_make_key(const rhh_key_plan &plan, const Load &load, uint64_t *key, uint32_t *fp)
+{
+	bool		wide = plan.form == RHH_KEY_WIDE;
+	uint64_t	hash = wide ? rhh_hash_word(&plan.hash, RHH_WIDE_START, 0) : 0;
+	uint64_t	low = 0,
+				high = 0;
+
+	*key = 0;
+	*fp = 0;
+	for (uint32_t k = 0; k < plan.n_keys; k++)
+	{
+		if (!load(k, &low, &high))
+			return false;
+		if (!wide)
+		{
+			*key |= low << plan.shift[k];
+			continue;
+		}
+		hash = rhh_hash_word(&plan.hash, hash, low);
+		if (plan.bytes[k] > 8)
+			hash = rhh_hash_word(&plan.hash, hash, high);
+	}
+	*fp = wide ? (uint32_t) (hash >> 32) : rhh_fingerprint(&plan.hash, *key, plan.bits);
+	return true;
+}
+
+/* Loads the values of a kept row's keys. */
+struct rhh_load_kept_key
+{
+	const rhh_kept_view &kept;
+	const uint8_t *record;
+
+	__device__ RHH_INLINE bool operator()(uint32_t k, uint64_t *low, uint64_t *high) const
+	{
+		const uint8_t *value = record + kept.key_at[k];
+
+		*low = rhh_load_value(value, kept.plan.bytes[k]);
+		if (kept.plan.bytes[k] > 8)
+			*high = *(const uint64_t *) (value + 8);
+		return true;
+	}
+};
+
+/* Has a kept row the key that load gives, and that is *key if it is not WIDE? */
+template <typename Load>
+RHH_DEV bool
+rhh_row_has_key(const rhh_kept_view &kept, uint32_t row, uint64_t key, const Load &load)
+{
+	const rhh_key_plan &plan = kept.plan;
+	const rhh_load_kept_key mine = {kept, rhh_kept_at(kept, row).record};
+	uint64_t	low[2] = {0, 0};
+	uint64_t	high[2] = {0, 0};
+	uint64_t	packed = 0;
+
+	for (uint32_t k = 0; k < plan.n_keys; k++)
+	{
+		mine(k, &low[0], &high[0]);
+		if (plan.form != RHH_KEY_WIDE)
+		{
+			packed |= low[0] << plan.shift[k];
+			continue;
+		}
+		load(k, &low[1], &high[1]);
+		if (low[0] != low[1] || (plan.bytes[k] > 8 && high[0] != high[1]))
+			return false;
+	}
+	return plan.form == RHH_KEY_WIDE || packed == key;
+}
+
+/* Are keys with the same fingerprint the same? */
+RHH_DEV bool
+rhh_fingerprint_is_key(const rhh_key_plan &plan)
+{
+	return plan.form != RHH_KEY_WIDE && plan.bits <= 32;
+}
+
+RHH_DEV uint64_t
+rhh_home_slot(const rhh_kept_view &kept, uint32_t fp)
+{
+	return (uint64_t) fp * kept.n_slots >> 32;
+}
+
+/*
+ * What the slot of a key has: its row, or where its list ends; RHH_NO_ROW if no row has
+ * the key.  load() is as for rhh_make_key().
+ */
+template <typename Load>
+RHH_DEV uint32_t
+rhh_find_key(const rhh_kept_view &kept, uint64_t key, uint32_t fp, const Load &load)
+{
+	uint64_t	slot = rhh_home_slot(kept, fp);
+
+	if (kept.n_slots == 0)
+		return RHH_NO_ROW;
+	for (;;)
+	{
+		uint64_t	e = kept.slots[slot];
+		uint32_t	found = (uint32_t) e;
+
+		if (found == RHH_NO_ROW)
+			return RHH_NO_ROW;
+		if ((uint32_t) (e >> 32) == fp &&
+			(rhh_fingerprint_is_key(kept.plan) ||
+			 rhh_row_has_key(kept, kept.lists != NULL ? kept.lists[found - 1] : found, key, load)))
+			return found;
+		if (++slot == kept.n_slots)
+			slot = 0;
+	}
+}
+
+/* ---------- keeping rows ---------- */
+
+/*
+ * Appends the rows of a batch to those that are kept, apart from rows that have NULL in a
+ * key.  Rows behind the first room ones are refused.  ctl->kept counts these, too, so once
+ * rows have been refused there must not be more room.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
+				const __grid_constant__ rhh_record_layout layout,
+				const __grid_constant__ rhh_rows rows, uint32_t room, rhh_control *ctl)
+{
+	const uint32_t lane = threadIdx.x & 31;
+
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < rows.n_rows;
+		 first += gridDim.x * blockDim.x)
+	{
+		uint32_t	row = (uint32_t) first + lane;
+		bool		valid = row < rows.n_rows;
+		bool		keep = valid;
+		unsigned long long at = 0;
+		uint32_t	keeping,
+					dropped,
+					refused;
+
+		for (uint32_t k = 0; k < kept.plan.n_keys && keep; k++)
+			keep = !rhh_is_null(rows, kept.plan.column[k], row);
+		keeping = __ballot_sync(RHH_WARP, keep);
+		dropped = __ballot_sync(RHH_WARP, valid && !keep);
+		if (lane == 0)
+		{
+			if (keeping != 0)
+				at = atomicAdd((unsigned long long *) &ctl->kept,
+							   (unsigned long long) __popc(keeping));
+			if (dropped != 0)
+				atomicAdd((unsigned long long *) &ctl->dropped,
+						  (unsigned long long) __popc(dropped));
+		}
+		at = __shfl_sync(RHH_WARP, at, 0) + __popc(keeping & ((1u << lane) - 1));
+
+		refused = __ballot_sync(RHH_WARP, keep && at >= room);
+		if (lane == 0)
+		{
+			rows.refused[first >> 5] = refused;
+			if (refused != 0)
+				atomicAdd(rows.n_refused, (uint32_t) __popc(refused));
+		}
+		if (keep && at < room)
+		{
+			rhh_kept_row to = rhh_kept_at(kept, (uint32_t) at);
+			uint64_t	nulls = 0;
+
+			for (uint32_t c = 0; c < layout.n_columns; c++)
+			{
+				uint32_t	bytes = layout.bytes[c];
+
+				rhh_store_value(to.record + layout.at[c], 0, bytes, rhh_value(rows, c, bytes, row),
+								bytes > 8 ? rhh_value_high(rows, c, row) : 0);
+				nulls |= (uint64_t) rhh_is_null(rows, c, row) << c;
+			}
+			rhh_store_value(to.nulls, 0, kept.null_bytes, nulls, 0);
+			if (nulls != 0)
+				rhh_set_bits(&ctl->null_columns, nulls);
+		}
+	}
+}
+
+/* ---------- the index ---------- */
+
+/*
+ * Enters each row whose key has no slot yet; *n_keys counts these.  Of the rows with the
+ * same key it is any one.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
+{
+	const uint32_t lane = threadIdx.x & 31;
+
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < kept.n_rows;
+		 first += gridDim.x * blockDim.x)
+	{
+		uint32_t	row = (uint32_t) first + lane;
+		bool		entered = false;
+		uint32_t	n_entered;
+
+		if (row < kept.n_rows)
+		{
+			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row).record};
+			uint64_t	key;
+			uint32_t	fp;
+			uint64_t	slot;
+
+			rhh_make_key(kept.plan, load, &key, &fp);
+			slot = rhh_home_slot(kept, fp);
+			for (;;)
+			{
+				uint64_t	e = rhh_load_relaxed64(&kept.slots[slot]);
+
+				if (e == RHH_EMPTY_SLOT)
+				{
+					e = atomicCAS((unsigned long long *) &kept.slots[slot],
+								  (unsigned long long) RHH_EMPTY_SLOT,
+								  (unsigned long long) ((uint64_t) fp << 32 | row));
+					entered = e == RHH_EMPTY_SLOT;
+				}
+				if (entered ||
+					((uint32_t) (e >> 32) == fp &&
+					 (rhh_fingerprint_is_key(kept.plan) ||
+					  rhh_row_has_key(kept, (uint32_t) e, key, load))))
+					break;
+				if (++slot == kept.n_slots)
+					slot = 0;
+			}
+		}
+		n_entered = (uint32_t) __popc(__ballot_sync(RHH_WARP, entered));
+		if (lane == 0 && n_entered > 0)
+			atomicAdd((unsigned long long *) n_keys, (unsigned long long) n_entered);
+	}
+}
+
+/*
+ * Adds the lanes of a warp that have the same index to a counter of that index; lanes
+ * with RHH_NO_ROW take no part.  Returns the counter as it was, plus the number of lanes
+ * before the calling one that have the same.
+ */
+RHH_DEV uint32_t
+rhh_add_lanes(uint32_t *counters, uint32_t index)
+{
+	const uint32_t lane = threadIdx.x & 31;
+	uint32_t	same = __match_any_sync(RHH_WARP, index);
+	int			leader = __ffs((int) same) - 1;
+	uint32_t	before = 0;
+
+	if (index != RHH_NO_ROW && (int) lane == leader)
+		before = atomicAdd(&counters[index], (uint32_t) __popc(same));
+	return __shfl_sync(RHH_WARP, before, leader) + (uint32_t) __popc(same & ((1u << lane) - 1));
+}
+
+/*
+ * Finds for each row the row that stands for its key, the one in the slot, and counts the
+ * rows for which a row stands.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_list_count_kernel(const __grid_constant__ rhh_kept_view kept, uint32_t *stands, uint32_t *counts)
+{
+	const uint32_t lane = threadIdx.x & 31;
+
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < kept.n_rows;
+		 first += gridDim.x * blockDim.x)
+	{
+		uint32_t	row = (uint32_t) first + lane;
+		uint32_t	found = RHH_NO_ROW;
+
+		if (row < kept.n_rows)
+		{
+			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row).record};
+			uint64_t	key;
+			uint32_t	fp;
+
+			rhh_make_key(kept.plan, load, &key, &fp);
+			found = rhh_find_key(kept, key, fp, load);
+			stands[row] = found;
+		}
+		(void) rhh_add_lanes(counts, found);
+	}
+}
+
+/*
+ * Gives each key with rows a place in lists[], writes how many they are at the end of it, and
+ * puts the place's beginning where the count was.  A block takes places for all its rows
+ * at a time; *n_listed is the length of lists[].
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_list_place_kernel(uint32_t n_rows, uint32_t *counts, uint32_t *lists, uint64_t *n_listed)
+{
+	__shared__ uint32_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	__shared__ uint32_t block_begin;
+
+	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < n_rows;
+		 first += (uint64_t) gridDim.x * blockDim.x)
+	{
+		uint64_t	row = first + threadIdx.x;
+		uint32_t	count = row < n_rows ? counts[row] : 0;
+		uint32_t	all;
+		uint32_t	begin;
+
+		begin = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>(count > 0 ? count + 1 : 0, warp_sums, &all);
+		if (threadIdx.x == 0)
+			block_begin = (uint32_t) atomicAdd((unsigned long long *) n_listed,
+											   (unsigned long long) all);
+		__syncthreads();
+		begin += block_begin;
+		if (count > 0)
+		{
+			counts[row] = begin;
+			lists[begin + count] = count;
+		}
+		__syncthreads();
+	}
+}
+
+/* Puts each row into the list of its key.  ends[] begins as counts[] of the place kernel. */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_list_fill_kernel(uint32_t n_rows, const uint32_t *stands, uint32_t *ends, uint32_t *lists)
+{
+	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < n_rows;
+		 first += gridDim.x * blockDim.x)
+	{
+		uint64_t	row = first + (threadIdx.x & 31);
+		uint32_t	stand = row < n_rows ? stands[row] : RHH_NO_ROW;
+		uint32_t	at = rhh_add_lanes(ends, stand);
+
+		if (stand != RHH_NO_ROW)
+			lists[at] = (uint32_t) row;
+	}
+}
+
+/* In each slot, puts where the list ends instead of the row that stands for the key. */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_list_slots_kernel(uint64_t *slots, uint64_t n_slots, const uint32_t *ends)
+{
+	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n_slots;
+		 i += (uint64_t) gridDim.x * blockDim.x)
+	{
+		uint64_t	e = slots[i];
+
+		if (e != RHH_EMPTY_SLOT)
+			slots[i] = (e & ~(uint64_t) UINT32_MAX) | ends[(uint32_t) e];
+	}
+}
+
+#endif							/* RHH_KEPT_CUH */
