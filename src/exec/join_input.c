@@ -444,7 +444,11 @@ gpurhh_join_read(JoinReader *reader)
 	return on_device;
 }
 
-/* The node is rescanned: those children that core does not know to have been read. */
+/*
+ * The node is rescanned.  Core does not know that the plans below the Hash nodes have been
+ * read here.  And where it has read one itself, it may keep the Hash node's table and not
+ * rescan the plan, which is read here the next time.
+ */
 void
 gpurhh_join_rescan(JoinInput *input)
 {
@@ -453,7 +457,7 @@ gpurhh_join_rescan(JoinInput *input)
 		JoinStep   *join = &input->joins[j];
 
 		/* with changed parameters, the child is rescanned by its first use */
-		if (join->started && join->build.child->chgParam == NULL)
+		if (join->build.child->chgParam == NULL)
 			ExecReScan(join->build.child);
 		join->started = false;
 	}
