@@ -92,12 +92,26 @@ gpurhh_join_open(JoinInput *input, ChannelArea *area, MemoryContext context,
 											   join->build.pages == NULL, context, why);
 		if (input->builds[j] == NULL)
 		{
-			while (--j >= 0)
-				gpurhh_channel_close(input->builds[j]);
+			gpurhh_join_close(input);
 			return false;
 		}
 	}
 	return true;
+}
+
+/*
+ * Closes those queries that are open: the run does not need the build sides any more.  A
+ * map that is probed stays until the map that probes it is gone.
+ */
+void
+gpurhh_join_close(JoinInput *input)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		if (input->builds[j] != NULL)
+			gpurhh_channel_close(input->builds[j]);
+		input->builds[j] = NULL;
+	}
 }
 
 /* Worker: takes part in the queries that the leader has opened. */
