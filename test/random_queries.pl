@@ -247,7 +247,7 @@ sub base_settings
 {
 	return ('RESET ALL', "SET search_path = $_[0], public", "SET datestyle = 'ISO, MDY'", "SET timezone = 'UTC'",
 		'SET jit = off', "SET statement_timeout = '60s'", "SET gpurhh.device = '$o{device}'",
-		'SET gpurhh.setup_cost = 0', 'SET gpurhh.row_cost = 0', 'SET gpurhh.group_cost = 0');
+		'SET enable_gpu_hashjoin = on', 'SET gpurhh.setup_cost = 0', 'SET gpurhh.row_cost = 0', 'SET gpurhh.group_cost = 0');
 }
 
 sub on_off { return "SET enable_gpu_hashagg = $_[0]"; }
@@ -332,7 +332,7 @@ sub tables_of
 	my ($t, $u) = random_tables($icu);
 	my @private = ("SET gpurhh.pool_size = '" . pick('256kB', '1MB', '8MB') . "'", 'SET gpurhh.cpu_threads = ' . pick(1, 2, 4));
 	my @sql = ("SELECT setseed(" . sprintf('%.6f', rand()) . ")", setup_sql($icu), @{ $t->{sql} }, @{ $u->{sql} },
-		security_sql($schema, $t, $u));
+		security_sql($schema, $t, $u), joined_table_sql($t));
 	return ($t, $u, ["DROP SCHEMA IF EXISTS $schema CASCADE", "CREATE SCHEMA $schema", base_settings($schema),
 			$preloaded ? () : @private, @sql]);
 }
@@ -404,6 +404,8 @@ my %paths = (
 	'fed by pages' => qr/Feed: pages/,
 	'fed by rows' => qr/Feed: rows/,
 	'by groups' => qr/Feed: groups/,
+	'joins on the device' => qr/Device Joins: [1-9]/,
+	'joined rows on the host' => qr/Rows Left to the Host: [1-9]/,
 	'parallel' => qr/Parallel Custom Scan/,
 	'rows on the host' => qr/Host Rows: [1-9]/,
 	'spilled' => qr/Spilled Records: [1-9]/,

@@ -3,7 +3,7 @@
 # A query is a hash that can be taken apart, so that one that fails can be made
 # smaller (see smaller()):
 #	kind		group, sets, distinct, plain (no GROUP BY), union
-#	with, from	text
+#	with, from	text; joins: what is joined to that, a text each
 #	keys		[ { sql, class, shown } ]
 #	sets		for kind sets: [ text with {0}, {1} … for the keys ]
 #	outputs		[ { sql, compare => exact | float8 | float4 | spread, key => I } ]
@@ -18,7 +18,7 @@
 #				either way in a transaction that is rolled back
 #	role		asked by a role that policies apply to, set early or late
 #	settings	[ [ name, value ] ]
-#	views		what view_1, view_2 … are; derived, distinct: see Shapes.pm
+#	views		what view_1, view_2 … are; derived, distinct, plain_columns: see Shapes.pm
 #
 # An expression is { sql, class, shown, nosum }; see Tables.pm for these.
 
@@ -210,6 +210,8 @@ sub pair
 sub expression
 {
 	my ($q, $p_operator) = @_;
+
+	return column($q) if $q->{plain_columns} && chance(0.95);
 	my $e = chance(0.15) ? pair($q) // column($q) : column($q);
 
 	while (chance($p_operator))
@@ -406,6 +408,7 @@ sub settings
 		incremental_sort parallel_hash parallel_append tidscan)), 'off' ] if chance(0.15);
 	push @s, [ enable_partitionwise_aggregate => 'on' ] if chance(0.2);
 	push @s, [ enable_partitionwise_join => 'on' ] if chance(0.1);
+	push @s, [ 'gpurhh.enable_hashjoin' => 'off' ] if chance(0.1);
 	# a table has to be large for a device to refuse any of it
 	if (chance($large ? 0.8 : 0.45))
 	{
@@ -471,7 +474,11 @@ sub random_query
 
 	$q->{kind} = $r < 0.7 ? 'group' : $r < 0.78 ? 'sets' : $r < 0.86 ? 'distinct' : $r < 0.95 ? 'plain' : 'union';
 	from($q, $t, $u);
-	if ($q->{from} eq 't' && chance(0.3))
+	if ($q->{from} eq 't' && !$q->{with} && chance(0.2))
+	{
+		join_tables($q, t => $t, u => $u);
+	}
+	elsif ($q->{from} eq 't' && chance(0.3))
 	{
 		$q->{icu} = grep { $_->{info}{icu} } @{ $q->{columns} };
 		derive($q, \&expression);
@@ -717,7 +724,7 @@ sub select_text
 	my $list = join ', ', map { "$q->{outputs}[$_]{sql} AS $names[$_]" } 0 .. $#names;
 	my @where = (@{ $q->{where} }, @more_where);
 	my $where = join ' AND ', map { "($_)" } @where;
-	my $sql = 'SELECT ' . ($q->{kind} =~ /distinct/ || $q->{distinct} ? 'DISTINCT ' : '') . "$list FROM $q->{from}";
+	my $sql = 'SELECT ' . ($q->{kind} =~ /distinct/ || $q->{distinct} ? 'DISTINCT ' : '') . "$list FROM " . join(' ', $q->{from}, @{ $q->{joins} // [] });
 
 	$sql .= " WHERE $where" if $where ne '';
 	if ($q->{kind} eq 'group')
@@ -839,7 +846,7 @@ sub smaller
 	$try->(sub { delete $_[0]{distinct} }) if $q->{distinct};
 	$try->(sub { delete $_[0]{limit} }) if $q->{limit};
 	$try->(sub { $_[0]{order} = 0 }) if $q->{order} && !$q->{limit};
-	foreach my $part (qw(where having settings))
+	foreach my $part (qw(joins where having settings))
 	{
 		foreach my $i (0 .. $#{ $q->{$part} })
 		{

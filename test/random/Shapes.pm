@@ -10,6 +10,8 @@
 #	derived_key		one of these as a grouping column; undef: there are none
 #	above_sets		DISTINCT and window functions above GROUPING SETS
 #	determined_sets	a primary key, what it determines, and GROUPING() of both
+#	join_tables		t joined with one to three tables, mostly by equal columns, as a
+#					device does it below a grouping: stars, chains, EXISTS and NOT EXISTS
 
 package Shapes;
 
@@ -19,7 +21,7 @@ use warnings;
 use Exporter 'import';
 use Tables;
 
-our @EXPORT = qw(derive derived_key above_sets determined_sets);
+our @EXPORT = qw(derive derived_key above_sets determined_sets join_tables);
 
 my @constants = (
 	{ sql => "'x'::text", class => 'text' }, { sql => "upper('c')", class => 'text' }, { sql => '7', class => 'int' },
@@ -126,6 +128,59 @@ sub determined_sets
 		$q->{kind} = 'sets';
 		$q->{sets} = [ chance(0.5) ? "GROUPING SETS (($all))" : "GROUPING SETS (($all), ({" . ($n - 1) . '}))' ];
 	}
+	return;
+}
+
+# By what a table is joined with the one that stands for {}: each row has a few matches,
+# or none.  A column may be anything in d, which has rows of t; where t is large, few of
+# them match.
+sub join_condition
+{
+	my ($q, $name, $left, $right) = @_;
+
+	if ($name eq 'd' && $left->{columns} && chance(0.7))
+	{
+		my $c = pick(@{ $left->{columns} })->{name};
+		my $on = "$left->{alias}.$c = $right.$c";
+
+		$on .= " AND $right.j = $left->{alias}.j" if $q->{large} || chance(0.2);
+		return $on;
+	}
+	return "$left->{alias}.id = $right.id" if $name eq 't' || chance(0.2);
+	return "$left->{alias}." . pick("j = $right.id", "j = $right.id", "id = $right.id", $name eq 'u' ? "j = $right.j" : "id = $right.id",
+		"id = $right.id AND $left->{alias}.j = $right.j");
+}
+
+# tables: by name; t is the first of them, and d has the columns of t.
+sub join_tables
+{
+	my ($q, %tables) = @_;
+	my @visible = ({ alias => 't', columns => $tables{t}{columns} });
+
+	$q->{large} = $tables{t}{n_rows} > 3000;
+	$q->{joins} = [];
+	foreach my $i (1 .. pick(1, 1, 1, 2, 2, 3))
+	{
+		my $name = pick(qw(d d d u u t));
+		my $columns = $tables{ $name eq 'd' ? 't' : $name }{columns};
+		my $left = chance(0.7) ? $visible[0] : pick(@visible);
+		my $alias = "$name$i";
+		my $on = join_condition($q, $name, $left, $alias);
+		my $kind = pick('JOIN', 'JOIN', 'JOIN', 'LEFT JOIN', 'LEFT JOIN', 'EXISTS', 'NOT EXISTS', chance(0.2) ? pick('RIGHT JOIN', 'FULL JOIN') : 'JOIN');
+
+		$on .= " AND $alias.id % 3 <> 0" if chance(0.15) && $kind ne 'FULL JOIN';
+		$on .= " AND $left->{alias}.id <= $alias.id" if chance(0.05) && $kind ne 'FULL JOIN';
+		if ($kind =~ /EXISTS/)
+		{
+			push @{ $q->{where} }, "$kind (SELECT FROM $name $alias WHERE $on)";
+			next;
+		}
+		push @{ $q->{joins} }, "$kind $name $alias ON $on";
+		push @visible, { alias => $alias, columns => $name eq 'u' ? undef : $columns };
+		push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
+	}
+	# what is computed of both sides is computed after the join, which is core's then
+	$q->{plain_columns} = chance(0.7);
 	return;
 }
 

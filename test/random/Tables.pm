@@ -23,7 +23,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables security_sql break_modifiers $ROLE);
+our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables joined_table_sql security_sql break_modifiers $ROLE);
 
 # ---------- random numbers: the same for a seed everywhere ----------
 
@@ -436,6 +436,19 @@ sub random_tables
 	return (
 		random_table('t', $n, pick(3, 5, 8, 8, 12, chance(0.2) ? 40 : 6), $icu, $p_words),
 		random_table('u', pick(0, 10, 100, 300), pick(2, 4), $icu, $p_words));
+}
+
+# The table d has some rows of t, a few of them twice, and some that t does not have.
+sub joined_table_sql
+{
+	my ($t) = @_;
+	my $n = pick(0, 3, 20, 60, 60);
+
+	return ('CREATE TABLE d (LIKE t)',
+		"INSERT INTO d SELECT * FROM t ORDER BY id % 7, id LIMIT $n",
+		'INSERT INTO d SELECT * FROM t ORDER BY id LIMIT ' . pick(0, 2, 5),
+		'UPDATE d SET id = id + 100000 WHERE id % 5 = 1',
+		pick('ANALYZE d', 'ANALYZE d', 'SELECT 1'), "GRANT ALL ON d TO $ROLE");
 }
 
 1;
