@@ -139,7 +139,7 @@ store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *n
 			 size_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		rhh_store_value(values, bytes, first + i, from->nulls[i] ? 0 : from->narrow[i]);
+		rhh_program_store(values, bytes, first + i, from->nulls[i] ? 0 : from->narrow[i]);
 	if (nulls == NULL)
 		return;
 	/* chunks begin at multiples of 8 rows */

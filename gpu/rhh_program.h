@@ -457,7 +457,7 @@ RHH_DO_LIMB(3, 3)
 
 /* A value of a column as operations take it. */
 RHH_HD int64_t
-rhh_load_value(const uint8_t *values, uint32_t bytes, size_t row)
+rhh_program_load(const uint8_t *values, uint32_t bytes, size_t row)
 {
 	switch (bytes)
 	{
@@ -473,7 +473,7 @@ rhh_load_value(const uint8_t *values, uint32_t bytes, size_t row)
 }
 
 RHH_HD void
-rhh_store_value(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
+rhh_program_store(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
 {
 	switch (bytes)
 	{

@@ -52,7 +52,7 @@ struct rhh_look_space
  * each value of the fingerprint's highest RHH_PASS_BITS bits.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_look_kernel(const __grid_constant__ rhh_program prog, const __grid_constant__ rhh_rows rows,
+rhh_look_kernel(const __grid_constant__ rhh_grouping grouping, const __grid_constant__ rhh_rows rows,
 				uint32_t step, uint32_t *sketch, uint32_t *part_counts)
 {
 	RHH_DYNAMIC_SHARED(rhh_look_space, look);
@@ -79,7 +79,7 @@ rhh_look_kernel(const __grid_constant__ rhh_program prog, const __grid_constant_
 			some.valid[k] = i < n;
 			some.row[k] = some.valid[k] ? (uint32_t) (i * step) : 0;
 		}
-		rhh_pack_keys(prog, rows, some);
+		rhh_pack_keys(grouping, rows, some);
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)
 		{
@@ -228,7 +228,7 @@ rhh_digit_of(const rhh_digit &digit, uint32_t fp)
 
 /* Adds the number of rows of each part of the second pass to counts[part << bits | digit]. */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_count_kernel(const __grid_constant__ rhh_program prog, const __grid_constant__ rhh_rows rows,
+rhh_count_kernel(const __grid_constant__ rhh_grouping grouping, const __grid_constant__ rhh_rows rows,
 				 const __grid_constant__ rhh_units units, rhh_digit digit, uint32_t *counts)
 {
 	RHH_DYNAMIC_SHARED(uint32_t, local);
@@ -246,7 +246,7 @@ rhh_count_kernel(const __grid_constant__ rhh_program prog, const __grid_constant
 			rhh_some_rows<K> some;
 
 			rhh_take_rows<false>(some, unit, first, blockDim.x);
-			rhh_pack_keys(prog, rows, some);
+			rhh_pack_keys(grouping, rows, some);
 			RHH_UNROLL
 			for (int k = 0; k < K; k++)
 				if (some.valid[k])
@@ -404,7 +404,7 @@ rhh_move_column(const rhh_places &places, uint32_t n, uint64_t *buffer, const ui
  * end.  out has bytes instead of bitmaps of NULLs, and in ids the numbers of the rows.
  */
 static __global__ void __launch_bounds__(rhh_scatter_policy::THREADS)
-rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
+rhh_scatter_rows_kernel(const __grid_constant__ rhh_grouping grouping,
 						const __grid_constant__ rhh_rows rows,
 						const __grid_constant__ rhh_rows out,
 						const __grid_constant__ rhh_units units, rhh_digit digit, uint32_t *next)
@@ -430,7 +430,7 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 			count[p] = 0;
 		__syncthreads();
 		rhh_take_rows<false>(some, unit, 0, rhh_scatter_policy::THREADS);
-		rhh_pack_keys(prog, rows, some);
+		rhh_pack_keys(grouping, rows, some);
 		RHH_UNROLL
 		for (int k = 0; k < rhh_scatter_policy::ITEMS; k++)
 			if (some.valid[k])
@@ -465,12 +465,12 @@ rhh_scatter_rows_kernel(const __grid_constant__ rhh_program prog,
 			places.out[k] = i < n ? base[digits[i]] + i : 0;
 		}
 
-		for (uint32_t c = 0; c < prog.n_columns; c++)
+		for (uint32_t c = 0; c < grouping.n_columns; c++)
 		{
 			const uint8_t *from = rows.base + rows.values_offset[c];
 			uint8_t    *to = (uint8_t *) out.base + out.values_offset[c];
 
-			switch (prog.column_bytes[c])
+			switch (grouping.column_bytes[c])
 			{
 				case 1:
 					rhh_move_column<uint8_t>(places, n, buffer, from, to, unit.first, 1, 0);
@@ -548,9 +548,9 @@ rhh_record(const rhh_local &local, uint32_t copy, uint32_t slot)
 
 template <int BYTES>
 RHH_DEV uint64_t
-rhh_tag(const rhh_program &prog, uint64_t key, uint32_t fp, uint32_t row)
+rhh_tag(const rhh_grouping &grouping, uint64_t key, uint32_t fp, uint32_t row)
 {
-	return BYTES == 16 ? rhh_hash64(&prog.plan.hash, key) : (uint64_t) fp << 32 | row;
+	return BYTES == 16 ? rhh_hash64(&grouping.plan.hash, key) : (uint64_t) fp << 32 | row;
 }
 
 /*
@@ -560,7 +560,7 @@ rhh_tag(const rhh_program &prog, uint64_t key, uint32_t fp, uint32_t row)
  */
 template <int BYTES, bool VERIFY, bool ADD>
 RHH_DEV uint32_t
-rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &rows, uint64_t mine)
+rhh_local_slot(const rhh_local &local, const rhh_grouping &grouping, const rhh_rows &rows, uint64_t mine)
 {
 	uint32_t	i = (uint32_t) (mine >> 32);
 	uint32_t	slot = RHH_NO_GROUP;
@@ -585,7 +585,7 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 		}
 		if (BYTES == 16 ? seen == mine
 			: seen >> 32 == mine >> 32 && (!VERIFY || (uint32_t) seen == (uint32_t) mine ||
-										   rhh_same_key(prog, rows, (uint32_t) seen, (uint32_t) mine)))
+										   rhh_same_key(grouping, rows, (uint32_t) seen, (uint32_t) mine)))
 			slot = at;
 		if (slot != RHH_NO_GROUP || (!ADD && is_free))
 			break;
@@ -596,12 +596,12 @@ rhh_local_slot(const rhh_local &local, const rhh_program &prog, const rhh_rows &
 /* Gets the key and the fingerprint of a tag; returns its row, if the tag has one. */
 template <int BYTES, bool VERIFY>
 RHH_DEV uint32_t
-rhh_untag(const rhh_program &prog, const rhh_rows &rows, uint64_t tag, uint64_t *key, uint32_t *fp)
+rhh_untag(const rhh_grouping &grouping, const rhh_rows &rows, uint64_t tag, uint64_t *key, uint32_t *fp)
 {
-	*key = BYTES == 16 ? rhh_unhash64(&prog.plan.hash, tag) : 0;	/* not used for 8-byte slots */
+	*key = BYTES == 16 ? rhh_unhash64(&grouping.plan.hash, tag) : 0;	/* not used for 8-byte slots */
 	*fp = (uint32_t) (tag >> 32);
 	if (VERIFY)
-		(void) rhh_pack_key(prog, rows, (uint32_t) tag, key, fp);
+		(void) rhh_pack_key(grouping, rows, (uint32_t) tag, key, fp);
 	return (uint32_t) tag;
 }
 
@@ -620,17 +620,17 @@ rhh_leave_row(const rhh_rows &rows, uint32_t row)
  */
 template <int BYTES, bool VERIFY, bool SIMPLE, int K, bool FULL>
 RHH_DEV bool
-rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+rhh_aggregate_rows(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_unit &unit,
 				   uint32_t first, const rhh_local &local, rhh_unit_flags *flags)
 {
-	const bool	null_keys = prog.plan.form == RHH_KEY_SINGLE &&
-		rows.nulls_offset[prog.plan.column[0]] != 0;
+	const bool	null_keys = grouping.plan.form == RHH_KEY_SINGLE &&
+		rows.nulls_offset[grouping.plan.column[0]] != 0;
 	rhh_some_rows<K> some;
 	uint64_t   *words[K];
 	bool		leftover = false;
 
 	rhh_take_rows<FULL>(some, unit, first, rhh_aggregate_policy::THREADS);
-	rhh_pack_keys(prog, rows, some);
+	rhh_pack_keys(grouping, rows, some);
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
 	{
@@ -642,8 +642,8 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 				flags->null_seen = 1;
 		}
 		else if (some.valid[k])
-			slot = rhh_local_slot<BYTES, VERIFY, true>(local, prog, rows,
-													   rhh_tag<BYTES>(prog, some.key[k], some.fp[k],
+			slot = rhh_local_slot<BYTES, VERIFY, true>(local, grouping, rows,
+													   rhh_tag<BYTES>(grouping, some.key[k], some.fp[k],
 																	  some.row[k]));
 		/* Lanes probe for different times; without this they would go on one by one. */
 		__syncwarp();
@@ -656,7 +656,7 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 		}
 		words[k] = rhh_record(local, threadIdx.x & (local.n_copies - 1), slot) + 1;
 	}
-	rhh_update_rows<K, SIMPLE>(prog, rows, some, words);
+	rhh_update_rows<K, SIMPLE>(grouping, rows, some, words);
 	return leftover;
 }
 
@@ -666,14 +666,14 @@ rhh_aggregate_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
  */
 template <int BYTES, bool VERIFY, int K>
 RHH_DEV bool
-rhh_aggregate_many(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+rhh_aggregate_many(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_unit &unit,
 				   uint32_t *first, const rhh_local &local, rhh_unit_flags *flags)
 {
 	const uint32_t BLOCK_ROWS = K * rhh_aggregate_policy::THREADS;
 	bool		leftover = false;
 
 	for (; unit.n_rows - *first >= BLOCK_ROWS; *first += BLOCK_ROWS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, true, K, true>(prog, rows, unit, *first, local, flags))
+		if (rhh_aggregate_rows<BYTES, VERIFY, true, K, true>(grouping, rows, unit, *first, local, flags))
 			leftover = true;
 	return leftover;
 }
@@ -681,7 +681,7 @@ rhh_aggregate_many(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 /* Takes all rows of a unit to the local table.  A whole block. */
 template <int BYTES, bool VERIFY, bool SIMPLE>
 RHH_DEV void
-rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+rhh_aggregate_unit(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_unit &unit,
 				   const rhh_local &local, rhh_unit_flags *flags)
 {
 	const int	K = SIMPLE ? rhh_aggregate_policy::ITEMS : 1;
@@ -689,13 +689,13 @@ rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 	bool		leftover = false;
 
 	if (SIMPLE && local.n_copies > 1)
-		leftover = rhh_aggregate_many<BYTES, VERIFY, rhh_aggregate_policy::ITEMS_FEW>(prog, rows, unit,
+		leftover = rhh_aggregate_many<BYTES, VERIFY, rhh_aggregate_policy::ITEMS_FEW>(grouping, rows, unit,
 																					  &first, local,
 																					  flags);
 	else if (SIMPLE)
-		leftover = rhh_aggregate_many<BYTES, VERIFY, K>(prog, rows, unit, &first, local, flags);
+		leftover = rhh_aggregate_many<BYTES, VERIFY, K>(grouping, rows, unit, &first, local, flags);
 	for (; first < unit.n_rows; first += K * rhh_aggregate_policy::THREADS)
-		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(prog, rows, unit, first, local,
+		if (rhh_aggregate_rows<BYTES, VERIFY, SIMPLE, K, false>(grouping, rows, unit, first, local,
 																flags))
 			leftover = true;
 	if (leftover)
@@ -705,14 +705,14 @@ rhh_aggregate_unit(const rhh_program &prog, const rhh_rows &rows, const rhh_unit
 /* Merges all copies of each record into the first one. */
 template <bool SIMPLE>
 RHH_DEV void
-rhh_fold_copies(const rhh_program &prog, const rhh_local &local)
+rhh_fold_copies(const rhh_grouping &grouping, const rhh_local &local)
 {
 	for (uint32_t slot = threadIdx.x; slot <= local.n_slots; slot += blockDim.x)
 	{
 		if (slot < local.n_slots && *rhh_record(local, 0, slot) == RHH_LOCAL_FREE)
 			continue;
 		for (uint32_t c = 1; c < local.n_copies; c++)
-			rhh_merge_group<SIMPLE>(prog, rhh_record(local, 0, slot) + 1,
+			rhh_merge_group<SIMPLE>(grouping, rhh_record(local, 0, slot) + 1,
 									rhh_record(local, c, slot) + 1);
 	}
 }
@@ -720,7 +720,7 @@ rhh_fold_copies(const rhh_program &prog, const rhh_local &local)
 /* Leaves the rows of all groups that the map has not taken.  A whole block. */
 template <int BYTES, bool VERIFY>
 RHH_DEV void
-rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &unit,
+rhh_leave_groups(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_unit &unit,
 				 const rhh_local &local)
 {
 	const int	K = rhh_aggregate_policy::ITEMS;
@@ -730,7 +730,7 @@ rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &
 		rhh_some_rows<K> some;
 
 		rhh_take_rows<false>(some, unit, first, blockDim.x);
-		rhh_pack_keys(prog, rows, some);
+		rhh_pack_keys(grouping, rows, some);
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)
 		{
@@ -738,8 +738,8 @@ rhh_leave_groups(const rhh_program &prog, const rhh_rows &rows, const rhh_unit &
 
 			if (!some.valid[k] || some.null_key[k])
 				continue;
-			slot = rhh_local_slot<BYTES, VERIFY, false>(local, prog, rows,
-														rhh_tag<BYTES>(prog, some.key[k], some.fp[k],
+			slot = rhh_local_slot<BYTES, VERIFY, false>(local, grouping, rows,
+														rhh_tag<BYTES>(grouping, some.key[k], some.fp[k],
 																	   some.row[k]));
 			if (slot != RHH_NO_GROUP && rhh_record(local, 0, slot)[1] == 0)
 				rhh_leave_row(rows, some.row[k]);
@@ -763,7 +763,7 @@ enum rhh_entering
  */
 template <int BYTES, bool VERIFY, bool SIMPLE>
 RHH_DEV bool
-rhh_enter_records(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
+rhh_enter_records(const rhh_view &view, const rhh_grouping &grouping, const rhh_rows &rows,
 				  const rhh_local &local, uint32_t first, uint32_t step,
 				  rhh_insert_rows<rhh_slots<BYTES>, VERIFY> &op)
 {
@@ -785,16 +785,16 @@ rhh_enter_records(const rhh_view &view, const rhh_program &prog, const rhh_rows 
 		op.fp = 0;
 		op.group = RHH_NO_GROUP;
 		if (op.mine)
-			op.row = rhh_untag<BYTES, VERIFY>(prog, rows, tag, &op.key, &op.fp);
+			op.row = rhh_untag<BYTES, VERIFY>(grouping, rows, tag, &op.key, &op.fp);
 		op.pending = team.ballot(op.mine);
 		rhh_insert_loop<S>(view, team, op, &probes, &moves);
 		if (tag != RHH_LOCAL_FREE)
 		{
 			bool		in = op.group != RHH_NO_GROUP;
-			uint64_t   *into = view.states + (size_t) op.group * prog.n_state_words;
+			uint64_t   *into = view.states + (size_t) op.group * grouping.n_state_words;
 
 			if (in)
-				rhh_merge_group<SIMPLE>(prog, into, record + 1);
+				rhh_merge_group<SIMPLE>(grouping, into, record + 1);
 			record[1] = in;
 			left = left || !in;
 		}
@@ -1059,13 +1059,13 @@ rhh_take_stash(const rhh_stash &stash, uint32_t part, uint32_t record_words,
  */
 template <int BYTES, bool VERIFY>
 RHH_DEV void
-rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &rows,
+rhh_build_unit(const rhh_view &view, const rhh_grouping &grouping, const rhh_rows &rows,
 			   const rhh_unit &unit, uint32_t part_bits, const rhh_local &local, rhh_unit_flags *flags,
 			   const rhh_stash &stash, rhh_build_space *space)
 {
 	typedef rhh_slots<BYTES> S;
 	const rhh_part_range part = rhh_range_of_part(view, unit.part, part_bits);
-	const uint32_t n_words = prog.n_state_words;
+	const uint32_t n_words = grouping.n_state_words;
 
 	rhh_find_places<BYTES>(view, part, local, space);
 	if (threadIdx.x == 0 && space->n_stashed > 0 && space->base != RHH_NO_GROUP)
@@ -1097,15 +1097,15 @@ rhh_build_unit(const rhh_view &view, const rhh_program &prog, const rhh_rows &ro
 		if (space->record[i] == RHH_NO_RECORD)
 			continue;
 		record = rhh_record(local, 0, space->record[i]);
-		row = rhh_untag<BYTES, VERIFY>(prog, rows, *record, &key, &fp);
+		row = rhh_untag<BYTES, VERIFY>(grouping, rows, *record, &key, &fp);
 		number = space->base + i - space->shift[rhh_home_of(fp, view.n_buckets) - part.from];
 		*slot = S::make(key, fp, number);
 		for (uint32_t w = 0; w < n_words; w++)
 			view.states[(size_t) number * n_words + w] = record[1 + w];
 		if (VERIFY)
-			for (uint32_t w = 0; w < prog.plan.n_words; w++)
-				view.keys[(size_t) number * prog.plan.n_words + w] =
-					rhh_row_key_word(prog, rows, row, key, w);
+			for (uint32_t w = 0; w < grouping.plan.n_words; w++)
+				view.keys[(size_t) number * grouping.plan.n_words + w] =
+					rhh_row_key_word(grouping, rows, row, key, w);
 		record[1] = 1;
 		atomicAdd(&space->placed, 1u);
 	}
@@ -1146,7 +1146,7 @@ rhh_end_tally(const rhh_view &view, const Op &op)
  */
 template <int BYTES, bool VERIFY, bool SIMPLE>
 static __global__ void __launch_bounds__(rhh_aggregate_policy::THREADS, rhh_aggregate_policy::BLOCKS_PER_SM)
-rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
+rhh_aggregate_kernel(const __grid_constant__ rhh_grouping grouping,
 					 const __grid_constant__ rhh_view view,
 					 const __grid_constant__ rhh_rows rows,
 					 const __grid_constant__ rhh_units units,
@@ -1155,11 +1155,11 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 {
 	RHH_DYNAMIC_SHARED(uint64_t, records);
 	typedef rhh_slots<BYTES> S;
-	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(prog.n_state_words)};
+	const rhh_local local = {records, n_slots, n_copies, rhh_record_words(grouping.n_state_words)};
 	const uint32_t n_records = n_copies * (n_slots + 1);
 	const rhh_aggregate_space space = rhh_lay_out_space(records, n_records, local.record_words);
 	rhh_unit_flags *flags = space.flags;
-	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, false}};
+	rhh_insert_rows<S, VERIFY> op = {{{view, grouping}, rows, false}};
 
 	if (entering == RHH_ENTER_SPLIT && units.n_units[1] == 0)
 		return;
@@ -1176,33 +1176,33 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 			uint64_t   *record = records + i * local.record_words;
 
 			record[0] = RHH_LOCAL_FREE;
-			for (uint32_t w = 0; w < prog.n_state_words; w++)
-				record[1 + w] = rhh_init_word(prog, w);
+			for (uint32_t w = 0; w < grouping.n_state_words; w++)
+				record[1 + w] = rhh_init_word(grouping, w);
 		}
 		if (threadIdx.x == 0)
 			flags->null_seen = flags->leftover = 0;
 		__syncthreads();
-		rhh_aggregate_unit<BYTES, VERIFY, SIMPLE>(prog, rows, unit, local, flags);
+		rhh_aggregate_unit<BYTES, VERIFY, SIMPLE>(grouping, rows, unit, local, flags);
 		__syncthreads();
 		if (n_copies > 1)
-			rhh_fold_copies<SIMPLE>(prog, local);
+			rhh_fold_copies<SIMPLE>(grouping, local);
 		__syncthreads();
 		if (entering == RHH_ENTER_BUILD)
-			rhh_build_unit<BYTES, VERIFY>(view, prog, rows, unit, units.part_bits, local, flags,
+			rhh_build_unit<BYTES, VERIFY>(view, grouping, rows, unit, units.part_bits, local, flags,
 										  stash, space.build);
-		else if (rhh_enter_records<BYTES, VERIFY, SIMPLE>(view, prog, rows, local,
+		else if (rhh_enter_records<BYTES, VERIFY, SIMPLE>(view, grouping, rows, local,
 														  threadIdx.x & ~(RHH_WARP_SIZE - 1u), blockDim.x,
 														  op))
 			flags->leftover = 1;
 		if (threadIdx.x == 0 && flags->null_seen)
 		{
 			view.ctl->null_seen = 1;
-			rhh_merge_group<SIMPLE>(prog, view.states, rhh_record(local, 0, n_slots) + 1);
+			rhh_merge_group<SIMPLE>(grouping, view.states, rhh_record(local, 0, n_slots) + 1);
 		}
 		__syncthreads();
 		if (flags->leftover)
 		{
-			rhh_leave_groups<BYTES, VERIFY>(prog, rows, unit, local);
+			rhh_leave_groups<BYTES, VERIFY>(grouping, rows, unit, local);
 			if (threadIdx.x == 0)
 				*(volatile uint32_t *) n_leftover = 1;
 			__syncthreads();
@@ -1215,20 +1215,20 @@ rhh_aggregate_kernel(const __grid_constant__ rhh_program prog,
 /* Enters the groups of the stash into the map. */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
+rhh_enter_stash_kernel(const __grid_constant__ rhh_grouping grouping,
 					   const __grid_constant__ rhh_view view,
 					   const __grid_constant__ rhh_rows rows,
 					   const __grid_constant__ rhh_stash stash)
 {
 	typedef rhh_slots<BYTES> S;
 	const rhh_local local = {stash.records, ::min(stash.n[0], stash.room), 1,
-	rhh_record_words(prog.n_state_words)};
-	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, false}};
+	rhh_record_words(grouping.n_state_words)};
+	rhh_insert_rows<S, VERIFY> op = {{{view, grouping}, rows, false}};
 
 	if (local.n_slots == 0)
 		return;
 	rhh_begin_tally(view, op);
-	if (rhh_enter_records<BYTES, VERIFY, false>(view, prog, rows, local,
+	if (rhh_enter_records<BYTES, VERIFY, false>(view, grouping, rows, local,
 												blockIdx.x * blockDim.x +
 												(threadIdx.x & ~(RHH_WARP_SIZE - 1u)),
 												gridDim.x * blockDim.x, op))
@@ -1243,14 +1243,14 @@ rhh_enter_stash_kernel(const __grid_constant__ rhh_program prog,
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(rhh_aggregate_policy::THREADS)
-rhh_leave_stash_kernel(const __grid_constant__ rhh_program prog,
+rhh_leave_stash_kernel(const __grid_constant__ rhh_grouping grouping,
 					   const __grid_constant__ rhh_rows rows,
 					   const __grid_constant__ rhh_units units,
 					   const __grid_constant__ rhh_stash stash, uint32_t *n_leftover)
 {
 	RHH_DYNAMIC_SHARED(uint64_t, records);
 	const uint32_t n_slots = 2 * rhh_aggregate_policy::STASH_OF_PART;
-	const uint32_t words = rhh_record_words(prog.n_state_words);
+	const uint32_t words = rhh_record_words(grouping.n_state_words);
 	const rhh_local local = {records, n_slots, 1, rhh_record_words(0)};
 
 	if (stash.n[1] == 0)
@@ -1268,12 +1268,12 @@ rhh_leave_stash_kernel(const __grid_constant__ rhh_program prog,
 		for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
 		{
 			const uint64_t *record = stash.records + (size_t) (stash.first[unit.part] + i) * words;
-			uint32_t	slot = rhh_local_slot<BYTES, VERIFY, true>(local, prog, rows, record[0]);
+			uint32_t	slot = rhh_local_slot<BYTES, VERIFY, true>(local, grouping, rows, record[0]);
 
 			rhh_record(local, 0, slot)[1] = record[1];
 		}
 		__syncthreads();
-		rhh_leave_groups<BYTES, VERIFY>(prog, rows, unit, local);
+		rhh_leave_groups<BYTES, VERIFY>(grouping, rows, unit, local);
 		__syncthreads();
 		if (threadIdx.x == 0)
 			*(volatile uint32_t *) n_leftover = 1;

@@ -97,6 +97,7 @@ rhh_batch_ended(rhh_map *t, int i)
 {
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_control *snapshot = &t->lane->snapshot[i];
+	uint32_t	n_refused;		/* by the map; a program's bad rows were not given to it */
 
 	if (f->state == BATCH_COPYBACK)
 	{
@@ -114,7 +115,8 @@ rhh_batch_ended(rhh_map *t, int i)
 		return false;
 	if (f->state == BATCH_LOOKING && !t->cancelled)
 		return rhh_looked(t, i, snapshot);
-	f->n_refused = snapshot->refused[i];
+	n_refused = snapshot->refused[i];
+	f->n_refused = n_refused + snapshot->join[i].n_bad;
 	if (t->cancelled)
 	{
 		rhh_resolve(t, i, RHH_CANCELLED, 0);
@@ -122,7 +124,7 @@ rhh_batch_ended(rhh_map *t, int i)
 	}
 	if (f->n_refused == 0)
 		return rhh_rows_done(t, i, 0);
-	if (t->kept == NULL && !f->refuse_all &&
+	if (n_refused > 0 && t->kept == NULL && !f->refuse_all &&
 		(t->mode == MAP_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t))))
 	{
 		f->state = BATCH_REFUSED;
@@ -276,19 +278,19 @@ rhh_init_of(uint64_t start)
 }
 
 static void
-rhh_make_program(rhh_program *prog, const rhh_map_spec *spec)
+rhh_make_grouping(rhh_grouping *grouping, const rhh_map_spec *spec)
 {
 	uint32_t	word = 0;
 
-	memset(prog, 0, sizeof(*prog));
-	prog->n_columns = (uint8_t) spec->n_columns;
-	memcpy(prog->column_bytes, spec->column_bytes, sizeof(prog->column_bytes));
-	rhh_key_plan_init(&prog->plan, spec);
-	prog->n_states = (uint8_t) spec->n_states;
+	memset(grouping, 0, sizeof(*grouping));
+	grouping->n_columns = (uint8_t) spec->n_columns;
+	memcpy(grouping->column_bytes, spec->column_bytes, sizeof(grouping->column_bytes));
+	rhh_key_plan_init(&grouping->plan, spec);
+	grouping->n_states = (uint8_t) spec->n_states;
 	for (uint32_t s = 0; s < spec->n_states; s++)
 	{
 		const rhh_state_spec *st = &spec->states[s];
-		rhh_program_state *out = &prog->states[s];
+		rhh_grouping_state *out = &grouping->states[s];
 
 		out->op = st->op;
 		out->arg = st->arg_column;
@@ -296,15 +298,15 @@ rhh_make_program(rhh_program *prog, const rhh_map_spec *spec)
 		out->bytes = st->arg_column >= 0 ? spec->column_bytes[st->arg_column] : 0;
 		out->word = (uint8_t) word;
 		out->n_words = (uint8_t) rhh_state_words(spec, s);
-		prog->init[word] = rhh_init_of(rhh_op_start(st->op));
+		grouping->init[word] = rhh_init_of(rhh_op_start(st->op));
 		word += out->n_words;
 	}
-	prog->n_state_words = (uint8_t) word;
-	prog->n_result_words = (uint16_t) rhh_result_words(spec);
-	if (prog->plan.form == RHH_KEY_WIDE)
+	grouping->n_state_words = (uint8_t) word;
+	grouping->n_result_words = (uint16_t) rhh_result_words(spec);
+	if (grouping->plan.form == RHH_KEY_WIDE)
 		for (uint32_t k = 0; k < spec->n_keys; k++)
 			for (uint32_t w = 0; w < rhh_key_words(spec, k); w++)
-				prog->word_key[prog->plan.shift[k] + w] = (uint8_t) k;
+				grouping->word_key[grouping->plan.shift[k] + w] = (uint8_t) k;
 }
 
 /* Queues making the first body empty. */
@@ -336,17 +338,17 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	t->dev = dev;
 	t->spec = *spec;
 	t->mode = MAP_BUILD;
-	rhh_make_program(&t->prog, spec);
+	rhh_make_grouping(&t->grouping, spec);
 	for (uint32_t s = 0; s < spec->n_states; s++)
 		t->has_i128 = t->has_i128 || spec->states[s].op == RHH_SUM_I128;
 	t->zero_states = true;
-	for (uint32_t w = 0; w < t->prog.n_state_words; w++)
-		t->zero_states = t->zero_states && t->prog.init[w] == RHH_INIT_ZERO;
-	if (t->prog.plan.form == RHH_KEY_WIDE ||
-		(t->prog.plan.bits > 32 && !dev->slot16))
+	for (uint32_t w = 0; w < t->grouping.n_state_words; w++)
+		t->zero_states = t->zero_states && t->grouping.init[w] == RHH_INIT_ZERO;
+	if (t->grouping.plan.form == RHH_KEY_WIDE ||
+		(t->grouping.plan.bits > 32 && !dev->slot16))
 		t->variant = VARIANT_8_VERIFY;
 	else
-		t->variant = t->prog.plan.bits > 32 ? VARIANT_16 : VARIANT_8;
+		t->variant = t->grouping.plan.bits > 32 ? VARIANT_16 : VARIANT_8;
 	t->slot_bytes = t->variant == VARIANT_16 ? 16 : 8;
 	t->slots_per_bucket = RHH_LINE_BYTES / t->slot_bytes;
 
@@ -373,7 +375,7 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 
 	/* In the order of the stream, before everything else. */
 	memset(&start, 0, sizeof(start));
-	start.n_numbers = t->prog.plan.form == RHH_KEY_SINGLE ? 1 : 0;
+	start.n_numbers = t->grouping.plan.form == RHH_KEY_SINGLE ? 1 : 0;
 	lane->snapshot[RHH_CUDA_IN_FLIGHT] = start;
 	if (!RHH_CUDA(dev, cudaMemcpyAsync, lane->ctl, &lane->snapshot[RHH_CUDA_IN_FLIGHT],
 				  sizeof(start), cudaMemcpyHostToDevice, lane->run) ||

@@ -37,7 +37,7 @@ rhh_rows_of(const rhh_map *t, int i)
 static uint32_t
 rhh_record_bytes(const rhh_map *t)
 {
-	return rhh_record_words(t->prog.n_state_words) * (uint32_t) sizeof(uint64_t);
+	return rhh_record_words(t->grouping.n_state_words) * (uint32_t) sizeof(uint64_t);
 }
 
 /* The slots of the largest local table; 0 if there is no room for any. */
@@ -221,7 +221,7 @@ rhh_launch_look(rhh_map *t, int i, bool all)
 		return false;
 	RHH_LAUNCH(rhh_look_kernel, rhh_blocks(dev, rows.n_rows / step), RHH_CUDA_BLOCK_THREADS,
 			   sizeof(rhh_look_space), lane->run,
-			   t->prog, rows, step, lane->sketch, lane->counts[i]);
+			   t->grouping, rows, step, lane->sketch, lane->counts[i]);
 	if (!rhh_launched(dev, "rhh_look_kernel"))
 		return false;
 	RHH_LAUNCH(rhh_estimate_kernel, 1, RHH_CUDA_BLOCK_THREADS,
@@ -237,9 +237,9 @@ rhh_launch_look(rhh_map *t, int i, bool all)
 static bool
 rhh_is_simple(const rhh_map *t, const rhh_rows &rows)
 {
-	for (uint32_t s = 0; s < t->prog.n_states; s++)
+	for (uint32_t s = 0; s < t->grouping.n_states; s++)
 	{
-		const rhh_program_state &st = t->prog.states[s];
+		const rhh_grouping_state &st = t->grouping.states[s];
 
 		if ((st.op != RHH_COUNT && (st.op != RHH_SUM_I64 || st.bytes < 4)) || st.filter >= 0 ||
 			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
@@ -270,7 +270,7 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &ro
 					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
 					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
 					   RHH_LAUNCH(kernel, blocks, rhh_aggregate_policy::THREADS, shared + space,
-								  lane->run, t->prog, view, rows, units, n_slots, n_copies,
+								  lane->run, t->grouping, view, rows, units, n_slots, n_copies,
 								  entering, stash, left));
 	};
 
@@ -280,7 +280,7 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &ro
 		   2 * n_copies * (n_slots + 1) * rhh_record_bytes(t) <= rhh_aggregate_policy::COPIES_BYTES)
 		n_copies *= 2;
 	shared = rhh_aggregate_space_bytes(n_copies * (n_slots + 1),
-									   rhh_record_words(t->prog.n_state_words));
+									   rhh_record_words(t->grouping.n_state_words));
 	if (!RHH_CUDA(dev, cudaMemsetAsync, rows.refused, 0, (rows.n_rows + 31ULL) / 32 * 4,
 				  lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, left, 0, sizeof(uint32_t), lane->run))
@@ -298,11 +298,11 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &ro
 		RHH_BY_VARIANT(t->variant,
 					   RHH_LAUNCH((rhh_enter_stash_kernel<BYTES, VERIFY>),
 								  ::min(blocks, (uint32_t) dev->n_sms * 2), RHH_CUDA_BLOCK_THREADS,
-								  0, lane->run, t->prog, view, rows, stash);
+								  0, lane->run, t->grouping, view, rows, stash);
 					   RHH_LAUNCH((rhh_leave_stash_kernel<BYTES, VERIFY>), blocks,
 								  rhh_aggregate_policy::THREADS,
 								  (2 * rhh_aggregate_policy::STASH_OF_PART + 1) * rhh_record_words(0) *
-								  sizeof(uint64_t), lane->run, t->prog, rows, units, stash, left));
+								  sizeof(uint64_t), lane->run, t->grouping, rows, units, stash, left));
 	}
 	else
 		launch(RHH_ENTER_ALL, 0);
@@ -338,7 +338,7 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 	RHH_LAUNCH(rhh_offsets_kernel, 1, RHH_PASS_PARTS, 0, run, t->lane->counts[i], NULL,
 			   p.first_bits, RHH_PASS_BITS - p.first_bits, p.begins[0], p.ends[0]);
 	RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, rhh_scatter_policy::THREADS,
-			   sizeof(rhh_scatter_space), run, t->prog, rows, p.first, *units, digit, p.begins[0]);
+			   sizeof(rhh_scatter_space), run, t->grouping, rows, p.first, *units, digit, p.begins[0]);
 	if (p.second_bits > 0)
 	{
 		*units = {p.units, p.n_units, NULL, 0, 0, p.first_bits};
@@ -348,12 +348,12 @@ rhh_launch_partition(rhh_map *t, int i, const rhh_partition_plan &p, uint32_t un
 			!rhh_launch_units(t, p, p.ends[0], p.first_bits, rhh_scatter_policy::ROWS))
 			return false;
 		RHH_LAUNCH(rhh_count_kernel, blocks, RHH_CUDA_BLOCK_THREADS,
-				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->prog, p.first, *units, digit,
+				   RHH_PASS_PARTS * sizeof(uint32_t), run, t->grouping, p.first, *units, digit,
 				   p.counts);
 		RHH_LAUNCH(rhh_offsets_kernel, 1u << p.first_bits, RHH_PASS_PARTS, 0, run, p.counts,
 				   p.ends[0], p.second_bits, 0, p.begins[1], p.ends[1]);
 		RHH_LAUNCH(rhh_scatter_rows_kernel, blocks, rhh_scatter_policy::THREADS,
-				   sizeof(rhh_scatter_space), run, t->prog, p.first, p.second, *units, digit, p.begins[1]);
+				   sizeof(rhh_scatter_space), run, t->grouping, p.first, p.second, *units, digit, p.begins[1]);
 	}
 	*units = {p.units, p.n_units, NULL, 0, 0, p.first_bits + p.second_bits};
 	if (!rhh_launch_units(t, p, p.second_bits > 0 ? p.ends[1] : p.ends[0], units->part_bits,
@@ -439,7 +439,7 @@ rhh_launch_rows(rhh_map *t, int i, bool replay)
 	RHH_BY_VARIANT(t->variant,
 				   RHH_LAUNCH((rhh_batch_kernel<BYTES, VERIFY>), blocks,
 							  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
-							  t->prog, rhh_view_for(t, blocks * tiles_per_block), rows,
+							  t->grouping, rhh_view_for(t, blocks * tiles_per_block), rows,
 							  replay || aggregate, n_left));
 	t->n_entering++;
 	return rhh_launched(dev, "rhh_batch_kernel");
@@ -555,9 +555,11 @@ rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
 
 	if (t->joins != NULL)
 	{
-		n_rows = t->lane->snapshot[i].join[i].n_rows;
+		const rhh_join_counts *counts = &t->lane->snapshot[i].join[i];
+
 		if (!f->refuse_all)
-			t->rows_submitted -= f->most_rows - n_rows;
+			t->rows_submitted -= f->most_rows - counts->n_rows;
+		n_rows = counts->n_rows + counts->n_bad;
 		more = rhh_next_piece(t, i);
 	}
 	t->stats.refused_rows += n_refused;

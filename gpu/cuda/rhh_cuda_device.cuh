@@ -21,6 +21,7 @@
 #include "rhh_device.h"
 #include "cuda/rhh_cuda_tuning.h"
 #include "cuda/rhh_joins.cuh"
+#include "cuda/rhh_programs.cuh"
 #include "cuda/rhh_kept.cuh"
 #include "cuda/rhh_kernels.cuh"
 
@@ -141,7 +142,7 @@ struct rhh_in_flight
 	uint8_t    *refused_to;		/* the caller's bitmap of refused rows */
 	rhh_map    *source;			/* of whose groups the rows are made; NULL: of none */
 	uint64_t	launch;			/* number of its last launch */
-	uint32_t	n_refused;
+	uint32_t	n_refused;		/* rows that are to be handed back */
 	rhh_method	method;
 	double		groups;			/* estimate of its groups, for aggregating it */
 	uint32_t	part_bits;		/* METHOD_PARTS */
@@ -180,7 +181,9 @@ struct rhh_kept
 struct rhh_joins
 {
 	rhh_join_spec spec;
-	rhh_join_program program;
+	rhh_join_plan plan;
+	bool		has_program;
+	rhh_program program;		/* computes some of the columns */
 	uint32_t	n_stages;
 	uint32_t	begin[RHH_MAX_JOINS + 1];	/* first join of each stage, and their number */
 	bool		last_fans_out;	/* the last stage; all before it do */
@@ -195,6 +198,8 @@ struct rhh_joins
 															 * they are not kept */
 	uint64_t	before_at[RHH_MAX_JOINS];
 	uint64_t	blocks_before_at[RHH_MAX_JOINS];
+	uint64_t	bad_at;			/* ... with a program: bitmap of bad rows, and */
+	uint64_t	bad_list_at;	/* ... room for numbers of rows, to sort these out */
 	uint64_t	columns_at;		/* ... the map's columns */
 	uint32_t	values_at[RHH_MAX_COLUMNS];
 	uint32_t	nulls_at[RHH_MAX_COLUMNS];
@@ -207,7 +212,7 @@ struct rhh_map
 	rhh_map    *next;
 	rhh_lane   *lane;
 	rhh_map_spec spec;
-	rhh_program prog;
+	rhh_grouping grouping;
 	rhh_variant variant;
 	uint32_t	slots_per_bucket;
 	uint32_t	slot_bytes;

@@ -37,7 +37,7 @@ rhh_feed_bytes(const rhh_map *t, const rhh_feed *feed, uint64_t null_keys, uint3
 	uint64_t	bytes = rhh_group_rows_layout(&t->spec, feed->rows, feed->set, null_keys, n, batch);
 
 	return bytes == 0 ? 0 :
-		rhh_align((uint64_t) n * feed->source->prog.n_result_words * 8) + bytes;
+		rhh_align((uint64_t) n * feed->source->grouping.n_result_words * 8) + bytes;
 }
 
 /*
@@ -77,7 +77,7 @@ rhh_feed_alloc(rhh_map *t, const rhh_feed *feed, uint32_t n)
 static uint64_t
 rhh_null_keys(const rhh_map *source)
 {
-	return source->prog.plan.form == RHH_KEY_SINGLE && !source->seen.null_seen ? 0 : UINT64_MAX;
+	return source->grouping.plan.form == RHH_KEY_SINGLE && !source->seen.null_seen ? 0 : UINT64_MAX;
 }
 
 /*
@@ -101,7 +101,7 @@ rhh_make_rows(rhh_map *t, rhh_feed *feed, uint32_t n, rhh_batch *batch)
 	while ((bytes = rhh_feed_bytes(t, feed, null_keys, n, batch)) == 0 || bytes > room)
 		n /= 2;
 	feed->n_groups = n;
-	batch->base = memory + rhh_align((uint64_t) n * source->prog.n_result_words * 8);
+	batch->base = memory + rhh_align((uint64_t) n * source->grouping.n_result_words * 8);
 
 	memset(&out, 0, sizeof(out));
 	out.base = batch->base;

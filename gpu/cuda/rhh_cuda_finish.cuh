@@ -26,7 +26,7 @@ rhh_reconcile(rhh_map *t, const rhh_view *view)
 
 		RHH_BY_VARIANT(t->variant,
 					   RHH_LAUNCH((rhh_reconcile_kernel<BYTES, VERIFY>), blocks,
-								  RHH_CUDA_BLOCK_THREADS, 0, run, t->prog, *view, n_orphans));
+								  RHH_CUDA_BLOCK_THREADS, 0, run, t->grouping, *view, n_orphans));
 		if (!rhh_launched(dev, "rhh_reconcile_kernel") ||
 			!RHH_CUDA(dev, cudaMemsetAsync, &view->ctl->orphans[list], 0,
 					  sizeof(uint32_t), run))
@@ -34,7 +34,7 @@ rhh_reconcile(rhh_map *t, const rhh_view *view)
 		RHH_BY_VARIANT(t->variant,
 					   RHH_LAUNCH((rhh_orphans_kernel<BYTES, VERIFY>), blocks,
 								  RHH_CUDA_BLOCK_THREADS, 0, run,
-								  t->prog, *view, n_orphans, t->lane->orphans[list], &view->ctl->orphans[list]));
+								  t->grouping, *view, n_orphans, t->lane->orphans[list], &view->ctl->orphans[list]));
 		if (!rhh_launched(dev, "rhh_orphans_kernel"))
 			return false;
 		t->orphan_list = list;
@@ -119,7 +119,7 @@ rhh_launch_extract(rhh_map *t, rhh_map *source, bool orphans, uint64_t first, ui
 
 	RHH_BY_VARIANT(source->variant,
 				   RHH_LAUNCH((rhh_extract_kernel<BYTES, VERIFY>), rhh_blocks(dev, n),
-							  RHH_CUDA_BLOCK_THREADS, 0, t->lane->run, source->prog, view,
+							  RHH_CUDA_BLOCK_THREADS, 0, t->lane->run, source->grouping, view,
 							  source->list, orphans, first, n, null_at, words, stride));
 	return rhh_launched(dev, "rhh_extract_kernel");
 }
@@ -137,7 +137,7 @@ rhh_start_extract(rhh_map *t)
 	uint32_t	n = left < result->capacity_groups
 		? (uint32_t) left : result->capacity_groups;
 	uint64_t	scratch_words = RHH_CUDA_IN_FLIGHT * lane->staging_bytes / 8;
-	uint64_t	piece = scratch_words / t->prog.n_result_words;
+	uint64_t	piece = scratch_words / t->grouping.n_result_words;
 
 	if (piece > n)
 		piece = n;
@@ -153,7 +153,7 @@ rhh_start_extract(rhh_map *t)
 								(uint32_t) piece) ||
 			!RHH_CUDA(dev, cudaMemcpy2DAsync, result->words + done,
 					  (size_t) result->capacity_groups * 8, lane->staging,
-					  piece * 8, (size_t) m * 8, t->prog.n_result_words,
+					  piece * 8, (size_t) m * 8, t->grouping.n_result_words,
 					  cudaMemcpyDeviceToHost, lane->run))
 			return false;
 	}

@@ -50,15 +50,15 @@ rhh_fill(rhh_map *t, const rhh_body *body, uint64_t first)
 {
 	uint64_t	n = body->group_cap - first;
 
-	if (t->prog.n_state_words == 0 || n == 0)
+	if (t->grouping.n_state_words == 0 || n == 0)
 		return true;
 	if (t->zero_states)
 		return RHH_CUDA(t->dev, cudaMemsetAsync,
-						body->memory + body->states_at + first * t->prog.n_state_words * 8, 0,
-						n * t->prog.n_state_words * 8, t->lane->run);
+						body->memory + body->states_at + first * t->grouping.n_state_words * 8, 0,
+						n * t->grouping.n_state_words * 8, t->lane->run);
 	RHH_LAUNCH(rhh_fill_kernel, rhh_blocks(t->dev,
-										   n * t->prog.n_state_words), RHH_CUDA_BLOCK_THREADS, 0, t->lane->run,
-			   t->prog, (uint64_t *) (body->memory + body->states_at), first, n);
+										   n * t->grouping.n_state_words), RHH_CUDA_BLOCK_THREADS, 0, t->lane->run,
+			   t->grouping, (uint64_t *) (body->memory + body->states_at), first, n);
 	return rhh_launched(t->dev, "rhh_fill_kernel");
 }
 
@@ -105,20 +105,20 @@ rhh_grow(rhh_map *t)
 		!RHH_CUDA(dev, cudaMemsetAsync, view.n_orphans, 0, sizeof(uint32_t), lane->run) ||
 		!RHH_CUDA(dev, cudaMemcpyAsync, view.states,
 				  t->body.memory + t->body.states_at,
-				  n_numbers * t->prog.n_state_words * 8,
+				  n_numbers * t->grouping.n_state_words * 8,
 				  cudaMemcpyDeviceToDevice, lane->run) ||
 		!rhh_fill(t, &t->grown, n_numbers))
 		return false;
 	if (t->variant == VARIANT_8_VERIFY &&
 		!RHH_CUDA(dev, cudaMemcpyAsync, view.keys, t->body.memory + t->body.keys_at,
-				  n_numbers * t->prog.plan.n_words * 8,
+				  n_numbers * t->grouping.plan.n_words * 8,
 				  cudaMemcpyDeviceToDevice, lane->run))
 		return false;
 	RHH_BY_VARIANT(t->variant,
 				   RHH_LAUNCH((rhh_rehash_kernel<BYTES, VERIFY>),
 							  rhh_blocks(dev, (uint64_t) t->body.n_buckets * RHH_GROUP_LANES), RHH_CUDA_BLOCK_THREADS, 0, lane->run,
-							  t->prog, view, rhh_view_of(t,
-														 &t->body, t->orphan_list), lane->orphans[t->orphan_list], n_orphans));
+							  t->grouping, view, rhh_view_of(t,
+															 &t->body, t->orphan_list), lane->orphans[t->orphan_list], n_orphans));
 	t->launches++;
 	return rhh_launched(dev, "rhh_rehash_kernel") &&
 		rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);

@@ -66,33 +66,36 @@ rhh_from_number(const rhh_join_spec *spec, uint32_t number)
 }
 
 static void
-rhh_make_join_program(rhh_join_program *program, const rhh_map_spec *map, const rhh_join_spec *spec)
+rhh_make_join_plan(rhh_join_plan *plan, const rhh_map_spec *map, const rhh_join_spec *spec)
 {
 	uint32_t	n = 0;
 
-	program->n_sides = 1 + spec->n_joins;
+	plan->n_sides = 1 + spec->n_joins;
 	for (uint32_t j = 0; j < spec->n_joins; j++)
 	{
 		const rhh_map *build = spec->joins[j].build;
 
-		program->joins[j].build = build->kept->view;
-		program->joins[j].kind = spec->joins[j].kind;
+		plan->joins[j].build = build->kept->view;
+		plan->joins[j].kind = spec->joins[j].kind;
 		for (uint32_t k = 0; k < build->spec.n_keys; k++)
-			program->joins[j].keys[k] = rhh_from_number(spec, spec->joins[j].key_column[k]);
+			plan->joins[j].keys[k] = rhh_from_number(spec, spec->joins[j].key_column[k]);
 	}
-	for (uint32_t side = 0; side < program->n_sides; side++)
+	for (uint32_t side = 0; side < plan->n_sides; side++)
 	{
-		program->first_column[side] = n;
+		plan->first_column[side] = n;
 		for (uint32_t c = 0; c < map->n_columns; c++)
 		{
-			rhh_from	from = rhh_from_number(spec, spec->column[c]);
+			rhh_from	from;
 
+			if (spec->column[c] == RHH_COMPUTED)
+				continue;
+			from = rhh_from_number(spec, spec->column[c]);
 			from.column = (uint8_t) c;
 			if (from.side == side)
-				program->columns[n++] = from;
+				plan->columns[n++] = from;
 		}
 	}
-	program->first_column[program->n_sides] = n;
+	plan->first_column[plan->n_sides] = n;
 }
 
 /* Cuts the joins into stages. */
@@ -123,13 +126,13 @@ rhh_fans_out(const rhh_joins *joins, uint32_t stage)
 static bool
 rhh_side_is_used(const rhh_joins *joins, uint32_t side)
 {
-	const rhh_join_program *program = &joins->program;
+	const rhh_join_plan *plan = &joins->plan;
 
 	for (uint32_t j = side; j < joins->spec.n_joins; j++)
 		for (uint32_t k = 0; k < joins->spec.joins[j].build->spec.n_keys; k++)
-			if (program->joins[j].keys[k].side == side)
+			if (plan->joins[j].keys[k].side == side)
 				return true;
-	return program->first_column[side] != program->first_column[side + 1];
+	return plan->first_column[side] != plan->first_column[side + 1];
 }
 
 /*
@@ -170,9 +173,16 @@ rhh_lay_out_joins(const rhh_map *t, rhh_joins *joins, uint32_t piece_rows)
 		joins->blocks_before_at[s] = at;
 		at += rhh_align((piece_rows / RHH_CUDA_BLOCK_THREADS + 1) * sizeof(uint64_t));
 	}
+	if (joins->has_program)
+	{
+		joins->bad_at = at;
+		at += rhh_align((piece_rows + 31ULL) / 32 * sizeof(uint32_t));
+		joins->bad_list_at = at;
+		at += rhh_align((uint64_t) piece_rows * sizeof(uint32_t));
+	}
 	joins->flight_bytes = at;
-	joins->bytes = rhh_align(sizeof(rhh_join_program)) +
-		rhh_align(rhh_output_values(&t->spec, piece_rows, t->spec.n_columns)) +
+	joins->bytes = rhh_align(sizeof(rhh_join_plan)) +
+		rhh_align(rhh_output_bytes(&t->spec, piece_rows)) +
 		RHH_CUDA_IN_FLIGHT * joins->flight_bytes;
 }
 
@@ -222,7 +232,11 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 	if (joins == NULL)
 		return false;
 	joins->spec = *spec;
-	rhh_make_join_program(&joins->program, &t->spec, spec);
+	joins->has_program = spec->program != NULL;
+	if (joins->has_program)
+		joins->program = *spec->program;
+	joins->spec.program = NULL; /* the caller's, who may free it */
+	rhh_make_join_plan(&joins->plan, &t->spec, spec);
 	rhh_make_stages(joins);
 	if (!rhh_joins_alloc(t, joins))
 	{
@@ -230,13 +244,13 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 		return false;
 	}
 	t->joins = joins;
-	p = joins->memory + rhh_align(sizeof(rhh_join_program));
+	p = joins->memory + rhh_align(sizeof(rhh_join_plan));
 	joins->gathered = p;
-	p += rhh_align(rhh_output_values(&t->spec, joins->piece_rows, t->spec.n_columns));
+	p += rhh_align(rhh_output_bytes(&t->spec, joins->piece_rows));
 	joins->flights = p;
-	/* the program stays where it is for as long as the map has joins */
-	return RHH_CUDA(t->dev, cudaMemcpyAsync, joins->memory, &joins->program,
-					sizeof(rhh_join_program), cudaMemcpyHostToDevice, t->lane->run);
+	/* the plan stays where it is for as long as the map has joins */
+	return RHH_CUDA(t->dev, cudaMemcpyAsync, joins->memory, &joins->plan,
+					sizeof(rhh_join_plan), cudaMemcpyHostToDevice, t->lane->run);
 }
 
 /* ---------- pieces ---------- */
@@ -246,7 +260,7 @@ static rhh_rows
 rhh_joined_rows(const rhh_map *t, int i)
 {
 	const rhh_joins *joins = t->joins;
-	const rhh_join_program *program = &joins->program;
+	const rhh_join_plan *plan = &joins->plan;
 	const rhh_in_flight *f = &t->flights[i];
 	rhh_rows	rows = rhh_batch_rows(t, i);
 
@@ -254,14 +268,20 @@ rhh_joined_rows(const rhh_map *t, int i)
 	rows.byte_nulls = true;
 	rows.n_rows = f->most_rows;
 	rows.n_known = &t->lane->ctl->join[i].n_rows;
-	for (uint32_t n = 0; n < t->spec.n_columns; n++)
+	/* those that are computed, and then the others */
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
 	{
-		const rhh_from *from = &program->columns[n];
+		rows.values_offset[c] = joins->values_at[c];
+		rows.nulls_offset[c] = joins->nulls_at[c];
+	}
+	for (uint32_t n = 0; n < plan->first_column[plan->n_sides]; n++)
+	{
+		const rhh_from *from = &plan->columns[n];
 		bool		has_nulls = from->side == 0 ? f->batch.nulls_offset[from->at] != 0
-			: from->null_bit != RHH_NEVER_NULL || program->joins[from->side - 1].kind == RHH_JOIN_LEFT;
+			: from->null_bit != RHH_NEVER_NULL || plan->joins[from->side - 1].kind == RHH_JOIN_LEFT;
 
-		rows.values_offset[from->column] = joins->values_at[from->column];
-		rows.nulls_offset[from->column] = has_nulls ? joins->nulls_at[from->column] : 0;
+		if (!has_nulls)
+			rows.nulls_offset[from->column] = 0;
 	}
 	return rows;
 }
@@ -330,6 +350,26 @@ rhh_begin_joins(rhh_in_flight *f)
 	f->more = false;
 }
 
+/* Queues computing columns of a piece, whose others are there, and sorting out bad rows. */
+static bool
+rhh_launch_program(rhh_map *t, int i, const rhh_row_columns &columns)
+{
+	rhh_device *dev = t->dev;
+	cudaStream_t run = t->lane->run;
+	const rhh_joins *joins = t->joins;
+	uint8_t    *memory = joins->flights + i * joins->flight_bytes;
+	uint32_t   *bad = (uint32_t *) (memory + joins->bad_at);
+	rhh_join_counts *counts = &t->lane->ctl->join[i];
+
+	if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_bad, 0, sizeof(uint32_t), run))
+		return false;
+	RHH_LAUNCH(rhh_compute_kernel, rhh_blocks(dev, t->flights[i].most_rows), RHH_CUDA_BLOCK_THREADS,
+			   0, run, joins->program, columns, bad, counts);
+	RHH_LAUNCH(rhh_bad_last_kernel, 1, RHH_CUDA_BLOCK_THREADS, 0, run, columns, bad,
+			   (uint32_t *) (memory + joins->bad_list_at), joins->piece_rows, counts);
+	return rhh_launched(dev, "rhh_compute_kernel");
+}
+
 /* Queues the kernels that make a piece of a batch's output. */
 static bool
 rhh_launch_joins(rhh_map *t, int i)
@@ -338,7 +378,7 @@ rhh_launch_joins(rhh_map *t, int i)
 	rhh_lane   *lane = t->lane;
 	const rhh_joins *joins = t->joins;
 	rhh_in_flight *f = &t->flights[i];
-	const rhh_join_program *program = (const rhh_join_program *) joins->memory;
+	const rhh_join_plan *plan = (const rhh_join_plan *) joins->memory;
 	rhh_join_counts *counts = &lane->ctl->join[i];
 	const uint32_t piece_rows = rhh_piece_rows(t, f);
 	const uint32_t first_tuples = rhh_first_tuples(t, f);
@@ -371,29 +411,30 @@ rhh_launch_joins(rhh_map *t, int i)
 			if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
 				return false;
 			RHH_LAUNCH(rhh_join_kernel, rhh_blocks(dev, stage.n_tuples), RHH_CUDA_BLOCK_THREADS, 0,
-					   lane->run, program, batch, stage, columns, counts, lane->ctl->joined);
+					   lane->run, plan, batch, stage, columns, counts, lane->ctl->joined);
 			break;
 		}
 		if (s > f->stage || !f->counted)
 		{
 			uint32_t	n_blocks = (stage.n_tuples - 1) / RHH_CUDA_BLOCK_THREADS + 1;
 
-			RHH_LAUNCH(rhh_join_count_kernel, n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, program,
+			RHH_LAUNCH(rhh_join_count_kernel, n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan,
 					   batch, stage, lane->ctl->joined);
 			RHH_LAUNCH(rhh_join_total_kernel, 1, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_blocks,
 					   stage.tuples.blocks_before, &counts->totals[s], &lane->ctl->joined[last]);
 		}
 		if (s == joins->n_stages - 1)
 			RHH_LAUNCH(rhh_join_expand_kernel<true>, rhh_blocks(dev, piece_rows),
-					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, program, batch, stage,
+					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
 					   &counts->totals[s], f->at.at[1 + s], piece_rows, stage.tuples, columns, counts);
 		else
 			RHH_LAUNCH(rhh_join_expand_kernel<false>, rhh_blocks(dev, piece_rows),
-					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, program, batch, stage,
+					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
 					   &counts->totals[s], f->at.at[1 + s], piece_rows, rhh_tuples_at(t, i, s + 1),
 					   columns, counts);
 	}
-	if (!rhh_launched(dev, "joining"))
+	if (!rhh_launched(dev, "joining") ||
+		(joins->has_program && !rhh_launch_program(t, i, columns)))
 		return false;
 
 	/* The two halves of a SUM_I128 are exact for up to so many rows. */
@@ -447,7 +488,7 @@ rhh_next_piece(rhh_map *t, int i)
 	return f->at.at[0] < f->batch.n_rows;
 }
 
-/* Queues gathering the refused rows of the piece, and copying them to the caller. */
+/* Queues gathering the refused and the bad rows of the piece, and copying them to the caller. */
 static bool
 rhh_launch_hand_back(rhh_map *t, int i)
 {
@@ -457,7 +498,8 @@ rhh_launch_hand_back(rhh_map *t, int i)
 	const rhh_in_flight *f = &t->flights[i];
 	const uint32_t room = f->batch.refused_rows;
 	uint8_t    *to = f->batch.base + f->batch.refused_offset;
-	uint32_t   *n_gathered = &lane->ctl->join[i].n_gathered;
+	rhh_join_counts *counts = &lane->ctl->join[i];
+	const uint64_t bad_at = rhh_output_bad(&t->spec, joins->piece_rows);
 	rhh_rows	rows = rhh_joined_rows(t, i);
 	rhh_row_columns columns = rhh_columns_of(t);
 
@@ -467,12 +509,12 @@ rhh_launch_hand_back(rhh_map *t, int i)
 		columns.values_offset[c] = (uint32_t) rhh_output_values(&t->spec, joins->piece_rows, c);
 		columns.nulls_offset[c] = (uint32_t) rhh_output_nulls(&t->spec, joins->piece_rows, c);
 	}
-	if (!RHH_CUDA(dev, cudaMemsetAsync, n_gathered, 0, sizeof(uint32_t), lane->run) ||
+	if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_gathered, 0, sizeof(uint32_t), lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, joins->gathered, 0,
-				  rhh_output_values(&t->spec, joins->piece_rows, t->spec.n_columns), lane->run))
+				  rhh_output_bytes(&t->spec, joins->piece_rows), lane->run))
 		return false;
 	RHH_LAUNCH(rhh_hand_back_kernel, rhh_blocks(dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
-			   lane->run, rows, columns, n_gathered);
+			   lane->run, rows, columns, (uint32_t *) (joins->gathered + bad_at), counts);
 	if (!rhh_launched(dev, "rhh_hand_back_kernel"))
 		return false;
 	for (uint32_t c = 0; c < t->spec.n_columns; c++)
@@ -484,7 +526,10 @@ rhh_launch_hand_back(rhh_map *t, int i)
 					  columns.base + columns.nulls_offset[c], (f->n_refused + 7ULL) / 8,
 					  cudaMemcpyDeviceToHost, lane->run))
 			return false;
-	return true;
+	return !joins->has_program ||
+		RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_bad(&t->spec, room),
+				 joins->gathered + bad_at, (f->n_refused + 7ULL) / 8, cudaMemcpyDeviceToHost,
+				 lane->run);
 }
 
 #endif							/* RHH_CUDA_JOIN_CUH */

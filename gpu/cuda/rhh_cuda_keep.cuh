@@ -69,7 +69,7 @@ rhh_keep_rows(rhh_map *t)
 	if (kept == NULL)
 		return false;
 	rhh_lay_out_records(kept, &t->spec);
-	kept->view.plan = t->prog.plan;
+	kept->view.plan = t->grouping.plan;
 	kept->view.first_bits = RHH_MIN_SEGMENT_BITS;
 	while (kept->view.first_bits < RHH_CUDA_MAX_SEGMENT_BITS && part >> kept->view.first_bits != 0)
 		kept->view.first_bits++;

@@ -289,10 +289,10 @@ rhh_body_plan(const rhh_map *t, uint32_t n_buckets, rhh_body *body)
 	body->n_buckets = n_buckets;
 	body->group_cap = (uint32_t) cap;
 	body->states_at = at;
-	at += rhh_align((uint64_t) body->group_cap * t->prog.n_state_words * 8);
+	at += rhh_align((uint64_t) body->group_cap * t->grouping.n_state_words * 8);
 	body->keys_at = at;
 	if (t->variant == VARIANT_8_VERIFY)
-		at += rhh_align((uint64_t) body->group_cap * t->prog.plan.n_words * 8);
+		at += rhh_align((uint64_t) body->group_cap * t->grouping.plan.n_words * 8);
 	body->dead_at = at;
 	at += rhh_align((body->group_cap + 31ULL) / 32 * 4);
 	body->bytes = at;

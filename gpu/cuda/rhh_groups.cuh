@@ -81,7 +81,8 @@ struct rhh_reserve
 struct rhh_join_counts
 {
 	uint64_t	totals[RHH_MAX_JOINS];	/* of stages that fan out: all of their output */
-	uint32_t	n_rows;			/* of the piece that is made */
+	uint32_t	n_rows;			/* of the piece that is made, without bad ones */
+	uint32_t	n_bad;			/* rows of it with a bad operation */
 	uint32_t	n_gathered;		/* refused rows that were gathered for the caller */
 };
 
@@ -164,7 +165,7 @@ enum rhh_init
 	RHH_INIT_ONES
 };
 
-struct rhh_program_state
+struct rhh_grouping_state
 {
 	uint8_t		op;				/* rhh_state_op */
 	uint8_t		bytes;			/* of the argument */
@@ -180,14 +181,14 @@ struct rhh_program_state
  * values, unsigned, and the sum of their high 32 bits, signed, which is exact for 2^31
  * rows.
  */
-struct rhh_program
+struct rhh_grouping
 {
 	rhh_key_plan plan;
 	uint8_t		n_columns;
 	uint8_t		n_states;
 	uint8_t		n_state_words;
 	uint16_t	n_result_words;
-	rhh_program_state states[RHH_MAX_STATES];
+	rhh_grouping_state states[RHH_MAX_STATES];
 	uint8_t		word_key[RHH_MAX_KEY_WORDS];	/* WIDE: which key a word is of */
 	uint8_t		init[RHH_MAX_STATE_WORDS];	/* rhh_init of each state word */
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
@@ -360,19 +361,19 @@ rhh_signed_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t
 
 /* Word w of a row's WIDE key; the caller gives the word of NULL bits, word 0. */
 RHH_DEV uint64_t
-rhh_wide_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
+rhh_wide_word(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row,
 			  uint64_t nulls, uint32_t w)
 {
 	uint32_t	k;
 
 	if (w == 0)
 		return nulls;
-	k = prog.word_key[w];
+	k = grouping.word_key[w];
 	if (nulls >> k & 1)
 		return 0;
-	return w == prog.plan.shift[k]
-		? rhh_value(rows, prog.plan.column[k], prog.plan.bytes[k], row)
-		: rhh_value_high(rows, prog.plan.column[k], row);
+	return w == grouping.plan.shift[k]
+		? rhh_value(rows, grouping.plan.column[k], grouping.plan.bytes[k], row)
+		: rhh_value_high(rows, grouping.plan.column[k], row);
 }
 
 /*
@@ -381,10 +382,10 @@ rhh_wide_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
  * SINGLE's NULL, which has neither key nor fingerprint.
  */
 RHH_DEV bool
-rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
+rhh_pack_key(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row,
 			 uint64_t *key, uint32_t *fp)
 {
-	const rhh_key_plan &plan = prog.plan;
+	const rhh_key_plan &plan = grouping.plan;
 
 	if (plan.form == RHH_KEY_SINGLE)
 	{
@@ -415,7 +416,7 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 		for (uint32_t k = 0; k < plan.n_keys; k++)
 			nulls |= (uint64_t) rhh_is_null(rows, plan.column[k], row) << k;
 		for (uint32_t w = 0; w < plan.n_words; w++)
-			hash = rhh_hash_word(&plan.hash, hash, rhh_wide_word(prog, rows, row, nulls, w));
+			hash = rhh_hash_word(&plan.hash, hash, rhh_wide_word(grouping, rows, row, nulls, w));
 		*key = nulls;
 		*fp = (uint32_t) (hash >> 32);
 	}
@@ -424,9 +425,9 @@ rhh_pack_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
 
 /* Do two rows have the same key?  One thread. */
 static __device__ RHH_NOINLINE bool
-rhh_same_key(const rhh_program &prog, const rhh_rows &rows, uint32_t a, uint32_t b)
+rhh_same_key(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t a, uint32_t b)
 {
-	const rhh_key_plan &plan = prog.plan;
+	const rhh_key_plan &plan = grouping.plan;
 
 	for (uint32_t k = 0; k < plan.n_keys; k++)
 	{
@@ -503,20 +504,20 @@ struct rhh_packed_key
 
 /* rhh_pack_key() for WIDE keys.  Not inlined, since the code would be there K times. */
 static __device__ RHH_NOINLINE rhh_packed_key
-rhh_pack_wide_key(const rhh_program &prog, const rhh_rows &rows, uint32_t row)
+rhh_pack_wide_key(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row)
 {
 	rhh_packed_key packed;
 
-	(void) rhh_pack_key(prog, rows, row, &packed.key, &packed.fp);
+	(void) rhh_pack_key(grouping, rows, row, &packed.key, &packed.fp);
 	return packed;
 }
 
 /* Fills in key, fp and null_key of the K rows. */
 template <int K>
 RHH_DEV void
-rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &some)
+rhh_pack_keys(const rhh_grouping &grouping, const rhh_rows &rows, rhh_some_rows<K> &some)
 {
-	const rhh_key_plan &plan = prog.plan;
+	const rhh_key_plan &plan = grouping.plan;
 
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
@@ -526,7 +527,7 @@ rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &s
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)
 		{
-			rhh_packed_key packed = rhh_pack_wide_key(prog, rows, some.row[k]);
+			rhh_packed_key packed = rhh_pack_wide_key(grouping, rows, some.row[k]);
 
 			some.key[k] = packed.key;
 			some.fp[k] = packed.fp;
@@ -567,40 +568,40 @@ rhh_pack_keys(const rhh_program &prog, const rhh_rows &rows, rhh_some_rows<K> &s
 
 /* Word w of the key of a row, for keys that are verified.  One lane. */
 RHH_DEV uint64_t
-rhh_row_key_word(const rhh_program &prog, const rhh_rows &rows, uint32_t row,
+rhh_row_key_word(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row,
 				 uint64_t key, uint32_t w)
 {
-	return prog.plan.form == RHH_KEY_WIDE
-		? rhh_wide_word(prog, rows, row, key, w) : key;
+	return grouping.plan.form == RHH_KEY_WIDE
+		? rhh_wide_word(grouping, rows, row, key, w) : key;
 }
 
 /* Does the group have the key of the row?  The group's slot must have been seen. */
 template <class Team>
 RHH_DEV bool
-rhh_group_is_row(const rhh_view &view, const rhh_program &prog,
+rhh_group_is_row(const rhh_view &view, const rhh_grouping &grouping,
 				 const rhh_rows &rows, const Team &team, bool active, uint32_t group,
 				 uint32_t row, uint64_t key)
 {
-	const uint64_t *words = view.keys + (size_t) group * prog.plan.n_words;
+	const uint64_t *words = view.keys + (size_t) group * grouping.plan.n_words;
 	bool		same = true;
 
-	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
+	for (uint32_t w = team.rank; w < grouping.plan.n_words && active; w += Team::SIZE)
 		same = same && rhh_load_relaxed64(&words[w])
-			== rhh_row_key_word(prog, rows, row, key, w);
+			== rhh_row_key_word(grouping, rows, row, key, w);
 	return team.all(same);
 }
 
 /* Do two groups have the same key?  The slots of both must have been seen. */
 template <class Team>
 RHH_DEV bool
-rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
+rhh_group_is_group(const rhh_view &view, const rhh_grouping &grouping,
 				   const Team &team, bool active, uint32_t a, uint32_t b)
 {
-	const uint64_t *x = view.keys + (size_t) a * prog.plan.n_words;
-	const uint64_t *y = view.keys + (size_t) b * prog.plan.n_words;
+	const uint64_t *x = view.keys + (size_t) a * grouping.plan.n_words;
+	const uint64_t *y = view.keys + (size_t) b * grouping.plan.n_words;
 	bool		same = true;
 
-	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
+	for (uint32_t w = team.rank; w < grouping.plan.n_words && active; w += Team::SIZE)
 		same = same && rhh_load_relaxed64(&x[w]) == rhh_load_relaxed64(&y[w]);
 	return team.all(same);
 }
@@ -608,14 +609,14 @@ rhh_group_is_group(const rhh_view &view, const rhh_program &prog,
 /* Stores the words of a row's key under a number that no other tile can see yet. */
 template <class Team>
 RHH_DEV void
-rhh_store_key(const rhh_view &view, const rhh_program &prog,
+rhh_store_key(const rhh_view &view, const rhh_grouping &grouping,
 			  const rhh_rows &rows, const Team &team, bool active, uint32_t group,
 			  uint32_t row, uint64_t key)
 {
-	uint64_t   *words = view.keys + (size_t) group * prog.plan.n_words;
+	uint64_t   *words = view.keys + (size_t) group * grouping.plan.n_words;
 
-	for (uint32_t w = team.rank; w < prog.plan.n_words && active; w += Team::SIZE)
-		words[w] = rhh_row_key_word(prog, rows, row, key, w);
+	for (uint32_t w = team.rank; w < grouping.plan.n_words && active; w += Team::SIZE)
+		words[w] = rhh_row_key_word(grouping, rows, row, key, w);
 	/* The words must be visible before the slot that a lane of the tile then stores. */
 	__threadfence();
 	team.sync();
@@ -683,7 +684,7 @@ struct rhh_groups_op
 	static const bool UNSURE = VERIFY;
 
 	const rhh_view &view;
-	const rhh_program &prog;
+	const rhh_grouping &grouping;
 
 	__device__ RHH_INLINE bool same(const slot &a, const slot &e) const
 	{
@@ -779,10 +780,10 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 	{
 		if (VERIFY)
 		{
-			bool		is_row = rhh_group_is_row(base::view, base::prog, base::rows, t,
+			bool		is_row = rhh_group_is_row(base::view, base::grouping, base::rows, t,
 												  active && !carrying, S::group(found),
 												  base::row_now, base::key_now);
-			bool		is_group = rhh_group_is_group(base::view, base::prog, t,
+			bool		is_group = rhh_group_is_group(base::view, base::grouping, t,
 													  active && carrying, S::group(found),
 													  S::group(e));
 
@@ -810,7 +811,7 @@ struct rhh_insert_rows : rhh_rows_op<S, VERIFY>
 			ok = false;
 		if (VERIFY && t.more(ok && !key_stored))
 		{
-			rhh_store_key(base::view, base::prog, base::rows, t, ok && !key_stored, group,
+			rhh_store_key(base::view, base::grouping, base::rows, t, ok && !key_stored, group,
 						  base::row_now, base::key_now);
 			key_stored = key_stored || ok;
 		}
@@ -872,7 +873,7 @@ struct rhh_enter_entries : rhh_groups_op<S, VERIFY>
 	__device__ RHH_INLINE rhh_meeting met(const team &t, bool active, bool, const slot &e,
 										  const slot &found, uint64_t)
 	{
-		if (VERIFY && !rhh_group_is_group(base::view, base::prog, t, active, S::group(found),
+		if (VERIFY && !rhh_group_is_group(base::view, base::grouping, t, active, S::group(found),
 										  S::group(e)))
 			return RHH_MEET_OTHER;
 		rhh_append_orphan<S>(base::view, t, active, e);
@@ -917,7 +918,7 @@ struct rhh_find_entry : rhh_groups_op<S, VERIFY>
 	__device__ RHH_INLINE bool is_it(const team &t, bool active, const slot &a, const slot &e) const
 	{
 		return !VERIFY ||
-			rhh_group_is_group(base::view, base::prog, t, active, S::group(e), S::group(a));
+			rhh_group_is_group(base::view, base::grouping, t, active, S::group(e), S::group(a));
 	}
 	__device__ RHH_INLINE void done(const team &, bool active, bool found, const slot &e)
 	{
@@ -930,9 +931,9 @@ struct rhh_find_entry : rhh_groups_op<S, VERIFY>
 
 /* What a state word of a group is before any row has touched it. */
 RHH_DEV uint64_t
-rhh_init_word(const rhh_program &prog, uint32_t word)
+rhh_init_word(const rhh_grouping &grouping, uint32_t word)
 {
-	switch (prog.init[word])
+	switch (grouping.init[word])
 	{
 		case RHH_INIT_MOST:
 			return (uint64_t) INT64_MAX;
@@ -1101,7 +1102,7 @@ rhh_float_value(const rhh_rows &rows, uint32_t column, uint32_t bytes, uint32_t 
  * since it would cost the other states registers.
  */
 static __device__ RHH_NOINLINE void
-rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
+rhh_update_more(const rhh_grouping_state &st, const rhh_rows &rows, uint32_t row,
 				uint64_t *word)
 {
 	switch (st.op)
@@ -1164,7 +1165,7 @@ rhh_update_more(const rhh_program_state &st, const rhh_rows &rows, uint32_t row,
 /* Adds a row to one state, whose words start at word.  One thread. */
 template <bool LOCAL>
 RHH_DEV void
-rhh_update_state(const rhh_program_state &st, const rhh_rows &rows, uint32_t row, uint64_t *word)
+rhh_update_state(const rhh_grouping_state &st, const rhh_rows &rows, uint32_t row, uint64_t *word)
 {
 	if (st.filter >= 0 && rhh_value(rows, st.filter, 1, row) == 0)
 		return;
@@ -1205,10 +1206,10 @@ rhh_update_state(const rhh_program_state &st, const rhh_rows &rows, uint32_t row
 
 /* Adds a row to all states of a group.  One thread. */
 RHH_DEV void
-rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t *words)
+rhh_update(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row, uint64_t *words)
 {
-	for (uint32_t s = 0; s < prog.n_states; s++)
-		rhh_update_state<false>(prog.states[s], rows, row, words + prog.states[s].word);
+	for (uint32_t s = 0; s < grouping.n_states; s++)
+		rhh_update_state<false>(grouping.states[s], rows, row, words + grouping.states[s].word);
 }
 
 /*
@@ -1219,12 +1220,12 @@ rhh_update(const rhh_program &prog, const rhh_rows &rows, uint32_t row, uint64_t
  */
 template <int K, bool SIMPLE>
 RHH_DEV void
-rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_rows<K> &some,
+rhh_update_rows(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_some_rows<K> &some,
 				uint64_t *const *words)
 {
-	for (uint32_t s = 0; s < prog.n_states; s++)
+	for (uint32_t s = 0; s < grouping.n_states; s++)
 	{
-		const rhh_program_state &st = prog.states[s];
+		const rhh_grouping_state &st = grouping.states[s];
 		uint64_t	values[K];
 
 		if (!SIMPLE)
@@ -1259,7 +1260,7 @@ rhh_update_rows(const rhh_program &prog, const rhh_rows &rows, const rhh_some_ro
  * change from; other threads may merge into the same group at the same time.
  */
 static __device__ RHH_NOINLINE void
-rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *from)
+rhh_merge_state(const rhh_grouping_state &st, uint64_t *into, const uint64_t *from)
 {
 	into += st.word;
 	from += st.word;
@@ -1326,13 +1327,13 @@ rhh_merge_state(const rhh_program_state &st, uint64_t *into, const uint64_t *fro
 /* The same for all states; for SIMPLE see rhh_update_rows(). */
 template <bool SIMPLE>
 RHH_DEV void
-rhh_merge_group(const rhh_program &prog, uint64_t *into, const uint64_t *from)
+rhh_merge_group(const rhh_grouping &grouping, uint64_t *into, const uint64_t *from)
 {
-	for (uint32_t s = 0; s < prog.n_states; s++)
+	for (uint32_t s = 0; s < grouping.n_states; s++)
 		if (!SIMPLE)
-			rhh_merge_state(prog.states[s], into, from);
-		else if (from[prog.states[s].word] != 0)
-			rhh_add<false>(into + prog.states[s].word, from[prog.states[s].word]);
+			rhh_merge_state(grouping.states[s], into, from);
+		else if (from[grouping.states[s].word] != 0)
+			rhh_add<false>(into + grouping.states[s].word, from[grouping.states[s].word]);
 }
 
 #endif							/* RHH_GROUPS_CUH */

@@ -50,7 +50,7 @@ struct rhh_join_step
 };
 
 /* All joins of a map, and the columns of the map by side.  It lies in device memory. */
-struct rhh_join_program
+struct rhh_join_plan
 {
 	rhh_join_step joins[RHH_MAX_JOINS];
 	rhh_from	columns[RHH_MAX_COLUMNS];
@@ -144,22 +144,22 @@ rhh_fetch_kept(const rhh_kept_row &row, const rhh_from &from, uint64_t *low, uin
 
 /* Makes row `to` of the columns of a tuple. */
 RHH_DEV void
-rhh_make_row(const rhh_join_program &program, const rhh_rows &batch,
+rhh_make_row(const rhh_join_plan &plan, const rhh_rows &batch,
 			 const rhh_row_columns &columns, const rhh_tuple &tuple, uint32_t to)
 {
-	for (uint32_t side = 0; side < program.n_sides; side++)
+	for (uint32_t side = 0; side < plan.n_sides; side++)
 	{
-		const uint32_t end = program.first_column[side + 1];
+		const uint32_t end = plan.first_column[side + 1];
 		const uint32_t row = tuple.rows[side];
 		rhh_kept_row kept = {NULL, NULL};
 
-		if (program.first_column[side] == end)
+		if (plan.first_column[side] == end)
 			continue;
 		if (side > 0 && row != RHH_NO_ROW)
-			kept = rhh_kept_at(program.joins[side - 1].build, row);
-		for (uint32_t i = program.first_column[side]; i < end; i++)
+			kept = rhh_kept_at(plan.joins[side - 1].build, row);
+		for (uint32_t i = plan.first_column[side]; i < end; i++)
 		{
-			const rhh_from from = program.columns[i];
+			const rhh_from from = plan.columns[i];
 			uint64_t	low = 0,
 						high = 0;
 			bool		null = side == 0 ? !rhh_fetch(batch, from, row, &low, &high)
@@ -178,7 +178,7 @@ rhh_make_row(const rhh_join_program &program, const rhh_rows &batch,
 /* Loads the values of the keys that a tuple has for a join. */
 struct rhh_load_tuple_key
 {
-	const rhh_join_program &program;
+	const rhh_join_plan &plan;
 	const rhh_rows &batch;
 	const rhh_join_step &step;
 	const rhh_tuple &tuple;
@@ -191,7 +191,7 @@ struct rhh_load_tuple_key
 		if (from.side == 0)
 			return rhh_fetch(batch, from, row, low, high);
 		return row != RHH_NO_ROW &&
-			rhh_fetch_kept(rhh_kept_at(program.joins[from.side - 1].build, row), from, low, high);
+			rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, low, high);
 	}
 };
 
@@ -200,11 +200,11 @@ struct rhh_load_tuple_key
  * rhh_find_key()), and returns whether the tuple has any output.
  */
 RHH_DEV bool
-rhh_join_tuple(const rhh_join_program &program, const rhh_rows &batch, uint32_t j,
+rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
 			   rhh_tuple *tuple)
 {
-	const rhh_join_step &step = program.joins[j];
-	const rhh_load_tuple_key load = {program, batch, step, *tuple};
+	const rhh_join_step &step = plan.joins[j];
+	const rhh_load_tuple_key load = {plan, batch, step, *tuple};
 	uint32_t	found = RHH_NO_ROW;
 	uint64_t	key;
 	uint32_t	fp;
@@ -229,7 +229,7 @@ rhh_join_tuple(const rhh_join_program &program, const rhh_rows &batch, uint32_t 
  * memory.  Returns whether the lane's tuple has come out of all.
  */
 RHH_DEV bool
-rhh_join_tuples(const rhh_join_program &program, const rhh_rows &batch, uint32_t begin,
+rhh_join_tuples(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t begin,
 				uint32_t end, bool alive, rhh_tuple *tuple, uint32_t *n_joined)
 {
 	for (uint32_t j = begin; j < end; j++)
@@ -237,7 +237,7 @@ rhh_join_tuples(const rhh_join_program &program, const rhh_rows &batch, uint32_t
 		uint32_t	n;
 
 		if (alive)
-			alive = rhh_join_tuple(program, batch, j, tuple);
+			alive = rhh_join_tuple(plan, batch, j, tuple);
 		n = (uint32_t) __popc(__ballot_sync(RHH_WARP, alive));
 		if (n == 0)
 			break;				/* the same for the whole warp */
@@ -252,7 +252,7 @@ rhh_join_tuples(const rhh_join_program &program, const rhh_rows &batch, uint32_t
  * counts->n_rows, which the caller has zeroed, becomes the number of these.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_join_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
+rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 				const __grid_constant__ rhh_join_stage stage,
 				const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts,
 				uint64_t *joined)
@@ -276,14 +276,14 @@ rhh_join_kernel(const rhh_join_program *__restrict__ program, const __grid_const
 
 		if (alive)
 			rhh_load_tuple(stage, (uint32_t) i, &tuple);
-		alive = rhh_join_tuples(*program, batch, stage.begin_join, stage.end_join, alive, &tuple,
+		alive = rhh_join_tuples(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
 								n_joined);
 		at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
 		if (threadIdx.x == 0 && all > 0)
 			block_at = atomicAdd(&counts->n_rows, all);
 		__syncthreads();
 		if (alive)
-			rhh_make_row(*program, batch, columns, tuple, block_at + at);
+			rhh_make_row(*plan, batch, columns, tuple, block_at + at);
 		__syncthreads();
 	}
 	if (threadIdx.x < RHH_MAX_JOINS && n_joined[threadIdx.x] > 0)
@@ -297,7 +297,7 @@ rhh_join_kernel(const rhh_join_program *__restrict__ program, const __grid_const
  * tuples.blocks_before the number of the block's output.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_join_count_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
+rhh_join_count_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 					  const __grid_constant__ rhh_join_stage stage, uint64_t *joined)
 {
 	__shared__ uint64_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
@@ -317,12 +317,12 @@ rhh_join_count_kernel(const rhh_join_program *__restrict__ program, const __grid
 	__syncthreads();
 	if (alive)
 		rhh_load_tuple(stage, (uint32_t) i, &tuple);
-	alive = rhh_join_tuples(*program, batch, stage.begin_join, last, alive, &tuple, n_joined);
-	if (alive && rhh_join_tuple(*program, batch, last, &tuple))
+	alive = rhh_join_tuples(*plan, batch, stage.begin_join, last, alive, &tuple, n_joined);
+	if (alive && rhh_join_tuple(*plan, batch, last, &tuple))
 	{
 		uint32_t	end = tuple.rows[stage.end_join];
 
-		n = end == RHH_NO_ROW ? 1 : program->joins[last].build.lists[end];
+		n = end == RHH_NO_ROW ? 1 : plan->joins[last].build.lists[end];
 	}
 	before = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>(n, warp_sums, &all);
 	if (exists)
@@ -392,12 +392,12 @@ rhh_last_not_above(const uint64_t *numbers, uint32_t n, uint64_t x)
  */
 template <bool COLUMNS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_join_expand_kernel(const rhh_join_program *__restrict__ program, const __grid_constant__ rhh_rows batch,
+rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 					   const __grid_constant__ rhh_join_stage stage, const uint64_t *total,
 					   uint64_t from, uint32_t most_rows, const __grid_constant__ rhh_tuples out,
 					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts)
 {
-	const uint32_t *lists = program->joins[stage.end_join - 1].build.lists;
+	const uint32_t *lists = plan->joins[stage.end_join - 1].build.lists;
 	const rhh_tuples &tuples = stage.tuples;
 	const uint32_t n_tuples = rhh_stage_tuples(stage);
 	const uint32_t n_blocks = (n_tuples + RHH_CUDA_BLOCK_THREADS - 1) / RHH_CUDA_BLOCK_THREADS;
@@ -428,7 +428,7 @@ rhh_join_expand_kernel(const rhh_join_program *__restrict__ program, const __gri
 		tuple.rows[stage.end_join] = end == RHH_NO_ROW ? RHH_NO_ROW : lists[end - lists[end] + at];
 
 		if (COLUMNS)
-			rhh_make_row(*program, batch, columns, tuple, (uint32_t) o);
+			rhh_make_row(*plan, batch, columns, tuple, (uint32_t) o);
 		else
 			for (uint32_t side = 0; side <= stage.end_join; side++)
 				if (out.sides[side] != NULL)
@@ -453,29 +453,35 @@ rhh_refuse_kernel(const __grid_constant__ rhh_rows rows)
 }
 
 /*
- * Gathers the refused rows as the columns that the caller of a join's batch gets: with
- * bitmaps of NULLs, which have been zeroed.  *n_gathered, which is zero, counts them.
+ * Gathers the refused rows, and the bad ones, which are behind the others, as the columns
+ * that the caller of a join's batch gets: with bitmaps of NULLs, and one of bad rows, which
+ * have been zeroed.  counts->n_gathered, which is zero, counts them.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_hand_back_kernel(const __grid_constant__ rhh_rows rows,
-					 const __grid_constant__ rhh_row_columns to, uint32_t *n_gathered)
+					 const __grid_constant__ rhh_row_columns to, uint32_t *bad,
+					 rhh_join_counts *counts)
 {
 	const uint32_t lane = threadIdx.x & 31;
-	const uint32_t n = rhh_n_rows(rows);
+	const uint32_t n_good = rhh_n_rows(rows);
+	const uint32_t n = n_good + counts->n_bad;
 
 	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < n;
 		 first += gridDim.x * blockDim.x)
 	{
 		uint32_t	row = (uint32_t) first + lane;
-		uint32_t	refused = rows.refused[first >> 5];
+		bool		is_bad = row >= n_good && row < n;
+		uint32_t	taken = __ballot_sync(RHH_WARP, is_bad);
 		uint32_t	at = 0;
 
-		if (refused == 0)
+		if (first < n_good)
+			taken |= rows.refused[first >> 5];
+		if (taken == 0)
 			continue;			/* the same for the whole warp */
 		if (lane == 0)
-			at = atomicAdd(n_gathered, (uint32_t) __popc(refused));
-		at = __shfl_sync(RHH_WARP, at, 0) + (uint32_t) __popc(refused & ((1u << lane) - 1));
-		if ((refused >> lane & 1) == 0)
+			at = atomicAdd(&counts->n_gathered, (uint32_t) __popc(taken));
+		at = __shfl_sync(RHH_WARP, at, 0) + (uint32_t) __popc(taken & ((1u << lane) - 1));
+		if ((taken >> lane & 1) == 0)
 			continue;
 		for (uint32_t c = 0; c < to.n_columns; c++)
 		{
@@ -488,6 +494,8 @@ rhh_hand_back_kernel(const __grid_constant__ rhh_rows rows,
 				atomicOr((uint32_t *) (to.base + to.nulls_offset[c]) + (at >> 5),
 						 1u << (at & 31));
 		}
+		if (is_bad)
+			atomicOr(&bad[at >> 5], 1u << (at & 31));
 	}
 }
 

@@ -31,15 +31,15 @@
 
 /* Initialises the states of the groups [first, first + n). */
 static __global__ void
-rhh_fill_kernel(const __grid_constant__ rhh_program prog, uint64_t *states,
+rhh_fill_kernel(const __grid_constant__ rhh_grouping grouping, uint64_t *states,
 				uint64_t first, uint64_t n)
 {
-	uint32_t	n_words = prog.n_state_words;
+	uint32_t	n_words = grouping.n_state_words;
 	uint64_t	end = (first + n) * n_words;
 
 	for (uint64_t i = first * n_words + blockIdx.x * blockDim.x + threadIdx.x;
 		 i < end; i += gridDim.x * blockDim.x)
-		states[i] = rhh_init_word(prog, (uint32_t) (i % n_words));
+		states[i] = rhh_init_word(grouping, (uint32_t) (i % n_words));
 }
 
 /*
@@ -54,7 +54,7 @@ rhh_fill_kernel(const __grid_constant__ rhh_program prog, uint64_t *states,
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_batch_kernel(const __grid_constant__ rhh_program prog,
+rhh_batch_kernel(const __grid_constant__ rhh_grouping grouping,
 				 const __grid_constant__ rhh_view view,
 				 const __grid_constant__ rhh_rows rows,
 				 bool replay, const uint32_t *n_left)
@@ -62,9 +62,9 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 	typedef rhh_slots<BYTES> S;
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
-	const uint32_t n_words = prog.n_state_words;
+	const uint32_t n_words = grouping.n_state_words;
 	const uint32_t n_rows = rhh_n_rows(rows);
-	rhh_insert_rows<S, VERIFY> op = {{{view, prog}, rows, prog.plan.form != RHH_KEY_WIDE}};
+	rhh_insert_rows<S, VERIFY> op = {{{view, grouping}, rows, grouping.plan.form != RHH_KEY_WIDE}};
 	uint32_t	probes = 0,
 				moves = 0;
 
@@ -94,7 +94,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		op.fp = 0;
 		op.group = RHH_NO_GROUP;
 		if (valid)
-			null_key = rhh_pack_key(prog, rows, row, &op.key, &op.fp);
+			null_key = rhh_pack_key(grouping, rows, row, &op.key, &op.fp);
 		if (null_key)
 		{
 			op.group = 0;
@@ -115,7 +115,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
 		}
 
 		if (op.group != RHH_NO_GROUP && n_words > 0)
-			rhh_update(prog, rows, row, view.states + (size_t) op.group * n_words);
+			rhh_update(grouping, rows, row, view.states + (size_t) op.group * n_words);
 		__syncwarp();
 	}
 
@@ -129,7 +129,7 @@ rhh_batch_kernel(const __grid_constant__ rhh_program prog,
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_rehash_kernel(const __grid_constant__ rhh_program prog,
+rhh_rehash_kernel(const __grid_constant__ rhh_grouping grouping,
 				  const __grid_constant__ rhh_view view, const __grid_constant__ rhh_buckets old,
 				  const rhh_orphan *old_orphans, uint32_t n_old_orphans)
 {
@@ -137,7 +137,7 @@ rhh_rehash_kernel(const __grid_constant__ rhh_program prog,
 	const typename S::warp_tiles team;
 	const uint32_t lane = threadIdx.x & 31;
 	const uint64_t n_old = (uint64_t) old.n_buckets * S::SLOTS;
-	rhh_enter_entries<S, VERIFY> op = {{view, prog}, S::none(), 0};
+	rhh_enter_entries<S, VERIFY> op = {{view, grouping}, S::none(), 0};
 	uint32_t	probes = 0,
 				moves = 0;
 
@@ -172,13 +172,13 @@ rhh_is_dead(const rhh_view &view, uint32_t group)
 /* Merges the states of a group into another group and marks it dead.  A whole tile. */
 template <class Team>
 RHH_DEV void
-rhh_bury(const rhh_view &view, const rhh_program &prog, const Team &tile,
+rhh_bury(const rhh_view &view, const rhh_grouping &grouping, const Team &tile,
 		 uint32_t group, uint32_t into)
 {
-	for (uint32_t s = tile.rank; s < prog.n_states; s += Team::SIZE)
-		rhh_merge_state(prog.states[s],
-						view.states + (size_t) into * prog.n_state_words,
-						view.states + (size_t) group * prog.n_state_words);
+	for (uint32_t s = tile.rank; s < grouping.n_states; s += Team::SIZE)
+		rhh_merge_state(grouping.states[s],
+						view.states + (size_t) into * grouping.n_state_words,
+						view.states + (size_t) group * grouping.n_state_words);
 	if (tile.rank == 0)
 	{
 		atomicOr(&view.dead[group >> 5], 1u << (group & 31));
@@ -192,13 +192,13 @@ rhh_bury(const rhh_view &view, const rhh_program &prog, const Team &tile,
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
+rhh_reconcile_kernel(const __grid_constant__ rhh_grouping grouping,
 					 const __grid_constant__ rhh_view view, uint32_t n_orphans)
 {
 	typedef rhh_slots<BYTES> S;
 	const typename S::warp_tiles team;
 	const uint32_t tiles_a_warp = RHH_WARP_SIZE / S::LANES;
-	rhh_find_entry<S, VERIFY> op = {{view, prog}, S::none(), false, RHH_NO_GROUP};
+	rhh_find_entry<S, VERIFY> op = {{view, grouping}, S::none(), false, RHH_NO_GROUP};
 	uint32_t	probes = 0;
 
 	for (uint32_t first = RHH_TILE_ID(RHH_WARP_SIZE) * tiles_a_warp; first < n_orphans;
@@ -216,7 +216,7 @@ rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
 		}
 		rhh_find_loop<S>(view, team, op, &probes);
 		if (op.group != RHH_NO_GROUP)
-			rhh_bury(view, prog, team, o.group, op.group);
+			rhh_bury(view, grouping, team, o.group, op.group);
 	}
 }
 
@@ -229,7 +229,7 @@ rhh_reconcile_kernel(const __grid_constant__ rhh_program prog,
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
+rhh_orphans_kernel(const __grid_constant__ rhh_grouping grouping,
 				   const __grid_constant__ rhh_view view, uint32_t n_orphans,
 				   rhh_orphan *survivors, uint32_t *n_survivors)
 {
@@ -266,12 +266,12 @@ rhh_orphans_kernel(const __grid_constant__ rhh_program prog,
 
 				/* One lane decides, because the mark may be set in between. */
 				if (!tile.shfl((int) dead, 0) &&
-					(!VERIFY || rhh_group_is_group(view, prog, tile, true, g, o.group)))
+					(!VERIFY || rhh_group_is_group(view, grouping, tile, true, g, o.group)))
 					into = g;
 			}
 		}
 		if (into != RHH_NO_GROUP)
-			rhh_bury(view, prog, tile, o.group, into);
+			rhh_bury(view, grouping, tile, o.group, into);
 		else if (tile.rank == 0)
 			survivors[atomicAdd(n_survivors, 1u)] = o;
 	}
@@ -384,13 +384,13 @@ rhh_append_end_kernel(rhh_control *ctl)
  */
 template <int BYTES, bool VERIFY>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_extract_kernel(const __grid_constant__ rhh_program prog,
+rhh_extract_kernel(const __grid_constant__ rhh_grouping grouping,
 				   const __grid_constant__ rhh_view view, const void *list, bool orphans,
 				   uint64_t first, uint32_t n, uint64_t null_at,
 				   uint64_t *out, uint32_t stride)
 {
 	typedef rhh_slots<BYTES> S;
-	const rhh_key_plan &plan = prog.plan;
+	const rhh_key_plan &plan = grouping.plan;
 
 	for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
 		 i += gridDim.x * blockDim.x)
@@ -447,10 +447,10 @@ rhh_extract_kernel(const __grid_constant__ rhh_program prog,
 			}
 		}
 
-		states = view.states + (size_t) group * prog.n_state_words;
-		for (uint32_t s = 0; s < prog.n_states; s++)
+		states = view.states + (size_t) group * grouping.n_state_words;
+		for (uint32_t s = 0; s < grouping.n_states; s++)
 		{
-			const rhh_program_state &st = prog.states[s];
+			const rhh_grouping_state &st = grouping.states[s];
 			const uint64_t *word = states + st.word;
 
 			if (st.op == RHH_SUM_I128)

@@ -1,0 +1,233 @@
+/*
+ * rhh_programs.cuh
+ *		Computes columns of a piece of the joins' output of other columns of it
+ *		(rhh_program.h), and sorts out the rows for which that cannot be done.
+ *
+ *		compute		runs the program for each row, and marks the bad rows
+ *		bad last	moves these behind the others, and takes them out of the number of
+ *					rows, so that the kernels that aggregate the piece do not see them
+ *
+ * Both follow the kernels that make the piece in the stream, so the host waits for neither.
+ */
+#ifndef RHH_PROGRAMS_CUH
+#define RHH_PROGRAMS_CUH
+
+#include "rhh_program.h"
+#include "cuda/rhh_kernels.cuh"
+
+/* What a thread has computed so far. */
+struct rhh_results
+{
+	uint64_t	words[RHH_MAX_OPS][2];	/* of each operation: low, high */
+	rhh_uint128 nulls;			/* bit i: the result of operation i is NULL */
+};
+
+static_assert(RHH_MAX_OPS <= 128, "an operation has no bit in rhh_results.nulls");
+
+/* Operands and results by the letters of RHH_OPERATIONS(). */
+#define RHH_TYPE_N int64_t
+#define RHH_TYPE_W rhh_int128
+#define RHH_OPERAND_N(words) ((int64_t) (words)[0])
+#define RHH_OPERAND_W(words) ((rhh_int128) ((rhh_uint128) (words)[1] << 64 | (words)[0]))
+#define RHH_OPERAND__(words) 0
+#define RHH_IS_TAKEN_N true
+#define RHH_IS_TAKEN_W true
+#define RHH_IS_TAKEN__ false
+#define RHH_KEEP_N(words, value) ((words)[0] = (uint64_t) (value))
+#define RHH_KEEP_W(words, value) \
+	((words)[0] = (uint64_t) (value), (words)[1] = (uint64_t) ((rhh_uint128) (value) >> 64))
+
+/* Runs operation i, which has operands.  Returns whether it is bad. */
+RHH_DEV bool
+rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
+{
+	const uint64_t *a = results->words[op.a];
+	const uint64_t *b = results->words[op.b];
+	const bool	a_null = (results->nulls >> op.a & 1) != 0;
+	const bool	b_null = (results->nulls >> op.b & 1) != 0;
+	bool		null = false;
+	bool		bad = false;
+
+#define RHH_RUN(name, tr, ta, tb) \
+	case RHH_OP_##name: \
+		{ \
+			RHH_TYPE_##tr value; \
+			\
+			bad = rhh_do_##name(RHH_OPERAND_##ta(a), RHH_OPERAND_##tb(b), &value); \
+			RHH_KEEP_##tr(results->words[i], value); \
+			null = a_null || (RHH_IS_TAKEN_##tb && b_null); \
+		} \
+		break;
+
+	switch (op.code)
+	{
+		RHH_OPERATIONS(RHH_RUN)
+		default:
+			break;
+	}
+#undef RHH_RUN
+	results->nulls |= (rhh_uint128) null << i;
+	return bad && !null;
+}
+
+/* Runs the program for a row and stores its results.  Returns whether an operation is bad. */
+RHH_DEV bool
+rhh_compute_row(const rhh_program &program, const rhh_row_columns &columns, uint32_t row)
+{
+	rhh_results results;
+	bool		bad = false;
+
+	results.nulls = 0;
+	for (uint32_t i = 0; i < program.n_ops; i++)
+	{
+		const rhh_op op = program.ops[i];
+		bool		null = false;
+
+		if (op.code == RHH_OP_COLUMN)
+		{
+			uint32_t	nulls = columns.nulls_offset[op.a];
+
+			null = nulls != 0 && columns.base[nulls + row] != 0;
+			results.words[i][0] =
+				(uint64_t) rhh_program_load(columns.base + columns.values_offset[op.a],
+											columns.bytes[op.a], row);
+		}
+		else if (op.code == RHH_OP_CONSTANT || op.code == RHH_OP_CONSTANT128)
+		{
+			null = program.null_constant[op.a] != 0;
+			results.words[i][0] = program.constants[op.a][0];
+			results.words[i][1] = program.constants[op.a][1];
+		}
+		else
+			bad |= rhh_run_op(op, i, &results);
+		results.nulls |= (rhh_uint128) null << i;
+	}
+	for (uint32_t r = 0; r < program.n_results; r++)
+	{
+		const uint32_t op = program.results[r].op;
+		const uint32_t c = program.results[r].column;
+		bool		null = (results.nulls >> op & 1) != 0;
+
+		rhh_program_store(columns.base + columns.values_offset[c], columns.bytes[c], row,
+						  null ? 0 : (int64_t) results.words[op][0]);
+		if (columns.nulls_offset[c] != 0)
+			columns.base[columns.nulls_offset[c] + row] = null;
+	}
+	return bad;
+}
+
+/*
+ * Runs the program for the counts->n_rows rows of a piece.  bad, a bitmap of them, gets
+ * the bad ones, and counts->n_bad, which the caller has zeroed, their number.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_compute_kernel(const __grid_constant__ rhh_program program,
+				   const __grid_constant__ rhh_row_columns columns, uint32_t *bad,
+				   rhh_join_counts *counts)
+{
+	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t n = counts->n_rows;
+
+	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < n;
+		 first += (uint64_t) gridDim.x * blockDim.x)
+	{
+		uint32_t	row = (uint32_t) first + lane;
+		uint32_t	bad_rows = __ballot_sync(RHH_WARP, row < n &&
+											 rhh_compute_row(program, columns, row));
+
+		if (lane != 0)
+			continue;
+		bad[first >> 5] = bad_rows;
+		if (bad_rows != 0)
+			atomicAdd(&counts->n_bad, (uint32_t) __popc(bad_rows));
+	}
+}
+
+/* Swaps two rows of a piece. */
+RHH_DEV void
+rhh_swap_rows(const rhh_row_columns &columns, uint32_t a, uint32_t b)
+{
+	for (uint32_t c = 0; c < columns.n_columns; c++)
+	{
+		const uint32_t bytes = columns.bytes[c] > 8 ? 8 : columns.bytes[c];
+		uint8_t    *values = columns.base + columns.values_offset[c];
+		uint8_t    *nulls = columns.base + columns.nulls_offset[c];
+
+		/* a value of 16 bytes is two of 8 */
+		for (uint32_t half = 0; half < (columns.bytes[c] > 8 ? 2 : 1); half++)
+		{
+			const size_t at_a = columns.bytes[c] > 8 ? 2 * (size_t) a + half : a;
+			const size_t at_b = columns.bytes[c] > 8 ? 2 * (size_t) b + half : b;
+			int64_t		value = rhh_program_load(values, bytes, at_a);
+
+			rhh_program_store(values, bytes, at_a, rhh_program_load(values, bytes, at_b));
+			rhh_program_store(values, bytes, at_b, value);
+		}
+		if (columns.nulls_offset[c] != 0)
+		{
+			uint8_t		null = nulls[a];
+
+			nulls[a] = nulls[b];
+			nulls[b] = null;
+		}
+	}
+}
+
+/*
+ * Moves the bad rows of a piece behind the others, and lowers counts->n_rows by
+ * counts->n_bad: swaps each bad row before the new end with a good one from there on.  As
+ * bad rows are rare, it is one block.  list has room for as many numbers as the piece has
+ * rows at most, most_rows.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
+rhh_bad_last_kernel(const __grid_constant__ rhh_row_columns columns, const uint32_t *bad,
+					uint32_t *list, uint32_t most_rows, rhh_join_counts *counts)
+{
+	__shared__ uint64_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	const uint32_t n = counts->n_rows;
+	const uint32_t end = n - counts->n_bad;
+	const uint32_t n_words = (n + 31) / 32;
+	uint32_t   *holes = list;	/* bad rows before the end, and ... */
+	uint32_t   *others = list + most_rows / 2;	/* ... as many good ones behind it */
+	uint64_t	sums = 0;		/* of both; the second in the high half */
+
+	if (end == n)
+		return;
+	for (uint32_t first = 0; first < n_words; first += blockDim.x)
+	{
+		const uint32_t w = first + threadIdx.x;
+		const uint32_t rows = w < n / 32 ? UINT32_MAX : w == n / 32 ? (1u << n % 32) - 1 : 0;
+		const uint32_t before = w < end / 32 ? UINT32_MAX : w == end / 32 ? (1u << end % 32) - 1 : 0;
+		uint32_t	is_bad = w < n_words ? bad[w] : 0;
+		uint32_t	hole = is_bad & before;
+		uint32_t	other = ~is_bad & rows & ~before;
+		uint64_t	all;
+		uint64_t	at = sums +
+			rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint64_t) __popc(other) << 32 | __popc(hole),
+												   warp_sums, &all);
+
+		for (uint32_t i = (uint32_t) at; hole != 0; hole &= hole - 1)
+			holes[i++] = w * 32 + (uint32_t) __ffs((int) hole) - 1;
+		for (uint32_t i = (uint32_t) (at >> 32); other != 0; other &= other - 1)
+			others[i++] = w * 32 + (uint32_t) __ffs((int) other) - 1;
+		sums += all;
+		__syncthreads();
+	}
+	for (uint32_t i = threadIdx.x; i < (uint32_t) sums; i += blockDim.x)
+		rhh_swap_rows(columns, holes[i], others[i]);
+	if (threadIdx.x == 0)
+		counts->n_rows = end;
+}
+
+#undef RHH_TYPE_N
+#undef RHH_TYPE_W
+#undef RHH_OPERAND_N
+#undef RHH_OPERAND_W
+#undef RHH_OPERAND__
+#undef RHH_IS_TAKEN_N
+#undef RHH_IS_TAKEN_W
+#undef RHH_IS_TAKEN__
+#undef RHH_KEEP_N
+#undef RHH_KEEP_W
+
+#endif							/* RHH_PROGRAMS_CUH */
