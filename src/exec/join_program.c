@@ -123,7 +123,7 @@ static Datum
 leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 {
 	const GpuEncodingInfo *info = &gpurhh_encodings[leaf->how.encoding];
-	int64		value = rhh_load_value(batch->base + batch->values_offset[leaf->column],
+	int64		value = rhh_program_load(batch->base + batch->values_offset[leaf->column],
 									   info->bytes, row);
 
 	switch (info->vector)
@@ -194,7 +194,7 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 					break;
 			}
 		}
-		rhh_store_value(batch->base + batch->values_offset[c], info->bytes, row, stored);
+		rhh_program_store(batch->base + batch->values_offset[c], info->bytes, row, stored);
 	}
 }
 
