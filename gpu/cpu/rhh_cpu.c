@@ -90,7 +90,7 @@ typedef struct command
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
 	rhh_cpu_refused refused;
 	rhh_cpu_join_state *join;	/* a batch to be joined */
-	bool		complete;		/* its output is aggregated, or handed back */
+	bool		handed_back;	/* what was refused of its output */
 	bool		no_memory;		/* finish: there was none */
 	rhh_result *result;
 	bool		merge;			/* extract: what found no room in a partition */
@@ -406,13 +406,12 @@ run_join(command *cmd, worker *self)
 	{
 		rhh_cpu_join_hand_back(&map->layout.spec, piece, cmd->refused.bitmap,
 							   cmd->join->n_bad, &cmd->batch);
-		cmd->complete = true;
+		cmd->handed_back = true;
 		return true;
 	}
 	if (!rhh_cpu_join_piece(map->joins, cmd->join, &map->layout.spec, &cmd->batch,
 							cmd->lists, &self->scratch, &map->cancelled))
 		return false;
-	cmd->complete = piece->n_rows == 0;
 	cmd->refused.bitmap = cmd->lists->refused;
 	cmd->refused.bytes = (piece->n_rows + 7) / 8;
 	atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
@@ -446,9 +445,9 @@ run_scan(command *cmd, worker *self)
 	{
 		if (!run_join(cmd, self))
 			return false;
-		if (cmd->complete)
-			return true;
 		batch = &cmd->lists->piece;
+		if (cmd->handed_back || batch->n_rows == 0)
+			return true;
 	}
 	if (local == NULL)
 		return rhh_cpu_aggregate_all(part, batch, &self->scratch, &cmd->refused,
@@ -685,7 +684,7 @@ go_on_with_join(rhh_device *dev, command *cmd)
 {
 	const bool	refused = atomic_load_explicit(&cmd->refused.n, memory_order_relaxed) > 0;
 
-	if (cmd->kind != RHH_EVENT_BATCH || cmd->join == NULL || cmd->complete ||
+	if (cmd->kind != RHH_EVENT_BATCH || cmd->join == NULL || cmd->handed_back ||
 		atomic_load_explicit(&cmd->skipped, memory_order_relaxed) ||
 		(!refused && (cmd->join->at_end || cmd->join->n_bad > 0)))
 		return false;
@@ -800,7 +799,7 @@ new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 	cmd->feed.source = NULL;
 	cmd->lists = NULL;
 	cmd->join = NULL;
-	cmd->complete = false;
+	cmd->handed_back = false;
 	cmd->no_memory = false;
 	cmd->start_ns = 0;
 	atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
@@ -1414,6 +1413,12 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 		stats->dropped_rows = read_count(&map->rows->dropped_rows);
 		stats->groups = read_count(&map->rows->groups);
 		stats->kernel_ns = read_count(&map->rows->busy_ns);
+		/* the bucket of a key says where its rows are */
+		if (map->layout.spec.flags & RHH_WANT_PROBE_STATS)
+		{
+			stats->probe_buckets_sum = stats->groups;
+			stats->probe_buckets_max = stats->groups > 0;
+		}
 	}
 	if (map->joins != NULL)
 	{

@@ -403,7 +403,7 @@ look_up(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *keys,
 	for (uint32_t i = 0; i < n; i++)
 	{
 		const rhh_cpu_row_part *part = &build->parts[rhh_cpu_row_part_of(build, fps[i])];
-		const rhh_cpu_entry *front = build->directory + part->first +
+		const rhh_cpu_entry *front = build->directory + part->first_entry +
 			rhh_cpu_row_bucket(build, fps[i], part->n_buckets);
 
 		scratch->join_entry[i] = front;
@@ -455,14 +455,51 @@ count_equal(const rhh_cpu_rows *build, uint32_t first, uint32_t end)
 	return n;
 }
 
-/* Finds the matches of the rows that were listed. */
+/*
+ * Finds the matches of the rows that were listed, where each row of the build side has
+ * another key.  Which rows match the first record of their bucket is random, so there are
+ * no branches: those that do not are listed again, for the next record.
+ */
 static inline __attribute__((always_inline)) void
-match_rows(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *keys,
-		   const rhh_cpu_scratch *scratch, uint32_t n, uint32_t key_bytes)
+match_unique(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *keys,
+			 rhh_cpu_scratch *scratch, uint32_t n, uint32_t key_bytes)
 {
 	const uint8_t *records = build->records;
 	const size_t stride = build->stride;
-	const bool	unique = build->unique;
+	uint32_t   *rows = scratch->join_row;
+	uint32_t   *ends = scratch->join_end;
+
+	while (n > 0)
+	{
+		uint32_t	m = 0;
+
+		for (uint32_t i = 0; i < n; i++)
+		{
+			const uint32_t row = rows[i];
+			const uint32_t end = ends[i];
+			const uint32_t at = level->first[row];
+			const uint32_t same = rhh_cpu_same_key(records + stride * at,
+												   keys->keys + (size_t) row * key_bytes,
+												   key_bytes);
+
+			level->count[row] = same;
+			level->first[row] = at + (same ^ 1);
+			rows[m] = row;
+			ends[m] = end;
+			m += (same ^ 1) & (at + 1 < end);
+		}
+		n = m;
+	}
+}
+
+/* The same, and their number, where rows of the build side may have the same key. */
+static void
+match_many(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *keys,
+		   const rhh_cpu_scratch *scratch, uint32_t n)
+{
+	const uint32_t key_bytes = build->key_bytes;
+	const uint8_t *records = build->records;
+	const size_t stride = build->stride;
 
 	for (uint32_t i = 0; i < n; i++)
 	{
@@ -472,11 +509,10 @@ match_rows(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *ke
 		uint32_t	at = level->first[row];
 
 		while (at < end && !rhh_cpu_same_key(records + stride * at, key, key_bytes))
-			at += unique ? 1 : count_equal(build, at, end);
-		if (at == end)
-			continue;
+			at += count_equal(build, at, end);
 		level->first[row] = at;
-		level->count[row] = unique ? 1 : count_equal(build, at, end);
+		if (at < end)
+			level->count[row] = count_equal(build, at, end);
 	}
 }
 
@@ -521,12 +557,14 @@ probe(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
 
 	make_keys(joins, state, depth, batch, scratch, &keys);
 	n = look_up(join->build, level, &keys, scratch);
-	if (join->build->key_bytes == 4)
-		match_rows(join->build, level, &keys, scratch, n, 4);
+	if (!join->build->unique)
+		match_many(join->build, level, &keys, scratch, n);
+	else if (join->build->key_bytes == 4)
+		match_unique(join->build, level, &keys, scratch, n, 4);
 	else if (join->build->key_bytes == 8)
-		match_rows(join->build, level, &keys, scratch, n, 8);
+		match_unique(join->build, level, &keys, scratch, n, 8);
 	else
-		match_rows(join->build, level, &keys, scratch, n, join->build->key_bytes);
+		match_unique(join->build, level, &keys, scratch, n, join->build->key_bytes);
 	apply_kind(join, level);
 	level->at = 0;
 	level->taken = state->skip[depth];
@@ -728,8 +766,8 @@ run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec 
 
 /*
  * Makes the next piece of a batch's output, at most as many rows as the batch has room for
- * if all are refused.  Then state->at_end says whether that is all.  False: the map was
- * cancelled.
+ * if all are refused.  It may be empty if few of very many rows come out.  state->at_end
+ * says whether that is all.  False: the map was cancelled.
  */
 bool
 rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
@@ -742,13 +780,14 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 	bool		any_null[RHH_MAX_COLUMNS] = {false};
 	uint64_t	n_out[RHH_MAX_JOINS] = {0};
 	uint32_t	n = 0;
+	uint32_t	n_probed = 0;	/* rows of all levels */
 
 	state->n_bad = 0;
 	piece->base = lists->rows;
 	for (uint32_t c = 0; c < joins->n_columns; c++)
 		if (may_be_null(&joins->columns[c], batch))
 			memset(piece->base + joins->nulls_offset[c], 0, ((size_t) room + 7) / 8);
-	while (n < room)
+	while (n < room && n_probed < RHH_CPU_PIECE_PROBES)
 	{
 		const uint32_t depth = state->depth;
 		rhh_cpu_level *level = &state->levels[depth];
@@ -766,6 +805,7 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 			state->first_row = state->next_row;
 			level->n = min_u32(batch->n_rows - state->next_row, RHH_CPU_JOIN_ROWS);
 			state->next_row += level->n;
+			n_probed += level->n;
 			probe(joins, state, 0, batch, scratch);
 		}
 		else
@@ -780,6 +820,7 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 			else if (out->n > 0)
 			{
 				state->depth++;
+				n_probed += out->n;
 				probe(joins, state, depth + 1, batch, scratch);
 			}
 		}

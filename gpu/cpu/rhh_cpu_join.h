@@ -35,7 +35,7 @@
  *			+-----+-----+------+--  --+------------------+-----------+--  --+
  *
  * So a search reads one line of the directory, and that of the records only if the filter
- * says that the key may be there (of other keys one in 130 passes).  The rows of a key are
+ * says that the key may be there (of other keys fewer than one in a hundred pass).  The rows of a key are
  * side by side.  Nothing is stored of how many they are: where keys are not unique the
  * end of a key's rows is looked for in steps that double.
  *
@@ -82,7 +82,14 @@ typedef struct rhh_cpu_chunk
 	uint32_t   *fp;
 	uint8_t    *records;
 	uint8_t    *nulls;			/* null_bytes for each row; NULL: no column is NULL */
+	bool		in_segment;		/* not memory of its own */
 } rhh_cpu_chunk;
+
+/* RHH_CPU_SEGMENT_BYTES of memory, for chunks. */
+typedef struct rhh_cpu_row_segment
+{
+	struct rhh_cpu_row_segment *next;
+} __attribute__((aligned(64))) rhh_cpu_row_segment;
 
 typedef struct rhh_cpu_entry
 {
@@ -92,8 +99,9 @@ typedef struct rhh_cpu_entry
 
 typedef struct rhh_cpu_row_part
 {
-	uint32_t	first;			/* the entry in front of its buckets */
+	uint32_t	first_entry;	/* the one in front of its buckets */
 	uint32_t	n_buckets;		/* at least 1 */
+	uint32_t	first_row;
 } rhh_cpu_row_part;
 
 /* The rows of a map that keeps them. */
@@ -112,10 +120,13 @@ typedef struct rhh_cpu_rows
 	uint32_t	final_bytes;	/* charged for a row's last place, when it comes */
 
 	/* while rows come */
-	pthread_mutex_t lock;		/* of the next three */
+	pthread_mutex_t lock;		/* of what comes before the counters */
 	rhh_cpu_chunk *chunks;
+	rhh_cpu_row_segment *segments;
+	size_t		segment_left;	/* bytes of the first that are free */
 	uint64_t	charged_bytes;
 	bool		any_nulls;
+	uint32_t   *part_rows;		/* of each partition */
 	_Atomic uint64_t rows;
 	_Atomic uint64_t refused_rows;
 	_Atomic uint64_t dropped_rows;
@@ -131,7 +142,6 @@ typedef struct rhh_cpu_rows
 	rhh_cpu_entry *directory;
 	size_t		directory_bytes;
 	rhh_cpu_row_part *parts;
-	uint32_t   *part_rows;		/* the number of the first row of each, and of all */
 	_Atomic uint64_t groups;
 	bool		unique;			/* each row has another key */
 } rhh_cpu_rows;

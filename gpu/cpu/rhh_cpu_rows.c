@@ -103,6 +103,12 @@ rhh_cpu_rows_init(rhh_cpu_rows *rows, const rhh_cpu_layout *layout, rhh_cpu_budg
 		return false;
 	}
 	rows->charged_bytes = bytes;
+	rows->part_rows = calloc(rows->n_parts, sizeof(uint32_t));
+	if (rows->part_rows == NULL)
+	{
+		rhh_cpu_rows_free(rows);
+		return false;
+	}
 	return true;
 }
 
@@ -114,7 +120,15 @@ free_chunks(rhh_cpu_rows *rows)
 		rhh_cpu_chunk *chunk = rows->chunks;
 
 		rows->chunks = chunk->next;
-		free(chunk);
+		if (!chunk->in_segment)
+			free(chunk);
+	}
+	while (rows->segments != NULL)
+	{
+		rhh_cpu_row_segment *segment = rows->segments;
+
+		rows->segments = segment->next;
+		rhh_cpu_give_pages(rows->layout->reserve, segment, RHH_CPU_SEGMENT_BYTES);
 	}
 }
 
@@ -209,6 +223,55 @@ hash_keys(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scr
 	scratch->n_left = n_left;
 }
 
+/*
+ * Memory for a chunk, charged with what its rows will need when the map is finished.  The
+ * first chunks, and those of a map with a small limit, have their own; others are cut from
+ * segments of huge pages.  NULL: no memory.
+ */
+static rhh_cpu_chunk *
+allocate_chunk(rhh_cpu_rows *rows, size_t bytes, uint64_t final_bytes)
+{
+	const bool	in_segment = rows->layout->step_bytes == RHH_CPU_SEGMENT_BYTES &&
+		rows->charged_bytes > RHH_CPU_FIRST_SEGMENT_BYTES;
+	const bool	new_segment = in_segment && bytes > rows->segment_left;
+	const uint64_t charged = final_bytes + (new_segment ? RHH_CPU_SEGMENT_BYTES :
+											in_segment ? 0 : bytes);
+	rhh_cpu_chunk *chunk;
+
+	if (!rhh_cpu_charge(rows->budget, charged))
+		return NULL;
+	if (new_segment)
+	{
+		rhh_cpu_row_segment *segment = rhh_cpu_take_pages(rows->layout->reserve,
+														  RHH_CPU_SEGMENT_BYTES, false);
+
+		if (segment != NULL)
+		{
+			segment->next = rows->segments;
+			rows->segments = segment;
+			rows->segment_left = RHH_CPU_SEGMENT_BYTES - sizeof(*segment);
+		}
+	}
+	if (!in_segment)
+		chunk = malloc(bytes);
+	else if (bytes > rows->segment_left)
+		chunk = NULL;
+	else
+	{
+		/* from its end, so that every chunk is aligned */
+		rows->segment_left = (rows->segment_left - bytes) & ~(size_t) 63;
+		chunk = (void *) ((uint8_t *) (rows->segments + 1) + rows->segment_left);
+	}
+	if (chunk == NULL)
+	{
+		rhh_cpu_release(rows->budget, charged);
+		return NULL;
+	}
+	chunk->in_segment = in_segment;
+	rows->charged_bytes += charged;
+	return chunk;
+}
+
 /* Makes a chunk for the rows that were counted.  NULL: no memory. */
 static rhh_cpu_chunk *
 make_chunk(rhh_cpu_rows *rows, const rhh_cpu_scratch *scratch, bool nulls)
@@ -218,18 +281,14 @@ make_chunk(rhh_cpu_rows *rows, const rhh_cpu_scratch *scratch, bool nulls)
 	const size_t bytes = sizeof(rhh_cpu_chunk) + records_bytes +
 		((size_t) n + rows->n_parts + 1) * sizeof(uint32_t) +
 		(nulls ? (size_t) n * rows->null_bytes : 0);
-	const uint64_t charged = bytes + (uint64_t) n * rows->final_bytes;
 	rhh_cpu_chunk *chunk;
 	uint32_t	sum = 0;
 
-	if (!rhh_cpu_charge(rows->budget, charged))
-		return NULL;
-	chunk = malloc(bytes);
+	pthread_mutex_lock(&rows->lock);
+	chunk = allocate_chunk(rows, bytes, (uint64_t) n * rows->final_bytes);
+	pthread_mutex_unlock(&rows->lock);
 	if (chunk == NULL)
-	{
-		rhh_cpu_release(rows->budget, charged);
 		return NULL;
-	}
 	chunk->records = (uint8_t *) (chunk + 1);
 	chunk->first = (uint32_t *) (chunk->records + records_bytes);
 	chunk->fp = chunk->first + rows->n_parts + 1;
@@ -242,9 +301,6 @@ make_chunk(rhh_cpu_rows *rows, const rhh_cpu_scratch *scratch, bool nulls)
 		sum += scratch->part_rows[p];
 	}
 	chunk->first[rows->n_parts] = sum;
-	pthread_mutex_lock(&rows->lock);
-	rows->charged_bytes += charged;
-	pthread_mutex_unlock(&rows->lock);
 	return chunk;
 }
 
@@ -314,6 +370,11 @@ keep_some(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
 		return;
 	}
 	hash_keys(rows, batch, scratch, start, n);
+	if (scratch->n_left == 0)
+	{
+		atomic_fetch_add_explicit(&rows->dropped_rows, n, memory_order_relaxed);
+		return;
+	}
 	if (atomic_fetch_add_explicit(&rows->rows, scratch->n_left, memory_order_relaxed) +
 		scratch->n_left > RHH_CPU_MAX_ROWS ||
 		(chunk = make_chunk(rows, scratch, any_nulls)) == NULL)
@@ -333,6 +394,8 @@ keep_some(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
 	chunk->next = rows->chunks;
 	rows->chunks = chunk;
 	rows->any_nulls |= any_nulls;
+	for (uint32_t p = 0; p < rows->n_parts; p++)
+		rows->part_rows[p] += chunk->first[p + 1] - chunk->first[p];
 	pthread_mutex_unlock(&rows->lock);
 }
 
@@ -341,13 +404,16 @@ bool
 rhh_cpu_rows_keep(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
 				  rhh_cpu_refused *refused, const atomic_bool *cancelled)
 {
-	for (uint32_t start = 0; start < batch->n_rows; start += RHH_CPU_KEEP_ROWS)
+	const uint32_t most = RHH_CPU_CHUNK_BYTES /
+		(uint32_t) (rows->row_bytes + rows->null_bytes + sizeof(uint32_t));
+	uint32_t	n;
+
+	for (uint32_t start = 0; start < batch->n_rows; start += n)
 	{
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
-		keep_some(rows, batch, scratch, refused, start,
-				  batch->n_rows - start < RHH_CPU_KEEP_ROWS ?
-				  batch->n_rows - start : RHH_CPU_KEEP_ROWS);
+		n = batch->n_rows - start < most ? batch->n_rows - start : most;
+		keep_some(rows, batch, scratch, refused, start, n);
 	}
 	return true;
 }
@@ -366,20 +432,14 @@ rhh_cpu_rows_start_finish(rhh_cpu_rows *rows, uint32_t n_workers, uint32_t most_
 	uint32_t	n_entries = 0;
 
 	rows->parts = malloc(n_parts * sizeof(rhh_cpu_row_part));
-	rows->part_rows = calloc(n_parts + 1, sizeof(uint32_t));
-	if (rows->parts == NULL || rows->part_rows == NULL)
+	if (rows->parts == NULL)
 		return false;
-	for (const rhh_cpu_chunk *chunk = rows->chunks; chunk != NULL; chunk = chunk->next)
-		for (uint32_t p = 0; p < n_parts; p++)
-			rows->part_rows[p] += chunk->first[p + 1] - chunk->first[p];
-	for (uint32_t p = 0; p <= n_parts; p++)
+	for (uint32_t p = 0; p < n_parts; p++)
 	{
 		uint32_t	n = rows->part_rows[p];
 
-		rows->part_rows[p] = rows->n_rows;
-		if (p == n_parts)
-			break;
-		rows->parts[p].first = n_entries;
+		rows->parts[p].first_row = rows->n_rows;
+		rows->parts[p].first_entry = n_entries;
 		rows->parts[p].n_buckets = n > 0 ? n : 1;
 		n_entries += 1 + rows->parts[p].n_buckets;
 		rows->n_rows += n;
@@ -413,9 +473,9 @@ static void
 fill_directory(const rhh_cpu_rows *rows, uint32_t p)
 {
 	const uint32_t n_buckets = rows->parts[p].n_buckets;
-	rhh_cpu_entry *front = rows->directory + rows->parts[p].first;
+	rhh_cpu_entry *front = rows->directory + rows->parts[p].first_entry;
 	rhh_cpu_entry *entry = front + 1;	/* of bucket 0 */
-	uint32_t	sum = rows->part_rows[p];
+	uint32_t	sum = rows->parts[p].first_row;
 
 	memset(front, 0, (n_buckets + 1) * sizeof(rhh_cpu_entry));
 	for (const rhh_cpu_chunk *chunk = rows->chunks; chunk != NULL; chunk = chunk->next)
@@ -443,7 +503,7 @@ take_records(const rhh_cpu_rows *rows, uint32_t p, uint32_t row_bytes, uint32_t 
 {
 	const uint32_t n_buckets = rows->parts[p].n_buckets;
 	const size_t stride = rows->stride;
-	rhh_cpu_entry *entry = rows->directory + rows->parts[p].first + 1;
+	rhh_cpu_entry *entry = rows->directory + rows->parts[p].first_entry + 1;
 
 	for (const rhh_cpu_chunk *chunk = rows->chunks; chunk != NULL; chunk = chunk->next)
 		for (uint32_t i = chunk->first[p]; i < chunk->first[p + 1]; i++)
@@ -518,7 +578,7 @@ group_bucket(const rhh_cpu_rows *rows, uint32_t start, uint32_t end)
 static uint32_t
 group_buckets(const rhh_cpu_rows *rows, uint32_t p)
 {
-	const rhh_cpu_entry *entry = rows->directory + rows->parts[p].first;
+	const rhh_cpu_entry *entry = rows->directory + rows->parts[p].first_entry;
 	uint32_t	n_keys = 0;
 
 	for (uint32_t b = 0; b < rows->parts[p].n_buckets; b++)

@@ -182,6 +182,12 @@
  */
 #define RHH_CPU_PIECE_BYTES	((size_t) 1 << 20)
 
+/*
+ * Rows that are probed for one piece of a join, if they give no piece before that: a task
+ * takes some milliseconds at most, however few rows come out.
+ */
+#define RHH_CPU_PIECE_PROBES	(16 * RHH_CPU_PIECE_ROWS)
+
 /* Groups whose words are read at a time: so few that the words stay in a cache. */
 #define RHH_CPU_FEED_SOME_GROUPS	512u
 
@@ -195,8 +201,11 @@
 #define RHH_CPU_MIN_ROW_PARTS	(1u << RHH_CPU_MIN_ROW_PART_BITS)
 #define RHH_CPU_MAX_ROW_PARTS	1024u
 
-/* Rows that are sorted by partition at a time: their records are in L2 meanwhile. */
-#define RHH_CPU_KEEP_ROWS	65536u
+/*
+ * Rows of so many bytes are sorted by partition at a time: their records are in L2
+ * meanwhile.  They become one chunk, a quarter of a segment at most.
+ */
+#define RHH_CPU_CHUNK_BYTES	(768u << 10)
 
 /*
  * Tasks for each thread to finish such a map, so that threads that get unequal shares of

@@ -392,8 +392,10 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 DEVICE_CASES(DECLARE_CASE)
 #undef DECLARE_CASE
 
-/* ---------- bench.c ---------- */
+/* ---------- bench.c, bench_join.c ---------- */
 
 extern void bench(device *device, uint64_t n_rows, double estimate, int repeat, const char *only);
+extern void bench_joins(device *device, uint64_t n_rows, double estimate, int repeat,
+						const char *only);
 
 #endif

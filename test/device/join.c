@@ -634,7 +634,8 @@ case_join_fan_out(context *ctx)
 		}
 	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
 	{
-		uint64_t	n = enough_rows(320);
+		/* the rows between the joins are many more than come out, or than a batch has */
+		uint64_t	n = enough_rows(kinds[k].has_columns ? 320 : 1500);
 		run_options options = default_options;
 		char		where[64];
 		plan		p;

@@ -176,7 +176,10 @@ main(int argc, char **argv)
 				snprintf(name, sizeof(name), "cuda:%d", (int) infos[i].ordinal);
 			n_devices++;
 			if (run_bench)
+			{
 				bench(&device, bench_rows, estimate, repeat, only);
+				bench_joins(&device, bench_rows, estimate, repeat, only);
+			}
 			else
 				n_failed += test_device(&device, only, &n_passed);
 		}
