@@ -127,7 +127,7 @@ run_op(uint8_t code, const rhh_buffer *a, const rhh_buffer *b, const rhh_buffer 
 
 	switch (code)
 	{
-			RHH_OPERATIONS(RUN)
+		RHH_OPERATIONS(RUN)
 		default:
 			break;
 	}
