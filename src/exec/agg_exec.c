@@ -417,6 +417,9 @@ start_run(GpuAggState *state)
 	if (!gpurhh_agg_read_input(state))
 		end_emission(state);
 	gpurhh_agg_note_device(state);
+	/* a cursor may rest from here on; workers may still join queries of a leader */
+	if (state->joins != NULL && state->parallel.shared == NULL)
+		gpurhh_join_close(state->joins);
 	INSTR_TIME_SET_CURRENT(state->clock.emission_start);
 	state->clock.emit_ms_before = stats->counts.fetch_ms + stats->counts.form_ms;
 }
@@ -459,10 +462,12 @@ exec_agg(CustomScanState *node)
 
 /* ---------- end ---------- */
 
-/* Ends this participant's part in the query of a parallel plan. */
+/* Ends this participant's part in the queries of a parallel plan. */
 static void
-close_shared_query(GpuAggState *state)
+close_shared_queries(GpuAggState *state)
 {
+	if (state->joins != NULL)
+		gpurhh_join_close(state->joins);
 	if (state->parallel.channel != NULL)
 		gpurhh_channel_close(state->parallel.channel);
 	state->parallel.channel = NULL;
@@ -497,7 +502,7 @@ end_agg(CustomScanState *node)
 	GpuAggState *state = (GpuAggState *) node;
 
 	release_run(state);
-	close_shared_query(state);
+	close_shared_queries(state);
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -575,7 +580,7 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 	bool		stays;
 
 	state->joins_open = false;
-	close_shared_query(state);
+	close_shared_queries(state);
 	MemoryContextReset(parallel->context);
 	stays = gpurhh_agg_stays(state, outerPlan(node->ss.ps.plan)->plan_rows *
 							 (pcxt->nworkers + 1));

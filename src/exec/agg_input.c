@@ -259,6 +259,8 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 									  state->copies, context, &why);
 	}
 	state->joins_open = channel != NULL && input != NULL;
+	if (channel == NULL && input != NULL)
+		gpurhh_join_close(input);
 	if (state->chain_above != NULL)
 		state->chain_above->offered = channel != NULL && second != NULL;
 	if (channel == NULL)
@@ -602,6 +604,9 @@ feed_joins(GpuAggState *state)
 			MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, reader.why);
 		state->stats.feed_pages = false;
 		state->stats.feed_rows = true;
+		/* that leaves memory to the groups; workers may still join queries of a leader */
+		if (state->parallel.shared == NULL)
+			gpurhh_join_close(state->joins);
 		return false;
 	}
 	if (reader.left_over != NULL)

@@ -92,12 +92,26 @@ gpurhh_join_open(JoinInput *input, ChannelArea *area, MemoryContext context,
 											   join->build.pages == NULL, context, why);
 		if (input->builds[j] == NULL)
 		{
-			while (--j >= 0)
-				gpurhh_channel_close(input->builds[j]);
+			gpurhh_join_close(input);
 			return false;
 		}
 	}
 	return true;
+}
+
+/*
+ * Closes those queries that are open: the run does not need the build sides any more.  A
+ * map that is probed stays until the map that probes it is gone.
+ */
+void
+gpurhh_join_close(JoinInput *input)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		if (input->builds[j] != NULL)
+			gpurhh_channel_close(input->builds[j]);
+		input->builds[j] = NULL;
+	}
 }
 
 /* Worker: takes part in the queries that the leader has opened. */
@@ -444,7 +458,11 @@ gpurhh_join_read(JoinReader *reader)
 	return on_device;
 }
 
-/* The node is rescanned: those children that core does not know to have been read. */
+/*
+ * The node is rescanned.  Core does not know that the plans below the Hash nodes have been
+ * read here.  And where it has read one itself, it may keep the Hash node's table and not
+ * rescan the plan, which is read here the next time.
+ */
 void
 gpurhh_join_rescan(JoinInput *input)
 {
@@ -453,7 +471,7 @@ gpurhh_join_rescan(JoinInput *input)
 		JoinStep   *join = &input->joins[j];
 
 		/* with changed parameters, the child is rescanned by its first use */
-		if (join->started && join->build.child->chgParam == NULL)
+		if (join->build.child->chgParam == NULL)
 			ExecReScan(join->build.child);
 		join->started = false;
 	}

@@ -47,7 +47,7 @@ typedef struct JoinInput
 	rhh_join_spec join_spec;	/* without the maps */
 
 	/* of a run */
-	Channel    *builds[RHH_MAX_JOINS];	/* the queries of the build sides */
+	Channel    *builds[RHH_MAX_JOINS];	/* the queries of the build sides, or NULL */
 } JoinInput;
 
 extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
@@ -93,6 +93,7 @@ typedef struct JoinReader
 
 extern bool gpurhh_join_open(JoinInput *input, ChannelArea *area,
 							 MemoryContext context, const char **why);
+extern void gpurhh_join_close(JoinInput *input);
 extern void gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 							   MemoryContext context);
 extern uint32 gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes);
