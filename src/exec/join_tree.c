@@ -519,12 +519,6 @@ gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	return input;
 }
 
-/*
- * Tables of at least so many pages are read by all participants of a parallel plan
- * together.  It is as many as core reads with a worker (min_parallel_table_scan_size).
- */
-#define SHARED_PAGES	1024
-
 /* The table that is build side j, if it is worth being read so; else NULL. */
 Relation
 gpurhh_join_shared_table(const JoinInput *input, int j)
@@ -532,7 +526,7 @@ gpurhh_join_shared_table(const JoinInput *input, int j)
 	const JoinSide *build = &input->joins[j].build;
 	Relation	table = build->pages ? gpurhh_page_feed_relation(build->pages) : NULL;
 
-	return table != NULL && RelationGetNumberOfBlocks(table) >= SHARED_PAGES ? table : NULL;
+	return table != NULL && RelationGetNumberOfBlocks(table) >= GPURHH_SHARED_BUILD_PAGES ? table : NULL;
 }
 
 /* How many columns of all sides need a dictionary. */

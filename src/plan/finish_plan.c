@@ -192,8 +192,8 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	/* planning may call functions that plan queries of their own */
 	List	   *outer_columns = child_columns;
 	List	   *outer_keys = key_columns;
-	GpuRefusalCollector *outer_collector = gpurhh_begin_collecting();
 	GpuPipelines *outer_pipelines = gpurhh_begin_pipelines();
+	GpuRefusalCollector *outer_collector = gpurhh_begin_collecting();
 	PlannedStmt *result;
 
 	child_columns = NIL;

@@ -119,7 +119,10 @@ hash_pointer(const void *pointer)
 struct GpuPipelines
 {
 	PlannerGlobal *glob;		/* of that call; NULL: nothing is remembered yet */
-	remembered_hash *relations;
+	PlannerInfo *root;			/* the query level that was looked at last, */
+	GpuPipeline **scans;		/* and its base relations, by their relids; NULL: that
+								 * one was not looked at */
+	remembered_hash *relations; /* join relations */
 	clauses_hash *clauses;
 };
 
@@ -159,6 +162,7 @@ pipelines_of(PlannerInfo *root)
 	if (current->glob != root->glob)
 	{
 		current->glob = root->glob;
+		current->root = NULL;
 		current->relations = remembered_create(root->planner_cxt, 32, NULL);
 		current->clauses = clauses_create(root->planner_cxt, 32, NULL);
 	}
@@ -173,7 +177,16 @@ lookup(PlannerInfo *root, RelOptInfo *rel)
 	return entry ? entry->pipeline : NULL;
 }
 
-/* The relation's pipeline; a new one has no way yet. */
+static GpuPipeline *
+make_pipeline(RelOptInfo *rel)
+{
+	GpuPipeline *pipeline = palloc0(sizeof(GpuPipeline));
+
+	pipeline->rel = rel;
+	return pipeline;
+}
+
+/* The join relation's pipeline; a new one has no way yet. */
 static GpuPipeline *
 lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 {
@@ -182,10 +195,7 @@ lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 												  &found);
 
 	if (!found)
-	{
-		entry->pipeline = palloc0(sizeof(GpuPipeline));
-		entry->pipeline->rel = rel;
-	}
+		entry->pipeline = make_pipeline(rel);
 	return entry->pipeline;
 }
 
@@ -248,9 +258,9 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	return way;
 }
 
-/* Remembers how a base relation can be a probe side, if it can. */
+/* Finds out how a base relation's pages can be read, if they can. */
 static void
-remember_scan(PlannerInfo *root, GpuPipeline *pipeline)
+find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 {
 	RelOptInfo *rel = pipeline->rel;
 	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
@@ -275,18 +285,30 @@ remember_scan(PlannerInfo *root, GpuPipeline *pipeline)
 										  find_full_scan(root, rel->partial_pathlist));
 }
 
+/* The pipeline of a base relation, which may have no way. */
+static GpuPipeline *
+scan_of(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipelines *pipelines = pipelines_of(root);
+
+	if (pipelines->root != root)
+	{
+		pipelines->root = root;
+		pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
+	}
+	if (pipelines->scans[rel->relid] == NULL)
+	{
+		pipelines->scans[rel->relid] = make_pipeline(rel);
+		find_scans(root, pipelines->scans[rel->relid]);
+	}
+	return pipelines->scans[rel->relid];
+}
+
 /* The pipeline whose rows are a relation's; NULL: there is none. */
 static GpuPipeline *
 find_outer(PlannerInfo *root, RelOptInfo *rel)
 {
-	GpuPipeline *pipeline = lookup(root, rel);
-
-	if (pipeline == NULL && rel->reloptkind == RELOPT_BASEREL)
-	{
-		pipeline = lookup_or_make(root, rel);
-		remember_scan(root, pipeline);
-	}
-	return pipeline;
+	return rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) : lookup(root, rel);
 }
 
 /* ---------- what a device can join by ---------- */
@@ -409,6 +431,33 @@ has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *o
 /* ---------- joins ---------- */
 
 /*
+ * What it costs to feed a build side and to put it into its map.  In a parallel plan all
+ * participants read a large table together; all else is asked for its rows by one.
+ */
+static Cost
+build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
+{
+	Cost		cost;
+
+	if (innerrel->reloptkind == RELOPT_BASEREL)
+	{
+		GpuPipeline *scan = scan_of(root, innerrel);
+
+		if (scan->serial != NULL && scan->serial->scan == inner)
+		{
+			cost = scan->serial->cost;
+			if (n_workers > 0 && inner->pathtype == T_SeqScan &&
+				innerrel->pages >= GPURHH_SHARED_BUILD_PAGES)
+				cost /= gpurhh_parallel_divisor(n_workers);
+			return cost + gpurhh_build_cost(inner->rows);
+		}
+	}
+	/* what makes the rows is core's, and may have joins in it */
+	return inner->total_cost + gpurhh_joins_undercharge(inner) +
+		gpurhh_feed_rows_cost(inner->rows) + gpurhh_build_cost(inner->rows);
+}
+
+/*
  * If joining inner to the rows that come the way outer is possible and cheaper than
  * *known, *known becomes that.
  */
@@ -427,11 +476,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	cost = outer->cost + inner->total_cost +
-		gpurhh_device_join_cost(inner->rows, probe_rows);
-	/* the build side is core's to make, and may have joins in it */
+	cost = outer->cost + gpurhh_probe_cost(inner->rows, probe_rows);
 	if (*known == NULL || cost < (*known)->cost)
-		cost += gpurhh_joins_undercharge(inner);
+		cost += build_cost(root, innerrel, inner, outer->n_workers);
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist))

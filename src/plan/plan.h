@@ -140,6 +140,13 @@ extern void gpurhh_init_agg_path(void);
 
 /* ---------- join_path.c ---------- */
 
+/*
+ * A table that is a build side, with at least so many pages, is read by all participants
+ * of a parallel plan together.  It is as many as core reads with a worker
+ * (min_parallel_table_scan_size).
+ */
+#define GPURHH_SHARED_BUILD_PAGES	1024
+
 extern void gpurhh_init_join_path(void);
 
 /* ---------- refusals.c ---------- */

@@ -188,7 +188,9 @@ extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
 #define GPURHH_BUILD_RATIO	4
 
 extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
-extern Cost gpurhh_device_join_cost(double build_rows, double probe_rows);
+extern Cost gpurhh_feed_rows_cost(double rows);
+extern Cost gpurhh_build_cost(double build_rows);
+extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
 extern Cost gpurhh_joins_undercharge(const Path *path);
 
 /* ---------- join_path.c ---------- */
