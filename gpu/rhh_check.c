@@ -173,6 +173,9 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 			bytes[n++] = build->column_bytes[c];
 		}
 	}
+	if (joins->program != NULL &&
+		!rhh_program_check(joins->program, map->spec->n_columns, map->spec->column_bytes, &why))
+		return invalid(err, "%s", why);
 	for (uint32_t c = 0; c < map->spec->n_columns; c++)
 	{
 		if (joins->column[c] == RHH_COMPUTED && joins->program != NULL)
@@ -193,9 +196,6 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 	}
 	if (joins->program == NULL)
 		return RHH_OK;
-	if (!rhh_program_check(joins->program, map->spec->n_columns, map->spec->column_bytes,
-						   &why))
-		return invalid(err, "%s", why);
 	for (uint32_t r = 0; r < joins->program->n_results; r++)
 		if (joins->column[joins->program->results[r].column] != RHH_COMPUTED)
 			return invalid(err, "column %u is computed, and a column of a side",

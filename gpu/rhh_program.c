@@ -226,9 +226,6 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 
 		if (c >= n_columns || column_bytes[c] > 8 || written[c])
 			*why = "a result of a program is no column, or is one twice";
-		else if (program->results[r].op >= program->n_ops ||
-				 rhh_op_is_wide(program->ops[program->results[r].op].code))
-			*why = "a result of a program is not a number of 64 bits";
 		written[c] = true;
 	}
 	for (uint32_t i = 0; *why == NULL && i < program->n_ops; i++)
@@ -258,6 +255,14 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 			*why = "an operand of a program is no result before it, or of another width";
 		else if (is.b == '_' && op->b >= i)
 			*why = "an operation of a program has a second operand that it does not take";
+	}
+	/* now that all operations are known ones */
+	for (uint32_t r = 0; *why == NULL && r < program->n_results; r++)
+	{
+		const uint8_t op = program->results[r].op;
+
+		if (op >= program->n_ops || rhh_op_is_wide(program->ops[op].code))
+			*why = "a result of a program is not a number of 64 bits";
 	}
 	return *why == NULL;
 }

@@ -335,7 +335,7 @@ RHH_DO(NEG_DECIMAL, int64_t, int64_t, int64_t)
 {
 	(void) b;
 	*r = (int64_t) (0 - (uint64_t) a);
-	return a == RHH_DECIMAL_NAN || a == INT64_MIN;
+	return a == INT64_MIN || rhh_is_nan_decimal(a, 0, *r);
 }
 
 RHH_DO(RESCALE_DECIMAL, int64_t, int64_t, int64_t)
@@ -391,7 +391,7 @@ RHH_DO(NEG_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)
 {
 	(void) b;
 	*r = (rhh_int128) (0 - (rhh_uint128) a);
-	return a == RHH_DECIMAL128_NAN || (a < 0 && *r < 0);
+	return (a < 0 && *r < 0) || rhh_is_nan_decimal128(a, 0, *r);
 }
 
 RHH_DO(RESCALE_DECIMAL128, rhh_int128, rhh_int128, rhh_int128)

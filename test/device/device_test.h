@@ -23,6 +23,7 @@
 
 #include "rhh_device.h"
 #include "rhh_keys.h"
+#include "rhh_program.h"
 #include "rhh_states.h"
 
 #define LENGTH_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -207,10 +208,28 @@ typedef struct joined
 	const data *builds[RHH_MAX_JOINS];	/* rows of the build sides */
 	const uint8_t *missing[RHH_MAX_JOINS];	/* a byte a row: the build side has
 											 * refused it */
+	uint64_t	float_states;	/* bit s: the argument of state s is a computed float,
+								 * of which NaN is any NaN */
 } joined;
 
-/* Aggregates the output; the numbers of rows that come out of the joins go to rows[]. */
-extern void join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows);
+/*
+ * Aggregates the output; the numbers of rows that come out of the joins go to rows[].
+ * Returns for how many of the last join's a program has a bad operation; in these all
+ * columns that it computes are NULL.
+ */
+extern uint64_t join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows);
+
+/* ---------- program_reference.c: what programs compute ---------- */
+
+/* Has a program a bad operation in a row?  If not, store has it compute its columns. */
+extern bool program_is_bad(const rhh_program *program, const data *data, uint64_t row,
+						   bool store);
+
+/* Makes the columns that a program computes NULL in a row. */
+extern void program_put_nulls(const rhh_program *program, data *data, uint64_t row);
+
+/* Replaces each NaN that a RHH_ANY has of a computed float by the same one. */
+extern void program_normalize(const joined *joined, uint32_t key_words, uint64_t *group);
 
 /* ---------- run.c: running rows through tables ---------- */
 
@@ -270,7 +289,8 @@ typedef struct run
 	uint32_t	n_again;		/* slots that are to be submitted again */
 	uint64_t	n_resubmitted;
 	uint64_t	n_batches;
-	uint64_t	n_refused;
+	uint64_t	n_refused;		/* the bad rows included */
+	uint64_t	n_bad;			/* with a program */
 	bool		cancelled;
 	bool		finishing;
 	bool		finished;
@@ -386,7 +406,12 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_close) \
 	CASE(join_memory_returned) \
 	CASE(join_invalid) \
-	CASE(join_collisions)
+	CASE(join_collisions) \
+	CASE(join_program_operations) \
+	CASE(join_program_bad) \
+	CASE(join_program_refused) \
+	CASE(join_program_largest) \
+	CASE(join_program_invalid)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

@@ -2,21 +2,17 @@
  * join.c
  *		Maps that keep rows, and tables whose rows are the output of joins with them.
  *
- * A plan describes a case: the probe side, up to eight build sides, and the table that
- * gets the output.  check_plan() fills the build sides, lets the device join and group,
- * and compares the groups with those of the reference (join_reference.c).
+ * A plan describes a case (join_plan.h).  check_plan() fills the build sides, lets the
+ * device join and group, and compares the groups with those of the reference
+ * (join_reference.c).
  *
  * Rows that a build side has refused are not in it, for the reference either.  Rows of
  * the output that the device has refused were aggregated by the run, so a row that comes
  * out twice, or not at all, is seen in the groups' counts and sums.
  */
-#include "device_test.h"
+#include "join_plan.h"
 
 /* ---------- what a case describes ---------- */
-
-/* Of def.param: values of GEN_CUSTOM columns. */
-#define UNIQUE 0x100			/* keys are the rows' numbers, a digit in each column */
-#define HOT(n) (n)				/* of 256 rows so many have the first value in all */
 
 static bool
 is_key(const rhh_map_spec *spec, uint32_t c)
@@ -35,7 +31,7 @@ put_key(data *data, uint32_t c, uint64_t row, uint64_t x)
 }
 
 /* Columns with GEN_CUSTOM have one of gen.n values. */
-static void
+void
 custom_keys(data *data, uint64_t row, rng *r, uint64_t param)
 {
 	bool		hot = below(r, 256) < (param & 0xff);
@@ -57,24 +53,7 @@ custom_keys(data *data, uint64_t row, rng *r, uint64_t param)
 	}
 }
 
-#define MAX_BUILDS RHH_MAX_JOINS
-
-/*
- * Sides, joins, and the table that gets the output.  Columns are added in the order in
- * which the interface numbers them: those of the probe side, then for each join those of
- * its build side.
- */
-typedef struct plan
-{
-	def			probe;
-	def			builds[MAX_BUILDS];
-	uint64_t	build_rows[MAX_BUILDS];
-	def			table;
-	rhh_join_spec spec;
-	bool		may_fail;		/* a build side may be finished with RHH_NO_MEMORY */
-} plan;
-
-static void
+void
 plan_init(plan *p)
 {
 	memset(p, 0, sizeof(*p));
@@ -84,7 +63,7 @@ plan_init(plan *p)
 }
 
 /* A column of the probe side; returns its number. */
-static uint16_t
+uint16_t
 probe_column(plan *p, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_of_256)
 {
 	uint32_t	c = (uint32_t) def_column(&p->probe, bytes, kind, n, nulls_of_256);
@@ -95,7 +74,7 @@ probe_column(plan *p, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_
 }
 
 /* A join whose build side has so many rows; its columns follow. */
-static def *
+def *
 plan_join(plan *p, rhh_join_kind kind, uint64_t n_rows, uint64_t param)
 {
 	uint32_t	j = p->spec.n_joins++;
@@ -123,7 +102,7 @@ next_column(const plan *p)
 }
 
 /* A key column of the last join, compared with that column; returns its number. */
-static uint16_t
+uint16_t
 join_key(plan *p, uint16_t with, uint32_t bytes, uint64_t n, uint32_t nulls_of_256)
 {
 	uint16_t	c = next_column(p);
@@ -135,7 +114,7 @@ join_key(plan *p, uint16_t with, uint32_t bytes, uint64_t n, uint32_t nulls_of_2
 }
 
 /* Another column of the last join's build side. */
-static uint16_t
+uint16_t
 join_column(plan *p, uint32_t bytes, gen_kind kind, uint64_t n, uint32_t nulls_of_256)
 {
 	uint16_t	c = next_column(p);
@@ -161,7 +140,7 @@ bytes_of(const plan *p, uint16_t column)
 }
 
 /* A column of the table, of the output's; returns its number. */
-static int
+int
 table_column(plan *p, uint16_t column)
 {
 	int			c = def_column(&p->table, bytes_of(p, column), GEN_CUSTOM, 0, 0);
@@ -170,20 +149,20 @@ table_column(plan *p, uint16_t column)
 	return c;
 }
 
-static void
+void
 table_key(plan *p, uint16_t column)
 {
 	p->table.spec.key_column[p->table.spec.n_keys++] = (uint8_t) table_column(p, column);
 }
 
-static void
+void
 table_state(plan *p, rhh_state_op op, uint16_t column)
 {
 	def_state(&p->table, op, table_column(p, column), -1);
 }
 
 /* count(*), and the sum and the number of values of a column. */
-static void
+void
 table_states(plan *p, uint16_t column)
 {
 	int			c = table_column(p, column);
@@ -194,15 +173,6 @@ table_states(plan *p, uint16_t column)
 }
 
 /* ---------- running a plan ---------- */
-
-/* Build sides that are finished, and what their runs need. */
-typedef struct sides
-{
-	run			runs[MAX_BUILDS];
-	data	   *data[MAX_BUILDS];
-	uint32_t	n;
-	joined		joined;
-} sides;
 
 /* Maps that were finished with RHH_NO_MEMORY cannot be probed. */
 static void
@@ -226,12 +196,15 @@ check_not_probed(context *ctx, const char *where, const sides *sides)
  * Fills the build sides; the caller ends them whatever this returns.  False: there is a
  * fault, or a side could not be finished, as the plan allows.
  */
-static bool
+bool
 sides_start(context *ctx, const char *where, sides *sides, const plan *p)
 {
 	memset(sides, 0, sizeof(*sides));
 	sides->joined.d = &p->table;
 	sides->joined.spec = p->spec;
+	if (p->program.n_ops > 0)
+		sides->joined.spec.program = &p->program;
+	sides->joined.float_states = p->float_states;
 	for (uint32_t j = 0; j < p->spec.n_joins && ctx->why[0] == '\0'; j++)
 	{
 		run_options options = default_options;
@@ -260,7 +233,7 @@ sides_start(context *ctx, const char *where, sides *sides, const plan *p)
 	return true;
 }
 
-static void
+void
 sides_end(sides *sides)
 {
 	for (uint32_t j = 0; j < sides->n; j++)
@@ -271,7 +244,7 @@ sides_end(sides *sides)
 }
 
 /* Joins and groups n_rows of the probe side. */
-static void
+void
 check_plan(context *ctx, const char *where, const plan *p, uint64_t n_rows,
 		   const run_options *options, rhh_map_stats *stats)
 {
@@ -1185,7 +1158,7 @@ case_join_memory_returned(context *ctx)
 
 /* ---------- calls that are wrong ---------- */
 
-static void
+void
 expect_error(context *ctx, const char *what, rhh_status got, rhh_status status,
 			 const rhh_error *err, const char *message)
 {

@@ -25,6 +25,7 @@ typedef struct reference
 	map		   *groups;
 	data	   *output;			/* one row */
 	uint64_t   *n_rows;			/* that came out of each join */
+	uint64_t	n_bad;			/* for the program */
 } reference;
 
 /* Where column c of the joins' columns is: the side, and the column there. */
@@ -101,13 +102,21 @@ static void
 aggregate_output(reference *ref)
 {
 	const joined *joined = ref->joined;
+	const rhh_program *program = joined->spec.program;
 
 	for (uint32_t c = 0; c < joined->d->spec.n_columns; c++)
 	{
 		uint64_t	v[2] = {0, 0};
 
+		if (program != NULL && joined->spec.column[c] == RHH_COMPUTED)
+			continue;
 		ref->output->nulls[c][0] = !joined_value(ref, joined->spec.column[c], v);
 		put_value(ref->output, c, 0, v[0], v[1]);
+	}
+	if (program != NULL && program_is_bad(program, ref->output, 0, true))
+	{
+		program_put_nulls(program, ref->output, 0);
+		ref->n_bad++;
 	}
 	map_row(ref->groups, ref->output, 0);
 }
@@ -177,7 +186,7 @@ join_rows(reference *ref, uint32_t j)
 		joined_row(ref, j);
 }
 
-void
+uint64_t
 join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows)
 {
 	reference	ref = {.joined = joined, .groups = m, .n_rows = rows};
@@ -208,4 +217,5 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows)
 		free(output.values[c]);
 		free(output.nulls[c]);
 	}
+	return ref.n_bad;
 }
