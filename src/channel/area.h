@@ -136,8 +136,7 @@ typedef struct ChannelQuery
 	uint64		n_done;			/* batches that are not outstanding any more */
 	bool		sleeps;			/* the plan that gives its rows may sleep, and then
 								 * nobody takes the batches that are returned */
-	bool		at_limit;		/* a participant waits because n_outstanding is as
-								 * high as it may be */
+	bool		at_limit;		/* a participant waits until n_outstanding is lower */
 	bool		at_share;		/* a participant waits because the session keeps as
 								 * many blocks as it may keep */
 	int			finisher_pid;	/* the participant that takes returned batches

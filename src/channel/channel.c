@@ -39,9 +39,11 @@
  *
  * A session cannot go on without a block if the device joins its rows, because no
  * one else can.  So such a query may have the last free block, if it has no other, and
- * waits as long as it takes.  What feeds it is a scan, which never sleeps, so the
+ * waits as long as it takes.  What feeds it is a scan, which does not sleep, so the
  * session's share is no limit for it, and its block comes back as soon as the device is
- * done with it.
+ * done with it.  But WHERE may have a subquery that is run for the first row that needs
+ * its result, and core may have rows to join at the end.  Before the session goes on to
+ * these, it takes its batches back (gpurhh_channel_settle()).
  *
  * Joins.  Each build side is a query of its own, whose map keeps rows.  The query that
  * probes is opened with the numbers of these.  Its map is made when all of them are
@@ -549,6 +551,8 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 		*result = CHANNEL_BLOCK;
 		return OBSTACLE_NONE;
 	}
+	/* such a query may have the last free block as soon as it has no other */
+	query->at_limit |= query->join_state == QUERY_JOINS_ON_DEVICE;
 	area->want_block[channel->index / 64] |=
 		UINT64CONST(1) << (channel->index % 64);
 	return OBSTACLE_POOL;
@@ -744,6 +748,38 @@ gpurhh_channel_give_back(Channel *channel)
 		gpurhh_block_done(area, query, channel->returned);
 	LWLockRelease(&area->lock);
 	channel->returned = -1;
+}
+
+/*
+ * To be called by a session that may sleep now, if the device joins its rows.  Waits
+ * until the batches that it has handed over leave a block to results, and are not more
+ * than the session may keep.  Returns false if a batch has come back first; the caller
+ * takes it and calls again.
+ */
+bool
+gpurhh_channel_settle(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		returned;
+	bool		settled;
+
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		returned = query->returned.head >= 0 && may_finish(channel);
+		settled = query->n_outstanding == 0 ||
+			(area->n_free > 0 &&
+			 (!area->shared ||
+			  gpurhh_session_keeps(area, query) <= gpurhh_session_share(area, query)));
+		query->at_limit |= !settled;
+		LWLockRelease(&area->lock);
+		if (settled || returned)
+			break;
+		wait_for_news(channel, 100);
+	}
+	ConditionVariableCancelSleep();
+	return settled;
 }
 
 /*

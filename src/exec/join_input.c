@@ -254,6 +254,14 @@ next_block(SideReader *reader)
 	return reader->own_block;
 }
 
+/* The session may sleep from here on: sees to it that others can go on meanwhile. */
+static void
+settle(AggStage *stage)
+{
+	while (!gpurhh_channel_settle(stage->channel))
+		gpurhh_stage_take_returned(stage);
+}
+
 /* Gives the batch to the service. */
 static void
 hand_over(SideReader *reader)
@@ -291,7 +299,11 @@ hand_over(SideReader *reader)
 	node->counts->bytes_fed += batch.used_bytes;
 	node->counts->batches++;
 	if (reader->probes)
+	{
 		node->counts->rows_fed += n_rows;
+		if (node->copies)
+			settle(node->stage);
+	}
 	else
 		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
 }
@@ -453,6 +465,8 @@ gpurhh_join_read(JoinReader *reader)
 	on_device = gpurhh_channel_wait_joins(reader->stage->channel, reader->why);
 	if (on_device)
 		read_probe(reader);
+	if (reader->left_over != NULL)
+		settle(reader->stage);
 	if (!on_device || reader->left_over != NULL)
 		rewind_builds(input);
 	return on_device;
