@@ -164,6 +164,15 @@ SELECT joined('SELECT d.g, count(*) FILTER (WHERE f.v > 0), count(*) FILTER (WHE
 SELECT joined('SELECT f.b, count(*) FILTER (WHERE d.x > 100), sum(coalesce(d.x, -1)) FROM f LEFT JOIN d ON f.k = d.k GROUP BY f.b');
 SELECT joined('SELECT d.g + 1, f.b % 3, count(*) FROM f JOIN d ON f.k = d.k GROUP BY 1, 2');
 SELECT joined('SELECT d.g, count(d.g + f.b) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT joined('SELECT d.g, sum(f.v * d.x), avg(f.w - d.i8), min(f.v + d.x), max(-f.v - d.x), sum(f.b * d.i2 / 3), sum(f.v % d.k) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT joined('SELECT d.g, sum(f.n * d.n), sum(f.n + d.n * 3), avg(f.n * (1 - d.n) * (1 + f.n)), max(f.n - d.n), sum(f.i8 * d.n) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT joined('SELECT d.g, sum(f.f8 * d.f8), sum(f.f4 - d.f8), sum(f.f4 + d.f4), sum(f.v * d.f8) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT joined('SELECT f.b, sum(f.v - d.x), count(f.v - d.x), sum(f.v + NULL::int + d.x) FROM f LEFT JOIN d ON f.k = d.k GROUP BY f.b');
+SELECT joined('SELECT d2.name, sum(f.v * d.x + d2.g) FROM f JOIN d ON f.k = d.k JOIN d2 ON d.next = d2.id GROUP BY d2.name');
+SELECT joined('SELECT f.id, sum(f.v * d.x) FROM f JOIN d ON f.k = d.k GROUP BY f.id', 'gpurhh.device_memory=1MB,gpurhh.max_probe_buckets=1');
+-- what the device cannot compute is core's
+SELECT either('SELECT d.g, sum(100 / (f.k - d.k)) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT either('SELECT d.g, sum(2000000 * f.v * d.x) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
 SELECT joined('SELECT f.tableoid::regclass, count(*) FROM f JOIN d ON f.k = d.k GROUP BY 1');
 -- an error that core raises for rows that are joined, and for no others
 SELECT either('SELECT d.g, sum(100 / (f.k - 40)) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
@@ -261,5 +270,5 @@ SELECT joined('SELECT x.v % 3, count(*) FROM part x JOIN part y ON x.id = y.id G
 
 -- why not, where that decides
 SET gpurhh.row_cost = 1000;
-SELECT regexp_replace(reason, '\d+', 'N', 'g') FROM gpurhh_refusals('SELECT d.g, sum(f.v + d.x) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT regexp_replace(reason, '\d+', 'N', 'g') FROM gpurhh_refusals('SELECT d.g, sum(coalesce(f.v, d.x)) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
 SELECT regexp_replace(reason, '\d+', 'N', 'g') FROM gpurhh_refusals('SELECT d.g, sum(f.v) FROM f JOIN d ON f.k = d.k GROUP BY d.g');

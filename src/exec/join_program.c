@@ -124,7 +124,7 @@ leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 {
 	const GpuEncodingInfo *info = &gpurhh_encodings[leaf->how.encoding];
 	int64		value = rhh_program_load(batch->base + batch->values_offset[leaf->column],
-									   info->bytes, row);
+										 info->bytes, row);
 
 	switch (info->vector)
 	{
