@@ -76,8 +76,10 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 		return invalid(err, "a map cannot have %u columns", (unsigned) spec->n_columns);
 	if (spec->n_keys < 1 || spec->n_keys > RHH_MAX_KEYS)
 		return invalid(err, "a map cannot have %u keys", (unsigned) spec->n_keys);
-	if ((spec->flags & RHH_KEEP_ROWS) != 0 && spec->n_states > 0)
-		return invalid(err, "a map that keeps rows has no states");
+	if ((spec->flags & (RHH_KEEP_ROWS | RHH_RETURN_ROWS)) != 0 && spec->n_states > 0)
+		return invalid(err, "a map that keeps or returns rows has no states");
+	if ((spec->flags & RHH_KEEP_ROWS) != 0 && (spec->flags & RHH_RETURN_ROWS) != 0)
+		return invalid(err, "a map cannot keep rows and return them");
 	if (spec->n_states > RHH_MAX_STATES)
 		return invalid(err, "a map cannot have %u states", (unsigned) spec->n_states);
 	for (uint32_t c = 0; c < spec->n_columns; c++)
@@ -103,14 +105,16 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 	return RHH_OK;
 }
 
-/* Can the map be given rows? */
+/* Can the map be given rows?  joined: those of a batch. */
 static rhh_status
-check_takes_rows(const rhh_map_state *map, rhh_error *err)
+check_takes_rows(const rhh_map_state *map, bool joined, rhh_error *err)
 {
 	if (map->cancelled)
 		return cancelled(err);
 	if (map->finishing)
 		return invalid(err, "a map that is being finished takes no rows");
+	if ((map->spec->flags & RHH_RETURN_ROWS) != 0 && !joined)
+		return invalid(err, "a map that returns rows takes those of joins only");
 	return RHH_OK;
 }
 
@@ -123,7 +127,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 	uint32_t	n = 0;
 	const char *why;
 
-	if (check_takes_rows(map, err) != RHH_OK)
+	if (check_takes_rows(map, true, err) != RHH_OK)
 		return err->status;
 	if (map->fed || map->joins != NULL)
 		return invalid(err, "joins come before the first rows, and once");
@@ -212,7 +216,7 @@ rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *er
 	const uint8_t *column_bytes = joins != NULL ? joins->column_bytes : spec->column_bytes;
 	uint64_t	bitmap_bytes = ((uint64_t) batch->n_rows + 7) / 8;
 
-	if (check_takes_rows(map, err) != RHH_OK)
+	if (check_takes_rows(map, joins != NULL, err) != RHH_OK)
 		return err->status;
 	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows)
 		return invalid(err, "a batch cannot have %u rows", (unsigned) batch->n_rows);
@@ -296,7 +300,7 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 	uint64_t	n_groups;
 
 	feed->n_groups = 0;
-	if (check_takes_rows(map, err) != RHH_OK)
+	if (check_takes_rows(map, false, err) != RHH_OK)
 		return err->status;
 	if (source->cancelled)
 		return cancelled(err);

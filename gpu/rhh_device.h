@@ -54,7 +54,9 @@
  * refused.  It has not changed any state by then; its bit is set in the batch's bitmap
  * of refused rows, and the caller groups it elsewhere.  Other rows with the same
  * key may be in the map, so the caller combines both in the end.  Of a join's batch it
- * is rows of the output that are refused; they come back as columns (rhh_batch).
+ * is rows of the output that are refused; they come back as columns (rhh_batch).  So a
+ * map of which the spec says RHH_RETURN_ROWS, which refuses all of them, is how a caller
+ * gets the output itself.  It needs joins, and its keys mean nothing.
  *
  * Errors.  No function throws or longjmps.  A function that can fail returns an
  * rhh_status, and if that is not RHH_OK it has put the same status and a message into
@@ -223,6 +225,8 @@ typedef struct rhh_state_spec
 
 #define RHH_WANT_PROBE_STATS	0x1 /* fill in probe_... of the statistics */
 #define RHH_KEEP_ROWS			0x2 /* the build side of a join: n_states is 0 */
+#define RHH_RETURN_ROWS			0x4 /* rows of the joins' output are what is asked
+									 * for: all are refused; n_states is 0 */
 
 /* What a map is to compute, and what it may take for that. */
 
@@ -243,7 +247,8 @@ typedef struct rhh_map_spec
 	float		load_factor;	/* the map grows beyond it; 0.5 to 0.95 */
 	uint32_t	max_batch_rows; /* no batch will have more rows */
 	uint32_t	max_batch_bytes;	/* nor more bytes, if it is in host memory */
-	uint32_t	flags;			/* RHH_WANT_PROBE_STATS, RHH_KEEP_ROWS */
+	uint32_t	flags;			/* RHH_WANT_PROBE_STATS, RHH_KEEP_ROWS,
+								 * RHH_RETURN_ROWS */
 	uint64_t	hash_seed;		/* chooses the hash function.  Random where
 								 * somebody could choose keys that collide; 0: a
 								 * fixed function */
@@ -322,7 +327,8 @@ typedef struct rhh_position
  * A batch for a map with joins has the columns of rhh_join_spec.  Instead of a bitmap it
  * has room for refused rows of the output at refused_offset: the columns of the map for
  * up to refused_rows rows, laid out as rhh_output_values() and rhh_output_nulls() say.
- * The device stops after a piece of output of which rows were refused; then the event
+ * The device stops after a piece of output of which rows were refused, or after some pieces
+ * if the map returns all rows; then the event
  * has n_refused > 0, and the rows are there, all columns of them.  If the event also
  * says more, the caller submits the same batch again, with from set to the event's next,
  * once it has taken the rows; columns and bitmaps must be as they were.  Every row of

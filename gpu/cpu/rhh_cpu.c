@@ -90,7 +90,7 @@ typedef struct command
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
 	rhh_cpu_refused refused;
 	rhh_cpu_join_state *join;	/* a batch to be joined */
-	bool		handed_back;	/* what was refused of its output */
+	bool		handed_back;	/* what was refused of its output, or all of it */
 	bool		no_memory;		/* finish: there was none */
 	rhh_result *result;
 	bool		merge;			/* extract: what found no room in a partition */
@@ -392,6 +392,40 @@ run_keep(command *cmd, worker *self)
 							 &map->cancelled);
 }
 
+static bool
+make_piece(command *cmd, worker *self, uint32_t most)
+{
+	rhh_map    *map = cmd->map;
+
+	return rhh_cpu_join_piece(map->joins, cmd->join, &map->layout.spec, &cmd->batch, most,
+							  cmd->lists, &self->scratch, &map->cancelled);
+}
+
+/*
+ * Returns the next rows of a join's output, as many as there is room for; after those that
+ * a program has handed back there is none.  False: the map was cancelled, and rows are
+ * missing.
+ */
+static bool
+run_return(command *cmd, worker *self)
+{
+	rhh_map    *map = cmd->map;
+	const uint32_t room = cmd->batch.refused_rows;
+	uint32_t	n = 0;
+
+	do
+	{
+		if (!make_piece(cmd, self, room - n))
+			return false;
+		rhh_cpu_join_return(map->joins, &map->layout.spec, &cmd->lists->piece,
+							n + cmd->join->n_bad, &cmd->batch);
+		n += cmd->lists->piece.n_rows;
+	} while (!cmd->join->at_end && n < room && !map->joins->has_program);
+	atomic_store_explicit(&cmd->refused.n, n, memory_order_relaxed);
+	cmd->handed_back = n > 0;
+	return true;
+}
+
 /*
  * Makes the next piece of a join's output, or hands the refused rows of the last one back.
  * False: the map was cancelled, and rows are missing.
@@ -409,8 +443,7 @@ run_join(command *cmd, worker *self)
 		cmd->handed_back = true;
 		return true;
 	}
-	if (!rhh_cpu_join_piece(map->joins, cmd->join, &map->layout.spec, &cmd->batch,
-							cmd->lists, &self->scratch, &map->cancelled))
+	if (!make_piece(cmd, self, cmd->batch.refused_rows))
 		return false;
 	cmd->refused.bitmap = cmd->lists->refused;
 	cmd->refused.bytes = (piece->n_rows + 7) / 8;
@@ -441,6 +474,8 @@ run_scan(command *cmd, worker *self)
 		refuse_rows(cmd, &part->refused_rows);
 		return true;
 	}
+	if ((map->layout.spec.flags & RHH_RETURN_ROWS) != 0)
+		return run_return(cmd, self);
 	if (map->joins != NULL)
 	{
 		if (!run_join(cmd, self))
@@ -1422,7 +1457,7 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 	}
 	if (map->joins != NULL)
 	{
-		stats->refused_rows += read_count(&map->joins->bad_rows);
+		stats->refused_rows += read_count(&map->joins->returned_rows);
 		stats->probe_rows = read_count(&map->joins->probe_rows);
 		for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
 			stats->joined_rows[j] = read_count(&map->joins->joined_rows[j]);

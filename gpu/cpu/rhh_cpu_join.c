@@ -755,8 +755,7 @@ run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec 
 	memset(room, 0, (batch->refused_rows + 7) / 8);
 	if (state->n_bad == 0)
 		return;
-	atomic_fetch_add_explicit(&joins->bad_rows, state->n_bad,
-							  memory_order_relaxed);
+	atomic_fetch_add_explicit(&joins->returned_rows, state->n_bad, memory_order_relaxed);
 	rhh_cpu_join_hand_back(map, piece, bad, 0, batch);
 	for (uint32_t i = 0; i < state->n_bad; i++)
 		room[i / 8] |= (uint8_t) (1 << i % 8);
@@ -764,18 +763,55 @@ run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec 
 	piece->n_rows -= state->n_bad;
 }
 
+/* Copies all rows of a piece to that room, behind the first n. */
+void
+rhh_cpu_join_return(rhh_cpu_joins *joins, const rhh_map_spec *map, const rhh_batch *piece,
+					uint32_t n, const rhh_batch *batch)
+{
+	uint8_t    *room = batch->base + batch->refused_offset;
+
+	for (uint32_t c = 0; c < map->n_columns; c++)
+	{
+		const uint8_t *nulls = rhh_cpu_nulls(piece, c);
+		uint8_t    *to_nulls = room + rhh_output_nulls(map, batch->refused_rows, c);
+		const size_t bytes = map->column_bytes[c];
+
+		memcpy(room + rhh_output_values(map, batch->refused_rows, c) + n * bytes,
+			   rhh_cpu_values(piece, c), piece->n_rows * bytes);
+		for (uint32_t i = 0; i < piece->n_rows; i++)
+		{
+			const uint32_t at = n + i;
+			const uint8_t bit = (uint8_t) (1 << at % 8);
+
+			if (at % 8 == 0 && nulls == NULL && piece->n_rows - i >= 8)
+			{
+				const uint32_t n_bytes = (piece->n_rows - i) / 8;
+
+				memset(to_nulls + at / 8, 0, n_bytes);
+				i += n_bytes * 8 - 1;
+			}
+			else if (nulls != NULL && rhh_cpu_bit(nulls, i))
+				to_nulls[at / 8] |= bit;
+			else
+				to_nulls[at / 8] &= (uint8_t) ~bit;
+		}
+	}
+	atomic_fetch_add_explicit(&joins->returned_rows, piece->n_rows, memory_order_relaxed);
+}
+
 /*
- * Makes the next piece of a batch's output, at most as many rows as the batch has room for
- * if all are refused.  It may be empty if few of very many rows come out.  state->at_end
- * says whether that is all.  False: the map was cancelled.
+ * Makes the next piece of a batch's output, of at most so many rows.  It may be empty if
+ * few of very many rows come out.  state->at_end says whether that is all.  False: the map
+ * was cancelled.
  */
 bool
 rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
-				   const rhh_map_spec *map, const rhh_batch *batch, rhh_cpu_lists *lists,
-				   rhh_cpu_scratch *scratch, const atomic_bool *cancelled)
+				   const rhh_map_spec *map, const rhh_batch *batch, uint32_t most,
+				   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
+				   const atomic_bool *cancelled)
 {
 	const uint32_t n_joins = joins->spec.n_joins;
-	const uint32_t room = min_u32(joins->piece_rows, batch->refused_rows);
+	const uint32_t room = min_u32(joins->piece_rows, most);
 	rhh_batch  *piece = &lists->piece;
 	bool		any_null[RHH_MAX_COLUMNS] = {false};
 	uint64_t	n_out[RHH_MAX_JOINS] = {0};

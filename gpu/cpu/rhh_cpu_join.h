@@ -251,7 +251,8 @@ typedef struct rhh_cpu_joins
 	uint32_t	values_offset[RHH_MAX_COLUMNS]; /* in a piece of so many */
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 	_Atomic uint64_t probe_rows;
-	_Atomic uint64_t bad_rows;	/* of the output, for the program */
+	_Atomic uint64_t returned_rows; /* of the output, that no table was asked to take: the
+									 * program's bad ones, or all */
 	_Atomic uint64_t joined_rows[RHH_MAX_JOINS];
 
 	uint8_t    *states;			/* of all batches in flight */
@@ -299,8 +300,11 @@ extern void rhh_cpu_joins_free(rhh_cpu_joins *joins);
 extern void rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 							   const rhh_batch *batch);
 extern bool rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
-							   const rhh_map_spec *map, const rhh_batch *batch,
-							   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch, const atomic_bool *cancelled);
+							   const rhh_map_spec *map, const rhh_batch *batch, uint32_t most,
+							   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
+							   const atomic_bool *cancelled);
+extern void rhh_cpu_join_return(rhh_cpu_joins *joins, const rhh_map_spec *map,
+								const rhh_batch *piece, uint32_t n, const rhh_batch *batch);
 extern void rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece,
 								   const uint8_t *refused, uint32_t n,
 								   const rhh_batch *batch);

@@ -478,6 +478,8 @@ rhh_start_batch(rhh_map *t, int i)
 
 	if (t->kept != NULL)
 		return rhh_launch_keep(t, i, rhh_batch_rows(t, i));
+	if ((t->spec.flags & RHH_RETURN_ROWS) != 0)
+		return rhh_launch_batch(t, i, false);
 	if (f->method == METHOD_UNKNOWN)
 	{
 		uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;

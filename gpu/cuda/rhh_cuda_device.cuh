@@ -154,7 +154,7 @@ struct rhh_in_flight
 	uint32_t	stage;			/* the first stage that has to be done for it ... */
 	bool		counted;		/* ... of which the output has been counted */
 	uint32_t	most_rows;		/* of the piece */
-	bool		refuse_all;		/* the map cannot take its rows */
+	bool		refuse_all;		/* the map does not take its rows, or cannot */
 	bool		more;			/* for the event: at is where to go on */
 };
 

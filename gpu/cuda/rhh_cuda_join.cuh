@@ -438,7 +438,8 @@ rhh_launch_joins(rhh_map *t, int i)
 		return false;
 
 	/* The two halves of a SUM_I128 are exact for up to so many rows. */
-	f->refuse_all = t->has_i128 && t->rows_submitted + f->most_rows > (uint64_t) 1 << 31;
+	f->refuse_all = (t->spec.flags & RHH_RETURN_ROWS) != 0 ||
+		(t->has_i128 && t->rows_submitted + f->most_rows > (uint64_t) 1 << 31);
 	if (!f->refuse_all)
 		t->rows_submitted += f->most_rows;
 	return true;

@@ -398,6 +398,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_fan_out) \
 	CASE(join_batches) \
 	CASE(join_refused) \
+	CASE(join_returned) \
 	CASE(join_build_refused) \
 	CASE(join_shared) \
 	CASE(join_fed) \

@@ -653,6 +653,45 @@ case_join_batches(context *ctx)
 }
 
 /*
+ * A LEFT join that some rows match, and another one by what the first has, of n rows.  The
+ * output has 2.3 rows for each if it fans out, else 1.4.
+ */
+static void
+refused_plan(plan *p, uint64_t n, bool fan_out)
+{
+	uint16_t	key;
+	uint16_t	group;
+	uint16_t	build_group;
+	uint16_t	v;
+
+	plan_init(p);
+	key = probe_column(p, 4, GEN_CUSTOM, n / 2, 5);
+	group = probe_column(p, 4, GEN_UNIFORM, 1 << 20, 5);
+	(void) plan_join(p, RHH_JOIN_LEFT, fan_out ? n / 4 : n / 2, fan_out ? HOT(1) : UNIQUE);
+	(void) join_key(p, key, 4, n / 2, 0);
+	build_group = join_column(p, 8, GEN_CUSTOM, 3, 20);
+	/* some rows for each of the three, and NULLs for the others */
+	(void) plan_join(p, RHH_JOIN_LEFT, 7, 0);
+	(void) join_key(p, build_group, 8, 3, 0);
+	v = join_column(p, 2, GEN_EXTREME, 0, 60);
+	table_key(p, group);
+	table_key(p, build_group);
+	table_states(p, v);
+	table_state(p, RHH_COUNT, key);
+	table_state(p, RHH_COUNT, build_group);
+	p->probe.param = fan_out ? HOT(1) : 0;
+	p->table.spec.max_batch_rows = 4096;
+}
+
+/* The rows to be joined where there is room for so many of the output, 0: for a batch. */
+static uint64_t
+rows_for_room(uint32_t room)
+{
+	/* a row for each event is slow */
+	return room > 0 && room < 64 ? 6000 : enough_rows(60000);
+}
+
+/*
  * A table that refuses rows of the output, for lack of memory or of a place near enough:
  * they come back in pieces, and every row just once.
  */
@@ -665,35 +704,12 @@ case_join_refused(context *ctx)
 		for (size_t i = 0; i < LENGTH_OF(rooms); i++)
 			for (int fan_out = 0; fan_out < 2; fan_out++)
 			{
-				/* a row for each event is slow, and a row has 2.3 of the output, or 1.4 */
-				uint64_t	n = (rooms[i] > 0 && rooms[i] < 64 ? 6000 : enough_rows(60000)) *
-					(fan_out ? 2 : 1);
+				uint64_t	n = rows_for_room(rooms[i]) * (fan_out ? 2 : 1);
 				run_options options = default_options;
-				uint16_t	key;
-				uint16_t	group;
-				uint16_t	build_group;
-				uint16_t	v;
 				char		where[80];
 				plan		p;
 
-				plan_init(&p);
-				key = probe_column(&p, 4, GEN_CUSTOM, n / 2, 5);
-				group = probe_column(&p, 4, GEN_UNIFORM, 1 << 20, 5);
-				(void) plan_join(&p, RHH_JOIN_LEFT, fan_out ? n / 4 : n / 2,
-								 fan_out ? HOT(1) : UNIQUE);
-				(void) join_key(&p, key, 4, n / 2, 0);
-				build_group = join_column(&p, 8, GEN_CUSTOM, 3, 20);
-				/* some rows for each of the three, and NULLs for the others */
-				(void) plan_join(&p, RHH_JOIN_LEFT, 7, 0);
-				(void) join_key(&p, build_group, 8, 3, 0);
-				v = join_column(&p, 2, GEN_EXTREME, 0, 60);
-				table_key(&p, group);
-				table_key(&p, build_group);
-				table_states(&p, v);
-				table_state(&p, RHH_COUNT, key);
-				table_state(&p, RHH_COUNT, build_group);
-				p.probe.param = fan_out ? HOT(1) : 0;
-				p.table.spec.max_batch_rows = 4096;
+				refused_plan(&p, n, fan_out);
 				if (cap)
 				{
 					p.table.spec.max_probe_buckets = 1;
@@ -709,6 +725,41 @@ case_join_refused(context *ctx)
 				options.cancel_at_batch = 3;
 				check_plan(ctx, "cancelled", &p, n, &options, NULL);
 			}
+}
+
+/* A table that returns the output: all rows come back, and none is in the table. */
+void
+case_join_returned(context *ctx)
+{
+	static const uint32_t rooms[] = {1, 13, 64, 1000, 0};
+
+	for (size_t i = 0; i < LENGTH_OF(rooms); i++)
+		for (int fan_out = 0; fan_out < 2; fan_out++)
+		{
+			uint64_t	n = rows_for_room(rooms[i]) / 2;
+			run_options options = default_options;
+			rhh_map_stats stats;
+			char		where[80];
+			plan		p;
+
+			refused_plan(&p, n, fan_out);
+			/* so that all columns are compared */
+			p.table.spec.n_states = 0;
+			p.table.spec.n_keys = p.table.spec.n_columns;
+			for (uint32_t c = 0; c < p.table.spec.n_columns; c++)
+				p.table.spec.key_column[c] = (uint8_t) c;
+			p.table.spec.flags |= RHH_RETURN_ROWS;
+			options.room_rows = rooms[i];
+			options.min_failures = 1;
+			snprintf(where, sizeof(where), "room for %u, %s", rooms[i],
+					 fan_out ? "fan-out" : "one match");
+			check_plan(ctx, where, &p, n, &options, &stats);
+			if (ctx->why[0] == '\0' && (stats.rows != 0 || stats.groups != 0))
+				fault(ctx, where, "the table has rows");
+			options.min_failures = 0;
+			options.cancel_at_batch = 3;
+			check_plan(ctx, "cancelled", &p, n, &options, NULL);
+		}
 }
 
 /*
@@ -1305,7 +1356,11 @@ case_join_invalid(context *ctx)
 	wrong = p.builds[0];
 	def_state(&wrong, RHH_COUNT, -1, -1);
 	expect_error(ctx, "states", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
-				 RHH_INVALID, &err, "a map that keeps rows has no states");
+				 RHH_INVALID, &err, "a map that keeps or returns rows has no states");
+	wrong = p.builds[0];
+	wrong.spec.flags |= RHH_RETURN_ROWS;
+	expect_error(ctx, "both", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
+				 RHH_INVALID, &err, "a map cannot keep rows and return them");
 
 	/* a table that is finished, but has groups */
 	def_init(&grouped);
