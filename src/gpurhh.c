@@ -31,6 +31,7 @@ _PG_init(void)
 	gpurhh_init_channel();
 	gpurhh_register_service();
 	gpurhh_register_agg_methods();
+	gpurhh_register_join_methods();
 	gpurhh_register_plan_nodes();
 	gpurhh_init_agg_path();
 	gpurhh_init_join_path();

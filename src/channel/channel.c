@@ -734,12 +734,10 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows,
  * The batch that was taken last is finished.  If the output of its joins is not
  * complete, it goes to the device once more, else its block is free.
  */
-
 void
 gpurhh_channel_give_back(Channel *channel)
 {
 	ChannelArea *area = channel->area;
-
 	ChannelQuery *query = channel_query(channel);
 	ChannelBlock *block = &area->blocks[channel->returned];
 
@@ -756,6 +754,63 @@ gpurhh_channel_give_back(Channel *channel)
 		gpurhh_block_done(area, query, channel->returned);
 	LWLockRelease(&area->lock);
 	channel->returned = -1;
+}
+
+/*
+ * The batch that was taken last is finished, and its block is free.  If the output of its
+ * joins is not complete, returns a copy of the batch in context, to be submitted again in
+ * another block; else NULL.
+ */
+rhh_batch *
+gpurhh_channel_park(Channel *channel, MemoryContext context)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	ChannelBlock *block = &area->blocks[channel->returned];
+	rhh_batch  *batch = NULL;
+
+	if (block->more)
+	{
+		batch = MemoryContextAlloc(context, sizeof(rhh_batch));
+		*batch = block->batch;
+		batch->base = MemoryContextAlloc(context, batch->used_bytes);
+		memcpy(batch->base, gpurhh_block_base(area, channel->returned), batch->used_bytes);
+	}
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (block->more && !query->failed)
+		query->n_unjoined--;
+	block->more = false;
+	gpurhh_block_done(area, query, channel->returned);
+	LWLockRelease(&area->lock);
+	channel->returned = -1;
+	return batch;
+}
+
+/*
+ * Waits until a batch has come back, which the caller is to take; false: none of those that
+ * were handed over is left.
+ */
+bool
+gpurhh_channel_wait_returned(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		returned;
+	bool		none_left;
+
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+		returned = query->returned.head >= 0;
+		none_left = query->n_outstanding == 0 && !query->failed;
+		query->at_limit |= !returned && !none_left;
+		LWLockRelease(&area->lock);
+		if (returned || none_left)
+			break;
+		wait_for_news(channel, 100);
+	}
+	ConditionVariableCancelSleep();
+	return returned;
 }
 
 /*

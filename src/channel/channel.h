@@ -59,6 +59,8 @@ extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 										 bool *all_rows, const uint8 **bad);
 extern void gpurhh_channel_give_back(Channel *channel);
+extern rhh_batch *gpurhh_channel_park(Channel *channel, MemoryContext context);
+extern bool gpurhh_channel_wait_returned(Channel *channel);
 extern bool gpurhh_channel_settle(Channel *channel);
 extern void gpurhh_channel_spoil(Channel *channel, const char *why);
 extern bool gpurhh_channel_is_spoiled(Channel *channel);

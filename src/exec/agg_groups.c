@@ -109,7 +109,7 @@ start_stage(GpuAggState *state, AggStage *stage)
 	if (stage->source->level != NULL && stage->map_spec != NULL && !run->odd &&
 		!run->input.stays && !gpurhh_level_keeps_strings(stage->level))
 	{
-		gpurhh_agg_set_limits(state, stage->map_spec);
+		gpurhh_set_limits(&state->css, stage->map_spec);
 		feed = gpurhh_level_feed_start(stage);
 	}
 	if (feed == NULL)

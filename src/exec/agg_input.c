@@ -200,16 +200,6 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 	MemoryContextSwitchTo(old);
 }
 
-/* Puts what the settings say into the spec of a map whose query is to be opened. */
-void
-gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec)
-{
-	spec->memory_limit_bytes = (uint64) gpurhh_device_memory_mb * 1024 * 1024;
-	spec->max_probe_buckets = gpurhh_max_probe_buckets;
-	spec->load_factor = gpurhh_load_factor;
-	spec->flags = state->css.ss.ps.instrument ? RHH_WANT_PROBE_STATS : 0;
-}
-
 /*
  * Opens the query with the service, for the map of the first stage and, if a device
  * can make it, that of the second.  If joins is set and the device may do the joins
@@ -228,7 +218,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 	Channel    *channel = NULL;
 	JoinInput  *input = joins ? state->joins : NULL;
 
-	gpurhh_agg_set_limits(state, spec);
+	gpurhh_set_limits(&state->css, spec);
 	area = gpurhh_channel_attach(&why);
 	if (area != NULL)
 	{
@@ -247,7 +237,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 									   gpurhh_join_batch_rows(input, area->block_bytes));
 		if (second != NULL)
 		{
-			gpurhh_agg_set_limits(state, &second->spec);
+			gpurhh_set_limits(&state->css, &second->spec);
 			gpurhh_level_rows_init(&layout, second, area->block_bytes,
 								   gpurhh_batch_rows);
 			second->spec.max_batch_rows = layout.capacity_rows;
@@ -560,24 +550,38 @@ end_build(void *arg, int j)
 	return shared == NULL || gpurhh_parallel_end_build(shared, j);
 }
 
-/* Rows that core has joined, on their way to the host table. */
-typedef struct JoinedRows
+/* Has core join rows that are left over, and adds them to the host table. */
+static void
+add_left_over(GpuAggState *state, LeftOver *left_over)
 {
-	GpuAggState *state;
-	Feed		feed;
-} JoinedRows;
+	AggRun	   *run = &state->run;
+	Feed	   *feed = MemoryContextAllocZero(run->context, sizeof(Feed));
+
+	init_feed(state, feed, block_bytes(state), run->context,
+			  state->parallel.shared != NULL ? save_string : add_string);
+	for (;;)
+	{
+		TupleTableSlot *slot = gpurhh_left_over_next(left_over,
+													 state->joins->joins[0].node,
+													 outerPlanState(state));
+
+		if (TupIsNull(slot))
+			break;
+		if (feed->base == NULL)
+			gpurhh_feed_start(feed, own_block(state));
+		gpurhh_feed_slot(feed, slot);
+		if (feed->n_rows == feed->capacity_rows)
+			hand_over(state, feed, false);
+	}
+	if (feed->base != NULL)
+		hand_over(state, feed, true);
+	run->odd |= feed->strings.odd;
+}
 
 static void
-add_joined_row(void *arg, TupleTableSlot *slot)
+take_returned(void *arg)
 {
-	JoinedRows *rows = arg;
-	GpuAggState *state = rows->state;
-
-	if (rows->feed.base == NULL)
-		gpurhh_feed_start(&rows->feed, own_block(state));
-	gpurhh_feed_slot(&rows->feed, slot);
-	if (rows->feed.n_rows == rows->feed.capacity_rows)
-		hand_over(state, &rows->feed, false);
+	gpurhh_stage_take_returned(first_stage(arg));
 }
 
 /* The first stage's way to columns that the device could not compute. */
@@ -598,14 +602,15 @@ feed_joins(GpuAggState *state)
 	AggRun	   *run = &state->run;
 	JoinReader	reader = {
 		.input = state->joins,
-		.stage = first_stage(state),
+		.channel = first_stage(state)->channel,
 		.dictionary = run->pass.dictionary,
 		.counts = &state->stats.counts,
 		.context = run->context,
 		.copies = state->css.ss.ps.state->es_plannedstmt->subplans != NIL,
 		.arg = state,
 		.begin_build = begin_build,
-		.end_build = end_build
+		.end_build = end_build,
+		.take_returned = take_returned
 	};
 
 	if (!state->joins_open || first_stage(state)->channel == NULL)
@@ -629,18 +634,7 @@ feed_joins(GpuAggState *state)
 		return false;
 	}
 	if (reader.left_over != NULL)
-	{
-		JoinedRows *rows = MemoryContextAllocZero(run->context, sizeof(JoinedRows));
-
-		rows->state = state;
-		init_feed(state, &rows->feed, block_bytes(state), run->context,
-				  state->parallel.shared != NULL ? save_string : add_string);
-		gpurhh_left_over_join(reader.left_over, state->joins->joins[0].node,
-							  outerPlanState(state), rows, add_joined_row);
-		if (rows->feed.base != NULL)
-			hand_over(state, &rows->feed, true);
-		run->odd |= rows->feed.strings.odd;
-	}
+		add_left_over(state, reader.left_over);
 	return true;
 }
 

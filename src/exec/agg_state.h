@@ -198,7 +198,6 @@ extern void gpurhh_agg_note_feed(GpuAggState *state);
 
 /* ---------- agg_input.c ---------- */
 
-extern void gpurhh_agg_set_limits(GpuAggState *state, rhh_map_spec *spec);
 extern Channel *gpurhh_agg_open_query(GpuAggState *state, bool joins,
 									  MemoryContext context);
 extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
@@ -237,10 +236,5 @@ extern void gpurhh_unnumbered_close(BufFile **file);
 extern void gpurhh_unnumbered_read(GpuAggShared *shared,
 								   const StringWords *strings, int n_words,
 								   Level *level);
-
-/* ---------- explain.c ---------- */
-
-extern void gpurhh_explain_agg(CustomScanState *node, List *ancestors,
-							   ExplainState *es, const GpuNodeStats *stats);
 
 #endif							/* GPURHH_EXEC_AGG_STATE_H */

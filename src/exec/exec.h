@@ -14,4 +14,8 @@
 
 extern void gpurhh_register_agg_methods(void);
 
+/* ---------- join_exec.c ---------- */
+
+extern void gpurhh_register_join_methods(void);
+
 #endif							/* GPURHH_EXEC_EXEC_H */

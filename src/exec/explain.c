@@ -126,6 +126,17 @@ device_times(const GpuNodeStats *stats)
 	return sum;
 }
 
+/* Begins a line that says what was fed. */
+static void
+show_input(ExplainState *es, const GpuNodeCounts *counts)
+{
+	indent(es);
+	appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
+					 counts->rows_fed, counts->batches,
+					 counts->batches == 1 ? "batch" : "batches",
+					 megabytes(counts->bytes_fed));
+}
+
 static void
 explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 {
@@ -133,14 +144,13 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	const rhh_map_stats *map = &stats->levels[0].map;
 	DeviceTimes times = device_times(stats);
 
-	indent(es);
 	if (stats->feed_groups)
+	{
+		indent(es);
 		appendStringInfo(es->str, "Input: " UINT64_FORMAT " groups", counts->rows_fed);
+	}
 	else
-		appendStringInfo(es->str, "Input: " UINT64_FORMAT " rows, " UINT64_FORMAT " %s, %.1f MB",
-						 counts->rows_fed, counts->batches,
-						 counts->batches == 1 ? "batch" : "batches",
-						 megabytes(counts->bytes_fed));
+		show_input(es, counts);
 	if (stats->parallel)
 	{
 		double		n = rint(participants(counts));
@@ -360,6 +370,28 @@ explain_feed(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyText("Feed Reason", stats->feed_why, es);
 }
 
+/* Shows which device it is, and once it has run, why it is not the one asked for. */
+static void
+explain_device(ExplainState *es, const GpuNodeStats *stats)
+{
+	const GpuLevelStats *level = &stats->levels[0];
+
+	if (!es->analyze || !stats->valid)
+		ExplainPropertyText("Device", gpurhh_device, es);
+	else if (level->declined[0] == '\0')
+		ExplainPropertyText("Device", level->device, es);
+	else if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Device: %s (%s)\n", level->device, level->declined);
+	}
+	else
+	{
+		ExplainPropertyText("Device", level->device, es);
+		ExplainPropertyText("Device Declined", level->declined, es);
+	}
+}
+
 /* The texts of GROUPING SETS, such as "(a, b)", "(a)" and "()". */
 static List *
 sets_text(List *sets, List *keys)
@@ -403,27 +435,49 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 		ExplainPropertyList("Aggregates", aggregates, es);
 	explain_joins(es, stats);
 	explain_feed(es, stats);
-
+	explain_device(es, stats);
 	if (!es->analyze || !stats->valid)
-	{
-		ExplainPropertyText("Device", gpurhh_device, es);
 		return;
-	}
-	if (stats->levels[0].declined[0] == '\0')
-		ExplainPropertyText("Device", stats->levels[0].device, es);
-	else if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		indent(es);
-		appendStringInfo(es->str, "Device: %s (%s)\n", stats->levels[0].device,
-						 stats->levels[0].declined);
-	}
-	else
-	{
-		ExplainPropertyText("Device", stats->levels[0].device, es);
-		ExplainPropertyText("Device Declined", stats->levels[0].declined, es);
-	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		explain_run_text(es, stats);
 	else
 		explain_run_properties(es, stats);
+}
+
+/*
+ * Shows what GpuHashJoin did, if it has run.  In a parallel plan it is what the leader did,
+ * as the participants share nothing.
+ */
+void
+gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
+{
+	const GpuNodeCounts *counts = &stats->counts;
+
+	explain_joins(es, stats);
+	explain_feed(es, stats);
+	if (!es->analyze || !stats->valid || stats->joins_done)
+		explain_device(es, stats);
+	if (!es->analyze || !stats->valid || !stats->joins_done)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		show_input(es, counts);
+		appendStringInfoChar(es->str, '\n');
+		if (es->summary)
+		{
+			indent(es);
+			appendStringInfo(es->str, "Feed Time: %.3f ms  Pool Wait: %.3f ms  Fetch Time: %.3f ms\n",
+							 counts->feed_ms, counts->pool_wait_ms, counts->fetch_ms);
+		}
+		return;
+	}
+	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
+	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
+	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
+	if (es->summary)
+	{
+		ExplainPropertyFloat("Feed Time", "ms", counts->feed_ms, 3, es);
+		ExplainPropertyFloat("Pool Wait Time", "ms", counts->pool_wait_ms, 3, es);
+		ExplainPropertyFloat("Fetch Time", "ms", counts->fetch_ms, 3, es);
+	}
 }

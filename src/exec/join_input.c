@@ -40,7 +40,7 @@
 #include "settings.h"
 
 /* A side while it is read. */
-typedef struct SideReader
+struct SideReader
 {
 	JoinReader *reader;
 	JoinSide   *side;
@@ -52,7 +52,7 @@ typedef struct SideReader
 	char	   *own_block;		/* where batches are made while the child may sleep;
 								 * NULL: they are made in blocks of the pool */
 	bool		spoiled;		/* a build side: is not to be read any further */
-} SideReader;
+};
 
 /* ---------- queries ---------- */
 
@@ -224,7 +224,7 @@ acquire_block(SideReader *reader)
 			case CHANNEL_BLOCK:
 				return base;
 			case CHANNEL_RETURNED:
-				gpurhh_stage_take_returned(reader->reader->stage);
+				reader->reader->take_returned(reader->reader->arg);
 				continue;
 			case CHANNEL_LATE:
 				return NULL;
@@ -256,10 +256,10 @@ next_block(SideReader *reader)
 
 /* The session may sleep from here on: sees to it that others can go on meanwhile. */
 static void
-settle(AggStage *stage)
+settle(JoinReader *node)
 {
-	while (!gpurhh_channel_settle(stage->channel))
-		gpurhh_stage_take_returned(stage);
+	while (!gpurhh_channel_settle(node->channel))
+		node->take_returned(node->arg);
 }
 
 /* Gives the batch to the service. */
@@ -302,7 +302,7 @@ hand_over(SideReader *reader)
 	{
 		node->counts->rows_fed += n_rows;
 		if (node->copies)
-			settle(node->stage);
+			settle(node);
 	}
 	else
 		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
@@ -329,24 +329,26 @@ feed_rows(SideReader *reader)
 	}
 }
 
-static void
-feed_pages(SideReader *reader)
+/* Hands over the next full batch of a side that is read by pages; false: there is none. */
+static bool
+feed_batch(SideReader *reader)
 {
 	Feed	   *feed = &reader->feed;
 
-	gpurhh_page_feed_begin(reader->side->pages);
 	while (!reader->spoiled && gpurhh_page_feed_fill(reader->side->pages, feed))
 	{
 		if (feed->base != NULL)
+		{
 			hand_over(reader);
-		if (!reader->spoiled)
-			gpurhh_feed_start(feed, next_block(reader));
+			return true;
+		}
+		gpurhh_feed_start(feed, next_block(reader));
 	}
+	return false;
 }
 
-/* Reads a side to its end, unless it is spoiled. */
 static void
-read_side(SideReader *reader)
+begin_side(SideReader *reader)
 {
 	JoinReader *node = reader->reader;
 	Feed	   *feed = &reader->feed;
@@ -362,12 +364,18 @@ read_side(SideReader *reader)
 	for (int c = 0; c < reader->side->n_columns; c++)
 		feed->columns[c].is_key = reader->side->is_key[c];
 	if (reader->side->pages != NULL)
-		feed_pages(reader);
-	else
-		feed_rows(reader);
-	if (feed->base != NULL)
+		gpurhh_page_feed_begin(reader->side->pages);
+}
+
+/* Hands over what there is of the last batch. */
+static void
+end_side(SideReader *reader)
+{
+	JoinReader *node = reader->reader;
+
+	if (reader->feed.base != NULL)
 		hand_over(reader);
-	node->odd |= feed->strings.odd;
+	node->odd |= reader->feed.strings.odd;
 	node->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(reader->channel);
 }
 
@@ -394,24 +402,33 @@ read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, scan);
 	join->started = true;
-	read_side(reader);
+	begin_side(reader);
+	if (reader->side->pages == NULL)
+		feed_rows(reader);
+	else
+	{
+		while (feed_batch(reader))
+			;
+	}
+	end_side(reader);
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, NULL);
 }
 
 static void
-read_probe(JoinReader *node)
+begin_probe(JoinReader *node)
 {
 	JoinInput  *input = node->input;
 	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
 
+	node->probe = reader;
 	reader->reader = node;
 	reader->side = &input->probe;
-	reader->channel = node->stage->channel;
+	reader->channel = node->channel;
 	reader->probes = true;
 	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
 				  &reader->room_offset, &reader->room_rows);
-	read_side(reader);
+	begin_side(reader);
 }
 
 /* Core is to read the build sides from the beginning. */
@@ -429,16 +446,12 @@ rewind_builds(JoinInput *input)
 }
 
 /*
- * Reads the sides of the joins, or this participant's part of them, and leaves the joins
- * to the device.  Rows that the device refuses, of the joins' output, go to the stage.
- * reader->left_over has the rows that core has to join; the build sides are ready for
- * that, and the caller does it (gpurhh_left_over_join()).
- *
- * Returns false, with the reason in reader->why, if the device does not do the joins.
- * Then the probe side has not been read, and the plan can be asked for rows.
+ * Reads the build sides of the joins, or this participant's part of them.  Returns false,
+ * with the reason in reader->why, if the device does not do the joins.  Then the plan can
+ * be asked for rows.
  */
 bool
-gpurhh_join_read(JoinReader *reader)
+gpurhh_join_build(JoinReader *reader)
 {
 	JoinInput  *input = reader->input;
 	bool		on_device;
@@ -456,20 +469,63 @@ gpurhh_join_read(JoinReader *reader)
 	{
 		ParallelTableScanDesc scan = NULL;
 
-		if (!reader->begin_build(reader->arg, j, &scan))
+		if (reader->begin_build != NULL && !reader->begin_build(reader->arg, j, &scan))
 			continue;
 		read_build(reader, j, scan);
-		if (reader->end_build(reader->arg, j))
+		if (reader->end_build == NULL || reader->end_build(reader->arg, j))
 			gpurhh_channel_end_input(input->builds[j]);
 	}
-	on_device = gpurhh_channel_wait_joins(reader->stage->channel, reader->why);
-	if (on_device)
-		read_probe(reader);
-	if (reader->left_over != NULL)
-		settle(reader->stage);
-	if (!on_device || reader->left_over != NULL)
+	on_device = gpurhh_channel_wait_joins(reader->channel, reader->why);
+	if (!on_device)
 		rewind_builds(input);
 	return on_device;
+}
+
+/*
+ * Once the device does the joins: hands over the next batch of the probe side, or of this
+ * participant's part of it.  Returns false if that was the last.  Then reader->left_over
+ * has the rows that core has to join; the build sides are ready for that, and the caller
+ * does it (gpurhh_left_over_next()).
+ */
+bool
+gpurhh_join_probe(JoinReader *reader)
+{
+	if (reader->probe == NULL)
+		begin_probe(reader);
+	if (feed_batch(reader->probe))
+		return true;
+	end_side(reader->probe);
+	if (reader->left_over != NULL)
+	{
+		settle(reader);
+		rewind_builds(reader->input);
+	}
+	return false;
+}
+
+/* Hands over a batch that gpurhh_channel_park() has returned. */
+void
+gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch)
+{
+	char	   *base = acquire_block(reader->probe);
+
+	/* a query whose joins the device does waits for a block as long as it takes */
+	Assert(base != NULL);
+	memcpy(base, batch->base, batch->used_bytes);
+	gpurhh_channel_submit(reader->channel, batch);
+	pfree(batch->base);
+	pfree(batch);
+}
+
+/* Does both, to the end. */
+bool
+gpurhh_join_read(JoinReader *reader)
+{
+	if (!gpurhh_join_build(reader))
+		return false;
+	while (gpurhh_join_probe(reader))
+		;
+	return true;
 }
 
 /*

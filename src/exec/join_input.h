@@ -10,7 +10,6 @@
 
 #include "channel/channel.h"
 #include "exec/node_stats.h"
-#include "exec/stage.h"
 #include "scan/scan.h"
 
 /* ---------- join_tree.c ---------- */
@@ -108,28 +107,33 @@ typedef struct LeftOver LeftOver;
 
 extern LeftOver *gpurhh_left_over_create(MemoryContext context);
 extern void gpurhh_left_over_add(LeftOver *rows, TupleTableSlot *slot);
-extern void gpurhh_left_over_join(LeftOver *rows, HashJoinState *lowest,
-								  PlanState *top, void *arg,
-								  void (*add)(void *arg, TupleTableSlot *slot));
+extern TupleTableSlot *gpurhh_left_over_next(LeftOver *rows, HashJoinState *lowest,
+											 PlanState *top);
+extern void gpurhh_left_over_free(LeftOver *rows);
 
 /* ---------- join_input.c ---------- */
 
-/* How the node reads the joins' output in a run. */
+typedef struct SideReader SideReader;
+
+/* How a node has the device do the joins in a run. */
 typedef struct JoinReader
 {
 	JoinInput  *input;
-	AggStage   *stage;			/* of the node, whose query does the joins */
+	Channel    *channel;		/* the query that does the joins */
 	Dictionary *dictionary;		/* NULL: no column needs one */
 	GpuNodeCounts *counts;
 	MemoryContext context;		/* of the run */
 	bool		copies;			/* batches are made in memory of our own, and copied */
 	void	   *arg;			/* for the functions */
 	/* before and after build side j: is this participant to read it, or a part of it, and
-	 * is it complete then? */
+	 * is it complete then?  NULL: it reads all of them */
 	bool		(*begin_build) (void *arg, int j, ParallelTableScanDesc *scan);
 	bool		(*end_build) (void *arg, int j);
+	/* takes the batches that have come back */
+	void		(*take_returned) (void *arg);
 
 	/* set here */
+	SideReader *probe;			/* once the probe side is being read */
 	bool		odd;			/* a key may be odd (dictionary.c) */
 	LeftOver   *left_over;		/* NULL: there are no such rows */
 	char		why[GPURHH_MESSAGE_LEN];	/* why the device does not do the joins */
@@ -141,6 +145,9 @@ extern void gpurhh_join_close(JoinInput *input);
 extern void gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 							   MemoryContext context);
 extern uint32 gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes);
+extern bool gpurhh_join_build(JoinReader *reader);
+extern bool gpurhh_join_probe(JoinReader *reader);
+extern void gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch);
 extern bool gpurhh_join_read(JoinReader *reader);
 extern void gpurhh_join_rescan(JoinInput *input);
 extern void gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map,

@@ -7,7 +7,8 @@
  * declares, or a string for which the dictionary has no room.  Such rows are kept, and
  * go to disk if there are many.  When the scan has come to its end, core's joins are
  * asked for their rows after all; but the outer side of the lowest join is not the scan
- * then.  It is a node made here, which returns the rows that were kept.
+ * then.  It is a node made here, which returns the rows that were kept.  It is in the plan
+ * only while core runs, for others go through plans, too, and know no such node.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,12 +21,6 @@
 
 #include "exec/join_input.h"
 
-struct LeftOver
-{
-	Tuplestorestate *store;
-	MemoryContext context;
-};
-
 /* A plan node that returns rows of a tuplestore. */
 typedef struct LeftOverState
 {
@@ -34,6 +29,13 @@ typedef struct LeftOverState
 	TupleTableSlot *read;		/* as it is read */
 	TupleTableSlot *row;		/* of the kind that the scan returns */
 } LeftOverState;
+
+struct LeftOver
+{
+	Tuplestorestate *store;
+	MemoryContext context;
+	LeftOverState *state;		/* from the first row that is joined on */
+};
 
 /* The rows live in context, and so does what is returned. */
 LeftOver *
@@ -72,38 +74,57 @@ next_row(PlanState *ps)
 	return state->row;
 }
 
-/*
- * Has core join the rows, and calls add() with each row that comes out of the plan top.
- * lowest is the join whose outer side is the probe side; its build sides have not been
- * read by core, or have been rescanned.  The rows are gone then.
- */
-void
-gpurhh_left_over_join(LeftOver *rows, HashJoinState *lowest, PlanState *top, void *arg,
-					  void (*add)(void *arg, TupleTableSlot *slot))
+/* Makes the node that stands for scan. */
+static LeftOverState *
+make_state(LeftOver *rows, PlanState *scan)
 {
-	PlanState  *scan = outerPlanState(lowest);
-	EState	   *estate = scan->state;
 	MemoryContext old = MemoryContextSwitchTo(rows->context);
 	TupleDesc	desc = ExecGetResultType(scan);
 	LeftOverState *state = palloc0(sizeof(LeftOverState));
-	TupleTableSlot *slot;
 
 	state->ps.type = nodeTag(scan);
 	state->ps.plan = scan->plan;
-	state->ps.state = estate;
+	state->ps.state = scan->state;
 	state->ps.ExecProcNode = next_row;
 	state->store = rows->store;
 	state->read = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	state->row = MakeSingleTupleTableSlot(desc, ExecGetResultSlotOps(scan, NULL));
 	MemoryContextSwitchTo(old);
+	return state;
+}
 
+/*
+ * Has core join the rows: returns the next row that comes out of the plan top, or an empty
+ * slot, and then the rows are gone.  lowest is the join whose outer side is the probe side;
+ * its build sides have not been read by core, or have been rescanned before the first call.
+ */
+TupleTableSlot *
+gpurhh_left_over_next(LeftOver *rows, HashJoinState *lowest, PlanState *top)
+{
+	PlanState  *scan = outerPlanState(lowest);
+	TupleTableSlot *slot;
+
+	if (rows->state == NULL)
+		rows->state = make_state(rows, scan);
 	/* an error ends the query, and then nothing looks at the plan any more */
-	outerPlanState(lowest) = &state->ps;
-	for (slot = ExecProcNode(top); !TupIsNull(slot); slot = ExecProcNode(top))
-		add(arg, slot);
+	outerPlanState(lowest) = &rows->state->ps;
+	slot = ExecProcNode(top);
 	outerPlanState(lowest) = scan;
-	ExecDropSingleTupleTableSlot(state->read);
-	ExecDropSingleTupleTableSlot(state->row);
-	tuplestore_end(rows->store);
+	if (TupIsNull(slot))
+	{
+		ExecDropSingleTupleTableSlot(rows->state->read);
+		ExecDropSingleTupleTableSlot(rows->state->row);
+		tuplestore_end(rows->store);
+		rows->store = NULL;
+	}
+	return slot;
+}
+
+/* Frees rows that need not be joined any more, if they are not gone. */
+void
+gpurhh_left_over_free(LeftOver *rows)
+{
+	if (rows->store != NULL)
+		tuplestore_end(rows->store);
 	rows->store = NULL;
 }

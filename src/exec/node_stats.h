@@ -8,6 +8,7 @@
 #ifndef GPURHH_EXEC_NODE_STATS_H
 #define GPURHH_EXEC_NODE_STATS_H
 
+#include "nodes/pg_list.h"
 #include "portability/instr_time.h"
 
 #include "channel/area.h"
@@ -93,6 +94,15 @@ typedef struct GpuNodeStats
 	GpuLevelStats levels[GPURHH_MAX_STAGES];
 	GpuJoinStats joins[RHH_MAX_JOINS];
 } GpuNodeStats;
+
+/* ---------- explain.c ---------- */
+
+struct CustomScanState;
+struct ExplainState;
+
+extern void gpurhh_explain_agg(struct CustomScanState *node, List *ancestors,
+							   struct ExplainState *es, const GpuNodeStats *stats);
+extern void gpurhh_explain_join(struct ExplainState *es, const GpuNodeStats *stats);
 
 static inline double
 milliseconds_since(instr_time start)

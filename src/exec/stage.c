@@ -42,8 +42,19 @@
 
 #include "exec/emit.h"
 #include "exec/stage.h"
+#include "settings.h"
 
 /* ---------- life ---------- */
+
+/* Puts what the settings say into the spec of a map whose query a node is to open. */
+void
+gpurhh_set_limits(const CustomScanState *node, rhh_map_spec *spec)
+{
+	spec->memory_limit_bytes = (uint64) gpurhh_device_memory_mb * 1024 * 1024;
+	spec->max_probe_buckets = gpurhh_max_probe_buckets;
+	spec->load_factor = gpurhh_load_factor;
+	spec->flags = node->ss.ps.instrument ? RHH_WANT_PROBE_STATS : 0;
+}
 
 /*
  * Makes the stage of a run; the parameters are the fields of these names.  What it

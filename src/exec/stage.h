@@ -8,6 +8,8 @@
 #ifndef GPURHH_EXEC_STAGE_H
 #define GPURHH_EXEC_STAGE_H
 
+#include "nodes/execnodes.h"
+
 #include "channel/channel.h"
 #include "exec/host_table.h"
 #include "exec/levels.h"
@@ -81,6 +83,7 @@ struct AggStage
 
 /* ---------- stage.c ---------- */
 
+extern void gpurhh_set_limits(const CustomScanState *node, rhh_map_spec *spec);
 extern void gpurhh_stage_start(AggStage *stage, AggStage *source, Level *level,
 							   rhh_map_spec *map_spec, MemoryContext context,
 							   GpuNodeCounts *counts, GpuLevelStats *stats);

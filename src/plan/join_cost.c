@@ -39,6 +39,13 @@
 #define MISSED_EXPONENT		20
 
 /*
+ * To return a row of the output takes 30 ns, and 10 for each column: the device copies it,
+ * and so does the session, twice.
+ */
+#define RETURN_FACTOR		3.0
+#define RETURN_COLUMN_FACTOR 1.0
+
+/*
  * What it costs to read a table and feed its rows, by a path that is a sequential scan
  * or an Append of such.
  */
@@ -77,6 +84,13 @@ gpurhh_probe_cost(double build_rows, double probe_rows)
 	missed = Min(Max(missed, 0.0), 1.0);
 	return gpurhh_row_cost * probe_rows *
 		(PROBE_FACTOR + missed * (PROBE_FACTOR_MISS - PROBE_FACTOR));
+}
+
+/* What it costs to return so many rows of the joins' output. */
+Cost
+gpurhh_return_rows_cost(double rows, int n_columns)
+{
+	return gpurhh_row_cost * rows * (RETURN_FACTOR + RETURN_COLUMN_FACTOR * n_columns);
 }
 
 /*
@@ -119,6 +133,9 @@ gpurhh_joins_undercharge(const Path *path)
 			return gpurhh_joins_undercharge(((const GatherPath *) path)->subpath);
 		case T_GatherMergePath:
 			return gpurhh_joins_undercharge(((const GatherMergePath *) path)->subpath);
+		case T_CustomPath:
+			return gpurhh_join_path(path) == NULL ? 0 :
+				gpurhh_join_path(path)->real_cost - path->total_cost;
 		default:
 			return 0;
 	}

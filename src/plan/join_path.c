@@ -1,21 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * join_path.c
- *		Joins that a device can do below GpuHashAgg: which there are, and their paths.
+ *		Joins that a device can do: which there are, and their paths.
  *
  * A pipeline reads one table, the probe side, and joins its rows with one build side
- * after the other, all of it on the device, so that only groups leave the device.  Its
- * path is a left-deep chain of core's HashPaths over a sequential scan.  It is a valid
- * path as it stands: the executor takes the plan over where it can, and asks core's
- * HashJoin for rows where it cannot.
+ * after the other, all of it on the device.  Its path is a left-deep chain of core's
+ * HashPaths over a sequential scan.  It is a valid path as it stands: the executor takes
+ * the plan over where it can, and asks core's HashJoin for rows where it cannot.  Above it
+ * is GpuHashAgg, so that only groups leave the device, or GpuHashJoin, which returns the
+ * rows.
  *
  * Core's planner makes join relations of two, three and more relations, and asks a hook
  * for paths each time that it has found two parts to make one of.  Core would drop a
- * pipeline's path there, because it keeps what returns rows cheapest.  So nothing is
- * added to its lists of paths.  For each join relation the cheapest pipeline is
- * remembered here, as a few pointers and its cost (remember_join).  That is all that
- * happens for most of them: paths are made only for the one relation that is grouped at
- * last (gpurhh_pipeline_path).
+ * pipeline's path there, because it keeps what returns rows cheapest.  So for each join
+ * relation the cheapest pipeline is remembered here, as a few pointers and its cost
+ * (remember_join), and a path for GpuHashAgg is made only for the one relation that is
+ * grouped at last (gpurhh_pipeline_path).  Where a relation's rows would come to more
+ * than all that core has to do for them, nothing else happens.  Otherwise GpuHashJoin over
+ * the pipeline joins core's paths for the relation (add_node).
  *
  * What is remembered belongs to one call of the planner.  It is in the planner's memory,
  * and is forgotten when the planner is done (gpurhh_begin_pipelines).
@@ -44,6 +46,8 @@ static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
 typedef struct Way
 {
 	Cost		cost;			/* of one participant, to feed and join all rows */
+	Cost		builds_cost;	/* if one process reads all build sides by itself */
+	Cost		probe_cost;		/* of one participant, for all but the build sides */
 	int			n_workers;		/* that share the probe side; 0: one process reads it */
 	int			n_joins;
 	int			n_keys;			/* of all joins together */
@@ -252,7 +256,7 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	if (scan == NULL || !gpurhh_reads_pages(root, scan, &saving))
 		return NULL;
 	way = palloc0(sizeof(Way));
-	way->cost = gpurhh_probe_scan_cost(root, scan);
+	way->cost = way->probe_cost = gpurhh_probe_scan_cost(root, scan);
 	way->n_workers = scan->parallel_workers;
 	way->scan = scan;
 	return way;
@@ -459,34 +463,38 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 
 /*
  * If joining inner to the rows that come the way outer is possible and cheaper than
- * *known, *known becomes that.
+ * *known, *known becomes that, and the result is true.
  */
-static void
+static bool
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *outer,
 			  RelOptInfo *innerrel, Path *inner, JoinType jointype,
 			  JoinPathExtraData *extra, Way **known)
 {
 	RelOptInfo *outerrel = from->rel;
 	double		probe_rows = outerrel->rows;
+	Cost		probe_cost;
 	Cost		cost;
 	Way		   *way;
 
 	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL ||
 		inner->param_info != NULL)
-		return;
+		return false;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	cost = outer->cost + gpurhh_probe_cost(inner->rows, probe_rows);
+	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
+	cost = outer->cost + probe_cost;
 	if (*known == NULL || cost < (*known)->cost)
 		cost += build_cost(root, innerrel, inner, outer->n_workers);
 	if (*known != NULL && cost >= (*known)->cost)
-		return;
+		return false;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist))
-		return;
+		return false;
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
 	way->cost = cost;
+	way->builds_cost = outer->builds_cost + build_cost(root, innerrel, inner, 0);
+	way->probe_cost = outer->probe_cost + probe_cost;
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;
 	way->n_keys = outer->n_keys + list_length(extra->restrictlist);
@@ -498,6 +506,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->clauses = extra->restrictlist;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
+	return true;
 }
 
 /* Is there something to be gained for the query that is being planned? */
@@ -506,14 +515,31 @@ wants_pipelines(PlannerInfo *root)
 {
 	Query	   *parse = root->parse;
 
-	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL ||
-		(!enable_gpu_hashagg && !gpurhh_collects_refusals()))
-		return false;
-	if (!parse->hasAggs && parse->groupClause == NIL && parse->groupingSets == NIL &&
-		parse->distinctClause == NIL)
+	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL)
 		return false;
 	/* the genetic search frees its join relations */
-	return root->join_search_private == NULL && root->rowMarks == NIL;
+	return root->join_search_private == NULL && root->rowMarks == NIL &&
+		(parse->commandType == CMD_SELECT || parse->commandType == CMD_INSERT);
+}
+
+static bool returns_columns(const Way *way);
+static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
+
+/* Adds a path of GpuHashJoin that returns the rows of a relation, which come this way. */
+static void
+add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
+{
+	double		rows = rel->rows;
+	PathCost	cost;
+
+	if (way->n_workers > 0)
+		rows /= gpurhh_parallel_divisor(way->n_workers);
+	cost.startup = gpurhh_setup_cost + way->builds_cost;
+	cost.total = cost.startup + way->probe_cost +
+		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
+	if (returns_columns(way) && gpurhh_can_return(root, rel, way->n_keys))
+		gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins,
+							 way->n_workers, cost);
 }
 
 /*
@@ -548,14 +574,16 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
 		return;
 	pipeline = lookup_or_make(root, joinrel);
-	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
-				  &pipeline->serial);
+	if (consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
+					  &pipeline->serial))
+		add_node(root, joinrel, pipeline->serial);
 	if (outer->partial == NULL || !joinrel->consider_parallel)
 		return;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
-	consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
-				  &pipeline->partial);
+	if (consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
+					  &pipeline->partial))
+		add_node(root, joinrel, pipeline->partial);
 }
 
 /* ---------- for the grouping ---------- */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan.h
- *		What the planner decides about GpuHashAgg, and tells others.
+ *		What the planner decides about GpuHashAgg and GpuHashJoin, and tells others.
  *
  *-------------------------------------------------------------------------
  */
@@ -107,6 +107,15 @@ typedef struct GpuAggPlan
 								 * are core's to do */
 } GpuAggPlan;
 
+/* What a CustomScan of GpuHashJoin carries in the same way. */
+typedef struct GpuJoinPlan
+{
+	ExtensibleNode node;
+	List	   *columns;		/* of GpuPlanColumn: all columns of the child, in order */
+	List	   *outputs;		/* of GpuPlanOutput: the same as columns of the scan tuple */
+	int			n_joins;		/* of the HashJoins below, as in GpuAggPlan */
+} GpuJoinPlan;
+
 static inline const GpuPlanColumn *
 gpurhh_plan_column(const GpuAggPlan *plan, int number)
 {
@@ -122,6 +131,7 @@ gpurhh_plan_key(const GpuAggPlan *plan, int key)
 
 extern void gpurhh_register_plan_nodes(void);
 extern const GpuAggPlan *gpurhh_plan_of(const CustomScan *cscan);
+extern const GpuJoinPlan *gpurhh_join_plan_of(const CustomScan *cscan);
 
 /* ---------- chain_plan.c ---------- */
 
@@ -137,6 +147,10 @@ extern bool gpurhh_can_chain(const GpuAggPlan *plan);
 #define GPUAGG_NODE_NAME	"GpuHashAgg"
 
 extern void gpurhh_init_agg_path(void);
+
+/* ---------- join_node.c ---------- */
+
+#define GPUJOIN_NODE_NAME	"GpuHashJoin"
 
 /* ---------- join_path.c ---------- */
 

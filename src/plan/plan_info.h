@@ -25,6 +25,15 @@ typedef struct GpuAggPath
 	int			grouping;		/* PlanInfo's */
 } GpuAggPath;
 
+/* The same of GpuHashJoin. */
+typedef struct GpuJoinPath
+{
+	ExtensibleNode node;
+	GpuJoinPlan *plan;
+	List	   *scan_tlist;
+	Cost		real_cost;		/* of all rows; the path's cost is on core's scale */
+} GpuJoinPath;
+
 extern void *gpurhh_make_node(const char *name);
 
 #define gpurhh_make(type) ((type *) gpurhh_make_node(#type))
@@ -191,7 +200,15 @@ extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
 extern Cost gpurhh_feed_rows_cost(double rows);
 extern Cost gpurhh_build_cost(double build_rows);
 extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
+extern Cost gpurhh_return_rows_cost(double rows, int n_columns);
 extern Cost gpurhh_joins_undercharge(const Path *path);
+
+/* ---------- join_node.c ---------- */
+
+extern const GpuJoinPath *gpurhh_join_path(const Path *path);
+extern void gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child,
+								 int n_joins, int n_workers, PathCost cost);
+extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, int n_keys);
 
 /* ---------- join_path.c ---------- */
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_nodes.c
- *		The structs of GpuHashAgg's plan as nodes that PostgreSQL can handle.
+ *		The structs of our nodes' plans as nodes that PostgreSQL can handle.
  *
  * PostgreSQL copies plans (into the plan cache), writes them as text and reads
  * them back (to hand them to parallel workers), and prints them (debug_print_plan).
@@ -107,6 +107,18 @@ static const NodeField plan_fields[] = {
 	FIELD(GpuAggPlan, n_joins, FIELD_INT)
 };
 
+static const NodeField join_plan_fields[] = {
+	FIELD(GpuJoinPlan, columns, FIELD_NODE),
+	FIELD(GpuJoinPlan, outputs, FIELD_NODE),
+	FIELD(GpuJoinPlan, n_joins, FIELD_INT)
+};
+
+static const NodeField join_path_fields[] = {
+	FIELD(GpuJoinPath, plan, FIELD_NODE),
+	FIELD(GpuJoinPath, scan_tlist, FIELD_NODE),
+	FIELD(GpuJoinPath, real_cost, FIELD_DOUBLE)
+};
+
 static const NodeField path_fields[] = {
 	FIELD(GpuAggPath, plan, FIELD_NODE),
 	FIELD(GpuAggPath, scan_tlist, FIELD_NODE),
@@ -129,7 +141,9 @@ static const NodeDescription descriptions[] = {
 	DESCRIPTION(GpuPlanHiddenState, hidden_state_fields),
 	DESCRIPTION(GpuPlanOutput, output_fields),
 	DESCRIPTION(GpuAggPlan, plan_fields),
-	DESCRIPTION(GpuAggPath, path_fields)
+	DESCRIPTION(GpuAggPath, path_fields),
+	DESCRIPTION(GpuJoinPlan, join_plan_fields),
+	DESCRIPTION(GpuJoinPath, join_path_fields)
 };
 
 /* ---------- the callbacks ---------- */
@@ -324,16 +338,30 @@ gpurhh_make_node(const char *name)
 	return node;
 }
 
-/* What a plan's CustomScan carries for the node. */
-const GpuAggPlan *
-gpurhh_plan_of(const CustomScan *cscan)
+/* The only member of a CustomScan's private list, a node of this name. */
+static const ExtensibleNode *
+private_node(const CustomScan *cscan, const char *name)
 {
 	ExtensibleNode *node = linitial_node(ExtensibleNode, cscan->custom_private);
 
-	if (strcmp(node->extnodename, "GpuAggPlan") != 0)
-		elog(ERROR, "unexpected node %s in a plan of GpuHashAgg",
-			 node->extnodename);
-	return (const GpuAggPlan *) node;
+	if (strcmp(node->extnodename, name) != 0)
+		elog(ERROR, "unexpected node %s in a plan of %s", node->extnodename,
+			 cscan->methods->CustomName);
+	return node;
+}
+
+/* What the CustomScan of GpuHashAgg carries for the node. */
+const GpuAggPlan *
+gpurhh_plan_of(const CustomScan *cscan)
+{
+	return (const GpuAggPlan *) private_node(cscan, "GpuAggPlan");
+}
+
+/* And that of GpuHashJoin. */
+const GpuJoinPlan *
+gpurhh_join_plan_of(const CustomScan *cscan)
+{
+	return (const GpuJoinPlan *) private_node(cscan, "GpuJoinPlan");
 }
 
 /*

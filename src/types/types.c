@@ -286,3 +286,47 @@ gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 	return gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
 						  column, problem);
 }
+
+/*
+ * Finds an encoding in which values of a type travel and come back with the very bytes
+ * that they had.  Nothing else can be done with them: values that are equal need not have
+ * the same bytes.  Returns false if there is none; then *problem says why, to follow "has
+ * type X, which".
+ */
+bool
+gpurhh_resolve_bytes(Oid type, GpuColumn *column, const char **problem)
+{
+	int16		length;
+	bool		by_value;
+	char		align;
+
+	type = getBaseType(type);
+	get_typlenbyvalalign(type, &length, &by_value, &align);
+	column->parameter = 0;
+	column->encoding = GPU_ENC_NONE;
+	if (length == -1 && align != TYPALIGN_DOUBLE)
+		column->encoding = GPU_ENC_STRING;
+	else if (by_value && length == 1)
+		column->encoding = GPU_ENC_CHAR;
+	else if (by_value && length == 2)
+		column->encoding = GPU_ENC_INT2;
+	else if (by_value && length == 4)
+		column->encoding = GPU_ENC_INT4;
+	else if (by_value && length == 8)
+		column->encoding = GPU_ENC_INT8;
+	else if (!by_value && length == 16)
+		column->encoding = GPU_ENC_UUID;
+	else if (!by_value && length > 0 && length <= 8)
+	{
+		column->encoding = GPU_ENC_BYTES;
+		column->parameter = length;
+	}
+	else if (type == NAMEOID)
+		column->encoding = GPU_ENC_NAME;
+	else if (type == TIMETZOID)
+		column->encoding = GPU_ENC_TIMETZ;
+	if (column->encoding != GPU_ENC_NONE)
+		return true;
+	*problem = length < 0 ? "may need to be aligned to 8 bytes" : "is too wide";
+	return false;
+}

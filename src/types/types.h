@@ -199,6 +199,7 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
+extern bool gpurhh_resolve_bytes(Oid type, GpuColumn *column, const char **problem);
 extern bool gpurhh_compares_bytes(Oid collation);
 
 /* ---------- aggregates.c ---------- */

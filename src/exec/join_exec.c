@@ -1,0 +1,670 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_exec.c
+ *		The methods of the node GpuHashJoin, which returns the rows of joins that the
+ *		device does.
+ *
+ * Its child is core's plan of the same joins, as below GpuHashAgg (join_tree.c), and it is
+ * read in the same way (join_input.c).  But the map that the joins' output goes to takes no
+ * row (RHH_RETURN_ROWS): all of them come back, as columns in the block that the rows of
+ * the probe side came in.
+ *
+ * A run of the node has these phases (JoinPhase):
+ *
+ *		JOIN_UNREAD		The first call for a row reads the build sides.
+ *		JOIN_DEVICE		The device joins.  A few batches of the probe side are handed
+ *						over, their output is copied to memory of the session, and rows
+ *						are made of it.  Then come the next batches.
+ *		JOIN_LEFT_OVER	Core joins the rows that no device takes (left_over.c).
+ *		JOIN_CORE		The device does not do the joins, so core does.
+ *		JOIN_DONE		There are no more rows.
+ *
+ * Between two rows the session may sleep for long, if a cursor rests, for example.  So it
+ * keeps no block then: it waits until all batches that it has handed over are done.  A
+ * batch may have more output than the session is to keep in memory.  Such a batch is
+ * copied, too, and handed over once more when its turn comes (gpurhh_channel_park()).
+ *
+ * A row of the output is made as a row of a group is (agg_emit.c): it is a group of which
+ * all columns are keys.
+ *
+ * In a parallel plan each participant reads all build sides, and its part of the probe
+ * side, and has maps of its own.  So the participants share nothing.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "executor/nodeCustom.h"
+#include "executor/nodeHash.h"
+#include "miscadmin.h"
+#include "nodes/extensible.h"
+#include "utils/memutils.h"
+
+#include "exec/emit.h"
+#include "exec/exec.h"
+#include "exec/join_input.h"
+#include "exec/stage.h"
+#include "plan/plan.h"
+
+/*
+ * Batches that are handed over before the first of their rows is returned.  The first
+ * time it is one, because a LIMIT may need no more.
+ */
+#define MOST_BATCHES	4
+
+/* If so much output is in memory, batches with more of it have to wait. */
+#define MOST_OUTPUT_BLOCKS	8
+
+typedef enum JoinPhase
+{
+	JOIN_UNREAD,
+	JOIN_DEVICE,
+	JOIN_LEFT_OVER,
+	JOIN_CORE,
+	JOIN_DONE
+} JoinPhase;
+
+/* Rows of the output, as columns. */
+typedef struct Output
+{
+	struct Output *next;
+	uint32		n_rows;
+	uint32		at;				/* the next one to return */
+	const char *values[RHH_MAX_KEYS];
+	const uint8 *nulls[RHH_MAX_KEYS];
+	char		room[FLEXIBLE_ARRAY_MEMBER];
+} Output;
+
+/* What changes while the node runs. */
+typedef struct JoinRun
+{
+	JoinPhase	phase;
+	MemoryContext context;		/* of all that follows */
+	Channel    *channel;		/* NULL: it is closed, or has not been opened */
+	JoinReader	reader;
+	bool		probed;			/* all of the probe side has been handed over */
+	int			n_batches;		/* to be handed over the next time */
+	List	   *parked;			/* of rhh_batch, with more output */
+	Output	   *first;			/* output, in the order in which it came */
+	Output	   *last;
+	int			n_outputs;
+	Output	   *unused;			/* memory for more */
+} JoinRun;
+
+typedef struct GpuJoinState
+{
+	CustomScanState css;		/* must be first */
+	int			n_columns;
+	GpuColumn	columns[RHH_MAX_KEYS];
+	rhh_map_spec spec;			/* of the map that takes no row */
+	JoinInput  *input;			/* NULL: no device can do the joins */
+	Emit		emit;
+	Size		key_words[RHH_MAX_KEYS];	/* of a row as a group: the first of each key */
+	uint64	   *words;			/* of the window of such groups */
+	bool		copies;			/* see JoinReader */
+	GpuNodeStats stats;
+	JoinRun		run;
+} GpuJoinState;
+
+static void begin_join(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *exec_join(CustomScanState *node);
+static void end_join(CustomScanState *node);
+static void rescan_join(CustomScanState *node);
+static void explain_join(CustomScanState *node, List *ancestors, ExplainState *es);
+static Node *create_join_state(CustomScan *cscan);
+
+static const CustomScanMethods join_scan_methods = {
+	.CustomName = GPUJOIN_NODE_NAME,
+	.CreateCustomScanState = create_join_state,
+};
+
+static const CustomExecMethods join_exec_methods = {
+	.CustomName = GPUJOIN_NODE_NAME,
+	.BeginCustomScan = begin_join,
+	.ExecCustomScan = exec_join,
+	.EndCustomScan = end_join,
+	.ReScanCustomScan = rescan_join,
+	.ExplainCustomScan = explain_join,
+};
+
+void
+gpurhh_register_join_methods(void)
+{
+	RegisterCustomScanMethods(&join_scan_methods);
+}
+
+static Node *
+create_join_state(CustomScan *cscan)
+{
+	GpuJoinState *state = (GpuJoinState *) newNode(sizeof(GpuJoinState),
+												   T_CustomScanState);
+
+	state->css.methods = &join_exec_methods;
+	return (Node *) state;
+}
+
+/* ---------- start ---------- */
+
+/* Fills in what follows from the plan node: the columns, and how rows are made of them. */
+static void
+read_plan(GpuJoinState *state, const GpuJoinPlan *plan)
+{
+	rhh_map_spec *spec = &state->spec;
+	rhh_map_spec group = {0};
+	ListCell   *lc;
+
+	foreach(lc, plan->columns)
+	{
+		const GpuPlanColumn *from = lfirst(lc);
+		int			c = state->n_columns++;
+
+		state->columns[c] = (GpuColumn){
+			.encoding = from->encoding,
+			.parameter = from->parameter,
+			.attribute = from->attribute
+		};
+		spec->column_bytes[c] = gpurhh_encodings[from->encoding].bytes;
+		group.column_bytes[c] = spec->column_bytes[c];
+		group.key_column[c] = c;
+	}
+	spec->n_columns = group.n_columns = group.n_keys = state->n_columns;
+	for (int c = 0; c < state->n_columns; c++)
+		state->key_words[c] = rhh_key_word(&group, c);
+	gpurhh_emit_init(&state->emit, plan->outputs, &group, NULL);
+	state->words = palloc(sizeof(uint64) * rhh_result_words(&group) * GPURHH_EMIT_WINDOW);
+}
+
+static void
+note_feed(GpuJoinState *state)
+{
+	state->stats.feed_pages = false;
+	state->stats.feed_rows = state->input == NULL;
+	if (state->input != NULL)
+		gpurhh_page_feed_ways(state->input->probe.pages, &state->stats.feed_pages,
+							  &state->stats.feed_rows);
+}
+
+static void
+begin_join(CustomScanState *node, EState *estate, int eflags)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+	CustomScan *cscan = (CustomScan *) node->ss.ps.plan;
+	const GpuJoinPlan *plan = gpurhh_join_plan_of(cscan);
+
+	read_plan(state, plan);
+	state->run.context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin",
+											   ALLOCSET_DEFAULT_SIZES);
+	outerPlanState(node) =
+		ExecInitNode(outerPlan(cscan), estate,
+					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
+	state->input = gpurhh_join_create(outerPlanState(node), plan->n_joins, &state->spec,
+									  state->columns, estate->es_query_cxt,
+									  &state->stats.joins_why);
+	state->stats.n_joins = plan->n_joins;
+	note_feed(state);
+	/* a parameter may be a subquery's result, which is made when it is needed */
+	state->copies = state->stats.feed_rows || estate->es_plannedstmt->subplans != NIL;
+}
+
+/* ---------- output of the device ---------- */
+
+/* Memory for output of the node's query, and where its columns begin. */
+static Output *
+get_output(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	Output	   *output = run->unused;
+
+	if (output != NULL)
+		run->unused = output->next;
+	else
+		output = MemoryContextAllocHuge(run->context, offsetof(Output, room) +
+										gpurhh_channel_block_bytes(run->channel));
+	output->next = NULL;
+	output->at = 0;
+	return output;
+}
+
+/* JoinReader's callback: copies the output that has come back. */
+static void
+take_output(void *arg)
+{
+	GpuJoinState *state = arg;
+	JoinRun    *run = &state->run;
+	rhh_batch	batch;
+	bool		all_rows;
+	const uint8 *bad;
+
+	while (gpurhh_channel_take_returned(run->channel, &batch, &all_rows, &bad))
+	{
+		Output	   *output = get_output(state);
+		char	   *to = output->room;
+
+		output->n_rows = batch.n_rows;
+		for (int c = 0; c < state->n_columns; c++)
+		{
+			Size		value_bytes = (Size) batch.n_rows * state->spec.column_bytes[c];
+			Size		null_bytes = (batch.n_rows + 7) / 8;
+
+			output->values[c] = memcpy(to, batch.base + batch.values_offset[c], value_bytes);
+			to += MAXALIGN(value_bytes);
+			output->nulls[c] = memcpy(to, batch.base + batch.nulls_offset[c], null_bytes);
+			to += MAXALIGN(null_bytes);
+		}
+		if (run->last != NULL)
+			run->last->next = output;
+		else
+			run->first = output;
+		run->last = output;
+		state->stats.counts.groups_returned += batch.n_rows;
+		if (++run->n_outputs < MOST_OUTPUT_BLOCKS)
+			gpurhh_channel_give_back(run->channel);
+		else
+		{
+			rhh_batch  *more = gpurhh_channel_park(run->channel, run->context);
+
+			if (more != NULL)
+			{
+				MemoryContext old = MemoryContextSwitchTo(run->context);
+
+				run->parked = lappend(run->parked, more);
+				MemoryContextSwitchTo(old);
+			}
+		}
+	}
+}
+
+/*
+ * Has the device join some more rows, and takes what comes out.  False: nothing more comes
+ * out.
+ */
+static bool
+fetch_output(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	instr_time	start;
+
+	while (run->first == NULL && (run->parked != NIL || !run->probed))
+	{
+		CHECK_FOR_INTERRUPTS();
+		INSTR_TIME_SET_CURRENT(start);
+		for (int i = 0; i < run->n_batches; i++)
+		{
+			if (run->parked != NIL)
+			{
+				rhh_batch  *batch = linitial(run->parked);
+
+				run->parked = list_delete_first(run->parked);
+				gpurhh_join_probe_again(&run->reader, batch);
+			}
+			else if (!run->probed)
+				run->probed = !gpurhh_join_probe(&run->reader);
+		}
+		state->stats.counts.feed_ms += milliseconds_since(start);
+		INSTR_TIME_SET_CURRENT(start);
+		while (gpurhh_channel_wait_returned(run->channel))
+			take_output(state);
+		state->stats.counts.fetch_ms += milliseconds_since(start);
+		run->n_batches = Min(2 * run->n_batches, MOST_BATCHES);
+	}
+	return run->first != NULL;
+}
+
+/* ---------- rows ---------- */
+
+/* Writes n values of a column, from row at on, into the words of groups. */
+static void
+write_words(const char *values, int bytes, uint32 at, uint32 n, uint64 *words)
+{
+	switch (bytes)
+	{
+		case 1:
+			for (uint32 i = 0; i < n; i++)
+				words[i] = ((const uint8 *) values)[at + i];
+			break;
+		case 2:
+			for (uint32 i = 0; i < n; i++)
+				words[i] = ((const uint16 *) values)[at + i];
+			break;
+		case 4:
+			for (uint32 i = 0; i < n; i++)
+				words[i] = ((const uint32 *) values)[at + i];
+			break;
+		case 8:
+			memcpy(words, values + (Size) at * 8, (Size) n * 8);
+			break;
+		default:
+			for (uint32 i = 0; i < n; i++)
+			{
+				const uint64 *value = (const uint64 *) values + 2 * (Size) (at + i);
+
+				words[i] = value[0];
+				words[GPURHH_EMIT_WINDOW + i] = value[1];
+			}
+			break;
+	}
+}
+
+/*
+ * Marks the NULLs of a column in word 0 of the groups.  The column's words, which may be
+ * anything where it is NULL, become 0 there.
+ */
+static void
+write_nulls(const uint8 *nulls, int column, int n_words, uint32 at, uint32 n,
+			uint64 *null_bits, uint64 *words)
+{
+	for (uint32 i = 0; i < n; i++)
+	{
+		uint8		byte = nulls[(at + i) / 8];
+
+		/* windows begin at multiples of 8 */
+		if (byte == 0)
+			i |= 7;
+		else if (byte >> (i % 8) & 1)
+		{
+			null_bits[i] |= UINT64CONST(1) << column;
+			for (int w = 0; w < n_words; w++)
+				words[w * GPURHH_EMIT_WINDOW + i] = 0;
+		}
+	}
+}
+
+/* Decodes the next rows of the device's output; false: there are none. */
+static bool
+next_window(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	Output	   *output;
+	uint32		n;
+
+	/* the last window was the rest of it */
+	if (run->first != NULL && run->first->at == run->first->n_rows)
+	{
+		output = run->first;
+		run->first = output->next;
+		if (run->first == NULL)
+			run->last = NULL;
+		run->n_outputs--;
+		output->next = run->unused;
+		run->unused = output;
+	}
+	if (run->first == NULL && !fetch_output(state))
+		return false;
+	output = run->first;
+	n = Min(output->n_rows - output->at, GPURHH_EMIT_WINDOW);
+	memset(state->words, 0, sizeof(uint64) * n);
+	for (int c = 0; c < state->n_columns; c++)
+	{
+		int			bytes = state->spec.column_bytes[c];
+		uint64	   *words = state->words + state->key_words[c] * GPURHH_EMIT_WINDOW;
+
+		write_words(output->values[c], bytes, output->at, n, words);
+		write_nulls(output->nulls[c], c, bytes > 8 ? 2 : 1, output->at, n, state->words,
+					words);
+	}
+	output->at += n;
+	(void) gpurhh_emit_window(&state->emit, run->reader.dictionary, state->words,
+							  GPURHH_EMIT_WINDOW, n);
+	return true;
+}
+
+/* A row of core's plan as the node's. */
+static TupleTableSlot *
+copy_row(TupleTableSlot *from, TupleTableSlot *to)
+{
+	int			n = to->tts_tupleDescriptor->natts;
+
+	ExecClearTuple(to);
+	if (TupIsNull(from))
+		return to;
+	slot_getallattrs(from);
+	memcpy(to->tts_values, from->tts_values, sizeof(Datum) * n);
+	memcpy(to->tts_isnull, from->tts_isnull, sizeof(bool) * n);
+	return ExecStoreVirtualTuple(to);
+}
+
+/* ---------- a run ---------- */
+
+/* For EXPLAIN: what the device did until now. */
+static void
+note_device(GpuJoinState *state)
+{
+	GpuNodeStats *stats = &state->stats;
+	GpuLevelStats *level = &stats->levels[0];
+
+	if (state->run.channel == NULL || state->run.phase == JOIN_UNREAD)
+		return;
+	(void) gpurhh_channel_stats(state->run.channel, &level->map, level->device,
+								level->declined);
+	if (stats->joins_done)
+		gpurhh_join_note(state->input, &level->map, stats->joins);
+}
+
+/* The run does not need the device any more. */
+static void
+close_queries(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+
+	note_device(state);
+	if (run->channel != NULL)
+		gpurhh_channel_close(run->channel);
+	run->channel = NULL;
+	if (state->input != NULL)
+		gpurhh_join_close(state->input);
+}
+
+/* Opens the queries with the service; false, with the reason in *why: it has no place. */
+static bool
+open_queries(GpuJoinState *state, const char **why)
+{
+	JoinRun    *run = &state->run;
+	JoinInput  *input = state->input;
+	rhh_map_spec *spec = &input->map_spec;
+	ChannelArea *area;
+
+	gpurhh_set_limits(&state->css, &state->spec);
+	area = gpurhh_channel_attach(why);
+	if (area == NULL || !gpurhh_join_open(input, area, run->context, why))
+		return false;
+	gpurhh_set_limits(&state->css, spec);
+	spec->flags = RHH_RETURN_ROWS;
+	spec->n_keys = 1;
+	spec->expected_groups = 1;
+	spec->max_batch_rows = gpurhh_join_batch_rows(input, area->block_bytes);
+	spec->max_batch_bytes = area->block_bytes;
+	run->channel = gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds,
+									   state->copies, run->context, why);
+	if (run->channel == NULL)
+		gpurhh_join_close(input);
+	return run->channel != NULL;
+}
+
+/* Makes what reads the sides of the joins. */
+static void
+init_reader(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	int			n_strings = gpurhh_join_strings(state->input);
+
+	run->reader = (JoinReader){
+		.input = state->input,
+		.channel = run->channel,
+		.counts = &state->stats.counts,
+		.context = run->context,
+		.copies = state->copies,
+		.arg = state,
+		.take_returned = take_output
+	};
+	if (n_strings > 0)
+		run->reader.dictionary =
+			gpurhh_dictionary_create(run->context, get_hash_memory_limit(), n_strings,
+									 state->css.ss.ps.plan->plan_rows);
+}
+
+/* Reads the build sides.  False, with the reason in *why: core has to do the joins. */
+static bool
+start_joins(GpuJoinState *state, const char **why)
+{
+	JoinRun    *run = &state->run;
+
+	if (state->input == NULL)
+	{
+		*why = state->stats.joins_why;
+		return false;
+	}
+	if (!open_queries(state, why))
+		return false;
+	init_reader(state);
+	if (gpurhh_join_build(&run->reader))
+		return true;
+	*why = run->reader.why;
+	return false;
+}
+
+static void
+start_run(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	GpuNodeStats *stats = &state->stats;
+	const char *why = NULL;
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
+	stats->counts.runs++;
+	stats->counts.feeders++;
+	stats->joins_done = start_joins(state, &why);
+	stats->valid = true;
+	run->n_batches = 1;
+	run->phase = stats->joins_done ? JOIN_DEVICE : JOIN_CORE;
+	stats->counts.feed_ms += milliseconds_since(start);
+	if (stats->joins_done)
+		return;
+	stats->joins_why = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, why);
+	stats->feed_pages = false;
+	stats->feed_rows = true;
+	close_queries(state);
+}
+
+/* The device has joined all rows but those that are left over. */
+static void
+end_device(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+
+	note_feed(state);
+	close_queries(state);
+	run->phase = run->reader.left_over != NULL ? JOIN_LEFT_OVER : JOIN_DONE;
+}
+
+/* ExecScan's access method: the next row. */
+static TupleTableSlot *
+next_row(ScanState *ss)
+{
+	GpuJoinState *state = (GpuJoinState *) ss;
+	JoinRun    *run = &state->run;
+	Emit	   *emit = &state->emit;
+	TupleTableSlot *slot = ss->ss_ScanTupleSlot;
+
+	if (run->phase == JOIN_UNREAD)
+		start_run(state);
+	while (run->phase == JOIN_DEVICE && emit->next == emit->n_rows)
+	{
+		if (!next_window(state))
+			end_device(state);
+	}
+	switch (run->phase)
+	{
+		case JOIN_DEVICE:
+			if (emit->allocates)
+			{
+				MemoryContext old = MemoryContextSwitchTo(ss->ps.ps_ExprContext->ecxt_per_tuple_memory);
+
+				gpurhh_emit_row(emit, slot);
+				MemoryContextSwitchTo(old);
+			}
+			else
+				gpurhh_emit_row(emit, slot);
+			return slot;
+		case JOIN_LEFT_OVER:
+			copy_row(gpurhh_left_over_next(run->reader.left_over, state->input->joins[0].node,
+										   outerPlanState(state)), slot);
+			break;
+		case JOIN_CORE:
+			copy_row(ExecProcNode(outerPlanState(state)), slot);
+			break;
+		default:
+			ExecClearTuple(slot);
+			break;
+	}
+	if (TupIsNull(slot))
+		run->phase = JOIN_DONE;
+	return slot;
+}
+
+/* No query with row marks, which alone would have it rechecked, gets this node. */
+static bool
+recheck_row(ScanState *ss, TupleTableSlot *slot)
+{
+	return true;
+}
+
+static TupleTableSlot *
+exec_join(CustomScanState *node)
+{
+	ScanState  *ss = &node->ss;
+
+	if (ss->ps.qual != NULL || ss->ps.ps_ProjInfo != NULL ||
+		ss->ps.state->es_epq_active != NULL)
+		return ExecScan(ss, next_row, recheck_row);
+	if (((GpuJoinState *) node)->emit.allocates)
+		ResetExprContext(ss->ps.ps_ExprContext);
+	return next_row(ss);
+}
+
+/* ---------- end ---------- */
+
+/* Frees all that a run has. */
+static void
+release_run(GpuJoinState *state)
+{
+	MemoryContext context = state->run.context;
+
+	close_queries(state);
+	if (state->run.reader.left_over != NULL)
+		gpurhh_left_over_free(state->run.reader.left_over);
+	gpurhh_emit_reset(&state->emit);
+	memset(&state->run, 0, sizeof(JoinRun));
+	state->run.context = context;
+	MemoryContextReset(context);
+}
+
+static void
+end_join(CustomScanState *node)
+{
+	release_run((GpuJoinState *) node);
+	ExecEndNode(outerPlanState(node));
+}
+
+static void
+rescan_join(CustomScanState *node)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	release_run(state);
+	if (state->input != NULL)
+		gpurhh_join_rescan(state->input);
+	/* a child with changed parameters is rescanned by its first use */
+	if (outerPlanState(node)->chgParam == NULL)
+		ExecReScan(outerPlanState(node));
+}
+
+static void
+explain_join(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	note_device(state);
+	gpurhh_explain_join(es, &state->stats);
+}
