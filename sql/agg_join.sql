@@ -6,28 +6,6 @@
 \set helpers :srcdir '/sql/compare.inc'
 \i :helpers
 
--- Is the answer right, and how many joins are the device's by the plan of the first
--- node?  And if they were not when it ran, why not?
-CREATE FUNCTION joined(query text, settings text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql SET enable_gpu_hashjoin = on AS $f$
-DECLARE
-	answer text := compare(query, settings => settings);
-	planned text;
-	ran jsonb := analyze_json(query, settings);
-BEGIN
-	BEGIN
-		PERFORM set_config('enable_gpu_hashagg', 'on', true);
-		IF settings IS NOT NULL THEN
-			PERFORM apply_settings(settings);
-		END IF;
-		planned := (SELECT substring(line FROM 'Device Joins: (\d+)') FROM explained(query) AS line WHERE line ~ 'Device Joins' LIMIT 1);
-		RAISE EXCEPTION SQLSTATE 'GPU00';
-	EXCEPTION WHEN SQLSTATE 'GPU00' THEN
-		NULL;
-	END;
-	RETURN concat_ws('; ', answer, coalesce(planned, '0') || ' joins', 'not done: ' || (ran ->> 'Device Joins Declined'));
-END $f$;
-
 -- The plan, of core's nodes and of ours.
 CREATE FUNCTION plan_of(query text) RETURNS SETOF text
 LANGUAGE plpgsql SET enable_gpu_hashagg = on SET enable_gpu_hashjoin = on AS $f$
@@ -270,5 +248,5 @@ SELECT joined('SELECT x.v % 3, count(*) FROM part x JOIN part y ON x.id = y.id G
 
 -- why not, where that decides
 SET gpurhh.row_cost = 1000;
-SELECT regexp_replace(reason, '\d+', 'N', 'g') FROM gpurhh_refusals('SELECT d.g, sum(coalesce(f.v, d.x)) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT regexp_replace(reason, '\d+', 'N', 'g') FROM gpurhh_refusals('SELECT d.g, count(f.t || d.t) FROM f JOIN d ON f.k = d.k GROUP BY d.g');
 SELECT regexp_replace(reason, '\d+', 'N', 'g') FROM gpurhh_refusals('SELECT d.g, sum(f.v) FROM f JOIN d ON f.k = d.k GROUP BY d.g');

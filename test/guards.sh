@@ -202,6 +202,11 @@ guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^n
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \
 	$JOINS 'if (rhh_is_null(rows, c, row)) atomicOr' 'if (false) atomicOr'
+PROGRAM=gpu/rhh_program.h
+guard other-branch-makes-rows-bad 'device_test cuda --tiny --only join_program_logic' '^not ok' \
+	$PROGRAM '(first ? b_flags : c_flags)' '(b_flags | c_flags)'
+guard bad-operand-of-and-forgotten 'device_test cuda --tiny --only join_program_logic' '^not ok' \
+	$PROGRAM '(by_a ? 0 : b_flags & RHH_BAD)' '0'
 
 # ---------- transition states ----------
 

@@ -22,6 +22,7 @@ typedef struct JoinSide
 	PageFeed   *pages;			/* NULL: the child's rows are asked for */
 	List	   *computed;		/* expressions that are fed, see
 								 * gpurhh_page_feed_create() */
+	bool		computes_none;	/* no expression can be fed */
 	int			n_columns;
 	GpuColumn	columns[RHH_MAX_COLUMNS];	/* attributes are the child's */
 	bool		is_key[RHH_MAX_COLUMNS];	/* of a grouping column, see Feed */

@@ -123,11 +123,19 @@ static Datum
 leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 {
 	const GpuEncodingInfo *info = &gpurhh_encodings[leaf->how.encoding];
-	int64		value = rhh_program_load(batch->base + batch->values_offset[leaf->column],
-										 info->bytes, row);
+	int64		value;
 
+	/* of others it is only asked whether they are NULL */
+	if (info->bytes > sizeof(int64))
+		return (Datum) 0;
+	value = rhh_program_load(batch->base + batch->values_offset[leaf->column], info->bytes,
+							 row);
 	switch (info->vector)
 	{
+		case VECTOR_BOOL:
+			return BoolGetDatum(value != 0);
+		case VECTOR_OID:
+			return ObjectIdGetDatum((Oid) value);
 		case VECTOR_INT2:
 			return Int16GetDatum(value);
 		case VECTOR_INT4:
@@ -141,8 +149,7 @@ leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 		case VECTOR_DECIMAL:
 			return gpurhh_decimal_value(value, GPURHH_DECIMAL_SCALE(leaf->how.parameter));
 		default:
-			elog(ERROR, "unexpected type of a leaf: %d", (int) info->vector);
-			return 0;			/* keep compiler quiet */
+			return (Datum) 0;	/* the same */
 	}
 }
 
@@ -167,13 +174,19 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 		uint8	   *nulls = batch->base + batch->nulls_offset[c];
 		int64		stored = 0;
 
-		if (is_null)
+		if (is_null && info->role != ROLE_FILTER)
 			nulls[row / 8] |= 1 << (row % 8);
 		else
 		{
 			nulls[row / 8] &= ~(1 << (row % 8));
 			switch (info->vector)
 			{
+				case VECTOR_BOOL:
+					stored = !is_null && DatumGetBool(value);
+					break;
+				case VECTOR_OID:
+					stored = DatumGetObjectId(value);
+					break;
 				case VECTOR_INT2:
 					stored = DatumGetInt16(value);
 					break;

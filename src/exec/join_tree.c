@@ -174,6 +174,11 @@ add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
 		return -1;
 	}
 	to = side_of(input, *side);
+	if (to->computes_none)
+	{
+		*why = "an expression of a build side is computed after a join";
+		return -1;
+	}
 	foreach(lc, to->computed)
 	{
 		if (equal(lfirst(lc), lowered))
@@ -240,7 +245,7 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 	GpuColumn	how;
 	SideColumn	found;
 
-	if (!IsA(expr, Var) || only_null)
+	if (!IsA(expr, Var))
 		return false;
 	for (int i = 0; i < input->program.n_leaves; i++)
 	{
@@ -250,16 +255,16 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 		{
 			*column = leaf->column;
 			*type = gpurhh_encodings[leaf->how.encoding].vector;
-			return true;
+			return only_null || *type != VECTOR_ANY;
 		}
 	}
 	if (!gpurhh_resolve_type(expr, &how, &finder->why))
 		return false;
 	how.encoding = gpurhh_as_stored(how.encoding);
 	*type = gpurhh_encodings[how.encoding].vector;
-	if (*type == VECTOR_ANY || spec->n_columns == RHH_MAX_COLUMNS ||
-		!find_column(input, input->n_joins - 1, (Expr *) var, how, false, &found,
-					 &finder->why) ||
+	if ((*type == VECTOR_ANY && !only_null) || gpurhh_is_string(how.encoding) ||
+		spec->n_columns == RHH_MAX_COLUMNS || !find_column(input, input->n_joins - 1, (Expr *) var, how, false, &found,
+														   &finder->why) ||
 		!gpurhh_join_add_leaf(&input->program, var, how, spec->n_columns))
 		return false;
 	*column = spec->n_columns;
@@ -439,9 +444,14 @@ describe(JoinInput *input, const SideColumn *columns,
 		spec->program = &input->program.program;
 }
 
+/*
+ * computes_none: of these build sides (j is build side j) no expression can be fed.  If
+ * that turns out of one more, it is added, and NULL is returned, with *why being NULL.
+ */
 static JoinInput *
 create(PlanState *child, int n_joins, const rhh_map_spec *spec,
-	   const GpuColumn *columns, MemoryContext context, const char **why)
+	   const GpuColumn *columns, MemoryContext context, Bitmapset **computes_none,
+	   const char **why)
 {
 	JoinInput  *input = palloc0(sizeof(JoinInput));
 	List	   *targetlist = child->plan->targetlist;
@@ -460,6 +470,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		return NULL;
 	for (int j = 0; j < n_joins; j++)
 	{
+		input->joins[j].build.computes_none = bms_is_member(j, *computes_none);
 		if (!find_keys(input, j, keys[j], why))
 			return NULL;
 	}
@@ -495,7 +506,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 											   &why_rows);
 		if (build->pages == NULL && build->computed != NIL)
 		{
-			*why = "an expression of a build side is computed after a join";
+			*computes_none = bms_add_member(*computes_none, j);
+			*why = NULL;
 			return NULL;
 		}
 	}
@@ -513,8 +525,13 @@ gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 				   const GpuColumn *columns, MemoryContext context, const char **why)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
-	JoinInput  *input = create(child, n_joins, spec, columns, context, why);
+	Bitmapset  *computes_none = NULL;
+	JoinInput  *input;
 
+	/* whether a side's pages can be read with its expressions is known at the end */
+	do
+		input = create(child, n_joins, spec, columns, context, &computes_none, why);
+	while (input == NULL && *why == NULL);
 	MemoryContextSwitchTo(old);
 	return input;
 }

@@ -630,13 +630,13 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *hidde
 	GpuColumn	how;
 	const char *problem;
 
-	if (!IsA(expr, Var) || only_null || ((Var *) expr)->varattno <= 0 ||
+	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0 ||
 		bms_is_member(((Var *) expr)->varno, hidden) ||
-		!gpurhh_resolve_type(expr, &how, &problem))
+		!gpurhh_resolve_type(expr, &how, &problem) || gpurhh_is_string(how.encoding))
 		return false;
 	*column = 0;
 	*type = gpurhh_encodings[how.encoding].vector;
-	return *type != VECTOR_ANY;
+	return only_null || *type != VECTOR_ANY;
 }
 
 /* Can a device compute an expression of the joins' output, for a column that is fed so? */

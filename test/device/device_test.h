@@ -408,6 +408,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_invalid) \
 	CASE(join_collisions) \
 	CASE(join_program_operations) \
+	CASE(join_program_logic) \
 	CASE(join_program_bad) \
 	CASE(join_program_refused) \
 	CASE(join_program_largest) \

@@ -140,8 +140,9 @@ sub join_condition
 
 	if ($name eq 'd' && $left->{columns} && chance(0.7))
 	{
-		my $c = pick(@{ $left->{columns} })->{name};
-		my $on = "$left->{alias}.$c = $right.$c";
+		# a domain over an enum has no operators
+		my $c = pick(grep { $_->{info}{class} ne 'd_enum' } @{ $left->{columns} });
+		my $on = $c ? "$left->{alias}.$c->{name} = $right.$c->{name}" : "$left->{alias}.id = $right.id";
 
 		$on .= " AND $right.j = $left->{alias}.j" if $q->{large} || chance(0.2);
 		return $on;
