@@ -174,14 +174,55 @@ store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *n
 		nulls[(first + i) / 8] |= (uint8_t) ((from->flags[i] & RHH_NULL) << (i % 8));
 }
 
-uint32_t
+/* Marks the rows of which the filter is bad, and those that it drops.  Returns how many it keeps. */
+static uint32_t
+filter_rows(const rhh_buffer *filter, uint32_t n, uint8_t *bad, uint8_t *dropped)
+{
+	uint32_t	kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint8_t		keep = filter->flags[i] == 0 && filter->narrow[i] != 0;
+
+		bad[i] = (filter->flags[i] & RHH_BAD) != 0;
+		dropped[i] = !(keep | bad[i]);
+		kept += keep;
+	}
+	return kept;
+}
+
+/* Computes operations of some rows of columns, up to but without operation end. */
+static void
+run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, const rhh_buffer *buffers,
+		const uint8_t *column_bytes, uint8_t *const *values, uint8_t *const *nulls,
+		uint32_t first, uint32_t n)
+{
+	for (uint32_t i = first_op; i < end; i++)
+	{
+		const rhh_op *op = &program->ops[i];
+		const rhh_signature is = signatures[op->code];
+
+		if (op->code == RHH_OP_COLUMN)
+			load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a], first, n);
+		else if (op->code == RHH_OP_COLUMN_IS_NULL)
+			load_is_null(&buffers[i], nulls[op->a], first, n);
+		else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
+			load_constant(program, op->a, &buffers[i], n);
+		else
+			run_op(op->code, &buffers[op->a], is.b == '_' ? NULL : &buffers[op->b],
+				   is.c == '_' ? NULL : &buffers[op->c], &buffers[i], n);
+	}
+}
+
+rhh_program_rows
 rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 				uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
-				void *scratch, uint8_t *bad)
+				void *scratch, uint8_t *bad, uint8_t *dropped)
 {
+	const uint32_t n_filter_ops = program->has_filter ? program->filter + 1u : 0;
+	rhh_program_rows rows = {0, 0};
 	rhh_buffer	buffers[RHH_MAX_OPS];
 	uint8_t    *at = scratch;
-	uint32_t	n_bad = 0;
 
 	/* those that need more alignment come first */
 	for (int wide = 1; wide >= 0; wide--)
@@ -201,41 +242,39 @@ rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 		at += CHUNK_ROWS;
 	}
 	memset(bad, 0, (n + 7) / 8);
+	memset(dropped, 0, (n + 7) / 8);
 	for (uint32_t first = 0; first < n; first += CHUNK_ROWS)
 	{
-		uint32_t	rows = n - first < CHUNK_ROWS ? n - first : CHUNK_ROWS;
+		uint32_t	m = n - first < CHUNK_ROWS ? n - first : CHUNK_ROWS;
+		uint32_t	kept = m;
 		uint8_t		bad_rows[CHUNK_ROWS] = {0};
+		uint8_t		dropped_rows[CHUNK_ROWS] = {0};
 
-		for (uint32_t i = 0; i < program->n_ops; i++)
+		run_ops(program, 0, n_filter_ops, buffers, column_bytes, values, nulls, first, m);
+		if (program->has_filter)
+			kept = filter_rows(&buffers[program->filter], m, bad_rows, dropped_rows);
+		if (kept > 0)
 		{
-			const rhh_op *op = &program->ops[i];
-			const rhh_signature is = signatures[op->code];
+			run_ops(program, n_filter_ops, program->n_ops, buffers, column_bytes, values, nulls,
+					first, m);
+			for (uint32_t r = 0; r < program->n_results; r++)
+			{
+				uint32_t	c = program->results[r].column;
 
-			if (op->code == RHH_OP_COLUMN)
-				load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a],
-							first, rows);
-			else if (op->code == RHH_OP_COLUMN_IS_NULL)
-				load_is_null(&buffers[i], nulls[op->a], first, rows);
-			else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
-				load_constant(program, op->a, &buffers[i], rows);
-			else
-				run_op(op->code, &buffers[op->a], is.b == '_' ? NULL : &buffers[op->b],
-					   is.c == '_' ? NULL : &buffers[op->c], &buffers[i], rows);
+				store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
+							 nulls[c], first, m, bad_rows);
+			}
 		}
-		for (uint32_t r = 0; r < program->n_results; r++)
+		for (uint32_t i = 0; i < m; i++)
 		{
-			uint32_t	c = program->results[r].column;
-
-			store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
-						 nulls[c], first, rows, bad_rows);
-		}
-		for (uint32_t i = 0; i < rows; i++)
-		{
+			bad_rows[i] &= !dropped_rows[i];
 			bad[(first + i) / 8] |= (uint8_t) (bad_rows[i] << (i % 8));
-			n_bad += bad_rows[i];
+			dropped[(first + i) / 8] |= (uint8_t) (dropped_rows[i] << (i % 8));
+			rows.n_bad += bad_rows[i];
+			rows.n_dropped += dropped_rows[i];
 		}
 	}
-	return n_bad;
+	return rows;
 }
 
 /* Is the result of operation number one of this class, and is it before operation i? */
@@ -297,6 +336,9 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 			*why = "an operation of a program has an operand that it does not take";
 	}
 	/* now that all operations are known ones */
+	if (*why == NULL && program->has_filter &&
+		!is_operand(program, program->n_ops, program->filter, 'N'))
+		*why = "the filter of a program is not a number of 64 bits";
 	for (uint32_t r = 0; *why == NULL && r < program->n_results; r++)
 	{
 		const uint8_t op = program->results[r].op;

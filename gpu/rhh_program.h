@@ -4,7 +4,8 @@
  *
  * A program is a list of operations.  Each of them has one result for each row, a number
  * of 64 or 128 bits or NULL, and takes results of operations before it as its operands.
- * Results become columns (rhh_program).
+ * Results become columns (rhh_program).  One of the values may be the program's filter: rows
+ * in which it is not true are dropped, and all else that they have means nothing.
  *
  * Most operations are strict: of a NULL operand comes NULL.  An operation whose result
  * would be an error for PostgreSQL, might be one, or is a number that is not represented
@@ -165,6 +166,8 @@ struct rhh_program
 	uint32_t	n_constants;
 	uint64_t	constants[RHH_MAX_CONSTANTS][2];	/* low, high word */
 	uint8_t		null_constant[RHH_MAX_CONSTANTS];
+	bool		has_filter;
+	uint8_t		filter;			/* then: the operation whose value has to be true, of 64 bits */
 	uint32_t	n_results;
 	struct
 	{
@@ -655,17 +658,23 @@ rhh_program_store(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
 /* The bytes of scratch memory, aligned to 64, that rhh_program_run() needs. */
 size_t		rhh_program_scratch(const rhh_program *program);
 
+/* What has become of the rows of rhh_program_run(). */
+typedef struct rhh_program_rows
+{
+	uint32_t	n_bad;
+	uint32_t	n_dropped;		/* by the filter */
+} rhh_program_rows;
+
 /*
  * Runs a program for n rows of columns.  Column c has column_bytes[c] bytes a value, its
  * values at values[c], and a bitmap of its NULLs at nulls[c], or NULL there if it has
  * none.  Of a column that is a result, both are written, and nulls[c] may be a null
- * pointer if no result can be NULL.  bad, a bitmap of n bits, gets the rows with a bad
- * result; returns how many there are.  All bitmaps have room up to the next multiple
- * of 8 bytes.
+ * pointer if no result can be NULL.  bad and dropped, bitmaps of n bits, get the rows that
+ * are; no row is both.  All bitmaps have room up to the next multiple of 8 bytes.
  */
-uint32_t	rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
-							uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
-							void *scratch, uint8_t *bad);
+rhh_program_rows rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
+								 uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+								 void *scratch, uint8_t *bad, uint8_t *dropped);
 
 /*
  * Is it a program over n_columns columns of these widths that a device can run?  If not,

@@ -1,6 +1,6 @@
 --
 -- Conditions over columns of several tables that the device joins: as arguments of
--- aggregates, and in FILTER.
+-- aggregates, in FILTER, in ON and in WHERE.
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
@@ -78,3 +78,64 @@ SELECT joined(format('SELECT f.g, sum(CASE %s END) FROM f JOIN d ON f.k = d.k GR
 SELECT joined(format('SELECT f.g, %s FROM f JOIN d ON f.k = d.k GROUP BY f.g', (SELECT string_agg(format('count(*) FILTER (WHERE f.i4 + %s < d.i4)', i), ', ') FROM generate_series(1, 24) i)));
 SELECT joined(format('SELECT f.g, %s FROM f JOIN d ON f.k = d.k GROUP BY f.g', (SELECT string_agg(format('count(*) FILTER (WHERE f.i4 + %s < d.i4)', i), ', ') FROM generate_series(1, 40) i)));
 SELECT joined('SELECT f.g, sum(CASE WHEN f.i4 IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17) THEN d.i4 END) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
+
+-- conditions of ON and of WHERE, of inner joins and above outer ones
+CREATE FUNCTION conditions(condition text) RETURNS text LANGUAGE sql AS $f$
+	SELECT concat_ws(' | ', joined(format('SELECT f.g, count(*), sum(d.i4), sum(f.i4 + d.i2) FROM f JOIN d ON f.k = d.k AND (%s) GROUP BY f.g', condition)),
+		joined(format('SELECT f.g, count(*), sum(d.i4), count(d.b) FILTER (WHERE f.b) FROM f LEFT JOIN d ON f.k = d.k WHERE %s GROUP BY f.g', condition)),
+		joined(format('SELECT d2.g, count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k LEFT JOIN d2 ON f.i4 = d2.i4 WHERE %s GROUP BY d2.g', condition))) $f$;
+SELECT c, conditions(c) FROM unnest(ARRAY['f.i4 < d.i4', 'f.i4 <> d.i2', 'f.i8 >= d.i8 AND f.i4 <> d.i4', 'f.n < d.n', 'f.n * 2 > d.n3', 'f.f8 = d.f8', 'f.f4 < d.f8', 'f.dt < d.ts', 'f.ts > d.dt', 'f.b OR d.b', 'f.b <> d.b',
+	'(f.b AND d.b) IS NOT TRUE', 'f.i4 + d.i4 > 3', 'f.i4 BETWEEN d.i2 AND d.i4 + 5', 'f.e = d.e', 'f.m < d.m', 'f.o < d.o', 'CASE WHEN f.i4 > 0 THEN d.i4 > 0 ELSE d.b END', 'coalesce(f.i4 < d.i4, f.b)',
+	'f.i4 IS NULL OR d.i4 IS NULL', 'd.i4 IS NULL OR f.i4 > d.i4', 'f.i4 < d.i4 AND f.i4 > d.i4', 'f.i8 = d.i4', 'f.u <> d.u', 'f.t <> d.t', 'random() < 2 OR f.b = d.b', 'f.i4 < d.i4 + extract(year from now())']) c;
+-- all rows pass, and none
+SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 + d.i4 < 1000 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 + d.i4 > 1000 GROUP BY f.g');
+SELECT joined('SELECT count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k AND f.i4 + d.i4 > 1000');
+-- of several joins, the lowest among them
+SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 JOIN d2 ON f.k = d2.k AND d2.i4 > d.i2 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 LEFT JOIN d2 ON f.i4 = d2.i4 WHERE d2.i4 IS NULL OR d2.i2 < d.i2 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d2 ON d.i4 = d2.i4 WHERE coalesce(d2.i2, f.i2) < coalesce(d.i2, 3) GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 WHERE EXISTS (SELECT FROM d2 WHERE d2.i4 = f.i4) AND NOT EXISTS (SELECT FROM d2 WHERE d2.i2 = d.i2 AND d2.id > 55) GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k JOIN d2 ON f.k = d2.k AND f.i4 + d.i4 < d2.i4 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f JOIN (d JOIN d2 ON d.i4 = d2.i4 AND d.i2 < d2.i2) ON f.k = d.k AND f.i2 < d2.i2 GROUP BY f.g', 'join_collapse_limit=1');
+SELECT joined('SELECT x.g, count(*) FROM f x JOIN f y ON x.id = y.i4 AND x.i2 < y.i2 GROUP BY x.g');
+-- a condition that says what a match is, for which there is another row without one
+SELECT joined('SELECT f.g, count(*), count(d.id) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f WHERE EXISTS (SELECT FROM d WHERE f.k = d.k AND f.i4 < d.i4) GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f WHERE NOT EXISTS (SELECT FROM d WHERE f.k = d.k AND f.i4 < d.i4) GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 WHERE f.i2 < d.i2 OR d.i2 IS NULL GROUP BY f.g');
+-- groupings of all kinds
+SELECT joined('SELECT DISTINCT f.g, d.g FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4');
+SELECT joined('SELECT f.g, d.g, count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY ROLLUP (f.g, d.g)');
+SELECT joined('SELECT f.g, count(DISTINCT d.i4), count(DISTINCT f.t) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.g');
+SELECT joined('SELECT f.id, count(*), sum(d.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.id', 'gpurhh.device_memory=1MB,gpurhh.max_probe_buckets=1,gpurhh.batch_rows=100');
+-- bad rows: core decides whether there is such a row
+SELECT either('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 / d.i4 > 0 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND d.i4 <> 0 AND f.i4 / d.i4 > 0 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(f.i4 / d.i4) FROM f JOIN d ON f.k = d.k AND CASE WHEN d.i4 <> 0 THEN f.i4 / d.i4 > 0 END GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(f.n) FROM f JOIN d ON f.k = d.k AND f.n + d.n < 3 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(f.n) FROM f JOIN d ON f.k = d.k AND f.n + d.n > 3 GROUP BY f.g', 'gpurhh.batch_rows=64');
+SELECT joined('SELECT f.g, f.id % 3, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND (f.n + d.n > 3) IS NOT TRUE GROUP BY f.g, f.id % 3');
+SELECT joined('SELECT f.g, f.t, count(*), count(d.n), max(f.o) FROM f JOIN d ON f.k = d.k AND f.n + d.n <> 3 AND f.n + d.n < 5 WHERE f.n = ''NaN'' GROUP BY f.g, f.t');
+-- the plan says what the condition is
+SET enable_gpu_hashagg = on;
+SET enable_gpu_hashjoin = on;
+EXPLAIN (COSTS OFF) SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 LEFT JOIN d2 ON d.i2 = d2.i2 WHERE d2.i4 IS NULL OR d2.i4 > f.i4 GROUP BY f.g;
+RESET enable_gpu_hashagg;
+-- parameters are not in programs
+PREPARE p(int) AS SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 + $1 GROUP BY f.g ORDER BY f.g;
+SET plan_cache_mode = force_generic_plan;
+SET enable_gpu_hashagg = on;
+EXPLAIN (COSTS OFF) EXECUTE p(3);
+EXECUTE p(3);
+RESET enable_gpu_hashagg;
+-- several participants
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+ALTER TABLE f SET (parallel_workers = 2);
+SELECT joined('SELECT f.g, count(*), sum(f.i4 * d.i4) FILTER (WHERE f.b OR d.b) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND (f.n + d.n > 3) IS NOT TRUE GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d2 ON d.i4 = d2.i4 WHERE coalesce(d2.i2, f.i2) < coalesce(d.i2, 3) GROUP BY f.g');
+SELECT joined('SELECT v.x, q.* FROM generate_series(1, 3) v(x), LATERAL (SELECT f.g, count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 AND d.id % 3 <> v.x GROUP BY f.g) q');

@@ -3,7 +3,8 @@
  *		Computes columns of a piece of the joins' output of other columns of it
  *		(rhh_program.h), and sorts out the rows for which that cannot be done.
  *
- *		compute		runs the program for each row, and marks the bad rows
+ *		compute		runs the program for each row, and marks the bad rows; those that its
+ *					filter drops have not become rows (rhh_joins.cuh)
  *		bad last	moves these behind the others, and takes them out of the number of
  *					rows, so that the kernels that aggregate the piece do not see them
  *
@@ -83,46 +84,73 @@ rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
 	results->flags[i] = flags;
 }
 
-/* Runs the program for a row and stores its results.  Returns whether one is bad. */
+/*
+ * Computes the first n_ops operations of a program in a row.  load(column, &value) returns
+ * whether the column is NULL there.
+ */
+template <class Load>
+RHH_DEV void
+rhh_run_ops(const rhh_program &program, uint32_t n_ops, const Load &load, rhh_results *results)
+{
+	for (uint32_t i = 0; i < n_ops; i++)
+	{
+		const rhh_op op = program.ops[i];
+		int64_t		value = 0;
+		bool		null;
+
+		switch (op.code)
+		{
+			case RHH_OP_COLUMN:
+				null = load(op.a, &value);
+				results->words[i][0] = (uint64_t) value;
+				break;
+			case RHH_OP_COLUMN_IS_NULL:
+				results->words[i][0] = load(op.a, &value);
+				null = false;
+				break;
+			case RHH_OP_CONSTANT:
+			case RHH_OP_CONSTANT128:
+				null = program.null_constant[op.a] != 0;
+				results->words[i][0] = program.constants[op.a][0];
+				results->words[i][1] = program.constants[op.a][1];
+				break;
+			default:
+				rhh_run_op(op, i, results);
+				continue;
+		}
+		results->flags[i] = null ? RHH_NULL : 0;
+	}
+}
+
+/* Loads columns of a row of a piece. */
+struct rhh_load_of_piece
+{
+	const rhh_row_columns &columns;
+	uint32_t	row;
+
+	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	{
+		const uint32_t nulls = columns.nulls_offset[c];
+
+		if (columns.bytes[c] <= 8)
+			*value = rhh_program_load(columns.base + columns.values_offset[c], columns.bytes[c], row);
+		return nulls != 0 && columns.base[nulls + row] != 0;
+	}
+};
+
+/*
+ * Runs the program for a row that its filter does not drop, and stores its results.  Returns
+ * whether the filter or a result is bad.
+ */
 RHH_DEV bool
 rhh_compute_row(const rhh_program &program, const rhh_row_columns &columns, uint32_t row)
 {
+	const rhh_load_of_piece load = {columns, row};
 	rhh_results results;
-	bool		bad = false;
+	bool		bad;
 
-	for (uint32_t i = 0; i < program.n_ops; i++)
-	{
-		const rhh_op op = program.ops[i];
-		bool		null = false;
-
-		if (op.code == RHH_OP_COLUMN || op.code == RHH_OP_COLUMN_IS_NULL)
-		{
-			uint32_t	nulls = columns.nulls_offset[op.a];
-
-			null = nulls != 0 && columns.base[nulls + row] != 0;
-		}
-		if (op.code == RHH_OP_COLUMN)
-			results.words[i][0] =
-				(uint64_t) rhh_program_load(columns.base + columns.values_offset[op.a],
-											columns.bytes[op.a], row);
-		else if (op.code == RHH_OP_COLUMN_IS_NULL)
-		{
-			results.words[i][0] = null;
-			null = false;
-		}
-		else if (op.code == RHH_OP_CONSTANT || op.code == RHH_OP_CONSTANT128)
-		{
-			null = program.null_constant[op.a] != 0;
-			results.words[i][0] = program.constants[op.a][0];
-			results.words[i][1] = program.constants[op.a][1];
-		}
-		else
-		{
-			rhh_run_op(op, i, &results);
-			continue;
-		}
-		results.flags[i] = null ? RHH_NULL : 0;
-	}
+	rhh_run_ops(program, program.n_ops, load, &results);
+	bad = program.has_filter && (results.flags[program.filter] & RHH_BAD) != 0;
 	for (uint32_t r = 0; r < program.n_results; r++)
 	{
 		const uint32_t op = program.results[r].op;

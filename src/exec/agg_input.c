@@ -581,10 +581,10 @@ add_joined_row(void *arg, TupleTableSlot *slot)
 }
 
 /* The first stage's way to columns that the device could not compute. */
-static void
+static bool
 compute_columns(void *arg, const rhh_batch *batch, uint32 row)
 {
-	gpurhh_join_compute(&((JoinInput *) arg)->program, batch, row);
+	return gpurhh_join_compute(&((JoinInput *) arg)->program, batch, row);
 }
 
 /*

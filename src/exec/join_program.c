@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * join_program.c
- *		Columns that a device computes of the joins' output.
+ *		Columns that a device computes of the joins' output, and rows that it drops.
  *
  * An expression of columns of several sides, or of the side of an outer join that may
- * have no row, can only be computed after the joins.  The device does that, by a program
+ * have no row, can only be computed after the joins.  So can a condition that is more than
+ * the equality of keys; rows that do not meet it are dropped.  The device does that, by a program
  * (gpu/rhh_program.h).  What the program reads are its leaves: columns of the sides, which
  * become columns of the map, behind those that the node has of itself and of no other use
  * for it.
  *
- * For a row for which an operation is bad, core has the last word.  Such a row comes back
- * with its leaves, core's expression is evaluated over these here, and its result, if it
- * does not raise an error, is written to the columns.
+ * For a row that is bad, core has the last word.  Such a row comes back with its leaves,
+ * core's expressions are evaluated over these here, and their results, if they do not raise
+ * an error, are written to the columns.
  *
  *-------------------------------------------------------------------------
  */
@@ -94,6 +95,33 @@ gpurhh_join_add_computed(JoinProgram *program, Expr *expr, VectorExpr *compiled,
 	return true;
 }
 
+/*
+ * Has the program drop rows that do not meet these conditions, which were compiled
+ * together.  To be called before columns are added, so that all that the filter needs is
+ * computed first.
+ */
+bool
+gpurhh_join_add_filter(JoinProgram *program, List *conditions, VectorExpr *compiled,
+					   const char **why)
+{
+	uint8		number;
+	VectorType	type;
+
+	if (!gpurhh_vector_program(compiled, &program->program, &number, &type, why))
+		return false;
+	Assert(type == VECTOR_BOOL);
+	program->program.has_filter = true;
+	program->program.filter = number;
+	program->conditions = conditions;
+	return true;
+}
+
+bool
+gpurhh_join_has_program(const JoinProgram *program)
+{
+	return program->n_computed > 0 || program->program.has_filter;
+}
+
 /* The program is complete: prepares what a bad row needs, in the query's context. */
 void
 gpurhh_join_init_program(JoinProgram *program, EState *estate)
@@ -109,6 +137,9 @@ gpurhh_join_init_program(JoinProgram *program, EState *estate)
 	}
 	program->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
 	program->econtext = CreateExprContext(estate);
+	if (program->conditions != NIL)
+		program->filter =
+			ExecInitQual((List *) leaf_mutator((Node *) program->conditions, program), NULL);
 	for (int i = 0; i < program->n_computed; i++)
 	{
 		JoinComputed *computed = &program->computed[i];
@@ -213,14 +244,15 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 
 /*
  * Computes the columns of a row for which the device could not; raises core's error if
- * that is an error.  The batch has all columns of the map.
+ * that is an error.  The batch has all columns of the map.  False: the filter drops the row.
  */
-void
+bool
 gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 {
 	TupleTableSlot *slot = program->slot;
 	ExprContext *econtext = program->econtext;
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	bool		passes;
 
 	ExecClearTuple(slot);
 	for (int i = 0; i < program->n_leaves; i++)
@@ -233,7 +265,8 @@ gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 	}
 	ExecStoreVirtualTuple(slot);
 	econtext->ecxt_outertuple = slot;
-	for (int i = 0; i < program->n_computed; i++)
+	passes = program->filter == NULL || ExecQual(program->filter, econtext);
+	for (int i = 0; passes && i < program->n_computed; i++)
 	{
 		const JoinComputed *computed = &program->computed[i];
 		bool		is_null;
@@ -243,4 +276,5 @@ gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 	}
 	MemoryContextSwitchTo(old);
 	ResetExprContext(econtext);
+	return passes;
 }

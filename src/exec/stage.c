@@ -189,6 +189,24 @@ gpurhh_stage_add_on_host(AggStage *stage, const rhh_batch *batch, bool all_rows)
 		gpurhh_count_host_rows(area, rows);
 }
 
+/* Overwrites a row of a batch, whose columns all have bitmaps of NULLs, by another one. */
+static void
+move_row(const rhh_map_spec *spec, const rhh_batch *batch, uint32 from, uint32 to)
+{
+	for (uint32 c = 0; c < spec->n_columns; c++)
+	{
+		uint8	   *values = batch->base + batch->values_offset[c];
+		uint8	   *nulls = batch->base + batch->nulls_offset[c];
+		Size		bytes = spec->column_bytes[c];
+
+		memmove(values + to * bytes, values + from * bytes, bytes);
+		if (nulls[from / 8] >> (from % 8) & 1)
+			nulls[to / 8] |= 1 << (to % 8);
+		else
+			nulls[to / 8] &= ~(1 << (to % 8));
+	}
+}
+
 /* Adds to the host table what the device has given back until now. */
 void
 gpurhh_stage_take_returned(AggStage *stage)
@@ -200,12 +218,15 @@ gpurhh_stage_take_returned(AggStage *stage)
 
 	while (gpurhh_channel_take_returned(channel, &batch, &all_rows, &bad))
 	{
-		for (uint32 row = 0; bad != NULL && row < batch.n_rows; row++)
+		/* from the end, so that the last one has been looked at */
+		for (uint32 row = batch.n_rows; bad != NULL && row-- > 0;)
 		{
-			if (bad[row / 8] >> (row % 8) & 1)
-				stage->compute(stage->compute_arg, &batch, row);
+			if ((bad[row / 8] >> (row % 8) & 1) &&
+				!stage->compute(stage->compute_arg, &batch, row))
+				move_row(stage->map_spec, &batch, --batch.n_rows, row);
 		}
-		gpurhh_stage_add_on_host(stage, &batch, all_rows);
+		if (batch.n_rows > 0)
+			gpurhh_stage_add_on_host(stage, &batch, all_rows);
 		gpurhh_channel_give_back(channel);
 	}
 }

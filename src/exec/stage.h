@@ -73,9 +73,9 @@ struct AggStage
 	uint64		spilled;		/* records that went to disk, of host tables that
 								 * have been freed */
 
-	/* computes columns of a row of a batch that the device could not compute; NULL: it
-	 * computes none */
-	void		(*compute) (void *arg, const rhh_batch *batch, uint32 row);
+	/* computes columns of a row of a batch that the device could not compute, or returns
+	 * false: there is no such row.  NULL: the device computes none */
+	bool		(*compute) (void *arg, const rhh_batch *batch, uint32 row);
 	void	   *compute_arg;
 };
 

@@ -63,6 +63,14 @@ computed_column(plan *p, uint8_t op, uint32_t bytes)
 	return c;
 }
 
+/* Rows in which the result of an operation is not true are dropped. */
+static void
+set_filter(plan *p, uint8_t op)
+{
+	p->program.has_filter = true;
+	p->program.filter = op;
+}
+
 static void
 computed_state(plan *p, rhh_state_op state, uint8_t op, uint32_t bytes)
 {
@@ -459,17 +467,18 @@ tree_plan(plan *p, uint32_t round, uint16_t *columns)
 	(void) join_key(p, key, 4, OPERAND_ROW, 0);
 	for (int i = 4; i < 8; i++)
 		columns[i] = join_column(p, bytes[i], GEN_CUSTOM, kinds[i], round % 3 == 0 ? 0 : 30);
+	if (round % 4 == 3)
+	{
+		plan_join(p, RHH_JOIN_LEFT, OPERAND_BUILD_ROWS, 0)->custom = put_operands;
+		(void) join_key(p, columns[1], 8, OPERAND_ROW, 0);
+	}
 	columns[8] = join_column(p, 16, GEN_CUSTOM, OPERAND_SMALL, 100);
 }
 
-/*
- * Random programs in which bad operations are behind conditions that decide, and before.
- * Each row is a group, so that each result is seen.
- */
-void
-case_join_program_logic(context *ctx)
+/* Runs random programs, with a filter or without.  Returns how many rows were good. */
+static uint64_t
+run_trees(context *ctx, uint32_t rounds, bool filter)
 {
-	const uint32_t rounds = 40;
 	uint64_t	n_good = 0;
 
 	for (uint32_t round = 0; round < rounds; round++)
@@ -486,13 +495,28 @@ case_join_program_logic(context *ctx)
 		tree_leaves(&t, columns);
 		while (t.n < 24 + round)
 			tree_grow(&t);
-		for (uint32_t i = t.n - 4; i < t.n; i++)
+		if (filter)
+			set_filter(&p, tree_operand(&t, 'B'));
+		for (uint32_t i = t.n - (filter && round % 5 == 0 ? 0 : 4); i < t.n; i++)
 			tree_result(&t, i);
 		options.no_failures = true;
 		snprintf(where, sizeof(where), "round %u", round);
 		check_plan(ctx, where, &p, 300, &options, &stats);
 		n_good += stats.rows;
 	}
+	return n_good;
+}
+
+/*
+ * Random programs in which bad operations are behind conditions that decide, and before.
+ * Each row is a group, so that each result is seen.
+ */
+void
+case_join_program_logic(context *ctx)
+{
+	const uint32_t rounds = 40;
+	uint64_t	n_good = run_trees(ctx, rounds, false);
+
 	if (ctx->why[0] == '\0' && (n_good < 300 * rounds / 10 || n_good > 300 * rounds * 9 / 10))
 		fault(ctx, "random programs", "nearly all rows are bad, or nearly none");
 }
@@ -527,13 +551,32 @@ put_mixed(data *data, uint64_t row, rng *r, uint64_t param)
 			  how == 3 ? (uint64_t) RHH_DECIMAL_NAN : next_random(r) >> 4, 0);
 }
 
+#define ALL_FILTERED 1000		/* as a number of rows that a filter keeps */
+
+/*
+ * Has the program of mixed_plan() keep so many of ALL_FILTERED rows; some of them are bad,
+ * where others are.  To be called before there are results.
+ */
+static void
+mixed_filter(plan *p, uint8_t w, uint8_t d, uint8_t q, uint32_t keep)
+{
+	uint8_t		kept = add_op(p, RHH_OP_LT_INT8, add_op(p, RHH_OP_MOD_INT8, q, constant(p, ALL_FILTERED)),
+							  constant(p, keep));
+	uint8_t		perhaps_bad = add_op(p, RHH_OP_IS_NULL, add_op(p, RHH_OP_DIV_INT4, w, d), 0);
+
+	set_filter(p, add_op(p, RHH_OP_AND, kept, add_op(p, RHH_OP_OR, perhaps_bad,
+													 constant(p, 1))));
+}
+
 /*
  * A join, and a program that has something of everything: sums and products, a division,
  * limbs, a float, a cast, a constant NULL; and a computed key.  fan_out: several rows of
- * the build side have the same key.
+ * the build side have the same key.  keep: of ALL_FILTERED rows the program's filter keeps
+ * so many.
  */
 static void
-mixed_plan(plan *p, rhh_join_kind kind, uint64_t n, bool fan_out, uint64_t groups, uint64_t rate)
+mixed_plan(plan *p, rhh_join_kind kind, uint64_t n, bool fan_out, uint64_t groups, uint64_t rate,
+		   uint32_t keep)
 {
 	uint16_t	key;
 	uint16_t	u;
@@ -566,6 +609,8 @@ mixed_plan(plan *p, rhh_join_kind kind, uint64_t n, bool fan_out, uint64_t group
 	d = read_column(p, MIXED_D);
 	q = read_column(p, MIXED_Q);
 	built = read_column(p, u);
+	if (keep < ALL_FILTERED)
+		mixed_filter(p, w, d, q, keep);
 	memcpy(&half_bits, &a_half, sizeof(half_bits));
 	half = constant(p, (int64_t) half_bits);
 	p->table.spec.key_column[p->table.spec.n_keys++] =
@@ -610,7 +655,8 @@ case_join_program_bad(context *ctx)
 
 					options.room_rows = rooms[room];
 					options.no_failures = true;
-					mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50, rates[i]);
+					mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50, rates[i],
+							   ALL_FILTERED);
 					p.table.spec.max_batch_rows = rooms[room] == 0 ? 20000 : 1000;
 					snprintf(where, sizeof(where), "%llu of %u are bad, %s, %s, room for %u",
 							 (unsigned long long) rates[i], ALL_ROWS, left ? "left" : "inner",
@@ -623,6 +669,45 @@ case_join_program_bad(context *ctx)
 					if (ctx->why[0] == '\0' && rates[i] == ALL_ROWS && stats.rows > 0)
 						fault(ctx, where, "not all rows are bad");
 				}
+}
+
+/*
+ * Filters that keep no row, few, half of them and all but few; with bad rows and without.
+ * And random ones, of which some are all that the program has.
+ */
+void
+case_join_program_filter(context *ctx)
+{
+	static const uint32_t keeps[] = {0, 10, ALL_FILTERED / 2, ALL_FILTERED - 1};
+	static const uint32_t rooms[] = {0, 3};
+
+	for (size_t i = 0; i < LENGTH_OF(keeps); i++)
+		for (int bad = 0; bad < 2; bad++)
+			for (int left = 0; left < 2; left++)
+				for (int fan_out = 0; fan_out < 2; fan_out++)
+					for (size_t room = 0; room < LENGTH_OF(rooms); room++)
+					{
+						uint64_t	n = rows(rooms[room] == 0 ? 60000 : 8000);
+						run_options options = default_options;
+						rhh_map_stats stats;
+						char		where[80];
+						plan		p;
+
+						options.room_rows = rooms[room];
+						options.no_failures = true;
+						mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50,
+								   bad ? ALL_ROWS / 2 : 0, keeps[i]);
+						p.table.spec.max_batch_rows = rooms[room] == 0 ? 20000 : 1000;
+						snprintf(where, sizeof(where), "%u of %u are kept, %s, %s, %s, room for %u",
+								 keeps[i], ALL_FILTERED, bad ? "half are bad" : "none is bad",
+								 left ? "left" : "inner", fan_out ? "fan-out" : "one match",
+								 rooms[room]);
+						check_plan(ctx, where, &p, n, &options, &stats);
+						if (ctx->why[0] == '\0' &&
+							(keeps[i] == 0 ? stats.rows > 0 : keeps[i] > 10 && stats.rows == 0))
+							fault(ctx, where, "not as many rows are kept as there should be");
+					}
+	(void) run_trees(ctx, 30, true);
 }
 
 /* Rows that the table refuses, and bad rows, in the same pieces. */
@@ -641,7 +726,8 @@ case_join_program_refused(context *ctx)
 				char		where[80];
 				plan		p;
 
-				mixed_plan(&p, RHH_JOIN_LEFT, n, fan_out, 1 << 20, rates[i]);
+				mixed_plan(&p, RHH_JOIN_LEFT, n, fan_out, 1 << 20, rates[i],
+						   room == 0 ? ALL_FILTERED : ALL_FILTERED * 9 / 10);
 				p.table.spec.max_batch_rows = 2000;
 				p.table.spec.memory_limit_bytes = 256 << 10;
 				options.room_rows = rooms[room];
@@ -718,6 +804,10 @@ invalid_programs(context *ctx, const rhh_join_spec *good, rhh_map *table)
 			"a result of a program is no column, or is one twice");
 	INVALID(p.results[1].op = (uint8_t) p.n_ops, "a result of a program is not a number of 64 bits");
 	INVALID(p.results[1].op = 3, "a result of a program is not a number of 64 bits");
+	INVALID(p.has_filter = true; p.filter = (uint8_t) p.n_ops,
+			"the filter of a program is not a number of 64 bits");
+	INVALID(p.has_filter = true; p.filter = 3,
+			"the filter of a program is not a number of 64 bits");
 	INVALID(p.ops[2].code = RHH_N_OPS, "a program has an unknown operation");
 	INVALID(p.ops[2].code = UINT8_MAX; p.results[1].op = 2, "a program has an unknown operation");
 	INVALID(p.ops[0].a = 5, "a program reads what is no column, or its own result");

@@ -486,15 +486,24 @@ evaluate(evaluation *e, uint8_t i)
 	return v;
 }
 
-bool
-program_is_bad(const rhh_program *program, const data *data, uint64_t row, bool store)
+program_row
+program_run_row(const rhh_program *program, const data *data, uint64_t row, bool store)
 {
 	evaluation	e = {.program = program, .data = data, .row = row};
 
+	if (program->has_filter)
+	{
+		const value *filter = evaluate(&e, program->filter);
+
+		if (filter->bad)
+			return PROGRAM_BAD;
+		if (!is_true(filter))
+			return PROGRAM_DROPPED;
+	}
 	for (uint32_t r = 0; r < program->n_results; r++)
 	{
 		if (evaluate(&e, program->results[r].op)->bad)
-			return true;
+			return PROGRAM_BAD;
 	}
 	for (uint32_t r = 0; store && r < program->n_results; r++)
 	{
@@ -505,7 +514,7 @@ program_is_bad(const rhh_program *program, const data *data, uint64_t row, bool 
 		memcpy(data->values[c] + row * data->d->spec.column_bytes[c], &v->x,
 			   data->d->spec.column_bytes[c]);	/* little-endian */
 	}
-	return false;
+	return PROGRAM_GOOD;
 }
 
 void

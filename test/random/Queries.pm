@@ -519,7 +519,7 @@ sub random_query
 	from($q, $t, $u);
 	if ($q->{from} eq 't' && !$q->{with} && chance(0.2))
 	{
-		join_tables($q, t => $t, u => $u);
+		join_tables($q, \&program_condition, t => $t, u => $u);
 	}
 	elsif ($q->{from} eq 't' && chance(0.3))
 	{
@@ -529,6 +529,7 @@ sub random_query
 		$n_keys++ if $n_keys == 1;
 	}
 	push @{ $q->{where} }, condition($q) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
+	push @{ $q->{where} }, program_condition($q) if $q->{joins} && chance(0.3);
 
 	# several of them, with filters or sets
 	$q->{p_distinct} = chance(0.15) ? 0.7 : 0.07;

@@ -152,10 +152,11 @@ sub join_condition
 		"id = $right.id AND $left->{alias}.j = $right.j");
 }
 
-# tables: by name; t is the first of them, and d has the columns of t.
+# tables: by name; t is the first of them, and d has the columns of t.  condition: makes a
+# condition over columns of several tables.
 sub join_tables
 {
-	my ($q, %tables) = @_;
+	my ($q, $condition, %tables) = @_;
 	my @visible = ({ alias => 't', columns => $tables{t}{columns} });
 
 	$q->{large} = $tables{t}{n_rows} > 3000;
@@ -176,9 +177,10 @@ sub join_tables
 			push @{ $q->{where} }, "$kind (SELECT FROM $name $alias WHERE $on)";
 			next;
 		}
-		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 		push @visible, { alias => $alias, columns => $name eq 'u' ? undef : $columns };
 		push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
+		$on .= ' AND ' . $condition->($q) if chance(0.2) && $kind ne 'FULL JOIN';
+		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 	}
 	# what is computed of both sides is computed after the join, which is core's then
 	$q->{plain_columns} = chance(0.7);
