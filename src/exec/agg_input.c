@@ -613,8 +613,6 @@ feed_joins(GpuAggState *state)
 		state->stats.joins_why = "the query is not with the device service";
 		return false;
 	}
-	first_stage(state)->compute = compute_columns;
-	first_stage(state)->compute_arg = state->joins;
 	run->input.joined = gpurhh_join_read(&reader);
 	run->odd |= reader.odd;
 	if (!run->input.joined)
@@ -941,6 +939,12 @@ gpurhh_agg_read_input(GpuAggState *state)
 	if (take_groups_below(state))
 		return true;
 	attached = begin_input(state);
+	/* rows come back also to a participant that is too late to read any */
+	if (state->joins != NULL)
+	{
+		first->compute = compute_columns;
+		first->compute_arg = state->joins;
+	}
 	if (stands_for_session(state))
 		input->reading = gpurhh_load_begin(state->run.context);
 	begin_strings(state);
