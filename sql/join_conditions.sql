@@ -117,6 +117,15 @@ SELECT joined('SELECT f.g, count(*), sum(f.n) FROM f JOIN d ON f.k = d.k AND f.n
 SELECT joined('SELECT f.g, count(*), sum(f.n) FROM f JOIN d ON f.k = d.k AND f.n + d.n > 3 GROUP BY f.g', 'gpurhh.batch_rows=64');
 SELECT joined('SELECT f.g, f.id % 3, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND (f.n + d.n > 3) IS NOT TRUE GROUP BY f.g, f.id % 3');
 SELECT joined('SELECT f.g, f.t, count(*), count(d.n), max(f.o) FROM f JOIN d ON f.k = d.k AND f.n + d.n <> 3 AND f.n + d.n < 5 WHERE f.n = ''NaN'' GROUP BY f.g, f.t');
+-- conditions on strings of one table are computed before the join
+SELECT c, conditions(c) FROM unnest(ARRAY['f.t = ''text 1'' OR d.t = ''text 2''', '(f.t = ''text 1'' AND d.t = ''text 2'') IS NOT TRUE', 'f.t IN (''text 1'', ''text 3'') = d.t IN (''text 2'', ''text 4'', ''text 5'')',
+	'f.t NOT IN (''text 1'', NULL) OR f.i4 > d.i4', 'f.i4 < d.i4 AND f.u <> md5(''1'')::uuid', 'd.u = md5(''2'')::uuid OR f.i4 > d.i4', 'd.u > f.u', 'd.t IS NULL OR f.t = ''text 1''', 'f.t IS NOT NULL AND f.t <> ''text 1'' OR d.b',
+	'f.t <> d.t OR f.b', 'f.t LIKE ''%1'' OR d.b', 'f.t < ''text 3'' OR d.b', 'f.t COLLATE "C" = ''text 3'' OR d.b', 'upper(d.t) = ''TEXT 1'' OR f.b']) c;
+SELECT joined('SELECT f.g, sum(CASE WHEN d.t = ''text 1'' THEN f.i4 WHEN f.t = ''text 2'' THEN d.i4 ELSE 0 END), count(*) FILTER (WHERE d.t <> ''text 1''), count(*) FILTER (WHERE d.t IN (''text 1'', ''text 2'') AND f.b) FROM f LEFT JOIN d ON f.k = d.k GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FILTER (WHERE d.t IS NULL OR f.b) FROM f LEFT JOIN d ON f.k = d.k GROUP BY f.g');
+SELECT joined('SELECT f.g, sum(CASE WHEN d.t = ''text 1'' THEN f.i4 END), count(*) FILTER (WHERE d.t = ''text 2'' AND f.n + d.n < 3) FROM f JOIN d ON f.k = d.k AND (d.t = ''text 1'' OR f.t <> ''text 2'' OR f.n + d.n < 5) GROUP BY f.g');
+SELECT joined('SELECT f.g, sum(CASE WHEN q.t = ''text 1'' THEN f.i4 END) FROM f JOIN (SELECT k, t FROM d OFFSET 0) q ON f.k = q.k GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k WHERE NOT EXISTS (SELECT FROM d2 WHERE d2.i4 = f.i4) AND (d.t = ''text 1'' OR f.t = ''text 2'') GROUP BY f.g');
 -- the plan says what the condition is
 SET enable_gpu_hashagg = on;
 SET enable_gpu_hashjoin = on;
@@ -137,5 +146,7 @@ SET min_parallel_table_scan_size = 0;
 ALTER TABLE f SET (parallel_workers = 2);
 SELECT joined('SELECT f.g, count(*), sum(f.i4 * d.i4) FILTER (WHERE f.b OR d.b) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.g');
 SELECT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND (f.n + d.n > 3) IS NOT TRUE GROUP BY f.g');
+-- bad rows come back to a participant that has read nothing, too
+SELECT DISTINCT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND f.i4 <> d.i4 GROUP BY f.g') FROM generate_series(1, 15);
 SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d2 ON d.i4 = d2.i4 WHERE coalesce(d2.i2, f.i2) < coalesce(d.i2, 3) GROUP BY f.g');
 SELECT joined('SELECT v.x, q.* FROM generate_series(1, 3) v(x), LATERAL (SELECT f.g, count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 AND d.id % 3 <> v.x GROUP BY f.g) q');

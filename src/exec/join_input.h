@@ -38,10 +38,10 @@ typedef struct JoinStep
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
-/* A column that a program reads. */
+/* What a program reads, a column of the map. */
 typedef struct JoinLeaf
 {
-	Var		   *var;			/* over sides, see join_tree.c */
+	Node	   *expr;			/* over sides, see join_tree.c */
 	GpuColumn	how;
 	int			column;			/* of the map */
 } JoinLeaf;
@@ -98,7 +98,7 @@ extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 
 /* ---------- join_program.c ---------- */
 
-extern bool gpurhh_join_add_leaf(JoinProgram *program, Var *var, GpuColumn how,
+extern bool gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how,
 								 int column);
 extern bool gpurhh_join_add_computed(JoinProgram *program, Expr *expr,
 									 VectorExpr *compiled, GpuColumn how,

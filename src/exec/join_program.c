@@ -6,8 +6,8 @@
  * An expression of columns of several sides, or of the side of an outer join that may
  * have no row, can only be computed after the joins.  So can a condition that is more than
  * the equality of keys; rows that do not meet it are dropped.  The device does that, by a program
- * (gpu/rhh_program.h).  What the program reads are its leaves: columns of the sides, which
- * become columns of the map, behind those that the node has of itself and of no other use
+ * (gpu/rhh_program.h).  What the program reads are its leaves: columns of the sides, and
+ * conditions on strings that are computed for one side.  They become columns of the map, behind those that the node has of itself and of no other use
  * for it.
  *
  * For a row that is bad, core has the last word.  Such a row comes back with its leaves,
@@ -19,12 +19,13 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
 #include "exec/join_input.h"
 
-/* Puts the leaves' places in a slot in the place of columns. */
+/* Puts the leaves' places in a slot in the place of what they are. */
 static Node *
 leaf_mutator(Node *node, void *arg)
 {
@@ -32,19 +33,11 @@ leaf_mutator(Node *node, void *arg)
 
 	if (node == NULL)
 		return NULL;
-	if (IsA(node, Var))
+	for (int i = 0; i < program->n_leaves; i++)
 	{
-		for (int i = 0; i < program->n_leaves; i++)
-		{
-			if (equal(node, program->leaves[i].var))
-			{
-				Var		   *var = copyObject((Var *) node);
-
-				var->varno = OUTER_VAR;
-				var->varattno = i + 1;
-				return (Node *) var;
-			}
-		}
+		if (equal(node, program->leaves[i].expr))
+			return (Node *) makeVar(OUTER_VAR, i + 1, exprType(node), exprTypmod(node),
+									exprCollation(node), 0);
 	}
 	return expression_tree_mutator(node, leaf_mutator, arg);
 }
@@ -54,12 +47,12 @@ leaf_mutator(Node *node, void *arg)
  * there are too many.
  */
 bool
-gpurhh_join_add_leaf(JoinProgram *program, Var *var, GpuColumn how, int column)
+gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how, int column)
 {
 	if (program->n_leaves == lengthof(program->leaves))
 		return false;
 	program->leaves[program->n_leaves++] = (JoinLeaf){
-		.var = copyObject(var), .how = how, .column = column
+		.expr = copyObject(expr), .how = how, .column = column
 	};
 	return true;
 }
@@ -130,10 +123,10 @@ gpurhh_join_init_program(JoinProgram *program, EState *estate)
 
 	for (int i = 0; i < program->n_leaves; i++)
 	{
-		const Var  *var = program->leaves[i].var;
+		Node	   *expr = program->leaves[i].expr;
 
-		TupleDescInitEntry(desc, i + 1, NULL, var->vartype, var->vartypmod, 0);
-		TupleDescInitEntryCollation(desc, i + 1, var->varcollid);
+		TupleDescInitEntry(desc, i + 1, NULL, exprType(expr), exprTypmod(expr), 0);
+		TupleDescInitEntryCollation(desc, i + 1, exprCollation(expr));
 	}
 	program->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
 	program->econtext = CreateExprContext(estate);

@@ -26,6 +26,7 @@
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "storage/bufmgr.h"
 
 #include "exec/join_input.h"
@@ -175,27 +176,29 @@ lower_mutator(Node *node, void *arg)
 }
 
 /*
- * The attribute of an expression over one side's columns, or of a constant, for the
- * joins' output; -1, with *why: it is none.
+ * The attribute of an expression over sides that has columns of one of them, or none; -1,
+ * with *why: it has none.  strict: where a column is NULL, the expression is.
  */
 static int
-add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
+add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **why)
 {
 	Lowering	lowering = {.side = -1};
-	Node	   *lowered = lower_mutator((Node *) over_sides(input, input->n_joins - 1, expr),
-										&lowering);
+	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
+	uint8		kind = RHH_JOIN_INNER;
 	JoinSide   *to;
 	int			i = 0;
 	ListCell   *lc;
 
-	if (lowered == NULL || lowering.failed)
+	if (lowering.failed)
 	{
 		*why = "an expression of both sides is computed after a join";
 		return -1;
 	}
 	*side = Max(lowering.side, 0);
+	if (*side > 0)
+		kind = input->join_spec.joins[*side - 1].kind;
 	/* without a match it may be something else than NULL */
-	if (*side > 0 && input->join_spec.joins[*side - 1].kind != RHH_JOIN_INNER)
+	if (kind != RHH_JOIN_INNER && !(kind == RHH_JOIN_LEFT && strict))
 	{
 		*why = "an expression is computed after an outer join";
 		return -1;
@@ -251,10 +254,16 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 	int			side;
 	int			attribute = find_attribute(input, j, expr, &side);
 
-	if (attribute < 0 && j == input->n_joins - 1)
-		attribute = add_computed(input, expr, &side, why);
-	else if (attribute < 0)
+	if (attribute < 0 && j < input->n_joins - 1)
 		*why = "a key of a join is computed";
+	else if (attribute < 0)
+	{
+		expr = over_sides(input, j, expr);
+		if (expr != NULL)
+			attribute = add_computed(input, expr, false, &side, why);
+		else
+			*why = "an expression is computed below a join";
+	}
 	return attribute >= 0 &&
 		find_side_column(input, side, attribute, how, is_key, found, why);
 }
@@ -269,6 +278,28 @@ typedef struct LeafFinder
 	const char *why;
 } LeafFinder;
 
+/* The attribute that a leaf is of a side; -1: it is none.  *how becomes how it is fed. */
+static int
+leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuColumn *how)
+{
+	Var		   *var = (Var *) expr;
+
+	if (gpurhh_is_fed_condition((Expr *) expr))
+	{
+		*how = (GpuColumn){GPU_ENC_BOOL};
+		return add_computed(finder->input, (Expr *) expr, !contain_nonstrict_functions(expr),
+							side, &finder->why);
+	}
+	if (!IsA(expr, Var) || !gpurhh_resolve_type(expr, how, &finder->why))
+		return -1;
+	how->encoding = gpurhh_as_stored(how->encoding);
+	if ((gpurhh_encodings[how->encoding].vector == VECTOR_ANY && !only_null) ||
+		gpurhh_is_string(how->encoding))
+		return -1;
+	*side = var->varno - 1;
+	return var->varattno - 1;
+}
+
 /* gpurhh_vector_compile()'s question about an expression over sides. */
 static bool
 find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
@@ -276,34 +307,31 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 	LeafFinder *finder = arg;
 	JoinInput  *input = finder->input;
 	rhh_map_spec *spec = &input->map_spec;
-	Var		   *var = (Var *) expr;
 	GpuColumn	how;
 	SideColumn	found;
+	int			side;
+	int			attribute;
 
-	if (!IsA(expr, Var))
-		return false;
 	for (int i = 0; i < input->program.n_leaves; i++)
 	{
 		const JoinLeaf *leaf = &input->program.leaves[i];
 
-		if (equal(leaf->var, var))
+		if (equal(leaf->expr, expr))
 		{
 			*column = leaf->column;
 			*type = gpurhh_encodings[leaf->how.encoding].vector;
 			return only_null || *type != VECTOR_ANY;
 		}
 	}
-	if (!gpurhh_resolve_type(expr, &how, &finder->why))
+	if (spec->n_columns == RHH_MAX_COLUMNS)
 		return false;
-	how.encoding = gpurhh_as_stored(how.encoding);
-	*type = gpurhh_encodings[how.encoding].vector;
-	if ((*type == VECTOR_ANY && !only_null) || gpurhh_is_string(how.encoding) ||
-		spec->n_columns == RHH_MAX_COLUMNS ||
-		!find_side_column(input, var->varno - 1, var->varattno - 1, how, false, &found,
-						  &finder->why) ||
-		!gpurhh_join_add_leaf(&input->program, var, how, spec->n_columns))
+	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
+	if (attribute < 0 ||
+		!find_side_column(input, side, attribute, how, false, &found, &finder->why) ||
+		!gpurhh_join_add_leaf(&input->program, expr, how, spec->n_columns))
 		return false;
 	*column = spec->n_columns;
+	*type = gpurhh_encodings[how.encoding].vector;
 	finder->columns[*column] = found;
 	spec->column_bytes[*column] = gpurhh_encodings[how.encoding].bytes;
 	spec->n_columns++;

@@ -14,7 +14,10 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 
 #include "expr/vector.h"
 
@@ -487,6 +490,29 @@ compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
 		default:
 			return compile_arithmetic(cx, node, number);
 	}
+}
+
+/*
+ * Is it a condition on values that operations cannot take, as strings?  Where it is of one
+ * table, it can be computed before the rows are joined, and be a column that a program
+ * reads.
+ */
+bool
+gpurhh_is_fed_condition(Expr *expr)
+{
+	Expr	   *arg;
+	VectorType	type;
+
+	if (IsA(expr, OpExpr) && ((OpExpr *) expr)->opresulttype == BOOLOID)
+		arg = linitial(((OpExpr *) expr)->args);
+	else if (IsA(expr, ScalarArrayOpExpr))
+		arg = linitial(((ScalarArrayOpExpr *) expr)->args);
+	else if (IsA(expr, NullTest))
+		arg = ((NullTest *) expr)->arg;
+	else
+		return false;
+	return gpurhh_vector_type(exprType((Node *) arg), &type) &&
+		(is_string(type) || type == VECTOR_UUID) && contain_var_clause((Node *) expr);
 }
 
 /*

@@ -27,6 +27,7 @@
 #include "access/transam.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -428,23 +429,45 @@ is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *out
 typedef struct ProgramSketch
 {
 	rhh_program program;
-	List	   *leaves;			/* Vars */
+	List	   *leaves;			/* Vars, and conditions that are fed */
+	PlannerInfo *root;
+	const Way  *way;			/* NULL: not known yet */
 } ProgramSketch;
 
-/* gpurhh_vector_compile()'s question: is it a column that a device can compute with? */
+static const char *expression_problem(PlannerInfo *root, const Way *way, Expr *expr,
+									  bool strict);
+
+/* Is it a column that a device can compute with, or can it be made one? */
 static bool
-find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
 {
-	ProgramSketch *sketch = arg;
 	GpuColumn	how;
 	const char *problem;
-	ListCell   *lc;
 
+	if (gpurhh_is_fed_condition((Expr *) expr))
+	{
+		*type = VECTOR_BOOL;
+		return sketch->way == NULL ?
+			bms_membership(pull_varnos(sketch->root, expr)) == BMS_SINGLETON &&
+			gpurhh_is_by_pages((Expr *) expr, &problem) :
+			expression_problem(sketch->root, sketch->way, (Expr *) expr,
+							   !contain_nonstrict_functions(expr)) == NULL;
+	}
 	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0 ||
 		!gpurhh_resolve_type(expr, &how, &problem) || gpurhh_is_string(how.encoding))
 		return false;
 	*type = gpurhh_encodings[how.encoding].vector;
-	if (*type == VECTOR_ANY && !only_null)
+	return *type != VECTOR_ANY || only_null;
+}
+
+/* gpurhh_vector_compile()'s question about an expression that a device is to compute. */
+static bool
+find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	ProgramSketch *sketch = arg;
+	ListCell   *lc;
+
+	if (!is_leaf(sketch, expr, only_null, type))
 		return false;
 	foreach(lc, sketch->leaves)
 	{
@@ -487,7 +510,7 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 	known = look_at_clause(root, clause);
 	if (known->use == CLAUSE_UNKNOWN)
 	{
-		ProgramSketch sketch = {0};
+		ProgramSketch sketch = {.root = root};
 		uint8		number;
 		VectorType	type;
 		const char *why;
@@ -692,10 +715,10 @@ below(const Way *way)
 /*
  * Why an expression cannot be computed of one side's rows, before they are joined; NULL:
  * it can.  A side that has no row for some of the output would have to have NULL there,
- * which the expression need not be.
+ * which the expression need not be; if it is strict, it is.
  */
 static const char *
-expression_problem(PlannerInfo *root, const Way *way, Expr *expr)
+expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 {
 	int			table = 0;
 	const char *why;
@@ -710,7 +733,7 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr)
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
-			if (way->jointype != JOIN_INNER)
+			if (way->jointype != JOIN_INNER && !(way->jointype == JOIN_LEFT && strict))
 				return "an expression is computed after an outer join";
 			if (!gpurhh_reads_pages(root, way->inner, &saving))
 				return "an expression of a build side is computed after the join";
@@ -759,7 +782,7 @@ sketch_column(ProgramSketch *sketch, Expr *expr, GpuColumn how)
 static const char *
 column_problem(PlanInfo *info, const Way *way)
 {
-	ProgramSketch sketch = {0};
+	ProgramSketch sketch = {.root = info->root, .way = way};
 	Expr	   *conditions = all_conditions(way);
 	uint8		number;
 	VectorType	type;
@@ -781,7 +804,7 @@ column_problem(PlanInfo *info, const Way *way)
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
 		{
-			const char *problem = expression_problem(info->root, way, expr);
+			const char *problem = expression_problem(info->root, way, expr, false);
 			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
 			if (problem != NULL &&
@@ -794,7 +817,8 @@ column_problem(PlanInfo *info, const Way *way)
 	}
 	foreach(lc, sketch.leaves)
 	{
-		if (bms_is_member(((Var *) lfirst(lc))->varno, way->hidden))
+		/* of others expression_problem() has found it out */
+		if (IsA(lfirst(lc), Var) && bms_is_member(((Var *) lfirst(lc))->varno, way->hidden))
 			return "a column is of a side that has none";
 	}
 	if (list_length(info->plan->columns) + list_length(sketch.leaves) + way->n_keys >

@@ -250,6 +250,9 @@ sub program_condition
 	return 'NOT (' . program_condition($q) . ')' if chance(0.07);
 	return '(' . program_condition($q) . ') IS ' . pick('', 'NOT ') . pick(qw(TRUE FALSE UNKNOWN)) if chance(0.1);
 	return column($q)->{sql} . ' IS ' . pick('', 'NOT ') . 'NULL' if !$x || chance(0.1);
+	# computed of one table's rows, and read by what is computed of all
+	my $string = chance(0.1) ? column_of($q, 'text') : undef;
+	return "$string->{sql} " . pick("= 'x1'", "<> ''", "IN ('x1', 'x2', NULL)", "IN ('', 'x3')", 'IS NULL') if $string;
 	return "$x->{sql} % 10 IN (1, 3, " . pick('NULL', '5') . ')' if $class eq 'int' && chance(0.15);
 	return "($y->{sql} <> 0 AND $x->{sql} % 1000 / $y->{sql} >= 0)" if $class eq 'int' && chance(0.15);
 	return "$x->{sql} " . pick(qw(= <> < <= > >=)) . " $y->{sql}";
