@@ -12,20 +12,23 @@ typedef struct rhh_buffer
 {
 	rhh_int128 *wide;			/* one of the two */
 	int64_t    *narrow;
-	uint8_t    *nulls;			/* a byte for each row */
+	uint8_t    *flags;			/* a byte for each row */
 } rhh_buffer;
 
-/* The class of an operation's operand, as a letter of RHH_OPERATIONS(). */
+/* The classes of an operation's operands, as letters of RHH_OPERATIONS(). */
 typedef struct rhh_signature
 {
 	char		a;
 	char		b;
+	char		c;
 } rhh_signature;
 
-#define SIGNATURE(name, tr, ta, tb) {#ta[0], #tb[0]},
+#define SIGNATURE(name, tr, ta, tb) {#ta[0], #tb[0], '_'},
+#define LOGIC_SIGNATURE(name, tr, ta, tb, tc) {#ta[0], #tb[0], #tc[0]},
 
 static const rhh_signature signatures[] = {
-	{'_', '_'}, {'_', '_'}, {'_', '_'}, RHH_OPERATIONS(SIGNATURE)
+	{'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'},
+	RHH_OPERATIONS(SIGNATURE) RHH_LOGIC(LOGIC_SIGNATURE)
 };
 
 /* What an operation's result takes in scratch memory. */
@@ -76,12 +79,20 @@ load_column(const rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 	}
 #undef LOAD
 	if (nulls == NULL)
-		memset(to->nulls, 0, n);
+		memset(to->flags, 0, n);
 	else
 	{
 		for (uint32_t i = 0; i < n; i++)
-			to->nulls[i] = get_bit(nulls, first + i);
+			to->flags[i] = get_bit(nulls, first + i) ? RHH_NULL : 0;
 	}
+}
+
+static void
+load_is_null(const rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to->narrow[i] = nulls != NULL && get_bit(nulls, first + i);
+	memset(to->flags, 0, n);
 }
 
 static void
@@ -96,66 +107,122 @@ load_constant(const rhh_program *program, uint32_t number, const rhh_buffer *to,
 		else
 			to->narrow[i] = (int64_t) words[0];
 	}
-	memset(to->nulls, program->null_constant[number], n);
+	memset(to->flags, program->null_constant[number] ? RHH_NULL : 0, n);
 }
 
-/* The arrays of an operand or a result, by the letters of RHH_OPERATIONS(). */
+/* An operation's operand or result, by the letters of RHH_OPERATIONS(). */
 #define ARRAY_N(buffer) ((buffer)->narrow)
 #define ARRAY_W(buffer) ((buffer)->wide)
 #define VALUE_N(buffer) ((buffer)->narrow[i])
 #define VALUE_W(buffer) ((buffer)->wide[i])
 #define VALUE__(buffer) 0
+#define FLAGS_N(buffer) ((buffer)->flags[i])
+#define FLAGS_W(buffer) ((buffer)->flags[i])
+#define FLAGS__(buffer) 0
 
-/*
- * Marks in bad, a byte for each row, where the operation is.  b is a null pointer if it
- * takes one operand.
- */
+/* b and c are null pointers if the operation does not take them. */
 static void
-run_op(uint8_t code, const rhh_buffer *a, const rhh_buffer *b, const rhh_buffer *to,
-	   uint32_t n, uint8_t *bad)
+run_op(uint8_t code, const rhh_buffer *a, const rhh_buffer *b, const rhh_buffer *c,
+	   const rhh_buffer *to, uint32_t n)
 {
+	/* of strict operations that is all, unless they are bad themselves */
 	for (uint32_t i = 0; i < n; i++)
-		to->nulls[i] = a->nulls[i] | (b != NULL ? b->nulls[i] : 0);
+		to->flags[i] = a->flags[i] | (b != NULL ? b->flags[i] : 0);
 
 #define RUN(name, tr, ta, tb) \
 		case RHH_OP_##name: \
 			for (uint32_t i = 0; i < n; i++) \
-				bad[i] |= (uint8_t) (rhh_do_##name(VALUE_##ta(a), VALUE_##tb(b), \
-												   &ARRAY_##tr(to)[i]) & \
-									 !to->nulls[i]); \
+				to->flags[i] |= (uint8_t) ((rhh_do_##name(VALUE_##ta(a), VALUE_##tb(b), \
+														  &ARRAY_##tr(to)[i]) & \
+											((to->flags[i] & RHH_NULL) == 0)) * RHH_BAD); \
+			break;
+#define RUN_LOGIC(name, tr, ta, tb, tc) \
+		case RHH_OP_##name: \
+			for (uint32_t i = 0; i < n; i++) \
+				to->flags[i] = rhh_do_##name(VALUE_##ta(a), FLAGS_##ta(a), \
+											 VALUE_##tb(b), FLAGS_##tb(b), \
+											 VALUE_##tc(c), FLAGS_##tc(c), \
+											 &ARRAY_##tr(to)[i]); \
 			break;
 
 	switch (code)
 	{
 		RHH_OPERATIONS(RUN)
+		RHH_LOGIC(RUN_LOGIC)
 		default:
 			break;
 	}
 #undef RUN
+#undef RUN_LOGIC
 }
 
+/* Also marks in bad, a byte for each row, where the result is. */
 static void
 store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *nulls,
-			 size_t first, uint32_t n)
+			 size_t first, uint32_t n, uint8_t *bad)
 {
 	for (uint32_t i = 0; i < n; i++)
-		rhh_program_store(values, bytes, first + i, from->nulls[i] ? 0 : from->narrow[i]);
+	{
+		rhh_program_store(values, bytes, first + i, from->flags[i] ? 0 : from->narrow[i]);
+		bad[i] |= (from->flags[i] & RHH_BAD) != 0;
+	}
 	if (nulls == NULL)
 		return;
 	/* chunks begin at multiples of 8 rows */
 	memset(nulls + first / 8, 0, (n + 7) / 8);
 	for (uint32_t i = 0; i < n; i++)
-		nulls[(first + i) / 8] |= (uint8_t) (from->nulls[i] << (i % 8));
+		nulls[(first + i) / 8] |= (uint8_t) ((from->flags[i] & RHH_NULL) << (i % 8));
 }
 
-uint32_t
+/* Marks the rows of which the filter is bad, and those that it drops.  Returns how many it keeps. */
+static uint32_t
+filter_rows(const rhh_buffer *filter, uint32_t n, uint8_t *bad, uint8_t *dropped)
+{
+	uint32_t	kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint8_t		keep = filter->flags[i] == 0 && filter->narrow[i] != 0;
+
+		bad[i] = (filter->flags[i] & RHH_BAD) != 0;
+		dropped[i] = !(keep | bad[i]);
+		kept += keep;
+	}
+	return kept;
+}
+
+/* Computes operations of some rows of columns, up to but without operation end. */
+static void
+run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, const rhh_buffer *buffers,
+		const uint8_t *column_bytes, uint8_t *const *values, uint8_t *const *nulls,
+		uint32_t first, uint32_t n)
+{
+	for (uint32_t i = first_op; i < end; i++)
+	{
+		const rhh_op *op = &program->ops[i];
+		const rhh_signature is = signatures[op->code];
+
+		if (op->code == RHH_OP_COLUMN)
+			load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a], first, n);
+		else if (op->code == RHH_OP_COLUMN_IS_NULL)
+			load_is_null(&buffers[i], nulls[op->a], first, n);
+		else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
+			load_constant(program, op->a, &buffers[i], n);
+		else
+			run_op(op->code, &buffers[op->a], is.b == '_' ? NULL : &buffers[op->b],
+				   is.c == '_' ? NULL : &buffers[op->c], &buffers[i], n);
+	}
+}
+
+rhh_program_rows
 rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 				uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
-				void *scratch, uint8_t *bad)
+				void *scratch, uint8_t *bad, uint8_t *dropped)
 {
+	const uint32_t n_filter_ops = program->has_filter ? program->filter + 1u : 0;
+	rhh_program_rows rows = {0, 0};
 	rhh_buffer	buffers[RHH_MAX_OPS];
 	uint8_t    *at = scratch;
-	uint32_t	n_bad = 0;
 
 	/* those that need more alignment come first */
 	for (int wide = 1; wide >= 0; wide--)
@@ -171,43 +238,50 @@ rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 	}
 	for (uint32_t i = 0; i < program->n_ops; i++)
 	{
-		buffers[i].nulls = at;
+		buffers[i].flags = at;
 		at += CHUNK_ROWS;
 	}
 	memset(bad, 0, (n + 7) / 8);
+	memset(dropped, 0, (n + 7) / 8);
 	for (uint32_t first = 0; first < n; first += CHUNK_ROWS)
 	{
-		uint32_t	rows = n - first < CHUNK_ROWS ? n - first : CHUNK_ROWS;
+		uint32_t	m = n - first < CHUNK_ROWS ? n - first : CHUNK_ROWS;
+		uint32_t	kept = m;
 		uint8_t		bad_rows[CHUNK_ROWS] = {0};
+		uint8_t		dropped_rows[CHUNK_ROWS] = {0};
 
-		for (uint32_t i = 0; i < program->n_ops; i++)
+		run_ops(program, 0, n_filter_ops, buffers, column_bytes, values, nulls, first, m);
+		if (program->has_filter)
+			kept = filter_rows(&buffers[program->filter], m, bad_rows, dropped_rows);
+		if (kept > 0)
 		{
-			const rhh_op *op = &program->ops[i];
+			run_ops(program, n_filter_ops, program->n_ops, buffers, column_bytes, values, nulls,
+					first, m);
+			for (uint32_t r = 0; r < program->n_results; r++)
+			{
+				uint32_t	c = program->results[r].column;
 
-			if (op->code == RHH_OP_COLUMN)
-				load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a],
-							first, rows);
-			else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
-				load_constant(program, op->a, &buffers[i], rows);
-			else
-				run_op(op->code, &buffers[op->a],
-					   signatures[op->code].b == '_' ? NULL : &buffers[op->b],
-					   &buffers[i], rows, bad_rows);
+				store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
+							 nulls[c], first, m, bad_rows);
+			}
 		}
-		for (uint32_t r = 0; r < program->n_results; r++)
+		for (uint32_t i = 0; i < m; i++)
 		{
-			uint32_t	c = program->results[r].column;
-
-			store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
-						 nulls[c], first, rows);
-		}
-		for (uint32_t i = 0; i < rows; i++)
-		{
+			bad_rows[i] &= !dropped_rows[i];
 			bad[(first + i) / 8] |= (uint8_t) (bad_rows[i] << (i % 8));
-			n_bad += bad_rows[i];
+			dropped[(first + i) / 8] |= (uint8_t) (dropped_rows[i] << (i % 8));
+			rows.n_bad += bad_rows[i];
+			rows.n_dropped += dropped_rows[i];
 		}
 	}
-	return n_bad;
+	return rows;
+}
+
+/* Is the result of operation number one of this class, and is it before operation i? */
+static bool
+is_operand(const rhh_program *program, uint32_t i, uint32_t number, char class)
+{
+	return number < i && rhh_op_is_wide(program->ops[number].code) == (class == 'W');
 }
 
 bool
@@ -249,14 +323,22 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 			if (op->a >= program->n_constants)
 				*why = "a program has a constant that is not there";
 		}
-		else if (op->a >= i || rhh_op_is_wide(program->ops[op->a].code) != (is.a == 'W') ||
-				 (is.b != '_' &&
-				  (op->b >= i || rhh_op_is_wide(program->ops[op->b].code) != (is.b == 'W'))))
+		else if (op->code == RHH_OP_COLUMN_IS_NULL)
+		{
+			if (op->a >= n_columns || written[op->a])
+				*why = "a program reads what is no column, or its own result";
+		}
+		else if (!is_operand(program, i, op->a, is.a) ||
+				 (is.b != '_' && !is_operand(program, i, op->b, is.b)) ||
+				 (is.c != '_' && !is_operand(program, i, op->c, is.c)))
 			*why = "an operand of a program is no result before it, or of another width";
-		else if (is.b == '_' && op->b >= i)
-			*why = "an operation of a program has a second operand that it does not take";
+		else if (op->b >= i || op->c >= i)
+			*why = "an operation of a program has an operand that it does not take";
 	}
 	/* now that all operations are known ones */
+	if (*why == NULL && program->has_filter &&
+		!is_operand(program, program->n_ops, program->filter, 'N'))
+		*why = "the filter of a program is not a number of 64 bits";
 	for (uint32_t r = 0; *why == NULL && r < program->n_results; r++)
 	{
 		const uint8_t op = program->results[r].op;

@@ -4,15 +4,21 @@
  *
  * A program is a list of operations.  Each of them has one result for each row, a number
  * of 64 or 128 bits or NULL, and takes results of operations before it as its operands.
- * Results become columns (rhh_program).
+ * Results become columns (rhh_program).  One of the values may be the program's filter: rows
+ * in which it is not true are dropped, and all else that they have means nothing.
  *
- * Operations are strict: of a NULL operand comes NULL.  An operation whose result would
- * be an error for PostgreSQL, might be one, or is a number that is not represented here,
- * is *bad* in that row.  Nobody takes such a row's columns for what they are: the row is
- * handed back, and its caller finds out what it really has.
+ * Most operations are strict: of a NULL operand comes NULL.  An operation whose result
+ * would be an error for PostgreSQL, might be one, or is a number that is not represented
+ * here, is *bad* in that row.  So is whatever takes a bad operand.  If a result of the
+ * program is bad, nobody takes the row's columns for what they are: the row is handed back,
+ * and its caller finds out what it really has.
  *
- * Integers and booleans are sign-extended to 64 bits, floats are the bits of a double or,
- * in the low 32 bits, of a float.  A decimal is an integer, the value times a power of
+ * All operations are computed for all rows, but PostgreSQL does not evaluate what is behind
+ * a condition that decides.  The operations of logic (RHH_LOGIC) know that: an operand that
+ * would not be evaluated may be bad.
+ *
+ * Integers are sign-extended to 64 bits, booleans are 0 or 1, floats are the bits of a
+ * double or, in the low 32 bits, of a float.  A decimal is an integer, the value times a power of
  * ten that the program's author keeps in mind; the greatest integer of 64 or of 128 bits
  * stands for NaN.
  */
@@ -31,7 +37,7 @@
 extern "C" {
 #endif
 
-#define RHH_MAX_OPS			96
+#define RHH_MAX_OPS			128
 #define RHH_MAX_CONSTANTS	32
 #define RHH_MAX_RESULTS		32
 
@@ -43,9 +49,12 @@ __extension__ typedef unsigned __int128 rhh_uint128;
 
 #define RHH_DECIMAL128_NAN	((rhh_int128) (~(rhh_uint128) 0 >> 1))
 
+#define RHH_NULL	1			/* flags of a result */
+#define RHH_BAD		2
+
 /*
- * The operations: name, result (N: 64 bits, W: 128 bits), operands (a and b; - if there is
- * none), and what computes them (rhh_do_...).
+ * The strict operations: name, result (N: 64 bits, W: 128 bits), and operands (a and b; _
+ * if there is none).  rhh_do_...() computes them.
  */
 #define RHH_OPERATIONS(X) \
 	X(ADD_INT2, N, N, N) \
@@ -96,17 +105,46 @@ __extension__ typedef unsigned __int128 rhh_uint128;
 	X(LIMB_2_OF_2, N, W, _) \
 	X(LIMB_1_OF_3, N, W, _) \
 	X(LIMB_2_OF_3, N, W, _) \
-	X(LIMB_3_OF_3, N, W, _)
+	X(LIMB_3_OF_3, N, W, _) \
+	X(EQ_INT8, N, N, N)			/* of all widths, of booleans and of decimals */ \
+	X(LT_INT8, N, N, N) \
+	X(LE_INT8, N, N, N) \
+	X(LT_OID, N, N, N)			/* of 32 bits without a sign */ \
+	X(LE_OID, N, N, N) \
+	X(EQ_FLOAT4, N, N, N) \
+	X(LT_FLOAT4, N, N, N) \
+	X(LE_FLOAT4, N, N, N) \
+	X(EQ_FLOAT8, N, N, N) \
+	X(LT_FLOAT8, N, N, N) \
+	X(LE_FLOAT8, N, N, N) \
+	X(EQ_DECIMAL128, N, W, W) \
+	X(LT_DECIMAL128, N, W, W) \
+	X(LE_DECIMAL128, N, W, W) \
+	X(DATE_AS_TIMESTAMP, N, N, _) \
+	X(NOT, N, N, _)
+
+/* The operations of logic, and their operands (a, b and c). */
+#define RHH_LOGIC(X) \
+	X(AND, N, N, N, _) \
+	X(OR, N, N, N, _) \
+	X(IS_TRUE, N, N, _, _) \
+	X(IS_NULL, N, N, _, _) \
+	X(IS_NULL128, N, W, _, _) \
+	X(IF, N, N, N, N)			/* b where a is true, else c */ \
+	X(IF128, W, N, W, W)
 
 #define RHH_OP_NAME(name, r, a, b) RHH_OP_##name,
+#define RHH_LOGIC_NAME(name, r, a, b, c) RHH_OP_##name,
 
 typedef enum rhh_op_code
 {
 	RHH_OP_COLUMN,				/* a: the column's number */
 	RHH_OP_CONSTANT,			/* a: the constant's number */
 	RHH_OP_CONSTANT128,			/* the same, of 128 bits */
+	RHH_OP_COLUMN_IS_NULL,		/* a: the column's number, of any width */
 	RHH_OPERATIONS(RHH_OP_NAME)
-	RHH_N_OPS
+	RHH_LOGIC(RHH_LOGIC_NAME)
+		RHH_N_OPS
 } rhh_op_code;
 
 typedef struct rhh_op
@@ -114,6 +152,7 @@ typedef struct rhh_op
 	uint8_t		code;			/* rhh_op_code */
 	uint8_t		a;				/* operands: numbers of operations before this one */
 	uint8_t		b;				/* 0 if there is none */
+	uint8_t		c;				/* the same */
 } rhh_op;
 
 /*
@@ -127,6 +166,8 @@ struct rhh_program
 	uint32_t	n_constants;
 	uint64_t	constants[RHH_MAX_CONSTANTS][2];	/* low, high word */
 	uint8_t		null_constant[RHH_MAX_CONSTANTS];
+	bool		has_filter;
+	uint8_t		filter;			/* then: the operation whose value has to be true, of 64 bits */
 	uint32_t	n_results;
 	struct
 	{
@@ -142,13 +183,17 @@ rhh_op_is_wide(uint8_t code)
 #define RHH_OP_WIDE_N false
 #define RHH_OP_WIDE_W true
 #define RHH_OP_WIDE(name, r, a, b) RHH_OP_WIDE_##r,
-	static const bool wide[] = {false, false, true, RHH_OPERATIONS(RHH_OP_WIDE)};
+#define RHH_LOGIC_WIDE(name, r, a, b, c) RHH_OP_WIDE_##r,
+	static const bool wide[] = {
+		false, false, true, false, RHH_OPERATIONS(RHH_OP_WIDE) RHH_LOGIC(RHH_LOGIC_WIDE)
+	};
 
 	return wide[code];
 #undef RHH_OP_WIDE
+#undef RHH_LOGIC_WIDE
 }
 
-/* ---------- the operations: each returns whether it is bad ---------- */
+/* ---------- the strict operations: each returns whether it is bad ---------- */
 
 #define RHH_DO(name, TR, TA, TB) \
 	RHH_HD bool \
@@ -448,10 +493,126 @@ RHH_DO_LIMB(1, 3)
 RHH_DO_LIMB(2, 3)
 RHH_DO_LIMB(3, 3)
 
+/* ---------- comparisons: none is bad ---------- */
+
+#define RHH_COMPARE(name, T, condition) \
+	RHH_DO(name, int64_t, T, T) \
+	{ \
+		*r = (condition); \
+		return false; \
+	}
+
+/* What stands for NaN is the greatest integer, as NaN is the greatest decimal. */
+RHH_COMPARE(EQ_INT8, int64_t, a == b)
+RHH_COMPARE(LT_INT8, int64_t, a < b)
+RHH_COMPARE(LE_INT8, int64_t, a <= b)
+RHH_COMPARE(LT_OID, int64_t, (uint32_t) a < (uint32_t) b)
+RHH_COMPARE(LE_OID, int64_t, (uint32_t) a <= (uint32_t) b)
+RHH_COMPARE(EQ_DECIMAL128, rhh_int128, a == b)
+RHH_COMPARE(LT_DECIMAL128, rhh_int128, a < b)
+RHH_COMPARE(LE_DECIMAL128, rhh_int128, a <= b)
+
+/* NaN equals NaN and is greater than every other value. */
+#define RHH_COMPARE_FLOATS(type, as) \
+	RHH_COMPARE(EQ_##type, int64_t, \
+				(as(a) == as(b)) | ((as(a) != as(a)) & (as(b) != as(b)))) \
+	RHH_COMPARE(LT_##type, int64_t, \
+				(as(a) < as(b)) | ((as(b) != as(b)) & (as(a) == as(a)))) \
+	RHH_COMPARE(LE_##type, int64_t, (as(a) <= as(b)) | (as(b) != as(b)))
+
+RHH_COMPARE_FLOATS(FLOAT4, rhh_as_float)
+RHH_COMPARE_FLOATS(FLOAT8, rhh_as_double)
+
+/* Dates from here on are greater than all timestamps, as days from 2000-01-01 on. */
+#define RHH_END_OF_TIMESTAMPS	INT64_C(106751983)
+
+/* The ends of time stay what they are, the least and the greatest integer. */
+RHH_DO(DATE_AS_TIMESTAMP, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = a == INT32_MIN ? INT64_MIN : a == INT32_MAX ? INT64_MAX :
+		(int64_t) ((uint64_t) a * UINT64_C(86400000000));
+	return a >= RHH_END_OF_TIMESTAMPS && a != INT32_MAX;
+}
+
+RHH_DO(NOT, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = a == 0;
+	return false;
+}
+
 #undef RHH_DO
 #undef RHH_DO_INTEGER
 #undef RHH_DO_FLOAT
 #undef RHH_DO_LIMB
+#undef RHH_COMPARE
+#undef RHH_COMPARE_FLOATS
+
+/* ---------- logic: each gets its operands' flags, and returns its own ---------- */
+
+#define RHH_DECIDE(name, TR, TA, TB) \
+	RHH_HD uint8_t \
+	rhh_do_##name(TA a, uint8_t a_flags, TB b, uint8_t b_flags, TB c, uint8_t c_flags, TR *r)
+
+/* decides: the value of a that is the result whatever b is, and of b whatever a is */
+#define RHH_DECIDE_BY(name, decides) \
+	RHH_DECIDE(name, int64_t, int64_t, int64_t) \
+	{ \
+		const bool	by_a = a_flags == 0 && (a != 0) == (decides); \
+		const bool	by_b = b_flags == 0 && (b != 0) == (decides); \
+		\
+		(void) c; \
+		(void) c_flags; \
+		*r = (by_a || by_b) == (decides); \
+		return (uint8_t) ((a_flags & RHH_BAD) | (by_a ? 0 : b_flags & RHH_BAD) | \
+						  (by_a || by_b ? 0 : (a_flags | b_flags) & RHH_NULL)); \
+	}
+
+RHH_DECIDE_BY(AND, false)
+RHH_DECIDE_BY(OR, true)
+
+RHH_DECIDE(IS_TRUE, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	(void) b_flags;
+	(void) c;
+	(void) c_flags;
+	*r = a != 0 && (a_flags & RHH_NULL) == 0;
+	return a_flags & RHH_BAD;
+}
+
+#define RHH_DO_IS_NULL(name, T) \
+	RHH_DECIDE(name, int64_t, T, T) \
+	{ \
+		(void) a; \
+		(void) b; \
+		(void) b_flags; \
+		(void) c; \
+		(void) c_flags; \
+		*r = (a_flags & RHH_NULL) != 0; \
+		return a_flags & RHH_BAD; \
+	}
+
+RHH_DO_IS_NULL(IS_NULL, int64_t)
+RHH_DO_IS_NULL(IS_NULL128, rhh_int128)
+
+#define RHH_DO_IF(name, T) \
+	RHH_DECIDE(name, T, int64_t, T) \
+	{ \
+		const bool	first = a != 0 && (a_flags & RHH_NULL) == 0; \
+		\
+		*r = first ? b : c; \
+		return (uint8_t) ((a_flags & RHH_BAD) | (first ? b_flags : c_flags)); \
+	}
+
+RHH_DO_IF(IF, int64_t)
+RHH_DO_IF(IF128, rhh_int128)
+
+#undef RHH_DECIDE
+#undef RHH_DECIDE_BY
+#undef RHH_DO_IS_NULL
+#undef RHH_DO_IF
 
 /* ---------- columns ---------- */
 
@@ -497,17 +658,23 @@ rhh_program_store(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
 /* The bytes of scratch memory, aligned to 64, that rhh_program_run() needs. */
 size_t		rhh_program_scratch(const rhh_program *program);
 
+/* What has become of the rows of rhh_program_run(). */
+typedef struct rhh_program_rows
+{
+	uint32_t	n_bad;
+	uint32_t	n_dropped;		/* by the filter */
+} rhh_program_rows;
+
 /*
  * Runs a program for n rows of columns.  Column c has column_bytes[c] bytes a value, its
  * values at values[c], and a bitmap of its NULLs at nulls[c], or NULL there if it has
  * none.  Of a column that is a result, both are written, and nulls[c] may be a null
- * pointer if no result can be NULL.  bad, a bitmap of n bits, gets the rows with a bad
- * operation; returns how many there are.  All bitmaps have room up to the next multiple
- * of 8 bytes.
+ * pointer if no result can be NULL.  bad and dropped, bitmaps of n bits, get the rows that
+ * are; no row is both.  All bitmaps have room up to the next multiple of 8 bytes.
  */
-uint32_t	rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
-							uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
-							void *scratch, uint8_t *bad);
+rhh_program_rows rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
+								 uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+								 void *scratch, uint8_t *bad, uint8_t *dropped);
 
 /*
  * Is it a program over n_columns columns of these widths that a device can run?  If not,

@@ -202,6 +202,17 @@ guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^n
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \
 	$JOINS 'if (rhh_is_null(rows, c, row)) atomicOr' 'if (false) atomicOr'
+PROGRAM=gpu/rhh_program.h
+guard other-branch-makes-rows-bad 'device_test cuda --tiny --only join_program_logic' '^not ok' \
+	$PROGRAM '(first ? b_flags : c_flags)' '(b_flags | c_flags)'
+guard bad-operand-of-and-forgotten 'device_test cuda --tiny --only join_program_logic' '^not ok' \
+	$PROGRAM '(by_a ? 0 : b_flags & RHH_BAD)' '0'
+guard filter-drops-bad-rows 'device_test cuda --tiny --only join_program_filter' '^not ok' \
+	$JOINS '(results.flags[filter] & RHH_BAD) != 0 ||' ''
+guard filter-keeps-null 'device_test cuda --tiny --only join_program_filter' '^not ok' \
+	$JOINS '(results.flags[filter] == 0 && results.words[filter][0] != 0)' 'results.words[filter][0] != 0'
+guard filtered-rows-leave-holes 'device_test cuda --tiny --only join_program_filter' '^not ok' \
+	$JOINS 'at += block_at' 'at = (uint32_t) o'
 
 # ---------- transition states ----------
 

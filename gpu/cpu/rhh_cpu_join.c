@@ -81,8 +81,9 @@ rhh_cpu_joins *
 rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
 				   const rhh_map_spec *map, uint32_t n_states)
 {
+	/* and a bitmap of the rows that the program drops */
 	const size_t scratch = spec->program == NULL ? 0 :
-		(rhh_program_scratch(spec->program) + 63) / 64 * 64;
+		(rhh_program_scratch(spec->program) + RHH_CPU_PIECE_ROWS / 8 + 63) / 64 * 64;
 	const size_t state_bytes = (sizeof(rhh_cpu_join_state) +
 								(spec->n_joins + 1) * sizeof(rhh_cpu_level) + 63) / 64 * 64 +
 		scratch;
@@ -730,8 +731,9 @@ take_out(const rhh_map_spec *map, const rhh_batch *piece, const uint8_t *out)
 }
 
 /*
- * Computes the columns of a piece that the program makes.  Rows for which it cannot be
- * done are handed back at once, and taken out of the piece.
+ * Computes the columns of a piece that the program makes.  Takes rows out of the piece:
+ * those that the program drops, and those for which it cannot be done, which are handed back
+ * at once.
  */
 static void
 run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec *map,
@@ -739,8 +741,9 @@ run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec 
 {
 	uint8_t    *values[RHH_MAX_COLUMNS];
 	uint8_t    *nulls[RHH_MAX_COLUMNS];
-	uint8_t    *scratch = (uint8_t *) state + joins->state_bytes - joins->scratch_bytes;
+	uint8_t    *dropped = (uint8_t *) state + joins->state_bytes - joins->scratch_bytes;
 	uint8_t    *room;
+	rhh_program_rows rows;
 
 	for (uint32_t c = 0; c < map->n_columns; c++)
 	{
@@ -749,18 +752,21 @@ run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec 
 		values[c] = piece->base + piece->values_offset[c];
 		nulls[c] = piece->nulls_offset[c] == 0 ? NULL : piece->base + piece->nulls_offset[c];
 	}
-	state->n_bad = rhh_program_run(&joins->program, map->column_bytes, values, nulls,
-								   piece->n_rows, scratch, bad);
+	rows = rhh_program_run(&joins->program, map->column_bytes, values, nulls, piece->n_rows,
+						   dropped + RHH_CPU_PIECE_ROWS / 8, bad, dropped);
+	state->n_bad = rows.n_bad;
 	room = batch->base + batch->refused_offset + rhh_output_bad(map, batch->refused_rows);
 	memset(room, 0, (batch->refused_rows + 7) / 8);
-	if (state->n_bad == 0)
+	if (rows.n_bad + rows.n_dropped == 0)
 		return;
-	atomic_fetch_add_explicit(&joins->returned_rows, state->n_bad, memory_order_relaxed);
+	atomic_fetch_add_explicit(&joins->returned_rows, rows.n_bad, memory_order_relaxed);
 	rhh_cpu_join_hand_back(map, piece, bad, 0, batch);
-	for (uint32_t i = 0; i < state->n_bad; i++)
+	for (uint32_t i = 0; i < rows.n_bad; i++)
 		room[i / 8] |= (uint8_t) (1 << i % 8);
-	take_out(map, piece, bad);
-	piece->n_rows -= state->n_bad;
+	for (uint32_t i = 0; i < (piece->n_rows + 7) / 8; i++)
+		dropped[i] |= bad[i];
+	take_out(map, piece, dropped);
+	piece->n_rows -= rows.n_bad + rows.n_dropped;
 }
 
 /* Copies all rows of a piece to that room, behind the first n. */

@@ -182,8 +182,7 @@ struct rhh_joins
 {
 	rhh_join_spec spec;
 	rhh_join_plan plan;
-	bool		has_program;
-	rhh_program program;		/* computes some of the columns */
+	bool		has_program;	/* in the plan */
 	uint32_t	n_stages;
 	uint32_t	begin[RHH_MAX_JOINS + 1];	/* first join of each stage, and their number */
 	bool		last_fans_out;	/* the last stage; all before it do */

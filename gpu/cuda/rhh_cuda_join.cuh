@@ -91,11 +91,15 @@ rhh_make_join_plan(rhh_join_plan *plan, const rhh_map_spec *map, const rhh_join_
 				continue;
 			from = rhh_from_number(spec, spec->column[c]);
 			from.column = (uint8_t) c;
-			if (from.side == side)
-				plan->columns[n++] = from;
+			if (from.side != side)
+				continue;
+			plan->place[c] = (uint8_t) n;
+			plan->columns[n++] = from;
 		}
 	}
 	plan->first_column[plan->n_sides] = n;
+	if (spec->program != NULL)
+		plan->program = *spec->program;
 }
 
 /* Cuts the joins into stages. */
@@ -233,8 +237,6 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 		return false;
 	joins->spec = *spec;
 	joins->has_program = spec->program != NULL;
-	if (joins->has_program)
-		joins->program = *spec->program;
 	joins->spec.program = NULL; /* the caller's, who may free it */
 	rhh_make_join_plan(&joins->plan, &t->spec, spec);
 	rhh_make_stages(joins);
@@ -364,7 +366,7 @@ rhh_launch_program(rhh_map *t, int i, const rhh_row_columns &columns)
 	if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_bad, 0, sizeof(uint32_t), run))
 		return false;
 	RHH_LAUNCH(rhh_compute_kernel, rhh_blocks(dev, t->flights[i].most_rows), RHH_CUDA_BLOCK_THREADS,
-			   0, run, joins->program, columns, bad, counts);
+			   0, run, joins->plan.program, columns, bad, counts);
 	RHH_LAUNCH(rhh_bad_last_kernel, 1, RHH_CUDA_BLOCK_THREADS, 0, run, columns, bad,
 			   (uint32_t *) (memory + joins->bad_list_at), joins->piece_rows, counts);
 	return rhh_launched(dev, "rhh_compute_kernel");
@@ -382,6 +384,7 @@ rhh_launch_joins(rhh_map *t, int i)
 	rhh_join_counts *counts = &lane->ctl->join[i];
 	const uint32_t piece_rows = rhh_piece_rows(t, f);
 	const uint32_t first_tuples = rhh_first_tuples(t, f);
+	const bool	filters = joins->has_program && joins->plan.program.has_filter;
 	const rhh_rows batch = rhh_batch_rows(t, i);
 	rhh_row_columns columns = rhh_columns_of(t);
 	rhh_rows	rows;
@@ -406,12 +409,14 @@ rhh_launch_joins(rhh_map *t, int i)
 		stage.total = s == 0 ? NULL : &counts->totals[s - 1];
 		stage.from = s == 0 ? 0 : f->at.at[s];
 		stage.tuples = rhh_tuples_at(t, i, s);
+		if (s == joins->n_stages - 1 && (filters || !rhh_fans_out(joins, s)) &&
+			!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
+			return false;
 		if (!rhh_fans_out(joins, s))
 		{
-			if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
-				return false;
-			RHH_LAUNCH(rhh_join_kernel, rhh_blocks(dev, stage.n_tuples), RHH_CUDA_BLOCK_THREADS, 0,
-					   lane->run, plan, batch, stage, columns, counts, lane->ctl->joined);
+			RHH_LAUNCH((filters ? rhh_join_kernel<true> : rhh_join_kernel<false>),
+					   rhh_blocks(dev, stage.n_tuples), RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan,
+					   batch, stage, columns, counts, lane->ctl->joined);
 			break;
 		}
 		if (s > f->stage || !f->counted)
@@ -424,11 +429,12 @@ rhh_launch_joins(rhh_map *t, int i)
 					   stage.tuples.blocks_before, &counts->totals[s], &lane->ctl->joined[last]);
 		}
 		if (s == joins->n_stages - 1)
-			RHH_LAUNCH(rhh_join_expand_kernel<true>, rhh_blocks(dev, piece_rows),
-					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
-					   &counts->totals[s], f->at.at[1 + s], piece_rows, stage.tuples, columns, counts);
+			RHH_LAUNCH((filters ? rhh_join_expand_kernel<true, true> : rhh_join_expand_kernel<true, false>),
+					   rhh_blocks(dev, piece_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch,
+					   stage, &counts->totals[s], f->at.at[1 + s], piece_rows, stage.tuples, columns,
+					   counts);
 		else
-			RHH_LAUNCH(rhh_join_expand_kernel<false>, rhh_blocks(dev, piece_rows),
+			RHH_LAUNCH((rhh_join_expand_kernel<false, false>), rhh_blocks(dev, piece_rows),
 					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
 					   &counts->totals[s], f->at.at[1 + s], piece_rows, rhh_tuples_at(t, i, s + 1),
 					   columns, counts);

@@ -26,6 +26,7 @@
 #define RHH_JOINS_CUH
 
 #include "cuda/rhh_kept.cuh"
+#include "cuda/rhh_programs.cuh"
 
 #define RHH_MAX_SIDES (1 + RHH_MAX_JOINS)
 #define RHH_NEVER_NULL 0xFF
@@ -49,11 +50,16 @@ struct rhh_join_step
 	rhh_from	keys[RHH_MAX_KEYS];
 };
 
-/* All joins of a map, and the columns of the map by side.  It lies in device memory. */
+/*
+ * All joins of a map, the columns of the map by side, and the program of which kernels here
+ * use the filter.  It lies in device memory.
+ */
 struct rhh_join_plan
 {
 	rhh_join_step joins[RHH_MAX_JOINS];
 	rhh_from	columns[RHH_MAX_COLUMNS];
+	uint8_t		place[RHH_MAX_COLUMNS]; /* of a column of the map, among these */
+	rhh_program program;
 	uint32_t	n_sides;
 	uint32_t	first_column[RHH_MAX_SIDES + 1];	/* of each side */
 };
@@ -173,6 +179,43 @@ rhh_make_row(const rhh_join_plan &plan, const rhh_rows &batch,
 	}
 }
 
+/* Loads columns of the map that a tuple has, for a program. */
+struct rhh_load_of_tuple
+{
+	const rhh_join_plan &plan;
+	const rhh_rows &batch;
+	const rhh_tuple &tuple;
+
+	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	{
+		const rhh_from from = plan.columns[plan.place[c]];
+		const uint32_t row = tuple.rows[from.side];
+		const uint32_t unused = from.bytes < 8 ? 64 - 8 * from.bytes : 0;
+		uint64_t	low = 0,
+					high;
+
+		if (from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
+			row == RHH_NO_ROW ||
+			!rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high))
+			return true;
+		*value = (int64_t) (low << unused) >> unused;
+		return false;
+	}
+};
+
+/* Does the filter let a tuple pass, or is it bad, which is found out once more later? */
+RHH_DEV bool
+rhh_passes(const rhh_join_plan &plan, const rhh_rows &batch, const rhh_tuple &tuple)
+{
+	const rhh_load_of_tuple load = {plan, batch, tuple};
+	const uint32_t filter = plan.program.filter;
+	rhh_results results;
+
+	rhh_run_ops(plan.program, filter + 1, load, &results);
+	return (results.flags[filter] & RHH_BAD) != 0 ||
+		(results.flags[filter] == 0 && results.words[filter][0] != 0);
+}
+
 /* ---------- joining ---------- */
 
 /* Loads the values of the keys that a tuple has for a join. */
@@ -248,9 +291,11 @@ rhh_join_tuples(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t begin
 }
 
 /*
- * Does a last stage that does not fan out, and makes rows of what comes out of it.
- * counts->n_rows, which the caller has zeroed, becomes the number of these.
+ * Does a last stage that does not fan out, and makes rows of what comes out of it, and
+ * passes the filter, if there is one (FILTER).  counts->n_rows, which the caller has zeroed,
+ * becomes the number of these.
  */
+template <bool FILTER>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 				const __grid_constant__ rhh_join_stage stage,
@@ -278,6 +323,8 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 			rhh_load_tuple(stage, (uint32_t) i, &tuple);
 		alive = rhh_join_tuples(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
 								n_joined);
+		if (FILTER && alive)
+			alive = rhh_passes(*plan, batch, tuple);
 		at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
 		if (threadIdx.x == 0 && all > 0)
 			block_at = atomicAdd(&counts->n_rows, all);
@@ -386,49 +433,80 @@ rhh_last_not_above(const uint64_t *numbers, uint32_t n, uint64_t x)
 }
 
 /*
+ * Makes tuple number at of what comes out of a stage that fans out.  n_tuples come into it,
+ * in n_blocks blocks.
+ */
+RHH_DEV void
+rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t n_tuples,
+				 uint32_t n_blocks, uint64_t at, rhh_tuple *tuple)
+{
+	const uint32_t *lists = plan.joins[stage.end_join - 1].build.lists;
+	const rhh_tuples &tuples = stage.tuples;
+	const uint32_t block = rhh_last_not_above(tuples.blocks_before, n_blocks, at);
+	uint32_t	i = block * RHH_CUDA_BLOCK_THREADS;
+	uint32_t	end;
+
+	/* of equal numbers the last one, so the tuple has output */
+	at -= tuples.blocks_before[block];
+	i += rhh_last_not_above(tuples.before + i,
+							::min((uint32_t) RHH_CUDA_BLOCK_THREADS, n_tuples - i), at);
+	at -= tuples.before[i];
+
+	rhh_load_tuple(stage, i, tuple);
+	for (uint32_t side = stage.begin_join + 1; side < stage.end_join; side++)
+		tuple->rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
+	end = tuples.sides[stage.end_join][i];
+	tuple->rows[stage.end_join] = end == RHH_NO_ROW ? RHH_NO_ROW : lists[end - lists[end] + at];
+}
+
+/*
  * Makes at most most_rows rows of a stage that fans out, from row `from` of its output on:
  * tuples of the next stage, or, if this is the last one (COLUMNS), columns and their
- * number, counts->n_rows.  total is that of this stage's output.
+ * number, counts->n_rows.  If there is a filter (FILTER), the rows are those of these that
+ * pass it, and the caller has zeroed their number.  total is that of this stage's output.
  */
-template <bool COLUMNS>
+template <bool COLUMNS, bool FILTER>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 					   const __grid_constant__ rhh_join_stage stage, const uint64_t *total,
 					   uint64_t from, uint32_t most_rows, const __grid_constant__ rhh_tuples out,
 					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts)
 {
-	const uint32_t *lists = plan->joins[stage.end_join - 1].build.lists;
-	const rhh_tuples &tuples = stage.tuples;
+	__shared__ uint32_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	__shared__ uint32_t block_at;
 	const uint32_t n_tuples = rhh_stage_tuples(stage);
 	const uint32_t n_blocks = (n_tuples + RHH_CUDA_BLOCK_THREADS - 1) / RHH_CUDA_BLOCK_THREADS;
 	const uint64_t left = from < *total ? *total - from : 0;
 	const uint32_t n = left < most_rows ? (uint32_t) left : most_rows;
 
-	if (COLUMNS && blockIdx.x == 0 && threadIdx.x == 0)
+	if (COLUMNS && !FILTER && blockIdx.x == 0 && threadIdx.x == 0)
 		counts->n_rows = n;
-	for (uint64_t o = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; o < n;
-		 o += (uint64_t) gridDim.x * blockDim.x)
+	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < n;
+		 first += (uint64_t) gridDim.x * blockDim.x)
 	{
-		uint64_t	at = from + o;
-		uint32_t	block = rhh_last_not_above(tuples.blocks_before, n_blocks, at);
-		uint32_t	i = block * RHH_CUDA_BLOCK_THREADS;
-		uint32_t	end;
+		const uint64_t o = first + threadIdx.x;
+		bool		alive = o < n;
+		uint32_t	at = (uint32_t) o;
+		uint32_t	all;
 		rhh_tuple	tuple;
 
-		/* of equal numbers the last one, so the tuple has output */
-		at -= tuples.blocks_before[block];
-		i += rhh_last_not_above(tuples.before + i,
-								::min((uint32_t) RHH_CUDA_BLOCK_THREADS, n_tuples - i), at);
-		at -= tuples.before[i];
-
-		rhh_load_tuple(stage, i, &tuple);
-		for (uint32_t side = stage.begin_join + 1; side < stage.end_join; side++)
-			tuple.rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
-		end = tuples.sides[stage.end_join][i];
-		tuple.rows[stage.end_join] = end == RHH_NO_ROW ? RHH_NO_ROW : lists[end - lists[end] + at];
-
+		if (alive)
+			rhh_expand_tuple(*plan, stage, n_tuples, n_blocks, from + o, &tuple);
+		if (FILTER)
+		{
+			if (alive)
+				alive = rhh_passes(*plan, batch, tuple);
+			at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
+			if (threadIdx.x == 0 && all > 0)
+				block_at = atomicAdd(&counts->n_rows, all);
+			__syncthreads();
+			at += block_at;
+			__syncthreads();
+		}
+		if (!alive)
+			continue;
 		if (COLUMNS)
-			rhh_make_row(*plan, batch, columns, tuple, (uint32_t) o);
+			rhh_make_row(*plan, batch, columns, tuple, at);
 		else
 			for (uint32_t side = 0; side <= stage.end_join; side++)
 				if (out.sides[side] != NULL)

@@ -3,7 +3,8 @@
  *		Computes columns of a piece of the joins' output of other columns of it
  *		(rhh_program.h), and sorts out the rows for which that cannot be done.
  *
- *		compute		runs the program for each row, and marks the bad rows
+ *		compute		runs the program for each row, and marks the bad rows; those that its
+ *					filter drops have not become rows (rhh_joins.cuh)
  *		bad last	moves these behind the others, and takes them out of the number of
  *					rows, so that the kernels that aggregate the piece do not see them
  *
@@ -19,10 +20,8 @@
 struct rhh_results
 {
 	uint64_t	words[RHH_MAX_OPS][2];	/* of each operation: low, high */
-	rhh_uint128 nulls;			/* bit i: the result of operation i is NULL */
+	uint8_t		flags[RHH_MAX_OPS];
 };
-
-static_assert(RHH_MAX_OPS <= 128, "an operation has no bit in rhh_results.nulls");
 
 /* Operands and results by the letters of RHH_OPERATIONS(). */
 #define RHH_TYPE_N int64_t
@@ -30,88 +29,139 @@ static_assert(RHH_MAX_OPS <= 128, "an operation has no bit in rhh_results.nulls"
 #define RHH_OPERAND_N(words) ((int64_t) (words)[0])
 #define RHH_OPERAND_W(words) ((rhh_int128) ((rhh_uint128) (words)[1] << 64 | (words)[0]))
 #define RHH_OPERAND__(words) 0
-#define RHH_IS_TAKEN_N true
-#define RHH_IS_TAKEN_W true
-#define RHH_IS_TAKEN__ false
+#define RHH_FLAGS_N(flags) (flags)
+#define RHH_FLAGS_W(flags) (flags)
+#define RHH_FLAGS__(flags) 0
 #define RHH_KEEP_N(words, value) ((words)[0] = (uint64_t) (value))
 #define RHH_KEEP_W(words, value) \
 	((words)[0] = (uint64_t) (value), (words)[1] = (uint64_t) ((rhh_uint128) (value) >> 64))
 
-/* Runs operation i, which has operands.  Returns whether it is bad. */
-RHH_DEV bool
+/* Runs operation i, which has operands. */
+RHH_DEV void
 rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
 {
 	const uint64_t *a = results->words[op.a];
 	const uint64_t *b = results->words[op.b];
-	const bool	a_null = (results->nulls >> op.a & 1) != 0;
-	const bool	b_null = (results->nulls >> op.b & 1) != 0;
-	bool		null = false;
-	bool		bad = false;
+	const uint64_t *c = results->words[op.c];
+	const uint8_t a_flags = results->flags[op.a];
+	const uint8_t b_flags = results->flags[op.b];
+	const uint8_t c_flags = results->flags[op.c];
+	uint8_t		flags = 0;
 
 #define RHH_RUN(name, tr, ta, tb) \
 	case RHH_OP_##name: \
 		{ \
 			RHH_TYPE_##tr value; \
+			bool		bad = rhh_do_##name(RHH_OPERAND_##ta(a), RHH_OPERAND_##tb(b), &value); \
 			\
-			bad = rhh_do_##name(RHH_OPERAND_##ta(a), RHH_OPERAND_##tb(b), &value); \
 			RHH_KEEP_##tr(results->words[i], value); \
-			null = a_null || (RHH_IS_TAKEN_##tb && b_null); \
+			flags = (uint8_t) (a_flags | RHH_FLAGS_##tb(b_flags)); \
+			if (bad && (flags & RHH_NULL) == 0) \
+				flags = RHH_BAD; \
+		} \
+		break;
+#define RHH_RUN_LOGIC(name, tr, ta, tb, tc) \
+	case RHH_OP_##name: \
+		{ \
+			RHH_TYPE_##tr value; \
+			\
+			flags = rhh_do_##name(RHH_OPERAND_##ta(a), RHH_FLAGS_##ta(a_flags), \
+								  RHH_OPERAND_##tb(b), RHH_FLAGS_##tb(b_flags), \
+								  RHH_OPERAND_##tc(c), RHH_FLAGS_##tc(c_flags), &value); \
+			RHH_KEEP_##tr(results->words[i], value); \
 		} \
 		break;
 
 	switch (op.code)
 	{
 		RHH_OPERATIONS(RHH_RUN)
+		RHH_LOGIC(RHH_RUN_LOGIC)
 		default:
 			break;
 	}
 #undef RHH_RUN
-	results->nulls |= (rhh_uint128) null << i;
-	return bad && !null;
+#undef RHH_RUN_LOGIC
+	results->flags[i] = flags;
 }
 
-/* Runs the program for a row and stores its results.  Returns whether an operation is bad. */
+/*
+ * Computes the first n_ops operations of a program in a row.  load(column, &value) returns
+ * whether the column is NULL there.
+ */
+template <class Load>
+RHH_DEV void
+rhh_run_ops(const rhh_program &program, uint32_t n_ops, const Load &load, rhh_results *results)
+{
+	for (uint32_t i = 0; i < n_ops; i++)
+	{
+		const rhh_op op = program.ops[i];
+		int64_t		value = 0;
+		bool		null;
+
+		switch (op.code)
+		{
+			case RHH_OP_COLUMN:
+				null = load(op.a, &value);
+				results->words[i][0] = (uint64_t) value;
+				break;
+			case RHH_OP_COLUMN_IS_NULL:
+				results->words[i][0] = load(op.a, &value);
+				null = false;
+				break;
+			case RHH_OP_CONSTANT:
+			case RHH_OP_CONSTANT128:
+				null = program.null_constant[op.a] != 0;
+				results->words[i][0] = program.constants[op.a][0];
+				results->words[i][1] = program.constants[op.a][1];
+				break;
+			default:
+				rhh_run_op(op, i, results);
+				continue;
+		}
+		results->flags[i] = null ? RHH_NULL : 0;
+	}
+}
+
+/* Loads columns of a row of a piece. */
+struct rhh_load_of_piece
+{
+	const rhh_row_columns &columns;
+	uint32_t	row;
+
+	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	{
+		const uint32_t nulls = columns.nulls_offset[c];
+
+		if (columns.bytes[c] <= 8)
+			*value = rhh_program_load(columns.base + columns.values_offset[c], columns.bytes[c], row);
+		return nulls != 0 && columns.base[nulls + row] != 0;
+	}
+};
+
+/*
+ * Runs the program for a row that its filter does not drop, and stores its results.  Returns
+ * whether the filter or a result is bad.
+ */
 RHH_DEV bool
 rhh_compute_row(const rhh_program &program, const rhh_row_columns &columns, uint32_t row)
 {
+	const rhh_load_of_piece load = {columns, row};
 	rhh_results results;
-	bool		bad = false;
+	bool		bad;
 
-	results.nulls = 0;
-	for (uint32_t i = 0; i < program.n_ops; i++)
-	{
-		const rhh_op op = program.ops[i];
-		bool		null = false;
-
-		if (op.code == RHH_OP_COLUMN)
-		{
-			uint32_t	nulls = columns.nulls_offset[op.a];
-
-			null = nulls != 0 && columns.base[nulls + row] != 0;
-			results.words[i][0] =
-				(uint64_t) rhh_program_load(columns.base + columns.values_offset[op.a],
-											columns.bytes[op.a], row);
-		}
-		else if (op.code == RHH_OP_CONSTANT || op.code == RHH_OP_CONSTANT128)
-		{
-			null = program.null_constant[op.a] != 0;
-			results.words[i][0] = program.constants[op.a][0];
-			results.words[i][1] = program.constants[op.a][1];
-		}
-		else
-			bad |= rhh_run_op(op, i, &results);
-		results.nulls |= (rhh_uint128) null << i;
-	}
+	rhh_run_ops(program, program.n_ops, load, &results);
+	bad = program.has_filter && (results.flags[program.filter] & RHH_BAD) != 0;
 	for (uint32_t r = 0; r < program.n_results; r++)
 	{
 		const uint32_t op = program.results[r].op;
 		const uint32_t c = program.results[r].column;
-		bool		null = (results.nulls >> op & 1) != 0;
+		const uint8_t flags = results.flags[op];
 
 		rhh_program_store(columns.base + columns.values_offset[c], columns.bytes[c], row,
-						  null ? 0 : (int64_t) results.words[op][0]);
+						  flags != 0 ? 0 : (int64_t) results.words[op][0]);
 		if (columns.nulls_offset[c] != 0)
-			columns.base[columns.nulls_offset[c] + row] = null;
+			columns.base[columns.nulls_offset[c] + row] = flags & RHH_NULL;
+		bad |= (flags & RHH_BAD) != 0;
 	}
 	return bad;
 }
@@ -224,9 +274,9 @@ rhh_bad_last_kernel(const __grid_constant__ rhh_row_columns columns, const uint3
 #undef RHH_OPERAND_N
 #undef RHH_OPERAND_W
 #undef RHH_OPERAND__
-#undef RHH_IS_TAKEN_N
-#undef RHH_IS_TAKEN_W
-#undef RHH_IS_TAKEN__
+#undef RHH_FLAGS_N
+#undef RHH_FLAGS_W
+#undef RHH_FLAGS__
 #undef RHH_KEEP_N
 #undef RHH_KEEP_W
 

@@ -584,11 +584,11 @@ take_returned(void *arg)
 	gpurhh_stage_take_returned(first_stage(arg));
 }
 
-/* The first stage's way to columns that the device could not compute. */
+/* The first stage's way to finish rows that the device could not compute. */
 static void
-compute_columns(void *arg, const rhh_batch *batch, uint32 row)
+finish_bad(void *arg, rhh_batch *batch, const uint8 *bad)
 {
-	gpurhh_join_compute(&((JoinInput *) arg)->program, batch, row);
+	gpurhh_join_finish_bad(arg, batch, bad);
 }
 
 /*
@@ -618,8 +618,6 @@ feed_joins(GpuAggState *state)
 		state->stats.joins_why = "the query is not with the device service";
 		return false;
 	}
-	first_stage(state)->compute = compute_columns;
-	first_stage(state)->compute_arg = state->joins;
 	run->input.joined = gpurhh_join_read(&reader);
 	run->odd |= reader.odd;
 	if (!run->input.joined)
@@ -935,6 +933,12 @@ gpurhh_agg_read_input(GpuAggState *state)
 	if (take_groups_below(state))
 		return true;
 	attached = begin_input(state);
+	/* rows come back also to a participant that is too late to read any */
+	if (state->joins != NULL)
+	{
+		first->finish_bad = finish_bad;
+		first->finish_bad_arg = state->joins;
+	}
 	if (stands_for_session(state))
 		input->reading = gpurhh_load_begin(state->run.context);
 	begin_strings(state);

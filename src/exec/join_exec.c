@@ -238,9 +238,13 @@ take_output(void *arg)
 
 	while (gpurhh_channel_take_returned(run->channel, &batch, &all_rows, &bad))
 	{
-		Output	   *output = get_output(state);
-		char	   *to = output->room;
+		Output	   *output;
+		char	   *to;
 
+		if (bad != NULL)
+			gpurhh_join_finish_bad(state->input, &batch, bad);
+		output = get_output(state);
+		to = output->room;
 		output->n_rows = batch.n_rows;
 		for (int c = 0; c < state->n_columns; c++)
 		{

@@ -21,6 +21,7 @@ typedef struct JoinSide
 	PageFeed   *pages;			/* NULL: the child's rows are asked for */
 	List	   *computed;		/* expressions that are fed, see
 								 * gpurhh_page_feed_create() */
+	bool		computes_none;	/* no expression can be fed */
 	int			n_columns;
 	GpuColumn	columns[RHH_MAX_COLUMNS];	/* attributes are the child's */
 	bool		is_key[RHH_MAX_COLUMNS];	/* of a grouping column, see Feed */
@@ -36,10 +37,10 @@ typedef struct JoinStep
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
-/* A column that a program reads. */
+/* What a program reads, a column of the map. */
 typedef struct JoinLeaf
 {
-	Var		   *var;			/* of the plan's target list */
+	Node	   *expr;			/* over sides, see join_tree.c */
 	GpuColumn	how;
 	int			column;			/* of the map */
 } JoinLeaf;
@@ -47,20 +48,25 @@ typedef struct JoinLeaf
 /* An expression that a program computes. */
 typedef struct JoinComputed
 {
-	Expr	   *expr;			/* of the plan's target list */
+	Expr	   *expr;			/* over sides */
 	ExprState  *state;			/* over the leaves */
 	int			n_columns;		/* of the map, which have its value or limbs of it */
 	int			columns[GPURHH_MAX_LIMBS + 1];
 	GpuColumn	how[GPURHH_MAX_LIMBS + 1];
 } JoinComputed;
 
-/* Columns that the device computes of the joins' output; see join_program.c. */
+/*
+ * Columns that the device computes of the joins' output, and which rows it drops; see
+ * join_program.c.
+ */
 typedef struct JoinProgram
 {
 	rhh_program program;
+	List	   *conditions;		/* that rows have to meet; over sides */
+	ExprState  *filter;			/* the same over the leaves; NULL: there are none */
 	int			n_leaves;
 	JoinLeaf	leaves[RHH_MAX_COLUMNS];
-	int			n_computed;		/* 0: there is none */
+	int			n_computed;
 	JoinComputed computed[RHH_MAX_RESULTS];
 	TupleTableSlot *slot;		/* of the leaves */
 	ExprContext *econtext;
@@ -91,14 +97,17 @@ extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 
 /* ---------- join_program.c ---------- */
 
-extern bool gpurhh_join_add_leaf(JoinProgram *program, Var *var, GpuColumn how,
+extern bool gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how,
 								 int column);
 extern bool gpurhh_join_add_computed(JoinProgram *program, Expr *expr,
 									 VectorExpr *compiled, GpuColumn how,
 									 int column, const char **why);
+extern bool gpurhh_join_add_filter(JoinProgram *program, List *conditions,
+								   VectorExpr *compiled, const char **why);
+extern bool gpurhh_join_has_program(const JoinProgram *program);
 extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
-extern void gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch,
-								uint32 row);
+extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,
+								   const uint8 *bad);
 
 /* ---------- left_over.c ---------- */
 

@@ -1,29 +1,31 @@
 /*-------------------------------------------------------------------------
  *
  * join_program.c
- *		Columns that a device computes of the joins' output.
+ *		Columns that a device computes of the joins' output, and rows that it drops.
  *
  * An expression of columns of several sides, or of the side of an outer join that may
- * have no row, can only be computed after the joins.  The device does that, by a program
- * (gpu/rhh_program.h).  What the program reads are its leaves: columns of the sides, which
- * become columns of the map, behind those that the node has of itself and of no other use
+ * have no row, can only be computed after the joins.  So can a condition that is more than
+ * the equality of keys; rows that do not meet it are dropped.  The device does that, by a program
+ * (gpu/rhh_program.h).  What the program reads are its leaves: columns of the sides, and
+ * conditions on strings that are computed for one side.  They become columns of the map, behind those that the node has of itself and of no other use
  * for it.
  *
- * For a row for which an operation is bad, core has the last word.  Such a row comes back
- * with its leaves, core's expression is evaluated over these here, and its result, if it
- * does not raise an error, is written to the columns.
+ * For a row that is bad, core has the last word.  Such a row comes back with its leaves,
+ * core's expressions are evaluated over these here, and their results, if they do not raise
+ * an error, are written to the columns.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
 #include "exec/join_input.h"
 
-/* Puts the leaves' places in a slot in the place of columns. */
+/* Puts the leaves' places in a slot in the place of what they are. */
 static Node *
 leaf_mutator(Node *node, void *arg)
 {
@@ -31,19 +33,11 @@ leaf_mutator(Node *node, void *arg)
 
 	if (node == NULL)
 		return NULL;
-	if (IsA(node, Var))
+	for (int i = 0; i < program->n_leaves; i++)
 	{
-		for (int i = 0; i < program->n_leaves; i++)
-		{
-			if (equal(node, program->leaves[i].var))
-			{
-				Var		   *var = copyObject((Var *) node);
-
-				var->varno = OUTER_VAR;
-				var->varattno = i + 1;
-				return (Node *) var;
-			}
-		}
+		if (equal(node, program->leaves[i].expr))
+			return (Node *) makeVar(OUTER_VAR, i + 1, exprType(node), exprTypmod(node),
+									exprCollation(node), 0);
 	}
 	return expression_tree_mutator(node, leaf_mutator, arg);
 }
@@ -53,12 +47,12 @@ leaf_mutator(Node *node, void *arg)
  * there are too many.
  */
 bool
-gpurhh_join_add_leaf(JoinProgram *program, Var *var, GpuColumn how, int column)
+gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how, int column)
 {
 	if (program->n_leaves == lengthof(program->leaves))
 		return false;
 	program->leaves[program->n_leaves++] = (JoinLeaf){
-		.var = copyObject(var), .how = how, .column = column
+		.expr = copyObject(expr), .how = how, .column = column
 	};
 	return true;
 }
@@ -94,6 +88,33 @@ gpurhh_join_add_computed(JoinProgram *program, Expr *expr, VectorExpr *compiled,
 	return true;
 }
 
+/*
+ * Has the program drop rows that do not meet these conditions, which were compiled
+ * together.  To be called before columns are added, so that all that the filter needs is
+ * computed first.
+ */
+bool
+gpurhh_join_add_filter(JoinProgram *program, List *conditions, VectorExpr *compiled,
+					   const char **why)
+{
+	uint8		number;
+	VectorType	type;
+
+	if (!gpurhh_vector_program(compiled, &program->program, &number, &type, why))
+		return false;
+	Assert(type == VECTOR_BOOL);
+	program->program.has_filter = true;
+	program->program.filter = number;
+	program->conditions = conditions;
+	return true;
+}
+
+bool
+gpurhh_join_has_program(const JoinProgram *program)
+{
+	return program->n_computed > 0 || program->program.has_filter;
+}
+
 /* The program is complete: prepares what a bad row needs, in the query's context. */
 void
 gpurhh_join_init_program(JoinProgram *program, EState *estate)
@@ -102,13 +123,16 @@ gpurhh_join_init_program(JoinProgram *program, EState *estate)
 
 	for (int i = 0; i < program->n_leaves; i++)
 	{
-		const Var  *var = program->leaves[i].var;
+		Node	   *expr = program->leaves[i].expr;
 
-		TupleDescInitEntry(desc, i + 1, NULL, var->vartype, var->vartypmod, 0);
-		TupleDescInitEntryCollation(desc, i + 1, var->varcollid);
+		TupleDescInitEntry(desc, i + 1, NULL, exprType(expr), exprTypmod(expr), 0);
+		TupleDescInitEntryCollation(desc, i + 1, exprCollation(expr));
 	}
 	program->slot = ExecInitExtraTupleSlot(estate, desc, &TTSOpsVirtual);
 	program->econtext = CreateExprContext(estate);
+	if (program->conditions != NIL)
+		program->filter =
+			ExecInitQual((List *) leaf_mutator((Node *) program->conditions, program), NULL);
 	for (int i = 0; i < program->n_computed; i++)
 	{
 		JoinComputed *computed = &program->computed[i];
@@ -123,11 +147,19 @@ static Datum
 leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 {
 	const GpuEncodingInfo *info = &gpurhh_encodings[leaf->how.encoding];
-	int64		value = rhh_program_load(batch->base + batch->values_offset[leaf->column],
-										 info->bytes, row);
+	int64		value;
 
+	/* of others it is only asked whether they are NULL */
+	if (info->bytes > sizeof(int64))
+		return (Datum) 0;
+	value = rhh_program_load(batch->base + batch->values_offset[leaf->column], info->bytes,
+							 row);
 	switch (info->vector)
 	{
+		case VECTOR_BOOL:
+			return BoolGetDatum(value != 0);
+		case VECTOR_OID:
+			return ObjectIdGetDatum((Oid) value);
 		case VECTOR_INT2:
 			return Int16GetDatum(value);
 		case VECTOR_INT4:
@@ -141,8 +173,7 @@ leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 		case VECTOR_DECIMAL:
 			return gpurhh_decimal_value(value, GPURHH_DECIMAL_SCALE(leaf->how.parameter));
 		default:
-			elog(ERROR, "unexpected type of a leaf: %d", (int) info->vector);
-			return 0;			/* keep compiler quiet */
+			return (Datum) 0;	/* the same */
 	}
 }
 
@@ -167,13 +198,19 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 		uint8	   *nulls = batch->base + batch->nulls_offset[c];
 		int64		stored = 0;
 
-		if (is_null)
+		if (is_null && info->role != ROLE_FILTER)
 			nulls[row / 8] |= 1 << (row % 8);
 		else
 		{
 			nulls[row / 8] &= ~(1 << (row % 8));
 			switch (info->vector)
 			{
+				case VECTOR_BOOL:
+					stored = !is_null && DatumGetBool(value);
+					break;
+				case VECTOR_OID:
+					stored = DatumGetObjectId(value);
+					break;
 				case VECTOR_INT2:
 					stored = DatumGetInt16(value);
 					break;
@@ -200,14 +237,15 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 
 /*
  * Computes the columns of a row for which the device could not; raises core's error if
- * that is an error.  The batch has all columns of the map.
+ * that is an error.  The batch has all columns of the map.  False: the filter drops the row.
  */
-void
-gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
+static bool
+compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 {
 	TupleTableSlot *slot = program->slot;
 	ExprContext *econtext = program->econtext;
 	MemoryContext old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+	bool		passes;
 
 	ExecClearTuple(slot);
 	for (int i = 0; i < program->n_leaves; i++)
@@ -220,7 +258,8 @@ gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 	}
 	ExecStoreVirtualTuple(slot);
 	econtext->ecxt_outertuple = slot;
-	for (int i = 0; i < program->n_computed; i++)
+	passes = program->filter == NULL || ExecQual(program->filter, econtext);
+	for (int i = 0; passes && i < program->n_computed; i++)
 	{
 		const JoinComputed *computed = &program->computed[i];
 		bool		is_null;
@@ -230,4 +269,40 @@ gpurhh_join_compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 	}
 	MemoryContextSwitchTo(old);
 	ResetExprContext(econtext);
+	return passes;
+}
+
+/* Overwrites a row of a batch, whose columns all have bitmaps of NULLs, by another one. */
+static void
+move_row(const rhh_map_spec *spec, const rhh_batch *batch, uint32 from, uint32 to)
+{
+	for (uint32 c = 0; c < spec->n_columns; c++)
+	{
+		uint8	   *values = batch->base + batch->values_offset[c];
+		uint8	   *nulls = batch->base + batch->nulls_offset[c];
+		Size		bytes = spec->column_bytes[c];
+
+		memmove(values + to * bytes, values + from * bytes, bytes);
+		if (nulls[from / 8] >> (from % 8) & 1)
+			nulls[to / 8] |= 1 << (to % 8);
+		else
+			nulls[to / 8] &= ~(1 << (to % 8));
+	}
+}
+
+/*
+ * Finishes the rows of a batch that are marked as bad, for which the device's program could
+ * not do it: their columns are computed, or they are taken out, as they do not meet the
+ * conditions.  Raises core's error if there is one.  The batch has all columns of the map,
+ * with bitmaps of NULLs.
+ */
+void
+gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch, const uint8 *bad)
+{
+	/* from the end, so that the last one has been looked at */
+	for (uint32 row = batch->n_rows; row-- > 0;)
+	{
+		if ((bad[row / 8] >> (row % 8) & 1) && !compute(&input->program, batch, row))
+			move_row(&input->map_spec, batch, --batch->n_rows, row);
+	}
 }

@@ -24,7 +24,9 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "storage/bufmgr.h"
 
 #include "exec/join_input.h"
@@ -107,56 +109,82 @@ add_column(JoinSide *side, GpuColumn column, int attribute, bool is_key)
 	return side->n_columns++;
 }
 
-/* An expression on its way to the columns of one side. */
-typedef struct Lowering
+/* An expression over the inputs of a join, on its way to columns of sides. */
+typedef struct SideFinder
 {
 	JoinInput  *input;
+	int			join;
+	bool		failed;			/* it has something that is no column of a side */
+} SideFinder;
+
+static Node *
+side_mutator(Node *node, void *arg)
+{
+	SideFinder *finder = arg;
+	Var		   *var;
+	int			side = 0;
+	int			attribute;
+
+	if (node == NULL || finder->failed)
+		return node;
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, side_mutator, arg);
+	attribute = find_attribute(finder->input, finder->join, (Expr *) node, &side);
+	finder->failed = attribute < 0;
+	var = copyObject((Var *) node);
+	var->varno = side + 1;
+	var->varattno = attribute + 1;
+	return (Node *) var;
+}
+
+/*
+ * An expression over the inputs of join j, with columns of sides instead: attribute a of
+ * side s, both from 0, is the Var s + 1, a + 1.  NULL: it has something else.
+ */
+static Expr *
+over_sides(JoinInput *input, int j, Expr *expr)
+{
+	SideFinder	finder = {.input = input, .join = j};
+	Node	   *found = side_mutator((Node *) expr, &finder);
+
+	return finder.failed ? NULL : (Expr *) found;
+}
+
+/* An expression over sides on its way to the columns of one. */
+typedef struct Lowering
+{
 	int			side;			/* of the columns found so far; -1: none */
 	bool		failed;			/* they are of several sides */
 } Lowering;
 
-/*
- * Puts columns of a side's child in the place of columns of the joins' output.  What the
- * child returns is OUTER_VAR for the child's side.
- */
+/* What the child of a side returns is OUTER_VAR for that side. */
 static Node *
 lower_mutator(Node *node, void *arg)
 {
 	Lowering   *lowering = arg;
+	Var		   *var;
 
 	if (node == NULL)
 		return NULL;
-	if (IsA(node, Var))
-	{
-		Var		   *var;
-		int			side;
-		int			attribute = find_attribute(lowering->input,
-											   lowering->input->n_joins - 1,
-											   (Expr *) node, &side);
-
-		if (attribute < 0 || (lowering->side >= 0 && lowering->side != side))
-		{
-			lowering->failed = true;
-			return node;
-		}
-		lowering->side = side;
-		var = copyObject((Var *) node);
-		var->varno = OUTER_VAR;
-		var->varattno = attribute + 1;
-		return (Node *) var;
-	}
-	return expression_tree_mutator(node, lower_mutator, arg);
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, lower_mutator, arg);
+	var = copyObject((Var *) node);
+	lowering->failed |= lowering->side >= 0 && lowering->side != var->varno - 1;
+	lowering->side = var->varno - 1;
+	var->varno = OUTER_VAR;
+	return (Node *) var;
 }
 
 /*
- * The attribute of an expression over one side's columns, or of a constant, for the
- * joins' output; -1, with *why: it is none.
+ * The attribute of an expression over sides that has columns of one of them, or none; -1,
+ * with *why: it has none.  strict: where a column is NULL, the expression is.
  */
 static int
-add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
+add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **why)
 {
-	Lowering	lowering = {.input = input, .side = -1};
+	Lowering	lowering = {.side = -1};
 	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
+	uint8		kind = RHH_JOIN_INNER;
 	JoinSide   *to;
 	int			i = 0;
 	ListCell   *lc;
@@ -167,13 +195,20 @@ add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
 		return -1;
 	}
 	*side = Max(lowering.side, 0);
+	if (*side > 0)
+		kind = input->join_spec.joins[*side - 1].kind;
 	/* without a match it may be something else than NULL */
-	if (*side > 0 && input->join_spec.joins[*side - 1].kind != RHH_JOIN_INNER)
+	if (kind != RHH_JOIN_INNER && !(kind == RHH_JOIN_LEFT && strict))
 	{
 		*why = "an expression is computed after an outer join";
 		return -1;
 	}
 	to = side_of(input, *side);
+	if (to->computes_none)
+	{
+		*why = "an expression of a build side is computed after a join";
+		return -1;
+	}
 	foreach(lc, to->computed)
 	{
 		if (equal(lfirst(lc), lowered))
@@ -185,41 +220,55 @@ add_computed(JoinInput *input, Expr *expr, int *side, const char **why)
 	return list_length(to->child->plan->targetlist) + i;
 }
 
-/*
- * Finds the column for an expression over the inputs of join j, to be fed so.  False,
- * with *why: there is none.
- */
+/* Finds the column for an attribute of a side, to be fed so.  False, with *why: there is none. */
 static bool
-find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
-			SideColumn *found, const char **why)
+find_side_column(JoinInput *input, int side, int attribute, GpuColumn how, bool is_key,
+				 SideColumn *found, const char **why)
 {
-	int			attribute = find_attribute(input, j, expr, &found->side);
+	uint8		kind = side > 0 ? input->join_spec.joins[side - 1].kind : RHH_JOIN_INNER;
 
-	if (attribute < 0 && j == input->n_joins - 1)
-		attribute = add_computed(input, expr, &found->side, why);
-	else if (attribute < 0)
-		*why = "a key of a join is computed";
-	if (attribute < 0)
-		return false;
 	/* of a semijoin or an antijoin, the build side has no row to give */
-	if (found->side > 0 &&
-		input->join_spec.joins[found->side - 1].kind >= RHH_JOIN_SEMI)
+	if (kind >= RHH_JOIN_SEMI)
 	{
 		*why = "a column of a side is used that has none";
 		return false;
 	}
 	/* without a match it would have to be false */
-	if (found->side > 0 && gpurhh_encodings[how.encoding].role == ROLE_FILTER &&
-		input->join_spec.joins[found->side - 1].kind != RHH_JOIN_INNER)
+	if (kind != RHH_JOIN_INNER && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
 	{
 		*why = "a filter is computed after an outer join";
 		return false;
 	}
-	found->column = add_column(side_of(input, found->side), how, attribute, is_key);
+	found->side = side;
+	found->column = add_column(side_of(input, side), how, attribute, is_key);
 	if (found->column < 0)
 		*why = "there are too many columns";
 	return found->column >= 0;
 }
+
+/* The same for an expression over the inputs of join j. */
+static bool
+find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
+			SideColumn *found, const char **why)
+{
+	int			side;
+	int			attribute = find_attribute(input, j, expr, &side);
+
+	if (attribute < 0 && j < input->n_joins - 1)
+		*why = "a key of a join is computed";
+	else if (attribute < 0)
+	{
+		expr = over_sides(input, j, expr);
+		if (expr != NULL)
+			attribute = add_computed(input, expr, false, &side, why);
+		else
+			*why = "an expression is computed below a join";
+	}
+	return attribute >= 0 &&
+		find_side_column(input, side, attribute, how, is_key, found, why);
+}
+
+/* ---------- programs ---------- */
 
 /* What the finder of a program's leaves needs. */
 typedef struct LeafFinder
@@ -229,44 +278,112 @@ typedef struct LeafFinder
 	const char *why;
 } LeafFinder;
 
-/* gpurhh_vector_compile()'s question about an expression that a program computes. */
+/* The attribute that a leaf is of a side; -1: it is none.  *how becomes how it is fed. */
+static int
+leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuColumn *how)
+{
+	Var		   *var = (Var *) expr;
+
+	if (gpurhh_is_fed_condition((Expr *) expr))
+	{
+		*how = (GpuColumn){GPU_ENC_BOOL};
+		return add_computed(finder->input, (Expr *) expr, !contain_nonstrict_functions(expr),
+							side, &finder->why);
+	}
+	if (!IsA(expr, Var) || !gpurhh_resolve_type(expr, how, &finder->why))
+		return -1;
+	how->encoding = gpurhh_as_stored(how->encoding);
+	if ((gpurhh_encodings[how->encoding].vector == VECTOR_ANY && !only_null) ||
+		gpurhh_is_string(how->encoding))
+		return -1;
+	*side = var->varno - 1;
+	return var->varattno - 1;
+}
+
+/* gpurhh_vector_compile()'s question about an expression over sides. */
 static bool
 find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 {
 	LeafFinder *finder = arg;
 	JoinInput  *input = finder->input;
 	rhh_map_spec *spec = &input->map_spec;
-	Var		   *var = (Var *) expr;
 	GpuColumn	how;
 	SideColumn	found;
+	int			side;
+	int			attribute;
 
-	if (!IsA(expr, Var) || only_null)
-		return false;
 	for (int i = 0; i < input->program.n_leaves; i++)
 	{
 		const JoinLeaf *leaf = &input->program.leaves[i];
 
-		if (equal(leaf->var, var))
+		if (equal(leaf->expr, expr))
 		{
 			*column = leaf->column;
 			*type = gpurhh_encodings[leaf->how.encoding].vector;
-			return true;
+			return only_null || *type != VECTOR_ANY;
 		}
 	}
-	if (!gpurhh_resolve_type(expr, &how, &finder->why))
+	if (spec->n_columns == RHH_MAX_COLUMNS)
 		return false;
-	how.encoding = gpurhh_as_stored(how.encoding);
-	*type = gpurhh_encodings[how.encoding].vector;
-	if (*type == VECTOR_ANY || spec->n_columns == RHH_MAX_COLUMNS ||
-		!find_column(input, input->n_joins - 1, (Expr *) var, how, false, &found,
-					 &finder->why) ||
-		!gpurhh_join_add_leaf(&input->program, var, how, spec->n_columns))
+	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
+	if (attribute < 0 ||
+		!find_side_column(input, side, attribute, how, false, &found, &finder->why) ||
+		!gpurhh_join_add_leaf(&input->program, expr, how, spec->n_columns))
 		return false;
 	*column = spec->n_columns;
+	*type = gpurhh_encodings[how.encoding].vector;
 	finder->columns[*column] = found;
 	spec->column_bytes[*column] = gpurhh_encodings[how.encoding].bytes;
 	spec->n_columns++;
 	return true;
+}
+
+/* Compiles an expression over sides; NULL, with *why: no device can compute it. */
+static VectorExpr *
+compile(JoinInput *input, Expr *expr, SideColumn *columns, const char **why)
+{
+	LeafFinder	finder = {.input = input, .columns = columns};
+	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, &finder, why);
+
+	if (compiled == NULL && finder.why != NULL)
+		*why = finder.why;
+	return compiled;
+}
+
+/*
+ * Has the device drop the rows of the joins' output for which the joins' further conditions
+ * are not true.  That a row is dropped behind all joins, and not behind its own, makes no
+ * difference: each join makes rows of every row of its outer input by itself.  False, with
+ * *why: the device cannot do it.
+ */
+static bool
+add_conditions(JoinInput *input, SideColumn *columns, const char **why)
+{
+	List	   *conditions = NIL;
+	VectorExpr *compiled;
+	ListCell   *lc;
+
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		const HashJoin *plan = (const HashJoin *) input->joins[j].node->js.ps.plan;
+
+		foreach(lc, list_concat_copy(plan->join.joinqual, plan->join.plan.qual))
+		{
+			Expr	   *condition = over_sides(input, j, lfirst(lc));
+
+			if (condition == NULL)
+			{
+				*why = "a condition of a join has something that is no column";
+				return false;
+			}
+			conditions = lappend(conditions, condition);
+		}
+	}
+	if (conditions == NIL)
+		return true;
+	compiled = compile(input, make_ands_explicit(conditions), columns, why);
+	return compiled != NULL &&
+		gpurhh_join_add_filter(&input->program, conditions, compiled, why);
 }
 
 /*
@@ -277,17 +394,18 @@ static bool
 compute_column(JoinInput *input, Expr *expr, GpuColumn how, int column,
 			   SideColumn *columns, const char **why)
 {
-	LeafFinder	finder = {.input = input, .columns = columns};
-	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, &finder, why);
+	Expr	   *over = over_sides(input, input->n_joins - 1, expr);
+	VectorExpr *compiled;
 
-	if (compiled == NULL)
+	if (over == NULL)
 	{
-		if (finder.why != NULL)
-			*why = finder.why;
+		*why = "an expression is computed below a join";
 		return false;
 	}
+	compiled = compile(input, over, columns, why);
 	columns[column].side = -1;
-	return gpurhh_join_add_computed(&input->program, expr, compiled, how, column, why);
+	return compiled != NULL &&
+		gpurhh_join_add_computed(&input->program, over, compiled, how, column, why);
 }
 
 /* Which columns of both sides have the keys of join j. */
@@ -341,25 +459,27 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 	return true;
 }
 
-/* The kind of a join that a device can do; 0: it cannot. */
+/*
+ * The kind of a join that a device can do; 0: it cannot.  Conditions may be left that say
+ * which rows of the output there are, but none that says what a match is.
+ */
 static uint8
 join_kind(const HashJoinState *node)
 {
 	const HashJoin *plan = (const HashJoin *) node->js.ps.plan;
 
-	if (plan->join.joinqual != NIL || plan->join.plan.qual != NIL ||
-		plan->join.plan.parallel_aware || plan->hashclauses == NIL)
+	if (plan->join.plan.parallel_aware || plan->hashclauses == NIL)
 		return 0;
 	switch (plan->join.jointype)
 	{
 		case JOIN_INNER:
 			return RHH_JOIN_INNER;
 		case JOIN_LEFT:
-			return RHH_JOIN_LEFT;
+			return plan->join.joinqual == NIL ? RHH_JOIN_LEFT : 0;
 		case JOIN_SEMI:
-			return RHH_JOIN_SEMI;
+			return plan->join.joinqual == NIL ? RHH_JOIN_SEMI : 0;
 		case JOIN_ANTI:
-			return RHH_JOIN_ANTI;
+			return plan->join.joinqual == NIL ? RHH_JOIN_ANTI : 0;
 		default:
 			return 0;
 	}
@@ -435,13 +555,18 @@ describe(JoinInput *input, const SideColumn *columns,
 	}
 	for (uint32 c = 0; c < input->map_spec.n_columns; c++)
 		spec->column[c] = columns[c].side < 0 ? RHH_COMPUTED : numbered(input, columns[c]);
-	if (input->program.n_computed > 0)
+	if (gpurhh_join_has_program(&input->program))
 		spec->program = &input->program.program;
 }
 
+/*
+ * computes_none: of these build sides (j is build side j) no expression can be fed.  If
+ * that turns out of one more, it is added, and NULL is returned, with *why being NULL.
+ */
 static JoinInput *
 create(PlanState *child, int n_joins, const rhh_map_spec *spec,
-	   const GpuColumn *columns, MemoryContext context, const char **why)
+	   const GpuColumn *columns, MemoryContext context, Bitmapset **computes_none,
+	   const char **why)
 {
 	JoinInput  *input = palloc0(sizeof(JoinInput));
 	List	   *targetlist = child->plan->targetlist;
@@ -460,9 +585,12 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		return NULL;
 	for (int j = 0; j < n_joins; j++)
 	{
+		input->joins[j].build.computes_none = bms_is_member(j, *computes_none);
 		if (!find_keys(input, j, keys[j], why))
 			return NULL;
 	}
+	if (!add_conditions(input, found, why))
+		return NULL;
 	for (uint32 c = 0; c < spec->n_columns; c++)
 	{
 		Expr	   *expr = list_nth_node(TargetEntry, targetlist,
@@ -476,7 +604,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 			return NULL;
 	}
 	describe(input, found, keys);
-	if (input->program.n_computed > 0)
+	if (gpurhh_join_has_program(&input->program))
 		gpurhh_join_init_program(&input->program, child->state);
 
 	input->probe.pages = gpurhh_page_feed_create(input->probe.child,
@@ -495,7 +623,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 											   &why_rows);
 		if (build->pages == NULL && build->computed != NIL)
 		{
-			*why = "an expression of a build side is computed after a join";
+			*computes_none = bms_add_member(*computes_none, j);
+			*why = NULL;
 			return NULL;
 		}
 	}
@@ -513,8 +642,13 @@ gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 				   const GpuColumn *columns, MemoryContext context, const char **why)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
-	JoinInput  *input = create(child, n_joins, spec, columns, context, why);
+	Bitmapset  *computes_none = NULL;
+	JoinInput  *input;
 
+	/* whether a side's pages can be read with its expressions is known at the end */
+	do
+		input = create(child, n_joins, spec, columns, context, &computes_none, why);
+	while (input == NULL && *why == NULL);
 	MemoryContextSwitchTo(old);
 	return input;
 }

@@ -211,12 +211,10 @@ gpurhh_stage_take_returned(AggStage *stage)
 
 	while (gpurhh_channel_take_returned(channel, &batch, &all_rows, &bad))
 	{
-		for (uint32 row = 0; bad != NULL && row < batch.n_rows; row++)
-		{
-			if (bad[row / 8] >> (row % 8) & 1)
-				stage->compute(stage->compute_arg, &batch, row);
-		}
-		gpurhh_stage_add_on_host(stage, &batch, all_rows);
+		if (bad != NULL)
+			stage->finish_bad(stage->finish_bad_arg, &batch, bad);
+		if (batch.n_rows > 0)
+			gpurhh_stage_add_on_host(stage, &batch, all_rows);
 		gpurhh_channel_give_back(channel);
 	}
 }

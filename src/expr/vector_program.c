@@ -3,16 +3,26 @@
  * vector_program.c
  *		Makes a program of a compiled expression, which a device can run.
  *
- * Devices know arithmetic of integers, floats and decimals (gpu/rhh_program.h).  Each
- * node of the expression becomes one operation, or none if its value is the same in the
- * 64 bits that operations take.  Where core would raise an error, or the value is not one
- * of these numbers, the operation is bad; so the rules are those of vector_arithmetic.c.
+ * Devices know arithmetic and comparisons of integers, floats and decimals, and logic
+ * (gpu/rhh_program.h).  Most nodes of the expression become one operation, or none if the
+ * value is the same in the 64 bits that operations take.  Where core would raise an error,
+ * or the value is not one of these numbers, the operation is bad; so the rules are those
+ * of vector_arithmetic.c.  What core would not evaluate may be bad: the operations of logic
+ * have the order that vector.c has.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
+#include "datatype/timestamp.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+
 #include "expr/vector.h"
+
+StaticAssertDecl(RHH_END_OF_TIMESTAMPS == TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE,
+				 "devices know another end of timestamps");
 
 typedef struct ProgramContext
 {
@@ -30,7 +40,7 @@ cannot(ProgramContext *cx, const char *why)
 
 /* The number of an operation, which is added unless there is an equal one. */
 static bool
-add_op(ProgramContext *cx, rhh_op_code code, int a, int b, uint8 *number)
+add_op3(ProgramContext *cx, rhh_op_code code, int a, int b, int c, uint8 *number)
 {
 	rhh_program *program = cx->program;
 
@@ -38,7 +48,7 @@ add_op(ProgramContext *cx, rhh_op_code code, int a, int b, uint8 *number)
 	{
 		const rhh_op *op = &program->ops[i];
 
-		if (op->code == code && op->a == a && op->b == b)
+		if (op->code == code && op->a == a && op->b == b && op->c == c)
 		{
 			*number = i;
 			return true;
@@ -46,9 +56,15 @@ add_op(ProgramContext *cx, rhh_op_code code, int a, int b, uint8 *number)
 	}
 	if (program->n_ops == RHH_MAX_OPS)
 		return cannot(cx, "has too many operations");
-	program->ops[program->n_ops] = (rhh_op){.code = code, .a = a, .b = b};
+	program->ops[program->n_ops] = (rhh_op){.code = code, .a = a, .b = b, .c = c};
 	*number = program->n_ops++;
 	return true;
+}
+
+static bool
+add_op(ProgramContext *cx, rhh_op_code code, int a, int b, uint8 *number)
+{
+	return add_op3(cx, code, a, b, 0, number);
 }
 
 static bool
@@ -75,42 +91,59 @@ add_constant(ProgramContext *cx, int128 value, bool is_null, bool wide, uint8 *n
 	return add_op(cx, wide ? RHH_OP_CONSTANT128 : RHH_OP_CONSTANT, i, 0, number);
 }
 
+/* Reads element i of a vector as operations take it.  False: they do not. */
+static bool
+read_element(VectorType type, const void *values, int i, int128 *value)
+{
+	switch (type)
+	{
+		case VECTOR_BOOL:
+			*value = ((const uint8 *) values)[i];
+			return true;
+		case VECTOR_INT2:
+			*value = ((const int16 *) values)[i];
+			return true;
+		case VECTOR_INT4:
+		case VECTOR_OID:		/* as columns of 4 bytes are loaded */
+			*value = ((const int32 *) values)[i];
+			return true;
+		case VECTOR_INT8:
+		case VECTOR_DECIMAL:
+			*value = ((const int64 *) values)[i];
+			return true;
+		case VECTOR_FLOAT4:
+			*value = rhh_of_float(((const float4 *) values)[i]);
+			return true;
+		case VECTOR_FLOAT8:
+			*value = (int64) rhh_as_bits(((const float8 *) values)[i]);
+			return true;
+		case VECTOR_DECIMAL128:
+			*value = ((const int128 *) values)[i];
+			return true;
+		default:
+			return false;
+	}
+}
+
+static bool
+read_constant(ProgramContext *cx, VectorNode *node)
+{
+	if (!IsA(node->constant, Const))
+		return cannot(cx, "has a parameter");
+	if (!gpurhh_vector_read_constant(cx->expr, node))
+		return cannot(cx, "has a constant that is not as its type declares");
+	return true;
+}
+
 static bool
 compile_constant(ProgramContext *cx, VectorNode *node, uint8 *number)
 {
 	int128		value = 0;
 
-	if (!IsA(node->constant, Const))
-		return cannot(cx, "has a parameter");
-	if (!gpurhh_vector_read_constant(cx->expr, node))
-		return cannot(cx, "has a constant that is not as its type declares");
-	if (!node->is_null)
-	{
-		switch (node->type)
-		{
-			case VECTOR_INT2:
-				value = *(const int16 *) node->values;
-				break;
-			case VECTOR_INT4:
-				value = *(const int32 *) node->values;
-				break;
-			case VECTOR_INT8:
-			case VECTOR_DECIMAL:
-				value = *(const int64 *) node->values;
-				break;
-			case VECTOR_FLOAT4:
-				value = rhh_of_float(*(const float4 *) node->values);
-				break;
-			case VECTOR_FLOAT8:
-				value = (int64) rhh_as_bits(*(const float8 *) node->values);
-				break;
-			case VECTOR_DECIMAL128:
-				value = *(const int128 *) node->values;
-				break;
-			default:
-				return cannot(cx, "has a constant of a type that devices do not know");
-		}
-	}
+	if (!read_constant(cx, node))
+		return false;
+	if (!node->is_null && !read_element(node->type, node->values, 0, &value))
+		return cannot(cx, "has a constant of a type that devices do not know");
 	return add_constant(cx, value, node->is_null, node->type == VECTOR_DECIMAL128,
 						number);
 }
@@ -194,6 +227,8 @@ cast_code(VectorType from, VectorType to)
 		return RHH_OP_COLUMN;
 	if (is_integer(from) && to == VECTOR_DECIMAL128)
 		return RHH_OP_INT_AS_DECIMAL128;
+	if (from == VECTOR_BOOL && to == VECTOR_INT4)
+		return RHH_OP_COLUMN;
 	if (from == VECTOR_FLOAT4 && to == VECTOR_FLOAT8)
 		return RHH_OP_FLOAT4_AS_FLOAT8;
 	if (from == VECTOR_DECIMAL && to == VECTOR_DECIMAL128)
@@ -201,8 +236,161 @@ cast_code(VectorType from, VectorType to)
 	return RHH_N_OPS;
 }
 
+/* The operation for a comparison of values of this type; RHH_N_OPS: there is none. */
+static rhh_op_code
+comparison_code(VectorOp op, VectorType type)
+{
+	static const rhh_op_code codes[][3] = {
+		[VECTOR_BOOL] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
+		[VECTOR_INT2] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
+		[VECTOR_INT4] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
+		[VECTOR_OID] = {RHH_OP_EQ_INT8, RHH_OP_LT_OID, RHH_OP_LE_OID},
+		[VECTOR_INT8] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
+		[VECTOR_FLOAT4] = {RHH_OP_EQ_FLOAT4, RHH_OP_LT_FLOAT4, RHH_OP_LE_FLOAT4},
+		[VECTOR_FLOAT8] = {RHH_OP_EQ_FLOAT8, RHH_OP_LT_FLOAT8, RHH_OP_LE_FLOAT8},
+		[VECTOR_DECIMAL] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
+		[VECTOR_DECIMAL128] = {RHH_OP_EQ_DECIMAL128, RHH_OP_LT_DECIMAL128, RHH_OP_LE_DECIMAL128}
+	};
+
+	if (type >= lengthof(codes) || codes[type][0] == 0)
+		return RHH_N_OPS;
+	return codes[type][op == VECTOR_LT ? 1 : op == VECTOR_LE ? 2 : 0];
+}
+
+static bool compile_node(ProgramContext *cx, VectorNode *node, uint8 *number);
+
 static bool
-compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
+compile_comparison(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	rhh_op_code code = comparison_code(node->op, node->args[0]->type);
+	uint8		a;
+	uint8		b;
+
+	if (code == RHH_N_OPS)
+		return cannot(cx, "compares values of a type that devices do not compare");
+	return compile_node(cx, node->args[0], &a) &&
+		compile_node(cx, node->args[1], &b) &&
+		add_op(cx, code, a, b, number) &&
+		(node->op != VECTOR_NE || add_op(cx, RHH_OP_NOT, *number, 0, number));
+}
+
+/* IN with a list of constants becomes as many comparisons. */
+static bool
+compile_in(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	VectorType	type = node->args[0]->type;
+	rhh_op_code code = comparison_code(VECTOR_EQ, type);
+	uint8		scalar;
+	bool		first = true;
+
+	if (code == RHH_N_OPS)
+		return cannot(cx, "compares values of a type that devices do not compare");
+	if (!read_constant(cx, node) || !compile_node(cx, node->args[0], &scalar))
+		return false;
+	if (node->is_null || node->n_items + node->null_item == 0 ||
+		node->n_items > VECTOR_LINEAR_ITEMS)
+		return cannot(cx, "has a list of no or many values");
+	for (int i = 0; i < node->n_items + node->null_item; i++)
+	{
+		int128		value = 0;
+		uint8		item;
+
+		if (i < node->n_items)
+			(void) read_element(type, node->items, i, &value);
+		if (!add_constant(cx, value, i == node->n_items, type == VECTOR_DECIMAL128, &item) ||
+			!add_op(cx, code, scalar, item, &item) ||
+			!(first || add_op(cx, RHH_OP_OR, *number, item, &item)))
+			return false;
+		*number = item;
+		first = false;
+	}
+	return node->op == VECTOR_IN || add_op(cx, RHH_OP_NOT, *number, 0, number);
+}
+
+/* AND and OR, in the order of their operands. */
+static bool
+compile_junction(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	if (!compile_node(cx, node->args[0], number))
+		return false;
+	for (int i = 1; i < node->n_args; i++)
+	{
+		uint8		next;
+
+		if (!compile_node(cx, node->args[i], &next) ||
+			!add_op(cx, node->op == VECTOR_AND ? RHH_OP_AND : RHH_OP_OR, *number, next, number))
+			return false;
+	}
+	return true;
+}
+
+/* IS [NOT] NULL; also of a column that operations cannot take. */
+static bool
+compile_null_test(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	VectorNode *arg = node->args[0];
+
+	if (arg->op == VECTOR_COLUMN)
+	{
+		if (!add_op(cx, RHH_OP_COLUMN_IS_NULL, arg->column, 0, number))
+			return false;
+	}
+	else if (!compile_node(cx, arg, number) ||
+			 !add_op(cx, arg->type == VECTOR_DECIMAL128 ? RHH_OP_IS_NULL128 : RHH_OP_IS_NULL,
+					 *number, 0, number))
+		return false;
+	return node->op == VECTOR_IS_NULL || add_op(cx, RHH_OP_NOT, *number, 0, number);
+}
+
+/* NOT, and IS [NOT] TRUE or FALSE. */
+static bool
+compile_truth_test(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	VectorOp	op = node->op;
+
+	if (!compile_node(cx, node->args[0], number))
+		return false;
+	if ((op == VECTOR_NOT || op == VECTOR_IS_FALSE || op == VECTOR_IS_NOT_FALSE) &&
+		!add_op(cx, RHH_OP_NOT, *number, 0, number))
+		return false;
+	if (op != VECTOR_NOT && !add_op(cx, RHH_OP_IS_TRUE, *number, 0, number))
+		return false;
+	return (op != VECTOR_IS_NOT_TRUE && op != VECTOR_IS_NOT_FALSE) ||
+		add_op(cx, RHH_OP_NOT, *number, 0, number);
+}
+
+/* CASE and COALESCE, from their last result on. */
+static bool
+compile_choice(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	bool		wide = node->type == VECTOR_DECIMAL128;
+	int			step = node->op == VECTOR_CASE ? 2 : 1;
+
+	if (!compile_node(cx, node->args[node->n_args - 1], number))
+		return false;
+	for (int i = node->n_args - 1 - step; i >= 0; i -= step)
+	{
+		uint8		condition;
+		uint8		result;
+
+		if (node->op == VECTOR_CASE)
+		{
+			if (!compile_node(cx, node->args[i], &condition) ||
+				!compile_node(cx, node->args[i + 1], &result) ||
+				!add_op3(cx, wide ? RHH_OP_IF128 : RHH_OP_IF, condition, result, *number, number))
+				return false;
+		}
+		else if (!compile_node(cx, node->args[i], &result) ||
+				 !add_op(cx, wide ? RHH_OP_IS_NULL128 : RHH_OP_IS_NULL, result, 0, &condition) ||
+				 !add_op3(cx, wide ? RHH_OP_IF128 : RHH_OP_IF, condition, *number, result, number))
+			return false;
+	}
+	return true;
+}
+
+/* Arithmetic and casts: an operation of the operands' values. */
+static bool
+compile_arithmetic(ProgramContext *cx, VectorNode *node, uint8 *number)
 {
 	const char *unknown = "has an operation that devices do not know";
 	uint8		args[2] = {0, 0};
@@ -210,16 +398,6 @@ compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
 	int128		power;
 	bool		wide = node->type == VECTOR_DECIMAL128;
 
-	if (node->op == VECTOR_CONSTANT)
-		return compile_constant(cx, node, number);
-	if (node->op == VECTOR_COLUMN)
-	{
-		if (arithmetic_code(VECTOR_ADD, node->type) == RHH_N_OPS || wide)
-			return cannot(cx, "has a column of a type that devices do not compute with");
-		return add_op(cx, RHH_OP_COLUMN, node->column, 0, number);
-	}
-	if (node->op < VECTOR_ADD || node->op > VECTOR_RESCALE)
-		return cannot(cx, unknown);
 	for (int i = 0; i < node->n_args; i++)
 	{
 		if (!compile_node(cx, node->args[i], &args[i]))
@@ -239,7 +417,8 @@ compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
 			}
 			break;
 		case VECTOR_DATE_CAST:
-			return cannot(cx, unknown);
+			code = RHH_OP_DATE_AS_TIMESTAMP;
+			break;
 		case VECTOR_RESCALE:
 			if (!gpurhh_decimal_power(node->scale - node->args[0]->scale, &power) ||
 				(!wide && power != (int64) power) ||
@@ -268,6 +447,72 @@ compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
 	if (code == RHH_N_OPS)
 		return cannot(cx, unknown);
 	return add_op(cx, code, args[0], args[1], number);
+}
+
+/* Tells the kinds of nodes apart; each has a function of its own above. */
+static bool
+compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	switch (node->op)
+	{
+		case VECTOR_COLUMN:
+			if (comparison_code(VECTOR_EQ, node->type) == RHH_N_OPS ||
+				node->type == VECTOR_DECIMAL128)
+				return cannot(cx, "has a column of a type that devices do not compute with");
+			return add_op(cx, RHH_OP_COLUMN, node->column, 0, number);
+		case VECTOR_CONSTANT:
+			return compile_constant(cx, node, number);
+		case VECTOR_EQ:
+		case VECTOR_NE:
+		case VECTOR_LT:
+		case VECTOR_LE:
+		case VECTOR_GT:
+		case VECTOR_GE:
+			return compile_comparison(cx, node, number);
+		case VECTOR_IN:
+		case VECTOR_NOT_IN:
+			return compile_in(cx, node, number);
+		case VECTOR_AND:
+		case VECTOR_OR:
+			return compile_junction(cx, node, number);
+		case VECTOR_IS_NULL:
+		case VECTOR_IS_NOT_NULL:
+			return compile_null_test(cx, node, number);
+		case VECTOR_NOT:
+		case VECTOR_IS_TRUE:
+		case VECTOR_IS_NOT_TRUE:
+		case VECTOR_IS_FALSE:
+		case VECTOR_IS_NOT_FALSE:
+			return compile_truth_test(cx, node, number);
+		case VECTOR_CASE:
+		case VECTOR_COALESCE:
+			return compile_choice(cx, node, number);
+		default:
+			return compile_arithmetic(cx, node, number);
+	}
+}
+
+/*
+ * Is it a condition on values that operations cannot take, as strings?  Where it is of one
+ * table, it can be computed before the rows are joined, and be a column that a program
+ * reads.
+ */
+bool
+gpurhh_is_fed_condition(Expr *expr)
+{
+	Expr	   *arg;
+	VectorType	type;
+
+	if (IsA(expr, OpExpr) && ((OpExpr *) expr)->opresulttype == BOOLOID)
+		arg = linitial(((OpExpr *) expr)->args);
+	else if (IsA(expr, ScalarArrayOpExpr))
+		arg = linitial(((ScalarArrayOpExpr *) expr)->args);
+	else if (IsA(expr, NullTest))
+		arg = ((NullTest *) expr)->arg;
+	else
+		return false;
+	return gpurhh_vector_type(exprType((Node *) arg), &type) &&
+		(is_string(type) || type == VECTOR_UUID) && contain_var_clause((Node *) expr);
 }
 
 /*
@@ -317,6 +562,14 @@ gpurhh_program_store(rhh_program *program, uint8 number, VectorType type, GpuCol
 			 !add_op(&cx, RHH_OP_DECIMAL_AS_DECIMAL128, number, 0, &number)) ||
 			((type == VECTOR_DECIMAL128 || n_limbs > 1) &&
 			 !add_op(&cx, limbs[n_limbs - 1][info->limb], number, 0, &number)))
+		{
+			*why = cx.why;
+			return false;
+		}
+	}
+	else if (info->derivation == DERIVED_TRUTH && type == VECTOR_BOOL)
+	{
+		if (info->role == ROLE_FILTER && !add_op(&cx, RHH_OP_IS_TRUE, number, 0, &number))
 		{
 			*why = cx.why;
 			return false;

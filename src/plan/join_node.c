@@ -62,20 +62,19 @@ string_bytes(PlannerInfo *root, Var *var)
 }
 
 /*
- * Can the rows of a join relation be returned, if it is joined by so many keys?  Each
- * column has to be of a type that can be carried along, and the strings must be likely to
- * fit the dictionary, as rows with other strings are left to core.
+ * Can the rows of a join relation be returned?  Each column has to be of a type that can be
+ * carried along, and the strings must be likely to fit the dictionary, as rows with other
+ * strings are left to core.
  */
 bool
-gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, int n_keys)
+gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *exprs = rel->reltarget->exprs;
 	double		bytes = 0;
 	ListCell   *lc;
 
 	/* they go through the words of a group, of which each is a key */
-	if (exprs == NIL || list_length(exprs) > RHH_MAX_KEYS ||
-		list_length(exprs) + n_keys > RHH_MAX_COLUMNS)
+	if (exprs == NIL || list_length(exprs) > RHH_MAX_KEYS)
 		return false;
 	foreach(lc, exprs)
 	{

@@ -27,11 +27,14 @@
 #include "postgres.h"
 
 #include "access/transam.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
 #include "utils/typcache.h"
 
@@ -58,7 +61,8 @@ typedef struct Way
 	GpuPipeline *outer;
 	Path	   *inner;			/* of the build side */
 	JoinType	jointype;
-	List	   *clauses;
+	List	   *clauses;		/* all of them, and those that are keys */
+	List	   *keys;
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -78,15 +82,24 @@ typedef struct RememberedRelation
 	char		status;
 } RememberedRelation;
 
+/* What a join clause is to a device, apart from being a key. */
+typedef enum ClauseUse
+{
+	CLAUSE_UNKNOWN,				/* nobody has asked, as of most keys */
+	CLAUSE_CONDITION,			/* a condition that it can compute */
+	CLAUSE_OF_CORE				/* one that it cannot */
+} ClauseUse;
+
 /*
  * What is remembered of a join clause, because the same one comes with many join
- * relations: can a device join by it, and by which columns?
+ * relations: can a device join by it, and by which columns, or compute it?
  */
 typedef struct RememberedClause
 {
 	RestrictInfo *clause;
 	bool		is_key;
 	int			relids[2];		/* then: of the left column and of the right one */
+	ClauseUse	use;
 	char		status;
 } RememberedClause;
 
@@ -370,7 +383,7 @@ compares_bytes(OpExpr *op, Var *columns[2])
 }
 
 /* What there is to remember of a join clause. */
-static const RememberedClause *
+static RememberedClause *
 look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 {
 	bool		found;
@@ -381,6 +394,7 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 	if (found)
 		return entry;
 	entry->is_key = false;
+	entry->use = CLAUSE_UNKNOWN;
 	if (!clause->can_join || !OidIsValid(clause->hashjoinoperator))
 		return entry;
 	for (int i = 0; i < 2; i++)
@@ -415,21 +429,121 @@ is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *out
 	return !bms_is_member(known->relids[probe], outer->hidden);
 }
 
-/* Can a device join the rows that come this way by these clauses, and no others? */
+/* What a program is made of, as far as it is known when planning. */
+typedef struct ProgramSketch
+{
+	rhh_program program;
+	List	   *leaves;			/* Vars, and conditions that are fed */
+	PlannerInfo *root;
+	const Way  *way;			/* NULL: not known yet */
+} ProgramSketch;
+
+static const char *expression_problem(PlannerInfo *root, const Way *way, Expr *expr,
+									  bool strict);
+
+/* Is it a column that a device can compute with, or can it be made one? */
+static bool
+is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
+{
+	GpuColumn	how;
+	const char *problem;
+
+	if (gpurhh_is_fed_condition((Expr *) expr))
+	{
+		*type = VECTOR_BOOL;
+		return sketch->way == NULL ?
+			bms_membership(pull_varnos(sketch->root, expr)) == BMS_SINGLETON &&
+			gpurhh_is_by_pages((Expr *) expr, &problem) :
+			expression_problem(sketch->root, sketch->way, (Expr *) expr,
+							   !contain_nonstrict_functions(expr)) == NULL;
+	}
+	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0 ||
+		!gpurhh_resolve_type(expr, &how, &problem) || gpurhh_is_string(how.encoding))
+		return false;
+	*type = gpurhh_encodings[how.encoding].vector;
+	return *type != VECTOR_ANY || only_null;
+}
+
+/* gpurhh_vector_compile()'s question about an expression that a device is to compute. */
+static bool
+find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	ProgramSketch *sketch = arg;
+	ListCell   *lc;
+
+	if (!is_leaf(sketch, expr, only_null, type))
+		return false;
+	foreach(lc, sketch->leaves)
+	{
+		*column = foreach_current_index(lc);
+		if (equal(lfirst(lc), expr))
+			return true;
+	}
+	*column = list_length(sketch->leaves);
+	sketch->leaves = lappend(sketch->leaves, expr);
+	return *column < RHH_MAX_COLUMNS;
+}
+
+/* Adds an expression to a program.  False, with *why: no device can compute it. */
+static bool
+sketch_expression(ProgramSketch *sketch, Expr *expr, uint8 *number, VectorType *type,
+				  const char **why)
+{
+	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, sketch, why);
+
+	return compiled != NULL &&
+		gpurhh_vector_program(compiled, &sketch->program, number, type, why);
+}
+
+/*
+ * Can a device drop the rows of the output that do not meet a clause?  Not where the clause
+ * says what a match is, without which there is a row too (or none is wanted).
+ */
+static bool
+is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
+			 RestrictInfo *clause)
+{
+	RememberedClause *known;
+
+	if (jointype != JOIN_INNER &&
+		(jointype != JOIN_LEFT || !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
+		return false;
+	/* columns that are equal may stand for each other, as in is_key() */
+	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
+		return false;
+	known = look_at_clause(root, clause);
+	if (known->use == CLAUSE_UNKNOWN)
+	{
+		ProgramSketch sketch = {.root = root};
+		uint8		number;
+		VectorType	type;
+		const char *why;
+
+		known->use = sketch_expression(&sketch, clause->clause, &number, &type, &why) ?
+			CLAUSE_CONDITION : CLAUSE_OF_CORE;
+	}
+	return known->use == CLAUSE_CONDITION;
+}
+
+/*
+ * Can a device join the rows that come this way by these clauses?  Then *keys become those
+ * by whose equality it finds matches; the others are conditions.
+ */
 static bool
 has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
-		 RelOptInfo *innerrel, JoinType jointype, List *clauses)
+		 RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys)
 {
 	ListCell   *lc;
 
-	if (clauses == NIL || list_length(clauses) > RHH_MAX_KEYS)
-		return false;
+	*keys = NIL;
 	foreach(lc, clauses)
 	{
-		if (!is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
+		if (is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
+			*keys = lappend(*keys, lfirst(lc));
+		else if (!is_condition(root, joinrel, outer, jointype, lfirst(lc)))
 			return false;
 	}
-	return true;
+	return *keys != NIL && list_length(*keys) <= RHH_MAX_KEYS;
 }
 
 /* ---------- joins ---------- */
@@ -473,6 +587,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	RelOptInfo *outerrel = from->rel;
 	double		probe_rows = outerrel->rows;
 	Cost		probe_cost;
+	List	   *keys;
 	Cost		cost;
 	Way		   *way;
 
@@ -487,7 +602,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 		cost += build_cost(root, innerrel, inner, outer->n_workers);
 	if (*known != NULL && cost >= (*known)->cost)
 		return false;
-	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist))
+	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
+				  &keys))
 		return false;
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
@@ -497,13 +613,14 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->probe_cost = outer->probe_cost + probe_cost;
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;
-	way->n_keys = outer->n_keys + list_length(extra->restrictlist);
+	way->n_keys = outer->n_keys + list_length(keys);
 	way->hidden = jointype == JOIN_SEMI || jointype == JOIN_ANTI ?
 		bms_union(outer->hidden, innerrel->relids) : outer->hidden;
 	way->outer = from;
 	way->inner = inner;
 	way->jointype = jointype;
 	way->clauses = extra->restrictlist;
+	way->keys = keys;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 	return true;
@@ -522,6 +639,8 @@ wants_pipelines(PlannerInfo *root)
 		(parse->commandType == CMD_SELECT || parse->commandType == CMD_INSERT);
 }
 
+static const char *sketch_conditions(ProgramSketch *sketch);
+static const char *leaf_problem(const ProgramSketch *sketch, int n_columns);
 static bool returns_columns(const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
@@ -529,17 +648,21 @@ static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 static void
 add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 {
+	ProgramSketch sketch = {.root = root, .way = way};
 	double		rows = rel->rows;
 	PathCost	cost;
 
+	if (!gpurhh_can_return(root, rel) || !returns_columns(way) ||
+		sketch_conditions(&sketch) != NULL ||
+		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
+		return;
 	if (way->n_workers > 0)
 		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
-	if (returns_columns(way) && gpurhh_can_return(root, rel, way->n_keys))
-		gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins,
-							 way->n_workers, cost);
+	gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins, way->n_workers,
+						 cost);
 }
 
 /*
@@ -616,13 +739,20 @@ find_table_walker(Node *node, int *table)
 	return expression_tree_walker(node, find_table_walker, table);
 }
 
+/* What comes before a join's output. */
+static Way *
+below(const Way *way)
+{
+	return way->n_workers > 0 ? way->outer->partial : way->outer->serial;
+}
+
 /*
  * Why an expression cannot be computed of one side's rows, before they are joined; NULL:
  * it can.  A side that has no row for some of the output would have to have NULL there,
- * which the expression need not be.
+ * which the expression need not be; if it is strict, it is.
  */
 static const char *
-expression_problem(PlannerInfo *root, const Way *way, Expr *expr)
+expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 {
 	int			table = 0;
 	const char *why;
@@ -637,63 +767,99 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr)
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
-			if (way->jointype != JOIN_INNER)
+			if (way->jointype != JOIN_INNER && !(way->jointype == JOIN_LEFT && strict))
 				return "an expression is computed after an outer join";
 			if (!gpurhh_reads_pages(root, way->inner, &saving))
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
-		way = way->n_workers > 0 ? way->outer->partial : way->outer->serial;
+		way = below(way);
 	}
 	return NULL;
 }
 
 /*
- * gpurhh_vector_compile()'s question about an expression that a device is to compute: is
- * it a column that it can compute with?  hidden: of no relation of these.
+ * The clauses of the joins on this way that are conditions, those of the first join first:
+ * as one expression, or NULL.
  */
-static bool
-find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *hidden)
+static Expr *
+all_conditions(const Way *way)
 {
-	GpuColumn	how;
-	const char *problem;
+	List	   *conditions = NIL;
 
-	if (!IsA(expr, Var) || only_null || ((Var *) expr)->varattno <= 0 ||
-		bms_is_member(((Var *) expr)->varno, hidden) ||
-		!gpurhh_resolve_type(expr, &how, &problem))
-		return false;
-	*column = 0;
-	*type = gpurhh_encodings[how.encoding].vector;
-	return *type != VECTOR_ANY;
+	for (; way->scan == NULL; way = below(way))
+	{
+		List	   *of_join = extract_actual_clauses(list_difference_ptr(way->clauses, way->keys),
+													 false);
+
+		conditions = list_concat(of_join, conditions);
+	}
+	return conditions == NIL ? NULL : make_ands_explicit(conditions);
 }
 
-/* Can a device compute an expression of the joins' output, for a column that is fed so? */
+/* Adds a column that is fed so to a program.  False: no device can compute it. */
 static bool
-is_by_program(const Way *way, Expr *expr, GpuColumn how)
+sketch_column(ProgramSketch *sketch, Expr *expr, GpuColumn how)
 {
-	rhh_program program = {0};
 	uint8		number;
 	VectorType	type;
 	const char *why;
-	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, way->hidden,
-												 &why);
 
-	return compiled != NULL &&
-		gpurhh_vector_program(compiled, &program, &number, &type, &why) &&
-		gpurhh_program_store(&program, number, type, how, 0, &why);
+	return sketch_expression(sketch, expr, &number, &type, &why) &&
+		gpurhh_program_store(&sketch->program, number, type, how, 0, &why);
+}
+
+/*
+ * Adds the joins' conditions to a program.  Returns why a device cannot drop the rows that
+ * do not meet them, or NULL: it can.
+ */
+static const char *
+sketch_conditions(ProgramSketch *sketch)
+{
+	Expr	   *conditions = all_conditions(sketch->way);
+	uint8		number;
+	VectorType	type;
+	const char *why;
+
+	if (conditions == NULL || sketch_expression(sketch, conditions, &number, &type, &why))
+		return NULL;
+	return psprintf("a condition of the joins %s", why);
+}
+
+/*
+ * Why a device cannot have all columns that a program reads, beside so many columns that
+ * are fed for something else; NULL: it can.
+ */
+static const char *
+leaf_problem(const ProgramSketch *sketch, int n_columns)
+{
+	ListCell   *lc;
+
+	foreach(lc, sketch->leaves)
+	{
+		/* of others expression_problem() has found it out */
+		if (IsA(lfirst(lc), Var) &&
+			bms_is_member(((Var *) lfirst(lc))->varno, sketch->way->hidden))
+			return "a column is of a side that has none";
+	}
+	if (n_columns + list_length(sketch->leaves) + sketch->way->n_keys > RHH_MAX_COLUMNS)
+		return "there are too many columns";
+	return NULL;
 }
 
 /*
  * Why a device cannot make the columns that are to be fed of the rows that come this
- * way; NULL: it can.
+ * way, or drop those that do not meet the joins' conditions; NULL: it can.
  */
 static const char *
 column_problem(PlanInfo *info, const Way *way)
 {
+	ProgramSketch sketch = {.root = info->root, .way = way};
+	const char *why = sketch_conditions(&sketch);
 	ListCell   *lc;
 
-	if (list_length(info->plan->columns) + way->n_keys > RHH_MAX_COLUMNS)
-		return "there are too many columns";
+	if (why != NULL)
+		return why;
 	foreach(lc, info->plan->columns)
 	{
 		const GpuPlanColumn *column = lfirst(lc);
@@ -707,18 +873,18 @@ column_problem(PlanInfo *info, const Way *way)
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
 		{
-			const char *problem = expression_problem(info->root, way, expr);
+			const char *problem = expression_problem(info->root, way, expr, false);
 			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
 			if (problem != NULL &&
 				(list_member_int(info->plan->key_columns, foreach_current_index(lc)) ||
-				 !is_by_program(way, expr, how)))
+				 !sketch_column(&sketch, expr, how)))
 				return problem;
 		}
 		else if (bms_is_member(var->varno, way->hidden))
 			return "a column is of a side that has none";
 	}
-	return NULL;
+	return leaf_problem(&sketch, list_length(info->plan->columns));
 }
 
 /* Do all join relations below return columns and nothing else? */
@@ -727,15 +893,13 @@ returns_columns(const Way *way)
 {
 	ListCell   *lc;
 
-	for (GpuPipeline *below = way->outer; below->rel->reloptkind == RELOPT_JOINREL;
-		 below = way->outer)
+	for (; way->outer->rel->reloptkind == RELOPT_JOINREL; way = below(way))
 	{
-		foreach(lc, below->rel->reltarget->exprs)
+		foreach(lc, way->outer->rel->reltarget->exprs)
 		{
 			if (!IsA(lfirst(lc), Var))
 				return false;
 		}
-		way = way->n_workers > 0 ? below->partial : below->serial;
 	}
 	return true;
 }
@@ -750,16 +914,15 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 
 	if (way->scan != NULL)
 		return way->scan;
-	outer = make_path(root, way->outer->rel,
-					  way->n_workers > 0 ? way->outer->partial : way->outer->serial);
+	outer = make_path(root, way->outer->rel, below(way));
 	/* the rest of it is for paths with parameters */
 	extra.restrictlist = way->clauses;
 	extra.inner_unique = way->inner_unique;
 	extra.semifactors = way->semifactors;
-	initial_cost_hashjoin(root, &workspace, way->jointype, way->clauses, outer, way->inner,
+	initial_cost_hashjoin(root, &workspace, way->jointype, way->keys, outer, way->inner,
 						  &extra, false);
 	path = create_hashjoin_path(root, rel, way->jointype, &workspace, &extra, outer,
-								way->inner, false, way->clauses, NULL, way->clauses);
+								way->inner, false, way->clauses, NULL, way->keys);
 	path->jpath.path.total_cost = way->cost;
 	path->jpath.path.startup_cost = Min(path->jpath.path.startup_cost, way->cost);
 	return &path->jpath.path;

@@ -214,16 +214,25 @@ typedef struct joined
 
 /*
  * Aggregates the output; the numbers of rows that come out of the joins go to rows[].
- * Returns for how many of the last join's a program has a bad operation; in these all
- * columns that it computes are NULL.
+ * Returns how many of the last join's are bad for its program; in these all columns that it
+ * computes are NULL.  *n_dropped becomes how many the program's filter drops.
  */
-extern uint64_t join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows);
+extern uint64_t join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
+							uint64_t *n_dropped);
 
 /* ---------- program_reference.c: what programs compute ---------- */
 
-/* Has a program a bad operation in a row?  If not, store has it compute its columns. */
-extern bool program_is_bad(const rhh_program *program, const data *data, uint64_t row,
-						   bool store);
+/* What becomes of a row. */
+typedef enum program_row
+{
+	PROGRAM_GOOD,
+	PROGRAM_BAD,				/* the filter or a result is */
+	PROGRAM_DROPPED				/* by the filter */
+} program_row;
+
+/* Runs a program in a row.  If it is good, store has the columns computed. */
+extern program_row program_run_row(const rhh_program *program, const data *data, uint64_t row,
+								   bool store);
 
 /* Makes the columns that a program computes NULL in a row. */
 extern void program_put_nulls(const rhh_program *program, data *data, uint64_t row);
@@ -409,6 +418,8 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_invalid) \
 	CASE(join_collisions) \
 	CASE(join_program_operations) \
+	CASE(join_program_logic) \
+	CASE(join_program_filter) \
 	CASE(join_program_bad) \
 	CASE(join_program_refused) \
 	CASE(join_program_largest) \

@@ -12,12 +12,18 @@
 
 /* Adds an operation; returns its number. */
 static uint8_t
-add_op(plan *p, uint8_t code, uint8_t a, uint8_t b)
+add_op3(plan *p, uint8_t code, uint8_t a, uint8_t b, uint8_t c)
 {
 	uint32_t	i = p->program.n_ops++;
 
-	p->program.ops[i] = (rhh_op){code, a, b};
+	p->program.ops[i] = (rhh_op){code, a, b, c};
 	return (uint8_t) i;
+}
+
+static uint8_t
+add_op(plan *p, uint8_t code, uint8_t a, uint8_t b)
+{
+	return add_op3(p, code, a, b, 0);
 }
 
 /* Reads a column of the joins' output, which becomes one of the table. */
@@ -57,6 +63,14 @@ computed_column(plan *p, uint8_t op, uint32_t bytes)
 	return c;
 }
 
+/* Rows in which the result of an operation is not true are dropped. */
+static void
+set_filter(plan *p, uint8_t op)
+{
+	p->program.has_filter = true;
+	p->program.filter = op;
+}
+
 static void
 computed_state(plan *p, rhh_state_op state, uint8_t op, uint32_t bytes)
 {
@@ -71,6 +85,8 @@ enum
 	OPERAND_ROW,				/* the row's number */
 	OPERAND_KEY,				/* the number of a row of the build side, or no such */
 	OPERAND_INTEGER,
+	OPERAND_SMALL,				/* an integer near 0 */
+	OPERAND_BOOLEAN,
 	OPERAND_FLOAT
 };
 
@@ -82,7 +98,7 @@ static const int64_t extreme_integers[] = {
 	INT16_MAX, INT16_MAX - 1, INT16_MAX + 1, INT16_MIN, INT16_MIN + 1, INT16_MIN - 1,
 	INT32_MAX, INT32_MAX - 1, INT64_C(2147483648), INT32_MIN, INT32_MIN + 1, INT64_C(-2147483649),
 	INT64_C(3037000499), INT64_C(3037000500), INT64_C(1) << 60, (INT64_C(1) << 61) - 1,
-	INT64_C(1) << 61, -(INT64_C(1) << 61), INT64_C(1) << 62, INT64_MAX, INT64_MAX - 1,
+	106751982, 106751983, INT64_C(1) << 61, -(INT64_C(1) << 61), INT64_C(1) << 62, INT64_MAX, INT64_MAX - 1,
 	INT64_MIN, INT64_MIN + 1
 };
 
@@ -135,6 +151,12 @@ put_operands(data *data, uint64_t row, rng *r, uint64_t param)
 			case OPERAND_INTEGER:
 				put_value(data, c, row, (uint64_t) random_integer(r), 0);
 				break;
+			case OPERAND_SMALL:
+				put_value(data, c, row, below(r, 6) - 2, 0);
+				break;
+			case OPERAND_BOOLEAN:
+				put_value(data, c, row, below(r, 2), 0);
+				break;
 			default:
 				put_operand_float(data, c, row, r);
 				break;
@@ -177,6 +199,8 @@ operand_bytes(const operation *op)
 {
 	if (begins_with(op->name, "AS_"))
 		return 8;				/* narrower ones always fit */
+	if (begins_with(op->name, "DATE_") || strstr(op->name, "OID") != NULL)
+		return 4;
 	return begins_with(op->name, "FLOAT4_AS_") ? 4 : type_bytes(op->name);
 }
 
@@ -308,6 +332,195 @@ case_join_program_operations(context *ctx)
 	}
 }
 
+/* ---------- conditions ---------- */
+
+/*
+ * Operations for random programs: the classes are B (boolean), I (integer of 64 bits, or
+ * decimal), F (double) and W (128 bits), and x for any one, the same for all operands.
+ */
+static const struct
+{
+	uint8_t		code;
+	uint8_t		wide_code;		/* if x is W */
+	const char *classes;		/* the result's and the operands' */
+} tree_operations[] = {
+	{RHH_OP_AND, 0, "BBB"}, {RHH_OP_AND, 0, "BBB"}, {RHH_OP_OR, 0, "BBB"}, {RHH_OP_OR, 0, "BBB"},
+	{RHH_OP_NOT, 0, "BB"}, {RHH_OP_IS_TRUE, 0, "BB"}, {RHH_OP_IS_NULL, RHH_OP_IS_NULL128, "Bx"},
+	{RHH_OP_IF, RHH_OP_IF128, "xBxx"}, {RHH_OP_IF, RHH_OP_IF128, "xBxx"},
+	{RHH_OP_IF, RHH_OP_IF128, "xBxx"}, {RHH_OP_EQ_INT8, 0, "BII"}, {RHH_OP_LT_INT8, 0, "BII"},
+	{RHH_OP_LE_INT8, 0, "BII"}, {RHH_OP_LT_OID, 0, "BII"}, {RHH_OP_EQ_FLOAT8, 0, "BFF"},
+	{RHH_OP_LT_FLOAT8, 0, "BFF"}, {RHH_OP_LE_FLOAT8, 0, "BFF"}, {RHH_OP_EQ_DECIMAL128, 0, "BWW"},
+	{RHH_OP_LT_DECIMAL128, 0, "BWW"}, {RHH_OP_LE_DECIMAL128, 0, "BWW"}, {RHH_OP_DIV_INT8, 0, "III"},
+	{RHH_OP_MOD_INT8, 0, "III"}, {RHH_OP_ADD_INT8, 0, "III"}, {RHH_OP_ADD_DECIMAL, 0, "III"},
+	{RHH_OP_AS_INT4, 0, "II"}, {RHH_OP_DIV_FLOAT8, 0, "FFF"}, {RHH_OP_INT_AS_FLOAT8, 0, "FI"},
+	{RHH_OP_MUL_TO_DECIMAL128, 0, "WII"}, {RHH_OP_ADD_DECIMAL128, 0, "WWW"}
+};
+
+/* A random program's operations so far. */
+typedef struct tree
+{
+	plan	   *p;
+	rng		   *r;
+	uint32_t	n;
+	uint8_t		ops[RHH_MAX_OPS];
+	char		classes[RHH_MAX_OPS];
+} tree;
+
+static void
+tree_add(tree *t, char class, uint8_t op)
+{
+	t->classes[t->n] = class;
+	t->ops[t->n++] = op;
+}
+
+/* One of this class, of the later ones more often. */
+static uint8_t
+tree_operand(const tree *t, char class)
+{
+	for (;;)
+	{
+		uint32_t	i = (uint32_t) below(t->r, t->n);
+
+		if (below(t->r, 2) == 0)
+			i = i / 2 + t->n / 2;
+		if (t->classes[i] == class)
+			return t->ops[i];
+	}
+}
+
+/* Columns of both sides, and constants, of each class. */
+static void
+tree_leaves(tree *t, const uint16_t *columns)
+{
+	static const char classes[] = "BIIFBIIF";
+	const double half = 0.5;
+	int64_t		bits;
+
+	for (int i = 0; i < 8; i++)
+		tree_add(t, classes[i], read_column(t->p, columns[i]));
+	memcpy(&bits, &half, sizeof(bits));
+	tree_add(t, 'B', constant(t->p, (int64_t) below(t->r, 2)));
+	tree_add(t, 'B', add_constant(t->p, RHH_OP_CONSTANT, 1, true));
+	tree_add(t, 'B', add_op(t->p, RHH_OP_COLUMN_IS_NULL, (uint8_t) table_column(t->p, columns[8]), 0));
+	tree_add(t, 'I', constant(t->p, 2));
+	tree_add(t, 'I', add_constant(t->p, RHH_OP_CONSTANT, 3, true));
+	tree_add(t, 'F', constant(t->p, bits));
+	tree_add(t, 'W', add_constant(t->p, RHH_OP_CONSTANT128, (__int128) 5 << 70, false));
+	tree_add(t, 'W', add_op(t->p, RHH_OP_DECIMAL_AS_DECIMAL128, t->ops[1], 0));
+}
+
+/* Adds a random operation. */
+static void
+tree_grow(tree *t)
+{
+	const uint64_t which = below(t->r, LENGTH_OF(tree_operations));
+	const char *classes = tree_operations[which].classes;
+	const char	any = "BIFW"[below(t->r, 4)];
+	uint8_t		code = tree_operations[which].code;
+	uint8_t		operands[3] = {0};
+
+	if (strchr(classes, 'x') != NULL && any == 'W')
+		code = tree_operations[which].wide_code;
+	for (size_t i = 1; i < strlen(classes); i++)
+		operands[i - 1] = tree_operand(t, classes[i] == 'x' ? any : classes[i]);
+	tree_add(t, classes[0] == 'x' ? any : classes[0],
+			 add_op3(t->p, code, operands[0], operands[1], operands[2]));
+}
+
+/* Has the table a column of an operation's result. */
+static void
+tree_result(tree *t, uint32_t i)
+{
+	if (t->classes[i] == 'W')
+		for (uint8_t limb = RHH_OP_LIMB_1_OF_3; limb <= RHH_OP_LIMB_3_OF_3; limb++)
+			computed_state(t->p, RHH_ANY, add_op(t->p, limb, t->ops[i], 0), 8);
+	else
+	{
+		if (t->classes[i] == 'F')
+			t->p->float_states |= UINT64_C(1) << t->p->table.spec.n_states;
+		computed_state(t->p, RHH_ANY, t->ops[i], t->classes[i] == 'B' ? 1 : 8);
+	}
+}
+
+/* A join, and the columns of both sides that tree_leaves() reads. */
+static void
+tree_plan(plan *p, uint32_t round, uint16_t *columns)
+{
+	static const uint8_t bytes[] = {1, 8, 8, 8, 1, 8, 8, 8};
+	static const uint8_t kinds[] = {
+		OPERAND_BOOLEAN, OPERAND_SMALL, OPERAND_INTEGER, OPERAND_FLOAT,
+		OPERAND_BOOLEAN, OPERAND_SMALL, OPERAND_INTEGER, OPERAND_FLOAT
+	};
+	uint16_t	id;
+	uint16_t	key;
+
+	plan_init(p);
+	p->probe.custom = put_operands;
+	p->table.spec.max_batch_rows = 200;
+	id = probe_column(p, 4, GEN_CUSTOM, OPERAND_ROW, 0);
+	key = probe_column(p, 4, GEN_CUSTOM, OPERAND_KEY, 0);
+	table_key(p, id);
+	for (int i = 0; i < 4; i++)
+		columns[i] = probe_column(p, bytes[i], GEN_CUSTOM, kinds[i], 30);
+	plan_join(p, round % 2 == 0 ? RHH_JOIN_LEFT : RHH_JOIN_INNER, OPERAND_BUILD_ROWS,
+			  0)->custom = put_operands;
+	(void) join_key(p, key, 4, OPERAND_ROW, 0);
+	for (int i = 4; i < 8; i++)
+		columns[i] = join_column(p, bytes[i], GEN_CUSTOM, kinds[i], round % 3 == 0 ? 0 : 30);
+	if (round % 4 == 3)
+	{
+		plan_join(p, RHH_JOIN_LEFT, OPERAND_BUILD_ROWS, 0)->custom = put_operands;
+		(void) join_key(p, columns[1], 8, OPERAND_ROW, 0);
+	}
+	columns[8] = join_column(p, 16, GEN_CUSTOM, OPERAND_SMALL, 100);
+}
+
+/* Runs random programs, with a filter or without.  Returns how many rows were good. */
+static uint64_t
+run_trees(context *ctx, uint32_t rounds, bool filter)
+{
+	uint64_t	n_good = 0;
+
+	for (uint32_t round = 0; round < rounds; round++)
+	{
+		run_options options = default_options;
+		rng			r = {ctx->seed * 1000 + round};
+		uint16_t	columns[9];
+		rhh_map_stats stats;
+		char		where[32];
+		plan		p;
+		tree		t = {.p = &p, .r = &r};
+
+		tree_plan(&p, round, columns);
+		tree_leaves(&t, columns);
+		while (t.n < 24 + round)
+			tree_grow(&t);
+		if (filter)
+			set_filter(&p, tree_operand(&t, 'B'));
+		for (uint32_t i = t.n - (filter && round % 5 == 0 ? 0 : 4); i < t.n; i++)
+			tree_result(&t, i);
+		options.no_failures = true;
+		snprintf(where, sizeof(where), "round %u", round);
+		check_plan(ctx, where, &p, 300, &options, &stats);
+		n_good += stats.rows;
+	}
+	return n_good;
+}
+
+/*
+ * Random programs in which bad operations are behind conditions that decide, and before.
+ * Each row is a group, so that each result is seen.
+ */
+void
+case_join_program_logic(context *ctx)
+{
+	const uint32_t rounds = 40;
+	uint64_t	n_good = run_trees(ctx, rounds, false);
+
+	if (ctx->why[0] == '\0' && (n_good < 300 * rounds / 10 || n_good > 300 * rounds * 9 / 10))
+		fault(ctx, "random programs", "nearly all rows are bad, or nearly none");
+}
+
 /* ---------- bad rows ---------- */
 
 #define ALL_ROWS 65536			/* as a rate of bad rows */
@@ -338,13 +551,32 @@ put_mixed(data *data, uint64_t row, rng *r, uint64_t param)
 			  how == 3 ? (uint64_t) RHH_DECIMAL_NAN : next_random(r) >> 4, 0);
 }
 
+#define ALL_FILTERED 1000		/* as a number of rows that a filter keeps */
+
+/*
+ * Has the program of mixed_plan() keep so many of ALL_FILTERED rows; some of them are bad,
+ * where others are.  To be called before there are results.
+ */
+static void
+mixed_filter(plan *p, uint8_t w, uint8_t d, uint8_t q, uint32_t keep)
+{
+	uint8_t		kept = add_op(p, RHH_OP_LT_INT8, add_op(p, RHH_OP_MOD_INT8, q, constant(p, ALL_FILTERED)),
+							  constant(p, keep));
+	uint8_t		perhaps_bad = add_op(p, RHH_OP_IS_NULL, add_op(p, RHH_OP_DIV_INT4, w, d), 0);
+
+	set_filter(p, add_op(p, RHH_OP_AND, kept, add_op(p, RHH_OP_OR, perhaps_bad,
+													 constant(p, 1))));
+}
+
 /*
  * A join, and a program that has something of everything: sums and products, a division,
  * limbs, a float, a cast, a constant NULL; and a computed key.  fan_out: several rows of
- * the build side have the same key.
+ * the build side have the same key.  keep: of ALL_FILTERED rows the program's filter keeps
+ * so many.
  */
 static void
-mixed_plan(plan *p, rhh_join_kind kind, uint64_t n, bool fan_out, uint64_t groups, uint64_t rate)
+mixed_plan(plan *p, rhh_join_kind kind, uint64_t n, bool fan_out, uint64_t groups, uint64_t rate,
+		   uint32_t keep)
 {
 	uint16_t	key;
 	uint16_t	u;
@@ -377,6 +609,8 @@ mixed_plan(plan *p, rhh_join_kind kind, uint64_t n, bool fan_out, uint64_t group
 	d = read_column(p, MIXED_D);
 	q = read_column(p, MIXED_Q);
 	built = read_column(p, u);
+	if (keep < ALL_FILTERED)
+		mixed_filter(p, w, d, q, keep);
 	memcpy(&half_bits, &a_half, sizeof(half_bits));
 	half = constant(p, (int64_t) half_bits);
 	p->table.spec.key_column[p->table.spec.n_keys++] =
@@ -421,7 +655,8 @@ case_join_program_bad(context *ctx)
 
 					options.room_rows = rooms[room];
 					options.no_failures = true;
-					mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50, rates[i]);
+					mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50, rates[i],
+							   ALL_FILTERED);
 					p.table.spec.max_batch_rows = rooms[room] == 0 ? 20000 : 1000;
 					snprintf(where, sizeof(where), "%llu of %u are bad, %s, %s, room for %u",
 							 (unsigned long long) rates[i], ALL_ROWS, left ? "left" : "inner",
@@ -434,6 +669,45 @@ case_join_program_bad(context *ctx)
 					if (ctx->why[0] == '\0' && rates[i] == ALL_ROWS && stats.rows > 0)
 						fault(ctx, where, "not all rows are bad");
 				}
+}
+
+/*
+ * Filters that keep no row, few, half of them and all but few; with bad rows and without.
+ * And random ones, of which some are all that the program has.
+ */
+void
+case_join_program_filter(context *ctx)
+{
+	static const uint32_t keeps[] = {0, 10, ALL_FILTERED / 2, ALL_FILTERED - 1};
+	static const uint32_t rooms[] = {0, 3};
+
+	for (size_t i = 0; i < LENGTH_OF(keeps); i++)
+		for (int bad = 0; bad < 2; bad++)
+			for (int left = 0; left < 2; left++)
+				for (int fan_out = 0; fan_out < 2; fan_out++)
+					for (size_t room = 0; room < LENGTH_OF(rooms); room++)
+					{
+						uint64_t	n = rows(rooms[room] == 0 ? 60000 : 8000);
+						run_options options = default_options;
+						rhh_map_stats stats;
+						char		where[80];
+						plan		p;
+
+						options.room_rows = rooms[room];
+						options.no_failures = true;
+						mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50,
+								   bad ? ALL_ROWS / 2 : 0, keeps[i]);
+						p.table.spec.max_batch_rows = rooms[room] == 0 ? 20000 : 1000;
+						snprintf(where, sizeof(where), "%u of %u are kept, %s, %s, %s, room for %u",
+								 keeps[i], ALL_FILTERED, bad ? "half are bad" : "none is bad",
+								 left ? "left" : "inner", fan_out ? "fan-out" : "one match",
+								 rooms[room]);
+						check_plan(ctx, where, &p, n, &options, &stats);
+						if (ctx->why[0] == '\0' &&
+							(keeps[i] == 0 ? stats.rows > 0 : keeps[i] > 10 && stats.rows == 0))
+							fault(ctx, where, "not as many rows are kept as there should be");
+					}
+	(void) run_trees(ctx, 30, true);
 }
 
 /* Rows that the table refuses, and bad rows, in the same pieces. */
@@ -452,7 +726,8 @@ case_join_program_refused(context *ctx)
 				char		where[80];
 				plan		p;
 
-				mixed_plan(&p, RHH_JOIN_LEFT, n, fan_out, 1 << 20, rates[i]);
+				mixed_plan(&p, RHH_JOIN_LEFT, n, fan_out, 1 << 20, rates[i],
+						   room == 0 ? ALL_FILTERED : ALL_FILTERED * 9 / 10);
 				p.table.spec.max_batch_rows = 2000;
 				p.table.spec.memory_limit_bytes = 256 << 10;
 				options.room_rows = rooms[room];
@@ -529,6 +804,10 @@ invalid_programs(context *ctx, const rhh_join_spec *good, rhh_map *table)
 			"a result of a program is no column, or is one twice");
 	INVALID(p.results[1].op = (uint8_t) p.n_ops, "a result of a program is not a number of 64 bits");
 	INVALID(p.results[1].op = 3, "a result of a program is not a number of 64 bits");
+	INVALID(p.has_filter = true; p.filter = (uint8_t) p.n_ops,
+			"the filter of a program is not a number of 64 bits");
+	INVALID(p.has_filter = true; p.filter = 3,
+			"the filter of a program is not a number of 64 bits");
 	INVALID(p.ops[2].code = RHH_N_OPS, "a program has an unknown operation");
 	INVALID(p.ops[2].code = UINT8_MAX; p.results[1].op = 2, "a program has an unknown operation");
 	INVALID(p.ops[0].a = 5, "a program reads what is no column, or its own result");
@@ -544,7 +823,16 @@ invalid_programs(context *ctx, const rhh_join_spec *good, rhh_map *table)
 	INVALID(p.ops[3].a = 3, "an operand of a program is no result before it, or of another width");
 	INVALID(p.ops[2].code = RHH_OP_ADD_DECIMAL128,
 			"an operand of a program is no result before it, or of another width");
-	INVALID(p.ops[3].b = 3, "an operation of a program has a second operand that it does not take");
+	INVALID(p.ops[2].code = RHH_OP_IF; p.ops[2].c = 2,
+			"an operand of a program is no result before it, or of another width");
+	INVALID(p.ops[4] = ((rhh_op){RHH_OP_IF, 1, 1, 3}),
+			"an operand of a program is no result before it, or of another width");
+	INVALID(p.ops[3].b = 3, "an operation of a program has an operand that it does not take");
+	INVALID(p.ops[2].c = 2, "an operation of a program has an operand that it does not take");
+	INVALID(p.ops[0].code = RHH_OP_COLUMN_IS_NULL; p.ops[0].a = 5,
+			"a program reads what is no column, or its own result");
+	INVALID(p.ops[0].code = RHH_OP_COLUMN_IS_NULL; p.ops[0].a = p.results[0].column,
+			"a program reads what is no column, or its own result");
 	INVALID(p.n_results = 1, "column 4 is computed by no program");
 	INVALID(s.program = NULL, "column 3 is not one of the joins' output");
 	INVALID(s.column[3] = 1, "column 3 is computed, and a column of a side");

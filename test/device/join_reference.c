@@ -26,6 +26,7 @@ typedef struct reference
 	data	   *output;			/* one row */
 	uint64_t   *n_rows;			/* that came out of each join */
 	uint64_t	n_bad;			/* for the program */
+	uint64_t	n_dropped;		/* by its filter */
 } reference;
 
 /* Where column c of the joins' columns is: the side, and the column there. */
@@ -113,10 +114,17 @@ aggregate_output(reference *ref)
 		ref->output->nulls[c][0] = !joined_value(ref, joined->spec.column[c], v);
 		put_value(ref->output, c, 0, v[0], v[1]);
 	}
-	if (program != NULL && program_is_bad(program, ref->output, 0, true))
+	switch (program == NULL ? PROGRAM_GOOD : program_run_row(program, ref->output, 0, true))
 	{
-		program_put_nulls(program, ref->output, 0);
-		ref->n_bad++;
+		case PROGRAM_GOOD:
+			break;
+		case PROGRAM_BAD:
+			program_put_nulls(program, ref->output, 0);
+			ref->n_bad++;
+			break;
+		case PROGRAM_DROPPED:
+			ref->n_dropped++;
+			return;
 	}
 	map_row(ref->groups, ref->output, 0);
 }
@@ -187,7 +195,8 @@ join_rows(reference *ref, uint32_t j)
 }
 
 uint64_t
-join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows)
+join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
+			uint64_t *n_dropped)
 {
 	reference	ref = {.joined = joined, .groups = m, .n_rows = rows};
 	data		output = {.d = joined->d, .n_rows = 1};
@@ -217,5 +226,6 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows)
 		free(output.values[c]);
 		free(output.nulls[c]);
 	}
+	*n_dropped = ref.n_dropped;
 	return ref.n_bad;
 }

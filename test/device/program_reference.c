@@ -4,6 +4,9 @@
  *
  * Numbers are kept in 128 bits whatever their operation says, and the result is looked at
  * afterwards: does it fit, and is it one that stands for NaN?
+ *
+ * An operation is evaluated when its value is asked for, as PostgreSQL does it; one that
+ * nobody asks for may be bad.
  */
 #include "device_test.h"
 
@@ -15,6 +18,8 @@ typedef unsigned __int128 magnitude;
 /* A result. */
 typedef struct value
 {
+	bool		known;
+	bool		bad;			/* then there is no value */
 	bool		null;
 	number		x;				/* of floats the bits */
 } value;
@@ -135,7 +140,22 @@ decimal128(number a, number b, number x)
 	return a != GREATEST && b != GREATEST && x != GREATEST;
 }
 
-/* Computes an operation of operands that are not NULL.  False: it is bad. */
+/* -1, 0 or 1; NaN is greater than all others. */
+static int
+compare_floats(double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return isnan(a) - isnan(b);
+	return (a > b) - (a < b);
+}
+
+static int
+compare_numbers(number a, number b)
+{
+	return (a > b) - (a < b);
+}
+
+/* Computes a strict operation of operands that are not NULL.  False: it is bad. */
 static bool
 compute(uint8_t code, number a, number b, number *x)
 {
@@ -275,6 +295,38 @@ compute(uint8_t code, number a, number b, number *x)
 			return limb(a, 2, 3, x);
 		case RHH_OP_LIMB_3_OF_3:
 			return limb(a, 3, 3, x);
+#define COMPARISONS(type, order) \
+		case RHH_OP_EQ_##type: \
+			*x = (order) == 0; \
+			return true; \
+		case RHH_OP_LT_##type: \
+			*x = (order) < 0; \
+			return true; \
+		case RHH_OP_LE_##type: \
+			*x = (order) <= 0; \
+			return true;
+			COMPARISONS(INT8, compare_numbers(a, b))
+			COMPARISONS(DECIMAL128, compare_numbers(a, b))
+			COMPARISONS(FLOAT4, compare_floats(fa, fb))
+			COMPARISONS(FLOAT8, compare_floats(da, db))
+#undef COMPARISONS
+		case RHH_OP_LT_OID:
+			*x = (uint32_t) a < (uint32_t) b;
+			return true;
+		case RHH_OP_LE_OID:
+			*x = !((uint32_t) b < (uint32_t) a);
+			return true;
+		case RHH_OP_DATE_AS_TIMESTAMP:
+			if (a == INT32_MIN || a == INT32_MAX)
+			{
+				*x = a == INT32_MIN ? INT64_MIN : INT64_MAX;
+				return true;
+			}
+			*x = (int64_t) (a * 86400 * 1000000);	/* of no date wider than that */
+			return a < 106751983;
+		case RHH_OP_NOT:
+			*x = a == 0;
+			return true;
 		default:
 			die("an operation that the tests do not know");
 	}
@@ -305,6 +357,8 @@ is_unary(uint8_t code)
 		case RHH_OP_LIMB_1_OF_3:
 		case RHH_OP_LIMB_2_OF_3:
 		case RHH_OP_LIMB_3_OF_3:
+		case RHH_OP_DATE_AS_TIMESTAMP:
+		case RHH_OP_NOT:
 			return true;
 		default:
 			return false;
@@ -322,49 +376,145 @@ column_value(const data *data, uint32_t c, uint64_t row)
 	return (int64_t) (v[0] << (64 - bits)) >> (64 - bits);
 }
 
-bool
-program_is_bad(const rhh_program *program, const data *data, uint64_t row, bool store)
+/* A program in a row of columns. */
+typedef struct evaluation
 {
+	const rhh_program *program;
+	const data *data;
+	uint64_t	row;
 	value		values[RHH_MAX_OPS];
+} evaluation;
 
-	for (uint32_t i = 0; i < program->n_ops; i++)
+static const value *evaluate(evaluation *e, uint8_t i);
+
+static bool
+is_true(const value *v)
+{
+	return !v->null && v->x != 0;
+}
+
+/* AND and OR: the first operand that decides is the last one that is evaluated. */
+static void
+evaluate_junction(evaluation *e, const rhh_op *op, value *v)
+{
+	const bool	decides = op->code == RHH_OP_OR;
+	const uint8_t operands[] = {op->a, op->b};
+
+	v->x = !decides;
+	for (int i = 0; i < 2; i++)
 	{
-		const rhh_op *op = &program->ops[i];
-		const uint64_t *words = program->constants[op->a % RHH_MAX_CONSTANTS];
-		value	   *v = &values[i];
+		const value *of = evaluate(e, operands[i]);
 
-		switch (op->code)
+		if (of->bad)
 		{
-			case RHH_OP_COLUMN:
-				v->null = is_null(data, op->a, row);
-				v->x = column_value(data, op->a, row);
-				break;
-			case RHH_OP_CONSTANT:
-				v->null = program->null_constant[op->a];
-				v->x = (int64_t) words[0];
-				break;
-			case RHH_OP_CONSTANT128:
-				v->null = program->null_constant[op->a];
-				v->x = (number) ((magnitude) words[1] << 64 | words[0]);
-				break;
-			default:
-				v->null = values[op->a].null || (!is_unary(op->code) && values[op->b].null);
-				if (!v->null && !compute(op->code, values[op->a].x,
-										 is_unary(op->code) ? 0 : values[op->b].x, &v->x))
-					return true;
-				break;
+			v->bad = true;
+			return;
 		}
+		if (!of->null && is_true(of) == decides)
+		{
+			v->null = false;
+			v->x = decides;
+			return;
+		}
+		v->null |= of->null;
+	}
+}
+
+static void
+evaluate_strict(evaluation *e, const rhh_op *op, value *v)
+{
+	const value *a = evaluate(e, op->a);
+	const value *b = is_unary(op->code) ? a : evaluate(e, op->b);
+
+	v->bad = a->bad || b->bad;
+	v->null = a->null || b->null;
+	if (!v->bad && !v->null)
+		v->bad = !compute(op->code, a->x, is_unary(op->code) ? 0 : b->x, &v->x);
+}
+
+static const value *
+evaluate(evaluation *e, uint8_t i)
+{
+	const rhh_op *op = &e->program->ops[i];
+	const uint64_t *words = e->program->constants[op->a % RHH_MAX_CONSTANTS];
+	value	   *v = &e->values[i];
+
+	if (v->known)
+		return v;
+	v->known = true;
+	switch (op->code)
+	{
+		case RHH_OP_COLUMN:
+			v->null = is_null(e->data, op->a, e->row);
+			v->x = column_value(e->data, op->a, e->row);
+			break;
+		case RHH_OP_COLUMN_IS_NULL:
+			v->x = is_null(e->data, op->a, e->row);
+			break;
+		case RHH_OP_CONSTANT:
+			v->null = e->program->null_constant[op->a];
+			v->x = (int64_t) words[0];
+			break;
+		case RHH_OP_CONSTANT128:
+			v->null = e->program->null_constant[op->a];
+			v->x = (number) ((magnitude) words[1] << 64 | words[0]);
+			break;
+		case RHH_OP_AND:
+		case RHH_OP_OR:
+			evaluate_junction(e, op, v);
+			break;
+		case RHH_OP_IS_TRUE:
+			v->bad = evaluate(e, op->a)->bad;
+			v->x = is_true(evaluate(e, op->a));
+			break;
+		case RHH_OP_IS_NULL:
+		case RHH_OP_IS_NULL128:
+			v->bad = evaluate(e, op->a)->bad;
+			v->x = evaluate(e, op->a)->null;
+			break;
+		case RHH_OP_IF:
+		case RHH_OP_IF128:
+			if (evaluate(e, op->a)->bad)
+				v->bad = true;
+			else
+				*v = *evaluate(e, is_true(evaluate(e, op->a)) ? op->b : op->c);
+			break;
+		default:
+			evaluate_strict(e, op, v);
+			break;
+	}
+	return v;
+}
+
+program_row
+program_run_row(const rhh_program *program, const data *data, uint64_t row, bool store)
+{
+	evaluation	e = {.program = program, .data = data, .row = row};
+
+	if (program->has_filter)
+	{
+		const value *filter = evaluate(&e, program->filter);
+
+		if (filter->bad)
+			return PROGRAM_BAD;
+		if (!is_true(filter))
+			return PROGRAM_DROPPED;
+	}
+	for (uint32_t r = 0; r < program->n_results; r++)
+	{
+		if (evaluate(&e, program->results[r].op)->bad)
+			return PROGRAM_BAD;
 	}
 	for (uint32_t r = 0; store && r < program->n_results; r++)
 	{
-		const value *v = &values[program->results[r].op];
+		const value *v = evaluate(&e, program->results[r].op);
 		uint32_t	c = program->results[r].column;
 
 		data->nulls[c][row] = v->null;
 		memcpy(data->values[c] + row * data->d->spec.column_bytes[c], &v->x,
 			   data->d->spec.column_bytes[c]);	/* little-endian */
 	}
-	return false;
+	return PROGRAM_GOOD;
 }
 
 void

@@ -237,6 +237,40 @@ sub condition
 	return $e->{sql};
 }
 
+# What a device computes of the output of joins, of columns of all tables.
+my @compared = qw(int int int numeric numeric float bool bool date timestamp time money);
+
+sub program_condition
+{
+	my ($q) = @_;
+	my $class = pick(@compared);
+	my ($x, $y) = (column_of($q, $class), column_of($q, $class));
+
+	return '(' . program_condition($q) . pick(' AND ', ' OR ') . program_condition($q) . ')' if chance(0.25);
+	return 'NOT (' . program_condition($q) . ')' if chance(0.07);
+	return '(' . program_condition($q) . ') IS ' . pick('', 'NOT ') . pick(qw(TRUE FALSE UNKNOWN)) if chance(0.1);
+	return column($q)->{sql} . ' IS ' . pick('', 'NOT ') . 'NULL' if !$x || chance(0.1);
+	# computed of one table's rows, and read by what is computed of all
+	my $string = chance(0.1) ? column_of($q, 'text') : undef;
+	return "$string->{sql} " . pick("= 'x1'", "<> ''", "IN ('x1', 'x2', NULL)", "IN ('', 'x3')", 'IS NULL') if $string;
+	return "$x->{sql} % 10 IN (1, 3, " . pick('NULL', '5') . ')' if $class eq 'int' && chance(0.15);
+	return "($y->{sql} <> 0 AND $x->{sql} % 1000 / $y->{sql} >= 0)" if $class eq 'int' && chance(0.15);
+	return "$x->{sql} " . pick(qw(= <> < <= > >=)) . " $y->{sql}";
+}
+
+sub program_value
+{
+	my ($q) = @_;
+	my $class = pick(qw(int int numeric));
+	my ($x, $y) = (column_of($q, $class), column_of($q, $class));
+
+	return "$q->{id} % 10" if !$x;
+	return "coalesce($x->{sql}, $y->{sql})" if chance(0.2);
+	return "CASE WHEN $y->{sql} <> 0 THEN $x->{sql} % 1000 / $y->{sql} END" if $class eq 'int' && chance(0.2);
+	return 'CASE WHEN ' . program_condition($q) . " THEN $x->{sql} " . (chance(0.5) ? 'WHEN ' . program_condition($q) . " THEN $y->{sql} " : '') .
+		pick('END', "ELSE $y->{sql} END", "ELSE $x->{sql} END");
+}
+
 # ---------- aggregates ----------
 
 my @spread = qw(stddev stddev_samp stddev_pop variance var_samp var_pop);
@@ -301,6 +335,18 @@ sub aggregate
 	$sql = "$name($distinct$e->{sql})$filter";
 	$sql = fill_in($e->{shown}, $sql) if $e->{shown} && ($name =~ /^(min|max)$/ || $distinct && $e->{class} eq 'numeric');
 	return { sql => $sql, class => $e->{class}, compare => $compare, nosum => $e->{nosum} };
+}
+
+# The same of what a device computes of the output of joins.
+sub program_aggregate
+{
+	my ($q) = @_;
+	my $filter = chance(0.5) ? ' FILTER (WHERE ' . program_condition($q) . ')' : '';
+	my $sql = pick(qw(count sum sum avg bool_and bool_or));
+
+	return { sql => "count(*) FILTER (WHERE " . program_condition($q) . ')', compare => 'exact' } if chance(0.3);
+	$sql .= '(' . ($sql =~ /bool/ ? program_condition($q) : program_value($q)) . ')';
+	return { sql => $sql . $filter, compare => 'exact' };
 }
 
 # A condition on groups; none on floats, which may differ in the last digit.
@@ -476,7 +522,7 @@ sub random_query
 	from($q, $t, $u);
 	if ($q->{from} eq 't' && !$q->{with} && chance(0.2))
 	{
-		join_tables($q, t => $t, u => $u);
+		join_tables($q, \&program_condition, t => $t, u => $u);
 	}
 	elsif ($q->{from} eq 't' && chance(0.3))
 	{
@@ -486,6 +532,7 @@ sub random_query
 		$n_keys++ if $n_keys == 1;
 	}
 	push @{ $q->{where} }, condition($q) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
+	push @{ $q->{where} }, program_condition($q) if $q->{joins} && chance(0.3);
 
 	# several of them, with filters or sets
 	$q->{p_distinct} = chance(0.15) ? 0.7 : 0.07;
@@ -524,6 +571,7 @@ sub random_query
 	if ($q->{kind} =~ /group|sets|plain/)
 	{
 		push @{ $q->{outputs} }, aggregate($q) foreach 1 .. $n_aggregates;
+		push @{ $q->{outputs} }, map { program_aggregate($q) } 1 .. pick(1, 2) if $q->{joins} && chance(0.5);
 		push @{ $q->{outputs} }, { sql => 'count(*)', compare => 'exact' } if !@{ $q->{outputs} };
 		while (chance(0.15)) { push @{ $q->{having} }, having($q); }
 	}

@@ -140,8 +140,9 @@ sub join_condition
 
 	if ($name eq 'd' && $left->{columns} && chance(0.7))
 	{
-		my $c = pick(@{ $left->{columns} })->{name};
-		my $on = "$left->{alias}.$c = $right.$c";
+		# a domain over an enum has no operators
+		my $c = pick(grep { $_->{info}{class} ne 'd_enum' } @{ $left->{columns} });
+		my $on = $c ? "$left->{alias}.$c->{name} = $right.$c->{name}" : "$left->{alias}.id = $right.id";
 
 		$on .= " AND $right.j = $left->{alias}.j" if $q->{large} || chance(0.2);
 		return $on;
@@ -151,10 +152,11 @@ sub join_condition
 		"id = $right.id AND $left->{alias}.j = $right.j");
 }
 
-# tables: by name; t is the first of them, and d has the columns of t.
+# tables: by name; t is the first of them, and d has the columns of t.  condition: makes a
+# condition over columns of several tables.
 sub join_tables
 {
-	my ($q, %tables) = @_;
+	my ($q, $condition, %tables) = @_;
 	my @visible = ({ alias => 't', columns => $tables{t}{columns} });
 
 	$q->{large} = $tables{t}{n_rows} > 3000;
@@ -175,9 +177,10 @@ sub join_tables
 			push @{ $q->{where} }, "$kind (SELECT FROM $name $alias WHERE $on)";
 			next;
 		}
-		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 		push @visible, { alias => $alias, columns => $name eq 'u' ? undef : $columns };
 		push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
+		$on .= ' AND ' . $condition->($q) if chance(0.2) && $kind ne 'FULL JOIN';
+		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 	}
 	# what is computed of both sides is computed after the join, which is core's then
 	$q->{plain_columns} = chance(0.7);
