@@ -214,6 +214,8 @@ SELECT joined('SELECT x.b, count(*) FROM f x ' || (SELECT string_agg(format('JOI
 SELECT joined('SELECT x.b, count(*) FROM f x ' || (SELECT string_agg(format('JOIN d2 y%1$s ON x.a = y%1$s.id', i), ' ') FROM generate_series(1, 9) i) || ' GROUP BY x.b', 'join_collapse_limit=1');
 SELECT joined('SELECT x.b, count(*) FROM f x JOIN d2 ON x.a = d2.id JOIN d3 ON x.b = d3.id GROUP BY x.b', 'geqo_threshold=2');
 
+-- the second level's map refuses rows
+SELECT DISTINCT joined('SELECT f.v, d.x, count(*), count(DISTINCT f.b) FROM f JOIN d ON f.k = d.k GROUP BY f.v, d.x', 'gpurhh.device_memory=1MB,gpurhh.max_probe_buckets=1,gpurhh.batch_rows=100') FROM generate_series(1, 40);
 -- several participants
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;

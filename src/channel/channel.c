@@ -710,7 +710,8 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows,
 	*batch = area->blocks[channel->returned].batch;
 	batch->base = (uint8_t *) gpurhh_block_base(area, channel->returned);
 	*all_rows = area->blocks[channel->returned].all_rows;
-	if (query->join_state == QUERY_JOINS_ON_DEVICE)
+	/* rows of a second level come back as they are, whatever is below the first */
+	if (query->join_state == QUERY_JOINS_ON_DEVICE && !*all_rows)
 	{
 		const rhh_map_spec *spec = &query->spec;
 		uint32		room = batch->refused_rows;

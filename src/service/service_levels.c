@@ -381,6 +381,7 @@ return_refused(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 	gpurhh_feed_finish(&work->feed, &area->blocks[block].batch);
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	area->blocks[block].all_rows = true;
+	area->blocks[block].more = false;
 	gpurhh_service_return_block(area, query, block);
 	LWLockRelease(&area->lock);
 	if (work->chunk_next == chunk->n_groups)
