@@ -1,25 +1,25 @@
 #!/usr/bin/perl
 # random_queries.pl: random queries over random tables, each with
-# enable_gpu_hashagg on and off; the answers have to be the same.
+# enable_gpu_hashagg and enable_gpu_hashjoin on and off; the answers have to be the same.
 #
 #	--queries N		how many (default 2000)
 #	--seed S		a seed gives the same tables and queries everywhere (default 1)
 #	--only R[.Q]	round R alone, or one query of it
 #	--device D		gpurhh.device (default auto)
 #	--jobs N		sessions at once (default 1)
-#	--floor SHARE	fail if less than this share of the queries had a GpuHashAgg
+#	--floor SHARE	fail if less than this share of the queries had one of the nodes
 #					(default 0.6)
 #	--print			print the statements of --only as a script, run nothing
 #	--break-modifiers	columns with values that do not conform to their type's
 #					modifier, as column definition lists let them in
 #	--no-shrink		leave queries that fail as they are
-#	--verbose		print every query, and why those without a GpuHashAgg have none
+#	--verbose		print every query, and why those without a node have none
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has
 #					gpurhh installed, instead of a throw-away cluster
 #
 # A round is a schema with new tables (random/Tables.pm) and 40 queries over them
 # (random/Queries.pm, random/Shapes.pm).  A query runs off, then on, in one session, with the same
-# settings otherwise; EXPLAIN tells whether it has a GpuHashAgg.  What the node
+# settings otherwise; EXPLAIN tells whether it has one of the nodes.  What the node
 # refuses runs as core does both times: hence the floor.  Where the library is
 # not preloaded each round is a session with a private service of random size.
 #
@@ -247,19 +247,26 @@ sub base_settings
 {
 	return ('RESET ALL', "SET search_path = $_[0], public", "SET datestyle = 'ISO, MDY'", "SET timezone = 'UTC'",
 		'SET jit = off', "SET statement_timeout = '60s'", "SET gpurhh.device = '$o{device}'",
-		'SET enable_gpu_hashjoin = on', 'SET gpurhh.setup_cost = 0', 'SET gpurhh.row_cost = 0', 'SET gpurhh.group_cost = 0');
+		'SET gpurhh.setup_cost = 0', 'SET gpurhh.row_cost = 0', 'SET gpurhh.group_cost = 0');
 }
 
-sub on_off { return "SET enable_gpu_hashagg = $_[0]"; }
+# joins: the setting of enable_gpu_hashjoin where the nodes are on
+sub on_off
+{
+	my ($side, $joins) = @_;
+
+	return ("SET enable_gpu_hashagg = $side", 'SET enable_gpu_hashjoin = ' . ($side eq 'on' ? $joins : 'off'));
+}
 
 # One side: { state, rows, plan }.
 sub run_side
 {
-	my ($r, $side, $analyze) = @_;
+	my ($r, $side, $joins, $analyze) = @_;
 	my $options = $analyze ? 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF' : 'COSTS OFF';
-	my @results = $session->run(on_off($side), @{ $r->{before} }, $r->{explain} =~ s/OPTIONS/$options/r,
+	my @on_off = on_off($side, $joins);
+	my @results = $session->run(@on_off, @{ $r->{before} }, $r->{explain} =~ s/OPTIONS/$options/r,
 		@{ $r->{run} }, @{ $r->{after} });
-	my $n = 1 + @{ $r->{before} };
+	my $n = @on_off + @{ $r->{before} };
 	my %got = (state => '00000', output => '', plan => $results[$n] ? $results[$n][1] =~ tr/\x1e/\n/r : '');
 
 	foreach my $result (@results)
@@ -283,11 +290,12 @@ sub try_query
 	my %result;
 
 	$session->run(base_settings($schema), map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} });
-	my $off = run_side($r, 'off');
+	my $joins = (grep { $_->[0] eq 'gpurhh.enable_hashjoin' } @{ $q->{settings} }) ? 'off' : 'on';
+	my $off = run_side($r, 'off', $joins);
 	# now and then with ANALYZE, to see how rows came and where they were finished
-	my $on = $off->{state} eq 'lost' ? $off : run_side($r, 'on', $q->{mode} ne 'ctas' && !$q->{writes} && $off->{state} eq '00000' && chance(0.25));
+	my $on = $off->{state} eq 'lost' ? $off : run_side($r, 'on', $joins, $q->{mode} ne 'ctas' && !$q->{writes} && $off->{state} eq '00000' && chance(0.25));
 	%result = (state => $off->{state}, n_rows => scalar @{ $off->{rows} // [] }, plan => $on->{plan},
-		used => scalar(() = $on->{plan} =~ /Custom Scan \(GpuHashAgg\)/g));
+		used => scalar(() = $on->{plan} =~ /Custom Scan \(GpuHash(Agg|Join)\)/g));
 	if ($off->{state} eq 'lost' || $on->{state} eq 'lost')
 	{
 		$result{problem} = 'the connection was lost, or no answer came in 3 minutes, with enable_gpu_hashagg = '
@@ -405,6 +413,7 @@ my %paths = (
 	'fed by rows' => qr/Feed: rows/,
 	'by groups' => qr/Feed: groups/,
 	'joins on the device' => qr/Device Joins: [1-9]/,
+	'joined rows returned' => qr/Custom Scan \(GpuHashJoin\)/,
 	'joined rows on the host' => qr/Rows Left to the Host: [1-9]/,
 	'parallel' => qr/Parallel Custom Scan/,
 	'rows on the host' => qr/Host Rows: [1-9]/,
@@ -558,7 +567,7 @@ else
 
 $count{$_} //= 0 foreach qw(queries used failing empty excused different);
 my $share = $count{queries} ? $count{used} / $count{queries} : 0;
-printf "seed %d: %d queries in %.0f s: %d different; %d (%.0f %%) with a GpuHashAgg; %d with an error (%s), %d of them not comparable; %d without rows\n",
+printf "seed %d: %d queries in %.0f s: %d different; %d (%.0f %%) with one of the nodes; %d with an error (%s), %d of them not comparable; %d without rows\n",
   $o{seed}, $count{queries}, time - $started, $count{different}, $count{used}, $share * 100, $count{failing},
   join(', ', map { /^error (.*)/ ? "$1: $count{$_}" : () } sort keys %count), $count{excused}, $count{empty};
 print '   of those: ', join(', ', map { "$_ " . ($count{$_} // 0) } sort keys %paths), "\n";

@@ -163,6 +163,7 @@ core_undercharge(PlanInfo *info, Path *path)
 		case T_HashPath:
 		case T_MergePath:
 		case T_NestPath:
+		case T_CustomPath:
 			/* otherwise all paths have the same joins below */
 			return info->joined ? gpurhh_joins_undercharge(path) : 0;
 		default:

@@ -260,7 +260,8 @@ consider_pipeline(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_
 			return;
 	}
 	joined_paths = make_agg_paths(&joined, output_rel, having, groups);
-	if (joined_paths.whole->total_cost >=
+	/* at the same cost the rows need not leave the device */
+	if (joined_paths.whole->total_cost >
 		paths->whole->total_cost + joins_undercharge(info, paths->whole))
 		return;
 	*info = joined;

@@ -64,10 +64,10 @@ string_bytes(PlannerInfo *root, Var *var)
 /*
  * Can the rows of a join relation be returned?  Each column has to be of a type that can be
  * carried along, and the strings must be likely to fit the dictionary, as rows with other
- * strings are left to core.
+ * strings are left to core.  hidden: relations of which no row has a column.
  */
 bool
-gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel)
+gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden)
 {
 	List	   *exprs = rel->reltarget->exprs;
 	double		bytes = 0;
@@ -82,7 +82,7 @@ gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel)
 		GpuColumn	column;
 		const char *problem;
 
-		if (!IsA(var, Var) || var->varattno <= 0 ||
+		if (!IsA(var, Var) || var->varattno <= 0 || bms_is_member(var->varno, hidden) ||
 			!gpurhh_resolve_bytes(var->vartype, &column, &problem))
 			return false;
 		if (gpurhh_is_string(column.encoding))

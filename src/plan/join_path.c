@@ -652,7 +652,7 @@ add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 	double		rows = rel->rows;
 	PathCost	cost;
 
-	if (!gpurhh_can_return(root, rel) || !returns_columns(way) ||
+	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
 		sketch_conditions(&sketch) != NULL ||
 		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
 		return;

@@ -208,7 +208,7 @@ extern Cost gpurhh_joins_undercharge(const Path *path);
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
 extern void gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child,
 								 int n_joins, int n_workers, PathCost cost);
-extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel);
+extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden);
 
 /* ---------- join_path.c ---------- */
 

@@ -523,6 +523,12 @@ sub random_query
 	if ($q->{from} eq 't' && !$q->{with} && chance(0.2))
 	{
 		join_tables($q, \&program_condition, t => $t, u => $u);
+		# the joined rows themselves
+		if (chance(0.3))
+		{
+			$q->{kind} = 'rows';
+			$n_keys += 2;
+		}
 	}
 	elsif ($q->{from} eq 't' && chance(0.3))
 	{
