@@ -109,6 +109,13 @@ SELECT joined('SELECT DISTINCT f.g, d.g FROM f JOIN d ON f.k = d.k AND f.i4 < d.
 SELECT joined('SELECT f.g, d.g, count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY ROLLUP (f.g, d.g)');
 SELECT joined('SELECT f.g, count(DISTINCT d.i4), count(DISTINCT f.t) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.g');
 SELECT joined('SELECT f.id, count(*), sum(d.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.id', 'gpurhh.device_memory=1MB,gpurhh.max_probe_buckets=1,gpurhh.batch_rows=100');
+-- keys that the device computes
+SELECT c, joined(format('SELECT %1$s, count(*), sum(f.i4) FROM f LEFT JOIN d ON f.k = d.k GROUP BY 1', c)), joined(format('SELECT f.g, %1$s, count(*), sum(d.i4) FROM f JOIN d ON f.k = d.k AND f.i4 <> d.i4 GROUP BY ROLLUP (f.g, %1$s)', c))
+FROM unnest(ARRAY['f.b AND d.b', 'f.i4 < d.i4', 'CASE WHEN f.i4 < d.i4 THEN 1 WHEN f.i4 > d.i4 THEN 2 END', 'f.i4 + d.i4', 'f.i8 % nullif(d.i2, 0)', 'CASE WHEN d.i2 <> 0 THEN f.i8 % d.i2 END', 'coalesce(d.i2, f.i2)',
+	'coalesce(d.dt, f.dt)', 'coalesce(d.ts, f.ts)', 'coalesce(d.m, f.m)', 'coalesce(d.o, f.o)', 'coalesce(d.e, f.e)', 'coalesce(d.f8, f.f8)', 'f.n + d.n', 'coalesce(d.t, f.t)', 'coalesce(d.u, f.u)', 'f.n + d.n > 3']) c;
+SELECT joined('SELECT DISTINCT f.i4 < d.i4, coalesce(d.i4, f.i4) FROM f LEFT JOIN d ON f.k = d.k');
+SELECT joined('SELECT f.i4 * 100 + d.i4, count(*), count(DISTINCT f.i4 * d.i4) FROM f JOIN d ON f.k = d.k GROUP BY 1', 'gpurhh.device_memory=1MB,gpurhh.max_probe_buckets=1,gpurhh.batch_rows=100');
+SELECT either('SELECT f.i4 / d.i4, count(*) FROM f JOIN d ON f.k = d.k GROUP BY 1');
 -- bad rows: core decides whether there is such a row
 SELECT either('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 / d.i4 > 0 GROUP BY f.g');
 SELECT joined('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND d.i4 <> 0 AND f.i4 / d.i4 > 0 GROUP BY f.g');
@@ -146,6 +153,7 @@ SET min_parallel_table_scan_size = 0;
 ALTER TABLE f SET (parallel_workers = 2);
 SELECT joined('SELECT f.g, count(*), sum(f.i4 * d.i4) FILTER (WHERE f.b OR d.b) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY f.g');
 SELECT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND (f.n + d.n > 3) IS NOT TRUE GROUP BY f.g');
+SELECT joined('SELECT f.i4 < d.i4, f.i4 + d.i4, count(*), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k GROUP BY 1, 2');
 -- bad rows come back to a participant that has read nothing, too
 SELECT DISTINCT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND f.i4 <> d.i4 GROUP BY f.g') FROM generate_series(1, 15);
 SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d2 ON d.i4 = d2.i4 WHERE coalesce(d2.i2, f.i2) < coalesce(d.i2, 3) GROUP BY f.g');

@@ -600,7 +600,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		for (uint32 k = 0; k < spec->n_keys; k++)
 			is_key |= spec->key_column[k] == c;
 		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why) &&
-			(is_key || !compute_column(input, expr, columns[c], c, found, why)))
+			((is_key && columns[c].encoding == GPU_ENC_DECIMAL) ||
+			 !compute_column(input, expr, columns[c], c, found, why)))
 			return NULL;
 	}
 	describe(input, found, keys);

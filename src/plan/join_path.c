@@ -876,8 +876,10 @@ column_problem(PlanInfo *info, const Way *way)
 			const char *problem = expression_problem(info->root, way, expr, false);
 			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
+			/* a numeric as a key has to be one that its type declares */
 			if (problem != NULL &&
-				(list_member_int(info->plan->key_columns, foreach_current_index(lc)) ||
+				((column->encoding == GPU_ENC_DECIMAL &&
+				  list_member_int(info->plan->key_columns, foreach_current_index(lc))) ||
 				 !sketch_column(&sketch, expr, how)))
 				return problem;
 		}

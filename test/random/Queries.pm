@@ -271,6 +271,14 @@ sub program_value
 		pick('END', "ELSE $y->{sql} END", "ELSE $x->{sql} END");
 }
 
+sub program_key
+{
+	my ($q) = @_;
+
+	return { sql => '(' . program_condition($q) . ')', class => 'bool' } if chance(0.5);
+	return { sql => 'CASE WHEN ' . program_condition($q) . ' THEN 1 WHEN ' . program_condition($q) . " THEN $q->{id} % 5 END", class => 'int' };
+}
+
 # ---------- aggregates ----------
 
 my @spread = qw(stddev stddev_samp stddev_pop variance var_samp var_pop);
@@ -547,7 +555,7 @@ sub random_query
 	$n_keys ||= 1 if $q->{kind} ne 'plain';
 	foreach (1 .. $n_keys)
 	{
-		push @{ $q->{keys} }, derived_key($q) // expression($q, 0.3);
+		push @{ $q->{keys} }, $q->{joins} && chance(0.2) ? program_key($q) : derived_key($q) // expression($q, 0.3);
 	}
 	# many groups, or no table is full
 	push @{ $q->{keys} }, { sql => pick($q->{id}, "$q->{id} / 2"), class => 'int' } if $n_keys && $t->{n_rows} > 10000 && chance(0.4);
