@@ -268,7 +268,7 @@ gpurhh_init_guc(void)
 							 show_hashagg);
 
 	DefineCustomBoolVariable("enable_gpu_hashjoin",
-							 "Enables the planner's use of joins on the device below GpuHashAgg.",
+							 "Enables the planner's use of joins on the device.",
 							 "The short name of gpurhh.enable_hashjoin, for sessions.",
 							 &short_hashjoin, false,
 							 PGC_USERSET, GUC_EXPLAIN,
@@ -276,7 +276,7 @@ gpurhh_init_guc(void)
 							 show_hashjoin);
 
 	DefineCustomBoolVariable("gpurhh.enable_hashjoin",
-							 "Enables the planner's use of joins on the device below GpuHashAgg.",
+							 "Enables the planner's use of joins on the device.",
 							 NULL,
 							 &prefixed_hashjoin, false,
 							 PGC_USERSET, GUC_EXPLAIN,

@@ -43,6 +43,7 @@ our @EXPORT = qw($ON $OFF $BY_K new_node session same_answer digest_sql
 # The node is planned whatever the size of the input.
 our $ON = q{
 SET enable_gpu_hashagg = on;
+RESET enable_gpu_hashjoin;
 SET gpurhh.setup_cost = 0;
 SET gpurhh.row_cost = 0;
 SET gpurhh.group_cost = 0;
@@ -52,6 +53,7 @@ SET enable_sort = off;
 
 our $OFF = q{
 SET enable_gpu_hashagg = off;
+SET enable_gpu_hashjoin = off;
 RESET enable_hashagg;
 RESET enable_sort;
 };
