@@ -265,6 +265,7 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 	RelOptInfo *rel = pipeline->rel;
 	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
 	Path	   *serial;
+	Path	   *partial = NULL;
 	ListCell   *lc;
 
 	if (rte->rtekind != RTE_RELATION || rte->tablesample != NULL || IS_DUMMY_REL(rel))
@@ -276,13 +277,24 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 			return;
 	}
 	serial = find_full_scan(root, rel->pathlist);
-	/* core has dropped it where an index is better, for the scan by itself */
-	if (serial == NULL && !rte->inh && gpurhh_is_heap(rte->relid))
-		serial = create_seqscan_path(root, rel, NULL, 0);
-	pipeline->serial = make_scan_way(root, serial);
 	if (rel->consider_parallel)
-		pipeline->partial = make_scan_way(root,
-										  find_full_scan(root, rel->partial_pathlist));
+		partial = find_full_scan(root, rel->partial_pathlist);
+	/* core has dropped them where an index is better, for the scan by itself */
+	if (!rte->inh && gpurhh_is_heap(rte->relid))
+	{
+		if (serial == NULL)
+			serial = create_seqscan_path(root, rel, NULL, 0);
+		if (partial == NULL && rel->partial_pathlist != NIL)
+		{
+			int			n_workers = compute_parallel_worker(rel, rel->pages, -1,
+															max_parallel_workers_per_gather);
+
+			if (n_workers > 0)
+				partial = create_seqscan_path(root, rel, NULL, n_workers);
+		}
+	}
+	pipeline->serial = make_scan_way(root, serial);
+	pipeline->partial = make_scan_way(root, partial);
 }
 
 /* The pipeline of a base relation, which may have no way. */
