@@ -67,3 +67,26 @@ SET enable_bitmapscan = off;
 SET cpu_index_tuple_cost = 0.08;
 SELECT clauses, plan_for(clauses)
 FROM (VALUES (''), ('LIMIT 10'), ('LIMIT 10000'), ('LIMIT 30000'), ('LIMIT 90000'), ('ORDER BY k'), ('ORDER BY k LIMIT 10')) AS c (clauses);
+
+-- Joins.  Core reads an index instead of the fact table, which the device does not do;
+-- the table's scan, which it does, is then not among core's paths.
+RESET gpurhh.row_cost;
+RESET work_mem;
+RESET enable_bitmapscan;
+RESET cpu_index_tuple_cost;
+SET enable_gpu_hashjoin = on;
+SET parallel_setup_cost = 0;
+CREATE TABLE f (k int, filler text) WITH (autovacuum_enabled = off);
+INSERT INTO f SELECT g * 7919 % 20000, repeat('f', 60) FROM generate_series(1, 200000) g;
+CREATE TABLE d (id int PRIMARY KEY, x int) WITH (autovacuum_enabled = off);
+INSERT INTO d SELECT g, g % 100 FROM generate_series(0, 19999) g;
+CREATE INDEX ON f (k);
+VACUUM ANALYZE f;
+VACUUM ANALYZE d;
+SET max_parallel_workers_per_gather = 2;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM f JOIN d ON d.id = f.k;
+-- A merge join really costs less than ours here, but core charges more for it than for a
+-- hash join, which really costs more.  It is that one that ours has to beat.
+SET max_parallel_workers_per_gather = 0;
+SET gpurhh.row_cost = 0.01;
+EXPLAIN (COSTS OFF) SELECT f.k, sum(d.x) FROM f JOIN d ON d.id = f.k GROUP BY f.k;

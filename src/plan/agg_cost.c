@@ -352,6 +352,20 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 
 /* ---------- ours beside core's ---------- */
 
+/* The path that core would choose of these, if nothing above wants an order. */
+static const CorePathCost *
+core_choice(const CorePathCost *core, int n_core)
+{
+	const CorePathCost *choice = n_core > 0 ? core : NULL;
+
+	for (int p = 1; p < n_core; p++)
+	{
+		if (core[p].charged.total < choice->charged.total)
+			choice = &core[p];
+	}
+	return choice;
+}
+
 /*
  * The cost that one of our paths is to have beside core's paths for the same
  * grouping, so that add_path() decides by what all of them really cost.
@@ -359,17 +373,19 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
  * add_path() compares what paths are charged.  Core charges its paths less than they
  * really cost.  So a path of ours could lose although its real cost is the lowest.
  *
- * If all of core's paths really cost more than ours, ours has to win.  It then gets the
- * lower one of two costs: its real cost, and CLEARLY_LESS of the lowest charge of
- * core's paths.  That changes its cost no more than it must.  Another way would be to
- * scale our cost down by the ratio of what core charges to what is real.  But what
- * stands above the grouping (a sort, a join, a LIMIT) adds costs that are charged
- * fairly, and core's sorted paths are charged fairly, too.  So the nearer our cost is
- * to the real one, the better the planner chooses there.
+ * What ours has to beat is the path that core would choose, which is the one that it
+ * charges least for.  If that one really costs more than ours, ours has to win, even if
+ * another one, which core would not choose, really costs less.  It then gets the lower
+ * one of two costs: its real cost, and CLEARLY_LESS of the lowest charge of core's
+ * paths.  That changes its cost no more than it must.  Another way would be to scale our
+ * cost down by the ratio of what core charges to what is real.  But what stands above
+ * the grouping (a sort, a join, a LIMIT) adds costs that are charged fairly, and core's
+ * sorted paths are charged fairly, too.  So the nearer our cost is to the real one, the
+ * better the planner chooses there.
  *
- * If one of core's paths really costs less than ours, ours keeps its real cost.  Core
- * never charges more than a path really costs, so add_path() finds core's path the
- * cheaper one, too.
+ * If the path that core would choose really costs less than ours, ours keeps its real
+ * cost.  Core never charges more than a path really costs, so add_path() finds core's
+ * path the cheaper one, too.
  *
  * The cost until the first row decides below a LIMIT.  It is changed in the same way,
  * but looks at each of core's paths by itself.  A sorted path may return its first row
@@ -384,12 +400,10 @@ PathCost
 gpurhh_on_core_scale(PathCost ours, const CorePathCost *core, int n_core)
 {
 	PathCost	result = ours;
+	const CorePathCost *chosen = core_choice(core, n_core);
 
-	for (int p = 0; p < n_core; p++)
-	{
-		if (core[p].real.total <= ours.total)
-			return ours;
-	}
+	if (chosen != NULL && chosen->real.total <= ours.total)
+		return ours;
 	for (int p = 0; p < n_core; p++)
 	{
 		result.total = Min(result.total, core[p].charged.total * CLEARLY_LESS);
@@ -416,18 +430,13 @@ gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
 	int			n_core = list_length(output_rel->pathlist);
 	CorePathCost *core = palloc(sizeof(CorePathCost) * Max(n_core, 1));
 	PathCost	real = {ours->startup_cost, ours->total_cost};
-	const CorePathCost *best = NULL;
+	const CorePathCost *chosen;
 	PathCost	fitted;
 	ListCell   *lc;
 
 	foreach(lc, output_rel->pathlist)
-	{
-		CorePathCost *cost = &core[foreach_current_index(lc)];
-
-		*cost = core_path_cost(info, lfirst(lc));
-		if (best == NULL || cost->real.total < best->real.total)
-			best = cost;
-	}
+		core[foreach_current_index(lc)] = core_path_cost(info, lfirst(lc));
+	chosen = core_choice(core, n_core);
 	fitted = gpurhh_on_core_scale(real, core, n_core);
 	ours->startup_cost = fitted.startup;
 	ours->total_cost = fitted.total;
@@ -438,10 +447,10 @@ gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
 		partial->startup_cost = Max(partial->startup_cost - less, 0.0);
 		partial->total_cost = Max(partial->total_cost - less, 0.0);
 	}
-	if (best == NULL || best->real.total > real.total)
+	if (chosen == NULL || chosen->real.total > real.total)
 		return NULL;
 	return psprintf("its estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
-					real.total, best->real.total);
+					real.total, chosen->real.total);
 }
 
 /*

@@ -148,6 +148,20 @@ costs_of_core(List *paths, CorePathCost *costs)
 }
 
 /*
+ * Is a path of the node with this real cost better than what there is so far of a join
+ * relation?  That may be a path of the node, too, which was brought to the scale of those of
+ * core's paths that there were then.
+ */
+bool
+gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost)
+{
+	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
+	const Path *best = paths != NIL ? linitial(paths) : NULL;
+
+	return best == NULL || cost < best->total_cost + gpurhh_joins_undercharge(best);
+}
+
+/*
  * Adds a path of the node to those of a join relation.  child is the path of core's hash
  * joins that it takes over, and cost what it really costs; n_workers: for a parallel plan,
  * in which each participant builds the maps by itself, and returns its part of the rows.
@@ -158,16 +172,9 @@ gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child, int n_join
 {
 	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
 	CorePathCost *core = palloc(sizeof(CorePathCost) * Max(list_length(paths), 1));
-	int			n_core = costs_of_core(paths, core);
-	PathCost	fitted = gpurhh_on_core_scale(cost, core, n_core);
-	CustomPath *cpath;
+	PathCost	fitted = gpurhh_on_core_scale(cost, core, costs_of_core(paths, core));
+	CustomPath *cpath = makeNode(CustomPath);
 
-	for (int i = 0; i < n_core; i++)
-	{
-		if (core[i].real.total <= cost.total)
-			return;
-	}
-	cpath = makeNode(CustomPath);
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = rel;
 	cpath->path.pathtarget = rel->reltarget;

@@ -282,6 +282,7 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 	RelOptInfo *rel = pipeline->rel;
 	RangeTblEntry *rte = planner_rt_fetch(rel->relid, root);
 	Path	   *serial;
+	Path	   *partial = NULL;
 	ListCell   *lc;
 
 	if (rte->rtekind != RTE_RELATION || rte->tablesample != NULL || IS_DUMMY_REL(rel))
@@ -293,13 +294,24 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 			return;
 	}
 	serial = find_full_scan(root, rel->pathlist);
-	/* core has dropped it where an index is better, for the scan by itself */
-	if (serial == NULL && !rte->inh && gpurhh_is_heap(rte->relid))
-		serial = create_seqscan_path(root, rel, NULL, 0);
-	pipeline->serial = make_scan_way(root, serial);
 	if (rel->consider_parallel)
-		pipeline->partial = make_scan_way(root,
-										  find_full_scan(root, rel->partial_pathlist));
+		partial = find_full_scan(root, rel->partial_pathlist);
+	/* core has dropped them where an index is better, for the scan by itself */
+	if (!rte->inh && gpurhh_is_heap(rte->relid))
+	{
+		if (serial == NULL)
+			serial = create_seqscan_path(root, rel, NULL, 0);
+		if (partial == NULL && rel->partial_pathlist != NIL)
+		{
+			int			n_workers = compute_parallel_worker(rel, rel->pages, -1,
+															max_parallel_workers_per_gather);
+
+			if (n_workers > 0)
+				partial = create_seqscan_path(root, rel, NULL, n_workers);
+		}
+	}
+	pipeline->serial = make_scan_way(root, serial);
+	pipeline->partial = make_scan_way(root, partial);
 }
 
 /* The pipeline of a base relation, which may have no way. */
@@ -577,9 +589,9 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 
 /*
  * If joining inner to the rows that come the way outer is possible and cheaper than
- * *known, *known becomes that, and the result is true.
+ * *known, *known becomes that.
  */
-static bool
+static void
 consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *outer,
 			  RelOptInfo *innerrel, Path *inner, JoinType jointype,
 			  JoinPathExtraData *extra, Way **known)
@@ -593,7 +605,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 
 	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL ||
 		inner->param_info != NULL)
-		return false;
+		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
@@ -601,10 +613,10 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	if (*known == NULL || cost < (*known)->cost)
 		cost += build_cost(root, innerrel, inner, outer->n_workers);
 	if (*known != NULL && cost >= (*known)->cost)
-		return false;
+		return;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
 				  &keys))
-		return false;
+		return;
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
@@ -623,7 +635,6 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->keys = keys;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
-	return true;
 }
 
 /* Is there something to be gained for the query that is being planned? */
@@ -644,7 +655,10 @@ static const char *leaf_problem(const ProgramSketch *sketch, int n_columns);
 static bool returns_columns(const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
-/* Adds a path of GpuHashJoin that returns the rows of a relation, which come this way. */
+/*
+ * Adds a path of GpuHashJoin that returns the rows of a relation, which come this way
+ * (NULL: none), if it is better than what core has just made, or was found before.
+ */
 static void
 add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 {
@@ -652,17 +666,50 @@ add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 	double		rows = rel->rows;
 	PathCost	cost;
 
-	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
-		sketch_conditions(&sketch) != NULL ||
-		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
+	if (way == NULL)
 		return;
 	if (way->n_workers > 0)
 		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
+	if (!gpurhh_join_path_is_better(rel, way->n_workers, cost.total))
+		return;
+	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
+		sketch_conditions(&sketch) != NULL ||
+		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
+		return;
 	gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins, way->n_workers,
 						 cost);
+}
+
+/* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
+static void
+consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+{
+	GpuPipeline *outer;
+	GpuPipeline *pipeline;
+	Path	   *inner = innerrel->cheapest_total_path;
+
+	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
+		jointype != JOIN_ANTI)
+		return;
+	/* the other way around it is cheaper, see join_cost.c */
+	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+		return;
+	outer = find_outer(root, outerrel);
+	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
+		return;
+	pipeline = lookup_or_make(root, joinrel);
+	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
+				  &pipeline->serial);
+	if (outer->partial == NULL || !joinrel->consider_parallel)
+		return;
+	if (!inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
+	consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
+				  &pipeline->partial);
 }
 
 /*
@@ -673,9 +720,7 @@ static void
 remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
-	GpuPipeline *outer;
 	GpuPipeline *pipeline;
-	Path	   *inner = innerrel->cheapest_total_path;
 
 	if (prev_join_pathlist_hook)
 		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
@@ -683,29 +728,17 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL ||
 		!bms_is_empty(joinrel->lateral_relids))
 		return;
-	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
-		jointype != JOIN_ANTI)
-		return;
 	/* where core is done before a device is set up, nothing else needs to be known */
 	if (joinrel->pathlist != NIL &&
 		((Path *) linitial(joinrel->pathlist))->total_cost < gpurhh_setup_cost)
 		return;
-	/* the other way around it is cheaper, see join_cost.c */
-	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
+	pipeline = lookup(root, joinrel);
+	if (pipeline == NULL)
 		return;
-	outer = find_outer(root, outerrel);
-	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
-		return;
-	pipeline = lookup_or_make(root, joinrel);
-	if (consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
-					  &pipeline->serial))
-		add_node(root, joinrel, pipeline->serial);
-	if (outer->partial == NULL || !joinrel->consider_parallel)
-		return;
-	if (!inner->parallel_safe)
-		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
-	if (consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
-					  &pipeline->partial))
+	/* core may have made a better path, to whose scale the node's is to be brought */
+	add_node(root, joinrel, pipeline->serial);
+	if (joinrel->consider_parallel)
 		add_node(root, joinrel, pipeline->partial);
 }
 

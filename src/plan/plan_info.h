@@ -206,6 +206,7 @@ extern Cost gpurhh_joins_undercharge(const Path *path);
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
+extern bool gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost);
 extern void gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child,
 								 int n_joins, int n_workers, PathCost cost);
 extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden);
