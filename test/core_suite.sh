@@ -3,7 +3,8 @@
 # GpuHashAgg forced on wherever it can be planned; the answers have to be those
 # that the suite has without it.
 #
-# The suite runs in throw-away clusters that differ only in enable_gpu_hashagg;
+# The suite runs in throw-away clusters that differ only in enable_gpu_hashagg and
+# enable_gpu_hashjoin;
 # core_suite.pl compares what psql printed, statement by statement, and
 # core_suite.known lists the statements whose answers are open, with the reason of
 # each.  So nothing but plans and the order of rows may differ.  The settings
@@ -15,6 +16,9 @@
 #	parallel	besides plain: parallel plans wherever they can be made
 #	workers		besides parallel: whatever can be is run in a worker, so that functions
 #				are which group rows (starting one for each query takes minutes)
+#	joins		besides plain: joins on the device, and core's costs such that it does
+#				all that it can, nothing but hash joins of sequential scans being left
+#	joins_small, joins_parallel		both
 #
 # Each is compared with a run without the node that has the same settings of core's.
 #
@@ -26,14 +30,14 @@
 #					from; apt's configuration and lists stay as they are
 #
 # Other environment, or arguments of make: PG_CONFIG, WITH_CUDA, TMPDIR;
-# CORE_SETTINGS="plain small parallel workers" picks settings; CORE_TESTS="aggregates …"
+# CORE_SETTINGS="plain small parallel workers joins joins_small joins_parallel" picks settings; CORE_TESTS="aggregates …"
 # picks tests (test_setup and create_index, which make the tables, come first);
 # CORE_KEEP=DIR keeps what the runs printed; CORE_OPTIONAL=yes leaves everything out
 # where the source cannot be had, instead of failing.
 #
 # Ends with "N passed, N failed": a test for each settings is one, and so is, for
-# each settings, that enough queries were given to the device: a suite in which
-# the node is not used proves nothing.
+# each settings, that enough queries were given to the device, and that enough joins
+# were planned there: a suite in which the node is not used proves nothing.
 . "$(dirname "$0")/../scripts/lib.sh"
 
 # How many queries the device has to get from the whole suite, for each settings:
@@ -42,6 +46,12 @@ floor_plain=1800
 floor_small=1800
 floor_parallel=1700
 floor_workers=1700
+floor_joins=1600
+floor_joins_small=1600
+floor_joins_parallel=1500
+# How many plans with joins on the device the suite has to show, for each such
+# settings: two thirds of those that it showed when this was written.
+floor_shown=17
 
 set_up_and_install
 
@@ -141,21 +151,26 @@ conf_small=("${conf_plain[@]}" "gpurhh.batch_rows = 64" "gpurhh.max_probe_bucket
 # Indexes of catalogs that workers build have deadlocks with other tests, in core.
 conf_parallel=("${conf_plain[@]}" "max_parallel_maintenance_workers = 0" "parallel_setup_cost = 0" "parallel_tuple_cost = 0"
 	"min_parallel_table_scan_size = 0" "min_parallel_index_scan_size = 0" "max_parallel_workers = 32")
+conf_joins=("${conf_plain[@]}" "enable_nestloop = off" "enable_mergejoin = off" "enable_indexscan = off"
+	"enable_indexonlyscan = off" "enable_bitmapscan = off")
+conf_joins_small=("${conf_small[@]}" "${conf_joins[@]}")
+conf_joins_parallel=("${conf_parallel[@]}" "${conf_joins[@]}")
 if [ "$PGMAJOR" -ge 16 ]; then force=debug_parallel_query; else force=force_parallel_mode; fi
 conf_workers=("${conf_parallel[@]}" "$force = regress")
 
-# run_suite NAME on|off CONF-LINE …: what psql printed goes to $work/NAME/results;
-# gives $device_queries.
+# run_suite NAME HASHAGG HASHJOIN CONF-LINE …, each of the two "on" or "off": what psql
+# printed goes to $work/NAME/results; gives $device_queries.
 run_suite()
 {
-	local name=$1 on=$2 cluster tests
-	shift 2
+	local name=$1 hashagg=$2 hashjoin=$3 cluster tests
+	shift 3
 
 	# The service's counters last as long as it does.
 	cluster_start cluster "shared_preload_libraries = 'gpurhh'" "max_worker_processes = 64" "max_connections = 60" \
 		"gpurhh.service_idle_timeout = 0" "log_min_messages = fatal" "$@"
 	as_user mkdir "$work/$name"
-	as_user "$PGBIN/psql" -Xq -c "CREATE EXTENSION gpurhh" -c "ALTER ROLE ALL SET enable_gpu_hashagg = $on"
+	as_user "$PGBIN/psql" -Xq -c "CREATE EXTENSION gpurhh" -c "ALTER ROLE ALL SET enable_gpu_hashagg = $hashagg" \
+		-c "ALTER ROLE ALL SET enable_gpu_hashjoin = $hashjoin"
 	tests=(--schedule="$work/regress/parallel_schedule")
 	if [ -n "${CORE_TESTS:-}" ]; then tests=(test_setup create_index $CORE_TESTS); fi
 	# What pg_regress thinks of it does not matter: plans and their order differ.
@@ -175,19 +190,23 @@ keep()
 	fi
 }
 
-for settings in ${CORE_SETTINGS:-plain small parallel workers}; do
+for settings in ${CORE_SETTINGS:-plain small parallel workers joins joins_small joins_parallel}; do
 	conf="conf_$settings[@]"
 	floor="floor_$settings"
-	off=off
-	case $settings in parallel | workers) off=off-$settings ;; esac
+	off=off hashjoin=off
+	case $settings in
+		parallel | workers | joins | joins_parallel) off=off-$settings ;;
+		joins_small) off=off-joins ;;
+	esac
+	case $settings in joins*) hashjoin=on ;; esac
 	if [ ! -d "$work/$off" ]; then
 		step "without the node${off#off}"
-		run_suite "$off" off "${!conf}"
+		run_suite "$off" off off "${!conf}"
 		keep "$off"
 		[ -n "$(ls "$work/$off/results" 2>/dev/null)" ] || { cat "$work/$off/log"; die "the suite did not run"; }
 	fi
 	step "with the node: $settings"
-	run_suite "$settings" on "${!conf}"
+	run_suite "$settings" on $hashjoin "${!conf}"
 	keep "$settings"
 	status=0
 	run_counting "$log" perl test/core_suite.pl --settings "$settings" --known test/core_suite.known \
@@ -201,6 +220,15 @@ for settings in ${CORE_SETTINGS:-plain small parallel workers}; do
 	else
 		echo "FAILED: the device got $device_queries queries, less than $floor_wanted"
 		failed=$((failed + 1))
+	fi
+	if [ $hashjoin = on ] && [ -z "${CORE_TESTS:-}" ]; then
+		shown=$(cat "$work/$settings"/results/*.out | grep -c 'Device Joins:' || true)
+		if [ "$shown" -ge "$floor_shown" ]; then
+			passed=$((passed + 1))
+		else
+			echo "FAILED: $shown plans show joins on the device, less than $floor_shown"
+			failed=$((failed + 1))
+		fi
 	fi
 done
 
