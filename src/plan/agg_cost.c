@@ -384,8 +384,7 @@ core_choice(const CorePathCost *core, int n_core)
  * better the planner chooses there.
  *
  * If the path that core would choose really costs less than ours, ours keeps its real
- * cost.  Core never charges more than a path really costs, so add_path() finds core's
- * path the cheaper one, too.
+ * cost, or gets more than what core charges, which for a nested loop is too much.
  *
  * The cost until the first row decides below a LIMIT.  It is changed in the same way,
  * but looks at each of core's paths by itself.  A sorted path may return its first row
@@ -403,7 +402,10 @@ gpurhh_on_core_scale(PathCost ours, const CorePathCost *core, int n_core)
 	const CorePathCost *chosen = core_choice(core, n_core);
 
 	if (chosen != NULL && chosen->real.total <= ours.total)
-		return ours;
+	{
+		result.total = Max(ours.total, chosen->charged.total / CLEARLY_LESS);
+		return result;
+	}
 	for (int p = 0; p < n_core; p++)
 	{
 		result.total = Min(result.total, core[p].charged.total * CLEARLY_LESS);

@@ -172,7 +172,7 @@ typedef struct PathCost
 typedef struct CorePathCost
 {
 	PathCost	charged;		/* what core charges for it */
-	PathCost	real;			/* what it really costs, which is not less */
+	PathCost	real;			/* what it really costs */
 } CorePathCost;
 
 extern double gpurhh_parallel_divisor(int n_workers);
