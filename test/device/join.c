@@ -653,8 +653,7 @@ case_join_batches(context *ctx)
 }
 
 /*
- * A LEFT join that some rows match, and another one by what the first has, of n rows.  The
- * output has 2.3 rows for each if it fans out, else 1.4.
+ * A LEFT join that some rows match, and another one by what the first has, of n rows.
  */
 static void
 refused_plan(plan *p, uint64_t n, bool fan_out)
@@ -683,14 +682,6 @@ refused_plan(plan *p, uint64_t n, bool fan_out)
 	p->table.spec.max_batch_rows = 4096;
 }
 
-/* The rows to be joined where there is room for so many of the output, 0: for a batch. */
-static uint64_t
-rows_for_room(uint32_t room)
-{
-	/* a row for each event is slow */
-	return room > 0 && room < 64 ? 6000 : enough_rows(60000);
-}
-
 /*
  * A table that refuses rows of the output, for lack of memory or of a place near enough:
  * they come back in pieces, and every row just once.
@@ -704,7 +695,9 @@ case_join_refused(context *ctx)
 		for (size_t i = 0; i < LENGTH_OF(rooms); i++)
 			for (int fan_out = 0; fan_out < 2; fan_out++)
 			{
-				uint64_t	n = rows_for_room(rooms[i]) * (fan_out ? 2 : 1);
+				/* a row for each event is slow, and a row has 2.3 of the output, or 1.4 */
+				uint64_t	n = (rooms[i] > 0 && rooms[i] < 64 ? 6000 : enough_rows(60000)) *
+					(fan_out ? 2 : 1);
 				run_options options = default_options;
 				char		where[80];
 				plan		p;
@@ -736,7 +729,7 @@ case_join_returned(context *ctx)
 	for (size_t i = 0; i < LENGTH_OF(rooms); i++)
 		for (int fan_out = 0; fan_out < 2; fan_out++)
 		{
-			uint64_t	n = rows_for_room(rooms[i]) / 2;
+			uint64_t	n = rows(rooms[i] > 0 && rooms[i] < 64 ? 3000 : 30000);
 			run_options options = default_options;
 			rhh_map_stats stats;
 			char		where[80];
