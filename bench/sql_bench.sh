@@ -5,7 +5,7 @@
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
 #	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 distinct
-#					sets cube nested join joinexpr semi anti left skew star
+#					sets cube nested join joinexpr joinrows semi anti left skew star
 #					(default: the first four; all but sum, nested, q1 and those that
 #					join have 1,000,000 groups).  half: WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
@@ -19,6 +19,8 @@
 #					with a table of as many rows as --groups says, of which each
 #					key has a match (semi, anti: half of the keys have); joinexpr:
 #					as join, the sum of an expression over columns of both tables;
+#					joinrows: as join, the joined rows themselves, which come to the
+#					server;
 #					skew: as join, half of the rows have one key; star: with three tables
 #					of 10,000, 1,000 and 100 rows, grouped by a text of one
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
@@ -343,12 +345,13 @@ build_side()
 		-c "CREATE UNLOGGED TABLE u AS SELECT k::int4, floor(random() * 1000)::int4 AS w FROM generate_series(0, $1 - 1) k ORDER BY random()" \
 		-c "VACUUM (ANALYZE) u" -c "SELECT count(*) FROM u" >/dev/null
 }
-if one_of join || one_of joinexpr || one_of semi || one_of anti || one_of left || one_of skew; then
+if one_of join || one_of joinexpr || one_of joinrows || one_of semi || one_of anti || one_of left || one_of skew; then
 	for g in $groups; do
 		g=$(printf %.0f "$g")
 		build_side "$g"
 		load "k int4, v int4" "$(key "$g" int4), $value"
 		if one_of join; then measure join "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"; fi
+		if one_of joinrows; then measure joinrows "$g" "min(a + 0)" "SELECT v AS a, w AS b FROM t JOIN u USING (k) OFFSET 0"; fi
 		if one_of joinexpr; then measure joinexpr "$g" "min(a + 0)" "SELECT sum(v + w) AS a FROM t JOIN u USING (k)"; fi
 		if one_of left; then measure left "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t LEFT JOIN u USING (k)"; fi
 		if one_of semi; then
