@@ -607,11 +607,11 @@ next_row(ScanState *ss)
 	return slot;
 }
 
-/* No query with row marks, which alone would have it rechecked, gets this node. */
+/* The same as recheck_group() of agg_exec.c, in a query without row marks. */
 static bool
 recheck_row(ScanState *ss, TupleTableSlot *slot)
 {
-	return true;
+	return !TupIsNull(next_row(ss));
 }
 
 static TupleTableSlot *

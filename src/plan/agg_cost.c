@@ -429,15 +429,20 @@ const char *
 gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
 				 Path *partial)
 {
-	int			n_core = list_length(output_rel->pathlist);
-	CorePathCost *core = palloc(sizeof(CorePathCost) * Max(n_core, 1));
+	int			n_core = 0;
+	CorePathCost *core = palloc(sizeof(CorePathCost) *
+								Max(list_length(output_rel->pathlist), 1));
 	PathCost	real = {ours->startup_cost, ours->total_cost};
 	const CorePathCost *chosen;
 	PathCost	fitted;
 	ListCell   *lc;
 
+	/* core chooses none that is disabled, whatever its cost */
 	foreach(lc, output_rel->pathlist)
-		core[foreach_current_index(lc)] = core_path_cost(info, lfirst(lc));
+	{
+		if (!gpurhh_is_disabled(lfirst(lc)))
+			core[n_core++] = core_path_cost(info, lfirst(lc));
+	}
 	chosen = core_choice(core, n_core);
 	fitted = gpurhh_on_core_scale(real, core, n_core);
 	ours->startup_cost = fitted.startup;

@@ -136,7 +136,8 @@ costs_of_core(List *paths, CorePathCost *costs)
 	{
 		const Path *path = lfirst(lc);
 
-		if (gpurhh_join_path(path) != NULL || path->param_info != NULL)
+		if (gpurhh_join_path(path) != NULL || path->param_info != NULL ||
+			gpurhh_is_disabled(path))
 			continue;
 		costs[n].charged.startup = path->startup_cost;
 		costs[n].charged.total = path->total_cost;
@@ -158,7 +159,8 @@ gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost)
 	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
 	const Path *best = paths != NIL ? linitial(paths) : NULL;
 
-	return best == NULL || cost < best->total_cost + gpurhh_joins_undercharge(best);
+	return best == NULL || gpurhh_is_disabled(best) ||
+		cost < best->total_cost + gpurhh_joins_undercharge(best);
 }
 
 /*
