@@ -130,5 +130,5 @@ INSERT INTO made SELECT f.v, d.w, f.lt FROM f JOIN d ON f.k = d.k;
 SELECT count(*), count(DISTINCT made) FROM made;
 
 -- what EXPLAIN ANALYZE says
-SELECT j ->> 'Device Joins', j -> 'Joins' -> 0 ->> 'Rows Joined', j ->> 'Rows Fed', j ->> 'Feed', j ->> 'Actual Rows'
+SELECT j ->> 'Device Joins', j -> 'Joins' -> 0 ->> 'Rows Joined', j ->> 'Rows Fed', j ->> 'Feed', (j ->> 'Actual Rows')::numeric::int
 FROM (SELECT analyze_json('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k', 'enable_gpu_hashagg=off', 'GpuHashJoin') AS j) q;

@@ -453,6 +453,31 @@ typedef struct ProgramSketch
 static const char *expression_problem(PlannerInfo *root, const Way *way, Expr *expr,
 									  bool strict);
 
+/* Finds the table whose columns an expression has, in *table: 0: none, -1: several. */
+static bool
+find_table_walker(Node *node, int *table)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Var))
+	{
+		int			varno = ((Var *) node)->varno;
+
+		*table = *table == 0 || *table == varno ? varno : -1;
+		return false;
+	}
+	return expression_tree_walker(node, find_table_walker, table);
+}
+
+static int
+table_of(Node *expr)
+{
+	int			table = 0;
+
+	(void) find_table_walker(expr, &table);
+	return table;
+}
+
 /* Is it a column that a device can compute with, or can it be made one? */
 static bool
 is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
@@ -464,8 +489,7 @@ is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
 	{
 		*type = VECTOR_BOOL;
 		return sketch->way == NULL ?
-			bms_membership(pull_varnos(sketch->root, expr)) == BMS_SINGLETON &&
-			gpurhh_is_by_pages((Expr *) expr, &problem) :
+			table_of(expr) > 0 && gpurhh_is_by_pages((Expr *) expr, &problem) :
 			expression_problem(sketch->root, sketch->way, (Expr *) expr,
 							   !contain_nonstrict_functions(expr)) == NULL;
 	}
@@ -756,22 +780,6 @@ gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 	return pipeline && (pipeline->serial || pipeline->partial) ? pipeline : NULL;
 }
 
-/* The table whose columns an expression has: 0: of none, -1: of several. */
-static bool
-find_table_walker(Node *node, int *table)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Var))
-	{
-		int			varno = ((Var *) node)->varno;
-
-		*table = *table == 0 || *table == varno ? varno : -1;
-		return false;
-	}
-	return expression_tree_walker(node, find_table_walker, table);
-}
-
 /* What comes before a join's output. */
 static Way *
 below(const Way *way)
@@ -787,11 +795,10 @@ below(const Way *way)
 static const char *
 expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 {
-	int			table = 0;
+	int			table = table_of((Node *) expr);
 	const char *why;
 	Cost		saving = 0;
 
-	(void) find_table_walker((Node *) expr, &table);
 	if (table < 0)
 		return "an expression of several tables is computed after the join";
 	if (!gpurhh_is_by_pages(expr, &why))
