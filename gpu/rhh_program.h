@@ -515,10 +515,10 @@ RHH_COMPARE(LE_DECIMAL128, rhh_int128, a <= b)
 /* NaN equals NaN and is greater than every other value. */
 #define RHH_COMPARE_FLOATS(type, as) \
 	RHH_COMPARE(EQ_##type, int64_t, \
-				(as(a) == as(b)) | ((as(a) != as(a)) & (as(b) != as(b)))) \
+				as(a) == as(b) || (as(a) != as(a) && as(b) != as(b))) \
 	RHH_COMPARE(LT_##type, int64_t, \
-				(as(a) < as(b)) | ((as(b) != as(b)) & (as(a) == as(a)))) \
-	RHH_COMPARE(LE_##type, int64_t, (as(a) <= as(b)) | (as(b) != as(b)))
+				as(a) < as(b) || (as(b) != as(b) && as(a) == as(a))) \
+	RHH_COMPARE(LE_##type, int64_t, as(a) <= as(b) || as(b) != as(b))
 
 RHH_COMPARE_FLOATS(FLOAT4, rhh_as_float)
 RHH_COMPARE_FLOATS(FLOAT8, rhh_as_double)
