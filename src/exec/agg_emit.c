@@ -593,13 +593,9 @@ gpurhh_emit_window(Emit *emit, const Dictionary *dictionary, const uint64 *words
 	return n - emit->n_rows;
 }
 
-/*
- * Stores the window's next group, which must be there (next < n_rows), in a
- * virtual slot.
- * Values that need memory are in the current context.
- */
-void
-gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
+/* Stores the window's next group; values that need memory are in the current context. */
+static inline void
+store_row(Emit *emit, TupleTableSlot *slot)
 {
 	uint32		i = emit->next++;
 
@@ -626,4 +622,22 @@ gpurhh_emit_row(Emit *emit, TupleTableSlot *slot)
 											 emit->stride);
 	}
 	ExecStoreVirtualTuple(slot);
+}
+
+/*
+ * Stores the window's next group, which must be there (next < n_rows), in the node's scan
+ * tuple.  Values that need memory are in the node's per-tuple context.
+ */
+void
+gpurhh_emit_row(Emit *emit, ScanState *ss)
+{
+	if (emit->allocates)
+	{
+		MemoryContext old = MemoryContextSwitchTo(ss->ps.ps_ExprContext->ecxt_per_tuple_memory);
+
+		store_row(emit, ss->ss_ScanTupleSlot);
+		MemoryContextSwitchTo(old);
+	}
+	else
+		store_row(emit, ss->ss_ScanTupleSlot);
 }

@@ -326,15 +326,7 @@ next_group(ScanState *ss)
 			if (!next_window(state))
 				return ExecClearTuple(slot);
 		}
-		if (emit->allocates)
-		{
-			MemoryContext old = MemoryContextSwitchTo(ss->ps.ps_ExprContext->ecxt_per_tuple_memory);
-
-			gpurhh_emit_row(emit, slot);
-			MemoryContextSwitchTo(old);
-		}
-		else
-			gpurhh_emit_row(emit, slot);
+		gpurhh_emit_row(emit, ss);
 	} while (unlikely(emit->recheck) && !passes_having(state, slot));
 	return slot;
 }

@@ -584,13 +584,6 @@ take_returned(void *arg)
 	gpurhh_stage_take_returned(first_stage(arg));
 }
 
-/* The first stage's way to finish rows that the device could not compute. */
-static void
-finish_bad(void *arg, rhh_batch *batch, const uint8 *bad)
-{
-	gpurhh_join_finish_bad(arg, batch, bad);
-}
-
 /*
  * Has the device do the joins below, and reads this participant's part of their sides.
  * Rows that are left to core go to the host table in the end.  False: the device does
@@ -934,11 +927,7 @@ gpurhh_agg_read_input(GpuAggState *state)
 		return true;
 	attached = begin_input(state);
 	/* rows come back also to a participant that is too late to read any */
-	if (state->joins != NULL)
-	{
-		first->finish_bad = finish_bad;
-		first->finish_bad_arg = state->joins;
-	}
+	first->joins = state->joins;
 	if (stands_for_session(state))
 		input->reading = gpurhh_load_begin(state->run.context);
 	begin_strings(state);

@@ -48,6 +48,6 @@ extern bool gpurhh_emit_having(Emit *emit, List *having, PlanState *parent);
 extern void gpurhh_emit_reset(Emit *emit);
 extern int	gpurhh_emit_window(Emit *emit, const Dictionary *dictionary,
 							   const uint64 *words, Size stride, uint32 n);
-extern void gpurhh_emit_row(Emit *emit, TupleTableSlot *slot);
+extern void gpurhh_emit_row(Emit *emit, ScanState *ss);
 
 #endif							/* GPURHH_EXEC_EMIT_H */

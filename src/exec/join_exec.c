@@ -261,7 +261,6 @@ take_output(void *arg)
 		else
 			run->first = output;
 		run->last = output;
-		state->stats.counts.groups_returned += batch.n_rows;
 		if (++run->n_outputs < MOST_OUTPUT_BLOCKS)
 			gpurhh_channel_give_back(run->channel);
 		else
@@ -581,15 +580,7 @@ next_row(ScanState *ss)
 	switch (run->phase)
 	{
 		case JOIN_DEVICE:
-			if (emit->allocates)
-			{
-				MemoryContext old = MemoryContextSwitchTo(ss->ps.ps_ExprContext->ecxt_per_tuple_memory);
-
-				gpurhh_emit_row(emit, slot);
-				MemoryContextSwitchTo(old);
-			}
-			else
-				gpurhh_emit_row(emit, slot);
+			gpurhh_emit_row(emit, ss);
 			return slot;
 		case JOIN_LEFT_OVER:
 			copy_row(gpurhh_left_over_next(run->reader.left_over, state->input->joins[0].node,

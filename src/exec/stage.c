@@ -41,6 +41,7 @@
 #include "miscadmin.h"
 
 #include "exec/emit.h"
+#include "exec/join_input.h"
 #include "exec/stage.h"
 #include "settings.h"
 
@@ -212,7 +213,7 @@ gpurhh_stage_take_returned(AggStage *stage)
 	while (gpurhh_channel_take_returned(channel, &batch, &all_rows, &bad))
 	{
 		if (bad != NULL)
-			stage->finish_bad(stage->finish_bad_arg, &batch, bad);
+			gpurhh_join_finish_bad(stage->joins, &batch, bad);
 		if (batch.n_rows > 0)
 			gpurhh_stage_add_on_host(stage, &batch, all_rows);
 		gpurhh_channel_give_back(channel);

@@ -75,10 +75,9 @@ struct AggStage
 	uint64		spilled;		/* records that went to disk, of host tables that
 								 * have been freed */
 
-	/* finishes those rows of a batch that the device could not compute columns of: see
-	 * gpurhh_join_finish_bad().  NULL: the device computes none */
-	void		(*finish_bad) (void *arg, rhh_batch *batch, const uint8 *bad);
-	void	   *finish_bad_arg;
+	/* whose program finishes rows that the device could not compute; NULL: it computes
+	 * none */
+	struct JoinInput *joins;
 };
 
 /* ---------- stage.c ---------- */

@@ -18,7 +18,6 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/pathnode.h"
 #include "utils/lsyscache.h"
-#include "utils/selfuncs.h"
 
 #include "compat.h"
 #include "plan/plan_info.h"
