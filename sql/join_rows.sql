@@ -100,6 +100,7 @@ BEGIN;
 SET LOCAL parallel_setup_cost = 0;
 SET LOCAL parallel_tuple_cost = 0;
 SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
 SET LOCAL enable_gpu_hashjoin = on;
 EXPLAIN (COSTS OFF) SELECT f.v, d.w FROM f JOIN d ON f.k = d.k;
 ROLLBACK;

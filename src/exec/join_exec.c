@@ -178,11 +178,14 @@ read_plan(GpuJoinState *state, const GpuJoinPlan *plan)
 static void
 note_feed(GpuJoinState *state)
 {
+	PageFeed   *pages = state->input != NULL ? state->input->probe.pages : NULL;
+
 	state->stats.feed_pages = false;
-	state->stats.feed_rows = state->input == NULL;
-	if (state->input != NULL)
-		gpurhh_page_feed_ways(state->input->probe.pages, &state->stats.feed_pages,
-							  &state->stats.feed_rows);
+	state->stats.feed_rows = true;
+	if (pages != NULL)
+		gpurhh_page_feed_ways(pages, &state->stats.feed_pages, &state->stats.feed_rows);
+	else if (state->input != NULL)
+		state->stats.feed_why = state->input->probe.why_rows;
 }
 
 static void

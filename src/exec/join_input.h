@@ -18,7 +18,8 @@
 typedef struct JoinSide
 {
 	PlanState  *child;
-	PageFeed   *pages;			/* NULL: the child's rows are asked for */
+	PageFeed   *pages;			/* NULL: the child's rows are asked for, */
+	const char *why_rows;		/* because of this */
 	List	   *computed;		/* expressions that are fed, see
 								 * gpurhh_page_feed_create() */
 	bool		computes_none;	/* no expression can be fed */

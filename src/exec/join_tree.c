@@ -7,7 +7,7 @@
  *		GpuHashAgg
  *		  -> Hash Join				the second join
  *			   -> Hash Join			the first join
- *					-> Seq Scan		the probe side
+ *					-> (any)		the probe side
  *					-> Hash
  *						 -> (any)	the first build side
  *			   -> Hash
@@ -206,7 +206,7 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **
 	to = side_of(input, *side);
 	if (to->computes_none)
 	{
-		*why = "an expression of a build side is computed after a join";
+		*why = "an expression of a side that is fed by rows is computed after a join";
 		return -1;
 	}
 	foreach(lc, to->computed)
@@ -560,8 +560,21 @@ describe(JoinInput *input, const SideColumn *columns,
 }
 
 /*
- * computes_none: of these build sides (j is build side j) no expression can be fed.  If
- * that turns out of one more, it is added, and NULL is returned, with *why being NULL.
+ * Finds out whether a side's pages can be read, with the expressions that are to be fed of
+ * them; else its rows are asked for.  False: its rows are, and then no expression can be
+ * fed.
+ */
+static bool
+find_pages(JoinSide *side, MemoryContext context)
+{
+	side->pages = gpurhh_page_feed_create(side->child, side->computed, side->n_columns,
+										  side->columns, context, &side->why_rows);
+	return side->pages != NULL || side->computed == NIL;
+}
+
+/*
+ * computes_none: of these sides (0 is the probe side) no expression can be fed.  If that
+ * turns out of one more, it is added, and NULL is returned, with *why being NULL.
  */
 static JoinInput *
 create(PlanState *child, int n_joins, const rhh_map_spec *spec,
@@ -583,9 +596,10 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	input->map_spec = *spec;
 	if (!find_joins(input, child, why))
 		return NULL;
+	for (int side = 0; side <= n_joins; side++)
+		side_of(input, side)->computes_none = bms_is_member(side, *computes_none);
 	for (int j = 0; j < n_joins; j++)
 	{
-		input->joins[j].build.computes_none = bms_is_member(j, *computes_none);
 		if (!find_keys(input, j, keys[j], why))
 			return NULL;
 	}
@@ -608,23 +622,11 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	if (gpurhh_join_has_program(&input->program))
 		gpurhh_join_init_program(&input->program, child->state);
 
-	input->probe.pages = gpurhh_page_feed_create(input->probe.child,
-												 input->probe.computed,
-												 input->probe.n_columns,
-												 input->probe.columns, context, why);
-	if (input->probe.pages == NULL)
-		return NULL;
-	for (int j = 0; j < n_joins; j++)
+	for (int side = 0; side <= n_joins; side++)
 	{
-		JoinSide   *build = &input->joins[j].build;
-		const char *why_rows;
-
-		build->pages = gpurhh_page_feed_create(build->child, build->computed,
-											   build->n_columns, build->columns, context,
-											   &why_rows);
-		if (build->pages == NULL && build->computed != NIL)
+		if (!find_pages(side_of(input, side), context))
 		{
-			*computes_none = bms_add_member(*computes_none, j);
+			*computes_none = bms_add_member(*computes_none, side);
 			*why = NULL;
 			return NULL;
 		}

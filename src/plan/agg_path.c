@@ -76,8 +76,8 @@ make_private(PlanInfo *info, List *having, Path *input,
 	plan->second_level_groups = groups->second_level;
 	plan->third_level_groups = groups->third_level;
 	plan->leader_emits = leader_emits;
-	for (plan->n_joins = 0; info->joined && IsA(input, HashPath); plan->n_joins++)
-		input = ((JoinPath *) input)->outerjoinpath;
+	if (info->joined)
+		plan->n_joins = gpurhh_pipeline_joins(info, input == info->partial_input);
 	private->plan = plan;
 	private->scan_tlist = info->scan_tlist;
 	private->having = having;

@@ -3,12 +3,13 @@
  * join_path.c
  *		Joins that a device can do: which there are, and their paths.
  *
- * A pipeline reads one table, the probe side, and joins its rows with one build side
- * after the other, all of it on the device.  Its path is a left-deep chain of core's
- * HashPaths over a sequential scan.  It is a valid path as it stands: the executor takes
- * the plan over where it can, and asks core's HashJoin for rows where it cannot.  Above it
- * is GpuHashAgg, so that only groups leave the device, or GpuHashJoin, which returns the
- * rows.
+ * A pipeline reads rows, the probe side, and joins them with one build side after the
+ * other, all of it on the device.  The probe side is a table whose pages are read, or
+ * whatever path of core's is the cheapest for a relation, which is asked for its rows.  The
+ * pipeline's path is a left-deep chain of core's HashPaths over that.  It is a valid path as
+ * it stands: the executor takes the plan over where it can, and asks core's HashJoin for
+ * rows where it cannot.  Above it is GpuHashAgg, so that only groups leave the device, or
+ * GpuHashJoin, which returns the rows.
  *
  * Core's planner makes join relations of two, three and more relations, and asks a hook
  * for paths each time that it has found two parts to make one of.  Core would drop a
@@ -56,9 +57,11 @@ typedef struct Way
 	int			n_keys;			/* of all joins together */
 	Relids		hidden;			/* relations whose columns no row has: they are inside
 								 * of EXISTS and such */
-	Path	   *scan;			/* a base relation: of the probe side */
-	/* a join relation: */
-	GpuPipeline *outer;
+	Path	   *probe;			/* the probe side, and nothing is joined with it yet */
+	bool		by_pages;		/* then: it is a scan whose pages are read */
+	/* or a join: */
+	RelOptInfo *outerrel;
+	struct Way *outer;
 	Path	   *inner;			/* of the build side */
 	JoinType	jointype;
 	List	   *clauses;		/* all of them, and those that are keys */
@@ -67,12 +70,16 @@ typedef struct Way
 	SemiAntiJoinFactors semifactors;
 } Way;
 
-/* What is remembered of a relation. */
+/* What is remembered of a relation.  NULL: there is none. */
 struct GpuPipeline
 {
 	RelOptInfo *rel;
-	Way		   *serial;			/* NULL: there is none */
-	Way		   *partial;		/* for parallel plans; the same */
+	Way		   *serial;			/* of a join relation with joins, of a table by pages */
+	Way		   *partial;		/* the same for parallel plans */
+	/* of whatever gives its rows: found when they are asked for as a probe side */
+	bool		knows_rows;
+	Way		   *serial_rows;
+	Way		   *partial_rows;
 };
 
 typedef struct RememberedRelation
@@ -271,8 +278,45 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	way = palloc0(sizeof(Way));
 	way->cost = way->probe_cost = gpurhh_probe_scan_cost(root, scan);
 	way->n_workers = scan->parallel_workers;
-	way->scan = scan;
+	way->probe = scan;
+	way->by_pages = true;
 	return way;
+}
+
+/* The way of rows that a path is asked for; NULL: it is none that can be asked alone. */
+static Way *
+make_rows_way(Path *path, int n_workers)
+{
+	Way		   *way;
+
+	if (path == NULL || path->param_info != NULL)
+		return NULL;
+	way = palloc0(sizeof(Way));
+	way->cost = way->probe_cost = path->total_cost + gpurhh_joins_undercharge(path) +
+		gpurhh_feed_rows_cost(path->rows);
+	way->n_workers = n_workers;
+	way->probe = path;
+	return way;
+}
+
+/* Finds out what gives a relation's rows, which has all its paths. */
+static void
+find_rows(GpuPipeline *pipeline)
+{
+	RelOptInfo *rel = pipeline->rel;
+
+	if (pipeline->knows_rows)
+		return;
+	pipeline->knows_rows = true;
+	if (IS_DUMMY_REL(rel))
+		return;
+	pipeline->serial_rows = make_rows_way(rel->cheapest_total_path, 0);
+	if (rel->consider_parallel && rel->partial_pathlist != NIL)
+	{
+		Path	   *partial = linitial(rel->partial_pathlist);
+
+		pipeline->partial_rows = make_rows_way(partial, partial->parallel_workers);
+	}
 }
 
 /* Finds out how a base relation's pages can be read, if they can. */
@@ -333,11 +377,15 @@ scan_of(PlannerInfo *root, RelOptInfo *rel)
 	return pipelines->scans[rel->relid];
 }
 
-/* The pipeline whose rows are a relation's; NULL: there is none. */
+/* What is known of a relation as a probe side. */
 static GpuPipeline *
 find_outer(PlannerInfo *root, RelOptInfo *rel)
 {
-	return rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) : lookup(root, rel);
+	GpuPipeline *pipeline = rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) :
+		lookup_or_make(root, rel);
+
+	find_rows(pipeline);
+	return pipeline;
 }
 
 /* ---------- what a device can join by ---------- */
@@ -597,7 +645,7 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 	{
 		GpuPipeline *scan = scan_of(root, innerrel);
 
-		if (scan->serial != NULL && scan->serial->scan == inner)
+		if (scan->serial != NULL && scan->serial->probe == inner)
 		{
 			cost = scan->serial->cost;
 			if (n_workers > 0 && inner->pathtype == T_SeqScan &&
@@ -616,11 +664,10 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
  * *known, *known becomes that.
  */
 static void
-consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *outer,
+consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way *outer,
 			  RelOptInfo *innerrel, Path *inner, JoinType jointype,
 			  JoinPathExtraData *extra, Way **known)
 {
-	RelOptInfo *outerrel = from->rel;
 	double		probe_rows = outerrel->rows;
 	Cost		probe_cost;
 	List	   *keys;
@@ -652,7 +699,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->n_keys = outer->n_keys + list_length(keys);
 	way->hidden = jointype == JOIN_SEMI || jointype == JOIN_ANTI ?
 		bms_union(outer->hidden, innerrel->relids) : outer->hidden;
-	way->outer = from;
+	way->outerrel = outerrel;
+	way->outer = outer;
 	way->inner = inner;
 	way->jointype = jointype;
 	way->clauses = extra->restrictlist;
@@ -661,13 +709,34 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->semifactors = extra->semifactors;
 }
 
+/*
+ * Is it the recursive term of a WITH RECURSIVE?  That is run again for the rows of each
+ * iteration; core keeps the tables of hash joins from one to the next, and a device the
+ * maps of none.
+ */
+static bool
+is_recursive_term(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	if (root->parent_root == NULL || root->parent_root->wt_param_id < 0)
+		return false;
+	foreach(lc, root->parse->rtable)
+	{
+		if (lfirst_node(RangeTblEntry, lc)->self_reference)
+			return true;
+	}
+	return false;
+}
+
 /* Is there something to be gained for the query that is being planned? */
 static bool
 wants_pipelines(PlannerInfo *root)
 {
 	Query	   *parse = root->parse;
 
-	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL)
+	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL ||
+		is_recursive_term(root))
 		return false;
 	/* the genetic search frees its join relations */
 	return root->join_search_private == NULL && root->rowMarks == NIL &&
@@ -723,17 +792,19 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 		return;
 	outer = find_outer(root, outerrel);
-	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
-		return;
 	pipeline = lookup_or_make(root, joinrel);
-	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
+	consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
 				  &pipeline->serial);
-	if (outer->partial == NULL || !joinrel->consider_parallel)
+	consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
+				  extra, &pipeline->serial);
+	if (!joinrel->consider_parallel)
 		return;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
-	consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
+	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra,
 				  &pipeline->partial);
+	consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
+				  extra, &pipeline->partial);
 }
 
 /*
@@ -780,13 +851,6 @@ gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 	return pipeline && (pipeline->serial || pipeline->partial) ? pipeline : NULL;
 }
 
-/* What comes before a join's output. */
-static Way *
-below(const Way *way)
-{
-	return way->n_workers > 0 ? way->outer->partial : way->outer->serial;
-}
-
 /*
  * Why an expression cannot be computed of one side's rows, before they are joined; NULL:
  * it can.  A side that has no row for some of the output would have to have NULL there,
@@ -803,7 +867,7 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 		return "an expression of several tables is computed after the join";
 	if (!gpurhh_is_by_pages(expr, &why))
 		return psprintf("an expression %s", why);
-	while (way->scan == NULL)
+	for (; way->probe == NULL; way = way->outer)
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
@@ -813,9 +877,8 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
-		way = below(way);
 	}
-	return NULL;
+	return way->by_pages ? NULL : "an expression of rows that are fed is computed after the join";
 }
 
 /*
@@ -827,7 +890,7 @@ all_conditions(const Way *way)
 {
 	List	   *conditions = NIL;
 
-	for (; way->scan == NULL; way = below(way))
+	for (; way->probe == NULL; way = way->outer)
 	{
 		List	   *of_join = extract_actual_clauses(list_difference_ptr(way->clauses, way->keys),
 													 false);
@@ -929,15 +992,15 @@ column_problem(PlanInfo *info, const Way *way)
 	return leaf_problem(&sketch, list_length(info->plan->columns));
 }
 
-/* Do all join relations below return columns and nothing else? */
+/* Do all join relations between the joins return columns and nothing else? */
 static bool
 returns_columns(const Way *way)
 {
 	ListCell   *lc;
 
-	for (; way->outer->rel->reloptkind == RELOPT_JOINREL; way = below(way))
+	for (; way->outer->probe == NULL; way = way->outer)
 	{
-		foreach(lc, way->outer->rel->reltarget->exprs)
+		foreach(lc, way->outerrel->reltarget->exprs)
 		{
 			if (!IsA(lfirst(lc), Var))
 				return false;
@@ -954,9 +1017,9 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 	Path	   *outer;
 	HashPath   *path;
 
-	if (way->scan != NULL)
-		return way->scan;
-	outer = make_path(root, way->outer->rel, below(way));
+	if (way->probe != NULL)
+		return way->probe;
+	outer = make_path(root, way->outerrel, way->outer);
 	/* the rest of it is for paths with parameters */
 	extra.restrictlist = way->clauses;
 	extra.inner_unique = way->inner_unique;
@@ -989,6 +1052,13 @@ gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why)
 	if (*why != NULL)
 		return NULL;
 	return make_path(info->root, pipeline->rel, way);
+}
+
+/* How many joins that path has, which a device does. */
+int
+gpurhh_pipeline_joins(const PlanInfo *info, bool partial)
+{
+	return partial ? info->pipeline->partial->n_joins : info->pipeline->serial->n_joins;
 }
 
 void

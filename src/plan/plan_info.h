@@ -217,6 +217,7 @@ extern GpuPipelines *gpurhh_begin_pipelines(void);
 extern void gpurhh_end_pipelines(GpuPipelines *outer);
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
+extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
 
 /* ---------- finish_plan.c ---------- */
 

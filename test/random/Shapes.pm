@@ -161,6 +161,8 @@ sub join_tables
 
 	$q->{large} = $tables{t}{n_rows} > 3000;
 	$q->{joins} = [];
+	# rows that another plan makes
+	$q->{from} = pick('(SELECT * FROM t LIMIT 1000000) t', '(SELECT DISTINCT ON (id) * FROM t) t', '(SELECT * FROM t ORDER BY id LIMIT 2000) t') if chance(0.15);
 	foreach my $i (1 .. pick(1, 1, 1, 2, 2, 3))
 	{
 		my $name = pick(qw(d d d u u t));
@@ -180,6 +182,7 @@ sub join_tables
 		push @visible, { alias => $alias, columns => $name eq 'u' ? undef : $columns };
 		push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
 		$on .= ' AND ' . $condition->($q) if chance(0.2) && $kind ne 'FULL JOIN';
+		$name = "(SELECT * FROM $name LIMIT 1000000)" if chance(0.1);
 		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 	}
 	# what is computed of both sides is computed after the join, which is core's then
