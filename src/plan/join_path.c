@@ -18,7 +18,10 @@
  * (remember_join), and a path for GpuHashAgg is made only for the one relation that is
  * grouped at last (gpurhh_pipeline_path).  Where a relation's rows would come to more
  * than all that core has to do for them, nothing else happens.  Otherwise GpuHashJoin over
- * the pipeline joins core's paths for the relation (add_node).
+ * the pipeline joins core's paths for the relation (add_node).  Each path that core has more
+ * of a relation makes it consider more joins of that.  So that happens only where all tables
+ * have been joined, or where core may have to join the rows; a pipeline that has the
+ * rows for a build side makes such a path by itself.
  *
  * What is remembered belongs to one call of the planner.  It is in the planner's memory,
  * and is forgotten when the planner is done (gpurhh_begin_pipelines).
@@ -57,6 +60,7 @@ typedef struct Way
 	int			n_keys;			/* of all joins together */
 	Relids		hidden;			/* relations whose columns no row has: they are inside
 								 * of EXISTS and such */
+	Path	   *path;			/* of this way; NULL: it has not been made */
 	Path	   *probe;			/* the probe side, and nothing is joined with it yet */
 	bool		by_pages;		/* then: it is a scan whose pages are read */
 	/* or a join: */
@@ -70,12 +74,28 @@ typedef struct Way
 	SemiAntiJoinFactors semifactors;
 } Way;
 
+/*
+ * What GpuHashJoin was compared with last, so that nothing is compared twice: how cheaply a
+ * device does the joins, and the cheapest path that there was.
+ */
+typedef struct Compared
+{
+	Cost		cost;
+	const Path *best;
+	Cost		best_cost;
+} Compared;
+
 /* What is remembered of a relation.  NULL: there is none. */
 struct GpuPipeline
 {
 	RelOptInfo *rel;
 	Way		   *serial;			/* of a join relation with joins, of a table by pages */
 	Way		   *partial;		/* the same for parallel plans */
+	Compared	compared[2];	/* of the serial and of the partial paths */
+	bool		knows_node;		/* the next one is known: */
+	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
+	bool		knows_return;	/* the next one is known: */
+	bool		can_return;		/* its columns can be returned */
 	/* of whatever gives its rows: found when they are asked for as a probe side */
 	bool		knows_rows;
 	Way		   *serial_rows;
@@ -144,8 +164,9 @@ struct GpuPipelines
 {
 	PlannerGlobal *glob;		/* of that call; NULL: nothing is remembered yet */
 	PlannerInfo *root;			/* the query level that was looked at last, */
-	GpuPipeline **scans;		/* and its base relations, by their relids; NULL: that
-								 * one was not looked at */
+	GpuPipeline **scans;		/* its base relations, by their relids; NULL: that one
+								 * was not looked at; */
+	bool		core_joins;		/* and it may have joins that only core can do */
 	remembered_hash *relations; /* join relations */
 	clauses_hash *clauses;
 };
@@ -222,6 +243,8 @@ lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 		entry->pipeline = make_pipeline(rel);
 	return entry->pipeline;
 }
+
+static bool has_core_joins(PlannerInfo *root);
 
 /* ---------- the probe side ---------- */
 
@@ -358,17 +381,26 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 	pipeline->partial = make_scan_way(root, partial);
 }
 
+/* Finds out what there is to know of a query level, when that is another than before. */
+static void
+look_at_level(PlannerInfo *root)
+{
+	GpuPipelines *pipelines = pipelines_of(root);
+
+	if (pipelines->root == root)
+		return;
+	pipelines->root = root;
+	pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
+	pipelines->core_joins = has_core_joins(root);
+}
+
 /* The pipeline of a base relation, which may have no way. */
 static GpuPipeline *
 scan_of(PlannerInfo *root, RelOptInfo *rel)
 {
 	GpuPipelines *pipelines = pipelines_of(root);
 
-	if (pipelines->root != root)
-	{
-		pipelines->root = root;
-		pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
-	}
+	look_at_level(root);
 	if (pipelines->scans[rel->relid] == NULL)
 	{
 		pipelines->scans[rel->relid] = make_pipeline(rel);
@@ -579,23 +611,12 @@ sketch_expression(ProgramSketch *sketch, Expr *expr, uint8 *number, VectorType *
 		gpurhh_vector_program(compiled, &sketch->program, number, type, why);
 }
 
-/*
- * Can a device drop the rows of the output that do not meet a clause?  Not where the clause
- * says what a match is, without which there is a row too (or none is wanted).
- */
+/* Can a device compute a clause? */
 static bool
-is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
-			 RestrictInfo *clause)
+is_computed(PlannerInfo *root, RestrictInfo *clause)
 {
-	RememberedClause *known;
+	RememberedClause *known = look_at_clause(root, clause);
 
-	if (jointype != JOIN_INNER &&
-		(jointype != JOIN_LEFT || !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
-		return false;
-	/* columns that are equal may stand for each other, as in is_key() */
-	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
-		return false;
-	known = look_at_clause(root, clause);
 	if (known->use == CLAUSE_UNKNOWN)
 	{
 		ProgramSketch sketch = {.root = root};
@@ -607,6 +628,83 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 			CLAUSE_CONDITION : CLAUSE_OF_CORE;
 	}
 	return known->use == CLAUSE_CONDITION;
+}
+
+/*
+ * Can a device drop the rows of the output that do not meet a clause?  Not where the clause
+ * says what a match is, without which there is a row too (or none is wanted).
+ */
+static bool
+is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
+			 RestrictInfo *clause)
+{
+	if (jointype != JOIN_INNER &&
+		(jointype != JOIN_LEFT || !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
+		return false;
+	/* columns that are equal may stand for each other, as in is_key() */
+	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
+		return false;
+	return is_computed(root, clause);
+}
+
+/* Are the columns of an equivalence class such that a device can join by any two of them? */
+static bool
+is_class_of_keys(const EquivalenceClass *ec)
+{
+	Oid			type = InvalidOid;
+	ListCell   *lc;
+
+	foreach(lc, ec->ec_members)
+	{
+		const EquivalenceMember *member = lfirst(lc);
+		GpuColumn	column;
+		const char *problem;
+
+		if (member->em_is_child)
+			continue;
+		if (column_of(member->em_expr) == NULL ||
+			(OidIsValid(type) && type != member->em_datatype) ||
+			!gpurhh_resolve_type((Node *) member->em_expr, &column, &problem))
+			return false;
+		type = member->em_datatype;
+	}
+	return true;
+}
+
+/*
+ * May a query level have joins that only core can do?  This need not be exact: if it is
+ * wrong, some paths are considered in vain, or not considered.
+ */
+static bool
+has_core_joins(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->join_info_list)
+	{
+		if (lfirst_node(SpecialJoinInfo, lc)->jointype == JOIN_FULL)
+			return true;
+	}
+	foreach(lc, root->eq_classes)
+	{
+		const EquivalenceClass *ec = lfirst(lc);
+
+		if (!ec->ec_has_const && bms_membership(ec->ec_relids) == BMS_MULTIPLE &&
+			!is_class_of_keys(ec))
+			return true;
+	}
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		if (root->simple_rel_array[i] == NULL)
+			continue;
+		foreach(lc, root->simple_rel_array[i]->joininfo)
+		{
+			if (!look_at_clause(root, lfirst(lc))->is_key &&
+				!is_computed(root, lfirst(lc)))
+				return true;
+		}
+	}
+	return false;
 }
 
 /*
@@ -691,6 +789,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
+	way->path = NULL;
 	way->cost = cost;
 	way->builds_cost = outer->builds_cost + build_cost(root, innerrel, inner, 0);
 	way->probe_cost = outer->probe_cost + probe_cost;
@@ -746,34 +845,98 @@ wants_pipelines(PlannerInfo *root)
 static const char *sketch_conditions(ProgramSketch *sketch);
 static const char *leaf_problem(const ProgramSketch *sketch, int n_columns);
 static bool returns_columns(const Way *way);
+static bool returns_hidden(const RelOptInfo *rel, const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
-/*
- * Adds a path of GpuHashJoin that returns the rows of a relation, which come this way
- * (NULL: none), if it is better than what core has just made, or was found before.
- */
-static void
-add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
+/* Has the way become cheaper, or the cheapest path, since they were compared last? */
+static bool
+is_news(GpuPipeline *pipeline, const Way *way)
 {
+	bool		partial = way->n_workers > 0;
+	List	   *paths = partial ? pipeline->rel->partial_pathlist : pipeline->rel->pathlist;
+	Compared	now = {.cost = way->cost};
+	Compared   *last = &pipeline->compared[partial ? 1 : 0];
+
+	if (paths != NIL)
+	{
+		now.best = linitial(paths);
+		now.best_cost = now.best->total_cost;
+	}
+	if (last->cost == now.cost && last->best == now.best && last->best_cost == now.best_cost)
+		return false;
+	*last = now;
+	return true;
+}
+
+/*
+ * A path of GpuHashJoin that returns the pipeline's rows, which come this way (NULL: none),
+ * with its real cost, if that is less than what the cheapest path of the relation takes; else
+ * NULL.
+ */
+static Path *
+make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way)
+{
+	RelOptInfo *rel = pipeline->rel;
 	ProgramSketch sketch = {.root = root, .way = way};
 	double		rows = rel->rows;
 	PathCost	cost;
 
-	if (way == NULL)
-		return;
+	if (way == NULL || !is_news(pipeline, way))
+		return NULL;
 	if (way->n_workers > 0)
 		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
 	if (!gpurhh_join_path_is_better(rel, way->n_workers, cost.total))
-		return;
-	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
+		return NULL;
+	if (!pipeline->knows_return)
+		pipeline->can_return = gpurhh_can_return(root, rel);
+	pipeline->knows_return = true;
+	if (!pipeline->can_return || returns_hidden(rel, way) || !returns_columns(way) ||
 		sketch_conditions(&sketch) != NULL ||
 		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
+		return NULL;
+	return gpurhh_make_join_path(rel, make_path(root, rel, way), way->n_joins,
+								 way->n_workers, cost);
+}
+
+/*
+ * Adds such paths to those of the relation, if core is to know them: where something else
+ * than a pipeline may have to take the rows.
+ */
+static void
+add_nodes(PlannerInfo *root, GpuPipeline *pipeline)
+{
+	RelOptInfo *rel = pipeline->rel;
+	Path	   *serial;
+	Path	   *partial = NULL;
+
+	look_at_level(root);
+	if (!current->core_joins && !bms_equal(rel->relids, gpurhh_all_rels(root)))
 		return;
-	gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins, way->n_workers,
-						 cost);
+	serial = make_node(root, pipeline, pipeline->serial);
+	if (serial != NULL)
+		gpurhh_add_join_path(rel, serial);
+	if (rel->consider_parallel)
+		partial = make_node(root, pipeline, pipeline->partial);
+	if (partial != NULL)
+		gpurhh_add_join_path(rel, partial);
+}
+
+/* The path by which the rows of a build side are made. */
+static Path *
+find_inner(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipeline *pipeline = rel->reloptkind == RELOPT_JOINREL ? lookup(root, rel) : NULL;
+
+	if (pipeline == NULL || current->core_joins)
+		return rel->cheapest_total_path;
+	/* all its paths are known now */
+	if (!pipeline->knows_node)
+		pipeline->node = make_node(root, pipeline, pipeline->serial);
+	pipeline->knows_node = true;
+	return pipeline->node != NULL ? pipeline->node : rel->cheapest_total_path;
 }
 
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
@@ -783,7 +946,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 {
 	GpuPipeline *outer;
 	GpuPipeline *pipeline;
-	Path	   *inner = innerrel->cheapest_total_path;
+	Path	   *inner;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
 		jointype != JOIN_ANTI)
@@ -792,6 +955,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 		return;
 	outer = find_outer(root, outerrel);
+	inner = find_inner(root, innerrel);
 	pipeline = lookup_or_make(root, joinrel);
 	consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
 				  &pipeline->serial);
@@ -832,9 +996,7 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (pipeline == NULL)
 		return;
 	/* core may have made a better path, to whose scale the node's is to be brought */
-	add_node(root, joinrel, pipeline->serial);
-	if (joinrel->consider_parallel)
-		add_node(root, joinrel, pipeline->partial);
+	add_nodes(root, pipeline);
 }
 
 /* ---------- for the grouping ---------- */
@@ -1009,6 +1171,22 @@ returns_columns(const Way *way)
 	return true;
 }
 
+/* Does a relation return a column that no row has? */
+static bool
+returns_hidden(const RelOptInfo *rel, const Way *way)
+{
+	ListCell   *lc;
+
+	if (way->hidden == NULL)
+		return false;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		if (bms_is_member(lfirst_node(Var, lc)->varno, way->hidden))
+			return true;
+	}
+	return false;
+}
+
 static Path *
 make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 {
@@ -1019,6 +1197,8 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 
 	if (way->probe != NULL)
 		return way->probe;
+	if (way->path != NULL)
+		return way->path;
 	outer = make_path(root, way->outerrel, way->outer);
 	/* the rest of it is for paths with parameters */
 	extra.restrictlist = way->clauses;
@@ -1030,7 +1210,8 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 								way->inner, false, way->clauses, NULL, way->keys);
 	path->jpath.path.total_cost = way->cost;
 	path->jpath.path.startup_cost = Min(path->jpath.path.startup_cost, way->cost);
-	return &path->jpath.path;
+	way->path = &path->jpath.path;
+	return way->path;
 }
 
 /*

@@ -29,8 +29,8 @@ typedef struct GpuAggPath
 typedef struct GpuJoinPath
 {
 	ExtensibleNode node;
-	GpuJoinPlan *plan;
-	List	   *scan_tlist;
+	List	   *columns;		/* Vars, all that the join relation's paths return */
+	int			n_joins;		/* see GpuJoinPlan */
 	Cost		real_cost;		/* of all rows; the path's cost is on core's scale */
 } GpuJoinPath;
 
@@ -207,9 +207,10 @@ extern Cost gpurhh_joins_undercharge(const Path *path);
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
 extern bool gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost);
-extern void gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child,
-								 int n_joins, int n_workers, PathCost cost);
-extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden);
+extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
+								   int n_workers, PathCost cost);
+extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
+extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---------- join_path.c ---------- */
 
