@@ -50,17 +50,6 @@
 #include "storage/waiteventset.h"
 #endif
 
-/* All relations of a query level that are joined, outer joins among them. */
-static inline Relids
-gpurhh_all_rels(PlannerInfo *root)
-{
-#if PG_VERSION_NUM >= 160000
-	return root->all_query_rels;
-#else
-	return root->all_baserels;
-#endif
-}
-
 /* The grouping clause without what the planner found redundant. */
 static inline List *
 gpurhh_group_clause(PlannerInfo *root)

@@ -113,19 +113,44 @@ costs_of_core(List *paths, CorePathCost *costs)
 	return n;
 }
 
+/* The path that core would choose of these; NULL: it has none that is not disabled. */
+const Path *
+gpurhh_core_path(List *paths)
+{
+	ListCell   *lc;
+
+	/* they are sorted by cost */
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (gpurhh_join_path(path) == NULL && path->param_info == NULL &&
+			!gpurhh_is_disabled(path))
+			return path;
+	}
+	return NULL;
+}
+
 /*
- * Is a path of the node with this real cost better than what there is so far of a join
- * relation?  That may be a path of the node, too, which was brought to the scale of those of
- * core's paths that there were then.
+ * Is a path of the node with this real cost better than what core would choose of these
+ * paths, and than paths of the node that are among them?
  */
 bool
-gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost)
+gpurhh_join_path_is_better(List *paths, Cost cost)
 {
-	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
-	const Path *best = paths != NIL ? linitial(paths) : NULL;
+	const Path *core = gpurhh_core_path(paths);
+	ListCell   *lc;
 
-	return best == NULL || gpurhh_is_disabled(best) ||
-		cost < best->total_cost + gpurhh_joins_undercharge(best);
+	if (core != NULL && cost >= core->total_cost + gpurhh_joins_undercharge(core))
+		return false;
+	foreach(lc, paths)
+	{
+		const GpuJoinPath *node = gpurhh_join_path(lfirst(lc));
+
+		if (node != NULL && cost >= node->real_cost)
+			return false;
+	}
+	return true;
 }
 
 /*
@@ -175,6 +200,30 @@ gpurhh_add_join_path(RelOptInfo *rel, Path *path)
 		add_partial_path(rel, path);
 	else
 		add_path(rel, path);
+}
+
+/*
+ * Core has found a path that really costs less than those of the node which were added
+ * before: takes these away.  Nothing is above paths of a relation that is not complete.
+ */
+void
+gpurhh_drop_join_paths(RelOptInfo *rel, bool partial)
+{
+	List	  **paths = partial ? &rel->partial_pathlist : &rel->pathlist;
+	const Path *core = gpurhh_core_path(*paths);
+	Cost		cost;
+	ListCell   *lc;
+
+	if (core == NULL)
+		return;
+	cost = core->total_cost + gpurhh_joins_undercharge(core);
+	foreach(lc, *paths)
+	{
+		const GpuJoinPath *node = gpurhh_join_path(lfirst(lc));
+
+		if (node != NULL && node->real_cost >= cost)
+			*paths = foreach_delete_current(*paths, lc);
+	}
 }
 
 /* Adds a column to the plan, and to what the node returns. */

@@ -18,10 +18,10 @@
  * (remember_join), and a path for GpuHashAgg is made only for the one relation that is
  * grouped at last (gpurhh_pipeline_path).  Where a relation's rows would come to more
  * than all that core has to do for them, nothing else happens.  Otherwise GpuHashJoin over
- * the pipeline joins core's paths for the relation (add_node).  Each path that core has more
+ * the pipeline joins core's paths for the relation (update_node).  Each path that core has more
  * of a relation makes it consider more joins of that.  So that happens only where all tables
- * have been joined, or where core may have to join the rows; a pipeline that has the
- * rows for a build side makes such a path by itself.
+ * have been joined (search_joins), or where core may have to join the rows; a pipeline that
+ * has the rows for a build side makes such a path by itself.
  *
  * What is remembered belongs to one call of the planner.  It is in the planner's memory,
  * and is forgotten when the planner is done (gpurhh_begin_pipelines).
@@ -35,6 +35,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
+#include "optimizer/geqo.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
@@ -48,6 +49,7 @@
 #include "settings.h"
 
 static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
+static join_search_hook_type prev_join_search_hook = NULL;
 
 /* How the rows of a relation come to the device. */
 typedef struct Way
@@ -848,20 +850,18 @@ static bool returns_columns(const Way *way);
 static bool returns_hidden(const RelOptInfo *rel, const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
-/* Has the way become cheaper, or the cheapest path, since they were compared last? */
+/* Has the way become cheaper, or core's path, since they were compared last? */
 static bool
-is_news(GpuPipeline *pipeline, const Way *way)
+is_news(GpuPipeline *pipeline, const Way *way, List *paths)
 {
-	bool		partial = way->n_workers > 0;
-	List	   *paths = partial ? pipeline->rel->partial_pathlist : pipeline->rel->pathlist;
-	Compared	now = {.cost = way->cost};
-	Compared   *last = &pipeline->compared[partial ? 1 : 0];
+	const Path *best = gpurhh_core_path(paths);
+	Compared	now = {
+		.cost = way->cost,
+		.best = best,
+		.best_cost = best != NULL ? best->total_cost : 0
+	};
+	Compared   *last = &pipeline->compared[way->n_workers > 0 ? 1 : 0];
 
-	if (paths != NIL)
-	{
-		now.best = linitial(paths);
-		now.best_cost = now.best->total_cost;
-	}
 	if (last->cost == now.cost && last->best == now.best && last->best_cost == now.best_cost)
 		return false;
 	*last = now;
@@ -869,26 +869,23 @@ is_news(GpuPipeline *pipeline, const Way *way)
 }
 
 /*
- * A path of GpuHashJoin that returns the pipeline's rows, which come this way (NULL: none),
- * with its real cost, if that is less than what the cheapest path of the relation takes; else
- * NULL.
+ * A path of GpuHashJoin that returns the pipeline's rows, which come this way, with its
+ * real cost, if that is less than what these paths of the relation take; else NULL.
  */
 static Path *
-make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way)
+make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 {
 	RelOptInfo *rel = pipeline->rel;
 	ProgramSketch sketch = {.root = root, .way = way};
 	double		rows = rel->rows;
 	PathCost	cost;
 
-	if (way == NULL || !is_news(pipeline, way))
-		return NULL;
 	if (way->n_workers > 0)
 		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
-	if (!gpurhh_join_path_is_better(rel, way->n_workers, cost.total))
+	if (!gpurhh_join_path_is_better(paths, cost.total))
 		return NULL;
 	if (!pipeline->knows_return)
 		pipeline->can_return = gpurhh_can_return(root, rel);
@@ -902,26 +899,32 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way)
 }
 
 /*
- * Adds such paths to those of the relation, if core is to know them: where something else
- * than a pipeline may have to take the rows.
+ * Sees to it that the relation has the best such path for this way (NULL: none) among its
+ * serial paths, or its partial ones, or none if what core would choose is better.
  */
 static void
-add_nodes(PlannerInfo *root, GpuPipeline *pipeline)
+update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way)
 {
 	RelOptInfo *rel = pipeline->rel;
-	Path	   *serial;
-	Path	   *partial = NULL;
+	bool		partial = way != NULL && way->n_workers > 0;
+	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
+	Path	   *node;
 
-	look_at_level(root);
-	if (!current->core_joins && !bms_equal(rel->relids, gpurhh_all_rels(root)))
+	if (way == NULL || !is_news(pipeline, way, paths))
 		return;
-	serial = make_node(root, pipeline, pipeline->serial);
-	if (serial != NULL)
-		gpurhh_add_join_path(rel, serial);
-	if (rel->consider_parallel)
-		partial = make_node(root, pipeline, pipeline->partial);
-	if (partial != NULL)
-		gpurhh_add_join_path(rel, partial);
+	gpurhh_drop_join_paths(rel, partial);
+	node = make_node(root, pipeline, way, partial ? rel->partial_pathlist : rel->pathlist);
+	if (node != NULL)
+		gpurhh_add_join_path(rel, node);
+}
+
+/* The same for both. */
+static void
+update_nodes(PlannerInfo *root, GpuPipeline *pipeline)
+{
+	update_node(root, pipeline, pipeline->serial);
+	if (pipeline->rel->consider_parallel)
+		update_node(root, pipeline, pipeline->partial);
 }
 
 /* The path by which the rows of a build side are made. */
@@ -933,8 +936,8 @@ find_inner(PlannerInfo *root, RelOptInfo *rel)
 	if (pipeline == NULL || current->core_joins)
 		return rel->cheapest_total_path;
 	/* all its paths are known now */
-	if (!pipeline->knows_node)
-		pipeline->node = make_node(root, pipeline, pipeline->serial);
+	if (!pipeline->knows_node && pipeline->serial != NULL)
+		pipeline->node = make_node(root, pipeline, pipeline->serial, rel->pathlist);
 	pipeline->knows_node = true;
 	return pipeline->node != NULL ? pipeline->node : rel->cheapest_total_path;
 }
@@ -995,8 +998,35 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	pipeline = lookup(root, joinrel);
 	if (pipeline == NULL)
 		return;
-	/* core may have made a better path, to whose scale the node's is to be brought */
-	add_nodes(root, pipeline);
+	look_at_level(root);
+	if (current->core_joins)
+		update_nodes(root, pipeline);
+}
+
+/*
+ * The hook around the search for the order of joins, which is done as without it.  Then
+ * all paths are known of the relation that has all tables, and GpuHashJoin over its
+ * pipeline may be one of them.
+ */
+static RelOptInfo *
+search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
+{
+	RelOptInfo *rel;
+	GpuPipeline *pipeline;
+
+	if (prev_join_search_hook)
+		rel = prev_join_search_hook(root, levels_needed, initial_rels);
+	else if (enable_geqo && levels_needed >= geqo_threshold)
+		rel = geqo(root, levels_needed, initial_rels);
+	else
+		rel = standard_join_search(root, levels_needed, initial_rels);
+	pipeline = gpurhh_find_pipeline(root, rel);
+	if (pipeline != NULL)
+	{
+		update_nodes(root, pipeline);
+		set_cheapest(rel);
+	}
+	return rel;
 }
 
 /* ---------- for the grouping ---------- */
@@ -1247,4 +1277,6 @@ gpurhh_init_join_path(void)
 {
 	prev_join_pathlist_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = remember_join;
+	prev_join_search_hook = join_search_hook;
+	join_search_hook = search_joins;
 }

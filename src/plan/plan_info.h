@@ -206,7 +206,9 @@ extern Cost gpurhh_joins_undercharge(const Path *path);
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
-extern bool gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost);
+extern const Path *gpurhh_core_path(List *paths);
+extern bool gpurhh_join_path_is_better(List *paths, Cost cost);
+extern void gpurhh_drop_join_paths(RelOptInfo *rel, bool partial);
 extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
 								   int n_workers, PathCost cost);
 extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
