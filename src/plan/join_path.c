@@ -26,7 +26,6 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -36,7 +35,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "expr/expr.h"
@@ -359,41 +357,6 @@ column_of(Expr *operand)
 	return IsA(var, Var) && var->varattno > 0 ? var : NULL;
 }
 
-/*
- * Is it the equality of bytes that an operator computes of two columns?  Both have to
- * be fed in the same encoding, as columns and as what they pass for: a varchar that
- * passes for a bpchar is compared without its trailing blanks.
- */
-static bool
-compares_bytes(OpExpr *op, Var *columns[2])
-{
-	Oid			type = exprType(linitial(op->args));
-	GpuColumn	found[4];
-	const char *problem;
-
-	if (exprType(lsecond(op->args)) != type || op->opno >= FirstGenbkiObjectId ||
-		op->opno != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		if (!gpurhh_resolve_type((Node *) columns[i], &found[i], &problem) ||
-			!gpurhh_resolve_type(list_nth(op->args, i), &found[i + 2], &problem))
-			return false;
-	}
-	/* values are compared by the operator's collation, which need not be a column's */
-	if (gpurhh_is_string(found[0].encoding) &&
-		!gpurhh_resolve(type, exprTypmod(linitial(op->args)), op->inputcollid,
-						&found[2], &problem))
-		return false;
-	for (int i = 1; i < 4; i++)
-	{
-		if (found[i].encoding != found[0].encoding ||
-			found[i].parameter != found[0].parameter)
-			return false;
-	}
-	return true;
-}
-
 /* What there is to remember of a join clause. */
 static RememberedClause *
 look_at_clause(PlannerInfo *root, RestrictInfo *clause)
@@ -401,7 +364,8 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 	bool		found;
 	RememberedClause *entry = clauses_insert(pipelines_of(root)->clauses, clause, &found);
 	OpExpr	   *op = (OpExpr *) clause->clause;
-	Var		   *columns[2];
+	GpuColumn	how[2];
+	const char *problem;
 
 	if (found)
 		return entry;
@@ -411,12 +375,13 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 		return entry;
 	for (int i = 0; i < 2; i++)
 	{
-		columns[i] = column_of(list_nth(op->args, i));
-		if (columns[i] == NULL)
+		Var		   *column = column_of(list_nth(op->args, i));
+
+		if (column == NULL)
 			return entry;
-		entry->relids[i] = columns[i]->varno;
+		entry->relids[i] = column->varno;
 	}
-	entry->is_key = compares_bytes(op, columns);
+	entry->is_key = gpurhh_resolve_equality(op, how, &problem);
 	return entry;
 }
 
