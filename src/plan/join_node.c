@@ -12,11 +12,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "executor/nodeHash.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/pathnode.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
@@ -61,33 +64,46 @@ string_bytes(PlannerInfo *root, Var *var)
 }
 
 /*
- * Can the rows of a join relation be returned?  Each column has to be of a type that can be
- * carried along, and the strings must be likely to fit the dictionary, as rows with other
- * strings are left to core.  hidden: relations of which no row has a column.
+ * Why the rows of a join relation cannot be returned; NULL: they can.  Each column has to be
+ * of a type that can be carried along, and the strings must be likely to fit the dictionary,
+ * as rows with other strings are left to core.  hidden: relations of which no row has a
+ * column.
  */
-bool
-gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden)
+const char *
+gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel, Relids hidden)
 {
 	List	   *exprs = rel->reltarget->exprs;
 	double		bytes = 0;
+	double		limit = get_hash_memory_limit();
 	ListCell   *lc;
 
 	/* they go through the words of a group, of which each is a key */
-	if (exprs == NIL || list_length(exprs) > RHH_MAX_KEYS)
-		return false;
+	if (exprs == NIL)
+		return "no column of them is needed";
+	if (list_length(exprs) > RHH_MAX_KEYS)
+		return psprintf("more than %d columns are returned", RHH_MAX_KEYS);
 	foreach(lc, exprs)
 	{
 		Var		   *var = lfirst(lc);
 		GpuColumn	column;
 		const char *problem;
 
-		if (!IsA(var, Var) || var->varattno <= 0 || bms_is_member(var->varno, hidden) ||
-			!gpurhh_resolve_bytes(var->vartype, &column, &problem))
-			return false;
+		if (!IsA(var, Var))
+			return "an expression is computed below an outer join";
+		if (var->varattno <= 0)
+			return "system columns and whole rows are not supported";
+		if (bms_is_member(var->varno, hidden))
+			return "a column is of a side that has none";
+		if (!gpurhh_resolve_bytes(var->vartype, &column, &problem))
+			return psprintf("column %s has type %s, which %s", gpurhh_clause_text(root, var),
+							format_type_be(var->vartype), problem);
 		if (gpurhh_is_string(column.encoding))
 			bytes += string_bytes(root, var);
 	}
-	return bytes <= get_hash_memory_limit();
+	if (bytes > limit)
+		return psprintf("strings are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(bytes / 1024), limit / 1024);
+	return NULL;
 }
 
 /* The columns of the node, all that a relation's paths return. */
@@ -148,18 +164,26 @@ costs_of_core(List *paths, CorePathCost *costs)
 }
 
 /*
- * Is a path of the node with this real cost better than what there is so far of a join
- * relation?  That may be a path of the node, too, which was brought to the scale of those of
- * core's paths that there were then.
+ * Why a path of the node with this real cost is no better than what there is so far of a join
+ * relation; NULL: it is.  There may be a path of the node, too, which was brought to the scale
+ * of those of core's paths that there were then.
  */
-bool
-gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost)
+const char *
+gpurhh_join_cost_problem(const RelOptInfo *rel, int n_workers, Cost cost)
 {
 	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
 	const Path *best = paths != NIL ? linitial(paths) : NULL;
+	Cost		best_cost;
 
-	return best == NULL || gpurhh_is_disabled(best) ||
-		cost < best->total_cost + gpurhh_joins_undercharge(best);
+	if (best == NULL || gpurhh_is_disabled(best))
+		return NULL;
+	best_cost = best->total_cost + gpurhh_joins_undercharge(best);
+	if (cost < best_cost)
+		return NULL;
+	if (!gpurhh_collects_refusals())
+		return "";
+	return psprintf("their estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
+					cost, best_cost);
 }
 
 /*
@@ -203,6 +227,7 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 	CustomScan *cscan = makeNode(CustomScan);
 	const GpuJoinPath *private = linitial(best_path->custom_private);
 
+	gpurhh_note_planned(root, 0);
 	cscan->scan.plan.targetlist = tlist;
 	cscan->flags = best_path->flags;
 	cscan->custom_scan_tlist = private->scan_tlist;

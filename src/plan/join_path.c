@@ -65,12 +65,28 @@ typedef struct Way
 	SemiAntiJoinFactors semifactors;
 } Way;
 
+/*
+ * How far the planner got with a join relation, when something was in the way.  It tries
+ * several orders; what is told is the reason of the try that got farthest.
+ */
+typedef enum Obstacle
+{
+	OBSTACLE_NONE,
+	OBSTACLE_KIND,				/* the kind of the join, or the order of its sides */
+	OBSTACLE_PROBE,				/* the probe side, which may have joins in it */
+	OBSTACLE_CLAUSE,			/* keys and conditions */
+	OBSTACLE_NODE,				/* cost and columns of GpuHashJoin */
+	OBSTACLE_PLAN				/* there was a path */
+} Obstacle;
+
 /* What is remembered of a relation. */
 struct GpuPipeline
 {
 	RelOptInfo *rel;
 	Way		   *serial;			/* NULL: there is none */
 	Way		   *partial;		/* for parallel plans; the same */
+	Obstacle	obstacle;		/* of a join relation, if somebody collects refusals */
+	const char *unjoined;		/* then: why GpuHashJoin does not return its rows */
 };
 
 typedef struct RememberedRelation
@@ -98,6 +114,8 @@ typedef struct RememberedClause
 	bool		is_key;
 	int			relids[2];		/* then: of the left column and of the right one */
 	ClauseUse	use;
+	const char *key_problem;	/* of an equality of columns: why it is no key; or NULL */
+	const char *condition_problem;	/* with CLAUSE_OF_CORE */
 	char		status;
 } RememberedClause;
 
@@ -212,6 +230,59 @@ lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 	if (!found)
 		entry->pipeline = make_pipeline(rel);
 	return entry->pipeline;
+}
+
+/* ---------- why not ---------- */
+
+/* Notes what is in the way of a join relation's joins, for whoever asks. */
+static void refuse(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const char *fmt,...)
+	pg_attribute_printf(4, 5);
+
+static void
+refuse(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const char *fmt,...)
+{
+	GpuPipeline *pipeline;
+	StringInfoData text;
+	int			needed;
+
+	if (!gpurhh_collects_refusals())
+		return;
+	pipeline = lookup_or_make(root, rel);
+	if (pipeline->obstacle >= obstacle)
+		return;
+	initStringInfo(&text);
+	do
+	{
+		va_list		args;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&text, fmt, args);
+		va_end(args);
+		if (needed > 0)
+			enlargeStringInfo(&text, needed);
+	} while (needed > 0);
+	pipeline->obstacle = obstacle;
+	pipeline->unjoined = text.data;
+}
+
+/*
+ * Why no device is to do any of a query level's joins, or NULL.  The genetic search frees
+ * its join relations, so nothing can be remembered of them.
+ */
+static const char *
+level_problem(PlannerInfo *root)
+{
+	CmdType		command = root->parse->commandType;
+
+	if (!enable_gpu_hashjoin)
+		return "enable_gpu_hashjoin is off";
+	if (!enable_hashjoin)
+		return "enable_hashjoin is off";
+	if (root->join_search_private != NULL)
+		return "the genetic search orders them";
+	if (command != CMD_SELECT && command != CMD_INSERT)
+		return "UPDATE, DELETE and MERGE are not supported";
+	return root->rowMarks != NIL ? "their rows are locked" : NULL;
 }
 
 /* ---------- the probe side ---------- */
@@ -365,12 +436,12 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 	RememberedClause *entry = clauses_insert(pipelines_of(root)->clauses, clause, &found);
 	OpExpr	   *op = (OpExpr *) clause->clause;
 	GpuColumn	how[2];
-	const char *problem;
 
 	if (found)
 		return entry;
 	entry->is_key = false;
 	entry->use = CLAUSE_UNKNOWN;
+	entry->key_problem = NULL;
 	if (!clause->can_join || !OidIsValid(clause->hashjoinoperator))
 		return entry;
 	for (int i = 0; i < 2; i++)
@@ -381,7 +452,7 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 			return entry;
 		entry->relids[i] = column->varno;
 	}
-	entry->is_key = gpurhh_resolve_equality(op, how, &problem);
+	entry->is_key = gpurhh_resolve_equality(op, how, &entry->key_problem);
 	return entry;
 }
 
@@ -518,12 +589,29 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 		ProgramSketch sketch = {.root = root};
 		uint8		number;
 		VectorType	type;
-		const char *why;
 
-		known->use = sketch_expression(&sketch, clause->clause, &number, &type, &why) ?
+		known->use = sketch_expression(&sketch, clause->clause, &number, &type,
+									   &known->condition_problem) ?
 			CLAUSE_CONDITION : CLAUSE_OF_CORE;
 	}
 	return known->use == CLAUSE_CONDITION;
+}
+
+/* Notes why a clause that is neither a key nor a condition is in the way. */
+static void
+refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
+{
+	const RememberedClause *known = look_at_clause(root, clause);
+	const char *text = gpurhh_clause_text(root, clause->clause);
+
+	if (known->key_problem != NULL)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "join key %s %s", text, known->key_problem);
+	else if (known->use == CLAUSE_OF_CORE)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "join condition %s %s", text,
+			   known->condition_problem);
+	else
+		refuse(root, joinrel, OBSTACLE_CLAUSE,
+			   "join condition %s is part of what a match is, and no key", text);
 }
 
 /*
@@ -542,8 +630,22 @@ has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *o
 		if (is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
 			*keys = lappend(*keys, lfirst(lc));
 		else if (!is_condition(root, joinrel, outer, jointype, lfirst(lc)))
+		{
+			refuse_clause(root, joinrel, lfirst(lc));
 			return false;
+		}
 	}
+	if (*keys == NIL)
+	{
+		foreach(lc, clauses)
+		{
+			if (look_at_clause(root, lfirst(lc))->key_problem != NULL)
+				refuse_clause(root, joinrel, lfirst(lc));
+		}
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "there is no equality of columns to join by");
+	}
+	else if (list_length(*keys) > RHH_MAX_KEYS)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "there are more than %d join keys", RHH_MAX_KEYS);
 	return *keys != NIL && list_length(*keys) <= RHH_MAX_KEYS;
 }
 
@@ -592,9 +694,19 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	Cost		cost;
 	Way		   *way;
 
-	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL ||
-		inner->param_info != NULL)
+	if (outer == NULL || inner == NULL)
 		return;
+	if (inner->param_info != NULL)
+	{
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "%s depends on the rows of another side",
+			   gpurhh_relation_names(root, innerrel->relids));
+		return;
+	}
+	if (outer->n_joins == RHH_MAX_JOINS)
+	{
+		refuse(root, joinrel, OBSTACLE_PROBE, "there are more than %d of them", RHH_MAX_JOINS);
+		return;
+	}
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
@@ -630,13 +742,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 static bool
 wants_pipelines(PlannerInfo *root)
 {
-	Query	   *parse = root->parse;
-
-	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL)
-		return false;
-	/* the genetic search frees its join relations */
-	return root->join_search_private == NULL && root->rowMarks == NIL &&
-		(parse->commandType == CMD_SELECT || parse->commandType == CMD_INSERT);
+	return current != NULL && level_problem(root) == NULL;
 }
 
 static const char *sketch_conditions(ProgramSketch *sketch);
@@ -654,6 +760,7 @@ add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 	ProgramSketch sketch = {.root = root, .way = way};
 	double		rows = rel->rows;
 	PathCost	cost;
+	const char *why;
 
 	if (way == NULL)
 		return;
@@ -662,12 +769,22 @@ add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
-	if (!gpurhh_join_path_is_better(rel, way->n_workers, cost.total))
+	why = gpurhh_join_cost_problem(rel, way->n_workers, cost.total);
+	if (why == NULL)
+		why = gpurhh_return_problem(root, rel, way->hidden);
+	if (why == NULL && !returns_columns(way))
+		why = "an expression is computed below an outer join";
+	if (why == NULL)
+		why = sketch_conditions(&sketch);
+	if (why == NULL)
+		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
+	if (why != NULL)
+	{
+		refuse(root, rel, OBSTACLE_NODE, "%s", why);
 		return;
-	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
-		sketch_conditions(&sketch) != NULL ||
-		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
-		return;
+	}
+	refuse(root, rel, OBSTACLE_PLAN,
+		   "another plan has the lower cost for the query as a whole");
 	gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins, way->n_workers,
 						 cost);
 }
@@ -683,13 +800,28 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
 		jointype != JOIN_ANTI)
+	{
+		/* others have the sides of such a join in another order */
+		if (jointype == JOIN_FULL)
+			refuse(root, joinrel, OBSTACLE_KIND, "FULL JOIN is not supported");
 		return;
+	}
 	/* the other way around it is cheaper, see join_cost.c */
 	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "the side that is read by pages is too small");
 		return;
+	}
 	outer = find_outer(root, outerrel);
 	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
+	{
+		if (outer != NULL && outer->unjoined != NULL)
+			refuse(root, joinrel, OBSTACLE_PROBE, "%s", outer->unjoined);
+		else
+			refuse(root, joinrel, OBSTACLE_PROBE, "%s is not read by pages",
+				   gpurhh_relation_names(root, outerrel->relids));
 		return;
+	}
 	pipeline = lookup_or_make(root, joinrel);
 	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
 				  &pipeline->serial);
@@ -714,13 +846,22 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (prev_join_pathlist_hook)
 		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 
-	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL ||
-		!bms_is_empty(joinrel->lateral_relids))
+	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL)
 		return;
+	if (!bms_is_empty(joinrel->lateral_relids))
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "they depend on the rows of another side");
+		return;
+	}
 	/* where core is done before a device is set up, nothing else needs to be known */
 	if (joinrel->pathlist != NIL &&
 		((Path *) linitial(joinrel->pathlist))->total_cost < gpurhh_setup_cost)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND,
+			   "the estimated cost of %.0f of PostgreSQL's own plan is below gpurhh.setup_cost",
+			   ((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
+	}
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
 	pipeline = lookup(root, joinrel);
 	if (pipeline == NULL)
@@ -729,6 +870,27 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	add_node(root, joinrel, pipeline->serial);
 	if (joinrel->consider_parallel)
 		add_node(root, joinrel, pipeline->partial);
+}
+
+/*
+ * Why no device does the joins of a query level, all paths of which have been made; NULL:
+ * it has no joins.
+ */
+const char *
+gpurhh_unjoined(PlannerInfo *root)
+{
+	RelOptInfo *rel = NULL;
+	GpuPipeline *pipeline;
+	const char *problem = level_problem(root);
+
+	if (bms_num_members(root->all_baserels) > 1)
+		rel = find_join_rel(root, gpurhh_all_relids(root));
+	if (rel == NULL || IS_DUMMY_REL(rel))
+		return NULL;
+	pipeline = problem == NULL && current != NULL ? lookup(root, rel) : NULL;
+	if (pipeline != NULL && pipeline->unjoined != NULL)
+		problem = pipeline->unjoined;
+	return problem != NULL ? problem : "the genetic search has ordered them";
 }
 
 /* ---------- for the grouping ---------- */

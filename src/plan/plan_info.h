@@ -88,8 +88,11 @@ typedef struct PlanInfo
 
 extern bool gpurhh_refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
 extern const char *gpurhh_expression_text(PlanInfo *info, void *expr);
+extern const char *gpurhh_clause_text(PlannerInfo *root, void *expr);
+extern const char *gpurhh_relation_names(PlannerInfo *root, Relids relids);
 extern void gpurhh_report_refusal(PlanInfo *info);
-extern void gpurhh_note_planned(int grouping);
+extern void gpurhh_report_joins(PlannerInfo *root);
+extern void gpurhh_note_planned(PlannerInfo *root, int grouping);
 extern bool gpurhh_collects_refusals(void);
 extern GpuRefusalCollector *gpurhh_begin_collecting(void);
 extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
@@ -206,15 +209,16 @@ extern Cost gpurhh_joins_undercharge(const Path *path);
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
-extern bool gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost);
+extern const char *gpurhh_join_cost_problem(const RelOptInfo *rel, int n_workers, Cost cost);
 extern void gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child,
 								 int n_joins, int n_workers, PathCost cost);
-extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden);
+extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel, Relids hidden);
 
 /* ---------- join_path.c ---------- */
 
 extern GpuPipelines *gpurhh_begin_pipelines(void);
 extern void gpurhh_end_pipelines(GpuPipelines *outer);
+extern const char *gpurhh_unjoined(PlannerInfo *root);
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 
