@@ -204,6 +204,8 @@ gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child, int n_join
 	cpath->path.parent = rel;
 	cpath->path.pathtarget = rel->reltarget;
 	gpurhh_inherit_disabled(&cpath->path, child);
+	/* so that its participants have shared memory for what they count */
+	cpath->path.parallel_aware = n_workers > 0;
 	cpath->path.parallel_safe = n_workers > 0;
 	cpath->path.parallel_workers = n_workers;
 	cpath->path.rows = child->rows;
