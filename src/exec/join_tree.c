@@ -422,28 +422,22 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 		Expr	   *outer = linitial(clause->args);
 		Expr	   *inner = lsecond(clause->args);
 		uint32		k = join->spec.n_keys;
-		GpuColumn	how;
-		GpuColumn	inner_how;
+		GpuColumn	how[2];
 		SideColumn	found;
 		Var		   *var = (Var *) without_relabel(inner);
 		int			column;
 
-		if (k == RHH_MAX_KEYS ||
-			!gpurhh_resolve_type((Node *) outer, &how, why) ||
-			!gpurhh_resolve_type((Node *) inner, &inner_how, why))
-			return false;
-		if (how.encoding != inner_how.encoding || how.parameter != inner_how.parameter)
+		if (k == RHH_MAX_KEYS)
 		{
-			*why = "the sides of a join have keys of different types";
+			*why = "a join has too many keys";
 			return false;
 		}
-		/* a key that is not as declared would have to be compared in another way */
-		if (how.encoding == GPU_ENC_BPCHAR)
+		if (!gpurhh_resolve_equality(clause, how, why))
 		{
-			*why = "a join has a key of type character(n)";
+			*why = psprintf("a key of a join %s", *why);
 			return false;
 		}
-		if (!find_column(input, j, outer, how, false, &found, why))
+		if (!find_column(input, j, outer, how[0], false, &found, why))
 			return false;
 		if (found.side > j || !IsA(var, Var) || var->varno != INNER_VAR ||
 			var->varattno < 1)
@@ -452,7 +446,12 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 			return false;
 		}
 		outer_keys[k] = found;
-		column = add_column(&join->build, how, var->varattno - 1, false);
+		column = add_column(&join->build, how[1], var->varattno - 1, false);
+		if (column < 0)
+		{
+			*why = "there are too many columns";
+			return false;
+		}
 		join->spec.key_column[k] = column;
 		join->spec.n_keys++;
 	}

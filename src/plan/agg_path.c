@@ -354,6 +354,8 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_upper_paths_hook)
 		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 
+	if (stage == UPPERREL_FINAL && gpurhh_collects_refusals())
+		gpurhh_report_joins(root);
 	if (!enable_gpu_hashagg && !gpurhh_collects_refusals())
 		return;
 	info.root = root;
@@ -425,7 +427,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	CustomScan *cscan = makeNode(CustomScan);
 	const GpuAggPath *private = linitial(best_path->custom_private);
 
-	gpurhh_note_planned(private->grouping);
+	gpurhh_note_planned(root, private->grouping);
 
 	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
 	cscan->scan.plan.targetlist = tlist;

@@ -12,11 +12,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "executor/nodeHash.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/pathnode.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
@@ -61,33 +64,43 @@ string_bytes(PlannerInfo *root, Var *var)
 }
 
 /*
- * Can the rows of a join relation be returned?  Each column has to be of a type that can be
- * carried along, and the strings must be likely to fit the dictionary, as rows with other
- * strings are left to core.
+ * Why the rows of a join relation cannot be returned; NULL: they can.  Each column has to be
+ * of a type that can be carried along, and the strings must be likely to fit the dictionary,
+ * as rows with other strings are left to core.
  */
-bool
-gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel)
+const char *
+gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *exprs = rel->reltarget->exprs;
 	double		bytes = 0;
+	double		limit = get_hash_memory_limit();
 	ListCell   *lc;
 
 	/* they go through the words of a group, of which each is a key */
-	if (exprs == NIL || list_length(exprs) > RHH_MAX_KEYS)
-		return false;
+	if (exprs == NIL)
+		return "no column of them is needed";
+	if (list_length(exprs) > RHH_MAX_KEYS)
+		return psprintf("more than %d columns are returned", RHH_MAX_KEYS);
 	foreach(lc, exprs)
 	{
 		Var		   *var = lfirst(lc);
 		GpuColumn	column;
 		const char *problem;
 
-		if (!IsA(var, Var) || var->varattno <= 0 ||
-			!gpurhh_resolve_bytes(var->vartype, &column, &problem))
-			return false;
+		if (!IsA(var, Var))
+			return "an expression is computed below an outer join";
+		if (var->varattno <= 0)
+			return "system columns and whole rows are not supported";
+		if (!gpurhh_resolve_bytes(var->vartype, &column, &problem))
+			return psprintf("column %s has type %s, which %s", gpurhh_clause_text(root, var),
+							format_type_be(var->vartype), problem);
 		if (gpurhh_is_string(column.encoding))
 			bytes += string_bytes(root, var);
 	}
-	return bytes <= get_hash_memory_limit();
+	if (bytes > limit)
+		return psprintf("strings are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(bytes / 1024), limit / 1024);
+	return NULL;
 }
 
 /* The costs of core's paths among these. */
@@ -132,25 +145,32 @@ gpurhh_core_path(List *paths)
 }
 
 /*
- * Is a path of the node with this real cost better than what core would choose of these
- * paths, and than paths of the node that are among them?
+ * Why a path of the node with this real cost is no better than what core would choose of
+ * these paths, and than paths of the node that are among them; NULL: it is.
  */
-bool
-gpurhh_join_path_is_better(List *paths, Cost cost)
+const char *
+gpurhh_join_cost_problem(List *paths, Cost cost)
 {
 	const Path *core = gpurhh_core_path(paths);
+	Cost		core_cost;
 	ListCell   *lc;
 
-	if (core != NULL && cost >= core->total_cost + gpurhh_joins_undercharge(core))
-		return false;
 	foreach(lc, paths)
 	{
 		const GpuJoinPath *node = gpurhh_join_path(lfirst(lc));
 
 		if (node != NULL && cost >= node->real_cost)
-			return false;
+			return "";
 	}
-	return true;
+	if (core == NULL)
+		return NULL;
+	core_cost = core->total_cost + gpurhh_joins_undercharge(core);
+	if (cost < core_cost)
+		return NULL;
+	if (!gpurhh_collects_refusals())
+		return "";
+	return psprintf("their estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
+					cost, core_cost);
 }
 
 /*
@@ -172,6 +192,8 @@ gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,
 	cpath->path.parent = rel;
 	cpath->path.pathtarget = rel->reltarget;
 	gpurhh_inherit_disabled(&cpath->path, child);
+	/* so that its participants have shared memory for what they count */
+	cpath->path.parallel_aware = n_workers > 0;
 	cpath->path.parallel_safe = n_workers > 0;
 	cpath->path.parallel_workers = n_workers;
 	cpath->path.rows = child->rows;
@@ -263,6 +285,7 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 	plan->n_joins = private->n_joins;
 	foreach(lc, private->columns)
 		add_column(plan, lfirst_node(Var, lc), &cscan->custom_scan_tlist);
+	gpurhh_note_planned(root, 0);
 	cscan->scan.plan.targetlist = tlist;
 	cscan->flags = best_path->flags;
 	cscan->custom_private = list_make1(plan);

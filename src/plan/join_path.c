@@ -30,7 +30,6 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -41,7 +40,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "expr/expr.h"
@@ -77,6 +75,19 @@ typedef struct Way
 } Way;
 
 /*
+ * How far the planner got with a join relation, when something was in the way.  It tries
+ * several orders; what is told is the reason of the try that got farthest.
+ */
+typedef enum Obstacle
+{
+	OBSTACLE_NONE,
+	OBSTACLE_KIND,				/* the kind of the join, or the order of its sides */
+	OBSTACLE_CLAUSE,			/* keys and conditions */
+	OBSTACLE_NODE,				/* cost and columns of GpuHashJoin */
+	OBSTACLE_PLAN				/* there was a path */
+} Obstacle;
+
+/*
  * What GpuHashJoin was compared with last, so that nothing is compared twice: how cheaply a
  * device does the joins, and the cheapest path that there was.
  */
@@ -97,11 +108,13 @@ struct GpuPipeline
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
 	bool		knows_return;	/* the next one is known: */
-	bool		can_return;		/* its columns can be returned */
+	const char *return_problem; /* why its columns cannot be returned, or NULL */
 	/* of whatever gives its rows: found when they are asked for as a probe side */
 	bool		knows_rows;
 	Way		   *serial_rows;
 	Way		   *partial_rows;
+	Obstacle	obstacle;		/* of a join relation, if somebody collects refusals */
+	const char *unjoined;		/* then: why GpuHashJoin does not return its rows */
 };
 
 typedef struct RememberedRelation
@@ -129,6 +142,8 @@ typedef struct RememberedClause
 	bool		is_key;
 	int			relids[2];		/* then: of the left column and of the right one */
 	ClauseUse	use;
+	const char *key_problem;	/* of an equality of columns: why it is no key; or NULL */
+	const char *condition_problem;	/* with CLAUSE_OF_CORE */
 	char		status;
 } RememberedClause;
 
@@ -244,6 +259,81 @@ lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 	if (!found)
 		entry->pipeline = make_pipeline(rel);
 	return entry->pipeline;
+}
+
+/* ---------- why not ---------- */
+
+/* Notes what is in the way of a join relation's joins, for whoever asks. */
+static void refuse(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const char *fmt,...)
+	pg_attribute_printf(4, 5);
+
+static void
+refuse(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const char *fmt,...)
+{
+	GpuPipeline *pipeline;
+	StringInfoData text;
+	int			needed;
+
+	if (!gpurhh_collects_refusals())
+		return;
+	pipeline = lookup_or_make(root, rel);
+	if (pipeline->obstacle >= obstacle)
+		return;
+	initStringInfo(&text);
+	do
+	{
+		va_list		args;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&text, fmt, args);
+		va_end(args);
+		if (needed > 0)
+			enlargeStringInfo(&text, needed);
+	} while (needed > 0);
+	pipeline->obstacle = obstacle;
+	pipeline->unjoined = text.data;
+}
+
+/*
+ * Is it the recursive term of a WITH RECURSIVE?  That is run again for the rows of each
+ * iteration; core keeps the tables of hash joins from one to the next, and a device the
+ * maps of none.
+ */
+static bool
+is_recursive_term(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	if (root->parent_root == NULL || root->parent_root->wt_param_id < 0)
+		return false;
+	foreach(lc, root->parse->rtable)
+	{
+		if (lfirst_node(RangeTblEntry, lc)->self_reference)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Why no device is to do any of a query level's joins, or NULL.  The genetic search frees
+ * its join relations, so nothing can be remembered of them.
+ */
+static const char *
+level_problem(PlannerInfo *root)
+{
+	CmdType		command = root->parse->commandType;
+
+	if (!enable_gpu_hashjoin)
+		return "enable_gpu_hashjoin is off";
+	if (!enable_hashjoin)
+		return "enable_hashjoin is off";
+	if (root->join_search_private != NULL)
+		return "the genetic search orders them";
+	if (is_recursive_term(root))
+		return "the recursive term of WITH RECURSIVE is run again and again";
+	if (command != CMD_SELECT && command != CMD_INSERT)
+		return "UPDATE, DELETE and MERGE are not supported";
+	return root->rowMarks != NIL ? "their rows are locked" : NULL;
 }
 
 static bool has_core_joins(PlannerInfo *root);
@@ -441,41 +531,6 @@ column_of(Expr *operand)
 	return IsA(var, Var) && var->varattno > 0 ? var : NULL;
 }
 
-/*
- * Is it the equality of bytes that an operator computes of two columns?  Both have to
- * be fed in the same encoding, as columns and as what they pass for: a varchar that
- * passes for a bpchar is compared without its trailing blanks.
- */
-static bool
-compares_bytes(OpExpr *op, Var *columns[2])
-{
-	Oid			type = exprType(linitial(op->args));
-	GpuColumn	found[4];
-	const char *problem;
-
-	if (exprType(lsecond(op->args)) != type || op->opno >= FirstGenbkiObjectId ||
-		op->opno != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		if (!gpurhh_resolve_type((Node *) columns[i], &found[i], &problem) ||
-			!gpurhh_resolve_type(list_nth(op->args, i), &found[i + 2], &problem))
-			return false;
-	}
-	/* values are compared by the operator's collation, which need not be a column's */
-	if (gpurhh_is_string(found[0].encoding) &&
-		!gpurhh_resolve(type, exprTypmod(linitial(op->args)), op->inputcollid,
-						&found[2], &problem))
-		return false;
-	for (int i = 1; i < 4; i++)
-	{
-		if (found[i].encoding != found[0].encoding ||
-			found[i].parameter != found[0].parameter)
-			return false;
-	}
-	return true;
-}
-
 /* What there is to remember of a join clause. */
 static RememberedClause *
 look_at_clause(PlannerInfo *root, RestrictInfo *clause)
@@ -483,22 +538,24 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 	bool		found;
 	RememberedClause *entry = clauses_insert(pipelines_of(root)->clauses, clause, &found);
 	OpExpr	   *op = (OpExpr *) clause->clause;
-	Var		   *columns[2];
+	GpuColumn	how[2];
 
 	if (found)
 		return entry;
 	entry->is_key = false;
 	entry->use = CLAUSE_UNKNOWN;
+	entry->key_problem = NULL;
 	if (!clause->can_join || !OidIsValid(clause->hashjoinoperator))
 		return entry;
 	for (int i = 0; i < 2; i++)
 	{
-		columns[i] = column_of(list_nth(op->args, i));
-		if (columns[i] == NULL)
+		Var		   *column = column_of(list_nth(op->args, i));
+
+		if (column == NULL)
 			return entry;
-		entry->relids[i] = columns[i]->varno;
+		entry->relids[i] = column->varno;
 	}
-	entry->is_key = compares_bytes(op, columns);
+	entry->is_key = gpurhh_resolve_equality(op, how, &entry->key_problem);
 	return entry;
 }
 
@@ -624,12 +681,29 @@ is_computed(PlannerInfo *root, RestrictInfo *clause)
 		ProgramSketch sketch = {.root = root};
 		uint8		number;
 		VectorType	type;
-		const char *why;
 
-		known->use = sketch_expression(&sketch, clause->clause, &number, &type, &why) ?
+		known->use = sketch_expression(&sketch, clause->clause, &number, &type,
+									   &known->condition_problem) ?
 			CLAUSE_CONDITION : CLAUSE_OF_CORE;
 	}
 	return known->use == CLAUSE_CONDITION;
+}
+
+/* Notes why a clause that is neither a key nor a condition is in the way. */
+static void
+refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
+{
+	const RememberedClause *known = look_at_clause(root, clause);
+	const char *text = gpurhh_clause_text(root, clause->clause);
+
+	if (known->key_problem != NULL)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "join key %s %s", text, known->key_problem);
+	else if (known->use == CLAUSE_OF_CORE)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "join condition %s %s", text,
+			   known->condition_problem);
+	else
+		refuse(root, joinrel, OBSTACLE_CLAUSE,
+			   "join condition %s is part of what a match is, and no key", text);
 }
 
 /*
@@ -649,11 +723,10 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 	return is_computed(root, clause);
 }
 
-/* Are the columns of an equivalence class such that a device can join by any two of them? */
+/* May a device join by any two members of an equivalence class? */
 static bool
 is_class_of_keys(const EquivalenceClass *ec)
 {
-	Oid			type = InvalidOid;
 	ListCell   *lc;
 
 	foreach(lc, ec->ec_members)
@@ -665,10 +738,8 @@ is_class_of_keys(const EquivalenceClass *ec)
 		if (member->em_is_child)
 			continue;
 		if (column_of(member->em_expr) == NULL ||
-			(OidIsValid(type) && type != member->em_datatype) ||
 			!gpurhh_resolve_type((Node *) member->em_expr, &column, &problem))
 			return false;
-		type = member->em_datatype;
 	}
 	return true;
 }
@@ -725,8 +796,22 @@ has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *o
 		if (is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
 			*keys = lappend(*keys, lfirst(lc));
 		else if (!is_condition(root, joinrel, outer, jointype, lfirst(lc)))
+		{
+			refuse_clause(root, joinrel, lfirst(lc));
 			return false;
+		}
 	}
+	if (*keys == NIL)
+	{
+		foreach(lc, clauses)
+		{
+			if (look_at_clause(root, lfirst(lc))->key_problem != NULL)
+				refuse_clause(root, joinrel, lfirst(lc));
+		}
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "there is no equality of columns to join by");
+	}
+	else if (list_length(*keys) > RHH_MAX_KEYS)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "there are more than %d join keys", RHH_MAX_KEYS);
 	return *keys != NIL && list_length(*keys) <= RHH_MAX_KEYS;
 }
 
@@ -774,9 +859,14 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	Cost		cost;
 	Way		   *way;
 
-	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL ||
-		inner->param_info != NULL)
+	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL)
 		return;
+	if (inner->param_info != NULL)
+	{
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "%s depends on the rows of another side",
+			   gpurhh_relation_names(root, innerrel->relids));
+		return;
+	}
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
@@ -810,38 +900,11 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way->semifactors = extra->semifactors;
 }
 
-/*
- * Is it the recursive term of a WITH RECURSIVE?  That is run again for the rows of each
- * iteration; core keeps the tables of hash joins from one to the next, and a device the
- * maps of none.
- */
-static bool
-is_recursive_term(PlannerInfo *root)
-{
-	ListCell   *lc;
-
-	if (root->parent_root == NULL || root->parent_root->wt_param_id < 0)
-		return false;
-	foreach(lc, root->parse->rtable)
-	{
-		if (lfirst_node(RangeTblEntry, lc)->self_reference)
-			return true;
-	}
-	return false;
-}
-
 /* Is there something to be gained for the query that is being planned? */
 static bool
 wants_pipelines(PlannerInfo *root)
 {
-	Query	   *parse = root->parse;
-
-	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL ||
-		is_recursive_term(root))
-		return false;
-	/* the genetic search frees its join relations */
-	return root->join_search_private == NULL && root->rowMarks == NIL &&
-		(parse->commandType == CMD_SELECT || parse->commandType == CMD_INSERT);
+	return current != NULL && level_problem(root) == NULL;
 }
 
 static const char *sketch_conditions(ProgramSketch *sketch);
@@ -879,21 +942,36 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 	ProgramSketch sketch = {.root = root, .way = way};
 	double		rows = rel->rows;
 	PathCost	cost;
+	const char *why;
 
 	if (way->n_workers > 0)
 		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
-	if (!gpurhh_join_path_is_better(paths, cost.total))
+	why = gpurhh_join_cost_problem(paths, cost.total);
+	if (why == NULL && !pipeline->knows_return)
+	{
+		pipeline->return_problem = gpurhh_return_problem(root, rel);
+		pipeline->knows_return = true;
+	}
+	if (why == NULL)
+		why = pipeline->return_problem;
+	if (why == NULL && returns_hidden(rel, way))
+		why = "a column is of a side that has none";
+	if (why == NULL && !returns_columns(way))
+		why = "an expression is computed below an outer join";
+	if (why == NULL)
+		why = sketch_conditions(&sketch);
+	if (why == NULL)
+		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
+	if (why != NULL)
+	{
+		refuse(root, rel, OBSTACLE_NODE, "%s", why);
 		return NULL;
-	if (!pipeline->knows_return)
-		pipeline->can_return = gpurhh_can_return(root, rel);
-	pipeline->knows_return = true;
-	if (!pipeline->can_return || returns_hidden(rel, way) || !returns_columns(way) ||
-		sketch_conditions(&sketch) != NULL ||
-		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
-		return NULL;
+	}
+	refuse(root, rel, OBSTACLE_PLAN,
+		   "another plan has the lower cost for the query as a whole");
 	return gpurhh_make_join_path(rel, make_path(root, rel, way), way->n_joins,
 								 way->n_workers, cost);
 }
@@ -953,10 +1031,18 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
 		jointype != JOIN_ANTI)
+	{
+		/* others have the sides of such a join in another order */
+		if (jointype == JOIN_FULL)
+			refuse(root, joinrel, OBSTACLE_KIND, "FULL JOIN is not supported");
 		return;
+	}
 	/* the other way around it is cheaper, see join_cost.c */
 	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "the probe side is too small");
 		return;
+	}
 	outer = find_outer(root, outerrel);
 	inner = find_inner(root, innerrel);
 	pipeline = lookup_or_make(root, joinrel);
@@ -987,13 +1073,22 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (prev_join_pathlist_hook)
 		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 
-	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL ||
-		!bms_is_empty(joinrel->lateral_relids))
+	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL)
 		return;
+	if (!bms_is_empty(joinrel->lateral_relids))
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "they depend on the rows of another side");
+		return;
+	}
 	/* where core is done before a device is set up, nothing else needs to be known */
 	if (joinrel->pathlist != NIL &&
 		((Path *) linitial(joinrel->pathlist))->total_cost < gpurhh_setup_cost)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND,
+			   "the estimated cost of %.0f of PostgreSQL's own plan is below gpurhh.setup_cost",
+			   ((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
+	}
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
 	pipeline = lookup(root, joinrel);
 	if (pipeline == NULL)
@@ -1027,6 +1122,27 @@ search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
 		set_cheapest(rel);
 	}
 	return rel;
+}
+
+/*
+ * Why no device does the joins of a query level, all paths of which have been made; NULL:
+ * it has no joins.
+ */
+const char *
+gpurhh_unjoined(PlannerInfo *root)
+{
+	RelOptInfo *rel = NULL;
+	GpuPipeline *pipeline;
+	const char *problem = level_problem(root);
+
+	if (bms_num_members(root->all_baserels) > 1)
+		rel = find_join_rel(root, gpurhh_all_relids(root));
+	if (rel == NULL || IS_DUMMY_REL(rel))
+		return NULL;
+	pipeline = problem == NULL && current != NULL ? lookup(root, rel) : NULL;
+	if (pipeline != NULL && pipeline->unjoined != NULL)
+		problem = pipeline->unjoined;
+	return problem != NULL ? problem : "the genetic search has ordered them";
 }
 
 /* ---------- for the grouping ---------- */

@@ -88,8 +88,11 @@ typedef struct PlanInfo
 
 extern bool gpurhh_refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
 extern const char *gpurhh_expression_text(PlanInfo *info, void *expr);
+extern const char *gpurhh_clause_text(PlannerInfo *root, void *expr);
+extern const char *gpurhh_relation_names(PlannerInfo *root, Relids relids);
 extern void gpurhh_report_refusal(PlanInfo *info);
-extern void gpurhh_note_planned(int grouping);
+extern void gpurhh_report_joins(PlannerInfo *root);
+extern void gpurhh_note_planned(PlannerInfo *root, int grouping);
 extern bool gpurhh_collects_refusals(void);
 extern GpuRefusalCollector *gpurhh_begin_collecting(void);
 extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
@@ -207,17 +210,18 @@ extern Cost gpurhh_joins_undercharge(const Path *path);
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
 extern const Path *gpurhh_core_path(List *paths);
-extern bool gpurhh_join_path_is_better(List *paths, Cost cost);
+extern const char *gpurhh_join_cost_problem(List *paths, Cost cost);
 extern void gpurhh_drop_join_paths(RelOptInfo *rel, bool partial);
 extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
 								   int n_workers, PathCost cost);
 extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
-extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel);
+extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---------- join_path.c ---------- */
 
 extern GpuPipelines *gpurhh_begin_pipelines(void);
 extern void gpurhh_end_pipelines(GpuPipelines *outer);
+extern const char *gpurhh_unjoined(PlannerInfo *root);
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
