@@ -349,12 +349,27 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 	return *why == NULL;
 }
 
+/* Is it a constant that divides every integer without an overflow? */
+static bool
+is_safe_divisor(const rhh_program *program, const rhh_op *op)
+{
+	return op->code == RHH_OP_CONSTANT && (int64_t) program->constants[op->a][0] != 0 &&
+		(int64_t) program->constants[op->a][0] != -1;
+}
+
 bool
 rhh_program_may_be_bad(const rhh_program *program)
 {
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		switch (program->ops[i].code)
 		{
+			case RHH_OP_DIV_INT2:
+			case RHH_OP_DIV_INT4:
+			case RHH_OP_DIV_INT8:
+			case RHH_OP_MOD_INT8:
+				if (!is_safe_divisor(program, &program->ops[program->ops[i].b]))
+					return true;
+				break;
 			case RHH_OP_COLUMN:
 			case RHH_OP_CONSTANT:
 			case RHH_OP_CONSTANT128:
