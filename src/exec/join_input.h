@@ -35,6 +35,8 @@ typedef struct JoinStep
 	HashJoinState *node;
 	JoinSide	build;
 	rhh_map_spec spec;			/* of the map with the build side's rows */
+	rhh_program condition;		/* what a match is, beside the keys; without operations:
+								 * there is none */
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 

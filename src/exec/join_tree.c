@@ -176,15 +176,27 @@ lower_mutator(Node *node, void *arg)
 }
 
 /*
+ * What a side's rows are to what reads them: RHH_JOIN_INNER if there is always one, as for the
+ * condition of the join whose build side is `present`; else the join's kind.  present is 0
+ * if it is no condition of that sort.
+ */
+static uint8
+kind_of_side(const JoinInput *input, int side, int present)
+{
+	return side == 0 || side == present ? RHH_JOIN_INNER : input->join_spec.joins[side - 1].kind;
+}
+
+/*
  * The attribute of an expression over sides that has columns of one of them, or none; -1,
  * with *why: it has none.  strict: where a column is NULL, the expression is.
  */
 static int
-add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **why)
+add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
+			 const char **why)
 {
 	Lowering	lowering = {.side = -1};
 	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
-	uint8		kind = RHH_JOIN_INNER;
+	uint8		kind;
 	JoinSide   *to;
 	int			i = 0;
 	ListCell   *lc;
@@ -195,8 +207,7 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **
 		return -1;
 	}
 	*side = Max(lowering.side, 0);
-	if (*side > 0)
-		kind = input->join_spec.joins[*side - 1].kind;
+	kind = kind_of_side(input, *side, present);
 	/* without a match it may be something else than NULL */
 	if (kind != RHH_JOIN_INNER && !(kind == RHH_JOIN_LEFT && strict))
 	{
@@ -223,9 +234,9 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **
 /* Finds the column for an attribute of a side, to be fed so.  False, with *why: there is none. */
 static bool
 find_side_column(JoinInput *input, int side, int attribute, GpuColumn how, bool is_key,
-				 SideColumn *found, const char **why)
+				 int present, SideColumn *found, const char **why)
 {
-	uint8		kind = side > 0 ? input->join_spec.joins[side - 1].kind : RHH_JOIN_INNER;
+	uint8		kind = kind_of_side(input, side, present);
 
 	/* of a semijoin or an antijoin, the build side has no row to give */
 	if (kind >= RHH_JOIN_SEMI)
@@ -260,12 +271,12 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 	{
 		expr = over_sides(input, j, expr);
 		if (expr != NULL)
-			attribute = add_computed(input, expr, false, &side, why);
+			attribute = add_computed(input, expr, false, 0, &side, why);
 		else
 			*why = "an expression is computed below a join";
 	}
 	return attribute >= 0 &&
-		find_side_column(input, side, attribute, how, is_key, found, why);
+		find_side_column(input, side, attribute, how, is_key, 0, found, why);
 }
 
 /* ---------- programs ---------- */
@@ -275,6 +286,10 @@ typedef struct LeafFinder
 {
 	JoinInput  *input;
 	SideColumn *columns;		/* of the map, by number; those of leaves are added */
+	int			join;			/* of a condition that says what a match is, with its own
+								 * columns: of which join; else -1 */
+	Node	   *exprs[RHH_MAX_COLUMNS]; /* then: these columns, */
+	GpuColumn	how[RHH_MAX_COLUMNS];	/* and how they are fed */
 	const char *why;
 } LeafFinder;
 
@@ -288,7 +303,7 @@ leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuCol
 	{
 		*how = (GpuColumn){GPU_ENC_BOOL};
 		return add_computed(finder->input, (Expr *) expr, !contain_nonstrict_functions(expr),
-							side, &finder->why);
+							finder->join + 1, side, &finder->why);
 	}
 	if (!IsA(expr, Var) || !gpurhh_resolve_type(expr, how, &finder->why))
 		return -1;
@@ -327,7 +342,7 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 		return false;
 	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
 	if (attribute < 0 ||
-		!find_side_column(input, side, attribute, how, false, &found, &finder->why) ||
+		!find_side_column(input, side, attribute, how, false, 0, &found, &finder->why) ||
 		!gpurhh_join_add_leaf(&input->program, expr, how, spec->n_columns))
 		return false;
 	*column = spec->n_columns;
@@ -342,12 +357,95 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 static VectorExpr *
 compile(JoinInput *input, Expr *expr, SideColumn *columns, const char **why)
 {
-	LeafFinder	finder = {.input = input, .columns = columns};
+	LeafFinder	finder = {.input = input, .columns = columns, .join = -1};
 	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, &finder, why);
 
 	if (compiled == NULL && finder.why != NULL)
 		*why = finder.why;
 	return compiled;
+}
+
+/* The same question about a condition that says what a match of a join is. */
+static bool
+find_match_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	LeafFinder *finder = arg;
+	JoinInput  *input = finder->input;
+	rhh_join   *join = &input->join_spec.joins[finder->join];
+	uint32		n = join->n_condition_columns;
+	GpuColumn	how;
+	int			side;
+	int			attribute;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (equal(finder->exprs[i], expr))
+		{
+			*column = i;
+			*type = gpurhh_encodings[finder->how[i].encoding].vector;
+			return only_null || *type != VECTOR_ANY;
+		}
+	}
+	if (n == RHH_MAX_COLUMNS)
+		return false;
+	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
+	if (attribute < 0 ||
+		!find_side_column(input, side, attribute, how, false, finder->join + 1,
+						  &finder->columns[n], &finder->why))
+		return false;
+	finder->exprs[n] = expr;
+	finder->how[n] = how;
+	*column = n;
+	*type = gpurhh_encodings[how.encoding].vector;
+	join->n_condition_columns++;
+	return true;
+}
+
+/* Does a condition in the ON of a join say which rows match, so that there may be none? */
+static bool
+decides_matches(const JoinInput *input, int j)
+{
+	return input->join_spec.joins[j].kind != RHH_JOIN_INNER;
+}
+
+/*
+ * Has join j only those matches for which its conditions are true.  columns gets what these
+ * read.  False, with *why: the device cannot do it.
+ */
+static bool
+add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **why)
+{
+	JoinStep   *join = &input->joins[j];
+	const HashJoin *plan = (const HashJoin *) join->node->js.ps.plan;
+	LeafFinder	finder = {.input = input, .columns = columns, .join = j};
+	Expr	   *condition;
+	VectorExpr *compiled;
+	VectorType	type;
+
+	if (plan->join.joinqual == NIL || !decides_matches(input, j))
+		return true;
+	condition = over_sides(input, j, make_ands_explicit(plan->join.joinqual));
+	if (condition == NULL)
+	{
+		*why = "a condition of a join has something that is no column";
+		return false;
+	}
+	compiled = gpurhh_vector_compile(condition, NULL, 1, find_match_leaf, &finder, why);
+	if (compiled == NULL && finder.why != NULL)
+		*why = finder.why;
+	if (compiled == NULL ||
+		!gpurhh_vector_program(compiled, &join->condition, &join->condition.filter, &type, why))
+		return false;
+	Assert(type == VECTOR_BOOL);
+	join->condition.has_filter = true;
+	/* nobody could say then whether the row has a match */
+	if (rhh_program_may_be_bad(&join->condition))
+	{
+		*why = "a condition of an outer join may be an error in some rows";
+		return false;
+	}
+	input->join_spec.joins[j].condition = &join->condition;
+	return true;
 }
 
 /*
@@ -367,7 +465,8 @@ add_conditions(JoinInput *input, SideColumn *columns, const char **why)
 	{
 		const HashJoin *plan = (const HashJoin *) input->joins[j].node->js.ps.plan;
 
-		foreach(lc, list_concat_copy(plan->join.joinqual, plan->join.plan.qual))
+		foreach(lc, decides_matches(input, j) ? plan->join.plan.qual :
+				list_concat_copy(plan->join.joinqual, plan->join.plan.qual))
 		{
 			Expr	   *condition = over_sides(input, j, lfirst(lc));
 
@@ -458,10 +557,7 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 	return true;
 }
 
-/*
- * The kind of a join that a device can do; 0: it cannot.  Conditions may be left that say
- * which rows of the output there are, but none that says what a match is.
- */
+/* The kind of a join that a device can do; 0: it cannot. */
 static uint8
 join_kind(const HashJoinState *node)
 {
@@ -474,11 +570,11 @@ join_kind(const HashJoinState *node)
 		case JOIN_INNER:
 			return RHH_JOIN_INNER;
 		case JOIN_LEFT:
-			return plan->join.joinqual == NIL ? RHH_JOIN_LEFT : 0;
+			return RHH_JOIN_LEFT;
 		case JOIN_SEMI:
-			return plan->join.joinqual == NIL ? RHH_JOIN_SEMI : 0;
+			return RHH_JOIN_SEMI;
 		case JOIN_ANTI:
-			return plan->join.joinqual == NIL ? RHH_JOIN_ANTI : 0;
+			return RHH_JOIN_ANTI;
 		default:
 			return 0;
 	}
@@ -502,7 +598,7 @@ find_joins(JoinInput *input, PlanState *child, const char **why)
 		input->join_spec.joins[j].kind = join_kind(join->node);
 		if (input->join_spec.joins[j].kind == 0)
 		{
-			*why = "a join has further conditions, or is of a kind that devices do not know";
+			*why = "a join is of a kind that devices do not know";
 			return false;
 		}
 		child = outerPlanState(child);
@@ -526,11 +622,12 @@ numbered(const JoinInput *input, SideColumn column)
 
 /*
  * Sides have all their columns: describes these for the device.  columns has the map's
- * columns, keys what the joins compare.
+ * columns, keys what the joins compare, and conditions what their conditions read.
  */
 static void
 describe(JoinInput *input, const SideColumn *columns,
-		 SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS])
+		 SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS],
+		 SideColumn conditions[RHH_MAX_JOINS][RHH_MAX_COLUMNS])
 {
 	rhh_join_spec *spec = &input->join_spec;
 	const JoinSide *probe = &input->probe;
@@ -551,6 +648,8 @@ describe(JoinInput *input, const SideColumn *columns,
 			Max(join->build.child->plan->plan_rows, 1.0);
 		for (uint32 k = 0; k < join->spec.n_keys; k++)
 			spec->joins[j].key_column[k] = numbered(input, keys[j][k]);
+		for (uint32 c = 0; c < spec->joins[j].n_condition_columns; c++)
+			spec->joins[j].condition_column[c] = numbered(input, conditions[j][c]);
 	}
 	for (uint32 c = 0; c < input->map_spec.n_columns; c++)
 		spec->column[c] = columns[c].side < 0 ? RHH_COMPUTED : numbered(input, columns[c]);
@@ -584,6 +683,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	List	   *targetlist = child->plan->targetlist;
 	SideColumn	found[RHH_MAX_COLUMNS];
 	SideColumn	keys[RHH_MAX_JOINS][RHH_MAX_KEYS];
+	SideColumn	conditions[RHH_MAX_JOINS][RHH_MAX_COLUMNS];
 
 	if (n_joins > RHH_MAX_JOINS)
 	{
@@ -599,7 +699,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		side_of(input, side)->computes_none = bms_is_member(side, *computes_none);
 	for (int j = 0; j < n_joins; j++)
 	{
-		if (!find_keys(input, j, keys[j], why))
+		if (!find_keys(input, j, keys[j], why) ||
+			!add_match_condition(input, j, conditions[j], why))
 			return NULL;
 	}
 	if (!add_conditions(input, found, why))
@@ -617,7 +718,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 			 !compute_column(input, expr, columns[c], c, found, why)))
 			return NULL;
 	}
-	describe(input, found, keys);
+	describe(input, found, keys, conditions);
 	if (gpurhh_join_has_program(&input->program))
 		gpurhh_join_init_program(&input->program, child->state);
 

@@ -68,8 +68,9 @@ typedef struct Way
 	struct Way *outer;
 	Path	   *inner;			/* of the build side */
 	JoinType	jointype;
-	List	   *clauses;		/* all of them, and those that are keys */
+	List	   *clauses;		/* all of them, those that are keys, */
 	List	   *keys;
+	List	   *matches;		/* and others that say what a match is */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -144,6 +145,7 @@ typedef struct RememberedClause
 	ClauseUse	use;
 	const char *key_problem;	/* of an equality of columns: why it is no key; or NULL */
 	const char *condition_problem;	/* with CLAUSE_OF_CORE */
+	bool		may_be_bad;		/* of a condition: a device may have to ask core */
 	char		status;
 } RememberedClause;
 
@@ -587,10 +589,12 @@ typedef struct ProgramSketch
 	List	   *leaves;			/* Vars, and conditions that are fed */
 	PlannerInfo *root;
 	const Way  *way;			/* NULL: not known yet */
+	bool		of_match;		/* it is what a match of the way's last join is */
+	int			n_match_leaves; /* of other programs that are this */
 } ProgramSketch;
 
 static const char *expression_problem(PlannerInfo *root, const Way *way, Expr *expr,
-									  bool strict);
+									  bool strict, bool of_match);
 
 /* Finds the table whose columns an expression has, in *table: 0: none, -1: several. */
 static bool
@@ -630,7 +634,7 @@ is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
 		return sketch->way == NULL ?
 			table_of(expr) > 0 && gpurhh_is_by_pages((Expr *) expr, &problem) :
 			expression_problem(sketch->root, sketch->way, (Expr *) expr,
-							   !contain_nonstrict_functions(expr)) == NULL;
+							   !contain_nonstrict_functions(expr), sketch->of_match) == NULL;
 	}
 	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0 ||
 		!gpurhh_resolve_type(expr, &how, &problem) || gpurhh_is_string(how.encoding))
@@ -685,6 +689,7 @@ is_computed(PlannerInfo *root, RestrictInfo *clause)
 		known->use = sketch_expression(&sketch, clause->clause, &number, &type,
 									   &known->condition_problem) ?
 			CLAUSE_CONDITION : CLAUSE_OF_CORE;
+		known->may_be_bad = rhh_program_may_be_bad(&sketch.program);
 	}
 	return known->use == CLAUSE_CONDITION;
 }
@@ -703,24 +708,38 @@ refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
 			   known->condition_problem);
 	else
 		refuse(root, joinrel, OBSTACLE_CLAUSE,
-			   "join condition %s is part of what a match is, and no key", text);
+			   "join condition %s decides what a match is, and might raise an error", text);
 }
 
 /*
- * Can a device drop the rows of the output that do not meet a clause?  Not where the clause
- * says what a match is, without which there is a row too (or none is wanted).
+ * Is a clause of a join part of what a match is?  Without one there is a row, too, or none is
+ * wanted, so it is not the same to drop rows that do not meet it.
+ */
+static bool
+decides_matches(RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
+{
+	return jointype == JOIN_SEMI ||
+		(IS_OUTER_JOIN(jointype) && !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids));
+}
+
+/*
+ * Can a device look whether a clause that is no key is met: for rows of the output, or, if it
+ * decides what a match is, for pairs of rows?
  */
 static bool
 is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
 			 RestrictInfo *clause)
 {
-	if (jointype != JOIN_INNER &&
-		(jointype != JOIN_LEFT || !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
+	const bool	decides = decides_matches(joinrel, jointype, clause);
+
+	/* above an antijoin there is nothing left of the build side to look at */
+	if (jointype == JOIN_ANTI && !decides)
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
 		return false;
-	return is_computed(root, clause);
+	return is_computed(root, clause) &&
+		!(decides && look_at_clause(root, clause)->may_be_bad);
 }
 
 /* May a device join by any two members of an equivalence class? */
@@ -782,15 +801,17 @@ has_core_joins(PlannerInfo *root)
 
 /*
  * Can a device join the rows that come this way by these clauses?  Then *keys become those
- * by whose equality it finds matches; the others are conditions.
+ * by whose equality it finds rows that may match, and *matches others that say whether they do.
  */
 static bool
 has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
-		 RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys)
+		 RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys,
+		 List **matches)
 {
 	ListCell   *lc;
 
 	*keys = NIL;
+	*matches = NIL;
 	foreach(lc, clauses)
 	{
 		if (is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
@@ -800,6 +821,8 @@ has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *o
 			refuse_clause(root, joinrel, lfirst(lc));
 			return false;
 		}
+		else if (decides_matches(joinrel, jointype, lfirst(lc)))
+			*matches = lappend(*matches, lfirst(lc));
 	}
 	if (*keys == NIL)
 	{
@@ -845,6 +868,23 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 }
 
 /*
+ * What it costs to look at the rows with the same keys, of which further conditions say whether
+ * they match, for so many rows of the probe side.
+ */
+static Cost
+matches_cost(PlannerInfo *root, RelOptInfo *innerrel, List *keys, double probe_rows,
+			 JoinType jointype, const JoinPathExtraData *extra)
+{
+	double		candidates;		/* of a row */
+
+	if (jointype == JOIN_LEFT)
+		candidates = innerrel->rows * clauselist_selectivity(root, keys, 0, jointype, extra->sjinfo);
+	else
+		candidates = extra->semifactors.outer_match_frac * extra->semifactors.match_count;
+	return gpurhh_condition_cost(probe_rows * Max(candidates, 1.0));
+}
+
+/*
  * If joining inner to the rows that come the way outer is possible and cheaper than
  * *known, *known becomes that.
  */
@@ -856,6 +896,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	double		probe_rows = outerrel->rows;
 	Cost		probe_cost;
 	List	   *keys;
+	List	   *matches;
 	Cost		cost;
 	Way		   *way;
 
@@ -876,8 +917,17 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
-				  &keys))
+				  &keys, &matches))
 		return;
+	if (matches != NIL)
+	{
+		Cost		more = matches_cost(root, innerrel, keys, probe_rows, jointype, extra);
+
+		probe_cost += more;
+		cost += more;
+		if (*known != NULL && cost >= (*known)->cost)
+			return;
+	}
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
@@ -896,6 +946,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way->jointype = jointype;
 	way->clauses = extra->restrictlist;
 	way->keys = keys;
+	way->matches = matches;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 }
@@ -1162,10 +1213,11 @@ gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 /*
  * Why an expression cannot be computed of one side's rows, before they are joined; NULL:
  * it can.  A side that has no row for some of the output would have to have NULL there,
- * which the expression need not be; if it is strict, it is.
+ * which the expression need not be; if it is strict, it is.  of_match: the expression is of
+ * what a match of the last join is, for which the build side has a row.
  */
 static const char *
-expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
+expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict, bool of_match)
 {
 	int			table = table_of((Node *) expr);
 	const char *why;
@@ -1179,19 +1231,21 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
-			if (way->jointype != JOIN_INNER && !(way->jointype == JOIN_LEFT && strict))
+			if (!of_match && way->jointype != JOIN_INNER &&
+				!(way->jointype == JOIN_LEFT && strict))
 				return "an expression is computed after an outer join";
 			if (!gpurhh_reads_pages(root, way->inner, &saving))
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
+		of_match = false;
 	}
 	return way->by_pages ? NULL : "an expression of rows that are fed is computed after the join";
 }
 
 /*
- * The clauses of the joins on this way that are conditions, those of the first join first:
- * as one expression, or NULL.
+ * The clauses of the joins on this way that rows of the output have to meet, those of the first
+ * join first: as one expression, or NULL.
  */
 static Expr *
 all_conditions(const Way *way)
@@ -1200,7 +1254,8 @@ all_conditions(const Way *way)
 
 	for (; way->probe == NULL; way = way->outer)
 	{
-		List	   *of_join = extract_actual_clauses(list_difference_ptr(way->clauses, way->keys),
+		List	   *others = list_difference_ptr(way->clauses, way->keys);
+		List	   *of_join = extract_actual_clauses(list_difference_ptr(others, way->matches),
 													 false);
 
 		conditions = list_concat(of_join, conditions);
@@ -1221,8 +1276,34 @@ sketch_column(ProgramSketch *sketch, Expr *expr, GpuColumn how)
 }
 
 /*
- * Adds the joins' conditions to a program.  Returns why a device cannot drop the rows that
- * do not meet them, or NULL: it can.
+ * Why a device cannot look whether what a join on the sketch's way finds by its keys is a match;
+ * NULL: it can.
+ */
+static const char *
+match_problem(ProgramSketch *sketch)
+{
+	for (const Way *way = sketch->way; way->probe == NULL; way = way->outer)
+	{
+		ProgramSketch of_join = {.root = sketch->root, .way = way, .of_match = true};
+		Expr	   *condition = make_ands_explicit(extract_actual_clauses(way->matches, false));
+		uint8		number;
+		VectorType	type;
+		const char *why;
+
+		if (way->matches == NIL)
+			continue;
+		if (!sketch_expression(&of_join, condition, &number, &type, &why))
+			return psprintf("a condition of the joins %s", why);
+		if (rhh_program_may_be_bad(&of_join.program))
+			return "a condition of an outer join may be an error in some rows";
+		sketch->n_match_leaves += list_length(of_join.leaves);
+	}
+	return NULL;
+}
+
+/*
+ * Adds the joins' conditions to a program, without those that say what a match is, which have
+ * programs of their own.  Returns why a device cannot use them, or NULL: it can.
  */
 static const char *
 sketch_conditions(ProgramSketch *sketch)
@@ -1230,8 +1311,10 @@ sketch_conditions(ProgramSketch *sketch)
 	Expr	   *conditions = all_conditions(sketch->way);
 	uint8		number;
 	VectorType	type;
-	const char *why;
+	const char *why = match_problem(sketch);
 
+	if (why != NULL)
+		return why;
 	if (conditions == NULL || sketch_expression(sketch, conditions, &number, &type, &why))
 		return NULL;
 	return psprintf("a condition of the joins %s", why);
@@ -1253,7 +1336,8 @@ leaf_problem(const ProgramSketch *sketch, int n_columns)
 			bms_is_member(((Var *) lfirst(lc))->varno, sketch->way->hidden))
 			return "a column is of a side that has none";
 	}
-	if (n_columns + list_length(sketch->leaves) + sketch->way->n_keys > RHH_MAX_COLUMNS)
+	if (n_columns + list_length(sketch->leaves) + sketch->n_match_leaves +
+		sketch->way->n_keys > RHH_MAX_COLUMNS)
 		return "there are too many columns";
 	return NULL;
 }
@@ -1284,7 +1368,7 @@ column_problem(PlanInfo *info, const Way *way)
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
 		{
-			const char *problem = expression_problem(info->root, way, expr, false);
+			const char *problem = expression_problem(info->root, way, expr, false, false);
 			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
 			/* a numeric as a key has to be one that its type declares */

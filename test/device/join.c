@@ -219,6 +219,8 @@ sides_start(context *ctx, const char *where, sides *sides, const plan *p)
 		run_check(run);
 		fault(ctx, where, run->why);
 		sides->joined.spec.joins[j].build = run->table;
+		if (p->conditions[j].n_ops > 0)
+			sides->joined.spec.joins[j].condition = &p->conditions[j];
 		sides->joined.builds[j] = sides->data[j];
 		sides->joined.missing[j] = run->missing;
 	}
