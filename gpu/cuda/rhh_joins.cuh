@@ -5,11 +5,12 @@
  *
  * Between joins a row is a tuple: the number of its row in each of the sides, of which
  * side 0 is the batch, and side 1 + j the build side of join j.  RHH_NO_ROW: a side has no
- * row, because RHH_JOIN_LEFT has found none, and its columns are NULL.  Values are only
+ * row, because RHH_JOIN_LEFT has found none, or because it comes before a row that nothing
+ * has matched, and its columns are NULL.  Values are only
  * read as keys and when the columns are made.
  *
- * A join fans out if one tuple may become several: INNER and LEFT, if the build side has
- * several rows with the same key.  Joins are done in stages, each of which ends with a
+ * A join fans out if one tuple may become several: of kinds that have columns of the build
+ * side, if that has several rows with the same key.  Joins are done in stages, each of which ends with a
  * join that fans out, or with the last join.
  *
  *		count		of a stage that fans out, finds the matches of its tuples and
@@ -18,6 +19,10 @@
  *		expand		makes tuples of the next stage, or columns, of a piece of the output
  *		join		of a last stage that does not fan out, makes columns at once
  *		hand back	gathers the rows that the map has refused
+ *
+ * Where rows of a build side without a match are asked for, each row that comes out of its
+ * join with a row of it marks that one.  In the end the rows that are not marked come into
+ * the stage behind the join, in which they are first.
  *
  * How many rows came out is known to the device only; the kernels that follow in the
  * stream read it from there.  The host reads it with the counters, when the piece is done.
@@ -46,6 +51,8 @@ struct rhh_from
 struct rhh_join_step
 {
 	rhh_kept_view build;
+	uint8_t    *matched;		/* of each of its rows: not 0 if something has matched
+								 * it; NULL: nobody asks */
 	uint8_t		kind;			/* rhh_join_kind */
 	rhh_from	keys[RHH_MAX_KEYS];
 };
@@ -82,7 +89,8 @@ struct rhh_join_stage
 {
 	uint32_t	begin_join;
 	uint32_t	end_join;
-	bool		first;			/* tuple i is row first_row + i of the batch */
+	bool		first;			/* tuple i is row first_row + i of the batch, or ... */
+	uint32_t	side;			/* ... of this side, without a match, and NULLs before */
 	uint32_t	first_row;
 	uint32_t	n_tuples;		/* at most, unless it is the first stage */
 	const uint64_t *total;		/* else: of what came out of the stage before, ... */
@@ -112,10 +120,28 @@ struct rhh_tuple
 RHH_DEV void
 rhh_load_tuple(const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
 {
-	tuple->rows[0] = stage.first ? stage.first_row + i : stage.tuples.sides[0][i];
-	for (uint32_t side = 1; side <= stage.begin_join; side++)
-		tuple->rows[side] = stage.tuples.sides[side] != NULL ? stage.tuples.sides[side][i]
-			: RHH_NO_ROW;
+	for (uint32_t side = 0; side <= stage.begin_join; side++)
+		tuple->rows[side] = !stage.first && stage.tuples.sides[side] != NULL
+			? stage.tuples.sides[side][i] : RHH_NO_ROW;
+	if (stage.first)
+		tuple->rows[stage.side] = stage.first_row + i;
+}
+
+/* Does tuple i come into the stage?  Not if it is a row of a build side that has a match. */
+RHH_DEV bool
+rhh_comes_in(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t i)
+{
+	return !stage.first || stage.side == 0 ||
+		plan.joins[stage.side - 1].matched[stage.first_row + i] == 0;
+}
+
+/* Something has matched row `row` of the build side of a join. */
+RHH_DEV void
+rhh_mark_matched(const rhh_join_step &step, uint32_t row)
+{
+	/* once it is marked it is only read, by however many threads */
+	if (step.matched != NULL && step.matched[row] == 0)
+		step.matched[row] = 1;
 }
 
 /* ---------- values ---------- */
@@ -168,8 +194,9 @@ rhh_make_row(const rhh_join_plan &plan, const rhh_rows &batch,
 			const rhh_from from = plan.columns[i];
 			uint64_t	low = 0,
 						high = 0;
-			bool		null = side == 0 ? !rhh_fetch(batch, from, row, &low, &high)
-				: row == RHH_NO_ROW || !rhh_fetch_kept(kept, from, &low, &high);
+			bool		null = row == RHH_NO_ROW ||
+				(side == 0 ? !rhh_fetch(batch, from, row, &low, &high)
+				 : !rhh_fetch_kept(kept, from, &low, &high));
 
 			rhh_store_value(columns.base + columns.values_offset[from.column], to, from.bytes, low,
 							high);
@@ -194,9 +221,9 @@ struct rhh_load_of_tuple
 		uint64_t	low = 0,
 					high;
 
-		if (from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
-			row == RHH_NO_ROW ||
-			!rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high))
+		if (row == RHH_NO_ROW ||
+			(from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
+			 !rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high)))
 			return true;
 		*value = (int64_t) (low << unused) >> unused;
 		return false;
@@ -231,10 +258,11 @@ struct rhh_load_tuple_key
 		const rhh_from from = step.keys[k];
 		const uint32_t row = tuple.rows[from.side];
 
+		if (row == RHH_NO_ROW)
+			return false;
 		if (from.side == 0)
 			return rhh_fetch(batch, from, row, low, high);
-		return row != RHH_NO_ROW &&
-			rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, low, high);
+		return rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, low, high);
 	}
 };
 
@@ -255,15 +283,32 @@ rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
 	if (rhh_make_key(step.build.plan, load, &key, &fp))
 		found = rhh_find_key(step.build, key, fp, load);
 	tuple->rows[1 + j] = found;
+	/* rows in lists are marked when it is known which ones there are */
+	if (found != RHH_NO_ROW && step.build.lists == NULL)
+		rhh_mark_matched(step, found);
 	switch (step.kind)
 	{
 		case RHH_JOIN_LEFT:
+		case RHH_JOIN_FULL:
 			return true;
 		case RHH_JOIN_ANTI:
 			return found == RHH_NO_ROW;
 		default:
 			return found != RHH_NO_ROW;
 	}
+}
+
+/* Counts the rows without a match that come into a stage as output of their join. */
+RHH_DEV void
+rhh_count_unmatched(const rhh_join_stage &stage, bool alive, uint32_t *n_joined)
+{
+	uint32_t	n;
+
+	if (!stage.first || stage.side == 0)
+		return;
+	n = (uint32_t) __popc(__ballot_sync(RHH_WARP, alive));
+	if ((threadIdx.x & 31) == 0 && n > 0)
+		atomicAdd(&n_joined[stage.side - 1], n);
 }
 
 /*
@@ -320,7 +365,10 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 					all;
 
 		if (alive)
+			alive = rhh_comes_in(*plan, stage, (uint32_t) i);
+		if (alive)
 			rhh_load_tuple(stage, (uint32_t) i, &tuple);
+		rhh_count_unmatched(stage, alive, n_joined);
 		alive = rhh_join_tuples(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
 								n_joined);
 		if (FILTER && alive)
@@ -363,7 +411,10 @@ rhh_join_count_kernel(const rhh_join_plan *__restrict__ plan, const __grid_const
 		n_joined[threadIdx.x] = 0;
 	__syncthreads();
 	if (alive)
+		alive = rhh_comes_in(*plan, stage, (uint32_t) i);
+	if (alive)
 		rhh_load_tuple(stage, (uint32_t) i, &tuple);
+	rhh_count_unmatched(stage, alive, n_joined);
 	alive = rhh_join_tuples(*plan, batch, stage.begin_join, last, alive, &tuple, n_joined);
 	if (alive && rhh_join_tuple(*plan, batch, last, &tuple))
 	{
@@ -456,7 +507,12 @@ rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_
 	for (uint32_t side = stage.begin_join + 1; side < stage.end_join; side++)
 		tuple->rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
 	end = tuples.sides[stage.end_join][i];
-	tuple->rows[stage.end_join] = end == RHH_NO_ROW ? RHH_NO_ROW : lists[end - lists[end] + at];
+	if (end != RHH_NO_ROW)
+	{
+		end = lists[end - lists[end] + at];
+		rhh_mark_matched(plan.joins[stage.end_join - 1], end);
+	}
+	tuple->rows[stage.end_join] = end;
 }
 
 /*

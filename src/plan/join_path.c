@@ -63,6 +63,9 @@ typedef struct Way
 	JoinType	jointype;
 	List	   *clauses;		/* all of them, and those that are keys */
 	List	   *keys;
+	bool		has_conditions; /* one of the joins, this one or one below */
+	bool		unmatched;		/* one of the joins returns rows of its build side that
+								 * nothing matches */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -441,6 +444,13 @@ is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *out
 	return !bms_is_member(known->relids[probe], outer->hidden);
 }
 
+/* Does a join return rows of its inner relation that nothing matches? */
+static bool
+returns_unmatched(JoinType jointype)
+{
+	return jointype == JOIN_RIGHT || jointype == JOIN_FULL;
+}
+
 /* What a program is made of, as far as it is known when planning. */
 typedef struct ProgramSketch
 {
@@ -542,7 +552,8 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 	RememberedClause *known;
 
 	if (jointype != JOIN_INNER &&
-		(jointype != JOIN_LEFT || !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
+		((jointype != JOIN_LEFT && !returns_unmatched(jointype)) ||
+		 !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
@@ -641,6 +652,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
 				  &keys))
 		return;
+	/* rows that do not meet conditions are dropped behind all joins, and would be matches */
+	if (returns_unmatched(jointype) && outer->has_conditions)
+		return;
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
@@ -657,6 +671,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->jointype = jointype;
 	way->clauses = extra->restrictlist;
 	way->keys = keys;
+	way->has_conditions = outer->has_conditions ||
+		list_length(keys) < list_length(extra->restrictlist);
+	way->unmatched = outer->unmatched || returns_unmatched(jointype);
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 }
@@ -676,6 +693,7 @@ wants_pipelines(PlannerInfo *root)
 
 static const char *sketch_conditions(ProgramSketch *sketch);
 static const char *leaf_problem(const ProgramSketch *sketch, int n_columns);
+static bool may_leave_rows(RelOptInfo *rel, const Way *way, const ProgramSketch *sketch);
 static bool returns_columns(const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
@@ -701,7 +719,8 @@ add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
 		return;
 	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
 		sketch_conditions(&sketch) != NULL ||
-		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL)
+		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL ||
+		(way->unmatched && may_leave_rows(rel, way, &sketch)))
 		return;
 	gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins, way->n_workers,
 						 cost);
@@ -717,7 +736,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	Path	   *inner = innerrel->cheapest_total_path;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
-		jointype != JOIN_ANTI)
+		jointype != JOIN_ANTI && !returns_unmatched(jointype))
 		return;
 	/* the other way around it is cheaper, see join_cost.c */
 	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
@@ -728,7 +747,11 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	pipeline = lookup_or_make(root, joinrel);
 	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
 				  &pipeline->serial);
-	if (outer->partial == NULL || !joinrel->consider_parallel)
+	/*
+	 * If core had to join after all, each participant would return all rows that it has
+	 * not matched itself.
+	 */
+	if (outer->partial == NULL || !joinrel->consider_parallel || returns_unmatched(jointype))
 		return;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
@@ -797,6 +820,7 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 {
 	int			table = table_of((Node *) expr);
 	const char *why;
+	bool		missing = false;
 	Cost		saving = 0;
 
 	if (table < 0)
@@ -807,14 +831,18 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
-			if (way->jointype != JOIN_INNER && !(way->jointype == JOIN_LEFT && strict))
+			missing |= way->jointype == JOIN_LEFT || way->jointype == JOIN_FULL;
+			if (way->jointype == JOIN_SEMI || way->jointype == JOIN_ANTI || (missing && !strict))
 				return "an expression is computed after an outer join";
 			if (!gpurhh_reads_pages(root, way->inner, &saving))
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
+		missing |= returns_unmatched(way->jointype);
 		way = below(way);
 	}
+	if (missing && (!strict || table == 0))
+		return "an expression is computed after an outer join";
 	return NULL;
 }
 
@@ -887,6 +915,53 @@ leaf_problem(const ProgramSketch *sketch, int n_columns)
 	return NULL;
 }
 
+/* Is one of the columns that expressions have of a table one that not every row can have? */
+static bool
+has_odd_column(List *exprs, Relids table)
+{
+	List	   *vars = pull_var_clause((Node *) exprs, PVC_RECURSE_AGGREGATES |
+									   PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		Var		   *var = lfirst(lc);
+		GpuColumn	column;
+		const char *problem;
+
+		if (bms_is_member(var->varno, table) &&
+			(!gpurhh_resolve_bytes(var->vartype, &column, &problem) ||
+			 gpurhh_is_string(column.encoding)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May there be a row of the probe side that has something that no column can have, of what
+ * is needed to return the rows of rel?  Or an expression that cannot be computed of it?
+ */
+static bool
+may_leave_rows(RelOptInfo *rel, const Way *way, const ProgramSketch *sketch)
+{
+	List	   *exprs = list_concat_copy(rel->reltarget->exprs, sketch->leaves);
+	const Way  *bottom = way;
+	ListCell   *lc;
+
+	for (; way->scan == NULL; way = below(way))
+	{
+		exprs = list_concat(exprs, get_actual_clauses(way->keys));
+		bottom = way;
+	}
+	foreach(lc, sketch->leaves)
+	{
+		if (!IsA(lfirst(lc), Var) &&
+			bms_is_member(table_of(lfirst(lc)), bottom->outer->rel->relids))
+			return true;
+	}
+	return has_odd_column(exprs, bottom->outer->rel->relids);
+}
+
 /*
  * Why a device cannot make the columns that are to be fed of the rows that come this
  * way, or drop those that do not meet the joins' conditions; NULL: it can.
@@ -908,7 +983,8 @@ column_problem(PlanInfo *info, const Way *way)
 
 		if (gpurhh_is_of_pair(column->encoding) || gpurhh_is_candidate(column->encoding))
 			return "an aggregate needs more than a column by itself";
-		if (IsA(expr, Const) && gpurhh_is_single_key(column->encoding, (Const *) expr))
+		if (IsA(expr, Const) && !way->unmatched &&
+			gpurhh_is_single_key(column->encoding, (Const *) expr))
 			continue;
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)

@@ -291,6 +291,7 @@ typedef struct run
 	run_options options;
 	rhh_map    *table;
 	rng			r;
+	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 	slot		slots[MAX_SLOTS];
 	uint32_t	n_slots;
 	uint64_t	next_row;
@@ -423,7 +424,9 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_program_bad) \
 	CASE(join_program_refused) \
 	CASE(join_program_largest) \
-	CASE(join_program_invalid)
+	CASE(join_program_invalid) \
+	CASE(join_unmatched) \
+	CASE(join_unmatched_order)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)
