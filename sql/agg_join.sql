@@ -166,7 +166,6 @@ SELECT joined('SELECT d.g, count(*) FROM f JOIN d ON f.t = d.vc GROUP BY d.g');
 SELECT joined('SELECT d.g, count(*) FROM f JOIN d ON f.vc = d.bc GROUP BY d.g');
 SELECT joined('SELECT d.g, count(*) FROM f JOIN d ON f.t = d.nm GROUP BY d.g');
 SELECT joined('SELECT d.g, count(*) FROM f RIGHT JOIN d ON f.k = d.k AND f.v > d.x GROUP BY d.g');
-SELECT joined('SELECT d.g, count(*) FROM f FULL JOIN d ON f.k = d.k GROUP BY d.g');
 SELECT joined('SELECT d.g, count(*) FROM f TABLESAMPLE BERNOULLI (50) REPEATABLE (3) JOIN d ON f.k = d.k GROUP BY d.g');
 SELECT joined('SELECT q.g, count(*) FROM f, LATERAL (SELECT d.g, d.x + f.k AS y FROM d WHERE d.k = f.k OFFSET 0) q GROUP BY q.g');
 SELECT joined('SELECT d.g, count(*) FROM (SELECT k, v FROM f OFFSET 0) f JOIN d ON f.k = d.k GROUP BY d.g');

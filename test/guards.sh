@@ -202,6 +202,14 @@ guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^n
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \
 	$JOINS 'if (rhh_is_null(rows, c, row)) atomicOr' 'if (false) atomicOr'
+guard matches-not-marked 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$JOINS 'step.matched[row] = 1' ''
+guard matches-come-once-more 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$JOINS 'plan.joins[stage.side - 1].matched[stage.first_row + i] == 0' 'true'
+guard null-keys-match 'device_test cuda --tiny --only join_nulls' '^not ok' \
+	$KEPT 'if (kept.keeps_null_keys &&' 'if (false &&'
+guard missing-sides-not-null 'device_test cuda --tiny --only join_several' '^not ok' \
+	$PIECES 'if (!has_nulls && from->side >= f->batch.unmatched)' 'if (!has_nulls)'
 PROGRAM=gpu/rhh_program.h
 guard other-branch-makes-rows-bad 'device_test cuda --tiny --only join_program_logic' '^not ok' \
 	$PROGRAM '(first ? b_flags : c_flags)' '(b_flags | c_flags)'

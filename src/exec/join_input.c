@@ -527,6 +527,7 @@ gpurhh_join_unmatched(JoinReader *reader)
 	const SideReader *probe = reader->probe;
 	uint32		j = reader->unmatched;
 	rhh_batch	batch = {0};
+	char	   *base;
 
 	while (j < spec->n_joins && !rhh_returns_unmatched(spec->joins[j].kind))
 		j++;
@@ -534,7 +535,10 @@ gpurhh_join_unmatched(JoinReader *reader)
 		return false;
 	while (gpurhh_channel_wait_returned(reader->channel))
 		reader->take_returned(reader->arg);
-	(void) acquire_block(reader->probe);
+	base = acquire_block(reader->probe);
+	/* a query whose joins the device does waits for a block as long as it takes */
+	if (base == NULL)
+		elog(ERROR, "there is no block for rows without a match");
 	batch.refused_offset = probe->room_offset;
 	batch.refused_rows = probe->room_rows;
 	batch.unmatched = reader->unmatched = j + 1;

@@ -739,7 +739,8 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		jointype != JOIN_ANTI && !returns_unmatched(jointype))
 		return;
 	/* the other way around it is cheaper, see join_cost.c */
-	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+	if ((jointype == JOIN_INNER || (jointype == JOIN_RIGHT && find_outer(root, innerrel) != NULL)) &&
+		innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 		return;
 	outer = find_outer(root, outerrel);
 	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
