@@ -714,8 +714,8 @@ case_join_refused(context *ctx)
 			{
 				const bool	fan_out = way % 2 == 1;
 				/* a row for each event is slow, and a row has 2.3 of the output, or 1.4 */
-				uint64_t	n = (rooms[i] == 0 || rooms[i] >= 64 ? enough_rows(60000) :
-								 way < 2 ? 6000 : 1500) * (fan_out ? 2 : 1);
+				uint64_t	n = (rooms[i] > 0 && rooms[i] < 64 ? 6000 : enough_rows(60000)) *
+					(fan_out ? 2 : 1);
 				run_options options = default_options;
 				char		where[80];
 				plan		p;
@@ -729,8 +729,8 @@ case_join_refused(context *ctx)
 				p.table.spec.memory_limit_bytes = 256 << 10;
 				options.room_rows = rooms[i];
 				options.min_failures = 1;
-				/* as many rows as fill the memory would come back one by one */
-				if (way >= 2 && rooms[i] > 0 && rooms[i] < 64 && !cap)
+				/* one by one is enough of one way, and three by three of one reason */
+				if (way >= 2 && (rooms[i] == 1 || (rooms[i] == 3 && !cap)))
 					continue;
 				snprintf(where, sizeof(where), "%s, room for %u, way %d",
 						 cap ? "probe cap" : "memory", rooms[i], way);
