@@ -65,4 +65,4 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'gpurhh_refusals';
 COMMENT ON FUNCTION gpurhh_refusals(text) IS
-'plans the statements of a text and tells which GROUP BYs do not use GpuHashAgg, and why';
+'plans the statements of a text and tells which GROUP BYs do not use GpuHashAgg, and which joins no node does, and why';

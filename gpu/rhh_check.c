@@ -120,6 +120,36 @@ check_takes_rows(const rhh_map_state *map, bool joined, rhh_error *err)
 	return RHH_OK;
 }
 
+/* Of the n columns up to those of join j's own build side some are usable. */
+static rhh_status
+check_condition(const rhh_join *join, uint32_t j, uint32_t n, const uint8_t *bytes,
+				const bool *usable, rhh_error *err)
+{
+	uint8_t		column_bytes[RHH_MAX_COLUMNS];
+	const char *why;
+
+	if (rhh_returns_unmatched(join->kind))
+		return invalid(err, "join %u returns rows without a match, and cannot have a condition",
+					   (unsigned) j);
+	if (join->n_condition_columns > RHH_MAX_COLUMNS)
+		return invalid(err, "the condition of join %u cannot have %u columns", (unsigned) j,
+					   (unsigned) join->n_condition_columns);
+	for (uint32_t c = 0; c < join->n_condition_columns; c++)
+	{
+		if (join->condition_column[c] >= n || !usable[join->condition_column[c]])
+			return invalid(err, "column %u of the condition of join %u is not one of its sides'",
+						   (unsigned) c, (unsigned) j);
+		column_bytes[c] = bytes[join->condition_column[c]];
+	}
+	if (!rhh_program_check(join->condition, join->n_condition_columns, column_bytes, &why))
+		return invalid(err, "%s", why);
+	if (!join->condition->has_filter || join->condition->n_results > 0)
+		return invalid(err, "the condition of join %u is not a filter alone", (unsigned) j);
+	if (rhh_program_may_be_bad(join->condition))
+		return invalid(err, "the condition of join %u may be bad", (unsigned) j);
+	return RHH_OK;
+}
+
 rhh_status
 rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 			   const rhh_map_state *builds, rhh_error *err)
@@ -177,9 +207,15 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		}
 		for (uint32_t c = 0; c < build->n_columns; c++)
 		{
-			usable[n] = rhh_has_build_columns(join->kind);
+			usable[n] = true;
 			bytes[n++] = build->column_bytes[c];
 		}
+		if (join->condition != NULL &&
+			check_condition(join, j, n, bytes, usable, err) != RHH_OK)
+			return err->status;
+		/* above the join */
+		for (uint32_t c = 1; c <= build->n_columns; c++)
+			usable[n - c] = rhh_has_build_columns(join->kind);
 	}
 	if (joins->program != NULL &&
 		!rhh_program_check(joins->program, map->spec->n_columns, map->spec->column_bytes, &why))

@@ -292,11 +292,23 @@ typedef enum rhh_join_kind
 	RHH_JOIN_FULL				/* as LEFT, and the same */
 } rhh_join_kind;
 
+/*
+ * A join.  A row of the build side that has the same key is a match; if the join has a
+ * condition, only one for which the condition is true.  That is a program without results
+ * whose filter decides, over columns that come before the build side's or are its own,
+ * whatever the kind.  None of its operations may ever be bad (rhh_program_may_be_bad()).
+ * RHH_JOIN_RIGHT and RHH_JOIN_FULL have none.
+ */
+
 typedef struct rhh_join
 {
 	rhh_map    *build;			/* keeps rows, and is finished */
 	uint8_t		kind;			/* rhh_join_kind */
 	uint16_t	key_column[RHH_MAX_KEYS];	/* compared with build's keys, in order */
+	const rhh_program *condition;	/* NULL: there is none.  It is copied */
+	uint32_t	n_condition_columns;
+	uint16_t	condition_column[RHH_MAX_COLUMNS];	/* of the condition's columns: which
+													 * they are */
 } rhh_join;
 
 typedef struct rhh_join_spec

@@ -348,3 +348,63 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 	}
 	return *why == NULL;
 }
+
+/* Is it a constant that divides every integer without an overflow? */
+static bool
+is_safe_divisor(const rhh_program *program, const rhh_op *op)
+{
+	return op->code == RHH_OP_CONSTANT && (int64_t) program->constants[op->a][0] != 0 &&
+		(int64_t) program->constants[op->a][0] != -1;
+}
+
+bool
+rhh_program_may_be_bad(const rhh_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		switch (program->ops[i].code)
+		{
+			case RHH_OP_DIV_INT2:
+			case RHH_OP_DIV_INT4:
+			case RHH_OP_DIV_INT8:
+			case RHH_OP_MOD_INT8:
+				if (!is_safe_divisor(program, &program->ops[program->ops[i].b]))
+					return true;
+				break;
+			case RHH_OP_COLUMN:
+			case RHH_OP_CONSTANT:
+			case RHH_OP_CONSTANT128:
+			case RHH_OP_COLUMN_IS_NULL:
+			case RHH_OP_NEG_FLOAT4:
+			case RHH_OP_NEG_FLOAT8:
+			case RHH_OP_INT_AS_FLOAT8:
+			case RHH_OP_FLOAT4_AS_FLOAT8:
+			case RHH_OP_INT_AS_DECIMAL128:
+			case RHH_OP_DECIMAL_AS_DECIMAL128:
+			case RHH_OP_EQ_INT8:
+			case RHH_OP_LT_INT8:
+			case RHH_OP_LE_INT8:
+			case RHH_OP_LT_OID:
+			case RHH_OP_LE_OID:
+			case RHH_OP_EQ_FLOAT4:
+			case RHH_OP_LT_FLOAT4:
+			case RHH_OP_LE_FLOAT4:
+			case RHH_OP_EQ_FLOAT8:
+			case RHH_OP_LT_FLOAT8:
+			case RHH_OP_LE_FLOAT8:
+			case RHH_OP_EQ_DECIMAL128:
+			case RHH_OP_LT_DECIMAL128:
+			case RHH_OP_LE_DECIMAL128:
+			case RHH_OP_NOT:
+			case RHH_OP_AND:
+			case RHH_OP_OR:
+			case RHH_OP_IS_TRUE:
+			case RHH_OP_IS_NULL:
+			case RHH_OP_IS_NULL128:
+			case RHH_OP_IF:
+			case RHH_OP_IF128:
+				break;
+			default:
+				return true;
+		}
+	return false;
+}

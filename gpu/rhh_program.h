@@ -683,6 +683,9 @@ rhh_program_rows rhh_program_run(const rhh_program *program, const uint8_t *colu
 bool		rhh_program_check(const rhh_program *program, uint32_t n_columns,
 							  const uint8_t *column_bytes, const char **why);
 
+/* Is there an operation in a program that is bad in some rows? */
+bool		rhh_program_may_be_bad(const rhh_program *program);
+
 #ifdef __cplusplus
 }
 #endif

@@ -105,8 +105,8 @@ SELECT joined_rows('SELECT f.id, d.id FROM f FULL JOIN d ON f.k = d.k WHERE f.t 
 SELECT kinds('SELECT f.id, d.id, d.name, sum(f.v) FROM f @ JOIN d ON f.k = d.k GROUP BY 1, 2, 3');
 SELECT joined('SELECT f.id, d.id, d.name, sum(f.v), count(*) FROM f FULL JOIN d ON f.k = d.k GROUP BY 1, 2, 3', 'gpurhh.max_probe_buckets=1, gpurhh.load_factor=0.95, gpurhh.batch_rows=64');
 SELECT joined('SELECT a.id, b.id, sum(a.v), count(*) FROM f a FULL JOIN f b ON a.k = b.k AND a.k2 = b.k2 GROUP BY 1, 2', 'gpurhh.device_memory=1MB');
-SELECT joined('SELECT s.g, count(f.id) FROM f FULL JOIN (SELECT g FROM generate_series(1, 200000) g) s ON f.k = s.g GROUP BY 1', 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1');
-SELECT joined_rows('SELECT f.id, s.g FROM f FULL JOIN (SELECT g FROM generate_series(1, 200000) g) s ON f.k = s.g', 'gpurhh.device_memory=1MB');
+SELECT joined('SELECT a.g, count(b.g) FROM generate_series(1, 200000) a(g) FULL JOIN generate_series(150000, 350000) b(g) ON a.g = b.g GROUP BY 1', 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1');
+SELECT joined_rows('SELECT a.g, b.g AS h FROM generate_series(1, 200000) a(g) FULL JOIN generate_series(150000, 350000) b(g) ON a.g = b.g', 'gpurhh.device_memory=1MB');
 
 -- a row of the probe side that no device takes: all is core's, even where groups have been made
 CREATE TABLE strange (LIKE f);

@@ -41,7 +41,7 @@ SELECT joined_rows('SELECT a.v, b.v FROM f a JOIN f b ON a.k = b.k WHERE b.v < 1
 -- several joins, by several keys, and of a column that a join has brought
 SELECT joined_rows('SELECT f.v, d.w, e.u FROM f JOIN d ON f.k = d.k JOIN e ON f.k2 = e.k2');
 SELECT joined_rows('SELECT f.v, d.w, e.u FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN e ON d.i2 = e.u WHERE e.u IS NULL OR e.k2 > 1');
-SELECT joined_rows('SELECT f.v, d.w, e.u FROM f JOIN d ON f.k = d.k AND f.k2 = d.k JOIN e ON f.k2 = e.k2 WHERE NOT EXISTS (SELECT FROM e x WHERE x.u = d.w)');
+SELECT joined_rows('SELECT f.v, d.w, e.u FROM f JOIN d ON f.k = d.k AND f.k2 = d.k JOIN e ON f.k2 = e.k2 WHERE NOT EXISTS (SELECT FROM e x WHERE x.u = d.w)', 'join_collapse_limit=1');
 SELECT joined_rows('SELECT f.v FROM f JOIN d USING (k) WHERE f.k IN (SELECT u FROM e)');
 
 -- columns of each type, of the build side and of the probe side, with and without a match
@@ -100,9 +100,16 @@ BEGIN;
 SET LOCAL parallel_setup_cost = 0;
 SET LOCAL parallel_tuple_cost = 0;
 SET LOCAL min_parallel_table_scan_size = 0;
+SET LOCAL max_parallel_workers_per_gather = 2;
 SET LOCAL enable_gpu_hashjoin = on;
 EXPLAIN (COSTS OFF) SELECT f.v, d.w FROM f JOIN d ON f.k = d.k;
 ROLLBACK;
+
+-- EXPLAIN ANALYZE has what all participants did
+SELECT j ->> 'Device Joins', j -> 'Joins' -> 0 ->> 'Build Rows', j -> 'Joins' -> 0 ->> 'Rows Joined', j ->> 'Rows Fed', j ->> 'Feed', (j ->> 'Participants')::numeric BETWEEN 1 AND 3
+FROM unnest('{on,off}'::text[]) leader, analyze_json('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k', :'parallel' || ', enable_gpu_hashagg=off, enable_gpu_hashjoin=on, parallel_leader_participation=' || leader, 'GpuHashJoin') j;
+SELECT j ->> 'Device Joins', j ->> 'Device Joins Declined', j ->> 'Feed'
+FROM analyze_json('SELECT f.v, s.lt FROM f LEFT JOIN s ON f.v = s.v', :'parallel' || ', enable_gpu_hashagg=off, enable_gpu_hashjoin=on, parallel_leader_participation=off, work_mem=64kB, hash_mem_multiplier=1', 'GpuHashJoin') j;
 
 -- cursors that rest, go back and end before the last row; prepared statements
 SET enable_gpu_hashjoin = on;

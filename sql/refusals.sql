@@ -1,5 +1,5 @@
 --
--- gpurhh_refusals(): why a GROUP BY does not use GpuHashAgg.
+-- gpurhh_refusals(): why a GROUP BY does not use GpuHashAgg, and why no device does joins.
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
@@ -137,6 +137,43 @@ SELECT * FROM gpurhh_refusals('SELECT k, sum(k / 2.0) FROM t GROUP BY k');
 RESET ROLE;
 DROP OWNED BY regress_gpurhh_nobody;
 DROP ROLE regress_gpurhh_nobody;
+
+-- joins that no device does, of a query level whose grouping, if any, is refused
+CREATE FUNCTION settled(settings text, query text, OUT reason text) RETURNS SETOF text LANGUAGE plpgsql AS $f$
+DECLARE
+	reasons text[];
+BEGIN
+	BEGIN
+		PERFORM apply_settings(settings);
+		reasons := ARRAY(SELECT r.reason FROM gpurhh_refusals(query) r);
+		RAISE EXCEPTION SQLSTATE 'GPU00';
+	EXCEPTION WHEN SQLSTATE 'GPU00' THEN
+		NULL;
+	END;
+	RETURN QUERY SELECT unnest(reasons);
+END $f$;
+CREATE TABLE f AS SELECT g AS id, g % 100 AS k, g::numeric AS n, g::numeric(18, 2) AS n2, g::numeric(18, 10) AS n10, ARRAY[g]::int8[] AS a8, repeat('x', 20) AS s FROM generate_series(1, 3000) g;
+CREATE TABLE d AS SELECT * FROM f WHERE id <= 500;
+ANALYZE f, d;
+SET max_parallel_workers_per_gather = 0;
+SET enable_gpu_hashjoin = on;
+CREATE TABLE queries (o serial, q text);
+INSERT INTO queries (q) SELECT format('SELECT f.id, d.id FROM f JOIN d ON %s', c) FROM unnest('{f.id = d.id,f.n = d.n,f.n2 = d.n10,f.id < d.id,f.id + 1 = d.id,f.id = d.id AND lower(f.s) < d.s,f.id = d.id AND random() < 2}'::text[]) c;
+INSERT INTO queries (q) SELECT format('SELECT %s FROM f JOIN d ON f.id = d.id', c) FROM unnest('{d.a8,1,d.ctid,d}'::text[]) c;
+INSERT INTO queries (q) VALUES ('SELECT f.id, d.id FROM f FULL JOIN d ON f.id = d.id'), ('SELECT f.id, d.id FROM f LEFT JOIN d ON f.id = d.id AND lower(f.s) < d.s'),
+	('SELECT x.id FROM (SELECT id FROM f OFFSET 0) x JOIN (SELECT id FROM d OFFSET 0) y ON x.id = y.id'), ('SELECT f.id, q.s FROM f, LATERAL (SELECT d.s || f.s AS s FROM d WHERE d.id = f.id OFFSET 0) q'),
+	('SELECT f.id, d.id FROM f JOIN d ON f.id = d.id FOR UPDATE'), ('UPDATE f SET k = d.k FROM d WHERE d.id = f.id'),
+	-- below a grouping that is refused, or not; in a query level of their own
+	('SELECT f.n, count(*) FROM f JOIN d ON f.n = d.n GROUP BY f.n'), ('SELECT f.k, count(*) FROM f JOIN d ON f.n = d.n GROUP BY f.k'),
+	('SELECT k, count(*) FROM (SELECT f.k FROM f JOIN d ON f.n = d.n OFFSET 0) q GROUP BY k'), ('SELECT f.n, count(*) FROM f JOIN d ON f.id = d.id GROUP BY f.n'),
+	-- the first join is done, or none is
+	('SELECT f.id, d.id, e.id FROM f JOIN d ON f.id = d.id JOIN d e ON f.n = e.n'), ('SELECT f.id, d.id, e.id FROM f JOIN d ON f.n = d.n LEFT JOIN d e ON f.n = e.n'),
+	-- without a join
+	('SELECT f.id FROM f LEFT JOIN dim ON f.id = dim.k'), ('SELECT f.id, d.id FROM f JOIN d ON f.id = d.id WHERE false');
+SELECT o, replace(q, 'SELECT ', ''), r.group_by, r.reason FROM queries, gpurhh_refusals(q) r ORDER BY o, group_by;
+-- settings, costs and memory
+SELECT s, regexp_replace(reason, '\d+', 'N', 'g') FROM unnest('{gpurhh.setup_cost=1e6,gpurhh.row_cost=10,geqo_threshold=2,enable_hashjoin=off,enable_gpu_hashjoin=off,work_mem=64kB}'::text[]) s, settled(s, 'SELECT f.id, f.s, d.s FROM f JOIN d ON f.id = d.id');
+SET enable_gpu_hashjoin = off;
 
 -- the same words at DEBUG1, for whoever cannot call a function
 SET enable_gpu_hashagg = on;

@@ -88,6 +88,17 @@ gpurhh_below_grouping(PlannerInfo *root, Expr *expr)
 	return expr;
 }
 
+/* The relids of a query level's last join relation, with its outer joins' from 16 on. */
+static inline Relids
+gpurhh_all_relids(PlannerInfo *root)
+{
+#if PG_VERSION_NUM >= 160000
+	return root->all_query_rels;
+#else
+	return root->all_baserels;
+#endif
+}
+
 /*
  * Are there several tables, so that EXPLAIN says which one a column is of?
  * Core does not count the entry that 18 has for GROUP BY.

@@ -236,10 +236,12 @@ gpurhh_refusals(PG_FUNCTION_ARGS)
 		Datum		values[3];
 		bool		nulls[3] = {0};
 
-		if (refusal->planned && enable_gpu_hashagg)
+		if (refusal->planned && (enable_gpu_hashagg || refusal->group_by == NULL))
 			continue;
 		values[0] = Int32GetDatum(refusal->statement);
-		values[1] = CStringGetTextDatum(refusal->group_by);
+		nulls[1] = refusal->group_by == NULL;
+		if (!nulls[1])
+			values[1] = CStringGetTextDatum(refusal->group_by);
 		values[2] = CStringGetTextDatum(refusal->planned ?
 										"enable_gpu_hashagg is off" :
 										refusal->reason);

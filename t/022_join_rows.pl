@@ -34,12 +34,18 @@ ANALYZE dim, same;
 
 my $joined = 'SELECT t.k, t.w, dim.name FROM t LEFT JOIN dim USING (k)';
 my $many = 'SELECT t.w, same.n FROM t JOIN same USING (v) WHERE t.w <= 20000';
+# rows of the probe side that another plan makes, and much that comes out of each of them
+my $of_rows = 'SELECT q.w, same.n FROM (SELECT * FROM t ORDER BY w LIMIT 20000) q JOIN same USING (v)';
+# a node above a node above a node, of which each has batches with the service
+my $stacked = 'SELECT q.w, sum(q.n) FROM (SELECT s.w, s.v, same.n FROM (SELECT v, w, count(*) AS x FROM t WHERE w <= 5000 GROUP BY v, w) s JOIN same USING (v) LIMIT 1000000) q
+	JOIN same USING (n) GROUP BY q.w';
 my %gated = (
 	build => q{SELECT t.w, g FROM t JOIN (SELECT gate(k, 15000, 1)::int AS k, g FROM dim OFFSET 0) d USING (k)},
 	between => q{SELECT t.w, g FROM t JOIN dim USING (k) WHERE v < (SELECT gate(500, 500, 1))},
 	probe => q{SELECT t.w, g FROM t JOIN dim USING (k)
-		WHERE CASE WHEN w <= 50000 THEN true ELSE v < (SELECT gate(500, 500, 1)) END});
-my @places = qw(build between probe);
+		WHERE CASE WHEN w <= 50000 THEN true ELSE v < (SELECT gate(500, 500, 1)) END},
+	rows => q{SELECT t.w, g FROM (SELECT gate(w, 50000, 1)::int AS w, k FROM t OFFSET 0) t JOIN dim USING (k)});
+my @places = qw(build between probe rows);
 
 my $admin = session($node);
 my $s = session($node);
@@ -81,9 +87,9 @@ sub end_service
 }
 
 $s->query($OFF);
-$answer{$_} = $s->query(digest_sql($_)) foreach $joined, $many, values %gated;
+$answer{$_} = $s->query(digest_sql($_)) foreach $joined, $many, $of_rows, $stacked, values %gated;
 new_s();
-foreach my $sql ($joined, $many, values %gated)
+foreach my $sql ($joined, $many, $of_rows, values %gated)
 {
 	is(joins_of(digest_sql($sql), 'COSTS OFF'), '1', "planned: $sql");
 	is($s->query(digest_sql($sql)), $answer{$sql}, 'the same rows');
@@ -111,7 +117,7 @@ foreach my $how ('the service ends', 'cancelled')
 # ---------- cursors ----------
 
 # What has been fetched of the session's memory may still come; then there is an error.
-foreach my $sql ($joined, $many)
+foreach my $sql ($joined, $many, $of_rows)
 {
 	is($s->query("BEGIN; DECLARE c CURSOR FOR $sql; SELECT n_rows FROM drain('c', 10)"), '10', 'a cursor rests');
 	end_service();
@@ -193,6 +199,28 @@ foreach my $sql ($joined, $many)
 }
 
 # ---------- parallel plans ----------
+
+# ---------- sessions whose nodes wait for each other's rows, and two blocks for all ----------
+
+{
+	my @sessions = map { session($node) } 1 .. 4;
+
+	$_->query($ON) foreach @sessions;
+	# blocks come back with refused rows
+	$_->query('SET gpurhh.max_probe_buckets = 1; SET gpurhh.load_factor = 0.95') foreach @sessions;
+	is(() = $sessions[0]->query("EXPLAIN (COSTS OFF) $stacked") =~ /Custom Scan/g, 3, 'three nodes');
+	foreach my $round (1 .. 3)
+	{
+		$sessions[$_]->send(digest_sql($_ % 2 ? $stacked : $of_rows)) foreach 0 .. $#sessions;
+		foreach my $i (0 .. $#sessions)
+		{
+			my ($out, $err) = $sessions[$i]->result;
+
+			is($out . $err, $answer{ $i % 2 ? $stacked : $of_rows }, "round $round: session $i has its rows");
+		}
+	}
+	$_->quit foreach @sessions;
+}
 
 $s->query('SET max_parallel_workers_per_gather = 3');
 foreach my $sql ($joined, $many)

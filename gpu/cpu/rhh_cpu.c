@@ -1076,7 +1076,7 @@ report_join(command *cmd, rhh_event *event)
 	event->n_refused += cmd->join->n_bad;
 	event->more = event->status == RHH_OK && !cmd->join->at_end;
 	if (event->more)
-		rhh_cpu_join_position(cmd->join, &event->next);
+		rhh_cpu_join_position(cmd->map->joins, cmd->join, &event->next);
 	cmd->join->next = cmd->map->joins->free_states;
 	cmd->map->joins->free_states = cmd->join;
 }

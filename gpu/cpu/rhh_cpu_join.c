@@ -13,6 +13,11 @@
  *		match		compares keys, and finds the first match and their number
  *		advance		makes the rows that come out of the join, up to some hundreds
  *
+ * If a join has a condition, what these stages find are candidates only.  Then advance makes pairs
+ * of a row and a candidate, runs the condition for them, and keeps those rows that come out.
+ * A row may have more candidates than are looked at together, or than fit a piece; so whether
+ * it has had a match is kept with the number of those that are done.
+ *
  * What comes out goes through the next join at once, and the rest of the rows before it
  * wait (rhh_cpu_level).  The rows that come out of the last join are written to a piece.
  * A level has the numbers of rows and records only; the columns are taken from where they
@@ -103,6 +108,47 @@ make_matched(rhh_cpu_joins *joins, rhh_cpu_budget *budget)
 	return joins->matched != NULL;
 }
 
+/* What programs of the joins need in memory, and a bitmap of the rows that one drops. */
+static size_t
+scratch_bytes(const rhh_join_spec *spec)
+{
+	size_t		most = spec->program == NULL ? 0 : rhh_program_scratch(spec->program);
+	bool		any = spec->program != NULL;
+
+	for (uint32_t j = 0; j < spec->n_joins; j++)
+	{
+		const rhh_program *condition = spec->joins[j].condition;
+
+		if (condition != NULL && rhh_program_scratch(condition) > most)
+			most = rhh_program_scratch(condition);
+		any |= condition != NULL;
+	}
+	return any ? (most + RHH_CPU_PIECE_ROWS / 8 + 63) / 64 * 64 : 0;
+}
+
+/* Copies the condition of join j. */
+static void
+make_condition(rhh_cpu_one_join *join, const rhh_join_spec *spec,
+			   const rhh_cpu_rows *const *builds, uint32_t j)
+{
+	const rhh_join *from = &spec->joins[j];
+
+	join->has_condition = from->condition != NULL;
+	if (!join->has_condition)
+		return;
+	join->condition = *from->condition;
+	join->n_columns = from->n_condition_columns;
+	for (uint32_t c = 0; c < join->n_columns; c++)
+	{
+		rhh_cpu_source source = find_source(spec, builds, from->condition_column[c]);
+
+		/* of a candidate there is a row */
+		source.may_be_missing &= source.side != j + 1;
+		join->columns[c] = source;
+		join->column_bytes[c] = source.bytes;
+	}
+}
+
 /*
  * Prepares joins that have been checked, for a map of this spec and with this budget, with
  * states for n_states batches in flight.  NULL: no memory.
@@ -111,9 +157,7 @@ rhh_cpu_joins *
 rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
 				   const rhh_map_spec *map, uint32_t n_states, rhh_cpu_budget *budget)
 {
-	/* and a bitmap of the rows that the program drops */
-	const size_t scratch = spec->program == NULL ? 0 :
-		(rhh_program_scratch(spec->program) + RHH_CPU_PIECE_ROWS / 8 + 63) / 64 * 64;
+	const size_t scratch = scratch_bytes(spec);
 	const size_t state_bytes = (sizeof(rhh_cpu_join_state) +
 								(spec->n_joins + 1) * sizeof(rhh_cpu_level) + 63) / 64 * 64 +
 		scratch;
@@ -140,6 +184,7 @@ rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
 			join->plan.column[k] = (uint8_t) k;
 			join->keys[k] = find_source(spec, builds, spec->joins[j].key_column[k]);
 		}
+		make_condition(join, spec, builds, j);
 	}
 	for (uint32_t c = 0; c < map->n_columns; c++)
 	{
@@ -184,6 +229,12 @@ rhh_cpu_joins_free(rhh_cpu_joins *joins)
 
 /* ---------- how far the output is ---------- */
 
+/*
+ * In a position, beside the number of a row's candidates that are done: one of them was a
+ * match.
+ */
+#define HAD_MATCH (UINT64_C(1) << 63)
+
 /* Begins with the output of a batch at batch->from. */
 void
 rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_batch *batch)
@@ -200,12 +251,28 @@ rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
 	state->levels[state->base].n = state->levels[state->base].at = 0;
 	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
 	{
-		state->skip[j] = from[j + 1];
+		state->skip[j] = from[j + 1] & ~HAD_MATCH;
+		state->skip_had_match[j] = (from[j + 1] & HAD_MATCH) != 0;
 		any |= from[j + 1];
 	}
 	/* not of a batch that was submitted before: that does not begin at the beginning */
 	if (any == 0 && state->base == 0)
 		rhh_cpu_count(&joins->probe_rows, batch->n_rows);
+}
+
+/* Which match, or candidate, of its row before join `depth` a row of the next level has. */
+static uint64_t
+number_of_match(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t depth,
+				uint32_t row)
+{
+	const rhh_cpu_one_join *join = &joins->joins[depth];
+	const rhh_cpu_level *level = &state->levels[depth];
+	const uint32_t parent = level[1].parent[row];
+
+	/* such a row comes out when all candidates are done */
+	if (join->has_condition && level[1].record[row] == join->build->n_rows)
+		return level->count[parent];
+	return level[1].record[row] - level->first[parent];
 }
 
 /*
@@ -214,7 +281,8 @@ rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
  * matches before it.
  */
 void
-rhh_cpu_join_position(const rhh_cpu_join_state *state, rhh_position *next)
+rhh_cpu_join_position(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
+					  rhh_position *next)
 {
 	uint32_t	depth = state->depth;
 	uint32_t	row;
@@ -226,13 +294,12 @@ rhh_cpu_join_position(const rhh_cpu_join_state *state, rhh_position *next)
 			return;
 	row = state->levels[depth].at;
 	next->at[depth + 1] = state->levels[depth].taken;
+	if (state->levels[depth].had_match)
+		next->at[depth + 1] |= HAD_MATCH;
 	for (; depth > state->base; depth--)
 	{
-		const rhh_cpu_level *level = &state->levels[depth];
-		uint32_t	parent = level->parent[row];
-
-		next->at[depth] = level->record[row] - state->levels[depth - 1].first[parent];
-		row = parent;
+		next->at[depth] = number_of_match(joins, state, depth - 1, row);
+		row = state->levels[depth].parent[row];
 	}
 	next->at[0] = depth == 0 ? state->first_row + row : state->levels[depth].record[row];
 }
@@ -637,10 +704,13 @@ probe(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
 		match_unique(join->build, level, &keys, scratch, n, join->build->key_bytes);
 	if (join->matched != NULL)
 		mark_matched(join, level);
-	apply_kind(join, level);
+	if (!join->has_condition)
+		apply_kind(join, level);
 	level->at = 0;
 	level->taken = state->skip[depth];
+	level->had_match = state->skip_had_match[depth];
 	state->skip[depth] = 0;
+	state->skip_had_match[depth] = false;
 }
 
 /* ---------- advance ---------- */
@@ -721,7 +791,7 @@ find_unmatched(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_
 	return level->n + (at - first) / RHH_CPU_LOOKS_OF_PROBE;
 }
 
-/* ---------- pieces ---------- */
+/* ---------- advance, with a condition ---------- */
 
 /* Sets bits from number at on, which are not set yet.  Returns whether any was. */
 static bool
@@ -736,6 +806,151 @@ set_bits(uint8_t *bitmap, uint32_t at, const uint8_t *bits, uint32_t n)
 	}
 	return any != 0;
 }
+
+/*
+ * Makes up to `room` pairs of a level's rows and their candidates in the next level; a row
+ * without candidates becomes one with the empty record, if it may come out.  Moves
+ * level->at and level->taken behind them.
+ */
+static void
+make_pairs(const rhh_cpu_one_join *join, rhh_cpu_level *level, rhh_cpu_level *out, uint32_t room)
+{
+	const bool	alone = join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI;
+	uint32_t	n = 0;
+
+	while (level->at < level->n && n < room)
+	{
+		const uint32_t at = level->at;
+		const uint32_t taken = (uint32_t) level->taken;
+		const uint32_t m = min_u32(level->count[at] - taken, room - n);
+
+		for (uint32_t i = 0; i < m; i++)
+		{
+			out->parent[n + i] = at;
+			out->record[n + i] = level->first[at] + taken + i;
+		}
+		n += m;
+		if (m == 0 && alone)
+		{
+			out->parent[n] = at;
+			out->record[n++] = join->build->n_rows;
+		}
+		level->taken += m;
+		if (level->taken == level->count[at])
+		{
+			level->at++;
+			level->taken = 0;
+		}
+	}
+	out->n = n;
+}
+
+/*
+ * Runs the condition of a level's join for the pairs in the next level.  dropped, a bitmap,
+ * gets those that are no match.
+ */
+static void
+check_pairs(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t depth,
+			const rhh_batch *batch, rhh_cpu_scratch *scratch, uint8_t *dropped)
+{
+	const rhh_cpu_one_join *join = &joins->joins[depth];
+	const uint32_t n = state->levels[depth + 1].n;
+	uint8_t    *program_scratch = (uint8_t *) state + joins->state_bytes - joins->scratch_bytes +
+		RHH_CPU_PIECE_ROWS / 8;
+	uint8_t		bitmaps[RHH_MAX_COLUMNS][RHH_CPU_JOIN_ROWS / 8];
+	uint8_t		bad[RHH_CPU_JOIN_ROWS / 8];
+	uint8_t    *values[RHH_MAX_COLUMNS];
+	uint8_t    *nulls[RHH_MAX_COLUMNS];
+	side_view	view = {.n = 0};
+	uint32_t	side = 0;
+
+	for (uint32_t c = 0; c < join->n_columns; c++)
+	{
+		const rhh_cpu_source *source = &join->columns[c];
+		uint8_t		is_null[RHH_CPU_JOIN_ROWS] = {0};
+
+		if (view.n == 0 || side != source->side)
+			view = view_side(joins, state, batch, scratch, depth + 1, source->side, n);
+		side = source->side;
+		values[c] = scratch->join_values + c * RHH_CPU_JOIN_ROWS * 8;
+		nulls[c] = NULL;
+		/* of a wider one a program only asks whether it is NULL */
+		if (source->bytes <= 8)
+			take_values(source, &view, values[c]);
+		if (!may_be_null(source, batch))
+			continue;
+		take_nulls(joins, source, &view, is_null);
+		nulls[c] = bitmaps[c];
+		memset(nulls[c], 0, sizeof(bitmaps[c]));
+		(void) set_bits(nulls[c], 0, is_null, n);
+	}
+	(void) rhh_program_run(&join->condition, join->column_bytes, values, nulls, n,
+						   program_scratch, bad, dropped);
+}
+
+/*
+ * advance() for a join with a condition.  Looks at up to `room` pairs, and returns how many;
+ * so few rows may come out, or none.
+ */
+static uint32_t
+advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
+		   const rhh_batch *batch, rhh_cpu_scratch *scratch, uint32_t room)
+{
+	const rhh_cpu_one_join *join = &joins->joins[depth];
+	const uint32_t missing = join->build->n_rows;
+	rhh_cpu_level *level = &state->levels[depth];
+	rhh_cpu_level *out = level + 1;
+	bool		matched = level->had_match;
+	uint8_t		dropped[RHH_CPU_JOIN_ROWS / 8];
+	uint32_t	n_pairs;
+	uint32_t	n = 0;
+
+	make_pairs(join, level, out, room);
+	n_pairs = out->n;
+	if (n_pairs > 0)
+		check_pairs(joins, state, depth, batch, scratch, dropped);
+	for (uint32_t i = 0; i < n_pairs; i++)
+	{
+		const uint32_t row = out->parent[i];
+		const uint32_t record = out->record[i];
+		const bool	is_match = record != missing && !rhh_cpu_bit(dropped, i);
+		const bool	is_last = i + 1 < n_pairs ? out->parent[i + 1] != row : level->at != row;
+		bool		comes_out;
+
+		switch (join->kind)
+		{
+			case RHH_JOIN_LEFT:
+				comes_out = is_match || (is_last && !matched);
+				break;
+			case RHH_JOIN_SEMI:
+				comes_out = is_match && !matched;
+				break;
+			case RHH_JOIN_ANTI:
+				comes_out = is_last && !matched && !is_match;
+				break;
+			default:
+				comes_out = is_match;
+				break;
+		}
+		/* there is no branch, and what is overwritten has been read */
+		out->parent[n] = row;
+		out->record[n] = is_match ? record : missing;
+		n += comes_out;
+		matched = !is_last && (matched || is_match);
+	}
+	out->n = n;
+	/* one match decides for all that is left of a row's candidates */
+	if (matched && (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI))
+	{
+		level->at++;
+		level->taken = 0;
+		matched = false;
+	}
+	level->had_match = matched;
+	return n_pairs;
+}
+
+/* ---------- pieces ---------- */
 
 /*
  * Writes the rows that have come out of the last join to the piece, from row at on.
@@ -968,7 +1183,13 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 		}
 		else
 		{
-			advance(level, out, last ? min_u32(room - n, RHH_CPU_JOIN_ROWS) : RHH_CPU_JOIN_ROWS);
+			const uint32_t most_out = last ? min_u32(room - n, RHH_CPU_JOIN_ROWS) :
+				RHH_CPU_JOIN_ROWS;
+
+			if (joins->joins[depth].has_condition)
+				n_probed += advance_if(joins, state, depth, batch, scratch, most_out);
+			else
+				advance(level, out, most_out);
 			n_out[depth] += out->n;
 			if (last)
 			{

@@ -241,6 +241,11 @@ typedef struct rhh_cpu_one_join
 								 * it; NULL: nobody asks */
 	rhh_key_plan plan;			/* the build side's, of keys in columns 0, 1, ... */
 	rhh_cpu_source keys[RHH_MAX_KEYS];
+	bool		has_condition;
+	rhh_program condition;		/* which pairs of a row and a record are matches */
+	uint32_t	n_columns;		/* that it reads */
+	rhh_cpu_source columns[RHH_MAX_COLUMNS];
+	uint8_t		column_bytes[RHH_MAX_COLUMNS];
 } rhh_cpu_one_join;
 
 /* The joins of a map.  All but the counters, and which rows have a match, is constant. */
@@ -255,7 +260,7 @@ typedef struct rhh_cpu_joins
 	rhh_cpu_source columns[RHH_MAX_COLUMNS];
 	bool		has_program;
 	rhh_program program;		/* computes some of the columns */
-	size_t		scratch_bytes;	/* that it needs, at the end of each state */
+	size_t		scratch_bytes;	/* that it and conditions need, at the end of each state */
 	size_t		state_bytes;	/* of a state, with that */
 	uint32_t	piece_rows;		/* at most */
 	uint32_t	values_offset[RHH_MAX_COLUMNS]; /* in a piece of so many */
@@ -277,12 +282,16 @@ typedef struct rhh_cpu_level
 {
 	uint32_t	n;
 	uint32_t	at;				/* the first that has not come out of its join wholly, */
-	uint64_t	taken;			/* of whose matches so many have */
+	uint64_t	taken;			/* of whose matches so many have; of a join with a
+								 * condition, so many of its candidates are done, */
+	bool		had_match;		/* and one of these was a match */
 	bool		single;			/* none comes out more than once */
 	uint32_t	parent[RHH_CPU_JOIN_ROWS];	/* which one of the level before it was */
 	uint32_t	record[RHH_CPU_JOIN_ROWS];	/* its match there */
 	uint32_t	first[RHH_CPU_JOIN_ROWS];	/* in the next join: its first match, */
-	uint32_t	count[RHH_CPU_JOIN_ROWS];	/* and how often it comes out */
+	uint32_t	count[RHH_CPU_JOIN_ROWS];	/* and how often it comes out; with a
+											 * condition, its first candidate, and how
+											 * many there are */
 } rhh_cpu_level;
 
 /*
@@ -299,8 +308,8 @@ typedef struct rhh_cpu_join_state
 	bool		at_end;			/* there is no more output */
 	uint32_t	n_bad;			/* rows of the piece that have been handed back, as the
 								 * program could not compute their columns */
-	uint64_t	skip[RHH_MAX_JOINS];	/* matches that the next first row of each level
-										 * has had already */
+	uint64_t	skip[RHH_MAX_JOINS];	/* level->taken of the next first row of each level */
+	bool		skip_had_match[RHH_MAX_JOINS];	/* and level->had_match */
 	rhh_cpu_level levels[];		/* as many as there are joins, and one */
 } rhh_cpu_join_state;
 
@@ -320,7 +329,8 @@ extern void rhh_cpu_join_return(rhh_cpu_joins *joins, const rhh_map_spec *map,
 extern void rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece,
 								   const uint8_t *refused, uint32_t n,
 								   const rhh_batch *batch);
-extern void rhh_cpu_join_position(const rhh_cpu_join_state *state,
+extern void rhh_cpu_join_position(const rhh_cpu_joins *joins,
+								  const rhh_cpu_join_state *state,
 								  rhh_position *next);
 
 #endif							/* RHH_CPU_JOIN_H */

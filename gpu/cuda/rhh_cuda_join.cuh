@@ -81,6 +81,13 @@ rhh_make_join_plan(rhh_join_plan *plan, const rhh_map_spec *map, const rhh_join_
 		plan->joins[j].kind = spec->joins[j].kind;
 		for (uint32_t k = 0; k < build->spec.n_keys; k++)
 			plan->joins[j].keys[k] = rhh_from_number(spec, spec->joins[j].key_column[k]);
+		plan->joins[j].has_condition = spec->joins[j].condition != NULL;
+		if (!plan->joins[j].has_condition)
+			continue;
+		plan->joins[j].condition = *spec->joins[j].condition;
+		for (uint32_t c = 0; c < spec->joins[j].n_condition_columns; c++)
+			plan->joins[j].condition_columns[c] =
+				rhh_from_number(spec, spec->joins[j].condition_column[c]);
 	}
 	for (uint32_t side = 0; side < plan->n_sides; side++)
 	{
@@ -149,6 +156,16 @@ rhh_last_stage(const rhh_joins *joins, const rhh_in_flight *f)
 	return ::max(rhh_first_stage(joins, f), joins->n_stages - 1);
 }
 
+/* Has a join from begin up to, but without, end a condition? */
+static bool
+rhh_has_condition(const rhh_joins *joins, uint32_t begin, uint32_t end)
+{
+	for (uint32_t j = begin; j < end; j++)
+		if (joins->plan.joins[j].has_condition)
+			return true;
+	return false;
+}
+
 /* Does anything need to know the row that a tuple has in a side? */
 static bool
 rhh_side_is_used(const rhh_joins *joins, uint32_t side)
@@ -156,9 +173,14 @@ rhh_side_is_used(const rhh_joins *joins, uint32_t side)
 	const rhh_join_plan *plan = &joins->plan;
 
 	for (uint32_t j = side; j < joins->spec.n_joins; j++)
+	{
 		for (uint32_t k = 0; k < joins->spec.joins[j].build->spec.n_keys; k++)
 			if (plan->joins[j].keys[k].side == side)
 				return true;
+		for (uint32_t c = 0; c < joins->spec.joins[j].n_condition_columns; c++)
+			if (plan->joins[j].condition_columns[c].side == side)
+				return true;
+	}
 	return plan->first_column[side] != plan->first_column[side + 1];
 }
 
@@ -289,6 +311,11 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 	joins->spec = *spec;
 	joins->has_program = spec->program != NULL;
 	joins->spec.program = NULL; /* the caller's, who may free it */
+	for (uint32_t j = 0; j < spec->n_joins; j++)
+		if (spec->joins[j].condition == NULL)
+			joins->spec.joins[j].n_condition_columns = 0;
+		else
+			joins->spec.joins[j].condition = NULL;	/* the same */
 	rhh_make_join_plan(&joins->plan, &t->spec, spec);
 	rhh_make_stages(joins);
 	if (!rhh_matched_alloc(t, joins) || !rhh_joins_alloc(t, joins))
@@ -454,6 +481,8 @@ rhh_launch_joins(rhh_map *t, int i)
 	{
 		rhh_join_stage stage;
 		uint32_t	last;
+		bool		conditions;
+		bool		last_has_one;
 
 		memset(&stage, 0, sizeof(stage));
 		stage.first = s == first_stage;
@@ -467,12 +496,17 @@ rhh_launch_joins(rhh_map *t, int i)
 		stage.from = stage.first ? 0 : f->at.at[s];
 		if (s < joins->n_stages)
 			stage.tuples = rhh_tuples_at(t, i, s);
-		if (s == last_stage && (filters || !rhh_fans_out(joins, s)) &&
+		conditions = rhh_has_condition(joins, stage.begin_join, stage.end_join);
+		last_has_one = rhh_has_condition(joins, last, stage.end_join);
+		if (s == last_stage && (filters || last_has_one || !rhh_fans_out(joins, s)) &&
 			!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
 			return false;
 		if (!rhh_fans_out(joins, s))
 		{
-			RHH_LAUNCH((filters ? rhh_join_kernel<true> : rhh_join_kernel<false>),
+			RHH_LAUNCH((filters ? (conditions ? rhh_join_kernel<true, true>
+								   : rhh_join_kernel<true, false>)
+						: (conditions ? rhh_join_kernel<false, true>
+						   : rhh_join_kernel<false, false>)),
 					   rhh_blocks(dev, stage.n_tuples), RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan,
 					   batch, stage, columns, counts, lane->ctl->joined);
 			break;
@@ -481,21 +515,27 @@ rhh_launch_joins(rhh_map *t, int i)
 		{
 			uint32_t	n_blocks = (stage.n_tuples - 1) / RHH_CUDA_BLOCK_THREADS + 1;
 
-			RHH_LAUNCH(rhh_join_count_kernel, n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan,
-					   batch, stage, lane->ctl->joined);
+			RHH_LAUNCH((conditions ? rhh_join_count_kernel<true> : rhh_join_count_kernel<false>),
+					   n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
+					   lane->ctl->joined);
 			RHH_LAUNCH(rhh_join_total_kernel, 1, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_blocks,
-					   stage.tuples.blocks_before, &counts->totals[s], &lane->ctl->joined[last]);
+					   stage.tuples.blocks_before, &counts->totals[s],
+					   last_has_one ? NULL : &lane->ctl->joined[last]);
 		}
 		if (s == last_stage)
-			RHH_LAUNCH((filters ? rhh_join_expand_kernel<true, true> : rhh_join_expand_kernel<true, false>),
+			RHH_LAUNCH((filters ? (last_has_one ? rhh_join_expand_kernel<true, true, true>
+								   : rhh_join_expand_kernel<true, true, false>)
+						: (last_has_one ? rhh_join_expand_kernel<true, false, true>
+						   : rhh_join_expand_kernel<true, false, false>)),
 					   rhh_blocks(dev, piece_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch,
 					   stage, &counts->totals[s], f->at.at[1 + s], piece_rows, stage.tuples, columns,
-					   counts);
+					   counts, &lane->ctl->joined[last]);
 		else
-			RHH_LAUNCH((rhh_join_expand_kernel<false, false>), rhh_blocks(dev, piece_rows),
+			RHH_LAUNCH((last_has_one ? rhh_join_expand_kernel<false, false, true>
+						: rhh_join_expand_kernel<false, false, false>), rhh_blocks(dev, piece_rows),
 					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
 					   &counts->totals[s], f->at.at[1 + s], piece_rows, rhh_tuples_at(t, i, s + 1),
-					   columns, counts);
+					   columns, counts, &lane->ctl->joined[last]);
 	}
 	if (!rhh_launched(dev, "joining") ||
 		(joins->has_program && !rhh_launch_program(t, i, columns)))

@@ -13,6 +13,13 @@
  * side, if that has several rows with the same key.  Joins are done in stages, each of which ends with a
  * join that fans out, or with the last join.
  *
+ * Where a join has a condition, rows with the same key are candidates.  Whether a tuple has
+ * a match is found out before anything comes out of it, by looking at candidates until one
+ * is a match (rhh_drop_unmatched()); so no piece depends on the pieces before it.  A join
+ * that fans out makes tuples of all candidates of a tuple with a match, and drops those that
+ * are none when they are made: between stages such a tuple has RHH_DROPPED for side 0, which
+ * is no RHH_NO_ROW, as a row that nothing has matched has no row in that side either.
+ *
  *		count		of a stage that fans out, finds the matches of its tuples and
  *					their number
  *		total		sums these up
@@ -35,6 +42,7 @@
 
 #define RHH_MAX_SIDES (1 + RHH_MAX_JOINS)
 #define RHH_NEVER_NULL 0xFF
+#define RHH_DROPPED 0xFFFFFFFEu /* no batch has so many rows */
 
 /* Which column of which side something is. */
 struct rhh_from
@@ -54,7 +62,10 @@ struct rhh_join_step
 	uint8_t    *matched;		/* of each of its rows: not 0 if something has matched
 								 * it; NULL: nobody asks */
 	uint8_t		kind;			/* rhh_join_kind */
+	bool		has_condition;
 	rhh_from	keys[RHH_MAX_KEYS];
+	rhh_from	condition_columns[RHH_MAX_COLUMNS];
+	rhh_program condition;
 };
 
 /*
@@ -117,22 +128,20 @@ struct rhh_tuple
 	uint32_t	rows[RHH_MAX_SIDES];
 };
 
-RHH_DEV void
-rhh_load_tuple(const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
+/*
+ * Gets tuple i.  False: it does not come into the stage, because a condition has dropped it, or
+ * because it is a row of a build side that has a match.
+ */
+RHH_DEV bool
+rhh_load_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
 {
 	for (uint32_t side = 0; side <= stage.begin_join; side++)
 		tuple->rows[side] = !stage.first && stage.tuples.sides[side] != NULL
 			? stage.tuples.sides[side][i] : RHH_NO_ROW;
-	if (stage.first)
-		tuple->rows[stage.side] = stage.first_row + i;
-}
-
-/* Does tuple i come into the stage?  Not if it is a row of a build side that has a match. */
-RHH_DEV bool
-rhh_comes_in(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t i)
-{
-	return !stage.first || stage.side == 0 ||
-		plan.joins[stage.side - 1].matched[stage.first_row + i] == 0;
+	if (!stage.first)
+		return tuple->rows[0] != RHH_DROPPED;
+	tuple->rows[stage.side] = stage.first_row + i;
+	return stage.side == 0 || plan.joins[stage.side - 1].matched[stage.first_row + i] == 0;
 }
 
 /* Something has matched row `row` of the build side of a join. */
@@ -206,6 +215,24 @@ rhh_make_row(const rhh_join_plan &plan, const rhh_rows &batch,
 	}
 }
 
+/* Gets the value of a column of a tuple, for a program.  Returns whether it is NULL. */
+RHH_DEV bool
+rhh_load_of_side(const rhh_join_plan &plan, const rhh_rows &batch, const rhh_tuple &tuple,
+				 const rhh_from &from, int64_t *value)
+{
+	const uint32_t row = tuple.rows[from.side];
+	const uint32_t unused = from.bytes < 8 ? 64 - 8 * from.bytes : 0;
+	uint64_t	low = 0,
+				high;
+
+	if (row == RHH_NO_ROW ||
+		(from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
+		 !rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high)))
+		return true;
+	*value = (int64_t) (low << unused) >> unused;
+	return false;
+}
+
 /* Loads columns of the map that a tuple has, for a program. */
 struct rhh_load_of_tuple
 {
@@ -215,20 +242,36 @@ struct rhh_load_of_tuple
 
 	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
 	{
-		const rhh_from from = plan.columns[plan.place[c]];
-		const uint32_t row = tuple.rows[from.side];
-		const uint32_t unused = from.bytes < 8 ? 64 - 8 * from.bytes : 0;
-		uint64_t	low = 0,
-					high;
-
-		if (row == RHH_NO_ROW ||
-			(from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
-			 !rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high)))
-			return true;
-		*value = (int64_t) (low << unused) >> unused;
-		return false;
+		return rhh_load_of_side(plan, batch, tuple, plan.columns[plan.place[c]], value);
 	}
 };
+
+/* Loads columns of a join's condition. */
+struct rhh_load_of_pair
+{
+	const rhh_join_plan &plan;
+	const rhh_rows &batch;
+	const rhh_tuple &tuple;
+	const rhh_join_step &step;
+
+	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	{
+		return rhh_load_of_side(plan, batch, tuple, step.condition_columns[c], value);
+	}
+};
+
+/* Is the candidate that a tuple has for join j a match, by the join's condition? */
+static __device__ RHH_NOINLINE bool
+rhh_is_match(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, const rhh_tuple &tuple)
+{
+	const rhh_join_step &step = plan.joins[j];
+	const rhh_load_of_pair load = {plan, batch, tuple, step};
+	const uint32_t filter = step.condition.filter;
+	rhh_results results;
+
+	rhh_run_ops(step.condition, filter + 1, load, &results);
+	return results.flags[filter] == 0 && results.words[filter][0] != 0;
+}
 
 /* Does the filter let a tuple pass, or is it bad, which is found out once more later? */
 RHH_DEV bool
@@ -266,35 +309,103 @@ struct rhh_load_tuple_key
 	}
 };
 
-/*
- * Does join j for a tuple: puts what the slot of its key has into the tuple (see
- * rhh_find_key()), and returns whether the tuple has any output.
- */
-RHH_DEV bool
-rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
-			   rhh_tuple *tuple)
+/* What the slot of a tuple's key has for join j, see rhh_find_key(). */
+RHH_DEV uint32_t
+rhh_find_match(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
+			   const rhh_tuple &tuple)
 {
 	const rhh_join_step &step = plan.joins[j];
-	const rhh_load_tuple_key load = {plan, batch, step, *tuple};
-	uint32_t	found = RHH_NO_ROW;
+	const rhh_load_tuple_key load = {plan, batch, step, tuple};
 	uint64_t	key;
 	uint32_t	fp;
 
-	if (rhh_make_key(step.build.plan, load, &key, &fp))
-		found = rhh_find_key(step.build, key, fp, load);
-	tuple->rows[1 + j] = found;
-	/* rows in lists are marked when it is known which ones there are */
-	if (found != RHH_NO_ROW && step.build.lists == NULL)
-		rhh_mark_matched(step, found);
+	return rhh_make_key(step.build.plan, load, &key, &fp) ? rhh_find_key(step.build, key, fp, load)
+		: RHH_NO_ROW;
+}
+
+/*
+ * The tuples of a warp, as far as they are alive, have what rhh_find_match() has found for join
+ * j, which has a condition.  Those of which no candidate is a match get RHH_NO_ROW instead.  A
+ * lane looks at a few candidates by itself; at many of them the whole warp does.
+ */
+RHH_DEV void
+rhh_drop_unmatched(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, bool alive,
+				   rhh_tuple *tuple)
+{
+	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t *lists = plan.joins[j].build.lists;
+	const uint32_t found = alive ? tuple->rows[1 + j] : RHH_NO_ROW;
+	const uint32_t n = found == RHH_NO_ROW ? 0 : lists == NULL ? 1 : lists[found];
+	uint32_t	many = __ballot_sync(RHH_WARP, n > RHH_WARP_SIZE);
+	bool		any = false;
+
+	for (uint32_t i = 0; n <= RHH_WARP_SIZE && i < n && !any; i++)
+	{
+		tuple->rows[1 + j] = lists == NULL ? found : lists[found - n + i];
+		any = rhh_is_match(plan, batch, j, *tuple);
+	}
+	for (; many != 0; many &= many - 1)
+	{
+		const int	leader = __ffs((int) many) - 1;
+		const uint32_t n_theirs = __shfl_sync(RHH_WARP, n, leader);
+		const uint32_t begin = __shfl_sync(RHH_WARP, found, leader) - n_theirs;
+		bool		any_theirs = false;
+		rhh_tuple	theirs;
+
+		for (uint32_t side = 0; side <= j; side++)
+			theirs.rows[side] = __shfl_sync(RHH_WARP, tuple->rows[side], leader);
+		for (uint32_t first = 0; first < n_theirs && !any_theirs; first += RHH_WARP_SIZE)
+		{
+			bool		match = false;
+
+			if (first + lane < n_theirs)
+			{
+				theirs.rows[1 + j] = lists[begin + first + lane];
+				match = rhh_is_match(plan, batch, j, theirs);
+			}
+			any_theirs = __ballot_sync(RHH_WARP, match) != 0;
+		}
+		if ((int) lane == leader)
+			any = any_theirs;
+	}
+	tuple->rows[1 + j] = any ? found : RHH_NO_ROW;
+}
+
+/*
+ * Does join j for the tuples of a warp that are alive: puts what the slots of their keys have
+ * into the tuples, and returns whether the lane's tuple has any output.  Of an inner join that
+ * fans out its condition says more when the tuples are made.
+ */
+template <bool CONDITIONS>
+RHH_DEV bool
+rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, bool alive,
+			   rhh_tuple *tuple)
+{
+	const rhh_join_step &step = plan.joins[j];
+
+	if (alive)
+	{
+		const uint32_t found = rhh_find_match(plan, batch, j, *tuple);
+
+		tuple->rows[1 + j] = found;
+		/* rows in lists are marked when tuples are made of them */
+		if (found != RHH_NO_ROW && step.build.lists == NULL)
+			rhh_mark_matched(step, found);
+	}
+	if (CONDITIONS && step.has_condition &&
+		(step.kind != RHH_JOIN_INNER || step.build.lists == NULL))
+		rhh_drop_unmatched(plan, batch, j, alive, tuple);
+	if (!alive)
+		return false;
 	switch (step.kind)
 	{
 		case RHH_JOIN_LEFT:
 		case RHH_JOIN_FULL:
 			return true;
 		case RHH_JOIN_ANTI:
-			return found == RHH_NO_ROW;
+			return tuple->rows[1 + j] == RHH_NO_ROW;
 		default:
-			return found != RHH_NO_ROW;
+			return tuple->rows[1 + j] != RHH_NO_ROW;
 	}
 }
 
@@ -316,6 +427,7 @@ rhh_count_unmatched(const rhh_join_stage &stage, bool alive, uint32_t *n_joined)
  * without one says !alive.  Adds the tuples that come out of each to n_joined, in shared
  * memory.  Returns whether the lane's tuple has come out of all.
  */
+template <bool CONDITIONS>
 RHH_DEV bool
 rhh_join_tuples(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t begin,
 				uint32_t end, bool alive, rhh_tuple *tuple, uint32_t *n_joined)
@@ -324,8 +436,7 @@ rhh_join_tuples(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t begin
 	{
 		uint32_t	n;
 
-		if (alive)
-			alive = rhh_join_tuple(plan, batch, j, tuple);
+		alive = rhh_join_tuple<CONDITIONS>(plan, batch, j, alive, tuple);
 		n = (uint32_t) __popc(__ballot_sync(RHH_WARP, alive));
 		if (n == 0)
 			break;				/* the same for the whole warp */
@@ -338,9 +449,9 @@ rhh_join_tuples(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t begin
 /*
  * Does a last stage that does not fan out, and makes rows of what comes out of it, and
  * passes the filter, if there is one (FILTER).  counts->n_rows, which the caller has zeroed,
- * becomes the number of these.
+ * becomes the number of these.  CONDITIONS: a join of the stage has one.
  */
-template <bool FILTER>
+template <bool FILTER, bool CONDITIONS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 				const __grid_constant__ rhh_join_stage stage,
@@ -365,12 +476,10 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 					all;
 
 		if (alive)
-			alive = rhh_comes_in(*plan, stage, (uint32_t) i);
-		if (alive)
-			rhh_load_tuple(stage, (uint32_t) i, &tuple);
+			alive = rhh_load_tuple(*plan, stage, (uint32_t) i, &tuple);
 		rhh_count_unmatched(stage, alive, n_joined);
-		alive = rhh_join_tuples(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
-								n_joined);
+		alive = rhh_join_tuples<CONDITIONS>(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
+											n_joined);
 		if (FILTER && alive)
 			alive = rhh_passes(*plan, batch, tuple);
 		at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
@@ -389,8 +498,10 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 /*
  * Does a stage that fans out, as far as what its joins find.  A block has
  * RHH_CUDA_BLOCK_THREADS tuples, whose sums it leaves in tuples.before, and in
- * tuples.blocks_before the number of the block's output.
+ * tuples.blocks_before the number of the block's output.  CONDITIONS: a join of the stage has
+ * one.
  */
+template <bool CONDITIONS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_count_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 					  const __grid_constant__ rhh_join_stage stage, uint64_t *joined)
@@ -411,12 +522,11 @@ rhh_join_count_kernel(const rhh_join_plan *__restrict__ plan, const __grid_const
 		n_joined[threadIdx.x] = 0;
 	__syncthreads();
 	if (alive)
-		alive = rhh_comes_in(*plan, stage, (uint32_t) i);
-	if (alive)
-		rhh_load_tuple(stage, (uint32_t) i, &tuple);
+		alive = rhh_load_tuple(*plan, stage, (uint32_t) i, &tuple);
 	rhh_count_unmatched(stage, alive, n_joined);
-	alive = rhh_join_tuples(*plan, batch, stage.begin_join, last, alive, &tuple, n_joined);
-	if (alive && rhh_join_tuple(*plan, batch, last, &tuple))
+	alive = rhh_join_tuples<CONDITIONS>(*plan, batch, stage.begin_join, last, alive, &tuple,
+										n_joined);
+	if (rhh_join_tuple<CONDITIONS>(*plan, batch, last, alive, &tuple))
 	{
 		uint32_t	end = tuple.rows[stage.end_join];
 
@@ -439,7 +549,8 @@ rhh_join_count_kernel(const rhh_join_plan *__restrict__ plan, const __grid_const
 
 /*
  * Makes of the number of each block's output that of the output before it, and stores the
- * number of all in *total.  One block.
+ * number of all in *total, and adds it to *joined.  If joined is NULL, the output has candidates,
+ * of which those that are matches are counted later.  One block.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_total_kernel(uint32_t n_blocks, uint64_t *blocks_before, uint64_t *total, uint64_t *joined)
@@ -462,7 +573,8 @@ rhh_join_total_kernel(uint32_t n_blocks, uint64_t *blocks_before, uint64_t *tota
 	if (threadIdx.x == 0)
 	{
 		*total = sum;
-		atomicAdd((unsigned long long *) joined, (unsigned long long) sum);
+		if (joined != NULL)
+			atomicAdd((unsigned long long *) joined, (unsigned long long) sum);
 	}
 }
 
@@ -503,7 +615,7 @@ rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_
 							::min((uint32_t) RHH_CUDA_BLOCK_THREADS, n_tuples - i), at);
 	at -= tuples.before[i];
 
-	rhh_load_tuple(stage, i, tuple);
+	(void) rhh_load_tuple(plan, stage, i, tuple);
 	for (uint32_t side = stage.begin_join + 1; side < stage.end_join; side++)
 		tuple->rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
 	end = tuples.sides[stage.end_join][i];
@@ -519,24 +631,34 @@ rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_
  * Makes at most most_rows rows of a stage that fans out, from row `from` of its output on:
  * tuples of the next stage, or, if this is the last one (COLUMNS), columns and their
  * number, counts->n_rows.  If there is a filter (FILTER), the rows are those of these that
- * pass it, and the caller has zeroed their number.  total is that of this stage's output.
+ * pass it, and the caller has zeroed their number.  The same holds if the join that fans out has
+ * a condition (CONDITION); then *joined counts its matches, and the next stage's tuples are
+ * marked instead.  total is that of this stage's output.
  */
-template <bool COLUMNS, bool FILTER>
+template <bool COLUMNS, bool FILTER, bool CONDITION>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 					   const __grid_constant__ rhh_join_stage stage, const uint64_t *total,
 					   uint64_t from, uint32_t most_rows, const __grid_constant__ rhh_tuples out,
-					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts)
+					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts,
+					   uint64_t *joined)
 {
 	__shared__ uint32_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
 	__shared__ uint32_t block_at;
+	__shared__ uint32_t n_joined;
 	const uint32_t n_tuples = rhh_stage_tuples(stage);
 	const uint32_t n_blocks = (n_tuples + RHH_CUDA_BLOCK_THREADS - 1) / RHH_CUDA_BLOCK_THREADS;
 	const uint64_t left = from < *total ? *total - from : 0;
 	const uint32_t n = left < most_rows ? (uint32_t) left : most_rows;
 
-	if (COLUMNS && !FILTER && blockIdx.x == 0 && threadIdx.x == 0)
+	if (COLUMNS && !FILTER && !CONDITION && blockIdx.x == 0 && threadIdx.x == 0)
 		counts->n_rows = n;
+	if (CONDITION)
+	{
+		if (threadIdx.x == 0)
+			n_joined = 0;
+		__syncthreads();
+	}
 	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < n;
 		 first += (uint64_t) gridDim.x * blockDim.x)
 	{
@@ -548,9 +670,22 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 
 		if (alive)
 			rhh_expand_tuple(*plan, stage, n_tuples, n_blocks, from + o, &tuple);
-		if (FILTER)
+		if (CONDITION)
 		{
-			if (alive)
+			uint32_t	matches;
+
+			/* of a row without a match LEFT makes a tuple, too */
+			if (alive && tuple.rows[stage.end_join] != RHH_NO_ROW)
+				alive = rhh_is_match(*plan, batch, stage.end_join - 1, tuple);
+			matches = __ballot_sync(RHH_WARP, alive);
+			if ((threadIdx.x & 31) == 0 && matches != 0)
+				atomicAdd(&n_joined, (uint32_t) __popc(matches));
+			if (!COLUMNS && !alive)
+				tuple.rows[0] = RHH_DROPPED;
+		}
+		if (COLUMNS && (FILTER || CONDITION))
+		{
+			if (FILTER && alive)
 				alive = rhh_passes(*plan, batch, tuple);
 			at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
 			if (threadIdx.x == 0 && all > 0)
@@ -559,14 +694,18 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 			at += block_at;
 			__syncthreads();
 		}
-		if (!alive)
-			continue;
-		if (COLUMNS)
+		if (COLUMNS && alive)
 			rhh_make_row(*plan, batch, columns, tuple, at);
-		else
+		else if (!COLUMNS && o < n)
 			for (uint32_t side = 0; side <= stage.end_join; side++)
 				if (out.sides[side] != NULL)
 					out.sides[side][o] = tuple.rows[side];
+	}
+	if (CONDITION)
+	{
+		__syncthreads();
+		if (threadIdx.x == 0 && n_joined > 0)
+			atomicAdd((unsigned long long *) joined, (unsigned long long) n_joined);
 	}
 }
 

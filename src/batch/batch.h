@@ -205,7 +205,9 @@ typedef enum FeedStep
 	FEED_4_ORDERED,				/* see gpurhh_order_4_bytes() */
 	FEED_8_ORDERED,
 	FEED_LIMB,
-	FEED_WORD
+	FEED_WORD,
+	FEED_WIDENED,				/* see gpurhh_widen() */
+	FEED_RESCALED
 } FeedStep;
 
 typedef struct FeedColumn

@@ -875,9 +875,9 @@ write_numbers(StringEncoder *encoder)
  * must stay, unless it is toasted.
  *
  * derivation says what the value is and how its key is made: DERIVED_STRING,
- * DERIVED_BPCHAR or DERIVED_NAME.  A name is no varlena, but value points to it all
- * the same.  parameter is the number of characters that a char(n) declares.  Memory
- * may be read up to readable, which is faster in some cases.
+ * DERIVED_BPCHAR, DERIVED_UNPADDED or DERIVED_NAME.  A name is no varlena, but value points
+ * to it all the same.  parameter is the number of characters that a char(n) declares.
+ * Memory may be read up to readable, which is faster in some cases.
  */
 void
 gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
@@ -926,6 +926,8 @@ gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 			length = bytes;
 		}
 	}
+	else if (derivation == DERIVED_UNPADDED)
+		length = gpurhh_string_without_blanks(data, length);
 	if (length < GPURHH_STRING_BYTES)
 	{
 		if (derivation != DERIVED_BPCHAR || odd)
@@ -959,7 +961,8 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 						  const uint32 *positions, int n, const char *readable,
 						  char *to)
 {
-	bool		blanks = derivation == DERIVED_BPCHAR;
+	bool		declared = derivation == DERIVED_BPCHAR;
+	bool		blanks = declared || derivation == DERIVED_UNPADDED;
 	/* where a value starts before this, a whole key can be read behind its header */
 	const char *end = derivation == DERIVED_NAME ? NULL :
 		readable - GPURHH_STRING_BYTES;
@@ -980,8 +983,8 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 				uint64		bits = write_inline_key(value + VARHDRSZ_SHORT,
 													length, readable, to);
 
-				if (likely(!blanks || (bytes == (uint32) parameter &&
-									   (bits & HIGH_BITS) == 0)))
+				if (likely(!declared || (bytes == (uint32) parameter &&
+										 (bits & HIGH_BITS) == 0)))
 					continue;
 			}
 		}

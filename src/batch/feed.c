@@ -88,8 +88,13 @@ step_of(const GpuEncodingInfo *info)
 			return FEED_WORD;
 		case DERIVED_LIMB:
 			return FEED_LIMB;
+		case DERIVED_WIDENED:
+			return FEED_WIDENED;
+		case DERIVED_RESCALED:
+			return FEED_RESCALED;
 		case DERIVED_STRING:
 		case DERIVED_BPCHAR:
+		case DERIVED_UNPADDED:
 		case DERIVED_NAME:
 			return FEED_BEFORE;
 		case DERIVED_BOTH:
@@ -280,6 +285,26 @@ feed_decimal(Feed *feed, FeedColumn *column, Datum value)
 	return false;
 }
 
+/*
+ * Writes a row's numeric as it is at a greater scale.  Returns false if odd_row() has to take
+ * the row, as the numeric does not have the scale that its type declares, or does not fit.
+ */
+static bool
+feed_rescaled(Feed *feed, FeedColumn *column, Datum value)
+{
+	int64		limb;
+
+	if (likely(gpurhh_decimal_read(DatumGetPointer(value),
+								   GPURHH_DECIMAL_SCALE(column->parameter), 1, &limb) &&
+			   gpurhh_decimal_rescale(&limb, NULL, 1,
+									  GPURHH_RESCALED_EXPONENT(column->parameter),
+									  (int64 *) (feed->base + column->values_offset) +
+									  feed->n_rows)))
+		return true;
+	mark_null(feed, column);
+	return false;
+}
+
 /* Clears the NULL bits of a row that is not appended after all. */
 static void
 forget_row(Feed *feed)
@@ -391,6 +416,13 @@ gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot)
 				((uint64 *) values)[row] =
 					gpurhh_encode_reference(column->encoding, column->parameter,
 											DatumGetPointer(value));
+				break;
+			case FEED_WIDENED:
+				gpurhh_widen_datum(column->encoding, value,
+								   values + (Size) row * column->bytes);
+				break;
+			case FEED_RESCALED:
+				odd |= !feed_rescaled(feed, column, value);
 				break;
 		}
 	}

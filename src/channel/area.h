@@ -97,6 +97,8 @@ typedef struct ChannelJoins
 	uint64		serial[RHH_MAX_JOINS];
 	bool		has_program;	/* spec's pointer to it is not valid across processes */
 	rhh_program program;
+	bool		has_condition[RHH_MAX_JOINS];	/* the same of these */
+	rhh_program conditions[RHH_MAX_JOINS];
 } ChannelJoins;
 
 /* Whether the device does a query's joins. */

@@ -291,6 +291,11 @@ gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 						query->joins.program = *joins->program;
 					for (uint32 j = 0; j < joins->n_joins; j++)
 					{
+						const rhh_program *condition = joins->joins[j].condition;
+
+						query->joins.has_condition[j] = condition != NULL;
+						if (condition != NULL)
+							query->joins.conditions[j] = *condition;
 						query->joins.build[j] = builds[j]->index;
 						query->joins.serial[j] = channel_query(builds[j])->serial;
 					}

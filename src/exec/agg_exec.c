@@ -239,6 +239,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	if (state->joins != NULL)
 	{
 		state->stats.n_joins = n_joins;
+		state->stats.feed_why = state->joins->probe.why_rows;
 		state->plan.n_strings = Max(state->plan.n_strings,
 									gpurhh_join_strings(state->joins));
 	}

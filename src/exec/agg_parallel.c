@@ -294,37 +294,6 @@ gpurhh_parallel_attach(GpuAggShared *shared)
 	return attached;
 }
 
-/* Adds what a participant has counted to the sums, and sets its counts to 0. */
-static void
-add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
-{
-	GpuNodeCounts *sum = &shared->counts;
-
-	sum->runs += counts->runs;
-	sum->feeders += counts->feeders;
-	sum->rows_fed += counts->rows_fed;
-	sum->bytes_fed += counts->bytes_fed;
-	sum->batches += counts->batches;
-	sum->host_rows += counts->host_rows;
-	sum->host_spilled += counts->host_spilled;
-	sum->late_batches += counts->late_batches;
-	sum->groups_returned += counts->groups_returned;
-	sum->dictionary_strings += counts->dictionary_strings;
-	sum->dictionary_bytes = Max(sum->dictionary_bytes,
-								counts->dictionary_bytes);
-	sum->deferred_rows += counts->deferred_rows;
-	sum->passes += counts->passes;
-	sum->left_over += counts->left_over;
-	sum->odd_values += counts->odd_values;
-	sum->odd_compared += counts->odd_compared;
-	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);
-	sum->feed_ms += counts->feed_ms;
-	sum->pool_wait_ms += counts->pool_wait_ms;
-	sum->fetch_ms += counts->fetch_ms;
-	sum->form_ms += counts->form_ms;
-	memset(counts, 0, sizeof(GpuNodeCounts));
-}
-
 /*
  * A participant has read its part, and adds what it counted to the sums.  True: it was
  * the last one, and the input is closed now.
@@ -341,7 +310,7 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 		shared->closed = true;
 		counts->runs++;
 	}
-	add_counts(shared, counts);
+	gpurhh_add_counts(&shared->counts, counts);
 	SpinLockRelease(&shared->mutex);
 	return last;
 }
@@ -396,7 +365,7 @@ void
 gpurhh_parallel_add_counts(GpuAggShared *shared, GpuNodeCounts *counts)
 {
 	SpinLockAcquire(&shared->mutex);
-	add_counts(shared, counts);
+	gpurhh_add_counts(&shared->counts, counts);
 	SpinLockRelease(&shared->mutex);
 }
 

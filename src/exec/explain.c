@@ -126,6 +126,18 @@ device_times(const GpuNodeStats *stats)
 	return sum;
 }
 
+/* Ends a line that says what was fed. */
+static void
+show_participants(ExplainState *es, const GpuNodeStats *stats)
+{
+	double		n = rint(participants(&stats->counts));
+
+	if (stats->parallel)
+		appendStringInfo(es->str, ", %.0f %s", n,
+						 n == 1 ? "participant" : "participants");
+	appendStringInfoChar(es->str, '\n');
+}
+
 /* Begins a line that says what was fed. */
 static void
 show_input(ExplainState *es, const GpuNodeCounts *counts)
@@ -151,14 +163,7 @@ explain_run_text(ExplainState *es, const GpuNodeStats *stats)
 	}
 	else
 		show_input(es, counts);
-	if (stats->parallel)
-	{
-		double		n = rint(participants(counts));
-
-		appendStringInfo(es->str, ", %.0f %s", n,
-						 n == 1 ? "participant" : "participants");
-	}
-	appendStringInfoChar(es->str, '\n');
+	show_participants(es, stats);
 	if (map->capacity_slots > 0)
 	{
 		indent(es);
@@ -293,14 +298,21 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 static void
 explain_joins(ExplainState *es, const GpuNodeStats *stats)
 {
+	const GpuNodeCounts *counts = &stats->counts;
 	bool		done = !es->analyze || !stats->valid || stats->joins_done;
+
+	bool		some_declined = es->analyze && stats->valid && counts->declined > 0;
 
 	if (stats->n_joins == 0)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		indent(es);
-		if (done)
+		if (done && some_declined)
+			appendStringInfo(es->str, "Device Joins: %d (not in " UINT64_FORMAT " of " UINT64_FORMAT " runs: %s)\n",
+							 stats->n_joins, counts->declined, counts->feeders,
+							 stats->joins_why);
+		else if (done)
 			appendStringInfo(es->str, "Device Joins: %d\n", stats->n_joins);
 		else
 			appendStringInfo(es->str, "Device Joins: 0 (%s)\n",
@@ -309,7 +321,7 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 	else
 	{
 		ExplainPropertyInteger("Device Joins", NULL, done ? stats->n_joins : 0, es);
-		if (!done && stats->joins_why != NULL)
+		if ((!done || some_declined) && stats->joins_why != NULL)
 			ExplainPropertyText("Device Joins Declined", stats->joins_why, es);
 	}
 	if (!es->analyze || !stats->valid || !stats->joins_done)
@@ -445,13 +457,14 @@ gpurhh_explain_agg(CustomScanState *node, List *ancestors, ExplainState *es,
 }
 
 /*
- * Shows what GpuHashJoin did, if it has run.  In a parallel plan it is what the leader did,
- * as the participants share nothing.
+ * Shows what GpuHashJoin did, if it has run.  In a parallel plan it is what all participants
+ * did that were at their end before the leader was; times are averages.
  */
 void
 gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
+	double		n = participants(counts);
 
 	explain_joins(es, stats);
 	explain_feed(es, stats);
@@ -462,22 +475,23 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		show_input(es, counts);
-		appendStringInfoChar(es->str, '\n');
+		show_participants(es, stats);
 		if (es->summary)
 		{
 			indent(es);
 			appendStringInfo(es->str, "Feed Time: %.3f ms  Pool Wait: %.3f ms  Fetch Time: %.3f ms\n",
-							 counts->feed_ms, counts->pool_wait_ms, counts->fetch_ms);
+							 counts->feed_ms / n, counts->pool_wait_ms / n, counts->fetch_ms / n);
 		}
 		return;
 	}
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
+	ExplainPropertyFloat("Participants", NULL, rint(n), 0, es);
 	if (es->summary)
 	{
-		ExplainPropertyFloat("Feed Time", "ms", counts->feed_ms, 3, es);
-		ExplainPropertyFloat("Pool Wait Time", "ms", counts->pool_wait_ms, 3, es);
-		ExplainPropertyFloat("Fetch Time", "ms", counts->fetch_ms, 3, es);
+		ExplainPropertyFloat("Feed Time", "ms", counts->feed_ms / n, 3, es);
+		ExplainPropertyFloat("Pool Wait Time", "ms", counts->pool_wait_ms / n, 3, es);
+		ExplainPropertyFloat("Fetch Time", "ms", counts->fetch_ms / n, 3, es);
 	}
 }

@@ -30,17 +30,20 @@
  * all columns are keys.
  *
  * In a parallel plan each participant reads all build sides, and its part of the probe
- * side, and has maps of its own.  So the participants share nothing.
+ * side, and has maps of its own.  So the participants share nothing but what they count for
+ * EXPLAIN (JoinShared).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "executor/executor.h"
 #include "executor/nodeCustom.h"
 #include "executor/nodeHash.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
+#include "storage/spin.h"
 #include "utils/memutils.h"
 
 #include "exec/emit.h"
@@ -95,6 +98,15 @@ typedef struct JoinRun
 	Output	   *unused;			/* memory for more */
 } JoinRun;
 
+/* In the DSM segment of a parallel plan: what the participants did. */
+typedef struct JoinShared
+{
+	slock_t		mutex;			/* guards what follows */
+	GpuNodeStats stats;			/* sums over the participants that have ended; no
+								 * pointers */
+	char		why[GPURHH_MESSAGE_LEN];	/* stats.joins_why */
+} JoinShared;
+
 typedef struct GpuJoinState
 {
 	CustomScanState css;		/* must be first */
@@ -106,6 +118,8 @@ typedef struct GpuJoinState
 	Size		key_words[RHH_MAX_KEYS];	/* of a row as a group: the first of each key */
 	uint64	   *words;			/* of the window of such groups */
 	bool		copies;			/* see JoinReader */
+	JoinShared *shared;			/* NULL: the plan is not parallel, or has been shut down */
+	bool		summed;			/* the statistics are those of all participants */
 	GpuNodeStats stats;
 	JoinRun		run;
 } GpuJoinState;
@@ -114,6 +128,13 @@ static void begin_join(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *exec_join(CustomScanState *node);
 static void end_join(CustomScanState *node);
 static void rescan_join(CustomScanState *node);
+static Size estimate_dsm_join(CustomScanState *node, ParallelContext *pcxt);
+static void initialize_dsm_join(CustomScanState *node, ParallelContext *pcxt,
+								void *coordinate);
+static void reinitialize_dsm_join(CustomScanState *node, ParallelContext *pcxt,
+								  void *coordinate);
+static void initialize_worker_join(CustomScanState *node, shm_toc *toc, void *coordinate);
+static void shutdown_join(CustomScanState *node);
 static void explain_join(CustomScanState *node, List *ancestors, ExplainState *es);
 static Node *create_join_state(CustomScan *cscan);
 
@@ -128,6 +149,11 @@ static const CustomExecMethods join_exec_methods = {
 	.ExecCustomScan = exec_join,
 	.EndCustomScan = end_join,
 	.ReScanCustomScan = rescan_join,
+	.EstimateDSMCustomScan = estimate_dsm_join,
+	.InitializeDSMCustomScan = initialize_dsm_join,
+	.ReInitializeDSMCustomScan = reinitialize_dsm_join,
+	.InitializeWorkerCustomScan = initialize_worker_join,
+	.ShutdownCustomScan = shutdown_join,
 	.ExplainCustomScan = explain_join,
 };
 
@@ -181,11 +207,14 @@ read_plan(GpuJoinState *state, const GpuJoinPlan *plan)
 static void
 note_feed(GpuJoinState *state)
 {
+	PageFeed   *pages = state->input != NULL ? state->input->probe.pages : NULL;
+
 	state->stats.feed_pages = false;
-	state->stats.feed_rows = state->input == NULL;
-	if (state->input != NULL)
-		gpurhh_page_feed_ways(state->input->probe.pages, &state->stats.feed_pages,
-							  &state->stats.feed_rows);
+	state->stats.feed_rows = true;
+	if (pages != NULL)
+		gpurhh_page_feed_ways(pages, &state->stats.feed_pages, &state->stats.feed_rows);
+	else if (state->input != NULL)
+		state->stats.feed_why = state->input->probe.why_rows;
 }
 
 static void
@@ -452,7 +481,7 @@ note_device(GpuJoinState *state)
 	GpuNodeStats *stats = &state->stats;
 	GpuLevelStats *level = &stats->levels[0];
 
-	if (state->run.channel == NULL || state->run.phase == JOIN_UNREAD)
+	if (state->run.channel == NULL || state->run.phase == JOIN_UNREAD || state->summed)
 		return;
 	(void) gpurhh_channel_stats(state->run.channel, &level->map, level->device,
 								level->declined);
@@ -551,8 +580,11 @@ start_run(GpuJoinState *state)
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
-	stats->counts.runs++;
+	/* those of a parallel plan the leader has counted */
+	if (state->shared == NULL)
+		stats->counts.runs++;
 	stats->counts.feeders++;
+	state->summed = false;
 	stats->joins_done = start_joins(state, &why);
 	stats->valid = true;
 	run->n_batches = 1;
@@ -560,6 +592,7 @@ start_run(GpuJoinState *state)
 	stats->counts.feed_ms += milliseconds_since(start);
 	if (stats->joins_done)
 		return;
+	stats->counts.declined++;
 	stats->joins_why = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, why);
 	stats->feed_pages = false;
 	stats->feed_rows = true;
@@ -669,6 +702,113 @@ rescan_join(CustomScanState *node)
 	/* a child with changed parameters is rescanned by its first use */
 	if (outerPlanState(node)->chgParam == NULL)
 		ExecReScan(outerPlanState(node));
+}
+
+/* ---------- parallel plans ---------- */
+
+static Size
+estimate_dsm_join(CustomScanState *node, ParallelContext *pcxt)
+{
+	return sizeof(JoinShared);
+}
+
+/* Leader: before the workers of each run start.  What was counted in the last one stays. */
+static void
+reinitialize_dsm_join(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	memset(state->shared->stats.joins, 0, sizeof(state->shared->stats.joins));
+	state->stats.counts.runs++;
+}
+
+static void
+initialize_dsm_join(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	state->shared = coordinate;
+	memset(state->shared, 0, sizeof(JoinShared));
+	SpinLockInit(&state->shared->mutex);
+	reinitialize_dsm_join(node, pcxt, coordinate);
+}
+
+static void
+initialize_worker_join(CustomScanState *node, shm_toc *toc, void *coordinate)
+{
+	((GpuJoinState *) node)->shared = coordinate;
+}
+
+/* Adds what this participant did to the sums. */
+static void
+add_to_shared(GpuJoinState *state)
+{
+	GpuNodeStats *stats = &state->stats;
+	GpuNodeStats *sum = &state->shared->stats;
+
+	SpinLockAcquire(&state->shared->mutex);
+	if (stats->counts.declined > 0)
+		strlcpy(state->shared->why, stats->joins_why, GPURHH_MESSAGE_LEN);
+	gpurhh_add_counts(&sum->counts, &stats->counts);
+	if (stats->valid)
+	{
+		sum->valid = true;
+		sum->feed_pages |= stats->feed_pages;
+		sum->feed_rows |= stats->feed_rows;
+		if (stats->joins_done)
+		{
+			sum->joins_done = true;
+			sum->levels[0] = stats->levels[0];
+			gpurhh_add_joins(sum->joins, stats->joins, stats->n_joins);
+		}
+	}
+	SpinLockRelease(&state->shared->mutex);
+}
+
+/* Leader: what all participants did is the node's. */
+static void
+take_sums(GpuJoinState *state)
+{
+	GpuNodeStats *stats = &state->stats;
+	char	   *why = MemoryContextAllocZero(state->css.ss.ps.state->es_query_cxt,
+											 GPURHH_MESSAGE_LEN);
+	GpuNodeStats sum;
+
+	SpinLockAcquire(&state->shared->mutex);
+	sum = state->shared->stats;
+	strlcpy(why, state->shared->why, GPURHH_MESSAGE_LEN);
+	SpinLockRelease(&state->shared->mutex);
+	stats->counts = sum.counts;
+	stats->parallel = true;
+	if (!sum.valid)
+		return;
+	stats->valid = true;
+	stats->feed_pages = sum.feed_pages;
+	stats->feed_rows = sum.feed_rows;
+	stats->joins_done = sum.joins_done;
+	if (why[0] != '\0')
+		stats->joins_why = why;
+	stats->levels[0] = sum.levels[0];
+	memcpy(stats->joins, sum.joins, sizeof(sum.joins));
+	state->summed = true;
+}
+
+/*
+ * The DSM segment is about to go: keeps for EXPLAIN what the participants did.  Workers come
+ * here before the leader has their last row.
+ */
+static void
+shutdown_join(CustomScanState *node)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	if (state->shared == NULL)
+		return;
+	note_device(state);
+	add_to_shared(state);
+	if (!IsParallelWorker())
+		take_sums(state);
+	state->shared = NULL;
 }
 
 static void

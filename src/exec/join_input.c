@@ -8,18 +8,19 @@
  * stays that: core's nodes are started, and can be asked for rows at any time.  But if a
  * device can do the joins, they are not asked.  The participants read the plans below
  * the Hash nodes and feed them to maps that keep rows, one for each join.  When all of
- * these are finished, they read the scan's pages, and the device joins the rows and
- * groups what comes out.  No row of the output leaves the device.
+ * these are finished, they read the plan below the lowest join, the probe side: its pages
+ * if it is a scan, else its rows.  The device joins them and groups what comes out.  No row
+ * of the output leaves the device.
  *
  * If the device cannot do it (a build side has no room in its memory, for example), that
- * is known before the first row of the scan is read, and the same to all participants:
+ * is known before the first row of the probe side is read, and the same to all participants:
  * see gpurhh_channel_wait_joins().  Then core's nodes are asked for rows after all, and
  * read the build sides once more.
  *
  * A row may have something that no column can have: a numeric that is not as its type
  * declares, or a string for which the dictionary has no room.  Or an expression is fed of
  * one side's columns, and its value for the row might be an error; whether the row has a
- * match, so that core would compute it, is not known yet.  Such a row of the scan is
+ * match, so that core would compute it, is not known yet.  Such a row of the probe side is
  * left over (left_over.c): core joins it in the end.  A build side with such a row is
  * not probed at all.
  *
@@ -56,7 +57,7 @@ struct SideReader
 	uint32		room_rows;
 	char	   *own_block;		/* where batches are made while the child may sleep;
 								 * NULL: they are made in blocks of the pool */
-	bool		spoiled;		/* a build side: is not to be read any further */
+	bool		spoiled;		/* is not to be read any further */
 };
 
 /* ---------- queries ---------- */
@@ -323,7 +324,8 @@ hand_over(SideReader *reader)
 
 /* ---------- sides ---------- */
 
-static void
+/* Hands over the next full batch of a side whose rows are asked for; false: there is none. */
+static bool
 feed_rows(SideReader *reader)
 {
 	Feed	   *feed = &reader->feed;
@@ -333,21 +335,27 @@ feed_rows(SideReader *reader)
 		TupleTableSlot *slot = ExecProcNode(reader->side->child);
 
 		if (TupIsNull(slot))
-			break;
+			return false;
 		if (feed->base == NULL)
 			gpurhh_feed_start(feed, next_block(reader));
 		gpurhh_feed_slot(feed, slot);
 		if (feed->n_rows == feed->capacity_rows)
+		{
 			hand_over(reader);
+			return true;
+		}
 	}
+	return false;
 }
 
-/* Hands over the next full batch of a side that is read by pages; false: there is none. */
+/* The same of any side. */
 static bool
 feed_batch(SideReader *reader)
 {
 	Feed	   *feed = &reader->feed;
 
+	if (reader->side->pages == NULL)
+		return feed_rows(reader);
 	while (!reader->spoiled && gpurhh_page_feed_fill(reader->side->pages, feed))
 	{
 		if (feed->base != NULL)
@@ -416,13 +424,8 @@ read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 		gpurhh_page_feed_share(join->build.pages, scan);
 	join->started = true;
 	begin_side(reader);
-	if (reader->side->pages == NULL)
-		feed_rows(reader);
-	else
-	{
-		while (feed_batch(reader))
-			;
-	}
+	while (feed_batch(reader))
+		;
 	end_side(reader);
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, NULL);
@@ -439,6 +442,7 @@ begin_probe(JoinReader *node)
 	reader->side = &input->probe;
 	reader->channel = node->channel;
 	reader->probes = true;
+	node->copies |= input->probe.pages == NULL;
 	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
 				  &reader->room_offset, &reader->room_rows);
 	begin_side(reader);
@@ -495,6 +499,29 @@ gpurhh_join_build(JoinReader *reader)
 }
 
 /*
+ * Does nothing come out, whatever the probe side has?  Core does not read that then, or not
+ * more than a row; what it has may raise errors.  All build sides are finished.
+ */
+static bool
+joins_nothing(const JoinInput *input)
+{
+	bool		nothing = false;
+
+	for (int j = 0; j < input->n_joins && rhh_last_unmatched(&input->join_spec) == 0; j++)
+	{
+		uint8		kind = input->join_spec.joins[j].kind;
+		rhh_map_stats build;
+		char		device[GPURHH_DEVICE_NAME_LEN];
+		char		why[GPURHH_MESSAGE_LEN];
+
+		nothing |= (kind == RHH_JOIN_INNER || kind == RHH_JOIN_SEMI) &&
+			gpurhh_channel_stats(input->builds[j], &build, device, why) &&
+			build.rows == 0;
+	}
+	return nothing;
+}
+
+/*
  * Once the device does the joins: hands over the next batch of the probe side, or of this
  * participant's part of it.  Returns false if that was the last.  Then reader->left_over
  * has the rows that core has to join; the build sides are ready for that, and the caller
@@ -504,7 +531,10 @@ bool
 gpurhh_join_probe(JoinReader *reader)
 {
 	if (reader->probe == NULL)
+	{
 		begin_probe(reader);
+		reader->probe->spoiled = joins_nothing(reader->input);
+	}
 	if (feed_batch(reader->probe))
 		return true;
 	end_side(reader->probe);

@@ -18,7 +18,8 @@
 typedef struct JoinSide
 {
 	PlanState  *child;
-	PageFeed   *pages;			/* NULL: the child's rows are asked for */
+	PageFeed   *pages;			/* NULL: the child's rows are asked for, */
+	const char *why_rows;		/* because of this */
 	List	   *computed;		/* expressions that are fed, see
 								 * gpurhh_page_feed_create() */
 	bool		computes_none;	/* no expression can be fed */
@@ -34,6 +35,8 @@ typedef struct JoinStep
 	HashJoinState *node;
 	JoinSide	build;
 	rhh_map_spec spec;			/* of the map with the build side's rows */
+	rhh_program condition;		/* what a match is, beside the keys; without operations:
+								 * there is none */
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 

@@ -7,7 +7,7 @@
  *		GpuHashAgg
  *		  -> Hash Join				the second join
  *			   -> Hash Join			the first join
- *					-> Seq Scan		the probe side
+ *					-> (any)		the probe side
  *					-> Hash
  *						 -> (any)	the first build side
  *			   -> Hash
@@ -85,11 +85,23 @@ find_attribute(JoinInput *input, int j, Expr *expr, int *side)
 	}
 }
 
-/* Is there a row of the output in which a side has none, so that its columns are NULL? */
+/*
+ * May something read columns of a side: a row of the output, or, if present is not 0, the
+ * condition of the join whose build side that is?  Of a semijoin or an antijoin, the build
+ * side has no row to give but to that.
+ */
 static bool
-may_be_missing(const JoinInput *input, int side)
+has_columns(const JoinInput *input, int side, int present)
 {
-	if (side > 0 && rhh_keeps_outer(input->join_spec.joins[side - 1].kind))
+	return side == 0 || side == present ||
+		rhh_has_build_columns(input->join_spec.joins[side - 1].kind);
+}
+
+/* May a side have no row for something that reads it, as above, so that columns are NULL? */
+static bool
+may_be_missing(const JoinInput *input, int side, int present)
+{
+	if (side > 0 && side != present && rhh_keeps_outer(input->join_spec.joins[side - 1].kind))
 		return true;
 	for (int j = side; j < input->n_joins; j++)
 	{
@@ -194,7 +206,8 @@ lower_mutator(Node *node, void *arg)
  * with *why: it has none.  strict: where a column is NULL, the expression is.
  */
 static int
-add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **why)
+add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
+			 const char **why)
 {
 	Lowering	lowering = {.side = -1};
 	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
@@ -209,8 +222,8 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **
 	}
 	*side = Max(lowering.side, 0);
 	/* without a match it may be something else than NULL, and so is what has no column */
-	if ((*side > 0 && !rhh_has_build_columns(input->join_spec.joins[*side - 1].kind)) ||
-		(may_be_missing(input, *side) && (!strict || lowering.side < 0)))
+	if (!has_columns(input, *side, present) ||
+		(may_be_missing(input, *side, present) && (!strict || lowering.side < 0)))
 	{
 		*why = "an expression is computed after an outer join";
 		return -1;
@@ -218,7 +231,7 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **
 	to = side_of(input, *side);
 	if (to->computes_none)
 	{
-		*why = "an expression of a build side is computed after a join";
+		*why = "an expression of a side that is fed by rows is computed after a join";
 		return -1;
 	}
 	foreach(lc, to->computed)
@@ -235,16 +248,15 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int *side, const char **
 /* Finds the column for an attribute of a side, to be fed so.  False, with *why: there is none. */
 static bool
 find_side_column(JoinInput *input, int side, int attribute, GpuColumn how, bool is_key,
-				 SideColumn *found, const char **why)
+				 int present, SideColumn *found, const char **why)
 {
-	/* of a semijoin or an antijoin, the build side has no row to give */
-	if (side > 0 && !rhh_has_build_columns(input->join_spec.joins[side - 1].kind))
+	if (!has_columns(input, side, present))
 	{
 		*why = "a column of a side is used that has none";
 		return false;
 	}
 	/* without a match it would have to be false */
-	if (may_be_missing(input, side) && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
+	if (may_be_missing(input, side, present) && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
 	{
 		*why = "a filter is computed after an outer join";
 		return false;
@@ -270,12 +282,12 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 	{
 		expr = over_sides(input, j, expr);
 		if (expr != NULL)
-			attribute = add_computed(input, expr, false, &side, why);
+			attribute = add_computed(input, expr, false, 0, &side, why);
 		else
 			*why = "an expression is computed below a join";
 	}
 	return attribute >= 0 &&
-		find_side_column(input, side, attribute, how, is_key, found, why);
+		find_side_column(input, side, attribute, how, is_key, 0, found, why);
 }
 
 /* ---------- programs ---------- */
@@ -285,6 +297,10 @@ typedef struct LeafFinder
 {
 	JoinInput  *input;
 	SideColumn *columns;		/* of the map, by number; those of leaves are added */
+	int			join;			/* of a condition that says what a match is, with its own
+								 * columns: of which join; else -1 */
+	Node	   *exprs[RHH_MAX_COLUMNS]; /* then: these columns, */
+	GpuColumn	how[RHH_MAX_COLUMNS];	/* and how they are fed */
 	const char *why;
 } LeafFinder;
 
@@ -298,7 +314,7 @@ leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuCol
 	{
 		*how = (GpuColumn){GPU_ENC_BOOL};
 		return add_computed(finder->input, (Expr *) expr, !contain_nonstrict_functions(expr),
-							side, &finder->why);
+							finder->join + 1, side, &finder->why);
 	}
 	if (!IsA(expr, Var) || !gpurhh_resolve_type(expr, how, &finder->why))
 		return -1;
@@ -337,7 +353,7 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 		return false;
 	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
 	if (attribute < 0 ||
-		!find_side_column(input, side, attribute, how, false, &found, &finder->why) ||
+		!find_side_column(input, side, attribute, how, false, 0, &found, &finder->why) ||
 		!gpurhh_join_add_leaf(&input->program, expr, how, spec->n_columns))
 		return false;
 	*column = spec->n_columns;
@@ -352,12 +368,95 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 static VectorExpr *
 compile(JoinInput *input, Expr *expr, SideColumn *columns, const char **why)
 {
-	LeafFinder	finder = {.input = input, .columns = columns};
+	LeafFinder	finder = {.input = input, .columns = columns, .join = -1};
 	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, &finder, why);
 
 	if (compiled == NULL && finder.why != NULL)
 		*why = finder.why;
 	return compiled;
+}
+
+/* The same question about a condition that says what a match of a join is. */
+static bool
+find_match_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	LeafFinder *finder = arg;
+	JoinInput  *input = finder->input;
+	rhh_join   *join = &input->join_spec.joins[finder->join];
+	uint32		n = join->n_condition_columns;
+	GpuColumn	how;
+	int			side;
+	int			attribute;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		if (equal(finder->exprs[i], expr))
+		{
+			*column = i;
+			*type = gpurhh_encodings[finder->how[i].encoding].vector;
+			return only_null || *type != VECTOR_ANY;
+		}
+	}
+	if (n == RHH_MAX_COLUMNS)
+		return false;
+	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
+	if (attribute < 0 ||
+		!find_side_column(input, side, attribute, how, false, finder->join + 1,
+						  &finder->columns[n], &finder->why))
+		return false;
+	finder->exprs[n] = expr;
+	finder->how[n] = how;
+	*column = n;
+	*type = gpurhh_encodings[how.encoding].vector;
+	join->n_condition_columns++;
+	return true;
+}
+
+/* Does a condition in the ON of a join say which rows match, so that there may be none? */
+static bool
+decides_matches(const JoinInput *input, int j)
+{
+	return input->join_spec.joins[j].kind != RHH_JOIN_INNER;
+}
+
+/*
+ * Has join j only those matches for which its conditions are true.  columns gets what these
+ * read.  False, with *why: the device cannot do it.
+ */
+static bool
+add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **why)
+{
+	JoinStep   *join = &input->joins[j];
+	const HashJoin *plan = (const HashJoin *) join->node->js.ps.plan;
+	LeafFinder	finder = {.input = input, .columns = columns, .join = j};
+	Expr	   *condition;
+	VectorExpr *compiled;
+	VectorType	type;
+
+	if (plan->join.joinqual == NIL || !decides_matches(input, j))
+		return true;
+	condition = over_sides(input, j, make_ands_explicit(plan->join.joinqual));
+	if (condition == NULL)
+	{
+		*why = "a condition of a join has something that is no column";
+		return false;
+	}
+	compiled = gpurhh_vector_compile(condition, NULL, 1, find_match_leaf, &finder, why);
+	if (compiled == NULL && finder.why != NULL)
+		*why = finder.why;
+	if (compiled == NULL ||
+		!gpurhh_vector_program(compiled, &join->condition, &join->condition.filter, &type, why))
+		return false;
+	Assert(type == VECTOR_BOOL);
+	join->condition.has_filter = true;
+	/* nobody could say then whether the row has a match */
+	if (rhh_program_may_be_bad(&join->condition))
+	{
+		*why = "a condition of an outer join may be an error in some rows";
+		return false;
+	}
+	input->join_spec.joins[j].condition = &join->condition;
+	return true;
 }
 
 /*
@@ -378,13 +477,15 @@ add_conditions(JoinInput *input, SideColumn *columns, const char **why)
 	{
 		const HashJoin *plan = (const HashJoin *) input->joins[j].node->js.ps.plan;
 
-		if ((plan->join.joinqual != NIL || plan->join.plan.qual != NIL) &&
+		if (((plan->join.joinqual != NIL && !decides_matches(input, j)) ||
+			 plan->join.plan.qual != NIL) &&
 			j + 1 < rhh_last_unmatched(&input->join_spec))
 		{
 			*why = "a condition comes before a join whose build side's rows are returned without a match";
 			return false;
 		}
-		foreach(lc, list_concat_copy(plan->join.joinqual, plan->join.plan.qual))
+		foreach(lc, decides_matches(input, j) ? plan->join.plan.qual :
+				list_concat_copy(plan->join.joinqual, plan->join.plan.qual))
 		{
 			Expr	   *condition = over_sides(input, j, lfirst(lc));
 
@@ -439,28 +540,22 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 		Expr	   *outer = linitial(clause->args);
 		Expr	   *inner = lsecond(clause->args);
 		uint32		k = join->spec.n_keys;
-		GpuColumn	how;
-		GpuColumn	inner_how;
+		GpuColumn	how[2];
 		SideColumn	found;
 		Var		   *var = (Var *) without_relabel(inner);
 		int			column;
 
-		if (k == RHH_MAX_KEYS ||
-			!gpurhh_resolve_type((Node *) outer, &how, why) ||
-			!gpurhh_resolve_type((Node *) inner, &inner_how, why))
-			return false;
-		if (how.encoding != inner_how.encoding || how.parameter != inner_how.parameter)
+		if (k == RHH_MAX_KEYS)
 		{
-			*why = "the sides of a join have keys of different types";
+			*why = "a join has too many keys";
 			return false;
 		}
-		/* a key that is not as declared would have to be compared in another way */
-		if (how.encoding == GPU_ENC_BPCHAR)
+		if (!gpurhh_resolve_equality(clause, how, why))
 		{
-			*why = "a join has a key of type character(n)";
+			*why = psprintf("a key of a join %s", *why);
 			return false;
 		}
-		if (!find_column(input, j, outer, how, false, &found, why))
+		if (!find_column(input, j, outer, how[0], false, &found, why))
 			return false;
 		if (found.side > j || !IsA(var, Var) || var->varno != INNER_VAR ||
 			var->varattno < 1)
@@ -469,17 +564,19 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 			return false;
 		}
 		outer_keys[k] = found;
-		column = add_column(&join->build, how, var->varattno - 1, false);
+		column = add_column(&join->build, how[1], var->varattno - 1, false);
+		if (column < 0)
+		{
+			*why = "there are too many columns";
+			return false;
+		}
 		join->spec.key_column[k] = column;
 		join->spec.n_keys++;
 	}
 	return true;
 }
 
-/*
- * The kind of a join that a device can do; 0: it cannot.  Conditions may be left that say
- * which rows of the output there are, but none that says what a match is.
- */
+/* The kind of a join that a device can do; 0: it cannot. */
 static uint8
 join_kind(const HashJoinState *node)
 {
@@ -492,11 +589,11 @@ join_kind(const HashJoinState *node)
 		case JOIN_INNER:
 			return RHH_JOIN_INNER;
 		case JOIN_LEFT:
-			return plan->join.joinqual == NIL ? RHH_JOIN_LEFT : 0;
+			return RHH_JOIN_LEFT;
 		case JOIN_SEMI:
-			return plan->join.joinqual == NIL ? RHH_JOIN_SEMI : 0;
+			return RHH_JOIN_SEMI;
 		case JOIN_ANTI:
-			return plan->join.joinqual == NIL ? RHH_JOIN_ANTI : 0;
+			return RHH_JOIN_ANTI;
 		case JOIN_RIGHT:
 			return plan->join.joinqual == NIL ? RHH_JOIN_RIGHT : 0;
 		case JOIN_FULL:
@@ -524,7 +621,7 @@ find_joins(JoinInput *input, PlanState *child, const char **why)
 		input->join_spec.joins[j].kind = join_kind(join->node);
 		if (input->join_spec.joins[j].kind == 0)
 		{
-			*why = "a join has further conditions, or is of a kind that devices do not know";
+			*why = "a join is of a kind that devices do not know";
 			return false;
 		}
 		child = outerPlanState(child);
@@ -548,11 +645,12 @@ numbered(const JoinInput *input, SideColumn column)
 
 /*
  * Sides have all their columns: describes these for the device.  columns has the map's
- * columns, keys what the joins compare.
+ * columns, keys what the joins compare, and conditions what their conditions read.
  */
 static void
 describe(JoinInput *input, const SideColumn *columns,
-		 SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS])
+		 SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS],
+		 SideColumn conditions[RHH_MAX_JOINS][RHH_MAX_COLUMNS])
 {
 	rhh_join_spec *spec = &input->join_spec;
 	const JoinSide *probe = &input->probe;
@@ -572,6 +670,8 @@ describe(JoinInput *input, const SideColumn *columns,
 			Max(join->build.child->plan->plan_rows, 1.0);
 		for (uint32 k = 0; k < join->spec.n_keys; k++)
 			spec->joins[j].key_column[k] = numbered(input, keys[j][k]);
+		for (uint32 c = 0; c < spec->joins[j].n_condition_columns; c++)
+			spec->joins[j].condition_column[c] = numbered(input, conditions[j][c]);
 	}
 	for (uint32 c = 0; c < input->map_spec.n_columns; c++)
 		spec->column[c] = columns[c].side < 0 ? RHH_COMPUTED : numbered(input, columns[c]);
@@ -580,8 +680,21 @@ describe(JoinInput *input, const SideColumn *columns,
 }
 
 /*
- * computes_none: of these build sides (j is build side j) no expression can be fed.  If
- * that turns out of one more, it is added, and NULL is returned, with *why being NULL.
+ * Finds out whether a side's pages can be read, with the expressions that are to be fed of
+ * them; else its rows are asked for.  False: its rows are, and then no expression can be
+ * fed.
+ */
+static bool
+find_pages(JoinSide *side, MemoryContext context)
+{
+	side->pages = gpurhh_page_feed_create(side->child, side->computed, side->n_columns,
+										  side->columns, context, &side->why_rows);
+	return side->pages != NULL || side->computed == NIL;
+}
+
+/*
+ * computes_none: of these sides (0 is the probe side) no expression can be fed.  If that
+ * turns out of one more, it is added, and NULL is returned, with *why being NULL.
  */
 static JoinInput *
 create(PlanState *child, int n_joins, const rhh_map_spec *spec,
@@ -592,6 +705,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	List	   *targetlist = child->plan->targetlist;
 	SideColumn	found[RHH_MAX_COLUMNS];
 	SideColumn	keys[RHH_MAX_JOINS][RHH_MAX_KEYS];
+	SideColumn	conditions[RHH_MAX_JOINS][RHH_MAX_COLUMNS];
 
 	if (n_joins > RHH_MAX_JOINS)
 	{
@@ -603,10 +717,12 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	input->map_spec = *spec;
 	if (!find_joins(input, child, why))
 		return NULL;
+	for (int side = 0; side <= n_joins; side++)
+		side_of(input, side)->computes_none = bms_is_member(side, *computes_none);
 	for (int j = 0; j < n_joins; j++)
 	{
-		input->joins[j].build.computes_none = bms_is_member(j, *computes_none);
-		if (!find_keys(input, j, keys[j], why))
+		if (!find_keys(input, j, keys[j], why) ||
+			!add_match_condition(input, j, conditions[j], why))
 			return NULL;
 	}
 	if (!add_conditions(input, found, why))
@@ -624,30 +740,25 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 			 !compute_column(input, expr, columns[c], c, found, why)))
 			return NULL;
 	}
-	describe(input, found, keys);
+	describe(input, found, keys, conditions);
 	if (gpurhh_join_has_program(&input->program))
 		gpurhh_join_init_program(&input->program, child->state);
 
-	input->probe.pages = gpurhh_page_feed_create(input->probe.child,
-												 input->probe.computed,
-												 input->probe.n_columns,
-												 input->probe.columns, context, why);
-	if (input->probe.pages == NULL)
-		return NULL;
-	for (int j = 0; j < n_joins; j++)
+	for (int side = 0; side <= n_joins; side++)
 	{
-		JoinSide   *build = &input->joins[j].build;
-		const char *why_rows;
-
-		build->pages = gpurhh_page_feed_create(build->child, build->computed,
-											   build->n_columns, build->columns, context,
-											   &why_rows);
-		if (build->pages == NULL && build->computed != NIL)
+		if (!find_pages(side_of(input, side), context))
 		{
-			*computes_none = bms_add_member(*computes_none, j);
+			*computes_none = bms_add_member(*computes_none, side);
 			*why = NULL;
 			return NULL;
 		}
+	}
+	/* the joins may have to begin anew, and what makes rows may do more than that */
+	if (rhh_last_unmatched(&input->join_spec) > 0 && input->probe.pages == NULL &&
+		gpurhh_join_may_leave_rows(input))
+	{
+		*why = "the probe side may have values that no device takes";
+		return NULL;
 	}
 	return input;
 }

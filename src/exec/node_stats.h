@@ -24,6 +24,7 @@ struct GpuNodeCounts
 {
 	uint64		runs;
 	uint64		feeders;		/* participants that read a part of the input */
+	uint64		declined;		/* of GpuHashJoin: runs of theirs in which core joined */
 	uint64		rows_fed;
 	uint64		bytes_fed;
 	uint64		batches;
@@ -86,7 +87,7 @@ typedef struct GpuNodeStats
 	const char *feed_why;		/* why rows */
 	int			n_joins;		/* that the device does, or would do */
 	bool		joins_done;		/* it did; then pages and rows are the probe side's */
-	const char *joins_why;		/* why it did not */
+	const char *joins_why;		/* why it did not, or did not in a run */
 	GpuNodeCounts counts;
 	bool		parallel;
 	bool		strings;		/* are among the columns */
@@ -94,6 +95,11 @@ typedef struct GpuNodeStats
 	GpuLevelStats levels[GPURHH_MAX_STAGES];
 	GpuJoinStats joins[RHH_MAX_JOINS];
 } GpuNodeStats;
+
+/* ---------- node_stats.c ---------- */
+
+extern void gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts);
+extern void gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins);
 
 /* ---------- explain.c ---------- */
 

@@ -76,8 +76,8 @@ make_private(PlanInfo *info, List *having, Path *input,
 	plan->second_level_groups = groups->second_level;
 	plan->third_level_groups = groups->third_level;
 	plan->leader_emits = leader_emits;
-	for (plan->n_joins = 0; info->joined && IsA(input, HashPath); plan->n_joins++)
-		input = ((JoinPath *) input)->outerjoinpath;
+	if (info->joined)
+		plan->n_joins = gpurhh_pipeline_joins(info, input == info->partial_input);
 	private->plan = plan;
 	private->scan_tlist = info->scan_tlist;
 	private->having = having;
@@ -354,6 +354,8 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_upper_paths_hook)
 		prev_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 
+	if (stage == UPPERREL_FINAL && gpurhh_collects_refusals())
+		gpurhh_report_joins(root);
 	if (!enable_gpu_hashagg && !gpurhh_collects_refusals())
 		return;
 	info.root = root;
@@ -425,7 +427,7 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	CustomScan *cscan = makeNode(CustomScan);
 	const GpuAggPath *private = linitial(best_path->custom_private);
 
-	gpurhh_note_planned(private->grouping);
+	gpurhh_note_planned(root, private->grouping);
 
 	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
 	cscan->scan.plan.targetlist = tlist;

@@ -12,11 +12,14 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "executor/nodeHash.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/pathnode.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
@@ -61,67 +64,43 @@ string_bytes(PlannerInfo *root, Var *var)
 }
 
 /*
- * Can the rows of a join relation be returned?  Each column has to be of a type that can be
- * carried along, and the strings must be likely to fit the dictionary, as rows with other
- * strings are left to core.  hidden: relations of which no row has a column.
+ * Why the rows of a join relation cannot be returned; NULL: they can.  Each column has to be
+ * of a type that can be carried along, and the strings must be likely to fit the dictionary,
+ * as rows with other strings are left to core.
  */
-bool
-gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden)
+const char *
+gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *exprs = rel->reltarget->exprs;
 	double		bytes = 0;
+	double		limit = get_hash_memory_limit();
 	ListCell   *lc;
 
 	/* they go through the words of a group, of which each is a key */
-	if (exprs == NIL || list_length(exprs) > RHH_MAX_KEYS)
-		return false;
+	if (exprs == NIL)
+		return "no column of them is needed";
+	if (list_length(exprs) > RHH_MAX_KEYS)
+		return psprintf("more than %d columns are returned", RHH_MAX_KEYS);
 	foreach(lc, exprs)
 	{
 		Var		   *var = lfirst(lc);
 		GpuColumn	column;
 		const char *problem;
 
-		if (!IsA(var, Var) || var->varattno <= 0 || bms_is_member(var->varno, hidden) ||
-			!gpurhh_resolve_bytes(var->vartype, &column, &problem))
-			return false;
+		if (!IsA(var, Var))
+			return "an expression is computed below an outer join";
+		if (var->varattno <= 0)
+			return "system columns and whole rows are not supported";
+		if (!gpurhh_resolve_bytes(var->vartype, &column, &problem))
+			return psprintf("column %s has type %s, which %s", gpurhh_clause_text(root, var),
+							format_type_be(var->vartype), problem);
 		if (gpurhh_is_string(column.encoding))
 			bytes += string_bytes(root, var);
 	}
-	return bytes <= get_hash_memory_limit();
-}
-
-/* The columns of the node, all that a relation's paths return. */
-static GpuJoinPath *
-make_private(RelOptInfo *rel, int n_joins, Cost real_cost)
-{
-	GpuJoinPath *private = gpurhh_make(GpuJoinPath);
-	ListCell   *lc;
-
-	private->plan = gpurhh_make(GpuJoinPlan);
-	private->plan->n_joins = n_joins;
-	private->real_cost = real_cost;
-	foreach(lc, rel->reltarget->exprs)
-	{
-		int			number = foreach_current_index(lc);
-		GpuPlanColumn *column = gpurhh_make(GpuPlanColumn);
-		GpuPlanOutput *output = gpurhh_make(GpuPlanOutput);
-		GpuColumn	how;
-		const char *problem;
-
-		(void) gpurhh_resolve_bytes(exprType(lfirst(lc)), &how, &problem);
-		column->encoding = how.encoding;
-		column->parameter = how.parameter;
-		column->attribute = number;
-		private->plan->columns = lappend(private->plan->columns, column);
-		output->kind = GPU_OUTPUT_KEY;
-		output->encoding = how.encoding;
-		output->parameter = how.parameter;
-		output->key = number;
-		private->plan->outputs = lappend(private->plan->outputs, output);
-		private->scan_tlist = lappend(private->scan_tlist,
-									  makeTargetEntry(lfirst(lc), number + 1, NULL, false));
-	}
-	return private;
+	if (bytes > limit)
+		return psprintf("strings are estimated to take %.0f kB, more than the %.0f kB of work_mem and hash_mem_multiplier",
+						ceil(bytes / 1024), limit / 1024);
+	return NULL;
 }
 
 /* The costs of core's paths among these. */
@@ -147,52 +126,150 @@ costs_of_core(List *paths, CorePathCost *costs)
 	return n;
 }
 
-/*
- * Is a path of the node with this real cost better than what there is so far of a join
- * relation?  That may be a path of the node, too, which was brought to the scale of those of
- * core's paths that there were then.
- */
-bool
-gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost)
+/* The path that core would choose of these; NULL: it has none that is not disabled. */
+const Path *
+gpurhh_core_path(List *paths)
 {
-	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
-	const Path *best = paths != NIL ? linitial(paths) : NULL;
+	ListCell   *lc;
 
-	return best == NULL || gpurhh_is_disabled(best) ||
-		cost < best->total_cost + gpurhh_joins_undercharge(best);
+	/* they are sorted by cost */
+	foreach(lc, paths)
+	{
+		const Path *path = lfirst(lc);
+
+		if (gpurhh_join_path(path) == NULL && path->param_info == NULL &&
+			!gpurhh_is_disabled(path))
+			return path;
+	}
+	return NULL;
 }
 
 /*
- * Adds a path of the node to those of a join relation.  child is the path of core's hash
- * joins that it takes over, and cost what it really costs; n_workers: for a parallel plan,
- * in which each participant builds the maps by itself, and returns its part of the rows.
+ * Why a path of the node with this real cost is no better than what core would choose of
+ * these paths, and than paths of the node that are among them; NULL: it is.
  */
-void
-gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child, int n_joins,
-					 int n_workers, PathCost cost)
+const char *
+gpurhh_join_cost_problem(List *paths, Cost cost)
 {
-	List	   *paths = n_workers > 0 ? rel->partial_pathlist : rel->pathlist;
-	CorePathCost *core = palloc(sizeof(CorePathCost) * Max(list_length(paths), 1));
-	PathCost	fitted = gpurhh_on_core_scale(cost, core, costs_of_core(paths, core));
+	const Path *core = gpurhh_core_path(paths);
+	Cost		core_cost;
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		const GpuJoinPath *node = gpurhh_join_path(lfirst(lc));
+
+		if (node != NULL && cost >= node->real_cost)
+			return "";
+	}
+	if (core == NULL)
+		return NULL;
+	core_cost = core->total_cost + gpurhh_joins_undercharge(core);
+	if (cost < core_cost)
+		return NULL;
+	if (!gpurhh_collects_refusals())
+		return "";
+	return psprintf("their estimated cost of %.0f is not below the %.0f of PostgreSQL's own plan",
+					cost, core_cost);
+}
+
+/*
+ * Makes a path of the node for a join relation, with what it really costs.  child is the
+ * path of core's hash joins that it takes over; n_workers: for a parallel plan, in which each
+ * participant builds the maps by itself, and returns its part of the rows.
+ */
+Path *
+gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,
+					  PathCost cost)
+{
+	GpuJoinPath *private = gpurhh_make(GpuJoinPath);
 	CustomPath *cpath = makeNode(CustomPath);
 
+	private->columns = rel->reltarget->exprs;
+	private->n_joins = n_joins;
+	private->real_cost = cost.total;
 	cpath->path.pathtype = T_CustomScan;
 	cpath->path.parent = rel;
 	cpath->path.pathtarget = rel->reltarget;
 	gpurhh_inherit_disabled(&cpath->path, child);
+	/* so that its participants have shared memory for what they count */
+	cpath->path.parallel_aware = n_workers > 0;
 	cpath->path.parallel_safe = n_workers > 0;
 	cpath->path.parallel_workers = n_workers;
 	cpath->path.rows = child->rows;
-	cpath->path.startup_cost = fitted.startup;
-	cpath->path.total_cost = fitted.total;
+	cpath->path.startup_cost = cost.startup;
+	cpath->path.total_cost = cost.total;
 	cpath->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	cpath->custom_paths = list_make1(child);
-	cpath->custom_private = list_make1(make_private(rel, n_joins, cost.total));
+	cpath->custom_private = list_make1(private);
 	cpath->methods = &join_path_methods;
-	if (n_workers > 0)
-		add_partial_path(rel, &cpath->path);
+	return &cpath->path;
+}
+
+/* Adds such a path to those of its relation, with its cost on the scale of core's. */
+void
+gpurhh_add_join_path(RelOptInfo *rel, Path *path)
+{
+	bool		partial = path->parallel_workers > 0;
+	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
+	CorePathCost *core = palloc(sizeof(CorePathCost) * Max(list_length(paths), 1));
+	PathCost	cost = {.startup = path->startup_cost, .total = path->total_cost};
+	PathCost	fitted = gpurhh_on_core_scale(cost, core, costs_of_core(paths, core));
+
+	path->startup_cost = fitted.startup;
+	path->total_cost = fitted.total;
+	if (partial)
+		add_partial_path(rel, path);
 	else
-		add_path(rel, &cpath->path);
+		add_path(rel, path);
+}
+
+/*
+ * Core has found a path that really costs less than those of the node which were added
+ * before: takes these away.  Nothing is above paths of a relation that is not complete.
+ */
+void
+gpurhh_drop_join_paths(RelOptInfo *rel, bool partial)
+{
+	List	  **paths = partial ? &rel->partial_pathlist : &rel->pathlist;
+	const Path *core = gpurhh_core_path(*paths);
+	Cost		cost;
+	ListCell   *lc;
+
+	if (core == NULL)
+		return;
+	cost = core->total_cost + gpurhh_joins_undercharge(core);
+	foreach(lc, *paths)
+	{
+		const GpuJoinPath *node = gpurhh_join_path(lfirst(lc));
+
+		if (node != NULL && node->real_cost >= cost)
+			*paths = foreach_delete_current(*paths, lc);
+	}
+}
+
+/* Adds a column to the plan, and to what the node returns. */
+static void
+add_column(GpuJoinPlan *plan, Var *var, List **scan_tlist)
+{
+	int			number = list_length(plan->columns);
+	GpuPlanColumn *column = gpurhh_make(GpuPlanColumn);
+	GpuPlanOutput *output = gpurhh_make(GpuPlanOutput);
+	GpuColumn	how;
+	const char *problem;
+
+	(void) gpurhh_resolve_bytes(var->vartype, &how, &problem);
+	column->encoding = how.encoding;
+	column->parameter = how.parameter;
+	column->attribute = number;
+	plan->columns = lappend(plan->columns, column);
+	output->kind = GPU_OUTPUT_KEY;
+	output->encoding = how.encoding;
+	output->parameter = how.parameter;
+	output->key = number;
+	plan->outputs = lappend(plan->outputs, output);
+	*scan_tlist = lappend(*scan_tlist,
+						  makeTargetEntry((Expr *) var, number + 1, NULL, false));
 }
 
 /* Makes the plan of a path that was chosen; custom_plans has its child's. */
@@ -202,11 +279,16 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 {
 	CustomScan *cscan = makeNode(CustomScan);
 	const GpuJoinPath *private = linitial(best_path->custom_private);
+	GpuJoinPlan *plan = gpurhh_make(GpuJoinPlan);
+	ListCell   *lc;
 
+	plan->n_joins = private->n_joins;
+	foreach(lc, private->columns)
+		add_column(plan, lfirst_node(Var, lc), &cscan->custom_scan_tlist);
+	gpurhh_note_planned(root, 0);
 	cscan->scan.plan.targetlist = tlist;
 	cscan->flags = best_path->flags;
-	cscan->custom_scan_tlist = private->scan_tlist;
-	cscan->custom_private = list_make1(private->plan);
+	cscan->custom_private = list_make1(plan);
 	cscan->methods = GetCustomScanMethods(GPUJOIN_NODE_NAME, false);
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
 	return &cscan->scan.plan;

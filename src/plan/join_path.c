@@ -3,12 +3,13 @@
  * join_path.c
  *		Joins that a device can do: which there are, and their paths.
  *
- * A pipeline reads one table, the probe side, and joins its rows with one build side
- * after the other, all of it on the device.  Its path is a left-deep chain of core's
- * HashPaths over a sequential scan.  It is a valid path as it stands: the executor takes
- * the plan over where it can, and asks core's HashJoin for rows where it cannot.  Above it
- * is GpuHashAgg, so that only groups leave the device, or GpuHashJoin, which returns the
- * rows.
+ * A pipeline reads rows, the probe side, and joins them with one build side after the
+ * other, all of it on the device.  The probe side is a table whose pages are read, or
+ * whatever path of core's is the cheapest for a relation, which is asked for its rows.  The
+ * pipeline's path is a left-deep chain of core's HashPaths over that.  It is a valid path as
+ * it stands: the executor takes the plan over where it can, and asks core's HashJoin for
+ * rows where it cannot.  Above it is GpuHashAgg, so that only groups leave the device, or
+ * GpuHashJoin, which returns the rows.
  *
  * Core's planner makes join relations of two, three and more relations, and asks a hook
  * for paths each time that it has found two parts to make one of.  Core would drop a
@@ -17,7 +18,10 @@
  * (remember_join), and a path for GpuHashAgg is made only for the one relation that is
  * grouped at last (gpurhh_pipeline_path).  Where a relation's rows would come to more
  * than all that core has to do for them, nothing else happens.  Otherwise GpuHashJoin over
- * the pipeline joins core's paths for the relation (add_node).
+ * the pipeline joins core's paths for the relation (update_node).  Each path that core has more
+ * of a relation makes it consider more joins of that.  So that happens only where all tables
+ * have been joined (search_joins), or where core may have to join the rows; a pipeline that
+ * has the rows for a build side makes such a path by itself.
  *
  * What is remembered belongs to one call of the planner.  It is in the planner's memory,
  * and is forgotten when the planner is done (gpurhh_begin_pipelines).
@@ -26,17 +30,16 @@
  */
 #include "postgres.h"
 
-#include "access/transam.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
+#include "optimizer/geqo.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 #include "parser/parsetree.h"
-#include "utils/typcache.h"
 
 #include "compat.h"
 #include "expr/expr.h"
@@ -44,6 +47,7 @@
 #include "settings.h"
 
 static set_join_pathlist_hook_type prev_join_pathlist_hook = NULL;
+static join_search_hook_type prev_join_search_hook = NULL;
 
 /* How the rows of a relation come to the device. */
 typedef struct Way
@@ -56,26 +60,66 @@ typedef struct Way
 	int			n_keys;			/* of all joins together */
 	Relids		hidden;			/* relations whose columns no row has: they are inside
 								 * of EXISTS and such */
-	Path	   *scan;			/* a base relation: of the probe side */
-	/* a join relation: */
-	GpuPipeline *outer;
+	Path	   *path;			/* of this way; NULL: it has not been made */
+	Path	   *probe;			/* the probe side, and nothing is joined with it yet */
+	bool		by_pages;		/* then: it is a scan whose pages are read */
+	/* or a join: */
+	RelOptInfo *outerrel;
+	struct Way *outer;
 	Path	   *inner;			/* of the build side */
 	JoinType	jointype;
-	List	   *clauses;		/* all of them, and those that are keys */
+	List	   *clauses;		/* all of them, those that are keys, */
 	List	   *keys;
-	bool		has_conditions; /* one of the joins, this one or one below */
+	List	   *matches;		/* and others that say what a match is */
+	bool		has_conditions; /* rows are dropped by a condition of this join or of one
+								 * below */
 	bool		unmatched;		/* one of the joins returns rows of its build side that
 								 * nothing matches */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
 
-/* What is remembered of a relation. */
+/*
+ * How far the planner got with a join relation, when something was in the way.  It tries
+ * several orders; what is told is the reason of the try that got farthest.
+ */
+typedef enum Obstacle
+{
+	OBSTACLE_NONE,
+	OBSTACLE_KIND,				/* the kind of the join, or the order of its sides */
+	OBSTACLE_CLAUSE,			/* keys and conditions */
+	OBSTACLE_NODE,				/* cost and columns of GpuHashJoin */
+	OBSTACLE_PLAN				/* there was a path */
+} Obstacle;
+
+/*
+ * What GpuHashJoin was compared with last, so that nothing is compared twice: how cheaply a
+ * device does the joins, and the cheapest path that there was.
+ */
+typedef struct Compared
+{
+	Cost		cost;
+	const Path *best;
+	Cost		best_cost;
+} Compared;
+
+/* What is remembered of a relation.  NULL: there is none. */
 struct GpuPipeline
 {
 	RelOptInfo *rel;
-	Way		   *serial;			/* NULL: there is none */
-	Way		   *partial;		/* for parallel plans; the same */
+	Way		   *serial;			/* of a join relation with joins, of a table by pages */
+	Way		   *partial;		/* the same for parallel plans */
+	Compared	compared[2];	/* of the serial and of the partial paths */
+	bool		knows_node;		/* the next one is known: */
+	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
+	bool		knows_return;	/* the next one is known: */
+	const char *return_problem; /* why its columns cannot be returned, or NULL */
+	/* of whatever gives its rows: found when they are asked for as a probe side */
+	bool		knows_rows;
+	Way		   *serial_rows;
+	Way		   *partial_rows;
+	Obstacle	obstacle;		/* of a join relation, if somebody collects refusals */
+	const char *unjoined;		/* then: why GpuHashJoin does not return its rows */
 };
 
 typedef struct RememberedRelation
@@ -103,6 +147,9 @@ typedef struct RememberedClause
 	bool		is_key;
 	int			relids[2];		/* then: of the left column and of the right one */
 	ClauseUse	use;
+	const char *key_problem;	/* of an equality of columns: why it is no key; or NULL */
+	const char *condition_problem;	/* with CLAUSE_OF_CORE */
+	bool		may_be_bad;		/* of a condition: a device may have to ask core */
 	char		status;
 } RememberedClause;
 
@@ -140,8 +187,9 @@ struct GpuPipelines
 {
 	PlannerGlobal *glob;		/* of that call; NULL: nothing is remembered yet */
 	PlannerInfo *root;			/* the query level that was looked at last, */
-	GpuPipeline **scans;		/* and its base relations, by their relids; NULL: that
-								 * one was not looked at */
+	GpuPipeline **scans;		/* its base relations, by their relids; NULL: that one
+								 * was not looked at; */
+	bool		core_joins;		/* and it may have joins that only core can do */
 	remembered_hash *relations; /* join relations */
 	clauses_hash *clauses;
 };
@@ -219,6 +267,83 @@ lookup_or_make(PlannerInfo *root, RelOptInfo *rel)
 	return entry->pipeline;
 }
 
+/* ---------- why not ---------- */
+
+/* Notes what is in the way of a join relation's joins, for whoever asks. */
+static void refuse(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const char *fmt,...)
+	pg_attribute_printf(4, 5);
+
+static void
+refuse(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const char *fmt,...)
+{
+	GpuPipeline *pipeline;
+	StringInfoData text;
+	int			needed;
+
+	if (!gpurhh_collects_refusals())
+		return;
+	pipeline = lookup_or_make(root, rel);
+	if (pipeline->obstacle >= obstacle)
+		return;
+	initStringInfo(&text);
+	do
+	{
+		va_list		args;
+
+		va_start(args, fmt);
+		needed = appendStringInfoVA(&text, fmt, args);
+		va_end(args);
+		if (needed > 0)
+			enlargeStringInfo(&text, needed);
+	} while (needed > 0);
+	pipeline->obstacle = obstacle;
+	pipeline->unjoined = text.data;
+}
+
+/*
+ * Is it the recursive term of a WITH RECURSIVE?  That is run again for the rows of each
+ * iteration; core keeps the tables of hash joins from one to the next, and a device the
+ * maps of none.
+ */
+static bool
+is_recursive_term(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	if (root->parent_root == NULL || root->parent_root->wt_param_id < 0)
+		return false;
+	foreach(lc, root->parse->rtable)
+	{
+		if (lfirst_node(RangeTblEntry, lc)->self_reference)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Why no device is to do any of a query level's joins, or NULL.  The genetic search frees
+ * its join relations, so nothing can be remembered of them.
+ */
+static const char *
+level_problem(PlannerInfo *root)
+{
+	CmdType		command = root->parse->commandType;
+
+	if (!enable_gpu_hashjoin)
+		return "enable_gpu_hashjoin is off";
+	if (!enable_hashjoin)
+		return "enable_hashjoin is off";
+	if (root->join_search_private != NULL)
+		return "the genetic search orders them";
+	if (is_recursive_term(root))
+		return "the recursive term of WITH RECURSIVE is run again and again";
+	if (command != CMD_SELECT && command != CMD_INSERT)
+		return "UPDATE, DELETE and MERGE are not supported";
+	return root->rowMarks != NIL ? "their rows are locked" : NULL;
+}
+
+static bool has_core_joins(PlannerInfo *root);
+
 /* ---------- the probe side ---------- */
 
 /*
@@ -274,8 +399,45 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	way = palloc0(sizeof(Way));
 	way->cost = way->probe_cost = gpurhh_probe_scan_cost(root, scan);
 	way->n_workers = scan->parallel_workers;
-	way->scan = scan;
+	way->probe = scan;
+	way->by_pages = true;
 	return way;
+}
+
+/* The way of rows that a path is asked for; NULL: it is none that can be asked alone. */
+static Way *
+make_rows_way(Path *path, int n_workers)
+{
+	Way		   *way;
+
+	if (path == NULL || path->param_info != NULL)
+		return NULL;
+	way = palloc0(sizeof(Way));
+	way->cost = way->probe_cost = path->total_cost + gpurhh_joins_undercharge(path) +
+		gpurhh_feed_rows_cost(path->rows);
+	way->n_workers = n_workers;
+	way->probe = path;
+	return way;
+}
+
+/* Finds out what gives a relation's rows, which has all its paths. */
+static void
+find_rows(GpuPipeline *pipeline)
+{
+	RelOptInfo *rel = pipeline->rel;
+
+	if (pipeline->knows_rows)
+		return;
+	pipeline->knows_rows = true;
+	if (IS_DUMMY_REL(rel))
+		return;
+	pipeline->serial_rows = make_rows_way(rel->cheapest_total_path, 0);
+	if (rel->consider_parallel && rel->partial_pathlist != NIL)
+	{
+		Path	   *partial = linitial(rel->partial_pathlist);
+
+		pipeline->partial_rows = make_rows_way(partial, partial->parallel_workers);
+	}
 }
 
 /* Finds out how a base relation's pages can be read, if they can. */
@@ -317,17 +479,26 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 	pipeline->partial = make_scan_way(root, partial);
 }
 
+/* Finds out what there is to know of a query level, when that is another than before. */
+static void
+look_at_level(PlannerInfo *root)
+{
+	GpuPipelines *pipelines = pipelines_of(root);
+
+	if (pipelines->root == root)
+		return;
+	pipelines->root = root;
+	pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
+	pipelines->core_joins = has_core_joins(root);
+}
+
 /* The pipeline of a base relation, which may have no way. */
 static GpuPipeline *
 scan_of(PlannerInfo *root, RelOptInfo *rel)
 {
 	GpuPipelines *pipelines = pipelines_of(root);
 
-	if (pipelines->root != root)
-	{
-		pipelines->root = root;
-		pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
-	}
+	look_at_level(root);
 	if (pipelines->scans[rel->relid] == NULL)
 	{
 		pipelines->scans[rel->relid] = make_pipeline(rel);
@@ -336,11 +507,15 @@ scan_of(PlannerInfo *root, RelOptInfo *rel)
 	return pipelines->scans[rel->relid];
 }
 
-/* The pipeline whose rows are a relation's; NULL: there is none. */
+/* What is known of a relation as a probe side. */
 static GpuPipeline *
 find_outer(PlannerInfo *root, RelOptInfo *rel)
 {
-	return rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) : lookup(root, rel);
+	GpuPipeline *pipeline = rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) :
+		lookup_or_make(root, rel);
+
+	find_rows(pipeline);
+	return pipeline;
 }
 
 /* ---------- what a device can join by ---------- */
@@ -362,41 +537,6 @@ column_of(Expr *operand)
 	return IsA(var, Var) && var->varattno > 0 ? var : NULL;
 }
 
-/*
- * Is it the equality of bytes that an operator computes of two columns?  Both have to
- * be fed in the same encoding, as columns and as what they pass for: a varchar that
- * passes for a bpchar is compared without its trailing blanks.
- */
-static bool
-compares_bytes(OpExpr *op, Var *columns[2])
-{
-	Oid			type = exprType(linitial(op->args));
-	GpuColumn	found[4];
-	const char *problem;
-
-	if (exprType(lsecond(op->args)) != type || op->opno >= FirstGenbkiObjectId ||
-		op->opno != lookup_type_cache(type, TYPECACHE_EQ_OPR)->eq_opr)
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		if (!gpurhh_resolve_type((Node *) columns[i], &found[i], &problem) ||
-			!gpurhh_resolve_type(list_nth(op->args, i), &found[i + 2], &problem))
-			return false;
-	}
-	/* values are compared by the operator's collation, which need not be a column's */
-	if (gpurhh_is_string(found[0].encoding) &&
-		!gpurhh_resolve(type, exprTypmod(linitial(op->args)), op->inputcollid,
-						&found[2], &problem))
-		return false;
-	for (int i = 1; i < 4; i++)
-	{
-		if (found[i].encoding != found[0].encoding ||
-			found[i].parameter != found[0].parameter)
-			return false;
-	}
-	return true;
-}
-
 /* What there is to remember of a join clause. */
 static RememberedClause *
 look_at_clause(PlannerInfo *root, RestrictInfo *clause)
@@ -404,22 +544,24 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 	bool		found;
 	RememberedClause *entry = clauses_insert(pipelines_of(root)->clauses, clause, &found);
 	OpExpr	   *op = (OpExpr *) clause->clause;
-	Var		   *columns[2];
+	GpuColumn	how[2];
 
 	if (found)
 		return entry;
 	entry->is_key = false;
 	entry->use = CLAUSE_UNKNOWN;
+	entry->key_problem = NULL;
 	if (!clause->can_join || !OidIsValid(clause->hashjoinoperator))
 		return entry;
 	for (int i = 0; i < 2; i++)
 	{
-		columns[i] = column_of(list_nth(op->args, i));
-		if (columns[i] == NULL)
+		Var		   *column = column_of(list_nth(op->args, i));
+
+		if (column == NULL)
 			return entry;
-		entry->relids[i] = columns[i]->varno;
+		entry->relids[i] = column->varno;
 	}
-	entry->is_key = compares_bytes(op, columns);
+	entry->is_key = gpurhh_resolve_equality(op, how, &entry->key_problem);
 	return entry;
 }
 
@@ -458,10 +600,12 @@ typedef struct ProgramSketch
 	List	   *leaves;			/* Vars, and conditions that are fed */
 	PlannerInfo *root;
 	const Way  *way;			/* NULL: not known yet */
+	bool		of_match;		/* it is what a match of the way's last join is */
+	int			n_match_leaves; /* of other programs that are this */
 } ProgramSketch;
 
 static const char *expression_problem(PlannerInfo *root, const Way *way, Expr *expr,
-									  bool strict);
+									  bool strict, bool of_match);
 
 /* Finds the table whose columns an expression has, in *table: 0: none, -1: several. */
 static bool
@@ -501,7 +645,7 @@ is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
 		return sketch->way == NULL ?
 			table_of(expr) > 0 && gpurhh_is_by_pages((Expr *) expr, &problem) :
 			expression_problem(sketch->root, sketch->way, (Expr *) expr,
-							   !contain_nonstrict_functions(expr)) == NULL;
+							   !contain_nonstrict_functions(expr), sketch->of_match) == NULL;
 	}
 	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0 ||
 		!gpurhh_resolve_type(expr, &how, &problem) || gpurhh_is_string(how.encoding))
@@ -541,55 +685,167 @@ sketch_expression(ProgramSketch *sketch, Expr *expr, uint8 *number, VectorType *
 		gpurhh_vector_program(compiled, &sketch->program, number, type, why);
 }
 
-/*
- * Can a device drop the rows of the output that do not meet a clause?  Not where the clause
- * says what a match is, without which there is a row too (or none is wanted).
- */
+/* Can a device compute a clause? */
 static bool
-is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
-			 RestrictInfo *clause)
+is_computed(PlannerInfo *root, RestrictInfo *clause)
 {
-	RememberedClause *known;
+	RememberedClause *known = look_at_clause(root, clause);
 
-	if (jointype != JOIN_INNER &&
-		((jointype != JOIN_LEFT && !returns_unmatched(jointype)) ||
-		 !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids)))
-		return false;
-	/* columns that are equal may stand for each other, as in is_key() */
-	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
-		return false;
-	known = look_at_clause(root, clause);
 	if (known->use == CLAUSE_UNKNOWN)
 	{
 		ProgramSketch sketch = {.root = root};
 		uint8		number;
 		VectorType	type;
-		const char *why;
 
-		known->use = sketch_expression(&sketch, clause->clause, &number, &type, &why) ?
+		known->use = sketch_expression(&sketch, clause->clause, &number, &type,
+									   &known->condition_problem) ?
 			CLAUSE_CONDITION : CLAUSE_OF_CORE;
+		known->may_be_bad = rhh_program_may_be_bad(&sketch.program);
 	}
 	return known->use == CLAUSE_CONDITION;
 }
 
+/* Notes why a clause that is neither a key nor a condition is in the way. */
+static void
+refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
+{
+	const RememberedClause *known = look_at_clause(root, clause);
+	const char *text = gpurhh_clause_text(root, clause->clause);
+
+	if (known->key_problem != NULL)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "join key %s %s", text, known->key_problem);
+	else if (known->use == CLAUSE_OF_CORE)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "join condition %s %s", text,
+			   known->condition_problem);
+	else
+		refuse(root, joinrel, OBSTACLE_CLAUSE,
+			   "join condition %s decides what a match is, and might raise an error", text);
+}
+
+/*
+ * Is a clause of a join part of what a match is?  Without one there is a row, too, or none is
+ * wanted, so it is not the same to drop rows that do not meet it.
+ */
+static bool
+decides_matches(RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
+{
+	return jointype == JOIN_SEMI ||
+		(IS_OUTER_JOIN(jointype) && !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids));
+}
+
+/*
+ * Can a device look whether a clause that is no key is met: for rows of the output, or, if it
+ * decides what a match is, for pairs of rows?
+ */
+static bool
+is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
+			 RestrictInfo *clause)
+{
+	const bool	decides = decides_matches(joinrel, jointype, clause);
+
+	/* above an antijoin there is nothing left of the build side to look at */
+	if ((jointype == JOIN_ANTI && !decides) || (returns_unmatched(jointype) && decides))
+		return false;
+	/* columns that are equal may stand for each other, as in is_key() */
+	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
+		return false;
+	return is_computed(root, clause) &&
+		!(decides && look_at_clause(root, clause)->may_be_bad);
+}
+
+/* May a device join by any two members of an equivalence class? */
+static bool
+is_class_of_keys(const EquivalenceClass *ec)
+{
+	ListCell   *lc;
+
+	foreach(lc, ec->ec_members)
+	{
+		const EquivalenceMember *member = lfirst(lc);
+		GpuColumn	column;
+		const char *problem;
+
+		if (member->em_is_child)
+			continue;
+		if (column_of(member->em_expr) == NULL ||
+			!gpurhh_resolve_type((Node *) member->em_expr, &column, &problem))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * May a query level have joins that only core can do?  This need not be exact: if it is
+ * wrong, some paths are considered in vain, or not considered.
+ */
+static bool
+has_core_joins(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->join_info_list)
+	{
+		if (lfirst_node(SpecialJoinInfo, lc)->jointype == JOIN_FULL)
+			return true;
+	}
+	foreach(lc, root->eq_classes)
+	{
+		const EquivalenceClass *ec = lfirst(lc);
+
+		if (!ec->ec_has_const && bms_membership(ec->ec_relids) == BMS_MULTIPLE &&
+			!is_class_of_keys(ec))
+			return true;
+	}
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		if (root->simple_rel_array[i] == NULL)
+			continue;
+		foreach(lc, root->simple_rel_array[i]->joininfo)
+		{
+			if (!look_at_clause(root, lfirst(lc))->is_key &&
+				!is_computed(root, lfirst(lc)))
+				return true;
+		}
+	}
+	return false;
+}
+
 /*
  * Can a device join the rows that come this way by these clauses?  Then *keys become those
- * by whose equality it finds matches; the others are conditions.
+ * by whose equality it finds rows that may match, and *matches others that say whether they do.
  */
 static bool
 has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
-		 RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys)
+		 RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys,
+		 List **matches)
 {
 	ListCell   *lc;
 
 	*keys = NIL;
+	*matches = NIL;
 	foreach(lc, clauses)
 	{
 		if (is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
 			*keys = lappend(*keys, lfirst(lc));
 		else if (!is_condition(root, joinrel, outer, jointype, lfirst(lc)))
+		{
+			refuse_clause(root, joinrel, lfirst(lc));
 			return false;
+		}
+		else if (decides_matches(joinrel, jointype, lfirst(lc)))
+			*matches = lappend(*matches, lfirst(lc));
 	}
+	if (*keys == NIL)
+	{
+		foreach(lc, clauses)
+		{
+			if (look_at_clause(root, lfirst(lc))->key_problem != NULL)
+				refuse_clause(root, joinrel, lfirst(lc));
+		}
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "there is no equality of columns to join by");
+	}
+	else if (list_length(*keys) > RHH_MAX_KEYS)
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "there are more than %d join keys", RHH_MAX_KEYS);
 	return *keys != NIL && list_length(*keys) <= RHH_MAX_KEYS;
 }
 
@@ -608,7 +864,7 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 	{
 		GpuPipeline *scan = scan_of(root, innerrel);
 
-		if (scan->serial != NULL && scan->serial->scan == inner)
+		if (scan->serial != NULL && scan->serial->probe == inner)
 		{
 			cost = scan->serial->cost;
 			if (n_workers > 0 && inner->pathtype == T_SeqScan &&
@@ -623,24 +879,46 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 }
 
 /*
+ * What it costs to look at the rows with the same keys, of which further conditions say whether
+ * they match, for so many rows of the probe side.
+ */
+static Cost
+matches_cost(PlannerInfo *root, RelOptInfo *innerrel, List *keys, double probe_rows,
+			 JoinType jointype, const JoinPathExtraData *extra)
+{
+	double		candidates;		/* of a row */
+
+	if (jointype == JOIN_LEFT)
+		candidates = innerrel->rows * clauselist_selectivity(root, keys, 0, jointype, extra->sjinfo);
+	else
+		candidates = extra->semifactors.outer_match_frac * extra->semifactors.match_count;
+	return gpurhh_condition_cost(probe_rows * Max(candidates, 1.0));
+}
+
+/*
  * If joining inner to the rows that come the way outer is possible and cheaper than
  * *known, *known becomes that.
  */
 static void
-consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *outer,
+consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way *outer,
 			  RelOptInfo *innerrel, Path *inner, JoinType jointype,
 			  JoinPathExtraData *extra, Way **known)
 {
-	RelOptInfo *outerrel = from->rel;
 	double		probe_rows = outerrel->rows;
 	Cost		probe_cost;
 	List	   *keys;
+	List	   *matches;
 	Cost		cost;
 	Way		   *way;
 
-	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL ||
-		inner->param_info != NULL)
+	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL)
 		return;
+	if (inner->param_info != NULL)
+	{
+		refuse(root, joinrel, OBSTACLE_CLAUSE, "%s depends on the rows of another side",
+			   gpurhh_relation_names(root, innerrel->relids));
+		return;
+	}
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
@@ -650,14 +928,28 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
-				  &keys))
+				  &keys, &matches))
 		return;
+	if (matches != NIL)
+	{
+		Cost		more = matches_cost(root, innerrel, keys, probe_rows, jointype, extra);
+
+		probe_cost += more;
+		cost += more;
+		if (*known != NULL && cost >= (*known)->cost)
+			return;
+	}
 	/* rows that do not meet conditions are dropped behind all joins, and would be matches */
 	if (returns_unmatched(jointype) && outer->has_conditions)
+	{
+		refuse(root, joinrel, OBSTACLE_CLAUSE,
+			   "a condition comes before a join that returns rows without a match");
 		return;
+	}
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
+	way->path = NULL;
 	way->cost = cost;
 	way->builds_cost = outer->builds_cost + build_cost(root, innerrel, inner, 0);
 	way->probe_cost = outer->probe_cost + probe_cost;
@@ -666,13 +958,15 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 	way->n_keys = outer->n_keys + list_length(keys);
 	way->hidden = jointype == JOIN_SEMI || jointype == JOIN_ANTI ?
 		bms_union(outer->hidden, innerrel->relids) : outer->hidden;
-	way->outer = from;
+	way->outerrel = outerrel;
+	way->outer = outer;
 	way->inner = inner;
 	way->jointype = jointype;
 	way->clauses = extra->restrictlist;
 	way->keys = keys;
+	way->matches = matches;
 	way->has_conditions = outer->has_conditions ||
-		list_length(keys) < list_length(extra->restrictlist);
+		list_length(keys) + list_length(matches) < list_length(extra->restrictlist);
 	way->unmatched = outer->unmatched || returns_unmatched(jointype);
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
@@ -682,48 +976,123 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, GpuPipeline *from, Way *ou
 static bool
 wants_pipelines(PlannerInfo *root)
 {
-	Query	   *parse = root->parse;
-
-	if (!enable_gpu_hashjoin || !enable_hashjoin || current == NULL)
-		return false;
-	/* the genetic search frees its join relations */
-	return root->join_search_private == NULL && root->rowMarks == NIL &&
-		(parse->commandType == CMD_SELECT || parse->commandType == CMD_INSERT);
+	return current != NULL && level_problem(root) == NULL;
 }
 
 static const char *sketch_conditions(ProgramSketch *sketch);
 static const char *leaf_problem(const ProgramSketch *sketch, int n_columns);
 static bool may_leave_rows(RelOptInfo *rel, const Way *way, const ProgramSketch *sketch);
 static bool returns_columns(const Way *way);
+static bool returns_hidden(const RelOptInfo *rel, const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
-/*
- * Adds a path of GpuHashJoin that returns the rows of a relation, which come this way
- * (NULL: none), if it is better than what core has just made, or was found before.
- */
-static void
-add_node(PlannerInfo *root, RelOptInfo *rel, Way *way)
+/* Has the way become cheaper, or core's path, since they were compared last? */
+static bool
+is_news(GpuPipeline *pipeline, const Way *way, List *paths)
 {
+	const Path *best = gpurhh_core_path(paths);
+	Compared	now = {
+		.cost = way->cost,
+		.best = best,
+		.best_cost = best != NULL ? best->total_cost : 0
+	};
+	Compared   *last = &pipeline->compared[way->n_workers > 0 ? 1 : 0];
+
+	if (last->cost == now.cost && last->best == now.best && last->best_cost == now.best_cost)
+		return false;
+	*last = now;
+	return true;
+}
+
+/*
+ * A path of GpuHashJoin that returns the pipeline's rows, which come this way, with its
+ * real cost, if that is less than what these paths of the relation take; else NULL.
+ */
+static Path *
+make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
+{
+	RelOptInfo *rel = pipeline->rel;
 	ProgramSketch sketch = {.root = root, .way = way};
 	double		rows = rel->rows;
 	PathCost	cost;
+	const char *why;
 
-	if (way == NULL)
-		return;
 	if (way->n_workers > 0)
 		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
-	if (!gpurhh_join_path_is_better(rel, way->n_workers, cost.total))
+	why = gpurhh_join_cost_problem(paths, cost.total);
+	if (why == NULL && !pipeline->knows_return)
+	{
+		pipeline->return_problem = gpurhh_return_problem(root, rel);
+		pipeline->knows_return = true;
+	}
+	if (why == NULL)
+		why = pipeline->return_problem;
+	if (why == NULL && returns_hidden(rel, way))
+		why = "a column is of a side that has none";
+	if (why == NULL && !returns_columns(way))
+		why = "an expression is computed below an outer join";
+	if (why == NULL)
+		why = sketch_conditions(&sketch);
+	if (why == NULL)
+		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
+	if (why == NULL && way->unmatched && may_leave_rows(rel, way, &sketch))
+		why = "the probe side may have values that no device takes";
+	if (why != NULL)
+	{
+		refuse(root, rel, OBSTACLE_NODE, "%s", why);
+		return NULL;
+	}
+	refuse(root, rel, OBSTACLE_PLAN,
+		   "another plan has the lower cost for the query as a whole");
+	return gpurhh_make_join_path(rel, make_path(root, rel, way), way->n_joins,
+								 way->n_workers, cost);
+}
+
+/*
+ * Sees to it that the relation has the best such path for this way (NULL: none) among its
+ * serial paths, or its partial ones, or none if what core would choose is better.
+ */
+static void
+update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way)
+{
+	RelOptInfo *rel = pipeline->rel;
+	bool		partial = way != NULL && way->n_workers > 0;
+	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
+	Path	   *node;
+
+	if (way == NULL || !is_news(pipeline, way, paths))
 		return;
-	if (!gpurhh_can_return(root, rel, way->hidden) || !returns_columns(way) ||
-		sketch_conditions(&sketch) != NULL ||
-		leaf_problem(&sketch, list_length(rel->reltarget->exprs)) != NULL ||
-		(way->unmatched && may_leave_rows(rel, way, &sketch)))
-		return;
-	gpurhh_add_join_path(root, rel, make_path(root, rel, way), way->n_joins, way->n_workers,
-						 cost);
+	gpurhh_drop_join_paths(rel, partial);
+	node = make_node(root, pipeline, way, partial ? rel->partial_pathlist : rel->pathlist);
+	if (node != NULL)
+		gpurhh_add_join_path(rel, node);
+}
+
+/* The same for both. */
+static void
+update_nodes(PlannerInfo *root, GpuPipeline *pipeline)
+{
+	update_node(root, pipeline, pipeline->serial);
+	if (pipeline->rel->consider_parallel)
+		update_node(root, pipeline, pipeline->partial);
+}
+
+/* The path by which the rows of a build side are made. */
+static Path *
+find_inner(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipeline *pipeline = rel->reloptkind == RELOPT_JOINREL ? lookup(root, rel) : NULL;
+
+	if (pipeline == NULL || current->core_joins)
+		return rel->cheapest_total_path;
+	/* all its paths are known now */
+	if (!pipeline->knows_node && pipeline->serial != NULL)
+		pipeline->node = make_node(root, pipeline, pipeline->serial, rel->pathlist);
+	pipeline->knows_node = true;
+	return pipeline->node != NULL ? pipeline->node : rel->cheapest_total_path;
 }
 
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
@@ -733,31 +1102,38 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 {
 	GpuPipeline *outer;
 	GpuPipeline *pipeline;
-	Path	   *inner = innerrel->cheapest_total_path;
+	Path	   *inner;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
 		jointype != JOIN_ANTI && !returns_unmatched(jointype))
 		return;
 	/* the other way around it is cheaper, see join_cost.c */
-	if ((jointype == JOIN_INNER || (jointype == JOIN_RIGHT && find_outer(root, innerrel) != NULL)) &&
+	if ((jointype == JOIN_INNER || jointype == JOIN_RIGHT) &&
 		innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "the probe side is too small");
 		return;
+	}
 	outer = find_outer(root, outerrel);
-	if (outer == NULL || (outer->serial == NULL && outer->partial == NULL))
-		return;
+	inner = find_inner(root, innerrel);
 	pipeline = lookup_or_make(root, joinrel);
-	consider_join(root, joinrel, outer, outer->serial, innerrel, inner, jointype, extra,
+	consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
 				  &pipeline->serial);
+	consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
+				  extra, &pipeline->serial);
+
 	/*
 	 * If core had to join after all, each participant would return all rows that it has
 	 * not matched itself.
 	 */
-	if (outer->partial == NULL || !joinrel->consider_parallel || returns_unmatched(jointype))
+	if (!joinrel->consider_parallel || returns_unmatched(jointype))
 		return;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
-	consider_join(root, joinrel, outer, outer->partial, innerrel, inner, jointype, extra,
+	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra,
 				  &pipeline->partial);
+	consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
+				  extra, &pipeline->partial);
 }
 
 /*
@@ -773,21 +1149,76 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (prev_join_pathlist_hook)
 		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 
-	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL ||
-		!bms_is_empty(joinrel->lateral_relids))
+	if (!wants_pipelines(root) || joinrel->reloptkind != RELOPT_JOINREL)
 		return;
+	if (!bms_is_empty(joinrel->lateral_relids))
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "they depend on the rows of another side");
+		return;
+	}
 	/* where core is done before a device is set up, nothing else needs to be known */
 	if (joinrel->pathlist != NIL &&
 		((Path *) linitial(joinrel->pathlist))->total_cost < gpurhh_setup_cost)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND,
+			   "the estimated cost of %.0f of PostgreSQL's own plan is below gpurhh.setup_cost",
+			   ((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
+	}
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
 	pipeline = lookup(root, joinrel);
 	if (pipeline == NULL)
 		return;
-	/* core may have made a better path, to whose scale the node's is to be brought */
-	add_node(root, joinrel, pipeline->serial);
-	if (joinrel->consider_parallel)
-		add_node(root, joinrel, pipeline->partial);
+	look_at_level(root);
+	if (current->core_joins)
+		update_nodes(root, pipeline);
+}
+
+/*
+ * The hook around the search for the order of joins, which is done as without it.  Then
+ * all paths are known of the relation that has all tables, and GpuHashJoin over its
+ * pipeline may be one of them.
+ */
+static RelOptInfo *
+search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
+{
+	RelOptInfo *rel;
+	GpuPipeline *pipeline;
+
+	if (prev_join_search_hook)
+		rel = prev_join_search_hook(root, levels_needed, initial_rels);
+	else if (enable_geqo && levels_needed >= geqo_threshold)
+		rel = geqo(root, levels_needed, initial_rels);
+	else
+		rel = standard_join_search(root, levels_needed, initial_rels);
+	pipeline = gpurhh_find_pipeline(root, rel);
+	if (pipeline != NULL)
+	{
+		update_nodes(root, pipeline);
+		set_cheapest(rel);
+	}
+	return rel;
+}
+
+/*
+ * Why no device does the joins of a query level, all paths of which have been made; NULL:
+ * it has no joins.
+ */
+const char *
+gpurhh_unjoined(PlannerInfo *root)
+{
+	RelOptInfo *rel = NULL;
+	GpuPipeline *pipeline;
+	const char *problem = level_problem(root);
+
+	if (bms_num_members(root->all_baserels) > 1)
+		rel = find_join_rel(root, gpurhh_all_relids(root));
+	if (rel == NULL || IS_DUMMY_REL(rel))
+		return NULL;
+	pipeline = problem == NULL && current != NULL ? lookup(root, rel) : NULL;
+	if (pipeline != NULL && pipeline->unjoined != NULL)
+		problem = pipeline->unjoined;
+	return problem != NULL ? problem : "the genetic search has ordered them";
 }
 
 /* ---------- for the grouping ---------- */
@@ -804,20 +1235,14 @@ gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 	return pipeline && (pipeline->serial || pipeline->partial) ? pipeline : NULL;
 }
 
-/* What comes before a join's output. */
-static Way *
-below(const Way *way)
-{
-	return way->n_workers > 0 ? way->outer->partial : way->outer->serial;
-}
-
 /*
  * Why an expression cannot be computed of one side's rows, before they are joined; NULL:
  * it can.  A side that has no row for some of the output would have to have NULL there,
- * which the expression need not be; if it is strict, it is.
+ * which the expression need not be; if it is strict, it is.  of_match: the expression is of
+ * what a match of the last join is, for which the build side has a row.
  */
 static const char *
-expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
+expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict, bool of_match)
 {
 	int			table = table_of((Node *) expr);
 	const char *why;
@@ -828,37 +1253,40 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict)
 		return "an expression of several tables is computed after the join";
 	if (!gpurhh_is_by_pages(expr, &why))
 		return psprintf("an expression %s", why);
-	while (way->scan == NULL)
+	for (; way->probe == NULL; way = way->outer)
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
-			missing |= way->jointype == JOIN_LEFT || way->jointype == JOIN_FULL;
-			if (way->jointype == JOIN_SEMI || way->jointype == JOIN_ANTI || (missing && !strict))
+			if (!of_match)
+				missing |= way->jointype == JOIN_LEFT || way->jointype == JOIN_FULL;
+			if ((!of_match && (way->jointype == JOIN_SEMI || way->jointype == JOIN_ANTI)) ||
+				(missing && !strict))
 				return "an expression is computed after an outer join";
 			if (!gpurhh_reads_pages(root, way->inner, &saving))
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
+		of_match = false;
 		missing |= returns_unmatched(way->jointype);
-		way = below(way);
 	}
 	if (missing && (!strict || table == 0))
 		return "an expression is computed after an outer join";
-	return NULL;
+	return way->by_pages ? NULL : "an expression of rows that are fed is computed after the join";
 }
 
 /*
- * The clauses of the joins on this way that are conditions, those of the first join first:
- * as one expression, or NULL.
+ * The clauses of the joins on this way that rows of the output have to meet, those of the first
+ * join first: as one expression, or NULL.
  */
 static Expr *
 all_conditions(const Way *way)
 {
 	List	   *conditions = NIL;
 
-	for (; way->scan == NULL; way = below(way))
+	for (; way->probe == NULL; way = way->outer)
 	{
-		List	   *of_join = extract_actual_clauses(list_difference_ptr(way->clauses, way->keys),
+		List	   *others = list_difference_ptr(way->clauses, way->keys);
+		List	   *of_join = extract_actual_clauses(list_difference_ptr(others, way->matches),
 													 false);
 
 		conditions = list_concat(of_join, conditions);
@@ -879,8 +1307,34 @@ sketch_column(ProgramSketch *sketch, Expr *expr, GpuColumn how)
 }
 
 /*
- * Adds the joins' conditions to a program.  Returns why a device cannot drop the rows that
- * do not meet them, or NULL: it can.
+ * Why a device cannot look whether what a join on the sketch's way finds by its keys is a match;
+ * NULL: it can.
+ */
+static const char *
+match_problem(ProgramSketch *sketch)
+{
+	for (const Way *way = sketch->way; way->probe == NULL; way = way->outer)
+	{
+		ProgramSketch of_join = {.root = sketch->root, .way = way, .of_match = true};
+		Expr	   *condition = make_ands_explicit(extract_actual_clauses(way->matches, false));
+		uint8		number;
+		VectorType	type;
+		const char *why;
+
+		if (way->matches == NIL)
+			continue;
+		if (!sketch_expression(&of_join, condition, &number, &type, &why))
+			return psprintf("a condition of the joins %s", why);
+		if (rhh_program_may_be_bad(&of_join.program))
+			return "a condition of an outer join may be an error in some rows";
+		sketch->n_match_leaves += list_length(of_join.leaves);
+	}
+	return NULL;
+}
+
+/*
+ * Adds the joins' conditions to a program, without those that say what a match is, which have
+ * programs of their own.  Returns why a device cannot use them, or NULL: it can.
  */
 static const char *
 sketch_conditions(ProgramSketch *sketch)
@@ -888,8 +1342,10 @@ sketch_conditions(ProgramSketch *sketch)
 	Expr	   *conditions = all_conditions(sketch->way);
 	uint8		number;
 	VectorType	type;
-	const char *why;
+	const char *why = match_problem(sketch);
 
+	if (why != NULL)
+		return why;
 	if (conditions == NULL || sketch_expression(sketch, conditions, &number, &type, &why))
 		return NULL;
 	return psprintf("a condition of the joins %s", why);
@@ -911,7 +1367,8 @@ leaf_problem(const ProgramSketch *sketch, int n_columns)
 			bms_is_member(((Var *) lfirst(lc))->varno, sketch->way->hidden))
 			return "a column is of a side that has none";
 	}
-	if (n_columns + list_length(sketch->leaves) + sketch->way->n_keys > RHH_MAX_COLUMNS)
+	if (n_columns + list_length(sketch->leaves) + sketch->n_match_leaves +
+		sketch->way->n_keys > RHH_MAX_COLUMNS)
 		return "there are too many columns";
 	return NULL;
 }
@@ -946,21 +1403,22 @@ static bool
 may_leave_rows(RelOptInfo *rel, const Way *way, const ProgramSketch *sketch)
 {
 	List	   *exprs = list_concat_copy(rel->reltarget->exprs, sketch->leaves);
-	const Way  *bottom = way;
+	Relids		probe = NULL;
 	ListCell   *lc;
 
-	for (; way->scan == NULL; way = below(way))
+	for (; way->probe == NULL; way = way->outer)
 	{
 		exprs = list_concat(exprs, get_actual_clauses(way->keys));
-		bottom = way;
+		exprs = list_concat(exprs, get_actual_clauses(way->matches));
+		probe = way->outerrel->relids;
 	}
 	foreach(lc, sketch->leaves)
 	{
 		if (!IsA(lfirst(lc), Var) &&
-			bms_is_member(table_of(lfirst(lc)), bottom->outer->rel->relids))
+			bms_is_member(table_of(lfirst(lc)), probe))
 			return true;
 	}
-	return has_odd_column(exprs, bottom->outer->rel->relids);
+	return has_odd_column(exprs, probe);
 }
 
 /*
@@ -990,7 +1448,7 @@ column_problem(PlanInfo *info, const Way *way)
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)
 		{
-			const char *problem = expression_problem(info->root, way, expr, false);
+			const char *problem = expression_problem(info->root, way, expr, false, false);
 			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
 			/* a numeric as a key has to be one that its type declares */
@@ -1006,21 +1464,37 @@ column_problem(PlanInfo *info, const Way *way)
 	return leaf_problem(&sketch, list_length(info->plan->columns));
 }
 
-/* Do all join relations below return columns and nothing else? */
+/* Do all join relations between the joins return columns and nothing else? */
 static bool
 returns_columns(const Way *way)
 {
 	ListCell   *lc;
 
-	for (; way->outer->rel->reloptkind == RELOPT_JOINREL; way = below(way))
+	for (; way->outer->probe == NULL; way = way->outer)
 	{
-		foreach(lc, way->outer->rel->reltarget->exprs)
+		foreach(lc, way->outerrel->reltarget->exprs)
 		{
 			if (!IsA(lfirst(lc), Var))
 				return false;
 		}
 	}
 	return true;
+}
+
+/* Does a relation return a column that no row has? */
+static bool
+returns_hidden(const RelOptInfo *rel, const Way *way)
+{
+	ListCell   *lc;
+
+	if (way->hidden == NULL)
+		return false;
+	foreach(lc, rel->reltarget->exprs)
+	{
+		if (bms_is_member(lfirst_node(Var, lc)->varno, way->hidden))
+			return true;
+	}
+	return false;
 }
 
 static Path *
@@ -1031,9 +1505,11 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 	Path	   *outer;
 	HashPath   *path;
 
-	if (way->scan != NULL)
-		return way->scan;
-	outer = make_path(root, way->outer->rel, below(way));
+	if (way->probe != NULL)
+		return way->probe;
+	if (way->path != NULL)
+		return way->path;
+	outer = make_path(root, way->outerrel, way->outer);
 	/* the rest of it is for paths with parameters */
 	extra.restrictlist = way->clauses;
 	extra.inner_unique = way->inner_unique;
@@ -1044,7 +1520,8 @@ make_path(PlannerInfo *root, RelOptInfo *rel, Way *way)
 								way->inner, false, way->clauses, NULL, way->keys);
 	path->jpath.path.total_cost = way->cost;
 	path->jpath.path.startup_cost = Min(path->jpath.path.startup_cost, way->cost);
-	return &path->jpath.path;
+	way->path = &path->jpath.path;
+	return way->path;
 }
 
 /*
@@ -1068,9 +1545,18 @@ gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why)
 	return make_path(info->root, pipeline->rel, way);
 }
 
+/* How many joins that path has, which a device does. */
+int
+gpurhh_pipeline_joins(const PlanInfo *info, bool partial)
+{
+	return partial ? info->pipeline->partial->n_joins : info->pipeline->serial->n_joins;
+}
+
 void
 gpurhh_init_join_path(void)
 {
 	prev_join_pathlist_hook = set_join_pathlist_hook;
 	set_join_pathlist_hook = remember_join;
+	prev_join_search_hook = join_search_hook;
+	join_search_hook = search_joins;
 }

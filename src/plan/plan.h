@@ -168,11 +168,13 @@ extern void gpurhh_init_join_path(void);
 typedef struct GpuRefusal
 {
 	int			statement;		/* 1-based */
-	char	   *group_by;
+	char	   *group_by;		/* NULL: it is of the joins of a query level */
 	char	   *reason;
 	int			grouping;		/* its number, which its paths have as well */
+	const void *level;			/* of joins: the level's PlannerInfo, while the query is
+								 * planned */
 	bool		planned;		/* one of its paths became a plan, so it was not
-								 * refused after all */
+								 * refused after all; of joins, a path of a node */
 } GpuRefusal;
 
 typedef struct GpuRefusalCollector

@@ -29,8 +29,8 @@ typedef struct GpuAggPath
 typedef struct GpuJoinPath
 {
 	ExtensibleNode node;
-	GpuJoinPlan *plan;
-	List	   *scan_tlist;
+	List	   *columns;		/* Vars, all that the join relation's paths return */
+	int			n_joins;		/* see GpuJoinPlan */
 	Cost		real_cost;		/* of all rows; the path's cost is on core's scale */
 } GpuJoinPath;
 
@@ -88,8 +88,11 @@ typedef struct PlanInfo
 
 extern bool gpurhh_refuse(PlanInfo *info, const char *fmt,...) pg_attribute_printf(2, 3);
 extern const char *gpurhh_expression_text(PlanInfo *info, void *expr);
+extern const char *gpurhh_clause_text(PlannerInfo *root, void *expr);
+extern const char *gpurhh_relation_names(PlannerInfo *root, Relids relids);
 extern void gpurhh_report_refusal(PlanInfo *info);
-extern void gpurhh_note_planned(int grouping);
+extern void gpurhh_report_joins(PlannerInfo *root);
+extern void gpurhh_note_planned(PlannerInfo *root, int grouping);
 extern bool gpurhh_collects_refusals(void);
 extern GpuRefusalCollector *gpurhh_begin_collecting(void);
 extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
@@ -200,23 +203,29 @@ extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
 extern Cost gpurhh_feed_rows_cost(double rows);
 extern Cost gpurhh_build_cost(double build_rows);
 extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
+extern Cost gpurhh_condition_cost(double pairs);
 extern Cost gpurhh_return_rows_cost(double rows, int n_columns);
 extern Cost gpurhh_joins_undercharge(const Path *path);
 
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
-extern bool gpurhh_join_path_is_better(const RelOptInfo *rel, int n_workers, Cost cost);
-extern void gpurhh_add_join_path(PlannerInfo *root, RelOptInfo *rel, Path *child,
-								 int n_joins, int n_workers, PathCost cost);
-extern bool gpurhh_can_return(PlannerInfo *root, RelOptInfo *rel, Relids hidden);
+extern const Path *gpurhh_core_path(List *paths);
+extern const char *gpurhh_join_cost_problem(List *paths, Cost cost);
+extern void gpurhh_drop_join_paths(RelOptInfo *rel, bool partial);
+extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
+								   int n_workers, PathCost cost);
+extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
+extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---------- join_path.c ---------- */
 
 extern GpuPipelines *gpurhh_begin_pipelines(void);
 extern void gpurhh_end_pipelines(GpuPipelines *outer);
+extern const char *gpurhh_unjoined(PlannerInfo *root);
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
+extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
 
 /* ---------- finish_plan.c ---------- */
 

@@ -114,8 +114,8 @@ static const NodeField join_plan_fields[] = {
 };
 
 static const NodeField join_path_fields[] = {
-	FIELD(GpuJoinPath, plan, FIELD_NODE),
-	FIELD(GpuJoinPath, scan_tlist, FIELD_NODE),
+	FIELD(GpuJoinPath, columns, FIELD_NODE),
+	FIELD(GpuJoinPath, n_joins, FIELD_INT),
 	FIELD(GpuJoinPath, real_cost, FIELD_DOUBLE)
 };
 

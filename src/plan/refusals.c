@@ -98,6 +98,22 @@ printable_mutator(Node *node, void *context)
 	return expression_tree_mutator(node, printable_mutator, context);
 }
 
+/* An expression of a query level as the user may have written it. */
+static const char *
+deparse(PlannerInfo *root, void *expr)
+{
+	PlannedStmt *shell = makeNode(PlannedStmt);
+	List	   *names;
+	List	   *context;
+
+	/* what deparsing looks at of a PlannedStmt is its range table */
+	shell->rtable = root->parse->rtable;
+	names = select_rtable_names_for_explain(shell->rtable, NULL);
+	context = deparse_context_for_plan_tree(shell, names);
+	return deparse_expression(printable_mutator(expr, NULL), context,
+							  gpurhh_several_tables(shell->rtable), false);
+}
+
 /*
  * An expression as the user may have written it, for a reason.  An empty string if
  * nobody will read the reason: deparsing opens every relation of the query.
@@ -105,22 +121,39 @@ printable_mutator(Node *node, void *context)
 const char *
 gpurhh_expression_text(PlanInfo *info, void *expr)
 {
-	PlannedStmt *shell;
-	List	   *names;
-	List	   *context;
-
 	if (!info->explain)
 		return "";
 	if (info->stage == UPPERREL_SETOP && IsA(expr, Var))
 		return get_tle_by_resno(info->root->parse->targetList,
 								((Var *) expr)->varattno)->resname;
-	/* what deparsing looks at of a PlannedStmt is its range table */
-	shell = makeNode(PlannedStmt);
-	shell->rtable = info->root->parse->rtable;
-	names = select_rtable_names_for_explain(shell->rtable, NULL);
-	context = deparse_context_for_plan_tree(shell, names);
-	return deparse_expression(printable_mutator(expr, NULL), context,
-							  gpurhh_several_tables(shell->rtable), false);
+	return deparse(info->root, expr);
+}
+
+/* The same of what joins need, for those who collect refusals. */
+const char *
+gpurhh_clause_text(PlannerInfo *root, void *expr)
+{
+	return collector == NULL ? "" : deparse(root, expr);
+}
+
+/* The names of base relations, as "t, d", for the same. */
+const char *
+gpurhh_relation_names(PlannerInfo *root, Relids relids)
+{
+	StringInfoData text;
+	int			relid = -1;
+
+	if (collector == NULL)
+		return "";
+	initStringInfo(&text);
+	while ((relid = bms_next_member(relids, relid)) >= 0)
+	{
+		/* outer joins have numbers, too */
+		if (root->simple_rel_array[relid] != NULL)
+			appendStringInfo(&text, "%s%s", text.len > 0 ? ", " : "",
+							 quote_identifier(root->simple_rte_array[relid]->eref->aliasname));
+	}
+	return text.data;
 }
 
 /* ---------- who is told ---------- */
@@ -187,9 +220,32 @@ gpurhh_report_refusal(PlanInfo *info)
 	}
 }
 
-/* Notes that a path for the grouping of this number has become a plan. */
+/* Tells who collects refusals why no device does the joins of a query level. */
 void
-gpurhh_note_planned(int grouping)
+gpurhh_report_joins(PlannerInfo *root)
+{
+	const char *why = gpurhh_unjoined(root);
+	MemoryContext old;
+	GpuRefusal *refusal;
+
+	if (collector == NULL || why == NULL)
+		return;
+	old = MemoryContextSwitchTo(collector->context);
+	refusal = palloc0(sizeof(GpuRefusal));
+	refusal->statement = collector->statement;
+	refusal->reason = psprintf("joins of %s: %s",
+							   gpurhh_relation_names(root, root->all_baserels), why);
+	refusal->level = root;
+	collector->refusals = lappend(collector->refusals, refusal);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Notes that a path for the grouping of this number, or one of GpuHashJoin, has become a plan
+ * for a query level.
+ */
+void
+gpurhh_note_planned(PlannerInfo *root, int grouping)
 {
 	ListCell   *lc;
 
@@ -199,7 +255,7 @@ gpurhh_note_planned(int grouping)
 	{
 		GpuRefusal *refusal = lfirst(lc);
 
-		if (refusal->grouping == grouping)
+		if (refusal->level == NULL ? refusal->grouping == grouping : refusal->level == root)
 			refusal->planned = true;
 	}
 }

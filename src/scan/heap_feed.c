@@ -1114,6 +1114,19 @@ encode_values(const Vector *loaded, const HeapLoad *load,
 									load->to + (Size) i * load->bytes);
 }
 
+/* Stores 0 where a result is NULL: a filter that is NULL is not true; and see store_null(). */
+static void
+clear_nulls(const Vector *result, int bytes, char *to, int n)
+{
+	if (result->nulls == NULL)
+		return;
+	for (int i = 0; i < n; i++)
+	{
+		if (result->nulls[i])
+			memset(to + (Size) i * bytes, 0, bytes);
+	}
+}
+
 /* Stores n results of an expression in the block. */
 static void
 store_results(const Vector *result, int limb, bool limbs, int bytes, char *to,
@@ -1123,14 +1136,7 @@ store_results(const Vector *result, int limb, bool limbs, int bytes, char *to,
 		gpurhh_decimal_split(result->values, n, limb, (int64 *) to);
 	else
 		memcpy(to, result->values, (Size) n * bytes);
-	if (result->nulls == NULL)
-		return;
-	/* a filter that is NULL is not true; and see store_null() */
-	for (int i = 0; i < n; i++)
-	{
-		if (result->nulls[i])
-			memset(to + (Size) i * bytes, 0, bytes);
-	}
+	clear_nulls(result, bytes, to, n);
 }
 
 /* Stores the string keys of n results of an expression in the block. */
@@ -1164,6 +1170,30 @@ add_candidates(HeapFeed *heap, Feed *feed, int n)
 	for (int i = 0; i < n_columns; i++)
 		strings[i] = &heap->columns[columns[i]].result;
 	gpurhh_candidates_add(feed->candidates, feed, n, strings);
+}
+
+/*
+ * Stores n numbers that are fed wider than they are, or at a greater scale, in the block.
+ * Returns false if one does not fit.
+ */
+static bool
+store_converted(const Vector *result, const FeedColumn *column, uint32 row, char *base, int n)
+{
+	char	   *to = base + column->values_offset + (Size) row * column->bytes;
+
+	if (column->step == FEED_RESCALED)
+		return gpurhh_decimal_rescale(result->values, result->nulls, n,
+									  GPURHH_RESCALED_EXPONENT(column->parameter),
+									  (int64 *) to);
+	gpurhh_widen(column->encoding, result->values, n, to);
+	clear_nulls(result, column->bytes, to, n);
+	return true;
+}
+
+static inline bool
+is_converted(const FeedColumn *column)
+{
+	return column->step == FEED_WIDENED || column->step == FEED_RESCALED;
 }
 
 /* Feeds n rows from next_row on by core's projection. */
@@ -1216,6 +1246,12 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 		else if (feed->columns[c].step == FEED_BEFORE)
 			add_strings(&column->result,
 						column->info->derivation, feed, c, n);
+		else if (is_converted(&feed->columns[c]))
+		{
+			if (!store_converted(&column->result, &feed->columns[c], feed->n_rows,
+								 feed->base, n))
+				return false;
+		}
 		else if (column->encoding == GPU_ENC_DECIMAL &&
 				 (n_limbs > 1 ?
 				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
@@ -1271,7 +1307,7 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		if (from->encode)
 			encode_values(&from->result, &set->loads[from->load], column, to, n);
 		else if (from->load < 0 && column->step != FEED_BEFORE &&
-				 column->step != FEED_LATER)
+				 column->step != FEED_LATER && !is_converted(column))
 			store_results(&from->result, info->limb,
 						  info->derivation == DERIVED_LIMB &&
 						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,

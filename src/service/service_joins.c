@@ -95,7 +95,10 @@ gpurhh_service_start_joins(DeviceService *service, int q, rhh_error *err)
 
 	spec.program = joins->has_program ? &joins->program : NULL;
 	for (uint32 j = 0; j < spec.n_joins; j++)
+	{
 		spec.joins[j].build = service->queries[joins->build[j]].map;
+		spec.joins[j].condition = joins->has_condition[j] ? &joins->conditions[j] : NULL;
+	}
 	if (sq->device->ops->map_join(sq->map, &spec, err) != RHH_OK)
 		return err->message;
 	for (uint32 j = 0; j < spec.n_joins; j++)

@@ -695,6 +695,31 @@ gpurhh_decimal_fits_key(const int64 *values, int n)
 }
 
 /*
+ * Computes value * 10^exponent of n integers, of which those that nulls has (it may be NULL)
+ * become 0.  NaN stays NaN.  Returns false if a result does not fit one limb, whose value
+ * would be odd at the greater scale, too.
+ */
+bool
+gpurhh_decimal_rescale(const int64 *values, const uint8 *nulls, int n, int exponent,
+					   int64 *to)
+{
+	bool		overflow = false;
+
+	Assert(exponent <= GPURHH_DECIMAL_DIGITS);
+	for (int i = 0; i < n; i++)
+	{
+		if (nulls != NULL && nulls[i])
+			to[i] = 0;
+		else if (unlikely(values[i] == GPURHH_DECIMAL_NAN))
+			to[i] = values[i];
+		else if (__builtin_mul_overflow(values[i], powers[exponent], &to[i]) ||
+				 to[i] == GPURHH_DECIMAL_NAN)
+			overflow = true;
+	}
+	return !overflow && gpurhh_decimal_fits_key(to, n);
+}
+
+/*
  * Computes value * 10^scale, whatever scale the value has itself.  Returns false if
  * that is not an integer of 8 bytes, or is the integer that means NaN.
  */

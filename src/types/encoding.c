@@ -131,6 +131,66 @@ gpurhh_order_8_bytes(GpuOrder order, void *values, int n)
 	}
 }
 
+#define WIDEN_LOOP(From, To) \
+	do { \
+		const From *v = values; \
+		To		   *w = to; \
+		\
+		for (int i = 0; i < n; i++) \
+			w[i] = v[i]; \
+	} while (0)
+
+/* Makes n values of a column that is DERIVED_WIDENED, of values as they are stored. */
+void
+gpurhh_widen(GpuEncoding encoding, const void *values, int n, void *to)
+{
+	switch (encoding)
+	{
+		case GPU_ENC_INT2_AS_INT4:
+			WIDEN_LOOP(int16, int32);
+			break;
+		case GPU_ENC_INT2_AS_INT8:
+			WIDEN_LOOP(int16, int64);
+			break;
+		case GPU_ENC_INT4_AS_INT8:
+			WIDEN_LOOP(int32, int64);
+			break;
+		case GPU_ENC_FLOAT4_AS_FLOAT8:
+			WIDEN_LOOP(float4, float8);
+			gpurhh_order_8_bytes(ORDER_OF_EQUALITY, to, n);
+			break;
+		default:
+			elog(ERROR, "unrecognized encoding of a wider value: %d", (int) encoding);
+	}
+}
+
+/* The same for one value. */
+void
+gpurhh_widen_datum(GpuEncoding encoding, Datum value, void *to)
+{
+	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
+
+	/* the high bits of a Datum may be anything */
+	if (info->vector == VECTOR_INT2)
+	{
+		int16		number = DatumGetInt16(value);
+
+		gpurhh_widen(encoding, &number, 1, to);
+	}
+	else if (info->vector == VECTOR_INT4)
+	{
+		int32		number = DatumGetInt32(value);
+
+		gpurhh_widen(encoding, &number, 1, to);
+	}
+	else
+	{
+		float4		number = DatumGetFloat4(value);
+
+		gpurhh_widen(encoding, &number, 1, to);
+	}
+}
+
 #define DECODE_LOOP(datum) \
 	do { \
 		for (uint32 i = 0; i < n; i++) \

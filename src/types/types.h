@@ -67,7 +67,14 @@ typedef enum GpuEncoding
 	GPU_ENC_INTERVAL_INFINITE,	/* gpurhh_interval_infinite() */
 	GPU_ENC_FILTER,				/* "is true" of a boolean */
 	GPU_ENC_BOTH,				/* parameter, also of the next: GPURHH_PAIR() */
-	GPU_ENC_PRODUCT
+	GPU_ENC_PRODUCT,
+	/* keys of joins with columns of another type; see equality.c */
+	GPU_ENC_INT2_AS_INT4,
+	GPU_ENC_INT2_AS_INT8,
+	GPU_ENC_INT4_AS_INT8,
+	GPU_ENC_FLOAT4_AS_FLOAT8,
+	GPU_ENC_RESCALED,			/* a numeric; parameter: GPURHH_RESCALED_PARAMETER() */
+	GPU_ENC_UNPADDED			/* a character(n) of whatever length */
 } GpuEncoding;
 
 /*
@@ -91,11 +98,15 @@ typedef enum GpuDerivation
 	DERIVED_NOT,				/* it is in no column */
 	DERIVED_TRUTH,				/* a boolean, as 0 or 1 */
 	DERIVED_VALUE,				/* the value itself, of as many bytes */
+	DERIVED_WIDENED,			/* the same number in more bytes */
 	DERIVED_WORD,				/* a value by reference, or a field of it, as one
 								 * word; see gpurhh_encode_reference() */
 	DERIVED_LIMB,				/* a limb of a numeric; see decimal.c */
+	DERIVED_RESCALED,			/* the limb that it has at a greater scale */
 	DERIVED_STRING,				/* the key of a string; see dictionary.c */
-	DERIVED_BPCHAR,				/* the key of a string without trailing blanks */
+	DERIVED_BPCHAR,				/* the key of a string without trailing blanks, or
+								 * with them if it is odd */
+	DERIVED_UNPADDED,			/* the key of a string without trailing blanks */
 	DERIVED_NAME,				/* the key of a name */
 	DERIVED_BOTH,				/* of two fed columns: is neither NULL?; see
 								 * pairs.c */
@@ -201,6 +212,11 @@ extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
 extern bool gpurhh_resolve_bytes(Oid type, GpuColumn *column, const char **problem);
 extern bool gpurhh_compares_bytes(Oid collation);
+
+/* ---------- equality.c ---------- */
+
+extern bool gpurhh_resolve_equality(const OpExpr *op, GpuColumn how[2],
+									const char **problem);
 
 /* ---------- aggregates.c ---------- */
 
@@ -335,6 +351,9 @@ extern bool gpurhh_state_is_used(const AggregateState *state,
 #define GPURHH_DECIMAL_SCALE(parameter) ((parameter) & 0xffff)
 #define GPURHH_DECIMAL_LIMBS(parameter) ((parameter) >> 16)
 #define GPURHH_MAX_LIMBS	3
+/* the scale that a numeric has, and how much greater that is with which it is fed */
+#define GPURHH_RESCALED_PARAMETER(scale, exponent) ((exponent) << 16 | (scale))
+#define GPURHH_RESCALED_EXPONENT(parameter) ((parameter) >> 16)
 #define GPURHH_DECIMAL_NAN	PG_INT64_MAX	/* in limb 0 */
 #define GPURHH_DECIMAL128_NAN	((int128) (~(uint128) 0 >> 1))
 
@@ -357,6 +376,8 @@ extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
 								 int64 *to);
 extern bool gpurhh_decimal_power(int exponent, int128 *result);
 extern bool gpurhh_decimal_fits_key(const int64 *values, int n);
+extern bool gpurhh_decimal_rescale(const int64 *values, const uint8 *nulls, int n,
+								   int exponent, int64 *to);
 extern Datum gpurhh_decimal_make(int128 value, int scale);
 extern Datum gpurhh_decimal_nan(void);
 extern Datum gpurhh_decimal_value(int64 value, int scale);
@@ -389,6 +410,8 @@ gpurhh_decimal_narrow(int128 value)
 extern GpuEncoding gpurhh_as_stored(GpuEncoding encoding);
 extern void gpurhh_order_4_bytes(GpuOrder order, void *values, int n);
 extern void gpurhh_order_8_bytes(GpuOrder order, void *values, int n);
+extern void gpurhh_widen(GpuEncoding encoding, const void *values, int n, void *to);
+extern void gpurhh_widen_datum(GpuEncoding encoding, Datum value, void *to);
 extern void gpurhh_decode_values(GpuEncoding encoding, const uint64 *words,
 								 uint32 n, Datum *values);
 extern uint64 gpurhh_encode_reference(GpuEncoding encoding, int parameter,

@@ -426,7 +426,17 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_program_largest) \
 	CASE(join_program_invalid) \
 	CASE(join_unmatched) \
-	CASE(join_unmatched_order)
+	CASE(join_unmatched_order) \
+	CASE(join_condition_kinds) \
+	CASE(join_condition_several) \
+	CASE(join_condition_fan_out) \
+	CASE(join_condition_refused) \
+	CASE(join_condition_returned) \
+	CASE(join_condition_unmatched) \
+	CASE(join_condition_unmatched_refused) \
+	CASE(join_condition_unmatched_returned) \
+	CASE(join_condition_cancel) \
+	CASE(join_condition_invalid)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

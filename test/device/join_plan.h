@@ -26,6 +26,7 @@ typedef struct plan
 	def			table;
 	rhh_join_spec spec;
 	rhh_program program;		/* empty: the plan has none */
+	rhh_program conditions[MAX_BUILDS]; /* of the joins; the same */
 	uint64_t	float_states;	/* bit s: the argument of state s is a computed float */
 	bool		may_fail;		/* a build side may be finished with RHH_NO_MEMORY */
 } plan;

@@ -77,6 +77,14 @@ computed_state(plan *p, rhh_state_op state, uint8_t op, uint32_t bytes)
 	def_state(&p->table, state, computed_column(p, op, bytes), -1);
 }
 
+/* Conditions of joins rely on what is said never to be bad. */
+static void
+check_never_bad(context *ctx, const char *where, const plan *p, const rhh_map_stats *stats)
+{
+	if (ctx->why[0] == '\0' && !rhh_program_may_be_bad(&p->program) && stats->refused_rows > 0)
+		fault(ctx, where, "rows are bad of a program that is said never to be");
+}
+
 /* ---------- every operation ---------- */
 
 /* gen.n of GEN_CUSTOM columns that put_operands() makes. */
@@ -325,6 +333,7 @@ case_join_program_operations(context *ctx)
 			options.no_failures = true;
 			snprintf(where, sizeof(where), "%s, round %u", op->name, round);
 			check_plan(ctx, where, &p, 300, &options, &stats);
+			check_never_bad(ctx, where, &p, &stats);
 			n_good += stats.rows;
 		}
 		if (ctx->why[0] == '\0' && n_good < 300)
@@ -502,6 +511,7 @@ run_trees(context *ctx, uint32_t rounds, bool filter)
 		options.no_failures = true;
 		snprintf(where, sizeof(where), "round %u", round);
 		check_plan(ctx, where, &p, 300, &options, &stats);
+		check_never_bad(ctx, where, &p, &stats);
 		n_good += stats.rows;
 	}
 	return n_good;

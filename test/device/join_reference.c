@@ -25,6 +25,8 @@ typedef struct reference
 	int64_t		row[RHH_MAX_JOINS + 1]; /* of each side; -1: NULLs instead of one */
 	map		   *groups;
 	data	   *output;			/* one row */
+	data		pairs[RHH_MAX_JOINS];	/* one row: the columns of a join's condition */
+	def			pair_defs[RHH_MAX_JOINS];
 	uint64_t   *n_rows;			/* that came out of each join */
 	uint64_t	n_bad;			/* for the program */
 	uint64_t	n_dropped;		/* by its filter */
@@ -149,6 +151,25 @@ has_key(const data *data, uint64_t row, uint64_t values[][2])
 	return true;
 }
 
+/* Is the row that ref->row has of join j's build side a match, by the join's condition? */
+static bool
+is_match(reference *ref, uint32_t j)
+{
+	const rhh_join *join = &ref->joined->spec.joins[j];
+	data	   *pair = &ref->pairs[j];
+
+	if (join->condition == NULL)
+		return true;
+	for (uint32_t c = 0; c < join->n_condition_columns; c++)
+	{
+		uint64_t	v[2] = {0, 0};
+
+		pair->nulls[c][0] = !joined_value(ref, join->condition_column[c], v);
+		put_value(pair, c, 0, v[0], v[1]);
+	}
+	return program_run_row(join->condition, pair, 0, false) == PROGRAM_GOOD;
+}
+
 static void join_rows(reference *ref, uint32_t j);
 
 /* A row has come out of join j. */
@@ -185,11 +206,13 @@ join_rows(reference *ref, uint32_t j)
 		{
 			if (!has_key(build->data, i - 1, values))
 				continue;
+			ref->row[j + 1] = i - 1;
+			if (!is_match(ref, j))
+				continue;
 			found = true;
 			if (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI)
 				break;
 			build->matched[i - 1] = true;
-			ref->row[j + 1] = i - 1;
 			joined_row(ref, j);
 		}
 	ref->row[j + 1] = -1;
@@ -215,13 +238,48 @@ unmatched_rows(reference *ref, uint32_t j)
 	}
 }
 
+/* The width of column c of the joins' columns. */
+static uint8_t
+joined_bytes(const joined *joined, uint32_t c)
+{
+	uint32_t	side;
+	uint32_t	column = find_column(joined, c, &side);
+
+	return side == 0 ? joined->spec.column_bytes[column] :
+		joined->builds[side - 1]->d->spec.column_bytes[column];
+}
+
+/* Makes the row for the columns of join j's condition, if it has one. */
+static void
+pair_init(reference *ref, uint32_t j)
+{
+	const rhh_join *join = &ref->joined->spec.joins[j];
+	data	   *pair = &ref->pairs[j];
+
+	def_init(&ref->pair_defs[j]);
+	pair->d = &ref->pair_defs[j];
+	pair->n_rows = 1;
+	for (uint32_t c = 0; c < join->n_condition_columns; c++)
+	{
+		uint8_t		bytes = joined_bytes(ref->joined, join->condition_column[c]);
+
+		(void) def_column(&ref->pair_defs[j], bytes, GEN_CUSTOM, 0, 0);
+		pair->values[c] = need(bytes);
+		pair->nulls[c] = need(1);
+	}
+}
+
 uint64_t
 join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 			uint64_t *n_dropped)
 {
-	reference	ref = {.joined = joined, .groups = m, .n_rows = rows};
+	static reference ref;		/* too large for the stack */
 	data		output = {.d = joined->d, .n_rows = 1};
 
+	memset(&ref, 0, sizeof(ref));
+	ref.joined = joined;
+	ref.groups = m;
+	ref.n_rows = rows;
 	memset(rows, 0, RHH_MAX_JOINS * sizeof(*rows));
 	ref.output = &output;
 	for (uint32_t c = 0; c < joined->d->spec.n_columns; c++)
@@ -231,7 +289,10 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 	}
 	ref.sides[0].data = probe;
 	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
+	{
 		side_init(&ref.sides[j + 1], joined, j);
+		pair_init(&ref, j);
+	}
 	for (uint64_t i = 0; i < probe->n_rows; i++)
 	{
 		ref.row[0] = (int64_t) i;
@@ -245,6 +306,11 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 		free(ref.sides[j + 1].heads);
 		free(ref.sides[j + 1].next);
 		free(ref.sides[j + 1].matched);
+		for (uint32_t c = 0; c < joined->spec.joins[j].n_condition_columns; c++)
+		{
+			free(ref.pairs[j].values[c]);
+			free(ref.pairs[j].nulls[c]);
+		}
 	}
 	for (uint32_t c = 0; c < joined->d->spec.n_columns; c++)
 	{

@@ -153,7 +153,7 @@ sub join_condition
 }
 
 # tables: by name; t is the first of them, and d has the columns of t.  condition: makes a
-# condition over columns of several tables.
+# condition over columns of several tables, which may say what a match of a join is.
 sub join_tables
 {
 	my ($q, $condition, %tables) = @_;
@@ -161,6 +161,8 @@ sub join_tables
 
 	$q->{large} = $tables{t}{n_rows} > 3000;
 	$q->{joins} = [];
+	# rows that another plan makes
+	$q->{from} = pick('(SELECT * FROM t LIMIT 1000000) t', '(SELECT DISTINCT ON (id) * FROM t) t', '(SELECT * FROM t ORDER BY id LIMIT 2000) t') if chance(0.15);
 	foreach my $i (1 .. pick(1, 1, 1, 2, 2, 3))
 	{
 		my $name = pick(qw(d d d u u t));
@@ -172,14 +174,26 @@ sub join_tables
 
 		$on .= " AND $alias.id % 3 <> 0" if chance(0.15) && $kind ne 'FULL JOIN';
 		$on .= " AND $left->{alias}.id <= $alias.id" if chance(0.05) && $kind ne 'FULL JOIN';
+		my @before = @{ $q->{columns} };
+
+		push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
+		if (chance(0.35) && $kind ne 'FULL JOIN')
+		{
+			my $all = $q->{columns};
+
+			# of the two tables that are joined, more often than of any
+			$q->{columns} = [ grep { $_->{from} eq $alias || $_->{from} eq $left->{alias} } @$all ] if chance(0.7);
+			$on .= ' AND ' . $condition->($q);
+			$q->{columns} = $all;
+		}
 		if ($kind =~ /EXISTS/)
 		{
+			$q->{columns} = \@before;
 			push @{ $q->{where} }, "$kind (SELECT FROM $name $alias WHERE $on)";
 			next;
 		}
 		push @visible, { alias => $alias, columns => $name eq 'u' ? undef : $columns };
-		push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
-		$on .= ' AND ' . $condition->($q) if chance(0.2) && $kind ne 'FULL JOIN';
+		$name = "(SELECT * FROM $name LIMIT 1000000)" if chance(0.1);
 		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 	}
 	# what is computed of both sides is computed after the join, which is core's then

@@ -438,16 +438,26 @@ sub random_tables
 		random_table('u', pick(0, 10, 100, 300), pick(2, 4), $icu, $p_words));
 }
 
-# The table d has some rows of t, a few of them twice, and some that t does not have.
+# Types whose values can be equal to those of a type, to be joined with.
+my %comparable = (
+	int2 => [qw(int4 int8)], int4 => ['int8'], small => [qw(int8 int8)], d_int => [qw(int4 int8)], float4 => ['float8'],
+	numeric_2 => [ 'numeric(14, 4)', 'numeric(18, 3)', 'numeric(18, 8)', 'numeric' ], numeric_neg => ['numeric(12, 2)'],
+	d_numeric => ['numeric(16, 3)'], broken_numeric => ['numeric(14, 4)'], broken_short => ['numeric(14, 4)'], broken_large => ['numeric(14, 2)'],
+	bpchar => [ 'char(14)', 'varchar(12)' ], broken_bpchar => ['char(9)'], name => ['text'], varchar => ['text']);
+
+# The table d has some rows of t, a few of them twice, and some that t does not have.  Some
+# of its columns have other types.
 sub joined_table_sql
 {
 	my ($t) = @_;
 	my $n = pick(0, 3, 20, 60, 60);
+	my @others = map { "ALTER TABLE d ALTER $_->{name} TYPE " . pick(@{ $comparable{ $_->{type} } }) }
+	  grep { $comparable{ $_->{type} } && chance(0.4) } @{ $t->{columns} };
 
 	return ('CREATE TABLE d (LIKE t)',
 		"INSERT INTO d SELECT * FROM t ORDER BY id % 7, id LIMIT $n",
 		'INSERT INTO d SELECT * FROM t ORDER BY id LIMIT ' . pick(0, 2, 5),
-		'UPDATE d SET id = id + 100000 WHERE id % 5 = 1',
+		'UPDATE d SET id = id + 100000 WHERE id % 5 = 1', @others,
 		pick('ANALYZE d', 'ANALYZE d', 'SELECT 1'), "GRANT ALL ON d TO $ROLE");
 }
 

@@ -1,0 +1,56 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_stats.c
+ *		Adds up what the participants of a parallel plan did, for EXPLAIN.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "exec/node_stats.h"
+
+/* Adds what a participant has counted to the sums, and sets its counts to 0. */
+void
+gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
+{
+	sum->runs += counts->runs;
+	sum->feeders += counts->feeders;
+	sum->declined += counts->declined;
+	sum->rows_fed += counts->rows_fed;
+	sum->bytes_fed += counts->bytes_fed;
+	sum->batches += counts->batches;
+	sum->host_rows += counts->host_rows;
+	sum->host_spilled += counts->host_spilled;
+	sum->late_batches += counts->late_batches;
+	sum->groups_returned += counts->groups_returned;
+	sum->dictionary_strings += counts->dictionary_strings;
+	sum->dictionary_bytes = Max(sum->dictionary_bytes,
+								counts->dictionary_bytes);
+	sum->deferred_rows += counts->deferred_rows;
+	sum->passes += counts->passes;
+	sum->left_over += counts->left_over;
+	sum->odd_values += counts->odd_values;
+	sum->odd_compared += counts->odd_compared;
+	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);
+	sum->feed_ms += counts->feed_ms;
+	sum->pool_wait_ms += counts->pool_wait_ms;
+	sum->fetch_ms += counts->fetch_ms;
+	sum->form_ms += counts->form_ms;
+	memset(counts, 0, sizeof(GpuNodeCounts));
+}
+
+/*
+ * Adds the joins of a participant that has maps of its own to those of others.  All have the
+ * same rows in their maps.
+ */
+void
+gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins)
+{
+	for (int j = 0; j < n_joins; j++)
+	{
+		sums[j].build_rows = Max(sums[j].build_rows, joins[j].build_rows);
+		sums[j].keys = Max(sums[j].keys, joins[j].keys);
+		sums[j].bytes += joins[j].bytes;
+		sums[j].rows += joins[j].rows;
+	}
+}
