@@ -80,6 +80,8 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 		return invalid(err, "a map that keeps or returns rows has no states");
 	if ((spec->flags & RHH_KEEP_ROWS) != 0 && (spec->flags & RHH_RETURN_ROWS) != 0)
 		return invalid(err, "a map cannot keep rows and return them");
+	if ((spec->flags & RHH_KEEP_ROWS) == 0 && (spec->flags & RHH_KEEP_UNMATCHED) != 0)
+		return invalid(err, "a map that keeps no rows keeps none without a match");
 	if (spec->n_states > RHH_MAX_STATES)
 		return invalid(err, "a map cannot have %u states", (unsigned) spec->n_states);
 	for (uint32_t c = 0; c < spec->n_columns; c++)
@@ -126,6 +128,9 @@ check_condition(const rhh_join *join, uint32_t j, uint32_t n, const uint8_t *byt
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
 	const char *why;
 
+	if (rhh_returns_unmatched(join->kind))
+		return invalid(err, "join %u returns rows without a match, and cannot have a condition",
+					   (unsigned) j);
 	if (join->n_condition_columns > RHH_MAX_COLUMNS)
 		return invalid(err, "the condition of join %u cannot have %u columns", (unsigned) j,
 					   (unsigned) join->n_condition_columns);
@@ -177,7 +182,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		const rhh_join *join = &joins->joins[j];
 		const rhh_map_spec *build = builds[j].spec;
 
-		if (join->kind < RHH_JOIN_INNER || join->kind > RHH_JOIN_ANTI)
+		if (join->kind < RHH_JOIN_INNER || join->kind > RHH_JOIN_FULL)
 			return invalid(err, "join %u has unknown kind %u",
 						   (unsigned) j, (unsigned) join->kind);
 		if (builds[j].cancelled)
@@ -187,6 +192,8 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		if ((build->flags & RHH_KEEP_ROWS) == 0 || !builds[j].finished)
 			return invalid(err, "the build side of join %u is not a finished map that keeps rows",
 						   (unsigned) j);
+		if (rhh_returns_unmatched(join->kind) && (build->flags & RHH_KEEP_UNMATCHED) == 0)
+			return invalid(err, "the build side of join %u does not keep all rows", (unsigned) j);
 		for (uint32_t k = 0; k < build->n_keys; k++)
 		{
 			uint32_t	column = join->key_column[k];
@@ -208,7 +215,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 			return err->status;
 		/* above the join */
 		for (uint32_t c = 1; c <= build->n_columns; c++)
-			usable[n - c] = join->kind == RHH_JOIN_INNER || join->kind == RHH_JOIN_LEFT;
+			usable[n - c] = rhh_has_build_columns(join->kind);
 	}
 	if (joins->program != NULL &&
 		!rhh_program_check(joins->program, map->spec->n_columns, map->spec->column_bytes, &why))
@@ -240,6 +247,23 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 	return RHH_OK;
 }
 
+/* Can rows of a build side without a match be asked for? */
+static rhh_status
+check_unmatched(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err)
+{
+	const rhh_join_spec *joins = map->joins;
+	const unsigned j = batch->unmatched - 1;
+
+	if (j >= joins->n_joins || !rhh_returns_unmatched(joins->joins[j].kind))
+		return invalid(err, "join %u has no rows without a match", j);
+	if (map->in_flight)
+		return invalid(err, "other batches are in flight");
+	for (uint32_t before = map->unmatched; before < j; before++)
+		if (rhh_returns_unmatched(joins->joins[before].kind))
+			return invalid(err, "rows without a match of join %u come first", (unsigned) before);
+	return RHH_OK;
+}
+
 rhh_status
 rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err)
 {
@@ -251,7 +275,15 @@ rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *er
 
 	if (check_takes_rows(map, joins != NULL, err) != RHH_OK)
 		return err->status;
-	if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows)
+	if (joins != NULL && batch->unmatched < map->unmatched)
+		return invalid(err, "no batch comes behind rows without a match");
+	if (joins != NULL && batch->unmatched > 0)
+	{
+		if (check_unmatched(map, batch, err) != RHH_OK)
+			return err->status;
+		n_columns = 0;
+	}
+	else if (batch->n_rows < 1 || batch->n_rows > spec->max_batch_rows)
 		return invalid(err, "a batch cannot have %u rows", (unsigned) batch->n_rows);
 	if (batch->base == NULL || (uintptr_t) batch->base % 64 != 0)
 		return invalid(err, "the batch is not aligned to 64 bytes");
@@ -384,6 +416,8 @@ rhh_check_finish(const rhh_map_state *map, rhh_error *err)
 		return invalid(err, "the map is being finished already");
 	if (map->in_flight)
 		return invalid(err, "batches are in flight");
+	if (map->joins != NULL && map->unmatched < rhh_last_unmatched(map->joins))
+		return invalid(err, "rows without a match have not been asked for");
 	return RHH_OK;
 }
 

@@ -227,6 +227,8 @@ typedef struct rhh_state_spec
 #define RHH_KEEP_ROWS			0x2 /* the build side of a join: n_states is 0 */
 #define RHH_RETURN_ROWS			0x4 /* rows of the joins' output are what is asked
 									 * for: all are refused; n_states is 0 */
+#define RHH_KEEP_UNMATCHED		0x8 /* with RHH_KEEP_ROWS: rows with NULL in a key are
+									 * kept, too, which match nothing */
 
 /* What a map is to compute, and what it may take for that. */
 
@@ -248,7 +250,7 @@ typedef struct rhh_map_spec
 	uint32_t	max_batch_rows; /* no batch will have more rows */
 	uint32_t	max_batch_bytes;	/* nor more bytes, if it is in host memory */
 	uint32_t	flags;			/* RHH_WANT_PROBE_STATS, RHH_KEEP_ROWS,
-								 * RHH_RETURN_ROWS */
+								 * RHH_RETURN_ROWS, RHH_KEEP_UNMATCHED */
 	uint64_t	hash_seed;		/* chooses the hash function.  Random where
 								 * somebody could choose keys that collide; 0: a
 								 * fixed function */
@@ -262,7 +264,12 @@ typedef struct rhh_map_spec
  * spec, then those of the second's, and so on.  A join's keys may be any columns that
  * come before its own.  They are compared by their bytes, so both sides' columns have
  * the same width.  NULL equals nothing, not even NULL: rows of a build side that have
- * NULL in a key are dropped when they come.
+ * NULL in a key are dropped when they come, unless its spec says RHH_KEEP_UNMATCHED.
+ *
+ * RHH_JOIN_RIGHT and RHH_JOIN_FULL also make a row of each row of the build side that
+ * nothing has matched, in which all columns before the build side's are NULL.  Which rows
+ * these are is known when all rows that come into the join have come.  So the caller asks
+ * for them in the end, by batches that have no rows (unmatched of rhh_batch).
  */
 #define RHH_MAX_JOINS	8
 #define RHH_COMPUTED	UINT16_MAX	/* not a column of any side */
@@ -278,7 +285,11 @@ typedef enum rhh_join_kind
 								 * build side's columns are NULL */
 	RHH_JOIN_SEMI,				/* one row if there is a match.  The build side's
 								 * columns must not be used */
-	RHH_JOIN_ANTI				/* one row if there is no match; the same */
+	RHH_JOIN_ANTI,				/* one row if there is no match; the same */
+	RHH_JOIN_RIGHT,				/* as INNER, and a row for each row of the build side
+								 * without a match.  That one keeps rows with NULL in a
+								 * key, as it does for the next kind */
+	RHH_JOIN_FULL				/* as LEFT, and the same */
 } rhh_join_kind;
 
 /*
@@ -286,6 +297,7 @@ typedef enum rhh_join_kind
  * condition, only one for which the condition is true.  That is a program without results
  * whose filter decides, over columns that come before the build side's or are its own,
  * whatever the kind.  None of its operations may ever be bad (rhh_program_may_be_bad()).
+ * RHH_JOIN_RIGHT and RHH_JOIN_FULL have none.
  */
 
 typedef struct rhh_join
@@ -347,6 +359,13 @@ typedef struct rhh_position
  * a bad operation is handed back, too, and its bit is set in a bitmap behind the columns
  * (rhh_output_bad()); what its computed columns have then means nothing.
  *
+ * unmatched says that the batch is not one of rows, but j + 1 for the rows of the build
+ * side of join j, which is RIGHT or FULL, that nothing has matched.  They go through the
+ * joins behind j and into the map, or come back, as what comes out of join j does.  Such a
+ * batch has base, refused_offset, refused_rows and from, and everything else is zero.
+ * There is one for each such join, in their order, when all other batches are done: no
+ * other is in flight then, and none comes after it but those of later joins.
+ *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied
  * then, and used_bytes may exceed max_batch_bytes.  Such batches should have 2^20 rows
@@ -360,6 +379,7 @@ typedef struct rhh_batch
 	uint32_t	used_bytes;
 	uint32_t	refused_offset;
 	uint32_t	refused_rows;	/* with joins: the room there, at least 1; else unused */
+	uint32_t	unmatched;		/* with joins: see above; else unused */
 	rhh_position from;			/* with joins: where to go on; else unused */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
@@ -468,7 +488,8 @@ typedef struct rhh_map_stats
 									 * already, made while the key was being
 									 * displaced, and merged with that one */
 	uint64_t	orphans;		/* groups without a slot: see needs_merge */
-	uint64_t	dropped_rows;	/* of a map that keeps rows: with NULL in a key */
+	uint64_t	dropped_rows;	/* of a map that keeps rows: with NULL in a key, unless
+								 * these are kept, too */
 	uint64_t	probe_rows;		/* with joins: rows of batches */
 	uint64_t	joined_rows[RHH_MAX_JOINS]; /* with joins: rows that came out of each;
 											 * a batch that was submitted again may
@@ -652,6 +673,38 @@ typedef struct rhh_library
 } rhh_library;
 
 /* ---------- what follows from a spec, for callers and for devices ---------- */
+
+/* Does a join of this kind make rows of those of its build side that nothing matches? */
+static inline bool
+rhh_returns_unmatched(uint8_t kind)
+{
+	return kind == RHH_JOIN_RIGHT || kind == RHH_JOIN_FULL;
+}
+
+/* Does it make a row of each row that comes into it, with or without a match? */
+static inline bool
+rhh_keeps_outer(uint8_t kind)
+{
+	return kind == RHH_JOIN_LEFT || kind == RHH_JOIN_FULL;
+}
+
+/* Do rows that come out of it have columns of its build side? */
+static inline bool
+rhh_has_build_columns(uint8_t kind)
+{
+	return kind != RHH_JOIN_SEMI && kind != RHH_JOIN_ANTI;
+}
+
+/* j + 1 for the last such join j of those; 0: there is none. */
+static inline uint32_t
+rhh_last_unmatched(const rhh_join_spec *spec)
+{
+	uint32_t	j = spec->n_joins;
+
+	while (j > 0 && !rhh_returns_unmatched(spec->joins[j - 1].kind))
+		j--;
+	return j;
+}
 
 /* The number of words of key k in a result. */
 static inline uint32_t

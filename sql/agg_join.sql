@@ -162,7 +162,7 @@ SELECT joined('SELECT d.g, count(*) FROM f RIGHT JOIN d ON f.k = d.k AND f.v > d
 SELECT joined('SELECT d3.g, count(*) FROM f JOIN d3 ON f.v < d3.id GROUP BY d3.g');
 SELECT joined('SELECT d3.g, count(*) FROM f, d3 WHERE f.id < 50 GROUP BY d3.g');
 SELECT joined('SELECT d.g, count(*) FROM f JOIN d ON f.k + 1 = d.k GROUP BY d.g');
-SELECT joined('SELECT d.g, count(*) FROM f FULL JOIN d ON f.k = d.k GROUP BY d.g');
+SELECT joined('SELECT d.g, count(*) FROM f RIGHT JOIN d ON f.k = d.k AND f.v > d.x GROUP BY d.g');
 SELECT joined('SELECT d.g, count(*) FROM f TABLESAMPLE BERNOULLI (50) REPEATABLE (3) JOIN d ON f.k = d.k GROUP BY d.g');
 SELECT joined('SELECT q.g, count(*) FROM f, LATERAL (SELECT d.g, d.x + f.k AS y FROM d WHERE d.k = f.k OFFSET 0) q GROUP BY q.g');
 SELECT joined('SELECT d.g, count(*) FROM (SELECT k, v FROM f OFFSET 0) f JOIN d ON f.k = d.k GROUP BY d.g');

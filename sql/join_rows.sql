@@ -41,7 +41,7 @@ SELECT joined_rows('SELECT a.v, b.v FROM f a JOIN f b ON a.k = b.k WHERE b.v < 1
 -- several joins, by several keys, and of a column that a join has brought
 SELECT joined_rows('SELECT f.v, d.w, e.u FROM f JOIN d ON f.k = d.k JOIN e ON f.k2 = e.k2');
 SELECT joined_rows('SELECT f.v, d.w, e.u FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN e ON d.i2 = e.u WHERE e.u IS NULL OR e.k2 > 1');
-SELECT joined_rows('SELECT f.v, d.w, e.u FROM f JOIN d ON f.k = d.k AND f.k2 = d.k JOIN e ON f.k2 = e.k2 WHERE NOT EXISTS (SELECT FROM e x WHERE x.u = d.w)');
+SELECT joined_rows('SELECT f.v, d.w, e.u FROM f JOIN d ON f.k = d.k AND f.k2 = d.k JOIN e ON f.k2 = e.k2 WHERE NOT EXISTS (SELECT FROM e x WHERE x.u = d.w)', 'join_collapse_limit=1');
 SELECT joined_rows('SELECT f.v FROM f JOIN d USING (k) WHERE f.k IN (SELECT u FROM e)');
 
 -- columns of each type, of the build side and of the probe side, with and without a match

@@ -116,3 +116,9 @@ SELECT compare('SELECT * FROM fields(false)', nodes => 0);
 RESET plan_cache_mode;
 -- a constant that keeps what its type says is no such thing
 SELECT compare('SELECT CASE WHEN k > 5 THEN ''ab''::char(5) ELSE ''x''::char(5) END AS c, sum(v * 1.5::numeric(5,2)) FROM t GROUP BY 1');
+-- The probe side was read although nothing can come out, where core reads no more than a row:
+-- a condition of it raised an error.
+CREATE TABLE nothing (k int, x int);
+ANALYZE nothing;
+SELECT joined('SELECT t.k, sum(n.x) FROM t JOIN nothing n ON t.k = n.k WHERE 10 / (t.v - 2) < 100 GROUP BY t.k', 'enable_mergejoin=off, enable_nestloop=off');
+SELECT joined_rows('SELECT t.k, t.v FROM t WHERE 10 / (v - 2) < 100 AND EXISTS (SELECT FROM nothing n WHERE t.k = n.k)', 'enable_mergejoin=off, enable_nestloop=off');

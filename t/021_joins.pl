@@ -204,6 +204,28 @@ foreach my $n_probed (0, 20_000, 60_000)
 }
 next_query($s, 'the long query');
 
+# Rows without a match, each of which has 100 in the next join: these take nearly all the time,
+# and come when all rows have been fed.
+my $tail = 'SELECT s.n % 7000 AS m, count(*), count(t.k), sum(u.n) FROM t
+	FULL JOIN (SELECT v + 100000 AS v, n, v AS x FROM same OFFSET 0) u ON t.v = u.v LEFT JOIN same s ON u.x = s.v GROUP BY 1';
+joins_right($s, $tail, 2, 'rows without a match');
+$s->query($ON);
+$answer{$tail} = $s->query(digest_sql($tail));
+foreach my $how ('the service ends', 'cancelled')
+{
+	$s->query($joined);
+	my $rows = $admin->query('SELECT rows_fed FROM gpurhh_stat') + 300_000;
+
+	$s->send(digest_sql($tail));
+	wait_until(sub { $admin->query('SELECT coalesce(rows_fed, 0) FROM gpurhh_stat') >= $rows }, 'all rows to be fed');
+	$how eq 'cancelled' ? $admin->query('SELECT pg_cancel_backend(' . $s->backend_pid . ')') : end_service();
+	my ($out, $err) = $s->result;
+	ok($err =~ ($how eq 'cancelled' ? qr/57014/ : $lost) || ($err eq '' && $out eq $answer{$tail}),
+		"rows without a match, $how: an error, or all groups")
+	  or diag("$out $err");
+	next_query($s, "rows without a match, $how");
+}
+
 foreach my $n (1000, 60_000)
 {
 	is($s->query("BEGIN; DECLARE c CURSOR FOR $many; SELECT n_rows FROM drain('c', $n)"), $n, 'output: a part fetched');

@@ -128,6 +128,24 @@ foreach my $sql ($joined, $many, $of_rows)
 	next_query('a cursor');
 }
 
+# The same in the middle of rows of a build side that nothing has matched, which come last.
+{
+	my $tail = 'SELECT t.w, u.n FROM t FULL JOIN (SELECT v + 100000 AS v, n FROM same OFFSET 0) u ON t.v = u.v';
+
+	is(joins_of($tail, 'ANALYZE, COSTS OFF, TIMING OFF'), '1', 'rows without a match come from the device');
+	foreach my $how ('the service ends', 'closed', 'to its end')
+	{
+		is($s->query("BEGIN; DECLARE c CURSOR FOR $tail; SELECT n_rows FROM drain('c', 130000)"), '130000',
+			'a cursor rests among rows without a match');
+		end_service() if $how eq 'the service ends';
+		my ($out, $err) = $how eq 'closed' ? $s->try('CLOSE c') : $s->try("SELECT n_rows FROM drain('c', NULL)");
+		$how eq 'the service ends' ? like($err, $lost, 'the service has ended: an error') : is($err, '', $how);
+		is($out, '70000', 'all rows') if $how eq 'to its end';
+		$s->query('ROLLBACK');
+		next_query("rows without a match, $how");
+	}
+}
+
 # There are two blocks, and twelve cursors that rest in the middle.  Another session's
 # joins, and the other cursors, go on.
 {

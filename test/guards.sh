@@ -202,6 +202,14 @@ guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^n
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \
 	$JOINS 'if (rhh_is_null(rows, c, row)) atomicOr' 'if (false) atomicOr'
+guard matches-not-marked 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$JOINS 'step.matched[row] = 1' ''
+guard matches-come-once-more 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$JOINS 'plan.joins[stage.side - 1].matched[stage.first_row + i] == 0' 'true'
+guard null-keys-match 'device_test cuda --tiny --only join_nulls' '^not ok' \
+	$KEPT 'if (kept.keeps_null_keys &&' 'if (false &&'
+guard missing-sides-not-null 'device_test cuda --tiny --only join_several' '^not ok' \
+	$PIECES 'if (!has_nulls && from->side >= f->batch.unmatched)' 'if (!has_nulls)'
 guard condition-passes-null 'device_test cuda --tiny --only join_condition_kinds' '^not ok' \
 	$JOINS 'return results.flags[filter] == 0 && results.words[filter][0] != 0' 'return results.words[filter][0] != 0'
 guard candidates-are-matches 'device_test cuda --tiny --only join_condition_kinds' '^not ok' \
@@ -209,14 +217,18 @@ guard candidates-are-matches 'device_test cuda --tiny --only join_condition_kind
 guard match-of-another-lane 'device_test cuda --tiny --only join_condition_fan_out' '^not ok' \
 	$JOINS 'if ((int) lane == leader) any = any_theirs' 'any = any || any_theirs'
 guard candidates-go-on 'device_test cuda --tiny --only join_condition_several' '^not ok' \
-	$JOINS 'if (!COLUMNS && !alive) tuple.rows[0] = RHH_NO_ROW' ''
+	$JOINS 'if (!COLUMNS && !alive) tuple.rows[0] = RHH_DROPPED' ''
+guard rows-without-a-match-are-dropped 'device_test cuda --tiny --only join_condition_unmatched' '^not ok' \
+	$JOINS '#define RHH_DROPPED 0xFFFFFFFEu' '#define RHH_DROPPED RHH_NO_ROW'
 guard rows-for-conditions-forgotten 'device_test cuda --tiny --only join_condition_several' '^not ok' \
 	$PIECES 'if (plan->joins[j].condition_columns[c].side == side) return true' ''
 CPU_JOINS=gpu/cpu/rhh_cpu_join.c
 guard match-forgotten-between-pieces 'device_test cpu --tiny --only join_condition_returned' '^not ok' \
-	$CPU_JOINS 'if (state->levels[depth].matched)' 'if (false)'
+	$CPU_JOINS 'if (state->levels[depth].had_match)' 'if (false)'
+guard missing-sides-are-zero 'device_test cpu --tiny --only join_condition_unmatched' '^not ok' \
+	$CPU_JOINS 'if (source->side < batch->unmatched) return true;' ''
 guard match-forgotten-between-looks 'device_test cpu --tiny --only join_condition_fan_out' '^not ok' \
-	$CPU_JOINS 'level->matched = matched' 'level->matched = false'
+	$CPU_JOINS 'level->had_match = matched' 'level->had_match = false'
 PROGRAM=gpu/rhh_program.h
 guard other-branch-makes-rows-bad 'device_test cuda --tiny --only join_program_logic' '^not ok' \
 	$PROGRAM '(first ? b_flags : c_flags)' '(b_flags | c_flags)'

@@ -126,6 +126,7 @@ struct rhh_map
 	rhh_cpu_local *locals;		/* one for each worker; NULL: only one worker */
 	rhh_cpu_rows *rows;			/* that it keeps, and no partitions; NULL: it does not */
 	rhh_cpu_joins *joins;		/* before it; NULL: none */
+	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
 	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
 	_Atomic uint64_t extract_ns;
@@ -1255,6 +1256,7 @@ state_of(rhh_map *map)
 		.extracting = map->extracting,
 		.fed = map->fed,
 		.joins = map->joins != NULL ? &map->joins->spec : NULL,
+		.unmatched = map->unmatched,
 		.n_groups = map->n_groups,
 		.n_orphans = n_orphans_of(map)
 	};
@@ -1274,7 +1276,7 @@ cpu_map_join(rhh_map *map, const rhh_join_spec *spec, rhh_error *err)
 	}
 	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
 		return err->status;
-	map->joins = rhh_cpu_joins_make(spec, rows, state.spec, max_batches(map->dev));
+	map->joins = rhh_cpu_joins_make(spec, rows, state.spec, max_batches(map->dev), &map->budget);
 	if (map->joins == NULL)
 		return fail(err, RHH_NO_MEMORY, "could not allocate the joins of a map");
 	return succeed(err);
@@ -1309,7 +1311,10 @@ cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 	{
 		cmd->join = map->joins->free_states;
 		map->joins->free_states = cmd->join->next;
-		rhh_cpu_join_start(map->joins, cmd->join, batch);
+		map->unmatched = batch->unmatched;
+		if (batch->unmatched > 0)
+			cmd->batch.n_rows = map->joins->joins[batch->unmatched - 1].build->n_rows;
+		rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
 	}
 	else
 	{

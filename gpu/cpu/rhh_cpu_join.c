@@ -22,6 +22,10 @@
  * wait (rhh_cpu_level).  The rows that come out of the last join are written to a piece.
  * A level has the numbers of rows and records only; the columns are taken from where they
  * lie when a join or the piece needs them.
+ *
+ * Matching marks the rows of a build side of which those without a match are asked for.  When
+ * all rows have come, these are looked for.  They go the same way, from the level behind the
+ * join on; sides before that have no row.
  */
 #include <stdlib.h>
 
@@ -55,7 +59,7 @@ find_source(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds, uint32
 		;
 	source.bytes = field->bytes;
 	source.offset = field->offset;
-	source.may_be_missing = spec->joins[source.side - 1].kind == RHH_JOIN_LEFT;
+	source.may_be_missing = rhh_keeps_outer(spec->joins[source.side - 1].kind);
 	if (builds[source.side - 1]->any_nulls)
 		source.null_bit = field->null_bit;
 	return source;
@@ -76,6 +80,32 @@ lay_out_piece(rhh_cpu_joins *joins, uint32_t n)
 	}
 	joins->piece_rows = n;
 	return at;
+}
+
+/* Makes what says which rows of build sides have a match.  False: no memory. */
+static bool
+make_matched(rhh_cpu_joins *joins, rhh_cpu_budget *budget)
+{
+	uint64_t	bytes = 0;
+	uint64_t	at = 0;
+
+	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
+		if (rhh_returns_unmatched(joins->joins[j].kind))
+			bytes += joins->joins[j].build->n_rows + 1;
+	if (bytes == 0)
+		return true;
+	if (!rhh_cpu_charge(budget, bytes))
+		return false;
+	joins->budget = budget;
+	joins->charged_bytes = bytes;
+	joins->matched = calloc(bytes, 1);
+	for (uint32_t j = 0; joins->matched != NULL && j < joins->spec.n_joins; j++)
+		if (rhh_returns_unmatched(joins->joins[j].kind))
+		{
+			joins->joins[j].matched = joins->matched + at;
+			at += joins->joins[j].build->n_rows + 1;
+		}
+	return joins->matched != NULL;
 }
 
 /* What programs of the joins need in memory, and a bitmap of the rows that one drops. */
@@ -120,12 +150,12 @@ make_condition(rhh_cpu_one_join *join, const rhh_join_spec *spec,
 }
 
 /*
- * Prepares joins that have been checked, for a map of this spec, with states for n_states
- * batches in flight.  NULL: no memory.
+ * Prepares joins that have been checked, for a map of this spec and with this budget, with
+ * states for n_states batches in flight.  NULL: no memory.
  */
 rhh_cpu_joins *
 rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
-				   const rhh_map_spec *map, uint32_t n_states)
+				   const rhh_map_spec *map, uint32_t n_states, rhh_cpu_budget *budget)
 {
 	const size_t scratch = scratch_bytes(spec);
 	const size_t state_bytes = (sizeof(rhh_cpu_join_state) +
@@ -169,9 +199,9 @@ rhh_cpu_joins_make(const rhh_join_spec *spec, const rhh_cpu_rows *const *builds,
 	while (lay_out_piece(joins, joins->piece_rows) > RHH_CPU_PIECE_BYTES)
 		joins->piece_rows /= 2;
 	joins->states = aligned_alloc(64, n_states * state_bytes);
-	if (joins->states == NULL)
+	if (joins->states == NULL || !make_matched(joins, budget))
 	{
-		free(joins);
+		rhh_cpu_joins_free(joins);
 		return NULL;
 	}
 	for (uint32_t i = 0; i < n_states; i++)
@@ -190,6 +220,9 @@ rhh_cpu_joins_free(rhh_cpu_joins *joins)
 {
 	if (joins == NULL)
 		return;
+	if (joins->charged_bytes > 0)
+		rhh_cpu_release(joins->budget, joins->charged_bytes);
+	free(joins->matched);
 	free(joins->states);
 	free(joins);
 }
@@ -209,20 +242,21 @@ rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
 	const uint64_t *from = batch->from.at;
 	uint64_t	any = from[0];
 
+	state->base = batch->unmatched;
 	state->first_row = 0;
 	state->next_row = from[0] < batch->n_rows ? (uint32_t) from[0] : batch->n_rows;
-	state->depth = 0;
+	state->depth = state->base;
 	state->at_end = false;
 	state->n_bad = 0;
-	state->levels[0].n = state->levels[0].at = 0;
+	state->levels[state->base].n = state->levels[state->base].at = 0;
 	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
 	{
 		state->skip[j] = from[j + 1] & ~HAD_MATCH;
-		state->skip_matched[j] = (from[j + 1] & HAD_MATCH) != 0;
+		state->skip_had_match[j] = (from[j + 1] & HAD_MATCH) != 0;
 		any |= from[j + 1];
 	}
 	/* not of a batch that was submitted before: that does not begin at the beginning */
-	if (any == 0)
+	if (any == 0 && state->base == 0)
 		rhh_cpu_count(&joins->probe_rows, batch->n_rows);
 }
 
@@ -242,8 +276,9 @@ number_of_match(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uin
 }
 
 /*
- * The position behind what has come out: a row of the batch, and for each join the number
- * of the next match, of the row and the matches before it.
+ * The position behind what has come out: a row of the batch, or of the build side whose rows
+ * without a match it is, and for each join the number of the next match, of the row and the
+ * matches before it.
  */
 void
 rhh_cpu_join_position(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
@@ -255,18 +290,18 @@ rhh_cpu_join_position(const rhh_cpu_joins *joins, const rhh_cpu_join_state *stat
 	memset(next, 0, sizeof(*next));
 	next->at[0] = state->next_row;
 	while (state->levels[depth].at == state->levels[depth].n)
-		if (depth-- == 0)
+		if (depth-- == state->base)
 			return;
 	row = state->levels[depth].at;
 	next->at[depth + 1] = state->levels[depth].taken;
-	if (state->levels[depth].matched)
+	if (state->levels[depth].had_match)
 		next->at[depth + 1] |= HAD_MATCH;
-	for (; depth > 0; depth--)
+	for (; depth > state->base; depth--)
 	{
 		next->at[depth] = number_of_match(joins, state, depth - 1, row);
 		row = state->levels[depth].parent[row];
 	}
-	next->at[0] = state->first_row + row;
+	next->at[0] = depth == 0 ? state->first_row + row : state->levels[depth].record[row];
 }
 
 /* ---------- columns of a level ---------- */
@@ -274,6 +309,7 @@ rhh_cpu_join_position(const rhh_cpu_joins *joins, const rhh_cpu_join_state *stat
 /* The rows of one side that some rows of a level were made of. */
 typedef struct side_view
 {
+	bool		none;			/* the side has none for any of them */
 	const rhh_batch *batch;		/* side 0: the batch, and the numbers of its rows */
 	const uint32_t *row;
 	const uint8_t **record;		/* other sides: records */
@@ -289,8 +325,10 @@ view_side(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
 {
 	const rhh_cpu_rows *build;
 	uint32_t   *trace = scratch->join_trace;
-	side_view	view = {.batch = batch, .n = n};
+	side_view	view = {.batch = batch, .n = n, .none = side < state->base};
 
+	if (view.none)
+		return view;
 	/* which ones of level `side` these came of */
 	if (depth == side)
 		for (uint32_t i = 0; i < n; i++)
@@ -324,6 +362,11 @@ view_side(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state,
 static void
 take_values(const rhh_cpu_source *source, const side_view *view, void *to)
 {
+	if (view->none)
+	{
+		memset(to, 0, (size_t) view->n * source->bytes);
+		return;
+	}
 	RHH_CPU_FOR_TYPE(source->bytes, {
 		T		   *out = to;
 
@@ -343,6 +386,8 @@ take_values(const rhh_cpu_source *source, const side_view *view, void *to)
 static bool
 may_be_null(const rhh_cpu_source *source, const rhh_batch *batch)
 {
+	if (source->side < batch->unmatched)
+		return true;
 	return source->side == 0 ? rhh_cpu_nulls(batch, source->column) != NULL :
 		source->may_be_missing || source->null_bit >= 0;
 }
@@ -352,6 +397,11 @@ static void
 take_nulls(const rhh_cpu_joins *joins, const rhh_cpu_source *source, const side_view *view,
 		   uint8_t *is_null)
 {
+	if (view->none)
+	{
+		memset(is_null, 1, view->n);
+		return;
+	}
 	if (source->side == 0)
 	{
 		const uint8_t *nulls = rhh_cpu_nulls(view->batch, source->column);
@@ -584,6 +634,24 @@ match_many(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *ke
 	}
 }
 
+/*
+ * Marks the rows of the build side that a level's rows match.  The rows of a key are marked
+ * together, at the latest when the batch is done that was the first to find them.
+ */
+static void
+mark_matched(const rhh_cpu_one_join *join, const rhh_cpu_level *level)
+{
+	for (uint32_t i = 0; i < level->n; i++)
+	{
+		atomic_uchar *matched = join->matched + level->first[i];
+
+		if (level->count[i] == 0 || atomic_load_explicit(matched, memory_order_relaxed) != 0)
+			continue;
+		for (uint32_t m = 0; m < level->count[i]; m++)
+			atomic_store_explicit(matched + m, 1, memory_order_relaxed);
+	}
+}
+
 /* How often rows come out follows from the number of their matches. */
 static void
 apply_kind(const rhh_cpu_one_join *join, rhh_cpu_level *level)
@@ -594,6 +662,7 @@ apply_kind(const rhh_cpu_one_join *join, rhh_cpu_level *level)
 	switch (join->kind)
 	{
 		case RHH_JOIN_LEFT:
+		case RHH_JOIN_FULL:
 			for (uint32_t i = 0; i < level->n; i++)
 			{
 				first[i] = count[i] > 0 ? first[i] : join->build->n_rows;
@@ -633,13 +702,15 @@ probe(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
 		match_unique(join->build, level, &keys, scratch, n, 8);
 	else
 		match_unique(join->build, level, &keys, scratch, n, join->build->key_bytes);
+	if (join->matched != NULL)
+		mark_matched(join, level);
 	if (!join->has_condition)
 		apply_kind(join, level);
 	level->at = 0;
 	level->taken = state->skip[depth];
-	level->matched = state->skip_matched[depth];
+	level->had_match = state->skip_had_match[depth];
 	state->skip[depth] = 0;
-	state->skip_matched[depth] = false;
+	state->skip_had_match[depth] = false;
 }
 
 /* ---------- advance ---------- */
@@ -689,6 +760,35 @@ advance(rhh_cpu_level *level, rhh_cpu_level *out, uint32_t room)
 	level->at = at;
 	level->taken = taken;
 	out->n = n;
+}
+
+/* ---------- rows without a match ---------- */
+
+/*
+ * Makes the next rows without a match, at most `most`, the level that they come into.  Looks
+ * at so many rows of the build side that it is soon done; returns how many probes that is
+ * worth.
+ */
+static uint32_t
+find_unmatched(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_batch *batch,
+			   uint32_t most)
+{
+	rhh_cpu_level *level = &state->levels[state->base];
+	const atomic_uchar *matched = joins->joins[state->base - 1].matched;
+	const uint32_t first = state->next_row;
+	const uint32_t end = first + min_u32(batch->n_rows - first, RHH_CPU_LOOK_UNMATCHED);
+	uint32_t	at = first;
+
+	level->n = level->at = 0;
+	for (; at < end && level->n < most; at++)
+	{
+		/* which rows these are is random, so there are no branches */
+		level->record[level->n] = at;
+		level->n += atomic_load_explicit(&matched[at], memory_order_relaxed) == 0;
+	}
+	state->first_row = first;
+	state->next_row = at;
+	return level->n + (at - first) / RHH_CPU_LOOKS_OF_PROBE;
 }
 
 /* ---------- advance, with a condition ---------- */
@@ -800,7 +900,7 @@ advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth
 	const uint32_t missing = join->build->n_rows;
 	rhh_cpu_level *level = &state->levels[depth];
 	rhh_cpu_level *out = level + 1;
-	bool		matched = level->matched;
+	bool		matched = level->had_match;
 	uint8_t		dropped[RHH_CPU_JOIN_ROWS / 8];
 	uint32_t	n_pairs;
 	uint32_t	n = 0;
@@ -846,7 +946,7 @@ advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth
 		level->taken = 0;
 		matched = false;
 	}
-	level->matched = matched;
+	level->had_match = matched;
 	return n_pairs;
 }
 
@@ -1053,10 +1153,26 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
-		if (level->at == level->n && depth > 0)
+		if (level->at == level->n && depth > state->base)
 			state->depth--;
 		else if (level->at == level->n && state->next_row == batch->n_rows)
 			break;
+		else if (level->at == level->n && depth == n_joins)
+		{
+			/* rows without a match of the last join */
+			n_probed += find_unmatched(joins, state, batch, min_u32(room - n, RHH_CPU_JOIN_ROWS));
+			level->at = level->n;
+			n_out[depth - 1] += level->n;
+			write_rows(joins, state, batch, scratch, piece, n, any_null);
+			n += level->n;
+		}
+		else if (level->at == level->n && depth > 0)
+		{
+			n_probed += find_unmatched(joins, state, batch, RHH_CPU_JOIN_ROWS);
+			n_out[depth - 1] += level->n;
+			if (level->n > 0)
+				probe(joins, state, depth, batch, scratch);
+		}
 		else if (level->at == level->n)
 		{
 			state->first_row = state->next_row;
@@ -1089,7 +1205,7 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 		}
 	}
 	state->at_end = state->next_row == batch->n_rows;
-	for (uint32_t d = 0; d <= state->depth; d++)
+	for (uint32_t d = state->base; d <= state->depth; d++)
 		state->at_end &= state->levels[d].at == state->levels[d].n;
 
 	piece->n_rows = n;

@@ -39,6 +39,9 @@
  * side by side.  Nothing is stored of how many they are: where keys are not unique the
  * end of a key's rows is looked for in steps that double.
  *
+ * If rows with NULL in a key are kept, too (RHH_KEEP_UNMATCHED), they are in a partition of
+ * their own, the last one, in which nobody searches.  Keys have NULL bits then.
+ *
  * Joins (rhh_cpu_join.c).  A batch for a map with joins is joined in pieces of limited
  * size.  A piece is made in the device's memory and aggregated as a batch.  How far the
  * output has been made is in the command's join state, which is kept from one piece to the
@@ -72,7 +75,8 @@ typedef struct rhh_cpu_field
 	uint8_t		column;			/* of the map's batches */
 	uint8_t		bytes;
 	uint16_t	offset;			/* in the record */
-	int16_t		null_bit;		/* among the record's NULL bits; -1: a key */
+	int16_t		null_bit;		/* among the record's NULL bits; -1: a key that is
+								 * never NULL */
 } rhh_cpu_field;
 
 typedef struct rhh_cpu_chunk
@@ -111,7 +115,8 @@ typedef struct rhh_cpu_rows
 	const rhh_cpu_layout *layout;	/* of which this uses the spec and the key plan */
 	rhh_cpu_budget *budget;
 	uint32_t	part_bits;
-	uint32_t	n_parts;
+	uint32_t	n_parts;		/* with the one for rows with NULL in a key, if any */
+	bool		keeps_null_keys;
 	uint32_t	n_fields;		/* the keys first */
 	rhh_cpu_field fields[RHH_MAX_KEYS + RHH_MAX_COLUMNS];
 	uint32_t	key_bytes;		/* of all keys of a record */
@@ -223,7 +228,7 @@ typedef struct rhh_cpu_source
 								 * RHH_CPU_COMPUTED: the program makes it */
 	uint8_t		column;			/* of the batch */
 	uint8_t		bytes;
-	bool		may_be_missing; /* the build side of a LEFT join */
+	bool		may_be_missing; /* the build side of a LEFT or a FULL join */
 	uint16_t	offset;			/* in the record */
 	int16_t		null_bit;		/* there; -1: never NULL */
 } rhh_cpu_source;
@@ -232,6 +237,8 @@ typedef struct rhh_cpu_one_join
 {
 	const rhh_cpu_rows *build;
 	uint8_t		kind;			/* rhh_join_kind */
+	atomic_uchar *matched;		/* of each of its rows: not 0 if something has matched
+								 * it; NULL: nobody asks */
 	rhh_key_plan plan;			/* the build side's, of keys in columns 0, 1, ... */
 	rhh_cpu_source keys[RHH_MAX_KEYS];
 	bool		has_condition;
@@ -241,9 +248,12 @@ typedef struct rhh_cpu_one_join
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
 } rhh_cpu_one_join;
 
-/* The joins of a map.  All but the counters is constant. */
+/* The joins of a map.  All but the counters, and which rows have a match, is constant. */
 typedef struct rhh_cpu_joins
 {
+	rhh_cpu_budget *budget;
+	uint64_t	charged_bytes;
+	atomic_uchar *matched;		/* of all joins */
 	rhh_join_spec spec;
 	rhh_cpu_one_join joins[RHH_MAX_JOINS];
 	uint32_t	n_columns;		/* of the map */
@@ -266,7 +276,7 @@ typedef struct rhh_cpu_joins
 
 /*
  * Some rows on their way through the joins: at level 0 rows of the batch, at level j + 1
- * what has come out of join j.
+ * what has come out of join j, or rows of its build side that have no match.
  */
 typedef struct rhh_cpu_level
 {
@@ -274,7 +284,7 @@ typedef struct rhh_cpu_level
 	uint32_t	at;				/* the first that has not come out of its join wholly, */
 	uint64_t	taken;			/* of whose matches so many have; of a join with a
 								 * condition, so many of its candidates are done, */
-	bool		matched;		/* and one of these was a match */
+	bool		had_match;		/* and one of these was a match */
 	bool		single;			/* none comes out more than once */
 	uint32_t	parent[RHH_CPU_JOIN_ROWS];	/* which one of the level before it was */
 	uint32_t	record[RHH_CPU_JOIN_ROWS];	/* its match there */
@@ -291,20 +301,22 @@ typedef struct rhh_cpu_level
 typedef struct rhh_cpu_join_state
 {
 	struct rhh_cpu_join_state *next;	/* a free one */
-	uint32_t	first_row;		/* of level 0 */
-	uint32_t	next_row;		/* behind level 0 */
+	uint32_t	base;			/* the level that rows come into: unmatched of the batch */
+	uint32_t	first_row;		/* of that level; of level 0 they are side by side */
+	uint32_t	next_row;		/* behind that level */
 	uint32_t	depth;			/* the deepest level with rows */
 	bool		at_end;			/* there is no more output */
 	uint32_t	n_bad;			/* rows of the piece that have been handed back, as the
 								 * program could not compute their columns */
 	uint64_t	skip[RHH_MAX_JOINS];	/* level->taken of the next first row of each level */
-	bool		skip_matched[RHH_MAX_JOINS];	/* and level->matched */
+	bool		skip_had_match[RHH_MAX_JOINS];	/* and level->had_match */
 	rhh_cpu_level levels[];		/* as many as there are joins, and one */
 } rhh_cpu_join_state;
 
 extern rhh_cpu_joins *rhh_cpu_joins_make(const rhh_join_spec *spec,
 										 const rhh_cpu_rows *const *builds,
-										 const rhh_map_spec *map, uint32_t n_states);
+										 const rhh_map_spec *map, uint32_t n_states,
+										 rhh_cpu_budget *budget);
 extern void rhh_cpu_joins_free(rhh_cpu_joins *joins);
 extern void rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 							   const rhh_batch *batch);

@@ -44,14 +44,14 @@ lay_out(rhh_cpu_rows *rows)
 {
 	const rhh_map_spec *spec = &rows->layout->spec;
 	bool		is_key[RHH_MAX_COLUMNS] = {false};
-	int			n_others = 0;
+	int			n_others = 0;	/* NULL bits */
 
 	for (uint32_t k = 0; k < spec->n_keys; k++)
 	{
 		uint32_t	c = spec->key_column[k];
 
 		is_key[c] = true;
-		add_field(rows, c, spec->column_bytes[c], -1);
+		add_field(rows, c, spec->column_bytes[c], rows->keeps_null_keys ? n_others++ : -1);
 	}
 	rows->key_bytes = rows->row_bytes;
 	for (uint32_t bytes = 16; bytes > 0; bytes /= 2)
@@ -85,6 +85,7 @@ rhh_cpu_rows_init(rhh_cpu_rows *rows, const rhh_cpu_layout *layout, rhh_cpu_budg
 		return false;
 	rows->layout = layout;
 	rows->budget = budget;
+	rows->keeps_null_keys = (spec->flags & RHH_KEEP_UNMATCHED) != 0;
 	lay_out(rows);
 	rows->final_bytes = rhh_cpu_stride(rows->row_bytes + rows->null_bytes) +
 		(uint32_t) sizeof(rhh_cpu_entry);
@@ -93,7 +94,7 @@ rhh_cpu_rows_init(rhh_cpu_rows *rows, const rhh_cpu_layout *layout, rhh_cpu_budg
 		   n_rows >> rows->part_bits > RHH_CPU_ROW_PART_ROWS &&
 		   part_bytes(2u << rows->part_bits) < budget->limit_bytes / 64)
 		rows->part_bits++;
-	rows->n_parts = 1u << rows->part_bits;
+	rows->n_parts = (1u << rows->part_bits) + (rows->keeps_null_keys ? 1 : 0);
 
 	/* and the empty record */
 	bytes = part_bytes(rows->n_parts) + rows->final_bytes;
@@ -174,7 +175,7 @@ refuse_rows(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_refused *refused
 
 	for (uint32_t row = start; row < start + n; row++)
 	{
-		if (has_null_key(rows, batch, row))
+		if (!rows->keeps_null_keys && has_null_key(rows, batch, row))
 			continue;
 		rhh_cpu_refuse(refused, row);
 		n_refused++;
@@ -185,17 +186,19 @@ refuse_rows(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_refused *refused
 }
 
 /*
- * Puts {fingerprint, row} of those rows whose keys have no NULL into the scratch memory,
- * and counts the rows of each partition.
+ * Puts {fingerprint, row} of the rows that are kept into the scratch memory, and counts the
+ * rows of each partition.
  */
 static void
 hash_keys(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
 		  uint32_t start, uint32_t n)
 {
 	const rhh_key_plan *plan = &rows->layout->plan;
+	const uint32_t keeps_null_keys = rows->keeps_null_keys;
 	uint64_t   *left = scratch->left;
 	uint32_t   *part_rows = scratch->part_rows;
 	uint32_t	n_left = 0;
+	uint32_t	n_null = 0;
 	uint8_t		is_null[RHH_CPU_RUN_ROWS];
 
 	memset(part_rows, 0, rows->n_parts * sizeof(uint32_t));
@@ -216,10 +219,13 @@ hash_keys(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scr
 			uint32_t	fp = scratch->fp[i];
 
 			left[n_left] = (uint64_t) fp << 32 | (start + i);
-			n_left += is_null[i] ^ 1u;
+			n_left += (is_null[i] ^ 1u) | keeps_null_keys;
 			part_rows[rhh_cpu_row_part_of(rows, fp)] += is_null[i] ^ 1u;
+			n_null += is_null[i];
 		}
 	}
+	if (rows->keeps_null_keys)
+		part_rows[rows->n_parts - 1] = n_null;
 	scratch->n_left = n_left;
 }
 
@@ -306,8 +312,11 @@ make_chunk(rhh_cpu_rows *rows, const rhh_cpu_scratch *scratch, bool nulls)
 
 /* Gives each row its place in the chunk: makes {place, row} of {fingerprint, row}. */
 static void
-place_rows(const rhh_cpu_rows *rows, rhh_cpu_chunk *chunk, rhh_cpu_scratch *scratch)
+place_rows(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_chunk *chunk,
+		   rhh_cpu_scratch *scratch)
 {
+	const bool	null_keys = rows->keeps_null_keys &&
+		chunk->first[rows->n_parts - 1] < chunk->first[rows->n_parts];
 	uint64_t   *left = scratch->left;
 	uint32_t   *next = scratch->part_rows;
 	uint32_t   *fps = chunk->fp;
@@ -316,7 +325,9 @@ place_rows(const rhh_cpu_rows *rows, rhh_cpu_chunk *chunk, rhh_cpu_scratch *scra
 	for (uint32_t i = 0; i < scratch->n_left; i++)
 	{
 		uint32_t	fp = (uint32_t) (left[i] >> 32);
-		uint32_t	place = next[rhh_cpu_row_part_of(rows, fp)]++;
+		uint32_t	part = null_keys && has_null_key(rows, batch, (uint32_t) left[i]) ?
+			rows->n_parts - 1 : rhh_cpu_row_part_of(rows, fp);
+		uint32_t	place = next[part]++;
 
 		fps[place] = fp;
 		left[i] = (uint64_t) place << 32 | (uint32_t) left[i];
@@ -384,7 +395,7 @@ keep_some(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scratch,
 		return;
 	}
 	atomic_fetch_add_explicit(&rows->dropped_rows, n - scratch->n_left, memory_order_relaxed);
-	place_rows(rows, chunk, scratch);
+	place_rows(rows, batch, chunk, scratch);
 	/* so few at a time that their records are still cached for the next column */
 	for (uint32_t i = 0; i < scratch->n_left; i += RHH_CPU_RUN_ROWS)
 		copy_columns(rows, batch, chunk, scratch->left + i,
@@ -440,7 +451,8 @@ rhh_cpu_rows_start_finish(rhh_cpu_rows *rows, uint32_t n_workers, uint32_t most_
 
 		rows->parts[p].first_row = rows->n_rows;
 		rows->parts[p].first_entry = n_entries;
-		rows->parts[p].n_buckets = n > 0 ? n : 1;
+		/* nobody looks for rows with NULL in a key */
+		rows->parts[p].n_buckets = n > 0 && p >> rows->part_bits == 0 ? n : 1;
 		n_entries += 1 + rows->parts[p].n_buckets;
 		rows->n_rows += n;
 	}
@@ -574,13 +586,18 @@ group_bucket(const rhh_cpu_rows *rows, uint32_t start, uint32_t end)
 	return n_keys;
 }
 
-/* Groups the buckets of a partition.  Returns the number of keys. */
+/*
+ * Groups the buckets of a partition.  Returns the number of keys; rows with NULL in one
+ * count each for itself.
+ */
 static uint32_t
 group_buckets(const rhh_cpu_rows *rows, uint32_t p)
 {
 	const rhh_cpu_entry *entry = rows->directory + rows->parts[p].first_entry;
 	uint32_t	n_keys = 0;
 
+	if (p >> rows->part_bits != 0)
+		return entry[1].end - entry[0].end;
 	for (uint32_t b = 0; b < rows->parts[p].n_buckets; b++)
 	{
 		uint32_t	n = entry[b + 1].end - entry[b].end;

@@ -217,4 +217,11 @@
 /* Rows that a thread takes through a join at a time; see RHH_CPU_RUN_ROWS. */
 #define RHH_CPU_JOIN_ROWS	256u
 
+/*
+ * Rows of a build side that are looked at for those without a match, before anything else is
+ * done; and so many of these take the time of a probe.
+ */
+#define RHH_CPU_LOOK_UNMATCHED	65536u
+#define RHH_CPU_LOOKS_OF_PROBE	16u
+
 #endif							/* RHH_CPU_TUNING_H */

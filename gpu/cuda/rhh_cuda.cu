@@ -434,6 +434,7 @@ rhh_state_of(const rhh_map *t)
 	state.extracting = t->mode == MAP_EXTRACTING || t->extract_ready;
 	state.fed = t->fed;
 	state.joins = t->joins != NULL ? &t->joins->spec : NULL;
+	state.unmatched = t->joins != NULL ? t->joins->unmatched : 0;
 	state.n_groups = t->n_main;
 	state.n_orphans = t->n_orphans;
 	return state;
@@ -512,8 +513,9 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 
 	if (t->joins != NULL)
 	{
-		rhh_begin_joins(f);
-		if (rhh_is_beginning(&batch->from))
+		rhh_begin_joins(t, f);
+		t->joins->unmatched = batch->unmatched;
+		if (rhh_is_beginning(&batch->from) && batch->unmatched == 0)
 			t->stats.probe_rows += batch->n_rows;
 	}
 	else
@@ -542,22 +544,43 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	return RHH_OK;
 }
 
+/* A batch of rows of a build side without a match, of which there is no row to be looked at. */
 static rhh_status
-rhh_cuda_map_submit(rhh_map *t, const rhh_batch *batch, uint64_t tag, rhh_error *err)
+rhh_queue_nothing(rhh_map *t, int i, const rhh_batch *batch, uint64_t tag)
+{
+	t->flights[i].batch = *batch;
+	t->flights[i].source = NULL;
+	t->flights[i].tag = tag;
+	t->flights[i].more = false;
+	t->fed = true;
+	t->joins->unmatched = batch->unmatched;
+	rhh_resolve(t, i, RHH_OK, 0);
+	rhh_wake_fd(t->dev->event_fd);
+	return RHH_OK;
+}
+
+static rhh_status
+rhh_cuda_map_submit(rhh_map *t, const rhh_batch *given, uint64_t tag, rhh_error *err)
 {
 	const rhh_map_state state = rhh_state_of(t);
+	rhh_batch	copy = *given;
+	rhh_batch  *batch = &copy;
 	int			i;
 
 	if (!rhh_enter(t->dev))
 		return rhh_broken(t->dev, err);
 	if (rhh_check_submit(&state, batch, err) != RHH_OK)
 		return err->status;
-	if (t->joins != NULL && batch->from.at[0] >= batch->n_rows)
+	if (t->joins != NULL && batch->unmatched > 0)
+		batch->n_rows = t->joins->plan.joins[batch->unmatched - 1].build.n_rows;
+	if (t->joins != NULL && batch->from.at[0] >= batch->n_rows && batch->n_rows > 0)
 		return rhh_fail(err, RHH_INVALID, "the batch has no such position");
 	i = rhh_free_flight(t);
 	/* a piece of fed rows may be where batches are uploaded */
 	if (i == RHH_CUDA_IN_FLIGHT || (t->feeding && t->feed_memory == NULL))
 		return rhh_fail(err, RHH_BUSY, "enough batches are in flight");
+	if (batch->n_rows == 0)
+		return rhh_queue_nothing(t, i, batch, tag);
 	return rhh_queue_batch(t, i, batch, batch->base + batch->refused_offset, NULL, tag, err);
 }
 

@@ -203,6 +203,9 @@ struct rhh_joins
 	uint32_t	values_at[RHH_MAX_COLUMNS];
 	uint32_t	nulls_at[RHH_MAX_COLUMNS];
 	uint8_t    *gathered;		/* refused rows, of one batch after the other */
+	uint8_t    *matched;		/* which rows of build sides have a match; NULL: nobody asks */
+	uint64_t	matched_bytes;
+	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 };
 
 struct rhh_map

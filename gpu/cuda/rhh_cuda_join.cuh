@@ -18,7 +18,9 @@
  * on.  A position (rhh_position) is, if stages are counted from 0,
  *
  *		at[0]		the first row of the batch that comes into stage 0; it takes up to
- *					piece_rows of them at a time
+ *					piece_rows of them at a time.  Of rows of a build side without a
+ *					match it is the first of all its rows, and their first stage is
+ *					the one behind the join.
  *		at[1 + s]	of what comes out of stage s, which fans out: the row from which on the
  *					piece, or the next stage, takes up to the piece's rows
  *
@@ -120,7 +122,7 @@ rhh_make_stages(rhh_joins *joins)
 	{
 		uint8_t		kind = spec->joins[j].kind;
 
-		joins->last_fans_out = (kind == RHH_JOIN_INNER || kind == RHH_JOIN_LEFT) &&
+		joins->last_fans_out = rhh_has_build_columns(kind) &&
 			spec->joins[j].build->kept->view.lists != NULL;
 		if (joins->last_fans_out || j == spec->n_joins - 1)
 			joins->begin[++joins->n_stages] = j + 1;
@@ -130,7 +132,28 @@ rhh_make_stages(rhh_joins *joins)
 static bool
 rhh_fans_out(const rhh_joins *joins, uint32_t stage)
 {
-	return stage < joins->n_stages - 1 || joins->last_fans_out;
+	return stage + 1 < joins->n_stages || (stage + 1 == joins->n_stages && joins->last_fans_out);
+}
+
+/*
+ * The stage that the rows of a batch come into first.  Behind the last join it is one more
+ * than there are, which has no joins.
+ */
+static uint32_t
+rhh_first_stage(const rhh_joins *joins, const rhh_in_flight *f)
+{
+	uint32_t	stage = 0;
+
+	while (stage < joins->n_stages && joins->begin[stage + 1] <= f->batch.unmatched)
+		stage++;
+	return stage;
+}
+
+/* The stage that makes columns of them. */
+static uint32_t
+rhh_last_stage(const rhh_joins *joins, const rhh_in_flight *f)
+{
+	return ::max(rhh_first_stage(joins, f), joins->n_stages - 1);
 }
 
 /* Has a join from begin up to, but without, end a condition? */
@@ -240,9 +263,37 @@ rhh_joins_free(rhh_map *t)
 {
 	if (t->joins == NULL)
 		return;
+	rhh_counted_free(t, t->joins->matched, t->joins->matched_bytes);
 	rhh_counted_free(t, t->joins->memory, t->joins->bytes);
 	free(t->joins);
 	t->joins = NULL;
+}
+
+/*
+ * Allocates what says which rows of build sides have a match, if anybody asks; none has.
+ * False: there is no memory, or the device is broken.
+ */
+static bool
+rhh_matched_alloc(rhh_map *t, rhh_joins *joins)
+{
+	uint64_t	at = 0;
+
+	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
+		if (rhh_returns_unmatched(joins->spec.joins[j].kind))
+			joins->matched_bytes += rhh_align(joins->plan.joins[j].build.n_rows + 1ULL);
+	if (joins->matched_bytes == 0)
+		return true;
+	if (!rhh_counted_malloc(t, &joins->matched, joins->matched_bytes) ||
+		!RHH_CUDA(t->dev, cudaMemsetAsync, joins->matched, 0, joins->matched_bytes,
+				  t->lane->run))
+		return false;
+	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
+		if (rhh_returns_unmatched(joins->spec.joins[j].kind))
+		{
+			joins->plan.joins[j].matched = joins->matched + at;
+			at += rhh_align(joins->plan.joins[j].build.n_rows + 1ULL);
+		}
+	return true;
 }
 
 /*
@@ -267,8 +318,9 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 			joins->spec.joins[j].condition = NULL;	/* the same */
 	rhh_make_join_plan(&joins->plan, &t->spec, spec);
 	rhh_make_stages(joins);
-	if (!rhh_joins_alloc(t, joins))
+	if (!rhh_matched_alloc(t, joins) || !rhh_joins_alloc(t, joins))
 	{
+		rhh_counted_free(t, joins->matched, joins->matched_bytes);
 		free(joins);
 		return false;
 	}
@@ -307,9 +359,9 @@ rhh_joined_rows(const rhh_map *t, int i)
 	{
 		const rhh_from *from = &plan->columns[n];
 		bool		has_nulls = from->side == 0 ? f->batch.nulls_offset[from->at] != 0
-			: from->null_bit != RHH_NEVER_NULL || plan->joins[from->side - 1].kind == RHH_JOIN_LEFT;
+			: from->null_bit != RHH_NEVER_NULL || rhh_keeps_outer(plan->joins[from->side - 1].kind);
 
-		if (!has_nulls)
+		if (!has_nulls && from->side >= f->batch.unmatched)
 			rows.nulls_offset[from->column] = 0;
 	}
 	return rows;
@@ -351,11 +403,12 @@ rhh_piece_rows(const rhh_map *t, const rhh_in_flight *f)
 	return ::min(t->joins->piece_rows, f->batch.refused_rows);
 }
 
-/* The rows of the batch that come into stage 0. */
+/* The rows of the batch that come into its first stage at a time. */
 static uint32_t
 rhh_first_tuples(const rhh_map *t, const rhh_in_flight *f)
 {
-	uint32_t	most = rhh_fans_out(t->joins, 0) ? t->joins->piece_rows : rhh_piece_rows(t, f);
+	uint32_t	most = rhh_fans_out(t->joins, rhh_first_stage(t->joins, f)) ? t->joins->piece_rows
+		: rhh_piece_rows(t, f);
 
 	return ::min(f->batch.n_rows - (uint32_t) f->at.at[0], most);
 }
@@ -371,10 +424,10 @@ rhh_is_beginning(const rhh_position *from)
 
 /* Begins with the output of a batch, or where its caller says. */
 static void
-rhh_begin_joins(rhh_in_flight *f)
+rhh_begin_joins(const rhh_map *t, rhh_in_flight *f)
 {
 	f->at = f->batch.from;
-	f->stage = 0;
+	f->stage = rhh_first_stage(t->joins, f);
 	f->counted = false;
 	f->more = false;
 }
@@ -412,33 +465,40 @@ rhh_launch_joins(rhh_map *t, int i)
 	const uint32_t piece_rows = rhh_piece_rows(t, f);
 	const uint32_t first_tuples = rhh_first_tuples(t, f);
 	const bool	filters = joins->has_program && joins->plan.program.has_filter;
+	const uint32_t first_stage = rhh_first_stage(joins, f);
+	const uint32_t last_stage = rhh_last_stage(joins, f);
 	const rhh_rows batch = rhh_batch_rows(t, i);
 	rhh_row_columns columns = rhh_columns_of(t);
 	rhh_rows	rows;
 
-	f->most_rows = rhh_fans_out(joins, 0) ? piece_rows : first_tuples;
+	f->most_rows = rhh_fans_out(joins, first_stage) ? piece_rows : first_tuples;
 	rows = rhh_joined_rows(t, i);
 	columns.base = (uint8_t *) rows.base;
 	memcpy(columns.values_offset, rows.values_offset, sizeof(columns.values_offset));
 	memcpy(columns.nulls_offset, rows.nulls_offset, sizeof(columns.nulls_offset));
 
-	for (uint32_t s = f->stage; s < joins->n_stages; s++)
+	for (uint32_t s = f->stage; s <= last_stage; s++)
 	{
-		const uint32_t last = joins->begin[s + 1] - 1;
-		const bool	conditions = rhh_has_condition(joins, joins->begin[s], last + 1);
-		const bool	last_has_one = rhh_has_condition(joins, last, last + 1);
 		rhh_join_stage stage;
+		uint32_t	last;
+		bool		conditions;
+		bool		last_has_one;
 
 		memset(&stage, 0, sizeof(stage));
-		stage.begin_join = joins->begin[s];
-		stage.end_join = joins->begin[s + 1];
-		stage.first = s == 0;
+		stage.first = s == first_stage;
+		stage.side = f->batch.unmatched;
+		stage.begin_join = stage.first ? f->batch.unmatched : joins->begin[s];
+		stage.end_join = s < joins->n_stages ? joins->begin[s + 1] : joins->spec.n_joins;
+		last = stage.end_join - 1;
 		stage.first_row = (uint32_t) f->at.at[0];
-		stage.n_tuples = s == 0 ? first_tuples : piece_rows;
-		stage.total = s == 0 ? NULL : &counts->totals[s - 1];
-		stage.from = s == 0 ? 0 : f->at.at[s];
-		stage.tuples = rhh_tuples_at(t, i, s);
-		if (s == joins->n_stages - 1 && (filters || last_has_one || !rhh_fans_out(joins, s)) &&
+		stage.n_tuples = stage.first ? first_tuples : piece_rows;
+		stage.total = stage.first ? NULL : &counts->totals[s - 1];
+		stage.from = stage.first ? 0 : f->at.at[s];
+		if (s < joins->n_stages)
+			stage.tuples = rhh_tuples_at(t, i, s);
+		conditions = rhh_has_condition(joins, stage.begin_join, stage.end_join);
+		last_has_one = rhh_has_condition(joins, last, stage.end_join);
+		if (s == last_stage && (filters || last_has_one || !rhh_fans_out(joins, s)) &&
 			!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
 			return false;
 		if (!rhh_fans_out(joins, s))
@@ -455,13 +515,14 @@ rhh_launch_joins(rhh_map *t, int i)
 		{
 			uint32_t	n_blocks = (stage.n_tuples - 1) / RHH_CUDA_BLOCK_THREADS + 1;
 
-			RHH_LAUNCH((conditions ? rhh_join_count_kernel<true> : rhh_join_count_kernel<false>), n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan,
-					   batch, stage, lane->ctl->joined);
+			RHH_LAUNCH((conditions ? rhh_join_count_kernel<true> : rhh_join_count_kernel<false>),
+					   n_blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
+					   lane->ctl->joined);
 			RHH_LAUNCH(rhh_join_total_kernel, 1, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_blocks,
 					   stage.tuples.blocks_before, &counts->totals[s],
 					   last_has_one ? NULL : &lane->ctl->joined[last]);
 		}
-		if (s == joins->n_stages - 1)
+		if (s == last_stage)
 			RHH_LAUNCH((filters ? (last_has_one ? rhh_join_expand_kernel<true, true, true>
 								   : rhh_join_expand_kernel<true, true, false>)
 						: (last_has_one ? rhh_join_expand_kernel<true, false, true>
@@ -509,10 +570,11 @@ rhh_next_piece(rhh_map *t, int i)
 	const rhh_joins *joins = t->joins;
 	const rhh_join_counts *counts = &t->lane->snapshot[i].join[i];
 	rhh_in_flight *f = &t->flights[i];
+	const uint32_t first_stage = rhh_first_stage(joins, f);
 	uint32_t	first_tuples = rhh_first_tuples(t, f);
 
 	/* of the stages that have output left the last one */
-	for (uint32_t s = joins->n_stages; s-- > 0;)
+	for (uint32_t s = joins->n_stages; s-- > first_stage;)
 	{
 		uint64_t   *at = &f->at.at[1 + s];
 
@@ -526,7 +588,7 @@ rhh_next_piece(rhh_map *t, int i)
 		}
 		*at = 0;
 	}
-	f->stage = 0;
+	f->stage = first_stage;
 	f->counted = false;
 	f->at.at[0] += first_tuples;
 	return f->at.at[0] < f->batch.n_rows;

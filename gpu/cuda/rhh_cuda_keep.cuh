@@ -70,6 +70,7 @@ rhh_keep_rows(rhh_map *t)
 		return false;
 	rhh_lay_out_records(kept, &t->spec);
 	kept->view.plan = t->grouping.plan;
+	kept->view.keeps_null_keys = (t->spec.flags & RHH_KEEP_UNMATCHED) != 0;
 	kept->view.first_bits = RHH_MIN_SEGMENT_BITS;
 	while (kept->view.first_bits < RHH_CUDA_MAX_SEGMENT_BITS && part >> kept->view.first_bits != 0)
 		kept->view.first_bits++;

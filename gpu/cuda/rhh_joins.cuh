@@ -5,18 +5,20 @@
  *
  * Between joins a row is a tuple: the number of its row in each of the sides, of which
  * side 0 is the batch, and side 1 + j the build side of join j.  RHH_NO_ROW: a side has no
- * row, because RHH_JOIN_LEFT has found none, and its columns are NULL.  Values are only
+ * row, because RHH_JOIN_LEFT has found none, or because it comes before a row that nothing
+ * has matched, and its columns are NULL.  Values are only
  * read as keys and when the columns are made.
  *
- * A join fans out if one tuple may become several: INNER and LEFT, if the build side has
- * several rows with the same key.  Joins are done in stages, each of which ends with a
+ * A join fans out if one tuple may become several: of kinds that have columns of the build
+ * side, if that has several rows with the same key.  Joins are done in stages, each of which ends with a
  * join that fans out, or with the last join.
  *
  * Where a join has a condition, rows with the same key are candidates.  Whether a tuple has
  * a match is found out before anything comes out of it, by looking at candidates until one
  * is a match (rhh_drop_unmatched()); so no piece depends on the pieces before it.  A join
  * that fans out makes tuples of all candidates of a tuple with a match, and drops those that
- * are none when they are made: between stages such a tuple has RHH_NO_ROW for side 0.
+ * are none when they are made: between stages such a tuple has RHH_DROPPED for side 0, which
+ * is no RHH_NO_ROW, as a row that nothing has matched has no row in that side either.
  *
  *		count		of a stage that fans out, finds the matches of its tuples and
  *					their number
@@ -24,6 +26,10 @@
  *		expand		makes tuples of the next stage, or columns, of a piece of the output
  *		join		of a last stage that does not fan out, makes columns at once
  *		hand back	gathers the rows that the map has refused
+ *
+ * Where rows of a build side without a match are asked for, each row that comes out of its
+ * join with a row of it marks that one.  In the end the rows that are not marked come into
+ * the stage behind the join, in which they are first.
  *
  * How many rows came out is known to the device only; the kernels that follow in the
  * stream read it from there.  The host reads it with the counters, when the piece is done.
@@ -36,6 +42,7 @@
 
 #define RHH_MAX_SIDES (1 + RHH_MAX_JOINS)
 #define RHH_NEVER_NULL 0xFF
+#define RHH_DROPPED 0xFFFFFFFEu /* no batch has so many rows */
 
 /* Which column of which side something is. */
 struct rhh_from
@@ -52,6 +59,8 @@ struct rhh_from
 struct rhh_join_step
 {
 	rhh_kept_view build;
+	uint8_t    *matched;		/* of each of its rows: not 0 if something has matched
+								 * it; NULL: nobody asks */
 	uint8_t		kind;			/* rhh_join_kind */
 	bool		has_condition;
 	rhh_from	keys[RHH_MAX_KEYS];
@@ -91,7 +100,8 @@ struct rhh_join_stage
 {
 	uint32_t	begin_join;
 	uint32_t	end_join;
-	bool		first;			/* tuple i is row first_row + i of the batch */
+	bool		first;			/* tuple i is row first_row + i of the batch, or ... */
+	uint32_t	side;			/* ... of this side, without a match, and NULLs before */
 	uint32_t	first_row;
 	uint32_t	n_tuples;		/* at most, unless it is the first stage */
 	const uint64_t *total;		/* else: of what came out of the stage before, ... */
@@ -118,15 +128,29 @@ struct rhh_tuple
 	uint32_t	rows[RHH_MAX_SIDES];
 };
 
-/* Returns whether the tuple has not been dropped. */
+/*
+ * Gets tuple i.  False: it does not come into the stage, because a condition has dropped it, or
+ * because it is a row of a build side that has a match.
+ */
 RHH_DEV bool
-rhh_load_tuple(const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
+rhh_load_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
 {
-	tuple->rows[0] = stage.first ? stage.first_row + i : stage.tuples.sides[0][i];
-	for (uint32_t side = 1; side <= stage.begin_join; side++)
-		tuple->rows[side] = stage.tuples.sides[side] != NULL ? stage.tuples.sides[side][i]
-			: RHH_NO_ROW;
-	return tuple->rows[0] != RHH_NO_ROW;
+	for (uint32_t side = 0; side <= stage.begin_join; side++)
+		tuple->rows[side] = !stage.first && stage.tuples.sides[side] != NULL
+			? stage.tuples.sides[side][i] : RHH_NO_ROW;
+	if (!stage.first)
+		return tuple->rows[0] != RHH_DROPPED;
+	tuple->rows[stage.side] = stage.first_row + i;
+	return stage.side == 0 || plan.joins[stage.side - 1].matched[stage.first_row + i] == 0;
+}
+
+/* Something has matched row `row` of the build side of a join. */
+RHH_DEV void
+rhh_mark_matched(const rhh_join_step &step, uint32_t row)
+{
+	/* once it is marked it is only read, by however many threads */
+	if (step.matched != NULL && step.matched[row] == 0)
+		step.matched[row] = 1;
 }
 
 /* ---------- values ---------- */
@@ -179,8 +203,9 @@ rhh_make_row(const rhh_join_plan &plan, const rhh_rows &batch,
 			const rhh_from from = plan.columns[i];
 			uint64_t	low = 0,
 						high = 0;
-			bool		null = side == 0 ? !rhh_fetch(batch, from, row, &low, &high)
-				: row == RHH_NO_ROW || !rhh_fetch_kept(kept, from, &low, &high);
+			bool		null = row == RHH_NO_ROW ||
+				(side == 0 ? !rhh_fetch(batch, from, row, &low, &high)
+				 : !rhh_fetch_kept(kept, from, &low, &high));
 
 			rhh_store_value(columns.base + columns.values_offset[from.column], to, from.bytes, low,
 							high);
@@ -200,9 +225,9 @@ rhh_load_of_side(const rhh_join_plan &plan, const rhh_rows &batch, const rhh_tup
 	uint64_t	low = 0,
 				high;
 
-	if (from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
-		row == RHH_NO_ROW ||
-		!rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high))
+	if (row == RHH_NO_ROW ||
+		(from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
+		 !rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high)))
 		return true;
 	*value = (int64_t) (low << unused) >> unused;
 	return false;
@@ -276,10 +301,11 @@ struct rhh_load_tuple_key
 		const rhh_from from = step.keys[k];
 		const uint32_t row = tuple.rows[from.side];
 
+		if (row == RHH_NO_ROW)
+			return false;
 		if (from.side == 0)
 			return rhh_fetch(batch, from, row, low, high);
-		return row != RHH_NO_ROW &&
-			rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, low, high);
+		return rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, low, high);
 	}
 };
 
@@ -358,7 +384,14 @@ rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, boo
 	const rhh_join_step &step = plan.joins[j];
 
 	if (alive)
-		tuple->rows[1 + j] = rhh_find_match(plan, batch, j, *tuple);
+	{
+		const uint32_t found = rhh_find_match(plan, batch, j, *tuple);
+
+		tuple->rows[1 + j] = found;
+		/* rows in lists are marked when tuples are made of them */
+		if (found != RHH_NO_ROW && step.build.lists == NULL)
+			rhh_mark_matched(step, found);
+	}
 	if (CONDITIONS && step.has_condition &&
 		(step.kind != RHH_JOIN_INNER || step.build.lists == NULL))
 		rhh_drop_unmatched(plan, batch, j, alive, tuple);
@@ -367,12 +400,26 @@ rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, boo
 	switch (step.kind)
 	{
 		case RHH_JOIN_LEFT:
+		case RHH_JOIN_FULL:
 			return true;
 		case RHH_JOIN_ANTI:
 			return tuple->rows[1 + j] == RHH_NO_ROW;
 		default:
 			return tuple->rows[1 + j] != RHH_NO_ROW;
 	}
+}
+
+/* Counts the rows without a match that come into a stage as output of their join. */
+RHH_DEV void
+rhh_count_unmatched(const rhh_join_stage &stage, bool alive, uint32_t *n_joined)
+{
+	uint32_t	n;
+
+	if (!stage.first || stage.side == 0)
+		return;
+	n = (uint32_t) __popc(__ballot_sync(RHH_WARP, alive));
+	if ((threadIdx.x & 31) == 0 && n > 0)
+		atomicAdd(&n_joined[stage.side - 1], n);
 }
 
 /*
@@ -429,7 +476,8 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 					all;
 
 		if (alive)
-			alive = rhh_load_tuple(stage, (uint32_t) i, &tuple);
+			alive = rhh_load_tuple(*plan, stage, (uint32_t) i, &tuple);
+		rhh_count_unmatched(stage, alive, n_joined);
 		alive = rhh_join_tuples<CONDITIONS>(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
 											n_joined);
 		if (FILTER && alive)
@@ -474,7 +522,8 @@ rhh_join_count_kernel(const rhh_join_plan *__restrict__ plan, const __grid_const
 		n_joined[threadIdx.x] = 0;
 	__syncthreads();
 	if (alive)
-		alive = rhh_load_tuple(stage, (uint32_t) i, &tuple);
+		alive = rhh_load_tuple(*plan, stage, (uint32_t) i, &tuple);
+	rhh_count_unmatched(stage, alive, n_joined);
 	alive = rhh_join_tuples<CONDITIONS>(*plan, batch, stage.begin_join, last, alive, &tuple,
 										n_joined);
 	if (rhh_join_tuple<CONDITIONS>(*plan, batch, last, alive, &tuple))
@@ -566,11 +615,16 @@ rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_
 							::min((uint32_t) RHH_CUDA_BLOCK_THREADS, n_tuples - i), at);
 	at -= tuples.before[i];
 
-	(void) rhh_load_tuple(stage, i, tuple);
+	(void) rhh_load_tuple(plan, stage, i, tuple);
 	for (uint32_t side = stage.begin_join + 1; side < stage.end_join; side++)
 		tuple->rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
 	end = tuples.sides[stage.end_join][i];
-	tuple->rows[stage.end_join] = end == RHH_NO_ROW ? RHH_NO_ROW : lists[end - lists[end] + at];
+	if (end != RHH_NO_ROW)
+	{
+		end = lists[end - lists[end] + at];
+		rhh_mark_matched(plan.joins[stage.end_join - 1], end);
+	}
+	tuple->rows[stage.end_join] = end;
 }
 
 /*
@@ -627,7 +681,7 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 			if ((threadIdx.x & 31) == 0 && matches != 0)
 				atomicAdd(&n_joined, (uint32_t) __popc(matches));
 			if (!COLUMNS && !alive)
-				tuple.rows[0] = RHH_NO_ROW;
+				tuple.rows[0] = RHH_DROPPED;
 		}
 		if (COLUMNS && (FILTER || CONDITION))
 		{

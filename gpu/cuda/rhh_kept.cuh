@@ -27,6 +27,9 @@
  *
  *		lists[]:	| rows of a key | their number | rows of another key | their number ...
  *
+ * Rows with NULL in a key are kept only if somebody asks for rows without a match
+ * (keeps_null_keys).  They are in no slot and in no list, and count as keys.
+ *
  * An empty slot is all ones.  If fingerprints are equal, and keys have more than 32 bits,
  * the key is compared with that of a row.
  */
@@ -56,6 +59,7 @@ struct rhh_kept_view
 	uint32_t	record_bytes;
 	uint32_t	null_bytes;		/* 1, 2, 4 or 8: NULL bits of a row */
 	uint32_t	first_bits;
+	bool		keeps_null_keys;
 	rhh_key_plan plan;
 	uint16_t	key_at[RHH_MAX_KEYS];	/* of the keys in a record */
 };
@@ -163,16 +167,25 @@ rhh_make_key(const rhh_key_plan &plan, const Load &load, uint64_t *key, uint32_t
 	return true;
 }
 
+/* The NULL bits of a row. */
+RHH_DEV uint64_t
+rhh_load_nulls(const rhh_kept_view &kept, const rhh_kept_row &row)
+{
+	return rhh_load_value(row.nulls, kept.null_bytes);
+}
+
 /* Loads the values of a kept row's keys. */
 struct rhh_load_kept_key
 {
 	const rhh_kept_view &kept;
-	const uint8_t *record;
+	const rhh_kept_row row;
 
 	__device__ RHH_INLINE bool operator()(uint32_t k, uint64_t *low, uint64_t *high) const
 	{
-		const uint8_t *value = record + kept.key_at[k];
+		const uint8_t *value = row.record + kept.key_at[k];
 
+		if (kept.keeps_null_keys && (rhh_load_nulls(kept, row) >> kept.plan.column[k] & 1) != 0)
+			return false;
 		*low = rhh_load_value(value, kept.plan.bytes[k]);
 		if (kept.plan.bytes[k] > 8)
 			*high = *(const uint64_t *) (value + 8);
@@ -186,14 +199,14 @@ RHH_DEV bool
 rhh_row_has_key(const rhh_kept_view &kept, uint32_t row, uint64_t key, const Load &load)
 {
 	const rhh_key_plan &plan = kept.plan;
-	const rhh_load_kept_key mine = {kept, rhh_kept_at(kept, row).record};
+	const rhh_load_kept_key mine = {kept, rhh_kept_at(kept, row)};
 	uint64_t	low[2] = {0, 0};
 	uint64_t	high[2] = {0, 0};
 	uint64_t	packed = 0;
 
 	for (uint32_t k = 0; k < plan.n_keys; k++)
 	{
-		mine(k, &low[0], &high[0]);
+		(void) mine(k, &low[0], &high[0]);
 		if (plan.form != RHH_KEY_WIDE)
 		{
 			packed |= low[0] << plan.shift[k];
@@ -251,7 +264,7 @@ rhh_find_key(const rhh_kept_view &kept, uint64_t key, uint32_t fp, const Load &l
 
 /*
  * Appends the rows of a batch to those that are kept, apart from rows that have NULL in a
- * key.  Rows behind the first room ones are refused.  ctl->kept counts these, too, so once
+ * key, unless these are kept, too.  Rows behind the first room ones are refused.  ctl->kept counts these, too, so once
  * rows have been refused there must not be more room.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -272,7 +285,7 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 					dropped,
 					refused;
 
-		for (uint32_t k = 0; k < kept.plan.n_keys && keep; k++)
+		for (uint32_t k = 0; k < kept.plan.n_keys && keep && !kept.keeps_null_keys; k++)
 			keep = !rhh_is_null(rows, kept.plan.column[k], row);
 		keeping = __ballot_sync(RHH_WARP, keep);
 		dropped = __ballot_sync(RHH_WARP, valid && !keep);
@@ -317,8 +330,8 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 /* ---------- the index ---------- */
 
 /*
- * Enters each row whose key has no slot yet; *n_keys counts these.  Of the rows with the
- * same key it is any one.
+ * Enters each row whose key has no slot yet; *n_keys counts these, and rows with NULL in
+ * the key.  Of the rows with the same key it is any one.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
@@ -334,14 +347,14 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
 
 		if (row < kept.n_rows)
 		{
-			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row).record};
+			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row)};
 			uint64_t	key;
 			uint32_t	fp;
 			uint64_t	slot;
 
-			rhh_make_key(kept.plan, load, &key, &fp);
+			entered = !rhh_make_key(kept.plan, load, &key, &fp);
 			slot = rhh_home_slot(kept, fp);
-			for (;;)
+			while (!entered)
 			{
 				uint64_t	e = rhh_load_relaxed64(&kept.slots[slot]);
 
@@ -387,7 +400,7 @@ rhh_add_lanes(uint32_t *counters, uint32_t index)
 
 /*
  * Finds for each row the row that stands for its key, the one in the slot, and counts the
- * rows for which a row stands.
+ * rows for which a row stands.  For a row with NULL in the key, none does.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_list_count_kernel(const __grid_constant__ rhh_kept_view kept, uint32_t *stands, uint32_t *counts)
@@ -402,12 +415,12 @@ rhh_list_count_kernel(const __grid_constant__ rhh_kept_view kept, uint32_t *stan
 
 		if (row < kept.n_rows)
 		{
-			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row).record};
+			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row)};
 			uint64_t	key;
 			uint32_t	fp;
 
-			rhh_make_key(kept.plan, load, &key, &fp);
-			found = rhh_find_key(kept, key, fp, load);
+			if (rhh_make_key(kept.plan, load, &key, &fp))
+				found = rhh_find_key(kept, key, fp, load);
 			stands[row] = found;
 		}
 		(void) rhh_add_lanes(counts, found);

@@ -584,6 +584,21 @@ take_returned(void *arg)
 	gpurhh_stage_take_returned(first_stage(arg));
 }
 
+/* The input is to be read once more, from the beginning, and is not joined by the device. */
+static void
+forget_joins(GpuAggState *state)
+{
+	AggStage   *first = first_stage(state);
+
+	/* no such join is in a parallel plan, so nobody else has the queries */
+	Assert(state->parallel.shared == NULL);
+	gpurhh_join_close(state->joins);
+	gpurhh_stage_leave_query(first);
+	gpurhh_stage_free_host(first);
+	gpurhh_stage_use_query(first,
+						   gpurhh_agg_open_query(state, false, state->run.context), true);
+}
+
 /*
  * Has the device do the joins below, and reads this participant's part of their sides.
  * Rows that are left to core go to the host table in the end.  False: the device does
@@ -606,6 +621,8 @@ feed_joins(GpuAggState *state)
 		.take_returned = take_returned
 	};
 
+	const GpuNodeCounts counts = state->stats.counts;
+
 	if (!state->joins_open || first_stage(state)->channel == NULL)
 	{
 		state->stats.joins_why = "the query is not with the device service";
@@ -619,6 +636,12 @@ feed_joins(GpuAggState *state)
 			MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, reader.why);
 		state->stats.feed_pages = false;
 		state->stats.feed_rows = true;
+		if (reader.gave_up)
+		{
+			state->stats.counts = counts;
+			forget_joins(state);
+			return false;
+		}
 		/* that leaves memory to the groups; workers may still join queries of a leader */
 		if (state->parallel.shared == NULL)
 			gpurhh_join_close(state->joins);

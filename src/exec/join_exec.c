@@ -15,6 +15,8 @@
  *		JOIN_DEVICE		The device joins.  A few batches of the probe side are handed
  *						over, their output is copied to memory of the session, and rows
  *						are made of it.  Then come the next batches.
+ *						In the end come rows of build sides that nothing has matched,
+ *						if a join returns these; then no row is left over.
  *		JOIN_LEFT_OVER	Core joins the rows that no device takes (left_over.c).
  *		JOIN_CORE		The device does not do the joins, so core does.
  *		JOIN_DONE		There are no more rows.
@@ -86,7 +88,8 @@ typedef struct JoinRun
 	MemoryContext context;		/* of all that follows */
 	Channel    *channel;		/* NULL: it is closed, or has not been opened */
 	JoinReader	reader;
-	bool		probed;			/* all of the probe side has been handed over */
+	bool		probed;			/* all of the probe side has been handed over, ... */
+	bool		ended;			/* ... and rows without a match have been asked for */
 	int			n_batches;		/* to be handed over the next time */
 	List	   *parked;			/* of rhh_batch, with more output */
 	Output	   *first;			/* output, in the order in which it came */
@@ -231,6 +234,13 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 									  state->columns, estate->es_query_cxt,
 									  &state->stats.joins_why);
 	state->stats.n_joins = plan->n_joins;
+	if (state->input != NULL && rhh_last_unmatched(&state->input->join_spec) > 0 &&
+		gpurhh_join_may_leave_rows(state->input))
+	{
+		/* rows may have been returned when the first of them is found */
+		state->input = NULL;
+		state->stats.joins_why = "the probe side may have values that no device takes";
+	}
 	note_feed(state);
 	/* a parameter may be a subquery's result, which is made when it is needed */
 	state->copies = state->stats.feed_rows || estate->es_plannedstmt->subplans != NIL;
@@ -317,7 +327,7 @@ fetch_output(GpuJoinState *state)
 	JoinRun    *run = &state->run;
 	instr_time	start;
 
-	while (run->first == NULL && (run->parked != NIL || !run->probed))
+	while (run->first == NULL && (run->parked != NIL || !run->ended))
 	{
 		CHECK_FOR_INTERRUPTS();
 		INSTR_TIME_SET_CURRENT(start);
@@ -332,6 +342,12 @@ fetch_output(GpuJoinState *state)
 			}
 			else if (!run->probed)
 				run->probed = !gpurhh_join_probe(&run->reader);
+			/* what was handed over is done before that */
+			else if (i == 0)
+			{
+				run->ended = !gpurhh_join_unmatched(&run->reader);
+				break;
+			}
 		}
 		state->stats.counts.feed_ms += milliseconds_since(start);
 		INSTR_TIME_SET_CURRENT(start);

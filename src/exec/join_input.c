@@ -24,6 +24,11 @@
  * left over (left_over.c): core joins it in the end.  A build side with such a row is
  * not probed at all.
  *
+ * If a join returns rows of its build side without a match, those come when all rows of the
+ * scan have been joined, and the device makes them (gpurhh_join_unmatched()).  Then no row
+ * can be left over, since core would return all that it does not match.  So the session
+ * gives up at the first such row.
+ *
  * In a parallel plan the plan below a Hash node is complete in every participant, so that
  * each of them could do core's join by itself.  A large table is read by all of them
  * together, all the same: its pages are given out by a parallel scan that is the node's
@@ -52,15 +57,16 @@ struct SideReader
 	uint32		room_rows;
 	char	   *own_block;		/* where batches are made while the child may sleep;
 								 * NULL: they are made in blocks of the pool */
-	bool		spoiled;		/* a build side: is not to be read any further */
+	bool		spoiled;		/* is not to be read any further */
 };
 
 /* ---------- queries ---------- */
 
 /* The spec of a build side's map for a query that is opened now. */
 static rhh_map_spec
-build_spec(const JoinInput *input, const JoinStep *join, Size block_bytes)
+build_spec(const JoinInput *input, int j, Size block_bytes)
 {
+	const JoinStep *join = &input->joins[j];
 	rhh_map_spec spec = join->spec;
 	Feed		layout;
 
@@ -70,6 +76,8 @@ build_spec(const JoinInput *input, const JoinStep *join, Size block_bytes)
 	spec.max_probe_buckets = input->spec->max_probe_buckets;
 	spec.load_factor = input->spec->load_factor;
 	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
+	if (rhh_returns_unmatched(input->join_spec.joins[j].kind))
+		spec.flags |= RHH_KEEP_UNMATCHED;
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
 	return spec;
@@ -87,7 +95,7 @@ gpurhh_join_open(JoinInput *input, ChannelArea *area, MemoryContext context,
 	for (int j = 0; j < input->n_joins; j++)
 	{
 		JoinStep   *join = &input->joins[j];
-		rhh_map_spec spec = build_spec(input, join, area->block_bytes);
+		rhh_map_spec spec = build_spec(input, j, area->block_bytes);
 
 		input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
 											   join->build.pages == NULL, context, why);
@@ -180,6 +188,11 @@ leave_row(SideReader *reader, TupleTableSlot *slot)
 	if (!reader->probes)
 	{
 		spoil(reader, "a build side has values that no device takes");
+		return;
+	}
+	if (rhh_last_unmatched(&node->input->join_spec) > 0)
+	{
+		node->gave_up = reader->spoiled = true;
 		return;
 	}
 	if (node->left_over == NULL)
@@ -486,6 +499,29 @@ gpurhh_join_build(JoinReader *reader)
 }
 
 /*
+ * Does nothing come out, whatever the probe side has?  Core does not read that then, or not
+ * more than a row; what it has may raise errors.  All build sides are finished.
+ */
+static bool
+joins_nothing(const JoinInput *input)
+{
+	bool		nothing = false;
+
+	for (int j = 0; j < input->n_joins && rhh_last_unmatched(&input->join_spec) == 0; j++)
+	{
+		uint8		kind = input->join_spec.joins[j].kind;
+		rhh_map_stats build;
+		char		device[GPURHH_DEVICE_NAME_LEN];
+		char		why[GPURHH_MESSAGE_LEN];
+
+		nothing |= (kind == RHH_JOIN_INNER || kind == RHH_JOIN_SEMI) &&
+			gpurhh_channel_stats(input->builds[j], &build, device, why) &&
+			build.rows == 0;
+	}
+	return nothing;
+}
+
+/*
  * Once the device does the joins: hands over the next batch of the probe side, or of this
  * participant's part of it.  Returns false if that was the last.  Then reader->left_over
  * has the rows that core has to join; the build sides are ready for that, and the caller
@@ -495,7 +531,10 @@ bool
 gpurhh_join_probe(JoinReader *reader)
 {
 	if (reader->probe == NULL)
+	{
 		begin_probe(reader);
+		reader->probe->spoiled = joins_nothing(reader->input);
+	}
 	if (feed_batch(reader->probe))
 		return true;
 	end_side(reader->probe);
@@ -505,6 +544,38 @@ gpurhh_join_probe(JoinReader *reader)
 		rewind_builds(reader->input);
 	}
 	return false;
+}
+
+/*
+ * Once all batches have been handed over: waits until they are done, and asks for the rows
+ * without a match of the next join that returns them.  False: there is none.
+ */
+bool
+gpurhh_join_unmatched(JoinReader *reader)
+{
+	const rhh_join_spec *spec = &reader->input->join_spec;
+	const SideReader *probe = reader->probe;
+	uint32		j = reader->unmatched;
+	rhh_batch	batch = {0};
+	char	   *base;
+
+	while (j < spec->n_joins && !rhh_returns_unmatched(spec->joins[j].kind))
+		j++;
+	if (j == spec->n_joins)
+		return false;
+	while (gpurhh_channel_wait_returned(reader->channel))
+		reader->take_returned(reader->arg);
+	base = acquire_block(reader->probe);
+	/* a query whose joins the device does waits for a block as long as it takes */
+	if (base == NULL)
+		elog(ERROR, "there is no block for rows without a match");
+	batch.refused_offset = probe->room_offset;
+	batch.refused_rows = probe->room_rows;
+	batch.unmatched = reader->unmatched = j + 1;
+	gpurhh_channel_submit(reader->channel, &batch);
+	if (reader->copies)
+		settle(reader);
+	return true;
 }
 
 /* Hands over a batch that gpurhh_channel_park() has returned. */
@@ -521,13 +592,26 @@ gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch)
 	pfree(batch);
 }
 
-/* Does both, to the end. */
+/*
+ * Does all that, to the end.  False also if it gave up, with the reason in reader->why.  Then
+ * the plan can be asked for all rows, if what the device has is forgotten.
+ */
 bool
 gpurhh_join_read(JoinReader *reader)
 {
 	if (!gpurhh_join_build(reader))
 		return false;
 	while (gpurhh_join_probe(reader))
+		;
+	if (reader->gave_up)
+	{
+		strlcpy(reader->why, "the probe side has values that no device takes",
+				sizeof(reader->why));
+		rewind_builds(reader->input);
+		ExecReScan(reader->input->probe.child);
+		return false;
+	}
+	while (gpurhh_join_unmatched(reader))
 		;
 	return true;
 }

@@ -96,6 +96,7 @@ extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
 									 const GpuColumn *columns,
 									 MemoryContext context, const char **why);
 extern int	gpurhh_join_strings(const JoinInput *input);
+extern bool gpurhh_join_may_leave_rows(const JoinInput *input);
 extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 
 /* ---------- join_program.c ---------- */
@@ -146,6 +147,8 @@ typedef struct JoinReader
 
 	/* set here */
 	SideReader *probe;			/* once the probe side is being read */
+	uint32		unmatched;		/* rhh_batch's of the last batch */
+	bool		gave_up;		/* a row would have to be left over, and cannot be */
 	bool		odd;			/* a key may be odd (dictionary.c) */
 	LeftOver   *left_over;		/* NULL: there are no such rows */
 	char		why[GPURHH_MESSAGE_LEN];	/* why the device does not do the joins */
@@ -159,6 +162,7 @@ extern void gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 extern uint32 gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes);
 extern bool gpurhh_join_build(JoinReader *reader);
 extern bool gpurhh_join_probe(JoinReader *reader);
+extern bool gpurhh_join_unmatched(JoinReader *reader);
 extern void gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch);
 extern bool gpurhh_join_read(JoinReader *reader);
 extern void gpurhh_join_rescan(JoinInput *input);

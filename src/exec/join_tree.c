@@ -85,6 +85,32 @@ find_attribute(JoinInput *input, int j, Expr *expr, int *side)
 	}
 }
 
+/*
+ * May something read columns of a side: a row of the output, or, if present is not 0, the
+ * condition of the join whose build side that is?  Of a semijoin or an antijoin, the build
+ * side has no row to give but to that.
+ */
+static bool
+has_columns(const JoinInput *input, int side, int present)
+{
+	return side == 0 || side == present ||
+		rhh_has_build_columns(input->join_spec.joins[side - 1].kind);
+}
+
+/* May a side have no row for something that reads it, as above, so that columns are NULL? */
+static bool
+may_be_missing(const JoinInput *input, int side, int present)
+{
+	if (side > 0 && side != present && rhh_keeps_outer(input->join_spec.joins[side - 1].kind))
+		return true;
+	for (int j = side; j < input->n_joins; j++)
+	{
+		if (rhh_returns_unmatched(input->join_spec.joins[j].kind))
+			return true;
+	}
+	return false;
+}
+
 /* The number of a side's column with this attribute, encoded so; -1: too many. */
 static int
 add_column(JoinSide *side, GpuColumn column, int attribute, bool is_key)
@@ -176,17 +202,6 @@ lower_mutator(Node *node, void *arg)
 }
 
 /*
- * What a side's rows are to what reads them: RHH_JOIN_INNER if there is always one, as for the
- * condition of the join whose build side is `present`; else the join's kind.  present is 0
- * if it is no condition of that sort.
- */
-static uint8
-kind_of_side(const JoinInput *input, int side, int present)
-{
-	return side == 0 || side == present ? RHH_JOIN_INNER : input->join_spec.joins[side - 1].kind;
-}
-
-/*
  * The attribute of an expression over sides that has columns of one of them, or none; -1,
  * with *why: it has none.  strict: where a column is NULL, the expression is.
  */
@@ -196,7 +211,6 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
 {
 	Lowering	lowering = {.side = -1};
 	Node	   *lowered = lower_mutator((Node *) expr, &lowering);
-	uint8		kind;
 	JoinSide   *to;
 	int			i = 0;
 	ListCell   *lc;
@@ -207,9 +221,9 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
 		return -1;
 	}
 	*side = Max(lowering.side, 0);
-	kind = kind_of_side(input, *side, present);
-	/* without a match it may be something else than NULL */
-	if (kind != RHH_JOIN_INNER && !(kind == RHH_JOIN_LEFT && strict))
+	/* without a match it may be something else than NULL, and so is what has no column */
+	if (!has_columns(input, *side, present) ||
+		(may_be_missing(input, *side, present) && (!strict || lowering.side < 0)))
 	{
 		*why = "an expression is computed after an outer join";
 		return -1;
@@ -236,16 +250,13 @@ static bool
 find_side_column(JoinInput *input, int side, int attribute, GpuColumn how, bool is_key,
 				 int present, SideColumn *found, const char **why)
 {
-	uint8		kind = kind_of_side(input, side, present);
-
-	/* of a semijoin or an antijoin, the build side has no row to give */
-	if (kind >= RHH_JOIN_SEMI)
+	if (!has_columns(input, side, present))
 	{
 		*why = "a column of a side is used that has none";
 		return false;
 	}
 	/* without a match it would have to be false */
-	if (kind != RHH_JOIN_INNER && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
+	if (may_be_missing(input, side, present) && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
 	{
 		*why = "a filter is computed after an outer join";
 		return false;
@@ -451,8 +462,9 @@ add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **w
 /*
  * Has the device drop the rows of the joins' output for which the joins' further conditions
  * are not true.  That a row is dropped behind all joins, and not behind its own, makes no
- * difference: each join makes rows of every row of its outer input by itself.  False, with
- * *why: the device cannot do it.
+ * difference: each join makes rows of every row of its outer input by itself.  It would make
+ * one before a join that returns rows of its build side without a match, because the row
+ * might be the match.  False, with *why: the device cannot do it.
  */
 static bool
 add_conditions(JoinInput *input, SideColumn *columns, const char **why)
@@ -465,6 +477,13 @@ add_conditions(JoinInput *input, SideColumn *columns, const char **why)
 	{
 		const HashJoin *plan = (const HashJoin *) input->joins[j].node->js.ps.plan;
 
+		if (((plan->join.joinqual != NIL && !decides_matches(input, j)) ||
+			 plan->join.plan.qual != NIL) &&
+			j + 1 < rhh_last_unmatched(&input->join_spec))
+		{
+			*why = "a condition comes before a join whose build side's rows are returned without a match";
+			return false;
+		}
 		foreach(lc, decides_matches(input, j) ? plan->join.plan.qual :
 				list_concat_copy(plan->join.joinqual, plan->join.plan.qual))
 		{
@@ -575,6 +594,10 @@ join_kind(const HashJoinState *node)
 			return RHH_JOIN_SEMI;
 		case JOIN_ANTI:
 			return RHH_JOIN_ANTI;
+		case JOIN_RIGHT:
+			return plan->join.joinqual == NIL ? RHH_JOIN_RIGHT : 0;
+		case JOIN_FULL:
+			return plan->join.joinqual == NIL ? RHH_JOIN_FULL : 0;
 		default:
 			return 0;
 	}
@@ -632,7 +655,6 @@ describe(JoinInput *input, const SideColumn *columns,
 	rhh_join_spec *spec = &input->join_spec;
 	const JoinSide *probe = &input->probe;
 
-	spec->n_joins = input->n_joins;
 	spec->n_columns = probe->n_columns;
 	for (int c = 0; c < probe->n_columns; c++)
 		spec->column_bytes[c] = gpurhh_encodings[probe->columns[c].encoding].bytes;
@@ -690,7 +712,7 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		*why = "there are too many joins";
 		return NULL;
 	}
-	input->n_joins = n_joins;
+	input->n_joins = input->join_spec.n_joins = n_joins;
 	input->spec = spec;
 	input->map_spec = *spec;
 	if (!find_joins(input, child, why))
@@ -731,6 +753,13 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 			return NULL;
 		}
 	}
+	/* the joins may have to begin anew, and what makes rows may do more than that */
+	if (rhh_last_unmatched(&input->join_spec) > 0 && input->probe.pages == NULL &&
+		gpurhh_join_may_leave_rows(input))
+	{
+		*why = "the probe side may have values that no device takes";
+		return NULL;
+	}
 	return input;
 }
 
@@ -764,6 +793,24 @@ gpurhh_join_shared_table(const JoinInput *input, int j)
 	Relation	table = build->pages ? gpurhh_page_feed_relation(build->pages) : NULL;
 
 	return table != NULL && RelationGetNumberOfBlocks(table) >= GPURHH_SHARED_BUILD_PAGES ? table : NULL;
+}
+
+/*
+ * May a row of the probe side have something that no column can have, or an expression that
+ * cannot be computed of it, so that it is left over?
+ */
+bool
+gpurhh_join_may_leave_rows(const JoinInput *input)
+{
+	const JoinSide *probe = &input->probe;
+
+	for (int c = 0; c < probe->n_columns; c++)
+	{
+		if (gpurhh_encodings[probe->columns[c].encoding].vector == VECTOR_DECIMAL ||
+			gpurhh_encodings[probe->columns[c].encoding].derivation == DERIVED_LIMB)
+			return true;
+	}
+	return probe->n_strings > 0 || probe->computed != NIL;
 }
 
 /* How many columns of all sides need a dictionary. */

@@ -71,6 +71,10 @@ typedef struct Way
 	List	   *clauses;		/* all of them, those that are keys, */
 	List	   *keys;
 	List	   *matches;		/* and others that say what a match is */
+	bool		has_conditions; /* rows are dropped by a condition of this join or of one
+								 * below */
+	bool		unmatched;		/* one of the joins returns rows of its build side that
+								 * nothing matches */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -582,6 +586,13 @@ is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *out
 	return !bms_is_member(known->relids[probe], outer->hidden);
 }
 
+/* Does a join return rows of its inner relation that nothing matches? */
+static bool
+returns_unmatched(JoinType jointype)
+{
+	return jointype == JOIN_RIGHT || jointype == JOIN_FULL;
+}
+
 /* What a program is made of, as far as it is known when planning. */
 typedef struct ProgramSketch
 {
@@ -733,7 +744,7 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 	const bool	decides = decides_matches(joinrel, jointype, clause);
 
 	/* above an antijoin there is nothing left of the build side to look at */
-	if (jointype == JOIN_ANTI && !decides)
+	if ((jointype == JOIN_ANTI && !decides) || (returns_unmatched(jointype) && decides))
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
@@ -928,6 +939,13 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 		if (*known != NULL && cost >= (*known)->cost)
 			return;
 	}
+	/* rows that do not meet conditions are dropped behind all joins, and would be matches */
+	if (returns_unmatched(jointype) && outer->has_conditions)
+	{
+		refuse(root, joinrel, OBSTACLE_CLAUSE,
+			   "a condition comes before a join that returns rows without a match");
+		return;
+	}
 	if (*known == NULL)
 		*known = palloc0(sizeof(Way));
 	way = *known;
@@ -947,6 +965,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way->clauses = extra->restrictlist;
 	way->keys = keys;
 	way->matches = matches;
+	way->has_conditions = outer->has_conditions ||
+		list_length(keys) + list_length(matches) < list_length(extra->restrictlist);
+	way->unmatched = outer->unmatched || returns_unmatched(jointype);
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 }
@@ -960,6 +981,7 @@ wants_pipelines(PlannerInfo *root)
 
 static const char *sketch_conditions(ProgramSketch *sketch);
 static const char *leaf_problem(const ProgramSketch *sketch, int n_columns);
+static bool may_leave_rows(RelOptInfo *rel, const Way *way, const ProgramSketch *sketch);
 static bool returns_columns(const Way *way);
 static bool returns_hidden(const RelOptInfo *rel, const Way *way);
 static Path *make_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
@@ -1016,6 +1038,8 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 		why = sketch_conditions(&sketch);
 	if (why == NULL)
 		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
+	if (why == NULL && way->unmatched && may_leave_rows(rel, way, &sketch))
+		why = "the probe side may have values that no device takes";
 	if (why != NULL)
 	{
 		refuse(root, rel, OBSTACLE_NODE, "%s", why);
@@ -1081,15 +1105,11 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	Path	   *inner;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
-		jointype != JOIN_ANTI)
-	{
-		/* others have the sides of such a join in another order */
-		if (jointype == JOIN_FULL)
-			refuse(root, joinrel, OBSTACLE_KIND, "FULL JOIN is not supported");
+		jointype != JOIN_ANTI && !returns_unmatched(jointype))
 		return;
-	}
 	/* the other way around it is cheaper, see join_cost.c */
-	if (jointype == JOIN_INNER && innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
+	if ((jointype == JOIN_INNER || jointype == JOIN_RIGHT) &&
+		innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 	{
 		refuse(root, joinrel, OBSTACLE_KIND, "the probe side is too small");
 		return;
@@ -1101,7 +1121,12 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 				  &pipeline->serial);
 	consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
 				  extra, &pipeline->serial);
-	if (!joinrel->consider_parallel)
+
+	/*
+	 * If core had to join after all, each participant would return all rows that it has
+	 * not matched itself.
+	 */
+	if (!joinrel->consider_parallel || returns_unmatched(jointype))
 		return;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
@@ -1221,6 +1246,7 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict, b
 {
 	int			table = table_of((Node *) expr);
 	const char *why;
+	bool		missing = false;
 	Cost		saving = 0;
 
 	if (table < 0)
@@ -1231,15 +1257,20 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict, b
 	{
 		if (bms_is_member(table, way->inner->parent->relids))
 		{
-			if (!of_match && way->jointype != JOIN_INNER &&
-				!(way->jointype == JOIN_LEFT && strict))
+			if (!of_match)
+				missing |= way->jointype == JOIN_LEFT || way->jointype == JOIN_FULL;
+			if ((!of_match && (way->jointype == JOIN_SEMI || way->jointype == JOIN_ANTI)) ||
+				(missing && !strict))
 				return "an expression is computed after an outer join";
 			if (!gpurhh_reads_pages(root, way->inner, &saving))
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
 		of_match = false;
+		missing |= returns_unmatched(way->jointype);
 	}
+	if (missing && (!strict || table == 0))
+		return "an expression is computed after an outer join";
 	return way->by_pages ? NULL : "an expression of rows that are fed is computed after the join";
 }
 
@@ -1342,6 +1373,54 @@ leaf_problem(const ProgramSketch *sketch, int n_columns)
 	return NULL;
 }
 
+/* Is one of the columns that expressions have of a table one that not every row can have? */
+static bool
+has_odd_column(List *exprs, Relids table)
+{
+	List	   *vars = pull_var_clause((Node *) exprs, PVC_RECURSE_AGGREGATES |
+									   PVC_RECURSE_WINDOWFUNCS | PVC_RECURSE_PLACEHOLDERS);
+	ListCell   *lc;
+
+	foreach(lc, vars)
+	{
+		Var		   *var = lfirst(lc);
+		GpuColumn	column;
+		const char *problem;
+
+		if (bms_is_member(var->varno, table) &&
+			(!gpurhh_resolve_bytes(var->vartype, &column, &problem) ||
+			 gpurhh_is_string(column.encoding)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May there be a row of the probe side that has something that no column can have, of what
+ * is needed to return the rows of rel?  Or an expression that cannot be computed of it?
+ */
+static bool
+may_leave_rows(RelOptInfo *rel, const Way *way, const ProgramSketch *sketch)
+{
+	List	   *exprs = list_concat_copy(rel->reltarget->exprs, sketch->leaves);
+	Relids		probe = NULL;
+	ListCell   *lc;
+
+	for (; way->probe == NULL; way = way->outer)
+	{
+		exprs = list_concat(exprs, get_actual_clauses(way->keys));
+		exprs = list_concat(exprs, get_actual_clauses(way->matches));
+		probe = way->outerrel->relids;
+	}
+	foreach(lc, sketch->leaves)
+	{
+		if (!IsA(lfirst(lc), Var) &&
+			bms_is_member(table_of(lfirst(lc)), probe))
+			return true;
+	}
+	return has_odd_column(exprs, probe);
+}
+
 /*
  * Why a device cannot make the columns that are to be fed of the rows that come this
  * way, or drop those that do not meet the joins' conditions; NULL: it can.
@@ -1363,7 +1442,8 @@ column_problem(PlanInfo *info, const Way *way)
 
 		if (gpurhh_is_of_pair(column->encoding) || gpurhh_is_candidate(column->encoding))
 			return "an aggregate needs more than a column by itself";
-		if (IsA(expr, Const) && gpurhh_is_single_key(column->encoding, (Const *) expr))
+		if (IsA(expr, Const) && !way->unmatched &&
+			gpurhh_is_single_key(column->encoding, (Const *) expr))
 			continue;
 		var = column_of(expr);
 		if (var == NULL || gpurhh_encodings[column->encoding].role == ROLE_FILTER)

@@ -291,6 +291,7 @@ typedef struct run
 	run_options options;
 	rhh_map    *table;
 	rng			r;
+	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 	slot		slots[MAX_SLOTS];
 	uint32_t	n_slots;
 	uint64_t	next_row;
@@ -424,11 +425,16 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_program_refused) \
 	CASE(join_program_largest) \
 	CASE(join_program_invalid) \
+	CASE(join_unmatched) \
+	CASE(join_unmatched_order) \
 	CASE(join_condition_kinds) \
 	CASE(join_condition_several) \
 	CASE(join_condition_fan_out) \
 	CASE(join_condition_refused) \
 	CASE(join_condition_returned) \
+	CASE(join_condition_unmatched) \
+	CASE(join_condition_unmatched_refused) \
+	CASE(join_condition_unmatched_returned) \
 	CASE(join_condition_cancel) \
 	CASE(join_condition_invalid)
 

@@ -84,6 +84,8 @@ plan_join(plan *p, rhh_join_kind kind, uint64_t n_rows, uint64_t param)
 	d->custom = custom_keys;
 	d->param = param;
 	d->spec.flags = RHH_KEEP_ROWS;
+	if (rhh_returns_unmatched((uint8_t) kind))
+		d->spec.flags |= RHH_KEEP_UNMATCHED;
 	d->spec.expected_groups = n_rows;
 	p->build_rows[j] = n_rows;
 	p->spec.joins[j].kind = (uint8_t) kind;
@@ -284,7 +286,9 @@ static const struct
 	{RHH_JOIN_INNER, "inner", true},
 	{RHH_JOIN_LEFT, "left", true},
 	{RHH_JOIN_SEMI, "semi", false},
-	{RHH_JOIN_ANTI, "anti", false}
+	{RHH_JOIN_ANTI, "anti", false},
+	{RHH_JOIN_RIGHT, "right", true},
+	{RHH_JOIN_FULL, "full", true}
 };
 
 /* A join by a key of 4 bytes, grouped by a column of the probe side. */
@@ -442,7 +446,7 @@ case_join_columns(context *ctx)
 			}
 }
 
-/* NULL matches nothing, not even NULL; and its row is not kept. */
+/* NULL matches nothing, not even NULL; and its row is kept only to be returned without one. */
 void
 case_join_nulls(context *ctx)
 {
@@ -518,10 +522,11 @@ case_join_several(context *ctx)
 	run_options options = default_options;
 
 	options.no_failures = true;
-	for (int first = 0; first < 2; first++)
+	for (int first = 0; first < (int) LENGTH_OF(kinds); first++)
 		for (int second = 0; second < (int) LENGTH_OF(kinds); second++)
 			for (int third = -1; third < (int) LENGTH_OF(kinds); third++)
 			{
+				/* rows are many enough that each kind makes some of its own */
 				uint64_t	n = rows(8000);
 				uint64_t	domain = n + n / 2;
 				uint16_t	key;
@@ -531,6 +536,8 @@ case_join_several(context *ctx)
 				char		where[64];
 				plan		p;
 
+				if (!kinds[first].has_columns)
+					continue;
 				plan_init(&p);
 				key = probe_column(&p, 4, GEN_CUSTOM, domain, 5);
 				group = probe_column(&p, 2, GEN_UNIFORM, 30, 10);
@@ -560,11 +567,13 @@ case_join_several(context *ctx)
 			}
 
 	/* as many as there can be; each finds one or two rows for three quarters of all */
-	for (int kind = 0; kind < 2; kind++)
+	for (int kind = 0; kind < (int) LENGTH_OF(kinds); kind++)
 	{
 		uint16_t	link;
 		plan		p;
 
+		if (!kinds[kind].has_columns)
+			continue;
 		plan_init(&p);
 		link = probe_column(&p, 4, GEN_CUSTOM, 1000, 0);
 		for (int j = 0; j < RHH_MAX_JOINS; j++)
@@ -576,7 +585,7 @@ case_join_several(context *ctx)
 			table_state(&p, RHH_COUNT, link);
 		}
 		table_key(&p, join_column(&p, 2, GEN_UNIFORM, 10, 0));
-		check_plan(ctx, "eight joins", &p, rows(3000), &options, NULL);
+		check_plan(ctx, kinds[kind].name, &p, rows(3000), &options, NULL);
 	}
 }
 
@@ -655,11 +664,19 @@ case_join_batches(context *ctx)
 }
 
 /*
- * A LEFT join that some rows match, and another one by what the first has, of n rows.
+ * An outer join that some rows match, and another one by what the first has, of n rows.  Of
+ * three ways the first has LEFT joins, the others return rows without a match.
  */
+#define REFUSED_WAYS	3
+
 static void
-refused_plan(plan *p, uint64_t n, bool fan_out)
+refused_plan(plan *p, uint64_t n, bool fan_out, int way)
 {
+	static const rhh_join_kind ways[REFUSED_WAYS][2] = {
+		{RHH_JOIN_LEFT, RHH_JOIN_LEFT},
+		{RHH_JOIN_FULL, RHH_JOIN_LEFT},
+		{RHH_JOIN_RIGHT, RHH_JOIN_FULL}
+	};
 	uint16_t	key;
 	uint16_t	group;
 	uint16_t	build_group;
@@ -668,12 +685,12 @@ refused_plan(plan *p, uint64_t n, bool fan_out)
 	plan_init(p);
 	key = probe_column(p, 4, GEN_CUSTOM, n / 2, 5);
 	group = probe_column(p, 4, GEN_UNIFORM, 1 << 20, 5);
-	(void) plan_join(p, RHH_JOIN_LEFT, fan_out ? n / 4 : n / 2, fan_out ? HOT(1) : UNIQUE);
-	(void) join_key(p, key, 4, n / 2, 0);
+	(void) plan_join(p, ways[way][0], fan_out ? n / 4 : n / 2, fan_out ? HOT(1) : UNIQUE);
+	(void) join_key(p, key, 4, n / 2 + (way > 0 ? n / 8 : 0), way > 0 ? 10 : 0);
 	build_group = join_column(p, 8, GEN_CUSTOM, 3, 20);
 	/* some rows for each of the three, and NULLs for the others */
-	(void) plan_join(p, RHH_JOIN_LEFT, 7, 0);
-	(void) join_key(p, build_group, 8, 3, 0);
+	(void) plan_join(p, ways[way][1], way > 0 ? 700 : 7, way > 0 ? UNIQUE : 0);
+	(void) join_key(p, build_group, 8, way > 0 ? 700 : 3, 0);
 	v = join_column(p, 2, GEN_EXTREME, 0, 60);
 	table_key(p, group);
 	table_key(p, build_group);
@@ -695,16 +712,17 @@ case_join_refused(context *ctx)
 
 	for (int cap = 0; cap < 2; cap++)
 		for (size_t i = 0; i < LENGTH_OF(rooms); i++)
-			for (int fan_out = 0; fan_out < 2; fan_out++)
+			for (int way = 0; way < 2 * REFUSED_WAYS; way++)
 			{
-				/* a row for each event is slow, and a row has 2.3 of the output, or 1.4 */
-				uint64_t	n = (rooms[i] > 0 && rooms[i] < 64 ? 6000 : enough_rows(60000)) *
-					(fan_out ? 2 : 1);
+				const bool	few = rooms[i] > 0 && rooms[i] < 64;
+				/* a row for each event is slow; of the last way few rows come out */
+				uint64_t	n = (few ? 4000 : enough_rows(60000)) *
+					(way == 2 * REFUSED_WAYS - 1 ? 2 : 1);
 				run_options options = default_options;
 				char		where[80];
 				plan		p;
 
-				refused_plan(&p, n, fan_out);
+				refused_plan(&p, n, way % 2 == 1, way / 2);
 				if (cap)
 				{
 					p.table.spec.max_probe_buckets = 1;
@@ -713,9 +731,14 @@ case_join_refused(context *ctx)
 				p.table.spec.memory_limit_bytes = 256 << 10;
 				options.room_rows = rooms[i];
 				options.min_failures = 1;
-				snprintf(where, sizeof(where), "%s, room for %u, %s", cap ? "probe cap" : "memory",
-						 rooms[i], fan_out ? "fan-out" : "one match");
+				/* one by one is enough of one way, and three by three of one reason */
+				if (rooms[i] == 1 ? way != 1 - cap : rooms[i] == 3 && way >= 2 && !cap)
+					continue;
+				snprintf(where, sizeof(where), "%s, room for %u, way %d",
+						 cap ? "probe cap" : "memory", rooms[i], way);
 				check_plan(ctx, where, &p, n, &options, NULL);
+				if (few)
+					continue;
 				options.min_failures = 0;
 				options.cancel_at_batch = 3;
 				check_plan(ctx, "cancelled", &p, n, &options, NULL);
@@ -729,15 +752,16 @@ case_join_returned(context *ctx)
 	static const uint32_t rooms[] = {1, 13, 64, 1000, 0};
 
 	for (size_t i = 0; i < LENGTH_OF(rooms); i++)
-		for (int fan_out = 0; fan_out < 2; fan_out++)
+		for (int way = 0; way < 2 * REFUSED_WAYS; way++)
 		{
+			const bool	fan_out = way % 2 == 1;
 			uint64_t	n = rows(rooms[i] > 0 && rooms[i] < 64 ? 3000 : 30000);
 			run_options options = default_options;
 			rhh_map_stats stats;
 			char		where[80];
 			plan		p;
 
-			refused_plan(&p, n, fan_out);
+			refused_plan(&p, n, fan_out, way / 2);
 			/* so that all columns are compared */
 			p.table.spec.n_states = 0;
 			p.table.spec.n_keys = p.table.spec.n_columns;
@@ -746,8 +770,7 @@ case_join_returned(context *ctx)
 			p.table.spec.flags |= RHH_RETURN_ROWS;
 			options.room_rows = rooms[i];
 			options.min_failures = 1;
-			snprintf(where, sizeof(where), "room for %u, %s", rooms[i],
-					 fan_out ? "fan-out" : "one match");
+			snprintf(where, sizeof(where), "room for %u, way %d", rooms[i], way);
 			check_plan(ctx, where, &p, n, &options, &stats);
 			if (ctx->why[0] == '\0' && (stats.rows != 0 || stats.groups != 0))
 				fault(ctx, where, "the table has rows");
@@ -1241,7 +1264,8 @@ invalid_joins(context *ctx, const rhh_join_spec *good, rhh_map *table, rhh_map *
 	INVALID(s.n_columns = RHH_MAX_COLUMNS + 1, "a batch cannot have 65 columns");
 	INVALID(s.column_bytes[1] = 3, "column 1 cannot have 3 bytes");
 	INVALID(s.joins[0].kind = 0, "join 0 has unknown kind 0");
-	INVALID(s.joins[1].kind = RHH_JOIN_ANTI + 1, "join 1 has unknown kind 5");
+	INVALID(s.joins[1].kind = RHH_JOIN_FULL + 1, "join 1 has unknown kind 7");
+	INVALID(s.joins[0].kind = RHH_JOIN_RIGHT, "the build side of join 0 does not keep all rows");
 	INVALID(s.joins[0].build = table, "not a finished map that keeps rows");
 	INVALID(s.joins[1].build = keeping, "not a finished map that keeps rows");
 	INVALID(s.joins[1].build = finished, "not a finished map that keeps rows");
@@ -1306,10 +1330,120 @@ invalid_batches(context *ctx, const plan *p, rhh_map *table)
 	INVALID(b.refused_rows = p->table.spec.max_batch_rows + 1, "room for 101 refused rows");
 	INVALID(b.refused_offset += 8, "the room for refused rows is not aligned to 64 bytes");
 	INVALID(b.n_rows = 0, "a batch cannot have 0 rows");
+	INVALID(b.unmatched = 1, "join 0 has no rows without a match");
+	INVALID(b.unmatched = 3, "join 2 has no rows without a match");
 	/* of the batch's columns, which are not the map's */
 	INVALID(b.values_offset[2] = b.used_bytes, "column 2 does not end in the batch");
 	INVALID(b.values_offset[2] += 8, "column 2 is not aligned to 64 bytes");
 #undef INVALID
+}
+
+/* In which order rows without a match are asked for. */
+void
+case_join_unmatched_order(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	static sides sides;
+	rhh_map    *table;
+	data	   *probe;
+	rhh_batch	batch;
+	rhh_batch	ends[4];		/* of joins 1 to 3 */
+	rhh_event	event;
+	rhh_error	err;
+	plan		p;
+
+	plan_init(&p);
+	p.table.spec.max_batch_rows = 100;
+	p.table.spec.max_batch_bytes = 1 << 20;
+	(void) probe_column(&p, 4, GEN_CUSTOM, 100, 0);
+	for (int j = 0; j < 3; j++)
+	{
+		(void) plan_join(&p, j == 1 ? RHH_JOIN_LEFT : RHH_JOIN_FULL, 50, UNIQUE);
+		(void) join_key(&p, 0, 4, 100, 0);
+	}
+	table_key(&p, 0);
+	probe = make_data(&p.probe, 16, ctx->seed++);
+	fill_batch(&batch, ctx->device->pool, probe, 0, 16);
+	free_data(probe);
+	batch.refused_rows = 100;
+	for (uint32_t j = 1; j <= 3; j++)
+	{
+		memset(&ends[j], 0, sizeof(ends[j]));
+		ends[j].base = batch.base;
+		ends[j].refused_offset = batch.refused_offset;
+		ends[j].refused_rows = 100;
+		ends[j].unmatched = j;
+	}
+	if (!sides_start(ctx, "build sides", &sides, &p) ||
+		ops->map_create(ctx->device->dev, &p.table.spec, &table, &err) != RHH_OK)
+		fault(ctx, "map_create", err.message);
+	else
+	{
+#define SUBMIT(b) \
+	do { \
+		if (ops->map_submit(table, b, 0, &err) != RHH_OK) \
+			fault(ctx, #b, err.message); \
+	} while (0)
+#define INVALID(call, message) \
+	expect_error(ctx, #call, call, RHH_INVALID, &err, message)
+		if (ops->map_join(table, &sides.joined.spec, &err) != RHH_OK)
+			fault(ctx, "map_join", err.message);
+		SUBMIT(&batch);
+		INVALID(ops->map_submit(table, &ends[1], 0, &err), "other batches are in flight");
+		(void) next_event(ctx, &event);
+		INVALID(ops->map_finish(table, &err), "rows without a match have not been asked for");
+		INVALID(ops->map_submit(table, &ends[2], 0, &err), "join 1 has no rows without a match");
+		INVALID(ops->map_submit(table, &ends[3], 0, &err),
+				"rows without a match of join 0 come first");
+		ends[1].refused_rows = 0;
+		INVALID(ops->map_submit(table, &ends[1], 0, &err), "room for 0 refused rows");
+		ends[1].refused_rows = 100;
+		SUBMIT(&ends[1]);
+		INVALID(ops->map_submit(table, &ends[3], 0, &err), "other batches are in flight");
+		(void) next_event(ctx, &event);
+		INVALID(ops->map_submit(table, &batch, 0, &err),
+				"no batch comes behind rows without a match");
+		INVALID(ops->map_finish(table, &err), "rows without a match have not been asked for");
+		SUBMIT(&ends[3]);
+		(void) next_event(ctx, &event);
+		INVALID(ops->map_submit(table, &ends[1], 0, &err),
+				"no batch comes behind rows without a match");
+		if (ops->map_finish(table, &err) != RHH_OK)
+			fault(ctx, "map_finish", err.message);
+		else
+			(void) next_event(ctx, &event);
+#undef INVALID
+#undef SUBMIT
+		ops->map_destroy(table);
+	}
+	sides_end(&sides);
+}
+
+/*
+ * Rows without a match that are few among very many, or all; and a run that is cancelled
+ * while they are made.
+ */
+void
+case_join_unmatched(context *ctx)
+{
+	for (int few = 0; few < 2; few++)
+		for (int k = 4; k < (int) LENGTH_OF(kinds); k++)
+		{
+			uint64_t	n = rows(100000);
+			run_options options = default_options;
+			char		where[64];
+			plan		p;
+
+			/* the domain has few values, so nearly all rows match; or so many that none does */
+			options.no_failures = true;
+			simple_plan(&p, k, few ? 100 : UINT64_C(1) << 30, n, 0, 1);
+			snprintf(where, sizeof(where), "%s, %s", kinds[k].name, few ? "few" : "nearly all");
+			check_plan(ctx, where, &p, 600, &options, NULL);
+			/* the first batch has all rows of the probe side */
+			options.cancel_at_batch = 1;
+			options.batch_rows = 600;
+			check_plan(ctx, "cancelled", &p, 600, &options, NULL);
+		}
 }
 
 /* Every rule of rhh_check_join(), and those for batches and for maps that keep rows. */
@@ -1352,6 +1486,10 @@ case_join_invalid(context *ctx)
 	def_state(&wrong, RHH_COUNT, -1, -1);
 	expect_error(ctx, "states", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
 				 RHH_INVALID, &err, "a map that keeps or returns rows has no states");
+	wrong = p.builds[0];
+	wrong.spec.flags = RHH_KEEP_UNMATCHED;
+	expect_error(ctx, "keeps none", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
+				 RHH_INVALID, &err, "a map that keeps no rows keeps none without a match");
 	wrong = p.builds[0];
 	wrong.spec.flags |= RHH_RETURN_ROWS;
 	expect_error(ctx, "both", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),

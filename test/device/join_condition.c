@@ -6,6 +6,9 @@
  * row has had a match has to be right where its candidates are in several pieces of output,
  * and where the same batch is submitted again.  So most cases have keys with many candidates,
  * of which none, one, some or all are matches.
+ *
+ * Right and full joins have no conditions.  But the rows that they return without a match come
+ * into joins that have one, and what a condition decides is what a full join behind it matches.
  */
 #include "join_plan.h"
 
@@ -55,8 +58,12 @@ static const struct
 	{RHH_JOIN_INNER, "inner", true},
 	{RHH_JOIN_LEFT, "left", true},
 	{RHH_JOIN_SEMI, "semi", false},
-	{RHH_JOIN_ANTI, "anti", false}
+	{RHH_JOIN_ANTI, "anti", false},
+	{RHH_JOIN_RIGHT, "right", true},
+	{RHH_JOIN_FULL, "full", true}
 };
+
+#define N_CONDITIONAL 4			/* of these may have a condition, the first ones */
 
 /* The conditions of a plan with x of the probe side and y of the build side. */
 typedef enum what
@@ -66,6 +73,7 @@ typedef enum what
 	OF_PROBE,					/* x < 50 */
 	OF_BUILD,					/* y < 50 */
 	BUILD_IS_NULL,				/* y is NULL */
+	PROBE_IS_NULL,				/* x is NULL */
 	LOGIC,						/* x < y or y is NULL or not y = 20 */
 	ALWAYS,
 	NEVER,
@@ -74,7 +82,7 @@ typedef enum what
 } what;
 
 static const char *const names[] = {
-	"x < y", "x = y", "x < 50", "y < 50", "y is null", "logic", "true", "false", "null"
+	"x < y", "x = y", "x < 50", "y < 50", "y is null", "x is null", "logic", "true", "false", "null"
 };
 
 static void
@@ -99,6 +107,9 @@ add_condition(plan *p, what condition, uint16_t x_column, uint16_t y_column)
 			break;
 		case BUILD_IS_NULL:
 			(void) read_column(p, y_column, true);
+			break;
+		case PROBE_IS_NULL:
+			(void) read_column(p, x_column, true);
 			break;
 		case LOGIC:
 			{
@@ -156,7 +167,7 @@ case_join_condition_kinds(context *ctx)
 	run_options options = default_options;
 
 	options.no_failures = true;
-	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+	for (int k = 0; k < N_CONDITIONAL; k++)
 		for (int c = 0; c < N_CONDITIONS; c++)
 		{
 			uint64_t	n = rows(8000);
@@ -244,7 +255,7 @@ random_condition(plan *p, rng *r, const uint16_t *columns, uint32_t n_columns)
 void
 case_join_condition_several(context *ctx)
 {
-	for (uint32_t round = 0; round < 60; round++)
+	for (uint32_t round = 0; round < 100; round++)
 	{
 		run_options options = default_options;
 		rng			r = {ctx->seed * 1000 + round};
@@ -272,7 +283,7 @@ case_join_condition_several(context *ctx)
 			next_key = join_column(&p, 4, GEN_CUSTOM, 40, 10);
 			own = join_column(&p, 1, GEN_UNIFORM, 10, round % 3 ? 0 : 20);
 			visible[n_visible] = own;
-			if (below(&r, 4) > 0)
+			if (k < N_CONDITIONAL && below(&r, 4) > 0)
 				random_condition(&p, &r, visible, n_visible + 1);
 			if (kinds[k].has_columns)
 			{
@@ -310,7 +321,7 @@ case_join_condition_fan_out(context *ctx)
 	static const uint32_t batch_rows[] = {64, 1000, 65536};
 	static const uint64_t ranges[] = {2, 40, 1000};
 
-	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+	for (int k = 0; k < N_CONDITIONAL; k++)
 		for (size_t b = 0; b < LENGTH_OF(batch_rows); b++)
 			for (size_t i = 0; i < LENGTH_OF(ranges) + 2; i++)
 			{
@@ -329,8 +340,8 @@ case_join_condition_fan_out(context *ctx)
 						 batch_rows[b], i);
 				check_plan(ctx, where, &p, n, &options, NULL);
 			}
-	for (int first = 0; first < (int) LENGTH_OF(kinds); first++)
-		for (int second = 0; second < (int) LENGTH_OF(kinds); second++)
+	for (int first = 0; first < N_CONDITIONAL; first++)
+		for (int second = 0; second < N_CONDITIONAL; second++)
 			for (int c = 0; c < N_CONDITIONS; c++)
 			{
 				uint64_t	n = enough_rows(300);
@@ -359,7 +370,7 @@ case_join_condition_refused(context *ctx)
 {
 	static const uint32_t rooms[] = {16, 0};
 
-	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+	for (int k = 0; k < N_CONDITIONAL; k++)
 		for (size_t i = 0; i < LENGTH_OF(rooms); i++)
 			for (int hot = 0; hot < 2; hot++)
 			{
@@ -397,8 +408,8 @@ case_join_condition_returned(context *ctx)
 {
 	static const uint32_t rooms[] = {1, 13, 64, 1000, 0};
 
-	for (int first = 0; first < (int) LENGTH_OF(kinds); first++)
-		for (int second = 0; second < (int) LENGTH_OF(kinds); second++)
+	for (int first = 0; first < N_CONDITIONAL; first++)
+		for (int second = 0; second < N_CONDITIONAL; second++)
 			for (size_t i = 0; i < LENGTH_OF(rooms); i++)
 				for (int rare = 0; rare < 2; rare++)
 				{
@@ -429,11 +440,166 @@ case_join_condition_returned(context *ctx)
 				}
 }
 
+/*
+ * Kinds of joins in a row, of which right and full ones have no condition, and the others have;
+ * 0: it is shorter.
+ */
+#define CHAIN_JOINS	3
+
+typedef struct chain
+{
+	const char *name;
+	rhh_join_kind kinds[CHAIN_JOINS];
+} chain;
+
+static const chain chains[] = {
+	{"right, left", {RHH_JOIN_RIGHT, RHH_JOIN_LEFT}},
+	{"left, full", {RHH_JOIN_LEFT, RHH_JOIN_FULL}},
+	{"full, anti", {RHH_JOIN_FULL, RHH_JOIN_ANTI}},
+	{"full, left, full", {RHH_JOIN_FULL, RHH_JOIN_LEFT, RHH_JOIN_FULL}},
+	{"full, semi", {RHH_JOIN_FULL, RHH_JOIN_SEMI}},
+	{"right, inner", {RHH_JOIN_RIGHT, RHH_JOIN_INNER}},
+	{"inner, right", {RHH_JOIN_INNER, RHH_JOIN_RIGHT}},
+	{"semi, full", {RHH_JOIN_SEMI, RHH_JOIN_FULL}},
+	{"anti, right", {RHH_JOIN_ANTI, RHH_JOIN_RIGHT}},
+	{"full, left, left", {RHH_JOIN_FULL, RHH_JOIN_LEFT, RHH_JOIN_LEFT}},
+	{"right, inner, full", {RHH_JOIN_RIGHT, RHH_JOIN_INNER, RHH_JOIN_FULL}},
+	{"right, left, semi", {RHH_JOIN_RIGHT, RHH_JOIN_LEFT, RHH_JOIN_SEMI}},
+	{"left, full, anti", {RHH_JOIN_LEFT, RHH_JOIN_FULL, RHH_JOIN_ANTI}},
+	{"full, semi, right", {RHH_JOIN_FULL, RHH_JOIN_SEMI, RHH_JOIN_RIGHT}},
+	{"right, full, left", {RHH_JOIN_RIGHT, RHH_JOIN_FULL, RHH_JOIN_LEFT}}
+};
+
+#define N_LONG_CHAINS 4			/* cases that take long have the first ones */
+
+/*
+ * Joins of a chain.  Where the first one returns rows without a match, columns of the probe side
+ * are NULL: those are x of the first condition, and the key of the second join or of the third.
+ * The others are of build sides before.  Hot: of the second build side a row has many candidates.
+ */
+static void
+chain_plan(plan *p, const chain *chain, what condition, bool second_by_probe, uint64_t n, bool hot)
+{
+	uint16_t	key;
+	uint16_t	x;
+	uint16_t	link;
+	uint16_t	visible;
+
+	plan_init(p);
+	key = link = probe_column(p, 4, GEN_CUSTOM, n, 10);
+	x = visible = probe_column(p, 2, GEN_UNIFORM, 50, 10);
+	table_key(p, probe_column(p, 4, GEN_UNIFORM, 1 << 12, 20));
+	p->probe.param = hot ? HOT(60) : 0;
+	for (int j = 0; j < CHAIN_JOINS && chain->kinds[j] != 0; j++)
+	{
+		const uint8_t kind = (uint8_t) chain->kinds[j];
+		uint16_t	next_link;
+		uint16_t	y;
+
+		(void) plan_join(p, kind, j == 1 && hot ? 3 * n / 2 : n, !hot ? 0 : j == 0 ? HOT(60) :
+						 j == 1 ? HOT(128) : UNIQUE);
+		/* rows with NULL in the key of the first have hot links, too */
+		(void) join_key(p, (j == 1) == second_by_probe ? key : link, 4, n, j == 0 ? 60 : 10);
+		next_link = join_column(p, 4, GEN_CUSTOM, n, 10);
+		y = join_column(p, 8, GEN_UNIFORM, 50, 10);
+		if (!rhh_returns_unmatched(kind))
+			add_condition(p, condition, j == 1 ? x : visible, y);
+		if (!rhh_has_build_columns(kind))
+			continue;
+		link = next_link;
+		visible = y;
+		table_key(p, link);
+		table_states(p, y);
+	}
+	table_states(p, x);
+}
+
+/* What right and full joins return, before, between and behind joins with conditions. */
+void
+case_join_condition_unmatched(context *ctx)
+{
+	static const what conditions[] = {BOTH, PROBE_IS_NULL, LOGIC};
+
+	for (size_t i = 0; i < LENGTH_OF(chains); i++)
+		for (size_t c = 0; c < LENGTH_OF(conditions); c++)
+			for (int way = 0; way < 4; way++)
+			{
+				const bool	second_by_probe = way % 2 == 1;
+				const bool	hot = way >= 2;
+				run_options options = default_options;
+				char		where[80];
+				plan		p;
+
+				options.no_failures = true;
+				chain_plan(&p, &chains[i], conditions[c], second_by_probe, 60, hot);
+				p.table.spec.max_batch_rows = c % 2 == 0 ? 64 : 1000;
+				snprintf(where, sizeof(where), "%s, %s, way %d", chains[i].name,
+						 names[conditions[c]], way);
+				check_plan(ctx, where, &p, 60, &options, NULL);
+			}
+}
+
+/* The same, of which the table refuses rows. */
+void
+case_join_condition_unmatched_refused(context *ctx)
+{
+	static const uint32_t rooms[] = {13, 0};
+
+	for (size_t i = 0; i < N_LONG_CHAINS; i++)
+		for (size_t r = 0; r < LENGTH_OF(rooms); r++)
+		{
+			uint64_t	n = 2500;
+			run_options options = default_options;
+			char		where[80];
+			plan		p;
+
+			chain_plan(&p, &chains[i], BOTH, (i + r) % 2 == 1, n, false);
+			p.table.spec.max_batch_rows = 4096;
+			p.table.spec.max_probe_buckets = 1;
+			p.table.spec.load_factor = 0.95f;
+			p.table.spec.memory_limit_bytes = 256 << 10;
+			options.room_rows = rooms[r];
+			options.min_failures = 1;
+			snprintf(where, sizeof(where), "%s, room for %u", chains[i].name, rooms[r]);
+			check_plan(ctx, where, &p, n, &options, NULL);
+		}
+}
+
+/* The same, of which a table returns all rows, in rooms that are smaller than the candidates. */
+void
+case_join_condition_unmatched_returned(context *ctx)
+{
+	static const uint32_t rooms[] = {1, 13, 64, 0};
+
+	for (size_t i = 0; i < LENGTH_OF(chains); i++)
+		for (size_t r = 0; r < LENGTH_OF(rooms); r++)
+		{
+			uint64_t	n = rooms[r] == 1 ? 20 : 45;
+			run_options options = default_options;
+			char		where[80];
+			plan		p;
+
+			if (rooms[r] == 1 && i >= N_LONG_CHAINS)
+				continue;
+			chain_plan(&p, &chains[i], (i + r) % 2 == 0 ? LOGIC : BOTH, i % 4 < 2, n,
+					   true);
+			p.table.spec.n_states = 0;
+			p.table.spec.n_keys = p.table.spec.n_columns;
+			for (uint32_t c = 0; c < p.table.spec.n_columns; c++)
+				p.table.spec.key_column[c] = (uint8_t) c;
+			p.table.spec.flags |= RHH_RETURN_ROWS;
+			p.table.spec.max_batch_rows = 1000;
+			options.room_rows = rooms[r];
+			snprintf(where, sizeof(where), "%s, room for %u", chains[i].name, rooms[r]);
+			check_plan(ctx, where, &p, n, &options, NULL);
+		}
+}
+
 /* Work without any output is cancelled, too. */
 void
 case_join_condition_cancel(context *ctx)
 {
-	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+	for (int k = 0; k < N_CONDITIONAL; k++)
 	{
 		run_options options = default_options;
 		uint64_t	n = rows(6000);
@@ -467,7 +633,8 @@ case_join_condition_invalid(context *ctx)
 	(void) plan_join(&p, RHH_JOIN_SEMI, 100, 0);
 	(void) join_key(&p, 0, 4, 100, 0);
 	(void) join_column(&p, 8, GEN_SMALL, 0, 0);
-	(void) plan_join(&p, RHH_JOIN_LEFT, 100, 0);
+	/* it could be a right join, but for the condition */
+	plan_join(&p, RHH_JOIN_LEFT, 100, 0)->spec.flags |= RHH_KEEP_UNMATCHED;
 	(void) join_key(&p, 0, 4, 100, 0);
 	add_condition(&p, BOTH, 1, join_column(&p, 8, GEN_SMALL, 0, 0));
 	table_key(&p, 0);
@@ -484,6 +651,10 @@ case_join_condition_invalid(context *ctx)
 		what; \
 		expect_error(ctx, #what, ops->map_join(table, &s, &err), RHH_INVALID, &err, message); \
 	} while (0)
+		INVALID(s.joins[1].kind = RHH_JOIN_RIGHT,
+				"join 1 returns rows without a match, and cannot have a condition");
+		INVALID(s.joins[1].kind = RHH_JOIN_FULL,
+				"join 1 returns rows without a match, and cannot have a condition");
 		INVALID(s.joins[1].n_condition_columns = RHH_MAX_COLUMNS + 1,
 				"the condition of join 1 cannot have 65 columns");
 		INVALID(s.joins[1].condition_column[1] = 7,

@@ -561,6 +561,17 @@ put_mixed(data *data, uint64_t row, rng *r, uint64_t param)
 			  how == 3 ? (uint64_t) RHH_DECIMAL_NAN : next_random(r) >> 4, 0);
 }
 
+/* In which columns are NULL of no side, of the build side, and of both. */
+static const struct
+{
+	rhh_join_kind kind;
+	const char *name;
+}			program_kinds[] = {
+	{RHH_JOIN_INNER, "inner"},
+	{RHH_JOIN_LEFT, "left"},
+	{RHH_JOIN_FULL, "full"}
+};
+
 #define ALL_FILTERED 1000		/* as a number of rows that a filter keeps */
 
 /*
@@ -653,7 +664,7 @@ case_join_program_bad(context *ctx)
 	static const uint32_t rooms[] = {0, 50, 3};
 
 	for (size_t i = 0; i < LENGTH_OF(rates); i++)
-		for (int left = 0; left < 2; left++)
+		for (int left = 0; left < (int) LENGTH_OF(program_kinds); left++)
 			for (int fan_out = 0; fan_out < 2; fan_out++)
 				for (size_t room = 0; room < LENGTH_OF(rooms); room++)
 				{
@@ -665,18 +676,20 @@ case_join_program_bad(context *ctx)
 
 					options.room_rows = rooms[room];
 					options.no_failures = true;
-					mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50, rates[i],
+					mixed_plan(&p, program_kinds[left].kind, n, fan_out, 50, rates[i],
 							   ALL_FILTERED);
 					p.table.spec.max_batch_rows = rooms[room] == 0 ? 20000 : 1000;
 					snprintf(where, sizeof(where), "%llu of %u are bad, %s, %s, room for %u",
-							 (unsigned long long) rates[i], ALL_ROWS, left ? "left" : "inner",
+							 (unsigned long long) rates[i], ALL_ROWS, program_kinds[left].name,
 							 fan_out ? "fan-out" : "one match", rooms[room]);
 					check_plan(ctx, where, &p, n, &options, &stats);
 					if (ctx->why[0] == '\0' &&
 						(rates[i] == 0 ? stats.refused_rows > 0 : stats.refused_rows == 0 &&
 						 rates[i] >= ALL_ROWS / 2))
 						fault(ctx, where, "not as many bad rows as there should be");
-					if (ctx->why[0] == '\0' && rates[i] == ALL_ROWS && stats.rows > 0)
+					/* of a row without a match the operands are NULL, and nothing is bad */
+					if (ctx->why[0] == '\0' && rates[i] == ALL_ROWS && stats.rows > 0 &&
+						program_kinds[left].kind != RHH_JOIN_FULL)
 						fault(ctx, where, "not all rows are bad");
 				}
 }
@@ -693,7 +706,7 @@ case_join_program_filter(context *ctx)
 
 	for (size_t i = 0; i < LENGTH_OF(keeps); i++)
 		for (int bad = 0; bad < 2; bad++)
-			for (int left = 0; left < 2; left++)
+			for (int left = 0; left < (int) LENGTH_OF(program_kinds); left++)
 				for (int fan_out = 0; fan_out < 2; fan_out++)
 					for (size_t room = 0; room < LENGTH_OF(rooms); room++)
 					{
@@ -705,12 +718,12 @@ case_join_program_filter(context *ctx)
 
 						options.room_rows = rooms[room];
 						options.no_failures = true;
-						mixed_plan(&p, left ? RHH_JOIN_LEFT : RHH_JOIN_INNER, n, fan_out, 50,
+						mixed_plan(&p, program_kinds[left].kind, n, fan_out, 50,
 								   bad ? ALL_ROWS / 2 : 0, keeps[i]);
 						p.table.spec.max_batch_rows = rooms[room] == 0 ? 20000 : 1000;
 						snprintf(where, sizeof(where), "%u of %u are kept, %s, %s, %s, room for %u",
 								 keeps[i], ALL_FILTERED, bad ? "half are bad" : "none is bad",
-								 left ? "left" : "inner", fan_out ? "fan-out" : "one match",
+								 program_kinds[left].name, fan_out ? "fan-out" : "one match",
 								 rooms[room]);
 						check_plan(ctx, where, &p, n, &options, &stats);
 						if (ctx->why[0] == '\0' &&
@@ -736,7 +749,7 @@ case_join_program_refused(context *ctx)
 				char		where[80];
 				plan		p;
 
-				mixed_plan(&p, RHH_JOIN_LEFT, n, fan_out, 1 << 20, rates[i],
+				mixed_plan(&p, i % 2 == 0 ? RHH_JOIN_LEFT : RHH_JOIN_FULL, n, fan_out, 1 << 20, rates[i],
 						   room == 0 ? ALL_FILTERED : ALL_FILTERED * 9 / 10);
 				p.table.spec.max_batch_rows = 2000;
 				p.table.spec.memory_limit_bytes = 256 << 10;

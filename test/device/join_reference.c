@@ -4,7 +4,7 @@
  *
  * It shares no code with the devices: it walks chains of rows on the host, one row of
  * the probe side after the other, and aggregates each row of the output by itself
- * (reference.c).
+ * (reference.c).  Rows of a build side that nothing has matched come in the end.
  */
 #include "device_test.h"
 
@@ -15,6 +15,7 @@ typedef struct side
 	uint32_t   *heads;			/* row + 1 */
 	uint32_t   *next;
 	uint32_t	n_heads;
+	bool	   *matched;		/* or not there, as the device has refused it */
 } side;
 
 typedef struct reference
@@ -69,7 +70,7 @@ add_to_hash(uint64_t hash, const uint64_t v[2])
 	return hash ^ hash >> 29;
 }
 
-/* Puts the rows of join j's build side into chains, but those with NULL in the key. */
+/* Puts the rows of join j's build side into chains, apart from those with NULL in the key. */
 static void
 side_init(side *side, const joined *joined, uint32_t j)
 {
@@ -81,11 +82,13 @@ side_init(side *side, const joined *joined, uint32_t j)
 		;
 	side->heads = need(side->n_heads * sizeof(uint32_t));
 	side->next = need(data->n_rows * sizeof(uint32_t));
+	side->matched = need(data->n_rows * sizeof(bool));
 	for (uint64_t i = 0; i < data->n_rows; i++)
 	{
 		uint64_t	hash = 0;
 		bool		left_out = joined->missing[j] != NULL && joined->missing[j][i];
 
+		side->matched[i] = left_out;
 		for (uint32_t k = 0; k < spec->n_keys; k++)
 		{
 			uint64_t	v[2];
@@ -209,12 +212,30 @@ join_rows(reference *ref, uint32_t j)
 			found = true;
 			if (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI)
 				break;
+			build->matched[i - 1] = true;
 			joined_row(ref, j);
 		}
 	ref->row[j + 1] = -1;
 	if (found ? join->kind == RHH_JOIN_SEMI :
-		join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI)
+		join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI || join->kind == RHH_JOIN_FULL)
 		joined_row(ref, j);
+}
+
+/* The rows of join j's build side that nothing has matched. */
+static void
+unmatched_rows(reference *ref, uint32_t j)
+{
+	const side *build = &ref->sides[j + 1];
+
+	for (uint64_t i = 0; i < build->data->n_rows; i++)
+	{
+		if (build->matched[i])
+			continue;
+		for (uint32_t side = 0; side <= j; side++)
+			ref->row[side] = -1;
+		ref->row[j + 1] = (int64_t) i;
+		joined_row(ref, j);
+	}
 }
 
 /* The width of column c of the joins' columns. */
@@ -278,9 +299,13 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 		join_rows(&ref, 0);
 	}
 	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
+		if (joined->spec.joins[j].kind == RHH_JOIN_RIGHT || joined->spec.joins[j].kind == RHH_JOIN_FULL)
+			unmatched_rows(&ref, j);
+	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
 	{
 		free(ref.sides[j + 1].heads);
 		free(ref.sides[j + 1].next);
+		free(ref.sides[j + 1].matched);
 		for (uint32_t c = 0; c < joined->spec.joins[j].n_condition_columns; c++)
 		{
 			free(ref.pairs[j].values[c]);

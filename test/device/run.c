@@ -12,7 +12,8 @@
  * statistics add up.
  *
  * Of a table with joins, the refused rows come back as columns.  They are aggregated like
- * any others, and the batch is submitted again until there is no more output.
+ * any others, and the batch is submitted again until there is no more output.  In the end
+ * come the rows of build sides that nothing has matched, where the joins return them.
  */
 #include <poll.h>
 #include <stdarg.h>
@@ -306,25 +307,60 @@ run_submit_one(run *run)
 	return true;
 }
 
+/* Submits a slot's batch, which is none of rows, or not for the first time. */
+static bool
+run_submit_slot(run *run, slot *slot)
+{
+	rhh_status	status;
+	rhh_error	err;
+
+	status = run->device->ops->map_submit(run->table, &slot->batch,
+										  (uint64_t) (slot - run->slots), &err);
+	if (status != RHH_OK && status != RHH_BUSY)
+		run_fault(run, "map_submit: %d %s", err.status, err.message);
+	return status == RHH_OK;
+}
+
+/*
+ * Asks for the rows without a match of the next join that returns them.  False: there is
+ * none.
+ */
+static bool
+run_submit_unmatched(run *run)
+{
+	const joined *joined = run->options.joined;
+	slot	   *slot = run->slots;
+	uint32_t	j = run->unmatched;
+
+	while (joined != NULL && j < joined->spec.n_joins &&
+		   !rhh_returns_unmatched(joined->spec.joins[j].kind))
+		j++;
+	if (joined == NULL || j == joined->spec.n_joins)
+		return false;
+	memset(&slot->batch, 0, sizeof(slot->batch));
+	slot->batch.base = slot->base;
+	slot->batch.refused_rows = run->options.room_rows;
+	slot->batch.unmatched = run->unmatched = j + 1;
+	memset(slot->base, 0xa5, output_room(run) + GUARD_BYTES);
+	slot->checksum = checksum(slot->base, 0);
+	/* nothing is in flight, so no device is busy */
+	if (run_submit_slot(run, slot))
+		run_submitted(run, slot, 0);
+	else
+		run_fault(run, "the device is busy with nothing");
+	return true;
+}
+
 /* Submits a batch again, of which there is more output. */
 static bool
 run_submit_again(run *run)
 {
 	slot	   *slot = run->slots;
-	rhh_status	status;
-	rhh_error	err;
 
 	while (!slot->again)
 		slot++;
-	status = run->device->ops->map_submit(run->table, &slot->batch,
-										  (uint64_t) (slot - run->slots), &err);
-	if (status == RHH_BUSY)
+	if (!run_submit_slot(run, slot))
 		return false;
-	if (status != RHH_OK)
-	{
-		run_fault(run, "map_submit again: %d %s", err.status, err.message);
-		return false;
-	}
 	run->n_again--;
 	run->n_resubmitted++;
 	run_submitted(run, slot, 0);
@@ -553,7 +589,10 @@ run_step(run *run)
 	while (run->next_row < run->data->n_rows && !run->cancelled &&
 		   (run->options.source != NULL ? run_feed_one(run) : run_submit_one(run)))
 		;
-	if (run->next_row < run->data->n_rows || run->in_flight > 0 || run->n_again > 0)
+	if (run->next_row < run->data->n_rows || run->in_flight > 0 || run->n_again > 0 ||
+		run->cancelled)
+		return;
+	if (!run->finished && !run->finishing && run_submit_unmatched(run))
 		return;
 	if (!run->finished)
 	{
@@ -636,8 +675,10 @@ check_kept(run *run)
 	const rhh_map_spec *spec = &run->d->spec;
 	const rhh_map_stats *stats = &run->stats;
 	map		   *keys = map_new(spec);
+	const bool	keeps_null_keys = (spec->flags & RHH_KEEP_UNMATCHED) != 0;
 	uint64_t	n_dropped = 0;
 	uint64_t	n_kept = 0;
+	uint64_t	n_null_keys = 0;	/* that are kept */
 
 	for (uint64_t i = 0; i < run->data->n_rows; i++)
 	{
@@ -646,12 +687,17 @@ check_kept(run *run)
 
 		for (uint32_t k = 0; k < spec->n_keys; k++)
 			null_key |= is_null(run->data, spec->key_column[k], i);
-		if (null_key && run->missing[i])
+		if (!keeps_null_keys && null_key && run->missing[i])
 			run_fault(run, "a row with NULL in its key was refused");
-		n_dropped += null_key;
-		if (null_key || run->missing[i])
+		n_dropped += !keeps_null_keys && null_key;
+		if ((!keeps_null_keys && null_key) || run->missing[i])
 			continue;
 		n_kept++;
+		if (null_key)
+		{
+			n_null_keys++;
+			continue;
+		}
 		(void) row_key(run->data, i, key);
 		(void) map_get(keys, key);
 	}
@@ -659,9 +705,10 @@ check_kept(run *run)
 		run_fault(run, "%llu rows were kept and %llu dropped instead of %llu and %llu",
 				  (unsigned long long) stats->rows, (unsigned long long) stats->dropped_rows,
 				  (unsigned long long) n_kept, (unsigned long long) n_dropped);
-	if (run->finish_status == RHH_OK && stats->groups != keys->n_groups)
-		run_fault(run, "statistics have %llu keys instead of %u",
-				  (unsigned long long) stats->groups, keys->n_groups);
+	if (run->finish_status == RHH_OK && stats->groups != keys->n_groups + n_null_keys)
+		run_fault(run, "statistics have %llu keys instead of %llu",
+				  (unsigned long long) stats->groups,
+				  (unsigned long long) (keys->n_groups + n_null_keys));
 	map_free(keys);
 }
 

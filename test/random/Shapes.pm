@@ -170,7 +170,7 @@ sub join_tables
 		my $left = chance(0.7) ? $visible[0] : pick(@visible);
 		my $alias = "$name$i";
 		my $on = join_condition($q, $name, $left, $alias);
-		my $kind = pick('JOIN', 'JOIN', 'JOIN', 'LEFT JOIN', 'LEFT JOIN', 'EXISTS', 'NOT EXISTS', chance(0.2) ? pick('RIGHT JOIN', 'FULL JOIN') : 'JOIN');
+		my $kind = pick('JOIN', 'JOIN', 'JOIN', 'LEFT JOIN', 'LEFT JOIN', 'EXISTS', 'NOT EXISTS', 'RIGHT JOIN', 'FULL JOIN');
 
 		$on .= " AND $alias.id % 3 <> 0" if chance(0.15) && $kind ne 'FULL JOIN';
 		$on .= " AND $left->{alias}.id <= $alias.id" if chance(0.05) && $kind ne 'FULL JOIN';
