@@ -227,6 +227,8 @@ guard match-forgotten-between-pieces 'device_test cpu --tiny --only join_conditi
 	$CPU_JOINS 'if (state->levels[depth].had_match)' 'if (false)'
 guard missing-sides-are-zero 'device_test cpu --tiny --only join_condition_unmatched' '^not ok' \
 	$CPU_JOINS 'if (source->side < batch->unmatched) return true;' ''
+guard match-of-rows-without-one-forgotten 'device_test cpu --tiny --only join_condition_unmatched_returned' '^not ok' \
+	$CPU_JOINS '(from[j + 1] & HAD_MATCH) != 0;' '(from[j + 1] & HAD_MATCH) != 0 && state->base == 0;'
 guard match-forgotten-between-looks 'device_test cpu --tiny --only join_condition_fan_out' '^not ok' \
 	$CPU_JOINS 'level->had_match = matched' 'level->had_match = false'
 PROGRAM=gpu/rhh_program.h
