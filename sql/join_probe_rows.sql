@@ -103,8 +103,8 @@ RESET enable_gpu_hashjoin;
 -- parallel plans: an index that all participants read, hash joins of core's with a table of
 -- their own or a common one, with the leader and without
 \set parallel 'parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0, min_parallel_index_scan_size=0, max_parallel_workers_per_gather=2'
-SELECT joined_rows('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k WHERE f.v BETWEEN 100 AND 2900', :'parallel' || ', enable_seqscan=off');
-SELECT joined('SELECT d.name, sum(f.v) FROM f JOIN d ON f.k = d.k WHERE f.v BETWEEN 100 AND 2900 GROUP BY d.name', :'parallel' || ', enable_seqscan=off, parallel_leader_participation=off');
+SELECT joined_rows('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k WHERE f.v BETWEEN 100 AND 2900', :'parallel' || ', seq_page_cost=1000, random_page_cost=0');
+SELECT joined('SELECT d.name, sum(f.v) FROM f JOIN d ON f.k = d.k WHERE f.v BETWEEN 100 AND 2900 GROUP BY d.name', :'parallel' || ', seq_page_cost=1000, random_page_cost=0, parallel_leader_participation=off');
 SELECT joined('SELECT d.name, sum(x.v), count(*) FROM f x LEFT JOIN f y ON x.v = y.v AND x.lt < y.lt || ''x'' JOIN d ON x.k = d.k GROUP BY d.name', :'parallel' || ', join_collapse_limit=1');
 SELECT joined_rows('SELECT q.v, d.w FROM (SELECT k, v FROM f UNION ALL SELECT k2, v FROM f WHERE v > 2000) q JOIN d ON q.k = d.k', :'parallel');
 
