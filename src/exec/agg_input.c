@@ -620,7 +620,6 @@ feed_joins(GpuAggState *state)
 		.end_build = end_build,
 		.take_returned = take_returned
 	};
-
 	const GpuNodeCounts counts = state->stats.counts;
 
 	if (!state->joins_open || first_stage(state)->channel == NULL)

@@ -300,7 +300,6 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
 	bool		done = !es->analyze || !stats->valid || stats->joins_done;
-
 	bool		some_declined = es->analyze && stats->valid && counts->declined > 0;
 
 	if (stats->n_joins == 0)

@@ -44,14 +44,6 @@ side_of(JoinInput *input, int side)
 	return side == 0 ? &input->probe : &input->joins[side - 1].build;
 }
 
-static Expr *
-without_relabel(Expr *expr)
-{
-	while (IsA(expr, RelabelType))
-		expr = ((RelabelType *) expr)->arg;
-	return expr;
-}
-
 /*
  * Follows an expression over the inputs of join j down to the side that has it as a
  * column, and returns that column's attribute.  -1: it is no column of a side.
@@ -62,7 +54,7 @@ find_attribute(JoinInput *input, int j, Expr *expr, int *side)
 	for (;;)
 	{
 		Plan	   *outer = outerPlan(input->joins[j].node->js.ps.plan);
-		Var		   *var = (Var *) without_relabel(expr);
+		Var		   *var = (Var *) gpurhh_without_relabel((Node *) expr);
 
 		if (!IsA(var, Var) || var->varattno < 1)
 			return -1;
@@ -364,18 +356,6 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 	return true;
 }
 
-/* Compiles an expression over sides; NULL, with *why: no device can compute it. */
-static VectorExpr *
-compile(JoinInput *input, Expr *expr, SideColumn *columns, const char **why)
-{
-	LeafFinder	finder = {.input = input, .columns = columns, .join = -1};
-	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, &finder, why);
-
-	if (compiled == NULL && finder.why != NULL)
-		*why = finder.why;
-	return compiled;
-}
-
 /* The same question about a condition that says what a match of a join is. */
 static bool
 find_match_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
@@ -412,6 +392,23 @@ find_match_leaf(Node *expr, bool only_null, int *column, VectorType *type, void 
 	return true;
 }
 
+/*
+ * Compiles an expression over sides, which is the condition of a join (j) or of their output
+ * (-1).  NULL, with *why: no device can compute it.
+ */
+static VectorExpr *
+compile(JoinInput *input, int j, Expr *expr, SideColumn *columns, const char **why)
+{
+	LeafFinder	finder = {.input = input, .columns = columns, .join = j};
+	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1,
+												 j < 0 ? find_leaf : find_match_leaf,
+												 &finder, why);
+
+	if (compiled == NULL && finder.why != NULL)
+		*why = finder.why;
+	return compiled;
+}
+
 /* Does a condition in the ON of a join say which rows match, so that there may be none? */
 static bool
 decides_matches(const JoinInput *input, int j)
@@ -428,7 +425,6 @@ add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **w
 {
 	JoinStep   *join = &input->joins[j];
 	const HashJoin *plan = (const HashJoin *) join->node->js.ps.plan;
-	LeafFinder	finder = {.input = input, .columns = columns, .join = j};
 	Expr	   *condition;
 	VectorExpr *compiled;
 	VectorType	type;
@@ -441,9 +437,7 @@ add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **w
 		*why = "a condition of a join has something that is no column";
 		return false;
 	}
-	compiled = gpurhh_vector_compile(condition, NULL, 1, find_match_leaf, &finder, why);
-	if (compiled == NULL && finder.why != NULL)
-		*why = finder.why;
+	compiled = compile(input, j, condition, columns, why);
 	if (compiled == NULL ||
 		!gpurhh_vector_program(compiled, &join->condition, &join->condition.filter, &type, why))
 		return false;
@@ -499,7 +493,7 @@ add_conditions(JoinInput *input, SideColumn *columns, const char **why)
 	}
 	if (conditions == NIL)
 		return true;
-	compiled = compile(input, make_ands_explicit(conditions), columns, why);
+	compiled = compile(input, -1, make_ands_explicit(conditions), columns, why);
 	return compiled != NULL &&
 		gpurhh_join_add_filter(&input->program, conditions, compiled, why);
 }
@@ -520,7 +514,7 @@ compute_column(JoinInput *input, Expr *expr, GpuColumn how, int column,
 		*why = "an expression is computed below a join";
 		return false;
 	}
-	compiled = compile(input, over, columns, why);
+	compiled = compile(input, -1, over, columns, why);
 	columns[column].side = -1;
 	return compiled != NULL &&
 		gpurhh_join_add_computed(&input->program, over, compiled, how, column, why);
@@ -542,7 +536,7 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 		uint32		k = join->spec.n_keys;
 		GpuColumn	how[2];
 		SideColumn	found;
-		Var		   *var = (Var *) without_relabel(inner);
+		Var		   *var = (Var *) gpurhh_without_relabel((Node *) inner);
 		int			column;
 
 		if (k == RHH_MAX_KEYS)

@@ -172,3 +172,10 @@ gpurhh_joins_undercharge(const Path *path)
 			return 0;
 	}
 }
+
+/* What a path really costs, with the joins in it. */
+Cost
+gpurhh_real_cost(const Path *path)
+{
+	return path->total_cost + gpurhh_joins_undercharge(path);
+}

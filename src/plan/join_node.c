@@ -119,8 +119,8 @@ costs_of_core(List *paths, CorePathCost *costs)
 			continue;
 		costs[n].charged.startup = path->startup_cost;
 		costs[n].charged.total = path->total_cost;
-		costs[n].real = costs[n].charged;
-		costs[n].real.total += gpurhh_joins_undercharge(path);
+		costs[n].real.startup = path->startup_cost;
+		costs[n].real.total = gpurhh_real_cost(path);
 		n++;
 	}
 	return n;
@@ -164,7 +164,7 @@ gpurhh_join_cost_problem(List *paths, Cost cost)
 	}
 	if (core == NULL)
 		return NULL;
-	core_cost = core->total_cost + gpurhh_joins_undercharge(core);
+	core_cost = gpurhh_real_cost(core);
 	if (cost < core_cost)
 		return NULL;
 	if (!gpurhh_collects_refusals())
@@ -225,27 +225,28 @@ gpurhh_add_join_path(RelOptInfo *rel, Path *path)
 }
 
 /*
- * Core has found a path that really costs less than those of the node which were added
- * before: takes these away.  Nothing is above paths of a relation that is not complete.
+ * Core may have found a path that really costs less than those of the node which are among
+ * these: takes these away, and returns what is left.  Nothing is above paths of a relation
+ * that is not complete.
  */
-void
-gpurhh_drop_join_paths(RelOptInfo *rel, bool partial)
+List *
+gpurhh_drop_join_paths(List *paths)
 {
-	List	  **paths = partial ? &rel->partial_pathlist : &rel->pathlist;
-	const Path *core = gpurhh_core_path(*paths);
+	const Path *core = gpurhh_core_path(paths);
 	Cost		cost;
 	ListCell   *lc;
 
 	if (core == NULL)
-		return;
-	cost = core->total_cost + gpurhh_joins_undercharge(core);
-	foreach(lc, *paths)
+		return paths;
+	cost = gpurhh_real_cost(core);
+	foreach(lc, paths)
 	{
 		const GpuJoinPath *node = gpurhh_join_path(lfirst(lc));
 
 		if (node != NULL && node->real_cost >= cost)
-			*paths = foreach_delete_current(*paths, lc);
+			paths = foreach_delete_current(paths, lc);
 	}
+	return paths;
 }
 
 /* Adds a column to the plan, and to what the node returns. */

@@ -413,8 +413,7 @@ make_rows_way(Path *path, int n_workers)
 	if (path == NULL || path->param_info != NULL)
 		return NULL;
 	way = palloc0(sizeof(Way));
-	way->cost = way->probe_cost = path->total_cost + gpurhh_joins_undercharge(path) +
-		gpurhh_feed_rows_cost(path->rows);
+	way->cost = way->probe_cost = gpurhh_real_cost(path) + gpurhh_feed_rows_cost(path->rows);
 	way->n_workers = n_workers;
 	way->probe = path;
 	return way;
@@ -492,13 +491,12 @@ look_at_level(PlannerInfo *root)
 	pipelines->core_joins = has_core_joins(root);
 }
 
-/* The pipeline of a base relation, which may have no way. */
+/* The pipeline of a base relation of the level that was looked at; it may have no way. */
 static GpuPipeline *
 scan_of(PlannerInfo *root, RelOptInfo *rel)
 {
 	GpuPipelines *pipelines = pipelines_of(root);
 
-	look_at_level(root);
 	if (pipelines->scans[rel->relid] == NULL)
 	{
 		pipelines->scans[rel->relid] = make_pipeline(rel);
@@ -520,19 +518,11 @@ find_outer(PlannerInfo *root, RelOptInfo *rel)
 
 /* ---------- what a device can join by ---------- */
 
-static Expr *
-strip_relabels(Expr *expr)
-{
-	while (expr && IsA(expr, RelabelType))
-		expr = ((RelabelType *) expr)->arg;
-	return expr;
-}
-
 /* The column that an operand is, whatever type it passes for; NULL: it is none. */
 static Var *
 column_of(Expr *operand)
 {
-	Var		   *var = (Var *) strip_relabels(operand);
+	Var		   *var = (Var *) gpurhh_without_relabel((Node *) operand);
 
 	return IsA(var, Var) && var->varattno > 0 ? var : NULL;
 }
@@ -874,8 +864,8 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 		}
 	}
 	/* what makes the rows is core's, and may have joins in it */
-	return inner->total_cost + gpurhh_joins_undercharge(inner) +
-		gpurhh_feed_rows_cost(inner->rows) + gpurhh_build_cost(inner->rows);
+	return gpurhh_real_cost(inner) + gpurhh_feed_rows_cost(inner->rows) +
+		gpurhh_build_cost(inner->rows);
 }
 
 /*
@@ -1052,32 +1042,31 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 }
 
 /*
- * Sees to it that the relation has the best such path for this way (NULL: none) among its
- * serial paths, or its partial ones, or none if what core would choose is better.
+ * Sees to it that the best such path for this way (NULL: none) is among these paths of the
+ * relation, or none if what core would choose is better.
  */
 static void
-update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way)
+update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List **paths)
 {
-	RelOptInfo *rel = pipeline->rel;
-	bool		partial = way != NULL && way->n_workers > 0;
-	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
 	Path	   *node;
 
-	if (way == NULL || !is_news(pipeline, way, paths))
+	if (way == NULL || !is_news(pipeline, way, *paths))
 		return;
-	gpurhh_drop_join_paths(rel, partial);
-	node = make_node(root, pipeline, way, partial ? rel->partial_pathlist : rel->pathlist);
+	*paths = gpurhh_drop_join_paths(*paths);
+	node = make_node(root, pipeline, way, *paths);
 	if (node != NULL)
-		gpurhh_add_join_path(rel, node);
+		gpurhh_add_join_path(pipeline->rel, node);
 }
 
-/* The same for both. */
+/* The same for serial and for partial paths. */
 static void
 update_nodes(PlannerInfo *root, GpuPipeline *pipeline)
 {
-	update_node(root, pipeline, pipeline->serial);
-	if (pipeline->rel->consider_parallel)
-		update_node(root, pipeline, pipeline->partial);
+	RelOptInfo *rel = pipeline->rel;
+
+	update_node(root, pipeline, pipeline->serial, &rel->pathlist);
+	if (rel->consider_parallel)
+		update_node(root, pipeline, pipeline->partial, &rel->partial_pathlist);
 }
 
 /* The path by which the rows of a build side are made. */
@@ -1165,12 +1154,10 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			   ((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
 	}
+	look_at_level(root);
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
 	pipeline = lookup(root, joinrel);
-	if (pipeline == NULL)
-		return;
-	look_at_level(root);
-	if (current->core_joins)
+	if (pipeline != NULL && current->core_joins)
 		update_nodes(root, pipeline);
 }
 

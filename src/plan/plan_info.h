@@ -206,13 +206,14 @@ extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
 extern Cost gpurhh_condition_cost(double pairs);
 extern Cost gpurhh_return_rows_cost(double rows, int n_columns);
 extern Cost gpurhh_joins_undercharge(const Path *path);
+extern Cost gpurhh_real_cost(const Path *path);
 
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
 extern const Path *gpurhh_core_path(List *paths);
 extern const char *gpurhh_join_cost_problem(List *paths, Cost cost);
-extern void gpurhh_drop_join_paths(RelOptInfo *rel, bool partial);
+extern List *gpurhh_drop_join_paths(List *paths);
 extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
 								   int n_workers, PathCost cost);
 extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);

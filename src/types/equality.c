@@ -51,13 +51,13 @@ is_equality(const OpExpr *op)
 		get_op_opfamily_strategy(op->opno, family) == HTEqualStrategyNumber;
 }
 
-/* The column that an operand is, whatever type it passes for. */
-static Node *
-column_of(Node *operand)
+/* What an expression is, whatever type it passes for. */
+Node *
+gpurhh_without_relabel(Node *expr)
 {
-	while (IsA(operand, RelabelType))
-		operand = (Node *) ((RelabelType *) operand)->arg;
-	return operand;
+	while (IsA(expr, RelabelType))
+		expr = (Node *) ((RelabelType *) expr)->arg;
+	return expr;
 }
 
 /*
@@ -69,6 +69,7 @@ resolve_operand(const OpExpr *op, Node *operand, GpuColumn *how, const char **pr
 {
 	Oid			type = exprType(operand);
 	bool		blanks = getBaseType(type) == BPCHAROID;
+	Node	   *column = gpurhh_without_relabel(operand);
 	GpuColumn	stored;
 
 	/* its values are compared without trailing blanks, however many there are */
@@ -80,9 +81,9 @@ resolve_operand(const OpExpr *op, Node *operand, GpuColumn *how, const char **pr
 	if (!blanks && gpurhh_is_string(how->encoding) &&
 		!gpurhh_resolve(type, exprTypmod(operand), op->inputcollid, how, problem))
 		return false;
-	if (column_of(operand) != operand)
+	if (column != operand)
 	{
-		if (!gpurhh_resolve_type(column_of(operand), &stored, problem))
+		if (!gpurhh_resolve_type(column, &stored, problem))
 			return false;
 		if (blanks ? !gpurhh_is_string(stored.encoding) :
 			stored.encoding != how->encoding || stored.parameter != how->parameter)

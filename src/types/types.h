@@ -215,6 +215,7 @@ extern bool gpurhh_compares_bytes(Oid collation);
 
 /* ---------- equality.c ---------- */
 
+extern Node *gpurhh_without_relabel(Node *expr);
 extern bool gpurhh_resolve_equality(const OpExpr *op, GpuColumn how[2],
 									const char **problem);
 
