@@ -122,3 +122,29 @@ CREATE TABLE nothing (k int, x int);
 ANALYZE nothing;
 SELECT joined('SELECT t.k, sum(n.x) FROM t JOIN nothing n ON t.k = n.k WHERE 10 / (t.v - 2) < 100 GROUP BY t.k', 'enable_mergejoin=off, enable_nestloop=off');
 SELECT joined_rows('SELECT t.k, t.v FROM t WHERE 10 / (v - 2) < 100 AND EXISTS (SELECT FROM nothing n WHERE t.k = n.k)', 'enable_mergejoin=off, enable_nestloop=off');
+
+-- Where a build side had no room, core read it once more, and a volatile function was run
+-- twice for its rows.
+CREATE SEQUENCE runs;
+CREATE FUNCTION counted(int) RETURNS bool LANGUAGE plpgsql COST 0.01 AS 'BEGIN RETURN nextval(''runs'') > 0; END';
+CREATE TABLE wide_build AS SELECT g AS k, g AS x FROM generate_series(1, 60000) g;
+ANALYZE wide_build;
+SET enable_gpu_hashagg = on;
+SET enable_gpu_hashjoin = on;
+SET gpurhh.row_cost = 0;
+SET gpurhh.device_memory = '1MB';
+SET gpurhh.max_probe_buckets = 1;
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+SELECT count(*), count(DISTINCT x) FROM (SELECT b.k, sum(b.x) AS x FROM wide_build a JOIN wide_build b ON a.k = b.k WHERE counted(b.x) GROUP BY b.k) q;
+SELECT last_value FROM runs;
+SELECT reason FROM gpurhh_refusals('SELECT a.k, b.x FROM wide_build a JOIN wide_build b ON a.k = b.k WHERE counted(b.x)');
+SELECT reason FROM gpurhh_refusals('SELECT a.k, b.x FROM wide_build a JOIN (SELECT k, nextval(''runs'') AS x FROM wide_build) b ON a.k = b.k');
+SELECT reason FROM gpurhh_refusals('SELECT a.k, b.x FROM wide_build a JOIN wide_build b ON a.k = b.k WHERE b.x > (SELECT min(v) FROM t WHERE counted(v) AND t.k = b.k)');
+RESET enable_nestloop;
+RESET enable_mergejoin;
+RESET gpurhh.max_probe_buckets;
+RESET gpurhh.device_memory;
+RESET gpurhh.row_cost;
+RESET enable_gpu_hashjoin;
+RESET enable_gpu_hashagg;

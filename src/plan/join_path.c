@@ -189,7 +189,8 @@ struct GpuPipelines
 	PlannerInfo *root;			/* the query level that was looked at last, */
 	GpuPipeline **scans;		/* its base relations, by their relids; NULL: that one
 								 * was not looked at; */
-	bool		core_joins;		/* and it may have joins that only core can do */
+	bool		core_joins;		/* it may have joins that only core can do; */
+	bool		runs_volatile;	/* and a volatile function is run for its joins' input */
 	remembered_hash *relations; /* join relations */
 	clauses_hash *clauses;
 };
@@ -478,6 +479,53 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 	pipeline->partial = make_scan_way(root, partial);
 }
 
+static bool
+has_volatile_walker(Node *node, PlannerInfo *root)
+{
+	if (node == NULL)
+		return false;
+	/* planned already, so its expressions are no longer below this node */
+	if (IsA(node, SubPlan))
+	{
+		PlannerInfo *subroot = list_nth(root->glob->subroots, ((SubPlan *) node)->plan_id - 1);
+
+		if (contain_volatile_functions((Node *) subroot->parse))
+			return true;
+	}
+	return expression_tree_walker(node, has_volatile_walker, root);
+}
+
+static bool
+has_volatile(PlannerInfo *root, Node *node)
+{
+	return contain_volatile_functions(node) || has_volatile_walker(node, root);
+}
+
+/*
+ * Is a volatile function run to make the rows that a query level joins?  If a build side has
+ * no room, core's joins read all sides from their beginning, so it would be run twice for
+ * some of them: a sequence would go on, a notice come again.  Core keeps the rows of functions
+ * in FROM, and of CTEs.
+ */
+static bool
+runs_volatile(PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	if (has_volatile(root, (Node *) root->parse->jointree))
+		return true;
+	foreach(lc, root->parse->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (contain_volatile_functions((Node *) rte->subquery) ||
+			has_volatile(root, (Node *) rte->values_lists) ||
+			has_volatile(root, (Node *) rte->securityQuals))
+			return true;
+	}
+	return false;
+}
+
 /* Finds out what there is to know of a query level, when that is another than before. */
 static void
 look_at_level(PlannerInfo *root)
@@ -489,6 +537,7 @@ look_at_level(PlannerInfo *root)
 	pipelines->root = root;
 	pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
 	pipelines->core_joins = has_core_joins(root);
+	pipelines->runs_volatile = runs_volatile(root);
 }
 
 /* The pipeline of a base relation of the level that was looked at; it may have no way. */
@@ -1155,6 +1204,11 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	}
 	look_at_level(root);
+	if (current->runs_volatile)
+	{
+		refuse(root, joinrel, OBSTACLE_KIND, "a volatile function is run for their input");
+		return;
+	}
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
 	pipeline = lookup(root, joinrel);
 	if (pipeline != NULL && current->core_joins)
