@@ -16,6 +16,8 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/optimizer.h"
+#include "parser/parsetree.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/dsm.h"
@@ -40,6 +42,7 @@
 #endif
 
 #if PG_VERSION_NUM >= 160000
+#include "parser/parse_relation.h"
 #include "varatt.h"
 #endif
 
@@ -96,6 +99,66 @@ gpurhh_all_relids(PlannerInfo *root)
 	return root->all_query_rels;
 #else
 	return root->all_baserels;
+#endif
+}
+
+/* An expression of a query from the rewriter, of columns of tables and not of joins. */
+static inline Node *
+gpurhh_flatten_joined(Query *query, Node *expr)
+{
+#if PG_VERSION_NUM >= 180000
+	if (query->hasGroupRTE)
+		expr = flatten_group_exprs(NULL, query, expr);
+#endif
+#if PG_VERSION_NUM >= 160000
+	return flatten_join_alias_vars(NULL, query, expr);
+#else
+	return flatten_join_alias_vars(query, expr);
+#endif
+}
+
+/* Drops what such a query then has no need for: entries of joins and, from 18 on, of GROUP BY. */
+static inline void
+gpurhh_drop_join_entries(Query *query)
+{
+	ListCell   *lc;
+
+	foreach(lc, query->rtable)
+	{
+		RangeTblEntry *rte = lfirst_node(RangeTblEntry, lc);
+
+		if (rte->rtekind == RTE_JOIN)
+			rte->joinaliasvars = NIL;
+	}
+#if PG_VERSION_NUM >= 180000
+	if (query->hasGroupRTE)
+		query->rtable = list_delete_last(query->rtable);
+	query->hasGroupRTE = false;
+#endif
+}
+
+/* Can that be done? */
+static inline bool
+gpurhh_has_droppable_entries(Query *query)
+{
+#if PG_VERSION_NUM >= 180000
+	return !query->hasGroupRTE ||
+		llast_node(RangeTblEntry, query->rtable)->rtekind == RTE_GROUP;
+#else
+	return true;
+#endif
+}
+
+/* Takes the permissions that a table's entry needs along, to a query that only has this one. */
+static inline void
+gpurhh_move_permissions(Query *from, RangeTblEntry *rte, Query *to)
+{
+#if PG_VERSION_NUM >= 160000
+	if (rte->perminfoindex != 0)
+	{
+		to->rteperminfos = list_make1(copyObject(getRTEPermissionInfo(from->rteperminfos, rte)));
+		rte->perminfoindex = 1;
+	}
 #endif
 }
 

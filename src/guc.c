@@ -58,6 +58,7 @@ static bool short_hashagg = false;
 static bool prefixed_hashjoin = false;
 static bool short_hashjoin = false;
 
+bool		gpurhh_enable_eager_aggregate = true;
 char	   *gpurhh_device = NULL;
 int			gpurhh_device_memory_mb = 0;
 int			gpurhh_pool_size_kb = 32 * 1024;
@@ -282,6 +283,13 @@ gpurhh_init_guc(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 check_prefixed, assign_prefixed_hashjoin,
 							 show_hashjoin);
+
+	DefineCustomBoolVariable("gpurhh.enable_eager_aggregate",
+							 "Enables the planner to group a table before it is joined.",
+							 "It needs gpurhh.enable_hashagg and gpurhh.enable_hashjoin.",
+							 &gpurhh_enable_eager_aggregate, true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 
 	DefineCustomStringVariable("gpurhh.device",
 							   "Chooses the device that groups rows.",

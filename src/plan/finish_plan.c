@@ -186,6 +186,14 @@ finish_plans(void)
 }
 
 static PlannedStmt *
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo params)
+{
+	if (prev_planner_hook)
+		return prev_planner_hook(parse, query_string, cursor_options, params);
+	return standard_planner(parse, query_string, cursor_options, params);
+}
+
+static PlannedStmt *
 finishing_planner(Query *parse, const char *query_string, int cursor_options,
 				  ParamListInfo params)
 {
@@ -200,12 +208,16 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	key_columns = NIL;
 	PG_TRY();
 	{
-		if (prev_planner_hook)
-			result = prev_planner_hook(parse, query_string, cursor_options,
-									   params);
-		else
-			result = standard_planner(parse, query_string, cursor_options,
-									  params);
+		Query	   *early = gpurhh_group_early(parse);
+
+		result = plan_query(parse, query_string, cursor_options, params);
+		if (early != NULL)
+		{
+			PlannedStmt *other = plan_query(early, query_string, cursor_options, params);
+
+			if (other->planTree->total_cost < result->planTree->total_cost)
+				result = other;
+		}
 		finish_keys();
 		finish_plans();
 	}

@@ -228,6 +228,10 @@ extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
 
+/* ---------- eager_agg.c ---------- */
+
+extern Query *gpurhh_group_early(Query *query);
+
 /* ---------- finish_plan.c ---------- */
 
 extern void gpurhh_note_plan(CustomScan *cscan, Plan *child);

@@ -302,6 +302,8 @@ sub aggregate
 {
 	my ($q) = @_;
 	my ($name, $e, $compare, $sql);
+
+	return aggregate_of_pairs($q) if $q->{pairs} && chance(0.9);
 	my $filter = chance(0.2) ? ' FILTER (WHERE ' . condition($q) . ')' : '';
 	my $distinct = chance($q->{p_distinct} // 0.1) ? 'DISTINCT ' : '';
 
@@ -393,6 +395,7 @@ sub from
 	$q->{from} = 't';
 	$q->{with} = '';
 	return if chance(0.12) && protected_or_written($q, $inner, $t);
+	return if chance(0.06) && many_pairs($q, $t, $u);
 	if ($r < 0.10)
 	{
 		my $on = pick('t.j = u.j', 't.j = u.id', 't.id = u.id', 't.j = u.j AND t.id < u.id', 't.id % 40 = u.id');
@@ -437,6 +440,43 @@ sub from
 		$q->{from} = '(SELECT DISTINCT ON (j) * FROM t ORDER BY j, id) t';
 	}
 	return;
+}
+
+# Two tables that have many rows for each value of j, so that one of them may be grouped
+# before they are joined.
+sub many_pairs
+{
+	my ($q, $t, $u) = @_;
+	my @u = columns_of($u, 'u');
+
+	$q->{kind} = pick('group', 'group', 'plain');
+	$q->{from} = pick('t JOIN u ON t.j = u.j', 't, u', 't JOIN u USING (j)');
+	push @{ $q->{where} }, 't.j = u.j' if $q->{from} eq 't, u';
+	push @{ $q->{where} }, 'u.id % 3 <> 1' if chance(0.3);
+	push @{ $q->{where} }, pick('t.j < u.j + 5', 't.j <> 3', 't.id > 10') if chance(0.3);
+	# one side is grouped, or the other
+	$q->{pairs} = chance(0.5) ? [ $q->{columns}, \@u ] : [ \@u, $q->{columns} ];
+	push @{ $q->{settings} }, [ 'gpurhh.row_cost' => 0.005 ];
+	return 1;
+}
+
+# What can be computed without looking at each pair, and now and then what cannot.
+sub aggregate_of_pairs
+{
+	my ($q) = @_;
+	my ($outer, $inner) = map { { columns => $_, id => $_->[0]{from} . '.id' } } @{ $q->{pairs} };
+	my ($x, $y) = map { column_of($_, pick('int', 'int', 'numeric')) // column($_) } $outer, $inner;
+	my $filter = chance(0.2) ? ' FILTER (WHERE ' . condition($outer) . ')' : '';
+	my $e = pick($x, $y);
+	my $name;
+
+	return { sql => "count(*)$filter", class => 'int', compare => 'exact' } if chance(0.2);
+	return { sql => "count($e->{sql})$filter", class => 'int', compare => 'exact' } if chance(0.15);
+	return { sql => "sum($x->{sql} * $y->{sql})$filter", class => 'numeric', compare => 'exact' }
+	  if chance(0.3) && "$x->{class} $y->{class}" =~ /^(int|numeric) (int|numeric)$/;
+	$name = $e->{class} =~ /^(int|numeric)$/ && !$e->{nosum} ? pick(qw(sum sum avg min max)) : pick(qw(min max));
+	return { sql => "count($e->{sql})$filter", class => 'int', compare => 'exact' } if $e->{class} !~ /^(int|numeric|float|date)$/;
+	return { sql => "$name($e->{sql})$filter", class => $e->{class}, compare => 'exact', nosum => 1 };
 }
 
 sub settings
@@ -555,7 +595,9 @@ sub random_query
 	$n_keys ||= 1 if $q->{kind} ne 'plain';
 	foreach (1 .. $n_keys)
 	{
-		push @{ $q->{keys} }, $q->{joins} && chance(0.2) ? program_key($q) : derived_key($q) // expression($q, 0.3);
+		push @{ $q->{keys} }, $q->{joins} && chance(0.2) ? program_key($q) :
+		  $q->{pairs} && chance(0.7) ? { sql => pick('t.j', 'u.j', 't.id % 5', 't.id'), class => 'int' } :
+		  derived_key($q) // expression($q, 0.3);
 	}
 	# many groups, or no table is full
 	push @{ $q->{keys} }, { sql => pick($q->{id}, "$q->{id} / 2"), class => 'int' } if $n_keys && $t->{n_rows} > 10000 && chance(0.4);
