@@ -2,7 +2,8 @@
 # auto_suite.sh: what turning the node on costs or gains with the defaults of everything
 # else, over many shapes of queries and sizes of tables.
 #
-#	--suite NAME	groupings (the default), joins, or planning: bench/suites/NAME.sh
+#	--suite NAME	groupings (the default), joins, tpch (--rows are those of lineitem), or
+#					planning: bench/suites/NAME.sh
 #	--rows "LIST"	tables' sizes (default "1000 10000 100000 1000000 10000000",
 #					planning: "1000 1000000")
 #	--quick			up to 1,000,000 rows, three pairs of runs
