@@ -2,7 +2,8 @@
 # auto_suite.sh: what turning the node on costs or gains with the defaults of everything
 # else, over many shapes of queries and sizes of tables.
 #
-#	--suite NAME	groupings (the default), joins, or planning: bench/suites/NAME.sh
+#	--suite NAME	groupings (the default), joins, tpch (--rows are those of lineitem), or
+#					planning: bench/suites/NAME.sh
 #	--rows "LIST"	tables' sizes (default "1000 10000 100000 1000000 10000000",
 #					planning: "1000 1000000")
 #	--quick			up to 1,000,000 rows, three pairs of runs
@@ -19,7 +20,8 @@
 #					gpurhh installed, instead of a throw-away cluster
 #
 # Each query runs off and on in turn, in one session, planned anew each time, its
-# rows consumed by an outer aggregate in the server; the ratio is that of the
+# rows consumed by an outer aggregate in the server, or by the table that it fills; the
+# ratio is that of the
 # medians, on to off.  On is enable_gpu_hashagg and enable_gpu_hashjoin; where that makes
 # the device join, there is a third run each time with enable_gpu_hashagg alone
 # (agg_ms).  First the answers are compared, as multisets of rows.
@@ -27,7 +29,7 @@
 # Where the planner leaves a query to core both plans are one and the ratio is that of
 # planning and of noise; it is taken up to 100,000 rows and is 1 by definition above
 # ("same plan").  A failure is an answer that differs, or a ratio above the limit of a
-# query that has a GpuHashAgg, if the ratio of the best runs and measuring it again with
+# query that has a node, if the ratio of the best runs and measuring it again with
 # twice the runs say so too, and if it is more than 0.2 ms.
 #
 # The suite "planning" measures the planner's time alone, of all queries, and a failure
@@ -94,25 +96,44 @@ DECLARE line text; joins int;
 BEGIN
 	PERFORM set_side('on');
 	FOR line IN EXECUTE CASE WHEN query ~ '^EXPLAIN' THEN '' ELSE 'EXPLAIN ' END || query LOOP
-		joins := CASE WHEN line ~ 'GpuHashAgg' THEN coalesce(joins, 0)
+		joins := CASE WHEN line ~ 'GpuHash(Agg|Join)' THEN coalesce(joins, 0)
 			ELSE joins + coalesce(substring(line FROM 'Device Joins: (\d+)')::int, 0) END;
 	END LOOP;
 	RETURN joins;
 END $$;
 
+-- The table that a query makes, or fills, instead of returning rows; or NULL.
+CREATE FUNCTION made_by(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT substring(query FROM '^(?:CREATE TABLE|INSERT INTO) (\w+)')
+$$;
+
+CREATE FUNCTION undo(made text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	IF made = 'made' THEN
+		DROP TABLE made;
+	ELSIF made = 'target' THEN
+		TRUNCATE target;
+	END IF;
+END $$;
+
 -- All rows in any order; floats are added up in any order, too.
 CREATE FUNCTION answer(query text, side text) RETURNS text LANGUAGE plpgsql
 SET extra_float_digits = -6 AS $$
-DECLARE result text;
+DECLARE result text; made text := made_by(query);
 BEGIN
 	PERFORM set_side(side);
+	IF made IS NOT NULL THEN
+		EXECUTE query;
+		query := 'SELECT * FROM ' || made;
+	END IF;
 	EXECUTE format('SELECT count(*) || '' '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (%s) q', query) INTO result;
+	PERFORM undo(made);
 	RETURN result;
 END $$;
 
 -- Milliseconds to plan what is explained, or else to run it.
 CREATE FUNCTION once(query text, side text) RETURNS float8 LANGUAGE plpgsql AS $$
-DECLARE line text; begun timestamptz;
+DECLARE line text; begun timestamptz; ms float8;
 BEGIN
 	PERFORM set_side(side);
 	IF query ~ '^EXPLAIN' THEN
@@ -123,8 +144,10 @@ BEGIN
 		END LOOP;
 	END IF;
 	begun := clock_timestamp();
-	EXECUTE format('SELECT count(q) FROM (%s) q', query);
-	RETURN extract(epoch FROM clock_timestamp() - begun) * 1000;
+	EXECUTE CASE WHEN made_by(query) IS NULL THEN format('SELECT count(q) FROM (%s) q', query) ELSE query END;
+	ms := extract(epoch FROM clock_timestamp() - begun) * 1000;
+	PERFORM undo(made_by(query));
+	RETURN ms;
 END $$;
 
 CREATE FUNCTION median(ms float8[]) RETURNS text LANGUAGE sql AS $$
@@ -218,6 +241,6 @@ for n in $sizes; do
 done
 sql -c "DROP SCHEMA gpurhh_auto CASCADE"
 echo
-echo "$measured measured, $used with GpuHashAgg, $wrong with another answer, $worse slower than core by more than $limit; in $out"
+echo "$measured measured, $used with a node, $wrong with another answer, $worse slower than core by more than $limit; in $out"
 if [ -z "$running" ]; then cluster_stop "$cluster"; fi
 [ "$worse" = 0 ] && [ "$wrong" = 0 ]

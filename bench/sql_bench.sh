@@ -5,7 +5,7 @@
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
 #	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 distinct
-#					sets cube nested join joinexpr joinrows semi anti left skew star
+#					sets cube nested join joinexpr joinrows semi anti left skew zipf star
 #					(default: the first four; all but sum, nested, q1 and those that
 #					join have 1,000,000 groups).  half: WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
@@ -21,8 +21,14 @@
 #					as join, the sum of an expression over columns of both tables;
 #					joinrows: as join, the joined rows themselves, which come to the
 #					server;
-#					skew: as join, half of the rows have one key; star: with three tables
+#					skew: as join, half of the rows have one key; zipf: as join, the n-th
+#					key has a share of the rows in proportion to 1/n; star: with three tables
 #					of 10,000, 1,000 and 100 rows, grouped by a text of one
+#					tpch: queries in the shape of TPC-H's, which have tables of their
+#					own (bench/suites/tpch.sh), or some of them: tpch-q1 tpch-q3 tpch-q4 tpch-q5 tpch-q6 tpch-q10 tpch-q12 tpch-q13
+#					tpch-q18 tpch-q21
+#	--scale S		of those tables (default 1: lineitem has 6,000,000 rows)
+#	--load-only		make those tables, and measure nothing
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
 #					chooses, or parallel:N, gpurhh:N: with N workers
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
@@ -32,6 +38,10 @@
 #					more: minutes saved where they take half a minute each
 #	--device D		gpurhh.device (default auto)
 #	--out FILE		default bench/results/DATE-MACHINE.csv
+#	--explain DIR	what EXPLAIN says of each case in each mode, and why there is no
+#					node, in DIR/CASE-MODE.txt; with ANALYZE unless it is timed once
+#	--cluster DIR	a cluster in DIR that stays up when this ends, and which is used
+#					again, with the TPC-H tables that it has, if they are of that scale
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has
 #					gpurhh installed, instead of a throw-away cluster
 #
@@ -46,11 +56,13 @@
 
 rows=10000000 groups="100 10000 1000000 10000000" cases="sum five bigint twokeys"
 modes="serial parallel gpurhh" reps=5 device=auto out= running= pool= core_once=
+scale=1 load_only= explain= cluster=
 while [ $# -gt 0 ]; do
 	case $1 in
 		--running) running=yes; shift; continue ;;
 		--core-once) core_once=yes; shift; continue ;;
-		--rows | --groups | --cases | --modes | --reps | --device | --out | --pool)
+		--load-only) load_only=yes; shift; continue ;;
+		--rows | --groups | --cases | --modes | --reps | --device | --out | --pool | --scale | --explain | --cluster)
 			[ $# -ge 2 ] || die "$1 needs a value"
 			declare "${1#--}=$2"; shift 2 ;;
 		*) usage ;;
@@ -63,20 +75,56 @@ if [ -n "$running" ]; then
 else
 	set_up_and_install
 	ram_mb=$(awk '/MemTotal/ { printf "%d", $2 / 1024 }' /proc/meminfo)
-	step "start a throw-away cluster"
-	cluster_start cluster "shared_preload_libraries = 'gpurhh'" \
-		"shared_buffers = $((ram_mb / 4))MB" "wal_level = minimal" "max_wal_senders = 0" \
-		"max_wal_size = 20GB" "autovacuum = off" "max_worker_processes = $(($(nproc) + 8))" \
-		"max_parallel_workers = $(nproc)" ${pool:+"gpurhh.pool_size = '$pool'"}
+	conf=("shared_preload_libraries = 'gpurhh'" "wal_level = minimal" "max_wal_senders = 0"
+		"max_wal_size = 20GB" "autovacuum = off" "max_worker_processes = $(($(nproc) + 8))"
+		"max_parallel_workers = $(nproc)" ${pool:+"gpurhh.pool_size = '$pool'"})
+	if [ -n "$cluster" ]; then
+		step "use the cluster in $cluster"
+		# a scan of a table larger than a quarter of this leaves the table where it was
+		cluster_keep "$cluster" "${conf[@]}" "shared_buffers = $((ram_mb * 3 / 8))MB"
+	else
+		step "start a throw-away cluster"
+		cluster_start throw_away "${conf[@]}" "shared_buffers = $((ram_mb / 4))MB"
+	fi
 	psql=$PGBIN/psql
 fi
-sql() { PGOPTIONS="-c client_min_messages=warning" "$psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
+schema=public
+sql() { PGOPTIONS="-c client_min_messages=warning -c search_path=$schema,public" "$psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
 
 sql -c "CREATE EXTENSION IF NOT EXISTS gpurhh" -c "SELECT 1" >/dev/null || die "cannot reach a server with gpurhh installed"
 new_tmpdir work
 
 # The same for all modes: enough work_mem that nothing spills, no JIT.
 settings="LOAD 'gpurhh'; SET work_mem = '1GB'; SET jit = off; SET gpurhh.device = '$device';"
+
+# one_of PATTERN: is such a case asked for?
+one_of()
+{
+	local c
+
+	for c in $cases; do
+		# shellcheck disable=SC2053
+		if [[ $c == $1 ]]; then return 0; fi
+	done
+	return 1
+}
+
+# ---------- TPC-H's tables ----------
+
+if one_of 'tpch*'; then
+	. bench/suites/tpch.sh
+	schema=gpurhh_tpch
+	if [ "$(sql -c "SELECT obj_description(to_regnamespace('gpurhh_tpch'), 'pg_namespace')")" != "scale $scale" ]; then
+		step "make the tables of scale $scale"
+		sql -c "DROP SCHEMA IF EXISTS gpurhh_tpch CASCADE" -c "CREATE SCHEMA gpurhh_tpch"
+		make_tables "$(awk -v s="$scale" 'BEGIN { printf "%.0f", s * 6e6 }')" || die "could not make the tables"
+		sql -c "COMMENT ON SCHEMA gpurhh_tpch IS 'scale $scale'"
+	fi
+	sql -c "SELECT '   ' || relname || ': ' || pg_size_pretty(pg_relation_size(oid)) FROM pg_class
+		WHERE relnamespace = 'gpurhh_tpch'::regnamespace AND relkind = 'r' ORDER BY oid"
+	schema=public
+	if [ -n "$load_only" ]; then step "made"; exit 0; fi
+fi
 
 # ---------- the machine ----------
 
@@ -91,7 +139,8 @@ describe()
 	sql -c "$settings" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
 		WHERE name LIKE 'gpurhh.%' OR name IN ('work_mem', 'hash_mem_multiplier', 'shared_buffers',
 			'max_parallel_workers_per_gather', 'jit', 'shared_preload_libraries') ORDER BY 1"
-	echo "# command: bench/sql_bench.sh --rows $rows --groups \"$groups\" --cases \"$cases\" --modes \"$modes\" --reps $reps --device $device${pool:+ --pool $pool}${core_once:+ --core-once}${running:+ --running}"
+	echo "# command: bench/sql_bench.sh --rows $rows --groups \"$groups\" --cases \"$cases\" --modes \"$modes\" --reps $reps --device $device${pool:+ --pool $pool}${core_once:+ --core-once}${running:+ --running}$(if one_of 'tpch*'; then echo " --scale $scale"; fi)"
+	if one_of 'tpch*'; then echo "# queries in the shape of TPC-H's, on data of our own: no results of TPC-H"; fi
 	echo "# tables are unlogged, vacuumed and cached; keys uniform and at random; times in ms"
 }
 describe >"$work/machine"
@@ -128,18 +177,23 @@ load()
 
 # ---------- one case ----------
 
+tables=t						# that the workers share
 mode_settings()
 {
+	local t
+
 	case $1 in
 		serial) echo "SET enable_gpu_hashagg = off; SET max_parallel_workers_per_gather = 0;" ;;
 		parallel | parallel:*) echo "SET enable_gpu_hashagg = off; RESET max_parallel_workers_per_gather;" ;;
 		gpurhh | gpurhh:*) echo "SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on; RESET max_parallel_workers_per_gather;" ;;
 		*) die "no such mode: $1" ;;
 	esac
-	case $1 in
-		*:*) echo "SET max_parallel_workers_per_gather = ${1#*:}; ALTER TABLE t SET (parallel_workers = ${1#*:});" ;;
-		*) echo "ALTER TABLE t RESET (parallel_workers);" ;;
-	esac
+	for t in $tables; do
+		case $1 in
+			*:*) echo "SET max_parallel_workers_per_gather = ${1#*:}; ALTER TABLE $t SET (parallel_workers = ${1#*:});" ;;
+			*) echo "ALTER TABLE $t RESET (parallel_workers);" ;;
+		esac
+	done
 }
 
 # timed_once MODE RUN ANSWER: is the run that gives the answer the timed one?
@@ -148,7 +202,7 @@ timed_once() { [[ -n $core_once && $1 != gpurhh* && $2 = "$3" ]]; }
 # measure NAME GROUPS CONSUME QUERY [ctas]
 measure()
 {
-	local name=$1 asked=$2 query="SELECT $3 FROM ($4) q" mode rep found run answer
+	local name=$1 asked=$2 query="SELECT $3 FROM ($4) q" mode rep found run answer analyze
 	run="$query;" answer="$query;"
 	if [ "${5:-}" = ctas ]; then
 		query=$4
@@ -230,6 +284,18 @@ measure()
 			print "# explain " pre "," f[2] ": " f[11]
 		}' "$work/result" >>"$out"
 	step "$name, $rows rows, $found groups: $(summary "$name" "$asked")"
+	if [ -n "$explain" ]; then
+		mkdir -p "$explain"
+		for mode in $modes; do
+			{
+				echo "$settings"
+				mode_settings "$mode"
+				if timed_once "$mode" "$run" "$answer"; then analyze=; else analyze="ANALYZE, TIMING OFF, "; fi
+				echo "EXPLAIN (${analyze}SETTINGS) $4;"
+				if [[ $mode == gpurhh* ]]; then echo "SELECT DISTINCT '-- ' || reason FROM gpurhh_refusals(\$q\$$4\$q\$);"; fi
+			} | sql >"$explain/$name-$asked-${mode/:/-}.txt"
+		done
+	fi
 	if grep '^@plan|gpurhh' "$work/result" | grep -qv GpuHashAgg; then
 		note "note: the planner did not choose GpuHashAgg in all of its modes"
 	fi
@@ -254,7 +320,6 @@ summary()
 
 key() { echo "floor(random() * $1)::$2"; }
 value="floor(random() * 1000)::int4"
-one_of() { [[ " $cases " == *" $1 "* ]]; }
 
 if one_of sum || one_of nested; then
 	for g in $groups; do
@@ -345,7 +410,7 @@ build_side()
 		-c "CREATE UNLOGGED TABLE u AS SELECT k::int4, floor(random() * 1000)::int4 AS w FROM generate_series(0, $1 - 1) k ORDER BY random()" \
 		-c "VACUUM (ANALYZE) u" -c "SELECT count(*) FROM u" >/dev/null
 }
-if one_of join || one_of joinexpr || one_of joinrows || one_of semi || one_of anti || one_of left || one_of skew; then
+if one_of join || one_of joinexpr || one_of joinrows || one_of semi || one_of anti || one_of left || one_of skew || one_of zipf; then
 	for g in $groups; do
 		g=$(printf %.0f "$g")
 		build_side "$g"
@@ -364,6 +429,10 @@ if one_of join || one_of joinexpr || one_of joinrows || one_of semi || one_of an
 			load "k int4, v int4" "CASE WHEN random() < 0.5 THEN 1 ELSE $(key "$g" int4) END, $value"
 			measure skew "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
 		fi
+		if one_of zipf; then
+			load "k int4, v int4" "floor(0.5 + 0.5 * (2 * $g + 1) ^ random())::int4 - 1, $value"
+			measure zipf "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
+		fi
 	done
 	sql -c "DROP TABLE u"
 fi
@@ -379,6 +448,15 @@ if one_of star; then
 	sql -c "DROP TABLE da, db, dc"
 fi
 sql -c "DROP TABLE IF EXISTS t"
+if one_of 'tpch*'; then
+	schema=gpurhh_tpch tables="lineitem orders customer"
+	rows=$(sql -c "SELECT reltuples::int8 FROM pg_class WHERE oid = 'lineitem'::regclass")
+	while IFS='|' read -r name query; do
+		if one_of tpch || one_of "tpch-$name"; then
+			measure "tpch-$name" "$scale" "count(*), md5(string_agg(q::text, ','))" "$query"
+		fi
+	done <<<"$list"
+fi
 
 # ---------- the table ----------
 
@@ -405,4 +483,4 @@ while IFS=, read -r c r a found mode; do
 done
 echo
 echo "times in ms, medians of $reps; the runs are in $out"
-if [ -z "$running" ]; then cluster_stop "$cluster"; fi
+if [ -z "$running$cluster" ]; then cluster_stop "$throw_away"; fi

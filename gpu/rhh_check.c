@@ -293,8 +293,6 @@ rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *er
 		return invalid(err, "the bitmap of refused rows overlaps the batch");
 	if (joins != NULL)
 	{
-		if (batch->on_device)
-			return invalid(err, "a batch of rows to be joined is in host memory");
 		if (batch->refused_rows < 1 || batch->refused_rows > spec->max_batch_rows)
 			return invalid(err, "a batch cannot have room for %u refused rows",
 						   (unsigned) batch->refused_rows);

@@ -369,7 +369,8 @@ typedef struct rhh_position
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied
  * then, and used_bytes may exceed max_batch_bytes.  Such batches should have 2^20 rows
- * or more, because those are aggregated before they are put into the map.
+ * or more: those are aggregated before they are put into the map, and what joins make of
+ * them is made in few pieces.
  */
 typedef struct rhh_batch
 {

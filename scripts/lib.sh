@@ -20,6 +20,8 @@
 #	cluster_start VAR [CONF-LINE …]		a throw-away cluster, its directory in
 #						VAR, found by PGHOST, PGPORT, PGUSER and PGDATABASE
 #	cluster_stop DIR
+#	cluster_keep DIR [CONF-LINE …]		a cluster in DIR that stays up: made if there is
+#						none yet, started unless it runs with what is installed
 
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -275,12 +277,12 @@ set_up_and_install()
 # From a directory that the ordinary user can be in.
 pg_ctl() { (cd / && as_user "$PGBIN/pg_ctl" "$@"); }
 
-cluster_start()
+# cluster_make DIR [CONF-LINE …]: makes one in a directory of the ordinary user's
+cluster_make()
 {
-	local var_=$1 dir i
+	local dir=$1 i
 	shift
 
-	new_tmpdir dir
 	(cd / && as_user "$PGBIN/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C --no-sync \
 		>"$dir/initdb.log" 2>&1) || { cat "$dir/initdb.log"; die "initdb failed"; }
 	{
@@ -291,11 +293,45 @@ cluster_start()
 		echo "fsync = off"
 		for i in "$@"; do echo "$i"; done
 	} >>"$dir/data/postgresql.conf"
-	pg_ctl -D "$dir/data" -l "$dir/log" -w -t 120 start >/dev/null ||
-		{ tail -30 "$dir/log"; die "the throw-away cluster did not start"; }
+}
+
+# cluster_run DIR: starts it, and leads psql to it
+cluster_run()
+{
+	pg_ctl -D "$1/data" -l "$1/log" -w -t 120 start >/dev/null ||
+		{ tail -30 "$1/log"; die "the cluster did not start"; }
+}
+cluster_use() { export PGHOST=$1 PGPORT=5432 PGUSER=postgres PGDATABASE=postgres; }
+
+cluster_start()
+{
+	local var_=$1 dir
+	shift
+
+	new_tmpdir dir
+	cluster_make "$dir" "$@"
+	cluster_run "$dir"
 	CLUSTERS+=("$dir/data")
-	export PGHOST=$dir PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	cluster_use "$dir"
 	printf -v "$var_" %s "$dir"
+}
+
+cluster_keep()
+{
+	local dir=$1 lib
+	shift
+
+	if [ ! -e "$dir/data/PG_VERSION" ]; then
+		mkdir -p "$dir"
+		if [ -n "$RUN_AS" ]; then chown "$RUN_AS" "$dir"; fi
+		cluster_make "$dir" "$@"
+	fi
+	lib=$("$PG_CONFIG" --pkglibdir)/gpurhh.so
+	if pg_ctl -D "$dir/data" status >/dev/null && [ "$lib" -nt "$dir/data/postmaster.pid" ]; then
+		pg_ctl -D "$dir/data" -m fast -w -t 300 stop >/dev/null
+	fi
+	pg_ctl -D "$dir/data" status >/dev/null || cluster_run "$dir"
+	cluster_use "$dir"
 }
 
 cluster_stop()

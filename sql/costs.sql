@@ -90,3 +90,10 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM f JOIN d ON d.id = f.k;
 SET max_parallel_workers_per_gather = 0;
 SET gpurhh.row_cost = 0.01;
 EXPLAIN (COSTS OFF) SELECT f.k, sum(d.x) FROM f JOIN d ON d.id = f.k GROUP BY f.k;
+-- Nor is it known to core what the hashed aggregate costs that is a build side.  No part of a
+-- parallel plan can have ours there, but a Gather can; so a serial pipeline costs less.
+SET max_parallel_workers_per_gather = 2;
+DROP INDEX f_k_idx;
+RESET gpurhh.row_cost;
+EXPLAIN (COSTS OFF) SELECT d.x, f.k, count(*) FROM f JOIN d ON d.id = f.k
+WHERE f.k IN (SELECT k FROM f GROUP BY k HAVING count(*) > 9) GROUP BY d.x, f.k;

@@ -1,4 +1,5 @@
-# joins.sh: shapes of joins below aggregates for auto_suite.sh.
+# joins.sh: shapes of joins for auto_suite.sh: below aggregates, and (rows-...) those whose rows
+# are needed as rows, by a sort, a window function, LIMIT, INSERT or the client.
 #
 # f is the fact table.  d has a tenth as many rows, e a tenth of those, tiny 10, and h as
 # many as f; the columns that identify their rows are unique.  m has two rows for each
@@ -148,6 +149,78 @@ stale-dim-large|UPDATE pg_class SET reltuples = reltuples * 100 WHERE relname = 
 stale-huge-small|UPDATE pg_class SET reltuples = reltuples / 100 WHERE relname = 'h'; SELECT h.y, sum(f.v) FROM f JOIN h ON h.id = f.u GROUP BY h.y
 stale-huge-large|UPDATE pg_class SET reltuples = reltuples * 100 WHERE relname = 'h'; SELECT h.y, sum(f.v) FROM f JOIN h ON h.id = f.u GROUP BY h.y
 stale-both|UPDATE pg_class SET reltuples = CASE relname WHEN 'f' THEN reltuples / 100 ELSE reltuples * 100 END WHERE relname IN ('f', 'd'); SELECT f.k, sum(d.x) FROM f JOIN d ON d.id = f.k GROUP BY f.k
+right|SELECT d.x, count(f.id), sum(f.v) FROM f RIGHT JOIN d ON d.id = f.u GROUP BY d.x
+right-none|SELECT d.x, count(f.id) FROM f RIGHT JOIN d ON d.id = f.nope GROUP BY d.x
+right-star|SELECT e.name, count(f.id), count(*) FROM f JOIN d ON d.id = f.k RIGHT JOIN e ON e.id = d.e GROUP BY e.name
+full-group|SELECT d.x, count(f.id), sum(f.v) FROM f FULL JOIN d ON d.id = f.u GROUP BY d.x
+full-huge|SELECT count(*), count(f.id), count(h.id) FROM f FULL JOIN h ON h.id = f.u
+left-condition|SELECT d.name, count(*) FROM f LEFT JOIN d ON d.id = f.k AND d.x < f.v GROUP BY d.name
+exists-condition|SELECT f.s, count(*) FROM f WHERE EXISTS (SELECT FROM m WHERE m.k = f.k AND m.x > f.v) GROUP BY f.s
+not-exists-condition|SELECT f.s, count(*) FROM f WHERE NOT EXISTS (SELECT FROM m WHERE m.k = f.k AND m.x > f.v) GROUP BY f.s
+exists-skew|SELECT d.x, count(*) FROM d WHERE EXISTS (SELECT FROM f WHERE f.z = d.id AND f.v > d.x) GROUP BY d.x
+int8-int4|SELECT d.name, sum(f.v) FROM f JOIN d ON d.id = f.k8 GROUP BY d.name
+scales|SELECT d.name, sum(f.v) FROM f JOIN d ON d.idn4 = f.kn GROUP BY d.name
+probe-groups|SELECT d.x, sum(r.c) FROM (SELECT k, count(*) AS c FROM f GROUP BY k) r JOIN d ON d.id = r.k GROUP BY d.x
+probe-function|SELECT d.name, count(*) FROM generate_series(1, (SELECT max(id) FROM f)) g JOIN d ON d.id = g GROUP BY d.name
+probe-union|SELECT d.name, sum(r.v) FROM (SELECT k, v FROM f UNION ALL SELECT k, y FROM h) r JOIN d ON d.id = r.k GROUP BY d.name
+probe-distinct|SELECT d.name, count(*) FROM (SELECT DISTINCT k, s FROM f) r JOIN d ON d.id = r.k GROUP BY d.name
+probe-sample|SELECT d.name, count(*) FROM f TABLESAMPLE SYSTEM (50) REPEATABLE (1) JOIN d ON d.id = f.k GROUP BY d.name
+probe-limit|SELECT d.name, count(*) FROM (SELECT k FROM f ORDER BY id LIMIT 5000) r JOIN d ON d.id = r.k GROUP BY d.name
+probe-random|SELECT d.name, count(*) FROM (SELECT k FROM f WHERE random() >= 0) r JOIN d ON d.id = r.k GROUP BY d.name
+rows|SELECT f.id, f.v, d.x FROM f JOIN d ON d.id = f.k
+rows-text|SELECT f.id, f.kt, d.name FROM f JOIN d ON d.id = f.k
+rows-many-columns|SELECT f.id, f.u, f.k8, f.kt, f.kd, f.kn, f.w, f.p, d.id8, d.idt, d.idd, d.idn, d.name FROM f JOIN d ON d.id = f.k
+rows-huge|SELECT f.id, h.y FROM f JOIN h ON h.id = f.u
+rows-dim-hundredth|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k WHERE d.x < 10
+rows-fact-hundredth|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k WHERE f.v < 10
+rows-index|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k WHERE f.id BETWEEN 100 AND 1099
+rows-sort|SELECT f.id, d.name FROM f JOIN d ON d.id = f.k ORDER BY d.x, f.id
+rows-sorted|SELECT f.id, h.y FROM f JOIN h ON h.id = f.id ORDER BY f.id
+rows-window|SELECT f.id, sum(f.v) OVER (PARTITION BY d.x) FROM f JOIN d ON d.id = f.k
+rows-window-order|SELECT f.id, row_number() OVER (PARTITION BY d.x ORDER BY f.id) FROM f JOIN d ON d.id = f.k
+rows-window-top|SELECT * FROM (SELECT f.id, d.x, row_number() OVER (PARTITION BY d.name ORDER BY f.v, f.id) AS n FROM f JOIN d ON d.id = f.k) r WHERE n <= 2
+rows-limit|SELECT count(*) FROM (SELECT f.id, d.name FROM f JOIN d ON d.id = f.k LIMIT 10) r
+rows-limit-thousand|SELECT count(*) FROM (SELECT f.id, d.name FROM f JOIN d ON d.id = f.k LIMIT 1000) r
+rows-limit-filter|SELECT count(*) FROM (SELECT f.id, d.name FROM f JOIN d ON d.id = f.k WHERE d.x < 10 LIMIT 10) r
+rows-limit-huge|SELECT count(*) FROM (SELECT f.id, h.y FROM f JOIN h ON h.id = f.u LIMIT 10) r
+rows-offset|SELECT count(*) FROM (SELECT f.id, d.name FROM f JOIN d ON d.id = f.k OFFSET 500 LIMIT 10) r
+rows-top|SELECT f.id, d.name FROM f JOIN d ON d.id = f.k ORDER BY f.v, f.id LIMIT 10
+rows-top-dim|SELECT f.id, d.name FROM f JOIN d ON d.id = f.k ORDER BY d.x, f.id LIMIT 10
+rows-top-index|SELECT f.id, d.name FROM f JOIN d ON d.id = f.k ORDER BY f.id LIMIT 10
+rows-array|SELECT d.x, cardinality(array_agg(f.v)) FROM f JOIN d ON d.id = f.k GROUP BY d.x
+rows-string|SELECT d.x, length(string_agg(f.kt, ',')) FROM f JOIN d ON d.id = f.k GROUP BY d.x
+rows-create|CREATE TABLE made AS SELECT f.id, f.v, d.x FROM f JOIN d ON d.id = f.k
+rows-create-text|CREATE TABLE made AS SELECT f.id, f.kt, d.name FROM f JOIN d ON d.id = f.k
+rows-insert|INSERT INTO target SELECT f.id, d.x, d.name FROM f JOIN d ON d.id = f.k
+rows-insert-tenth|INSERT INTO target SELECT f.id, d.x, d.name FROM f JOIN d ON d.id = f.k WHERE d.x < 100
+rows-left|SELECT f.id, d.x FROM f LEFT JOIN d ON d.id = f.k AND d.x < 500
+rows-left-condition|SELECT f.id, d.x FROM f LEFT JOIN d ON d.id = f.k AND d.x < f.v
+rows-right|SELECT d.id, f.v FROM f RIGHT JOIN d ON d.id = f.u
+rows-full|SELECT f.id, d.id AS d FROM f FULL JOIN d ON d.id = f.u
+rows-in|SELECT f.id, f.v FROM f WHERE f.k IN (SELECT id FROM d WHERE x < 500)
+rows-exists|SELECT f.id, f.v FROM f WHERE EXISTS (SELECT FROM m WHERE m.k = f.k AND m.x > f.v)
+rows-not-exists|SELECT f.id, f.v FROM f WHERE NOT EXISTS (SELECT FROM d WHERE d.id = f.k AND d.x < 500)
+rows-not-exists-condition|SELECT f.id, f.v FROM f WHERE NOT EXISTS (SELECT FROM m WHERE m.k = f.k AND m.x > f.v)
+rows-many|SELECT f.id, m.x FROM f JOIN m ON m.k = f.k
+rows-star|SELECT f.id, d.x, e.x AS y, tiny.name FROM f JOIN d ON d.id = f.k JOIN e ON e.id = f.k2 JOIN tiny ON tiny.id = f.s
+rows-star-filters|SELECT f.id, d.name FROM f JOIN d ON d.id = f.k JOIN e ON e.id = f.k2 JOIN tiny ON tiny.id = f.s WHERE d.x < 100 AND e.x < 100 AND tiny.x < 50
+rows-chain|SELECT f.id, e.name FROM f JOIN d ON d.id = f.k JOIN e ON e.id = d.e
+rows-probe-groups|SELECT r.k, r.c, d.x FROM (SELECT k, count(*) AS c FROM f GROUP BY k) r JOIN d ON d.id = r.k
+rows-build-groups|SELECT f.id, r.c FROM f JOIN (SELECT k, count(*) AS c FROM h GROUP BY k) r ON r.k = f.k
+rows-union|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k UNION ALL SELECT h.id, d.x FROM h JOIN d ON d.id = h.k
+rows-distinct-random|SELECT DISTINCT d.name || f.s FROM f JOIN d ON d.id = f.k
+rows-serial|SET max_parallel_workers_per_gather = 0; SELECT f.id, f.v, d.x FROM f JOIN d ON d.id = f.k
+rows-spills|SET work_mem = '1MB'; SELECT f.id, h.y FROM f JOIN h ON h.id = f.u
+rows-under-fact|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k WHERE f.c1 = 5 AND f.c2 = 5 AND f.c3 = 5
+rows-under-build|SELECT f.id, h.y FROM f JOIN h ON h.id = f.u WHERE h.y % 1 = 0
+rows-under-matches|SELECT a.id, b.v FROM f a JOIN (SELECT * FROM f WHERE id < 500) b ON b.c1 = a.c1 AND b.c2 = a.c2 AND b.c3 = a.c3 WHERE a.s = 3
+rows-over-fact|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k WHERE f.v + 0 < 3
+rows-over-build|SELECT f.id, h.y FROM f JOIN h ON h.id = f.u WHERE h.y + 0 < 3
+rows-over-join|SELECT f.id, d.x FROM f JOIN d ON d.id = f.nope
+rows-stale-fact-small|UPDATE pg_class SET reltuples = reltuples / 100 WHERE relname = 'f'; SELECT f.id, d.x FROM f JOIN d ON d.id = f.k
+rows-stale-fact-large|UPDATE pg_class SET reltuples = reltuples * 100 WHERE relname = 'f'; SELECT f.id, d.x FROM f JOIN d ON d.id = f.k
+rows-stale-dim-small|UPDATE pg_class SET reltuples = reltuples / 100 WHERE relname = 'd'; SELECT f.id, d.x FROM f JOIN d ON d.id = f.k
+rows-stale-huge-large|UPDATE pg_class SET reltuples = reltuples * 100 WHERE relname = 'h'; SELECT f.id, h.y FROM f JOIN h ON h.id = f.u
 END
 )
 
@@ -157,15 +230,15 @@ make_tables()
 	local columns="id int, u int, k int, k8 int8, kt text, kd date, kn numeric(10,2), a int, b int, c1 int, c2 int, c3 int, s int, k2 int, z int, nope int, v int, w int8, p numeric(12,2)"
 
 	if [ $ne -lt 20 ]; then ne=20; fi
-	sql -c "DROP TABLE IF EXISTS f, d, e, tiny, dup, h, m, empty, p" -c "DROP FUNCTION IF EXISTS rare, ten" \
+	sql -c "DROP TABLE IF EXISTS f, d, e, tiny, dup, h, m, empty, p, target" -c "DROP FUNCTION IF EXISTS rare, ten" \
 		-c "CREATE FUNCTION rare(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN v = 7; END'" \
 		-c "CREATE FUNCTION ten(v int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN 10; END'" \
 		-c "CREATE UNLOGGED TABLE f ($columns)" -c "SELECT setseed(0.5)" \
 		-c "INSERT INTO f SELECT id, 1 + floor(random() * $n), k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, c, c, c, floor(random() * 10),
 				floor(random() * $ne), power(random(), 8) * ($nd - 1), -1 - k, floor(random() * 1000), k * 1000003::int8, (random() * 100000)::numeric(12, 2)
 			FROM (SELECT g AS id, floor(random() * $nd)::int AS k, floor(random() * 20)::int AS c FROM generate_series(1, $n) g) r" \
-		-c "CREATE UNLOGGED TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4))" \
-		-c "INSERT INTO d SELECT k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, k % $ne, floor(random() * 1000), 'name ' || k % 100, random()
+		-c "CREATE UNLOGGED TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4), idn4 numeric(12,4))" \
+		-c "INSERT INTO d SELECT k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, k % $ne, floor(random() * 1000), 'name ' || k % 100, random(), k / 100.0
 			FROM generate_series(0, $nd - 1) k" \
 		-c "CREATE UNLOGGED TABLE e (id int PRIMARY KEY, g int, x int, name text)" \
 		-c "INSERT INTO e SELECT g, g % 10, floor(random() * 1000), 'name ' || g % 100 FROM generate_series(0, $ne - 1) g" \
@@ -174,6 +247,7 @@ make_tables()
 		-c "CREATE UNLOGGED TABLE h (id int PRIMARY KEY, k int, y int)" -c "INSERT INTO h SELECT g, floor(random() * $nd), floor(random() * 1000) FROM generate_series(1, $n) g" \
 		-c "CREATE UNLOGGED TABLE m (k int, x int)" -c "INSERT INTO m SELECT g / 2, g FROM generate_series(0, $nd * 2 - 1) g" \
 		-c "CREATE UNLOGGED TABLE empty (LIKE d)" \
+		-c "CREATE UNLOGGED TABLE target (id int, x int, name text)" \
 		-c "CREATE INDEX ON f (id)" -c "CREATE INDEX ON f (k)" \
 		-c "CREATE UNLOGGED TABLE p (id int, k int, s int, v int) PARTITION BY RANGE (id)"
 	for i in 0 1 2 3; do

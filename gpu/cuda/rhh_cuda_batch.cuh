@@ -484,7 +484,8 @@ rhh_start_batch(rhh_map *t, int i)
 	{
 		uint64_t	groups = t->seen_launch > 0 ? t->seen.placed : t->spec.expected_groups;
 
-		if (f->batch.on_device && f->batch.n_rows >= t->dev->look_rows &&
+		/* what joins make of a batch is not looked at: how many rows there are nobody knows */
+		if (f->batch.on_device && t->joins == NULL && f->batch.n_rows >= t->dev->look_rows &&
 			rhh_most_local_slots(t) > 0)
 			return rhh_launch_look(t, i, false);
 		f->method = groups <= RHH_CUDA_LOCAL_MAX_GROUPS && groups <= rhh_most_local_groups(t)

@@ -242,6 +242,9 @@ rhh_joins_alloc(rhh_map *t, rhh_joins *joins)
 	uint64_t	limit = t->spec.memory_limit_bytes;
 	uint32_t	most = ::min(t->spec.max_batch_rows, (uint32_t) RHH_CUDA_PIECE_ROWS);
 
+	/* offsets in a piece have 32 bits; it has a byte for each NULL, and there it is a bit */
+	while (rhh_output_bytes(&t->spec, most) > UINT32_MAX / 2)
+		most /= 2;
 	if (limit == 0 || limit > t->dev->limit_bytes)
 		limit = t->dev->limit_bytes;
 	for (uint32_t n = most;; n /= 2)
@@ -626,15 +629,14 @@ rhh_launch_hand_back(rhh_map *t, int i)
 	for (uint32_t c = 0; c < t->spec.n_columns; c++)
 		if (!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_values(&t->spec, room, c),
 					  columns.base + columns.values_offset[c],
-					  (uint64_t) f->n_refused * t->spec.column_bytes[c], cudaMemcpyDeviceToHost,
-					  lane->run) ||
+					  (uint64_t) f->n_refused * t->spec.column_bytes[c], cudaMemcpyDefault, lane->run) ||
 			!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_nulls(&t->spec, room, c),
 					  columns.base + columns.nulls_offset[c], (f->n_refused + 7ULL) / 8,
-					  cudaMemcpyDeviceToHost, lane->run))
+					  cudaMemcpyDefault, lane->run))
 			return false;
 	return !joins->has_program ||
 		RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_bad(&t->spec, room),
-				 joins->gathered + bad_at, (f->n_refused + 7ULL) / 8, cudaMemcpyDeviceToHost,
+				 joins->gathered + bad_at, (f->n_refused + 7ULL) / 8, cudaMemcpyDefault,
 				 lane->run);
 }
 

@@ -243,14 +243,16 @@ struct rhh_scatter_policy
 #define RHH_CUDA_INDEX_FEW_SLOTS (4.0 / 3.0)
 
 /*
- * Rows of a join's output that are made at a time.  That is as many as a block of the
- * caller's has, if rows are narrow, and each batch in flight has memory for so many.  If
+ * Rows of a join's output that are made at a time, at most: a piece has no more than a batch
+ * may have.  Batches that lie on the device have many more rows than those of sessions; for
+ * those there are so many because each piece costs some five launches and a look by the host.
+ * Each batch in flight has memory for so many.  If
  * this is more than 1 / SHARE of a limit a piece has fewer, but not less than
  * MIN_PIECE_ROWS.  test/device_test_simt is compiled with less, so that small batches
  * have many pieces.
  */
 #ifndef RHH_CUDA_PIECE_ROWS
-#define RHH_CUDA_PIECE_ROWS (1u << 17)
+#define RHH_CUDA_PIECE_ROWS (1u << 23)
 #endif
 #define RHH_CUDA_MIN_PIECE_ROWS 64
 #define RHH_CUDA_PIECE_SHARE 4

@@ -86,6 +86,15 @@ hashing_undercharge(double groups, double rows)
 	return per_row * rows;
 }
 
+/* What one of core's aggregates costs beyond that, if it is hashed. */
+Cost
+gpurhh_agg_undercharge(const AggPath *agg)
+{
+	if (agg->aggstrategy != AGG_HASHED)
+		return 0;
+	return hashing_undercharge(agg->numGroups, agg->subpath->rows);
+}
+
 /*
  * What DISTINCT in aggregates costs core, which charges nothing for it.  Core sorts
  * each group by itself, unless the rows come sorted by more than the grouping
@@ -123,12 +132,8 @@ core_undercharge(PlanInfo *info, Path *path)
 			{
 				AggPath    *agg = (AggPath *) path;
 
-				sum = core_undercharge(info, agg->subpath) +
-					distinct_undercharge(info, agg);
-				if (agg->aggstrategy == AGG_HASHED)
-					sum += hashing_undercharge(agg->numGroups,
-											   agg->subpath->rows);
-				return sum;
+				return core_undercharge(info, agg->subpath) +
+					distinct_undercharge(info, agg) + gpurhh_agg_undercharge(agg);
 			}
 		case T_GroupingSetsPath:
 			{

@@ -142,7 +142,10 @@ nested_loop_undercharge(const NestPath *path)
 	return -0.7 * Max(join->path.total_cost - join->outerjoinpath->total_cost, 0.0);
 }
 
-/* What the joins in a tree of core's joins really cost beyond what core charges. */
+/*
+ * What the joins in a tree of core's really cost beyond what core charges, and hashed
+ * aggregates below them.
+ */
 Cost
 gpurhh_joins_undercharge(const Path *path)
 {
@@ -155,6 +158,11 @@ gpurhh_joins_undercharge(const Path *path)
 				gpurhh_joins_undercharge(((const JoinPath *) path)->innerjoinpath) +
 				(IsA(path, HashPath) ? hash_join_undercharge((const HashPath *) path) :
 				 IsA(path, NestPath) ? nested_loop_undercharge((const NestPath *) path) : 0);
+		case T_AggPath:
+			return gpurhh_joins_undercharge(((const AggPath *) path)->subpath) +
+				gpurhh_agg_undercharge((const AggPath *) path);
+		case T_SubqueryScanPath:
+			return gpurhh_joins_undercharge(((const SubqueryScanPath *) path)->subpath);
 		case T_MaterialPath:
 			return gpurhh_joins_undercharge(((const MaterialPath *) path)->subpath);
 		case T_SortPath:

@@ -189,6 +189,7 @@ extern PathCost gpurhh_on_core_scale(PathCost ours, const CorePathCost *core,
 									 int n_core);
 extern const char *gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel,
 									Path *ours, Path *partial);
+extern Cost gpurhh_agg_undercharge(const AggPath *agg);
 extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
 
 /* ---------- join_cost.c ---------- */

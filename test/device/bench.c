@@ -191,7 +191,7 @@ bench_one(device *device, const bench_shape *shape, uint64_t n_rows, double esti
 					(unsigned long long) stats.orphans, (double) stats.peak_bytes / 1e6);
 	}
 	ops->close(device->dev);
-	printf("%s,%s,%llu,%llu,%u,%.1f,%.1f,%.1f,%.1f\n", device->name, shape->name,
+	printf("%s,%s,%llu,%llu,%u,%.1f,%.1f,%.1f,%.1f,\n", device->name, shape->name,
 		   (unsigned long long) n_rows, (unsigned long long) n_groups, option_threads,
 		   best.build_ms * 1e6 / (double) n_rows, best.build_cpu_ms * 1e6 / (double) n_rows,
 		   best.extract_ms * 1e6 / (double) n_groups,

@@ -1325,7 +1325,6 @@ invalid_batches(context *ctx, const plan *p, rhh_map *table)
 		expect_error(ctx, #what, ops->map_submit(table, &b, 0, &err), RHH_INVALID, &err, \
 					 message); \
 	} while (0)
-	INVALID(b.on_device = true, "a batch of rows to be joined is in host memory");
 	INVALID(b.refused_rows = 0, "a batch cannot have room for 0 refused rows");
 	INVALID(b.refused_rows = p->table.spec.max_batch_rows + 1, "room for 101 refused rows");
 	INVALID(b.refused_offset += 8, "the room for refused rows is not aligned to 64 bytes");

@@ -5,7 +5,7 @@
  *		device_test [cpu|cuda|all] [--seed N] [--quick | --tiny] [--list]
  *					[--on-device] [--only PATTERN] [--threads N]
  *		device_test [cpu|cuda|all] --bench [--rows N] [--threads N] [--repeat N]
- *					[--estimate FACTOR] [--only PATTERN]
+ *					[--estimate FACTOR] [--on-device] [--only PATTERN]
  *
  * What the files here share is explained in device_test.h, which also lists the
  * cases.  Each topic has a file of its own; this one reads the options and runs
@@ -15,7 +15,7 @@
  * "--tiny" by 64 (for devices that are not fast: sanitizers, and
  * device_test_simt, whose CUDA device runs on the CPU, see simt.h).  With
  * "--on-device" batches lie in the device's memory, and are looked at before they
- * are aggregated.
+ * are aggregated; of "--bench" those of joins do.
  */
 #include <fnmatch.h>
 
@@ -144,7 +144,7 @@ main(int argc, char **argv)
 	if (strcmp(which, "all") != 0 && strcmp(which, "cpu") != 0 && strcmp(which, "cuda") != 0)
 		die("the device is one of cpu, cuda, all");
 	if (run_bench)
-		printf("device,case,rows,groups,threads,ns_per_row,cpu_ns_per_row,extract_ns_per_group,M_rows_per_s\n");
+		printf("device,case,rows,groups,threads,ns_per_row,cpu_ns_per_row,extract_ns_per_group,M_rows_per_s,M_rows_per_s_of_kernels\n");
 
 	for (size_t k = 0; k < LENGTH_OF(kinds); k++)
 	{

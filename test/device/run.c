@@ -122,6 +122,15 @@ output_room(const run *run)
 					   : rhh_output_bad(spec, n));
 }
 
+/* Bytes of a slot's batch, with what is behind its columns for refused rows. */
+static size_t
+slot_bytes(const run *run, const slot *slot)
+{
+	return slot->batch.refused_offset +
+		(run->options.joined != NULL ? output_room(run) + GUARD_BYTES :
+		 (slot->batch.n_rows + 63) / 64 * 8);
+}
+
 void
 run_start(run *run, device *device, const data *data, const run_options *options,
 		  uint8_t *pool, size_t pool_bytes)
@@ -154,8 +163,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	for (uint32_t i = 0; i < run->n_slots; i++)
 	{
 		run->slots[i].base = pool + (size_t) i * room;
-		if (options->source == NULL && joined == NULL &&
-			(options->on_device || option_on_device))
+		if (options->source == NULL && (options->on_device || option_on_device))
 			run->slots[i].on_device = device_alloc(device, room);
 	}
 	spec.max_batch_bytes = room;
@@ -290,8 +298,7 @@ run_submit_one(run *run)
 	slot->checksum = checksum(slot->base, slot->batch.used_bytes);
 	if (slot->on_device != NULL)
 	{
-		device_copy(run->device, slot->on_device, slot->base,
-					slot->batch.refused_offset + (n + 63) / 64 * 8);
+		device_copy(run->device, slot->on_device, slot->base, slot_bytes(run, slot));
 		slot->batch.base = slot->on_device;
 		slot->batch.on_device = true;
 	}
@@ -451,9 +458,8 @@ run_batch_done(run *run, const rhh_event *event)
 			run_fault(run, "batch ended with status %d", event->status);
 		return;
 	}
-	if (slot->on_device != NULL)
-		device_copy(run->device, slot->base, slot->on_device,
-					slot->batch.refused_offset + (slot->batch.n_rows + 63) / 64 * 8);
+	if (slot->batch.on_device)
+		device_copy(run->device, slot->base, slot->on_device, slot_bytes(run, slot));
 	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
 		run_fault(run, "the device wrote to a batch's columns");
 	if (run->options.joined != NULL)
