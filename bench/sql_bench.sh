@@ -5,7 +5,7 @@
 #	--rows N		rows in each table (default 10000000; 50M on large machines)
 #	--groups "LIST"	distinct keys asked for (default "100 10000 1000000 10000000")
 #	--cases "LIST"	of: sum five bigint twokeys half ctas dirty wide text md5 q1 distinct
-#					sets cube nested join joinexpr joinrows semi anti left skew zipf star
+#					sets cube nested join joinexpr joinrows semi anti left skew zipf pairs star
 #					(default: the first four; all but sum, nested, q1 and those that
 #					join have 1,000,000 groups).  half: WHERE takes away half of the rows; ctas: CREATE TABLE AS;
 #					dirty: a table that is not marked all-visible; wide: 16
@@ -22,7 +22,9 @@
 #					joinrows: as join, the joined rows themselves, which come to the
 #					server;
 #					skew: as join, half of the rows have one key; zipf: as join, the n-th
-#					key has a share of the rows in proportion to 1/n; star: with three tables
+#					key has a share of the rows in proportion to 1/n; pairs: with another
+#					table of as many rows and the same 1000 keys, so there are a
+#					thousandth of the square of the rows in pairs; star: with three tables
 #					of 10,000, 1,000 and 100 rows, grouped by a text of one
 #					tpch: queries in the shape of TPC-H's, which have tables of their
 #					own (bench/suites/tpch.sh), or some of them: tpch-q1 tpch-q3 tpch-q4 tpch-q5 tpch-q6 tpch-q10 tpch-q12 tpch-q13
@@ -435,6 +437,15 @@ if one_of join || one_of joinexpr || one_of joinrows || one_of semi || one_of an
 		fi
 	done
 	sql -c "DROP TABLE u"
+fi
+if one_of pairs; then
+	load "k int4, w int4" "$(key 1000 int4), $value"
+	sql -c "DROP TABLE IF EXISTS u" -c "ALTER TABLE t RENAME TO u"
+	load "k int4, v int4" "$(key 1000 int4), $value"
+	tables="t u"
+	measure pairs 1000 "min(a), min(b), min(c), min(d + 0)" \
+		"SELECT count(*) AS a, sum(v) AS b, sum(w) AS c, sum(v * w) AS d FROM t JOIN u USING (k)"
+	tables=t
 fi
 if one_of star; then
 	load "a int4, b int4, c int4, v int4" "$(key 10000 int4), $(key 1000 int4), $(key 100 int4), $value"
