@@ -29,9 +29,13 @@
  * tables' columns count each row n times, those of b's columns are made of b's aggregates
  * (eager_sums.c).
  *
+ * When one table has been grouped, others are grouped in the same way if they have many rows
+ * for each of their groups.  Then few rows are joined at last; but grouping a table takes
+ * longer than joining its rows with few others, so that is another plan to compare.
+ *
  * Whether a level is a candidate is a guess from the statistics of its tables, because
- * nothing is planned yet.  If there is one, both queries are planned, and the plan that is
- * estimated to cost less is used (finish_plan.c).
+ * nothing is planned yet.  If there is one, all of these queries are planned, and the plan that is
+ * estimated to cost least is used (finish_plan.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -72,6 +76,7 @@ typedef struct Level
 	List	   *conditions;		/* of its joins and of WHERE; all hold */
 	List	   *targets;		/* TargetEntries */
 	Node	   *having;
+	bool		has_grouped;	/* one of the tables has been grouped */
 } Level;
 
 /* ---------- which columns are used ---------- */
@@ -331,7 +336,7 @@ choose_table(const Level *level)
 			if (other != table && is_plain_table(rt_fetch(other, level->query->rtable)))
 				pairs = Max(pairs, pairs_of(level, table, other));
 		}
-		if (pairs < MIN_PAIRS)
+		if (pairs < MIN_PAIRS && !level->has_grouped)
 			continue;
 		columns = find_group_columns(level, table);
 		rows = rows_of_table(rte->relid);
@@ -509,25 +514,33 @@ group_table(Level *level, int table)
 	return true;
 }
 
-/* Writes a level anew, in place, with as many of its tables grouped as are worth it. */
-static void
-rewrite_level(Query *query)
+/*
+ * Writes a level anew, in place, with as many of its tables grouped as are worth it, or
+ * one of them.  Returns their number.
+ */
+static int
+rewrite_level(Query *query, bool only_one)
 {
 	Level		level;
-	bool		done = false;
+	int			n = 0;
 	int			table;
 
 	if (!look_at_level(query, &level) || contain_volatile_functions((Node *) query))
-		return;
-	while ((table = choose_table(&level)) != 0 && group_table(&level, table))
-		done = true;
-	if (!done)
-		return;
+		return 0;
+	while ((n == 0 || !only_one) && (table = choose_table(&level)) != 0 &&
+		   group_table(&level, table))
+	{
+		level.has_grouped = true;
+		n++;
+	}
+	if (n == 0)
+		return 0;
 	query->targetList = level.targets;
 	query->havingQual = level.having;
 	query->jointree = makeFromExpr(level.tables, level.conditions == NIL ? NULL :
 								   (Node *) make_ands_explicit(level.conditions));
 	gpurhh_drop_join_entries(query);
+	return n;
 }
 
 /* ---------- the query ---------- */
@@ -535,7 +548,9 @@ rewrite_level(Query *query)
 typedef struct Candidates
 {
 	bool		rewrite;		/* or look whether there is one? */
+	bool		only_one;		/* table of each level */
 	bool		found;
+	int			n;				/* tables that were grouped */
 } Candidates;
 
 static bool
@@ -549,7 +564,7 @@ candidates_walker(Node *node, Candidates *candidates)
 		Level		level;
 
 		if (candidates->rewrite)
-			rewrite_level(query);
+			candidates->n += rewrite_level(query, candidates->only_one);
 		else if (look_at_level(query, &level) && choose_table(&level) != 0)
 		{
 			candidates->found = true;
@@ -561,23 +576,32 @@ candidates_walker(Node *node, Candidates *candidates)
 }
 
 /*
- * Another query with the same result, in which tables are grouped before they are joined;
- * NULL: nothing is to be gained by it, as far as one sees.  The query is to be as it comes
+ * Other queries with the same result, in which tables are grouped before they are joined;
+ * NIL: nothing is to be gained by it, as far as one sees.  The query is to be as it comes
  * from the rewriter, and is left as it is.
  */
-Query *
+List *
 gpurhh_group_early(Query *query)
 {
-	Candidates	candidates = {false};
+	Candidates	candidates = {.rewrite = false};
+	List	   *queries = NIL;
+	int			n = 0;
 
 	if (!gpurhh_enable_eager_aggregate || !enable_gpu_hashagg || !enable_gpu_hashjoin ||
 		gpurhh_collects_refusals())
-		return NULL;
+		return NIL;
 	candidates_walker((Node *) query, &candidates);
 	if (!candidates.found)
-		return NULL;
-	query = copyObject(query);
-	candidates.rewrite = true;
-	candidates_walker((Node *) query, &candidates);
-	return query;
+		return NIL;
+	for (int i = 0; i < 2; i++)
+	{
+		Candidates	rewriting = {.rewrite = true, .only_one = i == 0};
+		Query	   *other = copyObject(query);
+
+		candidates_walker((Node *) other, &rewriting);
+		if (rewriting.n > n)
+			queries = lappend(queries, other);
+		n = rewriting.n;
+	}
+	return queries;
 }

@@ -22,8 +22,9 @@
  * left alone, since they would be rounded in other places.  x is any expression; y is a
  * column, because an expression of rows that are joined with none is not computed
  * otherwise, and might raise an error.  Sums of integers are computed in types that they fit.
- * Core raises an error if one product x * y is out of range; that is so for some y of a
- * group if it is so for the least or the greatest one, so these two are computed as core does.
+ * Core raises an error if one product x * y of integers is out of range; that is so for some y
+ * of a group if it is so for the least or the greatest one.  So the products of these two are
+ * computed as core does, by aggregates that are asked only whether there is any product.
  *
  *-------------------------------------------------------------------------
  */
@@ -207,6 +208,12 @@ is_small_integer(Oid type)
 	return type == INT2OID || type == INT4OID;
 }
 
+static bool
+is_integer(Oid type)
+{
+	return is_small_integer(type) || type == INT8OID;
+}
+
 /* ---------- sums ---------- */
 
 /* The values of x, each as often as a row counts: a bigint of smaller integers, else numeric. */
@@ -248,63 +255,89 @@ inner_sum(EagerTable *eager, Expr *y)
 	return subquery_column(eager, sum, "sum");
 }
 
-/* The least or the greatest value of y of a group of the table's rows. */
+static Oid
+max_function(Oid type, bool greatest)
+{
+	if (type == INT2OID)
+		return greatest ? F_MAX_INT2 : F_MIN_INT2;
+	if (type == INT4OID)
+		return greatest ? F_MAX_INT4 : F_MIN_INT4;
+	return greatest ? F_MAX_INT8 : F_MIN_INT8;
+}
+
+/* The least or the greatest value of an integer y of a group of the table's rows. */
 static Expr *
 inner_extreme(EagerTable *eager, Expr *y, bool greatest)
 {
 	Oid			type = exprType((Node *) y);
-	Oid			function;
 
-	if (type == INT2OID)
-		function = greatest ? F_MAX_INT2 : F_MIN_INT2;
-	else if (type == INT4OID)
-		function = greatest ? F_MAX_INT4 : F_MIN_INT4;
-	else
-		function = greatest ? F_MAX_INT8 : F_MIN_INT8;
-	return subquery_column(eager, aggregate(function, type, in_subquery(eager, y), NULL),
+	return subquery_column(eager, aggregate(max_function(type, greatest), type,
+											in_subquery(eager, y), NULL),
 						   greatest ? "max" : "min");
 }
 
 /* The product with its inner operand replaced. */
 static Expr *
-with_operand(const OpExpr *product, bool second, Expr *outer, Expr *inner)
+with_operand(const OpExpr *product, int operand, Expr *outer, Expr *inner)
 {
 	OpExpr	   *result = copyObject((OpExpr *) product);
 
-	result->args = second ? list_make2(copyObject(outer), inner) :
+	result->args = operand == 1 ? list_make2(copyObject(outer), inner) :
 		list_make2(inner, copyObject(outer));
 	return (Expr *) result;
 }
 
 /* The sum of x * y over the rows of a group of the table's, x being the same for all of them. */
 static Expr *
-sum_of_products(EagerTable *eager, const OpExpr *product, bool second, Expr *x, Expr *y)
+sum_of_products(EagerTable *eager, const OpExpr *product, Expr *x, Expr *y)
 {
 	Expr	   *sum = inner_sum(eager, y);
-	Expr	   *checks[2];
-	Expr	   *result;
-	CaseExpr   *check;
-	CaseWhen   *when;
 
-	if (product->opresulttype == NUMERICOID)
-		return apply("*", copyObject(x), sum);
+	if (!is_small_integer(product->opresulttype))
+	{
+		x = cast_to(x, NUMERICOID, -1);
+		sum = cast_to(sum, NUMERICOID, -1);
+	}
+	return apply("*", x, sum);
+}
+
+/*
+ * The greatest, or least, product of an integer y and an x, that is the same for all rows of
+ * a group of the table's.  It raises an error if one of all products is out of range.
+ */
+static Expr *
+extreme_of_products(EagerTable *eager, const OpExpr *product, int operand, Expr *x, Expr *y,
+					bool greatest, Expr *filter)
+{
+	Oid			type = product->opresulttype;
+	MinMaxExpr *result = makeNode(MinMaxExpr);
 
 	for (int i = 0; i < 2; i++)
-		checks[i] = null_test(with_operand(product, second, x,
-										   inner_extreme(eager, y, i == 1)), IS_NULL);
-	if (is_small_integer(product->opresulttype))
-		result = apply("*", copyObject(x), sum);
-	else
-		result = apply("*", cast_to(copyObject(x), NUMERICOID, -1),
-					   cast_to(sum, NUMERICOID, -1));
-	when = makeNode(CaseWhen);
-	when->expr = make_orclause(list_make2(checks[0], checks[1]));
-	when->result = (Expr *) makeNullConst(exprType((Node *) result), -1, InvalidOid);
+	{
+		Expr	   *corner = with_operand(product, operand, x, inner_extreme(eager, y, i == 1));
+
+		result->args = lappend(result->args, aggregate(max_function(type, greatest), type,
+													   corner, filter));
+	}
+	result->minmaxtype = type;
+	result->op = greatest ? IS_GREATEST : IS_LEAST;
+	result->location = -1;
+	return (Expr *) result;
+}
+
+/* The sum, and NULL where there is no product, which is looked at as core does. */
+static Expr *
+check_products(Expr *extreme, Expr *sum)
+{
+	CaseExpr   *check = makeNode(CaseExpr);
+	CaseWhen   *when = makeNode(CaseWhen);
+
+	when->expr = null_test(extreme, IS_NULL);
+	when->result = (Expr *) makeNullConst(exprType((Node *) sum), -1, InvalidOid);
 	when->location = -1;
-	check = makeNode(CaseExpr);
-	check->casetype = exprType((Node *) result);
+	check->casetype = exprType((Node *) sum);
 	check->args = list_make1(when);
-	check->defresult = result;
+	check->defresult = sum;
 	check->location = -1;
 	return (Expr *) check;
 }
@@ -367,9 +400,9 @@ is_multiplication(Oid function)
 	return false;
 }
 
-/* What an argument is; of a product whether the second operand is the inner one. */
+/* What an argument is; of a product which operand is the inner one, from 0. */
 static ArgumentKind
-kind_of(const EagerTable *eager, Node *expr, bool *second)
+kind_of(const EagerTable *eager, Node *expr, int *operand)
 {
 	const OpExpr *product = (OpExpr *) expr;
 
@@ -384,7 +417,7 @@ kind_of(const EagerTable *eager, Node *expr, bool *second)
 		Node	   *inner = list_nth(product->args, i);
 		Node	   *outer = list_nth(product->args, 1 - i);
 
-		*second = i == 1;
+		*operand = i;
 		if (is_inner(eager, inner) && is_outer(eager, outer) &&
 			is_finite(inner) && is_finite(outer))
 			return ARGUMENT_PRODUCT;
@@ -393,6 +426,13 @@ kind_of(const EagerTable *eager, Node *expr, bool *second)
 }
 
 /* ---------- aggregates ---------- */
+
+/* An expression of what the table is grouped by and other tables, as the level has it now. */
+static Expr *
+in_level(EagerTable *eager, Expr *expr)
+{
+	return (Expr *) eager_sums_mutator((Node *) expr, eager);
+}
 
 /* Is it min() or max() or such: one value of many, the same however often they come? */
 static bool
@@ -411,30 +451,28 @@ is_extreme(Oid function)
 	return result;
 }
 
-/* The sum in its widest type; of the values themselves if the aggregate is of no product. */
+/* The sum of values, in its widest type. */
 static Expr *
 make_sum(EagerTable *eager, Expr *argument, Expr *filter)
 {
-	bool		second = false;
 	const OpExpr *product = (OpExpr *) argument;
-	Expr	   *terms = NULL;
+	int			operand;
+	Expr	   *terms;
 
-	switch (kind_of(eager, (Node *) argument, &second))
+	switch (kind_of(eager, (Node *) argument, &operand))
 	{
 		case ARGUMENT_OUTER:
-			terms = times_rows(eager, (Expr *) eager_sums_mutator((Node *) argument, eager));
+			terms = times_rows(eager, in_level(eager, argument));
 			break;
 		case ARGUMENT_INNER:
 			terms = inner_sum(eager, argument);
 			break;
 		case ARGUMENT_PRODUCT:
-			terms = sum_of_products(eager, product, second,
-									(Expr *) eager_sums_mutator(list_nth(product->args,
-																		 second ? 0 : 1),
-																eager),
-									list_nth(product->args, second ? 1 : 0));
+			terms = sum_of_products(eager, product,
+									in_level(eager, list_nth(product->args, 1 - operand)),
+									list_nth(product->args, operand));
 			break;
-		case ARGUMENT_OTHER:
+		default:
 			eager->failed = true;
 			return NULL;
 	}
@@ -446,12 +484,12 @@ make_sum(EagerTable *eager, Expr *argument, Expr *filter)
 static Expr *
 make_count(EagerTable *eager, Expr *argument, Expr *filter)
 {
-	bool		second = false;
+	int			operand;
 
-	switch (kind_of(eager, (Node *) argument, &second))
+	switch (kind_of(eager, (Node *) argument, &operand))
 	{
 		case ARGUMENT_OUTER:
-			argument = (Expr *) eager_sums_mutator((Node *) argument, eager);
+			argument = in_level(eager, argument);
 			return count_of(row_count(eager), filter_not_null(filter, argument));
 		case ARGUMENT_INNER:
 			argument = in_subquery(eager, argument);
@@ -467,14 +505,15 @@ make_count(EagerTable *eager, Expr *argument, Expr *filter)
 static Expr *
 make_extreme(EagerTable *eager, const Aggref *aggref, Expr *argument, Expr *filter)
 {
-	bool		second = false;
+	const OpExpr *product = (OpExpr *) argument;
+	int			operand;
 	Aggref	   *result = copyObject((Aggref *) aggref);
 	Aggref	   *inner;
 
-	switch (kind_of(eager, (Node *) argument, &second))
+	switch (kind_of(eager, (Node *) argument, &operand))
 	{
 		case ARGUMENT_OUTER:
-			argument = (Expr *) eager_sums_mutator((Node *) argument, eager);
+			argument = in_level(eager, argument);
 			break;
 		case ARGUMENT_INNER:
 			inner = copyObject((Aggref *) aggref);
@@ -483,6 +522,14 @@ make_extreme(EagerTable *eager, const Aggref *aggref, Expr *argument, Expr *filt
 			argument = subquery_column(eager, (Expr *) inner,
 									   get_func_name(aggref->aggfnoid));
 			break;
+		case ARGUMENT_PRODUCT:
+			if (is_integer(product->opresulttype))
+				return extreme_of_products(eager, product, operand,
+										   in_level(eager, list_nth(product->args, 1 - operand)),
+										   list_nth(product->args, operand),
+										   aggref->aggfnoid == max_function(product->opresulttype,
+																			true), filter);
+			/* FALLTHROUGH */
 		default:
 			eager->failed = true;
 			return NULL;
@@ -504,7 +551,7 @@ make_aggregate(EagerTable *eager, const Aggref *aggref)
 		list_length(aggref->args) > 1 || !is_outer(eager, (Node *) filter);
 	if (eager->failed)
 		return NULL;
-	filter = (Expr *) eager_sums_mutator((Node *) filter, eager);
+	filter = in_level(eager, filter);
 	if (aggref->aggfnoid == F_COUNT_)
 		return count_of(row_count(eager), filter);
 	if (aggref->args == NIL)
@@ -521,10 +568,25 @@ make_aggregate(EagerTable *eager, const Aggref *aggref)
 		case F_SUM_INT4:
 		case F_SUM_INT8:
 		case F_SUM_NUMERIC:
-			argument = make_sum(eager, argument, filter);
-			if (eager->failed || aggref->aggtype == NUMERICOID)
-				return argument;
-			return cast_to(argument, INT8OID, -1);
+			{
+				const OpExpr *product = (OpExpr *) argument;
+				Expr	   *sum = make_sum(eager, argument, filter);
+				int			operand;
+
+				if (eager->failed)
+					return NULL;
+				if (aggref->aggtype != NUMERICOID)
+					sum = cast_to(sum, INT8OID, -1);
+				if (kind_of(eager, (Node *) argument, &operand) != ARGUMENT_PRODUCT ||
+					!is_integer(product->opresulttype))
+					return sum;
+				return check_products(extreme_of_products(eager, product, operand,
+														  in_level(eager,
+																   list_nth(product->args,
+																			1 - operand)),
+														  list_nth(product->args, operand),
+														  true, filter), sum);
+			}
 		case F_AVG_INT2:
 		case F_AVG_INT4:
 		case F_AVG_INT8:

@@ -208,12 +208,14 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	key_columns = NIL;
 	PG_TRY();
 	{
-		Query	   *early = gpurhh_group_early(parse);
+		List	   *others = gpurhh_group_early(parse);
+		ListCell   *lc;
 
 		result = plan_query(parse, query_string, cursor_options, params);
-		if (early != NULL)
+		foreach(lc, others)
 		{
-			PlannedStmt *other = plan_query(early, query_string, cursor_options, params);
+			PlannedStmt *other = plan_query(lfirst_node(Query, lc), query_string,
+											cursor_options, params);
 
 			if (other->planTree->total_cost < result->planTree->total_cost)
 				result = other;

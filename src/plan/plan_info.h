@@ -231,7 +231,7 @@ extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
 
 /* ---------- eager_agg.c ---------- */
 
-extern Query *gpurhh_group_early(Query *query);
+extern List *gpurhh_group_early(Query *query);
 
 /* ---------- finish_plan.c ---------- */
 

@@ -475,7 +475,7 @@ sub aggregate_of_pairs
 	return { sql => "sum($x->{sql} * $y->{sql})$filter", class => 'numeric', compare => 'exact' }
 	  if chance(0.3) && "$x->{class} $y->{class}" =~ /^(int|numeric) (int|numeric)$/;
 	$name = $e->{class} =~ /^(int|numeric)$/ && !$e->{nosum} ? pick(qw(sum sum avg min max)) : pick(qw(min max));
-	return { sql => "count($e->{sql})$filter", class => 'int', compare => 'exact' } if $e->{class} !~ /^(int|numeric|float|date)$/;
+	return { sql => "count($e->{sql})$filter", class => 'int', compare => 'exact' } if $e->{class} !~ /^(int|numeric|date)$/;
 	return { sql => "$name($e->{sql})$filter", class => $e->{class}, compare => 'exact', nosum => 1 };
 }
 
