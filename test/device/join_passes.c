@@ -100,8 +100,6 @@ case_join_passes_refused(context *ctx)
 	with_parts(ctx, 4, case_join_returned);
 	with_parts(ctx, 4, case_join_build_refused);
 	with_parts(ctx, 2, case_join_condition_refused);
-	with_parts(ctx, 2, case_join_condition_returned);
 	with_parts(ctx, 2, case_join_condition_unmatched_refused);
 	with_parts(ctx, 2, case_join_program_bad);
-	with_parts(ctx, 2, case_join_program_refused);
 }
