@@ -151,6 +151,7 @@ void
 gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 				   MemoryContext context)
 {
+	input->parts = (JoinParts){.join = -1};
 	for (int j = 0; j < input->n_joins; j++)
 		input->builds[j] = gpurhh_channel_join(&builds[j], false, context);
 }
@@ -621,8 +622,14 @@ begin_part(JoinReader *reader)
 			return false;
 		if (gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room))
 			break;
-		if (no_room != parts->join || parts->n_parts == RHH_MAX_PARTS)
+		if (no_room != parts->join)
 			return false;
+		if (parts->n_parts == RHH_MAX_PARTS)
+		{
+			strlcpy(reader->why, "the device had no room for a part of a build side",
+					sizeof(reader->why));
+			return false;
+		}
 		parts->n_parts *= 2;
 	}
 	for (uint32 part = parts->part; part < RHH_MAX_PARTS; part += parts->n_parts)

@@ -9,7 +9,7 @@
 #include "join_plan.h"
 
 static void
-with_parts(context *ctx, uint32_t n_parts, void (*test) (context *ctx))
+with_parts(context *ctx, uint32_t n_parts, void (*test)(context *ctx))
 {
 	char		where[32];
 	char		why[sizeof(ctx->why)];
