@@ -82,6 +82,13 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 		return invalid(err, "a map cannot keep rows and return them");
 	if ((spec->flags & RHH_KEEP_ROWS) == 0 && (spec->flags & RHH_KEEP_UNMATCHED) != 0)
 		return invalid(err, "a map that keeps no rows keeps none without a match");
+	if ((spec->n_parts & (spec->n_parts - 1)) != 0 || spec->n_parts > RHH_MAX_PARTS)
+		return invalid(err, "a map cannot have %u parts", (unsigned) spec->n_parts);
+	if (spec->part >= spec->n_parts && spec->part > 0)
+		return invalid(err, "there is no part %u of %u", (unsigned) spec->part,
+					   (unsigned) spec->n_parts);
+	if ((spec->flags & RHH_KEEP_ROWS) == 0 && spec->n_parts > 0)
+		return invalid(err, "a map that keeps no rows has no parts");
 	if (spec->n_states > RHH_MAX_STATES)
 		return invalid(err, "a map cannot have %u states", (unsigned) spec->n_states);
 	for (uint32_t c = 0; c < spec->n_columns; c++)
@@ -161,8 +168,10 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 
 	if (check_takes_rows(map, true, err) != RHH_OK)
 		return err->status;
-	if (map->fed || map->joins != NULL)
-		return invalid(err, "joins come before the first rows, and once");
+	if (map->fed && !map->had_joins)
+		return invalid(err, "joins come before the first rows");
+	if (map->in_flight)
+		return invalid(err, "batches of the joins before are in flight");
 	if ((map->spec->flags & RHH_KEEP_ROWS) != 0)
 		return invalid(err, "a map that keeps rows cannot have joins");
 	if (joins->n_joins < 1 || joins->n_joins > RHH_MAX_JOINS)
@@ -275,6 +284,8 @@ rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *er
 
 	if (check_takes_rows(map, joins != NULL, err) != RHH_OK)
 		return err->status;
+	if (joins == NULL && map->had_joins)
+		return invalid(err, "the map has no joins any more");
 	if (joins != NULL && batch->unmatched < map->unmatched)
 		return invalid(err, "no batch comes behind rows without a match");
 	if (joins != NULL && batch->unmatched > 0)
@@ -367,7 +378,7 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 		return err->status;
 	if (source->cancelled)
 		return cancelled(err);
-	if (map->joins != NULL || (source->spec->flags & RHH_KEEP_ROWS) != 0)
+	if (map->had_joins || (source->spec->flags & RHH_KEEP_ROWS) != 0)
 		return invalid(err, "groups are neither joined nor made of rows that are kept");
 	if (source->device != map->device)
 		return invalid(err, "the groups to feed are in another device");

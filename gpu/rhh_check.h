@@ -30,6 +30,7 @@ typedef struct rhh_map_state
 	bool		finished;		/* and its event was reported */
 	bool		extracting;		/* the event of map_extract is due */
 	bool		fed;			/* rows were submitted or fed */
+	bool		had_joins;		/* map_join was called */
 	const rhh_join_spec *joins; /* of map_join; NULL: none */
 	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 	uint64_t	n_groups;		/* once it is finished, without the orphans */

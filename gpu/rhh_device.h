@@ -49,6 +49,13 @@
  * The device joins them in pieces of limited size, so one row may have any number of
  * matches.
  *
+ * Passes.  A build side that has no room in memory can be kept in parts (n_parts and part
+ * of rhh_map_spec), one after the other.  The caller feeds all its rows to a map that
+ * keeps those of part 0 alone, joins all rows of the probe side with that, and does the
+ * same for each other part.  Rows whose key is of another part do not come out of such a
+ * join at all, so each row of the output is made in one of the passes.  Before the second
+ * pass and each further one the caller calls map_join for the map of the groups once more.
+ *
  * Refused rows.  A map may have no place for a row: its key's place would be further
  * from home than the probe cap allows, or there is no memory to grow.  Such a row is
  * refused.  It has not changed any state by then; its bit is set in the batch's bitmap
@@ -254,6 +261,8 @@ typedef struct rhh_map_spec
 	uint64_t	hash_seed;		/* chooses the hash function.  Random where
 								 * somebody could choose keys that collide; 0: a
 								 * fixed function */
+	uint32_t	n_parts;		/* with RHH_KEEP_ROWS: a power of two, of which part */
+	uint32_t	part;			/* this map keeps the rows; 0 and 0: it keeps all */
 } rhh_map_spec;
 
 /*
@@ -270,8 +279,15 @@ typedef struct rhh_map_spec
  * nothing has matched, in which all columns before the build side's are NULL.  Which rows
  * these are is known when all rows that come into the join have come.  So the caller asks
  * for them in the end, by batches that have no rows (unmatched of rhh_batch).
+ *
+ * If the spec of a build side has parts, the part of a key follows from its bytes alone and
+ * not from the seed (rhh_part_of()).  Part p of n is parts p and p + n of 2n together.  A row
+ * of either side that has NULL in a key is of part 0.  No row comes out of the join, of any
+ * kind, for a row of another part that comes into it; rows of the build side without a
+ * match are those of the map.
  */
 #define RHH_MAX_JOINS	8
+#define RHH_MAX_PARTS	64
 #define RHH_COMPUTED	UINT16_MAX	/* not a column of any side */
 
 typedef struct rhh_map rhh_map; /* see the head of this file */
@@ -594,10 +610,12 @@ typedef struct rhh_device_ops
 							   rhh_map **map, rhh_error *err);
 
 	/*
-	 * Makes the joins' output the rows of the map, which has no rows and no joins yet.
+	 * Makes the joins' output the rows of the map, which has no rows yet, or has joins, of
+	 * which no batch is in flight.  The new joins take the place of those, and groups stay;
+	 * rows without a match that have not been asked for are lost.
 	 * The build sides are of the same device; they may be probed by several maps, and
-	 * must stay until all of those are destroyed.  *spec is copied.  RHH_NO_MEMORY:
-	 * there is no memory for pieces of output.
+	 * must stay as long as one of these may get a batch.  *spec is copied.  RHH_NO_MEMORY:
+	 * there is no memory for pieces of output, and the map has no joins.
 	 */
 	rhh_status	(*map_join) (rhh_map *map, const rhh_join_spec *spec, rhh_error *err);
 

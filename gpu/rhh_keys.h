@@ -116,6 +116,26 @@ rhh_fingerprint(const rhh_hash *hash, uint64_t key, uint32_t bits)
 		: (uint32_t) (rhh_hash64(hash, key) >> 32);
 }
 
+/*
+ * The part that a key belongs to, for a map that keeps one of n_parts (a power of two): made of
+ * its columns one by one, each of one or two words, zero-extended.  The first `before` is
+ * RHH_PART_START.  No seed is in it, because the parts of all passes have to be the same.  Whoever
+ * chooses keys that are all of one part only has a build side that is not made smaller.
+ */
+#define RHH_PART_START 0xd1b54a32d192ed03ULL
+
+RHH_HD uint64_t
+rhh_part_word(uint64_t before, uint64_t word)
+{
+	return rhh_mix64(before + RHH_WIDE_START) ^ rhh_mix64(word ^ before);
+}
+
+RHH_HD uint32_t
+rhh_part_of(uint64_t hash, uint32_t n_parts)
+{
+	return (uint32_t) (hash >> 32) & (n_parts - 1);
+}
+
 /* The bucket where a probe for this fingerprint starts. */
 RHH_HD uint32_t
 rhh_home_bucket(uint32_t fingerprint, uint32_t n_buckets)

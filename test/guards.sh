@@ -222,7 +222,17 @@ guard rows-without-a-match-are-dropped 'device_test cuda --tiny --only join_cond
 	$JOINS '#define RHH_DROPPED 0xFFFFFFFEu' '#define RHH_DROPPED RHH_NO_ROW'
 guard rows-for-conditions-forgotten 'device_test cuda --tiny --only join_condition_several' '^not ok' \
 	$PIECES 'if (plan->joins[j].condition_columns[c].side == side) return true' ''
+guard rows-of-other-parts-come-out 'device_test cuda --tiny --only join_passes' '^not ok' \
+	$JOINS 'alive = !rhh_is_of_other_part(step.build, load);' ''
+guard nulls-come-out-in-each-pass 'device_test cuda --tiny --only join_passes' '^not ok' \
+	gpu/cuda/rhh_kept.cuh 'return kept.part != 0;' 'return false;'
+guard rows-of-other-parts-kept 'device_test cuda --tiny --only join_passes' '^not ok' \
+	gpu/cuda/rhh_kept.cuh 'keep = !rhh_is_of_other_part(kept, load);' ''
 CPU_JOINS=gpu/cpu/rhh_cpu_join.c
+guard rows-of-other-parts-are-missing 'device_test cpu --tiny --only join_passes' '^not ok' \
+	$CPU_JOINS 'count[i] = level->other[i] ? 0 : count[i];' ';'
+guard rows-of-other-parts-match-no-condition 'device_test cpu --tiny --only join_passes_condition' '^not ok' \
+	$CPU_JOINS '!(rhh_cpu_has_parts(join->build) && level->other[at])' 'true'
 guard match-forgotten-between-pieces 'device_test cpu --tiny --only join_condition_returned' '^not ok' \
 	$CPU_JOINS 'if (state->levels[depth].had_match)' 'if (false)'
 guard missing-sides-are-zero 'device_test cpu --tiny --only join_condition_unmatched' '^not ok' \

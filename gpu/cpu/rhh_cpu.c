@@ -126,6 +126,8 @@ struct rhh_map
 	rhh_cpu_local *locals;		/* one for each worker; NULL: only one worker */
 	rhh_cpu_rows *rows;			/* that it keeps, and no partitions; NULL: it does not */
 	rhh_cpu_joins *joins;		/* before it; NULL: none */
+	bool		had_joins;		/* map_join was called */
+	rhh_map_stats before;		/* what joins did that were there before them */
 	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
 	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
@@ -1255,11 +1257,39 @@ state_of(rhh_map *map)
 		.finished = map->finished,
 		.extracting = map->extracting,
 		.fed = map->fed,
+		.had_joins = map->had_joins,
 		.joins = map->joins != NULL ? &map->joins->spec : NULL,
 		.unmatched = map->unmatched,
 		.n_groups = map->n_groups,
 		.n_orphans = n_orphans_of(map)
 	};
+}
+
+static uint64_t
+read_count(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Adds what the map's joins have done to a map's statistics. */
+static void
+add_join_stats(rhh_map *map, rhh_map_stats *stats)
+{
+	if (map->joins == NULL)
+		return;
+	stats->refused_rows += read_count(&map->joins->returned_rows);
+	stats->probe_rows += read_count(&map->joins->probe_rows);
+	for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
+		stats->joined_rows[j] += read_count(&map->joins->joined_rows[j]);
+}
+
+/* Others take the place of the map's joins, if it has any. */
+static void
+forget_joins(rhh_map *map)
+{
+	add_join_stats(map, &map->before);
+	rhh_cpu_joins_free(map->joins);
+	map->joins = NULL;
 }
 
 static rhh_status
@@ -1276,6 +1306,9 @@ cpu_map_join(rhh_map *map, const rhh_join_spec *spec, rhh_error *err)
 	}
 	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
 		return err->status;
+	forget_joins(map);
+	map->had_joins = true;
+	map->unmatched = 0;
 	map->joins = rhh_cpu_joins_make(spec, rows, state.spec, max_batches(map->dev), &map->budget);
 	if (map->joins == NULL)
 		return fail(err, RHH_NO_MEMORY, "could not allocate the joins of a map");
@@ -1423,12 +1456,6 @@ cpu_map_seek(rhh_map *map, uint64_t group, rhh_error *err)
 	return succeed(err);
 }
 
-static uint64_t
-read_count(const _Atomic uint64_t *counter)
-{
-	return atomic_load_explicit(counter, memory_order_relaxed);
-}
-
 /* Adds up what threads have done in a partition, or in a local table. */
 static void
 add_stats(rhh_map_stats *stats, const rhh_cpu_part *part)
@@ -1445,7 +1472,7 @@ add_stats(rhh_map_stats *stats, const rhh_cpu_part *part)
 static void
 cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 {
-	memset(stats, 0, sizeof(*stats));
+	*stats = map->before;
 	if (map->rows != NULL)
 	{
 		stats->rows = read_count(&map->rows->rows);
@@ -1460,13 +1487,7 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 			stats->probe_buckets_max = stats->groups > 0;
 		}
 	}
-	if (map->joins != NULL)
-	{
-		stats->refused_rows += read_count(&map->joins->returned_rows);
-		stats->probe_rows = read_count(&map->joins->probe_rows);
-		for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
-			stats->joined_rows[j] = read_count(&map->joins->joined_rows[j]);
-	}
+	add_join_stats(map, stats);
 	for (uint32_t p = 0; map->parts != NULL && p < map->layout.n_parts; p++)
 	{
 		const rhh_cpu_part *part = &map->parts[p];

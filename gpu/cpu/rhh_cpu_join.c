@@ -452,9 +452,12 @@ pack_keys(const rhh_cpu_one_join *join, const rhh_batch *columns, uint32_t start
 	}
 }
 
-/* Makes the keys of a level for its join, and their fingerprints. */
+/*
+ * Makes the keys of a level for its join, and their fingerprints.  Finds the rows of other parts
+ * of the build side, whose keys are looked for no more than one with a NULL in it.
+ */
 static void
-make_keys(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t depth,
+make_keys(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
 		  const rhh_batch *batch, rhh_cpu_scratch *scratch, level_keys *keys)
 {
 	const rhh_cpu_one_join *join = &joins->joins[depth];
@@ -494,6 +497,12 @@ make_keys(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t 
 
 		rhh_cpu_hash_rows(&join->plan, &columns, scratch, start + i, m);
 		memcpy(scratch->join_fp + i, scratch->fp, m * sizeof(uint32_t));
+		if (!rhh_cpu_has_parts(join->build))
+			continue;
+		rhh_cpu_find_others(join->build, &join->plan, &columns, start + i, m, keys->is_null + i,
+							state->levels[depth].other + i);
+		for (uint32_t r = i; r < i + m; r++)
+			keys->is_null[r] |= state->levels[depth].other[r];
 	}
 	if (n_keys == 1)
 		keys->keys = rhh_cpu_values(&columns, 0) + (size_t) start * join->plan.bytes[0];
@@ -678,6 +687,9 @@ apply_kind(const rhh_cpu_one_join *join, rhh_cpu_level *level)
 				count[i] = count[i] == 0;
 			break;
 	}
+	if (rhh_cpu_has_parts(join->build))
+		for (uint32_t i = 0; i < level->n; i++)
+			count[i] = level->other[i] ? 0 : count[i];
 	level->single = join->build->unique || join->kind == RHH_JOIN_SEMI ||
 		join->kind == RHH_JOIN_ANTI;
 }
@@ -815,12 +827,14 @@ set_bits(uint8_t *bitmap, uint32_t at, const uint8_t *bits, uint32_t n)
 static void
 make_pairs(const rhh_cpu_one_join *join, rhh_cpu_level *level, rhh_cpu_level *out, uint32_t room)
 {
-	const bool	alone = join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI;
+	const bool	may_be_alone = join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI;
 	uint32_t	n = 0;
 
 	while (level->at < level->n && n < room)
 	{
 		const uint32_t at = level->at;
+		const bool	alone = may_be_alone &&
+			!(rhh_cpu_has_parts(join->build) && level->other[at]);
 		const uint32_t taken = (uint32_t) level->taken;
 		const uint32_t m = min_u32(level->count[at] - taken, room - n);
 

@@ -42,6 +42,9 @@
  * If rows with NULL in a key are kept, too (RHH_KEEP_UNMATCHED), they are in a partition of
  * their own, the last one, in which nobody searches.  Keys have NULL bits then.
  *
+ * A map that keeps one part of the rows (n_parts of rhh_map_spec) drops the others when they
+ * come.  Those partitions have nothing to do with these parts.
+ *
  * Joins (rhh_cpu_join.c).  A batch for a map with joins is joined in pieces of limited
  * size.  A piece is made in the device's memory and aggregated as a batch.  How far the
  * output has been made is in the command's join state, which is kept from one piece to the
@@ -206,6 +209,16 @@ rhh_cpu_same_key(const uint8_t *a, const uint8_t *b, uint32_t bytes)
 	return true;
 }
 
+/* Does a map keep only one part of its rows? */
+static inline bool
+rhh_cpu_has_parts(const rhh_cpu_rows *rows)
+{
+	return rows->layout->spec.n_parts > 1;
+}
+
+extern void rhh_cpu_find_others(const rhh_cpu_rows *rows, const rhh_key_plan *plan,
+								const rhh_batch *batch, uint32_t start, uint32_t n,
+								const uint8_t *is_null, uint8_t *is_other);
 extern bool rhh_cpu_rows_init(rhh_cpu_rows *rows, const rhh_cpu_layout *layout,
 							  rhh_cpu_budget *budget);
 extern void rhh_cpu_rows_free(rhh_cpu_rows *rows);
@@ -286,6 +299,8 @@ typedef struct rhh_cpu_level
 								 * condition, so many of its candidates are done, */
 	bool		had_match;		/* and one of these was a match */
 	bool		single;			/* none comes out more than once */
+	uint8_t		other[RHH_CPU_JOIN_ROWS];	/* 1: its key is not of the part that the next
+											 * join's build side has; only if that has parts */
 	uint32_t	parent[RHH_CPU_JOIN_ROWS];	/* which one of the level before it was */
 	uint32_t	record[RHH_CPU_JOIN_ROWS];	/* its match there */
 	uint32_t	first[RHH_CPU_JOIN_ROWS];	/* in the next join: its first match, */

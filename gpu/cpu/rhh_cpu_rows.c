@@ -166,6 +166,48 @@ has_null_key(const rhh_cpu_rows *rows, const rhh_batch *batch, uint32_t row)
 	return false;
 }
 
+/*
+ * Sets is_other[] to 1 for those of n rows from start on, at most RHH_CPU_RUN_ROWS, whose keys are
+ * not of the part that a map keeps, else to 0.  plan says where in the batch the keys are;
+ * is_null[] where they have a NULL.
+ */
+void
+rhh_cpu_find_others(const rhh_cpu_rows *rows, const rhh_key_plan *plan, const rhh_batch *batch,
+					uint32_t start, uint32_t n, const uint8_t *is_null, uint8_t *is_other)
+{
+	const rhh_map_spec *spec = &rows->layout->spec;
+	uint64_t	hash[RHH_CPU_RUN_ROWS];
+
+	for (uint32_t i = 0; i < n; i++)
+		hash[i] = RHH_PART_START;
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+		RHH_CPU_FOR_TYPE(plan->bytes[k], {
+			const T    *v = (const T *) (const void *) rhh_cpu_values(batch, plan->column[k]) + start;
+
+			for (uint32_t i = 0; i < n; i++)
+			{
+				hash[i] = rhh_part_word(hash[i], (uint64_t) v[i]);
+				if (sizeof(T) > 8)
+					hash[i] = rhh_part_word(hash[i],
+											(uint64_t) ((unsigned __int128) v[i] >> 64));
+			}
+		})
+	for (uint32_t i = 0; i < n; i++)
+		is_other[i] = (is_null[i] ? 0 : rhh_part_of(hash[i], spec->n_parts)) != spec->part;
+}
+
+/* Would a row be dropped, whether or not there is memory? */
+static bool
+is_dropped(const rhh_cpu_rows *rows, const rhh_batch *batch, uint32_t row)
+{
+	const uint8_t is_null = has_null_key(rows, batch, row);
+	uint8_t		is_other = 0;
+
+	if (rhh_cpu_has_parts(rows))
+		rhh_cpu_find_others(rows, &rows->layout->plan, batch, row, 1, &is_null, &is_other);
+	return is_other || (is_null && !rows->keeps_null_keys);
+}
+
 /* Refuses n rows from start on, and drops those that would not be kept anyway. */
 static void
 refuse_rows(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_refused *refused,
@@ -175,7 +217,7 @@ refuse_rows(rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_refused *refused
 
 	for (uint32_t row = start; row < start + n; row++)
 	{
-		if (!rows->keeps_null_keys && has_null_key(rows, batch, row))
+		if (is_dropped(rows, batch, row))
 			continue;
 		rhh_cpu_refuse(refused, row);
 		n_refused++;
@@ -200,6 +242,7 @@ hash_keys(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scr
 	uint32_t	n_left = 0;
 	uint32_t	n_null = 0;
 	uint8_t		is_null[RHH_CPU_RUN_ROWS];
+	uint8_t		is_other[RHH_CPU_RUN_ROWS] = {0};
 
 	memset(part_rows, 0, rows->n_parts * sizeof(uint32_t));
 	for (uint32_t end = start + n; start < end; start += n)
@@ -214,14 +257,17 @@ hash_keys(const rhh_cpu_rows *rows, const rhh_batch *batch, rhh_cpu_scratch *scr
 			for (uint32_t i = 0; nulls != NULL && i < n; i++)
 				is_null[i] |= (uint8_t) rhh_cpu_bit(nulls, start + i);
 		}
+		if (rhh_cpu_has_parts(rows))
+			rhh_cpu_find_others(rows, plan, batch, start, n, is_null, is_other);
 		for (uint32_t i = 0; i < n; i++)
 		{
 			uint32_t	fp = scratch->fp[i];
+			uint32_t	mine = is_other[i] ^ 1u;
 
 			left[n_left] = (uint64_t) fp << 32 | (start + i);
-			n_left += (is_null[i] ^ 1u) | keeps_null_keys;
-			part_rows[rhh_cpu_row_part_of(rows, fp)] += is_null[i] ^ 1u;
-			n_null += is_null[i];
+			n_left += mine & ((is_null[i] ^ 1u) | keeps_null_keys);
+			part_rows[rhh_cpu_row_part_of(rows, fp)] += mine & (is_null[i] ^ 1u);
+			n_null += mine & is_null[i];
 		}
 	}
 	if (rows->keeps_null_keys)

@@ -433,6 +433,7 @@ rhh_state_of(const rhh_map *t)
 	state.finished = t->mode >= MAP_FINISHED && !t->finish_ready && t->finish_status == RHH_OK;
 	state.extracting = t->mode == MAP_EXTRACTING || t->extract_ready;
 	state.fed = t->fed;
+	state.had_joins = t->had_joins;
 	state.joins = t->joins != NULL ? &t->joins->spec : NULL;
 	state.unmatched = t->joins != NULL ? t->joins->unmatched : 0;
 	state.n_groups = t->n_main;
@@ -442,7 +443,7 @@ rhh_state_of(const rhh_map *t)
 
 /*
  * Makes memory for pieces of the joins' output, and if the map has left none, makes the map
- * smaller, which is empty.
+ * smaller, if that is empty.
  */
 static rhh_status
 rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
@@ -459,8 +460,13 @@ rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
 		builds[j] = rhh_state_of(spec->joins[j].build);
 	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
 		return err->status;
+	rhh_joins_free(t);
+	t->had_joins = true;
 	if (rhh_joins_make(t, spec))
 		return RHH_OK;
+	/* the memory of the joins before was as much */
+	if (t->fed && !dev->broken)
+		return rhh_fail(err, RHH_NO_MEMORY, "no device memory for what comes out of joins");
 	if (dev->broken || !RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run))
 		return rhh_broken(dev, err);
 	rhh_body_free(t, &t->body);

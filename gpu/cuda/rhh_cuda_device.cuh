@@ -241,6 +241,7 @@ struct rhh_map
 
 	rhh_kept   *kept;			/* RHH_KEEP_ROWS, else NULL */
 	rhh_joins  *joins;			/* NULL: none */
+	bool		had_joins;		/* map_join was called */
 	bool		fed;			/* has been given rows */
 
 	uint64_t	rows_submitted;

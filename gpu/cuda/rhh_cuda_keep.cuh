@@ -71,6 +71,8 @@ rhh_keep_rows(rhh_map *t)
 	rhh_lay_out_records(kept, &t->spec);
 	kept->view.plan = t->grouping.plan;
 	kept->view.keeps_null_keys = (t->spec.flags & RHH_KEEP_UNMATCHED) != 0;
+	kept->view.n_parts = t->spec.n_parts;
+	kept->view.part = t->spec.part;
 	kept->view.first_bits = RHH_MIN_SEGMENT_BITS;
 	while (kept->view.first_bits < RHH_CUDA_MAX_SEGMENT_BITS && part >> kept->view.first_bits != 0)
 		kept->view.first_bits++;
@@ -162,6 +164,28 @@ rhh_launch_keep(rhh_map *t, int i, const rhh_rows &rows)
 		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
+/*
+ * All rows have come: frees segments that have none.  There are some for all rows of each batch,
+ * of which few are kept if the map has one of many parts; the index needs that memory.
+ */
+static void
+rhh_free_unused_segments(rhh_map *t)
+{
+	rhh_kept   *kept = t->kept;
+
+	while (kept->n_segments > 0 && kept->room < RHH_MAX_KEPT_ROWS)
+	{
+		const uint32_t last = kept->n_segments - 1;
+		const uint32_t n_rows = rhh_segment_rows(kept->view.first_bits, last);
+
+		if (kept->room - n_rows < t->stats.rows)
+			break;
+		rhh_counted_free(t, kept->segments[last], rhh_segment_bytes(kept, last));
+		kept->room -= n_rows;
+		kept->n_segments--;
+	}
+}
+
 /* The map can be probed, or (RHH_NO_MEMORY) cannot. */
 static bool
 rhh_index_ready(rhh_map *t, rhh_status status)
@@ -182,6 +206,7 @@ rhh_start_index(rhh_map *t)
 	const double slots_of_row[2] = {RHH_CUDA_INDEX_SLOTS, RHH_CUDA_INDEX_FEW_SLOTS};
 
 	kept->view.n_rows = (uint32_t) t->stats.rows;
+	rhh_free_unused_segments(t);
 	if (kept->view.n_rows == 0)
 		return rhh_index_ready(t, RHH_OK);
 	for (int attempt = 0; attempt < 2; attempt++)

@@ -385,6 +385,13 @@ rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, boo
 
 	if (alive)
 	{
+		const rhh_load_tuple_key load = {plan, batch, step, *tuple};
+
+		alive = !rhh_is_of_other_part(step.build, load);
+		tuple->rows[1 + j] = RHH_NO_ROW;
+	}
+	if (alive)
+	{
 		const uint32_t found = rhh_find_match(plan, batch, j, *tuple);
 
 		tuple->rows[1 + j] = found;

@@ -30,6 +30,9 @@
  * Rows with NULL in a key are kept only if somebody asks for rows without a match
  * (keeps_null_keys).  They are in no slot and in no list, and count as keys.
  *
+ * A map that keeps one part of the rows (n_parts) drops the others when they come.  Rows that
+ * look for a key of another part do not come out of the join, so they have to know it.
+ *
  * An empty slot is all ones.  If fingerprints are equal, and keys have more than 32 bits,
  * the key is compared with that of a row.
  */
@@ -60,6 +63,8 @@ struct rhh_kept_view
 	uint32_t	null_bytes;		/* 1, 2, 4 or 8: NULL bits of a row */
 	uint32_t	first_bits;
 	bool		keeps_null_keys;
+	uint32_t	n_parts;		/* 0: all rows are kept */
+	uint32_t	part;
 	rhh_key_plan plan;
 	uint16_t	key_at[RHH_MAX_KEYS];	/* of the keys in a record */
 };
@@ -167,6 +172,29 @@ rhh_make_key(const rhh_key_plan &plan, const Load &load, uint64_t *key, uint32_t
 	return true;
 }
 
+/* Is a key not of the part that a map keeps?  load() is as for rhh_make_key(). */
+template <typename Load>
+RHH_DEV bool
+rhh_is_of_other_part(const rhh_kept_view &kept, const Load &load)
+{
+	uint64_t	hash = RHH_PART_START;
+	uint64_t	low = 0,
+				high = 0;
+
+	if (kept.n_parts <= 1)
+		return false;
+	for (uint32_t k = 0; k < kept.plan.n_keys; k++)
+	{
+		/* NULL is of part 0 */
+		if (!load(k, &low, &high))
+			return kept.part != 0;
+		hash = rhh_part_word(hash, low);
+		if (kept.plan.bytes[k] > 8)
+			hash = rhh_part_word(hash, high);
+	}
+	return rhh_part_of(hash, kept.n_parts) != kept.part;
+}
+
 /* The NULL bits of a row. */
 RHH_DEV uint64_t
 rhh_load_nulls(const rhh_kept_view &kept, const rhh_kept_row &row)
@@ -262,10 +290,31 @@ rhh_find_key(const rhh_kept_view &kept, uint64_t key, uint32_t fp, const Load &l
 
 /* ---------- keeping rows ---------- */
 
+/* Loads the values of keys of a batch's row. */
+struct rhh_load_batch_key
+{
+	const rhh_kept_view &kept;
+	const rhh_rows &rows;
+	const uint32_t row;
+
+	__device__ RHH_INLINE bool operator()(uint32_t k, uint64_t *low, uint64_t *high) const
+	{
+		const uint32_t c = kept.plan.column[k];
+
+		if (rhh_is_null(rows, c, row))
+			return false;
+		*low = rhh_value(rows, c, kept.plan.bytes[k], row);
+		if (kept.plan.bytes[k] > 8)
+			*high = rhh_value_high(rows, c, row);
+		return true;
+	}
+};
+
 /*
  * Appends the rows of a batch to those that are kept, apart from rows that have NULL in a
- * key, unless these are kept, too.  Rows behind the first room ones are refused.  ctl->kept counts these, too, so once
- * rows have been refused there must not be more room.
+ * key, unless these are kept, too, and from those of other parts.  Rows behind the first room
+ * ones are refused.  ctl->kept counts these, too, so once rows have been refused there must
+ * not be more room.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
@@ -287,6 +336,12 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 
 		for (uint32_t k = 0; k < kept.plan.n_keys && keep && !kept.keeps_null_keys; k++)
 			keep = !rhh_is_null(rows, kept.plan.column[k], row);
+		if (keep)
+		{
+			const rhh_load_batch_key load = {kept, rows, row};
+
+			keep = !rhh_is_of_other_part(kept, load);
+		}
 		keeping = __ballot_sync(RHH_WARP, keep);
 		dropped = __ballot_sync(RHH_WARP, valid && !keep);
 		if (lane == 0)

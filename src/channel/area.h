@@ -93,7 +93,8 @@ typedef enum QueryLevel
 typedef struct ChannelJoins
 {
 	rhh_join_spec spec;			/* the build sides are in other queries: */
-	int			build[RHH_MAX_JOINS];	/* their numbers in the area */
+	int			build[RHH_MAX_JOINS];	/* their numbers in the area; -1: the session is
+										 * about to open another one */
 	uint64		serial[RHH_MAX_JOINS];
 	bool		has_program;	/* spec's pointer to it is not valid across processes */
 	rhh_program program;
@@ -106,6 +107,8 @@ typedef enum QueryJoins
 {
 	QUERY_JOINS_NONE,			/* there are none */
 	QUERY_JOINS_UNDECIDED,		/* not before all build sides are finished */
+	QUERY_JOINS_NO_ROOM,		/* nor before the session has said what to do about a
+								 * build side that has no room */
 	QUERY_JOINS_ON_DEVICE,		/* batches are rows of the probe side */
 	QUERY_JOINS_OFF				/* the device cannot: batches are rows of the output */
 } QueryJoins;
@@ -129,10 +132,13 @@ typedef struct ChannelQuery
 	LevelPlan	level_plan;		/* unless QUERY_LEVEL_NONE from the start */
 	QueryJoins	join_state;
 	ChannelJoins joins;			/* unless QUERY_JOINS_NONE */
-	char		joins_message[GPURHH_MESSAGE_LEN];	/* why QUERY_JOINS_OFF */
+	char		joins_message[GPURHH_MESSAGE_LEN];	/* why QUERY_JOINS_OFF or NO_ROOM */
+	int			no_room_join;	/* QUERY_JOINS_NO_ROOM: of which join */
+	bool		joins_unwanted; /* the session does the joins if a build side has no room */
 	int			n_unjoined;		/* batches that are returned, or with the finisher, and
 								 * whose output is not complete */
 	bool		spoiled;		/* of a build side: it cannot be probed */
+	bool		no_room;		/* and the reason is that it has no room in memory */
 	char		spoiled_message[GPURHH_MESSAGE_LEN];	/* why */
 
 	BlockList	queued;			/* to the service */

@@ -49,7 +49,9 @@
  * probes is opened with the numbers of these.  Its map is made when all of them are
  * finished; then the service decides whether the device does the joins
  * (gpurhh_channel_wait_joins()), and nobody has fed a row until then.  So all
- * participants come to the same answer, without another barrier.
+ * participants come to the same answer, without another barrier.  If a build side has no room, a
+ * session may put another one in its place, which has a part of its rows.  When all batches
+ * are done it does the same with the next part, and feeds the rows once more.
  *
  * What one session does must not stop others.  So a session may have open no more than a
  * quarter of the queries that all sessions share, and it may keep only its share of the
@@ -884,10 +886,12 @@ gpurhh_channel_is_spoiled(Channel *channel)
 /*
  * Waits until the service has decided whether the device does the query's joins.
  * True: it does, and batches are rows of the probe side.  False: it does not, *why
- * (GPURHH_MESSAGE_LEN bytes) says why not, and batches are rows of the joins' output.
+ * (GPURHH_MESSAGE_LEN bytes) says why not, and batches are rows of the joins' output; or the
+ * build side of join *no_room has no room, and that is decided when the caller has either given
+ * it another one (gpurhh_channel_join_again()), or called gpurhh_channel_leave_joins().
  */
 bool
-gpurhh_channel_wait_joins(Channel *channel, char *why)
+gpurhh_channel_wait_joins(Channel *channel, char *why, int *no_room)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
@@ -898,6 +902,7 @@ gpurhh_channel_wait_joins(Channel *channel, char *why)
 		LWLockAcquire(&area->lock, LW_SHARED);
 		state = query->join_state;
 		memcpy(why, query->joins_message, GPURHH_MESSAGE_LEN);
+		*no_room = state == QUERY_JOINS_NO_ROOM ? query->no_room_join : -1;
 		LWLockRelease(&area->lock);
 		if (state != QUERY_JOINS_UNDECIDED)
 			break;
@@ -905,6 +910,53 @@ gpurhh_channel_wait_joins(Channel *channel, char *why)
 	}
 	ConditionVariableCancelSleep();
 	return state == QUERY_JOINS_ON_DEVICE;
+}
+
+/*
+ * The build side of join j is to be another one.  No batch of the query is outstanding.  From now
+ * on the old one is not probed, so its query may be closed, and its memory is free soon.
+ */
+void
+gpurhh_channel_leave_build(Channel *channel, int j)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	Assert(query->n_outstanding == 0);
+	query->joins.build[j] = -1;
+	query->join_state = QUERY_JOINS_UNDECIDED;
+	gpurhh_wake_service(area);
+	LWLockRelease(&area->lock);
+}
+
+/* This is it.  Once it is finished the service decides anew. */
+void
+gpurhh_channel_join_again(Channel *channel, int j, Channel *build)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	query->joins.build[j] = build->index;
+	query->joins.serial[j] = channel_query(build)->serial;
+	gpurhh_wake_service(area);
+	LWLockRelease(&area->lock);
+}
+
+/* If a build side has no room, the device is not to do the joins. */
+void
+gpurhh_channel_leave_joins(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	query->joins_unwanted = true;
+	if (query->join_state == QUERY_JOINS_NO_ROOM)
+		query->join_state = QUERY_JOINS_UNDECIDED;
+	gpurhh_wake_service(area);
+	LWLockRelease(&area->lock);
 }
 
 /* Does the device do the query's joins, as far as is known now? */

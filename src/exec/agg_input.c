@@ -590,7 +590,7 @@ forget_joins(GpuAggState *state)
 {
 	AggStage   *first = first_stage(state);
 
-	/* no such join is in a parallel plan, so nobody else has the queries */
+	/* neither such joins nor passes are in a parallel plan, so nobody else has the queries */
 	Assert(state->parallel.shared == NULL);
 	gpurhh_join_close(state->joins);
 	gpurhh_stage_leave_query(first);
@@ -615,6 +615,7 @@ feed_joins(GpuAggState *state)
 		.counts = &state->stats.counts,
 		.context = run->context,
 		.copies = state->css.ss.ps.state->es_plannedstmt->subplans != NIL,
+		.takes_passes = state->parallel.shared == NULL,
 		.arg = state,
 		.begin_build = begin_build,
 		.end_build = end_build,

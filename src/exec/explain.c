@@ -334,9 +334,12 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		if (es->format == EXPLAIN_FORMAT_TEXT)
 		{
 			indent(es);
-			appendStringInfo(es->str, "Join %d: " UINT64_FORMAT " build rows, " UINT64_FORMAT " keys, %.1f MB, " UINT64_FORMAT " rows joined\n",
+			appendStringInfo(es->str, "Join %d: " UINT64_FORMAT " build rows, " UINT64_FORMAT " keys, %.1f MB, " UINT64_FORMAT " rows joined",
 							 j + 1, join->build_rows, join->keys,
 							 megabytes(join->bytes), join->rows);
+			if (join->passes > 1)
+				appendStringInfo(es->str, ", " UINT64_FORMAT " passes", join->passes);
+			appendStringInfoChar(es->str, '\n');
 			continue;
 		}
 		ExplainOpenGroup("Join", NULL, true, es);
@@ -344,6 +347,7 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
 		ExplainPropertyUInteger("Build Memory", "B", join->bytes, es);
 		ExplainPropertyUInteger("Rows Joined", NULL, join->rows, es);
+		ExplainPropertyUInteger("Passes", NULL, join->passes, es);
 		ExplainCloseGroup("Join", NULL, true, es);
 	}
 	if (es->format != EXPLAIN_FORMAT_TEXT)

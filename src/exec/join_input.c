@@ -29,6 +29,13 @@
  * can be left over, since core would return all that it does not match.  So the session
  * gives up at the first such row.
  *
+ * Passes.  A build side that has no room in the device's memory comes in parts, if rows do not
+ * leave the node before all is done: the side is fed to a map that keeps the rows of one part,
+ * then the whole probe side is read, and so on with the next part.  Both sides must return the
+ * same rows each time (repeatable.c).  Rows of the probe side that are left over are kept in the
+ * first pass, because core joins them with the whole build side.  If a part has no room, parts
+ * are made smaller; if that cannot be, or there is any other obstacle, the session gives up.
+ *
  * In a parallel plan the plan below a Hash node is complete in every participant, so that
  * each of them could do core's join by itself.  A large table is read by all of them
  * together, all the same: its pages are given out by a parallel scan that is the node's
@@ -55,17 +62,20 @@ struct SideReader
 	bool		probes;			/* it is the probe side */
 	uint32		room_offset;	/* probes: of refused rows of the output, in a block */
 	uint32		room_rows;
-	char	   *own_block;		/* where batches are made while the child may sleep;
-								 * NULL: they are made in blocks of the pool */
+	char	   *own_memory;		/* NULL: batches are made in blocks of the pool */
+	char	   *own_block;		/* in that: where they are made while the child may sleep */
+	uint64		n_rows;			/* that have been fed */
+	bool		skipped;		/* it is not to be read, because nothing would come out */
 	bool		spoiled;		/* is not to be read any further */
 };
 
 /* ---------- queries ---------- */
 
-/* The spec of a build side's map for a query that is opened now. */
+/* The spec of a build side's map, or of its part, for a query that is opened now. */
 static rhh_map_spec
 build_spec(const JoinInput *input, int j, Size block_bytes)
 {
+	const JoinParts *parts = &input->parts;
 	const JoinStep *join = &input->joins[j];
 	rhh_map_spec spec = join->spec;
 	Feed		layout;
@@ -80,7 +90,24 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 		spec.flags |= RHH_KEEP_UNMATCHED;
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
+	if (j == parts->join)
+	{
+		spec.n_parts = parts->n_parts;
+		spec.part = parts->part;
+		spec.expected_groups = Max(spec.expected_groups / parts->n_parts, 1);
+	}
 	return spec;
+}
+
+/* Opens the query of a build side, or of its part.  False, with *why: that cannot be. */
+static bool
+open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext context, const char **why)
+{
+	rhh_map_spec spec = build_spec(input, j, area->block_bytes);
+
+	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
+										   input->joins[j].build.pages == NULL, context, why);
+	return input->builds[j] != NULL;
 }
 
 /*
@@ -92,14 +119,10 @@ bool
 gpurhh_join_open(JoinInput *input, ChannelArea *area, MemoryContext context,
 				 const char **why)
 {
+	input->parts = (JoinParts){.join = -1};
 	for (int j = 0; j < input->n_joins; j++)
 	{
-		JoinStep   *join = &input->joins[j];
-		rhh_map_spec spec = build_spec(input, j, area->block_bytes);
-
-		input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
-											   join->build.pages == NULL, context, why);
-		if (input->builds[j] == NULL)
+		if (!open_build(input, j, area, context, why))
 		{
 			gpurhh_join_close(input);
 			return false;
@@ -128,6 +151,7 @@ void
 gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 				   MemoryContext context)
 {
+	input->parts = (JoinParts){.join = -1};
 	for (int j = 0; j < input->n_joins; j++)
 		input->builds[j] = gpurhh_channel_join(&builds[j], false, context);
 }
@@ -192,9 +216,13 @@ leave_row(SideReader *reader, TupleTableSlot *slot)
 	}
 	if (rhh_last_unmatched(&node->input->join_spec) > 0)
 	{
+		strlcpy(node->why, "the probe side has values that no device takes", sizeof(node->why));
 		node->gave_up = reader->spoiled = true;
 		return;
 	}
+	node->left_rows++;
+	if (node->input->parts.probed)
+		return;
 	if (node->left_over == NULL)
 		node->left_over = gpurhh_left_over_create(node->context);
 	gpurhh_left_over_add(node->left_over, slot);
@@ -262,9 +290,11 @@ next_block(SideReader *reader)
 		/* the probe side waits as long as it takes */
 		spoil(reader, "no block of the pool became free");
 	}
-	if (reader->own_block == NULL)
-		reader->own_block = (char *)
-			TYPEALIGN(64, MemoryContextAlloc(node->context, bytes + 64));
+	if (reader->own_memory == NULL)
+	{
+		reader->own_memory = MemoryContextAlloc(node->context, bytes + 64);
+		reader->own_block = (char *) TYPEALIGN(64, reader->own_memory);
+	}
 	return reader->own_block;
 }
 
@@ -310,6 +340,7 @@ hand_over(SideReader *reader)
 		memcpy(base, reader->own_block, batch.used_bytes);
 	}
 	gpurhh_channel_submit(reader->channel, &batch);
+	reader->n_rows += n_rows;
 	node->counts->bytes_fed += batch.used_bytes;
 	node->counts->batches++;
 	if (reader->probes)
@@ -398,13 +429,16 @@ end_side(SideReader *reader)
 		hand_over(reader);
 	node->odd |= reader->feed.strings.odd;
 	node->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(reader->channel);
+	if (reader->own_memory != NULL)
+		pfree(reader->own_memory);
+	reader->own_memory = NULL;
 }
 
 /*
  * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
- * NULL: this one reads all of it.
+ * NULL: this one reads all of it.  Returns the number of rows that were fed.
  */
-static void
+static uint64
 read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 {
 	JoinInput  *input = node->input;
@@ -429,6 +463,7 @@ read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	end_side(reader);
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, NULL);
+	return reader->n_rows;
 }
 
 static void
@@ -462,6 +497,191 @@ rewind_builds(JoinInput *input)
 	}
 }
 
+/* ---------- a build side in parts ---------- */
+
+/* What there is of a build side, to be added to what was there before. */
+static void
+add_part(const JoinInput *input, int j, GpuJoinStats *stats)
+{
+	rhh_map_stats build;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		why[GPURHH_MESSAGE_LEN];
+
+	if (!gpurhh_channel_stats(input->builds[j], &build, device, why))
+		return;
+	stats->build_rows += build.rows;
+	stats->keys += build.groups;
+	stats->bytes = Max(stats->bytes, build.peak_bytes);
+}
+
+/*
+ * May the build side of join j, which has no room, come in parts?  If not, reader->why has the
+ * reason that the service has given.
+ */
+static bool
+may_come_in_parts(const JoinReader *reader, int j)
+{
+	const JoinInput *input = reader->input;
+
+	if (!reader->takes_passes || input->parts.join >= 0)
+		return false;
+	/* which rows have no match is known after all passes, so that a later join has no say in it */
+	for (int other = 0; other < input->n_joins; other++)
+	{
+		if (other != j && rhh_returns_unmatched(input->join_spec.joins[other].kind))
+			return false;
+	}
+	return gpurhh_is_repeatable(input->joins[j].build.child) &&
+		gpurhh_is_repeatable(input->probe.child);
+}
+
+/*
+ * In how many parts a build side is tried first: so many that each has room, by the planner's
+ * estimate and by the bytes that each of the rows has taken which have had room.
+ */
+static uint32
+first_parts(const JoinInput *input, int j)
+{
+	double		rows = input->joins[j].build.child->plan->plan_rows;
+	rhh_map_stats had;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		why[GPURHH_MESSAGE_LEN];
+	double		limit_bytes = input->spec->memory_limit_bytes;
+	uint32		n = 2;
+
+	if (!gpurhh_channel_stats(input->builds[j], &had, device, why) || had.rows == 0)
+		return n;
+	/* without a limit of its own it has had all memory that there was */
+	if (limit_bytes == 0)
+		limit_bytes = had.bytes;
+	while (n < RHH_MAX_PARTS && rows / n * had.bytes / had.rows > limit_bytes)
+		n *= 2;
+	return n;
+}
+
+/* Has every part been joined, or is being joined? */
+static bool
+is_last_part(const JoinParts *parts)
+{
+	StaticAssertStmt(RHH_MAX_PARTS == 64, "there must be a bit for each part");
+	return parts->join < 0 || parts->done == PG_UINT64_MAX;
+}
+
+/* Reads the build side that comes in parts, for the one that is next.  False: see reader->why. */
+static bool
+read_part(JoinReader *reader)
+{
+	JoinInput  *input = reader->input;
+	JoinParts  *parts = &input->parts;
+	int			j = parts->join;
+	ChannelArea *area = gpurhh_channel_area(reader->channel);
+	const char *why;
+	uint64		n_rows;
+
+	for (parts->part = 0; (parts->done >> parts->part & 1) != 0;)
+		parts->part++;
+	Assert(parts->part < parts->n_parts);
+	gpurhh_channel_leave_build(reader->channel, j);
+	gpurhh_channel_close(input->builds[j]);
+	if (!open_build(input, j, area, reader->context, &why))
+	{
+		strlcpy(reader->why, why, sizeof(reader->why));
+		return false;
+	}
+	ExecReScan(input->joins[j].build.child);
+	n_rows = read_build(reader, j, NULL);
+	gpurhh_channel_end_input(input->builds[j]);
+	/* if there is no room, it was not read to its end */
+	if (!gpurhh_channel_is_spoiled(input->builds[j]))
+	{
+		if (parts->build_rows > 0 && n_rows != parts->build_rows)
+		{
+			strlcpy(reader->why, "a build side had other rows when it was read again",
+					sizeof(reader->why));
+			return false;
+		}
+		parts->build_rows = n_rows;
+	}
+	gpurhh_channel_join_again(reader->channel, j, input->builds[j]);
+	return true;
+}
+
+/*
+ * Has the device join with the next part.  Makes parts smaller until that has room.  False: it
+ * cannot be, and reader->why says why.
+ */
+static bool
+begin_part(JoinReader *reader)
+{
+	JoinParts  *parts = &reader->input->parts;
+	int			no_room;
+
+	for (;;)
+	{
+		if (!read_part(reader))
+			return false;
+		if (gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room))
+			break;
+		if (no_room != parts->join)
+			return false;
+		if (parts->n_parts == RHH_MAX_PARTS)
+		{
+			strlcpy(reader->why, "the device had no room for a part of a build side",
+					sizeof(reader->why));
+			return false;
+		}
+		parts->n_parts *= 2;
+	}
+	for (uint32 part = parts->part; part < RHH_MAX_PARTS; part += parts->n_parts)
+		parts->done |= UINT64CONST(1) << part;
+	parts->n_passes++;
+	reader->probe_rows = reader->left_rows = 0;
+	reader->unmatched = 0;
+	return true;
+}
+
+/* All rows of the probe side have been joined with a part: begins with the next one. */
+static bool
+next_pass(JoinReader *reader)
+{
+	JoinInput  *input = reader->input;
+
+	while (gpurhh_channel_wait_returned(reader->channel))
+		reader->take_returned(reader->arg);
+	add_part(input, input->parts.join, &input->parts.before);
+	if (!begin_part(reader))
+		return false;
+	ExecReScan(input->probe.child);
+	pfree(reader->probe);
+	reader->probe = NULL;
+	return true;
+}
+
+/*
+ * Waits until it is decided whether the device does the joins.  If a build side has no room, begins
+ * with a part of it.
+ */
+static bool
+wait_for_joins(JoinReader *reader)
+{
+	JoinParts  *parts = &reader->input->parts;
+	int			no_room;
+	bool		on_device = gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room);
+	char		why[GPURHH_MESSAGE_LEN];	/* the same, or less */
+
+	if (no_room < 0)
+		return on_device;
+	if (may_come_in_parts(reader, no_room))
+	{
+		parts->n_parts = first_parts(reader->input, no_room);
+		parts->join = no_room;
+		if (begin_part(reader))
+			return true;
+	}
+	gpurhh_channel_leave_joins(reader->channel);
+	return gpurhh_channel_wait_joins(reader->channel, why, &no_room);
+}
+
 /*
  * Reads the build sides of the joins, or this participant's part of them.  Returns false,
  * with the reason in reader->why, if the device does not do the joins.  Then the plan can
@@ -488,11 +708,11 @@ gpurhh_join_build(JoinReader *reader)
 
 		if (reader->begin_build != NULL && !reader->begin_build(reader->arg, j, &scan))
 			continue;
-		read_build(reader, j, scan);
+		(void) read_build(reader, j, scan);
 		if (reader->end_build == NULL || reader->end_build(reader->arg, j))
 			gpurhh_channel_end_input(input->builds[j]);
 	}
-	on_device = gpurhh_channel_wait_joins(reader->channel, reader->why);
+	on_device = wait_for_joins(reader);
 	if (!on_device)
 		rewind_builds(input);
 	return on_device;
@@ -533,12 +753,13 @@ gpurhh_join_probe(JoinReader *reader)
 	if (reader->probe == NULL)
 	{
 		begin_probe(reader);
-		reader->probe->spoiled = joins_nothing(reader->input);
+		reader->probe->skipped = joins_nothing(reader->input);
+		reader->probe->spoiled = reader->probe->skipped;
 	}
 	if (feed_batch(reader->probe))
 		return true;
 	end_side(reader->probe);
-	if (reader->left_over != NULL)
+	if (reader->left_over != NULL && is_last_part(&reader->input->parts))
 	{
 		settle(reader);
 		rewind_builds(reader->input);
@@ -593,27 +814,69 @@ gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch)
 }
 
 /*
+ * The probe side has been read to its end.  Had it the rows that it had in the passes before?  It
+ * need not have been read at all, if nothing came out.
+ */
+static bool
+is_same_again(JoinReader *reader, bool read)
+{
+	JoinParts  *parts = &reader->input->parts;
+
+	if (parts->join < 0 || !read)
+		return true;
+	if (parts->probed &&
+		(parts->probe_rows != reader->probe_rows || parts->left_rows != reader->left_rows))
+	{
+		strlcpy(reader->why, "the probe side had other rows when it was read again",
+				sizeof(reader->why));
+		return false;
+	}
+	parts->probed = true;
+	parts->probe_rows = reader->probe_rows;
+	parts->left_rows = reader->left_rows;
+	return true;
+}
+
+/* Joins all rows of the probe side with what there is of the build sides.  False: it gave up. */
+static bool
+read_pass(JoinReader *reader)
+{
+	bool		read;
+
+	while (gpurhh_join_probe(reader))
+		;
+	read = !reader->probe->skipped;
+	reader->probe_rows = reader->probe->n_rows;
+	if (reader->gave_up || !is_same_again(reader, read))
+		return false;
+	while (gpurhh_join_unmatched(reader))
+		;
+	return true;
+}
+
+/*
  * Does all that, to the end.  False also if it gave up, with the reason in reader->why.  Then
  * the plan can be asked for all rows, if what the device has is forgotten.
  */
 bool
 gpurhh_join_read(JoinReader *reader)
 {
+	bool		done;
+
 	if (!gpurhh_join_build(reader))
 		return false;
-	while (gpurhh_join_probe(reader))
-		;
-	if (reader->gave_up)
-	{
-		strlcpy(reader->why, "the probe side has values that no device takes",
-				sizeof(reader->why));
-		rewind_builds(reader->input);
-		ExecReScan(reader->input->probe.child);
-		return false;
-	}
-	while (gpurhh_join_unmatched(reader))
-		;
-	return true;
+	done = read_pass(reader);
+	while (done && !is_last_part(&reader->input->parts))
+		done = next_pass(reader) && read_pass(reader);
+	if (done)
+		return true;
+	reader->gave_up = true;
+	if (reader->left_over != NULL)
+		gpurhh_left_over_free(reader->left_over);
+	reader->left_over = NULL;
+	rewind_builds(reader->input);
+	ExecReScan(reader->input->probe.child);
+	return false;
 }
 
 /*
@@ -641,15 +904,13 @@ gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map, GpuJoinStats 
 {
 	for (int j = 0; j < input->n_joins; j++)
 	{
-		rhh_map_stats build;
-		char		device[GPURHH_DEVICE_NAME_LEN];
-		char		why[GPURHH_MESSAGE_LEN];
-
-		if (!gpurhh_channel_stats(input->builds[j], &build, device, why))
-			continue;
-		stats[j].build_rows = build.rows;
-		stats[j].keys = build.groups;
-		stats[j].bytes = build.peak_bytes;
+		stats[j] = (GpuJoinStats){.passes = 1};
+		if (j == input->parts.join)
+		{
+			stats[j] = input->parts.before;
+			stats[j].passes = input->parts.n_passes;
+		}
+		add_part(input, j, &stats[j]);
 		stats[j].rows = map->joined_rows[j];
 	}
 }

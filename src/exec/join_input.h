@@ -75,6 +75,25 @@ typedef struct JoinProgram
 	ExprContext *econtext;
 } JoinProgram;
 
+/*
+ * A build side that has no room as a whole, while it comes in parts, one in each pass over the
+ * probe side.  Parts are made smaller if one of them has no room either.
+ */
+typedef struct JoinParts
+{
+	int			join;			/* whose build side it is; -1: all are there as a whole */
+	uint32		n_parts;		/* now */
+	uint32		part;			/* that is there now */
+	uint64		done;			/* of RHH_MAX_PARTS parts; what has been joined */
+	uint32		n_passes;		/* that have begun */
+	GpuJoinStats before;		/* of the passes before */
+	/* what has been read must be the same each time */
+	uint64		build_rows;		/* of the build side; 0: it has not been read to its end yet */
+	bool		probed;			/* the probe side has been read to its end: */
+	uint64		probe_rows;
+	uint64		left_rows;
+} JoinParts;
+
 /* The joins below a node; as long as the node. */
 typedef struct JoinInput
 {
@@ -89,6 +108,7 @@ typedef struct JoinInput
 
 	/* of a run */
 	Channel    *builds[RHH_MAX_JOINS];	/* the queries of the build sides, or NULL */
+	JoinParts	parts;
 } JoinInput;
 
 extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
@@ -112,6 +132,10 @@ extern bool gpurhh_join_has_program(const JoinProgram *program);
 extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
 extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,
 								   const uint8 *bad);
+
+/* ---------- repeatable.c ---------- */
+
+extern bool gpurhh_is_repeatable(PlanState *plan);
 
 /* ---------- left_over.c ---------- */
 
@@ -137,6 +161,8 @@ typedef struct JoinReader
 	GpuNodeCounts *counts;
 	MemoryContext context;		/* of the run */
 	bool		copies;			/* batches are made in memory of our own, and copied */
+	bool		takes_passes;	/* a build side may come in parts: no row has left the node
+								 * when gpurhh_join_read() returns */
 	void	   *arg;			/* for the functions */
 	/* before and after build side j: is this participant to read it, or a part of it, and
 	 * is it complete then?  NULL: it reads all of them */
@@ -148,7 +174,10 @@ typedef struct JoinReader
 	/* set here */
 	SideReader *probe;			/* once the probe side is being read */
 	uint32		unmatched;		/* rhh_batch's of the last batch */
-	bool		gave_up;		/* a row would have to be left over, and cannot be */
+	bool		gave_up;		/* a row would have to be left over, and cannot be, or
+								 * there cannot be another pass */
+	uint64		probe_rows;		/* of this pass: that have been fed, */
+	uint64		left_rows;		/* and that are left over */
 	bool		odd;			/* a key may be odd (dictionary.c) */
 	LeftOver   *left_over;		/* NULL: there are no such rows */
 	char		why[GPURHH_MESSAGE_LEN];	/* why the device does not do the joins */

@@ -52,5 +52,6 @@ gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins)
 		sums[j].keys = Max(sums[j].keys, joins[j].keys);
 		sums[j].bytes += joins[j].bytes;
 		sums[j].rows += joins[j].rows;
+		sums[j].passes = Max(sums[j].passes, joins[j].passes);
 	}
 }

@@ -74,6 +74,7 @@ typedef struct GpuJoinStats
 	uint64		keys;			/* different ones of these */
 	uint64		bytes;
 	uint64		rows;			/* that came out of the join */
+	uint64		passes;			/* over the probe side, as the build side came in parts */
 } GpuJoinStats;
 
 /* For EXPLAIN ANALYZE. */

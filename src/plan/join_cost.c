@@ -72,6 +72,30 @@ gpurhh_feed_rows_cost(double rows)
 	return gpurhh_row_cost * FEED_ROWS_FACTOR * rows;
 }
 
+/*
+ * A row in a map takes about so many bytes while the map is finished: its columns twice, and where
+ * they are.  Long strings are keys of 16 bytes, so no row takes very many.
+ */
+#define MAP_ROW_BYTES		12.0
+#define MAP_MOST_WIDTH		64
+
+/*
+ * In how many passes over the probe side a build side is joined, as far as it is known how much
+ * memory a map may take.
+ */
+double
+gpurhh_build_passes(const Path *inner)
+{
+	double		limit_bytes = gpurhh_device_memory_mb * 1024.0 * 1024.0;
+	double		bytes = inner->rows *
+		(MAP_ROW_BYTES + 2.0 * Min(inner->pathtarget->width, MAP_MOST_WIDTH));
+	double		n = 1;
+
+	while (limit_bytes > 0 && n < RHH_MAX_PARTS && bytes > n * limit_bytes)
+		n *= 2;
+	return n;
+}
+
 /* What it costs to make a map of a build side's rows. */
 Cost
 gpurhh_build_cost(double build_rows)

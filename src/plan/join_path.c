@@ -891,12 +891,13 @@ has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *o
 /* ---------- joins ---------- */
 
 /*
- * What it costs to feed a build side and to put it into its map.  In a parallel plan all
- * participants read a large table together; all else is asked for its rows by one.
+ * What it costs to feed a build side, in each pass, and to put it into its map.  In a parallel
+ * plan all participants read a large table together; all else is asked for its rows by one.
  */
 static Cost
 build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 {
+	double		n_passes = gpurhh_build_passes(inner);
 	Cost		cost;
 
 	if (innerrel->reloptkind == RELOPT_BASEREL)
@@ -909,11 +910,11 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 			if (n_workers > 0 && inner->pathtype == T_SeqScan &&
 				innerrel->pages >= GPURHH_SHARED_BUILD_PAGES)
 				cost /= gpurhh_parallel_divisor(n_workers);
-			return cost + gpurhh_build_cost(inner->rows);
+			return n_passes * cost + gpurhh_build_cost(inner->rows);
 		}
 	}
 	/* what makes the rows is core's, and may have joins in it */
-	return gpurhh_real_cost(inner) + gpurhh_feed_rows_cost(inner->rows) +
+	return n_passes * (gpurhh_real_cost(inner) + gpurhh_feed_rows_cost(inner->rows)) +
 		gpurhh_build_cost(inner->rows);
 }
 
@@ -944,6 +945,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 			  JoinPathExtraData *extra, Way **known)
 {
 	double		probe_rows = outerrel->rows;
+	double		n_passes;
 	Cost		probe_cost;
 	List	   *keys;
 	List	   *matches;
@@ -961,6 +963,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
+	/* what comes before is done once more in each further pass */
+	n_passes = gpurhh_build_passes(inner);
+	probe_cost += (n_passes - 1) * (outer->probe_cost + probe_cost);
 	cost = outer->cost + probe_cost;
 	if (*known == NULL || cost < (*known)->cost)
 		cost += build_cost(root, innerrel, inner, outer->n_workers);

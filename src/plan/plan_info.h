@@ -202,6 +202,7 @@ extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
 
 extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
 extern Cost gpurhh_feed_rows_cost(double rows);
+extern double gpurhh_build_passes(const Path *inner);
 extern Cost gpurhh_build_cost(double build_rows);
 extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
 extern Cost gpurhh_condition_cost(double pairs);

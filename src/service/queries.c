@@ -170,7 +170,12 @@ start_query(DeviceService *service, int q)
 			sizeof(query->used_device));
 	query->declined = sq->state == MAP_DECLINED;
 	if (query->declined && gpurhh_service_is_build(query))
-		gpurhh_query_spoil(query, note);
+	{
+		if (err.status == RHH_NO_MEMORY)
+			gpurhh_service_spoil_full(query, note);
+		else
+			gpurhh_query_spoil(query, note);
+	}
 	if (service->device_error[0] != '\0')
 		gpurhh_service_fail_query(query, service->device_error);
 	LWLockRelease(&area->lock);
@@ -400,6 +405,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	bool		failed;
 	bool		all_extracted;
 	QueryLevel	wanted;
+	QueryJoins	join_state;
 	bool		progress = false;
 
 	/*
@@ -421,6 +427,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	failed = query->failed;
 	all_extracted = query->all_extracted;
 	wanted = query->level;
+	join_state = query->join_state;
 	LWLockRelease(&area->lock);
 
 	if (state == QUERY_FREE || !ours)
@@ -429,7 +436,12 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		return drop_query(service, q);
 	if (failed)
 		return false;
+	if (join_state == QUERY_JOINS_NO_ROOM)
+		return false;
 	if (sq->state == MAP_NONE && start_query(service, q))
+		progress = true;
+	else if (sq->state == MAP_OPEN && join_state == QUERY_JOINS_UNDECIDED &&
+			 gpurhh_service_join_again(service, q))
 		progress = true;
 	if (sq->state == MAP_OPEN || sq->state == MAP_DECLINED)
 	{
@@ -515,7 +527,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				else if (event->status == RHH_OK && event->n_refused > 0 &&
 						 gpurhh_service_is_build(query))
 				{
-					gpurhh_query_spoil(query, "the device had no room for all rows of a build side");
+					gpurhh_service_spoil_full(query, "the device had no room for all rows of a build side");
 					gpurhh_block_done(area, query, event->tag);
 				}
 				else if (event->status == RHH_OK && event->n_refused > 0 &&
@@ -535,7 +547,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 			case RHH_EVENT_FINISH:
 				if (event->status == RHH_NO_MEMORY && gpurhh_service_is_build(query))
 				{
-					gpurhh_query_spoil(query, "the device had no memory to finish a build side");
+					gpurhh_service_spoil_full(query, "the device had no memory to finish a build side");
 					event->status = RHH_OK;
 				}
 				if (event->status != RHH_OK)

@@ -12,9 +12,14 @@
  * off; a session that waits for that in gpurhh_channel_wait_joins() is told.  If they
  * are off, the map takes rows like any other: the session joins them by itself.
  *
+ * If a build side has no room in memory, that is for the session to decide, too.  It is told by
+ * QUERY_JOINS_NO_ROOM.  The session may close that query, open another one for a part of the
+ * rows, and put it in the place of the first.  Once this is finished the service makes the map, or
+ * tells the device of other joins for the map that is there (gpurhh_service_join_again()).
+ *
  * The device may read the map of a build side until all maps that probe it are
- * destroyed.  So queries are counted in n_probing of their build sides, and a build side
- * that its session has closed stays until that is 0.
+ * destroyed, or have other joins.  So queries are counted in n_probing of their build sides, and
+ * a build side that its session has closed stays until that is 0.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,35 +37,99 @@ gpurhh_service_is_build(const ChannelQuery *query)
 }
 
 /*
+ * A row of a build side, or what finishing needs, has no room in memory.  The caller holds the
+ * lock.
+ */
+void
+gpurhh_service_spoil_full(ChannelQuery *query, const char *why)
+{
+	query->no_room |= !query->spoiled;
+	gpurhh_query_spoil(query, why);
+}
+
+/* What is known of the build sides of a query. */
+typedef struct BuildsState
+{
+	bool		all;			/* all are finished */
+	int			no_room;		/* the first join whose build side has no room; -1: none */
+	const char *no_room_why;
+	const char *why;			/* why one cannot be probed, for another reason */
+} BuildsState;
+
+/* The caller holds the lock. */
+static BuildsState
+look_at_builds(DeviceService *service, int q)
+{
+	ChannelArea *area = service->area;
+	const ChannelJoins *joins = &area->queries[q].joins;
+	BuildsState state = {.all = true, .no_room = -1};
+	const ServiceDevice *device = service->queries[q].map != NULL ?
+		service->queries[q].device : NULL;
+
+	for (uint32 j = 0; j < joins->spec.n_joins && state.why == NULL; j++)
+	{
+		const ChannelQuery *build;
+		const ServiceQuery *sq;
+
+		if (joins->build[j] < 0)
+		{
+			state.all = false;
+			if (area->queries[q].joins_unwanted)
+				state.why = "a build side has been closed";
+			continue;
+		}
+		build = &area->queries[joins->build[j]];
+		sq = &service->queries[joins->build[j]];
+		if (build->state != QUERY_ACTIVE || build->serial != joins->serial[j] ||
+			build->failed)
+			state.why = "a build side has been closed";
+		else if (build->spoiled && build->no_room && state.no_room < 0)
+		{
+			state.no_room = j;
+			state.no_room_why = build->spoiled_message;
+		}
+		else if (build->spoiled)
+			state.why = build->spoiled_message;
+		else if (!build->finished)
+			state.all = false;
+		else if (device != NULL && sq->device != device)
+			state.why = "the build sides are on different devices";
+		else
+			device = sq->device;
+	}
+	return state;
+}
+
+/*
  * Can it be decided whether the device does the joins of query q?  If so, *why is NULL
- * if all build sides can be probed, else the reason why one cannot.
+ * if all build sides can be probed, else the reason why one cannot.  If one has no room, the
+ * session is told, and asked.
  */
 bool
 gpurhh_service_look_at_builds(DeviceService *service, int q, const char **why)
 {
 	ChannelArea *area = service->area;
-	const ChannelJoins *joins = &area->queries[q].joins;
-	bool		all = true;
+	ChannelQuery *query = &area->queries[q];
+	BuildsState builds;
 
-	*why = NULL;
-	LWLockAcquire(&area->lock, LW_SHARED);
-	for (uint32 j = 0; j < joins->spec.n_joins && *why == NULL; j++)
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	builds = look_at_builds(service, q);
+	*why = builds.why;
+	if (builds.no_room >= 0 && query->joins_unwanted && builds.why == NULL)
+		*why = builds.no_room_why;
+	else if (builds.no_room >= 0 && builds.why == NULL)
 	{
-		const ChannelQuery *build = &area->queries[joins->build[j]];
-		const ServiceQuery *sq = &service->queries[joins->build[j]];
-
-		if (build->state != QUERY_ACTIVE || build->serial != joins->serial[j] ||
-			build->failed)
-			*why = "a build side has been closed";
-		else if (build->spoiled)
-			*why = build->spoiled_message;
-		else if (!build->finished)
-			all = false;
-		else if (sq->device != service->queries[joins->build[0]].device)
-			*why = "the build sides are on different devices";
+		builds.all = false;
+		if (query->join_state == QUERY_JOINS_UNDECIDED)
+		{
+			query->join_state = QUERY_JOINS_NO_ROOM;
+			query->no_room_join = builds.no_room;
+			strlcpy(query->joins_message, builds.no_room_why, GPURHH_MESSAGE_LEN);
+			ConditionVariableBroadcast(&query->news);
+		}
 	}
 	LWLockRelease(&area->lock);
-	return all || *why != NULL;
+	return builds.all || *why != NULL;
 }
 
 /*
@@ -102,18 +171,52 @@ gpurhh_service_start_joins(DeviceService *service, int q, rhh_error *err)
 	if (sq->device->ops->map_join(sq->map, &spec, err) != RHH_OK)
 		return err->message;
 	for (uint32 j = 0; j < spec.n_joins; j++)
+	{
 		service->queries[joins->build[j]].n_probing++;
+		sq->probed[sq->n_probed++] = joins->build[j];
+	}
 	return NULL;
 }
 
-/* The map of query q is destroyed: its build sides are not probed by it any more. */
+/* The map of query q is destroyed, or gets other joins: it does not probe its build sides any more. */
 void
 gpurhh_service_end_joins(DeviceService *service, int q)
 {
-	const ChannelQuery *query = &service->area->queries[q];
+	ServiceQuery *sq = &service->queries[q];
 
-	if (query->join_state != QUERY_JOINS_ON_DEVICE)
-		return;
-	for (uint32 j = 0; j < query->joins.spec.n_joins; j++)
-		service->queries[query->joins.build[j]].n_probing--;
+	for (int i = 0; i < sq->n_probed; i++)
+		service->queries[sq->probed[i]].n_probing--;
+	sq->n_probed = 0;
+}
+
+/*
+ * Query q has a map, and its session is putting another build side in the place of one.  Tells
+ * the device of it if it is finished.  Returns whether it could be decided what becomes of the
+ * joins.
+ */
+bool
+gpurhh_service_join_again(DeviceService *service, int q)
+{
+	ChannelArea *area = service->area;
+	ServiceQuery *sq = &service->queries[q];
+	ChannelQuery *query = &area->queries[q];
+	const char *why;
+	rhh_error	err = {0};
+
+	/* nothing of the query is in flight, so the device does not read the old ones */
+	gpurhh_service_end_joins(service, q);
+	if (!gpurhh_service_look_at_builds(service, q, &why))
+		return false;
+	if (why == NULL)
+		why = gpurhh_service_start_joins(service, q, &err);
+	if (err.status == RHH_DEVICE_ERROR)
+		gpurhh_service_note_device_error(sq->device, err.message);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	query->join_state = why ? QUERY_JOINS_OFF : QUERY_JOINS_ON_DEVICE;
+	strlcpy(query->joins_message, why ? why : "", GPURHH_MESSAGE_LEN);
+	ConditionVariableBroadcast(&query->news);
+	if (service->device_error[0] != '\0')
+		gpurhh_service_fail_query(query, service->device_error);
+	LWLockRelease(&area->lock);
+	return true;
 }

@@ -42,6 +42,8 @@ typedef struct ServiceQuery
 	LevelWork  *level;			/* while rows are made of the first map's groups */
 	int			in_flight;		/* commands that the device has not completed */
 	int			n_probing;		/* maps of other queries that probe this one's */
+	int			n_probed;		/* of the other queries whose maps this one's probes, */
+	int			probed[RHH_MAX_JOINS];	/* the numbers */
 	bool		cancelled;
 	int			result_block;	/* which the device fills with result, or -1 */
 	rhh_result	result;
@@ -113,6 +115,8 @@ extern rhh_status gpurhh_service_make_map(ServiceQuery *sq,
 extern bool gpurhh_service_is_build(const ChannelQuery *query);
 extern bool gpurhh_service_look_at_builds(DeviceService *service, int q,
 										  const char **why);
+extern void gpurhh_service_spoil_full(ChannelQuery *query, const char *why);
+extern bool gpurhh_service_join_again(DeviceService *service, int q);
 extern const char *gpurhh_service_start_joins(DeviceService *service, int q,
 											  rhh_error *err);
 extern void gpurhh_service_drop_leaves(rhh_map_spec *spec);

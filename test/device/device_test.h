@@ -262,6 +262,13 @@ typedef struct run_options
 	const joined *joined;		/* the data is the probe side; NULL: no joins */
 	uint32_t	room_rows;		/* for refused rows of the output; 0: max_batch_rows */
 	bool		finish_may_fail;	/* for lack of memory */
+	/*
+	 * Before the table is finished: gives it other joins, and returns true, if the rows are to
+	 * come once more.  Joins up to split_join then have a part of theirs each time.
+	 */
+	bool		(*next_pass) (void *arg, rhh_map *table);
+	void	   *arg;
+	uint32_t	split_join;
 } run_options;
 
 extern const run_options default_options;
@@ -299,6 +306,7 @@ typedef struct run
 	uint32_t	n_again;		/* slots that are to be submitted again */
 	uint64_t	n_resubmitted;
 	uint64_t	n_batches;
+	uint64_t	n_passes;		/* that have begun */
 	uint64_t	n_refused;		/* the bad rows included */
 	uint64_t	n_bad;			/* with a program */
 	bool		cancelled;
@@ -337,6 +345,7 @@ typedef struct context
 {
 	device	   *device;
 	uint64_t	seed;			/* of the next rows that it makes */
+	uint32_t	n_parts;		/* in which plans have a build side; 0: they have it whole */
 	char		why[512];
 } context;
 
@@ -436,7 +445,11 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_condition_unmatched_refused) \
 	CASE(join_condition_unmatched_returned) \
 	CASE(join_condition_cancel) \
-	CASE(join_condition_invalid)
+	CASE(join_condition_invalid) \
+	CASE(join_passes) \
+	CASE(join_passes_chain) \
+	CASE(join_passes_condition) \
+	CASE(join_passes_refused)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

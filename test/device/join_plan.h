@@ -38,6 +38,12 @@ typedef struct sides
 	data	   *data[MAX_BUILDS];
 	uint32_t	n;
 	joined		joined;
+	/* one may come in parts, one after the other: */
+	uint32_t	split;			/* which one; MAX_BUILDS: none */
+	def			part;			/* of which this is there */
+	uint8_t    *missing;		/* rows that any part has refused */
+	context    *ctx;
+	const char *where;
 } sides;
 
 /* A def.custom: columns with GEN_CUSTOM have one of gen.n values. */

@@ -141,6 +141,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	uint32_t	room = batch_room(data->d, spec.max_batch_rows);
 
 	memset(run, 0, sizeof(*run));
+	run->n_passes = 1;
 	run->device = device;
 	run->data = data;
 	run->d = joined != NULL ? joined->d : data->d;
@@ -600,6 +601,14 @@ run_step(run *run)
 		return;
 	if (!run->finished && !run->finishing && run_submit_unmatched(run))
 		return;
+	if (!run->finished && !run->finishing && run->options.next_pass != NULL &&
+		run->options.next_pass(run->options.arg, run->table))
+	{
+		run->n_passes++;
+		run->next_row = 0;
+		run->unmatched = 0;
+		return;
+	}
 	if (!run->finished)
 	{
 		if (run->finishing)
@@ -674,6 +683,27 @@ drive(device *device, run *runs, uint32_t n_runs)
 	}
 }
 
+/* Is a row of the part that a table keeps?  NULL is of part 0. */
+static bool
+is_of_part(const run *run, uint64_t row, bool null_key)
+{
+	const rhh_map_spec *spec = &run->d->spec;
+	uint64_t	hash = RHH_PART_START;
+
+	if (spec->n_parts == 0)
+		return true;
+	for (uint32_t k = 0; k < spec->n_keys; k++)
+	{
+		uint64_t	v[2];
+
+		get_value(run->data, spec->key_column[k], row, v);
+		hash = rhh_part_word(hash, v[0]);
+		if (spec->column_bytes[spec->key_column[k]] > 8)
+			hash = rhh_part_word(hash, v[1]);
+	}
+	return (null_key ? 0 : rhh_part_of(hash, spec->n_parts)) == spec->part;
+}
+
 /* What a table that keeps rows says of them, once it is finished. */
 static void
 check_kept(run *run)
@@ -690,13 +720,15 @@ check_kept(run *run)
 	{
 		uint64_t	key[MAX_WORDS];
 		bool		null_key = false;
+		bool		dropped;
 
 		for (uint32_t k = 0; k < spec->n_keys; k++)
 			null_key |= is_null(run->data, spec->key_column[k], i);
-		if (!keeps_null_keys && null_key && run->missing[i])
-			run_fault(run, "a row with NULL in its key was refused");
-		n_dropped += !keeps_null_keys && null_key;
-		if ((!keeps_null_keys && null_key) || run->missing[i])
+		dropped = (!keeps_null_keys && null_key) || !is_of_part(run, i, null_key);
+		if (dropped && run->missing[i])
+			run_fault(run, "a row with NULL in its key, or of another part, was refused");
+		n_dropped += dropped;
+		if (dropped || run->missing[i])
 			continue;
 		n_kept++;
 		if (null_key)
@@ -773,11 +805,14 @@ check_joined(run *run, map *expected)
 		run_fault(run, "%llu rows were handed back as bad instead of %llu",
 				  (unsigned long long) run->n_bad, (unsigned long long) n_bad);
 	/* what a batch was submitted for once may count again when it is submitted again */
-	if (run->n_resubmitted > 0 ? stats->probe_rows < run->data->n_rows :
-		stats->probe_rows != run->data->n_rows)
+	if (run->n_resubmitted > 0 ? stats->probe_rows < run->data->n_rows * run->n_passes :
+		stats->probe_rows != run->data->n_rows * run->n_passes)
 		run_fault(run, "statistics have %llu rows of the probe side, not %llu",
 				  (unsigned long long) stats->probe_rows,
-				  (unsigned long long) run->data->n_rows);
+				  (unsigned long long) (run->data->n_rows * run->n_passes));
+	/* what comes into the join that is split comes in each pass */
+	for (uint32_t j = 0; j < n_joins && j < run->options.split_join; j++)
+		rows[j] *= run->n_passes;
 	for (uint32_t j = 0; j < n_joins; j++)
 		if (run->n_resubmitted > 0 ? stats->joined_rows[j] < rows[j] :
 			stats->joined_rows[j] != rows[j])
