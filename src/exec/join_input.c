@@ -52,9 +52,11 @@ struct SideReader
 	JoinSide   *side;
 	Channel    *channel;
 	Feed		feed;
-	bool		probes;			/* it is the probe side */
+	bool		probes;			/* it is the probe side, */
+	int			join;			/* or the build side of this join */
 	uint32		room_offset;	/* probes: of refused rows of the output, in a block */
 	uint32		room_rows;
+	KeyFilter  *filter;			/* a build side: its keys are added; or NULL */
 	char	   *own_block;		/* where batches are made while the child may sleep;
 								 * NULL: they are made in blocks of the pool */
 	bool		spoiled;		/* is not to be read any further */
@@ -286,6 +288,9 @@ hand_over(SideReader *reader)
 	bool		in_pool = feed->base != reader->own_block;
 	rhh_batch	batch;
 
+	if (reader->filter != NULL)
+		gpurhh_key_filter_add(reader->filter, feed,
+							  &reader->reader->input->joins[reader->join].filter_key);
 	gpurhh_feed_finish(feed, &batch);
 	if (n_rows == 0 || reader->spoiled)
 	{
@@ -413,6 +418,8 @@ read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
 
 	reader->reader = node;
+	reader->filter = node->filters[j];
+	reader->join = j;
 	reader->side = &join->build;
 	reader->channel = input->builds[j];
 	gpurhh_feed_init(&reader->feed, join->build.n_columns, join->build.columns,
@@ -446,6 +453,7 @@ begin_probe(JoinReader *node)
 	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
 				  &reader->room_offset, &reader->room_rows);
 	begin_side(reader);
+	gpurhh_join_begin_tests(node);
 }
 
 /* Core is to read the build sides from the beginning. */
@@ -460,6 +468,31 @@ rewind_builds(JoinInput *input)
 			ExecReScan(join->build.child);
 		join->started = false;
 	}
+}
+
+/* This participant adds keys of build side j to a filter. */
+static void
+make_filter(JoinReader *reader, int j)
+{
+	Size		bytes = gpurhh_join_filter_bytes(reader->input, j);
+
+	if (bytes == 0)
+		return;
+	reader->filters[j] = MemoryContextAlloc(reader->context, bytes);
+	gpurhh_join_init_filter(reader->input, j, reader->filters[j]);
+}
+
+/* It has added all that it has, or nothing. */
+static void
+use_filter(JoinReader *reader, int j)
+{
+	KeyFilter  *own = reader->filters[j];
+
+	if (reader->share_filter == NULL || reader->input->joins[j].filter_key.n == 0)
+		return;
+	reader->filters[j] = reader->share_filter(reader->arg, j, own);
+	if (own != NULL && own != reader->filters[j])
+		pfree(own);
 }
 
 /*
@@ -487,8 +520,13 @@ gpurhh_join_build(JoinReader *reader)
 		ParallelTableScanDesc scan = NULL;
 
 		if (reader->begin_build != NULL && !reader->begin_build(reader->arg, j, &scan))
+		{
+			use_filter(reader, j);
 			continue;
+		}
+		make_filter(reader, j);
 		read_build(reader, j, scan);
+		use_filter(reader, j);
 		if (reader->end_build == NULL || reader->end_build(reader->arg, j))
 			gpurhh_channel_end_input(input->builds[j]);
 	}
@@ -538,6 +576,7 @@ gpurhh_join_probe(JoinReader *reader)
 	if (feed_batch(reader->probe))
 		return true;
 	end_side(reader->probe);
+	gpurhh_join_end_tests(reader);
 	if (reader->left_over != NULL)
 	{
 		settle(reader);
