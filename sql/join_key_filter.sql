@@ -121,7 +121,7 @@ UPDATE d SET big = (SELECT f.big FROM f WHERE f.id = d.id AND f.lnull IS NOT NUL
 UPDATE d SET big = repeat('x', 3000) WHERE id = 7;
 VACUUM ANALYZE f, d;
 SELECT c, filtered(format('SELECT d.g, count(*), sum(f.id) FROM f JOIN d ON f.%s = d.%s GROUP BY d.g', split_part(c, ' ', 1), split_part(c, ' ', 2))) FROM unnest('{lnull k,big big}'::text[]) c;
-SELECT filtered('SELECT e.g, count(*), sum(f.id) FROM f JOIN e ON f.late = e.k GROUP BY e.g');
+SELECT filtered('SELECT d.g, count(*), sum(f.id) FROM f JOIN (SELECT * FROM d WHERE yes(g) AND yes(g + 1) AND yes(g + 2)) d ON f.late = d.k GROUP BY d.g');
 CREATE TABLE odd AS SELECT * FROM unnest(ARRAY(SELECT ROW(id, CASE WHEN id % 1500 = 0 THEN 1.23456 WHEN id % 1499 = 0 THEN 'NaN' ELSE n2 END, CASE WHEN id % 700 = 0 THEN 't23' ELSE c END) FROM f)) q(id int, n2 numeric(8, 2), c char(12));
 ANALYZE odd;
 SELECT c, filtered(format('SELECT d.g, count(*), sum(o.id) FROM odd o JOIN d ON o.%s = d.%s GROUP BY d.g', split_part(c, ' ', 1), split_part(c, ' ', 2))) FROM unnest('{n2 n2,n2 n4,c c,c v}'::text[]) c;

@@ -150,10 +150,12 @@ gpurhh_join_begin_tests(JoinReader *reader)
 		gpurhh_page_feed_test(input->probe.pages, tests->n > 0 ? tests : NULL);
 }
 
-/* All of the probe side has been read. */
+/* Counts the rows that have been dropped; more: not all of the probe side has been read. */
 void
-gpurhh_join_end_tests(JoinReader *reader)
+gpurhh_join_note_tests(JoinReader *reader, bool more)
 {
+	PageFeed   *pages = reader->input->probe.pages;
+
 	for (int t = 0; t < reader->tests.n; t++)
 	{
 		KeyTest    *test = &reader->tests.tests[t];
@@ -161,4 +163,6 @@ gpurhh_join_end_tests(JoinReader *reader)
 		reader->counts->key_filtered[test->join] += test->dropped;
 		test->dropped = 0;
 	}
+	if (!more && pages != NULL)
+		gpurhh_page_feed_test(pages, NULL);
 }

@@ -568,15 +568,18 @@ joins_nothing(const JoinInput *input)
 bool
 gpurhh_join_probe(JoinReader *reader)
 {
+	bool		more;
+
 	if (reader->probe == NULL)
 	{
 		begin_probe(reader);
 		reader->probe->spoiled = joins_nothing(reader->input);
 	}
-	if (feed_batch(reader->probe))
+	more = feed_batch(reader->probe);
+	gpurhh_join_note_tests(reader, more);
+	if (more)
 		return true;
 	end_side(reader->probe);
-	gpurhh_join_end_tests(reader);
 	if (reader->left_over != NULL)
 	{
 		settle(reader);

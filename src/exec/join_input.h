@@ -188,6 +188,6 @@ extern void gpurhh_join_note_filters(const JoinInput *input, bool *filters);
 extern Size gpurhh_join_filter_bytes(const JoinInput *input, int j);
 extern void gpurhh_join_init_filter(const JoinInput *input, int j, KeyFilter *filter);
 extern void gpurhh_join_begin_tests(JoinReader *reader);
-extern void gpurhh_join_end_tests(JoinReader *reader);
+extern void gpurhh_join_note_tests(JoinReader *reader, bool more);
 
 #endif							/* GPURHH_EXEC_JOIN_INPUT_H */
