@@ -99,7 +99,7 @@ FROM unnest('{k > 9000000000000000000,k < -9000000000000000000,k < 0 AND k > -20
 -- many more rows than were expected, so that the filter is full: a condition that the planner knows nothing of
 CREATE FUNCTION yes(int) RETURNS bool LANGUAGE plpgsql IMMUTABLE COST 1 AS 'BEGIN RETURN $1 >= 0; END';
 CREATE TABLE many AS SELECT g AS id, g * 77777777::bigint AS k, 'many and many' || g AS t FROM generate_series(1, 250000) g;
-CREATE TABLE more AS SELECT g % 9 AS g, g * 77777777::bigint AS k, 'many and many' || g AS t FROM generate_series(100000, 250000) g;
+CREATE TABLE more AS SELECT g % 9 AS g, g * 77777777::bigint AS k, 'many and many' || g AS t FROM generate_series(100000, 400000) g;
 ANALYZE many, more;
 SELECT filtered('SELECT m.g, count(*), sum(p.id) FROM many p JOIN (SELECT * FROM more WHERE yes(g) AND yes(g + 1) AND yes(g + 2) AND yes(g + 3) AND yes(g + 4) AND yes(g + 5) AND yes(g + 6)) m USING (k) GROUP BY m.g');
 SELECT filtered('SELECT m.g, count(*), sum(p.id) FROM many p JOIN (SELECT * FROM more WHERE yes(g) AND yes(g + 1) AND yes(g + 2) AND yes(g + 3) AND yes(g + 4) AND yes(g + 5) AND yes(g + 6)) m USING (t) GROUP BY m.g');

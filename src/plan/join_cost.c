@@ -39,11 +39,11 @@
 #define MISSED_EXPONENT		20
 
 /*
- * To add a key to a filter takes a session 4 ns, and to test a row 3 ns.  A row that is dropped
+ * To add a key to a filter takes a session 4 ns, and to test a row 5 ns.  A row that is dropped
  * is not fed, half of which is spared, and not probed.
  */
 #define FILTER_BUILD_FACTOR 0.4
-#define FILTER_TEST_FACTOR	0.3
+#define FILTER_TEST_FACTOR	0.5
 #define FILTER_FEED_FACTOR	0.5
 
 /* A filter of more rows than these would let through too many, or leave the caches. */

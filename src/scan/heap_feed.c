@@ -138,7 +138,7 @@ struct HeapFeed
 	HeapColumns keys;
 	Feed		key_feed;
 	char	   *key_base;		/* its block */
-	uint8	   *untested;		/* rows of which a key is not known */
+	uint8	   *untested;		/* rows of which a key is not known; NULL: none has strings */
 	KeyTests   *tests;			/* of this execution; NULL: there are none */
 
 	/* rows of the current page that passed WHERE and are not yet fed */
@@ -538,7 +538,8 @@ gpurhh_heap_feed_add_keys(HeapFeed *heap, List *exprs, int n_columns,
 		gpurhh_feed_init(&heap->key_feed, n_columns, columns, bytes, heap->max_rows);
 		Assert(heap->key_feed.capacity_rows == heap->max_rows);
 		heap->key_base = (char *) TYPEALIGN(64, palloc0(bytes + 64));
-		heap->untested = palloc(heap->max_rows);
+		if (heap->key_feed.n_strings > 0)
+			heap->untested = palloc(heap->max_rows);
 		keys->n = n_columns;
 	}
 	MemoryContextSwitchTo(old);
@@ -1480,12 +1481,14 @@ test_rows(HeapFeed *heap)
 	/* a row with a numeric that is not as declared may have to be left over */
 	if (!load_columns(heap, &heap->keys, feed, 0, n))
 		return 0;
-	memset(heap->untested, 0, n);
+	if (heap->untested != NULL)
+		memset(heap->untested, 0, n);
 	store_columns(&heap->keys, feed, heap->untested, n);
 	feed->n_rows = n;
 	memset(heap->active, 1, n);
 	gpurhh_key_tests_run(heap->tests, feed, heap->untested, heap->active);
-	keep_active(heap);
+	if (memchr(heap->active, 0, n) != NULL)
+		keep_active(heap);
 	return n - heap->n_rows;
 }
 
