@@ -102,7 +102,7 @@ CREATE TABLE many AS SELECT g AS id, g * 77777777::bigint AS k, 'many and many' 
 CREATE TABLE more AS SELECT g % 9 AS g, g * 77777777::bigint AS k, 'many and many' || g AS t FROM generate_series(100000, 400000) g;
 ANALYZE many, more;
 SELECT filtered('SELECT m.g, count(*), sum(p.id) FROM many p JOIN (SELECT * FROM more WHERE yes(g) AND yes(g + 1) AND yes(g + 2) AND yes(g + 3) AND yes(g + 4) AND yes(g + 5) AND yes(g + 6)) m USING (k) GROUP BY m.g');
-SELECT filtered('SELECT m.g, count(*), sum(p.id) FROM many p JOIN (SELECT * FROM more WHERE yes(g) AND yes(g + 1) AND yes(g + 2) AND yes(g + 3) AND yes(g + 4) AND yes(g + 5) AND yes(g + 6)) m USING (t) GROUP BY m.g');
+SELECT filtered('SELECT m.g, count(*), sum(p.id) FROM many p JOIN (SELECT * FROM more WHERE yes(g) AND yes(g + 1) AND yes(g + 2) AND yes(g + 3) AND yes(g + 4) AND yes(g + 5) AND yes(g + 6)) m USING (t) GROUP BY m.g', 'work_mem=64MB');
 -- a filter that drops nothing is not asked for long
 CREATE TABLE all_match AS SELECT g % 20000 AS k, g AS id FROM generate_series(1, 250000) g;
 CREATE TABLE twenty AS SELECT g AS k, g % 3 AS g FROM generate_series(0, 19999) g;
@@ -124,7 +124,8 @@ SELECT c, filtered(format('SELECT d.g, count(*), sum(f.id) FROM f JOIN d ON f.%s
 SELECT filtered('SELECT d.g, count(*), sum(f.id) FROM f JOIN (SELECT * FROM d WHERE yes(g) AND yes(g + 1) AND yes(g + 2)) d ON f.late = d.k GROUP BY d.g');
 CREATE TABLE odd AS SELECT * FROM unnest(ARRAY(SELECT ROW(id, CASE WHEN id % 1500 = 0 THEN 1.23456 WHEN id % 1499 = 0 THEN 'NaN' ELSE n2 END, CASE WHEN id % 700 = 0 THEN 't23' ELSE c END) FROM f)) q(id int, n2 numeric(8, 2), c char(12));
 ANALYZE odd;
-SELECT c, filtered(format('SELECT d.g, count(*), sum(o.id) FROM odd o JOIN d ON o.%s = d.%s GROUP BY d.g', split_part(c, ' ', 1), split_part(c, ' ', 2))) FROM unnest('{n2 n2,n2 n4,c c,c v}'::text[]) c;
+-- a page with such a numeric is not tested
+SELECT c, regexp_replace(filtered(format('SELECT d.g, count(*), sum(o.id) FROM odd o JOIN d ON o.%s = d.%s GROUP BY d.g', split_part(c, ' ', 1), split_part(c, ' ', 2))), 'removes \d+', 'removes N') FROM unnest('{n2 n2,n2 n4,c c,c v}'::text[]) c;
 SELECT c, filtered(format('SELECT d.g, count(*), sum(o.n2) FROM odd o JOIN d ON o.%s = d.%s GROUP BY d.g', split_part(c, ' ', 1), split_part(c, ' ', 2))) FROM unnest('{id id,c c}'::text[]) c;
 
 -- conditions of the scan, expressions above it, and errors
