@@ -96,6 +96,12 @@ SELECT filtered('SELECT n.g, count(*), sum(w.id) FROM wide w JOIN narrow n USING
 SELECT c, filtered('SELECT n.g, count(*), sum(w.id) FROM wide w JOIN (SELECT * FROM narrow WHERE ' || c || ') n USING (k) GROUP BY n.g')
 FROM unnest('{k > 9000000000000000000,k < -9000000000000000000,k < 0 AND k > -20000,abs(k / 2) < 4000000000}'::text[]) c;
 
+-- a bitmap that has many keys when it becomes a Bloom filter
+CREATE TABLE grows AS SELECT CASE WHEN g <= 1000 THEN g * 3 - 1500 ELSE g * 1000003::bigint END AS k, g % 5 AS g FROM generate_series(1, 1500) g;
+CREATE TABLE ways AS SELECT CASE WHEN g <= 10000 THEN g - 2000 ELSE (g - 9000) * 1000003::bigint END AS k, g AS id FROM generate_series(1, 20000) g;
+ANALYZE grows, ways;
+SELECT filtered('SELECT g.g, count(*), sum(w.id) FROM ways w JOIN grows g USING (k) GROUP BY g.g');
+
 -- many more rows than were expected, so that the filter is full: a condition that the planner knows nothing of
 CREATE FUNCTION yes(int) RETURNS bool LANGUAGE plpgsql IMMUTABLE COST 1 AS 'BEGIN RETURN $1 >= 0; END';
 CREATE TABLE many AS SELECT g AS id, g * 77777777::bigint AS k, 'many and many' || g AS t FROM generate_series(1, 250000) g;
