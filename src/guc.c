@@ -59,6 +59,7 @@ static bool prefixed_hashjoin = false;
 static bool short_hashjoin = false;
 
 bool		gpurhh_enable_eager_aggregate = true;
+bool		gpurhh_enable_key_filter = true;
 char	   *gpurhh_device = NULL;
 int			gpurhh_device_memory_mb = 0;
 int			gpurhh_pool_size_kb = 32 * 1024;
@@ -357,6 +358,13 @@ gpurhh_init_guc(void)
 							 &gpurhh_service_start, SERVICE_START_AUTO,
 							 service_start_options,
 							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("gpurhh.enable_key_filter",
+							 "Enables filters of the keys of joins' build sides.",
+							 "Rows of the probe side that cannot have a match are dropped where they are read.",
+							 &gpurhh_enable_key_filter, true,
+							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
 	DefineCustomRealVariable("gpurhh.setup_cost",

@@ -13,6 +13,7 @@
 extern bool enable_gpu_hashagg;
 extern bool enable_gpu_hashjoin;
 extern bool gpurhh_enable_eager_aggregate;
+extern bool gpurhh_enable_key_filter;
 extern char *gpurhh_device;
 extern int	gpurhh_device_memory_mb;
 extern int	gpurhh_pool_size_kb;

@@ -413,6 +413,7 @@ my %paths = (
 	'fed by rows' => qr/Feed: rows/,
 	'by groups' => qr/Feed: groups/,
 	'joins on the device' => qr/Device Joins: [1-9]/,
+	'key filters' => qr/Key Filter/,
 	'joined rows returned' => qr/Custom Scan \(GpuHashJoin\)/,
 	'joined rows on the host' => qr/Rows Left to the Host: [1-9]/,
 	'parallel' => qr/Parallel Custom Scan/,

@@ -299,6 +299,66 @@ extern void gpurhh_feed_describe(const Feed *feed, rhh_batch *batch);
 extern bool gpurhh_feed_take_back(Feed *feed, int column, uint32 row);
 extern void gpurhh_feed_finish(Feed *feed, rhh_batch *batch);
 
+/* ---------- key_filter.c ---------- */
+
+/* Which keys a build side may have. */
+typedef struct KeyFilter KeyFilter;
+
+typedef enum KeyFilterForm
+{
+	KEY_FILTER_NONE,
+	KEY_FILTER_RANGE,
+	KEY_FILTER_BLOOM,
+	KEY_FILTER_RANGE_BLOOM,
+	KEY_FILTER_BITMAP			/* with a range */
+} KeyFilterForm;
+
+/* The columns of a feed that are a key. */
+typedef struct KeyColumns
+{
+	int			n;
+	uint8		columns[RHH_MAX_KEYS];
+} KeyColumns;
+
+/* Rows of a probe side are tested by one join's filter. */
+typedef struct KeyTest
+{
+	/* set by the caller: */
+	const KeyFilter *filter;
+	KeyFilterForm form;			/* as gpurhh_key_filter_finish() says */
+	KeyColumns	key;			/* of the feed that has the rows' keys */
+	int			join;			/* the caller's number */
+
+	uint64		dropped;		/* rows */
+
+	/* lately: */
+	uint32		trial_rows;
+	uint32		trial_dropped;
+	uint32		pause_rows;		/* so many rows are not to be tested */
+	bool		pauses;
+} KeyTest;
+
+/* All tests of a probe side's rows, from the same feed of keys. */
+typedef struct KeyTests
+{
+	int			n;
+	KeyTest		tests[RHH_MAX_JOINS];
+} KeyTests;
+
+extern uint64 gpurhh_key_filter_string(const char *data, uint32 length);
+extern bool gpurhh_key_filter_takes(int n_columns, const GpuColumn *columns);
+extern Size gpurhh_key_filter_bytes(double rows);
+extern void gpurhh_key_filter_init(KeyFilter *filter, double rows, int n_columns,
+								   const GpuColumn *columns);
+extern void gpurhh_key_filter_add(KeyFilter *filter, const Feed *feed,
+								  const KeyColumns *key);
+extern void gpurhh_key_filter_merge(KeyFilter *filter, KeyFilter *from);
+extern KeyFilterForm gpurhh_key_filter_finish(const KeyFilter *filter);
+extern const char *gpurhh_key_filter_text(KeyFilterForm form);
+extern bool gpurhh_key_tests_begin(KeyTests *tests, uint32 n);
+extern void gpurhh_key_tests_run(KeyTests *tests, const Feed *feed,
+								 const uint8 *untested, uint8 *active);
+
 /* ---------- pairs.c ---------- */
 
 extern void gpurhh_pairs_fill(Feed *feed);

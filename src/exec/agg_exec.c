@@ -235,9 +235,11 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	if (n_joins > 0)
 		state->joins = gpurhh_join_create(outerPlanState(node), n_joins,
 										  &state->plan.spec, state->plan.columns,
+										  gpurhh_plan_of(cscan)->key_filters,
 										  estate->es_query_cxt, &state->stats.feed_why);
 	if (state->joins != NULL)
 	{
+		gpurhh_join_note_filters(state->joins, state->stats.key_filter);
 		state->stats.n_joins = n_joins;
 		state->stats.feed_why = state->joins->probe.why_rows;
 		state->plan.n_strings = Max(state->plan.n_strings,

@@ -550,6 +550,14 @@ end_build(void *arg, int j)
 	return shared == NULL || gpurhh_parallel_end_build(shared, j);
 }
 
+static KeyFilter *
+share_filter(void *arg, int j, KeyFilter *own)
+{
+	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
+
+	return shared == NULL ? own : gpurhh_parallel_share_filter(shared, j, own);
+}
+
 /* Has core join rows that are left over, and adds them to the host table. */
 static void
 add_left_over(GpuAggState *state, LeftOver *left_over)
@@ -619,6 +627,7 @@ feed_joins(GpuAggState *state)
 		.arg = state,
 		.begin_build = begin_build,
 		.end_build = end_build,
+		.share_filter = share_filter,
 		.take_returned = take_returned
 	};
 	const GpuNodeCounts counts = state->stats.counts;

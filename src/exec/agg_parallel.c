@@ -60,9 +60,11 @@ struct GpuAggShared
 	ChannelAddress builds[RHH_MAX_JOINS];
 	Size		scans[RHH_MAX_JOINS];	/* where behind this struct a build side has its
 										 * parallel scan; 0: it has none */
+	Size		filters[RHH_MAX_JOINS]; /* the same of its key filter */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedFileSet files;
 
+	LWLock		filters_lock;	/* guards the filters until build sides are complete */
 	slock_t		mutex;			/* guards what follows */
 	int			n_attached;
 	bool		closed;
@@ -95,17 +97,37 @@ gpurhh_parallel_bytes(const JoinInput *joins, Snapshot snapshot)
 
 		if (table != NULL)
 			bytes += MAXALIGN(table_parallelscan_estimate(table, snapshot));
+		bytes += MAXALIGN(gpurhh_join_filter_bytes(joins, j));
 	}
 	return bytes;
+}
+
+/* Leader: makes the key filters of the build sides; returns what is behind them. */
+static Size
+start_filters(GpuAggShared *shared, const JoinInput *joins)
+{
+	Size		at = MAXALIGN(sizeof(GpuAggShared));
+
+	for (int j = 0; j < shared->n_builds; j++)
+	{
+		Size		bytes = MAXALIGN(gpurhh_join_filter_bytes(joins, j));
+
+		shared->filters[j] = bytes > 0 ? at : 0;
+		if (bytes > 0)
+			gpurhh_join_init_filter(joins, j, (KeyFilter *) ((char *) shared + at));
+		at += bytes;
+	}
+	return at;
 }
 
 /* Leader: makes the parallel scans of the build sides, in the room that was estimated. */
 static void
 start_builds(GpuAggShared *shared, const JoinInput *joins, Snapshot snapshot)
 {
-	Size		at = MAXALIGN(sizeof(GpuAggShared));
+	Size		at;
 
 	shared->n_builds = joins != NULL ? joins->n_joins : 0;
+	at = start_filters(shared, joins);
 	for (int j = 0; j < shared->n_builds; j++)
 	{
 		Relation	table = gpurhh_join_shared_table(joins, j);
@@ -132,6 +154,7 @@ gpurhh_parallel_init(GpuAggShared *shared, Size bytes, dsm_segment *segment)
 {
 	memset(shared, 0, sizeof(GpuAggShared));
 	SpinLockInit(&shared->mutex);
+	LWLockInitialize(&shared->filters_lock, LWTRANCHE_PARALLEL_QUERY_DSA);
 	SharedFileSetInit(&shared->files, segment);
 	shared->dictionary = InvalidDsaPointer;
 	shared->segment = segment ? dsm_segment_handle(segment) : 0;
@@ -214,6 +237,26 @@ gpurhh_parallel_end_build(GpuAggShared *shared, int j)
 	last = --shared->n_reading[j] == 0;
 	SpinLockRelease(&shared->mutex);
 	return last;
+}
+
+/*
+ * Adds the keys of build side j that a participant has fed, unless own is NULL, and returns the
+ * filter that has all of them when the build side is complete.  To be called between
+ * gpurhh_parallel_begin_build() and gpurhh_parallel_end_build() if there are such keys.
+ */
+KeyFilter *
+gpurhh_parallel_share_filter(GpuAggShared *shared, int j, KeyFilter *own)
+{
+	KeyFilter  *filter = (KeyFilter *) ((char *) shared + shared->filters[j]);
+
+	Assert(shared->filters[j] > 0);
+	if (own != NULL)
+	{
+		LWLockAcquire(&shared->filters_lock, LW_EXCLUSIVE);
+		gpurhh_key_filter_merge(filter, own);
+		LWLockRelease(&shared->filters_lock);
+	}
+	return filter;
 }
 
 /* May there be participants but this one? */

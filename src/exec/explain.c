@@ -294,6 +294,41 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	}
 }
 
+/* Shows which joins have a filter of their build sides' keys, before they have run. */
+static void
+explain_key_filters(ExplainState *es, const GpuNodeStats *stats)
+{
+	List	   *joins = NIL;
+
+	for (int j = 0; j < stats->n_joins; j++)
+	{
+		if (stats->key_filter[j])
+			joins = lappend(joins, psprintf("Join %d", j + 1));
+	}
+	if (joins != NIL)
+		ExplainPropertyList("Key Filter", joins, es);
+}
+
+/* What became of a join's filter. */
+static void
+explain_key_filter(ExplainState *es, const GpuNodeStats *stats, int j)
+{
+	const char *form = gpurhh_key_filter_text(stats->counts.key_filters[j]);
+	uint64		removed = stats->counts.key_filtered[j];
+
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+	{
+		ExplainPropertyText("Key Filter", form, es);
+		ExplainPropertyUInteger("Rows Removed by Key Filter", NULL, removed, es);
+	}
+	else if (stats->key_filter[j])
+	{
+		appendStringInfoSpaces(es->str, (es->indent + 1) * 2);
+		appendStringInfo(es->str, "Key Filter: %s  Rows Removed by Key Filter: " UINT64_FORMAT "\n",
+						 form, removed);
+	}
+}
+
 /* Shows whether the device does the joins below, and what came of each of them. */
 static void
 explain_joins(ExplainState *es, const GpuNodeStats *stats)
@@ -323,6 +358,8 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		if ((!done || some_declined) && stats->joins_why != NULL)
 			ExplainPropertyText("Device Joins Declined", stats->joins_why, es);
 	}
+	if (!es->analyze || !stats->valid)
+		explain_key_filters(es, stats);
 	if (!es->analyze || !stats->valid || !stats->joins_done)
 		return;
 	if (es->format != EXPLAIN_FORMAT_TEXT)
@@ -340,6 +377,7 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 			if (join->passes > 1)
 				appendStringInfo(es->str, ", " UINT64_FORMAT " passes", join->passes);
 			appendStringInfoChar(es->str, '\n');
+			explain_key_filter(es, stats, j);
 			continue;
 		}
 		ExplainOpenGroup("Join", NULL, true, es);
@@ -348,6 +386,7 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyUInteger("Build Memory", "B", join->bytes, es);
 		ExplainPropertyUInteger("Rows Joined", NULL, join->rows, es);
 		ExplainPropertyUInteger("Passes", NULL, join->passes, es);
+		explain_key_filter(es, stats, j);
 		ExplainCloseGroup("Join", NULL, true, es);
 	}
 	if (es->format != EXPLAIN_FORMAT_TEXT)

@@ -231,7 +231,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 		ExecInitNode(outerPlan(cscan), estate,
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
 	state->input = gpurhh_join_create(outerPlanState(node), plan->n_joins, &state->spec,
-									  state->columns, estate->es_query_cxt,
+									  state->columns, plan->key_filters, estate->es_query_cxt,
 									  &state->stats.joins_why);
 	state->stats.n_joins = plan->n_joins;
 	if (state->input != NULL && rhh_last_unmatched(&state->input->join_spec) > 0 &&
@@ -241,6 +241,8 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 		state->input = NULL;
 		state->stats.joins_why = "the probe side may have values that no device takes";
 	}
+	if (state->input != NULL)
+		gpurhh_join_note_filters(state->input, state->stats.key_filter);
 	note_feed(state);
 	/* a parameter may be a subquery's result, which is made when it is needed */
 	state->copies = state->stats.feed_rows || estate->es_plannedstmt->subplans != NIL;

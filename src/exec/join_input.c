@@ -59,13 +59,15 @@ struct SideReader
 	JoinSide   *side;
 	Channel    *channel;
 	Feed		feed;
-	bool		probes;			/* it is the probe side */
+	bool		probes;			/* it is the probe side, */
+	int			join;			/* or the build side of this join */
 	uint32		room_offset;	/* probes: of refused rows of the output, in a block */
 	uint32		room_rows;
 	char	   *own_memory;		/* NULL: batches are made in blocks of the pool */
 	char	   *own_block;		/* in that: where they are made while the child may sleep */
 	uint64		n_rows;			/* that have been fed */
 	bool		skipped;		/* it is not to be read, because nothing would come out */
+	KeyFilter  *filter;			/* a build side: its keys are added; or NULL */
 	bool		spoiled;		/* is not to be read any further */
 };
 
@@ -316,6 +318,9 @@ hand_over(SideReader *reader)
 	bool		in_pool = feed->base != reader->own_block;
 	rhh_batch	batch;
 
+	if (reader->filter != NULL)
+		gpurhh_key_filter_add(reader->filter, feed,
+							  &reader->reader->input->joins[reader->join].filter_key);
 	gpurhh_feed_finish(feed, &batch);
 	if (n_rows == 0 || reader->spoiled)
 	{
@@ -447,6 +452,8 @@ read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
 
 	reader->reader = node;
+	reader->filter = node->filters[j];
+	reader->join = j;
 	reader->side = &join->build;
 	reader->channel = input->builds[j];
 	gpurhh_feed_init(&reader->feed, join->build.n_columns, join->build.columns,
@@ -481,6 +488,7 @@ begin_probe(JoinReader *node)
 	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
 				  &reader->room_offset, &reader->room_rows);
 	begin_side(reader);
+	gpurhh_join_begin_tests(node);
 }
 
 /* Core is to read the build sides from the beginning. */
@@ -494,6 +502,48 @@ rewind_builds(JoinInput *input)
 		if (join->started)
 			ExecReScan(join->build.child);
 		join->started = false;
+	}
+}
+
+/* ---------- filters of keys ---------- */
+
+/* This participant adds keys of build side j to a filter. */
+static void
+make_filter(JoinReader *reader, int j)
+{
+	Size		bytes = gpurhh_join_filter_bytes(reader->input, j);
+
+	if (bytes == 0)
+		return;
+	reader->filters[j] = MemoryContextAlloc(reader->context, bytes);
+	gpurhh_join_init_filter(reader->input, j, reader->filters[j]);
+}
+
+/* It has added all that it has, or nothing. */
+static void
+use_filter(JoinReader *reader, int j)
+{
+	KeyFilter  *own = reader->filters[j];
+
+	if (reader->share_filter == NULL || reader->input->joins[j].filter_key.n == 0)
+		return;
+	reader->filters[j] = reader->share_filter(reader->arg, j, own);
+	if (own != NULL && own != reader->filters[j])
+		pfree(own);
+}
+
+/*
+ * None is used where a build side comes in parts: its own does not have all keys, and each pass is to
+ * read the same rows, whatever the pauses are that the tests make.
+ */
+static void
+forget_filters(JoinReader *reader)
+{
+	for (int j = 0; j < reader->input->n_joins; j++)
+	{
+		if (reader->filters[j] != NULL)
+			pfree(reader->filters[j]);
+		reader->filters[j] = NULL;
 	}
 }
 
@@ -675,6 +725,7 @@ wait_for_joins(JoinReader *reader)
 	{
 		parts->n_parts = first_parts(reader->input, no_room);
 		parts->join = no_room;
+		forget_filters(reader);
 		if (begin_part(reader))
 			return true;
 	}
@@ -707,8 +758,13 @@ gpurhh_join_build(JoinReader *reader)
 		ParallelTableScanDesc scan = NULL;
 
 		if (reader->begin_build != NULL && !reader->begin_build(reader->arg, j, &scan))
+		{
+			use_filter(reader, j);
 			continue;
+		}
+		make_filter(reader, j);
 		(void) read_build(reader, j, scan);
+		use_filter(reader, j);
 		if (reader->end_build == NULL || reader->end_build(reader->arg, j))
 			gpurhh_channel_end_input(input->builds[j]);
 	}
@@ -750,13 +806,17 @@ joins_nothing(const JoinInput *input)
 bool
 gpurhh_join_probe(JoinReader *reader)
 {
+	bool		more;
+
 	if (reader->probe == NULL)
 	{
 		begin_probe(reader);
 		reader->probe->skipped = joins_nothing(reader->input);
 		reader->probe->spoiled = reader->probe->skipped;
 	}
-	if (feed_batch(reader->probe))
+	more = feed_batch(reader->probe);
+	gpurhh_join_note_tests(reader, more);
+	if (more)
 		return true;
 	end_side(reader->probe);
 	if (reader->left_over != NULL && is_last_part(&reader->input->parts))

@@ -37,6 +37,9 @@ typedef struct JoinStep
 	rhh_map_spec spec;			/* of the map with the build side's rows */
 	rhh_program condition;		/* what a match is, beside the keys; without operations:
 								 * there is none */
+	KeyColumns	filter_key;		/* of the build side's feed; none: its keys do not become a
+								 * filter */
+	KeyColumns	tested_key;		/* the same of JoinInput.tested */
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
@@ -105,6 +108,8 @@ typedef struct JoinInput
 								 * are set when the query is opened */
 	JoinProgram program;
 	rhh_join_spec join_spec;	/* without the maps */
+	int			n_tested;		/* columns of the probe side that filters test */
+	GpuColumn	tested[RHH_MAX_COLUMNS];
 
 	/* of a run */
 	Channel    *builds[RHH_MAX_JOINS];	/* the queries of the build sides, or NULL */
@@ -114,7 +119,8 @@ typedef struct JoinInput
 extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
 									 const rhh_map_spec *spec,
 									 const GpuColumn *columns,
-									 MemoryContext context, const char **why);
+									 bool key_filters, MemoryContext context,
+									 const char **why);
 extern int	gpurhh_join_strings(const JoinInput *input);
 extern bool gpurhh_join_may_leave_rows(const JoinInput *input);
 extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
@@ -168,11 +174,17 @@ typedef struct JoinReader
 	 * is it complete then?  NULL: it reads all of them */
 	bool		(*begin_build) (void *arg, int j, ParallelTableScanDesc *scan);
 	bool		(*end_build) (void *arg, int j);
+	/* after build side j, or instead of it: adds the keys that this participant has fed, if
+	 * any, to those of the others, and returns the filter that will have all of them.  NULL:
+	 * there are no others */
+	KeyFilter  *(*share_filter) (void *arg, int j, KeyFilter *own);
 	/* takes the batches that have come back */
 	void		(*take_returned) (void *arg);
 
 	/* set here */
 	SideReader *probe;			/* once the probe side is being read */
+	KeyFilter  *filters[RHH_MAX_JOINS]; /* NULL: the join has none */
+	KeyTests	tests;			/* of the probe side's rows */
 	uint32		unmatched;		/* rhh_batch's of the last batch */
 	bool		gave_up;		/* a row would have to be left over, and cannot be, or
 								 * there cannot be another pass */
@@ -197,5 +209,14 @@ extern bool gpurhh_join_read(JoinReader *reader);
 extern void gpurhh_join_rescan(JoinInput *input);
 extern void gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map,
 							 GpuJoinStats *stats);
+
+/* ---------- join_filter.c ---------- */
+
+extern void gpurhh_join_plan_filter(JoinInput *input, int j, const uint8 *tested);
+extern void gpurhh_join_note_filters(const JoinInput *input, bool *filters);
+extern Size gpurhh_join_filter_bytes(const JoinInput *input, int j);
+extern void gpurhh_join_init_filter(const JoinInput *input, int j, KeyFilter *filter);
+extern void gpurhh_join_begin_tests(JoinReader *reader);
+extern void gpurhh_join_note_tests(JoinReader *reader, bool more);
 
 #endif							/* GPURHH_EXEC_JOIN_INPUT_H */

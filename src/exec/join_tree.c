@@ -686,14 +686,36 @@ find_pages(JoinSide *side, MemoryContext context)
 	return side->pages != NULL || side->computed == NIL;
 }
 
+/* Chooses the joins whose build sides make filters; their keys are in these columns. */
+static void
+plan_filters(JoinInput *input, SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS],
+			 MemoryContext context)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		uint8		tested[RHH_MAX_KEYS];
+		bool		all = true;
+
+		for (uint32 k = 0; k < input->joins[j].spec.n_keys; k++)
+		{
+			all &= keys[j][k].side == 0;
+			tested[k] = keys[j][k].column;
+		}
+		if (all)
+			gpurhh_join_plan_filter(input, j, tested);
+	}
+	if (input->n_tested > 0)
+		gpurhh_page_feed_add_keys(input->probe.pages, input->n_tested, input->tested, context);
+}
+
 /*
  * computes_none: of these sides (0 is the probe side) no expression can be fed.  If that
  * turns out of one more, it is added, and NULL is returned, with *why being NULL.
  */
 static JoinInput *
 create(PlanState *child, int n_joins, const rhh_map_spec *spec,
-	   const GpuColumn *columns, MemoryContext context, Bitmapset **computes_none,
-	   const char **why)
+	   const GpuColumn *columns, bool key_filters, MemoryContext context,
+	   Bitmapset **computes_none, const char **why)
 {
 	JoinInput  *input = palloc0(sizeof(JoinInput));
 	List	   *targetlist = child->plan->targetlist;
@@ -747,6 +769,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 			return NULL;
 		}
 	}
+	if (key_filters && input->probe.pages != NULL)
+		plan_filters(input, keys, context);
 	/* the joins may have to begin anew, and what makes rows may do more than that */
 	if (rhh_last_unmatched(&input->join_spec) > 0 && input->probe.pages == NULL &&
 		gpurhh_join_may_leave_rows(input))
@@ -761,11 +785,13 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
  * Finds out how a device can do the n_joins hash joins of the plan child.  Their output
  * are the rows of a map with this spec, which has these columns of the plan; both have
  * to last as long as what is returned, which is allocated in context.  NULL: the device
- * cannot do the joins, and *why says why.
+ * cannot do the joins, and *why says why.  key_filters: rows of the probe side may be tested
+ * by filters (join_filter.c).
  */
 JoinInput *
 gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
-				   const GpuColumn *columns, MemoryContext context, const char **why)
+				   const GpuColumn *columns, bool key_filters, MemoryContext context,
+				   const char **why)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	Bitmapset  *computes_none = NULL;
@@ -773,7 +799,8 @@ gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 
 	/* whether a side's pages can be read with its expressions is known at the end */
 	do
-		input = create(child, n_joins, spec, columns, context, &computes_none, why);
+		input = create(child, n_joins, spec, columns, key_filters, context, &computes_none,
+					   why);
 	while (input == NULL && *why == NULL);
 	MemoryContextSwitchTo(old);
 	return input;

@@ -29,6 +29,11 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
 	sum->left_over += counts->left_over;
+	for (int j = 0; j < RHH_MAX_JOINS; j++)
+	{
+		sum->key_filtered[j] += counts->key_filtered[j];
+		sum->key_filters[j] = Max(sum->key_filters[j], counts->key_filters[j]);
+	}
 	sum->odd_values += counts->odd_values;
 	sum->odd_compared += counts->odd_compared;
 	sum->odd_bytes = Max(sum->odd_bytes, counts->odd_bytes);

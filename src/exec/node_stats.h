@@ -37,6 +37,8 @@ struct GpuNodeCounts
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
 	uint64		left_over;		/* rows of a join's probe side that core joined */
+	uint64		key_filtered[RHH_MAX_JOINS];	/* rows that a join's key filter dropped */
+	uint8		key_filters[RHH_MAX_JOINS]; /* KeyFilterForm: the best of any run */
 	uint64		odd_values;		/* see odd_arguments.c */
 	uint64		odd_compared;	/* others that may equal one of these */
 	uint64		odd_bytes;		/* the most of any run */
@@ -89,6 +91,7 @@ typedef struct GpuNodeStats
 	int			n_joins;		/* that the device does, or would do */
 	bool		joins_done;		/* it did; then pages and rows are the probe side's */
 	const char *joins_why;		/* why it did not, or did not in a run */
+	bool		key_filter[RHH_MAX_JOINS];	/* the join is to have one */
 	GpuNodeCounts counts;
 	bool		parallel;
 	bool		strings;		/* are among the columns */

@@ -30,6 +30,8 @@ extern const ChannelAddress *gpurhh_parallel_builds(GpuAggShared *shared);
 extern bool gpurhh_parallel_begin_build(GpuAggShared *shared, int j,
 										ParallelTableScanDesc *scan);
 extern bool gpurhh_parallel_end_build(GpuAggShared *shared, int j);
+extern KeyFilter *gpurhh_parallel_share_filter(GpuAggShared *shared, int j,
+											   KeyFilter *own);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
 extern bool gpurhh_parallel_stays(GpuAggShared *shared);
 extern bool gpurhh_parallel_stands_for_session(GpuAggShared *shared);

@@ -78,6 +78,7 @@ make_private(PlanInfo *info, List *having, Path *input,
 	plan->leader_emits = leader_emits;
 	if (info->joined)
 		plan->n_joins = gpurhh_pipeline_joins(info, input == info->partial_input);
+	plan->key_filters = gpurhh_enable_key_filter;
 	private->plan = plan;
 	private->scan_tlist = info->scan_tlist;
 	private->having = having;

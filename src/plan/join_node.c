@@ -24,6 +24,7 @@
 
 #include "compat.h"
 #include "plan/plan_info.h"
+#include "settings.h"
 
 /* What a string in a dictionary takes beside its bytes. */
 #define STRING_OVERHEAD	32
@@ -284,6 +285,7 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 	ListCell   *lc;
 
 	plan->n_joins = private->n_joins;
+	plan->key_filters = gpurhh_enable_key_filter;
 	foreach(lc, private->columns)
 		add_column(plan, lfirst_node(Var, lc), &cscan->custom_scan_tlist);
 	gpurhh_note_planned(root, 0);

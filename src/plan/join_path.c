@@ -935,6 +935,24 @@ matches_cost(PlannerInfo *root, RelOptInfo *innerrel, List *keys, double probe_r
 	return gpurhh_condition_cost(probe_rows * Max(candidates, 1.0));
 }
 
+/* Can the probe side's rows be tested by these keys where they are read? See join_filter.c. */
+static bool
+tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
+{
+	Relids		relids;
+	ListCell   *lc;
+
+	while (outer->outer != NULL)
+		outer = outer->outer;
+	relids = bms_union(outer->probe->parent->relids, innerrel->relids);
+	foreach(lc, keys)
+	{
+		if (!bms_is_subset(lfirst_node(RestrictInfo, lc)->clause_relids, relids))
+			return false;
+	}
+	return outer->by_pages;
+}
+
 /*
  * If joining inner to the rows that come the way outer is possible and cheaper than
  * *known, *known becomes that.
@@ -947,6 +965,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	double		probe_rows = outerrel->rows;
 	double		n_passes;
 	Cost		probe_cost;
+	Cost		saving = 0;		/* by a filter of the keys */
 	List	   *keys;
 	List	   *matches;
 	Cost		cost;
@@ -962,7 +981,11 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	}
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows);
+	if (!outer->unmatched &&
+		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
+		saving = gpurhh_key_filter_saving(inner->rows, probe_rows, probe_rows *
+										  joinrel->rows / outerrel->rows);
+	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows) - saving;
 	/* what comes before is done once more in each further pass */
 	n_passes = gpurhh_build_passes(inner);
 	probe_cost += (n_passes - 1) * (outer->probe_cost + probe_cost);
@@ -974,6 +997,13 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
 				  &keys, &matches))
 		return;
+	if (saving > 0 && !tests_keys(outer, innerrel, keys))
+	{
+		probe_cost += saving;
+		cost += saving;
+		if (*known != NULL && cost >= (*known)->cost)
+			return;
+	}
 	if (matches != NIL)
 	{
 		Cost		more = matches_cost(root, innerrel, keys, probe_rows, jointype, extra);

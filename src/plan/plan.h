@@ -105,6 +105,7 @@ typedef struct GpuAggPlan
 								 * children of that, how many the node takes over:
 								 * all, down to a scan; 0: there are none, or they
 								 * are core's to do */
+	bool		key_filters;	/* of their build sides, rows may be tested by filters */
 } GpuAggPlan;
 
 /* What a CustomScan of GpuHashJoin carries in the same way. */
@@ -114,6 +115,7 @@ typedef struct GpuJoinPlan
 	List	   *columns;		/* of GpuPlanColumn: all columns of the child, in order */
 	List	   *outputs;		/* of GpuPlanOutput: the same as columns of the scan tuple */
 	int			n_joins;		/* of the HashJoins below, as in GpuAggPlan */
+	bool		key_filters;	/* the same */
 } GpuJoinPlan;
 
 static inline const GpuPlanColumn *
@@ -162,6 +164,11 @@ extern void gpurhh_init_agg_path(void);
 #define GPURHH_SHARED_BUILD_PAGES	1024
 
 extern void gpurhh_init_join_path(void);
+
+/* ---------- join_cost.c ---------- */
+
+extern bool gpurhh_key_filter_pays(double build_rows, double probe_rows,
+								   double joined_rows);
 
 /* ---------- refusals.c ---------- */
 

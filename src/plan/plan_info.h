@@ -205,6 +205,8 @@ extern Cost gpurhh_feed_rows_cost(double rows);
 extern double gpurhh_build_passes(const Path *inner);
 extern Cost gpurhh_build_cost(double build_rows);
 extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
+extern Cost gpurhh_key_filter_saving(double build_rows, double probe_rows,
+									 double joined_rows);
 extern Cost gpurhh_condition_cost(double pairs);
 extern Cost gpurhh_return_rows_cost(double rows, int n_columns);
 extern Cost gpurhh_joins_undercharge(const Path *path);

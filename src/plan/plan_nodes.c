@@ -104,13 +104,15 @@ static const NodeField plan_fields[] = {
 	FIELD(GpuAggPlan, second_level_groups, FIELD_DOUBLE),
 	FIELD(GpuAggPlan, third_level_groups, FIELD_DOUBLE),
 	FIELD(GpuAggPlan, leader_emits, FIELD_BOOL),
-	FIELD(GpuAggPlan, n_joins, FIELD_INT)
+	FIELD(GpuAggPlan, n_joins, FIELD_INT),
+	FIELD(GpuAggPlan, key_filters, FIELD_BOOL)
 };
 
 static const NodeField join_plan_fields[] = {
 	FIELD(GpuJoinPlan, columns, FIELD_NODE),
 	FIELD(GpuJoinPlan, outputs, FIELD_NODE),
-	FIELD(GpuJoinPlan, n_joins, FIELD_INT)
+	FIELD(GpuJoinPlan, n_joins, FIELD_INT),
+	FIELD(GpuJoinPlan, key_filters, FIELD_BOOL)
 };
 
 static const NodeField join_path_fields[] = {

@@ -17,7 +17,10 @@
  *		   read; the content lock is released at once.
  *		2. The columns that WHERE needs are loaded, WHERE is computed (vector.c),
  *		   and the rows that do not pass are dropped.
- *		3. The columns to be fed are loaded into the block.  Expressions are
+ *		3. If joins' build sides have left filters of their keys (key_filter.c), the
+ *		   columns of the keys are loaded, and rows that cannot have a match are
+ *		   dropped.
+ *		4. The columns to be fed are loaded into the block.  Expressions are
  *		   computed from columns that are loaded into memory beside it.  Rows
  *		   that the block has no room for wait for the next block.
  *
@@ -102,13 +105,22 @@ typedef struct HeapColumn
 	GpuEncoding encoding;
 	const GpuEncodingInfo *info;	/* the row of the encoding */
 	int			load;			/* from this one, if >= 0: straight, */
-	bool		encode;			/* or by gpurhh_encode_reference() */
+	bool		encode;			/* or by gpurhh_encode_reference(), */
+	bool		hash;			/* or by gpurhh_key_filter_string() */
 	VectorExpr *expr;
 	bool		computed;		/* it is more than a column of the table */
 	int			limb_of;		/* the column whose result it is a limb of */
 	bool		later;			/* not from here */
 	Vector		result;
 } HeapColumn;
+
+/* Columns that are made of rows together. */
+typedef struct HeapColumns
+{
+	int			n;
+	HeapColumn *columns;
+	LoadSet		set;
+} HeapColumns;
 
 struct HeapFeed
 {
@@ -120,9 +132,14 @@ struct HeapFeed
 	VectorExpr **quals;
 	LoadSet		filter_set;
 
-	int			n_columns;
-	HeapColumn *columns;
-	LoadSet		column_set;
+	HeapColumns fed;
+
+	/* keys that rows are tested by, before they are fed; see gpurhh_heap_feed_add_keys() */
+	HeapColumns keys;
+	Feed		key_feed;
+	char	   *key_base;		/* its block */
+	uint8	   *untested;		/* rows of which a key is not known; NULL: none has strings */
+	KeyTests   *tests;			/* of this execution; NULL: there are none */
 
 	/* rows of the current page that passed WHERE and are not yet fed */
 	int			n_rows;
@@ -286,7 +303,8 @@ finish_set(HeapFeed *heap, LoadSet *set)
 
 /* A column of strings; false: it is not one of the table. */
 static bool
-prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
+prepare_strings(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *expr,
+				int parameter)
 {
 	Form_pg_attribute att;
 
@@ -297,24 +315,30 @@ prepare_strings(HeapFeed *heap, HeapColumn *column, Expr *expr, int parameter)
 	if (att == NULL ||
 		att->attlen != (column->encoding == GPU_ENC_NAME ? NAMEDATALEN : -1))
 		return false;
-	column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+	if (column->hash)
+	{
+		column->load = add_load(heap, &columns->set, att->attnum - 1, sizeof(char *), -1, true);
+		columns->set.loads[column->load].pointer = true;
+		return true;
+	}
+	column->load = add_load(heap, &columns->set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
-	heap->column_set.loads[column->load].string =
+	columns->set.loads[column->load].string =
 		column->info->derivation;
-	heap->column_set.loads[column->load].parameter = parameter;
+	columns->set.loads[column->load].parameter = parameter;
 	return true;
 }
 
 /* False: the column cannot be had, and *why says why. */
 static bool
-prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
+prepare_column(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *expr,
 			   GpuColumn how, const char **why)
 {
 	GpuEncoding encoding = how.encoding;
 	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
 	VectorType	type = info->vector;
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
-	FinderArg	finder = {heap, &heap->column_set};
+	FinderArg	finder = {heap, &columns->set};
 	const char *reason;
 
 	column->encoding = encoding;
@@ -322,19 +346,19 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 	column->load = -1;
 	column->limb_of = -1;
 	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
-		prepare_strings(heap, column, expr, how.parameter))
+		prepare_strings(heap, columns, column, expr, how.parameter))
 		return true;
 	if (att != NULL && att->attlen > 0 && info->derivation == DERIVED_WORD)
 	{
 		column->encode = true;
-		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+		column->load = add_load(heap, &columns->set, att->attnum - 1,
 								att->attlen, -1, true);
 		return true;
 	}
 	if (att != NULL && info->role != ROLE_FILTER && att->attlen == info->bytes)
 	{
 		/* by its bytes, as which a column that the keys determine is fed too */
-		column->load = add_load(heap, &heap->column_set, att->attnum - 1,
+		column->load = add_load(heap, &columns->set, att->attnum - 1,
 								info->bytes, -1, false);
 		return true;
 	}
@@ -361,7 +385,7 @@ prepare_column(HeapFeed *heap, HeapColumn *column, Expr *expr,
 static bool
 find_limb_source(HeapFeed *heap, const GpuColumn *columns, int c)
 {
-	HeapColumn *column = &heap->columns[c];
+	HeapColumn *column = &heap->fed.columns[c];
 
 	if (gpurhh_encodings[columns[c].encoding].limb == 0)
 		return false;
@@ -415,8 +439,8 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 	}
 	finish_set(heap, &heap->filter_set);
 
-	heap->n_columns = n_columns;
-	heap->columns = palloc0(sizeof(HeapColumn) * n_columns);
+	heap->fed.n = n_columns;
+	heap->fed.columns = palloc0(sizeof(HeapColumn) * n_columns);
 	for (int c = 0; c < n_columns; c++)
 	{
 		if (list_length(exprs) <= columns[c].attribute)
@@ -427,15 +451,15 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 		if (find_limb_source(heap, columns, c))
 			continue;
 		/* is made of others once the block is full */
-		heap->columns[c].later = gpurhh_is_of_pair(columns[c].encoding);
-		if (heap->columns[c].later)
+		heap->fed.columns[c].later = gpurhh_is_of_pair(columns[c].encoding);
+		if (heap->fed.columns[c].later)
 			continue;
-		if (!prepare_column(heap, &heap->columns[c],
+		if (!prepare_column(heap, &heap->fed, &heap->fed.columns[c],
 							list_nth(exprs, columns[c].attribute), columns[c],
 							why))
 			return NULL;
 	}
-	finish_set(heap, &heap->column_set);
+	finish_set(heap, &heap->fed.set);
 
 	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
 	heap->data = palloc(sizeof(char *) * heap->max_rows);
@@ -482,6 +506,63 @@ gpurhh_heap_feed_create(PlanState *child, List *exprs, ResultState *above,
 }
 
 /*
+ * Says by which keys rows may be tested before they are fed: expressions like those of
+ * gpurhh_heap_feed_create(), which are columns of the table.  Else the feed's rows are never
+ * tested.
+ */
+void
+gpurhh_heap_feed_add_keys(HeapFeed *heap, List *exprs, int n_columns,
+						  const GpuColumn *columns, MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+	HeapColumns *keys = &heap->keys;
+	Size		bytes = 0;
+	bool		all = true;
+
+	keys->columns = palloc0(sizeof(HeapColumn) * n_columns);
+	for (int c = 0; c < n_columns && all; c++)
+	{
+		Node	   *expr = gpurhh_without_relabel(list_nth(exprs, columns[c].attribute));
+		const char *why;
+
+		keys->columns[c].hash = gpurhh_is_string(columns[c].encoding);
+		all = attribute_of(heap, expr) != NULL &&
+			prepare_column(heap, keys, &keys->columns[c], (Expr *) expr, columns[c], &why);
+		bytes += (Size) heap->max_rows * (gpurhh_encodings[columns[c].encoding].bytes + 1);
+	}
+	if (all)
+	{
+		finish_set(heap, &keys->set);
+		/* parts of a block are padded */
+		bytes += (2 * n_columns + 1) * 64 + heap->max_rows;
+		gpurhh_feed_init(&heap->key_feed, n_columns, columns, bytes, heap->max_rows);
+		Assert(heap->key_feed.capacity_rows == heap->max_rows);
+		heap->key_base = (char *) TYPEALIGN(64, palloc0(bytes + 64));
+		if (heap->key_feed.n_strings > 0)
+			heap->untested = palloc(heap->max_rows);
+		keys->n = n_columns;
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* From now on rows are tested so, if they can be; NULL: they are not. */
+void
+gpurhh_heap_feed_test(HeapFeed *heap, KeyTests *tests)
+{
+	heap->tests = heap->keys.n > 0 ? tests : NULL;
+}
+
+static void
+reset_columns(HeapColumns *columns)
+{
+	for (int c = 0; c < columns->n; c++)
+	{
+		if (columns->columns[c].expr != NULL)
+			gpurhh_vector_reset(columns->columns[c].expr);
+	}
+}
+
+/*
  * Begins the scan as SeqNext() does; to be called before the first row, also
  * after a rescan.  Returns false if rows have to be asked for one by one this
  * time.
@@ -501,11 +582,8 @@ gpurhh_heap_feed_begin(HeapFeed *heap)
 	heap->ended = false;
 	for (int i = 0; i < heap->n_quals; i++)
 		gpurhh_vector_reset(heap->quals[i]);
-	for (int c = 0; c < heap->n_columns; c++)
-	{
-		if (heap->columns[c].expr != NULL)
-			gpurhh_vector_reset(heap->columns[c].expr);
-	}
+	reset_columns(&heap->fed);
+	reset_columns(&heap->keys);
 
 	if (estate->es_epq_active != NULL ||
 		!ScanDirectionIsForward(estate->es_direction) ||
@@ -1017,13 +1095,27 @@ filter_by_row(HeapFeed *heap)
 	clear_row(heap);
 }
 
+/* Drops those of the page's rows that are not active. */
+static void
+keep_active(HeapFeed *heap)
+{
+	int			kept = 0;
+
+	for (int row = 0; row < heap->n_rows; row++)
+	{
+		heap->offsets[kept] = heap->offsets[row];
+		heap->data[kept] = heap->data[row];
+		kept += heap->active[row];
+	}
+	heap->n_rows = kept;
+}
+
 /* Drops those of the page's rows that do not pass WHERE. */
 static void
 filter_rows(HeapFeed *heap)
 {
 	PlanState  *ps = &heap->scan->ss.ps;
 	int			n = heap->n_rows;
-	int			kept = 0;
 	int			n_left = n;
 	bool		known;
 
@@ -1036,14 +1128,8 @@ filter_rows(HeapFeed *heap)
 									 heap->active, &n_left);
 	if (!known)
 		filter_by_row(heap);
-	for (int row = 0; row < n; row++)
-	{
-		heap->offsets[kept] = heap->offsets[row];
-		heap->data[kept] = heap->data[row];
-		kept += heap->active[row];
-	}
-	heap->n_rows = kept;
-	InstrCountFiltered1(ps, n - kept);
+	keep_active(heap);
+	InstrCountFiltered1(ps, n - heap->n_rows);
 }
 
 /*
@@ -1168,7 +1254,7 @@ add_candidates(HeapFeed *heap, Feed *feed, int n)
 	int			n_columns = gpurhh_candidates_columns(feed->candidates, &columns);
 
 	for (int i = 0; i < n_columns; i++)
-		strings[i] = &heap->columns[columns[i]].result;
+		strings[i] = &heap->fed.columns[columns[i]].result;
 	gpurhh_candidates_add(feed->candidates, feed, n, strings);
 }
 
@@ -1225,19 +1311,19 @@ any_watched(const uint64 *watched, const int64 *values, int n)
  * the dictionary here.  Returns false if core has to evaluate the rows.
  */
 static bool
-compute_columns(HeapFeed *heap, Feed *feed, int n)
+compute_columns(HeapColumns *columns, Feed *feed, int n)
 {
-	LoadSet    *set = &heap->column_set;
+	LoadSet    *set = &columns->set;
 
-	for (int c = 0; c < heap->n_columns; c++)
+	for (int c = 0; c < columns->n; c++)
 	{
-		HeapColumn *column = &heap->columns[c];
+		HeapColumn *column = &columns->columns[c];
 		int			n_limbs = GPURHH_DECIMAL_LIMBS(feed->columns[c].parameter);
 
 		if (column->later)
 			continue;
 		if (column->limb_of >= 0)
-			column->result = heap->columns[column->limb_of].result;
+			column->result = columns->columns[column->limb_of].result;
 		else if (column->expr == NULL)
 			column->result = set->vectors[column->load];
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
@@ -1266,37 +1352,72 @@ compute_columns(HeapFeed *heap, Feed *feed, int n)
 	return true;
 }
 
-/* Feeds as many rows of the page as the block has room for; returns how many. */
-static int
-feed_rows(HeapFeed *heap, Feed *feed)
+/* Of a string of the table, without detoasting it; false: that is not known. */
+static inline bool
+hash_string(const char *value, GpuDerivation derivation, uint64 *hash)
 {
-	LoadSet    *set = &heap->column_set;
-	int			n = Min((uint32) (heap->n_rows - heap->next_row),
-						feed->capacity_rows - feed->n_rows);
-	bool		known;
-	uint32		hash;
+	const char *data = value;
+	uint32		length;
 
-	for (int c = 0; c < heap->n_columns; c++)
+	if (derivation == DERIVED_NAME)
+		length = strnlen(value, NAMEDATALEN);
+	else if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
+		return false;
+	else
 	{
-		FeedColumn *column = &feed->columns[c];
+		data = VARDATA_ANY(value);
+		length = VARSIZE_ANY_EXHDR(value);
+	}
+	if (derivation == DERIVED_UNPADDED)
+		length = gpurhh_string_without_blanks(data, length);
+	*hash = gpurhh_key_filter_string(data, length);
+	return true;
+}
 
-		if (!heap->columns[c].later && heap->columns[c].load >= 0 &&
-			!heap->columns[c].encode)
-			set->loads[heap->columns[c].load].to = feed->base +
+/* What n strings are known by, in the first half of their columns. */
+static void
+hash_strings(const Vector *strings, GpuDerivation derivation, uint64 *to, uint8 *untested,
+			 int n)
+{
+	const char *const *values = strings->values;
+
+	for (int i = 0; i < n; i++)
+	{
+		if (strings->nulls == NULL || !strings->nulls[i])
+			untested[i] |= !hash_string(values[i], derivation, &to[2 * i]);
+	}
+}
+
+/*
+ * Loads n rows of the page, beginning with row first, straight into the feed's block or
+ * beside it, and computes what is computed of them.  Returns false if core has to evaluate
+ * the rows.
+ */
+static bool
+load_columns(HeapFeed *heap, HeapColumns *columns, Feed *feed, int first, int n)
+{
+	LoadSet    *set = &columns->set;
+
+	for (int c = 0; c < columns->n; c++)
+	{
+		const HeapColumn *from = &columns->columns[c];
+		const FeedColumn *column = &feed->columns[c];
+
+		if (!from->later && from->load >= 0 && !from->encode && !from->hash)
+			set->loads[from->load].to = feed->base +
 				column->values_offset + (Size) feed->n_rows * column->bytes;
 	}
 	set->strings = &feed->strings;
-	known = load_rows(heap, set, heap->next_row, n) &&
-		compute_columns(heap, feed, n);
-	/* rows that are to be deferred are handed over as rows, too */
-	if (!gpurhh_strings_finish(&feed->strings, &hash) || !known)
+	return load_rows(heap, set, first, n) && compute_columns(columns, feed, n);
+}
+
+/* Stores what is not in the block yet of n rows that load_columns() has loaded. */
+static void
+store_columns(HeapColumns *columns, Feed *feed, uint8 *untested, int n)
+{
+	for (int c = 0; c < columns->n; c++)
 	{
-		feed_by_row(heap, feed, n);
-		return n;
-	}
-	for (int c = 0; c < heap->n_columns; c++)
-	{
-		HeapColumn *from = &heap->columns[c];
+		HeapColumn *from = &columns->columns[c];
 		const GpuEncodingInfo *info = from->info;
 		FeedColumn *column = &feed->columns[c];
 		char	   *to = feed->base + column->values_offset +
@@ -1305,7 +1426,9 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		if (from->later)
 			continue;
 		if (from->encode)
-			encode_values(&from->result, &set->loads[from->load], column, to, n);
+			encode_values(&from->result, &columns->set.loads[from->load], column, to, n);
+		else if (from->hash)
+			hash_strings(&from->result, info->derivation, (uint64 *) to, untested, n);
 		else if (from->load < 0 && column->step != FEED_BEFORE &&
 				 column->step != FEED_LATER && !is_converted(column))
 			store_results(&from->result, info->limb,
@@ -1319,10 +1442,54 @@ feed_rows(HeapFeed *heap, Feed *feed)
 		if (from->result.nulls != NULL && info->role == ROLE_ANY)
 			gpurhh_feed_nulls(feed, c, from->result.nulls, n);
 	}
+}
+
+/* Feeds as many rows of the page as the block has room for; returns how many. */
+static int
+feed_rows(HeapFeed *heap, Feed *feed)
+{
+	int			n = Min((uint32) (heap->n_rows - heap->next_row),
+						feed->capacity_rows - feed->n_rows);
+	bool		known = load_columns(heap, &heap->fed, feed, heap->next_row, n);
+	uint32		hash;
+
+	/* rows that are to be deferred are handed over as rows, too */
+	if (!gpurhh_strings_finish(&feed->strings, &hash) || !known)
+	{
+		feed_by_row(heap, feed, n);
+		return n;
+	}
+	store_columns(&heap->fed, feed, NULL, n);
 	if (feed->candidates != NULL)
 		add_candidates(heap, feed, n);
 	feed->n_rows += n;
 	return n;
+}
+
+/* ---------- keys ---------- */
+
+/* Drops those of the page's rows that cannot have a match; returns how many. */
+static int
+test_rows(HeapFeed *heap)
+{
+	Feed	   *feed = &heap->key_feed;
+	int			n = heap->n_rows;
+
+	if (!gpurhh_key_tests_begin(heap->tests, n))
+		return 0;
+	gpurhh_feed_start(feed, heap->key_base);
+	/* a row with a numeric that is not as declared may have to be left over */
+	if (!load_columns(heap, &heap->keys, feed, 0, n))
+		return 0;
+	if (heap->untested != NULL)
+		memset(heap->untested, 0, n);
+	store_columns(&heap->keys, feed, heap->untested, n);
+	feed->n_rows = n;
+	memset(heap->active, 1, n);
+	gpurhh_key_tests_run(heap->tests, feed, heap->untested, heap->active);
+	if (memchr(heap->active, 0, n) != NULL)
+		keep_active(heap);
+	return n - heap->n_rows;
 }
 
 /*
@@ -1336,7 +1503,7 @@ bool
 gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
 {
 	Instrumentation *instrument = heap->scan->ss.ps.instrument;
-	uint64		n_fed = 0;
+	uint64		n_rows = 0;		/* that the scan would return */
 
 	if (heap->ended)
 		return false;
@@ -1344,10 +1511,17 @@ gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
 		InstrStartNode(instrument);
 	for (;;)
 	{
-		if (heap->next_row == heap->n_rows && !next_page(heap))
+		if (heap->next_row == heap->n_rows)
 		{
-			heap->ended = true;
-			break;
+			if (!next_page(heap))
+			{
+				heap->ended = true;
+				break;
+			}
+			if (heap->tests != NULL)
+				n_rows += test_rows(heap);
+			if (heap->n_rows == 0)
+				continue;
 		}
 		if (feed->base == NULL || feed->n_rows == feed->capacity_rows)
 			break;
@@ -1355,10 +1529,10 @@ gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
 			int			n = feed_rows(heap, feed);
 
 			heap->next_row += n;
-			n_fed += n;
+			n_rows += n;
 		}
 	}
 	if (instrument)
-		InstrStopNode(instrument, (double) n_fed);
+		InstrStopNode(instrument, (double) n_rows);
 	return !heap->ended;
 }

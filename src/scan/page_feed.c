@@ -169,6 +169,62 @@ gpurhh_page_feed_create(PlanState *child, List *computed, int n_columns,
 	return NULL;
 }
 
+/* Is computing what a plan returns of its rows only a matter of copying them? */
+static bool
+returns_columns(List *targetlist)
+{
+	ListCell   *lc;
+
+	foreach(lc, targetlist)
+	{
+		Node	   *expr = gpurhh_without_relabel((Node *) lfirst_node(TargetEntry, lc)->expr);
+
+		if (!IsA(expr, Var) && !IsA(expr, Const))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Says by which columns of the child's rows may be tested before they are fed; their
+ * attributes are the child's.  Where a scan or the Result above computes something of a row,
+ * core does that before it joins the row, and may raise an error; so such rows are not tested.
+ */
+void
+gpurhh_page_feed_add_keys(PageFeed *feed, int n_columns, const GpuColumn *columns,
+						  MemoryContext context)
+{
+	MemoryContext old = MemoryContextSwitchTo(context);
+
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		List	   *targetlist = feed->children[i]->plan->targetlist;
+		List	   *exprs = NIL;
+		ListCell   *lc;
+
+		if (feed->heaps[i] == NULL || !returns_columns(targetlist) ||
+			(feed->result != NULL && !returns_columns(feed->result->ps.plan->targetlist)))
+			continue;
+		foreach(lc, feed->result ? feed->result->ps.plan->targetlist : targetlist)
+			exprs = lappend(exprs, lfirst_node(TargetEntry, lc)->expr);
+		if (feed->result != NULL)
+			exprs = (List *) inline_mutator((Node *) exprs, targetlist);
+		gpurhh_heap_feed_add_keys(feed->heaps[i], exprs, n_columns, columns, context);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* From now on rows are tested so, where they can be; NULL: they are not. */
+void
+gpurhh_page_feed_test(PageFeed *feed, KeyTests *tests)
+{
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		if (feed->heaps[i] != NULL)
+			gpurhh_heap_feed_test(feed->heaps[i], tests);
+	}
+}
+
 /* How the children were read in this run, or how they will be. */
 void
 gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows)

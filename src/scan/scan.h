@@ -25,6 +25,10 @@ extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
 										 const char **why);
 extern TupleTableSlot *gpurhh_project_above(ResultState *result,
 											TupleTableSlot *slot);
+extern void gpurhh_heap_feed_add_keys(HeapFeed *heap, List *exprs, int n_columns,
+									  const GpuColumn *columns,
+									  MemoryContext context);
+extern void gpurhh_heap_feed_test(HeapFeed *heap, KeyTests *tests);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
 extern Relation gpurhh_heap_feed_relation(HeapFeed *heap);
 extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
@@ -39,6 +43,10 @@ extern PageFeed *gpurhh_page_feed_create(PlanState *child, List *computed,
 										 int n_columns, const GpuColumn *columns,
 										 MemoryContext context,
 										 const char **why);
+extern void gpurhh_page_feed_add_keys(PageFeed *feed, int n_columns,
+									  const GpuColumn *columns,
+									  MemoryContext context);
+extern void gpurhh_page_feed_test(PageFeed *feed, KeyTests *tests);
 extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);

@@ -1,0 +1,168 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_filter.c
+ *		Key filters of build sides (key_filter.c): which joins have one, and what becomes of
+ *		them in a run.
+ *
+ * Whoever reads a build side adds its keys to a filter; the probe side is read when all build
+ * sides are complete, and rows of which a filter knows that they have no match are not fed.
+ *
+ * A row may be dropped by the filter of a join if nothing comes of it without a match there:
+ *
+ *		- The join is an inner, a semi- or a right join.  The others return the row itself.
+ *		- Its key is made of columns of the probe side.  What the joins below it return for
+ *		  the row has these same columns, so all of it would be dropped.
+ *		- No join below it returns rows of its build side without a match: the row may be
+ *		  the match of one.  Whether it is the match of a row of a join above cannot matter,
+ *		  as it does not get there.
+ *
+ * No error is lost.  Core evaluates the scan's WHERE before it joins, and so do we before
+ * the test.  What else is computed of the row is computed above the join, for rows with a
+ * match, except what the scan itself returns (gpurhh_page_feed_add_keys() sees to that), and
+ * conditions of a join below, which may have no error then either (join_tree.c).
+ *
+ * A build side that turns out to have a row that no column can have is not probed at all.
+ * So a filter that is used has the keys of all rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "exec/join_input.h"
+#include "plan/plan.h"
+
+/* How many rows the planner expects on the build side. */
+static double
+expected_rows(const JoinInput *input, int j)
+{
+	return Max(input->joins[j].build.child->plan->plan_rows, 1.0);
+}
+
+/* The columns of the build side's key. */
+static void
+key_columns(const JoinInput *input, int j, GpuColumn *columns)
+{
+	const JoinStep *join = &input->joins[j];
+
+	for (uint32 k = 0; k < join->spec.n_keys; k++)
+		columns[k] = join->build.columns[join->spec.key_column[k]];
+}
+
+/* Can rows be dropped by the filter of join j, and will that save more than it costs? */
+static bool
+wants_filter(const JoinInput *input, int j)
+{
+	const JoinStep *join = &input->joins[j];
+	const Plan *plan = join->node->js.ps.plan;
+	uint8		kind = input->join_spec.joins[j].kind;
+	GpuColumn	columns[RHH_MAX_KEYS];
+
+	if (kind != RHH_JOIN_INNER && kind != RHH_JOIN_SEMI && kind != RHH_JOIN_RIGHT)
+		return false;
+	for (int below = 0; below < j; below++)
+	{
+		if (rhh_returns_unmatched(input->join_spec.joins[below].kind))
+			return false;
+	}
+	key_columns(input, j, columns);
+	return gpurhh_key_filter_takes(join->spec.n_keys, columns) &&
+		input->n_tested + join->spec.n_keys <= RHH_MAX_COLUMNS &&
+		gpurhh_key_filter_pays(expected_rows(input, j), outerPlan(plan)->plan_rows,
+							   plan->plan_rows);
+}
+
+/*
+ * The key of join j is made of these columns of the probe side, whose pages are read: has its
+ * build side make a filter if that is of use.
+ */
+void
+gpurhh_join_plan_filter(JoinInput *input, int j, const uint8 *tested)
+{
+	JoinStep   *join = &input->joins[j];
+	GpuColumn	columns[RHH_MAX_KEYS];
+
+	for (uint32 k = 0; k < join->spec.n_keys; k++)
+		columns[k] = input->probe.columns[tested[k]];
+	if (!wants_filter(input, j) || !gpurhh_key_filter_takes(join->spec.n_keys, columns))
+		return;
+	join->filter_key.n = join->tested_key.n = join->spec.n_keys;
+	for (uint32 k = 0; k < join->spec.n_keys; k++)
+	{
+		join->filter_key.columns[k] = join->spec.key_column[k];
+		join->tested_key.columns[k] = input->n_tested;
+		input->tested[input->n_tested++] = columns[k];
+	}
+}
+
+/* For EXPLAIN: which joins have a filter. */
+void
+gpurhh_join_note_filters(const JoinInput *input, bool *filters)
+{
+	for (int j = 0; j < input->n_joins; j++)
+		filters[j] = input->joins[j].filter_key.n > 0;
+}
+
+/* How much memory the filter of join j takes; 0: it has none. */
+Size
+gpurhh_join_filter_bytes(const JoinInput *input, int j)
+{
+	return input->joins[j].filter_key.n == 0 ? 0 :
+		gpurhh_key_filter_bytes(expected_rows(input, j));
+}
+
+/* Makes the filter of join j, in that much memory.  It is empty. */
+void
+gpurhh_join_init_filter(const JoinInput *input, int j, KeyFilter *filter)
+{
+	GpuColumn	columns[RHH_MAX_KEYS];
+
+	key_columns(input, j, columns);
+	gpurhh_key_filter_init(filter, expected_rows(input, j), input->joins[j].filter_key.n,
+						   columns);
+}
+
+/* All build sides are complete: from now on rows of the probe side are tested. */
+void
+gpurhh_join_begin_tests(JoinReader *reader)
+{
+	JoinInput  *input = reader->input;
+	KeyTests   *tests = &reader->tests;
+
+	tests->n = 0;
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		KeyFilterForm form;
+
+		if (reader->filters[j] == NULL)
+			continue;
+		form = gpurhh_key_filter_finish(reader->filters[j]);
+		tests->tests[tests->n++] = (KeyTest){
+			.filter = reader->filters[j],
+			.form = form,
+			.key = input->joins[j].tested_key,
+			.join = j
+		};
+		reader->counts->key_filters[j] = Max(reader->counts->key_filters[j], form);
+	}
+	if (input->probe.pages != NULL)
+		gpurhh_page_feed_test(input->probe.pages, tests->n > 0 ? tests : NULL);
+}
+
+/* Counts the rows that have been dropped; more: not all of the probe side has been read. */
+void
+gpurhh_join_note_tests(JoinReader *reader, bool more)
+{
+	PageFeed   *pages = reader->input->probe.pages;
+
+	for (int t = 0; t < reader->tests.n; t++)
+	{
+		KeyTest    *test = &reader->tests.tests[t];
+
+		reader->counts->key_filtered[test->join] += test->dropped;
+		test->dropped = 0;
+	}
+	if (!more && pages != NULL)
+		gpurhh_page_feed_test(pages, NULL);
+}
