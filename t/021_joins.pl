@@ -438,7 +438,8 @@ foreach my $sql (sort keys %memory)
 
 		if ($rung eq 'no room')
 		{
-			like($joins, qr/^0 \(the device had no room for all rows of a build side\)/, 'a build side has no room');
+			# either side, as the planner chooses; where it cannot come in parts, core joins
+			ok(!defined $joins || $joins =~ /^0 \(the device had no room for / || $plan =~ /, \d+ passes$/m, 'no room for a build side as a whole');
 			next;
 		}
 		like($joins, qr/^[12]$/, 'the device joins');

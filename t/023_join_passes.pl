@@ -32,7 +32,7 @@ CREATE TABLE dim AS
 	SELECT i * 3 % 50000 AS k, i % 50 AS g, i % 77 AS e, i AS id FROM generate_series(1, 90000) i;
 CREATE TABLE more AS SELECT * FROM t UNION ALL SELECT k + 25000, v, w FROM t;
 ANALYZE dim, more;
-CREATE FUNCTION gate_at(turn int) RETURNS bool STABLE LANGUAGE plpgsql AS $f$
+CREATE FUNCTION gate_at(turn int) RETURNS bool STABLE COST 0.001 LANGUAGE plpgsql AS $f$
 BEGIN
 	PERFORM set_config('gate.turns', (coalesce(nullif(current_setting('gate.turns', true), ''), '0')::int + 1)::text, false);
 	IF current_setting('gate.turns')::int = turn THEN
