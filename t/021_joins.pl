@@ -425,6 +425,8 @@ foreach my $sql (sort keys %memory)
 	$s->query($OFF);
 	my $expected = $s->query($digest);
 	$s->query($ON);
+	# what each pass over the probe side costs has to be seen
+	$s->query('SET gpurhh.row_cost = 0.001') if $memory{$sql} eq 'no room';
 	foreach my $megabytes (1, 4, 64)
 	{
 		my $rung = $megabytes == 1 ? $memory{$sql} : $megabytes == 64 ? 'fits' : undef;
@@ -438,8 +440,8 @@ foreach my $sql (sort keys %memory)
 
 		if ($rung eq 'no room')
 		{
-			# either side, as the planner chooses; where it cannot come in parts, core joins
-			ok(!defined $joins || $joins =~ /^0 \(the device had no room for / || $plan =~ /, \d+ passes$/m, 'no room for a build side as a whole');
+			like($joins, qr/^1$/, 'the device joins');
+			like($plan, qr/, \d+ passes$/m, 'a build side comes in parts');
 			next;
 		}
 		like($joins, qr/^[12]$/, 'the device joins');
