@@ -43,12 +43,15 @@ SET enable_gpu_hashagg = on;
 EXPLAIN (COSTS OFF) SELECT d.g, sum(f.v2) FROM f JOIN d ON f.k = d.k GROUP BY d.g;
 EXPLAIN (COSTS OFF) SELECT d.g, sum(f.v2) FROM f LEFT JOIN d ON f.k = d.k GROUP BY d.g;
 EXPLAIN (COSTS OFF, FORMAT YAML) SELECT d.g, sum(f.v2) FROM f JOIN d ON f.k = d.k GROUP BY d.g;
+-- whose figures of the table are shown
+SET gpurhh.device = cpu;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT d.g, sum(f.v2) FROM f JOIN d ON f.k = d.k GROUP BY d.g;
 SET enable_gpu_hashagg = off;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT d.g, f.v2 FROM f JOIN d ON f.k = d.k;
 SET gpurhh.enable_key_filter = off;
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT d.g, f.v2 FROM f JOIN d ON f.k = d.k;
 RESET gpurhh.enable_key_filter;
+RESET gpurhh.device;
 RESET enable_gpu_hashagg;
 RESET enable_gpu_hashjoin;
 

@@ -21,8 +21,11 @@ CREATE TABLE e AS SELECT CASE WHEN g % 10 <> 0 THEN g END AS id, g * 10 AS y, 'e
 ANALYZE f, d, e;
 
 -- what compare.inc's joined() says, and for each join whether its build side comes in parts
+-- a GPU may find out only when the side is complete
+CREATE FUNCTION no_room(answer text) RETURNS text LANGUAGE sql AS $f$
+	SELECT regexp_replace(answer, 'the device had no (room for all rows of|memory to finish) a build side', 'no room for a build side', 'g') $f$;
 CREATE FUNCTION passes(query text, settings text DEFAULT NULL) RETURNS text LANGUAGE sql AS $f$
-	SELECT concat_ws('; ', joined(query, used), 'passes ' || regexp_replace(jsonb_path_query_array(n, '$.Joins[*].Passes')::text, '[2-9]|\d\d', 'several', 'g'))
+	SELECT concat_ws('; ', no_room(joined(query, used)), 'passes ' || regexp_replace(jsonb_path_query_array(n, '$.Joins[*].Passes')::text, '[2-9]|\d\d', 'several', 'g'))
 	FROM concat_ws(', ', 'enable_gpu_hashjoin=on, gpurhh.device_memory=1MB', settings) used, analyze_json(query, used) n $f$;
 SELECT m, passes('SELECT f.g, sum(d.w), count(*) FROM f JOIN d ON f.k = d.k GROUP BY f.g', 'gpurhh.device_memory=' || m) FROM unnest('{0,64MB,1MB}'::text[]) m;
 SELECT m, joined('SELECT f.g, sum(d.w), count(*), sum(d.e), sum(d.id) FROM f LEFT JOIN d ON f.k = d.k GROUP BY f.g', 'gpurhh.device_memory=' || m) FROM unnest('{32MB,16MB,8MB,4MB,3MB,2MB}'::text[]) m;
@@ -137,11 +140,11 @@ SELECT passes('SELECT f.g, count(*) FROM f JOIN (SELECT k + (0 * random())::int 
 SELECT passes('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k WHERE f.id + 0 * random() > 0 GROUP BY f.g');
 SELECT passes('SELECT f.g, count(*) FROM f TABLESAMPLE SYSTEM (100) JOIN d ON f.k = d.k GROUP BY f.g');
 SELECT passes('SELECT f.g, count(*) FROM f JOIN (SELECT * FROM d LIMIT 60000) q ON f.k = q.k AND f.k2 = q.k2 GROUP BY f.g');
-SELECT joined_rows('SELECT f.g, d.w FROM f JOIN d ON f.k = d.k', 'gpurhh.device_memory=1MB');
+SELECT no_room(joined_rows('SELECT f.g, d.w FROM f JOIN d ON f.k = d.k', 'gpurhh.device_memory=1MB'));
 \set parallel 'parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0, max_parallel_workers_per_gather=2'
 SELECT passes('SELECT f.g, count(*), sum(d.w) FROM f JOIN d ON f.k = d.k GROUP BY f.g', :'parallel');
--- two build sides without room; another join that returns rows without a match
+-- two build sides without room (one of them may have, on a GPU); another join that returns rows without a match
 SET join_collapse_limit = 1;
-SELECT passes('SELECT f.g, count(*) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d d2 ON f.id = d2.id GROUP BY f.g');
+SELECT split_part(passes('SELECT f.g, count(*) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d d2 ON f.id = d2.id GROUP BY f.g'), ';', 1);
 SELECT passes('SELECT d.name, count(*) FROM f FULL JOIN d ON f.k = d.k FULL JOIN d d2 ON f.id = d2.id GROUP BY d.name');
 RESET join_collapse_limit;

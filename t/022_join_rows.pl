@@ -40,11 +40,11 @@ my $of_rows = 'SELECT q.w, same.n FROM (SELECT * FROM t ORDER BY w LIMIT 20000) 
 my $stacked = 'SELECT q.w, sum(q.n) FROM (SELECT s.w, s.v, same.n FROM (SELECT v, w, count(*) AS x FROM t WHERE w <= 5000 GROUP BY v, w) s JOIN same USING (v) LIMIT 1000000) q
 	JOIN same USING (n) GROUP BY q.w';
 my %gated = (
-	build => q{SELECT t.w, g FROM t JOIN (SELECT gate(k, 15000, 1)::int AS k, g FROM dim OFFSET 0) d USING (k)},
+	build => q{SELECT t.w, g FROM t JOIN (SELECT stable_gate(k, 15000, 1)::int AS k, g FROM dim OFFSET 0) d USING (k)},
 	between => q{SELECT t.w, g FROM t JOIN dim USING (k) WHERE v < (SELECT gate(500, 500, 1))},
 	probe => q{SELECT t.w, g FROM t JOIN dim USING (k)
 		WHERE CASE WHEN w <= 50000 THEN true ELSE v < (SELECT gate(500, 500, 1)) END},
-	rows => q{SELECT t.w, g FROM (SELECT gate(w, 50000, 1)::int AS w, k FROM t OFFSET 0) t JOIN dim USING (k)});
+	rows => q{SELECT t.w, g FROM (SELECT stable_gate(w, 50000, 1)::int AS w, k FROM t OFFSET 0) t JOIN dim USING (k)});
 my @places = qw(build between probe rows);
 
 my $admin = session($node);

@@ -77,6 +77,13 @@ BEGIN
 	RETURN i;
 END $$;
 
+-- where a volatile one would leave joins to core
+CREATE FUNCTION stable_gate(i bigint, at bigint, lock bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	RETURN gate(i, at, lock);
+END $$;
+
 CREATE FUNCTION mark(i int, lock bigint) RETURNS int
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
