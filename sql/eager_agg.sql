@@ -85,6 +85,8 @@ SELECT early('SELECT a.g, count(*), sum(a.i4), sum(b.i4), sum(c.x), sum(b.i4 * c
 SELECT early('SELECT d.name, count(*), sum(a.i4), sum(b.i4) FROM a JOIN b ON a.k = b.k JOIN d ON d.k = a.g GROUP BY d.name');
 SELECT early('SELECT d.name, count(*), sum(b.i4) FROM d JOIN b ON d.k = b.k GROUP BY d.name');
 SELECT early('SELECT x.g, count(*), sum(y.i4) FROM a x JOIN a y ON x.k = y.k GROUP BY x.g');
+-- one that cannot be grouped when others are keeps its conditions
+SELECT early('SELECT avg(b.i4), sum(b.i4) FROM b JOIN a ON a.k = b.k JOIN c ON c.k = b.k WHERE b.k IN (1, 3, 5)', 'enable_mergejoin=off, enable_nestloop=off');
 -- other levels of a query, views, prepared statements
 SELECT early('WITH q AS MATERIALIZED (SELECT a.g, count(*) AS n, sum(b.i4) FROM a JOIN b ON a.k = b.k GROUP BY a.g) SELECT * FROM q UNION ALL SELECT g, n, n FROM q WHERE n > 10000');
 SELECT early('SELECT c.k, (SELECT sum(b.i4) FROM a JOIN b ON a.k = b.k WHERE b.g = c.k) FROM c WHERE c.x < 20');

@@ -74,7 +74,9 @@ SELECT joined(q) FROM unnest(ARRAY[
 	'SELECT f.g, count(*), count(d.id) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 WHERE d.b IS NOT TRUE GROUP BY f.g',
 	'SELECT f.g, count(*), sum(f.i4 + d.i2), count(*) FILTER (WHERE f.i2 > d.i2) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 WHERE f.i2 < d.i2 OR d.i2 IS NULL GROUP BY f.g',
 	'SELECT f.g, d.t, count(*) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 AND d.t <> ''text 2'' GROUP BY f.g, d.t',
-	'SELECT f.g, count(DISTINCT d.i4) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY ROLLUP (f.g)',
+	'SELECT f.g, count(DISTINCT d.i4) FROM f LEFT JOIN d ON f.k = d.k AND f.i4 < d.i4 GROUP BY ROLLUP (f.g)']) q;
+-- core makes joins of these from version 17 on
+SELECT regexp_replace(joined(q), '\d joins', 'N joins') FROM unnest(ARRAY[
 	'SELECT f.g, count(*) FROM f WHERE f.k IN (SELECT d.k FROM d WHERE d.i4 > f.i4) GROUP BY f.g',
 	'SELECT f.g, count(*) FROM f WHERE f.k = ANY (SELECT d.k FROM d WHERE d.i4 <> f.i4 AND d.b) GROUP BY f.g']) q;
 SELECT joined_rows(q) FROM unnest(ARRAY[

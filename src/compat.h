@@ -228,6 +228,28 @@ gpurhh_is_disabled(const Path *path)
 #endif
 }
 
+/* How many nodes of a path are disabled; fewer are better, whatever they cost. */
+static inline int
+gpurhh_disabled_nodes(const Path *path)
+{
+#if PG_VERSION_NUM >= 180000
+	return path->disabled_nodes;
+#else
+	return 0;					/* the cost says it */
+#endif
+}
+
+/* Is a finished plan better than another? */
+static inline bool
+gpurhh_plan_is_better(const Plan *plan, const Plan *other)
+{
+#if PG_VERSION_NUM >= 180000
+	if (plan->disabled_nodes != other->disabled_nodes)
+		return plan->disabled_nodes < other->disabled_nodes;
+#endif
+	return plan->total_cost < other->total_cost;
+}
+
 /* The permission checks that running the query would make. */
 static inline void
 gpurhh_check_permissions(PlannedStmt *stmt)

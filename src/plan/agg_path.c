@@ -245,6 +245,7 @@ consider_pipeline(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_
 {
 	PlanInfo	joined = *info;
 	AggPaths	joined_paths;
+	int			disabled;
 
 	if (!find_joined_inputs(&joined, output_rel))
 	{
@@ -261,9 +262,11 @@ consider_pipeline(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_
 			return;
 	}
 	joined_paths = make_agg_paths(&joined, output_rel, having, groups);
+	disabled = gpurhh_disabled_nodes(joined_paths.whole) - gpurhh_disabled_nodes(paths->whole);
 	/* at the same cost the rows need not leave the device */
-	if (joined_paths.whole->total_cost >
-		paths->whole->total_cost + joins_undercharge(info, paths->whole))
+	if (disabled > 0 ||
+		(disabled == 0 && joined_paths.whole->total_cost >
+		 paths->whole->total_cost + joins_undercharge(info, paths->whole)))
 		return;
 	*info = joined;
 	*paths = joined_paths;

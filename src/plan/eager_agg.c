@@ -495,6 +495,7 @@ group_table(Level *level, int table)
 	Query	   *query = level->query;
 	Bitmapset  *columns = find_group_columns(level, table);
 	EagerTable	eager = {.table = table};
+	List	   *conditions = level->conditions;
 	List	   *targets;
 	Node	   *having;
 	int			column = -1;
@@ -506,7 +507,11 @@ group_table(Level *level, int table)
 	targets = (List *) gpurhh_eager_sums(&eager, (Node *) level->targets);
 	having = gpurhh_eager_sums(&eager, level->having);
 	if (eager.failed)
+	{
+		/* the table's own are needed where they were */
+		level->conditions = conditions;
 		return false;
+	}
 	level->targets = targets;
 	level->having = having;
 	level->conditions = (List *) gpurhh_eager_sums(&eager, (Node *) level->conditions);

@@ -28,6 +28,7 @@
 #include "optimizer/planner.h"
 #include "optimizer/tlist.h"
 
+#include "compat.h"
 #include "plan/plan_info.h"
 
 static planner_hook_type prev_planner_hook = NULL;
@@ -217,7 +218,7 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 			PlannedStmt *other = plan_query(lfirst_node(Query, lc), query_string,
 											cursor_options, params);
 
-			if (other->planTree->total_cost < result->planTree->total_cost)
+			if (gpurhh_plan_is_better(other->planTree, result->planTree))
 				result = other;
 		}
 		finish_keys();
