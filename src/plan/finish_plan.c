@@ -16,7 +16,8 @@
  * it, as they do in core's set_upper_references() for core's nodes.
  *
  * Plans are noted as they are made (gpurhh_note_plan, gpurhh_note_keys), and the
- * planner's hook finishes those of its query at the end.
+ * planner's hook finishes those of its query at the end.  Where the query can be written in
+ * several ways (eager_agg.c), all of them have been planned by then, and the best is returned.
  *
  *-------------------------------------------------------------------------
  */
