@@ -87,6 +87,14 @@ SELECT early('SELECT d.name, count(*), sum(b.i4) FROM d JOIN b ON d.k = b.k GROU
 SELECT early('SELECT x.g, count(*), sum(y.i4) FROM a x JOIN a y ON x.k = y.k GROUP BY x.g');
 -- one that cannot be grouped when others are keeps its conditions
 SELECT early('SELECT avg(b.i4), sum(b.i4) FROM b JOIN a ON a.k = b.k JOIN c ON c.k = b.k WHERE b.k IN (1, 3, 5)', 'enable_mergejoin=off, enable_nestloop=off');
+-- one that no condition joins may have no row, and then there is none; it would have had a group of all its rows
+CREATE TABLE emptied AS SELECT g AS x FROM generate_series(1, 600) g;
+ANALYZE emptied;
+DELETE FROM emptied;
+SELECT early('SELECT max(a.i4) FROM a, b, c WHERE a.k = b.k AND c.x < 0');
+SELECT early('SELECT a.g, max(a.i4), count(*) FROM a, b, c WHERE a.k = b.k AND c.x < 0 GROUP BY a.g');
+SELECT early('SELECT a.g, count(*), sum(a.i4), sum(e.x) FROM a, b, emptied e WHERE a.k = b.k GROUP BY a.g');
+SELECT early('SELECT count(*), sum(a.i4), max(b.i4), min(a.i4), avg(a.i4) FROM a, b, emptied e WHERE a.k = b.k');
 -- other levels of a query, views, prepared statements
 SELECT early('WITH q AS MATERIALIZED (SELECT a.g, count(*) AS n, sum(b.i4) FROM a JOIN b ON a.k = b.k GROUP BY a.g) SELECT * FROM q UNION ALL SELECT g, n, n FROM q WHERE n > 10000');
 SELECT early('SELECT c.k, (SELECT sum(b.i4) FROM a JOIN b ON a.k = b.k WHERE b.g = c.k) FROM c WHERE c.x < 20');

@@ -370,7 +370,8 @@ gpurhh_key_filter_merge(KeyFilter *filter, KeyFilter *from)
 	int64		least = Min(filter->least, from->least);
 	int64		greatest = Max(filter->greatest, from->greatest);
 
-	Assert(filter->n_words == from->n_words);
+	if (filter->n_words != from->n_words)
+		elog(ERROR, "key filters of different sizes cannot be merged");
 	if (filter->form == KEY_FILTER_BLOOM || from->form == KEY_FILTER_BLOOM ||
 		!fits_bitmap(filter, least, greatest))
 	{

@@ -249,7 +249,8 @@ gpurhh_parallel_share_filter(GpuAggShared *shared, int j, KeyFilter *own)
 {
 	KeyFilter  *filter = (KeyFilter *) ((char *) shared + shared->filters[j]);
 
-	Assert(shared->filters[j] > 0);
+	if (shared->filters[j] == 0)
+		elog(ERROR, "participants of a parallel plan disagree on a key filter");
 	if (own != NULL)
 	{
 		LWLockAcquire(&shared->filters_lock, LW_EXCLUSIVE);

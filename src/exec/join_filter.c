@@ -28,16 +28,28 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "utils/memutils.h"
 
 #include "exec/join_input.h"
 #include "plan/plan.h"
 
-/* How many rows the planner expects on the build side. */
+/*
+ * How many rows the planner expects from a plan.  A worker gets its plan as text, in which
+ * this is an integer; all participants have to come to the same filters.
+ */
+static double
+expected_of(const Plan *plan)
+{
+	return Max(rint(plan->plan_rows), 1.0);
+}
+
+/* The same of the build side. */
 static double
 expected_rows(const JoinInput *input, int j)
 {
-	return Max(input->joins[j].build.child->plan->plan_rows, 1.0);
+	return expected_of(input->joins[j].build.child->plan);
 }
 
 /* The columns of the build side's key. */
@@ -69,8 +81,8 @@ wants_filter(const JoinInput *input, int j)
 	key_columns(input, j, columns);
 	return gpurhh_key_filter_takes(join->spec.n_keys, columns) &&
 		input->n_tested + join->spec.n_keys <= RHH_MAX_COLUMNS &&
-		gpurhh_key_filter_pays(expected_rows(input, j), outerPlan(plan)->plan_rows,
-							   plan->plan_rows);
+		gpurhh_key_filter_pays(expected_rows(input, j), expected_of(outerPlan(plan)),
+							   expected_of(plan));
 }
 
 /*

@@ -165,6 +165,9 @@ has_images(Oid relid, AttrNumber attribute)
 	get_atttypetypmodcoll(relid, attribute, &type, &typmod, &collation);
 	if (type == NUMERICOID)
 		return typmod >= 0;
+	/* may end with more or fewer blanks, unless all have the same length */
+	if (getBaseType(type) == BPCHAROID && typmod < 0)
+		return false;
 	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_BTREE_OPFAMILY |
 							  TYPECACHE_LT_OPR);
 	if (!OidIsValid(cache->eq_opr) || !OidIsValid(cache->lt_opr) ||
@@ -339,6 +342,9 @@ choose_table(const Level *level)
 		if (pairs < MIN_PAIRS && !level->has_grouped)
 			continue;
 		columns = find_group_columns(level, table);
+		/* without GROUP BY there would be a row where the table has none */
+		if (columns == NULL)
+			continue;
 		rows = rows_of_table(rte->relid);
 		rows /= distinct_rows(rte, columns, rows);
 		if (rows >= best_rows && have_images(rte->relid, columns))

@@ -454,7 +454,7 @@ sub many_pairs
 	push @{ $q->{where} }, 't.j = u.j' if $q->{from} eq 't, u';
 	# a third one, so that one of them may be grouped, and another may not
 	$q->{from} .= pick(' JOIN u more ON more.j = u.j', ', t more') if $q->{from} !~ /USING/ && chance(0.3);
-	push @{ $q->{where} }, 'more.j = t.j', 'more.id < 20' if $q->{from} =~ /, t more/;
+	push @{ $q->{where} }, pick('more.j = t.j AND more.id < 20', 'more.id = 3', 'more.id < 3', 'more.id < 0') if $q->{from} =~ /, t more/;
 	push @{ $q->{where} }, 'more.id < 20' if $q->{from} =~ /u more/;
 	push @{ $q->{where} }, pick('u.id % 3 <> 1', 't.j IN (1, 2, 3)', 'u.j < 4') if chance(0.4);
 	push @{ $q->{where} }, pick('t.j < u.j + 5', 't.j <> 3', 't.id > 10') if chance(0.3);
