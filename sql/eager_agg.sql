@@ -68,7 +68,7 @@ SELECT x, early(format('SELECT a.g, %s FROM a JOIN b ON a.k = b.k GROUP BY a.g',
 FROM unnest(ARRAY['sum(a.i4 + b.i4)', 'sum(a.i4) FILTER (WHERE b.i4 > 0)', 'count(DISTINCT b.i4)', 'sum(a.f)', 'sum(b.f)', 'sum(a.free * b.free)', 'sum(b.i4 / 1)', 'sum(a.n * b.free)', 'string_agg(b.t, '','' ORDER BY b.t)', 'stddev(b.i4)', 'sum(b.i4 * b.i4)',
 	'sum(a.i4 * (random() * 0)::int)', 'max(a.i4 + b.i4)', 'count(b.*)', 'sum((SELECT 1) * b.i4)']) x;
 
--- keys of each type; equal numerics of different scale are no such keys
+-- keys of each type; numerics are no such keys, since equal ones may have different scales
 SELECT x, early(format('SELECT a.g, count(*), sum(b.i4) FROM a JOIN b ON %s GROUP BY a.g', x))
 FROM unnest('{a.k = b.k,a.k8 = b.k2,a.kn = b.kn,a.kt = b.kt,a.kd = b.kd,a.k = b.k AND a.kt = b.kt,a.k = b.k AND a.g < b.g,a.k = b.k AND a.g + b.g = 4,a.k = b.k AND b.i4 > 0 AND a.i4 > 0,a.k = b.k AND b.k < 5,a.k_free = b.kn}'::text[]) x;
 -- grouping columns of either side, and of expressions; conditions of groups

@@ -163,10 +163,8 @@ has_images(Oid relid, AttrNumber attribute)
 	Oid			function;
 
 	get_atttypetypmodcoll(relid, attribute, &type, &typmod, &collation);
-	if (type == NUMERICOID)
-		return typmod >= 0;
-	/* may end with more or fewer blanks, unless all have the same length */
-	if (getBaseType(type) == BPCHAROID && typmod < 0)
+	/* may end with more or fewer blanks, since a value need not be as its column declares */
+	if (getBaseType(type) == BPCHAROID)
 		return false;
 	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_BTREE_OPFAMILY |
 							  TYPECACHE_LT_OPR);

@@ -49,14 +49,8 @@
 #include "plan/eager.h"
 #include "types/types.h"
 
-/*
- * Sums in the subquery are declared as numeric(p,s), if they fit so many digits: devices want
- * to know what scale they have.  A table has less than 10^12 rows.
- */
-#define MAX_SUM_DIGITS	36
-#define ROWS_DIGITS		12
-/* So many digits has a bigint. */
-#define INT8_DIGITS		19
+/* A sum of bigints has no more digits: a table has less than 10^12 rows. */
+#define SUM_DIGITS		31
 
 /* What an aggregate's argument is made of. */
 typedef enum ArgumentKind
@@ -231,27 +225,22 @@ times_rows(EagerTable *eager, Expr *x)
 
 /*
  * The sum of values y of the table's rows, for each row of the subquery: a bigint of smaller
- * integers, else numeric, which has the scale that all its values have.
+ * integers, else numeric.  That of bigints is declared with a scale, which devices want to know.
+ * That of numerics is not: a value may have more digits than its column declares.
  */
 static Expr *
 inner_sum(EagerTable *eager, Expr *y)
 {
 	Oid			type = exprType((Node *) y);
 	Expr	   *value = in_subquery(eager, y);
-	int			digits = INT8_DIGITS;
-	int			scale = 0;
 	Expr	   *sum;
 
 	if (is_small_integer(type))
 		sum = aggregate(type == INT2OID ? F_SUM_INT2 : F_SUM_INT4, INT8OID, value, NULL);
+	else if (type == INT8OID)
+		sum = cast_to(sum_of_int8(value, NULL), NUMERICOID, numeric_typmod(SUM_DIGITS, 0));
 	else
-	{
-		sum = type == INT8OID ? sum_of_int8(value, NULL) : sum_of_numeric(value, NULL);
-		if ((type == INT8OID || gpurhh_decimal_type((Node *) y, &digits, &scale)) &&
-			Max(digits, scale) + ROWS_DIGITS <= MAX_SUM_DIGITS)
-			sum = cast_to(sum, NUMERICOID,
-						  numeric_typmod(Max(digits, scale) + ROWS_DIGITS, scale));
-	}
+		sum = sum_of_numeric(value, NULL);
 	return subquery_column(eager, sum, "sum");
 }
 
@@ -368,8 +357,8 @@ is_inner(const EagerTable *eager, Node *expr)
 }
 
 /*
- * Is no value infinite?  Of a numeric one may be, unless its scale is declared; and a sum of
- * infinite products is not what the product with a sum is.
+ * Is no value infinite?  Of a numeric one may be, unless it is an integer by its making; and a
+ * sum of infinite products is not what the product with a sum is.
  */
 static bool
 is_finite(Node *expr)
@@ -377,7 +366,9 @@ is_finite(Node *expr)
 	int			digits;
 	int			scale;
 
-	return exprType(expr) != NUMERICOID || gpurhh_decimal_type(expr, &digits, &scale);
+	return exprType(expr) != NUMERICOID ||
+		(IsA(expr, FuncExpr) && exprTypmod(expr) < 0 &&
+		 gpurhh_decimal_type(expr, &digits, &scale));
 }
 
 static bool
