@@ -144,6 +144,9 @@ typedef struct rhh_device_config
 								 * device's memory are counted first, to choose
 								 * how to aggregate them, if there are at least
 								 * so many.  0: the device decides */
+	uint64_t	carry_bytes;	/* CUDA device: the index of a build side has copies
+								 * of values if without them it and the rows had
+								 * more bytes.  0: the device decides */
 } rhh_device_config;
 
 /* ---------- what a map computes ---------- */

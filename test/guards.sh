@@ -186,9 +186,10 @@ guard split-parts-forgotten "$LARGE" '^not ok' \
 
 KEPT=gpu/cuda/rhh_kept.cuh
 JOINS=gpu/cuda/rhh_joins.cuh
+PROBE=gpu/cuda/rhh_probe.cuh
 PIECES=gpu/cuda/rhh_cuda_join.cuh
 guard null-keys-kept 'device_test cuda --tiny --only join_nulls' '^not ok' \
-	$KEPT 'keep = !rhh_is_null(rows, kept.plan.column[k], row)' 'keep = true'
+	$KEPT 'keep[k] = !rhh_is_null(rows, kept.plan.column[c], (uint32_t) row)' 'keep[k] = true'
 guard kept-keys-not-compared 'device_test cuda --tiny --only join_collisions' '^not ok' \
 	$KEPT 'return plan.form == RHH_KEY_WIDE || packed == key' 'return true'
 guard kept-wide-keys-not-compared 'device_test cuda --tiny --only join_collisions' '^not ok' \
@@ -198,6 +199,14 @@ guard search-ends-at-the-last-slot 'device_test cuda --tiny --only join_[sf]*' '
 	'return found; if (++slot == kept.n_slots) return RHH_NO_ROW'
 guard left-join-drops-rows 'device_test cuda --tiny --only join_kinds' '^not ok' \
 	$JOINS 'case RHH_JOIN_LEFT: return true' 'case RHH_JOIN_LEFT: return tuple->rows[1 + j] != RHH_NO_ROW'
+guard probe-ends-at-full-buckets 'device_test cuda --tiny --only join_[sf]*' '^not ok' \
+	$PROBE 'if (++key->bucket == join.n_buckets)' 'key->pending = false; if (++key->bucket == join.n_buckets)'
+guard probed-keys-not-compared 'device_test cuda --tiny --only join_collisions' '^not ok' \
+	$PROBE 'if (join.verifies && rows[k]' 'if (false && rows[k]'
+guard probed-left-join-drops-rows 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$PROBE 'if (join.kind != RHH_JOIN_LEFT && found[k]' 'if (found[k]'
+guard carried-bytes-of-other-columns 'device_test cuda --tiny --only join_*' '^not ok' \
+	$PROBE 'from.at >= kept.carried_at && from.at + from.bytes <= kept.carried_at + 8' 'true'
 guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \
@@ -227,7 +236,7 @@ guard rows-of-other-parts-come-out 'device_test cuda --tiny --only join_passes' 
 guard nulls-come-out-in-each-pass 'device_test cuda --tiny --only join_passes' '^not ok' \
 	gpu/cuda/rhh_kept.cuh 'return kept.part != 0;' 'return false;'
 guard rows-of-other-parts-kept 'device_test cuda --tiny --only join_passes' '^not ok' \
-	gpu/cuda/rhh_kept.cuh 'keep = !rhh_is_of_other_part(kept, load);' ''
+	gpu/cuda/rhh_kept.cuh 'keep[k] = !rhh_is_of_other_part(kept, load);' ''
 CPU_JOINS=gpu/cpu/rhh_cpu_join.c
 guard rows-of-other-parts-are-missing 'device_test cpu --tiny --only join_passes' '^not ok' \
 	$CPU_JOINS 'count[i] = level->other[i] ? 0 : count[i];' ';'

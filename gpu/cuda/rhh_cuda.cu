@@ -16,7 +16,8 @@
  *		rhh_cuda_open.cuh		finding, opening and closing devices
  *
  * rhh_groups.cuh and rhh_kernels.cuh have the groups, rhh_buckets.cuh has the table;
- * rhh_kept.cuh has rows that are kept, and rhh_joins.cuh the joins with them.
+ * rhh_kept.cuh has rows that are kept, and rhh_joins.cuh and rhh_probe.cuh the joins with
+ * them.
  *
  * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
  * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"

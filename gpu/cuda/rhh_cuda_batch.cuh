@@ -488,6 +488,12 @@ rhh_start_batch(rhh_map *t, int i)
 		if (f->batch.on_device && t->joins == NULL && f->batch.n_rows >= t->dev->look_rows &&
 			rhh_most_local_slots(t) > 0)
 			return rhh_launch_look(t, i, false);
+		/*
+		 * So many rows are aggregated while nothing has been seen, whatever is expected: that
+		 * costs little if there are many groups, and all rows in turn if there are few.
+		 */
+		if (t->seen_launch == 0 && f->batch.n_rows >= t->dev->look_rows)
+			groups = 0;
 		f->method = groups <= RHH_CUDA_LOCAL_MAX_GROUPS && groups <= rhh_most_local_groups(t)
 			? METHOD_LOCAL : METHOD_ROWS;
 		f->groups = t->seen_launch > 0 ? 2.0 * (double) groups : RHH_CUDA_LOCAL_MAX_GROUPS;

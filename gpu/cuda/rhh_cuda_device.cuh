@@ -20,7 +20,7 @@
 
 #include "rhh_device.h"
 #include "cuda/rhh_cuda_tuning.h"
-#include "cuda/rhh_joins.cuh"
+#include "cuda/rhh_probe.cuh"
 #include "cuda/rhh_programs.cuh"
 #include "cuda/rhh_kept.cuh"
 #include "cuda/rhh_kernels.cuh"
@@ -183,6 +183,8 @@ struct rhh_joins
 	rhh_join_spec spec;
 	rhh_join_plan plan;
 	bool		has_program;	/* in the plan */
+	bool		probes;			/* the probe kernel does them, by this: */
+	rhh_probe	probe;
 	uint32_t	n_stages;
 	uint32_t	begin[RHH_MAX_JOINS + 1];	/* first join of each stage, and their number */
 	bool		last_fans_out;	/* the last stage; all before it do */
@@ -271,6 +273,7 @@ struct rhh_device
 	int			n_sms;
 	uint32_t	max_tiles;		/* of a launch */
 	uint32_t	look_rows;
+	uint64_t	carry_bytes;	/* see rhh_device_config */
 	uint32_t	local_bytes;	/* of shared memory for a local table */
 	bool		slot16;
 	cudaDeviceProp prop;

@@ -129,6 +129,47 @@ rhh_make_stages(rhh_joins *joins)
 	}
 }
 
+/* Can the probe kernel do a join?  Then this is what it needs. */
+static bool
+rhh_make_probe_join(const rhh_join_step *step, rhh_probe_join *join)
+{
+	const rhh_kept_view *build = &step->build;
+	const rhh_key_plan *plan = &build->plan;
+
+	if ((step->kind != RHH_JOIN_INNER && step->kind != RHH_JOIN_LEFT &&
+		 step->kind != RHH_JOIN_SEMI && step->kind != RHH_JOIN_ANTI) ||
+		step->has_condition || step->matched != NULL || build->n_parts > 1 || build->n_slots == 0 ||
+		plan->form == RHH_KEY_WIDE)
+		return false;
+	for (uint32_t k = 0; k < plan->n_keys; k++)
+	{
+		if (step->keys[k].side != 0)
+			return false;
+		join->keys[k] = step->keys[k];
+		join->shift[k] = plan->shift[k];
+	}
+	join->slots = build->slots;
+	join->n_buckets = rhh_index_buckets(*build);
+	join->carries = build->slot_words == 2;
+	join->verifies = plan->bits > 32;
+	join->kind = step->kind;
+	join->n_keys = plan->n_keys;
+	join->key_bits = plan->bits;
+	join->hash = plan->hash;
+	return true;
+}
+
+/* Finds out whether the probe kernel can do all joins.  Their stages are known. */
+static void
+rhh_make_probe(rhh_joins *joins)
+{
+	joins->probes = joins->n_stages == 1 && !joins->last_fans_out &&
+		joins->spec.n_joins <= RHH_CUDA_PROBE_JOINS &&
+		!(joins->has_program && joins->plan.program.has_filter);
+	for (uint32_t j = 0; j < joins->spec.n_joins && joins->probes; j++)
+		joins->probes = rhh_make_probe_join(&joins->plan.joins[j], &joins->probe.joins[j]);
+}
+
 static bool
 rhh_fans_out(const rhh_joins *joins, uint32_t stage)
 {
@@ -327,6 +368,7 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 		free(joins);
 		return false;
 	}
+	rhh_make_probe(joins);
 	t->joins = joins;
 	p = joins->memory + rhh_align(sizeof(rhh_join_plan));
 	joins->gathered = p;
@@ -455,6 +497,23 @@ rhh_launch_program(rhh_map *t, int i, const rhh_row_columns &columns)
 	return rhh_launched(dev, "rhh_compute_kernel");
 }
 
+/* Queues the probe kernel, which does all joins. */
+static void
+rhh_launch_probe(rhh_map *t, const rhh_join_plan *plan, const rhh_rows &batch,
+				 const rhh_join_stage &stage, const rhh_row_columns &columns,
+				 rhh_join_counts *counts)
+{
+	const uint32_t n_joins = t->joins->spec.n_joins;
+	const uint32_t block_rows = RHH_CUDA_PROBE_ITEMS * RHH_CUDA_PROBE_THREADS;
+	const uint32_t blocks = ::min((stage.n_tuples - 1) / block_rows + 1,
+								  (uint32_t) t->dev->n_sms * RHH_CUDA_PROBE_BLOCKS);
+	auto		kernel = n_joins == 1 ? rhh_probe_kernel<1> : n_joins == 2 ? rhh_probe_kernel<2>
+		: n_joins == 3 ? rhh_probe_kernel<3> : rhh_probe_kernel<4>;
+
+	RHH_LAUNCH(kernel, blocks, RHH_CUDA_PROBE_THREADS, 0, t->lane->run, plan, t->joins->probe,
+			   batch, stage.first_row, stage.n_tuples, columns, counts, t->lane->ctl->joined);
+}
+
 /* Queues the kernels that make a piece of a batch's output. */
 static bool
 rhh_launch_joins(rhh_map *t, int i)
@@ -504,6 +563,11 @@ rhh_launch_joins(rhh_map *t, int i)
 		if (s == last_stage && (filters || last_has_one || !rhh_fans_out(joins, s)) &&
 			!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_rows, 0, sizeof(uint32_t), lane->run))
 			return false;
+		if (joins->probes && stage.first && f->batch.unmatched == 0)
+		{
+			rhh_launch_probe(t, plan, batch, stage, columns, counts);
+			break;
+		}
 		if (!rhh_fans_out(joins, s))
 		{
 			RHH_LAUNCH((filters ? (conditions ? rhh_join_kernel<true, true>

@@ -73,6 +73,7 @@ rhh_keep_rows(rhh_map *t)
 	kept->view.keeps_null_keys = (t->spec.flags & RHH_KEEP_UNMATCHED) != 0;
 	kept->view.n_parts = t->spec.n_parts;
 	kept->view.part = t->spec.part;
+	kept->view.slot_words = 1;
 	kept->view.first_bits = RHH_MIN_SEGMENT_BITS;
 	while (kept->view.first_bits < RHH_CUDA_MAX_SEGMENT_BITS && part >> kept->view.first_bits != 0)
 		kept->view.first_bits++;
@@ -156,8 +157,9 @@ rhh_launch_keep(rhh_map *t, int i, const rhh_rows &rows)
 		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_refused, 0, sizeof(uint32_t), lane->run))
 		return false;
-	RHH_LAUNCH(rhh_keep_kernel, rhh_blocks(dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run,
-			   t->kept->view, t->kept->layout, rows, t->kept->room, lane->ctl);
+	RHH_LAUNCH(rhh_keep_kernel, rhh_blocks(dev, (rows.n_rows - 1) / RHH_CUDA_KEEP_ITEMS + 1),
+			   RHH_CUDA_BLOCK_THREADS, 0, lane->run, t->kept->view, t->kept->layout, rows,
+			   t->kept->room, lane->ctl);
 	f->state = BATCH_RUNNING;
 	f->launch = ++t->launches;
 	return rhh_launched(dev, "rhh_keep_kernel") &&
@@ -196,6 +198,54 @@ rhh_index_ready(rhh_map *t, rhh_status status)
 	return true;
 }
 
+/*
+ * Chooses the 8 bytes of a record that slots carry: from carried_at on, where most bytes of
+ * columns that are no keys are.  False: the fingerprint is not the key, or nothing is worth
+ * carrying.
+ */
+static bool
+rhh_choose_carried(const rhh_map *t, rhh_kept_view *view)
+{
+	const rhh_record_layout *layout = &t->kept->layout;
+	const rhh_key_plan *plan = &view->plan;
+	uint32_t	most = 0;
+
+	if (plan->form == RHH_KEY_WIDE || plan->bits > 32 || view->record_bytes % 4 != 0)
+		return false;
+	for (uint32_t at = 0; at < view->record_bytes; at += 4)
+	{
+		uint32_t	bytes = 0;
+
+		for (uint32_t c = 0; c < layout->n_columns; c++)
+			if (memchr(plan->column, (int) c, plan->n_keys) == NULL && layout->at[c] >= at &&
+				layout->at[c] + layout->bytes[c] <= at + 8)
+				bytes += layout->bytes[c];
+		if (bytes > most)
+		{
+			most = bytes;
+			view->carried_at = at;
+		}
+	}
+	return most > 0;
+}
+
+/*
+ * Allocates an index of slots_of_row slots for each row, and at least one more, so that there
+ * always is an empty one.  False: there is no memory, or the device is broken.
+ */
+static bool
+rhh_index_alloc(rhh_map *t, uint32_t slot_words, double slots_of_row)
+{
+	rhh_kept   *kept = t->kept;
+	const uint64_t bucket_slots = RHH_INDEX_BUCKET_WORDS / slot_words;
+
+	kept->view.slot_words = slot_words;
+	kept->view.n_slots =
+		((uint64_t) (kept->view.n_rows * slots_of_row) / bucket_slots + 1) * bucket_slots;
+	kept->index_bytes = kept->view.n_slots * slot_words * sizeof(uint64_t);
+	return rhh_counted_malloc(t, &kept->index, kept->index_bytes);
+}
+
 /* Queues entering the keys of all rows into an index.  False: the device is broken. */
 static bool
 rhh_start_index(rhh_map *t)
@@ -203,29 +253,31 @@ rhh_start_index(rhh_map *t)
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
 	rhh_kept   *kept = t->kept;
-	const double slots_of_row[2] = {RHH_CUDA_INDEX_SLOTS, RHH_CUDA_INDEX_FEW_SLOTS};
+	uint64_t	narrow_bytes;	/* of slots that carry nothing */
+	bool		carry;
 
 	kept->view.n_rows = (uint32_t) t->stats.rows;
+	narrow_bytes = (uint64_t) (kept->view.n_rows * RHH_CUDA_INDEX_SLOTS * sizeof(uint64_t));
 	rhh_free_unused_segments(t);
 	if (kept->view.n_rows == 0)
 		return rhh_index_ready(t, RHH_OK);
-	for (int attempt = 0; attempt < 2; attempt++)
-	{
-		/* more than rows, so that there always is an empty one */
-		kept->view.n_slots = 1 + (uint64_t) (kept->view.n_rows * slots_of_row[attempt] + 1);
-		kept->index_bytes = kept->view.n_slots * sizeof(uint64_t);
-		if (rhh_counted_malloc(t, &kept->index, kept->index_bytes) || dev->broken)
-			break;
-	}
-	if (kept->index == NULL)
-		return !dev->broken && rhh_index_ready(t, RHH_NO_MEMORY);
+	carry = narrow_bytes + (uint64_t) kept->view.n_rows * kept->view.record_bytes > dev->carry_bytes &&
+		rhh_choose_carried(t, &kept->view) &&
+		rhh_within_limits(t, RHH_CUDA_CARRYING_SHARE * 2 * narrow_bytes);
+	if (!(carry && rhh_index_alloc(t, 2, RHH_CUDA_INDEX_SLOTS)) && !dev->broken &&
+		!rhh_index_alloc(t, 1, RHH_CUDA_INDEX_SLOTS) && !dev->broken &&
+		!rhh_index_alloc(t, 1, RHH_CUDA_INDEX_FEW_SLOTS) && !dev->broken)
+		return rhh_index_ready(t, RHH_NO_MEMORY);
+	if (dev->broken)
+		return false;
 	kept->view.slots = (uint64_t *) kept->index;
 	t->stats.capacity_slots = kept->view.n_slots;
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, kept->index, 0xFF, kept->index_bytes, lane->run))
 		return false;
-	RHH_LAUNCH(rhh_index_kernel, rhh_blocks(dev, kept->view.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
-			   lane->run, kept->view, &lane->ctl->placed);
+	RHH_LAUNCH((kept->view.slot_words == 2 ? rhh_index_kernel<2> : rhh_index_kernel<1>),
+			   rhh_blocks(dev, kept->view.n_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run, kept->view,
+			   &lane->ctl->placed);
 	t->mode = MAP_FINISHING;
 	t->launches++;
 	return rhh_launched(dev, "rhh_index_kernel") &&
@@ -264,7 +316,7 @@ rhh_start_lists(rhh_map *t)
 	RHH_LAUNCH(rhh_list_fill_kernel, blocks, RHH_CUDA_BLOCK_THREADS, 0, lane->run, n_rows, stands,
 			   counts, lists);
 	RHH_LAUNCH(rhh_list_slots_kernel, rhh_blocks(dev, kept->view.n_slots), RHH_CUDA_BLOCK_THREADS,
-			   0, lane->run, kept->view.slots, kept->view.n_slots, counts);
+			   0, lane->run, kept->view, counts);
 	t->launches++;
 	return rhh_launched(dev, "gathering the rows of keys") &&
 		rhh_end_step(t, &lane->step, &lane->snapshot[RHH_CUDA_IN_FLIGHT]);

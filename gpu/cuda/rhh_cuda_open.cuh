@@ -246,6 +246,8 @@ rhh_cuda_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out
 		err->status = RHH_NO_DEVICE;
 		return RHH_NO_DEVICE;
 	}
+	dev->carry_bytes = config->carry_bytes != 0 ? config->carry_bytes
+		: (uint64_t) (dev->prop.l2CacheSize * RHH_CUDA_CARRY_CACHE);
 	rhh_fill_info(&info, ordinal, &dev->prop);
 	if (info.state == RHH_STATE_UNUSABLE)
 	{

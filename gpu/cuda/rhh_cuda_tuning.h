@@ -243,6 +243,42 @@ struct rhh_scatter_policy
 #define RHH_CUDA_INDEX_FEW_SLOTS (4.0 / 3.0)
 
 /*
+ * Slots of the index that carry bytes of their rows' records have 16 bytes instead of 8, but a
+ * probe then reads one line instead of two.  In G probes/s of an H100 (key and value of 4 bytes,
+ * summed up in one group) that makes 22 of 14 with 1e7 rows, and 30 of 29.7 with 1e6, whose
+ * index and records fit half of the L2 cache without (a half, because each part of the chip
+ * has copies of what it reads of the other part's); and finishing takes a tenth longer.
+ */
+#define RHH_CUDA_CARRY_CACHE 0.5
+
+/*
+ * And they are made only if so many times what they take is left, because build sides that come
+ * later need memory, too.
+ */
+#define RHH_CUDA_CARRYING_SHARE 4
+
+/*
+ * Rows that a thread has in hand at a time when it keeps rows, or looks for them.  One atomic
+ * operation for so many rows of a block makes 18 us of 32 when 1e6 rows are kept (with one for
+ * each warp, 31,000 are added to the same word).  Of probes two are enough: with 1, 2 and 4 an
+ * H100 does 24, 27 and 19 G probes/s, because registers leave room for 1280, 1024 and 512 threads
+ * of an SM.
+ */
+#define RHH_CUDA_KEEP_ITEMS 4
+#define RHH_CUDA_PROBE_ITEMS 2
+
+/*
+ * Threads of a block of the probe kernel, and blocks of an SM.  The threads of a block wait
+ * for each other twice for each two rows: 26.8, 29.7 and 30.5 G probes/s with 256, 128 and 64.
+ * With more blocks registers are spilled, and it is half of that.
+ */
+#define RHH_CUDA_PROBE_THREADS 64
+#define RHH_CUDA_PROBE_BLOCKS 16
+
+/* The most joins that the probe kernel does, which is compiled for each number of them. */
+#define RHH_CUDA_PROBE_JOINS 4
+
+/*
  * Rows of a join's output that are made at a time, at most: a piece has no more than a batch
  * may have.  Batches that lie on the device have many more rows than those of sessions; for
  * those there are so many because each piece costs some five launches and a look by the host.

@@ -19,11 +19,15 @@
  * read.
  *
  * The index is made when all rows are there.  It is a hash table with linear probing,
- * which is never full, so a search ends at an empty slot.  A slot of 8 bytes has the
- * fingerprint of a key, and
+ * which is never full, so a search ends at an empty slot.  It begins where a bucket of 64
+ * bytes does, because a GPU reads as many random lines of 64 bytes a second as of 32 or 8.
+ * The first 8 bytes of a slot have the fingerprint of a key, and
  *
  *		if all keys are different:		the number of the key's row
  *		else, once the lists are made:	where in lists[] the rows of the key end
+ *
+ * If the fingerprint is the key, slots may have 16 bytes.  Then the second 8 are a copy of
+ * some bytes of the row's record, so that a join need not read the record for these.
  *
  *		lists[]:	| rows of a key | their number | rows of another key | their number ...
  *
@@ -46,6 +50,7 @@
 #define RHH_MAX_KEPT_ROWS 0x7FFFFFFFu
 
 #define RHH_EMPTY_SLOT UINT64_MAX
+#define RHH_INDEX_BUCKET_WORDS 8	/* of 8 bytes */
 
 /* Of segments that hold 2^31 rows, if the first one is as small as can be. */
 #define RHH_MIN_SEGMENT_BITS 10
@@ -56,7 +61,9 @@ struct rhh_kept_view
 {
 	uint8_t *const *segments;	/* in device memory */
 	uint64_t   *slots;
-	uint64_t	n_slots;		/* 0: there is no row */
+	uint64_t	n_slots;		/* a multiple of a bucket's; 0: there is no row */
+	uint32_t	slot_words;		/* 1, or 2: slots have bytes of the record, ... */
+	uint32_t	carried_at;		/* ... from here on */
 	const uint32_t *lists;		/* NULL: slots have rows */
 	uint32_t	n_rows;
 	uint32_t	record_bytes;
@@ -254,10 +261,35 @@ rhh_fingerprint_is_key(const rhh_key_plan &plan)
 	return plan.form != RHH_KEY_WIDE && plan.bits <= 32;
 }
 
+static __host__ __device__ RHH_INLINE uint32_t
+rhh_index_buckets(const rhh_kept_view &kept)
+{
+	return (uint32_t) (kept.n_slots * kept.slot_words / RHH_INDEX_BUCKET_WORDS);
+}
+
 RHH_DEV uint64_t
 rhh_home_slot(const rhh_kept_view &kept, uint32_t fp)
 {
-	return (uint64_t) fp * kept.n_slots >> 32;
+	return (uint64_t) rhh_home_bucket(fp, rhh_index_buckets(kept)) *
+		(RHH_INDEX_BUCKET_WORDS / kept.slot_words);
+}
+
+/* The bytes of a row that slots of 16 bytes have. */
+RHH_DEV uint64_t
+rhh_carried_bytes(const rhh_kept_view &kept, uint32_t row)
+{
+	const uint32_t *record = (const uint32_t *) (rhh_kept_at(kept, row).record + kept.carried_at);
+	uint64_t	low = record[0];
+
+	/* a record is a multiple of 4 bytes here, and may end after the first 4 */
+	return kept.carried_at + 4 < kept.record_bytes ? low | (uint64_t) record[1] << 32 : low;
+}
+
+/* A row with the key of a slot, which has what rhh_find_key() returns. */
+RHH_DEV uint32_t
+rhh_row_of_found(const rhh_kept_view &kept, uint32_t found)
+{
+	return kept.lists != NULL ? kept.lists[found - 1] : found;
 }
 
 /*
@@ -274,14 +306,14 @@ rhh_find_key(const rhh_kept_view &kept, uint64_t key, uint32_t fp, const Load &l
 		return RHH_NO_ROW;
 	for (;;)
 	{
-		uint64_t	e = kept.slots[slot];
+		uint64_t	e = kept.slots[slot * kept.slot_words];
 		uint32_t	found = (uint32_t) e;
 
 		if (found == RHH_NO_ROW)
 			return RHH_NO_ROW;
 		if ((uint32_t) (e >> 32) == fp &&
 			(rhh_fingerprint_is_key(kept.plan) ||
-			 rhh_row_has_key(kept, kept.lists != NULL ? kept.lists[found - 1] : found, key, load)))
+			 rhh_row_has_key(kept, rhh_row_of_found(kept, found), key, load)))
 			return found;
 		if (++slot == kept.n_slots)
 			slot = 0;
@@ -314,125 +346,190 @@ struct rhh_load_batch_key
  * Appends the rows of a batch to those that are kept, apart from rows that have NULL in a
  * key, unless these are kept, too, and from those of other parts.  Rows behind the first room
  * ones are refused.  ctl->kept counts these, too, so once rows have been refused there must
- * not be more room.
+ * not be more room.  A thread has some rows in hand at a time.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 				const __grid_constant__ rhh_record_layout layout,
 				const __grid_constant__ rhh_rows rows, uint32_t room, rhh_control *ctl)
 {
+	const int	K = RHH_CUDA_KEEP_ITEMS;
+	__shared__ uint32_t counts[K * RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
+	__shared__ uint64_t block_at;
 	const uint32_t lane = threadIdx.x & 31;
+	uint32_t	n_dropped = 0;	/* of the warp */
 
-	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < rows.n_rows;
-		 first += gridDim.x * blockDim.x)
+	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x * K; first < rows.n_rows;
+		 first += (uint64_t) gridDim.x * blockDim.x * K)
 	{
-		uint32_t	row = (uint32_t) first + lane;
-		bool		valid = row < rows.n_rows;
-		bool		keep = valid;
-		unsigned long long at = 0;
-		uint32_t	keeping,
-					dropped,
-					refused;
+		bool		keep[K];
+		uint32_t	place[K];
+		uint32_t	n;
 
-		for (uint32_t k = 0; k < kept.plan.n_keys && keep && !kept.keeps_null_keys; k++)
-			keep = !rhh_is_null(rows, kept.plan.column[k], row);
-		if (keep)
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
 		{
-			const rhh_load_batch_key load = {kept, rows, row};
+			const uint64_t row = first + k * blockDim.x + threadIdx.x;
+			const bool	valid = row < rows.n_rows;
 
-			keep = !rhh_is_of_other_part(kept, load);
-		}
-		keeping = __ballot_sync(RHH_WARP, keep);
-		dropped = __ballot_sync(RHH_WARP, valid && !keep);
-		if (lane == 0)
-		{
-			if (keeping != 0)
-				at = atomicAdd((unsigned long long *) &ctl->kept,
-							   (unsigned long long) __popc(keeping));
-			if (dropped != 0)
-				atomicAdd((unsigned long long *) &ctl->dropped,
-						  (unsigned long long) __popc(dropped));
-		}
-		at = __shfl_sync(RHH_WARP, at, 0) + __popc(keeping & ((1u << lane) - 1));
-
-		refused = __ballot_sync(RHH_WARP, keep && at >= room);
-		if (lane == 0)
-		{
-			rows.refused[first >> 5] = refused;
-			if (refused != 0)
-				atomicAdd(rows.n_refused, (uint32_t) __popc(refused));
-		}
-		if (keep && at < room)
-		{
-			rhh_kept_row to = rhh_kept_at(kept, (uint32_t) at);
-			uint64_t	nulls = 0;
-
-			for (uint32_t c = 0; c < layout.n_columns; c++)
+			keep[k] = valid;
+			for (uint32_t c = 0; c < kept.plan.n_keys && keep[k] && !kept.keeps_null_keys; c++)
+				keep[k] = !rhh_is_null(rows, kept.plan.column[c], (uint32_t) row);
+			if (keep[k])
 			{
-				uint32_t	bytes = layout.bytes[c];
+				const rhh_load_batch_key load = {kept, rows, (uint32_t) row};
 
-				rhh_store_value(to.record + layout.at[c], 0, bytes, rhh_value(rows, c, bytes, row),
-								bytes > 8 ? rhh_value_high(rows, c, row) : 0);
-				nulls |= (uint64_t) rhh_is_null(rows, c, row) << c;
+				keep[k] = !rhh_is_of_other_part(kept, load);
 			}
-			rhh_store_value(to.nulls, 0, kept.null_bytes, nulls, 0);
-			if (nulls != 0)
-				rhh_set_bits(&ctl->null_columns, nulls);
+			n_dropped += (uint32_t) __popc(__ballot_sync(RHH_WARP, valid && !keep[k]));
 		}
+		n = rhh_block_places<RHH_CUDA_BLOCK_THREADS, K>(keep, place, counts);
+		if (threadIdx.x == 0 && n > 0)
+			block_at = atomicAdd((unsigned long long *) &ctl->kept, (unsigned long long) n);
+		__syncthreads();
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+		{
+			const uint64_t row = first + k * blockDim.x + threadIdx.x;
+			const uint64_t at = block_at + place[k];
+			const uint32_t refused = __ballot_sync(RHH_WARP, keep[k] && at >= room);
+
+			if (lane == 0 && row < rows.n_rows)
+			{
+				rows.refused[row >> 5] = refused;
+				if (refused != 0)
+					atomicAdd(rows.n_refused, (uint32_t) __popc(refused));
+			}
+			if (keep[k] && at < room)
+			{
+				rhh_kept_row to = rhh_kept_at(kept, (uint32_t) at);
+				uint64_t	nulls = 0;
+
+				for (uint32_t c = 0; c < layout.n_columns; c++)
+				{
+					uint32_t	bytes = layout.bytes[c];
+
+					rhh_store_value(to.record + layout.at[c], 0, bytes,
+									rhh_value(rows, c, bytes, (uint32_t) row),
+									bytes > 8 ? rhh_value_high(rows, c, (uint32_t) row) : 0);
+					nulls |= (uint64_t) rhh_is_null(rows, c, (uint32_t) row) << c;
+				}
+				rhh_store_value(to.nulls, 0, kept.null_bytes, nulls, 0);
+				if (nulls != 0)
+					rhh_set_bits(&ctl->null_columns, nulls);
+			}
+		}
+		__syncthreads();
 	}
+	if (lane == 0 && n_dropped > 0)
+		atomicAdd((unsigned long long *) &ctl->dropped, (unsigned long long) n_dropped);
 }
 
 /* ---------- the index ---------- */
+
+/* Which slots of a bucket have a fingerprint, or are free: a bit for the first word of each. */
+struct rhh_bucket_look
+{
+	uint32_t	same;
+	uint32_t	free_slots;
+};
+
+/* Looks at a bucket that others may be changing. */
+template <int WORDS>
+RHH_DEV rhh_bucket_look
+rhh_look_at_bucket(const uint64_t *bucket, uint32_t fp)
+{
+	uint64_t	words[RHH_INDEX_BUCKET_WORDS];
+	rhh_bucket_look look = {0, 0};
+
+	RHH_UNROLL
+	for (int w = 0; w < RHH_INDEX_BUCKET_WORDS; w += 2)
+		rhh_load_relaxed_2x64(bucket + w, &words[w], &words[w + 1]);
+	RHH_UNROLL
+	for (int w = 0; w < RHH_INDEX_BUCKET_WORDS; w += WORDS)
+	{
+		look.same |= (uint32_t) ((uint32_t) (words[w] >> 32) == fp) << w;
+		look.free_slots |= (uint32_t) (words[w] == RHH_EMPTY_SLOT) << w;
+	}
+	/* a free slot may look as if it had the fingerprint */
+	look.same &= ~look.free_slots;
+	return look;
+}
+
+/*
+ * Enters a row into the first free slot from its home bucket on, unless a slot before that
+ * has its key.  Returns the slot, or NULL.  WORDS is kept.slot_words.
+ */
+template <int WORDS>
+RHH_DEV uint64_t *
+rhh_enter_row(const rhh_kept_view &kept, uint32_t n_buckets, uint32_t row, uint64_t key,
+			  uint32_t fp)
+{
+	const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row)};
+	uint32_t	b = rhh_home_bucket(fp, n_buckets);
+
+	for (;;)
+	{
+		uint64_t   *bucket = kept.slots + (uint64_t) b * RHH_INDEX_BUCKET_WORDS;
+		const rhh_bucket_look look = rhh_look_at_bucket<WORDS>(bucket, fp);
+
+		for (uint32_t same = look.same; same != 0; same &= same - 1)
+			if (rhh_fingerprint_is_key(kept.plan) ||
+				rhh_row_has_key(kept, (uint32_t) bucket[__ffs((int) same) - 1], key, load))
+				return NULL;
+		if (look.free_slots != 0)
+		{
+			uint64_t   *slot = bucket + __ffs((int) look.free_slots) - 1;
+
+			if (rhh_cas64(slot, RHH_EMPTY_SLOT, (uint64_t) fp << 32 | row))
+				return slot;
+			/* somebody has taken it, perhaps for the same key: once more */
+		}
+		else if (++b == n_buckets)
+			b = 0;
+	}
+}
 
 /*
  * Enters each row whose key has no slot yet; *n_keys counts these, and rows with NULL in
  * the key.  Of the rows with the same key it is any one.
  */
+template <int WORDS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
 {
-	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t n_buckets = rhh_index_buckets(kept);
+	__shared__ uint32_t n_block;
+	uint32_t	n_entered = 0;
 
-	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < kept.n_rows;
-		 first += gridDim.x * blockDim.x)
+	if (threadIdx.x == 0)
+		n_block = 0;
+	__syncthreads();
+	for (uint64_t row = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; row < kept.n_rows;
+		 row += (uint64_t) gridDim.x * blockDim.x)
 	{
-		uint32_t	row = (uint32_t) first + lane;
-		bool		entered = false;
-		uint32_t	n_entered;
+		const rhh_load_kept_key load = {kept, rhh_kept_at(kept, (uint32_t) row)};
+		uint64_t   *slot;
+		uint64_t	key;
+		uint32_t	fp;
 
-		if (row < kept.n_rows)
+		if (!rhh_make_key(kept.plan, load, &key, &fp))
 		{
-			const rhh_load_kept_key load = {kept, rhh_kept_at(kept, row)};
-			uint64_t	key;
-			uint32_t	fp;
-			uint64_t	slot;
-
-			entered = !rhh_make_key(kept.plan, load, &key, &fp);
-			slot = rhh_home_slot(kept, fp);
-			while (!entered)
-			{
-				uint64_t	e = rhh_load_relaxed64(&kept.slots[slot]);
-
-				if (e == RHH_EMPTY_SLOT)
-				{
-					e = atomicCAS((unsigned long long *) &kept.slots[slot],
-								  (unsigned long long) RHH_EMPTY_SLOT,
-								  (unsigned long long) ((uint64_t) fp << 32 | row));
-					entered = e == RHH_EMPTY_SLOT;
-				}
-				if (entered ||
-					((uint32_t) (e >> 32) == fp &&
-					 (rhh_fingerprint_is_key(kept.plan) ||
-					  rhh_row_has_key(kept, (uint32_t) e, key, load))))
-					break;
-				if (++slot == kept.n_slots)
-					slot = 0;
-			}
+			n_entered++;
+			continue;
 		}
-		n_entered = (uint32_t) __popc(__ballot_sync(RHH_WARP, entered));
-		if (lane == 0 && n_entered > 0)
-			atomicAdd((unsigned long long *) n_keys, (unsigned long long) n_entered);
+		slot = rhh_enter_row<WORDS>(kept, n_buckets, (uint32_t) row, key, fp);
+		if (slot == NULL)
+			continue;
+		n_entered++;
+		if (WORDS == 2)
+			slot[1] = rhh_carried_bytes(kept, (uint32_t) row);
 	}
+	if (n_entered > 0)
+		atomicAdd(&n_block, n_entered);
+	__syncthreads();
+	if (threadIdx.x == 0 && n_block > 0)
+		atomicAdd((unsigned long long *) n_keys, (unsigned long long) n_block);
 }
 
 /*
@@ -534,15 +631,15 @@ rhh_list_fill_kernel(uint32_t n_rows, const uint32_t *stands, uint32_t *ends, ui
 
 /* In each slot, puts where the list ends instead of the row that stands for the key. */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_list_slots_kernel(uint64_t *slots, uint64_t n_slots, const uint32_t *ends)
+rhh_list_slots_kernel(const __grid_constant__ rhh_kept_view kept, const uint32_t *ends)
 {
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < n_slots;
+	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < kept.n_slots;
 		 i += (uint64_t) gridDim.x * blockDim.x)
 	{
-		uint64_t	e = slots[i];
+		uint64_t   *slot = kept.slots + i * kept.slot_words;
 
-		if (e != RHH_EMPTY_SLOT)
-			slots[i] = (e & ~(uint64_t) UINT32_MAX) | ends[(uint32_t) e];
+		if (*slot != RHH_EMPTY_SLOT)
+			*slot = (*slot & ~(uint64_t) UINT32_MAX) | ends[(uint32_t) *slot];
 	}
 }
 

@@ -223,6 +223,41 @@ rhh_block_scan(T x, T *warp_sums, T *all = nullptr)
 	return before;
 }
 
+/*
+ * Places for those of K things of each thread that are wanted, in the order of the things
+ * first and of the threads second, so that neighbouring threads have neighbouring places.
+ * Returns how many are wanted.  A whole block, of THREADS.  counts is shared memory of
+ * K * THREADS / RHH_WARP_SIZE words, with which it is as with warp_sums above.
+ */
+template <int THREADS, int K>
+RHH_DEV uint32_t
+rhh_block_places(const bool *wanted, uint32_t *places, uint32_t *counts)
+{
+	const uint32_t WARPS = THREADS / RHH_WARP_SIZE;
+	const uint32_t lane = threadIdx.x & (RHH_WARP_SIZE - 1);
+	const uint32_t warp = threadIdx.x / RHH_WARP_SIZE;
+	uint32_t	own,
+				sum;
+
+	static_assert(K * WARPS <= RHH_WARP_SIZE, "a lane has a count");
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		rhh_lanes	lanes = __ballot_sync((rhh_lanes) ~0ULL, wanted[k]);
+
+		places[k] = (uint32_t) rhh_count_lanes(lanes & (((rhh_lanes) 1 << lane) - 1));
+		if (lane == 0)
+			counts[k * WARPS + warp] = (uint32_t) rhh_count_lanes(lanes);
+	}
+	__syncthreads();
+	own = lane < K * WARPS ? counts[lane] : 0;
+	sum = rhh_warp_scan(own);
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+		places[k] += __shfl_sync((rhh_lanes) ~0ULL, sum - own, (int) (k * WARPS + warp));
+	return __shfl_sync((rhh_lanes) ~0ULL, sum, RHH_WARP_SIZE - 1);
+}
+
 /* ---------- memory ---------- */
 
 /*

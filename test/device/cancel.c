@@ -79,7 +79,7 @@ case_close_busy(context *ctx)
 
 	for (int i = 0; i < 4; i++)
 	{
-		rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS};
+		rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
 		device		device = *ctx->device;
 		run_options options = default_options;
 		rhh_error	err;

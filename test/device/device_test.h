@@ -38,6 +38,9 @@
  */
 #define LOOK_ROWS 500
 
+/* The same for the index of build sides, so that small ones carry nothing, and others do. */
+#define CARRY_BYTES 65536
+
 /* ---------- common.c: memory, the clock, numbers of rows ---------- */
 
 /* The command line's, set by main(). */

@@ -191,7 +191,7 @@ case_modes(context *ctx)
 	}
 	for (int i = 0; i < (option_quick ? 2 : 4) && ctx->why[0] == '\0'; i++)
 	{
-		rhh_device_config config = {.cpu_threads = threads[i], .look_rows = LOOK_ROWS};
+		rhh_device_config config = {.cpu_threads = threads[i], .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
 		device		device = *ctx->device;
 		context		inner = {.device = &device, .seed = ctx->seed};
 		rhh_error	err;

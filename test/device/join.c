@@ -1221,7 +1221,7 @@ case_join_close(context *ctx)
 
 	for (int i = 0; i < 4; i++)
 	{
-		rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS};
+		rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
 		device		device = *ctx->device;
 		context		inner = {.device = &device, .seed = ctx->seed++};
 		static sides sides;
@@ -1260,7 +1260,7 @@ case_join_memory_returned(context *ctx)
 {
 	const rhh_device_ops *ops = ctx->device->ops;
 	rhh_device_config config = {.memory_limit_bytes = UINT64_C(64) << 20,
-	.cpu_threads = option_threads,.look_rows = LOOK_ROWS};
+	.cpu_threads = option_threads,.look_rows = LOOK_ROWS,.carry_bytes = CARRY_BYTES};
 	device		device = *ctx->device;
 	rhh_device_info before = {0},
 				after = {0};

@@ -36,7 +36,7 @@ static const test_case cases[] = {DEVICE_CASES(LIST_CASE)};
 static uint32_t
 test_device(device *device, const char *only, uint32_t *n_passed)
 {
-	rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS};
+	rhh_device_config config = {.cpu_threads = option_threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
 	uint32_t	n_failed = 0;
 	rhh_error	err;
 

@@ -79,7 +79,7 @@ case_memory_returned(context *ctx)
 {
 	const rhh_device_ops *ops = ctx->device->ops;
 	rhh_device_config config = {.memory_limit_bytes = UINT64_C(64) << 20,
-	.cpu_threads = option_threads,.look_rows = LOOK_ROWS};
+	.cpu_threads = option_threads,.look_rows = LOOK_ROWS,.carry_bytes = CARRY_BYTES};
 	device		device = *ctx->device;
 	rhh_device_info before,
 				after;
