@@ -243,7 +243,7 @@ guard rows-of-other-parts-are-missing 'device_test cpu --tiny --only join_passes
 guard rows-of-other-parts-match-no-condition 'device_test cpu --tiny --only join_passes_condition' '^not ok' \
 	$CPU_JOINS '!(rhh_cpu_has_parts(join->build) && level->other[at])' 'true'
 guard candidates-are-marked-too 'device_test cpu --tiny --only join_condition_kinds' '^not ok' \
-	$CPU_JOINS 'if (is_match && join->matched != NULL)' 'if (record != missing && join->matched != NULL)'
+	$CPU_JOINS 'if (is_match && join->matched != NULL &&' 'if (record != missing && join->matched != NULL &&'
 guard match-forgotten-between-pieces 'device_test cpu --tiny --only join_condition_returned' '^not ok' \
 	$CPU_JOINS 'if (state->levels[depth].had_match)' 'if (false)'
 guard missing-sides-are-zero 'device_test cpu --tiny --only join_condition_unmatched' '^not ok' \

@@ -937,7 +937,8 @@ advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth
 		const bool	is_last = i + 1 < n_pairs ? out->parent[i + 1] != row : level->at != row;
 		bool		comes_out;
 
-		if (is_match && join->matched != NULL)
+		if (is_match && join->matched != NULL &&
+			atomic_load_explicit(&join->matched[record], memory_order_relaxed) == 0)
 			atomic_store_explicit(&join->matched[record], 1, memory_order_relaxed);
 		switch (join->kind)
 		{

@@ -412,6 +412,9 @@ rhh_mark_matches(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, b
 		const uint32_t begin = __shfl_sync(RHH_WARP, found, leader) - n_theirs;
 		rhh_tuple	theirs;
 
+		/* by a lane before, or another warp */
+		if (!asks && __ballot_sync(RHH_WARP, step.matched[lists[begin]] != 0) != 0)
+			continue;
 		for (uint32_t side = 0; side <= j; side++)
 			theirs.rows[side] = __shfl_sync(RHH_WARP, tuple->rows[side], leader);
 		for (uint32_t i = lane; i < n_theirs; i += RHH_WARP_SIZE)

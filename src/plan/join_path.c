@@ -1029,7 +1029,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	if (matches != NIL)
 	{
 		Cost		more = matches_cost(root, outerrel, innerrel, keys, probe_rows, jointype,
-									extra);
+										extra);
 
 		probe_cost += more;
 		cost += more;
