@@ -135,9 +135,6 @@ check_condition(const rhh_join *join, uint32_t j, uint32_t n, const uint8_t *byt
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
 	const char *why;
 
-	if (rhh_returns_unmatched(join->kind))
-		return invalid(err, "join %u returns rows without a match, and cannot have a condition",
-					   (unsigned) j);
 	if (join->n_condition_columns > RHH_MAX_COLUMNS)
 		return invalid(err, "the condition of join %u cannot have %u columns", (unsigned) j,
 					   (unsigned) join->n_condition_columns);
@@ -191,7 +188,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		const rhh_join *join = &joins->joins[j];
 		const rhh_map_spec *build = builds[j].spec;
 
-		if (join->kind < RHH_JOIN_INNER || join->kind > RHH_JOIN_FULL)
+		if (join->kind < RHH_JOIN_INNER || join->kind > RHH_JOIN_RIGHT_ANTI)
 			return invalid(err, "join %u has unknown kind %u",
 						   (unsigned) j, (unsigned) join->kind);
 		if (builds[j].cancelled)
@@ -201,7 +198,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		if ((build->flags & RHH_KEEP_ROWS) == 0 || !builds[j].finished)
 			return invalid(err, "the build side of join %u is not a finished map that keeps rows",
 						   (unsigned) j);
-		if (rhh_returns_unmatched(join->kind) && (build->flags & RHH_KEEP_UNMATCHED) == 0)
+		if (rhh_keeps_build(join->kind) && (build->flags & RHH_KEEP_UNMATCHED) == 0)
 			return invalid(err, "the build side of join %u does not keep all rows", (unsigned) j);
 		for (uint32_t k = 0; k < build->n_keys; k++)
 		{
@@ -223,6 +220,8 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 			check_condition(join, j, n, bytes, usable, err) != RHH_OK)
 			return err->status;
 		/* above the join */
+		for (uint32_t c = 0; c < n - build->n_columns && !rhh_has_outer_columns(join->kind); c++)
+			usable[c] = false;
 		for (uint32_t c = 1; c <= build->n_columns; c++)
 			usable[n - c] = rhh_has_build_columns(join->kind);
 	}

@@ -282,6 +282,8 @@ typedef struct rhh_map_spec
  * nothing has matched, in which all columns before the build side's are NULL.  Which rows
  * these are is known when all rows that come into the join have come.  So the caller asks
  * for them in the end, by batches that have no rows (unmatched of rhh_batch).
+ * RHH_JOIN_RIGHT_ANTI makes these rows and no others; and RHH_JOIN_RIGHT_SEMI makes in the
+ * same way a row of each row of the build side that something has matched.
  *
  * If the spec of a build side has parts, the part of a key follows from its bytes alone and
  * not from the seed (rhh_part_of()).  Part p of n is parts p and p + n of 2n together.  A row
@@ -307,8 +309,11 @@ typedef enum rhh_join_kind
 	RHH_JOIN_ANTI,				/* one row if there is no match; the same */
 	RHH_JOIN_RIGHT,				/* as INNER, and a row for each row of the build side
 								 * without a match.  That one keeps rows with NULL in a
-								 * key, as it does for the next kind */
-	RHH_JOIN_FULL				/* as LEFT, and the same */
+								 * key, as it does for FULL and RIGHT_ANTI */
+	RHH_JOIN_FULL,				/* as LEFT, and the same */
+	RHH_JOIN_RIGHT_SEMI,		/* a row for each row of the build side with a match.
+								 * Columns before the build side's must not be used */
+	RHH_JOIN_RIGHT_ANTI			/* a row for each one without a match; the same */
 } rhh_join_kind;
 
 /*
@@ -316,7 +321,6 @@ typedef enum rhh_join_kind
  * condition, only one for which the condition is true.  That is a program without results
  * whose filter decides, over columns that come before the build side's or are its own,
  * whatever the kind.  None of its operations may ever be bad (rhh_program_may_be_bad()).
- * RHH_JOIN_RIGHT and RHH_JOIN_FULL have none.
  */
 
 typedef struct rhh_join
@@ -379,9 +383,10 @@ typedef struct rhh_position
  * (rhh_output_bad()); what its computed columns have then means nothing.
  *
  * unmatched says that the batch is not one of rows, but j + 1 for the rows of the build
- * side of join j, which is RIGHT or FULL, that nothing has matched.  They go through the
- * joins behind j and into the map, or come back, as what comes out of join j does.  Such a
- * batch has base, refused_offset, refused_rows and from, and everything else is zero.
+ * side of join j, which is RIGHT, FULL or RIGHT_ANTI, that nothing has matched; if it is
+ * RIGHT_SEMI, for those that something has.  They go through the joins behind j and into
+ * the map, or come back, as what comes out of join j does.  Such a batch has base,
+ * refused_offset, refused_rows and from, and everything else is zero.
  * There is one for each such join, in their order, when all other batches are done: no
  * other is in flight then, and none comes after it but those of later joins.
  *
@@ -698,9 +703,19 @@ typedef struct rhh_library
 
 /* Does a join of this kind make rows of those of its build side that nothing matches? */
 static inline bool
+rhh_keeps_build(uint8_t kind)
+{
+	return kind == RHH_JOIN_RIGHT || kind == RHH_JOIN_FULL || kind == RHH_JOIN_RIGHT_ANTI;
+}
+
+/*
+ * Does it make rows of its build side in the end, of those without a match, or, if it is
+ * RIGHT_SEMI, of those with one?
+ */
+static inline bool
 rhh_returns_unmatched(uint8_t kind)
 {
-	return kind == RHH_JOIN_RIGHT || kind == RHH_JOIN_FULL;
+	return rhh_keeps_build(kind) || kind == RHH_JOIN_RIGHT_SEMI;
 }
 
 /* Does it make a row of each row that comes into it, with or without a match? */
@@ -715,6 +730,13 @@ static inline bool
 rhh_has_build_columns(uint8_t kind)
 {
 	return kind != RHH_JOIN_SEMI && kind != RHH_JOIN_ANTI;
+}
+
+/* Do they have columns of the sides before?  If not, nothing comes out but in the end. */
+static inline bool
+rhh_has_outer_columns(uint8_t kind)
+{
+	return kind != RHH_JOIN_RIGHT_SEMI && kind != RHH_JOIN_RIGHT_ANTI;
 }
 
 /* j + 1 for the last such join j of those; 0: there is none. */

@@ -67,10 +67,29 @@ SELECT kinds('SELECT d.name, sum(f.v), count(*) FROM f @ JOIN d ON f.k = d.k WHE
 SELECT kinds('SELECT f.g, sum(f.v), count(*) FROM f @ JOIN d ON f.k = d.k WHERE d.id IS NULL OR f.id IS NULL GROUP BY 1');
 SELECT kinds('SELECT d.name, f.g, count(*) FROM f @ JOIN d ON f.k = d.k WHERE coalesce(f.v, 0) + coalesce(d.w, 0) > 40 GROUP BY 1, 2');
 SELECT kinds('SELECT d.name, count(*) FROM f @ JOIN d ON f.k = d.k WHERE CASE WHEN d.w <> 0 THEN coalesce(f.id, 9) / d.w > 5 ELSE true END GROUP BY 1');
--- not in their ON, where conditions say what a match is
-SELECT joined('SELECT d.name, sum(f.v), count(*) FROM f RIGHT JOIN d ON f.k = d.k AND f.v > d.w GROUP BY 1');
--- of one side, checked before the join
-SELECT joined('SELECT d.name, sum(f.v), count(*) FROM f RIGHT JOIN d ON f.k = d.k AND f.v > 30 GROUP BY 1');
+-- in their ON, where conditions say what a match is: of both sides, of one, such that there is none, or that any is one
+SELECT kinds('SELECT d.name, sum(f.v), count(*), count(f.id), count(d.id) FROM f @ JOIN d ON f.k = d.k AND f.v > d.w GROUP BY 1');
+SELECT kinds('SELECT d.name, f.g, sum(f.v), count(*), sum(d.w) FROM f @ JOIN d ON f.k = d.k AND f.k2 = d.k2 AND f.v <> d.w GROUP BY 1, 2');
+SELECT kinds('SELECT d.name, sum(f.v), count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.v > 30 GROUP BY 1');
+SELECT kinds('SELECT d.name, sum(f.v), count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND d.w < 20 GROUP BY 1');
+SELECT kinds('SELECT d.name, sum(f.v), count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.v > 30 AND d.w < 20 GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id), count(d.id) FROM f @ JOIN d ON f.k = d.k AND (f.b OR d.b) GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id), count(d.id) FROM f @ JOIN d ON f.k = d.k AND (f.v IS NULL OR d.w IS NULL) GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id), count(d.id) FROM f @ JOIN d ON f.k = d.k AND f.id < 0 GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id), count(d.id) FROM f @ JOIN d ON f.k = d.k AND d.id > 0 GROUP BY 1');
+SELECT kinds('SELECT f.k, u.k, count(*), sum(f.id), sum(u.z) FROM f @ JOIN u ON f.k = u.k AND f.v < u.z GROUP BY 1, 2');
+SELECT kinds('SELECT d.name, n.w, count(*), count(d.id) FROM d @ JOIN nulls n ON d.k = n.k AND d.w < n.w GROUP BY 1, 2');
+SELECT kinds('SELECT d.name, count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.t = ''t7'' AND d.name <> ''name 3'' GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.n < d.n3 GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.x > 5 GROUP BY 1');
+-- and above it, too
+SELECT kinds('SELECT d.name, sum(f.v), count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.v > d.w WHERE coalesce(f.v, 0) + coalesce(d.w, 0) > 40 GROUP BY 1');
+-- many candidates for each row, of which few are matches
+SELECT kinds('SELECT d.name, count(*), count(f.id), count(d.id), sum(f.id) FROM f @ JOIN d ON f.k2 = d.k2 AND f.id < d.id GROUP BY 1');
+SELECT kinds('SELECT f.g, count(*), count(a.id), sum(a.id), count(f.id) FROM (SELECT * FROM f WHERE id % 4 = 0) a @ JOIN f ON a.k2 = f.k2 AND a.id <= f.id AND a.id >= f.id GROUP BY 1');
+-- a condition that might be an error says so only where core asks it
+SELECT kinds('SELECT d.name, count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.v / nullif(d.w, 0) > 1 GROUP BY 1');
+SELECT kinds('SELECT d.name, count(*), count(f.id) FROM f @ JOIN d ON f.k = d.k AND f.v + 1 > d.w GROUP BY 1');
 SELECT kinds('SELECT d.name, sum(f.v), count(*) FROM (SELECT * FROM f WHERE v > 30) f @ JOIN (SELECT * FROM d WHERE w < 30) d ON f.k = d.k GROUP BY 1');
 
 -- chains: rows without a match of one join are matches of the next, or not
@@ -83,6 +102,7 @@ SELECT chains('SELECT e.s, count(*), count(f.id), count(d.id), count(u.z), sum(u
 SELECT chains('SELECT e.s, count(*), count(f.id), count(d.id), count(u.z) FROM f @1 JOIN d ON f.k = d.k @2 JOIN e ON d.e = e.id LEFT JOIN u ON e.id = u.k AND f.k2 = u.z GROUP BY 1');
 SELECT chains('SELECT e.s, count(*), count(f.id), count(d.id) FROM f @1 JOIN d ON f.k = d.k @2 JOIN e ON d.e = e.id WHERE NOT EXISTS (SELECT FROM u WHERE u.k = f.k) GROUP BY 1');
 SELECT chains('SELECT e.s, count(*), count(f.id), count(d.id) FROM f @1 JOIN d ON f.k = d.k @2 JOIN e ON d.e = e.id WHERE EXISTS (SELECT FROM u WHERE u.k = d.k) GROUP BY 1');
+SELECT chains('SELECT d.name, e.y, sum(f.v), count(*), count(f.v) FROM f @1 JOIN d ON f.k = d.k AND f.k2 <= d.k2 @2 JOIN e ON d.e = e.id AND d.w < e.y GROUP BY 1, 2');
 -- a condition before such a join would drop rows that match; behind it, it drops rows of the output
 SELECT joined('SELECT e.s, count(*), count(f.id), count(d.id) FROM f JOIN d ON f.k = d.k AND f.v < d.w RIGHT JOIN e ON d.e = e.id GROUP BY 1');
 SELECT joined('SELECT e.s, count(*), count(q.id) FROM (SELECT f.id, d.e FROM f LEFT JOIN d ON f.k = d.k WHERE d.w IS NULL OR f.v < d.w) q FULL JOIN e ON q.e = e.id GROUP BY 1');
@@ -93,7 +113,10 @@ SELECT kind || ': ' || joined_rows(format('SELECT f.k, f.v, f.x, f.b, d.* FROM f
 SELECT kind || ': ' || joined_rows(format('SELECT f.k, f.v, u.* FROM f %s JOIN u ON f.k = u.k', kind)) FROM unnest('{RIGHT,FULL}'::text[]) kind;
 SELECT kind || ': ' || joined_rows(format('SELECT f.id, d.id FROM f %s JOIN d ON f.k = d.k WHERE coalesce(f.v, 0) + coalesce(d.w, 0) > 40', kind)) FROM unnest('{RIGHT,FULL}'::text[]) kind;
 SELECT kind || ': ' || joined_rows(format('SELECT f.id, d.lt, e.y FROM f %s JOIN d ON f.k = d.k FULL JOIN e ON d.e = e.id', kind)) FROM unnest('{LEFT,RIGHT,FULL}'::text[]) kind;
+SELECT kind || ': ' || joined_rows(format('SELECT f.id, d.id FROM f %s JOIN d ON f.k = d.k AND f.v > d.w', kind)) FROM unnest('{RIGHT,FULL}'::text[]) kind;
+SELECT kind || ': ' || joined_rows(format('SELECT f.id, d.id, e.y FROM f %s JOIN d ON f.k2 = d.k2 AND f.v > d.w FULL JOIN e ON d.e = e.id AND e.y > d.w', kind)) FROM unnest('{LEFT,RIGHT,FULL}'::text[]) kind;
 SELECT joined_rows('SELECT f.id, d.id FROM f FULL JOIN d ON f.k = d.k', 'gpurhh.batch_rows=64');
+SELECT joined_rows('SELECT f.id, d.id FROM f FULL JOIN d ON f.k2 = d.k2 AND f.v > d.w', 'gpurhh.batch_rows=64');
 SELECT joined_rows('SELECT f.id, n.w FROM f FULL JOIN nulls n ON f.k = n.k');
 SELECT joined_rows('SELECT n.k, n.w, d.id FROM nothing n FULL JOIN d ON n.k = d.k');
 -- not with strings or numerics of the probe side, of which a row might have to be core's
@@ -170,6 +193,37 @@ SELECT joined('SELECT d.name, sum(f.v), count(*), count(f.v) FROM f FULL JOIN d 
 	'parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0, max_parallel_workers_per_gather=2');
 SELECT joined('SELECT d.name, sum(f.v), count(*), count(f.v) FROM d LEFT JOIN f ON f.k = d.k GROUP BY d.name',
 	'parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0, max_parallel_workers_per_gather=2, enable_gpu_hashagg=on');
+
+-- NOT EXISTS and EXISTS of a large table: from PostgreSQL 16 and 18 on, the small one is the build side of a right antijoin
+-- or semijoin, and its rows come in the end; before, the large one is the build side
+CREATE FUNCTION exist(query text) RETURNS SETOF text LANGUAGE sql AS $f$
+	SELECT kind || ': ' || regexp_replace(joined(replace(query, '@', kind)), ';.*', '') FROM unnest('{EXISTS,NOT EXISTS}'::text[]) kind $f$;
+CREATE FUNCTION has_join(kind text, version int, query text) RETURNS bool LANGUAGE plpgsql SET enable_gpu_hashjoin = on AS $f$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (VERBOSE, FORMAT JSON) ' || query INTO plan;
+	RETURN current_setting('server_version_num')::int / 10000 < version OR (plan::text ~ ('"Join Type": "' || kind || '"') AND plan::text ~ '"Device Joins": 1');
+END $f$;
+SELECT has_join('Right Anti', 16, 'SELECT d.name, count(*) FROM d WHERE NOT EXISTS (SELECT FROM f WHERE f.k = d.k) GROUP BY 1');
+SELECT has_join('Right Semi', 18, 'SELECT d.name, count(*) FROM d WHERE EXISTS (SELECT FROM f WHERE f.k = d.k) GROUP BY 1');
+SELECT has_join('Right Anti', 16, 'SELECT d.name, count(*) FROM d WHERE NOT EXISTS (SELECT FROM f WHERE f.k = d.k AND f.v > d.w) GROUP BY 1');
+SELECT has_join('Right Semi', 18, 'SELECT d.name, count(*) FROM d WHERE EXISTS (SELECT FROM f WHERE f.k = d.k AND f.v > d.w) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w), sum(d.n3) FROM d WHERE @ (SELECT FROM f WHERE f.k = d.k) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w) FROM d WHERE @ (SELECT FROM f WHERE f.k = d.k AND f.k2 = d.k2) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w) FROM d WHERE @ (SELECT FROM f WHERE f.k = d.k AND f.v > d.w) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w) FROM d WHERE @ (SELECT FROM f WHERE f.k2 = d.k2 AND f.id <= d.id AND f.id >= d.id) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w) FROM d WHERE @ (SELECT FROM f WHERE f.k2 = d.k2 AND f.id < d.w) GROUP BY 1');
+SELECT exist('SELECT n.w, count(*) FROM nulls n WHERE @ (SELECT FROM f WHERE f.k = n.k) GROUP BY 1');
+SELECT exist('SELECT u.z, count(*) FROM u WHERE @ (SELECT FROM f WHERE f.k = u.k AND f.v < u.z) GROUP BY 1');
+SELECT exist('SELECT e.s, count(*), sum(e.y), sum(d.w) FROM d JOIN e ON d.e = e.id WHERE @ (SELECT FROM f WHERE f.k = d.k) GROUP BY 1');
+SELECT exist('SELECT e.s, count(*), sum(e.y), sum(d.w) FROM d FULL JOIN e ON d.e = e.id WHERE @ (SELECT FROM f WHERE f.k = d.k) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w) FROM d WHERE @ (SELECT FROM f JOIN e ON f.g = e.g WHERE f.k = d.k) GROUP BY 1');
+SELECT exist('SELECT d.name, count(*), sum(d.w) FROM d WHERE @ (SELECT FROM f WHERE f.k = d.k) AND @ (SELECT FROM f g WHERE g.k2 = d.k2 AND g.v = d.w) GROUP BY 1');
+SELECT exist('SELECT d.id, d.name, count(*) FROM d WHERE @ (SELECT FROM f WHERE f.k = d.k AND f.t = ''t7'') GROUP BY 1, 2');
+SELECT regexp_replace(joined('SELECT d.name, count(*) FROM d LEFT JOIN f ON f.k = d.k WHERE f.k IS NULL GROUP BY 1'), ';.*', '');
+SELECT kind || ': ' || regexp_replace(joined_rows(format('SELECT d.id, d.lt FROM d WHERE %s (SELECT FROM f WHERE f.k = d.k)', kind)), ';.*', '') FROM unnest('{EXISTS,NOT EXISTS}'::text[]) kind;
+SELECT kind || ': ' || regexp_replace(joined_rows(format('SELECT d.id, d.lt, e.y FROM d LEFT JOIN e ON d.e = e.id WHERE %s (SELECT FROM f WHERE f.k2 = d.k2 AND f.id = d.w)', kind), 'gpurhh.batch_rows=64'), ';.*', '') FROM unnest('{EXISTS,NOT EXISTS}'::text[]) kind;
 
 -- what EXPLAIN ANALYZE says
 SELECT j ->> 'Device Joins', j -> 'Joins' -> 0 ->> 'Rows Joined', j ->> 'Rows Fed', j ->> 'Feed', (j ->> 'Actual Rows')::numeric::int

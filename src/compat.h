@@ -102,6 +102,28 @@ gpurhh_all_relids(PlannerInfo *root)
 #endif
 }
 
+/* Is it an antijoin that returns rows of its inner side?  Only from 16 on there are such. */
+static inline bool
+gpurhh_is_right_anti(JoinType jointype)
+{
+#if PG_VERSION_NUM >= 160000
+	return jointype == JOIN_RIGHT_ANTI;
+#else
+	return false;
+#endif
+}
+
+/* The same for a semijoin, from 18 on. */
+static inline bool
+gpurhh_is_right_semi(JoinType jointype)
+{
+#if PG_VERSION_NUM >= 180000
+	return jointype == JOIN_RIGHT_SEMI;
+#else
+	return false;
+#endif
+}
+
 /* An expression of a query from the rewriter, of columns of tables and not of joins. */
 static inline Node *
 gpurhh_flatten_joined(Query *query, Node *expr)

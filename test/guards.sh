@@ -214,7 +214,16 @@ guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^no
 guard matches-not-marked 'device_test cuda --tiny --only join_kinds' '^not ok' \
 	$JOINS 'step.matched[row] = 1' ''
 guard matches-come-once-more 'device_test cuda --tiny --only join_kinds' '^not ok' \
-	$JOINS 'plan.joins[stage.side - 1].matched[stage.first_row + i] == 0' 'true'
+	$JOINS 'return (plan.joins[stage.side - 1].matched[stage.first_row + i] != 0) ==' 'return true ||'
+guard right-semi-returns-the-others 'device_test cuda --tiny --only join_kinds' '^not ok' \
+	$JOINS '(plan.joins[stage.side - 1].kind == RHH_JOIN_RIGHT_SEMI)' 'false'
+guard only-one-of-each-lane-marked 'device_test cuda --tiny --only join_fan_out' '^not ok' \
+	$JOINS 'for (uint32_t i = lane; i < n_theirs; i += RHH_WARP_SIZE)' 'for (uint32_t i = lane; i < RHH_WARP_SIZE; i += RHH_WARP_SIZE)'
+guard candidates-of-a-key-are-marked 'device_test cuda --tiny --only join_condition_kinds' '^not ok' \
+	$JOINS 'if (alive && tuple.rows[stage.end_join] != RHH_NO_ROW) rhh_mark_matched(' \
+	'if (o < n && tuple.rows[stage.end_join] != RHH_NO_ROW) rhh_mark_matched('
+guard candidates-of-a-key-are-marked-at-once 'device_test cuda --tiny --only join_condition_kinds' '^not ok' \
+	$JOINS 'if (!asks || rhh_is_match(plan, batch, j, *tuple))' 'if (true)'
 guard null-keys-match 'device_test cuda --tiny --only join_nulls' '^not ok' \
 	$KEPT 'if (kept.keeps_null_keys &&' 'if (false &&'
 guard missing-sides-not-null 'device_test cuda --tiny --only join_several' '^not ok' \
@@ -242,6 +251,8 @@ guard rows-of-other-parts-are-missing 'device_test cpu --tiny --only join_passes
 	$CPU_JOINS 'count[i] = level->other[i] ? 0 : count[i];' ';'
 guard rows-of-other-parts-match-no-condition 'device_test cpu --tiny --only join_passes_condition' '^not ok' \
 	$CPU_JOINS '!(rhh_cpu_has_parts(join->build) && level->other[at])' 'true'
+guard candidates-are-marked-too 'device_test cpu --tiny --only join_condition_kinds' '^not ok' \
+	$CPU_JOINS 'if (is_match && join->matched != NULL &&' 'if (record != missing && join->matched != NULL &&'
 guard match-forgotten-between-pieces 'device_test cpu --tiny --only join_condition_returned' '^not ok' \
 	$CPU_JOINS 'if (state->levels[depth].had_match)' 'if (false)'
 guard missing-sides-are-zero 'device_test cpu --tiny --only join_condition_unmatched' '^not ok' \

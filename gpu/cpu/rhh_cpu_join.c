@@ -23,9 +23,9 @@
  * A level has the numbers of rows and records only; the columns are taken from where they
  * lie when a join or the piece needs them.
  *
- * Matching marks the rows of a build side of which those without a match are asked for.  When
- * all rows have come, these are looked for.  They go the same way, from the level behind the
- * join on; sides before that have no row.
+ * Matching marks the rows of a build side of which those without a match, or those with one, are
+ * asked for.  When all rows have come, these are looked for.  They go the same way, from the level
+ * behind the join on; sides before that have no row.
  */
 #include <stdlib.h>
 
@@ -644,8 +644,9 @@ match_many(const rhh_cpu_rows *build, rhh_cpu_level *level, const level_keys *ke
 }
 
 /*
- * Marks the rows of the build side that a level's rows match.  The rows of a key are marked
- * together, at the latest when the batch is done that was the first to find them.
+ * Marks the rows of the build side that a level's rows match, if all that have the same key do.
+ * The rows of a key are marked together, at the latest when the batch is done that was the first
+ * to find them.
  */
 static void
 mark_matched(const rhh_cpu_one_join *join, const rhh_cpu_level *level)
@@ -686,12 +687,16 @@ apply_kind(const rhh_cpu_one_join *join, rhh_cpu_level *level)
 			for (uint32_t i = 0; i < level->n; i++)
 				count[i] = count[i] == 0;
 			break;
+		case RHH_JOIN_RIGHT_SEMI:
+		case RHH_JOIN_RIGHT_ANTI:
+			memset(count, 0, level->n * sizeof(*count));
+			break;
 	}
 	if (rhh_cpu_has_parts(join->build))
 		for (uint32_t i = 0; i < level->n; i++)
 			count[i] = level->other[i] ? 0 : count[i];
-	level->single = join->build->unique || join->kind == RHH_JOIN_SEMI ||
-		join->kind == RHH_JOIN_ANTI;
+	level->single = join->build->unique || !rhh_has_build_columns(join->kind) ||
+		!rhh_has_outer_columns(join->kind);
 }
 
 /* Takes the rows of a level through all stages but the last. */
@@ -714,7 +719,7 @@ probe(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
 		match_unique(join->build, level, &keys, scratch, n, 8);
 	else
 		match_unique(join->build, level, &keys, scratch, n, join->build->key_bytes);
-	if (join->matched != NULL)
+	if (join->matched != NULL && !join->has_condition)
 		mark_matched(join, level);
 	if (!join->has_condition)
 		apply_kind(join, level);
@@ -777,16 +782,17 @@ advance(rhh_cpu_level *level, rhh_cpu_level *out, uint32_t room)
 /* ---------- rows without a match ---------- */
 
 /*
- * Makes the next rows without a match, at most `most`, the level that they come into.  Looks
- * at so many rows of the build side that it is soon done; returns how many probes that is
- * worth.
+ * Makes the next rows without a match, of a right semijoin with one, at most `most`, the level
+ * that they come into.  Looks at so many rows of the build side that it is soon done; returns how
+ * many probes that is worth.
  */
 static uint32_t
 find_unmatched(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_batch *batch,
 			   uint32_t most)
 {
 	rhh_cpu_level *level = &state->levels[state->base];
-	const atomic_uchar *matched = joins->joins[state->base - 1].matched;
+	const rhh_cpu_one_join *join = &joins->joins[state->base - 1];
+	const bool	with_match = join->kind == RHH_JOIN_RIGHT_SEMI;
 	const uint32_t first = state->next_row;
 	const uint32_t end = first + min_u32(batch->n_rows - first, RHH_CPU_LOOK_UNMATCHED);
 	uint32_t	at = first;
@@ -796,7 +802,7 @@ find_unmatched(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_
 	{
 		/* which rows these are is random, so there are no branches */
 		level->record[level->n] = at;
-		level->n += atomic_load_explicit(&matched[at], memory_order_relaxed) == 0;
+		level->n += (atomic_load_explicit(&join->matched[at], memory_order_relaxed) != 0) == with_match;
 	}
 	state->first_row = first;
 	state->next_row = at;
@@ -827,7 +833,7 @@ set_bits(uint8_t *bitmap, uint32_t at, const uint8_t *bits, uint32_t n)
 static void
 make_pairs(const rhh_cpu_one_join *join, rhh_cpu_level *level, rhh_cpu_level *out, uint32_t room)
 {
-	const bool	may_be_alone = join->kind == RHH_JOIN_LEFT || join->kind == RHH_JOIN_ANTI;
+	const bool	may_be_alone = rhh_keeps_outer(join->kind) || join->kind == RHH_JOIN_ANTI;
 	uint32_t	n = 0;
 
 	while (level->at < level->n && n < room)
@@ -931,9 +937,13 @@ advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth
 		const bool	is_last = i + 1 < n_pairs ? out->parent[i + 1] != row : level->at != row;
 		bool		comes_out;
 
+		if (is_match && join->matched != NULL &&
+			atomic_load_explicit(&join->matched[record], memory_order_relaxed) == 0)
+			atomic_store_explicit(&join->matched[record], 1, memory_order_relaxed);
 		switch (join->kind)
 		{
 			case RHH_JOIN_LEFT:
+			case RHH_JOIN_FULL:
 				comes_out = is_match || (is_last && !matched);
 				break;
 			case RHH_JOIN_SEMI:
@@ -941,6 +951,10 @@ advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth
 				break;
 			case RHH_JOIN_ANTI:
 				comes_out = is_last && !matched && !is_match;
+				break;
+			case RHH_JOIN_RIGHT_SEMI:
+			case RHH_JOIN_RIGHT_ANTI:
+				comes_out = false;
 				break;
 			default:
 				comes_out = is_match;

@@ -122,7 +122,7 @@ rhh_make_stages(rhh_joins *joins)
 	{
 		uint8_t		kind = spec->joins[j].kind;
 
-		joins->last_fans_out = rhh_has_build_columns(kind) &&
+		joins->last_fans_out = rhh_has_build_columns(kind) && rhh_has_outer_columns(kind) &&
 			spec->joins[j].build->kept->view.lists != NULL;
 		if (joins->last_fans_out || j == spec->n_joins - 1)
 			joins->begin[++joins->n_stages] = j + 1;

@@ -29,7 +29,9 @@
  *
  * Where rows of a build side without a match are asked for, each row that comes out of its
  * join with a row of it marks that one.  In the end the rows that are not marked come into
- * the stage behind the join, in which they are first.
+ * the stage behind the join, in which they are first.  Of a right semijoin or antijoin nothing
+ * comes out but in the end; it marks all matches as soon as they are found
+ * (rhh_mark_matches()), and of a right semijoin the rows that are marked come.
  *
  * How many rows came out is known to the device only; the kernels that follow in the
  * stream read it from there.  The host reads it with the counters, when the piece is done.
@@ -130,7 +132,7 @@ struct rhh_tuple
 
 /*
  * Gets tuple i.  False: it does not come into the stage, because a condition has dropped it, or
- * because it is a row of a build side that has a match.
+ * because it is a row of a build side that has a match, or of a right semijoin that has none.
  */
 RHH_DEV bool
 rhh_load_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t i, rhh_tuple *tuple)
@@ -141,7 +143,10 @@ rhh_load_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_t 
 	if (!stage.first)
 		return tuple->rows[0] != RHH_DROPPED;
 	tuple->rows[stage.side] = stage.first_row + i;
-	return stage.side == 0 || plan.joins[stage.side - 1].matched[stage.first_row + i] == 0;
+	if (stage.side == 0)
+		return true;
+	return (plan.joins[stage.side - 1].matched[stage.first_row + i] != 0) ==
+		(plan.joins[stage.side - 1].kind == RHH_JOIN_RIGHT_SEMI);
 }
 
 /* Something has matched row `row` of the build side of a join. */
@@ -372,9 +377,60 @@ rhh_drop_unmatched(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
 }
 
 /*
+ * Marks the matches that the tuples of a warp, as far as they are alive, have among what
+ * rhh_find_match() has found for join j, of which nothing comes out before the end.  Without a
+ * condition the rows of a key are marked together, when the first tuple finds them.  A lane looks
+ * at a few candidates by itself; at many of them the whole warp does.
+ */
+template <bool CONDITIONS>
+RHH_DEV void
+rhh_mark_matches(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, bool alive,
+				 rhh_tuple *tuple)
+{
+	const rhh_join_step &step = plan.joins[j];
+	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t *lists = step.build.lists;
+	const bool	asks = CONDITIONS && step.has_condition;
+	const uint32_t found = alive ? tuple->rows[1 + j] : RHH_NO_ROW;
+	uint32_t	n = found == RHH_NO_ROW ? 0 : lists == NULL ? 1 : lists[found];
+	uint32_t	many;
+
+	/* another tuple has found them first, and marks them, or has done so */
+	if (n > 0 && !asks && step.matched[lists == NULL ? found : lists[found - n]] != 0)
+		n = 0;
+	for (uint32_t i = 0; n <= RHH_WARP_SIZE && i < n; i++)
+	{
+		tuple->rows[1 + j] = lists == NULL ? found : lists[found - n + i];
+		if (!asks || rhh_is_match(plan, batch, j, *tuple))
+			rhh_mark_matched(step, tuple->rows[1 + j]);
+	}
+	many = __ballot_sync(RHH_WARP, n > RHH_WARP_SIZE);
+	for (; many != 0; many &= many - 1)
+	{
+		const int	leader = __ffs((int) many) - 1;
+		const uint32_t n_theirs = __shfl_sync(RHH_WARP, n, leader);
+		const uint32_t begin = __shfl_sync(RHH_WARP, found, leader) - n_theirs;
+		rhh_tuple	theirs;
+
+		/* by a lane before, or another warp */
+		if (!asks && __ballot_sync(RHH_WARP, step.matched[lists[begin]] != 0) != 0)
+			continue;
+		for (uint32_t side = 0; side <= j; side++)
+			theirs.rows[side] = __shfl_sync(RHH_WARP, tuple->rows[side], leader);
+		for (uint32_t i = lane; i < n_theirs; i += RHH_WARP_SIZE)
+		{
+			theirs.rows[1 + j] = lists[begin + i];
+			if (!asks || (step.matched[theirs.rows[1 + j]] == 0 &&
+						  rhh_is_match(plan, batch, j, theirs)))
+				rhh_mark_matched(step, theirs.rows[1 + j]);
+		}
+	}
+}
+
+/*
  * Does join j for the tuples of a warp that are alive: puts what the slots of their keys have
- * into the tuples, and returns whether the lane's tuple has any output.  Of an inner join that
- * fans out its condition says more when the tuples are made.
+ * into the tuples, and returns whether the lane's tuple has any output.  Of an inner or right
+ * join that fans out its condition says more when the tuples are made.
  */
 template <bool CONDITIONS>
 RHH_DEV bool
@@ -392,18 +448,21 @@ rhh_join_tuple(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, boo
 	}
 	if (alive)
 	{
-		const uint32_t found = rhh_find_match(plan, batch, j, *tuple);
-
-		tuple->rows[1 + j] = found;
-		/* rows in lists are marked when tuples are made of them */
-		if (found != RHH_NO_ROW && step.build.lists == NULL)
-			rhh_mark_matched(step, found);
+		tuple->rows[1 + j] = rhh_find_match(plan, batch, j, *tuple);
+	}
+	if (step.kind == RHH_JOIN_RIGHT_SEMI || step.kind == RHH_JOIN_RIGHT_ANTI)
+	{
+		rhh_mark_matches<CONDITIONS>(plan, batch, j, alive, tuple);
+		return false;
 	}
 	if (CONDITIONS && step.has_condition &&
-		(step.kind != RHH_JOIN_INNER || step.build.lists == NULL))
+		((step.kind != RHH_JOIN_INNER && step.kind != RHH_JOIN_RIGHT) || step.build.lists == NULL))
 		rhh_drop_unmatched(plan, batch, j, alive, tuple);
 	if (!alive)
 		return false;
+	/* rows in lists are marked when tuples are made of them */
+	if (tuple->rows[1 + j] != RHH_NO_ROW && step.build.lists == NULL)
+		rhh_mark_matched(step, tuple->rows[1 + j]);
 	switch (step.kind)
 	{
 		case RHH_JOIN_LEFT:
@@ -627,10 +686,7 @@ rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_
 		tuple->rows[side] = tuples.sides[side] != NULL ? tuples.sides[side][i] : RHH_NO_ROW;
 	end = tuples.sides[stage.end_join][i];
 	if (end != RHH_NO_ROW)
-	{
 		end = lists[end - lists[end] + at];
-		rhh_mark_matched(plan.joins[stage.end_join - 1], end);
-	}
 	tuple->rows[stage.end_join] = end;
 }
 
@@ -677,13 +733,15 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 
 		if (alive)
 			rhh_expand_tuple(*plan, stage, n_tuples, n_blocks, from + o, &tuple);
+		/* of a row without a match LEFT makes a tuple, too */
+		if (CONDITION && alive && tuple.rows[stage.end_join] != RHH_NO_ROW)
+			alive = rhh_is_match(*plan, batch, stage.end_join - 1, tuple);
+		if (alive && tuple.rows[stage.end_join] != RHH_NO_ROW)
+			rhh_mark_matched(plan->joins[stage.end_join - 1], tuple.rows[stage.end_join]);
 		if (CONDITION)
 		{
 			uint32_t	matches;
 
-			/* of a row without a match LEFT makes a tuple, too */
-			if (alive && tuple.rows[stage.end_join] != RHH_NO_ROW)
-				alive = rhh_is_match(*plan, batch, stage.end_join - 1, tuple);
 			matches = __ballot_sync(RHH_WARP, alive);
 			if ((threadIdx.x & 31) == 0 && matches != 0)
 				atomicAdd(&n_joined, (uint32_t) __popc(matches));

@@ -71,7 +71,8 @@ wants_filter(const JoinInput *input, int j)
 	uint8		kind = input->join_spec.joins[j].kind;
 	GpuColumn	columns[RHH_MAX_KEYS];
 
-	if (kind != RHH_JOIN_INNER && kind != RHH_JOIN_SEMI && kind != RHH_JOIN_RIGHT)
+	/* of others a row without a match comes out */
+	if (rhh_keeps_outer(kind) || kind == RHH_JOIN_ANTI)
 		return false;
 	for (int below = 0; below < j; below++)
 	{

@@ -88,7 +88,7 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 	spec.max_probe_buckets = input->spec->max_probe_buckets;
 	spec.load_factor = input->spec->load_factor;
 	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
-	if (rhh_returns_unmatched(input->join_spec.joins[j].kind))
+	if (rhh_keeps_build(input->join_spec.joins[j].kind))
 		spec.flags |= RHH_KEEP_UNMATCHED;
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;

@@ -29,6 +29,7 @@
 #include "optimizer/clauses.h"
 #include "storage/bufmgr.h"
 
+#include "compat.h"
 #include "exec/join_input.h"
 
 /* A column of a side: 0 is the probe side, j + 1 the build side of join j. */
@@ -78,24 +79,43 @@ find_attribute(JoinInput *input, int j, Expr *expr, int *side)
 }
 
 /*
- * May something read columns of a side: a row of the output, or, if present is not 0, the
- * condition of the join whose build side that is?  Of a semijoin or an antijoin, the build
- * side has no row to give but to that.
+ * What reads columns of sides: something that is made of the rows that come out of the first
+ * n_joins joins; or the condition of the join behind these, which has a row of that one's build
+ * side, too.
+ */
+typedef struct Reading
+{
+	int			n_joins;
+	bool		of_match;
+} Reading;
+
+/*
+ * Are there columns of a side then?  Of a semijoin or an antijoin the build side has no row to
+ * give but to its condition; what comes out of a right one has no row of the sides before.
  */
 static bool
-has_columns(const JoinInput *input, int side, int present)
+has_columns(const JoinInput *input, int side, Reading reading)
 {
-	return side == 0 || side == present ||
-		rhh_has_build_columns(input->join_spec.joins[side - 1].kind);
+	if (side > reading.n_joins)
+		return reading.of_match && side == reading.n_joins + 1;
+	if (side > 0 && !rhh_has_build_columns(input->join_spec.joins[side - 1].kind))
+		return false;
+	for (int j = side; j < reading.n_joins; j++)
+	{
+		if (!rhh_has_outer_columns(input->join_spec.joins[j].kind))
+			return false;
+	}
+	return true;
 }
 
-/* May a side have no row for something that reads it, as above, so that columns are NULL? */
+/* May the side have no row then, so that its columns are NULL? */
 static bool
-may_be_missing(const JoinInput *input, int side, int present)
+may_be_missing(const JoinInput *input, int side, Reading reading)
 {
-	if (side > 0 && side != present && rhh_keeps_outer(input->join_spec.joins[side - 1].kind))
+	if (side > 0 && side <= reading.n_joins &&
+		rhh_keeps_outer(input->join_spec.joins[side - 1].kind))
 		return true;
-	for (int j = side; j < input->n_joins; j++)
+	for (int j = side; j < reading.n_joins; j++)
 	{
 		if (rhh_returns_unmatched(input->join_spec.joins[j].kind))
 			return true;
@@ -198,7 +218,7 @@ lower_mutator(Node *node, void *arg)
  * with *why: it has none.  strict: where a column is NULL, the expression is.
  */
 static int
-add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
+add_computed(JoinInput *input, Expr *expr, bool strict, Reading reading, int *side,
 			 const char **why)
 {
 	Lowering	lowering = {.side = -1};
@@ -214,8 +234,8 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
 	}
 	*side = Max(lowering.side, 0);
 	/* without a match it may be something else than NULL, and so is what has no column */
-	if (!has_columns(input, *side, present) ||
-		(may_be_missing(input, *side, present) && (!strict || lowering.side < 0)))
+	if (!has_columns(input, *side, reading) ||
+		(may_be_missing(input, *side, reading) && (!strict || lowering.side < 0)))
 	{
 		*why = "an expression is computed after an outer join";
 		return -1;
@@ -240,15 +260,15 @@ add_computed(JoinInput *input, Expr *expr, bool strict, int present, int *side,
 /* Finds the column for an attribute of a side, to be fed so.  False, with *why: there is none. */
 static bool
 find_side_column(JoinInput *input, int side, int attribute, GpuColumn how, bool is_key,
-				 int present, SideColumn *found, const char **why)
+				 Reading reading, SideColumn *found, const char **why)
 {
-	if (!has_columns(input, side, present))
+	if (!has_columns(input, side, reading))
 	{
 		*why = "a column of a side is used that has none";
 		return false;
 	}
 	/* without a match it would have to be false */
-	if (may_be_missing(input, side, present) && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
+	if (may_be_missing(input, side, reading) && gpurhh_encodings[how.encoding].role == ROLE_FILTER)
 	{
 		*why = "a filter is computed after an outer join";
 		return false;
@@ -260,10 +280,10 @@ find_side_column(JoinInput *input, int side, int attribute, GpuColumn how, bool 
 	return found->column >= 0;
 }
 
-/* The same for an expression over the inputs of join j. */
+/* The same for an expression over the inputs of join j, a key or in the joins' output. */
 static bool
 find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
-			SideColumn *found, const char **why)
+			Reading reading, SideColumn *found, const char **why)
 {
 	int			side;
 	int			attribute = find_attribute(input, j, expr, &side);
@@ -274,12 +294,12 @@ find_column(JoinInput *input, int j, Expr *expr, GpuColumn how, bool is_key,
 	{
 		expr = over_sides(input, j, expr);
 		if (expr != NULL)
-			attribute = add_computed(input, expr, false, 0, &side, why);
+			attribute = add_computed(input, expr, false, reading, &side, why);
 		else
 			*why = "an expression is computed below a join";
 	}
 	return attribute >= 0 &&
-		find_side_column(input, side, attribute, how, is_key, 0, found, why);
+		find_side_column(input, side, attribute, how, is_key, reading, found, why);
 }
 
 /* ---------- programs ---------- */
@@ -296,6 +316,14 @@ typedef struct LeafFinder
 	const char *why;
 } LeafFinder;
 
+static Reading
+leaf_reading(const LeafFinder *finder)
+{
+	if (finder->join < 0)
+		return (Reading){.n_joins = finder->input->n_joins};
+	return (Reading){.n_joins = finder->join, .of_match = true};
+}
+
 /* The attribute that a leaf is of a side; -1: it is none.  *how becomes how it is fed. */
 static int
 leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuColumn *how)
@@ -306,7 +334,7 @@ leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuCol
 	{
 		*how = (GpuColumn){GPU_ENC_BOOL};
 		return add_computed(finder->input, (Expr *) expr, !contain_nonstrict_functions(expr),
-							finder->join + 1, side, &finder->why);
+							leaf_reading(finder), side, &finder->why);
 	}
 	if (!IsA(expr, Var) || !gpurhh_resolve_type(expr, how, &finder->why))
 		return -1;
@@ -345,7 +373,8 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 		return false;
 	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
 	if (attribute < 0 ||
-		!find_side_column(input, side, attribute, how, false, 0, &found, &finder->why) ||
+		!find_side_column(input, side, attribute, how, false, leaf_reading(finder), &found,
+						  &finder->why) ||
 		!gpurhh_join_add_leaf(&input->program, expr, how, spec->n_columns))
 		return false;
 	*column = spec->n_columns;
@@ -381,7 +410,7 @@ find_match_leaf(Node *expr, bool only_null, int *column, VectorType *type, void 
 		return false;
 	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
 	if (attribute < 0 ||
-		!find_side_column(input, side, attribute, how, false, finder->join + 1,
+		!find_side_column(input, side, attribute, how, false, leaf_reading(finder),
 						  &finder->columns[n], &finder->why))
 		return false;
 	finder->exprs[n] = expr;
@@ -457,8 +486,8 @@ add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **w
  * Has the device drop the rows of the joins' output for which the joins' further conditions
  * are not true.  That a row is dropped behind all joins, and not behind its own, makes no
  * difference: each join makes rows of every row of its outer input by itself.  It would make
- * one before a join that returns rows of its build side without a match, because the row
- * might be the match.  False, with *why: the device cannot do it.
+ * one before a join that returns rows of its build side in the end, because the row might be
+ * the match.  False, with *why: the device cannot do it.
  */
 static bool
 add_conditions(JoinInput *input, SideColumn *columns, const char **why)
@@ -549,7 +578,7 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 			*why = psprintf("a key of a join %s", *why);
 			return false;
 		}
-		if (!find_column(input, j, outer, how[0], false, &found, why))
+		if (!find_column(input, j, outer, how[0], false, (Reading){.n_joins = j}, &found, why))
 			return false;
 		if (found.side > j || !IsA(var, Var) || var->varno != INNER_VAR ||
 			var->varattno < 1)
@@ -589,12 +618,15 @@ join_kind(const HashJoinState *node)
 		case JOIN_ANTI:
 			return RHH_JOIN_ANTI;
 		case JOIN_RIGHT:
-			return plan->join.joinqual == NIL ? RHH_JOIN_RIGHT : 0;
+			return RHH_JOIN_RIGHT;
 		case JOIN_FULL:
-			return plan->join.joinqual == NIL ? RHH_JOIN_FULL : 0;
+			return RHH_JOIN_FULL;
 		default:
-			return 0;
+			break;
 	}
+	if (gpurhh_is_right_semi(plan->join.jointype))
+		return RHH_JOIN_RIGHT_SEMI;
+	return gpurhh_is_right_anti(plan->join.jointype) ? RHH_JOIN_RIGHT_ANTI : 0;
 }
 
 /* Finds the joins and their sides; false, with *why: the tree is not one for a device. */
@@ -751,7 +783,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 
 		for (uint32 k = 0; k < spec->n_keys; k++)
 			is_key |= spec->key_column[k] == c;
-		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why) &&
+		if (!find_column(input, n_joins - 1, expr, columns[c], is_key,
+						 (Reading){.n_joins = n_joins}, &found[c], why) &&
 			((is_key && columns[c].encoding == GPU_ENC_DECIMAL) ||
 			 !compute_column(input, expr, columns[c], c, found, why)))
 			return NULL;

@@ -73,8 +73,8 @@ typedef struct Way
 	List	   *matches;		/* and others that say what a match is */
 	bool		has_conditions; /* rows are dropped by a condition of this join or of one
 								 * below */
-	bool		unmatched;		/* one of the joins returns rows of its build side that
-								 * nothing matches */
+	bool		unmatched;		/* one of the joins returns rows of its build side in the
+								 * end */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -625,11 +625,21 @@ is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *out
 	return !bms_is_member(known->relids[probe], outer->hidden);
 }
 
-/* Does a join return rows of its inner relation that nothing matches? */
+/* Do rows that come out of a join have columns of its outer relation? */
+static bool
+has_outer_columns(JoinType jointype)
+{
+	return !gpurhh_is_right_semi(jointype) && !gpurhh_is_right_anti(jointype);
+}
+
+/*
+ * Does a join return rows of its inner relation when all others have come: those that nothing
+ * matches, or, of a right semijoin, those that something does?
+ */
 static bool
 returns_unmatched(JoinType jointype)
 {
-	return jointype == JOIN_RIGHT || jointype == JOIN_FULL;
+	return jointype == JOIN_RIGHT || jointype == JOIN_FULL || !has_outer_columns(jointype);
 }
 
 /* What a program is made of, as far as it is known when planning. */
@@ -768,7 +778,7 @@ refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
 static bool
 decides_matches(RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
 {
-	return jointype == JOIN_SEMI ||
+	return jointype == JOIN_SEMI || gpurhh_is_right_semi(jointype) ||
 		(IS_OUTER_JOIN(jointype) && !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids));
 }
 
@@ -782,8 +792,8 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 {
 	const bool	decides = decides_matches(joinrel, jointype, clause);
 
-	/* above an antijoin there is nothing left of the build side to look at */
-	if ((jointype == JOIN_ANTI && !decides) || (returns_unmatched(jointype) && decides))
+	/* above an antijoin there is nothing left of the other side to look at */
+	if ((jointype == JOIN_ANTI || gpurhh_is_right_anti(jointype)) && !decides)
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
@@ -923,15 +933,27 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
  * they match, for so many rows of the probe side.
  */
 static Cost
-matches_cost(PlannerInfo *root, RelOptInfo *innerrel, List *keys, double probe_rows,
-			 JoinType jointype, const JoinPathExtraData *extra)
+matches_cost(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List *keys,
+			 double probe_rows, JoinType jointype, const JoinPathExtraData *extra)
 {
 	double		candidates;		/* of a row */
 
-	if (jointype == JOIN_LEFT)
-		candidates = innerrel->rows * clauselist_selectivity(root, keys, 0, jointype, extra->sjinfo);
-	else
+	if (jointype == JOIN_SEMI || jointype == JOIN_ANTI)
 		candidates = extra->semifactors.outer_match_frac * extra->semifactors.match_count;
+	else
+	{
+		/* of an inner join, as what core knows may be of a semijoin the other way around */
+		SpecialJoinInfo info = {
+			.type = T_SpecialJoinInfo,
+			.min_lefthand = outerrel->relids,
+			.min_righthand = innerrel->relids,
+			.syn_lefthand = outerrel->relids,
+			.syn_righthand = innerrel->relids,
+			.jointype = JOIN_INNER
+		};
+
+		candidates = innerrel->rows * clauselist_selectivity(root, keys, 0, JOIN_INNER, &info);
+	}
 	return gpurhh_condition_cost(probe_rows * Max(candidates, 1.0));
 }
 
@@ -1006,7 +1028,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	}
 	if (matches != NIL)
 	{
-		Cost		more = matches_cost(root, innerrel, keys, probe_rows, jointype, extra);
+		Cost		more = matches_cost(root, outerrel, innerrel, keys, probe_rows, jointype,
+										extra);
 
 		probe_cost += more;
 		cost += more;
@@ -1030,8 +1053,11 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;
 	way->n_keys = outer->n_keys + list_length(keys);
-	way->hidden = jointype == JOIN_SEMI || jointype == JOIN_ANTI ?
-		bms_union(outer->hidden, innerrel->relids) : outer->hidden;
+	way->hidden = outer->hidden;
+	if (jointype == JOIN_SEMI || jointype == JOIN_ANTI)
+		way->hidden = bms_union(outer->hidden, innerrel->relids);
+	else if (!has_outer_columns(jointype))
+		way->hidden = outerrel->relids;
 	way->outerrel = outerrel;
 	way->outer = outer;
 	way->inner = inner;
@@ -1181,7 +1207,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		jointype != JOIN_ANTI && !returns_unmatched(jointype))
 		return;
 	/* the other way around it is cheaper, see join_cost.c */
-	if ((jointype == JOIN_INNER || jointype == JOIN_RIGHT) &&
+	if ((jointype == JOIN_INNER || jointype == JOIN_RIGHT || !has_outer_columns(jointype)) &&
 		innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 	{
 		refuse(root, joinrel, OBSTACLE_KIND, "the probe side is too small");
@@ -1342,8 +1368,10 @@ expression_problem(PlannerInfo *root, const Way *way, Expr *expr, bool strict, b
 				return "an expression of a build side is computed after the join";
 			return NULL;
 		}
+		if (!of_match && !has_outer_columns(way->jointype))
+			return "an expression is computed after an outer join";
+		missing |= !of_match && returns_unmatched(way->jointype);
 		of_match = false;
-		missing |= returns_unmatched(way->jointype);
 	}
 	if (missing && (!strict || table == 0))
 		return "an expression is computed after an outer join";

@@ -84,7 +84,7 @@ plan_join(plan *p, rhh_join_kind kind, uint64_t n_rows, uint64_t param)
 	d->custom = custom_keys;
 	d->param = param;
 	d->spec.flags = RHH_KEEP_ROWS;
-	if (rhh_returns_unmatched((uint8_t) kind))
+	if (rhh_keeps_build((uint8_t) kind))
 		d->spec.flags |= RHH_KEEP_UNMATCHED;
 	d->spec.expected_groups = n_rows;
 	p->build_rows[j] = n_rows;
@@ -361,10 +361,19 @@ static const struct
 	{RHH_JOIN_SEMI, "semi", false},
 	{RHH_JOIN_ANTI, "anti", false},
 	{RHH_JOIN_RIGHT, "right", true},
-	{RHH_JOIN_FULL, "full", true}
+	{RHH_JOIN_FULL, "full", true},
+	{RHH_JOIN_RIGHT_SEMI, "right semi", true},
+	{RHH_JOIN_RIGHT_ANTI, "right anti", true}
 };
 
-/* A join by a key of 4 bytes, grouped by a column of the probe side. */
+/* Has what comes out no columns of the probe side? */
+static bool
+hides_probe(int kind)
+{
+	return !rhh_has_outer_columns((uint8_t) kinds[kind].kind);
+}
+
+/* A join by a key of 4 bytes, grouped by a column of the probe side, if that is there. */
 static void
 simple_plan(plan *p, int kind, uint64_t domain, uint64_t build_rows, uint64_t param,
 			uint32_t nulls_of_256)
@@ -381,6 +390,8 @@ simple_plan(plan *p, int kind, uint64_t domain, uint64_t build_rows, uint64_t pa
 	(void) join_key(p, key, 4, domain, nulls_of_256);
 	if (kinds[kind].has_columns)
 		v = join_column(p, 4, GEN_EXTREME, 0, 30);
+	if (hides_probe(kind))
+		group = join_column(p, 4, GEN_UNIFORM, 50, 20);
 	table_key(p, group);
 	table_states(p, v);
 }
@@ -547,7 +558,7 @@ case_join_nulls(context *ctx)
 					(void) join_key(&p, keys[i], i == 1 ? 8 : 4, i > 0 ? 2 : 300, nulls);
 				if (kinds[k].has_columns)
 					v = join_column(&p, 2, GEN_EXTREME, 0, 30);
-				table_key(&p, keys[0]);
+				table_key(&p, hides_probe(k) ? v : keys[0]);
 				table_states(&p, v);
 				snprintf(where, sizeof(where), "%s, %d keys, NULL in %u of 256",
 						 kinds[k].name, n_keys, nulls);
@@ -573,6 +584,8 @@ case_join_empty(context *ctx)
 		simple_plan(&p, k, 100, 50, 0, 20);
 		snprintf(where, sizeof(where), "%s, empty probe side", kinds[k].name);
 		check_plan(ctx, where, &p, 0, &options, NULL);
+		if (hides_probe(k))
+			continue;
 		/* an empty one between others */
 		simple_plan(&p, 1, 100, 50, 0, 20);
 		(void) plan_join(&p, kinds[k].kind, 0, 0);
@@ -618,10 +631,21 @@ case_join_several(context *ctx)
 				(void) join_key(&p, key, 4, domain, 5);
 				link = join_column(&p, 8, GEN_CUSTOM, domain, 20);
 				other = join_column(&p, 4, GEN_CUSTOM, 4, 20);
+				if (hides_probe(first))
+				{
+					key = join_column(&p, 4, GEN_CUSTOM, domain, 5);
+					group = join_column(&p, 2, GEN_UNIFORM, 30, 10);
+				}
 				(void) plan_join(&p, kinds[second].kind, n, UNIQUE);
 				(void) join_key(&p, link, 8, domain, 0);
 				if (kinds[second].has_columns)
 					other = join_column(&p, 4, GEN_CUSTOM, 4, 20);
+				if (hides_probe(second))
+				{
+					key = join_column(&p, 4, GEN_CUSTOM, domain, 5);
+					group = join_column(&p, 2, GEN_UNIFORM, 30, 10);
+					link = join_column(&p, 8, GEN_CUSTOM, domain, 20);
+				}
 				if (third >= 0)
 				{
 					/* keys of two sides before */
@@ -630,6 +654,12 @@ case_join_several(context *ctx)
 					(void) join_key(&p, key, 4, domain, 0);
 					if (kinds[third].has_columns)
 						table_states(&p, join_column(&p, 4, GEN_EXTREME, 0, 20));
+				}
+				if (third >= 0 && hides_probe(third))
+				{
+					group = join_column(&p, 2, GEN_UNIFORM, 30, 10);
+					link = join_column(&p, 8, GEN_EXTREME, 0, 20);
+					other = link;
 				}
 				table_key(&p, group);
 				table_states(&p, other);
@@ -654,6 +684,8 @@ case_join_several(context *ctx)
 			(void) plan_join(&p, kinds[kind].kind, 1200, 0);
 			(void) join_key(&p, link, 4, 1000, 0);
 			link = join_column(&p, 4, GEN_CUSTOM, 1000, 3);
+			if (hides_probe(kind) && j < RHH_MAX_JOINS - 1)
+				continue;
 			table_state(&p, RHH_SUM_I64, link);
 			table_state(&p, RHH_COUNT, link);
 		}
@@ -697,6 +729,8 @@ case_join_fan_out(context *ctx)
 		char		where[64];
 		plan		p;
 
+		if (hides_probe(k))
+			continue;
 		options.no_failures = true;
 		simple_plan(&p, 1, 1000, n, HOT(128), 10);
 		p.probe.param = HOT(128);
@@ -740,7 +774,7 @@ case_join_batches(context *ctx)
  * An outer join that some rows match, and another one by what the first has, of n rows.  Of
  * three ways the first has LEFT joins, the others return rows without a match.
  */
-#define REFUSED_WAYS	3
+#define REFUSED_WAYS	4
 
 static void
 refused_plan(plan *p, uint64_t n, bool fan_out, int way)
@@ -748,19 +782,34 @@ refused_plan(plan *p, uint64_t n, bool fan_out, int way)
 	static const rhh_join_kind ways[REFUSED_WAYS][2] = {
 		{RHH_JOIN_LEFT, RHH_JOIN_LEFT},
 		{RHH_JOIN_FULL, RHH_JOIN_LEFT},
+		{RHH_JOIN_RIGHT_ANTI, RHH_JOIN_LEFT},
 		{RHH_JOIN_RIGHT, RHH_JOIN_FULL}
 	};
+	const bool	hides = !rhh_has_outer_columns((uint8_t) ways[way][0]);
+	uint64_t	n_rows = fan_out ? n / 4 : n / 2;
+	uint64_t	domain = n / 2 + (way > 0 ? n / 8 : 0);
 	uint16_t	key;
 	uint16_t	group;
 	uint16_t	build_group;
 	uint16_t	v;
 
+	/* so that many rows come out although only those do that nothing matches */
+	if (hides)
+	{
+		n_rows = 2 * n;
+		domain = 4 * n;
+	}
 	plan_init(p);
 	key = probe_column(p, 4, GEN_CUSTOM, n / 2, 5);
 	group = probe_column(p, 4, GEN_UNIFORM, 1 << 20, 5);
-	(void) plan_join(p, ways[way][0], fan_out ? n / 4 : n / 2, fan_out ? HOT(1) : UNIQUE);
-	(void) join_key(p, key, 4, n / 2 + (way > 0 ? n / 8 : 0), way > 0 ? 10 : 0);
+	(void) plan_join(p, ways[way][0], n_rows, fan_out ? HOT(1) : UNIQUE);
+	(void) join_key(p, key, 4, domain, way > 0 ? 10 : 0);
 	build_group = join_column(p, 8, GEN_CUSTOM, 3, 20);
+	if (hides)
+	{
+		key = join_column(p, 4, GEN_UNIFORM, 1 << 20, 5);
+		group = join_column(p, 4, GEN_UNIFORM, 1 << 20, 5);
+	}
 	/* some rows for each of the three, and NULLs for the others */
 	(void) plan_join(p, ways[way][1], way > 0 ? 700 : 7, way > 0 ? UNIQUE : 0);
 	(void) join_key(p, build_group, 8, way > 0 ? 700 : 3, 0);
@@ -1086,6 +1135,8 @@ case_join_collisions(context *ctx)
 					(void) join_key(&p, key[i], 8, 0, 0);
 				if (kinds[k].has_columns)
 					v = join_column(&p, 4, GEN_EXTREME, 0, 30);
+				if (hides_probe(k))
+					group = v;
 				p.builds[0].custom = p.probe.custom = colliding_keys;
 				p.probe.param = 2 * n << 32;
 				/* the keys are made with the build side's hash */
@@ -1337,8 +1388,14 @@ invalid_joins(context *ctx, const rhh_join_spec *good, rhh_map *table, rhh_map *
 	INVALID(s.n_columns = RHH_MAX_COLUMNS + 1, "a batch cannot have 65 columns");
 	INVALID(s.column_bytes[1] = 3, "column 1 cannot have 3 bytes");
 	INVALID(s.joins[0].kind = 0, "join 0 has unknown kind 0");
-	INVALID(s.joins[1].kind = RHH_JOIN_FULL + 1, "join 1 has unknown kind 7");
+	INVALID(s.joins[1].kind = RHH_JOIN_RIGHT_ANTI + 1, "join 1 has unknown kind 9");
 	INVALID(s.joins[0].kind = RHH_JOIN_RIGHT, "the build side of join 0 does not keep all rows");
+	INVALID(s.joins[0].kind = RHH_JOIN_RIGHT_ANTI, "the build side of join 0 does not keep all rows");
+	/* it needs no rows with NULL in a key; but nothing sees the probe side's columns */
+	INVALID(s.joins[0].kind = RHH_JOIN_RIGHT_SEMI; s.joins[1].key_column[0] = 0,
+			"key 0 of join 1 is not a column before it");
+	INVALID(s.joins[1].kind = RHH_JOIN_RIGHT_SEMI; s.column[0] = 0,
+			"column 0 is not one of the joins' output");
 	INVALID(s.joins[0].build = table, "not a finished map that keeps rows");
 	INVALID(s.joins[1].build = keeping, "not a finished map that keeps rows");
 	INVALID(s.joins[1].build = finished, "not a finished map that keeps rows");

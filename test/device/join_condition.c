@@ -7,8 +7,8 @@
  * and where the same batch is submitted again.  So most cases have keys with many candidates,
  * of which none, one, some or all are matches.
  *
- * Right and full joins have no conditions.  But the rows that they return without a match come
- * into joins that have one, and what a condition decides is what a full join behind it matches.
+ * The rows that right and full joins return without a match come into joins that have conditions,
+ * and what a condition decides is what a full join behind it matches.
  */
 #include "join_plan.h"
 
@@ -60,10 +60,19 @@ static const struct
 	{RHH_JOIN_SEMI, "semi", false},
 	{RHH_JOIN_ANTI, "anti", false},
 	{RHH_JOIN_RIGHT, "right", true},
-	{RHH_JOIN_FULL, "full", true}
+	{RHH_JOIN_FULL, "full", true},
+	{RHH_JOIN_RIGHT_SEMI, "right semi", true},
+	{RHH_JOIN_RIGHT_ANTI, "right anti", true}
 };
 
-#define N_CONDITIONAL 4			/* of these may have a condition, the first ones */
+#define N_KINDS ((int) LENGTH_OF(kinds))
+
+/* Has what comes out no columns of the sides before? */
+static bool
+hides_outer(int kind)
+{
+	return !rhh_has_outer_columns((uint8_t) kinds[kind].kind);
+}
 
 /* The conditions of a plan with x of the probe side and y of the build side. */
 typedef enum what
@@ -134,7 +143,8 @@ add_condition(plan *p, what condition, uint16_t x_column, uint16_t y_column)
 
 /*
  * A join by a key of 4 bytes with a condition, grouped by a column of the probe side, or by its
- * key.  x and y are below `range`.
+ * key.  x and y are below `range`.  The columns of the probe side are 0, 1 (x) and 2, and those of
+ * the build side from 3 on: its key, y, and another one if nothing else can be grouped by.
  */
 static void
 condition_plan(plan *p, int kind, what condition, uint64_t domain, uint64_t build_rows,
@@ -153,9 +163,35 @@ condition_plan(plan *p, int kind, what condition, uint64_t domain, uint64_t buil
 	(void) join_key(p, key, 4, domain, nulls_of_256);
 	y = join_column(p, 8, GEN_UNIFORM, range, nulls_of_256);
 	add_condition(p, condition, x, y);
+	if (hides_outer(kind))
+	{
+		group = join_column(p, 4, GEN_UNIFORM, 1 << 12, 20);
+		x = y;
+	}
 	table_key(p, group);
 	table_states(p, kinds[kind].has_columns ? y : x);
 	table_state(p, RHH_SUM_I64, x);
+}
+
+/* A second join behind that, with a key of the first, and with a condition. */
+static void
+second_join(plan *p, int first, int second, what condition, uint64_t build_rows, uint64_t param,
+			uint64_t domain, uint64_t range)
+{
+	uint16_t	own;
+	uint16_t	y;
+
+	(void) plan_join(p, kinds[second].kind, build_rows, param);
+	own = join_key(p, hides_outer(first) ? 3 : 0, 4, domain, 0);
+	y = join_column(p, 2, GEN_UNIFORM, range, 10);
+	/* of the first join's build side if that is visible */
+	add_condition(p, condition, kinds[first].has_columns ? 4 : 1, y);
+	if (!hides_outer(second))
+		return;
+	/* the output has other columns now */
+	def_init(&p->table);
+	table_key(p, own);
+	table_states(p, y);
 }
 
 /* ---------- cases ---------- */
@@ -167,7 +203,7 @@ case_join_condition_kinds(context *ctx)
 	run_options options = default_options;
 
 	options.no_failures = true;
-	for (int k = 0; k < N_CONDITIONAL; k++)
+	for (int k = 0; k < N_KINDS; k++)
 		for (int c = 0; c < N_CONDITIONS; c++)
 		{
 			uint64_t	n = rows(8000);
@@ -273,7 +309,7 @@ case_join_condition_several(context *ctx)
 		visible[n_visible++] = probe_column(&p, 2, GEN_UNIFORM, 10, 20);
 		for (uint32_t j = 0; j < n_joins; j++)
 		{
-			const int	k = (int) below(&r, LENGTH_OF(kinds));
+			const int	k = (int) below(&r, N_KINDS);
 			const bool	unique = below(&r, 3) == 0;
 			uint16_t	own;
 			uint16_t	next_key;
@@ -283,9 +319,15 @@ case_join_condition_several(context *ctx)
 			next_key = join_column(&p, 4, GEN_CUSTOM, 40, 10);
 			own = join_column(&p, 1, GEN_UNIFORM, 10, round % 3 ? 0 : 20);
 			visible[n_visible] = own;
-			if (k < N_CONDITIONAL && below(&r, 4) > 0)
+			if (below(&r, 4) > 0)
 				random_condition(&p, &r, visible, n_visible + 1);
-			if (kinds[k].has_columns)
+			if (hides_outer(k))
+			{
+				visible[0] = own;
+				n_visible = 1;
+				key = next_key;
+			}
+			else if (kinds[k].has_columns)
 			{
 				n_visible++;
 				if (below(&r, 2) == 0)
@@ -321,7 +363,7 @@ case_join_condition_fan_out(context *ctx)
 	static const uint32_t batch_rows[] = {64, 1000, 65536};
 	static const uint64_t ranges[] = {2, 40, 1000};
 
-	for (int k = 0; k < N_CONDITIONAL; k++)
+	for (int k = 0; k < N_KINDS; k++)
 		for (size_t b = 0; b < LENGTH_OF(batch_rows); b++)
 			for (size_t i = 0; i < LENGTH_OF(ranges) + 2; i++)
 			{
@@ -340,9 +382,10 @@ case_join_condition_fan_out(context *ctx)
 						 batch_rows[b], i);
 				check_plan(ctx, where, &p, n, &options, NULL);
 			}
-	for (int first = 0; first < N_CONDITIONAL; first++)
-		for (int second = 0; second < N_CONDITIONAL; second++)
-			for (int c = 0; c < N_CONDITIONS; c++)
+	for (int first = 0; first < N_KINDS; first++)
+		for (int second = 0; second < N_KINDS; second++)
+			/* each pair of kinds has some of the conditions, and each of these every kind */
+			for (int c = (first + second) % 3; c < N_CONDITIONS; c += 3)
 			{
 				uint64_t	n = enough_rows(300);
 				run_options options = default_options;
@@ -352,12 +395,8 @@ case_join_condition_fan_out(context *ctx)
 				options.no_failures = true;
 				condition_plan(&p, first, BOTH, 1000, n, HOT(128), 20, 10);
 				p.probe.param = HOT(128);
+				second_join(&p, first, second, (what) c, 64, HOT(128), 1000, 20);
 				p.table.spec.max_batch_rows = 500;
-				(void) plan_join(&p, kinds[second].kind, 64, HOT(128));
-				(void) join_key(&p, 0, 4, 1000, 0);
-				/* of the first join's build side if that is visible */
-				add_condition(&p, (what) c, kinds[first].has_columns ? 4 : 1,
-							  join_column(&p, 2, GEN_UNIFORM, 20, 10));
 				snprintf(where, sizeof(where), "%s, %s, %s", kinds[first].name, kinds[second].name,
 						 names[c]);
 				check_plan(ctx, where, &p, n, &options, NULL);
@@ -370,7 +409,7 @@ case_join_condition_refused(context *ctx)
 {
 	static const uint32_t rooms[] = {16, 0};
 
-	for (int k = 0; k < N_CONDITIONAL; k++)
+	for (int k = 0; k < N_KINDS; k++)
 		for (size_t i = 0; i < LENGTH_OF(rooms); i++)
 			for (int hot = 0; hot < 2; hot++)
 			{
@@ -382,8 +421,8 @@ case_join_condition_refused(context *ctx)
 				condition_plan(&p, k, BOTH, n / 2, n, hot ? HOT(10) : 0, 40, 10);
 				p.probe.param = hot ? HOT(10) : 0;
 				/* nearly each row of the probe side is a group */
-				table_key(&p, 0);
-				table_key(&p, 1);
+				table_key(&p, hides_outer(k) ? 3 : 0);
+				table_key(&p, hides_outer(k) ? 4 : 1);
 				p.table.spec.max_batch_rows = 4096;
 				p.table.spec.max_probe_buckets = 1;
 				p.table.spec.load_factor = 0.95f;
@@ -408,10 +447,10 @@ case_join_condition_returned(context *ctx)
 {
 	static const uint32_t rooms[] = {1, 13, 64, 1000, 0};
 
-	for (int first = 0; first < N_CONDITIONAL; first++)
-		for (int second = 0; second < N_CONDITIONAL; second++)
+	for (int first = 0; first < N_KINDS; first++)
+		for (int second = 0; second < N_KINDS; second++)
 			for (size_t i = 0; i < LENGTH_OF(rooms); i++)
-				for (int rare = 0; rare < 2; rare++)
+				for (int rare = (first + second + (int) i) % 2; rare < 2; rare += 2)
 				{
 					uint64_t	n = rooms[i] == 1 ? 40 : 250;
 					run_options options = default_options;
@@ -421,10 +460,7 @@ case_join_condition_returned(context *ctx)
 
 					condition_plan(&p, first, rare ? BOTH_EQUAL : BOTH, n, n, HOT(60), 50, 10);
 					p.probe.param = HOT(60);
-					(void) plan_join(&p, kinds[second].kind, 40, HOT(60));
-					(void) join_key(&p, 0, 4, n, 0);
-					add_condition(&p, BOTH, kinds[first].has_columns ? 4 : 1,
-								  join_column(&p, 2, GEN_UNIFORM, 50, 10));
+					second_join(&p, first, second, BOTH, 40, HOT(60), n, 50);
 					p.table.spec.n_states = 0;
 					p.table.spec.n_keys = p.table.spec.n_columns;
 					for (uint32_t c = 0; c < p.table.spec.n_columns; c++)
@@ -440,10 +476,7 @@ case_join_condition_returned(context *ctx)
 				}
 }
 
-/*
- * Kinds of joins in a row, of which right and full ones have no condition, and the others have;
- * 0: it is shorter.
- */
+/* Kinds of joins in a row; 0: it is shorter. */
 #define CHAIN_JOINS	3
 
 typedef struct chain
@@ -467,7 +500,13 @@ static const chain chains[] = {
 	{"right, left, semi", {RHH_JOIN_RIGHT, RHH_JOIN_LEFT, RHH_JOIN_SEMI}},
 	{"left, full, anti", {RHH_JOIN_LEFT, RHH_JOIN_FULL, RHH_JOIN_ANTI}},
 	{"full, semi, right", {RHH_JOIN_FULL, RHH_JOIN_SEMI, RHH_JOIN_RIGHT}},
-	{"right, full, left", {RHH_JOIN_RIGHT, RHH_JOIN_FULL, RHH_JOIN_LEFT}}
+	{"right, full, left", {RHH_JOIN_RIGHT, RHH_JOIN_FULL, RHH_JOIN_LEFT}},
+	{"right semi, left", {RHH_JOIN_RIGHT_SEMI, RHH_JOIN_LEFT}},
+	{"left, right anti", {RHH_JOIN_LEFT, RHH_JOIN_RIGHT_ANTI}},
+	{"right anti, inner, full", {RHH_JOIN_RIGHT_ANTI, RHH_JOIN_INNER, RHH_JOIN_FULL}},
+	{"full, right semi, anti", {RHH_JOIN_FULL, RHH_JOIN_RIGHT_SEMI, RHH_JOIN_ANTI}},
+	{"right, right anti, left", {RHH_JOIN_RIGHT, RHH_JOIN_RIGHT_ANTI, RHH_JOIN_LEFT}},
+	{"right semi, right semi, right", {RHH_JOIN_RIGHT_SEMI, RHH_JOIN_RIGHT_SEMI, RHH_JOIN_RIGHT}}
 };
 
 #define N_LONG_CHAINS 4			/* the case that takes long has the first ones */
@@ -476,14 +515,15 @@ static const chain chains[] = {
  * Joins of a chain.  In rows that the first one returns without a match columns of the probe side
  * are NULL.  In the ways 0 and 3 such a one is the key of the second join, else that of the third;
  * and in the ways 0 and 1 it is x of the second condition.  The others are of build sides before.
- * Hot: a row has many candidates in the second build side.
+ * In the ways from 4 on, which are the same otherwise, joins that return rows without a match
+ * have conditions, too.  Hot: a row has many candidates in the second build side.
  */
-#define CHAIN_WAYS	4
+#define CHAIN_WAYS	8
 
 static void
 chain_plan(plan *p, const chain *chain, what condition, int way, uint64_t n, bool hot)
 {
-	const bool	second_by_probe = way == 0 || way == 3;
+	const bool	second_by_probe = way % 4 == 0 || way % 4 == 3;
 	uint16_t	key;
 	uint16_t	x;
 	uint16_t	link;
@@ -506,8 +546,15 @@ chain_plan(plan *p, const chain *chain, what condition, int way, uint64_t n, boo
 		(void) join_key(p, (j == 1) == second_by_probe ? key : link, 4, n, j == 0 ? 128 : 10);
 		next_link = join_column(p, 4, GEN_CUSTOM, n, 10);
 		y = join_column(p, 8, GEN_UNIFORM, 50, 10);
-		if (!rhh_returns_unmatched(kind))
-			add_condition(p, condition, j == 1 && way < 2 ? x : visible, y);
+		if (!rhh_returns_unmatched(kind) || way >= 4)
+			add_condition(p, condition, j == 1 && way % 4 < 2 ? x : visible, y);
+		if (!rhh_has_outer_columns(kind))
+		{
+			/* nothing else is visible any more */
+			def_init(&p->table);
+			key = next_link;
+			x = y;
+		}
 		if (!rhh_has_build_columns(kind))
 			continue;
 		link = next_link;
@@ -533,7 +580,7 @@ case_join_condition_unmatched(context *ctx)
 				plan		p;
 
 				options.no_failures = true;
-				chain_plan(&p, &chains[i], conditions[c], way, 60, way > 0);
+				chain_plan(&p, &chains[i], conditions[c], way, 60, way % 4 > 0);
 				p.table.spec.max_batch_rows = c % 2 == 0 ? 64 : 1000;
 				snprintf(where, sizeof(where), "%s, %s, way %d", chains[i].name,
 						 names[conditions[c]], way);
@@ -582,7 +629,7 @@ case_join_condition_unmatched_returned(context *ctx)
 			plan		p;
 
 			/* some of the many candidates of rows without a match are matches */
-			chain_plan(&p, &chains[i], BOTH, 2, n, true);
+			chain_plan(&p, &chains[i], BOTH, i % 2 == 0 ? 2 : 6, n, true);
 			p.table.spec.n_states = 0;
 			p.table.spec.n_keys = p.table.spec.n_columns;
 			for (uint32_t c = 0; c < p.table.spec.n_columns; c++)
@@ -599,7 +646,7 @@ case_join_condition_unmatched_returned(context *ctx)
 void
 case_join_condition_cancel(context *ctx)
 {
-	for (int k = 0; k < N_CONDITIONAL; k++)
+	for (int k = 0; k < N_KINDS; k++)
 	{
 		run_options options = default_options;
 		uint64_t	n = rows(6000);
@@ -633,8 +680,7 @@ case_join_condition_invalid(context *ctx)
 	(void) plan_join(&p, RHH_JOIN_SEMI, 100, 0);
 	(void) join_key(&p, 0, 4, 100, 0);
 	(void) join_column(&p, 8, GEN_SMALL, 0, 0);
-	/* it could be a right join, but for the condition */
-	plan_join(&p, RHH_JOIN_LEFT, 100, 0)->spec.flags |= RHH_KEEP_UNMATCHED;
+	(void) plan_join(&p, RHH_JOIN_LEFT, 100, 0);
 	(void) join_key(&p, 0, 4, 100, 0);
 	add_condition(&p, BOTH, 1, join_column(&p, 8, GEN_SMALL, 0, 0));
 	table_key(&p, 0);
@@ -651,10 +697,9 @@ case_join_condition_invalid(context *ctx)
 		what; \
 		expect_error(ctx, #what, ops->map_join(table, &s, &err), RHH_INVALID, &err, message); \
 	} while (0)
-		INVALID(s.joins[1].kind = RHH_JOIN_RIGHT,
-				"join 1 returns rows without a match, and cannot have a condition");
-		INVALID(s.joins[1].kind = RHH_JOIN_FULL,
-				"join 1 returns rows without a match, and cannot have a condition");
+		/* of the right semijoin only its own condition may read the probe side */
+		INVALID(s.joins[0].kind = RHH_JOIN_RIGHT_SEMI; s.joins[1].key_column[0] = 3,
+				"column 0 of the condition of join 1 is not one of its sides'");
 		INVALID(s.joins[1].n_condition_columns = RHH_MAX_COLUMNS + 1,
 				"the condition of join 1 cannot have 65 columns");
 		INVALID(s.joins[1].condition_column[1] = 7,

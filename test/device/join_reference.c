@@ -88,7 +88,6 @@ side_init(side *side, const joined *joined, uint32_t j)
 		uint64_t	hash = 0;
 		bool		left_out = joined->missing[j] != NULL && joined->missing[j][i];
 
-		side->matched[i] = left_out;
 		for (uint32_t k = 0; k < spec->n_keys; k++)
 		{
 			uint64_t	v[2];
@@ -213,7 +212,8 @@ join_rows(reference *ref, uint32_t j)
 			if (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI)
 				break;
 			build->matched[i - 1] = true;
-			joined_row(ref, j);
+			if (rhh_has_outer_columns(join->kind))
+				joined_row(ref, j);
 		}
 	ref->row[j + 1] = -1;
 	if (found ? join->kind == RHH_JOIN_SEMI :
@@ -221,15 +221,17 @@ join_rows(reference *ref, uint32_t j)
 		joined_row(ref, j);
 }
 
-/* The rows of join j's build side that nothing has matched. */
+/* The rows of join j's build side that nothing has matched, or, of a right semijoin, something. */
 static void
 unmatched_rows(reference *ref, uint32_t j)
 {
 	const side *build = &ref->sides[j + 1];
+	const uint8_t *missing = ref->joined->missing[j];
 
 	for (uint64_t i = 0; i < build->data->n_rows; i++)
 	{
-		if (build->matched[i])
+		if (build->matched[i] != (ref->joined->spec.joins[j].kind == RHH_JOIN_RIGHT_SEMI) ||
+			(missing != NULL && missing[i]))
 			continue;
 		for (uint32_t side = 0; side <= j; side++)
 			ref->row[side] = -1;
@@ -299,7 +301,7 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 		join_rows(&ref, 0);
 	}
 	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
-		if (joined->spec.joins[j].kind == RHH_JOIN_RIGHT || joined->spec.joins[j].kind == RHH_JOIN_FULL)
+		if (rhh_returns_unmatched(joined->spec.joins[j].kind))
 			unmatched_rows(&ref, j);
 	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
 	{

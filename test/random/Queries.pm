@@ -401,7 +401,7 @@ sub from
 		my $on = pick('t.j = u.j', 't.j = u.id', 't.id = u.id', 't.j = u.j AND t.id < u.id', 't.id % 40 = u.id');
 
 		$q->{from} = 't ' . pick('JOIN', 'JOIN', 'LEFT JOIN', 'RIGHT JOIN', 'FULL JOIN') . " u ON $on";
-		$q->{from} =~ s/FULL/LEFT/ if $on =~ /<|%/;
+		$q->{from} =~ s/FULL/LEFT/ if $on =~ /%/;
 		push @{ $q->{columns} }, columns_of($u, 'u');
 	}
 	elsif ($r < 0.15)
