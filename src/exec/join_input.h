@@ -43,12 +43,13 @@ typedef struct JoinStep
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
-/* What a program reads, a column of the map. */
+/* What a program reads, a column of the map, or one for each limb, one after the other. */
 typedef struct JoinLeaf
 {
 	Node	   *expr;			/* over sides, see join_tree.c */
 	GpuColumn	how;
-	int			column;			/* of the map */
+	bool		only_null;		/* what is fed only says whether it is NULL */
+	int			column;			/* of the map, the first one */
 } JoinLeaf;
 
 /* An expression that a program computes. */
@@ -128,7 +129,7 @@ extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 /* ---------- join_program.c ---------- */
 
 extern bool gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how,
-								 int column);
+								 bool only_null, int column);
 extern bool gpurhh_join_add_computed(JoinProgram *program, Expr *expr,
 									 VectorExpr *compiled, GpuColumn how,
 									 int column, const char **why);

@@ -40,6 +40,7 @@ extern VectorExpr *gpurhh_vector_compile(Expr *expr, PlanState *parent,
 extern VectorType gpurhh_vector_result_type(const VectorExpr *expr);
 extern void gpurhh_vector_reset(VectorExpr *expr);
 extern bool gpurhh_is_fed_condition(Expr *expr);
+extern Expr *gpurhh_null_or_true(Node *expr);
 extern bool gpurhh_vector_program(VectorExpr *expr, rhh_program *program,
 								  uint8 *number, VectorType *type,
 								  const char **why);
