@@ -85,6 +85,13 @@ RESET plan_cache_mode;
 SELECT joined('SELECT f.g, sum(CASE WHEN f.i4 > (SELECT avg(i4)::int FROM d) THEN d.i4 END) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
 SELECT joined('SELECT f.g, sum(f.i4 + d.i4 + (SELECT max(i4) FROM d)) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
 SELECT joined('SELECT v.x, q.* FROM generate_series(1, 3) v(x), LATERAL (SELECT f.g, count(*), sum(CASE WHEN f.i4 > v.x THEN d.i4 END) FROM f JOIN d ON f.k = d.k GROUP BY f.g) q');
+-- aggregates of two arguments: products that the device makes of the joins' output
+SELECT a, joined(format('SELECT f.g, %s FROM f JOIN d ON f.k = d.k GROUP BY f.g', (SELECT string_agg(format('round(%s(%s)::numeric, 6)', n, a), ', ') FROM unnest('{corr,covar_pop,covar_samp,regr_avgx,regr_avgy,regr_count,regr_intercept,regr_r2,regr_slope,regr_sxx,regr_sxy,regr_syy}'::text[]) n)))
+FROM unnest(ARRAY['f.i4, d.i4', 'd.i4, f.id', 'f.i4::float8 + d.i4, f.id / 4.0::float8', 'CASE WHEN f.b THEN f.i4::float8 END, CASE WHEN d.b THEN d.i4::float8 END', 'f.i4, f.i4']) a;
+SELECT joined('SELECT f.g, round(regr_sxy(f.i4, d.i4) FILTER (WHERE d.b OR f.b)::numeric, 6), regr_count(f.i4, d.i4) FROM f LEFT JOIN d ON f.k = d.k AND d.id > 20 GROUP BY f.g');
+-- bad rows
+SELECT joined('SELECT f.g, round(covar_pop(CASE WHEN f.nan + d.nan > 0 THEN f.i4::float8 ELSE d.i4 END, d.id)::numeric, 6), count(*) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
+SELECT either('SELECT f.g, covar_pop(f.i4::float8 / d.i4, d.id) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
 -- several participants
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;

@@ -62,6 +62,13 @@ typedef struct JoinComputed
 	GpuColumn	how[GPURHH_MAX_LIMBS + 1];
 } JoinComputed;
 
+/* A column that a program makes of two others (batch/pairs.c). */
+typedef struct JoinPair
+{
+	GpuColumn	how;
+	int			column;			/* of the map */
+} JoinPair;
+
 /*
  * Columns that the device computes of the joins' output, and which rows it drops; see
  * join_program.c.
@@ -75,6 +82,8 @@ typedef struct JoinProgram
 	JoinLeaf	leaves[RHH_MAX_COLUMNS];
 	int			n_computed;
 	JoinComputed computed[RHH_MAX_RESULTS];
+	int			n_pairs;
+	JoinPair	pairs[RHH_MAX_RESULTS];
 	TupleTableSlot *slot;		/* of the leaves */
 	ExprContext *econtext;
 } JoinProgram;
@@ -135,6 +144,8 @@ extern bool gpurhh_join_add_computed(JoinProgram *program, Expr *expr,
 									 int column, const char **why);
 extern bool gpurhh_join_add_filter(JoinProgram *program, List *conditions,
 								   VectorExpr *compiled, const char **why);
+extern bool gpurhh_join_add_pair(JoinProgram *program, GpuColumn how, int column,
+								 const char **why);
 extern bool gpurhh_join_has_program(const JoinProgram *program);
 extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
 extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,

@@ -111,10 +111,23 @@ gpurhh_join_add_filter(JoinProgram *program, List *conditions, VectorExpr *compi
 	return true;
 }
 
+/*
+ * Has the program make the map's column of this number of two others, which are there or have
+ * been added.  False: no device can do it, and *why says why.
+ */
+bool
+gpurhh_join_add_pair(JoinProgram *program, GpuColumn how, int column, const char **why)
+{
+	if (!gpurhh_program_pair(&program->program, how, column, why))
+		return false;
+	program->pairs[program->n_pairs++] = (JoinPair){.how = how, .column = column};
+	return true;
+}
+
 bool
 gpurhh_join_has_program(const JoinProgram *program)
 {
-	return program->n_computed > 0 || program->program.has_filter;
+	return program->n_computed > 0 || program->n_pairs > 0 || program->program.has_filter;
 }
 
 /* The program is complete: prepares what a bad row needs, in the query's context. */
@@ -267,6 +280,32 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 	}
 }
 
+/* Writes a column that is made of two others, once a row has these. */
+static void
+store_pair(const JoinPair *pair, const rhh_batch *batch, uint32 row)
+{
+	const int	of[2] = {pair->how.parameter >> 8, pair->how.parameter & 0xff};
+	uint8	   *to = batch->base + batch->values_offset[pair->column];
+	uint8	   *nulls = batch->base + batch->nulls_offset[pair->column];
+	int64		values[2];
+	bool		both = true;
+	rhh_int128	product;
+
+	for (int i = 0; i < 2; i++)
+	{
+		both &= !((batch->base + batch->nulls_offset[of[i]])[row / 8] >> (row % 8) & 1);
+		values[i] = rhh_program_load(batch->base + batch->values_offset[of[i]], sizeof(float8), row);
+	}
+	nulls[row / 8] &= ~(1 << (row % 8));
+	if (gpurhh_encodings[pair->how.encoding].derivation == DERIVED_BOTH)
+		rhh_program_store(to, 1, row, both, 0);
+	else
+	{
+		(void) rhh_do_PRODUCT_FLOAT8(both ? values[0] : 0, both ? values[1] : 0, &product);
+		rhh_program_store(to, sizeof(Twice), row, (int64) product, (int64) (product >> 64));
+	}
+}
+
 /*
  * Computes the columns of a row for which the device could not; raises core's error if
  * that is an error.  The batch has all columns of the map.  False: the filter drops the row.
@@ -299,6 +338,8 @@ compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 
 		store_value(computed, value, is_null, batch, row);
 	}
+	for (int i = 0; passes && i < program->n_pairs; i++)
+		store_pair(&program->pairs[i], batch, row);
 	MemoryContextSwitchTo(old);
 	ResetExprContext(econtext);
 	return passes;

@@ -788,10 +788,21 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 										 columns[c].attribute)->expr;
 		bool		is_key = false;
 
+		/* of other columns, which may come later */
+		if (gpurhh_is_of_pair(columns[c].encoding))
+			continue;
 		for (uint32 k = 0; k < spec->n_keys; k++)
 			is_key |= spec->key_column[k] == c;
 		if (!find_column(input, n_joins - 1, expr, columns[c], is_key, &found[c], why) &&
 			!compute_column(input, expr, columns[c], c, found, why))
+			return NULL;
+	}
+	for (uint32 c = 0; c < spec->n_columns; c++)
+	{
+		if (!gpurhh_is_of_pair(columns[c].encoding))
+			continue;
+		found[c].side = -1;
+		if (!gpurhh_join_add_pair(&input->program, columns[c], c, why))
 			return NULL;
 	}
 	describe(input, found, keys, conditions);

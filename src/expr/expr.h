@@ -47,6 +47,8 @@ extern bool gpurhh_vector_program(VectorExpr *expr, rhh_program *program,
 extern bool gpurhh_program_store(rhh_program *program, uint8 number,
 								 VectorType type, GpuColumn how, int column,
 								 const char **why);
+extern bool gpurhh_program_pair(rhh_program *program, GpuColumn how, int column,
+								const char **why);
 extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
 								   int n, const uint8 *active,
 								   Vector *result);

@@ -717,3 +717,54 @@ gpurhh_program_store(rhh_program *program, uint8 number, VectorType type, GpuCol
 	program->n_results++;
 	return true;
 }
+
+/* A column that may be a result of the program. */
+static bool
+read_column(ProgramContext *cx, int column, uint8 *number)
+{
+	for (uint32 r = 0; r < cx->program->n_results; r++)
+	{
+		if (cx->program->results[r].column == column)
+		{
+			*number = cx->program->results[r].op;
+			return true;
+		}
+	}
+	return add_op(cx, RHH_OP_COLUMN, column, 0, number);
+}
+
+/*
+ * Makes a column of two others with doubles (batch/pairs.c), which are columns that the program
+ * reads or has made.  False: that cannot be done; *why says why.
+ */
+bool
+gpurhh_program_pair(rhh_program *program, GpuColumn how, int column, const char **why)
+{
+	ProgramContext cx = {.program = program};
+	uint8		x;
+	uint8		y;
+	uint8		number;
+
+	if (program->n_results == RHH_MAX_RESULTS)
+	{
+		*why = "is one of too many";
+		return false;
+	}
+	if (!read_column(&cx, how.parameter >> 8, &x) || !read_column(&cx, how.parameter & 0xff, &y))
+	{
+		*why = cx.why;
+		return false;
+	}
+	if (gpurhh_encodings[how.encoding].derivation == DERIVED_PRODUCT ?
+		!add_op(&cx, RHH_OP_PRODUCT_FLOAT8, x, y, &number) :
+		!(add_op(&cx, RHH_OP_IS_NULL, x, 0, &x) && add_op(&cx, RHH_OP_IS_NULL, y, 0, &y) &&
+		  add_op(&cx, RHH_OP_OR, x, y, &number) && add_op(&cx, RHH_OP_NOT, number, 0, &number)))
+	{
+		*why = cx.why;
+		return false;
+	}
+	program->results[program->n_results].op = number;
+	program->results[program->n_results].column = column;
+	program->n_results++;
+	return true;
+}

@@ -1541,8 +1541,16 @@ column_problem(PlanInfo *info, const Way *way)
 		Expr	   *expr = list_nth(info->child_target->exprs, column->attribute);
 		Var		   *var;
 
-		if (gpurhh_is_of_pair(column->encoding) || gpurhh_is_candidate(column->encoding))
+		if (gpurhh_is_candidate(column->encoding))
 			return "an aggregate needs more than a column by itself";
+		if (gpurhh_is_of_pair(column->encoding))
+		{
+			GpuColumn	pair = {.encoding = column->encoding, .parameter = column->parameter};
+
+			if (!gpurhh_program_pair(&sketch.program, pair, 0, &why))
+				return psprintf("an expression %s", why);
+			continue;
+		}
 		if (IsA(expr, Const) && !way->unmatched &&
 			gpurhh_is_single_key(column->encoding, (Const *) expr))
 			continue;
