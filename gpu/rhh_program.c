@@ -27,7 +27,7 @@ typedef struct rhh_signature
 #define LOGIC_SIGNATURE(name, tr, ta, tb, tc) {#ta[0], #tb[0], #tc[0]},
 
 static const rhh_signature signatures[] = {
-	{'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'},
+	{'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'}, {'_', '_', '_'},
 	RHH_OPERATIONS(SIGNATURE) RHH_LOGIC(LOGIC_SIGNATURE)
 };
 
@@ -55,6 +55,18 @@ get_bit(const uint8_t *bitmap, size_t i)
 }
 
 static void
+load_nulls(const rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
+{
+	if (nulls == NULL)
+		memset(to->flags, 0, n);
+	else
+	{
+		for (uint32_t i = 0; i < n; i++)
+			to->flags[i] = get_bit(nulls, first + i) ? RHH_NULL : 0;
+	}
+}
+
+static void
 load_column(const rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 			const uint8_t *nulls, size_t first, uint32_t n)
 {
@@ -78,13 +90,23 @@ load_column(const rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 			break;
 	}
 #undef LOAD
-	if (nulls == NULL)
-		memset(to->flags, 0, n);
-	else
+	load_nulls(to, nulls, first, n);
+}
+
+static void
+load_bytes(const rhh_buffer *to, const uint8_t *values, const uint8_t *nulls, size_t first,
+		   uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
 	{
-		for (uint32_t i = 0; i < n; i++)
-			to->flags[i] = get_bit(nulls, first + i) ? RHH_NULL : 0;
+		uint64_t	stored[2];
+		uint64_t	words[2];
+
+		memcpy(stored, values + (first + i) * sizeof(stored), sizeof(stored));
+		rhh_order_bytes(stored[0], stored[1], words);
+		to->wide[i] = (rhh_int128) ((rhh_uint128) words[1] << 64 | words[0]);
 	}
+	load_nulls(to, nulls, first, n);
 }
 
 static void
@@ -163,7 +185,9 @@ store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *n
 {
 	for (uint32_t i = 0; i < n; i++)
 	{
-		rhh_program_store(values, bytes, first + i, from->flags[i] ? 0 : from->narrow[i]);
+		const rhh_int128 value = from->flags[i] ? 0 : from->wide ? from->wide[i] : from->narrow[i];
+
+		rhh_program_store(values, bytes, first + i, (int64_t) value, (int64_t) (value >> 64));
 		bad[i] |= (from->flags[i] & RHH_BAD) != 0;
 	}
 	if (nulls == NULL)
@@ -206,6 +230,8 @@ run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, const rhh_b
 			load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a], first, n);
 		else if (op->code == RHH_OP_COLUMN_IS_NULL)
 			load_is_null(&buffers[i], nulls[op->a], first, n);
+		else if (op->code == RHH_OP_COLUMN_OF_BYTES)
+			load_bytes(&buffers[i], values[op->a], nulls[op->a], first, n);
 		else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
 			load_constant(program, op->a, &buffers[i], n);
 		else
@@ -298,7 +324,7 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 	{
 		uint32_t	c = program->results[r].column;
 
-		if (c >= n_columns || column_bytes[c] > 8 || written[c])
+		if (c >= n_columns || written[c])
 			*why = "a result of a program is no column, or is one twice";
 		written[c] = true;
 	}
@@ -317,6 +343,11 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 		{
 			if (op->a >= n_columns || column_bytes[op->a] > 8 || written[op->a])
 				*why = "a program reads what is no column, or its own result";
+		}
+		else if (op->code == RHH_OP_COLUMN_OF_BYTES)
+		{
+			if (op->a >= n_columns || column_bytes[op->a] != 16 || written[op->a])
+				*why = "a program reads what is no column of 16 bytes, or its own result";
 		}
 		else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
 		{
@@ -343,8 +374,9 @@ rhh_program_check(const rhh_program *program, uint32_t n_columns,
 	{
 		const uint8_t op = program->results[r].op;
 
-		if (op >= program->n_ops || rhh_op_is_wide(program->ops[op].code))
-			*why = "a result of a program is not a number of 64 bits";
+		if (op >= program->n_ops ||
+			rhh_op_is_wide(program->ops[op].code) != (column_bytes[program->results[r].column] == 16))
+			*why = "a result of a program has another width than its column";
 	}
 	return *why == NULL;
 }
@@ -374,12 +406,14 @@ rhh_program_may_be_bad(const rhh_program *program)
 			case RHH_OP_CONSTANT:
 			case RHH_OP_CONSTANT128:
 			case RHH_OP_COLUMN_IS_NULL:
+			case RHH_OP_COLUMN_OF_BYTES:
 			case RHH_OP_NEG_FLOAT4:
 			case RHH_OP_NEG_FLOAT8:
 			case RHH_OP_INT_AS_FLOAT8:
 			case RHH_OP_FLOAT4_AS_FLOAT8:
 			case RHH_OP_INT_AS_DECIMAL128:
 			case RHH_OP_DECIMAL_AS_DECIMAL128:
+			case RHH_OP_LIMBS_AS_DECIMAL128:
 			case RHH_OP_EQ_INT8:
 			case RHH_OP_LT_INT8:
 			case RHH_OP_LE_INT8:
@@ -394,6 +428,13 @@ rhh_program_may_be_bad(const rhh_program *program)
 			case RHH_OP_EQ_DECIMAL128:
 			case RHH_OP_LT_DECIMAL128:
 			case RHH_OP_LE_DECIMAL128:
+			case RHH_OP_EQUAL_FLOAT4:
+			case RHH_OP_EQUAL_FLOAT8:
+			case RHH_OP_ORDER_FLOAT4:
+			case RHH_OP_ORDER_FLOAT8:
+			case RHH_OP_ORDER_OID:
+			case RHH_OP_PRODUCT_FLOAT8:
+			case RHH_OP_AS_BYTES:
 			case RHH_OP_NOT:
 			case RHH_OP_AND:
 			case RHH_OP_OR:

@@ -100,6 +100,8 @@ __extension__ typedef unsigned __int128 rhh_uint128;
 	X(RESCALE_DECIMAL128, W, W, W) \
 	X(INT_AS_DECIMAL128, W, N, _) \
 	X(DECIMAL_AS_DECIMAL128, W, N, _) \
+	X(LIMBS_AS_DECIMAL128, W, N, N)	/* a: the first limb, b: the second one */ \
+	X(ADD_LIMB_3, W, W, N)		/* a: the first two limbs, b: the third one */ \
 	X(LIMB_1_OF_1, N, W, _)		/* a limb of as many as the column has */ \
 	X(LIMB_1_OF_2, N, W, _) \
 	X(LIMB_2_OF_2, N, W, _) \
@@ -120,6 +122,13 @@ __extension__ typedef unsigned __int128 rhh_uint128;
 	X(EQ_DECIMAL128, N, W, W) \
 	X(LT_DECIMAL128, N, W, W) \
 	X(LE_DECIMAL128, N, W, W) \
+	X(EQUAL_FLOAT4, N, N, _)	/* as a key: equal floats have equal bits */ \
+	X(EQUAL_FLOAT8, N, N, _) \
+	X(ORDER_FLOAT4, N, N, _)	/* as an integer that is in the order of floats */ \
+	X(ORDER_FLOAT8, N, N, _) \
+	X(ORDER_OID, N, N, _)		/* in the order of integers without a sign */ \
+	X(PRODUCT_FLOAT8, W, N, N)	/* twice as exact, as RHH_SUM_TWICE_F64 takes it */ \
+	X(AS_BYTES, W, W, _)		/* what is loaded as RHH_OP_COLUMN_OF_BYTES, as it is stored */ \
 	X(DATE_AS_TIMESTAMP, N, N, _) \
 	X(NOT, N, N, _)
 
@@ -142,6 +151,8 @@ typedef enum rhh_op_code
 	RHH_OP_CONSTANT,			/* a: the constant's number */
 	RHH_OP_CONSTANT128,			/* the same, of 128 bits */
 	RHH_OP_COLUMN_IS_NULL,		/* a: the column's number, of any width */
+	RHH_OP_COLUMN_OF_BYTES,		/* a: the number of a column of 16 bytes; a number of 128 bits
+								 * whose order is that of the bytes */
 	RHH_OPERATIONS(RHH_OP_NAME)
 	RHH_LOGIC(RHH_LOGIC_NAME)
 		RHH_N_OPS
@@ -156,8 +167,7 @@ typedef struct rhh_op
 } rhh_op;
 
 /*
- * A program.  It reads columns of 1, 2, 4 or 8 bytes and writes others, which nothing
- * else writes.
+ * A program.  It reads columns and writes others, which nothing else writes.
  */
 struct rhh_program
 {
@@ -171,8 +181,8 @@ struct rhh_program
 	uint32_t	n_results;
 	struct
 	{
-		uint8_t		op;			/* whose results; of 64 bits */
-		uint8_t		column;		/* which they become, of 1, 2, 4 or 8 bytes */
+		uint8_t		op;			/* whose results */
+		uint8_t		column;		/* which they become; of 16 bytes if they are of 128 bits */
 	}			results[RHH_MAX_RESULTS];
 };
 
@@ -185,12 +195,20 @@ rhh_op_is_wide(uint8_t code)
 #define RHH_OP_WIDE(name, r, a, b) RHH_OP_WIDE_##r,
 #define RHH_LOGIC_WIDE(name, r, a, b, c) RHH_OP_WIDE_##r,
 	static const bool wide[] = {
-		false, false, true, false, RHH_OPERATIONS(RHH_OP_WIDE) RHH_LOGIC(RHH_LOGIC_WIDE)
+		false, false, true, false, true, RHH_OPERATIONS(RHH_OP_WIDE) RHH_LOGIC(RHH_LOGIC_WIDE)
 	};
 
 	return wide[code];
 #undef RHH_OP_WIDE
 #undef RHH_LOGIC_WIDE
+}
+
+RHH_HD uint64_t
+rhh_swap_bytes(uint64_t word)
+{
+	word = (word & UINT64_C(0x00ff00ff00ff00ff)) << 8 | (word >> 8 & UINT64_C(0x00ff00ff00ff00ff));
+	word = (word & UINT64_C(0x0000ffff0000ffff)) << 16 | (word >> 16 & UINT64_C(0x0000ffff0000ffff));
+	return word << 32 | word >> 32;
 }
 
 /* ---------- the strict operations: each returns whether it is bad ---------- */
@@ -493,6 +511,29 @@ RHH_DO_LIMB(1, 3)
 RHH_DO_LIMB(2, 3)
 RHH_DO_LIMB(3, 3)
 
+/* The number that limbs are of, each of which has its sign. */
+RHH_DO(LIMBS_AS_DECIMAL128, rhh_int128, int64_t, int64_t)
+{
+	*r = a == RHH_DECIMAL_NAN ? RHH_DECIMAL128_NAN :
+		(rhh_int128) ((rhh_uint128) a + ((rhh_uint128) b << RHH_LIMB_BITS));
+	return false;
+}
+
+RHH_DO(ADD_LIMB_3, rhh_int128, rhh_int128, int64_t)
+{
+	const int	unused = 128 - 2 * RHH_LIMB_BITS;
+	const rhh_int128 third = (rhh_int128) ((rhh_uint128) b << (2 * RHH_LIMB_BITS));
+	bool		bad;
+
+	if (a == RHH_DECIMAL128_NAN)
+	{
+		*r = a;
+		return false;
+	}
+	bad = rhh_do_ADD_DECIMAL128(a, third, r);
+	return bad || b < -((int64_t) 1 << (unused - 1)) || b >= (int64_t) 1 << (unused - 1);
+}
+
 /* ---------- comparisons: none is bad ---------- */
 
 #define RHH_COMPARE(name, T, condition) \
@@ -522,6 +563,76 @@ RHH_COMPARE(LE_DECIMAL128, rhh_int128, a <= b)
 
 RHH_COMPARE_FLOATS(FLOAT4, rhh_as_float)
 RHH_COMPARE_FLOATS(FLOAT8, rhh_as_double)
+
+/* ---------- what columns have instead of numbers: none is bad ---------- */
+
+RHH_DO(EQUAL_FLOAT4, int64_t, int64_t, int64_t)
+{
+	const float value = rhh_as_float(a);
+
+	(void) b;
+	*r = value != value ? INT64_C(0x7fc00000) : value == 0 ? 0 : a;
+	return false;
+}
+
+RHH_DO(EQUAL_FLOAT8, int64_t, int64_t, int64_t)
+{
+	const double value = rhh_as_double((uint64_t) a);
+
+	(void) b;
+	*r = value != value ? INT64_C(0x7ff8000000000000) : value == 0 ? 0 : a;
+	return false;
+}
+
+RHH_DO(ORDER_FLOAT4, int64_t, int64_t, int64_t)
+{
+	const float value = rhh_as_float(a);
+	const int32_t bits = value != value ? INT32_C(0x7fc00000) : (int32_t) a;
+
+	(void) b;
+	*r = bits ^ (bits < 0 ? INT32_MAX : 0);
+	return false;
+}
+
+RHH_DO(ORDER_FLOAT8, int64_t, int64_t, int64_t)
+{
+	const double value = rhh_as_double((uint64_t) a);
+	const int64_t bits = value != value ? INT64_C(0x7ff8000000000000) : a;
+
+	(void) b;
+	*r = bits ^ (bits < 0 ? INT64_MAX : 0);
+	return false;
+}
+
+RHH_DO(ORDER_OID, int64_t, int64_t, int64_t)
+{
+	(void) b;
+	*r = (int32_t) ((uint32_t) a ^ UINT32_C(0x80000000));
+	return false;
+}
+
+/* What rounding took is 0 where it might not be exact, since a step over- or underflows. */
+RHH_DO(PRODUCT_FLOAT8, rhh_int128, int64_t, int64_t)
+{
+	const double x = rhh_as_double((uint64_t) a);
+	const double y = rhh_as_double((uint64_t) b);
+	const double product = rhh_product(x, y);
+	const double size = fabs(product);
+	double		error = 0;
+
+	if (size > 0x1p-900 && size < 0x1p990 && fabs(x) < 0x1p990 && fabs(y) < 0x1p990)
+		error = rhh_product_error(x, y, product);
+	*r = (rhh_int128) ((rhh_uint128) rhh_as_bits(error) << 64 | rhh_as_bits(product));
+	return false;
+}
+
+RHH_DO(AS_BYTES, rhh_int128, rhh_int128, rhh_int128)
+{
+	(void) b;
+	*r = (rhh_int128) ((rhh_uint128) rhh_swap_bytes((uint64_t) a) << 64 |
+					   rhh_swap_bytes((uint64_t) ((rhh_uint128) a >> 64) ^ UINT64_C(1) << 63));
+	return false;
+}
 
 /* Dates from here on are greater than all timestamps, as days from 2000-01-01 on. */
 #define RHH_END_OF_TIMESTAMPS	INT64_C(106751983)
@@ -633,8 +744,9 @@ rhh_program_load(const uint8_t *values, uint32_t bytes, size_t row)
 	}
 }
 
+/* high: of a value of 16 bytes, whose first word this is, the second one */
 RHH_HD void
-rhh_program_store(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
+rhh_program_store(uint8_t *values, uint32_t bytes, size_t row, int64_t value, int64_t high)
 {
 	switch (bytes)
 	{
@@ -647,10 +759,22 @@ rhh_program_store(uint8_t *values, uint32_t bytes, size_t row, int64_t value)
 		case 4:
 			((int32_t *) values)[row] = (int32_t) value;
 			break;
+		case 16:
+			((int64_t *) values)[2 * row] = value;
+			((int64_t *) values)[2 * row + 1] = high;
+			break;
 		default:
 			((int64_t *) values)[row] = value;
 			break;
 	}
+}
+
+/* The words of a value of 16 bytes, of a number that compares as memcmp() does of the bytes. */
+RHH_HD void
+rhh_order_bytes(uint64_t first, uint64_t second, uint64_t words[2])
+{
+	words[0] = rhh_swap_bytes(second);
+	words[1] = rhh_swap_bytes(first) ^ UINT64_C(1) << 63;
 }
 
 /* ---------- on the host ---------- */

@@ -79,6 +79,35 @@ rhh_square(double x)
 #endif
 }
 
+/* x * y, in the same way. */
+RHH_HD double
+rhh_product(double x, double y)
+{
+#ifdef __CUDA_ARCH__
+	return __dmul_rn(x, y);
+#else
+	return x * y;
+#endif
+}
+
+/* What was lost when x * y was rounded to product; no step may over- or underflow. */
+RHH_HD double
+rhh_product_error(double x, double y, double product)
+{
+#if defined(__CUDA_ARCH__) || defined(__FP_FAST_FMA)
+	return fma(x, y, -product);
+#else
+	double		x_scaled = 134217729.0 * x; /* 2^27 + 1 */
+	double		y_scaled = 134217729.0 * y;
+	double		x_high = x_scaled - (x_scaled - x);
+	double		y_high = y_scaled - (y_scaled - y);
+	double		x_low = x - x_high;
+	double		y_low = y - y_high;
+
+	return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low;
+#endif
+}
+
 /* What was lost when a + b was rounded to sum. */
 RHH_HD double
 rhh_sum_error(double a, double b, double sum)

@@ -39,7 +39,7 @@ SELECT joined('SELECT f.g, count(*) FILTER (WHERE f.e = d.e), count(*) FILTER (W
 -- a date after all timestamps is core's to compare
 INSERT INTO d (k, g, dt) VALUES (1, 0, '300000-01-01');
 SELECT joined('SELECT f.g, count(*) FILTER (WHERE f.ts < d.dt), count(*) FILTER (WHERE d.dt < f.ts) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
--- no comparison of these
+-- uuids, too; strings of two tables are core's to compare
 SELECT c, joined(format('SELECT f.g, count(*) FILTER (WHERE f.%I <> d.%1$I) FROM f JOIN d ON f.k = d.k GROUP BY f.g', c)) FROM unnest('{u,t}'::text[]) c;
 
 -- logic, with NULLs on both sides
@@ -72,7 +72,7 @@ SELECT joined('SELECT f.g, sum(CASE WHEN f.b THEN f.n + d.n ELSE d.n - f.n END),
 
 -- a build side that no expression is fed of: the device computes it
 SELECT joined('SELECT f.g, sum(q.y + 1), count(*) FILTER (WHERE q.y > 3) FROM f JOIN (SELECT k, i4 * 2 AS y FROM d OFFSET 0) q ON f.k = q.k GROUP BY f.g');
--- too much for a program
+-- too much for a program; a long list is looked through before the join
 SELECT joined(format('SELECT f.g, sum(CASE %s END) FROM f JOIN d ON f.k = d.k GROUP BY f.g', (SELECT string_agg(format('WHEN f.i4 + %s < d.i4 THEN f.i2', i), ' ') FROM generate_series(1, 20) i)));
 SELECT joined(format('SELECT f.g, sum(CASE %s END) FROM f JOIN d ON f.k = d.k GROUP BY f.g', (SELECT string_agg(format('WHEN f.i4 + %s < d.i4 THEN f.i2', i), ' ') FROM generate_series(1, 40) i)));
 SELECT joined(format('SELECT f.g, %s FROM f JOIN d ON f.k = d.k GROUP BY f.g', (SELECT string_agg(format('count(*) FILTER (WHERE f.i4 + %s < d.i4)', i), ', ') FROM generate_series(1, 24) i)));
@@ -138,7 +138,7 @@ SET enable_gpu_hashagg = on;
 SET enable_gpu_hashjoin = on;
 EXPLAIN (COSTS OFF) SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 LEFT JOIN d2 ON d.i2 = d2.i2 WHERE d2.i4 IS NULL OR d2.i4 > f.i4 GROUP BY f.g;
 RESET enable_gpu_hashagg;
--- parameters are not in programs
+-- parameters of the query are in programs
 PREPARE p(int) AS SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 + $1 GROUP BY f.g ORDER BY f.g;
 SET plan_cache_mode = force_generic_plan;
 SET enable_gpu_hashagg = on;

@@ -87,7 +87,7 @@ rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 	scratch->mask = malloc(run * sizeof(uint64_t));
 	scratch->part_rows = malloc(max_u32(RHH_CPU_MAX_PARTS, RHH_CPU_MAX_ROW_PARTS + 1) *
 								sizeof(uint32_t));
-	scratch->join_values = aligned_alloc(64, RHH_CPU_JOIN_ROWS * RHH_MAX_KEYS * 16);
+	scratch->join_values = aligned_alloc(64, RHH_CPU_JOIN_ROWS * RHH_MAX_COLUMNS * 16);
 	scratch->join_keys = malloc(RHH_CPU_JOIN_ROWS * RHH_MAX_KEYS * 16);
 	scratch->join_fp = malloc(RHH_CPU_JOIN_ROWS * sizeof(uint32_t));
 	scratch->join_entry = malloc(RHH_CPU_JOIN_ROWS * sizeof(void *));

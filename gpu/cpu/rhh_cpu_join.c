@@ -892,11 +892,9 @@ check_pairs(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_
 		if (view.n == 0 || side != source->side)
 			view = view_side(joins, state, batch, scratch, depth + 1, source->side, n);
 		side = source->side;
-		values[c] = scratch->join_values + c * RHH_CPU_JOIN_ROWS * 8;
+		values[c] = scratch->join_values + c * RHH_CPU_JOIN_ROWS * 16;
 		nulls[c] = NULL;
-		/* of a wider one a program only asks whether it is NULL */
-		if (source->bytes <= 8)
-			take_values(source, &view, values[c]);
+		take_values(source, &view, values[c]);
 		if (!may_be_null(source, batch))
 			continue;
 		take_nulls(joins, source, &view, is_null);

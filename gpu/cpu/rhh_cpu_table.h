@@ -233,7 +233,7 @@ typedef struct rhh_cpu_scratch
 	uint64_t   *group_words;	/* of groups of which rows are being made */
 	uint32_t	n_group_words;
 	/* of a level of a join */
-	uint8_t    *join_values;	/* the keys' columns, RHH_CPU_JOIN_ROWS of each */
+	uint8_t    *join_values;	/* of keys or of a condition, RHH_CPU_JOIN_ROWS of each */
 	uint8_t    *join_keys;		/* and the keys, as records have them */
 	uint32_t   *join_fp;
 	const void **join_entry;	/* in the directory */

@@ -220,21 +220,22 @@ rhh_make_row(const rhh_join_plan &plan, const rhh_rows &batch,
 	}
 }
 
-/* Gets the value of a column of a tuple, for a program.  Returns whether it is NULL. */
+/* Gets the words of a column of a tuple, for a program.  Returns whether it is NULL. */
 RHH_DEV bool
 rhh_load_of_side(const rhh_join_plan &plan, const rhh_rows &batch, const rhh_tuple &tuple,
-				 const rhh_from &from, int64_t *value)
+				 const rhh_from &from, uint64_t *words)
 {
 	const uint32_t row = tuple.rows[from.side];
 	const uint32_t unused = from.bytes < 8 ? 64 - 8 * from.bytes : 0;
 	uint64_t	low = 0,
-				high;
+				high = 0;
 
 	if (row == RHH_NO_ROW ||
 		(from.side == 0 ? !rhh_fetch(batch, from, row, &low, &high) :
 		 !rhh_fetch_kept(rhh_kept_at(plan.joins[from.side - 1].build, row), from, &low, &high)))
 		return true;
-	*value = (int64_t) (low << unused) >> unused;
+	words[0] = (uint64_t) ((int64_t) (low << unused) >> unused);
+	words[1] = high;
 	return false;
 }
 
@@ -245,9 +246,9 @@ struct rhh_load_of_tuple
 	const rhh_rows &batch;
 	const rhh_tuple &tuple;
 
-	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	__device__ RHH_INLINE bool operator()(uint32_t c, uint64_t *words) const
 	{
-		return rhh_load_of_side(plan, batch, tuple, plan.columns[plan.place[c]], value);
+		return rhh_load_of_side(plan, batch, tuple, plan.columns[plan.place[c]], words);
 	}
 };
 
@@ -259,9 +260,9 @@ struct rhh_load_of_pair
 	const rhh_tuple &tuple;
 	const rhh_join_step &step;
 
-	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	__device__ RHH_INLINE bool operator()(uint32_t c, uint64_t *words) const
 	{
-		return rhh_load_of_side(plan, batch, tuple, step.condition_columns[c], value);
+		return rhh_load_of_side(plan, batch, tuple, step.condition_columns[c], words);
 	}
 };
 

@@ -85,8 +85,9 @@ rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
 }
 
 /*
- * Computes the first n_ops operations of a program in a row.  load(column, &value) returns
- * whether the column is NULL there.
+ * Computes the first n_ops operations of a program in a row.  load(column, words) returns
+ * whether the column is NULL there; of at most 8 bytes words[0] is the value as operations
+ * take it, of 16 both are the words as they are stored.
  */
 template <class Load>
 RHH_DEV void
@@ -95,18 +96,22 @@ rhh_run_ops(const rhh_program &program, uint32_t n_ops, const Load &load, rhh_re
 	for (uint32_t i = 0; i < n_ops; i++)
 	{
 		const rhh_op op = program.ops[i];
-		int64_t		value = 0;
+		uint64_t	words[2] = {0, 0};
 		bool		null;
 
 		switch (op.code)
 		{
 			case RHH_OP_COLUMN:
-				null = load(op.a, &value);
-				results->words[i][0] = (uint64_t) value;
+				null = load(op.a, words);
+				results->words[i][0] = words[0];
 				break;
 			case RHH_OP_COLUMN_IS_NULL:
-				results->words[i][0] = load(op.a, &value);
+				results->words[i][0] = load(op.a, words);
 				null = false;
+				break;
+			case RHH_OP_COLUMN_OF_BYTES:
+				null = load(op.a, words);
+				rhh_order_bytes(words[0], words[1], results->words[i]);
 				break;
 			case RHH_OP_CONSTANT:
 			case RHH_OP_CONSTANT128:
@@ -128,12 +133,18 @@ struct rhh_load_of_piece
 	const rhh_row_columns &columns;
 	uint32_t	row;
 
-	__device__ RHH_INLINE bool operator()(uint32_t c, int64_t *value) const
+	__device__ RHH_INLINE bool operator()(uint32_t c, uint64_t *words) const
 	{
 		const uint32_t nulls = columns.nulls_offset[c];
+		const uint8_t *values = columns.base + columns.values_offset[c];
 
 		if (columns.bytes[c] <= 8)
-			*value = rhh_program_load(columns.base + columns.values_offset[c], columns.bytes[c], row);
+			words[0] = (uint64_t) rhh_program_load(values, columns.bytes[c], row);
+		else
+		{
+			words[0] = (uint64_t) rhh_program_load(values, 8, 2 * (size_t) row);
+			words[1] = (uint64_t) rhh_program_load(values, 8, 2 * (size_t) row + 1);
+		}
 		return nulls != 0 && columns.base[nulls + row] != 0;
 	}
 };
@@ -158,7 +169,8 @@ rhh_compute_row(const rhh_program &program, const rhh_row_columns &columns, uint
 		const uint8_t flags = results.flags[op];
 
 		rhh_program_store(columns.base + columns.values_offset[c], columns.bytes[c], row,
-						  flags != 0 ? 0 : (int64_t) results.words[op][0]);
+						  flags != 0 ? 0 : (int64_t) results.words[op][0],
+						  flags != 0 ? 0 : (int64_t) results.words[op][1]);
 		if (columns.nulls_offset[c] != 0)
 			columns.base[columns.nulls_offset[c] + row] = flags & RHH_NULL;
 		bad |= (flags & RHH_BAD) != 0;
@@ -210,8 +222,8 @@ rhh_swap_rows(const rhh_row_columns &columns, uint32_t a, uint32_t b)
 			const size_t at_b = columns.bytes[c] > 8 ? 2 * (size_t) b + half : b;
 			int64_t		value = rhh_program_load(values, bytes, at_a);
 
-			rhh_program_store(values, bytes, at_a, rhh_program_load(values, bytes, at_b));
-			rhh_program_store(values, bytes, at_b, value);
+			rhh_program_store(values, bytes, at_a, rhh_program_load(values, bytes, at_b), 0);
+			rhh_program_store(values, bytes, at_b, value, 0);
 		}
 		if (columns.nulls_offset[c] != 0)
 		{

@@ -43,12 +43,13 @@ typedef struct JoinStep
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
-/* What a program reads, a column of the map. */
+/* What a program reads, a column of the map, or one for each limb, one after the other. */
 typedef struct JoinLeaf
 {
 	Node	   *expr;			/* over sides, see join_tree.c */
 	GpuColumn	how;
-	int			column;			/* of the map */
+	bool		only_null;		/* what is fed only says whether it is NULL */
+	int			column;			/* of the map, the first one */
 } JoinLeaf;
 
 /* An expression that a program computes. */
@@ -60,6 +61,13 @@ typedef struct JoinComputed
 	int			columns[GPURHH_MAX_LIMBS + 1];
 	GpuColumn	how[GPURHH_MAX_LIMBS + 1];
 } JoinComputed;
+
+/* A column that a program makes of two others (batch/pairs.c). */
+typedef struct JoinPair
+{
+	GpuColumn	how;
+	int			column;			/* of the map */
+} JoinPair;
 
 /*
  * Columns that the device computes of the joins' output, and which rows it drops; see
@@ -74,6 +82,8 @@ typedef struct JoinProgram
 	JoinLeaf	leaves[RHH_MAX_COLUMNS];
 	int			n_computed;
 	JoinComputed computed[RHH_MAX_RESULTS];
+	int			n_pairs;
+	JoinPair	pairs[RHH_MAX_RESULTS];
 	TupleTableSlot *slot;		/* of the leaves */
 	ExprContext *econtext;
 } JoinProgram;
@@ -128,12 +138,14 @@ extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 /* ---------- join_program.c ---------- */
 
 extern bool gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how,
-								 int column);
+								 bool only_null, int column);
 extern bool gpurhh_join_add_computed(JoinProgram *program, Expr *expr,
 									 VectorExpr *compiled, GpuColumn how,
 									 int column, const char **why);
 extern bool gpurhh_join_add_filter(JoinProgram *program, List *conditions,
 								   VectorExpr *compiled, const char **why);
+extern bool gpurhh_join_add_pair(JoinProgram *program, GpuColumn how, int column,
+								 const char **why);
 extern bool gpurhh_join_has_program(const JoinProgram *program);
 extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
 extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,

@@ -22,6 +22,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
+#include "utils/uuid.h"
 
 #include "exec/join_input.h"
 
@@ -47,12 +48,13 @@ leaf_mutator(Node *node, void *arg)
  * there are too many.
  */
 bool
-gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how, int column)
+gpurhh_join_add_leaf(JoinProgram *program, Node *expr, GpuColumn how, bool only_null,
+					 int column)
 {
 	if (program->n_leaves == lengthof(program->leaves))
 		return false;
 	program->leaves[program->n_leaves++] = (JoinLeaf){
-		.expr = copyObject(expr), .how = how, .column = column
+		.expr = copyObject(expr), .how = how, .only_null = only_null, .column = column
 	};
 	return true;
 }
@@ -109,10 +111,23 @@ gpurhh_join_add_filter(JoinProgram *program, List *conditions, VectorExpr *compi
 	return true;
 }
 
+/*
+ * Has the program make the map's column of this number of two others, which are there or have
+ * been added.  False: no device can do it, and *why says why.
+ */
+bool
+gpurhh_join_add_pair(JoinProgram *program, GpuColumn how, int column, const char **why)
+{
+	if (!gpurhh_program_pair(&program->program, how, column, why))
+		return false;
+	program->pairs[program->n_pairs++] = (JoinPair){.how = how, .column = column};
+	return true;
+}
+
 bool
 gpurhh_join_has_program(const JoinProgram *program)
 {
-	return program->n_computed > 0 || program->program.has_filter;
+	return program->n_computed > 0 || program->n_pairs > 0 || program->program.has_filter;
 }
 
 /* The program is complete: prepares what a bad row needs, in the query's context. */
@@ -142,18 +157,34 @@ gpurhh_join_init_program(JoinProgram *program, EState *estate)
 	}
 }
 
+/* The numeric that a row has in columns of limbs. */
+static Datum
+value_of_limbs(const JoinLeaf *leaf, int n_limbs, const rhh_batch *batch, uint32 row)
+{
+	int128		limbs[GPURHH_MAX_LIMBS];
+
+	for (int i = 0; i < n_limbs; i++)
+		limbs[i] = rhh_program_load(batch->base + batch->values_offset[leaf->column + i],
+									sizeof(int64), row);
+	if (limbs[0] == GPURHH_DECIMAL_NAN)
+		return gpurhh_decimal_nan();
+	return gpurhh_decimal_sum(limbs, n_limbs, GPURHH_DECIMAL_SCALE(leaf->how.parameter));
+}
+
 /* The value of a leaf in a row of a batch. */
 static Datum
 leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 {
 	const GpuEncodingInfo *info = &gpurhh_encodings[leaf->how.encoding];
+	const uint8 *values = batch->base + batch->values_offset[leaf->column];
 	int64		value;
 
 	/* of others it is only asked whether they are NULL */
-	if (info->bytes > sizeof(int64))
+	if (leaf->only_null || (info->bytes > sizeof(int64) && info->vector != VECTOR_UUID))
 		return (Datum) 0;
-	value = rhh_program_load(batch->base + batch->values_offset[leaf->column], info->bytes,
-							 row);
+	if (info->vector == VECTOR_UUID)
+		return UUIDPGetDatum((const pg_uuid_t *) (values + (Size) row * UUID_LEN));
+	value = rhh_program_load(values, info->bytes, row);
 	switch (info->vector)
 	{
 		case VECTOR_BOOL:
@@ -171,7 +202,7 @@ leaf_value(const JoinLeaf *leaf, const rhh_batch *batch, uint32 row)
 		case VECTOR_FLOAT8:
 			return Float8GetDatum(rhh_as_double(value));
 		case VECTOR_DECIMAL:
-			return gpurhh_decimal_value(value, GPURHH_DECIMAL_SCALE(leaf->how.parameter));
+			return value_of_limbs(leaf, GPURHH_DECIMAL_LIMBS(leaf->how.parameter), batch, row);
 		default:
 			return (Datum) 0;	/* the same */
 	}
@@ -197,6 +228,7 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 		int			c = computed->columns[i];
 		uint8	   *nulls = batch->base + batch->nulls_offset[c];
 		int64		stored = 0;
+		int64		high = 0;	/* of 16 bytes the second half */
 
 		if (is_null && info->role != ROLE_FILTER)
 			nulls[row / 8] |= 1 << (row % 8);
@@ -226,12 +258,51 @@ store_value(const JoinComputed *computed, Datum value, bool is_null,
 				case VECTOR_FLOAT8:
 					stored = rhh_as_bits(DatumGetFloat8(value));
 					break;
+				case VECTOR_UUID:
+					memcpy(&stored, DatumGetUUIDP(value)->data, sizeof(stored));
+					memcpy(&high, DatumGetUUIDP(value)->data + sizeof(stored), sizeof(high));
+					break;
 				default:
 					stored = limbs[info->limb];
 					break;
 			}
 		}
-		rhh_program_store(batch->base + batch->values_offset[c], info->bytes, row, stored);
+		if (info->bytes == sizeof(int32))
+		{
+			int32		narrow = (int32) stored;
+
+			gpurhh_order_4_bytes(info->order, &narrow, 1);
+			stored = narrow;
+		}
+		else if (info->bytes == sizeof(int64))
+			gpurhh_order_8_bytes(info->order, &stored, 1);
+		rhh_program_store(batch->base + batch->values_offset[c], info->bytes, row, stored, high);
+	}
+}
+
+/* Writes a column that is made of two others, once a row has these. */
+static void
+store_pair(const JoinPair *pair, const rhh_batch *batch, uint32 row)
+{
+	const int	of[2] = {pair->how.parameter >> 8, pair->how.parameter & 0xff};
+	uint8	   *to = batch->base + batch->values_offset[pair->column];
+	uint8	   *nulls = batch->base + batch->nulls_offset[pair->column];
+	int64		values[2];
+	bool		both = true;
+	rhh_int128	product;
+
+	for (int i = 0; i < 2; i++)
+	{
+		both &= !((batch->base + batch->nulls_offset[of[i]])[row / 8] >> (row % 8) & 1);
+		values[i] = rhh_program_load(batch->base + batch->values_offset[of[i]], sizeof(float8), row);
+	}
+	nulls[row / 8] &= ~(1 << (row % 8));
+	if (gpurhh_encodings[pair->how.encoding].derivation == DERIVED_BOTH)
+		rhh_program_store(to, 1, row, both, 0);
+	else
+	{
+		(void) rhh_do_PRODUCT_FLOAT8(both ? values[0] : 0, both ? values[1] : 0, &product);
+		rhh_program_store(to, sizeof(Twice), row, (int64) product, (int64) (product >> 64));
 	}
 }
 
@@ -267,6 +338,8 @@ compute(JoinProgram *program, const rhh_batch *batch, uint32 row)
 
 		store_value(computed, value, is_null, batch, row);
 	}
+	for (int i = 0; passes && i < program->n_pairs; i++)
+		store_pair(&program->pairs[i], batch, row);
 	MemoryContextSwitchTo(old);
 	ResetExprContext(econtext);
 	return passes;

@@ -313,6 +313,7 @@ typedef struct LeafFinder
 								 * columns: of which join; else -1 */
 	Node	   *exprs[RHH_MAX_COLUMNS]; /* then: these columns, */
 	GpuColumn	how[RHH_MAX_COLUMNS];	/* and how they are fed */
+	bool		only_nulls[RHH_MAX_COLUMNS];	/* what is fed only says whether it is NULL */
 	const char *why;
 } LeafFinder;
 
@@ -324,26 +325,45 @@ leaf_reading(const LeafFinder *finder)
 	return (Reading){.n_joins = finder->join, .of_match = true};
 }
 
-/* The attribute that a leaf is of a side; -1: it is none.  *how becomes how it is fed. */
+/*
+ * The attribute that a leaf is of a side; -1: it is none.  *how becomes how it is fed, and
+ * *is_null whether that only says where the leaf is NULL.
+ */
 static int
-leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuColumn *how)
+leaf_attribute(LeafFinder *finder, Node *expr, bool only_null, int *side, GpuColumn *how,
+			   bool *is_null)
 {
 	Var		   *var = (Var *) expr;
 
+	*is_null = false;
 	if (gpurhh_is_fed_condition((Expr *) expr))
 	{
 		*how = (GpuColumn){GPU_ENC_BOOL};
 		return add_computed(finder->input, (Expr *) expr, !contain_nonstrict_functions(expr),
 							leaf_reading(finder), side, &finder->why);
 	}
-	if (!IsA(expr, Var) || !gpurhh_resolve_type(expr, how, &finder->why))
+	if (!IsA(expr, Var))
 		return -1;
-	how->encoding = gpurhh_as_stored(how->encoding);
-	if ((gpurhh_encodings[how->encoding].vector == VECTOR_ANY && !only_null) ||
-		gpurhh_is_string(how->encoding))
+	if (gpurhh_resolve_operand(expr, only_null, how))
+	{
+		*side = var->varno - 1;
+		return var->varattno - 1;
+	}
+	if (!only_null)
 		return -1;
-	*side = var->varno - 1;
-	return var->varattno - 1;
+	*is_null = true;
+	*how = (GpuColumn){GPU_ENC_BOOL};
+	return add_computed(finder->input, gpurhh_null_or_true(expr), true, leaf_reading(finder), side,
+						&finder->why);
+}
+
+/* The vector type of a leaf that is fed so. */
+static VectorType
+leaf_type(GpuColumn how, bool is_null)
+{
+	return is_null ? VECTOR_ANY :
+		how.encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1 ?
+		VECTOR_DECIMAL128 : gpurhh_encodings[how.encoding].vector;
 }
 
 /* gpurhh_vector_compile()'s question about an expression over sides. */
@@ -354,7 +374,9 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 	JoinInput  *input = finder->input;
 	rhh_map_spec *spec = &input->map_spec;
 	GpuColumn	how;
-	SideColumn	found;
+	GpuColumn	limbs[GPURHH_MAX_LIMBS];
+	bool		is_null;
+	int			n;
 	int			side;
 	int			attribute;
 
@@ -365,23 +387,28 @@ find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 		if (equal(leaf->expr, expr))
 		{
 			*column = leaf->column;
-			*type = gpurhh_encodings[leaf->how.encoding].vector;
+			*type = leaf_type(leaf->how, leaf->only_null);
 			return only_null || *type != VECTOR_ANY;
 		}
 	}
-	if (spec->n_columns == RHH_MAX_COLUMNS)
+	attribute = leaf_attribute(finder, expr, only_null, &side, &how, &is_null);
+	if (attribute < 0)
 		return false;
-	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
-	if (attribute < 0 ||
-		!find_side_column(input, side, attribute, how, false, leaf_reading(finder), &found,
-						  &finder->why) ||
-		!gpurhh_join_add_leaf(&input->program, expr, how, spec->n_columns))
+	n = gpurhh_limb_columns(how, limbs);
+	if (spec->n_columns + n > RHH_MAX_COLUMNS)
 		return false;
 	*column = spec->n_columns;
-	*type = gpurhh_encodings[how.encoding].vector;
-	finder->columns[*column] = found;
-	spec->column_bytes[*column] = gpurhh_encodings[how.encoding].bytes;
-	spec->n_columns++;
+	for (int i = 0; i < n; i++)
+	{
+		if (!find_side_column(input, side, attribute, limbs[i], false, leaf_reading(finder),
+							  &finder->columns[*column + i], &finder->why))
+			return false;
+		spec->column_bytes[*column + i] = gpurhh_encodings[limbs[i].encoding].bytes;
+	}
+	if (!gpurhh_join_add_leaf(&input->program, expr, how, is_null, *column))
+		return false;
+	spec->n_columns += n;
+	*type = leaf_type(how, is_null);
 	return true;
 }
 
@@ -392,32 +419,42 @@ find_match_leaf(Node *expr, bool only_null, int *column, VectorType *type, void 
 	LeafFinder *finder = arg;
 	JoinInput  *input = finder->input;
 	rhh_join   *join = &input->join_spec.joins[finder->join];
-	uint32		n = join->n_condition_columns;
+	uint32		first = join->n_condition_columns;
 	GpuColumn	how;
+	GpuColumn	limbs[GPURHH_MAX_LIMBS];
+	bool		is_null;
+	int			n;
 	int			side;
 	int			attribute;
 
-	for (uint32 i = 0; i < n; i++)
+	for (uint32 i = 0; i < first; i++)
 	{
-		if (equal(finder->exprs[i], expr))
+		/* the second limb and those that follow have no expression */
+		if (finder->exprs[i] != NULL && equal(finder->exprs[i], expr))
 		{
 			*column = i;
-			*type = gpurhh_encodings[finder->how[i].encoding].vector;
+			*type = leaf_type(finder->how[i], finder->only_nulls[i]);
 			return only_null || *type != VECTOR_ANY;
 		}
 	}
-	if (n == RHH_MAX_COLUMNS)
+	attribute = leaf_attribute(finder, expr, only_null, &side, &how, &is_null);
+	if (attribute < 0)
 		return false;
-	attribute = leaf_attribute(finder, expr, only_null, &side, &how);
-	if (attribute < 0 ||
-		!find_side_column(input, side, attribute, how, false, leaf_reading(finder),
-						  &finder->columns[n], &finder->why))
+	n = gpurhh_limb_columns(how, limbs);
+	if (first + n > RHH_MAX_COLUMNS)
 		return false;
-	finder->exprs[n] = expr;
-	finder->how[n] = how;
-	*column = n;
-	*type = gpurhh_encodings[how.encoding].vector;
-	join->n_condition_columns++;
+	for (int i = 0; i < n; i++)
+	{
+		if (!find_side_column(input, side, attribute, limbs[i], false, leaf_reading(finder),
+							  &finder->columns[first + i], &finder->why))
+			return false;
+	}
+	finder->exprs[first] = expr;
+	finder->how[first] = how;
+	finder->only_nulls[first] = is_null;
+	*column = first;
+	*type = leaf_type(how, is_null);
+	join->n_condition_columns += n;
 	return true;
 }
 
@@ -429,7 +466,8 @@ static VectorExpr *
 compile(JoinInput *input, int j, Expr *expr, SideColumn *columns, const char **why)
 {
 	LeafFinder	finder = {.input = input, .columns = columns, .join = j};
-	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1,
+	PlanState  *top = &input->joins[input->n_joins - 1].node->js.ps;
+	VectorExpr *compiled = gpurhh_vector_compile(expr, top, 1,
 												 j < 0 ? find_leaf : find_match_leaf,
 												 &finder, why);
 
@@ -781,12 +819,22 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 										 columns[c].attribute)->expr;
 		bool		is_key = false;
 
+		/* of other columns, which may come later */
+		if (gpurhh_is_of_pair(columns[c].encoding))
+			continue;
 		for (uint32 k = 0; k < spec->n_keys; k++)
 			is_key |= spec->key_column[k] == c;
 		if (!find_column(input, n_joins - 1, expr, columns[c], is_key,
 						 (Reading){.n_joins = n_joins}, &found[c], why) &&
-			((is_key && columns[c].encoding == GPU_ENC_DECIMAL) ||
-			 !compute_column(input, expr, columns[c], c, found, why)))
+			!compute_column(input, expr, columns[c], c, found, why))
+			return NULL;
+	}
+	for (uint32 c = 0; c < spec->n_columns; c++)
+	{
+		if (!gpurhh_is_of_pair(columns[c].encoding))
+			continue;
+		found[c].side = -1;
+		if (!gpurhh_join_add_pair(&input->program, columns[c], c, why))
 			return NULL;
 	}
 	describe(input, found, keys, conditions);

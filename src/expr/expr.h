@@ -40,12 +40,15 @@ extern VectorExpr *gpurhh_vector_compile(Expr *expr, PlanState *parent,
 extern VectorType gpurhh_vector_result_type(const VectorExpr *expr);
 extern void gpurhh_vector_reset(VectorExpr *expr);
 extern bool gpurhh_is_fed_condition(Expr *expr);
+extern Expr *gpurhh_null_or_true(Node *expr);
 extern bool gpurhh_vector_program(VectorExpr *expr, rhh_program *program,
 								  uint8 *number, VectorType *type,
 								  const char **why);
 extern bool gpurhh_program_store(rhh_program *program, uint8 number,
 								 VectorType type, GpuColumn how, int column,
 								 const char **why);
+extern bool gpurhh_program_pair(rhh_program *program, GpuColumn how, int column,
+								const char **why);
 extern bool gpurhh_vector_evaluate(VectorExpr *expr, const Vector *columns,
 								   int n, const uint8 *active,
 								   Vector *result);

@@ -16,8 +16,10 @@
 
 #include "catalog/pg_type.h"
 #include "datatype/timestamp.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/array.h"
 
 #include "expr/vector.h"
 
@@ -91,6 +93,13 @@ add_constant(ProgramContext *cx, int128 value, bool is_null, bool wide, uint8 *n
 	return add_op(cx, wide ? RHH_OP_CONSTANT128 : RHH_OP_CONSTANT, i, 0, number);
 }
 
+/* Are values of this type numbers of 128 bits for operations? */
+static bool
+is_wide(VectorType type)
+{
+	return type == VECTOR_DECIMAL128 || type == VECTOR_UUID;
+}
+
 /* Reads element i of a vector as operations take it.  False: they do not. */
 static bool
 read_element(VectorType type, const void *values, int i, int128 *value)
@@ -120,16 +129,30 @@ read_element(VectorType type, const void *values, int i, int128 *value)
 		case VECTOR_DECIMAL128:
 			*value = ((const int128 *) values)[i];
 			return true;
+		case VECTOR_UUID:
+			{
+				uint64		stored[2];
+				uint64		words[2];
+
+				memcpy(stored, (const char *) values + i * sizeof(stored), sizeof(stored));
+				rhh_order_bytes(stored[0], stored[1], words);
+				*value = (int128) ((uint128) words[1] << 64 | words[0]);
+				return true;
+			}
 		default:
 			return false;
 	}
 }
 
+/*
+ * Parameters of the query have their values when it is started; other ones, which its own plan
+ * sets, have none yet.
+ */
 static bool
 read_constant(ProgramContext *cx, VectorNode *node)
 {
-	if (!IsA(node->constant, Const))
-		return cannot(cx, "has a parameter");
+	if (IsA(node->constant, Param) && ((Param *) node->constant)->paramkind != PARAM_EXTERN)
+		return cannot(cx, "has a value that the query itself finds out");
 	if (!gpurhh_vector_read_constant(cx->expr, node))
 		return cannot(cx, "has a constant that is not as its type declares");
 	return true;
@@ -140,12 +163,16 @@ compile_constant(ProgramContext *cx, VectorNode *node, uint8 *number)
 {
 	int128		value = 0;
 
+	/* while planning it is only asked whether it could be done */
+	if (IsA(node->constant, Param) && ((Param *) node->constant)->paramkind == PARAM_EXTERN &&
+		cx->expr->econtext == NULL)
+		return add_constant(cx, ((Param *) node->constant)->paramid, false, is_wide(node->type),
+							number);
 	if (!read_constant(cx, node))
 		return false;
 	if (!node->is_null && !read_element(node->type, node->values, 0, &value))
 		return cannot(cx, "has a constant of a type that devices do not know");
-	return add_constant(cx, value, node->is_null, node->type == VECTOR_DECIMAL128,
-						number);
+	return add_constant(cx, value, node->is_null, is_wide(node->type), number);
 }
 
 /* The operation for arithmetic of this type; RHH_N_OPS: there is none. */
@@ -248,6 +275,7 @@ comparison_code(VectorOp op, VectorType type)
 		[VECTOR_INT8] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
 		[VECTOR_FLOAT4] = {RHH_OP_EQ_FLOAT4, RHH_OP_LT_FLOAT4, RHH_OP_LE_FLOAT4},
 		[VECTOR_FLOAT8] = {RHH_OP_EQ_FLOAT8, RHH_OP_LT_FLOAT8, RHH_OP_LE_FLOAT8},
+		[VECTOR_UUID] = {RHH_OP_EQ_DECIMAL128, RHH_OP_LT_DECIMAL128, RHH_OP_LE_DECIMAL128},
 		[VECTOR_DECIMAL] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
 		[VECTOR_DECIMAL128] = {RHH_OP_EQ_DECIMAL128, RHH_OP_LT_DECIMAL128, RHH_OP_LE_DECIMAL128}
 	};
@@ -285,6 +313,8 @@ compile_in(ProgramContext *cx, VectorNode *node, uint8 *number)
 
 	if (code == RHH_N_OPS)
 		return cannot(cx, "compares values of a type that devices do not compare");
+	if (IsA(node->constant, Param))
+		return cannot(cx, "has a list of no known length");
 	if (!read_constant(cx, node) || !compile_node(cx, node->args[0], &scalar))
 		return false;
 	if (node->is_null || node->n_items + node->null_item == 0 ||
@@ -297,7 +327,7 @@ compile_in(ProgramContext *cx, VectorNode *node, uint8 *number)
 
 		if (i < node->n_items)
 			(void) read_element(type, node->items, i, &value);
-		if (!add_constant(cx, value, i == node->n_items, type == VECTOR_DECIMAL128, &item) ||
+		if (!add_constant(cx, value, i == node->n_items, is_wide(type), &item) ||
 			!add_op(cx, code, scalar, item, &item) ||
 			!(first || add_op(cx, RHH_OP_OR, *number, item, &item)))
 			return false;
@@ -336,7 +366,7 @@ compile_null_test(ProgramContext *cx, VectorNode *node, uint8 *number)
 			return false;
 	}
 	else if (!compile_node(cx, arg, number) ||
-			 !add_op(cx, arg->type == VECTOR_DECIMAL128 ? RHH_OP_IS_NULL128 : RHH_OP_IS_NULL,
+			 !add_op(cx, is_wide(arg->type) ? RHH_OP_IS_NULL128 : RHH_OP_IS_NULL,
 					 *number, 0, number))
 		return false;
 	return node->op == VECTOR_IS_NULL || add_op(cx, RHH_OP_NOT, *number, 0, number);
@@ -363,7 +393,7 @@ compile_truth_test(ProgramContext *cx, VectorNode *node, uint8 *number)
 static bool
 compile_choice(ProgramContext *cx, VectorNode *node, uint8 *number)
 {
-	bool		wide = node->type == VECTOR_DECIMAL128;
+	bool		wide = is_wide(node->type);
 	int			step = node->op == VECTOR_CASE ? 2 : 1;
 
 	if (!compile_node(cx, node->args[node->n_args - 1], number))
@@ -449,6 +479,30 @@ compile_arithmetic(ProgramContext *cx, VectorNode *node, uint8 *number)
 	return add_op(cx, code, args[0], args[1], number);
 }
 
+/* A column, or as many as a decimal has limbs; these have numbers one after the other. */
+static bool
+compile_column(ProgramContext *cx, VectorNode *node, uint8 *number)
+{
+	int			n_limbs;
+	uint8		limb;
+
+	if (comparison_code(VECTOR_EQ, node->type) == RHH_N_OPS)
+		return cannot(cx, "has a column of a type that devices do not compute with");
+	if (node->type == VECTOR_UUID)
+		return add_op(cx, RHH_OP_COLUMN_OF_BYTES, node->column, 0, number);
+	if (!add_op(cx, RHH_OP_COLUMN, node->column, 0, number))
+		return false;
+	if (node->type != VECTOR_DECIMAL128)
+		return true;
+	n_limbs = gpurhh_decimal_limbs(node->digits);
+	Assert(n_limbs > 1);
+	return add_op(cx, RHH_OP_COLUMN, node->column + 1, 0, &limb) &&
+		add_op(cx, RHH_OP_LIMBS_AS_DECIMAL128, *number, limb, number) &&
+		(n_limbs == 2 ||
+		 (add_op(cx, RHH_OP_COLUMN, node->column + 2, 0, &limb) &&
+		  add_op(cx, RHH_OP_ADD_LIMB_3, *number, limb, number)));
+}
+
 /* Tells the kinds of nodes apart; each has a function of its own above. */
 static bool
 compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
@@ -456,10 +510,7 @@ compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
 	switch (node->op)
 	{
 		case VECTOR_COLUMN:
-			if (comparison_code(VECTOR_EQ, node->type) == RHH_N_OPS ||
-				node->type == VECTOR_DECIMAL128)
-				return cannot(cx, "has a column of a type that devices do not compute with");
-			return add_op(cx, RHH_OP_COLUMN, node->column, 0, number);
+			return compile_column(cx, node, number);
 		case VECTOR_CONSTANT:
 			return compile_constant(cx, node, number);
 		case VECTOR_EQ:
@@ -492,6 +543,32 @@ compile_node(ProgramContext *cx, VectorNode *node, uint8 *number)
 	}
 }
 
+/* Is it a list that operations cannot compare with: a long one, or a parameter? */
+static bool
+is_long_list(const ScalarArrayOpExpr *op)
+{
+	const Const *array = lsecond(op->args);
+	ArrayType  *values;
+
+	if (!IsA(array, Const))
+		return true;
+	if (array->constisnull)
+		return false;
+	values = DatumGetArrayTypeP(array->constvalue);
+	return ArrayGetNItems(ARR_NDIM(values), ARR_DIMS(values)) > VECTOR_LINEAR_ITEMS;
+}
+
+/* Has it a parameter that is not known when programs are made? */
+static bool
+has_late_param(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((Param *) node)->paramkind != PARAM_EXTERN;
+	return expression_tree_walker(node, has_late_param, arg);
+}
+
 /*
  * Is it a condition on values that operations cannot take, as strings?  Where it is of one
  * table, it can be computed before the rows are joined, and be a column that a program
@@ -502,17 +579,48 @@ gpurhh_is_fed_condition(Expr *expr)
 {
 	Expr	   *arg;
 	VectorType	type;
+	bool		by_itself = false;
 
 	if (IsA(expr, OpExpr) && ((OpExpr *) expr)->opresulttype == BOOLOID)
+	{
 		arg = linitial(((OpExpr *) expr)->args);
+		by_itself = has_late_param((Node *) expr, NULL);
+	}
 	else if (IsA(expr, ScalarArrayOpExpr))
+	{
 		arg = linitial(((ScalarArrayOpExpr *) expr)->args);
-	else if (IsA(expr, NullTest))
+		by_itself = is_long_list((ScalarArrayOpExpr *) expr);
+	}
+	else if (IsA(expr, NullTest) && !IsA(((NullTest *) expr)->arg, Var))
 		arg = ((NullTest *) expr)->arg;
 	else
 		return false;
-	return gpurhh_vector_type(exprType((Node *) arg), &type) &&
-		(is_string(type) || type == VECTOR_UUID) && contain_var_clause((Node *) expr);
+	return (by_itself || (gpurhh_vector_type(exprType((Node *) arg), &type) && is_string(type))) &&
+		contain_var_clause((Node *) expr);
+}
+
+/*
+ * An expression that is NULL where a column is, else true.  It can be computed before the rows
+ * are joined; without a row it is NULL, as the column is.
+ */
+Expr *
+gpurhh_null_or_true(Node *column)
+{
+	CaseExpr   *result = makeNode(CaseExpr);
+	CaseWhen   *when = makeNode(CaseWhen);
+	NullTest   *test = makeNode(NullTest);
+
+	test->arg = (Expr *) column;
+	test->nulltesttype = IS_NOT_NULL;
+	test->location = -1;
+	when->expr = (Expr *) test;
+	when->result = (Expr *) makeBoolConst(true, false);
+	when->location = -1;
+	result->casetype = BOOLOID;
+	result->args = list_make1(when);
+	result->defresult = (Expr *) makeBoolConst(false, true);
+	result->location = -1;
+	return (Expr *) result;
 }
 
 /*
@@ -531,6 +639,29 @@ gpurhh_vector_program(VectorExpr *expr, rhh_program *program, uint8 *number,
 		return true;
 	*why = cx.why;
 	return false;
+}
+
+/* The value with the bits that its column has. */
+static bool
+add_order(ProgramContext *cx, const GpuEncodingInfo *info, uint8 value, uint8 *number)
+{
+	*number = value;
+	if (info->vector == VECTOR_UUID)
+		return add_op(cx, RHH_OP_AS_BYTES, value, 0, number);
+	switch (info->order)
+	{
+		case ORDER_OF_BITS:
+			return true;
+		case ORDER_OF_EQUALITY:
+			return add_op(cx, info->bytes == sizeof(float4) ? RHH_OP_EQUAL_FLOAT4 :
+						  RHH_OP_EQUAL_FLOAT8, value, 0, number);
+		case ORDER_OF_FLOATS:
+			return add_op(cx, info->bytes == sizeof(float4) ? RHH_OP_ORDER_FLOAT4 :
+						  RHH_OP_ORDER_FLOAT8, value, 0, number);
+		case ORDER_OF_UNSIGNED:
+			return info->bytes == sizeof(Oid) && add_op(cx, RHH_OP_ORDER_OID, value, 0, number);
+	}
+	return false;				/* keep compiler quiet */
 }
 
 /*
@@ -575,10 +706,61 @@ gpurhh_program_store(rhh_program *program, uint8 number, VectorType type, GpuCol
 			return false;
 		}
 	}
-	else if (info->vector != type || info->derivation != DERIVED_VALUE ||
-			 info->order != ORDER_OF_BITS || info->role != ROLE_ANY)
+	else if (info->vector != type || info->derivation != DERIVED_VALUE || info->role != ROLE_ANY ||
+			 !add_order(&cx, info, number, &number))
 	{
-		*why = "is fed in a way that devices do not know";
+		*why = cx.why != NULL ? cx.why : "is fed in a way that devices do not know";
+		return false;
+	}
+	program->results[program->n_results].op = number;
+	program->results[program->n_results].column = column;
+	program->n_results++;
+	return true;
+}
+
+/* A column that may be a result of the program. */
+static bool
+read_column(ProgramContext *cx, int column, uint8 *number)
+{
+	for (uint32 r = 0; r < cx->program->n_results; r++)
+	{
+		if (cx->program->results[r].column == column)
+		{
+			*number = cx->program->results[r].op;
+			return true;
+		}
+	}
+	return add_op(cx, RHH_OP_COLUMN, column, 0, number);
+}
+
+/*
+ * Makes a column of two others with doubles (batch/pairs.c), which are columns that the program
+ * reads or has made.  False: that cannot be done; *why says why.
+ */
+bool
+gpurhh_program_pair(rhh_program *program, GpuColumn how, int column, const char **why)
+{
+	ProgramContext cx = {.program = program};
+	uint8		x;
+	uint8		y;
+	uint8		number;
+
+	if (program->n_results == RHH_MAX_RESULTS)
+	{
+		*why = "is one of too many";
+		return false;
+	}
+	if (!read_column(&cx, how.parameter >> 8, &x) || !read_column(&cx, how.parameter & 0xff, &y))
+	{
+		*why = cx.why;
+		return false;
+	}
+	if (gpurhh_encodings[how.encoding].derivation == DERIVED_PRODUCT ?
+		!add_op(&cx, RHH_OP_PRODUCT_FLOAT8, x, y, &number) :
+		!(add_op(&cx, RHH_OP_IS_NULL, x, 0, &x) && add_op(&cx, RHH_OP_IS_NULL, y, 0, &y) &&
+		  add_op(&cx, RHH_OP_OR, x, y, &number) && add_op(&cx, RHH_OP_NOT, number, 0, &number)))
+	{
+		*why = cx.why;
 		return false;
 	}
 	program->results[program->n_results].op = number;

@@ -647,10 +647,11 @@ typedef struct ProgramSketch
 {
 	rhh_program program;
 	List	   *leaves;			/* Vars, and conditions that are fed */
+	int			n_columns;		/* that these are */
 	PlannerInfo *root;
 	const Way  *way;			/* NULL: not known yet */
 	bool		of_match;		/* it is what a match of the way's last join is */
-	int			n_match_leaves; /* of other programs that are this */
+	int			n_match_columns;	/* of leaves of other programs that are this */
 } ProgramSketch;
 
 static const char *expression_problem(PlannerInfo *root, const Way *way, Expr *expr,
@@ -681,26 +682,45 @@ table_of(Node *expr)
 	return table;
 }
 
-/* Is it a column that a device can compute with, or can it be made one? */
+/* Can an expression be computed of a side's rows before they are joined? */
 static bool
-is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type)
+is_fed(ProgramSketch *sketch, Expr *expr, bool strict)
 {
-	GpuColumn	how;
 	const char *problem;
 
+	return sketch->way == NULL ?
+		table_of((Node *) expr) > 0 && gpurhh_is_by_pages(expr, &problem) :
+		expression_problem(sketch->root, sketch->way, expr, strict, sketch->of_match) == NULL;
+}
+
+/*
+ * Is it a column that a device can compute with, or can it be made one?  *n_columns becomes how
+ * many columns it takes.
+ */
+static bool
+is_leaf(ProgramSketch *sketch, Node *expr, bool only_null, VectorType *type, int *n_columns)
+{
+	GpuColumn	how;
+
+	*n_columns = 1;
 	if (gpurhh_is_fed_condition((Expr *) expr))
 	{
 		*type = VECTOR_BOOL;
-		return sketch->way == NULL ?
-			table_of(expr) > 0 && gpurhh_is_by_pages((Expr *) expr, &problem) :
-			expression_problem(sketch->root, sketch->way, (Expr *) expr,
-							   !contain_nonstrict_functions(expr), sketch->of_match) == NULL;
+		return is_fed(sketch, (Expr *) expr, !contain_nonstrict_functions(expr));
 	}
-	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0 ||
-		!gpurhh_resolve_type(expr, &how, &problem) || gpurhh_is_string(how.encoding))
+	if (!IsA(expr, Var) || ((Var *) expr)->varattno <= 0)
 		return false;
+	if (!gpurhh_resolve_operand(expr, only_null, &how))
+	{
+		*type = VECTOR_ANY;
+		return only_null && is_fed(sketch, gpurhh_null_or_true(expr), true);
+	}
 	*type = gpurhh_encodings[how.encoding].vector;
-	return *type != VECTOR_ANY || only_null;
+	if (*type == VECTOR_DECIMAL)
+		*n_columns = GPURHH_DECIMAL_LIMBS(how.parameter);
+	if (*n_columns > 1)
+		*type = VECTOR_DECIMAL128;
+	return true;
 }
 
 /* gpurhh_vector_compile()'s question about an expression that a device is to compute. */
@@ -708,19 +728,24 @@ static bool
 find_leaf(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 {
 	ProgramSketch *sketch = arg;
+	int			n_columns;
 	ListCell   *lc;
 
-	if (!is_leaf(sketch, expr, only_null, type))
+	if (!is_leaf(sketch, expr, only_null, type, &n_columns))
 		return false;
 	foreach(lc, sketch->leaves)
 	{
-		*column = foreach_current_index(lc);
+		/* apart by as many columns as one can take */
+		*column = foreach_current_index(lc) * GPURHH_MAX_LIMBS;
 		if (equal(lfirst(lc), expr))
 			return true;
 	}
-	*column = list_length(sketch->leaves);
+	if (sketch->n_columns + n_columns > RHH_MAX_COLUMNS)
+		return false;
+	*column = list_length(sketch->leaves) * GPURHH_MAX_LIMBS;
 	sketch->leaves = lappend(sketch->leaves, expr);
-	return *column < RHH_MAX_COLUMNS;
+	sketch->n_columns += n_columns;
+	return true;
 }
 
 /* Adds an expression to a program.  False, with *why: no device can compute it. */
@@ -1431,7 +1456,7 @@ match_problem(ProgramSketch *sketch)
 			return psprintf("a condition of the joins %s", why);
 		if (rhh_program_may_be_bad(&of_join.program))
 			return "a condition of an outer join may be an error in some rows";
-		sketch->n_match_leaves += list_length(of_join.leaves);
+		sketch->n_match_columns += of_join.n_columns;
 	}
 	return NULL;
 }
@@ -1471,8 +1496,8 @@ leaf_problem(const ProgramSketch *sketch, int n_columns)
 			bms_is_member(((Var *) lfirst(lc))->varno, sketch->way->hidden))
 			return "a column is of a side that has none";
 	}
-	if (n_columns + list_length(sketch->leaves) + sketch->n_match_leaves +
-		sketch->way->n_keys > RHH_MAX_COLUMNS)
+	if (n_columns + sketch->n_columns + sketch->n_match_columns + sketch->way->n_keys >
+		RHH_MAX_COLUMNS)
 		return "there are too many columns";
 	return NULL;
 }
@@ -1544,8 +1569,16 @@ column_problem(PlanInfo *info, const Way *way)
 		Expr	   *expr = list_nth(info->child_target->exprs, column->attribute);
 		Var		   *var;
 
-		if (gpurhh_is_of_pair(column->encoding) || gpurhh_is_candidate(column->encoding))
+		if (gpurhh_is_candidate(column->encoding))
 			return "an aggregate needs more than a column by itself";
+		if (gpurhh_is_of_pair(column->encoding))
+		{
+			GpuColumn	pair = {.encoding = column->encoding, .parameter = column->parameter};
+
+			if (!gpurhh_program_pair(&sketch.program, pair, 0, &why))
+				return psprintf("an expression %s", why);
+			continue;
+		}
 		if (IsA(expr, Const) && !way->unmatched &&
 			gpurhh_is_single_key(column->encoding, (Const *) expr))
 			continue;
@@ -1555,11 +1588,7 @@ column_problem(PlanInfo *info, const Way *way)
 			const char *problem = expression_problem(info->root, way, expr, false, false);
 			GpuColumn	how = {.encoding = column->encoding, .parameter = column->parameter};
 
-			/* a numeric as a key has to be one that its type declares */
-			if (problem != NULL &&
-				((column->encoding == GPU_ENC_DECIMAL &&
-				  list_member_int(info->plan->key_columns, foreach_current_index(lc))) ||
-				 !sketch_column(&sketch, expr, how)))
+			if (problem != NULL && !sketch_column(&sketch, expr, how))
 				return problem;
 		}
 		else if (bms_is_member(var->varno, way->hidden))

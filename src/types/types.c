@@ -267,6 +267,25 @@ gpurhh_resolve_limbs(Node *expr, GpuColumn *column, const char **problem)
 }
 
 /*
+ * The columns, at most GPURHH_MAX_LIMBS, that a numeric of so many limbs is fed in; returns how
+ * many.  Anything else is one column.
+ */
+int
+gpurhh_limb_columns(GpuColumn how, GpuColumn *columns)
+{
+	static const GpuEncoding limbs[] = {GPU_ENC_DECIMAL, GPU_ENC_LIMB1, GPU_ENC_LIMB2};
+	int			n = how.encoding == GPU_ENC_DECIMAL ? GPURHH_DECIMAL_LIMBS(how.parameter) : 1;
+
+	for (int i = 0; i < n; i++)
+	{
+		columns[i] = how;
+		if (n > 1)
+			columns[i].encoding = limbs[i];
+	}
+	return n;
+}
+
+/*
  * Does what gpurhh_resolve() does, for the values of an expression.  More may be
  * known of these than their type: the digits of a numeric, for example.
  */
@@ -291,6 +310,24 @@ gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 	}
 	return gpurhh_resolve(exprType(expr), exprTypmod(expr), exprCollation(expr),
 						  column, problem);
+}
+
+/*
+ * How a column is fed that operations take, of whatever limbs, or of which they are only asked
+ * where it is NULL; false: they do not take its type.
+ */
+bool
+gpurhh_resolve_operand(Node *expr, bool only_null, GpuColumn *column)
+{
+	const char *problem;
+
+	if (gpurhh_resolve_limbs(expr, column, &problem))
+		return true;
+	if (!gpurhh_resolve_type(expr, column, &problem))
+		return false;
+	column->encoding = gpurhh_as_stored(column->encoding);
+	return (gpurhh_encodings[column->encoding].vector != VECTOR_ANY || only_null) &&
+		!gpurhh_is_string(column->encoding);
 }
 
 /*

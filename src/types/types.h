@@ -210,6 +210,8 @@ extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
 								const char **problem);
 extern bool gpurhh_resolve_limbs(Node *expr, GpuColumn *column,
 								 const char **problem);
+extern bool gpurhh_resolve_operand(Node *expr, bool only_null, GpuColumn *column);
+extern int	gpurhh_limb_columns(GpuColumn how, GpuColumn *columns);
 extern bool gpurhh_resolve_bytes(Oid type, GpuColumn *column, const char **problem);
 extern bool gpurhh_compares_bytes(Oid collation);
 

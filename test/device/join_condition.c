@@ -38,6 +38,16 @@ read_column(plan *p, uint16_t column, bool only_null)
 	return add_op(p, only_null ? RHH_OP_COLUMN_IS_NULL : RHH_OP_COLUMN, (uint8_t) c, 0, 0);
 }
 
+/* The same for a column of 16 bytes. */
+static uint8_t
+read_bytes(plan *p, uint16_t column)
+{
+	const uint8_t op = read_column(p, column, false);
+
+	p->conditions[p->spec.n_joins - 1].ops[op].code = RHH_OP_COLUMN_OF_BYTES;
+	return op;
+}
+
 static uint8_t
 constant(plan *p, int64_t value, bool null)
 {
@@ -87,19 +97,29 @@ typedef enum what
 	ALWAYS,
 	NEVER,
 	UNKNOWN,					/* NULL */
+	BYTES,						/* x < y, of two columns of 16 bytes */
 	N_CONDITIONS
 } what;
 
 static const char *const names[] = {
-	"x < y", "x = y", "x < 50", "y < 50", "y is null", "x is null", "logic", "true", "false", "null"
+	"x < y", "x = y", "x < 50", "y < 50", "y is null", "x is null", "logic", "true", "false", "null",
+	"bytes"
 };
 
 static void
 add_condition(plan *p, what condition, uint16_t x_column, uint16_t y_column)
 {
-	uint8_t		x = read_column(p, x_column, false);
-	uint8_t		y = read_column(p, y_column, false);
+	uint8_t		x;
+	uint8_t		y;
 
+	if (condition == BYTES)
+	{
+		x = read_bytes(p, x_column);
+		(void) add_op(p, RHH_OP_LT_DECIMAL128, x, read_bytes(p, y_column), 0);
+		return;
+	}
+	x = read_column(p, x_column, false);
+	y = read_column(p, y_column, false);
 	switch (condition)
 	{
 		case BOTH:
@@ -154,15 +174,21 @@ condition_plan(plan *p, int kind, what condition, uint64_t domain, uint64_t buil
 	uint16_t	x;
 	uint16_t	y;
 	uint16_t	group;
+	uint16_t	of_probe;
+	uint16_t	of_build;
 
 	plan_init(p);
 	key = probe_column(p, 4, GEN_CUSTOM, domain, nulls_of_256);
-	x = probe_column(p, 2, GEN_UNIFORM, range, nulls_of_256);
+	x = of_probe = probe_column(p, 2, GEN_UNIFORM, range, nulls_of_256);
+	if (condition == BYTES)
+		of_probe = probe_column(p, 16, GEN_UNIFORM, range, nulls_of_256);
 	group = probe_column(p, 4, GEN_UNIFORM, 1 << 12, 20);
 	(void) plan_join(p, kinds[kind].kind, build_rows, param);
 	(void) join_key(p, key, 4, domain, nulls_of_256);
-	y = join_column(p, 8, GEN_UNIFORM, range, nulls_of_256);
-	add_condition(p, condition, x, y);
+	y = of_build = join_column(p, 8, GEN_UNIFORM, range, nulls_of_256);
+	if (condition == BYTES)
+		of_build = join_column(p, 16, GEN_UNIFORM, range, nulls_of_256);
+	add_condition(p, condition, of_probe, of_build);
 	if (hides_outer(kind))
 	{
 		group = join_column(p, 4, GEN_UNIFORM, 1 << 12, 20);
@@ -385,7 +411,7 @@ case_join_condition_fan_out(context *ctx)
 	for (int first = 0; first < N_KINDS; first++)
 		for (int second = 0; second < N_KINDS; second++)
 			/* each pair of kinds has some of the conditions, and each of these every kind */
-			for (int c = (first + second) % 3; c < N_CONDITIONS; c += 3)
+			for (int c = (first + second) % 3; c < BYTES; c += 3)
 			{
 				uint64_t	n = enough_rows(300);
 				run_options options = default_options;

@@ -283,6 +283,14 @@ compute(uint8_t code, number a, number b, number *x)
 		case RHH_OP_DECIMAL_AS_DECIMAL128:
 			*x = a == INT64_MAX ? GREATEST : a;
 			return true;
+		case RHH_OP_LIMBS_AS_DECIMAL128:
+			*x = a == INT64_MAX ? GREATEST : a + b * ((number) 1 << 61);
+			return true;
+		case RHH_OP_ADD_LIMB_3:
+			*x = a;
+			return a == GREATEST ||
+				(!__builtin_mul_overflow(b, (number) 1 << 122, &b) &&
+				 !__builtin_add_overflow(a, b, x) && *x != GREATEST);
 		case RHH_OP_LIMB_1_OF_1:
 			return limb(a, 1, 1, x);
 		case RHH_OP_LIMB_1_OF_2:
@@ -316,6 +324,39 @@ compute(uint8_t code, number a, number b, number *x)
 		case RHH_OP_LE_OID:
 			*x = !((uint32_t) b < (uint32_t) a);
 			return true;
+		case RHH_OP_EQUAL_FLOAT4:
+			*x = of_float(isnan(fa) ? NAN : fa == 0 ? 0 : fa);
+			return true;
+		case RHH_OP_EQUAL_FLOAT8:
+			*x = of_double(isnan(da) ? NAN : da == 0 ? 0 : da);
+			return true;
+		case RHH_OP_ORDER_FLOAT4:
+			*x = of_float(isnan(fa) ? NAN : fa);
+			if (*x < 0)
+				*x = -1 - (*x - INT32_MIN);
+			return true;
+		case RHH_OP_ORDER_FLOAT8:
+			*x = of_double(isnan(da) ? NAN : da);
+			if (*x < 0)
+				*x = -1 - (*x - INT64_MIN);
+			return true;
+		case RHH_OP_ORDER_OID:
+			*x = (number) (uint32_t) a + INT32_MIN;
+			return true;
+		case RHH_OP_PRODUCT_FLOAT8:
+			d = da * db;
+			*x = (uint64_t) of_double(d);
+			if (fabs(d) > 0x1p-900 && fabs(d) < 0x1p990 && fabs(da) < 0x1p990 && fabs(db) < 0x1p990)
+				*x |= of_double((double) ((__float128) da * db - d)) * ((number) 1 << 64);
+			return true;
+		case RHH_OP_AS_BYTES:
+			{
+				magnitude	rest = (magnitude) a + ((magnitude) 1 << 127);
+
+				for (int i = 0; i < 16; i++, rest >>= 8)
+					*x = (number) ((magnitude) *x << 8 | (rest & 0xff));
+				return true;
+			}
 		case RHH_OP_DATE_AS_TIMESTAMP:
 			if (a == INT32_MIN || a == INT32_MAX)
 			{
@@ -357,6 +398,12 @@ is_unary(uint8_t code)
 		case RHH_OP_LIMB_1_OF_3:
 		case RHH_OP_LIMB_2_OF_3:
 		case RHH_OP_LIMB_3_OF_3:
+		case RHH_OP_EQUAL_FLOAT4:
+		case RHH_OP_EQUAL_FLOAT8:
+		case RHH_OP_ORDER_FLOAT4:
+		case RHH_OP_ORDER_FLOAT8:
+		case RHH_OP_ORDER_OID:
+		case RHH_OP_AS_BYTES:
 		case RHH_OP_DATE_AS_TIMESTAMP:
 		case RHH_OP_NOT:
 			return true;
@@ -374,6 +421,18 @@ column_value(const data *data, uint32_t c, uint64_t row)
 
 	get_value(data, c, row, v);
 	return (int64_t) (v[0] << (64 - bits)) >> (64 - bits);
+}
+
+/* A column of 16 bytes, as a number; the first byte is the most significant one. */
+static number
+column_bytes(const data *data, uint32_t c, uint64_t row)
+{
+	const uint8_t *bytes = data->values[c] + row * 16;
+	magnitude	x = 0;
+
+	for (int i = 0; i < 16; i++)
+		x = x << 8 | bytes[i];
+	return (number) (x - ((magnitude) 1 << 127));
 }
 
 /* A program in a row of columns. */
@@ -447,6 +506,10 @@ evaluate(evaluation *e, uint8_t i)
 		case RHH_OP_COLUMN:
 			v->null = is_null(e->data, op->a, e->row);
 			v->x = column_value(e->data, op->a, e->row);
+			break;
+		case RHH_OP_COLUMN_OF_BYTES:
+			v->null = is_null(e->data, op->a, e->row);
+			v->x = column_bytes(e->data, op->a, e->row);
 			break;
 		case RHH_OP_COLUMN_IS_NULL:
 			v->x = is_null(e->data, op->a, e->row);

@@ -238,7 +238,7 @@ sub condition
 }
 
 # What a device computes of the output of joins, of columns of all tables.
-my @compared = qw(int int int numeric numeric float bool bool date timestamp time money);
+my @compared = qw(int int int numeric numeric float bool bool date timestamp time money uuid uuid oid);
 
 sub program_condition
 {
@@ -253,7 +253,7 @@ sub program_condition
 	# computed of one table's rows, and read by what is computed of all
 	my $string = chance(0.1) ? column_of($q, 'text') : undef;
 	return "$string->{sql} " . pick("= 'x1'", "<> ''", "IN ('x1', 'x2', NULL)", "IN ('', 'x3')", 'IS NULL') if $string;
-	return "$x->{sql} % 10 IN (1, 3, " . pick('NULL', '5') . ')' if $class eq 'int' && chance(0.15);
+	return "$x->{sql} % 10 IN (1, 3, " . pick('NULL', '5', '7, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25') . ')' if $class eq 'int' && chance(0.15);
 	return "($y->{sql} <> 0 AND $x->{sql} % 1000 / $y->{sql} >= 0)" if $class eq 'int' && chance(0.15);
 	return "$x->{sql} " . pick(qw(= <> < <= > >=)) . " $y->{sql}";
 }
@@ -275,6 +275,9 @@ sub program_key
 {
 	my ($q) = @_;
 
+	my ($x, $y) = (column_of($q, 'uuid'), column_of($q, 'uuid'));
+
+	return { sql => "coalesce($x->{sql}, $y->{sql})", class => 'uuid' } if $x && chance(0.3);
 	return { sql => '(' . program_condition($q) . ')', class => 'bool' } if chance(0.5);
 	return { sql => 'CASE WHEN ' . program_condition($q) . ' THEN 1 WHEN ' . program_condition($q) . " THEN $q->{id} % 5 END", class => 'int' };
 }
