@@ -392,6 +392,19 @@ drop_query(DeviceService *service, int q)
 	return true;
 }
 
+/* The build side of joins will not be probed, so that nobody needs its map.  Frees that. */
+static bool
+free_spoiled(ServiceQuery *sq)
+{
+	if (sq->map == NULL || sq->in_flight > 0 || sq->n_probing > 0)
+		return false;
+	sq->device->ops->map_destroy(sq->map);
+	sq->map = NULL;
+	/* what is still fed goes nowhere */
+	sq->state = MAP_DECLINED;
+	return true;
+}
+
 /* Does what can be done for a query now; returns whether that was anything. */
 bool
 gpurhh_service_advance_query(DeviceService *service, int q)
@@ -406,6 +419,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	bool		all_extracted;
 	QueryLevel	wanted;
 	QueryJoins	join_state;
+	bool		spoiled;
 	bool		progress = false;
 
 	/*
@@ -428,6 +442,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	all_extracted = query->all_extracted;
 	wanted = query->level;
 	join_state = query->join_state;
+	spoiled = query->spoiled;
 	LWLockRelease(&area->lock);
 
 	if (state == QUERY_FREE || !ours)
@@ -442,6 +457,8 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		progress = true;
 	else if (sq->state == MAP_OPEN && join_state == QUERY_JOINS_UNDECIDED &&
 			 gpurhh_service_join_again(service, q))
+		progress = true;
+	if (spoiled && free_spoiled(sq))
 		progress = true;
 	if (sq->state == MAP_OPEN || sq->state == MAP_DECLINED)
 	{
