@@ -828,7 +828,7 @@ gpurhh_channel_wait_returned(Channel *channel)
  * that other participant may wait for that.
  */
 bool
-gpurhh_channel_wait_told(Channel *channel, bool (*is_done) (void *arg), void *arg)
+gpurhh_channel_wait_told(Channel *channel, bool (*is_done)(void *arg), void *arg)
 {
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);

@@ -670,6 +670,8 @@ init_reader(GpuAggState *state, JoinReader *reader)
 		reader->part_context = run->context;
 		return;
 	}
+	/* any participant may have to open the query of a part */
+	gpurhh_set_limits(&state->css, &state->plan.spec);
 	reader->rounds = gpurhh_parallel_rounds(shared);
 	reader->parallel = true;
 	reader->part_context = state->parallel.context;
