@@ -35,8 +35,8 @@ CREATE FUNCTION in_parallel(query text, settings text DEFAULT NULL, participants
 		'passes ' || regexp_replace(jsonb_path_query_array(n, '$.Joins[*].Passes')::text, '[2-9]|\d\d', 'several', 'g'),
 		'not done: ' || regexp_replace(n ->> 'Device Joins Declined', 'the device had no (room for all rows of|memory to finish) a build side', 'no room for a build side'))
 	FROM concat_ws(', ', 'enable_gpu_hashjoin=on', settings) used, analyze_json(query, used) n $f$;
-CREATE FUNCTION kinds(query text, settings text DEFAULT NULL, participants int DEFAULT 1) RETURNS SETOF text LANGUAGE sql AS $f$
-	SELECT kind || ': ' || in_parallel(replace(query, '@', kind), settings, participants) FROM unnest('{INNER,LEFT,RIGHT,FULL}'::text[]) kind $f$;
+CREATE FUNCTION kinds(query text, settings text DEFAULT NULL, kinds text[] DEFAULT '{INNER,FULL}') RETURNS SETOF text LANGUAGE sql AS $f$
+	SELECT kind || ': ' || in_parallel(replace(query, '@', kind), settings) FROM unnest(kinds) kind $f$;
 SET enable_gpu_hashagg = on;
 SET enable_gpu_hashjoin = on;
 EXPLAIN (COSTS OFF) SELECT d.name, sum(f.v), count(*) FROM f FULL JOIN d ON f.k = d.k GROUP BY d.name;
@@ -47,7 +47,8 @@ SET enable_gpu_hashjoin = off;
 
 -- every kind, in one round and in several
 \set joins 'SELECT d.name, f.g, sum(f.v) AS s, count(*), count(f.v) AS c, sum(d.w) AS w, sum(d.e) AS e, count(f.id) AS i FROM f @ JOIN d ON f.k = d.k GROUP BY 1, 2'
-SELECT m, kinds(:'joins', 'gpurhh.device_memory=' || m) FROM unnest('{64MB,1MB}'::text[]) m;
+SELECT m, kinds(:'joins', 'gpurhh.device_memory=' || m, '{INNER,LEFT,RIGHT,FULL}') FROM unnest('{64MB,1MB}'::text[]) m;
+SELECT m, in_parallel(replace(:'joins', '@', 'FULL'), 'gpurhh.device_memory=' || m) FROM unnest('{8MB,4MB,2MB}'::text[]) m;
 -- all take part
 \set all 'SELECT d.name, f.g, sum(f.v) AS s, count(*), count(f.v) AS c, sum(d.w) AS w, sum(d.e) AS e, count(f.id) AS i FROM (SELECT * FROM f WHERE together(id) IS NOT NULL) f @ JOIN d ON f.k = d.k GROUP BY 1, 2'
 SELECT m, kind, in_parallel(replace(:'all', '@', kind), 'gpurhh.device_memory=' || m, 4) FROM unnest('{64MB,1MB}'::text[]) m, unnest('{INNER,LEFT}'::text[]) kind;
@@ -58,7 +59,7 @@ SELECT s, in_parallel(replace(:'joins', '@', 'FULL'), s || ', gpurhh.device_memo
 SET join_collapse_limit = 1;
 SELECT in_parallel('SELECT e.s, d.name, e2.s AS s2, count(*), sum(f.v), sum(d.id) AS i, sum(e2.y) AS y FROM f LEFT JOIN e ON f.v = e.id LEFT JOIN d ON f.k = d.k LEFT JOIN e e2 ON d.w = e2.id GROUP BY 1, 2, 3', 'gpurhh.device_memory=1MB');
 SELECT in_parallel('SELECT e.s, d.name, count(*), sum(f.v), sum(d.w) AS w, sum(d.id) AS i FROM f LEFT JOIN e ON f.v = e.id FULL JOIN d ON f.k = d.k GROUP BY 1, 2', 'gpurhh.device_memory=' || m) FROM unnest('{64MB,1MB}'::text[]) m;
-SELECT in_parallel(format('SELECT e.s, e2.s AS s2, count(*), sum(f.v), sum(d.w) AS w FROM f %s JOIN d ON f.k = d.k %s JOIN e ON d.w = e.id %s JOIN e e2 ON d.e = e2.id GROUP BY 1, 2', a, b, a)) FROM unnest('{RIGHT,FULL}'::text[]) a, unnest('{LEFT,FULL}'::text[]) b;
+SELECT in_parallel(format('SELECT e.s, e2.s AS s2, count(*), sum(f.v), sum(d.w) AS w FROM f %s JOIN d ON f.k = d.k %s JOIN e ON d.w = e.id %s JOIN e e2 ON d.e = e2.id GROUP BY 1, 2', a, b, a)) FROM unnest('{RIGHT,FULL}'::text[]) a, unnest('{LEFT,FULL}'::text[]) b WHERE a <> b;
 -- two build sides without room: each participant asks core; with a join that returns rows without a match, one for all
 SELECT in_parallel('SELECT d.name, d2.name AS n2, sum(d.w), sum(d2.w) AS w2, count(*) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d d2 ON f.id = d2.id GROUP BY 1, 2', 'gpurhh.device_memory=1MB');
 SELECT in_parallel('SELECT d.name, sum(d.w), count(*) FROM f FULL JOIN d ON f.k = d.k FULL JOIN d d2 ON f.id = d2.id GROUP BY d.name', 'gpurhh.device_memory=1MB' || s) FROM unnest('{"",", max_parallel_workers=1",", parallel_leader_participation=off"}'::text[]) s;
@@ -78,17 +79,14 @@ SELECT format('CREATE TABLE hot%s AS SELECT CASE WHEN g %% 3 > 0 THEN %1$s ELSE 
 ANALYZE once;
 SELECT n, in_parallel(format('SELECT o.g, count(*), sum(h.id), sum(h.v) AS v FROM once o LEFT JOIN hot%s h ON o.k = h.k GROUP BY o.g', n), 'gpurhh.device_memory=1MB' || s) FROM generate_series(1, 2) n, unnest('{"",", parallel_leader_participation=off"}'::text[]) s;
 
--- groups that the device refuses, further levels, small batches
-SELECT kinds('SELECT f.many, d.name, count(*), sum(f.v), sum(d.e) AS e, sum(d.id) AS i FROM f @ JOIN d ON f.k = d.k GROUP BY 1, 2', 'gpurhh.device_memory=1MB');
-SELECT kinds('SELECT f.g, d.e, count(*), count(DISTINCT d.w) AS w, sum(d.id) AS i FROM f @ JOIN d ON f.k = d.k GROUP BY ROLLUP (f.g, d.e)', 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1');
-SELECT kinds(:'joins', 'gpurhh.device_memory=1MB, gpurhh.batch_rows=64, work_mem=64kB');
+-- groups that the device refuses, and further levels, in small batches
+SELECT in_parallel('SELECT f.many, d.name, count(*), sum(f.v), sum(d.e) AS e, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY 1, 2', 'gpurhh.device_memory=1MB');
+SELECT in_parallel('SELECT f.g, d.e, count(*), count(DISTINCT d.w) AS w, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY ROLLUP (f.g, d.e)', 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1, gpurhh.batch_rows=64');
 -- appends and an index as the probe side: what the participants share begins again
 CREATE TABLE parts (LIKE f) PARTITION BY RANGE (id);
 CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (10000) WITH (parallel_workers = 3);
 CREATE TABLE part2 PARTITION OF parts FOR VALUES FROM (10000) TO (100000) WITH (parallel_workers = 0);
 INSERT INTO parts SELECT * FROM f;
 ANALYZE parts;
-SELECT m, kinds(replace(:'joins', 'FROM f', 'FROM parts f'), 'gpurhh.device_memory=' || m) FROM unnest('{64MB,1MB}'::text[]) m;
+SELECT in_parallel(replace(replace(:'joins', 'FROM f', 'FROM parts f'), '@', 'FULL'), 'gpurhh.device_memory=1MB');
 SELECT s, in_parallel(replace(:'joins', '@ JOIN d ON f.k = d.k', 'LEFT JOIN d ON f.k = d.k WHERE f.id BETWEEN 100 AND 20000'), s || ', gpurhh.device_memory=1MB') FROM unnest('{"enable_seqscan=off, enable_bitmapscan=off","enable_seqscan=off, enable_indexscan=off"}'::text[]) s;
--- no device: one participant reads the whole input
-SELECT in_parallel(replace(:'joins', '@', 'FULL'), 'gpurhh.device=cuda:63');

@@ -4,7 +4,7 @@
  *		Does a plan return the same rows each time it is read?
  *
  * Joins whose build side has no room are done in several passes, each of which reads both sides
- * again (join_input.c).  A row that is in one pass and not in another would be joined with a part
+ * again (join_rounds.c).  A row that is in one pass and not in another would be joined with a part
  * of its matches.  So only those nodes are known here which return what they returned before,
  * if their inputs do and no expression is volatile.  LIMIT is not among them: which rows it lets
  * pass may depend on the order in which a scan returns them.

@@ -24,7 +24,8 @@
  * After the last row the query goes through FINISHING and READING once more.
  *
  * A query whose rows the device joins stays in NONE until its build sides are finished
- * (service_joins.c).  The query of a build side ends in READING, where nothing is read.
+ * (service_joins.c).  The query of a build side ends in READING, where nothing is read; or in
+ * DECLINED without a map, once it is known that it will not be probed.
  *
  * All functions of this file are called with signals blocked, because they call
  * devices.
