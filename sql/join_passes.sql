@@ -135,7 +135,7 @@ RESET gpurhh.device_memory;
 SELECT count(*) FROM (TABLE core EXCEPT ALL TABLE ours) q;
 SELECT count(*) FROM (TABLE ours EXCEPT ALL TABLE core) q;
 
--- what cannot be read twice, or not in parts, is core's: what is volatile, samples, LIMIT, rows that leave the node, and parallel plans
+-- what cannot be read twice, or not in parts, is core's: what is volatile, samples, LIMIT, and rows that leave the node; in parallel plans all participants read in each pass (join_parallel)
 SELECT passes('SELECT f.g, count(*) FROM f JOIN (SELECT k + (0 * random())::int AS k FROM d OFFSET 0) q ON f.k = q.k GROUP BY f.g');
 SELECT passes('SELECT f.g, count(*) FROM f JOIN d ON f.k = d.k WHERE f.id + 0 * random() > 0 GROUP BY f.g');
 SELECT passes('SELECT f.g, count(*) FROM f TABLESAMPLE SYSTEM (100) JOIN d ON f.k = d.k GROUP BY f.g');

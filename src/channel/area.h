@@ -217,6 +217,7 @@ struct ChannelArea
 	LWLock		lock;
 	int			tranche_id;
 	bool		shared;			/* one for all sessions */
+	uint32		segment;		/* private: dsm_handle of the segment that it is in */
 	bool		owner_gone;		/* private: the session ended */
 
 	ServiceState service_state;

@@ -796,7 +796,8 @@ gpurhh_channel_park(Channel *channel, MemoryContext context)
 
 /*
  * Waits until a batch has come back, which the caller is to take; false: none of those that
- * were handed over is left.
+ * were handed over is left.  What comes back to another participant, that one has to take
+ * meanwhile.
  */
 bool
 gpurhh_channel_wait_returned(Channel *channel)
@@ -809,7 +810,7 @@ gpurhh_channel_wait_returned(Channel *channel)
 	for (;;)
 	{
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
-		returned = query->returned.head >= 0;
+		returned = query->returned.head >= 0 && may_finish(channel);
 		none_left = query->n_outstanding == 0 && !query->failed;
 		query->at_limit |= !returned && !none_left;
 		LWLockRelease(&area->lock);
@@ -819,6 +820,40 @@ gpurhh_channel_wait_returned(Channel *channel)
 	}
 	ConditionVariableCancelSleep();
 	return returned;
+}
+
+/*
+ * Waits for something that another participant does, and then tells by gpurhh_channel_tell().
+ * Returns false if a batch has come back first; the caller takes it and calls again, because
+ * that other participant may wait for that.
+ */
+bool
+gpurhh_channel_wait_told(Channel *channel, bool (*is_done)(void *arg), void *arg)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		returned;
+	bool		done;
+
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_SHARED);
+		returned = query->returned.head >= 0 && may_finish(channel);
+		LWLockRelease(&area->lock);
+		done = is_done(arg);
+		if (returned || done)
+			break;
+		wait_for_news(channel, 1000);
+	}
+	ConditionVariableCancelSleep();
+	return !returned;
+}
+
+/* Wakes the participants that wait so, and others to no effect. */
+void
+gpurhh_channel_tell(Channel *channel)
+{
+	ConditionVariableBroadcast(&channel_query(channel)->news);
 }
 
 /*

@@ -61,6 +61,8 @@ extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 extern void gpurhh_channel_give_back(Channel *channel);
 extern rhh_batch *gpurhh_channel_park(Channel *channel, MemoryContext context);
 extern bool gpurhh_channel_wait_returned(Channel *channel);
+extern bool gpurhh_channel_wait_told(Channel *channel, bool (*is_done)(void *arg), void *arg);
+extern void gpurhh_channel_tell(Channel *channel);
 extern bool gpurhh_channel_settle(Channel *channel);
 extern void gpurhh_channel_spoil(Channel *channel, const char *why);
 extern bool gpurhh_channel_is_spoiled(Channel *channel);

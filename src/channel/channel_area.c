@@ -440,6 +440,7 @@ gpurhh_channel_attach(const char **why)
 		init_area(dsm_segment_address(private_segment),
 				  pool_bytes, false);
 		private_area = dsm_segment_address(private_segment);
+		private_area->segment = dsm_segment_handle(private_segment);
 		private_pool_kb = gpurhh_pool_size_kb;
 		before_shmem_exit(private_owner_exit, (Datum) 0);
 	}
@@ -450,7 +451,7 @@ gpurhh_channel_attach(const char **why)
 uint32
 gpurhh_area_segment(ChannelArea *area)
 {
-	return area->shared ? 0 : dsm_segment_handle(private_segment);
+	return area->shared ? 0 : area->segment;
 }
 
 /* The area that has this name in another process; NULL if it no longer exists. */

@@ -581,6 +581,14 @@ reinitialize_dsm_agg(CustomScanState *node, ParallelContext *pcxt,
 							 (pcxt->nworkers + 1));
 	if (!stays)
 		parallel->channel = gpurhh_agg_open_query(state, true, parallel->context);
+	/* then one participant is to read all of it, as if there were no device */
+	if (parallel->channel != NULL && !state->joins_open &&
+		gpurhh_join_returns_unmatched(outerPlanState(node),
+									  gpurhh_plan_of((CustomScan *) node->ss.ps.plan)->n_joins))
+	{
+		gpurhh_channel_close(parallel->channel);
+		parallel->channel = NULL;
+	}
 	gpurhh_parallel_start(parallel->shared,
 						  state->plan.leader_emits && parallel_leader_participation,
 						  parallel->channel, stays,
@@ -631,8 +639,18 @@ shutdown_agg(CustomScanState *node)
 	add_to_shared(state);
 	if (!IsParallelWorker())
 	{
+		const JoinRounds *rounds = gpurhh_parallel_rounds(parallel->shared);
+
 		gpurhh_parallel_counts(parallel->shared, &state->stats.counts);
 		state->stats.parallel = true;
+		/* the leader need not have taken part */
+		if (state->joins_open)
+		{
+			state->joins->parts = rounds->parts;
+			state->joins_open = rounds->state != ROUNDS_ALONE;
+			if (rounds->why[0] != '\0')
+				gpurhh_agg_note_joins_why(state, rounds->why);
+		}
 		if (!gpurhh_parallel_alone_stats(parallel->shared, &state->stats) &&
 			state->stats.counts.runs > 0)
 			gpurhh_agg_note_device(state);

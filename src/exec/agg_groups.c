@@ -47,8 +47,8 @@ gpurhh_agg_note_device(GpuAggState *state)
 {
 	const AggPlan *plan = &state->plan;
 	AggStage   *first = &state->run.stages[0];
-	Channel    *channel = state->parallel.channel ? state->parallel.channel :
-		first->channel;
+	Channel    *channel = state->parallel.channel && !state->run.input.alone ?
+		state->parallel.channel : first->channel;
 	GpuLevelStats *levels = state->stats.levels;
 
 	if (first->in_source_query)

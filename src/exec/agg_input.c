@@ -550,6 +550,21 @@ end_build(void *arg, int j)
 	return shared == NULL || gpurhh_parallel_end_build(shared, j);
 }
 
+static void
+restart_build(void *arg, int j)
+{
+	GpuAggState *state = arg;
+
+	gpurhh_parallel_restart_build(state->parallel.shared, j,
+								  gpurhh_join_shared_table(state->joins, j));
+}
+
+static bool
+reads_alone(void *arg)
+{
+	return gpurhh_parallel_reads_alone(((GpuAggState *) arg)->parallel.shared);
+}
+
 static KeyFilter *
 share_filter(void *arg, int j, KeyFilter *own)
 {
@@ -592,73 +607,125 @@ take_returned(void *arg)
 	gpurhh_stage_take_returned(first_stage(arg));
 }
 
-/* The input is to be read once more, from the beginning, and is not joined by the device. */
+/*
+ * The input is to be read once more, from the beginning, by this participant, and is not joined by
+ * the device.
+ */
 static void
 forget_joins(GpuAggState *state)
 {
 	AggStage   *first = first_stage(state);
 
-	/* neither such joins nor passes are in a parallel plan, so nobody else has the queries */
-	Assert(state->parallel.shared == NULL);
-	gpurhh_join_close(state->joins);
+	state->run.input.alone = state->parallel.shared != NULL;
+	/* workers may still join queries of a leader */
+	if (state->parallel.shared == NULL)
+		gpurhh_join_close(state->joins);
 	gpurhh_stage_leave_query(first);
 	gpurhh_stage_free_host(first);
 	gpurhh_stage_use_query(first,
 						   gpurhh_agg_open_query(state, false, state->run.context), true);
 }
 
-/*
- * Has the device do the joins below, and reads this participant's part of their sides.
- * Rows that are left to core go to the host table in the end.  False: the device does
- * not do the joins, and the child is to be asked for rows.
- */
-static bool
-feed_joins(GpuAggState *state)
+/* Another participant reads all of the input and returns all groups. */
+static void
+leave_to_one(GpuAggState *state)
+{
+	AggStage   *first = first_stage(state);
+
+	state->joins_open = false;
+	gpurhh_stage_leave_query(first);
+	gpurhh_stage_free_host(first);
+}
+
+/* For EXPLAIN: the device has not done the joins. */
+void
+gpurhh_agg_note_joins_why(GpuAggState *state, const char *why)
+{
+	state->stats.joins_why = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, why);
+	state->stats.feed_pages = false;
+	state->stats.feed_rows = true;
+}
+
+/* Prepares to have the device do the joins below. */
+static void
+init_reader(GpuAggState *state, JoinReader *reader)
 {
 	AggRun	   *run = &state->run;
-	JoinReader	reader = {
+	GpuAggShared *shared = state->parallel.shared;
+
+	*reader = (JoinReader){
 		.input = state->joins,
 		.channel = first_stage(state)->channel,
 		.dictionary = run->pass.dictionary,
 		.counts = &state->stats.counts,
 		.context = run->context,
 		.copies = state->css.ss.ps.state->es_plannedstmt->subplans != NIL,
-		.takes_passes = state->parallel.shared == NULL,
 		.arg = state,
-		.begin_build = begin_build,
-		.end_build = end_build,
-		.share_filter = share_filter,
 		.take_returned = take_returned
 	};
-	const GpuNodeCounts counts = state->stats.counts;
+	if (shared == NULL)
+	{
+		reader->rounds = MemoryContextAlloc(run->context, sizeof(JoinRounds));
+		gpurhh_rounds_init(reader->rounds);
+		reader->part_context = run->context;
+		return;
+	}
+	/* any participant may have to open the query of a part */
+	gpurhh_set_limits(&state->css, &state->plan.spec);
+	reader->rounds = gpurhh_parallel_rounds(shared);
+	reader->parallel = true;
+	reader->part_context = state->parallel.context;
+	reader->begin_build = begin_build;
+	reader->end_build = end_build;
+	reader->restart_build = restart_build;
+	reader->share_filter = share_filter;
+	reader->reads_alone = reads_alone;
+}
 
+/*
+ * Has the device do the joins below, and reads this participant's part of their sides.
+ * Rows that are left to core go to the host table in the end.  False: the device does
+ * not do the joins, and the child is to be asked for rows, unless *done says that another
+ * participant does so.
+ */
+static bool
+feed_joins(GpuAggState *state, bool *done)
+{
+	AggRun	   *run = &state->run;
+	GpuAggShared *shared = state->parallel.shared;
+	JoinReader	reader;
+	const GpuNodeCounts counts = state->stats.counts;
+	RoundsState end;
+
+	*done = false;
 	if (!state->joins_open || first_stage(state)->channel == NULL)
 	{
 		state->stats.joins_why = "the query is not with the device service";
 		return false;
 	}
-	run->input.joined = gpurhh_join_read(&reader);
+	init_reader(state, &reader);
+	end = gpurhh_join_read(&reader);
 	run->odd |= reader.odd;
-	if (!run->input.joined)
+	run->input.joined = end == ROUNDS_DONE;
+	if (run->input.joined)
 	{
-		state->stats.joins_why =
-			MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, reader.why);
-		state->stats.feed_pages = false;
-		state->stats.feed_rows = true;
-		if (reader.gave_up)
-		{
-			state->stats.counts = counts;
-			forget_joins(state);
-			return false;
-		}
-		/* that leaves memory to the groups; workers may still join queries of a leader */
-		if (state->parallel.shared == NULL)
-			gpurhh_join_close(state->joins);
-		return false;
+		if (reader.left_over != NULL)
+			add_left_over(state, reader.left_over);
+		return true;
 	}
-	if (reader.left_over != NULL)
-		add_left_over(state, reader.left_over);
-	return true;
+	gpurhh_agg_note_joins_why(state, reader.why);
+	/* that leaves memory to the groups; workers may still join queries of a leader */
+	if (end == ROUNDS_CORE && shared == NULL)
+		gpurhh_join_close(state->joins);
+	if (end != ROUNDS_ALONE)
+		return false;
+	state->stats.counts = counts;
+	*done = shared != NULL && gpurhh_parallel_left_to_one(shared);
+	if (*done)
+		leave_to_one(state);
+	else
+		forget_joins(state);
+	return false;
 }
 
 /* Reads the child to its end. */
@@ -668,13 +735,16 @@ feed_child(GpuAggState *state)
 	AggRun	   *run = &state->run;
 	Channel    *channel;
 	Feed		feed;
+	bool		done = false;
 
-	if (state->joins != NULL && feed_joins(state))
+	if (state->joins != NULL && feed_joins(state, &done))
 	{
 		gpurhh_agg_note_feed(state);
 		end_feed(state);
 		return;
 	}
+	if (done)
+		return;
 	init_feed(state, &feed, block_bytes(state), run->context,
 			  state->parallel.shared != NULL ? save_string : add_string);
 	run->input.capacity_rows = feed.capacity_rows;
@@ -883,7 +953,8 @@ read_part(GpuAggState *state)
 			gpurhh_parallel_note_odd(shared);
 		last = gpurhh_parallel_detach(shared, &state->stats.counts);
 	}
-	if (!last)
+	/* one that has a query of its own ends that, whoever else comes */
+	if (!last && !state->run.input.alone)
 		return;
 	note_dictionary(state);
 	channel = first_stage(state)->channel;
@@ -965,8 +1036,12 @@ gpurhh_agg_read_input(GpuAggState *state)
 	begin_strings(state);
 	if (attached)
 		read_part(state);
-	if (shared != NULL && !gpurhh_parallel_emits_later(shared))
+	if (shared != NULL &&
+		(!gpurhh_parallel_emits_later(shared) || gpurhh_parallel_left_to_one(shared)))
 	{
+		/* who comes too late to read has not been told yet */
+		if (gpurhh_parallel_left_to_one(shared))
+			leave_to_one(state);
 		gpurhh_load_end(input->reading);
 		return false;
 	}

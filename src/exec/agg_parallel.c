@@ -22,7 +22,9 @@
  * If there is no device, or if the query stays in its session (load.c), one participant
  * reads the whole input into its host table (alone).  If the input turns out to be much
  * larger than the planner expected, that participant opens a query with the service for
- * itself, and the others do not know of it.
+ * itself, and the others do not know of it.  It may turn out later that one participant has
+ * to read the whole input, because of joins (join_rounds.c, ROUNDS_ALONE): the first that may
+ * return groups.
  *
  * A participant may get no block of the pool because all of them rest (channel.c,
  * LATE_MS).  It must not wait any longer then: the finisher, which is the participant
@@ -61,6 +63,7 @@ struct GpuAggShared
 	Size		scans[RHH_MAX_JOINS];	/* where behind this struct a build side has its
 										 * parallel scan; 0: it has none */
 	Size		filters[RHH_MAX_JOINS]; /* the same of its key filter */
+	JoinRounds	rounds;			/* of reading the joins' sides */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedFileSet files;
 
@@ -72,7 +75,7 @@ struct GpuAggShared
 	bool		busy;			/* a worker stands for the session (load.c) */
 	int			n_reading[RHH_MAX_JOINS];	/* participants that read a build side */
 	bool		build_taken[RHH_MAX_JOINS]; /* nobody else is to read it */
-	int			emitter_pid;	/* alone: who reads and emits */
+	int			emitter_pid;	/* alone, also ROUNDS_ALONE: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see unnumbered_strings.c */
 	int			n_argument_files;	/* see odd_arguments.c */
@@ -182,6 +185,7 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
 	start_builds(shared, joins, snapshot);
+	gpurhh_rounds_init(&shared->rounds);
 	shared->dictionary = dictionary;
 	shared->n_attached = 0;
 	shared->closed = false;
@@ -237,6 +241,56 @@ gpurhh_parallel_end_build(GpuAggShared *shared, int j)
 	last = --shared->n_reading[j] == 0;
 	SpinLockRelease(&shared->mutex);
 	return last;
+}
+
+/*
+ * While no participant reads: build side j, whose table this is, is to be read once more by all
+ * of them.
+ */
+void
+gpurhh_parallel_restart_build(GpuAggShared *shared, int j, Relation table)
+{
+	if (shared->scans[j] != 0)
+		table_parallelscan_reinitialize(table, (ParallelTableScanDesc) ((char *) shared +
+																		shared->scans[j]));
+	SpinLockAcquire(&shared->mutex);
+	Assert(shared->n_reading[j] == 0);
+	shared->build_taken[j] = false;
+	SpinLockRelease(&shared->mutex);
+}
+
+/* The rounds in which the joins' sides are read. */
+JoinRounds *
+gpurhh_parallel_rounds(GpuAggShared *shared)
+{
+	return &shared->rounds;
+}
+
+/*
+ * ROUNDS_ALONE: is this the participant that reads the input?  It is the first that asks and may
+ * return groups.
+ */
+bool
+gpurhh_parallel_reads_alone(GpuAggShared *shared)
+{
+	bool		alone;
+
+	SpinLockAcquire(&shared->mutex);
+	if (shared->emitter_pid == 0 && gpurhh_parallel_emits_later(shared))
+		shared->emitter_pid = MyProcPid;
+	alone = shared->emitter_pid == MyProcPid;
+	SpinLockRelease(&shared->mutex);
+	return alone;
+}
+
+/*
+ * Is it another participant that reads the input and returns its groups?  To be asked once this
+ * one has read, or is not to read any more.
+ */
+bool
+gpurhh_parallel_left_to_one(GpuAggShared *shared)
+{
+	return shared->rounds.state == ROUNDS_ALONE && shared->emitter_pid != MyProcPid;
 }
 
 /*
@@ -340,7 +394,8 @@ gpurhh_parallel_attach(GpuAggShared *shared)
 
 /*
  * A participant has read its part, and adds what it counted to the sums.  True: it was
- * the last one, and the input is closed now.
+ * the last one, and the input is closed now.  But one that only feeds (leader_emits) may leave the
+ * input to a leader that has not come yet.
  */
 bool
 gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
@@ -348,8 +403,9 @@ gpurhh_parallel_detach(GpuAggShared *shared, GpuNodeCounts *counts)
 	bool		last;
 
 	SpinLockAcquire(&shared->mutex);
-	last = --shared->n_attached == 0;
-	if (last)
+	last = --shared->n_attached == 0 &&
+		(shared->rounds.state != ROUNDS_ALONE || shared->emitter_pid != 0);
+	if (last && !shared->closed)
 	{
 		shared->closed = true;
 		counts->runs++;
@@ -398,7 +454,7 @@ gpurhh_parallel_may_emit(GpuAggShared *shared, Channel *channel,
 {
 	if (!gpurhh_parallel_emits_later(shared))
 		return false;
-	if (shared->alone)
+	if (shared->alone || shared->rounds.state == ROUNDS_ALONE)
 		return shared->emitter_pid == MyProcPid;
 	return gpurhh_channel_may_emit(channel,
 								   one_emitter || shared->n_late_files > 0);

@@ -92,6 +92,8 @@ typedef struct AggInput
 	uint32		capacity_rows;	/* of the batches that are fed */
 	bool		joined;			/* the device does the joins below, and has been given
 								 * all rows of the probe side */
+	bool		alone;			/* in a parallel plan, this participant has begun anew with
+								 * all rows, in a query of its own (ROUNDS_ALONE) */
 	bool		in_pool;		/* the batch that is made now is in a block */
 	char	   *own_block;		/* of this session, where batches are made that are
 								 * in none; NULL until it is needed */
@@ -200,6 +202,7 @@ extern void gpurhh_agg_note_feed(GpuAggState *state);
 
 extern Channel *gpurhh_agg_open_query(GpuAggState *state, bool joins,
 									  MemoryContext context);
+extern void gpurhh_agg_note_joins_why(GpuAggState *state, const char *why);
 extern bool gpurhh_agg_stays(GpuAggState *state, double rows);
 extern void gpurhh_agg_end_pass(GpuAggState *state);
 extern bool gpurhh_agg_read_input(GpuAggState *state);

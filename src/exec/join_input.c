@@ -29,12 +29,8 @@
  * can be left over, since core would return all that it does not match.  So the session
  * gives up at the first such row.
  *
- * Passes.  A build side that has no room in the device's memory comes in parts, if rows do not
- * leave the node before all is done: the side is fed to a map that keeps the rows of one part,
- * then the whole probe side is read, and so on with the next part.  Both sides must return the
- * same rows each time (repeatable.c).  Rows of the probe side that are left over are kept in the
- * first pass, because core joins them with the whole build side.  If a part has no room, parts
- * are made smaller; if that cannot be, or there is any other obstacle, the session gives up.
+ * A node that returns no row before all of this is done may read the sides several times, and
+ * begin anew with core's joins in whatever state it is: see join_rounds.c.
  *
  * In a parallel plan the plan below a Hash node is complete in every participant, so that
  * each of them could do core's join by itself.  A large table is read by all of them
@@ -102,8 +98,8 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 }
 
 /* Opens the query of a build side, or of its part.  False, with *why: that cannot be. */
-static bool
-open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext context, const char **why)
+bool
+gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext context, const char **why)
 {
 	rhh_map_spec spec = build_spec(input, j, area->block_bytes);
 
@@ -124,7 +120,7 @@ gpurhh_join_open(JoinInput *input, ChannelArea *area, MemoryContext context,
 	input->parts = (JoinParts){.join = -1};
 	for (int j = 0; j < input->n_joins; j++)
 	{
-		if (!open_build(input, j, area, context, why))
+		if (!gpurhh_join_open_build(input, j, area, context, why))
 		{
 			gpurhh_join_close(input);
 			return false;
@@ -146,6 +142,9 @@ gpurhh_join_close(JoinInput *input)
 			gpurhh_channel_close(input->builds[j]);
 		input->builds[j] = NULL;
 	}
+	if (input->whole != NULL)
+		gpurhh_channel_close(input->whole);
+	input->whole = NULL;
 }
 
 /* Worker: takes part in the queries that the leader has opened. */
@@ -301,8 +300,8 @@ next_block(SideReader *reader)
 }
 
 /* The session may sleep from here on: sees to it that others can go on meanwhile. */
-static void
-settle(JoinReader *node)
+void
+gpurhh_join_settle(JoinReader *node)
 {
 	while (!gpurhh_channel_settle(node->channel))
 		node->take_returned(node->arg);
@@ -352,7 +351,7 @@ hand_over(SideReader *reader)
 	{
 		node->counts->rows_fed += n_rows;
 		if (node->copies)
-			settle(node);
+			gpurhh_join_settle(node);
 	}
 	else
 		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
@@ -443,8 +442,8 @@ end_side(SideReader *reader)
  * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
  * NULL: this one reads all of it.  Returns the number of rows that were fed.
  */
-static uint64
-read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
+uint64
+gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 {
 	JoinInput  *input = node->input;
 	JoinStep   *join = &input->joins[j];
@@ -492,8 +491,8 @@ begin_probe(JoinReader *node)
 }
 
 /* Core is to read the build sides from the beginning. */
-static void
-rewind_builds(JoinInput *input)
+void
+gpurhh_join_rewind_builds(JoinInput *input)
 {
 	for (int j = 0; j < input->n_joins; j++)
 	{
@@ -536,224 +535,48 @@ use_filter(JoinReader *reader, int j)
  * None is used where a build side comes in parts: its own does not have all keys, and each pass is to
  * read the same rows, whatever the pauses are that the tests make.
  */
-static void
-forget_filters(JoinReader *reader)
+void
+gpurhh_join_forget_filters(JoinReader *reader)
 {
 	for (int j = 0; j < reader->input->n_joins; j++)
 	{
-		if (reader->filters[j] != NULL)
+		/* that of a parallel plan is not this participant's */
+		if (reader->filters[j] != NULL && !reader->parallel)
 			pfree(reader->filters[j]);
 		reader->filters[j] = NULL;
 	}
 }
 
-/* ---------- a build side in parts ---------- */
-
-/* What there is of a build side, to be added to what was there before. */
-static void
-add_part(const JoinInput *input, int j, GpuJoinStats *stats)
-{
-	rhh_map_stats build;
-	char		device[GPURHH_DEVICE_NAME_LEN];
-	char		why[GPURHH_MESSAGE_LEN];
-
-	if (!gpurhh_channel_stats(input->builds[j], &build, device, why))
-		return;
-	stats->build_rows += build.rows;
-	stats->keys += build.groups;
-	stats->bytes = Max(stats->bytes, build.peak_bytes);
-}
+/* ---------- build sides ---------- */
 
 /*
- * May the build side of join j, which has no room, come in parts?  If not, reader->why has the
- * reason that the service has given.
+ * Before anything else in a run: what ExecProcNode() would do first, as the plan is not asked
+ * for a row.
  */
-static bool
-may_come_in_parts(const JoinReader *reader, int j)
-{
-	const JoinInput *input = reader->input;
-
-	if (!reader->takes_passes || input->parts.join >= 0)
-		return false;
-	/* which rows have no match is known after all passes, so that a later join has no say in it */
-	for (int other = 0; other < input->n_joins; other++)
-	{
-		if (other != j && rhh_returns_unmatched(input->join_spec.joins[other].kind))
-			return false;
-	}
-	return gpurhh_is_repeatable(input->joins[j].build.child) &&
-		gpurhh_is_repeatable(input->probe.child);
-}
-
-/*
- * In how many parts a build side is tried first: so many that each has room, by the planner's
- * estimate and by the bytes that each of the rows has taken which have had room.
- */
-static uint32
-first_parts(const JoinInput *input, int j)
-{
-	double		rows = input->joins[j].build.child->plan->plan_rows;
-	rhh_map_stats had;
-	char		device[GPURHH_DEVICE_NAME_LEN];
-	char		why[GPURHH_MESSAGE_LEN];
-	double		limit_bytes = input->spec->memory_limit_bytes;
-	uint32		n = 2;
-
-	if (!gpurhh_channel_stats(input->builds[j], &had, device, why) || had.rows == 0)
-		return n;
-	/* without a limit of its own it has had all memory that there was */
-	if (limit_bytes == 0)
-		limit_bytes = had.bytes;
-	while (n < RHH_MAX_PARTS && rows / n * had.bytes / had.rows > limit_bytes)
-		n *= 2;
-	return n;
-}
-
-/* Has every part been joined, or is being joined? */
-static bool
-is_last_part(const JoinParts *parts)
-{
-	StaticAssertStmt(RHH_MAX_PARTS == 64, "there must be a bit for each part");
-	return parts->join < 0 || parts->done == PG_UINT64_MAX;
-}
-
-/* Reads the build side that comes in parts, for the one that is next.  False: see reader->why. */
-static bool
-read_part(JoinReader *reader)
-{
-	JoinInput  *input = reader->input;
-	JoinParts  *parts = &input->parts;
-	int			j = parts->join;
-	ChannelArea *area = gpurhh_channel_area(reader->channel);
-	const char *why;
-	uint64		n_rows;
-
-	for (parts->part = 0; (parts->done >> parts->part & 1) != 0;)
-		parts->part++;
-	Assert(parts->part < parts->n_parts);
-	gpurhh_channel_leave_build(reader->channel, j);
-	gpurhh_channel_close(input->builds[j]);
-	if (!open_build(input, j, area, reader->context, &why))
-	{
-		strlcpy(reader->why, why, sizeof(reader->why));
-		return false;
-	}
-	ExecReScan(input->joins[j].build.child);
-	n_rows = read_build(reader, j, NULL);
-	gpurhh_channel_end_input(input->builds[j]);
-	/* if there is no room, it was not read to its end */
-	if (!gpurhh_channel_is_spoiled(input->builds[j]))
-	{
-		if (parts->build_rows > 0 && n_rows != parts->build_rows)
-		{
-			strlcpy(reader->why, "a build side had other rows when it was read again",
-					sizeof(reader->why));
-			return false;
-		}
-		parts->build_rows = n_rows;
-	}
-	gpurhh_channel_join_again(reader->channel, j, input->builds[j]);
-	return true;
-}
-
-/*
- * Has the device join with the next part.  Makes parts smaller until that has room.  False: it
- * cannot be, and reader->why says why.
- */
-static bool
-begin_part(JoinReader *reader)
-{
-	JoinParts  *parts = &reader->input->parts;
-	int			no_room;
-
-	for (;;)
-	{
-		if (!read_part(reader))
-			return false;
-		if (gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room))
-			break;
-		if (no_room != parts->join)
-			return false;
-		if (parts->n_parts == RHH_MAX_PARTS)
-		{
-			strlcpy(reader->why, "the device had no room for a part of a build side",
-					sizeof(reader->why));
-			return false;
-		}
-		parts->n_parts *= 2;
-	}
-	for (uint32 part = parts->part; part < RHH_MAX_PARTS; part += parts->n_parts)
-		parts->done |= UINT64CONST(1) << part;
-	parts->n_passes++;
-	reader->probe_rows = reader->left_rows = 0;
-	reader->unmatched = 0;
-	return true;
-}
-
-/* All rows of the probe side have been joined with a part: begins with the next one. */
-static bool
-next_pass(JoinReader *reader)
+void
+gpurhh_join_begin(JoinReader *reader)
 {
 	JoinInput  *input = reader->input;
 
-	while (gpurhh_channel_wait_returned(reader->channel))
-		reader->take_returned(reader->arg);
-	add_part(input, input->parts.join, &input->parts.before);
-	if (!begin_part(reader))
-		return false;
-	ExecReScan(input->probe.child);
-	pfree(reader->probe);
-	reader->probe = NULL;
-	return true;
-}
-
-/*
- * Waits until it is decided whether the device does the joins.  If a build side has no room, begins
- * with a part of it.
- */
-static bool
-wait_for_joins(JoinReader *reader)
-{
-	JoinParts  *parts = &reader->input->parts;
-	int			no_room;
-	bool		on_device = gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room);
-	char		why[GPURHH_MESSAGE_LEN];	/* the same, or less */
-
-	if (no_room < 0)
-		return on_device;
-	if (may_come_in_parts(reader, no_room))
-	{
-		parts->n_parts = first_parts(reader->input, no_room);
-		parts->join = no_room;
-		forget_filters(reader);
-		if (begin_part(reader))
-			return true;
-	}
-	gpurhh_channel_leave_joins(reader->channel);
-	return gpurhh_channel_wait_joins(reader->channel, why, &no_room);
-}
-
-/*
- * Reads the build sides of the joins, or this participant's part of them.  Returns false,
- * with the reason in reader->why, if the device does not do the joins.  Then the plan can
- * be asked for rows.
- */
-bool
-gpurhh_join_build(JoinReader *reader)
-{
-	JoinInput  *input = reader->input;
-	bool		on_device;
-	int			j;
-
-	/* what ExecProcNode() would do first */
-	for (j = input->n_joins - 1; j >= 0; j--)
+	for (int j = input->n_joins - 1; j >= 0; j--)
 	{
 		PlanState  *node = &input->joins[j].node->js.ps;
 
 		if (node->chgParam != NULL)
 			ExecReScan(node);
 	}
-	for (j = 0; j < input->n_joins; j++)
+}
+
+/*
+ * Reads the build sides of the joins, or this participant's part of them, and says of each that
+ * is complete then that it is.
+ */
+void
+gpurhh_join_read_builds(JoinReader *reader)
+{
+	JoinInput  *input = reader->input;
+
+	for (int j = 0; j < input->n_joins; j++)
 	{
 		ParallelTableScanDesc scan = NULL;
 
@@ -763,16 +586,38 @@ gpurhh_join_build(JoinReader *reader)
 			continue;
 		}
 		make_filter(reader, j);
-		(void) read_build(reader, j, scan);
+		(void) gpurhh_join_read_build(reader, j, scan);
 		use_filter(reader, j);
 		if (reader->end_build == NULL || reader->end_build(reader->arg, j))
 			gpurhh_channel_end_input(input->builds[j]);
 	}
-	on_device = wait_for_joins(reader);
-	if (!on_device)
-		rewind_builds(input);
-	return on_device;
 }
+
+/*
+ * For a node that returns rows: reads the build sides of the joins.  Returns false, with the
+ * reason in reader->why, if the device does not do the joins.  Then the plan can be asked for
+ * rows.
+ */
+bool
+gpurhh_join_build(JoinReader *reader)
+{
+	int			no_room;
+	char		why[GPURHH_MESSAGE_LEN];	/* the same, or less */
+
+	gpurhh_join_begin(reader);
+	gpurhh_join_read_builds(reader);
+	if (gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room))
+		return true;
+	if (no_room >= 0)
+	{
+		gpurhh_channel_leave_joins(reader->channel);
+		(void) gpurhh_channel_wait_joins(reader->channel, why, &no_room);
+	}
+	gpurhh_join_rewind_builds(reader->input);
+	return false;
+}
+
+/* ---------- the probe side ---------- */
 
 /*
  * Does nothing come out, whatever the probe side has?  Core does not read that then, or not
@@ -800,8 +645,8 @@ joins_nothing(const JoinInput *input)
 /*
  * Once the device does the joins: hands over the next batch of the probe side, or of this
  * participant's part of it.  Returns false if that was the last.  Then reader->left_over
- * has the rows that core has to join; the build sides are ready for that, and the caller
- * does it (gpurhh_left_over_next()).
+ * has the rows that core has to join, which the caller does (gpurhh_left_over_next()).  Unless
+ * there may be further rounds, the build sides are ready for that.
  */
 bool
 gpurhh_join_probe(JoinReader *reader)
@@ -819,10 +664,10 @@ gpurhh_join_probe(JoinReader *reader)
 	if (more)
 		return true;
 	end_side(reader->probe);
-	if (reader->left_over != NULL && is_last_part(&reader->input->parts))
+	if (reader->left_over != NULL && reader->rounds == NULL)
 	{
-		settle(reader);
-		rewind_builds(reader->input);
+		gpurhh_join_settle(reader);
+		gpurhh_join_rewind_builds(reader->input);
 	}
 	return false;
 }
@@ -855,8 +700,37 @@ gpurhh_join_unmatched(JoinReader *reader)
 	batch.unmatched = reader->unmatched = j + 1;
 	gpurhh_channel_submit(reader->channel, &batch);
 	if (reader->copies)
-		settle(reader);
+		gpurhh_join_settle(reader);
 	return true;
+}
+
+/*
+ * How many rows of the probe side this participant has fed, when it has read it.  *skipped: it was
+ * not to be read.
+ */
+uint64
+gpurhh_join_probed(const JoinReader *reader, bool *skipped)
+{
+	*skipped = reader->probe->skipped;
+	return reader->probe->n_rows;
+}
+
+/* The probe side is not to be read any further in this round. */
+void
+gpurhh_join_stop_probe(JoinReader *reader)
+{
+	reader->probe->spoiled = true;
+}
+
+/* If this participant has read the probe side, it is to do so once more, from the beginning. */
+void
+gpurhh_join_rewind_probe(JoinReader *reader)
+{
+	if (reader->probe == NULL)
+		return;
+	ExecReScan(reader->input->probe.child);
+	pfree(reader->probe);
+	reader->probe = NULL;
 }
 
 /* Hands over a batch that gpurhh_channel_park() has returned. */
@@ -873,70 +747,19 @@ gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch)
 	pfree(batch);
 }
 
-/*
- * The probe side has been read to its end.  Had it the rows that it had in the passes before?  It
- * need not have been read at all, if nothing came out.
- */
-static bool
-is_same_again(JoinReader *reader, bool read)
+/* Adds what there is of a build side to what was there of it before. */
+void
+gpurhh_join_add_build(const JoinInput *input, int j, GpuJoinStats *stats)
 {
-	JoinParts  *parts = &reader->input->parts;
+	rhh_map_stats build;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		why[GPURHH_MESSAGE_LEN];
 
-	if (parts->join < 0 || !read)
-		return true;
-	if (parts->probed &&
-		(parts->probe_rows != reader->probe_rows || parts->left_rows != reader->left_rows))
-	{
-		strlcpy(reader->why, "the probe side had other rows when it was read again",
-				sizeof(reader->why));
-		return false;
-	}
-	parts->probed = true;
-	parts->probe_rows = reader->probe_rows;
-	parts->left_rows = reader->left_rows;
-	return true;
-}
-
-/* Joins all rows of the probe side with what there is of the build sides.  False: it gave up. */
-static bool
-read_pass(JoinReader *reader)
-{
-	bool		read;
-
-	while (gpurhh_join_probe(reader))
-		;
-	read = !reader->probe->skipped;
-	reader->probe_rows = reader->probe->n_rows;
-	if (reader->gave_up || !is_same_again(reader, read))
-		return false;
-	while (gpurhh_join_unmatched(reader))
-		;
-	return true;
-}
-
-/*
- * Does all that, to the end.  False also if it gave up, with the reason in reader->why.  Then
- * the plan can be asked for all rows, if what the device has is forgotten.
- */
-bool
-gpurhh_join_read(JoinReader *reader)
-{
-	bool		done;
-
-	if (!gpurhh_join_build(reader))
-		return false;
-	done = read_pass(reader);
-	while (done && !is_last_part(&reader->input->parts))
-		done = next_pass(reader) && read_pass(reader);
-	if (done)
-		return true;
-	reader->gave_up = true;
-	if (reader->left_over != NULL)
-		gpurhh_left_over_free(reader->left_over);
-	reader->left_over = NULL;
-	rewind_builds(reader->input);
-	ExecReScan(reader->input->probe.child);
-	return false;
+	if (!gpurhh_channel_stats(input->builds[j], &build, device, why))
+		return;
+	stats->build_rows += build.rows;
+	stats->keys += build.groups;
+	stats->bytes = Max(stats->bytes, build.peak_bytes);
 }
 
 /*
@@ -967,10 +790,11 @@ gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map, GpuJoinStats 
 		stats[j] = (GpuJoinStats){.passes = 1};
 		if (j == input->parts.join)
 		{
-			stats[j] = input->parts.before;
+			stats[j] = input->parts.sums;
 			stats[j].passes = input->parts.n_passes;
 		}
-		add_part(input, j, &stats[j]);
+		else
+			gpurhh_join_add_build(input, j, &stats[j]);
 		stats[j].rows = map->joined_rows[j];
 	}
 }

@@ -8,6 +8,8 @@
 #ifndef GPURHH_EXEC_JOIN_INPUT_H
 #define GPURHH_EXEC_JOIN_INPUT_H
 
+#include "storage/spin.h"
+
 #include "channel/channel.h"
 #include "exec/node_stats.h"
 #include "scan/scan.h"
@@ -98,8 +100,8 @@ typedef struct JoinParts
 	uint32		n_parts;		/* now */
 	uint32		part;			/* that is there now */
 	uint64		done;			/* of RHH_MAX_PARTS parts; what has been joined */
-	uint32		n_passes;		/* that have begun */
-	GpuJoinStats before;		/* of the passes before */
+	uint32		n_passes;		/* that are done */
+	GpuJoinStats sums;			/* over these */
 	/* what has been read must be the same each time */
 	uint64		build_rows;		/* of the build side; 0: it has not been read to its end yet */
 	bool		probed;			/* the probe side has been read to its end: */
@@ -123,7 +125,9 @@ typedef struct JoinInput
 
 	/* of a run */
 	Channel    *builds[RHH_MAX_JOINS];	/* the queries of the build sides, or NULL */
-	JoinParts	parts;
+	Channel    *whole;			/* that of a build side that now comes in parts, where workers
+								 * may still join it; else NULL */
+	JoinParts	parts;			/* as they are in this round, see join_rounds.c */
 } JoinInput;
 
 extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
@@ -132,6 +136,7 @@ extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
 									 bool key_filters, MemoryContext context,
 									 const char **why);
 extern int	gpurhh_join_strings(const JoinInput *input);
+extern bool gpurhh_join_returns_unmatched(const PlanState *child, int n_joins);
 extern bool gpurhh_join_may_leave_rows(const JoinInput *input);
 extern Relation gpurhh_join_shared_table(const JoinInput *input, int j);
 
@@ -154,6 +159,8 @@ extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,
 /* ---------- repeatable.c ---------- */
 
 extern bool gpurhh_is_repeatable(PlanState *plan);
+extern bool gpurhh_can_begin_again(PlanState *plan);
+extern void gpurhh_begin_again(PlanState *plan);
 
 /* ---------- left_over.c ---------- */
 
@@ -169,6 +176,7 @@ extern void gpurhh_left_over_free(LeftOver *rows);
 /* ---------- join_input.c ---------- */
 
 typedef struct SideReader SideReader;
+typedef struct JoinRounds JoinRounds;
 
 /* How a node has the device do the joins in a run. */
 typedef struct JoinReader
@@ -179,8 +187,10 @@ typedef struct JoinReader
 	GpuNodeCounts *counts;
 	MemoryContext context;		/* of the run */
 	bool		copies;			/* batches are made in memory of our own, and copied */
-	bool		takes_passes;	/* a build side may come in parts: no row has left the node
-								 * when gpurhh_join_read() returns */
+	JoinRounds *rounds;			/* the sides may be read several times; NULL: they may not,
+								 * because the node returns rows before all is done */
+	bool		parallel;		/* other participants take part in the rounds */
+	MemoryContext part_context; /* of queries of parts of a build side */
 	void	   *arg;			/* for the functions */
 	/* before and after build side j: is this participant to read it, or a part of it, and
 	 * is it complete then?  NULL: it reads all of them */
@@ -190,6 +200,10 @@ typedef struct JoinReader
 	 * any, to those of the others, and returns the filter that will have all of them.  NULL:
 	 * there are no others */
 	KeyFilter  *(*share_filter) (void *arg, int j, KeyFilter *own);
+	/* build side j is to be read once more, by all participants.  NULL: there are no others */
+	void		(*restart_build) (void *arg, int j);
+	/* is this the participant that reads all rows, if one has to?  NULL: there are no others */
+	bool		(*reads_alone) (void *arg);
 	/* takes the batches that have come back */
 	void		(*take_returned) (void *arg);
 
@@ -198,10 +212,15 @@ typedef struct JoinReader
 	KeyFilter  *filters[RHH_MAX_JOINS]; /* NULL: the join has none */
 	KeyTests	tests;			/* of the probe side's rows */
 	uint32		unmatched;		/* rhh_batch's of the last batch */
-	bool		gave_up;		/* a row would have to be left over, and cannot be, or
-								 * there cannot be another pass */
-	uint64		probe_rows;		/* of this pass: that have been fed, */
-	uint64		left_rows;		/* and that are left over */
+	bool		gave_up;		/* a row would have to be left over, and cannot be */
+	uint64		left_rows;		/* of this round: that are left over */
+	bool		here;			/* this participant takes part in a round, */
+	uint32		round;			/* of this number */
+	uint32		part_round;		/* the last round for which it has the query of the part */
+	bool		has_part;		/* what it has of the build side that comes in parts is the query
+								 * of a part */
+	bool		on_device;		/* in this round: what the service has decided, */
+	int			no_room;		/* and see gpurhh_channel_wait_joins() */
 	bool		odd;			/* a key may be odd (dictionary.c) */
 	LeftOver   *left_over;		/* NULL: there are no such rows */
 	char		why[GPURHH_MESSAGE_LEN];	/* why the device does not do the joins */
@@ -217,10 +236,66 @@ extern bool gpurhh_join_build(JoinReader *reader);
 extern bool gpurhh_join_probe(JoinReader *reader);
 extern bool gpurhh_join_unmatched(JoinReader *reader);
 extern void gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch);
-extern bool gpurhh_join_read(JoinReader *reader);
 extern void gpurhh_join_rescan(JoinInput *input);
 extern void gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map,
 							 GpuJoinStats *stats);
+
+/* for join_rounds.c */
+extern void gpurhh_join_begin(JoinReader *reader);
+extern void gpurhh_join_read_builds(JoinReader *reader);
+extern bool gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area,
+								   MemoryContext context, const char **why);
+extern uint64 gpurhh_join_read_build(JoinReader *reader, int j, ParallelTableScanDesc scan);
+extern void gpurhh_join_forget_filters(JoinReader *reader);
+extern void gpurhh_join_rewind_builds(JoinInput *input);
+extern void gpurhh_join_settle(JoinReader *reader);
+extern uint64 gpurhh_join_probed(const JoinReader *reader, bool *skipped);
+extern void gpurhh_join_stop_probe(JoinReader *reader);
+extern void gpurhh_join_rewind_probe(JoinReader *reader);
+extern void gpurhh_join_add_build(const JoinInput *input, int j, GpuJoinStats *stats);
+
+/* ---------- join_rounds.c ---------- */
+
+/* What goes on among the participants that have the device do the joins below a node. */
+typedef enum RoundsState
+{
+	ROUNDS_READING,				/* a round: all who take part in it read */
+	ROUNDS_TURNING,				/* all have read, and the last one prepares the next round */
+	/* there are no more rounds: */
+	ROUNDS_DONE,				/* the device has joined all rows */
+	ROUNDS_CORE,				/* each asks core's joins, for its part of the probe side, of which
+								 * no row has been fed */
+	ROUNDS_ALONE				/* one participant asks core's joins, for all rows, and what the
+								 * device has is forgotten */
+} RoundsState;
+
+/*
+ * Shared by all participants.  The mutex guards it.  But what the turner writes, others read
+ * without: it does so in ROUNDS_TURNING only, and they do not read then.
+ */
+struct JoinRounds
+{
+	slock_t		mutex;
+	RoundsState state;
+	uint32		round;			/* number of the round, from 0 */
+	int			n_here;			/* participants that take part in it */
+	int			n_arrived;		/* of these have read */
+	bool		any_probed;		/* in this round or before, the probe side has been read, or a
+								 * part of it */
+	/* sums of the round */
+	bool		probed;			/* the probe side has been read to its end, unless someone gave up */
+	uint64		build_rows;		/* of the build side that comes in parts */
+	uint64		probe_rows;
+	uint64		left_rows;
+	bool		gave_up;		/* whoever still reads may stop */
+	/* by the turner */
+	JoinParts	parts;
+	ChannelAddress part;		/* the query of the part */
+	char		why[GPURHH_MESSAGE_LEN];	/* why ROUNDS_CORE or ROUNDS_ALONE, or gave_up */
+};
+
+extern void gpurhh_rounds_init(JoinRounds *rounds);
+extern RoundsState gpurhh_join_read(JoinReader *reader);
 
 /* ---------- join_filter.c ---------- */
 

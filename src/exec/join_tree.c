@@ -667,6 +667,24 @@ join_kind(const HashJoinState *node)
 	return gpurhh_is_right_anti(plan->join.jointype) ? RHH_JOIN_RIGHT_ANTI : 0;
 }
 
+/*
+ * Does one of the n_joins hash joins of the plan child return rows of its build side without a
+ * match?  Then core must not be asked for the output of a part of the probe side.
+ */
+bool
+gpurhh_join_returns_unmatched(const PlanState *child, int n_joins)
+{
+	for (; n_joins > 0 && IsA(child, HashJoinState); n_joins--)
+	{
+		JoinType	jointype = ((const HashJoin *) child->plan)->join.jointype;
+
+		if (jointype == JOIN_RIGHT || jointype == JOIN_FULL)
+			return true;
+		child = outerPlanState(child);
+	}
+	return false;
+}
+
 /* Finds the joins and their sides; false, with *why: the tree is not one for a device. */
 static bool
 find_joins(JoinInput *input, PlanState *child, const char **why)
@@ -853,7 +871,8 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 	if (key_filters && input->probe.pages != NULL)
 		plan_filters(input, keys, context);
 	/* the joins may have to begin anew, and what makes rows may do more than that */
-	if (rhh_last_unmatched(&input->join_spec) > 0 && input->probe.pages == NULL &&
+	if (rhh_last_unmatched(&input->join_spec) > 0 &&
+		(input->probe.pages == NULL || !gpurhh_can_begin_again(input->probe.child)) &&
 		gpurhh_join_may_leave_rows(input))
 	{
 		*why = "the probe side may have values that no device takes";

@@ -30,6 +30,10 @@ extern const ChannelAddress *gpurhh_parallel_builds(GpuAggShared *shared);
 extern bool gpurhh_parallel_begin_build(GpuAggShared *shared, int j,
 										ParallelTableScanDesc *scan);
 extern bool gpurhh_parallel_end_build(GpuAggShared *shared, int j);
+extern void gpurhh_parallel_restart_build(GpuAggShared *shared, int j, Relation table);
+extern JoinRounds *gpurhh_parallel_rounds(GpuAggShared *shared);
+extern bool gpurhh_parallel_reads_alone(GpuAggShared *shared);
+extern bool gpurhh_parallel_left_to_one(GpuAggShared *shared);
 extern KeyFilter *gpurhh_parallel_share_filter(GpuAggShared *shared, int j,
 											   KeyFilter *own);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);

@@ -982,6 +982,15 @@ matches_cost(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List
 	return gpurhh_condition_cost(probe_rows * Max(candidates, 1.0));
 }
 
+/* How the probe side is read, on this way. */
+static const Way *
+probe_way(const Way *way)
+{
+	while (way->outer != NULL)
+		way = way->outer;
+	return way;
+}
+
 /* Can the probe side's rows be tested by these keys where they are read? See join_filter.c. */
 static bool
 tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
@@ -989,8 +998,7 @@ tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
 	Relids		relids;
 	ListCell   *lc;
 
-	while (outer->outer != NULL)
-		outer = outer->outer;
+	outer = probe_way(outer);
 	relids = bms_union(outer->probe->parent->relids, innerrel->relids);
 	foreach(lc, keys)
 	{
@@ -1026,6 +1034,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 			   gpurhh_relation_names(root, innerrel->relids));
 		return;
 	}
+	/* what gives rows may be something that cannot begin again in all participants */
+	if (outer->n_workers > 0 && returns_unmatched(jointype) && !probe_way(outer)->by_pages)
+		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	if (!outer->unmatched &&
@@ -1163,6 +1174,9 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 		why = sketch_conditions(&sketch);
 	if (why == NULL)
 		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
+	/* each participant has maps of its own, and would return all that it has not matched itself */
+	if (why == NULL && way->unmatched && way->n_workers > 0)
+		why = "a join returns rows without a match, and the plan is parallel";
 	if (why == NULL && way->unmatched && may_leave_rows(rel, way, &sketch))
 		why = "the probe side may have values that no device takes";
 	if (why != NULL)
@@ -1246,11 +1260,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
 				  extra, &pipeline->serial);
 
-	/*
-	 * If core had to join after all, each participant would return all rows that it has
-	 * not matched itself.
-	 */
-	if (!joinrel->consider_parallel || returns_unmatched(jointype))
+	if (!joinrel->consider_parallel)
 		return;
 	if (!inner->parallel_safe)
 		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);

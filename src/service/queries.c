@@ -24,7 +24,8 @@
  * After the last row the query goes through FINISHING and READING once more.
  *
  * A query whose rows the device joins stays in NONE until its build sides are finished
- * (service_joins.c).  The query of a build side ends in READING, where nothing is read.
+ * (service_joins.c).  The query of a build side ends in READING, where nothing is read; or in
+ * DECLINED without a map, once it is known that it will not be probed.
  *
  * All functions of this file are called with signals blocked, because they call
  * devices.
@@ -392,6 +393,19 @@ drop_query(DeviceService *service, int q)
 	return true;
 }
 
+/* The build side of joins will not be probed, so that nobody needs its map.  Frees that. */
+static bool
+free_spoiled(ServiceQuery *sq)
+{
+	if (sq->map == NULL || sq->in_flight > 0 || sq->n_probing > 0)
+		return false;
+	sq->device->ops->map_destroy(sq->map);
+	sq->map = NULL;
+	/* what is still fed goes nowhere */
+	sq->state = MAP_DECLINED;
+	return true;
+}
+
 /* Does what can be done for a query now; returns whether that was anything. */
 bool
 gpurhh_service_advance_query(DeviceService *service, int q)
@@ -406,6 +420,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	bool		all_extracted;
 	QueryLevel	wanted;
 	QueryJoins	join_state;
+	bool		spoiled;
 	bool		progress = false;
 
 	/*
@@ -428,6 +443,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	all_extracted = query->all_extracted;
 	wanted = query->level;
 	join_state = query->join_state;
+	spoiled = query->spoiled;
 	LWLockRelease(&area->lock);
 
 	if (state == QUERY_FREE || !ours)
@@ -442,6 +458,8 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 		progress = true;
 	else if (sq->state == MAP_OPEN && join_state == QUERY_JOINS_UNDECIDED &&
 			 gpurhh_service_join_again(service, q))
+		progress = true;
+	if (spoiled && free_spoiled(sq))
 		progress = true;
 	if (sq->state == MAP_OPEN || sq->state == MAP_DECLINED)
 	{
