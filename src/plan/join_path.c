@@ -112,6 +112,8 @@ struct GpuPipeline
 	Compared	compared[2];	/* of the serial and of the partial paths */
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
+	bool		knows_shared;	/* the next one is known: */
+	Path	   *shared;			/* for a build side in parallel plans; NULL: there is none */
 	bool		knows_return;	/* the next one is known: */
 	const char *return_problem; /* why its columns cannot be returned, or NULL */
 	/* of whatever gives its rows: found when they are asked for as a probe side */
@@ -913,6 +915,11 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 			return n_passes * cost + gpurhh_build_cost(inner->rows);
 		}
 	}
+	/* participants feed what each makes of it, and GpuHashJoin, in each, all rows */
+	if (n_workers > 0 && gpurhh_shared_path(inner) != NULL)
+		return inner->startup_cost + gpurhh_joins_undercharge(inner) +
+			gpurhh_feed_rows_cost(inner->rows / gpurhh_parallel_divisor(n_workers)) +
+			gpurhh_build_cost(inner->rows);
 	/* what makes the rows is core's, and may have joins in it */
 	return n_passes * (gpurhh_real_cost(inner) + gpurhh_feed_rows_cost(inner->rows)) +
 		gpurhh_build_cost(inner->rows);
@@ -1168,6 +1175,47 @@ find_inner(PlannerInfo *root, RelOptInfo *rel)
 	return pipeline->node != NULL ? pipeline->node : rel->cheapest_total_path;
 }
 
+/*
+ * The path by which all participants of a parallel plan make the rows of a build side together;
+ * NULL: there is none.  A table's pages need no such path.
+ */
+static Path *
+find_shared(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipeline *pipeline;
+	Path	   *partial = NULL;
+
+	if (!rel->consider_parallel ||
+		(rel->reloptkind == RELOPT_BASEREL && rel->rtekind != RTE_SUBQUERY))
+		return NULL;
+	pipeline = rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) : lookup(root, rel);
+	if (pipeline == NULL)
+		return NULL;
+	if (pipeline->knows_shared)
+		return pipeline->shared;
+	pipeline->knows_shared = true;
+	if (pipeline->partial != NULL && !current->core_joins)
+		partial = make_node(root, pipeline, pipeline->partial, rel->partial_pathlist);
+	if (partial == NULL && rel->partial_pathlist != NIL)
+		partial = linitial(rel->partial_pathlist);
+	if (partial != NULL)
+		pipeline->shared = gpurhh_make_share_path(rel, partial);
+	return pipeline->shared;
+}
+
+/* The path by which the rows of a build side are made in a parallel plan; NULL: none does. */
+static Path *
+find_parallel_inner(PlannerInfo *root, RelOptInfo *rel, Path *inner)
+{
+	Path	   *shared = find_shared(root, rel);
+
+	if (!inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(rel->pathlist);
+	if (inner == NULL || (shared != NULL && gpurhh_real_cost(shared) < gpurhh_real_cost(inner)))
+		inner = shared;
+	return inner;
+}
+
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
 static void
 consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
@@ -1201,8 +1249,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	 */
 	if (!joinrel->consider_parallel || returns_unmatched(jointype))
 		return;
-	if (!inner->parallel_safe)
-		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
+	inner = find_parallel_inner(root, innerrel, inner);
 	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra,
 				  &pipeline->partial);
 	consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
