@@ -62,7 +62,8 @@ typedef struct Way
 								 * of EXISTS and such */
 	Path	   *path;			/* of this way; NULL: it has not been made */
 	Path	   *probe;			/* the probe side, and nothing is joined with it yet */
-	bool		by_pages;		/* then: it is a scan whose pages are read */
+	Relids		probe_relids;	/* of that, or of the one that is below the joins */
+	bool		by_pages;		/* that is a scan whose pages are read */
 	/* or a join: */
 	RelOptInfo *outerrel;
 	struct Way *outer;
@@ -221,22 +222,26 @@ gpurhh_end_pipelines(GpuPipelines *outer)
 	current = outer;
 }
 
+static void
+start_remembering(PlannerInfo *root)
+{
+	current->glob = root->glob;
+	current->root = NULL;
+	current->relations = remembered_create(root->planner_cxt, 32, NULL);
+	current->clauses = clauses_create(root->planner_cxt, 32, NULL);
+}
+
 /*
  * What is remembered for the query that is being planned.  Somebody may call
  * standard_planner() without the hooks while another query is being planned.  The two
  * have different PlannerGlobals, and what is remembered for the one is forgotten when
  * the other one goes on, because its memory may be gone.
  */
-static GpuPipelines *
+static inline GpuPipelines *
 pipelines_of(PlannerInfo *root)
 {
 	if (current->glob != root->glob)
-	{
-		current->glob = root->glob;
-		current->root = NULL;
-		current->relations = remembered_create(root->planner_cxt, 32, NULL);
-		current->clauses = clauses_create(root->planner_cxt, 32, NULL);
-	}
+		start_remembering(root);
 	return current;
 }
 
@@ -403,6 +408,7 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	way->cost = way->probe_cost = gpurhh_probe_scan_cost(root, scan);
 	way->n_workers = scan->parallel_workers;
 	way->probe = scan;
+	way->probe_relids = scan->parent->relids;
 	way->by_pages = true;
 	return way;
 }
@@ -419,6 +425,7 @@ make_rows_way(Path *path, int n_workers)
 	way->cost = way->probe_cost = gpurhh_real_cost(path) + gpurhh_feed_rows_cost(path->rows);
 	way->n_workers = n_workers;
 	way->probe = path;
+	way->probe_relids = path->parent->relids;
 	return way;
 }
 
@@ -946,18 +953,15 @@ matches_cost(PlannerInfo *root, RelOptInfo *innerrel, List *keys, double probe_r
 static bool
 tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
 {
-	Relids		relids;
+	Relids		relids = bms_union(outer->probe_relids, innerrel->relids);
 	ListCell   *lc;
 
-	while (outer->outer != NULL)
-		outer = outer->outer;
-	relids = bms_union(outer->probe->parent->relids, innerrel->relids);
 	foreach(lc, keys)
 	{
 		if (!bms_is_subset(lfirst_node(RestrictInfo, lc)->clause_relids, relids))
 			return false;
 	}
-	return outer->by_pages;
+	return true;
 }
 
 /*
@@ -972,6 +976,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	double		probe_rows = outerrel->rows;
 	double		n_passes;
 	Cost		probe_cost;
+	Cost		made;			/* to make the build side */
 	Cost		saving = 0;		/* by a filter of the keys */
 	List	   *keys;
 	List	   *matches;
@@ -979,6 +984,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	Way		   *way;
 
 	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL)
+		return;
+	/* nothing is saved of what rows cost that are asked for */
+	if (!outer->by_pages && *known != NULL && outer->cost >= (*known)->cost)
 		return;
 	if (inner->param_info != NULL)
 	{
@@ -988,7 +996,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	}
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	if (!outer->unmatched &&
+	if (outer->by_pages && !outer->unmatched &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
 		saving = gpurhh_key_filter_saving(inner->rows, probe_rows, probe_rows *
 										  joinrel->rows / outerrel->rows);
@@ -997,8 +1005,10 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	n_passes = gpurhh_build_passes(inner);
 	probe_cost += (n_passes - 1) * (outer->probe_cost + probe_cost);
 	cost = outer->cost + probe_cost;
-	if (*known == NULL || cost < (*known)->cost)
-		cost += build_cost(root, innerrel, inner, outer->n_workers);
+	if (*known != NULL && cost >= (*known)->cost)
+		return;
+	made = build_cost(root, innerrel, inner, outer->n_workers);
+	cost += made;
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
@@ -1032,13 +1042,16 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way = *known;
 	way->path = NULL;
 	way->cost = cost;
-	way->builds_cost = outer->builds_cost + build_cost(root, innerrel, inner, 0);
+	way->builds_cost = outer->builds_cost +
+		(outer->n_workers == 0 ? made : build_cost(root, innerrel, inner, 0));
 	way->probe_cost = outer->probe_cost + probe_cost;
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;
 	way->n_keys = outer->n_keys + list_length(keys);
 	way->hidden = jointype == JOIN_SEMI || jointype == JOIN_ANTI ?
 		bms_union(outer->hidden, innerrel->relids) : outer->hidden;
+	way->probe_relids = outer->probe_relids;
+	way->by_pages = outer->by_pages;
 	way->outerrel = outerrel;
 	way->outer = outer;
 	way->inner = inner;
@@ -1085,6 +1098,21 @@ is_news(GpuPipeline *pipeline, const Way *way, List *paths)
 	return true;
 }
 
+/* What GpuHashJoin really costs that returns a relation's rows, which come this way. */
+static PathCost
+node_cost(const RelOptInfo *rel, const Way *way)
+{
+	double		rows = rel->rows;
+	PathCost	cost;
+
+	if (way->n_workers > 0)
+		rows /= gpurhh_parallel_divisor(way->n_workers);
+	cost.startup = gpurhh_setup_cost + way->builds_cost;
+	cost.total = cost.startup + way->probe_cost +
+		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
+	return cost;
+}
+
 /*
  * A path of GpuHashJoin that returns the pipeline's rows, which come this way, with its
  * real cost, if that is less than what these paths of the relation take; else NULL.
@@ -1094,15 +1122,9 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 {
 	RelOptInfo *rel = pipeline->rel;
 	ProgramSketch sketch = {.root = root, .way = way};
-	double		rows = rel->rows;
-	PathCost	cost;
+	PathCost	cost = node_cost(rel, way);
 	const char *why;
 
-	if (way->n_workers > 0)
-		rows /= gpurhh_parallel_divisor(way->n_workers);
-	cost.startup = gpurhh_setup_cost + way->builds_cost;
-	cost.total = cost.startup + way->probe_cost +
-		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
 	why = gpurhh_join_cost_problem(paths, cost.total);
 	if (why == NULL && !pipeline->knows_return)
 	{
@@ -1216,6 +1238,33 @@ find_parallel_inner(PlannerInfo *root, RelOptInfo *rel, Path *inner)
 	return inner;
 }
 
+/*
+ * Would a way that builds the rows of a join relation cost no less than the one that is known,
+ * whatever the probe side is and whoever makes these rows?  This spares the work of finding that
+ * out.
+ */
+static bool
+is_hopeless(PlannerInfo *root, RelOptInfo *innerrel, const Way *known, bool partial)
+{
+	GpuPipeline *pipeline;
+	Cost		least;
+
+	if (known == NULL || innerrel->reloptkind != RELOPT_JOINREL)
+		return false;
+	pipeline = lookup_or_make(root, innerrel);
+	find_rows(pipeline);
+	if (pipeline->serial_rows == NULL)
+		return false;
+	least = pipeline->serial_rows->cost;
+	if (pipeline->serial != NULL)
+		least = Min(least, node_cost(innerrel, pipeline->serial).total);
+	if (partial && pipeline->partial_rows != NULL)
+		least = Min(least, pipeline->partial_rows->cost);
+	if (partial && pipeline->partial != NULL)
+		least = Min(least, node_cost(innerrel, pipeline->partial).total);
+	return least >= known->cost;
+}
+
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
 static void
 consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
@@ -1236,18 +1285,24 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	}
 	outer = find_outer(root, outerrel);
-	inner = find_inner(root, innerrel);
 	pipeline = lookup_or_make(root, joinrel);
-	consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
-				  &pipeline->serial);
-	consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
-				  extra, &pipeline->serial);
+	inner = innerrel->cheapest_total_path;
+	if (!is_hopeless(root, innerrel, pipeline->serial, false))
+	{
+		inner = find_inner(root, innerrel);
+		consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
+					  &pipeline->serial);
+		consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
+					  extra, &pipeline->serial);
+	}
 
 	/*
 	 * If core had to join after all, each participant would return all rows that it has
 	 * not matched itself.
 	 */
-	if (!joinrel->consider_parallel || returns_unmatched(jointype))
+	if (!joinrel->consider_parallel || returns_unmatched(jointype) ||
+		(outer->partial == NULL && outer->partial_rows == NULL) ||
+		is_hopeless(root, innerrel, pipeline->partial, true))
 		return;
 	inner = find_parallel_inner(root, innerrel, inner);
 	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra,
@@ -1292,8 +1347,10 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	}
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (!current->core_joins)
+		return;
 	pipeline = lookup(root, joinrel);
-	if (pipeline != NULL && current->core_joins)
+	if (pipeline != NULL)
 		update_nodes(root, pipeline);
 }
 
