@@ -90,8 +90,8 @@ EXPLAIN (COSTS OFF) SELECT count(*) FROM f JOIN d ON d.id = f.k;
 SET max_parallel_workers_per_gather = 0;
 SET gpurhh.row_cost = 0.01;
 EXPLAIN (COSTS OFF) SELECT f.k, sum(d.x) FROM f JOIN d ON d.id = f.k GROUP BY f.k;
--- Nor is it known to core what the hashed aggregate costs that is a build side.  No part of a
--- parallel plan can have ours there, but a Gather can; so a serial pipeline costs less.
+-- Nor is it known to core what the hashed aggregate costs that is a build side.  In a parallel
+-- plan all participants make ours together.
 SET max_parallel_workers_per_gather = 2;
 DROP INDEX f_k_idx;
 RESET gpurhh.row_cost;

@@ -156,5 +156,5 @@ SELECT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f
 SELECT joined('SELECT f.i4 < d.i4, f.i4 + d.i4, count(*), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k GROUP BY 1, 2');
 -- bad rows come back to a participant that has read nothing, too
 SELECT DISTINCT joined('SELECT f.g, count(*), sum(f.n), sum(f.n + d.n) FROM f JOIN d ON f.k = d.k AND f.i4 <> d.i4 GROUP BY f.g') FROM generate_series(1, 15);
-SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d2 ON d.i4 = d2.i4 WHERE coalesce(d2.i2, f.i2) < coalesce(d.i2, 3) GROUP BY f.g');
+SELECT joined('SELECT f.g, count(*), sum(d2.i4) FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN d2 ON d.i4 = d2.i4 WHERE coalesce(d2.i2, f.i2) < coalesce(d.i2, 3) GROUP BY f.g', 'join_collapse_limit=1');
 SELECT joined('SELECT v.x, q.* FROM generate_series(1, 3) v(x), LATERAL (SELECT f.g, count(*), sum(f.i4) FROM f JOIN d ON f.k = d.k AND f.i4 < d.i4 AND d.id % 3 <> v.x GROUP BY f.g) q');

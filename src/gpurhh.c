@@ -32,6 +32,7 @@ _PG_init(void)
 	gpurhh_register_service();
 	gpurhh_register_agg_methods();
 	gpurhh_register_join_methods();
+	gpurhh_register_share_methods();
 	gpurhh_register_plan_nodes();
 	gpurhh_init_agg_path();
 	gpurhh_init_join_path();

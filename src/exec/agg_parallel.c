@@ -64,6 +64,7 @@ struct GpuAggShared
 										 * parallel scan; 0: it has none */
 	Size		filters[RHH_MAX_JOINS]; /* the same of its key filter */
 	JoinRounds	rounds;			/* of reading the joins' sides */
+	bool		in_parts[RHH_MAX_JOINS];	/* its plan gives each participant a part */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedFileSet files;
 
@@ -140,6 +141,7 @@ start_builds(GpuAggShared *shared, const JoinInput *joins, Snapshot snapshot)
 		shared->builds[j] = gpurhh_channel_address(joins->builds[j]);
 		shared->n_reading[j] = 0;
 		shared->build_taken[j] = false;
+		shared->in_parts[j] = gpurhh_is_share_rows(joins->joins[j].build.child);
 		shared->scans[j] = 0;
 		/* a table that has grown since gets no scan, and one participant reads it */
 		if (table == NULL || at + bytes > shared->bytes)
@@ -208,7 +210,7 @@ gpurhh_parallel_builds(GpuAggShared *shared)
 
 /*
  * Is a participant to read build side j?  If so, *scan gives out its pages, or is NULL:
- * the participant reads all of it.
+ * the participant reads all of it, or the part that its plan gives to it.
  */
 bool
 gpurhh_parallel_begin_build(GpuAggShared *shared, int j, ParallelTableScanDesc *scan)
@@ -221,14 +223,14 @@ gpurhh_parallel_begin_build(GpuAggShared *shared, int j, ParallelTableScanDesc *
 	reads = !shared->build_taken[j];
 	if (reads)
 		shared->n_reading[j]++;
-	if (*scan == NULL)
+	if (*scan == NULL && !shared->in_parts[j])
 		shared->build_taken[j] = true;
 	SpinLockRelease(&shared->mutex);
 	return reads;
 }
 
 /*
- * A participant has read build side j, or its part of it.  True: no pages are left, and
+ * A participant has read build side j, or its part of it.  True: nothing is left of it, and
  * nobody reads any more.
  */
 bool

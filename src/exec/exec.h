@@ -18,4 +18,8 @@ extern void gpurhh_register_agg_methods(void);
 
 extern void gpurhh_register_join_methods(void);
 
+/* ---------- share_rows.c ---------- */
+
+extern void gpurhh_register_share_methods(void);
+
 #endif							/* GPURHH_EXEC_EXEC_H */

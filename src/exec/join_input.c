@@ -35,7 +35,8 @@
  * In a parallel plan the plan below a Hash node is complete in every participant, so that
  * each of them could do core's join by itself.  A large table is read by all of them
  * together, all the same: its pages are given out by a parallel scan that is the node's
- * own.  Any other build side is read by one participant, whichever asks first.
+ * own.  So is the plan below a GpuShareRows, which gives each of them all rows if core asks
+ * (share_rows.c).  Any other build side is read by one participant, whichever asks first.
  *
  *-------------------------------------------------------------------------
  */
@@ -440,7 +441,8 @@ end_side(SideReader *reader)
 
 /*
  * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
- * NULL: this one reads all of it.  Returns the number of rows that were fed.
+ * NULL: this one reads all of it, unless others take part in the plan that makes its rows.
+ * Returns the number of rows that were fed.
  */
 uint64
 gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
@@ -449,6 +451,7 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	JoinStep   *join = &input->joins[j];
 	PlanState  *hash = innerPlanState(join->node);
 	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
+	bool		part;
 
 	reader->reader = node;
 	reader->filter = node->filters[j];
@@ -463,10 +466,14 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, scan);
 	join->started = true;
+	part = node->begin_build != NULL && gpurhh_is_share_rows(join->build.child) &&
+		gpurhh_share_rows_begin(join->build.child);
 	begin_side(reader);
 	while (feed_batch(reader))
 		;
 	end_side(reader);
+	if (part)
+		gpurhh_share_rows_end(join->build.child);
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, NULL);
 	return reader->n_rows;

@@ -156,6 +156,12 @@ extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
 extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,
 								   const uint8 *bad);
 
+/* ---------- share_rows.c ---------- */
+
+extern bool gpurhh_is_share_rows(const PlanState *node);
+extern bool gpurhh_share_rows_begin(PlanState *node);
+extern void gpurhh_share_rows_end(PlanState *node);
+
 /* ---------- repeatable.c ---------- */
 
 extern bool gpurhh_is_repeatable(PlanState *plan);

@@ -252,63 +252,106 @@ is_plain_table(const RangeTblEntry *rte)
 		rte->securityQuals == NIL && rte->relkind != RELKIND_FOREIGN_TABLE;
 }
 
-/* Two columns that a condition says are equal. */
+/* Columns of two tables that a condition says are equal. */
+typedef struct Equality
+{
+	int			tables[2];
+	AttrNumber	attributes[2];
+} Equality;
+
+/* Is a condition one?  This is asked for each query, so what is cheap to know comes first. */
 static bool
-is_equality(Node *condition, Var **left, Var **right)
+is_equality(const Level *level, Node *condition, Equality *equality)
 {
 	OpExpr	   *op = (OpExpr *) condition;
 
 	if (!IsA(op, OpExpr) || list_length(op->args) != 2)
 		return false;
-	*left = (Var *) gpurhh_without_relabel(linitial(op->args));
-	*right = (Var *) gpurhh_without_relabel(lsecond(op->args));
-	return IsA(*left, Var) && IsA(*right, Var) && (*left)->varlevelsup == 0 &&
-		(*right)->varlevelsup == 0 && (*left)->varattno > 0 && (*right)->varattno > 0 &&
+	for (int i = 0; i < 2; i++)
+	{
+		Var		   *var = (Var *) gpurhh_without_relabel(list_nth(op->args, i));
+
+		if (!IsA(var, Var) || var->varlevelsup != 0 || var->varattno <= 0 ||
+			!is_plain_table(rt_fetch(var->varno, level->query->rtable)))
+			return false;
+		equality->tables[i] = var->varno;
+		equality->attributes[i] = var->varattno;
+	}
+	return equality->tables[0] != equality->tables[1] &&
 		op_hashjoinable(op->opno, exprType(linitial(op->args)));
 }
 
 /*
  * How many pairs of rows two tables have for each row of both, if they are joined by the
- * equalities of their columns that there are; 0: there is none.
+ * equalities of their columns that there are, n in all; 0: so few that it does not matter.
  */
 static double
-pairs_of(const Level *level, int table, int other)
+pairs_of(const Level *level, const Equality *equalities, int n, const int tables[2])
 {
-	const RangeTblEntry *rtes[2] = {
-		rt_fetch(table, level->query->rtable),
-		rt_fetch(other, level->query->rtable)
-	};
-	double		rows[2] = {rows_of_table(rtes[0]->relid), rows_of_table(rtes[1]->relid)};
+	const RangeTblEntry *rtes[2];
+	double		rows[2];
 	Bitmapset  *columns[2] = {NULL, NULL};
-	double		pairs;
+	double		pairs;			/* if there were one value only */
+	double		fewest = 1;		/* values that there are */
+	int			first;
+
+	for (int e = 0; e < n; e++)
+	{
+		const Equality *equality = &equalities[e];
+		int			swap = equality->tables[0] == tables[1] ? 1 : 0;
+
+		if (equality->tables[swap] != tables[0] || equality->tables[1 - swap] != tables[1])
+			continue;
+		for (int i = 0; i < 2; i++)
+			columns[i] = bms_add_member(columns[i], equality->attributes[i ^ swap] -
+										FirstLowInvalidHeapAttributeNumber);
+	}
+	for (int i = 0; i < 2; i++)
+	{
+		rtes[i] = rt_fetch(tables[i], level->query->rtable);
+		rows[i] = rows_of_table(rtes[i]->relid);
+	}
+	/* most often one side is a key, that of the table with fewer rows */
+	first = rows[0] <= rows[1] ? 0 : 1;
+	pairs = rows[0] * rows[1];
+	for (int i = 0; i < 2; i++)
+	{
+		int			side = i == 0 ? first : 1 - first;
+
+		fewest = Max(fewest, distinct_rows(rtes[side], columns[side], rows[side]));
+		if (pairs / fewest < MIN_PAIRS * (rows[0] + rows[1]) ||
+			pairs / fewest * cpu_tuple_cost <= gpurhh_setup_cost)
+			return 0;
+	}
+	return pairs / fewest / (rows[0] + rows[1]);
+}
+
+/*
+ * The most pairs that each table has with another one, by the table's number, each as
+ * pairs_of() has it.
+ */
+static double *
+find_pairs(const Level *level)
+{
+	double	   *most = palloc0(sizeof(double) * (list_length(level->query->rtable) + 1));
+	Equality   *equalities = palloc(sizeof(Equality) * Max(list_length(level->conditions), 1));
+	int			n = 0;
 	ListCell   *lc;
 
 	foreach(lc, level->conditions)
 	{
-		Var		   *sides[2];
-
-		if (!is_equality(lfirst(lc), &sides[0], &sides[1]))
-			continue;
-		if (sides[0]->varno == other)
-		{
-			Var		   *swap = sides[0];
-
-			sides[0] = sides[1];
-			sides[1] = swap;
-		}
-		if (sides[0]->varno != table || sides[1]->varno != other)
-			continue;
-		for (int i = 0; i < 2; i++)
-			columns[i] = bms_add_member(columns[i], sides[i]->varattno -
-										FirstLowInvalidHeapAttributeNumber);
+		if (is_equality(level, lfirst(lc), &equalities[n]))
+			n++;
 	}
-	if (columns[0] == NULL)
-		return 0;
-	pairs = rows[0] * rows[1] / Max(distinct_rows(rtes[0], columns[0], rows[0]),
-									distinct_rows(rtes[1], columns[1], rows[1]));
-	if (pairs * cpu_tuple_cost < gpurhh_setup_cost)
-		return 0;
-	return pairs / (rows[0] + rows[1]);
+	for (int e = 0; e < n; e++)
+	{
+		const int  *tables = equalities[e].tables;
+		double		pairs = pairs_of(level, equalities, n, tables);
+
+		for (int i = 0; i < 2; i++)
+			most[tables[i]] = Max(most[tables[i]], pairs);
+	}
+	return most;
 }
 
 /* The table that has most to gain from being grouped first; 0: there is none. */
@@ -317,27 +360,17 @@ choose_table(const Level *level)
 {
 	int			best = 0;
 	double		best_rows = MIN_GROUP_ROWS;
-	ListCell   *lc,
-			   *lc_other;
+	const double *pairs = level->has_grouped ? NULL : find_pairs(level);
+	ListCell   *lc;
 
 	foreach(lc, level->tables)
 	{
 		int			table = lfirst_node(RangeTblRef, lc)->rtindex;
 		const RangeTblEntry *rte = rt_fetch(table, level->query->rtable);
-		double		pairs = 0;
 		double		rows;
 		Bitmapset  *columns;
 
-		if (!is_plain_table(rte))
-			continue;
-		foreach(lc_other, level->tables)
-		{
-			int			other = lfirst_node(RangeTblRef, lc_other)->rtindex;
-
-			if (other != table && is_plain_table(rt_fetch(other, level->query->rtable)))
-				pairs = Max(pairs, pairs_of(level, table, other));
-		}
-		if (pairs < MIN_PAIRS && !level->has_grouped)
+		if (!is_plain_table(rte) || (pairs != NULL && pairs[table] < MIN_PAIRS))
 			continue;
 		columns = find_group_columns(level, table);
 		/* without GROUP BY there would be a row where the table has none */

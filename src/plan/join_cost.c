@@ -246,6 +246,8 @@ gpurhh_joins_undercharge(const Path *path)
 		case T_GatherMergePath:
 			return gpurhh_joins_undercharge(((const GatherMergePath *) path)->subpath);
 		case T_CustomPath:
+			if (gpurhh_shared_path(path) != NULL)
+				return gpurhh_joins_undercharge(gpurhh_shared_path(path));
 			return gpurhh_join_path(path) == NULL ? 0 :
 				gpurhh_join_path(path)->real_cost - path->total_cost;
 		default:

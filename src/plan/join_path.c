@@ -62,7 +62,9 @@ typedef struct Way
 								 * of EXISTS and such */
 	Path	   *path;			/* of this way; NULL: it has not been made */
 	Path	   *probe;			/* the probe side, and nothing is joined with it yet */
-	bool		by_pages;		/* then: it is a scan whose pages are read */
+	Relids		probe_relids;	/* of that, or of the one that is below the joins */
+	bool		by_pages;		/* that is a scan whose pages are read */
+	bool		shares;			/* a build side is made by all participants together */
 	/* or a join: */
 	RelOptInfo *outerrel;
 	struct Way *outer;
@@ -112,6 +114,8 @@ struct GpuPipeline
 	Compared	compared[2];	/* of the serial and of the partial paths */
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
+	bool		knows_shared;	/* the next one is known: */
+	Path	   *shared;			/* for a build side in parallel plans; NULL: there is none */
 	bool		knows_return;	/* the next one is known: */
 	const char *return_problem; /* why its columns cannot be returned, or NULL */
 	/* of whatever gives its rows: found when they are asked for as a probe side */
@@ -219,22 +223,26 @@ gpurhh_end_pipelines(GpuPipelines *outer)
 	current = outer;
 }
 
+static void
+start_remembering(PlannerInfo *root)
+{
+	current->glob = root->glob;
+	current->root = NULL;
+	current->relations = remembered_create(root->planner_cxt, 32, NULL);
+	current->clauses = clauses_create(root->planner_cxt, 32, NULL);
+}
+
 /*
  * What is remembered for the query that is being planned.  Somebody may call
  * standard_planner() without the hooks while another query is being planned.  The two
  * have different PlannerGlobals, and what is remembered for the one is forgotten when
  * the other one goes on, because its memory may be gone.
  */
-static GpuPipelines *
+static inline GpuPipelines *
 pipelines_of(PlannerInfo *root)
 {
 	if (current->glob != root->glob)
-	{
-		current->glob = root->glob;
-		current->root = NULL;
-		current->relations = remembered_create(root->planner_cxt, 32, NULL);
-		current->clauses = clauses_create(root->planner_cxt, 32, NULL);
-	}
+		start_remembering(root);
 	return current;
 }
 
@@ -401,6 +409,7 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	way->cost = way->probe_cost = gpurhh_probe_scan_cost(root, scan);
 	way->n_workers = scan->parallel_workers;
 	way->probe = scan;
+	way->probe_relids = scan->parent->relids;
 	way->by_pages = true;
 	return way;
 }
@@ -417,6 +426,7 @@ make_rows_way(Path *path, int n_workers)
 	way->cost = way->probe_cost = gpurhh_real_cost(path) + gpurhh_feed_rows_cost(path->rows);
 	way->n_workers = n_workers;
 	way->probe = path;
+	way->probe_relids = path->parent->relids;
 	return way;
 }
 
@@ -948,6 +958,11 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 			return n_passes * cost + gpurhh_build_cost(inner->rows);
 		}
 	}
+	/* participants feed what each makes of it, and GpuHashJoin, in each, all rows */
+	if (n_workers > 0 && gpurhh_shared_path(inner) != NULL)
+		return inner->startup_cost + gpurhh_joins_undercharge(inner) +
+			gpurhh_feed_rows_cost(inner->rows / gpurhh_parallel_divisor(n_workers)) +
+			gpurhh_build_cost(inner->rows);
 	/* what makes the rows is core's, and may have joins in it */
 	return n_passes * (gpurhh_real_cost(inner) + gpurhh_feed_rows_cost(inner->rows)) +
 		gpurhh_build_cost(inner->rows);
@@ -982,30 +997,19 @@ matches_cost(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List
 	return gpurhh_condition_cost(probe_rows * Max(candidates, 1.0));
 }
 
-/* How the probe side is read, on this way. */
-static const Way *
-probe_way(const Way *way)
-{
-	while (way->outer != NULL)
-		way = way->outer;
-	return way;
-}
-
 /* Can the probe side's rows be tested by these keys where they are read? See join_filter.c. */
 static bool
 tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
 {
-	Relids		relids;
+	Relids		relids = bms_union(outer->probe_relids, innerrel->relids);
 	ListCell   *lc;
 
-	outer = probe_way(outer);
-	relids = bms_union(outer->probe->parent->relids, innerrel->relids);
 	foreach(lc, keys)
 	{
 		if (!bms_is_subset(lfirst_node(RestrictInfo, lc)->clause_relids, relids))
 			return false;
 	}
-	return outer->by_pages;
+	return true;
 }
 
 /*
@@ -1020,13 +1024,18 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	double		probe_rows = outerrel->rows;
 	double		n_passes;
 	Cost		probe_cost;
+	Cost		made;			/* to make the build side */
 	Cost		saving = 0;		/* by a filter of the keys */
+	bool		shares;
 	List	   *keys;
 	List	   *matches;
 	Cost		cost;
 	Way		   *way;
 
 	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL)
+		return;
+	/* nothing is saved of what rows cost that are asked for */
+	if (!outer->by_pages && *known != NULL && outer->cost >= (*known)->cost)
 		return;
 	if (inner->param_info != NULL)
 	{
@@ -1035,11 +1044,15 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 		return;
 	}
 	/* what gives rows may be something that cannot begin again in all participants */
-	if (outer->n_workers > 0 && returns_unmatched(jointype) && !probe_way(outer)->by_pages)
+	if (outer->n_workers > 0 && returns_unmatched(jointype) && !outer->by_pages)
+		return;
+	/* nor is it known what participants have made of rows that they share when one begins anew */
+	shares = outer->shares || gpurhh_shared_path(inner) != NULL;
+	if (shares && (outer->unmatched || returns_unmatched(jointype)))
 		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	if (!outer->unmatched &&
+	if (outer->by_pages && !outer->unmatched &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
 		saving = gpurhh_key_filter_saving(inner->rows, probe_rows, probe_rows *
 										  joinrel->rows / outerrel->rows);
@@ -1048,8 +1061,10 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	n_passes = gpurhh_build_passes(inner);
 	probe_cost += (n_passes - 1) * (outer->probe_cost + probe_cost);
 	cost = outer->cost + probe_cost;
-	if (*known == NULL || cost < (*known)->cost)
-		cost += build_cost(root, innerrel, inner, outer->n_workers);
+	if (*known != NULL && cost >= (*known)->cost)
+		return;
+	made = build_cost(root, innerrel, inner, outer->n_workers);
+	cost += made;
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
 	if (!has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
@@ -1084,7 +1099,8 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way = *known;
 	way->path = NULL;
 	way->cost = cost;
-	way->builds_cost = outer->builds_cost + build_cost(root, innerrel, inner, 0);
+	way->builds_cost = outer->builds_cost +
+		(outer->n_workers == 0 ? made : build_cost(root, innerrel, inner, 0));
 	way->probe_cost = outer->probe_cost + probe_cost;
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;
@@ -1094,6 +1110,9 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 		way->hidden = bms_union(outer->hidden, innerrel->relids);
 	else if (!has_outer_columns(jointype))
 		way->hidden = outerrel->relids;
+	way->probe_relids = outer->probe_relids;
+	way->by_pages = outer->by_pages;
+	way->shares = shares;
 	way->outerrel = outerrel;
 	way->outer = outer;
 	way->inner = inner;
@@ -1140,6 +1159,21 @@ is_news(GpuPipeline *pipeline, const Way *way, List *paths)
 	return true;
 }
 
+/* What GpuHashJoin really costs that returns a relation's rows, which come this way. */
+static PathCost
+node_cost(const RelOptInfo *rel, const Way *way)
+{
+	double		rows = rel->rows;
+	PathCost	cost;
+
+	if (way->n_workers > 0)
+		rows /= gpurhh_parallel_divisor(way->n_workers);
+	cost.startup = gpurhh_setup_cost + way->builds_cost;
+	cost.total = cost.startup + way->probe_cost +
+		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
+	return cost;
+}
+
 /*
  * A path of GpuHashJoin that returns the pipeline's rows, which come this way, with its
  * real cost, if that is less than what these paths of the relation take; else NULL.
@@ -1149,15 +1183,9 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 {
 	RelOptInfo *rel = pipeline->rel;
 	ProgramSketch sketch = {.root = root, .way = way};
-	double		rows = rel->rows;
-	PathCost	cost;
+	PathCost	cost = node_cost(rel, way);
 	const char *why;
 
-	if (way->n_workers > 0)
-		rows /= gpurhh_parallel_divisor(way->n_workers);
-	cost.startup = gpurhh_setup_cost + way->builds_cost;
-	cost.total = cost.startup + way->probe_cost +
-		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
 	why = gpurhh_join_cost_problem(paths, cost.total);
 	if (why == NULL && !pipeline->knows_return)
 	{
@@ -1233,6 +1261,74 @@ find_inner(PlannerInfo *root, RelOptInfo *rel)
 	return pipeline->node != NULL ? pipeline->node : rel->cheapest_total_path;
 }
 
+/*
+ * The path by which all participants of a parallel plan make the rows of a build side together;
+ * NULL: there is none.  A table's pages need no such path.
+ */
+static Path *
+find_shared(PlannerInfo *root, RelOptInfo *rel)
+{
+	GpuPipeline *pipeline;
+	Path	   *partial = NULL;
+
+	if (!rel->consider_parallel ||
+		(rel->reloptkind == RELOPT_BASEREL && rel->rtekind != RTE_SUBQUERY))
+		return NULL;
+	pipeline = rel->reloptkind == RELOPT_BASEREL ? scan_of(root, rel) : lookup(root, rel);
+	if (pipeline == NULL)
+		return NULL;
+	if (pipeline->knows_shared)
+		return pipeline->shared;
+	pipeline->knows_shared = true;
+	if (pipeline->partial != NULL && !current->core_joins)
+		partial = make_node(root, pipeline, pipeline->partial, rel->partial_pathlist);
+	if (partial == NULL && rel->partial_pathlist != NIL)
+		partial = linitial(rel->partial_pathlist);
+	if (partial != NULL)
+		pipeline->shared = gpurhh_make_share_path(rel, partial);
+	return pipeline->shared;
+}
+
+/* The path by which the rows of a build side are made in a parallel plan; NULL: none does. */
+static Path *
+find_parallel_inner(PlannerInfo *root, RelOptInfo *rel, Path *inner)
+{
+	Path	   *shared = find_shared(root, rel);
+
+	if (!inner->parallel_safe)
+		inner = get_cheapest_parallel_safe_total_inner(rel->pathlist);
+	if (inner == NULL || (shared != NULL && gpurhh_real_cost(shared) < gpurhh_real_cost(inner)))
+		inner = shared;
+	return inner;
+}
+
+/*
+ * Would a way that builds the rows of a join relation cost no less than the one that is known,
+ * whatever the probe side is and whoever makes these rows?  This spares the work of finding that
+ * out.
+ */
+static bool
+is_hopeless(PlannerInfo *root, RelOptInfo *innerrel, const Way *known, bool partial)
+{
+	GpuPipeline *pipeline;
+	Cost		least;
+
+	if (known == NULL || innerrel->reloptkind != RELOPT_JOINREL)
+		return false;
+	pipeline = lookup_or_make(root, innerrel);
+	find_rows(pipeline);
+	if (pipeline->serial_rows == NULL)
+		return false;
+	least = pipeline->serial_rows->cost;
+	if (pipeline->serial != NULL)
+		least = Min(least, node_cost(innerrel, pipeline->serial).total);
+	if (partial && pipeline->partial_rows != NULL)
+		least = Min(least, pipeline->partial_rows->cost);
+	if (partial && pipeline->partial != NULL)
+		least = Min(least, node_cost(innerrel, pipeline->partial).total);
+	return least >= known->cost;
+}
+
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
 static void
 consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
@@ -1253,17 +1349,22 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	}
 	outer = find_outer(root, outerrel);
-	inner = find_inner(root, innerrel);
 	pipeline = lookup_or_make(root, joinrel);
-	consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
-				  &pipeline->serial);
-	consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
-				  extra, &pipeline->serial);
+	inner = innerrel->cheapest_total_path;
+	if (!is_hopeless(root, innerrel, pipeline->serial, false))
+	{
+		inner = find_inner(root, innerrel);
+		consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
+					  &pipeline->serial);
+		consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
+					  extra, &pipeline->serial);
+	}
 
-	if (!joinrel->consider_parallel)
+	if (!joinrel->consider_parallel ||
+		(outer->partial == NULL && outer->partial_rows == NULL) ||
+		is_hopeless(root, innerrel, pipeline->partial, true))
 		return;
-	if (!inner->parallel_safe)
-		inner = get_cheapest_parallel_safe_total_inner(innerrel->pathlist);
+	inner = find_parallel_inner(root, innerrel, inner);
 	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra,
 				  &pipeline->partial);
 	consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
@@ -1306,8 +1407,10 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	}
 	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
+	if (!current->core_joins)
+		return;
 	pipeline = lookup(root, joinrel);
-	if (pipeline != NULL && current->core_joins)
+	if (pipeline != NULL)
 		update_nodes(root, pipeline);
 }
 

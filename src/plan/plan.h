@@ -154,6 +154,10 @@ extern void gpurhh_init_agg_path(void);
 
 #define GPUJOIN_NODE_NAME	"GpuHashJoin"
 
+/* ---------- share_path.c ---------- */
+
+#define GPUSHARE_NODE_NAME	"GpuShareRows"
+
 /* ---------- join_path.c ---------- */
 
 /*

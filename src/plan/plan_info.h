@@ -223,6 +223,11 @@ extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
 extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
 extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel);
 
+/* ---------- share_path.c ---------- */
+
+extern Path *gpurhh_make_share_path(RelOptInfo *rel, Path *partial);
+extern const Path *gpurhh_shared_path(const Path *path);
+
 /* ---------- join_path.c ---------- */
 
 extern GpuPipelines *gpurhh_begin_pipelines(void);

@@ -442,6 +442,12 @@ sub from
 	{
 		$q->{from} = '(SELECT DISTINCT ON (j) * FROM t ORDER BY j, id) t';
 	}
+	elsif ($r < 0.43)
+	{
+		# a side that is a grouping of its own
+		$q->{from} = 't ' . pick('JOIN', 'JOIN', 'LEFT JOIN') . ' (SELECT j, count(*) AS n, max(id) AS m FROM u GROUP BY j) u ON u.j = ' . pick('t.j', 't.id');
+		push @{ $q->{columns} }, map { { name => $_, from => 'u', type => 'int8', info => $TYPES{int8} } } qw(j n m);
+	}
 	return;
 }
 
