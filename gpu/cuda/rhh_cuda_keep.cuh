@@ -225,7 +225,7 @@ rhh_start_index(rhh_map *t)
 		!RHH_CUDA(dev, cudaMemsetAsync, kept->index, 0xFF, kept->index_bytes, lane->run))
 		return false;
 	RHH_LAUNCH(rhh_index_kernel, rhh_blocks(dev, kept->view.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
-			   lane->run, kept->view, &lane->ctl->placed);
+			   lane->run, kept->view, (t->spec.flags & RHH_WANT_PROBE_STATS) != 0, lane->ctl);
 	t->mode = MAP_FINISHING;
 	t->launches++;
 	return rhh_launched(dev, "rhh_index_kernel") &&

@@ -385,13 +385,16 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 /* ---------- the index ---------- */
 
 /*
- * Enters each row whose key has no slot yet; *n_keys counts these, and rows with NULL in
- * the key.  Of the rows with the same key it is any one.
+ * Enters each row whose key has no slot yet; ctl->placed counts these, and rows with NULL in
+ * the key.  Of the rows with the same key it is any one.  With probe_stats it also counts the
+ * slots that a search for each key looks at: no slot is emptied or moved later.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
+rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, bool probe_stats, rhh_control *ctl)
 {
 	const uint32_t lane = threadIdx.x & 31;
+	uint64_t	sum = 0;
+	uint32_t	most = 0;
 
 	for (uint64_t first = blockIdx.x * blockDim.x + (threadIdx.x & ~31u); first < kept.n_rows;
 		 first += gridDim.x * blockDim.x)
@@ -406,6 +409,7 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
 			uint64_t	key;
 			uint32_t	fp;
 			uint64_t	slot;
+			uint32_t	n_slots = 0;	/* that have been looked at */
 
 			entered = !rhh_make_key(kept.plan, load, &key, &fp);
 			slot = rhh_home_slot(kept, fp);
@@ -413,6 +417,7 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
 			{
 				uint64_t	e = rhh_load_relaxed64(&kept.slots[slot]);
 
+				n_slots++;
 				if (e == RHH_EMPTY_SLOT)
 				{
 					e = atomicCAS((unsigned long long *) &kept.slots[slot],
@@ -428,11 +433,18 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
 				if (++slot == kept.n_slots)
 					slot = 0;
 			}
+			if (entered)
+			{
+				sum += n_slots;
+				most = ::max(most, n_slots);
+			}
 		}
 		n_entered = (uint32_t) __popc(__ballot_sync(RHH_WARP, entered));
 		if (lane == 0 && n_entered > 0)
-			atomicAdd((unsigned long long *) n_keys, (unsigned long long) n_entered);
+			atomicAdd((unsigned long long *) &ctl->placed, (unsigned long long) n_entered);
 	}
+	if (probe_stats)
+		rhh_count_probes(sum, most, ctl);
 }
 
 /*
