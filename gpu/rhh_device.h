@@ -502,7 +502,8 @@ typedef struct rhh_map_stats
 								 * that the map keeps */
 	uint64_t	refused_rows;
 	uint64_t	groups;			/* after map_finish: distinct keys in the map */
-	uint64_t	capacity_slots;
+	uint64_t	capacity_slots; /* of a map that keeps rows: after map_finish, the
+								 * slots or buckets in which keys are looked for */
 	uint64_t	bytes;			/* memory that the map has now */
 	uint64_t	peak_bytes;
 	uint64_t	uploaded_bytes; /* 0 where nothing is copied */
@@ -519,6 +520,8 @@ typedef struct rhh_map_stats
 	uint64_t	joined_rows[RHH_MAX_JOINS]; /* with joins: rows that came out of each;
 											 * a batch that was submitted again may
 											 * count twice */
+	uint64_t	filtered_rows;	/* with joins: rows of the output that the program's
+								 * filter has dropped */
 	/*
 	 * Times.  Uploads overlap with kernels.  kernel_ns is the time of batches,
 	 * growth and finishing: on the CPU the threads' time divided by their number,
@@ -528,7 +531,10 @@ typedef struct rhh_map_stats
 	uint64_t	upload_ns;		/* 0 where nothing is copied */
 	uint64_t	kernel_ns;
 	uint64_t	extract_ns;
-	/* After map_finish, if the spec has RHH_WANT_PROBE_STATS: */
+	/*
+	 * After map_finish, if the spec has RHH_WANT_PROBE_STATS.  Of a map that keeps rows it
+	 * is slots (CUDA), or keys in the key's bucket (CPU), that are looked at.
+	 */
 	uint64_t	probe_buckets_sum;	/* buckets read to find each key once */
 	uint32_t	probe_buckets_max;	/* most of these for one key */
 } rhh_map_stats;

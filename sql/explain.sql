@@ -75,6 +75,50 @@ SELECT count(*) FROM document_of('SELECT k, count(*) FROM t GROUP BY k', 'ANALYZ
 SELECT x ~ '<Group-Key>\s*<Item>k</Item>\s*</Group-Key>.*<Aggregates>\s*<Item>count\(\*\)</Item>.*<Device>cpu</Device>.*<Rows-Fed>1000</Rows-Fed>'
 FROM document_of('SELECT k, count(*) FROM t GROUP BY k', 'ANALYZE, FORMAT XML, COSTS OFF') x;
 
+-- joins that the device does, step by step: what comes in and goes out, the maps of the build
+-- sides, filters; figures that depend on the device or on the hash function's seed are replaced
+CREATE TABLE f AS SELECT g AS id, g % 40 AS k, g % 11 AS k2, g AS v FROM generate_series(1, 4000) g;
+CREATE TABLE d AS SELECT g % 20 AS k, g AS w FROM generate_series(1, 40) g;
+CREATE TABLE e AS SELECT nullif(g, 6) AS k2, 'e' || g AS name, g AS u FROM generate_series(1, 6) g;
+ANALYZE f, d, e;
+CREATE FUNCTION join_plan(query text, options text DEFAULT 'SUMMARY OFF') RETURNS SETOF text LANGUAGE sql AS $f$
+	SELECT regexp_replace(regexp_replace(regexp_replace(replace(line, '.00 loops', ' loops'), '\d+\.\d+', 'N.N', 'g'), '\d+ slots', 'N slots'), '\d+ longest', 'N longest')
+	FROM plan_of(query, 'ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, ' || options) line WHERE line !~ '(Planning|Execution) Time' $f$;
+SET enable_gpu_hashjoin = on;
+SET enable_mergejoin = off;
+SET enable_nestloop = off;
+SET gpurhh.row_cost = 0.001;
+SELECT join_plan('SELECT e.name, sum(f.v + d.w) FROM f JOIN d ON f.k = d.k LEFT JOIN e ON f.k2 = e.k2 WHERE f.v % 3 = 0 AND f.v + d.w > 1000 GROUP BY e.name');
+SELECT join_plan('SELECT e.name, sum(f.v + d.w) FROM f JOIN d ON f.k = d.k LEFT JOIN e ON f.k2 = e.k2 WHERE f.v % 3 = 0 AND f.v + d.w > 1000 GROUP BY e.name', 'SUMMARY ON, VERBOSE');
+SET enable_gpu_hashagg = off;
+SELECT join_plan('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k WHERE f.v + d.w > 1000');
+SELECT join_plan('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k WHERE f.v + d.w > 1000', 'SUMMARY ON');
+SELECT join_plan('SELECT f.id, e.u FROM f FULL JOIN e ON f.k2 = e.k2');
+-- the same as properties; of several runs it is the last one, but for what is fed
+CREATE FUNCTION join_properties(query text, node text, VARIADIC path text[]) RETURNS SETOF text LANGUAGE sql AS $f$
+	SELECT key || ': ' || CASE WHEN key ~ 'Slots|Load|Probe|Memory|Time|Bytes' THEN jsonb_typeof(value) ELSE value::text END
+	FROM jsonb_each(analyze_json(query, NULL, node) #> path) WHERE jsonb_typeof(value) <> 'array' AND key ~ '^(Build|Average|Longest|Key|Pass|Rows (In|Joined|Removed by (Key|Join)|Fed|Left)|(Upload|Kernel|Fetch) Time)' ORDER BY key COLLATE "C" $f$;
+SELECT join_properties('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k WHERE f.v + d.w > 1000', 'GpuHashJoin', 'Joins', '0');
+SELECT join_properties('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k WHERE f.v + d.w > 1000', 'GpuHashJoin', VARIADIC '{}');
+SELECT j -> 'Actual Loops', j #> '{Joins,0,Rows In}', j #> '{Joins,0,Rows Joined}', j -> 'Rows Fed' FROM analyze_json('SELECT (SELECT sum(q.w) FROM (SELECT d.w FROM f JOIN d ON f.k = d.k WHERE f.k2 <> e.u OFFSET 0) q) FROM e WHERE u < 4', NULL, 'GpuHashJoin') j;
+SELECT count(*) FROM document_of('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k WHERE f.v + d.w > 1000', 'ANALYZE, FORMAT YAML, COSTS OFF') x, regexp_split_to_table(x, E'\n') line WHERE line ~ '^ +((- )?Build Rows: 40|Build Keys: 20|Rows In: 2000|Rows Joined: 4000|Rows Removed by Join Filter: 989|Key Filter: ".*"|Build Slots: \d+)$';
+SELECT x ~ '<Joins>\s*<Join>\s*<Build-Rows>40</Build-Rows>.*<Build-Keys>20</Build-Keys>.*<Rows-Joined>4000</Rows-Joined>.*</Join>\s*</Joins>\s*<Rows-Removed-by-Join-Filter>\d+</Rows-Removed-by-Join-Filter>'
+FROM document_of('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k WHERE f.v + d.w > 1000', 'ANALYZE, FORMAT XML, COSTS OFF') x;
+-- from version 18 on: a node is not disabled because what is below it is
+SET enable_seqscan = off;
+CREATE FUNCTION disabled_nodes(query text) RETURNS bigint LANGUAGE sql AS $f$
+	SELECT count(*) FROM (SELECT line, lag(line) OVER (ORDER BY n) AS above FROM plan_of(query, 'COSTS OFF') WITH ORDINALITY p (line, n)) q WHERE above ~ 'Custom Scan' AND line ~ 'Disabled' $f$;
+SELECT disabled_nodes('SELECT f.id, d.w FROM f JOIN d ON f.k = d.k');
+SET enable_gpu_hashagg = on;
+SELECT disabled_nodes('SELECT f.id, count(*) FROM f GROUP BY f.id');
+SELECT disabled_nodes('SELECT d.w, sum(q.n) FROM (SELECT k, count(*) AS n FROM f GROUP BY k) q JOIN d ON d.k = q.k GROUP BY d.w');
+RESET enable_seqscan;
+RESET enable_gpu_hashjoin;
+RESET enable_mergejoin;
+RESET enable_nestloop;
+SET gpurhh.row_cost = 0;
+SET enable_gpu_hashagg = on;
+
 -- the names of columns and tables that need quotes
 CREATE TABLE "Odd Name" ("Key, \" int, "value""" int);
 INSERT INTO "Odd Name" VALUES (1, 1);

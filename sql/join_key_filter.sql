@@ -8,15 +8,17 @@
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
 SET max_parallel_workers_per_gather = 0;
+-- hundreds of queries of few shapes, whose plans a subquery does not change
+SET gpurhh_test.wrapped = off;
 SET gpurhh.row_cost = 0.001;
 
 -- The joins' filters and what they have removed; the answers are compared with the filters on and off.
 CREATE FUNCTION filters(query text, settings text DEFAULT NULL, node text DEFAULT 'GpuHashAgg') RETURNS text LANGUAGE sql AS $f$
-	SELECT string_agg(CASE j ->> 'Key Filter' WHEN 'none' THEN 'none' ELSE (j ->> 'Key Filter') || ' removes ' || (j ->> 'Rows Removed by Key Filter') END, ', ' ORDER BY i)
+	SELECT string_agg(CASE WHEN j ->> 'Key Filter' ~ '^no' THEN j ->> 'Key Filter' ELSE (j ->> 'Key Filter') || ' removes ' || (j ->> 'Rows Removed by Key Filter') END, ', ' ORDER BY i)
 	FROM concat_ws(', ', 'enable_gpu_hashjoin=on', settings) AS used, jsonb_array_elements(analyze_json(query, used, node) -> 'Joins') WITH ORDINALITY AS joins (j, i) $f$;
 CREATE FUNCTION filtered(query text, settings text DEFAULT NULL, node text DEFAULT 'GpuHashAgg') RETURNS text LANGUAGE sql AS $f$
 	SELECT concat_ws('; ', joined(query, settings, node), CASE WHEN off NOT LIKE 'ok%' THEN off END, filters(query, settings, node))
-	FROM joined(query, concat_ws(', ', settings, 'gpurhh.enable_key_filter=off'), node) AS off $f$;
+	FROM compare(query, settings => concat_ws(', ', 'enable_gpu_hashjoin=on', settings, 'gpurhh.enable_key_filter=off'), node => node) AS off $f$;
 CREATE FUNCTION filtered_rows(query text, settings text DEFAULT NULL) RETURNS text LANGUAGE sql AS $f$
 	SELECT filtered(query, concat_ws(', ', 'enable_gpu_hashagg=off', settings), 'GpuHashJoin') $f$;
 
@@ -44,7 +46,8 @@ DECLARE
 	r record;
 BEGIN
 	FOR r IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
-		RETURN NEXT regexp_replace(replace(r."QUERY PLAN", '.00 loops', ' loops'), '\n +Disabled: false', '', 'g');
+		-- how many slots there are, and how long probes, depends on the map's seed
+		RETURN NEXT regexp_replace(regexp_replace(replace(r."QUERY PLAN", '.00 loops', ' loops'), '\n +Disabled: false', '', 'g'), 'Build Table: .*', 'Build Table');
 	END LOOP;
 END $f$;
 SET enable_gpu_hashjoin = on;

@@ -36,12 +36,16 @@ CREATE FUNCTION join_lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $f
 DECLARE line text;
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, SUMMARY OFF) ' || query LOOP
-		IF line ~ 'Join' THEN
-			RETURN NEXT regexp_replace(line, '\d+(\.\d+)? (MB|passes)', 'several \2', 'g');
+		IF line ~ 'Join|Key Filter' THEN
+			RETURN NEXT regexp_replace(line, '\d+(\.\d+)? (MB|passes|rows in)', 'several \2', 'g');
 		END IF;
 	END LOOP;
 END $f$;
 SELECT join_lines('SELECT f.g, sum(d.w), count(*) FROM f JOIN d ON f.k = d.k GROUP BY f.g');
+-- a filter of keys is not used then, whatever the planner has wanted
+CREATE TABLE p AS SELECT g AS id FROM generate_series(1, 200000) g;
+ANALYZE p;
+SELECT join_lines('SELECT sum(d.w), count(*) FROM p JOIN d ON p.id = d.k');
 RESET enable_gpu_hashagg;
 RESET enable_gpu_hashjoin;
 RESET gpurhh.device_memory;

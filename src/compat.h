@@ -240,6 +240,28 @@ gpurhh_inherit_disabled(Path *path, const Path *subpath)
 #endif
 }
 
+/*
+ * EXPLAIN says of a node that it is disabled if it counts more disabled nodes than its children.
+ * Those of a CustomScan it looks for in custom_plans alone, and ours has its child where other
+ * nodes have theirs.  So a finished plan gets a node there, which nobody runs, that counts as
+ * many as the child.
+ */
+static inline void
+gpurhh_count_disabled_child(CustomScan *cscan)
+{
+#if PG_VERSION_NUM >= 180000
+	int			disabled = outerPlan(&cscan->scan.plan)->disabled_nodes;
+
+	if (disabled > 0)
+	{
+		Plan	   *count = &makeNode(Result)->plan;
+
+		count->disabled_nodes = disabled;
+		cscan->custom_plans = list_make1(count);
+	}
+#endif
+}
+
 static inline bool
 gpurhh_is_disabled(const Path *path)
 {

@@ -1281,6 +1281,7 @@ add_join_stats(rhh_map *map, rhh_map_stats *stats)
 	stats->probe_rows += read_count(&map->joins->probe_rows);
 	for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
 		stats->joined_rows[j] += read_count(&map->joins->joined_rows[j]);
+	stats->filtered_rows += read_count(&map->joins->filtered_rows);
 }
 
 /* Others take the place of the map's joins, if it has any. */
@@ -1480,11 +1481,12 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 		stats->dropped_rows = read_count(&map->rows->dropped_rows);
 		stats->groups = read_count(&map->rows->groups);
 		stats->kernel_ns = read_count(&map->rows->busy_ns);
-		/* the bucket of a key says where its rows are */
+		stats->capacity_slots = map->rows->n_buckets;
 		if (map->layout.spec.flags & RHH_WANT_PROBE_STATS)
 		{
-			stats->probe_buckets_sum = stats->groups;
-			stats->probe_buckets_max = stats->groups > 0;
+			stats->probe_buckets_sum = read_count(&map->rows->probe_sum);
+			stats->probe_buckets_max = atomic_load_explicit(&map->rows->probe_max,
+															memory_order_relaxed);
 		}
 	}
 	add_join_stats(map, stats);

@@ -1101,6 +1101,7 @@ run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec 
 	if (rows.n_bad + rows.n_dropped == 0)
 		return;
 	atomic_fetch_add_explicit(&joins->returned_rows, rows.n_bad, memory_order_relaxed);
+	atomic_fetch_add_explicit(&joins->filtered_rows, rows.n_dropped, memory_order_relaxed);
 	rhh_cpu_join_hand_back(map, piece, bad, 0, batch);
 	for (uint32_t i = 0; i < rows.n_bad; i++)
 		room[i / 8] |= (uint8_t) (1 << i % 8);

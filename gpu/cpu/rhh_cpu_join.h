@@ -150,7 +150,10 @@ typedef struct rhh_cpu_rows
 	rhh_cpu_entry *directory;
 	size_t		directory_bytes;
 	rhh_cpu_row_part *parts;
+	uint32_t	n_buckets;		/* that are searched */
 	_Atomic uint64_t groups;
+	_Atomic uint64_t probe_sum; /* of each key: it and the keys before it in its bucket */
+	_Atomic uint32_t probe_max;
 	bool		unique;			/* each row has another key */
 } rhh_cpu_rows;
 
@@ -282,6 +285,7 @@ typedef struct rhh_cpu_joins
 	_Atomic uint64_t returned_rows; /* of the output, that no table was asked to take: the
 									 * program's bad ones, or all */
 	_Atomic uint64_t joined_rows[RHH_MAX_JOINS];
+	_Atomic uint64_t filtered_rows; /* of the output, that the program has dropped */
 
 	uint8_t    *states;			/* of all batches in flight */
 	struct rhh_cpu_join_state *free_states; /* the caller's thread only */

@@ -500,6 +500,8 @@ rhh_cpu_rows_start_finish(rhh_cpu_rows *rows, uint32_t n_workers, uint32_t most_
 		/* nobody looks for rows with NULL in a key */
 		rows->parts[p].n_buckets = n > 0 && p >> rows->part_bits == 0 ? n : 1;
 		n_entries += 1 + rows->parts[p].n_buckets;
+		if (p >> rows->part_bits == 0)
+			rows->n_buckets += rows->parts[p].n_buckets;
 		rows->n_rows += n;
 	}
 
@@ -633,24 +635,38 @@ group_bucket(const rhh_cpu_rows *rows, uint32_t start, uint32_t end)
 }
 
 /*
- * Groups the buckets of a partition.  Returns the number of keys; rows with NULL in one
- * count each for itself.
+ * Groups the buckets of a partition, and counts their keys; rows with NULL in one count each
+ * for itself, and are not looked for.
  */
-static uint32_t
-group_buckets(const rhh_cpu_rows *rows, uint32_t p)
+static void
+group_buckets(rhh_cpu_rows *rows, uint32_t p)
 {
 	const rhh_cpu_entry *entry = rows->directory + rows->parts[p].first_entry;
-	uint32_t	n_keys = 0;
+	uint64_t	n_keys = 0;
+	uint64_t	sum = 0;
+	uint32_t	most = 0;
+	uint32_t	before = atomic_load_explicit(&rows->probe_max, memory_order_relaxed);
 
 	if (p >> rows->part_bits != 0)
-		return entry[1].end - entry[0].end;
-	for (uint32_t b = 0; b < rows->parts[p].n_buckets; b++)
-	{
-		uint32_t	n = entry[b + 1].end - entry[b].end;
+		n_keys = entry[1].end - entry[0].end;
+	else
+		for (uint32_t b = 0; b < rows->parts[p].n_buckets; b++)
+		{
+			uint32_t	n = entry[b + 1].end - entry[b].end;
 
-		n_keys += n < 2 ? n : group_bucket(rows, entry[b].end, entry[b + 1].end);
-	}
-	return n_keys;
+			if (n > 1)
+				n = group_bucket(rows, entry[b].end, entry[b + 1].end);
+			n_keys += n;
+			/* the first key of the bucket is found at once, the last one after n - 1 others */
+			sum += (uint64_t) n * (n + 1) / 2;
+			most = n > most ? n : most;
+		}
+	atomic_fetch_add_explicit(&rows->groups, n_keys, memory_order_relaxed);
+	atomic_fetch_add_explicit(&rows->probe_sum, sum, memory_order_relaxed);
+	while (before < most &&
+		   !atomic_compare_exchange_weak_explicit(&rows->probe_max, &before, most,
+												  memory_order_relaxed, memory_order_relaxed))
+		;
 }
 
 static void
@@ -669,7 +685,7 @@ finish_part(rhh_cpu_rows *rows, uint32_t p)
 		take_records(rows, p, 16, 0);
 	else
 		take_records(rows, p, rows->row_bytes, 0);
-	atomic_fetch_add_explicit(&rows->groups, group_buckets(rows, p), memory_order_relaxed);
+	group_buckets(rows, p);
 }
 
 /*

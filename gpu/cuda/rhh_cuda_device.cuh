@@ -459,6 +459,9 @@ rhh_see(rhh_map *t, const rhh_control *snapshot, uint64_t launch)
 		t->stats.dropped_rows = t->seen.dropped;
 	}
 	memcpy(t->stats.joined_rows, t->seen.joined, sizeof(t->stats.joined_rows));
+	t->stats.filtered_rows = t->seen.filtered;
+	t->stats.probe_buckets_sum = t->seen.probe_sum;
+	t->stats.probe_buckets_max = t->seen.probe_max;
 	if (t->seen.overrun && t->mode != MAP_GROWING)
 		rhh_break(t->dev, "the list of displaced entries ran over");
 }

@@ -98,8 +98,6 @@ rhh_finished(rhh_map *t)
 	t->n_main = t->seen.live + t->seen.null_seen;
 	t->n_orphans = t->seen.orphans[t->orphan_list];
 	t->stats.groups = t->n_main;	/* the orphans are counted apart */
-	t->stats.probe_buckets_sum = t->seen.probe_sum;
-	t->stats.probe_buckets_max = t->seen.probe_max;
 	t->mode = MAP_FINISHED;
 	t->finish_ready = true;
 }

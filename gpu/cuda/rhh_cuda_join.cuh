@@ -575,7 +575,7 @@ rhh_launch_joins(rhh_map *t, int i)
 						: (conditions ? rhh_join_kernel<false, true>
 						   : rhh_join_kernel<false, false>)),
 					   rhh_blocks(dev, stage.n_tuples), RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan,
-					   batch, stage, columns, counts, lane->ctl->joined);
+					   batch, stage, columns, counts, lane->ctl->joined, &lane->ctl->filtered);
 			break;
 		}
 		if (s > f->stage || !f->counted)
@@ -596,13 +596,13 @@ rhh_launch_joins(rhh_map *t, int i)
 						   : rhh_join_expand_kernel<true, false, false>)),
 					   rhh_blocks(dev, piece_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch,
 					   stage, &counts->totals[s], f->at.at[1 + s], piece_rows, stage.tuples, columns,
-					   counts, &lane->ctl->joined[last]);
+					   counts, &lane->ctl->joined[last], &lane->ctl->filtered);
 		else
 			RHH_LAUNCH((last_has_one ? rhh_join_expand_kernel<false, false, true>
 						: rhh_join_expand_kernel<false, false, false>), rhh_blocks(dev, piece_rows),
 					   RHH_CUDA_BLOCK_THREADS, 0, lane->run, plan, batch, stage,
 					   &counts->totals[s], f->at.at[1 + s], piece_rows, rhh_tuples_at(t, i, s + 1),
-					   columns, counts, &lane->ctl->joined[last]);
+					   columns, counts, &lane->ctl->joined[last], &lane->ctl->filtered);
 	}
 	if (!rhh_launched(dev, "joining") ||
 		(joins->has_program && !rhh_launch_program(t, i, columns)))

@@ -277,7 +277,7 @@ rhh_start_index(rhh_map *t)
 		return false;
 	RHH_LAUNCH((kept->view.slot_words == 2 ? rhh_index_kernel<2> : rhh_index_kernel<1>),
 			   rhh_blocks(dev, kept->view.n_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run, kept->view,
-			   &lane->ctl->placed);
+			   (t->spec.flags & RHH_WANT_PROBE_STATS) != 0, lane->ctl);
 	t->mode = MAP_FINISHING;
 	t->launches++;
 	return rhh_launched(dev, "rhh_index_kernel") &&

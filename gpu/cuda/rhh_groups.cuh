@@ -118,6 +118,7 @@ struct rhh_control
 
 	/* Of a map with joins. */
 	uint64_t	joined[RHH_MAX_JOINS];	/* rows that came out of each */
+	uint64_t	filtered;		/* rows of the output that the filter has dropped */
 	rhh_join_counts join[RHH_CUDA_IN_FLIGHT];
 };
 

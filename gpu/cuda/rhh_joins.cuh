@@ -514,8 +514,24 @@ rhh_join_tuples(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t begin
 }
 
 /*
+ * Does a tuple that comes out of the last stage pass the filter?  !alive: there is none.  All
+ * lanes of a warp call it; *n_filtered, in shared memory, counts those that do not pass.
+ */
+RHH_DEV bool
+rhh_filter_tuple(const rhh_join_plan &plan, const rhh_rows &batch, bool alive,
+				 const rhh_tuple &tuple, uint32_t *n_filtered)
+{
+	const bool	passes = alive && rhh_passes(plan, batch, tuple);
+	const uint32_t filtered = __ballot_sync(RHH_WARP, alive && !passes);
+
+	if ((threadIdx.x & 31) == 0 && filtered != 0)
+		atomicAdd(n_filtered, (uint32_t) __popc(filtered));
+	return passes;
+}
+
+/*
  * Does a last stage that does not fan out, and makes rows of what comes out of it, and
- * passes the filter, if there is one (FILTER).  counts->n_rows, which the caller has zeroed,
+ * passes the filter, if there is one (FILTER); *filtered counts what does not.  counts->n_rows, which the caller has zeroed,
  * becomes the number of these.  CONDITIONS: a join of the stage has one.
  */
 template <bool FILTER, bool CONDITIONS>
@@ -523,15 +539,18 @@ static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ rhh_rows batch,
 				const __grid_constant__ rhh_join_stage stage,
 				const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts,
-				uint64_t *joined)
+				uint64_t *joined, uint64_t *filtered)
 {
 	__shared__ uint32_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
 	__shared__ uint32_t n_joined[RHH_MAX_JOINS];
+	__shared__ uint32_t n_filtered;
 	__shared__ uint32_t block_at;
 	const uint32_t n_tuples = rhh_stage_tuples(stage);
 
 	if (threadIdx.x < RHH_MAX_JOINS)
 		n_joined[threadIdx.x] = 0;
+	if (threadIdx.x == 0)
+		n_filtered = 0;
 	__syncthreads();
 	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < n_tuples;
 		 first += (uint64_t) gridDim.x * blockDim.x)
@@ -547,8 +566,8 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 		rhh_count_unmatched(stage, alive, n_joined);
 		alive = rhh_join_tuples<CONDITIONS>(*plan, batch, stage.begin_join, stage.end_join, alive, &tuple,
 											n_joined);
-		if (FILTER && alive)
-			alive = rhh_passes(*plan, batch, tuple);
+		if (FILTER)
+			alive = rhh_filter_tuple(*plan, batch, alive, tuple, &n_filtered);
 		at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
 		if (threadIdx.x == 0 && all > 0)
 			block_at = atomicAdd(&counts->n_rows, all);
@@ -560,6 +579,8 @@ rhh_join_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__ 
 	if (threadIdx.x < RHH_MAX_JOINS && n_joined[threadIdx.x] > 0)
 		atomicAdd((unsigned long long *) &joined[threadIdx.x],
 				  (unsigned long long) n_joined[threadIdx.x]);
+	if (FILTER && threadIdx.x == 0 && n_filtered > 0)
+		atomicAdd((unsigned long long *) filtered, (unsigned long long) n_filtered);
 }
 
 /*
@@ -697,7 +718,7 @@ rhh_expand_tuple(const rhh_join_plan &plan, const rhh_join_stage &stage, uint32_
  * number, counts->n_rows.  If there is a filter (FILTER), the rows are those of these that
  * pass it, and the caller has zeroed their number.  The same holds if the join that fans out has
  * a condition (CONDITION); then *joined counts its matches, and the next stage's tuples are
- * marked instead.  total is that of this stage's output.
+ * marked instead.  *filtered counts what does not pass.  total is that of this stage's output.
  */
 template <bool COLUMNS, bool FILTER, bool CONDITION>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -705,11 +726,12 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 					   const __grid_constant__ rhh_join_stage stage, const uint64_t *total,
 					   uint64_t from, uint32_t most_rows, const __grid_constant__ rhh_tuples out,
 					   const __grid_constant__ rhh_row_columns columns, rhh_join_counts *counts,
-					   uint64_t *joined)
+					   uint64_t *joined, uint64_t *filtered)
 {
 	__shared__ uint32_t warp_sums[RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
 	__shared__ uint32_t block_at;
 	__shared__ uint32_t n_joined;
+	__shared__ uint32_t n_filtered;
 	const uint32_t n_tuples = rhh_stage_tuples(stage);
 	const uint32_t n_blocks = (n_tuples + RHH_CUDA_BLOCK_THREADS - 1) / RHH_CUDA_BLOCK_THREADS;
 	const uint64_t left = from < *total ? *total - from : 0;
@@ -717,10 +739,10 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 
 	if (COLUMNS && !FILTER && !CONDITION && blockIdx.x == 0 && threadIdx.x == 0)
 		counts->n_rows = n;
-	if (CONDITION)
+	if (CONDITION || FILTER)
 	{
 		if (threadIdx.x == 0)
-			n_joined = 0;
+			n_joined = n_filtered = 0;
 		__syncthreads();
 	}
 	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x; first < n;
@@ -751,8 +773,8 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 		}
 		if (COLUMNS && (FILTER || CONDITION))
 		{
-			if (FILTER && alive)
-				alive = rhh_passes(*plan, batch, tuple);
+			if (FILTER)
+				alive = rhh_filter_tuple(*plan, batch, alive, tuple, &n_filtered);
 			at = rhh_block_scan<RHH_CUDA_BLOCK_THREADS>((uint32_t) alive, warp_sums, &all);
 			if (threadIdx.x == 0 && all > 0)
 				block_at = atomicAdd(&counts->n_rows, all);
@@ -767,11 +789,13 @@ rhh_join_expand_kernel(const rhh_join_plan *__restrict__ plan, const __grid_cons
 				if (out.sides[side] != NULL)
 					out.sides[side][o] = tuple.rows[side];
 	}
-	if (CONDITION)
+	if (CONDITION || FILTER)
 	{
 		__syncthreads();
-		if (threadIdx.x == 0 && n_joined > 0)
+		if (CONDITION && threadIdx.x == 0 && n_joined > 0)
 			atomicAdd((unsigned long long *) joined, (unsigned long long) n_joined);
+		if (FILTER && threadIdx.x == 0 && n_filtered > 0)
+			atomicAdd((unsigned long long *) filtered, (unsigned long long) n_filtered);
 	}
 }
 

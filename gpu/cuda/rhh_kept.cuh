@@ -491,16 +491,19 @@ rhh_enter_row(const rhh_kept_view &kept, uint32_t n_buckets, uint32_t row, uint6
 }
 
 /*
- * Enters each row whose key has no slot yet; *n_keys counts these, and rows with NULL in
- * the key.  Of the rows with the same key it is any one.
+ * Enters each row whose key has no slot yet; ctl->placed counts these, and rows with NULL in
+ * the key.  Of the rows with the same key it is any one.  With probe_stats it also counts the
+ * slots that a search for each key looks at: no slot is emptied or moved later.
  */
 template <int WORDS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
+rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, bool probe_stats, rhh_control *ctl)
 {
 	const uint32_t n_buckets = rhh_index_buckets(kept);
 	__shared__ uint32_t n_block;
 	uint32_t	n_entered = 0;
+	uint64_t	sum = 0;
+	uint32_t	most = 0;
 
 	if (threadIdx.x == 0)
 		n_block = 0;
@@ -524,12 +527,23 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, uint64_t *n_keys)
 		n_entered++;
 		if (WORDS == 2)
 			slot[1] = rhh_carried_bytes(kept, (uint32_t) row);
+		if (probe_stats)
+		{
+			const uint64_t at = (uint64_t) (slot - kept.slots) / WORDS;
+			const uint64_t home = rhh_home_slot(kept, fp);
+			const uint32_t n_slots = (uint32_t) (at < home ? at + kept.n_slots - home : at - home) + 1;
+
+			sum += n_slots;
+			most = ::max(most, n_slots);
+		}
 	}
 	if (n_entered > 0)
 		atomicAdd(&n_block, n_entered);
 	__syncthreads();
 	if (threadIdx.x == 0 && n_block > 0)
-		atomicAdd((unsigned long long *) n_keys, (unsigned long long) n_block);
+		atomicAdd((unsigned long long *) &ctl->placed, (unsigned long long) n_block);
+	if (probe_stats)
+		rhh_count_probes(sum, most, ctl);
 }
 
 /*

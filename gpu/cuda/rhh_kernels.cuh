@@ -277,6 +277,22 @@ rhh_orphans_kernel(const __grid_constant__ rhh_grouping grouping,
 	}
 }
 
+/* Adds what the lanes of a warp have counted of probe lengths, all of them, to those of the map. */
+RHH_DEV void
+rhh_count_probes(uint64_t sum, uint32_t most, rhh_control *ctl)
+{
+	for (int step = 16; step > 0; step /= 2)
+	{
+		sum += __shfl_xor_sync(RHH_WARP, sum, step);
+		most = ::max(most, __shfl_xor_sync(RHH_WARP, most, step));
+	}
+	if ((threadIdx.x & 31) == 0 && most > 0)
+	{
+		atomicAdd((unsigned long long *) &ctl->probe_sum, (unsigned long long) sum);
+		atomicMax(&ctl->probe_max, most);
+	}
+}
+
 /*
  * Compacting makes a list of the table.  It takes the slots in chunks, in order.  The
  * compact kernel gathers the live entries of a chunk in the scratch memory; the append
@@ -339,19 +355,7 @@ rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64
 		}
 	}
 	if (probe_stats)
-	{
-		for (int step = 16; step > 0; step /= 2)
-		{
-			sum += __shfl_xor_sync(RHH_WARP, sum, step);
-			most = ::max(most, __shfl_xor_sync(RHH_WARP, most, step));
-		}
-		if (lane == 0 && most > 0)
-		{
-			atomicAdd((unsigned long long *) &view.ctl->probe_sum,
-					  (unsigned long long) sum);
-			atomicMax(&view.ctl->probe_max, most);
-		}
-	}
+		rhh_count_probes(sum, most, view.ctl);
 }
 
 /* Copies the entries of a chunk; slot_words: the 64-bit words of a slot. */

@@ -306,7 +306,8 @@ typedef struct KeyFilter KeyFilter;
 
 typedef enum KeyFilterForm
 {
-	KEY_FILTER_NONE,
+	KEY_FILTER_UNUSED,			/* there is none */
+	KEY_FILTER_NONE,			/* nearly all bits are set, and keys have no range */
 	KEY_FILTER_RANGE,
 	KEY_FILTER_BLOOM,
 	KEY_FILTER_RANGE_BLOOM,

@@ -413,9 +413,11 @@ gpurhh_key_filter_text(KeyFilterForm form)
 		case KEY_FILTER_RANGE:
 			return "range";
 		case KEY_FILTER_NONE:
+			return "none (too many keys)";
+		case KEY_FILTER_UNUSED:
 			break;
 	}
-	return "none";
+	return "not used";
 }
 
 /* ---------- tests ---------- */
@@ -441,6 +443,7 @@ test_keys(const KeyTest *test, const uint64 *keys, int n, uint8 *active)
 	}
 	switch (test->form)
 	{
+		case KEY_FILTER_UNUSED:
 		case KEY_FILTER_NONE:
 			break;
 		case KEY_FILTER_RANGE:

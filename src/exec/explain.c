@@ -102,7 +102,10 @@ show_level(ExplainState *es, const char *name, const GpuLevelStats *level)
 						 megabytes(map->peak_bytes));
 }
 
-/* How long the device uploaded, computed and extracted, for all levels that it made. */
+/*
+ * How long the device uploaded, computed and extracted, for all levels that it made, and for
+ * the build sides of joins.
+ */
 typedef struct DeviceTimes
 {
 	double		upload_ms;
@@ -122,6 +125,11 @@ device_times(const GpuNodeStats *stats)
 		sum.upload_ms += map->upload_ns / 1.0e6;
 		sum.kernel_ms += map->kernel_ns / 1.0e6;
 		sum.extract_ms += map->extract_ns / 1.0e6;
+	}
+	for (int j = 0; j < stats->n_joins && stats->joins_done; j++)
+	{
+		sum.upload_ms += stats->joins[j].upload_ns / 1.0e6;
+		sum.kernel_ms += stats->joins[j].kernel_ns / 1.0e6;
 	}
 	return sum;
 }
@@ -309,12 +317,30 @@ explain_key_filters(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyList("Key Filter", joins, es);
 }
 
+/* Has a build side come in parts?  Then no join has a filter. */
+static bool
+has_passes(const GpuNodeStats *stats)
+{
+	for (int j = 0; j < stats->n_joins; j++)
+	{
+		if (stats->joins[j].passes > 1)
+			return true;
+	}
+	return false;
+}
+
 /* What became of a join's filter. */
 static void
 explain_key_filter(ExplainState *es, const GpuNodeStats *stats, int j)
 {
-	const char *form = gpurhh_key_filter_text(stats->counts.key_filters[j]);
+	KeyFilterForm which = stats->counts.key_filters[j];
+	const char *form = gpurhh_key_filter_text(which);
 	uint64		removed = stats->counts.key_filtered[j];
+
+	if (!stats->key_filter[j])
+		form = "none";
+	else if (which == KEY_FILTER_UNUSED && has_passes(stats))
+		form = "not used (a build side came in parts)";
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
@@ -323,10 +349,87 @@ explain_key_filter(ExplainState *es, const GpuNodeStats *stats, int j)
 	}
 	else if (stats->key_filter[j])
 	{
-		appendStringInfoSpaces(es->str, (es->indent + 1) * 2);
+		indent(es);
 		appendStringInfo(es->str, "Key Filter: %s  Rows Removed by Key Filter: " UINT64_FORMAT "\n",
 						 form, removed);
 	}
+}
+
+/* The rows that came into a join: what the one before it made, or what a run was fed. */
+static uint64
+rows_into(const GpuNodeStats *stats, int j)
+{
+	return j > 0 ? stats->joins[j - 1].rows :
+		stats->counts.rows_fed / Max(stats->counts.runs, 1);
+}
+
+static double
+ratio(uint64 a, uint64 b)
+{
+	return (double) a / Max(b, 1);
+}
+
+/* Shows a join in the text format, and the map of its build side. */
+static void
+explain_join_text(ExplainState *es, const GpuNodeStats *stats, int j)
+{
+	const GpuNodeCounts *counts = &stats->counts;
+	const GpuJoinStats *join = &stats->joins[j];
+
+	indent(es);
+	appendStringInfo(es->str, "Join %d: " UINT64_FORMAT " build rows, " UINT64_FORMAT " keys, %.1f MB, " UINT64_FORMAT " rows in, " UINT64_FORMAT " rows joined",
+					 j + 1, join->build_rows, join->keys, megabytes(join->bytes),
+					 rows_into(stats, j), join->rows);
+	if (join->passes > 1)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " passes", join->passes);
+	appendStringInfoChar(es->str, '\n');
+	es->indent++;
+	if (join->slots > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Build Table: " UINT64_FORMAT " slots, load %.2f  Probe Length: %.2f average, " UINT64_FORMAT " longest\n",
+						 join->slots, ratio(join->keys, join->slots * join->passes),
+						 ratio(join->probe_sum, join->keys), join->probe_max);
+	}
+	explain_key_filter(es, stats, j);
+	if (es->summary)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Build Time: %.3f ms  Build Kernel Time: %.3f ms\n",
+						 counts->build_ms[j] / participants(counts), join->kernel_ns / 1.0e6);
+	}
+	es->indent--;
+}
+
+/* The same in the other formats. */
+static void
+explain_join_properties(ExplainState *es, const GpuNodeStats *stats, int j)
+{
+	const GpuNodeCounts *counts = &stats->counts;
+	const GpuJoinStats *join = &stats->joins[j];
+
+	ExplainOpenGroup("Join", NULL, true, es);
+	ExplainPropertyUInteger("Build Rows", NULL, join->build_rows, es);
+	ExplainPropertyUInteger("Build Batches", NULL, counts->build_batches[j], es);
+	ExplainPropertyUInteger("Build Bytes Fed", NULL, counts->build_bytes[j], es);
+	ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
+	ExplainPropertyUInteger("Build Slots", NULL, join->slots, es);
+	ExplainPropertyFloat("Build Load", NULL, ratio(join->keys, join->slots * join->passes), 4, es);
+	ExplainPropertyFloat("Average Build Probe Length", NULL, ratio(join->probe_sum, join->keys), 4,
+						 es);
+	ExplainPropertyUInteger("Longest Build Probe Length", NULL, join->probe_max, es);
+	ExplainPropertyUInteger("Build Memory", "B", join->bytes, es);
+	ExplainPropertyUInteger("Rows In", NULL, rows_into(stats, j), es);
+	ExplainPropertyUInteger("Rows Joined", NULL, join->rows, es);
+	ExplainPropertyUInteger("Passes", NULL, join->passes, es);
+	explain_key_filter(es, stats, j);
+	if (es->summary)
+	{
+		ExplainPropertyFloat("Build Time", "ms", counts->build_ms[j] / participants(counts), 3, es);
+		ExplainPropertyFloat("Build Upload Time", "ms", join->upload_ns / 1.0e6, 3, es);
+		ExplainPropertyFloat("Build Kernel Time", "ms", join->kernel_ns / 1.0e6, 3, es);
+	}
+	ExplainCloseGroup("Join", NULL, true, es);
 }
 
 /* Shows whether the device does the joins below, and what came of each of them. */
@@ -336,6 +439,7 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 	const GpuNodeCounts *counts = &stats->counts;
 	bool		done = !es->analyze || !stats->valid || stats->joins_done;
 	bool		some_declined = es->analyze && stats->valid && counts->declined > 0;
+	uint64		filtered = stats->levels[0].map.filtered_rows;
 
 	if (stats->n_joins == 0)
 		return;
@@ -366,40 +470,31 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		ExplainOpenGroup("Joins", "Joins", false, es);
 	for (int j = 0; j < stats->n_joins; j++)
 	{
-		const GpuJoinStats *join = &stats->joins[j];
-
 		if (es->format == EXPLAIN_FORMAT_TEXT)
-		{
-			indent(es);
-			appendStringInfo(es->str, "Join %d: " UINT64_FORMAT " build rows, " UINT64_FORMAT " keys, %.1f MB, " UINT64_FORMAT " rows joined",
-							 j + 1, join->build_rows, join->keys,
-							 megabytes(join->bytes), join->rows);
-			if (join->passes > 1)
-				appendStringInfo(es->str, ", " UINT64_FORMAT " passes", join->passes);
-			appendStringInfoChar(es->str, '\n');
-			explain_key_filter(es, stats, j);
-			continue;
-		}
-		ExplainOpenGroup("Join", NULL, true, es);
-		ExplainPropertyUInteger("Build Rows", NULL, join->build_rows, es);
-		ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
-		ExplainPropertyUInteger("Build Memory", "B", join->bytes, es);
-		ExplainPropertyUInteger("Rows Joined", NULL, join->rows, es);
-		ExplainPropertyUInteger("Passes", NULL, join->passes, es);
-		explain_key_filter(es, stats, j);
-		ExplainCloseGroup("Join", NULL, true, es);
+			explain_join_text(es, stats, j);
+		else
+			explain_join_properties(es, stats, j);
 	}
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{
 		ExplainCloseGroup("Joins", "Joins", false, es);
+		ExplainPropertyUInteger("Rows Removed by Join Filter", NULL, filtered, es);
 		ExplainPropertyUInteger("Rows Left to the Host", NULL, stats->counts.left_over,
 								es);
 	}
-	else if (stats->counts.left_over > 0)
+	else
 	{
-		indent(es);
-		appendStringInfo(es->str, "Rows Left to the Host: " UINT64_FORMAT "\n",
-						 stats->counts.left_over);
+		if (filtered > 0)
+		{
+			indent(es);
+			appendStringInfo(es->str, "Rows Removed by Join Filter: " UINT64_FORMAT "\n", filtered);
+		}
+		if (stats->counts.left_over > 0)
+		{
+			indent(es);
+			appendStringInfo(es->str, "Rows Left to the Host: " UINT64_FORMAT "\n",
+							 stats->counts.left_over);
+		}
 	}
 }
 
@@ -506,6 +601,7 @@ void
 gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 {
 	const GpuNodeCounts *counts = &stats->counts;
+	DeviceTimes times = device_times(stats);
 	double		n = participants(counts);
 
 	explain_joins(es, stats);
@@ -523,6 +619,9 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 			indent(es);
 			appendStringInfo(es->str, "Feed Time: %.3f ms  Pool Wait: %.3f ms  Fetch Time: %.3f ms\n",
 							 counts->feed_ms / n, counts->pool_wait_ms / n, counts->fetch_ms / n);
+			indent(es);
+			appendStringInfo(es->str, "Upload Time: %.3f ms  Kernel Time: %.3f ms\n",
+							 times.upload_ms, times.kernel_ms);
 		}
 		return;
 	}
@@ -535,5 +634,7 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyFloat("Feed Time", "ms", counts->feed_ms / n, 3, es);
 		ExplainPropertyFloat("Pool Wait Time", "ms", counts->pool_wait_ms / n, 3, es);
 		ExplainPropertyFloat("Fetch Time", "ms", counts->fetch_ms / n, 3, es);
+		ExplainPropertyFloat("Upload Time", "ms", times.upload_ms, 3, es);
+		ExplainPropertyFloat("Kernel Time", "ms", times.kernel_ms, 3, es);
 	}
 }

@@ -760,7 +760,7 @@ add_to_shared(GpuJoinState *state)
 		if (stats->joins_done)
 		{
 			sum->joins_done = true;
-			sum->levels[0] = stats->levels[0];
+			gpurhh_add_level(&sum->levels[0], &stats->levels[0]);
 			gpurhh_add_joins(sum->joins, stats->joins, stats->n_joins);
 		}
 	}

@@ -346,16 +346,20 @@ hand_over(SideReader *reader)
 	}
 	gpurhh_channel_submit(reader->channel, &batch);
 	reader->n_rows += n_rows;
-	node->counts->bytes_fed += batch.used_bytes;
-	node->counts->batches++;
 	if (reader->probes)
 	{
 		node->counts->rows_fed += n_rows;
+		node->counts->bytes_fed += batch.used_bytes;
+		node->counts->batches++;
 		if (node->copies)
 			gpurhh_join_settle(node);
 	}
 	else
+	{
+		node->counts->build_bytes[reader->join] += batch.used_bytes;
+		node->counts->build_batches[reader->join]++;
 		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
+	}
 }
 
 /* ---------- sides ---------- */
@@ -452,7 +456,9 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	PlanState  *hash = innerPlanState(join->node);
 	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
 	bool		part;
+	instr_time	start;
 
+	INSTR_TIME_SET_CURRENT(start);
 	reader->reader = node;
 	reader->filter = node->filters[j];
 	reader->join = j;
@@ -476,6 +482,7 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 		gpurhh_share_rows_end(join->build.child);
 	if (scan != NULL)
 		gpurhh_page_feed_share(join->build.pages, NULL);
+	node->counts->build_ms[j] += milliseconds_since(start);
 	return reader->n_rows;
 }
 
@@ -766,7 +773,12 @@ gpurhh_join_add_build(const JoinInput *input, int j, GpuJoinStats *stats)
 		return;
 	stats->build_rows += build.rows;
 	stats->keys += build.groups;
+	stats->slots = Max(stats->slots, build.capacity_slots);
 	stats->bytes = Max(stats->bytes, build.peak_bytes);
+	stats->probe_sum += build.probe_buckets_sum;
+	stats->probe_max = Max(stats->probe_max, build.probe_buckets_max);
+	stats->upload_ns += build.upload_ns;
+	stats->kernel_ns += build.kernel_ns;
 }
 
 /*

@@ -31,6 +31,9 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	sum->left_over += counts->left_over;
 	for (int j = 0; j < RHH_MAX_JOINS; j++)
 	{
+		sum->build_bytes[j] += counts->build_bytes[j];
+		sum->build_batches[j] += counts->build_batches[j];
+		sum->build_ms[j] += counts->build_ms[j];
 		sum->key_filtered[j] += counts->key_filtered[j];
 		sum->key_filters[j] = Max(sum->key_filters[j], counts->key_filters[j]);
 	}
@@ -55,8 +58,26 @@ gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins)
 	{
 		sums[j].build_rows = Max(sums[j].build_rows, joins[j].build_rows);
 		sums[j].keys = Max(sums[j].keys, joins[j].keys);
+		sums[j].slots = Max(sums[j].slots, joins[j].slots);
 		sums[j].bytes += joins[j].bytes;
+		/* each map has a hash function of its own */
+		sums[j].probe_sum = Max(sums[j].probe_sum, joins[j].probe_sum);
+		sums[j].probe_max = Max(sums[j].probe_max, joins[j].probe_max);
+		sums[j].upload_ns += joins[j].upload_ns;
+		sums[j].kernel_ns += joins[j].kernel_ns;
 		sums[j].rows += joins[j].rows;
 		sums[j].passes = Max(sums[j].passes, joins[j].passes);
 	}
+}
+
+/* The same of the map that returns the joins' output. */
+void
+gpurhh_add_level(GpuLevelStats *sum, const GpuLevelStats *level)
+{
+	rhh_map_stats before = sum->map;
+
+	*sum = *level;
+	sum->map.filtered_rows += before.filtered_rows;
+	sum->map.upload_ns += before.upload_ns;
+	sum->map.kernel_ns += before.kernel_ns;
 }

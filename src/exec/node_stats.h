@@ -37,12 +37,16 @@ struct GpuNodeCounts
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
 	uint64		left_over;		/* rows of a join's probe side that core joined */
+	uint64		build_bytes[RHH_MAX_JOINS]; /* that were fed of a join's build side, */
+	uint64		build_batches[RHH_MAX_JOINS];
+	double		build_ms[RHH_MAX_JOINS];	/* and the wall time to read and hand over these */
 	uint64		key_filtered[RHH_MAX_JOINS];	/* rows that a join's key filter dropped */
 	uint8		key_filters[RHH_MAX_JOINS]; /* KeyFilterForm: the best of any run */
 	uint64		odd_values;		/* see odd_arguments.c */
 	uint64		odd_compared;	/* others that may equal one of these */
 	uint64		odd_bytes;		/* the most of any run */
-	double		feed_ms;		/* wall time to read and hand over the input */
+	double		feed_ms;		/* wall time to read and hand over the input, of all
+								 * sides */
 	double		pool_wait_ms;	/* of that: waiting for a free block; of the third
 								 * level it is of fetch_ms */
 	double		fetch_ms;		/* wall time to wait for groups and copy them;
@@ -74,7 +78,12 @@ typedef struct GpuJoinStats
 {
 	uint64		build_rows;		/* that the map has: those without NULL in a key */
 	uint64		keys;			/* different ones of these */
+	uint64		slots;			/* of the map; of parts the most */
 	uint64		bytes;
+	uint64		probe_sum;		/* lengths of the searches for all keys, one for each */
+	uint64		probe_max;
+	uint64		upload_ns;		/* of the map */
+	uint64		kernel_ns;
 	uint64		rows;			/* that came out of the join */
 	uint64		passes;			/* over the probe side, as the build side came in parts */
 } GpuJoinStats;
@@ -104,6 +113,7 @@ typedef struct GpuNodeStats
 
 extern void gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts);
 extern void gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins);
+extern void gpurhh_add_level(GpuLevelStats *sum, const GpuLevelStats *level);
 
 /* ---------- explain.c ---------- */
 

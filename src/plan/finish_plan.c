@@ -11,6 +11,8 @@
  * finished, because until then core looks for the expression to find out which column
  * of the scan tuple it is.
  *
+ * EXPLAIN also has to be told how many disabled nodes the child counts (compat.h).
+ *
  * Where grouping columns of GROUPING SETS are equal expressions, the expression does
  * not tell which column of the scan tuple is meant.  Then the grouping references tell
  * it, as they do in core's set_upper_references() for core's nodes.
@@ -51,6 +53,7 @@ typedef struct KeyColumn
 } KeyColumn;
 
 /* Of the query that is being planned. */
+static List *planned_nodes = NIL;	/* of CustomScan */
 static List *child_columns = NIL;
 static List *key_columns = NIL;
 
@@ -63,7 +66,7 @@ is_of_child(Node *expr)
 }
 
 /*
- * Takes note of a new plan, for the columns of its scan tuple that are to refer to the
+ * Takes note of a new plan, and of the columns of its scan tuple that are to refer to the
  * child.  Core has not set any references in the plan yet.
  */
 void
@@ -71,6 +74,7 @@ gpurhh_note_plan(CustomScan *cscan, Plan *child)
 {
 	ListCell   *lc;
 
+	planned_nodes = lappend(planned_nodes, cscan);
 	foreach(lc, cscan->custom_scan_tlist)
 	{
 		Expr	   *expr = lfirst_node(TargetEntry, lc)->expr;
@@ -185,6 +189,8 @@ finish_plans(void)
 		tle->expr = make_reference(OUTER_VAR, column->child_attribute - 1,
 								   tle->expr);
 	}
+	foreach(lc, planned_nodes)
+		gpurhh_count_disabled_child(lfirst_node(CustomScan, lc));
 }
 
 static PlannedStmt *
@@ -200,12 +206,14 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 				  ParamListInfo params)
 {
 	/* planning may call functions that plan queries of their own */
+	List	   *outer_nodes = planned_nodes;
 	List	   *outer_columns = child_columns;
 	List	   *outer_keys = key_columns;
 	GpuPipelines *outer_pipelines = gpurhh_begin_pipelines();
 	GpuRefusalCollector *outer_collector = gpurhh_begin_collecting();
 	PlannedStmt *result;
 
+	planned_nodes = NIL;
 	child_columns = NIL;
 	key_columns = NIL;
 	PG_TRY();
@@ -227,6 +235,7 @@ finishing_planner(Query *parse, const char *query_string, int cursor_options,
 	}
 	PG_FINALLY();
 	{
+		planned_nodes = outer_nodes;
 		child_columns = outer_columns;
 		key_columns = outer_keys;
 		gpurhh_end_collecting(outer_collector);

@@ -294,5 +294,6 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 	cscan->custom_private = list_make1(plan);
 	cscan->methods = GetCustomScanMethods(GPUJOIN_NODE_NAME, false);
 	outerPlan(&cscan->scan.plan) = linitial(custom_plans);
+	gpurhh_note_plan(cscan, outerPlan(&cscan->scan.plan));
 	return &cscan->scan.plan;
 }

@@ -83,7 +83,7 @@ plan_join(plan *p, rhh_join_kind kind, uint64_t n_rows, uint64_t param)
 	def_init(d);
 	d->custom = custom_keys;
 	d->param = param;
-	d->spec.flags = RHH_KEEP_ROWS;
+	d->spec.flags = RHH_KEEP_ROWS | RHH_WANT_PROBE_STATS;
 	if (rhh_keeps_build((uint8_t) kind))
 		d->spec.flags |= RHH_KEEP_UNMATCHED;
 	d->spec.expected_groups = n_rows;

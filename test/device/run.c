@@ -747,6 +747,15 @@ check_kept(run *run)
 		run_fault(run, "statistics have %llu keys instead of %llu",
 				  (unsigned long long) stats->groups,
 				  (unsigned long long) (keys->n_groups + n_null_keys));
+	/* each key is looked for from its home on, and rows with NULL in it are not looked for */
+	if (run->finish_status == RHH_OK && (spec->flags & RHH_WANT_PROBE_STATS) != 0 &&
+		(stats->probe_buckets_sum < keys->n_groups ||
+		 stats->probe_buckets_sum > (uint64_t) keys->n_groups * stats->probe_buckets_max ||
+		 (keys->n_groups == 0) != (stats->probe_buckets_max == 0) ||
+		 stats->capacity_slots < keys->n_groups))
+		run_fault(run, "%u keys in %llu slots: statistics have probes of %llu, at most %u",
+				  keys->n_groups, (unsigned long long) stats->capacity_slots,
+				  (unsigned long long) stats->probe_buckets_sum, stats->probe_buckets_max);
 	map_free(keys);
 }
 
@@ -819,6 +828,9 @@ check_joined(run *run, map *expected)
 			run_fault(run, "statistics have %llu rows of join %u, not %llu",
 					  (unsigned long long) stats->joined_rows[j], j,
 					  (unsigned long long) rows[j]);
+	if (stats->filtered_rows != n_dropped)
+		run_fault(run, "statistics have %llu rows that the filter has dropped, not %llu",
+				  (unsigned long long) stats->filtered_rows, (unsigned long long) n_dropped);
 	return rows[n_joins - 1] - n_dropped;
 }
 
@@ -860,7 +872,7 @@ run_check(run *run)
 		run_fault(run, "%llu bytes were held, %llu allowed",
 				  (unsigned long long) stats->peak_bytes,
 				  (unsigned long long) run->d->spec.memory_limit_bytes);
-	if ((run->d->spec.flags & RHH_WANT_PROBE_STATS) && stats->groups > 1 &&
+	if (run->missing == NULL && (run->d->spec.flags & RHH_WANT_PROBE_STATS) && stats->groups > 1 &&
 		(stats->probe_buckets_max > run->d->spec.max_probe_buckets ||
 		 stats->probe_buckets_sum + 1 < stats->groups))
 		run_fault(run, "probe statistics: sum %llu, max %u of %llu groups",
