@@ -117,7 +117,7 @@ SELECT c, joined_rows(format('SELECT f.id FROM f JOIN o ON %s', c), nodes => -1)
 \set parallel 'parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0, max_parallel_workers_per_gather=2'
 SELECT l, r, joined(format('SELECT f.g, count(*), sum(d.id), sum(f.id) FROM f JOIN d ON f.%I = d.%I GROUP BY f.g', l, r), :'parallel') FROM pairs WHERE l <> r;
 SELECT l, r, joined_rows(format('SELECT f.id, f.%I, d.id, d.%I FROM f LEFT JOIN d ON f.%1$I = d.%2$I', l, r), :'parallel' || ', parallel_leader_participation=off') FROM pairs WHERE l <> r;
-SELECT joined('SELECT f.g, count(*), sum(d.id), sum(e.id) FROM f JOIN d ON f.i2 = d.i4 JOIN e ON d.i4 = e.i8 GROUP BY f.g', :'parallel');
+SELECT joined('SELECT f.g, count(*), sum(d.id), sum(e.id) FROM f JOIN d ON f.i2 = d.i4 JOIN e ON d.i4 = e.i8 GROUP BY f.g', :'parallel' || ', join_collapse_limit=1');
 SELECT joined('SELECT f.g, count(*), sum(d.id) FROM odd f JOIN nd d ON f.n2 = d.n4 GROUP BY f.g', :'parallel');
 SELECT joined_rows('SELECT f.id, d.id FROM nf f JOIN odd d ON d.n2 = f.n4', :'parallel');
 SELECT joined_rows('SELECT f.id, d.id FROM sf f JOIN oddc d ON d.c = f.v', :'parallel');

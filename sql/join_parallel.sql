@@ -80,7 +80,8 @@ ANALYZE once;
 SELECT n, in_parallel(format('SELECT o.g, count(*), sum(h.id), sum(h.v) AS v FROM once o LEFT JOIN hot%s h ON o.k = h.k GROUP BY o.g', n), 'gpurhh.device_memory=1MB' || s) FROM generate_series(1, 2) n, unnest('{"",", parallel_leader_participation=off"}'::text[]) s;
 
 -- groups that the device refuses, and further levels, in small batches
-SELECT in_parallel('SELECT f.many, d.name, count(*), sum(f.v), sum(d.e) AS e, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY 1, 2', 'gpurhh.device_memory=1MB');
+-- (which of the limits is met first depends on who comes first)
+SELECT regexp_replace(in_parallel('SELECT f.many, d.name, count(*), sum(f.v), sum(d.e) AS e, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY 1, 2', 'gpurhh.device_memory=1MB'), '; passes.*', '');
 SELECT in_parallel('SELECT f.g, d.e, count(*), count(DISTINCT d.w) AS w, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY ROLLUP (f.g, d.e)', 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1, gpurhh.batch_rows=64');
 -- appends and an index as the probe side: what the participants share begins again
 CREATE TABLE parts (LIKE f) PARTITION BY RANGE (id);

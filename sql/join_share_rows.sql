@@ -57,7 +57,8 @@ SELECT shared('SELECT f.v, count(*) FROM f JOIN (SELECT k, count(*) AS c FROM d 
 \set many 'FROM f WHERE NOT EXISTS (SELECT FROM (SELECT l, count(*) AS c FROM d GROUP BY l) q WHERE q.l = f.l AND q.c < f.v)'
 \set no_room 'work_mem=64kB, hash_mem_multiplier=1, gpurhh.batch_rows=500'
 SELECT DISTINCT shared('SELECT f.v, count(*) ' || :'many' || ' GROUP BY f.v', :'no_room') FROM generate_series(1, 3);
-SELECT shared('SELECT f.v, count(*) ' || :'many' || ' GROUP BY f.v', :'no_room' || ', parallel_leader_participation=off');
+-- (whether the leader knows why the device has not joined depends on when workers end)
+SELECT regexp_replace(shared('SELECT f.v, count(*) ' || :'many' || ' GROUP BY f.v', :'no_room' || ', parallel_leader_participation=off'), '; not done.*', '');
 SELECT shared('SELECT f.v, count(*) ' || :'many' || ' GROUP BY f.v', :'no_room' || ', max_parallel_workers=0');
 -- rows that are left over
 \set left_over 'SELECT f.l, count(*), sum(q.m) FROM f JOIN (SELECT k, max(w) AS m FROM d GROUP BY k) q ON f.k = q.k GROUP BY f.l'

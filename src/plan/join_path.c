@@ -111,6 +111,8 @@ struct GpuPipeline
 	RelOptInfo *rel;
 	Way		   *serial;			/* of a join relation with joins, of a table by pages */
 	Way		   *partial;		/* the same for parallel plans */
+	Way		   *partial_unmatched;	/* with rows of build sides without a match, which
+									 * GpuHashJoin has not in parallel plans */
 	Compared	compared[2];	/* of the serial and of the partial paths */
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
@@ -1337,6 +1339,7 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	GpuPipeline *outer;
 	GpuPipeline *pipeline;
 	Path	   *inner;
+	Way		  **known;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
 		jointype != JOIN_ANTI && !returns_unmatched(jointype))
@@ -1361,14 +1364,18 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	}
 
 	if (!joinrel->consider_parallel ||
-		(outer->partial == NULL && outer->partial_rows == NULL) ||
-		is_hopeless(root, innerrel, pipeline->partial, true))
+		(outer->partial == NULL && outer->partial_unmatched == NULL &&
+		 outer->partial_rows == NULL))
+		return;
+	known = returns_unmatched(jointype) ? &pipeline->partial_unmatched : &pipeline->partial;
+	if (is_hopeless(root, innerrel, *known, true))
 		return;
 	inner = find_parallel_inner(root, innerrel, inner);
-	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra,
-				  &pipeline->partial);
+	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra, known);
 	consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
-				  extra, &pipeline->partial);
+				  extra, known);
+	consider_join(root, joinrel, outerrel, outer->partial_unmatched, innerrel, inner, jointype,
+				  extra, &pipeline->partial_unmatched);
 }
 
 /*
@@ -1463,6 +1470,18 @@ gpurhh_unjoined(PlannerInfo *root)
 
 /* ---------- for the grouping ---------- */
 
+/* The cheaper way for a grouping in a parallel plan, or NULL. */
+static Way *
+cheapest_partial(const GpuPipeline *pipeline)
+{
+	Way		   *unmatched = pipeline->partial_unmatched;
+
+	if (pipeline->partial == NULL ||
+		(unmatched != NULL && unmatched->cost < pipeline->partial->cost))
+		return unmatched;
+	return pipeline->partial;
+}
+
 /* The pipeline that is remembered of a relation; NULL: there is none. */
 GpuPipeline *
 gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
@@ -1472,7 +1491,7 @@ gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 	if (!wants_pipelines(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel))
 		return NULL;
 	pipeline = lookup(root, rel);
-	return pipeline && (pipeline->serial || pipeline->partial) ? pipeline : NULL;
+	return pipeline && (pipeline->serial || cheapest_partial(pipeline)) ? pipeline : NULL;
 }
 
 /*
@@ -1779,7 +1798,7 @@ Path *
 gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why)
 {
 	GpuPipeline *pipeline = info->pipeline;
-	Way		   *way = partial ? pipeline->partial : pipeline->serial;
+	Way		   *way = partial ? cheapest_partial(pipeline) : pipeline->serial;
 
 	if (way == NULL)
 		return NULL;
@@ -1795,7 +1814,7 @@ gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why)
 int
 gpurhh_pipeline_joins(const PlanInfo *info, bool partial)
 {
-	return partial ? info->pipeline->partial->n_joins : info->pipeline->serial->n_joins;
+	return partial ? cheapest_partial(info->pipeline)->n_joins : info->pipeline->serial->n_joins;
 }
 
 void
