@@ -47,7 +47,7 @@ DECLARE
 BEGIN
 	FOR r IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
 		-- how many slots there are, and how long probes, depends on the map's seed
-		RETURN NEXT regexp_replace(regexp_replace(replace(r."QUERY PLAN", '.00 loops', ' loops'), '\n +Disabled: false', '', 'g'), 'Build Table: .*', 'Build Table');
+		RETURN NEXT regexp_replace(regexp_replace(replace(r."QUERY PLAN", '.00 loops', ' loops'), '\n +Disabled: false', '', 'g'), '((Build )?Table): .*', '\1');
 	END LOOP;
 END $f$;
 SET enable_gpu_hashjoin = on;

@@ -17,6 +17,7 @@ SET enable_mergejoin = off;
 SET enable_nestloop = off;
 SET gpurhh.row_cost = 0.001;
 SET work_mem = '64MB';
+SET gpurhh_test.wrapped = off;
 
 -- keys with duplicates, NULLs, and values that the other side lacks, on both sides; d is read by all participants together
 CREATE TABLE f WITH (parallel_workers = 3) AS SELECT CASE WHEN g % 37 <> 0 THEN g * 7 % 30000 END AS k, CASE WHEN g % 11 <> 0 THEN g % 7 END AS k2, g % 9 AS g, g AS id, CASE WHEN g % 5 <> 0 THEN g % 101 END AS v,
@@ -48,12 +49,12 @@ SET enable_gpu_hashjoin = off;
 -- every kind, in one round and in several
 \set joins 'SELECT d.name, f.g, sum(f.v) AS s, count(*), count(f.v) AS c, sum(d.w) AS w, sum(d.e) AS e, count(f.id) AS i FROM f @ JOIN d ON f.k = d.k GROUP BY 1, 2'
 SELECT m, kinds(:'joins', 'gpurhh.device_memory=' || m, '{INNER,LEFT,RIGHT,FULL}') FROM unnest('{64MB,1MB}'::text[]) m;
-SELECT m, in_parallel(replace(:'joins', '@', 'FULL'), 'gpurhh.device_memory=' || m) FROM unnest('{8MB,4MB,2MB}'::text[]) m;
+SELECT m, in_parallel(replace(:'joins', '@', 'FULL'), 'gpurhh.device_memory=' || m) FROM unnest('{4MB}'::text[]) m;
 -- all take part
 \set all 'SELECT d.name, f.g, sum(f.v) AS s, count(*), count(f.v) AS c, sum(d.w) AS w, sum(d.e) AS e, count(f.id) AS i FROM (SELECT * FROM f WHERE together(id) IS NOT NULL) f @ JOIN d ON f.k = d.k GROUP BY 1, 2'
 SELECT m, kind, in_parallel(replace(:'all', '@', kind), 'gpurhh.device_memory=' || m, 4) FROM unnest('{64MB,1MB}'::text[]) m, unnest('{INNER,LEFT}'::text[]) kind;
 -- workers that do not start, or not all; a leader that does not take part
-SELECT s, in_parallel(replace(:'joins', '@', 'FULL'), s || ', gpurhh.device_memory=' || m) FROM unnest('{max_parallel_workers=0,max_parallel_workers=1,parallel_leader_participation=off,"max_parallel_workers=0, parallel_leader_participation=off"}'::text[]) s, unnest('{64MB,1MB}'::text[]) m;
+SELECT s, in_parallel(replace(:'joins', '@', 'FULL'), s || ', gpurhh.device_memory=2MB') FROM unnest('{max_parallel_workers=0,max_parallel_workers=1,parallel_leader_participation=off,"max_parallel_workers=0, parallel_leader_participation=off"}'::text[]) s;
 
 -- joins before and behind the one whose build side comes in parts, and chains with unmatched rows
 SET join_collapse_limit = 1;
@@ -77,7 +78,7 @@ SELECT s, in_parallel(replace(:'odd', '@', 'FULL'), s) FROM unnest('{max_paralle
 CREATE TABLE once WITH (parallel_workers = 3) AS SELECT g AS k, g % 5 AS g FROM generate_series(1, 100000) g;
 SELECT format('CREATE TABLE hot%s AS SELECT CASE WHEN g %% 3 > 0 THEN %1$s ELSE g END AS k, g AS id, g %% 99 AS v FROM generate_series(1, 75000) g', n), format('ANALYZE hot%s', n) FROM generate_series(1, 2) n \gexec
 ANALYZE once;
-SELECT n, in_parallel(format('SELECT o.g, count(*), sum(h.id), sum(h.v) AS v FROM once o LEFT JOIN hot%s h ON o.k = h.k GROUP BY o.g', n), 'gpurhh.device_memory=1MB' || s) FROM generate_series(1, 2) n, unnest('{"",", parallel_leader_participation=off"}'::text[]) s;
+SELECT n, in_parallel(format('SELECT o.g, count(*), sum(h.id), sum(h.v) AS v FROM once o LEFT JOIN hot%s h ON o.k = h.k GROUP BY o.g', n), 'gpurhh.device_memory=1MB' || s) FROM generate_series(1, 2) n, unnest('{"",", parallel_leader_participation=off"}'::text[]) s WHERE n = 1 OR s = '';
 
 -- groups that the device refuses, and further levels, in small batches
 -- (which of the limits is met first depends on who comes first)
