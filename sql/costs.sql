@@ -97,3 +97,19 @@ DROP INDEX f_k_idx;
 RESET gpurhh.row_cost;
 EXPLAIN (COSTS OFF) SELECT d.x, f.k, count(*) FROM f JOIN d ON d.id = f.k
 WHERE f.k IN (SELECT k FROM f GROUP BY k HAVING count(*) > 9) GROUP BY d.x, f.k;
+
+-- LIMIT: nested loops over all of both tables, in the order of the result, would be the
+-- cheapest if as many groups came of each row as the statistics say.  They are not taken at
+-- their word (limit_path.c).
+SET min_parallel_table_scan_size = 0;
+SET jit = off;
+CREATE TABLE o (k int, price int) WITH (autovacuum_enabled = off);
+INSERT INTO o SELECT g, g FROM generate_series(1, 200) g;
+DROP INDEX t_k_idx;
+SELECT pretend(6e7, 4e5);
+ANALYZE o;
+UPDATE pg_class SET reltuples = 1.5e6 WHERE oid = 'o'::regclass;
+SELECT bool_or(line ~ 'Nested Loop') AS nested_loop, bool_or(line ~ 'GpuHashAgg') AS gpu_hashagg
+FROM explained('SELECT o.price, o.k, sum(t.v) FROM o JOIN t USING (k)
+	WHERE o.k IN (SELECT k FROM t GROUP BY k HAVING sum(v) > 300)
+	GROUP BY o.price, o.k ORDER BY o.price, o.k LIMIT 1') AS line;

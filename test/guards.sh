@@ -206,7 +206,15 @@ guard probed-keys-not-compared 'device_test cuda --tiny --only join_collisions' 
 guard probed-left-join-drops-rows 'device_test cuda --tiny --only join_kinds' '^not ok' \
 	$PROBE 'if (join.kind != RHH_JOIN_LEFT && found[k]' 'if (found[k]'
 guard carried-bytes-of-other-columns 'device_test cuda --tiny --only join_*' '^not ok' \
-	$PROBE 'from.at >= kept.carried_at && from.at + from.bytes <= kept.carried_at + 8' 'true'
+	$PROBE 'from.at >= kept.carried_at && from.at + from.bytes <= kept.carried_at + kept.carried_bytes' 'true'
+guard direct-index-without-its-last-slot 'device_test cuda --tiny --only join_*' '^not ok' \
+	$KEPT 'return slot < kept.n_slots ?' 'return slot + 1 < kept.n_slots ?'
+guard probed-direct-index-without-its-last-slot 'device_test cuda --tiny --only join_dense' '^not ok' \
+	$PROBE 'at < join.n_slots' 'at + 1 < join.n_slots'
+guard direct-index-forgets-equal-keys 'device_test cuda --tiny --only join_dense' '^not ok' \
+	$KEPT '? slot : NULL;' '? slot : slot;'
+guard direct-index-carries-another-row 'device_test cuda --tiny --only join_dense' '^not ok' \
+	$KEPT 'rhh_carried_bytes(kept, row) << 32 | row' 'rhh_carried_bytes(kept, 0) << 32 | row'
 guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \

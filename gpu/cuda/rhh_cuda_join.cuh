@@ -150,7 +150,10 @@ rhh_make_probe_join(const rhh_join_step *step, rhh_probe_join *join)
 	}
 	join->slots = build->slots;
 	join->n_buckets = rhh_index_buckets(*build);
-	join->carries = build->slot_words == 2;
+	join->direct = build->direct;
+	join->n_slots = build->n_slots;
+	join->least_key = build->least_key;
+	join->wide_slots = build->slot_words == 2;
 	join->verifies = plan->bits > 32;
 	join->kind = step->kind;
 	join->n_keys = plan->n_keys;

@@ -199,26 +199,23 @@ rhh_index_ready(rhh_map *t, rhh_status status)
 }
 
 /*
- * Chooses the 8 bytes of a record that slots carry: from carried_at on, where most bytes of
- * columns that are no keys are.  False: the fingerprint is not the key, or nothing is worth
- * carrying.
+ * Chooses carried_bytes bytes of a record that slots carry: from carried_at on, where most bytes
+ * of columns that are no keys are.  False: nothing is worth carrying, and carried_bytes is 0.
  */
 static bool
-rhh_choose_carried(const rhh_map *t, rhh_kept_view *view)
+rhh_choose_carried(const rhh_map *t, rhh_kept_view *view, uint32_t carried_bytes)
 {
 	const rhh_record_layout *layout = &t->kept->layout;
 	const rhh_key_plan *plan = &view->plan;
 	uint32_t	most = 0;
 
-	if (plan->form == RHH_KEY_WIDE || plan->bits > 32 || view->record_bytes % 4 != 0)
-		return false;
-	for (uint32_t at = 0; at < view->record_bytes; at += 4)
+	for (uint32_t at = 0; view->record_bytes % 4 == 0 && at < view->record_bytes; at += 4)
 	{
 		uint32_t	bytes = 0;
 
 		for (uint32_t c = 0; c < layout->n_columns; c++)
 			if (memchr(plan->column, (int) c, plan->n_keys) == NULL && layout->at[c] >= at &&
-				layout->at[c] + layout->bytes[c] <= at + 8)
+				layout->at[c] + layout->bytes[c] <= at + carried_bytes)
 				bytes += layout->bytes[c];
 		if (bytes > most)
 		{
@@ -226,7 +223,36 @@ rhh_choose_carried(const rhh_map *t, rhh_kept_view *view)
 			view->carried_at = at;
 		}
 	}
+	view->carried_bytes = most > 0 ? carried_bytes : 0;
 	return most > 0;
+}
+
+/*
+ * Allocates a direct index if the keys lie close enough together.  False: they do not, or there
+ * is no memory, or the device is broken.
+ */
+static bool
+rhh_direct_index_alloc(rhh_map *t)
+{
+	rhh_kept   *kept = t->kept;
+	const uint64_t least = ~t->seen.least_key_inverted;
+	const uint64_t most_slots = (uint64_t) (kept->view.n_rows * RHH_CUDA_DIRECT_SLOTS);
+
+	/* without a key the least is above the greatest */
+	if (kept->view.plan.form == RHH_KEY_WIDE || t->seen.greatest_key < least ||
+		t->seen.greatest_key - least >= most_slots)
+		return false;
+	kept->view.n_slots = t->seen.greatest_key - least + 1;
+	kept->index_bytes = kept->view.n_slots * sizeof(uint64_t);
+	if ((kept->view.n_slots > kept->view.n_rows * RHH_CUDA_INDEX_SLOTS &&
+		 !rhh_within_limits(t, (double) RHH_CUDA_CARRYING_SHARE * kept->index_bytes)) ||
+		!rhh_counted_malloc(t, &kept->index, kept->index_bytes))
+		return false;
+	kept->view.direct = true;
+	kept->view.least_key = least;
+	kept->view.slot_words = 1;
+	(void) rhh_choose_carried(t, &kept->view, 4);
+	return true;
 }
 
 /*
@@ -246,6 +272,27 @@ rhh_index_alloc(rhh_map *t, uint32_t slot_words, double slots_of_row)
 	return rhh_counted_malloc(t, &kept->index, kept->index_bytes);
 }
 
+/*
+ * Allocates an index that is a hash table, the best for which there is memory.  False: there
+ * is none, or the device is broken.
+ */
+static bool
+rhh_hash_index_alloc(rhh_map *t)
+{
+	rhh_kept_view *view = &t->kept->view;
+	const uint64_t narrow_bytes =	/* of slots that carry nothing */
+		(uint64_t) (view->n_rows * RHH_CUDA_INDEX_SLOTS * sizeof(uint64_t));
+
+	if (view->plan.form != RHH_KEY_WIDE && view->plan.bits <= 32 &&
+		narrow_bytes + (uint64_t) view->n_rows * view->record_bytes > t->dev->carry_bytes &&
+		rhh_within_limits(t, RHH_CUDA_CARRYING_SHARE * 2 * narrow_bytes) &&
+		rhh_choose_carried(t, view, 8) && rhh_index_alloc(t, 2, RHH_CUDA_INDEX_SLOTS))
+		return true;
+	view->carried_bytes = 0;
+	return (!t->dev->broken && rhh_index_alloc(t, 1, RHH_CUDA_INDEX_SLOTS)) ||
+		(!t->dev->broken && rhh_index_alloc(t, 1, RHH_CUDA_INDEX_FEW_SLOTS));
+}
+
 /* Queues entering the keys of all rows into an index.  False: the device is broken. */
 static bool
 rhh_start_index(rhh_map *t)
@@ -253,20 +300,12 @@ rhh_start_index(rhh_map *t)
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
 	rhh_kept   *kept = t->kept;
-	uint64_t	narrow_bytes;	/* of slots that carry nothing */
-	bool		carry;
 
 	kept->view.n_rows = (uint32_t) t->stats.rows;
-	narrow_bytes = (uint64_t) (kept->view.n_rows * RHH_CUDA_INDEX_SLOTS * sizeof(uint64_t));
 	rhh_free_unused_segments(t);
 	if (kept->view.n_rows == 0)
 		return rhh_index_ready(t, RHH_OK);
-	carry = narrow_bytes + (uint64_t) kept->view.n_rows * kept->view.record_bytes > dev->carry_bytes &&
-		rhh_choose_carried(t, &kept->view) &&
-		rhh_within_limits(t, RHH_CUDA_CARRYING_SHARE * 2 * narrow_bytes);
-	if (!(carry && rhh_index_alloc(t, 2, RHH_CUDA_INDEX_SLOTS)) && !dev->broken &&
-		!rhh_index_alloc(t, 1, RHH_CUDA_INDEX_SLOTS) && !dev->broken &&
-		!rhh_index_alloc(t, 1, RHH_CUDA_INDEX_FEW_SLOTS) && !dev->broken)
+	if (!rhh_direct_index_alloc(t) && !dev->broken && !rhh_hash_index_alloc(t) && !dev->broken)
 		return rhh_index_ready(t, RHH_NO_MEMORY);
 	if (dev->broken)
 		return false;
@@ -275,7 +314,8 @@ rhh_start_index(rhh_map *t)
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, kept->index, 0xFF, kept->index_bytes, lane->run))
 		return false;
-	RHH_LAUNCH((kept->view.slot_words == 2 ? rhh_index_kernel<2> : rhh_index_kernel<1>),
+	RHH_LAUNCH((kept->view.direct		   ? rhh_index_kernel<RHH_DIRECT> :
+				kept->view.slot_words == 2 ? rhh_index_kernel<2> : rhh_index_kernel<1>),
 			   rhh_blocks(dev, kept->view.n_rows), RHH_CUDA_BLOCK_THREADS, 0, lane->run, kept->view,
 			   (t->spec.flags & RHH_WANT_PROBE_STATS) != 0, lane->ctl);
 	t->mode = MAP_FINISHING;

@@ -243,6 +243,12 @@ struct rhh_scatter_policy
 #define RHH_CUDA_INDEX_FEW_SLOTS (4.0 / 3.0)
 
 /*
+ * An index is direct if the keys lie so close together: so many slots of 8 bytes for each kept
+ * row are no more than what a hash table takes whose slots have 16 bytes.
+ */
+#define RHH_CUDA_DIRECT_SLOTS 4.0
+
+/*
  * Slots of the index that carry bytes of their rows' records have 16 bytes instead of 8, but a
  * probe then reads one line instead of two.  In G probes/s of an H100 (key and value of 4 bytes,
  * summed up in one group) that makes 22 of 14 with 1e7 rows, and 30 of 29.7 with 1e6, whose

@@ -114,6 +114,8 @@ struct rhh_control
 	uint64_t	kept;			/* rows to keep, the refused ones included */
 	uint64_t	dropped;		/* rows with NULL in a key */
 	uint64_t	null_columns;	/* bit c: column c has a NULL */
+	uint64_t	greatest_key;	/* rhh_key_number() of the greatest key, and the inverted */
+	uint64_t	least_key_inverted; /* one of the least: both begin as 0 */
 	uint64_t	listed;			/* length of the lists of rows */
 
 	/* Of a map with joins. */
@@ -471,7 +473,7 @@ rhh_load_rows(const rhh_rows &rows, uint32_t column, const rhh_some_rows<K> &som
 
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
-		values[k] = (uint64_t) (int64_t) column_values[some.row[k]];
+		values[k] = (uint64_t) (int64_t) rhh_load_streaming(&column_values[some.row[k]]);
 }
 
 /* The same, zero-extended, for a width that is known only when the program runs. */

@@ -29,6 +29,10 @@
  * If the fingerprint is the key, slots may have 16 bytes.  Then the second 8 are a copy of
  * some bytes of the row's record, so that a join need not read the record for these.
  *
+ * If the keys, as integers, lie close together, no hash table is needed: the index is *direct*,
+ * a key's slot is the one whose number is the key less the least key.  Such a slot has 4 bytes
+ * of the row's record in the place of the fingerprint.
+ *
  *		lists[]:	| rows of a key | their number | rows of another key | their number ...
  *
  * Rows with NULL in a key are kept only if somebody asks for rows without a match
@@ -51,6 +55,7 @@
 
 #define RHH_EMPTY_SLOT UINT64_MAX
 #define RHH_INDEX_BUCKET_WORDS 8	/* of 8 bytes */
+#define RHH_DIRECT 0			/* instead of the number of words of a slot */
 
 /* Of segments that hold 2^31 rows, if the first one is as small as can be. */
 #define RHH_MIN_SEGMENT_BITS 10
@@ -62,8 +67,11 @@ struct rhh_kept_view
 	uint8_t *const *segments;	/* in device memory */
 	uint64_t   *slots;
 	uint64_t	n_slots;		/* a multiple of a bucket's; 0: there is no row */
-	uint32_t	slot_words;		/* 1, or 2: slots have bytes of the record, ... */
+	uint32_t	slot_words;		/* 1 or 2 */
+	uint32_t	carried_bytes;	/* of the record, which slots have, ... */
 	uint32_t	carried_at;		/* ... from here on */
+	bool		direct;			/* a slot's number is that of its key, less this: */
+	uint64_t	least_key;		/* see rhh_key_number() */
 	const uint32_t *lists;		/* NULL: slots have rows */
 	uint32_t	n_rows;
 	uint32_t	record_bytes;
@@ -145,6 +153,24 @@ rhh_load_value(const uint8_t *value, uint32_t bytes)
 
 /* ---------- keys ---------- */
 
+/* Makes a key that is not WIDE, as rhh_make_key() does. */
+template <typename Load>
+RHH_DEV bool
+rhh_make_narrow_key(const rhh_key_plan &plan, const Load &load, uint64_t *key)
+{
+	uint64_t	low = 0,
+				high;
+
+	*key = 0;
+	for (uint32_t k = 0; k < plan.n_keys; k++)
+	{
+		if (!load(k, &low, &high))
+			return false;
+		*key |= low << plan.shift[k];
+	}
+	return true;
+}
+
 /*
  * Makes a key, and its fingerprint, of values that none of them is NULL: the same for
  * kept rows and for those that look for them.  load(k, &low, &high) gives the value of
@@ -155,27 +181,29 @@ template <typename Load>
 RHH_DEV bool
 rhh_make_key(const rhh_key_plan &plan, const Load &load, uint64_t *key, uint32_t *fp)
 {
-	bool		wide = plan.form == RHH_KEY_WIDE;
-	uint64_t	hash = wide ? rhh_hash_word(&plan.hash, RHH_WIDE_START, 0) : 0;
+	uint64_t	hash;
 	uint64_t	low = 0,
 				high = 0;
 
 	*key = 0;
 	*fp = 0;
+	if (plan.form != RHH_KEY_WIDE)
+	{
+		if (!rhh_make_narrow_key(plan, load, key))
+			return false;
+		*fp = rhh_fingerprint(&plan.hash, *key, plan.bits);
+		return true;
+	}
+	hash = rhh_hash_word(&plan.hash, RHH_WIDE_START, 0);
 	for (uint32_t k = 0; k < plan.n_keys; k++)
 	{
 		if (!load(k, &low, &high))
 			return false;
-		if (!wide)
-		{
-			*key |= low << plan.shift[k];
-			continue;
-		}
 		hash = rhh_hash_word(&plan.hash, hash, low);
 		if (plan.bytes[k] > 8)
 			hash = rhh_hash_word(&plan.hash, hash, high);
 	}
-	*fp = wide ? (uint32_t) (hash >> 32) : rhh_fingerprint(&plan.hash, *key, plan.bits);
+	*fp = (uint32_t) (hash >> 32);
 	return true;
 }
 
@@ -254,6 +282,17 @@ rhh_row_has_key(const rhh_kept_view &kept, uint32_t row, uint64_t key, const Loa
 	return plan.form == RHH_KEY_WIDE || packed == key;
 }
 
+/*
+ * A key that is not WIDE as an integer, in the order of signed ones: most integer keys are, and
+ * those of other kinds are as close together then as otherwise, unless some are above the half of
+ * what their bits can have.
+ */
+RHH_DEV uint64_t
+rhh_key_number(uint32_t bits, uint64_t key)
+{
+	return (uint64_t) ((int64_t) (key << (64 - bits)) >> (64 - bits)) ^ (uint64_t) 1 << 63;
+}
+
 /* Are keys with the same fingerprint the same? */
 RHH_DEV bool
 rhh_fingerprint_is_key(const rhh_key_plan &plan)
@@ -274,15 +313,19 @@ rhh_home_slot(const rhh_kept_view &kept, uint32_t fp)
 		(RHH_INDEX_BUCKET_WORDS / kept.slot_words);
 }
 
-/* The bytes of a row that slots of 16 bytes have. */
+/* The bytes of a row that its slot has. */
 RHH_DEV uint64_t
 rhh_carried_bytes(const rhh_kept_view &kept, uint32_t row)
 {
 	const uint32_t *record = (const uint32_t *) (rhh_kept_at(kept, row).record + kept.carried_at);
-	uint64_t	low = record[0];
+	uint64_t	low;
 
+	if (kept.carried_bytes == 0)
+		return 0;
+	low = record[0];
 	/* a record is a multiple of 4 bytes here, and may end after the first 4 */
-	return kept.carried_at + 4 < kept.record_bytes ? low | (uint64_t) record[1] << 32 : low;
+	return kept.carried_bytes > 4 && kept.carried_at + 4 < kept.record_bytes
+		? low | (uint64_t) record[1] << 32 : low;
 }
 
 /* A row with the key of a slot, which has what rhh_find_key() returns. */
@@ -300,10 +343,16 @@ template <typename Load>
 RHH_DEV uint32_t
 rhh_find_key(const rhh_kept_view &kept, uint64_t key, uint32_t fp, const Load &load)
 {
-	uint64_t	slot = rhh_home_slot(kept, fp);
+	uint64_t	slot;
 
+	if (kept.direct)
+	{
+		slot = rhh_key_number(kept.plan.bits, key) - kept.least_key;
+		return slot < kept.n_slots ? (uint32_t) kept.slots[slot] : RHH_NO_ROW;
+	}
 	if (kept.n_slots == 0)
 		return RHH_NO_ROW;
+	slot = rhh_home_slot(kept, fp);
 	for (;;)
 	{
 		uint64_t	e = kept.slots[slot * kept.slot_words];
@@ -343,10 +392,27 @@ struct rhh_load_batch_key
 };
 
 /*
+ * Raises a maximum to the greatest number that a thread of the block has; *most is shared
+ * memory, and 0.  All threads of a block.
+ */
+RHH_DEV void
+rhh_raise_by_block(uint64_t *word, uint64_t number, uint64_t *most)
+{
+	for (int d = RHH_WARP_SIZE / 2; d > 0; d /= 2)
+		number = ::max(number, (uint64_t) __shfl_xor_sync(RHH_WARP, number, d));
+	if ((threadIdx.x & 31) == 0)
+		atomicMax((unsigned long long *) most, (unsigned long long) number);
+	__syncthreads();
+	if (threadIdx.x == 0 && *most > *(volatile uint64_t *) word)
+		atomicMax((unsigned long long *) word, (unsigned long long) *most);
+}
+
+/*
  * Appends the rows of a batch to those that are kept, apart from rows that have NULL in a
  * key, unless these are kept, too, and from those of other parts.  Rows behind the first room
  * ones are refused.  ctl->kept counts these, too, so once rows have been refused there must
- * not be more room.  A thread has some rows in hand at a time.
+ * not be more room.  A thread has some rows in hand at a time.  ctl gets to know between which
+ * numbers the keys are, too.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
@@ -356,9 +422,15 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 	const int	K = RHH_CUDA_KEEP_ITEMS;
 	__shared__ uint32_t counts[K * RHH_CUDA_BLOCK_THREADS / RHH_WARP_SIZE];
 	__shared__ uint64_t block_at;
+	__shared__ uint64_t most[2];
 	const uint32_t lane = threadIdx.x & 31;
 	uint32_t	n_dropped = 0;	/* of the warp */
+	uint64_t	greatest = 0;	/* of the numbers of the thread's keys, and inverted the least one */
+	uint64_t	least_inverted = 0;
 
+	if (threadIdx.x < 2)
+		most[threadIdx.x] = 0;
+	__syncthreads();
 	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x * K; first < rows.n_rows;
 		 first += (uint64_t) gridDim.x * blockDim.x * K)
 	{
@@ -403,7 +475,9 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 			if (keep[k] && at < room)
 			{
 				rhh_kept_row to = rhh_kept_at(kept, (uint32_t) at);
+				const rhh_load_batch_key load = {kept, rows, (uint32_t) row};
 				uint64_t	nulls = 0;
+				uint64_t	key;
 
 				for (uint32_t c = 0; c < layout.n_columns; c++)
 				{
@@ -417,9 +491,21 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 				rhh_store_value(to.nulls, 0, kept.null_bytes, nulls, 0);
 				if (nulls != 0)
 					rhh_set_bits(&ctl->null_columns, nulls);
+				if (kept.plan.form != RHH_KEY_WIDE && rhh_make_narrow_key(kept.plan, load, &key))
+				{
+					const uint64_t number = rhh_key_number(kept.plan.bits, key);
+
+					greatest = ::max(greatest, number);
+					least_inverted = ::max(least_inverted, ~number);
+				}
 			}
 		}
 		__syncthreads();
+	}
+	if (kept.plan.form != RHH_KEY_WIDE)
+	{
+		rhh_raise_by_block(&ctl->greatest_key, greatest, &most[0]);
+		rhh_raise_by_block(&ctl->least_key_inverted, least_inverted, &most[1]);
 	}
 	if (lane == 0 && n_dropped > 0)
 		atomicAdd((unsigned long long *) &ctl->dropped, (unsigned long long) n_dropped);
@@ -491,9 +577,24 @@ rhh_enter_row(const rhh_kept_view &kept, uint32_t n_buckets, uint32_t row, uint6
 }
 
 /*
+ * Enters a row into the slot of its key in a direct index, unless that has another row of the
+ * key.  Returns the slot, or NULL.  It is read first because a key may have very many rows.
+ */
+RHH_DEV uint64_t *
+rhh_enter_direct(const rhh_kept_view &kept, uint32_t row, uint64_t key)
+{
+	uint64_t   *slot = kept.slots + (rhh_key_number(kept.plan.bits, key) - kept.least_key);
+	const uint64_t filled = rhh_carried_bytes(kept, row) << 32 | row;
+
+	return rhh_load_relaxed64(slot) == RHH_EMPTY_SLOT && rhh_cas64(slot, RHH_EMPTY_SLOT, filled)
+		? slot : NULL;
+}
+
+/*
  * Enters each row whose key has no slot yet; ctl->placed counts these, and rows with NULL in
  * the key.  Of the rows with the same key it is any one.  With probe_stats it also counts the
- * slots that a search for each key looks at: no slot is emptied or moved later.
+ * slots that a search for each key looks at: no slot is emptied or moved later.  WORDS is
+ * kept.slot_words, or RHH_DIRECT.
  */
 template <int WORDS>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
@@ -521,7 +622,10 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, bool probe_stats, r
 			n_entered++;
 			continue;
 		}
-		slot = rhh_enter_row<WORDS>(kept, n_buckets, (uint32_t) row, key, fp);
+		if constexpr (WORDS == RHH_DIRECT)
+			slot = rhh_enter_direct(kept, (uint32_t) row, key);
+		else
+			slot = rhh_enter_row<WORDS>(kept, n_buckets, (uint32_t) row, key, fp);
 		if (slot == NULL)
 			continue;
 		n_entered++;
@@ -529,8 +633,8 @@ rhh_index_kernel(const __grid_constant__ rhh_kept_view kept, bool probe_stats, r
 			slot[1] = rhh_carried_bytes(kept, (uint32_t) row);
 		if (probe_stats)
 		{
-			const uint64_t at = (uint64_t) (slot - kept.slots) / WORDS;
-			const uint64_t home = rhh_home_slot(kept, fp);
+			const uint64_t at = (uint64_t) (slot - kept.slots) / kept.slot_words;
+			const uint64_t home = WORDS == RHH_DIRECT ? at : rhh_home_slot(kept, fp);
 			const uint32_t n_slots = (uint32_t) (at < home ? at + kept.n_slots - home : at - home) + 1;
 
 			sum += n_slots;

@@ -13,6 +13,7 @@
  *				of its lanes after the other; the reads of all of these are under way before
  *				the first is looked at
  *		further	a key that is not in its bucket, which is full, is looked for by its lane
+ *		direct	instead of both, in an index where the key says which slot it is
  *		make	the rows that are left get places, and become columns; a value of a build
  *				side comes out of the slot if that carries it
  *
@@ -31,12 +32,15 @@ struct rhh_probe_join
 {
 	const uint64_t *slots;
 	uint32_t	n_buckets;
-	bool		carries;		/* slots have 16 bytes */
+	bool		direct;			/* a slot's number is that of its key, less least_key */
+	bool		wide_slots;		/* of 16 bytes */
 	bool		verifies;		/* keys with the same fingerprint may differ */
 	uint8_t		kind;			/* rhh_join_kind */
 	uint8_t		n_keys;
 	uint8_t		key_bits;
 	rhh_hash	hash;
+	uint64_t	n_slots;
+	uint64_t	least_key;
 	rhh_from	keys[RHH_PROBE_KEYS];	/* columns of the batch */
 	uint8_t		shift[RHH_PROBE_KEYS];
 };
@@ -236,6 +240,29 @@ rhh_probe_further(const rhh_probe_join &join, rhh_probe_key *keys)
 	}
 }
 
+/* Looks for K keys in a direct index: one slot each. */
+template <int K>
+RHH_DEV void
+rhh_probe_direct(const rhh_probe_join &join, const uint64_t *keys, const bool *wanted,
+				 uint32_t *rows, uint64_t *carried)
+{
+	uint64_t	slots[K];
+
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		const uint64_t at = rhh_key_number(join.key_bits, keys[k]) - join.least_key;
+
+		slots[k] = wanted[k] && at < join.n_slots ? join.slots[at] : RHH_EMPTY_SLOT;
+	}
+	RHH_UNROLL
+	for (int k = 0; k < K; k++)
+	{
+		rows[k] = (uint32_t) slots[k];
+		carried[k] = slots[k] >> 32;
+	}
+}
+
 /*
  * Finds the rows of a build side that have the keys of a thread's rows.  found is true for
  * those that are looked for, and becomes whether there is one.  A whole warp.
@@ -248,6 +275,14 @@ rhh_probe_rows(const rhh_kept_view &kept, const rhh_probe_join &join, const uint
 	const rhh_load_nothing load = {};
 	rhh_probe_key probing[K];
 
+	if (join.direct)
+	{
+		rhh_probe_direct<K>(join, keys, found, rows, carried);
+		RHH_UNROLL
+		for (int k = 0; k < K; k++)
+			found[k] = rows[k] != RHH_NO_ROW;
+		return;
+	}
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
 	{
@@ -257,7 +292,7 @@ rhh_probe_rows(const rhh_kept_view &kept, const rhh_probe_join &join, const uint
 		probing[k].row = RHH_NO_ROW;
 		probing[k].carried = 0;
 	}
-	if (join.carries)
+	if (join.wide_slots)
 	{
 		rhh_probe_buckets<K, true>(join, probing);
 		rhh_probe_further<K, true>(join, probing);
@@ -298,7 +333,7 @@ rhh_store_values(uint8_t *to, const bool *alive, const uint64_t *values, const u
 	RHH_UNROLL
 	for (int k = 0; k < K; k++)
 		if (alive[k])
-			((T *) to)[place[k]] = (T) values[k];
+			rhh_store_streaming((T *) to + place[k], (T) values[k]);
 }
 
 /* Stores values of rows that are alive at their places. */
@@ -343,11 +378,11 @@ rhh_store_made(const rhh_row_columns &columns, const rhh_from &from, const bool 
 /* Gets the values that rows of a build side have; NULL where there is no such row. */
 template <int K>
 RHH_DEV void
-rhh_build_values(const rhh_kept_view &kept, bool carries, const rhh_from &from, const bool *alive,
+rhh_build_values(const rhh_kept_view &kept, const rhh_from &from, const bool *alive,
 				 const uint32_t *rows, const uint64_t *carried, rhh_made_values<K> &made)
 {
-	const bool	is_carried = carries && from.null_bit == RHH_NEVER_NULL &&
-		from.at >= kept.carried_at && from.at + from.bytes <= kept.carried_at + 8;
+	const bool	is_carried = from.null_bit == RHH_NEVER_NULL && from.at >= kept.carried_at &&
+		from.at + from.bytes <= kept.carried_at + kept.carried_bytes;
 	const uint32_t shift = is_carried ? 8 * (from.at - kept.carried_at) : 0;
 
 	RHH_UNROLL
@@ -468,8 +503,8 @@ rhh_probe_kernel(const rhh_join_plan *__restrict__ plan, const __grid_constant__
 				const rhh_from from = plan->columns[i];
 				rhh_made_values<K> made;
 
-				rhh_build_values<K>(plan->joins[j].build, probe.joins[j].carries, from,
-									probed.alive, probed.rows[j], probed.carried[j], made);
+				rhh_build_values<K>(plan->joins[j].build, from, probed.alive, probed.rows[j],
+									probed.carried[j], made);
 				rhh_store_made<K>(columns, from, probed.alive, made, place);
 			}
 	}

@@ -261,6 +261,32 @@ rhh_block_places(const bool *wanted, uint32_t *places, uint32_t *counts)
 /* ---------- memory ---------- */
 
 /*
+ * Loads and stores of what no thread asks for again soon: it is the first to go from the
+ * caches, and leaves them to what is read again and again.
+ */
+template <typename T>
+RHH_DEV T
+rhh_load_streaming(const T *p)
+{
+#if defined(__CUDACC__)
+	return __ldcs(p);
+#else
+	return *p;
+#endif
+}
+
+template <typename T>
+RHH_DEV void
+rhh_store_streaming(T *p, T value)
+{
+#if defined(__CUDACC__)
+	__stcs(p, value);
+#else
+	*p = value;
+#endif
+}
+
+/*
  * Loads from global memory, of two kinds:
  *
  *		rhh_load_relaxed	reads past the L1 cache, because the stores of other SMs do

@@ -223,6 +223,11 @@ extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
 extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
 extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel);
 
+/* ---------- limit_path.c ---------- */
+
+extern void gpurhh_add_limit_path(PlannerInfo *root, RelOptInfo *input_rel,
+								  RelOptInfo *final_rel, const FinalPathExtraData *extra);
+
 /* ---------- share_path.c ---------- */
 
 extern Path *gpurhh_make_share_path(RelOptInfo *rel, Path *partial);

@@ -27,12 +27,15 @@ typedef struct join_shape
 	uint32_t	copies;			/* rows of each key */
 	uint32_t	hits_of_256;	/* rows of the probe side with a match */
 	rhh_join_kind kind;
+	bool		dense;			/* keys are the numbers from 0 on */
 } join_shape;
 
 static const join_shape join_shapes[] = {
 	{"join 4/1e4", {4}, 10000, 1, 256, RHH_JOIN_INNER},
 	{"join 4/1e6", {4}, 1000000, 1, 256, RHH_JOIN_INNER},
 	{"join 4/1e7", {4}, 10000000, 1, 256, RHH_JOIN_INNER},
+	{"join 4/1e6 dense", {4}, 1000000, 1, 256, RHH_JOIN_INNER, true},
+	{"join 4/1e7 dense", {4}, 10000000, 1, 256, RHH_JOIN_INNER, true},
 	{"join 4/1e6 half", {4}, 1000000, 1, 128, RHH_JOIN_INNER},
 	{"join 4/1e6 few", {4}, 1000000, 1, 5, RHH_JOIN_INNER},
 	{"join 4/1e7 few", {4}, 10000000, 1, 5, RHH_JOIN_INNER},
@@ -72,8 +75,12 @@ custom_join_bench(data *data, uint64_t row, rng *r, uint64_t param)
 
 	if (!build && below(r, 256) >= shape->hits_of_256)
 		x += n_keys;
+	if (shape->dense)			/* in no order */
+		x = x < n_keys ? x * 2654435761u % n_keys : x;
+	else
+		x *= 0x9e3779b97f4a7c15ULL;
 	for (uint32_t c = 0; c < 3 && shape->key_bytes[c] != 0; c++)
-		put_value(data, c, row, x * 0x9e3779b97f4a7c15ULL, rhh_mix64(x));
+		put_value(data, c, row, x, rhh_mix64(x));
 }
 
 static uint32_t

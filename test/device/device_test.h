@@ -414,6 +414,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_kinds) \
 	CASE(join_keys) \
 	CASE(join_columns) \
+	CASE(join_dense) \
 	CASE(join_nulls) \
 	CASE(join_empty) \
 	CASE(join_several) \

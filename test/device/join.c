@@ -23,11 +23,16 @@ is_key(const rhh_map_spec *spec, uint32_t c)
 	return false;
 }
 
+/* Of keys that lie close together: the first of them, as in the index of such keys. */
+static bool keys_are_dense;
+static uint64_t first_dense_key;
+
 /* The values of key columns, the same for all sides. */
 static void
 put_key(data *data, uint32_t c, uint64_t row, uint64_t x)
 {
-	put_value(data, c, row, x * 0x9e3779b97f4a7c15ULL, rhh_mix64(x));
+	put_value(data, c, row, keys_are_dense ? first_dense_key + x : x * 0x9e3779b97f4a7c15ULL,
+			  rhh_mix64(x));
 }
 
 /* Columns with GEN_CUSTOM have one of gen.n values. */
@@ -474,6 +479,68 @@ case_join_keys(context *ctx)
 			snprintf(where, sizeof(where), "shape %zu, %s", s, k == 0 ? "inner" : "anti");
 			check_plan(ctx, where, &p, 2 * n, &options, NULL);
 		}
+}
+
+/*
+ * Keys that are numbers close to each other, so that the CUDA device has an index without
+ * hashing; and such that are not any more, because they begin below the half of what their
+ * bits can have and end above it.  The probe side has keys below the least and above the
+ * greatest, too.
+ */
+void
+case_join_dense(context *ctx)
+{
+	static const uint8_t shapes[][3] = {{1}, {2}, {4}, {8}, {2, 1}, {4, 4}, {1, 2, 4}};
+	static const uint64_t begins[] = {0, -50, 1000, -100000, 0x7fffff00, INT64_MAX - 100};
+	run_options options = default_options;
+	plan		p;
+
+	options.no_failures = true;
+	keys_are_dense = true;
+	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+		for (size_t b = 0; b < LENGTH_OF(begins); b++)
+		{
+			uint64_t	n = rows(4000);
+			char		where[64];
+
+			first_dense_key = begins[b];
+			/* two thirds of the keys, the first of them in order */
+			simple_plan(&p, k, 3 * n / 2, n, UNIQUE, b % 2 ? 5 : 0);
+			snprintf(where, sizeof(where), "%s, unique keys from %lld on", kinds[k].name,
+					 (long long) begins[b]);
+			check_plan(ctx, where, &p, 3 * n, &options, NULL);
+			simple_plan(&p, k, n, n, b % 2 ? HOT(20) : 0, b % 2 ? 5 : 0);
+			snprintf(where, sizeof(where), "%s, duplicate keys from %lld on", kinds[k].name,
+					 (long long) begins[b]);
+			check_plan(ctx, where, &p, n, &options, NULL);
+		}
+	for (size_t s = 0; s < LENGTH_OF(shapes); s++)
+		for (int nulls = 0; nulls <= 1; nulls++)
+			for (int width = 1; width <= 8; width *= 2)
+			{
+				uint64_t	n = rows(3000);
+				uint16_t	keys[3];
+				uint32_t	n_keys = 0;
+				char		where[64];
+
+				first_dense_key = s % 2 ? -7 : 40;
+				plan_init(&p);
+				for (; n_keys < 3 && shapes[s][n_keys] != 0; n_keys++)
+					keys[n_keys] = probe_column(&p, shapes[s][n_keys], GEN_CUSTOM,
+												n_keys > 0 ? 2 : n, 0);
+				(void) plan_join(&p, RHH_JOIN_INNER, n, UNIQUE);
+				/* columns before the key and behind it, some of which slots can carry */
+				table_states(&p, join_column(&p, 2, GEN_EXTREME, 0, 0));
+				for (uint32_t i = 0; i < n_keys; i++)
+					(void) join_key(&p, keys[i], shapes[s][i], i > 0 ? 2 : n, 0);
+				table_states(&p, join_column(&p, (uint32_t) width, GEN_EXTREME, 0,
+											 nulls ? 30 : 0));
+				table_key(&p, keys[0]);
+				snprintf(where, sizeof(where), "shape %zu, %d bytes, %s NULLs", s, width,
+						 nulls ? "with" : "without");
+				check_plan(ctx, where, &p, 2 * n, &options, NULL);
+			}
+	keys_are_dense = false;
 }
 
 /*

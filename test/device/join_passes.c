@@ -69,6 +69,7 @@ case_join_passes(context *ctx)
 	with_parts(ctx, 8, case_join_kinds);
 	with_parts(ctx, 4, case_join_keys);
 	with_parts(ctx, 4, case_join_columns);
+	with_parts(ctx, 2, case_join_dense);
 	with_parts(ctx, 4, case_join_nulls);
 	with_parts(ctx, 2, case_join_empty);
 	with_parts(ctx, 2, case_join_collisions);
