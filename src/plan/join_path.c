@@ -77,6 +77,7 @@ typedef struct Way
 								 * below */
 	bool		unmatched;		/* one of the joins returns rows of its build side in the
 								 * end */
+	bool		in_parts;		/* a build side is expected to come in parts */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -1125,6 +1126,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way->has_conditions = outer->has_conditions ||
 		list_length(keys) + list_length(matches) < list_length(extra->restrictlist);
 	way->unmatched = outer->unmatched || returns_unmatched(jointype);
+	way->in_parts = outer->in_parts || n_passes > 1;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 }
@@ -1207,6 +1209,9 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 	/* each participant has maps of its own, and would return all that it has not matched itself */
 	if (why == NULL && way->unmatched && way->n_workers > 0)
 		why = "a join returns rows without a match, and the plan is parallel";
+	/* none can read its part of the probe side again */
+	if (why == NULL && way->in_parts && way->n_workers > 0)
+		why = "a build side comes in parts, and the plan is parallel";
 	if (why == NULL && way->unmatched && may_leave_rows(rel, way, &sketch))
 		why = "the probe side may have values that no device takes";
 	if (why != NULL)
