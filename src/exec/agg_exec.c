@@ -617,9 +617,9 @@ initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 
 	parallel->shared = coordinate;
 	parallel->channel = gpurhh_parallel_join(parallel->shared, parallel->context);
-	state->joins_open = gpurhh_parallel_builds(parallel->shared) != NULL;
+	state->joins_open = gpurhh_parallel_builds(parallel->shared)->n > 0;
 	if (state->joins_open)
-		gpurhh_join_attach(state->joins, gpurhh_parallel_builds(parallel->shared),
+		gpurhh_join_attach(state->joins, gpurhh_parallel_builds(parallel->shared)->queries,
 						   parallel->context);
 	attach_dictionary(state);
 }

@@ -539,7 +539,7 @@ begin_build(void *arg, int j, ParallelTableScanDesc *scan)
 {
 	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
 
-	return shared == NULL || gpurhh_parallel_begin_build(shared, j, scan);
+	return shared == NULL || gpurhh_builds_begin(gpurhh_parallel_builds(shared), j, scan);
 }
 
 static bool
@@ -547,7 +547,7 @@ end_build(void *arg, int j)
 {
 	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
 
-	return shared == NULL || gpurhh_parallel_end_build(shared, j);
+	return shared == NULL || gpurhh_builds_end(gpurhh_parallel_builds(shared), j);
 }
 
 static void
@@ -555,8 +555,8 @@ restart_build(void *arg, int j)
 {
 	GpuAggState *state = arg;
 
-	gpurhh_parallel_restart_build(state->parallel.shared, j,
-								  gpurhh_join_shared_table(state->joins, j));
+	gpurhh_builds_restart(gpurhh_parallel_builds(state->parallel.shared), j,
+						  gpurhh_join_shared_table(state->joins, j));
 }
 
 static bool
@@ -570,7 +570,8 @@ share_filter(void *arg, int j, KeyFilter *own)
 {
 	GpuAggShared *shared = ((GpuAggState *) arg)->parallel.shared;
 
-	return shared == NULL ? own : gpurhh_parallel_share_filter(shared, j, own);
+	return shared == NULL ? own :
+		gpurhh_builds_share_filter(gpurhh_parallel_builds(shared), j, own);
 }
 
 /* Has core join rows that are left over, and adds them to the host table. */

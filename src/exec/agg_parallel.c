@@ -58,24 +58,16 @@ struct GpuAggShared
 	dsm_handle	segment;		/* that this lies in, for the workers */
 	Size		bytes;			/* that this has there */
 	ChannelAddress query;		/* unless alone */
-	int			n_builds;		/* build sides of joins that the device may do */
-	ChannelAddress builds[RHH_MAX_JOINS];
-	Size		scans[RHH_MAX_JOINS];	/* where behind this struct a build side has its
-										 * parallel scan; 0: it has none */
-	Size		filters[RHH_MAX_JOINS]; /* the same of its key filter */
+	SharedBuilds builds;		/* of joins that the device may do */
 	JoinRounds	rounds;			/* of reading the joins' sides */
-	bool		in_parts[RHH_MAX_JOINS];	/* its plan gives each participant a part */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedFileSet files;
 
-	LWLock		filters_lock;	/* guards the filters until build sides are complete */
 	slock_t		mutex;			/* guards what follows */
 	int			n_attached;
 	bool		closed;
 	bool		odd;			/* a participant has fed an odd key */
 	bool		busy;			/* a worker stands for the session (load.c) */
-	int			n_reading[RHH_MAX_JOINS];	/* participants that read a build side */
-	bool		build_taken[RHH_MAX_JOINS]; /* nobody else is to read it */
 	int			emitter_pid;	/* alone, also ROUNDS_ALONE: who reads and emits */
 	int			n_late_files;
 	int			n_choice_files; /* see unnumbered_strings.c */
@@ -87,70 +79,13 @@ struct GpuAggShared
 };
 
 /*
- * How many bytes the shared state takes in the DSM segment, with the parallel scans of
- * build sides that are read under the snapshot; joins NULL: there are none.
+ * How many bytes the shared state takes in the DSM segment, with what is behind it for build
+ * sides that are read under the snapshot; joins NULL: there are none.
  */
 Size
 gpurhh_parallel_bytes(const JoinInput *joins, Snapshot snapshot)
 {
-	Size		bytes = MAXALIGN(sizeof(GpuAggShared));
-
-	for (int j = 0; joins != NULL && j < joins->n_joins; j++)
-	{
-		Relation	table = gpurhh_join_shared_table(joins, j);
-
-		if (table != NULL)
-			bytes += MAXALIGN(table_parallelscan_estimate(table, snapshot));
-		bytes += MAXALIGN(gpurhh_join_filter_bytes(joins, j));
-	}
-	return bytes;
-}
-
-/* Leader: makes the key filters of the build sides; returns what is behind them. */
-static Size
-start_filters(GpuAggShared *shared, const JoinInput *joins)
-{
-	Size		at = MAXALIGN(sizeof(GpuAggShared));
-
-	for (int j = 0; j < shared->n_builds; j++)
-	{
-		Size		bytes = MAXALIGN(gpurhh_join_filter_bytes(joins, j));
-
-		shared->filters[j] = bytes > 0 ? at : 0;
-		if (bytes > 0)
-			gpurhh_join_init_filter(joins, j, (KeyFilter *) ((char *) shared + at));
-		at += bytes;
-	}
-	return at;
-}
-
-/* Leader: makes the parallel scans of the build sides, in the room that was estimated. */
-static void
-start_builds(GpuAggShared *shared, const JoinInput *joins, Snapshot snapshot)
-{
-	Size		at;
-
-	shared->n_builds = joins != NULL ? joins->n_joins : 0;
-	at = start_filters(shared, joins);
-	for (int j = 0; j < shared->n_builds; j++)
-	{
-		Relation	table = gpurhh_join_shared_table(joins, j);
-		Size		bytes = table == NULL ? 0 :
-			MAXALIGN(table_parallelscan_estimate(table, snapshot));
-
-		shared->builds[j] = gpurhh_channel_address(joins->builds[j]);
-		shared->n_reading[j] = 0;
-		shared->build_taken[j] = false;
-		shared->in_parts[j] = gpurhh_is_share_rows(joins->joins[j].build.child);
-		shared->scans[j] = 0;
-		/* a table that has grown since gets no scan, and one participant reads it */
-		if (table == NULL || at + bytes > shared->bytes)
-			continue;
-		table_parallelscan_initialize(table, (ParallelTableScanDesc) ((char *) shared + at),
-									  snapshot);
-		shared->scans[j] = at;
-		at += bytes;
-	}
+	return MAXALIGN(sizeof(GpuAggShared)) + gpurhh_builds_bytes(joins, snapshot);
 }
 
 /* Leader: before the workers of the first run start.  bytes were estimated. */
@@ -159,7 +94,7 @@ gpurhh_parallel_init(GpuAggShared *shared, Size bytes, dsm_segment *segment)
 {
 	memset(shared, 0, sizeof(GpuAggShared));
 	SpinLockInit(&shared->mutex);
-	LWLockInitialize(&shared->filters_lock, LWTRANCHE_PARALLEL_QUERY_DSA);
+	gpurhh_builds_init(&shared->builds);
 	SharedFileSetInit(&shared->files, segment);
 	shared->dictionary = InvalidDsaPointer;
 	shared->segment = segment ? dsm_segment_handle(segment) : 0;
@@ -186,7 +121,8 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->stays = stays;
 	if (channel != NULL)
 		shared->query = gpurhh_channel_address(channel);
-	start_builds(shared, joins, snapshot);
+	gpurhh_builds_start(&shared->builds, (char *) shared + MAXALIGN(sizeof(GpuAggShared)),
+						shared->bytes - MAXALIGN(sizeof(GpuAggShared)), joins, snapshot);
 	gpurhh_rounds_init(&shared->rounds);
 	shared->dictionary = dictionary;
 	shared->n_attached = 0;
@@ -201,64 +137,11 @@ gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 	shared->alone_stats.valid = false;
 }
 
-/* The queries of the build sides that the leader has opened; NULL: there are none. */
-const ChannelAddress *
+/* The build sides of joins. */
+SharedBuilds *
 gpurhh_parallel_builds(GpuAggShared *shared)
 {
-	return shared->n_builds > 0 ? shared->builds : NULL;
-}
-
-/*
- * Is a participant to read build side j?  If so, *scan gives out its pages, or is NULL:
- * the participant reads all of it, or the part that its plan gives to it.
- */
-bool
-gpurhh_parallel_begin_build(GpuAggShared *shared, int j, ParallelTableScanDesc *scan)
-{
-	bool		reads;
-
-	*scan = shared->scans[j] == 0 ? NULL :
-		(ParallelTableScanDesc) ((char *) shared + shared->scans[j]);
-	SpinLockAcquire(&shared->mutex);
-	reads = !shared->build_taken[j];
-	if (reads)
-		shared->n_reading[j]++;
-	if (*scan == NULL && !shared->in_parts[j])
-		shared->build_taken[j] = true;
-	SpinLockRelease(&shared->mutex);
-	return reads;
-}
-
-/*
- * A participant has read build side j, or its part of it.  True: nothing is left of it, and
- * nobody reads any more.
- */
-bool
-gpurhh_parallel_end_build(GpuAggShared *shared, int j)
-{
-	bool		last;
-
-	SpinLockAcquire(&shared->mutex);
-	shared->build_taken[j] = true;
-	last = --shared->n_reading[j] == 0;
-	SpinLockRelease(&shared->mutex);
-	return last;
-}
-
-/*
- * While no participant reads: build side j, whose table this is, is to be read once more by all
- * of them.
- */
-void
-gpurhh_parallel_restart_build(GpuAggShared *shared, int j, Relation table)
-{
-	if (shared->scans[j] != 0)
-		table_parallelscan_reinitialize(table, (ParallelTableScanDesc) ((char *) shared +
-																		shared->scans[j]));
-	SpinLockAcquire(&shared->mutex);
-	Assert(shared->n_reading[j] == 0);
-	shared->build_taken[j] = false;
-	SpinLockRelease(&shared->mutex);
+	return &shared->builds;
 }
 
 /* The rounds in which the joins' sides are read. */
@@ -293,27 +176,6 @@ bool
 gpurhh_parallel_left_to_one(GpuAggShared *shared)
 {
 	return shared->rounds.state == ROUNDS_ALONE && shared->emitter_pid != MyProcPid;
-}
-
-/*
- * Adds the keys of build side j that a participant has fed, unless own is NULL, and returns the
- * filter that has all of them when the build side is complete.  To be called between
- * gpurhh_parallel_begin_build() and gpurhh_parallel_end_build() if there are such keys.
- */
-KeyFilter *
-gpurhh_parallel_share_filter(GpuAggShared *shared, int j, KeyFilter *own)
-{
-	KeyFilter  *filter = (KeyFilter *) ((char *) shared + shared->filters[j]);
-
-	if (shared->filters[j] == 0)
-		elog(ERROR, "participants of a parallel plan disagree on a key filter");
-	if (own != NULL)
-	{
-		LWLockAcquire(&shared->filters_lock, LW_EXCLUSIVE);
-		gpurhh_key_filter_merge(filter, own);
-		LWLockRelease(&shared->filters_lock);
-	}
-	return filter;
 }
 
 /* May there be participants but this one? */

@@ -33,9 +33,10 @@
  * A row of the output is made as a row of a group is (agg_emit.c): it is a group of which
  * all columns are keys.
  *
- * In a parallel plan each participant reads all build sides, and its part of the probe
- * side, and has maps of its own.  So the participants share nothing but what they count for
- * EXPLAIN (JoinShared).  Nor can one of them read its part of the probe side again, so that
+ * In a parallel plan the participants read the build sides together, into maps that all of
+ * them probe (shared_builds.c); so they wait for each other until these are complete.  Then each
+ * has a query of its own for its part of the probe side.  If it cannot have the joins done, core
+ * joins that part; the others need not know.  As one of them cannot read its part again,
  * build sides do not come in parts there.
  *
  *-------------------------------------------------------------------------
@@ -53,7 +54,7 @@
 
 #include "exec/emit.h"
 #include "exec/exec.h"
-#include "exec/join_input.h"
+#include "exec/parallel.h"
 #include "exec/stage.h"
 #include "plan/plan.h"
 
@@ -112,6 +113,11 @@ typedef struct JoinShared
 	GpuNodeStats stats;			/* sums over the participants that have ended; no
 								 * pointers */
 	char		why[GPURHH_MESSAGE_LEN];	/* stats.joins_why */
+
+	/* written by the leader before workers look */
+	char		no_builds[GPURHH_MESSAGE_LEN];	/* why the build sides have no queries; or empty */
+	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
+	SharedBuilds builds;
 } JoinShared;
 
 typedef struct GpuJoinState
@@ -126,6 +132,9 @@ typedef struct GpuJoinState
 	uint64	   *words;			/* of the window of such groups */
 	bool		copies;			/* see JoinReader */
 	JoinShared *shared;			/* NULL: the plan is not parallel, or has been shut down */
+	Size		shared_bytes;	/* leader: of the shared state and what is behind it */
+	MemoryContext shared_context;	/* of the queries of shared build sides, and this: */
+	Dictionary *dictionary;		/* shared; NULL: no column needs one */
 	bool		summed;			/* the statistics are those of all participants */
 	GpuNodeStats stats;
 	JoinRun		run;
@@ -234,6 +243,8 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	read_plan(state, plan);
 	state->run.context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin",
 											   ALLOCSET_DEFAULT_SIZES);
+	state->shared_context = AllocSetContextCreate(estate->es_query_cxt, "GpuHashJoin shared",
+												  ALLOCSET_SMALL_SIZES);
 	outerPlanState(node) =
 		ExecInitNode(outerPlan(cscan), estate,
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
@@ -490,7 +501,8 @@ note_device(GpuJoinState *state)
 	GpuNodeStats *stats = &state->stats;
 	GpuLevelStats *level = &stats->levels[0];
 
-	if (state->run.channel == NULL || state->run.phase == JOIN_UNREAD || state->summed)
+	if (state->run.channel == NULL || state->run.phase == JOIN_UNREAD || state->summed ||
+		state->input->builds[0] == NULL)
 		return;
 	(void) gpurhh_channel_stats(state->run.channel, &level->map, level->device,
 								level->declined);
@@ -498,7 +510,10 @@ note_device(GpuJoinState *state)
 		gpurhh_join_note(state->input, &level->map, stats->joins);
 }
 
-/* The run does not need the device any more. */
+/*
+ * The run does not need the device any more.  The leader keeps the queries of shared build
+ * sides for participants that come later.
+ */
 static void
 close_queries(GpuJoinState *state)
 {
@@ -508,34 +523,60 @@ close_queries(GpuJoinState *state)
 	if (run->channel != NULL)
 		gpurhh_channel_close(run->channel);
 	run->channel = NULL;
-	if (state->input != NULL)
+	if (state->input != NULL && state->shared == NULL)
 		gpurhh_join_close(state->input);
 }
 
-/* Opens the queries with the service; false, with the reason in *why: it has no place. */
+/* Opens the query that does the joins; false, with the reason in *why: it has no place. */
 static bool
-open_queries(GpuJoinState *state, const char **why)
+open_query(void *arg, const char **why)
 {
+	GpuJoinState *state = arg;
 	JoinRun    *run = &state->run;
 	JoinInput  *input = state->input;
 	rhh_map_spec *spec = &input->map_spec;
-	ChannelArea *area;
+	ChannelArea *area = gpurhh_channel_area(input->builds[0]);
 
-	gpurhh_set_limits(&state->css, &state->spec);
-	area = gpurhh_channel_attach(why);
-	if (area == NULL || !gpurhh_join_open(input, area, run->context, why))
-		return false;
 	gpurhh_set_limits(&state->css, spec);
 	spec->flags = RHH_RETURN_ROWS;
 	spec->n_keys = 1;
 	spec->expected_groups = 1;
 	spec->max_batch_rows = gpurhh_join_batch_rows(input, area->block_bytes);
 	spec->max_batch_bytes = area->block_bytes;
-	run->channel = gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds,
-									   state->copies, run->context, why);
-	if (run->channel == NULL)
-		gpurhh_join_close(input);
+	run->reader.channel = run->channel =
+		gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds, state->copies,
+							run->context, why);
 	return run->channel != NULL;
+}
+
+/* Opens those of the build sides, likewise. */
+static bool
+open_builds(GpuJoinState *state, MemoryContext context, const char **why)
+{
+	ChannelArea *area;
+
+	gpurhh_set_limits(&state->css, &state->spec);
+	area = gpurhh_channel_attach(why);
+	return area != NULL && gpurhh_join_open(state->input, area, context, why);
+}
+
+/* JoinReader's questions about shared build sides. */
+static bool
+begin_build(void *arg, int j, ParallelTableScanDesc *scan)
+{
+	return gpurhh_builds_begin(&((GpuJoinState *) arg)->shared->builds, j, scan);
+}
+
+static bool
+end_build(void *arg, int j)
+{
+	return gpurhh_builds_end(&((GpuJoinState *) arg)->shared->builds, j);
+}
+
+static KeyFilter *
+share_filter(void *arg, int j, KeyFilter *own)
+{
+	return gpurhh_builds_share_filter(&((GpuJoinState *) arg)->shared->builds, j, own);
 }
 
 /* Makes what reads the sides of the joins. */
@@ -547,7 +588,6 @@ init_reader(GpuJoinState *state)
 
 	run->reader = (JoinReader){
 		.input = state->input,
-		.channel = run->channel,
 		.counts = &state->stats.counts,
 		.context = run->context,
 		.copies = state->copies,
@@ -555,10 +595,18 @@ init_reader(GpuJoinState *state)
 		.reads_once = state->css.ss.ps.plan->parallel_aware,
 		.part_context = run->context,
 		.arg = state,
+		.open_query = open_query,
 		.take_returned = take_output
 	};
 	gpurhh_rounds_init(run->reader.rounds);
-	if (n_strings > 0)
+	if (state->shared != NULL)
+	{
+		run->reader.begin_build = begin_build;
+		run->reader.end_build = end_build;
+		run->reader.share_filter = share_filter;
+		run->reader.dictionary = state->dictionary;
+	}
+	else if (n_strings > 0)
 		run->reader.dictionary =
 			gpurhh_dictionary_create(run->context, get_hash_memory_limit(), n_strings,
 									 state->css.ss.ps.plan->plan_rows);
@@ -575,9 +623,17 @@ start_joins(GpuJoinState *state, const char **why)
 		*why = state->stats.joins_why;
 		return false;
 	}
-	if (!open_queries(state, why))
+	if (state->shared != NULL && state->shared->no_builds[0] != '\0')
+	{
+		*why = state->shared->no_builds;
+		return false;
+	}
+	if (state->shared == NULL && !open_builds(state, run->context, why))
 		return false;
 	init_reader(state);
+	/* of shared build sides it comes later, so that a session has fewer queries at a time */
+	if (state->shared == NULL && !open_query(state, why))
+		return false;
 	if (gpurhh_join_build(&run->reader))
 		return true;
 	*why = run->reader.why;
@@ -796,10 +852,77 @@ rescan_join(CustomScanState *node)
 static Size
 estimate_dsm_join(CustomScanState *node, ParallelContext *pcxt)
 {
-	return sizeof(JoinShared);
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	/* a table may grow, and initialize_dsm_join() has to know what was estimated */
+	state->shared_bytes = MAXALIGN(sizeof(JoinShared)) +
+		gpurhh_builds_bytes(state->input, node->ss.ps.state->es_snapshot);
+	return state->shared_bytes;
 }
 
-/* Leader: before the workers of each run start.  What was counted in the last one stays. */
+/*
+ * Leader: opens the queries of the build sides, and makes a dictionary, for the participants of
+ * the next run.
+ */
+static void
+share_builds(GpuJoinState *state, int n_participants)
+{
+	JoinShared *shared = state->shared;
+	EState	   *estate = state->css.ss.ps.state;
+	dsa_area   *area = estate->es_query_dsa;
+	int			n_strings;
+	const char *why = "the plan has no joins for a device";
+
+	shared->no_builds[0] = '\0';
+	if (DsaPointerIsValid(shared->dictionary))
+		gpurhh_dictionary_unshare(area, shared->dictionary);
+	shared->dictionary = InvalidDsaPointer;
+	if (state->input == NULL || !open_builds(state, state->shared_context, &why))
+	{
+		strlcpy(shared->no_builds, state->input == NULL ? state->stats.joins_why : why,
+				sizeof(shared->no_builds));
+		gpurhh_builds_start(&shared->builds, NULL, 0, NULL, NULL);
+		return;
+	}
+	gpurhh_builds_start(&shared->builds, (char *) shared + MAXALIGN(sizeof(JoinShared)),
+						state->shared_bytes - MAXALIGN(sizeof(JoinShared)), state->input,
+						estate->es_snapshot);
+	n_strings = gpurhh_join_strings(state->input);
+	/* where no memory can be shared there are no workers */
+	if (n_strings > 0 && area != NULL)
+		shared->dictionary =
+			gpurhh_dictionary_share(area, get_hash_memory_limit() * n_participants, n_strings,
+									state->css.ss.ps.plan->plan_rows * n_participants);
+	else if (n_strings > 0)
+		state->dictionary =
+			gpurhh_dictionary_create(state->shared_context, get_hash_memory_limit(), n_strings,
+									 state->css.ss.ps.plan->plan_rows);
+}
+
+/* Attaches to the dictionary that the leader has shared, if it has. */
+static void
+attach_dictionary(GpuJoinState *state)
+{
+	if (DsaPointerIsValid(state->shared->dictionary))
+		state->dictionary =
+			gpurhh_dictionary_attach(state->css.ss.ps.state->es_query_dsa,
+									 state->shared->dictionary, state->shared_context);
+}
+
+/* The queries of shared build sides, and what else the last run has shared. */
+static void
+release_shared(GpuJoinState *state)
+{
+	if (state->input != NULL)
+		gpurhh_join_close(state->input);
+	state->dictionary = NULL;
+	MemoryContextReset(state->shared_context);
+}
+
+/*
+ * Leader: before the workers of each run start.  What was counted in the last one stays.  This may
+ * come before rescan_join() of the same run, or after it.
+ */
 static void
 reinitialize_dsm_join(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
@@ -807,6 +930,9 @@ reinitialize_dsm_join(CustomScanState *node, ParallelContext *pcxt, void *coordi
 
 	memset(state->shared->stats.joins, 0, sizeof(state->shared->stats.joins));
 	state->stats.counts.runs++;
+	release_shared(state);
+	share_builds(state, pcxt->nworkers + 1);
+	attach_dictionary(state);
 }
 
 static void
@@ -817,13 +943,20 @@ initialize_dsm_join(CustomScanState *node, ParallelContext *pcxt, void *coordina
 	state->shared = coordinate;
 	memset(state->shared, 0, sizeof(JoinShared));
 	SpinLockInit(&state->shared->mutex);
+	state->shared->dictionary = InvalidDsaPointer;
+	gpurhh_builds_init(&state->shared->builds);
 	reinitialize_dsm_join(node, pcxt, coordinate);
 }
 
 static void
 initialize_worker_join(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
-	((GpuJoinState *) node)->shared = coordinate;
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	state->shared = coordinate;
+	if (state->shared->builds.n > 0)
+		gpurhh_join_attach(state->input, state->shared->builds.queries, state->shared_context);
+	attach_dictionary(state);
 }
 
 /* Adds what this participant did to the sums. */
@@ -895,6 +1028,7 @@ shutdown_join(CustomScanState *node)
 	add_to_shared(state);
 	if (!IsParallelWorker())
 		take_sums(state);
+	release_shared(state);
 	state->shared = NULL;
 }
 

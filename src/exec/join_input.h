@@ -204,7 +204,7 @@ typedef struct JoinRounds JoinRounds;
 typedef struct JoinReader
 {
 	JoinInput  *input;
-	Channel    *channel;		/* the query that does the joins */
+	Channel    *channel;		/* the query that does the joins; NULL: see open_query */
 	Dictionary *dictionary;		/* NULL: no column needs one */
 	GpuNodeCounts *counts;
 	MemoryContext context;		/* of the run */
@@ -214,6 +214,9 @@ typedef struct JoinReader
 	bool		reads_once;		/* the probe side cannot be read again */
 	MemoryContext part_context; /* of queries of parts of a build side */
 	void	   *arg;			/* for the functions */
+	/* the build sides have been read: opens the query that does the joins, or returns false, with
+	 * the reason in *why */
+	bool		(*open_query) (void *arg, const char **why);
 	/* before and after build side j: is this participant to read it, or a part of it, and
 	 * is it complete then?  NULL: it reads all of them */
 	bool		(*begin_build) (void *arg, int j, ParallelTableScanDesc *scan);

@@ -630,17 +630,24 @@ find_room(JoinReader *reader)
 bool
 gpurhh_join_build(JoinReader *reader)
 {
+	const char *why;
+
 	gpurhh_join_begin(reader);
 	(void) enter(reader);
 	gpurhh_join_read_builds(reader);
-	if (find_room(reader))
+	if (reader->channel == NULL && !reader->open_query(reader->arg, &why))
+		strlcpy(reader->why, why, sizeof(reader->why));
+	else
 	{
-		(void) is_same_build(reader);
-		reader->input->parts = reader->rounds->parts;
-		reader->input->parts.joining = true;
-		return true;
+		if (find_room(reader))
+		{
+			(void) is_same_build(reader);
+			reader->input->parts = reader->rounds->parts;
+			reader->input->parts.joining = true;
+			return true;
+		}
+		(void) give_up(reader);
 	}
-	(void) give_up(reader);
 	gpurhh_join_rewind_builds(reader->input);
 	return false;
 }

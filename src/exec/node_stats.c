@@ -48,10 +48,7 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	memset(counts, 0, sizeof(GpuNodeCounts));
 }
 
-/*
- * Adds the joins of a participant that has maps of its own to those of others.  All have the
- * same rows in their maps.
- */
+/* Adds what a participant did to what others did, whose joins have the same build sides. */
 void
 gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins)
 {
@@ -60,12 +57,11 @@ gpurhh_add_joins(GpuJoinStats *sums, const GpuJoinStats *joins, int n_joins)
 		sums[j].build_rows = Max(sums[j].build_rows, joins[j].build_rows);
 		sums[j].keys = Max(sums[j].keys, joins[j].keys);
 		sums[j].slots = Max(sums[j].slots, joins[j].slots);
-		sums[j].bytes += joins[j].bytes;
-		/* each map has a hash function of its own */
+		sums[j].bytes = Max(sums[j].bytes, joins[j].bytes);
 		sums[j].probe_sum = Max(sums[j].probe_sum, joins[j].probe_sum);
 		sums[j].probe_max = Max(sums[j].probe_max, joins[j].probe_max);
-		sums[j].upload_ns += joins[j].upload_ns;
-		sums[j].kernel_ns += joins[j].kernel_ns;
+		sums[j].upload_ns = Max(sums[j].upload_ns, joins[j].upload_ns);
+		sums[j].kernel_ns = Max(sums[j].kernel_ns, joins[j].kernel_ns);
 		sums[j].rows += joins[j].rows;
 		sums[j].passes = Max(sums[j].passes, joins[j].passes);
 	}

@@ -10,10 +10,39 @@
 
 #include "storage/buffile.h"
 #include "storage/dsm.h"
+#include "storage/lwlock.h"
 
 #include "channel/channel.h"
 #include "exec/join_input.h"
 #include "exec/node_stats.h"
+
+/* ---------- shared_builds.c ---------- */
+
+/* In a parallel plan's DSM segment. */
+typedef struct SharedBuilds
+{
+	/* written by the leader before workers look */
+	int			n;
+	ChannelAddress queries[RHH_MAX_JOINS];
+	Size		scans[RHH_MAX_JOINS];	/* where behind this a build side has its parallel scan;
+										 * 0: it has none */
+	Size		filters[RHH_MAX_JOINS]; /* the same of its key filter */
+	bool		in_parts[RHH_MAX_JOINS];	/* its plan gives each participant a part */
+
+	LWLock		filters_lock;	/* guards the filters until build sides are complete */
+	slock_t		mutex;			/* guards what follows */
+	int			n_reading[RHH_MAX_JOINS];	/* participants that read a build side */
+	bool		taken[RHH_MAX_JOINS];	/* nobody else is to read it */
+} SharedBuilds;
+
+extern Size gpurhh_builds_bytes(const JoinInput *joins, Snapshot snapshot);
+extern void gpurhh_builds_init(SharedBuilds *builds);
+extern void gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes,
+								const JoinInput *joins, Snapshot snapshot);
+extern bool gpurhh_builds_begin(SharedBuilds *builds, int j, ParallelTableScanDesc *scan);
+extern bool gpurhh_builds_end(SharedBuilds *builds, int j);
+extern void gpurhh_builds_restart(SharedBuilds *builds, int j, Relation table);
+extern KeyFilter *gpurhh_builds_share_filter(SharedBuilds *builds, int j, KeyFilter *own);
 
 /* ---------- agg_parallel.c ---------- */
 
@@ -26,16 +55,10 @@ extern void gpurhh_parallel_start(GpuAggShared *shared, bool leader_emits,
 								  Channel *channel, bool stays,
 								  const JoinInput *joins, Snapshot snapshot,
 								  dsa_pointer dictionary);
-extern const ChannelAddress *gpurhh_parallel_builds(GpuAggShared *shared);
-extern bool gpurhh_parallel_begin_build(GpuAggShared *shared, int j,
-										ParallelTableScanDesc *scan);
-extern bool gpurhh_parallel_end_build(GpuAggShared *shared, int j);
-extern void gpurhh_parallel_restart_build(GpuAggShared *shared, int j, Relation table);
+extern SharedBuilds *gpurhh_parallel_builds(GpuAggShared *shared);
 extern JoinRounds *gpurhh_parallel_rounds(GpuAggShared *shared);
 extern bool gpurhh_parallel_reads_alone(GpuAggShared *shared);
 extern bool gpurhh_parallel_left_to_one(GpuAggShared *shared);
-extern KeyFilter *gpurhh_parallel_share_filter(GpuAggShared *shared, int j,
-											   KeyFilter *own);
 extern bool gpurhh_parallel_has_others(GpuAggShared *shared);
 extern bool gpurhh_parallel_stays(GpuAggShared *shared);
 extern bool gpurhh_parallel_stands_for_session(GpuAggShared *shared);

@@ -1,0 +1,174 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_builds.c
+ *		Build sides of joins that the participants of a parallel plan read together.
+ *
+ * The leader opens the query of each build side before workers start, and all who take
+ * part feed it.  A build side that is a large table has a parallel scan, which gives out its
+ * pages; of one whose plan gives each participant a part (share_rows.c) each reads its
+ * part; any other is read by one participant, whichever asks first.
+ *
+ *		begin -> read -> share_filter -> end
+ *
+ * Once a participant has come to the end and all that have begun have ended, the build side
+ * is complete, and the last one says so to the service.  A participant that comes later
+ * reads nothing.  So nobody is waited for who has not begun.
+ *
+ * The shared state is in the parallel plan's DSM segment, with the scans and the key
+ * filters behind it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+#include "compat.h"
+#include "exec/parallel.h"
+
+/* How many bytes scans, read under the snapshot, and filters take; joins NULL: there are none. */
+Size
+gpurhh_builds_bytes(const JoinInput *joins, Snapshot snapshot)
+{
+	Size		bytes = 0;
+
+	for (int j = 0; joins != NULL && j < joins->n_joins; j++)
+	{
+		Relation	table = gpurhh_join_shared_table(joins, j);
+
+		if (table != NULL)
+			bytes += MAXALIGN(table_parallelscan_estimate(table, snapshot));
+		bytes += MAXALIGN(gpurhh_join_filter_bytes(joins, j));
+	}
+	return bytes;
+}
+
+/* Leader: before the workers of the first run start. */
+void
+gpurhh_builds_init(SharedBuilds *builds)
+{
+	memset(builds, 0, sizeof(SharedBuilds));
+	SpinLockInit(&builds->mutex);
+	LWLockInitialize(&builds->filters_lock, LWTRANCHE_PARALLEL_QUERY_DSA);
+}
+
+/*
+ * Leader: before the workers of each run start.  joins: their queries have been opened; NULL:
+ * there are none.  room: memory in the same segment, so many bytes as were estimated, in which
+ * scans and filters are made.
+ */
+void
+gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes, const JoinInput *joins,
+					Snapshot snapshot)
+{
+	char	   *end = room + bytes;
+
+	builds->n = joins != NULL ? joins->n_joins : 0;
+	for (int j = 0; j < builds->n; j++)
+	{
+		Size		filter_bytes = MAXALIGN(gpurhh_join_filter_bytes(joins, j));
+
+		builds->filters[j] = filter_bytes > 0 ? room - (char *) builds : 0;
+		if (filter_bytes > 0)
+			gpurhh_join_init_filter(joins, j, (KeyFilter *) room);
+		room += filter_bytes;
+	}
+	for (int j = 0; j < builds->n; j++)
+	{
+		Relation	table = gpurhh_join_shared_table(joins, j);
+		Size		scan_bytes = table == NULL ? 0 :
+			MAXALIGN(table_parallelscan_estimate(table, snapshot));
+
+		builds->queries[j] = gpurhh_channel_address(joins->builds[j]);
+		builds->n_reading[j] = 0;
+		builds->taken[j] = false;
+		builds->in_parts[j] = gpurhh_is_share_rows(joins->joins[j].build.child);
+		builds->scans[j] = 0;
+		/* a table that has grown since gets no scan, and one participant reads it */
+		if (table == NULL || room + scan_bytes > end)
+			continue;
+		table_parallelscan_initialize(table, (ParallelTableScanDesc) room, snapshot);
+		builds->scans[j] = room - (char *) builds;
+		room += scan_bytes;
+	}
+}
+
+static ParallelTableScanDesc
+scan_of(SharedBuilds *builds, int j)
+{
+	return builds->scans[j] == 0 ? NULL :
+		(ParallelTableScanDesc) ((char *) builds + builds->scans[j]);
+}
+
+/*
+ * Is a participant to read build side j?  If so, *scan gives out its pages, or is NULL:
+ * the participant reads all of it, or the part that its plan gives to it.
+ */
+bool
+gpurhh_builds_begin(SharedBuilds *builds, int j, ParallelTableScanDesc *scan)
+{
+	bool		reads;
+
+	*scan = scan_of(builds, j);
+	SpinLockAcquire(&builds->mutex);
+	reads = !builds->taken[j];
+	if (reads)
+		builds->n_reading[j]++;
+	if (*scan == NULL && !builds->in_parts[j])
+		builds->taken[j] = true;
+	SpinLockRelease(&builds->mutex);
+	return reads;
+}
+
+/*
+ * A participant has read build side j, or its part of it.  True: nothing is left of it, and
+ * nobody reads any more.
+ */
+bool
+gpurhh_builds_end(SharedBuilds *builds, int j)
+{
+	bool		last;
+
+	SpinLockAcquire(&builds->mutex);
+	builds->taken[j] = true;
+	last = --builds->n_reading[j] == 0;
+	SpinLockRelease(&builds->mutex);
+	return last;
+}
+
+/*
+ * While no participant reads: build side j, whose table this is, is to be read once more by all
+ * of them.
+ */
+void
+gpurhh_builds_restart(SharedBuilds *builds, int j, Relation table)
+{
+	if (builds->scans[j] != 0)
+		table_parallelscan_reinitialize(table, scan_of(builds, j));
+	SpinLockAcquire(&builds->mutex);
+	Assert(builds->n_reading[j] == 0);
+	builds->taken[j] = false;
+	SpinLockRelease(&builds->mutex);
+}
+
+/*
+ * Adds the keys of build side j that a participant has fed, unless own is NULL, and returns the
+ * filter that has all of them when the build side is complete.  To be called between
+ * gpurhh_builds_begin() and gpurhh_builds_end() if there are such keys.
+ */
+KeyFilter *
+gpurhh_builds_share_filter(SharedBuilds *builds, int j, KeyFilter *own)
+{
+	KeyFilter  *filter = (KeyFilter *) ((char *) builds + builds->filters[j]);
+
+	if (builds->filters[j] == 0)
+		elog(ERROR, "participants of a parallel plan disagree on a key filter");
+	if (own != NULL)
+	{
+		LWLockAcquire(&builds->filters_lock, LW_EXCLUSIVE);
+		gpurhh_key_filter_merge(filter, own);
+		LWLockRelease(&builds->filters_lock);
+	}
+	return filter;
+}
