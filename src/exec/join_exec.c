@@ -825,10 +825,26 @@ release_run(GpuJoinState *state)
 	MemoryContextReset(context);
 }
 
+/*
+ * The queries of shared build sides, and what else the last run has shared.  Not when the node is
+ * shut down, as workers may be about to start then.
+ */
+static void
+release_shared(GpuJoinState *state)
+{
+	if (state->input != NULL)
+		gpurhh_join_close(state->input);
+	state->dictionary = NULL;
+	MemoryContextReset(state->shared_context);
+}
+
 static void
 end_join(CustomScanState *node)
 {
-	release_run((GpuJoinState *) node);
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	release_run(state);
+	release_shared(state);
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -907,16 +923,6 @@ attach_dictionary(GpuJoinState *state)
 		state->dictionary =
 			gpurhh_dictionary_attach(state->css.ss.ps.state->es_query_dsa,
 									 state->shared->dictionary, state->shared_context);
-}
-
-/* The queries of shared build sides, and what else the last run has shared. */
-static void
-release_shared(GpuJoinState *state)
-{
-	if (state->input != NULL)
-		gpurhh_join_close(state->input);
-	state->dictionary = NULL;
-	MemoryContextReset(state->shared_context);
 }
 
 /*
@@ -1028,7 +1034,6 @@ shutdown_join(CustomScanState *node)
 	add_to_shared(state);
 	if (!IsParallelWorker())
 		take_sums(state);
-	release_shared(state);
 	state->shared = NULL;
 }
 
