@@ -40,7 +40,7 @@ extern void *gpurhh_make_node(const char *name);
 
 /* ---------- a grouping, for all files ---------- */
 
-/* What join_path.c remembers of a relation's joins. */
+/* What join_memory.c remembers of a relation's joins. */
 typedef struct GpuPipeline GpuPipeline;
 typedef struct GpuPipelines GpuPipelines;
 
@@ -215,13 +215,6 @@ extern Cost gpurhh_real_cost(const Path *path);
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
-extern const Path *gpurhh_core_path(List *paths);
-extern const char *gpurhh_join_cost_problem(List *paths, Cost cost);
-extern List *gpurhh_drop_join_paths(List *paths);
-extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
-								   int n_workers, PathCost cost);
-extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
-extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---------- limit_path.c ---------- */
 
@@ -233,11 +226,14 @@ extern void gpurhh_add_limit_path(PlannerInfo *root, RelOptInfo *input_rel,
 extern Path *gpurhh_make_share_path(RelOptInfo *rel, Path *partial);
 extern const Path *gpurhh_shared_path(const Path *path);
 
-/* ---------- join_path.c ---------- */
+/* ---------- join_memory.c ---------- */
 
 extern GpuPipelines *gpurhh_begin_pipelines(void);
 extern void gpurhh_end_pipelines(GpuPipelines *outer);
 extern const char *gpurhh_unjoined(PlannerInfo *root);
+
+/* ---------- join_path.c ---------- */
+
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
