@@ -54,17 +54,16 @@ typedef struct RememberedClause
 
 /* What there is to remember of a join clause. */
 static RememberedClause *
-look_at_clause(PlannerInfo *root, RestrictInfo *clause)
+look_at_clause(GpuPipelines *level, RestrictInfo *clause)
 {
 	bool		found;
-	GpuPipelines *pipelines = gpurhh_pipelines_of(root);
 	RememberedClause *entry;
 	OpExpr	   *op = (OpExpr *) clause->clause;
 	GpuColumn	how[2];
 
-	if (pipelines->clauses == NULL)
-		pipelines->clauses = clauses_create(root->planner_cxt, 32, NULL);
-	entry = clauses_insert(pipelines->clauses, clause, &found);
+	if (level->clauses == NULL)
+		level->clauses = clauses_create(level->root->planner_cxt, 8, NULL);
+	entry = clauses_insert(level->clauses, clause, &found);
 	if (found)
 		return entry;
 	entry->is_key = false;
@@ -86,10 +85,10 @@ look_at_clause(PlannerInfo *root, RestrictInfo *clause)
 
 /* Is a join clause something that a device can join the rows that come this way by? */
 static bool
-is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
+is_key(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
 	   RelOptInfo *innerrel, JoinType jointype, RestrictInfo *clause)
 {
-	const RememberedClause *known = look_at_clause(root, clause);
+	const RememberedClause *known = look_at_clause(level, clause);
 	int			probe;
 
 	if (!known->is_key)
@@ -107,12 +106,12 @@ is_key(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *out
 
 /* Can a device compute a clause? */
 static bool
-is_computed(PlannerInfo *root, RestrictInfo *clause)
+is_computed(GpuPipelines *level, RestrictInfo *clause)
 {
-	RememberedClause *known = look_at_clause(root, clause);
+	RememberedClause *known = look_at_clause(level, clause);
 
 	if (known->use == CLAUSE_UNKNOWN)
-		known->use = gpurhh_is_computed(root, clause->clause, &known->may_be_bad,
+		known->use = gpurhh_is_computed(level->root, clause->clause, &known->may_be_bad,
 										&known->condition_problem) ?
 			CLAUSE_CONDITION : CLAUSE_OF_CORE;
 	return known->use == CLAUSE_CONDITION;
@@ -120,18 +119,18 @@ is_computed(PlannerInfo *root, RestrictInfo *clause)
 
 /* Notes why a clause that is neither a key nor a condition is in the way. */
 static void
-refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
+refuse_clause(GpuPipelines *level, RelOptInfo *joinrel, RestrictInfo *clause)
 {
-	const RememberedClause *known = look_at_clause(root, clause);
-	const char *text = gpurhh_clause_text(root, clause->clause);
+	const RememberedClause *known = look_at_clause(level, clause);
+	const char *text = gpurhh_clause_text(level->root, clause->clause);
 
 	if (known->key_problem != NULL)
-		gpurhh_refuse_joins(root, joinrel, OBSTACLE_CLAUSE, "join key %s %s", text, known->key_problem);
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE, "join key %s %s", text, known->key_problem);
 	else if (known->use == CLAUSE_OF_CORE)
-		gpurhh_refuse_joins(root, joinrel, OBSTACLE_CLAUSE, "join condition %s %s", text,
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE, "join condition %s %s", text,
 							known->condition_problem);
 	else
-		gpurhh_refuse_joins(root, joinrel, OBSTACLE_CLAUSE,
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE,
 							"join condition %s decides what a match is, and might raise an error", text);
 }
 
@@ -151,7 +150,7 @@ decides_matches(RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
  * decides what a match is, for pairs of rows?
  */
 static bool
-is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
+is_condition(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
 			 RestrictInfo *clause)
 {
 	const bool	decides = decides_matches(joinrel, jointype, clause);
@@ -162,8 +161,8 @@ is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType 
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
 		return false;
-	return is_computed(root, clause) &&
-		!(decides && look_at_clause(root, clause)->may_be_bad);
+	return is_computed(level, clause) &&
+		!(decides && look_at_clause(level, clause)->may_be_bad);
 }
 
 /* May a device join by any two members of an equivalence class? */
@@ -192,8 +191,9 @@ is_class_of_keys(const EquivalenceClass *ec)
  * wrong, some paths are considered in vain, or not considered.
  */
 bool
-gpurhh_has_core_joins(PlannerInfo *root)
+gpurhh_has_core_joins(GpuPipelines *level)
 {
+	PlannerInfo *root = level->root;
 	ListCell   *lc;
 
 	foreach(lc, root->join_info_list)
@@ -215,8 +215,8 @@ gpurhh_has_core_joins(PlannerInfo *root)
 			continue;
 		foreach(lc, root->simple_rel_array[i]->joininfo)
 		{
-			if (!look_at_clause(root, lfirst(lc))->is_key &&
-				!is_computed(root, lfirst(lc)))
+			if (!look_at_clause(level, lfirst(lc))->is_key &&
+				!is_computed(level, lfirst(lc)))
 				return true;
 		}
 	}
@@ -228,7 +228,7 @@ gpurhh_has_core_joins(PlannerInfo *root)
  * by whose equality it finds rows that may match, and *matches others that say whether they do.
  */
 bool
-gpurhh_has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
+gpurhh_has_keys(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
 				RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys,
 				List **matches)
 {
@@ -238,11 +238,11 @@ gpurhh_has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOpt
 	*matches = NIL;
 	foreach(lc, clauses)
 	{
-		if (is_key(root, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
+		if (is_key(level, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
 			*keys = lappend(*keys, lfirst(lc));
-		else if (!is_condition(root, joinrel, outer, jointype, lfirst(lc)))
+		else if (!is_condition(level, joinrel, outer, jointype, lfirst(lc)))
 		{
-			refuse_clause(root, joinrel, lfirst(lc));
+			refuse_clause(level, joinrel, lfirst(lc));
 			return false;
 		}
 		else if (decides_matches(joinrel, jointype, lfirst(lc)))
@@ -252,12 +252,12 @@ gpurhh_has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, RelOpt
 	{
 		foreach(lc, clauses)
 		{
-			if (look_at_clause(root, lfirst(lc))->key_problem != NULL)
-				refuse_clause(root, joinrel, lfirst(lc));
+			if (look_at_clause(level, lfirst(lc))->key_problem != NULL)
+				refuse_clause(level, joinrel, lfirst(lc));
 		}
-		gpurhh_refuse_joins(root, joinrel, OBSTACLE_CLAUSE, "there is no equality of columns to join by");
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE, "there is no equality of columns to join by");
 	}
 	else if (list_length(*keys) > RHH_MAX_KEYS)
-		gpurhh_refuse_joins(root, joinrel, OBSTACLE_CLAUSE, "there are more than %d join keys", RHH_MAX_KEYS);
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE, "there are more than %d join keys", RHH_MAX_KEYS);
 	return *keys != NIL && list_length(*keys) <= RHH_MAX_KEYS;
 }

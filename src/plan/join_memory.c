@@ -38,8 +38,7 @@ typedef struct RememberedRelation
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* Of the call that is running, or NULL. */
-static GpuPipelines *current = NULL;
+GpuPipelines *gpurhh_pipelines = NULL;
 
 /* ---------- relations ---------- */
 
@@ -50,47 +49,16 @@ static GpuPipelines *current = NULL;
 GpuPipelines *
 gpurhh_begin_pipelines(void)
 {
-	GpuPipelines *outer = current;
+	GpuPipelines *outer = gpurhh_pipelines;
 
-	current = palloc0(sizeof(GpuPipelines));
+	gpurhh_pipelines = palloc0(sizeof(GpuPipelines));
 	return outer;
 }
 
 void
 gpurhh_end_pipelines(GpuPipelines *outer)
 {
-	current = outer;
-}
-
-static void
-start_remembering(PlannerInfo *root)
-{
-	current->glob = root->glob;
-	current->root = NULL;
-	current->relations = remembered_create(root->planner_cxt, 32, NULL);
-	current->clauses = NULL;
-}
-
-/*
- * What is remembered for the query that is being planned.  Somebody may call
- * standard_planner() without the hooks while another query is being planned.  The two
- * have different PlannerGlobals, and what is remembered for the one is forgotten when
- * the other one goes on, because its memory may be gone.
- */
-GpuPipelines *
-gpurhh_pipelines_of(PlannerInfo *root)
-{
-	if (current->glob != root->glob)
-		start_remembering(root);
-	return current;
-}
-
-GpuPipeline *
-gpurhh_remembered_relation(PlannerInfo *root, RelOptInfo *rel)
-{
-	RememberedRelation *entry = remembered_lookup(gpurhh_pipelines_of(root)->relations, rel);
-
-	return entry ? entry->pipeline : NULL;
+	gpurhh_pipelines = outer;
 }
 
 GpuPipeline *
@@ -102,16 +70,34 @@ gpurhh_make_pipeline(RelOptInfo *rel)
 	return pipeline;
 }
 
-/* The join relation's pipeline; a new one has no way yet. */
+/*
+ * The join relation's pipeline.  If there is none, NULL, or with make a new one, which has no way
+ * yet.
+ */
 GpuPipeline *
-gpurhh_remember_relation(PlannerInfo *root, RelOptInfo *rel)
+gpurhh_find_remembered(GpuPipelines *level, RelOptInfo *rel, bool make)
 {
+	RememberedRelation *entry;
 	bool		found;
-	RememberedRelation *entry = remembered_insert(gpurhh_pipelines_of(root)->relations, rel,
-												  &found);
 
-	if (!found)
-		entry->pipeline = gpurhh_make_pipeline(rel);
+	if (level->relations == NULL)
+	{
+		if (!make)
+			return NULL;
+		level->relations = remembered_create(level->root->planner_cxt, 8, NULL);
+		level->recent = palloc0(sizeof(GpuPipeline *) * RECENT_RELATIONS);
+	}
+	if (make)
+	{
+		entry = remembered_insert(level->relations, rel, &found);
+		if (!found)
+			entry->pipeline = gpurhh_make_pipeline(rel);
+	}
+	else
+		entry = remembered_lookup(level->relations, rel);
+	if (entry == NULL)
+		return NULL;
+	level->recent[gpurhh_hash_pointer(rel) % RECENT_RELATIONS] = entry->pipeline;
 	return entry->pipeline;
 }
 
@@ -157,13 +143,6 @@ level_problem(PlannerInfo *root)
 	if (command != CMD_SELECT && command != CMD_INSERT)
 		return "UPDATE, DELETE and MERGE are not supported";
 	return root->rowMarks != NIL ? "their rows are locked" : NULL;
-}
-
-/* Is there something to be gained for the query that is being planned? */
-bool
-gpurhh_wants_joins(PlannerInfo *root)
-{
-	return current != NULL && level_problem(root) == NULL;
 }
 
 static bool
@@ -213,19 +192,34 @@ runs_volatile(PlannerInfo *root)
 	return false;
 }
 
-/* What there is to know of a query level; finds it out, when that is another than before. */
-GpuPipelines *
+/* Begins to remember what there is to know of another query level than before. */
+void
 gpurhh_look_at_level(PlannerInfo *root)
 {
-	GpuPipelines *pipelines = gpurhh_pipelines_of(root);
+	GpuPipelines *level = gpurhh_pipelines;
 
-	if (pipelines->root == root)
-		return pipelines;
-	pipelines->root = root;
-	pipelines->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
-	pipelines->core_joins = gpurhh_has_core_joins(root);
-	pipelines->runs_volatile = runs_volatile(root);
-	return pipelines;
+	if (level->glob != root->glob)
+	{
+		level->glob = root->glob;
+		level->relations = NULL;
+		level->recent = NULL;
+		level->clauses = NULL;
+	}
+	level->root = root;
+	level->wanted = level_problem(root) == NULL;
+	level->knows_joins = false;
+}
+
+/* Finds out what the joins of that level need to be known of. */
+void
+gpurhh_look_at_joins(GpuPipelines *level)
+{
+	PlannerInfo *root = level->root;
+
+	level->scans = palloc0(sizeof(GpuPipeline *) * root->simple_rel_array_size);
+	level->core_joins = gpurhh_has_core_joins(level);
+	level->runs_volatile = runs_volatile(root);
+	level->knows_joins = true;
 }
 
 /* ---------- why not ---------- */
@@ -240,7 +234,7 @@ gpurhh_refuse_joins(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle, const
 
 	if (!gpurhh_collects_refusals())
 		return;
-	pipeline = gpurhh_remember_relation(root, rel);
+	pipeline = gpurhh_remembered(gpurhh_pipelines, rel, true);
 	if (pipeline->obstacle >= obstacle)
 		return;
 	initStringInfo(&text);
@@ -266,6 +260,7 @@ const char *
 gpurhh_unjoined(PlannerInfo *root)
 {
 	RelOptInfo *rel = NULL;
+	GpuPipelines *level;
 	GpuPipeline *pipeline;
 	const char *problem = level_problem(root);
 
@@ -273,7 +268,8 @@ gpurhh_unjoined(PlannerInfo *root)
 		rel = find_join_rel(root, gpurhh_all_relids(root));
 	if (rel == NULL || IS_DUMMY_REL(rel))
 		return NULL;
-	pipeline = problem == NULL && current != NULL ? gpurhh_remembered_relation(root, rel) : NULL;
+	level = gpurhh_joins_of_level(root);
+	pipeline = problem == NULL && level != NULL ? gpurhh_remembered(level, rel, false) : NULL;
 	if (pipeline != NULL && pipeline->unjoined != NULL)
 		problem = pipeline->unjoined;
 	return problem != NULL ? problem : "the genetic search has ordered them";

@@ -40,20 +40,17 @@ static join_search_hook_type prev_join_search_hook = NULL;
 
 /* The path by which the rows of a build side are made. */
 static Path *
-find_inner(PlannerInfo *root, RelOptInfo *rel)
+find_inner(const GpuPipelines *level, GpuPipeline *inner)
 {
-	GpuPipeline *pipeline = NULL;
+	RelOptInfo *rel = inner->rel;
 
-	if (rel->reloptkind == RELOPT_JOINREL)
-		pipeline = gpurhh_remembered_relation(root, rel);
-
-	if (pipeline == NULL || gpurhh_look_at_level(root)->core_joins)
+	if (rel->reloptkind != RELOPT_JOINREL || level->core_joins)
 		return rel->cheapest_total_path;
 	/* all its paths are known now */
-	if (!pipeline->knows_node && pipeline->serial != NULL)
-		pipeline->node = gpurhh_make_join_path(root, pipeline, pipeline->serial, rel->pathlist);
-	pipeline->knows_node = true;
-	return pipeline->node != NULL ? pipeline->node : rel->cheapest_total_path;
+	if (!inner->knows_node && inner->serial != NULL)
+		inner->node = gpurhh_make_join_path(level->root, inner, inner->serial, rel->pathlist);
+	inner->knows_node = true;
+	return inner->node != NULL ? inner->node : rel->cheapest_total_path;
 }
 
 /*
@@ -61,41 +58,38 @@ find_inner(PlannerInfo *root, RelOptInfo *rel)
  * NULL: there is none.  A table's pages need no such path.
  */
 static Path *
-find_shared(PlannerInfo *root, RelOptInfo *rel)
+find_shared(const GpuPipelines *level, GpuPipeline *inner)
 {
-	GpuPipeline *pipeline;
+	RelOptInfo *rel = inner->rel;
 	Path	   *partial = NULL;
 
+	if (inner->knows_shared)
+		return inner->shared;
+	inner->knows_shared = true;
 	if (!rel->consider_parallel ||
 		(rel->reloptkind == RELOPT_BASEREL && rel->rtekind != RTE_SUBQUERY))
 		return NULL;
-	pipeline = rel->reloptkind == RELOPT_BASEREL ? gpurhh_scan_of(root, rel) :
-		gpurhh_remembered_relation(root, rel);
-	if (pipeline == NULL)
-		return NULL;
-	if (pipeline->knows_shared)
-		return pipeline->shared;
-	pipeline->knows_shared = true;
-	if (pipeline->partial != NULL && !gpurhh_look_at_level(root)->core_joins)
-		partial = gpurhh_make_join_path(root, pipeline, pipeline->partial, rel->partial_pathlist);
+	if (inner->partial != NULL && !level->core_joins)
+		partial = gpurhh_make_join_path(level->root, inner, inner->partial,
+										rel->partial_pathlist);
 	if (partial == NULL && rel->partial_pathlist != NIL)
 		partial = linitial(rel->partial_pathlist);
 	if (partial != NULL)
-		pipeline->shared = gpurhh_make_share_path(rel, partial);
-	return pipeline->shared;
+		inner->shared = gpurhh_make_share_path(rel, partial);
+	return inner->shared;
 }
 
 /* The path by which the rows of a build side are made in a parallel plan; NULL: none does. */
 static Path *
-find_parallel_inner(PlannerInfo *root, RelOptInfo *rel, Path *inner)
+find_parallel_inner(const GpuPipelines *level, GpuPipeline *inner, Path *path)
 {
-	Path	   *shared = find_shared(root, rel);
+	Path	   *shared = find_shared(level, inner);
 
-	if (!inner->parallel_safe)
-		inner = get_cheapest_parallel_safe_total_inner(rel->pathlist);
-	if (inner == NULL || (shared != NULL && gpurhh_real_cost(shared) < gpurhh_real_cost(inner)))
-		inner = shared;
-	return inner;
+	if (!path->parallel_safe)
+		path = get_cheapest_parallel_safe_total_inner(inner->rel->pathlist);
+	if (path == NULL || (shared != NULL && gpurhh_real_cost(shared) < gpurhh_real_cost(path)))
+		path = shared;
+	return path;
 }
 
 /*
@@ -104,35 +98,35 @@ find_parallel_inner(PlannerInfo *root, RelOptInfo *rel, Path *inner)
  * out.
  */
 static bool
-is_hopeless(PlannerInfo *root, RelOptInfo *innerrel, const Way *known, bool partial)
+is_hopeless(GpuPipeline *inner, const Way *known, bool partial)
 {
-	GpuPipeline *pipeline;
 	Cost		least;
 
-	if (known == NULL || innerrel->reloptkind != RELOPT_JOINREL)
+	if (known == NULL || inner->rel->reloptkind != RELOPT_JOINREL)
 		return false;
-	pipeline = gpurhh_remember_relation(root, innerrel);
-	gpurhh_find_rows(pipeline);
-	if (pipeline->serial_rows == NULL)
+	gpurhh_find_rows(inner);
+	if (inner->serial_rows == NULL)
 		return false;
-	least = pipeline->serial_rows->cost;
-	if (pipeline->serial != NULL)
-		least = Min(least, gpurhh_node_cost(innerrel, pipeline->serial).total);
-	if (partial && pipeline->partial_rows != NULL)
-		least = Min(least, pipeline->partial_rows->cost);
-	if (partial && pipeline->partial != NULL)
-		least = Min(least, gpurhh_node_cost(innerrel, pipeline->partial).total);
+	least = inner->serial_rows->cost;
+	if (inner->serial != NULL)
+		least = Min(least, gpurhh_node_cost(inner->rel, inner->serial).total);
+	if (partial && inner->partial_rows != NULL)
+		least = Min(least, inner->partial_rows->cost);
+	if (partial && inner->partial != NULL)
+		least = Min(least, gpurhh_node_cost(inner->rel, inner->partial).total);
 	return least >= known->cost;
 }
 
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
 static void
-consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+consider_parts(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
 	GpuPipeline *outer;
+	GpuPipeline *inner;
 	GpuPipeline *pipeline;
-	Path	   *inner;
+	const BuildSide *build;
+	Path	   *path;
 	Way		  **known;
 
 	if (jointype != JOIN_INNER && jointype != JOIN_LEFT && jointype != JOIN_SEMI &&
@@ -142,19 +136,22 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if ((jointype == JOIN_INNER || jointype == JOIN_RIGHT || !gpurhh_has_outer_columns(jointype)) &&
 		innerrel->rows > outerrel->rows * GPURHH_BUILD_RATIO)
 	{
-		gpurhh_refuse_joins(root, joinrel, OBSTACLE_KIND, "the probe side is too small");
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_KIND, "the probe side is too small");
 		return;
 	}
-	outer = gpurhh_find_outer(root, outerrel);
-	pipeline = gpurhh_remember_relation(root, joinrel);
-	inner = innerrel->cheapest_total_path;
-	if (!is_hopeless(root, innerrel, pipeline->serial, false))
+	outer = gpurhh_pipeline_of(level, outerrel);
+	inner = gpurhh_pipeline_of(level, innerrel);
+	pipeline = gpurhh_remembered(level, joinrel, true);
+	gpurhh_find_rows(outer);
+	path = innerrel->cheapest_total_path;
+	if (!is_hopeless(inner, pipeline->serial, false))
 	{
-		inner = find_inner(root, innerrel);
-		gpurhh_consider_join(root, joinrel, outerrel, outer->serial, innerrel, inner, jointype, extra,
-							 &pipeline->serial);
-		gpurhh_consider_join(root, joinrel, outerrel, outer->serial_rows, innerrel, inner, jointype,
-							 extra, &pipeline->serial);
+		path = find_inner(level, inner);
+		build = gpurhh_look_at_build(inner, path, false);
+		gpurhh_consider_join(level, joinrel, outerrel, outer->serial, innerrel, build,
+							 jointype, extra, &pipeline->serial);
+		gpurhh_consider_join(level, joinrel, outerrel, outer->serial_rows, innerrel, build,
+							 jointype, extra, &pipeline->serial);
 	}
 
 	if (!joinrel->consider_parallel ||
@@ -162,14 +159,15 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		 outer->partial_rows == NULL))
 		return;
 	known = gpurhh_returns_unmatched(jointype) ? &pipeline->partial_unmatched : &pipeline->partial;
-	if (is_hopeless(root, innerrel, *known, true))
+	if (is_hopeless(inner, *known, true))
 		return;
-	inner = find_parallel_inner(root, innerrel, inner);
-	gpurhh_consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype,
-						 extra, known);
-	gpurhh_consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
-						 extra, known);
-	gpurhh_consider_join(root, joinrel, outerrel, outer->partial_unmatched, innerrel, inner,
+	path = find_parallel_inner(level, inner, path);
+	build = gpurhh_look_at_build(inner, path, true);
+	gpurhh_consider_join(level, joinrel, outerrel, outer->partial, innerrel, build,
+						 jointype, extra, known);
+	gpurhh_consider_join(level, joinrel, outerrel, outer->partial_rows, innerrel, build,
+						 jointype, extra, known);
+	gpurhh_consider_join(level, joinrel, outerrel, outer->partial_unmatched, innerrel, build,
 						 jointype, extra, &pipeline->partial_unmatched);
 }
 
@@ -181,13 +179,16 @@ static void
 remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
-	const GpuPipelines *level;
+	GpuPipelines *level;
 	GpuPipeline *pipeline;
 
 	if (prev_join_pathlist_hook)
 		prev_join_pathlist_hook(root, joinrel, outerrel, innerrel, jointype, extra);
 
-	if (!gpurhh_wants_joins(root) || joinrel->reloptkind != RELOPT_JOINREL)
+	if (joinrel->reloptkind != RELOPT_JOINREL)
+		return;
+	level = gpurhh_joins_of_level(root);
+	if (level == NULL)
 		return;
 	if (!bms_is_empty(joinrel->lateral_relids))
 	{
@@ -203,16 +204,17 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 							((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
 	}
-	level = gpurhh_look_at_level(root);
+	if (!level->knows_joins)
+		gpurhh_look_at_joins(level);
 	if (level->runs_volatile)
 	{
 		gpurhh_refuse_joins(root, joinrel, OBSTACLE_KIND, "a volatile function is run for their input");
 		return;
 	}
-	consider_parts(root, joinrel, outerrel, innerrel, jointype, extra);
+	consider_parts(level, joinrel, outerrel, innerrel, jointype, extra);
 	if (!level->core_joins)
 		return;
-	pipeline = gpurhh_remembered_relation(root, joinrel);
+	pipeline = gpurhh_remembered(level, joinrel, false);
 	if (pipeline != NULL)
 		gpurhh_update_nodes(root, pipeline);
 }
@@ -261,11 +263,12 @@ cheapest_partial(const GpuPipeline *pipeline)
 GpuPipeline *
 gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel)
 {
+	GpuPipelines *level = gpurhh_joins_of_level(root);
 	GpuPipeline *pipeline;
 
-	if (!gpurhh_wants_joins(root) || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel))
+	if (level == NULL || rel->reloptkind != RELOPT_JOINREL || IS_DUMMY_REL(rel))
 		return NULL;
-	pipeline = gpurhh_remembered_relation(root, rel);
+	pipeline = gpurhh_remembered(level, rel, false);
 	return pipeline && (pipeline->serial || cheapest_partial(pipeline)) ? pipeline : NULL;
 }
 

@@ -72,6 +72,19 @@ typedef struct Compared
 	Cost		best_cost;
 } Compared;
 
+/* What it takes to build one side of a join, by the path that gives its rows. */
+typedef struct BuildSide
+{
+	Path	   *path;			/* NULL: the rest is not known yet */
+	double		n_passes;
+	Cost		feed_cost;		/* of one process, in each pass */
+	Cost		map_cost;
+	double		probe_factor;	/* gpurhh_probe_factor() */
+	bool		by_participants;	/* of a parallel plan, each of which reads a part of it */
+	bool		shares;			/* or each makes a part of the rows, and feeds that: */
+	Cost		make_cost;		/* what one of them takes to make them */
+} BuildSide;
+
 /* What is remembered of a relation.  NULL: there is none. */
 struct GpuPipeline
 {
@@ -91,22 +104,33 @@ struct GpuPipeline
 	bool		knows_rows;
 	Way		   *serial_rows;
 	Way		   *partial_rows;
+	BuildSide	build;			/* as a build side, */
+	BuildSide	parallel_build; /* and as one in parallel plans */
 	Obstacle	obstacle;		/* of a join relation, if somebody collects refusals */
 	const char *unjoined;		/* then: why GpuHashJoin does not return its rows */
 };
+
+/* How many of the last relations are found without their hash table. */
+#define RECENT_RELATIONS	64
 
 /* All that is remembered for a call of the planner. */
 struct GpuPipelines
 {
 	PlannerGlobal *glob;		/* of that call; NULL: nothing is remembered yet */
-	PlannerInfo *root;			/* the query level that was looked at last, */
-	GpuPipeline **scans;		/* its base relations, by their relids; NULL: that one
-								 * was not looked at; */
+	PlannerInfo *root;			/* the query level that was looked at last; */
+	bool		wanted;			/* a device may do joins of it; */
+	bool		knows_joins;	/* the next ones are known: */
 	bool		core_joins;		/* it may have joins that only core can do; */
 	bool		runs_volatile;	/* and a volatile function is run for its joins' input */
-	struct remembered_hash *relations;	/* join relations */
+	GpuPipeline **scans;		/* its base relations, by their relids; NULL: that one was
+								 * not looked at */
+	struct remembered_hash *relations;	/* join relations; NULL: there are none */
+	GpuPipeline **recent;		/* some of them, by their hash; or NULL */
 	struct clauses_hash *clauses;	/* NULL: none was looked at */
 };
+
+/* Of the call that is running, or NULL. */
+extern GpuPipelines *gpurhh_pipelines;
 
 /* A hash of what is remembered by its address. */
 static inline uint32
@@ -136,25 +160,22 @@ gpurhh_returns_unmatched(JoinType jointype)
 
 /* ---------- join_memory.c ---------- */
 
-extern GpuPipelines *gpurhh_pipelines_of(PlannerInfo *root);
-extern GpuPipelines *gpurhh_look_at_level(PlannerInfo *root);
-extern bool gpurhh_wants_joins(PlannerInfo *root);
+extern void gpurhh_look_at_level(PlannerInfo *root);
+extern void gpurhh_look_at_joins(GpuPipelines *level);
 extern GpuPipeline *gpurhh_make_pipeline(RelOptInfo *rel);
-extern GpuPipeline *gpurhh_remembered_relation(PlannerInfo *root, RelOptInfo *rel);
-extern GpuPipeline *gpurhh_remember_relation(PlannerInfo *root, RelOptInfo *rel);
+extern GpuPipeline *gpurhh_find_remembered(GpuPipelines *level, RelOptInfo *rel, bool make);
 extern void gpurhh_refuse_joins(PlannerInfo *root, RelOptInfo *rel, Obstacle obstacle,
 								const char *fmt,...) pg_attribute_printf(4, 5);
 
 /* ---------- join_probe.c ---------- */
 
-extern GpuPipeline *gpurhh_scan_of(PlannerInfo *root, RelOptInfo *rel);
+extern GpuPipeline *gpurhh_make_scan(GpuPipelines *level, RelOptInfo *rel);
 extern void gpurhh_find_rows(GpuPipeline *pipeline);
-extern GpuPipeline *gpurhh_find_outer(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---------- join_clauses.c ---------- */
 
-extern bool gpurhh_has_core_joins(PlannerInfo *root);
-extern bool gpurhh_has_keys(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer,
+extern bool gpurhh_has_core_joins(GpuPipelines *level);
+extern bool gpurhh_has_keys(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer,
 							RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
 							List *clauses, List **keys, List **matches);
 
@@ -169,10 +190,11 @@ extern const char *gpurhh_rows_problem(PlannerInfo *root, const RelOptInfo *rel,
 
 /* ---------- join_way.c ---------- */
 
-extern void gpurhh_consider_join(PlannerInfo *root, RelOptInfo *joinrel,
+extern const BuildSide *gpurhh_look_at_build(GpuPipeline *inner, Path *path, bool parallel);
+extern void gpurhh_consider_join(GpuPipelines *level, RelOptInfo *joinrel,
 								 RelOptInfo *outerrel, Way *outer, RelOptInfo *innerrel,
-								 Path *inner, JoinType jointype, JoinPathExtraData *extra,
-								 Way **known);
+								 const BuildSide *build, JoinType jointype,
+								 JoinPathExtraData *extra, Way **known);
 extern Path *gpurhh_make_way_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
 /* ---------- join_node.c ---------- */
@@ -181,5 +203,51 @@ extern PathCost gpurhh_node_cost(const RelOptInfo *rel, const Way *way);
 extern Path *gpurhh_make_join_path(PlannerInfo *root, GpuPipeline *pipeline, Way *way,
 								   List *paths);
 extern void gpurhh_update_nodes(PlannerInfo *root, GpuPipeline *pipeline);
+
+/* ---------- what is asked for each pair of relations ---------- */
+
+/*
+ * The query level that is being planned, if a device may do joins of it; else NULL.
+ *
+ * Somebody may call standard_planner() without the hooks while another query is being planned.
+ * The two have different PlannerGlobals, and what is remembered for the one is forgotten when
+ * the other one goes on, because its memory may be gone.
+ */
+static inline GpuPipelines *
+gpurhh_joins_of_level(PlannerInfo *root)
+{
+	GpuPipelines *level = gpurhh_pipelines;
+
+	if (level == NULL)
+		return NULL;
+	if (level->root != root || level->glob != root->glob)
+		gpurhh_look_at_level(root);
+	return level->wanted ? level : NULL;
+}
+
+/* What is remembered of a join relation; NULL: nothing, unless make. */
+static inline GpuPipeline *
+gpurhh_remembered(GpuPipelines *level, RelOptInfo *rel, bool make)
+{
+	if (level->recent != NULL)
+	{
+		GpuPipeline *recent = level->recent[gpurhh_hash_pointer(rel) % RECENT_RELATIONS];
+
+		if (recent != NULL && recent->rel == rel)
+			return recent;
+	}
+	return gpurhh_find_remembered(level, rel, make);
+}
+
+/* The pipeline of a base relation or of a join relation of the level; it may have no way. */
+static inline GpuPipeline *
+gpurhh_pipeline_of(GpuPipelines *level, RelOptInfo *rel)
+{
+	if (rel->reloptkind != RELOPT_BASEREL)
+		return gpurhh_remembered(level, rel, true);
+	if (level->scans[rel->relid] != NULL)
+		return level->scans[rel->relid];
+	return gpurhh_make_scan(level, rel);
+}
 
 #endif							/* GPURHH_PLAN_JOIN_PATH_H */

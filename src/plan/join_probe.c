@@ -69,7 +69,7 @@ make_scan_way(PlannerInfo *root, Path *scan)
 	if (scan == NULL || !gpurhh_reads_pages(root, scan, &saving))
 		return NULL;
 	way = palloc0(sizeof(Way));
-	way->cost = way->probe_cost = gpurhh_probe_scan_cost(root, scan);
+	way->cost = way->probe_cost = gpurhh_probe_scan_cost(scan, saving);
 	way->n_workers = scan->parallel_workers;
 	way->probe = scan;
 	way->probe_relids = scan->parent->relids;
@@ -152,27 +152,13 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 	pipeline->partial = make_scan_way(root, partial);
 }
 
-/* The pipeline of a base relation of the level that was looked at; it may have no way. */
+/* The pipeline of a base relation that was not looked at yet. */
 GpuPipeline *
-gpurhh_scan_of(PlannerInfo *root, RelOptInfo *rel)
+gpurhh_make_scan(GpuPipelines *level, RelOptInfo *rel)
 {
-	GpuPipelines *pipelines = gpurhh_pipelines_of(root);
+	GpuPipeline *pipeline = gpurhh_make_pipeline(rel);
 
-	if (pipelines->scans[rel->relid] == NULL)
-	{
-		pipelines->scans[rel->relid] = gpurhh_make_pipeline(rel);
-		find_scans(root, pipelines->scans[rel->relid]);
-	}
-	return pipelines->scans[rel->relid];
-}
-
-/* What is known of a relation as a probe side. */
-GpuPipeline *
-gpurhh_find_outer(PlannerInfo *root, RelOptInfo *rel)
-{
-	GpuPipeline *pipeline = rel->reloptkind == RELOPT_BASEREL ? gpurhh_scan_of(root, rel) :
-		gpurhh_remember_relation(root, rel);
-
-	gpurhh_find_rows(pipeline);
+	level->scans[rel->relid] = pipeline;
+	find_scans(level->root, pipeline);
 	return pipeline;
 }

@@ -246,14 +246,16 @@ match_problem(ProgramSketch *sketch)
 {
 	for (const Way *way = sketch->way; way->probe == NULL; way = way->outer)
 	{
-		ProgramSketch of_join = {.root = sketch->root, .way = way, .of_match = true};
-		Expr	   *condition = make_ands_explicit(extract_actual_clauses(way->matches, false));
+		ProgramSketch of_join;
+		Expr	   *condition;
 		uint8		number;
 		VectorType	type;
 		const char *why;
 
 		if (way->matches == NIL)
 			continue;
+		of_join = (ProgramSketch){.root = sketch->root, .way = way, .of_match = true};
+		condition = make_ands_explicit(extract_actual_clauses(way->matches, false));
 		if (!sketch_expression(&of_join, condition, &number, &type, &why))
 			return psprintf("a condition of the joins %s", why);
 		if (rhh_program_may_be_bad(&of_join.program))

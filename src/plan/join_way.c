@@ -13,39 +13,68 @@
 
 #include "compat.h"
 #include "plan/join_path.h"
+#include "settings.h"
 
+/* What it takes to build the rows that this path gives, which is of the relation inner. */
+static void
+fill_build(BuildSide *build, GpuPipeline *inner, Path *path)
+{
+	const Way  *pages = inner->rel->reloptkind == RELOPT_BASEREL ? inner->serial : NULL;
+	const Way  *rows = inner->serial_rows;
+
+	build->path = path;
+	build->n_passes = gpurhh_build_passes(path);
+	build->map_cost = gpurhh_build_cost(path->rows);
+	build->probe_factor = gpurhh_probe_factor(path->rows);
+	build->by_participants = false;
+	build->shares = gpurhh_shared_path(path) != NULL;
+	if (build->shares)
+		build->make_cost = path->startup_cost + gpurhh_joins_undercharge(path);
+	if (pages != NULL && pages->probe == path)
+	{
+		build->feed_cost = pages->cost;
+		build->by_participants = path->pathtype == T_SeqScan &&
+			path->parent->pages >= GPURHH_SHARED_BUILD_PAGES;
+	}
+	/* what makes the rows is core's, and may have joins in it */
+	else if (rows != NULL && rows->probe == path)
+		build->feed_cost = rows->cost;
+	else
+		build->feed_cost = gpurhh_real_cost(path) + gpurhh_feed_rows_cost(path->rows);
+}
+
+/*
+ * The same, remembered; parallel: in parallel plans, where another path may be the one that gives
+ * the rows.  NULL: no path does.
+ */
+const BuildSide *
+gpurhh_look_at_build(GpuPipeline *inner, Path *path, bool parallel)
+{
+	BuildSide  *build = parallel ? &inner->parallel_build : &inner->build;
+
+	if (path == NULL)
+		return NULL;
+	if (build->path != path)
+		fill_build(build, inner, path);
+	return build;
+}
 
 /*
  * What it costs to feed a build side, in each pass, and to put it into its map.  In a parallel
  * plan all participants read a large table together; all else is asked for its rows by one.
  */
 static Cost
-build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
+build_cost(const BuildSide *build, int n_workers)
 {
-	double		n_passes = gpurhh_build_passes(inner);
-	Cost		cost;
+	Cost		cost = build->feed_cost;
 
-	if (innerrel->reloptkind == RELOPT_BASEREL)
-	{
-		GpuPipeline *scan = gpurhh_scan_of(root, innerrel);
-
-		if (scan->serial != NULL && scan->serial->probe == inner)
-		{
-			cost = scan->serial->cost;
-			if (n_workers > 0 && inner->pathtype == T_SeqScan &&
-				innerrel->pages >= GPURHH_SHARED_BUILD_PAGES)
-				cost /= gpurhh_parallel_divisor(n_workers);
-			return n_passes * cost + gpurhh_build_cost(inner->rows);
-		}
-	}
 	/* participants feed what each makes of it, and GpuHashJoin, in each, all rows */
-	if (n_workers > 0 && gpurhh_shared_path(inner) != NULL)
-		return inner->startup_cost + gpurhh_joins_undercharge(inner) +
-			gpurhh_feed_rows_cost(inner->rows / gpurhh_parallel_divisor(n_workers)) +
-			gpurhh_build_cost(inner->rows);
-	/* what makes the rows is core's, and may have joins in it */
-	return n_passes * (gpurhh_real_cost(inner) + gpurhh_feed_rows_cost(inner->rows)) +
-		gpurhh_build_cost(inner->rows);
+	if (n_workers > 0 && build->shares)
+		return build->make_cost + build->map_cost +
+			gpurhh_feed_rows_cost(build->path->rows / gpurhh_parallel_divisor(n_workers));
+	if (n_workers > 0 && build->by_participants)
+		cost /= gpurhh_parallel_divisor(n_workers);
+	return build->n_passes * cost + build->map_cost;
 }
 
 /*
@@ -97,12 +126,13 @@ tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
  * *known, *known becomes that.
  */
 void
-gpurhh_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way *outer,
-					 RelOptInfo *innerrel, Path *inner, JoinType jointype,
-					 JoinPathExtraData *extra, Way **known)
+gpurhh_consider_join(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outerrel,
+					 Way *outer, RelOptInfo *innerrel, const BuildSide *build,
+					 JoinType jointype, JoinPathExtraData *extra, Way **known)
 {
+	PlannerInfo *root = level->root;
+	Path	   *inner;
 	double		probe_rows = outerrel->rows;
-	double		n_passes;
 	Cost		probe_cost;
 	Cost		made;			/* to make the build side */
 	Cost		saving = 0;		/* by a filter of the keys */
@@ -112,11 +142,12 @@ gpurhh_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerre
 	Cost		cost;
 	Way		   *way;
 
-	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || inner == NULL)
+	if (outer == NULL || outer->n_joins == RHH_MAX_JOINS || build == NULL)
 		return;
 	/* nothing is saved of what rows cost that are asked for */
 	if (!outer->by_pages && *known != NULL && outer->cost >= (*known)->cost)
 		return;
+	inner = build->path;
 	if (inner->param_info != NULL)
 	{
 		gpurhh_refuse_joins(root, joinrel, OBSTACLE_CLAUSE, "%s depends on the rows of another side",
@@ -127,27 +158,26 @@ gpurhh_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerre
 	if (outer->n_workers > 0 && gpurhh_returns_unmatched(jointype) && !outer->by_pages)
 		return;
 	/* nor is it known what participants have made of rows that they share when one begins anew */
-	shares = outer->shares || gpurhh_shared_path(inner) != NULL;
+	shares = outer->shares || build->shares;
 	if (shares && (outer->unmatched || gpurhh_returns_unmatched(jointype)))
 		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	if (outer->by_pages && !outer->unmatched &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
-		saving = gpurhh_key_filter_saving(inner->rows, probe_rows, probe_rows *
-										  joinrel->rows / outerrel->rows);
-	probe_cost = gpurhh_probe_cost(inner->rows, probe_rows) - saving;
+		saving = gpurhh_key_filter_saving(inner->rows, build->probe_factor, probe_rows,
+										  probe_rows * joinrel->rows / outerrel->rows);
+	probe_cost = gpurhh_row_cost * probe_rows * build->probe_factor - saving;
 	/* what comes before is done once more in each further pass */
-	n_passes = gpurhh_build_passes(inner);
-	probe_cost += (n_passes - 1) * (outer->probe_cost + probe_cost);
+	probe_cost += (build->n_passes - 1) * (outer->probe_cost + probe_cost);
 	cost = outer->cost + probe_cost;
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
-	made = build_cost(root, innerrel, inner, outer->n_workers);
+	made = build_cost(build, outer->n_workers);
 	cost += made;
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
-	if (!gpurhh_has_keys(root, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
+	if (!gpurhh_has_keys(level, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
 						 &keys, &matches))
 		return;
 	if (saving > 0 && !tests_keys(outer, innerrel, keys))
@@ -180,7 +210,7 @@ gpurhh_consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerre
 	way->path = NULL;
 	way->cost = cost;
 	way->builds_cost = outer->builds_cost +
-		(outer->n_workers == 0 ? made : build_cost(root, innerrel, inner, 0));
+		(outer->n_workers == 0 ? made : build_cost(build, 0));
 	way->probe_cost = outer->probe_cost + probe_cost;
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;

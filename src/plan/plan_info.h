@@ -34,9 +34,9 @@ typedef struct GpuJoinPath
 	Cost		real_cost;		/* of all rows; the path's cost is on core's scale */
 } GpuJoinPath;
 
-extern void *gpurhh_make_node(const char *name);
+extern void *gpurhh_make_node(const char *name, Size bytes);
 
-#define gpurhh_make(type) ((type *) gpurhh_make_node(#type))
+#define gpurhh_make(type) ((type *) gpurhh_make_node(#type, sizeof(type)))
 
 /* ---------- a grouping, for all files ---------- */
 
@@ -200,13 +200,13 @@ extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
  */
 #define GPURHH_BUILD_RATIO	4
 
-extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
+extern Cost gpurhh_probe_scan_cost(const Path *scan, Cost saving);
 extern Cost gpurhh_feed_rows_cost(double rows);
 extern double gpurhh_build_passes(const Path *inner);
 extern Cost gpurhh_build_cost(double build_rows);
-extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
-extern Cost gpurhh_key_filter_saving(double build_rows, double probe_rows,
-									 double joined_rows);
+extern double gpurhh_probe_factor(double build_rows);
+extern Cost gpurhh_key_filter_saving(double build_rows, double probe_factor,
+									 double probe_rows, double joined_rows);
 extern Cost gpurhh_condition_cost(double pairs);
 extern Cost gpurhh_return_rows_cost(double rows, int n_columns);
 extern Cost gpurhh_joins_undercharge(const Path *path);
