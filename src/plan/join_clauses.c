@@ -85,8 +85,7 @@ look_at_clause(GpuPipelines *level, RestrictInfo *clause)
 
 /* Is a join clause something that a device can join the rows that come this way by? */
 static bool
-is_key(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
-	   RelOptInfo *innerrel, JoinType jointype, RestrictInfo *clause)
+is_key(GpuPipelines *level, const JoinParts *parts, Relids hidden, RestrictInfo *clause)
 {
 	const RememberedClause *known = look_at_clause(level, clause);
 	int			probe;
@@ -94,14 +93,14 @@ is_key(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, RelOptInfo *o
 	if (!known->is_key)
 		return false;
 	/* it is of a WHERE above the outer join, not of its ON */
-	if (IS_OUTER_JOIN(jointype) && RINFO_IS_PUSHED_DOWN(clause, joinrel->relids))
+	if (IS_OUTER_JOIN(parts->jointype) && RINFO_IS_PUSHED_DOWN(clause, parts->joinrel->relids))
 		return false;
-	probe = bms_is_member(known->relids[0], outerrel->relids) ? 0 : 1;
-	if (!bms_is_member(known->relids[probe], outerrel->relids) ||
-		!bms_is_member(known->relids[1 - probe], innerrel->relids))
+	probe = bms_is_member(known->relids[0], parts->outerrel->relids) ? 0 : 1;
+	if (!bms_is_member(known->relids[probe], parts->outerrel->relids) ||
+		!bms_is_member(known->relids[1 - probe], parts->innerrel->relids))
 		return false;
 	/* columns that are equal may stand for each other in clauses, but not here */
-	return !bms_is_member(known->relids[probe], outer->hidden);
+	return !bms_is_member(known->relids[probe], hidden);
 }
 
 /* Can a device compute a clause? */
@@ -139,10 +138,12 @@ refuse_clause(GpuPipelines *level, RelOptInfo *joinrel, RestrictInfo *clause)
  * wanted, so it is not the same to drop rows that do not meet it.
  */
 static bool
-decides_matches(RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
+decides_matches(const JoinParts *parts, const RestrictInfo *clause)
 {
+	const JoinType jointype = parts->jointype;
+
 	return jointype == JOIN_SEMI || gpurhh_is_right_semi(jointype) ||
-		(IS_OUTER_JOIN(jointype) && !RINFO_IS_PUSHED_DOWN(clause, joinrel->relids));
+		(IS_OUTER_JOIN(jointype) && !RINFO_IS_PUSHED_DOWN(clause, parts->joinrel->relids));
 }
 
 /*
@@ -150,16 +151,16 @@ decides_matches(RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
  * decides what a match is, for pairs of rows?
  */
 static bool
-is_condition(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
-			 RestrictInfo *clause)
+is_condition(GpuPipelines *level, const JoinParts *parts, Relids hidden, RestrictInfo *clause)
 {
-	const bool	decides = decides_matches(joinrel, jointype, clause);
+	const JoinType jointype = parts->jointype;
+	const bool	decides = decides_matches(parts, clause);
 
 	/* above an antijoin there is nothing left of the other side to look at */
 	if ((jointype == JOIN_ANTI || gpurhh_is_right_anti(jointype)) && !decides)
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
-	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
+	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, hidden))
 		return false;
 	return is_computed(level, clause) &&
 		!(decides && look_at_clause(level, clause)->may_be_bad);
@@ -224,40 +225,56 @@ gpurhh_has_core_joins(GpuPipelines *level)
 }
 
 /*
- * Can a device join the rows that come this way by these clauses?  Then *keys become those
- * by whose equality it finds rows that may match, and *matches others that say whether they do.
+ * Can a device join the rows of the outer part, of which columns of these relations are hidden,
+ * with those of the inner one?  Then parts->keys are the clauses by whose equality it finds rows
+ * that may match, and parts->matches others that say whether they do.
  */
-bool
-gpurhh_has_keys(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer, RelOptInfo *outerrel,
-				RelOptInfo *innerrel, JoinType jointype, List *clauses, List **keys,
-				List **matches)
+static bool
+find_keys(GpuPipelines *level, JoinParts *parts, Relids hidden)
 {
+	RelOptInfo *joinrel = parts->joinrel;
+	List	   *clauses = parts->extra->restrictlist;
 	ListCell   *lc;
 
-	*keys = NIL;
-	*matches = NIL;
+	parts->keys = NIL;
+	parts->matches = NIL;
 	foreach(lc, clauses)
 	{
-		if (is_key(level, joinrel, outer, outerrel, innerrel, jointype, lfirst(lc)))
-			*keys = lappend(*keys, lfirst(lc));
-		else if (!is_condition(level, joinrel, outer, jointype, lfirst(lc)))
+		if (is_key(level, parts, hidden, lfirst(lc)))
+			parts->keys = lappend(parts->keys, lfirst(lc));
+		else if (!is_condition(level, parts, hidden, lfirst(lc)))
 		{
 			refuse_clause(level, joinrel, lfirst(lc));
 			return false;
 		}
-		else if (decides_matches(joinrel, jointype, lfirst(lc)))
-			*matches = lappend(*matches, lfirst(lc));
+		else if (decides_matches(parts, lfirst(lc)))
+			parts->matches = lappend(parts->matches, lfirst(lc));
 	}
-	if (*keys == NIL)
+	if (parts->keys == NIL)
 	{
 		foreach(lc, clauses)
 		{
 			if (look_at_clause(level, lfirst(lc))->key_problem != NULL)
 				refuse_clause(level, joinrel, lfirst(lc));
 		}
-		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE, "there is no equality of columns to join by");
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE,
+							"there is no equality of columns to join by");
 	}
-	else if (list_length(*keys) > RHH_MAX_KEYS)
-		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE, "there are more than %d join keys", RHH_MAX_KEYS);
-	return *keys != NIL && list_length(*keys) <= RHH_MAX_KEYS;
+	else if (list_length(parts->keys) > RHH_MAX_KEYS)
+		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE,
+							"there are more than %d join keys", RHH_MAX_KEYS);
+	return parts->keys != NIL && list_length(parts->keys) <= RHH_MAX_KEYS;
+}
+
+/* The same, remembered for the next way. */
+bool
+gpurhh_has_keys(GpuPipelines *level, JoinParts *parts, Relids hidden)
+{
+	if (!parts->knows_keys || !bms_equal(parts->hidden, hidden))
+	{
+		parts->has_keys = find_keys(level, parts, hidden);
+		parts->hidden = hidden;
+		parts->knows_keys = true;
+	}
+	return parts->has_keys;
 }

@@ -380,7 +380,7 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 	plan->key_filters = gpurhh_enable_key_filter;
 	foreach(lc, private->columns)
 		add_column(plan, lfirst_node(Var, lc), &cscan->custom_scan_tlist);
-	gpurhh_note_planned(root, 0);
+	gpurhh_note_planned(root, 0, true);
 	cscan->scan.plan.targetlist = tlist;
 	cscan->flags = best_path->flags;
 	cscan->custom_private = list_make1(plan);

@@ -119,9 +119,12 @@ is_hopeless(GpuPipeline *inner, const Way *known, bool partial)
 
 /* Can rows of these two parts be joined by a device?  If it is cheaper, remembers how. */
 static void
-consider_parts(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outerrel,
-			   RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
+consider_parts(GpuPipelines *level, JoinParts *parts)
 {
+	RelOptInfo *joinrel = parts->joinrel;
+	RelOptInfo *outerrel = parts->outerrel;
+	RelOptInfo *innerrel = parts->innerrel;
+	const JoinType jointype = parts->jointype;
 	GpuPipeline *outer;
 	GpuPipeline *inner;
 	GpuPipeline *pipeline;
@@ -148,10 +151,8 @@ consider_parts(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	{
 		path = find_inner(level, inner);
 		build = gpurhh_look_at_build(inner, path, false);
-		gpurhh_consider_join(level, joinrel, outerrel, outer->serial, innerrel, build,
-							 jointype, extra, &pipeline->serial);
-		gpurhh_consider_join(level, joinrel, outerrel, outer->serial_rows, innerrel, build,
-							 jointype, extra, &pipeline->serial);
+		gpurhh_consider_join(level, parts, outer->serial, build, &pipeline->serial);
+		gpurhh_consider_join(level, parts, outer->serial_rows, build, &pipeline->serial);
 	}
 
 	if (!joinrel->consider_parallel ||
@@ -163,12 +164,11 @@ consider_parts(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		return;
 	path = find_parallel_inner(level, inner, path);
 	build = gpurhh_look_at_build(inner, path, true);
-	gpurhh_consider_join(level, joinrel, outerrel, outer->partial, innerrel, build,
-						 jointype, extra, known);
-	gpurhh_consider_join(level, joinrel, outerrel, outer->partial_rows, innerrel, build,
-						 jointype, extra, known);
-	gpurhh_consider_join(level, joinrel, outerrel, outer->partial_unmatched, innerrel, build,
-						 jointype, extra, &pipeline->partial_unmatched);
+	gpurhh_consider_join(level, parts, outer->partial, build, known);
+	gpurhh_consider_join(level, parts, outer->partial_rows, build, known);
+	if (outer->partial_unmatched != NULL)
+		gpurhh_consider_join(level, parts, outer->partial_unmatched, build,
+							 &pipeline->partial_unmatched);
 }
 
 /*
@@ -179,6 +179,13 @@ static void
 remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			  RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData *extra)
 {
+	JoinParts	parts = {
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.jointype = jointype,
+		.extra = extra
+	};
 	GpuPipelines *level;
 	GpuPipeline *pipeline;
 
@@ -211,7 +218,7 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 		gpurhh_refuse_joins(root, joinrel, OBSTACLE_KIND, "a volatile function is run for their input");
 		return;
 	}
-	consider_parts(level, joinrel, outerrel, innerrel, jointype, extra);
+	consider_parts(level, &parts);
 	if (!level->core_joins)
 		return;
 	pipeline = gpurhh_remembered(level, joinrel, false);
@@ -296,6 +303,19 @@ int
 gpurhh_pipeline_joins(const PlanInfo *info, bool partial)
 {
 	return partial ? cheapest_partial(info->pipeline)->n_joins : info->pipeline->serial->n_joins;
+}
+
+/*
+ * Notes, for whoever collects refusals, why no device does the joins below a grouping that was
+ * given a path, should that become a plan without them.
+ */
+void
+gpurhh_note_unjoined(PlanInfo *info)
+{
+	if (info->pipeline != NULL)
+		gpurhh_refuse_joins(info->root, info->pipeline->rel, OBSTACLE_GROUPING, "%s",
+							info->unjoined != NULL ? info->unjoined :
+							"another plan has the lower cost for the query as a whole");
 }
 
 void

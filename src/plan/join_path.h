@@ -58,7 +58,8 @@ typedef enum Obstacle
 	OBSTACLE_KIND,				/* the kind of the join, or the order of its sides */
 	OBSTACLE_CLAUSE,			/* keys and conditions */
 	OBSTACLE_NODE,				/* cost and columns of GpuHashJoin */
-	OBSTACLE_PLAN				/* there was a path */
+	OBSTACLE_PLAN,				/* there was a path */
+	OBSTACLE_GROUPING			/* what a grouping that has the node needs of them */
 } Obstacle;
 
 /*
@@ -158,6 +159,22 @@ gpurhh_returns_unmatched(JoinType jointype)
 }
 
 
+/* Two parts that core makes a join relation of, and a device may, too. */
+typedef struct JoinParts
+{
+	RelOptInfo *joinrel;
+	RelOptInfo *outerrel;
+	RelOptInfo *innerrel;
+	JoinType	jointype;
+	JoinPathExtraData *extra;
+	/* what gpurhh_has_keys() has found out last; it is the same for most ways */
+	bool		knows_keys;
+	bool		has_keys;
+	Relids		hidden;			/* Way's */
+	List	   *keys;
+	List	   *matches;
+} JoinParts;
+
 /* ---------- join_memory.c ---------- */
 
 extern void gpurhh_look_at_level(PlannerInfo *root);
@@ -175,9 +192,7 @@ extern void gpurhh_find_rows(GpuPipeline *pipeline);
 /* ---------- join_clauses.c ---------- */
 
 extern bool gpurhh_has_core_joins(GpuPipelines *level);
-extern bool gpurhh_has_keys(GpuPipelines *level, RelOptInfo *joinrel, const Way *outer,
-							RelOptInfo *outerrel, RelOptInfo *innerrel, JoinType jointype,
-							List *clauses, List **keys, List **matches);
+extern bool gpurhh_has_keys(GpuPipelines *level, JoinParts *parts, Relids hidden);
 
 /* ---------- join_sketch.c ---------- */
 
@@ -191,10 +206,8 @@ extern const char *gpurhh_rows_problem(PlannerInfo *root, const RelOptInfo *rel,
 /* ---------- join_way.c ---------- */
 
 extern const BuildSide *gpurhh_look_at_build(GpuPipeline *inner, Path *path, bool parallel);
-extern void gpurhh_consider_join(GpuPipelines *level, RelOptInfo *joinrel,
-								 RelOptInfo *outerrel, Way *outer, RelOptInfo *innerrel,
-								 const BuildSide *build, JoinType jointype,
-								 JoinPathExtraData *extra, Way **known);
+extern void gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer,
+								 const BuildSide *build, Way **known);
 extern Path *gpurhh_make_way_path(PlannerInfo *root, RelOptInfo *rel, Way *way);
 
 /* ---------- join_node.c ---------- */

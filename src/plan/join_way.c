@@ -122,15 +122,19 @@ tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
 }
 
 /*
- * If joining inner to the rows that come the way outer is possible and cheaper than
- * *known, *known becomes that.
+ * If joining the inner part to the rows of the outer one that come this way is possible and
+ * cheaper than *known, *known becomes that.
  */
 void
-gpurhh_consider_join(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outerrel,
-					 Way *outer, RelOptInfo *innerrel, const BuildSide *build,
-					 JoinType jointype, JoinPathExtraData *extra, Way **known)
+gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const BuildSide *build,
+					 Way **known)
 {
 	PlannerInfo *root = level->root;
+	RelOptInfo *joinrel = parts->joinrel;
+	RelOptInfo *outerrel = parts->outerrel;
+	RelOptInfo *innerrel = parts->innerrel;
+	const JoinType jointype = parts->jointype;
+	const JoinPathExtraData *extra = parts->extra;
 	Path	   *inner;
 	double		probe_rows = outerrel->rows;
 	Cost		probe_cost;
@@ -177,9 +181,10 @@ gpurhh_consider_join(GpuPipelines *level, RelOptInfo *joinrel, RelOptInfo *outer
 	cost += made;
 	if (*known != NULL && cost >= (*known)->cost)
 		return;
-	if (!gpurhh_has_keys(level, joinrel, outer, outerrel, innerrel, jointype, extra->restrictlist,
-						 &keys, &matches))
+	if (!gpurhh_has_keys(level, parts, outer->hidden))
 		return;
+	keys = parts->keys;
+	matches = parts->matches;
 	if (saving > 0 && !tests_keys(outer, innerrel, keys))
 	{
 		probe_cost += saving;

@@ -92,7 +92,7 @@ extern const char *gpurhh_clause_text(PlannerInfo *root, void *expr);
 extern const char *gpurhh_relation_names(PlannerInfo *root, Relids relids);
 extern void gpurhh_report_refusal(PlanInfo *info);
 extern void gpurhh_report_joins(PlannerInfo *root);
-extern void gpurhh_note_planned(PlannerInfo *root, int grouping);
+extern void gpurhh_note_planned(PlannerInfo *root, int grouping, bool joins);
 extern bool gpurhh_collects_refusals(void);
 extern GpuRefusalCollector *gpurhh_begin_collecting(void);
 extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
@@ -237,6 +237,7 @@ extern const char *gpurhh_unjoined(PlannerInfo *root);
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
+extern void gpurhh_note_unjoined(PlanInfo *info);
 
 /* ---------- eager_agg.c ---------- */
 
