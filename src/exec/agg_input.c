@@ -584,7 +584,7 @@ add_left_over(GpuAggState *state, LeftOver *left_over)
 			  state->parallel.shared != NULL ? save_string : add_string);
 	for (;;)
 	{
-		TupleTableSlot *slot = gpurhh_left_over_next(left_over,
+		TupleTableSlot *slot = gpurhh_left_over_next(left_over, NULL,
 													 state->joins->joins[0].node,
 													 outerPlanState(state));
 

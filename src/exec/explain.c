@@ -455,12 +455,20 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		else
 			appendStringInfo(es->str, "Device Joins: 0 (%s)\n",
 							 stats->joins_why ? stats->joins_why : "no participant read rows");
+		if (es->analyze && counts->rests > 0)
+		{
+			indent(es);
+			appendStringInfo(es->str, "Rest Joined by PostgreSQL: in " UINT64_FORMAT " of " UINT64_FORMAT " runs (%s)\n",
+							 counts->rests, counts->feeders, stats->rest_why);
+		}
 	}
 	else
 	{
 		ExplainPropertyInteger("Device Joins", NULL, done ? stats->n_joins : 0, es);
 		if ((!done || some_declined) && stats->joins_why != NULL)
 			ExplainPropertyText("Device Joins Declined", stats->joins_why, es);
+		if (es->analyze && counts->rests > 0)
+			ExplainPropertyText("Rest Joined by PostgreSQL", stats->rest_why, es);
 	}
 	if (!es->analyze || !stats->valid)
 		explain_key_filters(es, stats);

@@ -17,6 +17,10 @@
  *						are made of it.  Then come the next batches.
  *						In the end come rows of build sides that nothing has matched,
  *						if a join returns these; then no row is left over.
+ *						If a build side comes in parts, all of this happens once for
+ *						each (join_rounds.c).
+ *		JOIN_REST		A part has no room, so core joins the rows of all parts that
+ *						have not been joined (part_filter.c).
  *		JOIN_LEFT_OVER	Core joins the rows that no device takes (left_over.c).
  *		JOIN_CORE		The device does not do the joins, so core does.
  *		JOIN_DONE		There are no more rows.
@@ -31,7 +35,8 @@
  *
  * In a parallel plan each participant reads all build sides, and its part of the probe
  * side, and has maps of its own.  So the participants share nothing but what they count for
- * EXPLAIN (JoinShared).
+ * EXPLAIN (JoinShared).  Nor can one of them read its part of the probe side again, so that
+ * build sides do not come in parts there.
  *
  *-------------------------------------------------------------------------
  */
@@ -65,6 +70,7 @@ typedef enum JoinPhase
 {
 	JOIN_UNREAD,
 	JOIN_DEVICE,
+	JOIN_REST,
 	JOIN_LEFT_OVER,
 	JOIN_CORE,
 	JOIN_DONE
@@ -88,7 +94,7 @@ typedef struct JoinRun
 	MemoryContext context;		/* of all that follows */
 	Channel    *channel;		/* NULL: it is closed, or has not been opened */
 	JoinReader	reader;
-	bool		probed;			/* all of the probe side has been handed over, ... */
+	bool		probed;			/* in this pass all of the probe side has been handed over, ... */
 	bool		ended;			/* ... and rows without a match have been asked for */
 	int			n_batches;		/* to be handed over the next time */
 	List	   *parked;			/* of rhh_batch, with more output */
@@ -96,6 +102,7 @@ typedef struct JoinRun
 	Output	   *last;
 	int			n_outputs;
 	Output	   *unused;			/* memory for more */
+	PartFilter *rest;			/* for what core joins of a build side in parts; else NULL */
 } JoinRun;
 
 /* In the DSM segment of a parallel plan: what the participants did. */
@@ -321,7 +328,7 @@ take_output(void *arg)
 
 /*
  * Has the device join some more rows, and takes what comes out.  False: nothing more comes
- * out.
+ * out of this pass.
  */
 static bool
 fetch_output(GpuJoinState *state)
@@ -544,9 +551,13 @@ init_reader(GpuJoinState *state)
 		.counts = &state->stats.counts,
 		.context = run->context,
 		.copies = state->copies,
+		.rounds = MemoryContextAlloc(run->context, sizeof(JoinRounds)),
+		.reads_once = state->css.ss.ps.plan->parallel_aware,
+		.part_context = run->context,
 		.arg = state,
 		.take_returned = take_output
 	};
+	gpurhh_rounds_init(run->reader.rounds);
 	if (n_strings > 0)
 		run->reader.dictionary =
 			gpurhh_dictionary_create(run->context, get_hash_memory_limit(), n_strings,
@@ -573,6 +584,21 @@ start_joins(GpuJoinState *state, const char **why)
 	return false;
 }
 
+/* Core joins all rows; nothing has been returned. */
+static void
+leave_to_core(GpuJoinState *state, const char *why)
+{
+	GpuNodeStats *stats = &state->stats;
+
+	state->run.phase = JOIN_CORE;
+	stats->joins_done = false;
+	stats->counts.declined++;
+	stats->joins_why = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, why);
+	stats->feed_pages = false;
+	stats->feed_rows = true;
+	close_queries(state);
+}
+
 static void
 start_run(GpuJoinState *state)
 {
@@ -590,15 +616,10 @@ start_run(GpuJoinState *state)
 	stats->joins_done = start_joins(state, &why);
 	stats->valid = true;
 	run->n_batches = 1;
-	run->phase = stats->joins_done ? JOIN_DEVICE : JOIN_CORE;
+	run->phase = JOIN_DEVICE;
 	stats->counts.feed_ms += milliseconds_since(start);
-	if (stats->joins_done)
-		return;
-	stats->counts.declined++;
-	stats->joins_why = MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, why);
-	stats->feed_pages = false;
-	stats->feed_rows = true;
-	close_queries(state);
+	if (!stats->joins_done)
+		leave_to_core(state, why);
 }
 
 /* The device has joined all rows but those that are left over. */
@@ -610,6 +631,70 @@ end_device(GpuJoinState *state)
 	note_feed(state);
 	close_queries(state);
 	run->phase = run->reader.left_over != NULL ? JOIN_LEFT_OVER : JOIN_DONE;
+}
+
+/* A part of a build side has no room: core joins all that the device has not. */
+static void
+leave_rest(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+
+	end_device(state);
+	state->stats.counts.rests++;
+	state->stats.rest_why =
+		MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, run->reader.why);
+	run->rest = gpurhh_part_filter_create(state->input, run->reader.dictionary, run->context);
+	run->phase = JOIN_REST;
+}
+
+/* All that comes out of a pass has been returned. */
+static void
+end_pass(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	instr_time	start;
+	JoinNext	next;
+
+	INSTR_TIME_SET_CURRENT(start);
+	next = gpurhh_join_next_pass(&run->reader);
+	state->stats.counts.feed_ms += milliseconds_since(start);
+	run->probed = run->ended = false;
+	switch (next)
+	{
+		case JOIN_NEXT_PASS:
+			break;
+		case JOIN_NEXT_NONE:
+			end_device(state);
+			break;
+		case JOIN_NEXT_CORE:
+			leave_to_core(state, run->reader.why);
+			break;
+		case JOIN_NEXT_REST:
+			leave_rest(state);
+			break;
+	}
+}
+
+/* The next row of core's joins. */
+static TupleTableSlot *
+next_of_core(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+	PlanState  *child = outerPlanState(state);
+	TupleTableSlot *slot;
+
+	if (run->phase == JOIN_CORE)
+		return ExecProcNode(child);
+	if (run->phase == JOIN_REST)
+	{
+		slot = gpurhh_part_filter_next(run->rest, child);
+		if (!TupIsNull(slot) || run->reader.left_over == NULL)
+			return slot;
+		gpurhh_part_filter_turn(run->rest, child);
+		run->phase = JOIN_LEFT_OVER;
+	}
+	return gpurhh_left_over_next(run->reader.left_over, run->rest, state->input->joins[0].node,
+								 child);
 }
 
 /* ExecScan's access method: the next row. */
@@ -626,19 +711,17 @@ next_row(ScanState *ss)
 	while (run->phase == JOIN_DEVICE && emit->next == emit->n_rows)
 	{
 		if (!next_window(state))
-			end_device(state);
+			end_pass(state);
 	}
 	switch (run->phase)
 	{
 		case JOIN_DEVICE:
 			gpurhh_emit_row(emit, ss);
 			return slot;
+		case JOIN_REST:
 		case JOIN_LEFT_OVER:
-			copy_row(gpurhh_left_over_next(run->reader.left_over, state->input->joins[0].node,
-										   outerPlanState(state)), slot);
-			break;
 		case JOIN_CORE:
-			copy_row(ExecProcNode(outerPlanState(state)), slot);
+			copy_row(next_of_core(state), slot);
 			break;
 		default:
 			ExecClearTuple(slot);
@@ -698,6 +781,8 @@ rescan_join(CustomScanState *node)
 {
 	GpuJoinState *state = (GpuJoinState *) node;
 
+	if (state->run.rest != NULL)
+		gpurhh_part_filter_end(state->run.rest);
 	release_run(state);
 	if (state->input != NULL)
 		gpurhh_join_rescan(state->input);

@@ -29,8 +29,8 @@
  * can be left over, since core would return all that it does not match.  So the session
  * gives up at the first such row.
  *
- * A node that returns no row before all of this is done may read the sides several times, and
- * begin anew with core's joins in whatever state it is: see join_rounds.c.
+ * The sides may be read several times, because a build side has no room and comes in parts: see
+ * join_rounds.c.
  *
  * In a parallel plan the plan below a Hash node is complete in every participant, so that
  * each of them could do core's join by itself.  A large table is read by all of them
@@ -607,30 +607,6 @@ gpurhh_join_read_builds(JoinReader *reader)
 	}
 }
 
-/*
- * For a node that returns rows: reads the build sides of the joins.  Returns false, with the
- * reason in reader->why, if the device does not do the joins.  Then the plan can be asked for
- * rows.
- */
-bool
-gpurhh_join_build(JoinReader *reader)
-{
-	int			no_room;
-	char		why[GPURHH_MESSAGE_LEN];	/* the same, or less */
-
-	gpurhh_join_begin(reader);
-	gpurhh_join_read_builds(reader);
-	if (gpurhh_channel_wait_joins(reader->channel, reader->why, &no_room))
-		return true;
-	if (no_room >= 0)
-	{
-		gpurhh_channel_leave_joins(reader->channel);
-		(void) gpurhh_channel_wait_joins(reader->channel, why, &no_room);
-	}
-	gpurhh_join_rewind_builds(reader->input);
-	return false;
-}
-
 /* ---------- the probe side ---------- */
 
 /*
@@ -659,8 +635,8 @@ joins_nothing(const JoinInput *input)
 /*
  * Once the device does the joins: hands over the next batch of the probe side, or of this
  * participant's part of it.  Returns false if that was the last.  Then reader->left_over
- * has the rows that core has to join, which the caller does (gpurhh_left_over_next()).  Unless
- * there may be further rounds, the build sides are ready for that.
+ * has the rows that core has to join, which the caller does (gpurhh_left_over_next()) when there
+ * are no further rounds.
  */
 bool
 gpurhh_join_probe(JoinReader *reader)
@@ -678,11 +654,6 @@ gpurhh_join_probe(JoinReader *reader)
 	if (more)
 		return true;
 	end_side(reader->probe);
-	if (reader->left_over != NULL && reader->rounds == NULL)
-	{
-		gpurhh_join_settle(reader);
-		gpurhh_join_rewind_builds(reader->input);
-	}
 	return false;
 }
 
@@ -810,9 +781,9 @@ gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map, GpuJoinStats 
 		if (j == input->parts.join)
 		{
 			stats[j] = input->parts.sums;
-			stats[j].passes = input->parts.n_passes;
+			stats[j].passes = input->parts.n_passes + (input->parts.joining ? 1 : 0);
 		}
-		else
+		if (j != input->parts.join || input->parts.joining)
 			gpurhh_join_add_build(input, j, &stats[j]);
 		stats[j].rows = map->joined_rows[j];
 	}

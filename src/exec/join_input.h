@@ -42,6 +42,8 @@ typedef struct JoinStep
 	KeyColumns	filter_key;		/* of the build side's feed; none: its keys do not become a
 								 * filter */
 	KeyColumns	tested_key;		/* the same of JoinInput.tested */
+	GpuColumn	outer_keys[RHH_MAX_KEYS];	/* what is compared with the build side's key, as it is
+											 * fed; attributes are those of the join's outer side */
 	bool		started;		/* in this run the child has been asked for rows */
 } JoinStep;
 
@@ -102,6 +104,7 @@ typedef struct JoinParts
 	uint64		done;			/* of RHH_MAX_PARTS parts; what has been joined */
 	uint32		n_passes;		/* that are done */
 	GpuJoinStats sums;			/* over these */
+	bool		joining;		/* the part that is there is being joined, in one more pass */
 	/* what has been read must be the same each time */
 	uint64		build_rows;		/* of the build side; 0: it has not been read to its end yet */
 	bool		probed;			/* the probe side has been read to its end: */
@@ -173,11 +176,24 @@ extern void gpurhh_begin_again(PlanState *plan);
 /* Rows of the probe side that are left to core. */
 typedef struct LeftOver LeftOver;
 
+struct PartFilter;
+
 extern LeftOver *gpurhh_left_over_create(MemoryContext context);
 extern void gpurhh_left_over_add(LeftOver *rows, TupleTableSlot *slot);
-extern TupleTableSlot *gpurhh_left_over_next(LeftOver *rows, HashJoinState *lowest,
-											 PlanState *top);
+extern TupleTableSlot *gpurhh_left_over_next(LeftOver *rows, struct PartFilter *filter,
+											 HashJoinState *lowest, PlanState *top);
 extern void gpurhh_left_over_free(LeftOver *rows);
+
+/* ---------- part_filter.c ---------- */
+
+/* Has core join those rows that are of some parts of a build side. */
+typedef struct PartFilter PartFilter;
+
+extern PartFilter *gpurhh_part_filter_create(const JoinInput *input, Dictionary *dictionary,
+											 MemoryContext context);
+extern TupleTableSlot *gpurhh_part_filter_next(PartFilter *filter, PlanState *top);
+extern void gpurhh_part_filter_turn(PartFilter *filter, PlanState *top);
+extern void gpurhh_part_filter_end(PartFilter *filter);
 
 /* ---------- join_input.c ---------- */
 
@@ -193,9 +209,9 @@ typedef struct JoinReader
 	GpuNodeCounts *counts;
 	MemoryContext context;		/* of the run */
 	bool		copies;			/* batches are made in memory of our own, and copied */
-	JoinRounds *rounds;			/* the sides may be read several times; NULL: they may not,
-								 * because the node returns rows before all is done */
-	bool		parallel;		/* other participants take part in the rounds */
+	JoinRounds *rounds;			/* in which the sides are read */
+	bool		parallel;		/* other participants take part in these */
+	bool		reads_once;		/* the probe side cannot be read again */
 	MemoryContext part_context; /* of queries of parts of a build side */
 	void	   *arg;			/* for the functions */
 	/* before and after build side j: is this participant to read it, or a part of it, and
@@ -238,7 +254,6 @@ extern void gpurhh_join_close(JoinInput *input);
 extern void gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 							   MemoryContext context);
 extern uint32 gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes);
-extern bool gpurhh_join_build(JoinReader *reader);
 extern bool gpurhh_join_probe(JoinReader *reader);
 extern bool gpurhh_join_unmatched(JoinReader *reader);
 extern void gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch);
@@ -302,6 +317,19 @@ struct JoinRounds
 
 extern void gpurhh_rounds_init(JoinRounds *rounds);
 extern RoundsState gpurhh_join_read(JoinReader *reader);
+
+/* What a node does that returns rows, when there are no more of a pass. */
+typedef enum JoinNext
+{
+	JOIN_NEXT_PASS,				/* reads the probe side once more */
+	JOIN_NEXT_NONE,				/* the device has joined all rows */
+	JOIN_NEXT_CORE,				/* asks core's joins for all rows: there have been none */
+	JOIN_NEXT_REST				/* asks them for the rows of the other parts (part_filter.c) */
+} JoinNext;
+
+extern bool gpurhh_join_build(JoinReader *reader);
+extern JoinNext gpurhh_join_next_pass(JoinReader *reader);
+extern void gpurhh_join_raise_other_rows(const char *side);
 
 /* ---------- join_filter.c ---------- */
 

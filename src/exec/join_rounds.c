@@ -3,9 +3,10 @@
  * join_rounds.c
  *		Reads the sides of joins as often as it takes, by all participants together.
  *
- * GpuHashAgg returns nothing before its input is complete.  So its joins' sides can be read several
- * times, and it can begin anew at any time.  Each time is a round, in which the participants (one,
- * or those of a parallel plan) read the build sides, or one of them, and then the probe side:
+ * GpuHashAgg returns nothing before its input is complete, so it can begin anew at any time.
+ * GpuHashJoin returns rows in between; see the end of this comment.  Each time that the sides are
+ * read is a round, in which the participants (one, or those of a parallel plan) read the build sides,
+ * or one of them, and then the probe side:
  *
  *		enter -> { read -> arrive }* -> what the last state says
  *
@@ -40,6 +41,14 @@
  * one participant's part of the probe side does not match; and once rows have been fed, what the
  * device has is of no use.  Then one participant asks core's joins for all rows, and groups them by
  * itself, and the others return nothing (ALONE).  The scans that are shared begin again before that.
+ *
+ * GpuHashJoin asks for the batches of the probe side one by one, and has made rows of all that comes
+ * out of a pass before it asks for the next one (gpurhh_join_next_pass()).  It is always its only
+ * participant: in a parallel plan each has maps of its own, and no one can read its part of the probe
+ * side again, so there is one pass.  Rows that have been returned cannot be forgotten.  So if there
+ * cannot be another pass, core joins the rest: the rows of the parts that have not been joined
+ * (part_filter.c).  As long as the probe side has not been read, since the parts so far have no row to
+ * join, core joins all of it.  And a side that has other rows than before is an error.
  *
  *-------------------------------------------------------------------------
  */
@@ -218,25 +227,22 @@ has_given_up(JoinRounds *rounds)
 	return *(volatile bool *) &rounds->gave_up;
 }
 
-/* Has the device join the rows of the probe side, or of this participant's part of it. */
+/* The probe side is to be read from the beginning. */
 static void
-read_probe(JoinReader *reader)
+begin_probe(JoinReader *reader)
+{
+	gpurhh_join_rewind_probe(reader);
+	reader->left_rows = 0;
+}
+
+/* This participant has read it, or its part of it. */
+static void
+end_probe(JoinReader *reader)
 {
 	JoinRounds *rounds = reader->rounds;
 	bool		skipped;
-	uint64		n_rows;
+	uint64		n_rows = gpurhh_join_probed(reader, &skipped);
 
-	gpurhh_join_rewind_probe(reader);
-	reader->left_rows = 0;
-	SpinLockAcquire(&rounds->mutex);
-	rounds->any_probed = true;
-	SpinLockRelease(&rounds->mutex);
-	while (gpurhh_join_probe(reader))
-	{
-		if (has_given_up(rounds))
-			gpurhh_join_stop_probe(reader);
-	}
-	n_rows = gpurhh_join_probed(reader, &skipped);
 	SpinLockAcquire(&rounds->mutex);
 	rounds->probed |= !skipped;
 	rounds->probe_rows += n_rows;
@@ -247,6 +253,24 @@ read_probe(JoinReader *reader)
 		rounds->gave_up = true;
 	}
 	SpinLockRelease(&rounds->mutex);
+}
+
+/* Has the device join the rows of the probe side, or of this participant's part of it. */
+static void
+read_probe(JoinReader *reader)
+{
+	JoinRounds *rounds = reader->rounds;
+
+	begin_probe(reader);
+	SpinLockAcquire(&rounds->mutex);
+	rounds->any_probed = true;
+	SpinLockRelease(&rounds->mutex);
+	while (gpurhh_join_probe(reader))
+	{
+		if (has_given_up(rounds))
+			gpurhh_join_stop_probe(reader);
+	}
+	end_probe(reader);
 }
 
 /* Is there something to be done after this round, so that participants wait for each other? */
@@ -268,6 +292,8 @@ may_come_in_parts(const JoinReader *reader, int j)
 {
 	const JoinInput *input = reader->input;
 
+	if (reader->reads_once)
+		return false;
 	/* which rows have no match is known after all passes, so that a later join has no say in it */
 	for (int other = 0; other < input->n_joins; other++)
 	{
@@ -371,12 +397,9 @@ is_last_part(const JoinParts *parts)
 	return parts->join < 0 || parts->done == PG_UINT64_MAX;
 }
 
-/*
- * Had both sides the rows that they had in the passes before?  The probe side need not have been
- * read at all, if nothing came out.
- */
+/* Had the build side that comes in parts the rows that it had in the passes before? */
 static bool
-is_same_again(JoinReader *reader)
+is_same_build(JoinReader *reader)
 {
 	JoinRounds *rounds = reader->rounds;
 	JoinParts  *parts = &rounds->parts;
@@ -390,7 +413,17 @@ is_same_again(JoinReader *reader)
 		return false;
 	}
 	parts->build_rows = rounds->build_rows;
-	if (!rounds->probed)
+	return true;
+}
+
+/* The same of the probe side, which need not have been read at all, if nothing came out. */
+static bool
+is_same_probe(JoinReader *reader)
+{
+	JoinRounds *rounds = reader->rounds;
+	JoinParts  *parts = &rounds->parts;
+
+	if (parts->join < 0 || !rounds->probed)
 		return true;
 	if (parts->probed &&
 		(parts->probe_rows != rounds->probe_rows || parts->left_rows != rounds->left_rows))
@@ -413,6 +446,18 @@ wait_for_batches(JoinReader *reader)
 		reader->take_returned(reader->arg);
 }
 
+/* The part that is there has been joined. */
+static void
+note_done(JoinReader *reader)
+{
+	JoinParts  *parts = &reader->rounds->parts;
+
+	for (uint32 part = parts->part; part < RHH_MAX_PARTS; part += parts->n_parts)
+		parts->done |= UINT64CONST(1) << part;
+	parts->n_passes++;
+	gpurhh_join_add_build(reader->input, parts->join, &parts->sums);
+}
+
 /*
  * All participants have fed all that they have of the probe side.  False: something is not as it
  * has to be, and reader->why says what.
@@ -420,26 +465,20 @@ wait_for_batches(JoinReader *reader)
 static bool
 end_pass(JoinReader *reader)
 {
-	JoinInput  *input = reader->input;
-	JoinParts  *parts = &reader->rounds->parts;
-
 	if (reader->rounds->gave_up)
 	{
 		strlcpy(reader->why, reader->rounds->why, sizeof(reader->why));
 		return false;
 	}
-	if (!is_same_again(reader))
+	if (!is_same_build(reader) || !is_same_probe(reader))
 		return false;
 	reader->unmatched = 0;
 	while (gpurhh_join_unmatched(reader))
 		;
-	if (parts->join < 0)
+	if (reader->rounds->parts.join < 0)
 		return true;
 	wait_for_batches(reader);
-	for (uint32 part = parts->part; part < RHH_MAX_PARTS; part += parts->n_parts)
-		parts->done |= UINT64CONST(1) << part;
-	parts->n_passes++;
-	gpurhh_join_add_build(input, parts->join, &parts->sums);
+	note_done(reader);
 	return true;
 }
 
@@ -562,4 +601,117 @@ gpurhh_join_read(JoinReader *reader)
 		gpurhh_join_rewind_builds(reader->input);
 	}
 	return state;
+}
+
+/* ---------- a node that returns rows ---------- */
+
+/*
+ * The build sides have been read.  If one has no room, reads parts of it until one has.  Returns
+ * false, with the reason in reader->why, if the device does not do the joins.
+ */
+static bool
+find_room(JoinReader *reader)
+{
+	while (!gpurhh_channel_wait_joins(reader->channel, reader->why, &reader->no_room))
+	{
+		if (!make_room(reader))
+			return false;
+		set_state(reader, ROUNDS_READING);
+		reader->round = reader->rounds->round;
+		read_part(reader);
+	}
+	return true;
+}
+
+/*
+ * Reads the build sides of the joins.  Returns false, with the reason in reader->why, if the device
+ * does not do the joins.  Then the plan can be asked for rows.
+ */
+bool
+gpurhh_join_build(JoinReader *reader)
+{
+	gpurhh_join_begin(reader);
+	(void) enter(reader);
+	gpurhh_join_read_builds(reader);
+	if (find_room(reader))
+	{
+		(void) is_same_build(reader);
+		reader->input->parts = reader->rounds->parts;
+		reader->input->parts.joining = true;
+		return true;
+	}
+	(void) give_up(reader);
+	gpurhh_join_rewind_builds(reader->input);
+	return false;
+}
+
+/* A side has other rows than before.  Rows have been returned, and others would not fit them. */
+void
+gpurhh_join_raise_other_rows(const char *side)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_EXCEPTION),
+			 errmsg("%s of a join had other rows when it was read again", side),
+			 errdetail("The sides are read several times, because a build side has no room in the device's memory."),
+			 errhint("A function may be declared as IMMUTABLE or STABLE that is not. Otherwise set enable_gpu_hashjoin to off.")));
+}
+
+/* Reads the next part of the build side.  False, with the reason in reader->why: it has no room. */
+static bool
+read_next_part(JoinReader *reader)
+{
+	if (!open_part(reader))
+		return false;
+	set_state(reader, ROUNDS_READING);
+	reader->round = reader->rounds->round;
+	read_part(reader);
+	return find_room(reader);
+}
+
+/*
+ * All that comes out of a pass has been taken, with the rows without a match.  Prepares the next
+ * pass, if there is one.  In all cases but JOIN_NEXT_PASS the caller closes the queries; with
+ *
+ *		JOIN_NEXT_NONE	reader->left_over has the rows that core has to join
+ *						(gpurhh_left_over_next());
+ *		JOIN_NEXT_REST	the same, but the plan is asked for the rest first; reader->why says why;
+ *		JOIN_NEXT_CORE	so it does, and the plan can be asked for all rows.
+ */
+JoinNext
+gpurhh_join_next_pass(JoinReader *reader)
+{
+	JoinInput  *input = reader->input;
+	JoinRounds *rounds = reader->rounds;
+	JoinNext	next = JOIN_NEXT_NONE;
+
+	end_probe(reader);
+	rounds->any_probed |= rounds->probed;
+	if (!is_same_probe(reader))
+		gpurhh_join_raise_other_rows("the probe side");
+	if (rounds->parts.join >= 0)
+		note_done(reader);
+	if (!is_last_part(&rounds->parts))
+	{
+		if (read_next_part(reader))
+			next = JOIN_NEXT_PASS;
+		else
+			next = give_up(reader) == ROUNDS_CORE ? JOIN_NEXT_CORE : JOIN_NEXT_REST;
+	}
+	if (next == JOIN_NEXT_PASS && !is_same_build(reader))
+		gpurhh_join_raise_other_rows("a build side");
+	input->parts = rounds->parts;
+	if (next == JOIN_NEXT_PASS)
+	{
+		begin_probe(reader);
+		reader->unmatched = 0;
+		input->parts.joining = true;
+	}
+	else if (next != JOIN_NEXT_NONE)
+		rewind_sides(reader);
+	else if (reader->left_over != NULL)
+	{
+		gpurhh_join_settle(reader);
+		gpurhh_join_rewind_builds(input);
+	}
+	return next;
 }

@@ -598,12 +598,11 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 	foreach(lc, plan->hashclauses)
 	{
 		OpExpr	   *clause = lfirst(lc);
-		Expr	   *outer = linitial(clause->args);
-		Expr	   *inner = lsecond(clause->args);
+		Var		   *outer = (Var *) gpurhh_without_relabel(linitial(clause->args));
+		Var		   *inner = (Var *) gpurhh_without_relabel(lsecond(clause->args));
 		uint32		k = join->spec.n_keys;
 		GpuColumn	how[2];
 		SideColumn	found;
-		Var		   *var = (Var *) gpurhh_without_relabel((Node *) inner);
 		int			column;
 
 		if (k == RHH_MAX_KEYS)
@@ -616,16 +615,19 @@ find_keys(JoinInput *input, int j, SideColumn *outer_keys, const char **why)
 			*why = psprintf("a key of a join %s", *why);
 			return false;
 		}
-		if (!find_column(input, j, outer, how[0], false, (Reading){.n_joins = j}, &found, why))
-			return false;
-		if (found.side > j || !IsA(var, Var) || var->varno != INNER_VAR ||
-			var->varattno < 1)
+		if (!IsA(outer, Var) || outer->varno != OUTER_VAR || outer->varattno < 1 ||
+			!IsA(inner, Var) || inner->varno != INNER_VAR || inner->varattno < 1)
 		{
 			*why = "a key of a join is no column";
 			return false;
 		}
+		if (!find_column(input, j, (Expr *) outer, how[0], false, (Reading){.n_joins = j}, &found,
+						 why))
+			return false;
 		outer_keys[k] = found;
-		column = add_column(&join->build, how[1], var->varattno - 1, false);
+		join->outer_keys[k] = how[0];
+		join->outer_keys[k].attribute = outer->varattno - 1;
+		column = add_column(&join->build, how[1], inner->varattno - 1, false);
 		if (column < 0)
 		{
 			*why = "there are too many columns";

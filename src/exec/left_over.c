@@ -97,9 +97,10 @@ make_state(LeftOver *rows, PlanState *scan)
  * Has core join the rows: returns the next row that comes out of the plan top, or an empty
  * slot, and then the rows are gone.  lowest is the join whose outer side is the probe side;
  * its build sides have not been read by core, or have been rescanned before the first call.
+ * filter: which parts of a build side the rows are joined with; NULL: with all.
  */
 TupleTableSlot *
-gpurhh_left_over_next(LeftOver *rows, HashJoinState *lowest, PlanState *top)
+gpurhh_left_over_next(LeftOver *rows, PartFilter *filter, HashJoinState *lowest, PlanState *top)
 {
 	PlanState  *scan = outerPlanState(lowest);
 	TupleTableSlot *slot;
@@ -108,7 +109,7 @@ gpurhh_left_over_next(LeftOver *rows, HashJoinState *lowest, PlanState *top)
 		rows->state = make_state(rows, scan);
 	/* an error ends the query, and then nothing looks at the plan any more */
 	outerPlanState(lowest) = &rows->state->ps;
-	slot = ExecProcNode(top);
+	slot = filter != NULL ? gpurhh_part_filter_next(filter, top) : ExecProcNode(top);
 	outerPlanState(lowest) = scan;
 	if (TupIsNull(slot))
 	{

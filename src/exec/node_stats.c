@@ -16,6 +16,7 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	sum->runs += counts->runs;
 	sum->feeders += counts->feeders;
 	sum->declined += counts->declined;
+	sum->rests += counts->rests;
 	sum->rows_fed += counts->rows_fed;
 	sum->bytes_fed += counts->bytes_fed;
 	sum->batches += counts->batches;

@@ -24,7 +24,8 @@ struct GpuNodeCounts
 {
 	uint64		runs;
 	uint64		feeders;		/* participants that read a part of the input */
-	uint64		declined;		/* of GpuHashJoin: runs of theirs in which core joined */
+	uint64		declined;		/* of GpuHashJoin: runs of theirs in which core joined, */
+	uint64		rests;			/* and those in which it joined what had no room */
 	uint64		rows_fed;
 	uint64		bytes_fed;
 	uint64		batches;
@@ -100,6 +101,7 @@ typedef struct GpuNodeStats
 	int			n_joins;		/* that the device does, or would do */
 	bool		joins_done;		/* it did; then pages and rows are the probe side's */
 	const char *joins_why;		/* why it did not, or did not in a run */
+	const char *rest_why;		/* why core joined the rest in a run */
 	bool		key_filter[RHH_MAX_JOINS];	/* the join is to have one */
 	GpuNodeCounts counts;
 	bool		parallel;

@@ -44,6 +44,7 @@ typedef struct Way
 								 * below */
 	bool		unmatched;		/* one of the joins returns rows of its build side in the
 								 * end */
+	bool		in_parts;		/* a build side is expected to come in parts */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;

@@ -454,12 +454,15 @@ gpurhh_rows_problem(PlannerInfo *root, const RelOptInfo *rel, const Way *way)
 	why = sketch_conditions(&sketch);
 	if (why == NULL)
 		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
-	if (why != NULL || !way->unmatched)
+	if (why != NULL)
 		return why;
 	/* each participant has maps of its own, and would return all that it has not matched itself */
-	if (way->n_workers > 0)
+	if (way->unmatched && way->n_workers > 0)
 		return "a join returns rows without a match, and the plan is parallel";
-	if (may_leave_rows(rel, way, &sketch))
+	/* none can read its part of the probe side again */
+	if (way->in_parts && way->n_workers > 0)
+		return "a build side comes in parts, and the plan is parallel";
+	if (way->unmatched && may_leave_rows(rel, way, &sketch))
 		return "the probe side may have values that no device takes";
 	return NULL;
 }

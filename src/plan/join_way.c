@@ -238,6 +238,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	way->has_conditions = outer->has_conditions ||
 		list_length(keys) + list_length(matches) < list_length(extra->restrictlist);
 	way->unmatched = outer->unmatched || gpurhh_returns_unmatched(jointype);
+	way->in_parts = outer->in_parts || build->n_passes > 1;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 }
