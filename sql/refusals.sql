@@ -168,6 +168,9 @@ INSERT INTO queries (q) VALUES ('SELECT f.id, d.id FROM f FULL JOIN d ON f.id = 
 	('SELECT k, count(*) FROM (SELECT f.k FROM f JOIN d ON f.n = d.n OFFSET 0) q GROUP BY k'), ('SELECT f.n, count(*) FROM f JOIN d ON f.id = d.id GROUP BY f.n'),
 	-- the first join is done, or none is
 	('SELECT f.id, d.id, e.id FROM f JOIN d ON f.id = d.id JOIN d e ON f.n = e.n'), ('SELECT f.id, d.id, e.id FROM f JOIN d ON f.n = d.n LEFT JOIN d e ON f.n = e.n'),
+	-- the grouping has the node, over core's join or GpuHashJoin
+	('SELECT f.k, count(f.s || d.s) FROM f JOIN d ON f.n = d.n GROUP BY f.k'), ('SELECT f.k, count(f.s || d.s) FROM f JOIN d ON f.id = d.id GROUP BY f.k'),
+	('SELECT f.k, count(f.a8 || d.a8) FROM f JOIN d ON f.id = d.id GROUP BY f.k'),
 	-- without a join
 	('SELECT f.id FROM f LEFT JOIN dim ON f.id = dim.k'), ('SELECT f.id, d.id FROM f JOIN d ON f.id = d.id WHERE false');
 SELECT o, replace(q, 'SELECT ', ''), r.group_by, r.reason FROM queries, gpurhh_refusals(q) r ORDER BY o, group_by;

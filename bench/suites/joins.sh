@@ -167,6 +167,13 @@ probe-distinct|SELECT d.name, count(*) FROM (SELECT DISTINCT k, s FROM f) r JOIN
 probe-sample|SELECT d.name, count(*) FROM f TABLESAMPLE SYSTEM (50) REPEATABLE (1) JOIN d ON d.id = f.k GROUP BY d.name
 probe-limit|SELECT d.name, count(*) FROM (SELECT k FROM f ORDER BY id LIMIT 5000) r JOIN d ON d.id = r.k GROUP BY d.name
 probe-random|SELECT d.name, count(*) FROM (SELECT k FROM f WHERE random() >= 0) r JOIN d ON d.id = r.k GROUP BY d.name
+bushy|SELECT d.x, sum(h.y) FROM f JOIN d ON d.id = f.k JOIN h ON h.id = f.u JOIN d d2 ON d2.id = h.k WHERE d.x < 100 AND d2.x < 100 GROUP BY d.x
+bushy-wide|SELECT d.x, e.name, sum(h.y) FROM f JOIN d ON d.id = f.k JOIN h ON h.id = f.u JOIN d d2 ON d2.id = h.k JOIN e ON e.id = d2.e WHERE e.x < 100 GROUP BY d.x, e.name
+bushy-groups|SELECT count(*), sum(a.c * b.c) FROM (SELECT k, count(*) AS c FROM f GROUP BY k) a JOIN (SELECT k, count(*) AS c FROM h GROUP BY k) b ON b.k = a.k
+left-huge|SELECT f.s, count(h.id), sum(h.y) FROM f LEFT JOIN h ON h.id = f.u AND h.y < 500 GROUP BY f.s
+left-chain|SELECT e.name, count(*) FROM f LEFT JOIN d ON d.id = f.k AND d.x < 500 LEFT JOIN e ON e.id = d.e GROUP BY e.name
+right-condition|SELECT d.x, count(f.id) FROM f RIGHT JOIN d ON d.id = f.k AND f.v < d.x GROUP BY d.x
+in-condition-huge|SELECT count(*), sum(f.v) FROM f WHERE EXISTS (SELECT FROM h WHERE h.id = f.u AND h.y > f.v)
 rows|SELECT f.id, f.v, d.x FROM f JOIN d ON d.id = f.k
 rows-text|SELECT f.id, f.kt, d.name FROM f JOIN d ON d.id = f.k
 rows-many-columns|SELECT f.id, f.u, f.k8, f.kt, f.kd, f.kn, f.w, f.p, d.id8, d.idt, d.idd, d.idn, d.name FROM f JOIN d ON d.id = f.k
@@ -217,6 +224,21 @@ rows-under-matches|SELECT a.id, b.v FROM f a JOIN (SELECT * FROM f WHERE id < 50
 rows-over-fact|SELECT f.id, d.x FROM f JOIN d ON d.id = f.k WHERE f.v + 0 < 3
 rows-over-build|SELECT f.id, h.y FROM f JOIN h ON h.id = f.u WHERE h.y + 0 < 3
 rows-over-join|SELECT f.id, d.x FROM f JOIN d ON d.id = f.nope
+rows-limit-unknown|SELECT count(*) FROM (SELECT f.id, d.name FROM f JOIN d ON d.id = f.k LIMIT (SELECT 10)) r
+rows-limit-unknown-huge|SELECT count(*) FROM (SELECT f.id, h.y FROM f JOIN h ON h.id = f.u LIMIT (SELECT 10)) r
+rows-limit-unknown-star|SELECT count(*) FROM (SELECT f.id, d.x, e.name FROM f JOIN d ON d.id = f.k JOIN e ON e.id = f.k2 LIMIT (SELECT 10)) r
+rows-limit-tenth|SELECT count(*) FROM (SELECT f.id, d.name FROM f JOIN d ON d.id = f.k LIMIT (SELECT max(id) / 10 FROM f)) r
+rows-limit-left|SELECT count(*) FROM (SELECT f.id, d.name FROM f LEFT JOIN d ON d.id = f.k AND d.x < 500 LIMIT 10) r
+rows-limit-exists|SELECT count(*) FROM (SELECT f.id FROM f WHERE EXISTS (SELECT FROM m WHERE m.k = f.k AND m.x > f.v) LIMIT 10) r
+rows-top-huge|SELECT f.id, h.y FROM f JOIN h ON h.id = f.u ORDER BY h.y, f.id LIMIT 10
+rows-top-window|SELECT f.id, rank() OVER (ORDER BY d.x, f.id) FROM f JOIN d ON d.id = f.k LIMIT 10
+rows-create-star|CREATE TABLE made AS SELECT f.id, d.x, e.name FROM f JOIN d ON d.id = f.k JOIN e ON e.id = f.k2 WHERE e.x < 500
+rows-insert-huge|INSERT INTO target SELECT f.id, h.y, 'x' FROM f JOIN h ON h.id = f.u WHERE h.y < 500
+rows-right-condition|SELECT d.id, f.v FROM f RIGHT JOIN d ON d.id = f.k AND f.v < d.x
+rows-left-huge|SELECT f.id, h.y FROM f LEFT JOIN h ON h.id = f.u AND h.y < 500
+rows-bushy|SELECT f.id, d.x, h.y FROM f JOIN d ON d.id = f.k JOIN h ON h.id = f.u JOIN d d2 ON d2.id = h.k WHERE d.x < 100 AND d2.x < 100
+rows-bushy-groups|SELECT a.k, a.c, b.c AS d FROM (SELECT k, count(*) AS c FROM f GROUP BY k) a JOIN (SELECT k, count(*) AS c FROM h GROUP BY k) b ON b.k = a.k
+rows-nested-left|SELECT f.id, r.name FROM f LEFT JOIN (SELECT d.id, e.name FROM d JOIN e ON e.id = d.e WHERE e.x < 500) r ON r.id = f.k
 rows-stale-fact-small|UPDATE pg_class SET reltuples = reltuples / 100 WHERE relname = 'f'; SELECT f.id, d.x FROM f JOIN d ON d.id = f.k
 rows-stale-fact-large|UPDATE pg_class SET reltuples = reltuples * 100 WHERE relname = 'f'; SELECT f.id, d.x FROM f JOIN d ON d.id = f.k
 rows-stale-dim-small|UPDATE pg_class SET reltuples = reltuples / 100 WHERE relname = 'd'; SELECT f.id, d.x FROM f JOIN d ON d.id = f.k

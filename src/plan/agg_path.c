@@ -298,7 +298,10 @@ add_agg_paths(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_rel,
 	add_path(output_rel, paths.whole);
 	/* a path that costs more is kept for a LIMIT if its first row comes earlier */
 	if (list_member_ptr(output_rel->pathlist, paths.whole))
+	{
+		gpurhh_note_unjoined(info);
 		return NULL;
+	}
 	if (refusal != NULL && info->unjoined != NULL)
 		refusal = psprintf("%s, and no device does the joins because %s", refusal,
 						   info->unjoined);
@@ -433,7 +436,9 @@ plan_agg_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 	CustomScan *cscan = makeNode(CustomScan);
 	const GpuAggPath *private = linitial(best_path->custom_private);
 
-	gpurhh_note_planned(root, private->grouping);
+	/* who does not want joins is not told that there are none */
+	gpurhh_note_planned(root, private->grouping,
+						private->plan->n_joins > 0 || !enable_gpu_hashjoin);
 
 	/* tlist is NIL when a projection goes on top; the scan tuple suffices */
 	cscan->scan.plan.targetlist = tlist;

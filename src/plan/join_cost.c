@@ -63,16 +63,12 @@
 #define RETURN_COLUMN_FACTOR 0.7
 
 /*
- * What it costs to read a table and feed its rows, by a path that is a sequential scan
- * or an Append of such.
+ * What it costs to read a table and feed its rows, by a path that is a sequential scan or an
+ * Append of such, of which the pages are read; saving is what gpurhh_reads_pages() says.
  */
 Cost
-gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan)
+gpurhh_probe_scan_cost(const Path *scan, Cost saving)
 {
-	Cost		saving = 0;
-
-	if (!gpurhh_reads_pages(root, scan, &saving))
-		saving = 0;
 	return scan->total_cost - saving + scan->rows * gpurhh_row_cost;
 }
 
@@ -114,9 +110,9 @@ gpurhh_build_cost(double build_rows)
 	return gpurhh_row_cost * BUILD_FACTOR * build_rows;
 }
 
-/* What it costs to probe a map of so many rows, in units of a row's cost. */
-static double
-probe_factor(double build_rows)
+/* What it costs to probe a map of so many rows with one row, in units of a row's cost. */
+double
+gpurhh_probe_factor(double build_rows)
 {
 	int			exponent = ilogb(Max(build_rows, 1.0));
 	double		missed = (double) (exponent - CACHED_EXPONENT) /
@@ -126,22 +122,19 @@ probe_factor(double build_rows)
 	return PROBE_FACTOR + missed * (PROBE_FACTOR_MISS - PROBE_FACTOR);
 }
 
-/* What it costs to probe such a map. */
-Cost
-gpurhh_probe_cost(double build_rows, double probe_rows)
-{
-	return gpurhh_row_cost * probe_rows * probe_factor(build_rows);
-}
-
-/* What a filter of the build side's keys saves, in units of a row's cost; see below. */
+/*
+ * What a filter of the build side's keys saves, in units of a row's cost; see below.  probe_factor
+ * is gpurhh_probe_factor()'s.
+ */
 static double
-key_filter_saving(double build_rows, double probe_rows, double joined_rows)
+key_filter_saving(double build_rows, double probe_factor, double probe_rows,
+				  double joined_rows)
 {
 	double		dropped = Max(probe_rows - joined_rows, 0.0);
 
 	if (build_rows > FILTER_MOST_ROWS)
 		return 0;
-	return dropped * (FILTER_FEED_FACTOR + probe_factor(build_rows)) -
+	return dropped * (FILTER_FEED_FACTOR + probe_factor) -
 		build_rows * FILTER_BUILD_FACTOR - probe_rows * FILTER_TEST_FACTOR;
 }
 
@@ -152,16 +145,19 @@ key_filter_saving(double build_rows, double probe_rows, double joined_rows)
 bool
 gpurhh_key_filter_pays(double build_rows, double probe_rows, double joined_rows)
 {
-	return key_filter_saving(build_rows, probe_rows, joined_rows) > 0;
+	return key_filter_saving(build_rows, gpurhh_probe_factor(build_rows), probe_rows,
+							 joined_rows) > 0;
 }
 
 /* What it saves of the costs of feeding and probing; 0: there will be none. */
 Cost
-gpurhh_key_filter_saving(double build_rows, double probe_rows, double joined_rows)
+gpurhh_key_filter_saving(double build_rows, double probe_factor, double probe_rows,
+						 double joined_rows)
 {
 	if (!gpurhh_enable_key_filter)
 		return 0;
-	return gpurhh_row_cost * Max(key_filter_saving(build_rows, probe_rows, joined_rows), 0.0);
+	return gpurhh_row_cost *
+		Max(key_filter_saving(build_rows, probe_factor, probe_rows, joined_rows), 0.0);
 }
 
 /* What it costs to look whether so many pairs of rows with the same keys are matches. */

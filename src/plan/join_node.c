@@ -4,8 +4,8 @@
  *		Paths and plans of GpuHashJoin, which returns the rows of joins that a device
  *		does.
  *
- * join_path.c finds the joins, and has the path of core's hash joins that is below the
- * node.  The node returns the same columns as that one does.  No device does anything with
+ * The joins come with a way (join_path.h), which has the path of core's hash joins that is
+ * below the node.  The node returns the same columns as that one does.  No device does anything with
  * a column that is not joined by, so columns of nearly all types can be returned, as bytes.
  *
  *-------------------------------------------------------------------------
@@ -22,8 +22,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-#include "compat.h"
-#include "plan/plan_info.h"
+#include "plan/join_path.h"
 #include "settings.h"
 
 /* What a string in a dictionary takes beside its bytes. */
@@ -69,8 +68,8 @@ string_bytes(PlannerInfo *root, Var *var)
  * of a type that can be carried along, and the strings must be likely to fit the dictionary,
  * as rows with other strings are left to core.
  */
-const char *
-gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel)
+static const char *
+return_problem(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *exprs = rel->reltarget->exprs;
 	double		bytes = 0;
@@ -128,8 +127,8 @@ costs_of_core(List *paths, CorePathCost *costs)
 }
 
 /* The path that core would choose of these; NULL: it has none that is not disabled. */
-const Path *
-gpurhh_core_path(List *paths)
+static const Path *
+core_path(List *paths)
 {
 	ListCell   *lc;
 
@@ -149,10 +148,10 @@ gpurhh_core_path(List *paths)
  * Why a path of the node with this real cost is no better than what core would choose of
  * these paths, and than paths of the node that are among them; NULL: it is.
  */
-const char *
-gpurhh_join_cost_problem(List *paths, Cost cost)
+static const char *
+cost_problem(List *paths, Cost cost)
 {
-	const Path *core = gpurhh_core_path(paths);
+	const Path *core = core_path(paths);
 	Cost		core_cost;
 	ListCell   *lc;
 
@@ -179,9 +178,9 @@ gpurhh_join_cost_problem(List *paths, Cost cost)
  * path of core's hash joins that it takes over; n_workers: for a parallel plan, in which each
  * participant builds the maps by itself, and returns its part of the rows.
  */
-Path *
-gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,
-					  PathCost cost)
+static Path *
+make_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,
+		  PathCost cost)
 {
 	GpuJoinPath *private = gpurhh_make(GpuJoinPath);
 	CustomPath *cpath = makeNode(CustomPath);
@@ -208,8 +207,8 @@ gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,
 }
 
 /* Adds such a path to those of its relation, with its cost on the scale of core's. */
-void
-gpurhh_add_join_path(RelOptInfo *rel, Path *path)
+static void
+add_node(RelOptInfo *rel, Path *path)
 {
 	bool		partial = path->parallel_workers > 0;
 	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
@@ -230,10 +229,10 @@ gpurhh_add_join_path(RelOptInfo *rel, Path *path)
  * these: takes these away, and returns what is left.  Nothing is above paths of a relation
  * that is not complete.
  */
-List *
-gpurhh_drop_join_paths(List *paths)
+static List *
+drop_paths(List *paths)
 {
-	const Path *core = gpurhh_core_path(paths);
+	const Path *core = core_path(paths);
 	Cost		cost;
 	ListCell   *lc;
 
@@ -248,6 +247,99 @@ gpurhh_drop_join_paths(List *paths)
 			paths = foreach_delete_current(paths, lc);
 	}
 	return paths;
+}
+
+/* Has the way become cheaper, or core's path, since they were compared last? */
+static bool
+is_news(GpuPipeline *pipeline, const Way *way, List *paths)
+{
+	const Path *best = core_path(paths);
+	Compared	now = {
+		.cost = way->cost,
+		.best = best,
+		.best_cost = best != NULL ? best->total_cost : 0
+	};
+	Compared   *last = &pipeline->compared[way->n_workers > 0 ? 1 : 0];
+
+	if (last->cost == now.cost && last->best == now.best && last->best_cost == now.best_cost)
+		return false;
+	*last = now;
+	return true;
+}
+
+/* What GpuHashJoin really costs that returns a relation's rows, which come this way. */
+PathCost
+gpurhh_node_cost(const RelOptInfo *rel, const Way *way)
+{
+	double		rows = rel->rows;
+	PathCost	cost;
+
+	if (way->n_workers > 0)
+		rows /= gpurhh_parallel_divisor(way->n_workers);
+	cost.startup = gpurhh_setup_cost + way->builds_cost;
+	cost.total = cost.startup + way->probe_cost +
+		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));
+	return cost;
+}
+
+/*
+ * A path of GpuHashJoin that returns the pipeline's rows, which come this way, with its
+ * real cost, if that is less than what these paths of the relation take; else NULL.
+ */
+Path *
+gpurhh_make_join_path(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
+{
+	RelOptInfo *rel = pipeline->rel;
+	PathCost	cost = gpurhh_node_cost(rel, way);
+	const char *why;
+
+	why = cost_problem(paths, cost.total);
+	if (why == NULL && !pipeline->knows_return)
+	{
+		pipeline->return_problem = return_problem(root, rel);
+		pipeline->knows_return = true;
+	}
+	if (why == NULL)
+		why = pipeline->return_problem;
+	if (why == NULL)
+		why = gpurhh_rows_problem(root, rel, way);
+	if (why != NULL)
+	{
+		gpurhh_refuse_joins(root, rel, OBSTACLE_NODE, "%s", why);
+		return NULL;
+	}
+	gpurhh_refuse_joins(root, rel, OBSTACLE_PLAN,
+						"another plan has the lower cost for the query as a whole");
+	return make_path(rel, gpurhh_make_way_path(root, rel, way), way->n_joins,
+					 way->n_workers, cost);
+}
+
+/*
+ * Sees to it that the best such path for this way (NULL: none) is among these paths of the
+ * relation, or none if what core would choose is better.
+ */
+static void
+update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List **paths)
+{
+	Path	   *node;
+
+	if (way == NULL || !is_news(pipeline, way, *paths))
+		return;
+	*paths = drop_paths(*paths);
+	node = gpurhh_make_join_path(root, pipeline, way, *paths);
+	if (node != NULL)
+		add_node(pipeline->rel, node);
+}
+
+/* The same for serial and for partial paths. */
+void
+gpurhh_update_nodes(PlannerInfo *root, GpuPipeline *pipeline)
+{
+	RelOptInfo *rel = pipeline->rel;
+
+	update_node(root, pipeline, pipeline->serial, &rel->pathlist);
+	if (rel->consider_parallel)
+		update_node(root, pipeline, pipeline->partial, &rel->partial_pathlist);
 }
 
 /* Adds a column to the plan, and to what the node returns. */
@@ -288,7 +380,7 @@ plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path, List *
 	plan->key_filters = gpurhh_enable_key_filter;
 	foreach(lc, private->columns)
 		add_column(plan, lfirst_node(Var, lc), &cscan->custom_scan_tlist);
-	gpurhh_note_planned(root, 0);
+	gpurhh_note_planned(root, 0, true);
 	cscan->scan.plan.targetlist = tlist;
 	cscan->flags = best_path->flags;
 	cscan->custom_private = list_make1(plan);

@@ -34,13 +34,13 @@ typedef struct GpuJoinPath
 	Cost		real_cost;		/* of all rows; the path's cost is on core's scale */
 } GpuJoinPath;
 
-extern void *gpurhh_make_node(const char *name);
+extern void *gpurhh_make_node(const char *name, Size bytes);
 
-#define gpurhh_make(type) ((type *) gpurhh_make_node(#type))
+#define gpurhh_make(type) ((type *) gpurhh_make_node(#type, sizeof(type)))
 
 /* ---------- a grouping, for all files ---------- */
 
-/* What join_path.c remembers of a relation's joins. */
+/* What join_memory.c remembers of a relation's joins. */
 typedef struct GpuPipeline GpuPipeline;
 typedef struct GpuPipelines GpuPipelines;
 
@@ -92,7 +92,7 @@ extern const char *gpurhh_clause_text(PlannerInfo *root, void *expr);
 extern const char *gpurhh_relation_names(PlannerInfo *root, Relids relids);
 extern void gpurhh_report_refusal(PlanInfo *info);
 extern void gpurhh_report_joins(PlannerInfo *root);
-extern void gpurhh_note_planned(PlannerInfo *root, int grouping);
+extern void gpurhh_note_planned(PlannerInfo *root, int grouping, bool joins);
 extern bool gpurhh_collects_refusals(void);
 extern GpuRefusalCollector *gpurhh_begin_collecting(void);
 extern void gpurhh_end_collecting(GpuRefusalCollector *outer);
@@ -200,13 +200,13 @@ extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
  */
 #define GPURHH_BUILD_RATIO	4
 
-extern Cost gpurhh_probe_scan_cost(PlannerInfo *root, Path *scan);
+extern Cost gpurhh_probe_scan_cost(const Path *scan, Cost saving);
 extern Cost gpurhh_feed_rows_cost(double rows);
 extern double gpurhh_build_passes(const Path *inner);
 extern Cost gpurhh_build_cost(double build_rows);
-extern Cost gpurhh_probe_cost(double build_rows, double probe_rows);
-extern Cost gpurhh_key_filter_saving(double build_rows, double probe_rows,
-									 double joined_rows);
+extern double gpurhh_probe_factor(double build_rows);
+extern Cost gpurhh_key_filter_saving(double build_rows, double probe_factor,
+									 double probe_rows, double joined_rows);
 extern Cost gpurhh_condition_cost(double pairs);
 extern Cost gpurhh_return_rows_cost(double rows, int n_columns);
 extern Cost gpurhh_joins_undercharge(const Path *path);
@@ -215,13 +215,6 @@ extern Cost gpurhh_real_cost(const Path *path);
 /* ---------- join_node.c ---------- */
 
 extern const GpuJoinPath *gpurhh_join_path(const Path *path);
-extern const Path *gpurhh_core_path(List *paths);
-extern const char *gpurhh_join_cost_problem(List *paths, Cost cost);
-extern List *gpurhh_drop_join_paths(List *paths);
-extern Path *gpurhh_make_join_path(RelOptInfo *rel, Path *child, int n_joins,
-								   int n_workers, PathCost cost);
-extern void gpurhh_add_join_path(RelOptInfo *rel, Path *path);
-extern const char *gpurhh_return_problem(PlannerInfo *root, RelOptInfo *rel);
 
 /* ---------- limit_path.c ---------- */
 
@@ -233,14 +226,18 @@ extern void gpurhh_add_limit_path(PlannerInfo *root, RelOptInfo *input_rel,
 extern Path *gpurhh_make_share_path(RelOptInfo *rel, Path *partial);
 extern const Path *gpurhh_shared_path(const Path *path);
 
-/* ---------- join_path.c ---------- */
+/* ---------- join_memory.c ---------- */
 
 extern GpuPipelines *gpurhh_begin_pipelines(void);
 extern void gpurhh_end_pipelines(GpuPipelines *outer);
 extern const char *gpurhh_unjoined(PlannerInfo *root);
+
+/* ---------- join_path.c ---------- */
+
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
+extern void gpurhh_note_unjoined(PlanInfo *info);
 
 /* ---------- eager_agg.c ---------- */
 

@@ -328,15 +328,13 @@ read_node(ExtensibleNode *node)
 
 /* ---------- for the planner and the node ---------- */
 
-/* A new node, its fields zero.  name: that of its struct. */
+/* A new node, its fields zero.  name: that of its struct, a string that stays. */
 void *
-gpurhh_make_node(const char *name)
+gpurhh_make_node(const char *name, Size bytes)
 {
-	const ExtensibleNodeMethods *methods = GetExtensibleNodeMethods(name, false);
-	ExtensibleNode *node = (ExtensibleNode *) newNode(methods->node_size,
-													  T_ExtensibleNode);
+	ExtensibleNode *node = (ExtensibleNode *) newNode(bytes, T_ExtensibleNode);
 
-	node->extnodename = methods->extnodename;
+	node->extnodename = name;
 	return node;
 }
 

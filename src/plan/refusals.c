@@ -241,11 +241,11 @@ gpurhh_report_joins(PlannerInfo *root)
 }
 
 /*
- * Notes that a path for the grouping of this number, or one of GpuHashJoin, has become a plan
- * for a query level.
+ * Notes that a path has become a plan for a query level: for the grouping of this number (0: it is
+ * of GpuHashJoin), with joins that a device does, or without.
  */
 void
-gpurhh_note_planned(PlannerInfo *root, int grouping)
+gpurhh_note_planned(PlannerInfo *root, int grouping, bool joins)
 {
 	ListCell   *lc;
 
@@ -255,7 +255,8 @@ gpurhh_note_planned(PlannerInfo *root, int grouping)
 	{
 		GpuRefusal *refusal = lfirst(lc);
 
-		if (refusal->level == NULL ? refusal->grouping == grouping : refusal->level == root)
+		if (refusal->level == NULL ? refusal->grouping == grouping :
+			joins && refusal->level == root)
 			refusal->planned = true;
 	}
 }

@@ -370,7 +370,7 @@ gpurhh_decimal_type(Node *expr, int *digits, int *scale)
 	int32		typmod = exprTypmod(expr);
 
 	check_stack_depth();
-	if (getBaseTypeAndTypmod(exprType(expr), &typmod) != NUMERICOID)
+	if (gpurhh_base_type(exprType(expr), &typmod) != NUMERICOID)
 		return false;
 	if ((!IsA(expr, Const) || ((Const *) expr)->constisnull) &&
 		type_of_typmod(typmod, digits, scale))

@@ -68,7 +68,8 @@ static bool
 resolve_operand(const OpExpr *op, Node *operand, GpuColumn *how, const char **problem)
 {
 	Oid			type = exprType(operand);
-	bool		blanks = getBaseType(type) == BPCHAROID;
+	int32		typmod = -1;
+	bool		blanks = gpurhh_base_type(type, &typmod) == BPCHAROID;
 	Node	   *column = gpurhh_without_relabel(operand);
 	GpuColumn	stored;
 

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "catalog/pg_type.h"
@@ -208,6 +209,17 @@ gpurhh_compares_bytes(Oid collation)
 }
 
 /*
+ * The type that values of a type are of, and *typmod their modifier, which for a domain is its
+ * own.  This is asked several times for each column of a query.  No type that PostgreSQL comes
+ * with is a domain, if its number is one that it was given by hand.
+ */
+Oid
+gpurhh_base_type(Oid type, int32 *typmod)
+{
+	return type < FirstGenbkiObjectId ? type : getBaseTypeAndTypmod(type, typmod);
+}
+
+/*
  * Finds the encoding in which values of a type travel, and its parameter.  For a
  * domain these are the ones of the type that it is a domain over, with the domain's
  * type modifier.  Returns false if the type has none; then *problem says why, to
@@ -217,7 +229,7 @@ bool
 gpurhh_resolve(Oid type, int32 typmod, Oid collation, GpuColumn *column,
 			   const char **problem)
 {
-	type = getBaseTypeAndTypmod(type, &typmod);
+	type = gpurhh_base_type(type, &typmod);
 	column->parameter = 0;
 	for (int i = 0; i < lengthof(types); i++)
 	{
@@ -292,13 +304,15 @@ gpurhh_limb_columns(GpuColumn how, GpuColumn *columns)
 bool
 gpurhh_resolve_type(Node *expr, GpuColumn *column, const char **problem)
 {
+	int32		typmod = -1;
+
 	if (gpurhh_is_extract_years(expr))
 	{
 		column->encoding = GPU_ENC_YEARS;
 		column->parameter = 0;
 		return true;
 	}
-	if (getBaseType(exprType(expr)) == NUMERICOID)
+	if (gpurhh_base_type(exprType(expr), &typmod) == NUMERICOID)
 	{
 		if (!gpurhh_resolve_limbs(expr, column, problem))
 			return false;
@@ -342,8 +356,9 @@ gpurhh_resolve_bytes(Oid type, GpuColumn *column, const char **problem)
 	int16		length;
 	bool		by_value;
 	char		align;
+	int32		typmod = -1;
 
-	type = getBaseType(type);
+	type = gpurhh_base_type(type, &typmod);
 	get_typlenbyvalalign(type, &length, &by_value, &align);
 	column->parameter = 0;
 	column->encoding = GPU_ENC_NONE;

@@ -204,6 +204,7 @@ gpurhh_is_candidate(GpuEncoding encoding)
 	return gpurhh_encodings[encoding].role >= ROLE_LEAST;
 }
 
+extern Oid	gpurhh_base_type(Oid type, int32 *typmod);
 extern bool gpurhh_resolve(Oid type, int32 typmod, Oid collation,
 						   GpuColumn *column, const char **problem);
 extern bool gpurhh_resolve_type(Node *expr, GpuColumn *column,
