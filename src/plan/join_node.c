@@ -176,7 +176,7 @@ cost_problem(List *paths, Cost cost)
 /*
  * Makes a path of the node for a join relation, with what it really costs.  child is the
  * path of core's hash joins that it takes over; n_workers: for a parallel plan, in which each
- * participant builds the maps by itself, and returns its part of the rows.
+ * participant returns its part of the rows.
  */
 static Path *
 make_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,

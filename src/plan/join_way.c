@@ -68,7 +68,7 @@ build_cost(const BuildSide *build, int n_workers)
 {
 	Cost		cost = build->feed_cost;
 
-	/* participants feed what each makes of it, and GpuHashJoin, in each, all rows */
+	/* participants feed what each makes of it */
 	if (n_workers > 0 && build->shares)
 		return build->make_cost + build->map_cost +
 			gpurhh_feed_rows_cost(build->path->rows / gpurhh_parallel_divisor(n_workers));
