@@ -20,7 +20,7 @@
 typedef struct Way
 {
 	Cost		cost;			/* of one participant, to feed and join all rows */
-	Cost		builds_cost;	/* if one process reads all build sides by itself */
+	Cost		builds_cost;	/* of one participant, for all build sides */
 	Cost		probe_cost;		/* of one participant, for all but the build sides */
 	int			n_workers;		/* that share the probe side; 0: one process reads it */
 	int			n_joins;
@@ -82,7 +82,8 @@ typedef struct BuildSide
 	Cost		feed_cost;		/* of one process, in each pass */
 	Cost		map_cost;
 	double		probe_factor;	/* gpurhh_probe_factor() */
-	bool		by_participants;	/* of a parallel plan, each of which reads a part of it */
+	bool		by_participants;	/* of a parallel plan, each of which reads a part of it; */
+	Cost		pages_cost;		/* then: what core charges each of them for all its pages */
 	bool		shares;			/* or each makes a part of the rows, and feeds that: */
 	Cost		make_cost;		/* what one of them takes to make them */
 } BuildSide;

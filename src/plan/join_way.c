@@ -35,6 +35,7 @@ fill_build(BuildSide *build, GpuPipeline *inner, Path *path)
 		build->feed_cost = pages->cost;
 		build->by_participants = path->pathtype == T_SeqScan &&
 			path->parent->pages >= GPURHH_SHARED_BUILD_PAGES;
+		build->pages_cost = seq_page_cost * path->parent->pages;
 	}
 	/* what makes the rows is core's, and may have joins in it */
 	else if (rows != NULL && rows->probe == path)
@@ -72,8 +73,10 @@ build_cost(const BuildSide *build, int n_workers)
 	if (n_workers > 0 && build->shares)
 		return build->make_cost + build->map_cost +
 			gpurhh_feed_rows_cost(build->path->rows / gpurhh_parallel_divisor(n_workers));
+	/* core charges each participant of a parallel scan for all pages, however many read them */
 	if (n_workers > 0 && build->by_participants)
-		cost /= gpurhh_parallel_divisor(n_workers);
+		cost = build->pages_cost +
+			Max(cost - build->pages_cost, 0) / gpurhh_parallel_divisor(n_workers);
 	return build->n_passes * cost + build->map_cost;
 }
 
@@ -214,8 +217,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	way = *known;
 	way->path = NULL;
 	way->cost = cost;
-	way->builds_cost = outer->builds_cost +
-		(outer->n_workers == 0 ? made : build_cost(build, 0));
+	way->builds_cost = outer->builds_cost + made;
 	way->probe_cost = outer->probe_cost + probe_cost;
 	way->n_workers = outer->n_workers;
 	way->n_joins = outer->n_joins + 1;
