@@ -134,6 +134,17 @@ SELECT left_rows('SELECT ' || :'columns' || ', f.n, e.y, e2.y AS y2 FROM odd f L
 SELECT passes(format('SELECT %s, %s FROM f LEFT JOIN d ON f.k = d.k LEFT JOIN hot2 h ON f.id = h.id', :'columns', replace(:'wide_columns', 'd.', 'h.')));
 RESET join_collapse_limit;
 
+-- filters of keys drop the same rows in each pass, and core need not have them for the rest
+CREATE TABLE p AS SELECT g AS id, g % 97 AS v, g * 100000007::bigint AS b FROM generate_series(1, 30000) g;
+ANALYZE p;
+CREATE FUNCTION filtered(query text) RETURNS text LANGUAGE sql AS $f$
+	SELECT concat_ws('; ', passes(query), 'filter: ' || (j ->> 'Key Filter') || CASE WHEN (j ->> 'Rows Removed by Key Filter')::int >= 20000 * (j ->> 'Passes')::int THEN ', in each pass' END)
+	FROM jsonb_array_elements(analyze_json(query, 'enable_gpu_hashagg=off, enable_gpu_hashjoin=on, gpurhh.device_memory=1MB', 'GpuHashJoin') -> 'Joins') j WHERE j ->> 'Passes' <> '1' $f$;
+SET gpurhh.row_cost = 0.001;
+SELECT filtered(format('SELECT %s FROM p f %s d ON f.id = d.k', :'columns', other)) FROM unnest('{JOIN d,RIGHT JOIN d,JOIN hot2}'::text[]) other;
+SELECT filtered(format('SELECT %s FROM p f JOIN hot2 d ON f.id = d.k AND f.b = d.b', :'columns'));
+SET gpurhh.row_cost = 0;
+
 -- a side has other rows when it is read again, in a pass or by core, as a function is not what it is declared as
 CREATE FUNCTION comes(id int, times int) RETURNS bool STABLE COST 0.001 LANGUAGE plpgsql AS $f$
 BEGIN

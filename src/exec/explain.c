@@ -317,7 +317,7 @@ explain_key_filters(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyList("Key Filter", joins, es);
 }
 
-/* Has a build side come in parts?  Then no join has a filter. */
+/* Has a build side come in parts?  Then no join of a parallel plan has a filter. */
 static bool
 has_passes(const GpuNodeStats *stats)
 {

@@ -24,6 +24,12 @@
  * A build side that turns out to have a row that no column can have is not probed at all.
  * So a filter that is used has the keys of all rows.
  *
+ * If a build side comes in parts, all of its rows are read for each part, and until the first part
+ * has room their keys are added to its filter, which has some of them already.  In each pass rows
+ * are tested by the same filters, and as they come in the same order, tests pause for the same rows.
+ * So the same rows are dropped, on which depends which of the others of a page are left over.  In a
+ * parallel plan, where rows come in another order each time, there are no filters then.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -174,6 +180,7 @@ gpurhh_join_note_tests(JoinReader *reader, bool more)
 		KeyTest    *test = &reader->tests.tests[t];
 
 		reader->counts->key_filtered[test->join] += test->dropped;
+		reader->dropped_rows += test->dropped;
 		test->dropped = 0;
 	}
 	if (!more && pages != NULL)

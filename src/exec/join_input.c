@@ -42,6 +42,8 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
+#include "common/hashfn.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -205,6 +207,21 @@ spoil(SideReader *reader, const char *why)
 	reader->spoiled = true;
 }
 
+/* A hash of what a row has, whatever the bits of its header say of transactions. */
+static uint64
+hash_row(TupleTableSlot *slot)
+{
+	bool		own;
+	MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &own);
+	const Size	header = offsetof(MinimalTupleData, t_bits);
+	uint64		hash = hash_bytes_extended((unsigned char *) tuple + header,
+										   tuple->t_len - header, 0);
+
+	if (own)
+		heap_free_minimal_tuple(tuple);
+	return hash;
+}
+
 /* The row is not to be fed. */
 static void
 leave_row(SideReader *reader, TupleTableSlot *slot)
@@ -223,6 +240,7 @@ leave_row(SideReader *reader, TupleTableSlot *slot)
 		return;
 	}
 	node->left_rows++;
+	node->left_hash += hash_row(slot);
 	if (node->input->parts.probed)
 		return;
 	if (node->left_over == NULL)
@@ -460,7 +478,8 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 
 	INSTR_TIME_SET_CURRENT(start);
 	reader->reader = node;
-	reader->filter = node->filters[j];
+	/* of a side that comes in parts it has all keys when the first part has been read */
+	reader->filter = input->parts.n_passes == 0 ? node->filters[j] : NULL;
 	reader->join = j;
 	reader->side = &join->build;
 	reader->channel = input->builds[j];
@@ -543,22 +562,6 @@ use_filter(JoinReader *reader, int j)
 	reader->filters[j] = reader->share_filter(reader->arg, j, own);
 	if (own != NULL && own != reader->filters[j])
 		pfree(own);
-}
-
-/*
- * None is used where a build side comes in parts: its own does not have all keys, and each pass is to
- * read the same rows, whatever the pauses are that the tests make.
- */
-void
-gpurhh_join_forget_filters(JoinReader *reader)
-{
-	for (int j = 0; j < reader->input->n_joins; j++)
-	{
-		/* that of a parallel plan is not this participant's */
-		if (reader->filters[j] != NULL && !reader->parallel)
-			pfree(reader->filters[j]);
-		reader->filters[j] = NULL;
-	}
 }
 
 /* ---------- build sides ---------- */
@@ -690,14 +693,14 @@ gpurhh_join_unmatched(JoinReader *reader)
 }
 
 /*
- * How many rows of the probe side this participant has fed, when it has read it.  *skipped: it was
- * not to be read.
+ * How many rows of the probe side this participant has fed, or not because of filters, when it has
+ * read it.  *skipped: it was not to be read.
  */
 uint64
 gpurhh_join_probed(const JoinReader *reader, bool *skipped)
 {
 	*skipped = reader->probe->skipped;
-	return reader->probe->n_rows;
+	return reader->probe->n_rows + reader->dropped_rows;
 }
 
 /* The probe side is not to be read any further in this round. */

@@ -110,6 +110,7 @@ typedef struct JoinParts
 	bool		probed;			/* the probe side has been read to its end: */
 	uint64		probe_rows;
 	uint64		left_rows;
+	uint64		left_hash;		/* sum over these */
 } JoinParts;
 
 /* The joins below a node; as long as the node. */
@@ -238,7 +239,9 @@ typedef struct JoinReader
 	KeyTests	tests;			/* of the probe side's rows */
 	uint32		unmatched;		/* rhh_batch's of the last batch */
 	bool		gave_up;		/* a row would have to be left over, and cannot be */
-	uint64		left_rows;		/* of this round: that are left over */
+	uint64		left_rows;		/* of this round: that are left over, */
+	uint64		left_hash;		/* the sum of their hashes, */
+	uint64		dropped_rows;	/* and rows that filters have dropped */
 	bool		here;			/* this participant takes part in a round, */
 	uint32		round;			/* of this number */
 	uint32		part_round;		/* the last round for which it has the query of the part */
@@ -270,7 +273,6 @@ extern void gpurhh_join_read_builds(JoinReader *reader);
 extern bool gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area,
 								   MemoryContext context, const char **why);
 extern uint64 gpurhh_join_read_build(JoinReader *reader, int j, ParallelTableScanDesc scan);
-extern void gpurhh_join_forget_filters(JoinReader *reader);
 extern void gpurhh_join_rewind_builds(JoinInput *input);
 extern void gpurhh_join_settle(JoinReader *reader);
 extern uint64 gpurhh_join_probed(const JoinReader *reader, bool *skipped);
@@ -311,6 +313,7 @@ struct JoinRounds
 	uint64		build_rows;		/* of the build side that comes in parts */
 	uint64		probe_rows;
 	uint64		left_rows;
+	uint64		left_hash;
 	bool		gave_up;		/* whoever still reads may stop */
 	/* by the turner */
 	JoinParts	parts;

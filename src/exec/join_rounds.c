@@ -161,7 +161,8 @@ set_state(JoinReader *reader, RoundsState state)
 		rounds->round++;
 		rounds->n_arrived = 0;
 		rounds->probed = false;
-		rounds->build_rows = rounds->probe_rows = rounds->left_rows = 0;
+		rounds->build_rows = rounds->probe_rows = 0;
+		rounds->left_rows = rounds->left_hash = 0;
 	}
 	rounds->state = state;
 	SpinLockRelease(&rounds->mutex);
@@ -200,7 +201,9 @@ read_part(JoinReader *reader)
 	uint64		n_rows;
 
 	input->parts = rounds->parts;
-	gpurhh_join_forget_filters(reader);
+	/* those of a parallel plan have been merged, and get no more keys */
+	if (reader->parallel)
+		memset(reader->filters, 0, sizeof(reader->filters));
 	/* the turner has opened it */
 	if (reader->part_round != reader->round)
 	{
@@ -232,7 +235,7 @@ static void
 begin_probe(JoinReader *reader)
 {
 	gpurhh_join_rewind_probe(reader);
-	reader->left_rows = 0;
+	reader->left_rows = reader->left_hash = reader->dropped_rows = 0;
 }
 
 /* This participant has read it, or its part of it. */
@@ -247,6 +250,7 @@ end_probe(JoinReader *reader)
 	rounds->probed |= !skipped;
 	rounds->probe_rows += n_rows;
 	rounds->left_rows += reader->left_rows;
+	rounds->left_hash += reader->left_hash;
 	if (reader->gave_up && !rounds->gave_up)
 	{
 		strlcpy(rounds->why, reader->why, sizeof(rounds->why));
@@ -426,7 +430,8 @@ is_same_probe(JoinReader *reader)
 	if (parts->join < 0 || !rounds->probed)
 		return true;
 	if (parts->probed &&
-		(parts->probe_rows != rounds->probe_rows || parts->left_rows != rounds->left_rows))
+		(parts->probe_rows != rounds->probe_rows || parts->left_rows != rounds->left_rows ||
+		 parts->left_hash != rounds->left_hash))
 	{
 		strlcpy(reader->why, "the probe side had other rows when it was read again",
 				sizeof(reader->why));
@@ -435,6 +440,7 @@ is_same_probe(JoinReader *reader)
 	parts->probed = true;
 	parts->probe_rows = rounds->probe_rows;
 	parts->left_rows = rounds->left_rows;
+	parts->left_hash = rounds->left_hash;
 	return true;
 }
 
