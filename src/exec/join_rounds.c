@@ -35,6 +35,10 @@
  * Unmatched rows of build sides come when all participants have read the probe side.  The turner asks
  * for them.
  *
+ * What a match is may be an error for some rows (may_be_bad of JoinInput).  Core raises it, or, of a
+ * semijoin or an antijoin, does not, if it finds a match first.  So if the device has met such a pair of
+ * rows in any round, core's joins are asked for everything.
+ *
  * If the device cannot do it, that may be known before the first row of the probe side is fed, and
  * then each participant asks core's joins (CORE).  But core would return all rows of a build side that
  * one participant's part of the probe side does not match; and once rows have been fed, what the
@@ -253,7 +257,7 @@ read_probe(JoinReader *reader)
 static bool
 needs_turn(const JoinReader *reader)
 {
-	return !reader->on_device || reader->rounds->parts.join >= 0 ||
+	return !reader->on_device || reader->rounds->parts.join >= 0 || reader->input->may_be_bad ||
 		rhh_last_unmatched(&reader->input->join_spec) > 0;
 }
 
@@ -413,6 +417,22 @@ wait_for_batches(JoinReader *reader)
 		reader->take_returned(reader->arg);
 }
 
+/* Has a condition been bad for any pair of rows?  The device has nothing of the query. */
+static bool
+is_bad(JoinReader *reader)
+{
+	rhh_map_stats stats;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		why[GPURHH_MESSAGE_LEN];
+
+	if (!reader->input->may_be_bad)
+		return false;
+	if (gpurhh_channel_stats(reader->channel, &stats, device, why) && stats.bad_candidates == 0)
+		return false;
+	strlcpy(reader->why, "a condition of a join may be an error for some rows", sizeof(reader->why));
+	return true;
+}
+
 /*
  * All participants have fed all that they have of the probe side.  False: something is not as it
  * has to be, and reader->why says what.
@@ -433,9 +453,11 @@ end_pass(JoinReader *reader)
 	reader->unmatched = 0;
 	while (gpurhh_join_unmatched(reader))
 		;
+	wait_for_batches(reader);
+	if (is_bad(reader))
+		return false;
 	if (parts->join < 0)
 		return true;
-	wait_for_batches(reader);
 	for (uint32 part = parts->part; part < RHH_MAX_PARTS; part += parts->n_parts)
 		parts->done |= UINT64CONST(1) << part;
 	parts->n_passes++;

@@ -77,6 +77,8 @@ typedef struct Way
 								 * below */
 	bool		unmatched;		/* one of the joins returns rows of its build side in the
 								 * end */
+	bool		may_be_bad;		/* what a match of one of them is may be an error for some
+								 * rows: the device may have to leave all to core */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -111,8 +113,8 @@ struct GpuPipeline
 	RelOptInfo *rel;
 	Way		   *serial;			/* of a join relation with joins, of a table by pages */
 	Way		   *partial;		/* the same for parallel plans */
-	Way		   *partial_unmatched;	/* with rows of build sides without a match, which
-									 * GpuHashJoin has not in parallel plans */
+	Way		   *partial_anew;	/* where one participant may have to begin anew, which
+								 * GpuHashJoin does not: see begins_anew() */
 	Compared	compared[2];	/* of the serial and of the partial paths */
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
@@ -805,7 +807,7 @@ refuse_clause(PlannerInfo *root, RelOptInfo *joinrel, RestrictInfo *clause)
 			   known->condition_problem);
 	else
 		refuse(root, joinrel, OBSTACLE_CLAUSE,
-			   "join condition %s decides what a match is, and might raise an error", text);
+			   "join condition %s has columns that rows do not have there", text);
 }
 
 /*
@@ -827,16 +829,35 @@ static bool
 is_condition(PlannerInfo *root, RelOptInfo *joinrel, const Way *outer, JoinType jointype,
 			 RestrictInfo *clause)
 {
-	const bool	decides = decides_matches(joinrel, jointype, clause);
-
 	/* above an antijoin there is nothing left of the other side to look at */
-	if ((jointype == JOIN_ANTI || gpurhh_is_right_anti(jointype)) && !decides)
+	if ((jointype == JOIN_ANTI || gpurhh_is_right_anti(jointype)) &&
+		!decides_matches(joinrel, jointype, clause))
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, outer->hidden))
 		return false;
-	return is_computed(root, clause) &&
-		!(decides && look_at_clause(root, clause)->may_be_bad);
+	return is_computed(root, clause);
+}
+
+/* Is it a condition that says what a match is, and may be an error for some rows? */
+static bool
+is_bad_match(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, RestrictInfo *clause)
+{
+	return decides_matches(joinrel, jointype, clause) && !look_at_clause(root, clause)->is_key &&
+		is_computed(root, clause) && look_at_clause(root, clause)->may_be_bad;
+}
+
+static bool
+has_bad_match(PlannerInfo *root, RelOptInfo *joinrel, JoinType jointype, List *clauses)
+{
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		if (is_bad_match(root, joinrel, jointype, lfirst(lc)))
+			return true;
+	}
+	return false;
 }
 
 /* May a device join by any two members of an equivalence class? */
@@ -972,15 +993,15 @@ build_cost(PlannerInfo *root, RelOptInfo *innerrel, Path *inner, int n_workers)
 
 /*
  * What it costs to look at the rows with the same keys, of which further conditions say whether
- * they match, for so many rows of the probe side.
+ * they match, for so many rows of the probe side.  bad: they may be an error, so all are looked at.
  */
 static Cost
 matches_cost(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List *keys,
-			 double probe_rows, JoinType jointype, const JoinPathExtraData *extra)
+			 double probe_rows, JoinType jointype, bool bad, const JoinPathExtraData *extra)
 {
 	double		candidates;		/* of a row */
 
-	if (jointype == JOIN_SEMI || jointype == JOIN_ANTI)
+	if ((jointype == JOIN_SEMI || jointype == JOIN_ANTI) && !bad)
 		candidates = extra->semifactors.outer_match_frac * extra->semifactors.match_count;
 	else
 	{
@@ -1015,6 +1036,17 @@ tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
 }
 
 /*
+ * May one participant have to begin anew with core's joins when a device has done these joins in a
+ * parallel plan?  It may if a row is found that no device takes, where a join returns rows without
+ * a match, and if a condition that says what a match is turns out to be an error.
+ */
+static bool
+begins_anew(const Way *way)
+{
+	return way->unmatched || way->may_be_bad;
+}
+
+/*
  * If joining inner to the rows that come the way outer is possible and cheaper than
  * *known, *known becomes that.
  */
@@ -1029,6 +1061,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	Cost		made;			/* to make the build side */
 	Cost		saving = 0;		/* by a filter of the keys */
 	bool		shares;
+	bool		bad;			/* what a match of this join is may be */
 	List	   *keys;
 	List	   *matches;
 	Cost		cost;
@@ -1045,16 +1078,17 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 			   gpurhh_relation_names(root, innerrel->relids));
 		return;
 	}
+	bad = has_bad_match(root, joinrel, jointype, extra->restrictlist);
 	/* what gives rows may be something that cannot begin again in all participants */
-	if (outer->n_workers > 0 && returns_unmatched(jointype) && !outer->by_pages)
+	if (outer->n_workers > 0 && (bad || returns_unmatched(jointype)) && !outer->by_pages)
 		return;
 	/* nor is it known what participants have made of rows that they share when one begins anew */
 	shares = outer->shares || gpurhh_shared_path(inner) != NULL;
-	if (shares && (outer->unmatched || returns_unmatched(jointype)))
+	if (shares && (bad || begins_anew(outer) || returns_unmatched(jointype)))
 		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	if (outer->by_pages && !outer->unmatched &&
+	if (outer->by_pages && !begins_anew(outer) &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
 		saving = gpurhh_key_filter_saving(inner->rows, probe_rows, probe_rows *
 										  joinrel->rows / outerrel->rows);
@@ -1082,7 +1116,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	if (matches != NIL)
 	{
 		Cost		more = matches_cost(root, outerrel, innerrel, keys, probe_rows, jointype,
-										extra);
+										bad, extra);
 
 		probe_cost += more;
 		cost += more;
@@ -1125,6 +1159,7 @@ consider_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel, Way 
 	way->has_conditions = outer->has_conditions ||
 		list_length(keys) + list_length(matches) < list_length(extra->restrictlist);
 	way->unmatched = outer->unmatched || returns_unmatched(jointype);
+	way->may_be_bad = outer->may_be_bad || bad;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;
 }
@@ -1209,6 +1244,9 @@ make_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *paths)
 		why = "a join returns rows without a match, and the plan is parallel";
 	if (why == NULL && way->unmatched && may_leave_rows(rel, way, &sketch))
 		why = "the probe side may have values that no device takes";
+	/* rows may have been returned when the first error is found */
+	if (why == NULL && way->may_be_bad)
+		why = "a condition that decides what a match is might raise an error";
 	if (why != NULL)
 	{
 		refuse(root, rel, OBSTACLE_NODE, "%s", why);
@@ -1364,18 +1402,20 @@ consider_parts(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	}
 
 	if (!joinrel->consider_parallel ||
-		(outer->partial == NULL && outer->partial_unmatched == NULL &&
+		(outer->partial == NULL && outer->partial_anew == NULL &&
 		 outer->partial_rows == NULL))
 		return;
-	known = returns_unmatched(jointype) ? &pipeline->partial_unmatched : &pipeline->partial;
+	known = returns_unmatched(jointype) ||
+		has_bad_match(root, joinrel, jointype, extra->restrictlist) ?
+		&pipeline->partial_anew : &pipeline->partial;
 	if (is_hopeless(root, innerrel, *known, true))
 		return;
 	inner = find_parallel_inner(root, innerrel, inner);
 	consider_join(root, joinrel, outerrel, outer->partial, innerrel, inner, jointype, extra, known);
 	consider_join(root, joinrel, outerrel, outer->partial_rows, innerrel, inner, jointype,
 				  extra, known);
-	consider_join(root, joinrel, outerrel, outer->partial_unmatched, innerrel, inner, jointype,
-				  extra, &pipeline->partial_unmatched);
+	consider_join(root, joinrel, outerrel, outer->partial_anew, innerrel, inner, jointype,
+				  extra, &pipeline->partial_anew);
 }
 
 /*
@@ -1474,11 +1514,11 @@ gpurhh_unjoined(PlannerInfo *root)
 static Way *
 cheapest_partial(const GpuPipeline *pipeline)
 {
-	Way		   *unmatched = pipeline->partial_unmatched;
+	Way		   *anew = pipeline->partial_anew;
 
 	if (pipeline->partial == NULL ||
-		(unmatched != NULL && unmatched->cost < pipeline->partial->cost))
-		return unmatched;
+		(anew != NULL && anew->cost < pipeline->partial->cost))
+		return anew;
 	return pipeline->partial;
 }
 
@@ -1586,8 +1626,9 @@ match_problem(ProgramSketch *sketch)
 			continue;
 		if (!sketch_expression(&of_join, condition, &number, &type, &why))
 			return psprintf("a condition of the joins %s", why);
-		if (rhh_program_may_be_bad(&of_join.program))
-			return "a condition of an outer join may be an error in some rows";
+		/* it is not fed as it was thought to be, and nothing has been prepared for that */
+		if (rhh_program_may_be_bad(&of_join.program) && !sketch->way->may_be_bad)
+			return "a condition of an outer join may be an error for some rows";
 		sketch->n_match_columns += of_join.n_columns;
 	}
 	return NULL;
