@@ -71,6 +71,11 @@ EXECUTE p(3);
 RESET enable_gpu_hashjoin;
 RESET plan_cache_mode;
 
+-- whatever makes the rows of the probe side is read again
+SELECT p, joined(format('SELECT f.g, count(*), count(d.id) FROM %s f LEFT JOIN d ON f.k = d.k AND f.n + d.n > 20 GROUP BY f.g', p)) FROM unnest(ARRAY['(SELECT * FROM f LIMIT 2500)', '(SELECT k, g, n, count(*) FROM f GROUP BY k, g, n)', '(SELECT *, row_number() OVER (ORDER BY id) FROM f)',
+	'(SELECT f.* FROM f LEFT JOIN e ON f.e < e.id AND e.id = 3)', '(SELECT * FROM f UNION ALL SELECT * FROM f WHERE id > 2000)', '(WITH w AS MATERIALIZED (SELECT * FROM f) SELECT * FROM w)', '(SELECT f.k, f.g, f.n FROM f JOIN e ON f.e = e.id OFFSET 0)']) p;
+SELECT joined('SELECT v.g, count(*), count(d.id) FROM (VALUES (1, 1, 1::numeric(10, 2)), (2, 1, ''NaN'')) v(k, g, n) LEFT JOIN d ON v.k = d.k AND v.n + d.n > 20 GROUP BY v.g');
+
 -- GpuHashJoin has returned rows by then
 SELECT joined_rows(q, nodes => -1) FROM queries('f.e + d.e > 3', 'd') q WHERE q ~ 'RIGHT JOIN' LIMIT 1;
 SELECT joined_rows('SELECT f.id, d.id FROM f LEFT JOIN d ON f.k = d.k AND f.e + d.e > 3', nodes => -1);
