@@ -220,7 +220,8 @@ typedef struct JoinReader
 	KeyFilter  *filters[RHH_MAX_JOINS]; /* NULL: the join has none */
 	KeyTests	tests;			/* of the probe side's rows */
 	uint32		unmatched;		/* rhh_batch's of the last batch */
-	bool		gave_up;		/* a row would have to be left over, and cannot be */
+	bool		gave_up;		/* a row would have to be left over, and cannot be, or what a
+								 * match is has been an error */
 	uint64		left_rows;		/* of this round: that are left over */
 	bool		here;			/* this participant takes part in a round, */
 	uint32		round;			/* of this number */

@@ -222,6 +222,22 @@ has_given_up(JoinRounds *rounds)
 	return *(volatile bool *) &rounds->gave_up;
 }
 
+/* Has a condition been bad for a pair of rows, of those that are joined by now? */
+static bool
+is_bad(JoinReader *reader)
+{
+	rhh_map_stats stats;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		why[GPURHH_MESSAGE_LEN];
+
+	if (!reader->input->may_be_bad)
+		return false;
+	if (gpurhh_channel_stats(reader->channel, &stats, device, why) && stats.bad_candidates == 0)
+		return false;
+	strlcpy(reader->why, "a condition of a join may be an error for some rows", sizeof(reader->why));
+	return true;
+}
+
 /* Has the device join the rows of the probe side, or of this participant's part of it. */
 static void
 read_probe(JoinReader *reader)
@@ -237,7 +253,9 @@ read_probe(JoinReader *reader)
 	SpinLockRelease(&rounds->mutex);
 	while (gpurhh_join_probe(reader))
 	{
-		if (has_given_up(rounds))
+		/* core may raise the error at once, so there is no reason to read on */
+		reader->gave_up |= is_bad(reader);
+		if (reader->gave_up || has_given_up(rounds))
 			gpurhh_join_stop_probe(reader);
 	}
 	n_rows = gpurhh_join_probed(reader, &skipped);
@@ -415,22 +433,6 @@ wait_for_batches(JoinReader *reader)
 {
 	while (gpurhh_channel_wait_returned(reader->channel))
 		reader->take_returned(reader->arg);
-}
-
-/* Has a condition been bad for any pair of rows?  The device has nothing of the query. */
-static bool
-is_bad(JoinReader *reader)
-{
-	rhh_map_stats stats;
-	char		device[GPURHH_DEVICE_NAME_LEN];
-	char		why[GPURHH_MESSAGE_LEN];
-
-	if (!reader->input->may_be_bad)
-		return false;
-	if (gpurhh_channel_stats(reader->channel, &stats, device, why) && stats.bad_candidates == 0)
-		return false;
-	strlcpy(reader->why, "a condition of a join may be an error for some rows", sizeof(reader->why));
-	return true;
 }
 
 /*

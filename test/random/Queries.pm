@@ -258,7 +258,8 @@ sub program_condition
 	return "$x->{sql} " . pick(qw(= <> < <= > >=)) . " $y->{sql}";
 }
 
-# The same of what a match of a join is, which may be an error for some rows.
+# The same of what a match of a join is, which may be an error for some pairs of rows.  What is of
+# one table alone is no part of the join.
 sub match_condition
 {
 	my ($q) = @_;
@@ -267,6 +268,7 @@ sub match_condition
 
 	return program_condition($q) if !$x || !$y || chance(0.5);
 	return "$x->{sql} " . pick(qw(< >=)) . " $y->{sql}" if $class eq 'date';
+	return program_condition($q) if ($x->{sql} =~ /^(\w+)/)[0] eq ($y->{sql} =~ /^(\w+)/)[0];
 	$q->{errs} = 1;
 	return "$x->{sql} " . pick('+', '-', '*') . " $y->{sql} > " . between(-9, 9) if $class eq 'numeric';
 	return pick("$x->{sql} " . pick('+', '-', '*') . " $y->{sql} > " . between(-9, 9), "$x->{sql} % 1000 " . pick('+', '-', '*') . " ($y->{sql} % 1000) > " . between(-99, 99),

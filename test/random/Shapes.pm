@@ -197,7 +197,7 @@ sub join_tables
 		$name = "(SELECT * FROM $name LIMIT 1000000)" if chance(0.1);
 		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 	}
-	$q->{several} = @visible > 2 || @{ $q->{where} } > 0;
+	$q->{several} = @visible > 2;
 	# what is computed of both sides is computed after the join, which is core's then
 	$q->{plain_columns} = chance(0.7);
 	return;
