@@ -149,8 +149,6 @@ check_condition(const rhh_join *join, uint32_t j, uint32_t n, const uint8_t *byt
 		return invalid(err, "%s", why);
 	if (!join->condition->has_filter || join->condition->n_results > 0)
 		return invalid(err, "the condition of join %u is not a filter alone", (unsigned) j);
-	if (rhh_program_may_be_bad(join->condition))
-		return invalid(err, "the condition of join %u may be bad", (unsigned) j);
 	return RHH_OK;
 }
 

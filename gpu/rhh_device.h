@@ -320,7 +320,10 @@ typedef enum rhh_join_kind
  * A join.  A row of the build side that has the same key is a match; if the join has a
  * condition, only one for which the condition is true.  That is a program without results
  * whose filter decides, over columns that come before the build side's or are its own,
- * whatever the kind.  None of its operations may ever be bad (rhh_program_may_be_bad()).
+ * whatever the kind.  If the condition is bad for a row with the same key, nobody but the
+ * caller can say whether that is a match: the device goes on as if it were none, and counts
+ * it (bad_candidates of rhh_map_stats).  Where any is counted, what comes out of the joins
+ * need not be their output, and the caller joins the rows elsewhere.
  */
 
 typedef struct rhh_join
@@ -522,6 +525,9 @@ typedef struct rhh_map_stats
 											 * count twice */
 	uint64_t	filtered_rows;	/* with joins: rows of the output that the program's
 								 * filter has dropped */
+	uint64_t	bad_candidates; /* with joins: not 0 if a join's condition was bad for any
+								 * pair of rows with the same key, of all such pairs.  How
+								 * often a pair counts means nothing */
 	/*
 	 * Times.  Uploads overlap with kernels.  kernel_ns is the time of batches,
 	 * growth and finishing: on the CPU the threads' time divided by their number,

@@ -263,6 +263,14 @@ guard candidates-are-marked-too 'device_test cpu --tiny --only join_condition_ki
 	$CPU_JOINS 'if (is_match && join->matched != NULL &&' 'if (record != missing && join->matched != NULL &&'
 guard match-forgotten-between-pieces 'device_test cpu --tiny --only join_condition_returned' '^not ok' \
 	$CPU_JOINS 'if (state->levels[depth].had_match)' 'if (false)'
+guard bad-candidates-not-counted 'device_test cuda --tiny --only join_condition_bad' '^not ok' \
+	$JOINS 'if ((results.flags[filter] & RHH_BAD) != 0) atomicAdd((unsigned long long *) plan.bad_candidates, 1ULL);' ''
+guard bad-behind-a-match-not-looked-at 'device_test cuda --tiny --only join_condition_bad' '^not ok' \
+	$PIECES 'plan->joins[j].looks_at_all = rhh_program_may_be_bad(spec->joins[j].condition) &&' 'plan->joins[j].looks_at_all = false &&'
+guard bad-behind-a-match-not-looked-at-cpu 'device_test cpu --tiny --only join_condition_bad' '^not ok' \
+	$CPU_JOINS 'if (matched && !join->may_be_bad &&' 'if (matched &&'
+guard rows-without-candidates-are-bad 'device_test cpu --tiny --only join_condition_bad' '^not ok' \
+	$CPU_JOINS 'rhh_cpu_bit(bad, i) && pairs->record[i] != join->build->n_rows' 'rhh_cpu_bit(bad, i)'
 guard missing-sides-are-zero 'device_test cpu --tiny --only join_condition_unmatched' '^not ok' \
 	$CPU_JOINS 'if (source->side < batch->unmatched) return true;' ''
 guard match-of-rows-without-one-forgotten 'device_test cpu --tiny --only join_condition_unmatched_returned' '^not ok' \

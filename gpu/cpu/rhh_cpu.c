@@ -1282,6 +1282,7 @@ add_join_stats(rhh_map *map, rhh_map_stats *stats)
 	for (uint32_t j = 0; j < map->joins->spec.n_joins; j++)
 		stats->joined_rows[j] += read_count(&map->joins->joined_rows[j]);
 	stats->filtered_rows += read_count(&map->joins->filtered_rows);
+	stats->bad_candidates += read_count(&map->joins->bad_candidates);
 }
 
 /* Others take the place of the map's joins, if it has any. */

@@ -16,7 +16,8 @@
  * If a join has a condition, what these stages find are candidates only.  Then advance makes pairs
  * of a row and a candidate, runs the condition for them, and keeps those rows that come out.
  * A row may have more candidates than are looked at together, or than fit a piece; so whether
- * it has had a match is kept with the number of those that are done.
+ * it has had a match is kept with the number of those that are done.  Candidates for which the
+ * condition is bad are counted; then the caller has no use for the output.
  *
  * What comes out goes through the next join at once, and the rest of the rows before it
  * wait (rhh_cpu_level).  The rows that come out of the last join are written to a piece.
@@ -137,6 +138,7 @@ make_condition(rhh_cpu_one_join *join, const rhh_join_spec *spec,
 	if (!join->has_condition)
 		return;
 	join->condition = *from->condition;
+	join->may_be_bad = rhh_program_may_be_bad(&join->condition);
 	join->n_columns = from->n_condition_columns;
 	for (uint32_t c = 0; c < join->n_columns; c++)
 	{
@@ -866,11 +868,29 @@ make_pairs(const rhh_cpu_one_join *join, rhh_cpu_level *level, rhh_cpu_level *ou
 }
 
 /*
+ * Of n pairs in a level the condition of the join before was bad for those in bad, a bitmap.
+ * Counts those that are candidates, and adds all to dropped.
+ */
+static void
+count_bad(rhh_cpu_joins *joins, const rhh_cpu_one_join *join, const rhh_cpu_level *pairs,
+		  const uint8_t *bad, uint8_t *dropped)
+{
+	uint64_t	n = 0;
+
+	/* the empty record is no candidate, whatever the condition makes of it */
+	for (uint32_t i = 0; i < pairs->n; i++)
+		n += rhh_cpu_bit(bad, i) && pairs->record[i] != join->build->n_rows;
+	for (uint32_t i = 0; i < (pairs->n + 7) / 8; i++)
+		dropped[i] |= bad[i];
+	atomic_fetch_add_explicit(&joins->bad_candidates, n, memory_order_relaxed);
+}
+
+/*
  * Runs the condition of a level's join for the pairs in the next level.  dropped, a bitmap,
  * gets those that are no match.
  */
 static void
-check_pairs(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t depth,
+check_pairs(rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_t depth,
 			const rhh_batch *batch, rhh_cpu_scratch *scratch, uint8_t *dropped)
 {
 	const rhh_cpu_one_join *join = &joins->joins[depth];
@@ -902,8 +922,9 @@ check_pairs(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_
 		memset(nulls[c], 0, sizeof(bitmaps[c]));
 		(void) set_bits(nulls[c], 0, is_null, n);
 	}
-	(void) rhh_program_run(&join->condition, join->column_bytes, values, nulls, n,
-						   program_scratch, bad, dropped);
+	if (rhh_program_run(&join->condition, join->column_bytes, values, nulls, n, program_scratch,
+						bad, dropped).n_bad > 0)
+		count_bad(joins, join, &state->levels[depth + 1], bad, dropped);
 }
 
 /*
@@ -911,7 +932,7 @@ check_pairs(const rhh_cpu_joins *joins, const rhh_cpu_join_state *state, uint32_
  * so few rows may come out, or none.
  */
 static uint32_t
-advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
+advance_if(rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth,
 		   const rhh_batch *batch, rhh_cpu_scratch *scratch, uint32_t room)
 {
 	const rhh_cpu_one_join *join = &joins->joins[depth];
@@ -965,8 +986,8 @@ advance_if(const rhh_cpu_joins *joins, rhh_cpu_join_state *state, uint32_t depth
 		matched = !is_last && (matched || is_match);
 	}
 	out->n = n;
-	/* one match decides for all that is left of a row's candidates */
-	if (matched && (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI))
+	/* one match decides for all that is left of a row's candidates, unless one of these is bad */
+	if (matched && !join->may_be_bad && (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI))
 	{
 		level->at++;
 		level->taken = 0;

@@ -259,6 +259,7 @@ typedef struct rhh_cpu_one_join
 	rhh_cpu_source keys[RHH_MAX_KEYS];
 	bool		has_condition;
 	rhh_program condition;		/* which pairs of a row and a record are matches */
+	bool		may_be_bad;		/* for some pairs it may be bad, so all are looked at */
 	uint32_t	n_columns;		/* that it reads */
 	rhh_cpu_source columns[RHH_MAX_COLUMNS];
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
@@ -286,6 +287,7 @@ typedef struct rhh_cpu_joins
 									 * program's bad ones, or all */
 	_Atomic uint64_t joined_rows[RHH_MAX_JOINS];
 	_Atomic uint64_t filtered_rows; /* of the output, that the program has dropped */
+	_Atomic uint64_t bad_candidates;	/* pairs for which a condition was bad */
 
 	uint8_t    *states;			/* of all batches in flight */
 	struct rhh_cpu_join_state *free_states; /* the caller's thread only */

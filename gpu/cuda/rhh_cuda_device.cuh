@@ -460,6 +460,7 @@ rhh_see(rhh_map *t, const rhh_control *snapshot, uint64_t launch)
 	}
 	memcpy(t->stats.joined_rows, t->seen.joined, sizeof(t->stats.joined_rows));
 	t->stats.filtered_rows = t->seen.filtered;
+	t->stats.bad_candidates = t->seen.bad_candidates;
 	t->stats.probe_buckets_sum = t->seen.probe_sum;
 	t->stats.probe_buckets_max = t->seen.probe_max;
 	if (t->seen.overrun && t->mode != MAP_GROWING)

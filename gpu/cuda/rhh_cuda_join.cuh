@@ -85,6 +85,9 @@ rhh_make_join_plan(rhh_join_plan *plan, const rhh_map_spec *map, const rhh_join_
 		if (!plan->joins[j].has_condition)
 			continue;
 		plan->joins[j].condition = *spec->joins[j].condition;
+		plan->joins[j].looks_at_all = rhh_program_may_be_bad(spec->joins[j].condition) &&
+			(!rhh_has_build_columns(spec->joins[j].kind) ||
+			 !rhh_has_outer_columns(spec->joins[j].kind));
 		for (uint32_t c = 0; c < spec->joins[j].n_condition_columns; c++)
 			plan->joins[j].condition_columns[c] =
 				rhh_from_number(spec, spec->joins[j].condition_column[c]);
@@ -364,6 +367,7 @@ rhh_joins_make(rhh_map *t, const rhh_join_spec *spec)
 		else
 			joins->spec.joins[j].condition = NULL;	/* the same */
 	rhh_make_join_plan(&joins->plan, &t->spec, spec);
+	joins->plan.bad_candidates = &t->lane->ctl->bad_candidates;
 	rhh_make_stages(joins);
 	if (!rhh_matched_alloc(t, joins) || !rhh_joins_alloc(t, joins))
 	{

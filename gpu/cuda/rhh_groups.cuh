@@ -121,6 +121,7 @@ struct rhh_control
 	/* Of a map with joins. */
 	uint64_t	joined[RHH_MAX_JOINS];	/* rows that came out of each */
 	uint64_t	filtered;		/* rows of the output that the filter has dropped */
+	uint64_t	bad_candidates; /* for which a join's condition was bad */
 	rhh_join_counts join[RHH_CUDA_IN_FLIGHT];
 };
 

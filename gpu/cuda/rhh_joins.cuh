@@ -15,7 +15,8 @@
  *
  * Where a join has a condition, rows with the same key are candidates.  Whether a tuple has
  * a match is found out before anything comes out of it, by looking at candidates until one
- * is a match (rhh_drop_unmatched()); so no piece depends on the pieces before it.  A join
+ * is a match (rhh_drop_unmatched()); so no piece depends on the pieces before it.  If the
+ * condition may be bad, each candidate is looked at somewhere, whatever comes out.  A join
  * that fans out makes tuples of all candidates of a tuple with a match, and drops those that
  * are none when they are made: between stages such a tuple has RHH_DROPPED for side 0, which
  * is no RHH_NO_ROW, as a row that nothing has matched has no row in that side either.
@@ -65,6 +66,8 @@ struct rhh_join_step
 								 * it; NULL: nobody asks */
 	uint8_t		kind;			/* rhh_join_kind */
 	bool		has_condition;
+	bool		looks_at_all;	/* of the candidates: the condition may be bad for one
+								 * behind a match, too */
 	rhh_from	keys[RHH_MAX_KEYS];
 	rhh_from	condition_columns[RHH_MAX_COLUMNS];
 	rhh_program condition;
@@ -80,6 +83,7 @@ struct rhh_join_plan
 	rhh_from	columns[RHH_MAX_COLUMNS];
 	uint8_t		place[RHH_MAX_COLUMNS]; /* of a column of the map, among these */
 	rhh_program program;
+	uint64_t   *bad_candidates; /* counts those for which a condition was bad */
 	uint32_t	n_sides;
 	uint32_t	first_column[RHH_MAX_SIDES + 1];	/* of each side */
 };
@@ -266,7 +270,10 @@ struct rhh_load_of_pair
 	}
 };
 
-/* Is the candidate that a tuple has for join j a match, by the join's condition? */
+/*
+ * Is the candidate that a tuple has for join j a match, by the join's condition?  If that is bad,
+ * it counts as none, and the caller has no use for the output.
+ */
 static __device__ RHH_NOINLINE bool
 rhh_is_match(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, const rhh_tuple &tuple)
 {
@@ -276,6 +283,8 @@ rhh_is_match(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, const
 	rhh_results results;
 
 	rhh_run_ops(step.condition, filter + 1, load, &results);
+	if ((results.flags[filter] & RHH_BAD) != 0)
+		atomicAdd((unsigned long long *) plan.bad_candidates, 1ULL);
 	return results.flags[filter] == 0 && results.words[filter][0] != 0;
 }
 
@@ -333,6 +342,7 @@ rhh_find_match(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
  * The tuples of a warp, as far as they are alive, have what rhh_find_match() has found for join
  * j, which has a condition.  Those of which no candidate is a match get RHH_NO_ROW instead.  A
  * lane looks at a few candidates by itself; at many of them the whole warp does.
+ * Of joins that make tuples of candidates later, those behind a match are looked at then.
  */
 RHH_DEV void
 rhh_drop_unmatched(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, bool alive,
@@ -340,15 +350,16 @@ rhh_drop_unmatched(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
 {
 	const uint32_t lane = threadIdx.x & 31;
 	const uint32_t *lists = plan.joins[j].build.lists;
+	const bool	all = plan.joins[j].looks_at_all;
 	const uint32_t found = alive ? tuple->rows[1 + j] : RHH_NO_ROW;
 	const uint32_t n = found == RHH_NO_ROW ? 0 : lists == NULL ? 1 : lists[found];
 	uint32_t	many = __ballot_sync(RHH_WARP, n > RHH_WARP_SIZE);
 	bool		any = false;
 
-	for (uint32_t i = 0; n <= RHH_WARP_SIZE && i < n && !any; i++)
+	for (uint32_t i = 0; n <= RHH_WARP_SIZE && i < n && (all || !any); i++)
 	{
 		tuple->rows[1 + j] = lists == NULL ? found : lists[found - n + i];
-		any = rhh_is_match(plan, batch, j, *tuple);
+		any |= rhh_is_match(plan, batch, j, *tuple);
 	}
 	for (; many != 0; many &= many - 1)
 	{
@@ -360,7 +371,7 @@ rhh_drop_unmatched(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
 
 		for (uint32_t side = 0; side <= j; side++)
 			theirs.rows[side] = __shfl_sync(RHH_WARP, tuple->rows[side], leader);
-		for (uint32_t first = 0; first < n_theirs && !any_theirs; first += RHH_WARP_SIZE)
+		for (uint32_t first = 0; first < n_theirs && (all || !any_theirs); first += RHH_WARP_SIZE)
 		{
 			bool		match = false;
 
@@ -369,7 +380,7 @@ rhh_drop_unmatched(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j,
 				theirs.rows[1 + j] = lists[begin + first + lane];
 				match = rhh_is_match(plan, batch, j, theirs);
 			}
-			any_theirs = __ballot_sync(RHH_WARP, match) != 0;
+			any_theirs |= __ballot_sync(RHH_WARP, match) != 0;
 		}
 		if ((int) lane == leader)
 			any = any_theirs;
@@ -421,7 +432,7 @@ rhh_mark_matches(const rhh_join_plan &plan, const rhh_rows &batch, uint32_t j, b
 		for (uint32_t i = lane; i < n_theirs; i += RHH_WARP_SIZE)
 		{
 			theirs.rows[1 + j] = lists[begin + i];
-			if (!asks || (step.matched[theirs.rows[1 + j]] == 0 &&
+			if (!asks || ((step.looks_at_all || step.matched[theirs.rows[1 + j]] == 0) &&
 						  rhh_is_match(plan, batch, j, theirs)))
 				rhh_mark_matched(step, theirs.rows[1 + j]);
 		}

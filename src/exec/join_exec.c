@@ -252,12 +252,18 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 									  state->columns, plan->key_filters, estate->es_query_cxt,
 									  &state->stats.joins_why);
 	state->stats.n_joins = plan->n_joins;
+	/* rows may have been returned when the first of them is found */
 	if (state->input != NULL && rhh_last_unmatched(&state->input->join_spec) > 0 &&
 		gpurhh_join_may_leave_rows(state->input))
 	{
-		/* rows may have been returned when the first of them is found */
 		state->input = NULL;
 		state->stats.joins_why = "the probe side may have values that no device takes";
+	}
+	/* the same of rows for which it is one */
+	if (state->input != NULL && state->input->may_be_bad)
+	{
+		state->input = NULL;
+		state->stats.joins_why = "a condition of an outer join may be an error for some rows";
 	}
 	if (state->input != NULL)
 		gpurhh_join_note_filters(state->input, state->stats.key_filter);

@@ -15,11 +15,13 @@
  *		- No join below it returns rows of its build side without a match: the row may be
  *		  the match of one.  Whether it is the match of a row of a join above cannot matter,
  *		  as it does not get there.
+ *		- No join below it has a condition that says what a match is and may be an error: core
+ *		  would raise it for the row, and the device is to see it.
  *
  * No error is lost.  Core evaluates the scan's WHERE before it joins, and so do we before
  * the test.  What else is computed of the row is computed above the join, for rows with a
  * match, except what the scan itself returns (gpurhh_page_feed_add_keys() sees to that), and
- * conditions of a join below, which may have no error then either (join_tree.c).
+ * other conditions of a join below, which may have no error then either (join_tree.c).
  *
  * A build side that turns out to have a row that no column can have is not probed at all.
  * So a filter that is used has the keys of all rows.
@@ -82,7 +84,10 @@ wants_filter(const JoinInput *input, int j)
 		return false;
 	for (int below = 0; below < j; below++)
 	{
-		if (rhh_returns_unmatched(input->join_spec.joins[below].kind))
+		const rhh_program *condition = input->join_spec.joins[below].condition;
+
+		if (rhh_returns_unmatched(input->join_spec.joins[below].kind) ||
+			(condition != NULL && rhh_program_may_be_bad(condition)))
 			return false;
 	}
 	key_columns(input, j, columns);

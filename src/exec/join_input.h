@@ -124,6 +124,8 @@ typedef struct JoinInput
 								 * are set when the query is opened */
 	JoinProgram program;
 	rhh_join_spec join_spec;	/* without the maps */
+	bool		may_be_bad;		/* what a match is may be an error for some rows, so that the
+								 * joins may have to begin anew */
 	int			n_tested;		/* columns of the probe side that filters test */
 	GpuColumn	tested[RHH_MAX_COLUMNS];
 
@@ -238,7 +240,8 @@ typedef struct JoinReader
 	KeyFilter  *filters[RHH_MAX_JOINS]; /* NULL: the join has none */
 	KeyTests	tests;			/* of the probe side's rows */
 	uint32		unmatched;		/* rhh_batch's of the last batch */
-	bool		gave_up;		/* a row would have to be left over, and cannot be */
+	bool		gave_up;		/* a row would have to be left over, and cannot be, or what a
+								 * match is has been an error */
 	uint64		left_rows;		/* of this round: that are left over, */
 	uint64		left_hash;		/* the sum of their hashes, */
 	uint64		dropped_rows;	/* and rows that filters have dropped */

@@ -36,6 +36,10 @@
  * Unmatched rows of build sides come when all participants have read the probe side.  The turner asks
  * for them.
  *
+ * What a match is may be an error for some rows (may_be_bad of JoinInput).  Core raises it, or, of a
+ * semijoin or an antijoin, does not, if it finds a match first.  So if the device has met such a pair of
+ * rows in any round, core's joins are asked for everything.
+ *
  * If the device cannot do it, that may be known before the first row of the probe side is fed, and
  * then each participant asks core's joins (CORE).  But core would return all rows of a build side that
  * one participant's part of the probe side does not match; and once rows have been fed, what the
@@ -259,6 +263,22 @@ end_probe(JoinReader *reader)
 	SpinLockRelease(&rounds->mutex);
 }
 
+/* Has a condition been bad for a pair of rows, of those that are joined by now? */
+static bool
+is_bad(JoinReader *reader)
+{
+	rhh_map_stats stats;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		why[GPURHH_MESSAGE_LEN];
+
+	if (!reader->input->may_be_bad)
+		return false;
+	if (gpurhh_channel_stats(reader->channel, &stats, device, why) && stats.bad_candidates == 0)
+		return false;
+	strlcpy(reader->why, "a condition of a join may be an error for some rows", sizeof(reader->why));
+	return true;
+}
+
 /* Has the device join the rows of the probe side, or of this participant's part of it. */
 static void
 read_probe(JoinReader *reader)
@@ -271,7 +291,9 @@ read_probe(JoinReader *reader)
 	SpinLockRelease(&rounds->mutex);
 	while (gpurhh_join_probe(reader))
 	{
-		if (has_given_up(rounds))
+		/* core may raise the error at once, so there is no reason to read on */
+		reader->gave_up |= is_bad(reader);
+		if (reader->gave_up || has_given_up(rounds))
 			gpurhh_join_stop_probe(reader);
 	}
 	end_probe(reader);
@@ -281,7 +303,7 @@ read_probe(JoinReader *reader)
 static bool
 needs_turn(const JoinReader *reader)
 {
-	return !reader->on_device || reader->rounds->parts.join >= 0 ||
+	return !reader->on_device || reader->rounds->parts.join >= 0 || reader->input->may_be_bad ||
 		rhh_last_unmatched(&reader->input->join_spec) > 0;
 }
 
@@ -481,10 +503,11 @@ end_pass(JoinReader *reader)
 	reader->unmatched = 0;
 	while (gpurhh_join_unmatched(reader))
 		;
-	if (reader->rounds->parts.join < 0)
-		return true;
 	wait_for_batches(reader);
-	note_done(reader);
+	if (is_bad(reader))
+		return false;
+	if (reader->rounds->parts.join >= 0)
+		note_done(reader);
 	return true;
 }
 

@@ -510,12 +510,7 @@ add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **w
 		return false;
 	Assert(type == VECTOR_BOOL);
 	join->condition.has_filter = true;
-	/* nobody could say then whether the row has a match */
-	if (rhh_program_may_be_bad(&join->condition))
-	{
-		*why = "a condition of an outer join may be an error in some rows";
-		return false;
-	}
+	input->may_be_bad |= rhh_program_may_be_bad(&join->condition);
 	input->join_spec.joins[j].condition = &join->condition;
 	return true;
 }
@@ -799,6 +794,22 @@ plan_filters(JoinInput *input, SideColumn keys[RHH_MAX_JOINS][RHH_MAX_KEYS],
 }
 
 /*
+ * In a parallel plan: can the joins begin anew in one participant, when all have read?  What makes
+ * rows may do more than to begin again, and it is not known what participants have made of rows that
+ * they share.
+ */
+static bool
+can_begin_anew(const JoinInput *input)
+{
+	for (int j = 0; j < input->n_joins; j++)
+	{
+		if (gpurhh_is_share_rows(input->joins[j].build.child))
+			return false;
+	}
+	return gpurhh_can_begin_again(input->probe.child);
+}
+
+/*
  * computes_none: of these sides (0 is the probe side) no expression can be fed.  If that
  * turns out of one more, it is added, and NULL is returned, with *why being NULL.
  */
@@ -878,6 +889,11 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		gpurhh_join_may_leave_rows(input))
 	{
 		*why = "the probe side may have values that no device takes";
+		return NULL;
+	}
+	if (input->may_be_bad && !can_begin_anew(input))
+	{
+		*why = "a condition of an outer join may be an error for some rows, and the sides cannot be read again";
 		return NULL;
 	}
 	return input;

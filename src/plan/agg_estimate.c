@@ -39,70 +39,6 @@
 #define SPILL_FACTOR			7.0
 
 /*
- * Estimates the groups that come from arguments of min() and max() being hidden keys.
- *
- * Of strings candidates are fed, see candidates.c: in any order of the rows the
- * n-th of a group is better than all before with probability 1/n.  Groups whose
- * best is not kept have as many as there are values.
- */
-static void
-estimate_choices(PlanInfo *info, GroupEstimate *groups)
-{
-	const GpuAggPlan *plan = info->plan;
-	double		rows = info->input->rows;
-	double		n_groups = Max(groups->emitted, 1.0);
-	int			n_choices = list_length(info->plan->choices);
-	int			key_bytes = 0;
-	double		record_bytes;
-	double		kept;
-
-	for (int k = 0; k < info->plan->n_shown_keys; k++)
-	{
-		GpuEncoding encoding = gpurhh_plan_key(plan, k)->encoding;
-
-		key_bytes += Max(gpurhh_encodings[encoding].bytes, sizeof(uint64));
-	}
-	kept = gpurhh_candidates_capacity(key_bytes, n_choices,
-									  GPURHH_CANDIDATES_LIMIT) / n_groups;
-	kept = Min(kept, 1.0);
-	for (int c = 0; c < n_choices; c++)
-	{
-		const GpuPlanColumn *column = gpurhh_plan_key(plan, plan->n_shown_keys + c);
-		Expr	   *arg = list_nth(info->child_target->exprs, column->attribute);
-		PathTarget *target = create_empty_pathtarget();
-		double		values = estimate_num_groups(info->root,
-												 lappend(list_copy(info->keys), arg),
-												 rows, NULL, NULL);
-		double		candidates;
-
-		if (!gpurhh_is_candidate(column->encoding))
-		{
-			groups->first_level += values;
-			continue;
-		}
-		candidates = Min(values,
-						 kept * n_groups * (0.6 + log(Max(rows / n_groups, 1.0))) +
-						 (1 - kept) * rows);
-		groups->first_level += candidates;
-		groups->choices += rows * STRING_FACTOR + candidates * CANDIDATE_FACTOR;
-		add_column_to_pathtarget(target, arg, 0);
-		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
-		{
-			groups->choices += candidates * NEW_STRING_FACTOR;
-			groups->string_bytes += candidates * (target->width + 2 * sizeof(uint64));
-		}
-	}
-	groups->taken_by_levels = groups->first_level;
-
-	/* as host_table.c has them, about 3 words for each value */
-	record_bytes = 64 + key_bytes +
-		sizeof(uint64) * (2 * list_length(plan->states) + 3 * n_choices);
-	if (n_groups * record_bytes > get_hash_memory_limit())
-		groups->choices += SPILL_FACTOR * groups->first_level *
-			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
-}
-
-/*
  * How many different pairs so many rows have, of two columns that are independent of
  * each other and have so many values.
  */
@@ -122,6 +58,102 @@ values_of(PlanInfo *info, Expr *arg)
 {
 	return estimate_num_groups(info->root, list_make1(arg), info->input->rows,
 							   NULL, NULL);
+}
+
+/* How wide an expression's values are. */
+static int
+width_of(PlanInfo *info, Expr *expr)
+{
+	PathTarget *target = create_empty_pathtarget();
+
+	add_column_to_pathtarget(target, expr, 0);
+	return set_pathtarget_cost_width(info->root, target)->width;
+}
+
+/* The groups that come from a string's being a hidden key all values of which are fed. */
+static void
+estimate_fed_strings(PlanInfo *info, Expr *arg, GroupEstimate *groups)
+{
+	double		values = values_of(info, arg);
+	int			width = width_of(info, arg);
+
+	groups->first_level = pairs_in_rows(groups->first_level, values, info->input->rows);
+	if (width < GPURHH_STRING_BYTES)
+		return;
+	groups->choices += values * NEW_STRING_FACTOR;
+	groups->string_bytes += values * (width + 2 * sizeof(uint64));
+}
+
+/*
+ * Estimates the groups that come from arguments of min() and max() being hidden keys.
+ *
+ * Of strings candidates are fed, see candidates.c: in any order of the rows the
+ * n-th of a group is better than all before with probability 1/n.  Groups whose
+ * best is not kept have as many as there are values.
+ */
+static void
+estimate_choices(PlanInfo *info, GroupEstimate *groups)
+{
+	const GpuAggPlan *plan = info->plan;
+	double		rows = info->input->rows;
+	double		n_groups = Max(groups->emitted, 1.0);
+	int			n_choices = list_length(info->plan->choices);
+	int			key_bytes = 0;
+	double		record_bytes;
+	double		kept;
+	List	   *counted = NIL;
+
+	for (int k = 0; k < info->plan->n_shown_keys; k++)
+	{
+		GpuEncoding encoding = gpurhh_plan_key(plan, k)->encoding;
+
+		key_bytes += Max(gpurhh_encodings[encoding].bytes, sizeof(uint64));
+	}
+	kept = gpurhh_candidates_capacity(key_bytes, n_choices,
+									  GPURHH_CANDIDATES_LIMIT) / n_groups;
+	kept = Min(kept, 1.0);
+	for (int c = 0; c < n_choices; c++)
+	{
+		const GpuPlanColumn *column = gpurhh_plan_key(plan, plan->n_shown_keys + c);
+		Expr	   *arg = list_nth(info->child_target->exprs, column->attribute);
+		int			width = width_of(info, arg);
+		double		values;
+		double		candidates;
+
+		if (gpurhh_is_string(column->encoding) && !gpurhh_is_candidate(column->encoding))
+		{
+			/* the least and the greatest are of one column */
+			if (!list_member(counted, arg))
+				estimate_fed_strings(info, arg, groups);
+			counted = lappend(counted, arg);
+			continue;
+		}
+		values = estimate_num_groups(info->root, lappend(list_copy(info->keys), arg), rows, NULL,
+									 NULL);
+		if (!gpurhh_is_candidate(column->encoding))
+		{
+			groups->first_level += values;
+			continue;
+		}
+		candidates = Min(values,
+						 kept * n_groups * (0.6 + log(Max(rows / n_groups, 1.0))) +
+						 (1 - kept) * rows);
+		groups->first_level += candidates;
+		groups->choices += rows * STRING_FACTOR + candidates * CANDIDATE_FACTOR;
+		if (width >= GPURHH_STRING_BYTES)
+		{
+			groups->choices += candidates * NEW_STRING_FACTOR;
+			groups->string_bytes += candidates * (width + 2 * sizeof(uint64));
+		}
+	}
+	groups->taken_by_levels = groups->first_level;
+
+	/* as host_table.c has them, about 3 words for each value */
+	record_bytes = 64 + key_bytes +
+		sizeof(uint64) * (2 * list_length(plan->states) + 3 * n_choices);
+	if (n_groups * record_bytes > get_hash_memory_limit())
+		groups->choices += SPILL_FACTOR * groups->first_level *
+			(1 - get_hash_memory_limit() / (n_groups * record_bytes));
 }
 
 /* Will there be a third level?  This is gpurhh_level_create()'s rule. */
@@ -174,16 +206,16 @@ estimate_key_strings(PlanInfo *info)
 	for (int k = 0; k < list_length(info->plan->key_columns); k++)
 	{
 		const GpuPlanColumn *column = gpurhh_plan_key(info->plan, k);
-		PathTarget *target = create_empty_pathtarget();
 		Expr	   *key;
+		int			width;
 
 		if (!gpurhh_is_string(column->encoding))
 			continue;
 		key = list_nth(info->child_target->exprs, column->attribute);
-		add_column_to_pathtarget(target, key, 0);
+		width = width_of(info, key);
 		n_strings++;
-		if (set_pathtarget_cost_width(info->root, target)->width >= GPURHH_STRING_BYTES)
-			bytes += values_of(info, key) * (target->width + 2 * sizeof(uint64));
+		if (width >= GPURHH_STRING_BYTES)
+			bytes += values_of(info, key) * (width + 2 * sizeof(uint64));
 	}
 	/* where strings are only counted there are none in further levels */
 	if (!has_third_level(info) && n_strings == 1 &&

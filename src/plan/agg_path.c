@@ -245,23 +245,29 @@ consider_pipeline(PlanInfo *info, const PlanInfo *unplanned, RelOptInfo *output_
 {
 	PlanInfo	joined = *info;
 	AggPaths	joined_paths;
+	GroupEstimate joined_groups = *groups;
 	int			disabled;
 
 	if (!find_joined_inputs(&joined, output_rel))
 	{
 		info->unjoined = joined.unjoined;
-		if (!info->counts_expressions)
+		if (!info->counts_expressions && info->plan->choices == NIL)
 			return;
-		/* some of the expressions are not needed over a pipeline */
+		/* over a pipeline some expressions are not needed, and all strings are fed */
 		joined = *unplanned;
 		joined.joined = true;
 		if (!gpurhh_plan_grouping(&joined, having))
 			return;
 		set_pathtarget_cost_width(joined.root, joined.child_target);
-		if (!find_joined_inputs(&joined, output_rel))
+		gpurhh_estimate_groups(&joined, &joined_groups);
+		joined.unjoined = memory_refusal(&joined_groups);
+		if (joined.unjoined != NULL || !find_joined_inputs(&joined, output_rel))
+		{
+			info->unjoined = joined.unjoined;
 			return;
+		}
 	}
-	joined_paths = make_agg_paths(&joined, output_rel, having, groups);
+	joined_paths = make_agg_paths(&joined, output_rel, having, &joined_groups);
 	disabled = gpurhh_disabled_nodes(joined_paths.whole) - gpurhh_disabled_nodes(paths->whole);
 	/* at the same cost the rows need not leave the device */
 	if (disabled > 0 ||

@@ -241,8 +241,10 @@ add_pair_aggregate(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 /*
  * Adds a min() or max() of values whose order no device knows.  Its argument becomes
  * a hidden key, behind the shown ones, so that each value is a group of its own.  Of
- * strings only some are fed (candidates.c).  To be called when all states of the
- * first level are there, because this state is numbered behind them.
+ * strings only some are fed (candidates.c), unless the device joins the rows: then nobody
+ * knows which group a string will be in when it is fed, or whether its row has a match.  To
+ * be called when all states of the first level are there, because this state is numbered
+ * behind them.
  */
 static bool
 add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
@@ -260,7 +262,7 @@ add_choice(PlanInfo *info, Aggref *aggref, const GpuAggregate *known)
 	if (aggref->aggfilter != NULL)
 		arg = guarded(aggref->aggfilter, arg);
 	column = shown;
-	if (known->encoding != GPU_ENC_NONE)
+	if (known->encoding != GPU_ENC_NONE && !info->joined)
 		column.encoding = known->encoding;
 	number = gpurhh_feed_column(info, arg, 0, column, true);
 	for (at = 0; at < list_length(plan->choices); at++)

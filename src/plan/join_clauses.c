@@ -130,7 +130,7 @@ refuse_clause(GpuPipelines *level, RelOptInfo *joinrel, RestrictInfo *clause)
 							known->condition_problem);
 	else
 		gpurhh_refuse_joins(level->root, joinrel, OBSTACLE_CLAUSE,
-							"join condition %s decides what a match is, and might raise an error", text);
+							"join condition %s has columns that rows do not have there", text);
 }
 
 /*
@@ -154,16 +154,36 @@ static bool
 is_condition(GpuPipelines *level, const JoinParts *parts, Relids hidden, RestrictInfo *clause)
 {
 	const JoinType jointype = parts->jointype;
-	const bool	decides = decides_matches(parts, clause);
 
 	/* above an antijoin there is nothing left of the other side to look at */
-	if ((jointype == JOIN_ANTI || gpurhh_is_right_anti(jointype)) && !decides)
+	if ((jointype == JOIN_ANTI || gpurhh_is_right_anti(jointype)) && !decides_matches(parts, clause))
 		return false;
 	/* columns that are equal may stand for each other, as in is_key() */
 	if (clause->pseudoconstant || bms_overlap(clause->clause_relids, hidden))
 		return false;
-	return is_computed(level, clause) &&
-		!(decides && look_at_clause(level, clause)->may_be_bad);
+	return is_computed(level, clause);
+}
+
+/* Is it a condition that says what a match is, and may be an error for some rows? */
+static bool
+is_bad_match(GpuPipelines *level, const JoinParts *parts, RestrictInfo *clause)
+{
+	return decides_matches(parts, clause) && !look_at_clause(level, clause)->is_key &&
+		is_computed(level, clause) && look_at_clause(level, clause)->may_be_bad;
+}
+
+/* Does a join of these parts have such a condition? */
+bool
+gpurhh_has_bad_match(GpuPipelines *level, JoinParts *parts)
+{
+	ListCell   *lc;
+
+	if (parts->knows_bad)
+		return parts->bad;
+	parts->knows_bad = true;
+	foreach(lc, parts->extra->restrictlist)
+		parts->bad |= is_bad_match(level, parts, lfirst(lc));
+	return parts->bad;
 }
 
 /* May a device join by any two members of an equivalence class? */

@@ -156,19 +156,19 @@ consider_parts(GpuPipelines *level, JoinParts *parts)
 	}
 
 	if (!joinrel->consider_parallel ||
-		(outer->partial == NULL && outer->partial_unmatched == NULL &&
+		(outer->partial == NULL && outer->partial_anew == NULL &&
 		 outer->partial_rows == NULL))
 		return;
-	known = gpurhh_returns_unmatched(jointype) ? &pipeline->partial_unmatched : &pipeline->partial;
+	known = gpurhh_returns_unmatched(jointype) || gpurhh_has_bad_match(level, parts) ?
+		&pipeline->partial_anew : &pipeline->partial;
 	if (is_hopeless(inner, *known, true))
 		return;
 	path = find_parallel_inner(level, inner, path);
 	build = gpurhh_look_at_build(inner, path, true);
 	gpurhh_consider_join(level, parts, outer->partial, build, known);
 	gpurhh_consider_join(level, parts, outer->partial_rows, build, known);
-	if (outer->partial_unmatched != NULL)
-		gpurhh_consider_join(level, parts, outer->partial_unmatched, build,
-							 &pipeline->partial_unmatched);
+	if (outer->partial_anew != NULL)
+		gpurhh_consider_join(level, parts, outer->partial_anew, build, &pipeline->partial_anew);
 }
 
 /*
@@ -258,11 +258,11 @@ search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
 static Way *
 cheapest_partial(const GpuPipeline *pipeline)
 {
-	Way		   *unmatched = pipeline->partial_unmatched;
+	Way		   *anew = pipeline->partial_anew;
 
 	if (pipeline->partial == NULL ||
-		(unmatched != NULL && unmatched->cost < pipeline->partial->cost))
-		return unmatched;
+		(anew != NULL && anew->cost < pipeline->partial->cost))
+		return anew;
 	return pipeline->partial;
 }
 

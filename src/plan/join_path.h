@@ -45,6 +45,8 @@ typedef struct Way
 	bool		unmatched;		/* one of the joins returns rows of its build side in the
 								 * end */
 	bool		in_parts;		/* a build side is expected to come in parts */
+	bool		may_be_bad;		/* what a match of one of them is may be an error for some
+								 * rows: the device may have to leave all to core */
 	bool		inner_unique;	/* JoinPathExtraData's */
 	SemiAntiJoinFactors semifactors;
 } Way;
@@ -94,8 +96,8 @@ struct GpuPipeline
 	RelOptInfo *rel;
 	Way		   *serial;			/* of a join relation with joins, of a table by pages */
 	Way		   *partial;		/* the same for parallel plans */
-	Way		   *partial_unmatched;	/* with rows of build sides without a match, which
-									 * GpuHashJoin has not in parallel plans */
+	Way		   *partial_anew;	/* where one participant may have to begin anew, which
+								 * GpuHashJoin does not: see gpurhh_begins_anew() */
 	Compared	compared[2];	/* of the serial and of the partial paths */
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
@@ -160,6 +162,16 @@ gpurhh_returns_unmatched(JoinType jointype)
 	return jointype == JOIN_RIGHT || jointype == JOIN_FULL || !gpurhh_has_outer_columns(jointype);
 }
 
+/*
+ * May one participant have to begin anew with core's joins when a device has done these joins in a
+ * parallel plan?  It may if a row is found that no device takes, where a join returns rows without
+ * a match, and if a condition that says what a match is turns out to be an error.
+ */
+static inline bool
+gpurhh_begins_anew(const Way *way)
+{
+	return way->unmatched || way->may_be_bad;
+}
 
 /* Two parts that core makes a join relation of, and a device may, too. */
 typedef struct JoinParts
@@ -169,6 +181,8 @@ typedef struct JoinParts
 	RelOptInfo *innerrel;
 	JoinType	jointype;
 	JoinPathExtraData *extra;
+	bool		knows_bad;		/* the next one is known: */
+	bool		bad;			/* see gpurhh_has_bad_match() */
 	/* what gpurhh_has_keys() has found out last; it is the same for most ways */
 	bool		knows_keys;
 	bool		has_keys;
@@ -194,6 +208,7 @@ extern void gpurhh_find_rows(GpuPipeline *pipeline);
 /* ---------- join_clauses.c ---------- */
 
 extern bool gpurhh_has_core_joins(GpuPipelines *level);
+extern bool gpurhh_has_bad_match(GpuPipelines *level, JoinParts *parts);
 extern bool gpurhh_has_keys(GpuPipelines *level, JoinParts *parts, Relids hidden);
 
 /* ---------- join_sketch.c ---------- */

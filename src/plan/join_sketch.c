@@ -258,8 +258,9 @@ match_problem(ProgramSketch *sketch)
 		condition = make_ands_explicit(extract_actual_clauses(way->matches, false));
 		if (!sketch_expression(&of_join, condition, &number, &type, &why))
 			return psprintf("a condition of the joins %s", why);
-		if (rhh_program_may_be_bad(&of_join.program))
-			return "a condition of an outer join may be an error in some rows";
+		/* it is not fed as it was thought to be, and nothing has been prepared for that */
+		if (rhh_program_may_be_bad(&of_join.program) && !sketch->way->may_be_bad)
+			return "a condition of an outer join may be an error for some rows";
 		sketch->n_match_columns += of_join.n_columns;
 	}
 	return NULL;
@@ -464,5 +465,8 @@ gpurhh_rows_problem(PlannerInfo *root, const RelOptInfo *rel, const Way *way)
 		return "a build side comes in parts, and the plan is parallel";
 	if (way->unmatched && may_leave_rows(rel, way, &sketch))
 		return "the probe side may have values that no device takes";
+	/* rows may have been returned when the first error is found */
+	if (way->may_be_bad)
+		return "a condition that decides what a match is might raise an error";
 	return NULL;
 }

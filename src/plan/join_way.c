@@ -82,15 +82,15 @@ build_cost(const BuildSide *build, int n_workers)
 
 /*
  * What it costs to look at the rows with the same keys, of which further conditions say whether
- * they match, for so many rows of the probe side.
+ * they match, for so many rows of the probe side.  bad: they may be an error, so all are looked at.
  */
 static Cost
 matches_cost(PlannerInfo *root, RelOptInfo *outerrel, RelOptInfo *innerrel, List *keys,
-			 double probe_rows, JoinType jointype, const JoinPathExtraData *extra)
+			 double probe_rows, JoinType jointype, bool bad, const JoinPathExtraData *extra)
 {
 	double		candidates;		/* of a row */
 
-	if (jointype == JOIN_SEMI || jointype == JOIN_ANTI)
+	if ((jointype == JOIN_SEMI || jointype == JOIN_ANTI) && !bad)
 		candidates = extra->semifactors.outer_match_frac * extra->semifactors.match_count;
 	else
 	{
@@ -144,6 +144,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	Cost		made;			/* to make the build side */
 	Cost		saving = 0;		/* by a filter of the keys */
 	bool		shares;
+	bool		bad;			/* what a match of this join is may be an error */
 	List	   *keys;
 	List	   *matches;
 	Cost		cost;
@@ -161,16 +162,17 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 							gpurhh_relation_names(root, innerrel->relids));
 		return;
 	}
+	bad = gpurhh_has_bad_match(level, parts);
 	/* what gives rows may be something that cannot begin again in all participants */
-	if (outer->n_workers > 0 && gpurhh_returns_unmatched(jointype) && !outer->by_pages)
+	if (outer->n_workers > 0 && (bad || gpurhh_returns_unmatched(jointype)) && !outer->by_pages)
 		return;
 	/* nor is it known what participants have made of rows that they share when one begins anew */
 	shares = outer->shares || build->shares;
-	if (shares && (outer->unmatched || gpurhh_returns_unmatched(jointype)))
+	if (shares && (bad || gpurhh_begins_anew(outer) || gpurhh_returns_unmatched(jointype)))
 		return;
 	if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
-	if (outer->by_pages && !outer->unmatched &&
+	if (outer->by_pages && !gpurhh_begins_anew(outer) &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
 		saving = gpurhh_key_filter_saving(inner->rows, build->probe_factor, probe_rows,
 										  probe_rows * joinrel->rows / outerrel->rows);
@@ -198,7 +200,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	if (matches != NIL)
 	{
 		Cost		more = matches_cost(root, outerrel, innerrel, keys, probe_rows, jointype,
-										extra);
+										bad, extra);
 
 		probe_cost += more;
 		cost += more;
@@ -240,6 +242,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	way->has_conditions = outer->has_conditions ||
 		list_length(keys) + list_length(matches) < list_length(extra->restrictlist);
 	way->unmatched = outer->unmatched || gpurhh_returns_unmatched(jointype);
+	way->may_be_bad = outer->may_be_bad || bad;
 	way->in_parts = outer->in_parts || build->n_passes > 1;
 	way->inner_unique = extra->inner_unique;
 	way->semifactors = extra->semifactors;

@@ -31,21 +31,21 @@ typedef struct join_shape
 } join_shape;
 
 static const join_shape join_shapes[] = {
-	{"join 4/1e4", {4}, 10000, 1, 256, RHH_JOIN_INNER},
-	{"join 4/1e6", {4}, 1000000, 1, 256, RHH_JOIN_INNER},
-	{"join 4/1e7", {4}, 10000000, 1, 256, RHH_JOIN_INNER},
+	{"join 4/1e4", {4}, 10000, 1, 256, RHH_JOIN_INNER, false},
+	{"join 4/1e6", {4}, 1000000, 1, 256, RHH_JOIN_INNER, false},
+	{"join 4/1e7", {4}, 10000000, 1, 256, RHH_JOIN_INNER, false},
 	{"join 4/1e6 dense", {4}, 1000000, 1, 256, RHH_JOIN_INNER, true},
 	{"join 4/1e7 dense", {4}, 10000000, 1, 256, RHH_JOIN_INNER, true},
-	{"join 4/1e6 half", {4}, 1000000, 1, 128, RHH_JOIN_INNER},
-	{"join 4/1e6 few", {4}, 1000000, 1, 5, RHH_JOIN_INNER},
-	{"join 4/1e7 few", {4}, 10000000, 1, 5, RHH_JOIN_INNER},
-	{"join 4/1e6 left", {4}, 1000000, 1, 128, RHH_JOIN_LEFT},
-	{"join 4/1e6 semi", {4}, 1000000, 1, 128, RHH_JOIN_SEMI},
-	{"join 4/1e6 x4", {4}, 1000000, 4, 256, RHH_JOIN_INNER},
-	{"join 4/1e7 x100", {4}, 10000000, 100, 5, RHH_JOIN_INNER},
-	{"join 8/1e6", {8}, 1000000, 1, 256, RHH_JOIN_INNER},
-	{"join 4+4/1e6", {4, 4}, 1000000, 1, 256, RHH_JOIN_INNER},
-	{"join 16+8/1e6", {16, 8}, 1000000, 1, 256, RHH_JOIN_INNER},
+	{"join 4/1e6 half", {4}, 1000000, 1, 128, RHH_JOIN_INNER, false},
+	{"join 4/1e6 few", {4}, 1000000, 1, 5, RHH_JOIN_INNER, false},
+	{"join 4/1e7 few", {4}, 10000000, 1, 5, RHH_JOIN_INNER, false},
+	{"join 4/1e6 left", {4}, 1000000, 1, 128, RHH_JOIN_LEFT, false},
+	{"join 4/1e6 semi", {4}, 1000000, 1, 128, RHH_JOIN_SEMI, false},
+	{"join 4/1e6 x4", {4}, 1000000, 4, 256, RHH_JOIN_INNER, false},
+	{"join 4/1e7 x100", {4}, 10000000, 100, 5, RHH_JOIN_INNER, false},
+	{"join 8/1e6", {8}, 1000000, 1, 256, RHH_JOIN_INNER, false},
+	{"join 4+4/1e6", {4, 4}, 1000000, 1, 256, RHH_JOIN_INNER, false},
+	{"join 16+8/1e6", {16, 8}, 1000000, 1, 256, RHH_JOIN_INNER, false},
 };
 
 /*

@@ -218,10 +218,11 @@ typedef struct joined
 /*
  * Aggregates the output; the numbers of rows that come out of the joins go to rows[].
  * Returns how many of the last join's are bad for its program; in these all columns that it
- * computes are NULL.  *n_dropped becomes how many the program's filter drops.
+ * computes are NULL.  *n_dropped becomes how many the program's filter drops, and
+ * *n_bad_candidates for how many pairs the condition of a join is bad.
  */
 extern uint64_t join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
-							uint64_t *n_dropped);
+							uint64_t *n_dropped, uint64_t *n_bad_candidates);
 
 /* ---------- program_reference.c: what programs compute ---------- */
 
@@ -448,6 +449,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_condition_unmatched) \
 	CASE(join_condition_unmatched_refused) \
 	CASE(join_condition_unmatched_returned) \
+	CASE(join_condition_bad) \
 	CASE(join_condition_cancel) \
 	CASE(join_condition_invalid) \
 	CASE(join_passes) \

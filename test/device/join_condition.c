@@ -9,6 +9,9 @@
  *
  * The rows that right and full joins return without a match come into joins that have conditions,
  * and what a condition decides is what a full join behind it matches.
+ *
+ * A condition may be bad for some pairs, and devices have to say whether it was for any.  In the
+ * reference such a pair is no match, as on the devices, so that the output can be compared.
  */
 #include "join_plan.h"
 
@@ -98,12 +101,22 @@ typedef enum what
 	NEVER,
 	UNKNOWN,					/* NULL */
 	BYTES,						/* x < y, of two columns of 16 bytes */
-	N_CONDITIONS
+	N_CONDITIONS,				/* that are never bad, and others: */
+	OFTEN_BAD = N_CONDITIONS,	/* x / (x < y) = x */
+	RARELY_BAD,					/* x / (x < y or FEW_BELOW < y) = x */
+	HARDLY_BAD,					/* the same with HARDLY_BELOW: otherwise it is true */
+	GUARDED,					/* x < y and the first one, which is good then */
+	BY_BUILD,					/* x / y < y, of a y that is zero in no row */
+	N_ALL_CONDITIONS
 } what;
+
+/* Of integers that are spread over 64 bits few are less, and hardly any. */
+#define FEW_BELOW	(INT64_MIN / 64 * 61)
+#define HARDLY_BELOW (INT64_MIN / 2048 * 2047)
 
 static const char *const names[] = {
 	"x < y", "x = y", "x < 50", "y < 50", "y is null", "x is null", "logic", "true", "false", "null",
-	"bytes"
+	"bytes", "often bad", "rarely bad", "hardly bad", "guarded", "x / y < y"
 };
 
 static void
@@ -154,6 +167,26 @@ add_condition(plan *p, what condition, uint16_t x_column, uint16_t y_column)
 			break;
 		case NEVER:
 			(void) constant(p, 0, false);
+			break;
+		case OFTEN_BAD:
+		case RARELY_BAD:
+		case HARDLY_BAD:
+		case GUARDED:
+			{
+				const int64_t least = condition == RARELY_BAD ? FEW_BELOW : HARDLY_BELOW;
+				const uint8_t less = add_op(p, RHH_OP_LT_INT8, x, y, 0);
+				const uint8_t divisor = condition == OFTEN_BAD || condition == GUARDED ? less :
+					add_op(p, RHH_OP_OR, less,
+						   add_op(p, RHH_OP_LT_INT8, constant(p, least, false), y, 0), 0);
+				const uint8_t quotient = add_op(p, RHH_OP_DIV_INT8, x, divisor, 0);
+				const uint8_t equal = add_op(p, RHH_OP_EQ_INT8, quotient, x, 0);
+
+				if (condition == GUARDED)
+					(void) add_op(p, RHH_OP_AND, less, equal, 0);
+				break;
+			}
+		case BY_BUILD:
+			(void) add_op(p, RHH_OP_LT_INT8, add_op(p, RHH_OP_DIV_INT8, x, y, 0), y, 0);
 			break;
 		default:
 			(void) constant(p, 1, true);
@@ -668,6 +701,125 @@ case_join_condition_unmatched_returned(context *ctx)
 		}
 }
 
+/*
+ * Conditions that may be bad, of keys that are unique and not, and of keys with so many candidates
+ * that a warp looks at them.  A bad candidate may come before a match and behind one.
+ */
+static void
+check_bad(context *ctx, what condition, uint64_t *n_bad)
+{
+	for (int k = 0; k < N_KINDS; k++)
+		for (int shape = (k + (int) condition) % 2; shape < 4; shape += 2)
+		{
+			const uint64_t n = enough_rows(shape < 2 ? 8000 : 1000);
+			run_options options = default_options;
+			rhh_map_stats stats = {0};
+			char		where[80];
+			plan		p;
+
+			options.no_failures = true;
+			condition_plan(&p, k, condition, shape == 0 ? 3 * n / 2 : shape == 1 ? n : 1000, n,
+						   shape == 0 ? UNIQUE : shape == 1 ? 0 : HOT(128), 100,
+						   shape == 0 ? 0 : 20);
+			if (shape >= 2)
+				p.probe.param = HOT(128);
+			p.table.spec.max_batch_rows = shape == 3 ? 64 : 65536;
+			snprintf(where, sizeof(where), "%s, %s, shape %d", kinds[k].name, names[condition],
+					 shape);
+			check_plan(ctx, where, &p, n, &options, &stats);
+			*n_bad += stats.bad_candidates;
+		}
+}
+
+/* Of one of several joins, and of one of rows that a join before has returned without a match. */
+static void
+check_bad_of_several(context *ctx, what condition, uint64_t *n_bad)
+{
+	/* each pair of kinds, and each chain, has some of the conditions and ways */
+	for (int first = 0; first < N_KINDS; first++)
+		for (int second = (first + (int) condition) % 2; second < N_KINDS; second += 2)
+		{
+			const uint64_t n = enough_rows(300);
+			run_options options = default_options;
+			rhh_map_stats stats = {0};
+			char		where[80];
+			plan		p;
+
+			options.no_failures = true;
+			condition_plan(&p, first, second % 2 ? BOTH : condition, 1000, n, HOT(128), 100, 10);
+			p.probe.param = HOT(128);
+			second_join(&p, first, second, second % 2 ? condition : BOTH, 64, HOT(128), 1000, 20);
+			p.table.spec.max_batch_rows = 500;
+			snprintf(where, sizeof(where), "%s, %s, %s", kinds[first].name, kinds[second].name,
+					 names[condition]);
+			check_plan(ctx, where, &p, n, &options, &stats);
+			*n_bad += stats.bad_candidates;
+		}
+	for (size_t i = 0; i < LENGTH_OF(chains); i++)
+		for (int way = (int) (i + condition) % 4; way < CHAIN_WAYS; way += 4)
+		{
+			run_options options = default_options;
+			rhh_map_stats stats = {0};
+			char		where[80];
+			plan		p;
+
+			options.no_failures = true;
+			chain_plan(&p, &chains[i], condition, way, 60, way % 4 > 0);
+			p.table.spec.max_batch_rows = 64;
+			snprintf(where, sizeof(where), "%s, %s, way %d", chains[i].name, names[condition], way);
+			check_plan(ctx, where, &p, 60, &options, &stats);
+			*n_bad += stats.bad_candidates;
+		}
+}
+
+/*
+ * The rows have all candidates, nearly all of which are matches.  One that is bad has to be found
+ * behind these.
+ */
+static void
+check_bad_behind_matches(context *ctx)
+{
+	uint64_t	n_bad = 0;
+
+	for (int round = 0; round < 3; round++)
+		for (int k = 0; k < N_KINDS; k++)
+		{
+			run_options options = default_options;
+			rhh_map_stats stats = {0};
+			char		where[80];
+			plan		p;
+
+			if (kinds[k].has_columns && !hides_outer(k))
+				continue;
+			options.no_failures = true;
+			condition_plan(&p, k, HARDLY_BAD, 1, 2000, 0, 1ULL << 40, 0);
+			snprintf(where, sizeof(where), "%s, behind matches, round %d", kinds[k].name, round);
+			check_plan(ctx, where, &p, 7, &options, &stats);
+			n_bad += stats.bad_candidates > 0;
+		}
+	if (ctx->why[0] == '\0' && n_bad == 0)
+		fault(ctx, "behind matches", "none is bad: the case tests nothing");
+}
+
+void
+case_join_condition_bad(context *ctx)
+{
+	check_bad_behind_matches(ctx);
+	for (int c = N_CONDITIONS; c < N_ALL_CONDITIONS; c++)
+	{
+		uint64_t	n_bad = 0;
+		uint64_t	n_bad_of_several = 0;
+
+		if (c == HARDLY_BAD)
+			continue;
+		check_bad(ctx, (what) c, &n_bad);
+		check_bad_of_several(ctx, (what) c, &n_bad_of_several);
+		if (ctx->why[0] == '\0' && (n_bad > 0 && n_bad_of_several > 0) !=
+			(c == OFTEN_BAD || c == RARELY_BAD))
+			fault(ctx, names[c], "the condition is bad too often, or never: the case tests nothing");
+	}
+}
+
 /* Work without any output is cancelled, too. */
 void
 case_join_condition_cancel(context *ctx)
@@ -744,13 +896,6 @@ case_join_condition_invalid(context *ctx)
 		INVALID(c.has_filter = false, "the condition of join 1 is not a filter alone");
 		INVALID(c.n_results = 1; c.results[0].column = 0; c.ops[0] = c.ops[1],
 				"the condition of join 1 is not a filter alone");
-		INVALID(c.ops[2].code = RHH_OP_ADD_INT8, "the condition of join 1 may be bad");
-		INVALID(c.ops[2].code = RHH_OP_MOD_INT8, "the condition of join 1 may be bad");
-		INVALID(c.ops[2].code = RHH_OP_MOD_INT8; c.ops[1] = ((rhh_op){.code = RHH_OP_CONSTANT});
-				c.n_constants = 1, "the condition of join 1 may be bad");
-		INVALID(c.ops[2].code = RHH_OP_DIV_INT4; c.ops[1] = ((rhh_op){.code = RHH_OP_CONSTANT});
-				c.n_constants = 1; c.constants[0][0] = UINT64_MAX,
-				"the condition of join 1 may be bad");
 		/* what is good; and that of the semijoin itself */
 		sides.joined.spec.joins[0].condition = sides.joined.spec.joins[1].condition;
 		sides.joined.spec.joins[0].n_condition_columns = 2;

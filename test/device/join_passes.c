@@ -91,6 +91,7 @@ case_join_passes_condition(context *ctx)
 	with_parts(ctx, 4, case_join_condition_several);
 	with_parts(ctx, 2, case_join_condition_fan_out);
 	with_parts(ctx, 2, case_join_condition_unmatched);
+	with_parts(ctx, 2, case_join_condition_bad);
 }
 
 /* Rows that the device hands back, in any pass, of the output or of the build side. */

@@ -30,6 +30,7 @@ typedef struct reference
 	uint64_t   *n_rows;			/* that came out of each join */
 	uint64_t	n_bad;			/* for the program */
 	uint64_t	n_dropped;		/* by its filter */
+	uint64_t	n_bad_candidates;	/* for a join's condition */
 } reference;
 
 /* Where column c of the joins' columns is: the side, and the column there. */
@@ -156,6 +157,7 @@ is_match(reference *ref, uint32_t j)
 {
 	const rhh_join *join = &ref->joined->spec.joins[j];
 	data	   *pair = &ref->pairs[j];
+	program_row result;
 
 	if (join->condition == NULL)
 		return true;
@@ -166,7 +168,9 @@ is_match(reference *ref, uint32_t j)
 		pair->nulls[c][0] = !joined_value(ref, join->condition_column[c], v);
 		put_value(pair, c, 0, v[0], v[1]);
 	}
-	return program_run_row(join->condition, pair, 0, false) == PROGRAM_GOOD;
+	result = program_run_row(join->condition, pair, 0, false);
+	ref->n_bad_candidates += result == PROGRAM_BAD;
+	return result == PROGRAM_GOOD;
 }
 
 static void join_rows(reference *ref, uint32_t j);
@@ -209,8 +213,9 @@ join_rows(reference *ref, uint32_t j)
 			if (!is_match(ref, j))
 				continue;
 			found = true;
+			/* the condition may be bad for those behind */
 			if (join->kind == RHH_JOIN_SEMI || join->kind == RHH_JOIN_ANTI)
-				break;
+				continue;
 			build->matched[i - 1] = true;
 			if (rhh_has_outer_columns(join->kind))
 				joined_row(ref, j);
@@ -273,7 +278,7 @@ pair_init(reference *ref, uint32_t j)
 
 uint64_t
 join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
-			uint64_t *n_dropped)
+			uint64_t *n_dropped, uint64_t *n_bad_candidates)
 {
 	static reference ref;		/* too large for the stack */
 	data		output = {.d = joined->d, .n_rows = 1};
@@ -320,5 +325,6 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 		free(output.nulls[c]);
 	}
 	*n_dropped = ref.n_dropped;
+	*n_bad_candidates = ref.n_bad_candidates;
 	return ref.n_bad;
 }

@@ -808,7 +808,9 @@ check_joined(run *run, map *expected)
 	const uint32_t n_joins = run->options.joined->spec.n_joins;
 	uint64_t	rows[RHH_MAX_JOINS];
 	uint64_t	n_dropped;
-	uint64_t	n_bad = join_expect(expected, run->options.joined, run->data, rows, &n_dropped);
+	uint64_t	n_bad_candidates;
+	uint64_t	n_bad = join_expect(expected, run->options.joined, run->data, rows, &n_dropped,
+									&n_bad_candidates);
 
 	if (run->n_bad != n_bad)
 		run_fault(run, "%llu rows were handed back as bad instead of %llu",
@@ -831,6 +833,11 @@ check_joined(run *run, map *expected)
 	if (stats->filtered_rows != n_dropped)
 		run_fault(run, "statistics have %llu rows that the filter has dropped, not %llu",
 				  (unsigned long long) stats->filtered_rows, (unsigned long long) n_dropped);
+	/* the same pair may count several times */
+	if ((stats->bad_candidates > 0) != (n_bad_candidates > 0))
+		run_fault(run, "statistics have %llu pairs for which a condition is bad, not %llu",
+				  (unsigned long long) stats->bad_candidates,
+				  (unsigned long long) n_bad_candidates);
 	return rows[n_joins - 1] - n_dropped;
 }
 

@@ -258,6 +258,24 @@ sub program_condition
 	return "$x->{sql} " . pick(qw(= <> < <= > >=)) . " $y->{sql}";
 }
 
+# The same of what a match of a join is, which may be an error for some pairs of rows.  What is of
+# one table alone is no part of the join.
+sub match_condition
+{
+	my ($q) = @_;
+	my $class = pick(qw(int int int numeric date));
+	my ($x, $y) = (column_of($q, $class), column_of($q, $class eq 'date' ? 'timestamp' : $class));
+
+	return program_condition($q) if !$x || !$y || chance(0.5);
+	return "$x->{sql} " . pick(qw(< >=)) . " $y->{sql}" if $class eq 'date';
+	return program_condition($q) if ($x->{sql} =~ /^(\w+)/)[0] eq ($y->{sql} =~ /^(\w+)/)[0];
+	$q->{errs} = 1;
+	return "$x->{sql} " . pick('+', '-', '*') . " $y->{sql} > " . between(-9, 9) if $class eq 'numeric';
+	return pick("$x->{sql} " . pick('+', '-', '*') . " $y->{sql} > " . between(-9, 9), "$x->{sql} % 1000 " . pick('+', '-', '*') . " ($y->{sql} % 1000) > " . between(-99, 99),
+		"$x->{sql} / $y->{sql} < " . between(0, 9), "$x->{sql} % ($y->{sql} % 8 + " . between(1, 9) . ') < 2', "($y->{sql} = 0 OR $x->{sql} % 1000 / $y->{sql} >= 0)",
+		"$x->{sql} % 1000 / ($y->{sql} % 100 - 100) < 0");
+}
+
 sub program_value
 {
 	my ($q) = @_;
@@ -583,7 +601,7 @@ sub random_query
 	from($q, $t, $u);
 	if ($q->{from} eq 't' && !$q->{with} && chance(0.2))
 	{
-		join_tables($q, \&program_condition, t => $t, u => $u);
+		join_tables($q, \&match_condition, t => $t, u => $u);
 		# the joined rows themselves
 		if (chance(0.3))
 		{

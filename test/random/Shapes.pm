@@ -153,7 +153,8 @@ sub join_condition
 }
 
 # tables: by name; t is the first of them, and d has the columns of t.  condition: makes a
-# condition over columns of several tables, which may say what a match of a join is.
+# condition over columns of several tables, which may say what a match of a join is, and sets errs
+# if it may be an error.
 sub join_tables
 {
 	my ($q, $condition, %tables) = @_;
@@ -196,6 +197,7 @@ sub join_tables
 		$name = "(SELECT * FROM $name LIMIT 1000000)" if chance(0.1);
 		push @{ $q->{joins} }, "$kind $name $alias ON $on";
 	}
+	$q->{several} = @visible > 2;
 	# what is computed of both sides is computed after the join, which is core's then
 	$q->{plain_columns} = chance(0.7);
 	return;
