@@ -116,6 +116,12 @@ SELECT left_rows('SELECT ' || :'columns' || ', f.n FROM odd f LEFT JOIN d ON f.n
 -- a part that has no room: a key that most rows have; core does all joins if it is of the first part, else the rest
 SELECT h, kinds(format('SELECT %s FROM f @ JOIN hot%s d ON f.k = d.k', :'columns', h)) AS answer FROM generate_series(1, 2) h;
 SELECT passes(format('SELECT f.* FROM f WHERE %s (SELECT FROM hot2 d WHERE d.k = f.k AND d.v < f.v AND %s)', kind, :'differs')) FROM unnest('{EXISTS,NOT EXISTS}'::text[]) kind;
+-- the first part has no rows, so that the probe side has not been read when the next one has no room: core does all
+CREATE TABLE same (LIKE d) WITH (autovacuum_enabled = off);
+INSERT INTO same SELECT * FROM hot2 WHERE k = 2;
+ANALYZE same;
+UPDATE pg_class SET reltuples = 500 WHERE relname = 'same' AND relnamespace = 'gpurhh_test'::regnamespace;
+SELECT passes('SELECT ' || :'columns' || ' FROM f JOIN same d ON f.k = d.k');
 -- the part of a long string is another one each time
 SELECT split_part(passes('SELECT ' || :'columns' || ' FROM f LEFT JOIN hot1 d ON f.lk = d.lk AND f.n = d.n'), ';', 1);
 -- rows that are left over are joined with the parts that are done after that
