@@ -16,6 +16,8 @@ SET min_parallel_index_scan_size = 0;
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
 SET gpurhh.row_cost = 0.001;
+-- each pass reads the pages once more
+SET seq_page_cost = 0;
 SET work_mem = '64MB';
 SET gpurhh_test.wrapped = off;
 
@@ -42,7 +44,7 @@ SET enable_gpu_hashagg = on;
 SET enable_gpu_hashjoin = on;
 EXPLAIN (COSTS OFF) SELECT d.name, sum(f.v), count(*) FROM f FULL JOIN d ON f.k = d.k GROUP BY d.name;
 SET enable_gpu_hashagg = off;
--- GpuHashJoin has maps of its own in each participant
+-- a participant of GpuHashJoin does not know what others have matched
 EXPLAIN (COSTS OFF) SELECT d.name, f.v FROM f FULL JOIN d ON f.k = d.k;
 SET enable_gpu_hashjoin = off;
 
