@@ -48,7 +48,7 @@
  *
  * GpuHashJoin asks for the batches of the probe side one by one, and has made rows of all that comes
  * out of a pass before it asks for the next one (gpurhh_join_next_pass()).  It is always its only
- * participant: in a parallel plan each has maps of its own, and no one can read its part of the probe
+ * participant: in a parallel plan each has a query of its own, and no one can read its part of the probe
  * side again, so there is one pass.  Rows that have been returned cannot be forgotten.  So if there
  * cannot be another pass, core joins the rest: the rows of the parts that have not been joined
  * (part_filter.c).  As long as the probe side has not been read, since the parts so far have no row to
