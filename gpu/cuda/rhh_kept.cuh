@@ -29,11 +29,11 @@
  * If the fingerprint is the key, slots may have 16 bytes.  Then the second 8 are a copy of
  * some bytes of the row's record, so that a join need not read the record for these.
  *
+ *		lists[]:	| rows of a key | their number | rows of another key | their number ...
+ *
  * If the keys, as integers, lie close together, no hash table is needed: the index is *direct*,
  * a key's slot is the one whose number is the key less the least key.  Such a slot has 4 bytes
  * of the row's record in the place of the fingerprint.
- *
- *		lists[]:	| rows of a key | their number | rows of another key | their number ...
  *
  * Rows with NULL in a key are kept only if somebody asks for rows without a match
  * (keeps_null_keys).  They are in no slot and in no list, and count as keys.
@@ -66,7 +66,7 @@ struct rhh_kept_view
 {
 	uint8_t *const *segments;	/* in device memory */
 	uint64_t   *slots;
-	uint64_t	n_slots;		/* a multiple of a bucket's; 0: there is no row */
+	uint64_t	n_slots;		/* unless direct a multiple of a bucket's; 0: there is no row */
 	uint32_t	slot_words;		/* 1 or 2 */
 	uint32_t	carried_bytes;	/* of the record, which slots have, ... */
 	uint32_t	carried_at;		/* ... from here on */

@@ -529,7 +529,7 @@ close_queries(GpuJoinState *state)
 	if (run->channel != NULL)
 		gpurhh_channel_close(run->channel);
 	run->channel = NULL;
-	if (state->input != NULL && state->shared == NULL)
+	if (state->input != NULL && (state->shared == NULL || IsParallelWorker()))
 		gpurhh_join_close(state->input);
 }
 
@@ -706,6 +706,7 @@ leave_rest(GpuJoinState *state)
 	state->stats.rest_why =
 		MemoryContextStrdup(state->css.ss.ps.state->es_query_cxt, run->reader.why);
 	run->rest = gpurhh_part_filter_create(state->input, run->reader.dictionary, run->context);
+	gpurhh_part_filter_begin(run->rest, outerPlanState(state));
 	run->phase = JOIN_REST;
 }
 
@@ -966,6 +967,9 @@ initialize_worker_join(CustomScanState *node, shm_toc *toc, void *coordinate)
 	GpuJoinState *state = (GpuJoinState *) node;
 
 	state->shared = coordinate;
+	if (state->shared->builds.n > 0 &&
+		(state->input == NULL || state->input->n_joins != state->shared->builds.n))
+		elog(ERROR, "participants of a parallel plan disagree on joins");
 	if (state->shared->builds.n > 0)
 		gpurhh_join_attach(state->input, state->shared->builds.queries, state->shared_context);
 	attach_dictionary(state);

@@ -194,6 +194,7 @@ typedef struct PartFilter PartFilter;
 
 extern PartFilter *gpurhh_part_filter_create(const JoinInput *input, Dictionary *dictionary,
 											 MemoryContext context);
+extern void gpurhh_part_filter_begin(PartFilter *filter, PlanState *top);
 extern TupleTableSlot *gpurhh_part_filter_next(PartFilter *filter, PlanState *top);
 extern void gpurhh_part_filter_turn(PartFilter *filter, PlanState *top);
 extern void gpurhh_part_filter_end(PartFilter *filter);

@@ -673,9 +673,7 @@ gpurhh_join_returns_unmatched(const PlanState *child, int n_joins)
 {
 	for (; n_joins > 0 && IsA(child, HashJoinState); n_joins--)
 	{
-		JoinType	jointype = ((const HashJoin *) child->plan)->join.jointype;
-
-		if (jointype == JOIN_RIGHT || jointype == JOIN_FULL)
+		if (rhh_returns_unmatched(join_kind((const HashJoinState *) child)))
 			return true;
 		child = outerPlanState(child);
 	}

@@ -200,6 +200,24 @@ gpurhh_part_filter_next(PartFilter *filter, PlanState *top)
 	return slot;
 }
 
+/*
+ * Before the first row.  Core may have kept a hash table of the whole build side from an earlier run, which
+ * it must not use if the rows of parts that are done would come out of it.
+ */
+void
+gpurhh_part_filter_begin(PartFilter *filter, PlanState *top)
+{
+	PlanState  *hash = innerPlanState(filter->join);
+
+	if (!filter->build.filters)
+		return;
+	gpurhh_part_filter_end(filter);
+	ExecReScan(top);
+	/* while its child is the plan's, and not the filter */
+	if (hash->chgParam != NULL)
+		ExecReScan(hash);
+}
+
 /* The rest has been joined.  From now on core gets the rows of the parts that are done. */
 void
 gpurhh_part_filter_turn(PartFilter *filter, PlanState *top)
@@ -219,7 +237,12 @@ gpurhh_part_filter_end(PartFilter *filter)
 {
 	PlanState  *hash = innerPlanState(filter->join);
 	int			unused = list_length(hash->state->es_plannedstmt->paramExecTypes);
+	MemoryContext old;
 
-	if (filter->build.filters)
-		hash->chgParam = bms_add_member(hash->chgParam, unused);
+	if (!filter->build.filters)
+		return;
+	/* it is looked at when the node is asked for its table */
+	old = MemoryContextSwitchTo(hash->state->es_query_cxt);
+	hash->chgParam = bms_add_member(hash->chgParam, unused);
+	MemoryContextSwitchTo(old);
 }

@@ -371,7 +371,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		gpurhh_report_joins(root);
 	if (!enable_gpu_hashagg && !gpurhh_collects_refusals())
 		return;
-	if (stage == UPPERREL_FINAL && enable_gpu_hashagg)
+	if (stage == UPPERREL_FINAL && (enable_gpu_hashagg || enable_gpu_hashjoin))
 		gpurhh_add_limit_path(root, input_rel, output_rel, extra);
 	info.root = root;
 	info.grouping = ++n_groupings;

@@ -23,6 +23,7 @@
 
 #include "optimizer/pathnode.h"
 
+#include "compat.h"
 #include "plan/plan_info.h"
 
 /* What is very much longer. */
@@ -89,6 +90,23 @@ has_own_node(const Path *path)
 	}
 }
 
+/* So many times as many rows; what is not known is negative, or 0. */
+static int64
+cautious_rows(int64 rows)
+{
+	return rows > 0 ? Min(rows, PG_INT64_MAX / CAUTION) * CAUTION : rows;
+}
+
+/* Is a path of this cost cheaper than another one, or the first?  Disabled nodes count first. */
+static bool
+is_cheaper(const Path *path, Cost cost, const Path *other, Cost other_cost)
+{
+	int			more = other == NULL ? -1 :
+		gpurhh_disabled_nodes(path) - gpurhh_disabled_nodes(other);
+
+	return more < 0 || (more == 0 && cost < other_cost);
+}
+
 /* What a path costs if CAUTION times the rows are needed. */
 static Cost
 cautious_cost(const Path *path, const FinalPathExtraData *extra)
@@ -97,10 +115,8 @@ cautious_cost(const Path *path, const FinalPathExtraData *extra)
 	Cost		startup = path->startup_cost;
 	Cost		total = path->total_cost;
 
-	/* what is not known is negative, or 0 */
-	adjust_limit_rows_costs(&rows, &startup, &total,
-							extra->offset_est > 0 ? extra->offset_est * CAUTION : extra->offset_est,
-							extra->count_est > 0 ? extra->count_est * CAUTION : extra->count_est);
+	adjust_limit_rows_costs(&rows, &startup, &total, cautious_rows(extra->offset_est),
+							cautious_rows(extra->count_est));
 	return total;
 }
 
@@ -128,7 +144,7 @@ gpurhh_add_limit_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *fina
 		/* something else may be on top, of another extension for instance */
 		if (!IsA(path, LimitPath))
 			return;
-		if (chosen == NULL || path->total_cost < chosen->total_cost)
+		if (is_cheaper(path, path->total_cost, chosen, chosen ? chosen->total_cost : 0))
 			chosen = path;
 	}
 	if (chosen == NULL)
@@ -138,7 +154,7 @@ gpurhh_add_limit_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *fina
 		Path	   *path = lfirst(lc);
 		Cost		cost = cautious_cost(path, extra);
 
-		if (path->param_info == NULL && (best == NULL || cost < best_cost))
+		if (path->param_info == NULL && is_cheaper(path, cost, best, best_cost))
 		{
 			best = path;
 			best_cost = cost;
