@@ -617,14 +617,8 @@ initialize_worker_agg(CustomScanState *node, shm_toc *toc, void *coordinate)
 
 	parallel->shared = coordinate;
 	parallel->channel = gpurhh_parallel_join(parallel->shared, parallel->context);
-	state->joins_open = gpurhh_parallel_builds(parallel->shared)->n > 0;
-	if (state->joins_open &&
-		(state->joins == NULL ||
-		 state->joins->n_joins != gpurhh_parallel_builds(parallel->shared)->n))
-		elog(ERROR, "participants of a parallel plan disagree on joins");
-	if (state->joins_open)
-		gpurhh_join_attach(state->joins, gpurhh_parallel_builds(parallel->shared)->queries,
-						   parallel->context);
+	state->joins_open = gpurhh_builds_attach(gpurhh_parallel_builds(parallel->shared), state->joins,
+											 parallel->context);
 	attach_dictionary(state);
 }
 

@@ -894,7 +894,7 @@ share_builds(GpuJoinState *state, int n_participants)
 	EState	   *estate = state->css.ss.ps.state;
 	dsa_area   *area = estate->es_query_dsa;
 	int			n_strings;
-	const char *why = "the plan has no joins for a device";
+	const char *why = state->stats.joins_why;
 
 	shared->no_builds[0] = '\0';
 	if (DsaPointerIsValid(shared->dictionary))
@@ -902,8 +902,7 @@ share_builds(GpuJoinState *state, int n_participants)
 	shared->dictionary = InvalidDsaPointer;
 	if (state->input == NULL || !open_builds(state, state->shared_context, &why))
 	{
-		strlcpy(shared->no_builds, state->input == NULL ? state->stats.joins_why : why,
-				sizeof(shared->no_builds));
+		strlcpy(shared->no_builds, why, sizeof(shared->no_builds));
 		gpurhh_builds_start(&shared->builds, NULL, 0, NULL, NULL);
 		return;
 	}
@@ -967,11 +966,7 @@ initialize_worker_join(CustomScanState *node, shm_toc *toc, void *coordinate)
 	GpuJoinState *state = (GpuJoinState *) node;
 
 	state->shared = coordinate;
-	if (state->shared->builds.n > 0 &&
-		(state->input == NULL || state->input->n_joins != state->shared->builds.n))
-		elog(ERROR, "participants of a parallel plan disagree on joins");
-	if (state->shared->builds.n > 0)
-		gpurhh_join_attach(state->input, state->shared->builds.queries, state->shared_context);
+	(void) gpurhh_builds_attach(&state->shared->builds, state->input, state->shared_context);
 	attach_dictionary(state);
 }
 

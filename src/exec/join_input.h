@@ -174,19 +174,6 @@ extern bool gpurhh_is_repeatable(PlanState *plan);
 extern bool gpurhh_can_begin_again(PlanState *plan);
 extern void gpurhh_begin_again(PlanState *plan);
 
-/* ---------- left_over.c ---------- */
-
-/* Rows of the probe side that are left to core. */
-typedef struct LeftOver LeftOver;
-
-struct PartFilter;
-
-extern LeftOver *gpurhh_left_over_create(MemoryContext context);
-extern void gpurhh_left_over_add(LeftOver *rows, TupleTableSlot *slot);
-extern TupleTableSlot *gpurhh_left_over_next(LeftOver *rows, struct PartFilter *filter,
-											 HashJoinState *lowest, PlanState *top);
-extern void gpurhh_left_over_free(LeftOver *rows);
-
 /* ---------- part_filter.c ---------- */
 
 /* Has core join those rows that are of some parts of a build side. */
@@ -198,6 +185,17 @@ extern void gpurhh_part_filter_begin(PartFilter *filter, PlanState *top);
 extern TupleTableSlot *gpurhh_part_filter_next(PartFilter *filter, PlanState *top);
 extern void gpurhh_part_filter_turn(PartFilter *filter, PlanState *top);
 extern void gpurhh_part_filter_end(PartFilter *filter);
+
+/* ---------- left_over.c ---------- */
+
+/* Rows of the probe side that are left to core. */
+typedef struct LeftOver LeftOver;
+
+extern LeftOver *gpurhh_left_over_create(MemoryContext context);
+extern void gpurhh_left_over_add(LeftOver *rows, TupleTableSlot *slot);
+extern TupleTableSlot *gpurhh_left_over_next(LeftOver *rows, PartFilter *filter,
+											 HashJoinState *lowest, PlanState *top);
+extern void gpurhh_left_over_free(LeftOver *rows);
 
 /* ---------- join_input.c ---------- */
 

@@ -39,6 +39,8 @@ extern Size gpurhh_builds_bytes(const JoinInput *joins, Snapshot snapshot);
 extern void gpurhh_builds_init(SharedBuilds *builds);
 extern void gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes,
 								const JoinInput *joins, Snapshot snapshot);
+extern bool gpurhh_builds_attach(const SharedBuilds *builds, JoinInput *joins,
+								 MemoryContext context);
 extern bool gpurhh_builds_begin(SharedBuilds *builds, int j, ParallelTableScanDesc *scan);
 extern bool gpurhh_builds_end(SharedBuilds *builds, int j);
 extern void gpurhh_builds_restart(SharedBuilds *builds, int j, Relation table);

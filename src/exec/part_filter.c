@@ -200,6 +200,19 @@ gpurhh_part_filter_next(PartFilter *filter, PlanState *top)
 	return slot;
 }
 
+/* Has core forget the hash table of the join, by telling it that something has changed below. */
+static void
+forget_table(PartFilter *filter)
+{
+	PlanState  *hash = innerPlanState(filter->join);
+	int			unused = list_length(hash->state->es_plannedstmt->paramExecTypes);
+	/* it is looked at when the node is asked for its table */
+	MemoryContext old = MemoryContextSwitchTo(hash->state->es_query_cxt);
+
+	hash->chgParam = bms_add_member(hash->chgParam, unused);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Before the first row.  Core may have kept a hash table of the whole build side from an earlier run, which
  * it must not use if the rows of parts that are done would come out of it.
@@ -211,7 +224,7 @@ gpurhh_part_filter_begin(PartFilter *filter, PlanState *top)
 
 	if (!filter->build.filters)
 		return;
-	gpurhh_part_filter_end(filter);
+	forget_table(filter);
 	ExecReScan(top);
 	/* while its child is the plan's, and not the filter */
 	if (hash->chgParam != NULL)
@@ -229,20 +242,11 @@ gpurhh_part_filter_turn(PartFilter *filter, PlanState *top)
 
 /*
  * The filter is not needed any more, and the plan is about to be rescanned.  Core may keep the hash
- * table of a join for that.  It must not if the table lacks rows, and so is told that something has
- * changed below it.
+ * table of a join for that, but must not if the table lacks rows.
  */
 void
 gpurhh_part_filter_end(PartFilter *filter)
 {
-	PlanState  *hash = innerPlanState(filter->join);
-	int			unused = list_length(hash->state->es_plannedstmt->paramExecTypes);
-	MemoryContext old;
-
-	if (!filter->build.filters)
-		return;
-	/* it is looked at when the node is asked for its table */
-	old = MemoryContextSwitchTo(hash->state->es_query_cxt);
-	hash->chgParam = bms_add_member(hash->chgParam, unused);
-	MemoryContextSwitchTo(old);
+	if (filter->build.filters)
+		forget_table(filter);
 }

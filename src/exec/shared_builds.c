@@ -94,6 +94,21 @@ gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes, const JoinInpu
 	}
 }
 
+/*
+ * Worker: takes part in the queries that the leader has opened, until the context is reset.  False:
+ * there are none.  joins is NULL if no device can do them here.
+ */
+bool
+gpurhh_builds_attach(const SharedBuilds *builds, JoinInput *joins, MemoryContext context)
+{
+	if (builds->n == 0)
+		return false;
+	if (joins == NULL || joins->n_joins != builds->n)
+		elog(ERROR, "participants of a parallel plan disagree on joins");
+	gpurhh_join_attach(joins, builds->queries, context);
+	return true;
+}
+
 static ParallelTableScanDesc
 scan_of(SharedBuilds *builds, int j)
 {
