@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "rhh_check.h"
+#include "rhh_pages.h"
 #include "rhh_program.h"
 
 static rhh_status __attribute__((format(printf, 2, 3)))
@@ -169,7 +170,7 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		return invalid(err, "batches of the joins before are in flight");
 	if ((map->spec->flags & RHH_KEEP_ROWS) != 0)
 		return invalid(err, "a map that keeps rows cannot have joins");
-	if (joins->n_joins < 1 || joins->n_joins > RHH_MAX_JOINS)
+	if (joins->n_joins > RHH_MAX_JOINS)
 		return invalid(err, "a map cannot have %u joins", (unsigned) joins->n_joins);
 	if (joins->n_columns < 1 || joins->n_columns > RHH_MAX_COLUMNS)
 		return invalid(err, "a batch cannot have %u columns", (unsigned) joins->n_columns);
@@ -270,6 +271,82 @@ check_unmatched(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err
 	return RHH_OK;
 }
 
+/* Can columns of these widths be made as a layout says? */
+static rhh_status
+check_layout(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *column_bytes,
+			 rhh_error *err)
+{
+	uint64_t	columns = 0;
+
+	if (layout->n_attributes < 1 || layout->n_attributes > RHH_PAGE_ATTRIBUTES)
+		return invalid(err, "columns cannot be made of %u attributes",
+					   (unsigned) layout->n_attributes);
+	for (uint32_t a = 0; a < layout->n_attributes; a++)
+	{
+		const rhh_page_attribute *attribute = &layout->attributes[a];
+
+		if (attribute->align < 1 || attribute->align > 8 ||
+			(attribute->align & (attribute->align - 1)) != 0 || attribute->length < -2 ||
+			attribute->length == 0)
+			return invalid(err, "attribute %u has no such length or alignment", (unsigned) a);
+	}
+	if (layout->n_loads != n_columns)
+		return invalid(err, "%u of %u columns are made of attributes", (unsigned) layout->n_loads,
+					   (unsigned) n_columns);
+	for (uint32_t l = 0; l < layout->n_loads; l++)
+	{
+		const rhh_page_load *load = &layout->loads[l];
+		uint32_t	bytes;
+		int			length;
+
+		if (load->column >= n_columns || (columns >> load->column & 1) != 0)
+			return invalid(err, "load %u has no column of its own", (unsigned) l);
+		columns |= (uint64_t) 1 << load->column;
+		if (load->attribute >= layout->n_attributes ||
+			(l > 0 && load->attribute < layout->loads[l - 1].attribute))
+			return invalid(err, "attributes of loads are not in their order");
+		bytes = column_bytes[load->column];
+		length = layout->attributes[load->attribute].length;
+		if (load->kind == RHH_PAGE_DECIMAL ? length != -1 || bytes != 8 || load->scale > 63 :
+			load->kind != RHH_PAGE_VALUE || length < 1 || !is_width((uint32_t) length) ||
+			((uint32_t) length != bytes &&
+			 (length == 1 || (uint32_t) length > bytes || bytes > 8)))
+			return invalid(err, "column %u cannot be made of its attribute",
+						   (unsigned) load->column);
+	}
+	return RHH_OK;
+}
+
+/* Of a batch that has pages, what others do not have. */
+static rhh_status
+check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns,
+			const uint8_t *column_bytes, rhh_error *err)
+{
+	const rhh_page_layout *layout = (const void *) (batch->base + batch->layout_offset);
+	uint32_t	values_offset[RHH_MAX_COLUMNS];
+	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
+
+	if (map->joins == NULL && (map->spec->flags & RHH_KEEP_ROWS) == 0)
+		return invalid(err, "only maps with joins, and those that keep rows, take pages");
+	if (map->n_pages == 0)
+		return invalid(err, "the device knows no memory with pages");
+	if (batch->on_device)
+		return invalid(err, "pages are not in the device's memory");
+	if (batch->first_page > batch->end_page || batch->end_page > map->n_pages)
+		return invalid(err, "there is no page %u", (unsigned) batch->end_page);
+	if (batch->pages_offset % 64 != 0 || batch->layout_offset % 8 != 0)
+		return invalid(err, "what says where rows are is not aligned");
+	if (batch->pages_offset + (uint64_t) batch->n_pages * sizeof(rhh_page) > batch->used_bytes ||
+		batch->layout_offset + (uint64_t) sizeof(rhh_page_layout) > batch->used_bytes)
+		return invalid(err, "what says where rows are does not end in the batch");
+	if (check_layout(layout, n_columns, column_bytes, err) != RHH_OK)
+		return err->status;
+	if (rhh_page_columns(layout, column_bytes, batch->n_rows, true, values_offset, nulls_offset) >
+		map->spec->max_batch_bytes)
+		return invalid(err, "the rows of a batch's pages cannot have so many bytes");
+	return RHH_OK;
+}
+
 rhh_status
 rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err)
 {
@@ -307,6 +384,8 @@ rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch, rhh_error *er
 		if (batch->refused_offset % 64 != 0)
 			return invalid(err, "the room for refused rows is not aligned to 64 bytes");
 	}
+	if (batch->n_pages > 0 && (joins == NULL || batch->unmatched == 0))
+		return check_pages(map, batch, n_columns, column_bytes, err);
 	for (uint32_t c = 0; c < n_columns; c++)
 	{
 		uint64_t	values_end = batch->values_offset[c] +

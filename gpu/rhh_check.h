@@ -24,6 +24,7 @@ typedef struct rhh_map_state
 {
 	const rhh_map_spec *spec;	/* which has been checked */
 	const rhh_device *device;
+	uint32_t	n_pages;		/* of the memory that the device knows; 0: there is none */
 	bool		cancelled;		/* map_cancel was called */
 	bool		in_flight;		/* events of batches or of pieces are due */
 	bool		finishing;		/* map_finish was called */

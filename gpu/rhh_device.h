@@ -56,6 +56,11 @@
  * join at all, so each row of the output is made in one of the passes.  Before the second
  * pass and each further one the caller calls map_join for the map of the groups once more.
  *
+ * Pages.  Rows may also come as PostgreSQL's heap pages, in memory that the caller has told the
+ * device of (register_pages): a batch then has no columns, but says in which pages and at which
+ * line pointers its rows are, and how columns are made of them (rhh_pages.h).  So the caller copies
+ * nothing.  It is for maps with joins, if only none (RHH_MAX_JOINS), and maps that keep rows.
+ *
  * Refused rows.  A map may have no place for a row: its key's place would be further
  * from home than the probe cap allows, or there is no memory to grow.  Such a row is
  * refused.  It has not changed any state by then; its bit is set in the batch's bitmap
@@ -341,7 +346,9 @@ typedef struct rhh_join_spec
 {
 	uint32_t	n_columns;		/* of the batches */
 	uint8_t		column_bytes[RHH_MAX_COLUMNS];
-	uint32_t	n_joins;		/* 1 to RHH_MAX_JOINS */
+	uint32_t	n_joins;		/* 0 to RHH_MAX_JOINS.  With none the output is the rows of the
+								 * batches, of which the program computes columns, and drops
+								 * some */
 	rhh_join	joins[RHH_MAX_JOINS];	/* in the order in which they are done */
 	uint16_t	column[RHH_MAX_COLUMNS];	/* for each column of the map: which column
 											 * it is, of the same width */
@@ -393,6 +400,15 @@ typedef struct rhh_position
  * There is one for each such join, in their order, when all other batches are done: no
  * other is in flight then, and none comes after it but those of later joins.
  *
+ * Where n_pages is not 0, a batch has pages instead of columns: at pages_offset, a multiple of 64,
+ * n_pages of rhh_page, and at layout_offset, a multiple of 8, an rhh_page_layout, all of it within
+ * the first used_bytes.  n_rows is the sum of the pages'; as columns, with a byte for each NULL,
+ * these rows would have no more than max_batch_bytes.  A page of which the device cannot make all
+ * columns, or of which what is there does not make sense, is *bad*: the device sets its bad, makes
+ * its n_rows 0, and takes none of its rows.  The batch's event counts such pages, and the caller
+ * sees to their rows; if it submits the batch again, n_rows is the sum that it is then.  Until the event the visible tuples of the pages stay where they are.
+ * Nothing else of a page needs to stay as it is, and if the map is cancelled not even these.
+ *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied
  * then, and used_bytes may exceed max_batch_bytes.  Such batches should have 2^20 rows
@@ -409,6 +425,11 @@ typedef struct rhh_batch
 	uint32_t	refused_rows;	/* with joins: the room there, at least 1; else unused */
 	uint32_t	unmatched;		/* with joins: see above; else unused */
 	rhh_position from;			/* with joins: where to go on; else unused */
+	uint32_t	n_pages;		/* see above; 0: the batch has columns */
+	uint32_t	pages_offset;
+	uint32_t	layout_offset;
+	uint32_t	first_page;		/* with pages: their numbers are from here on ... */
+	uint32_t	end_page;		/* ... and below this */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;
@@ -509,7 +530,10 @@ typedef struct rhh_map_stats
 								 * slots or buckets in which keys are looked for */
 	uint64_t	bytes;			/* memory that the map has now */
 	uint64_t	peak_bytes;
-	uint64_t	uploaded_bytes; /* 0 where nothing is copied */
+	uint64_t	uploaded_bytes; /* 0 where nothing is copied; of pages all bytes that
+								 * are read */
+	uint64_t	pages;			/* read, without the bad ones */
+	uint64_t	bad_pages;
 	uint64_t	failed_slots;	/* inserts that reached the probe cap, whether or
 								 * not the map could grow then */
 	uint64_t	rehashes;
@@ -566,6 +590,7 @@ typedef struct rhh_event
 	rhh_map    *map;
 	uint64_t	tag;			/* what the caller gave with the command */
 	uint32_t	n_refused;		/* RHH_EVENT_BATCH: number of refused rows */
+	uint32_t	n_bad_pages;	/* RHH_EVENT_BATCH: of its pages */
 	bool		more;			/* with joins: the output is not complete, and goes on
 								 * at next */
 	rhh_position next;
@@ -605,6 +630,16 @@ typedef struct rhh_device_ops
 	 */
 	rhh_status	(*register_pool) (rhh_device *dev, void *base, size_t bytes,
 								  rhh_error *err);
+
+	/*
+	 * Tells the device of memory, n_pages of RHH_PAGE_BYTES from base on, in which pages will
+	 * be; a device knows one such memory, which stays until close().  It makes it readable when
+	 * pages are there for the first time, a part at a time.  RHH_NO_DEVICE: this device
+	 * cannot read pages, and err->message says why; it takes no batches of these.  If it turns
+	 * out later that a part cannot be made readable, its pages are bad.
+	 */
+	rhh_status	(*register_pages) (rhh_device *dev, void *base, uint32_t n_pages,
+								   rhh_error *err);
 
 	/*
 	 * A file descriptor, owned by the device, that is readable while poll() has

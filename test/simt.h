@@ -787,7 +787,8 @@ enum cudaDeviceAttr
 	cudaDevAttrMaxSharedMemoryPerBlockOptin,
 	cudaDevAttrL2CacheSize,
 	cudaDevAttrComputeCapabilityMajor,
-	cudaDevAttrComputeMode
+	cudaDevAttrComputeMode,
+	cudaDevAttrCanUseHostPointerForRegisteredMem
 };
 struct cudaDeviceProp
 {
@@ -945,6 +946,7 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int)
 
 	cudaGetDeviceProperties(&p, 0);
 	*value = attr == cudaDevAttrComputeMode ? 0
+		: attr == cudaDevAttrCanUseHostPointerForRegisteredMem ? 1
 		: attr == cudaDevAttrMultiProcessorCount ? p.multiProcessorCount
 		: attr == cudaDevAttrMaxSharedMemoryPerBlockOptin ? (int) p.sharedMemPerBlockOptin
 		: attr == cudaDevAttrL2CacheSize ? p.l2CacheSize : p.major;
@@ -1007,6 +1009,7 @@ enum
 	cudaEventDisableTiming,
 	cudaHostAllocDefault,
 	cudaHostRegisterPortable,
+	cudaHostRegisterMapped,
 	cudaComputeModeDefault,
 	cudaComputeModeProhibited = 2
 };

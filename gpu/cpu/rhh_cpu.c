@@ -62,6 +62,7 @@
 #include "rhh_group_rows.h"
 #include "cpu/rhh_cpu_host.h"
 #include "cpu/rhh_cpu_join.h"
+#include "cpu/rhh_cpu_pages.h"
 #include "cpu/rhh_cpu_table.h"
 
 #define MAX_COMMANDS 2048u
@@ -87,6 +88,10 @@ typedef struct command
 	rhh_map    *map;
 	uint64_t	tag;
 	rhh_batch	batch;
+	rhh_batch	given;			/* the caller's, if that has pages.  Then batch has the columns
+								 * that are made of them, and room for refused rows */
+	uint8_t    *page_rows;		/* in this memory; NULL: they are not made yet, or none */
+	uint32_t	n_bad_pages;
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
 	rhh_cpu_refused refused;
 	rhh_cpu_join_state *join;	/* a batch to be joined */
@@ -128,6 +133,8 @@ struct rhh_map
 	rhh_cpu_joins *joins;		/* before it; NULL: none */
 	bool		had_joins;		/* map_join was called */
 	rhh_map_stats before;		/* what joins did that were there before them */
+	uint64_t	pages;			/* read; the caller's thread only, as is */
+	uint64_t	bad_pages;		/* this */
 	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */
 	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
 	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
@@ -175,6 +182,8 @@ struct rhh_device
 	rhh_cpu_reserve reserve;
 	rhh_map    *maps;
 	int			event_fd;
+	const uint8_t *pages;		/* memory that has pages; NULL: none */
+	uint32_t	n_pages;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -339,6 +348,50 @@ make_rows(command *cmd, rhh_cpu_scratch *scratch)
 	return true;
 }
 
+/*
+ * Makes columns of a batch's pages, if it has any, and has not been here before.  False: there are
+ * no rows.
+ */
+static bool
+read_pages(command *cmd)
+{
+	rhh_map    *map = cmd->map;
+	const rhh_map_spec *spec = &map->layout.spec;
+
+	if (cmd->given.n_pages == 0 || cmd->page_rows != NULL)
+		return true;
+	cmd->page_rows =
+		rhh_cpu_read_pages(map->dev->pages, &cmd->given,
+						   map->joins ? map->joins->spec.column_bytes : spec->column_bytes,
+						   map->joins ? rhh_output_bytes(spec, cmd->given.refused_rows) : 0,
+						   &cmd->batch, &cmd->n_bad_pages);
+	if (cmd->join != NULL)
+		rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
+	return cmd->page_rows != NULL;
+}
+
+/*
+ * A batch with pages is done: copies refused rows of a join's output, if there are any, to where the
+ * caller wants them.
+ */
+static void
+end_pages(command *cmd, bool refused)
+{
+	rhh_map    *map = cmd->map;
+	const rhh_map_spec *spec = &map->layout.spec;
+	const uint32_t room = cmd->given.refused_rows;
+
+	if (refused && cmd->join != NULL && cmd->page_rows != NULL)
+		memcpy(cmd->given.base + cmd->given.refused_offset,
+			   cmd->batch.base + cmd->batch.refused_offset,
+			   map->joins->has_program ? rhh_output_bytes(spec, room) :
+			   rhh_output_bad(spec, room));
+	free(cmd->page_rows);
+	cmd->page_rows = NULL;
+	map->pages += cmd->given.n_pages - cmd->n_bad_pages;
+	map->bad_pages += cmd->n_bad_pages;
+}
+
 /* All rows of a piece come back. */
 static void
 refuse_rows(command *cmd, _Atomic uint64_t *counter)
@@ -386,6 +439,8 @@ run_keep(command *cmd, worker *self)
 {
 	rhh_map    *map = cmd->map;
 
+	if (!read_pages(cmd))
+		return true;
 	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
 	{
 		refuse_rows(cmd, &map->rows->refused_rows);
@@ -475,6 +530,11 @@ run_scan(command *cmd, worker *self)
 	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
 	{
 		refuse_rows(cmd, &part->refused_rows);
+		return true;
+	}
+	if (!read_pages(cmd))
+	{
+		cmd->join->at_end = true;
 		return true;
 	}
 	if ((map->layout.spec.flags & RHH_RETURN_ROWS) != 0)
@@ -835,6 +895,9 @@ new_command(rhh_map *map, rhh_event_kind kind, uint64_t tag, uint32_t limit)
 	cmd->tag = tag;
 	cmd->result = NULL;
 	cmd->feed.source = NULL;
+	cmd->given.n_pages = 0;
+	cmd->page_rows = NULL;
+	cmd->n_bad_pages = 0;
 	cmd->lists = NULL;
 	cmd->join = NULL;
 	cmd->handed_back = false;
@@ -929,6 +992,8 @@ free_device(rhh_device *dev, uint32_t n_started)
 	}
 	for (uint32_t i = 0; i < dev->n_workers; i++)
 		rhh_cpu_scratch_free(&dev->workers[i].scratch);
+	for (uint32_t i = 0; dev->commands != NULL && i < MAX_COMMANDS; i++)
+		free(dev->commands[i].page_rows);
 	if (dev->lists != NULL)
 	{
 		for (uint32_t i = 0; i < lists_of(dev); i++)
@@ -1065,6 +1130,14 @@ n_orphans_of(rhh_map *map)
 	return atomic_load_explicit(&map->n_orphans, memory_order_relaxed);
 }
 
+static rhh_status
+cpu_register_pages(rhh_device *dev, void *base, uint32_t n_pages, rhh_error *err)
+{
+	dev->pages = base;
+	dev->n_pages = n_pages;
+	return succeed(err);
+}
+
 static int
 cpu_event_fd(rhh_device *dev)
 {
@@ -1115,12 +1188,16 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		event->tag = cmd->tag;
 		event->n_refused = atomic_load_explicit(&cmd->refused.n, memory_order_relaxed);
 		event->more = false;
+		event->n_bad_pages = 0;
 		switch (cmd->kind)
 		{
 			case RHH_EVENT_BATCH:
 				map->batches_in_flight--;
 				if (cmd->join != NULL)
 					report_join(cmd, event);
+				if (cmd->given.n_pages > 0)
+					end_pages(cmd, event->n_refused > 0);
+				event->n_bad_pages = cmd->n_bad_pages;
 				break;
 			case RHH_EVENT_FINISH:
 				if (cmd->no_memory && event->status == RHH_OK)
@@ -1251,6 +1328,7 @@ state_of(rhh_map *map)
 	return (rhh_map_state){
 		.spec = &map->layout.spec,
 		.device = map->dev,
+		.n_pages = map->dev->n_pages,
 		.cancelled = atomic_load_explicit(&map->cancelled, memory_order_relaxed),
 		.in_flight = map->batches_in_flight > 0,
 		.finishing = map->finishing,
@@ -1342,6 +1420,9 @@ cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 	if (cmd == NULL)
 		return err->status;
 	cmd->batch = *batch;
+	cmd->given.n_pages = 0;
+	if (batch->n_pages > 0)
+		cmd->given = *batch;
 	if (map->joins != NULL)
 	{
 		cmd->join = map->joins->free_states;
@@ -1349,7 +1430,11 @@ cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 		map->unmatched = batch->unmatched;
 		if (batch->unmatched > 0)
 			cmd->batch.n_rows = map->joins->joins[batch->unmatched - 1].build->n_rows;
-		rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
+		cmd->join->n_bad = 0;
+		cmd->join->at_end = false;
+		/* where pages have to be read the rows are not known yet */
+		if (batch->n_pages == 0)
+			rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
 	}
 	else
 	{
@@ -1512,6 +1597,8 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 			add_stats(stats, &map->locals[w].part);
 	}
 	stats->orphans = n_orphans_of(map);
+	stats->pages = map->pages;
+	stats->bad_pages = map->bad_pages;
 	stats->kernel_ns /= map->dev->n_workers;
 	stats->extract_ns = read_count(&map->extract_ns);
 	stats->bytes = read_count(&map->budget.used_bytes);
@@ -1543,6 +1630,7 @@ const rhh_device_ops rhh_cpu_ops = {
 	.close = cpu_close,
 	.info = cpu_info,
 	.register_pool = cpu_register_pool,
+	.register_pages = cpu_register_pages,
 	.event_fd = cpu_event_fd,
 	.poll = cpu_poll,
 	.map_create = cpu_map_create,

@@ -259,7 +259,7 @@ rhh_cpu_join_start(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_ba
 	}
 	/* not of a batch that was submitted before: that does not begin at the beginning */
 	if (any == 0 && state->base == 0)
-		rhh_cpu_count(&joins->probe_rows, batch->n_rows);
+		atomic_fetch_add_explicit(&joins->probe_rows, batch->n_rows, memory_order_relaxed);
 }
 
 /* Which match, or candidate, of its row before join `depth` a row of the next level has. */
@@ -1205,6 +1205,18 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 			state->depth--;
 		else if (level->at == level->n && state->next_row == batch->n_rows)
 			break;
+		else if (n_joins == 0)
+		{
+			/* the rows as they are */
+			state->first_row = state->next_row;
+			level->n = min_u32(batch->n_rows - state->next_row,
+							   min_u32(room - n, RHH_CPU_JOIN_ROWS));
+			level->at = level->n;
+			state->next_row += level->n;
+			n_probed += level->n;
+			write_rows(joins, state, batch, scratch, piece, n, any_null);
+			n += level->n;
+		}
 		else if (level->at == level->n && depth == n_joins)
 		{
 			/* rows without a match of the last join */

@@ -7,6 +7,7 @@
  *
  *		rhh_cuda_device.cuh		structs, errors, steps in streams
  *		rhh_cuda_memory.cuh		lanes and bodies
+ *		rhh_cuda_pages.cuh		reading pages
  *		rhh_cuda_keep.cuh		keeping rows, the build side of joins
  *		rhh_cuda_join.cuh		making rows by joins
  *		rhh_cuda_batch.cuh		how a batch is aggregated
@@ -32,7 +33,7 @@
  *
  * A lane has these streams:
  *
- *		up		uploads of batches
+ *		up		uploads of batches; reading pages
  *		run		kernels, growth, results: everything that touches the map
  *		note	waits for the end of a step in run and then wakes the caller, so
  *				that run need not wait for a callback
@@ -46,6 +47,7 @@
  *				  ^ |							  ^			|
  *			LOOKING-+							  +- REFUSED <--+--> COPYBACK -> READY
  *
+ *	A batch that has pages is READING before it is QUEUED: columns are made of these.
  *	LOOKING: the number of its groups is estimated, to choose how to aggregate it.
  *	REFUSED: the map has refused some rows and will grow; then they run again.
  *	COPYBACK: the map cannot grow, and the bitmap of refused rows goes to the caller.
@@ -82,6 +84,7 @@
 #include "rhh_keys.h"
 #include "cuda/rhh_cuda_device.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
+#include "cuda/rhh_cuda_pages.cuh"
 #include "cuda/rhh_cuda_keep.cuh"
 #include "cuda/rhh_cuda_join.cuh"
 #include "cuda/rhh_cuda_batch.cuh"
@@ -135,6 +138,68 @@ rhh_batch_ended(rhh_map *t, int i)
 	return rhh_hand_back(t, i);
 }
 
+/* Refuses all rows of a batch without looking at them. */
+static bool
+rhh_refuse_batch(rhh_map *t, int i)
+{
+	uint8_t    *refused = t->lane->refused + (uint64_t) i * t->lane->refused_bytes;
+	rhh_in_flight *f = &t->flights[i];
+
+	f->n_refused = f->batch.n_rows;
+	/* Bit by bit in the last byte: the next batch's bitmap may follow. */
+	return RHH_CUDA(t->dev, cudaMemsetAsync, refused, 0xFF, f->n_refused / 8, t->lane->run) &&
+		(f->n_refused % 8 == 0 ||
+		 RHH_CUDA(t->dev, cudaMemsetAsync, refused + f->n_refused / 8,
+				  (1 << f->n_refused % 8) - 1, 1, t->lane->run)) &&
+		rhh_hand_back(t, i);
+}
+
+/*
+ * The rows of a batch are known, and will be on the device when lane->uploaded is reached: starts
+ * the batch, if the map is not about to grow.  False: the device is broken.
+ */
+static bool
+rhh_begin_batch(rhh_map *t, int i)
+{
+	rhh_in_flight *f = &t->flights[i];
+	const rhh_batch *batch = &f->batch;
+
+	if (t->joins != NULL)
+	{
+		rhh_begin_joins(t, f);
+		t->joins->unmatched = batch->unmatched;
+		if (rhh_is_beginning(&batch->from) && batch->unmatched == 0)
+			t->stats.probe_rows += batch->n_rows;
+	}
+	else
+	{
+		/* The two halves of a SUM_I128 are exact for up to so many rows. */
+		if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
+			return RHH_CUDA(t->dev, cudaStreamWaitEvent, t->lane->run, t->lane->uploaded[i], 0) &&
+				rhh_refuse_batch(t, i);
+		t->rows_submitted += batch->n_rows;
+	}
+	f->state = BATCH_QUEUED;
+	return t->mode != MAP_BUILD || rhh_start_batch(t, i);
+}
+
+/* The pages of a batch have been read.  False: the device is broken. */
+static bool
+rhh_batch_read(rhh_map *t, int i)
+{
+	rhh_in_flight *f = &t->flights[i];
+	bool		again;
+
+	if (!rhh_pages_read(t, i, &again))
+		return false;
+	if (again)
+		return true;
+	if (f->batch.n_rows > 0)
+		return rhh_begin_batch(t, i);
+	rhh_resolve(t, i, RHH_OK, 0);
+	return true;
+}
+
 /* Takes a map as far as it gets without waiting.  False: the device is broken. */
 static bool
 rhh_advance(rhh_map *t)
@@ -174,9 +239,13 @@ rhh_advance(rhh_map *t)
 			 f->state == BATCH_COPYBACK) &&
 			rhh_reached(dev, lane->batch[i].done) && !rhh_batch_ended(t, i))
 			return false;
+		if (f->state == BATCH_READING && !t->cancelled &&
+			rhh_reached(dev, lane->uploaded[i]) && !rhh_batch_read(t, i))
+			return false;
 		if (t->cancelled && t->mode != MAP_GROWING &&
 			(f->state == BATCH_REFUSED ||
-			 (f->state == BATCH_QUEUED && rhh_reached(dev, lane->uploaded[i]))))
+			 ((f->state == BATCH_QUEUED || f->state == BATCH_READING) &&
+			  rhh_reached(dev, lane->uploaded[i]))))
 			rhh_resolve(t, i, RHH_CANCELLED, 0);
 		if (dev->broken)
 			return false;
@@ -213,6 +282,7 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.status = f->status;
 		ev.tag = f->tag;
 		ev.n_refused = f->n_refused;
+		ev.n_bad_pages = f->n_bad_pages;
 		ev.more = f->more;
 		ev.next = f->at;
 		events[(*n)++] = ev;
@@ -395,22 +465,6 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 	return RHH_OK;
 }
 
-/* Refuses all rows of a batch without looking at them. */
-static bool
-rhh_refuse_batch(rhh_map *t, int i)
-{
-	uint8_t    *refused = t->lane->refused + (uint64_t) i * t->lane->refused_bytes;
-	rhh_in_flight *f = &t->flights[i];
-
-	f->n_refused = f->batch.n_rows;
-	/* Bit by bit in the last byte: the next batch's bitmap may follow. */
-	return RHH_CUDA(t->dev, cudaMemsetAsync, refused, 0xFF, f->n_refused / 8, t->lane->run) &&
-		(f->n_refused % 8 == 0 ||
-		 RHH_CUDA(t->dev, cudaMemsetAsync, refused + f->n_refused / 8,
-				  (1 << f->n_refused % 8) - 1, 1, t->lane->run)) &&
-		rhh_hand_back(t, i);
-}
-
 static bool
 rhh_idle(const rhh_map *t)
 {
@@ -428,6 +482,7 @@ rhh_state_of(const rhh_map *t)
 
 	state.spec = &t->spec;
 	state.device = t->dev;
+	state.n_pages = t->dev->n_pages;
 	state.cancelled = t->cancelled;
 	state.in_flight = !rhh_idle(t);
 	state.finishing = t->mode >= MAP_FINISHING;
@@ -496,9 +551,8 @@ rhh_free_flight(const rhh_map *t)
 }
 
 /*
- * Queues a batch in a place that is free: uploads it, unless it is on the device
- * already, and starts it, if the map is not about to grow.  Rows that fail are
- * marked in refused_to.
+ * Queues a batch in a place that is free: uploads it, or has its pages read, unless it is on the
+ * device already.  Rows that fail are marked in refused_to.
  */
 static rhh_status
 rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, rhh_map *source,
@@ -516,27 +570,21 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->source = source;
 	f->tag = tag;
 	f->n_refused = 0;
-	t->fed = true;
-
-	if (t->joins != NULL)
-	{
-		rhh_begin_joins(t, f);
-		t->joins->unmatched = batch->unmatched;
-		if (rhh_is_beginning(&batch->from) && batch->unmatched == 0)
-			t->stats.probe_rows += batch->n_rows;
-	}
-	else
-	{
-		/* The two halves of a SUM_I128 are exact for up to so many rows. */
-		if (t->has_i128 && t->rows_submitted + batch->n_rows > (uint64_t) 1 << 31)
-			return rhh_refuse_batch(t, i) ? RHH_OK : rhh_broken(dev, err);
-		t->rows_submitted += batch->n_rows;
-	}
-
-	f->state = BATCH_QUEUED;
+	f->n_bad_pages = 0;
+	f->more = false;
 	f->method = METHOD_UNKNOWN;
 	f->looked_at_all = false;
-	f->upload_counted = false;
+	f->upload_counted = batch->n_pages > 0;
+	t->fed = true;
+	if (batch->n_pages > 0)
+	{
+		if (rhh_register_slices(dev, batch->first_page, batch->end_page))
+			return rhh_launch_pages(t, i) ? RHH_OK : rhh_broken(dev, err);
+		(void) rhh_count_page_rows(f, true);
+		rhh_resolve(t, i, RHH_OK, 0);
+		rhh_wake_fd(dev->event_fd);
+		return RHH_OK;
+	}
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], from) ||
 		(!batch->on_device &&
 		 !RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
@@ -545,10 +593,8 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 		return rhh_broken(dev, err);
 	if (!batch->on_device)
 		t->stats.uploaded_bytes += batch->used_bytes;
-	if ((t->mode == MAP_BUILD && !rhh_start_batch(t, i)) ||
-		(t->mode == MAP_DRAIN && !rhh_advance(t)))
-		return rhh_broken(dev, err);
-	return RHH_OK;
+	return rhh_begin_batch(t, i) && (t->mode != MAP_DRAIN || rhh_advance(t)) ? RHH_OK
+		: rhh_broken(dev, err);
 }
 
 /* A batch of rows of a build side without a match, of which there is no row to be looked at. */
@@ -704,6 +750,7 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_close,
 	rhh_cuda_info,
 	rhh_cuda_register_pool,
+	rhh_cuda_register_pages,
 	rhh_cuda_event_fd,
 	rhh_cuda_poll,
 	rhh_cuda_map_create,

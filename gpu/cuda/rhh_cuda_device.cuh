@@ -24,6 +24,7 @@
 #include "cuda/rhh_programs.cuh"
 #include "cuda/rhh_kept.cuh"
 #include "cuda/rhh_kernels.cuh"
+#include "cuda/rhh_read_pages.cuh"
 
 #define RHH_MAX_POOLS 8
 #define RHH_MAX_ORDINALS 64
@@ -31,6 +32,7 @@
 enum rhh_batch_state
 {
 	BATCH_FREE,
+	BATCH_READING,
 	BATCH_QUEUED,
 	BATCH_LOOKING,
 	BATCH_RUNNING,
@@ -102,6 +104,7 @@ struct rhh_lane
 	rhh_step_events batch[RHH_CUDA_IN_FLIGHT];
 	rhh_step_events step;		/* growth, finish, extract */
 	rhh_control *snapshot;		/* pinned; one a batch, the last for steps */
+	rhh_page_notes *page_notes; /* behind these; one a batch */
 
 	/* The fixed memory, and where its parts are. */
 	uint8_t    *fixed;
@@ -148,6 +151,7 @@ struct rhh_in_flight
 	uint32_t	part_bits;		/* METHOD_PARTS */
 	bool		looked_at_all;	/* all rows were looked at, not only a sample */
 	bool		upload_counted; /* its time is in the statistics */
+	uint32_t	n_bad_pages;
 
 	/* With joins: the piece of its output that is being made.  See rhh_cuda_join.cuh. */
 	rhh_position at;			/* where the piece begins */
@@ -287,6 +291,13 @@ struct rhh_device
 
 	void	   *pools[RHH_MAX_POOLS];
 	uint32_t	n_pools;
+
+	/* memory of the host that has pages; see rhh_cuda_pages.cuh */
+	uint8_t    *pages;
+	uint32_t	n_pages;
+	uint8_t    *slices;			/* 1: registered */
+	uint32_t	n_slices;
+	bool		pages_failed;
 
 	bool		broken;
 	rhh_error	error;

@@ -200,7 +200,7 @@ rhh_first_stage(const rhh_joins *joins, const rhh_in_flight *f)
 static uint32_t
 rhh_last_stage(const rhh_joins *joins, const rhh_in_flight *f)
 {
-	return ::max(rhh_first_stage(joins, f), joins->n_stages - 1);
+	return joins->n_stages == 0 ? 0 : ::max(rhh_first_stage(joins, f), joins->n_stages - 1);
 }
 
 /* Has a join from begin up to, but without, end a condition? */

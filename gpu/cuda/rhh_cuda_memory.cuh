@@ -82,8 +82,10 @@ rhh_lane_make(rhh_device *dev)
 		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->run, cudaStreamNonBlocking) &&
 		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->note, cudaStreamNonBlocking) &&
 		RHH_CUDA(dev, cudaHostAlloc, (void **) &lane->snapshot,
-				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control), cudaHostAllocDefault) &&
+				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control) +
+				 RHH_CUDA_IN_FLIGHT * sizeof(rhh_page_notes), cudaHostAllocDefault) &&
 		rhh_step_events_make(dev, &lane->step);
+	lane->page_notes = (rhh_page_notes *) (lane->snapshot + RHH_CUDA_IN_FLIGHT + 1);
 	for (int i = 0; ok && i < RHH_CUDA_IN_FLIGHT; i++)
 		ok = RHH_CUDA(dev, cudaEventCreate, &lane->upload[i]) &&
 			RHH_CUDA(dev, cudaEventCreate, &lane->uploaded[i]) &&
@@ -217,7 +219,7 @@ rhh_batch_rows(const rhh_map *t, int i)
 	rows.refused = (uint32_t *) (lane->refused + (uint64_t) i * lane->refused_bytes);
 	rows.n_refused = &lane->ctl->refused[i];
 	rows.ids = NULL;
-	rows.byte_nulls = false;
+	rows.byte_nulls = batch->n_pages > 0;
 	rows.n_rows = batch->n_rows;
 	rows.n_known = NULL;
 	memcpy(rows.values_offset, batch->values_offset, sizeof(rows.values_offset));

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cuda/rhh_cuda_finish.cuh"
+#include "cuda/rhh_cuda_pages.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 
 /* The compute capability of the oldest code in here, as 10 * major + minor. */
@@ -188,6 +189,7 @@ rhh_cuda_close(rhh_device *dev)
 	rhh_lanes_drop(dev);
 	for (uint32_t i = 0; i < dev->n_pools; i++)
 		(void) cudaHostUnregister(dev->pools[i]);
+	rhh_unregister_slices(dev);
 	(void) cudaGetLastError();
 
 	/*

@@ -36,6 +36,22 @@
 #define RHH_CUDA_IN_FLIGHT 4
 
 /*
+ * Reading pages: the threads of a block, which has a page at a time, and the most blocks for each
+ * SM.  A page is on its way for one or two microseconds, and the bus is full if some 100 kB are.
+ */
+#define RHH_CUDA_PAGE_THREADS 128
+#define RHH_CUDA_PAGE_BLOCKS 8
+
+/*
+ * Memory of the host that has pages is registered in slices of so many bytes.  One takes 10 to 20
+ * ms, during which the caller waits.
+ */
+#ifndef RHH_CUDA_PAGE_SLICE
+#define RHH_CUDA_PAGE_SLICE (UINT64_C(1) << 27)
+#endif
+#define RHH_CUDA_OS_PAGE 4096u
+
+/*
  * The least bytes of an upload buffer.  The buffers are also the scratch memory of
  * finishing and extracting, which work in steps of this size.
  */

@@ -23,6 +23,7 @@
 
 #include "rhh_device.h"
 #include "rhh_keys.h"
+#include "rhh_pages.h"
 #include "rhh_program.h"
 #include "rhh_states.h"
 
@@ -52,7 +53,7 @@ extern uint32_t option_divisor; /* of cases' rows: 1, 8 (--quick), 64 (--tiny) *
 
 /*
  * A device that is tested, and memory for batches that it knows
- * (register_pool).
+ * (register_pool), and for pages (register_pages).
  */
 typedef struct device
 {
@@ -61,6 +62,11 @@ typedef struct device
 	rhh_device *dev;
 	uint8_t    *pool;
 	size_t		pool_bytes;
+	uint8_t    *pages;
+	uint32_t	n_pages;
+	uint32_t	used_pages;		/* of runs that have not ended */
+	uint32_t	n_page_runs;	/* of these */
+	bool		as_pages;		/* runs give their rows in pages, where that can be */
 	const char *name;
 } device;
 
@@ -287,7 +293,16 @@ typedef struct slot
 	uint64_t	first_row;
 	rhh_batch	batch;
 	uint64_t	checksum;
+	uint32_t	first_page;		/* its own, in the device's memory for pages */
+	uint64_t   *page_rows;		/* with pages: of each page, its first row among the data's */
 } slot;
+
+/* Rows of a bad page, which are to come as columns. */
+typedef struct bad_rows
+{
+	uint64_t	first;
+	uint32_t	n;
+} bad_rows;
 
 /*
  * One table from its creation to its last group.  It submits batches until there
@@ -309,6 +324,10 @@ typedef struct run
 	uint32_t	in_flight;
 	uint32_t	n_again;		/* slots that are to be submitted again */
 	uint64_t	n_resubmitted;
+	uint32_t	slot_pages;		/* pages that a slot has; 0: rows come as columns */
+	bad_rows   *bad;
+	uint32_t	n_bad_pages;
+	uint32_t	n_bad_done;		/* of these have been submitted */
 	uint64_t	n_batches;
 	uint64_t	n_passes;		/* that have begun */
 	uint64_t	n_refused;		/* the bad rows included */
@@ -330,6 +349,15 @@ typedef struct run
 	rhh_map_stats stats;		/* after the last event */
 	char		why[400];		/* "": no fault so far */
 } run;
+
+/* ---------- pages.c: rows as heap pages ---------- */
+
+extern uint32_t pages_for(const def *d, uint32_t n_rows);
+extern uint32_t pages_room(uint32_t n_pages);
+extern uint32_t fill_pages(run *run, slot *slot, uint64_t first, uint32_t n);
+extern uint64_t page_row(const slot *slot, uint32_t row);
+
+/* ---------- run.c, again ---------- */
 
 extern uint32_t batch_room(const def *d, uint32_t n);
 extern void fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, uint32_t n);
@@ -455,7 +483,15 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_passes) \
 	CASE(join_passes_chain) \
 	CASE(join_passes_condition) \
-	CASE(join_passes_refused)
+	CASE(join_passes_refused) \
+	CASE(pages_no_joins) \
+	CASE(pages_joins) \
+	CASE(pages_refused) \
+	CASE(pages_programs) \
+	CASE(pages_values) \
+	CASE(pages_broken) \
+	CASE(pages_cancel) \
+	CASE(pages_invalid)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

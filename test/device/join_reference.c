@@ -303,7 +303,10 @@ join_expect(map *m, const joined *joined, const data *probe, uint64_t *rows,
 	for (uint64_t i = 0; i < probe->n_rows; i++)
 	{
 		ref.row[0] = (int64_t) i;
-		join_rows(&ref, 0);
+		if (joined->spec.n_joins == 0)
+			aggregate_output(&ref);
+		else
+			join_rows(&ref, 0);
 	}
 	for (uint32_t j = 0; j < joined->spec.n_joins; j++)
 		if (rhh_returns_unmatched(joined->spec.joins[j].kind))

@@ -22,6 +22,7 @@
 #include "device_test.h"
 
 #define POOL_BYTES ((size_t) 64 << 20)
+#define TEST_PAGES 8192u
 
 typedef struct test_case
 {
@@ -55,6 +56,17 @@ test_device(device *device, const char *only, uint32_t *n_passed)
 		printf("not ok %s register_pool: %s\n", device->name, err.message);
 		n_failed++;
 	}
+	/* as shared buffers, which need not begin where a page of the system does */
+	device->n_pages = TEST_PAGES;
+	if (posix_memalign((void **) &device->pages, 4096, (TEST_PAGES + 1) * (size_t) RHH_PAGE_BYTES) != 0)
+		die("out of memory");
+	memset(device->pages, 0, (TEST_PAGES + 1) * (size_t) RHH_PAGE_BYTES);
+	if (device->ops->register_pages(device->dev, device->pages + 128, device->n_pages,
+									&err) != RHH_OK)
+	{
+		printf("not ok %s register_pages: %s\n", device->name, err.message);
+		n_failed++;
+	}
 	for (size_t i = 0; i < LENGTH_OF(cases); i++)
 	{
 		context		ctx;
@@ -81,6 +93,7 @@ test_device(device *device, const char *only, uint32_t *n_passed)
 	}
 	device->ops->close(device->dev);
 	free(device->pool);
+	free(device->pages);
 	return n_failed;
 }
 

@@ -22,6 +22,7 @@
 
 #define STALL_SECONDS 300
 #define GUARD_BYTES 64			/* behind the room for refused rows */
+#define MAX_SLOT_PAGES 256
 
 const run_options default_options = {
 	.batch_rows = 0,.capacity_groups = 4096,.cancel_at_batch = -1
@@ -153,6 +154,16 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	if ((spec.flags & RHH_KEEP_ROWS) != 0)
 		run->missing = need(data->n_rows);
 	run->r.state = option_seed + data->n_rows;
+	if (device->as_pages && options->source == NULL && !options->on_device && !option_on_device &&
+		(joined != NULL || run->missing != NULL))
+	{
+		run->slot_pages = pages_for(data->d, spec.max_batch_rows);
+		if (run->slot_pages > MAX_SLOT_PAGES)
+			run->slot_pages = MAX_SLOT_PAGES;
+		/* a device has a byte for each NULL */
+		room += pages_room(run->slot_pages) +
+			data->d->spec.n_columns * align64(spec.max_batch_rows);
+	}
 	room = (room + 4095) & ~4095u;
 	run->n_slots = (uint32_t) (pool_bytes / room);
 	if (run->n_slots > MAX_SLOTS)
@@ -161,6 +172,19 @@ run_start(run *run, device *device, const data *data, const run_options *options
 		run->n_slots = options->in_flight;
 	if (run->n_slots == 0)
 		die("a case's batches do not fit the pool");
+	/* as many slots as have pages, and if none has, rows come as columns */
+	while (run->slot_pages > 0 && run->n_slots > 1 &&
+		   device->used_pages + run->n_slots * run->slot_pages > device->n_pages)
+		run->n_slots--;
+	if (device->used_pages + run->n_slots * run->slot_pages > device->n_pages)
+		run->slot_pages = 0;
+	for (uint32_t i = 0; i < run->n_slots && run->slot_pages > 0; i++)
+	{
+		run->slots[i].first_page = device->used_pages;
+		run->slots[i].page_rows = need(run->slot_pages * sizeof(uint64_t));
+		device->used_pages += run->slot_pages;
+	}
+	device->n_page_runs += run->slot_pages > 0;
 	for (uint32_t i = 0; i < run->n_slots; i++)
 	{
 		run->slots[i].base = pool + (size_t) i * room;
@@ -191,7 +215,13 @@ run_end(run *run)
 		run->device->ops->map_destroy(run->table);
 	run->table = NULL;
 	for (uint32_t i = 0; i < run->n_slots; i++)
+	{
 		device_free(run->device, run->slots[i].on_device);
+		free(run->slots[i].page_rows);
+	}
+	if (run->slot_pages > 0 && --run->device->n_page_runs == 0)
+		run->device->used_pages = 0;
+	free(run->bad);
 	map_free(run->unique);
 	map_free(run->outcome);
 	free(run->missing);
@@ -288,7 +318,17 @@ run_submit_one(run *run)
 	if (n > left)
 		n = (uint32_t) left;
 	slot->first_row = run->next_row;
-	fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
+	/* some come as columns all the same, and so do rows of bad pages */
+	if (run->n_bad_done < run->n_bad_pages)
+	{
+		slot->first_row = run->bad[run->n_bad_done].first;
+		n = run->bad[run->n_bad_done].n;
+		fill_batch(&slot->batch, slot->base, run->data, slot->first_row, n);
+	}
+	else if (run->slot_pages > 0 && below(&run->r, 8) != 0)
+		n = fill_pages(run, slot, run->next_row, n);
+	else
+		fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
 	if (run->options.joined != NULL)
 	{
 		slot->batch.refused_rows = run->options.room_rows;
@@ -310,6 +350,11 @@ run_submit_one(run *run)
 	{
 		run_fault(run, "map_submit: %d %s", err.status, err.message);
 		return false;
+	}
+	if (run->n_bad_done < run->n_bad_pages)
+	{
+		run->n_bad_done++;
+		n = 0;
 	}
 	run_submitted(run, slot, n);
 	return true;
@@ -439,6 +484,39 @@ run_output_done(run *run, slot *slot, const rhh_event *event)
 	}
 }
 
+/* Takes what a batch's event says of its pages: rows of the bad ones are to be submitted again. */
+static void
+run_pages_done(run *run, slot *slot, const rhh_event *event)
+{
+	const rhh_page *pages = (const void *) (slot->base + slot->batch.pages_offset);
+	uint32_t	n_rows = 0;
+	uint32_t	n_bad = 0;
+
+	for (uint32_t p = 0; p < slot->batch.n_pages; p++)
+	{
+		n_rows += pages[p].n_rows;
+		if (pages[p].bad == 0)
+			continue;
+		if (pages[p].n_rows != 0)
+			run_fault(run, "a bad page has rows");
+		/* seen when the batch came before */
+		if (slot->page_rows[p] == UINT64_MAX)
+			continue;
+		n_bad++;
+		run->bad = realloc(run->bad, (run->n_bad_pages + 1) * sizeof(bad_rows));
+		if (run->bad == NULL)
+			die("out of memory");
+		run->bad[run->n_bad_pages++] = (bad_rows){
+			.first = slot->page_rows[p], .n = (uint32_t) pages[p].unused
+		};
+		slot->page_rows[p] = UINT64_MAX;
+	}
+	if (n_bad != event->n_bad_pages)
+		run_fault(run, "%u pages are bad, but the event has %u", n_bad, event->n_bad_pages);
+	/* also for when it is submitted again */
+	slot->batch.n_rows = n_rows;
+}
+
 static void
 run_batch_done(run *run, const rhh_event *event)
 {
@@ -461,7 +539,11 @@ run_batch_done(run *run, const rhh_event *event)
 	}
 	if (slot->batch.on_device)
 		device_copy(run->device, slot->base, slot->on_device, slot_bytes(run, slot));
-	if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
+	if (slot->batch.n_pages > 0)
+		run_pages_done(run, slot, event);
+	else if (event->n_bad_pages > 0)
+		run_fault(run, "there are bad pages in a batch without pages");
+	else if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
 		run_fault(run, "the device wrote to a batch's columns");
 	if (run->options.joined != NULL)
 	{
@@ -479,7 +561,7 @@ run_batch_done(run *run, const rhh_event *event)
 		{
 			n_refused++;
 			if (run->missing != NULL)
-				run->missing[slot->first_row + i] = 1;
+				run->missing[slot->batch.n_pages > 0 ? page_row(slot, i) : slot->first_row + i] = 1;
 			else
 				map_row(run->outcome, run->data, slot->first_row + i);
 		}
@@ -593,11 +675,12 @@ run_step(run *run)
 	}
 	while (run->n_again > 0 && !run->cancelled && run_submit_again(run))
 		;
-	while (run->next_row < run->data->n_rows && !run->cancelled &&
+	while ((run->next_row < run->data->n_rows || run->n_bad_done < run->n_bad_pages) &&
+		   !run->cancelled &&
 		   (run->options.source != NULL ? run_feed_one(run) : run_submit_one(run)))
 		;
 	if (run->next_row < run->data->n_rows || run->in_flight > 0 || run->n_again > 0 ||
-		run->cancelled)
+		run->n_bad_done < run->n_bad_pages || run->cancelled)
 		return;
 	if (!run->finished && !run->finishing && run_submit_unmatched(run))
 		return;
@@ -838,7 +921,7 @@ check_joined(run *run, map *expected)
 		run_fault(run, "statistics have %llu pairs for which a condition is bad, not %llu",
 				  (unsigned long long) stats->bad_candidates,
 				  (unsigned long long) n_bad_candidates);
-	return rows[n_joins - 1] - n_dropped;
+	return (n_joins == 0 ? run->data->n_rows : rows[n_joins - 1]) - n_dropped;
 }
 
 /* Compares with the reference; says in run->why what is wrong. */

@@ -1,0 +1,207 @@
+/*
+ * rhh_cuda_pages.cuh
+ *		Batches of the CUDA device that have pages: reading these out of the host's memory.
+ *
+ * For kernels to read memory of the host it has to be registered with CUDA, which pins it.  That takes
+ * some 100 ms for a gigabyte, so a slice is registered when the first batch has pages in it, and stays
+ * so.  If a slice cannot be registered, nothing is tried any more: all pages of later batches are bad.
+ *
+ * What is uploaded of other batches is here made by a kernel, in the stream for uploads and where
+ * uploads go.  The host has to know how many rows there are, so the batch is READING until the
+ * kernel has ended; then it is QUEUED as others are.
+ */
+#ifndef RHH_CUDA_PAGES_CUH
+#define RHH_CUDA_PAGES_CUH
+
+#include "cuda/rhh_cuda_memory.cuh"
+#include "cuda/rhh_read_pages.cuh"
+
+static rhh_page *
+rhh_pages_of(const rhh_batch *batch)
+{
+	return (rhh_page *) (batch->base + batch->pages_offset);
+}
+
+/* Slice i of the memory that has pages: *begin becomes its first byte.  Returns its bytes. */
+static uint64_t
+rhh_page_slice(const rhh_device *dev, uint32_t i, uint8_t **begin)
+{
+	const uintptr_t first = (uintptr_t) dev->pages & ~(uintptr_t) (RHH_CUDA_OS_PAGE - 1);
+	const uintptr_t end = ((uintptr_t) dev->pages + (uint64_t) dev->n_pages * RHH_PAGE_BYTES +
+						   RHH_CUDA_OS_PAGE - 1) & ~(uintptr_t) (RHH_CUDA_OS_PAGE - 1);
+	const uintptr_t from = first + (uint64_t) i * RHH_CUDA_PAGE_SLICE;
+
+	*begin = (uint8_t *) from;
+	return end - from < RHH_CUDA_PAGE_SLICE ? end - from : RHH_CUDA_PAGE_SLICE;
+}
+
+/* Sees to it that kernels can read pages from first up to, but without, end.  False: they cannot. */
+static bool
+rhh_register_slices(rhh_device *dev, uint32_t first, uint32_t end)
+{
+	uint8_t    *begin;
+	uint32_t	i;
+	uint32_t	last;
+
+	(void) rhh_page_slice(dev, 0, &begin);
+	i = (uint32_t) ((uint64_t) (dev->pages + (uint64_t) first * RHH_PAGE_BYTES - begin) /
+					RHH_CUDA_PAGE_SLICE);
+	last = (uint32_t) ((uint64_t) (dev->pages + (uint64_t) end * RHH_PAGE_BYTES - 1 - begin) /
+					   RHH_CUDA_PAGE_SLICE);
+	for (; i <= last && !dev->pages_failed; i++)
+	{
+		uint64_t	bytes;
+
+		if (dev->slices[i])
+			continue;
+		bytes = rhh_page_slice(dev, i, &begin);
+		if (cudaHostRegister(begin, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) !=
+			cudaSuccess)
+		{
+			(void) cudaGetLastError();
+			dev->pages_failed = true;
+		}
+		else
+			dev->slices[i] = 1;
+	}
+	return !dev->pages_failed;
+}
+
+/* Gives up what has been registered. */
+static void
+rhh_unregister_slices(rhh_device *dev)
+{
+	for (uint32_t i = 0; i < dev->n_slices; i++)
+		if (dev->slices[i])
+		{
+			uint8_t    *begin;
+
+			(void) rhh_page_slice(dev, i, &begin);
+			(void) cudaHostUnregister(begin);
+		}
+	free(dev->slices);
+	dev->slices = NULL;
+	dev->n_slices = 0;
+}
+
+static rhh_status
+rhh_cuda_register_pages(rhh_device *dev, void *base, uint32_t n_pages, rhh_error *err)
+{
+	int			same_addresses = 0;
+	uint8_t    *begin;
+
+	if (!rhh_enter(dev))
+		return rhh_broken(dev, err);
+	if (!RHH_CUDA(dev, cudaDeviceGetAttribute, &same_addresses,
+				  cudaDevAttrCanUseHostPointerForRegisteredMem, dev->ordinal))
+		return rhh_broken(dev, err);
+	if (!same_addresses)
+		return rhh_fail(err, RHH_NO_DEVICE, "the GPU has other addresses for memory of the host");
+	if ((uintptr_t) base % sizeof(uint4) != 0)
+		return rhh_fail(err, RHH_NO_DEVICE, "pages are not aligned to 16 bytes");
+	dev->pages = (uint8_t *) base;
+	dev->n_pages = n_pages;
+	(void) rhh_page_slice(dev, 0, &begin);
+	dev->n_slices = (uint32_t) ((dev->pages + (uint64_t) n_pages * RHH_PAGE_BYTES - begin) /
+								RHH_CUDA_PAGE_SLICE + 1);
+	dev->slices = (uint8_t *) calloc(dev->n_slices, 1);
+	if (dev->slices == NULL)
+	{
+		dev->n_pages = 0;
+		return rhh_fail(err, RHH_NO_MEMORY, "out of memory");
+	}
+	return RHH_OK;
+}
+
+/* The columns that batches of the map have. */
+static const uint8_t *
+rhh_batch_column_bytes(const rhh_map *t, uint32_t *n_columns)
+{
+	*n_columns = t->joins != NULL ? t->joins->spec.n_columns : t->spec.n_columns;
+	return t->joins != NULL ? t->joins->spec.column_bytes : t->spec.column_bytes;
+}
+
+/* Queues reading a batch's pages, and waking the caller then.  Slices are registered. */
+static bool
+rhh_launch_pages(rhh_map *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+	rhh_batch  *batch = &f->batch;
+	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
+	rhh_row_columns columns;
+	const uint8_t *column_bytes;
+
+	memset(&columns, 0, sizeof(columns));
+	column_bytes = rhh_batch_column_bytes(t, &columns.n_columns);
+	memcpy(columns.bytes, column_bytes, columns.n_columns);
+	columns.base = lane->staging + (uint64_t) i * lane->staging_bytes;
+	(void) rhh_page_columns(layout, columns.bytes, batch->n_rows, true, batch->values_offset,
+							batch->nulls_offset);
+	memcpy(columns.values_offset, batch->values_offset, sizeof(columns.values_offset));
+	memcpy(columns.nulls_offset, batch->nulls_offset, sizeof(columns.nulls_offset));
+	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
+		return false;
+	RHH_LAUNCH(rhh_read_pages_kernel,
+			   ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
+			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
+			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
+			   batch->n_pages, *layout, columns, batch->n_rows, &lane->page_notes[i]);
+	f->state = BATCH_READING;
+	return rhh_launched(dev, "rhh_read_pages_kernel") &&
+		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
+		rhh_wake_after(t, lane->uploaded[i]);
+}
+
+/* Counts the rows of pages that are not bad.  Those that are have no rows from now on. */
+static uint32_t
+rhh_count_page_rows(rhh_in_flight *f, bool all_bad)
+{
+	rhh_page   *pages = rhh_pages_of(&f->batch);
+	uint32_t	n_rows = 0;
+
+	for (uint32_t p = 0; p < f->batch.n_pages; p++)
+	{
+		pages[p].first_row = n_rows;
+		if (pages[p].n_rows > 0 && (all_bad || pages[p].bad != 0))
+		{
+			pages[p].bad = 1;
+			pages[p].n_rows = 0;
+			f->n_bad_pages++;
+		}
+		n_rows += pages[p].n_rows;
+	}
+	return n_rows;
+}
+
+/*
+ * The pages of a batch have been read.  If some were bad, *again says that the others are read once
+ * more.  False: the device is broken.
+ */
+static bool
+rhh_pages_read(rhh_map *t, int i, bool *again)
+{
+	rhh_lane   *lane = t->lane;
+	rhh_in_flight *f = &t->flights[i];
+	const rhh_page_notes *notes = &lane->page_notes[i];
+
+	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);
+	t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * RHH_PAGE_BYTES;
+	*again = notes->any_bad != 0;
+	if (*again)
+	{
+		f->batch.n_rows = rhh_count_page_rows(f, false);
+		*again = f->batch.n_rows > 0;
+		return !*again || rhh_launch_pages(t, i);
+	}
+	/* a column without a NULL is read faster if it has none of their bytes */
+	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)
+		if ((notes->null_columns >> c & 1) == 0)
+			f->batch.nulls_offset[c] = 0;
+	t->stats.pages += f->batch.n_pages - f->n_bad_pages;
+	return !t->dev->broken;
+}
+
+#endif							/* RHH_CUDA_PAGES_CUH */

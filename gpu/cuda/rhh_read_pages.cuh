@@ -1,0 +1,121 @@
+/*
+ * rhh_read_pages.cuh
+ *		Rows out of heap pages (rhh_pages.h): the kernel that reads pages where they lie, in
+ *		the host's memory, and makes columns of their tuples.
+ *
+ * A block takes a page at a time.  It copies the page to its shared memory, all of it, since that
+ * way the bus is used best; then a thread has a line pointer.  Where a page's rows begin among those of
+ * the batch its caller has said, so no page waits for another.  What has been written for a bad page
+ * means nothing: the host then counts the rows anew, without that page, and all pages are read
+ * once more.
+ */
+#ifndef RHH_READ_PAGES_CUH
+#define RHH_READ_PAGES_CUH
+
+#include "rhh_pages.h"
+#include "cuda/rhh_cuda_tuning.h"
+#include "cuda/rhh_joins.cuh"
+
+/* What the host has to know of a batch's pages; in its memory. */
+struct rhh_page_notes
+{
+	uint64_t	null_columns;	/* which ones have a NULL */
+	uint32_t	any_bad;
+};
+
+/* A page in a block's shared memory. */
+struct rhh_page_space
+{
+	uint4		bytes[RHH_PAGE_BYTES / sizeof(uint4)];
+	rhh_page	page;
+};
+
+/*
+ * Makes a row of the tuple at a line pointer, in columns that have bytes for NULLs.  False: the page is
+ * bad.  *nulls gets a bit for each column that is NULL.
+ */
+RHH_DEV bool
+rhh_read_tuple(const uint8_t *page, uint32_t item, const rhh_page_layout &layout,
+			   const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
+{
+	rhh_page_tuple tuple;
+
+	if (!rhh_page_find(page, item, &tuple))
+		return false;
+	for (uint32_t l = 0; l < layout.n_loads; l++)
+	{
+		const rhh_page_load &load = layout.loads[l];
+		const uint32_t c = load.column;
+		bool		null;
+		uint64_t	low,
+					high;
+
+		if (!rhh_page_load_value(&layout, &load, columns.bytes[c], &tuple, &null, &low, &high))
+			return false;
+		rhh_store_value(columns.base + columns.values_offset[c], row, columns.bytes[c], low, high);
+		if (columns.nulls_offset[c] != 0)
+			columns.base[columns.nulls_offset[c] + row] = null;
+		if (null)
+			*nulls |= (uint64_t) 1 << c;
+	}
+	return true;
+}
+
+/*
+ * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
+ * of page 0; pages from first_page up to, but without, end_page may be read.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS)
+rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
+					  rhh_page *pages, uint32_t n_pages,
+					  const __grid_constant__ rhh_page_layout layout,
+					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
+					  rhh_page_notes *notes)
+{
+	RHH_DYNAMIC_SHARED(rhh_page_space, space);
+	const uint32_t t = threadIdx.x;
+
+	for (uint32_t p = blockIdx.x; p < n_pages; p += gridDim.x)
+	{
+		rhh_page &page = space->page;
+		uint64_t	nulls = 0;
+		bool		good;
+
+		for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
+			((uint32_t *) &page)[i] = ((const volatile uint32_t *) &pages[p])[i];
+		__syncthreads();
+		good = page.number >= first_page && page.number < end_page && page.first_row <= n_rows &&
+			page.n_rows <= n_rows - page.first_row &&
+			rhh_page_rank(page.visible, RHH_PAGE_ITEMS - 1) +
+			(uint32_t) (page.visible[RHH_PAGE_ITEMS / 64 - 1] >> 63) == page.n_rows;
+		/* the same for the whole block; without rows it was found to be bad before */
+		if (page.n_rows == 0)
+		{
+			__syncthreads();
+			continue;
+		}
+		if (good)
+		{
+			const uint4 *from = (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES);
+
+			for (uint32_t i = t; i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
+				space->bytes[i] = rhh_load_streaming(&from[i]);
+		}
+		__syncthreads();
+		for (uint32_t item = t; item < RHH_PAGE_ITEMS && good; item += blockDim.x)
+			if ((page.visible[item / 64] >> item % 64 & 1) != 0)
+				good = rhh_read_tuple((const uint8_t *) space->bytes, item, layout, columns,
+									  page.first_row + rhh_page_rank(page.visible, item), &nulls);
+		if (nulls != 0)
+			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);
+		if (!good)
+		{
+			pages[p].bad = 1;
+			notes->any_bad = 1;
+		}
+		/* the next page comes where this one is */
+		__syncthreads();
+	}
+}
+
+#endif							/* RHH_READ_PAGES_CUH */

@@ -1,0 +1,408 @@
+/*
+ * rhh_pages.h
+ *		Rows out of PostgreSQL's heap pages, the same on host and device.
+ *
+ * A page is RHH_PAGE_BYTES of memory (storage/bufpage.h): a header, line pointers, free space,
+ * and tuples (access/htup_details.h), each with a header, perhaps a bitmap that says which
+ * attributes are NULL, and the attributes, one behind the other.  Where an attribute begins
+ * depends on the ones before it, unless all of these have a fixed width and none is NULL.
+ *
+ * The caller says which line pointers have rows, since that takes a snapshot, and how columns are
+ * made of attributes (rhh_page_layout).  Whatever the memory has, nothing outside the page is
+ * read: each offset and length is checked.  That matters on a device, which may still
+ * read a page that the caller has given up.
+ *
+ * What is understood is what most pages have.  A value that is not stored plainly (compressed,
+ * or out of line), a numeric that does not have its column's scale, or has very many digits, or
+ * is NaN, or an attribute that was added to the table later with a value: of these no column is
+ * made, and the page is bad (rhh_batch).
+ */
+#ifndef RHH_PAGES_H
+#define RHH_PAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "rhh_device.h"
+#include "rhh_hash.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RHH_PAGE_BYTES			8192u
+#define RHH_PAGE_ITEMS			320u	/* more line pointers than a page has of tuples */
+#define RHH_PAGE_ATTRIBUTES		128u	/* the last one that is needed is no later one */
+
+/* A page of a batch; 64 bytes. */
+typedef struct rhh_page
+{
+	uint32_t	number;			/* in the memory of register_pages() */
+	uint32_t	n_rows;			/* line pointers that are visible; the device makes it 0 if the page
+								 * is bad */
+	uint32_t	first_row;		/* rows of the pages before it; the device's, if one of these is
+								 * bad */
+	uint32_t	bad;			/* the device's: 1 if it is, else 0, as the caller sets it */
+	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0 */
+	uint64_t	unused;
+} rhh_page;
+
+/* How long an attribute is, and where it begins. */
+typedef struct rhh_page_attribute
+{
+	int16_t		length;			/* in bytes; -1: varlena, -2: ends with a zero byte */
+	uint16_t	offset;			/* in tuples without NULLs; RHH_PAGE_DEPENDS */
+	uint8_t		align;			/* 1, 2, 4 or 8 */
+	bool		missing_null;	/* in tuples that are too short to have it, it is NULL */
+} rhh_page_attribute;
+
+#define RHH_PAGE_DEPENDS	UINT16_MAX
+
+typedef enum rhh_page_kind
+{
+	RHH_PAGE_VALUE = 1,			/* the bytes of the attribute; of 2 or 4 bytes, in a wider column, an
+								 * integer */
+	RHH_PAGE_DECIMAL			/* a numeric, times 10^scale, in 8 bytes */
+} rhh_page_kind;
+
+/* A column, which is made of one attribute. */
+typedef struct rhh_page_load
+{
+	uint8_t		attribute;
+	uint8_t		column;
+	uint8_t		kind;			/* rhh_page_kind */
+	uint8_t		scale;			/* of RHH_PAGE_DECIMAL */
+	bool		not_null;		/* a row in which it is NULL makes the page bad */
+} rhh_page_load;
+
+/* How rows are made of tuples: a load for each column of the batch. */
+typedef struct rhh_page_layout
+{
+	uint32_t	n_attributes;	/* 1 to RHH_PAGE_ATTRIBUTES */
+	uint32_t	n_loads;
+	rhh_page_load loads[RHH_MAX_COLUMNS];	/* by attribute, in ascending order */
+	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
+} rhh_page_layout;
+
+/* ---------- bytes ---------- */
+
+/* Numbers of the page's byte order, which is the machine's, at any address. */
+RHH_HD uint32_t
+rhh_page_2_bytes(const uint8_t *p)
+{
+	return (uint32_t) p[0] | (uint32_t) p[1] << 8;
+}
+
+RHH_HD uint32_t
+rhh_page_4_bytes(const uint8_t *p)
+{
+	return rhh_page_2_bytes(p) | rhh_page_2_bytes(p + 2) << 16;
+}
+
+RHH_HD uint64_t
+rhh_page_8_bytes(const uint8_t *p)
+{
+	return (uint64_t) rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + 4) << 32;
+}
+
+/* ---------- tuples ---------- */
+
+/* A tuple that is walked through, from its first attribute to the last that is needed. */
+typedef struct rhh_page_tuple
+{
+	const uint8_t *data;		/* of attributes */
+	uint32_t	n_bytes;		/* of these */
+	const uint8_t *present;		/* a bit for each attribute that is not NULL; NULL: none is */
+	uint32_t	n_attributes;	/* that are stored */
+	uint32_t	next;			/* the first attribute that has not been found, ... */
+	uint32_t	at;				/* ... and behind what it begins */
+	uint32_t	begin;			/* of the attribute before next, */
+	uint32_t	length;			/* and how many bytes it has; 0: it is NULL */
+} rhh_page_tuple;
+
+/* Finds the tuple of a line pointer, from 0.  False: there is none that makes sense. */
+RHH_HD bool
+rhh_page_find(const uint8_t *page, uint32_t item, rhh_page_tuple *tuple)
+{
+	const uint32_t lower = rhh_page_2_bytes(page + 12);
+	const uint32_t at = 24 + 4 * item;
+	uint32_t	pointer;
+	uint32_t	offset;
+	uint32_t	length;
+	uint32_t	header;
+	const uint8_t *t;
+
+	if (item >= RHH_PAGE_ITEMS || at + 4 > lower || lower > RHH_PAGE_BYTES)
+		return false;
+	/* 15 bits of offset, 2 of state, which is "normal", 15 of length */
+	pointer = rhh_page_4_bytes(page + at);
+	offset = pointer & 0x7fff;
+	length = pointer >> 17;
+	if ((pointer >> 15 & 3) != 1 || offset % 8 != 0 || length < 23 ||
+		offset + length > RHH_PAGE_BYTES)
+		return false;
+	t = page + offset;
+	header = t[22];
+	if (header % 8 != 0 || header < 23 || header > length)
+		return false;
+	tuple->data = t + header;
+	tuple->n_bytes = length - header;
+	tuple->n_attributes = rhh_page_2_bytes(t + 18) & 0x07ff;
+	tuple->present = NULL;
+	if ((t[20] & 1) != 0)
+	{
+		tuple->present = t + 23;
+		if (23 + (tuple->n_attributes + 7) / 8 > header)
+			return false;
+	}
+	tuple->next = 0;
+	tuple->at = tuple->begin = tuple->length = 0;
+	return true;
+}
+
+/* Of a varlena whose first byte is at p, with n bytes behind it: how long it is.  0: unknown. */
+RHH_HD uint32_t
+rhh_page_varlena(const uint8_t *p, uint32_t n)
+{
+	if (p[0] == 1)
+		return n >= 2 && p[1] == 18 ? 18 : 0;	/* a pointer to a value that is out of line */
+	if ((p[0] & 1) != 0)
+		return p[0] >> 1;
+	return n < 4 ? 0 : rhh_page_4_bytes(p) >> 2;
+}
+
+/*
+ * Goes on to an attribute that is not before the one that was found last, whose begin and length
+ * the tuple then has.  False: something does not make sense, or the attribute is not stored.
+ */
+RHH_HD bool
+rhh_page_go_to(const rhh_page_layout *layout, uint32_t attribute, rhh_page_tuple *tuple)
+{
+	if (tuple->next > attribute)
+		return true;
+	if (tuple->present == NULL && attribute < tuple->n_attributes &&
+		layout->attributes[attribute].offset != RHH_PAGE_DEPENDS)
+	{
+		tuple->next = attribute;
+		tuple->at = layout->attributes[attribute].offset;
+	}
+	while (tuple->next <= attribute)
+	{
+		const rhh_page_attribute *a = &layout->attributes[tuple->next];
+		uint32_t	begin = tuple->at;
+		uint32_t	length;
+
+		if (tuple->next >= tuple->n_attributes)
+		{
+			/* it was added to the table later */
+			if (!a->missing_null)
+				return false;
+			tuple->next++;
+			tuple->length = 0;
+			continue;
+		}
+		if (tuple->present != NULL &&
+			(tuple->present[tuple->next / 8] >> (tuple->next % 8) & 1) == 0)
+		{
+			tuple->next++;
+			tuple->length = 0;
+			continue;
+		}
+		if (begin >= tuple->n_bytes)
+			return false;
+		/* a varlena with a header of one byte is not aligned, and never looks like padding */
+		if (a->length != -1 || tuple->data[begin] == 0)
+			begin = (begin + a->align - 1) & ~(uint32_t) (a->align - 1);
+		if (begin >= tuple->n_bytes)
+			return false;
+		if (a->length > 0)
+			length = (uint32_t) a->length;
+		else if (a->length == -1)
+			length = rhh_page_varlena(tuple->data + begin, tuple->n_bytes - begin);
+		else
+		{
+			length = 1;
+			while (begin + length <= tuple->n_bytes && tuple->data[begin + length - 1] != 0)
+				length++;
+		}
+		if (length == 0 || length > tuple->n_bytes - begin)
+			return false;
+		tuple->next++;
+		tuple->begin = begin;
+		tuple->length = length;
+		tuple->at = begin + length;
+	}
+	return true;
+}
+
+/* ---------- values ---------- */
+
+/*
+ * A numeric of n bytes, with its header, times 10^scale.  False: it does not have this scale, or
+ * is nothing simple.  What is read is PostgreSQL's short format (utils/adt/numeric.c): two bytes
+ * with sign, scale and weight, and digits to the base 10000, at most four here.
+ */
+RHH_HD bool
+rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
+{
+	uint32_t	header;
+	uint32_t	n_digits;
+	int32_t		exponent;		/* of ten, that the last digit has in the result */
+	uint64_t	sum = 0;
+
+	if ((p[0] & 1) != 0)
+	{
+		if (p[0] == 1)
+			return false;
+		p += 1;
+		n -= 1;
+	}
+	else
+	{
+		if ((p[0] & 3) != 0 || n < 4)
+			return false;
+		p += 4;
+		n -= 4;
+	}
+	if (n < 2 || n % 2 != 0)
+		return false;
+	header = rhh_page_2_bytes(p);
+	if ((header & 0xdf80) != (0x8000 | scale << 7))
+		return false;
+	n_digits = n / 2 - 1;
+	if (n_digits > 4)
+		return false;
+	*result = 0;
+	if (n_digits == 0)
+		return true;
+	exponent = 4 * ((int32_t) (header & 0x3f) - (int32_t) (header & 0x40) - (int32_t) n_digits + 1) +
+		(int32_t) scale;
+	for (uint32_t i = 1; i <= n_digits; i++)
+	{
+		const uint32_t digit = rhh_page_2_bytes(p + 2 * i);
+
+		if (digit > 9999)
+			return false;
+		sum = sum * 10000 + digit;
+	}
+	for (; exponent < 0; exponent++)
+	{
+		/* zeros that fill up the last digit */
+		if (sum % 10 != 0)
+			return false;
+		sum /= 10;
+	}
+	/* of 61 bits, as decimals in columns are, or none */
+	for (; exponent > 0 && sum >> 57 == 0; exponent--)
+		sum *= 10;
+	if ((exponent > 0 && sum != 0) || sum >> 61 != 0)
+		return false;
+	*result = (header & 0x2000) != 0 ? -(int64_t) sum : (int64_t) sum;
+	return true;
+}
+
+/*
+ * Makes the value of a load in a tuple: the bytes of a column that has `bytes` of them, low
+ * first; *high of 16 bytes only.  False: the page is bad.
+ */
+RHH_HD bool
+rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, uint32_t bytes,
+					rhh_page_tuple *tuple, bool *null, uint64_t *low, uint64_t *high)
+{
+	const uint8_t *p;
+
+	*low = *high = 0;
+	if (!rhh_page_go_to(layout, load->attribute, tuple))
+		return false;
+	*null = tuple->length == 0;
+	if (*null)
+		return !load->not_null;
+	p = tuple->data + tuple->begin;
+	if (load->kind == RHH_PAGE_DECIMAL)
+	{
+		int64_t		value;
+
+		if (!rhh_page_decimal(p, tuple->length, load->scale, &value))
+			return false;
+		*low = (uint64_t) value;
+		return true;
+	}
+	switch (tuple->length)
+	{
+		case 1:
+			*low = p[0];
+			break;
+		case 2:
+			*low = rhh_page_2_bytes(p);
+			if (bytes > 2)
+				*low = (uint64_t) (int64_t) (int16_t) *low;
+			break;
+		case 4:
+			*low = rhh_page_4_bytes(p);
+			if (bytes > 4)
+				*low = (uint64_t) (int64_t) (int32_t) *low;
+			break;
+		case 16:
+			*high = rhh_page_8_bytes(p + 8);
+			/* FALLTHROUGH */
+		default:
+			*low = rhh_page_8_bytes(p);
+			break;
+	}
+	return true;
+}
+
+/* The number of rows of a page before the one at a line pointer. */
+RHH_HD uint32_t
+rhh_page_rank(const uint64_t *visible, uint32_t item)
+{
+	uint32_t	n = 0;
+	uint64_t	word;
+
+	for (uint32_t w = 0; w <= item / 64; w++)
+	{
+		word = visible[w];
+		if (w == item / 64)
+			word &= ((uint64_t) 1 << item % 64) - 1;
+#ifdef __CUDA_ARCH__
+		n += (uint32_t) __popcll(word);
+#else
+		n += (uint32_t) __builtin_popcountll(word);
+#endif
+	}
+	return n;
+}
+
+/* ---------- batches ---------- */
+
+/*
+ * Where the columns of a batch's rows are, with a byte (byte_nulls) or a bit for each NULL:
+ * sets values_offset and nulls_offset.  Returns the bytes of all of them.
+ */
+static inline uint64_t
+rhh_page_columns(const rhh_page_layout *layout, const uint8_t *column_bytes, uint32_t n_rows,
+				 bool byte_nulls, uint32_t *values_offset, uint32_t *nulls_offset)
+{
+	uint64_t	at = 0;
+
+	for (uint32_t l = 0; l < layout->n_loads; l++)
+	{
+		const uint32_t c = layout->loads[l].column;
+
+		values_offset[c] = (uint32_t) at;
+		at += ((uint64_t) n_rows * column_bytes[c] + 63) / 64 * 64;
+		nulls_offset[c] = 0;
+		if (layout->loads[l].not_null)
+			continue;
+		nulls_offset[c] = (uint32_t) at;
+		at += ((byte_nulls ? n_rows : ((uint64_t) n_rows + 7) / 8) + 63) / 64 * 64;
+	}
+	return at;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif							/* RHH_PAGES_H */

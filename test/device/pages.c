@@ -1,0 +1,791 @@
+/*
+ * pages.c
+ *		Rows as PostgreSQL's heap pages, and the cases of batches that have pages.
+ *
+ * With device.as_pages runs write their rows into pages and submit these.  The tuples have
+ * other attributes between those that become columns, of all lengths and alignments, NULL or not;
+ * pages have line pointers without a visible row, and a page here and there is made bad.  So
+ * all cases of joins can be had with pages, and the reference does not know of it.
+ */
+#include "join_plan.h"
+
+#define HEADER_BYTES 24			/* of a page, and of a tuple */
+#define MAX_FILLERS 4			/* attributes before that of a column */
+
+/* A tuple that is being made. */
+typedef struct tuple
+{
+	uint8_t		data[RHH_PAGE_BYTES];
+	uint32_t	n;				/* bytes */
+	uint8_t		present[32];
+	uint32_t	n_attributes;
+	bool		any_null;
+} tuple;
+
+static void
+put_padding(tuple *t, uint32_t align)
+{
+	while (t->n % align != 0)
+		t->data[t->n++] = 0;
+}
+
+static void
+put_attribute(tuple *t, const void *value, uint32_t bytes, uint32_t align)
+{
+	put_padding(t, align);
+	memcpy(t->data + t->n, value, bytes);
+	t->n += bytes;
+	t->present[t->n_attributes / 8] |= (uint8_t) (1 << t->n_attributes % 8);
+	t->n_attributes++;
+}
+
+static void
+put_null(tuple *t)
+{
+	t->n_attributes++;
+	t->any_null = true;
+}
+
+/* A varlena of so many bytes, with a header of one byte, or of four. */
+static void
+put_varlena(tuple *t, const void *value, uint32_t bytes, bool short_header)
+{
+	uint8_t		plain[RHH_PAGE_BYTES];
+	const uint32_t header = short_header ? (bytes + 1) << 1 | 1 : (bytes + 4) << 2;
+
+	memcpy(plain, &header, 4);
+	memcpy(plain + (short_header ? 1 : 4), value, bytes);
+	put_attribute(t, plain, bytes + (short_header ? 1 : 4), short_header ? 1 : 4);
+}
+
+/* The kinds of attributes that no column is made of. */
+typedef enum filler
+{
+	FILLER_INT4,
+	FILLER_INT2,
+	FILLER_CHAR,
+	FILLER_INT8,
+	FILLER_VARLENA,
+	FILLER_CSTRING
+} filler;
+
+static const rhh_page_attribute filler_attributes[] = {
+	[FILLER_INT4] = {.length = 4, .align = 4},
+	[FILLER_INT2] = {.length = 2,.align = 2},
+	[FILLER_CHAR] = {.length = 1,.align = 1},
+	[FILLER_INT8] = {.length = 8,.align = 8},
+	[FILLER_VARLENA] = {.length = -1,.align = 4},
+	[FILLER_CSTRING] = {.length = -2,.align = 1}
+};
+
+static void
+put_filler(tuple *t, filler kind, rng *r)
+{
+	const uint64_t value = next_random(r);
+
+	if (below(r, 16) == 0)
+		put_null(t);
+	else if (kind == FILLER_CSTRING)
+		put_attribute(t, "text", 5, 1);
+	else if (kind == FILLER_VARLENA)
+		put_varlena(t, "some text or other", (uint32_t) below(r, 18), below(r, 4) != 0);
+	else
+		put_attribute(t, &value, (uint32_t) filler_attributes[kind].length,
+					  filler_attributes[kind].align);
+}
+
+static void
+put_2_bytes(uint8_t *p, uint32_t value)
+{
+	p[0] = (uint8_t) value;
+	p[1] = (uint8_t) (value >> 8);
+}
+
+static void
+page_clear(uint8_t *page)
+{
+	memset(page, 0, RHH_PAGE_BYTES);
+	put_2_bytes(page + 12, HEADER_BYTES);
+	put_2_bytes(page + 14, RHH_PAGE_BYTES);
+	put_2_bytes(page + 16, RHH_PAGE_BYTES);
+}
+
+/* Adds a line pointer to a page; offset 0: it has no tuple.  False: there is no room. */
+static bool
+page_add_item(uint8_t *page, uint32_t offset, uint32_t length)
+{
+	const uint32_t lower = rhh_page_2_bytes(page + 12);
+	const uint32_t upper = offset > 0 ? offset : rhh_page_2_bytes(page + 14);
+	const uint32_t pointer = offset == 0 ? 0 : offset | 1u << 15 | length << 17;
+
+	if (lower + 4 > upper || (lower - HEADER_BYTES) / 4 == RHH_PAGE_ITEMS)
+		return false;
+	memcpy(page + lower, &pointer, 4);
+	put_2_bytes(page + 12, lower + 4);
+	put_2_bytes(page + 14, upper);
+	return true;
+}
+
+/* Adds a tuple.  False: there is no room. */
+static bool
+page_add(uint8_t *page, const tuple *t)
+{
+	const uint32_t bits = t->any_null ? (t->n_attributes + 7) / 8 : 0;
+	const uint32_t header = (23 + bits + 7) & ~7u;
+	const uint32_t length = header + t->n;
+	const uint32_t upper = rhh_page_2_bytes(page + 14);
+	const uint32_t lower = rhh_page_2_bytes(page + 12);
+	uint32_t	offset;
+
+	if (length + 7 + lower + 4 > upper)
+		return false;
+	offset = (upper - length) & ~7u;
+	if (!page_add_item(page, offset, length))
+		return false;
+	put_2_bytes(page + offset + 18, t->n_attributes);
+	page[offset + 20] = t->any_null;
+	page[offset + 22] = (uint8_t) header;
+	memcpy(page + offset + 23, t->present, bits);
+	memcpy(page + offset + header, t->data, t->n);
+	return true;
+}
+
+/* Offsets that are the same in all tuples without NULLs. */
+static void
+layout_finish(rhh_page_layout *layout)
+{
+	uint32_t	at = 0;
+	bool		known = true;
+
+	for (uint32_t a = 0; a < layout->n_attributes; a++)
+	{
+		rhh_page_attribute *attribute = &layout->attributes[a];
+
+		at = (at + attribute->align - 1u) & ~(attribute->align - 1u);
+		known &= attribute->length > 0;
+		attribute->offset = known ? (uint16_t) at : RHH_PAGE_DEPENDS;
+		at += known ? (uint32_t) attribute->length : 0;
+	}
+}
+
+static uint32_t
+row_bytes(const def *d)
+{
+	uint32_t	bytes = 0;
+
+	for (uint32_t c = 0; c < d->spec.n_columns; c++)
+		bytes += d->spec.column_bytes[c];
+	return bytes;
+}
+
+/* Pages that surely have room for so many rows, with fillers. */
+uint32_t
+pages_for(const def *d, uint32_t n_rows)
+{
+	const uint32_t fillers = d->spec.n_columns < RHH_MAX_COLUMNS / 2 ? d->spec.n_columns :
+		RHH_MAX_COLUMNS / 2;
+	const uint32_t bytes = HEADER_BYTES + 40 + 4 + 8 * d->spec.n_columns + row_bytes(d) +
+		fillers * MAX_FILLERS * 24;
+
+	/* an eighth of the line pointers has no row, and the last page of a batch is not full */
+	return n_rows / ((RHH_PAGE_BYTES - 64) / bytes * 3 / 4) + 2;
+}
+
+/* What a batch needs to say where they are. */
+uint32_t
+pages_room(uint32_t n_pages)
+{
+	return (uint32_t) (64 + n_pages * sizeof(rhh_page) + (sizeof(rhh_page_layout) + 63) / 64 * 64);
+}
+
+/*
+ * Lays rows of the data out as a batch with pages, as many of n as have room.  Returns how many.
+ */
+uint32_t
+fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
+{
+	const data *data = run->data;
+	const rhh_map_spec *spec = &data->d->spec;
+	rhh_batch  *batch = &slot->batch;
+	rhh_page   *pages;
+	rhh_page_layout *layout;
+	filler		fillers[RHH_PAGE_ATTRIBUTES];
+	uint32_t	order[RHH_MAX_COLUMNS];
+	uint32_t	n_done = 0;
+	rng			kinds = {.state = data->n_rows};	/* the same in all batches of a run */
+
+	memset(batch, 0, sizeof(*batch));
+	memset(slot->base, 0, pages_room(run->slot_pages));
+	batch->base = slot->base;
+	batch->layout_offset = 64;
+	batch->pages_offset = 64 + (uint32_t) (sizeof(rhh_page_layout) + 63) / 64 * 64;
+	layout = (void *) (slot->base + batch->layout_offset);
+	pages = (void *) (slot->base + batch->pages_offset);
+
+	/* the columns in some order, with other attributes between them */
+	for (uint32_t c = 0; c < spec->n_columns; c++)
+	{
+		const uint32_t at = (uint32_t) below(&kinds, c + 1);
+
+		order[c] = order[at];
+		order[at] = c;
+	}
+	for (uint32_t i = 0; i < spec->n_columns; i++)
+	{
+		const uint32_t c = order[i];
+		const uint32_t bytes = spec->column_bytes[c];
+
+		for (uint64_t f = below(&kinds, MAX_FILLERS + 1);
+			 f > 0 && spec->n_columns < RHH_MAX_COLUMNS / 2; f--)
+		{
+			fillers[layout->n_attributes] = (filler) below(&kinds, FILLER_CSTRING + 1);
+			layout->attributes[layout->n_attributes] =
+				filler_attributes[fillers[layout->n_attributes]];
+			layout->n_attributes++;
+		}
+		layout->loads[layout->n_loads++] = (rhh_page_load){
+			.attribute = (uint8_t) layout->n_attributes, .column = (uint8_t) c,
+			.kind = RHH_PAGE_VALUE, .not_null = data->nulls[c] == NULL
+		};
+		layout->attributes[layout->n_attributes++] = (rhh_page_attribute){
+			.length = (int16_t) bytes, .align = (uint8_t) (bytes == 16 ? 1 : bytes)
+		};
+	}
+	layout_finish(layout);
+
+	batch->first_page = slot->first_page;
+	while (n_done < n && batch->n_pages < run->slot_pages)
+	{
+		rhh_page   *page = &pages[batch->n_pages];
+		uint8_t    *memory;
+		uint32_t	item = 0;
+
+		page->number = slot->first_page + batch->n_pages;
+		page->first_row = n_done;
+		slot->page_rows[batch->n_pages] = first + n_done;
+		memory = run->device->pages + 128 + (size_t) page->number * RHH_PAGE_BYTES;
+		page_clear(memory);
+		while (n_done < n)
+		{
+			tuple		t;
+			uint32_t	load = 0;
+
+			if (below(&run->r, 8) == 0)
+			{
+				if (!page_add_item(memory, 0, 0))
+					break;
+				item++;
+				continue;
+			}
+			t.n = t.n_attributes = 0;
+			t.any_null = false;
+			memset(t.present, 0, sizeof(t.present));
+			for (uint32_t a = 0; a < layout->n_attributes; a++)
+			{
+				const uint32_t c = layout->loads[load].column;
+
+				if (load == layout->n_loads || layout->loads[load].attribute != a)
+				{
+					put_filler(&t, fillers[a], &run->r);
+					continue;
+				}
+				load++;
+				if (is_null(data, c, first + n_done))
+					put_null(&t);
+				else
+					put_attribute(&t, data->values[c] + (first + n_done) * spec->column_bytes[c],
+								  spec->column_bytes[c], layout->attributes[a].align);
+			}
+			if (!page_add(memory, &t))
+				break;
+			page->visible[item / 64] |= (uint64_t) 1 << item % 64;
+			item++;
+			page->n_rows++;
+			n_done++;
+		}
+		/* what the caller remembers, for rows of a bad page */
+		page->unused = page->n_rows;
+		/* a tuple that ends behind the page, or a line pointer that is dead */
+		if (below(&run->r, 16) == 0 && page->n_rows > 0)
+		{
+			uint32_t	at = 0;
+
+			while ((page->visible[at / 64] >> at % 64 & 1) == 0)
+				at++;
+			if (below(&run->r, 2) == 0)
+				memory[HEADER_BYTES + 4 * at + 3] = 0xff;
+			else
+				memory[HEADER_BYTES + 4 * at + 1] |= 0x80, memory[HEADER_BYTES + 4 * at + 2] |= 1;
+		}
+		batch->n_pages += page->n_rows > 0;
+		if (page->n_rows == 0)
+			break;
+	}
+	batch->end_page = slot->first_page + batch->n_pages;
+	batch->n_rows = n_done;
+	batch->used_bytes = batch->refused_offset = pages_room(run->slot_pages);
+	return n_done;
+}
+
+/* Which row of the data is number `row` of a batch, without its bad pages. */
+uint64_t
+page_row(const slot *slot, uint32_t row)
+{
+	const rhh_page *pages = (const void *) (slot->base + slot->batch.pages_offset);
+
+	for (uint32_t p = 0;; row -= pages[p++].n_rows)
+		if (row < pages[p].n_rows)
+			return slot->page_rows[p] + row;
+}
+
+/* ---------- cases ---------- */
+
+static void
+with_pages(context *ctx, const char *what, void (*test)(context *ctx))
+{
+	char		why[sizeof(ctx->why)];
+
+	if (ctx->why[0] != '\0')
+		return;
+	ctx->device->as_pages = true;
+	test(ctx);
+	ctx->device->as_pages = false;
+	memcpy(why, ctx->why, sizeof(why));
+	ctx->why[0] = '\0';
+	fault(ctx, what, why);
+}
+
+/* Rows that are only aggregated. */
+static void
+no_joins(context *ctx)
+{
+	for (uint32_t nulls = 0; nulls <= 40; nulls += 40)
+	{
+		static rhh_map_stats stats;
+		plan		p;
+		uint16_t	k,
+					v;
+
+		plan_init(&p);
+		k = probe_column(&p, 4, GEN_UNIFORM, 700, nulls);
+		v = probe_column(&p, 8, GEN_SMALL, 0, nulls);
+		(void) probe_column(&p, 16, GEN_PATTERN, 0, nulls);
+		(void) probe_column(&p, 2, GEN_PATTERN, 0, 0);
+		p.table.spec.max_batch_rows = 3000;
+		table_key(&p, k);
+		table_states(&p, v);
+		check_plan(ctx, "grouped", &p, rows(60000), &default_options, &stats);
+		if (ctx->why[0] == '\0' && ctx->device->as_pages && !option_on_device &&
+			(stats.pages == 0 || (stats.bad_pages == 0 && !option_quick)))
+			fault(ctx, "grouped", "no page was read, or none was bad");
+	}
+}
+
+void
+case_pages_no_joins(context *ctx)
+{
+	no_joins(ctx);
+	with_pages(ctx, "pages", no_joins);
+}
+
+void
+case_pages_joins(context *ctx)
+{
+	with_pages(ctx, "kinds", case_join_kinds);
+	with_pages(ctx, "nulls", case_join_nulls);
+	with_pages(ctx, "columns", case_join_columns);
+	with_pages(ctx, "several", case_join_several);
+	with_pages(ctx, "fan_out", case_join_fan_out);
+	with_pages(ctx, "unmatched", case_join_unmatched);
+	ctx->n_parts = 4;
+	with_pages(ctx, "4 parts", case_join_kinds);
+	ctx->n_parts = 0;
+}
+
+void
+case_pages_refused(context *ctx)
+{
+	with_pages(ctx, "returned", case_join_returned);
+	with_pages(ctx, "build_refused", case_join_build_refused);
+}
+
+void
+case_pages_programs(context *ctx)
+{
+	with_pages(ctx, "filter", case_join_program_filter);
+	with_pages(ctx, "bad", case_join_program_bad);
+}
+
+void
+case_pages_cancel(context *ctx)
+{
+	with_pages(ctx, "cancel", case_join_cancel);
+}
+
+/* ---------- values ---------- */
+
+/* A numeric in PostgreSQL's short format; returns its bytes. */
+static uint32_t
+make_decimal(uint8_t *to, bool negative, uint32_t scale, int weight, const uint16_t *digits,
+			 uint32_t n)
+{
+	put_2_bytes(to, 0x8000u | (negative ? 0x2000u : 0) | scale << 7 | ((uint32_t) weight & 0x7f));
+	for (uint32_t i = 0; i < n; i++)
+		put_2_bytes(to + 2 + 2 * i, digits[i]);
+	return 2 + 2 * n;
+}
+
+/* Numerics, what they are at scale 2, and whether that is made of them. */
+static const struct
+{
+	bool		negative;
+	uint32_t	scale;
+	int			weight;
+	uint32_t	n;
+	uint16_t	digits[5];
+	bool		good;
+	int64_t		value;
+} decimals[] = {
+	{false, 2, 0, 0, {0}, true, 0},
+	{false, 2, 0, 1, {7}, true, 700},
+	{true, 2, 0, 1, {7}, true, -700},
+	{false, 2, -1, 1, {2500}, true, 25},
+	{false, 2, -1, 1, {1}, false, 0},	/* 0.0001 */
+	{false, 2, -1, 1, {100}, true, 1},
+	{false, 2, 0, 2, {12, 3400}, true, 1234},
+	{false, 2, 0, 2, {12, 3401}, false, 0},
+	{false, 2, 1, 2, {12, 3401}, true, 12340100},
+	{false, 2, 1, 1, {12}, true, 12000000},
+	{true, 2, 2, 4, {9999, 9999, 9999, 9900}, true, -99999999999999},
+	{false, 2, 3, 4, {9999, 9999, 9999, 9999}, true, 999999999999999900},
+	{false, 2, 3, 1, {1}, true, 100000000000000},
+	{false, 2, 4, 1, {2000}, false, 0}, /* 2e21 in cents */
+	{false, 2, 63, 1, {1}, false, 0},
+	{false, 2, -64, 1, {1}, false, 0},
+	{false, 2, 3, 5, {1, 2, 3, 4, 5}, false, 0},
+	{false, 3, 0, 1, {7}, false, 0},
+	{false, 0, 0, 1, {7}, false, 0},
+	{false, 2, 0, 1, {10000}, false, 0}
+};
+
+static void
+check_decimals(context *ctx)
+{
+	for (size_t i = 0; i < LENGTH_OF(decimals); i++)
+	{
+		uint8_t		plain[16];
+		uint8_t		value[32];
+		const uint32_t n = make_decimal(plain, decimals[i].negative, decimals[i].scale,
+										decimals[i].weight, decimals[i].digits, decimals[i].n);
+
+		for (int form = 0; form < 3; form++)
+		{
+			char		where[32];
+			const uint32_t header = form == 0 ? (n + 1) << 1 | 1 : (n + 4) << 2 | (form == 2 ? 2 : 0);
+			const uint32_t header_bytes = form == 0 ? 1 : 4;
+			int64_t		result = 0;
+			bool		good;
+
+			snprintf(where, sizeof(where), "numeric %u, form %d", (unsigned) i, form);
+			memcpy(value, &header, 4);
+			memcpy(value + header_bytes, plain, n);
+			good = rhh_page_decimal(value, header_bytes + n, 2, &result);
+			/* a compressed one is none */
+			if (good != (decimals[i].good && form != 2) ||
+				(good && result != decimals[i].value))
+				fault(ctx, where, "another value");
+			for (uint32_t less = 0; less < header_bytes + 2; less++)
+				if (less > 0 && form == 1 && rhh_page_decimal(value, less, 2, &result))
+					fault(ctx, where, "it was made of too few bytes");
+		}
+	}
+}
+
+/*
+ * One page with attributes that are short, NULL, wide, missing: what is made of each tuple, by
+ * a map that returns its rows.
+ */
+typedef struct value_row
+{
+	int32_t		number;			/* int2 at first, widened */
+	int64_t		cents;
+	int64_t		added;			/* int8 that was added later */
+	bool		cents_null;
+	bool		added_null;
+} value_row;
+
+static void
+check_values(context *ctx, bool missing_null)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	device	   *device = ctx->device;
+	uint8_t    *memory = device->pages + 128 + (size_t) 5 * RHH_PAGE_BYTES;
+	uint8_t    *base = device->pool;
+	value_row	expected[40];
+	uint32_t	n = 0;
+	plan		p;
+	rhh_map    *table;
+	rhh_error	err;
+	rhh_event	event;
+	rhh_batch	batch;
+	rhh_page   *page;
+	rhh_page_layout *layout;
+	const uint32_t room = 64;
+
+	plan_init(&p);
+	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
+	(void) probe_column(&p, 8, GEN_CUSTOM, 1, 0);
+	(void) probe_column(&p, 8, GEN_CUSTOM, 1, 0);
+	table_key(&p, 0);
+	(void) table_column(&p, 1);
+	(void) table_column(&p, 2);
+	p.table.spec.flags = RHH_RETURN_ROWS;
+	p.table.spec.max_batch_bytes = 1 << 20;
+	if (ops->map_create(device->dev, &p.table.spec, &table, &err) != RHH_OK)
+	{
+		fault(ctx, "map_create", err.message);
+		return;
+	}
+	if (ops->map_join(table, &p.spec, &err) != RHH_OK)
+		fault(ctx, "map_join", err.message);
+
+	memset(&batch, 0, sizeof(batch));
+	memset(base, 0, 1 << 16);
+	batch.base = base;
+	batch.layout_offset = 0;
+	batch.pages_offset = (uint32_t) (sizeof(rhh_page_layout) + 63) / 64 * 64;
+	batch.n_pages = 1;
+	batch.first_page = 5;
+	batch.end_page = 6;
+	batch.used_bytes = batch.refused_offset = batch.pages_offset + 64;
+	batch.refused_rows = room;
+	layout = (void *) base;
+	page = (void *) (base + batch.pages_offset);
+	page->number = 5;
+	layout->n_attributes = 4;
+	layout->attributes[0] = (rhh_page_attribute){.length = 2, .align = 2};
+	layout->attributes[1] = (rhh_page_attribute){.length = -1, .align = 4};
+	layout->attributes[2] = (rhh_page_attribute){.length = -1, .align = 4};
+	layout->attributes[3] = (rhh_page_attribute){.length = 8, .align = 8, .missing_null = missing_null};
+	layout_finish(layout);
+	layout->n_loads = 3;
+	layout->loads[0] = (rhh_page_load){.attribute = 0, .column = 0, .kind = RHH_PAGE_VALUE, .not_null = true};
+	layout->loads[1] = (rhh_page_load){.attribute = 2, .column = 1, .kind = RHH_PAGE_DECIMAL, .scale = 2};
+	layout->loads[2] = (rhh_page_load){.attribute = 3, .column = 2, .kind = RHH_PAGE_VALUE};
+	page_clear(memory);
+	for (size_t i = 0; i < LENGTH_OF(decimals); i++)
+	{
+		tuple		t;
+		uint8_t		plain[16];
+		const int16_t number = (int16_t) (i % 2 == 0 ? -300 - (int) i : (int) i);
+		const int64_t added = -5000000000 * (int64_t) i;
+		const bool	has_added = i % 3 != 0;
+
+		if (!decimals[i].good || (!has_added && !missing_null))
+			continue;
+		memset(&t, 0, sizeof(t));
+		put_attribute(&t, &number, 2, 2);
+		/* of 18 bytes, out of line, and of no use here */
+		if (i % 4 == 0)
+			put_attribute(&t, "\1\22 and 16 bytes...", 18, 1);
+		else
+			put_varlena(&t, "text", 4, i % 4 == 1);
+		if (i % 5 == 4)
+			put_null(&t);
+		else
+			put_varlena(&t, plain, make_decimal(plain, decimals[i].negative, decimals[i].scale,
+												decimals[i].weight, decimals[i].digits,
+												decimals[i].n), i % 4 < 3);
+		if (has_added)
+			put_attribute(&t, &added, 8, 8);
+		if (!page_add(memory, &t))
+			fault(ctx, "values", "the page is full");
+		page->visible[0] |= (uint64_t) 1 << n;
+		expected[n++] = (value_row){
+			.number = number, .cents = i % 5 == 4 ? 0 : decimals[i].value, .cents_null = i % 5 == 4,
+			.added = has_added ? added : 0, .added_null = !has_added
+		};
+	}
+	page->n_rows = batch.n_rows = n;
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_OK)
+		fault(ctx, "map_submit", err.message);
+	else if (next_event(ctx, &event))
+	{
+		const rhh_map_spec *spec = &p.table.spec;
+		const uint8_t *out = base + batch.refused_offset;
+
+		if (event.n_bad_pages > 0 || event.n_refused != n || event.more)
+			fault(ctx, "values", "the rows have not come back");
+		/* in any order; numbers are all different */
+		for (uint32_t i = 0; i < n && ctx->why[0] == '\0'; i++)
+		{
+			uint32_t	r = 0;
+			int32_t		number;
+			int64_t		cents,
+						added;
+
+			do
+				memcpy(&number, out + rhh_output_values(spec, room, 0) + 4 * r, 4);
+			while (number != expected[i].number && ++r < n);
+			if (r == n)
+			{
+				fault(ctx, "values", "a row is missing");
+				break;
+			}
+			memcpy(&cents, out + rhh_output_values(spec, room, 1) + 8 * r, 8);
+			memcpy(&added, out + rhh_output_values(spec, room, 2) + 8 * r, 8);
+			if ((out[rhh_output_nulls(spec, room, 1) + r / 8] >> r % 8 & 1) != expected[i].cents_null ||
+				(!expected[i].cents_null && cents != expected[i].cents))
+				fault(ctx, "values", "a numeric differs");
+			if ((out[rhh_output_nulls(spec, room, 2) + r / 8] >> r % 8 & 1) != expected[i].added_null ||
+				(!expected[i].added_null && added != expected[i].added))
+				fault(ctx, "values", "what was added later differs");
+		}
+	}
+	ops->map_destroy(table);
+}
+
+void
+case_pages_values(context *ctx)
+{
+	check_decimals(ctx);
+	check_values(ctx, true);
+	check_values(ctx, false);
+}
+
+/* ---------- pages with anything in them ---------- */
+
+/* Whatever is in a page, nothing outside of it is read, and a row's values are somewhere in it. */
+void
+case_pages_broken(context *ctx)
+{
+	rng			r = {.state = option_seed};
+	uint8_t    *page = device_alloc(&(struct device){.ops = &rhh_cpu_ops}, RHH_PAGE_BYTES);
+
+	for (uint64_t round = 0; round < rows(40000); round++)
+	{
+		rhh_page_layout layout;
+		uint32_t	n_good = 0;
+
+		memset(&layout, 0, sizeof(layout));
+		page_clear(page);
+		layout.n_attributes = 6;
+		for (uint32_t a = 0; a < layout.n_attributes; a++)
+		{
+			layout.attributes[a] = filler_attributes[below(&r, FILLER_CSTRING + 1)];
+			layout.loads[layout.n_loads++] = (rhh_page_load){
+				.attribute = (uint8_t) a,
+				.kind = layout.attributes[a].length < 0 ? RHH_PAGE_DECIMAL : RHH_PAGE_VALUE
+			};
+		}
+		layout_finish(&layout);
+		for (uint32_t i = 0; i < 20; i++)
+		{
+			tuple		t;
+
+			memset(&t, 0, sizeof(t));
+			for (uint32_t a = 0; a < layout.n_attributes; a++)
+				put_filler(&t, layout.attributes[a].length == -1 ? FILLER_VARLENA :
+						   layout.attributes[a].length == -2 ? FILLER_CSTRING : FILLER_INT8, &r);
+			(void) page_add(page, &t);
+		}
+		for (uint64_t flips = below(&r, 200); flips > 0; flips--)
+			page[below(&r, 4) == 0 ? below(&r, 128) : RHH_PAGE_BYTES - 1 - below(&r, 1500)] =
+				(uint8_t) next_random(&r);
+		for (uint32_t item = 0; item < RHH_PAGE_ITEMS; item++)
+		{
+			rhh_page_tuple tuple;
+
+			if (!rhh_page_find(page, item, &tuple))
+				continue;
+			for (uint32_t l = 0; l < layout.n_loads; l++)
+			{
+				bool		null;
+				uint64_t	low,
+							high;
+
+				if (!rhh_page_load_value(&layout, &layout.loads[l], 8, &tuple, &null, &low, &high))
+					break;
+				n_good++;
+				if (tuple.length > 0 &&
+					(tuple.data < page || tuple.begin + tuple.length > tuple.n_bytes ||
+					 tuple.data + tuple.n_bytes > page + RHH_PAGE_BYTES))
+				{
+					fault(ctx, "broken", "a value outside the page");
+					round = UINT64_MAX - 1;
+				}
+			}
+		}
+		if (round == 0 && n_good == 0)
+			fault(ctx, "broken", "no value was found");
+	}
+	free(page);
+}
+
+/* ---------- rules ---------- */
+
+void
+case_pages_invalid(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint8_t    *base = ctx->device->pool;
+	plan		p;
+	rhh_map    *table;
+	rhh_map    *plain;
+	rhh_error	err;
+	rhh_page_layout *layout = (void *) base;
+
+	plan_init(&p);
+	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
+	(void) probe_column(&p, 8, GEN_CUSTOM, 1, 0);
+	table_key(&p, 0);
+	p.table.spec.max_batch_bytes = 1 << 16;
+	if (ops->map_create(ctx->device->dev, &p.table.spec, &table, &err) != RHH_OK ||
+		ops->map_create(ctx->device->dev, &p.table.spec, &plain, &err) != RHH_OK ||
+		ops->map_join(table, &p.spec, &err) != RHH_OK)
+	{
+		fault(ctx, "map_create", err.message);
+		return;
+	}
+#define INVALID(map, change, message) \
+	do { \
+		rhh_batch	b = {.base = base,.n_rows = 10,.n_pages = 1,.first_page = 3,.end_page = 4, \
+			.pages_offset = (uint32_t) (sizeof(rhh_page_layout) + 63) / 64 * 64,.refused_rows = 1}; \
+		memset(base, 0, 4096); \
+		layout->n_attributes = 2; \
+		layout->attributes[0] = (rhh_page_attribute){.length = 4,.align = 4}; \
+		layout->attributes[1] = (rhh_page_attribute){.length = -1,.align = 4}; \
+		layout->n_loads = 2; \
+		layout->loads[0] = (rhh_page_load){.attribute = 0,.column = 0,.kind = RHH_PAGE_VALUE}; \
+		layout->loads[1] = (rhh_page_load){.attribute = 1,.column = 1,.kind = RHH_PAGE_DECIMAL}; \
+		b.used_bytes = b.refused_offset = b.pages_offset + 64; \
+		change; \
+		expect_error(ctx, #change, ops->map_submit(map, &b, 0, &err), RHH_INVALID, &err, message); \
+	} while (0)
+	INVALID(plain, b.n_rows = 10, "only maps with joins, and those that keep rows, take pages");
+	INVALID(table, b.n_rows = 0, "a batch cannot have 0 rows");
+	INVALID(table, b.on_device = true, "pages are not in the device's memory");
+	INVALID(table, b.end_page = ctx->device->n_pages + 1, "there is no page 8193");
+	INVALID(table, b.first_page = 5, "there is no page 4");
+	INVALID(table, b.pages_offset += 8, "what says where rows are is not aligned");
+	INVALID(table, b.layout_offset = 4, "what says where rows are is not aligned");
+	INVALID(table, b.n_pages = 2, "what says where rows are does not end in the batch");
+	INVALID(table, layout->n_attributes = 0, "columns cannot be made of 0 attributes");
+	INVALID(table, layout->n_attributes = 129, "columns cannot be made of 129 attributes");
+	INVALID(table, layout->attributes[1].align = 3, "attribute 1 has no such length or alignment");
+	INVALID(table, layout->attributes[0].length = 0, "attribute 0 has no such length or alignment");
+	INVALID(table, layout->n_loads = 1, "1 of 2 columns are made of attributes");
+	INVALID(table, layout->loads[1].column = 0, "load 1 has no column of its own");
+	INVALID(table, layout->loads[1].column = 2, "load 1 has no column of its own");
+	INVALID(table, layout->loads[1].attribute = 2, "attributes of loads are not in their order");
+	INVALID(table, (layout->n_attributes = 3, layout->attributes[2] = layout->attributes[0],
+					layout->loads[0].attribute = 2), "attributes of loads are not in their order");
+	INVALID(table, layout->attributes[0].length = 8, "column 0 cannot be made of its attribute");
+	INVALID(table, layout->attributes[0].length = 3, "column 0 cannot be made of its attribute");
+	INVALID(table, layout->attributes[1].length = 4, "column 1 cannot be made of its attribute");
+	INVALID(table, layout->loads[0].kind = 3, "column 0 cannot be made of its attribute");
+	INVALID(table, b.n_rows = 8000, "the rows of a batch's pages cannot have so many bytes");
+#undef INVALID
+	ops->map_destroy(table);
+	ops->map_destroy(plain);
+}
