@@ -32,7 +32,8 @@
 #	--scale S		of those tables (default 1: lineitem has 6,000,000 rows)
 #	--load-only		make those tables, and measure nothing
 #	--modes "LIST"	of: serial parallel gpurhh (default all), as the planner
-#					chooses, or parallel:N, gpurhh:N: with N workers
+#					chooses, or parallel:N, gpurhh:N: with N workers; gpurhh-pages,
+#					gpurhh-pages:N: the same with gpurhh.read_pages on
 #	--pool SIZE		gpurhh.pool_size of the throw-away cluster
 #	--reps N		timed runs of each, interleaved, after one that is not
 #					counted (default 5)
@@ -187,7 +188,8 @@ mode_settings()
 	case $1 in
 		serial) echo "SET enable_gpu_hashagg = off; SET max_parallel_workers_per_gather = 0;" ;;
 		parallel | parallel:*) echo "SET enable_gpu_hashagg = off; RESET max_parallel_workers_per_gather;" ;;
-		gpurhh | gpurhh:*) echo "SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on; RESET max_parallel_workers_per_gather;" ;;
+		gpurhh | gpurhh:*) echo "SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on; SET gpurhh.read_pages = off; RESET max_parallel_workers_per_gather;" ;;
+		gpurhh-pages | gpurhh-pages:*) echo "SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on; SET gpurhh.read_pages = on; RESET max_parallel_workers_per_gather;" ;;
 		*) die "no such mode: $1" ;;
 	esac
 	for t in $tables; do
@@ -478,7 +480,8 @@ printf '%-8s %10s %10s %10s %10s %-10s %9s %9s %9s | %8s %8s %8s %8s %8s %8s %s\
 awk -F, '!/^#/ && $1 != "case" && $5 ~ /^gpurhh/ { print $1 "," $2 "," $3 "," $4 "," $5 }' "$out" | awk '!seen[$0]++' |
 while IFS=, read -r c r a found mode; do
 	s=$(median "$c" "$a" serial)
-	p=$(median "$c" "$a" "${mode/gpurhh/parallel}")
+	p=${mode/-pages/}
+	p=$(median "$c" "$a" "${p/gpurhh/parallel}")
 	p=${p:-$(median "$c" "$a" parallel)}
 	g=$(median "$c" "$a" "$mode")
 	times=$(awk -F, -v c="$c" -v a="$a" -v m="$mode" '$1 == c && $3 == a && $5 == m && $6 == "explain" {

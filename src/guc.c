@@ -69,6 +69,7 @@ int			gpurhh_max_probe_buckets = 8;
 int			gpurhh_cpu_threads = 0;
 int			gpurhh_service_idle_timeout_s = 60;
 int			gpurhh_service_start = SERVICE_START_AUTO;
+bool		gpurhh_read_pages = false;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
@@ -364,6 +365,13 @@ gpurhh_init_guc(void)
 							 "Enables filters of the keys of joins' build sides.",
 							 "Rows of the probe side that cannot have a match are dropped where they are read.",
 							 &gpurhh_enable_key_filter, true,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomBoolVariable("gpurhh.read_pages",
+							 "Lets devices read pages of tables in shared buffers by themselves.",
+							 "It needs gpurhh in shared_preload_libraries.",
+							 &gpurhh_read_pages, false,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

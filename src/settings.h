@@ -23,6 +23,7 @@ extern int	gpurhh_max_probe_buckets;
 extern int	gpurhh_cpu_threads;
 extern int	gpurhh_service_idle_timeout_s;
 extern int	gpurhh_service_start;
+extern bool gpurhh_read_pages;
 extern double gpurhh_setup_cost;
 extern double gpurhh_row_cost;
 extern double gpurhh_group_cost;

@@ -187,6 +187,8 @@ guard split-parts-forgotten "$LARGE" '^not ok' \
 KEPT=gpu/cuda/rhh_kept.cuh
 JOINS=gpu/cuda/rhh_joins.cuh
 PROBE=gpu/cuda/rhh_probe.cuh
+PAGES=gpu/rhh_pages.h
+PAGES_KERNEL=gpu/cuda/rhh_read_pages.cuh
 PIECES=gpu/cuda/rhh_cuda_join.cuh
 guard null-keys-kept 'device_test cuda --tiny --only join_nulls' '^not ok' \
 	$KEPT 'keep[k] = !rhh_is_null(rows, kept.plan.column[c], (uint32_t) row)' 'keep[k] = true'
@@ -215,6 +217,16 @@ guard direct-index-forgets-equal-keys 'device_test cuda --tiny --only join_dense
 	$KEPT '? slot : NULL;' '? slot : slot;'
 guard direct-index-carries-another-row 'device_test cuda --tiny --only join_dense' '^not ok' \
 	$KEPT 'rhh_carried_bytes(kept, row) << 32 | row' 'rhh_carried_bytes(kept, 0) << 32 | row'
+guard rows-of-bad-pages-stay 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'notes->any_bad = 1;' ''
+guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
+	$PAGES_KERNEL 'page.first_row + rhh_page_rank(page.visible, item)' 'page.first_row + item % page.n_rows'
+guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
+	$PAGES_KERNEL '*nulls |= (uint64_t) 1 << c;' ';'
+guard lengths-in-pages-not-checked 'device_test cuda --tiny --only pages_broken' '^not ok' \
+	$PAGES 'length == 0 || length > tuple->n_bytes - begin' 'length == 0'
+guard fixed-offsets-in-spite-of-nulls 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES 'tuple->present == NULL && attribute < tuple->n_attributes' 'attribute < tuple->n_attributes'
 guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \

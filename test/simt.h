@@ -1037,6 +1037,13 @@ cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 	*s = nullptr;
 	return cudaSuccess;
 }
+
+static inline cudaError_t
+cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int)
+{
+	*s = nullptr;
+	return cudaSuccess;
+}
 static inline cudaError_t
 cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 {

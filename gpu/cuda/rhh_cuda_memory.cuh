@@ -79,7 +79,8 @@ rhh_lane_make(rhh_device *dev)
 	if (lane == NULL)
 		return NULL;
 	ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up, cudaStreamNonBlocking) &&
-		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->run, cudaStreamNonBlocking) &&
+		/* before kernels that read pages, which wait for the bus most of the time */
+		RHH_CUDA(dev, cudaStreamCreateWithPriority, &lane->run, cudaStreamNonBlocking, -1) &&
 		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->note, cudaStreamNonBlocking) &&
 		RHH_CUDA(dev, cudaHostAlloc, (void **) &lane->snapshot,
 				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control) +

@@ -72,12 +72,12 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
 					  rhh_page_notes *notes)
 {
-	RHH_DYNAMIC_SHARED(rhh_page_space, space);
+	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
 	const uint32_t t = threadIdx.x;
 
 	for (uint32_t p = blockIdx.x; p < n_pages; p += gridDim.x)
 	{
-		rhh_page &page = space->page;
+		rhh_page &page = in_hand->page;
 		uint64_t	nulls = 0;
 		bool		good;
 
@@ -99,12 +99,12 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			const uint4 *from = (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES);
 
 			for (uint32_t i = t; i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
-				space->bytes[i] = rhh_load_streaming(&from[i]);
+				in_hand->bytes[i] = rhh_load_streaming(&from[i]);
 		}
 		__syncthreads();
 		for (uint32_t item = t; item < RHH_PAGE_ITEMS && good; item += blockDim.x)
 			if ((page.visible[item / 64] >> item % 64 & 1) != 0)
-				good = rhh_read_tuple((const uint8_t *) space->bytes, item, layout, columns,
+				good = rhh_read_tuple((const uint8_t *) in_hand->bytes, item, layout, columns,
 									  page.first_row + rhh_page_rank(page.visible, item), &nulls);
 		if (nulls != 0)
 			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);

@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "batch/batch.h"
+#include "rhh_pages.h"
 #include "rhh_program.h"
 
 /* ---------- channel_area.c ---------- */
@@ -48,7 +49,9 @@ typedef enum BlockHolder
 	BLOCK_NOBODY,				/* on the free list */
 	BLOCK_SESSION,				/* fills it, finishes refused rows, or reads
 								 * groups from it */
-	BLOCK_SERVICE				/* queued, with a device, or on the way back */
+	BLOCK_SERVICE,				/* queued, with a device, or on the way back */
+	BLOCK_READ					/* of pages that have been read: the session that has
+								 * pinned them frees it */
 } BlockHolder;
 
 typedef struct ChannelBlock
@@ -61,6 +64,9 @@ typedef struct ChannelBlock
 	bool		more;			/* as returned: the output of the batch's joins goes on
 								 * at batch.from, see rhh_batch */
 	uint32		n_refused;		/* as returned: rows of that output */
+	uint32		n_bad_pages;	/* of the batch's, so far */
+	uint64		pinned;			/* its pages are pinned by the participant that knows this number;
+								 * 0: it has none, or nobody cares any more */
 	uint32		n_groups;
 	rhh_batch	batch;			/* base is not valid across processes */
 } ChannelBlock;
@@ -137,6 +143,9 @@ typedef struct ChannelQuery
 	bool		joins_unwanted; /* the session does the joins if a build side has no room */
 	int			n_unjoined;		/* batches that are returned, or with the finisher, and
 								 * whose output is not complete */
+	bool		pages;			/* batches may have pages; before it has started, whether that
+								 * is wanted */
+	bool		started;		/* service: it has a map, or is declined */
 	bool		spoiled;		/* of a build side: it cannot be probed */
 	bool		no_room;		/* and the reason is that it has no room in memory */
 	char		spoiled_message[GPURHH_MESSAGE_LEN];	/* why */
@@ -176,6 +185,16 @@ gpurhh_result_spec(const ChannelQuery *query, bool first_level)
 {
 	return query->level == QUERY_LEVEL_ON_DEVICE && !first_level ?
 		&query->level_plan.spec : &query->spec;
+}
+
+/*
+ * Is what comes back of a query rows of its output, as columns?  So it is where the device joins, and
+ * where batches may have pages.
+ */
+static inline bool
+gpurhh_returns_columns(const ChannelQuery *query)
+{
+	return query->join_state == QUERY_JOINS_ON_DEVICE || (query->started && query->pages);
 }
 
 /* Cumulative since the service started. */
@@ -246,6 +265,8 @@ struct ChannelArea
 														 * that waits for one */
 	int			next_waiter;	/* query whose turn it is, if it waits */
 	pg_atomic_uint32 n_reading; /* sessions, see load.c */
+	pg_atomic_uint32 n_pinned;	/* pages of batches, by all sessions */
+	uint64		last_pinned;	/* the last of ChannelBlock's */
 	uint64		last_serial;
 
 	ChannelQuery queries[GPURHH_MAX_QUERIES];

@@ -95,12 +95,29 @@
  */
 #define MAX_OUTSTANDING(query) (14 + 2 * (query)->n_participants)
 
+/*
+ * A participant's batches of pages that are outstanding, or have been read: more than any one can
+ * have at a time.
+ */
+#define MAX_PAGE_BLOCKS 256
+
+/*
+ * Pages that all sessions together may have pinned: an eighth of the buffers.  What others pin, or have
+ * to evict, has room beside that.
+ */
+#define MAX_PINNED ((uint32) NBuffers / 8)
+
 struct Channel
 {
 	dlist_node	node;			/* in open_channels */
 	ChannelArea *area;
 	int			index;			/* of the query */
 	int			filling;		/* block being filled, or -1 */
+	uint32		n_pinned;		/* counted in the area's n_pinned */
+	int			unpinning;		/* block of pages whose pins are being released, or -1 */
+	int			n_page_blocks;	/* blocks whose pages this participant has pinned: */
+	int			page_blocks[MAX_PAGE_BLOCKS];
+	uint64		pinned[MAX_PAGE_BLOCKS];	/* their number */
 	int			returned;		/* block being finished, or -1 */
 	int			reading;		/* result being copied, or -1 */
 	bool		fetching;		/* counted in the query's n_fetching */
@@ -138,6 +155,19 @@ release_channel(Channel *channel)
 		gpurhh_block_free(area, channel->reading);
 	if (channel->returned >= 0)
 		gpurhh_block_done(area, query, channel->returned);
+	/* pins go with the transaction, or have gone */
+	for (int i = 0; i < channel->n_page_blocks; i++)
+	{
+		ChannelBlock *block = &area->blocks[channel->page_blocks[i]];
+
+		if (block->pinned != channel->pinned[i])
+			continue;
+		if (block->holder == BLOCK_READ)
+			gpurhh_block_done(area, query, channel->page_blocks[i]);
+		else
+			block->pinned = 0;
+	}
+	pg_atomic_fetch_sub_u32(&area->n_pinned, channel->n_pinned);
 	if (channel->fetching)
 		query->n_fetching--;
 	if (--query->n_participants == 0)
@@ -192,6 +222,7 @@ make_channel(ChannelArea *area, bool may_finish, MemoryContext context)
 	channel->filling = -1;
 	channel->returned = -1;
 	channel->reading = -1;
+	channel->unpinning = -1;
 	channel->may_finish = may_finish;
 	return channel;
 }
@@ -237,13 +268,14 @@ too_many_of_session(ChannelArea *area)
  * level_plan describes a second level, which the device makes if
  * gpurhh_channel_decide_level() asks for it; NULL if there is none.  joins describes
  * joins whose output are the rows; their build sides are in the queries builds, which
- * have to stay open as long as this one.  NULL: there are none.  sleeps says that
+ * have to stay open as long as this one.  NULL: there are none.  pages says whether batches are to
+ * have pages, see gpurhh_channel_reads_pages().  sleeps says that
  * the source of the rows may take any time between two batches.
  */
 Channel *
 gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 					const LevelPlan *level_plan, const rhh_join_spec *joins,
-					Channel *const *builds, bool sleeps,
+					Channel *const *builds, bool pages, bool sleeps,
 					MemoryContext context, const char **why)
 {
 	Channel    *channel = make_channel(area, true, context);
@@ -278,6 +310,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
+				query->pages = pages && area->shared;
 				query->sleeps = sleeps;
 				if (level_plan != NULL)
 				{
@@ -526,8 +559,26 @@ look_ahead(Channel *channel, Obstacle obstacle)
 }
 
 /*
+ * The first of the participant's blocks of pages that have been read; -1: there is none.  The
+ * caller holds the lock.
+ */
+static int
+find_read(Channel *channel)
+{
+	for (int i = 0; i < channel->n_page_blocks; i++)
+	{
+		const ChannelBlock *block = &channel->area->blocks[channel->page_blocks[i]];
+
+		if (block->pinned == channel->pinned[i] && block->holder == BLOCK_READ)
+			return i;
+	}
+	return -1;
+}
+
+/*
  * Looks once for a block; the caller holds the lock.  OBSTACLE_NONE means that
- * there is a block, or that returned batches are to be taken first.
+ * there is a block, or that returned batches, or pages that have been read, are to be taken
+ * first.
  */
 static Obstacle
 try_acquire(Channel *channel, ChannelBlockResult *result)
@@ -538,6 +589,11 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 	if (query->returned.head >= 0 && may_finish(channel))
 	{
 		*result = CHANNEL_RETURNED;
+		return OBSTACLE_NONE;
+	}
+	if (find_read(channel) >= 0)
+	{
+		*result = CHANNEL_PAGES;
 		return OBSTACLE_NONE;
 	}
 	if (query->n_outstanding >= MAX_OUTSTANDING(query))
@@ -570,7 +626,8 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 
 /*
  * Gets a block to fill (*base).  If batches have been returned, the result says so
- * instead, and the caller takes them with gpurhh_channel_take_returned() first.
+ * instead, and the caller takes them with gpurhh_channel_take_returned() first.  So it does
+ * with pages that it has pinned and that have been read (gpurhh_channel_take_pages()).
  *
  * While a block is sure to come, waits for it.  Otherwise another process may free
  * one: waits for that until LATE_MS have passed since a block that is in the way
@@ -660,10 +717,18 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	block->batch = *batch;
 	block->all_rows = false;
 	block->more = false;
+	block->n_bad_pages = 0;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (!query->failed)
 	{
+		if (batch->n_pages > 0)
+		{
+			Assert(channel->n_page_blocks < MAX_PAGE_BLOCKS);
+			block->pinned = ++area->last_pinned;
+			channel->page_blocks[channel->n_page_blocks] = channel->filling;
+			channel->pinned[channel->n_page_blocks++] = block->pinned;
+		}
 		gpurhh_block_push(area, &query->queued, channel->filling);
 		block->holder = BLOCK_SERVICE;
 		query->n_outstanding++;
@@ -686,6 +751,131 @@ gpurhh_channel_drop_block(Channel *channel)
 	LWLockRelease(&area->lock);
 	channel->filling = -1;
 }
+
+/* ---------- pages ---------- */
+
+/*
+ * May batches have pages?  If so, each batch has room for refused rows, as it has for those of
+ * joins, also one without pages.  Waits until the service has begun with the query.
+ */
+bool
+gpurhh_channel_reads_pages(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		started;
+	bool		pages;
+
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_SHARED);
+		started = query->started || !query->pages;
+		pages = query->pages;
+		LWLockRelease(&area->lock);
+		if (started)
+			break;
+		wait_for_news(channel, 1000);
+	}
+	ConditionVariableCancelSleep();
+	return pages;
+}
+
+/* Before pages are pinned for a batch: how many of n may be. */
+uint32
+gpurhh_channel_pin_pages(Channel *channel, uint32 n)
+{
+	ChannelArea *area = channel->area;
+	uint32		before = pg_atomic_fetch_add_u32(&area->n_pinned, n);
+	uint32		most = before < MAX_PINNED ? Min(n, MAX_PINNED - before) : 0;
+
+	if (channel->n_page_blocks == MAX_PAGE_BLOCKS)
+		most = 0;
+	pg_atomic_fetch_sub_u32(&area->n_pinned, n - most);
+	channel->n_pinned += most;
+	return most;
+}
+
+/* So many are not pinned any more, or have not been. */
+void
+gpurhh_channel_unpin_pages(Channel *channel, uint32 n)
+{
+	Assert(channel->n_pinned >= n);
+	channel->n_pinned -= n;
+	pg_atomic_fetch_sub_u32(&channel->area->n_pinned, n);
+}
+
+/*
+ * Takes a batch of the participant's whose pages have been read; false if there is none.  Of these
+ * the caller releases the pins, and sees to the rows of those that are bad, or of all of them if
+ * *all_bad is set.  Then it calls gpurhh_channel_end_pages().
+ */
+bool
+gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages, uint32 *n, bool *all_bad)
+{
+	ChannelArea *area = channel->area;
+	const ChannelBlock *block;
+	int			i;
+
+	Assert(channel->unpinning < 0);
+	if (channel->n_page_blocks == 0)
+		return false;
+	LWLockAcquire(&area->lock, LW_SHARED);
+	i = find_read(channel);
+	LWLockRelease(&area->lock);
+	if (i < 0)
+		return false;
+	channel->unpinning = i;
+	block = &area->blocks[channel->page_blocks[i]];
+	*pages = (const rhh_page *) (gpurhh_block_base(area, channel->page_blocks[i]) +
+								 block->batch.pages_offset);
+	*n = block->batch.n_pages;
+	*all_bad = block->all_rows;
+	return true;
+}
+
+/* The block is free. */
+void
+gpurhh_channel_end_pages(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	int			i = channel->unpinning;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	gpurhh_block_done(area, channel_query(channel), channel->page_blocks[i]);
+	LWLockRelease(&area->lock);
+	channel->n_page_blocks--;
+	channel->page_blocks[i] = channel->page_blocks[channel->n_page_blocks];
+	channel->pinned[i] = channel->pinned[channel->n_page_blocks];
+	channel->unpinning = -1;
+}
+
+/*
+ * Waits until pages of the participant's have been read, or a batch has come back, which the caller
+ * is to take; false: it has no more pages that have been handed over.
+ */
+bool
+gpurhh_channel_wait_pages(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	bool		any;
+
+	if (channel->n_page_blocks == 0)
+		return false;
+	for (;;)
+	{
+		LWLockAcquire(&area->lock, LW_SHARED);
+		any = (query->returned.head >= 0 && may_finish(channel)) || find_read(channel) >= 0;
+		LWLockRelease(&area->lock);
+		if (any)
+			break;
+		wait_for_news(channel, 1000);
+	}
+	ConditionVariableCancelSleep();
+	return true;
+}
+
+/* ---------- batches that come back ---------- */
 
 /*
  * Takes the next batch that came back; false if there is none.  The caller finishes
@@ -718,7 +908,7 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows,
 	batch->base = (uint8_t *) gpurhh_block_base(area, channel->returned);
 	*all_rows = area->blocks[channel->returned].all_rows;
 	/* rows of a second level come back as they are, whatever is below the first */
-	if (query->join_state == QUERY_JOINS_ON_DEVICE && !*all_rows)
+	if (gpurhh_returns_columns(query) && !*all_rows)
 	{
 		const rhh_map_spec *spec = &query->spec;
 		uint32		room = batch->refused_rows;

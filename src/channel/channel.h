@@ -27,6 +27,7 @@ typedef enum ChannelBlockResult
 {
 	CHANNEL_BLOCK,				/* a block to fill */
 	CHANNEL_RETURNED,			/* rows that the device refused */
+	CHANNEL_PAGES,				/* pages that have been read */
 	CHANNEL_LATE				/* none to be had for a while */
 } ChannelBlockResult;
 
@@ -45,7 +46,7 @@ extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_map_spec *spec,
 									const LevelPlan *level_plan,
 									const rhh_join_spec *joins,
-									Channel *const *builds,
+									Channel *const *builds, bool pages,
 									bool sleeps, MemoryContext context,
 									const char **why);
 extern ChannelAddress gpurhh_channel_address(Channel *channel);
@@ -56,6 +57,13 @@ extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
 extern void gpurhh_channel_drop_block(Channel *channel);
+extern bool gpurhh_channel_reads_pages(Channel *channel);
+extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
+extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);
+extern bool gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages,
+									  uint32 *n, bool *all_bad);
+extern void gpurhh_channel_end_pages(Channel *channel);
+extern bool gpurhh_channel_wait_pages(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 										 bool *all_rows, const uint8 **bad);
 extern void gpurhh_channel_give_back(Channel *channel);

@@ -109,6 +109,7 @@ init_area(ChannelArea *area, Size pool_bytes, bool shared)
 	}
 	area->n_free = area->n_blocks;
 	pg_atomic_init_u32(&area->n_reading, 0);
+	pg_atomic_init_u32(&area->n_pinned, 0);
 }
 
 char *
@@ -165,6 +166,7 @@ void
 gpurhh_block_free(ChannelArea *area, int block)
 {
 	area->blocks[block].holder = BLOCK_NOBODY;
+	area->blocks[block].pinned = 0;
 	area->blocks[block].next = area->free_head;
 	area->free_head = block;
 	area->n_free++;
@@ -244,6 +246,13 @@ wake_session(ChannelArea *area, int session_pid)
 void
 gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 {
+	/* somebody has to unpin its pages first */
+	if (area->blocks[block].pinned != 0 && area->blocks[block].holder != BLOCK_READ)
+	{
+		area->blocks[block].holder = BLOCK_READ;
+		ConditionVariableBroadcast(&query->news);
+		return;
+	}
 	query->n_outstanding--;
 	query->n_done++;
 	if (query->at_limit)

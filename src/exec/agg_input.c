@@ -77,6 +77,9 @@ acquire_block(GpuAggState *state)
 			case CHANNEL_RETURNED:
 				gpurhh_stage_take_returned(stage);
 				continue;
+			case CHANNEL_PAGES:
+				gpurhh_page_batches_take(state->run.input.batches);
+				continue;
 			case CHANNEL_LATE:
 				state->waits = false;
 				return NULL;
@@ -171,6 +174,11 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 		return;
 	}
 	gpurhh_feed_finish(feed, &batch);
+	if (input->room_rows > 0)
+	{
+		batch.refused_offset = input->room_offset;
+		batch.refused_rows = input->room_rows;
+	}
 	counts->rows_fed += n_rows;
 	counts->bytes_fed += batch.used_bytes;
 	counts->batches++;
@@ -201,10 +209,23 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 }
 
 /*
+ * Are batches of the child's rows, or of the probe side's, to have pages?  A session that may sleep
+ * copies its batches, and pages cannot be copied.  Nor does a device watch for integers that equal odd
+ * numerics.
+ */
+static bool
+wants_pages(GpuAggState *state, const JoinInput *input)
+{
+	return gpurhh_read_pages && (input ? input->probe.pages : state->pages) != NULL &&
+		state->css.ss.ps.state->es_plannedstmt->subplans == NIL &&
+		(input != NULL || !gpurhh_odd_watches(state->plan.odd_plan));
+}
+
+/*
  * Opens the query with the service, for the map of the first stage and, if a device
  * can make it, that of the second.  If joins is set and the device may do the joins
- * below, opens the queries of their build sides, too.  The handles are in context.
- * NULL: no device can be had, and the statistics say why.
+ * below, opens the queries of their build sides, too; and it may read pages of the child.  The
+ * handles are in context.  NULL: no device can be had, and the statistics say why.
  */
 Channel *
 gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
@@ -217,6 +238,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 	ChannelArea *area;
 	Channel    *channel = NULL;
 	JoinInput  *input = joins ? state->joins : NULL;
+	bool		pages = false;
 
 	gpurhh_set_limits(&state->css, spec);
 	area = gpurhh_channel_attach(&why);
@@ -235,6 +257,10 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 		if (input != NULL)
 			spec->max_batch_rows = Max(spec->max_batch_rows,
 									   gpurhh_join_batch_rows(input, area->block_bytes));
+		/* without the joins the device does not read pages either */
+		pages = joins && (input != NULL || state->joins == NULL) && wants_pages(state, input);
+		if (pages)
+			spec->max_batch_rows = Max(spec->max_batch_rows, gpurhh_batch_rows);
 		if (second != NULL)
 		{
 			gpurhh_set_limits(&state->css, &second->spec);
@@ -256,7 +282,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 		channel = gpurhh_channel_open(area, input ? &input->map_spec : spec, second,
 									  input ? &input->join_spec : NULL,
 									  input ? input->builds : NULL,
-									  state->copies, context, &why);
+									  pages, state->copies, context, &why);
 	}
 	state->joins_open = channel != NULL && input != NULL;
 	if (channel == NULL && input != NULL)
@@ -323,6 +349,71 @@ feed_pages(GpuAggState *state, Feed *feed)
 			hand_over(state, feed, false);
 		gpurhh_feed_start(feed, next_block(state));
 	}
+}
+
+static void
+take_returned(void *arg)
+{
+	gpurhh_stage_take_returned(first_stage(arg));
+}
+
+/* Feeds rows of pages that the device could not read. */
+static void
+feed_bad_rows(GpuAggState *state, Feed *feed)
+{
+	uint64		n_rows;
+	bool		more;
+
+	do
+	{
+		more = gpurhh_page_batches_bad_rows(state->run.input.batches, feed, &n_rows);
+		/* they come once more */
+		state->stats.counts.rows_fed -= n_rows;
+		if (feed->base != NULL)
+			hand_over(state, feed, false);
+		if (more)
+			gpurhh_feed_start(feed, next_block(state));
+	} while (more);
+}
+
+/*
+ * Has the device read the child's pages.  Where that is not possible, for want of a block or of
+ * pins, their rows are fed from there on.
+ */
+static void
+give_pages(GpuAggState *state, Feed *feed)
+{
+	AggInput   *input = &state->run.input;
+	GpuNodeCounts *counts = &state->stats.counts;
+	Channel    *channel = first_stage(state)->channel;
+
+	for (;;)
+	{
+		rhh_batch	batch;
+		char	   *base;
+
+		feed_bad_rows(state, feed);
+		if (!gpurhh_page_batches_prepare(input->batches) ||
+			(base = acquire_block(state)) == NULL)
+		{
+			feed_pages(state, feed);
+			if (feed->base != NULL)
+				hand_over(state, feed, false);
+			break;
+		}
+		if (!gpurhh_page_batches_fill(input->batches, base, &batch))
+		{
+			gpurhh_channel_drop_block(channel);
+			break;
+		}
+		counts->rows_fed += batch.n_rows;
+		counts->bytes_fed += batch.used_bytes;
+		counts->batches++;
+		gpurhh_channel_submit(channel, &batch);
+	}
+	while (gpurhh_page_batches_wait(input->batches, take_returned, state))
+		feed_bad_rows(state, feed);
+	feed_bad_rows(state, feed);
 }
 
 /* Makes this process's own dictionary, for the pass that begins. */
@@ -602,12 +693,6 @@ add_left_over(GpuAggState *state, LeftOver *left_over)
 	run->odd |= feed->strings.odd;
 }
 
-static void
-take_returned(void *arg)
-{
-	gpurhh_stage_take_returned(first_stage(arg));
-}
-
 /*
  * The input is to be read once more, from the beginning, by this participant, and is not joined by
  * the device.
@@ -736,6 +821,7 @@ feed_child(GpuAggState *state)
 	AggRun	   *run = &state->run;
 	Channel    *channel;
 	Feed		feed;
+	Size		bytes = block_bytes(state);
 	bool		done = false;
 
 	if (state->joins != NULL && feed_joins(state, &done))
@@ -746,13 +832,29 @@ feed_child(GpuAggState *state)
 	}
 	if (done)
 		return;
-	init_feed(state, &feed, block_bytes(state), run->context,
+	channel = first_stage(state)->channel;
+	if (channel != NULL && gpurhh_channel_reads_pages(channel))
+	{
+		gpurhh_lay_out_with_room(&state->plan.spec, state->plan.n_columns, state->plan.columns,
+								 bytes, &feed, &run->input.room_offset, &run->input.room_rows);
+		bytes = run->input.room_offset;
+	}
+	init_feed(state, &feed, bytes, run->context,
 			  state->parallel.shared != NULL ? save_string : add_string);
 	run->input.capacity_rows = feed.capacity_rows;
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);
-		feed_pages(state, &feed);
+		if (run->input.room_rows > 0)
+			run->input.batches = gpurhh_page_batches_create(state->pages, &feed, channel,
+															run->input.room_offset,
+															run->input.room_rows,
+															&state->stats.counts,
+															run->context);
+		if (run->input.batches != NULL)
+			give_pages(state, &feed);
+		else
+			feed_pages(state, &feed);
 		gpurhh_agg_note_feed(state);
 	}
 	else

@@ -155,6 +155,20 @@ show_input(ExplainState *es, const GpuNodeCounts *counts)
 					 counts->rows_fed, counts->batches,
 					 counts->batches == 1 ? "batch" : "batches",
 					 megabytes(counts->bytes_fed));
+	if (counts->pages > 0)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " pages", counts->pages);
+	if (counts->bad_pages > 0)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", counts->bad_pages);
+}
+
+/* The same of pages, in other formats. */
+static void
+explain_pages(ExplainState *es, const GpuNodeCounts *counts)
+{
+	if (counts->pages == 0)
+		return;
+	ExplainPropertyUInteger("Device Pages", NULL, counts->pages, es);
+	ExplainPropertyUInteger("Device Pages Sent Back", NULL, counts->bad_pages, es);
 }
 
 static void
@@ -243,6 +257,7 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
+	explain_pages(es, counts);
 	ExplainPropertyFloat("Participants", NULL, rint(participants(counts)), 0,
 						 es);
 	ExplainPropertyUInteger("Bytes Uploaded", NULL, map->uploaded_bytes, es);
@@ -636,6 +651,7 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
+	explain_pages(es, counts);
 	ExplainPropertyFloat("Participants", NULL, rint(n), 0, es);
 	if (es->summary)
 	{

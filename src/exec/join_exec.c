@@ -550,8 +550,8 @@ open_query(void *arg, const char **why)
 	spec->max_batch_rows = gpurhh_join_batch_rows(input, area->block_bytes);
 	spec->max_batch_bytes = area->block_bytes;
 	run->reader.channel = run->channel =
-		gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds, state->copies,
-							run->context, why);
+		gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds, false,
+							state->copies, run->context, why);
 	return run->channel != NULL;
 }
 

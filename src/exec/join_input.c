@@ -49,6 +49,7 @@
 #include "utils/memutils.h"
 
 #include "exec/join_input.h"
+#include "exec/page_batches.h"
 #include "settings.h"
 
 /* A side while it is read. */
@@ -62,6 +63,8 @@ struct SideReader
 	int			join;			/* or the build side of this join */
 	uint32		room_offset;	/* probes: of refused rows of the output, in a block */
 	uint32		room_rows;
+	PageBatches *batches;		/* the device reads the side's pages; NULL: it does not */
+	bool		by_columns;		/* or does not any more */
 	char	   *own_memory;		/* NULL: batches are made in blocks of the pool */
 	char	   *own_block;		/* in that: where they are made while the child may sleep */
 	uint64		n_rows;			/* that have been fed */
@@ -89,7 +92,7 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
 	if (rhh_keeps_build(input->join_spec.joins[j].kind))
 		spec.flags |= RHH_KEEP_UNMATCHED;
-	spec.max_batch_rows = layout.capacity_rows;
+	spec.max_batch_rows = Max(layout.capacity_rows, gpurhh_batch_rows);
 	spec.max_batch_bytes = block_bytes;
 	if (j == parts->join)
 	{
@@ -106,8 +109,12 @@ gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext
 {
 	rhh_map_spec spec = build_spec(input, j, area->block_bytes);
 
+	const JoinSide *build = &input->joins[j].build;
+
 	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
-										   input->joins[j].build.pages == NULL, context, why);
+										   gpurhh_read_pages && build->pages != NULL &&
+										   build->computed == NIL,
+										   build->pages == NULL, context, why);
 	return input->builds[j] != NULL;
 }
 
@@ -168,21 +175,8 @@ static void
 lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 			  uint32 *room_offset, uint32 *room_rows)
 {
-	Size		row_bytes = 0;
-	Size		output_bytes = 0;
-	uint32		room;
-
-	for (uint32 c = 0; c < input->join_spec.n_columns; c++)
-		row_bytes += input->join_spec.column_bytes[c];
-	for (uint32 c = 0; c < input->map_spec.n_columns; c++)
-		output_bytes += input->map_spec.column_bytes[c];
-	*room_offset = TYPEALIGN_DOWN(64, block_bytes * row_bytes / (row_bytes + output_bytes));
-	gpurhh_feed_init(feed, input->probe.n_columns, input->probe.columns, *room_offset,
-					 gpurhh_batch_rows);
-	for (room = feed->capacity_rows;
-		 *room_offset + rhh_output_bytes(&input->map_spec, room) > block_bytes;)
-		room -= room / 16 + 1;
-	*room_rows = room;
+	gpurhh_lay_out_with_room(&input->map_spec, input->probe.n_columns, input->probe.columns,
+							 block_bytes, feed, room_offset, room_rows);
 }
 
 /* The most rows of the output that a device makes at a time, and the most that are fed. */
@@ -288,6 +282,9 @@ acquire_block(SideReader *reader)
 			case CHANNEL_RETURNED:
 				reader->reader->take_returned(reader->reader->arg);
 				continue;
+			case CHANNEL_PAGES:
+				gpurhh_page_batches_take(reader->batches);
+				continue;
 			case CHANNEL_LATE:
 				return NULL;
 		}
@@ -324,6 +321,27 @@ gpurhh_join_settle(JoinReader *node)
 {
 	while (!gpurhh_channel_settle(node->channel))
 		node->take_returned(node->arg);
+}
+
+/* Counts what is handed over of a side. */
+static void
+count_batch(SideReader *reader, const rhh_batch *batch)
+{
+	GpuNodeCounts *counts = reader->reader->counts;
+
+	reader->n_rows += batch->n_rows;
+	if (reader->probes)
+	{
+		counts->rows_fed += batch->n_rows;
+		counts->bytes_fed += batch->used_bytes;
+		counts->batches++;
+	}
+	else
+	{
+		counts->build_bytes[reader->join] += batch->used_bytes;
+		counts->build_batches[reader->join]++;
+		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
+	}
 }
 
 /* Gives the batch to the service. */
@@ -363,21 +381,9 @@ hand_over(SideReader *reader)
 		memcpy(base, reader->own_block, batch.used_bytes);
 	}
 	gpurhh_channel_submit(reader->channel, &batch);
-	reader->n_rows += n_rows;
-	if (reader->probes)
-	{
-		node->counts->rows_fed += n_rows;
-		node->counts->bytes_fed += batch.used_bytes;
-		node->counts->batches++;
-		if (node->copies)
-			gpurhh_join_settle(node);
-	}
-	else
-	{
-		node->counts->build_bytes[reader->join] += batch.used_bytes;
-		node->counts->build_batches[reader->join]++;
-		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
-	}
+	count_batch(reader, &batch);
+	if (reader->probes && node->copies)
+		gpurhh_join_settle(node);
 }
 
 /* ---------- sides ---------- */
@@ -406,6 +412,56 @@ feed_rows(SideReader *reader)
 	return false;
 }
 
+/* Feeds rows of pages that the device could not read. */
+static void
+feed_bad_rows(SideReader *reader)
+{
+	Feed	   *feed = &reader->feed;
+	uint64		n_rows;
+	bool		more;
+
+	do
+	{
+		more = gpurhh_page_batches_bad_rows(reader->batches, feed, &n_rows);
+		/* they come once more */
+		reader->n_rows -= n_rows;
+		if (reader->probes)
+			reader->reader->counts->rows_fed -= n_rows;
+		if (feed->base != NULL)
+			hand_over(reader);
+		if (more)
+			gpurhh_feed_start(feed, next_block(reader));
+	} while (more);
+}
+
+/*
+ * Hands over the next batch of pages, which the device reads.  False: there is none, or rows are to
+ * be fed from now on, for want of pins (by_columns).
+ */
+static bool
+give_pages(SideReader *reader)
+{
+	rhh_batch	batch;
+	char	   *base;
+
+	feed_bad_rows(reader);
+	if (reader->spoiled)
+		return false;
+	if (!gpurhh_page_batches_prepare(reader->batches) || (base = acquire_block(reader)) == NULL)
+	{
+		reader->by_columns = true;
+		return false;
+	}
+	if (!gpurhh_page_batches_fill(reader->batches, base, &batch))
+	{
+		gpurhh_channel_drop_block(reader->channel);
+		return false;
+	}
+	gpurhh_channel_submit(reader->channel, &batch);
+	count_batch(reader, &batch);
+	return true;
+}
+
 /* The same of any side. */
 static bool
 feed_batch(SideReader *reader)
@@ -414,6 +470,13 @@ feed_batch(SideReader *reader)
 
 	if (reader->side->pages == NULL)
 		return feed_rows(reader);
+	if (reader->batches != NULL && !reader->by_columns)
+	{
+		if (give_pages(reader))
+			return true;
+		if (!reader->by_columns)
+			return false;
+	}
 	while (!reader->spoiled && gpurhh_page_feed_fill(reader->side->pages, feed))
 	{
 		if (feed->base != NULL)
@@ -442,8 +505,15 @@ begin_side(SideReader *reader)
 	feed->leave_arg = reader;
 	for (int c = 0; c < reader->side->n_columns; c++)
 		feed->columns[c].is_key = reader->side->is_key[c];
-	if (reader->side->pages != NULL)
-		gpurhh_page_feed_begin(reader->side->pages);
+	if (reader->side->pages == NULL)
+		return;
+	gpurhh_page_feed_begin(reader->side->pages);
+	/* a filter has all keys of a build side, or none */
+	if (reader->side->computed == NIL && !node->copies && reader->filter == NULL)
+		reader->batches = gpurhh_page_batches_create(reader->side->pages, feed, reader->channel,
+													 reader->room_offset, reader->room_rows,
+													 reader->probes ? node->counts : NULL,
+													 node->context);
 }
 
 /* Hands over what there is of the last batch. */
@@ -454,6 +524,13 @@ end_side(SideReader *reader)
 
 	if (reader->feed.base != NULL)
 		hand_over(reader);
+	if (reader->batches != NULL)
+	{
+		while (gpurhh_page_batches_wait(reader->batches, reader->probes ? node->take_returned : NULL,
+										node->arg))
+			feed_bad_rows(reader);
+		feed_bad_rows(reader);
+	}
 	node->odd |= reader->feed.strings.odd;
 	node->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(reader->channel);
 	if (reader->own_memory != NULL)

@@ -55,8 +55,8 @@ gpurhh_level_feed_start(AggStage *stage)
 						   gpurhh_batch_rows);
 	plan->spec.max_batch_rows = level_feed->feed.capacity_rows;
 	plan->spec.max_batch_bytes = area->block_bytes;
-	channel = gpurhh_channel_open(area, &plan->spec, NULL, NULL, NULL, false, stage->context,
-								  &why);
+	channel = gpurhh_channel_open(area, &plan->spec, NULL, NULL, NULL, false, false,
+								  stage->context, &why);
 	if (channel == NULL)
 		return NULL;
 	gpurhh_stage_use_query(stage, channel, true);

@@ -20,6 +20,8 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	sum->rows_fed += counts->rows_fed;
 	sum->bytes_fed += counts->bytes_fed;
 	sum->batches += counts->batches;
+	sum->pages += counts->pages;
+	sum->bad_pages += counts->bad_pages;
 	sum->host_rows += counts->host_rows;
 	sum->host_spilled += counts->host_spilled;
 	sum->late_batches += counts->late_batches;

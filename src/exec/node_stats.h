@@ -29,6 +29,8 @@ struct GpuNodeCounts
 	uint64		rows_fed;
 	uint64		bytes_fed;
 	uint64		batches;
+	uint64		pages;			/* that the device was to read by itself, */
+	uint64		bad_pages;		/* and those of them that it could not */
 	uint64		host_rows;		/* added to host tables: refused rows and others */
 	uint64		host_spilled;	/* records it wrote to disk */
 	uint64		late_batches;	/* for which the pool had no block */

@@ -272,6 +272,18 @@ gpurhh_odd_free(OddValues *values)
 	MemoryContextDelete(values->context);
 }
 
+/* May min() or max() of a numeric be asked for, so that the feed may have to watch? */
+bool
+gpurhh_odd_watches(const OddPlan *plan)
+{
+	for (int a = 0; plan != NULL && a < plan->n_arguments; a++)
+	{
+		if (plan->arguments[a].least || plan->arguments[a].greatest)
+			return true;
+	}
+	return false;
+}
+
 /* The integers that a feed has to watch for; they may change with each row. */
 const uint64 *
 gpurhh_odd_watched(const OddValues *values)

@@ -50,6 +50,7 @@ extern void gpurhh_odd_add_row(OddValues *values, const Feed *feed,
 extern void gpurhh_odd_add(OddValues *values, const Dictionary *dictionary,
 						   const uint64 *group, Size stride, int argument,
 						   Datum value);
+extern bool gpurhh_odd_watches(const OddPlan *plan);
 extern const uint64 *gpurhh_odd_watched(const OddValues *values);
 extern void gpurhh_odd_added(OddValues *values, uint64 *n_values,
 							 uint64 *n_compared);

@@ -31,6 +31,10 @@
  * page, one attribute after the other.  If a tuple has NULLs, or was stored
  * before columns were added, the page's tuples are walked through one by one.
  *
+ * A device may do steps 2 to 4 by itself (gpurhh_heap_feed_pages()).  Then the block has
+ * buffers and the line pointers of visible tuples, and these buffers stay pinned until the device
+ * has read them.
+ *
  * If WHERE or an expression might raise an error for one of the rows, core's
  * ExecQual() and ExecProject() evaluate these rows one by one, so that the error
  * is core's.  They also do so if a numeric does not have its declared scale
@@ -48,6 +52,7 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -108,6 +113,8 @@ typedef struct HeapColumn
 	bool		encode;			/* or by gpurhh_encode_reference(), */
 	bool		hash;			/* or by gpurhh_key_filter_string() */
 	VectorExpr *expr;
+	int			attribute;		/* of the table, from 0, that it is; -1: it is none */
+	int			scale;			/* it is that numeric, of this scale; -1: it is none */
 	bool		computed;		/* it is more than a column of the table */
 	int			limb_of;		/* the column whose result it is a limb of */
 	bool		later;			/* not from here */
@@ -142,6 +149,7 @@ struct HeapFeed
 	KeyTests   *tests;			/* of this execution; NULL: there are none */
 
 	/* rows of the current page that passed WHERE and are not yet fed */
+	Buffer		buffer;			/* which has that page */
 	int			n_rows;
 	int			next_row;
 	OffsetNumber *offsets;
@@ -340,11 +348,15 @@ prepare_column(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *e
 	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
 	FinderArg	finder = {heap, &columns->set};
 	const char *reason;
+	int			digits;
 
 	column->encoding = encoding;
 	column->info = info;
 	column->load = -1;
 	column->limb_of = -1;
+	column->attribute = att != NULL ? att->attnum - 1 : -1;
+	if (att == NULL || !gpurhh_decimal_type((Node *) expr, &digits, &column->scale))
+		column->scale = -1;
 	if (gpurhh_is_string(encoding) && !gpurhh_is_candidate(encoding) &&
 		prepare_strings(heap, columns, column, expr, how.parameter))
 		return true;
@@ -629,7 +641,7 @@ scan_desc(const HeapFeed *heap)
 static inline HeapTupleHeader
 tuple_of(const HeapFeed *heap, int row)
 {
-	Page		page = BufferGetPage(scan_desc(heap)->rs_cbuf);
+	Page		page = BufferGetPage(heap->buffer);
 	ItemId		item = PageGetItemId(page, heap->offsets[row]);
 
 	return (HeapTupleHeader) PageGetItem(page, item);
@@ -1005,7 +1017,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 		}
 		if (set->first_varying < set->n_attributes)
 			load_walking(set, heap->positions, heap->data + first, n,
-						 BufferGetPage(scan_desc(heap)->rs_cbuf) + BLCKSZ);
+						 BufferGetPage(heap->buffer) + BLCKSZ);
 	}
 	else
 	{
@@ -1031,13 +1043,13 @@ store_row(HeapFeed *heap, int row)
 	HeapScanDesc desc = scan_desc(heap);
 	ScanState  *ss = &heap->scan->ss;
 	HeapTuple	tuple = &desc->rs_ctup;
-	Page		page = BufferGetPage(desc->rs_cbuf);
+	Page		page = BufferGetPage(heap->buffer);
 	ItemId		item = PageGetItemId(page, heap->offsets[row]);
 
 	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
 	tuple->t_len = ItemIdGetLength(item);
-	ItemPointerSet(&tuple->t_self, desc->rs_cblock, heap->offsets[row]);
-	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, desc->rs_cbuf);
+	ItemPointerSet(&tuple->t_self, BufferGetBlockNumber(heap->buffer), heap->offsets[row]);
+	ExecStoreBufferHeapTuple(tuple, ss->ss_ScanTupleSlot, heap->buffer);
 	ResetExprContext(ss->ps.ps_ExprContext);
 	ss->ps.ps_ExprContext->ecxt_scantuple = ss->ss_ScanTupleSlot;
 }
@@ -1173,7 +1185,8 @@ next_page(HeapFeed *heap)
 		heap->next_row = 0;
 		if (!gpurhh_heap_next_page(desc, heap->dense))
 			return false;
-		page = BufferGetPage(desc->rs_cbuf);
+		heap->buffer = desc->rs_cbuf;
+		page = BufferGetPage(heap->buffer);
 		n = desc->rs_ntuples;
 		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
 		heap->dense = n >= BLCKSZ / 64 / 2;
@@ -1535,4 +1548,218 @@ gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
 	if (instrument)
 		InstrStopNode(instrument, (double) n_rows);
 	return !heap->ended;
+}
+
+/* ---------- pages for a device ---------- */
+
+/* How an attribute becomes a column of a feed; false: a device cannot make it. */
+static bool
+layout_column(const HeapColumn *column, const FeedColumn *fed, Form_pg_attribute att,
+			  rhh_page_load *load)
+{
+	load->kind = RHH_PAGE_VALUE;
+	switch (fed->step)
+	{
+		case FEED_TRUTH:
+		case FEED_1_BYTE:
+		case FEED_2_BYTES:
+		case FEED_4_BYTES:
+		case FEED_8_BYTES:
+		case FEED_16_BYTES:
+			/* by its bytes */
+			return fed->order == ORDER_OF_BITS && column->load >= 0 && !column->encode &&
+				!column->hash && att->attlen == fed->bytes;
+		case FEED_WIDENED:
+			return (column->info->vector == VECTOR_INT2 || column->info->vector == VECTOR_INT4) &&
+				att->attlen > 0 && att->attlen < fed->bytes;
+		case FEED_LIMB:
+			load->kind = RHH_PAGE_DECIMAL;
+			load->scale = column->scale;
+			return column->scale >= 0 && column->scale <= 63 &&
+				column->limb_of < 0 && GPURHH_DECIMAL_LIMBS(fed->parameter) == 1;
+		default:
+			return false;
+	}
+}
+
+/* The attributes from the first on, up to the last one that a load needs. */
+static bool
+layout_attributes(TupleDesc desc, rhh_page_layout *layout)
+{
+	int			offset = 0;
+
+	layout->n_attributes = layout->loads[layout->n_loads - 1].attribute + 1;
+	for (uint32 a = 0; a < layout->n_attributes; a++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, a);
+		rhh_page_attribute *attribute = &layout->attributes[a];
+
+		attribute->length = att->attlen;
+		attribute->align = att_align_nominal(1, att->attalign);
+		(void) getmissingattr(desc, a + 1, &attribute->missing_null);
+		if (offset >= 0 && att->attlen > 0)
+		{
+			offset = att_align_nominal(offset, att->attalign);
+			attribute->offset = offset;
+			offset += att->attlen;
+		}
+		else
+			offset = -1;
+		/* no tuple is so long, and no offset is needed then */
+		if (offset < 0 || offset > BLCKSZ)
+			attribute->offset = RHH_PAGE_DEPENDS;
+	}
+	return true;
+}
+
+/*
+ * Says how a device makes the feed's columns of the table's pages; false: it cannot, and *why says
+ * why.
+ */
+bool
+gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed, rhh_page_layout *layout, const char **why)
+{
+	Relation	rel = heap->scan->ss.ss_currentRelation;
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	memset(layout, 0, sizeof(rhh_page_layout));
+#ifdef WORDS_BIGENDIAN
+	*why = "the machine is big-endian";
+	return false;
+#endif
+	*why = NULL;
+	if (BLCKSZ != RHH_PAGE_BYTES)
+		*why = "pages have another size than 8 kB";
+	else if (RelationUsesLocalBuffers(rel))
+		*why = "the table is temporary";
+	else if (heap->n_quals > 0)
+		*why = "the scan has a filter";
+	else if (heap->above != NULL)
+		*why = "the scan's columns are computed";
+	else if (feed->candidates != NULL || heap->fed.n != feed->n_columns)
+		*why = "there are columns for the session alone";
+	if (*why != NULL)
+		return false;
+	for (int c = 0; c < heap->fed.n; c++)
+	{
+		const HeapColumn *column = &heap->fed.columns[c];
+		rhh_page_load load = {.column = c};
+		Form_pg_attribute att;
+		uint32		l = layout->n_loads;
+
+		if (column->later || column->attribute < 0 ||
+			column->attribute >= RHH_PAGE_ATTRIBUTES)
+		{
+			*why = "an expression is computed";
+			return false;
+		}
+		att = TupleDescAttr(desc, column->attribute);
+		load.attribute = column->attribute;
+		load.not_null = att->attnotnull;
+		if (!layout_column(column, &feed->columns[c], att, &load))
+		{
+			*why = "a column has a type that the device does not read";
+			return false;
+		}
+		for (; l > 0 && layout->loads[l - 1].attribute > load.attribute; l--)
+			layout->loads[l] = layout->loads[l - 1];
+		layout->loads[l] = load;
+		layout->n_loads++;
+	}
+	return layout->n_loads > 0 && layout_attributes(desc, layout);
+}
+
+/* Are there rows of a page that have been read, and are not in a block yet? */
+bool
+gpurhh_heap_feed_is_amid(const HeapFeed *heap)
+{
+	return heap->next_row < heap->n_rows;
+}
+
+/*
+ * Goes on to the next pages, for a device to read: at most most_pages of them, with at most most_rows
+ * visible tuples, which is more than a page can have.  The caller has to release a pin of each, whose
+ * number is that of its buffer, from 0.  Returns how many there are; 0: there are no more.
+ */
+uint32
+gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint32 most_rows,
+					   uint32 *n_rows)
+{
+	HeapScanDesc desc = scan_desc(heap);
+	Instrumentation *instrument = heap->scan->ss.ps.instrument;
+	uint32		n_pages = 0;
+
+	*n_rows = 0;
+	Assert(heap->next_row == heap->n_rows);
+	if (heap->ended)
+		return 0;
+	if (instrument)
+		InstrStartNode(instrument);
+	while (n_pages < most_pages && *n_rows + heap->max_rows <= most_rows)
+	{
+		rhh_page   *page = &pages[n_pages];
+		int			n;
+
+		if (!gpurhh_heap_next_page(desc, false))
+		{
+			heap->ended = true;
+			break;
+		}
+		n = desc->rs_ntuples;
+		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
+		if (n == 0)
+			continue;
+		memset(page, 0, sizeof(rhh_page));
+		page->number = desc->rs_cbuf - 1;
+		page->n_rows = n;
+		page->first_row = *n_rows;
+		for (int i = 0; i < n; i++)
+		{
+			uint32		item = desc->rs_vistuples[i] - 1;
+
+			page->visible[item / 64] |= UINT64CONST(1) << item % 64;
+		}
+		/* the scan's pin is the batch's from now on */
+		desc->rs_cbuf = InvalidBuffer;
+		*n_rows += n;
+		n_pages++;
+	}
+	if (instrument)
+		InstrStopNode(instrument, (double) *n_rows);
+	return n_pages;
+}
+
+/*
+ * The rows of a page that a device could not read are the next to be fed.  The caller keeps it pinned
+ * until it has asked gpurhh_heap_feed_page_rows() for all of them.
+ */
+void
+gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page)
+{
+	int			n = 0;
+
+	Assert(heap->next_row == heap->n_rows);
+	heap->buffer = page->number + 1;
+	for (uint32 item = 0; item < RHH_PAGE_ITEMS; item++)
+	{
+		if ((page->visible[item / 64] >> item % 64) & 1)
+			heap->offsets[n++] = item + 1;
+	}
+	heap->next_row = 0;
+	heap->n_rows = n;
+	find_data(heap, BufferGetPage(heap->buffer));
+}
+
+/* Feeds rows of such a page.  Returns true if there are more, and the block is full, or has not been
+ * started. */
+bool
+gpurhh_heap_feed_page_rows(HeapFeed *heap, Feed *feed)
+{
+	while (heap->next_row < heap->n_rows)
+	{
+		if (feed->base == NULL || feed->n_rows == feed->capacity_rows)
+			return true;
+		heap->next_row += feed_rows(heap, feed);
+	}
+	return false;
 }

@@ -365,6 +365,19 @@ gpurhh_page_feed_relation(PageFeed *feed)
 		gpurhh_heap_feed_relation(feed->heaps[0]) : NULL;
 }
 
+/*
+ * The one scan of which all rows come, if its pages are read this time; NULL: there is none.  To be
+ * asked before the first row, and from then on this may be asked for rows instead of the feed.
+ */
+HeapFeed *
+gpurhh_page_feed_heap(PageFeed *feed)
+{
+	if (feed->append != NULL || feed->result != NULL || (!feed->begun && !next_child(feed)) ||
+		!feed->by_pages)
+		return NULL;
+	return feed->heaps[0];
+}
+
 /* See gpurhh_heap_feed_share(); for a feed that reads one table. */
 void
 gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan)

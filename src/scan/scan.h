@@ -12,6 +12,7 @@
 #include "nodes/execnodes.h"
 
 #include "batch/batch.h"
+#include "rhh_pages.h"
 
 /* ---------- heap_feed.c ---------- */
 
@@ -33,6 +34,13 @@ extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
 extern Relation gpurhh_heap_feed_relation(HeapFeed *heap);
 extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
+extern bool gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed,
+									rhh_page_layout *layout, const char **why);
+extern bool gpurhh_heap_feed_is_amid(const HeapFeed *heap);
+extern uint32 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages,
+									 uint32 most_rows, uint32 *n_rows);
+extern void gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page);
+extern bool gpurhh_heap_feed_page_rows(HeapFeed *heap, Feed *feed);
 
 /* ---------- page_feed.c ---------- */
 
@@ -51,6 +59,7 @@ extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 extern Relation gpurhh_page_feed_relation(PageFeed *feed);
+extern HeapFeed *gpurhh_page_feed_heap(PageFeed *feed);
 extern void gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan);
 
 #endif							/* GPURHH_SCAN_SCAN_H */

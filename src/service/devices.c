@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "storage/latch.h"
 #include "utils/timestamp.h"
 
@@ -171,6 +173,25 @@ gpurhh_service_cpu_threads(const DeviceService *service)
 	return area->shared ? gpurhh_cpu_threads : area->settings.cpu_threads;
 }
 
+/*
+ * Tells a device of shared buffers, which only a service that all sessions share is known to see
+ * where they do.
+ */
+static void
+register_pages(ServiceDevice *dev)
+{
+	rhh_error	err = {0};
+
+	dev->reads_pages = false;
+	if (!dev->service->area->shared || BLCKSZ != RHH_PAGE_BYTES)
+		return;
+	dev->reads_pages = dev->ops->register_pages(dev->device, BufferBlocks, NBuffers,
+												&err) == RHH_OK;
+	if (!dev->reads_pages)
+		ereport(LOG,
+				(errmsg("gpurhh: %s cannot read pages of tables: %s", dev->name, err.message)));
+}
+
 /* Opens a device that is not open yet.  Returns false, with dev->problem, on failure. */
 static bool
 open_device(ServiceDevice *dev)
@@ -200,6 +221,7 @@ open_device(ServiceDevice *dev)
 	/* if this fails, copies are slower, and nothing else changes */
 	(void) dev->ops->register_pool(dev->device, gpurhh_block_base(area, 0),
 								   area->block_bytes * area->n_blocks, &err);
+	register_pages(dev);
 	gpurhh_service_rebuild_wait_set(service);
 	return true;
 }

@@ -109,6 +109,43 @@ gpurhh_service_make_map(ServiceQuery *sq, const rhh_map_spec *wanted,
 }
 
 /*
+ * Sees to it that a map takes pages, which is wanted, if its device reads them.  A map that
+ * neither keeps rows nor joins has to be told of a join of no sides then, which hands back refused
+ * rows as columns.
+ */
+static bool
+take_pages(ServiceQuery *sq, const ChannelQuery *query, bool joins, rhh_error *err)
+{
+	const rhh_map_spec *spec = &query->spec;
+	rhh_join_spec none;
+
+	if (!sq->device->reads_pages)
+		return false;
+	if (joins || gpurhh_service_is_build(query))
+		return true;
+	/* rows of joins that the session does come in columns that are not those of pages */
+	if (query->join_state != QUERY_JOINS_NONE)
+		return false;
+	memset(&none, 0, sizeof(none));
+	none.n_columns = spec->n_columns;
+	memcpy(none.column_bytes, spec->column_bytes, sizeof(none.column_bytes));
+	for (uint32 c = 0; c < spec->n_columns; c++)
+		none.column[c] = c;
+	if (sq->device->ops->map_join(sq->map, &none, err) == RHH_OK)
+		return true;
+	/* for lack of memory; a map that has lost its joins takes no rows */
+	sq->device->ops->map_destroy(sq->map);
+	sq->map = NULL;
+	if (err->status == RHH_DEVICE_ERROR ||
+		gpurhh_service_make_map(sq, spec, &sq->map, err) != RHH_OK)
+	{
+		sq->map = NULL;
+		sq->state = MAP_DECLINED;
+	}
+	return false;
+}
+
+/*
  * Begins with a new query: makes its map, or declines the query.  Returns false if it is
  * too early, because a build side that it probes is not finished.
  */
@@ -120,6 +157,7 @@ start_query(DeviceService *service, int q)
 	ChannelQuery *query = &area->queries[q];
 	bool		joins = query->join_state != QUERY_JOINS_NONE;
 	const char *no_joins = NULL;
+	bool		pages = false;
 	char		note[GPURHH_MESSAGE_LEN];
 	rhh_error	err = {0};
 	rhh_error	join_err = {0};
@@ -155,10 +193,19 @@ start_query(DeviceService *service, int q)
 	if (joins && no_joins == NULL)
 		no_joins = sq->state != MAP_OPEN ? note :
 			gpurhh_service_start_joins(service, q, &join_err);
+	if (query->pages && sq->state == MAP_OPEN)
+	{
+		pages = take_pages(sq, query, joins && no_joins == NULL, &join_err);
+		if (sq->state == MAP_DECLINED)
+			strlcpy(note, join_err.message, sizeof(note));
+	}
 	if (join_err.status == RHH_DEVICE_ERROR)
 		gpurhh_service_note_device_error(sq->device, join_err.message);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	query->started = true;
+	query->pages = pages;
+	ConditionVariableBroadcast(&query->news);
 	if (joins)
 	{
 		query->join_state = no_joins ? QUERY_JOINS_OFF : QUERY_JOINS_ON_DEVICE;
@@ -219,7 +266,8 @@ submit_batches(DeviceService *service, int q)
 		{
 			(void) gpurhh_block_pop(area, &query->queued);
 			area->blocks[block].all_rows = true;
-			if (gpurhh_service_is_build(query))
+			/* pages go to the one who has pinned them, who feeds their rows */
+			if (gpurhh_service_is_build(query) || area->blocks[block].batch.n_pages > 0)
 				gpurhh_block_done(area, query, block);
 			else
 				gpurhh_service_return_block(area, query, block);
@@ -492,6 +540,19 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 
 /* ---------- news of devices ---------- */
 
+/* Some pages of a batch were bad, so it has fewer rows. */
+static void
+note_bad_pages(ChannelArea *area, const rhh_event *event)
+{
+	ChannelBlock *block = &area->blocks[event->tag];
+	const rhh_page *pages = (const rhh_page *) (gpurhh_block_base(area, event->tag) + block->batch.pages_offset);
+
+	block->n_bad_pages += event->n_bad_pages;
+	block->batch.n_rows = 0;
+	for (uint32 p = 0; p < block->batch.n_pages; p++)
+		block->batch.n_rows += pages[p].n_rows;
+}
+
 /*
  * Takes what a device has completed since the last call, and tells the sessions.
  * Returns whether there was anything.
@@ -540,6 +601,8 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		switch (event->kind)
 		{
 			case RHH_EVENT_BATCH:
+				if (event->n_bad_pages > 0)
+					note_bad_pages(area, event);
 				if (sq->state == MAP_MAKING_LEVEL)
 					gpurhh_service_piece_fed(sq, event);
 				else if (event->status == RHH_OK && event->n_refused > 0 &&

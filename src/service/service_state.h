@@ -57,6 +57,7 @@ typedef struct ServiceDevice
 	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
 	rhh_device_info info;
 	rhh_device *device;			/* NULL: not open */
+	bool		reads_pages;	/* out of shared buffers */
 	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
 } ServiceDevice;
 

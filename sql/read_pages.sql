@@ -1,0 +1,146 @@
+--
+-- gpurhh.read_pages: the device reads pages by itself.
+--
+-- It does so only if all sessions share a service (shared_preload_libraries), so the
+-- outputs do not say how many pages it has read, but whether it has as it should.
+--
+\getenv srcdir PG_ABS_SRCDIR
+\set helpers :srcdir '/sql/compare.inc'
+\i :helpers
+SET enable_gpu_hashjoin = on;
+SET gpurhh.read_pages = on;
+
+-- compare(), and how many pages the device has read, as expected: "some", "all" (none has
+-- been sent back), "back" (some have), "none"
+CREATE FUNCTION paged(query text, expected text, settings text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql AS $f$
+DECLARE
+	result text := compare(query, settings => concat_ws(',', 'enable_gpu_hashjoin=on', settings));
+	node jsonb := analyze_json(query, concat_ws(',', 'enable_gpu_hashjoin=on', settings), 'GpuHashAgg');
+	n int := coalesce((node ->> 'Device Pages')::int, 0);
+	back int := coalesce((node ->> 'Device Pages Sent Back')::int, 0);
+	shared bool := current_setting('shared_preload_libraries') ~ 'gpurhh';
+	got text := CASE WHEN n = 0 THEN 'none' WHEN back = 0 THEN 'all' WHEN back < n THEN 'back' ELSE 'all back' END;
+BEGIN
+	IF NOT shared AND n = 0 OR got = expected OR expected = 'some' AND n > 0 THEN
+		RETURN result || ', ' || expected;
+	END IF;
+	RETURN format('%s, %s of %s pages back, expected: %s', result, back, n, expected);
+END $f$;
+
+-- columns of all types that a device reads, NULLs, and others between them
+CREATE TABLE t (
+	k int4, filler text, v int4 NOT NULL, small int2, large int8, big numeric(14, 2), s varchar(20), d date, ts timestamp,
+	f float8, b bool, u uuid, c "char", n numeric, r float4, later int4);
+INSERT INTO t SELECT g % 50, CASE WHEN g % 7 > 0 THEN repeat('x', g % 60) END, g, CASE WHEN g % 5 > 0 THEN g % 300 END,
+	CASE WHEN g % 3 > 0 THEN g * 5000000001 END, CASE WHEN g % 4 > 0 THEN (g - 9000) / 8.0 END, 's' || g % 10,
+	date '2020-01-01' + g % 40, timestamp '2020-01-01' + g % 20 * interval '1 hour', g % 11 / 4.0,
+	CASE WHEN g % 6 > 0 THEN g % 2 = 0 END, md5((g % 30)::text)::uuid, chr(65 + g % 9)::"char", g / 3.0, g % 13 / 4.0, g % 17
+	FROM generate_series(1, 20000) g;
+CREATE TABLE d AS SELECT g AS k, g::int2 AS small, g::int8 AS large, g * 2 AS x, (g / 2.0)::numeric(9, 2) AS p FROM generate_series(1, 40) g;
+VACUUM ANALYZE t, d;
+
+SELECT paged('SELECT k, count(*), sum(v), sum(small), sum(large), sum(big) FROM t GROUP BY k', 'all');
+SELECT paged('SELECT small, count(large), min(v), max(large), sum(later) FROM t GROUP BY small', 'all');
+SELECT paged('SELECT big, count(*) FROM t GROUP BY big', 'all');
+SELECT paged('SELECT d, ts, count(*), min(v) FROM t GROUP BY d, ts', 'all');
+SELECT paged('SELECT b, u, count(*), sum(v) FROM t GROUP BY b, u', 'all');
+SELECT paged('SELECT c, count(b), bool_and(b), avg(large) FROM t GROUP BY c', 'all');
+SELECT paged('SELECT k, sum(f), avg(r), stddev(v) FROM t GROUP BY k', 'all');
+SELECT paged('SELECT v, sum(k) FROM t GROUP BY v', 'all');
+SELECT paged('SELECT k, count(DISTINCT small), sum(v) FROM t GROUP BY k', 'all');
+SELECT paged('SELECT k, small, sum(v) FROM t GROUP BY GROUPING SETS ((k), (small), ())', 'all');
+-- (figures are those of the node above)
+SELECT paged('SELECT s, count(*) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) q GROUP BY s', 'none');
+-- those that it does not: strings, floats as keys, expressions, and the constant that is the key
+-- where there is none; WHERE; the greatest numeric
+SELECT paged('SELECT count(*), sum(v) FROM t', 'none');
+SELECT paged('SELECT s, sum(v) FROM t GROUP BY s', 'none');
+SELECT paged('SELECT f, sum(v) FROM t GROUP BY f', 'none');
+SELECT paged('SELECT k + 1, sum(v) FROM t GROUP BY 1', 'none');
+SELECT paged('SELECT k, sum(v) FROM t WHERE v > 7 GROUP BY k', 'none');
+SELECT paged('SELECT k, max(big) FROM t GROUP BY k', 'none');
+SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'none', 'gpurhh.read_pages=off');
+
+-- groups for which the device has no place come back as columns
+SELECT paged('SELECT v, k, sum(large) FROM t GROUP BY v, k', 'all', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+SELECT paged('SELECT v, count(DISTINCT small) FROM t GROUP BY v', 'all', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+-- small batches
+SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'all', 'gpurhh.batch_rows=1024');
+
+-- joins, of which the device reads the probe side, the build side, or both
+SELECT paged('SELECT t.k, sum(v), count(x) FROM t JOIN d USING (k) GROUP BY t.k', 'all');
+SELECT paged('SELECT x, sum(v) FROM t LEFT JOIN d USING (k) GROUP BY x', 'all');
+SELECT paged('SELECT x, sum(v) FROM t LEFT JOIN d USING (k) GROUP BY x', 'all', 'gpurhh.enable_key_filter=off');
+SELECT paged('SELECT x, sum(v * p) FROM t JOIN d ON t.small = d.large GROUP BY x', 'all');
+SELECT paged('SELECT t.k, count(*) FROM t JOIN d ON t.large = d.k GROUP BY t.k', 'all');
+SELECT paged('SELECT k, sum(v) FROM t WHERE k IN (SELECT k FROM d) GROUP BY k', 'all');
+SELECT paged('SELECT x, sum(v) FROM t RIGHT JOIN d ON t.k = d.k AND v > x GROUP BY x', 'some');
+SELECT paged('SELECT a.k, count(*), sum(b.large) FROM t a JOIN t b ON a.v = b.v GROUP BY a.k', 'all', 'gpurhh.enable_key_filter=off');
+SELECT paged('SELECT a.k, count(*), sum(b.large) FROM t a JOIN t b ON a.v = b.v GROUP BY a.k', 'some', 'work_mem=64kB, hash_mem_multiplier=1, gpurhh.enable_key_filter=off');
+SELECT joined_rows('SELECT t.v, x FROM t JOIN d USING (k)');
+
+-- pages that come back: numerics of another scale, NaN, very long ones; values out of line
+CREATE TABLE odd (k int4, n numeric(18, 2), v int4, t text);
+CREATE FUNCTION odd_numeric(int) RETURNS numeric LANGUAGE sql AS 'SELECT $1 / 8.0';
+INSERT INTO odd SELECT g % 9, CASE WHEN g % 500 = 3 THEN 'NaN' ELSE g / 4.0 END, g, CASE WHEN g % 1000 = 0 THEN (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 300) i) END FROM generate_series(1, 5000) g;
+VACUUM ANALYZE odd;
+SELECT paged('SELECT k, sum(n), count(n), sum(v) FROM odd GROUP BY k', 'back');
+SELECT paged('SELECT n, count(*) FROM odd GROUP BY n', 'back');
+SELECT paged('SELECT k, sum(v), count(*) FROM odd GROUP BY k', 'all');
+SELECT paged('SELECT x, sum(n) FROM odd JOIN d USING (k) GROUP BY x', 'back');
+UPDATE odd SET n = 1234567890123456.78 WHERE v % 400 = 1;
+SELECT paged('SELECT k, sum(n), count(n), sum(v) FROM odd GROUP BY k', 'back');
+-- all of them
+UPDATE odd SET n = 'NaN';
+SELECT paged('SELECT k, sum(n), sum(v) FROM odd GROUP BY k', 'some');
+
+-- rows that are not visible, of pages that are not all visible; attributes that were dropped, or
+-- added, with and without a default
+DELETE FROM t WHERE v % 3 = 0;
+UPDATE t SET v = v + 1, large = NULL WHERE v % 5 = 0;
+SELECT paged('SELECT k, sum(v), count(large) FROM t GROUP BY k', 'all');
+ALTER TABLE t DROP COLUMN filler;
+SELECT paged('SELECT k, sum(v), count(large) FROM t GROUP BY k', 'all');
+ALTER TABLE t ADD added int4, ADD fast int4 DEFAULT 7;
+SELECT paged('SELECT k, sum(v), sum(added) FROM t GROUP BY k', 'all');
+SELECT paged('SELECT k, sum(v), sum(added), sum(fast) FROM t GROUP BY k', 'some');
+INSERT INTO t (k, v, added, fast) SELECT g % 50, g, g, g FROM generate_series(1, 3000) g;
+SELECT paged('SELECT k, sum(v), sum(added), sum(fast) FROM t GROUP BY k', 'some');
+BEGIN;
+DECLARE old CURSOR FOR SELECT count(*), sum(v), count(DISTINCT k) FROM t;
+UPDATE t SET v = v + 1;
+SELECT paged('SELECT k, sum(v), count(*) FROM t GROUP BY k', 'all');
+FETCH old;
+ROLLBACK;
+SELECT paged('SELECT k, sum(v), count(*) FROM t GROUP BY k', 'all');
+-- tables that are not read so: temporary ones, partitions
+CREATE TEMP TABLE temporary AS SELECT g % 5 AS k, g AS v FROM generate_series(1, 2000) g;
+SELECT paged('SELECT k, sum(v) FROM temporary GROUP BY k', 'none');
+CREATE TABLE parted (k int4, v int4) PARTITION BY RANGE (v);
+CREATE TABLE parted1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
+CREATE TABLE parted2 PARTITION OF parted FOR VALUES FROM (1000) TO (9000);
+INSERT INTO parted SELECT g % 5, g FROM generate_series(1, 2000) g;
+SELECT paged('SELECT k, sum(v) FROM parted GROUP BY k', 'none');
+-- a subquery may sleep
+SELECT paged('SELECT k, sum(v), (SELECT max(x) FROM d) FROM t GROUP BY k', 'none');
+-- nothing in it
+CREATE TABLE nothing (k int4, v int4);
+SELECT paged('SELECT k, sum(v) FROM nothing GROUP BY k', 'none');
+
+-- in parallel, and cancelled in the middle of it
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SELECT paged('SELECT k, sum(v), count(large) FROM t GROUP BY k', 'all', 'max_parallel_workers_per_gather=2');
+SELECT paged('SELECT v, sum(k) FROM t GROUP BY v', 'all', 'max_parallel_workers_per_gather=2, gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+SELECT paged('SELECT x, sum(v), count(t.large) FROM t LEFT JOIN d USING (k) GROUP BY x', 'all', 'max_parallel_workers_per_gather=2');
+SELECT paged('SELECT k, sum(n), count(n), sum(v) FROM odd GROUP BY k', 'some', 'max_parallel_workers_per_gather=2');
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+
+VACUUM (FREEZE) t, odd;
+SELECT paged('SELECT k, sum(v), count(*) FROM t GROUP BY k', 'all');
+SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'all', 'gpurhh.read_pages=on');
+
