@@ -80,7 +80,9 @@ SELECT joined_rows('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k WHERE f.v < (SELE
 -- dictionaries, blocks and memory that are too small
 SELECT joined_rows('SELECT a.v, b.v, a.lt FROM f a JOIN f b ON a.k2 = b.k2 AND a.v < b.k', 'gpurhh.batch_rows=64');
 SELECT joined_rows('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k', 'gpurhh.batch_rows=64');
-SELECT joined_rows('SELECT f.v, f.k FROM f WHERE NOT EXISTS (SELECT FROM generate_series(1000, 200000) g WHERE f.v = g)', 'gpurhh.device_memory=1MB');
+-- (with fewer rows expected than f has, which would be the build side of a right antijoin from 16 on)
+CREATE FUNCTION many() RETURNS SETOF int LANGUAGE plpgsql STABLE ROWS 100 AS 'BEGIN RETURN QUERY SELECT generate_series(1000, 200000); END';
+SELECT joined_rows('SELECT f.v, f.k FROM f WHERE NOT EXISTS (SELECT FROM many() g WHERE f.v = g)', 'gpurhh.device_memory=1MB');
 -- strings that the planner does not expect: of the probe side they are core's to join, of a build side all is
 CREATE TABLE s AS SELECT g AS v, 'x' AS lt FROM generate_series(1, 3000) g;
 ANALYZE s;

@@ -51,7 +51,7 @@ SELECT shared('SELECT f.v, count(*) FROM f WHERE NOT EXISTS (SELECT FROM (SELECT
 SELECT shared('SELECT f.v, count(*) FROM f JOIN (SELECT k, count(*) FROM d GROUP BY k HAVING count(*) > 1000) q ON f.k = q.k GROUP BY f.v');
 SELECT shared('SELECT q.t, count(*), min(f.s) FROM f JOIN (SELECT t, k, avg(w) FROM d GROUP BY t, k) q ON f.k = q.k GROUP BY q.t');
 SELECT shared('SELECT f.v, c.g, count(*) FROM f JOIN (SELECT k, count(*) FROM d GROUP BY k) q ON f.k = q.k JOIN c ON c.k = q.k GROUP BY f.v, c.g');
-SELECT shared('SELECT f.v, count(*) FROM f JOIN (SELECT k, count(*) AS c FROM d GROUP BY k) q ON f.k = q.k JOIN (SELECT o, count(*) FROM d GROUP BY o) p ON f.k = p.o GROUP BY f.v');
+SELECT shared('SELECT f.v, count(*) FROM f JOIN (SELECT k, count(*) AS c FROM d GROUP BY k) q ON f.k = q.k JOIN (SELECT o, count(*) FROM d GROUP BY o) p ON f.k = p.o GROUP BY f.v', 'join_collapse_limit=1');
 
 -- a side has strings that the dictionary does not take, so a part of its rows is not even fed
 \set many 'FROM f WHERE NOT EXISTS (SELECT FROM (SELECT l, count(*) AS c FROM d GROUP BY l) q WHERE q.l = f.l AND q.c < f.v)'
