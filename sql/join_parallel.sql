@@ -44,8 +44,10 @@ SET enable_gpu_hashagg = on;
 SET enable_gpu_hashjoin = on;
 EXPLAIN (COSTS OFF) SELECT d.name, sum(f.v), count(*) FROM f FULL JOIN d ON f.k = d.k GROUP BY d.name;
 SET enable_gpu_hashagg = off;
--- a participant of GpuHashJoin does not know what others have matched
+-- a participant of GpuHashJoin does not know what others have matched; core's do, from 16 on
+SET enable_parallel_hash = off;
 EXPLAIN (COSTS OFF) SELECT d.name, f.v FROM f FULL JOIN d ON f.k = d.k;
+RESET enable_parallel_hash;
 SET enable_gpu_hashjoin = off;
 
 -- every kind, in one round and in several
@@ -86,11 +88,14 @@ SELECT n, in_parallel(format('SELECT o.g, count(*), sum(h.id), sum(h.v) AS v FRO
 -- (which of the limits is met first depends on who comes first)
 SELECT regexp_replace(in_parallel('SELECT f.many, d.name, count(*), sum(f.v), sum(d.e) AS e, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY 1, 2', 'gpurhh.device_memory=1MB'), '; passes.*', '');
 SELECT in_parallel('SELECT f.g, d.e, count(*), count(DISTINCT d.w) AS w, sum(d.id) AS i FROM f FULL JOIN d ON f.k = d.k GROUP BY ROLLUP (f.g, d.e)', 'gpurhh.device_memory=1MB, gpurhh.max_probe_buckets=1, gpurhh.batch_rows=64');
--- appends and an index as the probe side: what the participants share begins again
+-- appends and indexes as the probe side: what the participants share begins again
 CREATE TABLE parts (LIKE f) PARTITION BY RANGE (id);
 CREATE TABLE part1 PARTITION OF parts FOR VALUES FROM (0) TO (10000) WITH (parallel_workers = 3);
 CREATE TABLE part2 PARTITION OF parts FOR VALUES FROM (10000) TO (100000) WITH (parallel_workers = 0);
 INSERT INTO parts SELECT * FROM f;
 ANALYZE parts;
 SELECT in_parallel(replace(replace(:'joins', 'FROM f', 'FROM parts f'), '@', 'FULL'), 'gpurhh.device_memory=1MB');
-SELECT s, in_parallel(replace(:'joins', '@ JOIN d ON f.k = d.k', 'LEFT JOIN d ON f.k = d.k WHERE f.id BETWEEN 100 AND 20000'), s || ', gpurhh.device_memory=1MB') FROM unnest('{"enable_seqscan=off, enable_bitmapscan=off","enable_seqscan=off, enable_indexscan=off"}'::text[]) s;
+-- (from 18 on d's scan does not cost more for being disabled, and neither may the passes; a bitmap is shared, so core joins)
+\set cheap 'enable_parallel_hash=off, random_page_cost=0, cpu_index_tuple_cost=0, cpu_tuple_cost=0.0001, gpurhh.row_cost=0.0001, gpurhh.device_memory=1MB'
+SELECT in_parallel(replace(:'joins', '@ JOIN d ON f.k = d.k', 'LEFT JOIN d ON f.k = d.k WHERE f.id BETWEEN 100 AND 42000'), 'enable_seqscan=off, enable_bitmapscan=off, ' || :'cheap');
+SELECT in_parallel(replace(:'joins', '@ JOIN d ON f.k = d.k', 'LEFT JOIN d ON f.k = d.k WHERE f.id BETWEEN 100 AND 42000'), 'enable_seqscan=off, enable_indexscan=off, ' || :'cheap');

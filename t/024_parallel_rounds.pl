@@ -29,6 +29,8 @@ my $node = new_node('main',
 	'parallel_setup_cost = 0',
 	'parallel_tuple_cost = 0.001',
 	'min_parallel_table_scan_size = 0',
+	# from 16 on core has full joins in parallel, which the node would only be fed from
+	'enable_parallel_hash = off',
 	'enable_mergejoin = off');
 
 $node->safe_psql('postgres', q{

@@ -60,13 +60,19 @@ find_full_scan(PlannerInfo *root, List *paths)
 	return NULL;
 }
 
+/*
+ * The way of reading the pages of a scan; NULL: there is none.  cheapest is what core would read the
+ * relation by.  Disabled nodes count before any cost, and are counted of a whole pipeline only when it
+ * is done, so a scan that has more of them must not be taken for the cheaper one here.
+ */
 static Way *
-make_scan_way(PlannerInfo *root, Path *scan)
+make_scan_way(PlannerInfo *root, Path *scan, const Path *cheapest)
 {
 	Way		   *way;
 	Cost		saving = 0;
 
-	if (scan == NULL || !gpurhh_reads_pages(root, scan, &saving))
+	if (scan == NULL || gpurhh_disabled_nodes(scan) > gpurhh_disabled_nodes(cheapest) ||
+		!gpurhh_reads_pages(root, scan, &saving))
 		return NULL;
 	way = palloc0(sizeof(Way));
 	way->cost = way->probe_cost = gpurhh_probe_scan_cost(scan, saving);
@@ -148,8 +154,9 @@ find_scans(PlannerInfo *root, GpuPipeline *pipeline)
 				partial = create_seqscan_path(root, rel, NULL, n_workers);
 		}
 	}
-	pipeline->serial = make_scan_way(root, serial);
-	pipeline->partial = make_scan_way(root, partial);
+	pipeline->serial = make_scan_way(root, serial, rel->cheapest_total_path);
+	if (partial != NULL)
+		pipeline->partial = make_scan_way(root, partial, linitial(rel->partial_pathlist));
 }
 
 /* The pipeline of a base relation that was not looked at yet. */
