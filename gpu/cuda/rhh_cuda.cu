@@ -283,6 +283,7 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.tag = f->tag;
 		ev.n_refused = f->n_refused;
 		ev.n_bad_pages = f->n_bad_pages;
+		t->stats.bad_pages += f->n_bad_pages;
 		ev.more = f->more;
 		ev.next = f->at;
 		events[(*n)++] = ev;
