@@ -406,8 +406,9 @@ typedef struct rhh_position
  * these rows would have no more than max_batch_bytes.  A page of which the device cannot make all
  * columns, or of which what is there does not make sense, is *bad*: the device sets its bad, makes
  * its n_rows 0, and takes none of its rows.  The batch's event counts such pages, and the caller
- * sees to their rows; if it submits the batch again, n_rows is the sum that it is then.  Until the event the visible tuples of the pages stay where they are.
- * Nothing else of a page needs to stay as it is, and if the map is cancelled not even these.
+ * sees to their rows; if it submits the batch again, n_rows is the sum that it is then.  Until
+ * the event the visible tuples of the pages stay where they are.  Nothing else of a page needs to
+ * stay as it is, and if the map is cancelled not even these.
  *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied

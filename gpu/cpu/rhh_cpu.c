@@ -1420,7 +1420,6 @@ cpu_map_submit(rhh_map *map, const rhh_batch *batch, uint64_t tag,
 	if (cmd == NULL)
 		return err->status;
 	cmd->batch = *batch;
-	cmd->given.n_pages = 0;
 	if (batch->n_pages > 0)
 		cmd->given = *batch;
 	if (map->joins != NULL)

@@ -64,7 +64,6 @@ typedef struct ChannelBlock
 	bool		more;			/* as returned: the output of the batch's joins goes on
 								 * at batch.from, see rhh_batch */
 	uint32		n_refused;		/* as returned: rows of that output */
-	uint32		n_bad_pages;	/* of the batch's, so far */
 	uint64		pinned;			/* its pages are pinned by the participant that knows this number;
 								 * 0: it has none, or nobody cares any more */
 	uint32		n_groups;

@@ -717,7 +717,6 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	block->batch = *batch;
 	block->all_rows = false;
 	block->more = false;
-	block->n_bad_pages = 0;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (!query->failed)

@@ -92,7 +92,8 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
 	if (rhh_keeps_build(input->join_spec.joins[j].kind))
 		spec.flags |= RHH_KEEP_UNMATCHED;
-	spec.max_batch_rows = Max(layout.capacity_rows, gpurhh_batch_rows);
+	/* pages may have more rows than a block of columns */
+	spec.max_batch_rows = gpurhh_read_pages ? gpurhh_batch_rows : layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
 	if (j == parts->join)
 	{

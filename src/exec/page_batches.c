@@ -101,10 +101,13 @@ static PageBatches *
 create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, uint32 room_rows,
 	   MemoryContext context, const char **why)
 {
+	const Size	block_bytes = gpurhh_channel_block_bytes(channel);
+	/* where columns would be is all that says where the rows are; a bitmap may come behind it */
+	const Size	room = room_rows > 0 ? room_offset : block_bytes / 2;
+	const uint32 most_rows = Min(gpurhh_batch_rows, rows_of(feed, block_bytes));
 	PageBatches *batches;
 	HeapFeed   *heap;
-	const Size	block_bytes = gpurhh_channel_block_bytes(channel);
-	Size		room;
+	rhh_page_layout layout;
 
 	if (!gpurhh_channel_reads_pages(channel))
 	{
@@ -117,34 +120,28 @@ create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, 
 		*why = "it is not one table";
 		return NULL;
 	}
+	if (!gpurhh_heap_feed_layout(heap, feed, &layout, why))
+		return NULL;
+	if (room < 2 * sizeof(rhh_page_layout))
+	{
+		*why = "the rows are too narrow for the blocks";
+		return NULL;
+	}
+	if (most_rows < MaxHeapTuplesPerPage)
+	{
+		*why = "gpurhh.batch_rows is less than the rows of a page";
+		return NULL;
+	}
 	batches = MemoryContextAllocZero(context, sizeof(PageBatches));
 	batches->context = context;
 	batches->channel = channel;
 	batches->heap = heap;
-	if (!gpurhh_heap_feed_layout(heap, feed, &batches->layout, why))
-	{
-		pfree(batches);
-		return NULL;
-	}
-	/* where columns would be is all that says where the rows are; a bitmap may come behind it */
-	room = room_rows > 0 ? room_offset : block_bytes / 2;
-	if (room < 2 * sizeof(rhh_page_layout))
-	{
-		*why = "the rows are too narrow for the blocks";
-		pfree(batches);
-		return NULL;
-	}
+	batches->layout = layout;
 	batches->most_pages = Min(MOST_PAGES,
 							  (room - TYPEALIGN(64, sizeof(rhh_page_layout))) / sizeof(rhh_page));
-	batches->most_rows = Min(gpurhh_batch_rows, rows_of(feed, block_bytes));
+	batches->most_rows = most_rows;
 	batches->room_offset = room_offset;
 	batches->room_rows = room_rows;
-	if (batches->most_rows < MaxHeapTuplesPerPage)
-	{
-		*why = "gpurhh.batch_rows is less than the rows of a page";
-		pfree(batches);
-		return NULL;
-	}
 	return batches;
 }
 

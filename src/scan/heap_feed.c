@@ -1582,34 +1582,24 @@ layout_column(const HeapColumn *column, const FeedColumn *fed, Form_pg_attribute
 	}
 }
 
-/* The attributes from the first on, up to the last one that a load needs. */
-static bool
-layout_attributes(TupleDesc desc, rhh_page_layout *layout)
+/* The attributes from the first on, up to the last one that is needed. */
+static void
+layout_attributes(const LoadSet *set, rhh_page_layout *layout)
 {
-	int			offset = 0;
-
-	layout->n_attributes = layout->loads[layout->n_loads - 1].attribute + 1;
-	for (uint32 a = 0; a < layout->n_attributes; a++)
+	layout->n_attributes = set->n_attributes;
+	for (int a = 0; a < set->n_attributes; a++)
 	{
-		Form_pg_attribute att = TupleDescAttr(desc, a);
-		rhh_page_attribute *attribute = &layout->attributes[a];
+		const HeapAttribute *from = &set->attributes[a];
 
-		attribute->length = att->attlen;
-		attribute->align = att_align_nominal(1, att->attalign);
-		(void) getmissingattr(desc, a + 1, &attribute->missing_null);
-		if (offset >= 0 && att->attlen > 0)
-		{
-			offset = att_align_nominal(offset, att->attalign);
-			attribute->offset = offset;
-			offset += att->attlen;
-		}
-		else
-			offset = -1;
-		/* no tuple is so long, and no offset is needed then */
-		if (offset < 0 || offset > BLCKSZ)
-			attribute->offset = RHH_PAGE_DEPENDS;
+		/* no tuple is so long as to need a greater offset */
+		layout->attributes[a] = (rhh_page_attribute){
+			.length = from->length,
+			.offset = from->length > 0 && from->offset >= 0 && from->offset <= BLCKSZ ?
+			from->offset : RHH_PAGE_DEPENDS,
+			.align = att_align_nominal(1, from->align),
+			.missing_null = from->missing_null
+		};
 	}
-	return true;
 }
 
 /*
@@ -1666,7 +1656,8 @@ gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed, rhh_page_layout *layou
 		layout->loads[l] = load;
 		layout->n_loads++;
 	}
-	return layout->n_loads > 0 && layout_attributes(desc, layout);
+	layout_attributes(&heap->fed.set, layout);
+	return true;
 }
 
 /* Are there rows of a page that have been read, and are not in a block yet? */

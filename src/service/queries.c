@@ -547,7 +547,6 @@ note_bad_pages(ChannelArea *area, const rhh_event *event)
 	ChannelBlock *block = &area->blocks[event->tag];
 	const rhh_page *pages = (const rhh_page *) (gpurhh_block_base(area, event->tag) + block->batch.pages_offset);
 
-	block->n_bad_pages += event->n_bad_pages;
 	block->batch.n_rows = 0;
 	for (uint32 p = 0; p < block->batch.n_pages; p++)
 		block->batch.n_rows += pages[p].n_rows;
