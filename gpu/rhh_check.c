@@ -326,8 +326,8 @@ check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 
-	if (map->joins == NULL && (map->spec->flags & RHH_KEEP_ROWS) == 0)
-		return invalid(err, "only maps with joins, and those that keep rows, take pages");
+	if (map->spec->max_page_bytes == 0)
+		return invalid(err, "the map takes no pages");
 	if (map->n_pages == 0)
 		return invalid(err, "the device knows no memory with pages");
 	if (batch->on_device)
@@ -342,7 +342,7 @@ check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns
 	if (check_layout(layout, n_columns, column_bytes, err) != RHH_OK)
 		return err->status;
 	if (rhh_page_columns(layout, column_bytes, batch->n_rows, true, values_offset, nulls_offset) >
-		map->spec->max_batch_bytes)
+		map->spec->max_page_bytes)
 		return invalid(err, "the rows of a batch's pages cannot have so many bytes");
 	return RHH_OK;
 }

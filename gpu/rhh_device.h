@@ -264,6 +264,7 @@ typedef struct rhh_map_spec
 	float		load_factor;	/* the map grows beyond it; 0.5 to 0.95 */
 	uint32_t	max_batch_rows; /* no batch will have more rows */
 	uint32_t	max_batch_bytes;	/* nor more bytes, if it is in host memory */
+	uint32_t	max_page_bytes; /* nor more as columns, if it has pages.  0: none has */
 	uint32_t	flags;			/* RHH_WANT_PROBE_STATS, RHH_KEEP_ROWS,
 								 * RHH_RETURN_ROWS, RHH_KEEP_UNMATCHED */
 	uint64_t	hash_seed;		/* chooses the hash function.  Random where
@@ -403,10 +404,12 @@ typedef struct rhh_position
  * Where n_pages is not 0, a batch has pages instead of columns: at pages_offset, a multiple of 64,
  * n_pages of rhh_page, and at layout_offset, a multiple of 8, an rhh_page_layout, all of it within
  * the first used_bytes.  n_rows is the sum of the pages'; as columns, with a byte for each NULL,
- * these rows would have no more than max_batch_bytes.  A page of which the device cannot make all
+ * these rows would have no more than max_page_bytes.  A page of which the device cannot make all
  * columns, or of which what is there does not make sense, is *bad*: the device sets its bad, makes
  * its n_rows 0, and takes none of its rows.  The batch's event counts such pages, and the caller
- * sees to their rows; if it submits the batch again, n_rows is the sum that it is then.  Until
+ * sees to their rows; if it submits the batch again, n_rows is the sum that it is then.  Unless the
+ * map has joins, a page is bad, too, if rows of it were refused: these are the ones that are visible
+ * then, and there is no bitmap of refused rows.  Until
  * the event the visible tuples of the pages stay where they are.  Nothing else of a page needs to
  * stay as it is, and if the map is cancelled not even these.
  *

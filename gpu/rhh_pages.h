@@ -35,6 +35,13 @@ extern "C" {
 #define RHH_PAGE_ITEMS			320u	/* more line pointers than a page has of tuples */
 #define RHH_PAGE_ATTRIBUTES		128u	/* the last one that is needed is no later one */
 
+/* Why the rows of a page that are visible are not in the map. */
+typedef enum rhh_page_bad
+{
+	RHH_PAGE_UNREAD = 1,		/* columns could not be made of all rows */
+	RHH_PAGE_REFUSED			/* the map has refused them */
+} rhh_page_bad;
+
 /* A page of a batch; 64 bytes. */
 typedef struct rhh_page
 {
@@ -43,8 +50,9 @@ typedef struct rhh_page
 								 * is bad */
 	uint32_t	first_row;		/* rows of the pages before it; the device's, if one of these is
 								 * bad */
-	uint32_t	bad;			/* the device's: 1 if it is, else 0, as the caller sets it */
-	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0 */
+	uint32_t	bad;			/* the device's: rhh_page_bad; 0, as the caller sets it: it is not */
+	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0; if rows
+												 * were refused, these alone */
 	uint64_t	unused;
 } rhh_page;
 
@@ -372,6 +380,36 @@ rhh_page_rank(const uint64_t *visible, uint32_t item)
 #endif
 	}
 	return n;
+}
+
+/*
+ * The map has refused rows of a batch, those whose bits are set: says which of a page's they are, if any,
+ * and that there are no others.  Returns whether there are.
+ */
+RHH_HD bool
+rhh_page_refuse(rhh_page *page, const uint32_t *refused)
+{
+	uint32_t	row = page->first_row;
+	uint64_t	visible[RHH_PAGE_ITEMS / 64];
+	bool		any = false;
+
+	if (page->n_rows == 0)
+		return false;
+	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
+	{
+		visible[w] = 0;
+		for (uint64_t left = page->visible[w]; left != 0; left &= left - 1, row++)
+			if ((refused[row / 32] >> row % 32 & 1) != 0)
+				visible[w] |= left & (~left + 1);
+		any |= visible[w] != 0;
+	}
+	if (!any)
+		return false;
+	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
+		page->visible[w] = visible[w];
+	page->bad = RHH_PAGE_REFUSED;
+	page->n_rows = 0;
+	return true;
 }
 
 /* ---------- batches ---------- */

@@ -62,9 +62,9 @@ SELECT paged('SELECT k, sum(v) FROM t WHERE v > 7 GROUP BY k', 'none');
 SELECT paged('SELECT k, max(big) FROM t GROUP BY k', 'none');
 SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'none', 'gpurhh.read_pages=off');
 
--- groups for which the device has no place come back as columns
-SELECT paged('SELECT v, k, sum(large) FROM t GROUP BY v, k', 'all', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
-SELECT paged('SELECT v, count(DISTINCT small) FROM t GROUP BY v', 'all', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+-- rows of groups for which the device has no place come back with their pages
+SELECT paged('SELECT v, k, sum(large) FROM t GROUP BY v, k', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+SELECT paged('SELECT v, count(DISTINCT small) FROM t GROUP BY v', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
 -- small batches
 SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'all', 'gpurhh.batch_rows=1024');
 
@@ -133,7 +133,7 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SELECT paged('SELECT k, sum(v), count(large) FROM t GROUP BY k', 'all', 'max_parallel_workers_per_gather=2');
-SELECT paged('SELECT v, sum(k) FROM t GROUP BY v', 'all', 'max_parallel_workers_per_gather=2, gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+SELECT paged('SELECT v, sum(k) FROM t GROUP BY v', 'some', 'max_parallel_workers_per_gather=2, gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
 SELECT paged('SELECT x, sum(v), count(t.large) FROM t LEFT JOIN d USING (k) GROUP BY x', 'all', 'max_parallel_workers_per_gather=2');
 SELECT paged('SELECT k, sum(n), count(n), sum(v) FROM odd GROUP BY k', 'some', 'max_parallel_workers_per_gather=2');
 RESET parallel_setup_cost;

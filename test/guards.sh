@@ -227,6 +227,10 @@ guard lengths-in-pages-not-checked 'device_test cuda --tiny --only pages_broken'
 	$PAGES 'length == 0 || length > tuple->n_bytes - begin' 'length == 0'
 guard fixed-offsets-in-spite-of-nulls 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES 'tuple->present == NULL && attribute < tuple->n_attributes' 'attribute < tuple->n_attributes'
+guard refused-rows-of-the-first-page 'device_test cuda --tiny --only pages_grouped' '^not ok' \
+	$PAGES 'row = page->first_row;' 'row = 0;'
+guard refused-rows-of-pages-forgotten 'device_test cpu --tiny --only pages_grouped' '^not ok' \
+	$PAGES 'page->bad = RHH_PAGE_REFUSED;' ''
 guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES '*at = 0;' ''
 guard refused-nulls-forgotten 'device_test cuda --tiny --only join_refused' '^not ok' \

@@ -363,16 +363,18 @@ read_pages(command *cmd)
 	cmd->page_rows =
 		rhh_cpu_read_pages(map->dev->pages, &cmd->given,
 						   map->joins ? map->joins->spec.column_bytes : spec->column_bytes,
-						   map->joins ? rhh_output_bytes(spec, cmd->given.refused_rows) : 0,
+						   map->joins ? rhh_output_bytes(spec, cmd->given.refused_rows) :
+						   (cmd->given.n_rows + 63) / 64 * 8,
 						   &cmd->batch, &cmd->n_bad_pages);
 	if (cmd->join != NULL)
 		rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
+	else
+		cmd->refused.bitmap = cmd->batch.base + cmd->batch.refused_offset;
 	return cmd->page_rows != NULL;
 }
 
 /*
- * A batch with pages is done: copies refused rows of a join's output, if there are any, to where the
- * caller wants them.
+ * A batch with pages is done: tells the caller the refused rows, if there are any.
  */
 static void
 end_pages(command *cmd, bool refused)
@@ -381,14 +383,16 @@ end_pages(command *cmd, bool refused)
 	const rhh_map_spec *spec = &map->layout.spec;
 	const uint32_t room = cmd->given.refused_rows;
 
+	map->pages += cmd->given.n_pages - cmd->n_bad_pages;
 	if (refused && cmd->join != NULL && cmd->page_rows != NULL)
 		memcpy(cmd->given.base + cmd->given.refused_offset,
 			   cmd->batch.base + cmd->batch.refused_offset,
 			   map->joins->has_program ? rhh_output_bytes(spec, room) :
 			   rhh_output_bad(spec, room));
+	else if (refused && cmd->join == NULL)
+		cmd->n_bad_pages += rhh_cpu_refuse_pages(&cmd->given, cmd->refused.bitmap);
 	free(cmd->page_rows);
 	cmd->page_rows = NULL;
-	map->pages += cmd->given.n_pages - cmd->n_bad_pages;
 	map->bad_pages += cmd->n_bad_pages;
 }
 
@@ -534,7 +538,8 @@ run_scan(command *cmd, worker *self)
 	}
 	if (!read_pages(cmd))
 	{
-		cmd->join->at_end = true;
+		if (cmd->join != NULL)
+			cmd->join->at_end = true;
 		return true;
 	}
 	if ((map->layout.spec.flags & RHH_RETURN_ROWS) != 0)

@@ -91,7 +91,7 @@ rhh_cpu_read_pages(const uint8_t *memory, const rhh_batch *given, const uint8_t 
 			n += page->n_rows;
 			continue;
 		}
-		page->bad = 1;
+		page->bad = RHH_PAGE_UNREAD;
 		page->n_rows = 0;
 		(*n_bad)++;
 	}
@@ -104,4 +104,15 @@ rhh_cpu_read_pages(const uint8_t *memory, const rhh_batch *given, const uint8_t 
 		rows->base = NULL;
 	}
 	return rows->base;
+}
+
+uint32_t
+rhh_cpu_refuse_pages(const rhh_batch *given, const uint8_t *refused)
+{
+	rhh_page   *pages = (void *) (given->base + given->pages_offset);
+	uint32_t	n = 0;
+
+	for (uint32_t p = 0; p < given->n_pages; p++)
+		n += rhh_page_refuse(&pages[p], (const void *) refused);
+	return n;
 }

@@ -10,6 +10,7 @@
 #include "cuda/rhh_cuda_join.cuh"
 #include "cuda/rhh_cuda_keep.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
+#include "cuda/rhh_cuda_pages.cuh"
 
 /* False if there was no memory to grow and no map has given any back since. */
 static bool
@@ -581,11 +582,13 @@ rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
 		return t->mode != MAP_BUILD || rhh_start_batch(t, i);
 	}
 	f->more = more;
+	if (t->joins == NULL && f->batch.n_pages > 0 && n_refused > 0)
+		f->n_bad_pages += rhh_refused_pages(&f->batch);
 	rhh_resolve(t, i, RHH_OK, n_refused);
 	return true;
 }
 
-/* Queues copying the refused rows, or a bitmap of them, to the caller. */
+/* Queues telling the caller the refused rows: themselves, or a bitmap of them, or by their pages. */
 static bool
 rhh_hand_back(rhh_map *t, int i)
 {
@@ -597,6 +600,11 @@ rhh_hand_back(rhh_map *t, int i)
 	if (t->joins != NULL)
 	{
 		if (!rhh_launch_hand_back(t, i))
+			return false;
+	}
+	else if (f->batch.n_pages > 0)
+	{
+		if (!rhh_launch_refuse_pages(t, i))
 			return false;
 	}
 	else if (!RHH_CUDA(dev, cudaMemcpyAsync, f->refused_to,

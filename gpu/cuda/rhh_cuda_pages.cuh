@@ -167,7 +167,7 @@ rhh_count_page_rows(rhh_in_flight *f, bool all_bad)
 		pages[p].first_row = n_rows;
 		if (pages[p].n_rows > 0 && (all_bad || pages[p].bad != 0))
 		{
-			pages[p].bad = 1;
+			pages[p].bad = RHH_PAGE_UNREAD;
 			pages[p].n_rows = 0;
 			f->n_bad_pages++;
 		}
@@ -202,6 +202,30 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 			f->batch.nulls_offset[c] = 0;
 	t->stats.pages += f->batch.n_pages - f->n_bad_pages;
 	return !t->dev->broken;
+}
+
+/* Queues telling a batch's pages which of their rows were refused. */
+static bool
+rhh_launch_refuse_pages(rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	RHH_LAUNCH(rhh_refuse_pages_kernel, rhh_blocks(t->dev, batch->n_pages), RHH_CUDA_BLOCK_THREADS, 0,
+			   t->lane->run, rhh_pages_of(batch), batch->n_pages,
+			   (const uint32_t *) (t->lane->refused + (uint64_t) i * t->lane->refused_bytes));
+	return rhh_launched(t->dev, "rhh_refuse_pages_kernel");
+}
+
+/* Pages of which rows were refused. */
+static uint32_t
+rhh_refused_pages(const rhh_batch *batch)
+{
+	const rhh_page *pages = rhh_pages_of(batch);
+	uint32_t	n = 0;
+
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+		n += pages[p].bad == RHH_PAGE_REFUSED;
+	return n;
 }
 
 #endif							/* RHH_CUDA_PAGES_CUH */

@@ -110,11 +110,24 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);
 		if (!good)
 		{
-			pages[p].bad = 1;
+			pages[p].bad = RHH_PAGE_UNREAD;
 			notes->any_bad = 1;
 		}
 		/* the next page comes where this one is */
 		__syncthreads();
+	}
+}
+
+/* Rows of a batch were refused: their pages get to know. */
+static __global__ void
+rhh_refuse_pages_kernel(rhh_page *pages, uint32_t n_pages, const uint32_t *refused)
+{
+	for (uint32_t p = blockIdx.x * blockDim.x + threadIdx.x; p < n_pages; p += gridDim.x * blockDim.x)
+	{
+		rhh_page	page = pages[p];
+
+		if (rhh_page_refuse(&page, refused))
+			pages[p] = page;
 	}
 }
 

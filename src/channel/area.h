@@ -155,6 +155,7 @@ typedef struct ChannelQuery
 	uint64		n_done;			/* batches that are not outstanding any more */
 	bool		sleeps;			/* the plan that gives its rows may sleep, and then
 								 * nobody takes the batches that are returned */
+	int			n_read;			/* of these: pages that have been read, and are pinned still */
 	bool		at_limit;		/* a participant waits until n_outstanding is lower */
 	bool		at_share;		/* a participant waits because the session keeps as
 								 * many blocks as it may keep */
@@ -187,13 +188,20 @@ gpurhh_result_spec(const ChannelQuery *query, bool first_level)
 }
 
 /*
- * Is what comes back of a query rows of its output, as columns?  So it is where the device joins, and
- * where batches may have pages.
+ * One query's blocks in use at a time: enough to keep a device busy, while each
+ * participant has one under way and one that waits for it.
  */
+static inline int
+gpurhh_most_outstanding(const ChannelQuery *query)
+{
+	return 14 + 2 * query->n_participants;
+}
+
+/* Is what comes back of a query rows of its output, as columns?  So it is where the device joins. */
 static inline bool
 gpurhh_returns_columns(const ChannelQuery *query)
 {
-	return query->join_state == QUERY_JOINS_ON_DEVICE || (query->started && query->pages);
+	return query->join_state == QUERY_JOINS_ON_DEVICE;
 }
 
 /* Cumulative since the service started. */

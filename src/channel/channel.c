@@ -90,12 +90,6 @@
 #define LATE_MS 1000
 
 /*
- * One query's blocks in use at a time: enough to keep a device busy, while each
- * participant has one under way and one that waits for it.
- */
-#define MAX_OUTSTANDING(query) (14 + 2 * (query)->n_participants)
-
-/*
  * A participant's batches of pages that are outstanding, or have been read: more than any one can
  * have at a time.
  */
@@ -596,7 +590,7 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 		*result = CHANNEL_PAGES;
 		return OBSTACLE_NONE;
 	}
-	if (query->n_outstanding >= MAX_OUTSTANDING(query))
+	if (query->n_outstanding >= gpurhh_most_outstanding(query))
 	{
 		query->at_limit = true;
 		return OBSTACLE_QUERY;
@@ -753,10 +747,7 @@ gpurhh_channel_drop_block(Channel *channel)
 
 /* ---------- pages ---------- */
 
-/*
- * May batches have pages?  If so, each batch has room for refused rows, as it has for those of
- * joins, also one without pages.  Waits until the service has begun with the query.
- */
+/* May batches have pages?  Waits until the service has begun with the query. */
 bool
 gpurhh_channel_reads_pages(Channel *channel)
 {

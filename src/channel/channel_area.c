@@ -242,20 +242,31 @@ wake_session(ChannelArea *area, int session_pid)
 	area->any_at_share = any;
 }
 
-/* Frees the block of a batch that its query has no more to do with. */
+/*
+ * Frees the block of a batch that its query has no more to do with.
+ *
+ * Who waits is woken when the query has a part of its blocks less than it may have, not at each block:
+ * all participants wait for the same news, and would all ask for the same block.
+ */
 void
 gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 {
-	/* somebody has to unpin its pages first */
-	if (area->blocks[block].pinned != 0 && area->blocks[block].holder != BLOCK_READ)
+	const int	most = gpurhh_most_outstanding(query);
+
+	if (area->blocks[block].holder == BLOCK_READ)
+		query->n_read--;
+	else if (area->blocks[block].pinned != 0)
 	{
+		/* somebody has to unpin its pages first */
 		area->blocks[block].holder = BLOCK_READ;
-		ConditionVariableBroadcast(&query->news);
+		query->n_read++;
+		if (query->n_outstanding - query->n_read <= most / 2)
+			ConditionVariableBroadcast(&query->news);
 		return;
 	}
 	query->n_outstanding--;
 	query->n_done++;
-	if (query->at_limit)
+	if (query->at_limit && query->n_outstanding <= most - most / 4)
 	{
 		query->at_limit = false;
 		ConditionVariableBroadcast(&query->news);

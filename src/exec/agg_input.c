@@ -174,11 +174,6 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 		return;
 	}
 	gpurhh_feed_finish(feed, &batch);
-	if (input->room_rows > 0)
-	{
-		batch.refused_offset = input->room_offset;
-		batch.refused_rows = input->room_rows;
-	}
 	counts->rows_fed += n_rows;
 	counts->bytes_fed += batch.used_bytes;
 	counts->batches++;
@@ -260,7 +255,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 		/* without the joins the device does not read pages either */
 		pages = joins && (input != NULL || state->joins == NULL) && wants_pages(state, input);
 		if (pages)
-			spec->max_batch_rows = Max(spec->max_batch_rows, gpurhh_batch_rows);
+			gpurhh_page_batches_limits(spec);
 		if (second != NULL)
 		{
 			gpurhh_set_limits(&state->css, &second->spec);
@@ -278,6 +273,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 			input->map_spec.flags = spec->flags;
 			input->map_spec.max_batch_rows = spec->max_batch_rows;
 			input->map_spec.max_batch_bytes = spec->max_batch_bytes;
+			input->map_spec.max_page_bytes = spec->max_page_bytes;
 		}
 		channel = gpurhh_channel_open(area, input ? &input->map_spec : spec, second,
 									  input ? &input->join_spec : NULL,
@@ -393,7 +389,7 @@ give_pages(GpuAggState *state, Feed *feed)
 		char	   *base;
 
 		feed_bad_rows(state, feed);
-		if (!gpurhh_page_batches_prepare(input->batches) ||
+		if (!gpurhh_page_batches_prepare(input->batches, take_returned, state) ||
 			(base = acquire_block(state)) == NULL)
 		{
 			feed_pages(state, feed);
@@ -821,7 +817,6 @@ feed_child(GpuAggState *state)
 	AggRun	   *run = &state->run;
 	Channel    *channel;
 	Feed		feed;
-	Size		bytes = block_bytes(state);
 	bool		done = false;
 
 	if (state->joins != NULL && feed_joins(state, &done))
@@ -833,22 +828,14 @@ feed_child(GpuAggState *state)
 	if (done)
 		return;
 	channel = first_stage(state)->channel;
-	if (channel != NULL && gpurhh_channel_reads_pages(channel))
-	{
-		gpurhh_lay_out_with_room(&state->plan.spec, state->plan.n_columns, state->plan.columns,
-								 bytes, &feed, &run->input.room_offset, &run->input.room_rows);
-		bytes = run->input.room_offset;
-	}
-	init_feed(state, &feed, bytes, run->context,
+	init_feed(state, &feed, block_bytes(state), run->context,
 			  state->parallel.shared != NULL ? save_string : add_string);
 	run->input.capacity_rows = feed.capacity_rows;
 	if (state->pages != NULL)
 	{
 		gpurhh_page_feed_begin(state->pages);
-		if (run->input.room_rows > 0)
-			run->input.batches = gpurhh_page_batches_create(state->pages, &feed, channel,
-															run->input.room_offset,
-															run->input.room_rows,
+		if (channel != NULL)
+			run->input.batches = gpurhh_page_batches_create(state->pages, &feed, channel, 0, 0,
 															&state->stats.counts,
 															run->context);
 		if (run->input.batches != NULL)

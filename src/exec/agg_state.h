@@ -97,8 +97,6 @@ typedef struct AggInput
 								 * all rows, in a query of its own (ROUNDS_ALONE) */
 	bool		in_pool;		/* the batch that is made now is in a block */
 	PageBatches *batches;		/* the device reads pages of the child; NULL: it does not */
-	uint32		room_offset;	/* of refused rows in blocks, if the device reads pages, ... */
-	uint32		room_rows;		/* ... and how many; else 0 */
 	char	   *own_block;		/* of this session, where batches are made that are
 								 * in none; NULL until it is needed */
 	BufFile    *late_file;		/* see agg_parallel.c */

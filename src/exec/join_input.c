@@ -92,9 +92,10 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
 	if (rhh_keeps_build(input->join_spec.joins[j].kind))
 		spec.flags |= RHH_KEEP_UNMATCHED;
-	/* pages may have more rows than a block of columns */
-	spec.max_batch_rows = gpurhh_read_pages ? gpurhh_batch_rows : layout.capacity_rows;
+	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
+	if (gpurhh_read_pages)
+		gpurhh_page_batches_limits(&spec);
 	if (j == parts->join)
 	{
 		spec.n_parts = parts->n_parts;
@@ -176,8 +177,22 @@ static void
 lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 			  uint32 *room_offset, uint32 *room_rows)
 {
-	gpurhh_lay_out_with_room(&input->map_spec, input->probe.n_columns, input->probe.columns,
-							 block_bytes, feed, room_offset, room_rows);
+	const rhh_map_spec *map = &input->map_spec;
+	const GpuColumn *columns = input->probe.columns;
+	Size		row_bytes = 0;
+	Size		output_bytes = 0;
+	uint32		room;
+
+	for (int c = 0; c < input->probe.n_columns; c++)
+		row_bytes += gpurhh_encodings[columns[c].encoding].bytes;
+	for (uint32 c = 0; c < map->n_columns; c++)
+		output_bytes += map->column_bytes[c];
+	*room_offset = TYPEALIGN_DOWN(64, block_bytes * row_bytes / (row_bytes + output_bytes));
+	gpurhh_feed_init(feed, input->probe.n_columns, columns, *room_offset, gpurhh_batch_rows);
+	for (room = feed->capacity_rows;
+		 *room_offset + rhh_output_bytes(map, room) > block_bytes;)
+		room -= room / 16 + 1;
+	*room_rows = room;
 }
 
 /* The most rows of the output that a device makes at a time, and the most that are fed. */
@@ -442,13 +457,16 @@ feed_bad_rows(SideReader *reader)
 static bool
 give_pages(SideReader *reader)
 {
+	JoinReader *node = reader->reader;
 	rhh_batch	batch;
 	char	   *base;
 
 	feed_bad_rows(reader);
 	if (reader->spoiled)
 		return false;
-	if (!gpurhh_page_batches_prepare(reader->batches) || (base = acquire_block(reader)) == NULL)
+	if (!gpurhh_page_batches_prepare(reader->batches, reader->probes ? node->take_returned : NULL,
+									 node->arg) ||
+		(base = acquire_block(reader)) == NULL)
 	{
 		reader->by_columns = true;
 		return false;

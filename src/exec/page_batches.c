@@ -11,14 +11,14 @@
  *		prepare		how many pages may be pinned for the next batch
  *		fill		goes on to the next pages, and pins them
  *		take		releases the pins of pages that the device has read, and keeps those of the
- *					bad ones
+ *					bad ones, of which it could not read all rows, or has refused some
  *		bad_rows	feeds the rows of these as columns
  *		wait		until the device has read all pages that were handed over
  *
  * A pin keeps a page's tuples where they are, as it does for core's scans.  Others may add
  * tuples meanwhile; so the visible ones are named one by one.  All sessions together have no more
- * than a share of the buffers pinned in this way (channel.c).  Where that is used up, the rest of the
- * rows is fed as columns.
+ * than a share of the buffers pinned in this way (channel.c).  Where that is used up, or many pages come
+ * back, the rest of the rows is fed as columns.
  *
  * The pins are the resource owner's, so an error releases them.  The device may still be reading
  * then, and gets whatever is in those buffers later; nobody asks for what it makes of that, and it
@@ -35,11 +35,20 @@
 #include "exec/page_batches.h"
 #include "settings.h"
 
-/* The most pages of a batch; of wide rows a block has room for no more than some 60 of a page. */
-#define MOST_PAGES 2048
+/*
+ * The most pages of a batch, unless so many are more than a share of the buffers; and its rows, in
+ * gpurhh.batch_rows.  A batch costs the service some 130 us, in which a GPU reads 800 pages.
+ */
+#define MOST_PAGES 1024
+#define LEAST_SHARE 64
+#define PAGE_BATCH_ROWS 4
 
 /* If fewer can be pinned than this, columns are fed. */
 #define FEWEST_PAGES 8
+
+/* So are they from there on where one page of so many comes back, once that is more than a few. */
+#define BAD_SHARE 4
+#define FEW_BAD 64
 
 struct PageBatches
 {
@@ -58,31 +67,24 @@ struct PageBatches
 	uint32		n_bad;
 	uint32		room_bad;
 	bool		amid_bad;		/* the last one's rows are being fed */
+	uint64		n_taken;		/* pages that have been read, ... */
+	uint64		n_kept;			/* ... and the bad ones of these */
 	GpuNodeCounts *counts;		/* NULL: pages are not counted */
 };
 
-/*
- * Lays out blocks of columns: first these, then room for as many refused rows of the map as there
- * are rows, or as fit.
- */
-void
-gpurhh_lay_out_with_room(const rhh_map_spec *map, int n_columns, const GpuColumn *columns,
-						 Size block_bytes, Feed *feed, uint32 *room_offset, uint32 *room_rows)
+/* The most rows of a batch: a page is less work for the session than its rows are. */
+static uint32
+most_rows(void)
 {
-	Size		row_bytes = 0;
-	Size		output_bytes = 0;
-	uint32		room;
+	return Min(PAGE_BATCH_ROWS * gpurhh_batch_rows, MOST_PAGES * MaxHeapTuplesPerPage);
+}
 
-	for (int c = 0; c < n_columns; c++)
-		row_bytes += gpurhh_encodings[columns[c].encoding].bytes;
-	for (uint32 c = 0; c < map->n_columns; c++)
-		output_bytes += map->column_bytes[c];
-	*room_offset = TYPEALIGN_DOWN(64, block_bytes * row_bytes / (row_bytes + output_bytes));
-	gpurhh_feed_init(feed, n_columns, columns, *room_offset, gpurhh_batch_rows);
-	for (room = feed->capacity_rows;
-		 *room_offset + rhh_output_bytes(map, room) > block_bytes;)
-		room -= room / 16 + 1;
-	*room_rows = room;
+/* Says in the spec of a map how large batches of pages may be. */
+void
+gpurhh_page_batches_limits(rhh_map_spec *spec)
+{
+	spec->max_page_bytes = MOST_PAGES * BLCKSZ;
+	spec->max_batch_rows = Max(spec->max_batch_rows, most_rows());
 }
 
 /* Rows whose columns, with bytes for NULLs, have so many bytes. */
@@ -104,7 +106,7 @@ create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, 
 	const Size	block_bytes = gpurhh_channel_block_bytes(channel);
 	/* where columns would be is all that says where the rows are; a bitmap may come behind it */
 	const Size	room = room_rows > 0 ? room_offset : block_bytes / 2;
-	const uint32 most_rows = Min(gpurhh_batch_rows, rows_of(feed, block_bytes));
+	const uint32 rows = Min(most_rows(), rows_of(feed, MOST_PAGES * BLCKSZ));
 	PageBatches *batches;
 	HeapFeed   *heap;
 	rhh_page_layout layout;
@@ -127,7 +129,7 @@ create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, 
 		*why = "the rows are too narrow for the blocks";
 		return NULL;
 	}
-	if (most_rows < MaxHeapTuplesPerPage)
+	if (rows < MaxHeapTuplesPerPage)
 	{
 		*why = "gpurhh.batch_rows is less than the rows of a page";
 		return NULL;
@@ -137,9 +139,9 @@ create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, 
 	batches->channel = channel;
 	batches->heap = heap;
 	batches->layout = layout;
-	batches->most_pages = Min(MOST_PAGES,
+	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / LEAST_SHARE, FEWEST_PAGES)),
 							  (room - TYPEALIGN(64, sizeof(rhh_page_layout))) / sizeof(rhh_page));
-	batches->most_rows = most_rows;
+	batches->most_rows = rows;
 	batches->room_offset = room_offset;
 	batches->room_rows = room_rows;
 	return batches;
@@ -164,60 +166,6 @@ gpurhh_page_batches_create(PageFeed *pages, const Feed *feed, Channel *channel,
 	else
 		batches->counts = counts;
 	return batches;
-}
-
-/*
- * Before a block is asked for: may the next batch have pages?  If not, rows are to be fed as
- * columns.
- */
-bool
-gpurhh_page_batches_prepare(PageBatches *batches)
-{
-	if (gpurhh_heap_feed_is_amid(batches->heap))
-		return false;
-	if (batches->n_may_pin > 0)
-		return true;
-	batches->n_may_pin = gpurhh_channel_pin_pages(batches->channel, batches->most_pages);
-	if (batches->n_may_pin >= FEWEST_PAGES)
-		return true;
-	gpurhh_channel_unpin_pages(batches->channel, batches->n_may_pin);
-	batches->n_may_pin = 0;
-	return false;
-}
-
-/* Fills a block with the next pages.  False: there are no more. */
-bool
-gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch)
-{
-	const Size	layout_bytes = TYPEALIGN(64, sizeof(rhh_page_layout));
-	rhh_page   *pages = (rhh_page *) (base + layout_bytes);
-	uint32		n_rows;
-	uint32		n = gpurhh_heap_feed_pages(batches->heap, pages, batches->n_may_pin,
-										   batches->most_rows, &n_rows);
-
-	gpurhh_channel_unpin_pages(batches->channel, batches->n_may_pin - n);
-	batches->n_may_pin = 0;
-	if (n == 0)
-		return false;
-	memset(batch, 0, sizeof(rhh_batch));
-	memcpy(base, &batches->layout, sizeof(rhh_page_layout));
-	batch->n_rows = n_rows;
-	batch->n_pages = n;
-	batch->pages_offset = layout_bytes;
-	batch->first_page = batch->end_page = pages[0].number;
-	for (uint32 p = 0; p < n; p++)
-	{
-		batch->first_page = Min(batch->first_page, pages[p].number);
-		batch->end_page = Max(batch->end_page, pages[p].number);
-	}
-	batch->end_page++;
-	batch->used_bytes = layout_bytes + n * sizeof(rhh_page);
-	batch->refused_offset = batches->room_rows > 0 ? batches->room_offset :
-		TYPEALIGN(64, batch->used_bytes);
-	batch->refused_rows = batches->room_rows;
-	if (batches->counts != NULL)
-		batches->counts->pages += n;
-	return true;
 }
 
 /* Keeps a bad page, with its pin. */
@@ -260,6 +208,8 @@ gpurhh_page_batches_take(PageBatches *batches)
 				n_unpinned++;
 			}
 		}
+		batches->n_taken += n;
+		batches->n_kept += n - n_unpinned;
 		gpurhh_channel_unpin_pages(batches->channel, n_unpinned);
 		gpurhh_channel_end_pages(batches->channel);
 	}
@@ -282,6 +232,63 @@ gpurhh_page_batches_wait(PageBatches *batches, void (*take_returned)(void *arg),
 	if (take_returned != NULL)
 		take_returned(arg);
 	gpurhh_page_batches_take(batches);
+	return true;
+}
+
+/*
+ * Before a block is asked for: may the next batch have pages?  If not, rows are to be fed as
+ * columns.  If pins are lacking, waits for those of batches that were handed over; what comes back
+ * meanwhile is as in gpurhh_page_batches_wait().
+ */
+bool
+gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *arg), void *arg)
+{
+	if (gpurhh_heap_feed_is_amid(batches->heap) ||
+		batches->n_kept > Max(batches->n_taken / BAD_SHARE, FEW_BAD))
+		return false;
+	if (batches->n_may_pin > 0)
+		return true;
+	do
+	{
+		batches->n_may_pin = gpurhh_channel_pin_pages(batches->channel, batches->most_pages);
+		if (batches->n_may_pin >= FEWEST_PAGES)
+			return true;
+	} while (gpurhh_page_batches_wait(batches, take_returned, arg));
+	return false;
+}
+
+/* Fills a block with the next pages.  False: there are no more. */
+bool
+gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch)
+{
+	const Size	layout_bytes = TYPEALIGN(64, sizeof(rhh_page_layout));
+	rhh_page   *pages = (rhh_page *) (base + layout_bytes);
+	uint32		n_rows;
+	uint32		n = gpurhh_heap_feed_pages(batches->heap, pages, batches->n_may_pin,
+										   batches->most_rows, &n_rows);
+
+	gpurhh_channel_unpin_pages(batches->channel, batches->n_may_pin - n);
+	batches->n_may_pin = 0;
+	if (n == 0)
+		return false;
+	memset(batch, 0, sizeof(rhh_batch));
+	memcpy(base, &batches->layout, sizeof(rhh_page_layout));
+	batch->n_rows = n_rows;
+	batch->n_pages = n;
+	batch->pages_offset = layout_bytes;
+	batch->first_page = batch->end_page = pages[0].number;
+	for (uint32 p = 0; p < n; p++)
+	{
+		batch->first_page = Min(batch->first_page, pages[p].number);
+		batch->end_page = Max(batch->end_page, pages[p].number);
+	}
+	batch->end_page++;
+	batch->used_bytes = layout_bytes + n * sizeof(rhh_page);
+	batch->refused_offset = batches->room_rows > 0 ? batches->room_offset :
+		TYPEALIGN(64, batch->used_bytes);
+	batch->refused_rows = batches->room_rows;
+	if (batches->counts != NULL)
+		batches->counts->pages += n;
 	return true;
 }
 

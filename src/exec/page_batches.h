@@ -15,14 +15,13 @@
 /* What is read so by one participant. */
 typedef struct PageBatches PageBatches;
 
-extern void gpurhh_lay_out_with_room(const rhh_map_spec *map, int n_columns,
-									 const GpuColumn *columns, Size block_bytes,
-									 Feed *feed, uint32 *room_offset, uint32 *room_rows);
+extern void gpurhh_page_batches_limits(rhh_map_spec *spec);
 extern PageBatches *gpurhh_page_batches_create(PageFeed *pages, const Feed *feed,
 											   Channel *channel, uint32 room_offset,
 											   uint32 room_rows, GpuNodeCounts *counts,
 											   MemoryContext context);
-extern bool gpurhh_page_batches_prepare(PageBatches *batches);
+extern bool gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *arg),
+										void *arg);
 extern bool gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch);
 extern void gpurhh_page_batches_take(PageBatches *batches);
 extern bool gpurhh_page_batches_wait(PageBatches *batches, void (*take_returned)(void *arg),

@@ -105,44 +105,9 @@ gpurhh_service_make_map(ServiceQuery *sq, const rhh_map_spec *wanted,
 	rhh_map_spec spec = *wanted;
 
 	spec.hash_seed = pg_prng_uint64(&pg_global_prng_state);
-	return sq->device->ops->map_create(sq->device->device, &spec, map, err);
-}
-
-/*
- * Sees to it that a map takes pages, which is wanted, if its device reads them.  A map that
- * neither keeps rows nor joins has to be told of a join of no sides then, which hands back refused
- * rows as columns.
- */
-static bool
-take_pages(ServiceQuery *sq, const ChannelQuery *query, bool joins, rhh_error *err)
-{
-	const rhh_map_spec *spec = &query->spec;
-	rhh_join_spec none;
-
 	if (!sq->device->reads_pages)
-		return false;
-	if (joins || gpurhh_service_is_build(query))
-		return true;
-	/* rows of joins that the session does come in columns that are not those of pages */
-	if (query->join_state != QUERY_JOINS_NONE)
-		return false;
-	memset(&none, 0, sizeof(none));
-	none.n_columns = spec->n_columns;
-	memcpy(none.column_bytes, spec->column_bytes, sizeof(none.column_bytes));
-	for (uint32 c = 0; c < spec->n_columns; c++)
-		none.column[c] = c;
-	if (sq->device->ops->map_join(sq->map, &none, err) == RHH_OK)
-		return true;
-	/* for lack of memory; a map that has lost its joins takes no rows */
-	sq->device->ops->map_destroy(sq->map);
-	sq->map = NULL;
-	if (err->status == RHH_DEVICE_ERROR ||
-		gpurhh_service_make_map(sq, spec, &sq->map, err) != RHH_OK)
-	{
-		sq->map = NULL;
-		sq->state = MAP_DECLINED;
-	}
-	return false;
+		spec.max_page_bytes = 0;
+	return sq->device->ops->map_create(sq->device->device, &spec, map, err);
 }
 
 /*
@@ -193,12 +158,8 @@ start_query(DeviceService *service, int q)
 	if (joins && no_joins == NULL)
 		no_joins = sq->state != MAP_OPEN ? note :
 			gpurhh_service_start_joins(service, q, &join_err);
-	if (query->pages && sq->state == MAP_OPEN)
-	{
-		pages = take_pages(sq, query, joins && no_joins == NULL, &join_err);
-		if (sq->state == MAP_DECLINED)
-			strlcpy(note, join_err.message, sizeof(note));
-	}
+	/* rows of joins that the session does come in columns that are not those of pages */
+	pages = query->pages && sq->state == MAP_OPEN && sq->device->reads_pages && no_joins == NULL;
 	if (join_err.status == RHH_DEVICE_ERROR)
 		gpurhh_service_note_device_error(sq->device, join_err.message);
 
@@ -552,6 +513,13 @@ note_bad_pages(ChannelArea *area, const rhh_event *event)
 		block->batch.n_rows += pages[p].n_rows;
 }
 
+/* Are a batch's refused rows said by its pages? */
+static bool
+returns_pages(const ChannelArea *area, const ChannelQuery *query, const rhh_event *event)
+{
+	return area->blocks[event->tag].batch.n_pages > 0 && !gpurhh_returns_columns(query);
+}
+
 /*
  * Takes what a device has completed since the last call, and tells the sessions.
  * Returns whether there was anything.
@@ -611,7 +579,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 					gpurhh_block_done(area, query, event->tag);
 				}
 				else if (event->status == RHH_OK && event->n_refused > 0 &&
-						 query->state == QUERY_ACTIVE)
+						 query->state == QUERY_ACTIVE && !returns_pages(area, query, event))
 				{
 					ChannelBlock *block = &area->blocks[event->tag];
 

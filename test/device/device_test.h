@@ -294,7 +294,8 @@ typedef struct slot
 	rhh_batch	batch;
 	uint64_t	checksum;
 	uint32_t	first_page;		/* its own, in the device's memory for pages */
-	uint64_t   *page_rows;		/* with pages: of each page, its first row among the data's */
+	uint64_t   *page_rows;		/* with pages: of each page, its first row among the data's, */
+	uint64_t (*visible)[RHH_PAGE_ITEMS / 64];	/* and the line pointers of its rows */
 } slot;
 
 /* Rows of a bad page, which are to come as columns. */
@@ -355,7 +356,6 @@ typedef struct run
 extern uint32_t pages_for(const def *d, uint32_t n_rows);
 extern uint32_t pages_room(uint32_t n_pages);
 extern uint32_t fill_pages(run *run, slot *slot, uint64_t first, uint32_t n);
-extern uint64_t page_row(const slot *slot, uint32_t row);
 
 /* ---------- run.c, again ---------- */
 
@@ -485,6 +485,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_passes_condition) \
 	CASE(join_passes_refused) \
 	CASE(pages_no_joins) \
+	CASE(pages_grouped) \
 	CASE(pages_joins) \
 	CASE(pages_refused) \
 	CASE(pages_programs) \

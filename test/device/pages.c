@@ -305,6 +305,7 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 		}
 		/* what the caller remembers, for rows of a bad page */
 		page->unused = page->n_rows;
+		memcpy(slot->visible[batch->n_pages], page->visible, sizeof(page->visible));
 		/* a tuple that ends behind the page, or a line pointer that is dead */
 		if (below(&run->r, 16) == 0 && page->n_rows > 0)
 		{
@@ -325,17 +326,6 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 	batch->n_rows = n_done;
 	batch->used_bytes = batch->refused_offset = pages_room(run->slot_pages);
 	return n_done;
-}
-
-/* Which row of the data is number `row` of a batch, without its bad pages. */
-uint64_t
-page_row(const slot *slot, uint32_t row)
-{
-	const rhh_page *pages = (const void *) (slot->base + slot->batch.pages_offset);
-
-	for (uint32_t p = 0;; row -= pages[p++].n_rows)
-		if (row < pages[p].n_rows)
-			return slot->page_rows[p] + row;
 }
 
 /* ---------- cases ---------- */
@@ -386,6 +376,17 @@ case_pages_no_joins(context *ctx)
 {
 	no_joins(ctx);
 	with_pages(ctx, "pages", no_joins);
+}
+
+void
+case_pages_grouped(context *ctx)
+{
+	with_pages(ctx, "states", case_states);
+	with_pages(ctx, "keys", case_packed_keys);
+	with_pages(ctx, "nulls", case_all_null);
+	with_pages(ctx, "memory", case_small_memory);
+	with_pages(ctx, "probes", case_probe_caps);
+	with_pages(ctx, "128 bits", case_sum_i128_overflow);
 }
 
 void
@@ -540,7 +541,7 @@ check_values(context *ctx, bool missing_null)
 	(void) table_column(&p, 1);
 	(void) table_column(&p, 2);
 	p.table.spec.flags = RHH_RETURN_ROWS;
-	p.table.spec.max_batch_bytes = 1 << 20;
+	p.table.spec.max_batch_bytes = p.table.spec.max_page_bytes = 1 << 20;
 	if (ops->map_create(device->dev, &p.table.spec, &table, &err) != RHH_OK)
 	{
 		fault(ctx, "map_create", err.message);
@@ -732,6 +733,7 @@ case_pages_invalid(context *ctx)
 	plan		p;
 	rhh_map    *table;
 	rhh_map    *plain;
+	rhh_map_spec none;
 	rhh_error	err;
 	rhh_page_layout *layout = (void *) base;
 
@@ -739,9 +741,11 @@ case_pages_invalid(context *ctx)
 	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
 	(void) probe_column(&p, 8, GEN_CUSTOM, 1, 0);
 	table_key(&p, 0);
-	p.table.spec.max_batch_bytes = 1 << 16;
+	p.table.spec.max_batch_bytes = p.table.spec.max_page_bytes = 1 << 16;
+	none = p.table.spec;
+	none.max_page_bytes = 0;
 	if (ops->map_create(ctx->device->dev, &p.table.spec, &table, &err) != RHH_OK ||
-		ops->map_create(ctx->device->dev, &p.table.spec, &plain, &err) != RHH_OK ||
+		ops->map_create(ctx->device->dev, &none, &plain, &err) != RHH_OK ||
 		ops->map_join(table, &p.spec, &err) != RHH_OK)
 	{
 		fault(ctx, "map_create", err.message);
@@ -762,7 +766,7 @@ case_pages_invalid(context *ctx)
 		change; \
 		expect_error(ctx, #change, ops->map_submit(map, &b, 0, &err), RHH_INVALID, &err, message); \
 	} while (0)
-	INVALID(plain, b.n_rows = 10, "only maps with joins, and those that keep rows, take pages");
+	INVALID(plain, b.n_rows = 10, "the map takes no pages");
 	INVALID(table, b.n_rows = 0, "a batch cannot have 0 rows");
 	INVALID(table, b.on_device = true, "pages are not in the device's memory");
 	INVALID(table, b.end_page = ctx->device->n_pages + 1, "there is no page 8193");

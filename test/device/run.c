@@ -154,15 +154,14 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	if ((spec.flags & RHH_KEEP_ROWS) != 0)
 		run->missing = need(data->n_rows);
 	run->r.state = option_seed + data->n_rows;
-	if (device->as_pages && options->source == NULL && !options->on_device && !option_on_device &&
-		(joined != NULL || run->missing != NULL))
+	if (device->as_pages && options->source == NULL && !options->on_device && !option_on_device)
 	{
 		run->slot_pages = pages_for(data->d, spec.max_batch_rows);
 		if (run->slot_pages > MAX_SLOT_PAGES)
 			run->slot_pages = MAX_SLOT_PAGES;
 		/* a device has a byte for each NULL */
-		room += pages_room(run->slot_pages) +
-			data->d->spec.n_columns * align64(spec.max_batch_rows);
+		spec.max_page_bytes = room + data->d->spec.n_columns * align64(spec.max_batch_rows);
+		room += pages_room(run->slot_pages);
 	}
 	room = (room + 4095) & ~4095u;
 	run->n_slots = (uint32_t) (pool_bytes / room);
@@ -182,6 +181,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	{
 		run->slots[i].first_page = device->used_pages;
 		run->slots[i].page_rows = need(run->slot_pages * sizeof(uint64_t));
+		run->slots[i].visible = need(run->slot_pages * sizeof(*run->slots[i].visible));
 		device->used_pages += run->slot_pages;
 	}
 	device->n_page_runs += run->slot_pages > 0;
@@ -218,6 +218,7 @@ run_end(run *run)
 	{
 		device_free(run->device, run->slots[i].on_device);
 		free(run->slots[i].page_rows);
+		free(run->slots[i].visible);
 	}
 	if (run->slot_pages > 0 && --run->device->n_page_runs == 0)
 		run->device->used_pages = 0;
@@ -484,13 +485,50 @@ run_output_done(run *run, slot *slot, const rhh_event *event)
 	}
 }
 
-/* Takes what a batch's event says of its pages: rows of the bad ones are to be submitted again. */
+/* A row of the data was refused. */
+static void
+run_row_refused(run *run, uint64_t row)
+{
+	if (run->missing != NULL)
+		run->missing[row] = 1;
+	else
+		map_row(run->outcome, run->data, row);
+}
+
+/* Rows of a page were refused: those that are visible still. */
+static uint32_t
+run_page_refused(run *run, const rhh_page *page, const uint64_t *visible, uint64_t first_row)
+{
+	uint32_t	n = 0;
+
+	for (uint32_t item = 0; item < RHH_PAGE_ITEMS; item++)
+	{
+		if ((page->visible[item / 64] >> item % 64 & 1) == 0)
+			continue;
+		if ((visible[item / 64] >> item % 64 & 1) == 0)
+		{
+			run_fault(run, "a row was refused that is none");
+			break;
+		}
+		run_row_refused(run, first_row + rhh_page_rank(visible, item));
+		n++;
+	}
+	if (n == 0)
+		run_fault(run, "a page is bad of which no row was refused");
+	return n;
+}
+
+/*
+ * Takes what a batch's event says of its pages: rows of those that were not read are to be submitted
+ * again.
+ */
 static void
 run_pages_done(run *run, slot *slot, const rhh_event *event)
 {
 	const rhh_page *pages = (const void *) (slot->base + slot->batch.pages_offset);
 	uint32_t	n_rows = 0;
 	uint32_t	n_bad = 0;
+	uint32_t	n_refused = 0;
 
 	for (uint32_t p = 0; p < slot->batch.n_pages; p++)
 	{
@@ -503,6 +541,11 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 		if (slot->page_rows[p] == UINT64_MAX)
 			continue;
 		n_bad++;
+		if (pages[p].bad == RHH_PAGE_REFUSED)
+		{
+			n_refused += run_page_refused(run, &pages[p], slot->visible[p], slot->page_rows[p]);
+			continue;
+		}
 		run->bad = realloc(run->bad, (run->n_bad_pages + 1) * sizeof(bad_rows));
 		if (run->bad == NULL)
 			die("out of memory");
@@ -515,6 +558,12 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 		run_fault(run, "%u pages are bad, but the event has %u", n_bad, event->n_bad_pages);
 	/* also for when it is submitted again */
 	slot->batch.n_rows = n_rows;
+	if (run->options.joined != NULL)
+		return;
+	if (n_refused != event->n_refused)
+		run_fault(run, "%u rows of pages were refused, but the event has %u", n_refused,
+				  event->n_refused);
+	run->n_refused += n_refused;
 }
 
 static void
@@ -550,6 +599,8 @@ run_batch_done(run *run, const rhh_event *event)
 		run_output_done(run, slot, event);
 		return;
 	}
+	if (slot->batch.n_pages > 0)
+		return;
 	for (uint32_t i = 0; i < slot->batch.n_rows; i++)
 	{
 		if (event->n_refused == 0)
@@ -560,10 +611,7 @@ run_batch_done(run *run, const rhh_event *event)
 		else if (refused[i / 8] >> (i % 8) & 1)
 		{
 			n_refused++;
-			if (run->missing != NULL)
-				run->missing[slot->batch.n_pages > 0 ? page_row(slot, i) : slot->first_row + i] = 1;
-			else
-				map_row(run->outcome, run->data, slot->first_row + i);
+			run_row_refused(run, slot->first_row + i);
 		}
 	}
 	if (n_refused != event->n_refused)
