@@ -36,7 +36,9 @@
  *		slots		a hash table of 64-bit words with linear probing.  A slot has
  *					the place of an entry and TAG_BITS of its hash; an empty slot
  *					is 0.  The number of slots is a power of 2.  They are made when
- *					the first string arrives, and doubled when MAX_LOAD is reached.
+ *					the first string arrives, FIRST_SLOTS of them at most.  When MAX_LOAD is
+ *					reached there are as many as the estimate asks for, and then twice as
+ *					many each time.
  *		chunks		memory for entries: a StringEntry with the string, a varlena
  *					with a header of 4 bytes, at multiples of 8 bytes.  Each
  *					participant fills chunks of its own.
@@ -72,6 +74,12 @@
 /* The number of slots at first.  More are free than participants can claim at once. */
 #define MIN_SLOTS		4096
 #define MAX_LOAD(slots)	((slots) / 8 * 5)
+
+/*
+ * Estimates are believed once there are some strings: clearing slots for 20 million, in shared memory
+ * that is touched for the first time, takes 0.2 s, for which all participants wait.
+ */
+#define FIRST_SLOTS		(UINT64CONST(1) << 17)
 
 #define MIN_CHUNK_BYTES	((Size) 8 * 1024)
 #define MAX_CHUNK_BYTES	((Size) 1024 * 1024)
@@ -536,20 +544,18 @@ grow(Dictionary *dictionary)
 {
 	DictionaryShared *shared = dictionary->shared;
 	uint64		n_strings = pg_atomic_read_u64(&shared->n_strings);
-	uint64		n_slots = shared->n_slots * 2;
+	const bool	first = shared->n_slots == 0;
+	uint64		n_slots = first ? MIN_SLOTS : shared->n_slots * 2;
 	uint64		place;
 	pg_atomic_uint64 *old;
 	pg_atomic_uint64 *slots;
 
-	if (n_slots == 0)
-	{
-		n_slots = MIN_SLOTS;
-		while (MAX_LOAD(n_slots) < shared->expected_strings &&
-			   n_slots * 2 * sizeof(uint64) < shared->limit / 4)
-			n_slots *= 2;
-	}
-	else if (n_strings >= shared->min_strings &&
-			 over_limit(shared, n_slots * sizeof(uint64)))
+	while (MAX_LOAD(n_slots) < shared->expected_strings && !(first && n_slots == FIRST_SLOTS) &&
+		   n_slots * 2 * sizeof(uint64) < shared->limit / 4 &&
+		   !over_limit(shared, n_slots * 2 * sizeof(uint64)))
+		n_slots *= 2;
+	if (!first && n_strings >= shared->min_strings &&
+		over_limit(shared, n_slots * sizeof(uint64)))
 		return false;
 	/* entries have only 32 bits of their hash, which cannot tell more slots apart */
 	if (n_slots > UINT64CONST(1) << 32)
