@@ -89,6 +89,7 @@ extern double now_ms(void);
  */
 extern uint64_t rows(uint64_t n);
 extern uint64_t enough_rows(uint64_t n);
+extern bool left_out(uint32_t *n);
 
 /* ---------- random numbers ---------- */
 

@@ -467,6 +467,7 @@ void
 case_join_condition_refused(context *ctx)
 {
 	static const uint32_t rooms[] = {16, 0};
+	uint32_t	n_plans = 0;
 
 	for (int k = 0; k < N_KINDS; k++)
 		for (size_t i = 0; i < LENGTH_OF(rooms); i++)
@@ -477,6 +478,8 @@ case_join_condition_refused(context *ctx)
 				char		where[80];
 				plan		p;
 
+				if (left_out(&n_plans))
+					continue;
 				condition_plan(&p, k, BOTH, n / 2, n, hot ? HOT(10) : 0, 40, 10);
 				p.probe.param = hot ? HOT(10) : 0;
 				/* nearly each row of the probe side is a group */
@@ -505,6 +508,7 @@ void
 case_join_condition_returned(context *ctx)
 {
 	static const uint32_t rooms[] = {1, 13, 64, 1000, 0};
+	uint32_t	n_plans = 0;
 
 	for (int first = 0; first < N_KINDS; first++)
 		for (int second = 0; second < N_KINDS; second++)
@@ -517,6 +521,8 @@ case_join_condition_returned(context *ctx)
 					char		where[80];
 					plan		p;
 
+					if (left_out(&n_plans))
+						continue;
 					condition_plan(&p, first, rare ? BOTH_EQUAL : BOTH, n, n, HOT(60), 50, 10);
 					p.probe.param = HOT(60);
 					second_join(&p, first, second, BOTH, 40, HOT(60), n, 50);
@@ -629,6 +635,7 @@ void
 case_join_condition_unmatched(context *ctx)
 {
 	static const what conditions[] = {BOTH, PROBE_IS_NULL, LOGIC};
+	uint32_t	n_plans = 0;
 
 	for (size_t i = 0; i < LENGTH_OF(chains); i++)
 		for (size_t c = 0; c < LENGTH_OF(conditions); c++)
@@ -638,6 +645,8 @@ case_join_condition_unmatched(context *ctx)
 				char		where[80];
 				plan		p;
 
+				if (left_out(&n_plans))
+					continue;
 				options.no_failures = true;
 				chain_plan(&p, &chains[i], conditions[c], way, 60, way % 4 > 0);
 				p.table.spec.max_batch_rows = c % 2 == 0 ? 64 : 1000;

@@ -46,6 +46,7 @@ case_over_subscription(context *ctx)
 {
 	static const int percent[] = {50, 75, 90, 100, 120, 150, 300};
 	static const uint8_t shapes[][3] = {{4}, {8}, {4, 4}, {16, 4}};
+	uint32_t	n_tables = 0;
 
 	for (int s = 0; s < 4; s++)
 		for (int i = 0; i < 7; i++)
@@ -57,6 +58,8 @@ case_over_subscription(context *ctx)
 			uint64_t	limit = (uint64_t) (option_quick ? 1 : 4) << 20;
 			uint64_t	stride;
 
+			if (left_out(&n_tables))
+				continue;
 			def_init(&d);
 			def_common_states(&d);
 			for (int k = 0; k < 3 && shapes[s][k] != 0; k++)
