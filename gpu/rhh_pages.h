@@ -89,6 +89,8 @@ typedef struct rhh_page_layout
 {
 	uint32_t	n_attributes;	/* 1 to RHH_PAGE_ATTRIBUTES */
 	uint32_t	n_loads;
+	uint32_t	prefix_bytes;	/* of most tuples, from their headers on, the part that has all of these
+								 * attributes; 0: the caller does not know */
 	rhh_page_load loads[RHH_MAX_COLUMNS];	/* by attribute, in ascending order */
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
 } rhh_page_layout;
@@ -129,9 +131,12 @@ typedef struct rhh_page_tuple
 	uint32_t	length;			/* and how many bytes it has; 0: it is NULL */
 } rhh_page_tuple;
 
-/* Finds the tuple of a line pointer, from 0.  False: there is none that makes sense. */
+/*
+ * Finds the tuple of a line pointer, from 0, of which only the first `known` bytes are to be read.  False:
+ * there is none that makes sense, or its header has more bytes than that.
+ */
 RHH_HD bool
-rhh_page_find(const uint8_t *page, uint32_t item, rhh_page_tuple *tuple)
+rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple *tuple)
 {
 	const uint32_t lower = rhh_page_2_bytes(page + 12);
 	const uint32_t at = 24 + 4 * item;
@@ -152,6 +157,8 @@ rhh_page_find(const uint8_t *page, uint32_t item, rhh_page_tuple *tuple)
 		return false;
 	t = page + offset;
 	header = t[22];
+	if (length > known)
+		length = known;
 	if (header % 8 != 0 || header < 23 || header > length)
 		return false;
 	tuple->data = t + header;

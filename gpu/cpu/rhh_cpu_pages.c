@@ -42,7 +42,7 @@ read_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout *la
 
 		if ((page->visible[item / 64] >> item % 64 & 1) == 0)
 			continue;
-		if (n == page->n_rows || !rhh_page_find(memory, item, &tuple))
+		if (n == page->n_rows || !rhh_page_find(memory, item, RHH_PAGE_BYTES, &tuple))
 			return false;
 		for (uint32_t l = 0; l < layout->n_loads; l++)
 		{

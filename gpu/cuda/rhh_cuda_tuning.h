@@ -44,6 +44,13 @@
 #define RHH_CUDA_PAGE_BLOCKS 2
 
 /*
+ * The first bytes of each tuple are copied instead of the page if these, with a sector for each that the
+ * bus gives besides, are no more than PREFIX_BYTES.
+ */
+#define RHH_CUDA_SECTOR_BYTES 32u
+#define RHH_CUDA_PREFIX_BYTES (RHH_PAGE_BYTES / 4 * 3)
+
+/*
  * Memory of the host that has pages is registered in slices of so many bytes.  One takes 10 to 20
  * ms, during which the caller waits.
  */

@@ -3,8 +3,9 @@
  *		Rows out of heap pages (rhh_pages.h): the kernel that reads pages where they lie, in
  *		the host's memory, and makes columns of their tuples.
  *
- * A block takes a page at a time.  It copies the page to its shared memory, all of it, since that
- * way the bus is used best; then a thread has a line pointer.  Where a page's rows begin among those of
+ * A block takes a page at a time.  It copies the page to its shared memory, all of it, or, if the layout
+ * says that much less will do, its line pointers and then the first bytes of each tuple; then a thread has
+ * a line pointer.  Where a page's rows begin among those of
  * the batch its caller has said, so no page waits for another.  What has been written for a bad page
  * means nothing: the host then counts the rows anew, without that page, and all pages are read
  * once more.
@@ -28,19 +29,71 @@ struct rhh_page_space
 {
 	uint4		bytes[RHH_PAGE_BYTES / sizeof(uint4)];
 	rhh_page	page;
+	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
 };
 
+/* The line pointer, from 0, of a page in shared memory: *offset of its tuple, in bytes, and *length. */
+RHH_DEV void
+rhh_tuple_at(const rhh_page_space *in_hand, uint32_t item, uint32_t *offset, uint32_t *length)
+{
+	const uint32_t pointer = rhh_page_4_bytes((const uint8_t *) in_hand->bytes + 24 + 4 * item);
+
+	*offset = pointer & 0x7fff;
+	*length = pointer >> 17;
+}
+
+/* Copies bytes of a page, from begin up to, but without, end, by n threads, of which this is one. */
+RHH_DEV void
+rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint32_t end, uint32_t thread,
+			   uint32_t n)
+{
+	const uint32_t last = ::min((end + 15) / 16, (uint32_t) (RHH_PAGE_BYTES / 16));
+
+	for (uint32_t i = begin / 16 + thread; i < last; i += n)
+		in_hand->bytes[i] = rhh_load_streaming(&from[i]);
+}
+
 /*
- * Makes a row of the tuple at a line pointer, in columns that have bytes for NULLs.  False: the page is
- * bad.  *nulls gets a bit for each column that is NULL.
+ * By a block: copies line pointers of a page and the first prefix_bytes of each tuple.  lines is the number
+ * of line pointers up to the last one that is visible.
+ */
+RHH_DEV void
+rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint32_t prefix_bytes)
+{
+	const rhh_page &page = in_hand->page;
+	/* tuples begin at multiples of 8 */
+	const uint32_t n_chunks = (prefix_bytes + 8 + 15) / 16;
+
+	rhh_copy_bytes(in_hand, from, 0, 24 + 4 * lines, threadIdx.x, blockDim.x);
+	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
+		if ((page.visible[item / 64] >> item % 64 & 1) != 0)
+			in_hand->items[rhh_page_rank(page.visible, item)] = (uint16_t) item;
+	__syncthreads();
+	for (uint32_t i = threadIdx.x; i < page.n_rows * n_chunks; i += blockDim.x)
+	{
+		uint32_t	offset,
+					length;
+		uint32_t	at;
+
+		rhh_tuple_at(in_hand, in_hand->items[i / n_chunks], &offset, &length);
+		at = offset / 16 + i % n_chunks;
+		if (at * 16 < offset + length && at < RHH_PAGE_BYTES / 16)
+			in_hand->bytes[at] = rhh_load_streaming(&from[at]);
+	}
+}
+
+/*
+ * Makes a row of the tuple at a line pointer, of which `known` bytes are there, in columns that have bytes
+ * for NULLs.  False: the page is bad, or more has to be known.  *nulls gets a bit for each column that is
+ * NULL.
  */
 RHH_DEV bool
-rhh_read_tuple(const uint8_t *page, uint32_t item, const rhh_page_layout &layout,
+rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_layout &layout,
 			   const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
 {
 	rhh_page_tuple tuple;
 
-	if (!rhh_page_find(page, item, &tuple))
+	if (!rhh_page_find(page, item, known, &tuple))
 		return false;
 	for (uint32_t l = 0; l < layout.n_loads; l++)
 	{
@@ -78,6 +131,9 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 	for (uint32_t p = blockIdx.x; p < n_pages; p += gridDim.x)
 	{
 		rhh_page &page = in_hand->page;
+		const uint4 *from;
+		uint32_t	lines = RHH_PAGE_ITEMS;
+		uint32_t	known = RHH_PAGE_BYTES;
 		uint64_t	nulls = 0;
 		bool		good;
 
@@ -94,18 +150,40 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			__syncthreads();
 			continue;
 		}
-		if (good)
+		from = (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES);
+		while (lines > 0 && (page.visible[(lines - 1) / 64] >> (lines - 1) % 64 & 1) == 0)
+			lines--;
+		if (good && layout.prefix_bytes > 0 &&
+			24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_SECTOR_BYTES) <
+			RHH_CUDA_PREFIX_BYTES)
 		{
-			const uint4 *from = (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES);
-
-			for (uint32_t i = t; i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
-				in_hand->bytes[i] = rhh_load_streaming(&from[i]);
+			known = layout.prefix_bytes;
+			rhh_copy_prefixes(in_hand, from, lines, known);
 		}
+		else if (good)
+			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
 		__syncthreads();
-		for (uint32_t item = t; item < RHH_PAGE_ITEMS && good; item += blockDim.x)
-			if ((page.visible[item / 64] >> item % 64 & 1) != 0)
-				good = rhh_read_tuple((const uint8_t *) in_hand->bytes, item, layout, columns,
-									  page.first_row + rhh_page_rank(page.visible, item), &nulls);
+		for (uint32_t item = t; item < lines && good; item += blockDim.x)
+		{
+			uint32_t	row;
+
+			if ((page.visible[item / 64] >> item % 64 & 1) == 0)
+				continue;
+			row = page.first_row + rhh_page_rank(page.visible, item);
+			good = rhh_read_tuple((const uint8_t *) in_hand->bytes, item, known, layout, columns, row,
+								  &nulls);
+			if (!good && known < RHH_PAGE_BYTES)
+			{
+				uint32_t	offset,
+							length;
+
+				/* others that lie in the same 16 bytes get what they have */
+				rhh_tuple_at(in_hand, item, &offset, &length);
+				rhh_copy_bytes(in_hand, from, offset, offset + length, 0, 1);
+				good = rhh_read_tuple((const uint8_t *) in_hand->bytes, item, RHH_PAGE_BYTES, layout,
+									  columns, row, &nulls);
+			}
+		}
 		if (nulls != 0)
 			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);
 		if (!good)

@@ -54,6 +54,7 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/datum.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -1582,9 +1583,37 @@ layout_column(const HeapColumn *column, const FeedColumn *fed, Form_pg_attribute
 	}
 }
 
+/*
+ * How many bytes of a tuple, with its header, have the layout's attributes, by the statistics of those of no
+ * fixed width; 0: there are none.
+ */
+static uint32
+prefix_bytes(Relation rel, const rhh_page_layout *layout)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	Size		bytes = MAXALIGN(SizeofHeapTupleHeader + BITMAPLEN(desc->natts));
+
+	for (uint32 a = 0; a < layout->n_attributes; a++)
+	{
+		const rhh_page_attribute *attribute = &layout->attributes[a];
+		int32		width = attribute->length;
+
+		if (width < 0)
+		{
+			width = get_attavgwidth(RelationGetRelid(rel), a + 1);
+			if (width <= 0)
+				return 0;
+			/* most are no longer */
+			width += width / 4 + 4;
+		}
+		bytes = TYPEALIGN(attribute->align, bytes) + width;
+	}
+	return Min(bytes, BLCKSZ);
+}
+
 /* The attributes from the first on, up to the last one that is needed. */
 static void
-layout_attributes(const LoadSet *set, rhh_page_layout *layout)
+layout_attributes(Relation rel, const LoadSet *set, rhh_page_layout *layout)
 {
 	layout->n_attributes = set->n_attributes;
 	for (int a = 0; a < set->n_attributes; a++)
@@ -1600,6 +1629,7 @@ layout_attributes(const LoadSet *set, rhh_page_layout *layout)
 			.missing_null = from->missing_null
 		};
 	}
+	layout->prefix_bytes = prefix_bytes(rel, layout);
 }
 
 /*
@@ -1656,7 +1686,7 @@ gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed, rhh_page_layout *layou
 		layout->loads[l] = load;
 		layout->n_loads++;
 	}
-	layout_attributes(&heap->fed.set, layout);
+	layout_attributes(rel, &heap->fed.set, layout);
 	return true;
 }
 

@@ -252,6 +252,8 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 		};
 	}
 	layout_finish(layout);
+	/* nobody said, or too little, or all of it */
+	layout->prefix_bytes = below(&run->r, 3) == 0 ? 0 : (uint32_t) below(&run->r, 400);
 
 	batch->first_page = slot->first_page;
 	while (n_done < n && batch->n_pages < run->slot_pages)
@@ -697,7 +699,7 @@ case_pages_broken(context *ctx)
 		{
 			rhh_page_tuple tuple;
 
-			if (!rhh_page_find(page, item, &tuple))
+			if (!rhh_page_find(page, item, round % 4 == 0 ? 40 : RHH_PAGE_BYTES, &tuple))
 				continue;
 			for (uint32_t l = 0; l < layout.n_loads; l++)
 			{
