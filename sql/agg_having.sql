@@ -19,8 +19,10 @@ FROM unnest(ARRAY[
 	'count(*) > 9', 'count(*) < 0', 'count(*) = 9 AND k > 50', 'k IS NULL', 'k IS NOT NULL AND i2 = 3', 'b', 'NOT b', 'b IS NOT TRUE', 'b AND count(*) > 1',
 	'sum(i4) > 45', 'sum(i4) IS NULL', 'sum(i4) IS NOT NULL OR k < 50', 'NOT (sum(i4) > 45)', 'count(i4) BETWEEN 7 AND 8', 'k IN (1, 2, 3, NULL)', 'k NOT IN (1, 2, 3)',
 	'min(i2) > 3::int8', 'max(d) > date ''2024-02-01''', 'min(w) > 1000000000', 'sum(i4) + count(*) > 7', 'k % 10 = 3', 'CASE WHEN b THEN count(*) > 2 ELSE k < 5 END',
-	-- these core computes: numeric, functions, mixtures
-	'sum(w) > 500000', 'avg(i2) > 2.5', 'sum(w) IS NULL', 'abs(k) < 10', 'count(*) > 1 AND avg(i2) > 2.5', 'k::text LIKE ''1%''', 'sum(w) > 500000 OR k IS NULL',
+	-- sums that are numerics
+	'sum(w) > 500000', 'sum(w) = 0', 'sum(w) > 1e30', 'sum(w) * 100000000000000000000 > 5', 'sum(w) > 500000 OR k IS NULL', 'sum(w) IS NULL',
+	-- these core computes: averages, functions, mixtures
+	'avg(i2) > 2.5', 'abs(k) < 10', 'count(*) > 1 AND avg(i2) > 2.5', 'k::text LIKE ''1%''', 'sum(w) > 500000 AND avg(i2) > 2.5',
 	-- constants
 	'true', 'false', 'NULL::bool'
 	]) WITH ORDINALITY AS x (h, n) ORDER BY n;
@@ -29,6 +31,28 @@ FROM unnest(ARRAY[
 	'f > 10', 'f = ''NaN''', 'f <> ''NaN''', 'f < ''Infinity''', 'f >= ''Infinity''', 'f = 0', 'f4 < 3', 'f4 = f', 'f + f4 > 20',
 	'u > ''80000000-0000-0000-0000-000000000000''', 'u IS NOT NULL AND count(*) > 1', 'o > 4294967295', 'o = 7', 'count(*) FILTER (WHERE b) = 0'
 	]) WITH ORDINALITY AS x (h, n) ORDER BY n;
+
+-- sums of numerics, of one scale, of several words, and where some values are not as declared
+CREATE TABLE n AS
+	SELECT g % 1500 AS k, (CASE WHEN g % 1500 % 7 > 0 THEN (g % 1000 - 300) / 8.0 END)::numeric(10, 3) AS a, (g * 37 % 400)::numeric(8, 1) AS b,
+		   (g % 100 * 1e30)::numeric(38, 4) AS wide, nullif(g % 1500, 20) * 1000000000000000 AS w
+	FROM generate_series(1, 15000) g;
+ANALYZE n;
+SELECT h, compare('SELECT k, count(*), sum(a), sum(wide) FROM n GROUP BY k HAVING ' || h)
+FROM unnest(ARRAY[
+	'sum(a) > 100', 'sum(a) < -5.1234567', 'sum(a) = 125', 'sum(a) <> 125.0000', 'sum(a) IS NULL', 'sum(a) IS NOT NULL', 'sum(a) BETWEEN 1 AND 50.5',
+	'sum(a) > sum(b)', 'sum(a) + 1 > sum(b) * 2', '-sum(a) > 3', 'sum(a) IN (62.5, 125, NULL)', 'sum(a) NOT IN (62.5, 125)', 'sum(a) > NULL', 'sum(a) < ''NaN''', 'sum(a) = ''NaN''',
+	'sum(a) > ''Infinity''', 'CASE WHEN sum(a) > 5 THEN count(*) > 2 ELSE false END', 'coalesce(sum(a), 7) > 6', 'abs(sum(a)) > 3', 'sum(a) > count(*)', 'sum(a)::int > 30',
+	'sum(wide) > 5e31', 'sum(w) >= 1000000000000000000', 'sum(w) - sum(a) > 1', 'sum(a) > 1e-20', 'sum(a) > 1e36', 'sum(a) * sum(b) > 10000', 'round(sum(a), 1) = 125',
+	'sum(a) FILTER (WHERE b > 100) > 50', 'sum(DISTINCT a) > 50'
+	]) WITH ORDINALITY AS x (h, n) ORDER BY n;
+CREATE TABLE odd AS
+	SELECT * FROM unnest(ARRAY(SELECT ROW(k, CASE k % 300 WHEN 7 THEN 'NaN' WHEN 8 THEN 1.23456 ELSE k END::numeric) FROM n)) q (k int, x numeric(9, 2));
+SELECT h, compare('SELECT k, count(*), sum(x) FROM odd GROUP BY k HAVING ' || h)
+FROM unnest(ARRAY['sum(x) > 100', 'sum(x) > 12.345', 'sum(x) = ''NaN''', 'sum(x) < ''NaN''', 'count(*) > 3 AND sum(x) > 12']) WITH ORDINALITY AS x (h, n) ORDER BY n;
+UPDATE n SET a = 'NaN' WHERE k % 100 = 3;
+SELECT h, compare('SELECT k, count(*), sum(a) FROM n GROUP BY k HAVING ' || h)
+FROM unnest(ARRAY['sum(a) > 100', 'sum(a) = ''NaN''', 'sum(a) < ''NaN''', 'count(*) > 3 AND sum(a) > 0']) WITH ORDINALITY AS x (h, n) ORDER BY n;
 
 -- an error is core's, and comes only where core would come to it
 SELECT e, sqlstate_of('SELECT count(*) FROM (SELECT k, sum(i4) FROM t GROUP BY k HAVING ' || h || ') q')

@@ -154,8 +154,8 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		while (lines > 0 && (page.visible[(lines - 1) / 64] >> (lines - 1) % 64 & 1) == 0)
 			lines--;
 		if (good && layout.prefix_bytes > 0 &&
-			24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_SECTOR_BYTES) <
-			RHH_CUDA_PREFIX_BYTES)
+			(24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
+			RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
 		{
 			known = layout.prefix_bytes;
 			rhh_copy_prefixes(in_hand, from, lines, known);

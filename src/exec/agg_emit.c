@@ -23,6 +23,7 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "nodes/nodeFuncs.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
@@ -35,6 +36,12 @@
 
 /* Room for a string that is its own key, as a varlena. */
 #define SHORT_STRING	MAXALIGN(VARHDRSZ + GPURHH_STRING_BYTES)
+
+/*
+ * Digits that sums have in HAVING, so that it is computed with 128 bits and there are some left for more
+ * digits behind the point.  What has more digits than there is room for core computes.
+ */
+#define SUM_DIGITS		30
 
 /* How one column of the scan tuple is made of a group's words. */
 struct EmitColumn
@@ -156,32 +163,72 @@ gpurhh_emit_init(Emit *emit, List *outputs, const rhh_map_spec *spec,
 	}
 }
 
+/* The column that a Var of HAVING names; NULL: it is none. */
+static EmitColumn *
+column_of(const Emit *emit, Node *expr)
+{
+	Var		   *var = (Var *) expr;
+
+	return IsA(expr, Var) && var->varno == INDEX_VAR && var->varattno > 0 &&
+		var->varattno <= emit->n_columns ? &emit->columns[var->varattno - 1] : NULL;
+}
+
+/* The scale of a column's values, if HAVING can look at them as integers; else -1. */
+static int
+scale_of(const EmitColumn *column)
+{
+	return column != NULL && column->family != NULL && column->family->scale != NULL ?
+		column->family->scale(&column->result) : -1;
+}
+
+/* Gives Vars of such columns type modifiers with the scale, which aggregates do not have. */
+static Node *
+with_scales(Node *node, void *arg)
+{
+	int			scale;
+
+	if (node == NULL)
+		return NULL;
+	scale = scale_of(column_of(arg, node));
+	if (scale >= 0)
+	{
+		Var		   *var = copyObject((Var *) node);
+
+		var->vartypmod = ((SUM_DIGITS << 16) | scale) + VARHDRSZ;
+		return (Node *) var;
+	}
+	return expression_tree_mutator(node, with_scales, arg);
+}
+
 /* Callback of gpurhh_vector_compile(): finds the column that a Var of HAVING names. */
 static bool
 find_column(Node *expr, bool only_null, int *column, VectorType *type,
 			void *arg)
 {
 	Emit	   *emit = arg;
-	Var		   *var = (Var *) expr;
-	EmitColumn *from;
+	EmitColumn *from = column_of(emit, expr);
 
-	if (!IsA(expr, Var) || var->varno != INDEX_VAR || var->varattno <= 0 ||
-		var->varattno > emit->n_columns)
+	if (from == NULL)
 		return false;
-	from = &emit->columns[var->varattno - 1];
-	if (from->allocates || !gpurhh_vector_type(var->vartype, type))
+	*column = from - emit->columns;
+	if (scale_of(from) >= 0)
+	{
+		*type = VECTOR_DECIMAL128;
+		emit->having_numerics = true;
+	}
+	else if (from->allocates || !gpurhh_vector_type(exprType(expr), type))
 	{
 		*type = VECTOR_ANY;
-		if (!only_null)
-			return false;
+		return only_null;
 	}
-	else if (from->vector == NULL)
+	if (from->vector == NULL)
 	{
 		/* no value that is not allocated is wider than a Datum */
-		from->vector = palloc0(sizeof(Datum) * GPURHH_EMIT_WINDOW);
+		Size		bytes = *type == VECTOR_DECIMAL128 ? sizeof(int128) : sizeof(Datum);
+
+		from->vector = (void *) TYPEALIGN(64, palloc0(bytes * GPURHH_EMIT_WINDOW + 64));
 		from->vector_type = *type;
 	}
-	*column = var->varattno - 1;
 	return true;
 }
 
@@ -198,7 +245,7 @@ gpurhh_emit_having(Emit *emit, List *having, PlanState *parent)
 	foreach(lc, having)
 	{
 		const char *why;
-		VectorExpr *qual = gpurhh_vector_compile(lfirst(lc), parent,
+		VectorExpr *qual = gpurhh_vector_compile((Expr *) with_scales(lfirst(lc), emit), parent,
 												 GPURHH_EMIT_WINDOW,
 												 find_column, emit, &why);
 
@@ -446,7 +493,7 @@ decode_values(EmitColumn *column, const Dictionary *dictionary,
 
 /* Makes a vector, for HAVING to look at, of a column's values. */
 static void
-make_vector(EmitColumn *column, Vector *vector, uint32 n)
+make_vector(const Emit *emit, EmitColumn *column, Vector *vector, uint32 n)
 {
 	vector->values = column->vector;
 	vector->nulls = (const uint8 *) column->isnull;
@@ -478,11 +525,14 @@ make_vector(EmitColumn *column, Vector *vector, uint32 n)
 		case VECTOR_STRING:
 			VECTOR_LOOP(Pointer, DatumGetPointer);
 			break;
+		case VECTOR_DECIMAL128:
+			column->family->integers(&column->result, emit->words, emit->stride, n,
+									 column->vector);
+			break;
 		case VECTOR_ANY:
 		case VECTOR_BPCHAR:
 		case VECTOR_UUID:
 		case VECTOR_DECIMAL:
-		case VECTOR_DECIMAL128:
 			Assert(false);
 			break;
 	}
@@ -499,9 +549,11 @@ filter_window(Emit *emit, uint32 n)
 	int			n_left = n;
 
 	for (int c = 0; c < emit->n_columns; c++)
-		make_vector(&emit->columns[c], &emit->vectors[c], n);
+		make_vector(emit, &emit->columns[c], &emit->vectors[c], n);
 	memset(emit->active, 1, n);
-	for (int i = 0; i < emit->n_quals && n_left > 0; i++)
+	/* the words do not have odd values */
+	emit->recheck = emit->having_numerics && emit->odd_arguments != NULL;
+	for (int i = 0; i < emit->n_quals && n_left > 0 && !emit->recheck; i++)
 	{
 		if (!gpurhh_vector_filter(emit->quals[i], emit->vectors, n,
 								  emit->active, &n_left))

@@ -26,6 +26,7 @@ typedef struct Emit
 	int			n_quals;		/* of HAVING; 0: it is not computed here */
 	VectorExpr **quals;
 	Vector	   *vectors;		/* what it looks at */
+	bool		having_numerics;	/* results that are numerics among that */
 
 	OddValues  *odd_arguments;	/* the caller sets this before the groups that
 								 * have some; NULL: none has */

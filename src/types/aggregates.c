@@ -72,6 +72,20 @@ make_sum_int8(const AggregateResult *result, const uint64 *group, Size stride)
 	return gpurhh_decimal_make(int128_of(result, group, stride, 0), 0);
 }
 
+static int
+scale_of_sum_int8(const AggregateResult *result)
+{
+	return 0;
+}
+
+static void
+integers_of_sum_int8(const AggregateResult *result, const uint64 *words, Size stride,
+					 uint32 n, int128 *values)
+{
+	for (uint32 i = 0; i < n; i++)
+		values[i] = int128_of(result, words + i, stride, 0);
+}
+
 /* Divides as core's int8_avg() does. */
 static Datum
 make_avg_int4(const AggregateResult *result, const uint64 *group, Size stride)
@@ -104,6 +118,22 @@ make_sum_numeric(const AggregateResult *result, const uint64 *group,
 		sums[l] = int128_of(result, group, stride, 2 + l);
 	return gpurhh_decimal_sum(sums, n_limbs,
 							  GPURHH_DECIMAL_SCALE(result->parameter));
+}
+
+static int
+scale_of_sum_numeric(const AggregateResult *result)
+{
+	return GPURHH_DECIMAL_LIMBS(result->parameter) > 1 ? -1 :
+		GPURHH_DECIMAL_SCALE(result->parameter);
+}
+
+static void
+integers_of_sum_numeric(const AggregateResult *result, const uint64 *words, Size stride,
+						uint32 n, int128 *values)
+{
+	for (uint32 i = 0; i < n; i++)
+		values[i] = (int64) *state_words(result, words + i, stride, 2) == GPURHH_DECIMAL_NAN ?
+			GPURHH_DECIMAL128_NAN : int128_of(result, words + i, stride, 0);
 }
 
 /* Divides as core's numeric_avg() does. */
@@ -353,6 +383,8 @@ static const AggregateFamily sum_int8 = {
 	.distinct = DISTINCT_BY_LEVEL,
 	.fewest_rows = 1,
 	.make = make_sum_int8,
+	.scale = scale_of_sum_int8,
+	.integers = integers_of_sum_int8,
 };
 
 static const AggregateFamily avg_int8 = {
@@ -368,6 +400,8 @@ static const AggregateFamily sum_numeric = {
 	.fewest_rows = 1,
 	.make = make_sum_numeric,
 	.sums = sums_of_numeric,
+	.scale = scale_of_sum_numeric,
+	.integers = integers_of_sum_numeric,
 };
 
 static const AggregateFamily avg_numeric = {

@@ -335,6 +335,13 @@ struct AggregateFamily
 	/* numerics only: the sums, for core_final to add more values to */
 	void		(*sums) (const AggregateResult *result, const uint64 *group,
 						 Size stride, NumericSums *sums);
+	/*
+	 * Numerics of one scale, for HAVING: that scale, or -1 if the results need more than 128 bits;
+	 * and the results of a window times 10^scale, or GPURHH_DECIMAL128_NAN.
+	 */
+	int			(*scale) (const AggregateResult *result);
+	void		(*integers) (const AggregateResult *result, const uint64 *words,
+							 Size stride, uint32 n, int128 *values);
 	GpuChoice	choice;			/* with AGGREGATE_CHOICE: what is chosen */
 };
 
