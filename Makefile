@@ -198,7 +198,7 @@ install: uninstall-cuda
 endif
 
 # Their loops over columns are worth it, as core's checksums are.
-src/batch/feed.o src/batch/pairs.o src/scan/heap_feed.o $(filter src/expr/%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
+src/batch/feed.o src/batch/pairs.o src/scan/heap_feed.o src/scan/heap_walk.o $(filter src/expr/%,$(OBJS)): CFLAGS += $(CFLAGS_UNROLL_LOOPS) $(CFLAGS_VECTORIZE)
 
 # ---------- gpu/ ----------
 

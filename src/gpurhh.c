@@ -17,6 +17,7 @@
 #include "channel/area.h"
 #include "exec/exec.h"
 #include "plan/plan.h"
+#include "scan/scan.h"
 #include "service/service.h"
 #include "settings.h"
 
@@ -29,6 +30,7 @@ _PG_init(void)
 {
 	gpurhh_init_guc();
 	gpurhh_init_channel();
+	gpurhh_init_buffer_hints();
 	gpurhh_register_service();
 	gpurhh_register_agg_methods();
 	gpurhh_register_join_methods();

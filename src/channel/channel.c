@@ -770,6 +770,15 @@ gpurhh_channel_reads_pages(Channel *channel)
 	return pages;
 }
 
+/* Batches of the query that the service has, or had a moment ago. */
+int
+gpurhh_channel_n_waiting(Channel *channel)
+{
+	const ChannelQuery *query = channel_query(channel);
+
+	return query->n_outstanding - query->n_read;
+}
+
 /* Before pages are pinned for a batch: how many of n may be. */
 uint32
 gpurhh_channel_pin_pages(Channel *channel, uint32 n)

@@ -389,6 +389,13 @@ give_pages(GpuAggState *state, Feed *feed)
 		char	   *base;
 
 		feed_bad_rows(state, feed);
+		if (gpurhh_page_batches_are_waiting(input->batches) && feed->capacity_rows >= MaxHeapTuplesPerPage)
+		{
+			gpurhh_feed_start(feed, next_block(state));
+			gpurhh_page_batches_fill_columns(input->batches, feed);
+			hand_over(state, feed, false);
+			continue;
+		}
 		if (!gpurhh_page_batches_prepare(input->batches, take_returned, state) ||
 			(base = acquire_block(state)) == NULL)
 		{

@@ -464,6 +464,13 @@ give_pages(SideReader *reader)
 	feed_bad_rows(reader);
 	if (reader->spoiled)
 		return false;
+	if (gpurhh_page_batches_are_waiting(reader->batches) && reader->feed.capacity_rows >= MaxHeapTuplesPerPage)
+	{
+		gpurhh_feed_start(&reader->feed, next_block(reader));
+		gpurhh_page_batches_fill_columns(reader->batches, &reader->feed);
+		hand_over(reader);
+		return true;
+	}
 	if (!gpurhh_page_batches_prepare(reader->batches, reader->probes ? node->take_returned : NULL,
 									 node->arg) ||
 		(base = acquire_block(reader)) == NULL)

@@ -8,6 +8,8 @@
  * here (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
  * which line pointers, the visible rows are.
  *
+ *		are_waiting	has the device enough to do?  Then this session makes columns of the next pages
+ *					(fill_columns)
  *		prepare		how many pages may be pinned for the next batch
  *		fill		goes on to the next pages, and pins them
  *		take		releases the pins of pages that the device has read, and keeps those of the
@@ -42,6 +44,13 @@
 #define MOST_PAGES 1024
 #define LEAST_SHARE 64
 #define PAGE_BATCH_ROWS 4
+
+/*
+ * Batches that keep a device busy until a session that makes columns instead has filled a block, while
+ * others make more of pages: twice what it takes at a time.
+ */
+#define ENOUGH_BATCHES 8
+#define COLUMN_PAGES 512
 
 /* If fewer can be pinned than this, columns are fed. */
 #define FEWEST_PAGES 8
@@ -255,6 +264,24 @@ gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *ar
 			return true;
 	} while (gpurhh_page_batches_wait(batches, take_returned, arg));
 	return false;
+}
+
+/*
+ * Has the device so many batches that it is better to make columns of the next pages than to give
+ * it these, too?
+ */
+bool
+gpurhh_page_batches_are_waiting(PageBatches *batches)
+{
+	return gpurhh_channel_n_waiting(batches->channel) >= ENOUGH_BATCHES &&
+		!gpurhh_heap_feed_has_ended(batches->heap) && !gpurhh_heap_feed_is_amid(batches->heap);
+}
+
+/* Fills a feed's block, which has been started, with the rows of some pages. */
+void
+gpurhh_page_batches_fill_columns(PageBatches *batches, Feed *feed)
+{
+	(void) gpurhh_heap_feed_fill(batches->heap, feed, COLUMN_PAGES);
 }
 
 /* Fills a block with the next pages.  False: there are no more. */

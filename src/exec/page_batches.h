@@ -22,6 +22,8 @@ extern PageBatches *gpurhh_page_batches_create(PageFeed *pages, const Feed *feed
 											   MemoryContext context);
 extern bool gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *arg),
 										void *arg);
+extern bool gpurhh_page_batches_are_waiting(PageBatches *batches);
+extern void gpurhh_page_batches_fill_columns(PageBatches *batches, Feed *feed);
 extern bool gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch);
 extern void gpurhh_page_batches_take(PageBatches *batches);
 extern bool gpurhh_page_batches_wait(PageBatches *batches, void (*take_returned)(void *arg),

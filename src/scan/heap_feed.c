@@ -1508,16 +1508,19 @@ test_rows(HeapFeed *heap)
 
 /*
  * Fills the feed's block.  Returns true if there are more rows, and the block is
- * full or has not been started; false if all rows are in blocks.
+ * full or has not been started; false if all rows are in blocks.  whole_pages, if not
+ * 0: the block has been started, and is full after so many pages, or if a page may have more rows
+ * than there is room for.
  *
  * Between calls a page may stay pinned, as it does between two rows of core's
  * scan, but no lock is held.  So the caller may wait for a block.
  */
 bool
-gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
+gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages)
 {
 	Instrumentation *instrument = heap->scan->ss.ps.instrument;
 	uint64		n_rows = 0;		/* that the scan would return */
+	uint32		n_pages = 0;
 
 	if (heap->ended)
 		return false;
@@ -1527,6 +1530,9 @@ gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed)
 	{
 		if (heap->next_row == heap->n_rows)
 		{
+			if (whole_pages > 0 &&
+				(n_pages++ == whole_pages || feed->n_rows + heap->max_rows > feed->capacity_rows))
+				break;
 			if (!next_page(heap))
 			{
 				heap->ended = true;
@@ -1690,11 +1696,39 @@ gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed, rhh_page_layout *layou
 	return true;
 }
 
+/* Have all pages been read? */
+bool
+gpurhh_heap_feed_has_ended(const HeapFeed *heap)
+{
+	return heap->ended;
+}
+
 /* Are there rows of a page that have been read, and are not in a block yet? */
 bool
 gpurhh_heap_feed_is_amid(const HeapFeed *heap)
 {
 	return heap->next_row < heap->n_rows;
+}
+
+/* Marks the line pointers of n visible tuples, which are in ascending order. */
+static void
+mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
+{
+	if (offsets[n - 1] == n)
+	{
+		/* 1 to n */
+		for (int w = 0; w < n / 64; w++)
+			page->visible[w] = ~UINT64CONST(0);
+		if (n % 64 > 0)
+			page->visible[n / 64] = (UINT64CONST(1) << n % 64) - 1;
+		return;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		uint32		item = offsets[i] - 1;
+
+		page->visible[item / 64] |= UINT64CONST(1) << item % 64;
+	}
 }
 
 /*
@@ -1734,12 +1768,7 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 		page->number = desc->rs_cbuf - 1;
 		page->n_rows = n;
 		page->first_row = *n_rows;
-		for (int i = 0; i < n; i++)
-		{
-			uint32		item = desc->rs_vistuples[i] - 1;
-
-			page->visible[item / 64] |= UINT64CONST(1) << item % 64;
-		}
+		mark_visible(page, desc->rs_vistuples, n);
 		/* the scan's pin is the batch's from now on */
 		desc->rs_cbuf = InvalidBuffer;
 		*n_rows += n;

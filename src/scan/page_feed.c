@@ -318,7 +318,7 @@ fill(PageFeed *feed, Feed *to)
 		if (feed->current < 0 && !next_child(feed))
 			return false;
 		if (feed->by_pages ?
-			gpurhh_heap_feed_fill(feed->heaps[feed->current], to) :
+			gpurhh_heap_feed_fill(feed->heaps[feed->current], to, 0) :
 			fill_by_rows(feed, to))
 			return true;
 		feed->current = -1;

@@ -8,11 +8,17 @@
 #ifndef GPURHH_SCAN_SCAN_H
 #define GPURHH_SCAN_SCAN_H
 
+#include "access/heapam.h"
 #include "access/tableam.h"
 #include "nodes/execnodes.h"
 
 #include "batch/batch.h"
 #include "rhh_pages.h"
+
+/* ---------- heap_walk.c ---------- */
+
+extern void gpurhh_init_buffer_hints(void);
+extern bool gpurhh_heap_next_page(HeapScanDesc scan, bool dense);
 
 /* ---------- heap_feed.c ---------- */
 
@@ -33,9 +39,10 @@ extern void gpurhh_heap_feed_test(HeapFeed *heap, KeyTests *tests);
 extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
 extern Relation gpurhh_heap_feed_relation(HeapFeed *heap);
 extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
-extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed);
+extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages);
 extern bool gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed,
 									rhh_page_layout *layout, const char **why);
+extern bool gpurhh_heap_feed_has_ended(const HeapFeed *heap);
 extern bool gpurhh_heap_feed_is_amid(const HeapFeed *heap);
 extern uint32 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages,
 									 uint32 most_rows, uint32 *n_rows);

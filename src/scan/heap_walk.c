@@ -1,0 +1,403 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_walk.c
+ *		The next page of a sequential scan, and which of its tuples are visible.
+ *
+ * That is what core's scans do in page-at-a-time mode, without the tuples.
+ *
+ * To find a page's buffer core looks into a hash table, whose memory is rarely in the CPU's caches:
+ * half of what a page of few needed bytes costs.  But a page that was read before is likely to be
+ * where it was.  So with the library preloaded the sessions remember, in shared memory, where
+ * they have found pages: *hints*, by the block's number, for 64 blocks together.  Core's
+ * ReadRecentBuffer() then looks whether the page is in that buffer and pins it; if it is not, it is read as
+ * ever.  So hints may be wrong, and are: they are written and read without a lock, and chunks of
+ * blocks that fall on the same place overwrite each other.
+ *
+ * A hint also tells where the next page is, which is prefetched while this one is looked at.
+ *
+ * From 17 on core's scans read streams, which look up buffers by themselves; there are no hints then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relscan.h"
+#include "access/syncscan.h"
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/buf_internals.h"
+#include "storage/bufmgr.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/predicate.h"
+#include "storage/shmem.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#endif
+
+#include "compat.h"
+#include "scan/scan.h"
+
+#if PG_VERSION_NUM < 160000
+#define HAS_HINTS
+#endif
+
+#ifdef HAS_HINTS
+
+/* ---------- hints ---------- */
+
+#define HINT_BLOCKS	64
+
+/* Where the blocks of a table are, from one on whose number is a multiple of HINT_BLOCKS. */
+typedef struct HintChunk
+{
+	RelFileNode node;
+	BlockNumber first;
+	Buffer		buffers[HINT_BLOCKS];	/* 0: nobody knows */
+} HintChunk;
+
+static HintChunk *hints = NULL; /* NULL: the library is not preloaded */
+static uint32 n_hints;			/* a power of two */
+static shmem_request_hook_type prev_shmem_request_hook;
+static shmem_startup_hook_type prev_shmem_startup_hook;
+
+static void
+request_hints(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	/* twice as many as are full if all buffers have pages of tables that were scanned */
+	n_hints = 64;
+	while (n_hints < (uint32) NBuffers / HINT_BLOCKS * 2)
+		n_hints *= 2;
+	RequestAddinShmemSpace(n_hints * sizeof(HintChunk));
+}
+
+static void
+startup_hints(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	hints = ShmemInitStruct("gpurhh buffer hints", n_hints * sizeof(HintChunk), &found);
+	if (!found)
+		memset(hints, 0, n_hints * sizeof(HintChunk));
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* The chunk that a block's hint is in, or may be put into.  NULL: there are none. */
+static HintChunk *
+hint_chunk(Relation rel, BlockNumber block)
+{
+	uint64		hash;
+
+	if (hints == NULL || RelationUsesLocalBuffers(rel))
+		return NULL;
+	hash = ((uint64) rel->rd_node.relNode << 32 | block / HINT_BLOCKS) ^ rel->rd_node.dbNode;
+	hash *= UINT64CONST(0x9E3779B97F4A7C15);
+	return &hints[hash >> 32 & (n_hints - 1)];
+}
+
+static bool
+is_of(const HintChunk *chunk, Relation rel, BlockNumber block)
+{
+	return RelFileNodeEquals(chunk->node, rel->rd_node) &&
+		chunk->first == block - block % HINT_BLOCKS;
+}
+
+/* Notes where a block is. */
+static void
+remember(HintChunk *chunk, Relation rel, BlockNumber block, Buffer buffer)
+{
+	if (!is_of(chunk, rel, block))
+	{
+		memset(chunk->buffers, 0, sizeof(chunk->buffers));
+		chunk->node = rel->rd_node;
+		chunk->first = block - block % HINT_BLOCKS;
+	}
+	chunk->buffers[block % HINT_BLOCKS] = buffer;
+}
+
+#endif							/* HAS_HINTS */
+
+void
+gpurhh_init_buffer_hints(void)
+{
+#ifdef HAS_HINTS
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_hints;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup_hints;
+#endif
+}
+
+/* ---------- pages ---------- */
+
+/* Asks for all of a page that is mostly not in the CPU's caches. */
+static inline void
+prefetch_page(Page page)
+{
+	for (int i = 0; i < BLCKSZ; i += 64)
+		__builtin_prefetch((char *) page + i);
+}
+
+#if PG_VERSION_NUM < 170000
+
+#ifdef HAS_HINTS
+
+/* The buffer whose page was prefetched last, and the line pointers of the page that was read last. */
+static Buffer prefetched = InvalidBuffer;
+static int	last_lines = 0;
+
+/* The next block of the chunk is likely to be in this buffer, and to be asked for next. */
+static void
+prefetch_next(Buffer next, bool dense)
+{
+	char	   *page;
+
+	if (next <= 0 || next > NBuffers)
+		return;
+	prefetched = next;
+	page = (char *) BufferGetPage(next);
+	__builtin_prefetch(GetBufferDescriptor(next - 1));
+	if (dense)
+		prefetch_page(page);
+	else
+	{
+		/* header and line pointers */
+		for (int i = 0; i < (int) (SizeOfPageHeaderData + last_lines * sizeof(ItemIdData)); i += 64)
+			__builtin_prefetch(page + i);
+	}
+}
+
+#endif
+
+/* Pins a page; dense: most of its bytes are likely to be read. */
+static Buffer
+read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool dense)
+{
+	Buffer		buffer;
+
+#ifdef HAS_HINTS
+	HintChunk  *chunk = hint_chunk(rel, block);
+	bool		known = chunk != NULL && is_of(chunk, rel, block);
+
+	if (known)
+	{
+		const Buffer *hint = &chunk->buffers[block % HINT_BLOCKS];
+
+		buffer = *hint;
+		if (buffer > 0 && buffer <= NBuffers &&
+			ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer))
+		{
+			pgstat_count_buffer_read(rel);
+			pgstat_count_buffer_hit(rel);
+			if (dense && buffer != prefetched)
+				prefetch_page(BufferGetPage(buffer));
+			if (block % HINT_BLOCKS + 1 < HINT_BLOCKS)
+				prefetch_next(hint[1], dense);
+			return buffer;
+		}
+	}
+#endif
+	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	if (dense)
+		prefetch_page(BufferGetPage(buffer));
+#ifdef HAS_HINTS
+	if (chunk != NULL)
+		remember(chunk, rel, block, buffer);
+#endif
+	return buffer;
+}
+
+/* Have all line pointers of a page a tuple? */
+static bool
+all_normal(Page page, int lines)
+{
+	const ItemId items = PageGetItemId(page, FirstOffsetNumber);
+	unsigned	others = 0;
+
+	for (int i = 0; i < lines; i++)
+		others |= items[i].lp_flags ^ LP_NORMAL;
+	return others == 0;
+}
+
+/* Numbers of line pointers in their order, as many as a page may have. */
+static const OffsetNumber *
+all_offsets(void)
+{
+	static OffsetNumber offsets[MaxHeapTuplesPerPage];
+
+	if (offsets[0] == InvalidOffsetNumber)
+		for (int i = 0; i < MaxHeapTuplesPerPage; i++)
+			offsets[i] = FirstOffsetNumber + i;
+	return offsets;
+}
+
+/*
+ * heapgetpage() in page-at-a-time mode, as 17 does it: without a call for each
+ * tuple of a page that is all visible.
+ */
+static void
+heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	Buffer		buffer;
+	Page		dp;
+	int			lines;
+	int			n = 0;
+
+	if (CheckForSerializableConflictOutNeeded(rel, snapshot))
+	{
+		heapgetpage((TableScanDesc) scan, page);
+		return;
+	}
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		ReleaseBuffer(scan->rs_cbuf);
+		scan->rs_cbuf = InvalidBuffer;
+	}
+	CHECK_FOR_INTERRUPTS();
+	buffer = read_page(rel, page, scan->rs_strategy, dense);
+	scan->rs_cbuf = buffer;
+	scan->rs_cblock = page;
+	heap_page_prune_opt(rel, buffer);
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	dp = BufferGetPage(buffer);
+	TestForOldSnapshot(snapshot, rel, dp);
+	lines = PageGetMaxOffsetNumber(dp);
+#ifdef HAS_HINTS
+	last_lines = lines;
+#endif
+	if (PageIsAllVisible(dp) && !snapshot->takenDuringRecovery &&
+		lines <= MaxHeapTuplesPerPage && all_normal(dp, lines))
+	{
+		memcpy(scan->rs_vistuples, all_offsets(), lines * sizeof(OffsetNumber));
+		n = lines;
+	}
+	else if (PageIsAllVisible(dp) && !snapshot->takenDuringRecovery)
+	{
+		for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+		{
+			scan->rs_vistuples[n] = offset;
+			n += ItemIdIsNormal(PageGetItemId(dp, offset)) ? 1 : 0;
+		}
+	}
+	else
+	{
+		for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+		{
+			ItemId		item = PageGetItemId(dp, offset);
+			HeapTupleData tuple;
+
+			if (!ItemIdIsNormal(item))
+				continue;
+			tuple.t_tableOid = RelationGetRelid(rel);
+			tuple.t_data = (HeapTupleHeader) PageGetItem(dp, item);
+			tuple.t_len = ItemIdGetLength(item);
+			ItemPointerSet(&tuple.t_self, page, offset);
+			if (HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
+				scan->rs_vistuples[n++] = offset;
+		}
+	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	scan->rs_ntuples = n;
+}
+#endif
+
+/*
+ * Reads the next page of a sequential scan and finds its visible tuples
+ * (rs_vistuples, of which there are rs_ntuples); false, once, when all pages
+ * have been read.  That is what heapgettup_pagemode() does, without the tuples.
+ * dense: most of the page's bytes are likely to be read.
+ */
+bool
+gpurhh_heap_next_page(HeapScanDesc scan, bool dense)
+{
+#if PG_VERSION_NUM >= 170000
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		ReleaseBuffer(scan->rs_cbuf);
+		scan->rs_cbuf = InvalidBuffer;
+	}
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_dir = ForwardScanDirection;
+	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
+	if (BufferIsValid(scan->rs_cbuf))
+	{
+		scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+		if (dense)
+			prefetch_page(BufferGetPage(scan->rs_cbuf));
+		heap_prepare_pagescan((TableScanDesc) scan);
+		return true;
+	}
+	scan->rs_prefetch_block = InvalidBlockNumber;
+#else
+	Relation	rel = scan->rs_base.rs_rd;
+	ParallelBlockTableScanDesc parallel =
+		(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+	BlockNumber page;
+
+	if (!scan->rs_inited)
+	{
+		if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
+			return false;
+		if (parallel != NULL)
+		{
+			table_block_parallelscan_startblock_init(rel,
+													 scan->rs_parallelworkerdata,
+													 parallel);
+			page = table_block_parallelscan_nextpage(rel,
+													 scan->rs_parallelworkerdata,
+													 parallel);
+		}
+		else
+			page = scan->rs_startblock;
+		scan->rs_inited = true;
+	}
+	else if (parallel != NULL)
+		page = table_block_parallelscan_nextpage(rel,
+												 scan->rs_parallelworkerdata,
+												 parallel);
+	else
+	{
+		bool		ended;
+
+		page = scan->rs_cblock + 1;
+		if (page >= scan->rs_nblocks)
+			page = 0;
+		ended = page == scan->rs_startblock ||
+			(scan->rs_numblocks != InvalidBlockNumber &&
+			 --scan->rs_numblocks == 0);
+		/* also at the end, so that the next scan starts where this one did */
+		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
+			ss_report_location(rel, page);
+		if (ended)
+			page = InvalidBlockNumber;
+	}
+	if (page != InvalidBlockNumber)
+	{
+		heap_get_page(scan, page, dense);
+		return true;
+	}
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+#endif
+	scan->rs_cbuf = InvalidBuffer;
+	scan->rs_cblock = InvalidBlockNumber;
+	scan->rs_ctup.t_data = NULL;
+	scan->rs_inited = false;
+	return false;
+}
