@@ -492,6 +492,41 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 	return RHH_OK;
 }
 
+/* Has a state one integer that a condition can look at? */
+static bool
+has_integer(const rhh_map_spec *spec, uint32_t state)
+{
+	return state < spec->n_states &&
+		(spec->states[state].op == RHH_COUNT || spec->states[state].op == RHH_SUM_I64 ||
+		 spec->states[state].op == RHH_SUM_I128 || spec->states[state].op == RHH_MIN_I64 ||
+		 spec->states[state].op == RHH_MAX_I64);
+}
+
+rhh_status
+rhh_check_filter(const rhh_map_state *map, const rhh_group_condition *conditions, uint32_t n,
+				 rhh_error *err)
+{
+	const rhh_map_spec *spec = map->spec;
+
+	if (map->cancelled)
+		return cancelled(err);
+	if (map->finishing)
+		return invalid(err, "the map is being finished already");
+	if (n > RHH_MAX_CONDITIONS)
+		return invalid(err, "groups cannot have %u conditions", (unsigned) n);
+	for (uint32_t c = 0; c < n; c++)
+	{
+		if (!has_integer(spec, conditions[c].state) || conditions[c].comparison < RHH_EQUAL ||
+			conditions[c].comparison > RHH_GREATER_OR_EQUAL)
+			return invalid(err, "condition %u compares nothing that there is", (unsigned) c);
+		if (conditions[c].except_state >= 0 &&
+			(!has_integer(spec, (uint32_t) conditions[c].except_state) ||
+			 rhh_state_words(spec, (uint32_t) conditions[c].except_state) != 1))
+			return invalid(err, "condition %u excepts nothing that there is", (unsigned) c);
+	}
+	return RHH_OK;
+}
+
 rhh_status
 rhh_check_finish(const rhh_map_state *map, rhh_error *err)
 {

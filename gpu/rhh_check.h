@@ -54,6 +54,8 @@ rhh_status	rhh_check_submit(const rhh_map_state *map, const rhh_batch *batch,
 rhh_status	rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source,
 						   rhh_feed *feed, rhh_error *err);
 
+rhh_status	rhh_check_filter(const rhh_map_state *map, const rhh_group_condition *conditions,
+							 uint32_t n, rhh_error *err);
 rhh_status	rhh_check_finish(const rhh_map_state *map, rhh_error *err);
 rhh_status	rhh_check_extract(const rhh_map_state *map, const rhh_result *result,
 							  rhh_error *err);

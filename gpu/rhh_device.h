@@ -524,12 +524,39 @@ typedef struct rhh_feed
 								 * each of max_batch_rows, in multiples of 8 bytes */
 } rhh_feed;
 
+/*
+ * A condition on groups: the value of a state, RHH_COUNT or of integers, is compared with a constant
+ * of 128 bits.
+ */
+#define RHH_MAX_CONDITIONS	4
+
+typedef enum rhh_comparison
+{
+	RHH_EQUAL = 1,
+	RHH_NOT_EQUAL,
+	RHH_LESS,
+	RHH_LESS_OR_EQUAL,
+	RHH_GREATER,
+	RHH_GREATER_OR_EQUAL
+} rhh_comparison;
+
+typedef struct rhh_group_condition
+{
+	uint8_t		state;
+	uint8_t		comparison;		/* rhh_comparison: state's value, constant */
+	uint64_t	low;			/* the constant, in two's complement */
+	int64_t		high;
+	int8_t		except_state;	/* -1; or where this state, of one word, has this word, it */
+	uint64_t	except_word;	/* counts as if the condition was true */
+} rhh_group_condition;
+
 typedef struct rhh_map_stats
 {
 	uint64_t	rows;			/* rows aggregated, without the refused ones; or
 								 * that the map keeps */
 	uint64_t	refused_rows;
 	uint64_t	groups;			/* after map_finish: distinct keys in the map */
+	uint64_t	left_out;		/* of these: not to be extracted, see map_filter */
 	uint64_t	capacity_slots; /* of a map that keeps rows: after map_finish, the
 								 * slots or buckets in which keys are looked for */
 	uint64_t	bytes;			/* memory that the map has now */
@@ -684,6 +711,14 @@ typedef struct rhh_device_ops
 	 */
 	rhh_status	(*map_submit) (rhh_map *map, const rhh_batch *batch,
 							   uint64_t tag, rhh_error *err);
+
+	/*
+	 * Says, before map_finish, that nobody asks for groups for which one of n conditions is
+	 * false.  All rows of these groups have been submitted.  So the device need not extract them, but if
+	 * it has refused any rows it leaves none out, because it may have only a part of a group.
+	 */
+	rhh_status	(*map_filter) (rhh_map *map, const rhh_group_condition *conditions, uint32_t n,
+							   rhh_error *err);
 
 	/*
 	 * Says that no more batches will come.  None may be in flight.  The device

@@ -334,4 +334,30 @@ rhh_state_combine(uint8_t op, uint32_t bytes, uint64_t *to, const uint64_t *from
 	}
 }
 
+/* ---------- conditions ---------- */
+
+/* Does a condition hold for the value of a state, which has 128 bits? */
+RHH_HD bool
+rhh_condition_holds(const rhh_group_condition *condition, uint64_t low, int64_t high)
+{
+	const bool	equal = high == condition->high && low == condition->low;
+	const bool	less = high < condition->high || (high == condition->high && low < condition->low);
+
+	switch (condition->comparison)
+	{
+		case RHH_EQUAL:
+			return equal;
+		case RHH_NOT_EQUAL:
+			return !equal;
+		case RHH_LESS:
+			return less;
+		case RHH_LESS_OR_EQUAL:
+			return less || equal;
+		case RHH_GREATER:
+			return !less && !equal;
+		default:
+			return !less;
+	}
+}
+
 #endif							/* RHH_STATES_H */

@@ -54,6 +54,11 @@ UPDATE n SET a = 'NaN' WHERE k % 100 = 3;
 SELECT h, compare('SELECT k, count(*), sum(a) FROM n GROUP BY k HAVING ' || h)
 FROM unnest(ARRAY['sum(a) > 100', 'sum(a) = ''NaN''', 'sum(a) < ''NaN''', 'count(*) > 3 AND sum(a) > 0']) WITH ORDINALITY AS x (h, n) ORDER BY n;
 
+-- what the device leaves out is counted, once
+SELECT h, p, (j ->> 'Rows Removed by Filter')::int * (j ->> 'Actual Loops')::int + (j ->> 'Actual Rows')::numeric * (j ->> 'Actual Loops')::int BETWEEN 1498 AND 1502
+FROM unnest('{sum(a) > 100,sum(w) >= 1000000000000000000,count(*) > 20,count(b) < 10 AND sum(b) > 1,count(*) > 3 AND avg(b) > 5}'::text[]) h, unnest('{0,2}'::int[]) p,
+	analyze_json('SELECT k, count(*), sum(b) FROM n GROUP BY k HAVING ' || h, 'max_parallel_workers_per_gather=' || p) j;
+
 -- an error is core's, and comes only where core would come to it
 SELECT e, sqlstate_of('SELECT count(*) FROM (SELECT k, sum(i4) FROM t GROUP BY k HAVING ' || h || ') q')
 FROM (SELECT set_config('enable_gpu_hashagg', e, false) AS e FROM unnest('{on,off}'::text[]) e) s,

@@ -139,6 +139,9 @@ struct rhh_map
 	_Atomic uint32_t n_unmerged;	/* partitions that finish has not come to */
 	_Atomic uint64_t n_orphans; /* groups that stay in local tables */
 	_Atomic uint64_t extract_ns;
+	_Atomic uint64_t left_out;	/* groups that nobody asks for, by */
+	uint32_t	n_conditions;	/* these */
+	rhh_group_condition conditions[RHH_MAX_CONDITIONS];
 
 	/* under the lock */
 	uint64_t	busy[RHH_CPU_MAX_PARTS / 64];	/* partitions */
@@ -238,6 +241,8 @@ fill_info(const char *root, rhh_device_info *info, rhh_device_state state)
 	info->n_threads = host.n_cpus;
 	rhh_cpu_host_name(info->name, sizeof(info->name));
 }
+
+static void cpu_map_stats(rhh_map *map, rhh_map_stats *stats);
 
 static uint64_t
 now_ns(void)
@@ -425,6 +430,10 @@ run_finish(rhh_map *map, uint32_t p)
 	if (map->layout.spec.flags & RHH_WANT_PROBE_STATS)
 		rhh_cpu_part_probe_stats(part);
 	rhh_cpu_part_free_slots(part);
+	if (map->n_conditions > 0)
+		atomic_fetch_add_explicit(&map->left_out,
+								  rhh_cpu_part_filter(part, map->conditions, map->n_conditions),
+								  memory_order_relaxed);
 	if (atomic_fetch_sub_explicit(&map->n_unmerged, 1, memory_order_acq_rel) == 1 &&
 		atomic_load_explicit(&map->n_orphans, memory_order_relaxed) == 0)
 	{
@@ -1486,6 +1495,19 @@ cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 }
 
 static rhh_status
+cpu_map_filter(rhh_map *map, const rhh_group_condition *conditions, uint32_t n, rhh_error *err)
+{
+	const rhh_map_state state = state_of(map);
+
+	if (rhh_check_filter(&state, conditions, n, err) != RHH_OK)
+		return err->status;
+	map->n_conditions = n;
+	if (n > 0)
+		memcpy(map->conditions, conditions, n * sizeof(rhh_group_condition));
+	return succeed(err);
+}
+
+static rhh_status
 cpu_map_finish(rhh_map *map, rhh_error *err)
 {
 	const rhh_map_state state = state_of(map);
@@ -1493,6 +1515,15 @@ cpu_map_finish(rhh_map *map, rhh_error *err)
 
 	if (rhh_check_finish(&state, err) != RHH_OK)
 		return err->status;
+	/* of a group that is here other rows may have been refused */
+	if (map->n_conditions > 0)
+	{
+		rhh_map_stats stats;
+
+		cpu_map_stats(map, &stats);
+		if (stats.refused_rows > 0)
+			map->n_conditions = 0;
+	}
 	cmd = new_command(map, RHH_EVENT_FINISH, 0, MAX_COMMANDS);
 	if (cmd == NULL)
 		return fail(err, RHH_BUSY, "too many commands are in flight");
@@ -1603,6 +1634,7 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 	stats->orphans = n_orphans_of(map);
 	stats->pages = map->pages;
 	stats->bad_pages = map->bad_pages;
+	stats->left_out = read_count(&map->left_out);
 	stats->kernel_ns /= map->dev->n_workers;
 	stats->extract_ns = read_count(&map->extract_ns);
 	stats->bytes = read_count(&map->budget.used_bytes);
@@ -1640,6 +1672,7 @@ const rhh_device_ops rhh_cpu_ops = {
 	.map_create = cpu_map_create,
 	.map_join = cpu_map_join,
 	.map_submit = cpu_map_submit,
+	.map_filter = cpu_map_filter,
 	.map_finish = cpu_map_finish,
 	.map_extract = cpu_map_extract,
 	.map_feed = cpu_map_feed,

@@ -991,6 +991,81 @@ groups_before(const rhh_cpu_part *part, uint32_t number)
 		(uint64_t) (segment - 1) * layout->records_per_segment + index;
 }
 
+/* The number of the i-th group made. */
+static uint32_t
+number_of(const rhh_cpu_layout *layout, uint64_t i)
+{
+	if (i < layout->first_records)
+		return (uint32_t) i;
+	i -= layout->first_records;
+	return (uint32_t) (1 + i / layout->records_per_segment) << layout->segment_bits |
+		(uint32_t) (i % layout->records_per_segment);
+}
+
+/* Is a group wanted, whose states are these words? */
+static bool
+is_wanted(const rhh_map_spec *spec, const rhh_group_condition *conditions, uint32_t n,
+		  const uint64_t *states)
+{
+	const uint32_t first = rhh_state_word(spec, 0);
+
+	for (uint32_t c = 0; c < n; c++)
+	{
+		const rhh_group_condition *condition = &conditions[c];
+		const uint64_t *word = &states[rhh_state_word(spec, condition->state) - first];
+		const int64_t high = spec->states[condition->state].op == RHH_SUM_I128 ?
+			(int64_t) word[1] : (int64_t) word[0] >> 63;
+
+		if (condition->except_state >= 0 &&
+			states[rhh_state_word(spec, (uint32_t) condition->except_state) - first] ==
+			condition->except_word)
+			continue;
+		if (!rhh_condition_holds(condition, word[0], high))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Forgets the groups for which a condition is false.  The partition is finished, and nothing is looked
+ * for in it any more.  Returns how many it had.
+ */
+uint64_t
+rhh_cpu_part_filter(rhh_cpu_part *part, const rhh_group_condition *conditions, uint32_t n)
+{
+	const rhh_cpu_layout *layout = part->layout;
+	const uint64_t n_before = part->n_groups;
+	uint32_t	null_group = 0;
+	uint64_t	n_kept = 0;
+
+	for (uint64_t i = 0; i < n_before; i++)
+	{
+		const uint32_t number = number_of(layout, i);
+		uint8_t    *record = rhh_cpu_record(part, number);
+		uint32_t	to;
+
+		if (!is_wanted(&layout->spec, conditions, n,
+					   (const uint64_t *) record + layout->key_words))
+			continue;
+		to = number_of(layout, n_kept++);
+		if (part->null_group == number + 1)
+			null_group = to + 1;
+		if (to == number)
+			continue;
+		memcpy(rhh_cpu_record(part, to), record, layout->stride);
+		if (!layout->verify)
+		{
+			const uint32_t mask = (1u << layout->segment_bits) - 1;
+
+			keys_apart(part, to >> layout->segment_bits)[to & mask] =
+				keys_apart(part, number >> layout->segment_bits)[number & mask];
+		}
+	}
+	part->null_group = null_group;
+	part->n_groups = n_kept;
+	return n_before - n_kept;
+}
+
 /*
  * Copies n groups, from the first-th one made on, to a result, from its group at on.
  */

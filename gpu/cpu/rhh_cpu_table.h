@@ -431,6 +431,8 @@ extern uint32_t rhh_cpu_null_group(rhh_cpu_part *part);
 extern uint32_t rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number,
 								   rhh_cpu_part *local);
 extern void rhh_cpu_part_probe_stats(rhh_cpu_part *part);
+extern uint64_t rhh_cpu_part_filter(rhh_cpu_part *part, const rhh_group_condition *conditions,
+									uint32_t n);
 extern void rhh_cpu_part_extract(const rhh_cpu_part *part, uint64_t first,
 								 uint32_t n, const rhh_result *result,
 								 uint32_t at);

@@ -672,6 +672,21 @@ rhh_cuda_map_feed(rhh_map *t, rhh_feed *feed, uint64_t tag, rhh_error *err)
 }
 
 static rhh_status
+rhh_cuda_map_filter(rhh_map *t, const rhh_group_condition *conditions, uint32_t n, rhh_error *err)
+{
+	const rhh_map_state state = rhh_state_of(t);
+
+	if (!rhh_enter(t->dev))
+		return rhh_broken(t->dev, err);
+	if (rhh_check_filter(&state, conditions, n, err) != RHH_OK)
+		return err->status;
+	t->filter.n = n;
+	if (n > 0)
+		memcpy(t->filter.conditions, conditions, n * sizeof(rhh_group_condition));
+	return RHH_OK;
+}
+
+static rhh_status
 rhh_cuda_map_finish(rhh_map *t, rhh_error *err)
 {
 	const rhh_map_state state = rhh_state_of(t);
@@ -757,6 +772,7 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_map_create,
 	rhh_cuda_map_join,
 	rhh_cuda_map_submit,
+	rhh_cuda_map_filter,
 	rhh_cuda_map_finish,
 	rhh_cuda_map_extract,
 	rhh_cuda_map_feed,

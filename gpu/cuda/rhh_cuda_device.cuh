@@ -255,6 +255,7 @@ struct rhh_map
 	uint64_t	n_entering;		/* launches that entered groups; 0: map is empty */
 
 	/* Extracting. */
+	rhh_group_filter filter;
 	bool		finish_ready;
 	rhh_status	finish_status;
 	bool		extract_ready;

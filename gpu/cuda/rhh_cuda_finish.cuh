@@ -53,7 +53,11 @@ rhh_start_finish(rhh_map *t)
 	uint8_t    *scratch = lane->staging;
 	uint64_t	chunk = RHH_CUDA_IN_FLIGHT * lane->staging_bytes / t->slot_bytes;
 	bool		probe_stats = (t->spec.flags & RHH_WANT_PROBE_STATS) != 0;
+	rhh_group_filter filter = t->filter;
 
+	/* of a group that is here other rows may have been refused */
+	if (t->stats.refused_rows > 0 || t->seen.orphans[t->orphan_list] > 0)
+		filter.n = 0;
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, view.dead, 0,
 				  (view.group_cap + 31ULL) / 32 * 4, lane->run) ||
@@ -74,8 +78,8 @@ rhh_start_finish(rhh_map *t)
 					   (void) VERIFY;
 					   RHH_LAUNCH((rhh_compact_kernel<BYTES>),
 								  rhh_blocks(dev, n / RHH_CUDA_COMPACT_ITEMS),
-								  RHH_CUDA_BLOCK_THREADS, 0, lane->run, view, first, n,
-								  scratch, probe_stats));
+								  RHH_CUDA_BLOCK_THREADS, 0, lane->run, t->grouping, view, filter,
+								  first, n, scratch, probe_stats));
 		if (t->list != scratch)
 			RHH_LAUNCH(rhh_append_kernel, rhh_blocks(dev, n), RHH_CUDA_BLOCK_THREADS, 0,
 					   lane->run, view.ctl, (uint64_t *) view.slots,
@@ -97,7 +101,8 @@ rhh_finished(rhh_map *t)
 	rhh_see(t, &t->lane->snapshot[RHH_CUDA_IN_FLIGHT], t->launches);
 	t->n_main = t->seen.live + t->seen.null_seen;
 	t->n_orphans = t->seen.orphans[t->orphan_list];
-	t->stats.groups = t->n_main;	/* the orphans are counted apart */
+	t->stats.groups = t->n_main + t->seen.left_out; /* the orphans are counted apart */
+	t->stats.left_out = t->seen.left_out;
 	t->mode = MAP_FINISHED;
 	t->finish_ready = true;
 }

@@ -97,6 +97,7 @@ struct rhh_control
 	uint64_t	cap_hits;		/* entries, new or carried, that found no place */
 	uint64_t	merged;			/* orphans merged into another group */
 	uint64_t	live;			/* entries compacted */
+	uint64_t	left_out;		/* entries that were not, by conditions on groups */
 	uint64_t	probe_sum;
 	uint32_t	probe_max;
 	uint32_t	chunk_live;		/* the same in the chunk being compacted */

@@ -293,6 +293,51 @@ rhh_count_probes(uint64_t sum, uint32_t most, rhh_control *ctl)
 	}
 }
 
+/* Conditions on groups; none: all are wanted. */
+struct rhh_group_filter
+{
+	uint32_t	n;
+	rhh_group_condition conditions[RHH_MAX_CONDITIONS];
+};
+
+/* The value of a state of integers that begins at this word, in 128 bits. */
+RHH_DEV void
+rhh_state_value(uint8_t op, const uint64_t *word, uint64_t *low, int64_t *high)
+{
+	*low = word[0];
+	*high = (int64_t) word[0] >> 63;
+	if (op == RHH_SUM_I128)
+	{
+		/* high * 2^32 + low, low unsigned, high signed */
+		*low = word[0] + (word[1] << 32);
+		*high = ((int64_t) word[1] >> 32) + (*low < word[0]);
+	}
+}
+
+/* Is a group wanted? */
+RHH_DEV bool
+rhh_is_wanted(const rhh_grouping &grouping, const rhh_view &view, const rhh_group_filter &filter,
+			  uint32_t group)
+{
+	const uint64_t *words = view.states + (size_t) group * grouping.n_state_words;
+
+	for (uint32_t c = 0; c < filter.n; c++)
+	{
+		const rhh_group_condition &condition = filter.conditions[c];
+		const rhh_grouping_state &state = grouping.states[condition.state];
+		uint64_t	low;
+		int64_t		high;
+
+		if (condition.except_state >= 0 &&
+			words[grouping.states[condition.except_state].word] == condition.except_word)
+			continue;
+		rhh_state_value(state.op, &words[state.word], &low, &high);
+		if (!rhh_condition_holds(&condition, low, high))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Compacting makes a list of the table.  It takes the slots in chunks, in order.  The
  * compact kernel gathers the live entries of a chunk in the scratch memory; the append
@@ -302,7 +347,9 @@ rhh_count_probes(uint64_t sum, uint32_t most, rhh_control *ctl)
  */
 template <int BYTES>
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
-rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64_t n,
+rhh_compact_kernel(const __grid_constant__ rhh_grouping grouping,
+				   const __grid_constant__ rhh_view view,
+				   const __grid_constant__ rhh_group_filter filter, uint64_t first, uint64_t n,
 				   void *scratch, bool probe_stats)
 {
 	typedef rhh_slots<BYTES> S;
@@ -316,7 +363,9 @@ rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64
 	{
 		typename S::slot e[ITEMS];
 		uint32_t	live[ITEMS];
+		bool		wanted[ITEMS];
 		uint32_t	n_live = 0,
+					n_there = 0,
 					to = 0;
 
 		RHH_UNROLL
@@ -329,27 +378,32 @@ rhh_compact_kernel(const __grid_constant__ rhh_view view, uint64_t first, uint64
 		RHH_UNROLL
 		for (int k = 0; k < ITEMS; k++)
 		{
-			live[k] = __ballot_sync(RHH_WARP, !S::is_empty(e[k]));
+			wanted[k] = !S::is_empty(e[k]);
+			if (filter.n > 0)
+			{
+				n_there += __popc(__ballot_sync(RHH_WARP, wanted[k]));
+				wanted[k] = wanted[k] && rhh_is_wanted(grouping, view, filter, S::group(e[k]));
+			}
+			live[k] = __ballot_sync(RHH_WARP, wanted[k]);
 			n_live += __popc(live[k]);
 		}
 		if (lane == 0 && n_live > 0)
 			to = atomicAdd(&view.ctl->chunk_live, n_live);
+		if (lane == 0 && n_there > n_live)
+			atomicAdd((unsigned long long *) &view.ctl->left_out, (unsigned long long) (n_there - n_live));
 		to = __shfl_sync(RHH_WARP, to, 0);
 		RHH_UNROLL
 		for (int k = 0; k < ITEMS; k++)
 		{
-			if (!S::is_empty(e[k]))
-			{
+			if (wanted[k])
 				((typename S::slot *) scratch)[to + __popc(live[k] & ((1u << lane) - 1))] = e[k];
-				if (probe_stats)
-				{
-					uint64_t	at = first + i + k * 32 + lane;
-					uint32_t	rank = rhh_rank<S>(e[k], (uint32_t) (at / S::SLOTS),
-												   view.n_buckets);
+			if (probe_stats && !S::is_empty(e[k]))
+			{
+				uint64_t	at = first + i + k * 32 + lane;
+				uint32_t	rank = rhh_rank<S>(e[k], (uint32_t) (at / S::SLOTS), view.n_buckets);
 
-					sum += rank;
-					most = ::max(most, rank);
-				}
+				sum += rank;
+				most = ::max(most, rank);
 			}
 			to += __popc(live[k]);
 		}

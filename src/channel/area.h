@@ -162,6 +162,10 @@ typedef struct ChannelQuery
 	int			finisher_pid;	/* the participant that takes returned batches
 								 * into its host table; 0: there is none yet */
 
+	uint32		n_conditions;	/* on the groups that are wanted */
+	rhh_group_condition conditions[RHH_MAX_CONDITIONS];
+	bool		has_parts;		/* sessions may have rows of the map's groups, so
+								 * conditions cannot be applied to these */
 	bool		input_done;		/* no more batches will come */
 	bool		finished;		/* service: the map can be read */
 	bool		declined;		/* service: no device has a map for it, so all

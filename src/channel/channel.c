@@ -1196,6 +1196,32 @@ gpurhh_channel_joins_on_device(Channel *channel)
 	return on_device;
 }
 
+/*
+ * Only groups that fulfil the conditions are wanted, unless a participant says before the end of its
+ * input that it has rows which may belong to them (gpurhh_channel_has_parts()).
+ */
+void
+gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions, int n)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	query->n_conditions = n;
+	memcpy(query->conditions, conditions, n * sizeof(rhh_group_condition));
+	LWLockRelease(&area->lock);
+}
+
+void
+gpurhh_channel_has_parts(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	channel_query(channel)->has_parts = true;
+	LWLockRelease(&area->lock);
+}
+
 /* No more batches. */
 void
 gpurhh_channel_end_input(Channel *channel)

@@ -58,6 +58,9 @@ extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
 extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_reads_pages(Channel *channel);
+extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions,
+									   int n);
+extern void gpurhh_channel_has_parts(Channel *channel);
 extern int	gpurhh_channel_n_waiting(Channel *channel);
 extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
 extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);

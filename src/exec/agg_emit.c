@@ -23,10 +23,12 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
+#include "catalog/pg_type.h"
 #include "nodes/nodeFuncs.h"
 #include "fmgr.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
+#include "utils/fmgroids.h"
 #include "utils/fmgrprotos.h"
 #include "utils/numeric.h"
 
@@ -56,6 +58,7 @@ struct EmitColumn
 	bool		greatest;		/* of these the greatest is meant */
 	List	   *by_set;			/* GROUPING()'s values */
 	bool		allocates;		/* made row by row, in the per-tuple context */
+	int			states[GPU_MAX_OPERANDS];	/* of an aggregate */
 	Datum		values[GPURHH_EMIT_WINDOW];
 	bool		isnull[GPURHH_EMIT_WINDOW];
 	char	   *strings;		/* of the window, SHORT_STRING bytes each */
@@ -94,7 +97,10 @@ init_aggregate(EmitColumn *column, Oid function, List *states,
 	result->encoding = column->encoding;
 	result->parameter = column->parameter;
 	foreach(lc, states)
+	{
+		column->states[foreach_current_index(lc)] = lfirst_int(lc);
 		result->words[foreach_current_index(lc)] = words->states[lfirst_int(lc)];
+	}
 	if (column->family->begin)
 		result->made = column->family->begin(result->aggregate);
 	if (column->family->make)
@@ -258,6 +264,101 @@ gpurhh_emit_having(Emit *emit, List *having, PlanState *parent)
 	}
 	emit->vectors = palloc0(sizeof(Vector) * Max(emit->n_columns, 1));
 	return emit->n_quals > 0;
+}
+
+/* The functions of comparisons that a device knows: of numerics, and of integers. */
+static const struct
+{
+	Oid			function;
+	rhh_comparison comparison;
+}			comparisons[] = {
+	{F_NUMERIC_EQ, RHH_EQUAL}, {F_NUMERIC_NE, RHH_NOT_EQUAL}, {F_NUMERIC_LT, RHH_LESS},
+	{F_NUMERIC_LE, RHH_LESS_OR_EQUAL}, {F_NUMERIC_GT, RHH_GREATER}, {F_NUMERIC_GE, RHH_GREATER_OR_EQUAL},
+	{F_INT8EQ, RHH_EQUAL}, {F_INT8NE, RHH_NOT_EQUAL}, {F_INT8LT, RHH_LESS},
+	{F_INT8LE, RHH_LESS_OR_EQUAL}, {F_INT8GT, RHH_GREATER}, {F_INT8GE, RHH_GREATER_OR_EQUAL},
+	{F_INT84EQ, RHH_EQUAL}, {F_INT84NE, RHH_NOT_EQUAL}, {F_INT84LT, RHH_LESS},
+	{F_INT84LE, RHH_LESS_OR_EQUAL}, {F_INT84GT, RHH_GREATER}, {F_INT84GE, RHH_GREATER_OR_EQUAL}
+};
+
+/* The integer that a state is compared with instead of a constant.  False: there is none. */
+static bool
+compared_with(const EmitColumn *column, const Const *constant, rhh_state_op op, int128 *result)
+{
+	const int	scale = scale_of(column);
+	int			digits;
+	int			constant_scale;
+
+	if (constant->constisnull)
+		return false;
+	if (scale < 0)
+	{
+		if (column->allocates || constant->consttype == NUMERICOID ||
+			!(column->family->fewest_rows == 0 ? op == RHH_COUNT :
+			  op == RHH_SUM_I64 && column->family->result == GPU_ENC_INT8 && column->family->decode == NULL))
+			return false;
+		*result = constant->consttype == INT8OID ? DatumGetInt64(constant->constvalue) :
+			DatumGetInt32(constant->constvalue);
+		return true;
+	}
+	return op == RHH_SUM_I128 && constant->consttype == NUMERICOID &&
+		gpurhh_decimal_type((Node *) constant, &digits, &constant_scale) && constant_scale <= scale &&
+		gpurhh_decimal_read_as((const char *) PG_DETOAST_DATUM_PACKED(constant->constvalue),
+							   constant_scale, scale, result) &&
+		*result != GPURHH_DECIMAL128_NAN;
+}
+
+/* What a device can compute of HAVING's condition: that an aggregate is more, or less, than a constant. */
+static bool
+make_condition(const Emit *emit, const rhh_map_spec *spec, Node *qual, rhh_group_condition *condition)
+{
+	OpExpr	   *op = (OpExpr *) qual;
+	const EmitColumn *column;
+	int128		constant;
+
+	memset(condition, 0, sizeof(rhh_group_condition));
+	if (!IsA(qual, OpExpr) || list_length(op->args) != 2 || !IsA(lsecond(op->args), Const))
+		return false;
+	for (int i = 0; i < lengthof(comparisons); i++)
+		if (comparisons[i].function == op->opfuncid)
+			condition->comparison = comparisons[i].comparison;
+	column = column_of(emit, linitial(op->args));
+	if (condition->comparison == 0 || column == NULL || column->output != GPU_OUTPUT_AGGREGATE ||
+		!compared_with(column, lsecond(op->args), spec->states[column->states[0]].op, &constant))
+		return false;
+	condition->state = column->states[0];
+	condition->low = (uint64) constant;
+	condition->high = (int64) (constant >> 64);
+	condition->except_state = -1;
+	if (column->family->sums != NULL)
+	{
+		/* of numerics, one of which is NaN */
+		condition->except_state = column->states[2];
+		condition->except_word = (uint64) GPURHH_DECIMAL_NAN;
+	}
+	return true;
+}
+
+/*
+ * Conditions on the groups of spec without which HAVING is not true: the first ones of it, before which
+ * core evaluates nothing else.  There is room for RHH_MAX_CONDITIONS.  Returns how many there are.
+ *
+ * Where an aggregate is NULL its state says as if there were rows that add nothing.  HAVING is not true
+ * then, so it does not matter what the condition is.
+ */
+int
+gpurhh_emit_conditions(const Emit *emit, const rhh_map_spec *spec, List *having,
+					   rhh_group_condition *conditions)
+{
+	ListCell   *lc;
+	int			n = 0;
+
+	foreach(lc, having)
+	{
+		if (n == RHH_MAX_CONDITIONS || !make_condition(emit, spec, lfirst(lc), &conditions[n]))
+			break;
+		n++;
+	}
+	return n;
 }
 
 /* Forgets the window and the values of HAVING's parameters, before a rescan. */

@@ -212,6 +212,10 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 													"GpuHashAgg channel",
 													ALLOCSET_SMALL_SIZES);
 	state->waits = true;
+	if (state->plan.n_levels == 0)
+		state->plan.n_conditions = gpurhh_emit_conditions(&state->emit, &state->plan.spec,
+														  cscan->scan.plan.qual,
+														  state->plan.conditions);
 	if (gpurhh_emit_having(&state->emit, cscan->scan.plan.qual, &node->ss.ps))
 	{
 		state->having = node->ss.ps.qual;

@@ -280,6 +280,8 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 									  input ? input->builds : NULL,
 									  pages, state->copies, context, &why);
 	}
+	if (channel != NULL && plan->n_conditions > 0)
+		gpurhh_channel_want_groups(channel, plan->conditions, plan->n_conditions);
 	state->joins_open = channel != NULL && input != NULL;
 	if (channel == NULL && input != NULL)
 		gpurhh_join_close(input);
@@ -618,7 +620,11 @@ static void
 end_feed(GpuAggState *state)
 {
 	AggRun	   *run = &state->run;
+	AggStage   *first = first_stage(state);
 
+	if (first->channel != NULL && state->plan.n_conditions > 0 &&
+		(first->host != NULL || run->input.late_file != NULL || run->odd || run->odd_values != NULL))
+		gpurhh_channel_has_parts(first->channel);
 	gpurhh_parallel_close_late(&run->input.late_file);
 	gpurhh_unnumbered_close(&run->input.choice_file);
 	note_odd(state);
@@ -1050,6 +1056,7 @@ read_part(GpuAggState *state)
 			gpurhh_parallel_note_odd(shared);
 		last = gpurhh_parallel_detach(shared, &state->stats.counts);
 	}
+	state->run.input.last = last;
 	/* one that has a query of its own ends that, whoever else comes */
 	if (!last && !state->run.input.alone)
 		return;
@@ -1108,6 +1115,19 @@ take_groups_below(GpuAggState *state)
 	return true;
 }
 
+/* Groups that the device leaves out are counted as those that HAVING removes, once. */
+static void
+note_left_out(GpuAggState *state)
+{
+	rhh_map_stats map;
+	char		device[GPURHH_DEVICE_NAME_LEN];
+	char		declined[GPURHH_MESSAGE_LEN];
+
+	if (state->plan.n_conditions > 0 && (state->run.input.last || state->run.input.alone) &&
+		gpurhh_channel_stats(first_stage(state)->channel, &map, device, declined))
+		InstrCountFiltered1(&state->css.ss.ps, map.left_out);
+}
+
 /*
  * Reads the input, or this participant's part of it, and waits until the map of the
  * first stage, and of the second if the device makes it, can be read.  False: there
@@ -1148,6 +1168,7 @@ gpurhh_agg_read_input(GpuAggState *state)
 	{
 		while (!gpurhh_channel_wait_finished(first->channel))
 			gpurhh_stage_take_returned(first);
+		note_left_out(state);
 	}
 	gpurhh_load_end(input->reading);
 	if (input->stays)

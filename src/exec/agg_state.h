@@ -57,6 +57,8 @@ typedef struct AggPlan
 	int			n_strings;		/* columns that may need a dictionary: of strings,
 								 * and numeric keys; if 0, there is none */
 	bool		has_candidates; /* some go through candidates.c */
+	int			n_conditions;	/* of HAVING, that a device can look at */
+	rhh_group_condition conditions[RHH_MAX_CONDITIONS];
 } AggPlan;
 
 /*
@@ -86,6 +88,7 @@ typedef struct AggInput
 	TupleTableSlot *first_row;	/* of the child, which has been asked for it; NULL:
 								 * it has not, or there is none */
 	bool		asked;			/* the child has been asked for the first row */
+	bool		last;			/* this participant was the last one to read */
 	bool		stays;			/* the query is the session's own, as the load is
 								 * high; if the input does not end soon, a query is
 								 * opened with the service all the same */

@@ -46,6 +46,8 @@ typedef struct Emit
 extern void gpurhh_emit_init(Emit *emit, List *outputs,
 							 const rhh_map_spec *spec, const OddPlan *odd);
 extern bool gpurhh_emit_having(Emit *emit, List *having, PlanState *parent);
+extern int	gpurhh_emit_conditions(const Emit *emit, const rhh_map_spec *spec, List *having,
+								   rhh_group_condition *conditions);
 extern void gpurhh_emit_reset(Emit *emit);
 extern int	gpurhh_emit_window(Emit *emit, const Dictionary *dictionary,
 							   const uint64 *words, Size stride, uint32 n);

@@ -273,6 +273,8 @@ typedef struct run_options
 	const joined *joined;		/* the data is the probe side; NULL: no joins */
 	uint32_t	room_rows;		/* for refused rows of the output; 0: max_batch_rows */
 	bool		finish_may_fail;	/* for lack of memory */
+	const rhh_group_condition *conditions;	/* on the groups that are wanted */
+	uint32_t	n_conditions;
 	/*
 	 * Before the table is finished: gives it other joins, and returns true, if the rows are to
 	 * come once more.  Joins up to split_join then have a part of theirs each time.
@@ -429,6 +431,9 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(displacement_wide) \
 	CASE(displacement_crowd) \
 	CASE(large_batches) \
+	CASE(conditions) \
+	CASE(conditions_refused) \
+	CASE(conditions_invalid) \
 	CASE(interleaved) \
 	CASE(turns) \
 	CASE(cancel) \
@@ -498,6 +503,11 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)
 #undef DECLARE_CASE
+
+/* ---------- conditions.c ---------- */
+
+extern bool is_wanted(const rhh_map_spec *spec, const rhh_group_condition *conditions, uint32_t n,
+					  const uint64_t *group);
 
 /* ---------- bench.c, bench_join.c ---------- */
 

@@ -744,6 +744,10 @@ run_step(run *run)
 	{
 		if (run->finishing)
 			return;
+		if (run->options.n_conditions > 0 && run->in_flight == 0 &&
+			ops->map_filter(run->table, run->options.conditions, run->options.n_conditions,
+							&err) != RHH_OK)
+			run_fault(run, "map_filter: %d %s", err.status, err.message);
 		status = ops->map_finish(run->table, &err);
 		if (status == RHH_OK)
 			run->finishing = true;
@@ -894,15 +898,30 @@ check_kept(run *run)
 static void
 check_groups(run *run, map *expected)
 {
-	if (expected->n_groups != run->outcome->n_groups)
-		run_fault(run, "%u groups instead of %u (%llu rows handed back)",
-				  run->outcome->n_groups, expected->n_groups,
+	const uint64_t left_out = run->stats.left_out;
+	uint64_t	n_unwanted = 0;
+
+	if (expected->n_groups != run->outcome->n_groups + left_out)
+		run_fault(run, "%u groups, and %llu left out, instead of %u (%llu rows handed back)",
+				  run->outcome->n_groups, (unsigned long long) left_out, expected->n_groups,
 				  (unsigned long long) run->n_refused);
+	for (uint32_t g = 0; g < expected->n_groups; g++)
+		n_unwanted += !is_wanted(expected->spec, run->options.conditions, run->options.n_conditions,
+								 map_group(expected, g));
+	/* all but the group of NULL may be */
+	if (run->n_refused > 0 ? left_out > 0 : left_out > n_unwanted)
+		run_fault(run, "%llu groups were left out", (unsigned long long) left_out);
+	if (run->n_refused == 0 && run->stats.orphans == 0 && left_out + 1 < n_unwanted)
+		run_fault(run, "%llu groups were not left out",
+				  (unsigned long long) (n_unwanted - left_out));
 	for (uint32_t g = 0; g < expected->n_groups && run->why[0] == '\0'; g++)
 	{
 		uint64_t   *want = map_group(expected, g);
 		uint64_t   *have = map_find(run->outcome, want);
 
+		if (have == NULL && left_out > 0 &&
+			!is_wanted(expected->spec, run->options.conditions, run->options.n_conditions, want))
+			continue;
 		if (have == NULL)
 		{
 			run_fault(run, "key %llx is missing", (unsigned long long) want[1]);
@@ -923,7 +942,7 @@ check_groups(run *run, map *expected)
 						  (unsigned long long) have[w], (unsigned long long) want[w],
 						  (unsigned long long) run->n_refused);
 	}
-	if (run->stats.groups != run->unique->n_groups)
+	if (run->stats.groups != run->unique->n_groups + left_out)
 		run_fault(run, "statistics have %llu groups, %u came out",
 				  (unsigned long long) run->stats.groups, run->unique->n_groups);
 }
