@@ -55,8 +55,8 @@ rhh_start_finish(rhh_map *t)
 	bool		probe_stats = (t->spec.flags & RHH_WANT_PROBE_STATS) != 0;
 	rhh_group_filter filter = t->filter;
 
-	/* of a group that is here other rows may have been refused */
-	if (t->stats.refused_rows > 0 || t->seen.orphans[t->orphan_list] > 0)
+	/* of a group that is here other rows may have been refused; orphans are merged before */
+	if (t->stats.refused_rows > 0)
 		filter.n = 0;
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->step.start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, view.dead, 0,

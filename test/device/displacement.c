@@ -32,15 +32,22 @@ stress(context *ctx, uint32_t bytes, uint32_t n_keys, uint64_t n_rows, int seeds
 {
 	static const uint32_t caps[] = {8, 2};
 	static const uint64_t hot[] = {50, 300, 3000};
+	/* groups of which a part was displaced are put together before others are left out */
+	static const rhh_group_condition few_rows = {
+		.state = 0, .comparison = RHH_LESS, .low = 5, .except_state = -1
+	};
 
 	for (int seed = 0; seed < seeds; seed++)
 		for (int cap = 0; cap < 2; cap++)
 			for (int h = 0; h < 3; h++)
 				for (int limited = 0; limited < 2; limited++)
 				{
+					run_options options = default_options;
 					char		where[80];
 					def			d;
 
+					options.conditions = &few_rows;
+					options.n_conditions = h % 2;
 					def_init(&d);
 					for (uint32_t k = 0; k < n_keys; k++)
 						def_key(&d, bytes, GEN_CUSTOM, 0, 0);
@@ -55,7 +62,7 @@ stress(context *ctx, uint32_t bytes, uint32_t n_keys, uint64_t n_rows, int seeds
 					snprintf(where, sizeof(where), "cap %u, %llu hot keys, %s, seed %d",
 							 caps[cap], (unsigned long long) hot[h],
 							 limited ? "limited" : "growing", seed);
-					check_table(ctx, where, &d, n_rows, &default_options, NULL);
+					check_table(ctx, where, &d, n_rows, &options, NULL);
 				}
 }
 
@@ -130,9 +137,13 @@ make_crowd(const rhh_hash *with, uint32_t bytes, uint32_t n_keys, uint64_t seed)
 void
 case_displacement_crowd(context *ctx)
 {
+	const rhh_group_condition many_rows = {
+		.state = 0, .comparison = RHH_GREATER, .low = 50, .except_state = -1
+	};
 	run_options options = default_options;
 
 	options.batch_rows = 3000;
+	options.conditions = &many_rows;
 	for (int kind = 0; kind < 3; kind++)
 		for (uint64_t round = 0; round < 20; round++)
 		{
@@ -149,6 +160,7 @@ case_displacement_crowd(context *ctx)
 			def_common_states(&d);
 			d.custom = custom_crowd_rows;
 			d.param = round;
+			options.n_conditions = round % 2;
 			d.spec.max_probe_buckets = 64;
 			d.spec.flags = RHH_WANT_PROBE_STATS;
 			snprintf(where, sizeof(where), "kind %d, round %d", kind, (int) round);
