@@ -64,6 +64,7 @@ typedef struct ChannelBlock
 	bool		more;			/* as returned: the output of the batch's joins goes on
 								 * at batch.from, see rhh_batch */
 	uint32		n_refused;		/* as returned: rows of that output */
+	bool		unread;			/* the device has yet to read its pages */
 	uint64		pinned;			/* its pages are pinned by the participant that knows this number;
 								 * 0: it has none, or nobody cares any more */
 	uint32		n_groups;
@@ -155,7 +156,8 @@ typedef struct ChannelQuery
 	uint64		n_done;			/* batches that are not outstanding any more */
 	bool		sleeps;			/* the plan that gives its rows may sleep, and then
 								 * nobody takes the batches that are returned */
-	int			n_read;			/* of these: pages that have been read, and are pinned still */
+	int			n_unread;		/* of these: batches of pages that have not been read, */
+	int			n_read;			/* and such as have been, and whose pages are pinned still */
 	bool		at_limit;		/* a participant waits until n_outstanding is lower */
 	bool		at_share;		/* a participant waits because the session keeps as
 								 * many blocks as it may keep */

@@ -719,6 +719,8 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 		{
 			Assert(channel->n_page_blocks < MAX_PAGE_BLOCKS);
 			block->pinned = ++area->last_pinned;
+			block->unread = true;
+			query->n_unread++;
 			channel->page_blocks[channel->n_page_blocks] = channel->filling;
 			channel->pinned[channel->n_page_blocks++] = block->pinned;
 		}
@@ -770,13 +772,11 @@ gpurhh_channel_reads_pages(Channel *channel)
 	return pages;
 }
 
-/* Batches of the query that the service has, or had a moment ago. */
+/* Batches of the query's whose pages the device has yet to read, a moment ago. */
 int
-gpurhh_channel_n_waiting(Channel *channel)
+gpurhh_channel_n_unread(Channel *channel)
 {
-	const ChannelQuery *query = channel_query(channel);
-
-	return query->n_outstanding - query->n_read;
+	return channel_query(channel)->n_unread;
 }
 
 /* Before pages are pinned for a batch: how many of n may be. */

@@ -61,7 +61,7 @@ extern bool gpurhh_channel_reads_pages(Channel *channel);
 extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions,
 									   int n);
 extern void gpurhh_channel_has_parts(Channel *channel);
-extern int	gpurhh_channel_n_waiting(Channel *channel);
+extern int	gpurhh_channel_n_unread(Channel *channel);
 extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
 extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);
 extern bool gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages,

@@ -242,17 +242,25 @@ wake_session(ChannelArea *area, int session_pid)
 	area->any_at_share = any;
 }
 
+/* Who waits for pages to be read is woken when no more batches of them are left than a device takes. */
+#define FEW_UNREAD 4
+
 /*
  * Frees the block of a batch that its query has no more to do with.
  *
- * Who waits is woken when the query has a part of its blocks less than it may have, not at each block:
- * all participants wait for the same news, and would all ask for the same block.
+ * Who waits for a block is woken when the query has a part of its blocks less than it may have, not at
+ * each block: all participants wait for the same news, and would all ask for the same block.
  */
 void
 gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 {
 	const int	most = gpurhh_most_outstanding(query);
 
+	if (area->blocks[block].unread)
+	{
+		area->blocks[block].unread = false;
+		query->n_unread--;
+	}
 	if (area->blocks[block].holder == BLOCK_READ)
 		query->n_read--;
 	else if (area->blocks[block].pinned != 0)
@@ -260,7 +268,7 @@ gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 		/* somebody has to unpin its pages first */
 		area->blocks[block].holder = BLOCK_READ;
 		query->n_read++;
-		if (query->n_outstanding - query->n_read <= most / 2)
+		if (query->n_unread <= FEW_UNREAD)
 			ConditionVariableBroadcast(&query->news);
 		return;
 	}
@@ -300,6 +308,7 @@ gpurhh_block_take(ChannelArea *area, BlockHolder holder)
 		area->free_head = area->blocks[block].next;
 		area->n_free--;
 		area->blocks[block].holder = holder;
+		area->blocks[block].unread = false;
 	}
 	return block;
 }

@@ -50,7 +50,7 @@
  * others make more of pages: twice what it takes at a time.
  */
 #define ENOUGH_BATCHES 8
-#define COLUMN_PAGES 512
+#define COLUMN_PAGES 2048
 
 /* If fewer can be pinned than this, columns are fed. */
 #define FEWEST_PAGES 8
@@ -273,7 +273,7 @@ gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *ar
 bool
 gpurhh_page_batches_are_waiting(PageBatches *batches)
 {
-	return gpurhh_channel_n_waiting(batches->channel) >= ENOUGH_BATCHES &&
+	return gpurhh_channel_n_unread(batches->channel) >= ENOUGH_BATCHES &&
 		!gpurhh_heap_feed_has_ended(batches->heap) && !gpurhh_heap_feed_is_amid(batches->heap);
 }
 
