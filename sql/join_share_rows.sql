@@ -74,6 +74,16 @@ SELECT shared(:'rows', 'parallel_leader_participation=off', node => 'GpuHashJoin
 -- a build side that has joins
 SELECT shared('SELECT c.g, count(*), sum(f.v) FROM f JOIN (d JOIN c ON d.id = c.k) ON f.id = d.id GROUP BY c.g');
 
+-- core's Append must not be asked again after its end, as it forgets where it is in a parallel plan
+CREATE TABLE parts (i int, k int) PARTITION BY LIST (i);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+CREATE TABLE parts_2 PARTITION OF parts FOR VALUES IN (2);
+INSERT INTO parts SELECT i % 2 + 1, i FROM generate_series(1, 40) i;
+ANALYZE parts;
+ALTER TABLE c SET (parallel_workers = 0);
+SELECT shared('SELECT count(*), sum(f.v) FROM f LEFT JOIN (parts JOIN c ON (parts.k + c.k) % 7 + (parts.k * c.k) % 11 + (parts.k - c.k) % 5 + parts.k % 3 > 9) ON f.k = c.k AND c.g < 9', 'enable_nestloop=on');
+ALTER TABLE c SET (parallel_workers = 2);
+
 -- prepared, and as a table
 SET enable_gpu_hashagg = on;
 SET enable_gpu_hashjoin = on;

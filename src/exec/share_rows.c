@@ -69,6 +69,7 @@ typedef struct ShareState
 	RowsShared *shared;			/* NULL: nobody else runs the plan */
 	SharePhase	phase;
 	bool		attached;
+	bool		ended;			/* the child has no more rows: not all nodes can be asked again */
 	BufFile    *file;			/* that is written, or read; NULL: none yet */
 	int			next_file;		/* to be read after that */
 	MinimalTuple tuple;			/* memory for a row that is read, and its size */
@@ -148,6 +149,7 @@ attach(ShareState *state)
 	if (state->attached)
 		shared->n_attached++;
 	SpinLockRelease(&shared->mutex);
+	state->ended = !state->attached;
 	state->phase = SHARE_PART;
 }
 
@@ -183,10 +185,11 @@ next_of_part(ShareState *state)
 	MinimalTuple tuple;
 	bool		should_free;
 
-	if (!state->attached)
+	if (state->ended)
 		return NULL;
 	slot = ExecProcNode(outerPlanState(state));
-	if (TupIsNull(slot))
+	state->ended = TupIsNull(slot);
+	if (state->ended)
 		return NULL;
 	if (state->file == NULL)
 		state->file = create_file(state);
