@@ -65,6 +65,12 @@ SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'none', 'gpurhh.read_pages=of
 -- rows of groups for which the device has no place come back with their pages
 SELECT paged('SELECT v, k, sum(large) FROM t GROUP BY v, k', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
 SELECT paged('SELECT v, count(DISTINCT small) FROM t GROUP BY v', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+-- pages come back while rows of others are being fed
+CREATE TABLE bad AS SELECT g % 50 AS k, g % 3 AS l, (CASE WHEN g % 100 = 0 THEN 'NaN' ELSE g::numeric END)::numeric(12,2) AS n FROM generate_series(1, 50000) g;
+VACUUM ANALYZE bad;
+SELECT paged('SELECT k, count(*), count(n) FROM bad GROUP BY k', 'all back', 'gpurhh.batch_rows=1024');
+SELECT paged('SELECT k, count(*), count(n) FROM bad GROUP BY k', 'all back', 'gpurhh.batch_rows=300');
+SELECT paged('SELECT l, count(*), count(n), count(x) FROM bad LEFT JOIN d USING (k) GROUP BY l', 'all back', 'gpurhh.batch_rows=1024');
 -- small batches
 SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'all', 'gpurhh.batch_rows=1024');
 

@@ -415,6 +415,8 @@ my %count;
 my %paths = (
 	'fed by pages' => qr/Feed: pages/,
 	'fed by rows' => qr/Feed: rows/,
+	'pages read by the device' => qr/^ *Input: .* pages\b/m,
+	'pages sent back' => qr/^ *Input: .* pages, [1-9]\d* sent back/m,
 	'by groups' => qr/Feed: groups/,
 	'joins on the device' => qr/Device Joins: [1-9]/,
 	'joins in passes' => qr/rows joined, \d+ passes/,

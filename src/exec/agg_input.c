@@ -137,6 +137,15 @@ submit_copy(GpuAggState *state, const rhh_batch *batch)
 	return true;
 }
 
+/* Counts what is handed over, be it in a block of the pool or in memory of our own. */
+static void
+count_batch(GpuNodeCounts *counts, const rhh_batch *batch)
+{
+	counts->rows_fed += batch->n_rows;
+	counts->bytes_fed += batch->used_bytes;
+	counts->batches++;
+}
+
 /*
  * A session that did the query itself has read much more than was estimated: opens a
  * query with the service for the rows that are still to come.
@@ -160,7 +169,6 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 	AggInput   *input = &state->run.input;
 	AggStage   *stage = first_stage(state);
 	rhh_batch	batch;
-	GpuNodeCounts *counts = &state->stats.counts;
 	uint32		n_rows = feed->n_rows;
 	bool		opened = false;
 	MemoryContext old;
@@ -174,9 +182,7 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
 		return;
 	}
 	gpurhh_feed_finish(feed, &batch);
-	counts->rows_fed += n_rows;
-	counts->bytes_fed += batch.used_bytes;
-	counts->batches++;
+	count_batch(&state->stats.counts, &batch);
 	if (input->in_pool)
 	{
 		gpurhh_channel_submit(stage->channel, &batch);
@@ -355,70 +361,88 @@ take_returned(void *arg)
 	gpurhh_stage_take_returned(first_stage(arg));
 }
 
-/* Feeds rows of pages that the device could not read. */
-static void
-feed_bad_rows(GpuAggState *state, Feed *feed)
-{
-	uint64		n_rows;
-	bool		more;
+/* ---------- batches of pages (page_batches.h) ---------- */
 
-	do
-	{
-		more = gpurhh_page_batches_bad_rows(state->run.input.batches, feed, &n_rows);
-		/* they come once more */
-		state->stats.counts.rows_fed -= n_rows;
-		if (feed->base != NULL)
-			hand_over(state, feed, false);
-		if (more)
-			gpurhh_feed_start(feed, next_block(state));
-	} while (more);
+typedef struct PageArg
+{
+	GpuAggState *state;
+	Feed	   *feed;
+} PageArg;
+
+static char *
+acquire_for_pages(void *arg)
+{
+	return acquire_block(((PageArg *) arg)->state);
 }
 
-/*
- * Has the device read the child's pages.  Where that is not possible, for want of a block or of
- * pins, their rows are fed from there on.
- */
+static char *
+next_block_of_pages(void *arg)
+{
+	return next_block(((PageArg *) arg)->state);
+}
+
 static void
-give_pages(GpuAggState *state, Feed *feed)
+hand_over_pages(void *arg)
+{
+	hand_over(((PageArg *) arg)->state, ((PageArg *) arg)->feed, false);
+}
+
+static void
+count_pages(void *arg, const rhh_batch *batch)
+{
+	count_batch(&((PageArg *) arg)->state->stats.counts, batch);
+}
+
+static void
+recount_pages(void *arg, uint64 n_rows)
+{
+	((PageArg *) arg)->state->stats.counts.rows_fed -= n_rows;
+}
+
+static void
+take_returned_pages(void *arg)
+{
+	take_returned(((PageArg *) arg)->state);
+}
+
+/* Has the device read the child's pages, or makes columns of them. */
+static void
+read_pages(GpuAggState *state, Feed *feed)
 {
 	AggInput   *input = &state->run.input;
-	GpuNodeCounts *counts = &state->stats.counts;
-	Channel    *channel = first_stage(state)->channel;
+	PageArg		arg = {state, feed};
+	const PageSide side = {
+		.pages = state->pages,
+		.feed = feed,
+		.channel = first_stage(state)->channel,
+		.counted = true,
+		.counts = &state->stats.counts,
+		.arg = &arg,
+		.acquire_block = acquire_for_pages,
+		.next_block = next_block_of_pages,
+		.hand_over = hand_over_pages,
+		.count = count_pages,
+		.recount = recount_pages,
+		.take_returned = take_returned_pages,
+	};
+	PagesGiven	given = PAGES_AS_COLUMNS;
 
-	for (;;)
+	gpurhh_page_feed_begin(state->pages);
+	if (side.channel != NULL)
+		input->batches = gpurhh_page_batches_create(&side, state->run.context);
+	if (input->batches != NULL)
 	{
-		rhh_batch	batch;
-		char	   *base;
-
-		feed_bad_rows(state, feed);
-		if (gpurhh_page_batches_are_waiting(input->batches) && feed->capacity_rows >= MaxHeapTuplesPerPage)
-		{
-			gpurhh_feed_start(feed, next_block(state));
-			gpurhh_page_batches_fill_columns(input->batches, feed);
-			hand_over(state, feed, false);
-			continue;
-		}
-		if (!gpurhh_page_batches_prepare(input->batches, take_returned, state) ||
-			(base = acquire_block(state)) == NULL)
-		{
-			feed_pages(state, feed);
-			if (feed->base != NULL)
-				hand_over(state, feed, false);
-			break;
-		}
-		if (!gpurhh_page_batches_fill(input->batches, base, &batch))
-		{
-			gpurhh_channel_drop_block(channel);
-			break;
-		}
-		counts->rows_fed += batch.n_rows;
-		counts->bytes_fed += batch.used_bytes;
-		counts->batches++;
-		gpurhh_channel_submit(channel, &batch);
+		while ((given = gpurhh_page_batches_give(input->batches)) == PAGES_GIVEN)
+			;
 	}
-	while (gpurhh_page_batches_wait(input->batches, take_returned, state))
-		feed_bad_rows(state, feed);
-	feed_bad_rows(state, feed);
+	if (given == PAGES_AS_COLUMNS)
+		feed_pages(state, feed);
+	if (input->batches != NULL)
+	{
+		if (feed->base != NULL)
+			hand_over(state, feed, false);
+		gpurhh_page_batches_end(input->batches);
+	}
 }
 
 /* Makes this process's own dictionary, for the pass that begins. */
@@ -846,15 +870,7 @@ feed_child(GpuAggState *state)
 	run->input.capacity_rows = feed.capacity_rows;
 	if (state->pages != NULL)
 	{
-		gpurhh_page_feed_begin(state->pages);
-		if (channel != NULL)
-			run->input.batches = gpurhh_page_batches_create(state->pages, &feed, channel, 0, 0,
-															&state->stats.counts,
-															run->context);
-		if (run->input.batches != NULL)
-			give_pages(state, &feed);
-		else
-			feed_pages(state, &feed);
+		read_pages(state, &feed);
 		gpurhh_agg_note_feed(state);
 	}
 	else

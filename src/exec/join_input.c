@@ -428,67 +428,76 @@ feed_rows(SideReader *reader)
 	return false;
 }
 
-/* Feeds rows of pages that the device could not read. */
+/* ---------- batches of pages (page_batches.h) ---------- */
+
+static char *
+acquire_for_pages(void *arg)
+{
+	return acquire_block(arg);
+}
+
+static char *
+next_block_of_pages(void *arg)
+{
+	return next_block(arg);
+}
+
 static void
-feed_bad_rows(SideReader *reader)
+hand_over_pages(void *arg)
 {
-	Feed	   *feed = &reader->feed;
-	uint64		n_rows;
-	bool		more;
-
-	do
-	{
-		more = gpurhh_page_batches_bad_rows(reader->batches, feed, &n_rows);
-		/* they come once more */
-		reader->n_rows -= n_rows;
-		if (reader->probes)
-			reader->reader->counts->rows_fed -= n_rows;
-		if (feed->base != NULL)
-			hand_over(reader);
-		if (more)
-			gpurhh_feed_start(feed, next_block(reader));
-	} while (more);
+	hand_over(arg);
 }
 
-/*
- * Hands over the next batch of pages, which the device reads.  False: there is none, or rows are to
- * be fed from now on, for want of pins (by_columns).
- */
-static bool
-give_pages(SideReader *reader)
+static void
+count_pages(void *arg, const rhh_batch *batch)
 {
-	JoinReader *node = reader->reader;
-	rhh_batch	batch;
-	char	   *base;
-
-	feed_bad_rows(reader);
-	if (reader->spoiled)
-		return false;
-	if (gpurhh_page_batches_are_waiting(reader->batches) && reader->feed.capacity_rows >= MaxHeapTuplesPerPage)
-	{
-		gpurhh_feed_start(&reader->feed, next_block(reader));
-		gpurhh_page_batches_fill_columns(reader->batches, &reader->feed);
-		hand_over(reader);
-		return true;
-	}
-	if (!gpurhh_page_batches_prepare(reader->batches, reader->probes ? node->take_returned : NULL,
-									 node->arg) ||
-		(base = acquire_block(reader)) == NULL)
-	{
-		reader->by_columns = true;
-		return false;
-	}
-	if (!gpurhh_page_batches_fill(reader->batches, base, &batch))
-	{
-		gpurhh_channel_drop_block(reader->channel);
-		return false;
-	}
-	gpurhh_channel_submit(reader->channel, &batch);
-	count_batch(reader, &batch);
-	return true;
+	count_batch(arg, batch);
 }
 
-/* The same of any side. */
+static void
+recount_pages(void *arg, uint64 n_rows)
+{
+	SideReader *reader = arg;
+
+	reader->n_rows -= n_rows;
+	if (reader->probes)
+		reader->reader->counts->rows_fed -= n_rows;
+}
+
+static void
+take_returned(void *arg)
+{
+	JoinReader *node = ((SideReader *) arg)->reader;
+
+	node->take_returned(node->arg);
+}
+
+/* Prepares having the device read a side's pages; NULL: it does not. */
+static PageBatches *
+make_page_batches(SideReader *reader)
+{
+	const PageSide side = {
+		.pages = reader->side->pages,
+		.feed = &reader->feed,
+		.channel = reader->channel,
+		.room_offset = reader->room_offset,
+		.room_rows = reader->room_rows,
+		.counted = reader->probes,
+		.counts = reader->reader->counts,
+		.spoiled = &reader->spoiled,
+		.arg = reader,
+		.acquire_block = acquire_for_pages,
+		.next_block = next_block_of_pages,
+		.hand_over = hand_over_pages,
+		.count = count_pages,
+		.recount = recount_pages,
+		.take_returned = reader->probes ? take_returned : NULL,
+	};
+
+	return gpurhh_page_batches_create(&side, reader->reader->context);
+}
+
+/* Hands over the next batch of a side; false: there is none. */
 static bool
 feed_batch(SideReader *reader)
 {
@@ -498,10 +507,11 @@ feed_batch(SideReader *reader)
 		return feed_rows(reader);
 	if (reader->batches != NULL && !reader->by_columns)
 	{
-		if (give_pages(reader))
-			return true;
-		if (!reader->by_columns)
-			return false;
+		PagesGiven	given = gpurhh_page_batches_give(reader->batches);
+
+		if (given != PAGES_AS_COLUMNS)
+			return given == PAGES_GIVEN;
+		reader->by_columns = true;
 	}
 	while (!reader->spoiled && gpurhh_page_feed_fill(reader->side->pages, feed))
 	{
@@ -536,10 +546,7 @@ begin_side(SideReader *reader)
 	gpurhh_page_feed_begin(reader->side->pages);
 	/* a filter has all keys of a build side, or none */
 	if (reader->side->computed == NIL && !node->copies && reader->filter == NULL)
-		reader->batches = gpurhh_page_batches_create(reader->side->pages, feed, reader->channel,
-													 reader->room_offset, reader->room_rows,
-													 reader->probes ? node->counts : NULL,
-													 node->context);
+		reader->batches = make_page_batches(reader);
 }
 
 /* Hands over what there is of the last batch. */
@@ -551,12 +558,7 @@ end_side(SideReader *reader)
 	if (reader->feed.base != NULL)
 		hand_over(reader);
 	if (reader->batches != NULL)
-	{
-		while (gpurhh_page_batches_wait(reader->batches, reader->probes ? node->take_returned : NULL,
-										node->arg))
-			feed_bad_rows(reader);
-		feed_bad_rows(reader);
-	}
+		gpurhh_page_batches_end(reader->batches);
 	node->odd |= reader->feed.strings.odd;
 	node->counts->pool_wait_ms += gpurhh_channel_pool_wait_ms(reader->channel);
 	if (reader->own_memory != NULL)

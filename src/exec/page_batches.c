@@ -8,14 +8,11 @@
  * here (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
  * which line pointers, the visible rows are.
  *
- *		are_waiting	has the device enough to do?  Then this session makes columns of the next pages
- *					(fill_columns)
- *		prepare		how many pages may be pinned for the next batch
- *		fill		goes on to the next pages, and pins them
- *		take		releases the pins of pages that the device has read, and keeps those of the
- *					bad ones, of which it could not read all rows, or has refused some
- *		bad_rows	feeds the rows of these as columns
- *		wait		until the device has read all pages that were handed over
+ *		give	hands over the next batch, after the rows of bad pages: those of which the device could
+ *				not read all rows, or has refused some.  They are fed as columns.  Where the device has
+ *				enough to do, so are the next pages.
+ *		take	releases the pins of pages that the device has read, and keeps those of bad ones
+ *		end		waits until the device has read all pages, and feeds the rows of the last bad ones
  *
  * A pin keeps a page's tuples where they are, as it does for core's scans.  Others may add
  * tuples meanwhile; so the visible ones are named one by one.  All sessions together have no more
@@ -38,18 +35,16 @@
 #include "settings.h"
 
 /*
- * The most pages of a batch, unless so many are more than a share of the buffers; and its rows, in
- * gpurhh.batch_rows.  A batch costs the service some 130 us, in which a GPU reads 800 pages.
+ * The most pages of a batch, and this part of the buffers; and its rows, in gpurhh.batch_rows.  A
+ * batch costs the service some 130 us, in which a GPU reads 800 pages.
  */
 #define MOST_PAGES 1024
-#define LEAST_SHARE 64
+#define BATCH_SHARE 64
 #define PAGE_BATCH_ROWS 4
 
-/*
- * Batches that keep a device busy until a session that makes columns instead has filled a block, while
- * others make more of pages: twice what it takes at a time.
- */
+/* With so many batches to read, which is twice what it takes at a time, a device is busy, ... */
 #define ENOUGH_BATCHES 8
+/* ... and a session makes columns of the next pages: of so many at most, until it looks again. */
 #define COLUMN_PAGES 2048
 
 /* If fewer can be pinned than this, columns are fed. */
@@ -61,13 +56,11 @@
 
 struct PageBatches
 {
-	Channel    *channel;
+	PageSide	side;
 	HeapFeed   *heap;
 	rhh_page_layout layout;
 	uint32		most_pages;		/* of a batch */
 	uint32		most_rows;
-	uint32		room_offset;	/* of refused rows, in a block */
-	uint32		room_rows;
 	uint32		n_may_pin;		/* for the next batch */
 	MemoryContext context;
 
@@ -75,10 +68,10 @@ struct PageBatches
 	rhh_page   *bad;
 	uint32		n_bad;
 	uint32		room_bad;
-	bool		amid_bad;		/* the last one's rows are being fed */
+	bool		amid_bad;		/* the rows of this one, which bad does not have, are being fed */
+	rhh_page	current;
 	uint64		n_taken;		/* pages that have been read, ... */
 	uint64		n_kept;			/* ... and the bad ones of these */
-	GpuNodeCounts *counts;		/* NULL: pages are not counted */
 };
 
 /* The most rows of a batch: a page is less work for the session than its rows are. */
@@ -109,29 +102,28 @@ rows_of(const Feed *feed, Size bytes)
 
 /* gpurhh_page_batches_create(), which says why if that cannot be. */
 static PageBatches *
-create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, uint32 room_rows,
-	   MemoryContext context, const char **why)
+create(const PageSide *side, MemoryContext context, const char **why)
 {
-	const Size	block_bytes = gpurhh_channel_block_bytes(channel);
+	const Size	block_bytes = gpurhh_channel_block_bytes(side->channel);
 	/* where columns would be is all that says where the rows are; a bitmap may come behind it */
-	const Size	room = room_rows > 0 ? room_offset : block_bytes / 2;
-	const uint32 rows = Min(most_rows(), rows_of(feed, MOST_PAGES * BLCKSZ));
+	const Size	room = side->room_rows > 0 ? side->room_offset : block_bytes / 2;
+	const uint32 rows = Min(most_rows(), rows_of(side->feed, MOST_PAGES * BLCKSZ));
 	PageBatches *batches;
 	HeapFeed   *heap;
 	rhh_page_layout layout;
 
-	if (!gpurhh_channel_reads_pages(channel))
+	if (!gpurhh_channel_reads_pages(side->channel))
 	{
 		*why = "the device does not read pages";
 		return NULL;
 	}
-	heap = gpurhh_page_feed_heap(pages);
+	heap = gpurhh_page_feed_heap(side->pages);
 	if (heap == NULL)
 	{
 		*why = "it is not one table";
 		return NULL;
 	}
-	if (!gpurhh_heap_feed_layout(heap, feed, &layout, why))
+	if (!gpurhh_heap_feed_layout(heap, side->feed, &layout, why))
 		return NULL;
 	if (room < 2 * sizeof(rhh_page_layout))
 	{
@@ -145,36 +137,37 @@ create(PageFeed *pages, const Feed *feed, Channel *channel, uint32 room_offset, 
 	}
 	batches = MemoryContextAllocZero(context, sizeof(PageBatches));
 	batches->context = context;
-	batches->channel = channel;
+	batches->side = *side;
 	batches->heap = heap;
 	batches->layout = layout;
-	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / LEAST_SHARE, FEWEST_PAGES)),
+	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / BATCH_SHARE, FEWEST_PAGES)),
 							  (room - TYPEALIGN(64, sizeof(rhh_page_layout))) / sizeof(rhh_page));
 	batches->most_rows = rows;
-	batches->room_offset = room_offset;
-	batches->room_rows = room_rows;
 	return batches;
 }
 
 /*
- * Prepares reading a side, which has begun, by pages; the feed has its columns.  room_rows is 0 where
- * no rows come back; pages are counted in counts, unless that is NULL.  The result is in context.  NULL:
- * that cannot be.
+ * Prepares reading a side by pages.  The side's feed, channel and what its functions need last as long
+ * as the result, which is in context.  NULL: that cannot be.
  */
 PageBatches *
-gpurhh_page_batches_create(PageFeed *pages, const Feed *feed, Channel *channel,
-						   uint32 room_offset, uint32 room_rows, GpuNodeCounts *counts,
-						   MemoryContext context)
+gpurhh_page_batches_create(const PageSide *side, MemoryContext context)
 {
 	const char *why;
-	PageBatches *batches = create(pages, feed, channel, room_offset, room_rows, context, &why);
+	PageBatches *batches = create(side, context, &why);
 
 	if (batches == NULL)
 		ereport(DEBUG1,
 				(errmsg_internal("the device does not read pages: %s", why)));
-	else
-		batches->counts = counts;
 	return batches;
+}
+
+/* Releases the pin of a page that has been handed over. */
+static void
+unpin(PageBatches *batches, const rhh_page *page)
+{
+	ReleaseBuffer(page->number + 1);
+	gpurhh_channel_unpin_pages(batches->side.channel, 1);
 }
 
 /* Keeps a bad page, with its pin. */
@@ -191,19 +184,20 @@ keep_bad(PageBatches *batches, const rhh_page *page)
 			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(rhh_page));
 	}
 	batches->bad[batches->n_bad++] = *page;
-	if (batches->counts != NULL)
-		batches->counts->bad_pages++;
+	if (batches->side.counted)
+		batches->side.counts->bad_pages++;
 }
 
 /* Takes the batches whose pages have been read. */
 void
 gpurhh_page_batches_take(PageBatches *batches)
 {
+	Channel    *channel = batches->side.channel;
 	const rhh_page *pages;
 	uint32		n;
 	bool		all_bad;
 
-	while (gpurhh_channel_take_pages(batches->channel, &pages, &n, &all_bad))
+	while (gpurhh_channel_take_pages(channel, &pages, &n, &all_bad))
 	{
 		uint32		n_unpinned = 0;
 
@@ -219,82 +213,157 @@ gpurhh_page_batches_take(PageBatches *batches)
 		}
 		batches->n_taken += n;
 		batches->n_kept += n - n_unpinned;
-		gpurhh_channel_unpin_pages(batches->channel, n_unpinned);
-		gpurhh_channel_end_pages(batches->channel);
+		gpurhh_channel_unpin_pages(channel, n_unpinned);
+		gpurhh_channel_end_pages(channel);
 	}
 }
 
-/*
- * Waits until pages have been read, and takes them; false: all that were handed over have been.
- * Batches that come back meanwhile are taken by take_returned; NULL: none do.
- */
-bool
-gpurhh_page_batches_wait(PageBatches *batches, void (*take_returned)(void *arg), void *arg)
+/* Waits until pages have been read, and takes them; false: all that were handed over have been. */
+static bool
+wait_for_pages(PageBatches *batches)
 {
+	const PageSide *side = &batches->side;
+
 	if (batches->n_may_pin > 0)
 	{
-		gpurhh_channel_unpin_pages(batches->channel, batches->n_may_pin);
+		gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin);
 		batches->n_may_pin = 0;
 	}
-	if (!gpurhh_channel_wait_pages(batches->channel))
+	if (!gpurhh_channel_wait_pages(side->channel))
 		return false;
-	if (take_returned != NULL)
-		take_returned(arg);
+	if (side->take_returned != NULL)
+		side->take_returned(side->arg);
 	gpurhh_page_batches_take(batches);
 	return true;
 }
 
-/*
- * Before a block is asked for: may the next batch have pages?  If not, rows are to be fed as
- * columns.  If pins are lacking, waits for those of batches that were handed over; what comes back
- * meanwhile is as in gpurhh_page_batches_wait().
- */
-bool
-gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *arg), void *arg)
+/* ---------- bad pages ---------- */
+
+static bool
+is_spoiled(const PageBatches *batches)
 {
-	if (gpurhh_heap_feed_is_amid(batches->heap) ||
-		batches->n_kept > Max(batches->n_taken / BAD_SHARE, FEW_BAD))
+	return batches->side.spoiled != NULL && *batches->side.spoiled;
+}
+
+/* Begins with the rows of the next bad page; false: there is none. */
+static bool
+next_bad(PageBatches *batches)
+{
+	uint64		n_rows = 0;
+
+	if (batches->n_bad == 0)
 		return false;
-	if (batches->n_may_pin > 0)
-		return true;
-	do
+	/* while its rows are fed others may come back, for which bad has to have room */
+	batches->current = batches->bad[--batches->n_bad];
+	batches->amid_bad = true;
+	gpurhh_heap_feed_take_page(batches->heap, &batches->current);
+	for (int w = 0; w < lengthof(batches->current.visible); w++)
+		n_rows += pg_popcount((const char *) &batches->current.visible[w], sizeof(uint64));
+	batches->side.recount(batches->side.arg, n_rows);
+	return true;
+}
+
+/* Feeds the rows of bad pages, as far as the feed's block has room.  True: there are more. */
+static bool
+fill_with_bad(PageBatches *batches)
+{
+	while (batches->amid_bad || next_bad(batches))
 	{
-		batches->n_may_pin = gpurhh_channel_pin_pages(batches->channel, batches->most_pages);
-		if (batches->n_may_pin >= FEWEST_PAGES)
+		if (gpurhh_heap_feed_page_rows(batches->heap, batches->side.feed))
 			return true;
-	} while (gpurhh_page_batches_wait(batches, take_returned, arg));
+		batches->amid_bad = false;
+		unpin(batches, &batches->current);
+	}
 	return false;
 }
+
+/* The same for a side that is not to be read any further. */
+static void
+drop_bad(PageBatches *batches)
+{
+	if (batches->amid_bad)
+		unpin(batches, &batches->current);
+	batches->amid_bad = false;
+	while (batches->n_bad > 0)
+		unpin(batches, &batches->bad[--batches->n_bad]);
+}
+
+/* Feeds the rows of all bad pages that there are. */
+static void
+feed_bad_rows(PageBatches *batches)
+{
+	const PageSide *side = &batches->side;
+	bool		more = true;
+
+	while (more && !is_spoiled(batches))
+	{
+		more = fill_with_bad(batches);
+		if (side->feed->base != NULL)
+			side->hand_over(side->arg);
+		if (more)
+			gpurhh_feed_start(side->feed, side->next_block(side->arg));
+	}
+	if (is_spoiled(batches))
+		drop_bad(batches);
+}
+
+/* ---------- the next pages ---------- */
 
 /*
  * Has the device so many batches that it is better to make columns of the next pages than to give
  * it these, too?
  */
-bool
-gpurhh_page_batches_are_waiting(PageBatches *batches)
+static bool
+device_is_busy(PageBatches *batches)
 {
-	return gpurhh_channel_n_unread(batches->channel) >= ENOUGH_BATCHES &&
-		!gpurhh_heap_feed_has_ended(batches->heap) && !gpurhh_heap_feed_is_amid(batches->heap);
+	return batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
+		gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES &&
+		!gpurhh_heap_feed_has_ended(batches->heap);
 }
 
-/* Fills a feed's block, which has been started, with the rows of some pages. */
-void
-gpurhh_page_batches_fill_columns(PageBatches *batches, Feed *feed)
+/* Makes columns of some pages. */
+static void
+feed_columns(PageBatches *batches)
 {
-	(void) gpurhh_heap_feed_fill(batches->heap, feed, COLUMN_PAGES);
+	const PageSide *side = &batches->side;
+
+	gpurhh_feed_start(side->feed, side->next_block(side->arg));
+	(void) gpurhh_heap_feed_fill(batches->heap, side->feed, COLUMN_PAGES);
+	side->hand_over(side->arg);
+}
+
+/*
+ * May the next batch have pages?  If pins are lacking, waits for those of batches that were handed
+ * over.
+ */
+static bool
+may_give(PageBatches *batches)
+{
+	if (batches->n_kept > Max(batches->n_taken / BAD_SHARE, FEW_BAD))
+		return false;
+	if (batches->n_may_pin > 0)
+		return true;
+	do
+	{
+		batches->n_may_pin = gpurhh_channel_pin_pages(batches->side.channel, batches->most_pages);
+		if (batches->n_may_pin >= FEWEST_PAGES)
+			return true;
+	} while (wait_for_pages(batches));
+	return false;
 }
 
 /* Fills a block with the next pages.  False: there are no more. */
-bool
-gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch)
+static bool
+fill(PageBatches *batches, char *base, rhh_batch *batch)
 {
+	const PageSide *side = &batches->side;
 	const Size	layout_bytes = TYPEALIGN(64, sizeof(rhh_page_layout));
 	rhh_page   *pages = (rhh_page *) (base + layout_bytes);
 	uint32		n_rows;
 	uint32		n = gpurhh_heap_feed_pages(batches->heap, pages, batches->n_may_pin,
 										   batches->most_rows, &n_rows);
 
-	gpurhh_channel_unpin_pages(batches->channel, batches->n_may_pin - n);
+	gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin - n);
 	batches->n_may_pin = 0;
 	if (n == 0)
 		return false;
@@ -311,43 +380,50 @@ gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch)
 	}
 	batch->end_page++;
 	batch->used_bytes = layout_bytes + n * sizeof(rhh_page);
-	batch->refused_offset = batches->room_rows > 0 ? batches->room_offset :
+	batch->refused_offset = side->room_rows > 0 ? side->room_offset :
 		TYPEALIGN(64, batch->used_bytes);
-	batch->refused_rows = batches->room_rows;
-	if (batches->counts != NULL)
-		batches->counts->pages += n;
+	batch->refused_rows = side->room_rows;
+	if (side->counted)
+		side->counts->pages += n;
 	return true;
 }
 
-/*
- * Feeds rows of bad pages as columns, as gpurhh_page_feed_fill() does those of others: true if there
- * are more of them, and the block is full, or has not been started.  *n_rows becomes how many rows
- * have been begun with, which have been handed over before and do not count twice.
- */
-bool
-gpurhh_page_batches_bad_rows(PageBatches *batches, Feed *feed, uint64 *n_rows)
+/* Hands over the next batch. */
+PagesGiven
+gpurhh_page_batches_give(PageBatches *batches)
 {
-	*n_rows = 0;
-	while (batches->n_bad > 0)
-	{
-		const rhh_page *page = &batches->bad[batches->n_bad - 1];
+	const PageSide *side = &batches->side;
+	rhh_batch	batch;
+	char	   *base;
 
-		if (!batches->amid_bad)
-		{
-			/* rows that a columns' block had no room for come first */
-			if (gpurhh_heap_feed_is_amid(batches->heap))
-				return false;
-			gpurhh_heap_feed_take_page(batches->heap, page);
-			batches->amid_bad = true;
-			for (int w = 0; w < lengthof(page->visible); w++)
-				*n_rows += pg_popcount((const char *) &page->visible[w], sizeof(uint64));
-		}
-		if (gpurhh_heap_feed_page_rows(batches->heap, feed))
-			return true;
-		batches->amid_bad = false;
-		ReleaseBuffer(page->number + 1);
-		gpurhh_channel_unpin_pages(batches->channel, 1);
-		batches->n_bad--;
+	feed_bad_rows(batches);
+	if (is_spoiled(batches))
+		return PAGES_ENDED;
+	if (device_is_busy(batches))
+	{
+		feed_columns(batches);
+		return PAGES_GIVEN;
 	}
-	return false;
+	if (!may_give(batches) || (base = side->acquire_block(side->arg)) == NULL)
+		return PAGES_AS_COLUMNS;
+	if (!fill(batches, base, &batch))
+	{
+		gpurhh_channel_drop_block(side->channel);
+		return PAGES_ENDED;
+	}
+	gpurhh_channel_submit(side->channel, &batch);
+	side->count(side->arg, &batch);
+	return PAGES_GIVEN;
+}
+
+/*
+ * Before the side is done with: waits until all pages have been read, and feeds the rows of those
+ * that are bad.  If rows have been fed as columns, they have been to the end.
+ */
+void
+gpurhh_page_batches_end(PageBatches *batches)
+{
+	while (wait_for_pages(batches))
+		feed_bad_rows(batches);
+	feed_bad_rows(batches);
 }

@@ -12,22 +12,41 @@
 #include "exec/node_stats.h"
 #include "scan/scan.h"
 
+/* A side that is to be read so, and what its reader does with blocks.  All of these get arg. */
+typedef struct PageSide
+{
+	PageFeed   *pages;			/* of the side; it has begun */
+	Feed	   *feed;			/* makes columns of it */
+	Channel    *channel;
+	uint32		room_offset;	/* of refused rows, in a block */
+	uint32		room_rows;		/* 0: none come back */
+	bool		counted;		/* pages count in counts */
+	GpuNodeCounts *counts;
+	const bool *spoiled;		/* it is not to be read any further; NULL: that cannot be */
+
+	void	   *arg;
+	char	   *(*acquire_block) (void *arg);	/* of the pool; NULL: none became free */
+	char	   *(*next_block) (void *arg);	/* for columns */
+	void		(*hand_over) (void *arg);	/* the feed's block, which may have no rows */
+	void		(*count) (void *arg, const rhh_batch *batch);	/* that has been submitted */
+	void		(*recount) (void *arg, uint64 n_rows);	/* so many will be handed over once more */
+	void		(*take_returned) (void *arg);	/* batches that have come back; NULL: none do */
+} PageSide;
+
 /* What is read so by one participant. */
 typedef struct PageBatches PageBatches;
 
+typedef enum PagesGiven
+{
+	PAGES_GIVEN,				/* a batch */
+	PAGES_ENDED,				/* there are no more */
+	PAGES_AS_COLUMNS			/* none any more: the rest of the rows is to be fed */
+} PagesGiven;
+
 extern void gpurhh_page_batches_limits(rhh_map_spec *spec);
-extern PageBatches *gpurhh_page_batches_create(PageFeed *pages, const Feed *feed,
-											   Channel *channel, uint32 room_offset,
-											   uint32 room_rows, GpuNodeCounts *counts,
-											   MemoryContext context);
-extern bool gpurhh_page_batches_prepare(PageBatches *batches, void (*take_returned)(void *arg),
-										void *arg);
-extern bool gpurhh_page_batches_are_waiting(PageBatches *batches);
-extern void gpurhh_page_batches_fill_columns(PageBatches *batches, Feed *feed);
-extern bool gpurhh_page_batches_fill(PageBatches *batches, char *base, rhh_batch *batch);
+extern PageBatches *gpurhh_page_batches_create(const PageSide *side, MemoryContext context);
+extern PagesGiven gpurhh_page_batches_give(PageBatches *batches);
 extern void gpurhh_page_batches_take(PageBatches *batches);
-extern bool gpurhh_page_batches_wait(PageBatches *batches, void (*take_returned)(void *arg),
-									 void *arg);
-extern bool gpurhh_page_batches_bad_rows(PageBatches *batches, Feed *feed, uint64 *n_rows);
+extern void gpurhh_page_batches_end(PageBatches *batches);
 
 #endif							/* GPURHH_EXEC_PAGE_BATCHES_H */

@@ -534,6 +534,7 @@ sub settings
 	push @s, [ enable_partitionwise_aggregate => 'on' ] if chance(0.2);
 	push @s, [ enable_partitionwise_join => 'on' ] if chance(0.1);
 	push @s, [ 'gpurhh.enable_hashjoin' => 'off' ] if chance(0.1);
+	push @s, [ 'gpurhh.read_pages' => 'on' ] if chance(0.5);
 	# a table has to be large for a device to refuse any of it
 	if (chance($large ? 0.8 : 0.45))
 	{
