@@ -715,7 +715,8 @@ typedef struct rhh_device_ops
 	/*
 	 * Says, before map_finish, that nobody asks for groups for which one of n conditions is
 	 * false.  All rows of these groups have been submitted.  So the device need not extract them, but if
-	 * it has refused any rows it leaves none out, because it may have only a part of a group.
+	 * it has refused any rows it leaves none out, because it may have only a part of a group; nor any
+	 * of which an orphan may be a part.
 	 */
 	rhh_status	(*map_filter) (rhh_map *map, const rhh_group_condition *conditions, uint32_t n,
 							   rhh_error *err);

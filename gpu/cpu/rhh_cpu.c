@@ -430,7 +430,8 @@ run_finish(rhh_map *map, uint32_t p)
 	if (map->layout.spec.flags & RHH_WANT_PROBE_STATS)
 		rhh_cpu_part_probe_stats(part);
 	rhh_cpu_part_free_slots(part);
-	if (map->n_conditions > 0)
+	/* a group that is left in a local table may be a part of one of these */
+	if (map->n_conditions > 0 && n_orphans == 0)
 		atomic_fetch_add_explicit(&map->left_out,
 								  rhh_cpu_part_filter(part, map->conditions, map->n_conditions),
 								  memory_order_relaxed);

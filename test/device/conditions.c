@@ -107,6 +107,72 @@ case_conditions_refused(context *ctx)
 	check_conditions(ctx, 8, true, 1 << 20);
 }
 
+/*
+ * Groups of which a part finds no place, and another does later, as on the CPU device those of its
+ * threads' local tables: neither is the whole group.
+ */
+static uint64_t
+check_orphans(context *ctx, uint32_t threads, uint64_t n_groups)
+{
+	rhh_group_condition condition;
+	run_options options = default_options;
+	rhh_map_stats stats;
+	char		where[80];
+	def			d;
+
+	def_init(&d);
+	def_key(&d, 4, GEN_UNIFORM, n_groups, 0);
+	def_state(&d, RHH_COUNT, -1, -1);
+	d.spec.max_batch_rows = 1024;
+	d.spec.expected_groups = 100;
+	d.spec.max_probe_buckets = 1;
+	d.spec.load_factor = 0.95f;
+	memset(&condition, 0, sizeof(condition));
+	condition.comparison = RHH_LESS;
+	/* what all groups have more than, but some of their parts have not */
+	condition.low = 40000 / n_groups;
+	condition.except_state = -1;
+	options.conditions = &condition;
+	options.n_conditions = 1;
+	snprintf(where, sizeof(where), "%u threads, %llu groups", threads, (unsigned long long) n_groups);
+	check_table(ctx, where, &d, 80000, &options, &stats);
+	return stats.orphans;
+}
+
+void
+case_conditions_orphans(context *ctx)
+{
+	static const uint64_t n_groups[] = {300, 700, 1500, 2500};
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint64_t	n_orphans = 0;
+
+	if (ctx->device->info.kind != RHH_KIND_CPU)
+	{
+		if (option_divisor <= 8)
+			(void) check_orphans(ctx, 0, n_groups[1]);
+		return;
+	}
+	for (uint32_t threads = 2; threads <= 5; threads++)
+	{
+		rhh_device_config config = {.cpu_threads = threads, .look_rows = LOOK_ROWS, .carry_bytes = CARRY_BYTES};
+		device		device = *ctx->device;
+		context		inner = {.device = &device, .seed = ctx->seed};
+		rhh_error	err;
+
+		if (ops->open(device.info.ordinal, &config, &device.dev, &err) != RHH_OK)
+		{
+			fault(ctx, "open", err.message);
+			return;
+		}
+		for (size_t i = 0; i < 8 * LENGTH_OF(n_groups) && inner.why[0] == '\0'; i++, inner.seed++)
+			n_orphans += check_orphans(&inner, threads, n_groups[i % LENGTH_OF(n_groups)]);
+		fault(ctx, "", inner.why);
+		ops->close(device.dev);
+	}
+	if (n_orphans == 0)
+		fault(ctx, "", "all local groups found room: the case tests nothing");
+}
+
 void
 case_conditions_invalid(context *ctx)
 {

@@ -433,6 +433,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(large_batches) \
 	CASE(conditions) \
 	CASE(conditions_refused) \
+	CASE(conditions_orphans) \
 	CASE(conditions_invalid) \
 	CASE(interleaved) \
 	CASE(turns) \
