@@ -64,6 +64,12 @@ SELECT e, sqlstate_of('SELECT count(*) FROM (SELECT k, sum(i4) FROM t GROUP BY k
 FROM (SELECT set_config('enable_gpu_hashagg', e, false) AS e FROM unnest('{on,off}'::text[]) e) s,
 	 unnest(ARRAY['100 / (count(*) - count(*)) > 1', '(k * 1000000) > 5', '(1000 / k) > 5', '(k = 0 OR 1000 / k > 5)', 'CASE WHEN k = 0 THEN false ELSE 1000 / k > 5 END', '(sum(i4) * 9223372036854775807) > 1']) h;
 SET enable_gpu_hashagg = off;
+-- sums that overflow are errors of groups for which HAVING is not true, too
+CREATE TABLE large AS SELECT g % 300 AS k, CASE g % 300 WHEN 7 THEN 1e308 ELSE g END::float8 AS f, CASE g % 300 WHEN 7 THEN interval '100000000 years' ELSE interval '1 day' END AS i FROM generate_series(1, 1500) g;
+ANALYZE large;
+SELECT a, same_error('SELECT k, ' || a || ' FROM large GROUP BY k HAVING count(*) > 100')
+FROM unnest(ARRAY['sum(f)', 'avg(f)', 'stddev(f)', 'var_pop(f)', 'sum(least(f, 3e38)::float4)', 'regr_sxx(f, k)', 'corr(k, f)', 'sum(i)', 'avg(i)']) a;
+SELECT compare('SELECT k, sum(f), avg(i) FROM large WHERE k <> 7 GROUP BY k HAVING count(*) > 4');
 -- (cheap conditions first, as core has them: no group comes to the overflow)
 SELECT compare('SELECT k FROM t GROUP BY k HAVING sum(i4) * 1000000000000000000 > 5 AND max(d) = ''2000-01-20''');
 SELECT compare('SELECT k FROM t GROUP BY k HAVING sum(i4) * 1000000000000000000 + k * 2 > 5 AND k + 1 > 0 AND max(d) = ''2000-01-20''');

@@ -179,6 +179,20 @@ column_of(const Emit *emit, Node *expr)
 		var->varattno <= emit->n_columns ? &emit->columns[var->varattno - 1] : NULL;
 }
 
+/* Is an error raised of values that overflow?  made: of those that are made of one group at a time. */
+static bool
+overflows(const Emit *emit, bool made)
+{
+	for (int c = 0; c < emit->n_columns; c++)
+	{
+		const AggregateFamily *family = emit->columns[c].family;
+
+		if (family != NULL && family->overflows && (!made || family->make != NULL))
+			return true;
+	}
+	return false;
+}
+
 /* The scale of a column's values, if HAVING can look at them as integers; else -1. */
 static int
 scale_of(const EmitColumn *column)
@@ -247,6 +261,9 @@ gpurhh_emit_having(Emit *emit, List *having, PlanState *parent)
 {
 	ListCell   *lc;
 
+	/* these would be made of the groups for which HAVING is true */
+	if (overflows(emit, true))
+		return false;
 	emit->quals = palloc(sizeof(VectorExpr *) * Max(list_length(having), 1));
 	foreach(lc, having)
 	{
@@ -342,6 +359,8 @@ make_condition(const Emit *emit, const rhh_map_spec *spec, Node *qual, rhh_group
  * Conditions on the groups of spec without which HAVING is not true: the first ones of it, before which
  * core evaluates nothing else.  There is room for RHH_MAX_CONDITIONS.  Returns how many there are.
  *
+ * There are none where core would raise an error of a group that is left out.
+ *
  * Where an aggregate is NULL its state says as if there were rows that add nothing.  HAVING is not true
  * then, so it does not matter what the condition is.
  */
@@ -352,6 +371,8 @@ gpurhh_emit_conditions(const Emit *emit, const rhh_map_spec *spec, List *having,
 	ListCell   *lc;
 	int			n = 0;
 
+	if (overflows(emit, false))
+		return 0;
 	foreach(lc, having)
 	{
 		if (n == RHH_MAX_CONDITIONS || !make_condition(emit, spec, lfirst(lc), &conditions[n]))

@@ -415,6 +415,7 @@ static const AggregateFamily avg_numeric = {
 static const AggregateFamily sum_money = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.result = GPU_ENC_INT8,
 	.decode = decode_sum_money,
 };
@@ -422,24 +423,28 @@ static const AggregateFamily sum_money = {
 static const AggregateFamily sum_interval = {
 	.argument = AGGREGATE_OF_PARTS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.make = make_sum_interval,
 };
 
 static const AggregateFamily avg_interval = {
 	.argument = AGGREGATE_OF_PARTS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.make = make_avg_interval,
 };
 
 static const AggregateFamily sum_float = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.decode = decode_sum_float,
 };
 
 static const AggregateFamily avg_float = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.decode = decode_avg_float,
 };
@@ -475,6 +480,7 @@ static const AggregateFamily stddev_samp = {
 static const AggregateFamily var_pop_float = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.decode = decode_variance_float,
 };
@@ -482,6 +488,7 @@ static const AggregateFamily var_pop_float = {
 static const AggregateFamily var_samp_float = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 2,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.decode = decode_variance_float,
 };
@@ -489,6 +496,7 @@ static const AggregateFamily var_samp_float = {
 static const AggregateFamily stddev_pop_float = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.decode = decode_stddev_float,
 };
@@ -496,6 +504,7 @@ static const AggregateFamily stddev_pop_float = {
 static const AggregateFamily stddev_samp_float = {
 	.argument = AGGREGATE_OF_NUMBERS,
 	.fewest_rows = 2,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.decode = decode_stddev_float,
 };
@@ -508,6 +517,7 @@ static const AggregateFamily pair_count = {
 static const AggregateFamily pair_avg = {
 	.argument = AGGREGATE_OF_PAIRS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.decode = decode_pair_avg,
 };
@@ -516,6 +526,7 @@ static const AggregateFamily pair_avg = {
 static const AggregateFamily pair = {
 	.argument = AGGREGATE_OF_PAIRS,
 	.fewest_rows = 1,
+	.overflows = true,
 	.result = GPU_ENC_FLOAT8_RAW,
 	.begin = gpurhh_pair_final_create,
 	.decode = decode_pair,

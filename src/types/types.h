@@ -325,6 +325,8 @@ struct AggregateFamily
 	AggregateDistinct distinct;
 	int			fewest_rows;	/* the result is NULL for fewer rows than this; 0:
 								 * it is a count, which is never NULL */
+	bool		overflows;		/* core raises an error for values that the types allow, also
+								 * of groups for which HAVING is not true */
 	GpuEncoding result;			/* without make(): the encoding of the result;
 								 * GPU_ENC_NONE: that of the argument */
 	void	   *(*begin) (const GpuAggregate *aggregate);	/* called once a plan */
