@@ -44,7 +44,7 @@
 #define RHH_CUDA_PAGE_BLOCKS 2
 
 /*
- * The first bytes of each tuple are copied instead of the page if these lie in no more than PREFIX_LINES of
+ * The first bytes of each tuple are copied instead of the page if these lie in fewer than PREFIX_LINES of
  * the page's 64 lines of LINE_BYTES: a line is what the bus is asked for, and a part of one takes nearly as
  * long.  52 tuples of a page, of which 62 bytes each were copied (some 80 lines), took an H100 212 ms for
  * 9.5 GB, and whole pages 203.

@@ -561,6 +561,11 @@ grow(Dictionary *dictionary)
 	if (n_slots > UINT64CONST(1) << 32)
 		return false;
 	place = allocate(dictionary, n_slots * sizeof(uint64), true);
+	if (place == 0 && !first && n_slots > shared->n_slots * 2)
+	{
+		n_slots = shared->n_slots * 2;
+		place = allocate(dictionary, n_slots * sizeof(uint64), true);
+	}
 	if (place == 0)
 		return false;
 	slots = address_of(dictionary, place);

@@ -153,11 +153,10 @@ typedef struct ChannelQuery
 	BlockList	queued;			/* to the service */
 	BlockList	returned;		/* to the finisher, with refused rows */
 	int			n_outstanding;	/* queued, with the device, or returned */
+	int			n_unread;		/* of these: batches of pages that have not been read */
 	uint64		n_done;			/* batches that are not outstanding any more */
 	bool		sleeps;			/* the plan that gives its rows may sleep, and then
 								 * nobody takes the batches that are returned */
-	int			n_unread;		/* of these: batches of pages that have not been read, */
-	int			n_read;			/* and such as have been, and whose pages are pinned still */
 	bool		at_limit;		/* a participant waits until n_outstanding is lower */
 	bool		at_share;		/* a participant waits because the session keeps as
 								 * many blocks as it may keep */
@@ -168,6 +167,7 @@ typedef struct ChannelQuery
 	rhh_group_condition conditions[RHH_MAX_CONDITIONS];
 	bool		has_parts;		/* sessions may have rows of the map's groups, so
 								 * conditions cannot be applied to these */
+	bool		left_out_counted;	/* a participant counts the groups that they leave out */
 	bool		input_done;		/* no more batches will come */
 	bool		finished;		/* service: the map can be read */
 	bool		declined;		/* service: no device has a map for it, so all

@@ -58,7 +58,7 @@
  * pool's blocks (gpurhh_session_share()).  The share is a limit for queries whose rows
  * come from a plan that may sleep.  By the time it sleeps, the device may have refused
  * all batches that were handed over, and their blocks then wait until it wakes.  Other
- * queries take refused batches back soon, and MAX_OUTSTANDING is the only limit for
+ * queries take refused batches back soon, and gpurhh_most_outstanding() is the only limit for
  * their blocks.
  *
  * Lifetime.  A Channel is released by a reset callback of the memory context
@@ -868,7 +868,8 @@ gpurhh_channel_wait_pages(Channel *channel)
 		LWLockRelease(&area->lock);
 		if (any)
 			break;
-		wait_for_news(channel, 1000);
+		/* while others keep the device busy there is no news of each batch */
+		wait_for_news(channel, 20);
 	}
 	ConditionVariableCancelSleep();
 	return true;
@@ -1432,6 +1433,25 @@ gpurhh_channel_stats(Channel *channel, rhh_map_stats *stats, char *device,
 	memcpy(why, query->message, GPURHH_MESSAGE_LEN);
 	LWLockRelease(&area->lock);
 	return !declined;
+}
+
+/*
+ * How many groups the device has left out of a map that is finished.  One participant is told, the
+ * first that asks; the others get 0.
+ */
+uint64
+gpurhh_channel_count_left_out(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+	ChannelQuery *query = channel_query(channel);
+	uint64		left_out = 0;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	if (query->finished && !query->declined && !query->left_out_counted)
+		left_out = query->stats.left_out;
+	query->left_out_counted = true;
+	LWLockRelease(&area->lock);
+	return left_out;
 }
 
 void

@@ -61,6 +61,7 @@ extern bool gpurhh_channel_reads_pages(Channel *channel);
 extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions,
 									   int n);
 extern void gpurhh_channel_has_parts(Channel *channel);
+extern uint64 gpurhh_channel_count_left_out(Channel *channel);
 extern int	gpurhh_channel_n_unread(Channel *channel);
 extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
 extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);

@@ -261,13 +261,10 @@ gpurhh_block_done(ChannelArea *area, ChannelQuery *query, int block)
 		area->blocks[block].unread = false;
 		query->n_unread--;
 	}
-	if (area->blocks[block].holder == BLOCK_READ)
-		query->n_read--;
-	else if (area->blocks[block].pinned != 0)
+	if (area->blocks[block].holder != BLOCK_READ && area->blocks[block].pinned != 0)
 	{
 		/* somebody has to unpin its pages first */
 		area->blocks[block].holder = BLOCK_READ;
-		query->n_read++;
 		if (query->n_unread <= FEW_UNREAD)
 			ConditionVariableBroadcast(&query->news);
 		return;

@@ -1131,17 +1131,13 @@ take_groups_below(GpuAggState *state)
 	return true;
 }
 
-/* Groups that the device leaves out are counted as those that HAVING removes, once. */
+/* Groups that the device leaves out are counted as those that HAVING removes. */
 static void
 note_left_out(GpuAggState *state)
 {
-	rhh_map_stats map;
-	char		device[GPURHH_DEVICE_NAME_LEN];
-	char		declined[GPURHH_MESSAGE_LEN];
-
-	if (state->plan.n_conditions > 0 && (state->run.input.last || state->run.input.alone) &&
-		gpurhh_channel_stats(first_stage(state)->channel, &map, device, declined))
-		InstrCountFiltered1(&state->css.ss.ps, map.left_out);
+	if (state->plan.n_conditions > 0)
+		InstrCountFiltered1(&state->css.ss.ps,
+							gpurhh_channel_count_left_out(first_stage(state)->channel));
 }
 
 /*

@@ -15,7 +15,7 @@
  *
  * A hint also tells where the next page is, which is prefetched while this one is looked at.
  *
- * From 17 on core's scans read streams, which look up buffers by themselves; there are no hints then.
+ * From 16 on there are none.  17's scans read streams, which look up buffers by themselves.
  *
  *-------------------------------------------------------------------------
  */
@@ -180,6 +180,22 @@ prefetch_next(Buffer next, bool dense)
 	}
 }
 
+/*
+ * Counts a use of the buffer, as core does when it pins one that it has looked up, and does not when
+ * it is told where to look: else pages that are found by hints would seem to be those that nobody needs.
+ */
+static inline void
+count_use(Buffer buffer, BufferAccessStrategy strategy)
+{
+	BufferDesc *desc = GetBufferDescriptor(buffer - 1);
+	uint32		state = pg_atomic_read_u32(&desc->state);
+	const uint32 most = strategy != NULL ? 1 : BM_MAX_USAGE_COUNT;
+
+	/* where others change the state at the same time, one use less counts */
+	if (BUF_STATE_GET_USAGECOUNT(state) < most && (state & BM_LOCKED) == 0)
+		(void) pg_atomic_compare_exchange_u32(&desc->state, &state, state + BUF_USAGECOUNT_ONE);
+}
+
 #endif
 
 /* Pins a page; dense: most of its bytes are likely to be read. */
@@ -194,7 +210,7 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 
 	if (known)
 	{
-		const Buffer *hint = &chunk->buffers[block % HINT_BLOCKS];
+		const volatile Buffer *hint = &chunk->buffers[block % HINT_BLOCKS];
 
 		buffer = *hint;
 		if (buffer > 0 && buffer <= NBuffers &&
@@ -202,6 +218,7 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 		{
 			pgstat_count_buffer_read(rel);
 			pgstat_count_buffer_hit(rel);
+			count_use(buffer, strategy);
 			if (dense && buffer != prefetched)
 				prefetch_page(BufferGetPage(buffer));
 			if (block % HINT_BLOCKS + 1 < HINT_BLOCKS)

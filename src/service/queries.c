@@ -279,7 +279,7 @@ finish_query(DeviceService *service, int q)
 	/* a batch that will be submitted again is with the session meanwhile */
 	if (sq->in_flight > 0 || query->queued.head >= 0 || query->n_unjoined > 0)
 		return false;
-	if (sq->state != MAP_DECLINED && query->n_conditions > 0 && !query->has_parts)
+	if (sq->state != MAP_DECLINED && query->n_conditions > 0 && !query->has_parts && sq->first_map == NULL)
 		status = sq->device->ops->map_filter(sq->map, query->conditions, query->n_conditions, &err);
 	if (sq->state != MAP_DECLINED && status == RHH_OK)
 		status = sq->device->ops->map_finish(sq->map, &err);
