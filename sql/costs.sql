@@ -13,9 +13,10 @@ SET enable_gpu_hashagg = on;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 
--- a page of rows that says it is so many
-CREATE TABLE t (k int, v int) WITH (autovacuum_enabled = off);
-INSERT INTO t SELECT g, g FROM generate_series(1, 200) g;
+-- pages of one row each, which say that they have so many
+CREATE TABLE t (k int, v int, filler text) WITH (autovacuum_enabled = off);
+ALTER TABLE t ALTER filler SET STORAGE PLAIN;
+INSERT INTO t SELECT g, g, repeat('x', 7000) FROM generate_series(1, 300) g;
 CREATE FUNCTION pretend(n_rows float8, n_groups float8) RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN
 	EXECUTE format('ALTER TABLE t ALTER k SET (n_distinct = %s)', n_groups);
@@ -35,6 +36,12 @@ SET max_parallel_workers_per_gather = 0;
 SELECT chosen(1e3, 10), chosen(1e3, 1e3), chosen(1e4, 100);
 SELECT chosen(2e5, 100), chosen(2e5, 1e4), chosen(2e5, 1e5);
 SELECT chosen(1e7, 100), chosen(1e7, 1e5), chosen(1e7, 1e6), chosen(1e7, 1e7);
+-- which is not believed if so many rows need more pages
+DELETE FROM t WHERE k > 1;
+VACUUM t;
+SELECT chosen(2e5, 100), chosen(1e6, 1e5);
+SELECT reason FROM gpurhh_refusals('SELECT k, sum(v) FROM t GROUP BY k');
+INSERT INTO t SELECT g, g, repeat('x', 7000) FROM generate_series(2, 300) g;
 -- its costs decide
 SET gpurhh.setup_cost = 1e7;
 SELECT chosen(1e7, 1e5);

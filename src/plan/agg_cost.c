@@ -466,12 +466,39 @@ gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
 }
 
 /*
+ * Of the rows that are estimated of the query level's tables, the share that there can be at most.
+ * Core takes the number of rows of a page from the last ANALYZE, and counts pages now; so a table
+ * that has become small, or statistics that are wrong, can have it expect more than fit.
+ */
+double
+gpurhh_possible_share(PlannerInfo *root)
+{
+	double		estimated = 0;
+	double		possible = 0;
+
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[i];
+		double		most;
+
+		if (rel == NULL)
+			continue;
+		most = rel->rtekind == RTE_RELATION && rel->pages > 0 ?
+			(double) rel->pages * MaxHeapTuplesPerPage : rel->tuples;
+		estimated += rel->tuples;
+		possible += Min(most, rel->tuples);
+	}
+	return possible < estimated ? possible / estimated : 1.0;
+}
+
+/*
  * Does one of core's paths cost less than any of ours, whatever that would be?
  * Ours cost the setup at least.  This is for queries that take microseconds, so that
- * looking for our paths does not take a tenth of that.
+ * looking for our paths does not take a tenth of that.  share: of core's cost, as there are
+ * fewer rows than it has estimated.
  */
 bool
-gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
+gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel, double share)
 {
 	PlanInfo	compared = *info;
 	ListCell   *lc;
@@ -485,7 +512,7 @@ gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel)
 		Path	   *path = lfirst(lc);
 
 		if (!gpurhh_is_disabled(path) &&
-			core_path_cost(&compared, path).real.total <= gpurhh_setup_cost)
+			core_path_cost(&compared, path).real.total * share <= gpurhh_setup_cost)
 			return true;
 	}
 	return false;

@@ -362,6 +362,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	PlanInfo	info = {0};
 	PlanInfo	unplanned;
 	List	   *having = NIL;
+	double		share;
 	bool		can_do;
 
 	if (prev_upper_paths_hook)
@@ -382,7 +383,8 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		return;
 	info.pipeline = gpurhh_find_pipeline(root, info.input_rel);
 	/* somebody who asks for the reason is told the first thing that is in the way */
-	if (!info.explain && gpurhh_core_is_cheap(&info, output_rel))
+	share = gpurhh_possible_share(root);
+	if (!info.explain && gpurhh_core_is_cheap(&info, output_rel, share))
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
 		having = (List *) ((GroupPathExtraData *) extra)->havingQual;
@@ -390,6 +392,9 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 	unplanned = info;
 	if (stage == UPPERREL_DISTINCT && root->parse->hasDistinctOn)
 		can_do = gpurhh_refuse(&info, "DISTINCT ON is not supported");
+	else if (share < 1.0 && gpurhh_core_is_cheap(&info, output_rel, share) &&
+			 !gpurhh_core_is_cheap(&info, output_rel, 1.0))
+		can_do = gpurhh_refuse(&info, GPURHH_TOO_FEW_ROWS);
 	else
 		can_do = gpurhh_plan_grouping(&info, having);
 	if (can_do)

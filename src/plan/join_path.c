@@ -211,6 +211,12 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 							((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
 	}
+	if (joinrel->pathlist != NIL &&
+		((Path *) linitial(joinrel->pathlist))->total_cost * level->possible_share < gpurhh_setup_cost)
+	{
+		gpurhh_refuse_joins(root, joinrel, OBSTACLE_KIND, GPURHH_TOO_FEW_ROWS);
+		return;
+	}
 	if (!level->knows_joins)
 		gpurhh_look_at_joins(level);
 	if (level->runs_volatile)

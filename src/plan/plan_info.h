@@ -190,7 +190,12 @@ extern PathCost gpurhh_on_core_scale(PathCost ours, const CorePathCost *core,
 extern const char *gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel,
 									Path *ours, Path *partial);
 extern Cost gpurhh_agg_undercharge(const AggPath *agg);
-extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel);
+extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel, double share);
+extern double gpurhh_possible_share(PlannerInfo *root);
+
+/* why there is no path if that share makes core cheap */
+#define GPURHH_TOO_FEW_ROWS "the tables have too few pages for the rows that are estimated"
+
 
 /* ---------- join_cost.c ---------- */
 
