@@ -83,6 +83,8 @@ rhh_check_spec(const rhh_map_spec *spec, rhh_error *err)
 		return invalid(err, "a map cannot keep rows and return them");
 	if ((spec->flags & RHH_KEEP_ROWS) == 0 && (spec->flags & RHH_KEEP_UNMATCHED) != 0)
 		return invalid(err, "a map that keeps no rows keeps none without a match");
+	if ((spec->flags & RHH_KEEP_ROWS) == 0 && (spec->flags & RHH_SHARE_MATCHES) != 0)
+		return invalid(err, "a map that keeps no rows has no matches to share");
 	if ((spec->n_parts & (spec->n_parts - 1)) != 0 || spec->n_parts > RHH_MAX_PARTS)
 		return invalid(err, "a map cannot have %u parts", (unsigned) spec->n_parts);
 	if (spec->part >= spec->n_parts && spec->part > 0)
@@ -199,6 +201,10 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 						   (unsigned) j);
 		if (rhh_keeps_build(join->kind) && (build->flags & RHH_KEEP_UNMATCHED) == 0)
 			return invalid(err, "the build side of join %u does not keep all rows", (unsigned) j);
+		for (uint32_t i = 0; i < j && (build->flags & RHH_SHARE_MATCHES) != 0; i++)
+			if (joins->joins[i].build == join->build)
+				return invalid(err, "joins %u and %u have one build side, which shares matches",
+							   (unsigned) i, (unsigned) j);
 		for (uint32_t k = 0; k < build->n_keys; k++)
 		{
 			uint32_t	column = join->key_column[k];

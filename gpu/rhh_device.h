@@ -244,6 +244,9 @@ typedef struct rhh_state_spec
 									 * for: all are refused; n_states is 0 */
 #define RHH_KEEP_UNMATCHED		0x8 /* with RHH_KEEP_ROWS: rows with NULL in a key are
 									 * kept, too, which match nothing */
+#define RHH_SHARE_MATCHES		0x10	/* with RHH_KEEP_ROWS: a row has a match if it has one in
+										 * any of the maps that are joined with this one, at the
+										 * same place among their joins */
 
 /* What a map is to compute, and what it may take for that. */
 
@@ -266,7 +269,8 @@ typedef struct rhh_map_spec
 	uint32_t	max_batch_bytes;	/* nor more bytes, if it is in host memory */
 	uint32_t	max_page_bytes; /* nor more as columns, if it has pages.  0: none has */
 	uint32_t	flags;			/* RHH_WANT_PROBE_STATS, RHH_KEEP_ROWS,
-								 * RHH_RETURN_ROWS, RHH_KEEP_UNMATCHED */
+								 * RHH_RETURN_ROWS, RHH_KEEP_UNMATCHED,
+								 * RHH_SHARE_MATCHES */
 	uint64_t	hash_seed;		/* chooses the hash function.  Random where
 								 * somebody could choose keys that collide; 0: a
 								 * fixed function */
@@ -287,7 +291,9 @@ typedef struct rhh_map_spec
  * RHH_JOIN_RIGHT and RHH_JOIN_FULL also make a row of each row of the build side that
  * nothing has matched, in which all columns before the build side's are NULL.  Which rows
  * these are is known when all rows that come into the join have come.  So the caller asks
- * for them in the end, by batches that have no rows (unmatched of rhh_batch).
+ * for them in the end, by batches that have no rows (unmatched of rhh_batch).  If several maps are
+ * joined with a build side that has RHH_SHARE_MATCHES, that is when the batches of all of them are
+ * done, and it asks one of them.
  * RHH_JOIN_RIGHT_ANTI makes these rows and no others; and RHH_JOIN_RIGHT_SEMI makes in the
  * same way a row of each row of the build side that something has matched.
  *

@@ -188,7 +188,7 @@ ROLLBACK;
 RESET enable_gpu_hashjoin;
 RESET enable_gpu_hashagg;
 
--- parallel plans have no such join, since core's could not take over
+-- in parallel plans
 SELECT joined('SELECT d.name, sum(f.v), count(*), count(f.v) FROM f FULL JOIN d ON f.k = d.k GROUP BY d.name',
 	'parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0, max_parallel_workers_per_gather=2');
 SELECT joined('SELECT d.name, sum(f.v), count(*), count(f.v) FROM d LEFT JOIN f ON f.k = d.k GROUP BY d.name',

@@ -1404,6 +1404,11 @@ cpu_map_join(rhh_map *map, const rhh_join_spec *spec, rhh_error *err)
 	forget_joins(map);
 	map->had_joins = true;
 	map->unmatched = 0;
+	for (uint32_t j = 0; j < spec->n_joins; j++)
+		if (rhh_returns_unmatched(spec->joins[j].kind) &&
+			(builds[j].spec->flags & RHH_SHARE_MATCHES) != 0 &&
+			!rhh_cpu_rows_share_matches(spec->joins[j].build->rows))
+			return fail(err, RHH_NO_MEMORY, "could not allocate the matches of a build side");
 	map->joins = rhh_cpu_joins_make(spec, rows, state.spec, max_batches(map->dev), &map->budget);
 	if (map->joins == NULL)
 		return fail(err, RHH_NO_MEMORY, "could not allocate the joins of a map");

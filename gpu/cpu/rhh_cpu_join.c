@@ -83,6 +83,13 @@ lay_out_piece(rhh_cpu_joins *joins, uint32_t n)
 	return at;
 }
 
+/* Does the map itself have to know which rows of a join's build side have a match? */
+static bool
+has_matches(const rhh_cpu_one_join *join)
+{
+	return rhh_returns_unmatched(join->kind) && join->build->matched == NULL;
+}
+
 /* Makes what says which rows of build sides have a match.  False: no memory. */
 static bool
 make_matched(rhh_cpu_joins *joins, rhh_cpu_budget *budget)
@@ -91,8 +98,14 @@ make_matched(rhh_cpu_joins *joins, rhh_cpu_budget *budget)
 	uint64_t	at = 0;
 
 	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
-		if (rhh_returns_unmatched(joins->joins[j].kind))
-			bytes += joins->joins[j].build->n_rows + 1;
+	{
+		rhh_cpu_one_join *join = &joins->joins[j];
+
+		if (has_matches(join))
+			bytes += join->build->n_rows + UINT64_C(1);
+		else if (rhh_returns_unmatched(join->kind))
+			join->matched = join->build->matched;
+	}
 	if (bytes == 0)
 		return true;
 	if (!rhh_cpu_charge(budget, bytes))
@@ -101,7 +114,7 @@ make_matched(rhh_cpu_joins *joins, rhh_cpu_budget *budget)
 	joins->charged_bytes = bytes;
 	joins->matched = calloc(bytes, 1);
 	for (uint32_t j = 0; joins->matched != NULL && j < joins->spec.n_joins; j++)
-		if (rhh_returns_unmatched(joins->joins[j].kind))
+		if (has_matches(&joins->joins[j]))
 		{
 			joins->joins[j].matched = joins->matched + at;
 			at += joins->joins[j].build->n_rows + 1;

@@ -155,6 +155,8 @@ typedef struct rhh_cpu_rows
 	_Atomic uint64_t probe_sum; /* of each key: it and the keys before it in its bucket */
 	_Atomic uint32_t probe_max;
 	bool		unique;			/* each row has another key */
+	atomic_uchar *matched;		/* RHH_SHARE_MATCHES: rhh_cpu_one_join's of all maps that are
+								 * joined with these rows; NULL: none is yet */
 } rhh_cpu_rows;
 
 static inline uint32_t
@@ -225,6 +227,7 @@ extern void rhh_cpu_find_others(const rhh_cpu_rows *rows, const rhh_key_plan *pl
 extern bool rhh_cpu_rows_init(rhh_cpu_rows *rows, const rhh_cpu_layout *layout,
 							  rhh_cpu_budget *budget);
 extern void rhh_cpu_rows_free(rhh_cpu_rows *rows);
+extern bool rhh_cpu_rows_share_matches(rhh_cpu_rows *rows);
 extern bool rhh_cpu_rows_keep(rhh_cpu_rows *rows, const rhh_batch *batch,
 							  rhh_cpu_scratch *scratch, rhh_cpu_refused *refused,
 							  const atomic_bool *cancelled);

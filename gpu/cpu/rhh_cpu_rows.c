@@ -145,8 +145,27 @@ rhh_cpu_rows_free(rhh_cpu_rows *rows)
 		rhh_cpu_give_pages(reserve, rows->directory, rows->directory_bytes);
 	free(rows->parts);
 	free(rows->part_rows);
+	free(rows->matched);
 	rhh_cpu_release(rows->budget, rows->charged_bytes);
 	pthread_mutex_destroy(&rows->lock);
+}
+
+/*
+ * For rows that are finished and share matches: makes what says which of them have one.  None has,
+ * and that stays for all maps that are joined with these rows.  False: no memory.
+ */
+bool
+rhh_cpu_rows_share_matches(rhh_cpu_rows *rows)
+{
+	const uint64_t bytes = rows->n_rows + UINT64_C(1);
+
+	if (rows->matched != NULL)
+		return true;
+	if (!rhh_cpu_charge(rows->budget, bytes))
+		return false;
+	rows->charged_bytes += bytes;
+	rows->matched = calloc(bytes, 1);
+	return rows->matched != NULL;
 }
 
 /* ---------- keeping rows ---------- */

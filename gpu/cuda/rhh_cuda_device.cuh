@@ -177,6 +177,8 @@ struct rhh_kept
 	uint64_t	index_bytes;
 	uint8_t    *lists;
 	uint64_t	lists_bytes;
+	uint8_t    *matched;		/* RHH_SHARE_MATCHES: rhh_join_step's of all maps that are joined
+								 * with these rows; NULL: none is yet */
 	uint8_t    *scratch;		/* while lists are made */
 	uint64_t	scratch_bytes;
 };

@@ -320,6 +320,23 @@ rhh_joins_free(rhh_map *t)
 }
 
 /*
+ * The same of a build side that shares matches: none has, and what is allocated stays for all maps that
+ * are joined with it.
+ */
+static bool
+rhh_share_matches(rhh_map *build)
+{
+	rhh_kept   *kept = build->kept;
+	const uint64_t bytes = kept->view.n_rows + 1ULL;
+
+	/* others use it on streams of their own */
+	return kept->matched != NULL ||
+		(rhh_counted_malloc(build, &kept->matched, bytes) &&
+		 RHH_CUDA(build->dev, cudaMemsetAsync, kept->matched, 0, bytes, build->lane->run) &&
+		 RHH_CUDA(build->dev, cudaStreamSynchronize, build->lane->run));
+}
+
+/*
  * Allocates what says which rows of build sides have a match, if anybody asks; none has.
  * False: there is no memory, or the device is broken.
  */
@@ -329,7 +346,18 @@ rhh_matched_alloc(rhh_map *t, rhh_joins *joins)
 	uint64_t	at = 0;
 
 	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
-		if (rhh_returns_unmatched(joins->spec.joins[j].kind))
+	{
+		rhh_map    *build = joins->spec.joins[j].build;
+
+		if (!rhh_returns_unmatched(joins->spec.joins[j].kind) ||
+			(build->spec.flags & RHH_SHARE_MATCHES) == 0)
+			continue;
+		if (!rhh_share_matches(build))
+			return false;
+		joins->plan.joins[j].matched = build->kept->matched;
+	}
+	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
+		if (rhh_returns_unmatched(joins->spec.joins[j].kind) && joins->plan.joins[j].matched == NULL)
 			joins->matched_bytes += rhh_align(joins->plan.joins[j].build.n_rows + 1ULL);
 	if (joins->matched_bytes == 0)
 		return true;
@@ -338,7 +366,7 @@ rhh_matched_alloc(rhh_map *t, rhh_joins *joins)
 				  t->lane->run))
 		return false;
 	for (uint32_t j = 0; j < joins->spec.n_joins; j++)
-		if (rhh_returns_unmatched(joins->spec.joins[j].kind))
+		if (rhh_returns_unmatched(joins->spec.joins[j].kind) && joins->plan.joins[j].matched == NULL)
 		{
 			joins->plan.joins[j].matched = joins->matched + at;
 			at += rhh_align(joins->plan.joins[j].build.n_rows + 1ULL);

@@ -100,6 +100,7 @@ rhh_kept_free(rhh_map *t)
 	if (kept == NULL)
 		return;
 	rhh_free_scratch(t);
+	rhh_counted_free(t, kept->matched, kept->view.n_rows + 1ULL);
 	rhh_counted_free(t, kept->lists, kept->lists_bytes);
 	rhh_counted_free(t, kept->index, kept->index_bytes);
 	for (uint32_t s = 0; s < kept->n_segments; s++)

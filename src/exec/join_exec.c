@@ -39,6 +39,12 @@
  * joins that part; the others need not know.  As one of them cannot read its part again,
  * build sides do not come in parts there.
  *
+ * Rows without a match (of right and full joins) are returned by the participant that is the last to have
+ * done its part of the probe side; which rows these are is known in one place for all of them
+ * (RHH_SHARE_MATCHES).  Core's join would return all that this one participant has not matched.  So if
+ * core has to do such joins, one participant does them all, and the others return nothing: whoever
+ * finds that first, before anybody has begun with the probe side (JoinTurns).
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -97,6 +103,7 @@ typedef struct JoinRun
 	JoinReader	reader;
 	bool		probed;			/* in this pass all of the probe side has been handed over, ... */
 	bool		ended;			/* ... and rows without a match have been asked for */
+	bool		has_turn;		/* this participant counts in n_probing */
 	int			n_batches;		/* to be handed over the next time */
 	List	   *parked;			/* of rhh_batch, with more output */
 	Output	   *first;			/* output, in the order in which it came */
@@ -106,10 +113,20 @@ typedef struct JoinRun
 	PartFilter *rest;			/* for what core joins of a build side in parts; else NULL */
 } JoinRun;
 
+/* In a parallel plan, with joins that return rows without a match: who does what. */
+typedef struct JoinTurns
+{
+	bool		left_to_one;	/* one participant has core do all of it */
+	bool		begun;			/* a participant has begun with the probe side */
+	int			n_probing;		/* participants that have, and have not done their part of it */
+	bool		probed;			/* all have: the last one returns the rows without a match */
+} JoinTurns;
+
 /* In the DSM segment of a parallel plan: what the participants did. */
 typedef struct JoinShared
 {
 	slock_t		mutex;			/* guards what follows */
+	JoinTurns	turns;
 	GpuNodeStats stats;			/* sums over the participants that have ended; no
 								 * pointers */
 	char		why[GPURHH_MESSAGE_LEN];	/* stats.joins_why */
@@ -127,6 +144,7 @@ typedef struct GpuJoinState
 	GpuColumn	columns[RHH_MAX_KEYS];
 	rhh_map_spec spec;			/* of the map that takes no row */
 	JoinInput  *input;			/* NULL: no device can do the joins */
+	bool		returns_unmatched;	/* one of them returns rows without a match */
 	Emit		emit;
 	Size		key_words[RHH_MAX_KEYS];	/* of a row as a group: the first of each key */
 	uint64	   *words;			/* of the window of such groups */
@@ -251,6 +269,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	state->input = gpurhh_join_create(outerPlanState(node), plan->n_joins, &state->spec,
 									  state->columns, plan->key_filters, estate->es_query_cxt,
 									  &state->stats.joins_why);
+	state->returns_unmatched = gpurhh_join_returns_unmatched(outerPlanState(node), plan->n_joins);
 	state->stats.n_joins = plan->n_joins;
 	/* rows may have been returned when the first of them is found */
 	if (state->input != NULL && rhh_last_unmatched(&state->input->join_spec) > 0 &&
@@ -343,6 +362,45 @@ take_output(void *arg)
 	}
 }
 
+/* Are there joins that return rows without a match, in a parallel plan? */
+static bool
+takes_turns(const GpuJoinState *state)
+{
+	return state->shared != NULL && state->returns_unmatched;
+}
+
+/*
+ * All that comes of this participant's part of the probe side has been made.  Is it the one that returns
+ * rows without a match?
+ */
+static bool
+is_last_turn(GpuJoinState *state)
+{
+	JoinTurns  *turns = &state->shared->turns;
+	bool		last;
+
+	SpinLockAcquire(&state->shared->mutex);
+	last = --turns->n_probing == 0;
+	turns->probed |= last;
+	SpinLockRelease(&state->shared->mutex);
+	return last;
+}
+
+/* Asks for the next rows without a match; false: there are none for this participant. */
+static bool
+ask_unmatched(GpuJoinState *state)
+{
+	JoinRun    *run = &state->run;
+
+	if (run->has_turn)
+	{
+		run->has_turn = false;
+		if (!is_last_turn(state))
+			return false;
+	}
+	return gpurhh_join_unmatched(&run->reader);
+}
+
 /*
  * Has the device join some more rows, and takes what comes out.  False: nothing more comes
  * out of this pass.
@@ -371,7 +429,7 @@ fetch_output(GpuJoinState *state)
 			/* what was handed over is done before that */
 			else if (i == 0)
 			{
-				run->ended = !gpurhh_join_unmatched(&run->reader);
+				run->ended = !ask_unmatched(state);
 				break;
 			}
 		}
@@ -661,6 +719,33 @@ leave_to_core(GpuJoinState *state, const char *why)
 	close_queries(state);
 }
 
+/*
+ * Says whether the device does the joins (done) for this participant.  False: it has nothing to return,
+ * because others do all, or have done it.
+ */
+static bool
+take_turn(GpuJoinState *state, bool done)
+{
+	JoinTurns  *turns = &state->shared->turns;
+	bool		takes_part;
+
+	SpinLockAcquire(&state->shared->mutex);
+	if (done)
+	{
+		takes_part = !turns->left_to_one && !turns->probed;
+		turns->begun |= takes_part;
+		turns->n_probing += takes_part ? 1 : 0;
+	}
+	else
+	{
+		takes_part = !turns->left_to_one && !turns->begun;
+		turns->left_to_one |= takes_part;
+	}
+	SpinLockRelease(&state->shared->mutex);
+	state->run.has_turn = done && takes_part;
+	return takes_part;
+}
+
 static void
 start_run(GpuJoinState *state)
 {
@@ -680,7 +765,13 @@ start_run(GpuJoinState *state)
 	run->n_batches = 1;
 	run->phase = JOIN_DEVICE;
 	stats->counts.feed_ms += milliseconds_since(start);
-	if (!stats->joins_done)
+	if (takes_turns(state) && !take_turn(state, stats->joins_done))
+	{
+		stats->joins_done = false;
+		close_queries(state);
+		run->phase = JOIN_DONE;
+	}
+	else if (!stats->joins_done)
 		leave_to_core(state, why);
 }
 
@@ -900,6 +991,8 @@ share_builds(GpuJoinState *state, int n_participants)
 	if (DsaPointerIsValid(shared->dictionary))
 		gpurhh_dictionary_unshare(area, shared->dictionary);
 	shared->dictionary = InvalidDsaPointer;
+	if (state->input != NULL)
+		state->input->shares_matches = state->returns_unmatched;
 	if (state->input == NULL || !open_builds(state, state->shared_context, &why))
 	{
 		strlcpy(shared->no_builds, why, sizeof(shared->no_builds));
@@ -941,6 +1034,7 @@ reinitialize_dsm_join(CustomScanState *node, ParallelContext *pcxt, void *coordi
 	GpuJoinState *state = (GpuJoinState *) node;
 
 	memset(state->shared->stats.joins, 0, sizeof(state->shared->stats.joins));
+	memset(&state->shared->turns, 0, sizeof(JoinTurns));
 	state->stats.counts.runs++;
 	release_shared(state);
 	share_builds(state, pcxt->nworkers + 1);

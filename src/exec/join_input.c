@@ -92,6 +92,8 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 	spec.flags = input->spec->flags | RHH_KEEP_ROWS;
 	if (rhh_keeps_build(input->join_spec.joins[j].kind))
 		spec.flags |= RHH_KEEP_UNMATCHED;
+	if (input->shares_matches && rhh_returns_unmatched(input->join_spec.joins[j].kind))
+		spec.flags |= RHH_SHARE_MATCHES;
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
 	if (gpurhh_read_pages)

@@ -124,6 +124,7 @@ typedef struct JoinInput
 								 * are set when the query is opened */
 	JoinProgram program;
 	rhh_join_spec join_spec;	/* without the maps */
+	bool		shares_matches; /* of the build sides, with other participants' queries */
 	bool		may_be_bad;		/* what a match is may be an error for some rows, so that the
 								 * joins may have to begin anew */
 	int			n_tested;		/* columns of the probe side that filters test */

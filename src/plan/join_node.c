@@ -251,7 +251,7 @@ drop_paths(List *paths)
 
 /* Has the way become cheaper, or core's path, since they were compared last? */
 static bool
-is_news(GpuPipeline *pipeline, const Way *way, List *paths)
+is_news(Compared *last, const Way *way, List *paths)
 {
 	const Path *best = core_path(paths);
 	Compared	now = {
@@ -259,7 +259,6 @@ is_news(GpuPipeline *pipeline, const Way *way, List *paths)
 		.best = best,
 		.best_cost = best != NULL ? best->total_cost : 0
 	};
-	Compared   *last = &pipeline->compared[way->n_workers > 0 ? 1 : 0];
 
 	if (last->cost == now.cost && last->best == now.best && last->best_cost == now.best_cost)
 		return false;
@@ -319,11 +318,11 @@ gpurhh_make_join_path(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List *
  * relation, or none if what core would choose is better.
  */
 static void
-update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, List **paths)
+update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, Compared *last, List **paths)
 {
 	Path	   *node;
 
-	if (way == NULL || !is_news(pipeline, way, *paths))
+	if (way == NULL || !is_news(last, way, *paths))
 		return;
 	*paths = drop_paths(*paths);
 	node = gpurhh_make_join_path(root, pipeline, way, *paths);
@@ -337,9 +336,12 @@ gpurhh_update_nodes(PlannerInfo *root, GpuPipeline *pipeline)
 {
 	RelOptInfo *rel = pipeline->rel;
 
-	update_node(root, pipeline, pipeline->serial, &rel->pathlist);
-	if (rel->consider_parallel)
-		update_node(root, pipeline, pipeline->partial, &rel->partial_pathlist);
+	update_node(root, pipeline, pipeline->serial, &pipeline->compared[0], &rel->pathlist);
+	if (!rel->consider_parallel)
+		return;
+	update_node(root, pipeline, pipeline->partial, &pipeline->compared[1], &rel->partial_pathlist);
+	update_node(root, pipeline, pipeline->partial_anew, &pipeline->compared[2],
+				&rel->partial_pathlist);
 }
 
 /* Adds a column to the plan, and to what the node returns. */

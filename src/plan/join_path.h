@@ -96,9 +96,9 @@ struct GpuPipeline
 	RelOptInfo *rel;
 	Way		   *serial;			/* of a join relation with joins, of a table by pages */
 	Way		   *partial;		/* the same for parallel plans */
-	Way		   *partial_anew;	/* where one participant may have to begin anew, which
-								 * GpuHashJoin does not: see gpurhh_begins_anew() */
-	Compared	compared[2];	/* of the serial and of the partial paths */
+	Way		   *partial_anew;	/* where one participant may have to do all that is left: see
+								 * gpurhh_begins_anew() */
+	Compared	compared[3];	/* by each of these */
 	bool		knows_node;		/* the next one is known: */
 	Path	   *node;			/* GpuHashJoin for a build side; NULL: core's is better */
 	bool		knows_shared;	/* the next one is known: */
@@ -166,7 +166,8 @@ gpurhh_returns_unmatched(JoinType jointype)
 /*
  * May one participant have to begin anew with core's joins when a device has done these joins in a
  * parallel plan?  It may if a row is found that no device takes, where a join returns rows without
- * a match, and if a condition that says what a match is turns out to be an error.
+ * a match, and if a condition that says what a match is turns out to be an error.  GpuHashJoin does not
+ * begin anew: it does joins where that cannot be.
  */
 static inline bool
 gpurhh_begins_anew(const Way *way)

@@ -457,9 +457,6 @@ gpurhh_rows_problem(PlannerInfo *root, const RelOptInfo *rel, const Way *way)
 		why = leaf_problem(&sketch, list_length(rel->reltarget->exprs));
 	if (why != NULL)
 		return why;
-	/* each participant would return all that it has not matched itself */
-	if (way->unmatched && way->n_workers > 0)
-		return "a join returns rows without a match, and the plan is parallel";
 	/* none can read its part of the probe side again */
 	if (way->in_parts && way->n_workers > 0)
 		return "a build side comes in parts, and the plan is parallel";

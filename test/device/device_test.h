@@ -476,6 +476,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_program_invalid) \
 	CASE(join_unmatched) \
 	CASE(join_unmatched_order) \
+	CASE(join_unmatched_shared) \
 	CASE(join_condition_kinds) \
 	CASE(join_condition_several) \
 	CASE(join_condition_fan_out) \

@@ -1647,6 +1647,71 @@ case_join_unmatched(context *ctx)
 		}
 }
 
+/*
+ * Tables that share the matches of a build side.  The first has all rows of the probe side; the others have
+ * none, so what comes out of them is what nothing has matched, or what something has, in the first.
+ */
+static void
+check_shared_matches(context *ctx, int kind, uint64_t domain)
+{
+	static run	runs[3];
+	static sides sides;
+	const uint64_t n = rows(60000);
+	plan		p;
+
+	simple_plan(&p, kind, domain, n, 0, 10);
+	p.builds[0].spec.flags |= RHH_SHARE_MATCHES;
+	if (sides_start(ctx, kinds[kind].name, &sides, &p))
+	{
+		data	   *probe = make_data(&p.probe, 600, ctx->seed++);
+		data	   *none = make_data(&p.probe, 0, ctx->seed++);
+		run_options options = default_options;
+
+		options.joined = &sides.joined;
+		options.no_failures = true;
+		for (int i = 0; i < 3; i++)
+		{
+			char		where[40];
+
+			run_start(&runs[i], ctx->device, i == 0 ? probe : none, &options, ctx->device->pool,
+					  ctx->device->pool_bytes);
+			(void) drive(ctx->device, &runs[i], 1);
+			if (i == 0)
+				run_check(&runs[0]);
+			snprintf(where, sizeof(where), "%s, table %d", kinds[kind].name, i);
+			fault(ctx, where, runs[i].why);
+			if (runs[i].outcome->n_groups != runs[0].outcome->n_groups)
+				fault(ctx, where, "it has other groups than the first");
+			for (uint32_t g = 0; i > 0 && g < runs[0].outcome->n_groups; g++)
+			{
+				uint64_t   *want = map_group(runs[0].outcome, g);
+				uint64_t   *have = map_find(runs[i].outcome, want);
+
+				if (have == NULL ||
+					memcmp(have, want, sizeof(uint64_t) * runs[0].outcome->n_words) != 0)
+					fault(ctx, where, "a group has other rows than in the first");
+			}
+		}
+		for (int i = 0; i < 3; i++)
+			run_end(&runs[i]);
+		free_data(probe);
+		free_data(none);
+	}
+	sides_end(&sides);
+}
+
+void
+case_join_unmatched_shared(context *ctx)
+{
+	for (int k = 0; k < (int) LENGTH_OF(kinds); k++)
+		if (hides_probe(k))
+		{
+			check_shared_matches(ctx, k, 100);
+			check_shared_matches(ctx, k, 1000);
+			check_shared_matches(ctx, k, 100000);
+		}
+}
+
 /* Every rule of rhh_check_join(), and those for batches and for maps that keep rows. */
 void
 case_join_invalid(context *ctx)
@@ -1691,6 +1756,9 @@ case_join_invalid(context *ctx)
 	wrong.spec.flags = RHH_KEEP_UNMATCHED;
 	expect_error(ctx, "keeps none", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
 				 RHH_INVALID, &err, "a map that keeps no rows keeps none without a match");
+	wrong.spec.flags = RHH_SHARE_MATCHES;
+	expect_error(ctx, "shares none", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
+				 RHH_INVALID, &err, "a map that keeps no rows has no matches to share");
 	wrong = p.builds[0];
 	wrong.spec.flags |= RHH_RETURN_ROWS;
 	expect_error(ctx, "both", ops->map_create(ctx->device->dev, &wrong.spec, &table, &err),
