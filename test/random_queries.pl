@@ -33,6 +33,8 @@
 #	  answers depend on the order of rows as well: 1e-9 of the larger value, or of
 #	  1000 if both are smaller; sums of real 3e-3, as core rounds to 32 bits with
 #	  each row, and joins make groups of 40,000.
+#	- Not DISTINCT above GROUPING SETS with two columns that are one expression, where core's
+#	  answer depends on its plan.
 #	- Errors, by SQLSTATE.  Left out is a query that fails on one side where it depends on
 #	  core's plan which rows it looks at: if not all need be read (LIMIT, cursors, EXISTS and
 #	  such above); if tables are joined and nothing comes out; and if they are joined by
@@ -317,7 +319,8 @@ sub try_query
 	elsif ($off->{state} eq '00000')
 	{
 		my $problem = difference($off->{rows}, $on->{rows}, $r);
-		$result{problem} = $problem if $problem;
+		$result{problem} = $problem if $problem && !open_distinct($q, "$off->{plan}\n$on->{plan}");
+		$result{excused} = 1 if $problem && !$result{problem};
 	}
 	return \%result;
 }
@@ -331,6 +334,15 @@ sub excused
 	return 1 if $q->{errs} && "$off->{state} $on->{state}" =~ /^(00000 22|22\d\d\d 00000)/ && ($q->{several} || @{ $q->{where} } || "$off->{plan}$on->{plan}" =~ /Semi|Anti/);
 	return 1 if $q->{limit} || $q->{mode} eq 'cursor' || $q->{above} || $q->{mode} eq 'lateral';
 	return $off->{state} ne '00000' && $on->{state} ne '00000' && "$off->{plan}$on->{plan}" =~ /Gather|Join|Nested Loop|Sort/;
+}
+
+# Core takes two grouping columns that are the same expression for equal, which they are not in all sets:
+# a DISTINCT above that sorts makes too few rows, and one that hashes does not.
+sub open_distinct
+{
+	my ($q, $plans) = @_;
+
+	return $q->{distinct} && $plans =~ /Unique/ && $plans =~ /(?:Hash|Group) Key: (?:.*, )?([^,\n]+), (?:.*, )?\1(?:,|$)/m;
 }
 
 # ---------- a round ----------

@@ -647,7 +647,7 @@ sub random_query
 	}
 	if ($determined)
 	{
-		push @{ $q->{outputs} }, map { { sql => "t.$_->{name}", compare => 'exact', needs_key => $#{ $q->{keys} } } }
+		push @{ $q->{outputs} }, map { { sql => "t.$_->{name}" . ($_->{info}{class} eq 'float' ? ' + 0' : ''), compare => 'exact', needs_key => $#{ $q->{keys} } } }
 		  grep { chance(0.3) } @{ $t->{columns} };
 	}
 	determined_sets($q) if $determined && !$q->{order} && chance(0.4);
