@@ -284,7 +284,7 @@ check_layout(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *c
 {
 	uint64_t	columns = 0;
 
-	if (layout->n_attributes < 1 || layout->n_attributes > RHH_PAGE_ATTRIBUTES)
+	if (layout->n_attributes > RHH_PAGE_ATTRIBUTES)
 		return invalid(err, "columns cannot be made of %u attributes",
 					   (unsigned) layout->n_attributes);
 	for (uint32_t a = 0; a < layout->n_attributes; a++)
@@ -308,12 +308,24 @@ check_layout(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *c
 		if (load->column >= n_columns || (columns >> load->column & 1) != 0)
 			return invalid(err, "load %u has no column of its own", (unsigned) l);
 		columns |= (uint64_t) 1 << load->column;
+		bytes = column_bytes[load->column];
+		if (load->kind == RHH_PAGE_CONSTANT)
+		{
+			if (load->attribute > 0 || bytes > 8)
+				return invalid(err, "column %u cannot be a constant", (unsigned) load->column);
+			continue;
+		}
 		if (load->attribute >= layout->n_attributes ||
 			(l > 0 && load->attribute < layout->loads[l - 1].attribute))
 			return invalid(err, "attributes of loads are not in their order");
-		bytes = column_bytes[load->column];
 		length = layout->attributes[load->attribute].length;
+		if (load->order > RHH_PAGE_UNSIGNED ||
+			(load->order != RHH_PAGE_AS_STORED &&
+			 (load->kind != RHH_PAGE_VALUE || (uint32_t) length != bytes || (bytes != 4 && bytes != 8))))
+			return invalid(err, "column %u has no such order", (unsigned) load->column);
 		if (load->kind == RHH_PAGE_DECIMAL ? length != -1 || bytes != 8 || load->scale > 63 :
+			load->kind == RHH_PAGE_STRING ?
+			length != -1 || bytes != 16 || load->blanks > RHH_PAGE_DECLARED :
 			load->kind != RHH_PAGE_VALUE || length < 1 || !is_width((uint32_t) length) ||
 			((uint32_t) length != bytes &&
 			 (length == 1 || (uint32_t) length > bytes || bytes > 8)))

@@ -71,8 +71,31 @@ typedef enum rhh_page_kind
 {
 	RHH_PAGE_VALUE = 1,			/* the bytes of the attribute; of 2 or 4 bytes, in a wider column, an
 								 * integer */
-	RHH_PAGE_DECIMAL			/* a numeric, times 10^scale, in 8 bytes */
+	RHH_PAGE_DECIMAL,			/* a numeric, times 10^scale, in 8 bytes */
+	RHH_PAGE_STRING,			/* a varlena of at most RHH_PAGE_STRING_BYTES, in 16 bytes: these, zeros, and
+								 * their number in the last one */
+	RHH_PAGE_CONSTANT			/* an integer, in up to 8 bytes; it is made of no attribute */
 } rhh_page_kind;
+
+#define RHH_PAGE_STRING_BYTES	15u
+
+/* What is done to the bits of a RHH_PAGE_VALUE of 4 or 8 bytes. */
+typedef enum rhh_page_order
+{
+	RHH_PAGE_AS_STORED,
+	RHH_PAGE_EQUALITY,			/* equal floats get equal bits: 0 for -0, and one NaN */
+	RHH_PAGE_FLOATS,			/* floats become signed integers in their order */
+	RHH_PAGE_UNSIGNED			/* and so do integers without a sign */
+} rhh_page_order;
+
+/* What is done with the blanks that a string ends with. */
+typedef enum rhh_page_blanks
+{
+	RHH_PAGE_ALL_COUNT,
+	RHH_PAGE_NO_BLANKS,			/* they are left out; */
+	RHH_PAGE_DECLARED			/* and the string has as many characters with them as is declared, all
+								 * ASCII, or the page is bad */
+} rhh_page_blanks;
 
 /* A column, which is made of one attribute. */
 typedef struct rhh_page_load
@@ -81,13 +104,16 @@ typedef struct rhh_page_load
 	uint8_t		column;
 	uint8_t		kind;			/* rhh_page_kind */
 	uint8_t		scale;			/* of RHH_PAGE_DECIMAL */
+	uint8_t		order;			/* of RHH_PAGE_VALUE: rhh_page_order */
+	uint8_t		blanks;			/* of RHH_PAGE_STRING: rhh_page_blanks */
 	bool		not_null;		/* a row in which it is NULL makes the page bad */
+	int32_t		parameter;		/* the constant, or the declared number of characters */
 } rhh_page_load;
 
 /* How rows are made of tuples: a load for each column of the batch. */
 typedef struct rhh_page_layout
 {
-	uint32_t	n_attributes;	/* 1 to RHH_PAGE_ATTRIBUTES */
+	uint32_t	n_attributes;	/* up to RHH_PAGE_ATTRIBUTES */
 	uint32_t	n_loads;
 	uint32_t	prefix_bytes;	/* of most tuples, from their headers on, the part that has all of these
 								 * attributes; 0: the caller does not know */
@@ -318,6 +344,57 @@ rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
 }
 
 /*
+ * A varlena of n bytes, with its header, as 16 bytes in two halves, low first.  False: it is longer, not stored
+ * plainly, or not as is declared.
+ */
+RHH_HD bool
+rhh_page_string(const uint8_t *p, uint32_t n, uint32_t blanks, uint32_t declared, uint64_t *first,
+				uint64_t *last)
+{
+	const uint32_t header = (p[0] & 1) != 0 ? 1 : 4;
+	uint32_t	length;
+	uint8_t		any = 0;
+
+	if (p[0] == 1 || n < header || (header == 4 && (p[0] & 3) != 0))
+		return false;
+	p += header;
+	length = n - header;
+	if (blanks != RHH_PAGE_ALL_COUNT)
+		while (length > 0 && p[length - 1] == ' ')
+			length--;
+	if (length > RHH_PAGE_STRING_BYTES)
+		return false;
+	*first = *last = 0;
+	for (uint32_t i = 0; i < length; i++)
+	{
+		any |= p[i];
+		if (i < 8)
+			*first |= (uint64_t) p[i] << 8 * i;
+		else
+			*last |= (uint64_t) p[i] << 8 * (i - 8);
+	}
+	*last |= (uint64_t) length << 56;
+	return blanks != RHH_PAGE_DECLARED || (n - header == declared && any < 0x80);
+}
+
+/* The bits of a value of 4 or 8 bytes in an order. */
+RHH_HD uint64_t
+rhh_page_ordered(uint64_t bits, uint32_t bytes, uint32_t order)
+{
+	const uint64_t sign = bytes == 4 ? UINT64_C(1) << 31 : UINT64_C(1) << 63;
+	const uint64_t nan = bytes == 4 ? UINT64_C(0x7fc00000) : UINT64_C(0x7ff8000000000000);
+	const uint64_t infinity = bytes == 4 ? UINT64_C(0x7f800000) : UINT64_C(0x7ff0000000000000);
+
+	if (order == RHH_PAGE_UNSIGNED)
+		return bits ^ sign;
+	if ((bits & (sign - 1)) > infinity)
+		bits = nan;
+	if (order == RHH_PAGE_EQUALITY)
+		return bits == sign ? 0 : bits;
+	return (bits & sign) != 0 ? bits ^ (sign - 1) : bits;
+}
+
+/*
  * Makes the value of a load in a tuple: the bytes of a column that has `bytes` of them, low
  * first; *high of 16 bytes only.  False: the page is bad.
  */
@@ -328,6 +405,12 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 	const uint8_t *p;
 
 	*low = *high = 0;
+	if (load->kind == RHH_PAGE_CONSTANT)
+	{
+		*low = (uint64_t) (int64_t) load->parameter;
+		*null = false;
+		return true;
+	}
 	if (!rhh_page_go_to(layout, load->attribute, tuple))
 		return false;
 	*null = tuple->length == 0;
@@ -343,6 +426,8 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 		*low = (uint64_t) value;
 		return true;
 	}
+	if (load->kind == RHH_PAGE_STRING)
+		return rhh_page_string(p, tuple->length, load->blanks, (uint32_t) load->parameter, low, high);
 	switch (tuple->length)
 	{
 		case 1:
@@ -365,6 +450,8 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 			*low = rhh_page_8_bytes(p);
 			break;
 	}
+	if (load->order != RHH_PAGE_AS_STORED)
+		*low = rhh_page_ordered(*low, bytes, load->order);
 	return true;
 }
 

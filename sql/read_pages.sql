@@ -52,11 +52,29 @@ SELECT paged('SELECT k, count(DISTINCT small), sum(v) FROM t GROUP BY k', 'all')
 SELECT paged('SELECT k, small, sum(v) FROM t GROUP BY GROUPING SETS ((k), (small), ())', 'all');
 -- (figures are those of the node above)
 SELECT paged('SELECT s, count(*) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) q GROUP BY s', 'none');
--- those that it does not: strings, floats as keys, expressions, and the constant that is the key
--- where there is none; WHERE; the greatest numeric
-SELECT paged('SELECT count(*), sum(v) FROM t', 'none');
-SELECT paged('SELECT s, sum(v) FROM t GROUP BY s', 'none');
-SELECT paged('SELECT f, sum(v) FROM t GROUP BY f', 'none');
+-- short strings, floats as keys, and their extremes; the constant that is the key where there is none
+SELECT paged('SELECT count(*), sum(v), min(f), max(r), min(large) FROM t', 'all');
+SELECT paged('SELECT count(*) FROM t', 'all');
+SELECT paged('SELECT s, sum(v) FROM t GROUP BY s', 'all');
+SELECT paged('SELECT f, r, sum(v) FROM t GROUP BY f, r', 'all');
+CREATE TABLE strings AS SELECT g, CASE WHEN g % 9 > 0 THEN repeat('x', g % 14) || g % 3 END AS t, left('abcdef' || g % 4, 7 - g % 3)::char(7) AS c, (CASE g % 5 WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' WHEN 2 THEN '0' WHEN 3 THEN '-Infinity' ELSE (g % 7 - 3)::text END)::float8 AS f,
+	(CASE g % 4 WHEN 0 THEN 'NaN' WHEN 1 THEN '-0' ELSE (g % 5 - 2.5)::text END)::float4 AS r, (3000000000 + g % 5)::oid AS o FROM generate_series(1, 9000) g;
+VACUUM ANALYZE strings;
+SELECT paged('SELECT t, count(*), sum(g) FROM strings GROUP BY t', 'all');
+SELECT paged('SELECT c, count(*), sum(g) FROM strings GROUP BY c', 'all');
+SELECT paged('SELECT f + 0, count(*), sum(g) FROM (SELECT f, count(*), sum(g) AS g FROM strings GROUP BY f) s GROUP BY f', 'none');
+SELECT paged('SELECT f, r, count(*), min(r), max(r), max(f), max(o), min(o), sum(f) FROM strings GROUP BY f, r HAVING max(f) <> 0 AND max(r) <> 0', 'all');
+SELECT paged('SELECT o, min(f), max(f), min(r), count(DISTINCT f + 0) FROM strings GROUP BY o', 'none');
+SELECT paged('SELECT o, min(f), max(f) FROM strings GROUP BY o', 'all');
+SELECT paged('SELECT a.t, count(*), count(b.o) FROM strings a LEFT JOIN (SELECT t, o FROM strings LIMIT 20) b ON a.t = b.t GROUP BY a.t', 'all', 'gpurhh.enable_key_filter=off');
+-- others that are longer, or padded otherwise than is declared, come back
+UPDATE strings SET t = repeat('long', 5) || g % 3 WHERE g % 200 = 0;
+SELECT paged('SELECT t, count(*), sum(g) FROM strings GROUP BY t', 'back');
+UPDATE strings SET c = 'ä' WHERE g % 300 = 1;
+SELECT paged('SELECT c, t, count(*), sum(g) FROM strings GROUP BY c, t', 'back');
+UPDATE strings SET t = repeat(t, 800) WHERE g % 100 = 7;
+SELECT paged('SELECT t, count(*), sum(g) FROM strings GROUP BY t', 'back');
+-- what it does not read: expressions; WHERE; the greatest numeric
 SELECT paged('SELECT k + 1, sum(v) FROM t GROUP BY 1', 'none');
 SELECT paged('SELECT k, sum(v) FROM t WHERE v > 7 GROUP BY k', 'none');
 SELECT paged('SELECT k, max(big) FROM t GROUP BY k', 'none');

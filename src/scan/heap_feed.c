@@ -117,6 +117,8 @@ typedef struct HeapColumn
 	int			attribute;		/* of the table, from 0, that it is; -1: it is none */
 	int			scale;			/* it is that numeric, of this scale; -1: it is none */
 	bool		computed;		/* it is more than a column of the table */
+	bool		is_constant;	/* it is this integer: */
+	int			constant;
 	int			limb_of;		/* the column whose result it is a limb of */
 	bool		later;			/* not from here */
 	Vector		result;
@@ -338,6 +340,21 @@ prepare_strings(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *
 	return true;
 }
 
+/* Notes that an expression is a small integer, or a boolean. */
+static void
+find_constant(HeapColumn *column, const Expr *expr)
+{
+	const Const *constant = (const Const *) expr;
+
+	column->is_constant = IsA(expr, Const) && !constant->constisnull &&
+		(constant->consttype == INT2OID || constant->consttype == INT4OID ||
+		 constant->consttype == BOOLOID);
+	if (column->is_constant)
+		column->constant = constant->consttype == INT2OID ? DatumGetInt16(constant->constvalue) :
+			constant->consttype == INT4OID ? DatumGetInt32(constant->constvalue) :
+			DatumGetBool(constant->constvalue);
+}
+
 /* False: the column cannot be had, and *why says why. */
 static bool
 prepare_column(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *expr,
@@ -384,6 +401,7 @@ prepare_column(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *e
 		return false;
 	}
 	column->computed = !IsA(expr, Var);
+	find_constant(column, expr);
 	if (encoding == GPU_ENC_DECIMAL && GPURHH_DECIMAL_LIMBS(how.parameter) > 1)
 		type = VECTOR_DECIMAL128;
 	if (gpurhh_vector_result_type(column->expr) != type)
@@ -1559,14 +1577,44 @@ gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages)
 
 /* ---------- pages for a device ---------- */
 
+/* A constant, as the key has where there is none: a small integer.  False: it is another one. */
+static bool
+layout_constant(const HeapColumn *column, const FeedColumn *fed, rhh_page_load *load)
+{
+	load->kind = RHH_PAGE_CONSTANT;
+	load->not_null = true;
+	load->parameter = column->constant;
+	return column->is_constant && fed->order == ORDER_OF_BITS && fed->bytes <= sizeof(int64);
+}
+
+static bool
+layout_string(const HeapLoad *from, rhh_page_load *load)
+{
+	load->kind = RHH_PAGE_STRING;
+	load->parameter = from->parameter;
+	load->blanks = from->string == DERIVED_BPCHAR	? RHH_PAGE_DECLARED :
+		from->string == DERIVED_UNPADDED ? RHH_PAGE_NO_BLANKS : RHH_PAGE_ALL_COUNT;
+	return from->string == DERIVED_STRING || from->string == DERIVED_BPCHAR ||
+		from->string == DERIVED_UNPADDED;
+}
+
 /* How an attribute becomes a column of a feed; false: a device cannot make it. */
 static bool
-layout_column(const HeapColumn *column, const FeedColumn *fed, Form_pg_attribute att,
-			  rhh_page_load *load)
+layout_column(const HeapColumns *columns, const HeapColumn *column, const FeedColumn *fed,
+			  Form_pg_attribute att, rhh_page_load *load)
 {
+	const bool	stored = column->load >= 0 && !column->encode && !column->hash;
+
 	load->kind = RHH_PAGE_VALUE;
 	switch (fed->step)
 	{
+		case FEED_BEFORE:
+			return stored && layout_string(&columns->set.loads[column->load], load);
+		case FEED_4_ORDERED:
+		case FEED_8_ORDERED:
+			load->order = fed->order == ORDER_OF_EQUALITY ? RHH_PAGE_EQUALITY :
+				fed->order == ORDER_OF_FLOATS ? RHH_PAGE_FLOATS : RHH_PAGE_UNSIGNED;
+			return stored && att->attlen == fed->bytes;
 		case FEED_TRUTH:
 		case FEED_1_BYTE:
 		case FEED_2_BYTES:
@@ -1574,8 +1622,7 @@ layout_column(const HeapColumn *column, const FeedColumn *fed, Form_pg_attribute
 		case FEED_8_BYTES:
 		case FEED_16_BYTES:
 			/* by its bytes */
-			return fed->order == ORDER_OF_BITS && column->load >= 0 && !column->encode &&
-				!column->hash && att->attlen == fed->bytes;
+			return fed->order == ORDER_OF_BITS && stored && att->attlen == fed->bytes;
 		case FEED_WIDENED:
 			return (column->info->vector == VECTOR_INT2 || column->info->vector == VECTOR_INT4) &&
 				att->attlen > 0 && att->attlen < fed->bytes;
@@ -1673,16 +1720,20 @@ gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed, rhh_page_layout *layou
 		Form_pg_attribute att;
 		uint32		l = layout->n_loads;
 
-		if (column->later || column->attribute < 0 ||
-			column->attribute >= RHH_PAGE_ATTRIBUTES)
+		if (!column->is_constant &&
+			(column->later || column->attribute < 0 || column->attribute >= RHH_PAGE_ATTRIBUTES))
 		{
 			*why = "an expression is computed";
 			return false;
 		}
-		att = TupleDescAttr(desc, column->attribute);
-		load.attribute = column->attribute;
-		load.not_null = att->attnotnull;
-		if (!layout_column(column, &feed->columns[c], att, &load))
+		att = column->is_constant ? NULL : TupleDescAttr(desc, column->attribute);
+		if (att != NULL)
+		{
+			load.attribute = column->attribute;
+			load.not_null = att->attnotnull;
+		}
+		if (!(att == NULL ? layout_constant(column, &feed->columns[c], &load) :
+			  layout_column(&heap->fed, column, &feed->columns[c], att, &load)))
 		{
 			*why = "a column has a type that the device does not read";
 			return false;

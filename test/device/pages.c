@@ -517,13 +517,111 @@ typedef struct value_row
 	bool		added_null;
 } value_row;
 
+/* Strings, what is made of them if all blanks count, and whether that and other things are. */
+static const struct
+{
+	const char *text;
+	bool		good;
+	bool		no_blanks;		/* and of them without blanks */
+	bool		declared;		/* and if they are a char(6) */
+} strings[] = {
+	{"", true, true, false},
+	{"a", true, true, false},
+	{"abcdef", true, true, true},
+	{"abc   ", true, true, true},
+	{"      ", true, true, true},
+	{"       ", true, true, false},
+	{"abcdefghijklmno", true, true, false},
+	{"abcdefghijklmnop", false, false, false},
+	{"abcdefghijklmn  ", false, true, false},
+	{"\303\244bcd ", true, true, false}
+};
+
 static void
-check_values(context *ctx, bool missing_null)
+check_strings(context *ctx)
+{
+	for (size_t i = 0; i < LENGTH_OF(strings); i++)
+		for (int form = 0; form < 4; form++)
+			for (uint32_t blanks = 0; blanks <= RHH_PAGE_DECLARED; blanks++)
+			{
+				const char *text = strings[i].text;
+				const uint32_t n = (uint32_t) strlen(text);
+				/* short, plain, compressed, out of line */
+				const uint32_t header = form == 0 ? (n + 1) << 1 | 1 : form == 3 ? 1 : (n + 4) << 2 | (form == 2 ? 2 : 0);
+				const uint32_t header_bytes = form == 0 || form == 3 ? 1 : 4;
+				const bool	good = form < 2 &&
+					(blanks == RHH_PAGE_ALL_COUNT ? strings[i].good :
+					 blanks == RHH_PAGE_NO_BLANKS ? strings[i].no_blanks : strings[i].declared);
+				uint32_t	length = n;
+				uint8_t		value[32];
+				uint8_t		expected[16] = {0};
+				uint64_t	words[2];
+				char		where[40];
+
+				while (blanks != RHH_PAGE_ALL_COUNT && length > 0 && text[length - 1] == ' ')
+					length--;
+				if (good)
+				{
+					memcpy(expected, text, length);
+					expected[15] = (uint8_t) length;
+				}
+				memcpy(value, &header, 4);
+				memcpy(value + header_bytes, text, n);
+				snprintf(where, sizeof(where), "string %u, form %d, blanks %u", (unsigned) i, form, blanks);
+				if (rhh_page_string(value, header_bytes + n, blanks, 6, &words[0], &words[1]) != good ||
+					(good && memcmp(words, expected, 16) != 0))
+					fault(ctx, where, "another key");
+			}
+}
+
+/* The orders of floats and of numbers without a sign: of each pair, and of what is equal. */
+static void
+check_orders(context *ctx)
+{
+	static const double values[] = {-INFINITY, -1e300, -2.5, -1e-300, -0.0, 0.0, 1e-300, 0.1, 3, 1e300, INFINITY, NAN};
+
+	for (size_t i = 0; i < LENGTH_OF(values); i++)
+		for (size_t j = 0; j < LENGTH_OF(values); j++)
+			for (int bytes = 4; bytes <= 8; bytes += 4)
+			{
+				const double v[2] = {bytes == 4 ? (float) values[i] : values[i], bytes == 4 ? (float) values[j] : values[j]};
+				uint64_t	bits[2] = {0, 0};
+				uint64_t	ordered[2];
+				uint64_t	equal[2];
+				int64_t		numbers[2];
+
+				for (int k = 0; k < 2; k++)
+				{
+					const float single = (float) v[k];
+
+					if (bytes == 4)
+						memcpy(&bits[k], &single, 4);
+					else
+						memcpy(&bits[k], &v[k], 8);
+					/* any NaN is NaN */
+					if (isnan(v[k]) && k == 0)
+						bits[k] |= 1 | UINT64_C(1) << (8 * bytes - 1);
+					ordered[k] = rhh_page_ordered(bits[k], (uint32_t) bytes, RHH_PAGE_FLOATS);
+					equal[k] = rhh_page_ordered(bits[k], (uint32_t) bytes, RHH_PAGE_EQUALITY);
+					numbers[k] = bytes == 4 ? (int32_t) ordered[k] : (int64_t) ordered[k];
+				}
+				if ((v[0] < v[1] || (isnan(v[1]) && !isnan(v[0]))) && numbers[0] >= numbers[1])
+					fault(ctx, "orders", "floats are in another order");
+				if ((v[0] == v[1] || (isnan(v[0]) && isnan(v[1]))) != (equal[0] == equal[1]))
+					fault(ctx, "orders", "equal floats differ, or others do not");
+			}
+	if ((int32_t) rhh_page_ordered(5, 4, RHH_PAGE_UNSIGNED) >= (int32_t) rhh_page_ordered(UINT32_MAX, 4, RHH_PAGE_UNSIGNED))
+		fault(ctx, "orders", "numbers without a sign are in another order");
+}
+
+static void
+check_values(context *ctx, bool missing_null, bool texts)
 {
 	const rhh_device_ops *ops = ctx->device->ops;
 	device	   *device = ctx->device;
 	uint8_t    *memory = device->pages + 128 + (size_t) 5 * RHH_PAGE_BYTES;
 	uint8_t    *base = device->pool;
+	static const uint8_t key[16] = {'t', 'e', 'x', 't', [15] = 4};
 	value_row	expected[40];
 	uint32_t	n = 0;
 	plan		p;
@@ -542,6 +640,14 @@ check_values(context *ctx, bool missing_null)
 	table_key(&p, 0);
 	(void) table_column(&p, 1);
 	(void) table_column(&p, 2);
+	if (texts)
+	{
+		(void) probe_column(&p, 16, GEN_CUSTOM, 1, 0);
+		(void) probe_column(&p, 8, GEN_CUSTOM, 1, 0);
+		(void) probe_column(&p, 8, GEN_CUSTOM, 1, 0);
+		for (uint16_t c = 3; c < 6; c++)
+			(void) table_column(&p, c);
+	}
 	p.table.spec.flags = RHH_RETURN_ROWS;
 	p.table.spec.max_batch_bytes = p.table.spec.max_page_bytes = 1 << 20;
 	if (ops->map_create(device->dev, &p.table.spec, &table, &err) != RHH_OK)
@@ -575,6 +681,16 @@ check_values(context *ctx, bool missing_null)
 	layout->loads[0] = (rhh_page_load){.attribute = 0, .column = 0, .kind = RHH_PAGE_VALUE, .not_null = true};
 	layout->loads[1] = (rhh_page_load){.attribute = 2, .column = 1, .kind = RHH_PAGE_DECIMAL, .scale = 2};
 	layout->loads[2] = (rhh_page_load){.attribute = 3, .column = 2, .kind = RHH_PAGE_VALUE};
+	if (texts)
+	{
+		/* loads are in the order of their attributes, and a constant has none */
+		memmove(layout->loads + 3, layout->loads + 1, 2 * sizeof(rhh_page_load));
+		layout->loads[1] = layout->loads[0];
+		layout->loads[0] = (rhh_page_load){.column = 4, .kind = RHH_PAGE_CONSTANT, .parameter = -7, .not_null = true};
+		layout->loads[2] = (rhh_page_load){.attribute = 1, .column = 3, .kind = RHH_PAGE_STRING};
+		layout->loads[5] = (rhh_page_load){.attribute = 3, .column = 5, .kind = RHH_PAGE_VALUE, .order = RHH_PAGE_UNSIGNED};
+		layout->n_loads = 6;
+	}
 	page_clear(memory);
 	for (size_t i = 0; i < LENGTH_OF(decimals); i++)
 	{
@@ -589,7 +705,7 @@ check_values(context *ctx, bool missing_null)
 		memset(&t, 0, sizeof(t));
 		put_attribute(&t, &number, 2, 2);
 		/* of 18 bytes, out of line, and of no use here */
-		if (i % 4 == 0)
+		if (i % 4 == 0 && !texts)
 			put_attribute(&t, "\1\22 and 16 bytes...", 18, 1);
 		else
 			put_varlena(&t, "text", 4, i % 4 == 1);
@@ -643,6 +759,16 @@ check_values(context *ctx, bool missing_null)
 			if ((out[rhh_output_nulls(spec, room, 2) + r / 8] >> r % 8 & 1) != expected[i].added_null ||
 				(!expected[i].added_null && added != expected[i].added))
 				fault(ctx, "values", "what was added later differs");
+			if (!texts)
+				continue;
+			if (memcmp(out + rhh_output_values(spec, room, 3) + 16 * r, key, 16) != 0)
+				fault(ctx, "values", "a string differs");
+			memcpy(&cents, out + rhh_output_values(spec, room, 4) + 8 * r, 8);
+			if (cents != -7)
+				fault(ctx, "values", "a constant differs");
+			memcpy(&cents, out + rhh_output_values(spec, room, 5) + 8 * r, 8);
+			if (!expected[i].added_null && cents != (expected[i].added ^ INT64_MIN))
+				fault(ctx, "values", "a number without a sign differs");
 		}
 	}
 	ops->map_destroy(table);
@@ -652,8 +778,13 @@ void
 case_pages_values(context *ctx)
 {
 	check_decimals(ctx);
-	check_values(ctx, true);
-	check_values(ctx, false);
+	check_strings(ctx);
+	check_orders(ctx);
+	for (int texts = 0; texts < 2; texts++)
+	{
+		check_values(ctx, true, texts != 0);
+		check_values(ctx, false, texts != 0);
+	}
 }
 
 /* ---------- pages with anything in them ---------- */
@@ -776,7 +907,7 @@ case_pages_invalid(context *ctx)
 	INVALID(table, b.pages_offset += 8, "what says where rows are is not aligned");
 	INVALID(table, b.layout_offset = 4, "what says where rows are is not aligned");
 	INVALID(table, b.n_pages = 2, "what says where rows are does not end in the batch");
-	INVALID(table, layout->n_attributes = 0, "columns cannot be made of 0 attributes");
+	INVALID(table, layout->n_attributes = 0, "attributes of loads are not in their order");
 	INVALID(table, layout->n_attributes = 129, "columns cannot be made of 129 attributes");
 	INVALID(table, layout->attributes[1].align = 3, "attribute 1 has no such length or alignment");
 	INVALID(table, layout->attributes[0].length = 0, "attribute 0 has no such length or alignment");
@@ -789,7 +920,12 @@ case_pages_invalid(context *ctx)
 	INVALID(table, layout->attributes[0].length = 8, "column 0 cannot be made of its attribute");
 	INVALID(table, layout->attributes[0].length = 3, "column 0 cannot be made of its attribute");
 	INVALID(table, layout->attributes[1].length = 4, "column 1 cannot be made of its attribute");
-	INVALID(table, layout->loads[0].kind = 3, "column 0 cannot be made of its attribute");
+	INVALID(table, layout->loads[0].kind = 5, "column 0 cannot be made of its attribute");
+	INVALID(table, layout->loads[0].kind = RHH_PAGE_STRING, "column 0 cannot be made of its attribute");
+	INVALID(table, layout->loads[0].order = 4, "column 0 has no such order");
+	INVALID(table, (layout->loads[0].order = 1, layout->attributes[0].length = 2), "column 0 has no such order");
+	INVALID(table, (layout->loads[0].order = 1, layout->loads[0].kind = RHH_PAGE_DECIMAL), "column 0 has no such order");
+	INVALID(table, (layout->loads[1].attribute = 1, layout->loads[1].kind = RHH_PAGE_CONSTANT), "column 1 cannot be a constant");
 	INVALID(table, b.n_rows = 8000, "the rows of a batch's pages cannot have so many bytes");
 #undef INVALID
 	ops->map_destroy(table);
