@@ -223,6 +223,8 @@ open_device(ServiceDevice *dev)
 								   area->block_bytes * area->n_blocks, &err);
 	register_pages(dev);
 	gpurhh_service_rebuild_wait_set(service);
+	/* sessions want to know how many threads it has */
+	gpurhh_service_publish_devices(service);
 	return true;
 }
 
