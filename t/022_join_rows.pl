@@ -9,6 +9,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 use GpuTest;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 my $lost = qr/^ERROR:  58000: could not finish the query on the device/m;
 
@@ -29,7 +30,8 @@ my $node = new_node('main',
 $node->safe_psql('postgres', q{
 CREATE TABLE dim AS SELECT i AS k, i % 50 AS g, 'a long name of row ' || i % 200 AS name FROM generate_series(0, 19999) i;
 CREATE TABLE same AS SELECT i % 1000 AS v, i AS n FROM generate_series(1, 100000) i;
-ANALYZE dim, same;
+CREATE TABLE twice AS SELECT i * 2 AS k, 'name ' || i % 200 AS name FROM generate_series(0, 19999) i;
+ANALYZE dim, same, twice;
 });
 
 my $joined = 'SELECT t.k, t.w, dim.name FROM t LEFT JOIN dim USING (k)';
@@ -39,6 +41,8 @@ my $of_rows = 'SELECT q.w, same.n FROM (SELECT * FROM t ORDER BY w LIMIT 20000) 
 # a node above a node above a node, of which each has batches with the service
 my $stacked = 'SELECT q.w, sum(q.n) FROM (SELECT s.w, s.v, same.n FROM (SELECT v, w, count(*) AS x FROM t WHERE w <= 5000 GROUP BY v, w) s JOIN same USING (v) LIMIT 1000000) q
 	JOIN same USING (n) GROUP BY q.w';
+# the build side has rows that nothing matches
+my $full = 'SELECT t.w, twice.name FROM t FULL JOIN twice USING (k)';
 my %gated = (
 	build => q{SELECT t.w, g FROM t JOIN (SELECT stable_gate(k, 15000, 1)::int AS k, g FROM dim OFFSET 0) d USING (k)},
 	between => q{SELECT t.w, g FROM t JOIN dim USING (k) WHERE v < (SELECT gate(500, 500, 1))},
@@ -87,7 +91,7 @@ sub end_service
 }
 
 $s->query($OFF);
-$answer{$_} = $s->query(digest_sql($_)) foreach $joined, $many, $of_rows, $stacked, values %gated;
+$answer{$_} = $s->query(digest_sql($_)) foreach $joined, $many, $of_rows, $stacked, $full, values %gated;
 new_s();
 foreach my $sql ($joined, $many, $of_rows, values %gated)
 {
@@ -223,14 +227,28 @@ foreach my $sql ($joined, $many, $of_rows)
 }
 
 $s->query('SET max_parallel_workers_per_gather = 3');
-foreach my $sql ($joined, $many)
+foreach my $sql ($joined, $many, $full)
 {
 	like($s->query("EXPLAIN (COSTS OFF) $sql"), qr/Gather.*GpuHashJoin.*Parallel Seq Scan/s, 'a parallel plan');
 	is($s->query(digest_sql($sql)), $answer{$sql}, 'the same rows');
 }
-$s->query('BEGIN; DECLARE c CURSOR FOR ' . $joined);
-$s->query("SELECT n_rows FROM drain('c', 100)");
-$s->query('ROLLBACK');
+# The service ends, or the query is cancelled, while participants join: who returns rows without a match must not
+# do so of a part.
+foreach my $how ('the service ends', 'cancelled')
+{
+	foreach my $ms (5, 20, 40, 80, 120, 160)
+	{
+		my ($pid) = service_pids($node);
+
+		$s->send(digest_sql($full));
+		usleep($ms * 1000);
+		$admin->query('SELECT pg_' . ($how eq 'cancelled' ? 'cancel_backend(' . $s->backend_pid : "terminate_backend($pid") . ')');
+		my ($out, $err) = $s->result;
+		ok($err =~ ($how eq 'cancelled' ? qr/57014/ : $lost) ? $out eq '' : $out . $err eq $answer{$full}, "$how after $ms ms: an error, or all rows");
+		ok($how eq 'cancelled' || wait_until(sub { !alive($pid) }, "the end of process $pid"), 'it has ended');
+		is($s->query(digest_sql($full)), $answer{$full}, 'the next query');
+	}
+}
 $s->query('RESET max_parallel_workers_per_gather');
 next_query('parallel plans');
 
