@@ -231,8 +231,18 @@ guard groups-left-out-though-rows-were-refused 'device_test cuda --tiny --only c
 	gpu/cuda/rhh_cuda_finish.cuh 'if (t->stats.refused_rows > 0)' 'if (false)'
 guard exceptions-of-conditions-forgotten 'device_test cuda --tiny --only conditions' '^not ok' \
 	gpu/cuda/rhh_kernels.cuh 'condition.except_state >= 0 &&' 'false &&'
-guard refused-rows-of-the-first-page 'device_test cuda --tiny --only pages_grouped' '^not ok' \
+guard refused-rows-of-the-first-page 'device_test cpu --tiny --only pages_grouped' '^not ok' \
 	$PAGES 'row = page->first_row;' 'row = 0;'
+guard groups-left-out-beside-orphans 'device_test cpu --tiny --only conditions_orphans' '^not ok' \
+	gpu/cpu/rhh_cpu.c 'map->n_conditions > 0 && n_orphans == 0' 'map->n_conditions > 0'
+guard matches-of-one-map 'device_test cuda --tiny --only join_unmatched_shared' '^not ok' \
+	gpu/cuda/rhh_cuda_join.cuh '(build->spec.flags & RHH_SHARE_MATCHES) == 0)' 'true)'
+guard matches-of-one-map-on-cpu 'device_test cpu --tiny --only join_unmatched_shared' '^not ok' \
+	gpu/cpu/rhh_cpu_join.c 'rhh_returns_unmatched(join->kind) && join->build->matched == NULL' 'rhh_returns_unmatched(join->kind)'
+guard lengths-of-strings-not-checked 'device_test cpu --tiny --only pages_values' '^not ok' \
+	$PAGES 'if (length > RHH_PAGE_STRING_BYTES)' 'if (false)'
+guard nan-as-it-is-stored 'device_test cpu --tiny --only pages_values' '^not ok' \
+	$PAGES '(bits & (sign - 1)) > infinity' 'false'
 guard refused-rows-of-pages-forgotten 'device_test cpu --tiny --only pages_grouped' '^not ok' \
 	$PAGES 'page->bad = RHH_PAGE_REFUSED;' ''
 guard positions-of-later-stages-stay 'device_test cuda --tiny --only join_*' '^not ok' \

@@ -73,8 +73,9 @@ check_conditions(context *ctx, uint32_t key_bytes, bool refuses, uint64_t n_grou
 			conditions[0].comparison = (uint8_t) comparison;
 			conditions[0].low = (uint64_t) constants[i];
 			conditions[0].high = constants[i] >> 63;
-			conditions[0].except_state = s == 2 ? 4 : -1;
-			conditions[0].except_word = 1;
+			/* groups of the most common number of rows are wanted, whatever their sum */
+			conditions[0].except_state = s == 2 ? 0 : -1;
+			conditions[0].except_word = rows(60000) > n_groups ? rows(60000) / n_groups : 1;
 			/* and one that hardly a group has not */
 			conditions[1].comparison = RHH_LESS;
 			conditions[1].low = 1000;
