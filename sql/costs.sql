@@ -41,6 +41,15 @@ DELETE FROM t WHERE k > 1;
 VACUUM t;
 SELECT chosen(2e5, 100), chosen(1e6, 1e5);
 SELECT reason FROM gpurhh_refusals('SELECT k, sum(v) FROM t GROUP BY k');
+-- (that of a partition)
+CREATE TABLE part (k int, v int) PARTITION BY RANGE (k);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (1000000);
+INSERT INTO part SELECT g, g FROM generate_series(1, 200) g;
+ANALYZE part;
+UPDATE pg_class SET reltuples = 2e5 WHERE oid = 'part_1'::regclass;
+SELECT count_nodes('SELECT k, sum(v) FROM part GROUP BY k');
+SELECT reason FROM gpurhh_refusals('SELECT k, sum(v) FROM part GROUP BY k');
+DROP TABLE part;
 INSERT INTO t SELECT g, g, repeat('x', 7000) FROM generate_series(2, 300) g;
 -- its costs decide
 SET gpurhh.setup_cost = 1e7;

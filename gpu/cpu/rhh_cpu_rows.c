@@ -163,9 +163,14 @@ rhh_cpu_rows_share_matches(rhh_cpu_rows *rows)
 		return true;
 	if (!rhh_cpu_charge(rows->budget, bytes))
 		return false;
-	rows->charged_bytes += bytes;
 	rows->matched = calloc(bytes, 1);
-	return rows->matched != NULL;
+	if (rows->matched == NULL)
+	{
+		rhh_cpu_release(rows->budget, bytes);
+		return false;
+	}
+	rows->charged_bytes += bytes;
+	return true;
 }
 
 /* ---------- keeping rows ---------- */

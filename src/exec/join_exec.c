@@ -376,9 +376,12 @@ takes_turns(const GpuJoinState *state)
 static bool
 is_last_turn(GpuJoinState *state)
 {
-	JoinTurns  *turns = &state->shared->turns;
+	JoinTurns  *turns;
 	bool		last;
 
+	/* nobody asks for a row after the node has been shut down */
+	Assert(state->shared != NULL);
+	turns = &state->shared->turns;
 	SpinLockAcquire(&state->shared->mutex);
 	last = --turns->n_probing == 0;
 	turns->probed |= last;
@@ -767,7 +770,7 @@ start_run(GpuJoinState *state)
 	stats->counts.feed_ms += milliseconds_since(start);
 	if (takes_turns(state) && !take_turn(state, stats->joins_done))
 	{
-		stats->joins_done = false;
+		stats->joins_done = stats->feed_pages = stats->feed_rows = false;
 		close_queries(state);
 		run->phase = JOIN_DONE;
 	}

@@ -218,17 +218,22 @@ gpurhh_page_batches_take(PageBatches *batches)
 	}
 }
 
+/* Others may pin what this session was to pin for its next batch. */
+static void
+give_up_pins(PageBatches *batches)
+{
+	if (batches->n_may_pin > 0)
+		gpurhh_channel_unpin_pages(batches->side.channel, batches->n_may_pin);
+	batches->n_may_pin = 0;
+}
+
 /* Waits until pages have been read, and takes them; false: all that were handed over have been. */
 static bool
 wait_for_pages(PageBatches *batches)
 {
 	const PageSide *side = &batches->side;
 
-	if (batches->n_may_pin > 0)
-	{
-		gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin);
-		batches->n_may_pin = 0;
-	}
+	give_up_pins(batches);
 	if (!gpurhh_channel_wait_pages(side->channel))
 		return false;
 	if (side->take_returned != NULL)
@@ -405,7 +410,10 @@ gpurhh_page_batches_give(PageBatches *batches)
 		return PAGES_GIVEN;
 	}
 	if (!may_give(batches) || (base = side->acquire_block(side->arg)) == NULL)
+	{
+		give_up_pins(batches);
 		return PAGES_AS_COLUMNS;
+	}
 	if (!fill(batches, base, &batch))
 	{
 		gpurhh_channel_drop_block(side->channel);

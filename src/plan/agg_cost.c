@@ -465,13 +465,23 @@ gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel, Path *ours,
 					real.total, chosen->real.total);
 }
 
+/* The most rows that a table's pages can have, if that is fewer than are estimated. */
+static double
+possible_rows(const RelOptInfo *rel, const RangeTblEntry *rte)
+{
+	double		most = (double) rel->pages * MaxHeapTuplesPerPage;
+
+	return rte->rtekind == RTE_RELATION && rel->pages > 0 && most < rel->tuples &&
+		gpurhh_is_heap(rte->relid) ? most : rel->tuples;
+}
+
 /*
- * Of the rows that are estimated of the query level's tables, the share that there can be at most.
- * Core takes the number of rows of a page from the last ANALYZE, and counts pages now; so a table
- * that has become small, or statistics that are wrong, can have it expect more than fit.
+ * Of the rows that are estimated of these tables, the share that there can be at most; relids NULL: of
+ * all of the query level.  Core takes the number of rows of a page from the last ANALYZE, and counts pages
+ * now; so a table that has become small, or statistics that are wrong, can have it expect more than fit.
  */
 double
-gpurhh_possible_share(PlannerInfo *root)
+gpurhh_possible_share(PlannerInfo *root, Relids relids)
 {
 	double		estimated = 0;
 	double		possible = 0;
@@ -479,14 +489,17 @@ gpurhh_possible_share(PlannerInfo *root)
 	for (int i = 1; i < root->simple_rel_array_size; i++)
 	{
 		const RelOptInfo *rel = root->simple_rel_array[i];
-		double		most;
+		const RangeTblEntry *rte = root->simple_rte_array[i];
 
-		if (rel == NULL)
+		/* of a parent there are the children */
+		if (rel == NULL || rte->inh)
 			continue;
-		most = rel->rtekind == RTE_RELATION && rel->pages > 0 ?
-			(double) rel->pages * MaxHeapTuplesPerPage : rel->tuples;
+		if (relids != NULL &&
+			!bms_is_subset(rel->reloptkind == RELOPT_OTHER_MEMBER_REL ? rel->top_parent_relids :
+						   rel->relids, relids))
+			continue;
 		estimated += rel->tuples;
-		possible += Min(most, rel->tuples);
+		possible += possible_rows(rel, rte);
 	}
 	return possible < estimated ? possible / estimated : 1.0;
 }

@@ -383,7 +383,7 @@ upper_paths_hook(PlannerInfo *root, UpperRelationKind stage,
 		return;
 	info.pipeline = gpurhh_find_pipeline(root, info.input_rel);
 	/* somebody who asks for the reason is told the first thing that is in the way */
-	share = gpurhh_possible_share(root);
+	share = gpurhh_possible_share(root, NULL);
 	if (!info.explain && gpurhh_core_is_cheap(&info, output_rel, share))
 		return;
 	if (stage == UPPERREL_GROUP_AGG)

@@ -207,7 +207,7 @@ gpurhh_look_at_level(PlannerInfo *root)
 	}
 	level->root = root;
 	level->wanted = level_problem(root) == NULL;
-	level->possible_share = gpurhh_possible_share(root);
+	level->possible_share = gpurhh_possible_share(root, NULL);
 	level->knows_joins = false;
 }
 

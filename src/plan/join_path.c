@@ -211,8 +211,9 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 							((Path *) linitial(joinrel->pathlist))->total_cost);
 		return;
 	}
-	if (joinrel->pathlist != NIL &&
-		((Path *) linitial(joinrel->pathlist))->total_cost * level->possible_share < gpurhh_setup_cost)
+	if (joinrel->pathlist != NIL && level->possible_share < 1.0 &&
+		((Path *) linitial(joinrel->pathlist))->total_cost *
+		gpurhh_possible_share(root, joinrel->relids) < gpurhh_setup_cost)
 	{
 		gpurhh_refuse_joins(root, joinrel, OBSTACLE_KIND, GPURHH_TOO_FEW_ROWS);
 		return;

@@ -124,7 +124,7 @@ struct GpuPipelines
 	PlannerGlobal *glob;		/* of that call; NULL: nothing is remembered yet */
 	PlannerInfo *root;			/* the query level that was looked at last; */
 	bool		wanted;			/* a device may do joins of it; */
-	double		possible_share; /* gpurhh_possible_share(); */
+	double		possible_share; /* gpurhh_possible_share() of all of it; */
 	bool		knows_joins;	/* the next ones are known: */
 	bool		core_joins;		/* it may have joins that only core can do; */
 	bool		runs_volatile;	/* and a volatile function is run for its joins' input */

@@ -191,7 +191,7 @@ extern const char *gpurhh_fit_costs(PlanInfo *info, RelOptInfo *output_rel,
 									Path *ours, Path *partial);
 extern Cost gpurhh_agg_undercharge(const AggPath *agg);
 extern bool gpurhh_core_is_cheap(PlanInfo *info, RelOptInfo *output_rel, double share);
-extern double gpurhh_possible_share(PlannerInfo *root);
+extern double gpurhh_possible_share(PlannerInfo *root, Relids relids);
 
 /* why there is no path if that share makes core cheap */
 #define GPURHH_TOO_FEW_ROWS "the tables have too few pages for the rows that are estimated"
