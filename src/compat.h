@@ -35,6 +35,17 @@
 #include "utils/rel.h"
 #endif
 
+/* core's scans read streams of pages, which look up buffers by themselves */
+#if PG_VERSION_NUM >= 170000
+#define GPURHH_SCANS_STREAM
+#include "storage/read_stream.h"
+#endif
+
+/* sessions remember in which buffers pages are (scan/heap_walk.c) */
+#if PG_VERSION_NUM < 160000
+#define GPURHH_BUFFER_HINTS
+#endif
+
 #if PG_VERSION_NUM >= 160000
 #include "parser/parse_relation.h"
 #include "varatt.h"

@@ -415,7 +415,6 @@ read_pages(GpuAggState *state, Feed *feed)
 		.pages = state->pages,
 		.feed = feed,
 		.channel = first_stage(state)->channel,
-		.counted = true,
 		.counts = &state->stats.counts,
 		.arg = &arg,
 		.acquire_block = acquire_for_pages,

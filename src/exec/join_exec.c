@@ -272,7 +272,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 	state->returns_unmatched = gpurhh_join_returns_unmatched(outerPlanState(node), plan->n_joins);
 	state->stats.n_joins = plan->n_joins;
 	/* rows may have been returned when the first of them is found */
-	if (state->input != NULL && rhh_last_unmatched(&state->input->join_spec) > 0 &&
+	if (state->input != NULL && state->returns_unmatched &&
 		gpurhh_join_may_leave_rows(state->input))
 	{
 		state->input = NULL;

@@ -184,7 +184,7 @@ keep_bad(PageBatches *batches, const rhh_page *page)
 			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(rhh_page));
 	}
 	batches->bad[batches->n_bad++] = *page;
-	if (batches->side.counted)
+	if (batches->side.counts != NULL)
 		batches->side.counts->bad_pages++;
 }
 
@@ -388,7 +388,7 @@ fill(PageBatches *batches, char *base, rhh_batch *batch)
 	batch->refused_offset = side->room_rows > 0 ? side->room_offset :
 		TYPEALIGN(64, batch->used_bytes);
 	batch->refused_rows = side->room_rows;
-	if (side->counted)
+	if (side->counts != NULL)
 		side->counts->pages += n;
 	return true;
 }

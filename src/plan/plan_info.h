@@ -196,7 +196,6 @@ extern double gpurhh_possible_share(PlannerInfo *root, Relids relids);
 /* why there is no path if that share makes core cheap */
 #define GPURHH_TOO_FEW_ROWS "the tables have too few pages for the rows that are estimated"
 
-
 /* ---------- join_cost.c ---------- */
 
 /*

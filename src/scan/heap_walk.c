@@ -37,18 +37,10 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-#if PG_VERSION_NUM >= 170000
-#include "storage/read_stream.h"
-#endif
-
 #include "compat.h"
 #include "scan/scan.h"
 
-#if PG_VERSION_NUM < 160000
-#define HAS_HINTS
-#endif
-
-#ifdef HAS_HINTS
+#ifdef GPURHH_BUFFER_HINTS
 
 /* ---------- hints ---------- */
 
@@ -126,12 +118,12 @@ remember(HintChunk *chunk, Relation rel, BlockNumber block, Buffer buffer)
 	chunk->buffers[block % HINT_BLOCKS] = buffer;
 }
 
-#endif							/* HAS_HINTS */
+#endif							/* GPURHH_BUFFER_HINTS */
 
 void
 gpurhh_init_buffer_hints(void)
 {
-#ifdef HAS_HINTS
+#ifdef GPURHH_BUFFER_HINTS
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	prev_shmem_request_hook = shmem_request_hook;
@@ -151,9 +143,9 @@ prefetch_page(Page page)
 		__builtin_prefetch((char *) page + i);
 }
 
-#if PG_VERSION_NUM < 170000
+#ifndef GPURHH_SCANS_STREAM
 
-#ifdef HAS_HINTS
+#ifdef GPURHH_BUFFER_HINTS
 
 /* The buffer whose page was prefetched last, and the line pointers of the page that was read last. */
 static Buffer prefetched = InvalidBuffer;
@@ -204,7 +196,7 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 {
 	Buffer		buffer;
 
-#ifdef HAS_HINTS
+#ifdef GPURHH_BUFFER_HINTS
 	HintChunk  *chunk = hint_chunk(rel, block);
 	bool		known = chunk != NULL && is_of(chunk, rel, block);
 
@@ -230,7 +222,7 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	if (dense)
 		prefetch_page(BufferGetPage(buffer));
-#ifdef HAS_HINTS
+#ifdef GPURHH_BUFFER_HINTS
 	if (chunk != NULL)
 		remember(chunk, rel, block, buffer);
 #endif
@@ -295,7 +287,7 @@ heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
 	dp = BufferGetPage(buffer);
 	TestForOldSnapshot(snapshot, rel, dp);
 	lines = PageGetMaxOffsetNumber(dp);
-#ifdef HAS_HINTS
+#ifdef GPURHH_BUFFER_HINTS
 	last_lines = lines;
 #endif
 	if (PageIsAllVisible(dp) && !snapshot->takenDuringRecovery &&
@@ -343,7 +335,7 @@ heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
 bool
 gpurhh_heap_next_page(HeapScanDesc scan, bool dense)
 {
-#if PG_VERSION_NUM >= 170000
+#ifdef GPURHH_SCANS_STREAM
 	if (BufferIsValid(scan->rs_cbuf))
 	{
 		ReleaseBuffer(scan->rs_cbuf);
