@@ -277,12 +277,113 @@ check_unmatched(const rhh_map_state *map, const rhh_batch *batch, rhh_error *err
 	return RHH_OK;
 }
 
+/*
+ * Can values of so many bytes be made as a load says?  It is not of an attribute before *least, which
+ * becomes its own; constants have none.
+ */
+static bool
+is_load(const rhh_page_layout *layout, const rhh_page_load *load, uint32_t bytes, uint32_t *least,
+		const char **why)
+{
+	int			length;
+
+	*why = "cannot be a constant";
+	if (load->kind == RHH_PAGE_CONSTANT)
+		return load->attribute == 0 && bytes <= 8;
+	*why = "is not in the order of attributes";
+	if (load->attribute >= layout->n_attributes || load->attribute < *least)
+		return false;
+	*least = load->attribute;
+	length = layout->attributes[load->attribute].length;
+	*why = "has no such order";
+	if (load->order > RHH_PAGE_UNSIGNED ||
+		(load->order != RHH_PAGE_AS_STORED &&
+		 (load->kind != RHH_PAGE_VALUE || (uint32_t) length != bytes || (bytes != 4 && bytes != 8))))
+		return false;
+	*why = "cannot be made of its attribute";
+	switch (load->kind)
+	{
+		case RHH_PAGE_DECIMAL:
+			return length == -1 && bytes == 8 && load->scale <= 63;
+		case RHH_PAGE_STRING:
+			return length == -1 && bytes == 16 && load->blanks <= RHH_PAGE_DECLARED;
+		case RHH_PAGE_STRING_OR_LONG:
+			return length == -1 && bytes == 16 && load->blanks <= RHH_PAGE_NO_BLANKS;
+		case RHH_PAGE_NOTHING:
+			return bytes <= 8;
+		case RHH_PAGE_VALUE:
+			return length >= 1 && is_width((uint32_t) length) &&
+				((uint32_t) length == bytes || ((uint32_t) length < bytes && bytes <= 8));
+		default:
+			return false;
+	}
+}
+
+/* Has the filter of a layout's program all inputs that it reads, in filter_inputs? */
+static bool
+has_filter_inputs(const rhh_page_layout *layout, uint32_t n_columns)
+{
+	const rhh_program *program = &layout->program;
+
+	for (uint32_t i = 0; program->has_filter && i <= program->filter; i++)
+		if ((program->ops[i].code == RHH_OP_COLUMN || program->ops[i].code == RHH_OP_COLUMN_IS_NULL ||
+			 program->ops[i].code == RHH_OP_COLUMN_OF_BYTES) &&
+			(layout->filter_inputs >> (program->ops[i].a - n_columns) & 1) == 0)
+			return false;
+	return true;
+}
+
+/* The inputs and the program of a layout, whose results are added to columns, a bit for each. */
+static rhh_status
+check_layout_program(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *column_bytes,
+					 uint64_t *columns, rhh_error *err)
+{
+	const rhh_program *program = &layout->program;
+	uint8_t		bytes[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
+	uint32_t	least = 0;
+	const char *why;
+
+	memcpy(bytes, column_bytes, n_columns);
+	for (uint32_t i = 0; i < layout->n_inputs; i++)
+	{
+		const rhh_page_load *input = &layout->inputs[i];
+
+		if (input->kind != RHH_PAGE_CONSTANT && input->attribute >= layout->n_attributes)
+			return invalid(err, "input %u has no attribute", (unsigned) i);
+		bytes[n_columns + i] = (uint8_t) rhh_page_input_bytes(layout, i);
+		if (!is_load(layout, input, bytes[n_columns + i], &least, &why))
+			return invalid(err, "input %u %s", (unsigned) i, why);
+	}
+	if (program->n_ops == 0)
+		return program->n_results == 0 && !program->has_filter ? RHH_OK :
+			invalid(err, "a program has no operations");
+	if (!rhh_program_check(program, n_columns + layout->n_inputs, bytes, &why))
+		return invalid(err, "%s", why);
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if ((program->ops[i].code == RHH_OP_COLUMN || program->ops[i].code == RHH_OP_COLUMN_IS_NULL ||
+			 program->ops[i].code == RHH_OP_COLUMN_OF_BYTES) && program->ops[i].a < n_columns)
+			return invalid(err, "the program of a layout reads what is no input");
+	if (!has_filter_inputs(layout, n_columns))
+		return invalid(err, "the filter of a layout reads an input that is not said to be its");
+	for (uint32_t r = 0; r < program->n_results; r++)
+	{
+		const uint32_t c = program->results[r].column;
+
+		if (c >= n_columns || (*columns >> c & 1) != 0)
+			return invalid(err, "result %u has no column of its own", (unsigned) r);
+		*columns |= (uint64_t) 1 << c;
+	}
+	return RHH_OK;
+}
+
 /* Can columns of these widths be made as a layout says? */
 static rhh_status
 check_layout(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *column_bytes,
 			 rhh_error *err)
 {
 	uint64_t	columns = 0;
+	uint32_t	least = 0;
+	const char *why;
 
 	if (layout->n_attributes > RHH_PAGE_ATTRIBUTES)
 		return invalid(err, "columns cannot be made of %u attributes",
@@ -296,43 +397,22 @@ check_layout(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *c
 			attribute->length == 0)
 			return invalid(err, "attribute %u has no such length or alignment", (unsigned) a);
 	}
-	if (layout->n_loads != n_columns)
-		return invalid(err, "%u of %u columns are made of attributes", (unsigned) layout->n_loads,
-					   (unsigned) n_columns);
+	if (layout->n_inputs > RHH_PAGE_INPUTS || layout->program.n_results > RHH_MAX_RESULTS ||
+		layout->n_loads > n_columns || layout->n_loads + layout->program.n_results != n_columns)
+		return invalid(err, "%u of %u columns are made of attributes, and %u are computed of %u inputs",
+					   (unsigned) layout->n_loads, (unsigned) n_columns,
+					   (unsigned) layout->program.n_results, (unsigned) layout->n_inputs);
 	for (uint32_t l = 0; l < layout->n_loads; l++)
 	{
 		const rhh_page_load *load = &layout->loads[l];
-		uint32_t	bytes;
-		int			length;
 
 		if (load->column >= n_columns || (columns >> load->column & 1) != 0)
 			return invalid(err, "load %u has no column of its own", (unsigned) l);
 		columns |= (uint64_t) 1 << load->column;
-		bytes = column_bytes[load->column];
-		if (load->kind == RHH_PAGE_CONSTANT)
-		{
-			if (load->attribute > 0 || bytes > 8)
-				return invalid(err, "column %u cannot be a constant", (unsigned) load->column);
-			continue;
-		}
-		if (load->attribute >= layout->n_attributes ||
-			(l > 0 && load->attribute < layout->loads[l - 1].attribute))
-			return invalid(err, "attributes of loads are not in their order");
-		length = layout->attributes[load->attribute].length;
-		if (load->order > RHH_PAGE_UNSIGNED ||
-			(load->order != RHH_PAGE_AS_STORED &&
-			 (load->kind != RHH_PAGE_VALUE || (uint32_t) length != bytes || (bytes != 4 && bytes != 8))))
-			return invalid(err, "column %u has no such order", (unsigned) load->column);
-		if (load->kind == RHH_PAGE_DECIMAL ? length != -1 || bytes != 8 || load->scale > 63 :
-			load->kind == RHH_PAGE_STRING ?
-			length != -1 || bytes != 16 || load->blanks > RHH_PAGE_DECLARED :
-			load->kind != RHH_PAGE_VALUE || length < 1 || !is_width((uint32_t) length) ||
-			((uint32_t) length != bytes &&
-			 (length == 1 || (uint32_t) length > bytes || bytes > 8)))
-			return invalid(err, "column %u cannot be made of its attribute",
-						   (unsigned) load->column);
+		if (!is_load(layout, load, column_bytes[load->column], &least, &why))
+			return invalid(err, "column %u %s", (unsigned) load->column, why);
 	}
-	return RHH_OK;
+	return check_layout_program(layout, n_columns, column_bytes, &columns, err);
 }
 
 /* Of a batch that has pages, what others do not have. */

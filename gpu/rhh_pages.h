@@ -12,10 +12,13 @@
  * read: each offset and length is checked.  That matters on a device, which may still
  * read a page that the caller has given up.
  *
+ * Columns may also be computed of values of the row, and rows be dropped, by a program
+ * (rhh_program.h), whose inputs are made of attributes as columns are.
+ *
  * What is understood is what most pages have.  A value that is not stored plainly (compressed,
  * or out of line), a numeric that does not have its column's scale, or has very many digits, or
  * is NaN, or an attribute that was added to the table later with a value: of these no column is
- * made, and the page is bad (rhh_batch).
+ * made, and the page is bad (rhh_batch).  So it is if the program is bad for a row.
  */
 #ifndef RHH_PAGES_H
 #define RHH_PAGES_H
@@ -26,6 +29,7 @@
 
 #include "rhh_device.h"
 #include "rhh_hash.h"
+#include "rhh_program.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,6 +38,7 @@ extern "C" {
 #define RHH_PAGE_BYTES			8192u
 #define RHH_PAGE_ITEMS			320u	/* more line pointers than a page has of tuples */
 #define RHH_PAGE_ATTRIBUTES		128u	/* the last one that is needed is no later one */
+#define RHH_PAGE_INPUTS			24u /* of the program */
 
 /* Why the rows of a page that are visible are not in the map. */
 typedef enum rhh_page_bad
@@ -49,11 +54,15 @@ typedef struct rhh_page
 	uint32_t	n_rows;			/* line pointers that are visible; the device makes it 0 if the page
 								 * is bad */
 	uint32_t	first_row;		/* rows of the pages before it; the device's, if one of these is
-								 * bad */
+								 * bad, or there is a filter */
 	uint32_t	bad;			/* the device's: rhh_page_bad; 0, as the caller sets it: it is not */
-	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0; if rows
-												 * were refused, these alone */
-	uint64_t	unused;
+	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0, unless the
+												 * filter has dropped it; if rows were refused, these
+												 * alone */
+	uint32_t	filtered;		/* the device's: 1 if the filter has dropped rows, or found none, of
+								 * a page that is not bad; 0, as the caller sets it: it has not
+								 * been asked */
+	uint32_t	n_dropped;		/* the device's: rows that it has dropped; 0, as the caller sets it */
 } rhh_page;
 
 /* How long an attribute is, and where it begins. */
@@ -69,12 +78,15 @@ typedef struct rhh_page_attribute
 
 typedef enum rhh_page_kind
 {
-	RHH_PAGE_VALUE = 1,			/* the bytes of the attribute; of 2 or 4 bytes, in a wider column, an
+	RHH_PAGE_VALUE = 1,			/* the bytes of the attribute; of up to 4, in a wider column, an
 								 * integer */
 	RHH_PAGE_DECIMAL,			/* a numeric, times 10^scale, in 8 bytes */
 	RHH_PAGE_STRING,			/* a varlena of at most RHH_PAGE_STRING_BYTES, in 16 bytes: these, zeros, and
 								 * their number in the last one */
-	RHH_PAGE_CONSTANT			/* an integer, in up to 8 bytes; it is made of no attribute */
+	RHH_PAGE_STRING_OR_LONG,	/* the same, and of a longer one all bits are set, by which it equals no
+								 * other; an input's */
+	RHH_PAGE_CONSTANT,			/* an integer, in up to 8 bytes; it is made of no attribute */
+	RHH_PAGE_NOTHING			/* 0, in up to 8 bytes, where the attribute is not NULL */
 } rhh_page_kind;
 
 #define RHH_PAGE_STRING_BYTES	15u
@@ -97,28 +109,36 @@ typedef enum rhh_page_blanks
 								 * ASCII, or the page is bad */
 } rhh_page_blanks;
 
-/* A column, which is made of one attribute. */
+/* A column, or an input of the program, which is made of one attribute. */
 typedef struct rhh_page_load
 {
 	uint8_t		attribute;
-	uint8_t		column;
+	uint8_t		column;			/* 0 of an input */
 	uint8_t		kind;			/* rhh_page_kind */
 	uint8_t		scale;			/* of RHH_PAGE_DECIMAL */
 	uint8_t		order;			/* of RHH_PAGE_VALUE: rhh_page_order */
-	uint8_t		blanks;			/* of RHH_PAGE_STRING: rhh_page_blanks */
+	uint8_t		blanks;			/* of strings: rhh_page_blanks */
 	bool		not_null;		/* a row in which it is NULL makes the page bad */
 	int32_t		parameter;		/* the constant, or the declared number of characters */
 } rhh_page_load;
 
-/* How rows are made of tuples: a load for each column of the batch. */
+/*
+ * How rows are made of tuples: a load, or a result of the program, for each column of the batch.
+ * For the program input i is column n + i, where n is how many columns the batch has, of as many bytes as
+ * rhh_page_input_bytes() says; other columns it does not read.  It has no operation if there is none.
+ */
 typedef struct rhh_page_layout
 {
 	uint32_t	n_attributes;	/* up to RHH_PAGE_ATTRIBUTES */
 	uint32_t	n_loads;
+	uint32_t	n_inputs;
+	uint32_t	filter_inputs;	/* a bit for each that the program's filter needs */
 	uint32_t	prefix_bytes;	/* of most tuples, from their headers on, the part that has all of these
 								 * attributes; 0: the caller does not know */
-	rhh_page_load loads[RHH_MAX_COLUMNS];	/* by attribute, in ascending order */
+	rhh_page_load loads[RHH_MAX_COLUMNS];	/* by attribute, in ascending order, but for constants */
+	rhh_page_load inputs[RHH_PAGE_INPUTS];	/* the same */
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
+	rhh_program program;
 } rhh_page_layout;
 
 /* ---------- bytes ---------- */
@@ -377,6 +397,17 @@ rhh_page_string(const uint8_t *p, uint32_t n, uint32_t blanks, uint32_t declared
 	return blanks != RHH_PAGE_DECLARED || (n - header == declared && any < 0x80);
 }
 
+/* The same, but it may be longer. */
+RHH_HD bool
+rhh_page_string_or_long(const uint8_t *p, uint32_t n, uint32_t blanks, uint64_t *first, uint64_t *last)
+{
+	if (rhh_page_string(p, n, blanks, 0, first, last))
+		return true;
+	*first = *last = ~(uint64_t) 0;
+	/* compressed, or out of line */
+	return p[0] != 1 && ((p[0] & 1) != 0 || ((p[0] & 3) == 0 && n >= 4));
+}
+
 /* The bits of a value of 4 or 8 bytes in an order. */
 RHH_HD uint64_t
 rhh_page_ordered(uint64_t bits, uint32_t bytes, uint32_t order)
@@ -416,6 +447,8 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 	*null = tuple->length == 0;
 	if (*null)
 		return !load->not_null;
+	if (load->kind == RHH_PAGE_NOTHING)
+		return true;
 	p = tuple->data + tuple->begin;
 	if (load->kind == RHH_PAGE_DECIMAL)
 	{
@@ -428,10 +461,14 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 	}
 	if (load->kind == RHH_PAGE_STRING)
 		return rhh_page_string(p, tuple->length, load->blanks, (uint32_t) load->parameter, low, high);
+	if (load->kind == RHH_PAGE_STRING_OR_LONG)
+		return rhh_page_string_or_long(p, tuple->length, load->blanks, low, high);
 	switch (tuple->length)
 	{
 		case 1:
 			*low = p[0];
+			if (bytes > 1)
+				*low = (uint64_t) (int64_t) (int8_t) *low;
 			break;
 		case 2:
 			*low = rhh_page_2_bytes(p);
@@ -453,6 +490,68 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 	if (load->order != RHH_PAGE_AS_STORED)
 		*low = rhh_page_ordered(*low, bytes, load->order);
 	return true;
+}
+
+/* The bytes of input i, as a column of the program. */
+RHH_HD uint32_t
+rhh_page_input_bytes(const rhh_page_layout *layout, uint32_t i)
+{
+	const rhh_page_load *input = &layout->inputs[i];
+
+	return input->kind == RHH_PAGE_STRING || input->kind == RHH_PAGE_STRING_OR_LONG ||
+		(input->kind == RHH_PAGE_VALUE && layout->attributes[input->attribute].length == 16) ? 16 : 8;
+}
+
+/*
+ * Makes those inputs of a tuple that have a bit in which; *nulls gets one for each that is NULL.  False:
+ * the page is bad.
+ */
+RHH_HD bool
+rhh_page_read_inputs(const rhh_page_layout *layout, uint32_t which, rhh_page_tuple tuple,
+					 uint64_t (*words)[2], uint32_t *nulls)
+{
+	*nulls = 0;
+	for (uint32_t i = 0; i < layout->n_inputs; i++)
+	{
+		bool		null;
+
+		if ((which >> i & 1) == 0)
+			continue;
+		if (!rhh_page_load_value(layout, &layout->inputs[i], rhh_page_input_bytes(layout, i), &tuple,
+								 &null, &words[i][0], &words[i][1]))
+			return false;
+		*nulls |= (uint32_t) null << i;
+	}
+	return true;
+}
+
+/* Bits for all inputs. */
+RHH_HD uint32_t
+rhh_page_all_inputs(const rhh_page_layout *layout)
+{
+	return ((uint32_t) 1 << layout->n_inputs) - 1;
+}
+
+/* Are rows of a page to be dropped still? */
+RHH_HD bool
+rhh_page_has_filter(const rhh_page_layout *layout, const rhh_page *page)
+{
+	return layout->program.has_filter && page->filtered == 0;
+}
+
+/* The number of rows of a page. */
+RHH_HD uint32_t
+rhh_page_count(const uint64_t *visible)
+{
+	uint32_t	n = 0;
+
+	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
+#ifdef __CUDA_ARCH__
+		n += (uint32_t) __popcll(visible[w]);
+#else
+		n += (uint32_t) __builtin_popcountll(visible[w]);
+#endif
+	return n;
 }
 
 /* The number of rows of a page before the one at a line pointer. */
@@ -518,14 +617,16 @@ rhh_page_columns(const rhh_page_layout *layout, const uint8_t *column_bytes, uin
 {
 	uint64_t	at = 0;
 
-	for (uint32_t l = 0; l < layout->n_loads; l++)
+	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
 	{
-		const uint32_t c = layout->loads[l].column;
+		const bool	loaded = i < layout->n_loads;
+		const uint32_t c = loaded ? layout->loads[i].column :
+			layout->program.results[i - layout->n_loads].column;
 
 		values_offset[c] = (uint32_t) at;
 		at += ((uint64_t) n_rows * column_bytes[c] + 63) / 64 * 64;
 		nulls_offset[c] = 0;
-		if (layout->loads[l].not_null)
+		if (loaded && layout->loads[i].not_null)
 			continue;
 		nulls_offset[c] = (uint32_t) at;
 		at += ((byte_nulls ? n_rows : ((uint64_t) n_rows + 7) / 8) + 63) / 64 * 64;

@@ -64,7 +64,7 @@ SELECT paged('SELECT t, count(*), sum(g) FROM strings GROUP BY t', 'all');
 SELECT paged('SELECT c, count(*), sum(g) FROM strings GROUP BY c', 'all');
 SELECT paged('SELECT f + 0, count(*), sum(g) FROM (SELECT f, count(*), sum(g) AS g FROM strings GROUP BY f) s GROUP BY f', 'none');
 SELECT paged('SELECT f, r, count(*), min(r), max(r), max(f), max(o), min(o), sum(f) FROM strings GROUP BY f, r HAVING max(f) <> 0 AND max(r) <> 0', 'all');
-SELECT paged('SELECT o, min(f), max(f), min(r), count(DISTINCT f + 0) FROM strings GROUP BY o', 'none');
+SELECT paged('SELECT o, min(f), max(f), min(r), count(DISTINCT f + 0) FROM strings GROUP BY o', 'all back');
 SELECT paged('SELECT o, min(f), max(f) FROM strings GROUP BY o', 'all');
 SELECT paged('SELECT a.t, count(*), count(b.o) FROM strings a LEFT JOIN (SELECT t, o FROM strings LIMIT 20) b ON a.t = b.t GROUP BY a.t', 'all', 'gpurhh.enable_key_filter=off');
 -- others that are longer, or padded otherwise than is declared, come back
@@ -74,10 +74,59 @@ UPDATE strings SET c = 'ä' WHERE g % 300 = 1;
 SELECT paged('SELECT c, t, count(*), sum(g) FROM strings GROUP BY c, t', 'back');
 UPDATE strings SET t = repeat(t, 800) WHERE g % 100 = 7;
 SELECT paged('SELECT t, count(*), sum(g) FROM strings GROUP BY t', 'back');
--- what it does not read: expressions; WHERE; the greatest numeric
-SELECT paged('SELECT k + 1, sum(v) FROM t GROUP BY 1', 'none');
-SELECT paged('SELECT k, sum(v) FROM t WHERE v > 7 GROUP BY k', 'none');
+-- WHERE and expressions, of all types that they may have; NULLs in all places
+SELECT paged('SELECT k, count(*), sum(v) FROM t WHERE v > 7 AND v % 3 = 1 GROUP BY k', 'all');
+SELECT paged('SELECT k + 1, sum(v * 2), avg(v::float8 / 3) FROM t GROUP BY 1', 'all');
+SELECT paged('SELECT count(*), sum(v) FROM t WHERE small < 100 OR large IS NULL', 'all');
+SELECT paged('SELECT k, sum(big * 2), sum(big * large), sum(big * big * big) FROM t WHERE big > 17.5 GROUP BY k', 'all');
+SELECT paged('SELECT small, sum(CASE WHEN b THEN v ELSE -1 END), count(*) FILTER (WHERE big < 3), sum(v) FILTER (WHERE d > ''2020-01-20'') FROM t WHERE ts <> ''2020-01-01 03:00'' GROUP BY small', 'all');
+SELECT paged('SELECT k, count(*) FROM t WHERE u = ''c4ca4238-a0b9-2382-0dcc-509a6f75849b'' OR u > ''e0000000-0000-0000-0000-000000000000'' GROUP BY k', 'all');
+SELECT paged('SELECT coalesce(small, 7), sum(coalesce(large, v)) FROM t WHERE f BETWEEN 0.5 AND 2 AND r < 3 GROUP BY 1', 'all');
+SELECT paged('SELECT k, sum(f * r), min(f + 1), max(-r) FROM t WHERE k IN (1, 5, 7, NULL) GROUP BY k', 'all');
+SELECT paged('SELECT b AND small > 5, count(n), count(filler), count(later) FROM t WHERE filler IS NOT NULL AND n IS NOT NULL GROUP BY 1', 'all');
+SELECT paged('SELECT k, sum(v) FROM t WHERE v < 0 GROUP BY k', 'all');
+SELECT paged('SELECT count(*), sum(v) FROM t WHERE v < 0', 'all');
+SELECT paged('SELECT v, sum(k) FROM t WHERE v % 2 = 0 GROUP BY v', 'all');
+SELECT paged('SELECT k, count(DISTINCT small + 1) FROM t WHERE b GROUP BY k', 'all');
+SELECT paged('SELECT k, small, sum(v + 1) FROM t WHERE NOT b GROUP BY GROUPING SETS ((k), (small), ())', 'all');
+-- strings
+SELECT paged('SELECT k, count(*) FROM t WHERE s = ''s3'' GROUP BY k', 'all');
+SELECT paged('SELECT s, count(*) FROM t WHERE s <> ''s3'' AND s IN (''s1'', ''s3'', ''s5'') GROUP BY s', 'all');
+SELECT paged('SELECT c, count(*) FROM strings WHERE c = ''abcd'' OR t = repeat(''x'', 9) || ''1'' OR (t > ''x'') IS NULL GROUP BY c', 'none');
+SELECT paged('SELECT c, count(*) FROM strings WHERE c IN (''abcdef'', ''abcdef0   '', NULL) OR t = ''xxxxxxxxxx1'' GROUP BY c', 'back');
+-- others are longer, on either side; compressed; out of line
+SELECT paged('SELECT k, count(*) FROM t WHERE filler <> ''xxxxx'' AND filler <> '''' GROUP BY k', 'all');
+SELECT paged('SELECT k, count(*) FROM t WHERE filler <> ''xxxxxxxxxxxxxxxxxxxx'' GROUP BY k', 'none');
+SELECT paged('SELECT k, count(*) FROM t WHERE filler IN (''xxxxx'', ''xxxxxxxxxxxxxxxxxxxx'') GROUP BY k', 'none');
+-- joins of sides with WHERE, and of computed columns
+SELECT paged('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE v > 100 AND x < 60 GROUP BY x', 'all', 'gpurhh.enable_key_filter=off');
+SELECT paged('SELECT x + 1, sum(v * 2), sum(v + x) FROM t LEFT JOIN d USING (k) WHERE v % 7 = 3 GROUP BY 1', 'all', 'gpurhh.enable_key_filter=off');
+SELECT paged('SELECT a.k, count(*), sum(b.large) FROM t a JOIN t b ON a.v = b.v WHERE a.small < 100 AND b.small > 50 GROUP BY a.k', 'some', 'work_mem=64kB, hash_mem_multiplier=1, gpurhh.enable_key_filter=off');
+-- rows that WHERE has let through are refused, too
+SELECT paged('SELECT v, k, sum(large + 1) FROM t WHERE k < 40 GROUP BY v, k', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+-- an error for some row: its page comes back, and core has the last word
+SELECT paged('SELECT k, count(*) FROM t WHERE CASE WHEN v <> 500 THEN 10 / (v - 500) ELSE 0 END < 5 GROUP BY k', 'all');
+SELECT paged('SELECT k, count(*) FROM t WHERE v <> 500 AND 10 / (v - 500) < 5 GROUP BY k', 'all');
+SELECT same_error('SELECT k, count(*) FROM t WHERE 10 / (v - 500) < 5 GROUP BY k');
+SELECT same_error('SELECT k, sum(v * 200000) FROM t GROUP BY k');
+-- its rows do not raise it for core: a product that devices do not know to have no remainder
+SELECT paged('SELECT k, sum(f * 1e-320) FROM t GROUP BY k', 'some');
+-- parameters
+PREPARE p(int, numeric, text) AS SELECT b, count(*), sum(v + $1) FROM t WHERE v > $1 AND big < $2 AND s <> $3 GROUP BY b ORDER BY b;
+SET plan_cache_mode = force_generic_plan;
+SET enable_gpu_hashagg = off;
+EXECUTE p(700, 1000, 's2');
+SET enable_gpu_hashagg = on;
+EXECUTE p(700, 1000, 's2');
+EXECUTE p(700, 1000, NULL);
+RESET plan_cache_mode;
+-- what EXPLAIN says of the scan is what core says, also of pages that come back
+SELECT same_figures('SELECT k, count(*), sum(v + 1) FROM t WHERE v > 7 AND small < 100 GROUP BY k');
+SELECT same_figures('SELECT c, t, count(*) FROM strings WHERE g % 3 = 1 GROUP BY c, t');
+-- what it does not read: the greatest numeric; functions that devices do not know
 SELECT paged('SELECT k, max(big) FROM t GROUP BY k', 'none');
+SELECT paged('SELECT k, sum(v) FROM t WHERE s LIKE ''s%'' GROUP BY k', 'none');
+SELECT paged('SELECT k, sum(v) FROM t WHERE k = (SELECT 3) GROUP BY k', 'none');
 SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'none', 'gpurhh.read_pages=off');
 
 -- rows of groups for which the device has no place come back with their pages

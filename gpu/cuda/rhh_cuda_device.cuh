@@ -118,6 +118,8 @@ struct rhh_lane
 	rhh_orphan *orphans[2];
 	uint32_t   *sketch;			/* of the map's batches */
 	uint32_t   *counts[RHH_CUDA_IN_FLIGHT]; /* rows of parts, by looking */
+	uint32_t   *n_placed;		/* of each batch of which rows are dropped as its pages are read:
+								 * those that have a place */
 
 	/* For partitioning; one batch after the other uses it. */
 	uint8_t    *workspace;

@@ -121,6 +121,22 @@ rhh_batch_column_bytes(const rhh_map *t, uint32_t *n_columns)
 	return t->joins != NULL ? t->joins->spec.column_bytes : t->spec.column_bytes;
 }
 
+template <bool COMPUTES>
+static void
+rhh_launch_reading(const rhh_map *t, int i, const rhh_page_layout &layout, const rhh_row_columns &columns)
+{
+	const rhh_device *dev = t->dev;
+	const rhh_lane *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	RHH_LAUNCH(rhh_read_pages_kernel<COMPUTES>,
+			   ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
+			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
+			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
+			   batch->n_pages, layout, columns, batch->n_rows, lane->n_placed + i,
+			   &lane->page_notes[i]);
+}
+
 /* Queues reading a batch's pages, and waking the caller then.  Slices are registered. */
 static bool
 rhh_launch_pages(rhh_map *t, int i)
@@ -144,15 +160,30 @@ rhh_launch_pages(rhh_map *t, int i)
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
 		return false;
-	RHH_LAUNCH(rhh_read_pages_kernel,
-			   ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
-			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
-			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
-			   batch->n_pages, *layout, columns, batch->n_rows, &lane->page_notes[i]);
+	if (layout->program.n_ops > 0)
+	{
+		if (!RHH_CUDA(dev, cudaMemsetAsync, lane->n_placed + i, 0, sizeof(uint32_t), lane->up))
+			return false;
+		rhh_launch_reading<true>(t, i, *layout, columns);
+	}
+	else
+		rhh_launch_reading<false>(t, i, *layout, columns);
 	f->state = BATCH_READING;
 	return rhh_launched(dev, "rhh_read_pages_kernel") &&
 		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
 		rhh_wake_after(t, lane->uploaded[i]);
+}
+
+/* The rows of a batch's pages, of which none is bad. */
+static uint32_t
+rhh_count_filtered(const rhh_batch *batch)
+{
+	const rhh_page *pages = rhh_pages_of(batch);
+	uint32_t	n_rows = 0;
+
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+		n_rows += pages[p].n_rows;
+	return n_rows;
 }
 
 /* Counts the rows of pages that are not bad.  Those that are have no rows from now on. */
@@ -186,6 +217,7 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_page_notes *notes = &lane->page_notes[i];
+	const rhh_page_layout *layout = (const rhh_page_layout *) (f->batch.base + f->batch.layout_offset);
 
 	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);
 	t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * RHH_PAGE_BYTES;
@@ -196,6 +228,8 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 		*again = f->batch.n_rows > 0;
 		return !*again || rhh_launch_pages(t, i);
 	}
+	if (layout->program.has_filter)
+		f->batch.n_rows = rhh_count_filtered(&f->batch);
 	/* a column without a NULL is read faster if it has none of their bytes */
 	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)
 		if ((notes->null_columns >> c & 1) == 0)

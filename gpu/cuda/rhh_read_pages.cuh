@@ -9,6 +9,10 @@
  * the batch its caller has said, so no page waits for another.  What has been written for a bad page
  * means nothing: the host then counts the rows anew, without that page, and all pages are read
  * once more.
+ *
+ * If rows are to be dropped first, only that says how many rows a page has.  So these pages find
+ * their places among the batch's rows themselves, in any order, by a counter; and the caller gets to know
+ * which rows of a page are left, and where they are, by which a batch that is read once more is as it was.
  */
 #ifndef RHH_READ_PAGES_CUH
 #define RHH_READ_PAGES_CUH
@@ -16,6 +20,7 @@
 #include "rhh_pages.h"
 #include "cuda/rhh_cuda_tuning.h"
 #include "cuda/rhh_joins.cuh"
+#include "cuda/rhh_programs.cuh"
 
 /* What the host has to know of a batch's pages; in its memory. */
 struct rhh_page_notes
@@ -30,6 +35,7 @@ struct rhh_page_space
 	uint4		bytes[RHH_PAGE_BYTES / sizeof(uint4)];
 	rhh_page	page;
 	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
+	uint32_t	bad;			/* a row for which the filter is, or of which its inputs are */
 };
 
 /* The line pointer, from 0, of a page in shared memory: *offset of its tuple, in bytes, and *length. */
@@ -82,48 +88,195 @@ rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, ui
 	}
 }
 
-/*
- * Makes a row of the tuple at a line pointer, of which `known` bytes are there, in columns that have bytes
- * for NULLs.  False: the page is bad, or more has to be known.  *nulls gets a bit for each column that is
- * NULL.
- */
-RHH_DEV bool
-rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_layout &layout,
-			   const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
+/* What the program of a layout reads: inputs that have been made of a tuple. */
+struct rhh_load_of_inputs
 {
-	rhh_page_tuple tuple;
+	const rhh_page_layout &layout;
+	uint64_t (*inputs)[2];
+	uint32_t	nulls;
 
-	if (!rhh_page_find(page, item, known, &tuple))
-		return false;
-	for (uint32_t l = 0; l < layout.n_loads; l++)
+	__device__ RHH_INLINE bool operator()(uint32_t c, uint64_t *words) const
 	{
-		const rhh_page_load &load = layout.loads[l];
-		const uint32_t c = load.column;
-		bool		null;
-		uint64_t	low,
-					high;
+		const uint32_t i = c - layout.n_loads - layout.program.n_results;
 
-		if (!rhh_page_load_value(&layout, &load, columns.bytes[c], &tuple, &null, &low, &high))
+		words[0] = inputs[i][0];
+		words[1] = inputs[i][1];
+		return (nulls >> i & 1) != 0;
+	}
+};
+
+/* Stores a value of a row; *nulls gets a bit for each column that is NULL. */
+RHH_DEV void
+rhh_store_cell(const rhh_row_columns &columns, uint32_t row, uint32_t c, bool null, uint64_t low,
+			   uint64_t high, uint64_t *nulls)
+{
+	rhh_store_value(columns.base + columns.values_offset[c], row, columns.bytes[c], low, high);
+	if (columns.nulls_offset[c] != 0)
+		columns.base[columns.nulls_offset[c] + row] = null;
+	if (null)
+		*nulls |= (uint64_t) 1 << c;
+}
+
+/* Computes columns of a row of a tuple.  False: the page is bad, or more has to be known. */
+RHH_DEV bool
+rhh_compute_tuple(const rhh_page_tuple &tuple, const rhh_page_layout &layout,
+				  const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
+{
+	const rhh_program &program = layout.program;
+	uint64_t	inputs[RHH_PAGE_INPUTS][2];
+	rhh_load_of_inputs load = {layout, inputs, 0};
+	rhh_results results;
+
+	if (!rhh_page_read_inputs(&layout, rhh_page_all_inputs(&layout), tuple, inputs, &load.nulls))
+		return false;
+	rhh_run_ops(program, program.n_ops, load, &results);
+	for (uint32_t r = 0; r < program.n_results; r++)
+	{
+		const uint32_t op = program.results[r].op;
+		const uint8_t flags = results.flags[op];
+
+		if ((flags & RHH_BAD) != 0)
 			return false;
-		rhh_store_value(columns.base + columns.values_offset[c], row, columns.bytes[c], low, high);
-		if (columns.nulls_offset[c] != 0)
-			columns.base[columns.nulls_offset[c] + row] = null;
-		if (null)
-			*nulls |= (uint64_t) 1 << c;
+		rhh_store_cell(columns, row, program.results[r].column, flags != 0,
+					   flags != 0 ? 0 : results.words[op][0], flags != 0 ? 0 : results.words[op][1],
+					   nulls);
 	}
 	return true;
 }
 
 /*
- * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
- * of page 0; pages from first_page up to, but without, end_page may be read.
+ * Makes a row of the tuple at a line pointer, of which `known` bytes are there, in columns that have bytes
+ * for NULLs.  False: the page is bad, or more has to be known.  *nulls gets a bit for each column that is
+ * NULL.
  */
+template <bool COMPUTES>
+RHH_DEV bool
+rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_layout &layout,
+			   const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
+{
+	rhh_page_tuple tuple;
+	rhh_page_tuple walked;
+
+	if (!rhh_page_find(page, item, known, &tuple))
+		return false;
+	walked = tuple;
+	for (uint32_t l = 0; l < layout.n_loads; l++)
+	{
+		const rhh_page_load &load = layout.loads[l];
+		bool		null;
+		uint64_t	low,
+					high;
+
+		if (!rhh_page_load_value(&layout, &load, columns.bytes[load.column], &walked, &null, &low,
+								 &high))
+			return false;
+		rhh_store_cell(columns, row, load.column, null, low, high, nulls);
+	}
+	if constexpr (COMPUTES)
+		return rhh_compute_tuple(tuple, layout, columns, row, nulls);
+	return true;
+}
+
+/*
+ * Is the program's filter true for the tuple at a line pointer, of which `known` bytes are there?  False: the
+ * page is bad, or more has to be known.
+ */
+RHH_DEV bool
+rhh_filter_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_layout &layout,
+				 bool *keep)
+{
+	const rhh_program &program = layout.program;
+	uint64_t	inputs[RHH_PAGE_INPUTS][2];
+	rhh_load_of_inputs load = {layout, inputs, 0};
+	rhh_page_tuple tuple;
+	rhh_results results;
+
+	if (!rhh_page_find(page, item, known, &tuple) ||
+		!rhh_page_read_inputs(&layout, layout.filter_inputs, tuple, inputs, &load.nulls))
+		return false;
+	rhh_run_ops(program, program.filter + 1u, load, &results);
+	*keep = results.flags[program.filter] == 0 && results.words[program.filter][0] != 0;
+	return (results.flags[program.filter] & RHH_BAD) == 0;
+}
+
+/*
+ * Calls read(known) for the tuple at a line pointer; if that returns false, and not all of the page is there,
+ * once more with all of the tuple.
+ */
+template <class Read>
+RHH_DEV bool
+rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32_t known,
+			   const Read &read)
+{
+	uint32_t	offset,
+				length;
+
+	if (read(known))
+		return true;
+	if (known == RHH_PAGE_BYTES)
+		return false;
+	/* others that lie in the same 16 bytes get what they have */
+	rhh_tuple_at(in_hand, item, &offset, &length);
+	rhh_copy_bytes(in_hand, from, offset, offset + length, 0, 1);
+	return read(RHH_PAGE_BYTES);
+}
+
+/*
+ * By a block: drops rows of the page in hand, and finds a place for the others by *n_placed, of the
+ * batch's n_rows.  False: the page is bad.
+ */
+RHH_DEV bool
+rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint32_t known,
+				const rhh_page_layout &layout, uint32_t n_rows, uint32_t *n_placed)
+{
+	rhh_page &page = in_hand->page;
+
+	if (threadIdx.x == 0)
+		in_hand->bad = 0;
+	__syncthreads();
+	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
+	{
+		bool		keep = false;
+
+		if ((rhh_load_relaxed64(&page.visible[item / 64]) >> item % 64 & 1) == 0)
+			continue;
+		if (!rhh_with_tuple(in_hand, from, item, known, [&](uint32_t bytes) {
+				return rhh_filter_tuple((const uint8_t *) in_hand->bytes, item, bytes, layout, &keep);
+			}))
+			in_hand->bad = 1;
+		else if (!keep)
+			atomicAnd((unsigned long long *) &page.visible[item / 64],
+					  ~((unsigned long long) 1 << item % 64));
+	}
+	__syncthreads();
+	if (threadIdx.x == 0 && in_hand->bad == 0)
+	{
+		const uint32_t n = rhh_page_count(page.visible);
+
+		page.n_dropped = page.n_rows - n;
+		page.n_rows = n;
+		page.filtered = 1;
+		page.first_row = n > 0 ? atomicAdd(n_placed, n) : 0;
+		/* the caller's numbers may be wrong */
+		if (page.first_row > n_rows || n > n_rows - page.first_row)
+			in_hand->bad = 1;
+	}
+	__syncthreads();
+	return in_hand->bad == 0;
+}
+
+/*
+ * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
+ * of page 0; pages from first_page up to, but without, end_page may be read.  *n_placed, at first 0, is
+ * used if rows are to be dropped.
+ */
+template <bool COMPUTES>
 static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
 					  rhh_page *pages, uint32_t n_pages,
 					  const __grid_constant__ rhh_page_layout layout,
 					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
-					  rhh_page_notes *notes)
+					  uint32_t *n_placed, rhh_page_notes *notes)
 {
 	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
 	const uint32_t t = threadIdx.x;
@@ -141,9 +294,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			((uint32_t *) &page)[i] = ((const volatile uint32_t *) &pages[p])[i];
 		__syncthreads();
 		good = page.number >= first_page && page.number < end_page && page.first_row <= n_rows &&
-			page.n_rows <= n_rows - page.first_row &&
-			rhh_page_rank(page.visible, RHH_PAGE_ITEMS - 1) +
-			(uint32_t) (page.visible[RHH_PAGE_ITEMS / 64 - 1] >> 63) == page.n_rows;
+			page.n_rows <= n_rows - page.first_row && rhh_page_count(page.visible) == page.n_rows;
 		/* the same for the whole block; without rows it was found to be bad before */
 		if (page.n_rows == 0)
 		{
@@ -163,6 +314,15 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		else if (good)
 			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
 		__syncthreads();
+		if constexpr (COMPUTES)
+			if (good && rhh_page_has_filter(&layout, &page))
+			{
+				good = rhh_filter_page(in_hand, from, lines, known, layout, n_rows, n_placed);
+				/* but for what is said to be bad from here on */
+				for (uint32_t i = t; good && i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
+					if (i != offsetof(rhh_page, bad) / sizeof(uint32_t))
+						((volatile uint32_t *) &pages[p])[i] = ((const uint32_t *) &page)[i];
+			}
 		for (uint32_t item = t; item < lines && good; item += blockDim.x)
 		{
 			uint32_t	row;
@@ -170,19 +330,10 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			if ((page.visible[item / 64] >> item % 64 & 1) == 0)
 				continue;
 			row = page.first_row + rhh_page_rank(page.visible, item);
-			good = rhh_read_tuple((const uint8_t *) in_hand->bytes, item, known, layout, columns, row,
-								  &nulls);
-			if (!good && known < RHH_PAGE_BYTES)
-			{
-				uint32_t	offset,
-							length;
-
-				/* others that lie in the same 16 bytes get what they have */
-				rhh_tuple_at(in_hand, item, &offset, &length);
-				rhh_copy_bytes(in_hand, from, offset, offset + length, 0, 1);
-				good = rhh_read_tuple((const uint8_t *) in_hand->bytes, item, RHH_PAGE_BYTES, layout,
-									  columns, row, &nulls);
-			}
+			good = rhh_with_tuple(in_hand, from, item, known, [&](uint32_t bytes) {
+				return rhh_read_tuple<COMPUTES>((const uint8_t *) in_hand->bytes, item, bytes, layout,
+												columns, row, &nulls);
+			});
 		}
 		if (nulls != 0)
 			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);

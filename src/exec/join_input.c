@@ -116,8 +116,7 @@ gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext
 	const JoinSide *build = &input->joins[j].build;
 
 	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
-										   gpurhh_read_pages && build->pages != NULL &&
-										   build->computed == NIL,
+										   gpurhh_read_pages && build->pages != NULL,
 										   build->pages == NULL, context, why);
 	return input->builds[j] != NULL;
 }
@@ -546,7 +545,7 @@ begin_side(SideReader *reader)
 		return;
 	gpurhh_page_feed_begin(reader->side->pages);
 	/* a filter has all keys of a build side, or none */
-	if (reader->side->computed == NIL && !node->copies && reader->filter == NULL)
+	if (!node->copies && reader->filter == NULL)
 		reader->batches = make_page_batches(reader);
 }
 

@@ -72,7 +72,7 @@ gpurhh_join_add_computed(JoinProgram *program, Expr *expr, VectorExpr *compiled,
 	uint8		number;
 	VectorType	type;
 
-	if (!gpurhh_vector_program(compiled, &program->program, &number, &type, why) ||
+	if (!gpurhh_vector_program(compiled, &program->program, false, &number, &type, why) ||
 		!gpurhh_program_store(&program->program, number, type, how, column, why))
 		return false;
 	for (int i = 0; i < program->n_computed; i++)
@@ -102,7 +102,7 @@ gpurhh_join_add_filter(JoinProgram *program, List *conditions, VectorExpr *compi
 	uint8		number;
 	VectorType	type;
 
-	if (!gpurhh_vector_program(compiled, &program->program, &number, &type, why))
+	if (!gpurhh_vector_program(compiled, &program->program, false, &number, &type, why))
 		return false;
 	Assert(type == VECTOR_BOOL);
 	program->program.has_filter = true;

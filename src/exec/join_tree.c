@@ -506,7 +506,7 @@ add_match_condition(JoinInput *input, int j, SideColumn *columns, const char **w
 	}
 	compiled = compile(input, j, condition, columns, why);
 	if (compiled == NULL ||
-		!gpurhh_vector_program(compiled, &join->condition, &join->condition.filter, &type, why))
+		!gpurhh_vector_program(compiled, &join->condition, false, &join->condition.filter, &type, why))
 		return false;
 	Assert(type == VECTOR_BOOL);
 	join->condition.has_filter = true;

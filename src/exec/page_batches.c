@@ -4,8 +4,8 @@
  *		Batches of pages that a device reads by itself.
  *
  * A GPU can read shared buffers faster than sessions make columns of them.  So where the device
- * does (gpurhh_channel_reads_pages()), and a side is one table of whose rows nothing is computed
- * here (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
+ * does (gpurhh_channel_reads_pages()), and a side is one table of which it can make all columns
+ * (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
  * which line pointers, the visible rows are.
  *
  *		give	hands over the next batch, after the rows of bad pages: those of which the device could
@@ -200,9 +200,11 @@ gpurhh_page_batches_take(PageBatches *batches)
 	while (gpurhh_channel_take_pages(channel, &pages, &n, &all_bad))
 	{
 		uint32		n_unpinned = 0;
+		uint64		n_dropped = 0;
 
 		for (uint32 p = 0; p < n; p++)
 		{
+			n_dropped += pages[p].n_dropped;
 			if (all_bad || pages[p].bad)
 				keep_bad(batches, &pages[p]);
 			else
@@ -215,6 +217,11 @@ gpurhh_page_batches_take(PageBatches *batches)
 		batches->n_kept += n - n_unpinned;
 		gpurhh_channel_unpin_pages(channel, n_unpinned);
 		gpurhh_channel_end_pages(channel);
+		if (n_dropped > 0)
+		{
+			gpurhh_heap_feed_dropped(batches->heap, n_dropped);
+			batches->side.recount(batches->side.arg, n_dropped);
+		}
 	}
 }
 

@@ -42,8 +42,8 @@ extern void gpurhh_vector_reset(VectorExpr *expr);
 extern bool gpurhh_is_fed_condition(Expr *expr);
 extern Expr *gpurhh_null_or_true(Node *expr);
 extern bool gpurhh_vector_program(VectorExpr *expr, rhh_program *program,
-								  uint8 *number, VectorType *type,
-								  const char **why);
+								  bool strings, uint8 *number,
+								  VectorType *type, const char **why);
 extern bool gpurhh_program_store(rhh_program *program, uint8 number,
 								 VectorType type, GpuColumn how, int column,
 								 const char **why);

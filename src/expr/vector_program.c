@@ -20,7 +20,9 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/array.h"
+#include "utils/builtins.h"
 
+#include "rhh_pages.h"
 #include "expr/vector.h"
 
 StaticAssertDecl(RHH_END_OF_TIMESTAMPS == TIMESTAMP_END_JULIAN - POSTGRES_EPOCH_JDATE,
@@ -30,6 +32,7 @@ typedef struct ProgramContext
 {
 	VectorExpr *expr;
 	rhh_program *program;
+	bool		strings;		/* columns have short ones */
 	const char *why;
 } ProgramContext;
 
@@ -97,7 +100,34 @@ add_constant(ProgramContext *cx, int128 value, bool is_null, bool wide, uint8 *n
 static bool
 is_wide(VectorType type)
 {
-	return type == VECTOR_DECIMAL128 || type == VECTOR_UUID;
+	return type == VECTOR_DECIMAL128 || type == VECTOR_UUID || is_string(type);
+}
+
+/* The number of 16 bytes in the order of these. */
+static int128
+number_of_bytes(const uint64 stored[2])
+{
+	uint64		words[2];
+
+	rhh_order_bytes(stored[0], stored[1], words);
+	return (int128) ((uint128) words[1] << 64 | words[0]);
+}
+
+/* The number of a string as columns have it (RHH_PAGE_STRING); false: it is a long one. */
+static bool
+number_of_string(VectorType type, const char *value, int128 *number)
+{
+	Size		length = VARSIZE_ANY_EXHDR(value);
+	uint64		stored[2] = {0, 0};
+
+	if (type == VECTOR_BPCHAR)
+		length = bpchartruelen(VARDATA_ANY(value), length);
+	if (length > RHH_PAGE_STRING_BYTES)
+		return false;
+	memcpy(stored, VARDATA_ANY(value), length);
+	stored[1] |= (uint64) length << 56;
+	*number = number_of_bytes(stored);
+	return true;
 }
 
 /* Reads element i of a vector as operations take it.  False: they do not. */
@@ -132,13 +162,14 @@ read_element(VectorType type, const void *values, int i, int128 *value)
 		case VECTOR_UUID:
 			{
 				uint64		stored[2];
-				uint64		words[2];
 
 				memcpy(stored, (const char *) values + i * sizeof(stored), sizeof(stored));
-				rhh_order_bytes(stored[0], stored[1], words);
-				*value = (int128) ((uint128) words[1] << 64 | words[0]);
+				*value = number_of_bytes(stored);
 				return true;
 			}
+		case VECTOR_STRING:
+		case VECTOR_BPCHAR:
+			return number_of_string(type, ((const char *const *) values)[i], value);
 		default:
 			return false;
 	}
@@ -265,7 +296,7 @@ cast_code(VectorType from, VectorType to)
 
 /* The operation for a comparison of values of this type; RHH_N_OPS: there is none. */
 static rhh_op_code
-comparison_code(VectorOp op, VectorType type)
+comparison_code(const ProgramContext *cx, VectorOp op, VectorType type)
 {
 	static const rhh_op_code codes[][3] = {
 		[VECTOR_BOOL] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
@@ -276,11 +307,14 @@ comparison_code(VectorOp op, VectorType type)
 		[VECTOR_FLOAT4] = {RHH_OP_EQ_FLOAT4, RHH_OP_LT_FLOAT4, RHH_OP_LE_FLOAT4},
 		[VECTOR_FLOAT8] = {RHH_OP_EQ_FLOAT8, RHH_OP_LT_FLOAT8, RHH_OP_LE_FLOAT8},
 		[VECTOR_UUID] = {RHH_OP_EQ_DECIMAL128, RHH_OP_LT_DECIMAL128, RHH_OP_LE_DECIMAL128},
+		/* the numbers of short strings are not in their order */
+		[VECTOR_STRING] = {RHH_OP_EQ_DECIMAL128, RHH_N_OPS, RHH_N_OPS},
+		[VECTOR_BPCHAR] = {RHH_OP_EQ_DECIMAL128, RHH_N_OPS, RHH_N_OPS},
 		[VECTOR_DECIMAL] = {RHH_OP_EQ_INT8, RHH_OP_LT_INT8, RHH_OP_LE_INT8},
 		[VECTOR_DECIMAL128] = {RHH_OP_EQ_DECIMAL128, RHH_OP_LT_DECIMAL128, RHH_OP_LE_DECIMAL128}
 	};
 
-	if (type >= lengthof(codes) || codes[type][0] == 0)
+	if (type >= lengthof(codes) || codes[type][0] == 0 || (is_string(type) && !cx->strings))
 		return RHH_N_OPS;
 	return codes[type][op == VECTOR_LT ? 1 : op == VECTOR_LE ? 2 : 0];
 }
@@ -290,7 +324,7 @@ static bool compile_node(ProgramContext *cx, VectorNode *node, uint8 *number);
 static bool
 compile_comparison(ProgramContext *cx, VectorNode *node, uint8 *number)
 {
-	rhh_op_code code = comparison_code(node->op, node->args[0]->type);
+	rhh_op_code code = comparison_code(cx, node->op, node->args[0]->type);
 	uint8		a;
 	uint8		b;
 
@@ -307,7 +341,7 @@ static bool
 compile_in(ProgramContext *cx, VectorNode *node, uint8 *number)
 {
 	VectorType	type = node->args[0]->type;
-	rhh_op_code code = comparison_code(VECTOR_EQ, type);
+	rhh_op_code code = comparison_code(cx, VECTOR_EQ, type);
 	uint8		scalar;
 	bool		first = true;
 
@@ -325,8 +359,8 @@ compile_in(ProgramContext *cx, VectorNode *node, uint8 *number)
 		int128		value = 0;
 		uint8		item;
 
-		if (i < node->n_items)
-			(void) read_element(type, node->items, i, &value);
+		if (i < node->n_items && !read_element(type, node->items, i, &value))
+			return cannot(cx, "has a list with a long string");
 		if (!add_constant(cx, value, i == node->n_items, is_wide(type), &item) ||
 			!add_op(cx, code, scalar, item, &item) ||
 			!(first || add_op(cx, RHH_OP_OR, *number, item, &item)))
@@ -486,9 +520,9 @@ compile_column(ProgramContext *cx, VectorNode *node, uint8 *number)
 	int			n_limbs;
 	uint8		limb;
 
-	if (comparison_code(VECTOR_EQ, node->type) == RHH_N_OPS)
+	if (comparison_code(cx, VECTOR_EQ, node->type) == RHH_N_OPS)
 		return cannot(cx, "has a column of a type that devices do not compute with");
-	if (node->type == VECTOR_UUID)
+	if (node->type == VECTOR_UUID || is_string(node->type))
 		return add_op(cx, RHH_OP_COLUMN_OF_BYTES, node->column, 0, number);
 	if (!add_op(cx, RHH_OP_COLUMN, node->column, 0, number))
 		return false;
@@ -625,14 +659,15 @@ gpurhh_null_or_true(Node *column)
 
 /*
  * Adds operations that compute the expression; *number becomes the one that has the
- * value, and *type what it is.  The columns of the expression are those of the program.
+ * value, and *type what it is.  The columns of the expression are those of the program; strings says that
+ * those of strings have these (RHH_PAGE_STRING_OR_LONG), so that they can be compared with short ones.
  * False: devices cannot compute it; *why says why, as gpurhh_vector_compile() does.
  */
 bool
-gpurhh_vector_program(VectorExpr *expr, rhh_program *program, uint8 *number,
+gpurhh_vector_program(VectorExpr *expr, rhh_program *program, bool strings, uint8 *number,
 					  VectorType *type, const char **why)
 {
-	ProgramContext cx = {.expr = expr, .program = program};
+	ProgramContext cx = {.expr = expr, .program = program, .strings = strings};
 
 	*type = expr->root->type;
 	if (compile_node(&cx, expr->root, number))

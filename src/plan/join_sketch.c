@@ -145,7 +145,7 @@ sketch_expression(ProgramSketch *sketch, Expr *expr, uint8 *number, VectorType *
 	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_leaf, sketch, why);
 
 	return compiled != NULL &&
-		gpurhh_vector_program(compiled, &sketch->program, number, type, why);
+		gpurhh_vector_program(compiled, &sketch->program, false, number, type, why);
 }
 
 /*

@@ -31,7 +31,7 @@
  * page, one attribute after the other.  If a tuple has NULLs, or was stored
  * before columns were added, the page's tuples are walked through one by one.
  *
- * A device may do steps 2 to 4 by itself (gpurhh_heap_feed_pages()).  Then the block has
+ * A device may do steps 2 to 4 by itself (page_layout.c, gpurhh_heap_feed_pages()).  Then the block has
  * buffers and the line pointers of visible tuples, and these buffers stay pinned until the device
  * has read them.
  *
@@ -60,110 +60,7 @@
 #include "utils/snapmgr.h"
 
 #include "compat.h"
-#include "scan/scan.h"
-
-/* An attribute of the table, up to the last needed one. */
-typedef struct HeapAttribute
-{
-	int16		length;
-	char		align;			/* typalign */
-	int			offset;			/* in a tuple without NULLs; -1: it depends.
-								 * The first of no fixed width is there, or
-								 * at the next multiple of its alignment */
-	int			first_load;		/* in the set; -1: not needed */
-	bool		missing_null;	/* what it is in tuples that are too short */
-	Datum		missing;
-	bool		by_value;
-} HeapAttribute;
-
-/* One attribute to be loaded into one place. */
-typedef struct HeapLoad
-{
-	int			attribute;		/* from 0 */
-	int			bytes;			/* 0: only whether it is NULL */
-	GpuDerivation string;		/* to be made its key; DERIVED_NOT: it is none */
-	int			parameter;		/* of that, see GpuColumn */
-	bool		pointer;		/* to where it is in the page, for expressions */
-	int			scale;			/* >= 0: a numeric, loaded as an integer */
-	int			next;			/* load of the same attribute; -1: none */
-	char	   *to;
-	uint8	   *nulls;			/* a byte for each row */
-	bool		any_null;
-} HeapLoad;
-
-/* What is loaded together. */
-typedef struct LoadSet
-{
-	int			n_loads;
-	HeapLoad   *loads;
-	int			n_attributes;	/* up to the last needed one */
-	HeapAttribute *attributes;
-	int			first_varying;	/* of the attributes, the first after which
-								 * offsets depend; n_attributes: none */
-	StringEncoder *strings;
-	Vector	   *vectors;		/* of the loads, for expressions */
-	bool		odd;			/* a numeric that was loaded has not its scale */
-} LoadSet;
-
-/* Where a fed column comes from. */
-typedef struct HeapColumn
-{
-	GpuEncoding encoding;
-	const GpuEncodingInfo *info;	/* the row of the encoding */
-	int			load;			/* from this one, if >= 0: straight, */
-	bool		encode;			/* or by gpurhh_encode_reference(), */
-	bool		hash;			/* or by gpurhh_key_filter_string() */
-	VectorExpr *expr;
-	int			attribute;		/* of the table, from 0, that it is; -1: it is none */
-	int			scale;			/* it is that numeric, of this scale; -1: it is none */
-	bool		computed;		/* it is more than a column of the table */
-	bool		is_constant;	/* it is this integer: */
-	int			constant;
-	int			limb_of;		/* the column whose result it is a limb of */
-	bool		later;			/* not from here */
-	Vector		result;
-} HeapColumn;
-
-/* Columns that are made of rows together. */
-typedef struct HeapColumns
-{
-	int			n;
-	HeapColumn *columns;
-	LoadSet		set;
-} HeapColumns;
-
-struct HeapFeed
-{
-	SeqScanState *scan;
-	ResultState *above;			/* computes columns of the scan's; or NULL */
-	int			max_rows;		/* of a page */
-
-	int			n_quals;
-	VectorExpr **quals;
-	LoadSet		filter_set;
-
-	HeapColumns fed;
-
-	/* keys that rows are tested by, before they are fed; see gpurhh_heap_feed_add_keys() */
-	HeapColumns keys;
-	Feed		key_feed;
-	char	   *key_base;		/* its block */
-	uint8	   *untested;		/* rows of which a key is not known; NULL: none has strings */
-	KeyTests   *tests;			/* of this execution; NULL: there are none */
-
-	/* rows of the current page that passed WHERE and are not yet fed */
-	Buffer		buffer;			/* which has that page */
-	int			n_rows;
-	int			next_row;
-	OffsetNumber *offsets;
-	const char **data;			/* where the tuples' attributes start */
-	uint32	   *positions;		/* in them, while they are walked through */
-	bool		dense;			/* most cache lines of a page have a tuple's start */
-	bool		any_null;		/* some of the page's tuples have NULLs */
-	int			least_natts;	/* the fewest attributes stored in one */
-	uint8	   *active;
-	bool		ended;
-};
+#include "scan/heap_state.h"
 
 /* ---------- preparation ---------- */
 
@@ -197,8 +94,8 @@ add_load(HeapFeed *heap, LoadSet *set, int attribute, int bytes, int scale,
 }
 
 /* The table's attribute that a Var is, or NULL if it is none. */
-static Form_pg_attribute
-attribute_of(HeapFeed *heap, Node *expr)
+Form_pg_attribute
+gpurhh_heap_attribute(const HeapFeed *heap, Node *expr)
 {
 	TupleDesc	desc = RelationGetDescr(heap->scan->ss.ss_currentRelation);
 	Var		   *var = (Var *) expr;
@@ -220,7 +117,7 @@ find_column(Node *expr, bool only_null, int *column, VectorType *type,
 {
 	FinderArg  *finder = arg;
 	LoadSet    *set = finder->set;
-	Form_pg_attribute att = attribute_of(finder->heap, expr);
+	Form_pg_attribute att = gpurhh_heap_attribute(finder->heap, expr);
 	int			bytes = 0;
 	bool		pointer = false;
 	int			digits;
@@ -322,7 +219,7 @@ prepare_strings(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *
 	/* a varchar as text, for example: the same bytes */
 	while (IsA(expr, RelabelType))
 		expr = ((RelabelType *) expr)->arg;
-	att = attribute_of(heap, (Node *) expr);
+	att = gpurhh_heap_attribute(heap, (Node *) expr);
 	if (att == NULL ||
 		att->attlen != (column->encoding == GPU_ENC_NAME ? NAMEDATALEN : -1))
 		return false;
@@ -363,7 +260,7 @@ prepare_column(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *e
 	GpuEncoding encoding = how.encoding;
 	const GpuEncodingInfo *info = &gpurhh_encodings[encoding];
 	VectorType	type = info->vector;
-	Form_pg_attribute att = attribute_of(heap, (Node *) expr);
+	Form_pg_attribute att = gpurhh_heap_attribute(heap, (Node *) expr);
 	FinderArg	finder = {heap, &columns->set};
 	const char *reason;
 	int			digits;
@@ -447,6 +344,9 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 
 	heap->scan = scan;
 	heap->above = above;
+	heap->exprs = exprs;
+	heap->given = memcpy(palloc(sizeof(GpuColumn) * Max(n_columns, 1)), columns,
+						 sizeof(GpuColumn) * n_columns);
 	heap->max_rows = MaxHeapTuplesPerPage;
 
 	/*
@@ -557,7 +457,7 @@ gpurhh_heap_feed_add_keys(HeapFeed *heap, List *exprs, int n_columns,
 		const char *why;
 
 		keys->columns[c].hash = gpurhh_is_string(columns[c].encoding);
-		all = attribute_of(heap, expr) != NULL &&
+		all = gpurhh_heap_attribute(heap, expr) != NULL &&
 			prepare_column(heap, keys, &keys->columns[c], (Expr *) expr, columns[c], &why);
 		bytes += (Size) heap->max_rows * (gpurhh_encodings[columns[c].encoding].bytes + 1);
 	}
@@ -1577,176 +1477,6 @@ gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages)
 
 /* ---------- pages for a device ---------- */
 
-/* A constant, as the key has where there is none: a small integer.  False: it is another one. */
-static bool
-layout_constant(const HeapColumn *column, const FeedColumn *fed, rhh_page_load *load)
-{
-	load->kind = RHH_PAGE_CONSTANT;
-	load->not_null = true;
-	load->parameter = column->constant;
-	return column->is_constant && fed->order == ORDER_OF_BITS && fed->bytes <= sizeof(int64);
-}
-
-static bool
-layout_string(const HeapLoad *from, rhh_page_load *load)
-{
-	load->kind = RHH_PAGE_STRING;
-	load->parameter = from->parameter;
-	load->blanks = from->string == DERIVED_BPCHAR	? RHH_PAGE_DECLARED :
-		from->string == DERIVED_UNPADDED ? RHH_PAGE_NO_BLANKS : RHH_PAGE_ALL_COUNT;
-	return from->string == DERIVED_STRING || from->string == DERIVED_BPCHAR ||
-		from->string == DERIVED_UNPADDED;
-}
-
-/* How an attribute becomes a column of a feed; false: a device cannot make it. */
-static bool
-layout_column(const HeapColumns *columns, const HeapColumn *column, const FeedColumn *fed,
-			  Form_pg_attribute att, rhh_page_load *load)
-{
-	const bool	stored = column->load >= 0 && !column->encode && !column->hash;
-
-	load->kind = RHH_PAGE_VALUE;
-	switch (fed->step)
-	{
-		case FEED_BEFORE:
-			return stored && layout_string(&columns->set.loads[column->load], load);
-		case FEED_4_ORDERED:
-		case FEED_8_ORDERED:
-			load->order = fed->order == ORDER_OF_EQUALITY ? RHH_PAGE_EQUALITY :
-				fed->order == ORDER_OF_FLOATS ? RHH_PAGE_FLOATS : RHH_PAGE_UNSIGNED;
-			return stored && att->attlen == fed->bytes;
-		case FEED_TRUTH:
-		case FEED_1_BYTE:
-		case FEED_2_BYTES:
-		case FEED_4_BYTES:
-		case FEED_8_BYTES:
-		case FEED_16_BYTES:
-			/* by its bytes */
-			return fed->order == ORDER_OF_BITS && stored && att->attlen == fed->bytes;
-		case FEED_WIDENED:
-			return (column->info->vector == VECTOR_INT2 || column->info->vector == VECTOR_INT4) &&
-				att->attlen > 0 && att->attlen < fed->bytes;
-		case FEED_LIMB:
-			load->kind = RHH_PAGE_DECIMAL;
-			load->scale = column->scale;
-			return column->scale >= 0 && column->scale <= 63 &&
-				column->limb_of < 0 && GPURHH_DECIMAL_LIMBS(fed->parameter) == 1;
-		default:
-			return false;
-	}
-}
-
-/*
- * How many bytes of a tuple, with its header, have the layout's attributes, by the statistics of those of no
- * fixed width; 0: there are none.
- */
-static uint32
-prefix_bytes(Relation rel, const rhh_page_layout *layout)
-{
-	TupleDesc	desc = RelationGetDescr(rel);
-	Size		bytes = MAXALIGN(SizeofHeapTupleHeader + BITMAPLEN(desc->natts));
-
-	for (uint32 a = 0; a < layout->n_attributes; a++)
-	{
-		const rhh_page_attribute *attribute = &layout->attributes[a];
-		int32		width = attribute->length;
-
-		if (width < 0)
-		{
-			width = get_attavgwidth(RelationGetRelid(rel), a + 1);
-			if (width <= 0)
-				return 0;
-			/* most are no longer */
-			width += width / 4 + 4;
-		}
-		bytes = TYPEALIGN(attribute->align, bytes) + width;
-	}
-	return Min(bytes, BLCKSZ);
-}
-
-/* The attributes from the first on, up to the last one that is needed. */
-static void
-layout_attributes(Relation rel, const LoadSet *set, rhh_page_layout *layout)
-{
-	layout->n_attributes = set->n_attributes;
-	for (int a = 0; a < set->n_attributes; a++)
-	{
-		const HeapAttribute *from = &set->attributes[a];
-
-		/* no tuple is so long as to need a greater offset */
-		layout->attributes[a] = (rhh_page_attribute){
-			.length = from->length,
-			.offset = from->length > 0 && from->offset >= 0 && from->offset <= BLCKSZ ?
-			from->offset : RHH_PAGE_DEPENDS,
-			.align = att_align_nominal(1, from->align),
-			.missing_null = from->missing_null
-		};
-	}
-	layout->prefix_bytes = prefix_bytes(rel, layout);
-}
-
-/*
- * Says how a device makes the feed's columns of the table's pages; false: it cannot, and *why says
- * why.
- */
-bool
-gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed, rhh_page_layout *layout, const char **why)
-{
-	Relation	rel = heap->scan->ss.ss_currentRelation;
-	TupleDesc	desc = RelationGetDescr(rel);
-
-	memset(layout, 0, sizeof(rhh_page_layout));
-#ifdef WORDS_BIGENDIAN
-	*why = "the machine is big-endian";
-	return false;
-#endif
-	*why = NULL;
-	if (BLCKSZ != RHH_PAGE_BYTES)
-		*why = "pages have another size than 8 kB";
-	else if (RelationUsesLocalBuffers(rel))
-		*why = "the table is temporary";
-	else if (heap->n_quals > 0)
-		*why = "the scan has a filter";
-	else if (heap->above != NULL)
-		*why = "the scan's columns are computed";
-	else if (feed->candidates != NULL || heap->fed.n != feed->n_columns)
-		*why = "there are columns for the session alone";
-	if (*why != NULL)
-		return false;
-	for (int c = 0; c < heap->fed.n; c++)
-	{
-		const HeapColumn *column = &heap->fed.columns[c];
-		rhh_page_load load = {.column = c};
-		Form_pg_attribute att;
-		uint32		l = layout->n_loads;
-
-		if (!column->is_constant &&
-			(column->later || column->attribute < 0 || column->attribute >= RHH_PAGE_ATTRIBUTES))
-		{
-			*why = "an expression is computed";
-			return false;
-		}
-		att = column->is_constant ? NULL : TupleDescAttr(desc, column->attribute);
-		if (att != NULL)
-		{
-			load.attribute = column->attribute;
-			load.not_null = att->attnotnull;
-		}
-		if (!(att == NULL ? layout_constant(column, &feed->columns[c], &load) :
-			  layout_column(&heap->fed, column, &feed->columns[c], att, &load)))
-		{
-			*why = "a column has a type that the device does not read";
-			return false;
-		}
-		for (; l > 0 && layout->loads[l - 1].attribute > load.attribute; l--)
-			layout->loads[l] = layout->loads[l - 1];
-		layout->loads[l] = load;
-		layout->n_loads++;
-	}
-	layout_attributes(rel, &heap->fed.set, layout);
-	return true;
-}
-
 /* Have all pages been read? */
 bool
 gpurhh_heap_feed_has_ended(const HeapFeed *heap)
@@ -1830,6 +1560,16 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 	return n_pages;
 }
 
+/* So many rows that gpurhh_heap_feed_pages() has counted do not come out of the scan. */
+static void
+uncount_rows(HeapFeed *heap, uint64 n)
+{
+	Instrumentation *instrument = heap->scan->ss.ps.instrument;
+
+	if (instrument)
+		instrument->tuplecount -= n;
+}
+
 /*
  * The rows of a page that a device could not read are the next to be fed.  The caller keeps it pinned
  * until it has asked gpurhh_heap_feed_page_rows() for all of them.
@@ -1849,6 +1589,19 @@ gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page)
 	heap->next_row = 0;
 	heap->n_rows = n;
 	find_data(heap, BufferGetPage(heap->buffer));
+	if (heap->n_quals > 0)
+	{
+		filter_rows(heap);
+		uncount_rows(heap, n - heap->n_rows);
+	}
+}
+
+/* The device has dropped n rows of pages, because of WHERE. */
+void
+gpurhh_heap_feed_dropped(HeapFeed *heap, uint64 n)
+{
+	InstrCountFiltered1(&heap->scan->ss.ps, n);
+	uncount_rows(heap, n);
 }
 
 /* Feeds rows of such a page.  Returns true if there are more, and the block is full, or has not been

@@ -40,14 +40,18 @@ extern bool gpurhh_heap_feed_begin(HeapFeed *heap);
 extern Relation gpurhh_heap_feed_relation(HeapFeed *heap);
 extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages);
-extern bool gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed,
-									rhh_page_layout *layout, const char **why);
 extern bool gpurhh_heap_feed_has_ended(const HeapFeed *heap);
 extern bool gpurhh_heap_feed_is_amid(const HeapFeed *heap);
 extern uint32 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages,
 									 uint32 most_rows, uint32 *n_rows);
 extern void gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page);
 extern bool gpurhh_heap_feed_page_rows(HeapFeed *heap, Feed *feed);
+extern void gpurhh_heap_feed_dropped(HeapFeed *heap, uint64 n);
+
+/* ---------- page_layout.c ---------- */
+
+extern bool gpurhh_heap_feed_layout(HeapFeed *heap, const Feed *feed,
+									rhh_page_layout *layout, const char **why);
 
 /* ---------- page_feed.c ---------- */
 

@@ -503,9 +503,9 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 
 /* ---------- news of devices ---------- */
 
-/* Some pages of a batch were bad, so it has fewer rows. */
+/* Some pages of a batch may be bad, or its rows have been dropped, so it has fewer. */
 static void
-note_bad_pages(ChannelArea *area, const rhh_event *event)
+recount_rows(ChannelArea *area, const rhh_event *event)
 {
 	ChannelBlock *block = &area->blocks[event->tag];
 	const rhh_page *pages = (const rhh_page *) (gpurhh_block_base(area, event->tag) + block->batch.pages_offset);
@@ -570,8 +570,8 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		switch (event->kind)
 		{
 			case RHH_EVENT_BATCH:
-				if (event->n_bad_pages > 0)
-					note_bad_pages(area, event);
+				if (event->more && area->blocks[event->tag].batch.n_pages > 0)
+					recount_rows(area, event);
 				if (sq->state == MAP_MAKING_LEVEL)
 					gpurhh_service_piece_fed(sq, event);
 				else if (event->status == RHH_OK && event->n_refused > 0 &&

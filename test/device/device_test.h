@@ -298,7 +298,8 @@ typedef struct slot
 	uint64_t	checksum;
 	uint32_t	first_page;		/* its own, in the device's memory for pages */
 	uint64_t   *page_rows;		/* with pages: of each page, its first row among the data's, */
-	uint64_t (*visible)[RHH_PAGE_ITEMS / 64];	/* and the line pointers of its rows */
+	uint64_t (*visible)[RHH_PAGE_ITEMS / 64];	/* the line pointers of its rows, */
+	uint32_t   *n_others;		/* and how many tuples it has beside these that are to be dropped */
 } slot;
 
 /* Rows of a bad page, which are to come as columns. */

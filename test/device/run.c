@@ -181,6 +181,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 	{
 		run->slots[i].first_page = device->used_pages;
 		run->slots[i].page_rows = need(run->slot_pages * sizeof(uint64_t));
+		run->slots[i].n_others = need(run->slot_pages * sizeof(uint32_t));
 		run->slots[i].visible = need(run->slot_pages * sizeof(*run->slots[i].visible));
 		device->used_pages += run->slot_pages;
 	}
@@ -218,6 +219,7 @@ run_end(run *run)
 	{
 		device_free(run->device, run->slots[i].on_device);
 		free(run->slots[i].page_rows);
+		free(run->slots[i].n_others);
 		free(run->slots[i].visible);
 	}
 	if (run->slot_pages > 0 && --run->device->n_page_runs == 0)
@@ -533,6 +535,8 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 	for (uint32_t p = 0; p < slot->batch.n_pages; p++)
 	{
 		n_rows += pages[p].n_rows;
+		if (pages[p].n_dropped != (pages[p].filtered ? slot->n_others[p] : 0))
+			run_fault(run, "%u rows of a page were dropped, and not %u", pages[p].n_dropped, slot->n_others[p]);
 		if (pages[p].bad == 0)
 			continue;
 		if (pages[p].n_rows != 0)
@@ -546,11 +550,17 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 			n_refused += run_page_refused(run, &pages[p], slot->visible[p], slot->page_rows[p]);
 			continue;
 		}
+		/* all of its tuples were to be dropped */
+		if (rhh_page_count(slot->visible[p]) == 0)
+		{
+			slot->page_rows[p] = UINT64_MAX;
+			continue;
+		}
 		run->bad = realloc(run->bad, (run->n_bad_pages + 1) * sizeof(bad_rows));
 		if (run->bad == NULL)
 			die("out of memory");
 		run->bad[run->n_bad_pages++] = (bad_rows){
-			.first = slot->page_rows[p], .n = (uint32_t) pages[p].unused
+			.first = slot->page_rows[p], .n = rhh_page_count(slot->visible[p])
 		};
 		slot->page_rows[p] = UINT64_MAX;
 	}
