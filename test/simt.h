@@ -148,6 +148,7 @@ struct block
 {
 	dim3		index;
 	void	   *shared;
+	size_t		shared_bytes;
 	unsigned	n_threads, n_arrived, n_ended, generation;
 	std::vector<warp> warps;
 	std::vector<fiber *> waiting;	/* in __syncthreads */
@@ -249,6 +250,14 @@ maybe_yield()
 	asm volatile("" : : : "memory");
 	if (current && random64() % config.switch_one_in == 0)
 		to_scheduler();
+}
+
+/* Is it not in the dynamic shared memory of the thread's block? */
+static inline void
+must_be_global(const void *p)
+{
+	if (current && (uintptr_t) p - (uintptr_t) current->home->shared < current->home->shared_bytes)
+		die("a load of global memory has an address in shared memory");
 }
 
 static inline void
@@ -426,6 +435,7 @@ run(dim3 grid, dim3 threads, size_t shared_bytes, std::function<void()> kernel)
 			shared[b].assign(shared_bytes + 16, (char) 0xA5);
 			bl.index = dim3(id % grid.x, id / grid.x % grid.y, id / grid.x / grid.y);
 			bl.shared = (void *) (((uintptr_t) shared[b].data() + 15) & ~(uintptr_t) 15);
+			bl.shared_bytes = shared_bytes;
 			bl.n_threads = n_threads;
 			bl.n_arrived = bl.n_ended = bl.generation = 0;
 			bl.warps.resize(n_warps);
@@ -642,11 +652,15 @@ SIMT_REDUCE(__reduce_or_sync, unsigned, a | b)
 
 /* ---------- memory ---------- */
 
-/* The place where others may come in between, before every shared access. */
+/*
+ * A load by PTX, of global memory: its address has been made one of that, and is none if it was one of
+ * shared memory.  It is also a place where others may come in between.
+ */
 template <typename T>
 static inline T
 simt_load(const T *p)
 {
+	simt::must_be_global(p);
 	simt::maybe_yield();
 	return *p;
 }

@@ -238,7 +238,7 @@ rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint
 	{
 		bool		keep = false;
 
-		if ((rhh_load_relaxed64(&page.visible[item / 64]) >> item % 64 & 1) == 0)
+		if ((*(const volatile uint64_t *) &page.visible[item / 64] >> item % 64 & 1) == 0)
 			continue;
 		if (!rhh_with_tuple(in_hand, from, item, known, [&](uint32_t bytes) {
 				return rhh_filter_tuple((const uint8_t *) in_hand->bytes, item, bytes, layout, &keep);
