@@ -102,6 +102,10 @@ SELECT paged('SELECT k, count(*) FROM t WHERE filler IN (''xxxxx'', ''xxxxxxxxxx
 SELECT paged('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE v > 100 AND x < 60 GROUP BY x', 'all', 'gpurhh.enable_key_filter=off');
 SELECT paged('SELECT x + 1, sum(v * 2), sum(v + x) FROM t LEFT JOIN d USING (k) WHERE v % 7 = 3 GROUP BY 1', 'all', 'gpurhh.enable_key_filter=off');
 SELECT paged('SELECT a.k, count(*), sum(b.large) FROM t a JOIN t b ON a.v = b.v WHERE a.small < 100 AND b.small > 50 GROUP BY a.k', 'some', 'work_mem=64kB, hash_mem_multiplier=1, gpurhh.enable_key_filter=off');
+-- where it reads both sides there is no filter of keys, which needs columns
+SELECT paged('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE p = 1.5 GROUP BY x', 'all');
+SELECT CASE WHEN current_setting('shared_preload_libraries') ~ 'gpurhh' THEN j ->> 'Key Filter' ELSE 'not used (the device read the pages)' END
+	FROM analyze_json('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE p = 1.5 GROUP BY x', 'enable_gpu_hashjoin=on', 'GpuHashAgg') n, jsonb_array_elements(n -> 'Joins') j;
 -- rows that WHERE has let through are refused, too
 SELECT paged('SELECT v, k, sum(large + 1) FROM t WHERE k < 40 GROUP BY v, k', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
 -- an error for some row: its page comes back, and core has the last word

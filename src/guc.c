@@ -68,8 +68,8 @@ double		gpurhh_load_factor = 0.8;
 int			gpurhh_max_probe_buckets = 8;
 int			gpurhh_cpu_threads = 0;
 int			gpurhh_service_idle_timeout_s = 60;
-int			gpurhh_service_start = SERVICE_START_AUTO;
-bool		gpurhh_read_pages = false;
+int			gpurhh_service_start = SWITCH_AUTO;
+int			gpurhh_read_pages = SWITCH_AUTO;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
@@ -189,16 +189,16 @@ show_hashjoin(void)
 /* ---------- other settings ---------- */
 
 /* As of a boolean, and "auto". */
-static const struct config_enum_entry service_start_options[] = {
-	{"auto", SERVICE_START_AUTO, false},
-	{"on", SERVICE_START_ON, false},
-	{"off", SERVICE_START_OFF, false},
-	{"true", SERVICE_START_ON, true},
-	{"false", SERVICE_START_OFF, true},
-	{"yes", SERVICE_START_ON, true},
-	{"no", SERVICE_START_OFF, true},
-	{"1", SERVICE_START_ON, true},
-	{"0", SERVICE_START_OFF, true},
+static const struct config_enum_entry auto_switch_options[] = {
+	{"auto", SWITCH_AUTO, false},
+	{"on", SWITCH_ON, false},
+	{"off", SWITCH_OFF, false},
+	{"true", SWITCH_ON, true},
+	{"false", SWITCH_OFF, true},
+	{"yes", SWITCH_ON, true},
+	{"no", SWITCH_OFF, true},
+	{"1", SWITCH_ON, true},
+	{"0", SWITCH_OFF, true},
 	{NULL, 0, false}
 };
 
@@ -356,8 +356,8 @@ gpurhh_init_guc(void)
 	DefineCustomEnumVariable("gpurhh.service_start",
 							 "Starts the shared device service with the server, and keeps it running.",
 							 "\"auto\" does where there is a GPU that gpurhh.device allows.",
-							 &gpurhh_service_start, SERVICE_START_AUTO,
-							 service_start_options,
+							 &gpurhh_service_start, SWITCH_AUTO,
+							 auto_switch_options,
 							 PGC_SIGHUP, 0,
 							 NULL, NULL, NULL);
 
@@ -368,10 +368,11 @@ gpurhh_init_guc(void)
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 
-	DefineCustomBoolVariable("gpurhh.read_pages",
+	DefineCustomEnumVariable("gpurhh.read_pages",
 							 "Lets devices read pages of tables in shared buffers by themselves.",
-							 "It needs gpurhh in shared_preload_libraries.",
-							 &gpurhh_read_pages, false,
+							 "\"auto\" lets GPUs. It needs gpurhh in shared_preload_libraries.",
+							 &gpurhh_read_pages, SWITCH_AUTO,
+							 auto_switch_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 

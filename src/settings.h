@@ -22,19 +22,18 @@ extern double gpurhh_load_factor;
 extern int	gpurhh_max_probe_buckets;
 extern int	gpurhh_cpu_threads;
 extern int	gpurhh_service_idle_timeout_s;
-extern int	gpurhh_service_start;
-extern bool gpurhh_read_pages;
+extern int	gpurhh_service_start;	/* AutoSwitch: does the shared service start with the server? */
+extern int	gpurhh_read_pages;	/* AutoSwitch: do devices read pages by themselves? */
 extern double gpurhh_setup_cost;
 extern double gpurhh_row_cost;
 extern double gpurhh_group_cost;
 
-/* Does the shared service start with the server? */
-typedef enum ServiceStart
+typedef enum AutoSwitch
 {
-	SERVICE_START_AUTO,			/* where there is a GPU for it */
-	SERVICE_START_ON,
-	SERVICE_START_OFF			/* no: with the first query that needs it */
-} ServiceStart;
+	SWITCH_AUTO,				/* where there is a GPU for it */
+	SWITCH_ON,
+	SWITCH_OFF
+} AutoSwitch;
 
 extern void gpurhh_init_guc(void);
 

@@ -46,12 +46,12 @@ floor_plain=1800
 floor_small=1800
 floor_parallel=1700
 floor_workers=1700
-floor_joins=1600
-floor_joins_small=1600
-floor_joins_parallel=1500
+floor_joins=7000
+floor_joins_small=7000
+floor_joins_parallel=8000
 # How many plans with joins on the device the suite has to show, for each such
 # settings: two thirds of those that it showed when this was written.
-floor_shown=17
+floor_shown=80
 
 set_up_and_install
 

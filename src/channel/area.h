@@ -143,8 +143,9 @@ typedef struct ChannelQuery
 	bool		joins_unwanted; /* the session does the joins if a build side has no room */
 	int			n_unjoined;		/* batches that are returned, or with the finisher, and
 								 * whose output is not complete */
-	bool		pages;			/* batches may have pages; before it has started, whether that
-								 * is wanted */
+	bool		pages_asked;	/* by who has opened it: batches shall have pages */
+	bool		pages;			/* they may; before it has started, whether that is wanted */
+	bool		pages_on_cpu;	/* also if its device is the CPU */
 	bool		started;		/* service: it has a map, or is declined */
 	bool		spoiled;		/* of a build side: it cannot be probed */
 	bool		no_room;		/* and the reason is that it has no room in memory */

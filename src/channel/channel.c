@@ -304,7 +304,8 @@ gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 				ConditionVariableInit(&query->news);
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
-				query->pages = pages && area->shared;
+				query->pages = query->pages_asked = pages;
+				query->pages_on_cpu = gpurhh_read_pages == SWITCH_ON;
 				query->sleeps = sleeps;
 				if (level_plan != NULL)
 				{
@@ -748,6 +749,34 @@ gpurhh_channel_drop_block(Channel *channel)
 }
 
 /* ---------- pages ---------- */
+
+/*
+ * Is it worth asking for a query of which batches have pages?  They need a service for all sessions, and
+ * on the CPU device pay only for tests.
+ */
+bool
+gpurhh_channel_may_read_pages(ChannelArea *area)
+{
+	bool		any_gpu = false;
+
+	if (!area->shared || gpurhh_read_pages != SWITCH_AUTO)
+		return area->shared && gpurhh_read_pages == SWITCH_ON;
+	if (strcmp(gpurhh_device, "cpu") == 0)
+		return false;
+	LWLockAcquire(&area->lock, LW_SHARED);
+	for (int i = 0; i < area->n_devices; i++)
+		any_gpu |= area->devices[i].kind != RHH_KIND_CPU &&
+			area->devices[i].state != RHH_STATE_UNUSABLE;
+	LWLockRelease(&area->lock);
+	return any_gpu;
+}
+
+/* Was the query opened so that batches may have pages? */
+bool
+gpurhh_channel_asked_for_pages(Channel *channel)
+{
+	return channel_query(channel)->pages_asked;
+}
 
 /* May batches have pages?  Waits until the service has begun with the query. */
 bool

@@ -57,6 +57,8 @@ extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
 extern void gpurhh_channel_drop_block(Channel *channel);
+extern bool gpurhh_channel_may_read_pages(ChannelArea *area);
+extern bool gpurhh_channel_asked_for_pages(Channel *channel);
 extern bool gpurhh_channel_reads_pages(Channel *channel);
 extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions,
 									   int n);

@@ -215,9 +215,9 @@ hand_over(GpuAggState *state, Feed *feed, bool last)
  * numerics.
  */
 static bool
-wants_pages(GpuAggState *state, const JoinInput *input)
+wants_pages(GpuAggState *state, const JoinInput *input, ChannelArea *area)
 {
-	return gpurhh_read_pages && (input ? input->probe.pages : state->pages) != NULL &&
+	return gpurhh_channel_may_read_pages(area) && (input ? input->probe.pages : state->pages) != NULL &&
 		state->css.ss.ps.state->es_plannedstmt->subplans == NIL &&
 		(input != NULL || !gpurhh_odd_watches(state->plan.odd_plan));
 }
@@ -253,13 +253,15 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 		spec->max_batch_rows = Max(layout.capacity_rows,
 								   state->run.input.capacity_rows);
 		spec->max_batch_bytes = area->block_bytes;
+		if (input != NULL)
+			gpurhh_join_want_pages(input, wants_pages(state, input, area), area->block_bytes);
 		if (input != NULL && !gpurhh_join_open(input, area, context, &why))
 			input = NULL;
 		if (input != NULL)
 			spec->max_batch_rows = Max(spec->max_batch_rows,
 									   gpurhh_join_batch_rows(input, area->block_bytes));
 		/* without the joins the device does not read pages either */
-		pages = joins && (input != NULL || state->joins == NULL) && wants_pages(state, input);
+		pages = joins && (input != NULL || state->joins == NULL) && wants_pages(state, input, area);
 		if (pages)
 			gpurhh_page_batches_limits(spec);
 		if (second != NULL)

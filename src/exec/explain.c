@@ -356,6 +356,8 @@ explain_key_filter(ExplainState *es, const GpuNodeStats *stats, int j)
 		form = "none";
 	else if (which == KEY_FILTER_UNUSED && has_passes(stats))
 		form = "not used (a build side came in parts)";
+	else if (which == KEY_FILTER_UNUSED && stats->counts.pages > 0)
+		form = "not used (the device read the pages)";
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{

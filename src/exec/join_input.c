@@ -77,8 +77,9 @@ struct SideReader
 
 /* The spec of a build side's map, or of its part, for a query that is opened now. */
 static rhh_map_spec
-build_spec(const JoinInput *input, int j, Size block_bytes)
+build_spec(const JoinInput *input, int j, ChannelArea *area)
 {
+	const Size	block_bytes = area->block_bytes;
 	const JoinParts *parts = &input->parts;
 	const JoinStep *join = &input->joins[j];
 	rhh_map_spec spec = join->spec;
@@ -96,7 +97,7 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 		spec.flags |= RHH_SHARE_MATCHES;
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
-	if (gpurhh_read_pages)
+	if (gpurhh_channel_may_read_pages(area))
 		gpurhh_page_batches_limits(&spec);
 	if (j == parts->join)
 	{
@@ -107,16 +108,38 @@ build_spec(const JoinInput *input, int j, Size block_bytes)
 	return spec;
 }
 
+/* Can a device make all columns of a side, which are laid out so, of pages? */
+static bool
+has_page_layout(const JoinSide *side, Feed *feed)
+{
+	HeapFeed   *table = gpurhh_page_feed_table(side->pages);
+	rhh_page_layout layout;
+	const char *why;
+
+	for (int c = 0; c < side->n_columns; c++)
+		feed->columns[c].is_key = side->is_key[c];
+	return table != NULL && gpurhh_heap_feed_layout(table, feed, &layout, &why);
+}
+
 /* Opens the query of a build side, or of its part.  False, with *why: that cannot be. */
 bool
 gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext context, const char **why)
 {
-	rhh_map_spec spec = build_spec(input, j, area->block_bytes);
+	const JoinStep *join = &input->joins[j];
+	rhh_map_spec spec = build_spec(input, j, area);
+	const JoinSide *build = &join->build;
+	bool		pages = build->pages != NULL && gpurhh_channel_may_read_pages(area);
 
-	const JoinSide *build = &input->joins[j].build;
+	/* a filter needs columns, and rows of pages are not tested by it */
+	if (pages && join->filter_key.n > 0)
+	{
+		Feed		layout;
 
-	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL,
-										   gpurhh_read_pages && build->pages != NULL,
+		gpurhh_feed_init(&layout, build->n_columns, build->columns, area->block_bytes,
+						 gpurhh_batch_rows);
+		pages = input->probe_by_pages && has_page_layout(build, &layout);
+	}
+	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL, pages,
 										   build->pages == NULL, context, why);
 	return input->builds[j] != NULL;
 }
@@ -194,6 +217,24 @@ lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 		 *room_offset + rhh_output_bytes(map, room) > block_bytes;)
 		room -= room / 16 + 1;
 	*room_rows = room;
+}
+
+/*
+ * Before queries are opened: batches of the probe side are to have pages, if a device can make all columns
+ * of these.
+ */
+void
+gpurhh_join_want_pages(JoinInput *input, bool pages, Size block_bytes)
+{
+	Feed		feed;
+	uint32		room_offset;
+	uint32		room_rows;
+
+	input->probe_by_pages = false;
+	if (!pages)
+		return;
+	lay_out_probe(input, &feed, block_bytes, &room_offset, &room_rows);
+	input->probe_by_pages = has_page_layout(&input->probe, &feed);
 }
 
 /* The most rows of the output that a device makes at a time, and the most that are fed. */
@@ -644,13 +685,24 @@ gpurhh_join_rewind_builds(JoinInput *input)
 
 /* ---------- filters of keys ---------- */
 
+/*
+ * Has build side j a filter?  Not if the pages of both sides are for the device, which the one who opened
+ * their queries has decided for all participants.
+ */
+static bool
+has_filter(const JoinReader *reader, int j)
+{
+	return reader->input->joins[j].filter_key.n > 0 &&
+		!gpurhh_channel_asked_for_pages(reader->input->builds[j]);
+}
+
 /* This participant adds keys of build side j to a filter. */
 static void
 make_filter(JoinReader *reader, int j)
 {
 	Size		bytes = gpurhh_join_filter_bytes(reader->input, j);
 
-	if (bytes == 0)
+	if (!has_filter(reader, j))
 		return;
 	reader->filters[j] = MemoryContextAlloc(reader->context, bytes);
 	gpurhh_join_init_filter(reader->input, j, reader->filters[j]);
@@ -662,7 +714,7 @@ use_filter(JoinReader *reader, int j)
 {
 	KeyFilter  *own = reader->filters[j];
 
-	if (reader->share_filter == NULL || reader->input->joins[j].filter_key.n == 0)
+	if (reader->share_filter == NULL || !has_filter(reader, j))
 		return;
 	reader->filters[j] = reader->share_filter(reader->arg, j, own);
 	if (own != NULL && own != reader->filters[j])

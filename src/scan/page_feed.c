@@ -365,6 +365,13 @@ gpurhh_page_feed_relation(PageFeed *feed)
 		gpurhh_heap_feed_relation(feed->heaps[0]) : NULL;
 }
 
+/* The table that is all there is to read, if it is read by its pages, before that begins; or NULL. */
+HeapFeed *
+gpurhh_page_feed_table(PageFeed *feed)
+{
+	return feed->append != NULL || feed->result != NULL ? NULL : feed->heaps[0];
+}
+
 /*
  * The one scan of which all rows come, if its pages are read this time; NULL: there is none.  To be
  * asked before the first row, and from then on this may be asked for rows instead of the feed.

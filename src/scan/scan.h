@@ -70,6 +70,7 @@ extern void gpurhh_page_feed_ways(PageFeed *feed, bool *pages, bool *rows);
 extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 extern Relation gpurhh_page_feed_relation(PageFeed *feed);
+extern HeapFeed *gpurhh_page_feed_table(PageFeed *feed);
 extern HeapFeed *gpurhh_page_feed_heap(PageFeed *feed);
 extern void gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan);
 

@@ -159,7 +159,8 @@ start_query(DeviceService *service, int q)
 		no_joins = sq->state != MAP_OPEN ? note :
 			gpurhh_service_start_joins(service, q, &join_err);
 	/* rows of joins that the session does come in columns that are not those of pages */
-	pages = query->pages && sq->state == MAP_OPEN && sq->device->reads_pages && no_joins == NULL;
+	pages = query->pages && sq->state == MAP_OPEN && sq->device->reads_pages && no_joins == NULL &&
+		(query->pages_on_cpu || sq->device->ops->kind != RHH_KIND_CPU);
 	if (join_err.status == RHH_DEVICE_ERROR)
 		gpurhh_service_note_device_error(sq->device, join_err.message);
 

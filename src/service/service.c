@@ -91,9 +91,9 @@ gpurhh_register_service(void)
 
 	/* pg_upgrade's servers run no queries worth a device */
 	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade ||
-		gpurhh_service_start == SERVICE_START_OFF)
+		gpurhh_service_start == SWITCH_OFF)
 		return;
-	if (gpurhh_service_start == SERVICE_START_AUTO &&
+	if (gpurhh_service_start == SWITCH_AUTO &&
 		(strcmp(gpurhh_device, "cpu") == 0 || !gpu_seems_here()))
 		return;
 	gpurhh_describe_service_worker(&worker, 0);
@@ -109,9 +109,9 @@ gpurhh_register_service(void)
 static bool
 keeps_running(DeviceService *service)
 {
-	if (!service->area->shared || gpurhh_service_start == SERVICE_START_OFF)
+	if (!service->area->shared || gpurhh_service_start == SWITCH_OFF)
 		return false;
-	if (gpurhh_service_start == SERVICE_START_ON)
+	if (gpurhh_service_start == SWITCH_ON)
 		return true;
 	for (int i = 0; i < service->n_devices; i++)
 	{
