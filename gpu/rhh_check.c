@@ -326,8 +326,7 @@ has_filter_inputs(const rhh_page_layout *layout, uint32_t n_columns)
 	const rhh_program *program = &layout->program;
 
 	for (uint32_t i = 0; program->has_filter && i <= program->filter; i++)
-		if ((program->ops[i].code == RHH_OP_COLUMN || program->ops[i].code == RHH_OP_COLUMN_IS_NULL ||
-			 program->ops[i].code == RHH_OP_COLUMN_OF_BYTES) &&
+		if (rhh_op_reads_column(&program->ops[i]) &&
 			(layout->filter_inputs >> (program->ops[i].a - n_columns) & 1) == 0)
 			return false;
 	return true;
@@ -360,8 +359,7 @@ check_layout_program(const rhh_page_layout *layout, uint32_t n_columns, const ui
 	if (!rhh_program_check(program, n_columns + layout->n_inputs, bytes, &why))
 		return invalid(err, "%s", why);
 	for (uint32_t i = 0; i < program->n_ops; i++)
-		if ((program->ops[i].code == RHH_OP_COLUMN || program->ops[i].code == RHH_OP_COLUMN_IS_NULL ||
-			 program->ops[i].code == RHH_OP_COLUMN_OF_BYTES) && program->ops[i].a < n_columns)
+		if (rhh_op_reads_column(&program->ops[i]) && program->ops[i].a < n_columns)
 			return invalid(err, "the program of a layout reads what is no input");
 	if (!has_filter_inputs(layout, n_columns))
 		return invalid(err, "the filter of a layout reads an input that is not said to be its");
@@ -409,6 +407,8 @@ check_layout(const rhh_page_layout *layout, uint32_t n_columns, const uint8_t *c
 		if (load->column >= n_columns || (columns >> load->column & 1) != 0)
 			return invalid(err, "load %u has no column of its own", (unsigned) l);
 		columns |= (uint64_t) 1 << load->column;
+		if (load->kind == RHH_PAGE_STRING_OR_LONG)
+			return invalid(err, "column %u cannot be made of its attribute", (unsigned) load->column);
 		if (!is_load(layout, load, column_bytes[load->column], &least, &why))
 			return invalid(err, "column %u %s", (unsigned) load->column, why);
 	}

@@ -410,7 +410,9 @@ typedef struct rhh_position
  * Where n_pages is not 0, a batch has pages instead of columns: at pages_offset, a multiple of 64,
  * n_pages of rhh_page, and at layout_offset, a multiple of 8, an rhh_page_layout, all of it within
  * the first used_bytes.  n_rows is the sum of the pages'; as columns, with a byte for each NULL,
- * these rows would have no more than max_page_bytes.  A page of which the device cannot make all
+ * these rows would have no more than max_page_bytes.  If the layout's program has a filter, the
+ * device drops rows: it writes into a page which rows are left, where they are among
+ * those of the batch, and how many it has dropped.  A page of which the device cannot make all
  * columns, or of which what is there does not make sense, is *bad*: the device sets its bad, makes
  * its n_rows 0, and takes none of its rows.  The batch's event counts such pages, and the caller
  * sees to their rows; if it submits the batch again, n_rows is the sum that it is then.  Unless the

@@ -83,8 +83,8 @@ typedef enum rhh_page_kind
 	RHH_PAGE_DECIMAL,			/* a numeric, times 10^scale, in 8 bytes */
 	RHH_PAGE_STRING,			/* a varlena of at most RHH_PAGE_STRING_BYTES, in 16 bytes: these, zeros, and
 								 * their number in the last one */
-	RHH_PAGE_STRING_OR_LONG,	/* the same, and of a longer one all bits are set, by which it equals no
-								 * other; an input's */
+	RHH_PAGE_STRING_OR_LONG,	/* an input: the same, and of a longer one all bits are set, so it
+								 * equals no short one */
 	RHH_PAGE_CONSTANT,			/* an integer, in up to 8 bytes; it is made of no attribute */
 	RHH_PAGE_NOTHING			/* 0, in up to 8 bytes, where the attribute is not NULL */
 } rhh_page_kind;

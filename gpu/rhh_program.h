@@ -186,6 +186,14 @@ struct rhh_program
 	}			results[RHH_MAX_RESULTS];
 };
 
+/* Does an operation read column a? */
+static inline bool
+rhh_op_reads_column(const rhh_op *op)
+{
+	return op->code == RHH_OP_COLUMN || op->code == RHH_OP_COLUMN_IS_NULL ||
+		op->code == RHH_OP_COLUMN_OF_BYTES;
+}
+
 /* Is the result of an operation a number of 128 bits? */
 static inline bool
 rhh_op_is_wide(uint8_t code)

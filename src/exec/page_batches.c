@@ -64,8 +64,9 @@ struct PageBatches
 	uint32		n_may_pin;		/* for the next batch */
 	MemoryContext context;
 
-	/* bad pages, which are pinned */
+	/* bad pages, which are pinned, in the order in which they came back */
 	rhh_page   *bad;
+	uint32		first_bad;		/* those before this one have been fed */
 	uint32		n_bad;
 	uint32		room_bad;
 	bool		amid_bad;		/* the rows of this one, which bad does not have, are being fed */
@@ -263,10 +264,13 @@ next_bad(PageBatches *batches)
 {
 	uint64		n_rows = 0;
 
-	if (batches->n_bad == 0)
+	if (batches->first_bad == batches->n_bad)
+	{
+		batches->first_bad = batches->n_bad = 0;
 		return false;
-	/* while its rows are fed others may come back, for which bad has to have room */
-	batches->current = batches->bad[--batches->n_bad];
+	}
+	/* while its rows are fed others may come back, and bad may be moved */
+	batches->current = batches->bad[batches->first_bad++];
 	batches->amid_bad = true;
 	gpurhh_heap_feed_take_page(batches->heap, &batches->current);
 	for (int w = 0; w < lengthof(batches->current.visible); w++)
@@ -296,7 +300,7 @@ drop_bad(PageBatches *batches)
 	if (batches->amid_bad)
 		unpin(batches, &batches->current);
 	batches->amid_bad = false;
-	while (batches->n_bad > 0)
+	while (batches->n_bad > batches->first_bad)
 		unpin(batches, &batches->bad[--batches->n_bad]);
 }
 

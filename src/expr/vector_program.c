@@ -4,7 +4,7 @@
  *		Makes a program of a compiled expression, which a device can run.
  *
  * Devices know arithmetic and comparisons of integers, floats and decimals, and logic
- * (gpu/rhh_program.h).  Most nodes of the expression become one operation, or none if the
+ * (gpu/rhh_program.h); and where columns have strings, these can be compared with short ones.  Most nodes of the expression become one operation, or none if the
  * value is the same in the 64 bits that operations take.  Where core would raise an error,
  * or the value is not one of these numbers, the operation is bad; so the rules are those
  * of vector_arithmetic.c.  What core would not evaluate may be bad: the operations of logic
@@ -330,6 +330,10 @@ compile_comparison(ProgramContext *cx, VectorNode *node, uint8 *number)
 
 	if (code == RHH_N_OPS)
 		return cannot(cx, "compares values of a type that devices do not compare");
+	/* all long ones look the same, so one has to be short */
+	if (is_string(node->args[0]->type) && node->args[0]->op != VECTOR_CONSTANT &&
+		node->args[1]->op != VECTOR_CONSTANT)
+		return cannot(cx, "compares strings that may both be long");
 	return compile_node(cx, node->args[0], &a) &&
 		compile_node(cx, node->args[1], &b) &&
 		add_op(cx, code, a, b, number) &&

@@ -229,6 +229,7 @@ prepare_strings(HeapFeed *heap, HeapColumns *columns, HeapColumn *column, Expr *
 		columns->set.loads[column->load].pointer = true;
 		return true;
 	}
+	column->attribute = att->attnum - 1;
 	column->load = add_load(heap, &columns->set, att->attnum - 1,
 							GPURHH_STRING_BYTES, -1, false);
 	columns->set.loads[column->load].string =

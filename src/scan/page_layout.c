@@ -143,7 +143,10 @@ add_input(LayoutContext *cx, const rhh_page_load *input, int n_zeros)
 
 	for (uint32 i = 0; i < layout->n_inputs; i++)
 	{
-		if (memcmp(&layout->inputs[i], input, sizeof(rhh_page_load)) == 0)
+		const rhh_page_load *other = &layout->inputs[i];
+
+		if (other->attribute == input->attribute && other->kind == input->kind &&
+			other->scale == input->scale && other->blanks == input->blanks)
 			return i;
 	}
 	if (layout->n_inputs + 1 + n_zeros > RHH_PAGE_INPUTS)
@@ -169,10 +172,7 @@ find_input(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 
 	if (att == NULL || att->attnum > RHH_PAGE_ATTRIBUTES)
 		return false;
-	/* compared by its bytes */
-	memset(&input, 0, sizeof(input));
-	input.attribute = att->attnum - 1;
-	input.kind = RHH_PAGE_VALUE;
+	input = (rhh_page_load){.attribute = att->attnum - 1, .kind = RHH_PAGE_VALUE};
 	if (only_null)
 	{
 		input.kind = RHH_PAGE_NOTHING;
@@ -202,15 +202,16 @@ find_input(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 	return number >= 0;
 }
 
+/* what: "the filter" or "an expression" */
 static bool
-compile(LayoutContext *cx, Expr *expr, uint8 *number, VectorType *type)
+compile(LayoutContext *cx, Expr *expr, const char *what, uint8 *number, VectorType *type)
 {
 	const char *why;
 	VectorExpr *compiled = gpurhh_vector_compile(expr, &cx->heap->scan->ss.ps, 1, find_input, cx, &why);
 
 	if (compiled != NULL && gpurhh_vector_program(compiled, &cx->layout->program, true, number, type, &why))
 		return true;
-	return cannot(cx, psprintf("what is computed %s", why));
+	return cannot(cx, psprintf("%s %s", what, why));
 }
 
 /* Has the program drop the rows that do not pass WHERE. */
@@ -224,7 +225,7 @@ add_filter(LayoutContext *cx)
 	if (quals == NIL)
 		return true;
 	if (!compile(cx, list_length(quals) == 1 ? linitial(quals) : make_ands_explicit(quals),
-				 &program->filter, &type))
+				 "the filter", &program->filter, &type))
 		return false;
 	program->has_filter = true;
 	return true;
@@ -246,18 +247,11 @@ add_result(LayoutContext *cx, int c)
 	/* which would have to be checked to be one limb */
 	if (column->encoding == GPU_ENC_DECIMAL && column->computed && cx->feed->columns[c].is_key)
 		return cannot(cx, "a numeric is computed to group by");
-	if (!compile(cx, list_nth(heap->exprs, heap->given[c].attribute), &number, &type))
+	if (!compile(cx, list_nth(heap->exprs, heap->given[c].attribute), "an expression", &number, &type))
 		return false;
 	if (!gpurhh_program_store(program, number, type, heap->given[c], c, &why))
 		return cannot(cx, psprintf("a column %s", why));
 	return true;
-}
-
-static bool
-reads_input(const rhh_op *op)
-{
-	return op->code == RHH_OP_COLUMN || op->code == RHH_OP_COLUMN_IS_NULL ||
-		op->code == RHH_OP_COLUMN_OF_BYTES;
 }
 
 /* Puts inputs into the order of their attributes, and says which of them the filter reads. */
@@ -283,7 +277,7 @@ finish_inputs(LayoutContext *cx)
 	{
 		rhh_op	   *op = &program->ops[i];
 
-		if (!reads_input(op))
+		if (!rhh_op_reads_column(op))
 			continue;
 		op->a = n_columns + place[op->a - n_columns];
 		if (program->has_filter && i <= program->filter)

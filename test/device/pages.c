@@ -238,6 +238,30 @@ make_filter(rhh_page_layout *layout, uint32_t n_columns, uint32_t input)
 	program->has_filter = true;
 }
 
+/*
+ * And rows of which a string is GONE, or NULL; the strings are input number `input`, and the next input is
+ * whether they are.
+ */
+#define GONE "gone"
+
+static void
+make_text_filter(rhh_page_layout *layout, uint32_t n_columns, uint32_t input)
+{
+	rhh_program *program = &layout->program;
+	const uint8_t text = add_op(program, RHH_OP_COLUMN_OF_BYTES, n_columns + input, 0, 0);
+	const uint8_t null = add_op(program, RHH_OP_COLUMN_IS_NULL, n_columns + input + 1, 0, 0);
+	uint64_t	stored[2] = {0, (uint64_t) strlen(GONE) << 56};
+	uint8_t		gone;
+
+	memcpy(stored, GONE, strlen(GONE));
+	rhh_order_bytes(stored[0], stored[1], program->constants[program->n_constants]);
+	gone = add_op(program, RHH_OP_EQ_DECIMAL128, text,
+				  add_op(program, RHH_OP_CONSTANT128, program->n_constants++, 0, 0), 0);
+	gone = add_op(program, RHH_OP_OR, null, gone, 0);
+	layout->filter_inputs |= (uint32_t) 3 << input;
+	program->filter = add_op(program, RHH_OP_AND, program->filter, add_op(program, RHH_OP_NOT, gone, 0, 0), 0);
+}
+
 /* Has the program compute a column of an input, with the same value. */
 static void
 make_result(rhh_page_layout *layout, uint32_t n_columns, uint32_t input, uint32_t column)
@@ -252,18 +276,33 @@ make_result(rhh_page_layout *layout, uint32_t n_columns, uint32_t input, uint32_
 	program->results[program->n_results++].column = (uint8_t) column;
 }
 
-/* Puts an attribute that says whether a tuple is a row of the data; of a few that are, not whether it is. */
+/*
+ * Puts the attributes that say whether a tuple is a row of the data, a number and a string; of a few that
+ * are, not whether it is.
+ */
 static void
 put_kept(tuple *t, bool is_row, rng *r)
 {
-	const int16_t kept = (int16_t) (is_row ?
-									below(r, 4000) == 0 ? BAD_KEPT : 1 + (int) below(r, MOST_KEPT) :
-									-(int) below(r, 3));
+	const uint64_t why = is_row ? 0 : 1 + below(r, 4);
+	const int16_t kept = (int16_t) (why == 1					  ? -(int) below(r, 3) :
+									is_row && below(r, 4000) == 0 ? BAD_KEPT : 1 + (int) below(r, MOST_KEPT));
 
-	if (!is_row && below(r, 4) == 0)
+	if (why == 2)
 		put_null(t);
 	else
 		put_attribute(t, &kept, 2, 2);
+	if (why == 3)
+		put_null(t);
+	else if (why == 4)
+		put_varlena(t, GONE, (uint32_t) strlen(GONE), below(r, 2) != 0);
+	else
+	{
+		const uint32_t length = (uint32_t) below(r, 26);
+
+		/* GONE is a part of most */
+		put_varlena(t, GONE " or not, and long enough", length == strlen(GONE) ? length + 1 : length,
+					below(r, 2) != 0);
+	}
 }
 
 /*
@@ -287,7 +326,7 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 	int32_t		kept_attribute = -1;
 	uint32_t	kept_input = 0;
 	uint8_t		made_by[RHH_PAGE_ATTRIBUTES];	/* a column's number */
-	uint8_t		computed[RHH_PAGE_INPUTS];	/* of inputs, from kept_input's on but for that */
+	uint8_t		computed[RHH_PAGE_INPUTS];	/* the columns that inputs become, but for the three that say so */
 
 	memset(batch, 0, sizeof(*batch));
 	memset(made_by, UINT8_MAX, sizeof(made_by));
@@ -327,9 +366,15 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 				.attribute = (uint8_t) layout->n_attributes, .kind = RHH_PAGE_VALUE
 			};
 			layout->attributes[layout->n_attributes++] = (rhh_page_attribute){.length = 2, .align = 2};
+			for (uint8_t kind = RHH_PAGE_STRING_OR_LONG; kind != 0;
+				 kind = kind == RHH_PAGE_STRING_OR_LONG ? RHH_PAGE_NOTHING : 0)
+				layout->inputs[layout->n_inputs++] = (rhh_page_load){
+					.attribute = (uint8_t) layout->n_attributes, .kind = kind
+				};
+			layout->attributes[layout->n_attributes++] = (rhh_page_attribute){.length = -1, .align = 4};
 		}
 		made_by[layout->n_attributes] = (uint8_t) c;
-		if (computes && below(&kinds, 2) == 0 && layout->n_inputs < RHH_PAGE_INPUTS - 2)
+		if (computes && below(&kinds, 2) == 0 && layout->n_inputs < RHH_PAGE_INPUTS - 4)
 		{
 			computed[layout->n_inputs] = (uint8_t) c;
 			layout->inputs[layout->n_inputs++] = (rhh_page_load){
@@ -350,8 +395,9 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 	if (computes)
 	{
 		make_filter(layout, spec->n_columns, kept_input);
+		make_text_filter(layout, spec->n_columns, kept_input + 1);
 		for (uint32_t i = 0; i < layout->n_inputs; i++)
-			if (i != kept_input)
+			if (i < kept_input || i > kept_input + 2)
 				make_result(layout, spec->n_columns, i, computed[i]);
 	}
 	/* nobody said, or too little, or all of it */
@@ -391,8 +437,11 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 			{
 				const uint32_t c = made_by[a];
 
+				/* with the one behind it */
 				if ((int32_t) a == kept_attribute)
 					put_kept(&t, is_row, &run->r);
+				else if (kept_attribute >= 0 && (int32_t) a == kept_attribute + 1)
+					continue;
 				else if (c == UINT8_MAX)
 					put_filler(&t, fillers[a], &run->r);
 				else if (is_null(data, c, first + n_done))

@@ -240,6 +240,15 @@ sub condition
 # What a device computes of the output of joins, of columns of all tables.
 my @compared = qw(int int int numeric numeric float bool bool date timestamp time money uuid uuid oid);
 
+# Of two of them, which may be long.
+sub of_strings
+{
+	my ($q, $x, $y) = @_;
+
+	return "$x->{sql} " . pick('=', '<>') . ' ' . pick($y->{sql}, "CASE WHEN $q->{id} % 2 = 0 THEN $x->{sql} ELSE $y->{sql} END",
+		"coalesce($y->{sql}, 'none')");
+}
+
 sub program_condition
 {
 	my ($q) = @_;
@@ -251,7 +260,8 @@ sub program_condition
 	return '(' . program_condition($q) . ') IS ' . pick('', 'NOT ') . pick(qw(TRUE FALSE UNKNOWN)) if chance(0.1);
 	return column($q)->{sql} . ' IS ' . pick('', 'NOT ') . 'NULL' if !$x || chance(0.1);
 	# computed of one table's rows, and read by what is computed of all
-	my $string = chance(0.1) ? column_of($q, 'text') : undef;
+	my ($string, $other) = chance($q->{pages} ? 0.4 : 0.12) ? (column_of($q, 'text'), column_of($q, 'text')) : ();
+	return of_strings($q, $string, $other) if $string && chance(0.4);
 	return "$string->{sql} " . pick("= 'x1'", "<> ''", "IN ('x1', 'x2', NULL)", "IN ('', 'x3')", 'IS NULL') if $string;
 	return "$x->{sql} % 10 IN (1, 3, " . pick('NULL', '5', '7, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25') . ')' if $class eq 'int' && chance(0.15);
 	return "($y->{sql} <> 0 AND $x->{sql} % 1000 / $y->{sql} >= 0)" if $class eq 'int' && chance(0.15);
@@ -294,7 +304,9 @@ sub program_key
 	my ($q) = @_;
 
 	my ($x, $y) = (column_of($q, 'uuid'), column_of($q, 'uuid'));
+	my ($s1, $s2) = (column_of($q, 'text'), column_of($q, 'text'));
 
+	return { sql => '(' . of_strings($q, $s1, $s2) . ')', class => 'bool' } if $q->{pages} && $s1 && chance(0.4);
 	return { sql => "coalesce($x->{sql}, $y->{sql})", class => 'uuid' } if $x && chance(0.3);
 	return { sql => '(' . program_condition($q) . ')', class => 'bool' } if chance(0.5);
 	return { sql => 'CASE WHEN ' . program_condition($q) . ' THEN 1 WHEN ' . program_condition($q) . " THEN $q->{id} % 5 END", class => 'int' };
@@ -538,7 +550,7 @@ sub settings
 	# a table has to be large for a device to refuse any of it
 	if (chance($large ? 0.8 : 0.45))
 	{
-		push @s, [ 'gpurhh.batch_rows' => pick(64, 100, 1000, 5000) ] if chance(0.5);
+		push @s, [ 'gpurhh.batch_rows' => pick(64, 100, 100, 1000, 5000) ] if chance(0.5);
 		push @s, [ 'gpurhh.max_probe_buckets' => pick(1, 1, 2, 20) ] if chance(0.4);
 		push @s, [ 'gpurhh.load_factor' => pick('0.5', '0.95') ] if chance(0.3);
 		push @s, [ 'gpurhh.device_memory' => pick('1MB', '2MB') ] if chance($large ? 0.7 : 0.3);
@@ -599,7 +611,18 @@ sub random_query
 	my $n_aggregates = pick(0, 1, 1, 1, 2, 3, chance(0.2) ? between(5, 12) : 2);
 
 	$q->{kind} = $r < 0.7 ? 'group' : $r < 0.78 ? 'sets' : $r < 0.86 ? 'distinct' : $r < 0.95 ? 'plain' : 'union';
-	from($q, $t, $u);
+	# what a device does with pages that it reads by itself
+	my $pages = $t->{kind} =~ /plain|unlogged/ && chance(0.25);
+	if ($pages)
+	{
+		@$q{qw(columns id from with plain_columns pages)} = ([ columns_of($t, 't') ], 't.id', 't', '', 1, 1);
+		push @{ $q->{settings} }, [ 'gpurhh.read_pages' => 'on' ];
+		$n_aggregates = pick(0, 0, 1) if $q->{kind} ne 'plain';
+	}
+	else
+	{
+		from($q, $t, $u);
+	}
 	if ($q->{from} eq 't' && !$q->{with} && chance(0.2))
 	{
 		join_tables($q, \&match_condition, t => $t, u => $u);
@@ -610,15 +633,15 @@ sub random_query
 			$n_keys += 2;
 		}
 	}
-	elsif ($q->{from} eq 't' && chance(0.3))
+	elsif ($q->{from} eq 't' && !$pages && chance(0.3))
 	{
 		$q->{icu} = grep { $_->{info}{icu} } @{ $q->{columns} };
 		derive($q, \&expression);
 		$q->{kind} = 'sets' if $q->{kind} ne 'plain' && chance(0.4);
 		$n_keys++ if $n_keys == 1;
 	}
-	push @{ $q->{where} }, condition($q) foreach 1 .. pick(0, 0, 0, 1, 1, 2);
-	push @{ $q->{where} }, program_condition($q) if $q->{joins} && chance(0.3);
+	push @{ $q->{where} }, condition($q) foreach 1 .. ($pages ? pick(0, 0, 0, 0, 0, 1) : pick(0, 0, 0, 1, 1, 2));
+	push @{ $q->{where} }, program_condition($q) if $q->{joins} ? chance(0.3) : $pages && chance(0.8);
 
 	# several of them, with filters or sets
 	$q->{p_distinct} = chance(0.15) ? 0.7 : 0.07;
@@ -627,7 +650,7 @@ sub random_query
 	$n_keys ||= 1 if $q->{kind} ne 'plain';
 	foreach (1 .. $n_keys)
 	{
-		push @{ $q->{keys} }, $q->{joins} && chance(0.2) ? program_key($q) :
+		push @{ $q->{keys} }, ($q->{joins} || $pages) && chance(0.2) ? program_key($q) :
 		  $q->{pairs} && chance(0.7) ? { sql => pick('t.j', 'u.j', 't.id % 5', 't.id'), class => 'int' } :
 		  derived_key($q) // expression($q, 0.3);
 	}
@@ -659,13 +682,13 @@ sub random_query
 	if ($q->{kind} =~ /group|sets|plain/)
 	{
 		push @{ $q->{outputs} }, aggregate($q) foreach 1 .. $n_aggregates;
-		push @{ $q->{outputs} }, map { program_aggregate($q) } 1 .. pick(1, 2) if $q->{joins} && chance(0.5);
+		push @{ $q->{outputs} }, map { program_aggregate($q) } 1 .. pick(1, 2) if $q->{joins} ? chance(0.5) : $pages && chance(0.7);
 		push @{ $q->{outputs} }, { sql => 'count(*)', compare => 'exact' } if !@{ $q->{outputs} };
 		while (chance(0.15)) { push @{ $q->{having} }, having($q); }
 	}
 	above_sets($q) if $q->{kind} eq 'sets' && !$determined && chance(0.35);
 	$q->{limit} = pick(1, 3, 10, 100) if $q->{order} && chance(0.6);
-	if (!$q->{order} && chance(0.2))
+	if (!$q->{order} && chance($pages ? 0.05 : 0.2))
 	{
 		my @exact = grep { $q->{outputs}[$_]{compare} eq 'exact' } 0 .. $#{ $q->{outputs} };
 
@@ -688,6 +711,7 @@ sub random_query
 	  if $r >= 0.77 && $q->{kind} =~ /group|plain/ && chance(0.4);
 	$q->{mode} = $r < 0.7 ? 'plain' : $r < 0.77 ? 'cursor' : $r < 0.86 ? 'prepare' : $r < 0.91 ? 'ctas' : $t->{n_rows} > 10000 ? 'plain' : 'lateral';
 	push @{ $q->{settings} }, [ plan_cache_mode => pick('force_generic_plan', 'force_custom_plan') ] if $q->{mode} eq 'prepare';
+	$q->{mode} = pick(qw(plain plain prepare)) if $pages && $q->{mode} eq 'lateral';
 	surroundings($q, $t);
 	return $q;
 }

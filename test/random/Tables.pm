@@ -351,10 +351,12 @@ sub random_table
 	my $kind = pick(qw(plain plain plain plain temp unlogged hash range list inherit));
 	my ($persistence, $by) = ('', '');
 	my $late;
+	# two columns of strings that are often long, and differ
+	my $long_texts = chance(0.2);
 
 	foreach my $i (1 .. $n_columns)
 	{
-		my $type = random_type($icu, $p_words);
+		my $type = $long_texts && ($i == 2 || $i == 3) ? 'text_any' : random_type($icu, $p_words);
 		my $info = $TYPES{$type};
 
 		push @columns, { name => "c$i", type => $type, info => $info,
