@@ -198,31 +198,67 @@ fi
 
 # ---------- TAP ----------
 
-# The tests of one file, by prove, whose verbose output is the TAP itself.
+# The tests of one file, by prove, whose verbose output is the TAP itself: it and the exit
+# status go to a directory of this file's own.
+prove_one() # FILE DIRECTORY
+{
+	local status=0
+
+	(cd "$work/src" && as_user env \
+		PATH="$PGBIN:$PATH" TESTDIR="$2" TESTDATADIR="$2/tmp_check" \
+		TESTLOGDIR="$2/tmp_check/log" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
+		PGHOST= PGPORT= PGUSER= PGDATABASE= \
+		prove -v -I "$pgxs_dir/src/test/perl" -I . "$1") >"$2.log" 2>&1 || status=$?
+	echo $status >"$2.status"
+}
+
+# Counts the tests of files that are done, and not counted yet.
+count_proved()
+{
+	local t dir status ok bad f
+
+	for t in $tap_tests; do
+		dir=$work/tap-$(basename "$t" .pl)
+		[ -s "$dir.status" ] || continue
+		step "$t"
+		status=$(cat "$dir.status")
+		rm "$dir.status"
+		ok=$(grep '^ok ' "$dir.log" | grep -vci '# skip' || true)
+		bad=$(grep '^not ok ' "$dir.log" | grep -vci '# todo' || true)
+		if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+		if [ "$bad" != 0 ]; then
+			tail -100 "$dir.log"
+			for f in "$dir"/tmp_check/log/*.log; do
+				[ -e "$f" ] || continue
+				note "$(basename "$f") ends with:"
+				tail -40 "$f"
+			done
+		fi
+		grep -i '^ok .*# skip\|^1\.\.0 # skip' "$dir.log" | sed 's/^/   /' || true
+		count "$ok" "$bad"
+		rm -rf "$dir"
+	done
+}
+
+# As many files at a time as there are processors, up to 4: most of them wait for servers.
 run_tap()
 {
-	local status=0 ok bad f
+	local t dir most=$(nproc) n=0
 
-	as_user mkdir -p "$work/tap"
-	(cd "$work/src" && as_user env \
-		PATH="$PGBIN:$PATH" TESTDIR="$work/tap" TESTDATADIR="$work/tap/tmp_check" \
-		TESTLOGDIR="$work/tap/tmp_check/log" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
-		PGHOST= PGPORT= PGUSER= PGDATABASE= \
-		prove -v -I "$pgxs_dir/src/test/perl" -I . "$1") >"$log" 2>&1 || status=$?
-	ok=$(grep '^ok ' "$log" | grep -vci '# skip' || true)
-	bad=$(grep '^not ok ' "$log" | grep -vci '# todo' || true)
-	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
-	if [ "$bad" != 0 ]; then
-		tail -100 "$log"
-		for f in "$work"/tap/tmp_check/log/*.log; do
-			[ -e "$f" ] || continue
-			note "$(basename "$f") ends with:"
-			tail -40 "$f"
-		done
-	fi
-	grep -i '^ok .*# skip\|^1\.\.0 # skip' "$log" | sed 's/^/   /' || true
-	count "$ok" "$bad"
-	rm -rf "$work/tap"
+	if [ "$most" -gt 4 ]; then most=4; fi
+	for t in $tap_tests; do
+		if [ $n = "$most" ]; then
+			wait -n || true
+			n=$((n - 1))
+			count_proved
+		fi
+		dir=$work/tap-$(basename "$t" .pl)
+		as_user mkdir -p "$dir"
+		prove_one "$t" "$dir" &
+		n=$((n + 1))
+	done
+	wait
+	count_proved
 }
 
 tap_tests=${PROVE_TESTS:-$(ls t/*.pl 2>/dev/null | xargs)}
@@ -237,10 +273,7 @@ elif part tap && [ -n "$tap_tests" ]; then
 		sed -n '1p' "$log"
 		leave_out "the TAP tests" "prove, IPC::Run or PostgreSQL::Test::Cluster is not here"
 	else
-		for t in $tap_tests; do
-			step "$t"
-			run_tap "$t"
-		done
+		run_tap
 	fi
 fi
 
