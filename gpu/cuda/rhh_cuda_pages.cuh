@@ -134,7 +134,8 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_layout &layout, const
 	const rhh_batch *batch = &t->flights[i].batch;
 
 	RHH_LAUNCH(rhh_read_pages_kernel<COMPUTES>,
-			   ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
+			   ::min(batch->n_pages, (uint32_t) dev->n_sms *
+					 (COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS)),
 			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
 			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
 			   batch->n_pages, layout, columns, batch->n_rows, lane->n_placed + i,
