@@ -69,7 +69,7 @@ int			gpurhh_max_probe_buckets = 8;
 int			gpurhh_cpu_threads = 0;
 int			gpurhh_service_idle_timeout_s = 60;
 int			gpurhh_service_start = SWITCH_AUTO;
-int			gpurhh_read_pages = SWITCH_AUTO;
+int			gpurhh_read_pages = SWITCH_OFF;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
@@ -371,7 +371,7 @@ gpurhh_init_guc(void)
 	DefineCustomEnumVariable("gpurhh.read_pages",
 							 "Lets devices read pages of tables in shared buffers by themselves.",
 							 "\"auto\" lets GPUs. It needs gpurhh in shared_preload_libraries.",
-							 &gpurhh_read_pages, SWITCH_AUTO,
+							 &gpurhh_read_pages, SWITCH_OFF,
 							 auto_switch_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
