@@ -188,6 +188,34 @@ SELECT paged('SELECT k, sum(n), count(n), sum(v) FROM odd GROUP BY k', 'back');
 UPDATE odd SET n = 'NaN';
 SELECT paged('SELECT k, sum(n), sum(v) FROM odd GROUP BY k', 'some');
 
+-- partitions, whose columns are in another order, and other tables, one after the other
+CREATE TABLE parts (k int4, v int4, n numeric(10, 2), s text) PARTITION BY RANGE (v);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (4000);
+CREATE TABLE parts_2 (s text, gone int8, v int4, n numeric(10, 2), k int4);
+ALTER TABLE parts_2 DROP gone;
+ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES FROM (4000) TO (9000);
+CREATE TABLE parts_3 PARTITION OF parts FOR VALUES FROM (9000) TO (9001);
+CREATE TABLE parts_4 PARTITION OF parts DEFAULT;
+INSERT INTO parts SELECT g % 40, g, CASE WHEN g % 3000 = 17 THEN 'NaN' ELSE g / 4.0 END, 's' || g % 7 FROM generate_series(1, 15000) g;
+VACUUM ANALYZE parts;
+SELECT paged('SELECT k, count(*), sum(v) FROM parts GROUP BY k', 'all');
+SELECT paged('SELECT s, count(*), sum(v + 1) FROM parts WHERE v % 3 = 1 AND s <> ''s2'' GROUP BY s', 'all');
+SELECT paged('SELECT k, sum(n), count(n) FROM parts WHERE v > 100 GROUP BY k', 'back');
+SELECT paged('SELECT k, sum(n), count(n) FROM parts GROUP BY k', 'back', 'gpurhh.batch_rows=1024');
+SELECT paged('SELECT k, count(*) FROM parts WHERE v > 8000 GROUP BY k', 'all');
+SELECT paged('SELECT v, sum(n * 2), count(*) FROM parts GROUP BY v', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
+SELECT paged('SELECT k, sum(v) FROM (SELECT k, v FROM t UNION ALL SELECT k + 1, v * 2 FROM odd WHERE v < 3000 UNION ALL SELECT k, x FROM d) u GROUP BY k', 'all');
+SELECT paged('SELECT k, sum(v) FROM (SELECT k, v FROM t UNION ALL SELECT k, length(s) FROM parts) u GROUP BY k', 'none');
+-- a part of which the device reads: the other has no such layout
+SELECT paged('SELECT k, count(*) FROM (SELECT k, s FROM t UNION ALL SELECT k, filler FROM t) u WHERE s <> ''s1'' OR s = ''xxxxxxxxxxxxxxxxxxxx'' GROUP BY k', 'none');
+SELECT paged('SELECT k, min(a), sum(v) FROM (SELECT k, v, n AS a FROM parts UNION ALL SELECT k, v, 1.00::numeric(10, 2) FROM t) u GROUP BY k', 'none');
+SELECT paged('SELECT x, sum(v), count(n) FROM parts JOIN d USING (k) WHERE n > 3 GROUP BY x', 'back', 'gpurhh.enable_key_filter=off');
+SELECT paged('SELECT x, sum(v) FROM d LEFT JOIN parts USING (k) GROUP BY x', 'some', 'gpurhh.enable_key_filter=off');
+SELECT paged('SELECT k, count(*), sum(v) FROM parts GROUP BY k', 'all', 'max_parallel_workers_per_gather=2, parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0');
+SELECT same_figures('SELECT k, count(*) FROM parts WHERE v % 5 = 2 GROUP BY k');
+-- what EXPLAIN says of the Append
+SELECT j -> 'Plans' -> 0 ->> 'Node Type', j -> 'Plans' -> 0 ->> 'Actual Rows'
+	FROM analyze_json('SELECT k, count(n) FROM parts WHERE v % 5 = 2 GROUP BY k', 'enable_gpu_hashjoin=on', 'GpuHashAgg') j;
 -- rows that are not visible, of pages that are not all visible; attributes that were dropped, or
 -- added, with and without a default
 DELETE FROM t WHERE v % 3 = 0;
@@ -214,7 +242,7 @@ CREATE TABLE parted (k int4, v int4) PARTITION BY RANGE (v);
 CREATE TABLE parted1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
 CREATE TABLE parted2 PARTITION OF parted FOR VALUES FROM (1000) TO (9000);
 INSERT INTO parted SELECT g % 5, g FROM generate_series(1, 2000) g;
-SELECT paged('SELECT k, sum(v) FROM parted GROUP BY k', 'none');
+SELECT paged('SELECT k, sum(v) FROM parted GROUP BY k', 'all');
 -- a subquery may sleep
 SELECT paged('SELECT k, sum(v), (SELECT max(x) FROM d) FROM t GROUP BY k', 'none');
 -- nothing in it

@@ -223,6 +223,14 @@ guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' 
 	$PAGES_KERNEL 'page.first_row + rhh_page_rank(page.visible, item)' 'page.first_row + item % page.n_rows'
 guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL '*nulls |= (uint64_t) 1 << c;' ';'
+guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'n > 0 ? atomicAdd(n_placed, n) : 0' '0'
+guard pages-filtered-again 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'page.filtered = 1;' ''
+guard rows-dropped-though-the-filter-is-bad 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'return (results.flags[program.filter] & RHH_BAD) == 0;' 'return true;'
+guard long-strings-as-short-ones 'device_test cpu --tiny --only pages_values' '^not ok' \
+	$PAGES '*first = *last = ~(uint64_t) 0;' ''
 guard lengths-in-pages-not-checked 'device_test cuda --tiny --only pages_broken' '^not ok' \
 	$PAGES 'length == 0 || length > tuple->n_bytes - begin' 'length == 0'
 guard fixed-offsets-in-spite-of-nulls 'device_test cuda --tiny --only pages_*' '^not ok' \

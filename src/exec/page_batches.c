@@ -4,8 +4,7 @@
  *		Batches of pages that a device reads by itself.
  *
  * A GPU can read shared buffers faster than sessions make columns of them.  So where the device
- * does (gpurhh_channel_reads_pages()), and a side is one table of which it can make all columns
- * (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
+ * does (gpurhh_channel_reads_pages()), and can make all columns of a table (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
  * which line pointers, the visible rows are.
  *
  *		give	hands over the next batch, after the rows of bad pages: those of which the device could
@@ -47,6 +46,9 @@
 /* ... and a session makes columns of the next pages: of so many at most, until it looks again. */
 #define COLUMN_PAGES 2048
 
+/* In a block the child's number is behind the layout. */
+#define LAYOUT_BYTES TYPEALIGN(64, sizeof(rhh_page_layout) + sizeof(int))
+
 /* If fewer can be pinned than this, columns are fed. */
 #define FEWEST_PAGES 8
 
@@ -54,23 +56,31 @@
 #define BAD_SHARE 4
 #define FEW_BAD 64
 
+/* A page that is fed, and the child of the page feed that it is of. */
+typedef struct BadPage
+{
+	rhh_page	page;
+	int			child;
+} BadPage;
+
 struct PageBatches
 {
 	PageSide	side;
-	HeapFeed   *heap;
+	int			child;			/* of the page feed, whose layout this is; -1: of none */
 	rhh_page_layout layout;
+	bool		has_layout;		/* if a device can make all columns of it */
 	uint32		most_pages;		/* of a batch */
 	uint32		most_rows;
 	uint32		n_may_pin;		/* for the next batch */
 	MemoryContext context;
 
 	/* bad pages, which are pinned, in the order in which they came back */
-	rhh_page   *bad;
+	BadPage    *bad;
 	uint32		first_bad;		/* those before this one have been fed */
 	uint32		n_bad;
 	uint32		room_bad;
 	bool		amid_bad;		/* the rows of this one, which bad does not have, are being fed */
-	rhh_page	current;
+	BadPage		current;
 	uint64		n_taken;		/* pages that have been read, ... */
 	uint64		n_kept;			/* ... and the bad ones of these */
 };
@@ -110,22 +120,17 @@ create(const PageSide *side, MemoryContext context, const char **why)
 	const Size	room = side->room_rows > 0 ? side->room_offset : block_bytes / 2;
 	const uint32 rows = Min(most_rows(), rows_of(side->feed, MOST_PAGES * BLCKSZ));
 	PageBatches *batches;
-	HeapFeed   *heap;
-	rhh_page_layout layout;
 
 	if (!gpurhh_channel_reads_pages(side->channel))
 	{
 		*why = "the device does not read pages";
 		return NULL;
 	}
-	heap = gpurhh_page_feed_heap(side->pages);
-	if (heap == NULL)
+	if (!gpurhh_page_feed_all_pages(side->pages))
 	{
-		*why = "it is not one table";
+		*why = "rows come from something else than tables";
 		return NULL;
 	}
-	if (!gpurhh_heap_feed_layout(heap, side->feed, &layout, why))
-		return NULL;
 	if (room < 2 * sizeof(rhh_page_layout))
 	{
 		*why = "the rows are too narrow for the blocks";
@@ -139,10 +144,9 @@ create(const PageSide *side, MemoryContext context, const char **why)
 	batches = MemoryContextAllocZero(context, sizeof(PageBatches));
 	batches->context = context;
 	batches->side = *side;
-	batches->heap = heap;
-	batches->layout = layout;
+	batches->child = -1;
 	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / BATCH_SHARE, FEWEST_PAGES)),
-							  (room - TYPEALIGN(64, sizeof(rhh_page_layout))) / sizeof(rhh_page));
+							  (room - LAYOUT_BYTES) / sizeof(rhh_page));
 	batches->most_rows = rows;
 	return batches;
 }
@@ -163,28 +167,56 @@ gpurhh_page_batches_create(const PageSide *side, MemoryContext context)
 	return batches;
 }
 
+/*
+ * Can a device read the child that is being read?  If so, it has the layout now, and if not it is said
+ * once why.
+ */
+static bool
+lay_out(PageBatches *batches, int child)
+{
+	HeapFeed   *heap = gpurhh_page_feed_heap(batches->side.pages);
+	const char *why = "it is read by rows";
+
+	if (child != batches->child)
+	{
+		batches->child = child;
+		batches->has_layout = heap != NULL &&
+			gpurhh_heap_feed_layout(heap, batches->side.feed, &batches->layout, &why);
+		if (!batches->has_layout)
+			ereport(DEBUG1,
+					(errmsg_internal("the device does not read pages: %s", why)));
+	}
+	return batches->has_layout;
+}
+
+static int *
+child_of(const rhh_page *pages)
+{
+	return (int *) ((char *) pages - LAYOUT_BYTES + sizeof(rhh_page_layout));
+}
+
 /* Releases the pin of a page that has been handed over. */
 static void
-unpin(PageBatches *batches, const rhh_page *page)
+unpin(PageBatches *batches, const BadPage *bad)
 {
-	ReleaseBuffer(page->number + 1);
+	ReleaseBuffer(bad->page.number + 1);
 	gpurhh_channel_unpin_pages(batches->side.channel, 1);
 }
 
 /* Keeps a bad page, with its pin. */
 static void
-keep_bad(PageBatches *batches, const rhh_page *page)
+keep_bad(PageBatches *batches, const rhh_page *page, int child)
 {
 	if (batches->n_bad == batches->room_bad)
 	{
 		batches->room_bad = Max(2 * batches->room_bad, 64);
 		if (batches->bad == NULL)
 			batches->bad = MemoryContextAlloc(batches->context,
-											  batches->room_bad * sizeof(rhh_page));
+											  batches->room_bad * sizeof(BadPage));
 		else
-			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(rhh_page));
+			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(BadPage));
 	}
-	batches->bad[batches->n_bad++] = *page;
+	batches->bad[batches->n_bad++] = (BadPage){.page = *page, .child = child};
 	if (batches->side.counts != NULL)
 		batches->side.counts->bad_pages++;
 }
@@ -202,12 +234,13 @@ gpurhh_page_batches_take(PageBatches *batches)
 	{
 		uint32		n_unpinned = 0;
 		uint64		n_dropped = 0;
+		const int	child = *child_of(pages);
 
 		for (uint32 p = 0; p < n; p++)
 		{
 			n_dropped += pages[p].n_dropped;
 			if (all_bad || pages[p].bad)
-				keep_bad(batches, &pages[p]);
+				keep_bad(batches, &pages[p], child);
 			else
 			{
 				ReleaseBuffer(pages[p].number + 1);
@@ -220,7 +253,7 @@ gpurhh_page_batches_take(PageBatches *batches)
 		gpurhh_channel_end_pages(channel);
 		if (n_dropped > 0)
 		{
-			gpurhh_heap_feed_dropped(batches->heap, n_dropped);
+			gpurhh_page_feed_dropped(batches->side.pages, child, n_dropped);
 			batches->side.recount(batches->side.arg, n_dropped);
 		}
 	}
@@ -272,9 +305,9 @@ next_bad(PageBatches *batches)
 	/* while its rows are fed others may come back, and bad may be moved */
 	batches->current = batches->bad[batches->first_bad++];
 	batches->amid_bad = true;
-	gpurhh_heap_feed_take_page(batches->heap, &batches->current);
-	for (int w = 0; w < lengthof(batches->current.visible); w++)
-		n_rows += pg_popcount((const char *) &batches->current.visible[w], sizeof(uint64));
+	gpurhh_page_feed_take_page(batches->side.pages, batches->current.child, &batches->current.page);
+	for (int w = 0; w < lengthof(batches->current.page.visible); w++)
+		n_rows += pg_popcount((const char *) &batches->current.page.visible[w], sizeof(uint64));
 	batches->side.recount(batches->side.arg, n_rows);
 	return true;
 }
@@ -285,7 +318,8 @@ fill_with_bad(PageBatches *batches)
 {
 	while (batches->amid_bad || next_bad(batches))
 	{
-		if (gpurhh_heap_feed_page_rows(batches->heap, batches->side.feed))
+		if (gpurhh_page_feed_page_rows(batches->side.pages, batches->current.child,
+									   batches->side.feed))
 			return true;
 		batches->amid_bad = false;
 		unpin(batches, &batches->current);
@@ -334,17 +368,17 @@ device_is_busy(PageBatches *batches)
 {
 	return batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
 		gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES &&
-		!gpurhh_heap_feed_has_ended(batches->heap);
+		!gpurhh_heap_feed_has_ended(gpurhh_page_feed_heap(batches->side.pages));
 }
 
-/* Makes columns of some pages. */
+/* Makes columns of some pages of the child that is being read; 0: of as many as a block has room for. */
 static void
-feed_columns(PageBatches *batches)
+feed_columns(PageBatches *batches, uint32 n_pages)
 {
 	const PageSide *side = &batches->side;
 
 	gpurhh_feed_start(side->feed, side->next_block(side->arg));
-	(void) gpurhh_heap_feed_fill(batches->heap, side->feed, COLUMN_PAGES);
+	(void) gpurhh_page_feed_fill_child(side->pages, side->feed, n_pages);
 	side->hand_over(side->arg);
 }
 
@@ -373,11 +407,10 @@ static bool
 fill(PageBatches *batches, char *base, rhh_batch *batch)
 {
 	const PageSide *side = &batches->side;
-	const Size	layout_bytes = TYPEALIGN(64, sizeof(rhh_page_layout));
-	rhh_page   *pages = (rhh_page *) (base + layout_bytes);
+	rhh_page   *pages = (rhh_page *) (base + LAYOUT_BYTES);
 	uint32		n_rows;
-	uint32		n = gpurhh_heap_feed_pages(batches->heap, pages, batches->n_may_pin,
-										   batches->most_rows, &n_rows);
+	uint32		n = gpurhh_page_feed_pages(side->pages, pages, batches->n_may_pin, batches->most_rows,
+										   &n_rows);
 
 	gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin - n);
 	batches->n_may_pin = 0;
@@ -385,9 +418,10 @@ fill(PageBatches *batches, char *base, rhh_batch *batch)
 		return false;
 	memset(batch, 0, sizeof(rhh_batch));
 	memcpy(base, &batches->layout, sizeof(rhh_page_layout));
+	*child_of(pages) = batches->child;
 	batch->n_rows = n_rows;
 	batch->n_pages = n;
-	batch->pages_offset = layout_bytes;
+	batch->pages_offset = LAYOUT_BYTES;
 	batch->first_page = batch->end_page = pages[0].number;
 	for (uint32 p = 0; p < n; p++)
 	{
@@ -395,7 +429,7 @@ fill(PageBatches *batches, char *base, rhh_batch *batch)
 		batch->end_page = Max(batch->end_page, pages[p].number);
 	}
 	batch->end_page++;
-	batch->used_bytes = layout_bytes + n * sizeof(rhh_page);
+	batch->used_bytes = LAYOUT_BYTES + n * sizeof(rhh_page);
 	batch->refused_offset = side->room_rows > 0 ? side->room_offset :
 		TYPEALIGN(64, batch->used_bytes);
 	batch->refused_rows = side->room_rows;
@@ -413,26 +447,41 @@ gpurhh_page_batches_give(PageBatches *batches)
 	char	   *base;
 
 	feed_bad_rows(batches);
-	if (is_spoiled(batches))
-		return PAGES_ENDED;
-	if (device_is_busy(batches))
+	while (!is_spoiled(batches))
 	{
-		feed_columns(batches);
-		return PAGES_GIVEN;
-	}
-	if (!may_give(batches) || (base = side->acquire_block(side->arg)) == NULL)
-	{
-		give_up_pins(batches);
-		return PAGES_AS_COLUMNS;
-	}
-	if (!fill(batches, base, &batch))
-	{
+		const int	child = gpurhh_page_feed_child(side->pages);
+
+		if (child < 0)
+			break;
+		if (!lay_out(batches, child))
+		{
+			/* what makes rows may wait for blocks that wait for this session */
+			if (gpurhh_page_feed_heap(side->pages) == NULL)
+				gpurhh_page_batches_end(batches);
+			feed_columns(batches, 0);
+			return PAGES_GIVEN;
+		}
+		if (device_is_busy(batches))
+		{
+			feed_columns(batches, COLUMN_PAGES);
+			return PAGES_GIVEN;
+		}
+		if (!may_give(batches) || (base = side->acquire_block(side->arg)) == NULL)
+		{
+			give_up_pins(batches);
+			return PAGES_AS_COLUMNS;
+		}
+		if (fill(batches, base, &batch))
+		{
+			gpurhh_channel_submit(side->channel, &batch);
+			side->count(side->arg, &batch);
+			return PAGES_GIVEN;
+		}
 		gpurhh_channel_drop_block(side->channel);
-		return PAGES_ENDED;
+		gpurhh_page_feed_pass(side->pages);
 	}
-	gpurhh_channel_submit(side->channel, &batch);
-	side->count(side->arg, &batch);
-	return PAGES_GIVEN;
+	give_up_pins(batches);
+	return PAGES_ENDED;
 }
 
 /*

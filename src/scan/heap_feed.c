@@ -1573,9 +1573,9 @@ uncount_rows(HeapFeed *heap, uint64 n)
 
 /*
  * The rows of a page that a device could not read are the next to be fed.  The caller keeps it pinned
- * until it has asked gpurhh_heap_feed_page_rows() for all of them.
+ * until it has asked gpurhh_heap_feed_page_rows() for all of them.  Returns how many WHERE has dropped.
  */
-void
+uint64
 gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page)
 {
 	int			n = 0;
@@ -1591,10 +1591,9 @@ gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page)
 	heap->n_rows = n;
 	find_data(heap, BufferGetPage(heap->buffer));
 	if (heap->n_quals > 0)
-	{
 		filter_rows(heap);
-		uncount_rows(heap, n - heap->n_rows);
-	}
+	uncount_rows(heap, n - heap->n_rows);
+	return n - heap->n_rows;
 }
 
 /* The device has dropped n rows of pages, because of WHERE. */

@@ -325,6 +325,50 @@ fill(PageFeed *feed, Feed *to)
 	}
 }
 
+/* ---------- what is above the scans, and shows their rows as if they came through it ---------- */
+
+typedef struct Passed
+{
+	PlanState  *nodes[2];
+} Passed;
+
+static Passed
+begin_passing(PageFeed *feed)
+{
+	Passed		passed = {{NULL, NULL}};
+
+	if (feed->result != NULL)
+		passed.nodes[0] = &feed->result->ps;
+	if (feed->append != NULL)
+		passed.nodes[1] = &feed->append->ps;
+	for (int i = 0; i < 2; i++)
+	{
+		if (passed.nodes[i] != NULL && passed.nodes[i]->instrument)
+			InstrStartNode(passed.nodes[i]->instrument);
+	}
+	return passed;
+}
+
+static void
+end_passing(const Passed *passed, double n_rows)
+{
+	for (int i = 1; i >= 0; i--)
+	{
+		if (passed->nodes[i] != NULL && passed->nodes[i]->instrument)
+			InstrStopNode(passed->nodes[i]->instrument, n_rows);
+	}
+}
+
+/* So many rows have not come through, after all. */
+static void
+unpass(PageFeed *feed, uint64 n_rows)
+{
+	if (feed->result != NULL && feed->result->ps.instrument)
+		feed->result->ps.instrument->tuplecount -= n_rows;
+	if (feed->append != NULL && feed->append->ps.instrument)
+		feed->append->ps.instrument->tuplecount -= n_rows;
+}
+
 /*
  * Fills the feed's block.  Returns true if there are more rows, and the block is
  * full or has not been started; false if all rows are in blocks.  Between calls a
@@ -333,27 +377,11 @@ fill(PageFeed *feed, Feed *to)
 bool
 gpurhh_page_feed_fill(PageFeed *feed, Feed *to)
 {
-	PlanState  *passed[2] = {NULL, NULL};
+	Passed		passed = begin_passing(feed);
 	uint32		n_before = to->base ? to->n_rows : 0;
-	bool		more;
+	bool		more = fill(feed, to);
 
-	/* the nodes that no row comes through are to show them all the same */
-	if (feed->result != NULL)
-		passed[0] = &feed->result->ps;
-	if (feed->append != NULL)
-		passed[1] = &feed->append->ps;
-	for (int i = 0; i < 2; i++)
-	{
-		if (passed[i] != NULL && passed[i]->instrument)
-			InstrStartNode(passed[i]->instrument);
-	}
-	more = fill(feed, to);
-	for (int i = 1; i >= 0; i--)
-	{
-		if (passed[i] != NULL && passed[i]->instrument)
-			InstrStopNode(passed[i]->instrument,
-						  to->base ? to->n_rows - n_before : 0);
-	}
+	end_passing(&passed, to->base ? to->n_rows - n_before : 0);
 	return more;
 }
 
@@ -365,24 +393,104 @@ gpurhh_page_feed_relation(PageFeed *feed)
 		gpurhh_heap_feed_relation(feed->heaps[0]) : NULL;
 }
 
-/* The table that is all there is to read, if it is read by its pages, before that begins; or NULL. */
+/* The table that is all there is to read, if it is read by its pages; or NULL. */
 HeapFeed *
 gpurhh_page_feed_table(PageFeed *feed)
 {
 	return feed->append != NULL || feed->result != NULL ? NULL : feed->heaps[0];
 }
 
+/* ---------- pages for a device ---------- */
+
 /*
- * The one scan of which all rows come, if its pages are read this time; NULL: there is none.  To be
- * asked before the first row, and from then on this may be asked for rows instead of the feed.
+ * A device may read pages by itself.  Then these are asked for, child by child, with the
+ * child's number; rows of pages that it sends back may come when another child is being read.
  */
+
+/* Are all children read by their pages, as far as is known before that begins? */
+bool
+gpurhh_page_feed_all_pages(const PageFeed *feed)
+{
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		if (feed->heaps[i] == NULL)
+			return false;
+	}
+	return feed->n_children > 0;
+}
+
+/* The child that is being read, or that is next; -1: there is none. */
+int
+gpurhh_page_feed_child(PageFeed *feed)
+{
+	if (feed->current < 0 && !next_child(feed))
+		return -1;
+	return feed->current;
+}
+
+/* The table of that child; NULL: it is read by rows this time. */
 HeapFeed *
 gpurhh_page_feed_heap(PageFeed *feed)
 {
-	if (feed->append != NULL || feed->result != NULL || (!feed->begun && !next_child(feed)) ||
-		!feed->by_pages)
-		return NULL;
-	return feed->heaps[0];
+	Assert(feed->current >= 0);
+	return feed->by_pages ? feed->heaps[feed->current] : NULL;
+}
+
+/* All pages of that child have been asked for. */
+void
+gpurhh_page_feed_pass(PageFeed *feed)
+{
+	feed->current = -1;
+}
+
+/* See gpurhh_heap_feed_pages(); of that child. */
+uint32
+gpurhh_page_feed_pages(PageFeed *feed, rhh_page *pages, uint32 most_pages, uint32 most_rows,
+					   uint32 *n_rows)
+{
+	Passed		passed = begin_passing(feed);
+	uint32		n = gpurhh_heap_feed_pages(feed->heaps[feed->current], pages, most_pages, most_rows,
+										   n_rows);
+
+	end_passing(&passed, *n_rows);
+	return n;
+}
+
+/* Does what gpurhh_page_feed_fill() does, with that child alone; see gpurhh_heap_feed_fill() for whole_pages. */
+bool
+gpurhh_page_feed_fill_child(PageFeed *feed, Feed *to, uint32 whole_pages)
+{
+	Passed		passed = begin_passing(feed);
+	uint32		n_before = to->base ? to->n_rows : 0;
+	bool		more = feed->by_pages ?
+		gpurhh_heap_feed_fill(feed->heaps[feed->current], to, whole_pages) : fill_by_rows(feed, to);
+
+	end_passing(&passed, to->base ? to->n_rows - n_before : 0);
+	if (!more)
+		feed->current = -1;
+	return more;
+}
+
+/* See gpurhh_heap_feed_take_page(). */
+void
+gpurhh_page_feed_take_page(PageFeed *feed, int child, const rhh_page *page)
+{
+	unpass(feed, gpurhh_heap_feed_take_page(feed->heaps[child], page));
+}
+
+/* See gpurhh_heap_feed_page_rows(). */
+bool
+gpurhh_page_feed_page_rows(PageFeed *feed, int child, Feed *to)
+{
+	return gpurhh_heap_feed_page_rows(feed->heaps[child], to);
+}
+
+/* See gpurhh_heap_feed_dropped(). */
+void
+gpurhh_page_feed_dropped(PageFeed *feed, int child, uint64 n)
+{
+	gpurhh_heap_feed_dropped(feed->heaps[child], n);
+	unpass(feed, n);
 }
 
 /* See gpurhh_heap_feed_share(); for a feed that reads one table. */

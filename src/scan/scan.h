@@ -44,7 +44,7 @@ extern bool gpurhh_heap_feed_has_ended(const HeapFeed *heap);
 extern bool gpurhh_heap_feed_is_amid(const HeapFeed *heap);
 extern uint32 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages,
 									 uint32 most_rows, uint32 *n_rows);
-extern void gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page);
+extern uint64 gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page);
 extern bool gpurhh_heap_feed_page_rows(HeapFeed *heap, Feed *feed);
 extern void gpurhh_heap_feed_dropped(HeapFeed *heap, uint64 n);
 
@@ -71,7 +71,16 @@ extern void gpurhh_page_feed_begin(PageFeed *feed);
 extern bool gpurhh_page_feed_fill(PageFeed *feed, Feed *to);
 extern Relation gpurhh_page_feed_relation(PageFeed *feed);
 extern HeapFeed *gpurhh_page_feed_table(PageFeed *feed);
+extern bool gpurhh_page_feed_all_pages(const PageFeed *feed);
+extern int	gpurhh_page_feed_child(PageFeed *feed);
 extern HeapFeed *gpurhh_page_feed_heap(PageFeed *feed);
+extern void gpurhh_page_feed_pass(PageFeed *feed);
+extern uint32 gpurhh_page_feed_pages(PageFeed *feed, rhh_page *pages, uint32 most_pages,
+									 uint32 most_rows, uint32 *n_rows);
+extern bool gpurhh_page_feed_fill_child(PageFeed *feed, Feed *to, uint32 whole_pages);
+extern void gpurhh_page_feed_take_page(PageFeed *feed, int child, const rhh_page *page);
+extern bool gpurhh_page_feed_page_rows(PageFeed *feed, int child, Feed *to);
+extern void gpurhh_page_feed_dropped(PageFeed *feed, int child, uint64 n);
 extern void gpurhh_page_feed_share(PageFeed *feed, ParallelTableScanDesc scan);
 
 #endif							/* GPURHH_SCAN_SCAN_H */
