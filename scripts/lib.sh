@@ -104,6 +104,7 @@ run_counting()
 
 CLUSTERS=()
 TMPDIRS=()
+JOBS=()							# in the background, with what they have started
 
 clean_up()
 {
@@ -111,6 +112,11 @@ clean_up()
 
 	trap - EXIT
 	trap '' INT TERM HUP
+	for d in ${JOBS[@]+"${JOBS[@]}"}; do
+		pkill -TERM -P "$d" >/dev/null 2>&1 || true
+		kill "$d" >/dev/null 2>&1 || true
+	done
+	if [ ${#JOBS[@]} -gt 0 ]; then wait; fi
 	for d in ${CLUSTERS[@]+"${CLUSTERS[@]}"}; do
 		pg_ctl -D "$d" -m immediate -w stop >/dev/null 2>&1 || true
 	done

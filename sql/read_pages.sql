@@ -118,6 +118,14 @@ SELECT paged('SELECT a.k, count(*), sum(b.large) FROM t a JOIN t b ON a.v = b.v 
 SELECT paged('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE p = 1.5 GROUP BY x', 'all');
 SELECT CASE WHEN current_setting('shared_preload_libraries') ~ 'gpurhh' THEN j ->> 'Key Filter' ELSE 'not used (the device read the pages)' END
 	FROM analyze_json('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE p = 1.5 GROUP BY x', 'enable_gpu_hashjoin=on', 'GpuHashAgg') n, jsonb_array_elements(n -> 'Joins') j;
+-- nor if it reads the probe side alone: in each pass the same rows of that are left to core
+CREATE TABLE bf AS SELECT (g * 7919::int8 % 320000)::int AS k, CASE WHEN (g * 7919::int8 % 320000) % 20 <> 0 AND g % 1000 = 1 THEN 0 ELSE 5 END AS z,
+	g AS id, repeat('q', 30) AS pad FROM generate_series(1, 60000) g;
+CREATE TABLE bd AS SELECT g * 20 AS k, g % 3000 AS x, 'n' || g % 12 AS name, g AS y, g * 2 AS y2, repeat('long', 10) AS y3 FROM generate_series(1, 16000) g;
+VACUUM ANALYZE bf, bd;
+SELECT paged(q, 'back', s), joined(q, s || ', gpurhh.read_pages=on')
+	FROM (VALUES ('SELECT bd.x, sum(1000 / bf.z), count(*), sum(y), sum(y2), count(y3) FROM bf JOIN bd ON bf.k = bd.k WHERE bd.name < ''n9'' GROUP BY 1',
+		'gpurhh.device_memory=1MB, gpurhh.batch_rows=1000, enable_mergejoin=off, enable_nestloop=off, max_parallel_workers_per_gather=0')) v(q, s);
 -- rows that WHERE has let through are refused, too
 SELECT paged('SELECT v, k, sum(large + 1) FROM t WHERE k < 40 GROUP BY v, k', 'back', 'gpurhh.load_factor=0.95, gpurhh.max_probe_buckets=1, work_mem=64kB, hash_mem_multiplier=1');
 -- an error for some row: its page comes back, and core has the last word

@@ -253,15 +253,16 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 		spec->max_batch_rows = Max(layout.capacity_rows,
 								   state->run.input.capacity_rows);
 		spec->max_batch_bytes = area->block_bytes;
+		/* without the joins the device does not read pages either */
+		pages = joins && (input != NULL || state->joins == NULL) && wants_pages(state, input, area);
 		if (input != NULL)
-			gpurhh_join_want_pages(input, wants_pages(state, input, area), area->block_bytes);
+			pages = gpurhh_join_want_pages(input, pages, area->block_bytes);
 		if (input != NULL && !gpurhh_join_open(input, area, context, &why))
 			input = NULL;
 		if (input != NULL)
 			spec->max_batch_rows = Max(spec->max_batch_rows,
 									   gpurhh_join_batch_rows(input, area->block_bytes));
-		/* without the joins the device does not read pages either */
-		pages = joins && (input != NULL || state->joins == NULL) && wants_pages(state, input, area);
+		pages = pages && (input != NULL || state->joins == NULL);
 		if (pages)
 			gpurhh_page_batches_limits(spec);
 		if (second != NULL)

@@ -354,10 +354,10 @@ explain_key_filter(ExplainState *es, const GpuNodeStats *stats, int j)
 
 	if (!stats->key_filter[j])
 		form = "none";
-	else if (which == KEY_FILTER_UNUSED && has_passes(stats))
-		form = "not used (a build side came in parts)";
 	else if (which == KEY_FILTER_UNUSED && stats->counts.pages > 0)
 		form = "not used (the device read the pages)";
+	else if (which == KEY_FILTER_UNUSED && has_passes(stats))
+		form = "not used (a build side came in parts)";
 
 	if (es->format != EXPLAIN_FORMAT_TEXT)
 	{

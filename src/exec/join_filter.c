@@ -26,6 +26,9 @@
  * A build side that turns out to have a row that no column can have is not probed at all.
  * So a filter that is used has the keys of all rows.
  *
+ * Rows of pages that the device reads by itself are not tested.  So where it is to read those of the probe
+ * side there are no filters, and build sides may come as pages, too.
+ *
  * If a build side comes in parts, all of its rows are read for each part, and until the first part
  * has room their keys are added to its filter, which has some of them already.  In each pass rows
  * are tested by the same filters, and as they come in the same order, tests pause for the same rows.

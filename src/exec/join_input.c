@@ -75,11 +75,13 @@ struct SideReader
 
 /* ---------- queries ---------- */
 
-/* The spec of a build side's map, or of its part, for a query that is opened now. */
+/*
+ * The spec of a build side's map, or of its part, for a query that is opened now; pages: its batches may
+ * have pages.
+ */
 static rhh_map_spec
-build_spec(const JoinInput *input, int j, ChannelArea *area)
+build_spec(const JoinInput *input, int j, Size block_bytes, bool pages)
 {
-	const Size	block_bytes = area->block_bytes;
 	const JoinParts *parts = &input->parts;
 	const JoinStep *join = &input->joins[j];
 	rhh_map_spec spec = join->spec;
@@ -97,7 +99,7 @@ build_spec(const JoinInput *input, int j, ChannelArea *area)
 		spec.flags |= RHH_SHARE_MATCHES;
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
-	if (gpurhh_channel_may_read_pages(area))
+	if (pages)
 		gpurhh_page_batches_limits(&spec);
 	if (j == parts->join)
 	{
@@ -108,39 +110,18 @@ build_spec(const JoinInput *input, int j, ChannelArea *area)
 	return spec;
 }
 
-/* Can a device make all columns of a side, which are laid out so, of pages? */
-static bool
-has_page_layout(const JoinSide *side, Feed *feed)
-{
-	HeapFeed   *table = gpurhh_page_feed_table(side->pages);
-	rhh_page_layout layout;
-	const char *why;
-
-	for (int c = 0; c < side->n_columns; c++)
-		feed->columns[c].is_key = side->is_key[c];
-	return table != NULL && gpurhh_heap_feed_layout(table, feed, &layout, &why);
-}
-
 /* Opens the query of a build side, or of its part.  False, with *why: that cannot be. */
 bool
 gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext context, const char **why)
 {
 	const JoinStep *join = &input->joins[j];
-	rhh_map_spec spec = build_spec(input, j, area);
-	const JoinSide *build = &join->build;
-	bool		pages = build->pages != NULL && gpurhh_channel_may_read_pages(area);
+	/* a filter needs columns */
+	const bool	pages = join->build.pages != NULL && gpurhh_channel_may_read_pages(area) &&
+		(join->filter_key.n == 0 || input->probe_by_pages);
+	rhh_map_spec spec = build_spec(input, j, area->block_bytes, pages);
 
-	/* a filter needs columns, and rows of pages are not tested by it */
-	if (pages && join->filter_key.n > 0)
-	{
-		Feed		layout;
-
-		gpurhh_feed_init(&layout, build->n_columns, build->columns, area->block_bytes,
-						 gpurhh_batch_rows);
-		pages = input->probe_by_pages && has_page_layout(build, &layout);
-	}
 	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL, pages,
-										   build->pages == NULL, context, why);
+										   join->build.pages == NULL, context, why);
 	return input->builds[j] != NULL;
 }
 
@@ -221,9 +202,9 @@ lay_out_probe(const JoinInput *input, Feed *feed, Size block_bytes,
 
 /*
  * Before queries are opened: batches of the probe side are to have pages, if a device can make all columns
- * of these.
+ * of these.  Returns whether they are.
  */
-void
+bool
 gpurhh_join_want_pages(JoinInput *input, bool pages, Size block_bytes)
 {
 	Feed		feed;
@@ -232,9 +213,12 @@ gpurhh_join_want_pages(JoinInput *input, bool pages, Size block_bytes)
 
 	input->probe_by_pages = false;
 	if (!pages)
-		return;
+		return false;
 	lay_out_probe(input, &feed, block_bytes, &room_offset, &room_rows);
-	input->probe_by_pages = has_page_layout(&input->probe, &feed);
+	for (int c = 0; c < input->probe.n_columns; c++)
+		feed.columns[c].is_key = input->probe.is_key[c];
+	input->probe_by_pages = gpurhh_page_feed_has_layouts(input->probe.pages, &feed);
+	return input->probe_by_pages;
 }
 
 /* The most rows of the output that a device makes at a time, and the most that are fed. */
@@ -686,14 +670,14 @@ gpurhh_join_rewind_builds(JoinInput *input)
 /* ---------- filters of keys ---------- */
 
 /*
- * Has build side j a filter?  Not if the pages of both sides are for the device, which the one who opened
- * their queries has decided for all participants.
+ * Has build side j a filter?  Not if batches of the probe side may have pages, whose rows are not tested.
+ * The one who opened the query has decided that for all participants.
  */
 static bool
 has_filter(const JoinReader *reader, int j)
 {
 	return reader->input->joins[j].filter_key.n > 0 &&
-		!gpurhh_channel_asked_for_pages(reader->input->builds[j]);
+		(reader->channel == NULL || !gpurhh_channel_asked_for_pages(reader->channel));
 }
 
 /* This participant adds keys of build side j to a filter. */

@@ -127,8 +127,7 @@ typedef struct JoinInput
 	bool		shares_matches; /* of the build sides, with other participants' queries */
 	bool		may_be_bad;		/* what a match is may be an error for some rows, so that the
 								 * joins may have to begin anew */
-	bool		probe_by_pages; /* its batches are to have pages, as far as is known before
-								 * queries are opened */
+	bool		probe_by_pages; /* batches of the probe side are to have pages */
 	int			n_tested;		/* columns of the probe side that filters test */
 	GpuColumn	tested[RHH_MAX_COLUMNS];
 
@@ -275,7 +274,7 @@ extern void gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map,
 /* for join_rounds.c */
 extern void gpurhh_join_begin(JoinReader *reader);
 extern void gpurhh_join_read_builds(JoinReader *reader);
-extern void gpurhh_join_want_pages(JoinInput *input, bool pages, Size block_bytes);
+extern bool gpurhh_join_want_pages(JoinInput *input, bool pages, Size block_bytes);
 extern bool gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area,
 								   MemoryContext context, const char **why);
 extern uint64 gpurhh_join_read_build(JoinReader *reader, int j, ParallelTableScanDesc scan);

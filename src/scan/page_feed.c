@@ -393,13 +393,6 @@ gpurhh_page_feed_relation(PageFeed *feed)
 		gpurhh_heap_feed_relation(feed->heaps[0]) : NULL;
 }
 
-/* The table that is all there is to read, if it is read by its pages; or NULL. */
-HeapFeed *
-gpurhh_page_feed_table(PageFeed *feed)
-{
-	return feed->append != NULL || feed->result != NULL ? NULL : feed->heaps[0];
-}
-
 /* ---------- pages for a device ---------- */
 
 /*
@@ -414,6 +407,21 @@ gpurhh_page_feed_all_pages(const PageFeed *feed)
 	for (int i = 0; i < feed->n_children; i++)
 	{
 		if (feed->heaps[i] == NULL)
+			return false;
+	}
+	return feed->n_children > 0;
+}
+
+/* Can a device make all columns of a feed, of the pages of all children?  To be asked before these are read. */
+bool
+gpurhh_page_feed_has_layouts(const PageFeed *feed, const Feed *to)
+{
+	rhh_page_layout layout;
+	const char *why;
+
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		if (feed->heaps[i] == NULL || !gpurhh_heap_feed_layout(feed->heaps[i], to, &layout, &why))
 			return false;
 	}
 	return feed->n_children > 0;

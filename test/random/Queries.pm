@@ -426,6 +426,7 @@ sub from
 	$q->{columns} = \@t;
 	$q->{id} = 't.id';
 	$q->{from} = 't';
+	$q->{no_u} = $u->{n_rows} == 0;
 	$q->{with} = '';
 	return if chance(0.12) && protected_or_written($q, $inner, $t);
 	return if chance(0.06) && many_pairs($q, $t, $u);
