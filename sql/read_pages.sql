@@ -99,6 +99,11 @@ SELECT paged('SELECT c, count(*) FROM strings WHERE c IN (''abcdef'', ''abcdef0 
 SELECT paged('SELECT k, count(*) FROM t WHERE filler <> ''xxxxx'' AND filler <> '''' GROUP BY k', 'all');
 SELECT paged('SELECT k, count(*) FROM t WHERE filler <> ''xxxxxxxxxxxxxxxxxxxx'' GROUP BY k', 'none');
 SELECT paged('SELECT k, count(*) FROM t WHERE filler IN (''xxxxx'', ''xxxxxxxxxxxxxxxxxxxx'') GROUP BY k', 'none');
+-- most of a column to group by are long
+CREATE TABLE long_keys AS SELECT 'a string of many bytes ' || g % 9 AS s, g AS v FROM generate_series(1, 3000) g;
+VACUUM ANALYZE long_keys;
+SELECT paged('SELECT s, sum(v) FROM long_keys GROUP BY s', 'none');
+SELECT paged('SELECT v, count(*) FROM long_keys WHERE s <> ''x'' GROUP BY v', 'all');
 -- of two long ones the device does not know whether they are equal
 CREATE TABLE two AS SELECT g % 5 AS k, 'a long string no ' || g AS a, 'a long string no ' || (g - g % 2) AS b, ('a long string no ' || g)::char(30) AS c,
 	('a long string no ' || (g - g % 2))::char(25) AS d, decode(md5(g::text), 'hex') AS e, decode(md5((g - g % 2)::text), 'hex') AS f FROM generate_series(1, 3000) g;

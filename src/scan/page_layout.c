@@ -50,9 +50,14 @@ layout_constant(const HeapColumn *column, const FeedColumn *fed, rhh_page_load *
 	return column->is_constant && fed->order == ORDER_OF_BITS && fed->bytes <= sizeof(int64);
 }
 
+/* A string; false: most are too long by the statistics, if there are any, so that most pages would come back. */
 static bool
-layout_string(const HeapLoad *from, rhh_page_load *load)
+layout_string(Relation rel, const HeapLoad *from, rhh_page_load *load)
 {
+	/* with a header of one byte */
+	if (get_attavgwidth(RelationGetRelid(rel), from->attribute + 1) > RHH_PAGE_STRING_BYTES + 1)
+		return false;
+
 	load->kind = RHH_PAGE_STRING;
 	load->parameter = from->parameter;
 	load->blanks = from->string == DERIVED_BPCHAR	? RHH_PAGE_DECLARED :
@@ -63,16 +68,17 @@ layout_string(const HeapLoad *from, rhh_page_load *load)
 
 /* How an attribute becomes a column of a feed; false: it is not simply loaded. */
 static bool
-layout_attribute(const HeapColumns *columns, const HeapColumn *column, const FeedColumn *fed,
-				 Form_pg_attribute att, rhh_page_load *load)
+layout_attribute(Relation rel, const HeapColumns *columns, const HeapColumn *column,
+				 const FeedColumn *fed, rhh_page_load *load)
 {
+	const Form_pg_attribute att = TupleDescAttr(RelationGetDescr(rel), column->attribute);
 	const bool	stored = column->load >= 0 && !column->encode && !column->hash;
 
 	load->kind = RHH_PAGE_VALUE;
 	switch (fed->step)
 	{
 		case FEED_BEFORE:
-			return stored && layout_string(&columns->set.loads[column->load], load);
+			return stored && layout_string(rel, &columns->set.loads[column->load], load);
 		case FEED_4_ORDERED:
 		case FEED_8_ORDERED:
 			load->order = fed->order == ORDER_OF_EQUALITY ? RHH_PAGE_EQUALITY :
@@ -116,14 +122,13 @@ add_load(LayoutContext *cx, int c)
 	}
 	else
 	{
-		Form_pg_attribute att;
+		Relation	rel = cx->heap->scan->ss.ss_currentRelation;
 
 		if (column->attribute < 0 || column->attribute >= RHH_PAGE_ATTRIBUTES)
 			return false;
-		att = TupleDescAttr(RelationGetDescr(cx->heap->scan->ss.ss_currentRelation), column->attribute);
 		load.attribute = column->attribute;
-		load.not_null = att->attnotnull;
-		if (!layout_attribute(fed, column, &cx->feed->columns[c], att, &load))
+		load.not_null = TupleDescAttr(RelationGetDescr(rel), column->attribute)->attnotnull;
+		if (!layout_attribute(rel, fed, column, &cx->feed->columns[c], &load))
 			return false;
 	}
 	for (; l > 0 && layout->loads[l - 1].attribute > load.attribute; l--)
