@@ -12,7 +12,8 @@
 #	docs_examples		the programs in docs/table.md
 #	pg_regress			sql/ against expected/, with nothing preloaded and
 #						with shared_preload_libraries = 'gpurhh'
-#	TAP tests			t/*.pl, which start servers of their own
+#	TAP tests			t/*.pl, which start servers of their own; several at a time, but
+#						for those that compare times or memory
 #
 # Ends with "N passed, N failed" (regression tests, TAP tests and device cases
 # counted one by one) and exits with 1 if anything failed.  A part that cannot be

@@ -418,7 +418,7 @@ read_pages(GpuAggState *state, Feed *feed)
 		.pages = state->pages,
 		.feed = feed,
 		.channel = first_stage(state)->channel,
-		.counts = &state->stats.counts,
+		.counts = &state->stats.counts.pages,
 		.arg = &arg,
 		.acquire_block = acquire_for_pages,
 		.next_block = next_block_of_pages,

@@ -146,6 +146,16 @@ show_participants(ExplainState *es, const GpuNodeStats *stats)
 	appendStringInfoChar(es->str, '\n');
 }
 
+/* Says how many pages the device was to read, behind what else was fed. */
+static void
+show_pages(ExplainState *es, const PageCounts *pages)
+{
+	if (pages->all > 0)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " pages", pages->all);
+	if (pages->bad > 0)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", pages->bad);
+}
+
 /* Begins a line that says what was fed. */
 static void
 show_input(ExplainState *es, const GpuNodeCounts *counts)
@@ -155,20 +165,17 @@ show_input(ExplainState *es, const GpuNodeCounts *counts)
 					 counts->rows_fed, counts->batches,
 					 counts->batches == 1 ? "batch" : "batches",
 					 megabytes(counts->bytes_fed));
-	if (counts->pages > 0)
-		appendStringInfo(es->str, ", " UINT64_FORMAT " pages", counts->pages);
-	if (counts->bad_pages > 0)
-		appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", counts->bad_pages);
+	show_pages(es, &counts->pages);
 }
 
 /* The same of pages, in other formats. */
 static void
-explain_pages(ExplainState *es, const GpuNodeCounts *counts)
+explain_pages(ExplainState *es, const PageCounts *pages)
 {
-	if (counts->pages == 0)
+	if (pages->all == 0)
 		return;
-	ExplainPropertyUInteger("Device Pages", NULL, counts->pages, es);
-	ExplainPropertyUInteger("Device Pages Sent Back", NULL, counts->bad_pages, es);
+	ExplainPropertyUInteger("Device Pages", NULL, pages->all, es);
+	ExplainPropertyUInteger("Device Pages Sent Back", NULL, pages->bad, es);
 }
 
 static void
@@ -257,7 +264,7 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
-	explain_pages(es, counts);
+	explain_pages(es, &counts->pages);
 	ExplainPropertyFloat("Participants", NULL, rint(participants(counts)), 0,
 						 es);
 	ExplainPropertyUInteger("Bytes Uploaded", NULL, map->uploaded_bytes, es);
@@ -354,7 +361,7 @@ explain_key_filter(ExplainState *es, const GpuNodeStats *stats, int j)
 
 	if (!stats->key_filter[j])
 		form = "none";
-	else if (which == KEY_FILTER_UNUSED && stats->counts.pages > 0)
+	else if (which == KEY_FILTER_UNUSED && stats->counts.pages.all > 0)
 		form = "not used (the device read the pages)";
 	else if (which == KEY_FILTER_UNUSED && has_passes(stats))
 		form = "not used (a build side came in parts)";
@@ -408,6 +415,14 @@ explain_join_text(ExplainState *es, const GpuNodeStats *stats, int j)
 						 join->slots, ratio(join->keys, join->slots * join->passes),
 						 ratio(join->probe_sum, join->keys), join->probe_max);
 	}
+	if (counts->build_pages[j].all > 0)
+	{
+		indent(es);
+		appendStringInfo(es->str, "Build Pages: " UINT64_FORMAT, counts->build_pages[j].all);
+		if (counts->build_pages[j].bad > 0)
+			appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", counts->build_pages[j].bad);
+		appendStringInfoChar(es->str, '\n');
+	}
 	explain_key_filter(es, stats, j);
 	if (es->summary)
 	{
@@ -429,6 +444,7 @@ explain_join_properties(ExplainState *es, const GpuNodeStats *stats, int j)
 	ExplainPropertyUInteger("Build Rows", NULL, join->build_rows, es);
 	ExplainPropertyUInteger("Build Batches", NULL, counts->build_batches[j], es);
 	ExplainPropertyUInteger("Build Bytes Fed", NULL, counts->build_bytes[j], es);
+	explain_pages(es, &counts->build_pages[j]);
 	ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
 	ExplainPropertyUInteger("Build Slots", NULL, join->slots, es);
 	ExplainPropertyFloat("Build Load", NULL, ratio(join->keys, join->slots * join->passes), 4, es);
@@ -653,7 +669,7 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
-	explain_pages(es, counts);
+	explain_pages(es, &counts->pages);
 	ExplainPropertyFloat("Participants", NULL, rint(n), 0, es);
 	if (es->summary)
 	{

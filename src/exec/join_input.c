@@ -508,7 +508,8 @@ make_page_batches(SideReader *reader)
 		.channel = reader->channel,
 		.room_offset = reader->room_offset,
 		.room_rows = reader->room_rows,
-		.counts = reader->probes ? reader->reader->counts : NULL,
+		.counts = reader->probes ? &reader->reader->counts->pages :
+			&reader->reader->counts->build_pages[reader->join],
 		.spoiled = &reader->spoiled,
 		.arg = reader,
 		.acquire_block = acquire_for_pages,

@@ -9,6 +9,13 @@
 
 #include "exec/node_stats.h"
 
+static void
+add_pages(PageCounts *sum, const PageCounts *counts)
+{
+	sum->all += counts->all;
+	sum->bad += counts->bad;
+}
+
 /* Adds what a participant has counted to the sums, and sets its counts to 0. */
 void
 gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
@@ -20,8 +27,7 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	sum->rows_fed += counts->rows_fed;
 	sum->bytes_fed += counts->bytes_fed;
 	sum->batches += counts->batches;
-	sum->pages += counts->pages;
-	sum->bad_pages += counts->bad_pages;
+	add_pages(&sum->pages, &counts->pages);
 	sum->host_rows += counts->host_rows;
 	sum->host_spilled += counts->host_spilled;
 	sum->late_batches += counts->late_batches;
@@ -36,6 +42,7 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	{
 		sum->build_bytes[j] += counts->build_bytes[j];
 		sum->build_batches[j] += counts->build_batches[j];
+		add_pages(&sum->build_pages[j], &counts->build_pages[j]);
 		sum->build_ms[j] += counts->build_ms[j];
 		sum->key_filtered[j] += counts->key_filtered[j];
 		sum->key_filters[j] = Max(sum->key_filters[j], counts->key_filters[j]);

@@ -19,6 +19,13 @@
 
 typedef struct GpuNodeCounts GpuNodeCounts;
 
+/* Pages that the device was to read by itself. */
+typedef struct PageCounts
+{
+	uint64		all;
+	uint64		bad;			/* those of them that it could not */
+} PageCounts;
+
 /* What a node did: sums over its runs, and the participants of each. */
 struct GpuNodeCounts
 {
@@ -29,8 +36,7 @@ struct GpuNodeCounts
 	uint64		rows_fed;
 	uint64		bytes_fed;
 	uint64		batches;
-	uint64		pages;			/* that the device was to read by itself, */
-	uint64		bad_pages;		/* and those of them that it could not */
+	PageCounts	pages;			/* of the input, with joins of the probe side */
 	uint64		host_rows;		/* added to host tables: refused rows and others */
 	uint64		host_spilled;	/* records it wrote to disk */
 	uint64		late_batches;	/* for which the pool had no block */
@@ -42,6 +48,7 @@ struct GpuNodeCounts
 	uint64		left_over;		/* rows of a join's probe side that core joined */
 	uint64		build_bytes[RHH_MAX_JOINS]; /* that were fed of a join's build side, */
 	uint64		build_batches[RHH_MAX_JOINS];
+	PageCounts	build_pages[RHH_MAX_JOINS];
 	double		build_ms[RHH_MAX_JOINS];	/* and the wall time to read and hand over these */
 	uint64		key_filtered[RHH_MAX_JOINS];	/* rows that a join's key filter dropped */
 	uint8		key_filters[RHH_MAX_JOINS]; /* KeyFilterForm: the best of any run */

@@ -217,8 +217,7 @@ keep_bad(PageBatches *batches, const rhh_page *page, int child)
 			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(BadPage));
 	}
 	batches->bad[batches->n_bad++] = (BadPage){.page = *page, .child = child};
-	if (batches->side.counts != NULL)
-		batches->side.counts->bad_pages++;
+	batches->side.counts->bad++;
 }
 
 /* Takes the batches whose pages have been read. */
@@ -433,8 +432,7 @@ fill(PageBatches *batches, char *base, rhh_batch *batch)
 	batch->refused_offset = side->room_rows > 0 ? side->room_offset :
 		TYPEALIGN(64, batch->used_bytes);
 	batch->refused_rows = side->room_rows;
-	if (side->counts != NULL)
-		side->counts->pages += n;
+	side->counts->all += n;
 	return true;
 }
 

@@ -20,7 +20,7 @@ typedef struct PageSide
 	Channel    *channel;
 	uint32		room_offset;	/* of refused rows, in a block */
 	uint32		room_rows;		/* 0: none come back */
-	GpuNodeCounts *counts;		/* NULL: pages are not counted */
+	PageCounts *counts;
 	const bool *spoiled;		/* it is not to be read any further; NULL: that cannot be */
 
 	void	   *arg;
