@@ -273,6 +273,7 @@ run_tap()
 		wait
 		count_proved
 	done
+	JOBS=()
 	# who has left no status, as the disk is full, or it was killed
 	for t in $tap_tests; do
 		if [[ $proved == *" $t "* ]]; then continue; fi
