@@ -146,12 +146,10 @@ show_participants(ExplainState *es, const GpuNodeStats *stats)
 	appendStringInfoChar(es->str, '\n');
 }
 
-/* Says how many pages the device was to read, behind what else was fed. */
+/* Says behind a number of pages how many of them came back. */
 static void
-show_pages(ExplainState *es, const PageCounts *pages)
+show_sent_back(ExplainState *es, const PageCounts *pages)
 {
-	if (pages->all > 0)
-		appendStringInfo(es->str, ", " UINT64_FORMAT " pages", pages->all);
 	if (pages->bad > 0)
 		appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", pages->bad);
 }
@@ -165,7 +163,9 @@ show_input(ExplainState *es, const GpuNodeCounts *counts)
 					 counts->rows_fed, counts->batches,
 					 counts->batches == 1 ? "batch" : "batches",
 					 megabytes(counts->bytes_fed));
-	show_pages(es, &counts->pages);
+	if (counts->pages.all > 0)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " pages", counts->pages.all);
+	show_sent_back(es, &counts->pages);
 }
 
 /* The same of pages, in other formats. */
@@ -419,8 +419,7 @@ explain_join_text(ExplainState *es, const GpuNodeStats *stats, int j)
 	{
 		indent(es);
 		appendStringInfo(es->str, "Build Pages: " UINT64_FORMAT, counts->build_pages[j].all);
-		if (counts->build_pages[j].bad > 0)
-			appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", counts->build_pages[j].bad);
+		show_sent_back(es, &counts->build_pages[j]);
 		appendStringInfoChar(es->str, '\n');
 	}
 	explain_key_filter(es, stats, j);

@@ -4,7 +4,8 @@
  *		Batches of pages that a device reads by itself.
  *
  * A GPU can read shared buffers faster than sessions make columns of them.  So where the device
- * does (gpurhh_channel_reads_pages()), and can make all columns of a table (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
+ * does (gpurhh_channel_reads_pages()), and can make all columns of a table
+ * (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
  * which line pointers, the visible rows are.
  *
  *		give	hands over the next batch, after the rows of bad pages: those of which the device could
@@ -294,8 +295,6 @@ is_spoiled(const PageBatches *batches)
 static bool
 next_bad(PageBatches *batches)
 {
-	uint64		n_rows = 0;
-
 	if (batches->first_bad == batches->n_bad)
 	{
 		batches->first_bad = batches->n_bad = 0;
@@ -305,9 +304,7 @@ next_bad(PageBatches *batches)
 	batches->current = batches->bad[batches->first_bad++];
 	batches->amid_bad = true;
 	gpurhh_page_feed_take_page(batches->side.pages, batches->current.child, &batches->current.page);
-	for (int w = 0; w < lengthof(batches->current.page.visible); w++)
-		n_rows += pg_popcount((const char *) &batches->current.page.visible[w], sizeof(uint64));
-	batches->side.recount(batches->side.arg, n_rows);
+	batches->side.recount(batches->side.arg, rhh_page_count(batches->current.page.visible));
 	return true;
 }
 

@@ -4,7 +4,8 @@
  *		Makes a program of a compiled expression, which a device can run.
  *
  * Devices know arithmetic and comparisons of integers, floats and decimals, and logic
- * (gpu/rhh_program.h); and where columns have strings, these can be compared with short ones.  Most nodes of the expression become one operation, or none if the
+ * (gpu/rhh_program.h); and where columns have strings, these can be compared with short
+ * ones.  Most nodes of the expression become one operation, or none if the
  * value is the same in the 64 bits that operations take.  Where core would raise an error,
  * or the value is not one of these numbers, the operation is bad; so the rules are those
  * of vector_arithmetic.c.  What core would not evaluate may be bad: the operations of logic

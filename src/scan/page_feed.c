@@ -309,6 +309,14 @@ fill_by_rows(PageFeed *feed, Feed *to)
 	}
 }
 
+/* Does what gpurhh_heap_feed_fill() does, with the current child. */
+static bool
+fill_from_child(PageFeed *feed, Feed *to, uint32 whole_pages)
+{
+	return feed->by_pages ?
+		gpurhh_heap_feed_fill(feed->heaps[feed->current], to, whole_pages) : fill_by_rows(feed, to);
+}
+
 /* Reads the children from the current one on, until the block is full. */
 static bool
 fill(PageFeed *feed, Feed *to)
@@ -317,9 +325,7 @@ fill(PageFeed *feed, Feed *to)
 	{
 		if (feed->current < 0 && !next_child(feed))
 			return false;
-		if (feed->by_pages ?
-			gpurhh_heap_feed_fill(feed->heaps[feed->current], to, 0) :
-			fill_by_rows(feed, to))
+		if (fill_from_child(feed, to, 0))
 			return true;
 		feed->current = -1;
 	}
@@ -470,8 +476,7 @@ gpurhh_page_feed_fill_child(PageFeed *feed, Feed *to, uint32 whole_pages)
 {
 	Passed		passed = begin_passing(feed);
 	uint32		n_before = to->base ? to->n_rows : 0;
-	bool		more = feed->by_pages ?
-		gpurhh_heap_feed_fill(feed->heaps[feed->current], to, whole_pages) : fill_by_rows(feed, to);
+	bool		more = fill_from_child(feed, to, whole_pages);
 
 	end_passing(&passed, to->base ? to->n_rows - n_before : 0);
 	if (!more)
