@@ -123,7 +123,7 @@ SELECT paged('SELECT a.k, count(*), sum(b.large) FROM t a JOIN t b ON a.v = b.v 
 SELECT paged('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE p = 1.5 GROUP BY x', 'all');
 SELECT CASE WHEN current_setting('shared_preload_libraries') ~ 'gpurhh' THEN j ->> 'Key Filter' ELSE 'not used (the device read the pages)' END
 	FROM analyze_json('SELECT x, sum(v) FROM t JOIN d USING (k) WHERE p = 1.5 GROUP BY x', 'enable_gpu_hashjoin=on', 'GpuHashAgg') n, jsonb_array_elements(n -> 'Joins') j;
-SELECT count(*) FILTER (WHERE coalesce((j ->> 'Device Pages')::int, 0) > 0 AND (j ->> 'Device Pages Sent Back')::int = 0 OR current_setting('shared_preload_libraries') !~ 'gpurhh') AS by_pages
+SELECT count(*) FILTER (WHERE coalesce((j ->> 'Build Pages')::int, 0) > 0 AND (j ->> 'Build Pages Sent Back')::int = 0 OR current_setting('shared_preload_libraries') !~ 'gpurhh') AS by_pages
 	FROM analyze_json('SELECT x, sum(v) FROM t JOIN d USING (k) GROUP BY x', 'enable_gpu_hashjoin=on', 'GpuHashAgg') n, jsonb_array_elements(n -> 'Joins') j;
 -- nor if it reads the probe side alone: in each pass the same rows of that are left to core
 CREATE TABLE bf AS SELECT (g * 7919::int8 % 320000)::int AS k, CASE WHEN (g * 7919::int8 % 320000) % 20 <> 0 AND g % 1000 = 1 THEN 0 ELSE 5 END AS z,

@@ -443,7 +443,11 @@ explain_join_properties(ExplainState *es, const GpuNodeStats *stats, int j)
 	ExplainPropertyUInteger("Build Rows", NULL, join->build_rows, es);
 	ExplainPropertyUInteger("Build Batches", NULL, counts->build_batches[j], es);
 	ExplainPropertyUInteger("Build Bytes Fed", NULL, counts->build_bytes[j], es);
-	explain_pages(es, &counts->build_pages[j]);
+	if (counts->build_pages[j].all > 0)
+	{
+		ExplainPropertyUInteger("Build Pages", NULL, counts->build_pages[j].all, es);
+		ExplainPropertyUInteger("Build Pages Sent Back", NULL, counts->build_pages[j].bad, es);
+	}
 	ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
 	ExplainPropertyUInteger("Build Slots", NULL, join->slots, es);
 	ExplainPropertyFloat("Build Load", NULL, ratio(join->keys, join->slots * join->passes), 4, es);
