@@ -56,6 +56,53 @@ COMMENT ON VIEW gpurhh_stat IS
 'what the device service did since it was last started';
 GRANT SELECT ON gpurhh_stat TO PUBLIC;
 
+CREATE FUNCTION gpurhh_cache_files(
+	OUT tablespace oid,
+	OUT database oid,
+	OUT filenode oid,
+	OUT bytes bigint,
+	OUT pages bigint,
+	OUT hits bigint,
+	OUT misses bigint,
+	OUT used_at timestamp with time zone)
+RETURNS SETOF record
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'gpurhh_cache_files';
+COMMENT ON FUNCTION gpurhh_cache_files() IS
+'files of tables of which the device has pages in its memory';
+
+CREATE VIEW gpurhh_cache AS
+SELECT d.datname AS database,
+	c.oid::regclass AS relation,
+	f.bytes,
+	f.pages,
+	f.hits,
+	f.misses,
+	date_trunc('second', now() - f.used_at) AS age
+FROM gpurhh_cache_files() f
+	LEFT JOIN pg_database d ON d.oid = f.database
+	LEFT JOIN pg_class c ON d.datname = current_database() AND c.relfilenode = f.filenode
+		AND coalesce(nullif(c.reltablespace, 0), d.dattablespace) = f.tablespace;
+COMMENT ON VIEW gpurhh_cache IS
+'tables of which the device has pages in its memory';
+REVOKE ALL ON FUNCTION gpurhh_cache_files() FROM PUBLIC;
+REVOKE ALL ON gpurhh_cache FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION gpurhh_cache_files() TO pg_monitor;
+GRANT SELECT ON gpurhh_cache TO pg_monitor;
+
+CREATE FUNCTION gpurhh_cache_load(regclass) RETURNS bigint
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'gpurhh_cache_load';
+COMMENT ON FUNCTION gpurhh_cache_load(regclass) IS
+'reads a table into the memory of the device, and returns how many of its pages are there then';
+
+CREATE FUNCTION gpurhh_cache_drop(regclass) RETURNS bigint
+LANGUAGE C VOLATILE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'gpurhh_cache_drop';
+COMMENT ON FUNCTION gpurhh_cache_drop(regclass) IS
+'drops the pages of a table from the memory of the device, and returns how many there were';
+REVOKE ALL ON FUNCTION gpurhh_cache_drop(regclass) FROM PUBLIC;
+
 CREATE FUNCTION gpurhh_refusals(
 	query text,
 	OUT statement integer,

@@ -426,12 +426,18 @@ check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns
 
 	if (map->spec->max_page_bytes == 0)
 		return invalid(err, "the map takes no pages");
-	if (map->n_pages == 0)
+	if (map->n_pages == 0 && !batch->cached)
 		return invalid(err, "the device knows no memory with pages");
 	if (batch->on_device)
 		return invalid(err, "pages are not in the device's memory");
 	if (batch->first_page > batch->end_page || batch->end_page > map->n_pages)
 		return invalid(err, "there is no page %u", (unsigned) batch->end_page);
+	if (batch->cached && (batch->slots_offset != 0 || batch->end_page != 0))
+		return invalid(err, "pages of the cache are nowhere else");
+	if (batch->slots_offset % 4 != 0 ||
+		(batch->slots_offset != 0 &&
+		 batch->slots_offset + (uint64_t) batch->n_pages * sizeof(uint32_t) > batch->used_bytes))
+		return invalid(err, "the numbers of slots do not lie in the batch");
 	if (batch->pages_offset % 64 != 0 || batch->layout_offset % 8 != 0)
 		return invalid(err, "what says where rows are is not aligned");
 	if (batch->pages_offset + (uint64_t) batch->n_pages * sizeof(rhh_page) > batch->used_bytes ||

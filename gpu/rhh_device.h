@@ -61,6 +61,12 @@
  * line pointers its rows are, and how columns are made of them (rhh_pages.h).  So the caller copies
  * nothing.  It is for maps with joins, if only none (RHH_MAX_JOINS), and maps that keep rows.
  *
+ * The cache.  A device may have copies of such pages in memory of its own, and read these where it would
+ * read the caller's.  That memory comes in slabs (cache_slab), and has a slot for each page.  Which page a
+ * slot has, and whether it is what the page is now, the caller knows: it names slots in batches, as places
+ * for pages that are read, and as pages to be read (rhh_batch).  A slab that no batch in flight
+ * has a slot of may be lost when a map needs memory (lost_slab).
+ *
  * Refused rows.  A map may have no place for a row: its key's place would be further
  * from home than the probe cap allows, or there is no memory to grow.  Such a row is
  * refused.  It has not changed any state by then; its bit is set in the batch's bitmap
@@ -237,6 +243,11 @@ typedef struct rhh_state_spec
 								 * NULLs, which are not zero where the row
 								 * counts */
 } rhh_state_spec;
+
+/* The cache. */
+#define RHH_SLAB_PAGES	16384u	/* slots of a slab */
+#define RHH_MAX_SLABS	1024u
+#define RHH_NO_SLOT		UINT32_MAX
 
 #define RHH_WANT_PROBE_STATS	0x1 /* fill in probe_... of the statistics */
 #define RHH_KEEP_ROWS			0x2 /* the build side of a join: n_states is 0 */
@@ -421,6 +432,17 @@ typedef struct rhh_position
  * the event the visible tuples of the pages stay where they are.  Nothing else of a page needs to
  * stay as it is, and if the map is cancelled not even these.
  *
+ * If slots_offset, a multiple of 4, is not 0, there is for each page the number of a slot of the cache, or
+ * RHH_NO_SLOT.  The device copies the page there, all of it, with n_rows and visible as the caller has
+ * set them.  What is there means nothing before the batch's event, and nothing if that says that the map
+ * is cancelled, or for a page that is RHH_PAGE_UNREAD; so until then no other batch may have that slot.
+ *
+ * If cached is set, the pages are in the cache: their numbers are those of slots.  The caller sets
+ * everything else of a page to zero, and n_rows to no less than what they have together; the device writes into
+ * a page which rows it has and where they are among those of the batch, as it does with a filter.
+ * Whatever is in the slots stays as it is until the event.  Of a batch that is submitted again they are
+ * as they were.
+ *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
  * that is any memory), and that whatever has filled it is done.  Nothing is copied
  * then, and used_bytes may exceed max_batch_bytes.  Such batches should have 2^20 rows
@@ -442,6 +464,8 @@ typedef struct rhh_batch
 	uint32_t	layout_offset;
 	uint32_t	first_page;		/* with pages: their numbers are from here on ... */
 	uint32_t	end_page;		/* ... and below this */
+	uint32_t	slots_offset;	/* with pages: where these go in the cache; 0: nowhere */
+	bool		cached;			/* with pages: that is where they are */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;
@@ -679,6 +703,20 @@ typedef struct rhh_device_ops
 	 */
 	rhh_status	(*register_pages) (rhh_device *dev, void *base, uint32_t n_pages,
 								   rhh_error *err);
+
+	/*
+	 * Gets memory for slab i of the cache, which does not have it: for slots i * RHH_SLAB_PAGES to
+	 * (i + 1) * RHH_SLAB_PAGES - 1.  It counts towards the device's limit.  RHH_NO_MEMORY: there
+	 * is none to be had.
+	 */
+	rhh_status	(*cache_slab) (rhh_device *dev, uint32_t i, rhh_error *err);
+
+	/*
+	 * One of the slabs of which the device has needed the memory for a map since this was called last, and
+	 * *i becomes its number; false: there is none.  Pages of batches that are read from
+	 * such a slab are bad.  To be called before each batch that names slots.
+	 */
+	bool		(*lost_slab) (rhh_device *dev, uint32_t *i);
 
 	/*
 	 * A file descriptor, owned by the device, that is readable while poll() has

@@ -50,18 +50,18 @@ typedef enum rhh_page_bad
 /* A page of a batch; 64 bytes. */
 typedef struct rhh_page
 {
-	uint32_t	number;			/* in the memory of register_pages() */
-	uint32_t	n_rows;			/* line pointers that are visible; the device makes it 0 if the page
-								 * is bad */
+	uint32_t	number;			/* in the memory of register_pages(), or of a slot of the cache */
+	uint32_t	n_rows;			/* line pointers that are visible; the device makes it 0 if it could
+								 * not read the page */
 	uint32_t	first_row;		/* rows of the pages before it; the device's, if one of these is
-								 * bad, or there is a filter */
+								 * bad, there is a filter, or it is in the cache */
 	uint32_t	bad;			/* the device's: rhh_page_bad; 0, as the caller sets it: it is not */
 	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0, unless the
 												 * filter has dropped it; if rows were refused, these
 												 * alone */
-	uint32_t	filtered;		/* the device's: 1 if the filter has dropped rows, or found none, of
-								 * a page that is not bad; 0, as the caller sets it: it has not
-								 * been asked */
+	uint32_t	filtered;		/* the device's: 1 if the filter, if there is any, has dropped rows, or
+								 * found none, of a page that is not bad, and the device knows its
+								 * place; 0, as the caller sets it: not yet */
 	uint32_t	n_dropped;		/* the device's: rows that it has dropped; 0, as the caller sets it */
 } rhh_page;
 
@@ -601,7 +601,6 @@ rhh_page_refuse(rhh_page *page, const uint32_t *refused)
 	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
 		page->visible[w] = visible[w];
 	page->bad = RHH_PAGE_REFUSED;
-	page->n_rows = 0;
 	return true;
 }
 

@@ -11,8 +11,8 @@ RESET gpurhh.group_cost;
 
 \pset format aligned
 \pset tuples_only off
--- the costs are measured, and so may change; what may set the pool's size depends on preload: t/020_settings.pl
-SELECT name, CASE WHEN name NOT LIKE '%\_cost' THEN boot_val END AS boot_val, unit, min_val, max_val, CASE WHEN name <> 'gpurhh.pool_size' THEN context END AS context, vartype
+-- the costs are measured, and so may change; what may set the sizes of pool and cache depends on preload: t/020_settings.pl
+SELECT name, CASE WHEN name NOT LIKE '%\_cost' THEN boot_val END AS boot_val, unit, min_val, max_val, CASE WHEN name NOT IN ('gpurhh.pool_size', 'gpurhh.cache_size') THEN context END AS context, vartype
 FROM pg_settings WHERE name LIKE 'enable\_gpu%' OR name LIKE 'gpurhh.%' ORDER BY name COLLATE "C";
 SELECT count(*) FROM pg_settings WHERE (name LIKE 'enable\_gpu%' OR name LIKE 'gpurhh.%') AND short_desc ~ '^[A-Z].*\.$' AND coalesce(extra_desc, 'X.') ~ '\.$';
 \pset format unaligned

@@ -31,8 +31,9 @@
 #error "gpurhh needs PostgreSQL 15 or later"
 #endif
 
-#if PG_VERSION_NUM < 170000
 #include "utils/rel.h"
+#if PG_VERSION_NUM < 170000
+#include "utils/snapmgr.h"
 #endif
 
 /* core's scans read streams of pages, which look up buffers by themselves */
@@ -358,6 +359,59 @@ gpurhh_create_wait_event_set(int n_events)
 							nread_, (size_t) (size)))); \
 	} while (0)
 #endif
+
+/* What a table's pages are known by, with their numbers. */
+typedef struct RelationFile
+{
+	Oid			tablespace;
+	Oid			database;
+	Oid			number;
+} RelationFile;
+
+static inline RelationFile
+gpurhh_relation_file(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	return (RelationFile){rel->rd_locator.spcOid, rel->rd_locator.dbOid, rel->rd_locator.relNumber};
+#else
+	return (RelationFile){rel->rd_node.spcNode, rel->rd_node.dbNode, rel->rd_node.relNode};
+#endif
+}
+
+/* Has the current transaction made the table, or given it another file? */
+static inline bool
+gpurhh_is_new_file(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_newRelfilelocatorSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_newRelfilenodeSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+/* May a snapshot become too old for pages that it needs?  So it may up to 16. */
+static inline bool
+gpurhh_snapshots_get_old(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return false;
+#else
+	return OldSnapshotThresholdActive();
+#endif
+}
+
+/* Raises an error if the page may have changed too much since the snapshot was taken; up to 16. */
+static inline void
+gpurhh_test_for_old_snapshot(Snapshot snapshot, Relation rel, Page page)
+{
+#if PG_VERSION_NUM < 170000
+	TestForOldSnapshot(snapshot, rel, page);
+#endif
+}
 
 /* As many times pgstat_count_heap_getnext(). */
 static inline void

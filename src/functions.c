@@ -1,13 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * functions.c
- *		SQL functions: version, devices, statistics, refusals.
+ *		SQL functions: version, devices, statistics, the cache, refusals.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "access/relation.h"
+#include "catalog/objectaddress.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
 #include "executor/executor.h"
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -16,19 +21,26 @@
 #include "rewrite/rewriteHandler.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
+#include "cache/page_cache.h"
 #include "channel/area.h"
 #include "compat.h"
 #include "plan/plan.h"
+#include "scan/scan.h"
 #include "service/service.h"
 #include "settings.h"
 
 PG_FUNCTION_INFO_V1(gpurhh_version);
 PG_FUNCTION_INFO_V1(gpurhh_devices);
 PG_FUNCTION_INFO_V1(gpurhh_stats);
+PG_FUNCTION_INFO_V1(gpurhh_cache_files);
+PG_FUNCTION_INFO_V1(gpurhh_cache_load);
+PG_FUNCTION_INFO_V1(gpurhh_cache_drop);
 PG_FUNCTION_INFO_V1(gpurhh_refusals);
 
 Datum
@@ -146,6 +158,152 @@ gpurhh_stats(PG_FUNCTION_ARGS)
 	values[16] = Float8GetDatum(stats.extract_ns / 1.0e6);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc),
 													  values, nulls)));
+}
+
+/* ---------- the cache ---------- */
+
+/* The cache; an error if there is none. */
+static PageCache *
+cache_or_error(void)
+{
+	PageCache  *cache = gpurhh_page_cache();
+
+	if (cache == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("there is no cache of pages"),
+				 errhint("Add gpurhh to shared_preload_libraries, and set gpurhh.cache_size to anything but 0.")));
+	return cache;
+}
+
+/* One row for each table of which the cache has pages; none if there is no cache. */
+Datum
+gpurhh_cache_files(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	PageCache  *cache = gpurhh_page_cache();
+	CacheRelation *relations = palloc(GPURHH_CACHE_RELATIONS * sizeof(CacheRelation));
+	int			n = 0;
+
+	if (cache != NULL)
+	{
+		LWLockAcquire(&cache->lock, LW_SHARED);
+		n = cache->device[0] == '\0' ? 0 : cache->n_relations;
+		memcpy(relations, cache->relations, n * sizeof(CacheRelation));
+		LWLockRelease(&cache->lock);
+	}
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; i < n; i++)
+	{
+		const CacheRelation *relation = &relations[i];
+		Datum		values[8];
+		bool		nulls[8] = {0};
+
+		if (relation->n_pages == 0)
+			continue;
+		values[0] = ObjectIdGetDatum(relation->file.tablespace);
+		values[1] = ObjectIdGetDatum(relation->file.database);
+		values[2] = ObjectIdGetDatum(relation->file.number);
+		values[3] = Int64GetDatum((int64) relation->n_entries * GPURHH_CACHE_PAGES * BLCKSZ);
+		values[4] = Int64GetDatum(relation->n_pages);
+		values[5] = Int64GetDatum((int64) relation->hits);
+		values[6] = Int64GetDatum((int64) relation->misses);
+		values[7] = TimestampTzGetDatum((TimestampTz) relation->used_at * USECS_PER_SEC);
+		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static int64
+cached_pages_of(PageCache *cache, const RelationFile *file)
+{
+	int64		n = 0;
+
+	LWLockAcquire(&cache->lock, LW_SHARED);
+	for (int i = 0; i < cache->n_relations && cache->device[0] != '\0'; i++)
+	{
+		if (memcmp(&cache->relations[i].file, file, sizeof(RelationFile)) == 0)
+			n = cache->relations[i].n_pages;
+	}
+	LWLockRelease(&cache->lock);
+	return n;
+}
+
+static void
+set_for_load(const char *name, const char *value)
+{
+	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+}
+
+/* Opens a table whose pages can be cached, which the user may do something with. */
+static Relation
+open_cacheable(Oid relid, AclMode mode)
+{
+	Relation	rel = relation_open(relid, AccessShareLock);
+	AclResult	result = mode == ACL_NO_RIGHTS ? ACLCHECK_OK : pg_class_aclcheck(relid, GetUserId(), mode);
+
+	if (result != ACLCHECK_OK)
+		aclcheck_error(result, get_relkind_objtype(rel->rd_rel->relkind), RelationGetRelationName(rel));
+	if (!RELKIND_HAS_TABLE_AM(rel->rd_rel->relkind) || rel->rd_rel->relam != HEAP_TABLE_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a table of access method heap", RelationGetRelationName(rel)),
+				 errdetail("Only pages of such tables, or partitions, and materialized views are cached.")));
+	return rel;
+}
+
+/* Reads a table, without its children, into the cache.  Returns how many of its pages are there then. */
+Datum
+gpurhh_cache_load(PG_FUNCTION_ARGS)
+{
+	PageCache  *cache = cache_or_error();
+	Relation	rel = open_cacheable(PG_GETARG_OID(0), ACL_SELECT);
+	const RelationFile file = gpurhh_relation_file(rel);
+	const int	level = NewGUCNestLevel();
+	char	   *query;
+
+	if (!gpurhh_may_cache(rel))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pages of \"%s\" cannot be cached now", RelationGetRelationName(rel)),
+				 errdetail("No pages are cached of unlogged and temporary tables, of system catalogs, and of tables that the transaction has made; nor in serializable transactions, during recovery, or with old_snapshot_threshold.")));
+	query = psprintf("SELECT count(*) FROM ONLY %s",
+					 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(rel)),
+												RelationGetRelationName(rel)));
+	set_for_load("gpurhh.enable_hashagg", "on");
+	set_for_load("enable_gpu_hashagg", "on");
+	set_for_load("gpurhh.read_pages", "on");
+	set_for_load("gpurhh.setup_cost", "0");
+	set_for_load("gpurhh.row_cost", "0");
+	set_for_load("max_parallel_workers_per_gather", "0");
+	set_for_load("enable_indexscan", "off");
+	set_for_load("enable_indexonlyscan", "off");
+	set_for_load("enable_bitmapscan", "off");
+	if (SPI_connect() != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect failed");
+	/* not read-only, so the snapshot is of now */
+	if (SPI_execute(query, false, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the table");
+	SPI_finish();
+	AtEOXact_GUC(true, level);
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_INT64(cached_pages_of(cache, &file));
+}
+
+/* Drops what the cache has of a table.  Returns how many pages that was. */
+Datum
+gpurhh_cache_drop(PG_FUNCTION_ARGS)
+{
+	Relation	rel;
+	RelationFile file;
+	uint64		n;
+
+	(void) cache_or_error();
+	rel = open_cacheable(PG_GETARG_OID(0), ACL_NO_RIGHTS);
+	file = gpurhh_relation_file(rel);
+	n = gpurhh_cache_forget(&file);
+	relation_close(rel, AccessShareLock);
+	PG_RETURN_INT64((int64) n);
 }
 
 static void plan_query(Query *query, const char *source,

@@ -14,6 +14,7 @@
 
 #include "fmgr.h"
 
+#include "cache/page_cache.h"
 #include "channel/area.h"
 #include "exec/exec.h"
 #include "plan/plan.h"
@@ -31,6 +32,7 @@ _PG_init(void)
 	gpurhh_init_guc();
 	gpurhh_init_channel();
 	gpurhh_init_buffer_hints();
+	gpurhh_init_page_cache();
 	gpurhh_register_service();
 	gpurhh_register_agg_methods();
 	gpurhh_register_join_methods();

@@ -69,7 +69,8 @@ int			gpurhh_max_probe_buckets = 8;
 int			gpurhh_cpu_threads = 0;
 int			gpurhh_service_idle_timeout_s = 60;
 int			gpurhh_service_start = SWITCH_AUTO;
-int			gpurhh_read_pages = SWITCH_OFF;
+int			gpurhh_read_pages = SWITCH_AUTO;
+int			gpurhh_cache_size_mb = -1;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
@@ -253,6 +254,8 @@ gpurhh_init_guc(void)
 	/* with preload the pool is made once, when the server starts */
 	GucContext	pool_context = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SUSET;
+	GucContext	cache_context = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SIGHUP;
 
 	DefineCustomBoolVariable("enable_gpu_hashagg",
 							 "Enables the planner's use of GpuHashAgg plans.",
@@ -371,10 +374,17 @@ gpurhh_init_guc(void)
 	DefineCustomEnumVariable("gpurhh.read_pages",
 							 "Lets devices read pages of tables in shared buffers by themselves.",
 							 "\"auto\" lets GPUs. It needs gpurhh in shared_preload_libraries.",
-							 &gpurhh_read_pages, SWITCH_OFF,
+							 &gpurhh_read_pages, SWITCH_AUTO,
 							 auto_switch_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+
+	DefineCustomIntVariable("gpurhh.cache_size",
+							"Limits the device memory that has copies of tables' pages.",
+							"-1 is half of a GPU's memory, and nothing on the CPU device; zero keeps none. It needs gpurhh in shared_preload_libraries.",
+							&gpurhh_cache_size_mb, -1, -1, 512 * 1024,
+							cache_context, GUC_UNIT_MB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
 
 	DefineCustomRealVariable("gpurhh.setup_cost",
 							 "Sets the planner's estimate of the cost of starting to use a device.",

@@ -24,6 +24,7 @@ extern int	gpurhh_cpu_threads;
 extern int	gpurhh_service_idle_timeout_s;
 extern int	gpurhh_service_start;	/* AutoSwitch: does the shared service start with the server? */
 extern int	gpurhh_read_pages;	/* AutoSwitch: do devices read pages by themselves? */
+extern int	gpurhh_cache_size_mb;	/* -1: the service decides; 0: there is no cache */
 extern double gpurhh_setup_cost;
 extern double gpurhh_row_cost;
 extern double gpurhh_group_cost;

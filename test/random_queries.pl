@@ -80,7 +80,7 @@ $ENV{PGOPTIONS} = '-c client_min_messages=error';
 if (!$o{running} && !$o{print})
 {
 	exec 'bash', '-c', '. scripts/lib.sh; scripts/setup.sh; find_postgres; build; install_extension
-		cluster_start cluster "shared_preload_libraries = \'gpurhh\'" "max_worker_processes = 64" "autovacuum = off"
+		cluster_start cluster "shared_preload_libraries = \'gpurhh\'" "max_worker_processes = 64" "autovacuum = off" "gpurhh.cache_size = 16"
 		PATH=$PGBIN:$PATH; "$@"', "$FindBin::RealBin/../scripts/random", $^X, "$FindBin::RealBin/$FindBin::RealScript", '--running', @arguments
 	  if chdir "$FindBin::RealBin/..";
 	die "cannot start a cluster";
@@ -430,7 +430,8 @@ my %paths = (
 	'fed by pages' => qr/Feed: pages/,
 	'fed by rows' => qr/Feed: rows/,
 	'pages read by the device' => qr/^ *Input: .* pages\b/m,
-	'pages sent back' => qr/^ *Input: .* pages, [1-9]\d* sent back/m,
+	'pages sent back' => qr/^ *Input: .* pages, .*[1-9]\d* sent back/m,
+	'pages of the cache' => qr/^ *Input: .* pages, [1-9]\d* cached/m,
 	'by groups' => qr/Feed: groups/,
 	'joins on the device' => qr/Device Joins: [1-9]/,
 	'joins in passes' => qr/rows joined, \d+ passes/,
@@ -445,6 +446,15 @@ my %paths = (
 	'rehashed' => qr/Rehashes: [1-9]/,
 );
 
+# What happens to the tables before a query: seldom anything.
+sub changes_before
+{
+	my ($round, $i, $t) = @_;
+
+	seed($o{seed}, $round, $i, 1);
+	return chance(0.1) ? random_changes($t) : ();
+}
+
 sub run_round
 {
 	my ($round, $n_queries, $only) = @_;
@@ -453,6 +463,7 @@ sub run_round
 
 	foreach my $i (1 .. $n_queries)
 	{
+		$session->run("SET search_path = $schema, public", changes_before($round, $i, $t));
 		next if defined $only && $i != $only;
 		seed($o{seed}, $round, $i);
 		my $q = random_query($t, $u, $version);
@@ -520,14 +531,14 @@ if ($o{print})
 {
 	my ($t, $u, $sql) = tables_of($only_round // die "--print needs --only\n");
 
-	print "LOAD 'gpurhh';\n", map { "$_;\n" } @$sql;
+	print "LOAD 'gpurhh';\n", map { "$_;\n" } @$sql, map { changes_before($only_round, $_, $t) } 1 .. $only_query // 0;
 	if (defined $only_query)
 	{
 		seed($o{seed}, $only_round, $only_query);
 		my $q = random_query($t, $u, $version);
 		my $r = render($q);
 		my @run = (@{ $r->{before} }, @{ $r->{run} }, @{ $r->{after} });
-		print map { "$_;\n" } (map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} }), on_off('off'), @run, on_off('on'), $r->{explain} =~ s/OPTIONS/COSTS OFF/r, @run;
+		print map { "$_;\n" } (map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} }), on_off('off'), @run, on_off('on', 'on'), $r->{explain} =~ s/OPTIONS/COSTS OFF/r, @run;
 	}
 	exit 0;
 }

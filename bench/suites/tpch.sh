@@ -49,7 +49,7 @@ make_tables()
 
 	# the customers that have orders are those whose number is no multiple of 3
 	n_customers=$((n_orders / 30 * 3 + 3)) n_suppliers=$((n_orders / 150 + 4)) n_parts=$((n_orders * 2 / 15 + 1))
-	sql >/dev/null <<-'END'
+	sql -v persistence="${persistence-UNLOGGED}" >/dev/null <<-'END'
 		DROP TABLE IF EXISTS region, nation, supplier, customer, orders, lineitem;
 		DROP FUNCTION IF EXISTS any_of, any_text, any_phone, one_of;
 		-- a number from 0 to n - 1, what being which one of the row that key is
@@ -63,15 +63,15 @@ make_tables()
 				(shortest + any_of(key, what + 1000, longest - shortest + 1))::int) $$;
 		CREATE FUNCTION any_phone(key int8, what int8, nation int8) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
 			$$ SELECT concat_ws('-', nation + 10, 100 + any_of(key, what, 900), 100 + any_of(key, what + 1000, 900), 1000 + any_of(key, what + 2000, 9000)) $$;
-		CREATE UNLOGGED TABLE region (r_regionkey int, r_name char(25), r_comment varchar(152));
-		CREATE UNLOGGED TABLE nation (n_nationkey int, n_name char(25), n_regionkey int, n_comment varchar(152));
-		CREATE UNLOGGED TABLE supplier (s_suppkey int, s_name char(25), s_address varchar(40), s_nationkey int,
+		CREATE :persistence TABLE region (r_regionkey int, r_name char(25), r_comment varchar(152));
+		CREATE :persistence TABLE nation (n_nationkey int, n_name char(25), n_regionkey int, n_comment varchar(152));
+		CREATE :persistence TABLE supplier (s_suppkey int, s_name char(25), s_address varchar(40), s_nationkey int,
 			s_phone char(15), s_acctbal numeric(15,2), s_comment varchar(101));
-		CREATE UNLOGGED TABLE customer (c_custkey int, c_name varchar(25), c_address varchar(40), c_nationkey int,
+		CREATE :persistence TABLE customer (c_custkey int, c_name varchar(25), c_address varchar(40), c_nationkey int,
 			c_phone char(15), c_acctbal numeric(15,2), c_mktsegment char(10), c_comment varchar(117));
-		CREATE UNLOGGED TABLE orders (o_orderkey int8, o_custkey int, o_orderstatus char(1), o_totalprice numeric(15,2),
+		CREATE :persistence TABLE orders (o_orderkey int8, o_custkey int, o_orderstatus char(1), o_totalprice numeric(15,2),
 			o_orderdate date, o_orderpriority char(15), o_clerk char(15), o_shippriority int, o_comment varchar(79));
-		CREATE UNLOGGED TABLE lineitem (l_orderkey int8, l_partkey int, l_suppkey int, l_linenumber int,
+		CREATE :persistence TABLE lineitem (l_orderkey int8, l_partkey int, l_suppkey int, l_linenumber int,
 			l_quantity numeric(15,2), l_extendedprice numeric(15,2), l_discount numeric(15,2), l_tax numeric(15,2),
 			l_returnflag char(1), l_linestatus char(1), l_shipdate date, l_commitdate date, l_receiptdate date,
 			l_shipinstruct char(25), l_shipmode char(10), l_comment varchar(44));

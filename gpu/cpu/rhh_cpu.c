@@ -187,6 +187,7 @@ struct rhh_device
 	int			event_fd;
 	const uint8_t *pages;		/* memory that has pages; NULL: none */
 	uint32_t	n_pages;
+	uint8_t    *slabs[RHH_MAX_SLABS];	/* of the cache */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -366,7 +367,7 @@ read_pages(command *cmd)
 	if (cmd->given.n_pages == 0 || cmd->page_rows != NULL)
 		return true;
 	cmd->page_rows =
-		rhh_cpu_read_pages(map->dev->pages, &cmd->given,
+		rhh_cpu_read_pages(map->dev->pages, map->dev->slabs, &cmd->given,
 						   map->joins ? map->joins->spec.column_bytes : spec->column_bytes,
 						   map->joins ? rhh_output_bytes(spec, cmd->given.refused_rows) :
 						   (cmd->given.n_rows + 63) / 64 * 8,
@@ -1009,6 +1010,8 @@ free_device(rhh_device *dev, uint32_t n_started)
 		rhh_cpu_scratch_free(&dev->workers[i].scratch);
 	for (uint32_t i = 0; dev->commands != NULL && i < MAX_COMMANDS; i++)
 		free(dev->commands[i].page_rows);
+	for (uint32_t i = 0; i < RHH_MAX_SLABS; i++)
+		free(dev->slabs[i]);
 	if (dev->lists != NULL)
 	{
 		for (uint32_t i = 0; i < lists_of(dev); i++)
@@ -1151,6 +1154,31 @@ cpu_register_pages(rhh_device *dev, void *base, uint32_t n_pages, rhh_error *err
 	dev->pages = base;
 	dev->n_pages = n_pages;
 	return succeed(err);
+}
+
+/* Slabs are not taken back: they are for tests (rhh_cpu_pages.c), and count as any memory does. */
+static rhh_status
+cpu_cache_slab(rhh_device *dev, uint32_t i, rhh_error *err)
+{
+	if (i >= RHH_MAX_SLABS || dev->slabs[i] != NULL)
+		return fail(err, RHH_INVALID, "slab %u cannot be made", (unsigned) i);
+	if (!rhh_cpu_charge(&dev->budget, RHH_CPU_SLAB_BYTES))
+		return fail(err, RHH_NO_MEMORY, "no memory for the cache");
+	dev->slabs[i] = aligned_alloc(64, RHH_CPU_SLAB_BYTES);
+	if (dev->slabs[i] == NULL)
+	{
+		rhh_cpu_release(&dev->budget, RHH_CPU_SLAB_BYTES);
+		return fail(err, RHH_NO_MEMORY, "out of memory");
+	}
+	return succeed(err);
+}
+
+static bool
+cpu_lost_slab(rhh_device *dev, uint32_t *i)
+{
+	(void) dev;
+	(void) i;
+	return false;
 }
 
 static int
@@ -1673,6 +1701,8 @@ const rhh_device_ops rhh_cpu_ops = {
 	.info = cpu_info,
 	.register_pool = cpu_register_pool,
 	.register_pages = cpu_register_pages,
+	.cache_slab = cpu_cache_slab,
+	.lost_slab = cpu_lost_slab,
 	.event_fd = cpu_event_fd,
 	.poll = cpu_poll,
 	.map_create = cpu_map_create,

@@ -230,12 +230,61 @@ drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
 	}
 }
 
+/* Where a slot's page is, and *page is what is known of it; NULL: there is no such slot. */
+static uint8_t *
+slot_of(uint8_t *const *slabs, uint32_t slot, rhh_page **page)
+{
+	uint8_t    *slab = slot / RHH_SLAB_PAGES < RHH_MAX_SLABS ? slabs[slot / RHH_SLAB_PAGES] : NULL;
+
+	if (slab == NULL)
+		return NULL;
+	*page = (rhh_page *) (void *) (slab + (size_t) RHH_SLAB_PAGES * RHH_PAGE_BYTES) + slot % RHH_SLAB_PAGES;
+	return slab + (size_t) (slot % RHH_SLAB_PAGES) * RHH_PAGE_BYTES;
+}
+
+/*
+ * Where a page of a batch is, whose n_rows and visible are then known; NULL: it is nowhere.
+ */
+static const uint8_t *
+find_page(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch *given, rhh_page *page)
+{
+	const uint8_t *cached;
+	rhh_page   *known;
+
+	if (!given->cached)
+		return page->number >= given->first_page && page->number < given->end_page ?
+			memory + (uint64_t) page->number * RHH_PAGE_BYTES : NULL;
+	cached = slot_of(slabs, page->number, &known);
+	if (cached != NULL && page->filtered == 0)
+	{
+		memcpy(page->visible, known->visible, sizeof(page->visible));
+		page->n_rows = known->n_rows;
+	}
+	return cached != NULL && page->n_rows > 0 && rhh_page_count(page->visible) == page->n_rows ? cached : NULL;
+}
+
+/* Puts a page, which is as its caller has said, into a slot. */
+static void
+keep_page(uint8_t *const *slabs, uint32_t slot, const uint8_t *memory, const rhh_page *page)
+{
+	rhh_page   *known;
+	uint8_t    *to = slot_of(slabs, slot, &known);
+
+	if (to == NULL || page->filtered != 0)
+		return;
+	memcpy(to, memory, RHH_PAGE_BYTES);
+	memset(known, 0, sizeof(*known));
+	memcpy(known->visible, page->visible, sizeof(page->visible));
+	known->n_rows = page->n_rows;
+}
+
 uint8_t *
-rhh_cpu_read_pages(const uint8_t *memory, const rhh_batch *given, const uint8_t *column_bytes,
-				   uint64_t room_bytes, rhh_batch *rows, uint32_t *n_bad)
+rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch *given,
+				   const uint8_t *column_bytes, uint64_t room_bytes, rhh_batch *rows, uint32_t *n_bad)
 {
 	rhh_page   *pages = (void *) (given->base + given->pages_offset);
 	const rhh_page_layout *layout = (const void *) (given->base + given->layout_offset);
+	const uint32_t *slots = given->slots_offset == 0 ? NULL : (const void *) (given->base + given->slots_offset);
 	const uint64_t bytes = rhh_page_columns(layout, column_bytes, given->n_rows, false,
 											rows->values_offset, rows->nulls_offset);
 	const uint64_t all = (bytes + room_bytes + 63) / 64 * 64;
@@ -250,17 +299,19 @@ rhh_cpu_read_pages(const uint8_t *memory, const rhh_batch *given, const uint8_t 
 	for (uint32_t p = 0; p < given->n_pages; p++)
 	{
 		rhh_page   *page = &pages[p];
-		const bool	inside = page->number >= given->first_page && page->number < given->end_page &&
-			page->n_rows <= given->n_rows - n;
+		const uint8_t *from;
 
-		/* it was found to be bad when the batch came before */
-		if (page->n_rows == 0)
+		/* it was found to be bad when the batch came before, or has no rows left */
+		if (page->n_rows == 0 && (!given->cached || page->bad != 0 || page->filtered != 0))
 			continue;
+		from = find_page(memory, slabs, given, page);
+		if (from != NULL && slots != NULL)
+			keep_page(slabs, slots[p], from, page);
 		page->first_row = n;
-		if (!memory_lacks && inside &&
-			read_page(memory + (uint64_t) page->number * RHH_PAGE_BYTES, page, layout,
-					  column_bytes, columns, rows, n))
+		if (!memory_lacks && from != NULL && page->n_rows <= given->n_rows - n &&
+			read_page(from, page, layout, column_bytes, columns, rows, n))
 		{
+			page->filtered |= given->cached;
 			n += page->n_rows;
 			continue;
 		}

@@ -6,6 +6,7 @@
  * Only this file of the device is compiled; it includes the others:
  *
  *		rhh_cuda_device.cuh		structs, errors, steps in streams
+ *		rhh_cuda_cache.cuh		copies of pages
  *		rhh_cuda_memory.cuh		lanes and bodies
  *		rhh_cuda_pages.cuh		reading pages
  *		rhh_cuda_keep.cuh		keeping rows, the build side of joins
@@ -82,6 +83,7 @@
 #include "rhh_check.h"
 #include "rhh_device.h"
 #include "rhh_keys.h"
+#include "cuda/rhh_cuda_cache.cuh"
 #include "cuda/rhh_cuda_device.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 #include "cuda/rhh_cuda_pages.cuh"
@@ -288,6 +290,8 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.next = f->at;
 		events[(*n)++] = ev;
 		f->state = BATCH_FREE;
+		if (f->batch.n_pages > 0 && !rhh_batch_is_given(t, &f->batch, f->more))
+			rhh_break(t->dev, "out of memory");
 		if (f->source != NULL)
 			t->feeding = false;
 	}
@@ -579,7 +583,8 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	t->fed = true;
 	if (batch->n_pages > 0)
 	{
-		if (rhh_register_slices(dev, batch->first_page, batch->end_page))
+		rhh_use_slabs(dev, batch, 1);
+		if (batch->cached || rhh_register_slices(dev, batch->first_page, batch->end_page))
 			return rhh_launch_pages(t, i) ? RHH_OK : rhh_broken(dev, err);
 		(void) rhh_count_page_rows(f, true);
 		rhh_resolve(t, i, RHH_OK, 0);
@@ -767,6 +772,8 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_info,
 	rhh_cuda_register_pool,
 	rhh_cuda_register_pages,
+	rhh_cuda_cache_slab,
+	rhh_cuda_lost_slab,
 	rhh_cuda_event_fd,
 	rhh_cuda_poll,
 	rhh_cuda_map_create,

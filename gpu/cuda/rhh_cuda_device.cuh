@@ -252,6 +252,7 @@ struct rhh_map
 	rhh_kept   *kept;			/* RHH_KEEP_ROWS, else NULL */
 	rhh_joins  *joins;			/* NULL: none */
 	bool		had_joins;		/* map_join was called */
+	uint32_t   *slab_uses;		/* by batches that are to come again; NULL: there are none */
 	bool		fed;			/* has been given rows */
 
 	uint64_t	rows_submitted;
@@ -303,6 +304,13 @@ struct rhh_device
 	uint8_t    *slices;			/* 1: registered */
 	uint32_t	n_slices;
 	bool		pages_failed;
+
+	/* copies of pages; see rhh_cuda_cache.cuh */
+	uint8_t    *slabs[RHH_MAX_SLABS];
+	uint32_t	n_slabs;		/* of these, that there are */
+	uint32_t	slab_uses[RHH_MAX_SLABS];	/* by batches in flight, and those that are to come again */
+	uint8_t		slab_lost[RHH_MAX_SLABS];	/* and the caller does not know yet */
+	uint8_t   **slab_table;		/* the device's copy of slabs; NULL: there has been none */
 
 	bool		broken;
 	rhh_error	error;

@@ -209,6 +209,7 @@ rhh_map_free(rhh_map *t)
 	rhh_counted_free(t, t->feed_memory, t->feed_bytes);
 	rhh_joins_free(t);
 	rhh_kept_free(t);
+	rhh_release_slabs(t);
 	if (t->lane != NULL)
 		rhh_lane_return(dev, t->lane);
 	free(t);

@@ -6,6 +6,7 @@
 #ifndef RHH_CUDA_MEMORY_CUH
 #define RHH_CUDA_MEMORY_CUH
 
+#include "cuda/rhh_cuda_cache.cuh"
 #include "cuda/rhh_cuda_device.cuh"
 
 /* ---------- lanes ---------- */
@@ -128,6 +129,11 @@ rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
 		rhh_lanes_drop(dev);
 		rc = cudaMalloc((void **) memory, bytes);
 	}
+	while (rc == cudaErrorMemoryAllocation && rhh_take_slab(dev))
+	{
+		(void) cudaGetLastError();
+		rc = cudaMalloc((void **) memory, bytes);
+	}
 	if (rc == cudaSuccess)
 		return true;
 	*memory = NULL;
@@ -231,7 +237,7 @@ rhh_batch_rows(const rhh_map *t, int i)
 
 /* ---------- memory that counts towards the limits ---------- */
 
-/* Has the map, and have all maps together, room for so many bytes? */
+/* Has the map, and have all maps together, room for so many bytes?  What is cached gives way. */
 static bool
 rhh_within_limits(const rhh_map *t, uint64_t bytes)
 {
@@ -247,8 +253,15 @@ rhh_within_limits(const rhh_map *t, uint64_t bytes)
 static bool
 rhh_counted_malloc(rhh_map *t, uint8_t **memory, uint64_t bytes)
 {
+	rhh_device *dev = t->dev;
+
 	*memory = NULL;
-	if (!rhh_within_limits(t, bytes) || !rhh_malloc(t->dev, memory, bytes))
+	if (!rhh_within_limits(t, bytes))
+		return false;
+	while (dev->counted_bytes + rhh_slabs_bytes(dev) + bytes > dev->limit_bytes)
+		if (!rhh_take_slab(dev))
+			return false;
+	if (!rhh_malloc(dev, memory, bytes))
 		return false;
 	t->dev->counted_bytes += bytes;
 	t->stats.bytes += bytes;

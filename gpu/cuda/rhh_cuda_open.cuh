@@ -187,6 +187,7 @@ rhh_cuda_close(rhh_device *dev)
 		rhh_map_free(dev->maps);
 	(void) cudaSetDevice(dev->ordinal);
 	rhh_lanes_drop(dev);
+	rhh_free_slabs(dev);
 	for (uint32_t i = 0; i < dev->n_pools; i++)
 		(void) cudaHostUnregister(dev->pools[i]);
 	rhh_unregister_slices(dev);
@@ -287,7 +288,7 @@ rhh_cuda_info(rhh_device *dev, rhh_device_info *info, rhh_error *err)
 	if (!rhh_enter(dev) ||
 		!RHH_CUDA(dev, cudaMemGetInfo, &free_bytes, &total_bytes))
 		return rhh_broken(dev, err);
-	info->free_bytes = free_bytes;
+	info->free_bytes = free_bytes + rhh_slabs_bytes(dev);
 	info->free_known = true;
 	return RHH_OK;
 }

@@ -8,7 +8,7 @@
  *
  * What is uploaded of other batches is here made by a kernel, in the stream for uploads and where
  * uploads go.  The host has to know how many rows there are, so the batch is READING until the
- * kernel has ended; then it is QUEUED as others are.
+ * kernel has ended; then it is QUEUED as others are.  Pages of the cache are read in the same way.
  */
 #ifndef RHH_CUDA_PAGES_CUH
 #define RHH_CUDA_PAGES_CUH
@@ -122,7 +122,7 @@ rhh_batch_column_bytes(const rhh_map *t, uint32_t *n_columns)
 }
 
 /* CUDA 12 takes no more for each architecture that it knows. */
-static_assert(sizeof(rhh_page_layout) + sizeof(rhh_row_columns) + 64 <= 4096,
+static_assert(sizeof(rhh_page_layout) + sizeof(rhh_row_columns) + sizeof(rhh_page_slots) + 64 <= 4096,
 			  "the arguments of rhh_read_pages_kernel() take more than 4 kB");
 
 template <bool COMPUTES>
@@ -132,13 +132,18 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_layout &layout, const
 	const rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
+	const rhh_page_slots slots = {
+		dev->slab_table,
+		batch->slots_offset == 0 ? NULL : (const uint32_t *) (batch->base + batch->slots_offset),
+		batch->cached};
 
 	RHH_LAUNCH(rhh_read_pages_kernel<COMPUTES>,
 			   ::min(batch->n_pages, (uint32_t) dev->n_sms *
-					 (COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS)),
+					 (batch->cached ? RHH_CUDA_PAGE_BLOCKS_CACHED
+					  : COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS)),
 			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
 			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
-			   batch->n_pages, layout, columns, batch->n_rows, lane->n_placed + i,
+			   batch->n_pages, slots, layout, columns, batch->n_rows, lane->n_placed + i,
 			   &lane->page_notes[i]);
 }
 
@@ -165,12 +170,11 @@ rhh_launch_pages(rhh_map *t, int i)
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
 		return false;
+	if ((layout->program.n_ops > 0 || batch->cached) &&
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->n_placed + i, 0, sizeof(uint32_t), lane->up))
+		return false;
 	if (layout->program.n_ops > 0)
-	{
-		if (!RHH_CUDA(dev, cudaMemsetAsync, lane->n_placed + i, 0, sizeof(uint32_t), lane->up))
-			return false;
 		rhh_launch_reading<true>(t, i, *layout, columns);
-	}
 	else
 		rhh_launch_reading<false>(t, i, *layout, columns);
 	f->state = BATCH_READING;
@@ -225,7 +229,8 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	const rhh_page_layout *layout = (const rhh_page_layout *) (f->batch.base + f->batch.layout_offset);
 
 	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);
-	t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * RHH_PAGE_BYTES;
+	if (!f->batch.cached)
+		t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * RHH_PAGE_BYTES;
 	*again = notes->any_bad != 0;
 	if (*again)
 	{
@@ -233,7 +238,7 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 		*again = f->batch.n_rows > 0;
 		return !*again || rhh_launch_pages(t, i);
 	}
-	if (layout->program.has_filter)
+	if (layout->program.has_filter || f->batch.cached)
 		f->batch.n_rows = rhh_count_filtered(&f->batch);
 	/* a column without a NULL is read faster if it has none of their bytes */
 	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)

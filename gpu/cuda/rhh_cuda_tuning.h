@@ -44,6 +44,7 @@
 #define RHH_CUDA_PAGE_THREADS 128
 #define RHH_CUDA_PAGE_BLOCKS 2
 #define RHH_CUDA_PAGE_BLOCKS_COMPUTING 8
+#define RHH_CUDA_PAGE_BLOCKS_CACHED 12
 
 /*
  * The first bytes of each tuple are copied instead of the page if these lie in fewer than PREFIX_LINES of
@@ -52,6 +53,7 @@
  * 9.5 GB, and whole pages 203.
  */
 #define RHH_CUDA_BUS_LINE_BYTES 128u
+#define RHH_CUDA_SECTOR_BYTES 32u
 #define RHH_CUDA_PREFIX_LINES 48u
 
 /*

@@ -10,7 +10,10 @@
  * means nothing: the host then counts the rows anew, without that page, and all pages are read
  * once more.
  *
- * If rows are to be dropped first, only that says how many rows a page has.  So these pages find
+ * A page may also be copied to a slot of the cache, as it is, and be read from there later.  Then what is visible of it
+ * is with it.
+ *
+ * If rows are to be dropped first, or the page is in the cache, only that says how many rows a page has.  So these pages find
  * their places among the batch's rows themselves, in any order, by a counter; and the caller gets to know
  * which rows of a page are left, and where they are, by which a batch that is read once more is as it was.
  */
@@ -36,7 +39,29 @@ struct rhh_page_space
 	rhh_page	page;
 	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
 	uint32_t	bad;			/* a row for which the filter is, or of which its inputs are */
+	uint32_t	slot;			/* where a copy of it goes; RHH_NO_SLOT: nowhere */
 };
+
+/* What a batch has to do with the cache. */
+struct rhh_page_slots
+{
+	uint8_t *const *slabs;		/* NULL: there are none */
+	const uint32_t *to;			/* where copies of its pages go; NULL: nowhere */
+	bool		cached;			/* that is where its pages are */
+};
+
+/* The page of a slot; *known is what is known of it.  NULL: there is no such slot. */
+RHH_DEV uint4 *
+rhh_slot_at(const rhh_page_slots &slots, uint32_t slot, rhh_page **known)
+{
+	uint8_t    *slab = slots.slabs != NULL && slot / RHH_SLAB_PAGES < RHH_MAX_SLABS
+		? slots.slabs[slot / RHH_SLAB_PAGES] : NULL;
+
+	if (slab == NULL)
+		return NULL;
+	*known = (rhh_page *) (slab + (uint64_t) RHH_SLAB_PAGES * RHH_PAGE_BYTES) + slot % RHH_SLAB_PAGES;
+	return (uint4 *) (slab + (uint64_t) (slot % RHH_SLAB_PAGES) * RHH_PAGE_BYTES);
+}
 
 /* The line pointer, from 0, of a page in shared memory: *offset of its tuple, in bytes, and *length. */
 RHH_DEV void
@@ -221,6 +246,44 @@ rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32
 	return read(RHH_PAGE_BYTES);
 }
 
+/* By a block: copies the page in hand, which is there as a whole, to its slot. */
+RHH_DEV void
+rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots)
+{
+	rhh_page   *known;
+	uint4	   *to = rhh_slot_at(slots, in_hand->slot, &known);
+
+	if (to == NULL)
+		return;
+	for (uint32_t i = threadIdx.x; i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
+		to[i] = in_hand->bytes[i];
+	if (threadIdx.x == 0)
+		*known = in_hand->page;
+}
+
+/* By a block: tells the caller all of a page but whether it is bad. */
+RHH_DEV void
+rhh_tell_page(volatile uint32_t *to, const rhh_page &page)
+{
+	for (uint32_t i = threadIdx.x; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
+		if (i != offsetof(rhh_page, bad) / sizeof(uint32_t))
+			to[i] = ((const uint32_t *) &page)[i];
+}
+
+/* By one thread: finds a place for the n rows of the page in hand by *n_placed, of the batch's n_rows. */
+RHH_DEV void
+rhh_place_page(rhh_page_space *in_hand, uint32_t n, uint32_t n_rows, uint32_t *n_placed)
+{
+	rhh_page &page = in_hand->page;
+
+	page.n_rows = n;
+	page.filtered = 1;
+	page.first_row = n > 0 ? atomicAdd(n_placed, n) : 0;
+	/* the caller's numbers may be wrong */
+	if (page.first_row > n_rows || n > n_rows - page.first_row)
+		in_hand->bad = 1;
+}
+
 /*
  * By a block: drops rows of the page in hand, and finds a place for the others by *n_placed, of the
  * batch's n_rows.  False: the page is bad.
@@ -254,12 +317,46 @@ rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint
 		const uint32_t n = rhh_page_count(page.visible);
 
 		page.n_dropped = page.n_rows - n;
-		page.n_rows = n;
-		page.filtered = 1;
-		page.first_row = n > 0 ? atomicAdd(n_placed, n) : 0;
-		/* the caller's numbers may be wrong */
-		if (page.first_row > n_rows || n > n_rows - page.first_row)
-			in_hand->bad = 1;
+		rhh_place_page(in_hand, n, n_rows, n_placed);
+	}
+	__syncthreads();
+	return in_hand->bad == 0;
+}
+
+/*
+ * By a block: where the page in hand is in the cache; NULL: it is not.  If it is fresh, finds out what is
+ * visible of it.
+ */
+RHH_DEV const uint4 *
+rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, bool fresh)
+{
+	rhh_page   *known = NULL;
+	const uint4 *from = rhh_slot_at(slots, in_hand->page.number, &known);
+
+	/* all have seen what fresh is made of */
+	__syncthreads();
+	if (fresh && from != NULL && threadIdx.x < RHH_PAGE_ITEMS / 64)
+		in_hand->page.visible[threadIdx.x] = known->visible[threadIdx.x];
+	if (fresh && from != NULL && threadIdx.x == 0)
+		in_hand->page.n_rows = known->n_rows;
+	__syncthreads();
+	return from;
+}
+
+/*
+ * By a block: a page of the cache that is good, as far as is known, finds its place, unless rows are to be
+ * dropped first.  One that is not has a row, so that the host counts it among the bad ones.  Returns whether it is good.
+ */
+RHH_DEV bool
+rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n_rows, uint32_t *n_placed)
+{
+	if (threadIdx.x == 0)
+	{
+		in_hand->bad = !good;
+		if (!good)
+			in_hand->page.n_rows = 1;
+		else if (!has_filter)
+			rhh_place_page(in_hand, in_hand->page.n_rows, n_rows, n_placed);
 	}
 	__syncthreads();
 	return in_hand->bad == 0;
@@ -273,7 +370,7 @@ rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint
 template <bool COMPUTES>
 static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
-					  rhh_page *pages, uint32_t n_pages,
+					  rhh_page *pages, uint32_t n_pages, const rhh_page_slots slots,
 					  const __grid_constant__ rhh_page_layout layout,
 					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
 					  uint32_t *n_placed, rhh_page_notes *notes)
@@ -288,25 +385,40 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		uint32_t	lines = RHH_PAGE_ITEMS;
 		uint32_t	known = RHH_PAGE_BYTES;
 		uint64_t	nulls = 0;
+		bool		fresh;
 		bool		good;
 
 		for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
 			((uint32_t *) &page)[i] = ((const volatile uint32_t *) &pages[p])[i];
+		if (t == 0)
+			in_hand->slot = slots.to == NULL ? RHH_NO_SLOT : ((const volatile uint32_t *) slots.to)[p];
 		__syncthreads();
-		good = page.number >= first_page && page.number < end_page && page.first_row <= n_rows &&
+		/* the same for the whole block */
+		fresh = slots.cached && page.n_rows == 0 && page.bad == 0 && page.filtered == 0;
+		if (slots.cached)
+			from = rhh_find_cached(in_hand, slots, fresh);
+		else
+			from = page.number >= first_page && page.number < end_page
+				? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
+		good = from != NULL && page.n_rows > 0 && page.first_row <= n_rows &&
 			page.n_rows <= n_rows - page.first_row && rhh_page_count(page.visible) == page.n_rows;
-		/* the same for the whole block; without rows it was found to be bad before */
-		if (page.n_rows == 0)
+		/* without rows it was found to be bad before, or they have been dropped */
+		if (page.n_rows == 0 && !fresh)
 		{
 			__syncthreads();
 			continue;
 		}
-		from = (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES);
 		while (lines > 0 && (page.visible[(lines - 1) / 64] >> (lines - 1) % 64 & 1) == 0)
 			lines--;
-		if (good && layout.prefix_bytes > 0 &&
-			(24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
-			RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
+		if (good && layout.prefix_bytes > 0 && slots.cached &&
+			2 * (24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_SECTOR_BYTES)) < RHH_PAGE_BYTES)
+		{
+			known = layout.prefix_bytes;
+			rhh_copy_prefixes(in_hand, from, lines, known);
+		}
+		else if (good && layout.prefix_bytes > 0 && !slots.cached && in_hand->slot == RHH_NO_SLOT &&
+				 (24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
+				 RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
 		{
 			known = layout.prefix_bytes;
 			rhh_copy_prefixes(in_hand, from, lines, known);
@@ -314,14 +426,22 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		else if (good)
 			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
 		__syncthreads();
+		/* what has been filtered has not all rows any more */
+		if (good && in_hand->slot != RHH_NO_SLOT && page.filtered == 0)
+			rhh_keep_page(in_hand, slots);
+		if (fresh)
+		{
+			good = rhh_begin_cached(in_hand, good, layout.program.has_filter, n_rows, n_placed);
+			rhh_tell_page((volatile uint32_t *) &pages[p], page);
+			/* until the caller knows what was visible it does not change */
+			__syncthreads();
+		}
 		if constexpr (COMPUTES)
 			if (good && rhh_page_has_filter(&layout, &page))
 			{
 				good = rhh_filter_page(in_hand, from, lines, known, layout, n_rows, n_placed);
-				/* but for what is said to be bad from here on */
-				for (uint32_t i = t; good && i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
-					if (i != offsetof(rhh_page, bad) / sizeof(uint32_t))
-						((volatile uint32_t *) &pages[p])[i] = ((const uint32_t *) &page)[i];
+				if (good)
+					rhh_tell_page((volatile uint32_t *) &pages[p], page);
 			}
 		for (uint32_t item = t; item < lines && good; item += blockDim.x)
 		{

@@ -67,6 +67,8 @@ typedef struct ChannelBlock
 	bool		unread;			/* the device has yet to read its pages */
 	uint64		pinned;			/* its pages are pinned by the participant that knows this number;
 								 * 0: it has none, or nobody cares any more */
+	uint32		cache_offset;	/* where its CacheRequest is; 0: it has none */
+	bool		cache_begun;	/* the service's: it has done what that asks for, in so far */
 	uint32		n_groups;
 	rhh_batch	batch;			/* base is not valid across processes */
 } ChannelBlock;
@@ -146,6 +148,8 @@ typedef struct ChannelQuery
 	bool		pages_asked;	/* by who has opened it: batches shall have pages */
 	bool		pages;			/* they may; before it has started, whether that is wanted */
 	bool		pages_on_cpu;	/* also if its device is the CPU */
+	bool		cache_asked;	/* by who has opened it: pages may be cached ... */
+	bool		cache;			/* ... and service: the device may have them */
 	bool		started;		/* service: it has a map, or is declined */
 	bool		spoiled;		/* of a build side: it cannot be probed */
 	bool		no_room;		/* and the reason is that it has no room in memory */

@@ -705,6 +705,13 @@ gpurhh_channel_late_batches(Channel *channel)
 void
 gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 {
+	gpurhh_channel_submit_pages(channel, batch, 0);
+}
+
+/* The same for a batch of pages.  cache_offset: where its CacheRequest is; 0: it has none. */
+void
+gpurhh_channel_submit_pages(Channel *channel, const rhh_batch *batch, uint32 cache_offset)
+{
 	ChannelArea *area = channel->area;
 	ChannelQuery *query = channel_query(channel);
 	ChannelBlock *block = &area->blocks[channel->filling];
@@ -712,6 +719,7 @@ gpurhh_channel_submit(Channel *channel, const rhh_batch *batch)
 	block->batch = *batch;
 	block->all_rows = false;
 	block->more = false;
+	block->cache_offset = cache_offset;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	if (!query->failed)
@@ -801,6 +809,27 @@ gpurhh_channel_reads_pages(Channel *channel)
 	return pages;
 }
 
+/*
+ * By who has opened the query, before others join it: its pages may be kept in the cache, and read from there.
+ * Only the leader of a parallel plan knows whether that is so of a table.
+ */
+void
+gpurhh_channel_ask_for_cache(Channel *channel)
+{
+	ChannelArea *area = channel->area;
+
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	channel_query(channel)->cache_asked = true;
+	LWLockRelease(&area->lock);
+}
+
+/* May they, as far as is known once gpurhh_channel_reads_pages() has said that there are any? */
+bool
+gpurhh_channel_has_cache(Channel *channel)
+{
+	return channel_query(channel)->cache_asked && channel_query(channel)->cache;
+}
+
 /* Batches of the query's whose pages the device has yet to read, a moment ago. */
 int
 gpurhh_channel_n_unread(Channel *channel)
@@ -835,10 +864,12 @@ gpurhh_channel_unpin_pages(Channel *channel, uint32 n)
 /*
  * Takes a batch of the participant's whose pages have been read; false if there is none.  Of these
  * the caller releases the pins, and sees to the rows of those that are bad, or of all of them if
- * *all_bad is set.  Then it calls gpurhh_channel_end_pages().
+ * *all_bad is set.  If they were to be read from the cache *cache says which they are; they have no pins.
+ * Then it calls gpurhh_channel_end_pages().
  */
 bool
-gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages, uint32 *n, bool *all_bad)
+gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages, uint32 *n, bool *all_bad,
+						  const CacheRequest **cache)
 {
 	ChannelArea *area = channel->area;
 	const ChannelBlock *block;
@@ -858,6 +889,8 @@ gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages, uint32 *n, b
 								 block->batch.pages_offset);
 	*n = block->batch.n_pages;
 	*all_bad = block->all_rows;
+	*cache = block->cache_offset == 0 ? NULL :
+		(const CacheRequest *) (gpurhh_block_base(area, channel->page_blocks[i]) + block->cache_offset);
 	return true;
 }
 

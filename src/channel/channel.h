@@ -8,6 +8,7 @@
 #ifndef GPURHH_CHANNEL_CHANNEL_H
 #define GPURHH_CHANNEL_CHANNEL_H
 
+#include "cache/page_cache.h"
 #include "channel/area.h"
 
 /* ---------- channel.c ---------- */
@@ -56,10 +57,14 @@ extern Size gpurhh_channel_block_bytes(Channel *channel);
 extern ChannelBlockResult gpurhh_channel_acquire(Channel *channel, bool wait,
 												 char **base);
 extern void gpurhh_channel_submit(Channel *channel, const rhh_batch *batch);
+extern void gpurhh_channel_submit_pages(Channel *channel, const rhh_batch *batch,
+										uint32 cache_offset);
 extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_may_read_pages(ChannelArea *area);
 extern bool gpurhh_channel_asked_for_pages(Channel *channel);
 extern bool gpurhh_channel_reads_pages(Channel *channel);
+extern void gpurhh_channel_ask_for_cache(Channel *channel);
+extern bool gpurhh_channel_has_cache(Channel *channel);
 extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions,
 									   int n);
 extern void gpurhh_channel_has_parts(Channel *channel);
@@ -68,7 +73,8 @@ extern int	gpurhh_channel_n_unread(Channel *channel);
 extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
 extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);
 extern bool gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages,
-									  uint32 *n, bool *all_bad);
+									  uint32 *n, bool *all_bad,
+									  const CacheRequest **cache);
 extern void gpurhh_channel_end_pages(Channel *channel);
 extern bool gpurhh_channel_wait_pages(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,

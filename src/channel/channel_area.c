@@ -306,6 +306,8 @@ gpurhh_block_take(ChannelArea *area, BlockHolder holder)
 		area->n_free--;
 		area->blocks[block].holder = holder;
 		area->blocks[block].unread = false;
+		area->blocks[block].cache_offset = 0;
+		area->blocks[block].cache_begun = false;
 	}
 	return block;
 }

@@ -240,6 +240,7 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 	Channel    *channel = NULL;
 	JoinInput  *input = joins ? state->joins : NULL;
 	bool		pages = false;
+	bool		cached = false;
 
 	gpurhh_set_limits(&state->css, spec);
 	area = gpurhh_channel_attach(&why);
@@ -263,8 +264,9 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 			spec->max_batch_rows = Max(spec->max_batch_rows,
 									   gpurhh_join_batch_rows(input, area->block_bytes));
 		pages = pages && (input != NULL || state->joins == NULL);
+		cached = pages && gpurhh_page_feed_may_cache(input ? input->probe.pages : state->pages);
 		if (pages)
-			gpurhh_page_batches_limits(spec);
+			gpurhh_page_batches_limits(spec, cached);
 		if (second != NULL)
 		{
 			gpurhh_set_limits(&state->css, &second->spec);
@@ -289,6 +291,8 @@ gpurhh_agg_open_query(GpuAggState *state, bool joins, MemoryContext context)
 									  input ? input->builds : NULL,
 									  pages, state->copies, context, &why);
 	}
+	if (channel != NULL && cached)
+		gpurhh_channel_ask_for_cache(channel);
 	if (channel != NULL && plan->n_conditions > 0)
 		gpurhh_channel_want_groups(channel, plan->conditions, plan->n_conditions);
 	state->joins_open = channel != NULL && input != NULL;

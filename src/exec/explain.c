@@ -146,10 +146,12 @@ show_participants(ExplainState *es, const GpuNodeStats *stats)
 	appendStringInfoChar(es->str, '\n');
 }
 
-/* Says behind a number of pages how many of them came back. */
+/* Says behind a number of pages how many of them were read from the cache, and came back. */
 static void
-show_sent_back(ExplainState *es, const PageCounts *pages)
+show_page_counts(ExplainState *es, const PageCounts *pages)
 {
+	if (pages->cached > 0)
+		appendStringInfo(es->str, ", " UINT64_FORMAT " cached", pages->cached);
 	if (pages->bad > 0)
 		appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", pages->bad);
 }
@@ -165,7 +167,7 @@ show_input(ExplainState *es, const GpuNodeCounts *counts)
 					 megabytes(counts->bytes_fed));
 	if (counts->pages.all > 0)
 		appendStringInfo(es->str, ", " UINT64_FORMAT " pages", counts->pages.all);
-	show_sent_back(es, &counts->pages);
+	show_page_counts(es, &counts->pages);
 }
 
 /* The same of pages, in other formats. */
@@ -175,6 +177,7 @@ explain_pages(ExplainState *es, const PageCounts *pages)
 	if (pages->all == 0)
 		return;
 	ExplainPropertyUInteger("Device Pages", NULL, pages->all, es);
+	ExplainPropertyUInteger("Device Pages Cached", NULL, pages->cached, es);
 	ExplainPropertyUInteger("Device Pages Sent Back", NULL, pages->bad, es);
 }
 
@@ -419,7 +422,7 @@ explain_join_text(ExplainState *es, const GpuNodeStats *stats, int j)
 	{
 		indent(es);
 		appendStringInfo(es->str, "Build Pages: " UINT64_FORMAT, counts->build_pages[j].all);
-		show_sent_back(es, &counts->build_pages[j]);
+		show_page_counts(es, &counts->build_pages[j]);
 		appendStringInfoChar(es->str, '\n');
 	}
 	explain_key_filter(es, stats, j);
@@ -446,6 +449,7 @@ explain_join_properties(ExplainState *es, const GpuNodeStats *stats, int j)
 	if (counts->build_pages[j].all > 0)
 	{
 		ExplainPropertyUInteger("Build Pages", NULL, counts->build_pages[j].all, es);
+		ExplainPropertyUInteger("Build Pages Cached", NULL, counts->build_pages[j].cached, es);
 		ExplainPropertyUInteger("Build Pages Sent Back", NULL, counts->build_pages[j].bad, es);
 	}
 	ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);

@@ -77,10 +77,10 @@ struct SideReader
 
 /*
  * The spec of a build side's map, or of its part, for a query that is opened now; pages: its batches may
- * have pages.
+ * have pages, cached: also from the cache.
  */
 static rhh_map_spec
-build_spec(const JoinInput *input, int j, Size block_bytes, bool pages)
+build_spec(const JoinInput *input, int j, Size block_bytes, bool pages, bool cached)
 {
 	const JoinParts *parts = &input->parts;
 	const JoinStep *join = &input->joins[j];
@@ -100,7 +100,7 @@ build_spec(const JoinInput *input, int j, Size block_bytes, bool pages)
 	spec.max_batch_rows = layout.capacity_rows;
 	spec.max_batch_bytes = block_bytes;
 	if (pages)
-		gpurhh_page_batches_limits(&spec);
+		gpurhh_page_batches_limits(&spec, cached);
 	if (j == parts->join)
 	{
 		spec.n_parts = parts->n_parts;
@@ -118,10 +118,13 @@ gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext
 	/* a filter needs columns */
 	const bool	pages = join->build.pages != NULL && gpurhh_channel_may_read_pages(area) &&
 		(join->filter_key.n == 0 || input->probe_by_pages);
-	rhh_map_spec spec = build_spec(input, j, area->block_bytes, pages);
+	const bool	cached = pages && gpurhh_page_feed_may_cache(join->build.pages);
+	rhh_map_spec spec = build_spec(input, j, area->block_bytes, pages, cached);
 
 	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL, pages,
 										   join->build.pages == NULL, context, why);
+	if (input->builds[j] != NULL && cached)
+		gpurhh_channel_ask_for_cache(input->builds[j]);
 	return input->builds[j] != NULL;
 }
 

@@ -13,6 +13,7 @@ static void
 add_pages(PageCounts *sum, const PageCounts *counts)
 {
 	sum->all += counts->all;
+	sum->cached += counts->cached;
 	sum->bad += counts->bad;
 }
 

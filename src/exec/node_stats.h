@@ -23,7 +23,8 @@ typedef struct GpuNodeCounts GpuNodeCounts;
 typedef struct PageCounts
 {
 	uint64		all;
-	uint64		bad;			/* those of them that it could not */
+	uint64		cached;			/* those of them that were read from the cache, */
+	uint64		bad;			/* and those that could not be read, or were refused */
 } PageCounts;
 
 /* What a node did: sums over its runs, and the participants of each. */

@@ -14,6 +14,10 @@
  *		take	releases the pins of pages that the device has read, and keeps those of bad ones
  *		end		waits until the device has read all pages, and feeds the rows of the last bad ones
  *
+ * Pages of which the device has copies (cache/page_cache.h) the scan leaves out.  They come in batches of their own,
+ * which are larger, since no bus is waited for, and have no pins.  Of those that were not left out, a
+ * batch says which may be copied.
+ *
  * A pin keeps a page's tuples where they are, as it does for core's scans.  Others may add
  * tuples meanwhile; so the visible ones are named one by one.  All sessions together have no more
  * than a share of the buffers pinned in this way (channel.c).  Where that is used up, or many pages come
@@ -28,6 +32,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
@@ -42,13 +47,27 @@
 #define BATCH_SHARE 64
 #define PAGE_BATCH_ROWS 4
 
+/* The same of a batch of pages that are in the cache, of which a GPU reads so many in the same time. */
+#define MOST_CACHED 8192
+#define CACHED_BATCH_ROWS 32
+#define CACHED_BATCH_BYTES (MOST_PAGES * BLCKSZ * 4)
+
 /* With so many batches to read, which is twice what it takes at a time, a device is busy, ... */
 #define ENOUGH_BATCHES 8
 /* ... and a session makes columns of the next pages: of so many at most, until it looks again. */
 #define COLUMN_PAGES 2048
 
-/* In a block the child's number is behind the layout. */
-#define LAYOUT_BYTES TYPEALIGN(64, sizeof(rhh_page_layout) + sizeof(int))
+/* What a block has behind the layout. */
+typedef struct BlockNote
+{
+	int			child;			/* of the page feed, that its pages are of */
+	uint32		n_rows;			/* of a batch that is read from the cache: as many as were counted */
+} BlockNote;
+
+#define LAYOUT_BYTES TYPEALIGN(64, sizeof(rhh_page_layout) + sizeof(BlockNote))
+
+/* What a page needs in a block, where there is a cache: two numbers, and at most a ref. */
+#define CACHE_PAGE_BYTES (2 * sizeof(uint32) + sizeof(CacheRef))
 
 /* If fewer can be pinned than this, columns are fed. */
 #define FEWEST_PAGES 8
@@ -62,6 +81,7 @@ typedef struct BadPage
 {
 	rhh_page	page;
 	int			child;
+	BlockNumber block;			/* of one that was left out, and is not pinned; else InvalidBlockNumber */
 } BadPage;
 
 struct PageBatches
@@ -70,8 +90,12 @@ struct PageBatches
 	int			child;			/* of the page feed, whose layout this is; -1: of none */
 	rhh_page_layout layout;
 	bool		has_layout;		/* if a device can make all columns of it */
+	HeapFeed   *heap;			/* then: what is read */
 	uint32		most_pages;		/* of a batch */
 	uint32		most_rows;
+	bool		cache;			/* pages may be kept, and be read from the cache: */
+	uint32		most_cached;	/* of a batch */
+	uint32		most_cached_rows;
 	uint32		n_may_pin;		/* for the next batch */
 	MemoryContext context;
 
@@ -88,17 +112,20 @@ struct PageBatches
 
 /* The most rows of a batch: a page is less work for the session than its rows are. */
 static uint32
-most_rows(void)
+most_rows(bool cached)
 {
-	return Min(PAGE_BATCH_ROWS * gpurhh_batch_rows, MOST_PAGES * MaxHeapTuplesPerPage);
+	const uint32 batches = cached ? CACHED_BATCH_ROWS : PAGE_BATCH_ROWS;
+	const uint32 pages = cached ? MOST_CACHED : MOST_PAGES;
+
+	return Min(batches * (uint64) gpurhh_batch_rows, pages * MaxHeapTuplesPerPage);
 }
 
-/* Says in the spec of a map how large batches of pages may be. */
+/* Says in the spec of a map how large batches of pages may be, or those that are read from the cache. */
 void
-gpurhh_page_batches_limits(rhh_map_spec *spec)
+gpurhh_page_batches_limits(rhh_map_spec *spec, bool cached)
 {
-	spec->max_page_bytes = MOST_PAGES * BLCKSZ;
-	spec->max_batch_rows = Max(spec->max_batch_rows, most_rows());
+	spec->max_page_bytes = cached ? CACHED_BATCH_BYTES : MOST_PAGES * BLCKSZ;
+	spec->max_batch_rows = Max(spec->max_batch_rows, most_rows(cached));
 }
 
 /* Rows whose columns, with bytes for NULLs, have so many bytes. */
@@ -119,7 +146,8 @@ create(const PageSide *side, MemoryContext context, const char **why)
 	const Size	block_bytes = gpurhh_channel_block_bytes(side->channel);
 	/* where columns would be is all that says where the rows are; a bitmap may come behind it */
 	const Size	room = side->room_rows > 0 ? side->room_offset : block_bytes / 2;
-	const uint32 rows = Min(most_rows(), rows_of(side->feed, MOST_PAGES * BLCKSZ));
+	const uint32 rows = Min(most_rows(false), rows_of(side->feed, MOST_PAGES * BLCKSZ));
+	uint32		page_bytes = sizeof(rhh_page);
 	PageBatches *batches;
 
 	if (!gpurhh_channel_reads_pages(side->channel))
@@ -132,7 +160,7 @@ create(const PageSide *side, MemoryContext context, const char **why)
 		*why = "rows come from something else than tables";
 		return NULL;
 	}
-	if (room < 2 * sizeof(rhh_page_layout))
+	if (room < 2 * sizeof(rhh_page_layout) + sizeof(CacheRequest))
 	{
 		*why = "the rows are too narrow for the blocks";
 		return NULL;
@@ -146,9 +174,17 @@ create(const PageSide *side, MemoryContext context, const char **why)
 	batches->context = context;
 	batches->side = *side;
 	batches->child = -1;
+	batches->cache = gpurhh_channel_has_cache(side->channel) &&
+		room > LAYOUT_BYTES + sizeof(CacheRequest) + 2 * GPURHH_CACHE_PAGES * (page_bytes + CACHE_PAGE_BYTES);
+	if (batches->cache)
+		page_bytes += CACHE_PAGE_BYTES;
 	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / BATCH_SHARE, FEWEST_PAGES)),
-							  (room - LAYOUT_BYTES) / sizeof(rhh_page));
+							  (room - LAYOUT_BYTES - sizeof(CacheRequest)) / page_bytes);
 	batches->most_rows = rows;
+	batches->most_cached = Min(MOST_CACHED, (room - LAYOUT_BYTES - sizeof(CacheRequest)) / page_bytes);
+	batches->most_cached_rows = Min(most_rows(true), rows_of(side->feed, CACHED_BATCH_BYTES));
+	/* the rows of a chunk are a batch, if it has to be */
+	batches->cache &= batches->most_cached_rows >= GPURHH_CACHE_PAGES * MaxHeapTuplesPerPage;
 	return batches;
 }
 
@@ -181,19 +217,26 @@ lay_out(PageBatches *batches, int child)
 	if (child != batches->child)
 	{
 		batches->child = child;
+		batches->heap = NULL;
 		batches->has_layout = heap != NULL &&
 			gpurhh_heap_feed_layout(heap, batches->side.feed, &batches->layout, &why);
-		if (!batches->has_layout)
+		if (batches->has_layout)
+		{
+			batches->heap = heap;
+			if (batches->cache)
+				gpurhh_heap_feed_use_cache(heap);
+		}
+		else
 			ereport(DEBUG1,
 					(errmsg_internal("the device does not read pages: %s", why)));
 	}
 	return batches->has_layout;
 }
 
-static int *
-child_of(const rhh_page *pages)
+static BlockNote *
+note_of(const rhh_page *pages)
 {
-	return (int *) ((char *) pages - LAYOUT_BYTES + sizeof(rhh_page_layout));
+	return (BlockNote *) ((char *) pages - LAYOUT_BYTES + sizeof(rhh_page_layout));
 }
 
 /* Releases the pin of a page that has been handed over. */
@@ -201,12 +244,13 @@ static void
 unpin(PageBatches *batches, const BadPage *bad)
 {
 	ReleaseBuffer(bad->page.number + 1);
-	gpurhh_channel_unpin_pages(batches->side.channel, 1);
+	if (bad->block == InvalidBlockNumber)
+		gpurhh_channel_unpin_pages(batches->side.channel, 1);
 }
 
-/* Keeps a bad page, with its pin. */
+/* Keeps a bad page, with its pin unless it has a block's number. */
 static void
-keep_bad(PageBatches *batches, const rhh_page *page, int child)
+keep_bad(PageBatches *batches, const rhh_page *page, int child, BlockNumber block)
 {
 	if (batches->n_bad == batches->room_bad)
 	{
@@ -217,8 +261,71 @@ keep_bad(PageBatches *batches, const rhh_page *page, int child)
 		else
 			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(BadPage));
 	}
-	batches->bad[batches->n_bad++] = (BadPage){.page = *page, .child = child};
+	batches->bad[batches->n_bad++] = (BadPage){.page = *page, .child = child, .block = block};
 	batches->side.counts->bad++;
+}
+
+/* Takes a batch whose pages have been read from shared buffers; returns how many rows of these were dropped. */
+static uint64
+take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad)
+{
+	const int	child = note_of(pages)->child;
+	uint32		n_unpinned = 0;
+	uint64		n_dropped = 0;
+
+	for (uint32 p = 0; p < n; p++)
+	{
+		n_dropped += pages[p].n_dropped;
+		if (all_bad || pages[p].bad)
+			keep_bad(batches, &pages[p], child, InvalidBlockNumber);
+		else
+		{
+			ReleaseBuffer(pages[p].number + 1);
+			n_unpinned++;
+		}
+	}
+	batches->n_taken += n;
+	batches->n_kept += n - n_unpinned;
+	gpurhh_channel_unpin_pages(batches->side.channel, n_unpinned);
+	batches->side.recount(batches->side.arg, n_dropped);
+	return n_dropped;
+}
+
+/* The same of one that was read from the cache, whose rows only the device knows. */
+static uint64
+take_cached(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, const CacheRequest *request)
+{
+	const BlockNote *note = note_of(pages);
+	const CacheRef *ref = request->refs;
+	uint32		left = ref->pages;
+	uint64		n_rows = 0;
+	uint64		n_dropped = 0;
+
+	for (uint32 p = 0; p < n; p++, left &= left - 1)
+	{
+		if (left == 0)
+			left = (++ref)->pages;
+		if (all_bad || pages[p].bad == RHH_PAGE_UNREAD)
+		{
+			const rhh_page unread = {.bad = RHH_PAGE_UNREAD};
+
+			keep_bad(batches, &unread, note->child,
+					 ref->chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left));
+			batches->n_kept += !all_bad;
+			continue;
+		}
+		n_rows += pages[p].n_rows;
+		n_dropped += pages[p].n_dropped;
+		if (pages[p].bad == RHH_PAGE_REFUSED)
+			keep_bad(batches, &pages[p], note->child,
+					 ref->chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left));
+	}
+	batches->n_taken += n;
+	gpurhh_page_feed_count_cached(batches->side.pages, note->child, n_rows + n_dropped);
+	batches->side.recount(batches->side.arg, note->n_rows - n_rows);
+	if (!all_bad)
+		batches->side.counts->cached += n;
+	return n_dropped;
 }
 
 /* Takes the batches whose pages have been read. */
@@ -227,35 +334,19 @@ gpurhh_page_batches_take(PageBatches *batches)
 {
 	Channel    *channel = batches->side.channel;
 	const rhh_page *pages;
+	const CacheRequest *request;
 	uint32		n;
 	bool		all_bad;
 
-	while (gpurhh_channel_take_pages(channel, &pages, &n, &all_bad))
+	while (gpurhh_channel_take_pages(channel, &pages, &n, &all_bad, &request))
 	{
-		uint32		n_unpinned = 0;
-		uint64		n_dropped = 0;
-		const int	child = *child_of(pages);
+		const int	child = note_of(pages)->child;
+		const uint64 n_dropped = request != NULL && request->cached ?
+			take_cached(batches, pages, n, all_bad, request) : take_read(batches, pages, n, all_bad);
 
-		for (uint32 p = 0; p < n; p++)
-		{
-			n_dropped += pages[p].n_dropped;
-			if (all_bad || pages[p].bad)
-				keep_bad(batches, &pages[p], child);
-			else
-			{
-				ReleaseBuffer(pages[p].number + 1);
-				n_unpinned++;
-			}
-		}
-		batches->n_taken += n;
-		batches->n_kept += n - n_unpinned;
-		gpurhh_channel_unpin_pages(channel, n_unpinned);
 		gpurhh_channel_end_pages(channel);
 		if (n_dropped > 0)
-		{
 			gpurhh_page_feed_dropped(batches->side.pages, child, n_dropped);
-			batches->side.recount(batches->side.arg, n_dropped);
-		}
 	}
 }
 
@@ -295,6 +386,8 @@ is_spoiled(const PageBatches *batches)
 static bool
 next_bad(PageBatches *batches)
 {
+	BadPage    *bad;
+
 	if (batches->first_bad == batches->n_bad)
 	{
 		batches->first_bad = batches->n_bad = 0;
@@ -302,9 +395,15 @@ next_bad(PageBatches *batches)
 	}
 	/* while its rows are fed others may come back, and bad may be moved */
 	batches->current = batches->bad[batches->first_bad++];
+	bad = &batches->current;
 	batches->amid_bad = true;
-	gpurhh_page_feed_take_page(batches->side.pages, batches->current.child, &batches->current.page);
-	batches->side.recount(batches->side.arg, rhh_page_count(batches->current.page.visible));
+	if (bad->block == InvalidBlockNumber)
+		gpurhh_page_feed_take_page(batches->side.pages, bad->child, &bad->page);
+	else
+		gpurhh_page_feed_take_block(batches->side.pages, bad->child, bad->block, &bad->page);
+	/* those of a copy that was not read have not been counted */
+	if (bad->block == InvalidBlockNumber || bad->page.bad == RHH_PAGE_REFUSED)
+		batches->side.recount(batches->side.arg, rhh_page_count(bad->page.visible));
 	return true;
 }
 
@@ -331,7 +430,10 @@ drop_bad(PageBatches *batches)
 		unpin(batches, &batches->current);
 	batches->amid_bad = false;
 	while (batches->n_bad > batches->first_bad)
-		unpin(batches, &batches->bad[--batches->n_bad]);
+	{
+		if (batches->bad[--batches->n_bad].block == InvalidBlockNumber)
+			unpin(batches, &batches->bad[batches->n_bad]);
+	}
 }
 
 /* Feeds the rows of all bad pages that there are. */
@@ -353,6 +455,15 @@ feed_bad_rows(PageBatches *batches)
 		drop_bad(batches);
 }
 
+/* Waits until all pages have been read, and feeds the rows of those that are bad. */
+static void
+wait_for_all(PageBatches *batches)
+{
+	while (wait_for_pages(batches))
+		feed_bad_rows(batches);
+	feed_bad_rows(batches);
+}
+
 /* ---------- the next pages ---------- */
 
 /*
@@ -362,7 +473,8 @@ feed_bad_rows(PageBatches *batches)
 static bool
 device_is_busy(PageBatches *batches)
 {
-	return batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
+	/* a page of which columns are made does not come to the cache */
+	return !batches->cache && batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
 		gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES &&
 		!gpurhh_heap_feed_has_ended(gpurhh_page_feed_heap(batches->side.pages));
 }
@@ -398,26 +510,69 @@ may_give(PageBatches *batches)
 	return false;
 }
 
-/* Fills a block with the next pages.  False: there are no more. */
-static bool
-fill(PageBatches *batches, char *base, rhh_batch *batch)
+/* Begins a batch in a block, of n pages with n_rows rows. */
+static void
+begin_batch(PageBatches *batches, char *base, rhh_batch *batch, uint32 n_pages, uint32 n_rows, Size used_bytes)
 {
 	const PageSide *side = &batches->side;
-	rhh_page   *pages = (rhh_page *) (base + LAYOUT_BYTES);
-	uint32		n_rows;
-	uint32		n = gpurhh_page_feed_pages(side->pages, pages, batches->n_may_pin, batches->most_rows,
-										   &n_rows);
+	BlockNote  *note = note_of((rhh_page *) (base + LAYOUT_BYTES));
 
+	memcpy(base, &batches->layout, sizeof(rhh_page_layout));
+	note->child = batches->child;
+	note->n_rows = n_rows;
+	memset(batch, 0, sizeof(rhh_batch));
+	batch->n_rows = n_rows;
+	batch->n_pages = n_pages;
+	batch->pages_offset = LAYOUT_BYTES;
+	batch->used_bytes = used_bytes;
+	batch->refused_offset = side->room_rows > 0 ? side->room_offset :
+		TYPEALIGN(64, batch->used_bytes);
+	batch->refused_rows = side->room_rows;
+	side->counts->all += n_pages;
+}
+
+/* Hands over a block with a batch of pages. */
+static PagesGiven
+submit(PageBatches *batches, const rhh_batch *batch, uint32 cache_offset)
+{
+	gpurhh_channel_submit_pages(batches->side.channel, batch, cache_offset);
+	batches->side.count(batches->side.arg, batch);
+	return PAGES_GIVEN;
+}
+
+/* Fills a block with the next pages.  False: there are no more, or only such as are in the cache. */
+static bool
+fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
+{
+	const PageSide *side = &batches->side;
+	const uint32 most = batches->most_pages;
+	rhh_page   *pages = (rhh_page *) (base + LAYOUT_BYTES);
+	const Size	blocks_offset = LAYOUT_BYTES + most * sizeof(rhh_page);
+	const Size	request_offset = MAXALIGN(blocks_offset + 2 * most * sizeof(uint32));
+	PagesToCache to = {NULL};
+	Size		used_bytes;
+	uint32		n_rows;
+	uint32		n;
+
+	*cache_offset = 0;
+	if (gpurhh_heap_feed_cached(batches->heap) != NULL)
+	{
+		to.blocks = (BlockNumber *) (base + blocks_offset);
+		to.request = (CacheRequest *) (base + request_offset);
+		memset(to.request, 0, sizeof(CacheRequest));
+		to.request->file = gpurhh_relation_file(gpurhh_heap_feed_relation(batches->heap));
+		to.request->blocks_offset = blocks_offset;
+		*cache_offset = request_offset;
+	}
+	n = gpurhh_page_feed_pages(side->pages, pages, batches->n_may_pin, batches->most_rows,
+							   batches->most_cached, to.request != NULL ? &to : NULL, &n_rows);
 	gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin - n);
 	batches->n_may_pin = 0;
 	if (n == 0)
 		return false;
-	memset(batch, 0, sizeof(rhh_batch));
-	memcpy(base, &batches->layout, sizeof(rhh_page_layout));
-	*child_of(pages) = batches->child;
-	batch->n_rows = n_rows;
-	batch->n_pages = n;
-	batch->pages_offset = LAYOUT_BYTES;
+	used_bytes = to.request == NULL ? LAYOUT_BYTES + n * sizeof(rhh_page) :
+		request_offset + offsetof(CacheRequest, refs) + to.request->n_refs * sizeof(CacheRef);
+	begin_batch(batches, base, batch, n, n_rows, used_bytes);
 	batch->first_page = batch->end_page = pages[0].number;
 	for (uint32 p = 0; p < n; p++)
 	{
@@ -425,13 +580,73 @@ fill(PageBatches *batches, char *base, rhh_batch *batch)
 		batch->end_page = Max(batch->end_page, pages[p].number);
 	}
 	batch->end_page++;
-	batch->used_bytes = LAYOUT_BYTES + n * sizeof(rhh_page);
-	batch->refused_offset = side->room_rows > 0 ? side->room_offset :
-		TYPEALIGN(64, batch->used_bytes);
-	batch->refused_rows = side->room_rows;
-	side->counts->all += n;
 	return true;
 }
+
+/* ---------- pages that are in the cache ---------- */
+
+/* Are there pages that were left out, and are to be handed over now? */
+static bool
+cached_are_due(const PageBatches *batches)
+{
+	const CachedPages *cached = batches->heap == NULL ? NULL : gpurhh_heap_feed_cached(batches->heap);
+
+	return cached != NULL && cached->n_pages > 0 &&
+		(cached->n_pages >= batches->most_cached || gpurhh_heap_feed_has_ended(batches->heap));
+}
+
+/* Fills a block with such pages, and hands it over. */
+static PagesGiven
+give_cached(PageBatches *batches, char *base)
+{
+	CachedPages *cached = gpurhh_heap_feed_cached(batches->heap);
+	rhh_page   *pages = (rhh_page *) (base + LAYOUT_BYTES);
+	const Size	request_offset = MAXALIGN(LAYOUT_BYTES + batches->most_cached * sizeof(rhh_page));
+	CacheRequest *request = (CacheRequest *) (base + request_offset);
+	rhh_batch	batch;
+	uint32		n_pages;
+	uint32		n_rows;
+
+	memset(request, 0, sizeof(CacheRequest));
+	request->file = cached->file;
+	request->cached = true;
+	request->n_refs = gpurhh_cached_pages_get(cached, request->refs, batches->most_cached,
+											  batches->most_cached_rows, &n_pages, &n_rows);
+	memset(pages, 0, n_pages * sizeof(rhh_page));
+	for (uint32 r = 0; r < request->n_refs; r++)
+	{
+		for (uint32 left = request->refs[r].pages; left != 0; left &= left - 1)
+			(pages++)->number = request->refs[r].entry * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left);
+	}
+	begin_batch(batches, base, &batch, n_pages, n_rows,
+				request_offset + offsetof(CacheRequest, refs) + request->n_refs * sizeof(CacheRef));
+	batch.cached = true;
+	return submit(batches, &batch, request_offset);
+}
+
+/* No more pages are left out.  Those that have been are fed as columns, as bad ones are. */
+static void
+stop_caching(PageBatches *batches)
+{
+	CachedPages *cached = batches->heap == NULL ? NULL : gpurhh_heap_feed_cached(batches->heap);
+	const rhh_page unread = {.bad = RHH_PAGE_UNREAD};
+	CacheRef	ref;
+	uint32		n_pages;
+	uint32		n_rows;
+
+	if (cached == NULL)
+		return;
+	cached->off = true;
+	while (gpurhh_cached_pages_get(cached, &ref, GPURHH_CACHE_PAGES, 0, &n_pages, &n_rows) > 0)
+	{
+		for (uint32 left = ref.pages; left != 0; left &= left - 1)
+			keep_bad(batches, &unread, batches->child,
+					 ref.chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left));
+	}
+	feed_bad_rows(batches);
+}
+
+/* ---------- batches ---------- */
 
 /* Hands over the next batch. */
 PagesGiven
@@ -439,20 +654,30 @@ gpurhh_page_batches_give(PageBatches *batches)
 {
 	const PageSide *side = &batches->side;
 	rhh_batch	batch;
+	uint32		cache_offset;
 	char	   *base;
 
 	feed_bad_rows(batches);
 	while (!is_spoiled(batches))
 	{
-		const int	child = gpurhh_page_feed_child(side->pages);
+		int			child;
 
+		if (cached_are_due(batches))
+		{
+			base = side->acquire_block(side->arg);
+			if (base != NULL)
+				return give_cached(batches, base);
+			stop_caching(batches);
+			continue;
+		}
+		child = gpurhh_page_feed_child(side->pages);
 		if (child < 0)
 			break;
 		if (!lay_out(batches, child))
 		{
 			/* what makes rows may wait for blocks that wait for this session */
 			if (gpurhh_page_feed_heap(side->pages) == NULL)
-				gpurhh_page_batches_end(batches);
+				wait_for_all(batches);
 			feed_columns(batches, 0);
 			return PAGES_GIVEN;
 		}
@@ -464,16 +689,14 @@ gpurhh_page_batches_give(PageBatches *batches)
 		if (!may_give(batches) || (base = side->acquire_block(side->arg)) == NULL)
 		{
 			give_up_pins(batches);
+			stop_caching(batches);
 			return PAGES_AS_COLUMNS;
 		}
-		if (fill(batches, base, &batch))
-		{
-			gpurhh_channel_submit(side->channel, &batch);
-			side->count(side->arg, &batch);
-			return PAGES_GIVEN;
-		}
+		if (fill(batches, base, &batch, &cache_offset))
+			return submit(batches, &batch, cache_offset);
 		gpurhh_channel_drop_block(side->channel);
-		gpurhh_page_feed_pass(side->pages);
+		if (gpurhh_heap_feed_has_ended(batches->heap))
+			gpurhh_page_feed_pass(side->pages);
 	}
 	give_up_pins(batches);
 	return PAGES_ENDED;
@@ -486,7 +709,6 @@ gpurhh_page_batches_give(PageBatches *batches)
 void
 gpurhh_page_batches_end(PageBatches *batches)
 {
-	while (wait_for_pages(batches))
-		feed_bad_rows(batches);
-	feed_bad_rows(batches);
+	wait_for_all(batches);
+	gpurhh_page_feed_end(batches->side.pages);
 }

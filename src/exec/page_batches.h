@@ -42,7 +42,7 @@ typedef enum PagesGiven
 	PAGES_AS_COLUMNS			/* none any more: the rest of the rows is to be fed */
 } PagesGiven;
 
-extern void gpurhh_page_batches_limits(rhh_map_spec *spec);
+extern void gpurhh_page_batches_limits(rhh_map_spec *spec, bool cached);
 extern PageBatches *gpurhh_page_batches_create(const PageSide *side, MemoryContext context);
 extern PagesGiven gpurhh_page_batches_give(PageBatches *batches);
 extern void gpurhh_page_batches_take(PageBatches *batches);

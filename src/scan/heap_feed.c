@@ -512,6 +512,7 @@ gpurhh_heap_feed_begin(HeapFeed *heap)
 	heap->n_rows = 0;
 	heap->next_row = 0;
 	heap->ended = false;
+	gpurhh_heap_feed_end_cache(heap);
 	for (int i = 0; i < heap->n_quals; i++)
 		gpurhh_vector_reset(heap->quals[i]);
 	reset_columns(&heap->fed);
@@ -1103,7 +1104,10 @@ next_page(HeapFeed *heap)
 
 		heap->n_rows = 0;
 		heap->next_row = 0;
-		if (!gpurhh_heap_next_page(desc, heap->dense))
+		/* whoever wants those that are in the cache takes them in the end */
+		if (heap->cached != NULL)
+			heap->cached->most_pages = UINT32_MAX;
+		if (gpurhh_heap_next_page(desc, heap->dense, heap->cached) != HEAP_PAGE)
 			return false;
 		heap->buffer = desc->rs_cbuf;
 		page = BufferGetPage(heap->buffer);
@@ -1514,13 +1518,66 @@ mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
 }
 
 /*
+ * From now on blocks of which the device has copies are left out, see gpurhh_heap_feed_cached().  To be called
+ * between gpurhh_heap_feed_begin() and the first page.
+ */
+void
+gpurhh_heap_feed_use_cache(HeapFeed *heap)
+{
+	Assert(heap->cached == NULL);
+	heap->cached = gpurhh_cached_pages_create(scan_desc(heap), GetMemoryChunkContext(heap));
+}
+
+/* The blocks that have been left out so far, which the caller may take; NULL: none are. */
+CachedPages *
+gpurhh_heap_feed_cached(HeapFeed *heap)
+{
+	return heap->cached;
+}
+
+/* None are left out any more, and those that have been the caller has seen to. */
+void
+gpurhh_heap_feed_end_cache(HeapFeed *heap)
+{
+	if (heap->cached != NULL)
+		gpurhh_cached_pages_end(heap->cached);
+	heap->cached = NULL;
+}
+
+/* Notes that the page that has been read last, which is page p of a batch, may be put into the cache. */
+static void
+note_for_cache(const CachedPages *cached, BlockNumber block, const PagesToCache *to, uint32 p)
+{
+	CacheRequest *request = to->request;
+	CacheRef   *last = request->n_refs > 0 ? &request->refs[request->n_refs - 1] : NULL;
+	XLogRecPtr	lsn;
+
+	to->blocks[p] = InvalidBlockNumber;
+	if (!gpurhh_cached_pages_vouch(cached, block, &lsn))
+		return;
+	if (last == NULL || last->chunk != block / GPURHH_CACHE_PAGES)
+	{
+		last = &request->refs[request->n_refs++];
+		memset(last, 0, sizeof(CacheRef));
+		last->chunk = block / GPURHH_CACHE_PAGES;
+		last->lsn = lsn;
+	}
+	/* the map has been looked at once more, in the middle of a chunk */
+	if (last->lsn != lsn)
+		return;
+	last->pages |= UINT32_C(1) << block % GPURHH_CACHE_PAGES;
+	to->blocks[p] = block;
+}
+
+/*
  * Goes on to the next pages, for a device to read: at most most_pages of them, with at most most_rows
  * visible tuples, which is more than a page can have.  The caller has to release a pin of each, whose
- * number is that of its buffer, from 0.  Returns how many there are; 0: there are no more.
+ * number is that of its buffer, from 0.  Returns how many there are; 0: there are no more, or enough
+ * have been left out (most_cached).  to gets those that may be put into the cache; NULL: none may.
  */
 uint32
 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint32 most_rows,
-					   uint32 *n_rows)
+					   uint32 most_cached, const PagesToCache *to, uint32 *n_rows)
 {
 	HeapScanDesc desc = scan_desc(heap);
 	Instrumentation *instrument = heap->scan->ss.ps.instrument;
@@ -1532,16 +1589,17 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 		return 0;
 	if (instrument)
 		InstrStartNode(instrument);
+	if (heap->cached != NULL)
+		heap->cached->most_pages = most_cached;
 	while (n_pages < most_pages && *n_rows + heap->max_rows <= most_rows)
 	{
 		rhh_page   *page = &pages[n_pages];
+		HeapNext	next = gpurhh_heap_next_page(desc, false, heap->cached);
 		int			n;
 
-		if (!gpurhh_heap_next_page(desc, false))
-		{
-			heap->ended = true;
+		heap->ended = next == HEAP_ENDED;
+		if (next != HEAP_PAGE)
 			break;
-		}
 		n = desc->rs_ntuples;
 		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
 		if (n == 0)
@@ -1551,6 +1609,8 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 		page->n_rows = n;
 		page->first_row = *n_rows;
 		mark_visible(page, desc->rs_vistuples, n);
+		if (to != NULL)
+			note_for_cache(heap->cached, desc->rs_cblock, to, n_pages);
 		/* the scan's pin is the batch's from now on */
 		desc->rs_cbuf = InvalidBuffer;
 		*n_rows += n;
@@ -1559,6 +1619,41 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 	if (instrument)
 		InstrStopNode(instrument, (double) *n_rows);
 	return n_pages;
+}
+
+/* So many rows come out of the scan of pages that were left out. */
+void
+gpurhh_heap_feed_count_cached(HeapFeed *heap, uint64 n)
+{
+	Instrumentation *instrument = heap->scan->ss.ps.instrument;
+
+	gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
+	if (instrument)
+	{
+		InstrStartNode(instrument);
+		InstrStopNode(instrument, (double) n);
+	}
+}
+
+/*
+ * Pins the page of a block that was left out, of which the device could not read the copy, or has refused rows,
+ * for gpurhh_heap_feed_take_page(): page gets the buffer's number, and of a copy that was not read the
+ * tuples that are visible.  Returns how many of these there are.
+ */
+uint32
+gpurhh_heap_feed_pin_block(HeapFeed *heap, BlockNumber block, rhh_page *page)
+{
+	HeapScanDesc desc = scan_desc(heap);
+	int			n;
+
+	page->number = gpurhh_heap_read_block(desc, block) - 1;
+	if (page->bad == RHH_PAGE_REFUSED)
+		return 0;				/* the others are in the map */
+	n = desc->rs_ntuples;
+	memset(page->visible, 0, sizeof(page->visible));
+	if (n > 0)
+		mark_visible(page, desc->rs_vistuples, n);
+	return n;
 }
 
 /* So many rows that gpurhh_heap_feed_pages() has counted do not come out of the scan. */

@@ -113,6 +113,7 @@ struct HeapFeed
 	int			least_natts;	/* the fewest attributes stored in one */
 	uint8	   *active;
 	bool		ended;
+	CachedPages *cached;		/* the blocks that a device has copies of; NULL: none is left out */
 };
 
 extern Form_pg_attribute gpurhh_heap_attribute(const HeapFeed *heap, Node *expr);

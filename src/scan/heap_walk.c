@@ -38,6 +38,7 @@
 #include "utils/snapmgr.h"
 
 #include "compat.h"
+#include "scan/cached_pages.h"
 #include "scan/scan.h"
 
 #ifdef GPURHH_BUFFER_HINTS
@@ -229,6 +230,8 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 	return buffer;
 }
 
+#endif							/* GPURHH_SCANS_STREAM */
+
 /* Have all line pointers of a page a tuple? */
 static bool
 all_normal(Page page, int lines)
@@ -254,49 +257,32 @@ all_offsets(void)
 }
 
 /*
- * heapgetpage() in page-at-a-time mode, as 17 does it: without a call for each
- * tuple of a page that is all visible.
+ * Finds the visible tuples of the page in rs_cbuf, as 17 does it: without a call for each tuple of a page
+ * that is all visible.  Returns whether it is.
  */
-static void
-heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
+static bool
+find_visible(HeapScanDesc scan)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
-	Buffer		buffer;
-	Page		dp;
+	Buffer		buffer = scan->rs_cbuf;
+	Page		dp = BufferGetPage(buffer);
 	int			lines;
 	int			n = 0;
+	bool		all_visible;
 
-	if (CheckForSerializableConflictOutNeeded(rel, snapshot))
-	{
-		heapgetpage((TableScanDesc) scan, page);
-		return;
-	}
-	if (BufferIsValid(scan->rs_cbuf))
-	{
-		ReleaseBuffer(scan->rs_cbuf);
-		scan->rs_cbuf = InvalidBuffer;
-	}
-	CHECK_FOR_INTERRUPTS();
-	buffer = read_page(rel, page, scan->rs_strategy, dense);
-	scan->rs_cbuf = buffer;
-	scan->rs_cblock = page;
 	heap_page_prune_opt(rel, buffer);
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	dp = BufferGetPage(buffer);
-	TestForOldSnapshot(snapshot, rel, dp);
+	gpurhh_test_for_old_snapshot(snapshot, rel, dp);
 	lines = PageGetMaxOffsetNumber(dp);
-#ifdef GPURHH_BUFFER_HINTS
-	last_lines = lines;
-#endif
-	if (PageIsAllVisible(dp) && !snapshot->takenDuringRecovery &&
-		lines <= MaxHeapTuplesPerPage && all_normal(dp, lines))
+	all_visible = PageIsAllVisible(dp) && !snapshot->takenDuringRecovery;
+	if (all_visible && lines <= MaxHeapTuplesPerPage && all_normal(dp, lines))
 	{
 		memcpy(scan->rs_vistuples, all_offsets(), lines * sizeof(OffsetNumber));
 		n = lines;
 	}
-	else if (PageIsAllVisible(dp) && !snapshot->takenDuringRecovery)
+	else if (all_visible)
 	{
 		for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
 		{
@@ -316,97 +302,224 @@ heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
 			tuple.t_tableOid = RelationGetRelid(rel);
 			tuple.t_data = (HeapTupleHeader) PageGetItem(dp, item);
 			tuple.t_len = ItemIdGetLength(item);
-			ItemPointerSet(&tuple.t_self, page, offset);
+			ItemPointerSet(&tuple.t_self, scan->rs_cblock, offset);
 			if (HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
 				scan->rs_vistuples[n++] = offset;
 		}
 	}
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->rs_ntuples = n;
+#ifdef GPURHH_BUFFER_HINTS
+	last_lines = lines;
+#endif
+	return all_visible;
+}
+
+static void
+release_page(HeapScanDesc scan)
+{
+	if (BufferIsValid(scan->rs_cbuf))
+		ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = InvalidBuffer;
+}
+
+#ifndef GPURHH_SCANS_STREAM
+/* heapgetpage() in page-at-a-time mode.  Returns whether the page is all visible, as far as is known. */
+static bool
+heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
+{
+	Relation	rel = scan->rs_base.rs_rd;
+
+	if (CheckForSerializableConflictOutNeeded(rel, scan->rs_base.rs_snapshot))
+	{
+		heapgetpage((TableScanDesc) scan, page);
+		return false;
+	}
+	release_page(scan);
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_cbuf = read_page(rel, page, scan->rs_strategy, dense);
+	scan->rs_cblock = page;
+	return find_visible(scan);
 }
 #endif
 
 /*
- * Reads the next page of a sequential scan and finds its visible tuples
- * (rs_vistuples, of which there are rs_ntuples); false, once, when all pages
- * have been read.  That is what heapgettup_pagemode() does, without the tuples.
- * dense: most of the page's bytes are likely to be read.
+ * Pins the page of any block, and finds its visible tuples as gpurhh_heap_next_page() does; the scan stays where
+ * it is.  The caller releases the pin.
  */
-bool
-gpurhh_heap_next_page(HeapScanDesc scan, bool dense)
+Buffer
+gpurhh_heap_read_block(HeapScanDesc scan, BlockNumber block)
 {
-#ifdef GPURHH_SCANS_STREAM
-	if (BufferIsValid(scan->rs_cbuf))
-	{
-		ReleaseBuffer(scan->rs_cbuf);
-		scan->rs_cbuf = InvalidBuffer;
-	}
+	const Buffer at_buffer = scan->rs_cbuf;
+	const BlockNumber at_block = scan->rs_cblock;
+	Buffer		buffer;
+
 	CHECK_FOR_INTERRUPTS();
-	scan->rs_dir = ForwardScanDirection;
-	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
-	if (BufferIsValid(scan->rs_cbuf))
-	{
-		scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
-		if (dense)
-			prefetch_page(BufferGetPage(scan->rs_cbuf));
-		heap_prepare_pagescan((TableScanDesc) scan);
-		return true;
-	}
-	scan->rs_prefetch_block = InvalidBlockNumber;
-#else
+	buffer = scan->rs_cbuf = ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, block, RBM_NORMAL,
+												scan->rs_strategy);
+	scan->rs_cblock = block;
+	(void) find_visible(scan);
+	scan->rs_cbuf = at_buffer;
+	scan->rs_cblock = at_block;
+	return buffer;
+}
+
+/*
+ * The number of a scan's next block, after *at, which becomes that; InvalidBlockNumber, once: there is none.
+ * That is what heapgettup_pagemode() does.
+ */
+static BlockNumber
+next_block(HeapScanDesc scan, BlockNumber *at)
+{
 	Relation	rel = scan->rs_base.rs_rd;
 	ParallelBlockTableScanDesc parallel =
 		(ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
-	BlockNumber page;
 
 	if (!scan->rs_inited)
 	{
 		if (scan->rs_nblocks == 0 || scan->rs_numblocks == 0)
-			return false;
+			return InvalidBlockNumber;
 		if (parallel != NULL)
-		{
-			table_block_parallelscan_startblock_init(rel,
-													 scan->rs_parallelworkerdata,
-													 parallel);
-			page = table_block_parallelscan_nextpage(rel,
-													 scan->rs_parallelworkerdata,
-													 parallel);
-		}
+			table_block_parallelscan_startblock_init(rel, scan->rs_parallelworkerdata, parallel);
 		else
-			page = scan->rs_startblock;
+			*at = scan->rs_startblock;
 		scan->rs_inited = true;
+		if (parallel == NULL)
+			return *at;
 	}
-	else if (parallel != NULL)
-		page = table_block_parallelscan_nextpage(rel,
-												 scan->rs_parallelworkerdata,
-												 parallel);
+	if (parallel != NULL)
+		*at = table_block_parallelscan_nextpage(rel, scan->rs_parallelworkerdata, parallel);
 	else
 	{
 		bool		ended;
 
-		page = scan->rs_cblock + 1;
-		if (page >= scan->rs_nblocks)
-			page = 0;
-		ended = page == scan->rs_startblock ||
+		(*at)++;
+		if (*at >= scan->rs_nblocks)
+			*at = 0;
+		ended = *at == scan->rs_startblock ||
 			(scan->rs_numblocks != InvalidBlockNumber &&
 			 --scan->rs_numblocks == 0);
 		/* also at the end, so that the next scan starts where this one did */
 		if (scan->rs_base.rs_flags & SO_ALLOW_SYNC)
-			ss_report_location(rel, page);
+			ss_report_location(rel, *at);
 		if (ended)
-			page = InvalidBlockNumber;
+			*at = InvalidBlockNumber;
 	}
-	if (page != InvalidBlockNumber)
-	{
-		heap_get_page(scan, page, dense);
-		return true;
-	}
-	if (BufferIsValid(scan->rs_cbuf))
-		ReleaseBuffer(scan->rs_cbuf);
-#endif
-	scan->rs_cbuf = InvalidBuffer;
+	return *at;
+}
+
+/* The scan has ended, and may begin again. */
+static HeapNext
+end_scan(HeapScanDesc scan)
+{
+	release_page(scan);
 	scan->rs_cblock = InvalidBlockNumber;
 	scan->rs_ctup.t_data = NULL;
 	scan->rs_inited = false;
-	return false;
+#ifdef GPURHH_SCANS_STREAM
+	scan->rs_prefetch_block = InvalidBlockNumber;
+#endif
+	return HEAP_ENDED;
+}
+
+#ifdef GPURHH_SCANS_STREAM
+
+/* The next block for the stream of a scan that leaves out blocks. */
+static BlockNumber
+next_of_stream(ReadStream *stream, void *arg, void *per_buffer_data)
+{
+	CachedPages *cached = arg;
+
+	while (!cached->ended && !gpurhh_cached_pages_are_enough(cached))
+	{
+		BlockNumber block = next_block(cached->scan, &cached->scan->rs_prefetch_block);
+
+		cached->ended = block == InvalidBlockNumber;
+		if (!cached->ended && !gpurhh_cached_pages_take(cached, block))
+			return block;
+	}
+	return InvalidBlockNumber;
+}
+
+/* gpurhh_heap_next_page() by a stream of its own, as core's does not leave out blocks. */
+static HeapNext
+next_uncached(HeapScanDesc scan, bool dense, CachedPages *cached)
+{
+	if (cached->stream == NULL)
+		cached->stream = read_stream_begin_relation(READ_STREAM_SEQUENTIAL, scan->rs_strategy,
+													scan->rs_base.rs_rd, MAIN_FORKNUM, next_of_stream,
+													cached, 0);
+	for (;;)
+	{
+		scan->rs_cbuf = read_stream_next_buffer(cached->stream, NULL);
+		if (BufferIsValid(scan->rs_cbuf))
+			break;
+		if (cached->ended)
+		{
+			read_stream_end(cached->stream);
+			cached->stream = NULL;
+			return end_scan(scan);
+		}
+		/* it has ended for as long as there were enough */
+		read_stream_reset(cached->stream);
+		if (gpurhh_cached_pages_are_enough(cached))
+			return HEAP_CACHED;
+	}
+	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+	if (dense)
+		prefetch_page(BufferGetPage(scan->rs_cbuf));
+	cached->all_visible = find_visible(scan);
+	return HEAP_PAGE;
+}
+
+#endif							/* GPURHH_SCANS_STREAM */
+
+/*
+ * Reads the next page of a sequential scan and finds its visible tuples
+ * (rs_vistuples, of which there are rs_ntuples); HEAP_ENDED, once, when all pages
+ * have been read.  That is what heapgettup_pagemode() does, without the tuples.
+ * dense: most of the page's bytes are likely to be read.
+ *
+ * cached, if not NULL, from the scan's beginning on, gets the blocks that are in the cache, which are left out.
+ * HEAP_CACHED says, instead of a page, that there are enough of them.
+ */
+HeapNext
+gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
+{
+#ifdef GPURHH_SCANS_STREAM
+	release_page(scan);
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_dir = ForwardScanDirection;
+	if (cached != NULL)
+		return next_uncached(scan, dense, cached);
+	scan->rs_cbuf = read_stream_next_buffer(scan->rs_read_stream, NULL);
+	if (!BufferIsValid(scan->rs_cbuf))
+		return end_scan(scan);
+	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+	if (dense)
+		prefetch_page(BufferGetPage(scan->rs_cbuf));
+	heap_prepare_pagescan((TableScanDesc) scan);
+	return HEAP_PAGE;
+#else
+	for (;;)
+	{
+		BlockNumber block;
+		bool		all_visible;
+
+		if (cached != NULL && gpurhh_cached_pages_are_enough(cached))
+		{
+			CHECK_FOR_INTERRUPTS();
+			return HEAP_CACHED;
+		}
+		block = next_block(scan, &scan->rs_cblock);
+		if (block == InvalidBlockNumber)
+			return end_scan(scan);
+		if (cached != NULL && gpurhh_cached_pages_take(cached, block))
+			continue;
+		all_visible = heap_get_page(scan, block, dense);
+		if (cached != NULL)
+			cached->all_visible = all_visible;
+		return HEAP_PAGE;
+	}
+#endif
 }

@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/parallel.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "nodes/nodeFuncs.h"
@@ -457,14 +458,31 @@ gpurhh_page_feed_pass(PageFeed *feed)
 	feed->current = -1;
 }
 
+/*
+ * May pages of all children be kept in the cache?  A worker does not know whether the transaction has made one of
+ * these tables, so where it opens a query, for a further part of a build side, they are not.
+ */
+bool
+gpurhh_page_feed_may_cache(const PageFeed *feed)
+{
+	if (IsParallelWorker())
+		return false;
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		if (feed->heaps[i] == NULL || !gpurhh_may_cache(gpurhh_heap_feed_relation(feed->heaps[i])))
+			return false;
+	}
+	return feed->n_children > 0;
+}
+
 /* See gpurhh_heap_feed_pages(); of that child. */
 uint32
 gpurhh_page_feed_pages(PageFeed *feed, rhh_page *pages, uint32 most_pages, uint32 most_rows,
-					   uint32 *n_rows)
+					   uint32 most_cached, const PagesToCache *to, uint32 *n_rows)
 {
 	Passed		passed = begin_passing(feed);
 	uint32		n = gpurhh_heap_feed_pages(feed->heaps[feed->current], pages, most_pages, most_rows,
-										   n_rows);
+										   most_cached, to, n_rows);
 
 	end_passing(&passed, *n_rows);
 	return n;
@@ -489,6 +507,36 @@ void
 gpurhh_page_feed_take_page(PageFeed *feed, int child, const rhh_page *page)
 {
 	unpass(feed, gpurhh_heap_feed_take_page(feed->heaps[child], page));
+}
+
+/* See gpurhh_heap_feed_count_cached(). */
+void
+gpurhh_page_feed_count_cached(PageFeed *feed, int child, uint64 n)
+{
+	Passed		passed = begin_passing(feed);
+
+	gpurhh_heap_feed_count_cached(feed->heaps[child], n);
+	end_passing(&passed, n);
+}
+
+/* Pins the page of a block by gpurhh_heap_feed_pin_block(), and then does as gpurhh_page_feed_take_page(). */
+void
+gpurhh_page_feed_take_block(PageFeed *feed, int child, BlockNumber block, rhh_page *page)
+{
+	gpurhh_page_feed_count_cached(feed, child,
+								  gpurhh_heap_feed_pin_block(feed->heaps[child], block, page));
+	gpurhh_page_feed_take_page(feed, child, page);
+}
+
+/* At the node's end, if that is no error. */
+void
+gpurhh_page_feed_end(PageFeed *feed)
+{
+	for (int i = 0; i < feed->n_children; i++)
+	{
+		if (feed->heaps[i] != NULL)
+			gpurhh_heap_feed_end_cache(feed->heaps[i]);
+	}
 }
 
 /* See gpurhh_heap_feed_page_rows(). */

@@ -14,16 +14,33 @@
 
 #include "batch/batch.h"
 #include "rhh_pages.h"
+#include "scan/cached_pages.h"
 
 /* ---------- heap_walk.c ---------- */
 
 extern void gpurhh_init_buffer_hints(void);
-extern bool gpurhh_heap_next_page(HeapScanDesc scan, bool dense);
+/* What a scan has come to. */
+typedef enum HeapNext
+{
+	HEAP_PAGE,
+	HEAP_CACHED,				/* enough pages that are in the cache */
+	HEAP_ENDED
+} HeapNext;
+
+extern HeapNext gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached);
+extern Buffer gpurhh_heap_read_block(HeapScanDesc scan, BlockNumber block);
 
 /* ---------- heap_feed.c ---------- */
 
 /* Reads the pages of a sequential scan into a feed. */
 typedef struct HeapFeed HeapFeed;
+
+/* Where pages of a batch are noted that may be put into the cache. */
+typedef struct PagesToCache
+{
+	BlockNumber *blocks;		/* of each of its pages; InvalidBlockNumber: it may not */
+	CacheRequest *request;		/* has room for a ref of each page */
+} PagesToCache;
 
 extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
 										 ResultState *above, int n_columns,
@@ -42,8 +59,14 @@ extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages);
 extern bool gpurhh_heap_feed_has_ended(const HeapFeed *heap);
 extern bool gpurhh_heap_feed_is_amid(const HeapFeed *heap);
+extern void gpurhh_heap_feed_use_cache(HeapFeed *heap);
+extern CachedPages *gpurhh_heap_feed_cached(HeapFeed *heap);
+extern void gpurhh_heap_feed_end_cache(HeapFeed *heap);
 extern uint32 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages,
-									 uint32 most_rows, uint32 *n_rows);
+									 uint32 most_rows, uint32 most_cached, const PagesToCache *to,
+									 uint32 *n_rows);
+extern void gpurhh_heap_feed_count_cached(HeapFeed *heap, uint64 n);
+extern uint32 gpurhh_heap_feed_pin_block(HeapFeed *heap, BlockNumber block, rhh_page *page);
 extern uint64 gpurhh_heap_feed_take_page(HeapFeed *heap, const rhh_page *page);
 extern bool gpurhh_heap_feed_page_rows(HeapFeed *heap, Feed *feed);
 extern void gpurhh_heap_feed_dropped(HeapFeed *heap, uint64 n);
@@ -75,8 +98,13 @@ extern bool gpurhh_page_feed_has_layouts(const PageFeed *feed, const Feed *to);
 extern int	gpurhh_page_feed_child(PageFeed *feed);
 extern HeapFeed *gpurhh_page_feed_heap(PageFeed *feed);
 extern void gpurhh_page_feed_pass(PageFeed *feed);
+extern bool gpurhh_page_feed_may_cache(const PageFeed *feed);
 extern uint32 gpurhh_page_feed_pages(PageFeed *feed, rhh_page *pages, uint32 most_pages,
-									 uint32 most_rows, uint32 *n_rows);
+									 uint32 most_rows, uint32 most_cached, const PagesToCache *to,
+									 uint32 *n_rows);
+extern void gpurhh_page_feed_count_cached(PageFeed *feed, int child, uint64 n);
+extern void gpurhh_page_feed_take_block(PageFeed *feed, int child, BlockNumber block, rhh_page *page);
+extern void gpurhh_page_feed_end(PageFeed *feed);
 extern bool gpurhh_page_feed_fill_child(PageFeed *feed, Feed *to, uint32 whole_pages);
 extern void gpurhh_page_feed_take_page(PageFeed *feed, int child, const rhh_page *page);
 extern bool gpurhh_page_feed_page_rows(PageFeed *feed, int child, Feed *to);

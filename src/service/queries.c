@@ -167,6 +167,7 @@ start_query(DeviceService *service, int q)
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	query->started = true;
 	query->pages = pages;
+	query->cache = pages && gpurhh_service_may_cache(service, sq->device);
 	ConditionVariableBroadcast(&query->news);
 	if (joins)
 	{
@@ -243,8 +244,19 @@ submit_batches(DeviceService *service, int q)
 
 		batch = area->blocks[block].batch;
 		batch.base = (uint8_t *) gpurhh_block_base(area, block);
+		if (!gpurhh_service_begin_cached(service, sq, block, &batch))
+		{
+			LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+			(void) gpurhh_block_pop(area, &query->queued);
+			area->blocks[block].all_rows = true;
+			gpurhh_block_done(area, query, block);
+			LWLockRelease(&area->lock);
+			continue;
+		}
 		status = sq->device->ops->map_submit(sq->map, &batch,
 											 (uint64) block, &err);
+		if (status != RHH_OK)
+			gpurhh_service_undo_cached(service, block);
 		if (status == RHH_BUSY)
 			return false;
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
@@ -391,6 +403,7 @@ drop_query(DeviceService *service, int q)
 		sq->device->ops->map_destroy(sq->first_map);
 	gpurhh_service_end_joins(service, q);
 	gpurhh_service_end_level(sq);
+	gpurhh_service_drop_cached(service, sq);
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	free_blocks(area, &query->queued);
@@ -566,6 +579,8 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 		sq->in_flight--;
 		/* before the lock is taken: a device may have to add up many threads' counts */
 		dev->ops->map_stats(event->map, &stats);
+		if (event->kind == RHH_EVENT_BATCH && sq->state != MAP_MAKING_LEVEL)
+			gpurhh_service_end_cached(service, sq, event);
 
 		LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 		switch (event->kind)

@@ -346,6 +346,7 @@ gpurhh_service_main(Datum main_arg)
 	if (!claim_area(service))
 		proc_exit(0);			/* two were started at the same time */
 
+	gpurhh_service_make_cache(service);
 	sigfillset(&service->all_signals);
 	before_shmem_exit(service_exit, PointerGetDatum(service));
 	sigprocmask(SIG_BLOCK, &service->all_signals, &old);

@@ -12,10 +12,14 @@
 
 #include "storage/latch.h"
 
+#include "cache/page_cache.h"
 #include "channel/area.h"
 #include "service/service.h"
 
 typedef struct DeviceService DeviceService;
+
+/* The service's part of the pages that a device has copies of; see service_cache.c. */
+typedef struct ServiceCache ServiceCache;
 
 /* How far a query's map is; see queries.c. */
 typedef enum QueryMapState
@@ -45,6 +49,8 @@ typedef struct ServiceQuery
 	int			n_probed;		/* of the other queries whose maps this one's probes, */
 	int			probed[RHH_MAX_JOINS];	/* the numbers */
 	bool		cancelled;
+	uint32	   *cached;			/* entries of the cache that are in use until it ends */
+	uint32		n_cached;
 	int			result_block;	/* which the device fills with result, or -1 */
 	rhh_result	result;
 } ServiceQuery;
@@ -77,6 +83,7 @@ struct DeviceService
 	char		device_error[GPURHH_MESSAGE_LEN];
 	bool		cuda_error;		/* it was a GPU's */
 
+	ServiceCache *cache;		/* NULL: there is none */
 	ServiceQuery queries[GPURHH_MAX_QUERIES];	/* of the area's queries */
 };
 
@@ -110,6 +117,17 @@ extern void gpurhh_service_fail(ServiceQuery *sq, ChannelQuery *query,
 extern rhh_status gpurhh_service_make_map(ServiceQuery *sq,
 										  const rhh_map_spec *wanted,
 										  rhh_map **map, rhh_error *err);
+
+/* ---------- service_cache.c ---------- */
+
+extern void gpurhh_service_make_cache(DeviceService *service);
+extern bool gpurhh_service_may_cache(DeviceService *service, const ServiceDevice *dev);
+extern bool gpurhh_service_begin_cached(DeviceService *service, const ServiceQuery *sq, int block,
+										rhh_batch *batch);
+extern void gpurhh_service_undo_cached(DeviceService *service, int block);
+extern void gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq,
+									  const rhh_event *event);
+extern void gpurhh_service_drop_cached(DeviceService *service, ServiceQuery *sq);
 
 /* ---------- service_joins.c ---------- */
 

@@ -66,7 +66,10 @@ typedef struct device
 	uint32_t	n_pages;
 	uint32_t	used_pages;		/* of runs that have not ended */
 	uint32_t	n_page_runs;	/* of these */
-	bool		as_pages;		/* runs give their rows in pages, where that can be */
+	bool		as_pages;		/* runs give their rows in pages, where that can be, */
+	bool		as_cached;		/* and in pages that are in the cache */
+	rhh_event	kept[64];		/* events of runs that came while pages were put there */
+	uint32_t	n_kept;
 	const char *name;
 } device;
 
@@ -329,6 +332,7 @@ typedef struct run
 	uint32_t	in_flight;
 	uint32_t	n_again;		/* slots that are to be submitted again */
 	uint64_t	n_resubmitted;
+	rhh_map_spec spec;			/* of table */
 	uint32_t	slot_pages;		/* pages that a slot has; 0: rows come as columns */
 	bad_rows   *bad;
 	uint32_t	n_bad_pages;
@@ -359,6 +363,7 @@ typedef struct run
 
 extern uint32_t pages_for(const def *d, uint32_t n_rows);
 extern uint32_t pages_room(uint32_t n_pages);
+extern uint32_t slot_numbers_room(uint32_t n_pages);
 extern uint32_t fill_pages(run *run, slot *slot, uint64_t first, uint32_t n);
 
 /* ---------- run.c, again ---------- */
@@ -494,6 +499,8 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_passes_condition) \
 	CASE(join_passes_refused) \
 	CASE(pages_no_joins) \
+	CASE(pages_cached) \
+	CASE(pages_slots) \
 	CASE(pages_grouped) \
 	CASE(pages_joins) \
 	CASE(pages_refused) \

@@ -67,6 +67,13 @@ test_device(device *device, const char *only, uint32_t *n_passed)
 		printf("not ok %s register_pages: %s\n", device->name, err.message);
 		n_failed++;
 	}
+	/* twice as many slots as there are pages */
+	for (uint32_t i = 0; i <= TEST_PAGES * 2 / RHH_SLAB_PAGES; i++)
+		if (device->ops->cache_slab(device->dev, i, &err) != RHH_OK)
+		{
+			printf("not ok %s cache_slab: %s\n", device->name, err.message);
+			n_failed++;
+		}
 	for (size_t i = 0; i < LENGTH_OF(cases); i++)
 	{
 		context		ctx;

@@ -192,11 +192,19 @@ pages_for(const def *d, uint32_t n_rows)
 	return n_rows / ((RHH_PAGE_BYTES - 64) / bytes * 3 / 4) + 2;
 }
 
+/* What a batch needs to say where pages go in the cache; the last part of what it has. */
+uint32_t
+slot_numbers_room(uint32_t n_pages)
+{
+	return (n_pages * (uint32_t) sizeof(uint32_t) + 63) / 64 * 64;
+}
+
 /* What a batch needs to say where they are. */
 uint32_t
 pages_room(uint32_t n_pages)
 {
-	return (uint32_t) (64 + n_pages * sizeof(rhh_page) + (sizeof(rhh_page_layout) + 63) / 64 * 64);
+	return (uint32_t) (64 + n_pages * sizeof(rhh_page) + (sizeof(rhh_page_layout) + 63) / 64 * 64) +
+		slot_numbers_room(n_pages);
 }
 
 /* An attribute of 2 bytes that says whether a tuple is a row: from 1 to 100, or 101, of which the filter is bad. */
@@ -532,6 +540,29 @@ case_pages_no_joins(context *ctx)
 	with_pages(ctx, "pages", no_joins);
 }
 
+/* Rows of the cache, from pages of which nothing is left elsewhere. */
+void
+case_pages_cached(context *ctx)
+{
+	static void (*const tests[])(context * ctx) = {
+		no_joins, case_states, case_all_null, case_probe_caps, case_join_kinds, case_join_columns, case_join_fan_out,
+		case_join_returned, case_join_program_filter, case_join_program_bad, case_join_cancel
+	};
+	const uint32_t divisor = option_divisor;
+
+	/* each batch is read twice, and alone, the first time */
+	option_divisor = divisor < 8 ? 8 : divisor;
+	for (size_t i = 0; i < LENGTH_OF(tests); i++)
+	{
+		ctx->device->as_cached = true;
+		with_pages(ctx, "cached", tests[i]);
+		if (!ctx->device->as_cached)
+			fault(ctx, "cached", "slabs were lost");
+		ctx->device->as_cached = false;
+	}
+	option_divisor = divisor;
+}
+
 void
 case_pages_grouped(context *ctx)
 {
@@ -575,6 +606,77 @@ void
 case_pages_cancel(context *ctx)
 {
 	with_pages(ctx, "cancel", case_join_cancel);
+}
+
+/*
+ * Batches that name slots that there are not, or which nobody has filled: their pages are bad, and nothing else
+ * happens.  And what a page has, a slot has too, from before a filter drops rows.
+ */
+void
+case_pages_slots(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	static const uint32_t numbers[] = {0, RHH_SLAB_PAGES - 1, RHH_MAX_SLABS * RHH_SLAB_PAGES - 1, RHH_MAX_SLABS * RHH_SLAB_PAGES, UINT32_MAX};
+	uint8_t    *base = ctx->device->pool;
+	plan		p;
+	rhh_map    *table;
+	rhh_error	err;
+	rhh_event	event;
+	rhh_batch	batch;
+	rhh_page   *pages;
+	rhh_page_layout *layout;
+
+	plan_init(&p);
+	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
+	table_key(&p, 0);
+	p.table.spec.max_batch_bytes = p.table.spec.max_page_bytes = 1 << 20;
+	if (ops->map_create(ctx->device->dev, &p.table.spec, &table, &err) != RHH_OK)
+	{
+		fault(ctx, "map_create", err.message);
+		return;
+	}
+	if (ops->map_join(table, &p.spec, &err) != RHH_OK)
+		fault(ctx, "map_join", err.message);
+	memset(&batch, 0, sizeof(batch));
+	memset(base, 0, 1 << 16);
+	batch.base = base;
+	batch.pages_offset = (uint32_t) (sizeof(rhh_page_layout) + 63) / 64 * 64;
+	batch.n_pages = LENGTH_OF(numbers);
+	batch.n_rows = 1000;
+	batch.cached = true;
+	batch.used_bytes = batch.refused_offset = batch.pages_offset + 64 * batch.n_pages;
+	batch.refused_rows = 64;
+	layout = (void *) base;
+	pages = (void *) (base + batch.pages_offset);
+	layout->n_attributes = layout->n_loads = 1;
+	layout->attributes[0] = (rhh_page_attribute){.length = 4, .align = 4};
+	layout_finish(layout);
+	layout->loads[0] = (rhh_page_load){.kind = RHH_PAGE_VALUE, .not_null = true};
+	for (uint32_t i = 0; i < batch.n_pages; i++)
+		pages[i].number = numbers[i];
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_OK)
+		fault(ctx, "map_submit", err.message);
+	else if (next_event(ctx, &event))
+	{
+		/* the first two have slots, of which other cases may have filled some */
+		for (uint32_t i = 2; i < batch.n_pages; i++)
+			if (pages[i].bad != RHH_PAGE_UNREAD || pages[i].n_rows != 0)
+				fault(ctx, "slots", "a page that is nowhere is not bad");
+		if (event.n_bad_pages < batch.n_pages - 2)
+			fault(ctx, "slots", "the event has too few bad pages");
+	}
+	batch.slots_offset = batch.pages_offset;
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "slots", "pages of the cache are put there");
+	batch.slots_offset = 0;
+	batch.end_page = 1;
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "slots", "pages of the cache are elsewhere");
+	batch.cached = false;
+	batch.slots_offset = batch.used_bytes;
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "slots", "numbers of slots are behind the batch");
+	ops->map_destroy(table);
 }
 
 /* ---------- values ---------- */

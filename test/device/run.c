@@ -193,6 +193,7 @@ run_start(run *run, device *device, const data *data, const run_options *options
 			run->slots[i].on_device = device_alloc(device, room);
 	}
 	spec.max_batch_bytes = room;
+	run->spec = spec;
 	run->result.capacity_groups = options->capacity_groups;
 	run->result.words = need((size_t) options->capacity_groups *
 							 rhh_result_words(&spec) * sizeof(uint64_t));
@@ -296,6 +297,127 @@ run_feed_one(run *run)
 	return true;
 }
 
+/* Notes that rows have to be submitted once more, as columns. */
+static void
+run_add_bad(run *run, uint64_t first, uint32_t n)
+{
+	run->bad = realloc(run->bad, (run->n_bad_pages + 1) * sizeof(bad_rows));
+	if (run->bad == NULL)
+		die("out of memory");
+	run->bad[run->n_bad_pages++] = (bad_rows){.first = first, .n = n};
+}
+
+/*
+ * A batch of pages has been given to a map that is thrown away, and which has put them into the cache: makes it
+ * a batch of what is there now.  Those that were bad are left out, as nobody says what their slots have; their rows come
+ * as columns.
+ */
+static void
+run_read_cached(run *run, slot *slot)
+{
+	rhh_batch  *batch = &slot->batch;
+	rhh_page   *pages = (void *) (slot->base + batch->pages_offset);
+	const uint32_t *slots = (const void *) (slot->base + batch->slots_offset);
+	uint32_t	n = 0;
+
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+	{
+		const bool	bad = pages[p].bad == RHH_PAGE_UNREAD;
+		const uint32_t n_rows = rhh_page_count(slot->visible[p]);
+
+		/* nothing of what was there is to be seen */
+		memset(run->device->pages + 128 + (size_t) pages[p].number * RHH_PAGE_BYTES, 0x5a, RHH_PAGE_BYTES);
+		if (bad)
+		{
+			if (n_rows > 0)
+				run_add_bad(run, slot->page_rows[p], n_rows);
+			continue;
+		}
+		memset(&pages[n], 0, sizeof(rhh_page));
+		pages[n].number = slots[p];
+		/* a slot that there is not: that page is bad */
+		if (below(&run->r, 32) == 0)
+			pages[n].number = RHH_MAX_SLABS * RHH_SLAB_PAGES - (uint32_t) below(&run->r, 2);
+		slot->page_rows[n] = slot->page_rows[p];
+		slot->n_others[n] = slot->n_others[p];
+		memmove(slot->visible[n], slot->visible[p], sizeof(slot->visible[n]));
+		n++;
+	}
+	batch->n_pages = n;
+	batch->cached = true;
+	batch->slots_offset = batch->first_page = batch->end_page = 0;
+}
+
+/* Puts the pages of a batch into the cache, by giving it to a map that is thrown away. */
+static void
+cache_pages(run *run, slot *slot)
+{
+	const rhh_device_ops *ops = run->device->ops;
+	rhh_device *dev = run->device->dev;
+	rhh_batch  *batch = &slot->batch;
+	rhh_map_spec spec = run->spec;
+	rhh_batch	given;
+	rhh_map    *map;
+	rhh_error	err;
+	rhh_event	event = {.map = NULL};
+	uint32_t   *slots;
+	uint32_t	unused;
+
+	/* maps may need the cache's memory */
+	if (ops->lost_slab(dev, &unused))
+		run->device->as_cached = false;
+	if (!run->device->as_cached || batch->n_pages == 0)
+		return;
+	batch->slots_offset = batch->used_bytes - slot_numbers_room(run->slot_pages);
+	slots = (void *) (slot->base + batch->slots_offset);
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+		slots[p] = 2 * ((const rhh_page *) (slot->base + batch->pages_offset))[p].number + 1;
+	given = *batch;
+	memset(spec.states, 0, sizeof(spec.states));
+	memcpy(spec.column_bytes, run->data->d->spec.column_bytes, sizeof(spec.column_bytes));
+	spec.n_columns = run->data->d->spec.n_columns;
+	spec.n_states = 0;
+	spec.n_keys = 1;
+	spec.key_column[0] = 0;
+	spec.flags = RHH_KEEP_ROWS | RHH_KEEP_UNMATCHED;
+	spec.expected_groups = 1;
+	spec.memory_limit_bytes = 0;
+	spec.n_parts = spec.part = 0;
+	if (ops->map_create(dev, &spec, &map, &err) != RHH_OK)
+	{
+		batch->slots_offset = 0;
+		return;
+	}
+	if (ops->map_submit(map, &given, 0, &err) != RHH_OK)
+		run_fault(run, "map_submit of pages to be cached: %d %s", err.status, err.message);
+	else
+		while (event.map != map)
+		{
+			uint32_t	n = 0;
+
+			if (ops->poll(dev, &event, 1, &n, &err) != RHH_OK)
+				die("a device failed while pages were put into its cache");
+			if (n > 0 && event.map != map)
+			{
+				if (run->device->n_kept == LENGTH_OF(run->device->kept))
+					die("too many events");
+				run->device->kept[run->device->n_kept++] = event;
+			}
+			if (n == 0)
+				event.map = NULL;
+		}
+	ops->map_destroy(map);
+	run_read_cached(run, slot);
+	/* nothing is left of it: its first row comes as a column, and the others by what is said to be bad */
+	if (batch->n_pages == 0)
+	{
+		const bad_rows last = run->bad[--run->n_bad_pages];
+
+		fill_batch(batch, slot->base, run->data, last.first, last.n);
+		slot->first_row = last.first;
+	}
+}
+
 static bool
 run_submit_one(run *run)
 {
@@ -303,6 +425,8 @@ run_submit_one(run *run)
 	uint64_t	left = run->data->n_rows - run->next_row;
 	uint32_t	n = run->options.batch_rows;
 	slot	   *slot = free_slot(run);
+	const uint32_t n_bad_pages = run->n_bad_pages;
+	const bool	was_bad = run->n_bad_done < n_bad_pages;
 	rhh_status	status;
 	rhh_error	err;
 
@@ -322,14 +446,18 @@ run_submit_one(run *run)
 		n = (uint32_t) left;
 	slot->first_row = run->next_row;
 	/* some come as columns all the same, and so do rows of bad pages */
-	if (run->n_bad_done < run->n_bad_pages)
+	if (was_bad)
 	{
 		slot->first_row = run->bad[run->n_bad_done].first;
 		n = run->bad[run->n_bad_done].n;
 		fill_batch(&slot->batch, slot->base, run->data, slot->first_row, n);
 	}
 	else if (run->slot_pages > 0 && below(&run->r, 8) != 0)
+	{
 		n = fill_pages(run, slot, run->next_row, n);
+		if (run->device->as_cached)
+			cache_pages(run, slot);
+	}
 	else
 		fill_batch(&slot->batch, slot->base, run->data, run->next_row, n);
 	if (run->options.joined != NULL)
@@ -348,13 +476,17 @@ run_submit_one(run *run)
 	}
 	status = ops->map_submit(run->table, &slot->batch, (uint64_t) (slot - run->slots), &err);
 	if (status == RHH_BUSY)
+	{
+		/* the same rows come again, and so do those that were not put into the cache */
+		run->n_bad_pages = n_bad_pages;
 		return false;
+	}
 	if (status != RHH_OK)
 	{
 		run_fault(run, "map_submit: %d %s", err.status, err.message);
 		return false;
 	}
-	if (run->n_bad_done < run->n_bad_pages)
+	if (was_bad)
 	{
 		run->n_bad_done++;
 		n = 0;
@@ -539,8 +671,8 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 			run_fault(run, "%u rows of a page were dropped, and not %u", pages[p].n_dropped, slot->n_others[p]);
 		if (pages[p].bad == 0)
 			continue;
-		if (pages[p].n_rows != 0)
-			run_fault(run, "a bad page has rows");
+		if (pages[p].bad == RHH_PAGE_UNREAD && pages[p].n_rows != 0)
+			run_fault(run, "a page that was not read has rows");
 		/* seen when the batch came before */
 		if (slot->page_rows[p] == UINT64_MAX)
 			continue;
@@ -556,12 +688,7 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 			slot->page_rows[p] = UINT64_MAX;
 			continue;
 		}
-		run->bad = realloc(run->bad, (run->n_bad_pages + 1) * sizeof(bad_rows));
-		if (run->bad == NULL)
-			die("out of memory");
-		run->bad[run->n_bad_pages++] = (bad_rows){
-			.first = slot->page_rows[p], .n = rhh_page_count(slot->visible[p])
-		};
+		run_add_bad(run, slot->page_rows[p], rhh_page_count(slot->visible[p]));
 		slot->page_rows[p] = UINT64_MAX;
 	}
 	if (n_bad != event->n_bad_pages)
@@ -799,7 +926,9 @@ drive(device *device, run *runs, uint32_t n_runs)
 		}
 		if (all_done)
 			return true;
-		if (ops->poll(device->dev, events, 5, &n, &err) != RHH_OK)
+		if (device->n_kept > 0)
+			events[n++] = device->kept[--device->n_kept];
+		else if (ops->poll(device->dev, events, 5, &n, &err) != RHH_OK)
 		{
 			run_fault(&runs[0], "poll: %d %s", err.status, err.message);
 			return false;

@@ -376,7 +376,8 @@ sub aggregate
 	# by other collations it is refused
 	$e->{sql} = "($e->{sql}) COLLATE \"C\"" if $e->{class} =~ /^(text|bpchar)$/ && chance(0.8);
 	$sql = "$name($distinct$e->{sql})$filter";
-	$sql = fill_in($e->{shown}, $sql) if $e->{shown} && ($name =~ /^(min|max)$/ || $distinct && $e->{class} eq 'numeric');
+	# a DISTINCT above may keep any one of equal intervals
+	$sql = fill_in($e->{shown}, $sql) if $e->{shown} && ($name =~ /^(min|max)$/ || $e->{class} eq 'interval' || $distinct && $e->{class} eq 'numeric');
 	return { sql => $sql, class => $e->{class}, compare => $compare, nosum => $e->{nosum} };
 }
 

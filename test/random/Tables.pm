@@ -23,7 +23,7 @@ use warnings;
 
 use Exporter 'import';
 
-our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables joined_table_sql security_sql break_modifiers $ROLE);
+our @EXPORT = qw(seed pick chance between %TYPES setup_sql random_tables random_changes joined_table_sql security_sql break_modifiers $ROLE);
 
 # ---------- random numbers: the same for a seed everywhere ----------
 
@@ -425,6 +425,20 @@ sub random_table
 	push @sql, "CREATE INDEX ON $name (" . pick('id', 'j') . ')' if chance(0.2);
 	push @sql, pick("ANALYZE $name", "ANALYZE $name", "VACUUM ANALYZE $name", 'SELECT 1');
 	return { name => $name, columns => \@columns, sql => \@sql, kind => $kind, key => $key, n_rows => $n_rows };
+}
+
+# Statements that change a table between two queries, which leave it with about as many rows.
+sub random_changes
+{
+	my ($t) = @_;
+	my $n = between(3, 11);
+	my $some = "id % $n = " . between(0, $n - 1);
+	my @change = pick(["UPDATE $t->{name} SET j = j WHERE $some"], ["DELETE FROM $t->{name} WHERE $some AND id % 3 = 0"],
+		["INSERT INTO $t->{name} SELECT * FROM $t->{name} WHERE $some ORDER BY id LIMIT 50"],
+		[ 'BEGIN', "UPDATE $t->{name} SET j = j WHERE $some", "DELETE FROM $t->{name}", 'ROLLBACK' ], []);
+
+	push @change, pick("VACUUM $t->{name}", "VACUUM FREEZE $t->{name}", "VACUUM FULL $t->{name}", 'SELECT 1') if $t->{kind} !~ /temp/;
+	return map { ref $_ ? @$_ : $_ } @change;
 }
 
 # The tables of a round: t, and u to join it with.

@@ -1,0 +1,492 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_cache.c
+ *		The pages that a device keeps copies of: the service's part.
+ *
+ * The device has memory for slots (rhh_device.h, "The cache"); what is in them the directory says
+ * (cache/page_cache.c), which sessions read.  The service alone changes it:
+ *
+ *		begin	before a batch goes to the device.  The pages that it wants to be read from the cache must
+ *				still be there, or the batch goes back.  For pages that it wants to be put there, entries are
+ *				found, or made; where there is no room for one, its pages are not kept.
+ *		end		after the batch: pages that the device could read are in the directory from now on
+ *
+ * In between an entry is in use: its slots are not given to others.  Slots that are being filled are not
+ * in the directory, and are not filled by others.  If a batch is to be submitted again, because
+ * what comes out of its joins is not complete, its entries stay in use until the query ends.
+ *
+ * Who goes first.  An entry is given up for another only if it was not used for a while, the
+ * longer the more often it was used before.  So of a table that is larger than the cache the same part
+ * stays, however often it is read, and a table that is read no more makes room.  The
+ * device gives maps that need memory that of the cache (lost_slab).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "port/pg_bitutils.h"
+#include "storage/block.h"
+
+#include "service/service_state.h"
+#include "settings.h"
+
+/* An entry that was used n times is kept for n times so long without being used. */
+#define KEPT_S 30
+#define MOST_USAGE 4
+
+/* A page that wants to be kept looks for an entry that may go at so many places. */
+#define HAND_STEPS 16
+
+/* If the device has no memory for a slab, or has taken one back, it is not asked for one for so long. */
+#define NO_MEMORY_S 5
+
+#define SLAB_ENTRIES (RHH_SLAB_PAGES / GPURHH_CACHE_PAGES)
+
+struct ServiceCache
+{
+	PageCache  *directory;
+	ServiceDevice *device;		/* NULL: none has pages yet */
+	uint32		n_entries;		/* that this device may have */
+	int32		free_head;		/* of free entries; -1: there are none */
+	uint32		hand;			/* the entry that is asked next whether it may go */
+	uint32		no_slab_before; /* in s */
+	uint32		now;			/* in s, at the last batch */
+	uint16	   *n_using;		/* batches, and queries, that use an entry */
+	uint32	   *filling;		/* its pages that are being filled */
+};
+
+static uint32
+now_s(void)
+{
+	return (uint32) (GetCurrentTimestamp() / USECS_PER_SEC);
+}
+
+/* What the directory says is true only of devices of this service. */
+void
+gpurhh_service_make_cache(DeviceService *service)
+{
+	ServiceCache *cache;
+
+	if (!service->area->shared || gpurhh_page_cache() == NULL)
+		return;
+	cache = palloc0(sizeof(ServiceCache));
+	cache->directory = gpurhh_page_cache();
+	cache->free_head = -1;
+	service->cache = cache;
+	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
+	cache->directory->device[0] = '\0';
+	LWLockRelease(&cache->directory->lock);
+}
+
+/* May a device have the cache?  One has, the first whose pages are read; the CPU only if the size says so. */
+bool
+gpurhh_service_may_cache(DeviceService *service, const ServiceDevice *dev)
+{
+	const ServiceCache *cache = service->cache;
+
+	return cache != NULL && (cache->device == NULL || cache->device == dev) &&
+		(dev->ops->kind != RHH_KIND_CPU || gpurhh_cache_size_mb > 0);
+}
+
+/* Makes a device the one that has the cache.  The caller holds the directory's lock. */
+static void
+choose_device(ServiceCache *cache, ServiceDevice *dev)
+{
+	PageCache  *directory = cache->directory;
+
+	cache->device = dev;
+	cache->n_entries = directory->n_entries;
+	if (gpurhh_cache_size_mb < 0)
+		cache->n_entries = Min(cache->n_entries,
+							   dev->info.total_bytes / 2 / RHH_PAGE_BYTES / GPURHH_CACHE_PAGES);
+	cache->n_using = MemoryContextAllocHuge(TopMemoryContext, cache->n_entries * sizeof(uint16));
+	cache->filling = MemoryContextAllocHuge(TopMemoryContext, cache->n_entries * sizeof(uint32));
+	memset(cache->n_using, 0, cache->n_entries * sizeof(uint16));
+	memset(cache->filling, 0, cache->n_entries * sizeof(uint32));
+	gpurhh_cache_reset(directory);
+	strlcpy(directory->device, dev->name, sizeof(directory->device));
+}
+
+/* ---------- entries ---------- */
+
+static void
+free_entry(ServiceCache *cache, int32 entry)
+{
+	cache->directory->entries[entry].next = cache->free_head;
+	cache->free_head = entry;
+}
+
+/* Asks the device for a slab; false: it has none. */
+static bool
+add_slab(ServiceCache *cache)
+{
+	PageCache  *directory = cache->directory;
+	ServiceDevice *dev = cache->device;
+	rhh_error	err = {0};
+	uint32		first = 0;
+
+	while (first < cache->n_entries && directory->entries[first].state != CACHE_ENTRY_NONE)
+		first += SLAB_ENTRIES;
+	if (first >= cache->n_entries || first / SLAB_ENTRIES >= RHH_MAX_SLABS ||
+		cache->now < cache->no_slab_before)
+		return false;
+	if (dev->ops->cache_slab(dev->device, first / SLAB_ENTRIES, &err) != RHH_OK)
+	{
+		cache->no_slab_before = cache->now + NO_MEMORY_S;
+		if (err.status == RHH_DEVICE_ERROR)
+			gpurhh_service_note_device_error(dev, err.message);
+		return false;
+	}
+	for (uint32 i = Min(first + SLAB_ENTRIES, cache->n_entries); i-- > first;)
+	{
+		directory->entries[i].state = CACHE_ENTRY_FREE;
+		free_entry(cache, i);
+	}
+	return true;
+}
+
+/* The device has given the memory of a slab to a map. */
+static void
+lose_slab(ServiceCache *cache, uint32 slab)
+{
+	PageCache  *directory = cache->directory;
+	const uint32 first = slab * SLAB_ENTRIES;
+	const uint32 end = Min(first + SLAB_ENTRIES, cache->n_entries);
+
+	for (uint32 i = first; i < end; i++)
+	{
+		if (directory->entries[i].state == CACHE_ENTRY_USED)
+			gpurhh_cache_remove(directory, i);
+		directory->entries[i].state = CACHE_ENTRY_NONE;
+	}
+	/* the others' list anew */
+	cache->free_head = -1;
+	for (uint32 i = cache->n_entries; i-- > 0;)
+	{
+		if (directory->entries[i].state == CACHE_ENTRY_FREE)
+			free_entry(cache, i);
+	}
+	cache->no_slab_before = cache->now + NO_MEMORY_S;
+}
+
+static void
+lose_slabs(ServiceCache *cache)
+{
+	uint32		slab;
+
+	while (cache->device != NULL && cache->device->ops->lost_slab(cache->device->device, &slab))
+		lose_slab(cache, slab);
+}
+
+/* Is an entry of so little use that another one may have its place? */
+static bool
+may_go(const ServiceCache *cache, uint32 entry)
+{
+	const CacheEntry *e = &cache->directory->entries[entry];
+
+	return e->state == CACHE_ENTRY_USED && cache->n_using[entry] == 0 && cache->filling[entry] == 0 &&
+		(e->lsn == InvalidXLogRecPtr || cache->now - e->used_at > (uint32) KEPT_S * e->usage);
+}
+
+/* A free entry, which is on no list; -1: there is no room. */
+static int32
+take_entry(ServiceCache *cache)
+{
+	int32		entry;
+
+	if (cache->free_head < 0)
+		(void) add_slab(cache);
+	for (int i = 0; i < HAND_STEPS && cache->free_head < 0; i++)
+	{
+		cache->hand = (cache->hand + 1) % cache->n_entries;
+		if (!may_go(cache, cache->hand))
+			continue;
+		gpurhh_cache_remove(cache->directory, cache->hand);
+		free_entry(cache, cache->hand);
+	}
+	entry = cache->free_head;
+	if (entry >= 0)
+		cache->free_head = cache->directory->entries[entry].next;
+	return entry;
+}
+
+/* The entry was used. */
+static void
+touch(ServiceCache *cache, CacheEntry *e)
+{
+	/* the processes of a query, and those of queries at the same time, count once */
+	if (e->used_at != cache->now || e->usage == 0)
+		e->usage = Min(e->usage + 1, MOST_USAGE);
+	e->used_at = cache->now;
+}
+
+/* ---------- pages to be read from the cache ---------- */
+
+/* Are the pages that a batch names there?  If so, their entries are in use. */
+static bool
+use_entries(ServiceCache *cache, const CacheRequest *request)
+{
+	PageCache  *directory = cache->directory;
+
+	for (uint32 r = 0; r < request->n_refs; r++)
+	{
+		const CacheRef *ref = &request->refs[r];
+		const CacheEntry *e = &directory->entries[ref->entry];
+
+		if (ref->entry >= cache->n_entries ||
+			gpurhh_cache_entry(directory, &request->file, ref->chunk) != (int32) ref->entry ||
+			e->lsn != ref->lsn || (ref->pages & ~e->pages) != 0 || cache->n_using[ref->entry] == UINT16_MAX)
+			return false;
+	}
+	for (uint32 r = 0; r < request->n_refs; r++)
+	{
+		cache->n_using[request->refs[r].entry]++;
+		touch(cache, &directory->entries[request->refs[r].entry]);
+	}
+	return true;
+}
+
+static void
+end_using(ServiceCache *cache, const CacheRequest *request)
+{
+	for (uint32 r = 0; r < request->n_refs; r++)
+		cache->n_using[request->refs[r].entry]--;
+}
+
+/* ---------- pages to be put there ---------- */
+
+/*
+ * Which entry is to have the pages of ref?  ref gets that, and of its pages those that are to go there.  An
+ * entry of an older state of the table is made anew, unless it is in use.
+ */
+static void
+place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
+{
+	PageCache  *directory = cache->directory;
+	int32		entry = gpurhh_cache_entry(directory, &request->file, ref->chunk);
+
+	if (entry >= 0 && directory->entries[entry].lsn != ref->lsn)
+	{
+		const bool	older = directory->entries[entry].lsn < ref->lsn;
+
+		if (!older || cache->n_using[entry] > 0 || cache->filling[entry] != 0)
+		{
+			ref->pages = 0;
+			return;
+		}
+		gpurhh_cache_remove(directory, entry);
+		gpurhh_cache_insert(directory, entry, &request->file, ref->chunk);
+	}
+	else if (entry < 0)
+	{
+		entry = take_entry(cache);
+		if (entry < 0)
+		{
+			ref->pages = 0;
+			return;
+		}
+		gpurhh_cache_insert(directory, entry, &request->file, ref->chunk);
+	}
+	directory->entries[entry].lsn = ref->lsn;
+	ref->entry = entry;
+	ref->pages &= ~directory->entries[entry].pages & ~cache->filling[entry];
+	cache->filling[entry] |= ref->pages;
+	touch(cache, &directory->entries[entry]);
+}
+
+/*
+ * Calls of a function for each page of a batch that was to be put into the cache, with the ref that it
+ * is of, and its bit there.
+ */
+typedef void (*PageOfRef)(void *arg, uint32 page, CacheRef *ref, uint32 bit);
+
+static void
+for_each_page(CacheRequest *request, const char *base, uint32 n_pages, PageOfRef do_page, void *arg)
+{
+	const BlockNumber *blocks = (const BlockNumber *) (base + request->blocks_offset);
+	uint32		r = 0;
+
+	for (uint32 p = 0; p < n_pages; p++)
+	{
+		if (blocks[p] == InvalidBlockNumber)
+			continue;
+		while (r < request->n_refs && request->refs[r].chunk != blocks[p] / GPURHH_CACHE_PAGES)
+			r++;
+		if (r == request->n_refs)
+			return;				/* cannot happen */
+		do_page(arg, p, &request->refs[r], UINT32_C(1) << blocks[p] % GPURHH_CACHE_PAGES);
+	}
+}
+
+static void
+give_slot(void *arg, uint32 page, CacheRef *ref, uint32 bit)
+{
+	uint32	   *slots = arg;
+
+	if ((ref->pages & bit) != 0)
+		slots[page] = ref->entry * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(bit);
+}
+
+/* The pages of a batch that has come back. */
+typedef struct FilledPages
+{
+	ServiceCache *cache;
+	const rhh_page *pages;
+	bool		good;			/* the batch was */
+} FilledPages;
+
+static void
+publish_page(void *arg, uint32 page, CacheRef *ref, uint32 bit)
+{
+	const FilledPages *filled = arg;
+	const rhh_page *p = &filled->pages[page];
+	CacheEntry *e = &filled->cache->directory->entries[ref->entry];
+
+	if ((ref->pages & bit) == 0)
+		return;
+	filled->cache->filling[ref->entry] &= ~bit;
+	/* somebody may have called for all pages of the table to be forgotten */
+	if (!filled->good || p->bad == RHH_PAGE_UNREAD || e->lsn != ref->lsn || (e->pages & bit) != 0)
+		return;
+	e->pages |= bit;
+	e->n_rows += p->n_rows + p->n_dropped;
+	if (e->relation >= 0)
+		filled->cache->directory->relations[e->relation].n_pages++;
+}
+
+/* Nothing has been filled, after all. */
+static void
+end_filling(ServiceCache *cache, const CacheRequest *request)
+{
+	for (uint32 r = 0; r < request->n_refs; r++)
+		if (request->refs[r].pages != 0)
+			cache->filling[request->refs[r].entry] &= ~request->refs[r].pages;
+}
+
+/* ---------- batches ---------- */
+
+static CacheRequest *
+request_of(ChannelArea *area, int block)
+{
+	const ChannelBlock *b = &area->blocks[block];
+
+	return b->cache_offset == 0 ? NULL : (CacheRequest *) (gpurhh_block_base(area, block) + b->cache_offset);
+}
+
+/* Does its output begin with its first row? */
+static bool
+is_new(const rhh_batch *batch)
+{
+	static const rhh_position beginning;
+
+	return memcmp(&batch->from, &beginning, sizeof(beginning)) == 0;
+}
+
+/*
+ * A batch is about to go to the device, as *batch, which it may change.  False: it has pages that are not in the
+ * cache any more.
+ */
+bool
+gpurhh_service_begin_cached(DeviceService *service, const ServiceQuery *sq, int block, rhh_batch *batch)
+{
+	ServiceCache *cache = service->cache;
+	CacheRequest *request = request_of(service->area, block);
+	bool		found = true;
+
+	/* a batch that comes again is as it was */
+	if (request == NULL || !is_new(batch))
+		return true;
+	if (!gpurhh_service_may_cache(service, sq->device))
+		return !request->cached;
+	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
+	cache->now = now_s();
+	if (cache->device == NULL)
+		choose_device(cache, sq->device);
+	lose_slabs(cache);
+	if (request->cached)
+		found = use_entries(cache, request);
+	else
+	{
+		uint32	   *slots = (uint32 *) (batch->base + request->blocks_offset) + batch->n_pages;
+
+		for (uint32 r = 0; r < request->n_refs; r++)
+			place_pages(cache, request, &request->refs[r]);
+		memset(slots, 0xFF, batch->n_pages * sizeof(uint32));
+		for_each_page(request, (const char *) batch->base, batch->n_pages, give_slot, slots);
+		batch->slots_offset = (uint8_t *) slots - batch->base;
+	}
+	LWLockRelease(&cache->directory->lock);
+	service->area->blocks[block].cache_begun = found;
+	return found;
+}
+
+/* The device could not take the batch. */
+void
+gpurhh_service_undo_cached(DeviceService *service, int block)
+{
+	ServiceCache *cache = service->cache;
+	CacheRequest *request = request_of(service->area, block);
+
+	if (request == NULL || !service->area->blocks[block].cache_begun)
+		return;
+	service->area->blocks[block].cache_begun = false;
+	if (request->cached)
+		end_using(cache, request);
+	else
+		end_filling(cache, request);
+}
+
+/* The device is done with a batch. */
+void
+gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_event *event)
+{
+	ServiceCache *cache = service->cache;
+	ChannelBlock *block = &service->area->blocks[event->tag];
+	CacheRequest *request = request_of(service->area, event->tag);
+	CacheRelation *relation;
+
+	if (request == NULL || !block->cache_begun)
+		return;
+	block->cache_begun = false;
+	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
+	relation = gpurhh_cache_relation(cache->directory, &request->file);
+	if (relation != NULL)
+	{
+		relation->used_at = cache->now;
+		*(request->cached ? &relation->hits : &relation->misses) += block->batch.n_pages;
+	}
+	if (!request->cached)
+	{
+		const char *base = gpurhh_block_base(service->area, event->tag);
+		FilledPages filled = {cache, (const rhh_page *) (base + block->batch.pages_offset),
+		event->status == RHH_OK};
+
+		for_each_page(request, base, block->batch.n_pages, publish_page, &filled);
+		/* if it comes again it is not put there again */
+		block->cache_offset = 0;
+	}
+	else if (event->status == RHH_OK && event->more)
+	{
+		/* the query has them now */
+		sq->cached = sq->cached == NULL ?
+			MemoryContextAllocHuge(TopMemoryContext, request->n_refs * sizeof(uint32)) :
+			repalloc_huge(sq->cached, (sq->n_cached + request->n_refs) * sizeof(uint32));
+		for (uint32 r = 0; r < request->n_refs; r++)
+			sq->cached[sq->n_cached++] = request->refs[r].entry;
+	}
+	else
+		end_using(cache, request);
+	LWLockRelease(&cache->directory->lock);
+}
+
+/* The query will have no more batches. */
+void
+gpurhh_service_drop_cached(DeviceService *service, ServiceQuery *sq)
+{
+	for (uint32 i = 0; i < sq->n_cached; i++)
+		service->cache->n_using[sq->cached[i]]--;
+	if (sq->cached != NULL)
+		pfree(sq->cached);
+	sq->cached = NULL;
+	sq->n_cached = 0;
+}
