@@ -430,10 +430,11 @@ check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns
 		return invalid(err, "the device knows no memory with pages");
 	if (batch->on_device)
 		return invalid(err, "pages are not in the device's memory");
-	if (batch->first_page > batch->end_page || batch->end_page > map->n_pages)
+	if (batch->first_page > batch->end_page ||
+		batch->end_page > (batch->cached ? RHH_MAX_SLABS * RHH_SLAB_PAGES : map->n_pages))
 		return invalid(err, "there is no page %u", (unsigned) batch->end_page);
-	if (batch->cached && (batch->slots_offset != 0 || batch->end_page != 0))
-		return invalid(err, "pages of the cache are nowhere else");
+	if (batch->cached && batch->slots_offset != 0)
+		return invalid(err, "pages of the cache go nowhere else");
 	if (batch->slots_offset % 4 != 0 ||
 		(batch->slots_offset != 0 &&
 		 batch->slots_offset + (uint64_t) batch->n_pages * sizeof(uint32_t) > batch->used_bytes))

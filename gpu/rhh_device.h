@@ -437,8 +437,8 @@ typedef struct rhh_position
  * set them.  What is there means nothing before the batch's event, and nothing if that says that the map
  * is cancelled, or for a page that is RHH_PAGE_UNREAD; so until then no other batch may have that slot.
  *
- * If cached is set, the pages are in the cache: their numbers are those of slots.  The caller sets
- * everything else of a page to zero, and n_rows to no less than what they have together; the device writes into
+ * If cached is set, the pages are in the cache: their numbers are those of slots, from first_page up to, but without,
+ * end_page.  The caller sets everything else of a page to zero, and n_rows to no less than what they have together; the device writes into
  * a page which rows it has and where they are among those of the batch, as it does with a filter.
  * Whatever is in the slots stays as it is until the event.  Of a batch that is submitted again they are
  * as they were.
@@ -653,7 +653,9 @@ typedef struct rhh_event
 	rhh_map    *map;
 	uint64_t	tag;			/* what the caller gave with the command */
 	uint32_t	n_refused;		/* RHH_EVENT_BATCH: number of refused rows */
-	uint32_t	n_bad_pages;	/* RHH_EVENT_BATCH: of its pages */
+	uint32_t	n_bad_pages;	/* RHH_EVENT_BATCH: of its pages; if it is 0, and these are of the cache, */
+	uint32_t	n_rows;			/* their rows, without those that were dropped, */
+	uint32_t	n_dropped;		/* and these */
 	bool		more;			/* with joins: the output is not complete, and goes on
 								 * at next */
 	rhh_position next;

@@ -1231,7 +1231,7 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 		event->tag = cmd->tag;
 		event->n_refused = atomic_load_explicit(&cmd->refused.n, memory_order_relaxed);
 		event->more = false;
-		event->n_bad_pages = 0;
+		event->n_bad_pages = event->n_rows = event->n_dropped = 0;
 		switch (cmd->kind)
 		{
 			case RHH_EVENT_BATCH:
@@ -1241,6 +1241,9 @@ cpu_poll(rhh_device *dev, rhh_event *events, uint32_t cap, uint32_t *n,
 				if (cmd->given.n_pages > 0)
 					end_pages(cmd, event->n_refused > 0);
 				event->n_bad_pages = cmd->n_bad_pages;
+				event->n_rows = cmd->batch.n_rows;
+				for (uint32_t p = 0; p < cmd->given.n_pages; p++)
+					event->n_dropped += ((const rhh_page *) (const void *) (cmd->given.base + cmd->given.pages_offset))[p].n_dropped;
 				break;
 			case RHH_EVENT_FINISH:
 				if (cmd->no_memory && event->status == RHH_OK)

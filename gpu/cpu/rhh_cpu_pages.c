@@ -254,7 +254,8 @@ find_page(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch *given, 
 	if (!given->cached)
 		return page->number >= given->first_page && page->number < given->end_page ?
 			memory + (uint64_t) page->number * RHH_PAGE_BYTES : NULL;
-	cached = slot_of(slabs, page->number, &known);
+	cached = page->number >= given->first_page && page->number < given->end_page ?
+		slot_of(slabs, page->number, &known) : NULL;
 	if (cached != NULL && page->filtered == 0)
 	{
 		memcpy(page->visible, known->visible, sizeof(page->visible));

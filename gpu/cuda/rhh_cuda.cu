@@ -285,6 +285,8 @@ rhh_collect(rhh_map *t, rhh_event *events, uint32_t cap, uint32_t *n)
 		ev.tag = f->tag;
 		ev.n_refused = f->n_refused;
 		ev.n_bad_pages = f->n_bad_pages;
+		ev.n_rows = f->batch.n_rows;
+		ev.n_dropped = f->n_dropped;
 		t->stats.bad_pages += f->n_bad_pages;
 		ev.more = f->more;
 		ev.next = f->at;
@@ -576,6 +578,8 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->tag = tag;
 	f->n_refused = 0;
 	f->n_bad_pages = 0;
+	f->n_dropped = 0;
+	f->recounted = !rhh_is_beginning(&batch->from);
 	f->more = false;
 	f->method = METHOD_UNKNOWN;
 	f->looked_at_all = false;

@@ -55,22 +55,25 @@ rhh_take_slab(rhh_device *dev)
 	return false;
 }
 
+/* The slab behind the last one of a batch whose pages are in the cache; the first is that of its first page. */
+static uint32_t
+rhh_end_slab(const rhh_batch *batch)
+{
+	return (batch->end_page + RHH_SLAB_PAGES - 1) / RHH_SLAB_PAGES;
+}
+
 /* A batch uses the slabs of its slots, or (n -1) does not any more. */
 static void
 rhh_use_slabs(rhh_device *dev, const rhh_batch *batch, int n)
 {
-	const rhh_page *pages = (const rhh_page *) (batch->base + batch->pages_offset);
 	const uint32_t *slots = (const uint32_t *) (batch->base + batch->slots_offset);
 
-	if (batch->n_pages == 0 || (!batch->cached && batch->slots_offset == 0))
-		return;
-	for (uint32_t p = 0; p < batch->n_pages; p++)
-	{
-		const uint32_t i = (batch->cached ? pages[p].number : slots[p]) / RHH_SLAB_PAGES;
-
-		if (i < RHH_MAX_SLABS)
-			dev->slab_uses[i] += n;
-	}
+	/* what of these it has not is of no harm */
+	for (uint32_t i = batch->first_page / RHH_SLAB_PAGES; batch->cached && i < rhh_end_slab(batch); i++)
+		dev->slab_uses[i] += n;
+	for (uint32_t p = 0; batch->slots_offset != 0 && p < batch->n_pages; p++)
+		if (slots[p] / RHH_SLAB_PAGES < RHH_MAX_SLABS)
+			dev->slab_uses[slots[p] / RHH_SLAB_PAGES] += n;
 }
 
 /* The caller has the event of a batch.  False: there is no memory to note what it uses. */
@@ -78,9 +81,8 @@ static bool
 rhh_batch_is_given(rhh_map *t, const rhh_batch *batch, bool more)
 {
 	rhh_device *dev = t->dev;
-	const rhh_page *pages = (const rhh_page *) (batch->base + batch->pages_offset);
 
-	if (!more || batch->n_pages == 0 || !batch->cached)
+	if (!more || !batch->cached)
 	{
 		rhh_use_slabs(dev, batch, -1);
 		return true;
@@ -89,9 +91,8 @@ rhh_batch_is_given(rhh_map *t, const rhh_batch *batch, bool more)
 		t->slab_uses = (uint32_t *) calloc(RHH_MAX_SLABS, sizeof(uint32_t));
 	if (t->slab_uses == NULL)
 		return false;
-	for (uint32_t p = 0; p < batch->n_pages; p++)
-		if (pages[p].number / RHH_SLAB_PAGES < RHH_MAX_SLABS)
-			t->slab_uses[pages[p].number / RHH_SLAB_PAGES]++;
+	for (uint32_t i = batch->first_page / RHH_SLAB_PAGES; i < rhh_end_slab(batch); i++)
+		t->slab_uses[i]++;
 	return true;
 }
 

@@ -118,8 +118,7 @@ struct rhh_lane
 	rhh_orphan *orphans[2];
 	uint32_t   *sketch;			/* of the map's batches */
 	uint32_t   *counts[RHH_CUDA_IN_FLIGHT]; /* rows of parts, by looking */
-	uint32_t   *n_placed;		/* of each batch of which rows are dropped as its pages are read:
-								 * those that have a place */
+	rhh_page_counts *page_counts;	/* of each batch whose pages find their places as they are read */
 
 	/* For partitioning; one batch after the other uses it. */
 	uint8_t    *workspace;
@@ -154,6 +153,8 @@ struct rhh_in_flight
 	bool		looked_at_all;	/* all rows were looked at, not only a sample */
 	bool		upload_counted; /* its time is in the statistics */
 	uint32_t	n_bad_pages;
+	uint32_t	n_dropped;		/* rows of its pages */
+	bool		recounted;		/* some of these are read once more, after the host has counted */
 
 	/* With joins: the piece of its output that is being made.  See rhh_cuda_join.cuh. */
 	rhh_position at;			/* where the piece begins */

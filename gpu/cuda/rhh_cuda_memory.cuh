@@ -156,8 +156,8 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 	uint64_t	control = rhh_align(sizeof(rhh_control));
 	uint64_t	reserves = rhh_align((uint64_t) dev->max_tiles * sizeof(rhh_reserve));
 	uint64_t	orphans = rhh_align((uint64_t) rhh_orphan_cap(dev) * sizeof(rhh_orphan));
-	uint64_t	looks = rhh_align((RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * (RHH_PASS_PARTS + 1)) *
-								  sizeof(uint32_t));
+	uint64_t	looks = rhh_align((RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * RHH_PASS_PARTS) *
+								  sizeof(uint32_t) + RHH_CUDA_IN_FLIGHT * sizeof(rhh_page_counts));
 	uint64_t	bytes;
 	uint8_t    *p;
 
@@ -196,7 +196,7 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 	lane->sketch = (uint32_t *) p;
 	for (int i = 0; i < RHH_CUDA_IN_FLIGHT; i++)
 		lane->counts[i] = lane->sketch + RHH_SKETCH_REGISTERS + i * RHH_PASS_PARTS;
-	lane->n_placed = lane->sketch + RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * RHH_PASS_PARTS;
+	lane->page_counts = (rhh_page_counts *) (lane->sketch + RHH_SKETCH_REGISTERS + RHH_CUDA_IN_FLIGHT * RHH_PASS_PARTS);
 	return true;
 }
 

@@ -143,8 +143,15 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_layout &layout, const
 					  : COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS)),
 			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
 			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
-			   batch->n_pages, slots, layout, columns, batch->n_rows, lane->n_placed + i,
+			   batch->n_pages, slots, layout, columns, batch->n_rows, lane->page_counts + i,
 			   &lane->page_notes[i]);
+}
+
+/* Do a batch's pages find their places among its rows as they are read? */
+static bool
+rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
+{
+	return batch->cached || layout->program.has_filter;
 }
 
 /* Queues reading a batch's pages, and waking the caller then.  Slices are registered. */
@@ -170,8 +177,8 @@ rhh_launch_pages(rhh_map *t, int i)
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
 		return false;
-	if ((layout->program.n_ops > 0 || batch->cached) &&
-		!RHH_CUDA(dev, cudaMemsetAsync, lane->n_placed + i, 0, sizeof(uint32_t), lane->up))
+	if (rhh_are_placed(batch, layout) &&
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts + i, 0, sizeof(rhh_page_counts), lane->up))
 		return false;
 	if (layout->program.n_ops > 0)
 		rhh_launch_reading<true>(t, i, *layout, columns);
@@ -179,6 +186,9 @@ rhh_launch_pages(rhh_map *t, int i)
 		rhh_launch_reading<false>(t, i, *layout, columns);
 	f->state = BATCH_READING;
 	return rhh_launched(dev, "rhh_read_pages_kernel") &&
+		(!rhh_are_placed(batch, layout) ||
+		 RHH_CUDA(dev, cudaMemcpyAsync, &lane->page_notes[i].counts, lane->page_counts + i,
+				  sizeof(rhh_page_counts), cudaMemcpyDeviceToHost, lane->up)) &&
 		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
 		rhh_wake_after(t, lane->uploaded[i]);
 }
@@ -234,12 +244,17 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	*again = notes->any_bad != 0;
 	if (*again)
 	{
+		f->recounted = true;
 		f->batch.n_rows = rhh_count_page_rows(f, false);
 		*again = f->batch.n_rows > 0;
 		return !*again || rhh_launch_pages(t, i);
 	}
-	if (layout->program.has_filter || f->batch.cached)
-		f->batch.n_rows = rhh_count_filtered(&f->batch);
+	/* pages that have been read before have their places already */
+	if (rhh_are_placed(&f->batch, layout))
+	{
+		f->batch.n_rows = f->recounted ? rhh_count_filtered(&f->batch) : notes->counts.placed;
+		f->n_dropped = notes->counts.dropped;
+	}
 	/* a column without a NULL is read faster if it has none of their bytes */
 	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)
 		if ((notes->null_columns >> c & 1) == 0)

@@ -25,11 +25,19 @@
 #include "cuda/rhh_joins.cuh"
 #include "cuda/rhh_programs.cuh"
 
+/* Rows of pages that find their places as they are read, ... */
+struct rhh_page_counts
+{
+	uint32_t	placed;
+	uint32_t	dropped;		/* ... and those that do not need one */
+};
+
 /* What the host has to know of a batch's pages; in its memory. */
 struct rhh_page_notes
 {
 	uint64_t	null_columns;	/* which ones have a NULL */
 	uint32_t	any_bad;
+	rhh_page_counts counts;
 };
 
 /* A page in a block's shared memory. */
@@ -270,27 +278,30 @@ rhh_tell_page(volatile uint32_t *to, const rhh_page &page)
 			to[i] = ((const uint32_t *) &page)[i];
 }
 
-/* By one thread: finds a place for the n rows of the page in hand by *n_placed, of the batch's n_rows. */
+/* By one thread: finds a place for n rows of the page in hand by counts, among the batch's n_rows, and drops the others. */
 RHH_DEV void
-rhh_place_page(rhh_page_space *in_hand, uint32_t n, uint32_t n_rows, uint32_t *n_placed)
+rhh_place_page(rhh_page_space *in_hand, uint32_t n, uint32_t n_rows, rhh_page_counts *counts)
 {
 	rhh_page &page = in_hand->page;
 
+	page.n_dropped = page.n_rows - n;
 	page.n_rows = n;
 	page.filtered = 1;
-	page.first_row = n > 0 ? atomicAdd(n_placed, n) : 0;
+	if (page.n_dropped > 0)
+		atomicAdd(&counts->dropped, page.n_dropped);
+	page.first_row = n > 0 ? atomicAdd(&counts->placed, n) : 0;
 	/* the caller's numbers may be wrong */
 	if (page.first_row > n_rows || n > n_rows - page.first_row)
 		in_hand->bad = 1;
 }
 
 /*
- * By a block: drops rows of the page in hand, and finds a place for the others by *n_placed, of the
+ * By a block: drops rows of the page in hand, and finds a place for the others by counts, of the
  * batch's n_rows.  False: the page is bad.
  */
 RHH_DEV bool
 rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint32_t known,
-				const rhh_page_layout &layout, uint32_t n_rows, uint32_t *n_placed)
+				const rhh_page_layout &layout, uint32_t n_rows, rhh_page_counts *counts)
 {
 	rhh_page &page = in_hand->page;
 
@@ -316,8 +327,7 @@ rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint
 	{
 		const uint32_t n = rhh_page_count(page.visible);
 
-		page.n_dropped = page.n_rows - n;
-		rhh_place_page(in_hand, n, n_rows, n_placed);
+		rhh_place_page(in_hand, n, n_rows, counts);
 	}
 	__syncthreads();
 	return in_hand->bad == 0;
@@ -328,10 +338,11 @@ rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint
  * visible of it.
  */
 RHH_DEV const uint4 *
-rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, bool fresh)
+rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t first, uint32_t end, bool fresh)
 {
+	const uint32_t slot = in_hand->page.number;
 	rhh_page   *known = NULL;
-	const uint4 *from = rhh_slot_at(slots, in_hand->page.number, &known);
+	const uint4 *from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
 
 	/* all have seen what fresh is made of */
 	__syncthreads();
@@ -348,7 +359,7 @@ rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, bool fresh
  * dropped first.  One that is not has a row, so that the host counts it among the bad ones.  Returns whether it is good.
  */
 RHH_DEV bool
-rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n_rows, uint32_t *n_placed)
+rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n_rows, rhh_page_counts *counts)
 {
 	if (threadIdx.x == 0)
 	{
@@ -356,7 +367,7 @@ rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n
 		if (!good)
 			in_hand->page.n_rows = 1;
 		else if (!has_filter)
-			rhh_place_page(in_hand, in_hand->page.n_rows, n_rows, n_placed);
+			rhh_place_page(in_hand, in_hand->page.n_rows, n_rows, counts);
 	}
 	__syncthreads();
 	return in_hand->bad == 0;
@@ -364,7 +375,7 @@ rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n
 
 /*
  * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
- * of page 0; pages from first_page up to, but without, end_page may be read.  *n_placed, at first 0, is
+ * of page 0; pages from first_page up to, but without, end_page may be read.  *counts, at first 0, is
  * used if rows are to be dropped.
  */
 template <bool COMPUTES>
@@ -373,7 +384,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 					  rhh_page *pages, uint32_t n_pages, const rhh_page_slots slots,
 					  const __grid_constant__ rhh_page_layout layout,
 					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
-					  uint32_t *n_placed, rhh_page_notes *notes)
+					  rhh_page_counts *counts, rhh_page_notes *notes)
 {
 	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
 	const uint32_t t = threadIdx.x;
@@ -396,7 +407,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		/* the same for the whole block */
 		fresh = slots.cached && page.n_rows == 0 && page.bad == 0 && page.filtered == 0;
 		if (slots.cached)
-			from = rhh_find_cached(in_hand, slots, fresh);
+			from = rhh_find_cached(in_hand, slots, first_page, end_page, fresh);
 		else
 			from = page.number >= first_page && page.number < end_page
 				? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
@@ -431,7 +442,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			rhh_keep_page(in_hand, slots);
 		if (fresh)
 		{
-			good = rhh_begin_cached(in_hand, good, layout.program.has_filter, n_rows, n_placed);
+			good = rhh_begin_cached(in_hand, good, layout.program.has_filter, n_rows, counts);
 			rhh_tell_page((volatile uint32_t *) &pages[p], page);
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
@@ -439,7 +450,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		if constexpr (COMPUTES)
 			if (good && rhh_page_has_filter(&layout, &page))
 			{
-				good = rhh_filter_page(in_hand, from, lines, known, layout, n_rows, n_placed);
+				good = rhh_filter_page(in_hand, from, lines, known, layout, n_rows, counts);
 				if (good)
 					rhh_tell_page((volatile uint32_t *) &pages[p], page);
 			}

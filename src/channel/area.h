@@ -69,6 +69,10 @@ typedef struct ChannelBlock
 								 * 0: it has none, or nobody cares any more */
 	uint32		cache_offset;	/* where its CacheRequest is; 0: it has none */
 	bool		cache_begun;	/* the service's: it has done what that asks for, in so far */
+	/* the service's, of pages of the cache: */
+	uint32		n_bad_pages;
+	uint32		n_rows;			/* if that is 0: their rows, without those that were dropped, */
+	uint32		n_dropped;		/* and these */
 	uint32		n_groups;
 	rhh_batch	batch;			/* base is not valid across processes */
 } ChannelBlock;

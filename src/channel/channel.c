@@ -863,16 +863,16 @@ gpurhh_channel_unpin_pages(Channel *channel, uint32 n)
 
 /*
  * Takes a batch of the participant's whose pages have been read; false if there is none.  Of these
- * the caller releases the pins, and sees to the rows of those that are bad, or of all of them if
- * *all_bad is set.  If they were to be read from the cache *cache says which they are; they have no pins.
+ * the caller releases the pins, unless they were to be read from the cache, and sees to the rows of those that
+ * are bad, or of all of them if all_bad is set.
  * Then it calls gpurhh_channel_end_pages().
  */
 bool
-gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages, uint32 *n, bool *all_bad,
-						  const CacheRequest **cache)
+gpurhh_channel_take_pages(Channel *channel, PagesRead *read)
 {
 	ChannelArea *area = channel->area;
 	const ChannelBlock *block;
+	const char *base;
 	int			i;
 
 	Assert(channel->unpinning < 0);
@@ -885,12 +885,14 @@ gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages, uint32 *n, b
 		return false;
 	channel->unpinning = i;
 	block = &area->blocks[channel->page_blocks[i]];
-	*pages = (const rhh_page *) (gpurhh_block_base(area, channel->page_blocks[i]) +
-								 block->batch.pages_offset);
-	*n = block->batch.n_pages;
-	*all_bad = block->all_rows;
-	*cache = block->cache_offset == 0 ? NULL :
-		(const CacheRequest *) (gpurhh_block_base(area, channel->page_blocks[i]) + block->cache_offset);
+	base = gpurhh_block_base(area, channel->page_blocks[i]);
+	read->pages = (const rhh_page *) (base + block->batch.pages_offset);
+	read->n = block->batch.n_pages;
+	read->all_bad = block->all_rows;
+	read->request = block->cache_offset == 0 ? NULL : (const CacheRequest *) (base + block->cache_offset);
+	read->n_bad = block->n_bad_pages;
+	read->n_rows = block->n_rows;
+	read->n_dropped = block->n_dropped;
 	return true;
 }
 

@@ -43,6 +43,18 @@ typedef struct ChannelResult
 	bool		last;			/* there are no more, for any participant */
 } ChannelResult;
 
+/* A participant's batch of pages that have been read. */
+typedef struct PagesRead
+{
+	const rhh_page *pages;
+	uint32		n;
+	bool		all_bad;		/* nothing has been read of them */
+	const CacheRequest *request;	/* that the batch had; NULL: none */
+	uint32		n_bad;			/* of pages of the cache; if it is 0: */
+	uint32		n_rows;			/* their rows, without those that were dropped, */
+	uint32		n_dropped;		/* and these */
+} PagesRead;
+
 extern Channel *gpurhh_channel_open(ChannelArea *area,
 									const rhh_map_spec *spec,
 									const LevelPlan *level_plan,
@@ -72,9 +84,7 @@ extern uint64 gpurhh_channel_count_left_out(Channel *channel);
 extern int	gpurhh_channel_n_unread(Channel *channel);
 extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
 extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);
-extern bool gpurhh_channel_take_pages(Channel *channel, const rhh_page **pages,
-									  uint32 *n, bool *all_bad,
-									  const CacheRequest **cache);
+extern bool gpurhh_channel_take_pages(Channel *channel, PagesRead *read);
 extern void gpurhh_channel_end_pages(Channel *channel);
 extern bool gpurhh_channel_wait_pages(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,

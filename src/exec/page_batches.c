@@ -291,40 +291,60 @@ take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad)
 	return n_dropped;
 }
 
-/* The same of one that was read from the cache, whose rows only the device knows. */
-static uint64
-take_cached(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, const CacheRequest *request)
+/*
+ * Keeps the bad pages of one that was read from the cache.  The others' rows become *n_rows, and those that were dropped
+ * *n_dropped.
+ */
+static void
+keep_bad_cached(PageBatches *batches, const PagesRead *read, uint64 *n_rows, uint64 *n_dropped)
 {
-	const BlockNote *note = note_of(pages);
-	const CacheRef *ref = request->refs;
+	const int	child = note_of(read->pages)->child;
+	const CacheRef *ref = read->request->refs;
 	uint32		left = ref->pages;
-	uint64		n_rows = 0;
-	uint64		n_dropped = 0;
 
-	for (uint32 p = 0; p < n; p++, left &= left - 1)
+	for (uint32 p = 0; p < read->n; p++, left &= left - 1)
 	{
+		const rhh_page *page = &read->pages[p];
+		BlockNumber block;
+
 		if (left == 0)
 			left = (++ref)->pages;
-		if (all_bad || pages[p].bad == RHH_PAGE_UNREAD)
+		block = ref->chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left);
+		if (read->all_bad || page->bad == RHH_PAGE_UNREAD)
 		{
 			const rhh_page unread = {.bad = RHH_PAGE_UNREAD};
 
-			keep_bad(batches, &unread, note->child,
-					 ref->chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left));
-			batches->n_kept += !all_bad;
+			keep_bad(batches, &unread, child, block);
+			batches->n_kept += !read->all_bad;
 			continue;
 		}
-		n_rows += pages[p].n_rows;
-		n_dropped += pages[p].n_dropped;
-		if (pages[p].bad == RHH_PAGE_REFUSED)
-			keep_bad(batches, &pages[p], note->child,
-					 ref->chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left));
+		*n_rows += page->n_rows;
+		*n_dropped += page->n_dropped;
+		if (page->bad == RHH_PAGE_REFUSED)
+			keep_bad(batches, page, child, block);
 	}
-	batches->n_taken += n;
+}
+
+/* The same of one that was read from the cache, whose rows only the device knows. */
+static uint64
+take_cached(PageBatches *batches, const PagesRead *read)
+{
+	const BlockNote *note = note_of(read->pages);
+	uint64		n_rows = 0;
+	uint64		n_dropped = 0;
+
+	if (read->all_bad || read->n_bad > 0)
+		keep_bad_cached(batches, read, &n_rows, &n_dropped);
+	else
+	{
+		n_rows = read->n_rows;
+		n_dropped = read->n_dropped;
+	}
+	batches->n_taken += read->n;
 	gpurhh_page_feed_count_cached(batches->side.pages, note->child, n_rows + n_dropped);
 	batches->side.recount(batches->side.arg, note->n_rows - n_rows);
-	if (!all_bad)
-		batches->side.counts->cached += n;
+	if (!read->all_bad)
+		batches->side.counts->cached += read->n;
 	return n_dropped;
 }
 
@@ -333,16 +353,13 @@ void
 gpurhh_page_batches_take(PageBatches *batches)
 {
 	Channel    *channel = batches->side.channel;
-	const rhh_page *pages;
-	const CacheRequest *request;
-	uint32		n;
-	bool		all_bad;
+	PagesRead	read;
 
-	while (gpurhh_channel_take_pages(channel, &pages, &n, &all_bad, &request))
+	while (gpurhh_channel_take_pages(channel, &read))
 	{
-		const int	child = note_of(pages)->child;
-		const uint64 n_dropped = request != NULL && request->cached ?
-			take_cached(batches, pages, n, all_bad, request) : take_read(batches, pages, n, all_bad);
+		const int	child = note_of(read.pages)->child;
+		const uint64 n_dropped = read.request != NULL && read.request->cached ?
+			take_cached(batches, &read) : take_read(batches, read.pages, read.n, read.all_bad);
 
 		gpurhh_channel_end_pages(channel);
 		if (n_dropped > 0)
@@ -621,6 +638,12 @@ give_cached(PageBatches *batches, char *base)
 	begin_batch(batches, base, &batch, n_pages, n_rows,
 				request_offset + offsetof(CacheRequest, refs) + request->n_refs * sizeof(CacheRef));
 	batch.cached = true;
+	batch.first_page = request->refs[0].entry * GPURHH_CACHE_PAGES;
+	for (uint32 r = 0; r < request->n_refs; r++)
+	{
+		batch.first_page = Min(batch.first_page, request->refs[r].entry * GPURHH_CACHE_PAGES);
+		batch.end_page = Max(batch.end_page, (request->refs[r].entry + 1) * GPURHH_CACHE_PAGES);
+	}
 	return submit(batches, &batch, request_offset);
 }
 

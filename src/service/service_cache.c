@@ -445,9 +445,14 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 	CacheRequest *request = request_of(service->area, event->tag);
 	CacheRelation *relation;
 
+	if (request != NULL && request->cached && !block->cache_begun)
+		block->n_bad_pages += event->n_bad_pages;
 	if (request == NULL || !block->cache_begun)
 		return;
 	block->cache_begun = false;
+	block->n_bad_pages = event->n_bad_pages;
+	block->n_rows = event->n_rows;
+	block->n_dropped = event->n_dropped;
 	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
 	relation = gpurhh_cache_relation(cache->directory, &request->file);
 	if (relation != NULL)

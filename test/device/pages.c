@@ -644,6 +644,7 @@ case_pages_slots(context *ctx)
 	batch.n_pages = LENGTH_OF(numbers);
 	batch.n_rows = 1000;
 	batch.cached = true;
+	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
 	batch.used_bytes = batch.refused_offset = batch.pages_offset + 64 * batch.n_pages;
 	batch.refused_rows = 64;
 	layout = (void *) base;
@@ -669,10 +670,11 @@ case_pages_slots(context *ctx)
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "slots", "pages of the cache are put there");
 	batch.slots_offset = 0;
-	batch.end_page = 1;
+	batch.end_page++;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
-		fault(ctx, "slots", "pages of the cache are elsewhere");
+		fault(ctx, "slots", "the cache has no such pages");
 	batch.cached = false;
+	batch.end_page = 1;
 	batch.slots_offset = batch.used_bytes;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "slots", "numbers of slots are behind the batch");

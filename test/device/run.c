@@ -345,7 +345,8 @@ run_read_cached(run *run, slot *slot)
 	}
 	batch->n_pages = n;
 	batch->cached = true;
-	batch->slots_offset = batch->first_page = batch->end_page = 0;
+	batch->slots_offset = batch->first_page = 0;
+	batch->end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
 }
 
 /* Puts the pages of a batch into the cache, by giving it to a map that is thrown away. */
@@ -691,6 +692,8 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 		run_add_bad(run, slot->page_rows[p], rhh_page_count(slot->visible[p]));
 		slot->page_rows[p] = UINT64_MAX;
 	}
+	if (slot->batch.cached && event->n_bad_pages == 0 && event->n_rows != n_rows)
+		run_fault(run, "pages of the cache have %u rows, but the event has %u", n_rows, event->n_rows);
 	if (n_bad != event->n_bad_pages)
 		run_fault(run, "%u pages are bad, but the event has %u", n_bad, event->n_bad_pages);
 	/* also for when it is submitted again */
