@@ -34,8 +34,8 @@ typedef struct CacheRef
 } CacheRef;
 
 /*
- * What a batch of pages has to do with the cache; in its block.  The refs, each with one page or more,
- * are in the order of the batch's pages.
+ * What a batch of pages has to do with the cache; in its block.  The refs, which for pages of the cache have one
+ * or more, are in the order of the batch's pages.
  */
 typedef struct CacheRequest
 {

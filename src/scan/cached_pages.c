@@ -53,7 +53,8 @@ gpurhh_cached_pages_create(HeapScanDesc scan, MemoryContext context)
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
 	CachedPages *cached;
 
-	if (!gpurhh_may_cache(rel) || !IsMVCCSnapshot(snapshot) || snapshot->takenDuringRecovery)
+	/* historic snapshots are not of the time when they are taken */
+	if (!gpurhh_may_cache(rel) || snapshot->snapshot_type != SNAPSHOT_MVCC || snapshot->takenDuringRecovery)
 		return NULL;
 	cached = MemoryContextAllocZero(context, sizeof(CachedPages));
 	cached->scan = scan;
@@ -86,19 +87,12 @@ find_look(const CachedPages *cached, BlockNumber block)
 	return NULL;
 }
 
-/* The same, but looks at it if need be. */
-static const MapLook *
-look_at_map(CachedPages *cached, BlockNumber block)
+/* Looks at the page of the map that a block's bit is in. */
+static void
+look_at_map(Relation rel, BlockNumber block, MapLook *look)
 {
-	Relation	rel = cached->scan->rs_base.rs_rd;
 	Buffer		buffer = InvalidBuffer;
-	const MapLook *known = find_look(cached, block);
-	MapLook    *look;
 
-	if (known != NULL)
-		return known;
-	cached->last_look = 1 - cached->last_look;
-	look = &cached->looks[cached->last_look];
 	look->page = block / MAP_BLOCKS;
 	look->lsn = InvalidXLogRecPtr;
 	/* that pins it, if there is such a page */
@@ -112,7 +106,19 @@ look_at_map(CachedPages *cached, BlockNumber block)
 		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 		ReleaseBuffer(buffer);
 	}
-	return look;
+}
+
+/* What is known of that page, at which it looks if need be. */
+static const MapLook *
+get_look(CachedPages *cached, BlockNumber block)
+{
+	const MapLook *known = find_look(cached, block);
+
+	if (known != NULL)
+		return known;
+	cached->last_look = 1 - cached->last_look;
+	look_at_map(cached->scan->rs_base.rs_rd, block, &cached->looks[cached->last_look]);
+	return &cached->looks[cached->last_look];
 }
 
 /* Is the block's bit set? */
@@ -129,7 +135,7 @@ static void
 find_chunk(CachedPages *cached, BlockNumber block)
 {
 	const BlockNumber first = block - block % GPURHH_CACHE_PAGES;
-	const MapLook *look = look_at_map(cached, block);
+	const MapLook *look = get_look(cached, block);
 	CacheRef   *chunk = &cached->chunk;
 
 	memset(chunk, 0, sizeof(CacheRef));
@@ -216,7 +222,8 @@ gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_pages, 
 
 /*
  * May the page of this block, which has been read last, be put into the cache?  Then *lsn is what vouches
- * for it: of a look at the map from before that at the page, as what is set later vouches for a later page.
+ * for it, if gpurhh_cached_pages_confirm() says so, too: of a look at the map from before that at the page, as what is set
+ * later vouches for a later page.
  */
 bool
 gpurhh_cached_pages_vouch(const CachedPages *cached, BlockNumber block, XLogRecPtr *lsn)
@@ -227,4 +234,30 @@ gpurhh_cached_pages_vouch(const CachedPages *cached, BlockNumber block, XLogRecP
 		return false;
 	*lsn = look->lsn;
 	return look->lsn != InvalidXLogRecPtr && is_set(look, block);
+}
+
+/*
+ * Does the map still vouch for the n pages of a batch for which it did before they were read?  If not, a page's block becomes
+ * InvalidBlockNumber.  So between two looks at the map the pages have not changed, whatever file comes to have that LSN.
+ */
+void
+gpurhh_cached_pages_confirm(CachedPages *cached, CacheRequest *request, BlockNumber *blocks, uint32 n)
+{
+	MapLook    *look = &cached->second;
+	CacheRef   *ref = request->refs;
+
+	look->page = InvalidBlockNumber;
+	for (uint32 p = 0; p < n; p++)
+	{
+		if (blocks[p] == InvalidBlockNumber)
+			continue;
+		while (ref->chunk != blocks[p] / GPURHH_CACHE_PAGES)
+			ref++;
+		if (look->page != blocks[p] / MAP_BLOCKS)
+			look_at_map(cached->scan->rs_base.rs_rd, blocks[p], look);
+		if (look->lsn == ref->lsn && is_set(look, blocks[p]))
+			continue;
+		ref->pages &= ~(UINT32_C(1) << blocks[p] % GPURHH_CACHE_PAGES);
+		blocks[p] = InvalidBlockNumber;
+	}
 }

@@ -28,6 +28,7 @@ typedef struct CachedPages
 	RelationFile file;
 	MapLook		looks[2];
 	int			last_look;
+	MapLook		second;			/* after pages have been read */
 	bool		off;			/* no more blocks are left out */
 
 	/* blocks that were left out, and are in the cache, in the order of the scan */
@@ -57,5 +58,7 @@ extern bool gpurhh_cached_pages_are_enough(const CachedPages *cached);
 extern uint32 gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_pages,
 									  uint64 most_rows, uint32 *n_pages, uint32 *n_rows);
 extern bool gpurhh_cached_pages_vouch(const CachedPages *cached, BlockNumber block, XLogRecPtr *lsn);
+extern void gpurhh_cached_pages_confirm(CachedPages *cached, CacheRequest *request,
+										BlockNumber *blocks, uint32 n);
 
 #endif							/* GPURHH_SCAN_CACHED_PAGES_H */

@@ -1616,6 +1616,8 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 		*n_rows += n;
 		n_pages++;
 	}
+	if (to != NULL)
+		gpurhh_cached_pages_confirm(heap->cached, to->request, to->blocks, n_pages);
 	if (instrument)
 		InstrStopNode(instrument, (double) *n_rows);
 	return n_pages;

@@ -263,8 +263,11 @@ static void
 place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 {
 	PageCache  *directory = cache->directory;
-	int32		entry = gpurhh_cache_entry(directory, &request->file, ref->chunk);
+	int32		entry;
 
+	if (ref->pages == 0)
+		return;
+	entry = gpurhh_cache_entry(directory, &request->file, ref->chunk);
 	if (entry >= 0 && directory->entries[entry].lsn != ref->lsn)
 	{
 		const bool	older = directory->entries[entry].lsn < ref->lsn;
