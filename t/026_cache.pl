@@ -1185,7 +1185,8 @@ sub minimal_wal
 	$writer->query("SET wal_skip_threshold = 0; BEGIN; TRUNCATE c; $freeze; $twice; COMMIT");
 	looks_right($s, 'c', 'the map has no LSN', cached => 0);
 	$admin->query('UPDATE c SET v = v + 1 WHERE id % 90 = 1');
-	looks_right($s, 'c', 'none yet', cached => 0);
+	# from 17.12 on what clears a bit moves the LSN, too
+	looks_right($s, 'c', 'none yet, or since the update', cached => $node->pg_version >= 17 ? undef : 0);
 	$admin->query('VACUUM c');
 	looks_right($s, 'c', 'now it has');
 	$writer->query('BEGIN; CREATE TABLE e (LIKE base); INSERT INTO e SELECT * FROM base; COMMIT');
