@@ -229,7 +229,7 @@ SELECT paged('SELECT x, sum(v) FROM d LEFT JOIN parts USING (k) GROUP BY x', 'so
 SELECT paged('SELECT k, count(*), sum(v) FROM parts GROUP BY k', 'all', 'max_parallel_workers_per_gather=2, parallel_setup_cost=0, parallel_tuple_cost=0, min_parallel_table_scan_size=0');
 SELECT same_figures('SELECT k, count(*) FROM parts WHERE v % 5 = 2 GROUP BY k');
 -- what EXPLAIN says of the Append
-SELECT j -> 'Plans' -> 0 ->> 'Node Type', j -> 'Plans' -> 0 ->> 'Actual Rows'
+SELECT j -> 'Plans' -> 0 ->> 'Node Type', (j -> 'Plans' -> 0 ->> 'Actual Rows')::numeric::int
 	FROM analyze_json('SELECT k, count(n) FROM parts WHERE v % 5 = 2 GROUP BY k', 'enable_gpu_hashjoin=on', 'GpuHashAgg') j;
 -- rows that are not visible, of pages that are not all visible; attributes that were dropped, or
 -- added, with and without a default

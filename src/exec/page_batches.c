@@ -490,7 +490,8 @@ wait_for_all(PageBatches *batches)
 static bool
 device_is_busy(PageBatches *batches)
 {
-	return batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
+	/* a page of which columns are made does not come to the cache */
+	return !batches->cache && batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
 		gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES &&
 		!gpurhh_heap_feed_has_ended(gpurhh_page_feed_heap(batches->side.pages));
 }
