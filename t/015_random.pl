@@ -35,7 +35,7 @@ sub run_queries
 	return;
 }
 
-$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'");
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'\ngpurhh.cache_size = 16");
 $node->start;
 run_queries('one service for all', $queries - int($queries / 4), $seed);
 run_queries('values that do not conform to their modifiers', int($queries / 2), $seed + 2, '--break-modifiers');
