@@ -224,7 +224,9 @@ guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' 
 guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL '*nulls |= (uint64_t) 1 << c;' ';'
 guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \
-	$PAGES_KERNEL 'n > 0 ? atomicAdd(n_placed, n) : 0' '0'
+	$PAGES_KERNEL 'n > 0 ? atomicAdd(&counts->placed, n) : 0' '0'
+guard copies-of-the-first-bytes 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	$PAGES_KERNEL '!slots.cached && in_hand->slot == RHH_NO_SLOT &&' '!slots.cached &&'
 guard pages-filtered-again 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'page.filtered = 1;' ''
 guard rows-dropped-though-the-filter-is-bad 'device_test cuda --tiny --only pages_*' '^not ok' \
