@@ -540,6 +540,19 @@ case_pages_no_joins(context *ctx)
 	with_pages(ctx, "pages", no_joins);
 }
 
+/* Slabs that maps of earlier cases needed the memory of come back. */
+static void
+slabs_back(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint32_t	i;
+	rhh_error	err;
+
+	while (ops->lost_slab(ctx->device->dev, &i))
+		if (ops->cache_slab(ctx->device->dev, i, &err) != RHH_OK)
+			fault(ctx, "cache_slab", err.message);
+}
+
 /* Rows of the cache, from pages of which nothing is left elsewhere. */
 void
 case_pages_cached(context *ctx)
@@ -554,6 +567,7 @@ case_pages_cached(context *ctx)
 	option_divisor = divisor < 8 ? 8 : divisor;
 	for (size_t i = 0; i < LENGTH_OF(tests); i++)
 	{
+		slabs_back(ctx);
 		ctx->device->as_cached = true;
 		with_pages(ctx, "cached", tests[i]);
 		if (!ctx->device->as_cached)
