@@ -65,7 +65,7 @@ cp "$work/head" "$out"
 mode_settings()
 {
 	echo "LOAD 'gpurhh'; SET jit = off; SET work_mem = '1GB'; SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on;"
-	echo "SET gpurhh.read_pages = $([ "$1" = columns ] && echo off || echo on);"
+	echo "SET gpurhh.read_pages = $([ "${1%:1}" = columns ] && echo off || echo on);"
 	case $1 in *:1) echo "SET max_parallel_workers_per_gather = 0;" ;; esac
 }
 

@@ -44,6 +44,7 @@ typedef struct batch_job
 	const uint8_t *key_nulls;	/* of SINGLE; NULL: none */
 	bool		prefetch;
 	bool		prefetched;		/* the buckets are asked for already */
+	bool		copied;			/* the scratch's copies have states of rows */
 	uint64_t	n_rows;			/* aggregated */
 	uint64_t	n_refused;
 } batch_job;
@@ -83,6 +84,7 @@ rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 	scratch->null_row = malloc(run * sizeof(uint32_t));
 	scratch->live_row = malloc(run * sizeof(uint32_t));
 	scratch->live_record = malloc(run * sizeof(uint8_t *));
+	scratch->copies = aligned_alloc(64, RHH_CPU_COPIES_BYTES);
 	scratch->hash = malloc(run * sizeof(uint64_t));
 	scratch->mask = malloc(run * sizeof(uint64_t));
 	scratch->part_rows = malloc(max_u32(RHH_CPU_MAX_PARTS, RHH_CPU_MAX_ROW_PARTS + 1) *
@@ -98,7 +100,7 @@ rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 	if (scratch->row != NULL && scratch->fp != NULL && scratch->key != NULL &&
 		scratch->record != NULL && scratch->null_row != NULL &&
 		scratch->live_row != NULL && scratch->live_record != NULL &&
-		scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL &&
+		scratch->copies != NULL && scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL &&
 		scratch->join_values != NULL && scratch->join_keys != NULL &&
 		scratch->join_fp != NULL && scratch->join_entry != NULL &&
 		scratch->join_row != NULL && scratch->join_end != NULL &&
@@ -118,6 +120,7 @@ rhh_cpu_scratch_free(rhh_cpu_scratch *scratch)
 	free(scratch->null_row);
 	free(scratch->live_row);
 	free(scratch->live_record);
+	free(scratch->copies);
 	free(scratch->hash);
 	free(scratch->mask);
 	free(scratch->left);
@@ -927,6 +930,52 @@ update_states(batch_job *job)
 	}
 }
 
+/* ---------- copies ---------- */
+
+/*
+ * An addition to a state waits for the one before it to the same state, which takes longer than all else where there are
+ * few groups.  So the rows of each take turns among its record and copies of that, whose states are added to it in the end.
+ */
+
+static inline uint8_t *
+copy_of(const batch_job *job, uint32_t copy, uint32_t group)
+{
+	return job->scratch->copies + ((size_t) copy * RHH_CPU_COPIED_GROUPS + group) * job->layout->stride;
+}
+
+/* Has the run's rows take turns, if the part still has few groups. */
+static void
+use_copies(batch_job *job)
+{
+	const rhh_cpu_part *part = job->part;
+	rhh_cpu_scratch *scratch = job->scratch;
+	uintptr_t	distance[RHH_CPU_COPIES + 1] = {0};
+
+	if (part->n_groups == 0 || part->n_groups > RHH_CPU_COPIED_GROUPS ||
+		job->layout->first_records < RHH_CPU_COPIED_GROUPS)
+		return;
+	for (uint32_t c = 0; c < RHH_CPU_COPIES; c++)
+	{
+		distance[c + 1] = (uintptr_t) copy_of(job, c, 0) - (uintptr_t) rhh_cpu_record(part, 0);
+		for (uint32_t g = 0; g < RHH_CPU_COPIED_GROUPS && !job->copied; g++)
+			rhh_cpu_start_states(job->layout, copy_of(job, c, g));
+	}
+	job->copied = true;
+	for (uint32_t i = 0; i < scratch->n; i++)
+		scratch->record[i] = (uint8_t *) ((uintptr_t) scratch->record[i] + distance[i % (RHH_CPU_COPIES + 1)]);
+}
+
+static void
+add_copies(batch_job *job)
+{
+	const rhh_cpu_part *part = job->part;
+
+	for (uint32_t c = 0; c < RHH_CPU_COPIES && job->copied; c++)
+		for (uint32_t g = 0; g < RHH_CPU_COPIED_GROUPS && g < part->n_groups; g++)
+			rhh_cpu_combine(job->layout, rhh_cpu_record(part, g), copy_of(job, c, g));
+	job->copied = false;
+}
+
 /* ---------- runs ---------- */
 
 /*
@@ -1015,6 +1064,8 @@ aggregate_run(batch_job *job)
 		all_found = job->prefetch ? find_proven(job, true) : find_proven(job, false);
 	if (!all_found)
 		leave_rows(job);
+	if (job->layout->has_copies && job->batch->n_rows >= RHH_CPU_COPIES_MIN_ROWS)
+		use_copies(job);
 	update_states(job);
 	job->n_rows += scratch->n;
 }
@@ -1036,6 +1087,7 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
 		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
 	job->prefetched = false;
+	job->copied = false;
 	job->n_rows = 0;
 	job->n_refused = 0;
 }
@@ -1045,6 +1097,7 @@ end_job(batch_job *job)
 {
 	rhh_cpu_part *part = job->part;
 
+	add_copies(job);
 	if (job->n_refused > 0)
 		atomic_fetch_add_explicit(&job->refused->n, (uint32_t) job->n_refused,
 								  memory_order_relaxed);

@@ -410,7 +410,19 @@ keys_apart(const rhh_cpu_part *part, uint32_t segment)
 						 part->layout->stride);
 }
 
-/* Makes group next_group() with this key, states as no row has touched them. */
+/* Sets a record's states as if no row has touched them. */
+void
+rhh_cpu_start_states(const rhh_cpu_layout *layout, uint8_t *record)
+{
+	uint64_t   *words = (uint64_t *) record;
+
+	for (uint32_t w = layout->key_words; w < layout->record_words; w++)
+		words[w] = 0;
+	for (uint32_t i = 0; i < layout->n_initial; i++)
+		words[layout->initial_word[i]] = (uint64_t) layout->initial[i];
+}
+
+/* Makes group next_group() with this key. */
 static void
 start_record(rhh_cpu_part *part, const uint64_t *key)
 {
@@ -422,10 +434,7 @@ start_record(rhh_cpu_part *part, const uint64_t *key)
 	if (!layout->verify)
 		keys_apart(part, part->n_segments - 1)[part->last_records] = (uint32_t) key[0];
 	/* the segment may be one that another map has used */
-	for (uint32_t w = layout->key_words; w < layout->record_words; w++)
-		words[w] = 0;
-	for (uint32_t i = 0; i < layout->n_initial; i++)
-		words[layout->initial_word[i]] = (uint64_t) layout->initial[i];
+	rhh_cpu_start_states(layout, (uint8_t *) words);
 	part->last_records++;
 	part->n_groups++;
 }
@@ -688,6 +697,11 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 	layout->record_bytes = layout->stride +
 		(layout->verify ? 0 : (uint32_t) sizeof(uint32_t));
 
+	/* the order in which floats are added shows in their sum */
+	layout->has_copies = layout->stride > 0 && layout->stride <= RHH_CPU_COPIES_BYTES / (RHH_CPU_COPIES * RHH_CPU_COPIED_GROUPS);
+	for (uint32_t s = 0; s < spec->n_states; s++)
+		layout->has_copies &= spec->states[s].op <= RHH_ANY;
+
 	layout->run_rows = layout->key_words <= 4 ? RHH_CPU_RUN_ROWS :
 		layout->key_words <= 16 ? RHH_CPU_RUN_ROWS_WIDE : RHH_CPU_RUN_ROWS_WIDER;
 
@@ -860,9 +874,9 @@ rhh_cpu_part_probe_stats(rhh_cpu_part *part)
 
 /* ---------- merging ---------- */
 
-/* Adds a group's states to those of another group of the same key. */
-static void
-combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_record)
+/* Adds a group's states to those of another record of the same key. */
+void
+rhh_cpu_combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_record)
 {
 	for (uint32_t s = 0; s < layout->spec.n_states; s++)
 	{
@@ -911,8 +925,8 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 
 		if (group != 0)
 		{
-			combine(layout, rhh_cpu_record(part, group - 1),
-					rhh_cpu_record(local, local->null_group - 1));
+			rhh_cpu_combine(layout, rhh_cpu_record(part, group - 1),
+							rhh_cpu_record(local, local->null_group - 1));
 			local->null_group = 0;
 		}
 		else
@@ -941,7 +955,7 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 				group = rhh_cpu_insert(part, fp, key);
 			if (group != 0)
 			{
-				combine(layout, rhh_cpu_record(part, group - 1), record);
+				rhh_cpu_combine(layout, rhh_cpu_record(part, group - 1), record);
 				bucket->group[i] = 0;
 			}
 			else

@@ -132,9 +132,9 @@ extern void gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 							   int parameter, const struct varlena *value,
 							   const char *readable, char *to);
 extern void gpurhh_strings_add_column(StringEncoder *encoder,
-									  GpuDerivation derivation, int parameter,
-									  const char *const *data,
-									  const uint32 *positions, int n,
+									  GpuDerivation derivation,
+									  int parameter, const char **at,
+									  int n, int alignment,
 									  const char *readable, char *to);
 extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
 extern bool gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,

@@ -958,9 +958,9 @@ gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 }
 
 /*
- * Does what gpurhh_strings_add() does, for n rows of a page.  Their values start at
- * data[i] + positions[i], and their keys go to to[i * GPURHH_STRING_BYTES].  All memory
- * up to readable may be read.
+ * Does what gpurhh_strings_add() does, for n varlenas of a page, whose keys go to to[i * GPURHH_STRING_BYTES].  at[i]
+ * is where the value before it, in the same tuple, ends, or where value i starts, and becomes where it ends;
+ * padding ends at multiples of alignment.  All memory up to readable may be read.
  *
  * Most strings are short, are ASCII, and have the length that is declared.  The loop
  * writes the keys of these itself, because a call for each string would take longer
@@ -968,19 +968,17 @@ gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
  */
 void
 gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
-						  int parameter, const char *const *data,
-						  const uint32 *positions, int n, const char *readable,
-						  char *to)
+						  int parameter, const char **at, int n, int alignment,
+						  const char *readable, char *to)
 {
 	bool		declared = derivation == DERIVED_BPCHAR;
 	bool		blanks = declared || derivation == DERIVED_UNPADDED;
 	/* where a value starts before this, a whole key can be read behind its header */
-	const char *end = derivation == DERIVED_NAME ? NULL :
-		readable - GPURHH_STRING_BYTES;
+	const char *end = readable - GPURHH_STRING_BYTES;
 
 	for (int i = 0; i < n; i++, to += GPURHH_STRING_BYTES)
 	{
-		const char *value = data[i] + positions[i];
+		const char *value = at[i];
 
 		if (likely(value < end && VARATT_IS_1B(value) &&
 				   !VARATT_IS_1B_E(value)))
@@ -989,6 +987,7 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 			uint32		length = blanks ?
 				gpurhh_string_without_blanks(value + VARHDRSZ_SHORT, bytes) : bytes;
 
+			at[i] = value + VARHDRSZ_SHORT + bytes;
 			if (likely(length < GPURHH_STRING_BYTES))
 			{
 				uint64		bits = write_inline_key(value + VARHDRSZ_SHORT,
@@ -998,6 +997,12 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 										 (bits & HIGH_BITS) == 0)))
 					continue;
 			}
+		}
+		else
+		{
+			if (!VARATT_NOT_PAD_BYTE(value))
+				value = (const char *) TYPEALIGN(alignment, value);
+			at[i] = value + VARSIZE_ANY(value);
 		}
 		gpurhh_strings_add(encoder, derivation, parameter,
 						   (const struct varlena *) value, readable, to);

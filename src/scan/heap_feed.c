@@ -27,8 +27,8 @@
  * How columns are loaded depends on the tuples.  Usually no tuple of a page has
  * a NULL among the attributes up to the last one that is needed.  Then the
  * attributes before the first one of variable width are at the same offset in
- * all tuples.  From that one on the offsets are computed for all tuples of the
- * page, one attribute after the other.  If a tuple has NULLs, or was stored
+ * all tuples.  From that one on all tuples of the page are walked through together,
+ * one attribute after the other.  If a tuple has NULLs, or was stored
  * before columns were added, the page's tuples are walked through one by one.
  *
  * A device may do steps 2 to 4 by itself (page_layout.c, gpurhh_heap_feed_pages()).  Then the block has
@@ -61,6 +61,9 @@
 
 #include "compat.h"
 #include "scan/heap_state.h"
+
+/* With so many tuples on a page, most of its cache lines are needed, and are asked for at once. */
+#define DENSE_TUPLES 32
 
 /* ---------- preparation ---------- */
 
@@ -395,7 +398,7 @@ create_feed(SeqScanState *scan, List *exprs, ResultState *above,
 
 	heap->offsets = palloc(sizeof(OffsetNumber) * heap->max_rows);
 	heap->data = palloc(sizeof(char *) * heap->max_rows);
-	heap->positions = palloc(sizeof(uint32) * heap->max_rows);
+	heap->at = palloc(sizeof(char *) * heap->max_rows);
 	heap->active = palloc0(heap->max_rows);
 	return heap;
 }
@@ -779,91 +782,69 @@ load_tuple(LoadSet *set, HeapTupleHeader tuple, int row)
 		store_missing(set, &set->attributes[a], row);
 }
 
-#define WALK_LOOP(T) \
-	do { \
-		T		   *pg_restrict to = (T *) load->to; \
-		\
-		for (int i = 0; i < n; i++) \
-			to[i] = *(const T *) (data[i] + positions[i]); \
-	} while (0)
-
-/* Does what load_fixed() does, with an offset of its own for each tuple. */
+/* Does what load_fixed() does, of values that are at at[i]. */
 static void
-load_positions(LoadSet *set, HeapLoad *load, const uint32 *positions,
-			   const char *const *data, int n, const char *page_end)
+load_at(LoadSet *set, HeapLoad *load, const char *const *at, int n, const char *page_end)
 {
-	if (load->scale >= 0 && load->bytes == sizeof(int64))
+	if (is_referred_to(load))
 	{
-		if (unlikely(!gpurhh_decimal_read_column(data, positions, n, load->scale,
+		for (int i = 0; i < n; i++)
+			store_referred(set, load, i, at[i], page_end);
+		return;
+	}
+	load_fixed(set, load, 0, at, n);
+}
+
+static inline const char *
+skip_padding(const char *at, uint32 alignment)
+{
+	/* a short header is not aligned, and never looks like padding */
+	return likely(VARATT_NOT_PAD_BYTE(at)) ? at : (const char *) TYPEALIGN(alignment, at);
+}
+
+static inline const char *
+end_of_varlena(const char *value)
+{
+	return value + (likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) ?
+					VARSIZE_1B(value) : VARSIZE_ANY(value));
+}
+
+/*
+ * Goes on to the end of a varlena in n tuples, and loads it.  Most are loaded to one place, and then what loads them
+ * finds their ends, too.
+ */
+static void
+walk_varlena(LoadSet *set, const HeapAttribute *attribute, const char **at, int n,
+			 const char *page_end)
+{
+	const uint32 alignment = att_align_nominal(1, attribute->align);
+	HeapLoad   *load = attribute->first_load < 0 ? NULL : &set->loads[attribute->first_load];
+
+	if (load == NULL)
+	{
+		for (int i = 0; i < n; i++)
+			at[i] = end_of_varlena(skip_padding(at[i], alignment));
+		return;
+	}
+	if (load->next < 0 && load->scale >= 0 && load->bytes == sizeof(int64))
+	{
+		if (unlikely(!gpurhh_decimal_read_column(at, n, alignment, page_end, load->scale,
 												 (int64 *) load->to)))
 			set->odd = true;
 		return;
 	}
-	if (load->string != DERIVED_NOT)
+	if (load->next < 0 && load->string != DERIVED_NOT)
 	{
-		gpurhh_strings_add_column(set->strings, load->string, load->parameter,
-								  data, positions, n, page_end, load->to);
+		gpurhh_strings_add_column(set->strings, load->string, load->parameter, at, n, alignment,
+								  page_end, load->to);
 		return;
 	}
-	if (is_referred_to(load))
-	{
-		for (int i = 0; i < n; i++)
-			store_referred(set, load, i, data[i] + positions[i], page_end);
-		return;
-	}
-	switch (load->bytes)
-	{
-		case 0:
-			break;
-		case 1:
-			WALK_LOOP(uint8);
-			break;
-		case 2:
-			WALK_LOOP(uint16);
-			break;
-		case 4:
-			WALK_LOOP(uint32);
-			break;
-		case 8:
-			WALK_LOOP(uint64);
-			break;
-		default:
-			for (int i = 0; i < n; i++)
-				memcpy(load->to + (Size) i * load->bytes, data[i] + positions[i],
-					   load->bytes);
-			break;
-	}
-}
-
-/*
- * Computes where the attribute starts in each of n tuples, none of which has a
- * NULL before it.  positions has the ends of the attribute before, which padding
- * may follow, and gets the starts.
- */
-static void
-align_positions(const HeapAttribute *attribute, uint32 *positions,
-				const char *const *data, int n)
-{
-	uint32		mask = att_align_nominal(1, attribute->align) - 1;
-
-	if (mask == 0)
-		return;
-	if (attribute->length == -1)
-	{
-		/* a short header is not aligned, and never looks like padding */
-		for (int i = 0; i < n; i++)
-		{
-			uint32		at = positions[i];
-
-			positions[i] = VARATT_NOT_PAD_BYTE(data[i] + at) ? at :
-				(at + mask) & ~mask;
-		}
-	}
-	else
-	{
-		for (int i = 0; i < n; i++)
-			positions[i] = (positions[i] + mask) & ~mask;
-	}
+	for (int i = 0; i < n; i++)
+		at[i] = skip_padding(at[i], alignment);
+	for (; load != NULL; load = load->next < 0 ? NULL : &set->loads[load->next])
+		load_at(set, load, at, n, page_end);
+	for (int i = 0; i < n; i++)
+		at[i] = end_of_varlena(at[i]);
 }
 
 /*
@@ -871,40 +852,32 @@ align_positions(const HeapAttribute *attribute, uint32 *positions,
  * have all of them and no NULL among them.
  */
 static void
-load_walking(LoadSet *set, uint32 *positions, const char *const *data, int n,
-			 const char *page_end)
+load_walking(LoadSet *set, const char **at, const char *const *data, int n, const char *page_end)
 {
 	for (int i = 0; i < n; i++)
-		positions[i] = set->attributes[set->first_varying].offset;
+		at[i] = data[i] + set->attributes[set->first_varying].offset;
 	for (int a = set->first_varying; a < set->n_attributes; a++)
 	{
 		const HeapAttribute *attribute = &set->attributes[a];
+		const uint32 alignment = att_align_nominal(1, attribute->align);
 
-		align_positions(attribute, positions, data, n);
+		if (attribute->length == -1)
+		{
+			walk_varlena(set, attribute, at, n, page_end);
+			continue;
+		}
+		/* (tuples are aligned to what any type needs) */
+		if (alignment > 1)
+		{
+			for (int i = 0; i < n; i++)
+				at[i] = (const char *) TYPEALIGN(alignment, at[i]);
+		}
 		for (int i = attribute->first_load; i >= 0; i = set->loads[i].next)
-			load_positions(set, &set->loads[i], positions, data, n, page_end);
+			load_at(set, &set->loads[i], at, n, page_end);
 		if (a == set->n_attributes - 1)
 			break;
-		if (attribute->length > 0)
-		{
-			for (int i = 0; i < n; i++)
-				positions[i] += attribute->length;
-		}
-		else if (attribute->length == -1)
-		{
-			for (int i = 0; i < n; i++)
-			{
-				const char *value = data[i] + positions[i];
-
-				positions[i] += likely(VARATT_IS_1B(value) && !VARATT_IS_1B_E(value)) ?
-					VARSIZE_1B(value) : VARSIZE_ANY(value);
-			}
-		}
-		else
-		{
-			for (int i = 0; i < n; i++)
-				positions[i] += strlen(data[i] + positions[i]) + 1;
-		}
+		for (int i = 0; i < n; i++)
+			at[i] += attribute->length > 0 ? (Size) attribute->length : strlen(at[i]) + 1;
 	}
 }
 
@@ -937,7 +910,7 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 						   heap->data + first, n);
 		}
 		if (set->first_varying < set->n_attributes)
-			load_walking(set, heap->positions, heap->data + first, n,
+			load_walking(set, heap->at, heap->data + first, n,
 						 BufferGetPage(heap->buffer) + BLCKSZ);
 	}
 	else
@@ -1113,7 +1086,7 @@ next_page(HeapFeed *heap)
 		page = BufferGetPage(heap->buffer);
 		n = desc->rs_ntuples;
 		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
-		heap->dense = n >= BLCKSZ / 64 / 2;
+		heap->dense = n >= DENSE_TUPLES;
 		memcpy(heap->offsets, desc->rs_vistuples, sizeof(OffsetNumber) * n);
 		heap->n_rows = n;
 		find_data(heap, page);

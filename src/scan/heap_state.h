@@ -107,8 +107,8 @@ struct HeapFeed
 	int			next_row;
 	OffsetNumber *offsets;
 	const char **data;			/* where the tuples' attributes start */
-	uint32	   *positions;		/* in them, while they are walked through */
-	bool		dense;			/* most cache lines of a page have a tuple's start */
+	const char **at;			/* in them, while they are walked through */
+	bool		dense;			/* most cache lines of a page are needed */
 	bool		any_null;		/* some of the page's tuples have NULLs */
 	int			least_natts;	/* the fewest attributes stored in one */
 	uint8	   *active;
