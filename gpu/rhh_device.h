@@ -137,7 +137,7 @@ typedef struct rhh_device_info
 	bool		free_known;		/* false for a CUDA device that is not open */
 	uint32_t	n_threads;		/* threads of the CPU that work for it; 0: none */
 	char		name[96];
-	char		reason[160];	/* why it is UNUSABLE, or "" */
+	char		reason[160];	/* why it is UNUSABLE, or ""; callers may note more */
 } rhh_device_info;
 
 typedef struct rhh_device_config
@@ -701,10 +701,13 @@ typedef struct rhh_device_ops
 	 * be; a device knows one such memory, which stays until close().  It makes it readable when
 	 * pages are there for the first time, a part at a time.  RHH_NO_DEVICE: this device
 	 * cannot read pages, and err->message says why; it takes no batches of these.  If it turns
-	 * out later that a part cannot be made readable, its pages are bad.
+	 * out later that a part cannot be made readable, pages of all later batches are bad.
 	 */
 	rhh_status	(*register_pages) (rhh_device *dev, void *base, uint32_t n_pages,
 								   rhh_error *err);
+
+	/* Has no part turned out so?  False: err->message says why. */
+	bool		(*reads_pages) (rhh_device *dev, rhh_error *err);
 
 	/*
 	 * Gets memory for slab i of the cache, which does not have it: for slots i * RHH_SLAB_PAGES to

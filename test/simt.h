@@ -36,6 +36,8 @@
 #include <functional>
 #include <vector>
 
+#include <sys/mman.h>
+
 #ifndef SIMT_WARP_SIZE
 #define SIMT_WARP_SIZE 32
 #endif
@@ -1094,9 +1096,12 @@ cudaHostAlloc(T **p, size_t bytes, unsigned)
 	return cudaMalloc(p, bytes);
 }
 static inline cudaError_t
-cudaHostRegister(void *, size_t, unsigned)
+cudaHostRegister(void *memory, size_t bytes, unsigned)
 {
-	return cudaSuccess;
+	const uintptr_t begin = (uintptr_t) memory / 4096 * 4096;
+
+	/* it must be mapped */
+	return msync((void *) begin, (uintptr_t) memory + bytes - begin, MS_ASYNC) == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
 static inline cudaError_t
 cudaHostUnregister(void *)

@@ -1156,6 +1156,13 @@ cpu_register_pages(rhh_device *dev, void *base, uint32_t n_pages, rhh_error *err
 	return succeed(err);
 }
 
+static bool
+cpu_reads_pages(rhh_device *dev, rhh_error *err)
+{
+	(void) dev;
+	return succeed(err) == RHH_OK;
+}
+
 /* Slabs are not taken back: they are for tests (rhh_cpu_pages.c), and count as any memory does. */
 static rhh_status
 cpu_cache_slab(rhh_device *dev, uint32_t i, rhh_error *err)
@@ -1704,6 +1711,7 @@ const rhh_device_ops rhh_cpu_ops = {
 	.info = cpu_info,
 	.register_pool = cpu_register_pool,
 	.register_pages = cpu_register_pages,
+	.reads_pages = cpu_reads_pages,
 	.cache_slab = cpu_cache_slab,
 	.lost_slab = cpu_lost_slab,
 	.event_fd = cpu_event_fd,

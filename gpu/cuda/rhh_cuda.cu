@@ -776,6 +776,7 @@ const rhh_device_ops rhh_cuda_ops = {
 	rhh_cuda_info,
 	rhh_cuda_register_pool,
 	rhh_cuda_register_pages,
+	rhh_cuda_reads_pages,
 	rhh_cuda_cache_slab,
 	rhh_cuda_lost_slab,
 	rhh_cuda_event_fd,

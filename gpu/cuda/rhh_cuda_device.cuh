@@ -304,7 +304,7 @@ struct rhh_device
 	uint32_t	n_pages;
 	uint8_t    *slices;			/* 1: registered */
 	uint32_t	n_slices;
-	bool		pages_failed;
+	cudaError_t pages_failed;	/* of one that could not be; then nothing is tried any more */
 
 	/* copies of pages; see rhh_cuda_cache.cuh */
 	uint8_t    *slabs[RHH_MAX_SLABS];

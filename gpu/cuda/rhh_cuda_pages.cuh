@@ -48,23 +48,20 @@ rhh_register_slices(rhh_device *dev, uint32_t first, uint32_t end)
 					RHH_CUDA_PAGE_SLICE);
 	last = (uint32_t) ((uint64_t) (dev->pages + (uint64_t) end * RHH_PAGE_BYTES - 1 - begin) /
 					   RHH_CUDA_PAGE_SLICE);
-	for (; i <= last && !dev->pages_failed; i++)
+	for (; i <= last && dev->pages_failed == cudaSuccess; i++)
 	{
 		uint64_t	bytes;
 
 		if (dev->slices[i])
 			continue;
 		bytes = rhh_page_slice(dev, i, &begin);
-		if (cudaHostRegister(begin, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped) !=
-			cudaSuccess)
-		{
+		dev->pages_failed = cudaHostRegister(begin, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+		if (dev->pages_failed != cudaSuccess)
 			(void) cudaGetLastError();
-			dev->pages_failed = true;
-		}
 		else
 			dev->slices[i] = 1;
 	}
-	return !dev->pages_failed;
+	return dev->pages_failed == cudaSuccess;
 }
 
 /* Gives up what has been registered. */
@@ -111,6 +108,15 @@ rhh_cuda_register_pages(rhh_device *dev, void *base, uint32_t n_pages, rhh_error
 		return rhh_fail(err, RHH_NO_MEMORY, "out of memory");
 	}
 	return RHH_OK;
+}
+
+static bool
+rhh_cuda_reads_pages(rhh_device *dev, rhh_error *err)
+{
+	if (dev->pages_failed == cudaSuccess)
+		return true;
+	(void) rhh_fail(err, RHH_NO_DEVICE, cudaGetErrorString(dev->pages_failed));
+	return false;
 }
 
 /* The columns that batches of the map have. */

@@ -102,7 +102,11 @@ gpurhh_service_publish_devices(DeviceService *service)
 		rhh_error	err = {0};
 
 		if (dev->device != NULL)
+		{
 			(void) dev->ops->info(dev->device, &dev->info, &err);
+			if (!gpurhh_service_reads_pages(dev) && dev->no_pages[0] != '\0')
+				snprintf(dev->info.reason, sizeof(dev->info.reason), "it does not read pages of tables: %s", dev->no_pages);
+		}
 		else if (dev->info.kind == RHH_KIND_CPU)
 		{
 			rhh_device_info info;
@@ -173,6 +177,15 @@ gpurhh_service_cpu_threads(const DeviceService *service)
 	return area->shared ? gpurhh_cpu_threads : area->settings.cpu_threads;
 }
 
+static void
+note_no_pages(ServiceDevice *dev, const char *why)
+{
+	dev->reads_pages = false;
+	strlcpy(dev->no_pages, why, sizeof(dev->no_pages));
+	ereport(LOG,
+			(errmsg("gpurhh: %s cannot read pages of tables: %s", dev->name, why)));
+}
+
 /*
  * Tells a device of shared buffers, which only a service that all sessions share is known to see
  * where they do.
@@ -183,13 +196,29 @@ register_pages(ServiceDevice *dev)
 	rhh_error	err = {0};
 
 	dev->reads_pages = false;
-	if (!dev->service->area->shared || BLCKSZ != RHH_PAGE_BYTES)
-		return;
-	dev->reads_pages = dev->ops->register_pages(dev->device, BufferBlocks, NBuffers,
-												&err) == RHH_OK;
-	if (!dev->reads_pages)
-		ereport(LOG,
-				(errmsg("gpurhh: %s cannot read pages of tables: %s", dev->name, err.message)));
+	dev->no_pages[0] = '\0';
+	if (!dev->service->area->shared)
+	{
+		if (dev->info.kind == RHH_KIND_CUDA)
+			strlcpy(dev->no_pages, "gpurhh is not in shared_preload_libraries", sizeof(dev->no_pages));
+	}
+	else if (BLCKSZ != RHH_PAGE_BYTES)
+		strlcpy(dev->no_pages, "they have another size than 8 kB", sizeof(dev->no_pages));
+	else if (dev->ops->register_pages(dev->device, BufferBlocks, NBuffers, &err) != RHH_OK)
+		note_no_pages(dev, err.message);
+	else
+		dev->reads_pages = true;
+}
+
+/* Does an open device read pages of tables? */
+bool
+gpurhh_service_reads_pages(ServiceDevice *dev)
+{
+	rhh_error	err = {0};
+
+	if (dev->reads_pages && !dev->ops->reads_pages(dev->device, &err))
+		note_no_pages(dev, err.message);
+	return dev->reads_pages;
 }
 
 /* Opens a device that is not open yet.  Returns false, with dev->problem, on failure. */

@@ -105,7 +105,7 @@ gpurhh_service_make_map(ServiceQuery *sq, const rhh_map_spec *wanted,
 	rhh_map_spec spec = *wanted;
 
 	spec.hash_seed = pg_prng_uint64(&pg_global_prng_state);
-	if (!sq->device->reads_pages)
+	if (!gpurhh_service_reads_pages(sq->device))
 		spec.max_page_bytes = 0;
 	return sq->device->ops->map_create(sq->device->device, &spec, map, err);
 }
@@ -159,7 +159,7 @@ start_query(DeviceService *service, int q)
 		no_joins = sq->state != MAP_OPEN ? note :
 			gpurhh_service_start_joins(service, q, &join_err);
 	/* rows of joins that the session does come in columns that are not those of pages */
-	pages = query->pages && sq->state == MAP_OPEN && sq->device->reads_pages && no_joins == NULL &&
+	pages = query->pages && sq->state == MAP_OPEN && gpurhh_service_reads_pages(sq->device) && no_joins == NULL &&
 		(query->pages_on_cpu || sq->device->ops->kind != RHH_KIND_CPU);
 	if (join_err.status == RHH_DEVICE_ERROR)
 		gpurhh_service_note_device_error(sq->device, join_err.message);

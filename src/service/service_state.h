@@ -63,7 +63,8 @@ typedef struct ServiceDevice
 	char		name[GPURHH_DEVICE_NAME_LEN];	/* "cpu", "cuda:0" */
 	rhh_device_info info;
 	rhh_device *device;			/* NULL: not open */
-	bool		reads_pages;	/* out of shared buffers */
+	bool		reads_pages;	/* out of shared buffers; see gpurhh_service_reads_pages() */
+	char		no_pages[GPURHH_MESSAGE_LEN];	/* why it does not, where it is a GPU */
 	char		problem[GPURHH_MESSAGE_LEN];	/* why it did not open */
 } ServiceDevice;
 
@@ -94,6 +95,7 @@ extern const rhh_device_ops *gpurhh_load_cuda(char *why);
 /* ---------- devices.c ---------- */
 
 extern void gpurhh_service_find_devices(DeviceService *service);
+extern bool gpurhh_service_reads_pages(ServiceDevice *dev);
 extern void gpurhh_service_publish_devices(DeviceService *service);
 extern void gpurhh_service_rebuild_wait_set(DeviceService *service);
 extern int	gpurhh_service_memory_limit_mb(const DeviceService *service);

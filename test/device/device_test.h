@@ -501,6 +501,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(pages_no_joins) \
 	CASE(pages_cached) \
 	CASE(pages_slots) \
+	CASE(pages_unreadable) \
 	CASE(pages_grouped) \
 	CASE(pages_joins) \
 	CASE(pages_refused) \

@@ -8,6 +8,8 @@
  * runs there is a program, too: it computes some columns, and drops rows that are no rows of the
  * data.  So all cases of joins can be had with pages, and the reference does not know of it.
  */
+#include <sys/mman.h>
+
 #include "join_plan.h"
 
 #define HEADER_BYTES 24			/* of a page, and of a tuple */
@@ -622,6 +624,27 @@ case_pages_cancel(context *ctx)
 	with_pages(ctx, "cancel", case_join_cancel);
 }
 
+/* Makes a batch at base of n pages, whose numbers the caller has to say, and of which one column is made. */
+static rhh_page *
+one_value_pages(uint8_t *base, rhh_batch *batch, uint32_t n)
+{
+	rhh_page_layout *layout = (void *) base;
+
+	memset(batch, 0, sizeof(*batch));
+	memset(base, 0, 1 << 16);
+	batch->base = base;
+	batch->pages_offset = (uint32_t) (sizeof(rhh_page_layout) + 63) / 64 * 64;
+	batch->n_pages = n;
+	batch->n_rows = 1000;
+	batch->used_bytes = batch->refused_offset = batch->pages_offset + 64 * n;
+	batch->refused_rows = 64;
+	layout->n_attributes = layout->n_loads = 1;
+	layout->attributes[0] = (rhh_page_attribute){.length = 4, .align = 4};
+	layout_finish(layout);
+	layout->loads[0] = (rhh_page_load){.kind = RHH_PAGE_VALUE, .not_null = true};
+	return (rhh_page *) (base + batch->pages_offset);
+}
+
 /*
  * Batches that name slots that there are not, or which nobody has filled: their pages are bad, and nothing else
  * happens.  And what a page has, a slot has too, from before a filter drops rows.
@@ -638,7 +661,6 @@ case_pages_slots(context *ctx)
 	rhh_event	event;
 	rhh_batch	batch;
 	rhh_page   *pages;
-	rhh_page_layout *layout;
 
 	plan_init(&p);
 	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
@@ -651,22 +673,9 @@ case_pages_slots(context *ctx)
 	}
 	if (ops->map_join(table, &p.spec, &err) != RHH_OK)
 		fault(ctx, "map_join", err.message);
-	memset(&batch, 0, sizeof(batch));
-	memset(base, 0, 1 << 16);
-	batch.base = base;
-	batch.pages_offset = (uint32_t) (sizeof(rhh_page_layout) + 63) / 64 * 64;
-	batch.n_pages = LENGTH_OF(numbers);
-	batch.n_rows = 1000;
+	pages = one_value_pages(base, &batch, LENGTH_OF(numbers));
 	batch.cached = true;
 	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
-	batch.used_bytes = batch.refused_offset = batch.pages_offset + 64 * batch.n_pages;
-	batch.refused_rows = 64;
-	layout = (void *) base;
-	pages = (void *) (base + batch.pages_offset);
-	layout->n_attributes = layout->n_loads = 1;
-	layout->attributes[0] = (rhh_page_attribute){.length = 4, .align = 4};
-	layout_finish(layout);
-	layout->loads[0] = (rhh_page_load){.kind = RHH_PAGE_VALUE, .not_null = true};
 	for (uint32_t i = 0; i < batch.n_pages; i++)
 		pages[i].number = numbers[i];
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_OK)
@@ -693,6 +702,68 @@ case_pages_slots(context *ctx)
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "slots", "numbers of slots are behind the batch");
 	ops->map_destroy(table);
+}
+
+/*
+ * Memory of pages that cannot be made readable, here since nothing is there: the pages of a batch are bad, and so are
+ * those of the next one; the device says why, and does all else.
+ */
+void
+case_pages_unreadable(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const size_t n_bytes = 64 * (size_t) RHH_PAGE_BYTES;
+	rhh_device_config config = {.memory_limit_bytes = UINT64_C(64) << 20};
+	device		own = *ctx->device;
+	device *const others = ctx->device;
+	plan		p;
+	rhh_map    *table = NULL;
+	rhh_error	err;
+	rhh_event	event;
+	void	   *nothing;
+
+	/* the CPU device reads any memory as it is */
+	if (ops->kind == RHH_KIND_CPU)
+		return;
+	nothing = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (nothing == MAP_FAILED || munmap(nothing, n_bytes) != 0)
+		die("no memory");
+	if (ops->open(ctx->device->info.ordinal, &config, &own.dev, &err) != RHH_OK)
+	{
+		fault(ctx, "open", err.message);
+		return;
+	}
+	ctx->device = &own;
+	plan_init(&p);
+	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
+	table_key(&p, 0);
+	p.table.spec.max_batch_bytes = p.table.spec.max_page_bytes = 1 << 20;
+	if (ops->register_pages(own.dev, nothing, 64, &err) != RHH_OK || !ops->reads_pages(own.dev, &err))
+		fault(ctx, "register_pages", "it is tried too early");
+	else if (ops->map_create(own.dev, &p.table.spec, &table, &err) != RHH_OK || ops->map_join(table, &p.spec, &err) != RHH_OK)
+		fault(ctx, "map", err.message);
+	for (int b = 0; b < 2 && ctx->why[0] == '\0'; b++)
+	{
+		rhh_batch	batch;
+		rhh_page   *pages = one_value_pages(own.pool, &batch, 3);
+
+		batch.end_page = batch.n_rows = 3;
+		for (uint32_t i = 0; i < batch.n_pages; i++)
+		{
+			pages[i].number = pages[i].first_row = i;
+			pages[i].n_rows = pages[i].visible[0] = 1;
+		}
+		if (ops->map_submit(table, &batch, 0, &err) != RHH_OK)
+			fault(ctx, "map_submit", err.message);
+		else if (next_event(ctx, &event) && event.n_bad_pages != batch.n_pages)
+			fault(ctx, "unreadable", "a page that cannot be read is not bad");
+		if (ops->reads_pages(own.dev, &err) || err.message[0] == '\0')
+			fault(ctx, "unreadable", "the device does not say so");
+	}
+	if (table != NULL)
+		ops->map_destroy(table);
+	ops->close(own.dev);
+	ctx->device = others;
 }
 
 /* ---------- values ---------- */
