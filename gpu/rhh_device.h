@@ -246,7 +246,7 @@ typedef struct rhh_state_spec
 
 /* The cache. */
 #define RHH_SLAB_PAGES	16384u	/* slots of a slab */
-#define RHH_MAX_SLABS	1024u
+#define RHH_MAX_SLABS	4096u
 #define RHH_NO_SLOT		UINT32_MAX
 
 #define RHH_WANT_PROBE_STATS	0x1 /* fill in probe_... of the statistics */

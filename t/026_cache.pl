@@ -1335,6 +1335,66 @@ sub left_to_the_session
 	return;
 }
 
+# Queries fail while the device is still to read pages that they have pinned: others are in these buffers by then.  The
+# service is stopped meanwhile, as if it were busy.
+sub failed_queries
+{
+	my $grouped = 'SELECT k, sum(v) AS s, sum(w) FROM t1 GROUP BY k';
+	my @calls = ($grouped, 'SELECT within()', 'SELECT caught()', "SELECT gpurhh_cache_load('t1')",
+		"SET LOCAL max_parallel_workers_per_gather = 2; $grouped");
+	my ($failed, $wrong, $held) = (0, 0, 0);
+
+	fresh('t1', repeated(300));
+	fresh('t2', '(SELECT id, k, v + 1000000, w, s, n, x FROM (SELECT * FROM ' . repeated(300) . ') p) q');
+	$admin->query("CREATE FUNCTION within() RETURNS numeric LANGUAGE plpgsql AS 'BEGIN RETURN (SELECT sum(s) FROM ($grouped) q); END'");
+	$admin->query(q{CREATE FUNCTION caught() RETURNS numeric LANGUAGE plpgsql AS
+		'BEGIN RETURN within(); EXCEPTION WHEN query_canceled THEN PERFORM pg_sleep(0.3); RAISE; END'});
+	restart_with('shared_buffers = 4MB', 'gpurhh.cpu_threads = 1', 'gpurhh.cache_size = 256MB');
+	my $pid = $s->backend_pid;
+	my $digest = digest_sql($grouped);
+	my $expected = $admin->query($OFF . $digest);
+
+	$admin->query($ON . $digest);
+	my $service = $admin->query("SELECT pid FROM pg_stat_activity WHERE application_name = 'gpurhh device service'");
+	foreach my $i (0 .. 5 * @calls - 1)
+	{
+		my $call = $calls[ $i % @calls ];
+
+		$admin->query("SELECT gpurhh_cache_drop('t1'), gpurhh_cache_drop('t2')");
+		$s->query("BEGIN; $ON");
+		$s->send($call);
+		usleep(1000 * (2 + rand 50));
+		kill 'STOP', $service;
+		$admin->query("SELECT pg_cancel_backend($pid)");
+		# it may have to wait for the service
+		usleep 50_000;
+		# by the index, and so into any buffers
+		$admin->query($OFF . 'BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SELECT sum(v) FROM t2 WHERE id > 0; COMMIT');
+		kill 'CONT', $service;
+		my (undef, $err) = $s->result;
+		# what it had has gone although the transaction block has not ended
+		my ($n) = split / /, device_pages($admin, rows_sql('t2'));
+		$s->query('ROLLBACK');
+		my $now = $s->query($ON . $digest);
+		$failed += $err ne '';
+		$held += $n == 0;
+		$wrong += $now ne $expected;
+		diag("$call: $now instead of $expected") if $now ne $expected;
+	}
+	cmp_ok($failed, '>', @calls, 'queries fail');
+	is($wrong, 0, 'and nothing is kept that was not theirs');
+	is($held, 0, 'nor anything of theirs');
+
+	# a cursor that has begun in a subtransaction goes on when that fails
+	$s->query("BEGIN; $ON");
+	$s->query("DECLARE c CURSOR FOR $grouped; SAVEPOINT a; SAVEPOINT b; FETCH 3 FROM c; RELEASE b");
+	$s->try('SELECT 1 / 0');
+	my @rows = split /\n/, $s->query('ROLLBACK TO a; FETCH ALL FROM c');
+	is(@rows, 397, 'a cursor goes on after a subtransaction that has failed');
+	$s->query('COMMIT');
+	return;
+}
+
 # Places in the cache are given to others after a scan has found its pages there, and before the device reads them: a
 # session is stopped amid its scan, of a table of which the cache has the beginning.
 sub given_away
@@ -1622,6 +1682,7 @@ my @parts = (
 	'a large table' => \&large_table,
 	'small caches' => \&small_caches,
 	'places that are given away' => \&given_away,
+	'queries that fail' => \&failed_queries,
 	'at random' => \&at_random,
 	'no cache' => \&no_cache);
 

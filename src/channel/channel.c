@@ -75,6 +75,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -82,6 +83,7 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 
 #include "channel/channel.h"
 #include "settings.h"
@@ -119,11 +121,12 @@ struct Channel
 	double		pool_wait_ms;
 	uint64		late_batches;
 	bool		open;
+	ResourceOwner owner;		/* of the pins */
 	MemoryContextCallback callback;
 };
 
 static dlist_head open_channels = DLIST_STATIC_INIT(open_channels);
-static bool exit_callback_registered = false;
+static bool callbacks_registered = false;
 
 static ChannelQuery *
 channel_query(Channel *channel)
@@ -202,15 +205,57 @@ release_all_channels(int code, Datum arg)
 		release_channel(dlist_container(Channel, node, iter.cur));
 }
 
+/*
+ * A transaction that has failed releases its pins, but not yet the memory of queries within functions: in a
+ * transaction block that goes with ROLLBACK.  Until then nobody would wait for these queries, and what a device read
+ * of their pages would be what is in these buffers later.  Called before the pins are released.
+ */
+static void
+abort_transaction(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
+		release_all_channels(0, (Datum) 0);
+}
+
+static bool
+is_below(ResourceOwner owner, ResourceOwner top)
+{
+	while (owner != NULL && owner != top)
+		owner = ResourceOwnerGetParent(owner);
+	return owner != NULL;
+}
+
+/* The same of a subtransaction.  A query whose owner is outside goes on, also if it has begun in here, as a cursor may. */
+static void
+end_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *arg)
+{
+	const ResourceOwner owner = CurTransactionResourceOwner;
+	dlist_mutable_iter iter;
+
+	if (event != SUBXACT_EVENT_ABORT_SUB && event != SUBXACT_EVENT_COMMIT_SUB)
+		return;
+	dlist_foreach_modify(iter, &open_channels)
+	{
+		Channel    *channel = dlist_container(Channel, node, iter.cur);
+
+		if (event == SUBXACT_EVENT_ABORT_SUB && is_below(channel->owner, owner))
+			release_channel(channel);
+		else if (event == SUBXACT_EVENT_COMMIT_SUB && channel->owner == owner)
+			channel->owner = ResourceOwnerGetParent(owner);
+	}
+}
+
 static Channel *
 make_channel(ChannelArea *area, bool may_finish, MemoryContext context)
 {
 	Channel    *channel = MemoryContextAllocZero(context, sizeof(Channel));
 
-	if (!exit_callback_registered)
+	if (!callbacks_registered)
 	{
 		before_shmem_exit(release_all_channels, (Datum) 0);
-		exit_callback_registered = true;
+		RegisterXactCallback(abort_transaction, NULL);
+		RegisterSubXactCallback(end_subtransaction, NULL);
+		callbacks_registered = true;
 	}
 	channel->area = area;
 	channel->filling = -1;
@@ -226,6 +271,7 @@ static void
 open_channel(Channel *channel, MemoryContext context)
 {
 	channel->open = true;
+	channel->owner = CurrentResourceOwner;
 	dlist_push_head(&open_channels, &channel->node);
 	channel->callback.func = channel_reset_callback;
 	channel->callback.arg = channel;
@@ -591,7 +637,7 @@ try_acquire(Channel *channel, ChannelBlockResult *result)
 		*result = CHANNEL_PAGES;
 		return OBSTACLE_NONE;
 	}
-	if (query->n_outstanding >= gpurhh_most_outstanding(query))
+	if (query->n_outstanding >= gpurhh_most_outstanding(query) || channel->n_page_blocks == MAX_PAGE_BLOCKS)
 	{
 		query->at_limit = true;
 		return OBSTACLE_QUERY;

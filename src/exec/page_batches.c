@@ -24,8 +24,9 @@
  * back, the rest of the rows is fed as columns.
  *
  * The pins are the resource owner's, so an error releases them.  The device may still be reading
- * then, and gets whatever is in those buffers later; nobody asks for what it makes of that, and it
- * trusts nothing that it reads.
+ * then, and gets whatever is in those buffers later; nobody asks for what it makes of that, it trusts nothing that
+ * it reads, and no copy is kept: before the pins go, the channel is released (channel.c), after which the service takes
+ * no page that the device has read for what the session has said that it is.
  *
  *-------------------------------------------------------------------------
  */

@@ -439,6 +439,21 @@ gpurhh_service_undo_cached(DeviceService *service, int block)
 		end_filling(cache, request);
 }
 
+/*
+ * Are the pages of a batch still pinned, which the device has read from shared buffers?  Else they may have been
+ * others' by then.
+ */
+static bool
+are_pinned(ChannelArea *area, const ChannelBlock *block)
+{
+	bool		result;
+
+	LWLockAcquire(&area->lock, LW_SHARED);
+	result = block->pinned != 0;
+	LWLockRelease(&area->lock);
+	return result;
+}
+
 /* The device is done with a batch. */
 void
 gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_event *event)
@@ -447,6 +462,7 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 	ChannelBlock *block = &service->area->blocks[event->tag];
 	CacheRequest *request = request_of(service->area, event->tag);
 	CacheRelation *relation;
+	bool		good;
 
 	if (request != NULL && request->cached && !block->cache_begun)
 		block->n_bad_pages += event->n_bad_pages;
@@ -456,6 +472,7 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 	block->n_bad_pages = event->n_bad_pages;
 	block->n_rows = event->n_rows;
 	block->n_dropped = event->n_dropped;
+	good = event->status == RHH_OK && (request->cached || are_pinned(service->area, block));
 	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
 	relation = gpurhh_cache_relation(cache->directory, &request->file);
 	if (relation != NULL)
@@ -467,7 +484,7 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 	{
 		const char *base = gpurhh_block_base(service->area, event->tag);
 		FilledPages filled = {cache, (const rhh_page *) (base + block->batch.pages_offset),
-		event->status == RHH_OK};
+		good};
 
 		for_each_page(request, base, block->batch.n_pages, publish_page, &filled);
 		/* if it comes again it is not put there again */
