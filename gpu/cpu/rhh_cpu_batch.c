@@ -943,7 +943,7 @@ copy_of(const batch_job *job, uint32_t copy, uint32_t group)
 	return job->scratch->copies + ((size_t) copy * RHH_CPU_COPIED_GROUPS + group) * job->layout->stride;
 }
 
-/* Has the run's rows take turns, if the part still has few groups. */
+/* Has the run's rows take turns, if the part still has few groups, and the batch enough rows. */
 static void
 use_copies(batch_job *job)
 {
@@ -951,16 +951,18 @@ use_copies(batch_job *job)
 	rhh_cpu_scratch *scratch = job->scratch;
 	uintptr_t	distance[RHH_CPU_COPIES + 1] = {0};
 
-	if (part->n_groups == 0 || part->n_groups > RHH_CPU_COPIED_GROUPS ||
-		job->layout->first_records < RHH_CPU_COPIED_GROUPS)
+	if (!job->layout->has_copies || job->batch->n_rows < RHH_CPU_COPIES_MIN_ROWS ||
+		part->n_groups == 0 || part->n_groups > RHH_CPU_COPIED_GROUPS)
 		return;
-	for (uint32_t c = 0; c < RHH_CPU_COPIES; c++)
+	if (!job->copied)
 	{
-		distance[c + 1] = (uintptr_t) copy_of(job, c, 0) - (uintptr_t) rhh_cpu_record(part, 0);
-		for (uint32_t g = 0; g < RHH_CPU_COPIED_GROUPS && !job->copied; g++)
-			rhh_cpu_start_states(job->layout, copy_of(job, c, g));
+		/* (the copies lie one behind the other) */
+		for (uint32_t g = 0; g < RHH_CPU_COPIES * RHH_CPU_COPIED_GROUPS; g++)
+			rhh_cpu_start_states(job->layout, copy_of(job, 0, g));
+		job->copied = true;
 	}
-	job->copied = true;
+	for (uint32_t c = 0; c < RHH_CPU_COPIES; c++)
+		distance[c + 1] = (uintptr_t) copy_of(job, c, 0) - (uintptr_t) rhh_cpu_record(part, 0);
 	for (uint32_t i = 0; i < scratch->n; i++)
 		scratch->record[i] = (uint8_t *) ((uintptr_t) scratch->record[i] + distance[i % (RHH_CPU_COPIES + 1)]);
 }
@@ -1064,8 +1066,7 @@ aggregate_run(batch_job *job)
 		all_found = job->prefetch ? find_proven(job, true) : find_proven(job, false);
 	if (!all_found)
 		leave_rows(job);
-	if (job->layout->has_copies && job->batch->n_rows >= RHH_CPU_COPIES_MIN_ROWS)
-		use_copies(job);
+	use_copies(job);
 	update_states(job);
 	job->n_rows += scratch->n;
 }

@@ -697,11 +697,6 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 	layout->record_bytes = layout->stride +
 		(layout->verify ? 0 : (uint32_t) sizeof(uint32_t));
 
-	/* the order in which floats are added shows in their sum */
-	layout->has_copies = layout->stride > 0 && layout->stride <= RHH_CPU_COPIES_BYTES / (RHH_CPU_COPIES * RHH_CPU_COPIED_GROUPS);
-	for (uint32_t s = 0; s < spec->n_states; s++)
-		layout->has_copies &= spec->states[s].op <= RHH_ANY;
-
 	layout->run_rows = layout->key_words <= 4 ? RHH_CPU_RUN_ROWS :
 		layout->key_words <= 16 ? RHH_CPU_RUN_ROWS_WIDE : RHH_CPU_RUN_ROWS_WIDER;
 
@@ -715,6 +710,12 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 	layout->first_records = layout->step_bytes < RHH_CPU_SEGMENT_BYTES ?
 		layout->records_per_segment :
 		(uint32_t) (RHH_CPU_FIRST_SEGMENT_BYTES / layout->record_bytes);
+
+	layout->has_copies = layout->first_records >= RHH_CPU_COPIED_GROUPS && layout->stride > 0 &&
+		layout->stride <= RHH_CPU_COPIES_BYTES / (RHH_CPU_COPIES * RHH_CPU_COPIED_GROUPS);
+	/* the order in which floats are added shows in their sum */
+	for (uint32_t s = 0; s < spec->n_states; s++)
+		layout->has_copies &= spec->states[s].op <= RHH_ANY;
 
 	if (n_workers > 1)
 	{

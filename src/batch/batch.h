@@ -134,7 +134,7 @@ extern void gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 extern void gpurhh_strings_add_column(StringEncoder *encoder,
 									  GpuDerivation derivation,
 									  int parameter, const char **at,
-									  int n, int alignment,
+									  int n, char align,
 									  const char *readable, char *to);
 extern bool gpurhh_strings_finish(StringEncoder *encoder, uint32 *hash);
 extern bool gpurhh_dictionary_add_numeric(StringEncoder *encoder, Datum value,

@@ -61,6 +61,7 @@
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "access/tupmacs.h"
 #include "mb/pg_wchar.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
@@ -960,7 +961,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
 /*
  * Does what gpurhh_strings_add() does, for n varlenas of a page, whose keys go to to[i * GPURHH_STRING_BYTES].  at[i]
  * is where the value before it, in the same tuple, ends, or where value i starts, and becomes where it ends;
- * padding ends at multiples of alignment.  All memory up to readable may be read.
+ * align is the type's.  All memory up to readable may be read.
  *
  * Most strings are short, are ASCII, and have the length that is declared.  The loop
  * writes the keys of these itself, because a call for each string would take longer
@@ -968,7 +969,7 @@ gpurhh_strings_add(StringEncoder *encoder, GpuDerivation derivation,
  */
 void
 gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
-						  int parameter, const char **at, int n, int alignment,
+						  int parameter, const char **at, int n, char align,
 						  const char *readable, char *to)
 {
 	bool		declared = derivation == DERIVED_BPCHAR;
@@ -1000,8 +1001,7 @@ gpurhh_strings_add_column(StringEncoder *encoder, GpuDerivation derivation,
 		}
 		else
 		{
-			if (!VARATT_NOT_PAD_BYTE(value))
-				value = (const char *) TYPEALIGN(alignment, value);
+			value = (const char *) att_align_pointer((uintptr_t) value, align, -1, value);
 			at[i] = value + VARSIZE_ANY(value);
 		}
 		gpurhh_strings_add(encoder, derivation, parameter,

@@ -796,10 +796,9 @@ load_at(LoadSet *set, HeapLoad *load, const char *const *at, int n, const char *
 }
 
 static inline const char *
-skip_padding(const char *at, uint32 alignment)
+skip_padding(const char *at, char align)
 {
-	/* a short header is not aligned, and never looks like padding */
-	return likely(VARATT_NOT_PAD_BYTE(at)) ? at : (const char *) TYPEALIGN(alignment, at);
+	return (const char *) att_align_pointer((uintptr_t) at, align, -1, at);
 }
 
 static inline const char *
@@ -817,30 +816,29 @@ static void
 walk_varlena(LoadSet *set, const HeapAttribute *attribute, const char **at, int n,
 			 const char *page_end)
 {
-	const uint32 alignment = att_align_nominal(1, attribute->align);
 	HeapLoad   *load = attribute->first_load < 0 ? NULL : &set->loads[attribute->first_load];
 
 	if (load == NULL)
 	{
 		for (int i = 0; i < n; i++)
-			at[i] = end_of_varlena(skip_padding(at[i], alignment));
+			at[i] = end_of_varlena(skip_padding(at[i], attribute->align));
 		return;
 	}
 	if (load->next < 0 && load->scale >= 0 && load->bytes == sizeof(int64))
 	{
-		if (unlikely(!gpurhh_decimal_read_column(at, n, alignment, page_end, load->scale,
+		if (unlikely(!gpurhh_decimal_read_column(at, n, attribute->align, page_end, load->scale,
 												 (int64 *) load->to)))
 			set->odd = true;
 		return;
 	}
 	if (load->next < 0 && load->string != DERIVED_NOT)
 	{
-		gpurhh_strings_add_column(set->strings, load->string, load->parameter, at, n, alignment,
+		gpurhh_strings_add_column(set->strings, load->string, load->parameter, at, n, attribute->align,
 								  page_end, load->to);
 		return;
 	}
 	for (int i = 0; i < n; i++)
-		at[i] = skip_padding(at[i], alignment);
+		at[i] = skip_padding(at[i], attribute->align);
 	for (; load != NULL; load = load->next < 0 ? NULL : &set->loads[load->next])
 		load_at(set, load, at, n, page_end);
 	for (int i = 0; i < n; i++)

@@ -116,51 +116,40 @@ free_entry(ServiceCache *cache, int32 entry)
 	cache->free_head = entry;
 }
 
-/* Are there so many free ones? */
-static bool
-has_free(const ServiceCache *cache, uint32 n)
-{
-	int32		entry = cache->free_head;
-
-	for (; n > 0 && entry >= 0; n--)
-		entry = cache->directory->entries[entry].next;
-	return n == 0;
-}
-
 /*
- * Asks the device for slabs, so that so many entries are free, if it has any.  Nobody waits for that: the directory is
- * not locked meanwhile.
+ * Asks the device for a slab; false: it has none.  Nobody waits for that: the directory is not locked meanwhile.  Only
+ * the service adds and removes entries, and what others call for to be forgotten is not published (publish_page()).
  */
-static void
-add_slabs(ServiceCache *cache, uint32 n_entries)
+static bool
+add_slab(ServiceCache *cache)
 {
 	PageCache  *directory = cache->directory;
 	ServiceDevice *dev = cache->device;
+	rhh_error	err = {0};
 	uint32		first = 0;
+	bool		added;
 
-	while (cache->now >= cache->no_slab_before && !has_free(cache, n_entries))
+	while (first < cache->n_entries && directory->entries[first].state != CACHE_ENTRY_NONE)
+		first += SLAB_ENTRIES;
+	if (first >= cache->n_entries || first / SLAB_ENTRIES >= RHH_MAX_SLABS ||
+		cache->now < cache->no_slab_before)
+		return false;
+	LWLockRelease(&directory->lock);
+	added = dev->ops->cache_slab(dev->device, first / SLAB_ENTRIES, &err) == RHH_OK;
+	LWLockAcquire(&directory->lock, LW_EXCLUSIVE);
+	if (!added)
 	{
-		rhh_error	err = {0};
-
-		while (first < cache->n_entries && directory->entries[first].state != CACHE_ENTRY_NONE)
-			first += SLAB_ENTRIES;
-		if (first >= cache->n_entries || first / SLAB_ENTRIES >= RHH_MAX_SLABS)
-			return;
-		if (dev->ops->cache_slab(dev->device, first / SLAB_ENTRIES, &err) != RHH_OK)
-		{
-			cache->no_slab_before = cache->now + NO_MEMORY_S;
-			if (err.status == RHH_DEVICE_ERROR)
-				gpurhh_service_note_device_error(dev, err.message);
-			return;
-		}
-		LWLockAcquire(&directory->lock, LW_EXCLUSIVE);
-		for (uint32 i = Min(first + SLAB_ENTRIES, cache->n_entries); i-- > first;)
-		{
-			directory->entries[i].state = CACHE_ENTRY_FREE;
-			free_entry(cache, i);
-		}
-		LWLockRelease(&directory->lock);
+		cache->no_slab_before = cache->now + NO_MEMORY_S;
+		if (err.status == RHH_DEVICE_ERROR)
+			gpurhh_service_note_device_error(dev, err.message);
+		return false;
 	}
+	for (uint32 i = Min(first + SLAB_ENTRIES, cache->n_entries); i-- > first;)
+	{
+		directory->entries[i].state = CACHE_ENTRY_FREE;
+		free_entry(cache, i);
+	}
+	return true;
 }
 
 /* The device has given the memory of a slab to a map. */
@@ -212,6 +201,8 @@ take_entry(ServiceCache *cache)
 {
 	int32		entry;
 
+	if (cache->free_head < 0)
+		(void) add_slab(cache);
 	for (int i = 0; i < HAND_STEPS && cache->free_head < 0; i++)
 	{
 		cache->hand = (cache->hand + 1) % cache->n_entries;
@@ -422,10 +413,6 @@ gpurhh_service_begin_cached(DeviceService *service, const ServiceQuery *sq, int 
 	if (cache->device == NULL)
 		choose_device(cache, sq->device);
 	lose_slabs(cache);
-	LWLockRelease(&cache->directory->lock);
-	if (!request->cached)
-		add_slabs(cache, request->n_refs);
-	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
 	if (request->cached)
 		found = use_entries(cache, request);
 	else

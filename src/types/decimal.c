@@ -33,6 +33,7 @@
  */
 #include "postgres.h"
 
+#include "access/tupmacs.h"
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "libpq/pqformat.h"
@@ -451,6 +452,9 @@ read_words(const Numeral *numeral, int scale, uint64 *words)
 	return true;
 }
 
+/* 2^32 / 10^i, rounded up: gives exact quotients of numbers below 10^4. */
+static const uint64 inverses[] = {UINT64CONST(1) << 32, 429496730, 42949673, 4294968};
+
 /*
  * A fast path for most values: those in the short format that have at most 16
  * digits and need one limb.  Returns false for all others, of which nothing is known
@@ -459,8 +463,6 @@ read_words(const Numeral *numeral, int scale, uint64 *words)
 static inline bool
 read_short(const char *value, int scale, int64 *result)
 {
-	/* 2^32 / 10^i, rounded up: gives exact quotients of numbers below 10^4 */
-	static const uint32 inverses[] = {0, 429496730, 42949673, 4294968};
 	const char *at;
 	int			bytes;
 	uint16		header;
@@ -509,7 +511,7 @@ read_short(const char *value, int scale, int64 *result)
 		if (unlikely(exponent <= -4))
 			return false;
 		/* zeros that fill up the last digit */
-		kept = ((uint64) (uint16) digits[last] * inverses[-exponent]) >> 32;
+		kept = ((uint16) digits[last] * inverses[-exponent]) >> 32;
 		if (unlikely(kept * (uint32) powers[-exponent] != (uint32) digits[last]))
 			return false;
 		sum = sum * powers[4 + exponent] + kept;
@@ -597,13 +599,12 @@ typedef struct DecimalReader
 	int			first_weight;	/* of the first place */
 	int64		factors[3];		/* of the digit in each place but the last one, ... */
 	uint32		divisor;		/* ... whose digit is divided by this */
-	uint64		inverse;		/* 2^32 / divisor, rounded up: gives exact quotients of numbers below 10^4 */
+	uint64		inverse;		/* of the divisor, see inverses */
 } DecimalReader;
 
 static DecimalReader
 reader_of_scale(int scale)
 {
-	static const uint64 inverses[] = {UINT64CONST(1) << 32, 429496730, 42949673, 4294968};
 	const int	n_behind = (scale + 3) / 4;
 	const int	n_zeros = 4 * n_behind - scale;
 	DecimalReader reader = {.header = UINT16_MAX};
@@ -660,12 +661,12 @@ read_places(const DecimalReader *reader, const char *value, uint32 bytes, int64 
 
 /*
  * Reads n values of one limb each.  at[i] is where the value before it, in the same tuple, ends, or where value i
- * starts, and becomes where it ends; padding ends at multiples of alignment, and memory may be read up to
+ * starts, and becomes where it ends; align is the type's, and memory may be read up to
  * readable.  Returns false if gpurhh_decimal_read() would refuse one of the values; the results must not be used
  * then.
  */
 bool
-gpurhh_decimal_read_column(const char **at, int n, int alignment, const char *readable,
+gpurhh_decimal_read_column(const char **at, int n, char align, const char *readable,
 						   int scale, int64 *to)
 {
 	/* from before this on, a short header, the numeric's and four digits */
@@ -687,8 +688,8 @@ gpurhh_decimal_read_column(const char **at, int n, int alignment, const char *re
 				continue;
 			}
 		}
-		else if (!VARATT_NOT_PAD_BYTE(value))
-			value = (const char *) TYPEALIGN(alignment, value);
+		else
+			value = (const char *) att_align_pointer((uintptr_t) value, align, -1, value);
 		is_known = is_known && gpurhh_decimal_read(value, scale, 1, &to[i]);
 		at[i] = value + VARSIZE_ANY(value);
 	}

@@ -375,7 +375,7 @@ extern bool gpurhh_decimal_type(Node *expr, int *digits, int *scale);
 extern bool gpurhh_is_extract_years(Node *expr);
 extern bool gpurhh_decimal_read(const char *value, int scale, int n_limbs,
 								int64 *limbs);
-extern bool gpurhh_decimal_read_column(const char **at, int n, int alignment,
+extern bool gpurhh_decimal_read_column(const char **at, int n, char align,
 									   const char *readable, int scale,
 									   int64 *to);
 extern bool gpurhh_decimal_read_as(const char *value, int given_scale,
