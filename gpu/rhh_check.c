@@ -433,8 +433,8 @@ check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns
 	if (batch->first_page > batch->end_page ||
 		batch->end_page > (batch->cached ? RHH_MAX_SLABS * RHH_SLAB_PAGES : map->n_pages))
 		return invalid(err, "there is no page %u", (unsigned) batch->end_page);
-	if (batch->cached && batch->slots_offset != 0)
-		return invalid(err, "pages of the cache go nowhere else");
+	if (batch->cached && batch->slots_offset == 0)
+		return invalid(err, "pages of the cache have no slots");
 	if (batch->slots_offset % 4 != 0 ||
 		(batch->slots_offset != 0 &&
 		 batch->slots_offset + (uint64_t) batch->n_pages * sizeof(uint32_t) > batch->used_bytes))

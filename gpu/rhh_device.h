@@ -437,10 +437,11 @@ typedef struct rhh_position
  * set them.  What is there means nothing before the batch's event, and nothing if that says that the map
  * is cancelled, or for a page that is RHH_PAGE_UNREAD; so until then no other batch may have that slot.
  *
- * If cached is set, the pages are in the cache: their numbers are those of slots, from first_page up to, but without,
- * end_page.  The caller sets everything else of a page to zero, and n_rows to no less than what they have together; the device writes into
- * a page which rows it has and where they are among those of the batch, as it does with a filter.
- * Whatever is in the slots stays as it is until the event.  Of a batch that is submitted again they are
+ * If cached is set, the pages are in the cache, in the slots of which slots_offset has the numbers, from first_page up to,
+ * but without, end_page.  n_rows is no less than what they have together, and what the caller has at pages_offset
+ * means nothing: if the batch's event counts bad pages or refused rows, or says more, the device has written there
+ * which rows each page has and where they are among those of the batch, as it does with a filter; else it means nothing
+ * still.  Whatever is in the slots stays as it is until the event.  Of a batch that is submitted again the pages are
  * as they were.
  *
  * on_device says that the memory, all of it, is the device's own (for the CPU device
@@ -465,7 +466,7 @@ typedef struct rhh_batch
 	uint32_t	first_page;		/* with pages: their numbers are from here on ... */
 	uint32_t	end_page;		/* ... and below this */
 	uint32_t	slots_offset;	/* with pages: where these go in the cache; 0: nowhere */
-	bool		cached;			/* with pages: that is where they are */
+	bool		cached;			/* with pages: that is where they are already */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;

@@ -141,9 +141,19 @@ typedef struct rhh_page_layout
 	rhh_program program;
 } rhh_page_layout;
 
+/* What a kernel does for each value reads its arguments where they are only as a part of it. */
+#ifdef __CUDACC__
+#define RHH_HD_INLINE __host__ __device__ static __forceinline__
+#else
+#define RHH_HD_INLINE RHH_HD
+#endif
+
 /* ---------- bytes ---------- */
 
-/* Numbers of the page's byte order, which is the machine's, at any address. */
+/*
+ * Numbers of the page's byte order, which is the machine's, at any address.  A device that loads only what
+ * is aligned loads the words that have the bytes, and no others.
+ */
 RHH_HD uint32_t
 rhh_page_2_bytes(const uint8_t *p)
 {
@@ -153,13 +163,62 @@ rhh_page_2_bytes(const uint8_t *p)
 RHH_HD uint32_t
 rhh_page_4_bytes(const uint8_t *p)
 {
+#ifdef __CUDA_ARCH__
+	const uint32_t at = (uint32_t) (uintptr_t) p & 3;
+	const uint32_t *words = (const uint32_t *) (p - at);
+
+	return __funnelshift_r(words[0], words[at != 0], 8 * at);
+#else
 	return rhh_page_2_bytes(p) | rhh_page_2_bytes(p + 2) << 16;
+#endif
 }
 
 RHH_HD uint64_t
 rhh_page_8_bytes(const uint8_t *p)
 {
 	return (uint64_t) rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + 4) << 32;
+}
+
+/* n bytes, 1 to 16, in two halves, low first, and zeros behind them. */
+RHH_HD_INLINE void
+rhh_page_some_bytes(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *last)
+{
+#ifdef __CUDA_ARCH__
+	const uint32_t at = (uint32_t) (uintptr_t) p & 3;
+	const uint32_t *words = (const uint32_t *) (p - at);
+	const uint32_t end = at + n;
+	uint32_t	w[5] = {words[0], 0, 0, 0, 0};
+
+#pragma unroll
+	for (uint32_t i = 1; i < 5; i++)
+		if (4 * i < end)
+			w[i] = words[i];
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++)
+		w[i] = __funnelshift_r(w[i], w[i + 1], 8 * at);
+	*first = (uint64_t) w[1] << 32 | w[0];
+	*last = (uint64_t) w[3] << 32 | w[2];
+#else
+	uint64_t	words[2] = {0, 0};
+
+	memcpy(words, p, n);
+	*first = words[0];
+	*last = words[1];
+#endif
+	if (n < 8)
+		*first &= (UINT64_C(1) << 8 * n) - 1;
+	*last = n <= 8 ? 0 : *last & (UINT64_MAX >> 8 * (16 - n));
+}
+
+/* The last byte, from 0, that is not 0; -1: none. */
+RHH_HD int
+rhh_page_last_byte(uint64_t word)
+{
+#ifdef __CUDA_ARCH__
+	return word == 0 ? -1 : (63 - __clzll((long long) word)) / 8;
+#else
+	return word == 0 ? -1 : (63 - __builtin_clzll(word)) / 8;
+#endif
 }
 
 /* ---------- tuples ---------- */
@@ -181,7 +240,7 @@ typedef struct rhh_page_tuple
  * Finds the tuple of a line pointer, from 0, of which only the first `known` bytes are to be read.  False:
  * there is none that makes sense, or its header has more bytes than that.
  */
-RHH_HD bool
+RHH_HD_INLINE bool
 rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple *tuple)
 {
 	const uint32_t lower = rhh_page_2_bytes(page + 12);
@@ -190,6 +249,7 @@ rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple
 	uint32_t	offset;
 	uint32_t	length;
 	uint32_t	header;
+	uint64_t	words;
 	const uint8_t *t;
 
 	if (item >= RHH_PAGE_ITEMS || at + 4 > lower || lower > RHH_PAGE_BYTES)
@@ -202,16 +262,18 @@ rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple
 		offset + length > RHH_PAGE_BYTES)
 		return false;
 	t = page + offset;
-	header = t[22];
+	/* how many attributes, is any of them NULL, and where the first one is */
+	words = rhh_page_8_bytes(t + 16);
+	header = (uint32_t) (words >> 48) & 0xff;
 	if (length > known)
 		length = known;
 	if (header % 8 != 0 || header < 23 || header > length)
 		return false;
 	tuple->data = t + header;
 	tuple->n_bytes = length - header;
-	tuple->n_attributes = rhh_page_2_bytes(t + 18) & 0x07ff;
+	tuple->n_attributes = (uint32_t) (words >> 16) & 0x07ff;
 	tuple->present = NULL;
-	if ((t[20] & 1) != 0)
+	if ((words >> 32 & 1) != 0)
 	{
 		tuple->present = t + 23;
 		if (23 + (tuple->n_attributes + 7) / 8 > header)
@@ -222,14 +284,14 @@ rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple
 	return true;
 }
 
-/* Of a varlena whose first byte is at p, with n bytes behind it: how long it is.  0: unknown. */
+/* Of a varlena at p, whose first byte this is, in n bytes: how long it is.  0: unknown. */
 RHH_HD uint32_t
-rhh_page_varlena(const uint8_t *p, uint32_t n)
+rhh_page_varlena(const uint8_t *p, uint32_t first, uint32_t n)
 {
-	if (p[0] == 1)
+	if (first == 1)
 		return n >= 2 && p[1] == 18 ? 18 : 0;	/* a pointer to a value that is out of line */
-	if ((p[0] & 1) != 0)
-		return p[0] >> 1;
+	if ((first & 1) != 0)
+		return first >> 1;
 	return n < 4 ? 0 : rhh_page_4_bytes(p) >> 2;
 }
 
@@ -237,22 +299,23 @@ rhh_page_varlena(const uint8_t *p, uint32_t n)
  * Goes on to an attribute that is not before the one that was found last, whose begin and length
  * the tuple then has.  False: something does not make sense, or the attribute is not stored.
  */
-RHH_HD bool
-rhh_page_go_to(const rhh_page_layout *layout, uint32_t attribute, rhh_page_tuple *tuple)
+RHH_HD_INLINE bool
+rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t attribute, rhh_page_tuple *tuple)
 {
 	if (tuple->next > attribute)
 		return true;
 	if (tuple->present == NULL && attribute < tuple->n_attributes &&
-		layout->attributes[attribute].offset != RHH_PAGE_DEPENDS)
+		attributes[attribute].offset != RHH_PAGE_DEPENDS)
 	{
 		tuple->next = attribute;
-		tuple->at = layout->attributes[attribute].offset;
+		tuple->at = attributes[attribute].offset;
 	}
 	while (tuple->next <= attribute)
 	{
-		const rhh_page_attribute *a = &layout->attributes[tuple->next];
+		const rhh_page_attribute *a = &attributes[tuple->next];
 		uint32_t	begin = tuple->at;
 		uint32_t	length;
+		uint32_t	first = 0;	/* byte of a varlena */
 
 		if (tuple->next >= tuple->n_attributes)
 		{
@@ -272,15 +335,20 @@ rhh_page_go_to(const rhh_page_layout *layout, uint32_t attribute, rhh_page_tuple
 		}
 		if (begin >= tuple->n_bytes)
 			return false;
+		if (a->length == -1)
+			first = tuple->data[begin];
 		/* a varlena with a header of one byte is not aligned, and never looks like padding */
-		if (a->length != -1 || tuple->data[begin] == 0)
+		if (a->length != -1 || first == 0)
+		{
 			begin = (begin + a->align - 1) & ~(uint32_t) (a->align - 1);
-		if (begin >= tuple->n_bytes)
-			return false;
+			if (begin >= tuple->n_bytes)
+				return false;
+		}
 		if (a->length > 0)
 			length = (uint32_t) a->length;
 		else if (a->length == -1)
-			length = rhh_page_varlena(tuple->data + begin, tuple->n_bytes - begin);
+			length = rhh_page_varlena(tuple->data + begin, first != 0 ? first : tuple->data[begin],
+									  tuple->n_bytes - begin);
 		else
 		{
 			length = 1;
@@ -304,52 +372,61 @@ rhh_page_go_to(const rhh_page_layout *layout, uint32_t attribute, rhh_page_tuple
  * is nothing simple.  What is read is PostgreSQL's short format (utils/adt/numeric.c): two bytes
  * with sign, scale and weight, and digits to the base 10000, at most four here.
  */
-RHH_HD bool
+RHH_HD_INLINE bool
 rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
 {
+	const uint32_t varlena = p[0];
+	const uint32_t header_bytes = (varlena & 1) != 0 ? 1 : 4;
 	uint32_t	header;
 	uint32_t	n_digits;
+	uint32_t	last;
 	int32_t		exponent;		/* of ten, that the last digit has in the result */
-	uint64_t	sum = 0;
+	uint64_t	sum;
+	uint64_t	words[2];
 
-	if ((p[0] & 1) != 0)
-	{
-		if (p[0] == 1)
-			return false;
-		p += 1;
-		n -= 1;
-	}
-	else
-	{
-		if ((p[0] & 3) != 0 || n < 4)
-			return false;
-		p += 4;
-		n -= 4;
-	}
-	if (n < 2 || n % 2 != 0)
+	n -= header_bytes;
+	if (varlena == 1 || (varlena & 3) == 2 || n < 2 || n % 2 != 0 || n > 10)
 		return false;
-	header = rhh_page_2_bytes(p);
+	rhh_page_some_bytes(p + header_bytes, n, &words[0], &words[1]);
+	header = (uint32_t) words[0] & 0xffff;
 	if ((header & 0xdf80) != (0x8000 | scale << 7))
 		return false;
 	n_digits = n / 2 - 1;
-	if (n_digits > 4)
-		return false;
 	*result = 0;
 	if (n_digits == 0)
 		return true;
 	exponent = 4 * ((int32_t) (header & 0x3f) - (int32_t) (header & 0x40) - (int32_t) n_digits + 1) +
 		(int32_t) scale;
-	for (uint32_t i = 1; i <= n_digits; i++)
-	{
-		const uint32_t digit = rhh_page_2_bytes(p + 2 * i);
 
-		if (digit > 9999)
+	/* all but the last digit, and then that */
+	sum = 0;
+	words[0] = words[0] >> 16 | words[1] << 48;
+	for (uint32_t i = 1;; i++)
+	{
+		last = (uint32_t) words[0] & 0xffff;
+		words[0] >>= 16;
+		if (last > 9999)
 			return false;
-		sum = sum * 10000 + digit;
+		if (i == n_digits)
+			break;
+		sum = sum * 10000 + last;
 	}
+	if (exponent < 0 && exponent > -4)
+	{
+		/* its end is behind the scale */
+		const uint32_t behind = exponent == -1 ? 10 : exponent == -2 ? 100 : 1000;
+		const uint32_t part = exponent == -1 ? last / 10 : exponent == -2 ? last / 100 : last / 1000;
+
+		if (part * behind != last)
+			return false;
+		sum = sum * (10000 / behind) + part;
+		exponent = 0;
+	}
+	else
+		sum = sum * 10000 + last;
 	for (; exponent < 0; exponent++)
 	{
-		/* zeros that fill up the last digit */
+		/* and so are zeros, which need not be there */
 		if (sum % 10 != 0)
 			return false;
 		sum /= 10;
@@ -371,30 +448,41 @@ RHH_HD bool
 rhh_page_string(const uint8_t *p, uint32_t n, uint32_t blanks, uint32_t declared, uint64_t *first,
 				uint64_t *last)
 {
-	const uint32_t header = (p[0] & 1) != 0 ? 1 : 4;
+	const uint32_t varlena = p[0];
+	const uint32_t header = (varlena & 1) != 0 ? 1 : 4;
+	const uint64_t all_blanks = UINT64_C(0x2020202020202020);
 	uint32_t	length;
-	uint8_t		any = 0;
 
-	if (p[0] == 1 || n < header || (header == 4 && (p[0] & 3) != 0))
+	if (varlena == 1 || n < header || (varlena & 3) == 2)
 		return false;
 	p += header;
 	length = n - header;
-	if (blanks != RHH_PAGE_ALL_COUNT)
-		while (length > 0 && p[length - 1] == ' ')
+	*first = *last = 0;
+	if (length > 16 && blanks != RHH_PAGE_ALL_COUNT)
+		while (length > 16 && p[length - 1] == ' ')
 			length--;
+	if (length > 16)
+		return false;
+	if (length > 0)
+		rhh_page_some_bytes(p, length, first, last);
+	if (blanks != RHH_PAGE_ALL_COUNT && length > 0)
+	{
+		const uint64_t rest = UINT64_MAX >> 8 * (8 - (length < 8 ? length : 8));
+		const int	first_end = rhh_page_last_byte((*first ^ all_blanks) & rest) + 1;
+		const int	last_end = length <= 8 ? 0 :
+			rhh_page_last_byte((*last ^ all_blanks) & UINT64_MAX >> 8 * (16 - length)) + 1;
+
+		length = (uint32_t) (last_end > 0 ? 8 + last_end : first_end);
+		*first = length == 0 ? 0 : length >= 8 ? *first : *first & (UINT64_MAX >> 8 * (8 - length));
+		*last = length <= 8 ? 0 : *last & (UINT64_MAX >> 8 * (16 - length));
+	}
 	if (length > RHH_PAGE_STRING_BYTES)
 		return false;
-	*first = *last = 0;
-	for (uint32_t i = 0; i < length; i++)
-	{
-		any |= p[i];
-		if (i < 8)
-			*first |= (uint64_t) p[i] << 8 * i;
-		else
-			*last |= (uint64_t) p[i] << 8 * (i - 8);
-	}
+	if (blanks == RHH_PAGE_DECLARED &&
+		(n - header != declared || ((*first | *last) & UINT64_C(0x8080808080808080)) != 0))
+		return false;
 	*last |= (uint64_t) length << 56;
-	return blanks != RHH_PAGE_DECLARED || (n - header == declared && any < 0x80);
+	return true;
 }
 
 /* The same, but it may be longer. */
@@ -429,8 +517,8 @@ rhh_page_ordered(uint64_t bits, uint32_t bytes, uint32_t order)
  * Makes the value of a load in a tuple: the bytes of a column that has `bytes` of them, low
  * first; *high of 16 bytes only.  False: the page is bad.
  */
-RHH_HD bool
-rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, uint32_t bytes,
+RHH_HD_INLINE bool
+rhh_page_load_value(const rhh_page_attribute *attributes, const rhh_page_load *load, uint32_t bytes,
 					rhh_page_tuple *tuple, bool *null, uint64_t *low, uint64_t *high)
 {
 	const uint8_t *p;
@@ -442,7 +530,7 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 		*null = false;
 		return true;
 	}
-	if (!rhh_page_go_to(layout, load->attribute, tuple))
+	if (!rhh_page_go_to(attributes, load->attribute, tuple))
 		return false;
 	*null = tuple->length == 0;
 	if (*null)
@@ -517,7 +605,7 @@ rhh_page_read_inputs(const rhh_page_layout *layout, uint32_t which, rhh_page_tup
 
 		if ((which >> i & 1) == 0)
 			continue;
-		if (!rhh_page_load_value(layout, &layout->inputs[i], rhh_page_input_bytes(layout, i), &tuple,
+		if (!rhh_page_load_value(layout->attributes, &layout->inputs[i], rhh_page_input_bytes(layout, i), &tuple,
 								 &null, &words[i][0], &words[i][1]))
 			return false;
 		*nulls |= (uint32_t) null << i;

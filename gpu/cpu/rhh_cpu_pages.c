@@ -160,7 +160,7 @@ load_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout *la
 			bool		null;
 			uint64_t	words[2];
 
-			if (!rhh_page_load_value(layout, load, column_bytes[load->column], &tuple, &null,
+			if (!rhh_page_load_value(layout->attributes, load, column_bytes[load->column], &tuple, &null,
 									 &words[0], &words[1]))
 				return false;
 			store(rows, load->column, column_bytes[load->column], load->not_null, at + n, words, null);
@@ -286,6 +286,7 @@ rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch
 	rhh_page   *pages = (void *) (given->base + given->pages_offset);
 	const rhh_page_layout *layout = (const void *) (given->base + given->layout_offset);
 	const uint32_t *slots = given->slots_offset == 0 ? NULL : (const void *) (given->base + given->slots_offset);
+	static const rhh_position beginning;
 	const uint64_t bytes = rhh_page_columns(layout, column_bytes, given->n_rows, false,
 											rows->values_offset, rows->nulls_offset);
 	const uint64_t all = (bytes + room_bytes + 63) / 64 * 64;
@@ -295,6 +296,8 @@ rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch
 	uint32_t	n = 0;
 
 	*n_bad = 0;
+	for (uint32_t p = 0; given->cached && memcmp(&given->from, &beginning, sizeof(beginning)) == 0 && p < given->n_pages; p++)
+		pages[p] = (rhh_page){.number = slots[p]};
 	rows->base = all > UINT32_MAX ? NULL : aligned_alloc(64, all);
 	memory_lacks |= rows->base == NULL;
 	for (uint32_t p = 0; p < given->n_pages; p++)
@@ -306,7 +309,7 @@ rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch
 		if (page->n_rows == 0 && (!given->cached || page->bad != 0 || page->filtered != 0))
 			continue;
 		from = find_page(memory, slabs, given, page);
-		if (from != NULL && slots != NULL)
+		if (from != NULL && slots != NULL && !given->cached)
 			keep_page(slabs, slots[p], from, page);
 		page->first_row = n;
 		if (!memory_lacks && from != NULL && page->n_rows <= given->n_rows - n &&

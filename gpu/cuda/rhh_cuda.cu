@@ -569,6 +569,8 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 
+	rhh_page_plan plan;
+
 	/* fed rows are there when their kernel has ended: until then their source is read */
 	cudaStream_t from = source != NULL ? lane->run : lane->up;
 
@@ -579,7 +581,7 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->n_refused = 0;
 	f->n_bad_pages = 0;
 	f->n_dropped = 0;
-	f->recounted = !rhh_is_beginning(&batch->from);
+	f->recounted = f->told = !rhh_is_beginning(&batch->from);
 	f->more = false;
 	f->method = METHOD_UNKNOWN;
 	f->looked_at_all = false;
@@ -588,9 +590,10 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	if (batch->n_pages > 0)
 	{
 		rhh_use_slabs(dev, batch, 1);
-		if (batch->cached || rhh_register_slices(dev, batch->first_page, batch->end_page))
-			return rhh_launch_pages(t, i) ? RHH_OK : rhh_broken(dev, err);
-		(void) rhh_count_page_rows(f, true);
+		if (rhh_plan_pages(t, batch, &plan) &&
+			(batch->cached || rhh_register_slices(dev, batch->first_page, batch->end_page)))
+			return rhh_launch_pages(t, i, plan) ? RHH_OK : rhh_broken(dev, err);
+		rhh_give_up_pages(f);
 		rhh_resolve(t, i, RHH_OK, 0);
 		rhh_wake_fd(dev->event_fd);
 		return RHH_OK;

@@ -611,7 +611,8 @@ rhh_hand_back(rhh_map *t, int i)
 					   lane->refused + (uint64_t) i * lane->refused_bytes,
 					   (f->batch.n_rows + 31ULL) / 32 * 4, cudaMemcpyDefault, lane->run))
 		return false;
-	return RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&
+	return (!f->batch.cached || rhh_launch_tell_pages(t, i, lane->run)) &&
+		RHH_CUDA(dev, cudaEventRecord, lane->batch[i].done, lane->run) &&
 		rhh_wake_after(t, lane->batch[i].done);
 }
 

@@ -71,7 +71,7 @@ rhh_use_slabs(rhh_device *dev, const rhh_batch *batch, int n)
 	/* what of these it has not is of no harm */
 	for (uint32_t i = batch->first_page / RHH_SLAB_PAGES; batch->cached && i < rhh_end_slab(batch); i++)
 		dev->slab_uses[i] += n;
-	for (uint32_t p = 0; batch->slots_offset != 0 && p < batch->n_pages; p++)
+	for (uint32_t p = 0; !batch->cached && batch->slots_offset != 0 && p < batch->n_pages; p++)
 		if (slots[p] / RHH_SLAB_PAGES < RHH_MAX_SLABS)
 			dev->slab_uses[slots[p] / RHH_SLAB_PAGES] += n;
 }

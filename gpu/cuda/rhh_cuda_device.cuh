@@ -155,6 +155,7 @@ struct rhh_in_flight
 	uint32_t	n_bad_pages;
 	uint32_t	n_dropped;		/* rows of its pages */
 	bool		recounted;		/* some of these are read once more, after the host has counted */
+	bool		told;			/* what is known of pages of the cache the caller has, too */
 
 	/* With joins: the piece of its output that is being made.  See rhh_cuda_join.cuh. */
 	rhh_position at;			/* where the piece begins */

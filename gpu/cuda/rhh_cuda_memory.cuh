@@ -151,7 +151,9 @@ rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
 static bool
 rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 {
-	uint64_t	staging = rhh_align(::max(spec->max_batch_bytes, spec->max_page_bytes));
+	/* behind columns that are made of pages is what is known of these */
+	uint64_t	staging = spec->max_page_bytes == 0 ? rhh_align(spec->max_batch_bytes)
+		: rhh_align(::max(spec->max_batch_bytes, spec->max_page_bytes)) + rhh_align(spec->max_batch_bytes);
 	uint64_t	refused = rhh_align((spec->max_batch_rows + 31ULL) / 32 * 4);
 	uint64_t	control = rhh_align(sizeof(rhh_control));
 	uint64_t	reserves = rhh_align((uint64_t) dev->max_tiles * sizeof(rhh_reserve));

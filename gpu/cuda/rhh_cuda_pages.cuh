@@ -22,6 +22,35 @@ rhh_pages_of(const rhh_batch *batch)
 	return (rhh_page *) (batch->base + batch->pages_offset);
 }
 
+/* Where in the device's memory is what the batch has at this offset, if its pages are in the cache. */
+static uint8_t *
+rhh_on_device(const rhh_map *t, int i, uint32_t offset)
+{
+	const rhh_lane *lane = t->lane;
+	const uint64_t behind = lane->staging_bytes - rhh_align(t->spec.max_batch_bytes);
+
+	return lane->staging + (uint64_t) i * lane->staging_bytes + behind + offset;
+}
+
+/* A batch's pages as kernels see them: in the caller's memory, unless they are in the cache. */
+static rhh_page *
+rhh_pages_for_kernels(const rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	return batch->cached ? (rhh_page *) rhh_on_device(t, i, batch->pages_offset) : rhh_pages_of(batch);
+}
+
+/* Queues telling the caller what is known of pages of the cache. */
+static bool
+rhh_launch_tell_pages(rhh_map *t, int i, cudaStream_t stream)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	return RHH_CUDA(t->dev, cudaMemcpyAsync, rhh_pages_of(batch), rhh_pages_for_kernels(t, i),
+					(uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyDeviceToHost, stream);
+}
+
 /* Slice i of the memory that has pages: *begin becomes its first byte.  Returns its bytes. */
 static uint64_t
 rhh_page_slice(const rhh_device *dev, uint32_t i, uint8_t **begin)
@@ -128,28 +157,31 @@ rhh_batch_column_bytes(const rhh_map *t, uint32_t *n_columns)
 }
 
 /* CUDA 12 takes no more for each architecture that it knows. */
-static_assert(sizeof(rhh_page_layout) + sizeof(rhh_row_columns) + sizeof(rhh_page_slots) + 64 <= 4096,
+static_assert(sizeof(rhh_page_plan) + sizeof(rhh_row_columns) + sizeof(rhh_page_slots) + 64 <= 4096,
 			  "the arguments of rhh_read_pages_kernel() take more than 4 kB");
 
-template <bool COMPUTES>
+template <bool COMPUTES, bool CACHED>
 static void
-rhh_launch_reading(const rhh_map *t, int i, const rhh_page_layout &layout, const rhh_row_columns &columns)
+rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
+				   uint32_t prefix_bytes)
 {
 	const rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
 	const rhh_page_slots slots = {
 		dev->slab_table,
-		batch->slots_offset == 0 ? NULL : (const uint32_t *) (batch->base + batch->slots_offset),
-		batch->cached};
+		batch->slots_offset == 0 || t->flights[i].told ? NULL
+		: (const uint32_t *) (CACHED ? rhh_on_device(t, i, batch->slots_offset)
+							  : batch->base + batch->slots_offset)};
+	const uint32_t blocks = CACHED ? RHH_CUDA_CACHED_BLOCKS
+		: COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
 
-	RHH_LAUNCH(rhh_read_pages_kernel<COMPUTES>,
-			   ::min(batch->n_pages, (uint32_t) dev->n_sms *
-					 (batch->cached ? RHH_CUDA_PAGE_BLOCKS_CACHED
-					  : COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS)),
-			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
-			   dev->pages, batch->first_page, batch->end_page, rhh_pages_of(batch),
-			   batch->n_pages, slots, layout, columns, batch->n_rows, lane->page_counts + i,
+	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES, CACHED>),
+			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
+			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
+			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), lane->up,
+			   dev->pages, batch->first_page, batch->end_page, rhh_pages_for_kernels(t, i),
+			   batch->n_pages, slots, plan, columns, batch->n_rows, prefix_bytes, lane->page_counts + i,
 			   &lane->page_notes[i]);
 }
 
@@ -160,9 +192,19 @@ rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
 	return batch->cached || layout->program.has_filter;
 }
 
+/* The plan for a batch's pages.  False: there is none (rhh_page_plan_make()). */
+static bool
+rhh_plan_pages(const rhh_map *t, const rhh_batch *batch, rhh_page_plan *plan)
+{
+	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
+	uint32_t	n_columns;
+
+	return rhh_page_plan_make(plan, layout, rhh_batch_column_bytes(t, &n_columns));
+}
+
 /* Queues reading a batch's pages, and waking the caller then.  Slices are registered. */
 static bool
-rhh_launch_pages(rhh_map *t, int i)
+rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -183,15 +225,29 @@ rhh_launch_pages(rhh_map *t, int i)
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
 		return false;
+	/* what the caller knows of pages of the cache, or their slots */
+	if (batch->cached && f->told &&
+		!RHH_CUDA(dev, cudaMemcpyAsync, rhh_pages_for_kernels(t, i), rhh_pages_of(batch),
+				  (uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyHostToDevice, lane->up))
+		return false;
+	if (batch->cached && !f->told &&
+		!RHH_CUDA(dev, cudaMemcpyAsync, rhh_on_device(t, i, batch->slots_offset), batch->base + batch->slots_offset,
+				  (uint64_t) batch->n_pages * sizeof(uint32_t), cudaMemcpyHostToDevice, lane->up))
+		return false;
 	if (rhh_are_placed(batch, layout) &&
 		!RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts + i, 0, sizeof(rhh_page_counts), lane->up))
 		return false;
-	if (layout->program.n_ops > 0)
-		rhh_launch_reading<true>(t, i, *layout, columns);
+	if (layout->program.n_ops > 0 && batch->cached)
+		rhh_launch_reading<true, true>(t, i, plan, columns, layout->prefix_bytes);
+	else if (layout->program.n_ops > 0)
+		rhh_launch_reading<true, false>(t, i, plan, columns, layout->prefix_bytes);
+	else if (batch->cached)
+		rhh_launch_reading<false, true>(t, i, plan, columns, layout->prefix_bytes);
 	else
-		rhh_launch_reading<false>(t, i, *layout, columns);
+		rhh_launch_reading<false, false>(t, i, plan, columns, layout->prefix_bytes);
 	f->state = BATCH_READING;
 	return rhh_launched(dev, "rhh_read_pages_kernel") &&
+		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, lane->up)) &&
 		(!rhh_are_placed(batch, layout) ||
 		 RHH_CUDA(dev, cudaMemcpyAsync, &lane->page_notes[i].counts, lane->page_counts + i,
 				  sizeof(rhh_page_counts), cudaMemcpyDeviceToHost, lane->up)) &&
@@ -211,9 +267,30 @@ rhh_count_filtered(const rhh_batch *batch)
 	return n_rows;
 }
 
+/* A batch's pages cannot be read: all are bad. */
+static void
+rhh_give_up_pages(rhh_in_flight *f)
+{
+	rhh_page   *pages = rhh_pages_of(&f->batch);
+
+	if (f->batch.cached && !f->told)
+		memset(pages, 0, f->batch.n_pages * sizeof(rhh_page));
+	for (uint32_t p = 0; p < f->batch.n_pages; p++)
+	{
+		const bool	unknown = f->batch.cached && pages[p].bad == 0 && pages[p].filtered == 0;
+
+		if (pages[p].n_rows == 0 && !unknown)
+			continue;
+		pages[p].bad = RHH_PAGE_UNREAD;
+		pages[p].n_rows = 0;
+		f->n_bad_pages++;
+	}
+	f->batch.n_rows = 0;
+}
+
 /* Counts the rows of pages that are not bad.  Those that are have no rows from now on. */
 static uint32_t
-rhh_count_page_rows(rhh_in_flight *f, bool all_bad)
+rhh_count_page_rows(rhh_in_flight *f)
 {
 	rhh_page   *pages = rhh_pages_of(&f->batch);
 	uint32_t	n_rows = 0;
@@ -221,9 +298,8 @@ rhh_count_page_rows(rhh_in_flight *f, bool all_bad)
 	for (uint32_t p = 0; p < f->batch.n_pages; p++)
 	{
 		pages[p].first_row = n_rows;
-		if (pages[p].n_rows > 0 && (all_bad || pages[p].bad != 0))
+		if (pages[p].n_rows > 0 && pages[p].bad != 0)
 		{
-			pages[p].bad = RHH_PAGE_UNREAD;
 			pages[p].n_rows = 0;
 			f->n_bad_pages++;
 		}
@@ -243,17 +319,26 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_page_notes *notes = &lane->page_notes[i];
 	const rhh_page_layout *layout = (const rhh_page_layout *) (f->batch.base + f->batch.layout_offset);
+	rhh_page_plan plan;
 
 	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);
 	if (!f->batch.cached)
 		t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * RHH_PAGE_BYTES;
 	*again = notes->any_bad != 0;
+	if (*again && f->batch.cached && !f->told)
+	{
+		/* before they are counted */
+		f->told = true;
+		return rhh_launch_tell_pages(t, i, lane->up) &&
+			RHH_CUDA(t->dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
+			rhh_wake_after(t, lane->uploaded[i]);
+	}
 	if (*again)
 	{
 		f->recounted = true;
-		f->batch.n_rows = rhh_count_page_rows(f, false);
+		f->batch.n_rows = rhh_count_page_rows(f);
 		*again = f->batch.n_rows > 0;
-		return !*again || rhh_launch_pages(t, i);
+		return !*again || (rhh_plan_pages(t, &f->batch, &plan) && rhh_launch_pages(t, i, plan));
 	}
 	/* pages that have been read before have their places already */
 	if (rhh_are_placed(&f->batch, layout))
@@ -276,7 +361,7 @@ rhh_launch_refuse_pages(rhh_map *t, int i)
 	const rhh_batch *batch = &t->flights[i].batch;
 
 	RHH_LAUNCH(rhh_refuse_pages_kernel, rhh_blocks(t->dev, batch->n_pages), RHH_CUDA_BLOCK_THREADS, 0,
-			   t->lane->run, rhh_pages_of(batch), batch->n_pages,
+			   t->lane->run, rhh_pages_for_kernels(t, i), batch->n_pages,
 			   (const uint32_t *) (t->lane->refused + (uint64_t) i * t->lane->refused_bytes));
 	return rhh_launched(t->dev, "rhh_refuse_pages_kernel");
 }

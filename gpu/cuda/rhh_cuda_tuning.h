@@ -44,7 +44,14 @@
 #define RHH_CUDA_PAGE_THREADS 128
 #define RHH_CUDA_PAGE_BLOCKS 2
 #define RHH_CUDA_PAGE_BLOCKS_COMPUTING 8
-#define RHH_CUDA_PAGE_BLOCKS_CACHED 12
+
+/* The same of pages of the cache, which are read where they are. */
+#ifndef RHH_CUDA_CACHED_THREADS
+#define RHH_CUDA_CACHED_THREADS 64
+#endif
+#ifndef RHH_CUDA_CACHED_BLOCKS
+#define RHH_CUDA_CACHED_BLOCKS 24
+#endif
 
 /*
  * The first bytes of each tuple are copied instead of the page if these lie in fewer than PREFIX_LINES of
@@ -53,7 +60,6 @@
  * 9.5 GB, and whole pages 203.
  */
 #define RHH_CUDA_BUS_LINE_BYTES 128u
-#define RHH_CUDA_SECTOR_BYTES 32u
 #define RHH_CUDA_PREFIX_LINES 48u
 
 /*

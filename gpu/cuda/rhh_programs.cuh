@@ -21,6 +21,15 @@ struct rhh_results
 {
 	uint64_t	words[RHH_MAX_OPS][2];	/* of each operation: low, high */
 	uint8_t		flags[RHH_MAX_OPS];
+
+	__device__ RHH_INLINE uint8_t flags_of(uint32_t i) const
+	{
+		return flags[i];
+	}
+	__device__ RHH_INLINE void set_flags(uint32_t i, uint8_t f)
+	{
+		flags[i] = f;
+	}
 };
 
 /* Operands and results by the letters of RHH_OPERATIONS(). */
@@ -36,16 +45,17 @@ struct rhh_results
 #define RHH_KEEP_W(words, value) \
 	((words)[0] = (uint64_t) (value), (words)[1] = (uint64_t) ((rhh_uint128) (value) >> 64))
 
-/* Runs operation i, which has operands. */
+/* Runs an operation that has operands, of which these are the places, as i is that of its result. */
+template <class Results>
 RHH_DEV void
-rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
+rhh_run_op(uint8_t code, uint32_t at_a, uint32_t at_b, uint32_t at_c, uint32_t i, Results *results)
 {
-	const uint64_t *a = results->words[op.a];
-	const uint64_t *b = results->words[op.b];
-	const uint64_t *c = results->words[op.c];
-	const uint8_t a_flags = results->flags[op.a];
-	const uint8_t b_flags = results->flags[op.b];
-	const uint8_t c_flags = results->flags[op.c];
+	const uint64_t *a = results->words[at_a];
+	const uint64_t *b = results->words[at_b];
+	const uint64_t *c = results->words[at_c];
+	const uint8_t a_flags = results->flags_of(at_a);
+	const uint8_t b_flags = results->flags_of(at_b);
+	const uint8_t c_flags = results->flags_of(at_c);
 	uint8_t		flags = 0;
 
 #define RHH_RUN(name, tr, ta, tb) \
@@ -72,7 +82,7 @@ rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
 		} \
 		break;
 
-	switch (op.code)
+	switch (code)
 	{
 		RHH_OPERATIONS(RHH_RUN)
 		RHH_LOGIC(RHH_RUN_LOGIC)
@@ -81,7 +91,7 @@ rhh_run_op(const rhh_op op, uint32_t i, rhh_results *results)
 	}
 #undef RHH_RUN
 #undef RHH_RUN_LOGIC
-	results->flags[i] = flags;
+	results->set_flags(i, flags);
 }
 
 /*
@@ -120,7 +130,7 @@ rhh_run_ops(const rhh_program &program, uint32_t n_ops, const Load &load, rhh_re
 				results->words[i][1] = program.constants[op.a][1];
 				break;
 			default:
-				rhh_run_op(op, i, results);
+				rhh_run_op(op.code, op.a, op.b, op.c, i, results);
 				continue;
 		}
 		results->flags[i] = null ? RHH_NULL : 0;

@@ -23,6 +23,7 @@
 #include "rhh_pages.h"
 #include "cuda/rhh_cuda_tuning.h"
 #include "cuda/rhh_joins.cuh"
+#include "cuda/rhh_page_plan.cuh"
 #include "cuda/rhh_programs.cuh"
 
 /* Rows of pages that find their places as they are read, ... */
@@ -43,19 +44,23 @@ struct rhh_page_notes
 /* A page in a block's shared memory. */
 struct rhh_page_space
 {
-	uint4		bytes[RHH_PAGE_BYTES / sizeof(uint4)];
 	rhh_page	page;
-	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
 	uint32_t	bad;			/* a row for which the filter is, or of which its inputs are */
 	uint32_t	slot;			/* where a copy of it goes; RHH_NO_SLOT: nowhere */
+
+	/* not of a page that is in the cache */
+	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
+	alignas(16) uint4 bytes[RHH_PAGE_BYTES / sizeof(uint4)];
 };
+
+#define RHH_CACHED_PAGE_SPACE	offsetof(rhh_page_space, items)
 
 /* What a batch has to do with the cache. */
 struct rhh_page_slots
 {
 	uint8_t *const *slabs;		/* NULL: there are none */
-	const uint32_t *to;			/* where copies of its pages go; NULL: nowhere */
-	bool		cached;			/* that is where its pages are */
+	const uint32_t *numbers;	/* where copies of its pages go, or where its pages are; NULL: nowhere, or
+								 * the pages say that */
 };
 
 /* The page of a slot; *known is what is known of it.  NULL: there is no such slot. */
@@ -121,22 +126,61 @@ rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, ui
 	}
 }
 
-/* What the program of a layout reads: inputs that have been made of a tuple. */
-struct rhh_load_of_inputs
+/* What a thread has of a row for the program. */
+struct rhh_page_cells
 {
-	const rhh_page_layout &layout;
-	uint64_t (*inputs)[2];
-	uint32_t	nulls;
+	uint64_t	words[RHH_PAGE_CELLS][2];	/* low, high */
+	uint64_t	nulls;
+	uint64_t	bads;
 
-	__device__ RHH_INLINE bool operator()(uint32_t c, uint64_t *words) const
+	__device__ RHH_INLINE uint8_t flags_of(uint32_t cell) const
 	{
-		const uint32_t i = c - layout.n_loads - layout.program.n_results;
-
-		words[0] = inputs[i][0];
-		words[1] = inputs[i][1];
-		return (nulls >> i & 1) != 0;
+		return (uint8_t) ((nulls >> cell & 1) * RHH_NULL | (bads >> cell & 1) * RHH_BAD);
+	}
+	__device__ RHH_INLINE void set_flags(uint32_t cell, uint8_t flags)
+	{
+		nulls = (nulls & ~((uint64_t) 1 << cell)) | (uint64_t) ((flags & RHH_NULL) != 0) << cell;
+		bads = (bads & ~((uint64_t) 1 << cell)) | (uint64_t) ((flags & RHH_BAD) != 0) << cell;
 	}
 };
+
+/* Fills the cells of constants, which stay as they are. */
+RHH_DEV void
+rhh_fill_constants(const rhh_page_plan &plan, rhh_page_cells *cells)
+{
+	cells->nulls = cells->bads = 0;
+	for (uint32_t i = 0; i < plan.n_constants; i++)
+	{
+		cells->words[plan.constant_cell[i]][0] = plan.constants[i][0];
+		cells->words[plan.constant_cell[i]][1] = plan.constants[i][1];
+		cells->set_flags(plan.constant_cell[i], plan.null_constant[i] != 0 ? RHH_NULL : 0);
+	}
+}
+
+/* Runs those operations of the program that a pass has. */
+RHH_DEV void
+rhh_run_steps(const rhh_page_plan &plan, uint8_t pass, rhh_page_cells *cells)
+{
+	for (uint32_t i = 0; i < plan.n_steps; i++)
+	{
+		const rhh_page_step step = plan.steps[i];
+
+		if ((step.passes & pass) == 0)
+			continue;
+		if (step.code == RHH_OP_COLUMN_IS_NULL)
+		{
+			cells->words[step.to][0] = cells->nulls >> step.a & 1;
+			cells->set_flags(step.to, 0);
+		}
+		else if (step.code == RHH_OP_COLUMN_OF_BYTES)
+		{
+			rhh_order_bytes(cells->words[step.a][0], cells->words[step.a][1], cells->words[step.to]);
+			cells->set_flags(step.to, cells->flags_of(step.a));
+		}
+		else
+			rhh_run_op(step.code, step.a, step.b, step.c, step.to, cells);
+	}
+}
 
 /* Stores a value of a row; *nulls gets a bit for each column that is NULL. */
 RHH_DEV void
@@ -150,108 +194,110 @@ rhh_store_cell(const rhh_row_columns &columns, uint32_t row, uint32_t c, bool nu
 		*nulls |= (uint64_t) 1 << c;
 }
 
-/* Computes columns of a row of a tuple.  False: the page is bad, or more has to be known. */
-RHH_DEV bool
-rhh_compute_tuple(const rhh_page_tuple &tuple, const rhh_page_layout &layout,
-				  const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
-{
-	const rhh_program &program = layout.program;
-	uint64_t	inputs[RHH_PAGE_INPUTS][2];
-	rhh_load_of_inputs load = {layout, inputs, 0};
-	rhh_results results;
-
-	if (!rhh_page_read_inputs(&layout, rhh_page_all_inputs(&layout), tuple, inputs, &load.nulls))
-		return false;
-	rhh_run_ops(program, program.n_ops, load, &results);
-	for (uint32_t r = 0; r < program.n_results; r++)
-	{
-		const uint32_t op = program.results[r].op;
-		const uint8_t flags = results.flags[op];
-
-		if ((flags & RHH_BAD) != 0)
-			return false;
-		rhh_store_cell(columns, row, program.results[r].column, flags != 0,
-					   flags != 0 ? 0 : results.words[op][0], flags != 0 ? 0 : results.words[op][1],
-					   nulls);
-	}
-	return true;
-}
-
 /*
- * Makes a row of the tuple at a line pointer, of which `known` bytes are there, in columns that have bytes
- * for NULLs.  False: the page is bad, or more has to be known.  *nulls gets a bit for each column that is
- * NULL.
+ * Makes what a pass has of the tuple at a line pointer, of which `known` bytes are there: cells, and, of the
+ * pass for rows, columns that have bytes for NULLs.  False: the page is bad, or more has to be known.  *nulls gets
+ * a bit for each column that is NULL.
  */
-template <bool COMPUTES>
+template <bool COMPUTES, uint8_t PASS>
 RHH_DEV bool
-rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_layout &layout,
-			   const rhh_row_columns &columns, uint32_t row, uint64_t *nulls)
+rhh_fetch_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan,
+				const rhh_row_columns &columns, uint32_t row, rhh_page_cells *cells, uint64_t *nulls)
 {
 	rhh_page_tuple tuple;
-	rhh_page_tuple walked;
 
 	if (!rhh_page_find(page, item, known, &tuple))
 		return false;
-	walked = tuple;
-	for (uint32_t l = 0; l < layout.n_loads; l++)
+	for (uint32_t i = 0; i < plan.n_fetches; i++)
 	{
-		const rhh_page_load &load = layout.loads[l];
+		const rhh_page_fetch &fetch = plan.fetches[i];
 		bool		null;
 		uint64_t	low,
 					high;
 
-		if (!rhh_page_load_value(&layout, &load, columns.bytes[load.column], &walked, &null, &low,
-								 &high))
+		if ((fetch.passes & PASS) == 0)
+			continue;
+		if (!rhh_page_load_value(plan.attributes, &fetch.load, fetch.bytes, &tuple, &null, &low, &high))
 			return false;
-		rhh_store_cell(columns, row, load.column, null, low, high, nulls);
+		if constexpr (COMPUTES)
+			if (fetch.cell != RHH_NO_CELL)
+			{
+				cells->words[fetch.cell][0] = low;
+				if (fetch.bytes > 8)
+					cells->words[fetch.cell][1] = high;
+				cells->set_flags(fetch.cell, null ? RHH_NULL : 0);
+			}
+		if constexpr (PASS == RHH_PASS_ROW)
+			if (fetch.load.column != RHH_NO_COLUMN)
+				rhh_store_cell(columns, row, fetch.load.column, null, low, high, nulls);
 	}
-	if constexpr (COMPUTES)
-		return rhh_compute_tuple(tuple, layout, columns, row, nulls);
 	return true;
 }
 
-/*
- * Is the program's filter true for the tuple at a line pointer, of which `known` bytes are there?  False: the
- * page is bad, or more has to be known.
- */
+/* Makes a row of a tuple.  False: as rhh_fetch_tuple(). */
+template <bool COMPUTES>
 RHH_DEV bool
-rhh_filter_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_layout &layout,
-				 bool *keep)
+rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan,
+			   const rhh_row_columns &columns, uint32_t row, rhh_page_cells *cells, uint64_t *nulls)
 {
-	const rhh_program &program = layout.program;
-	uint64_t	inputs[RHH_PAGE_INPUTS][2];
-	rhh_load_of_inputs load = {layout, inputs, 0};
-	rhh_page_tuple tuple;
-	rhh_results results;
-
-	if (!rhh_page_find(page, item, known, &tuple) ||
-		!rhh_page_read_inputs(&layout, layout.filter_inputs, tuple, inputs, &load.nulls))
+	if (!rhh_fetch_tuple<COMPUTES, RHH_PASS_ROW>(page, item, known, plan, columns, row, cells, nulls))
 		return false;
-	rhh_run_ops(program, program.filter + 1u, load, &results);
-	*keep = results.flags[program.filter] == 0 && results.words[program.filter][0] != 0;
-	return (results.flags[program.filter] & RHH_BAD) == 0;
+	if constexpr (COMPUTES)
+	{
+		rhh_run_steps(plan, RHH_PASS_ROW, cells);
+		for (uint32_t r = 0; r < plan.n_results; r++)
+		{
+			const uint32_t cell = plan.results[r].cell;
+			const uint8_t flags = cells->flags_of(cell);
+
+			if ((flags & RHH_BAD) != 0)
+				return false;
+			rhh_store_cell(columns, row, plan.results[r].column, flags != 0,
+						   flags != 0 ? 0 : cells->words[cell][0], flags != 0 ? 0 : cells->words[cell][1],
+						   nulls);
+		}
+	}
+	return true;
+}
+
+/* Is the program's filter true for a tuple?  False: as rhh_fetch_tuple(). */
+RHH_DEV bool
+rhh_filter_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan,
+				 const rhh_row_columns &columns, rhh_page_cells *cells, bool *keep)
+{
+	uint64_t	nulls;
+	uint8_t		flags;
+
+	if (!rhh_fetch_tuple<true, RHH_PASS_FILTER>(page, item, known, plan, columns, 0, cells, &nulls))
+		return false;
+	rhh_run_steps(plan, RHH_PASS_FILTER, cells);
+	flags = cells->flags_of(plan.filter);
+	*keep = flags == 0 && cells->words[plan.filter][0] != 0;
+	return (flags & RHH_BAD) == 0;
 }
 
 /*
  * Calls read(known) for the tuple at a line pointer; if that returns false, and not all of the page is there,
  * once more with all of the tuple.
  */
-template <class Read>
+template <bool CACHED, class Read>
 RHH_DEV bool
 rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32_t known,
 			   const Read &read)
 {
-	uint32_t	offset,
-				length;
+	while (!read(known))
+	{
+		uint32_t	offset,
+					length;
 
-	if (read(known))
-		return true;
-	if (known == RHH_PAGE_BYTES)
-		return false;
-	/* others that lie in the same 16 bytes get what they have */
-	rhh_tuple_at(in_hand, item, &offset, &length);
-	rhh_copy_bytes(in_hand, from, offset, offset + length, 0, 1);
-	return read(RHH_PAGE_BYTES);
+		if (CACHED || known == RHH_PAGE_BYTES)
+			return false;
+		/* others that lie in the same 16 bytes get what they have */
+		rhh_tuple_at(in_hand, item, &offset, &length);
+		rhh_copy_bytes(in_hand, from, offset, offset + length, 0, 1);
+		known = RHH_PAGE_BYTES;
+	}
+	return true;
 }
 
 /* By a block: copies the page in hand, which is there as a whole, to its slot. */
@@ -269,12 +315,12 @@ rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots)
 		*known = in_hand->page;
 }
 
-/* By a block: tells the caller all of a page but whether it is bad. */
+/* By a block: notes all of a page, but whether it is bad only if nobody may have found that it is. */
 RHH_DEV void
-rhh_tell_page(volatile uint32_t *to, const rhh_page &page)
+rhh_tell_page(volatile uint32_t *to, const rhh_page &page, bool is_new)
 {
 	for (uint32_t i = threadIdx.x; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
-		if (i != offsetof(rhh_page, bad) / sizeof(uint32_t))
+		if (is_new || i != offsetof(rhh_page, bad) / sizeof(uint32_t))
 			to[i] = ((const uint32_t *) &page)[i];
 }
 
@@ -296,12 +342,14 @@ rhh_place_page(rhh_page_space *in_hand, uint32_t n, uint32_t n_rows, rhh_page_co
 }
 
 /*
- * By a block: drops rows of the page in hand, and finds a place for the others by counts, of the
- * batch's n_rows.  False: the page is bad.
+ * By a block: drops rows of the page in hand, whose bytes these are, and finds a place for the others by
+ * counts, of the batch's n_rows.  False: the page is bad.
  */
+template <bool CACHED>
 RHH_DEV bool
-rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint32_t known,
-				const rhh_page_layout &layout, uint32_t n_rows, rhh_page_counts *counts)
+rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, const uint8_t *bytes, uint32_t lines,
+				uint32_t known, const rhh_page_plan &plan, const rhh_row_columns &columns,
+				rhh_page_cells *cells, uint32_t n_rows, rhh_page_counts *counts)
 {
 	rhh_page &page = in_hand->page;
 
@@ -314,8 +362,8 @@ rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint
 
 		if ((*(const volatile uint64_t *) &page.visible[item / 64] >> item % 64 & 1) == 0)
 			continue;
-		if (!rhh_with_tuple(in_hand, from, item, known, [&](uint32_t bytes) {
-				return rhh_filter_tuple((const uint8_t *) in_hand->bytes, item, bytes, layout, &keep);
+		if (!rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
+				return rhh_filter_tuple(bytes, item, n, plan, columns, cells, &keep);
 			}))
 			in_hand->bad = 1;
 		else if (!keep)
@@ -376,37 +424,43 @@ rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n
 /*
  * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
  * of page 0; pages from first_page up to, but without, end_page may be read.  *counts, at first 0, is
- * used if rows are to be dropped.
+ * used if rows are to be dropped, or pages are in the cache (CACHED).  COMPUTES: the plan has a program.
  */
-template <bool COMPUTES>
-static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS)
+template <bool COMPUTES, bool CACHED>
+static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
 					  rhh_page *pages, uint32_t n_pages, const rhh_page_slots slots,
-					  const __grid_constant__ rhh_page_layout layout,
+					  const __grid_constant__ rhh_page_plan plan,
 					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
-					  rhh_page_counts *counts, rhh_page_notes *notes)
+					  uint32_t prefix_bytes, rhh_page_counts *counts, rhh_page_notes *notes)
 {
 	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
 	const uint32_t t = threadIdx.x;
+	rhh_page_cells cells;
 
+	if constexpr (COMPUTES)
+		rhh_fill_constants(plan, &cells);
 	for (uint32_t p = blockIdx.x; p < n_pages; p += gridDim.x)
 	{
 		rhh_page &page = in_hand->page;
 		const uint4 *from;
+		const uint8_t *bytes;
 		uint32_t	lines = RHH_PAGE_ITEMS;
 		uint32_t	known = RHH_PAGE_BYTES;
 		uint64_t	nulls = 0;
 		bool		fresh;
 		bool		good;
 
+		/* of pages of the cache nothing need be known but where they are */
 		for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
-			((uint32_t *) &page)[i] = ((const volatile uint32_t *) &pages[p])[i];
+			((uint32_t *) &page)[i] = !CACHED || slots.numbers == NULL ? ((const volatile uint32_t *) &pages[p])[i]
+				: i == offsetof(rhh_page, number) / sizeof(uint32_t) ? slots.numbers[p] : 0;
 		if (t == 0)
-			in_hand->slot = slots.to == NULL ? RHH_NO_SLOT : ((const volatile uint32_t *) slots.to)[p];
+			in_hand->slot = CACHED || slots.numbers == NULL ? RHH_NO_SLOT : ((const volatile uint32_t *) slots.numbers)[p];
 		__syncthreads();
 		/* the same for the whole block */
-		fresh = slots.cached && page.n_rows == 0 && page.bad == 0 && page.filtered == 0;
-		if (slots.cached)
+		fresh = CACHED && page.n_rows == 0 && page.bad == 0 && page.filtered == 0;
+		if (CACHED)
 			from = rhh_find_cached(in_hand, slots, first_page, end_page, fresh);
 		else
 			from = page.number >= first_page && page.number < end_page
@@ -421,38 +475,35 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		}
 		while (lines > 0 && (page.visible[(lines - 1) / 64] >> (lines - 1) % 64 & 1) == 0)
 			lines--;
-		if (good && layout.prefix_bytes > 0 && slots.cached &&
-			2 * (24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_SECTOR_BYTES)) < RHH_PAGE_BYTES)
+		/* a page of the cache is read where it is, and what of it is needed */
+		bytes = CACHED ? (const uint8_t *) from : (const uint8_t *) in_hand->bytes;
+		if (!CACHED && good && prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT &&
+			(24 + 4 * lines + page.n_rows * (prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
+			RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
 		{
-			known = layout.prefix_bytes;
+			known = prefix_bytes;
 			rhh_copy_prefixes(in_hand, from, lines, known);
 		}
-		else if (good && layout.prefix_bytes > 0 && !slots.cached && in_hand->slot == RHH_NO_SLOT &&
-				 (24 + 4 * lines + page.n_rows * (layout.prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
-				 RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
-		{
-			known = layout.prefix_bytes;
-			rhh_copy_prefixes(in_hand, from, lines, known);
-		}
-		else if (good)
+		else if (!CACHED && good)
 			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
 		__syncthreads();
 		/* what has been filtered has not all rows any more */
-		if (good && in_hand->slot != RHH_NO_SLOT && page.filtered == 0)
+		if (!CACHED && good && in_hand->slot != RHH_NO_SLOT && page.filtered == 0)
 			rhh_keep_page(in_hand, slots);
 		if (fresh)
 		{
-			good = rhh_begin_cached(in_hand, good, layout.program.has_filter, n_rows, counts);
-			rhh_tell_page((volatile uint32_t *) &pages[p], page);
+			good = rhh_begin_cached(in_hand, good, plan.has_filter, n_rows, counts);
+			rhh_tell_page((volatile uint32_t *) &pages[p], page, true);
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
 		}
 		if constexpr (COMPUTES)
-			if (good && rhh_page_has_filter(&layout, &page))
+			if (good && plan.has_filter && page.filtered == 0)
 			{
-				good = rhh_filter_page(in_hand, from, lines, known, layout, n_rows, counts);
+				good = rhh_filter_page<CACHED>(in_hand, from, bytes, lines, known, plan, columns, &cells,
+											   n_rows, counts);
 				if (good)
-					rhh_tell_page((volatile uint32_t *) &pages[p], page);
+					rhh_tell_page((volatile uint32_t *) &pages[p], page, false);
 			}
 		for (uint32_t item = t; item < lines && good; item += blockDim.x)
 		{
@@ -461,9 +512,8 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			if ((page.visible[item / 64] >> item % 64 & 1) == 0)
 				continue;
 			row = page.first_row + rhh_page_rank(page.visible, item);
-			good = rhh_with_tuple(in_hand, from, item, known, [&](uint32_t bytes) {
-				return rhh_read_tuple<COMPUTES>((const uint8_t *) in_hand->bytes, item, bytes, layout,
-												columns, row, &nulls);
+			good = rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
+				return rhh_read_tuple<COMPUTES>(bytes, item, n, plan, columns, row, &cells, &nulls);
 			});
 		}
 		if (nulls != 0)

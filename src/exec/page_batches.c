@@ -48,10 +48,13 @@
 #define BATCH_SHARE 64
 #define PAGE_BATCH_ROWS 4
 
-/* The same of a batch of pages that are in the cache, of which a GPU reads so many in the same time. */
-#define MOST_CACHED 8192
+/*
+ * The same of a batch of pages that are in the cache, of which a GPU reads more in that time.  Each
+ * part of the device's work on a batch has some 90 us before it has done anything.
+ */
+#define MOST_CACHED 16384
 #define CACHED_BATCH_ROWS 32
-#define CACHED_BATCH_BYTES (MOST_PAGES * BLCKSZ * 4)
+#define CACHED_BATCH_BYTES (MOST_PAGES * BLCKSZ * 8)
 
 /* With so many batches to read, which is twice what it takes at a time, a device is busy, ... */
 #define ENOUGH_BATCHES 8
@@ -69,6 +72,10 @@ typedef struct BlockNote
 
 /* What a page needs in a block, where there is a cache: two numbers, and at most a ref. */
 #define CACHE_PAGE_BYTES (2 * sizeof(uint32) + sizeof(CacheRef))
+
+/* Of a batch that is read from there it is a slot's number, and so many pages have a ref at least. */
+#define PAGES_OF_REF 4
+#define CACHED_PAGE_BYTES (sizeof(rhh_page) + sizeof(uint32) + sizeof(CacheRef) / PAGES_OF_REF)
 
 /* If fewer can be pinned than this, columns are fed. */
 #define FEWEST_PAGES 8
@@ -145,8 +152,8 @@ static PageBatches *
 create(const PageSide *side, MemoryContext context, const char **why)
 {
 	const Size	block_bytes = gpurhh_channel_block_bytes(side->channel);
-	/* where columns would be is all that says where the rows are; a bitmap may come behind it */
-	const Size	room = side->room_rows > 0 ? side->room_offset : block_bytes / 2;
+	/* what says where the rows are is where columns would be, and their bitmap: pages say which rows are refused */
+	const Size	room = side->room_rows > 0 ? side->room_offset : block_bytes;
 	const uint32 rows = Min(most_rows(false), rows_of(side->feed, MOST_PAGES * BLCKSZ));
 	uint32		page_bytes = sizeof(rhh_page);
 	PageBatches *batches;
@@ -182,7 +189,7 @@ create(const PageSide *side, MemoryContext context, const char **why)
 	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / BATCH_SHARE, FEWEST_PAGES)),
 							  (room - LAYOUT_BYTES - sizeof(CacheRequest)) / page_bytes);
 	batches->most_rows = rows;
-	batches->most_cached = Min(MOST_CACHED, (room - LAYOUT_BYTES - sizeof(CacheRequest)) / page_bytes);
+	batches->most_cached = Min(MOST_CACHED, (room - LAYOUT_BYTES - sizeof(CacheRequest) - 64) / CACHED_PAGE_BYTES);
 	batches->most_cached_rows = Min(most_rows(true), rows_of(side->feed, CACHED_BATCH_BYTES));
 	/* the rows of a chunk are a batch, if it has to be */
 	batches->cache &= batches->most_cached_rows >= GPURHH_CACHE_PAGES * MaxHeapTuplesPerPage;
@@ -618,9 +625,11 @@ static PagesGiven
 give_cached(PageBatches *batches, char *base)
 {
 	CachedPages *cached = gpurhh_heap_feed_cached(batches->heap);
-	rhh_page   *pages = (rhh_page *) (base + LAYOUT_BYTES);
-	const Size	request_offset = MAXALIGN(LAYOUT_BYTES + batches->most_cached * sizeof(rhh_page));
+	/* the device writes pages, if need be */
+	const Size	slots_offset = LAYOUT_BYTES + batches->most_cached * sizeof(rhh_page);
+	const Size	request_offset = MAXALIGN(slots_offset + batches->most_cached * sizeof(uint32));
 	CacheRequest *request = (CacheRequest *) (base + request_offset);
+	uint32	   *slots = (uint32 *) (base + slots_offset);
 	rhh_batch	batch;
 	uint32		n_pages;
 	uint32		n_rows;
@@ -628,17 +637,18 @@ give_cached(PageBatches *batches, char *base)
 	memset(request, 0, sizeof(CacheRequest));
 	request->file = cached->file;
 	request->cached = true;
-	request->n_refs = gpurhh_cached_pages_get(cached, request->refs, batches->most_cached,
-											  batches->most_cached_rows, &n_pages, &n_rows);
-	memset(pages, 0, n_pages * sizeof(rhh_page));
+	request->n_refs = gpurhh_cached_pages_get(cached, request->refs, batches->most_cached / PAGES_OF_REF,
+											  batches->most_cached, batches->most_cached_rows, &n_pages,
+											  &n_rows);
 	for (uint32 r = 0; r < request->n_refs; r++)
 	{
 		for (uint32 left = request->refs[r].pages; left != 0; left &= left - 1)
-			(pages++)->number = request->refs[r].entry * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left);
+			*slots++ = request->refs[r].entry * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left);
 	}
 	begin_batch(batches, base, &batch, n_pages, n_rows,
 				request_offset + offsetof(CacheRequest, refs) + request->n_refs * sizeof(CacheRef));
 	batch.cached = true;
+	batch.slots_offset = slots_offset;
 	batch.first_page = request->refs[0].entry * GPURHH_CACHE_PAGES;
 	for (uint32 r = 0; r < request->n_refs; r++)
 	{
@@ -661,7 +671,7 @@ stop_caching(PageBatches *batches)
 	if (cached == NULL)
 		return;
 	cached->off = true;
-	while (gpurhh_cached_pages_get(cached, &ref, GPURHH_CACHE_PAGES, 0, &n_pages, &n_rows) > 0)
+	while (gpurhh_cached_pages_get(cached, &ref, 1, GPURHH_CACHE_PAGES, 0, &n_pages, &n_rows) > 0)
 	{
 		for (uint32 left = ref.pages; left != 0; left &= left - 1)
 			keep_bad(batches, &unread, batches->child,

@@ -130,6 +130,24 @@ is_set(const MapLook *look, BlockNumber block)
 	return (look->bits[at / 4] >> (at % 4 * 2) & VISIBILITYMAP_ALL_VISIBLE) != 0;
 }
 
+/* A bit for each block of a chunk, which begins with this one, whose bit is set. */
+static uint32
+bits_of_chunk(const MapLook *look, BlockNumber first)
+{
+	const uint8 *bits = &look->bits[first % MAP_BLOCKS / 4];
+	uint32		result = 0;
+
+	for (uint32 i = 0; i < GPURHH_CACHE_PAGES / 4; i++)
+	{
+		/* the bits of four blocks that say "all visible" have every second place */
+		const uint32 four = bits[i];
+
+		StaticAssertStmt(VISIBILITYMAP_ALL_VISIBLE == 1, "the visibility map has other bits");
+		result |= ((four & 1) | (four >> 1 & 2) | (four >> 2 & 4) | (four >> 3 & 8)) << 4 * i;
+	}
+	return result;
+}
+
 /* Finds out what the cache has of the block's chunk. */
 static void
 find_chunk(CachedPages *cached, BlockNumber block)
@@ -148,9 +166,7 @@ find_chunk(CachedPages *cached, BlockNumber block)
 		chunk->pages = 0;
 		return;
 	}
-	for (uint32 i = 0; i < GPURHH_CACHE_PAGES; i++)
-		if (!is_set(look, first + i))
-			chunk->pages &= ~(UINT32_C(1) << i);
+	chunk->pages &= bits_of_chunk(look, first);
 }
 
 /* Notes the block, which is next, if the cache has its page; else the scan has to read it. */
@@ -183,6 +199,23 @@ gpurhh_cached_pages_take(CachedPages *cached, BlockNumber block)
 	return true;
 }
 
+/*
+ * After a block was taken: notes the ones that follow, as long as they are of the same chunk and the cache has
+ * their pages, but no more than so many.  Returns how many.
+ */
+uint32
+gpurhh_cached_pages_take_more(CachedPages *cached, BlockNumber block, uint32 most)
+{
+	const uint32 at = block % GPURHH_CACHE_PAGES;
+	const uint64 others = ~((uint64) cached->chunk.pages >> at >> 1);
+	const uint32 n = Min((uint32) pg_rightmost_one_pos64(others), most);
+
+	/* all bits from this block on, up to, but without, the first that is not there */
+	cached->refs[cached->n_refs - 1].pages |= (uint32) (((UINT64CONST(1) << n) - 1) << at << 1);
+	cached->n_pages += n;
+	return n;
+}
+
 /* Shall they be taken, before the scan goes on? */
 bool
 gpurhh_cached_pages_are_enough(const CachedPages *cached)
@@ -191,18 +224,17 @@ gpurhh_cached_pages_are_enough(const CachedPages *cached)
 }
 
 /*
- * Takes blocks that have been left out, of whole chunks: at most most_pages, which is more than a chunk has, and of
- * no more than most_rows rows, unless the first chunk alone has them.  Returns how many chunks; refs is to have room for
- * them.
+ * Takes blocks that have been left out, of whole chunks: of at most most_refs, and most_pages, which is more than a
+ * chunk has, and of no more than most_rows rows, unless the first chunk alone has them.  Returns how many chunks.
  */
 uint32
-gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_pages, uint64 most_rows,
-						uint32 *n_pages, uint32 *n_rows)
+gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_refs, uint32 most_pages,
+						uint64 most_rows, uint32 *n_pages, uint32 *n_rows)
 {
 	uint32		n = 0;
 
 	*n_pages = *n_rows = 0;
-	while (n < cached->n_refs)
+	while (n < Min(cached->n_refs, most_refs))
 	{
 		const CacheRef *ref = &cached->refs[cached->n_refs - 1 - n];
 		const uint32 pages = pg_popcount32(ref->pages);

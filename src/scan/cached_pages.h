@@ -54,9 +54,10 @@ extern bool gpurhh_may_cache(Relation rel);
 extern CachedPages *gpurhh_cached_pages_create(HeapScanDesc scan, MemoryContext context);
 extern void gpurhh_cached_pages_end(CachedPages *cached);
 extern bool gpurhh_cached_pages_take(CachedPages *cached, BlockNumber block);
+extern uint32 gpurhh_cached_pages_take_more(CachedPages *cached, BlockNumber block, uint32 most);
 extern bool gpurhh_cached_pages_are_enough(const CachedPages *cached);
-extern uint32 gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_pages,
-									  uint64 most_rows, uint32 *n_pages, uint32 *n_rows);
+extern uint32 gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_refs,
+									  uint32 most_pages, uint64 most_rows, uint32 *n_pages, uint32 *n_rows);
 extern bool gpurhh_cached_pages_vouch(const CachedPages *cached, BlockNumber block, XLogRecPtr *lsn);
 extern void gpurhh_cached_pages_confirm(CachedPages *cached, CacheRequest *request,
 										BlockNumber *blocks, uint32 n);

@@ -408,6 +408,17 @@ next_block(HeapScanDesc scan, BlockNumber *at)
 	return *at;
 }
 
+/* The cache has had the block *at: leaves out those behind it that it has, too, as next_block() would give them. */
+static void
+leave_out_more(HeapScanDesc scan, BlockNumber *at, CachedPages *cached)
+{
+	const BlockNumber end = scan->rs_startblock > *at ? scan->rs_startblock : scan->rs_nblocks;
+
+	/* other processes get blocks in between, and a part of the table has its own count of them */
+	if (scan->rs_base.rs_parallel == NULL && scan->rs_numblocks == InvalidBlockNumber)
+		*at += gpurhh_cached_pages_take_more(cached, *at, end - 1 - *at);
+}
+
 /* The scan has ended, and may begin again. */
 static HeapNext
 end_scan(HeapScanDesc scan)
@@ -437,6 +448,8 @@ next_of_stream(ReadStream *stream, void *arg, void *per_buffer_data)
 		cached->ended = block == InvalidBlockNumber;
 		if (!cached->ended && !gpurhh_cached_pages_take(cached, block))
 			return block;
+		if (!cached->ended)
+			leave_out_more(cached->scan, &cached->scan->rs_prefetch_block, cached);
 	}
 	return InvalidBlockNumber;
 }
@@ -515,7 +528,10 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 		if (block == InvalidBlockNumber)
 			return end_scan(scan);
 		if (cached != NULL && gpurhh_cached_pages_take(cached, block))
+		{
+			leave_out_more(scan, &scan->rs_cblock, cached);
 			continue;
+		}
 		all_visible = heap_get_page(scan, block, dense);
 		if (cached != NULL)
 			cached->all_visible = all_visible;

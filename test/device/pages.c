@@ -676,8 +676,9 @@ case_pages_slots(context *ctx)
 	pages = one_value_pages(base, &batch, LENGTH_OF(numbers));
 	batch.cached = true;
 	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
-	for (uint32_t i = 0; i < batch.n_pages; i++)
-		pages[i].number = numbers[i];
+	batch.slots_offset = batch.used_bytes;
+	batch.used_bytes = batch.refused_offset = batch.slots_offset + 64;
+	memcpy(base + batch.slots_offset, numbers, sizeof(numbers));
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_OK)
 		fault(ctx, "map_submit", err.message);
 	else if (next_event(ctx, &event))
@@ -689,13 +690,13 @@ case_pages_slots(context *ctx)
 		if (event.n_bad_pages < batch.n_pages - 2)
 			fault(ctx, "slots", "the event has too few bad pages");
 	}
-	batch.slots_offset = batch.pages_offset;
-	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
-		fault(ctx, "slots", "pages of the cache are put there");
-	batch.slots_offset = 0;
 	batch.end_page++;
 	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
 		fault(ctx, "slots", "the cache has no such pages");
+	batch.slots_offset = 0;
+	batch.end_page--;
+	if (ops->map_submit(table, &batch, 0, &err) != RHH_INVALID)
+		fault(ctx, "slots", "pages of the cache are nowhere");
 	batch.cached = false;
 	batch.end_page = 1;
 	batch.slots_offset = batch.used_bytes;
@@ -1185,7 +1186,7 @@ case_pages_broken(context *ctx)
 				uint64_t	low,
 							high;
 
-				if (!rhh_page_load_value(&layout, &layout.loads[l], 8, &tuple, &null, &low, &high))
+				if (!rhh_page_load_value(layout.attributes, &layout.loads[l], 8, &tuple, &null, &low, &high))
 					break;
 				n_good++;
 				if (tuple.length > 0 &&

@@ -317,7 +317,7 @@ run_read_cached(run *run, slot *slot)
 {
 	rhh_batch  *batch = &slot->batch;
 	rhh_page   *pages = (void *) (slot->base + batch->pages_offset);
-	const uint32_t *slots = (const void *) (slot->base + batch->slots_offset);
+	uint32_t   *slots = (void *) (slot->base + batch->slots_offset);
 	uint32_t	n = 0;
 
 	for (uint32_t p = 0; p < batch->n_pages; p++)
@@ -333,19 +333,18 @@ run_read_cached(run *run, slot *slot)
 				run_add_bad(run, slot->page_rows[p], n_rows);
 			continue;
 		}
-		memset(&pages[n], 0, sizeof(rhh_page));
-		pages[n].number = slots[p];
 		/* a slot that there is not: that page is bad */
-		if (below(&run->r, 32) == 0)
-			pages[n].number = RHH_MAX_SLABS * RHH_SLAB_PAGES - (uint32_t) below(&run->r, 2);
+		slots[n] = below(&run->r, 32) == 0 ? RHH_MAX_SLABS * RHH_SLAB_PAGES - (uint32_t) below(&run->r, 2) : slots[p];
 		slot->page_rows[n] = slot->page_rows[p];
 		slot->n_others[n] = slot->n_others[p];
 		memmove(slot->visible[n], slot->visible[p], sizeof(slot->visible[n]));
 		n++;
 	}
+	/* nor is it known what there is */
+	memset(pages, 0x5a, batch->n_pages * sizeof(rhh_page));
 	batch->n_pages = n;
 	batch->cached = true;
-	batch->slots_offset = batch->first_page = 0;
+	batch->first_page = 0;
 	batch->end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
 }
 
@@ -660,11 +659,27 @@ run_page_refused(run *run, const rhh_page *page, const uint64_t *visible, uint64
 static void
 run_pages_done(run *run, slot *slot, const rhh_event *event)
 {
+	static const rhh_position beginning;
 	const rhh_page *pages = (const void *) (slot->base + slot->batch.pages_offset);
 	uint32_t	n_rows = 0;
 	uint32_t	n_bad = 0;
 	uint32_t	n_refused = 0;
 
+	/* what pages of the cache have nobody says if all is well */
+	if (slot->batch.cached && event->n_bad_pages == 0 && event->n_refused == 0 && !event->more)
+	{
+		for (uint32_t p = 0; p < slot->batch.n_pages; p++)
+		{
+			n_rows += rhh_page_count(slot->visible[p]);
+			n_refused += slot->n_others[p];
+		}
+		if (memcmp(&slot->batch.from, &beginning, sizeof(beginning)) == 0 &&
+			(event->n_rows != n_rows || event->n_dropped != n_refused))
+			run_fault(run, "pages of the cache have %u rows and %u that are dropped, but the event has %u and %u",
+					  n_rows, n_refused, event->n_rows, event->n_dropped);
+		slot->batch.n_rows = event->n_rows;
+		return;
+	}
 	for (uint32_t p = 0; p < slot->batch.n_pages; p++)
 	{
 		n_rows += pages[p].n_rows;

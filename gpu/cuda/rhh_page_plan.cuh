@@ -1,0 +1,297 @@
+/*
+ * rhh_page_plan.cuh
+ *		What the kernel that reads pages is told of a layout (rhh_pages.h): each attribute once, what becomes
+ *		of it, and the program's operations with places for their results.
+ *
+ * A tuple is walked once for what is needed, in the order of its attributes, whether that becomes a column, an
+ * input of the program, or both.  The program has *cells*, of 16 bytes each, for inputs, constants and
+ * results; a cell is used again when nothing needs what it has any more, so that a thread's cells stay in the
+ * first level of cache.  Constants keep theirs, which are filled once for all rows that a thread has.
+ *
+ * There are two passes: of a row that may be dropped only what the filter needs is made and computed first.
+ */
+#ifndef RHH_PAGE_PLAN_CUH
+#define RHH_PAGE_PLAN_CUH
+
+#include "rhh_pages.h"
+
+#define RHH_PAGE_CELLS	64u
+#define RHH_NO_CELL		UINT8_MAX
+#define RHH_NO_COLUMN	UINT8_MAX
+
+#define RHH_PASS_FILTER	1
+#define RHH_PASS_ROW	2
+
+/* A value that is made of an attribute. */
+struct rhh_page_fetch
+{
+	rhh_page_load load;			/* its column: RHH_NO_COLUMN if it becomes none */
+	uint8_t		cell;			/* RHH_NO_CELL */
+	uint8_t		bytes;			/* of the column, or the input */
+	uint8_t		passes;
+};
+
+/* An operation. */
+struct rhh_page_step
+{
+	uint8_t		code;
+	uint8_t		to;				/* the cell of its result, ... */
+	uint8_t		a;				/* ... and those of operands */
+	uint8_t		b;
+	uint8_t		c;
+	uint8_t		passes;
+};
+
+struct rhh_page_plan
+{
+	uint16_t	n_fetches;
+	uint8_t		n_steps;
+	uint8_t		n_constants;
+	uint8_t		n_results;
+	bool		has_filter;
+	uint8_t		filter;			/* its cell */
+	rhh_page_fetch fetches[RHH_MAX_COLUMNS];
+	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
+	rhh_page_step steps[RHH_MAX_OPS];
+	uint8_t		constant_cell[RHH_MAX_CONSTANTS];
+	uint8_t		null_constant[RHH_MAX_CONSTANTS];
+	uint64_t	constants[RHH_MAX_CONSTANTS][2];
+	struct
+	{
+		uint8_t		cell;
+		uint8_t		column;
+	}			results[RHH_MAX_RESULTS];
+};
+
+/* How many operands an operation has. */
+static uint32_t
+rhh_n_operands(uint8_t code)
+{
+#define RHH_HAS_N 1
+#define RHH_HAS_W 1
+#define RHH_HAS__ 0
+#define RHH_COUNT_STRICT(name, r, a, b) 1 + RHH_HAS_##b,
+#define RHH_COUNT_LOGIC(name, r, a, b, c) 1 + RHH_HAS_##b + RHH_HAS_##c,
+	static const uint8_t n[] = {
+		0, 0, 0, 0, 0, RHH_OPERATIONS(RHH_COUNT_STRICT) RHH_LOGIC(RHH_COUNT_LOGIC)
+	};
+
+	return n[code];
+#undef RHH_HAS_N
+#undef RHH_HAS_W
+#undef RHH_HAS__
+#undef RHH_COUNT_STRICT
+#undef RHH_COUNT_LOGIC
+}
+
+/* What rhh_page_plan_make() knows of a program: which passes need a value, and the last operation that does. */
+struct rhh_page_needs
+{
+	uint8_t		passes[RHH_MAX_OPS];
+	uint8_t		input_passes[RHH_PAGE_INPUTS];
+	uint32_t	last[RHH_MAX_OPS];
+	uint32_t	input_last[RHH_PAGE_INPUTS];
+};
+
+static void
+rhh_find_needs(const rhh_program *program, uint32_t n_columns, rhh_page_needs *needs)
+{
+	memset(needs, 0, sizeof(*needs));
+	if (program->has_filter)
+		needs->passes[program->filter] |= RHH_PASS_FILTER;
+	for (uint32_t r = 0; r < program->n_results; r++)
+	{
+		needs->passes[program->results[r].op] |= RHH_PASS_ROW;
+		needs->last[program->results[r].op] = RHH_MAX_OPS;
+	}
+	for (uint32_t i = program->n_ops; i-- > 0;)
+	{
+		const rhh_op *op = &program->ops[i];
+		const uint8_t operands[] = {op->a, op->b, op->c};
+
+		if (needs->passes[i] == 0)
+			continue;
+		for (uint32_t o = 0; o < rhh_n_operands(op->code); o++)
+		{
+			needs->passes[operands[o]] |= needs->passes[i];
+			needs->last[operands[o]] = ::max(needs->last[operands[o]], i);
+		}
+		if (rhh_op_reads_column(op))
+		{
+			/* what only passes an input on is the same value */
+			const uint32_t last = op->code == RHH_OP_COLUMN ? ::max(needs->last[i], i) : i;
+
+			needs->input_passes[op->a - n_columns] |= needs->passes[i];
+			needs->input_last[op->a - n_columns] = ::max(needs->input_last[op->a - n_columns], last);
+		}
+	}
+}
+
+/*
+ * Adds a value to what is made of tuples, or to one that is made of the same attribute in the same way.  One that
+ * becomes two columns is made twice.
+ */
+static rhh_page_fetch *
+rhh_add_fetch(rhh_page_plan *plan, const rhh_page_load *load, uint32_t bytes, bool is_column)
+{
+	const bool	constant = load->kind == RHH_PAGE_CONSTANT;
+	/* integers are stored by their low bytes */
+	const bool	any_bytes = load->kind == RHH_PAGE_VALUE && load->order == RHH_PAGE_AS_STORED;
+	uint32_t	n = plan->n_fetches;
+	rhh_page_fetch *f;
+
+	for (uint32_t i = 0; i < n && !constant; i++)
+	{
+		f = &plan->fetches[i];
+		if (f->load.attribute == load->attribute && f->load.kind == load->kind &&
+			f->load.scale == load->scale && f->load.order == load->order &&
+			f->load.blanks == load->blanks && f->load.parameter == load->parameter &&
+			(any_bytes || f->bytes == bytes) && !(is_column && f->load.column != RHH_NO_COLUMN))
+		{
+			f->bytes = (uint8_t)::max((uint32_t) f->bytes, bytes);
+			f->load.not_null |= load->not_null;
+			return f;
+		}
+	}
+	if (n == RHH_MAX_COLUMNS)
+		return NULL;
+	/* in the order of attributes, and then constants */
+	while (n > 0 && !constant && (plan->fetches[n - 1].load.kind == RHH_PAGE_CONSTANT ||
+								  plan->fetches[n - 1].load.attribute > load->attribute))
+		n--;
+	f = &plan->fetches[n];
+	memmove(f + 1, f, (plan->n_fetches - n) * sizeof(*f));
+	plan->n_fetches++;
+	f->load = *load;
+	f->load.column = RHH_NO_COLUMN;
+	f->cell = RHH_NO_CELL;
+	f->bytes = (uint8_t) bytes;
+	f->passes = 0;
+	return f;
+}
+
+/* Takes a cell that is free, a bit of *used; RHH_NO_CELL: there is none. */
+static uint8_t
+rhh_take_cell(uint64_t *used)
+{
+	for (uint8_t cell = 0; cell < RHH_PAGE_CELLS; cell++)
+		if ((*used >> cell & 1) == 0)
+		{
+			*used |= (uint64_t) 1 << cell;
+			return cell;
+		}
+	return RHH_NO_CELL;
+}
+
+/* The program of a layout of n_columns columns.  False: it needs too many cells, or inputs. */
+static bool
+rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_columns)
+{
+	const rhh_program *program = &layout->program;
+	rhh_page_needs needs;
+	uint8_t		cells[RHH_MAX_OPS];
+	uint8_t		input_cells[RHH_PAGE_INPUTS];
+	uint64_t	used = 0;
+
+	rhh_find_needs(program, n_columns, &needs);
+	memset(cells, RHH_NO_CELL, sizeof(cells));
+	memset(input_cells, RHH_NO_CELL, sizeof(input_cells));
+	for (uint32_t i = 0; i < program->n_ops; i++)
+	{
+		const rhh_op *op = &program->ops[i];
+
+		if (needs.passes[i] == 0 || (op->code != RHH_OP_CONSTANT && op->code != RHH_OP_CONSTANT128))
+			continue;
+		if (plan->n_constants == RHH_MAX_CONSTANTS || (cells[i] = rhh_take_cell(&used)) == RHH_NO_CELL)
+			return false;
+		plan->constant_cell[plan->n_constants] = cells[i];
+		plan->null_constant[plan->n_constants] = program->null_constant[op->a];
+		memcpy(plan->constants[plan->n_constants++], program->constants[op->a], sizeof(plan->constants[0]));
+	}
+	for (uint32_t i = 0; i < layout->n_inputs; i++)
+	{
+		rhh_page_fetch *f;
+
+		if (needs.input_passes[i] == 0)
+			continue;
+		f = rhh_add_fetch(plan, &layout->inputs[i], rhh_page_input_bytes(layout, i), false);
+		if (f == NULL)
+			return false;
+		f->passes |= needs.input_passes[i];
+		if (f->cell == RHH_NO_CELL && (f->cell = rhh_take_cell(&used)) == RHH_NO_CELL)
+			return false;
+		input_cells[i] = f->cell;
+		/* of several that have the same value nobody knows which one is the last that is needed */
+		for (uint32_t j = 0; j < i; j++)
+			if (input_cells[j] == f->cell)
+				needs.input_last[i] = needs.input_last[j] = RHH_MAX_OPS;
+	}
+	for (uint32_t i = 0; i < program->n_ops; i++)
+	{
+		const rhh_op *op = &program->ops[i];
+		const uint8_t operands[] = {op->a, op->b, op->c};
+		const uint32_t n_operands = rhh_n_operands(op->code);
+		rhh_page_step *step = &plan->steps[plan->n_steps];
+
+		if (needs.passes[i] == 0 || cells[i] != RHH_NO_CELL)
+			continue;
+		if (op->code == RHH_OP_COLUMN)
+		{
+			cells[i] = input_cells[op->a - n_columns];
+			continue;
+		}
+		step->code = op->code;
+		step->passes = needs.passes[i];
+		step->a = rhh_op_reads_column(op) ? input_cells[op->a - n_columns] : cells[op->a];
+		step->b = n_operands > 1 ? cells[op->b] : step->a;
+		step->c = n_operands > 2 ? cells[op->c] : step->a;
+		if (rhh_op_reads_column(op) && needs.input_last[op->a - n_columns] == i)
+			used &= ~((uint64_t) 1 << step->a);
+		for (uint32_t o = 0; o < n_operands; o++)
+		{
+			const rhh_op *from = &program->ops[operands[o]];
+			const uint32_t last = from->code == RHH_OP_COLUMN ? needs.input_last[from->a - n_columns] :
+				needs.last[operands[o]];
+
+			if (last == i && from->code != RHH_OP_CONSTANT && from->code != RHH_OP_CONSTANT128)
+				used &= ~((uint64_t) 1 << cells[operands[o]]);
+		}
+		step->to = cells[i] = rhh_take_cell(&used);
+		if (step->to == RHH_NO_CELL)
+			return false;
+		plan->n_steps++;
+	}
+	plan->has_filter = program->has_filter;
+	plan->filter = program->has_filter ? cells[program->filter] : 0;
+	plan->n_results = (uint8_t) program->n_results;
+	for (uint32_t r = 0; r < program->n_results; r++)
+	{
+		plan->results[r].cell = cells[program->results[r].op];
+		plan->results[r].column = program->results[r].column;
+	}
+	return true;
+}
+
+/*
+ * Makes the plan of a layout, which is valid, for columns of these widths.  False: it needs more cells or values
+ * than there is room for.
+ */
+static bool
+rhh_page_plan_make(rhh_page_plan *plan, const rhh_page_layout *layout, const uint8_t *column_bytes)
+{
+	memset(plan, 0, sizeof(*plan));
+	memcpy(plan->attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
+	for (uint32_t l = 0; l < layout->n_loads; l++)
+	{
+		rhh_page_fetch *f = rhh_add_fetch(plan, &layout->loads[l], column_bytes[layout->loads[l].column],
+										  true);
+
+		if (f == NULL)
+			return false;
+		f->load.column = layout->loads[l].column;
+		f->passes |= RHH_PASS_ROW;
+	}
+	return rhh_plan_program(plan, layout, layout->n_loads + layout->program.n_results);
+}
+
+#endif							/* RHH_PAGE_PLAN_CUH */
