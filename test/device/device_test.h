@@ -520,10 +520,11 @@ DEVICE_CASES(DECLARE_CASE)
 extern bool is_wanted(const rhh_map_spec *spec, const rhh_group_condition *conditions, uint32_t n,
 					  const uint64_t *group);
 
-/* ---------- bench.c, bench_join.c ---------- */
+/* ---------- bench.c, bench_join.c, bench_pages.c ---------- */
 
 extern void bench(device *device, uint64_t n_rows, double estimate, int repeat, const char *only);
 extern void bench_joins(device *device, uint64_t n_rows, double estimate, int repeat,
 						const char *only);
+extern void bench_pages(device *device, int repeat, const char *only);
 
 #endif

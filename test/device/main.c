@@ -199,6 +199,7 @@ main(int argc, char **argv)
 			{
 				bench(&device, bench_rows, estimate, repeat, only);
 				bench_joins(&device, bench_rows, estimate, repeat, only);
+				bench_pages(&device, repeat, only);
 			}
 			else
 				n_failed += test_device(&device, only, &n_passed);
