@@ -310,6 +310,37 @@ rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t attribute, rhh_pag
 		tuple->next = attribute;
 		tuple->at = attributes[attribute].offset;
 	}
+	/* most attributes are stored, not NULL, and plain or varlenas with a header of one byte */
+	while (tuple->next <= attribute && tuple->present == NULL && attribute < tuple->n_attributes)
+	{
+		const rhh_page_attribute *a = &attributes[tuple->next];
+		uint32_t	begin = tuple->at;
+		uint32_t	length;
+
+		if (begin >= tuple->n_bytes)
+			return false;
+		if (a->length == -1)
+		{
+			const uint32_t first = tuple->data[begin];
+
+			if ((first & 1) == 0 || first == 1)
+				break;
+			length = first >> 1;
+		}
+		else
+		{
+			if (a->length < 0)
+				break;
+			begin = (begin + a->align - 1) & ~(uint32_t) (a->align - 1);
+			length = (uint32_t) a->length;
+		}
+		if (begin + length > tuple->n_bytes)
+			return false;
+		tuple->next++;
+		tuple->begin = begin;
+		tuple->length = length;
+		tuple->at = begin + length;
+	}
 	while (tuple->next <= attribute)
 	{
 		const rhh_page_attribute *a = &attributes[tuple->next];
@@ -419,7 +450,7 @@ rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
 
 		if (part * behind != last)
 			return false;
-		sum = sum * (10000 / behind) + part;
+		sum = sum * (exponent == -1 ? 1000 : exponent == -2 ? 100 : 10) + part;
 		exponent = 0;
 	}
 	else
@@ -640,6 +671,22 @@ rhh_page_count(const uint64_t *visible)
 		n += (uint32_t) __builtin_popcountll(visible[w]);
 #endif
 	return n;
+}
+
+/* The number of line pointers up to the last one that has a row. */
+RHH_HD uint32_t
+rhh_page_lines(const uint64_t *visible)
+{
+	uint32_t	lines = 0;
+
+	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
+		if (visible[w] != 0)
+#ifdef __CUDA_ARCH__
+			lines = 64 * w + 64 - (uint32_t) __clzll((long long) visible[w]);
+#else
+			lines = 64 * w + 64 - (uint32_t) __builtin_clzll(visible[w]);
+#endif
+	return lines;
 }
 
 /* The number of rows of a page before the one at a line pointer. */

@@ -50,7 +50,7 @@
 #define RHH_CUDA_CACHED_THREADS 64
 #endif
 #ifndef RHH_CUDA_CACHED_BLOCKS
-#define RHH_CUDA_CACHED_BLOCKS 24
+#define RHH_CUDA_CACHED_BLOCKS 20
 #endif
 
 /*

@@ -8,7 +8,11 @@
  * results; a cell is used again when nothing needs what it has any more, so that a thread's cells stay in the
  * first level of cache.  Constants keep theirs, which are filled once for all rows that a thread has.
  *
- * There are two passes: of a row that may be dropped only what the filter needs is made and computed first.
+ * There are two passes: of a row that may be dropped only what the filter needs is made and computed first.  What
+ * a thread has then is of use for the row, if it has not had another tuple since.
+ *
+ * A filter is cut into what it connects by AND.  Where that says that a value is in a *range* no operation is
+ * needed, and the first value that is not ends the row; the other *conditions* are computed, in their order.
  */
 #ifndef RHH_PAGE_PLAN_CUH
 #define RHH_PAGE_PLAN_CUH
@@ -16,23 +20,28 @@
 #include "rhh_pages.h"
 
 #define RHH_PAGE_CELLS	64u
+#define RHH_PAGE_STEPS	96u
 #define RHH_NO_CELL		UINT8_MAX
 #define RHH_NO_COLUMN	UINT8_MAX
+#define RHH_NO_RANGE	UINT8_MAX
+#define RHH_PAGE_RANGES	8u
+#define RHH_PAGE_CONDITIONS	16u
 
 #define RHH_PASS_FILTER	1
 #define RHH_PASS_ROW	2
 
-/* A value that is made of an attribute. */
-struct rhh_page_fetch
+/* A value that is made of an attribute.  This and the next are aligned so that they are loaded at once. */
+struct alignas(16) rhh_page_fetch
 {
 	rhh_page_load load;			/* its column: RHH_NO_COLUMN if it becomes none */
 	uint8_t		cell;			/* RHH_NO_CELL */
 	uint8_t		bytes;			/* of the column, or the input */
 	uint8_t		passes;
+	uint8_t		range;			/* in which the filter wants it; RHH_NO_RANGE */
 };
 
 /* An operation. */
-struct rhh_page_step
+struct alignas(8) rhh_page_step
 {
 	uint8_t		code;
 	uint8_t		to;				/* the cell of its result, ... */
@@ -49,10 +58,18 @@ struct rhh_page_plan
 	uint8_t		n_constants;
 	uint8_t		n_results;
 	bool		has_filter;
-	uint8_t		filter;			/* its cell */
+	uint8_t		n_ranges;
+	uint8_t		n_conditions;
+	uint8_t		condition[RHH_PAGE_CONDITIONS]; /* of the filter: their cells */
+	bool		rows_walk;		/* a row has values that the filter does not need */
 	rhh_page_fetch fetches[RHH_MAX_COLUMNS];
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
-	rhh_page_step steps[RHH_MAX_OPS];
+	rhh_page_step steps[RHH_PAGE_STEPS];
+	struct
+	{
+		int64_t		least;
+		int64_t		greatest;
+	}			ranges[RHH_PAGE_RANGES];
 	uint8_t		constant_cell[RHH_MAX_CONSTANTS];
 	uint8_t		null_constant[RHH_MAX_CONSTANTS];
 	uint64_t	constants[RHH_MAX_CONSTANTS][2];
@@ -84,44 +101,217 @@ rhh_n_operands(uint8_t code)
 #undef RHH_COUNT_LOGIC
 }
 
-/* What rhh_page_plan_make() knows of a program: which passes need a value, and the last operation that does. */
+/*
+ * What rhh_plan_program() knows of a program: the order of its operations, which passes need a value, and the last
+ * one in that order that does.
+ */
 struct rhh_page_needs
 {
+	uint8_t		order[RHH_MAX_OPS];	/* what the filter needs comes first */
+	uint32_t	n_ordered;
 	uint8_t		passes[RHH_MAX_OPS];
 	uint8_t		input_passes[RHH_PAGE_INPUTS];
 	uint32_t	last[RHH_MAX_OPS];
 	uint32_t	input_last[RHH_PAGE_INPUTS];
 };
 
-static void
-rhh_find_needs(const rhh_program *program, uint32_t n_columns, rhh_page_needs *needs)
+/* What the filter of a program asks for. */
+struct rhh_page_filter
 {
-	memset(needs, 0, sizeof(*needs));
-	if (program->has_filter)
-		needs->passes[program->filter] |= RHH_PASS_FILTER;
-	for (uint32_t r = 0; r < program->n_results; r++)
+	uint8_t		conditions[RHH_PAGE_CONDITIONS];	/* operations that are to be true */
+	uint32_t	n_conditions;
+	uint8_t		n_ranges;
+	struct
 	{
-		needs->passes[program->results[r].op] |= RHH_PASS_ROW;
-		needs->last[program->results[r].op] = RHH_MAX_OPS;
-	}
+		uint8_t		input;
+		int64_t		least;
+		int64_t		greatest;
+	}			ranges[RHH_PAGE_RANGES];
+};
+
+/* a / b, rounded down, of b > 0 */
+static int64_t
+rhh_floor_quotient(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+/*
+ * Does an operation say that an input, or as a timestamp a date, compares with a constant?  Then *input is
+ * that, and is to be in the range.
+ */
+static bool
+rhh_find_range(const rhh_program *program, uint32_t n_columns, uint32_t i, uint32_t *input, int64_t *least,
+			   int64_t *greatest)
+{
+	const int64_t day = INT64_C(86400000000);
+	const rhh_op *op = &program->ops[i];
+	const bool	constant_first = program->ops[op->a].code == RHH_OP_CONSTANT;
+	const rhh_op *constant = &program->ops[constant_first ? op->a : op->b];
+	const rhh_op *value = &program->ops[constant_first ? op->b : op->a];
+	const bool	date = value->code == RHH_OP_DATE_AS_TIMESTAMP;
+	int64_t		c;
+
+	if ((op->code != RHH_OP_EQ_INT8 && op->code != RHH_OP_LT_INT8 && op->code != RHH_OP_LE_INT8) ||
+		constant->code != RHH_OP_CONSTANT || program->null_constant[constant->a] != 0)
+		return false;
+	if (date)
+		value = &program->ops[value->a];
+	c = (int64_t) program->constants[constant->a][0];
+	/* the ends of time, and what is not less or greater than any number */
+	if (value->code != RHH_OP_COLUMN || c == INT64_MIN || c == INT64_MAX)
+		return false;
+	*input = value->a - n_columns;
+	*least = op->code == RHH_OP_EQ_INT8 || constant_first ? c + (op->code == RHH_OP_LT_INT8) : INT64_MIN;
+	*greatest = op->code == RHH_OP_EQ_INT8 || !constant_first ? c - (op->code == RHH_OP_LT_INT8) : INT64_MAX;
+	/* days whose beginning is */
+	if (date && *least != INT64_MIN)
+		*least = -rhh_floor_quotient(-*least, day);
+	if (date && *greatest != INT64_MAX)
+		*greatest = rhh_floor_quotient(*greatest, day);
+	return true;
+}
+
+/* What an operation connects by AND, in order; false: it is more than there is room for. */
+static bool
+rhh_find_conjuncts(const rhh_program *program, uint32_t i, uint8_t *conjuncts, uint32_t *n)
+{
+	if (program->ops[i].code == RHH_OP_AND)
+		return rhh_find_conjuncts(program, program->ops[i].a, conjuncts, n) &&
+			rhh_find_conjuncts(program, program->ops[i].b, conjuncts, n);
+	if (*n == RHH_PAGE_CONDITIONS)
+		return false;
+	conjuncts[(*n)++] = (uint8_t) i;
+	return true;
+}
+
+/* May one of these be bad? */
+static bool
+rhh_conditions_may_be_bad(const rhh_program *program, const uint8_t *conditions, uint32_t n)
+{
+	rhh_program part = *program;
+	bool		needed[RHH_MAX_OPS] = {false};
+
+	for (uint32_t i = 0; i < n; i++)
+		needed[conditions[i]] = true;
 	for (uint32_t i = program->n_ops; i-- > 0;)
 	{
 		const rhh_op *op = &program->ops[i];
 		const uint8_t operands[] = {op->a, op->b, op->c};
 
-		if (needs->passes[i] == 0)
-			continue;
-		for (uint32_t o = 0; o < rhh_n_operands(op->code); o++)
+		if (!needed[i])
+			part.ops[i].code = RHH_OP_COLUMN;
+		for (uint32_t o = 0; needed[i] && o < rhh_n_operands(op->code); o++)
+			needed[operands[o]] = true;
+	}
+	return rhh_program_may_be_bad(&part);
+}
+
+static void
+rhh_cut_filter(const rhh_program *program, uint32_t n_columns, rhh_page_filter *filter)
+{
+	uint8_t		conjuncts[RHH_PAGE_CONDITIONS];
+	bool		is_range[RHH_PAGE_CONDITIONS];
+	uint32_t	n = 0;
+	bool		in_order;
+
+	memset(filter, 0, sizeof(*filter));
+	if (!program->has_filter)
+		return;
+	if (!rhh_find_conjuncts(program, program->filter, conjuncts, &n))
+	{
+		filter->conditions[filter->n_conditions++] = program->filter;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	input;
+		int64_t		least,
+					greatest;
+
+		is_range[i] = rhh_find_range(program, n_columns, conjuncts[i], &input, &least, &greatest);
+		if (!is_range[i])
+			filter->conditions[filter->n_conditions++] = conjuncts[i];
+	}
+	/* what comes behind a condition that is bad does not matter any more */
+	in_order = rhh_conditions_may_be_bad(program, filter->conditions, filter->n_conditions);
+	filter->n_conditions = 0;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		uint32_t	input;
+		int64_t		least,
+					greatest;
+		uint32_t	r = 0;
+
+		if (is_range[i])
+			(void) rhh_find_range(program, n_columns, conjuncts[i], &input, &least, &greatest);
+		while (is_range[i] && r < filter->n_ranges && filter->ranges[r].input != input)
+			r++;
+		if (!is_range[i] || r == RHH_PAGE_RANGES || (in_order && filter->n_conditions > 0))
 		{
-			needs->passes[operands[o]] |= needs->passes[i];
-			needs->last[operands[o]] = ::max(needs->last[operands[o]], i);
+			filter->conditions[filter->n_conditions++] = conjuncts[i];
+			continue;
 		}
+		if (r == filter->n_ranges)
+		{
+			filter->n_ranges++;
+			filter->ranges[r].input = (uint8_t) input;
+			filter->ranges[r].least = INT64_MIN;
+			filter->ranges[r].greatest = INT64_MAX;
+		}
+		filter->ranges[r].least = ::max(filter->ranges[r].least, least);
+		filter->ranges[r].greatest = ::min(filter->ranges[r].greatest, greatest);
+	}
+}
+
+static void
+rhh_find_passes(const rhh_program *program, const rhh_page_filter *filter, uint32_t n_columns, rhh_page_needs *needs)
+{
+	for (uint32_t i = 0; i < filter->n_conditions; i++)
+		needs->passes[filter->conditions[i]] |= RHH_PASS_FILTER;
+	for (uint32_t r = 0; r < filter->n_ranges; r++)
+		needs->input_passes[filter->ranges[r].input] |= RHH_PASS_FILTER;
+	for (uint32_t r = 0; r < program->n_results; r++)
+		needs->passes[program->results[r].op] |= RHH_PASS_ROW;
+	for (uint32_t i = program->n_ops; i-- > 0;)
+	{
+		const rhh_op *op = &program->ops[i];
+		const uint8_t operands[] = {op->a, op->b, op->c};
+
+		for (uint32_t o = 0; o < rhh_n_operands(op->code); o++)
+			needs->passes[operands[o]] |= needs->passes[i];
+		if (rhh_op_reads_column(op))
+			needs->input_passes[op->a - n_columns] |= needs->passes[i];
+	}
+}
+
+static void
+rhh_find_needs(const rhh_program *program, const rhh_page_filter *filter, uint32_t n_columns, rhh_page_needs *needs)
+{
+	memset(needs, 0, sizeof(*needs));
+	rhh_find_passes(program, filter, n_columns, needs);
+	for (uint32_t filters = 2; filters-- > 0;)
+		for (uint32_t i = 0; i < program->n_ops; i++)
+			if (needs->passes[i] != 0 && ((needs->passes[i] & RHH_PASS_FILTER) != 0) == (filters != 0))
+				needs->order[needs->n_ordered++] = (uint8_t) i;
+	for (uint32_t r = 0; r < program->n_results; r++)
+		needs->last[program->results[r].op] = RHH_MAX_OPS;
+	/* conditions are looked at when all of them have been computed */
+	for (uint32_t i = 0; i < filter->n_conditions; i++)
+		needs->last[filter->conditions[i]] = RHH_MAX_OPS;
+	for (uint32_t at = needs->n_ordered; at-- > 0;)
+	{
+		const uint8_t i = needs->order[at];
+		const rhh_op *op = &program->ops[i];
+		const uint8_t operands[] = {op->a, op->b, op->c};
+
+		for (uint32_t o = 0; o < rhh_n_operands(op->code); o++)
+			needs->last[operands[o]] = ::max(needs->last[operands[o]], at);
 		if (rhh_op_reads_column(op))
 		{
 			/* what only passes an input on is the same value */
-			const uint32_t last = op->code == RHH_OP_COLUMN ? ::max(needs->last[i], i) : i;
+			const uint32_t last = op->code == RHH_OP_COLUMN ? ::max(needs->last[i], at) : at;
 
-			needs->input_passes[op->a - n_columns] |= needs->passes[i];
 			needs->input_last[op->a - n_columns] = ::max(needs->input_last[op->a - n_columns], last);
 		}
 	}
@@ -165,6 +355,7 @@ rhh_add_fetch(rhh_page_plan *plan, const rhh_page_load *load, uint32_t bytes, bo
 	f->load = *load;
 	f->load.column = RHH_NO_COLUMN;
 	f->cell = RHH_NO_CELL;
+	f->range = RHH_NO_RANGE;
 	f->bytes = (uint8_t) bytes;
 	f->passes = 0;
 	return f;
@@ -183,17 +374,33 @@ rhh_take_cell(uint64_t *used)
 	return RHH_NO_CELL;
 }
 
-/* The program of a layout of n_columns columns.  False: it needs too many cells, or inputs. */
+/* The filter wants a value that is in a range, too. */
+static void
+rhh_add_range(rhh_page_plan *plan, rhh_page_fetch *f, int64_t least, int64_t greatest)
+{
+	if (f->range == RHH_NO_RANGE)
+	{
+		f->range = plan->n_ranges++;
+		plan->ranges[f->range].least = INT64_MIN;
+		plan->ranges[f->range].greatest = INT64_MAX;
+	}
+	plan->ranges[f->range].least = ::max(plan->ranges[f->range].least, least);
+	plan->ranges[f->range].greatest = ::min(plan->ranges[f->range].greatest, greatest);
+}
+
+/* The program of a layout of n_columns columns.  False: it needs too many cells, steps, or inputs. */
 static bool
 rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_columns)
 {
 	const rhh_program *program = &layout->program;
+	rhh_page_filter filter;
 	rhh_page_needs needs;
 	uint8_t		cells[RHH_MAX_OPS];
 	uint8_t		input_cells[RHH_PAGE_INPUTS];
 	uint64_t	used = 0;
 
-	rhh_find_needs(program, n_columns, &needs);
+	rhh_cut_filter(program, n_columns, &filter);
+	rhh_find_needs(program, &filter, n_columns, &needs);
 	memset(cells, RHH_NO_CELL, sizeof(cells));
 	memset(input_cells, RHH_NO_CELL, sizeof(input_cells));
 	for (uint32_t i = 0; i < program->n_ops; i++)
@@ -218,23 +425,33 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 		if (f == NULL)
 			return false;
 		f->passes |= needs.input_passes[i];
+		for (uint8_t r = 0; r < filter.n_ranges; r++)
+			if (filter.ranges[r].input == i)
+				rhh_add_range(plan, f, filter.ranges[r].least, filter.ranges[r].greatest);
 		if (f->cell == RHH_NO_CELL && (f->cell = rhh_take_cell(&used)) == RHH_NO_CELL)
 			return false;
 		input_cells[i] = f->cell;
+		/* what the filter has read is stored as a column in the end */
+		if (f->load.column != RHH_NO_COLUMN && (f->passes & RHH_PASS_FILTER) != 0)
+			needs.input_last[i] = RHH_MAX_OPS;
 		/* of several that have the same value nobody knows which one is the last that is needed */
 		for (uint32_t j = 0; j < i; j++)
 			if (input_cells[j] == f->cell)
 				needs.input_last[i] = needs.input_last[j] = RHH_MAX_OPS;
 	}
-	for (uint32_t i = 0; i < program->n_ops; i++)
+	for (uint32_t at = 0; at < needs.n_ordered; at++)
 	{
+		const uint8_t i = needs.order[at];
 		const rhh_op *op = &program->ops[i];
 		const uint8_t operands[] = {op->a, op->b, op->c};
 		const uint32_t n_operands = rhh_n_operands(op->code);
 		rhh_page_step *step = &plan->steps[plan->n_steps];
 
-		if (needs.passes[i] == 0 || cells[i] != RHH_NO_CELL)
+		/* a constant has its cell */
+		if (cells[i] != RHH_NO_CELL)
 			continue;
+		if (op->code != RHH_OP_COLUMN && plan->n_steps == RHH_PAGE_STEPS)
+			return false;
 		if (op->code == RHH_OP_COLUMN)
 		{
 			cells[i] = input_cells[op->a - n_columns];
@@ -245,7 +462,7 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 		step->a = rhh_op_reads_column(op) ? input_cells[op->a - n_columns] : cells[op->a];
 		step->b = n_operands > 1 ? cells[op->b] : step->a;
 		step->c = n_operands > 2 ? cells[op->c] : step->a;
-		if (rhh_op_reads_column(op) && needs.input_last[op->a - n_columns] == i)
+		if (rhh_op_reads_column(op) && needs.input_last[op->a - n_columns] == at)
 			used &= ~((uint64_t) 1 << step->a);
 		for (uint32_t o = 0; o < n_operands; o++)
 		{
@@ -253,7 +470,7 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 			const uint32_t last = from->code == RHH_OP_COLUMN ? needs.input_last[from->a - n_columns] :
 				needs.last[operands[o]];
 
-			if (last == i && from->code != RHH_OP_CONSTANT && from->code != RHH_OP_CONSTANT128)
+			if (last == at && from->code != RHH_OP_CONSTANT && from->code != RHH_OP_CONSTANT128)
 				used &= ~((uint64_t) 1 << cells[operands[o]]);
 		}
 		step->to = cells[i] = rhh_take_cell(&used);
@@ -261,8 +478,12 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 			return false;
 		plan->n_steps++;
 	}
+	for (uint32_t i = 0; i < plan->n_fetches; i++)
+		plan->rows_walk |= plan->fetches[i].load.kind != RHH_PAGE_CONSTANT && plan->fetches[i].passes == RHH_PASS_ROW;
 	plan->has_filter = program->has_filter;
-	plan->filter = program->has_filter ? cells[program->filter] : 0;
+	plan->n_conditions = (uint8_t) filter.n_conditions;
+	for (uint32_t i = 0; i < filter.n_conditions; i++)
+		plan->condition[i] = cells[filter.conditions[i]];
 	plan->n_results = (uint8_t) program->n_results;
 	for (uint32_t r = 0; r < program->n_results; r++)
 	{

@@ -157,15 +157,15 @@ rhh_fill_constants(const rhh_page_plan &plan, rhh_page_cells *cells)
 	}
 }
 
-/* Runs those operations of the program that a pass has. */
+/* Runs those operations of the program that a pass has, but for those of passes that are done. */
 RHH_DEV void
-rhh_run_steps(const rhh_page_plan &plan, uint8_t pass, rhh_page_cells *cells)
+rhh_run_steps(const rhh_page_plan &plan, uint8_t pass, uint8_t done, rhh_page_cells *cells)
 {
 	for (uint32_t i = 0; i < plan.n_steps; i++)
 	{
 		const rhh_page_step step = plan.steps[i];
 
-		if ((step.passes & pass) == 0)
+		if ((step.passes & pass) == 0 || (step.passes & done) != 0)
 			continue;
 		if (step.code == RHH_OP_COLUMN_IS_NULL)
 		{
@@ -194,57 +194,79 @@ rhh_store_cell(const rhh_row_columns &columns, uint32_t row, uint32_t c, bool nu
 		*nulls |= (uint64_t) 1 << c;
 }
 
-/*
- * Makes what a pass has of the tuple at a line pointer, of which `known` bytes are there: cells, and, of the
- * pass for rows, columns that have bytes for NULLs.  False: the page is bad, or more has to be known.  *nulls gets
- * a bit for each column that is NULL.
- */
-template <bool COMPUTES, uint8_t PASS>
+/* Are the filter's conditions, which have been computed, true?  False: one is bad. */
 RHH_DEV bool
-rhh_fetch_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan,
-				const rhh_row_columns &columns, uint32_t row, rhh_page_cells *cells, uint64_t *nulls)
+rhh_are_true(const rhh_page_plan &plan, const rhh_page_cells *cells, bool *all)
 {
-	rhh_page_tuple tuple;
-
-	if (!rhh_page_find(page, item, known, &tuple))
-		return false;
-	for (uint32_t i = 0; i < plan.n_fetches; i++)
+	*all = true;
+	for (uint32_t i = 0; i < plan.n_conditions; i++)
 	{
-		const rhh_page_fetch &fetch = plan.fetches[i];
-		bool		null;
-		uint64_t	low,
-					high;
+		const uint32_t cell = plan.condition[i];
+		const uint8_t flags = cells->flags_of(cell);
 
-		if ((fetch.passes & PASS) == 0)
-			continue;
-		if (!rhh_page_load_value(plan.attributes, &fetch.load, fetch.bytes, &tuple, &null, &low, &high))
+		if ((flags & RHH_BAD) != 0)
 			return false;
-		if constexpr (COMPUTES)
-			if (fetch.cell != RHH_NO_CELL)
-			{
-				cells->words[fetch.cell][0] = low;
-				if (fetch.bytes > 8)
-					cells->words[fetch.cell][1] = high;
-				cells->set_flags(fetch.cell, null ? RHH_NULL : 0);
-			}
-		if constexpr (PASS == RHH_PASS_ROW)
-			if (fetch.load.column != RHH_NO_COLUMN)
-				rhh_store_cell(columns, row, fetch.load.column, null, low, high, nulls);
+		*all = *all && flags == 0 && cells->words[cell][0] != 0;
+		/* behind what is false nothing counts any more */
+		if (flags == 0 && cells->words[cell][0] == 0)
+			break;
 	}
 	return true;
 }
 
-/* Makes a row of a tuple.  False: as rhh_fetch_tuple(). */
+/*
+ * Makes what a pass has of the tuple at a line pointer, of which `known` bytes are there: cells, and, of the
+ * pass for rows, columns that have bytes for NULLs.  Cells of passes that are done have what these have made of this
+ * tuple.  False: the page is bad, or more has to be known.  *nulls gets a bit for each column that is NULL, and
+ * *keep is whether the filter is true.
+ */
 template <bool COMPUTES>
 RHH_DEV bool
-rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan,
-			   const rhh_row_columns &columns, uint32_t row, rhh_page_cells *cells, uint64_t *nulls)
+rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan, uint8_t pass,
+			   uint8_t done, const rhh_row_columns &columns, uint32_t row, rhh_page_cells *cells,
+			   uint64_t *nulls, bool *keep)
 {
-	if (!rhh_fetch_tuple<COMPUTES, RHH_PASS_ROW>(page, item, known, plan, columns, row, cells, nulls))
+	rhh_page_tuple tuple;
+
+	*keep = false;
+	if ((done == 0 || plan.rows_walk) && !rhh_page_find(page, item, known, &tuple))
 		return false;
+	for (uint32_t i = 0; i < plan.n_fetches; i++)
+	{
+		const rhh_page_fetch fetch = plan.fetches[i];
+		bool		null;
+		uint64_t	low,
+					high;
+
+		if ((fetch.passes & pass) == 0)
+			continue;
+		if (COMPUTES && (fetch.passes & done) != 0)
+		{
+			low = cells->words[fetch.cell][0];
+			high = cells->words[fetch.cell][1];
+			null = (cells->nulls >> fetch.cell & 1) != 0;
+		}
+		else if (!rhh_page_load_value(plan.attributes, &fetch.load, fetch.bytes, &tuple, &null, &low, &high))
+			return false;
+		if (COMPUTES && pass == RHH_PASS_FILTER && fetch.range != RHH_NO_RANGE &&
+			(null || (int64_t) low < plan.ranges[fetch.range].least ||
+			 (int64_t) low > plan.ranges[fetch.range].greatest))
+			return true;
+		if (COMPUTES && fetch.cell != RHH_NO_CELL && (fetch.passes & done) == 0)
+		{
+			cells->words[fetch.cell][0] = low;
+			if (fetch.bytes > 8)
+				cells->words[fetch.cell][1] = high;
+			cells->set_flags(fetch.cell, null ? RHH_NULL : 0);
+		}
+		if (pass == RHH_PASS_ROW && fetch.load.column != RHH_NO_COLUMN)
+			rhh_store_cell(columns, row, fetch.load.column, null, low, high, nulls);
+	}
 	if constexpr (COMPUTES)
 	{
-		rhh_run_steps(plan, RHH_PASS_ROW, cells);
+		rhh_run_steps(plan, pass, done, cells);
+		if (pass == RHH_PASS_FILTER)
+			return rhh_are_true(plan, cells, keep);
 		for (uint32_t r = 0; r < plan.n_results; r++)
 		{
 			const uint32_t cell = plan.results[r].cell;
@@ -258,22 +280,6 @@ rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_pag
 		}
 	}
 	return true;
-}
-
-/* Is the program's filter true for a tuple?  False: as rhh_fetch_tuple(). */
-RHH_DEV bool
-rhh_filter_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan,
-				 const rhh_row_columns &columns, rhh_page_cells *cells, bool *keep)
-{
-	uint64_t	nulls;
-	uint8_t		flags;
-
-	if (!rhh_fetch_tuple<true, RHH_PASS_FILTER>(page, item, known, plan, columns, 0, cells, &nulls))
-		return false;
-	rhh_run_steps(plan, RHH_PASS_FILTER, cells);
-	flags = cells->flags_of(plan.filter);
-	*keep = flags == 0 && cells->words[plan.filter][0] != 0;
-	return (flags & RHH_BAD) == 0;
 }
 
 /*
@@ -342,41 +348,15 @@ rhh_place_page(rhh_page_space *in_hand, uint32_t n, uint32_t n_rows, rhh_page_co
 }
 
 /*
- * By a block: drops rows of the page in hand, whose bytes these are, and finds a place for the others by
- * counts, of the batch's n_rows.  False: the page is bad.
+ * By a block: rows of the page in hand have been dropped; finds a place for the others by counts, of the batch's
+ * n_rows.  False: the page is bad.
  */
-template <bool CACHED>
 RHH_DEV bool
-rhh_filter_page(rhh_page_space *in_hand, const uint4 *from, const uint8_t *bytes, uint32_t lines,
-				uint32_t known, const rhh_page_plan &plan, const rhh_row_columns &columns,
-				rhh_page_cells *cells, uint32_t n_rows, rhh_page_counts *counts)
+rhh_end_filter(rhh_page_space *in_hand, uint32_t n_rows, rhh_page_counts *counts)
 {
-	rhh_page &page = in_hand->page;
-
-	if (threadIdx.x == 0)
-		in_hand->bad = 0;
-	__syncthreads();
-	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
-	{
-		bool		keep = false;
-
-		if ((*(const volatile uint64_t *) &page.visible[item / 64] >> item % 64 & 1) == 0)
-			continue;
-		if (!rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
-				return rhh_filter_tuple(bytes, item, n, plan, columns, cells, &keep);
-			}))
-			in_hand->bad = 1;
-		else if (!keep)
-			atomicAnd((unsigned long long *) &page.visible[item / 64],
-					  ~((unsigned long long) 1 << item % 64));
-	}
 	__syncthreads();
 	if (threadIdx.x == 0 && in_hand->bad == 0)
-	{
-		const uint32_t n = rhh_page_count(page.visible);
-
-		rhh_place_page(in_hand, n, n_rows, counts);
-	}
+		rhh_place_page(in_hand, rhh_page_count(in_hand->page.visible), n_rows, counts);
 	__syncthreads();
 	return in_hand->bad == 0;
 }
@@ -427,7 +407,7 @@ rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n
  * used if rows are to be dropped, or pages are in the cache (CACHED).  COMPUTES: the plan has a program.
  */
 template <bool COMPUTES, bool CACHED>
-static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS)
+static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_BLOCKS : RHH_CUDA_PAGE_BLOCKS_COMPUTING)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
 					  rhh_page *pages, uint32_t n_pages, const rhh_page_slots slots,
 					  const __grid_constant__ rhh_page_plan plan,
@@ -445,9 +425,10 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		rhh_page &page = in_hand->page;
 		const uint4 *from;
 		const uint8_t *bytes;
-		uint32_t	lines = RHH_PAGE_ITEMS;
+		uint32_t	lines;
 		uint32_t	known = RHH_PAGE_BYTES;
 		uint64_t	nulls = 0;
+		uint8_t		done = 0;	/* the pass that each thread has done for its tuple, if it has one alone */
 		bool		fresh;
 		bool		good;
 
@@ -473,8 +454,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			__syncthreads();
 			continue;
 		}
-		while (lines > 0 && (page.visible[(lines - 1) / 64] >> (lines - 1) % 64 & 1) == 0)
-			lines--;
+		lines = rhh_page_lines(page.visible);
 		/* a page of the cache is read where it is, and what of it is needed */
 		bytes = CACHED ? (const uint8_t *) from : (const uint8_t *) in_hand->bytes;
 		if (!CACHED && good && prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT &&
@@ -497,24 +477,42 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
 		}
-		if constexpr (COMPUTES)
-			if (good && plan.has_filter && page.filtered == 0)
-			{
-				good = rhh_filter_page<CACHED>(in_hand, from, bytes, lines, known, plan, columns, &cells,
-											   n_rows, counts);
-				if (good)
-					rhh_tell_page((volatile uint32_t *) &pages[p], page, false);
-			}
-		for (uint32_t item = t; item < lines && good; item += blockDim.x)
+		/* the loop is there so that the code is there once: a kernel of twice the size is slower */
+		for (uint8_t pass = COMPUTES && plan.has_filter && page.filtered == 0 ? RHH_PASS_FILTER : RHH_PASS_ROW;
+			 good; pass = RHH_PASS_ROW)
 		{
-			uint32_t	row;
+			if (COMPUTES && pass == RHH_PASS_FILTER)
+			{
+				if (t == 0)
+					in_hand->bad = 0;
+				__syncthreads();
+			}
+			for (uint32_t item = t; item < lines && good; item += blockDim.x)
+			{
+				uint32_t	row = 0;
+				bool		keep;
 
-			if ((page.visible[item / 64] >> item % 64 & 1) == 0)
-				continue;
-			row = page.first_row + rhh_page_rank(page.visible, item);
-			good = rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
-				return rhh_read_tuple<COMPUTES>(bytes, item, n, plan, columns, row, &cells, &nulls);
-			});
+				if ((*(const volatile uint64_t *) &page.visible[item / 64] >> item % 64 & 1) == 0)
+					continue;
+				if (pass == RHH_PASS_ROW)
+					row = page.first_row + rhh_page_rank(page.visible, item);
+				good = rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
+					return rhh_read_tuple<COMPUTES>(bytes, item, n, plan, pass, done, columns, row, &cells,
+													&nulls, &keep);
+				});
+				if (COMPUTES && pass == RHH_PASS_FILTER && good && !keep)
+					atomicAnd((unsigned long long *) &page.visible[item / 64],
+							  ~((unsigned long long) 1 << item % 64));
+			}
+			if (!COMPUTES || pass == RHH_PASS_ROW)
+				break;
+			if (!good)
+				in_hand->bad = 1;
+			good = rhh_end_filter(in_hand, n_rows, counts);
+			if (good)
+				rhh_tell_page((volatile uint32_t *) &pages[p], page, false);
+			if (lines <= blockDim.x)
+				done = RHH_PASS_FILTER;
 		}
 		if (nulls != 0)
 			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);

@@ -234,6 +234,29 @@ gpurhh_cache_find(const RelationFile *file, CacheRef *ref)
 	return entry >= 0 && ref->pages != 0;
 }
 
+/*
+ * How many pages of a table a GPU has copies of, which need not all be true still: what the planner may expect.  A CPU
+ * device has them for tests, and it reads them more slowly than sessions do.
+ */
+uint32
+gpurhh_cache_pages_on_gpu(const RelationFile *file)
+{
+	PageCache  *cache = page_cache;
+	uint32		n = 0;
+
+	if (cache == NULL)
+		return 0;
+	LWLockAcquire(&cache->lock, LW_SHARED);
+	if (cache->device[0] != '\0' && strcmp(cache->device, "cpu") != 0)
+		for (int i = 0; i < cache->n_relations; i++)
+		{
+			if (is_file(&cache->relations[i].file, file))
+				n = cache->relations[i].n_pages;
+		}
+	LWLockRelease(&cache->lock);
+	return n;
+}
+
 /* Nobody wants the pages of a table any more.  Returns how many there were. */
 uint64
 gpurhh_cache_forget(const RelationFile *file)
