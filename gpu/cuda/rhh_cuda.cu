@@ -557,6 +557,36 @@ rhh_free_flight(const rhh_map *t)
 	return i;
 }
 
+/* Does a batch come again only to be given refused rows? */
+static bool
+rhh_comes_for_spill(const rhh_map *t, const rhh_batch *batch)
+{
+	return t->joins != NULL && rhh_may_spill(t, batch) && batch->from.at[RHH_MAX_JOINS] != 0 &&
+		(rhh_open_spill(t->joins) != NULL || (batch->from.at[RHH_MAX_JOINS] & RHH_AT_DONE) != 0);
+}
+
+/* Gives them to it, if they are still there. */
+static bool
+rhh_queue_drain(rhh_map *t, int i)
+{
+	rhh_device *dev = t->dev;
+	rhh_in_flight *f = &t->flights[i];
+
+	f->drains = true;
+	f->piece_rows = rhh_piece_rows(t, &f->batch);
+	f->n_returned = 0;
+	f->state = BATCH_COPYBACK;
+	if (rhh_open_spill(t->joins) != NULL)
+		return rhh_launch_drain(t, i, rhh_open_spill(t->joins)) &&
+			RHH_CUDA(dev, cudaEventRecord, t->lane->batch[i].done, t->lane->run) &&
+			rhh_wake_after(t, t->lane->batch[i].done);
+	/* those of another batch have been the last */
+	f->at = f->batch.from;
+	rhh_resolve(t, i, RHH_OK, 0);
+	rhh_wake_fd(dev->event_fd);
+	return true;
+}
+
 /*
  * Queues a batch in a place that is free: uploads it, or has its pages read, unless it is on the
  * device already.  Rows that fail are marked in refused_to.
@@ -583,13 +613,18 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->n_dropped = 0;
 	f->recounted = f->told = !rhh_is_beginning(&batch->from);
 	f->more = false;
+	f->drains = false;
+	f->spill = NULL;
 	f->method = METHOD_UNKNOWN;
 	f->looked_at_all = false;
 	f->upload_counted = batch->n_pages > 0;
 	t->fed = true;
 	if (batch->n_pages > 0)
-	{
 		rhh_use_slabs(dev, batch, 1);
+	if (rhh_comes_for_spill(t, batch))
+		return rhh_queue_drain(t, i) ? RHH_OK : rhh_broken(dev, err);
+	if (batch->n_pages > 0)
+	{
 		if (rhh_plan_pages(t, batch, &plan) &&
 			(batch->cached || rhh_register_slices(dev, batch->first_page, batch->end_page)))
 			return rhh_launch_pages(t, i, plan) ? RHH_OK : rhh_broken(dev, err);
@@ -639,7 +674,8 @@ rhh_cuda_map_submit(rhh_map *t, const rhh_batch *given, uint64_t tag, rhh_error 
 		return err->status;
 	if (t->joins != NULL && batch->unmatched > 0)
 		batch->n_rows = t->joins->plan.joins[batch->unmatched - 1].build.n_rows;
-	if (t->joins != NULL && batch->from.at[0] >= batch->n_rows && batch->n_rows > 0)
+	if (t->joins != NULL && batch->from.at[0] >= batch->n_rows && batch->n_rows > 0 &&
+		!rhh_comes_for_spill(t, batch))
 		return rhh_fail(err, RHH_INVALID, "the batch has no such position");
 	i = rhh_free_flight(t);
 	/* a piece of fed rows may be where batches are uploaded */

@@ -563,6 +563,14 @@ rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
 	uint32_t	n_rows = f->batch.n_rows;
 	bool		more = false;
 
+	if (f->drains)
+	{
+		/* only rows of other pieces have been handed back */
+		f->at = f->batch.from;
+		f->more = rhh_next_position(t, i, (f->batch.from.at[RHH_MAX_JOINS] & RHH_AT_DONE) != 0);
+		rhh_resolve(t, i, RHH_OK, f->n_returned);
+		return true;
+	}
 	if (t->joins != NULL)
 	{
 		const rhh_join_counts *counts = &t->lane->snapshot[i].join[i];
@@ -580,6 +588,11 @@ rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
 		f->state = BATCH_QUEUED;
 		f->method = METHOD_UNKNOWN;
 		return t->mode != MAP_BUILD || rhh_start_batch(t, i);
+	}
+	if (t->joins != NULL && n_refused > 0)
+	{
+		n_refused = f->n_returned;
+		more = rhh_next_position(t, i, !more);
 	}
 	f->more = more;
 	if (t->joins == NULL && f->batch.n_pages > 0 && n_refused > 0)

@@ -137,6 +137,8 @@ struct rhh_body
 	uint32_t	group_cap;
 };
 
+struct rhh_spill;
+
 struct rhh_in_flight
 {
 	rhh_batch_state state;
@@ -161,9 +163,24 @@ struct rhh_in_flight
 	rhh_position at;			/* where the piece begins */
 	uint32_t	stage;			/* the first stage that has to be done for it ... */
 	bool		counted;		/* ... of which the output has been counted */
+	uint32_t	piece_rows;		/* that its pieces, and what fans out before them, may have */
 	uint32_t	most_rows;		/* of the piece */
+	uint32_t	n_returned;		/* of the refused rows: handed back with this event */
 	bool		refuse_all;		/* the map does not take its rows, or cannot */
+	bool		drains;			/* it is there to be given refused rows of pieces before it */
+	rhh_spill  *spill;			/* of which it is given rows; NULL: of none */
 	bool		more;			/* for the event: at is where to go on */
+};
+
+/* Refused rows of a piece, for which the batch had no room; see rhh_cuda_join.cuh. */
+struct rhh_spill
+{
+	rhh_spill  *next;
+	uint8_t    *rows;			/* in the device's memory, as rhh_output_values() of n_rows says */
+	uint64_t	bytes;
+	uint32_t	n_rows;
+	uint32_t	n_returned;		/* the first so many have been handed back, ... */
+	uint32_t	n_copies;		/* ... but for what so many batches are just given */
 };
 
 /* The rows that a map keeps; see rhh_kept.cuh. */
@@ -215,6 +232,8 @@ struct rhh_joins
 	uint32_t	values_at[RHH_MAX_COLUMNS];
 	uint32_t	nulls_at[RHH_MAX_COLUMNS];
 	uint8_t    *gathered;		/* refused rows, of one batch after the other */
+	rhh_spill  *spills;			/* those that have to wait, in order */
+	bool		small_pieces;	/* a piece has no more rows than its batch has room for refused ones */
 	uint8_t    *matched;		/* which rows of build sides have a match; NULL: nobody asks */
 	uint64_t	matched_bytes;
 	uint32_t	unmatched;		/* rhh_batch's of the batch that came last */

@@ -25,12 +25,27 @@
  *					piece, or the next stage, takes up to the piece's rows
  *
  * So a batch costs the host one round trip for each piece, and no more, if nothing fans
- * out and the caller has room for as many refused rows as the batch has rows.
+ * out.
+ *
+ * Of a piece more rows may be refused than the caller has room for.  That is rare, as a map grows while it
+ * can; so the rows that have no room are a *spill*: they wait in memory of their own, and are handed back with whichever
+ * batch comes again next.  As long as there are any, every event says more, so one does come again.  Then the
+ * position has
+ *
+ *		at[RHH_MAX_JOINS]	how often the batch came, and flags, RHH_AT_DONE and RHH_AT_SMALL
+ *
+ * Pieces of batches that come after that are as small as the room is, as they are if the map returns all rows.
+ * A batch that comes again has them as it had them, since positions are counted in pieces.
  */
 #ifndef RHH_CUDA_JOIN_CUH
 #define RHH_CUDA_JOIN_CUH
 
 #include "cuda/rhh_cuda_memory.cuh"
+
+/* In a position that is not the beginning: the batch's own output is complete; its pieces are small. */
+#define RHH_AT_DONE		1
+#define RHH_AT_SMALL	2
+#define RHH_AT_TIMES	4
 
 /* ---------- what map_join prepares ---------- */
 
@@ -307,12 +322,36 @@ rhh_joins_alloc(rhh_map *t, rhh_joins *joins)
 	}
 }
 
+/* The first of these spills, which is the one that *at points to, is not needed any more. */
+static void
+rhh_drop_spill(rhh_map *t, rhh_spill **at)
+{
+	rhh_spill  *spill = *at;
+
+	*at = spill->next;
+	rhh_counted_free(t, spill->rows, spill->bytes);
+	free(spill);
+}
+
+/* The first spill of which rows are still to be handed back; NULL: there is none. */
+static rhh_spill *
+rhh_open_spill(const rhh_joins *joins)
+{
+	rhh_spill  *spill = joins->spills;
+
+	while (spill != NULL && spill->n_returned == spill->n_rows)
+		spill = spill->next;
+	return spill;
+}
+
 /* Frees the joins of a map, if it has any. */
 static void
 rhh_joins_free(rhh_map *t)
 {
 	if (t->joins == NULL)
 		return;
+	while (t->joins->spills != NULL)
+		rhh_drop_spill(t, &t->joins->spills);
 	rhh_counted_free(t, t->joins->matched, t->joins->matched_bytes);
 	rhh_counted_free(t, t->joins->memory, t->joins->bytes);
 	free(t->joins);
@@ -476,11 +515,25 @@ rhh_tuples_at(const rhh_map *t, int i, uint32_t stage)
 	return tuples;
 }
 
+/* May a batch have pieces with more rows than it has room for? */
+static bool
+rhh_may_spill(const rhh_map *t, const rhh_batch *batch)
+{
+	/* refused rows come back by eights; and the position needs a place of its own */
+	return (t->spec.flags & RHH_RETURN_ROWS) == 0 && batch->refused_rows >= 8 &&
+		t->joins->n_stages + 1 < RHH_MAX_JOINS;
+}
+
 /* The rows that a piece of a batch, and what fans out before that, may have. */
 static uint32_t
-rhh_piece_rows(const rhh_map *t, const rhh_in_flight *f)
+rhh_piece_rows(const rhh_map *t, const rhh_batch *batch)
 {
-	return ::min(t->joins->piece_rows, f->batch.refused_rows);
+	const bool	small = batch->from.at[RHH_MAX_JOINS] == 0 ? t->joins->small_pieces
+		: (batch->from.at[RHH_MAX_JOINS] & RHH_AT_SMALL) != 0;
+
+	if (!rhh_may_spill(t, batch) || small)
+		return ::min(t->joins->piece_rows, batch->refused_rows);
+	return t->joins->piece_rows;
 }
 
 /* The rows of the batch that come into its first stage at a time. */
@@ -488,7 +541,7 @@ static uint32_t
 rhh_first_tuples(const rhh_map *t, const rhh_in_flight *f)
 {
 	uint32_t	most = rhh_fans_out(t->joins, rhh_first_stage(t->joins, f)) ? t->joins->piece_rows
-		: rhh_piece_rows(t, f);
+		: f->piece_rows;
 
 	return ::min(f->batch.n_rows - (uint32_t) f->at.at[0], most);
 }
@@ -507,6 +560,7 @@ static void
 rhh_begin_joins(const rhh_map *t, rhh_in_flight *f)
 {
 	f->at = f->batch.from;
+	f->piece_rows = rhh_piece_rows(t, &f->batch);
 	f->stage = rhh_first_stage(t->joins, f);
 	f->counted = false;
 	f->more = false;
@@ -559,7 +613,7 @@ rhh_launch_joins(rhh_map *t, int i)
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_join_plan *plan = (const rhh_join_plan *) joins->memory;
 	rhh_join_counts *counts = &lane->ctl->join[i];
-	const uint32_t piece_rows = rhh_piece_rows(t, f);
+	const uint32_t piece_rows = f->piece_rows;
 	const uint32_t first_tuples = rhh_first_tuples(t, f);
 	const bool	filters = joins->has_program && joins->plan.program.has_filter;
 	const uint32_t first_stage = rhh_first_stage(joins, f);
@@ -681,9 +735,9 @@ rhh_next_piece(rhh_map *t, int i)
 		uint64_t   *at = &f->at.at[1 + s];
 
 		if (rhh_fans_out(joins, s) && *at < counts->totals[s] &&
-			counts->totals[s] - *at > rhh_piece_rows(t, f))
+			counts->totals[s] - *at > f->piece_rows)
 		{
-			*at += rhh_piece_rows(t, f);
+			*at += f->piece_rows;
 			f->stage = s;
 			f->counted = true;
 			return true;
@@ -696,7 +750,76 @@ rhh_next_piece(rhh_map *t, int i)
 	return f->at.at[0] < f->batch.n_rows;
 }
 
-/* Queues gathering the refused and the bad rows of the piece, and copying them to the caller. */
+/* Queues copying n refused rows, from number `at` on of all_rows that lie at from, to the caller's batch. */
+static bool
+rhh_launch_return(rhh_map *t, int i, const uint8_t *from, uint32_t all_rows, uint32_t at, uint32_t n)
+{
+	rhh_device *dev = t->dev;
+	cudaStream_t run = t->lane->run;
+	const rhh_batch *batch = &t->flights[i].batch;
+	const uint32_t room = batch->refused_rows;
+	uint8_t    *to = batch->base + batch->refused_offset;
+
+	t->flights[i].n_returned = n;
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+		if (!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_values(&t->spec, room, c),
+					  from + rhh_output_values(&t->spec, all_rows, c) + (uint64_t) at * t->spec.column_bytes[c],
+					  (uint64_t) n * t->spec.column_bytes[c], cudaMemcpyDefault, run) ||
+			!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_nulls(&t->spec, room, c),
+					  from + rhh_output_nulls(&t->spec, all_rows, c) + at / 8, (n + 7ULL) / 8,
+					  cudaMemcpyDefault, run))
+			return false;
+	return !t->joins->has_program ||
+		RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_bad(&t->spec, room),
+				 from + rhh_output_bad(&t->spec, all_rows) + at / 8, (n + 7ULL) / 8, cudaMemcpyDefault, run);
+}
+
+/* Queues handing back the next rows of a spill with a batch. */
+static bool
+rhh_launch_drain(rhh_map *t, int i, rhh_spill *spill)
+{
+	const uint32_t left = spill->n_rows - spill->n_returned;
+	const uint32_t room = t->flights[i].batch.refused_rows & ~7u;
+	const uint32_t n = ::min(left, room);
+
+	if (!rhh_launch_return(t, i, spill->rows, spill->n_rows, spill->n_returned, n))
+		return false;
+	spill->n_returned += n;
+	spill->n_copies++;
+	t->flights[i].spill = spill;
+	return true;
+}
+
+/*
+ * Makes a spill for so many rows, behind the others.  NULL: there is no memory, or the device is
+ * broken.
+ */
+static rhh_spill *
+rhh_make_spill(rhh_map *t, uint32_t n_rows)
+{
+	rhh_spill  *spill = (rhh_spill *) calloc(1, sizeof(rhh_spill));
+	rhh_spill **end = &t->joins->spills;
+
+	if (spill == NULL)
+		return NULL;
+	spill->n_rows = n_rows;
+	spill->bytes = rhh_align(rhh_output_bytes(&t->spec, n_rows));
+	if (!rhh_counted_malloc(t, &spill->rows, spill->bytes))
+	{
+		free(spill);
+		return NULL;
+	}
+	while (*end != NULL)
+		end = &(*end)->next;
+	*end = spill;
+	t->joins->small_pieces = true;
+	return spill;
+}
+
+/*
+ * Queues gathering the refused and the bad rows of the piece, and copying them to the caller, as far as there is
+ * room for them.
+ */
 static bool
 rhh_launch_hand_back(rhh_map *t, int i)
 {
@@ -704,39 +827,60 @@ rhh_launch_hand_back(rhh_map *t, int i)
 	rhh_lane   *lane = t->lane;
 	const rhh_joins *joins = t->joins;
 	const rhh_in_flight *f = &t->flights[i];
-	const uint32_t room = f->batch.refused_rows;
-	uint8_t    *to = f->batch.base + f->batch.refused_offset;
+	const bool	spills = f->n_refused > f->batch.refused_rows;
+	rhh_spill  *spill = spills ? rhh_make_spill(t, f->n_refused) : NULL;
+	const uint32_t all_rows = spills ? f->n_refused : joins->piece_rows;
+	uint8_t    *gathered = spills && spill != NULL ? spill->rows : joins->gathered;
 	rhh_join_counts *counts = &lane->ctl->join[i];
-	const uint64_t bad_at = rhh_output_bad(&t->spec, joins->piece_rows);
 	rhh_rows	rows = rhh_joined_rows(t, i);
 	rhh_row_columns columns = rhh_columns_of(t);
 
-	columns.base = joins->gathered;
+	if (spills && spill == NULL)
+	{
+		if (!dev->broken)
+			rhh_break(dev, "there is no memory for rows that were refused");
+		return false;
+	}
+	columns.base = gathered;
 	for (uint32_t c = 0; c < t->spec.n_columns; c++)
 	{
-		columns.values_offset[c] = (uint32_t) rhh_output_values(&t->spec, joins->piece_rows, c);
-		columns.nulls_offset[c] = (uint32_t) rhh_output_nulls(&t->spec, joins->piece_rows, c);
+		columns.values_offset[c] = (uint32_t) rhh_output_values(&t->spec, all_rows, c);
+		columns.nulls_offset[c] = (uint32_t) rhh_output_nulls(&t->spec, all_rows, c);
 	}
 	if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_gathered, 0, sizeof(uint32_t), lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, joins->gathered, 0,
-				  rhh_output_bytes(&t->spec, joins->piece_rows), lane->run))
+		!RHH_CUDA(dev, cudaMemsetAsync, gathered, 0, rhh_output_bytes(&t->spec, all_rows), lane->run))
 		return false;
 	RHH_LAUNCH(rhh_hand_back_kernel, rhh_blocks(dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
-			   lane->run, rows, columns, (uint32_t *) (joins->gathered + bad_at), counts);
+			   lane->run, rows, columns, (uint32_t *) (gathered + rhh_output_bad(&t->spec, all_rows)), counts);
 	if (!rhh_launched(dev, "rhh_hand_back_kernel"))
 		return false;
-	for (uint32_t c = 0; c < t->spec.n_columns; c++)
-		if (!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_values(&t->spec, room, c),
-					  columns.base + columns.values_offset[c],
-					  (uint64_t) f->n_refused * t->spec.column_bytes[c], cudaMemcpyDefault, lane->run) ||
-			!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_nulls(&t->spec, room, c),
-					  columns.base + columns.nulls_offset[c], (f->n_refused + 7ULL) / 8,
-					  cudaMemcpyDefault, lane->run))
-			return false;
-	return !joins->has_program ||
-		RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_bad(&t->spec, room),
-				 joins->gathered + bad_at, (f->n_refused + 7ULL) / 8, cudaMemcpyDefault,
-				 lane->run);
+	return spills ? rhh_launch_drain(t, i, spill) : rhh_launch_return(t, i, gathered, all_rows, 0, f->n_refused);
+}
+
+/*
+ * A batch has been given refused rows, and its own output is complete if done.  Says in the position how it goes
+ * on; returns whether the batch has to come again.
+ */
+static bool
+rhh_next_position(rhh_map *t, int i, bool done)
+{
+	rhh_joins  *joins = t->joins;
+	rhh_in_flight *f = &t->flights[i];
+	rhh_spill **at = &joins->spills;
+
+	if (!rhh_may_spill(t, &f->batch))
+		return !done;
+	if (f->spill != NULL)
+		f->spill->n_copies--;
+	f->spill = NULL;
+	while (*at != NULL)
+		if ((*at)->n_returned == (*at)->n_rows && (*at)->n_copies == 0)
+			rhh_drop_spill(t, at);
+		else
+			at = &(*at)->next;
+	f->at.at[RHH_MAX_JOINS] = (f->batch.from.at[RHH_MAX_JOINS] / RHH_AT_TIMES + 1) * RHH_AT_TIMES +
+		(done ? RHH_AT_DONE : 0) + (f->piece_rows < joins->piece_rows ? RHH_AT_SMALL : 0);
+	return !done || rhh_open_spill(joins) != NULL;
 }
 
 #endif							/* RHH_CUDA_JOIN_CUH */

@@ -107,7 +107,7 @@ rhh_n_operands(uint8_t code)
  */
 struct rhh_page_needs
 {
-	uint8_t		order[RHH_MAX_OPS];	/* what the filter needs comes first */
+	uint8_t		order[RHH_MAX_OPS]; /* what the filter needs comes first */
 	uint32_t	n_ordered;
 	uint8_t		passes[RHH_MAX_OPS];
 	uint8_t		input_passes[RHH_PAGE_INPUTS];

@@ -113,7 +113,7 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 		return;
 	}
 	for (uint32_t a = 0; a < 11; a++)
-		layout->attributes[a] = a == 0 ? (rhh_page_attribute){.length = 8, .align = 8} :
+		layout->attributes[a] = a == 0			 ? (rhh_page_attribute){.length = 8, .align = 8} :
 			(a < 4 || a > 9) ? (rhh_page_attribute){.length = 4, .align = 4} :
 			(rhh_page_attribute){.length = -1, .align = 4};
 	layout->n_attributes = 11;
