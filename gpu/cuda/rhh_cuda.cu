@@ -566,25 +566,20 @@ rhh_comes_for_spill(const rhh_map *t, const rhh_batch *batch)
 }
 
 /* Gives them to it, if they are still there. */
-static bool
-rhh_queue_drain(rhh_map *t, int i)
+static void
+rhh_give_spill(rhh_map *t, int i)
 {
-	rhh_device *dev = t->dev;
 	rhh_in_flight *f = &t->flights[i];
+	rhh_spill  *spill = rhh_open_spill(t->joins);
 
-	f->drains = true;
 	f->piece_rows = rhh_piece_rows(t, &f->batch);
-	f->n_returned = 0;
-	f->state = BATCH_COPYBACK;
-	if (rhh_open_spill(t->joins) != NULL)
-		return rhh_launch_drain(t, i, rhh_open_spill(t->joins)) &&
-			RHH_CUDA(dev, cudaEventRecord, t->lane->batch[i].done, t->lane->run) &&
-			rhh_wake_after(t, t->lane->batch[i].done);
-	/* those of another batch have been the last */
 	f->at = f->batch.from;
-	rhh_resolve(t, i, RHH_OK, 0);
-	rhh_wake_fd(dev->event_fd);
-	return true;
+	f->n_returned = 0;
+	if (spill != NULL)
+		rhh_drain(t, i, spill);
+	f->more = rhh_next_position(t, i, (f->batch.from.at[RHH_MAX_JOINS] & RHH_AT_DONE) != 0);
+	rhh_resolve(t, i, RHH_OK, f->n_returned);
+	rhh_wake_fd(t->dev->event_fd);
 }
 
 /*
@@ -613,7 +608,6 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->n_dropped = 0;
 	f->recounted = f->told = !rhh_is_beginning(&batch->from);
 	f->more = false;
-	f->drains = false;
 	f->spill = NULL;
 	f->method = METHOD_UNKNOWN;
 	f->looked_at_all = false;
@@ -622,7 +616,10 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	if (batch->n_pages > 0)
 		rhh_use_slabs(dev, batch, 1);
 	if (rhh_comes_for_spill(t, batch))
-		return rhh_queue_drain(t, i) ? RHH_OK : rhh_broken(dev, err);
+	{
+		rhh_give_spill(t, i);
+		return RHH_OK;
+	}
 	if (batch->n_pages > 0)
 	{
 		if (rhh_plan_pages(t, batch, &plan) &&

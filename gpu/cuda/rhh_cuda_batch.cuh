@@ -563,14 +563,6 @@ rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
 	uint32_t	n_rows = f->batch.n_rows;
 	bool		more = false;
 
-	if (f->drains)
-	{
-		/* only rows of other pieces have been handed back */
-		f->at = f->batch.from;
-		f->more = rhh_next_position(t, i, (f->batch.from.at[RHH_MAX_JOINS] & RHH_AT_DONE) != 0);
-		rhh_resolve(t, i, RHH_OK, f->n_returned);
-		return true;
-	}
 	if (t->joins != NULL)
 	{
 		const rhh_join_counts *counts = &t->lane->snapshot[i].join[i];

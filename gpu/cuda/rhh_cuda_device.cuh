@@ -167,8 +167,7 @@ struct rhh_in_flight
 	uint32_t	most_rows;		/* of the piece */
 	uint32_t	n_returned;		/* of the refused rows: handed back with this event */
 	bool		refuse_all;		/* the map does not take its rows, or cannot */
-	bool		drains;			/* it is there to be given refused rows of pieces before it */
-	rhh_spill  *spill;			/* of which it is given rows; NULL: of none */
+	rhh_spill  *spill;			/* that its piece makes; NULL: none */
 	bool		more;			/* for the event: at is where to go on */
 };
 
@@ -176,11 +175,10 @@ struct rhh_in_flight
 struct rhh_spill
 {
 	rhh_spill  *next;
-	uint8_t    *rows;			/* in the device's memory, as rhh_output_values() of n_rows says */
-	uint64_t	bytes;
 	uint32_t	n_rows;
-	uint32_t	n_returned;		/* the first so many have been handed back, ... */
-	uint32_t	n_copies;		/* ... but for what so many batches are just given */
+	uint32_t	n_returned;		/* the first so many have been handed back */
+	bool		complete;		/* they have all come from the device */
+	uint8_t		rows[];			/* as rhh_output_values() of n_rows says */
 };
 
 /* The rows that a map keeps; see rhh_kept.cuh. */

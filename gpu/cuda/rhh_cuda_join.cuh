@@ -28,7 +28,7 @@
  * out.
  *
  * Of a piece more rows may be refused than the caller has room for.  That is rare, as a map grows while it
- * can; so the rows that have no room are a *spill*: they wait in memory of their own, and are handed back with whichever
+ * can; so the rows that have no room are a *spill*: they wait in memory of the host, and are handed back with whichever
  * batch comes again next.  As long as there are any, every event says more, so one does come again.  Then the
  * position has
  *
@@ -322,24 +322,13 @@ rhh_joins_alloc(rhh_map *t, rhh_joins *joins)
 	}
 }
 
-/* The first of these spills, which is the one that *at points to, is not needed any more. */
-static void
-rhh_drop_spill(rhh_map *t, rhh_spill **at)
-{
-	rhh_spill  *spill = *at;
-
-	*at = spill->next;
-	rhh_counted_free(t, spill->rows, spill->bytes);
-	free(spill);
-}
-
-/* The first spill of which rows are still to be handed back; NULL: there is none. */
+/* The first spill that has rows to be handed back; NULL: there is none. */
 static rhh_spill *
 rhh_open_spill(const rhh_joins *joins)
 {
 	rhh_spill  *spill = joins->spills;
 
-	while (spill != NULL && spill->n_returned == spill->n_rows)
+	while (spill != NULL && !spill->complete)
 		spill = spill->next;
 	return spill;
 }
@@ -351,7 +340,12 @@ rhh_joins_free(rhh_map *t)
 	if (t->joins == NULL)
 		return;
 	while (t->joins->spills != NULL)
-		rhh_drop_spill(t, &t->joins->spills);
+	{
+		rhh_spill  *spill = t->joins->spills;
+
+		t->joins->spills = spill->next;
+		free(spill);
+	}
 	rhh_counted_free(t, t->joins->matched, t->joins->matched_bytes);
 	rhh_counted_free(t, t->joins->memory, t->joins->bytes);
 	free(t->joins);
@@ -750,70 +744,82 @@ rhh_next_piece(rhh_map *t, int i)
 	return f->at.at[0] < f->batch.n_rows;
 }
 
-/* Queues copying n refused rows, from number `at` on of all_rows that lie at from, to the caller's batch. */
+/* Queues copying the first n refused rows, which have been gathered, to where room says that rows are. */
 static bool
-rhh_launch_return(rhh_map *t, int i, const uint8_t *from, uint32_t all_rows, uint32_t at, uint32_t n)
+rhh_launch_return(rhh_map *t, uint8_t *to, uint32_t room, uint32_t n)
 {
 	rhh_device *dev = t->dev;
 	cudaStream_t run = t->lane->run;
-	const rhh_batch *batch = &t->flights[i].batch;
-	const uint32_t room = batch->refused_rows;
-	uint8_t    *to = batch->base + batch->refused_offset;
+	const rhh_joins *joins = t->joins;
+	const uint32_t all = joins->piece_rows;
 
-	t->flights[i].n_returned = n;
 	for (uint32_t c = 0; c < t->spec.n_columns; c++)
 		if (!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_values(&t->spec, room, c),
-					  from + rhh_output_values(&t->spec, all_rows, c) + (uint64_t) at * t->spec.column_bytes[c],
+					  joins->gathered + rhh_output_values(&t->spec, all, c),
 					  (uint64_t) n * t->spec.column_bytes[c], cudaMemcpyDefault, run) ||
 			!RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_nulls(&t->spec, room, c),
-					  from + rhh_output_nulls(&t->spec, all_rows, c) + at / 8, (n + 7ULL) / 8,
-					  cudaMemcpyDefault, run))
+					  joins->gathered + rhh_output_nulls(&t->spec, all, c), (n + 7ULL) / 8, cudaMemcpyDefault,
+					  run))
 			return false;
-	return !t->joins->has_program ||
+	return !joins->has_program ||
 		RHH_CUDA(dev, cudaMemcpyAsync, to + rhh_output_bad(&t->spec, room),
-				 from + rhh_output_bad(&t->spec, all_rows) + at / 8, (n + 7ULL) / 8, cudaMemcpyDefault, run);
+				 joins->gathered + rhh_output_bad(&t->spec, all), (n + 7ULL) / 8, cudaMemcpyDefault, run);
 }
 
-/* Queues handing back the next rows of a spill with a batch. */
+/* Queues making a spill of all refused rows of the piece, of which the first n_returned are handed back with it. */
 static bool
-rhh_launch_drain(rhh_map *t, int i, rhh_spill *spill)
+rhh_launch_spill(rhh_map *t, int i, uint32_t n_returned)
 {
-	const uint32_t left = spill->n_rows - spill->n_returned;
-	const uint32_t room = t->flights[i].batch.refused_rows & ~7u;
-	const uint32_t n = ::min(left, room);
-
-	if (!rhh_launch_return(t, i, spill->rows, spill->n_rows, spill->n_returned, n))
-		return false;
-	spill->n_returned += n;
-	spill->n_copies++;
-	t->flights[i].spill = spill;
-	return true;
-}
-
-/*
- * Makes a spill for so many rows, behind the others.  NULL: there is no memory, or the device is
- * broken.
- */
-static rhh_spill *
-rhh_make_spill(rhh_map *t, uint32_t n_rows)
-{
-	rhh_spill  *spill = (rhh_spill *) calloc(1, sizeof(rhh_spill));
+	rhh_in_flight *f = &t->flights[i];
 	rhh_spill **end = &t->joins->spills;
+	rhh_spill  *spill = (rhh_spill *) calloc(1, sizeof(rhh_spill) + rhh_output_bytes(&t->spec, f->n_refused));
 
 	if (spill == NULL)
-		return NULL;
-	spill->n_rows = n_rows;
-	spill->bytes = rhh_align(rhh_output_bytes(&t->spec, n_rows));
-	if (!rhh_counted_malloc(t, &spill->rows, spill->bytes))
 	{
-		free(spill);
-		return NULL;
+		rhh_break(t->dev, "out of memory");
+		return false;
 	}
+	spill->n_rows = f->n_refused;
+	spill->n_returned = n_returned;
 	while (*end != NULL)
 		end = &(*end)->next;
-	*end = spill;
+	*end = f->spill = spill;
 	t->joins->small_pieces = true;
-	return spill;
+	return rhh_launch_return(t, spill->rows, spill->n_rows, spill->n_rows);
+}
+
+/* Hands the next rows of a spill back with a batch. */
+static void
+rhh_drain(rhh_map *t, int i, rhh_spill *spill)
+{
+	rhh_in_flight *f = &t->flights[i];
+	const uint32_t room = f->batch.refused_rows;
+	const uint32_t n = ::min(spill->n_rows - spill->n_returned, room & ~7u);
+	uint8_t    *to = f->batch.base + f->batch.refused_offset;
+
+	for (uint32_t c = 0; c < t->spec.n_columns; c++)
+	{
+		memcpy(to + rhh_output_values(&t->spec, room, c),
+			   spill->rows + rhh_output_values(&t->spec, spill->n_rows, c) +
+			   (uint64_t) spill->n_returned * t->spec.column_bytes[c],
+			   (uint64_t) n * t->spec.column_bytes[c]);
+		memcpy(to + rhh_output_nulls(&t->spec, room, c),
+			   spill->rows + rhh_output_nulls(&t->spec, spill->n_rows, c) + spill->n_returned / 8, (n + 7ULL) / 8);
+	}
+	if (t->joins->has_program)
+		memcpy(to + rhh_output_bad(&t->spec, room),
+			   spill->rows + rhh_output_bad(&t->spec, spill->n_rows) + spill->n_returned / 8, (n + 7ULL) / 8);
+	f->n_returned = n;
+	spill->n_returned += n;
+	if (spill->n_returned == spill->n_rows)
+	{
+		rhh_spill **at = &t->joins->spills;
+
+		while (*at != spill)
+			at = &(*at)->next;
+		*at = spill->next;
+		free(spill);
+	}
 }
 
 /*
@@ -826,35 +832,30 @@ rhh_launch_hand_back(rhh_map *t, int i)
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
 	const rhh_joins *joins = t->joins;
-	const rhh_in_flight *f = &t->flights[i];
-	const bool	spills = f->n_refused > f->batch.refused_rows;
-	rhh_spill  *spill = spills ? rhh_make_spill(t, f->n_refused) : NULL;
-	const uint32_t all_rows = spills ? f->n_refused : joins->piece_rows;
-	uint8_t    *gathered = spills && spill != NULL ? spill->rows : joins->gathered;
+	rhh_in_flight *f = &t->flights[i];
+	const uint32_t room = f->batch.refused_rows;
+	const bool	spills = f->n_refused > room;
 	rhh_join_counts *counts = &lane->ctl->join[i];
+	const uint64_t bad_at = rhh_output_bad(&t->spec, joins->piece_rows);
 	rhh_rows	rows = rhh_joined_rows(t, i);
 	rhh_row_columns columns = rhh_columns_of(t);
 
-	if (spills && spill == NULL)
-	{
-		if (!dev->broken)
-			rhh_break(dev, "there is no memory for rows that were refused");
-		return false;
-	}
-	columns.base = gathered;
+	columns.base = joins->gathered;
 	for (uint32_t c = 0; c < t->spec.n_columns; c++)
 	{
-		columns.values_offset[c] = (uint32_t) rhh_output_values(&t->spec, all_rows, c);
-		columns.nulls_offset[c] = (uint32_t) rhh_output_nulls(&t->spec, all_rows, c);
+		columns.values_offset[c] = (uint32_t) rhh_output_values(&t->spec, joins->piece_rows, c);
+		columns.nulls_offset[c] = (uint32_t) rhh_output_nulls(&t->spec, joins->piece_rows, c);
 	}
 	if (!RHH_CUDA(dev, cudaMemsetAsync, &counts->n_gathered, 0, sizeof(uint32_t), lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, gathered, 0, rhh_output_bytes(&t->spec, all_rows), lane->run))
+		!RHH_CUDA(dev, cudaMemsetAsync, joins->gathered, 0,
+				  rhh_output_bytes(&t->spec, joins->piece_rows), lane->run))
 		return false;
 	RHH_LAUNCH(rhh_hand_back_kernel, rhh_blocks(dev, rows.n_rows), RHH_CUDA_BLOCK_THREADS, 0,
-			   lane->run, rows, columns, (uint32_t *) (gathered + rhh_output_bad(&t->spec, all_rows)), counts);
-	if (!rhh_launched(dev, "rhh_hand_back_kernel"))
-		return false;
-	return spills ? rhh_launch_drain(t, i, spill) : rhh_launch_return(t, i, gathered, all_rows, 0, f->n_refused);
+			   lane->run, rows, columns, (uint32_t *) (joins->gathered + bad_at), counts);
+	f->n_returned = spills ? room & ~7u : f->n_refused;
+	return rhh_launched(dev, "rhh_hand_back_kernel") &&
+		rhh_launch_return(t, f->batch.base + f->batch.refused_offset, room, f->n_returned) &&
+		(!spills || rhh_launch_spill(t, i, f->n_returned));
 }
 
 /*
@@ -864,23 +865,16 @@ rhh_launch_hand_back(rhh_map *t, int i)
 static bool
 rhh_next_position(rhh_map *t, int i, bool done)
 {
-	rhh_joins  *joins = t->joins;
 	rhh_in_flight *f = &t->flights[i];
-	rhh_spill **at = &joins->spills;
 
 	if (!rhh_may_spill(t, &f->batch))
 		return !done;
 	if (f->spill != NULL)
-		f->spill->n_copies--;
+		f->spill->complete = true;
 	f->spill = NULL;
-	while (*at != NULL)
-		if ((*at)->n_returned == (*at)->n_rows && (*at)->n_copies == 0)
-			rhh_drop_spill(t, at);
-		else
-			at = &(*at)->next;
 	f->at.at[RHH_MAX_JOINS] = (f->batch.from.at[RHH_MAX_JOINS] / RHH_AT_TIMES + 1) * RHH_AT_TIMES +
-		(done ? RHH_AT_DONE : 0) + (f->piece_rows < joins->piece_rows ? RHH_AT_SMALL : 0);
-	return !done || rhh_open_spill(joins) != NULL;
+		(done ? RHH_AT_DONE : 0) + (f->piece_rows < t->joins->piece_rows ? RHH_AT_SMALL : 0);
+	return !done || rhh_open_spill(t->joins) != NULL;
 }
 
 #endif							/* RHH_CUDA_JOIN_CUH */
