@@ -226,15 +226,28 @@ guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '
 guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'n > 0 ? atomicAdd(&counts->placed, n) : 0' '0'
 guard copies-of-the-first-bytes 'device_test cuda --tiny --only pages_cached' '^not ok' \
-	$PAGES_KERNEL '!slots.cached && in_hand->slot == RHH_NO_SLOT &&' '!slots.cached &&'
+	$PAGES_KERNEL 'prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT &&' 'prefix_bytes > 0 &&'
 guard pages-filtered-again 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'page.filtered = 1;' ''
 guard rows-dropped-though-the-filter-is-bad 'device_test cuda --tiny --only pages_*' '^not ok' \
-	$PAGES_KERNEL 'return (results.flags[program.filter] & RHH_BAD) == 0;' 'return true;'
+	$PAGES_KERNEL 'if ((flags & RHH_BAD) != 0) return false; *all' '*all'
+guard values-that-the-filter-has-of-another-tuple 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'if (lines <= blockDim.x) done' 'done'
+guard ranges-with-their-ends 'device_test cuda --tiny --only pages_*' '^not ok' \
+	gpu/cuda/rhh_page_plan.cuh 'c + (op->code == RHH_OP_LT_INT8)' 'c'
+guard cells-used-too-early 'device_test cuda --tiny --only pages_*' '^not ok' \
+	gpu/cuda/rhh_page_plan.cuh 'if (last == at &&' 'if ('
+guard pages-of-the-cache-not-told 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	gpu/cuda/rhh_cuda_pages.cuh 'return rhh_launch_tell_pages(t, i, lane->up) &&' 'return'
+guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \
+	$PIECES 'spill->n_returned = n_returned;' ''
+guard pieces-change-their-size 'device_test cuda --tiny --only join_condition_unmatched_refused' '^not ok' \
+	$PIECES 'batch->from.at[RHH_MAX_JOINS] == 0 ? t->joins->small_pieces' 'true ? t->joins->small_pieces'
 guard long-strings-as-short-ones 'device_test cpu --tiny --only pages_values' '^not ok' \
 	$PAGES '*first = *last = ~(uint64_t) 0;' ''
 guard lengths-in-pages-not-checked 'device_test cuda --tiny --only pages_broken' '^not ok' \
-	$PAGES 'length == 0 || length > tuple->n_bytes - begin' 'length == 0'
+	$PAGES 'length == 0 || length > tuple->n_bytes - begin' 'length == 0' \
+	$PAGES 'if (begin + length > tuple->n_bytes) return false;' ''
 guard fixed-offsets-in-spite-of-nulls 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES 'tuple->present == NULL && attribute < tuple->n_attributes' 'attribute < tuple->n_attributes'
 guard groups-left-out-though-rows-were-refused 'device_test cuda --tiny --only conditions_refused' '^not ok' \

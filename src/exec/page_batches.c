@@ -42,11 +42,14 @@
 
 /*
  * The most pages of a batch, and this part of the buffers; and its rows, in gpurhh.batch_rows.  A
- * batch costs the service some 130 us, in which a GPU reads 800 pages.
+ * batch costs the service some 130 us, in which a GPU reads 800 pages; and the bus is idle while the last pages
+ * of a batch are worked on.  The first batch has FIRST_PAGES, so that the device begins early, and
+ * each of the next ones twice as many.
  */
-#define MOST_PAGES 1024
+#define MOST_PAGES 4096
+#define FIRST_PAGES 1024
 #define BATCH_SHARE 64
-#define PAGE_BATCH_ROWS 4
+#define PAGE_BATCH_ROWS 16
 
 /*
  * The same of a batch of pages that are in the cache, of which a GPU reads more in that time.  Each
@@ -54,7 +57,7 @@
  */
 #define MOST_CACHED 16384
 #define CACHED_BATCH_ROWS 32
-#define CACHED_BATCH_BYTES (MOST_PAGES * BLCKSZ * 8)
+#define CACHED_BATCH_BYTES (MOST_PAGES * BLCKSZ * 2)
 
 /* With so many batches to read, which is twice what it takes at a time, a device is busy, ... */
 #define ENOUGH_BATCHES 8
@@ -99,7 +102,8 @@ struct PageBatches
 	rhh_page_layout layout;
 	bool		has_layout;		/* if a device can make all columns of it */
 	HeapFeed   *heap;			/* then: what is read */
-	uint32		most_pages;		/* of a batch */
+	uint32		most_pages;		/* of a batch, ... */
+	uint32		next_pages;		/* ... and of the next one */
 	uint32		most_rows;
 	bool		cache;			/* pages may be kept, and be read from the cache: */
 	uint32		most_cached;	/* of a batch */
@@ -188,6 +192,7 @@ create(const PageSide *side, MemoryContext context, const char **why)
 		page_bytes += CACHE_PAGE_BYTES;
 	batches->most_pages = Min(Min(MOST_PAGES, Max(NBuffers / BATCH_SHARE, FEWEST_PAGES)),
 							  (room - LAYOUT_BYTES - sizeof(CacheRequest)) / page_bytes);
+	batches->next_pages = Min(batches->most_pages, FIRST_PAGES);
 	batches->most_rows = rows;
 	batches->most_cached = Min(MOST_CACHED, (room - LAYOUT_BYTES - sizeof(CacheRequest) - 64) / CACHED_PAGE_BYTES);
 	batches->most_cached_rows = Min(most_rows(true), rows_of(side->feed, CACHED_BATCH_BYTES));
@@ -528,9 +533,12 @@ may_give(PageBatches *batches)
 		return true;
 	do
 	{
-		batches->n_may_pin = gpurhh_channel_pin_pages(batches->side.channel, batches->most_pages);
+		batches->n_may_pin = gpurhh_channel_pin_pages(batches->side.channel, batches->next_pages);
 		if (batches->n_may_pin >= FEWEST_PAGES)
+		{
+			batches->next_pages = Min(2 * batches->next_pages, batches->most_pages);
 			return true;
+		}
 	} while (wait_for_pages(batches));
 	return false;
 }

@@ -339,6 +339,36 @@ page_feed_saving(PlanInfo *info, ProjectionPath *projection)
  */
 #define CACHED_PAGE_COST		0.002
 
+/* Of how many pages of a table a GPU has copies. */
+static double
+cached_pages(PlannerInfo *root, const RelOptInfo *rel)
+{
+	Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
+	const RelationFile file = gpurhh_relation_file(relation);
+
+	table_close(relation, NoLock);
+	return Min(gpurhh_cache_pages_on_gpu(&file), rel->pages);
+}
+
+/* May devices read pages of the cache in this session? */
+static bool
+may_use_cache(void)
+{
+	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF && strcmp(gpurhh_device, "cpu") != 0;
+}
+
+/* Is it one table, all of whose rows are scanned, and of which a GPU has copies of pages? */
+bool
+gpurhh_has_cached_pages(PlannerInfo *root, const RelOptInfo *rel)
+{
+	const RangeTblEntry *rte;
+
+	if (!may_use_cache() || rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
+		return false;
+	rte = planner_rt_fetch(rel->relid, root);
+	return !rte->inh && rte->tablesample == NULL && gpurhh_is_heap(rte->relid) && cached_pages(root, rel) > 0;
+}
+
 /* How many pages the scans below a path have, and of how many of these a GPU has copies. */
 static void
 count_pages(PlannerInfo *root, const Path *path, double *pages, double *cached)
@@ -354,12 +384,8 @@ count_pages(PlannerInfo *root, const Path *path, double *pages, double *cached)
 	}
 	else
 	{
-		Relation	rel = table_open(planner_rt_fetch(path->parent->relid, root)->relid, NoLock);
-		const RelationFile file = gpurhh_relation_file(rel);
-
 		*pages += path->parent->pages;
-		*cached += Min(gpurhh_cache_pages_on_gpu(&file), path->parent->pages);
-		table_close(rel, NoLock);
+		*cached += cached_pages(root, path->parent);
 	}
 }
 
@@ -442,8 +468,7 @@ cached_share(PlanInfo *info, ProjectionPath *projection, double *pages, Cost *io
 	ListCell   *lc;
 
 	*pages = 0;
-	if (gpurhh_page_cache() == NULL || gpurhh_read_pages == SWITCH_OFF || strcmp(gpurhh_device, "cpu") == 0 ||
-		!gpurhh_reads_pages(info->root, scan, &saving))
+	if (!may_use_cache() || !gpurhh_reads_pages(info->root, scan, &saving))
 		return 0;
 	count_pages(info->root, scan, &all, pages);
 	if (*pages == 0 || !are_by_device(info->root, scan))

@@ -182,6 +182,7 @@ extern double gpurhh_parallel_divisor(int n_workers);
 extern bool gpurhh_is_heap(Oid relation);
 extern bool gpurhh_is_by_pages(Expr *expr, const char **why);
 extern bool gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving);
+extern bool gpurhh_has_cached_pages(PlannerInfo *root, const RelOptInfo *rel);
 extern void gpurhh_cost_agg_path(PlanInfo *info, Path *path,
 								 ProjectionPath *subpath,
 								 const GroupEstimate *groups, double n_groups);

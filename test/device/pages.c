@@ -103,7 +103,7 @@ make_filter(rhh_page_layout *layout, uint32_t n_columns, uint32_t input)
 	rhh_program *program = &layout->program;
 	const uint8_t kept = add_op(program, RHH_OP_COLUMN, n_columns + input, 0, 0);
 	const uint8_t one = add_constant(program, 1);
-	const uint8_t less = add_op(program, RHH_OP_LE_INT8, one, kept, 0);
+	const uint8_t less = add_op(program, RHH_OP_LT_INT8, add_constant(program, 0), kept, 0);
 	const uint8_t distance = add_op(program, RHH_OP_SUB_INT8, kept, add_constant(program, BAD_KEPT), 0);
 	const uint8_t quotient = add_op(program, RHH_OP_DIV_INT8, one, distance, 0);
 	const uint8_t never = add_op(program, RHH_OP_EQ_INT8, quotient, one, 0);
