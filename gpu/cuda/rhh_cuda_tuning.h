@@ -53,6 +53,13 @@
 #define RHH_CUDA_CACHED_BLOCKS 20
 #endif
 
+/* For so many an SM has registers.  Some take no more than 16 blocks, or 1024 threads. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 && __CUDA_ARCH__ != 800
+#define RHH_CUDA_CACHED_AT_ONCE 16
+#else
+#define RHH_CUDA_CACHED_AT_ONCE RHH_CUDA_CACHED_BLOCKS
+#endif
+
 /*
  * The first bytes of each tuple are copied instead of the page if these lie in fewer than PREFIX_LINES of
  * the page's 64 lines of LINE_BYTES: a line is what the bus is asked for, and a part of one takes nearly as

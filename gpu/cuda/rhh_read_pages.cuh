@@ -407,7 +407,7 @@ rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n
  * used if rows are to be dropped, or pages are in the cache (CACHED).  COMPUTES: the plan has a program.
  */
 template <bool COMPUTES, bool CACHED>
-static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_BLOCKS : RHH_CUDA_PAGE_BLOCKS_COMPUTING)
+static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_AT_ONCE : RHH_CUDA_PAGE_BLOCKS_COMPUTING)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
 					  rhh_page *pages, uint32_t n_pages, const rhh_page_slots slots,
 					  const __grid_constant__ rhh_page_plan plan,
