@@ -840,6 +840,16 @@ typedef struct rhh_library
 
 /* ---------- what follows from a spec, for callers and for devices ---------- */
 
+/* Does the output of a batch begin with its first row? */
+static inline bool
+rhh_is_beginning(const rhh_position *from)
+{
+	for (uint32_t i = 0; i <= RHH_MAX_JOINS; i++)
+		if (from->at[i] != 0)
+			return false;
+	return true;
+}
+
 /* Does a join of this kind make rows of those of its build side that nothing matches? */
 static inline bool
 rhh_keeps_build(uint8_t kind)

@@ -286,7 +286,6 @@ rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch
 	rhh_page   *pages = (void *) (given->base + given->pages_offset);
 	const rhh_page_layout *layout = (const void *) (given->base + given->layout_offset);
 	const uint32_t *slots = given->slots_offset == 0 ? NULL : (const void *) (given->base + given->slots_offset);
-	static const rhh_position beginning;
 	const uint64_t bytes = rhh_page_columns(layout, column_bytes, given->n_rows, false,
 											rows->values_offset, rows->nulls_offset);
 	const uint64_t all = (bytes + room_bytes + 63) / 64 * 64;
@@ -296,8 +295,9 @@ rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch
 	uint32_t	n = 0;
 
 	*n_bad = 0;
-	for (uint32_t p = 0; given->cached && memcmp(&given->from, &beginning, sizeof(beginning)) == 0 && p < given->n_pages; p++)
-		pages[p] = (rhh_page){.number = slots[p]};
+	if (given->cached && rhh_is_beginning(&given->from))
+		for (uint32_t p = 0; p < given->n_pages; p++)
+			pages[p] = (rhh_page){.number = slots[p]};
 	rows->base = all > UINT32_MAX ? NULL : aligned_alloc(64, all);
 	memory_lacks |= rows->base == NULL;
 	for (uint32_t p = 0; p < given->n_pages; p++)

@@ -593,7 +593,6 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
-
 	rhh_page_plan plan;
 
 	/* fed rows are there when their kernel has ended: until then their source is read */

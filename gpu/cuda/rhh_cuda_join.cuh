@@ -540,15 +540,6 @@ rhh_first_tuples(const rhh_map *t, const rhh_in_flight *f)
 	return ::min(f->batch.n_rows - (uint32_t) f->at.at[0], most);
 }
 
-static bool
-rhh_is_beginning(const rhh_position *from)
-{
-	for (uint32_t s = 0; s <= RHH_MAX_JOINS; s++)
-		if (from->at[s] != 0)
-			return false;
-	return true;
-}
-
 /* Begins with the output of a batch, or where its caller says. */
 static void
 rhh_begin_joins(const rhh_map *t, rhh_in_flight *f)

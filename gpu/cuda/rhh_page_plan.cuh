@@ -115,18 +115,21 @@ struct rhh_page_needs
 	uint32_t	input_last[RHH_PAGE_INPUTS];
 };
 
+/* An input is to be in a range. */
+struct rhh_input_range
+{
+	uint32_t	input;
+	int64_t		least;
+	int64_t		greatest;
+};
+
 /* What the filter of a program asks for. */
 struct rhh_page_filter
 {
 	uint8_t		conditions[RHH_PAGE_CONDITIONS];	/* operations that are to be true */
 	uint32_t	n_conditions;
-	uint8_t		n_ranges;
-	struct
-	{
-		uint8_t		input;
-		int64_t		least;
-		int64_t		greatest;
-	}			ranges[RHH_PAGE_RANGES];
+	rhh_input_range ranges[RHH_PAGE_CONDITIONS];	/* of no more than RHH_PAGE_RANGES inputs */
+	uint32_t	n_ranges;
 };
 
 /* a / b, rounded down, of b > 0 */
@@ -136,13 +139,9 @@ rhh_floor_quotient(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-/*
- * Does an operation say that an input, or as a timestamp a date, compares with a constant?  Then *input is
- * that, and is to be in the range.
- */
+/* Does an operation say that an input, or as a timestamp a date, compares with a constant?  Then *range says that. */
 static bool
-rhh_find_range(const rhh_program *program, uint32_t n_columns, uint32_t i, uint32_t *input, int64_t *least,
-			   int64_t *greatest)
+rhh_find_range(const rhh_program *program, uint32_t n_columns, uint32_t i, rhh_input_range *range)
 {
 	const int64_t day = INT64_C(86400000000);
 	const rhh_op *op = &program->ops[i];
@@ -161,14 +160,14 @@ rhh_find_range(const rhh_program *program, uint32_t n_columns, uint32_t i, uint3
 	/* the ends of time, and what is not less or greater than any number */
 	if (value->code != RHH_OP_COLUMN || c == INT64_MIN || c == INT64_MAX)
 		return false;
-	*input = value->a - n_columns;
-	*least = op->code == RHH_OP_EQ_INT8 || constant_first ? c + (op->code == RHH_OP_LT_INT8) : INT64_MIN;
-	*greatest = op->code == RHH_OP_EQ_INT8 || !constant_first ? c - (op->code == RHH_OP_LT_INT8) : INT64_MAX;
+	range->input = value->a - n_columns;
+	range->least = op->code == RHH_OP_EQ_INT8 || constant_first ? c + (op->code == RHH_OP_LT_INT8) : INT64_MIN;
+	range->greatest = op->code == RHH_OP_EQ_INT8 || !constant_first ? c - (op->code == RHH_OP_LT_INT8) : INT64_MAX;
 	/* days whose beginning is */
-	if (date && *least != INT64_MIN)
-		*least = -rhh_floor_quotient(-*least, day);
-	if (date && *greatest != INT64_MAX)
-		*greatest = rhh_floor_quotient(*greatest, day);
+	if (date && range->least != INT64_MIN)
+		range->least = -rhh_floor_quotient(-range->least, day);
+	if (date && range->greatest != INT64_MAX)
+		range->greatest = rhh_floor_quotient(range->greatest, day);
 	return true;
 }
 
@@ -211,8 +210,10 @@ static void
 rhh_cut_filter(const rhh_program *program, uint32_t n_columns, rhh_page_filter *filter)
 {
 	uint8_t		conjuncts[RHH_PAGE_CONDITIONS];
+	rhh_input_range found[RHH_PAGE_CONDITIONS];
 	bool		is_range[RHH_PAGE_CONDITIONS];
 	uint32_t	n = 0;
+	uint32_t	inputs = 0;		/* a bit for each that has a range */
 	bool		in_order;
 
 	memset(filter, 0, sizeof(*filter));
@@ -225,11 +226,7 @@ rhh_cut_filter(const rhh_program *program, uint32_t n_columns, rhh_page_filter *
 	}
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	input;
-		int64_t		least,
-					greatest;
-
-		is_range[i] = rhh_find_range(program, n_columns, conjuncts[i], &input, &least, &greatest);
+		is_range[i] = rhh_find_range(program, n_columns, conjuncts[i], &found[i]);
 		if (!is_range[i])
 			filter->conditions[filter->n_conditions++] = conjuncts[i];
 	}
@@ -238,29 +235,16 @@ rhh_cut_filter(const rhh_program *program, uint32_t n_columns, rhh_page_filter *
 	filter->n_conditions = 0;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		uint32_t	input;
-		int64_t		least,
-					greatest;
-		uint32_t	r = 0;
+		const uint32_t with = is_range[i] ? inputs | 1u << found[i].input : inputs;
 
-		if (is_range[i])
-			(void) rhh_find_range(program, n_columns, conjuncts[i], &input, &least, &greatest);
-		while (is_range[i] && r < filter->n_ranges && filter->ranges[r].input != input)
-			r++;
-		if (!is_range[i] || r == RHH_PAGE_RANGES || (in_order && filter->n_conditions > 0))
-		{
+		if (!is_range[i] || (in_order && filter->n_conditions > 0) ||
+			__builtin_popcount(with) > (int) RHH_PAGE_RANGES)
 			filter->conditions[filter->n_conditions++] = conjuncts[i];
-			continue;
-		}
-		if (r == filter->n_ranges)
+		else
 		{
-			filter->n_ranges++;
-			filter->ranges[r].input = (uint8_t) input;
-			filter->ranges[r].least = INT64_MIN;
-			filter->ranges[r].greatest = INT64_MAX;
+			filter->ranges[filter->n_ranges++] = found[i];
+			inputs = with;
 		}
-		filter->ranges[r].least = ::max(filter->ranges[r].least, least);
-		filter->ranges[r].greatest = ::min(filter->ranges[r].greatest, greatest);
 	}
 }
 
@@ -425,7 +409,7 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 		if (f == NULL)
 			return false;
 		f->passes |= needs.input_passes[i];
-		for (uint8_t r = 0; r < filter.n_ranges; r++)
+		for (uint32_t r = 0; r < filter.n_ranges; r++)
 			if (filter.ranges[r].input == i)
 				rhh_add_range(plan, f, filter.ranges[r].least, filter.ranges[r].greatest);
 		if (f->cell == RHH_NO_CELL && (f->cell = rhh_take_cell(&used)) == RHH_NO_CELL)

@@ -383,15 +383,6 @@ request_of(ChannelArea *area, int block)
 	return b->cache_offset == 0 ? NULL : (CacheRequest *) (gpurhh_block_base(area, block) + b->cache_offset);
 }
 
-/* Does its output begin with its first row? */
-static bool
-is_new(const rhh_batch *batch)
-{
-	static const rhh_position beginning;
-
-	return memcmp(&batch->from, &beginning, sizeof(beginning)) == 0;
-}
-
 /*
  * A batch is about to go to the device, as *batch, which it may change.  False: it has pages that are not in the
  * cache any more.
@@ -404,7 +395,7 @@ gpurhh_service_begin_cached(DeviceService *service, const ServiceQuery *sq, int 
 	bool		found = true;
 
 	/* a batch that comes again is as it was */
-	if (request == NULL || !is_new(batch))
+	if (request == NULL || !rhh_is_beginning(&batch->from))
 		return true;
 	if (!gpurhh_service_may_cache(service, sq->device))
 		return !request->cached;

@@ -344,7 +344,15 @@ bench_one(device *device, const page_shape *shape, int repeat)
 void
 bench_pages(device *device, int repeat, const char *only)
 {
+	bool		any = false;
+
 	for (size_t i = 0; i < LENGTH_OF(page_shapes); i++)
-		if (only == NULL || fnmatch(only, page_shapes[i].name, 0) == 0)
-			bench_one(device, &page_shapes[i], repeat);
+	{
+		if (only != NULL && fnmatch(only, page_shapes[i].name, 0) != 0)
+			continue;
+		if (!any)
+			printf("device,case,rows,rows_left,threads,ns_per_row,reading_ns_per_row,grouping_ns_per_row,M_rows_per_s,GB_of_pages_per_s\n");
+		any = true;
+		bench_one(device, &page_shapes[i], repeat);
+	}
 }

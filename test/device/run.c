@@ -659,7 +659,6 @@ run_page_refused(run *run, const rhh_page *page, const uint64_t *visible, uint64
 static void
 run_pages_done(run *run, slot *slot, const rhh_event *event)
 {
-	static const rhh_position beginning;
 	const rhh_page *pages = (const void *) (slot->base + slot->batch.pages_offset);
 	uint32_t	n_rows = 0;
 	uint32_t	n_bad = 0;
@@ -673,7 +672,7 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 			n_rows += rhh_page_count(slot->visible[p]);
 			n_refused += slot->n_others[p];
 		}
-		if (memcmp(&slot->batch.from, &beginning, sizeof(beginning)) == 0 &&
+		if (rhh_is_beginning(&slot->batch.from) &&
 			(event->n_rows != n_rows || event->n_dropped != n_refused))
 			run_fault(run, "pages of the cache have %u rows and %u that are dropped, but the event has %u and %u",
 					  n_rows, n_refused, event->n_rows, event->n_dropped);
