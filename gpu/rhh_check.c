@@ -170,8 +170,6 @@ rhh_check_join(const rhh_map_state *map, const rhh_join_spec *joins,
 		return invalid(err, "joins come before the first rows");
 	if (map->in_flight)
 		return invalid(err, "batches of the joins before are in flight");
-	if ((map->spec->flags & RHH_KEEP_ROWS) != 0)
-		return invalid(err, "a map that keeps rows cannot have joins");
 	if (joins->n_joins > RHH_MAX_JOINS)
 		return invalid(err, "a map cannot have %u joins", (unsigned) joins->n_joins);
 	if (joins->n_columns < 1 || joins->n_columns > RHH_MAX_COLUMNS)

@@ -74,7 +74,8 @@
  * key may be in the map, so the caller combines both in the end.  Of a join's batch it
  * is rows of the output that are refused; they come back as columns (rhh_batch).  So a
  * map of which the spec says RHH_RETURN_ROWS, which refuses all of them, is how a caller
- * gets the output itself.  It needs joins, and its keys mean nothing.
+ * gets the output itself.  It needs joins, and its keys mean nothing.  Of a map that keeps the output of
+ * joins no row comes back: if any is refused, or bad, the event counts some of these, and the map lacks rows.
  *
  * Errors.  No function throws or longjmps.  A function that can fail returns an
  * rhh_status, and if that is not RHH_OK it has put the same status and a message into

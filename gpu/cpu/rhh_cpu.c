@@ -390,7 +390,7 @@ end_pages(command *cmd, bool refused)
 	const uint32_t room = cmd->given.refused_rows;
 
 	map->pages += cmd->given.n_pages - cmd->n_bad_pages;
-	if (refused && cmd->join != NULL && cmd->page_rows != NULL)
+	if (refused && cmd->join != NULL && cmd->page_rows != NULL && map->rows == NULL)
 		memcpy(cmd->given.base + cmd->given.refused_offset,
 			   cmd->batch.base + cmd->batch.refused_offset,
 			   map->joins->has_program ? rhh_output_bytes(spec, room) :
@@ -445,6 +445,42 @@ run_finish(rhh_map *map, uint32_t p)
 	}
 }
 
+static bool
+make_piece(command *cmd, worker *self, uint32_t most)
+{
+	rhh_map    *map = cmd->map;
+
+	return rhh_cpu_join_piece(map->joins, cmd->join, &map->layout.spec, &cmd->batch, most,
+							  cmd->lists, &self->scratch, &map->cancelled);
+}
+
+/*
+ * Keeps what comes out of the joins of a batch, a piece at a time, up to a piece of which a row is bad or has no
+ * room.  False: the map was cancelled, and rows are missing.
+ */
+static bool
+run_keep_joined(command *cmd, worker *self)
+{
+	rhh_map    *map = cmd->map;
+	const rhh_batch *piece = &cmd->lists->piece;
+
+	cmd->refused.bitmap = cmd->lists->refused;
+	cmd->handed_back = true;
+	do
+	{
+		if (!make_piece(cmd, self, cmd->batch.refused_rows))
+			return false;
+		cmd->refused.bytes = (piece->n_rows + 7) / 8;
+		atomic_store_explicit(&cmd->refused.state, 0, memory_order_relaxed);
+		if (piece->n_rows > 0 &&
+			!rhh_cpu_rows_keep(map->rows, piece, &self->scratch, &cmd->refused, &map->cancelled))
+			return false;
+	} while (!cmd->join->at_end && cmd->join->n_bad == 0 &&
+			 atomic_load_explicit(&cmd->refused.n, memory_order_relaxed) == 0);
+	cmd->join->at_end = true;
+	return true;
+}
+
 /*
  * Keeps the rows of a batch, or of a piece that map_feed() was called for.  False: the map
  * was cancelled, and rows are missing.
@@ -455,7 +491,13 @@ run_keep(command *cmd, worker *self)
 	rhh_map    *map = cmd->map;
 
 	if (!read_pages(cmd))
+	{
+		if (cmd->join != NULL)
+			cmd->join->at_end = true;
 		return true;
+	}
+	if (cmd->join != NULL)
+		return run_keep_joined(cmd, self);
 	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
 	{
 		refuse_rows(cmd, &map->rows->refused_rows);
@@ -463,15 +505,6 @@ run_keep(command *cmd, worker *self)
 	}
 	return rhh_cpu_rows_keep(map->rows, &cmd->batch, &self->scratch, &cmd->refused,
 							 &map->cancelled);
-}
-
-static bool
-make_piece(command *cmd, worker *self, uint32_t most)
-{
-	rhh_map    *map = cmd->map;
-
-	return rhh_cpu_join_piece(map->joins, cmd->join, &map->layout.spec, &cmd->batch, most,
-							  cmd->lists, &self->scratch, &map->cancelled);
 }
 
 /*

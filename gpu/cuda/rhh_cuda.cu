@@ -130,6 +130,13 @@ rhh_batch_ended(rhh_map *t, int i)
 	}
 	if (f->n_refused == 0)
 		return rhh_rows_done(t, i, 0);
+	if (t->kept != NULL && t->joins != NULL)
+	{
+		/* what else comes out of the batch has no room either, or nobody asks for it */
+		t->stats.refused_rows += f->n_refused;
+		rhh_resolve(t, i, RHH_OK, f->n_refused);
+		return true;
+	}
 	if (n_refused > 0 && t->kept == NULL && !f->refuse_all &&
 		(t->mode == MAP_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t))))
 	{
@@ -532,6 +539,8 @@ rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
 		return rhh_fail(err, RHH_NO_MEMORY, "no device memory for what comes out of joins");
 	if (dev->broken || !RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run))
 		return rhh_broken(dev, err);
+	if (t->kept != NULL)
+		return rhh_fail(err, RHH_NO_MEMORY, "no device memory for what comes out of joins");
 	rhh_body_free(t, &t->body);
 	made = rhh_joins_make(t, spec);
 	if (!dev->broken && !rhh_first_body(t))

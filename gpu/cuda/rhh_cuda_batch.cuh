@@ -461,7 +461,8 @@ rhh_launch_batch(rhh_map *t, int i, bool replay)
 		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->refused[i], 0, sizeof(uint32_t), lane->run) ||
 		(t->joins != NULL && !replay && !rhh_launch_joins(t, i)) ||
-		!(f->refuse_all ? rhh_launch_refuse(t, i) : rhh_launch_rows(t, i, replay)))
+		!(f->refuse_all ? rhh_launch_refuse(t, i)
+		  : t->kept != NULL ? rhh_launch_keep(t, i, rhh_rows_of(t, i)) : rhh_launch_rows(t, i, replay)))
 		return false;
 	f->state = BATCH_RUNNING;
 	f->launch = ++t->launches;
@@ -477,9 +478,7 @@ rhh_start_batch(rhh_map *t, int i)
 {
 	rhh_in_flight *f = &t->flights[i];
 
-	if (t->kept != NULL)
-		return rhh_launch_keep(t, i, rhh_batch_rows(t, i));
-	if ((t->spec.flags & RHH_RETURN_ROWS) != 0)
+	if (t->kept != NULL || (t->spec.flags & RHH_RETURN_ROWS) != 0)
 		return rhh_launch_batch(t, i, false);
 	if (f->method == METHOD_UNKNOWN)
 	{

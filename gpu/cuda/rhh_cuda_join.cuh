@@ -514,7 +514,7 @@ static bool
 rhh_may_spill(const rhh_map *t, const rhh_batch *batch)
 {
 	/* refused rows come back by eights; and the position needs a place of its own */
-	return (t->spec.flags & RHH_RETURN_ROWS) == 0 && batch->refused_rows >= 8 &&
+	return t->kept == NULL && (t->spec.flags & RHH_RETURN_ROWS) == 0 && batch->refused_rows >= 8 &&
 		t->joins->n_stages + 1 < RHH_MAX_JOINS;
 }
 
@@ -525,7 +525,8 @@ rhh_piece_rows(const rhh_map *t, const rhh_batch *batch)
 	const bool	small = batch->from.at[RHH_MAX_JOINS] == 0 ? t->joins->small_pieces
 		: (batch->from.at[RHH_MAX_JOINS] & RHH_AT_SMALL) != 0;
 
-	if (!rhh_may_spill(t, batch) || small)
+	/* of rows that are kept none comes back */
+	if (t->kept == NULL && (!rhh_may_spill(t, batch) || small))
 		return ::min(t->joins->piece_rows, batch->refused_rows);
 	return t->joins->piece_rows;
 }

@@ -141,30 +141,22 @@ rhh_kept_room(rhh_map *t, uint64_t n_rows)
 	return !t->dev->broken;
 }
 
-/* Queues keeping the rows of a batch.  rows are those of batch i. */
+/* Queues the kernel that keeps rows: of batch i, or of the piece that it has of joins' output. */
 static bool
 rhh_launch_keep(rhh_map *t, int i, const rhh_rows &rows)
 {
 	rhh_device *dev = t->dev;
-	rhh_lane   *lane = t->lane;
-	rhh_in_flight *f = &t->flights[i];
 	uint64_t	most = t->seen.kept + rows.n_rows;
 
 	for (int other = 0; other < RHH_CUDA_IN_FLIGHT; other++)
-		if (t->flights[other].state == BATCH_RUNNING)
-			most += t->flights[other].batch.n_rows;
-	if (!rhh_kept_room(t, most) ||
-		!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) ||
-		!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) ||
-		!RHH_CUDA(dev, cudaMemsetAsync, rows.n_refused, 0, sizeof(uint32_t), lane->run))
+		if (other != i && t->flights[other].state == BATCH_RUNNING)
+			most += t->joins != NULL ? t->flights[other].most_rows : t->flights[other].batch.n_rows;
+	if (!rhh_kept_room(t, most))
 		return false;
 	RHH_LAUNCH(rhh_keep_kernel, rhh_blocks(dev, (rows.n_rows - 1) / RHH_CUDA_KEEP_ITEMS + 1),
-			   RHH_CUDA_BLOCK_THREADS, 0, lane->run, t->kept->view, t->kept->layout, rows,
-			   t->kept->room, lane->ctl);
-	f->state = BATCH_RUNNING;
-	f->launch = ++t->launches;
-	return rhh_launched(dev, "rhh_keep_kernel") &&
-		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
+			   RHH_CUDA_BLOCK_THREADS, 0, t->lane->run, t->kept->view, t->kept->layout, rows,
+			   t->kept->room, t->lane->ctl);
+	return rhh_launched(dev, "rhh_keep_kernel");
 }
 
 /*

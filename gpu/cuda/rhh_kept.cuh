@@ -408,11 +408,11 @@ rhh_raise_by_block(uint64_t *word, uint64_t number, uint64_t *most)
 }
 
 /*
- * Appends the rows of a batch to those that are kept, apart from rows that have NULL in a
- * key, unless these are kept, too, and from those of other parts.  Rows behind the first room
- * ones are refused.  ctl->kept counts these, too, so once rows have been refused there must
- * not be more room.  A thread has some rows in hand at a time.  ctl gets to know between which
- * numbers the keys are, too.
+ * Appends the rows of a batch, or of a piece of joins' output, to those that are kept, apart from
+ * rows that have NULL in a key, unless these are kept, too, and from those of other parts.  Rows
+ * behind the first room ones are refused.  ctl->kept counts these, too, so once rows have been
+ * refused there must not be more room.  A thread has some rows in hand at a time.  ctl gets to know
+ * between which numbers the keys are, too.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_BLOCK_THREADS)
 rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
@@ -424,6 +424,7 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 	__shared__ uint64_t block_at;
 	__shared__ uint64_t most[2];
 	const uint32_t lane = threadIdx.x & 31;
+	const uint32_t n_rows = rhh_n_rows(rows);
 	uint32_t	n_dropped = 0;	/* of the warp */
 	uint64_t	greatest = 0;	/* of the numbers of the thread's keys, and inverted the least one */
 	uint64_t	least_inverted = 0;
@@ -431,7 +432,7 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 	if (threadIdx.x < 2)
 		most[threadIdx.x] = 0;
 	__syncthreads();
-	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x * K; first < rows.n_rows;
+	for (uint64_t first = (uint64_t) blockIdx.x * blockDim.x * K; first < n_rows;
 		 first += (uint64_t) gridDim.x * blockDim.x * K)
 	{
 		bool		keep[K];
@@ -442,7 +443,7 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 		for (int k = 0; k < K; k++)
 		{
 			const uint64_t row = first + k * blockDim.x + threadIdx.x;
-			const bool	valid = row < rows.n_rows;
+			const bool	valid = row < n_rows;
 
 			keep[k] = valid;
 			for (uint32_t c = 0; c < kept.plan.n_keys && keep[k] && !kept.keeps_null_keys; c++)
@@ -466,7 +467,7 @@ rhh_keep_kernel(const __grid_constant__ rhh_kept_view kept,
 			const uint64_t at = block_at + place[k];
 			const uint32_t refused = __ballot_sync(RHH_WARP, keep[k] && at >= room);
 
-			if (lane == 0 && row < rows.n_rows)
+			if (lane == 0 && row < n_rows)
 			{
 				rows.refused[row >> 5] = refused;
 				if (refused != 0)

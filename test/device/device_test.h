@@ -387,6 +387,7 @@ typedef struct context
 	device	   *device;
 	uint64_t	seed;			/* of the next rows that it makes */
 	uint32_t	n_parts;		/* in which plans have a build side; 0: they have it whole */
+	bool		keeps_output;	/* plans have their output kept */
 	char		why[512];
 } context;
 
@@ -509,7 +510,11 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(pages_values) \
 	CASE(pages_broken) \
 	CASE(pages_cancel) \
-	CASE(pages_invalid)
+	CASE(pages_invalid) \
+	CASE(join_kept) \
+	CASE(join_kept_chain) \
+	CASE(join_kept_program) \
+	CASE(join_kept_refused)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

@@ -67,6 +67,10 @@ extern void sides_end(sides *sides);
 extern void check_plan(context *ctx, const char *where, const plan *p, uint64_t n_rows,
 					   const run_options *options, rhh_map_stats *stats);
 
+/* join_kept.c: the same of a plan whose build sides are there, with a map that keeps the output first. */
+extern void check_kept_output(context *ctx, const char *where, const plan *p, const sides *sides,
+							  const data *probe, const run_options *options, rhh_map_stats *stats);
+
 extern void expect_error(context *ctx, const char *what, rhh_status got, rhh_status status,
 						 const rhh_error *err, const char *message);
 

@@ -748,6 +748,14 @@ run_batch_done(run *run, const rhh_event *event)
 		run_fault(run, "there are bad pages in a batch without pages");
 	else if (checksum(slot->base, slot->batch.used_bytes) != slot->checksum)
 		run_fault(run, "the device wrote to a batch's columns");
+	if (run->options.joined != NULL && run->missing != NULL)
+	{
+		/* no row comes back of what is kept */
+		if (event->more)
+			run_fault(run, "a batch is to be submitted again, whose output is kept");
+		run->n_refused += event->n_refused;
+		return;
+	}
 	if (run->options.joined != NULL)
 	{
 		run_output_done(run, slot, event);
