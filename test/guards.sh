@@ -311,6 +311,14 @@ guard nulls-come-out-in-each-pass 'device_test cuda --tiny --only join_passes' '
 	gpu/cuda/rhh_kept.cuh 'return kept.part != 0;' 'return false;'
 guard rows-of-other-parts-kept 'device_test cuda --tiny --only join_passes' '^not ok' \
 	gpu/cuda/rhh_kept.cuh 'keep[k] = !rhh_is_of_other_part(kept, load);' ''
+# what comes out of joins is kept
+guard kept-as-many-as-there-may-be 'device_test cuda --tiny --only join_kept' '^not ok' \
+	gpu/cuda/rhh_kept.cuh 'const uint32_t n_rows = rhh_n_rows(rows);' 'const uint32_t n_rows = rows.n_rows;'
+guard missing-rows-not-told 'device_test cuda --tiny --only join_kept_refused' '^not ok' \
+	gpu/cuda/rhh_cuda.cu 'rhh_resolve(t, i, RHH_OK, f->n_refused); return true; } if (n_refused > 0 && t->kept == NULL' \
+	'rhh_resolve(t, i, RHH_OK, 0); return true; } if (n_refused > 0 && t->kept == NULL'
+guard only-one-piece-kept 'device_test cpu --tiny --only join_kept_chain' '^not ok' \
+	gpu/cpu/rhh_cpu.c 'while (!cmd->join->at_end && cmd->join->n_bad == 0' 'while (false && cmd->join->n_bad == 0'
 CPU_JOINS=gpu/cpu/rhh_cpu_join.c
 guard rows-of-other-parts-are-missing 'device_test cpu --tiny --only join_passes' '^not ok' \
 	$CPU_JOINS 'count[i] = level->other[i] ? 0 : count[i];' ';'

@@ -238,7 +238,7 @@ begin_agg(CustomScanState *node, EState *estate, int eflags)
 	state->stats.feed_groups = state->chain_below != NULL;
 	if (n_joins > 0)
 		state->joins = gpurhh_join_create(outerPlanState(node), n_joins,
-										  &state->plan.spec, state->plan.columns,
+										  &state->plan.spec, state->plan.columns, NULL,
 										  gpurhh_plan_of(cscan)->key_filters,
 										  estate->es_query_cxt, &state->stats.feed_why);
 	if (state->joins != NULL)

@@ -654,6 +654,8 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 
 	explain_joins(es, stats);
 	explain_feed(es, stats);
+	if (es->analyze && stats->valid && stats->kept)
+		ExplainPropertyText("Rows", "kept on the device for the node above", es);
 	if (!es->analyze || !stats->valid || stats->joins_done)
 		explain_device(es, stats);
 	if (!es->analyze || !stats->valid || !stats->joins_done)

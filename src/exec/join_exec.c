@@ -149,6 +149,7 @@ typedef struct GpuJoinState
 	Size		key_words[RHH_MAX_KEYS];	/* of a row as a group: the first of each key */
 	uint64	   *words;			/* of the window of such groups */
 	bool		copies;			/* see JoinReader */
+	const NestedJoins *keeper;	/* in this run the device keeps its rows for a node above; or NULL */
 	JoinShared *shared;			/* NULL: the plan is not parallel, or has been shut down */
 	Size		shared_bytes;	/* leader: of the shared state and what is behind it */
 	MemoryContext shared_context;	/* of the queries of shared build sides, and this: */
@@ -267,7 +268,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 		ExecInitNode(outerPlan(cscan), estate,
 					 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
 	state->input = gpurhh_join_create(outerPlanState(node), plan->n_joins, &state->spec,
-									  state->columns, plan->key_filters, estate->es_query_cxt,
+									  state->columns, NULL, plan->key_filters, estate->es_query_cxt,
 									  &state->stats.joins_why);
 	state->returns_unmatched = gpurhh_join_returns_unmatched(outerPlanState(node), plan->n_joins);
 	state->stats.n_joins = plan->n_joins;
@@ -765,6 +766,7 @@ start_run(GpuJoinState *state)
 	state->summed = false;
 	stats->joins_done = start_joins(state, &why);
 	stats->valid = true;
+	stats->kept = false;
 	run->n_batches = 1;
 	run->phase = JOIN_DEVICE;
 	stats->counts.feed_ms += milliseconds_since(start);
@@ -964,6 +966,42 @@ rescan_join(CustomScanState *node)
 		ExecReScan(outerPlanState(node));
 }
 
+/* ---------- as a build side (nested_joins.c) ---------- */
+
+/* Is a plan such a node, which returns all that comes out of its joins?  NULL: it is not. */
+PlanState *
+gpurhh_join_node_of(PlanState *plan, int *n_joins)
+{
+	if (!IsA(plan, CustomScanState) || ((CustomScanState *) plan)->methods != &join_exec_methods ||
+		plan->qual != NULL)
+		return NULL;
+	*n_joins = ((GpuJoinState *) plan)->stats.n_joins;
+	return plan;
+}
+
+/* What EXPLAIN shows of it. */
+GpuNodeStats *
+gpurhh_join_node_stats(PlanState *node)
+{
+	return &((GpuJoinState *) node)->stats;
+}
+
+/*
+ * Before participants start: the rows of their next run are kept by the device, for the build side of keeper.
+ * If one asks for rows all the same, core makes them.  keeps false: no, unless for another one, as there is one for each
+ * node above.
+ */
+void
+gpurhh_join_node_keep(PlanState *node, const NestedJoins *keeper, bool keeps)
+{
+	GpuJoinState *state = (GpuJoinState *) node;
+
+	if (keeps)
+		state->keeper = keeper;
+	else if (state->keeper == keeper)
+		state->keeper = NULL;
+}
+
 /* ---------- parallel plans ---------- */
 
 static Size
@@ -996,7 +1034,9 @@ share_builds(GpuJoinState *state, int n_participants)
 	shared->dictionary = InvalidDsaPointer;
 	if (state->input != NULL)
 		state->input->shares_matches = state->returns_unmatched;
-	if (state->input == NULL || !open_builds(state, state->shared_context, &why))
+	if (state->keeper != NULL)
+		why = "its rows were to be a build side that stays on the device";
+	if (state->input == NULL || state->keeper != NULL || !open_builds(state, state->shared_context, &why))
 	{
 		strlcpy(shared->no_builds, why, sizeof(shared->no_builds));
 		gpurhh_builds_start(&shared->builds, NULL, 0, NULL, NULL);
@@ -1081,6 +1121,7 @@ add_to_shared(GpuJoinState *state)
 	if (stats->valid)
 	{
 		sum->valid = true;
+		sum->kept |= stats->kept;
 		sum->feed_pages |= stats->feed_pages;
 		sum->feed_rows |= stats->feed_rows;
 		if (stats->joins_done)
@@ -1111,6 +1152,7 @@ take_sums(GpuJoinState *state)
 	if (!sum.valid)
 		return;
 	stats->valid = true;
+	stats->kept = sum.kept;
 	stats->feed_pages = sum.feed_pages;
 	stats->feed_rows = sum.feed_rows;
 	stats->joins_done = sum.joins_done;

@@ -110,17 +110,43 @@ build_spec(const JoinInput *input, int j, Size block_bytes, bool pages, bool cac
 	return spec;
 }
 
+/*
+ * Do the nested joins that make build side j spare more than a filter of its keys does, which needs its rows in the
+ * session?  The one spares feeding the rows of the nested probe side, and the other those of the probe side
+ * here; of these a string that goes to the dictionary takes ten times as long as the rest.
+ */
+static bool
+nested_pays(const JoinInput *input, int j)
+{
+	const JoinStep *join = &input->joins[j];
+	const JoinInput *nested = gpurhh_nested_input(join->nested);
+	const double rows = input->probe.child->plan->plan_rows;
+
+	return join->filter_key.n == 0 || input->probe_by_pages ||
+		rows * (1 + 10 * input->probe.n_strings) < nested->probe.child->plan->plan_rows;
+}
+
 /* Opens the query of a build side, or of its part.  False, with *why: that cannot be. */
 bool
 gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext context, const char **why)
 {
 	const JoinStep *join = &input->joins[j];
+	NestedJoins *nested = join->nested;
 	/* a filter needs columns */
 	const bool	pages = join->build.pages != NULL && gpurhh_channel_may_read_pages(area) &&
 		(join->filter_key.n == 0 || input->probe_by_pages);
 	const bool	cached = pages && gpurhh_page_feed_may_cache(join->build.pages);
 	rhh_map_spec spec = build_spec(input, j, area->block_bytes, pages, cached);
 
+	if (nested != NULL)
+	{
+		gpurhh_nested_close(nested);
+		/* a part is made of rows */
+		if (gpurhh_channel_may_read_pages(area) && input->parts.join != j && nested_pays(input, j))
+			input->builds[j] = gpurhh_nested_open(nested, &spec, area, context);
+		if (gpurhh_nested_is_on(nested))
+			return true;
+	}
 	input->builds[j] = gpurhh_channel_open(area, &spec, NULL, NULL, NULL, pages,
 										   join->build.pages == NULL, context, why);
 	if (input->builds[j] != NULL && cached)
@@ -161,6 +187,8 @@ gpurhh_join_close(JoinInput *input)
 		if (input->builds[j] != NULL)
 			gpurhh_channel_close(input->builds[j]);
 		input->builds[j] = NULL;
+		if (input->joins[j].nested != NULL)
+			gpurhh_nested_close(input->joins[j].nested);
 	}
 	if (input->whole != NULL)
 		gpurhh_channel_close(input->whole);
@@ -267,7 +295,7 @@ leave_row(SideReader *reader, TupleTableSlot *slot)
 {
 	JoinReader *node = reader->reader;
 
-	if (!reader->probes)
+	if (!reader->probes || node->keeps)
 	{
 		spoil(reader, "a build side has values that no device takes");
 		return;
@@ -385,8 +413,9 @@ count_batch(SideReader *reader, const rhh_batch *batch)
 	{
 		counts->build_bytes[reader->join] += batch->used_bytes;
 		counts->build_batches[reader->join]++;
-		reader->spoiled = gpurhh_channel_is_spoiled(reader->channel);
 	}
+	if (!reader->probes || reader->reader->keeps)
+		reader->spoiled |= gpurhh_channel_is_spoiled(reader->channel);
 }
 
 /* Gives the batch to the service. */
@@ -598,7 +627,7 @@ end_side(SideReader *reader)
 /*
  * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
  * NULL: this one reads all of it, unless others take part in the plan that makes its rows.
- * Returns the number of rows that were fed.
+ * Returns the number of rows that were fed; 0 where they do not come to the session.
  */
 uint64
 gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
@@ -606,11 +635,21 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	JoinInput  *input = node->input;
 	JoinStep   *join = &input->joins[j];
 	PlanState  *hash = innerPlanState(join->node);
-	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
+	SideReader *reader;
 	bool		part;
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
+	if (gpurhh_nested_is_on(join->nested))
+	{
+		if (hash->chgParam != NULL)
+			ExecReScan(hash);
+		join->started = true;
+		gpurhh_nested_read(join->nested, node, input->builds[j]);
+		node->counts->build_ms[j] += milliseconds_since(start);
+		return 0;
+	}
+	reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
 	reader->reader = node;
 	/* of a side that comes in parts it has all keys when the first part has been read */
 	reader->filter = input->parts.n_passes == 0 ? node->filters[j] : NULL;
@@ -665,6 +704,8 @@ gpurhh_join_rewind_builds(JoinInput *input)
 	{
 		JoinStep   *join = &input->joins[j];
 
+		if (join->started && gpurhh_nested_is_on(join->nested))
+			gpurhh_nested_rewind(join->nested);
 		if (join->started)
 			ExecReScan(join->build.child);
 		join->started = false;
@@ -674,13 +715,15 @@ gpurhh_join_rewind_builds(JoinInput *input)
 /* ---------- filters of keys ---------- */
 
 /*
- * Has build side j a filter?  Not if batches of the probe side may have pages, whose rows are not tested.
+ * Has build side j a filter?  Not if batches of the probe side may have pages, whose rows are not tested; nor
+ * if no session has its keys.
  * The one who opened the query has decided that for all participants.
  */
 static bool
 has_filter(const JoinReader *reader, int j)
 {
 	return reader->input->joins[j].filter_key.n > 0 &&
+		!gpurhh_nested_is_on(reader->input->joins[j].nested) &&
 		(reader->channel == NULL || !gpurhh_channel_asked_for_pages(reader->channel));
 }
 
@@ -912,6 +955,8 @@ gpurhh_join_rescan(JoinInput *input)
 	{
 		JoinStep   *join = &input->joins[j];
 
+		if (join->nested != NULL)
+			gpurhh_join_rescan(gpurhh_nested_input(join->nested));
 		/* with changed parameters, the child is rescanned by its first use */
 		if (join->build.child->chgParam == NULL)
 			ExecReScan(join->build.child);
@@ -934,5 +979,7 @@ gpurhh_join_note(const JoinInput *input, const rhh_map_stats *map, GpuJoinStats 
 		if (j != input->parts.join || input->parts.joining)
 			gpurhh_join_add_build(input, j, &stats[j]);
 		stats[j].rows = map->joined_rows[j];
+		if (gpurhh_nested_is_on(input->joins[j].nested))
+			gpurhh_nested_note(input->joins[j].nested, input->builds[j]);
 	}
 }

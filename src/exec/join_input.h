@@ -16,6 +16,12 @@
 
 /* ---------- join_tree.c ---------- */
 
+/* A build side that other joins make, see nested_joins.c. */
+typedef struct NestedJoins NestedJoins;
+
+typedef struct JoinReader JoinReader;
+struct SharedBuilds;
+
 /* The plan whose rows are a side of a join, and the columns that are fed of it. */
 typedef struct JoinSide
 {
@@ -36,6 +42,7 @@ typedef struct JoinStep
 {
 	HashJoinState *node;
 	JoinSide	build;
+	NestedJoins *nested;		/* make its rows, which need not leave the device; or NULL */
 	rhh_map_spec spec;			/* of the map with the build side's rows */
 	rhh_program condition;		/* what a match is, beside the keys; without operations:
 								 * there is none */
@@ -140,7 +147,7 @@ typedef struct JoinInput
 
 extern JoinInput *gpurhh_join_create(PlanState *child, int n_joins,
 									 const rhh_map_spec *spec,
-									 const GpuColumn *columns,
+									 const GpuColumn *columns, const bool *is_key,
 									 bool key_filters, MemoryContext context,
 									 const char **why);
 extern int	gpurhh_join_strings(const JoinInput *input);
@@ -163,6 +170,28 @@ extern bool gpurhh_join_has_program(const JoinProgram *program);
 extern void gpurhh_join_init_program(JoinProgram *program, EState *estate);
 extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,
 								   const uint8 *bad);
+
+/* ---------- nested_joins.c ---------- */
+
+extern NestedJoins *gpurhh_nested_create(const JoinSide *build, const rhh_map_spec *spec,
+										 MemoryContext context);
+extern int	gpurhh_nested_strings(const NestedJoins *nested);
+extern bool gpurhh_nested_is_on(const NestedJoins *nested);
+extern Channel *gpurhh_nested_open(NestedJoins *nested, const rhh_map_spec *spec, ChannelArea *area,
+								   MemoryContext context);
+extern void gpurhh_nested_close(NestedJoins *nested);
+extern JoinInput *gpurhh_nested_input(NestedJoins *nested);
+extern Relation gpurhh_nested_table(const NestedJoins *nested);
+extern void gpurhh_nested_share(NestedJoins *nested, struct SharedBuilds *builds);
+extern void gpurhh_nested_read(NestedJoins *nested, JoinReader *above, Channel *channel);
+extern void gpurhh_nested_rewind(NestedJoins *nested);
+extern void gpurhh_nested_note(NestedJoins *nested, Channel *channel);
+
+/* ---------- join_exec.c ---------- */
+
+extern PlanState *gpurhh_join_node_of(PlanState *plan, int *n_joins);
+extern GpuNodeStats *gpurhh_join_node_stats(PlanState *node);
+extern void gpurhh_join_node_keep(PlanState *node, const NestedJoins *keeper, bool keeps);
 
 /* ---------- share_rows.c ---------- */
 
@@ -205,7 +234,7 @@ typedef struct SideReader SideReader;
 typedef struct JoinRounds JoinRounds;
 
 /* How a node has the device do the joins in a run. */
-typedef struct JoinReader
+struct JoinReader
 {
 	JoinInput  *input;
 	Channel    *channel;		/* the query that does the joins; NULL: see open_query */
@@ -216,6 +245,7 @@ typedef struct JoinReader
 	JoinRounds *rounds;			/* in which the sides are read */
 	bool		parallel;		/* other participants take part in these */
 	bool		reads_once;		/* the probe side cannot be read again */
+	bool		keeps;			/* the device keeps what comes out, as a build side */
 	MemoryContext part_context; /* of queries of parts of a build side */
 	void	   *arg;			/* for the functions */
 	/* the build sides have been read: opens the query that does the joins, or returns false, with
@@ -256,7 +286,7 @@ typedef struct JoinReader
 	bool		odd;			/* a key may be odd (dictionary.c) */
 	LeftOver   *left_over;		/* NULL: there are no such rows */
 	char		why[GPURHH_MESSAGE_LEN];	/* why the device does not do the joins */
-} JoinReader;
+};
 
 extern bool gpurhh_join_open(JoinInput *input, ChannelArea *area,
 							 MemoryContext context, const char **why);

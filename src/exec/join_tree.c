@@ -813,7 +813,7 @@ can_begin_anew(const JoinInput *input)
  */
 static JoinInput *
 create(PlanState *child, int n_joins, const rhh_map_spec *spec,
-	   const GpuColumn *columns, bool key_filters, MemoryContext context,
+	   const GpuColumn *columns, const bool *are_keys, bool key_filters, MemoryContext context,
 	   Bitmapset **computes_none, const char **why)
 {
 	JoinInput  *input = palloc0(sizeof(JoinInput));
@@ -851,8 +851,10 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		/* of other columns, which may come later */
 		if (gpurhh_is_of_pair(columns[c].encoding))
 			continue;
-		for (uint32 k = 0; k < spec->n_keys; k++)
+		for (uint32 k = 0; k < spec->n_keys && are_keys == NULL; k++)
 			is_key |= spec->key_column[k] == c;
+		if (are_keys != NULL)
+			is_key = are_keys[c];
 		if (!find_column(input, n_joins - 1, expr, columns[c], is_key,
 						 (Reading){.n_joins = n_joins}, &found[c], why) &&
 			!compute_column(input, expr, columns[c], c, found, why))
@@ -894,6 +896,9 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 		*why = "a condition of an outer join may be an error for some rows, and the sides cannot be read again";
 		return NULL;
 	}
+	for (int j = 0; j < n_joins; j++)
+		input->joins[j].nested = gpurhh_nested_create(&input->joins[j].build, &input->joins[j].spec,
+													  context);
 	return input;
 }
 
@@ -901,13 +906,14 @@ create(PlanState *child, int n_joins, const rhh_map_spec *spec,
  * Finds out how a device can do the n_joins hash joins of the plan child.  Their output
  * are the rows of a map with this spec, which has these columns of the plan; both have
  * to last as long as what is returned, which is allocated in context.  NULL: the device
- * cannot do the joins, and *why says why.  key_filters: rows of the probe side may be tested
+ * cannot do the joins, and *why says why.  is_key says which columns are keys of grouping, see
+ * JoinSide; NULL: those that are the map's.  key_filters: rows of the probe side may be tested
  * by filters (join_filter.c).
  */
 JoinInput *
 gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
-				   const GpuColumn *columns, bool key_filters, MemoryContext context,
-				   const char **why)
+				   const GpuColumn *columns, const bool *is_key, bool key_filters,
+				   MemoryContext context, const char **why)
 {
 	MemoryContext old = MemoryContextSwitchTo(context);
 	Bitmapset  *computes_none = NULL;
@@ -915,7 +921,7 @@ gpurhh_join_create(PlanState *child, int n_joins, const rhh_map_spec *spec,
 
 	/* whether a side's pages can be read with its expressions is known at the end */
 	do
-		input = create(child, n_joins, spec, columns, key_filters, context, &computes_none,
+		input = create(child, n_joins, spec, columns, is_key, key_filters, context, &computes_none,
 					   why);
 	while (input == NULL && *why == NULL);
 	MemoryContextSwitchTo(old);
@@ -957,6 +963,10 @@ gpurhh_join_strings(const JoinInput *input)
 	int			n = input->probe.n_strings;
 
 	for (int j = 0; j < input->n_joins; j++)
+	{
 		n += input->joins[j].build.n_strings;
+		if (input->joins[j].nested != NULL)
+			n += gpurhh_nested_strings(input->joins[j].nested);
+	}
 	return n;
 }

@@ -110,6 +110,7 @@ typedef struct GpuNodeStats
 	const char *feed_why;		/* why rows */
 	int			n_joins;		/* that the device does, or would do */
 	bool		joins_done;		/* it did; then pages and rows are the probe side's */
+	bool		kept;			/* of GpuHashJoin: and the device kept what came out for a node above */
 	const char *joins_why;		/* why it did not, or did not in a run */
 	const char *rest_why;		/* why core joined the rest in a run */
 	bool		key_filter[RHH_MAX_JOINS];	/* the join is to have one */

@@ -28,6 +28,9 @@ typedef struct SharedBuilds
 										 * 0: it has none */
 	Size		filters[RHH_MAX_JOINS]; /* the same of its key filter */
 	bool		in_parts[RHH_MAX_JOINS];	/* its plan gives each participant a part */
+	Size		nested[RHH_MAX_JOINS];	/* where behind this are the SharedBuilds of the joins that
+										 * make it (nested_joins.c); 0: there are none */
+	Size		probe_scan;		/* of such joins: where the parallel scan of their probe side is */
 
 	LWLock		filters_lock;	/* guards the filters until build sides are complete */
 	slock_t		mutex;			/* guards what follows */
@@ -39,11 +42,12 @@ extern Size gpurhh_builds_bytes(const JoinInput *joins, Snapshot snapshot);
 extern void gpurhh_builds_init(SharedBuilds *builds);
 extern void gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes,
 								const JoinInput *joins, Snapshot snapshot);
-extern bool gpurhh_builds_attach(const SharedBuilds *builds, JoinInput *joins,
+extern bool gpurhh_builds_attach(SharedBuilds *builds, JoinInput *joins,
 								 MemoryContext context);
 extern bool gpurhh_builds_begin(SharedBuilds *builds, int j, ParallelTableScanDesc *scan);
 extern bool gpurhh_builds_end(SharedBuilds *builds, int j);
 extern void gpurhh_builds_restart(SharedBuilds *builds, int j, Relation table);
+extern ParallelTableScanDesc gpurhh_builds_probe_scan(SharedBuilds *builds);
 extern KeyFilter *gpurhh_builds_share_filter(SharedBuilds *builds, int j, KeyFilter *own);
 
 /* ---------- agg_parallel.c ---------- */

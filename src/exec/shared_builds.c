@@ -14,6 +14,9 @@
  * is complete, and the last one says so to the service.  A participant that comes later
  * reads nothing.  So nobody is waited for who has not begun.
  *
+ * A build side that other joins make on the device (nested_joins.c) has build sides, and a probe side,
+ * that are shared in the same way.
+ *
  * The shared state is in the parallel plan's DSM segment, with the scans and the key
  * filters behind it.
  *
@@ -27,6 +30,12 @@
 #include "compat.h"
 #include "exec/parallel.h"
 
+static Size
+scan_bytes(Relation table, Snapshot snapshot)
+{
+	return MAXALIGN(table_parallelscan_estimate(table, snapshot));
+}
+
 /* How many bytes scans, read under the snapshot, and filters take; joins NULL: there are none. */
 Size
 gpurhh_builds_bytes(const JoinInput *joins, Snapshot snapshot)
@@ -36,9 +45,13 @@ gpurhh_builds_bytes(const JoinInput *joins, Snapshot snapshot)
 	for (int j = 0; joins != NULL && j < joins->n_joins; j++)
 	{
 		Relation	table = gpurhh_join_shared_table(joins, j);
+		NestedJoins *nested = joins->joins[j].nested;
 
 		if (table != NULL)
-			bytes += MAXALIGN(table_parallelscan_estimate(table, snapshot));
+			bytes += scan_bytes(table, snapshot);
+		if (nested != NULL)
+			bytes += MAXALIGN(sizeof(SharedBuilds)) + scan_bytes(gpurhh_nested_table(nested), snapshot) +
+				gpurhh_builds_bytes(gpurhh_nested_input(nested), snapshot);
 		bytes += MAXALIGN(gpurhh_join_filter_bytes(joins, j));
 	}
 	return bytes;
@@ -53,6 +66,71 @@ gpurhh_builds_init(SharedBuilds *builds)
 	LWLockInitialize(&builds->filters_lock, LWTRANCHE_PARALLEL_QUERY_DSA);
 }
 
+/* Makes a parallel scan at *room, and moves that behind it.  Returns where behind builds it is. */
+static Size
+make_scan(SharedBuilds *builds, char **room, Relation table, Snapshot snapshot)
+{
+	char	   *scan = *room;
+
+	table_parallelscan_initialize(table, (ParallelTableScanDesc) scan, snapshot);
+	*room += scan_bytes(table, snapshot);
+	return scan - (char *) builds;
+}
+
+/*
+ * Starts with build sides whose queries have been opened, and with those of the joins that make them.  Makes
+ * at *room what takes as many bytes as were estimated, and moves that behind it.
+ */
+static void
+start_builds(SharedBuilds *builds, char **room, const JoinInput *joins, Snapshot snapshot)
+{
+	builds->n = joins->n_joins;
+	for (int j = 0; j < builds->n; j++)
+	{
+		NestedJoins *nested = joins->joins[j].nested;
+		Size		filter_bytes = MAXALIGN(gpurhh_join_filter_bytes(joins, j));
+
+		builds->queries[j] = gpurhh_channel_address(joins->builds[j]);
+		builds->n_reading[j] = 0;
+		builds->taken[j] = false;
+		builds->in_parts[j] = gpurhh_is_share_rows(joins->joins[j].build.child);
+		builds->scans[j] = builds->nested[j] = 0;
+		builds->filters[j] = filter_bytes > 0 ? *room - (char *) builds : 0;
+		if (filter_bytes > 0)
+			gpurhh_join_init_filter(joins, j, (KeyFilter *) *room);
+		*room += filter_bytes;
+		if (gpurhh_nested_is_on(nested))
+		{
+			SharedBuilds *below = (SharedBuilds *) *room;
+
+			builds->in_parts[j] = true;
+			builds->nested[j] = *room - (char *) builds;
+			*room += MAXALIGN(sizeof(SharedBuilds));
+			gpurhh_builds_init(below);
+			below->probe_scan = make_scan(below, room, gpurhh_nested_table(nested), snapshot);
+			start_builds(below, room, gpurhh_nested_input(nested), snapshot);
+			gpurhh_nested_share(nested, below);
+		}
+	}
+}
+
+/* Then makes the scans of tables that are build sides, as far as there is room. */
+static void
+start_scans(SharedBuilds *builds, char **room, const char *end, const JoinInput *joins, Snapshot snapshot)
+{
+	for (int j = 0; j < builds->n; j++)
+	{
+		Relation	table = gpurhh_join_shared_table(joins, j);
+
+		if (builds->nested[j] != 0)
+			start_scans((SharedBuilds *) ((char *) builds + builds->nested[j]), room, end,
+						gpurhh_nested_input(joins->joins[j].nested), snapshot);
+		/* a table that has grown since gets no scan, and one participant reads it */
+		if (table != NULL && *room + scan_bytes(table, snapshot) <= end)
+			builds->scans[j] = make_scan(builds, room, table, snapshot);
+	}
+}
+
 /*
  * Leader: before the workers of each run start.  joins: their queries have been opened; NULL:
  * there are none.  room: memory in the same segment, so many bytes as were estimated, in which
@@ -62,36 +140,14 @@ void
 gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes, const JoinInput *joins,
 					Snapshot snapshot)
 {
-	char	   *end = room + bytes;
+	const char *end = room + bytes;
 
-	builds->n = joins != NULL ? joins->n_joins : 0;
-	for (int j = 0; j < builds->n; j++)
-	{
-		Size		filter_bytes = MAXALIGN(gpurhh_join_filter_bytes(joins, j));
-
-		builds->filters[j] = filter_bytes > 0 ? room - (char *) builds : 0;
-		if (filter_bytes > 0)
-			gpurhh_join_init_filter(joins, j, (KeyFilter *) room);
-		room += filter_bytes;
-	}
-	for (int j = 0; j < builds->n; j++)
-	{
-		Relation	table = gpurhh_join_shared_table(joins, j);
-		Size		scan_bytes = table == NULL ? 0 :
-			MAXALIGN(table_parallelscan_estimate(table, snapshot));
-
-		builds->queries[j] = gpurhh_channel_address(joins->builds[j]);
-		builds->n_reading[j] = 0;
-		builds->taken[j] = false;
-		builds->in_parts[j] = gpurhh_is_share_rows(joins->joins[j].build.child);
-		builds->scans[j] = 0;
-		/* a table that has grown since gets no scan, and one participant reads it */
-		if (table == NULL || room + scan_bytes > end)
-			continue;
-		table_parallelscan_initialize(table, (ParallelTableScanDesc) room, snapshot);
-		builds->scans[j] = room - (char *) builds;
-		room += scan_bytes;
-	}
+	builds->n = 0;
+	if (joins == NULL)
+		return;
+	start_builds(builds, &room, joins, snapshot);
+	Assert(room <= end);
+	start_scans(builds, &room, end, joins, snapshot);
 }
 
 /*
@@ -99,14 +155,32 @@ gpurhh_builds_start(SharedBuilds *builds, char *room, Size bytes, const JoinInpu
  * there are none.  joins is NULL if no device can do them here.
  */
 bool
-gpurhh_builds_attach(const SharedBuilds *builds, JoinInput *joins, MemoryContext context)
+gpurhh_builds_attach(SharedBuilds *builds, JoinInput *joins, MemoryContext context)
 {
 	if (builds->n == 0)
 		return false;
 	if (joins == NULL || joins->n_joins != builds->n)
 		elog(ERROR, "participants of a parallel plan disagree on joins");
 	gpurhh_join_attach(joins, builds->queries, context);
+	for (int j = 0; j < builds->n; j++)
+	{
+		NestedJoins *nested = joins->joins[j].nested;
+		SharedBuilds *below = builds->nested[j] == 0 ? NULL :
+			(SharedBuilds *) ((char *) builds + builds->nested[j]);
+
+		if (nested != NULL)
+			gpurhh_nested_share(nested, below);
+		if (below != NULL)
+			(void) gpurhh_builds_attach(below, gpurhh_nested_input(nested), context);
+	}
 	return true;
+}
+
+/* What gives out the pages of the probe side of joins that make a build side. */
+ParallelTableScanDesc
+gpurhh_builds_probe_scan(SharedBuilds *builds)
+{
+	return (ParallelTableScanDesc) ((char *) builds + builds->probe_scan);
 }
 
 static ParallelTableScanDesc

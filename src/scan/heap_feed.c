@@ -540,18 +540,26 @@ gpurhh_heap_feed_relation(HeapFeed *heap)
 
 /*
  * Before gpurhh_heap_feed_begin(): from now on this process reads those blocks of the
- * table that a parallel scan gives to it, although the plan's scan is not parallel.
- * scan NULL: ends that, so that the plan's scan starts at the table's beginning.
+ * table that a parallel scan gives to it, and not those that the plan's scan would give, whether
+ * that is parallel or not.  scan NULL: ends that, so that the plan's scan starts at the table's
+ * beginning, or has given out nothing.
  */
 void
 gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan)
 {
 	ScanState  *ss = &heap->scan->ss;
 
-	if (ss->ss_currentScanDesc != NULL)
+	if (scan != NULL && ss->ps.plan->parallel_aware)
+		heap->plan_scan = ss->ss_currentScanDesc;
+	else if (ss->ss_currentScanDesc != NULL)
 		table_endscan(ss->ss_currentScanDesc);
-	ss->ss_currentScanDesc = scan == NULL ? NULL :
-		table_beginscan_parallel(ss->ss_currentRelation, scan);
+	if (scan != NULL)
+		ss->ss_currentScanDesc = table_beginscan_parallel(ss->ss_currentRelation, scan);
+	else
+	{
+		ss->ss_currentScanDesc = heap->plan_scan;
+		heap->plan_scan = NULL;
+	}
 }
 
 /* ---------- loading ---------- */

@@ -83,6 +83,7 @@ typedef struct HeapColumns
 struct HeapFeed
 {
 	SeqScanState *scan;
+	TableScanDesc plan_scan;	/* that of a parallel plan, while another one gives out the pages; or NULL */
 	ResultState *above;			/* computes columns of the scan's; or NULL */
 	List	   *exprs;			/* what the columns are made of, and ... */
 	const GpuColumn *given;		/* ... how */

@@ -25,7 +25,8 @@
  *
  * A query whose rows the device joins stays in NONE until its build sides are finished
  * (service_joins.c).  The query of a build side ends in READING, where nothing is read; or in
- * DECLINED without a map, once it is known that it will not be probed.
+ * DECLINED without a map, once it is known that it will not be probed.  A build side may be what
+ * comes out of other joins, with build sides of their own.
  *
  * All functions of this file are called with signals blocked, because they call
  * devices.
@@ -121,6 +122,7 @@ start_query(DeviceService *service, int q)
 	ServiceQuery *sq = &service->queries[q];
 	ChannelQuery *query = &area->queries[q];
 	bool		joins = query->join_state != QUERY_JOINS_NONE;
+	bool		is_build = gpurhh_service_is_build(query);
 	const char *no_joins = NULL;
 	bool		pages = false;
 	char		note[GPURHH_MESSAGE_LEN];
@@ -133,7 +135,10 @@ start_query(DeviceService *service, int q)
 	sq->result_block = -1;
 	sq->state = MAP_DECLINED;
 	note[0] = '\0';
-	if (joins && no_joins == NULL)
+	/* a build side that is what comes out of joins is of no use without these */
+	if (joins && no_joins != NULL && is_build)
+		strlcpy(note, no_joins, sizeof(note));
+	else if (joins && no_joins == NULL)
 		sq->device = service->queries[query->joins.build[0]].device;
 	else
 		sq->device = gpurhh_service_choose_device(service, query->device, note,
@@ -180,12 +185,12 @@ start_query(DeviceService *service, int q)
 			sq->state == MAP_OPEN ? sq->device->name : "host",
 			sizeof(query->used_device));
 	query->declined = sq->state == MAP_DECLINED;
-	if (query->declined && gpurhh_service_is_build(query))
+	if (is_build && (query->declined || no_joins != NULL))
 	{
-		if (err.status == RHH_NO_MEMORY)
-			gpurhh_service_spoil_full(query, note);
+		if (err.status == RHH_NO_MEMORY || join_err.status == RHH_NO_MEMORY)
+			gpurhh_service_spoil_full(query, no_joins != NULL ? no_joins : note);
 		else
-			gpurhh_query_spoil(query, note);
+			gpurhh_query_spoil(query, no_joins != NULL ? no_joins : note);
 	}
 	if (service->device_error[0] != '\0')
 		gpurhh_service_fail_query(query, service->device_error);
@@ -593,6 +598,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				else if (event->status == RHH_OK && event->n_refused > 0 &&
 						 gpurhh_service_is_build(query))
 				{
+					/* with joins some may be such as no device takes; then their plan is asked for rows, too */
 					gpurhh_service_spoil_full(query, "the device had no room for all rows of a build side");
 					gpurhh_block_done(area, query, event->tag);
 				}

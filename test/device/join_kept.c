@@ -140,6 +140,9 @@ check_kept_output(context *ctx, const char *where, const plan *p, const sides *s
 	(void) drive(ctx->device, &run, 1);
 	fault(ctx, where, run.why);
 	*stats = run.stats;
+	/* how many are kept before the first bad one nobody knows */
+	if (n_bad > 0)
+		stats->rows = rows->n_rows - n_bad;
 	if (run.cancelled || ctx->why[0] != '\0')
 		;
 	else if (n_bad > 0 ? run.n_refused == 0 : run.n_refused > 0)
@@ -207,8 +210,6 @@ case_join_kept_program(context *ctx)
 		keeping(ctx, case_join_program_bad);
 	if (!left_out(&n))
 		keeping(ctx, case_join_condition_kinds);
-	if (!left_out(&n))
-		keeping(ctx, case_join_condition_fan_out);
 }
 
 /*

@@ -152,6 +152,22 @@ sub join_condition
 		"id = $right.id AND $left->{alias}.j = $right.j");
 }
 
+# A side that is a join itself: of a table of this name, which others see, with another one.
+sub nested_join
+{
+	my ($q, $name, $table, $visible, %tables) = @_;
+	my $other = pick(qw(d d u t));
+	my $alias = "n_$table->{alias}";
+	my $columns = $tables{ $other eq 'd' ? 't' : $other }{columns};
+	my $on = join_condition($q, $other, $table, $alias);
+	my $kind = pick('JOIN', 'JOIN', 'JOIN', 'LEFT JOIN', 'EXISTS', 'NOT EXISTS', 'FULL JOIN');
+
+	return "(SELECT * FROM $name $table->{alias} WHERE $kind (SELECT FROM $other $alias WHERE $on)) $table->{alias}" if $kind =~ /EXISTS/;
+	push @{ $q->{columns} }, map { { %$_, from => $alias } } @$columns;
+	push @$visible, { alias => $alias, columns => $other eq 'u' ? undef : $columns };
+	return "($name $table->{alias} $kind $other $alias ON $on)";
+}
+
 # tables: by name; t is the first of them, and d has the columns of t.  condition: makes a
 # condition over columns of several tables, which may say what a match of a join is, and sets errs
 # if it may be an error.
@@ -159,6 +175,7 @@ sub join_tables
 {
 	my ($q, $condition, %tables) = @_;
 	my @visible = ({ alias => 't', columns => $tables{t}{columns} });
+	my $nested;
 
 	$q->{large} = $tables{t}{n_rows} > 3000;
 	$q->{joins} = [];
@@ -193,9 +210,26 @@ sub join_tables
 			push @{ $q->{where} }, "$kind (SELECT FROM $name $alias WHERE $on)";
 			next;
 		}
-		push @visible, { alias => $alias, columns => $name eq 'u' ? undef : $columns };
+		my $table = { alias => $alias, columns => $name eq 'u' ? undef : $columns };
+
+		push @visible, $table;
+		if (chance(0.3))
+		{
+			push @{ $q->{joins} }, "$kind " . nested_join($q, $name, $table, \@visible, %tables) . " ON $on";
+			$nested = 1;
+			next;
+		}
 		$name = "(SELECT * FROM $name LIMIT 1000000)" if chance(0.1);
 		push @{ $q->{joins} }, "$kind $name $alias ON $on";
+	}
+	# so that it may stay on the device
+	if ($nested && chance(0.7))
+	{
+		my @plain = grep { $_->{info}{class} =~ /^(int|date)$/ } @{ $q->{columns} };
+
+		$q->{columns} = \@plain if @plain > 1;
+		push @{ $q->{settings} }, [ join_collapse_limit => 1 ], [ 'gpurhh.read_pages' => 'on' ], map { [ "enable_$_" => 'off' ] } qw(mergejoin nestloop);
+		push @{ $q->{settings} }, [ 'gpurhh.enable_key_filter' => 'off' ] if chance(0.7);
 	}
 	$q->{several} = @visible > 2;
 	# what is computed of both sides is computed after the join, which is core's then
