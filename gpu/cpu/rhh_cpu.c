@@ -373,7 +373,10 @@ read_pages(command *cmd)
 						   (cmd->given.n_rows + 63) / 64 * 8,
 						   &cmd->batch, &cmd->n_bad_pages);
 	if (cmd->join != NULL)
+	{
 		rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
+		cmd->join->at_end = cmd->page_rows == NULL;
+	}
 	else
 		cmd->refused.bitmap = cmd->batch.base + cmd->batch.refused_offset;
 	return cmd->page_rows != NULL;
@@ -491,11 +494,7 @@ run_keep(command *cmd, worker *self)
 	rhh_map    *map = cmd->map;
 
 	if (!read_pages(cmd))
-	{
-		if (cmd->join != NULL)
-			cmd->join->at_end = true;
 		return true;
-	}
 	if (cmd->join != NULL)
 		return run_keep_joined(cmd, self);
 	if (cmd->feed.source != NULL && !make_rows(cmd, &self->scratch))
@@ -581,11 +580,7 @@ run_scan(command *cmd, worker *self)
 		return true;
 	}
 	if (!read_pages(cmd))
-	{
-		if (cmd->join != NULL)
-			cmd->join->at_end = true;
 		return true;
-	}
 	if ((map->layout.spec.flags & RHH_RETURN_ROWS) != 0)
 		return run_return(cmd, self);
 	if (map->joins != NULL)

@@ -534,13 +534,11 @@ rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
 	t->had_joins = true;
 	if (rhh_joins_make(t, spec))
 		return RHH_OK;
-	/* the memory of the joins before was as much */
-	if (t->fed && !dev->broken)
+	/* the memory of the joins before was as much; and a map that keeps rows has none to give */
+	if ((t->fed || t->kept != NULL) && !dev->broken)
 		return rhh_fail(err, RHH_NO_MEMORY, "no device memory for what comes out of joins");
 	if (dev->broken || !RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run))
 		return rhh_broken(dev, err);
-	if (t->kept != NULL)
-		return rhh_fail(err, RHH_NO_MEMORY, "no device memory for what comes out of joins");
 	rhh_body_free(t, &t->body);
 	made = rhh_joins_make(t, spec);
 	if (!dev->broken && !rhh_first_body(t))

@@ -110,6 +110,13 @@ build_spec(const JoinInput *input, int j, Size block_bytes, bool pages, bool cac
 	return spec;
 }
 
+/* Does a session need the rows of build side j as columns, for a filter of its keys? */
+static bool
+needs_columns(const JoinInput *input, int j)
+{
+	return input->joins[j].filter_key.n > 0 && !input->probe_by_pages;
+}
+
 /*
  * Do the nested joins that make build side j spare more than a filter of its keys does, which needs its rows in the
  * session?  The one spares feeding the rows of the nested probe side, and the other those of the probe side
@@ -118,11 +125,10 @@ build_spec(const JoinInput *input, int j, Size block_bytes, bool pages, bool cac
 static bool
 nested_pays(const JoinInput *input, int j)
 {
-	const JoinStep *join = &input->joins[j];
-	const JoinInput *nested = gpurhh_nested_input(join->nested);
+	const JoinInput *nested = gpurhh_nested_input(input->joins[j].nested);
 	const double rows = input->probe.child->plan->plan_rows;
 
-	return join->filter_key.n == 0 || input->probe_by_pages ||
+	return !needs_columns(input, j) ||
 		rows * (1 + 10 * input->probe.n_strings) < nested->probe.child->plan->plan_rows;
 }
 
@@ -132,9 +138,8 @@ gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext
 {
 	const JoinStep *join = &input->joins[j];
 	NestedJoins *nested = join->nested;
-	/* a filter needs columns */
-	const bool	pages = join->build.pages != NULL && gpurhh_channel_may_read_pages(area) &&
-		(join->filter_key.n == 0 || input->probe_by_pages);
+	const bool	reads_pages = gpurhh_channel_may_read_pages(area);
+	const bool	pages = reads_pages && join->build.pages != NULL && !needs_columns(input, j);
 	const bool	cached = pages && gpurhh_page_feed_may_cache(join->build.pages);
 	rhh_map_spec spec = build_spec(input, j, area->block_bytes, pages, cached);
 
@@ -142,7 +147,7 @@ gpurhh_join_open_build(JoinInput *input, int j, ChannelArea *area, MemoryContext
 	{
 		gpurhh_nested_close(nested);
 		/* a part is made of rows */
-		if (gpurhh_channel_may_read_pages(area) && input->parts.join != j && nested_pays(input, j))
+		if (reads_pages && input->parts.join != j && nested_pays(input, j))
 			input->builds[j] = gpurhh_nested_open(nested, &spec, area, context);
 		if (gpurhh_nested_is_on(nested))
 			return true;
@@ -624,6 +629,38 @@ end_side(SideReader *reader)
 	reader->own_memory = NULL;
 }
 
+/* gpurhh_join_read_build() where the rows, or their pages, are handed over here. */
+static uint64
+read_build_side(JoinReader *node, int j, ParallelTableScanDesc scan)
+{
+	JoinInput  *input = node->input;
+	JoinStep   *join = &input->joins[j];
+	SideReader *reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
+	bool		part;
+
+	reader->reader = node;
+	/* of a side that comes in parts it has all keys when the first part has been read */
+	reader->filter = input->parts.n_passes == 0 ? node->filters[j] : NULL;
+	reader->join = j;
+	reader->side = &join->build;
+	reader->channel = input->builds[j];
+	gpurhh_feed_init(&reader->feed, join->build.n_columns, join->build.columns,
+					 gpurhh_channel_block_bytes(reader->channel), gpurhh_batch_rows);
+	if (scan != NULL)
+		gpurhh_page_feed_share(join->build.pages, scan);
+	part = node->begin_build != NULL && gpurhh_is_share_rows(join->build.child) &&
+		gpurhh_share_rows_begin(join->build.child);
+	begin_side(reader);
+	while (feed_batch(reader))
+		;
+	end_side(reader);
+	if (part)
+		gpurhh_share_rows_end(join->build.child);
+	if (scan != NULL)
+		gpurhh_page_feed_share(join->build.pages, NULL);
+	return reader->n_rows;
+}
+
 /*
  * Reads a build side, or a part of it.  scan: gives out its pages to all participants;
  * NULL: this one reads all of it, unless others take part in the plan that makes its rows.
@@ -635,47 +672,20 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	JoinInput  *input = node->input;
 	JoinStep   *join = &input->joins[j];
 	PlanState  *hash = innerPlanState(join->node);
-	SideReader *reader;
-	bool		part;
+	uint64		n_rows = 0;
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
-	if (gpurhh_nested_is_on(join->nested))
-	{
-		if (hash->chgParam != NULL)
-			ExecReScan(hash);
-		join->started = true;
-		gpurhh_nested_read(join->nested, node, input->builds[j]);
-		node->counts->build_ms[j] += milliseconds_since(start);
-		return 0;
-	}
-	reader = MemoryContextAllocZero(node->context, sizeof(SideReader));
-	reader->reader = node;
-	/* of a side that comes in parts it has all keys when the first part has been read */
-	reader->filter = input->parts.n_passes == 0 ? node->filters[j] : NULL;
-	reader->join = j;
-	reader->side = &join->build;
-	reader->channel = input->builds[j];
-	gpurhh_feed_init(&reader->feed, join->build.n_columns, join->build.columns,
-					 gpurhh_channel_block_bytes(reader->channel), gpurhh_batch_rows);
 	/* what the join would do before it asks the Hash node for its table */
 	if (hash->chgParam != NULL)
 		ExecReScan(hash);
-	if (scan != NULL)
-		gpurhh_page_feed_share(join->build.pages, scan);
 	join->started = true;
-	part = node->begin_build != NULL && gpurhh_is_share_rows(join->build.child) &&
-		gpurhh_share_rows_begin(join->build.child);
-	begin_side(reader);
-	while (feed_batch(reader))
-		;
-	end_side(reader);
-	if (part)
-		gpurhh_share_rows_end(join->build.child);
-	if (scan != NULL)
-		gpurhh_page_feed_share(join->build.pages, NULL);
+	if (gpurhh_nested_is_on(join->nested))
+		gpurhh_nested_read(join->nested, node, input->builds[j]);
+	else
+		n_rows = read_build_side(node, j, scan);
 	node->counts->build_ms[j] += milliseconds_since(start);
-	return reader->n_rows;
+	return n_rows;
 }
 
 static void

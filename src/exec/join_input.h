@@ -175,7 +175,6 @@ extern void gpurhh_join_finish_bad(JoinInput *input, rhh_batch *batch,
 
 extern NestedJoins *gpurhh_nested_create(const JoinSide *build, const rhh_map_spec *spec,
 										 MemoryContext context);
-extern int	gpurhh_nested_strings(const NestedJoins *nested);
 extern bool gpurhh_nested_is_on(const NestedJoins *nested);
 extern Channel *gpurhh_nested_open(NestedJoins *nested, const rhh_map_spec *spec, ChannelArea *area,
 								   MemoryContext context);

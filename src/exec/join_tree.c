@@ -966,7 +966,7 @@ gpurhh_join_strings(const JoinInput *input)
 	{
 		n += input->joins[j].build.n_strings;
 		if (input->joins[j].nested != NULL)
-			n += gpurhh_nested_strings(input->joins[j].nested);
+			n += gpurhh_join_strings(gpurhh_nested_input(input->joins[j].nested));
 	}
 	return n;
 }

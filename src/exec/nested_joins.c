@@ -52,7 +52,6 @@ struct NestedJoins
 	JoinInput  *input;			/* its joins; what comes out are the columns of the build side */
 	rhh_map_spec spec;			/* input's: has the limits of the node above */
 	bool		on;				/* in this run the device keeps what comes out */
-	bool		read;			/* in this run the probe side has been read */
 	SharedBuilds *shared;		/* with other participants; NULL: there are none */
 };
 
@@ -101,13 +100,7 @@ gpurhh_nested_create(const JoinSide *build, const rhh_map_spec *spec, MemoryCont
 	return nested;
 }
 
-/* How many columns of the nested sides need a dictionary, which is that of the node above. */
-int
-gpurhh_nested_strings(const NestedJoins *nested)
-{
-	return gpurhh_join_strings(nested->input);
-}
-
+/* How the device does its joins, by the dictionary of the node above. */
 JoinInput *
 gpurhh_nested_input(NestedJoins *nested)
 {
@@ -188,7 +181,7 @@ gpurhh_nested_close(NestedJoins *nested)
 {
 	if (nested->on)
 		gpurhh_join_close(nested->input);
-	nested->on = nested->read = false;
+	nested->on = false;
 	nested->shared = NULL;
 	gpurhh_join_node_keep(nested->node, nested, false);
 }
@@ -275,7 +268,6 @@ gpurhh_nested_read(NestedJoins *nested, JoinReader *above, Channel *channel)
 	{
 		if (scan != NULL)
 			gpurhh_page_feed_share(nested->input->probe.pages, scan);
-		nested->read = true;
 		while (gpurhh_join_probe(&reader))
 			;
 		if (scan != NULL)
@@ -296,9 +288,7 @@ void
 gpurhh_nested_rewind(NestedJoins *nested)
 {
 	gpurhh_join_rewind_builds(nested->input);
-	if (nested->read)
-		ExecReScan(nested->input->probe.child);
-	nested->read = false;
+	ExecReScan(nested->input->probe.child);
 }
 
 /* For EXPLAIN of GpuHashJoin: what the device has done.  channel is as above, and is open. */
