@@ -451,6 +451,7 @@ my %paths = (
 	'right and full joins in parallel' => qr/Parallel Custom Scan \(GpuHashAgg\).*Device Joins: [1-9].*Hash (Right|Full) Join/s,
 	'key filters' => qr/Key Filter/,
 	'joined rows returned' => qr/Custom Scan \(GpuHashJoin\)/,
+	'joined rows returned, of pages' => qr/Custom Scan \(GpuHashJoin\)[^\n]*\n(?:(?! *->)[^\n]*\n)*? *Input: [^\n]* pages\b/,
 	'build sides that stay' => qr/Rows: kept on the device/,
 	'joined rows on the host' => qr/Rows Left to the Host: [1-9]/,
 	'parallel' => qr/Parallel Custom Scan/,

@@ -529,6 +529,8 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 		ExplainPropertyUInteger("Rows Removed by Join Filter", NULL, filtered, es);
 		ExplainPropertyUInteger("Rows Left to the Host", NULL, stats->counts.left_over,
 								es);
+		ExplainPropertyUInteger("Joined Rows on Disk", "kB",
+								(stats->counts.output_bytes + 1023) / 1024, es);
 	}
 	else
 	{
@@ -542,6 +544,12 @@ explain_joins(ExplainState *es, const GpuNodeStats *stats)
 			indent(es);
 			appendStringInfo(es->str, "Rows Left to the Host: " UINT64_FORMAT "\n",
 							 stats->counts.left_over);
+		}
+		if (stats->counts.output_bytes > 0)
+		{
+			indent(es);
+			appendStringInfo(es->str, "Joined Rows on Disk: " UINT64_FORMAT " kB\n",
+							 (stats->counts.output_bytes + 1023) / 1024);
 		}
 	}
 }

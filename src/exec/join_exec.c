@@ -13,8 +13,8 @@
  *
  *		JOIN_UNREAD		The first call for a row reads the build sides.
  *		JOIN_DEVICE		The device joins.  A few batches of the probe side are handed
- *						over, their output is copied to memory of the session, and rows
- *						are made of it.  Then come the next batches.
+ *						over, their output is copied to memory of the session (join_output.c), and
+ *						rows are made of it.  Then come the next batches.
  *						In the end come rows of build sides that nothing has matched,
  *						if a join returns these; then no row is left over.
  *						If a build side comes in parts, all of this happens once for
@@ -26,9 +26,11 @@
  *		JOIN_DONE		There are no more rows.
  *
  * Between two rows the session may sleep for long, if a cursor rests, for example.  So it
- * keeps no block then: it waits until all batches that it has handed over are done.  A
- * batch may have more output than the session is to keep in memory.  Such a batch is
+ * keeps no block then, and no page pinned: it waits until all batches that it has handed over are done.  A
+ * batch may have more output than the session is to keep in memory.  If it has rows it is
  * copied, too, and handed over once more when its turn comes (gpurhh_channel_park()).
+ * If it has pages, which the device reads by itself (page_batches.c), the output goes to a file.  That is rare, as
+ * what came out of such batches says how many rows the next ones have (limit_rows() in join_input.c).
  *
  * A row of the output is made as a row of a group is (agg_emit.c): it is a group of which
  * all columns are keys.
@@ -60,6 +62,8 @@
 
 #include "exec/emit.h"
 #include "exec/exec.h"
+#include "exec/join_output.h"
+#include "exec/page_batches.h"
 #include "exec/parallel.h"
 #include "exec/stage.h"
 #include "plan/plan.h"
@@ -70,9 +74,6 @@
  */
 #define MOST_BATCHES	4
 
-/* If so much output is in memory, batches with more of it have to wait. */
-#define MOST_OUTPUT_BLOCKS	8
-
 typedef enum JoinPhase
 {
 	JOIN_UNREAD,
@@ -82,17 +83,6 @@ typedef enum JoinPhase
 	JOIN_CORE,
 	JOIN_DONE
 } JoinPhase;
-
-/* Rows of the output, as columns. */
-typedef struct Output
-{
-	struct Output *next;
-	uint32		n_rows;
-	uint32		at;				/* the next one to return */
-	const char *values[RHH_MAX_KEYS];
-	const uint8 *nulls[RHH_MAX_KEYS];
-	char		room[FLEXIBLE_ARRAY_MEMBER];
-} Output;
 
 /* What changes while the node runs. */
 typedef struct JoinRun
@@ -106,10 +96,7 @@ typedef struct JoinRun
 	bool		has_turn;		/* this participant counts in n_probing */
 	int			n_batches;		/* to be handed over the next time */
 	List	   *parked;			/* of rhh_batch, with more output */
-	Output	   *first;			/* output, in the order in which it came */
-	Output	   *last;
-	int			n_outputs;
-	Output	   *unused;			/* memory for more */
+	JoinOutput *output;			/* NULL until the query is open */
 	PartFilter *rest;			/* for what core joins of a build side in parts; else NULL */
 } JoinRun;
 
@@ -132,6 +119,8 @@ typedef struct JoinShared
 	char		why[GPURHH_MESSAGE_LEN];	/* stats.joins_why */
 
 	/* written by the leader before workers look */
+	bool		pages;			/* batches of the probe side are to have pages, */
+	bool		cached;			/* also from the cache */
 	char		no_builds[GPURHH_MESSAGE_LEN];	/* why the build sides have no queries; or empty */
 	dsa_pointer dictionary;		/* of strings, or InvalidDsaPointer */
 	SharedBuilds builds;
@@ -145,10 +134,10 @@ typedef struct GpuJoinState
 	rhh_map_spec spec;			/* of the map that takes no row */
 	JoinInput  *input;			/* NULL: no device can do the joins */
 	bool		returns_unmatched;	/* one of them returns rows without a match */
+	rhh_map_spec group;			/* of which a row is a group */
 	Emit		emit;
-	Size		key_words[RHH_MAX_KEYS];	/* of a row as a group: the first of each key */
-	uint64	   *words;			/* of the window of such groups */
 	bool		copies;			/* see JoinReader */
+	bool		cached;			/* batches of pages may be from the cache */
 	const NestedJoins *keeper;	/* in this run the device keeps its rows for a node above; or NULL */
 	JoinShared *shared;			/* NULL: the plan is not parallel, or has been shut down */
 	Size		shared_bytes;	/* leader: of the shared state and what is behind it */
@@ -215,7 +204,7 @@ static void
 read_plan(GpuJoinState *state, const GpuJoinPlan *plan)
 {
 	rhh_map_spec *spec = &state->spec;
-	rhh_map_spec group = {0};
+	rhh_map_spec *group = &state->group;
 	ListCell   *lc;
 
 	foreach(lc, plan->columns)
@@ -229,14 +218,11 @@ read_plan(GpuJoinState *state, const GpuJoinPlan *plan)
 			.attribute = from->attribute
 		};
 		spec->column_bytes[c] = gpurhh_encodings[from->encoding].bytes;
-		group.column_bytes[c] = spec->column_bytes[c];
-		group.key_column[c] = c;
+		group->column_bytes[c] = spec->column_bytes[c];
+		group->key_column[c] = c;
 	}
-	spec->n_columns = group.n_columns = group.n_keys = state->n_columns;
-	for (int c = 0; c < state->n_columns; c++)
-		state->key_words[c] = rhh_key_word(&group, c);
-	gpurhh_emit_init(&state->emit, plan->outputs, &group, NULL);
-	state->words = palloc(sizeof(uint64) * rhh_result_words(&group) * GPURHH_EMIT_WINDOW);
+	spec->n_columns = group->n_columns = group->n_keys = state->n_columns;
+	gpurhh_emit_init(&state->emit, plan->outputs, group, NULL);
 }
 
 static void
@@ -294,24 +280,7 @@ begin_join(CustomScanState *node, EState *estate, int eflags)
 
 /* ---------- output of the device ---------- */
 
-/* Memory for output of the node's query, and where its columns begin. */
-static Output *
-get_output(GpuJoinState *state)
-{
-	JoinRun    *run = &state->run;
-	Output	   *output = run->unused;
-
-	if (output != NULL)
-		run->unused = output->next;
-	else
-		output = MemoryContextAllocHuge(run->context, offsetof(Output, room) +
-										gpurhh_channel_block_bytes(run->channel));
-	output->next = NULL;
-	output->at = 0;
-	return output;
-}
-
-/* JoinReader's callback: copies the output that has come back. */
+/* JoinReader's callback: takes the output that has come back. */
 static void
 take_output(void *arg)
 {
@@ -323,43 +292,24 @@ take_output(void *arg)
 
 	while (gpurhh_channel_take_returned(run->channel, &batch, &all_rows, &bad))
 	{
-		Output	   *output;
-		char	   *to;
+		rhh_batch  *more;
+		MemoryContext old;
 
 		if (bad != NULL)
 			gpurhh_join_finish_bad(state->input, &batch, bad);
-		output = get_output(state);
-		to = output->room;
-		output->n_rows = batch.n_rows;
-		for (int c = 0; c < state->n_columns; c++)
+		state->stats.counts.output_bytes += gpurhh_join_output_add(run->output, &batch);
+		run->reader.n_returned += batch.n_rows;
+		if (batch.n_pages > 0 || !gpurhh_join_output_is_full(run->output))
 		{
-			Size		value_bytes = (Size) batch.n_rows * state->spec.column_bytes[c];
-			Size		null_bytes = (batch.n_rows + 7) / 8;
-
-			output->values[c] = memcpy(to, batch.base + batch.values_offset[c], value_bytes);
-			to += MAXALIGN(value_bytes);
-			output->nulls[c] = memcpy(to, batch.base + batch.nulls_offset[c], null_bytes);
-			to += MAXALIGN(null_bytes);
-		}
-		if (run->last != NULL)
-			run->last->next = output;
-		else
-			run->first = output;
-		run->last = output;
-		if (++run->n_outputs < MOST_OUTPUT_BLOCKS)
 			gpurhh_channel_give_back(run->channel);
-		else
-		{
-			rhh_batch  *more = gpurhh_channel_park(run->channel, run->context);
-
-			if (more != NULL)
-			{
-				MemoryContext old = MemoryContextSwitchTo(run->context);
-
-				run->parked = lappend(run->parked, more);
-				MemoryContextSwitchTo(old);
-			}
+			continue;
 		}
+		more = gpurhh_channel_park(run->channel, run->context);
+		if (more == NULL)
+			continue;
+		old = MemoryContextSwitchTo(run->context);
+		run->parked = lappend(run->parked, more);
+		MemoryContextSwitchTo(old);
 	}
 }
 
@@ -415,7 +365,7 @@ fetch_output(GpuJoinState *state)
 	JoinRun    *run = &state->run;
 	instr_time	start;
 
-	while (run->first == NULL && (run->parked != NIL || !run->ended))
+	while (!gpurhh_join_output_any(run->output) && (run->parked != NIL || !run->ended))
 	{
 		CHECK_FOR_INTERRUPTS();
 		INSTR_TIME_SET_CURRENT(start);
@@ -439,109 +389,27 @@ fetch_output(GpuJoinState *state)
 		}
 		state->stats.counts.feed_ms += milliseconds_since(start);
 		INSTR_TIME_SET_CURRENT(start);
-		while (gpurhh_channel_wait_returned(run->channel))
-			take_output(state);
+		gpurhh_join_wait(&run->reader);
 		state->stats.counts.fetch_ms += milliseconds_since(start);
 		run->n_batches = Min(2 * run->n_batches, MOST_BATCHES);
 	}
-	return run->first != NULL;
+	return gpurhh_join_output_any(run->output);
 }
 
 /* ---------- rows ---------- */
-
-/* Writes n values of a column, from row at on, into the words of groups. */
-static void
-write_words(const char *values, int bytes, uint32 at, uint32 n, uint64 *words)
-{
-	switch (bytes)
-	{
-		case 1:
-			for (uint32 i = 0; i < n; i++)
-				words[i] = ((const uint8 *) values)[at + i];
-			break;
-		case 2:
-			for (uint32 i = 0; i < n; i++)
-				words[i] = ((const uint16 *) values)[at + i];
-			break;
-		case 4:
-			for (uint32 i = 0; i < n; i++)
-				words[i] = ((const uint32 *) values)[at + i];
-			break;
-		case 8:
-			memcpy(words, values + (Size) at * 8, (Size) n * 8);
-			break;
-		default:
-			for (uint32 i = 0; i < n; i++)
-			{
-				const uint64 *value = (const uint64 *) values + 2 * (Size) (at + i);
-
-				words[i] = value[0];
-				words[GPURHH_EMIT_WINDOW + i] = value[1];
-			}
-			break;
-	}
-}
-
-/*
- * Marks the NULLs of a column in word 0 of the groups.  The column's words, which may be
- * anything where it is NULL, become 0 there.
- */
-static void
-write_nulls(const uint8 *nulls, int column, int n_words, uint32 at, uint32 n,
-			uint64 *null_bits, uint64 *words)
-{
-	for (uint32 i = 0; i < n; i++)
-	{
-		uint8		byte = nulls[(at + i) / 8];
-
-		/* windows begin at multiples of 8 */
-		if (byte == 0)
-			i |= 7;
-		else if (byte >> (i % 8) & 1)
-		{
-			null_bits[i] |= UINT64CONST(1) << column;
-			for (int w = 0; w < n_words; w++)
-				words[w * GPURHH_EMIT_WINDOW + i] = 0;
-		}
-	}
-}
 
 /* Decodes the next rows of the device's output; false: there are none. */
 static bool
 next_window(GpuJoinState *state)
 {
 	JoinRun    *run = &state->run;
-	Output	   *output;
+	uint64	   *words;
 	uint32		n;
 
-	/* the last window was the rest of it */
-	if (run->first != NULL && run->first->at == run->first->n_rows)
-	{
-		output = run->first;
-		run->first = output->next;
-		if (run->first == NULL)
-			run->last = NULL;
-		run->n_outputs--;
-		output->next = run->unused;
-		run->unused = output;
-	}
-	if (run->first == NULL && !fetch_output(state))
+	if (!fetch_output(state))
 		return false;
-	output = run->first;
-	n = Min(output->n_rows - output->at, GPURHH_EMIT_WINDOW);
-	memset(state->words, 0, sizeof(uint64) * n);
-	for (int c = 0; c < state->n_columns; c++)
-	{
-		int			bytes = state->spec.column_bytes[c];
-		uint64	   *words = state->words + state->key_words[c] * GPURHH_EMIT_WINDOW;
-
-		write_words(output->values[c], bytes, output->at, n, words);
-		write_nulls(output->nulls[c], c, bytes > 8 ? 2 : 1, output->at, n, state->words,
-					words);
-	}
-	output->at += n;
-	(void) gpurhh_emit_window(&state->emit, run->reader.dictionary, state->words,
-							  GPURHH_EMIT_WINDOW, n);
+	words = gpurhh_join_output_window(run->output, &n);
+	(void) gpurhh_emit_window(&state->emit, run->reader.dictionary, words, GPURHH_EMIT_WINDOW, n);
 	return true;
 }
 
@@ -611,21 +479,35 @@ open_query(void *arg, const char **why)
 	spec->expected_groups = 1;
 	spec->max_batch_rows = gpurhh_join_batch_rows(input, area->block_bytes);
 	spec->max_batch_bytes = area->block_bytes;
+	spec->max_page_bytes = 0;
+	if (input->probe_by_pages)
+		gpurhh_page_batches_limits(spec, state->cached);
 	run->reader.channel = run->channel =
-		gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds, false,
+		gpurhh_channel_open(area, spec, NULL, &input->join_spec, input->builds, input->probe_by_pages,
 							state->copies, run->context, why);
-	return run->channel != NULL;
+	if (run->channel == NULL)
+		return false;
+	if (input->probe_by_pages && state->cached)
+		gpurhh_channel_ask_for_cache(run->channel);
+	run->output = gpurhh_join_output_create(&state->group, area->block_bytes, run->context);
+	return true;
 }
 
-/* Opens those of the build sides, likewise. */
+/* Opens those of the build sides, likewise, and decides whether the probe side's batches are to have pages. */
 static bool
 open_builds(GpuJoinState *state, MemoryContext context, const char **why)
 {
 	ChannelArea *area;
+	bool		pages;
 
 	gpurhh_set_limits(&state->css, &state->spec);
 	area = gpurhh_channel_attach(why);
-	return area != NULL && gpurhh_join_open(state->input, area, context, why);
+	if (area == NULL)
+		return false;
+	pages = !state->copies && gpurhh_channel_may_read_pages(area);
+	pages = gpurhh_join_want_pages(state->input, pages, area->block_bytes);
+	state->cached = pages && gpurhh_page_feed_may_cache(state->input->probe.pages);
+	return gpurhh_join_open(state->input, area, context, why);
 }
 
 /* JoinReader's questions about shared build sides. */
@@ -659,6 +541,7 @@ init_reader(GpuJoinState *state)
 		.counts = &state->stats.counts,
 		.context = run->context,
 		.copies = state->copies,
+		.returns = true,
 		.rounds = MemoryContextAlloc(run->context, sizeof(JoinRounds)),
 		.reads_once = state->css.ss.ps.plan->parallel_aware,
 		.part_context = run->context,
@@ -920,6 +803,8 @@ release_run(GpuJoinState *state)
 	MemoryContext context = state->run.context;
 
 	close_queries(state);
+	if (state->run.output != NULL)
+		gpurhh_join_output_end(state->run.output);
 	if (state->run.reader.left_over != NULL)
 		gpurhh_left_over_free(state->run.reader.left_over);
 	gpurhh_emit_reset(&state->emit);
@@ -1042,6 +927,8 @@ share_builds(GpuJoinState *state, int n_participants)
 		gpurhh_builds_start(&shared->builds, NULL, 0, NULL, NULL);
 		return;
 	}
+	shared->pages = state->input->probe_by_pages;
+	shared->cached = state->cached;
 	gpurhh_builds_start(&shared->builds, (char *) shared + MAXALIGN(sizeof(JoinShared)),
 						state->shared_bytes - MAXALIGN(sizeof(JoinShared)), state->input,
 						estate->es_snapshot);
@@ -1103,6 +990,9 @@ initialize_worker_join(CustomScanState *node, shm_toc *toc, void *coordinate)
 	GpuJoinState *state = (GpuJoinState *) node;
 
 	state->shared = coordinate;
+	if (state->input != NULL)
+		state->input->probe_by_pages = state->shared->pages;
+	state->cached = state->shared->cached;
 	(void) gpurhh_builds_attach(&state->shared->builds, state->input, state->shared_context);
 	attach_dictionary(state);
 }

@@ -52,6 +52,9 @@
 #include "exec/page_batches.h"
 #include "settings.h"
 
+/* Where what comes out comes back, a batch of pages has no more than so many times the rows of the one before. */
+#define MORE_ROWS	4
+
 /* A side while it is read. */
 struct SideReader
 {
@@ -410,6 +413,7 @@ count_batch(SideReader *reader, const rhh_batch *batch)
 	reader->n_rows += batch->n_rows;
 	if (reader->probes)
 	{
+		reader->reader->n_given += batch->n_rows;
 		counts->rows_fed += batch->n_rows;
 		counts->bytes_fed += batch->used_bytes;
 		counts->batches++;
@@ -548,6 +552,7 @@ make_page_batches(SideReader *reader)
 		.counts = reader->probes ? &reader->reader->counts->pages :
 			&reader->reader->counts->build_pages[reader->join],
 		.spoiled = &reader->spoiled,
+		.rows_limit = reader->probes && reader->reader->returns ? &reader->reader->most_rows : NULL,
 		.arg = reader,
 		.acquire_block = acquire_for_pages,
 		.next_block = next_block_of_pages,
@@ -702,6 +707,8 @@ begin_probe(JoinReader *node)
 	node->copies |= input->probe.pages == NULL;
 	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
 				  &reader->room_offset, &reader->room_rows);
+	if (node->most_rows == 0)
+		node->most_rows = reader->room_rows;
 	begin_side(reader);
 	gpurhh_join_begin_tests(node);
 }
@@ -732,9 +739,11 @@ gpurhh_join_rewind_builds(JoinInput *input)
 static bool
 has_filter(const JoinReader *reader, int j)
 {
+	const bool	pages = reader->channel == NULL ? reader->input->probe_by_pages :
+		gpurhh_channel_asked_for_pages(reader->channel);
+
 	return reader->input->joins[j].filter_key.n > 0 &&
-		!gpurhh_nested_is_on(reader->input->joins[j].nested) &&
-		(reader->channel == NULL || !gpurhh_channel_asked_for_pages(reader->channel));
+		!gpurhh_nested_is_on(reader->input->joins[j].nested) && !pages;
 }
 
 /* This participant adds keys of build side j to a filter. */
@@ -856,6 +865,35 @@ gpurhh_join_probe(JoinReader *reader)
 		return true;
 	end_side(reader->probe);
 	return false;
+}
+
+/*
+ * How many rows the next batches of pages may have: so many that the rows that come out of one fit a block, with
+ * something to spare, by what came out until now.  The first ones have few, as a LIMIT may need no more.
+ */
+static void
+limit_rows(JoinReader *reader)
+{
+	const double rows = reader->n_returned == 0 ? UINT32_MAX :
+		0.75 * reader->probe->room_rows * reader->n_given / reader->n_returned;
+
+	reader->most_rows = Max(Min(Min(rows, MORE_ROWS * (double) reader->most_rows), UINT32_MAX), 1);
+}
+
+/*
+ * Waits until all that has been handed over is done, and has what came out taken.  Then this participant has no block,
+ * and no page of a batch pinned, so the session may sleep.
+ */
+void
+gpurhh_join_wait(JoinReader *reader)
+{
+	const SideReader *probe = reader->probe;
+
+	if (probe->batches != NULL)
+		gpurhh_page_batches_wait(probe->batches);
+	while (gpurhh_channel_wait_returned(reader->channel))
+		reader->take_returned(reader->arg);
+	limit_rows(reader);
 }
 
 /*

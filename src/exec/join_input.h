@@ -245,6 +245,7 @@ struct JoinReader
 	bool		parallel;		/* other participants take part in these */
 	bool		reads_once;		/* the probe side cannot be read again */
 	bool		keeps;			/* the device keeps what comes out, as a build side */
+	bool		returns;		/* all of it comes back */
 	MemoryContext part_context; /* of queries of parts of a build side */
 	void	   *arg;			/* for the functions */
 	/* the build sides have been read: opens the query that does the joins, or returns false, with
@@ -275,6 +276,9 @@ struct JoinReader
 	uint64		left_rows;		/* of this round: that are left over, */
 	uint64		left_hash;		/* the sum of their hashes, */
 	uint64		dropped_rows;	/* and rows that filters have dropped */
+	uint64		n_given;		/* returns: rows in batches so far, */
+	uint64		n_returned;		/* which the caller counts: that came out of these, */
+	uint32		most_rows;		/* and the most that the next one of pages has */
 	bool		here;			/* this participant takes part in a round, */
 	uint32		round;			/* of this number */
 	uint32		part_round;		/* the last round for which it has the query of the part */
@@ -294,6 +298,7 @@ extern void gpurhh_join_attach(JoinInput *input, const ChannelAddress *builds,
 							   MemoryContext context);
 extern uint32 gpurhh_join_batch_rows(const JoinInput *input, Size block_bytes);
 extern bool gpurhh_join_probe(JoinReader *reader);
+extern void gpurhh_join_wait(JoinReader *reader);
 extern bool gpurhh_join_unmatched(JoinReader *reader);
 extern void gpurhh_join_probe_again(JoinReader *reader, rhh_batch *batch);
 extern void gpurhh_join_rescan(JoinInput *input);

@@ -39,6 +39,7 @@ gpurhh_add_counts(GpuNodeCounts *sum, GpuNodeCounts *counts)
 	sum->deferred_rows += counts->deferred_rows;
 	sum->passes += counts->passes;
 	sum->left_over += counts->left_over;
+	sum->output_bytes += counts->output_bytes;
 	for (int j = 0; j < RHH_MAX_JOINS; j++)
 	{
 		sum->build_bytes[j] += counts->build_bytes[j];

@@ -47,6 +47,7 @@ struct GpuNodeCounts
 	uint64		deferred_rows;	/* written, once or more often */
 	uint64		passes;			/* that read them */
 	uint64		left_over;		/* rows of a join's probe side that core joined */
+	uint64		output_bytes;	/* of GpuHashJoin: of joined rows, to temporary files */
 	uint64		build_bytes[RHH_MAX_JOINS]; /* that were fed of a join's build side, */
 	uint64		build_batches[RHH_MAX_JOINS];
 	PageCounts	build_pages[RHH_MAX_JOINS];

@@ -486,8 +486,8 @@ feed_bad_rows(PageBatches *batches)
 }
 
 /* Waits until all pages have been read, and feeds the rows of those that are bad. */
-static void
-wait_for_all(PageBatches *batches)
+void
+gpurhh_page_batches_wait(PageBatches *batches)
 {
 	while (wait_for_pages(batches))
 		feed_bad_rows(batches);
@@ -495,6 +495,15 @@ wait_for_all(PageBatches *batches)
 }
 
 /* ---------- the next pages ---------- */
+
+/* The most rows of the next batch, which may have most, and that of fewest pages. */
+static uint32
+next_rows(const PageBatches *batches, uint32 most, uint32 fewest)
+{
+	const uint32 *limit = batches->side.rows_limit;
+
+	return limit == NULL ? most : Min(most, Max(*limit, fewest * MaxHeapTuplesPerPage));
+}
 
 /*
  * Has the device so many batches that it is better to make columns of the next pages than to give
@@ -597,7 +606,7 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 		to.request->blocks_offset = blocks_offset;
 		*cache_offset = request_offset;
 	}
-	n = gpurhh_page_feed_pages(side->pages, pages, batches->n_may_pin, batches->most_rows,
+	n = gpurhh_page_feed_pages(side->pages, pages, batches->n_may_pin, next_rows(batches, batches->most_rows, 1),
 							   batches->most_cached, to.request != NULL ? &to : NULL, &n_rows);
 	gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin - n);
 	batches->n_may_pin = 0;
@@ -646,8 +655,9 @@ give_cached(PageBatches *batches, char *base)
 	request->file = cached->file;
 	request->cached = true;
 	request->n_refs = gpurhh_cached_pages_get(cached, request->refs, batches->most_cached / PAGES_OF_REF,
-											  batches->most_cached, batches->most_cached_rows, &n_pages,
-											  &n_rows);
+											  batches->most_cached,
+											  next_rows(batches, batches->most_cached_rows, GPURHH_CACHE_PAGES),
+											  &n_pages, &n_rows);
 	for (uint32 r = 0; r < request->n_refs; r++)
 	{
 		for (uint32 left = request->refs[r].pages; left != 0; left &= left - 1)
@@ -719,7 +729,7 @@ gpurhh_page_batches_give(PageBatches *batches)
 		{
 			/* what makes rows may wait for blocks that wait for this session */
 			if (gpurhh_page_feed_heap(side->pages) == NULL)
-				wait_for_all(batches);
+				gpurhh_page_batches_wait(batches);
 			feed_columns(batches, 0);
 			return PAGES_GIVEN;
 		}
@@ -751,6 +761,6 @@ gpurhh_page_batches_give(PageBatches *batches)
 void
 gpurhh_page_batches_end(PageBatches *batches)
 {
-	wait_for_all(batches);
+	gpurhh_page_batches_wait(batches);
 	gpurhh_page_feed_end(batches->side.pages);
 }

@@ -22,6 +22,8 @@ typedef struct PageSide
 	uint32		room_rows;		/* 0: none come back */
 	PageCounts *counts;
 	const bool *spoiled;		/* it is not to be read any further; NULL: that cannot be */
+	const uint32 *rows_limit;	/* the next batch has about so many rows at most, or those of a few pages; NULL: as many
+								 * as it can have */
 
 	void	   *arg;
 	char	   *(*acquire_block) (void *arg);	/* of the pool; NULL: none became free */
@@ -46,6 +48,7 @@ extern void gpurhh_page_batches_limits(rhh_map_spec *spec, bool cached);
 extern PageBatches *gpurhh_page_batches_create(const PageSide *side, MemoryContext context);
 extern PagesGiven gpurhh_page_batches_give(PageBatches *batches);
 extern void gpurhh_page_batches_take(PageBatches *batches);
+extern void gpurhh_page_batches_wait(PageBatches *batches);
 extern void gpurhh_page_batches_end(PageBatches *batches);
 
 #endif							/* GPURHH_EXEC_PAGE_BATCHES_H */
