@@ -142,3 +142,14 @@ SELECT count(*), count(DISTINCT made) FROM made;
 -- what EXPLAIN ANALYZE says
 SELECT j ->> 'Device Joins', j -> 'Joins' -> 0 ->> 'Rows Joined', j ->> 'Rows Fed', j ->> 'Feed', (j ->> 'Actual Rows')::numeric::int
 FROM (SELECT analyze_json('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k', 'enable_gpu_hashagg=off', 'GpuHashJoin') AS j) q;
+
+-- Joins that core searches by themselves before the rest: a partial path of the node comes after core has gathered other
+-- ones.  It once freed what a Gather was over, and a path that was made in its place was over that Gather, so
+-- that planning did not end.  Now the Gather is made anew, over the node's path if that is better.
+SET join_collapse_limit = 1;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET gpurhh.row_cost = 0.001;
+EXPLAIN (COSTS OFF) SELECT e.u, f.v, d.w FROM e JOIN (f JOIN d ON f.k = d.k) ON d.w < e.u;

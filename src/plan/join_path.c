@@ -32,6 +32,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 
+#include "compat.h"
 #include "plan/join_path.h"
 #include "settings.h"
 
@@ -234,6 +235,24 @@ remember_join(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 }
 
 /*
+ * What the members of a full join make, and lists beyond join_collapse_limit, core searches by themselves before the
+ * rest, and then it has made paths that gather partial ones.  Of these one more partial path may free some.  So those go first,
+ * and are made anew.  Returns what is left.
+ */
+static List *
+drop_gathers(List *paths)
+{
+	ListCell   *lc;
+
+	foreach(lc, paths)
+	{
+		if (IsA(lfirst(lc), GatherPath) || IsA(lfirst(lc), GatherMergePath))
+			paths = foreach_delete_current(paths, lc);
+	}
+	return paths;
+}
+
+/*
  * The hook around the search for the order of joins, which is done as without it.  Then
  * all paths are known of the relation that has all tables, and GpuHashJoin over its
  * pipeline may be one of them.
@@ -253,7 +272,13 @@ search_joins(PlannerInfo *root, int levels_needed, List *initial_rels)
 	pipeline = gpurhh_find_pipeline(root, rel);
 	if (pipeline != NULL)
 	{
+		const bool	has_gathers = !bms_equal(rel->relids, gpurhh_all_relids(root));
+
+		if (has_gathers)
+			rel->pathlist = drop_gathers(rel->pathlist);
 		gpurhh_update_nodes(root, pipeline);
+		if (has_gathers)
+			generate_useful_gather_paths(root, rel, false);
 		set_cheapest(rel);
 	}
 	return rel;
