@@ -76,6 +76,7 @@
  * map of which the spec says RHH_RETURN_ROWS, which refuses all of them, is how a caller
  * gets the output itself.  It needs joins, and its keys mean nothing.  Of a map that keeps the output of
  * joins no row comes back: if any is refused, or bad, the event counts some of these, and the map lacks rows.
+ * When map_finish() has been called it does not need its build sides any more.
  *
  * Errors.  No function throws or longjmps.  A function that can fail returns an
  * rhh_status, and if that is not RHH_OK it has put the same status and a message into

@@ -1602,6 +1602,7 @@ cpu_map_finish(rhh_map *map, rhh_error *err)
 	map->finishing = true;
 	if (map->rows != NULL)
 	{
+		forget_joins(map);
 		cmd->no_memory = !rhh_cpu_rows_start_finish(map->rows, map->dev->n_workers, MAX_TASKS);
 		submit_command(map->dev, cmd, cmd->no_memory ? 1 : map->rows->n_tasks);
 	}
@@ -1670,7 +1671,7 @@ cpu_map_stats(rhh_map *map, rhh_map_stats *stats)
 	if (map->rows != NULL)
 	{
 		stats->rows = read_count(&map->rows->rows);
-		stats->refused_rows = read_count(&map->rows->refused_rows);
+		stats->refused_rows += read_count(&map->rows->refused_rows);
 		stats->dropped_rows = read_count(&map->rows->dropped_rows);
 		stats->groups = read_count(&map->rows->groups);
 		stats->kernel_ns = read_count(&map->rows->busy_ns);

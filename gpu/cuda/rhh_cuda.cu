@@ -6,6 +6,7 @@
  * Only this file of the device is compiled; it includes the others:
  *
  *		rhh_cuda_device.cuh		structs, errors, steps in streams
+ *		rhh_cuda_spare.cuh		memory that was given back
  *		rhh_cuda_cache.cuh		copies of pages
  *		rhh_cuda_memory.cuh		lanes and bodies
  *		rhh_cuda_pages.cuh		reading pages
@@ -22,7 +23,7 @@
  * them.
  *
  * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
- * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"
+ * its size: streams, events, pinned snapshots, and one allocation (the "fixed"
  * memory: upload buffers, bitmaps of refused rows, counters, lists of orphans).  When
  * a map ends, its lane is kept for the next map.  What depends on the number of groups
  * (slots, states, keys) is one further allocation, the "body" of the map, which is
@@ -34,7 +35,8 @@
  *
  * A lane has these streams:
  *
- *		up		uploads of batches; reading pages
+ *		up		uploads of batches; reading pages.  There are two, so that while the last pages of
+ *				a batch are read, and the device has little to do, the next batch begins
  *		run		kernels, growth, results: everything that touches the map
  *		note	waits for the end of a step in run and then wakes the caller, so
  *				that run need not wait for a callback
@@ -94,6 +96,7 @@
 #include "cuda/rhh_cuda_finish.cuh"
 #include "cuda/rhh_cuda_feed.cuh"
 #include "cuda/rhh_cuda_open.cuh"
+#include "cuda/rhh_cuda_spare.cuh"
 
 /* ---------- the state machine ---------- */
 
@@ -530,6 +533,9 @@ rhh_cuda_map_join(rhh_map *t, const rhh_join_spec *spec, rhh_error *err)
 		builds[j] = rhh_state_of(spec->joins[j].build);
 	if (rhh_check_join(&state, spec, builds, err) != RHH_OK)
 		return err->status;
+	/* what was queued for the joins before uses their memory */
+	if (t->joins != NULL && !RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run))
+		return rhh_broken(dev, err);
 	rhh_joins_free(t);
 	t->had_joins = true;
 	if (rhh_joins_make(t, spec))
@@ -603,7 +609,7 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	rhh_page_plan plan;
 
 	/* fed rows are there when their kernel has ended: until then their source is read */
-	cudaStream_t from = source != NULL ? lane->run : lane->up;
+	cudaStream_t from = source != NULL ? lane->run : rhh_upload_stream(t, i);
 
 	f->batch = *batch;
 	f->refused_to = refused_to;
@@ -639,7 +645,7 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], from) ||
 		(!batch->on_device &&
 		 !RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
-				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up)) ||
+				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, from)) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], from))
 		return rhh_broken(dev, err);
 	if (!batch->on_device)

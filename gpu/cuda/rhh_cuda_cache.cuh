@@ -15,6 +15,7 @@
 
 #include "rhh_pages.h"
 #include "cuda/rhh_cuda_device.cuh"
+#include "cuda/rhh_cuda_spare.cuh"
 #include "cuda/rhh_read_pages.cuh"
 
 #define RHH_SLAB_BYTES ((uint64_t) RHH_SLAB_PAGES * (RHH_PAGE_BYTES + sizeof(rhh_page)))
@@ -127,6 +128,11 @@ rhh_cuda_cache_slab(rhh_device *dev, uint32_t i, rhh_error *err)
 		rc = cudaSuccess;
 	if (rc == cudaSuccess)
 		rc = cudaMalloc((void **) &dev->slabs[i], RHH_SLAB_BYTES);
+	if (rc == cudaErrorMemoryAllocation && rhh_drop_spares(dev))
+	{
+		(void) cudaGetLastError();
+		rc = cudaMalloc((void **) &dev->slabs[i], RHH_SLAB_BYTES);
+	}
 	if (rc == cudaErrorMemoryAllocation)
 	{
 		(void) cudaGetLastError();

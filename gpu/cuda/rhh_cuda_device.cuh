@@ -93,10 +93,17 @@ struct rhh_step_events
 	cudaEvent_t done;
 };
 
+/* Memory that is kept for the next map, and its bytes. */
+struct rhh_spare
+{
+	uint8_t    *memory;
+	uint64_t	bytes;
+};
+
 struct rhh_lane
 {
 	rhh_lane   *next;			/* kept lanes */
-	cudaStream_t up;
+	cudaStream_t up[RHH_CUDA_UPLOADS];	/* batch i has the one of number i % RHH_CUDA_UPLOADS */
 	cudaStream_t run;
 	cudaStream_t note;
 	cudaEvent_t upload[RHH_CUDA_IN_FLIGHT]; /* before a batch's copy, for its time */
@@ -310,6 +317,9 @@ struct rhh_device
 	rhh_map    *maps;
 	rhh_lane   *lanes;			/* kept */
 	uint32_t	n_lanes;
+	rhh_spare	spares[RHH_CUDA_MOST_SPARES];	/* the one that came first comes first */
+	uint32_t	n_spares;
+	uint64_t	spare_bytes;	/* of all of them */
 	uint64_t	limit_bytes;
 	uint64_t	counted_bytes;	/* bodies and feed memory of all maps */
 	uint64_t	frees;			/* counts allocations that were freed */

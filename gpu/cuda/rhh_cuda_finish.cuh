@@ -200,7 +200,8 @@ rhh_map_free(rhh_map *t)
 	(void) cudaSetDevice(dev->ordinal);
 	if (t->lane != NULL)
 	{
-		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up);
+		for (int u = 0; u < RHH_CUDA_UPLOADS; u++)
+			RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up[u]);
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run);
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->note);
 	}

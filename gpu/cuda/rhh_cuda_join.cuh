@@ -34,7 +34,7 @@
  *
  *		at[RHH_MAX_JOINS]	how often the batch came, and flags, RHH_AT_DONE and RHH_AT_SMALL
  *
- * Pieces of batches that come after that are as small as the room is, as they are if the map returns all rows.
+ * Pieces of batches that come after that are as small as the room is, as those of columns are if the map returns all rows.
  * A batch that comes again has them as it had them, since positions are counted in pieces.
  */
 #ifndef RHH_CUDA_JOIN_CUH
@@ -509,13 +509,16 @@ rhh_tuples_at(const rhh_map *t, int i, uint32_t stage)
 	return tuples;
 }
 
-/* May a batch have pieces with more rows than it has room for? */
+/*
+ * May a batch have pieces with more rows than it has room for?  Where all rows come back each piece has such, unless
+ * there are few of them; but a batch of pages would have these read again for each.
+ */
 static bool
 rhh_may_spill(const rhh_map *t, const rhh_batch *batch)
 {
 	/* refused rows come back by eights; and the position needs a place of its own */
-	return t->kept == NULL && (t->spec.flags & RHH_RETURN_ROWS) == 0 && batch->refused_rows >= 8 &&
-		t->joins->n_stages + 1 < RHH_MAX_JOINS;
+	return t->kept == NULL && ((t->spec.flags & RHH_RETURN_ROWS) == 0 || batch->n_pages > 0) &&
+		batch->refused_rows >= 8 && t->joins->n_stages + 1 < RHH_MAX_JOINS;
 }
 
 /* The rows that a piece of a batch, and what fans out before that, may have. */
@@ -776,7 +779,7 @@ rhh_launch_spill(rhh_map *t, int i, uint32_t n_returned)
 	while (*end != NULL)
 		end = &(*end)->next;
 	*end = f->spill = spill;
-	t->joins->small_pieces = true;
+	t->joins->small_pieces = (t->spec.flags & RHH_RETURN_ROWS) == 0;
 	return rhh_launch_return(t, spill->rows, spill->n_rows, spill->n_rows);
 }
 

@@ -18,6 +18,7 @@
 #ifndef RHH_CUDA_KEEP_CUH
 #define RHH_CUDA_KEEP_CUH
 
+#include "cuda/rhh_cuda_join.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 
 static uint64_t
@@ -295,6 +296,8 @@ rhh_start_index(rhh_map *t)
 	rhh_kept   *kept = t->kept;
 
 	kept->view.n_rows = (uint32_t) t->stats.rows;
+	/* the index needs that memory */
+	rhh_joins_free(t);
 	rhh_free_unused_segments(t);
 	if (kept->view.n_rows == 0)
 		return rhh_index_ready(t, RHH_OK);

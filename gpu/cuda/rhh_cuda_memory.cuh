@@ -46,8 +46,9 @@ rhh_lane_free(rhh_lane *lane)
 		cudaEventDestroy(lane->step.stop);
 	if (lane->step.done)
 		cudaEventDestroy(lane->step.done);
-	if (lane->up)
-		cudaStreamDestroy(lane->up);
+	for (int u = 0; u < RHH_CUDA_UPLOADS; u++)
+		if (lane->up[u])
+			cudaStreamDestroy(lane->up[u]);
 	if (lane->run)
 		cudaStreamDestroy(lane->run);
 	if (lane->note)
@@ -79,14 +80,15 @@ rhh_lane_make(rhh_device *dev)
 
 	if (lane == NULL)
 		return NULL;
-	ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up, cudaStreamNonBlocking) &&
-		/* before kernels that read pages, which wait for the bus most of the time */
-		RHH_CUDA(dev, cudaStreamCreateWithPriority, &lane->run, cudaStreamNonBlocking, -1) &&
+	/* before kernels that read pages, which wait for the bus most of the time */
+	ok = RHH_CUDA(dev, cudaStreamCreateWithPriority, &lane->run, cudaStreamNonBlocking, -1) &&
 		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->note, cudaStreamNonBlocking) &&
 		RHH_CUDA(dev, cudaHostAlloc, (void **) &lane->snapshot,
 				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control) +
 				 RHH_CUDA_IN_FLIGHT * sizeof(rhh_page_notes), cudaHostAllocDefault) &&
 		rhh_step_events_make(dev, &lane->step);
+	for (int u = 0; ok && u < RHH_CUDA_UPLOADS; u++)
+		ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up[u], cudaStreamNonBlocking);
 	lane->page_notes = (rhh_page_notes *) (lane->snapshot + RHH_CUDA_IN_FLIGHT + 1);
 	for (int i = 0; ok && i < RHH_CUDA_IN_FLIGHT; i++)
 		ok = RHH_CUDA(dev, cudaEventCreate, &lane->upload[i]) &&
@@ -120,13 +122,19 @@ rhh_lanes_drop(rhh_device *dev)
 static bool
 rhh_malloc(rhh_device *dev, uint8_t **memory, uint64_t bytes)
 {
-	cudaError_t rc = cudaMalloc((void **) memory, bytes);
+	cudaError_t rc;
 
-	if (rc == cudaErrorMemoryAllocation && dev->lanes != NULL)
+	bytes = rhh_rounded_bytes(bytes);
+	*memory = rhh_take_spare(dev, bytes);
+	if (*memory != NULL)
+		return true;
+	/* the limit is meant for all of it */
+	if (dev->counted_bytes + dev->spare_bytes + bytes > dev->limit_bytes)
+		(void) rhh_drop_spares(dev);
+	rc = cudaMalloc((void **) memory, bytes);
+	if (rc == cudaErrorMemoryAllocation && rhh_drop_spares(dev))
 	{
-		/* Lanes are kept for speed only: rather give their memory to this map. */
 		(void) cudaGetLastError();
-		rhh_lanes_drop(dev);
 		rc = cudaMalloc((void **) memory, bytes);
 	}
 	while (rc == cudaErrorMemoryAllocation && rhh_take_slab(dev))
@@ -166,20 +174,9 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 	if (staging < RHH_CUDA_MIN_STAGING_BYTES)
 		staging = RHH_CUDA_MIN_STAGING_BYTES;
 	bytes = RHH_CUDA_IN_FLIGHT * (staging + refused) + control + reserves + 2 * orphans + looks;
-	if (lane->fixed_bytes < bytes)
-	{
-		if (lane->fixed != NULL)
-		{
-			p = lane->fixed;
-			lane->fixed = NULL;
-			lane->fixed_bytes = 0;
-			if (!RHH_CUDA(dev, cudaFree, p))
-				return false;
-		}
-		if (!rhh_malloc(dev, &lane->fixed, bytes))
-			return false;
-		lane->fixed_bytes = bytes;
-	}
+	if (!rhh_malloc(dev, &lane->fixed, bytes))
+		return false;
+	lane->fixed_bytes = bytes;
 	p = lane->fixed;
 	lane->staging = p;
 	lane->staging_bytes = staging;
@@ -206,6 +203,12 @@ rhh_lane_fit(rhh_device *dev, rhh_lane *lane, const rhh_map_spec *spec)
 static void
 rhh_lane_return(rhh_device *dev, rhh_lane *lane)
 {
+	if (lane->fixed != NULL)
+		rhh_give_spare(dev, lane->fixed, lane->fixed_bytes);
+	if (lane->workspace != NULL)
+		rhh_give_spare(dev, lane->workspace, lane->workspace_bytes);
+	lane->fixed = lane->workspace = NULL;
+	lane->fixed_bytes = lane->workspace_bytes = 0;
 	if (dev->broken || dev->n_lanes >= RHH_CUDA_KEPT_LANES)
 	{
 		rhh_lane_free(lane);
@@ -272,13 +275,13 @@ rhh_counted_malloc(rhh_map *t, uint8_t **memory, uint64_t bytes)
 	return true;
 }
 
-/* Frees such memory, if there is any. */
+/* Gives such memory back, if there is any.  Nothing that uses it is queued any more. */
 static void
 rhh_counted_free(rhh_map *t, uint8_t *memory, uint64_t bytes)
 {
 	if (memory == NULL)
 		return;
-	rhh_check(t->dev, cudaFree(memory), "cudaFree");
+	rhh_give_spare(t->dev, memory, bytes);
 	t->dev->counted_bytes -= bytes;
 	t->stats.bytes -= bytes;
 	t->dev->frees++;

@@ -187,6 +187,7 @@ rhh_cuda_close(rhh_device *dev)
 		rhh_map_free(dev->maps);
 	(void) cudaSetDevice(dev->ordinal);
 	rhh_lanes_drop(dev);
+	(void) rhh_drop_spares(dev);
 	rhh_free_slabs(dev);
 	for (uint32_t i = 0; i < dev->n_pools; i++)
 		(void) cudaHostUnregister(dev->pools[i]);

@@ -36,6 +36,15 @@
 #define RHH_CUDA_IN_FLIGHT 4
 
 /*
+ * Streams in which these are uploaded, or their pages read.  With two, TPC-H's query 6 took an H100 443 ms where it
+ * took 564 with one, out of shared buffers, and 12 instead of 15 out of the cache; query 1 took 32 instead of 30 there.
+ * With four it was as with one.
+ */
+#ifndef RHH_CUDA_UPLOADS
+#define RHH_CUDA_UPLOADS 2
+#endif
+
+/*
  * Reading pages: the threads of a block, which has a page at a time, and the most blocks for each
  * SM.  A page is on its way for some microseconds.  50M narrow rows took an H100 50 ms with 2 or 8
  * blocks for each SM, and 70 ms with 16 to 128 blocks in all.  Where a program computes, more
@@ -85,10 +94,19 @@
 #define RHH_CUDA_MIN_STAGING_BYTES (1u << 20)
 
 /*
- * Lanes (streams, events, upload buffers) that a device keeps for the next maps.  Making
- * one costs a millisecond of calls (cudaMalloc at 0.2 ms for a GiB, pinning).
+ * Lanes (streams, events, pinned snapshots) that a device keeps for the next maps: as many as there are
+ * maps at a time.  Making one costs a millisecond of calls.
  */
-#define RHH_CUDA_KEPT_LANES 2
+#define RHH_CUDA_KEPT_LANES 64
+
+/*
+ * Memory that maps give back and that is kept for the next ones: the most pieces, which share of the limit
+ * they may have together, and the least bytes of one, a power of two.  A map whose batches have pages has 260 MB
+ * of upload buffers.
+ */
+#define RHH_CUDA_MOST_SPARES 128
+#define RHH_CUDA_SPARE_SHARE 8
+#define RHH_CUDA_LEAST_SPARE ((uint64_t) 1 << 20)
 
 /*
  * The slots with which a map starts, if the estimate is not higher and the limits allow

@@ -693,6 +693,19 @@ gpurhh_join_read_build(JoinReader *node, int j, ParallelTableScanDesc scan)
 	return n_rows;
 }
 
+/*
+ * How many rows the first batch of pages may have, of which about as many are expected to come out as a block has
+ * room for: a LIMIT may need no more.
+ */
+static uint32
+first_rows(const JoinInput *input, uint32 room_rows)
+{
+	const double fed = input->probe.child->plan->plan_rows;
+	const double joined = input->joins[input->n_joins - 1].node->js.ps.plan->plan_rows;
+
+	return Max(room_rows, Min(room_rows * fed / Max(joined, 1), UINT32_MAX));
+}
+
 static void
 begin_probe(JoinReader *node)
 {
@@ -708,7 +721,7 @@ begin_probe(JoinReader *node)
 	lay_out_probe(input, &reader->feed, gpurhh_channel_block_bytes(reader->channel),
 				  &reader->room_offset, &reader->room_rows);
 	if (node->most_rows == 0)
-		node->most_rows = reader->room_rows;
+		node->most_rows = first_rows(input, reader->room_rows);
 	begin_side(reader);
 	gpurhh_join_begin_tests(node);
 }
@@ -869,7 +882,7 @@ gpurhh_join_probe(JoinReader *reader)
 
 /*
  * How many rows the next batches of pages may have: so many that the rows that come out of one fit a block, with
- * something to spare, by what came out until now.  The first ones have few, as a LIMIT may need no more.
+ * something to spare, by what came out until now.
  */
 static void
 limit_rows(JoinReader *reader)

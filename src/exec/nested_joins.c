@@ -240,13 +240,13 @@ gpurhh_nested_read(NestedJoins *nested, JoinReader *above, Channel *channel)
 	GpuNodeStats *stats = gpurhh_join_node_stats(nested->node);
 	ParallelTableScanDesc scan = nested->shared != NULL ? gpurhh_builds_probe_scan(nested->shared) : NULL;
 	NestedReading reading = {.nested = nested, .channel = channel};
+	/* it does not copy its batches, even if the node above does: the probe side is a table */
 	JoinReader	reader = {
 		.input = nested->input,
 		.channel = channel,
 		.dictionary = above->dictionary,
 		.counts = &stats->counts,
 		.context = above->context,
-		.copies = above->copies,
 		.keeps = true,
 		.arg = &reading,
 		.take_returned = take_returned

@@ -425,12 +425,15 @@ drop_query(DeviceService *service, int q)
 
 /* The build side of joins will not be probed, so that nobody needs its map.  Frees that. */
 static bool
-free_spoiled(ServiceQuery *sq)
+free_spoiled(DeviceService *service, int q)
 {
+	ServiceQuery *sq = &service->queries[q];
+
 	if (sq->map == NULL || sq->in_flight > 0 || sq->n_probing > 0)
 		return false;
 	sq->device->ops->map_destroy(sq->map);
 	sq->map = NULL;
+	gpurhh_service_end_joins(service, q);
 	/* what is still fed goes nowhere */
 	sq->state = MAP_DECLINED;
 	return true;
@@ -489,7 +492,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	else if (sq->state == MAP_OPEN && join_state == QUERY_JOINS_UNDECIDED &&
 			 gpurhh_service_join_again(service, q))
 		progress = true;
-	if (spoiled && free_spoiled(sq))
+	if (spoiled && free_spoiled(service, q))
 		progress = true;
 	if (sq->state == MAP_OPEN || sq->state == MAP_DECLINED)
 	{
@@ -624,6 +627,9 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				}
 				if (event->status != RHH_OK)
 					break;
+				/* what comes out of joins is kept, and they are not needed any more */
+				if (gpurhh_service_is_build(query))
+					gpurhh_service_end_joins(service, q);
 				sq->state = MAP_READING;
 				query->finished = true;
 				ConditionVariableBroadcast(&query->news);
