@@ -147,6 +147,7 @@ FROM (SELECT analyze_json('SELECT f.v, d.w FROM f JOIN d ON f.k = d.k', 'enable_
 -- ones.  It once freed what a Gather was over, and a path that was made in its place was over that Gather, so
 -- that planning did not end.  Now the Gather is made anew, over the node's path if that is better.
 SET join_collapse_limit = 1;
+RESET enable_nestloop;
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;

@@ -23,7 +23,7 @@
  * them.
  *
  * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
- * its size: streams, events, pinned snapshots, and one allocation (the "fixed"
+ * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"
  * memory: upload buffers, bitmaps of refused rows, counters, lists of orphans).  When
  * a map ends, its lane is kept for the next map.  What depends on the number of groups
  * (slots, states, keys) is one further allocation, the "body" of the map, which is
@@ -35,8 +35,7 @@
  *
  * A lane has these streams:
  *
- *		up		uploads of batches; reading pages.  There are two, so that while the last pages of
- *				a batch are read, and the device has little to do, the next batch begins
+ *		up		uploads of batches; reading pages
  *		run		kernels, growth, results: everything that touches the map
  *		note	waits for the end of a step in run and then wakes the caller, so
  *				that run need not wait for a callback
@@ -87,6 +86,7 @@
 #include "rhh_keys.h"
 #include "cuda/rhh_cuda_cache.cuh"
 #include "cuda/rhh_cuda_device.cuh"
+#include "cuda/rhh_cuda_spare.cuh"
 #include "cuda/rhh_cuda_memory.cuh"
 #include "cuda/rhh_cuda_pages.cuh"
 #include "cuda/rhh_cuda_keep.cuh"
@@ -96,7 +96,6 @@
 #include "cuda/rhh_cuda_finish.cuh"
 #include "cuda/rhh_cuda_feed.cuh"
 #include "cuda/rhh_cuda_open.cuh"
-#include "cuda/rhh_cuda_spare.cuh"
 
 /* ---------- the state machine ---------- */
 
@@ -609,7 +608,7 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	rhh_page_plan plan;
 
 	/* fed rows are there when their kernel has ended: until then their source is read */
-	cudaStream_t from = source != NULL ? lane->run : rhh_upload_stream(t, i);
+	cudaStream_t from = source != NULL ? lane->run : lane->up;
 
 	f->batch = *batch;
 	f->refused_to = refused_to;
@@ -645,7 +644,7 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], from) ||
 		(!batch->on_device &&
 		 !RHH_CUDA(dev, cudaMemcpyAsync, lane->staging + (uint64_t) i * lane->staging_bytes,
-				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, from)) ||
+				   batch->base, batch->used_bytes, cudaMemcpyHostToDevice, lane->up)) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], from))
 		return rhh_broken(dev, err);
 	if (!batch->on_device)

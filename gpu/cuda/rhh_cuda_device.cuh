@@ -103,7 +103,7 @@ struct rhh_spare
 struct rhh_lane
 {
 	rhh_lane   *next;			/* kept lanes */
-	cudaStream_t up[RHH_CUDA_UPLOADS];	/* batch i has the one of number i % RHH_CUDA_UPLOADS */
+	cudaStream_t up;
 	cudaStream_t run;
 	cudaStream_t note;
 	cudaEvent_t upload[RHH_CUDA_IN_FLIGHT]; /* before a batch's copy, for its time */

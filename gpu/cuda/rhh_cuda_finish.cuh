@@ -200,8 +200,7 @@ rhh_map_free(rhh_map *t)
 	(void) cudaSetDevice(dev->ordinal);
 	if (t->lane != NULL)
 	{
-		for (int u = 0; u < RHH_CUDA_UPLOADS; u++)
-			RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up[u]);
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up);
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run);
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->note);
 	}

@@ -46,9 +46,8 @@ rhh_lane_free(rhh_lane *lane)
 		cudaEventDestroy(lane->step.stop);
 	if (lane->step.done)
 		cudaEventDestroy(lane->step.done);
-	for (int u = 0; u < RHH_CUDA_UPLOADS; u++)
-		if (lane->up[u])
-			cudaStreamDestroy(lane->up[u]);
+	if (lane->up)
+		cudaStreamDestroy(lane->up);
 	if (lane->run)
 		cudaStreamDestroy(lane->run);
 	if (lane->note)
@@ -80,15 +79,14 @@ rhh_lane_make(rhh_device *dev)
 
 	if (lane == NULL)
 		return NULL;
-	/* before kernels that read pages, which wait for the bus most of the time */
-	ok = RHH_CUDA(dev, cudaStreamCreateWithPriority, &lane->run, cudaStreamNonBlocking, -1) &&
+	ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up, cudaStreamNonBlocking) &&
+		/* before kernels that read pages, which wait for the bus most of the time */
+		RHH_CUDA(dev, cudaStreamCreateWithPriority, &lane->run, cudaStreamNonBlocking, -1) &&
 		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->note, cudaStreamNonBlocking) &&
 		RHH_CUDA(dev, cudaHostAlloc, (void **) &lane->snapshot,
 				 (RHH_CUDA_IN_FLIGHT + 1) * sizeof(rhh_control) +
 				 RHH_CUDA_IN_FLIGHT * sizeof(rhh_page_notes), cudaHostAllocDefault) &&
 		rhh_step_events_make(dev, &lane->step);
-	for (int u = 0; ok && u < RHH_CUDA_UPLOADS; u++)
-		ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up[u], cudaStreamNonBlocking);
 	lane->page_notes = (rhh_page_notes *) (lane->snapshot + RHH_CUDA_IN_FLIGHT + 1);
 	for (int i = 0; ok && i < RHH_CUDA_IN_FLIGHT; i++)
 		ok = RHH_CUDA(dev, cudaEventCreate, &lane->upload[i]) &&

@@ -16,13 +16,6 @@
 #include "cuda/rhh_cuda_memory.cuh"
 #include "cuda/rhh_read_pages.cuh"
 
-/* The stream in which batch i is uploaded, or its pages are read. */
-static cudaStream_t
-rhh_upload_stream(const rhh_map *t, int i)
-{
-	return t->lane->up[i % RHH_CUDA_UPLOADS];
-}
-
 static rhh_page *
 rhh_pages_of(const rhh_batch *batch)
 {
@@ -186,7 +179,7 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES, CACHED>),
 			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
 			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
-			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), rhh_upload_stream(t, i),
+			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), lane->up,
 			   dev->pages, batch->first_page, batch->end_page, rhh_pages_for_kernels(t, i),
 			   batch->n_pages, slots, plan, columns, batch->n_rows, prefix_bytes, lane->page_counts + i,
 			   &lane->page_notes[i]);
@@ -220,7 +213,6 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
 	rhh_row_columns columns;
 	const uint8_t *column_bytes;
-	const cudaStream_t up = rhh_upload_stream(t, i);
 
 	memset(&columns, 0, sizeof(columns));
 	column_bytes = rhh_batch_column_bytes(t, &columns.n_columns);
@@ -231,19 +223,19 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	memcpy(columns.values_offset, batch->values_offset, sizeof(columns.values_offset));
 	memcpy(columns.nulls_offset, batch->nulls_offset, sizeof(columns.nulls_offset));
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
-	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], up))
+	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
 		return false;
 	/* what the caller knows of pages of the cache, or their slots */
 	if (batch->cached && f->told &&
 		!RHH_CUDA(dev, cudaMemcpyAsync, rhh_pages_for_kernels(t, i), rhh_pages_of(batch),
-				  (uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyHostToDevice, up))
+				  (uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyHostToDevice, lane->up))
 		return false;
 	if (batch->cached && !f->told &&
 		!RHH_CUDA(dev, cudaMemcpyAsync, rhh_on_device(t, i, batch->slots_offset), batch->base + batch->slots_offset,
-				  (uint64_t) batch->n_pages * sizeof(uint32_t), cudaMemcpyHostToDevice, up))
+				  (uint64_t) batch->n_pages * sizeof(uint32_t), cudaMemcpyHostToDevice, lane->up))
 		return false;
 	if (rhh_are_placed(batch, layout) &&
-		!RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts + i, 0, sizeof(rhh_page_counts), up))
+		!RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts + i, 0, sizeof(rhh_page_counts), lane->up))
 		return false;
 	if (layout->program.n_ops > 0 && batch->cached)
 		rhh_launch_reading<true, true>(t, i, plan, columns, layout->prefix_bytes);
@@ -255,11 +247,11 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 		rhh_launch_reading<false, false>(t, i, plan, columns, layout->prefix_bytes);
 	f->state = BATCH_READING;
 	return rhh_launched(dev, "rhh_read_pages_kernel") &&
-		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, up)) &&
+		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, lane->up)) &&
 		(!rhh_are_placed(batch, layout) ||
 		 RHH_CUDA(dev, cudaMemcpyAsync, &lane->page_notes[i].counts, lane->page_counts + i,
-				  sizeof(rhh_page_counts), cudaMemcpyDeviceToHost, up)) &&
-		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], up) &&
+				  sizeof(rhh_page_counts), cudaMemcpyDeviceToHost, lane->up)) &&
+		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
 		rhh_wake_after(t, lane->uploaded[i]);
 }
 
@@ -327,7 +319,6 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_page_notes *notes = &lane->page_notes[i];
 	const rhh_page_layout *layout = (const rhh_page_layout *) (f->batch.base + f->batch.layout_offset);
-	const cudaStream_t up = rhh_upload_stream(t, i);
 	rhh_page_plan plan;
 
 	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);
@@ -338,8 +329,8 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	{
 		/* before they are counted */
 		f->told = true;
-		return rhh_launch_tell_pages(t, i, up) &&
-			RHH_CUDA(t->dev, cudaEventRecord, lane->uploaded[i], up) &&
+		return rhh_launch_tell_pages(t, i, lane->up) &&
+			RHH_CUDA(t->dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
 			rhh_wake_after(t, lane->uploaded[i]);
 	}
 	if (*again)

@@ -36,15 +36,6 @@
 #define RHH_CUDA_IN_FLIGHT 4
 
 /*
- * Streams in which these are uploaded, or their pages read.  With two, TPC-H's query 6 took an H100 443 ms where it
- * took 564 with one, out of shared buffers, and 12 instead of 15 out of the cache; query 1 took 32 instead of 30 there.
- * With four it was as with one.
- */
-#ifndef RHH_CUDA_UPLOADS
-#define RHH_CUDA_UPLOADS 2
-#endif
-
-/*
  * Reading pages: the threads of a block, which has a page at a time, and the most blocks for each
  * SM.  A page is on its way for some microseconds.  50M narrow rows took an H100 50 ms with 2 or 8
  * blocks for each SM, and 70 ms with 16 to 128 blocks in all.  Where a program computes, more
