@@ -260,6 +260,37 @@ end_using(ServiceCache *cache, const CacheRequest *request)
 		cache->n_using[request->refs[r].entry]--;
 }
 
+/*
+ * What comes out of a batch's joins is not complete: its entries stay in use until the batch has come
+ * again and is, or the query ends.
+ */
+static void
+hold_entries(ServiceQuery *sq, const CacheRequest *request, int block)
+{
+	const Size	bytes = (sq->n_cached + request->n_refs) * sizeof(HeldEntry);
+
+	sq->cached = sq->cached == NULL ? MemoryContextAllocHuge(TopMemoryContext, bytes) :
+		repalloc_huge(sq->cached, bytes);
+	for (uint32 r = 0; r < request->n_refs; r++)
+		sq->cached[sq->n_cached++] = (HeldEntry){request->refs[r].entry, block};
+}
+
+/* Those of a block are not in use any more; -1: of all blocks. */
+static void
+release_entries(ServiceCache *cache, ServiceQuery *sq, int block)
+{
+	uint32		n = 0;
+
+	for (uint32 i = 0; i < sq->n_cached; i++)
+	{
+		if (block >= 0 && sq->cached[i].block != block)
+			sq->cached[n++] = sq->cached[i];
+		else
+			cache->n_using[sq->cached[i].entry]--;
+	}
+	sq->n_cached = n;
+}
+
 /* ---------- pages to be put there ---------- */
 
 /*
@@ -462,10 +493,17 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 	CacheRelation *relation;
 	bool		good;
 
-	if (request != NULL && request->cached && !block->cache_begun)
-		block->n_bad_pages += event->n_bad_pages;
-	if (request == NULL || !block->cache_begun)
+	if (request == NULL)
 		return;
+	if (!block->cache_begun)
+	{
+		/* it has come again */
+		if (request->cached)
+			block->n_bad_pages += event->n_bad_pages;
+		if (!event->more)
+			release_entries(cache, sq, event->tag);
+		return;
+	}
 	block->cache_begun = false;
 	block->n_bad_pages = event->n_bad_pages;
 	block->n_rows = event->n_rows;
@@ -489,14 +527,7 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 		block->cache_offset = 0;
 	}
 	else if (event->status == RHH_OK && event->more)
-	{
-		/* the query has them now */
-		sq->cached = sq->cached == NULL ?
-			MemoryContextAllocHuge(TopMemoryContext, request->n_refs * sizeof(uint32)) :
-			repalloc_huge(sq->cached, (sq->n_cached + request->n_refs) * sizeof(uint32));
-		for (uint32 r = 0; r < request->n_refs; r++)
-			sq->cached[sq->n_cached++] = request->refs[r].entry;
-	}
+		hold_entries(sq, request, event->tag);
 	else
 		end_using(cache, request);
 	LWLockRelease(&cache->directory->lock);
@@ -506,10 +537,8 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 void
 gpurhh_service_drop_cached(DeviceService *service, ServiceQuery *sq)
 {
-	for (uint32 i = 0; i < sq->n_cached; i++)
-		service->cache->n_using[sq->cached[i]]--;
+	release_entries(service->cache, sq, -1);
 	if (sq->cached != NULL)
 		pfree(sq->cached);
 	sq->cached = NULL;
-	sq->n_cached = 0;
 }

@@ -35,6 +35,13 @@ typedef enum QueryMapState
 /* The first level on its way to the second; see service_levels.c. */
 typedef struct LevelWork LevelWork;
 
+/* An entry of the cache that is in use for a batch that is to come again. */
+typedef struct HeldEntry
+{
+	uint32		entry;
+	int			block;			/* the batch's */
+} HeldEntry;
+
 /* What the service keeps of a query beside the area's ChannelQuery. */
 typedef struct ServiceQuery
 {
@@ -49,7 +56,7 @@ typedef struct ServiceQuery
 	int			n_probed;		/* of the other queries whose maps this one's probes, */
 	int			probed[RHH_MAX_JOINS];	/* the numbers */
 	bool		cancelled;
-	uint32	   *cached;			/* entries of the cache that are in use until it ends */
+	HeldEntry  *cached;			/* entries of the cache that are in use */
 	uint32		n_cached;
 	int			result_block;	/* which the device fills with result, or -1 */
 	rhh_result	result;
