@@ -10,10 +10,19 @@
 
 typedef struct rhh_buffer
 {
-	rhh_int128 *wide;			/* one of the two */
-	int64_t    *narrow;
+	rhh_int128 *wide;			/* of an operation whose results have 128 bits; else NULL */
+	int64_t    *narrow;			/* of one of 64 bits; and of the other if all of them are small */
 	uint8_t    *flags;			/* a byte for each row */
+	uint8_t		bits;			/* that the absolute values have at most; UNKNOWN_BITS: nobody has looked, and what is wide is
+								 * in wide */
 } rhh_buffer;
+
+/*
+ * Decimals are small: what their types allow takes 128 bits, and nearly all that is stored less than half of that.  So where the
+ * values of some rows have no more bits than this, operations on these take 64 bits, and cannot overflow.  NaN has more.
+ */
+#define SMALL_BITS 62
+#define UNKNOWN_BITS 255
 
 /* The classes of an operation's operands, as letters of RHH_OPERATIONS(). */
 typedef struct rhh_signature
@@ -35,7 +44,7 @@ static const rhh_signature signatures[] = {
 static size_t
 buffer_bytes(uint8_t code)
 {
-	return CHUNK_ROWS * ((rhh_op_is_wide(code) ? sizeof(rhh_int128) : sizeof(int64_t)) + 1);
+	return CHUNK_ROWS * ((rhh_op_is_wide(code) ? sizeof(rhh_int128) : 0) + sizeof(int64_t) + 1);
 }
 
 size_t
@@ -118,18 +127,131 @@ load_is_null(const rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t 
 }
 
 static void
-load_constant(const rhh_program *program, uint32_t number, const rhh_buffer *to, uint32_t n)
+load_constant(const rhh_program *program, uint32_t number, rhh_buffer *to, uint32_t n)
 {
 	const uint64_t *words = program->constants[number];
+	const rhh_int128 value = (rhh_int128) ((rhh_uint128) words[1] << 64 | words[0]);
 
+	/* (of a negative number that is counted without one) */
+	if (to->wide != NULL && rhh_bits_of(value) < SMALL_BITS)
+		to->bits = (uint8_t) (rhh_bits_of(value) + 1);
 	for (uint32_t i = 0; i < n; i++)
 	{
 		if (to->wide != NULL)
-			to->wide[i] = (rhh_int128) ((rhh_uint128) words[1] << 64 | words[0]);
-		else
-			to->narrow[i] = (int64_t) words[0];
+			to->wide[i] = value;
+		to->narrow[i] = (int64_t) words[0];
 	}
 	memset(to->flags, program->null_constant[number] ? RHH_NULL : 0, n);
+}
+
+/* ---------- small numbers ---------- */
+
+/* How many bits the absolute values of a buffer have at most. */
+static uint32_t
+bits_of(rhh_buffer *buffer, uint32_t n)
+{
+	uint64_t	any = 0;
+
+	if (buffer->bits != UNKNOWN_BITS || buffer->wide != NULL)
+		return buffer->bits;
+	for (uint32_t i = 0; i < n; i++)
+		any |= (uint64_t) (buffer->narrow[i] ^ buffer->narrow[i] >> 63);
+	/* (the absolute value of the least number of so many bits has one more) */
+	buffer->bits = (uint8_t) (any == 0 ? 1 : 65 - __builtin_clzll(any));
+	return buffer->bits;
+}
+
+/* Writes small numbers where an operation looks for numbers of 128 bits. */
+static void
+widen(const rhh_buffer *buffer, uint32_t n)
+{
+	for (uint32_t i = 0; buffer->wide != NULL && buffer->bits != UNKNOWN_BITS && i < n; i++)
+		buffer->wide[i] = buffer->narrow[i];
+}
+
+/* Runs an operation whose operands are small, and whose results are; false: it is another one. */
+static bool
+run_small(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *to, uint32_t n)
+{
+	uint32_t	bits;
+
+#define EACH(expr) \
+	for (uint32_t i = 0; i < n; i++) \
+		to->narrow[i] = (expr)
+
+	switch (code)
+	{
+		case RHH_OP_MUL_DECIMAL:
+		case RHH_OP_RESCALE_DECIMAL:
+		case RHH_OP_MUL_TO_DECIMAL128:
+		case RHH_OP_MUL_DECIMAL128:
+		case RHH_OP_RESCALE_DECIMAL128:
+			bits = bits_of(a, n) + bits_of(b, n);
+			if (bits > SMALL_BITS)
+				return false;
+			EACH(a->narrow[i] * b->narrow[i]);
+			break;
+		case RHH_OP_ADD_DECIMAL:
+		case RHH_OP_ADD_DECIMAL128:
+		case RHH_OP_SUB_DECIMAL:
+		case RHH_OP_SUB_DECIMAL128:
+			bits = 1 + (bits_of(a, n) > bits_of(b, n) ? bits_of(a, n) : bits_of(b, n));
+			if (bits > SMALL_BITS)
+				return false;
+			if (code == RHH_OP_ADD_DECIMAL || code == RHH_OP_ADD_DECIMAL128)
+				EACH(a->narrow[i] + b->narrow[i]);
+			else
+				EACH(a->narrow[i] - b->narrow[i]);
+			break;
+		case RHH_OP_NEG_DECIMAL:
+		case RHH_OP_NEG_DECIMAL128:
+			bits = bits_of(a, n);
+			if (bits > SMALL_BITS)
+				return false;
+			EACH(-a->narrow[i]);
+			break;
+		case RHH_OP_INT_AS_DECIMAL128:
+		case RHH_OP_DECIMAL_AS_DECIMAL128:
+			bits = bits_of(a, n);
+			if (bits > SMALL_BITS)
+				return false;
+			EACH(a->narrow[i]);
+			break;
+		case RHH_OP_LIMB_1_OF_1:
+		case RHH_OP_LIMB_1_OF_2:
+		case RHH_OP_LIMB_1_OF_3:
+			bits = bits_of(a, n);
+			if (bits > RHH_LIMB_BITS)
+				return false;
+			EACH(a->narrow[i]);
+			break;
+		case RHH_OP_LIMB_2_OF_2:
+		case RHH_OP_LIMB_2_OF_3:
+		case RHH_OP_LIMB_3_OF_3:
+			if (bits_of(a, n) > RHH_LIMB_BITS)
+				return false;
+			bits = 1;
+			EACH(0);
+			break;
+		case RHH_OP_EQ_DECIMAL128:
+		case RHH_OP_LT_DECIMAL128:
+		case RHH_OP_LE_DECIMAL128:
+			if (bits_of(a, n) > SMALL_BITS || bits_of(b, n) > SMALL_BITS)
+				return false;
+			bits = 1;
+			if (code == RHH_OP_EQ_DECIMAL128)
+				EACH(a->narrow[i] == b->narrow[i]);
+			else if (code == RHH_OP_LT_DECIMAL128)
+				EACH(a->narrow[i] < b->narrow[i]);
+			else
+				EACH(a->narrow[i] <= b->narrow[i]);
+			break;
+		default:
+			return false;
+	}
+#undef EACH
+	to->bits = (uint8_t) bits;
+	return true;
 }
 
 /* An operation's operand or result, by the letters of RHH_OPERATIONS(). */
@@ -144,12 +266,18 @@ load_constant(const rhh_program *program, uint32_t number, const rhh_buffer *to,
 
 /* b and c are null pointers if the operation does not take them. */
 static void
-run_op(uint8_t code, const rhh_buffer *a, const rhh_buffer *b, const rhh_buffer *c,
-	   const rhh_buffer *to, uint32_t n)
+run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to, uint32_t n)
 {
 	/* of strict operations that is all, unless they are bad themselves */
 	for (uint32_t i = 0; i < n; i++)
 		to->flags[i] = a->flags[i] | (b != NULL ? b->flags[i] : 0);
+	if (run_small(code, a, b, to, n))
+		return;
+	widen(a, n);
+	if (b != NULL)
+		widen(b, n);
+	if (c != NULL)
+		widen(c, n);
 
 #define RUN(name, tr, ta, tb) \
 		case RHH_OP_##name: \
@@ -178,23 +306,68 @@ run_op(uint8_t code, const rhh_buffer *a, const rhh_buffer *b, const rhh_buffer 
 #undef RUN_LOGIC
 }
 
+static bool
+any_byte(const uint8_t *bytes, uint32_t n)
+{
+	uint8_t		any = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		any |= bytes[i];
+	return any != 0;
+}
+
+/* Stores results in 64 bits, of which none is NULL or bad. */
+static void
+store_narrow(const int64_t *from, uint8_t *values, uint32_t bytes, size_t first, uint32_t n)
+{
+#define STORE(T) \
+	for (uint32_t i = 0; i < n; i++) \
+		((T *) values)[first + i] = (T) from[i]
+
+	switch (bytes)
+	{
+		case 1:
+			STORE(int8_t);
+			break;
+		case 2:
+			STORE(int16_t);
+			break;
+		case 4:
+			STORE(int32_t);
+			break;
+		case 16:
+			STORE(rhh_int128);
+			break;
+		default:
+			STORE(int64_t);
+			break;
+	}
+#undef STORE
+}
+
 /* Also marks in bad, a byte for each row, where the result is. */
 static void
 store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *nulls,
 			 size_t first, uint32_t n, uint8_t *bad)
 {
+	const bool	narrow = from->wide == NULL || from->bits != UNKNOWN_BITS;
+
+	/* chunks begin at multiples of 8 rows */
+	if (nulls != NULL)
+		memset(nulls + first / 8, 0, (n + 7) / 8);
+	if (narrow && !any_byte(from->flags, n))
+	{
+		store_narrow(from->narrow, values, bytes, first, n);
+		return;
+	}
 	for (uint32_t i = 0; i < n; i++)
 	{
-		const rhh_int128 value = from->flags[i] ? 0 : from->wide ? from->wide[i] : from->narrow[i];
+		const rhh_int128 value = from->flags[i] ? 0 : narrow ? from->narrow[i] : from->wide[i];
 
 		rhh_program_store(values, bytes, first + i, (int64_t) value, (int64_t) (value >> 64));
 		bad[i] |= (from->flags[i] & RHH_BAD) != 0;
 	}
-	if (nulls == NULL)
-		return;
-	/* chunks begin at multiples of 8 rows */
-	memset(nulls + first / 8, 0, (n + 7) / 8);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; nulls != NULL && i < n; i++)
 		nulls[(first + i) / 8] |= (uint8_t) ((from->flags[i] & RHH_NULL) << (i % 8));
 }
 
@@ -215,9 +388,9 @@ filter_rows(const rhh_buffer *filter, uint32_t n, uint8_t *bad, uint8_t *dropped
 	return kept;
 }
 
-/* Computes operations of some rows of columns, up to but without operation end. */
+/* Computes operations of some rows of columns, up to but without operation end; constants are there. */
 static void
-run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, const rhh_buffer *buffers,
+run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, rhh_buffer *buffers,
 		const uint8_t *column_bytes, uint8_t *const *values, uint8_t *const *nulls,
 		uint32_t first, uint32_t n)
 {
@@ -226,17 +399,45 @@ run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, const rhh_b
 		const rhh_op *op = &program->ops[i];
 		const rhh_signature is = signatures[op->code];
 
+		if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
+			continue;
+		buffers[i].bits = UNKNOWN_BITS;
 		if (op->code == RHH_OP_COLUMN)
 			load_column(&buffers[i], values[op->a], column_bytes[op->a], nulls[op->a], first, n);
 		else if (op->code == RHH_OP_COLUMN_IS_NULL)
 			load_is_null(&buffers[i], nulls[op->a], first, n);
 		else if (op->code == RHH_OP_COLUMN_OF_BYTES)
 			load_bytes(&buffers[i], values[op->a], nulls[op->a], first, n);
-		else if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
-			load_constant(program, op->a, &buffers[i], n);
 		else
 			run_op(op->code, &buffers[op->a], is.b == '_' ? NULL : &buffers[op->b],
 				   is.c == '_' ? NULL : &buffers[op->c], &buffers[i], n);
+	}
+}
+
+/* Gives the operations of a program their memory, and loads constants for up to n rows at a time. */
+static void
+start_buffers(const rhh_program *program, rhh_buffer *buffers, void *scratch, uint32_t n)
+{
+	uint8_t    *at = scratch;
+
+	/* those that need more alignment come first */
+	for (uint32_t i = 0; i < program->n_ops; i++)
+	{
+		const bool	wide = rhh_op_is_wide(program->ops[i].code);
+
+		buffers[i].wide = wide ? (rhh_int128 *) at : NULL;
+		at += wide ? CHUNK_ROWS * sizeof(rhh_int128) : 0;
+	}
+	for (uint32_t i = 0; i < program->n_ops; i++, at += CHUNK_ROWS * sizeof(int64_t))
+		buffers[i].narrow = (int64_t *) at;
+	for (uint32_t i = 0; i < program->n_ops; i++, at += CHUNK_ROWS)
+	{
+		const rhh_op *op = &program->ops[i];
+
+		buffers[i].flags = at;
+		buffers[i].bits = UNKNOWN_BITS;
+		if (op->code == RHH_OP_CONSTANT || op->code == RHH_OP_CONSTANT128)
+			load_constant(program, op->a, &buffers[i], n);
 	}
 }
 
@@ -248,25 +449,8 @@ rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 	const uint32_t n_filter_ops = program->has_filter ? program->filter + 1u : 0;
 	rhh_program_rows rows = {0, 0};
 	rhh_buffer	buffers[RHH_MAX_OPS];
-	uint8_t    *at = scratch;
 
-	/* those that need more alignment come first */
-	for (int wide = 1; wide >= 0; wide--)
-	{
-		for (uint32_t i = 0; i < program->n_ops; i++)
-		{
-			if (rhh_op_is_wide(program->ops[i].code) != wide)
-				continue;
-			buffers[i].wide = wide ? (rhh_int128 *) at : NULL;
-			buffers[i].narrow = wide ? NULL : (int64_t *) at;
-			at += CHUNK_ROWS * (wide ? sizeof(rhh_int128) : sizeof(int64_t));
-		}
-	}
-	for (uint32_t i = 0; i < program->n_ops; i++)
-	{
-		buffers[i].flags = at;
-		at += CHUNK_ROWS;
-	}
+	start_buffers(program, buffers, scratch, n < CHUNK_ROWS ? n : CHUNK_ROWS);
 	memset(bad, 0, (n + 7) / 8);
 	memset(dropped, 0, (n + 7) / 8);
 	for (uint32_t first = 0; first < n; first += CHUNK_ROWS)
@@ -291,6 +475,8 @@ rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 							 nulls[c], first, m, bad_rows);
 			}
 		}
+		if (!any_byte(bad_rows, m) && !any_byte(dropped_rows, m))
+			continue;
 		for (uint32_t i = 0; i < m; i++)
 		{
 			bad_rows[i] &= !dropped_rows[i];

@@ -185,7 +185,7 @@ run_regress()
 regress=${REGRESS_TESTS:-$(ls sql/*.sql 2>/dev/null | sed 's,sql/\(.*\)\.sql,\1,' | xargs)}
 # In CI these run with the library preloaded alone: they take the most time, and what they
 # are about is the same in both.
-in_ci_preloaded="join_errors join_key_filter join_parallel join_passes join_passes_rows join_right_full join_share_rows"
+in_ci_preloaded="agg_distinct_more agg_ladder join_errors join_key_filter join_nested join_rows_unmatched join_parallel join_passes join_passes_rows join_right_full join_share_rows"
 plain=$regress
 if [ "${CI:-}" = true ]; then
 	plain=$(for t in $regress; do [[ " $in_ci_preloaded " == *" $t "* ]] || echo "$t"; done | xargs)
@@ -245,11 +245,24 @@ count_proved()
 # Files that compare how long things take, or what memory the machine has: each runs alone.
 tap_alone=" t/007_memory.pl t/017_peace.pl t/018_load.pl "
 
+# These take the most time, and so begin first.
+tap_long="t/026_cache.pl t/015_random.pl t/021_joins.pl t/025_pages.pl t/020_settings.pl t/014_parallel.pl"
+
+# Of the files that are to be run, in this order: the long ones, and the others.
+in_order()
+{
+	local t
+
+	for t in $tap_long; do [[ " $tap_tests " != *" $t "* ]] || echo "$t"; done
+	for t in $tap_tests; do [[ " $tap_long " == *" $t "* ]] || echo "$t"; done
+}
+
 # As many files at a time as there are processors, up to 4: most of them wait for servers.
 run_tap()
 {
 	local t most n=0
 
+	tap_tests=$(in_order | xargs)
 	most=$(nproc)
 	if [ "$most" -gt 4 ]; then most=4; fi
 	proved=

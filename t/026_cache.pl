@@ -1435,6 +1435,41 @@ sub given_away
 	return;
 }
 
+# With gpurhh.read_pages = auto the CPU device gets pages that it keeps, and no others.
+sub auto_on_cpu
+{
+	restart_with('gpurhh.read_pages = auto', 'gpurhh.cache_size = 4MB');
+	my $n = fresh('c');
+	is(device_pages($s, rows_sql('c')), "$n 0 0", 'pages that can be kept');
+	is(device_pages($s, rows_sql('c')), "$n $n 0", 'and are');
+	looks_right($s, 'c', 'they have the same rows');
+	$admin->query('UPDATE c SET v = v + 1 WHERE id % 700 = 1');
+	looks_right($s, 'c', 'some of them changed', cached => -1);
+	$admin->query('VACUUM c');
+	looks_right($s, 'c', 'vacuumed');
+
+	# one batch shows that they cannot be kept
+	$admin->query('DROP TABLE IF EXISTS loose; CREATE TABLE loose (LIKE base) WITH (autovacuum_enabled = off);'
+			. 'INSERT INTO loose SELECT * FROM ' . repeated(40));
+	my ($read, $cached) = split / /, device_pages($s, rows_sql('loose'));
+	cmp_ok($read, '<', table_pages('loose') / 2, 'a table that was not vacuumed');
+	is($cached, 0, 'nothing of it is cached');
+	same_rows($s, 'has the same rows', queries('loose'));
+
+	# the cache has room for a part
+	$admin->query('VACUUM loose');
+	device_pages($s, rows_sql('loose')) foreach 1, 2;
+	($read, $cached) = split / /, device_pages($s, rows_sql('loose'));
+	cmp_ok($cached, '>', 0, 'a part is cached');
+	cmp_ok($read, '<', table_pages('loose'), 'the rest comes as columns');
+	same_rows($s, 'all of it has the same rows', queries('loose'));
+
+	$s->query("SET gpurhh.read_pages = off");
+	is(device_pages($s, rows_sql('c')), '0 0 0', 'off');
+	restart_with('gpurhh.read_pages = on');
+	return;
+}
+
 sub no_cache
 {
 	foreach my $conf ('gpurhh.cache_size = -1', 'gpurhh.cache_size = 0', 'old_snapshot_threshold = 10min')
@@ -1684,6 +1719,7 @@ my @parts = (
 	'places that are given away' => \&given_away,
 	'queries that fail' => \&failed_queries,
 	'at random' => \&at_random,
+	'by itself' => \&auto_on_cpu,
 	'no cache' => \&no_cache);
 
 connect_all();

@@ -256,6 +256,26 @@ guard exceptions-of-conditions-forgotten 'device_test cuda --tiny --only conditi
 	gpu/cuda/rhh_kernels.cuh 'condition.except_state >= 0 &&' 'false &&'
 guard refused-rows-of-the-first-page 'device_test cpu --tiny --only pages_grouped' '^not ok' \
 	$PAGES 'row = page->first_row;' 'row = 0;'
+COLUMNS=gpu/cpu/rhh_cpu_columns.c
+CPU_PAGES=gpu/cpu/rhh_cpu_pages.c
+guard columns-of-other-pages 'device_test cpu --tiny --only pages_cached' '^not ok' \
+	$COLUMNS 'chunk->stale = true; else free_columns(cache, chunk);' 'chunk->stale = true;'
+guard columns-of-other-attributes 'device_test cpu --tiny --only pages_cached' '^not ok' \
+	$COLUMNS 'sources[i].load.attribute = load->attribute;' ''
+guard nulls-of-kept-columns 'device_test cpu --tiny --only pages_cached' '^not ok' \
+	$CPU_PAGES '(column->nulls & pages) != 0 ? column->null_rows : NULL' 'NULL'
+guard nulls-of-kept-inputs 'device_test cpu --tiny --only pages_*' '^not ok' \
+	$CPU_PAGES 'if ((from->nulls & pages) != 0)' 'if (false)'
+guard bad-pages-of-kept-columns 'device_test cpu --tiny --only pages_cached' '^not ok' \
+	$CPU_PAGES '(r->kept[i]->bad & pages) != 0 ||' ''
+guard dropped-rows-of-kept-columns 'device_test cpu --tiny --only pages_cached' '^not ok' \
+	$CPU_PAGES 'drop_rows(&segment[p], dropped, row);' ''
+guard plain-rows-in-spite-of-nulls 'device_test cpu --tiny --only pages_cached' '^not ok' \
+	$COLUMNS 'tuple.present != NULL || tuple.n_attributes' 'tuple.n_attributes'
+guard small-numbers-one-bit-too-many 'device_test cpu --tiny --only join_program_operations' '^not ok' \
+	gpu/rhh_program.c '(rhh_bits_of(value) + 1)' 'rhh_bits_of(value)'
+guard small-numbers-though-they-are-not 'device_test cpu --tiny --only join_program_operations' '^not ok' \
+	gpu/rhh_program.c 'bits_of(a, n) + bits_of(b, n)' 'bits_of(a, n)'
 guard groups-left-out-beside-orphans 'device_test cpu --tiny --only conditions_orphans' '^not ok' \
 	gpu/cpu/rhh_cpu.c 'map->n_conditions > 0 && n_orphans == 0' 'map->n_conditions > 0'
 guard matches-of-one-map 'device_test cuda --tiny --only join_unmatched_shared' '^not ok' \

@@ -91,6 +91,7 @@ typedef struct command
 	rhh_batch	given;			/* the caller's, if that has pages.  Then batch has the columns
 								 * that are made of them, and room for refused rows */
 	uint8_t    *page_rows;		/* in this memory; NULL: they are not made yet, or none */
+	size_t		page_bytes;
 	uint32_t	n_bad_pages;
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
 	rhh_cpu_refused refused;
@@ -187,7 +188,7 @@ struct rhh_device
 	int			event_fd;
 	const uint8_t *pages;		/* memory that has pages; NULL: none */
 	uint32_t	n_pages;
-	uint8_t    *slabs[RHH_MAX_SLABS];	/* of the cache */
+	rhh_cpu_cache cache;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -367,11 +368,11 @@ read_pages(command *cmd)
 	if (cmd->given.n_pages == 0 || cmd->page_rows != NULL)
 		return true;
 	cmd->page_rows =
-		rhh_cpu_read_pages(map->dev->pages, map->dev->slabs, &cmd->given,
+		rhh_cpu_read_pages(map->dev->pages, &map->dev->cache, &map->dev->reserve, &cmd->given,
 						   map->joins ? map->joins->spec.column_bytes : spec->column_bytes,
 						   map->joins ? rhh_output_bytes(spec, cmd->given.refused_rows) :
 						   (cmd->given.n_rows + 63) / 64 * 8,
-						   &cmd->batch, &cmd->n_bad_pages);
+						   &cmd->batch, &cmd->page_bytes, &cmd->n_bad_pages);
 	if (cmd->join != NULL)
 	{
 		rhh_cpu_join_start(map->joins, cmd->join, &cmd->batch);
@@ -400,7 +401,8 @@ end_pages(command *cmd, bool refused)
 			   rhh_output_bad(spec, room));
 	else if (refused && cmd->join == NULL)
 		cmd->n_bad_pages += rhh_cpu_refuse_pages(&cmd->given, cmd->refused.bitmap);
-	free(cmd->page_rows);
+	if (cmd->page_rows != NULL)
+		rhh_cpu_give_pages(&map->dev->reserve, cmd->page_rows, cmd->page_bytes);
 	cmd->page_rows = NULL;
 	map->bad_pages += cmd->n_bad_pages;
 }
@@ -1037,9 +1039,9 @@ free_device(rhh_device *dev, uint32_t n_started)
 	for (uint32_t i = 0; i < dev->n_workers; i++)
 		rhh_cpu_scratch_free(&dev->workers[i].scratch);
 	for (uint32_t i = 0; dev->commands != NULL && i < MAX_COMMANDS; i++)
-		free(dev->commands[i].page_rows);
-	for (uint32_t i = 0; i < RHH_MAX_SLABS; i++)
-		free(dev->slabs[i]);
+		if (dev->commands[i].page_rows != NULL)
+			rhh_cpu_give_pages(&dev->reserve, dev->commands[i].page_rows, dev->commands[i].page_bytes);
+	rhh_cpu_cache_free(&dev->cache);
 	if (dev->lists != NULL)
 	{
 		for (uint32_t i = 0; i < lists_of(dev); i++)
@@ -1082,6 +1084,7 @@ cpu_open(int32_t ordinal, const rhh_device_config *config, rhh_device **out,
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_cond_init(&dev->wake, NULL);
 	dev->n_workers = n_workers;
+	rhh_cpu_cache_init(&dev->cache, &dev->budget);
 	dev->budget.limit_bytes = config->memory_limit_bytes > 0 ?
 		config->memory_limit_bytes : rhh_cpu_host_memory(&host);
 	dev->budget.root = config->root ? config->root : "";
@@ -1191,20 +1194,14 @@ cpu_reads_pages(rhh_device *dev, rhh_error *err)
 	return succeed(err) == RHH_OK;
 }
 
-/* Slabs are not taken back: they are for tests (rhh_cpu_pages.c), and count as any memory does. */
+/* Slabs are not taken back, and count as any memory does. */
 static rhh_status
 cpu_cache_slab(rhh_device *dev, uint32_t i, rhh_error *err)
 {
-	if (i >= RHH_MAX_SLABS || dev->slabs[i] != NULL)
+	if (i >= RHH_MAX_SLABS || dev->cache.slabs[i] != NULL)
 		return fail(err, RHH_INVALID, "slab %u cannot be made", (unsigned) i);
-	if (!rhh_cpu_charge(&dev->budget, RHH_CPU_SLAB_BYTES))
+	if (!rhh_cpu_cache_add(&dev->cache, i))
 		return fail(err, RHH_NO_MEMORY, "no memory for the cache");
-	dev->slabs[i] = aligned_alloc(64, RHH_CPU_SLAB_BYTES);
-	if (dev->slabs[i] == NULL)
-	{
-		rhh_cpu_release(&dev->budget, RHH_CPU_SLAB_BYTES);
-		return fail(err, RHH_NO_MEMORY, "out of memory");
-	}
 	return succeed(err);
 }
 

@@ -727,6 +727,17 @@ update_count(uint8_t **record, size_t offset, uint32_t n)
 		(*(uint64_t *) (record[i] + offset))++;
 }
 
+static bool
+all_zero(const void *values, size_t bytes)
+{
+	const uint8_t *v = values;
+	uint8_t		any = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		any |= v[i];
+	return any == 0;
+}
+
 /*
  * Adds the values of n rows to a state: of consecutive rows from values on if row is
  * NULL, and otherwise of the rows in row.
@@ -744,6 +755,9 @@ update_values(uint8_t op, uint8_t **record, size_t offset, const uint8_t *values
 						(uint64_t) (int64_t) v[row != NULL ? row[i] : i];
 				break;
 			case RHH_SUM_I128:
+				/* as the second limbs of most numerics are */
+				if (row == NULL && all_zero(v, n * sizeof(*v)))
+					break;
 				for (uint32_t i = 0; i < n; i++)
 				{
 					uint64_t   *state = (uint64_t *) (record[i] + offset);

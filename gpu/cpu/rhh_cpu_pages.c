@@ -2,9 +2,10 @@
  * rhh_cpu_pages.c
  *		Makes columns of the pages of a batch (rhh_pages.h), for the CPU device.
  *
- * A session of PostgreSQL makes columns of pages by itself, and faster, if it has the processor
- * that this would take.  So this is for one that has not, and for tests of everything around it
- * where there is no GPU.
+ * Of pages in the cache columns are kept (rhh_cpu_columns.h).  A segment is a run of pages of a batch whose rows
+ * follow each other in these; it is filtered and computed as a whole, some rows at a time, and
+ * copied to the batch's columns.  Pages that have no such columns, and those in a segment of which something is wrong,
+ * are read one by one, a tuple at a time.  A session of PostgreSQL makes columns of pages faster than that.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,17 @@
 #include "rhh_pages.h"
 #include "cpu/rhh_cpu_pages.h"
 
+/* Rows of a segment that are worked on at a time. */
+#define STEP_ROWS 1024u
+
+/* Memory for a batch's columns is a multiple of this. */
+#define BATCH_STEP_BYTES ((uint64_t) 2 << 20)
+
+/* Where more rows than one of so many are left out, those that are not are copied one by one. */
+#define SPARSE 8u
+
 /*
- * Memory for the program of a layout: its columns for the rows of a page, those of the batch that are results
+ * Memory for the program of a layout: its columns for the rows of a page or a step, those of the batch that are results
  * and then its inputs.
  */
 typedef struct page_columns
@@ -21,8 +31,8 @@ typedef struct page_columns
 	uint8_t		bytes[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
 	uint8_t    *values[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
 	uint8_t    *nulls[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
-	uint64_t	bad[RHH_PAGE_ITEMS / 64];
-	uint64_t	dropped[RHH_PAGE_ITEMS / 64];
+	uint64_t	bad[STEP_ROWS / 64];
+	uint64_t	dropped[STEP_ROWS / 64];
 	rhh_program filter;			/* the part of the program that decides, */
 	rhh_program results;		/* and all of it without that */
 	uint8_t    *scratch;
@@ -33,8 +43,8 @@ static page_columns *
 make_columns(const rhh_page_layout *layout, const uint8_t *column_bytes)
 {
 	const uint32_t n_columns = layout->n_loads + layout->program.n_results;
-	const size_t bitmap = RHH_PAGE_ITEMS / 8;
-	const size_t column = RHH_PAGE_ITEMS * 16 + (bitmap + 63) / 64 * 64;
+	const size_t bitmap = STEP_ROWS / 8;
+	const size_t column = STEP_ROWS * 16 + bitmap;
 	const size_t head = (sizeof(page_columns) + 63) / 64 * 64;
 	const size_t scratch = (rhh_program_scratch(&layout->program) + 63) / 64 * 64;
 	page_columns *columns = aligned_alloc(64, head + scratch +
@@ -58,7 +68,7 @@ make_columns(const rhh_page_layout *layout, const uint8_t *column_bytes)
 		if (input)
 			columns->bytes[c] = (uint8_t) rhh_page_input_bytes(layout, c - n_columns);
 		columns->values[c] = at;
-		columns->nulls[c] = at + RHH_PAGE_ITEMS * 16;
+		columns->nulls[c] = at + STEP_ROWS * 16;
 	}
 	return columns;
 }
@@ -191,7 +201,7 @@ compute_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout 
 }
 
 /*
- * Makes rows of a page, from row `at` on, of those that the filter keeps.  False: it is bad, and as it was.
+ * Makes rows of a page, a tuple at a time, from row `at` on, of those that the filter keeps.  False: it is bad, and as it was.
  */
 static bool
 read_page(const uint8_t *memory, rhh_page *page, const rhh_page_layout *layout,
@@ -213,49 +223,297 @@ read_page(const uint8_t *memory, rhh_page *page, const rhh_page_layout *layout,
 	return true;
 }
 
-/* A filter has no NULLs, and other columns without are read faster if they have no bitmap. */
-static void
-drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
-{
-	for (uint32_t r = 0; r < layout->program.n_results; r++)
-	{
-		const uint32_t c = layout->program.results[r].column;
-		const uint8_t *nulls = rows->base + rows->nulls_offset[c];
-		bool		any = false;
+/* ---------- segments ---------- */
 
-		for (uint32_t i = 0; i < rows->n_rows && !any; i++)
-			any = (nulls[i / 8] >> i % 8 & 1) != 0;
-		if (!any)
-			rows->nulls_offset[c] = 0;
+/* A batch that is being read. */
+typedef struct reading
+{
+	const uint8_t *memory;
+	rhh_cpu_cache *cache;
+	const rhh_batch *given;
+	const rhh_page_layout *layout;
+	const uint8_t *column_bytes;
+	page_columns *columns;		/* NULL: nothing is computed */
+	rhh_batch  *rows;
+	uint32_t	n;				/* rows, so far */
+	rhh_cpu_kept_source sources[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
+	const rhh_cpu_kept_column *kept[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS]; /* of the chunk at hand, likewise */
+} reading;
+
+/* Copies n values, or if index is not NULL, those at these places, in ascending order. */
+static void
+copy_values(void *to, const void *from, uint32_t bytes, uint32_t n, const uint16_t *index)
+{
+#define GATHER(T) \
+	for (uint32_t i = 0; i < n; i++) \
+		((T *) to)[i] = ((const T *) from)[index[i]]
+
+	if (index == NULL)
+		memcpy(to, from, (size_t) n * bytes);
+	else if (index[n - 1] + 1u - n < n / SPARSE)
+	{
+		/* few are left out: those between are copied at once */
+		for (uint32_t i = 0, end; i < n; i = end)
+		{
+			const uint32_t ahead = index[i] - i;
+
+			/* the first one that is not as far ahead */
+			end = i + 1;
+			for (uint32_t step = 32; step > 0; step /= 2)
+				while (end + step <= n && index[end + step - 1] == end + step - 1 + ahead)
+					end += step;
+			memcpy((uint8_t *) to + (size_t) i * bytes, (const uint8_t *) from + (size_t) (i + ahead) * bytes,
+				   (size_t) (end - i) * bytes);
+		}
+	}
+	else if (bytes == 1)
+		GATHER(uint8_t);
+	else if (bytes == 2)
+		GATHER(uint16_t);
+	else if (bytes == 4)
+		GATHER(uint32_t);
+	else if (bytes == 8)
+		GATHER(uint64_t);
+	else
+		GATHER(rhh_uint128);
+#undef GATHER
+}
+
+/* The same of bits, from bit `first` of from to bit `at` of to. */
+static void
+copy_bits(uint8_t *to, uint32_t at, const uint8_t *from, uint32_t first, uint32_t n, const uint16_t *index)
+{
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t r = first + (index != NULL ? index[i] : i);
+
+		set_bit(to, at + i, (from[r / 8] >> r % 8 & 1) != 0);
 	}
 }
 
-/* Where a slot's page is, and *page is what is known of it; NULL: there is no such slot. */
-static uint8_t *
-slot_of(uint8_t *const *slabs, uint32_t slot, rhh_page **page)
+/*
+ * Has the program's columns be rows of kept ones, n from row on, or those at these places: where they are, if they are all to be
+ * read as they are.
+ */
+static void
+give_inputs(const reading *r, uint32_t which, uint32_t pages, uint32_t row, uint32_t n, const uint16_t *index,
+			uint8_t **values, uint8_t **nulls)
 {
-	uint8_t    *slab = slot / RHH_SLAB_PAGES < RHH_MAX_SLABS ? slabs[slot / RHH_SLAB_PAGES] : NULL;
+	const page_columns *columns = r->columns;
+	const uint32_t n_columns = r->layout->n_loads + r->layout->program.n_results;
 
-	if (slab == NULL)
-		return NULL;
-	*page = (rhh_page *) (void *) (slab + (size_t) RHH_SLAB_PAGES * RHH_PAGE_BYTES) + slot % RHH_SLAB_PAGES;
-	return slab + (size_t) (slot % RHH_SLAB_PAGES) * RHH_PAGE_BYTES;
+	for (uint32_t i = 0; i < r->layout->n_inputs; i++)
+	{
+		const rhh_cpu_kept_column *from = r->kept[r->layout->n_loads + i];
+		const uint32_t c = n_columns + i;
+		uint8_t    *at = from->values + (size_t) row * from->source.bytes;
+
+		if ((which >> i & 1) == 0)
+			continue;
+		values[c] = at;
+		if (index != NULL)
+			copy_values(values[c] = columns->values[c], at, from->source.bytes, n, index);
+		nulls[c] = NULL;
+		if ((from->nulls & pages) != 0)
+			copy_bits(nulls[c] = columns->nulls[c], 0, from->null_rows, row, n, index);
+	}
+}
+
+/* Stores n values of column c, from row `at` on; null_rows has a bit for each from bit `first` on, or is NULL. */
+static void
+store_column(const reading *r, uint32_t c, uint32_t at, const uint8_t *values, const uint8_t *null_rows,
+			 uint32_t first, uint32_t n, const uint16_t *index)
+{
+	rhh_batch  *rows = r->rows;
+
+	copy_values(rows->base + rows->values_offset[c] + (size_t) at * r->column_bytes[c], values, r->column_bytes[c],
+				n, index);
+	if (null_rows != NULL)
+		copy_bits(rows->base + rows->nulls_offset[c], at, null_rows, first, n, index);
+}
+
+/*
+ * Makes rows of up to STEP_ROWS rows of kept columns, from row `from` on, from row `at` of the batch on; dropped gets a bit for each that
+ * the filter has dropped.  Returns how many are left; UINT32_MAX: the program is bad for one.
+ */
+static uint32_t
+read_step(const reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t n, uint32_t at, uint64_t *dropped)
+{
+	const rhh_page_layout *layout = r->layout;
+	page_columns *columns = r->columns;
+	uint8_t    *values[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
+	uint8_t    *nulls[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
+	uint16_t	kept[STEP_ROWS];
+	const uint16_t *index = NULL;
+
+	if (columns != NULL)
+	{
+		memcpy(values, columns->values, sizeof(values));
+		memcpy(nulls, columns->nulls, sizeof(nulls));
+	}
+	if (filter)
+	{
+		uint32_t	m = 0;
+
+		give_inputs(r, layout->filter_inputs, pages, from, n, NULL, values, nulls);
+		if (rhh_program_run(&columns->filter, columns->bytes, values, nulls, n, columns->scratch,
+							(uint8_t *) columns->bad, (uint8_t *) dropped).n_bad > 0)
+			return UINT32_MAX;
+		for (uint32_t i = 0; i < n; i++)
+		{
+			kept[m] = (uint16_t) i;
+			m += (dropped[i / 64] >> i % 64 & 1) == 0;
+		}
+		if (m == 0)
+			return 0;
+		if (m < n)
+			index = kept;
+		n = m;
+	}
+	for (uint32_t l = 0; l < layout->n_loads; l++)
+	{
+		const rhh_cpu_kept_column *column = r->kept[l];
+
+		store_column(r, layout->loads[l].column, at, column->values + (size_t) from * column->source.bytes,
+					 (column->nulls & pages) != 0 ? column->null_rows : NULL, from, n, index);
+	}
+	if (layout->program.n_results == 0)
+		return n;
+	give_inputs(r, rhh_page_all_inputs(layout), pages, from, n, index, values, nulls);
+	if (rhh_program_run(&columns->results, columns->bytes, values, nulls, n, columns->scratch,
+						(uint8_t *) columns->bad, (uint8_t *) columns->dropped).n_bad > 0)
+		return UINT32_MAX;
+	for (uint32_t i = 0; i < layout->program.n_results; i++)
+	{
+		const uint32_t c = layout->program.results[i].column;
+
+		store_column(r, c, at, values[c], nulls[c], 0, n, NULL);
+	}
+	return n;
+}
+
+/* Takes the rows of a page that have a bit in dropped, which has the page's from bit `first` on, out of it. */
+static void
+drop_rows(rhh_page *page, const uint64_t *dropped, uint32_t first)
+{
+	uint32_t	row = first;
+	uint32_t	n_dropped = 0;
+
+	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
+		for (uint64_t left = page->visible[w]; left != 0; left &= left - 1, row++)
+			if ((dropped[row / 64] >> row % 64 & 1) != 0)
+			{
+				page->visible[w] &= ~(left & (~left + 1));
+				n_dropped++;
+			}
+	page->n_rows -= n_dropped;
+	page->n_dropped = n_dropped;
+}
+
+/* Rows were begun to be made, from row r->n on, and are not: they have no NULL again. */
+static void
+undo_rows(const reading *r, uint32_t n)
+{
+	const rhh_page_layout *layout = r->layout;
+
+	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
+	{
+		const uint32_t c = i < layout->n_loads ? layout->loads[i].column :
+			layout->program.results[i - layout->n_loads].column;
+
+		for (uint32_t k = 0; r->rows->nulls_offset[c] != 0 && k < n; k++)
+			set_bit(r->rows->base + r->rows->nulls_offset[c], r->n + k, false);
+	}
+}
+
+/*
+ * Makes rows of a segment: n pages of a chunk whose rows are `from` to end in the columns that are kept.  False: nothing has changed,
+ * as something of them is not kept, or bad.
+ */
+static bool
+read_segment(reading *r, rhh_page *segment, const uint32_t *slots, uint32_t n, uint32_t from, uint32_t end)
+{
+	const rhh_page_layout *layout = r->layout;
+	const bool	filter = rhh_page_has_filter(layout, &segment[0]);
+	uint64_t	dropped[RHH_CPU_CHUNK_ROWS / 64 + STEP_ROWS / 64];
+	uint32_t	pages = 0;
+	uint32_t	at = r->n;
+	uint32_t	row = 0;
+
+	for (uint32_t p = 0; p < n; p++)
+	{
+		if (rhh_page_has_filter(layout, &segment[p]) != filter)
+			return false;
+		pages |= UINT32_C(1) << slots[p] % RHH_CPU_CHUNK_PAGES;
+	}
+	if (end - from > r->given->n_rows - at)
+		return false;
+	for (uint32_t i = 0; i < layout->n_loads + layout->n_inputs; i++)
+	{
+		const bool	not_null = i < layout->n_loads ? layout->loads[i].not_null :
+			layout->inputs[i - layout->n_loads].not_null;
+
+		if ((r->kept[i]->bad & pages) != 0 || (not_null && (r->kept[i]->nulls & pages) != 0))
+			return false;
+	}
+	for (uint32_t i = from; i < end; i += STEP_ROWS)
+	{
+		const uint32_t step = end - i < STEP_ROWS ? end - i : STEP_ROWS;
+		const uint32_t made = read_step(r, filter, pages, i, step, at, dropped + (i - from) / 64);
+
+		if (made == UINT32_MAX)
+		{
+			undo_rows(r, end - from);
+			return false;
+		}
+		at += made;
+	}
+	for (uint32_t p = 0; p < n; p++)
+	{
+		const uint32_t before = segment[p].n_rows;
+
+		segment[p].first_row = r->n;
+		if (filter && at - r->n < end - from)
+			drop_rows(&segment[p], dropped, row);
+		segment[p].filtered |= filter || r->given->cached;
+		row += before;
+		r->n += segment[p].n_rows;
+	}
+	return true;
+}
+
+/* ---------- batches ---------- */
+
+/* A page is not there, or cannot be read. */
+static void
+mark_bad(rhh_page *page, uint32_t *n_bad)
+{
+	page->bad = RHH_PAGE_UNREAD;
+	page->n_rows = 0;
+	(*n_bad)++;
+}
+
+/* Are there rows of a page that was not found to be bad when the batch came before, and has some left? */
+static bool
+is_live(const rhh_batch *given, const rhh_page *page)
+{
+	return page->n_rows != 0 || (given->cached && page->bad == 0 && page->filtered == 0);
 }
 
 /*
  * Where a page of a batch is, whose n_rows and visible are then known; NULL: it is nowhere.
  */
 static const uint8_t *
-find_page(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch *given, rhh_page *page)
+find_page(const reading *r, rhh_page *page)
 {
 	const uint8_t *cached;
 	rhh_page   *known;
 
-	if (!given->cached)
-		return page->number >= given->first_page && page->number < given->end_page ?
-			memory + (uint64_t) page->number * RHH_PAGE_BYTES : NULL;
-	cached = page->number >= given->first_page && page->number < given->end_page ?
-		slot_of(slabs, page->number, &known) : NULL;
+	if (page->number < r->given->first_page || page->number >= r->given->end_page)
+		return NULL;
+	if (!r->given->cached)
+		return r->memory + (uint64_t) page->number * RHH_PAGE_BYTES;
+	cached = rhh_cpu_cache_slot(r->cache, page->number, &known);
 	if (cached != NULL && page->filtered == 0)
 	{
 		memcpy(page->visible, known->visible, sizeof(page->visible));
@@ -264,74 +522,176 @@ find_page(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch *given, 
 	return cached != NULL && page->n_rows > 0 && rhh_page_count(page->visible) == page->n_rows ? cached : NULL;
 }
 
-/* Puts a page, which is as its caller has said, into a slot. */
+/* Makes rows of a page by itself. */
 static void
-keep_page(uint8_t *const *slabs, uint32_t slot, const uint8_t *memory, const rhh_page *page)
+read_one(reading *r, rhh_page *page, uint32_t *n_bad)
 {
-	rhh_page   *known;
-	uint8_t    *to = slot_of(slabs, slot, &known);
+	const uint8_t *from;
 
-	if (to == NULL || page->filtered != 0)
+	if (!is_live(r->given, page))
 		return;
-	memcpy(to, memory, RHH_PAGE_BYTES);
-	memset(known, 0, sizeof(*known));
-	memcpy(known->visible, page->visible, sizeof(page->visible));
-	known->n_rows = page->n_rows;
+	from = find_page(r, page);
+	page->first_row = r->n;
+	if (from == NULL || page->n_rows > r->given->n_rows - r->n ||
+		!read_page(from, page, r->layout, r->column_bytes, r->columns, r->rows, r->n))
+	{
+		mark_bad(page, n_bad);
+		return;
+	}
+	page->filtered |= r->given->cached;
+	r->n += page->n_rows;
+}
+
+/*
+ * The pages of those n that are live, by the bits that they have in their chunk.  If they are in memory they are copied to
+ * their slots.
+ */
+static uint32_t
+chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n)
+{
+	uint32_t	bits = 0;
+
+	for (uint32_t p = 0; p < n; p++)
+	{
+		const uint8_t *from = is_live(r->given, &pages[p]) ? find_page(r, &pages[p]) : NULL;
+
+		/* of a page that has been filtered not all rows are known */
+		if (from == NULL || (!r->given->cached && pages[p].filtered != 0))
+			continue;
+		if (!r->given->cached)
+			rhh_cpu_cache_keep(r->cache, slots[p], from, &pages[p]);
+		bits |= UINT32_C(1) << slots[p] % RHH_CPU_CHUNK_PAGES;
+	}
+	return bits;
+}
+
+/*
+ * Makes rows of n pages of a batch whose slots are, in ascending order, in one chunk of the cache.
+ */
+static void
+read_chunk(reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n, uint32_t *n_bad)
+{
+	const uint32_t number = slots[0] / RHH_CPU_CHUNK_PAGES;
+	const uint32_t bits = chunk_pages(r, pages, slots, n);
+	const rhh_cpu_kept_chunk *chunk = bits == 0 ? NULL :
+		rhh_cpu_use_columns(r->cache, number, bits, r->layout, r->sources,
+							r->layout->n_loads + r->layout->n_inputs, r->kept);
+	uint32_t	last;
+
+	for (uint32_t p = 0; p < n; p = last)
+	{
+		const uint32_t from = slots[p] % RHH_CPU_CHUNK_PAGES;
+		uint32_t	end = from;
+
+		/* whole pages, whose rows follow each other */
+		for (last = p; chunk != NULL && last < n; last++)
+		{
+			const uint32_t i = slots[last] % RHH_CPU_CHUNK_PAGES;
+
+			if ((bits >> i & 1) == 0 || (last > p && chunk->first_row[i] != chunk->first_row[end]) ||
+				pages[last].n_rows != chunk->first_row[i + 1] - chunk->first_row[i])
+				break;
+			end = i + 1;
+		}
+		if (last > p && read_segment(r, &pages[p], &slots[p], last - p, chunk->first_row[from], chunk->first_row[end]))
+			continue;
+		if (last == p)
+			last++;
+		for (uint32_t i = p; i < last; i++)
+			read_one(r, &pages[i], n_bad);
+	}
+	if (chunk != NULL)
+		rhh_cpu_end_columns(r->cache, number);
+}
+
+/* Columns without NULLs are read faster if they have no bitmap; and a filter has none. */
+static void
+drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
+{
+	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
+	{
+		const uint32_t c = i < layout->n_loads ? layout->loads[i].column :
+			layout->program.results[i - layout->n_loads].column;
+		const uint8_t *nulls = rows->base + rows->nulls_offset[c];
+		bool		any = false;
+
+		if (rows->nulls_offset[c] == 0)
+			continue;
+		for (uint32_t b = 0; b < (rows->n_rows + 7) / 8 && !any; b++)
+			any = nulls[b] != 0;
+		if (!any)
+			rows->nulls_offset[c] = 0;
+	}
+}
+
+/* The batch's columns have no NULL yet. */
+static void
+clear_bitmaps(const rhh_page_layout *layout, rhh_batch *rows, uint32_t n_rows)
+{
+	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
+	{
+		const uint32_t c = i < layout->n_loads ? layout->loads[i].column :
+			layout->program.results[i - layout->n_loads].column;
+
+		if (rows->nulls_offset[c] != 0)
+			memset(rows->base + rows->nulls_offset[c], 0, ((size_t) n_rows + 7) / 8);
+	}
 }
 
 uint8_t *
-rhh_cpu_read_pages(const uint8_t *memory, uint8_t *const *slabs, const rhh_batch *given,
-				   const uint8_t *column_bytes, uint64_t room_bytes, rhh_batch *rows, uint32_t *n_bad)
+rhh_cpu_read_pages(const uint8_t *memory, rhh_cpu_cache *cache, rhh_cpu_reserve *reserve, const rhh_batch *given,
+				   const uint8_t *column_bytes, uint64_t room_bytes, rhh_batch *rows, size_t *bytes,
+				   uint32_t *n_bad)
 {
 	rhh_page   *pages = (void *) (given->base + given->pages_offset);
 	const rhh_page_layout *layout = (const void *) (given->base + given->layout_offset);
 	const uint32_t *slots = given->slots_offset == 0 ? NULL : (const void *) (given->base + given->slots_offset);
-	const uint64_t bytes = rhh_page_columns(layout, column_bytes, given->n_rows, false,
-											rows->values_offset, rows->nulls_offset);
-	const uint64_t all = (bytes + room_bytes + 63) / 64 * 64;
 	const bool	computes = layout->program.n_ops > 0;
-	page_columns *columns = computes ? make_columns(layout, column_bytes) : NULL;
-	bool		memory_lacks = computes && columns == NULL;
-	uint32_t	n = 0;
+	reading		r = {.memory = memory, .cache = cache, .given = given, .layout = layout, .column_bytes = column_bytes,
+		.columns = computes ? make_columns(layout, column_bytes) : NULL, .rows = rows};
+	uint64_t	used;
+	uint32_t	end;
 
 	*n_bad = 0;
+	used = rhh_page_columns(layout, column_bytes, given->n_rows, false, rows->values_offset, rows->nulls_offset);
+	/* of a size that comes again, so that it is not mapped and cleared each time */
+	*bytes = (used + room_bytes + BATCH_STEP_BYTES - 1) / BATCH_STEP_BYTES * BATCH_STEP_BYTES;
 	if (given->cached && rhh_is_beginning(&given->from))
 		for (uint32_t p = 0; p < given->n_pages; p++)
 			pages[p] = (rhh_page){.number = slots[p]};
-	rows->base = all > UINT32_MAX ? NULL : aligned_alloc(64, all);
-	memory_lacks |= rows->base == NULL;
-	for (uint32_t p = 0; p < given->n_pages; p++)
+	rows->base = *bytes > UINT32_MAX || (computes && r.columns == NULL) ? NULL :
+		rhh_cpu_take_pages(reserve, *bytes, false);
+	for (uint32_t p = 0; rows->base == NULL && p < given->n_pages; p++)
+		if (is_live(given, &pages[p]))
+			mark_bad(&pages[p], n_bad);
+	if (rows->base != NULL)
 	{
-		rhh_page   *page = &pages[p];
-		const uint8_t *from;
-
-		/* it was found to be bad when the batch came before, or has no rows left */
-		if (page->n_rows == 0 && (!given->cached || page->bad != 0 || page->filtered != 0))
-			continue;
-		from = find_page(memory, slabs, given, page);
-		if (from != NULL && slots != NULL && !given->cached)
-			keep_page(slabs, slots[p], from, page);
-		page->first_row = n;
-		if (!memory_lacks && from != NULL && page->n_rows <= given->n_rows - n &&
-			read_page(from, page, layout, column_bytes, columns, rows, n))
+		clear_bitmaps(layout, rows, given->n_rows);
+		if (slots != NULL)
+			rhh_cpu_kept_sources(layout, column_bytes, r.sources);
+		for (uint32_t p = 0; p < given->n_pages; p = end)
 		{
-			page->filtered |= given->cached;
-			n += page->n_rows;
-			continue;
+			end = p + 1;
+			if (slots == NULL || slots[p] == UINT32_MAX)
+			{
+				read_one(&r, &pages[p], n_bad);
+				continue;
+			}
+			while (end < given->n_pages && slots[end] != UINT32_MAX && slots[end] > slots[end - 1] &&
+				   slots[end] / RHH_CPU_CHUNK_PAGES == slots[p] / RHH_CPU_CHUNK_PAGES)
+				end++;
+			read_chunk(&r, &pages[p], &slots[p], end - p, n_bad);
 		}
-		page->bad = RHH_PAGE_UNREAD;
-		page->n_rows = 0;
-		(*n_bad)++;
 	}
-	free(columns);
-	rows->n_rows = n;
+	free(r.columns);
+	rows->n_rows = r.n;
 	rows->n_pages = 0;
-	rows->used_bytes = rows->refused_offset = (uint32_t) bytes;
-	if (n > 0)
+	rows->used_bytes = rows->refused_offset = (uint32_t) used;
+	if (r.n > 0)
 		drop_bitmaps(layout, rows);
-	else
+	else if (rows->base != NULL)
 	{
-		free(rows->base);
+		rhh_cpu_give_pages(reserve, rows->base, *bytes);
 		rows->base = NULL;
 	}
 	return rows->base;

@@ -83,6 +83,7 @@ startup_cache(void)
 		memset(page_cache, 0, offsetof(PageCache, entries));
 		page_cache->tranche_id = LWLockNewTrancheId();
 		LWLockInitialize(&page_cache->lock, page_cache->tranche_id);
+		pg_atomic_init_u32(&page_cache->full_at, 0);
 		page_cache->n_entries = n_entries;
 		page_cache->n_buckets = n_buckets;
 		/* its memory is touched when a service first has pages */

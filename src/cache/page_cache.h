@@ -92,6 +92,7 @@ typedef struct PageCache
 	char		device[GPURHH_CACHE_DEVICE_LEN];	/* that has them; "": none has yet */
 	uint32		n_entries;		/* that there may be; 0: there is no cache */
 	uint32		n_buckets;		/* a power of two */
+	pg_atomic_uint32 full_at;	/* when there was no place for a page, in s; 0: never */
 	int			n_relations;	/* of these, the first so many have been used */
 	CacheRelation relations[GPURHH_CACHE_RELATIONS];
 	CacheEntry	entries[FLEXIBLE_ARRAY_MEMBER];

@@ -151,7 +151,8 @@ typedef struct ChannelQuery
 								 * whose output is not complete */
 	bool		pages_asked;	/* by who has opened it: batches shall have pages */
 	bool		pages;			/* they may; before it has started, whether that is wanted */
-	bool		pages_on_cpu;	/* also if its device is the CPU */
+	bool		pages_on_cpu;	/* also if its device is the CPU, */
+	bool		by_cpu;			/* service: as it is */
 	bool		cache_asked;	/* by who has opened it: pages may be cached ... */
 	bool		cache;			/* ... and service: the device may have them */
 	bool		started;		/* service: it has a map, or is declined */

@@ -301,6 +301,13 @@ too_many_of_session(ChannelArea *area)
 	return n >= GPURHH_SESSION_QUERIES;
 }
 
+/* Does the CPU device read pages?  Without a cache that is for tests. */
+static bool
+cpu_may_read(void)
+{
+	return gpurhh_read_pages == SWITCH_ON || (gpurhh_read_pages == SWITCH_AUTO && gpurhh_cache_size_mb > 0);
+}
+
 /*
  * Opens a query that lives until it is closed or the context is reset.  Returns
  * NULL, with the reason, if no service can be had or too many queries are open.
@@ -351,7 +358,7 @@ gpurhh_channel_open(ChannelArea *area, const rhh_map_spec *spec,
 				strlcpy(query->device, gpurhh_device, sizeof(query->device));
 				query->spec = *spec;
 				query->pages = query->pages_asked = pages;
-				query->pages_on_cpu = gpurhh_read_pages == SWITCH_ON;
+				query->pages_on_cpu = cpu_may_read();
 				query->sleeps = sleeps;
 				if (level_plan != NULL)
 				{
@@ -804,17 +811,14 @@ gpurhh_channel_drop_block(Channel *channel)
 
 /* ---------- pages ---------- */
 
-/*
- * Is it worth asking for a query of which batches have pages?  They need a service for all sessions, and
- * on the CPU device pay only for tests.
- */
+/* Is it worth asking for a query of which batches have pages?  They need a service for all sessions. */
 bool
 gpurhh_channel_may_read_pages(ChannelArea *area)
 {
 	bool		any_gpu = false;
 
-	if (!area->shared || gpurhh_read_pages != SWITCH_AUTO)
-		return area->shared && gpurhh_read_pages == SWITCH_ON;
+	if (!area->shared || gpurhh_read_pages == SWITCH_OFF || cpu_may_read())
+		return area->shared && gpurhh_read_pages != SWITCH_OFF;
 	if (strcmp(gpurhh_device, "cpu") == 0)
 		return false;
 	LWLockAcquire(&area->lock, LW_SHARED);
@@ -853,6 +857,13 @@ gpurhh_channel_reads_pages(Channel *channel)
 	}
 	ConditionVariableCancelSleep();
 	return pages;
+}
+
+/* Once that is so: is it the CPU that reads them? */
+bool
+gpurhh_channel_cpu_reads(Channel *channel)
+{
+	return channel_query(channel)->by_cpu;
 }
 
 /*

@@ -75,6 +75,7 @@ extern void gpurhh_channel_drop_block(Channel *channel);
 extern bool gpurhh_channel_may_read_pages(ChannelArea *area);
 extern bool gpurhh_channel_asked_for_pages(Channel *channel);
 extern bool gpurhh_channel_reads_pages(Channel *channel);
+extern bool gpurhh_channel_cpu_reads(Channel *channel);
 extern void gpurhh_channel_ask_for_cache(Channel *channel);
 extern bool gpurhh_channel_has_cache(Channel *channel);
 extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_condition *conditions,

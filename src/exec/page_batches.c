@@ -59,6 +59,15 @@
 #define CACHED_BATCH_ROWS 32
 #define CACHED_BATCH_BYTES (MOST_PAGES * BLCKSZ * 2)
 
+/*
+ * The CPU device makes columns of a batch's pages, and they had better stay in its caches until they have been
+ * aggregated.  It makes them more slowly than a session does.  So without gpurhh.read_pages = on it gets only pages that are
+ * in the cache or may be kept there: where it gets a batch of which that is so of no more than a part, or where there was no
+ * place for a page in the last FULL_S seconds, a session makes columns of the others.
+ */
+#define CPU_PAGES 256
+#define FULL_S 5
+
 /* With so many batches to read, which is twice what it takes at a time, a device is busy, ... */
 #define ENOUGH_BATCHES 8
 /* ... and a session makes columns of the next pages: of so many at most, until it looks again. */
@@ -109,6 +118,8 @@ struct PageBatches
 	uint32		most_cached;	/* of a batch */
 	uint32		most_cached_rows;
 	uint32		n_may_pin;		/* for the next batch */
+	bool		only_kept;		/* the device gets only pages that may be kept, ... */
+	bool		none_kept;		/* ... which most of the child's may not */
 	MemoryContext context;
 
 	/* bad pages, which are pinned, in the order in which they came back */
@@ -198,6 +209,17 @@ create(const PageSide *side, MemoryContext context, const char **why)
 	batches->most_cached_rows = Min(most_rows(true), rows_of(side->feed, CACHED_BATCH_BYTES));
 	/* the rows of a chunk are a batch, if it has to be */
 	batches->cache &= batches->most_cached_rows >= GPURHH_CACHE_PAGES * MaxHeapTuplesPerPage;
+	if (gpurhh_channel_cpu_reads(side->channel))
+	{
+		batches->most_pages = batches->next_pages = Min(batches->most_pages, CPU_PAGES);
+		batches->most_cached = Min(batches->most_cached, CPU_PAGES);
+		batches->only_kept = gpurhh_read_pages != SWITCH_ON;
+		if (batches->only_kept && !batches->cache)
+		{
+			*why = "they cannot be kept, and the device is the CPU";
+			return NULL;
+		}
+	}
 	return batches;
 }
 
@@ -231,6 +253,7 @@ lay_out(PageBatches *batches, int child)
 	{
 		batches->child = child;
 		batches->heap = NULL;
+		batches->none_kept = false;
 		batches->has_layout = heap != NULL &&
 			gpurhh_heap_feed_layout(heap, batches->side.feed, &batches->layout, &why);
 		if (batches->has_layout)
@@ -505,17 +528,26 @@ next_rows(const PageBatches *batches, uint32 most, uint32 fewest)
 	return limit == NULL ? most : Min(most, Max(*limit, fewest * MaxHeapTuplesPerPage));
 }
 
-/*
- * Has the device so many batches that it is better to make columns of the next pages than to give
- * it these, too?
- */
+/* Has the cache no place for pages, or had none a moment ago? */
 static bool
-device_is_busy(PageBatches *batches)
+cache_is_full(void)
 {
+	const uint32 full_at = pg_atomic_read_u32(&gpurhh_page_cache()->full_at);
+
+	return full_at != 0 && (uint32) (GetCurrentTimestamp() / USECS_PER_SEC) - full_at < FULL_S;
+}
+
+/* Is it better to make columns of the next pages than to give the device these, too? */
+static bool
+columns_are_better(PageBatches *batches)
+{
+	if (batches->side.feed->capacity_rows < MaxHeapTuplesPerPage ||
+		gpurhh_heap_feed_has_ended(gpurhh_page_feed_heap(batches->side.pages)))
+		return false;
+	if (batches->only_kept)
+		return batches->none_kept || cache_is_full();
 	/* a page of which columns are made does not come to the cache */
-	return !batches->cache && batches->side.feed->capacity_rows >= MaxHeapTuplesPerPage &&
-		gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES &&
-		!gpurhh_heap_feed_has_ended(gpurhh_page_feed_heap(batches->side.pages));
+	return !batches->cache && gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES;
 }
 
 /* Makes columns of some pages of the child that is being read; 0: of as many as a block has room for. */
@@ -596,6 +628,8 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	uint32		n_rows;
 	uint32		n;
 
+	uint32		n_kept = 0;
+
 	*cache_offset = 0;
 	if (gpurhh_heap_feed_cached(batches->heap) != NULL)
 	{
@@ -620,8 +654,10 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	{
 		batch->first_page = Min(batch->first_page, pages[p].number);
 		batch->end_page = Max(batch->end_page, pages[p].number);
+		n_kept += to.request != NULL && to.blocks[p] != InvalidBlockNumber;
 	}
 	batch->end_page++;
+	batches->none_kept = n_kept < n / 2;
 	return true;
 }
 
@@ -733,7 +769,7 @@ gpurhh_page_batches_give(PageBatches *batches)
 			feed_columns(batches, 0);
 			return PAGES_GIVEN;
 		}
-		if (device_is_busy(batches))
+		if (columns_are_better(batches))
 		{
 			feed_columns(batches, COLUMN_PAGES);
 			return PAGES_GIVEN;

@@ -354,7 +354,8 @@ cached_pages(PlannerInfo *root, const RelOptInfo *rel)
 static bool
 may_use_cache(void)
 {
-	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF && strcmp(gpurhh_device, "cpu") != 0;
+	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF &&
+		(strcmp(gpurhh_device, "cpu") != 0 || gpurhh_cache_size_mb > 0);
 }
 
 /* Is it one table, all of whose rows are scanned, and of which a GPU has copies of pages? */

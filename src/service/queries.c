@@ -172,6 +172,7 @@ start_query(DeviceService *service, int q)
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	query->started = true;
 	query->pages = pages;
+	query->by_cpu = pages && sq->device->ops->kind == RHH_KIND_CPU;
 	query->cache = pages && gpurhh_service_may_cache(service, sq->device);
 	ConditionVariableBroadcast(&query->news);
 	if (joins)

@@ -323,6 +323,7 @@ place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 		entry = take_entry(cache);
 		if (entry < 0)
 		{
+			pg_atomic_write_u32(&directory->full_at, cache->now);
 			ref->pages = 0;
 			return;
 		}

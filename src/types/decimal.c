@@ -45,6 +45,7 @@
 #include "utils/numeric.h"
 
 #include "compat.h"
+#include "rhh_decimals.h"
 #include "types/types.h"
 
 #ifndef HAVE_INT128
@@ -590,76 +591,6 @@ gpurhh_decimal_read(const char *value, int scale, int n_limbs, int64 *limbs)
 }
 
 /*
- * What is the same for all values of one scale that have at most four digits of base 10000, in places whose weights
- * end with that of the last digit that the scale needs.
- */
-typedef struct DecimalReader
-{
-	uint16		header;			/* of a positive value of weight 0; UINT16_MAX: there are no such values */
-	int			first_weight;	/* of the first place */
-	int64		factors[3];		/* of the digit in each place but the last one, ... */
-	uint32		divisor;		/* ... whose digit is divided by this */
-	uint64		inverse;		/* of the divisor, see inverses */
-} DecimalReader;
-
-static DecimalReader
-reader_of_scale(int scale)
-{
-	const int	n_behind = (scale + 3) / 4;
-	const int	n_zeros = 4 * n_behind - scale;
-	DecimalReader reader = {.header = UINT16_MAX};
-
-#ifndef WORDS_BIGENDIAN
-	if (n_behind <= 4)
-	{
-		reader.header = HEADER_SHORT | scale << SHORT_SCALE_SHIFT;
-		reader.first_weight = 3 - n_behind;
-		for (int i = 0; i < 3; i++)
-			reader.factors[i] = powers[12 - 4 * i - n_zeros];
-		reader.divisor = powers[n_zeros];
-		reader.inverse = inverses[n_zeros];
-	}
-#endif
-	return reader;
-}
-
-/*
- * Most values, without a branch that depends on how many digits they have: value, whose header is short, has so many
- * bytes without that, and 10 bytes from there on may be read.  False: gpurhh_decimal_read() has to.
- */
-static inline bool
-read_places(const DecimalReader *reader, const char *value, uint32 bytes, int64 *result)
-{
-	static const uint64 masks[] = {0, UINT64CONST(0xffff), UINT64CONST(0xffffffff), UINT64CONST(0xffffffffffff), ~UINT64CONST(0)};
-	uint16		header;
-	uint64		places;
-	uint32		n_digits = (bytes - (uint32) sizeof(uint16)) / sizeof(int16);
-	uint32		n_empty;
-	uint32		last;
-	uint32		quotient;
-	int64		sum;
-	int64		sign;
-
-	memcpy(&header, value, sizeof(uint16));
-	memcpy(&places, value + sizeof(uint16), sizeof(uint64));
-	n_empty = (uint32) (reader->first_weight - ((header & SHORT_WEIGHT) - (header & SHORT_WEIGHT_SIGN)));
-	if (unlikely((header & (HEADER_KIND | SHORT_SCALE)) != reader->header || n_digits > 4 || n_empty > 3 ||
-				 n_digits + n_empty > 4))
-		return false;
-	places = (places & masks[n_digits]) << 16 * n_empty;
-	last = places >> 48;
-	/* zeros fill it up */
-	quotient = last * reader->inverse >> 32;
-	if (unlikely(quotient * reader->divisor != last))
-		return false;
-	sum = (places & 0xffff) * reader->factors[0] + (places >> 16 & 0xffff) * reader->factors[1] +
-		(places >> 32 & 0xffff) * reader->factors[2] + quotient;
-	sign = -(int64) ((header & SHORT_NEGATIVE) != 0);
-	*result = (sum ^ sign) - sign;
-	return true;
-}
-
-/*
  * Reads n values of one limb each.  at[i] is where the value before it, in the same tuple, ends, or where value i
  * starts, and becomes where it ends; align is the type's, and memory may be read up to
  * readable.  Returns false if gpurhh_decimal_read() would refuse one of the values; the results must not be used
@@ -670,8 +601,8 @@ gpurhh_decimal_read_column(const char **at, int n, char align, const char *reada
 						   int scale, int64 *to)
 {
 	/* from before this on, a short header, the numeric's and four digits */
-	const char *end = readable - VARHDRSZ_SHORT - sizeof(uint16) - sizeof(uint64);
-	const DecimalReader reader = reader_of_scale(scale);
+	const char *end = readable - VARHDRSZ_SHORT - RHH_DECIMAL_READ_BYTES;
+	const rhh_decimal_reader reader = rhh_decimal_reader_of(scale);
 	bool		is_known = true;
 
 	for (int i = 0; i < n; i++)
@@ -682,7 +613,7 @@ gpurhh_decimal_read_column(const char **at, int n, char align, const char *reada
 		{
 			uint32		bytes = VARSIZE_1B(value);
 
-			if (likely(read_places(&reader, value + VARHDRSZ_SHORT, bytes - VARHDRSZ_SHORT, &to[i])))
+			if (likely(rhh_decimal_read(&reader, value + VARHDRSZ_SHORT, bytes - VARHDRSZ_SHORT, &to[i])))
 			{
 				at[i] = value + bytes;
 				continue;
