@@ -429,46 +429,33 @@ store(rhh_cpu_kept_column *column, uint32_t row, const uint64_t words[2], bool n
 	column->null_rows[row / 8] |= (uint8_t) (null << row % 8);
 }
 
-/* Makes n columns of page number p of a chunk, of its rows from `row` to end, a tuple at a time. */
+/* Makes a column of page number p of a chunk, of its rows from `row` to end, a tuple at a time. */
 static void
 make_of_tuples(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t row, uint32_t end,
-			   const rhh_page_layout *layout, rhh_cpu_kept_column **columns, uint32_t n)
+			   const rhh_page_layout *layout, rhh_cpu_kept_column *column)
 {
-	const uint32_t bit = UINT32_C(1) << p;
-
 	for (uint32_t item = 0; item < RHH_PAGE_ITEMS && row < end; item++)
 	{
 		rhh_page_tuple tuple;
-		bool		found;
+		uint64_t	words[2];
+		bool		null;
 
 		if ((known->visible[item / 64] >> item % 64 & 1) == 0)
 			continue;
-		found = rhh_page_find(memory, item, RHH_PAGE_BYTES, &tuple);
-		for (uint32_t c = 0; c < n; c++)
-		{
-			rhh_cpu_kept_column *column = columns[c];
-			uint64_t	words[2];
-			bool		null;
-
-			if ((column->bad & bit) != 0)
-				continue;
-			if (!found || !rhh_page_load_value(layout->attributes, &column->source.load, column->source.bytes,
-											   &tuple, &null, &words[0], &words[1]))
-			{
-				column->bad |= bit;
-				continue;
-			}
-			store(column, row, words, null);
-			column->nulls |= (uint32_t) null << p;
-		}
+		if (!rhh_page_find(memory, item, RHH_PAGE_BYTES, &tuple) ||
+			!rhh_page_load_value(layout->attributes, &column->source.load, column->source.bytes, &tuple,
+								 &null, &words[0], &words[1]))
+			break;
+		store(column, row, words, null);
+		column->nulls |= (uint32_t) null << p;
 		row++;
 	}
-	/* what is known of it has changed meanwhile, which cannot be */
-	for (uint32_t c = 0; c < n && row < end; c++)
-		columns[c]->bad |= bit;
+	/* it cannot be made of a row, or what is known of the page has changed meanwhile, which cannot be */
+	if (row < end)
+		column->bad |= UINT32_C(1) << p;
 }
 
-/* The same, a column at a time as far as that is possible.  The columns are in the order of their attributes. */
+/* Makes n columns of it, each for all tuples at once as far as that is possible.  They are in the order of their attributes. */
 static void
 make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t row, uint32_t end,
 			 const rhh_page_layout *layout, rhh_cpu_kept_column **columns, uint32_t n)
@@ -490,7 +477,7 @@ make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t 
 		/* after one that is not simple none is found */
 		plain = plain && go_to_attribute(layout->attributes, load->attribute, &rows);
 		if (!plain || !make_values(load, columns[c]->source.bytes, &rows, to))
-			make_of_tuples(memory, known, p, row, end, layout, &columns[c], 1);
+			make_of_tuples(memory, known, p, row, end, layout, columns[c]);
 	}
 }
 

@@ -118,28 +118,35 @@ make_inputs(const uint8_t *memory, const rhh_page *page, const rhh_page_layout *
 	return n == page->n_rows;
 }
 
-/*
- * Drops the rows of a page for which the program's filter is not true; visible is to have the others,
- * whose number is *n.  False: the page is bad.
- */
-static bool
-filter_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout *layout,
-			page_columns *columns, uint64_t *visible, uint32_t *n)
+/* Takes the rows of a page that have a bit in dropped, which has the page's from bit `first` on, out of it. */
+static void
+drop_rows(rhh_page *page, const uint64_t *dropped, uint32_t first)
 {
-	rhh_program_rows rows;
-	uint32_t	i = 0;
+	uint32_t	row = first;
+	uint32_t	n_dropped = 0;
 
-	if (!make_inputs(memory, page, layout, layout->filter_inputs, columns))
+	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
+		for (uint64_t left = page->visible[w]; left != 0; left &= left - 1, row++)
+			if ((dropped[row / 64] >> row % 64 & 1) != 0)
+			{
+				page->visible[w] &= ~(left & (~left + 1));
+				n_dropped++;
+			}
+	page->n_rows -= n_dropped;
+	page->n_dropped = n_dropped;
+}
+
+/* Drops the rows of a page for which the program's filter is not true.  False: the page is bad. */
+static bool
+filter_page(const uint8_t *memory, rhh_page *page, const rhh_page_layout *layout, page_columns *columns)
+{
+	if (!make_inputs(memory, page, layout, layout->filter_inputs, columns) ||
+		rhh_program_run(&columns->filter, columns->bytes, columns->values, columns->nulls, page->n_rows,
+						columns->scratch, (uint8_t *) columns->bad, (uint8_t *) columns->dropped).n_bad > 0)
 		return false;
-	rows = rhh_program_run(&columns->filter, columns->bytes, columns->values, columns->nulls,
-						   page->n_rows, columns->scratch, (uint8_t *) columns->bad,
-						   (uint8_t *) columns->dropped);
-	*n = page->n_rows - rows.n_dropped;
-	memcpy(visible, page->visible, sizeof(page->visible));
-	for (uint32_t item = 0; next_item(page, &item); item++, i++)
-		if ((columns->dropped[i / 64] >> i % 64 & 1) != 0)
-			visible[item / 64] &= ~((uint64_t) 1 << item % 64);
-	return rows.n_bad == 0;
+	drop_rows(page, columns->dropped, 0);
+	page->filtered = 1;
+	return true;
 }
 
 /* Stores row `row` of a column, of which it is known whether it has NULLs. */
@@ -209,13 +216,8 @@ read_page(const uint8_t *memory, rhh_page *page, const rhh_page_layout *layout,
 {
 	rhh_page	kept = *page;
 
-	if (rhh_page_has_filter(layout, page))
-	{
-		if (!filter_page(memory, page, layout, columns, kept.visible, &kept.n_rows))
-			return false;
-		kept.filtered = 1;
-		kept.n_dropped = page->n_rows - kept.n_rows;
-	}
+	if (rhh_page_has_filter(layout, page) && !filter_page(memory, &kept, layout, columns))
+		return false;
 	if (!load_page(memory, &kept, layout, column_bytes, rows, at) ||
 		(columns != NULL && !compute_page(memory, &kept, layout, columns, rows, at)))
 		return false;
@@ -392,37 +394,28 @@ read_step(const reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t
 	return n;
 }
 
-/* Takes the rows of a page that have a bit in dropped, which has the page's from bit `first` on, out of it. */
-static void
-drop_rows(rhh_page *page, const uint64_t *dropped, uint32_t first)
+/* The column of the batch that is load i, or of those behind them a result of the program. */
+static uint32_t
+column_of(const rhh_page_layout *layout, uint32_t i)
 {
-	uint32_t	row = first;
-	uint32_t	n_dropped = 0;
-
-	for (uint32_t w = 0; w < RHH_PAGE_ITEMS / 64; w++)
-		for (uint64_t left = page->visible[w]; left != 0; left &= left - 1, row++)
-			if ((dropped[row / 64] >> row % 64 & 1) != 0)
-			{
-				page->visible[w] &= ~(left & (~left + 1));
-				n_dropped++;
-			}
-	page->n_rows -= n_dropped;
-	page->n_dropped = n_dropped;
+	return i < layout->n_loads ? layout->loads[i].column : layout->program.results[i - layout->n_loads].column;
 }
 
-/* Rows were begun to be made, from row r->n on, and are not: they have no NULL again. */
+/* No column of a batch has a NULL from row `first` to `end`. */
 static void
-undo_rows(const reading *r, uint32_t n)
+clear_bitmaps(const rhh_page_layout *layout, rhh_batch *rows, uint32_t first, uint32_t end)
 {
-	const rhh_page_layout *layout = r->layout;
-
 	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
 	{
-		const uint32_t c = i < layout->n_loads ? layout->loads[i].column :
-			layout->program.results[i - layout->n_loads].column;
+		const uint32_t offset = rows->nulls_offset[column_of(layout, i)];
+		uint32_t	row = first;
 
-		for (uint32_t k = 0; r->rows->nulls_offset[c] != 0 && k < n; k++)
-			set_bit(r->rows->base + r->rows->nulls_offset[c], r->n + k, false);
+		if (offset == 0)
+			continue;
+		for (; row < end && row % 8 != 0; row++)
+			set_bit(rows->base + offset, row, false);
+		if (row < end)
+			memset(rows->base + offset + row / 8, 0, (end - row + 7) / 8);
 	}
 }
 
@@ -463,7 +456,8 @@ read_segment(reading *r, rhh_page *segment, const uint32_t *slots, uint32_t n, u
 
 		if (made == UINT32_MAX)
 		{
-			undo_rows(r, end - from);
+			/* rows were begun to be made */
+			clear_bitmaps(layout, r->rows, r->n, r->n + (end - from));
 			return false;
 		}
 		at += made;
@@ -610,8 +604,7 @@ drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
 {
 	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
 	{
-		const uint32_t c = i < layout->n_loads ? layout->loads[i].column :
-			layout->program.results[i - layout->n_loads].column;
+		const uint32_t c = column_of(layout, i);
 		const uint8_t *nulls = rows->base + rows->nulls_offset[c];
 		bool		any = false;
 
@@ -621,20 +614,6 @@ drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
 			any = nulls[b] != 0;
 		if (!any)
 			rows->nulls_offset[c] = 0;
-	}
-}
-
-/* The batch's columns have no NULL yet. */
-static void
-clear_bitmaps(const rhh_page_layout *layout, rhh_batch *rows, uint32_t n_rows)
-{
-	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
-	{
-		const uint32_t c = i < layout->n_loads ? layout->loads[i].column :
-			layout->program.results[i - layout->n_loads].column;
-
-		if (rows->nulls_offset[c] != 0)
-			memset(rows->base + rows->nulls_offset[c], 0, ((size_t) n_rows + 7) / 8);
 	}
 }
 
@@ -666,7 +645,7 @@ rhh_cpu_read_pages(const uint8_t *memory, rhh_cpu_cache *cache, rhh_cpu_reserve 
 			mark_bad(&pages[p], n_bad);
 	if (rows->base != NULL)
 	{
-		clear_bitmaps(layout, rows, given->n_rows);
+		clear_bitmaps(layout, rows, 0, given->n_rows);
 		if (slots != NULL)
 			rhh_cpu_kept_sources(layout, column_bytes, r.sources);
 		for (uint32_t p = 0; p < given->n_pages; p = end)
