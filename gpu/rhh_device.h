@@ -439,6 +439,11 @@ typedef struct rhh_position
  * set them.  What is there means nothing before the batch's event, and nothing if that says that the map
  * is cancelled, or for a page that is RHH_PAGE_UNREAD; so until then no other batch may have that slot.
  *
+ * If all_visible is set, some pages may be marked as all visible: the device finds out which rows they have.  Then
+ * n_rows is what the caller thinks that all have together, and the device writes into each page, as it does with
+ * a filter, which rows it has and where they are.  Pages that do not find room are bad, as are those whose rows it
+ * cannot find.
+ *
  * If cached is set, the pages are in the cache, in the slots of which slots_offset has the numbers, from first_page up to,
  * but without, end_page.  n_rows is no less than what they have together, and what the caller has at pages_offset
  * means nothing: if the batch's event counts bad pages or refused rows, or says more, the device has written there
@@ -469,6 +474,7 @@ typedef struct rhh_batch
 	uint32_t	end_page;		/* ... and below this */
 	uint32_t	slots_offset;	/* with pages: where these go in the cache; 0: nowhere */
 	bool		cached;			/* with pages: that is where they are already */
+	bool		all_visible;	/* with pages: some may be marked so */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;

@@ -59,9 +59,11 @@ typedef struct rhh_page
 	uint64_t	visible[RHH_PAGE_ITEMS / 64];	/* bit i: the row at line pointer i, from 0, unless the
 												 * filter has dropped it; if rows were refused, these
 												 * alone */
-	uint32_t	filtered;		/* the device's: 1 if the filter, if there is any, has dropped rows, or
+	uint16_t	filtered;		/* the device's: 1 if the filter, if there is any, has dropped rows, or
 								 * found none, of a page that is not bad, and the device knows its
 								 * place; 0, as the caller sets it: not yet */
+	uint16_t	all_visible;	/* 1: the device is to find the rows (see below); n_rows and visible are 0,
+								 * as the caller sets them; the batch has to say that there are such pages */
 	uint32_t	n_dropped;		/* the device's: rows that it has dropped; 0, as the caller sets it */
 } rhh_page;
 
@@ -687,6 +689,61 @@ rhh_page_lines(const uint64_t *visible)
 			lines = 64 * w + 64 - (uint32_t) __builtin_clzll(visible[w]);
 #endif
 	return lines;
+}
+
+/*
+ * Rows of a page that the caller knows to be visible to everyone, all of them, without having looked at it.  It has pinned
+ * the page, so no tuple is moved; but others may just be adding tuples, and deleting them.  Who does marks the page as not all
+ * visible, after he has changed it and before he commits.  So its rows are found in this order: the header, which
+ * has to say that all are visible; line pointers that have tuples, all of these where tuples were by that header, and
+ * marked as added by who has committed; and the header once more.  docs/design.md proves that these are the rows, "Pages
+ * that nobody has looked at".
+ */
+
+/* Flags and bounds of a page: pd_checksum, pd_flags, pd_lower, pd_upper, from the lowest bits on, as they are now. */
+RHH_HD uint64_t
+rhh_page_header(const uint8_t *page)
+{
+	return ((const volatile uint64_t *) (const void *) page)[1];
+}
+
+/* Does a header say that all rows are visible, and have a sensible number of line pointers? */
+RHH_HD bool
+rhh_page_is_all_visible(uint64_t header)
+{
+	const uint32_t lower = (uint32_t) (header >> 32) & 0xffff;
+
+	return (header >> 16 & 4) != 0 && lower >= 24 && lower <= 24 + 4 * RHH_PAGE_ITEMS;
+}
+
+RHH_HD uint32_t
+rhh_page_header_lines(uint64_t header)
+{
+	return (((uint32_t) (header >> 32) & 0xffff) - 24) / 4;
+}
+
+/* Is the page as it was when it had this header, in so far as that counts? */
+RHH_HD bool
+rhh_page_is_unchanged(uint64_t header, uint64_t now)
+{
+	return rhh_page_is_all_visible(now) && header >> 32 == now >> 32;
+}
+
+/* Has the line pointer a tuple? */
+RHH_HD bool
+rhh_page_has_tuple(const uint8_t *page, uint32_t item)
+{
+	return (rhh_page_4_bytes(page + 24 + 4 * item) >> 15 & 3) == 1;
+}
+
+/* Is its tuple one that was there when the page had this header, and marked as added by who has committed? */
+RHH_HD bool
+rhh_page_is_settled(const uint8_t *page, uint32_t item, uint64_t header)
+{
+	const uint32_t offset = rhh_page_4_bytes(page + 24 + 4 * item) & 0x7fff;
+
+	return offset >= header >> 48 && offset % 8 == 0 && offset + 24 <= RHH_PAGE_BYTES &&
+		(rhh_page_2_bytes(page + offset + 20) & 0x0100) != 0;
 }
 
 /* The number of rows of a page before the one at a line pointer. */

@@ -34,7 +34,7 @@ my $EXPLAIN = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON)';
 my $node = new_node('main', { allows_streaming => 1 },
 	"shared_preload_libraries = 'gpurhh'",
 	# room for all that is here, also for files that are gone: these give way only after half a minute
-	'gpurhh.cache_size = 256MB',
+	'gpurhh.cache_size = 512MB',
 	# the cache ends with the service
 	'gpurhh.service_idle_timeout = 0',
 	"gpurhh.device = 'cpu'",
@@ -75,6 +75,7 @@ $node->safe_psql('postgres', "COPY base TO '$dir/all'; COPY (SELECT * FROM base 
 my $has_visibility = $node->safe_psql('postgres',
 	"SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_visibility'");
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_visibility') if $has_visibility;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_buffercache');
 
 # The session that looks, and others.
 my ($admin, $s, $writer, $old, $cursors);
@@ -122,16 +123,18 @@ sub queries
 # The first of them, which has all of each row.
 sub rows_sql { return (queries(@_))[0]; }
 
-# How many of the table's pages have rows, and of how many of these the map says that all are visible.
+# How many of the table's pages have rows, or are all visible by the map, which a session does not look at; and how many
+# are all visible.
 sub visible_sql
 {
 	my ($t, @parts) = @_;
 
 	return 'SELECT sum(n), sum(v) FROM (' . join(' UNION ALL ', map { visible_sql($_) } @parts) . ') q(n, v)' if @parts;
-	my $pages = "(SELECT DISTINCT (ctid::text::point)[0]::bigint AS blkno FROM $t) p";
+	my $pages = "(SELECT DISTINCT (ctid::text::point)[0]::bigint AS blkno, true AS has_rows FROM $t) p";
 
 	return "SELECT count(*), -1 FROM $pages" if !$has_visibility;
-	return "SELECT count(*), count(*) FILTER (WHERE all_visible) FROM $pages LEFT JOIN pg_visibility_map('$t') USING (blkno)";
+	return "SELECT count(*), count(*) FILTER (WHERE all_visible) FROM $pages FULL JOIN pg_visibility_map('$t') USING (blkno)"
+	  . ' WHERE has_rows OR all_visible';
 }
 
 my @COUNTS = map { my $side = $_; map { "$side Pages$_" } '', ' Cached', ' Sent Back' } 'Device', 'Build';
@@ -1130,6 +1133,22 @@ sub crash
 	return;
 }
 
+# A crash after which pages do not say any more that who has added their rows has committed.
+sub crash_without_marks
+{
+	restart_with('wal_log_hints = off');
+	fresh('unmarked', repeated(40));
+	$node->stop('immediate');
+	disconnect_all();
+	$node->start;
+	connect_all();
+	my ($n, undef, $back) = split / /, device_pages($s, rows_sql('unmarked'));
+	ok($back > 0 && $back < $n / 2, "some pages are sent back, and then sessions look at them: $back of $n");
+	same_rows($s, 'those are right', queries('unmarked'));
+	restart_with('wal_log_hints = on');
+	return;
+}
+
 sub standby
 {
 	my $standby = PostgreSQL::Test::Cluster->new('standby');
@@ -1225,10 +1244,10 @@ sub large_table
 	$admin->query("DELETE FROM large WHERE id = $per_map + 50");
 	looks_right($s, 'large', 'the second page of the map changes');
 	$admin->query('VACUUM large');
-	is(cached_at_first($s, 'large'), 100, 'those of the first page are still cached');
+	is(cached_at_first($s, 'large'), $per_map, 'those of the first page are still cached');
 	looks_right($s, 'large', 'the second page of the map has changed');
 	$admin->query("DELETE FROM large WHERE id = $per_map - 50; VACUUM large");
-	is(cached_at_first($s, 'large'), 127, 'those of the second page are still cached');
+	is(cached_at_first($s, 'large'), 128, 'those of the second page are still cached');
 	looks_right($s, 'large', 'the first page of the map has changed');
 	$admin->query("DELETE FROM large WHERE id > $per_map - 10; VACUUM large");
 	looks_right($s, 'large', 'truncated to one page of the map');
@@ -1342,7 +1361,7 @@ sub failed_queries
 	my $grouped = 'SELECT k, sum(v) AS s, sum(w) FROM t1 GROUP BY k';
 	my @calls = ($grouped, 'SELECT within()', 'SELECT caught()', "SELECT gpurhh_cache_load('t1')",
 		"SET LOCAL max_parallel_workers_per_gather = 2; $grouped");
-	my ($failed, $wrong, $held) = (0, 0, 0);
+	my ($failed, $wrong, $held, $pinned) = (0, 0, 0, 0);
 
 	fresh('t1', repeated(300));
 	fresh('t2', '(SELECT id, k, v + 1000000, w, s, n, x FROM (SELECT * FROM ' . repeated(300) . ') p) q');
@@ -1372,6 +1391,7 @@ sub failed_queries
 		$admin->query($OFF . 'BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SELECT sum(v) FROM t2 WHERE id > 0; COMMIT');
 		kill 'CONT', $service;
 		my (undef, $err) = $s->result;
+		$pinned += pinned('t1');
 		# what it had has gone although the transaction block has not ended
 		my ($n) = split / /, device_pages($admin, rows_sql('t2'));
 		$s->query('ROLLBACK');
@@ -1384,6 +1404,7 @@ sub failed_queries
 	cmp_ok($failed, '>', @calls, 'queries fail');
 	is($wrong, 0, 'and nothing is kept that was not theirs');
 	is($held, 0, 'nor anything of theirs');
+	is($pinned, 0, 'nor pinned');
 
 	# a cursor that has begun in a subtransaction goes on when that fails
 	$s->query("BEGIN; $ON");
@@ -1392,6 +1413,63 @@ sub failed_queries
 	my @rows = split /\n/, $s->query('ROLLBACK TO a; FETCH ALL FROM c');
 	is(@rows, 397, 'a cursor goes on after a subtransaction that has failed');
 	$s->query('COMMIT');
+	return;
+}
+
+# Pages of a table that are pinned.
+sub pinned
+{
+	my ($t) = @_;
+
+	return $admin->query("SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0 AND relfilenode = pg_relation_filenode('$t')");
+}
+
+# Sends the session a query of a table, and stops the service when some of its pages are pinned.
+sub send_and_stop
+{
+	my ($session, $service, $t) = @_;
+
+	for (;;)
+	{
+		$admin->query("SELECT gpurhh_cache_drop('$t')");
+		$session->send($ON . digest_sql(rows_sql($t)));
+		usleep(1000 * (1 + rand 20));
+		kill 'STOP', $service;
+		usleep 50_000;
+		return if pinned($t) > 0;
+		kill 'CONT', $service;
+		$session->result;
+	}
+}
+
+# Pages at which no session looks have pins that core does not know of.
+sub pins
+{
+	my $vacuum = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'BufferPin' AND query LIKE 'VACUUM%'";
+
+	fresh('p', repeated(300));
+	my $expected = $s->query($OFF . digest_sql(rows_sql('p')));
+	$s->query($ON . digest_sql(rows_sql('p')));
+	my ($service) = service_pids($node);
+
+	send_and_stop($s, $service, 'p');
+	$writer->send('VACUUM (FREEZE) p');
+	ok(wait_until(sub { $admin->query($vacuum) == 1 }), 'VACUUM waits for a pin');
+	kill 'CONT', $service;
+	is(($s->result)[0], $expected, 'the query ends');
+	is(($writer->result)[1], '', 'and so does VACUUM');
+	is(pinned('p'), 0, 'no page is pinned');
+
+	my $other = session($node);
+	my $pid = $other->backend_pid;
+	$admin->query('UPDATE p SET v = v WHERE id % 1000 = 1; VACUUM p');
+	send_and_stop($other, $service, 'p');
+	$admin->query("SELECT pg_terminate_backend($pid)");
+	usleep 50_000;
+	kill 'CONT', $service;
+	ok(wait_until(sub { !alive($pid) }), 'a session is terminated');
+	is(pinned('p'), 0, 'and has left no pin');
+	looks_right($s, 'p', 'after that', cached => -1);
 	return;
 }
 
@@ -1713,11 +1791,13 @@ my @parts = (
 	databases => \&databases,
 	'the service ends' => \&service_ends,
 	'a crash' => \&crash,
+	'a crash without marks' => \&crash_without_marks,
 	'wal_level = minimal' => \&minimal_wal,
 	'a large table' => \&large_table,
 	'small caches' => \&small_caches,
 	'places that are given away' => \&given_away,
 	'queries that fail' => \&failed_queries,
+	pins => \&pins,
 	'at random' => \&at_random,
 	'by itself' => \&auto_on_cpu,
 	'no cache' => \&no_cache);

@@ -256,6 +256,12 @@ guard exceptions-of-conditions-forgotten 'device_test cuda --tiny --only conditi
 	gpu/cuda/rhh_kernels.cuh 'condition.except_state >= 0 &&' 'false &&'
 guard refused-rows-of-the-first-page 'device_test cpu --tiny --only pages_grouped' '^not ok' \
 	$PAGES 'row = page->first_row;' 'row = 0;'
+guard rows-of-who-may-not-have-committed 'device_test cpu --tiny --only pages_found' '^not ok' \
+	$PAGES '(rhh_page_2_bytes(page + offset + 20) & 0x0100) != 0' 'true'
+guard tuples-that-were-not-there 'device_test cuda --tiny --only pages_found' '^not ok' \
+	$PAGES 'offset >= header >> 48 &&' ''
+guard places-that-some-threads-see-too-early 'device_test cuda --tiny --only pages_found' '^not ok' \
+	$PAGES_KERNEL '!plan.has_filter && !filtered))' '!plan.has_filter && page.filtered == 0))'
 COLUMNS=gpu/cpu/rhh_cpu_columns.c
 CPU_PAGES=gpu/cpu/rhh_cpu_pages.c
 guard columns-of-other-pages 'device_test cpu --tiny --only pages_cached' '^not ok' \

@@ -7,6 +7,7 @@
  * copied to the batch's columns.  Pages that have no such columns, and those in a segment of which something is wrong,
  * are read one by one, a tuple at a time.  A session of PostgreSQL makes columns of pages faster than that.
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,6 +224,13 @@ read_page(const uint8_t *memory, rhh_page *page, const rhh_page_layout *layout,
 		return false;
 	*page = kept;
 	return true;
+}
+
+/* Does the device itself find out which rows a page has? */
+static bool
+finds_rows(const rhh_batch *given, const rhh_page *page)
+{
+	return given->cached || (given->all_visible && page->all_visible != 0);
 }
 
 /* ---------- segments ---------- */
@@ -469,7 +477,7 @@ read_segment(reading *r, rhh_page *segment, const uint32_t *slots, uint32_t n, u
 		segment[p].first_row = r->n;
 		if (filter && at - r->n < end - from)
 			drop_rows(&segment[p], dropped, row);
-		segment[p].filtered |= filter || r->given->cached;
+		segment[p].filtered |= filter || finds_rows(r->given, &segment[p]);
 		row += before;
 		r->n += segment[p].n_rows;
 	}
@@ -491,7 +499,30 @@ mark_bad(rhh_page *page, uint32_t *n_bad)
 static bool
 is_live(const rhh_batch *given, const rhh_page *page)
 {
-	return page->n_rows != 0 || (given->cached && page->bad == 0 && page->filtered == 0);
+	return page->n_rows != 0 || (finds_rows(given, page) && page->bad == 0 && page->filtered == 0);
+}
+
+/* Finds the rows of a page that is all visible, as rhh_pages.h says.  False: it cannot tell. */
+static bool
+find_rows(const uint8_t *memory, rhh_page *page)
+{
+	const uint64_t header = rhh_page_header(memory);
+
+	atomic_thread_fence(memory_order_acquire);
+	if (!rhh_page_is_all_visible(header))
+		return false;
+	memset(page->visible, 0, sizeof(page->visible));
+	for (uint32_t item = 0; item < rhh_page_header_lines(header); item++)
+	{
+		if (!rhh_page_has_tuple(memory, item))
+			continue;
+		if (!rhh_page_is_settled(memory, item, header))
+			return false;
+		page->visible[item / 64] |= UINT64_C(1) << item % 64;
+	}
+	page->n_rows = rhh_page_count(page->visible);
+	atomic_thread_fence(memory_order_acquire);
+	return rhh_page_is_unchanged(header, rhh_page_header(memory));
 }
 
 /*
@@ -506,14 +537,20 @@ find_page(const reading *r, rhh_page *page)
 	if (page->number < r->given->first_page || page->number >= r->given->end_page)
 		return NULL;
 	if (!r->given->cached)
-		return r->memory + (uint64_t) page->number * RHH_PAGE_BYTES;
+	{
+		const uint8_t *memory = r->memory + (uint64_t) page->number * RHH_PAGE_BYTES;
+
+		return page->all_visible == 0 || page->n_rows > 0 || find_rows(memory, page) ? memory : NULL;
+	}
 	cached = rhh_cpu_cache_slot(r->cache, page->number, &known);
-	if (cached != NULL && page->filtered == 0)
+	if (cached == NULL || known->all_visible == 0)
+		return NULL;
+	if (page->filtered == 0)
 	{
 		memcpy(page->visible, known->visible, sizeof(page->visible));
 		page->n_rows = known->n_rows;
 	}
-	return cached != NULL && page->n_rows > 0 && rhh_page_count(page->visible) == page->n_rows ? cached : NULL;
+	return rhh_page_count(page->visible) == page->n_rows ? cached : NULL;
 }
 
 /* Makes rows of a page by itself. */
@@ -532,7 +569,7 @@ read_one(reading *r, rhh_page *page, uint32_t *n_bad)
 		mark_bad(page, n_bad);
 		return;
 	}
-	page->filtered |= r->given->cached;
+	page->filtered |= finds_rows(r->given, page);
 	r->n += page->n_rows;
 }
 

@@ -160,10 +160,17 @@ rhh_batch_column_bytes(const rhh_map *t, uint32_t *n_columns)
 static_assert(sizeof(rhh_page_plan) + sizeof(rhh_row_columns) + sizeof(rhh_page_slots) + 64 <= 4096,
 			  "the arguments of rhh_read_pages_kernel() take more than 4 kB");
 
+/* Do a batch's pages find their places among its rows as they are read? */
+static bool
+rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
+{
+	return batch->cached || batch->all_visible || layout->program.has_filter;
+}
+
 template <bool COMPUTES, bool CACHED>
 static void
 rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
-				   uint32_t prefix_bytes)
+				   const rhh_page_layout *layout)
 {
 	const rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
@@ -181,15 +188,8 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
 			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), lane->up,
 			   dev->pages, batch->first_page, batch->end_page, rhh_pages_for_kernels(t, i),
-			   batch->n_pages, slots, plan, columns, batch->n_rows, prefix_bytes, lane->page_counts + i,
-			   &lane->page_notes[i]);
-}
-
-/* Do a batch's pages find their places among its rows as they are read? */
-static bool
-rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
-{
-	return batch->cached || layout->program.has_filter;
+			   batch->n_pages, slots, plan, columns, batch->n_rows, layout->prefix_bytes,
+			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 }
 
 /* The plan for a batch's pages.  False: there is none (rhh_page_plan_make()). */
@@ -238,13 +238,13 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 		!RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts + i, 0, sizeof(rhh_page_counts), lane->up))
 		return false;
 	if (layout->program.n_ops > 0 && batch->cached)
-		rhh_launch_reading<true, true>(t, i, plan, columns, layout->prefix_bytes);
+		rhh_launch_reading<true, true>(t, i, plan, columns, layout);
 	else if (layout->program.n_ops > 0)
-		rhh_launch_reading<true, false>(t, i, plan, columns, layout->prefix_bytes);
+		rhh_launch_reading<true, false>(t, i, plan, columns, layout);
 	else if (batch->cached)
-		rhh_launch_reading<false, true>(t, i, plan, columns, layout->prefix_bytes);
+		rhh_launch_reading<false, true>(t, i, plan, columns, layout);
 	else
-		rhh_launch_reading<false, false>(t, i, plan, columns, layout->prefix_bytes);
+		rhh_launch_reading<false, false>(t, i, plan, columns, layout);
 	f->state = BATCH_READING;
 	return rhh_launched(dev, "rhh_read_pages_kernel") &&
 		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, lane->up)) &&
@@ -277,7 +277,8 @@ rhh_give_up_pages(rhh_in_flight *f)
 		memset(pages, 0, f->batch.n_pages * sizeof(rhh_page));
 	for (uint32_t p = 0; p < f->batch.n_pages; p++)
 	{
-		const bool	unknown = f->batch.cached && pages[p].bad == 0 && pages[p].filtered == 0;
+		const bool	unknown = (f->batch.cached || (f->batch.all_visible && pages[p].all_visible != 0)) &&
+			pages[p].bad == 0 && pages[p].filtered == 0;
 
 		if (pages[p].n_rows == 0 && !unknown)
 			continue;

@@ -50,6 +50,7 @@ struct rhh_page_space
 
 	/* not of a page that is in the cache */
 	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
+	uint64_t	header;			/* of one whose rows have to be found, as it was at first */
 	alignas(16) uint4 bytes[RHH_PAGE_BYTES / sizeof(uint4)];
 };
 
@@ -98,17 +99,18 @@ rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint3
 }
 
 /*
- * By a block: copies line pointers of a page and the first prefix_bytes of each tuple.  lines is the number
- * of line pointers up to the last one that is visible.
+ * By a block: copies line pointers of a page, unless they are there, and the first prefix_bytes of each tuple.  lines is the
+ * number of line pointers up to the last one that is visible.
  */
 RHH_DEV void
-rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, uint32_t prefix_bytes)
+rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, bool has_lines, uint32_t prefix_bytes)
 {
 	const rhh_page &page = in_hand->page;
 	/* tuples begin at multiples of 8 */
 	const uint32_t n_chunks = (prefix_bytes + 8 + 15) / 16;
 
-	rhh_copy_bytes(in_hand, from, 0, 24 + 4 * lines, threadIdx.x, blockDim.x);
+	if (!has_lines)
+		rhh_copy_bytes(in_hand, from, 0, 24 + 4 * lines, threadIdx.x, blockDim.x);
 	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
 		if ((page.visible[item / 64] >> item % 64 & 1) != 0)
 			in_hand->items[rhh_page_rank(page.visible, item)] = (uint16_t) item;
@@ -124,6 +126,60 @@ rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, ui
 		if (at * 16 < offset + length && at < RHH_PAGE_BYTES / 16)
 			in_hand->bytes[at] = rhh_load_streaming(&from[at]);
 	}
+}
+
+/*
+ * By a block: begins to find the rows of a page that is all visible (rhh_pages.h): copies its line pointers, or all of it, and
+ * finds out which of these have tuples.  The first thread may have its header already; 0: not yet.  False: it is not what it is
+ * said to be.
+ */
+RHH_DEV bool
+rhh_begin_all_visible(rhh_page_space *in_hand, const uint4 *from, uint64_t header, bool whole)
+{
+	rhh_page &page = in_hand->page;
+	uint32_t	lines;
+
+	if (threadIdx.x == 0)
+	{
+		in_hand->header = header != 0 ? header : rhh_page_header((const uint8_t *) from);
+		in_hand->bad = 0;
+	}
+	/* nothing else is read before the header has come */
+	__syncthreads();
+	if (!rhh_page_is_all_visible(in_hand->header))
+		return false;
+	lines = rhh_page_header_lines(in_hand->header);
+	rhh_copy_bytes(in_hand, from, 0, whole ? RHH_PAGE_BYTES : 24 + 4 * lines, threadIdx.x, blockDim.x);
+	__syncthreads();
+	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
+		if (rhh_page_has_tuple((const uint8_t *) in_hand->bytes, item))
+			atomicOr((unsigned long long *) &page.visible[item / 64], (unsigned long long) 1 << item % 64);
+	__syncthreads();
+	if (threadIdx.x == 0)
+		page.n_rows = rhh_page_count(page.visible);
+	__syncthreads();
+	return true;
+}
+
+/* By a block, when all that is needed of the page has come: are these its rows? */
+RHH_DEV bool
+rhh_end_all_visible(rhh_page_space *in_hand, const uint4 *from, uint32_t lines)
+{
+	const rhh_page &page = in_hand->page;
+	bool		good;
+
+	if (threadIdx.x == 0 &&
+		!rhh_page_is_unchanged(in_hand->header, rhh_page_header((const uint8_t *) from)))
+		in_hand->bad = 1;
+	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
+		if ((page.visible[item / 64] >> item % 64 & 1) != 0 &&
+			!rhh_page_is_settled((const uint8_t *) in_hand->bytes, item, in_hand->header))
+			in_hand->bad = 1;
+	__syncthreads();
+	good = in_hand->bad == 0;
+	/* what comes next changes that */
+	__syncthreads();
+	return good;
 }
 
 /* What a thread has of a row for the program. */
@@ -306,7 +362,7 @@ rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32
 	return true;
 }
 
-/* By a block: copies the page in hand, which is there as a whole, to its slot. */
+/* By a block: copies the page in hand, which is there as a whole, to its slot, which says then that it has one. */
 RHH_DEV void
 rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots)
 {
@@ -318,7 +374,10 @@ rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots)
 	for (uint32_t i = threadIdx.x; i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
 		to[i] = in_hand->bytes[i];
 	if (threadIdx.x == 0)
+	{
 		*known = in_hand->page;
+		known->all_visible = 1;
+	}
 }
 
 /* By a block: notes all of a page, but whether it is bad only if nobody may have found that it is. */
@@ -372,6 +431,8 @@ rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t f
 	rhh_page   *known = NULL;
 	const uint4 *from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
 
+	if (from != NULL && known->all_visible == 0)
+		from = NULL;
 	/* all have seen what fresh is made of */
 	__syncthreads();
 	if (fresh && from != NULL && threadIdx.x < RHH_PAGE_ITEMS / 64)
@@ -383,11 +444,11 @@ rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t f
 }
 
 /*
- * By a block: a page of the cache that is good, as far as is known, finds its place, unless rows are to be
+ * By a block: a page that is good, as far as is known, finds its place, unless rows are to be
  * dropped first.  One that is not has a row, so that the host counts it among the bad ones.  Returns whether it is good.
  */
 RHH_DEV bool
-rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n_rows, rhh_page_counts *counts)
+rhh_begin_placing(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n_rows, rhh_page_counts *counts)
 {
 	if (threadIdx.x == 0)
 	{
@@ -403,8 +464,8 @@ rhh_begin_cached(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t n
 
 /*
  * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
- * of page 0; pages from first_page up to, but without, end_page may be read.  *counts, at first 0, is
- * used if rows are to be dropped, or pages are in the cache (CACHED).  COMPUTES: the plan has a program.
+ * of page 0; pages from first_page up to, but without, end_page may be read.  By *counts, at first 0, pages find
+ * their places, unless it is NULL.  CACHED: pages are in the cache.  COMPUTES: the plan has a program.
  */
 template <bool COMPUTES, bool CACHED>
 static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_AT_ONCE : RHH_CUDA_PAGE_BLOCKS_COMPUTING)
@@ -416,6 +477,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 {
 	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
 	const uint32_t t = threadIdx.x;
+	uint64_t	next_header = 0;	/* of the next page, if the first thread has asked for it */
 	rhh_page_cells cells;
 
 	if constexpr (COMPUTES)
@@ -429,8 +491,14 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		uint32_t	known = RHH_PAGE_BYTES;
 		uint64_t	nulls = 0;
 		uint8_t		done = 0;	/* the pass that each thread has done for its tuple, if it has one alone */
+		/* most of such a page is to be read, or all of it; or what is read of a tuple has not even its header */
+		const bool	whole = prefix_bytes < 24 || slots.numbers != NULL;
 		bool		fresh;
-		bool		good;
+		bool		filtered;	/* before: the page's own changes while others read it */
+		bool		good = true;
+		/* nobody waits for what is asked for before it is needed */
+		const uint32_t next = !CACHED && t == 0 && counts != NULL && p + gridDim.x < n_pages
+			? ((const volatile rhh_page *) pages)[p + gridDim.x].number : end_page;
 
 		/* of pages of the cache nothing need be known but where they are */
 		for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
@@ -439,14 +507,21 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		if (t == 0)
 			in_hand->slot = CACHED || slots.numbers == NULL ? RHH_NO_SLOT : ((const volatile uint32_t *) slots.numbers)[p];
 		__syncthreads();
-		/* the same for the whole block */
-		fresh = CACHED && page.n_rows == 0 && page.bad == 0 && page.filtered == 0;
+		/* the same for the whole block: its rows have to be found */
+		filtered = page.filtered != 0;
+		fresh = (CACHED || (page.all_visible != 0 && counts != NULL)) && page.n_rows == 0 && page.bad == 0 && !filtered;
 		if (CACHED)
 			from = rhh_find_cached(in_hand, slots, first_page, end_page, fresh);
 		else
+		{
 			from = page.number >= first_page && page.number < end_page
 				? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
-		good = from != NULL && page.n_rows > 0 && page.first_row <= n_rows &&
+			__syncthreads();
+			if (fresh && from != NULL)
+				good = rhh_begin_all_visible(in_hand, from, next_header, whole);
+			next_header = 0;
+		}
+		good = good && from != NULL && (page.n_rows > 0 || fresh) && page.first_row <= n_rows &&
 			page.n_rows <= n_rows - page.first_row && rhh_page_count(page.visible) == page.n_rows;
 		/* without rows it was found to be bad before, or they have been dropped */
 		if (page.n_rows == 0 && !fresh)
@@ -457,28 +532,32 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		lines = rhh_page_lines(page.visible);
 		/* a page of the cache is read where it is, and what of it is needed */
 		bytes = CACHED ? (const uint8_t *) from : (const uint8_t *) in_hand->bytes;
-		if (!CACHED && good && prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT &&
+		if (!CACHED && good && prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT && !(fresh && whole) &&
 			(24 + 4 * lines + page.n_rows * (prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
 			RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
 		{
 			known = prefix_bytes;
-			rhh_copy_prefixes(in_hand, from, lines, known);
+			rhh_copy_prefixes(in_hand, from, lines, fresh, known);
 		}
-		else if (!CACHED && good)
+		else if (!CACHED && good && !(fresh && whole))
 			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
 		__syncthreads();
+		if (!CACHED && next >= first_page && next < end_page)
+			next_header = rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES);
+		if (!CACHED && fresh && good)
+			good = rhh_end_all_visible(in_hand, from, lines);
 		/* what has been filtered has not all rows any more */
-		if (!CACHED && good && in_hand->slot != RHH_NO_SLOT && page.filtered == 0)
+		if (!CACHED && good && in_hand->slot != RHH_NO_SLOT && !filtered)
 			rhh_keep_page(in_hand, slots);
-		if (fresh)
+		if (fresh || (!CACHED && counts != NULL && !plan.has_filter && !filtered))
 		{
-			good = rhh_begin_cached(in_hand, good, plan.has_filter, n_rows, counts);
-			rhh_tell_page((volatile uint32_t *) &pages[p], page, true);
+			good = rhh_begin_placing(in_hand, good, plan.has_filter, n_rows, counts);
+			rhh_tell_page((volatile uint32_t *) &pages[p], page, CACHED);
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
 		}
 		/* the loop is there so that the code is there once: a kernel of twice the size is slower */
-		for (uint8_t pass = COMPUTES && plan.has_filter && page.filtered == 0 ? RHH_PASS_FILTER : RHH_PASS_ROW;
+		for (uint8_t pass = COMPUTES && plan.has_filter && !filtered ? RHH_PASS_FILTER : RHH_PASS_ROW;
 			 good; pass = RHH_PASS_ROW)
 		{
 			if (COMPUTES && pass == RHH_PASS_FILTER)

@@ -122,6 +122,8 @@ struct Channel
 	uint64		late_batches;
 	bool		open;
 	ResourceOwner owner;		/* of the pins */
+	void	   *kept;			/* see gpurhh_channel_keep(); NULL: nothing */
+	void		(*released) (void *kept);
 	MemoryContextCallback callback;
 };
 
@@ -182,6 +184,8 @@ release_channel(Channel *channel)
 		}
 	}
 	LWLockRelease(&area->lock);
+	if (channel->kept != NULL)
+		channel->released(channel->kept);
 }
 
 static void
@@ -894,6 +898,21 @@ gpurhh_channel_n_unread(Channel *channel)
 	return channel_query(channel)->n_unread;
 }
 
+/*
+ * Memory of so many bytes that lasts as long as the channel, and is the same each time.  At first all of it is 0.  When the
+ * channel is released, in whatever way, released() is called with it.
+ */
+void *
+gpurhh_channel_keep(Channel *channel, Size bytes, void (*released)(void *kept))
+{
+	if (channel->kept == NULL)
+	{
+		channel->released = released;
+		channel->kept = MemoryContextAllocZero(GetMemoryChunkContext(channel), bytes);
+	}
+	return channel->kept;
+}
+
 /* Before pages are pinned for a batch: how many of n may be. */
 uint32
 gpurhh_channel_pin_pages(Channel *channel, uint32 n)
@@ -953,15 +972,16 @@ gpurhh_channel_take_pages(Channel *channel, PagesRead *read)
 	return true;
 }
 
-/* The block is free. */
+/* The block is free.  n_rows: so many that were counted were not there. */
 void
-gpurhh_channel_end_pages(Channel *channel)
+gpurhh_channel_end_pages(Channel *channel, uint64 n_rows)
 {
 	ChannelArea *area = channel->area;
 	int			i = channel->unpinning;
 
 	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
 	gpurhh_block_done(area, channel_query(channel), channel->page_blocks[i]);
+	area->stats.rows_fed -= n_rows;
 	LWLockRelease(&area->lock);
 	channel->n_page_blocks--;
 	channel->page_blocks[i] = channel->page_blocks[channel->n_page_blocks];

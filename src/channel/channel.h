@@ -83,10 +83,11 @@ extern void gpurhh_channel_want_groups(Channel *channel, const rhh_group_conditi
 extern void gpurhh_channel_has_parts(Channel *channel);
 extern uint64 gpurhh_channel_count_left_out(Channel *channel);
 extern int	gpurhh_channel_n_unread(Channel *channel);
+extern void *gpurhh_channel_keep(Channel *channel, Size bytes, void (*released)(void *kept));
 extern uint32 gpurhh_channel_pin_pages(Channel *channel, uint32 n);
 extern void gpurhh_channel_unpin_pages(Channel *channel, uint32 n);
 extern bool gpurhh_channel_take_pages(Channel *channel, PagesRead *read);
-extern void gpurhh_channel_end_pages(Channel *channel);
+extern void gpurhh_channel_end_pages(Channel *channel, uint64 n_rows);
 extern bool gpurhh_channel_wait_pages(Channel *channel);
 extern bool gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch,
 										 bool *all_rows, const uint8 **bad);

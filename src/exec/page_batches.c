@@ -32,7 +32,9 @@
  */
 #include "postgres.h"
 
+#include "lib/ilist.h"
 #include "miscadmin.h"
+#include "optimizer/plancat.h"
 #include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
@@ -73,13 +75,6 @@
 /* ... and a session makes columns of the next pages: of so many at most, until it looks again. */
 #define COLUMN_PAGES 2048
 
-/* What a block has behind the layout. */
-typedef struct BlockNote
-{
-	int			child;			/* of the page feed, that its pages are of */
-	uint32		n_rows;			/* of a batch that is read from the cache: as many as were counted */
-} BlockNote;
-
 #define LAYOUT_BYTES TYPEALIGN(64, sizeof(rhh_page_layout) + sizeof(BlockNote))
 
 /* What a page needs in a block, where there is a cache: two numbers, and at most a ref. */
@@ -96,6 +91,12 @@ typedef struct BlockNote
 #define BAD_SHARE 4
 #define FEW_BAD 64
 
+/* More than pages have on average, as a batch's rows have to find room. */
+#define PAGE_ROWS_MARGIN 1.125
+
+/* Where the device does not find the rows of one page of so many, once that is more than FEW_BAD, sessions look at all. */
+#define NOT_FOUND_SHARE 16
+
 /* A page that is fed, and the child of the page feed that it is of. */
 typedef struct BadPage
 {
@@ -103,6 +104,29 @@ typedef struct BadPage
 	int			child;
 	BlockNumber block;			/* of one that was left out, and is not pinned; else InvalidBlockNumber */
 } BadPage;
+
+/* The pages of a batch whose pins core does not know of (PagesToCache). */
+typedef struct PagePins
+{
+	dlist_node	node;			/* in one of these lists */
+	Buffer		buffers[MOST_PAGES];	/* InvalidBuffer: none */
+} PagePins;
+
+/* A channel keeps them, and when it is released, what is left of them is, too. */
+typedef struct PinLists
+{
+	dlist_head	used;
+	dlist_head	unused;			/* all of them have no pin */
+} PinLists;
+
+/* What a block has behind the layout. */
+typedef struct BlockNote
+{
+	int			child;			/* of the page feed, that its pages are of */
+	uint32		n_rows;			/* of a batch that is read from the cache: as many as were counted */
+	uint32		n_thought;		/* of another: rows that pages were thought to have (PagesToCache) */
+	PagePins   *pins;			/* of these; NULL: there are none */
+} BlockNote;
 
 struct PageBatches
 {
@@ -118,6 +142,11 @@ struct PageBatches
 	uint32		most_cached;	/* of a batch */
 	uint32		most_cached_rows;
 	uint32		n_may_pin;		/* for the next batch */
+	uint32		page_rows;		/* of a page of the child whose rows the device is to find, about; 0: it is
+								 * to find none */
+	uint64		n_unseen;		/* such pages, so far, ... */
+	uint64		n_not_found;	/* ... and those of them whose rows it has not found */
+	PinLists   *pins;			/* NULL: there are none */
 	bool		only_kept;		/* the device gets only pages that may be kept, ... */
 	bool		none_kept;		/* ... which most of the child's may not */
 	MemoryContext context;
@@ -240,6 +269,23 @@ gpurhh_page_batches_create(const PageSide *side, MemoryContext context)
 }
 
 /*
+ * About so many rows has a full page of a table: as many as VACUUM has found on average, or, where pages are not full, as the
+ * average widths of columns say.
+ */
+static uint32
+rows_of_page(Relation rel)
+{
+	const double pages = rel->rd_rel->relpages;
+	const double rows = rel->rd_rel->reltuples;
+	const double by_width = (BLCKSZ - SizeOfPageHeaderData) /
+		(double) (MAXALIGN(get_rel_data_width(rel, NULL)) + MAXALIGN(SizeofHeapTupleHeader) + sizeof(ItemIdData));
+
+	if (pages < 1 || rows < 1)
+		return MaxHeapTuplesPerPage;
+	return (uint32) Min(Max(rows / pages, by_width) * PAGE_ROWS_MARGIN + 1, MaxHeapTuplesPerPage);
+}
+
+/*
  * Can a device read the child that is being read?  If so, it has the layout now, and if not it is said
  * once why.
  */
@@ -254,13 +300,17 @@ lay_out(PageBatches *batches, int child)
 		batches->child = child;
 		batches->heap = NULL;
 		batches->none_kept = false;
+		batches->page_rows = 0;
 		batches->has_layout = heap != NULL &&
 			gpurhh_heap_feed_layout(heap, batches->side.feed, &batches->layout, &why);
 		if (batches->has_layout)
 		{
 			batches->heap = heap;
 			if (batches->cache)
+			{
 				gpurhh_heap_feed_use_cache(heap);
+				batches->page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
+			}
 		}
 		else
 			ereport(DEBUG1,
@@ -301,29 +351,139 @@ keep_bad(PageBatches *batches, const rhh_page *page, int child, BlockNumber bloc
 	batches->side.counts->bad++;
 }
 
-/* Takes a batch whose pages have been read from shared buffers; returns how many rows of these were dropped. */
-static uint64
-take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad)
-{
-	const int	child = note_of(pages)->child;
-	uint32		n_unpinned = 0;
-	uint64		n_dropped = 0;
+/* ---------- pins that core does not know of ---------- */
 
+/* Of one page; none if buffer is InvalidBuffer. */
+static void
+release_pin(Buffer *buffer)
+{
+	const Buffer pinned = *buffer;
+
+	*buffer = InvalidBuffer;
+	if (BufferIsValid(pinned))
+		(void) gpurhh_heap_unpin(pinned);
+}
+
+static void
+release_pins(void *kept)
+{
+	PinLists   *lists = kept;
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &lists->used)
+	{
+		PagePins   *pins = dlist_container(PagePins, node, iter.cur);
+
+		for (uint32 p = 0; p < MOST_PAGES; p++)
+			release_pin(&pins->buffers[p]);
+	}
+}
+
+/* For a batch that is going to be filled. */
+static PagePins *
+take_pins(PageBatches *batches)
+{
+	PinLists   *lists = gpurhh_channel_keep(batches->side.channel, sizeof(PinLists), release_pins);
+	PagePins   *pins;
+
+	batches->pins = lists;
+	if (dlist_is_empty(&lists->unused))
+		pins = MemoryContextAllocZero(GetMemoryChunkContext(lists), sizeof(PagePins));
+	else
+		pins = dlist_container(PagePins, node, dlist_pop_head_node(&lists->unused));
+	dlist_push_head(&lists->used, &pins->node);
+	return pins;
+}
+
+/* None of them has a pin any more. */
+static void
+give_back_pins(PageBatches *batches, PagePins *pins)
+{
+	if (pins == NULL)
+		return;
+	dlist_delete(&pins->node);
+	dlist_push_head(&batches->pins->unused, &pins->node);
+}
+
+/* ---------- batches that have been read ---------- */
+
+/*
+ * Releases the pin of a page of a batch, whose number in the batch this is.  Returns which block's page it is, if the device
+ * was to find its rows.
+ */
+static BlockNumber
+release_page(const BlockNote *note, const rhh_page *page, uint32 number)
+{
+	Buffer	   *pinned = note->pins != NULL ? &note->pins->buffers[number] : NULL;
+	BlockNumber block = InvalidBlockNumber;
+
+	if (pinned != NULL && BufferIsValid(*pinned))
+	{
+		block = gpurhh_heap_unpin(*pinned);
+		*pinned = InvalidBuffer;
+		return block;
+	}
+	if (page->all_visible)
+		block = BufferGetBlockNumber(page->number + 1);
+	ReleaseBuffer(page->number + 1);
+	return block;
+}
+
+/*
+ * Takes a batch whose pages have been read from shared buffers; returns how many rows of these were dropped.  *n_found
+ * becomes how many rows have the pages whose rows the device was to find.  Of these the bad ones are pinned again when it is
+ * their turn.
+ */
+static uint64
+take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, uint64 *n_found)
+{
+	const BlockNote *note = note_of(pages);
+	uint32		n_unpinned = 0;
+	uint32		n_bad = 0;
+	uint64		n_dropped = 0;
+	const uint64 n_not_found = batches->n_not_found;
+
+	*n_found = 0;
 	for (uint32 p = 0; p < n; p++)
 	{
-		n_dropped += pages[p].n_dropped;
-		if (all_bad || pages[p].bad)
-			keep_bad(batches, &pages[p], child, InvalidBlockNumber);
+		rhh_page	page = pages[p];
+
+		if (all_bad)
+			page.bad = RHH_PAGE_UNREAD;
+		n_bad += page.bad != 0;
+		if (page.bad && !page.all_visible)
+			keep_bad(batches, &page, note->child, InvalidBlockNumber);
 		else
 		{
-			ReleaseBuffer(pages[p].number + 1);
+			const BlockNumber block = release_page(note, &page, p);
+
 			n_unpinned++;
+			if (page.bad)
+				keep_bad(batches, &page, note->child, block);
 		}
+		if (page.all_visible && page.bad == RHH_PAGE_UNREAD)
+		{
+			batches->n_not_found += !all_bad;
+			continue;
+		}
+		n_dropped += page.n_dropped;
+		if (page.all_visible)
+			*n_found += page.n_rows + page.n_dropped;
 	}
+	give_back_pins(batches, note->pins);
 	batches->n_taken += n;
-	batches->n_kept += n - n_unpinned;
+	/* that sessions have to look at pages says nothing of what devices can read */
+	batches->n_kept += n_bad - (batches->n_not_found - n_not_found);
+	if (batches->n_not_found > Max(batches->n_unseen / NOT_FOUND_SHARE, FEW_BAD))
+		batches->page_rows = 0;
+	else if (batches->n_not_found > n_not_found)
+		/* they may have found no room */
+		batches->page_rows = Min(2 * batches->page_rows, MaxHeapTuplesPerPage);
 	gpurhh_channel_unpin_pages(batches->side.channel, n_unpinned);
-	batches->side.recount(batches->side.arg, n_dropped);
+	if (*n_found > 0)
+		gpurhh_page_feed_count_cached(batches->side.pages, note->child, *n_found);
+	/* fewer rows may have been thought of than there are, of which most were dropped */
+	batches->side.recount(batches->side.arg, n_dropped + note->n_thought - *n_found);
 	return n_dropped;
 }
 
@@ -393,11 +553,14 @@ gpurhh_page_batches_take(PageBatches *batches)
 
 	while (gpurhh_channel_take_pages(channel, &read))
 	{
-		const int	child = note_of(read.pages)->child;
-		const uint64 n_dropped = read.request != NULL && read.request->cached ?
-			take_cached(batches, &read) : take_read(batches, read.pages, read.n, read.all_bad);
+		const BlockNote *note = note_of(read.pages);
+		const int	child = note->child;
+		const bool	cached = read.request != NULL && read.request->cached;
+		uint64		n_found = note->n_thought;
+		const uint64 n_dropped = cached ? take_cached(batches, &read) :
+			take_read(batches, read.pages, read.n, read.all_bad, &n_found);
 
-		gpurhh_channel_end_pages(channel);
+		gpurhh_channel_end_pages(channel, note->n_thought - n_found);
 		if (n_dropped > 0)
 			gpurhh_page_feed_dropped(batches->side.pages, child, n_dropped);
 	}
@@ -454,7 +617,7 @@ next_bad(PageBatches *batches)
 		gpurhh_page_feed_take_page(batches->side.pages, bad->child, &bad->page);
 	else
 		gpurhh_page_feed_take_block(batches->side.pages, bad->child, bad->block, &bad->page);
-	/* those of a copy that was not read have not been counted */
+	/* those of a copy that was not read, or that were not found, have not been counted */
 	if (bad->block == InvalidBlockNumber || bad->page.bad == RHH_PAGE_REFUSED)
 		batches->side.recount(batches->side.arg, rhh_page_count(bad->page.visible));
 	return true;
@@ -594,6 +757,8 @@ begin_batch(PageBatches *batches, char *base, rhh_batch *batch, uint32 n_pages, 
 	memcpy(base, &batches->layout, sizeof(rhh_page_layout));
 	note->child = batches->child;
 	note->n_rows = n_rows;
+	note->n_thought = 0;
+	note->pins = NULL;
 	memset(batch, 0, sizeof(rhh_batch));
 	batch->n_rows = n_rows;
 	batch->n_pages = n_pages;
@@ -624,11 +789,13 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	const Size	blocks_offset = LAYOUT_BYTES + most * sizeof(rhh_page);
 	const Size	request_offset = MAXALIGN(blocks_offset + 2 * most * sizeof(uint32));
 	PagesToCache to = {NULL};
+	PagePins   *pins = NULL;
 	Size		used_bytes;
 	uint32		n_rows;
 	uint32		n;
-
 	uint32		n_kept = 0;
+	uint32		n_unseen = 0;
+	uint32		last_unseen = 0;
 
 	*cache_offset = 0;
 	if (gpurhh_heap_feed_cached(batches->heap) != NULL)
@@ -638,6 +805,10 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 		memset(to.request, 0, sizeof(CacheRequest));
 		to.request->file = gpurhh_relation_file(gpurhh_heap_feed_relation(batches->heap));
 		to.request->blocks_offset = blocks_offset;
+		to.page_rows = batches->page_rows;
+		if (to.page_rows > 0)
+			pins = take_pins(batches);
+		to.pins = pins != NULL ? pins->buffers : NULL;
 		*cache_offset = request_offset;
 	}
 	n = gpurhh_page_feed_pages(side->pages, pages, batches->n_may_pin, next_rows(batches, batches->most_rows, 1),
@@ -645,18 +816,29 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	gpurhh_channel_unpin_pages(side->channel, batches->n_may_pin - n);
 	batches->n_may_pin = 0;
 	if (n == 0)
+	{
+		give_back_pins(batches, pins);
 		return false;
+	}
 	used_bytes = to.request == NULL ? LAYOUT_BYTES + n * sizeof(rhh_page) :
 		request_offset + offsetof(CacheRequest, refs) + to.request->n_refs * sizeof(CacheRef);
 	begin_batch(batches, base, batch, n, n_rows, used_bytes);
+	note_of(pages)->n_thought = to.n_thought;
+	note_of(pages)->pins = pins;
+	batch->all_visible = to.n_thought > 0;
 	batch->first_page = batch->end_page = pages[0].number;
 	for (uint32 p = 0; p < n; p++)
 	{
 		batch->first_page = Min(batch->first_page, pages[p].number);
 		batch->end_page = Max(batch->end_page, pages[p].number);
 		n_kept += to.request != NULL && to.blocks[p] != InvalidBlockNumber;
+		n_unseen += pages[p].all_visible;
+		last_unseen = pages[p].all_visible ? p : last_unseen;
 	}
 	batch->end_page++;
+	batches->n_unseen += n_unseen;
+	if (n_unseen > 0 && !gpurhh_heap_is_settled(pages[last_unseen].number + 1))
+		batches->page_rows = 0;
 	batches->none_kept = n_kept < n / 2;
 	return true;
 }
@@ -699,7 +881,8 @@ give_cached(PageBatches *batches, char *base)
 		for (uint32 left = request->refs[r].pages; left != 0; left &= left - 1)
 			*slots++ = request->refs[r].entry * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left);
 	}
-	begin_batch(batches, base, &batch, n_pages, n_rows,
+	/* all may be empty, and a batch has a row, as far as is known before it is read */
+	begin_batch(batches, base, &batch, n_pages, Max(n_rows, 1),
 				request_offset + offsetof(CacheRequest, refs) + request->n_refs * sizeof(CacheRef));
 	batch.cached = true;
 	batch.slots_offset = slots_offset;

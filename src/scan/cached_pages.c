@@ -252,6 +252,16 @@ gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_refs, u
 	return n;
 }
 
+/* Need the page of this block, which is next, not be looked at, as the map vouches for it? */
+bool
+gpurhh_cached_pages_trust(CachedPages *cached, BlockNumber block)
+{
+	const MapLook *look = cached->may_trust && !cached->off ? find_look(cached, block) : NULL;
+
+	cached->unseen = look != NULL && look->lsn != InvalidXLogRecPtr && is_set(look, block);
+	return cached->unseen;
+}
+
 /*
  * May the page of this block, which has been read last, be put into the cache?  Then *lsn is what vouches
  * for it, if gpurhh_cached_pages_confirm() says so, too: of a look at the map from before that at the page, as what is set

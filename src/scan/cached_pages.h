@@ -44,6 +44,9 @@ typedef struct CachedPages
 	bool		in_refs;		/* the last of refs is of it */
 
 	bool		all_visible;	/* the page that was read last */
+	bool		may_trust;		/* pages for which the map vouches need not be looked at; */
+	bool		unseen;			/* that one was not, */
+	Buffer		buffer;			/* and is in this buffer */
 #ifdef GPURHH_SCANS_STREAM
 	ReadStream *stream;
 	bool		ended;
@@ -58,6 +61,7 @@ extern uint32 gpurhh_cached_pages_take_more(CachedPages *cached, BlockNumber blo
 extern bool gpurhh_cached_pages_are_enough(const CachedPages *cached);
 extern uint32 gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_refs,
 									  uint32 most_pages, uint64 most_rows, uint32 *n_pages, uint32 *n_rows);
+extern bool gpurhh_cached_pages_trust(CachedPages *cached, BlockNumber block);
 extern bool gpurhh_cached_pages_vouch(const CachedPages *cached, BlockNumber block, XLogRecPtr *lsn);
 extern void gpurhh_cached_pages_confirm(CachedPages *cached, CacheRequest *request,
 										BlockNumber *blocks, uint32 n);

@@ -1085,7 +1085,10 @@ next_page(HeapFeed *heap)
 		heap->next_row = 0;
 		/* whoever wants those that are in the cache takes them in the end */
 		if (heap->cached != NULL)
+		{
 			heap->cached->most_pages = UINT32_MAX;
+			heap->cached->may_trust = false;
+		}
 		if (gpurhh_heap_next_page(desc, heap->dense, heap->cached) != HEAP_PAGE)
 			return false;
 		heap->buffer = desc->rs_cbuf;
@@ -1525,7 +1528,7 @@ gpurhh_heap_feed_end_cache(HeapFeed *heap)
 
 /* Notes that the page that has been read last, which is page p of a batch, may be put into the cache. */
 static void
-note_for_cache(const CachedPages *cached, BlockNumber block, const PagesToCache *to, uint32 p)
+note_for_cache(const CachedPages *cached, BlockNumber block, PagesToCache *to, uint32 p)
 {
 	CacheRequest *request = to->request;
 	CacheRef   *last = request->n_refs > 0 ? &request->refs[request->n_refs - 1] : NULL;
@@ -1552,11 +1555,12 @@ note_for_cache(const CachedPages *cached, BlockNumber block, const PagesToCache 
  * Goes on to the next pages, for a device to read: at most most_pages of them, with at most most_rows
  * visible tuples, which is more than a page can have.  The caller has to release a pin of each, whose
  * number is that of its buffer, from 0.  Returns how many there are; 0: there are no more, or enough
- * have been left out (most_cached).  to gets those that may be put into the cache; NULL: none may.
+ * have been left out (most_cached).  to gets those that may be put into the cache; NULL: none may.  Of those whose rows
+ * the device is to find, these are not counted yet but for *n_rows.
  */
 uint32
 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint32 most_rows,
-					   uint32 most_cached, const PagesToCache *to, uint32 *n_rows)
+					   uint32 most_cached, PagesToCache *to, uint32 *n_rows)
 {
 	HeapScanDesc desc = scan_desc(heap);
 	Instrumentation *instrument = heap->scan->ss.ps.instrument;
@@ -1569,7 +1573,10 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 	if (instrument)
 		InstrStartNode(instrument);
 	if (heap->cached != NULL)
+	{
 		heap->cached->most_pages = most_cached;
+		heap->cached->may_trust = to != NULL && to->page_rows > 0;
+	}
 	while (n_pages < most_pages && *n_rows + heap->max_rows <= most_rows)
 	{
 		rhh_page   *page = &pages[n_pages];
@@ -1579,15 +1586,31 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 		heap->ended = next == HEAP_ENDED;
 		if (next != HEAP_PAGE)
 			break;
-		n = desc->rs_ntuples;
-		gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
-		if (n == 0)
-			continue;
-		memset(page, 0, sizeof(rhh_page));
-		page->number = desc->rs_cbuf - 1;
-		page->n_rows = n;
-		page->first_row = *n_rows;
-		mark_visible(page, desc->rs_vistuples, n);
+		if (heap->cached != NULL && heap->cached->unseen)
+		{
+			if (!BufferIsValid(desc->rs_cbuf))
+				to->pins[n_pages] = heap->cached->buffer;
+			memset(page, 0, sizeof(rhh_page));
+			page->number = heap->cached->buffer - 1;
+			page->all_visible = 1;
+			/* and some that have more than that */
+			n = to->page_rows;
+			if (to->n_thought == 0)
+				n += Min(heap->max_rows, most_rows - *n_rows - n);
+			to->n_thought += n;
+		}
+		else
+		{
+			n = desc->rs_ntuples;
+			gpurhh_count_heap_tuples(heap->scan->ss.ss_currentRelation, n);
+			if (n == 0)
+				continue;
+			memset(page, 0, sizeof(rhh_page));
+			page->number = desc->rs_cbuf - 1;
+			page->n_rows = n;
+			page->first_row = *n_rows;
+			mark_visible(page, desc->rs_vistuples, n);
+		}
 		if (to != NULL)
 			note_for_cache(heap->cached, desc->rs_cblock, to, n_pages);
 		/* the scan's pin is the batch's from now on */
@@ -1598,7 +1621,7 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 	if (to != NULL)
 		gpurhh_cached_pages_confirm(heap->cached, to->request, to->blocks, n_pages);
 	if (instrument)
-		InstrStopNode(instrument, (double) *n_rows);
+		InstrStopNode(instrument, (double) (*n_rows - (to != NULL ? to->n_thought : 0)));
 	return n_pages;
 }
 

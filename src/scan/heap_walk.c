@@ -33,11 +33,13 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/predicate.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
 #include "compat.h"
+#include "rhh_pages.h"
 #include "scan/cached_pages.h"
 #include "scan/scan.h"
 
@@ -46,6 +48,9 @@
 /* ---------- hints ---------- */
 
 #define HINT_BLOCKS	64
+
+/* So many blocks ahead the buffer is prefetched that a page is in which is only pinned. */
+#define UNSEEN_AHEAD 4
 
 /* Where the blocks of a table are, from one on whose number is a multiple of HINT_BLOCKS. */
 typedef struct HintChunk
@@ -146,24 +151,37 @@ prefetch_page(Page page)
 
 #ifndef GPURHH_SCANS_STREAM
 
+/* How much of a page is likely to be read by this process. */
+typedef enum PageUse
+{
+	PAGE_UNSEEN,				/* nothing */
+	PAGE_LINES,
+	PAGE_DENSE					/* most of its bytes */
+} PageUse;
+
 #ifdef GPURHH_BUFFER_HINTS
 
 /* The buffer whose page was prefetched last, and the line pointers of the page that was read last. */
 static Buffer prefetched = InvalidBuffer;
 static int	last_lines = 0;
 
+/* Where read_page() has found one that is not looked at. */
+static Buffer found = InvalidBuffer;
+
 /* The next block of the chunk is likely to be in this buffer, and to be asked for next. */
 static void
-prefetch_next(Buffer next, bool dense)
+prefetch_next(Buffer next, PageUse use)
 {
 	char	   *page;
 
 	if (next <= 0 || next > NBuffers)
 		return;
+	__builtin_prefetch(GetBufferDescriptor(next - 1));
+	if (use == PAGE_UNSEEN)
+		return;
 	prefetched = next;
 	page = (char *) BufferGetPage(next);
-	__builtin_prefetch(GetBufferDescriptor(next - 1));
-	if (dense)
+	if (use == PAGE_DENSE)
 		prefetch_page(page);
 	else
 	{
@@ -189,11 +207,57 @@ count_use(Buffer buffer, BufferAccessStrategy strategy)
 		(void) pg_atomic_compare_exchange_u32(&desc->state, &state, state + BUF_USAGECOUNT_ONE);
 }
 
+/*
+ * Pins of pages that are not looked at.  Core notes a pin in a hash table of the process, and with its resource owner.  Where
+ * thousands are held, that is most of what they cost.  A page that a device reads needs only that others know of its pin.
+ * So this counts one there, as core does for a process's first pin, and whoever has it keeps the buffer's number,
+ * and releases it, also after an error (page_batches.c).  Core does not know then whose the pin is.  That matters to
+ * it on a standby alone, where such pages are looked at.
+ *
+ * Adds a pin; strategy as for count_use(), NULL: the use has been counted.  False: the page may not be there, or somebody is just
+ * changing what is known of the buffer.
+ */
+static bool
+add_pin(BufferDesc *desc, const BufferAccessStrategy *strategy)
+{
+	uint32		state = pg_atomic_read_u32(&desc->state);
+
+	for (;;)
+	{
+		uint32		pinned = state + BUF_REFCOUNT_ONE;
+
+		if ((state & BM_LOCKED) != 0 || (state & BM_VALID) == 0)
+			return false;
+		if (strategy != NULL &&
+			BUF_STATE_GET_USAGECOUNT(state) < (*strategy != NULL ? 1 : BM_MAX_USAGE_COUNT))
+			pinned += BUF_USAGECOUNT_ONE;
+		if (pg_atomic_compare_exchange_u32(&desc->state, &state, pinned))
+			return true;
+	}
+}
+
+/* Adds a pin if the block is in this buffer. */
+static bool
+find_page(Relation rel, BlockNumber block, Buffer buffer, BufferAccessStrategy strategy)
+{
+	BufferDesc *desc = GetBufferDescriptor(buffer - 1);
+	const volatile BufferTag *tag = &desc->tag;
+
+	if (tag->blockNum != block || !add_pin(desc, &strategy))
+		return false;
+	/* what is pinned stays what it is */
+	if (tag->blockNum == block && tag->forkNum == MAIN_FORKNUM && tag->rnode.relNode == rel->rd_node.relNode &&
+		tag->rnode.dbNode == rel->rd_node.dbNode && tag->rnode.spcNode == rel->rd_node.spcNode)
+		return true;
+	(void) gpurhh_heap_unpin(buffer);
+	return false;
+}
+
 #endif
 
-/* Pins a page; dense: most of its bytes are likely to be read. */
+/* Pins a page; or only finds it, by a pin of another kind (add_pin()): InvalidBuffer, and `found` is its buffer. */
 static Buffer
-read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool dense)
+read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUse use)
 {
 	Buffer		buffer;
 
@@ -204,24 +268,36 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 	if (known)
 	{
 		const volatile Buffer *hint = &chunk->buffers[block % HINT_BLOCKS];
+		/* there is little to do with a page that is only pinned */
+		const uint32 ahead = use == PAGE_UNSEEN ? UNSEEN_AHEAD : 1;
 
 		buffer = *hint;
-		if (buffer > 0 && buffer <= NBuffers &&
+		if (use == PAGE_UNSEEN && buffer > 0 && buffer <= NBuffers && find_page(rel, block, buffer, strategy))
+		{
+			pgstat_count_buffer_read(rel);
+			pgstat_count_buffer_hit(rel);
+			pgBufferUsage.shared_blks_hit++;
+			if (block % HINT_BLOCKS + ahead < HINT_BLOCKS)
+				prefetch_next(hint[ahead], use);
+			found = buffer;
+			return InvalidBuffer;
+		}
+		if (use != PAGE_UNSEEN && buffer > 0 && buffer <= NBuffers &&
 			ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer))
 		{
 			pgstat_count_buffer_read(rel);
 			pgstat_count_buffer_hit(rel);
 			count_use(buffer, strategy);
-			if (dense && buffer != prefetched)
+			if (use == PAGE_DENSE && buffer != prefetched)
 				prefetch_page(BufferGetPage(buffer));
-			if (block % HINT_BLOCKS + 1 < HINT_BLOCKS)
-				prefetch_next(hint[1], dense);
+			if (block % HINT_BLOCKS + ahead < HINT_BLOCKS)
+				prefetch_next(hint[ahead], use);
 			return buffer;
 		}
 	}
 #endif
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-	if (dense)
+	if (use == PAGE_DENSE)
 		prefetch_page(BufferGetPage(buffer));
 #ifdef GPURHH_BUFFER_HINTS
 	if (chunk != NULL)
@@ -231,6 +307,48 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, bool d
 }
 
 #endif							/* GPURHH_SCANS_STREAM */
+
+/*
+ * Releases a pin that was added by add_pin(), as core releases the last one of a process.  Returns which block's page it
+ * was.
+ */
+BlockNumber
+gpurhh_heap_unpin(Buffer buffer)
+{
+#ifdef GPURHH_BUFFER_HINTS
+	BufferDesc *desc = GetBufferDescriptor(buffer - 1);
+	const BlockNumber block = desc->tag.blockNum;
+	uint32		state = pg_atomic_read_u32(&desc->state);
+
+	do
+	{
+		/* for as long as that takes it is locked, and then it is not as it was read */
+		if ((state & BM_LOCKED) != 0)
+		{
+			state = LockBufHdr(desc) & ~BM_LOCKED;
+			UnlockBufHdr(desc, state);
+		}
+	} while (!pg_atomic_compare_exchange_u32(&desc->state, &state, state - BUF_REFCOUNT_ONE));
+	if ((state & BM_PIN_COUNT_WAITER) != 0)
+	{
+		/* somebody waits until only he has a pin */
+		state = LockBufHdr(desc);
+		if ((state & BM_PIN_COUNT_WAITER) != 0 && BUF_STATE_GET_REFCOUNT(state) == 1)
+		{
+			const int	waiter = desc->wait_backend_pgprocno;
+
+			UnlockBufHdr(desc, state & ~BM_PIN_COUNT_WAITER);
+			ProcSendSignal(waiter);
+		}
+		else
+			UnlockBufHdr(desc, state);
+	}
+	return block;
+#else
+	elog(ERROR, "there are no such pins in this version");
+	return InvalidBlockNumber;
+#endif
+}
 
 /* Have all line pointers of a page a tuple? */
 static bool
@@ -324,6 +442,33 @@ release_page(HeapScanDesc scan)
 }
 
 #ifndef GPURHH_SCANS_STREAM
+/* The scan goes on to a page. */
+static void
+pin_page(HeapScanDesc scan, BlockNumber page, PageUse use)
+{
+	release_page(scan);
+	CHECK_FOR_INTERRUPTS();
+	scan->rs_cbuf = read_page(scan->rs_base.rs_rd, page, scan->rs_strategy, use);
+	scan->rs_cblock = page;
+}
+
+/*
+ * The same of a page that need not be looked at (cached->buffer).  If it has a pin that only gpurhh_heap_unpin() releases,
+ * rs_cbuf is invalid, and nothing that may raise an error is done before the caller knows it.
+ */
+static void
+pin_unseen(HeapScanDesc scan, BlockNumber page, CachedPages *cached)
+{
+	pin_page(scan, page, PAGE_UNSEEN);
+	cached->buffer = scan->rs_cbuf;
+#ifdef GPURHH_BUFFER_HINTS
+	if (!BufferIsValid(scan->rs_cbuf))
+		cached->buffer = found;
+	else if (add_pin(GetBufferDescriptor(cached->buffer - 1), NULL))
+		release_page(scan);
+#endif
+}
+
 /* heapgetpage() in page-at-a-time mode.  Returns whether the page is all visible, as far as is known. */
 static bool
 heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
@@ -335,10 +480,7 @@ heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
 		heapgetpage((TableScanDesc) scan, page);
 		return false;
 	}
-	release_page(scan);
-	CHECK_FOR_INTERRUPTS();
-	scan->rs_cbuf = read_page(rel, page, scan->rs_strategy, dense);
-	scan->rs_cblock = page;
+	pin_page(scan, page, dense ? PAGE_DENSE : PAGE_LINES);
 	return find_visible(scan);
 }
 #endif
@@ -362,6 +504,22 @@ gpurhh_heap_read_block(HeapScanDesc scan, BlockNumber block)
 	scan->rs_cbuf = at_buffer;
 	scan->rs_cblock = at_block;
 	return buffer;
+}
+
+/*
+ * Is a device likely to be able to find the rows of this page, and of others that were written when it was?  It needs
+ * marks that a tuple's inserter has committed, which are not there after a crash, or on what was a standby, where pages have
+ * only been changed by replaying WAL.
+ */
+bool
+gpurhh_heap_is_settled(Buffer buffer)
+{
+	const uint8 *page = (const uint8 *) BufferGetPage(buffer);
+	const uint64 header = rhh_page_header(page);
+
+	return rhh_page_is_all_visible(header) &&
+		(rhh_page_header_lines(header) == 0 || !rhh_page_has_tuple(page, 0) ||
+		 rhh_page_is_settled(page, 0, header));
 }
 
 /*
@@ -479,6 +637,12 @@ next_uncached(HeapScanDesc scan, bool dense, CachedPages *cached)
 			return HEAP_CACHED;
 	}
 	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
+	if (gpurhh_cached_pages_trust(cached, scan->rs_cblock))
+	{
+		cached->all_visible = true;
+		cached->buffer = scan->rs_cbuf;
+		return HEAP_PAGE;
+	}
 	if (dense)
 		prefetch_page(BufferGetPage(scan->rs_cbuf));
 	cached->all_visible = find_visible(scan);
@@ -494,7 +658,8 @@ next_uncached(HeapScanDesc scan, bool dense, CachedPages *cached)
  * dense: most of the page's bytes are likely to be read.
  *
  * cached, if not NULL, from the scan's beginning on, gets the blocks that are in the cache, which are left out.
- * HEAP_CACHED says, instead of a page, that there are enough of them.
+ * HEAP_CACHED says, instead of a page, that there are enough of them.  A page that need not be looked at is only pinned
+ * (cached->unseen).
  */
 HeapNext
 gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
@@ -531,6 +696,12 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 		{
 			leave_out_more(scan, &scan->rs_cblock, cached);
 			continue;
+		}
+		if (cached != NULL && gpurhh_cached_pages_trust(cached, block))
+		{
+			pin_unseen(scan, block, cached);
+			cached->all_visible = true;
+			return HEAP_PAGE;
 		}
 		all_visible = heap_get_page(scan, block, dense);
 		if (cached != NULL)

@@ -478,13 +478,13 @@ gpurhh_page_feed_may_cache(const PageFeed *feed)
 /* See gpurhh_heap_feed_pages(); of that child. */
 uint32
 gpurhh_page_feed_pages(PageFeed *feed, rhh_page *pages, uint32 most_pages, uint32 most_rows,
-					   uint32 most_cached, const PagesToCache *to, uint32 *n_rows)
+					   uint32 most_cached, PagesToCache *to, uint32 *n_rows)
 {
 	Passed		passed = begin_passing(feed);
 	uint32		n = gpurhh_heap_feed_pages(feed->heaps[feed->current], pages, most_pages, most_rows,
 										   most_cached, to, n_rows);
 
-	end_passing(&passed, *n_rows);
+	end_passing(&passed, *n_rows - (to != NULL ? to->n_thought : 0));
 	return n;
 }
 

@@ -29,6 +29,8 @@ typedef enum HeapNext
 
 extern HeapNext gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached);
 extern Buffer gpurhh_heap_read_block(HeapScanDesc scan, BlockNumber block);
+extern bool gpurhh_heap_is_settled(Buffer buffer);
+extern BlockNumber gpurhh_heap_unpin(Buffer buffer);
 
 /* ---------- heap_feed.c ---------- */
 
@@ -40,6 +42,11 @@ typedef struct PagesToCache
 {
 	BlockNumber *blocks;		/* of each of its pages; InvalidBlockNumber: it may not */
 	CacheRequest *request;		/* has room for a ref of each page */
+	uint32		page_rows;		/* the rows that a page is thought to have whose rows the device is to find,
+								 * which is so where the visibility map vouches for a page; 0: no page's */
+	uint32		n_thought;		/* the sum of these, of this batch */
+	Buffer	   *pins;			/* for each page, InvalidBuffer at first: its buffer, if it is one of these, and only
+								 * gpurhh_heap_unpin() releases its pin */
 } PagesToCache;
 
 extern HeapFeed *gpurhh_heap_feed_create(PlanState *child, List *exprs,
@@ -63,7 +70,7 @@ extern void gpurhh_heap_feed_use_cache(HeapFeed *heap);
 extern CachedPages *gpurhh_heap_feed_cached(HeapFeed *heap);
 extern void gpurhh_heap_feed_end_cache(HeapFeed *heap);
 extern uint32 gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages,
-									 uint32 most_rows, uint32 most_cached, const PagesToCache *to,
+									 uint32 most_rows, uint32 most_cached, PagesToCache *to,
 									 uint32 *n_rows);
 extern void gpurhh_heap_feed_count_cached(HeapFeed *heap, uint64 n);
 extern uint32 gpurhh_heap_feed_pin_block(HeapFeed *heap, BlockNumber block, rhh_page *page);
@@ -100,7 +107,7 @@ extern HeapFeed *gpurhh_page_feed_heap(PageFeed *feed);
 extern void gpurhh_page_feed_pass(PageFeed *feed);
 extern bool gpurhh_page_feed_may_cache(const PageFeed *feed);
 extern uint32 gpurhh_page_feed_pages(PageFeed *feed, rhh_page *pages, uint32 most_pages,
-									 uint32 most_rows, uint32 most_cached, const PagesToCache *to,
+									 uint32 most_rows, uint32 most_cached, PagesToCache *to,
 									 uint32 *n_rows);
 extern void gpurhh_page_feed_count_cached(PageFeed *feed, int child, uint64 n);
 extern void gpurhh_page_feed_take_block(PageFeed *feed, int child, BlockNumber block, rhh_page *page);

@@ -68,6 +68,7 @@ typedef struct device
 	uint32_t	n_page_runs;	/* of these */
 	bool		as_pages;		/* runs give their rows in pages, where that can be, */
 	bool		as_cached;		/* and in pages that are in the cache */
+	bool		as_all_visible; /* and of most of these the device finds the rows */
 	rhh_event	kept[64];		/* events of runs that came while pages were put there */
 	uint32_t	n_kept;
 	const char *name;
@@ -514,7 +515,9 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_kept) \
 	CASE(join_kept_chain) \
 	CASE(join_kept_program) \
-	CASE(join_kept_refused)
+	CASE(join_kept_refused) \
+	CASE(pages_all_visible) \
+	CASE(pages_found)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

@@ -82,7 +82,21 @@ page_add_item(uint8_t *page, uint32_t offset, uint32_t length)
 	return true;
 }
 
-/* Adds a tuple.  False: there is no room. */
+/* Where the tuple of a line pointer is. */
+uint32_t
+page_tuple(const uint8_t *page, uint32_t item)
+{
+	return rhh_page_4_bytes(page + HEADER_BYTES + 4 * item) & 0x7fff;
+}
+
+/* PD_ALL_VISIBLE */
+void
+page_set_all_visible(uint8_t *page)
+{
+	page[10] |= 4;
+}
+
+/* Adds a tuple, of somebody who has committed (HEAP_XMIN_COMMITTED).  False: there is no room. */
 bool
 page_add(uint8_t *page, const tuple *t)
 {
@@ -100,6 +114,7 @@ page_add(uint8_t *page, const tuple *t)
 		return false;
 	put_2_bytes(page + offset + 18, t->n_attributes);
 	page[offset + 20] = t->any_null;
+	page[offset + 21] = 1;
 	page[offset + 22] = (uint8_t) header;
 	memcpy(page + offset + 23, t->present, bits);
 	memcpy(page + offset + header, t->data, t->n);

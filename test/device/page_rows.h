@@ -26,6 +26,8 @@ extern void put_varlena(tuple *t, const void *value, uint32_t bytes, bool short_
 extern void put_2_bytes(uint8_t *p, uint32_t value);
 extern void page_clear(uint8_t *page);
 extern bool page_add_item(uint8_t *page, uint32_t offset, uint32_t length);
+extern uint32_t page_tuple(const uint8_t *page, uint32_t item);
+extern void page_set_all_visible(uint8_t *page);
 extern bool page_add(uint8_t *page, const tuple *t);
 extern void layout_finish(rhh_page_layout *layout);
 extern uint8_t add_op(rhh_program *program, uint8_t code, uint32_t a, uint32_t b, uint32_t c);

@@ -4,9 +4,9 @@
  *
  * With device.as_pages runs write their rows into pages and submit these.  The tuples have
  * other attributes between those that become columns, of all lengths and alignments, NULL or not;
- * pages have line pointers without a visible row, and a page here and there is made bad.  In half of the
- * runs there is a program, too: it computes some columns, and drops rows that are no rows of the
- * data.  So all cases of joins can be had with pages, and the reference does not know of it.
+ * pages have line pointers without a visible row, and a page here and there is made bad.  With as_all_visible the device
+ * finds the rows of most pages.  In half of the runs there is a program, too: it computes some columns,
+ * and drops rows that are no rows of the data.  So all cases of joins can be had with pages, and the reference does not know of it.
  */
 #include <sys/mman.h>
 
@@ -282,6 +282,7 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 	while (n_done + n_others < n && batch->n_pages < run->slot_pages)
 	{
 		rhh_page   *page = &pages[batch->n_pages];
+		const bool	found = run->device->as_all_visible && below(&run->r, 4) != 0;
 		uint64_t   *visible = slot->visible[batch->n_pages];	/* rows of the data */
 		uint8_t    *memory;
 		uint32_t	item = 0;
@@ -335,7 +336,7 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 			n_others += !is_row;
 		}
 		slot->n_others[batch->n_pages] = page->n_rows - rhh_page_count(visible);
-		/* a tuple that ends behind the page, or a line pointer that is dead */
+		/* a tuple that ends behind the page, or of somebody who may not have committed, or a line pointer that is dead */
 		if (below(&run->r, 16) == 0 && page->n_rows > 0)
 		{
 			uint32_t	at = 0;
@@ -344,15 +345,28 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 				at++;
 			if (below(&run->r, 2) == 0)
 				memory[HEADER_BYTES + 4 * at + 3] = 0xff;
+			else if (found)
+				memory[page_tuple(memory, at) + 21] = 0;
 			else
 				memory[HEADER_BYTES + 4 * at + 1] |= 0x80, memory[HEADER_BYTES + 4 * at + 2] |= 1;
 		}
 		batch->n_pages += page->n_rows > 0;
 		if (page->n_rows == 0)
 			break;
+		if (found)
+		{
+			page_set_all_visible(memory);
+			page->all_visible = 1;
+			page->n_rows = 0;
+			memset(page->visible, 0, sizeof(page->visible));
+			batch->all_visible = true;
+		}
 	}
 	batch->end_page = slot->first_page + batch->n_pages;
 	batch->n_rows = n_done + n_others;
+	/* fewer than there are: some pages find no room */
+	if (batch->all_visible && below(&run->r, 8) == 0)
+		batch->n_rows -= (uint32_t) below(&run->r, batch->n_rows);
 	batch->used_bytes = batch->refused_offset = pages_room(run->slot_pages);
 	return n_done;
 }
@@ -511,8 +525,8 @@ one_value_pages(uint8_t *base, rhh_batch *batch, uint32_t n)
 }
 
 /*
- * Batches that name slots that there are not, or which nobody has filled: their pages are bad, and nothing else
- * happens.  And what a page has, a slot has too, from before a filter drops rows.
+ * Batches that name slots that there are not: their pages are bad, and nothing else happens, nor does it if nobody
+ * has filled them.  And what a page has, a slot has too, from before a filter drops rows.
  */
 void
 case_pages_slots(context *ctx)
@@ -630,6 +644,332 @@ case_pages_unreadable(context *ctx)
 		ops->map_destroy(table);
 	ops->close(own.dev);
 	ctx->device = others;
+}
+
+/* ---------- pages whose rows the device finds ---------- */
+
+/* The same runs, with most pages so; then from the cache, where they were put so. */
+void
+case_pages_all_visible(context *ctx)
+{
+	static void (*const tests[])(context * ctx) = {
+		no_joins, case_states, case_small_memory, case_probe_caps, case_join_kinds, case_join_returned, case_join_program_filter,
+		case_join_program_bad
+	};
+	const uint32_t divisor = option_divisor;
+
+	option_divisor = divisor < 8 ? 8 : divisor;
+	ctx->device->as_all_visible = true;
+	for (size_t i = 0; i < LENGTH_OF(tests); i++)
+		with_pages(ctx, "all visible", tests[i]);
+	slabs_back(ctx);
+	ctx->device->as_cached = true;
+	with_pages(ctx, "cached", no_joins);
+	with_pages(ctx, "cached", case_join_program_filter);
+	ctx->device->as_cached = ctx->device->as_all_visible = false;
+	option_divisor = divisor;
+}
+
+/* What a page is like. */
+typedef enum found_kind
+{
+	FOUND_NAMED,				/* the caller says which rows it has, and the page nothing */
+	FOUND_FULL,
+	FOUND_GAPS,					/* line pointers without a tuple, of all kinds, between the others */
+	FOUND_EMPTY,				/* no line pointer */
+	FOUND_DEAD,					/* none that is not dead */
+	FOUND_LAST,					/* as full */
+	FOUND_NAMED_LAST,
+	/* and bad ones */
+	FOUND_UNMARKED,				/* the page does not say that all are visible */
+	FOUND_UNCOMMITTED,			/* a tuple of somebody who may not have committed */
+	FOUND_ADDED,				/* a tuple where there was none by the header */
+	FOUND_FEW_LINES,			/* it ends in the header */
+	FOUND_MANY_LINES,
+	FOUND_BEFORE,				/* it is before first_page */
+	FOUND_BEHIND				/* it is not before end_page */
+} found_kind;
+
+#define FOUND_PAGES 8			/* one of each kind, and perhaps a bad one before the last two */
+#define FOUND_FIRST 100u		/* where they are */
+#define FOUND_VALUES (RHH_PAGE_ITEMS * FOUND_PAGES)
+#define FOUND_LEAST 83			/* of rows that a filter keeps */
+#define FOUND_ROOM 1000u		/* of those that come back at once */
+
+typedef struct found_options
+{
+	found_kind	odd;			/* the bad page; FOUND_NAMED: there is none */
+	bool		wide;			/* few rows to a page */
+	bool		filters;
+	uint32_t	prefix_bytes;
+	bool		cached;			/* they come from the cache in the end */
+	bool		short_of_room;
+	bool		unsaid;			/* the batch does not say that there are such pages: they have no rows */
+} found_options;
+
+/* The value of the row at a line pointer, and whether it is kept. */
+static uint32_t
+found_value(uint32_t p, uint32_t item)
+{
+	return item * FOUND_PAGES + p;
+}
+
+static bool
+found_keeps(const found_options *o, uint32_t value)
+{
+	return !o->filters || value > FOUND_LEAST;
+}
+
+/* Lays page p out; page->visible become its rows, and page->n_rows how many. */
+static void
+make_found(uint8_t *memory, found_kind kind, uint32_t p, bool wide, rhh_page *page)
+{
+	const uint32_t lines = kind == FOUND_EMPTY ? 0 : kind == FOUND_GAPS || kind == FOUND_DEAD ? 140 : 120;
+
+	page_clear(memory);
+	for (uint32_t item = 0; item < lines; item++)
+	{
+		/* unused, redirected, dead */
+		const uint32_t state = kind == FOUND_DEAD ? 3 : kind != FOUND_GAPS || item % 3 > 0 ? 1 : item / 3 % 3 + (item / 3 % 3 > 0);
+		const uint32_t value = found_value(p, item);
+		const uint32_t pointer = state << 15 | (state == 2);
+		tuple		t;
+
+		tuple_clear(&t);
+		put_attribute(&t, &value, 4, 4);
+		put_varlena(&t, memory, wide ? 300 : 3, false);
+		if (state == 1 ? !page_add(memory, &t) : !page_add_item(memory, 0, 0))
+			break;
+		if (state != 1)
+			memcpy(memory + HEADER_BYTES + 4 * item, &pointer, 4);
+		else
+			page->visible[item / 64] |= (uint64_t) 1 << item % 64;
+	}
+	page->n_rows = rhh_page_count(page->visible);
+	if (kind != FOUND_NAMED && kind != FOUND_NAMED_LAST && kind != FOUND_UNMARKED)
+		page_set_all_visible(memory);
+	if (kind == FOUND_UNCOMMITTED)
+		memory[page_tuple(memory, page->n_rows / 2) + 21] = 0;
+	if (kind == FOUND_ADDED)
+		put_2_bytes(memory + 14, rhh_page_2_bytes(memory + 14) + 8);
+	if (kind == FOUND_FEW_LINES)
+		put_2_bytes(memory + 12, HEADER_BYTES - 1);
+	if (kind == FOUND_MANY_LINES)
+		put_2_bytes(memory + 12, HEADER_BYTES + 4 * RHH_PAGE_ITEMS + 4);
+}
+
+/* Submits the batch until all rows have come back: times[] becomes how often each value has.  Returns how many pages are bad. */
+static uint32_t
+return_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, rhh_batch *batch, uint8_t *times, rhh_event *first)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const rhh_page *pages = (const rhh_page *) (batch->base + batch->pages_offset);
+	const uint8_t *out = batch->base + batch->refused_offset;
+	uint32_t	n_bad = 0;
+	rhh_event	event = {.more = true};
+	rhh_error	err;
+
+	memset(times, 0, FOUND_VALUES);
+	for (bool again = false; event.more && ctx->why[0] == '\0'; again = true)
+	{
+		if (ops->map_submit(map, batch, 0, &err) != RHH_OK)
+			fault(ctx, "map_submit", err.message);
+		else if (next_event(ctx, &event))
+		{
+			for (uint32_t r = 0; r < event.n_refused; r++)
+			{
+				uint32_t	value;
+
+				memcpy(&value, out + rhh_output_values(spec, FOUND_ROOM, 0) + 4 * r, 4);
+				if (value < FOUND_VALUES)
+					times[value]++;
+				else
+					fault(ctx, "found", "a row of no page");
+			}
+			if (!again)
+				*first = event;
+			n_bad += event.n_bad_pages;
+			batch->from = event.next;
+			batch->n_rows = 0;
+			for (uint32_t p = 0; p < batch->n_pages; p++)
+				batch->n_rows += pages[p].n_rows;
+		}
+	}
+	return n_bad;
+}
+
+/* What the device has found is as it was made, and so is each row that came back. */
+static void
+check_found(context *ctx, const found_options *o, const rhh_batch *batch, const rhh_page *made, const found_kind *kinds,
+			const uint8_t *times, uint32_t n_bad)
+{
+	const rhh_page *pages = (const rhh_page *) (batch->base + batch->pages_offset);
+	bool		taken[FOUND_VALUES] = {false};
+	uint32_t	n_rows = 0;
+	char		what[80];
+
+	snprintf(what, sizeof(what), "bad %d, wide %d, filters %d, prefix %u, cached %d, short %d", (int) o->odd, o->wide,
+			 o->filters, o->prefix_bytes, batch->cached, o->short_of_room);
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+	{
+		/* which pages find no room depends on which come first */
+		const bool	bad = kinds[p] > FOUND_NAMED_LAST || (o->short_of_room && made[p].n_rows > 0 && pages[p].bad != 0);
+		uint64_t	visible[RHH_PAGE_ITEMS / 64] = {0};
+		uint32_t	n;
+
+		for (uint32_t item = 0; item < RHH_PAGE_ITEMS; item++)
+		{
+			const uint32_t value = found_value(p, item);
+			const bool	kept = !bad && (made[p].visible[item / 64] >> item % 64 & 1) != 0 && found_keeps(o, value);
+
+			visible[item / 64] |= (uint64_t) kept << item % 64;
+			if (times[value] != kept)
+				fault(ctx, what, kept ? "a row has not come once" : "a row has come that is none");
+		}
+		n = rhh_page_count(visible);
+		n_bad -= bad;
+		if (pages[p].bad != (bad ? RHH_PAGE_UNREAD : 0) || pages[p].n_rows != n)
+			fault(ctx, what, bad ? "a page is not bad" : "a page is bad, or has not its rows");
+		else if (!bad && (memcmp(pages[p].visible, visible, sizeof(visible)) != 0 || pages[p].n_dropped != made[p].n_rows - n ||
+						  (pages[p].filtered == 0 && (o->filters || batch->cached || (!o->unsaid && pages[p].all_visible != 0)))))
+			fault(ctx, what, "a page does not say what has become of its rows");
+		for (uint32_t r = pages[p].first_row; r < pages[p].first_row + n && ctx->why[0] == '\0'; r++)
+		{
+			if (r >= batch->n_rows || taken[r])
+				fault(ctx, what, "rows are not where their pages say");
+			else
+				taken[r] = true;
+		}
+		n_rows += n;
+	}
+	if (n_bad != 0)
+		fault(ctx, what, "the events do not count the bad pages");
+	if (n_rows == 0)
+		fault(ctx, what, "no page has rows");
+}
+
+/* A batch of pages of all kinds and perhaps a bad one, and a batch of those that it has put into the cache. */
+static void
+run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_options *o)
+{
+	uint8_t    *memory = ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES;
+	rhh_page	made[FOUND_PAGES] = {{0}};
+	found_kind	kinds[FOUND_PAGES];
+	uint8_t		times[FOUND_VALUES];
+	rhh_event	event = {.n_rows = 0};
+	rhh_batch	batch;
+	rhh_page   *pages = one_value_pages(ctx->device->pool, &batch, FOUND_NAMED_LAST + 1 + (o->odd != FOUND_NAMED));
+	rhh_page_layout *layout = (void *) batch.base;
+	uint32_t   *slots;
+	uint32_t	room;
+	uint32_t	n_bad;
+
+	layout->prefix_bytes = o->prefix_bytes;
+	if (o->filters)
+	{
+		layout->inputs[layout->n_inputs++] = layout->loads[0];
+		layout->filter_inputs = 1;
+		layout->program.filter = add_op(&layout->program, RHH_OP_LT_INT8, add_constant(&layout->program, FOUND_LEAST),
+										add_op(&layout->program, RHH_OP_COLUMN, 1, 0, 0), 0);
+		layout->program.has_filter = true;
+	}
+	batch.all_visible = !o->unsaid;
+	batch.first_page = FOUND_FIRST;
+	batch.end_page = FOUND_FIRST + batch.n_pages;
+	batch.n_rows = 0;
+	for (uint32_t p = 0; p < batch.n_pages; p++)
+	{
+		kinds[p] = o->odd != FOUND_NAMED && p == FOUND_LAST ? o->odd : (found_kind) (p - (o->odd != FOUND_NAMED && p > FOUND_LAST));
+		pages[p].number = kinds[p] == FOUND_BEFORE ? FOUND_FIRST - 1 : kinds[p] == FOUND_BEHIND ? batch.end_page : FOUND_FIRST + p;
+		make_found(memory + ((size_t) pages[p].number - FOUND_FIRST) * RHH_PAGE_BYTES, kinds[p], p, o->wide, &made[p]);
+		pages[p].all_visible = kinds[p] != FOUND_NAMED && kinds[p] != FOUND_NAMED_LAST;
+		if (!pages[p].all_visible)
+		{
+			pages[p].n_rows = made[p].n_rows;
+			pages[p].first_row = batch.n_rows;
+			memcpy(pages[p].visible, made[p].visible, sizeof(made[p].visible));
+		}
+		else if (o->unsaid)
+			made[p] = (rhh_page){0};
+		batch.n_rows += made[p].n_rows;
+	}
+	if (o->short_of_room)
+		batch.n_rows /= 2;
+	room = batch.n_rows;
+	batch.refused_rows = FOUND_ROOM;
+	slots = (void *) (batch.base + batch.used_bytes);
+	/* the last page is not put into the cache */
+	for (uint32_t p = 0; p < batch.n_pages; p++)
+		slots[p] = p + 1 == batch.n_pages ? RHH_NO_SLOT : 3 * p + 1;
+	if (o->cached)
+		batch.slots_offset = batch.used_bytes;
+	batch.used_bytes = batch.refused_offset = batch.used_bytes + 64;
+	n_bad = return_found(ctx, map, spec, &batch, times, &event);
+	check_found(ctx, o, &batch, made, kinds, times, n_bad);
+	if (batch.n_rows > room || (o->short_of_room && n_bad == (o->odd != FOUND_NAMED)))
+		fault(ctx, "found", "pages have found room that there is not");
+	if (!o->cached)
+		return;
+	memset(memory, 0x5a, batch.n_pages * (size_t) RHH_PAGE_BYTES);
+	batch.n_pages--;
+	memset(pages, 0x5a, batch.n_pages * sizeof(rhh_page));
+	batch.cached = true;
+	batch.all_visible = false;
+	batch.first_page = 0;
+	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
+	batch.from = (rhh_position){{0}};
+	batch.n_rows = FOUND_VALUES;
+	n_bad = return_found(ctx, map, spec, &batch, times, &event);
+	check_found(ctx, o, &batch, made, kinds, times, n_bad);
+	for (uint32_t p = 0; p < batch.n_pages; p++)
+	{
+		event.n_rows -= pages[p].n_rows;
+		event.n_dropped -= pages[p].n_dropped;
+	}
+	if (event.n_rows != 0 || event.n_dropped != 0)
+		fault(ctx, "found", "the event has not the rows of pages in the cache");
+}
+
+/* Pages whose rows the device finds, of all kinds, beside others in a batch. */
+void
+case_pages_found(context *ctx)
+{
+	static const uint32_t prefixes[] = {0, 8, 28, 4000};
+	const rhh_device_ops *ops = ctx->device->ops;
+	plan		p;
+	rhh_map    *map;
+	rhh_error	err;
+
+	slabs_back(ctx);
+	plan_init(&p);
+	(void) probe_column(&p, 4, GEN_CUSTOM, 1, 0);
+	table_key(&p, 0);
+	p.table.spec.flags = RHH_RETURN_ROWS;
+	p.table.spec.max_batch_bytes = p.table.spec.max_page_bytes = 1 << 20;
+	if (ops->map_create(ctx->device->dev, &p.table.spec, &map, &err) != RHH_OK)
+	{
+		fault(ctx, "map_create", err.message);
+		return;
+	}
+	if (ops->map_join(map, &p.spec, &err) != RHH_OK)
+		fault(ctx, "map_join", err.message);
+	for (uint32_t odd = FOUND_NAMED_LAST; odd <= FOUND_BEHIND; odd++)
+		for (uint32_t i = 0; i < 8 * LENGTH_OF(prefixes) && ctx->why[0] == '\0'; i++)
+		{
+			found_options o = {
+				.odd = odd == FOUND_NAMED_LAST ? FOUND_NAMED : (found_kind) odd, .filters = (i & 1) != 0,
+				.wide = (i & 2) != 0, .short_of_room = (i & 4) != 0, .prefix_bytes = prefixes[i / 8]
+			};
+
+			run_found(ctx, map, &p.table.spec, &o);
+			/* of bad pages nobody says what their slots have */
+			o.cached = true;
+			if (o.odd == FOUND_NAMED && !o.short_of_room && ctx->why[0] == '\0')
+				run_found(ctx, map, &p.table.spec, &o);
+		}
+	if (ctx->why[0] == '\0')
+		run_found(ctx, map, &p.table.spec, &(found_options){.odd = FOUND_NAMED, .unsaid = true});
+	ops->map_destroy(map);
 }
 
 /* ---------- values ---------- */

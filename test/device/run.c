@@ -344,6 +344,7 @@ run_read_cached(run *run, slot *slot)
 	memset(pages, 0x5a, batch->n_pages * sizeof(rhh_page));
 	batch->n_pages = n;
 	batch->cached = true;
+	batch->all_visible = false;
 	batch->first_page = 0;
 	batch->end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
 }
@@ -684,6 +685,8 @@ run_pages_done(run *run, slot *slot, const rhh_event *event)
 		n_rows += pages[p].n_rows;
 		if (pages[p].n_dropped != (pages[p].filtered ? slot->n_others[p] : 0))
 			run_fault(run, "%u rows of a page were dropped, and not %u", pages[p].n_dropped, slot->n_others[p]);
+		if (pages[p].bad == 0 && memcmp(pages[p].visible, slot->visible[p], sizeof(pages[p].visible)) != 0)
+			run_fault(run, "a page has other rows");
 		if (pages[p].bad == 0)
 			continue;
 		if (pages[p].bad == RHH_PAGE_UNREAD && pages[p].n_rows != 0)
