@@ -7,7 +7,7 @@
  * attributes are NULL, and the attributes, one behind the other.  Where an attribute begins
  * depends on the ones before it, unless all of these have a fixed width and none is NULL.
  *
- * The caller says which line pointers have rows, since that takes a snapshot, and how columns are
+ * The caller says which line pointers have rows, since that takes a snapshot, or that all tuples are visible, and how columns are
  * made of attributes (rhh_page_layout).  Whatever the memory has, nothing outside the page is
  * read: each offset and length is checked.  That matters on a device, which may still
  * read a page that the caller has given up.
@@ -63,7 +63,8 @@ typedef struct rhh_page
 								 * found none, of a page that is not bad, and the device knows its
 								 * place; 0, as the caller sets it: not yet */
 	uint16_t	all_visible;	/* 1: the device is to find the rows (see below); n_rows and visible are 0,
-								 * as the caller sets them; the batch has to say that there are such pages */
+								 * as the caller sets them; the batch has to say that there are such pages.  Of a
+								 * slot of the cache: it has a page */
 	uint32_t	n_dropped;		/* the device's: rows that it has dropped; 0, as the caller sets it */
 } rhh_page;
 

@@ -520,9 +520,11 @@ find_rows(const uint8_t *memory, rhh_page *page)
 			return false;
 		page->visible[item / 64] |= UINT64_C(1) << item % 64;
 	}
-	page->n_rows = rhh_page_count(page->visible);
 	atomic_thread_fence(memory_order_acquire);
-	return rhh_page_is_unchanged(header, rhh_page_header(memory));
+	if (!rhh_page_is_unchanged(header, rhh_page_header(memory)))
+		return false;
+	page->n_rows = rhh_page_count(page->visible);
+	return true;
 }
 
 /*
@@ -578,13 +580,18 @@ read_one(reading *r, rhh_page *page, uint32_t *n_bad)
  * their slots.
  */
 static uint32_t
-chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n)
+chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n, uint32_t *n_bad)
 {
 	uint32_t	bits = 0;
 
 	for (uint32_t p = 0; p < n; p++)
 	{
-		const uint8_t *from = is_live(r->given, &pages[p]) ? find_page(r, &pages[p]) : NULL;
+		const bool	live = is_live(r->given, &pages[p]);
+		const uint8_t *from = live ? find_page(r, &pages[p]) : NULL;
+
+		/* nobody asks once more, and finds its rows then: it would be good, and its slot have another page */
+		if (live && from == NULL)
+			mark_bad(&pages[p], n_bad);
 
 		/* of a page that has been filtered not all rows are known */
 		if (from == NULL || (!r->given->cached && pages[p].filtered != 0))
@@ -603,7 +610,7 @@ static void
 read_chunk(reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n, uint32_t *n_bad)
 {
 	const uint32_t number = slots[0] / RHH_CPU_CHUNK_PAGES;
-	const uint32_t bits = chunk_pages(r, pages, slots, n);
+	const uint32_t bits = chunk_pages(r, pages, slots, n, n_bad);
 	const rhh_cpu_kept_chunk *chunk = bits == 0 ? NULL :
 		rhh_cpu_use_columns(r->cache, number, bits, r->layout, r->sources,
 							r->layout->n_loads + r->layout->n_inputs, r->kept);

@@ -13,7 +13,7 @@
  * A page may also be copied to a slot of the cache, as it is, and be read from there later.  Then what is visible of it
  * is with it.
  *
- * If rows are to be dropped first, or the page is in the cache, only that says how many rows a page has.  So these pages find
+ * If rows are to be dropped first, or have to be found, or the page is in the cache, only that says how many rows a page has.  So these pages find
  * their places among the batch's rows themselves, in any order, by a counter; and the caller gets to know
  * which rows of a page are left, and where they are, by which a batch that is read once more is as it was.
  */
@@ -87,6 +87,20 @@ rhh_tuple_at(const rhh_page_space *in_hand, uint32_t item, uint32_t *offset, uin
 	*length = pointer >> 17;
 }
 
+/*
+ * Bytes of a page in the host's memory, as they are now: what another block has read of it may still be in the
+ * SM's cache, and older than the page's header.
+ */
+RHH_DEV uint4
+rhh_load_now(const uint4 *p)
+{
+#ifdef __CUDA_ARCH__
+	return __ldcv(p);
+#else
+	return *p;
+#endif
+}
+
 /* Copies bytes of a page, from begin up to, but without, end, by n threads, of which this is one. */
 RHH_DEV void
 rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint32_t end, uint32_t thread,
@@ -95,7 +109,7 @@ rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint3
 	const uint32_t last = ::min((end + 15) / 16, (uint32_t) (RHH_PAGE_BYTES / 16));
 
 	for (uint32_t i = begin / 16 + thread; i < last; i += n)
-		in_hand->bytes[i] = rhh_load_streaming(&from[i]);
+		in_hand->bytes[i] = rhh_load_now(&from[i]);
 }
 
 /*
@@ -124,7 +138,7 @@ rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, bo
 		rhh_tuple_at(in_hand, in_hand->items[i / n_chunks], &offset, &length);
 		at = offset / 16 + i % n_chunks;
 		if (at * 16 < offset + length && at < RHH_PAGE_BYTES / 16)
-			in_hand->bytes[at] = rhh_load_streaming(&from[at]);
+			in_hand->bytes[at] = rhh_load_now(&from[at]);
 	}
 }
 

@@ -154,7 +154,7 @@ release_channel(Channel *channel)
 		gpurhh_block_free(area, channel->reading);
 	if (channel->returned >= 0)
 		gpurhh_block_done(area, query, channel->returned);
-	/* pins go with the transaction, or have gone */
+	/* pins that core knows of go with the transaction, or have gone */
 	for (int i = 0; i < channel->n_page_blocks; i++)
 	{
 		ChannelBlock *block = &area->blocks[channel->page_blocks[i]];

@@ -401,9 +401,9 @@ count_pages(void *arg, const rhh_batch *batch)
 }
 
 static void
-recount_pages(void *arg, uint64 n_rows)
+recount_pages(void *arg, uint64 n_rows, uint64 n_wrong)
 {
-	((PageArg *) arg)->state->stats.counts.rows_fed -= n_rows;
+	((PageArg *) arg)->state->stats.counts.rows_fed -= n_rows + n_wrong;
 }
 
 static void

@@ -522,13 +522,16 @@ count_pages(void *arg, const rhh_batch *batch)
 }
 
 static void
-recount_pages(void *arg, uint64 n_rows)
+recount_pages(void *arg, uint64 n_rows, uint64 n_wrong)
 {
 	SideReader *reader = arg;
 
-	reader->n_rows -= n_rows;
+	reader->n_rows -= n_rows + n_wrong;
 	if (reader->probes)
-		reader->reader->counts->rows_fed -= n_rows;
+	{
+		reader->reader->n_given -= n_wrong;
+		reader->reader->counts->rows_fed -= n_rows + n_wrong;
+	}
 }
 
 static void

@@ -6,7 +6,8 @@
  * A GPU can read shared buffers faster than sessions make columns of them.  So where the device
  * does (gpurhh_channel_reads_pages()), and can make all columns of a table
  * (gpurhh_heap_feed_layout()), a block does not have columns but says in which buffers, and at
- * which line pointers, the visible rows are.
+ * which line pointers, the visible rows are.  Of pages for which the visibility map vouches it says only where
+ * they are, and the device finds the rows (docs/design.md, "Pages that nobody has looked at").
  *
  *		give	hands over the next batch, after the rows of bad pages: those of which the device could
  *				not read all rows, or has refused some.  They are fed as columns.  Where the device has
@@ -19,11 +20,11 @@
  * batch says which may be copied.
  *
  * A pin keeps a page's tuples where they are, as it does for core's scans.  Others may add
- * tuples meanwhile; so the visible ones are named one by one.  All sessions together have no more
+ * tuples meanwhile; so the visible ones are named one by one, or found by marks that others' do not have.  All sessions together have no more
  * than a share of the buffers pinned in this way (channel.c).  Where that is used up, or many pages come
  * back, the rest of the rows is fed as columns.
  *
- * The pins are the resource owner's, so an error releases them.  The device may still be reading
+ * The pins are the resource owner's, or in the channel's lists (PagePins), so an error releases them.  The device may still be reading
  * then, and gets whatever is in those buffers later; nobody asks for what it makes of that, it trusts nothing that
  * it reads, and no copy is kept: before the pins go, the channel is released (channel.c), after which the service takes
  * no page that the device has read for what the session has said that it is.
@@ -91,6 +92,13 @@
 #define BAD_SHARE 4
 #define FEW_BAD 64
 
+/* Are stores of other processes seen in their order?  That a device finds the rows of a page relies on it. */
+#ifdef __x86_64__
+#define DEVICES_READ_IN_ORDER true
+#else
+#define DEVICES_READ_IN_ORDER false
+#endif
+
 /* More than pages have on average, as a batch's rows have to find room. */
 #define PAGE_ROWS_MARGIN 1.125
 
@@ -146,7 +154,6 @@ struct PageBatches
 								 * to find none */
 	uint64		n_unseen;		/* such pages, so far, ... */
 	uint64		n_not_found;	/* ... and those of them whose rows it has not found */
-	PinLists   *pins;			/* NULL: there are none */
 	bool		only_kept;		/* the device gets only pages that may be kept, ... */
 	bool		none_kept;		/* ... which most of the child's may not */
 	MemoryContext context;
@@ -301,6 +308,7 @@ lay_out(PageBatches *batches, int child)
 		batches->heap = NULL;
 		batches->none_kept = false;
 		batches->page_rows = 0;
+		batches->n_unseen = batches->n_not_found = 0;
 		batches->has_layout = heap != NULL &&
 			gpurhh_heap_feed_layout(heap, batches->side.feed, &batches->layout, &why);
 		if (batches->has_layout)
@@ -309,7 +317,8 @@ lay_out(PageBatches *batches, int child)
 			if (batches->cache)
 			{
 				gpurhh_heap_feed_use_cache(heap);
-				batches->page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
+				if (DEVICES_READ_IN_ORDER)
+					batches->page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
 			}
 		}
 		else
@@ -379,14 +388,19 @@ release_pins(void *kept)
 	}
 }
 
+static PinLists *
+pin_lists(PageBatches *batches)
+{
+	return gpurhh_channel_keep(batches->side.channel, sizeof(PinLists), release_pins);
+}
+
 /* For a batch that is going to be filled. */
 static PagePins *
 take_pins(PageBatches *batches)
 {
-	PinLists   *lists = gpurhh_channel_keep(batches->side.channel, sizeof(PinLists), release_pins);
+	PinLists   *lists = pin_lists(batches);
 	PagePins   *pins;
 
-	batches->pins = lists;
 	if (dlist_is_empty(&lists->unused))
 		pins = MemoryContextAllocZero(GetMemoryChunkContext(lists), sizeof(PagePins));
 	else
@@ -402,7 +416,7 @@ give_back_pins(PageBatches *batches, PagePins *pins)
 	if (pins == NULL)
 		return;
 	dlist_delete(&pins->node);
-	dlist_push_head(&batches->pins->unused, &pins->node);
+	dlist_push_head(&pin_lists(batches)->unused, &pins->node);
 }
 
 /* ---------- batches that have been read ---------- */
@@ -429,6 +443,18 @@ release_page(const BlockNote *note, const rhh_page *page, uint32 number)
 	return block;
 }
 
+/* The device has not found the rows of so many pages of the child. */
+static void
+more_were_lost(PageBatches *batches, uint32 n)
+{
+	batches->n_not_found += n;
+	/* they may have found no room */
+	if (batches->page_rows < MaxHeapTuplesPerPage)
+		batches->page_rows = Min(2 * batches->page_rows, MaxHeapTuplesPerPage);
+	else if (batches->n_not_found > Max(batches->n_unseen / NOT_FOUND_SHARE, FEW_BAD))
+		batches->page_rows = 0;
+}
+
 /*
  * Takes a batch whose pages have been read from shared buffers; returns how many rows of these were dropped.  *n_found
  * becomes how many rows have the pages whose rows the device was to find.  Of these the bad ones are pinned again when it is
@@ -440,8 +466,8 @@ take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, u
 	const BlockNote *note = note_of(pages);
 	uint32		n_unpinned = 0;
 	uint32		n_bad = 0;
+	uint32		n_lost = 0;
 	uint64		n_dropped = 0;
-	const uint64 n_not_found = batches->n_not_found;
 
 	*n_found = 0;
 	for (uint32 p = 0; p < n; p++)
@@ -463,7 +489,7 @@ take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, u
 		}
 		if (page.all_visible && page.bad == RHH_PAGE_UNREAD)
 		{
-			batches->n_not_found += !all_bad;
+			n_lost += !all_bad;
 			continue;
 		}
 		n_dropped += page.n_dropped;
@@ -473,17 +499,14 @@ take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, u
 	give_back_pins(batches, note->pins);
 	batches->n_taken += n;
 	/* that sessions have to look at pages says nothing of what devices can read */
-	batches->n_kept += n_bad - (batches->n_not_found - n_not_found);
-	if (batches->n_not_found > Max(batches->n_unseen / NOT_FOUND_SHARE, FEW_BAD))
-		batches->page_rows = 0;
-	else if (batches->n_not_found > n_not_found)
-		/* they may have found no room */
-		batches->page_rows = Min(2 * batches->page_rows, MaxHeapTuplesPerPage);
+	batches->n_kept += n_bad - n_lost;
+	if (n_lost > 0 && note->child == batches->child)
+		more_were_lost(batches, n_lost);
 	gpurhh_channel_unpin_pages(batches->side.channel, n_unpinned);
 	if (*n_found > 0)
 		gpurhh_page_feed_count_cached(batches->side.pages, note->child, *n_found);
 	/* fewer rows may have been thought of than there are, of which most were dropped */
-	batches->side.recount(batches->side.arg, n_dropped + note->n_thought - *n_found);
+	batches->side.recount(batches->side.arg, n_dropped, note->n_thought - *n_found);
 	return n_dropped;
 }
 
@@ -538,7 +561,7 @@ take_cached(PageBatches *batches, const PagesRead *read)
 	}
 	batches->n_taken += read->n;
 	gpurhh_page_feed_count_cached(batches->side.pages, note->child, n_rows + n_dropped);
-	batches->side.recount(batches->side.arg, note->n_rows - n_rows);
+	batches->side.recount(batches->side.arg, note->n_rows - n_rows, 0);
 	if (!read->all_bad)
 		batches->side.counts->cached += read->n;
 	return n_dropped;
@@ -619,7 +642,7 @@ next_bad(PageBatches *batches)
 		gpurhh_page_feed_take_block(batches->side.pages, bad->child, bad->block, &bad->page);
 	/* those of a copy that was not read, or that were not found, have not been counted */
 	if (bad->block == InvalidBlockNumber || bad->page.bad == RHH_PAGE_REFUSED)
-		batches->side.recount(batches->side.arg, rhh_page_count(bad->page.visible));
+		batches->side.recount(batches->side.arg, rhh_page_count(bad->page.visible), 0);
 	return true;
 }
 

@@ -30,7 +30,9 @@ typedef struct PageSide
 	char	   *(*next_block) (void *arg);	/* for columns */
 	void		(*hand_over) (void *arg);	/* the feed's block, which may have no rows */
 	void		(*count) (void *arg, const rhh_batch *batch);	/* that has been submitted */
-	void		(*recount) (void *arg, uint64 n_rows);	/* so many that were counted did not go in */
+	void		(*recount) (void *arg, uint64 n_rows, uint64 n_wrong);	/* so many that were counted did
+																		 * not go in, and so many were
+																		 * not there */
 	void		(*take_returned) (void *arg);	/* batches that have come back; NULL: none do */
 } PageSide;
 

@@ -32,8 +32,8 @@
  * before columns were added, the page's tuples are walked through one by one.
  *
  * A device may do steps 2 to 4 by itself (page_layout.c, gpurhh_heap_feed_pages()).  Then the block has
- * buffers and the line pointers of visible tuples, and these buffers stay pinned until the device
- * has read them.
+ * buffers, and the line pointers of visible tuples unless the device finds these, too; and these buffers stay pinned
+ * until the device has read them.
  *
  * If WHERE or an expression might raise an error for one of the rows, core's
  * ExecQual() and ExecProject() evaluate these rows one by one, so that the error
@@ -1593,7 +1593,7 @@ gpurhh_heap_feed_pages(HeapFeed *heap, rhh_page *pages, uint32 most_pages, uint3
 			memset(page, 0, sizeof(rhh_page));
 			page->number = heap->cached->buffer - 1;
 			page->all_visible = 1;
-			/* and some that have more than that */
+			/* the first one of a batch leaves room for one that is full */
 			n = to->page_rows;
 			if (to->n_thought == 0)
 				n += Min(heap->max_rows, most_rows - *n_rows - n);

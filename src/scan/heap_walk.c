@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * heap_walk.c
- *		The next page of a sequential scan, and which of its tuples are visible.
+ *		The next page of a sequential scan, and which of its tuples are visible, unless a device finds that out.
  *
  * That is what core's scans do in page-at-a-time mode, without the tuples.
  *
@@ -9,8 +9,8 @@
  * half of what a page of few needed bytes costs.  But a page that was read before is likely to be
  * where it was.  So with the library preloaded the sessions remember, in shared memory, where
  * they have found pages: *hints*, by the block's number, for 64 blocks together.  Core's
- * ReadRecentBuffer() then looks whether the page is in that buffer and pins it; if it is not, it is read as
- * ever.  So hints may be wrong, and are: they are written and read without a lock, and chunks of
+ * ReadRecentBuffer(), or for a page that is only pinned find_page(), then looks whether the page is in that buffer and
+ * pins it; if it is not, it is read as ever.  So hints may be wrong, and are: they are written and read without a lock, and chunks of
  * blocks that fall on the same place overwrite each other.
  *
  * A hint also tells where the next page is, which is prefetched while this one is looked at.
@@ -49,7 +49,7 @@
 
 #define HINT_BLOCKS	64
 
-/* So many blocks ahead the buffer is prefetched that a page is in which is only pinned. */
+/* Where pages are only pinned, the header of a buffer is prefetched so many blocks ahead. */
 #define UNSEEN_AHEAD 4
 
 /* Where the blocks of a table are, from one on whose number is a multiple of HINT_BLOCKS. */
@@ -211,8 +211,9 @@ count_use(Buffer buffer, BufferAccessStrategy strategy)
  * Pins of pages that are not looked at.  Core notes a pin in a hash table of the process, and with its resource owner.  Where
  * thousands are held, that is most of what they cost.  A page that a device reads needs only that others know of its pin.
  * So this counts one there, as core does for a process's first pin, and whoever has it keeps the buffer's number,
- * and releases it, also after an error (page_batches.c).  Core does not know then whose the pin is.  That matters to
- * it on a standby alone, where such pages are looked at.
+ * and releases it, also after an error (page_batches.c).  Core does not know then whose the pin is, which matters to
+ * it on a standby, where such pages are looked at, and to a process that waits for its own pin, which none does that scans the
+ * table.
  *
  * Adds a pin; strategy as for count_use(), NULL: the use has been counted.  False: the page may not be there, or somebody is just
  * changing what is known of the buffer.
@@ -454,7 +455,8 @@ pin_page(HeapScanDesc scan, BlockNumber page, PageUse use)
 
 /*
  * The same of a page that need not be looked at (cached->buffer).  If it has a pin that only gpurhh_heap_unpin() releases,
- * rs_cbuf is invalid, and nothing that may raise an error is done before the caller knows it.
+ * rs_cbuf is invalid, and nothing that may raise an error is done before the caller knows it (core's scan has
+ * counted itself, so counting raises none).
  */
 static void
 pin_unseen(HeapScanDesc scan, BlockNumber page, CachedPages *cached)
@@ -517,9 +519,9 @@ gpurhh_heap_is_settled(Buffer buffer)
 	const uint8 *page = (const uint8 *) BufferGetPage(buffer);
 	const uint64 header = rhh_page_header(page);
 
-	return rhh_page_is_all_visible(header) &&
-		(rhh_page_header_lines(header) == 0 || !rhh_page_has_tuple(page, 0) ||
-		 rhh_page_is_settled(page, 0, header));
+	/* one that somebody has just changed says nothing of the others */
+	return !rhh_page_is_all_visible(header) || rhh_page_header_lines(header) == 0 ||
+		!rhh_page_has_tuple(page, 0) || rhh_page_is_settled(page, 0, header);
 }
 
 /*
@@ -659,7 +661,7 @@ next_uncached(HeapScanDesc scan, bool dense, CachedPages *cached)
  *
  * cached, if not NULL, from the scan's beginning on, gets the blocks that are in the cache, which are left out.
  * HEAP_CACHED says, instead of a page, that there are enough of them.  A page that need not be looked at is only pinned
- * (cached->unseen).
+ * (cached->unseen); cached->buffer has it then, and rs_cbuf, too, or is invalid.
  */
 HeapNext
 gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)

@@ -37,7 +37,7 @@ extern BlockNumber gpurhh_heap_unpin(Buffer buffer);
 /* Reads the pages of a sequential scan into a feed. */
 typedef struct HeapFeed HeapFeed;
 
-/* Where pages of a batch are noted that may be put into the cache. */
+/* Where pages of a batch are noted that may be put into the cache, and whose rows the device may have to find. */
 typedef struct PagesToCache
 {
 	BlockNumber *blocks;		/* of each of its pages; InvalidBlockNumber: it may not */
