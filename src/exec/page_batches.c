@@ -362,15 +362,14 @@ keep_bad(PageBatches *batches, const rhh_page *page, int child, BlockNumber bloc
 
 /* ---------- pins that core does not know of ---------- */
 
-/* Of one page; none if buffer is InvalidBuffer. */
-static void
+/* Of the page in this buffer, whose block's number is returned. */
+static BlockNumber
 release_pin(Buffer *buffer)
 {
 	const Buffer pinned = *buffer;
 
 	*buffer = InvalidBuffer;
-	if (BufferIsValid(pinned))
-		(void) gpurhh_heap_unpin(pinned);
+	return gpurhh_heap_unpin(pinned);
 }
 
 static void
@@ -384,7 +383,8 @@ release_pins(void *kept)
 		PagePins   *pins = dlist_container(PagePins, node, iter.cur);
 
 		for (uint32 p = 0; p < MOST_PAGES; p++)
-			release_pin(&pins->buffers[p]);
+			if (BufferIsValid(pins->buffers[p]))
+				(void) release_pin(&pins->buffers[p]);
 	}
 }
 
@@ -432,11 +432,7 @@ release_page(const BlockNote *note, const rhh_page *page, uint32 number)
 	BlockNumber block = InvalidBlockNumber;
 
 	if (pinned != NULL && BufferIsValid(*pinned))
-	{
-		block = gpurhh_heap_unpin(*pinned);
-		*pinned = InvalidBuffer;
-		return block;
-	}
+		return release_pin(pinned);
 	if (page->all_visible)
 		block = BufferGetBlockNumber(page->number + 1);
 	ReleaseBuffer(page->number + 1);

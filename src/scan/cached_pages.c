@@ -252,13 +252,15 @@ gpurhh_cached_pages_get(CachedPages *cached, CacheRef *refs, uint32 most_refs, u
 	return n;
 }
 
-/* Need the page of this block, which is next, not be looked at, as the map vouches for it? */
+/* Need the page of this block, which is next, not be looked at, as the map vouches for it?  Then that is what is known of it. */
 bool
 gpurhh_cached_pages_trust(CachedPages *cached, BlockNumber block)
 {
 	const MapLook *look = cached->may_trust && !cached->off ? find_look(cached, block) : NULL;
 
 	cached->unseen = look != NULL && look->lsn != InvalidXLogRecPtr && is_set(look, block);
+	if (cached->unseen)
+		cached->all_visible = true;
 	return cached->unseen;
 }
 

@@ -273,27 +273,24 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 		const uint32 ahead = use == PAGE_UNSEEN ? UNSEEN_AHEAD : 1;
 
 		buffer = *hint;
-		if (use == PAGE_UNSEEN && buffer > 0 && buffer <= NBuffers && find_page(rel, block, buffer, strategy))
+		if (buffer > 0 && buffer <= NBuffers &&
+			(use == PAGE_UNSEEN ? find_page(rel, block, buffer, strategy) :
+			 ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer)))
 		{
 			pgstat_count_buffer_read(rel);
 			pgstat_count_buffer_hit(rel);
-			pgBufferUsage.shared_blks_hit++;
-			if (block % HINT_BLOCKS + ahead < HINT_BLOCKS)
-				prefetch_next(hint[ahead], use);
-			found = buffer;
-			return InvalidBuffer;
-		}
-		if (use != PAGE_UNSEEN && buffer > 0 && buffer <= NBuffers &&
-			ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer))
-		{
-			pgstat_count_buffer_read(rel);
-			pgstat_count_buffer_hit(rel);
-			count_use(buffer, strategy);
+			if (use == PAGE_UNSEEN)
+				pgBufferUsage.shared_blks_hit++;
+			else
+				count_use(buffer, strategy);
 			if (use == PAGE_DENSE && buffer != prefetched)
 				prefetch_page(BufferGetPage(buffer));
 			if (block % HINT_BLOCKS + ahead < HINT_BLOCKS)
 				prefetch_next(hint[ahead], use);
-			return buffer;
+			if (use != PAGE_UNSEEN)
+				return buffer;
+			found = buffer;
+			return InvalidBuffer;
 		}
 	}
 #endif
@@ -641,7 +638,6 @@ next_uncached(HeapScanDesc scan, bool dense, CachedPages *cached)
 	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
 	if (gpurhh_cached_pages_trust(cached, scan->rs_cblock))
 	{
-		cached->all_visible = true;
 		cached->buffer = scan->rs_cbuf;
 		return HEAP_PAGE;
 	}
@@ -702,7 +698,6 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 		if (cached != NULL && gpurhh_cached_pages_trust(cached, block))
 		{
 			pin_unseen(scan, block, cached);
-			cached->all_visible = true;
 			return HEAP_PAGE;
 		}
 		all_visible = heap_get_page(scan, block, dense);
