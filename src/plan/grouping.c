@@ -23,6 +23,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
 #include "optimizer/tlist.h"
 #include "utils/builtins.h"
 #include "utils/typcache.h"
@@ -262,9 +263,9 @@ add_determined(PlanInfo *info, Expr *expr)
 }
 
 /*
- * Does core leave columns of this DISTINCT or ORDER BY clause out when it sorts?  clause
- * is what is asked for, pathkeys what core sorts by; grouped are the expressions of
- * GROUP BY.
+ * Does core leave columns of this clause of DISTINCT, ORDER BY or a window out when it
+ * sorts?  clause is what is asked for, pathkeys what core sorts by; grouped are the
+ * expressions of GROUP BY.
  *
  * A column may be constant, or equal to another one, in the rows that are grouped.  In
  * the groups of GROUPING SETS it need not be, because sets make it NULL.  Core does not
@@ -289,6 +290,26 @@ loses_columns(PlannerInfo *root, List *grouped, List *clause, List *pathkeys)
 	return list_length(pathkeys) < list_length(columns);
 }
 
+/* loses_columns(), for any of the query's windows? */
+static bool
+windows_lose_columns(PlannerInfo *root, List *grouped)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->parse->windowClause)
+	{
+		WindowClause *window = lfirst_node(WindowClause, lc);
+		List	   *clause = list_concat_copy(window->partitionClause,
+											  window->orderClause);
+
+		if (loses_columns(root, grouped, clause,
+						  make_pathkeys_for_sortclauses(root, clause,
+														root->processed_tlist)))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Two grouping columns may be equal expressions.  Where a grouping set makes one of them
  * NULL, their values differ all the same.  Likewise a constant that is a grouping column
@@ -310,8 +331,9 @@ tell_keys_apart(PlanInfo *info)
 	if (loses_columns(info->root, grouped, parse->distinctClause,
 					  info->root->distinct_pathkeys) ||
 		loses_columns(info->root, grouped, parse->sortClause,
-					  info->root->sort_pathkeys))
-		return gpurhh_refuse(info, "DISTINCT or ORDER BY above GROUPING SETS has columns that the planner takes for constant or equal");
+					  info->root->sort_pathkeys) ||
+		windows_lose_columns(info->root, grouped))
+		return gpurhh_refuse(info, "DISTINCT, ORDER BY or a window above GROUPING SETS has columns that the planner takes for constant or equal");
 	foreach(lc, info->keys)
 	{
 		int			n_equal = 0;
