@@ -329,10 +329,10 @@ if one_of sum || one_of nested; then
 	for g in $groups; do
 		g=$(printf %.0f "$g")
 		load "k int4, v int4" "$(key "$g" int4), $value"
-		if one_of sum; then measure sum "$g" "count(*), sum(k), sum(s + 0)" "SELECT k, sum(v) AS s FROM t GROUP BY k"; fi
+		if one_of sum; then measure sum "$g" "count(*), sum(k), sum(s # 0)" "SELECT k, sum(v) AS s FROM t GROUP BY k"; fi
 		if one_of nested; then measure nested "$g" "count(*), sum(k), sum(s)" "SELECT k, sum(v) AS s FROM t GROUP BY k"; fi
 		if [ "$g" = 1000000 ] && one_of five; then
-			measure five "$g" "count(*), sum(k), sum(a), sum(b), sum(c), sum(d), sum(e + 0)" \
+			measure five "$g" "count(*), sum(k), sum(a), sum(b), sum(c), sum(d), sum(e # 0)" \
 				"SELECT k, count(*) AS a, sum(v) AS b, avg(v) AS c, min(v) AS d, max(v) AS e FROM t GROUP BY k"
 			five_done=yes
 		fi
@@ -340,41 +340,41 @@ if one_of sum || one_of nested; then
 fi
 if one_of five && [ -z "${five_done:-}" ]; then
 	load "k int4, v int4" "$(key 1000000 int4), $value"
-	measure five 1000000 "count(*), sum(k), sum(a), sum(b), sum(c), sum(d), sum(e + 0)" \
+	measure five 1000000 "count(*), sum(k), sum(a), sum(b), sum(c), sum(d), sum(e # 0)" \
 		"SELECT k, count(*) AS a, sum(v) AS b, avg(v) AS c, min(v) AS d, max(v) AS e FROM t GROUP BY k"
 fi
 if one_of bigint; then
 	load "k int8, v int4" "$(key 1000000 int8) * 4294967311, $value"
-	measure bigint 1000000 "count(*), sum(k), sum(s + 0)" "SELECT k, sum(v) AS s FROM t GROUP BY k"
+	measure bigint 1000000 "count(*), sum(k), sum(s # 0)" "SELECT k, sum(v) AS s FROM t GROUP BY k"
 fi
 if one_of twokeys; then
 	load "k1 int4, k2 int4, v int4" "$(key 1000 int4), $(key 1000 int4), $value"
-	measure twokeys 1000000 "count(*), sum(k1), sum(k2), sum(s + 0)" "SELECT k1, k2, sum(v) AS s FROM t GROUP BY k1, k2"
+	measure twokeys 1000000 "count(*), sum(k1), sum(k2), sum(s # 0)" "SELECT k1, k2, sum(v) AS s FROM t GROUP BY k1, k2"
 fi
 sum_query="SELECT k, sum(v) AS s FROM t GROUP BY k"
 if one_of half || one_of ctas; then
 	load "k int4, v int4" "$(key 1000000 int4), $value"
 	if one_of half; then
-		measure half 1000000 "count(*), sum(k), sum(s + 0)" "SELECT k, sum(v) AS s FROM t WHERE v < 500 GROUP BY k"
+		measure half 1000000 "count(*), sum(k), sum(s # 0)" "SELECT k, sum(v) AS s FROM t WHERE v < 500 GROUP BY k"
 	fi
-	if one_of ctas; then measure ctas 1000000 "count(*), sum(k), sum(s + 0)" "$sum_query" ctas; fi
+	if one_of ctas; then measure ctas 1000000 "count(*), sum(k), sum(s # 0)" "$sum_query" ctas; fi
 fi
 if one_of dirty; then
 	load "k int4, v int4" "$(key 1000000 int4), $value" ANALYZE
-	measure dirty 1000000 "count(*), sum(k), sum(s + 0)" "$sum_query"
+	measure dirty 1000000 "count(*), sum(k), sum(s # 0)" "$sum_query"
 fi
 if one_of wide; then
 	load "a text, b int4, k int4, v int4, c int8, d int8, e int8, f float8, g float8, h text, i int4, j int4, l int4, m int4, n int4, o int4" \
 		"'text ' || i % 1000, i, $(key 1000000 int4), $value, i, i, i, i, i, 'more text', i, i, i, i, i, i"
-	measure wide 1000000 "count(*), sum(k), sum(s + 0)" "$sum_query"
+	measure wide 1000000 "count(*), sum(k), sum(s # 0)" "$sum_query"
 fi
 if one_of text; then
 	load "k text, v int4" "'key' || $(key 1000000 int4), $value"
-	measure text 1000000 "count(*), sum(length(k)), sum(s + 0)" "$sum_query"
+	measure text 1000000 "count(*), sum(length(k)), sum(s # 0)" "$sum_query"
 fi
 if one_of md5; then
 	load "k text, v int4" "md5(($(key 1000000 int4))::text), $value"
-	measure md5 1000000 "count(*), sum(length(k)), sum(s + 0)" "$sum_query"
+	measure md5 1000000 "count(*), sum(length(k)), sum(s # 0)" "$sum_query"
 fi
 if one_of q1; then
 	load "l_orderkey int8, l_partkey int4, l_suppkey int4, l_linenumber int4,
@@ -419,23 +419,23 @@ if one_of join || one_of joinexpr || one_of joinrows || one_of semi || one_of an
 		g=$(printf %.0f "$g")
 		build_side "$g"
 		load "k int4, v int4" "$(key "$g" int4), $value"
-		if one_of join; then measure join "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"; fi
-		if one_of joinrows; then measure joinrows "$g" "min(a + 0)" "SELECT v AS a, w AS b FROM t JOIN u USING (k) OFFSET 0"; fi
-		if one_of joinexpr; then measure joinexpr "$g" "min(a + 0)" "SELECT sum(v + w) AS a FROM t JOIN u USING (k)"; fi
-		if one_of left; then measure left "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t LEFT JOIN u USING (k)"; fi
+		if one_of join; then measure join "$g" "min(a), min(b # 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"; fi
+		if one_of joinrows; then measure joinrows "$g" "min(a # 0)" "SELECT v AS a, w AS b FROM t JOIN u USING (k) OFFSET 0"; fi
+		if one_of joinexpr; then measure joinexpr "$g" "min(a # 0)" "SELECT sum(v + w) AS a FROM t JOIN u USING (k)"; fi
+		if one_of left; then measure left "$g" "min(a), min(b # 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t LEFT JOIN u USING (k)"; fi
 		if one_of semi; then
-			measure semi "$g" "min(a + 0)" "SELECT sum(v) AS a FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k AND w < 500)"
+			measure semi "$g" "min(a # 0)" "SELECT sum(v) AS a FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k AND w < 500)"
 		fi
 		if one_of anti; then
-			measure anti "$g" "min(a + 0)" "SELECT sum(v) AS a FROM t WHERE NOT EXISTS (SELECT FROM u WHERE u.k = t.k AND w < 500)"
+			measure anti "$g" "min(a # 0)" "SELECT sum(v) AS a FROM t WHERE NOT EXISTS (SELECT FROM u WHERE u.k = t.k AND w < 500)"
 		fi
 		if one_of skew; then
 			load "k int4, v int4" "CASE WHEN random() < 0.5 THEN 1 ELSE $(key "$g" int4) END, $value"
-			measure skew "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
+			measure skew "$g" "min(a), min(b # 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
 		fi
 		if one_of zipf; then
 			load "k int4, v int4" "floor(0.5 + 0.5 * (2 * $g + 1) ^ random())::int4 - 1, $value"
-			measure zipf "$g" "min(a), min(b + 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
+			measure zipf "$g" "min(a), min(b # 0)" "SELECT sum(v) AS a, sum(w) AS b FROM t JOIN u USING (k)"
 		fi
 	done
 	sql -c "DROP TABLE u"
@@ -445,7 +445,7 @@ if one_of pairs; then
 	sql -c "DROP TABLE IF EXISTS u" -c "ALTER TABLE t RENAME TO u"
 	load "k int4, v int4" "$(key 1000 int4), $value"
 	tables="t u"
-	measure pairs 1000 "min(a), min(b), min(c), min(d + 0)" \
+	measure pairs 1000 "min(a), min(b), min(c), min(d # 0)" \
 		"SELECT count(*) AS a, sum(v) AS b, sum(w) AS c, sum(v * w) AS d FROM t JOIN u USING (k)"
 	tables=t
 fi
@@ -456,7 +456,7 @@ if one_of star; then
 			-c "CREATE UNLOGGED TABLE d${d% *} AS SELECT i AS ${d% *}, 'name ' || i % 200 AS name_${d% *}, i % 10 AS x_${d% *} FROM generate_series(0, ${d#* } - 1) i" \
 			-c "VACUUM (ANALYZE) d${d% *}"
 	done
-	measure star 200 "count(*), sum(n), min(s + 0)" \
+	measure star 200 "count(*), sum(n), min(s # 0)" \
 		"SELECT name_b, count(*) AS n, sum(v) AS s FROM t JOIN da USING (a) JOIN db USING (b) JOIN dc USING (c) WHERE x_a < 5 AND x_c < 8 GROUP BY name_b"
 	sql -c "DROP TABLE da, db, dc"
 fi

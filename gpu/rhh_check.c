@@ -528,6 +528,7 @@ check_row_column(const rhh_map_spec *source, const rhh_row_column *column, uint3
 			break;
 		case RHH_ROW_SET:
 		case RHH_ROW_KEY_IS_NULL:
+		case RHH_ROW_NULL:
 			break;
 		default:
 			return invalid(err, "column %u is made in an unknown way", (unsigned) c);
@@ -550,6 +551,8 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 {
 	const rhh_map_spec *spec = map->spec;
 	const rhh_row_spec *rows = feed->rows;
+	const uint8_t *bytes = map->joins != NULL ? map->joins->column_bytes : spec->column_bytes;
+	const uint32_t n_columns = map->joins != NULL ? map->joins->n_columns : spec->n_columns;
 	uint64_t	n_groups;
 
 	feed->n_groups = 0;
@@ -557,7 +560,8 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 		return err->status;
 	if (source->cancelled)
 		return cancelled(err);
-	if (map->had_joins || (source->spec->flags & RHH_KEEP_ROWS) != 0)
+	if ((map->joins != NULL ? map->joins->n_joins > 0 || (spec->flags & RHH_KEEP_ROWS) != 0 : map->had_joins) ||
+		(source->spec->flags & RHH_KEEP_ROWS) != 0)
 		return invalid(err, "groups are neither joined nor made of rows that are kept");
 	if (source->device != map->device)
 		return invalid(err, "the groups to feed are in another device");
@@ -577,9 +581,8 @@ rhh_check_feed(const rhh_map_state *map, const rhh_map_state *source, rhh_feed *
 					   (unsigned) rows->first_set);
 	if (feed->refused == NULL)
 		return invalid(err, "there is no bitmap for rows that are refused");
-	for (uint32_t c = 0; c < spec->n_columns; c++)
-		if (check_row_column(source->spec, &rows->columns[c], c, spec->column_bytes[c],
-							 err) != RHH_OK)
+	for (uint32_t c = 0; c < n_columns; c++)
+		if (check_row_column(source->spec, &rows->columns[c], c, bytes[c], err) != RHH_OK)
 			return err->status;
 	if (feed->first_group >= source->n_groups)
 		return RHH_OK;

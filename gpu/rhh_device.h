@@ -509,6 +509,10 @@ typedef struct rhh_result
  * GROUPING SETS, aggregates with DISTINCT, and an aggregate over a grouped subquery
  * need it.  Each group becomes one row for each of n_sets sets.
  *
+ * If the map that gets the rows has joins, these are none (n_joins is 0): the rows are what would be in
+ * its batches, and its program computes columns of them, and drops some.  Then no row comes back.  If any is refused, or
+ * the program is bad for it, the event counts some of these, and the map lacks rows.
+ *
  * A state of several words is a number to base 2^64.  Its first word is summed up as
  * RHH_SUM_I128 of RHH_ROW_WORD, the others as sums of RHH_ROW_DIGIT1 and
  * RHH_ROW_DIGIT2.  As sums take signed arguments, a digit of 2^63 or more counts as
@@ -527,7 +531,8 @@ typedef enum rhh_row_kind
 	RHH_ROW_WORD,				/* a word of a state; two words for 16 bytes */
 	RHH_ROW_DIGIT1,				/* the second word of a number of several */
 	RHH_ROW_DIGIT2,				/* the third */
-	RHH_ROW_ANY					/* the value of RHH_ANY */
+	RHH_ROW_ANY,				/* the value of RHH_ANY */
+	RHH_ROW_NULL				/* NULL in all rows */
 } rhh_row_kind;
 
 typedef struct rhh_row_column
@@ -542,7 +547,7 @@ typedef struct rhh_row_column
 
 typedef struct rhh_row_spec
 {
-	rhh_row_column columns[RHH_MAX_COLUMNS];	/* of the map that gets the rows */
+	rhh_row_column columns[RHH_MAX_COLUMNS];	/* of the map that gets the rows, or of its batches */
 	uint32_t	n_parts;		/* 0; else the groups have set numbers in word 0, each
 								 * of which is a set's number times n_parts and a
 								 * part's number.  Groups of a map have none, so it
@@ -562,7 +567,8 @@ typedef struct rhh_feed
 	uint32_t	n_groups;		/* out: groups that the piece has; 0: there is none
 								 * from first_group on, and no event comes */
 	uint8_t    *refused;		/* as the bitmap of rhh_batch: room for a bit for
-								 * each of max_batch_rows, in multiples of 8 bytes */
+								 * each of max_batch_rows, in multiples of 8 bytes.  With
+								 * joins it means nothing */
 } rhh_feed;
 
 /*

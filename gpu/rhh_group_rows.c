@@ -103,8 +103,8 @@ align(uint64_t bytes)
 }
 
 uint64_t
-rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t set,
-					  uint64_t null_keys, uint32_t n, rhh_batch *batch)
+rhh_group_rows_layout(const uint8_t *column_bytes, uint32_t n_columns, const rhh_row_spec *rows,
+					  uint32_t set, uint64_t null_keys, uint32_t n, rhh_batch *batch)
 {
 	uint64_t	bitmap_bytes = align(((uint64_t) n + 63) / 64 * 8);
 	uint64_t	at = 64;		/* an offset of 0 says that there are no NULLs */
@@ -112,10 +112,10 @@ rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32
 	memset(batch, 0, sizeof(*batch));
 	batch->on_device = true;
 	batch->n_rows = n;
-	for (uint32_t c = 0; c < spec->n_columns; c++)
+	for (uint32_t c = 0; c < n_columns; c++)
 	{
 		batch->values_offset[c] = (uint32_t) at;
-		at += align((uint64_t) n * spec->column_bytes[c]);
+		at += align((uint64_t) n * column_bytes[c]);
 		if (rhh_row_may_be_null(&rows->columns[c], rows->n_parts, rows->outside[set], null_keys))
 		{
 			batch->nulls_offset[c] = (uint32_t) at;

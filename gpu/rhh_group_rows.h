@@ -68,7 +68,8 @@ rhh_row_is_null(const rhh_row_column *column, uint32_t n_parts, uint64_t outside
 				const uint64_t *group, size_t stride)
 {
 	uint64_t	word0 = group[0];
-	bool		null = column->null_word != 0 && group[column->null_word * stride] == 0;
+	bool		null = column->kind == RHH_ROW_NULL ||
+		(column->null_word != 0 && group[column->null_word * stride] == 0);
 
 	if (column->kind == RHH_ROW_KEY)
 		null = ((word0 | outside) >> column->key) & 1;
@@ -98,7 +99,7 @@ rhh_row_may_be_null(const rhh_row_column *column, uint32_t n_parts, uint64_t out
 		case RHH_ROW_KEY_IS_NULL:
 			return (null_keys >> column->key) & 1;
 		default:
-			return column->kind == RHH_ROW_ANY || column->null_word != 0;
+			return column->kind == RHH_ROW_ANY || column->kind == RHH_ROW_NULL || column->null_word != 0;
 	}
 }
 
@@ -123,13 +124,13 @@ void		rhh_group_rows_nulls(const rhh_row_spec *rows, uint32_t c, uint32_t set,
 								 uint8_t *bitmap, uint32_t at_row);
 
 /*
- * Lays out n rows of a set as a batch for a map of this spec.  A column has a bitmap if
+ * Lays out n rows of a set as a batch of n_columns columns of so many bytes.  A column has a bitmap if
  * it may be NULL, for which null_keys says which keys may be: without one it is read
  * faster.  The batch has no base yet.  Returns the bytes that it takes, its bitmap of
  * refused rows included, or 0 if it would take more than a batch can.
  */
-uint64_t	rhh_group_rows_layout(const rhh_map_spec *spec, const rhh_row_spec *rows, uint32_t set,
-								  uint64_t null_keys, uint32_t n, rhh_batch *batch);
+uint64_t	rhh_group_rows_layout(const uint8_t *column_bytes, uint32_t n_columns, const rhh_row_spec *rows,
+								  uint32_t set, uint64_t null_keys, uint32_t n, rhh_batch *batch);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 --
 -- Groups of groups: where a node's rows are another node's groups, the device makes
--- the one's map of the other's, if each column is in a group's words as it is.
+-- the one's map of the other's, if each column is in a group's words as it is, or a
+-- program can compute it.
 --
 \getenv srcdir PG_ABS_SRCDIR
 \set helpers :srcdir '/sql/compare.inc'
@@ -72,15 +73,45 @@ SELECT chained('SELECT count(*), count(x), sum(x) FROM (SELECT a, sum(v) AS x FR
 SELECT chained('SELECT x, count(*) FROM (SELECT a, sum(v) AS x FROM empty GROUP BY a) q GROUP BY x');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT sum(v) AS x FROM t GROUP BY a % 1) q');
 
+-- what a program computes: expressions above and below, conditions above and below
+SELECT chained('SELECT sum(x + 1), min(-x), max(x * a), count(CASE WHEN x > 5 THEN x END) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+SELECT chained('SELECT count(*), sum(s + 0) FROM (SELECT a, b, sum(v) AS s FROM t GROUP BY a, b) q');
+SELECT chained('SELECT sum(y), max(z) FROM (SELECT a, count(*) * 2 AS y, max(v) - min(v) AS z FROM t WHERE v > 0 GROUP BY a) q');
+SELECT chained('SELECT x % 7, a / 1000, count(*), sum(x), sum(a % 10) FROM (SELECT a, b, sum(v) AS x FROM t GROUP BY a, b) q GROUP BY 1, 2');
+SELECT chained('SELECT count(*) FILTER (WHERE x > 4), sum(a) FILTER (WHERE x <= 4 OR a IS NULL), count(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+SELECT chained('SELECT CASE WHEN x IS NULL THEN 0 WHEN x < 0 THEN -1 ELSE 1 END AS sign, count(*), max(coalesce(x, a)) FROM (SELECT a, sum(v) AS x FROM t GROUP BY a) q GROUP BY 1');
+SELECT chained('SELECT sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING count(*) > 4) q');
+-- the conditions that the device has of HAVING are not on the groups of groups
+SELECT chained('SELECT a % 1000, count(*) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING count(*) > 4) q GROUP BY 1');
+SELECT chained('SELECT max(y) FROM (SELECT a, count(*) AS x, sum(v) AS y FROM t GROUP BY a HAVING count(*) BETWEEN -100 AND 1000) q');
+SELECT chained('SELECT count(*), sum(x), min(a) FROM (SELECT a, b, count(*) AS x, sum(v) AS y FROM t GROUP BY a, b HAVING sum(v) + count(*) > 1000000 AND min(v) < 0 OR b IS NULL) q WHERE x > 0 AND y % 2 = 0');
+SELECT chained('SELECT x, count(*) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING max(v) > 2147483646) q GROUP BY x');
+SELECT chained('SELECT count(*), sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING max(v) > 2147483646) q');
+SELECT chained('SELECT s, l, count(*), sum(x - 1) FROM (SELECT s, l, a, count(*) AS x FROM t GROUP BY s, l, a HAVING count(*) < 9) q GROUP BY s, l');
+SELECT chained('SELECT sum(n * 2), count(*), max(n) FROM (SELECT n, count(*) AS x FROM t GROUP BY n HAVING n > -100) q WHERE n + x < 400');
+SELECT chained('SELECT round(corr(x, a)::numeric, 9), regr_count(x, a), regr_avgx(x + 1.5, a) FROM (SELECT a, count(*)::float8 AS x FROM t GROUP BY a) q');
+SELECT chained('SELECT d, p AND x > 4, count(*), bool_and(p OR x > 3) FROM (SELECT d, p, a, count(*) AS x FROM t GROUP BY d, p, a) q WHERE d >= ''2000-01-05'' AND p IS NOT NULL GROUP BY 1, 2');
+SELECT chained('SELECT sum(7), count(*), max(x + NULL::int) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+SELECT chained('SELECT count(*), sum(x + 1) FROM (SELECT a, sum(v) AS x FROM empty GROUP BY a) q');
+-- what is computed behind a condition may be bad
+SELECT chained('SELECT sum(100 / (x - 4)) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING count(*) <> 4) q');
+SELECT chained('SELECT sum(CASE WHEN x <> 4 THEN 100 / (x - 4) END) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+-- if it is bad elsewhere, core finds out what is wrong
+SELECT same_error('SELECT sum(100 / (x - 4)) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+SELECT same_error('SELECT sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING 100 / (count(*) - 4) > 1) q');
+SELECT same_error('SELECT sum(x * 9223372036854775807) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
+SELECT chained('SELECT max(y / 2) FROM (SELECT a, count(*) * ''infinity''::float8 AS y FROM t GROUP BY a) q');
+-- rows that the map has no room for
+SELECT chained('SELECT x % 100000, y + 1, count(*) FROM (SELECT a, c, k, max(v) AS x, sum(v) AS y FROM t GROUP BY a, c, k) q GROUP BY 1, 2', 'gpurhh.device=cpu, gpurhh.device_memory=1MB');
+
 -- what the device does not chain
 SELECT chained('SELECT s, max(l), sum(x) FROM (SELECT s, l, a, count(*) AS x FROM t GROUP BY s, l, a) q GROUP BY s');
 SELECT chained('SELECT sum(x) FROM (SELECT a, sum(w) AS x FROM t GROUP BY a) q');
 SELECT chained('SELECT max(x) FROM (SELECT a, avg(v) AS x FROM t GROUP BY a) q');
 SELECT chained('SELECT sum(x) FROM (SELECT a, min(f) AS x FROM t GROUP BY a) q');
-SELECT chained('SELECT sum(x + 1) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
-SELECT chained('SELECT count(*) FILTER (WHERE x > 4) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
-SELECT chained('SELECT sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING count(*) > 4) q');
 SELECT chained('SELECT sum(x) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q WHERE x > 4 OR random() < 0');
+SELECT chained('SELECT sum(y + 1) FROM (SELECT a, sum(n) AS y FROM t GROUP BY a) q');
+SELECT chained('SELECT count(*) FROM (SELECT s, count(*) AS x FROM t GROUP BY s HAVING max(s) > ''s3'') q');
 SELECT chained('SELECT count(DISTINCT x), count(*) FROM (SELECT a, count(*) AS x FROM t GROUP BY a) q');
 SELECT chained('SELECT x, b, count(*) FROM (SELECT a, b, count(*) AS x FROM t GROUP BY a, b) q GROUP BY ROLLUP (x, b)');
 SELECT chained('SELECT count(*), sum(x) FROM (SELECT a, b, count(*) AS x FROM t GROUP BY ROLLUP (a, b)) q');
@@ -112,6 +143,9 @@ SELECT compare('SELECT d.g, q.* FROM generate_series(1, 4) d(g), LATERAL (SELECT
 SELECT compare('SELECT d.g, (SELECT max(x) FROM (SELECT a, sum(v) AS x FROM t WHERE b = d.g GROUP BY a) i) FROM generate_series(0, 5) d(g)');
 SELECT compare('SELECT d.g, q.* FROM generate_series(1, 3) d(g), LATERAL (SELECT x + d.g AS y, n FROM (SELECT x, count(*) AS n FROM (SELECT a, count(*) AS x FROM t GROUP BY a) i GROUP BY x) j OFFSET 0) q');
 SET enable_gpu_hashagg = on;
+-- a program has no parameters
+SELECT compare('SELECT d.g, (SELECT sum(x + d.g) FROM (SELECT a, count(*) AS x FROM t GROUP BY a HAVING count(*) > d.g) i) FROM generate_series(3, 6) d(g)');
+SELECT compare('SELECT d.g, (SELECT sum(x + 1) FROM (SELECT a, count(*) AS x FROM t WHERE b <> d.g GROUP BY a HAVING count(*) > 2) i) FROM generate_series(0, 3) d(g)');
 PREPARE p(int) AS SELECT count(*), sum(x) FROM (SELECT a, count(*) AS x FROM t WHERE b > $1 GROUP BY a) q;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE p(0);

@@ -94,6 +94,7 @@ typedef struct command
 	size_t		page_bytes;
 	uint32_t	n_bad_pages;
 	rhh_feed	feed;			/* a batch of another map's groups; else no source */
+	rhh_row_spec feed_rows;		/* then: how the map's own columns are made of these */
 	rhh_cpu_refused refused;
 	rhh_cpu_join_state *join;	/* a batch to be joined */
 	bool		handed_back;	/* what was refused of its output, or all of it */
@@ -304,19 +305,22 @@ run_extract(const command *cmd, uint32_t piece)
 /*
  * Makes the rows of a piece that map_feed() was called for: takes the groups' words, some
  * groups at a time, so that they stay in the cache, and fills the batch's columns.  The
- * rows are with the batch's lists until its last task is done.  False: there is no memory.
+ * rows are with the batch's lists until its last task is done.  False: there is no memory, or nobody
+ * knows what is in the columns that are computed.
  */
 static bool
 make_rows(command *cmd, rhh_cpu_scratch *scratch)
 {
 	const rhh_feed *feed = &cmd->feed;
-	const rhh_row_spec *rows = feed->rows;
+	const rhh_row_spec *rows = &cmd->feed_rows;
 	const rhh_map_spec *spec = &cmd->map->layout.spec;
 	const uint64_t outside = rows->outside[feed->set];
 	const uint32_t n_rows = feed->n_groups;
 	rhh_result	some = {.capacity_groups = RHH_CPU_FEED_SOME_GROUPS};
 	rhh_batch  *batch = &cmd->batch;
+	rhh_cpu_joins *joins = cmd->map->joins;
 	uint64_t	null_keys = 0;	/* that are NULL in any of the groups */
+	uint32_t	n_bad = 0;
 
 	if (!rhh_cpu_make_room(&scratch->group_words, &scratch->n_group_words,
 						   some.capacity_groups *
@@ -352,7 +356,7 @@ make_rows(command *cmd, rhh_cpu_scratch *scratch)
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 		if (!rhh_row_may_be_null(&rows->columns[c], rows->n_parts, outside, null_keys))
 			batch->nulls_offset[c] = 0;
-	return true;
+	return joins == NULL || (rhh_cpu_join_compute(joins, spec, batch, scratch, &n_bad) && n_bad == 0);
 }
 
 /*
@@ -581,11 +585,14 @@ run_scan(command *cmd, worker *self)
 		refuse_rows(cmd, &part->refused_rows);
 		return true;
 	}
+	/* a program has dropped all */
+	if (batch->n_rows == 0 && cmd->feed.source != NULL)
+		return true;
 	if (!read_pages(cmd))
 		return true;
 	if ((map->layout.spec.flags & RHH_RETURN_ROWS) != 0)
 		return run_return(cmd, self);
-	if (map->joins != NULL)
+	if (cmd->join != NULL)
 	{
 		if (!run_join(cmd, self))
 			return false;
@@ -627,7 +634,7 @@ run_group_task(const task *task, worker *self, _Atomic uint64_t **busy_ns)
 		return run_scan(cmd, self);
 	if (cmd->kind == RHH_EVENT_BATCH)
 		return rhh_cpu_aggregate_list(part, task->number,
-									  map->joins != NULL ? &cmd->lists->piece : &cmd->batch,
+									  cmd->join != NULL ? &cmd->lists->piece : &cmd->batch,
 									  cmd->lists, &self->scratch, &cmd->refused,
 									  &map->cancelled);
 	run_finish(map, task->number);
@@ -1547,11 +1554,19 @@ cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 		feed->n_groups = 0;
 		return err->status;
 	}
+	cmd->feed_rows = *feed->rows;
+	for (uint32_t c = 0; map->joins != NULL && c < state.spec->n_columns; c++)
+	{
+		const uint16_t from = map->joins->spec.column[c];
+
+		/* what is computed is NULL before */
+		cmd->feed_rows.columns[c] = from == RHH_COMPUTED ? (rhh_row_column){.kind = RHH_ROW_NULL, .part = -1} : feed->rows->columns[from];
+	}
 	if (feed->n_groups > RHH_CPU_PIECE_ROWS)
 		feed->n_groups = RHH_CPU_PIECE_ROWS;
 	/* which keys are NULL is only known once the groups have been read */
-	while ((bytes = rhh_group_rows_layout(state.spec, feed->rows, feed->set, UINT64_MAX,
-										  feed->n_groups, &cmd->batch)) == 0 ||
+	while ((bytes = rhh_group_rows_layout(state.spec->column_bytes, state.spec->n_columns, &cmd->feed_rows,
+										  feed->set, UINT64_MAX, feed->n_groups, &cmd->batch)) == 0 ||
 		   (bytes > RHH_CPU_PIECE_BYTES && feed->n_groups > 1))
 		feed->n_groups /= 2;
 	cmd->feed = *feed;

@@ -126,6 +126,7 @@ rhh_cpu_scratch_free(rhh_cpu_scratch *scratch)
 	free(scratch->left);
 	free(scratch->part_rows);
 	free(scratch->group_words);
+	free(scratch->program_words);
 	free(scratch->join_values);
 	free(scratch->join_keys);
 	free(scratch->join_fp);

@@ -1105,6 +1105,53 @@ take_out(const rhh_map_spec *map, const rhh_batch *piece, const uint8_t *out)
 	}
 }
 
+/* Runs the program for rows that have all columns, and bitmaps of those that are computed. */
+static rhh_program_rows
+compute_rows(const rhh_cpu_joins *joins, const rhh_map_spec *map, const rhh_batch *rows, void *scratch,
+			 uint8_t *bad, uint8_t *dropped)
+{
+	uint8_t    *values[RHH_MAX_COLUMNS];
+	uint8_t    *nulls[RHH_MAX_COLUMNS];
+
+	for (uint32_t c = 0; c < map->n_columns; c++)
+	{
+		values[c] = rows->base + rows->values_offset[c];
+		nulls[c] = rows->nulls_offset[c] == 0 ? NULL : rows->base + rows->nulls_offset[c];
+	}
+	return rhh_program_run(&joins->program, map->column_bytes, values, nulls, rows->n_rows, scratch, bad,
+						   dropped);
+}
+
+/*
+ * Computes columns of rows that are made of groups, and takes those out that the program drops, if there is one.  The
+ * columns that are computed are NULL columns so far.  *n_bad becomes how many rows it is bad for.  False: there is no
+ * memory.
+ */
+bool
+rhh_cpu_join_compute(rhh_cpu_joins *joins, const rhh_map_spec *map, rhh_batch *rows,
+					 rhh_cpu_scratch *scratch, uint32_t *n_bad)
+{
+	uint64_t	bad[RHH_CPU_PIECE_ROWS / 64];
+	uint64_t	dropped[RHH_CPU_PIECE_ROWS / 64];
+	rhh_program_rows done;
+
+	*n_bad = 0;
+	atomic_fetch_add_explicit(&joins->probe_rows, rows->n_rows, memory_order_relaxed);
+	if (!joins->has_program)
+		return true;
+	if (!rhh_cpu_make_room(&scratch->program_words, &scratch->n_program_words,
+						   (joins->scratch_bytes + 64) / sizeof(uint64_t)))
+		return false;
+	done = compute_rows(joins, map, rows, (void *) (((uintptr_t) scratch->program_words + 63) & ~(uintptr_t) 63),
+						(uint8_t *) bad, (uint8_t *) dropped);
+	*n_bad = done.n_bad;
+	atomic_fetch_add_explicit(&joins->filtered_rows, done.n_dropped, memory_order_relaxed);
+	if (done.n_dropped > 0)
+		take_out(map, rows, (const uint8_t *) dropped);
+	rows->n_rows -= done.n_dropped;
+	return true;
+}
+
 /*
  * Computes the columns of a piece that the program makes.  Takes rows out of the piece:
  * those that the program drops, and those for which it cannot be done, which are handed back
@@ -1114,21 +1161,14 @@ static void
 run_program(rhh_cpu_joins *joins, rhh_cpu_join_state *state, const rhh_map_spec *map,
 			const rhh_batch *batch, rhh_batch *piece, uint8_t *bad)
 {
-	uint8_t    *values[RHH_MAX_COLUMNS];
-	uint8_t    *nulls[RHH_MAX_COLUMNS];
 	uint8_t    *dropped = (uint8_t *) state + joins->state_bytes - joins->scratch_bytes;
 	uint8_t    *room;
 	rhh_program_rows rows;
 
 	for (uint32_t c = 0; c < map->n_columns; c++)
-	{
 		if (joins->columns[c].side == RHH_CPU_COMPUTED)
 			piece->nulls_offset[c] = joins->nulls_offset[c];
-		values[c] = piece->base + piece->values_offset[c];
-		nulls[c] = piece->nulls_offset[c] == 0 ? NULL : piece->base + piece->nulls_offset[c];
-	}
-	rows = rhh_program_run(&joins->program, map->column_bytes, values, nulls, piece->n_rows,
-						   dropped + RHH_CPU_PIECE_ROWS / 8, bad, dropped);
+	rows = compute_rows(joins, map, piece, dropped + RHH_CPU_PIECE_ROWS / 8, bad, dropped);
 	state->n_bad = rows.n_bad;
 	room = batch->base + batch->refused_offset + rhh_output_bad(map, batch->refused_rows);
 	memset(room, 0, (batch->refused_rows + 7) / 8);

@@ -234,6 +234,8 @@ typedef struct rhh_cpu_scratch
 	uint32_t   *part_rows;		/* how many for each partition */
 	uint64_t   *group_words;	/* of groups of which rows are being made */
 	uint32_t	n_group_words;
+	uint64_t   *program_words;	/* aligned to 64 bytes in there: what the program of such rows needs */
+	uint32_t	n_program_words;
 	/* of a level of a join */
 	uint8_t    *join_values;	/* of keys or of a condition, RHH_CPU_JOIN_ROWS of each */
 	uint8_t    *join_keys;		/* and the keys, as records have them */

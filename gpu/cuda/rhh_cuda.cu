@@ -132,13 +132,6 @@ rhh_batch_ended(rhh_map *t, int i)
 	}
 	if (f->n_refused == 0)
 		return rhh_rows_done(t, i, 0);
-	if (t->kept != NULL && t->joins != NULL)
-	{
-		/* what else comes out of the batch has no room either, or nobody asks for it */
-		t->stats.refused_rows += f->n_refused;
-		rhh_resolve(t, i, RHH_OK, f->n_refused);
-		return true;
-	}
 	if (n_refused > 0 && t->kept == NULL && !f->refuse_all &&
 		(t->mode == MAP_DRAIN || (rhh_may_grow(t) && rhh_growth_helps(t))))
 	{

@@ -592,7 +592,10 @@ rhh_rows_done(rhh_map *t, int i, uint32_t n_refused)
 	return true;
 }
 
-/* Queues telling the caller the refused rows: themselves, or a bitmap of them, or by their pages. */
+/*
+ * Queues telling the caller the refused rows: themselves, or a bitmap of them, or by their pages.  Where no row comes
+ * back the batch is done.
+ */
 static bool
 rhh_hand_back(rhh_map *t, int i)
 {
@@ -600,6 +603,13 @@ rhh_hand_back(rhh_map *t, int i)
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 
+	if (t->joins != NULL && (t->kept != NULL || f->source != NULL))
+	{
+		/* what else comes out of the batch has no room either, or nobody asks for it */
+		t->stats.refused_rows += f->n_refused;
+		rhh_resolve(t, i, RHH_OK, f->n_refused);
+		return true;
+	}
 	f->state = BATCH_COPYBACK;
 	if (t->joins != NULL)
 	{

@@ -34,7 +34,9 @@ static uint64_t
 rhh_feed_bytes(const rhh_map *t, const rhh_feed *feed, uint64_t null_keys, uint32_t n,
 			   rhh_batch *batch)
 {
-	uint64_t	bytes = rhh_group_rows_layout(&t->spec, feed->rows, feed->set, null_keys, n, batch);
+	uint32_t	n_columns;
+	const uint8_t *column_bytes = rhh_batch_column_bytes(t, &n_columns);
+	uint64_t	bytes = rhh_group_rows_layout(column_bytes, n_columns, feed->rows, feed->set, null_keys, n, batch);
 
 	return bytes == 0 ? 0 :
 		rhh_align((uint64_t) n * feed->source->grouping.n_result_words * 8) + bytes;
@@ -105,8 +107,7 @@ rhh_make_rows(rhh_map *t, rhh_feed *feed, uint32_t n, rhh_batch *batch)
 
 	memset(&out, 0, sizeof(out));
 	out.base = batch->base;
-	out.n_columns = t->spec.n_columns;
-	memcpy(out.bytes, t->spec.column_bytes, sizeof(out.bytes));
+	memcpy(out.bytes, rhh_batch_column_bytes(t, &out.n_columns), sizeof(out.bytes));
 	memcpy(out.values_offset, batch->values_offset, sizeof(out.values_offset));
 	memcpy(out.nulls_offset, batch->nulls_offset, sizeof(out.nulls_offset));
 

@@ -528,8 +528,8 @@ rhh_piece_rows(const rhh_map *t, const rhh_batch *batch)
 	const bool	small = batch->from.at[RHH_MAX_JOINS] == 0 ? t->joins->small_pieces
 		: (batch->from.at[RHH_MAX_JOINS] & RHH_AT_SMALL) != 0;
 
-	/* of rows that are kept none comes back */
-	if (t->kept == NULL && (!rhh_may_spill(t, batch) || small))
+	/* of rows that are kept none comes back, nor of those that are made of groups */
+	if (t->kept == NULL && batch->refused_rows > 0 && (!rhh_may_spill(t, batch) || small))
 		return ::min(t->joins->piece_rows, batch->refused_rows);
 	return t->joins->piece_rows;
 }

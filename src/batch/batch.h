@@ -401,12 +401,20 @@ extern double gpurhh_candidates_capacity(int n_key_bytes, int n_strings,
 #define GPURHH_SET_SHIFT	RHH_SET_SHIFT
 #define GPURHH_SET_OF(word0)	((int) ((word0) >> GPURHH_SET_SHIFT))
 
-/* How a device makes groups of another of its maps' groups. */
+/*
+ * How a device makes groups of another of its maps' groups.  With a program it makes fed columns of the groups, and
+ * computes columns of the map of these (chain.c); then all rows are in the map in the end, or it is not made.
+ */
 typedef struct LevelPlan
 {
 	rhh_map_spec spec;			/* of the second level's map */
-	rhh_row_spec rows;			/* what its rows are made of */
+	rhh_row_spec rows;			/* what its rows, or the fed columns, are made of */
 	bool		keep_first;		/* the first level's groups are results too */
+	bool		has_program;
+	uint32		n_fed;			/* with a program: the fed columns, */
+	uint8		fed_bytes[RHH_MAX_COLUMNS];
+	uint16		column[RHH_MAX_COLUMNS];	/* and for each of the map's which one it is, or RHH_COMPUTED */
+	rhh_program program;
 } LevelPlan;
 
 extern void gpurhh_level_rows_init(Feed *feed, const LevelPlan *plan,

@@ -11,6 +11,10 @@
  * further level of one node (map_feed in gpu/rhh_device.h).  Then no group goes through
  * the session.
  *
+ * Expressions of such columns, HAVING below and WHERE above are computed by a program
+ * (gpu/rhh_program.h).  If that is bad for any group, whatever is wrong there is core's
+ * business: the map is thrown away, and the groups come as rows.
+ *
  * When the node above is started, it finds the node below, describes its map and the
  * rows for it in an AggChain, and gives that to the node below.  From then on
  *
@@ -22,8 +26,8 @@
  *		- the node above takes its groups from that map, which is in the query of the
  *		  node below.
  *
- * The device cannot do it if some of the groups are on the host, or if it has no memory
- * for another map.  Then the node below returns its groups as rows, and the node above
+ * The device cannot do it if some of the groups are on the host, if it has no memory
+ * for another map, or if a program could not compute all rows.  Then the node below returns its groups as rows, and the node above
  * reads them as it reads any rows.
  *
  * In a parallel plan the node below may have several participants, if the leader alone
@@ -34,9 +38,11 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
-#include "optimizer/optimizer.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 
 #include "exec/agg_state.h"
+#include "expr/expr.h"
 #include "plan/plan.h"
 
 /* ---------- the node above is started ---------- */
@@ -51,8 +57,6 @@ plan_of(const GpuAggState *state)
 static PlanState *
 next_below(PlanState *node)
 {
-	if (node->plan->qual != NIL)
-		return NULL;
 	switch (nodeTag(node))
 	{
 		case T_SubqueryScanState:
@@ -67,13 +71,13 @@ next_below(PlanState *node)
 	}
 }
 
-/* The GpuHashAgg whose groups, all of them, are the rows of a node; NULL: none's are. */
+/* The GpuHashAgg whose groups are the rows of a node, but for those that conditions drop; NULL: none's are. */
 static GpuAggState *
 find_below(PlanState *node)
 {
 	while (node != NULL && !gpurhh_is_agg(node))
 		node = next_below(node);
-	return node != NULL && node->plan->qual == NIL ? (GpuAggState *) node : NULL;
+	return (GpuAggState *) node;
 }
 
 /* The expression that a node has for a column of its rows, from 0. */
@@ -83,23 +87,62 @@ expression_of(PlanState *node, int column)
 	return ((TargetEntry *) list_nth(node->plan->targetlist, column))->expr;
 }
 
-/*
- * What a column of a node's rows is: a constant, or a Var that names a column of the
- * node below's scan tuple.  NULL: something else.
- */
-static Expr *
-find_origin(PlanState *node, int column)
+/* What over_groups_mutator() needs. */
+typedef struct GroupsBelow
 {
-	Expr	   *expr = expression_of(node, column);
+	PlanState  *node;			/* whose expression it is */
+	bool		failed;
+} GroupsBelow;
 
-	while (IsA(expr, Var) && !gpurhh_is_agg(node))
+/* Puts the columns of the scan tuple of the node below in the place of what a node's expression says. */
+static Node *
+over_groups_mutator(Node *node, void *arg)
+{
+	GroupsBelow *below = arg;
+
+	if (node == NULL || below->failed)
+		return NULL;
+	if (IsA(node, Var) && !gpurhh_is_agg(below->node))
 	{
-		if (((Var *) expr)->varattno <= 0)
-			return NULL;
-		node = next_below(node);
-		expr = expression_of(node, ((Var *) expr)->varattno - 1);
+		GroupsBelow next = {.node = next_below(below->node)};
+
+		if (((Var *) node)->varattno > 0)
+			node = over_groups_mutator((Node *) expression_of(next.node, ((Var *) node)->varattno - 1), &next);
+		else
+			next.failed = true;
+		below->failed = next.failed;
+		return node;
 	}
-	return IsA(expr, Var) || IsA(expr, Const) ? expr : NULL;
+	return expression_tree_mutator(node, over_groups_mutator, arg);
+}
+
+/* An expression of a node over the scan tuple of the node below; NULL: there is none, or it has parameters. */
+static Expr *
+over_groups(PlanState *node, Expr *expr)
+{
+	GroupsBelow below = {.node = node};
+
+	expr = (Expr *) over_groups_mutator((Node *) expr, &below);
+	return below.failed || gpurhh_has_param((Node *) expr) ? NULL : expr;
+}
+
+/* The conditions of a node and of those below it, in the order in which core evaluates them. */
+static bool
+collect_conditions(PlanState *node, List **conditions)
+{
+	ListCell   *lc;
+
+	if (!gpurhh_is_agg(node) && !collect_conditions(next_below(node), conditions))
+		return false;
+	foreach(lc, node->plan->qual)
+	{
+		Expr	   *condition = over_groups(node, lfirst(lc));
+
+		if (condition == NULL)
+			return false;
+		*conditions = lappend(*conditions, condition);
+	}
+	return true;
 }
 
 /* Describes a column of the rows that is what the node below returns as output. */
@@ -133,30 +176,140 @@ describe_output(rhh_row_column *column, const GpuPlanOutput *output,
 	}
 }
 
-/* Describes a column that the node above feeds.  False: it is not in a group's words. */
-static bool
-describe_column(LevelPlan *plan, int c, const GpuColumn *from, PlanState *child,
-				const GpuAggState *below)
+/* What the scan tuple of the node below has in the column that a Var names. */
+static const GpuPlanOutput *
+output_of(const GpuAggState *below, const Expr *var)
 {
-	rhh_row_column *column = &plan->rows.columns[c];
-	Expr	   *origin;
-	const GpuPlanOutput *output;
+	return list_nth(plan_of(below)->outputs, ((const Var *) var)->varattno - 1);
+}
 
-	origin = find_origin(child, from->attribute);
-	if (origin == NULL)
-		return false;
-	column->part = -1;
+/* Describes a column that the node above feeds.  False: it is not in a group's words as it is. */
+static bool
+describe_column(rhh_row_column *column, const GpuColumn *from, const Expr *origin, const GpuAggState *below)
+{
+	*column = (rhh_row_column){.part = -1};
 	if (IsA(origin, Const))
 	{
 		/* all rows have the number of the only set, 1 */
 		column->kind = RHH_ROW_SET;
 		return gpurhh_is_single_key(from->encoding, (const Const *) origin);
 	}
-	output = list_nth(plan_of(below)->outputs, ((Var *) origin)->varattno - 1);
-	if (!gpurhh_output_is_stored(output, from))
+	if (!IsA(origin, Var) || !gpurhh_output_is_stored(output_of(below, origin), from))
 		return false;
-	describe_output(column, output, &below->plan.spec);
+	describe_output(column, output_of(below, origin), &below->plan.spec);
 	return true;
+}
+
+/* ---------- a program ---------- */
+
+/* A chain that is being made. */
+typedef struct ChainMaker
+{
+	LevelPlan  *plan;
+	const GpuAggState *below;
+	const AggPlan *above;
+	PlanState  *child;			/* of the node above */
+} ChainMaker;
+
+/* The number of a fed column that is made so, which is added if it is not there; -1: there are too many. */
+static int
+add_fed(LevelPlan *plan, const rhh_row_column *column, int bytes)
+{
+	for (uint32 f = 0; f < plan->n_fed; f++)
+	{
+		if (memcmp(&plan->rows.columns[f], column, sizeof(*column)) == 0 && plan->fed_bytes[f] == bytes)
+			return f;
+	}
+	if (plan->n_fed == RHH_MAX_COLUMNS)
+		return -1;
+	plan->rows.columns[plan->n_fed] = *column;
+	plan->fed_bytes[plan->n_fed] = bytes;
+	return plan->n_fed++;
+}
+
+/*
+ * gpurhh_vector_compile()'s question: is it a column of the scan tuple below that a program takes?  It becomes a
+ * column of the map, behind those of the node above.
+ */
+static bool
+find_value(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	const ChainMaker *maker = arg;
+	LevelPlan  *plan = maker->plan;
+	rhh_map_spec *spec = &plan->spec;
+	rhh_row_column from = {.part = -1};
+	GpuColumn	how;
+	int			fed;
+	int			bytes;
+
+	if (!IsA(expr, Var) || !gpurhh_output_value(output_of(maker->below, (Expr *) expr), expr, &how, type))
+		return false;
+	bytes = gpurhh_encodings[how.encoding].bytes;
+	describe_output(&from, output_of(maker->below, (Expr *) expr), &maker->below->plan.spec);
+	fed = add_fed(plan, &from, bytes);
+	if (fed < 0)
+		return false;
+	for (uint32 c = maker->above->n_columns; c < spec->n_columns; c++)
+	{
+		if (plan->column[c] == fed)
+		{
+			*column = c;
+			return true;
+		}
+	}
+	if (spec->n_columns == RHH_MAX_COLUMNS)
+		return false;
+	*column = spec->n_columns++;
+	spec->column_bytes[*column] = bytes;
+	plan->column[*column] = fed;
+	return true;
+}
+
+/* Has the program compute an expression over the scan tuple below; *number and *type as gpurhh_vector_program() has it. */
+static bool
+compute(ChainMaker *maker, Expr *expr, uint8 *number, VectorType *type)
+{
+	const char *why;
+	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_value, maker, &why);
+
+	return compiled != NULL &&
+		gpurhh_vector_program(compiled, &maker->plan->program, false, number, type, &why);
+}
+
+/* Has the program drop the rows for which these conditions are not all true. */
+static bool
+add_filter(ChainMaker *maker, List *conditions)
+{
+	VectorType	type;
+
+	maker->plan->program.has_filter = conditions != NIL;
+	return conditions == NIL ||
+		compute(maker, make_ands_explicit(conditions), &maker->plan->program.filter, &type);
+}
+
+/* Makes column c of the map, which the node above feeds. */
+static bool
+add_column(ChainMaker *maker, int c, const GpuColumn *from)
+{
+	LevelPlan  *plan = maker->plan;
+	Expr	   *expr = over_groups(maker->child, expression_of(maker->child, from->attribute));
+	rhh_row_column column;
+	const char *why;
+	VectorType	type;
+	uint8		number;
+	int			fed;
+
+	if (expr == NULL)
+		return false;
+	if (describe_column(&column, from, expr, maker->below))
+	{
+		fed = add_fed(plan, &column, gpurhh_encodings[from->encoding].bytes);
+		plan->column[c] = fed;
+		return fed >= 0;
+	}
+	plan->column[c] = RHH_COMPUTED;
+	return compute(maker, expr, &number, &type) &&
+		gpurhh_program_store(&plan->program, number, type, *from, c, &why);
 }
 
 /*
@@ -170,6 +323,48 @@ has_all_groups(const GpuAggState *below)
 		(below->plan.leader_emits && parallel_leader_participation);
 }
 
+/* Plans the map of the node above, of the groups of the node below.  False: the device could not make it. */
+static bool
+make_plan(const GpuAggState *above, const GpuAggState *below, LevelPlan *plan)
+{
+	ChainMaker	maker = {.plan = plan, .above = &above->plan, .below = below, .child = outerPlanState(&above->css)};
+	List	   *conditions = NIL;
+
+	plan->spec = above->plan.spec;
+	plan->rows.n_sets = 1;
+	plan->rows.first_set = 1;
+	if (!collect_conditions(maker.child, &conditions) || !add_filter(&maker, conditions))
+		return false;
+	for (int c = 0; c < maker.above->n_columns; c++)
+	{
+		if (!gpurhh_is_of_pair(maker.above->columns[c].encoding) &&
+			!add_column(&maker, c, &maker.above->columns[c]))
+			return false;
+	}
+	/* what these are made of is there now */
+	for (int c = 0; c < maker.above->n_columns; c++)
+	{
+		const GpuColumn *pair = &maker.above->columns[c];
+		const char *why;
+
+		if (!gpurhh_is_of_pair(pair->encoding))
+			continue;
+		plan->column[c] = RHH_COMPUTED;
+		if (!gpurhh_program_pair(&plan->program, *pair, c, &why))
+			return false;
+	}
+	plan->has_program = plan->program.has_filter || plan->program.n_results > 0;
+	if (!plan->has_program)
+	{
+		/* each column of the map is made of groups */
+		rhh_row_spec fed = plan->rows;
+
+		for (int c = 0; c < maker.above->n_columns; c++)
+			plan->rows.columns[c] = fed.columns[plan->column[c]];
+	}
+	return true;
+}
+
 /*
  * Makes the chain if the rows of a node that is being started are groups of another
  * one, which has been started, and if the device could make those rows.  Both nodes get
@@ -180,7 +375,6 @@ gpurhh_chain_create(GpuAggState *above)
 {
 	PlanState  *child = outerPlanState(&above->css);
 	GpuAggState *below = find_below(child);
-	const AggPlan *plan = &above->plan;
 	AggChain   *chain;
 
 	if (below == NULL || !has_all_groups(below) || above->css.ss.ps.plan->parallel_aware ||
@@ -188,16 +382,10 @@ gpurhh_chain_create(GpuAggState *above)
 		return;
 	chain = palloc0(sizeof(AggChain));
 	chain->below = below;
-	chain->plan.spec = plan->spec;
-	chain->plan.rows.n_sets = 1;
-	chain->plan.rows.first_set = 1;
-	for (int c = 0; c < plan->n_columns; c++)
+	if (!make_plan(above, below, &chain->plan))
 	{
-		if (!describe_column(&chain->plan, c, &plan->columns[c], child, below))
-		{
-			pfree(chain);
-			return;
-		}
+		pfree(chain);
+		return;
 	}
 	above->chain_below = chain;
 	below->chain_above = chain;
@@ -275,7 +463,8 @@ gpurhh_chain_take(GpuAggState *above, TupleTableSlot **row)
 	first->phase = STAGE_MAP;
 	/* the keys of strings are those of the node below */
 	above->run.pass.dictionary = chain->below->run.pass.dictionary;
-	above->stats.counts.rows_fed += first->source->stats->map.groups;
+	above->stats.counts.rows_fed += first->source->stats->map.groups - first->source->stats->map.left_out -
+		first->stats->map.filtered_rows;
 	strlcpy(first->stats->device, first->source->stats->device, GPURHH_DEVICE_NAME_LEN);
 	return true;
 }

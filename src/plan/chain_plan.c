@@ -5,16 +5,20 @@
  *
  * The executor finds out by itself what can be chained, and does so where it can.
  * The planner asks because a chained node costs less: the groups below are neither
- * returned nor fed.
+ * returned nor fed.  Both look at expressions over the scan tuple of the node below, whose
+ * columns are Vars of INDEX_VAR.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
 #include "parser/parsetree.h"
 
+#include "expr/expr.h"
 #include "plan/plan_info.h"
 
 /* Does a column that is fed have all of a value, whatever the value is for? */
@@ -39,6 +43,23 @@ has_whole_value(const GpuColumn *column)
 	}
 }
 
+/* How a column of the scan tuple is in the words of a group; false: it is not, or has to be made of several. */
+static bool
+find_stored(const GpuPlanOutput *output, GpuColumn *how)
+{
+	*how = (GpuColumn){output->encoding, output->parameter};
+	if (output->kind == GPU_OUTPUT_AGGREGATE)
+	{
+		const AggregateFamily *family = gpurhh_find_aggregate(output->aggregate)->family;
+
+		if (family->make || family->decode || family->fewest_rows > 1)
+			return false;
+		if (family->result != GPU_ENC_NONE)
+			*how = (GpuColumn){family->result};
+	}
+	return output->kind != GPU_OUTPUT_GROUPING;
+}
+
 /*
  * Is a column of the scan tuple in the words of a group as a column that is fed has
  * it?  Then a device can make the one of the other.  Keys of strings stay what they
@@ -47,26 +68,49 @@ has_whole_value(const GpuColumn *column)
 bool
 gpurhh_output_is_stored(const GpuPlanOutput *output, const GpuColumn *column)
 {
-	GpuEncoding encoding = output->encoding;
-	int			parameter = output->parameter;
+	GpuColumn	how;
 
-	if (!has_whole_value(column))
-		return false;
-	if (output->kind == GPU_OUTPUT_GROUPING)
-		return false;
-	if (output->kind == GPU_OUTPUT_AGGREGATE)
-	{
-		const AggregateFamily *family = gpurhh_find_aggregate(output->aggregate)->family;
+	return has_whole_value(column) && find_stored(output, &how) && how.encoding == column->encoding &&
+		how.parameter == column->parameter;
+}
 
-		if (family->make || family->decode || family->fewest_rows > 1)
-			return false;
-		if (family->result != GPU_ENC_NONE)
-		{
-			encoding = family->result;
-			parameter = 0;
-		}
-	}
-	return encoding == column->encoding && parameter == column->parameter;
+/*
+ * Is a column of the scan tuple, which is this expression, in the words of a group as a number that programs take?
+ * Then *how is how it is there, and *type what it is.
+ */
+bool
+gpurhh_output_value(const GpuPlanOutput *output, Node *expr, GpuColumn *how, VectorType *type)
+{
+	const GpuEncodingInfo *info;
+	int			digits;
+	int			scale;
+
+	if (!find_stored(output, how) || !has_whole_value(how))
+		return false;
+	info = &gpurhh_encodings[how->encoding];
+	*type = info->vector;
+	if (info->derivation == DERIVED_LIMB)
+		return gpurhh_decimal_type(expr, &digits, &scale) && digits <= GPURHH_DECIMAL_DIGITS &&
+			scale == GPURHH_DECIMAL_SCALE(how->parameter);
+	return (info->derivation == DERIVED_TRUTH || info->derivation == DERIVED_VALUE) &&
+		info->order == ORDER_OF_BITS && *type != VECTOR_ANY && *type != VECTOR_UUID;
+}
+
+/* Has an expression a parameter?  What that is a program would have to be told each time. */
+static bool
+has_param_walker(Node *node, void *arg)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return true;
+	return expression_tree_walker(node, has_param_walker, arg);
+}
+
+bool
+gpurhh_has_param(Node *node)
+{
+	return has_param_walker(node, NULL);
 }
 
 /*
@@ -118,11 +162,101 @@ find_below(Path *path, int *n_workers)
 			((ProjectionPath *) path)->subpath;
 	}
 	below = gpurhh_agg_path(path);
-	if (below == NULL || below->having != NIL || !gpurhh_has_one_level(below->plan))
+	if (below == NULL || !gpurhh_has_one_level(below->plan))
 		return NULL;
 	if (*n_workers > 0 && !(below->plan->leader_emits && parallel_leader_participation))
 		return NULL;
 	return below;
+}
+
+/* What over_groups_mutator() and find_value() need. */
+typedef struct GroupsBelow
+{
+	RelOptInfo *rel;			/* the subquery; NULL: expressions are inside of it already */
+	const GpuAggPath *path;
+	bool		failed;
+} GroupsBelow;
+
+/* Puts the columns of the scan tuple below in the place of what they are. */
+static Node *
+over_groups_mutator(Node *node, void *arg)
+{
+	GroupsBelow *below = arg;
+	const Var  *var = (const Var *) node;
+	TargetEntry *entry;
+
+	if (node == NULL || below->failed)
+		return NULL;
+	if (below->rel != NULL && IsA(node, Var))
+	{
+		GroupsBelow inside = {.path = below->path};
+
+		entry = var->varno == below->rel->relid && var->varattno > 0 && var->varlevelsup == 0 ?
+			get_tle_by_resno(below->rel->subroot->processed_tlist, var->varattno) : NULL;
+		node = entry != NULL ? over_groups_mutator((Node *) entry->expr, &inside) : NULL;
+		below->failed = node == NULL || inside.failed;
+		return node;
+	}
+	entry = below->rel == NULL ? tlist_member((Expr *) node, below->path->scan_tlist) : NULL;
+	if (entry != NULL)
+		return (Node *) makeVar(INDEX_VAR, entry->resno, exprType(node), exprTypmod(node), exprCollation(node), 0);
+	if (IsA(node, Var) || IsA(node, Aggref))
+	{
+		below->failed = true;
+		return NULL;
+	}
+	return expression_tree_mutator(node, over_groups_mutator, arg);
+}
+
+/* gpurhh_vector_compile()'s question: is it a column of the scan tuple below that a program takes? */
+static bool
+find_value(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
+{
+	const GroupsBelow *below = arg;
+	const Var  *var = (const Var *) expr;
+	GpuColumn	how;
+
+	*column = 0;
+	return IsA(expr, Var) && var->varno == INDEX_VAR &&
+		gpurhh_output_value(list_nth(below->path->plan->outputs, var->varattno - 1), expr, &how, type);
+}
+
+/*
+ * Can a program over the groups below compute an expression?  It is of a query that has the subquery rel, or, if rel
+ * is NULL, of that subquery.  how: the column that it becomes; NULL: it is a condition.
+ */
+static bool
+is_computed(const GpuAggPath *path, RelOptInfo *rel, Node *expr, const GpuColumn *how, rhh_program *program)
+{
+	GroupsBelow below = {.rel = rel, .path = path};
+	const char *why;
+	VectorExpr *compiled;
+	VectorType	type;
+	uint8		number;
+
+	expr = over_groups_mutator(expr, &below);
+	if (below.failed || gpurhh_has_param(expr))
+		return false;
+	compiled = gpurhh_vector_compile((Expr *) expr, NULL, 1, find_value, &below, &why);
+	return compiled != NULL && gpurhh_vector_program(compiled, program, false, &number, &type, &why) &&
+		(how == NULL || gpurhh_program_store(program, number, type, *how, 0, &why));
+}
+
+/* Is a column that is fed in the words of the groups below as it is? */
+static bool
+is_stored(const GpuAggPath *path, RelOptInfo *rel, Expr *expr, const GpuColumn *column)
+{
+	TargetEntry *entry;
+
+	if (IsA(expr, Const))
+		return gpurhh_is_single_key(column->encoding, (const Const *) expr);
+	if (!IsA(expr, Var) || ((Var *) expr)->varno != rel->relid)
+		return false;
+	entry = get_tle_by_resno(rel->subroot->processed_tlist, ((Var *) expr)->varattno);
+	if (entry != NULL)
+		entry = tlist_member(entry->expr, path->scan_tlist);
+	return entry != NULL &&
+		gpurhh_output_is_stored(list_nth(path->plan->outputs, entry->resno - 1), column);
 }
 
 /*
@@ -134,32 +268,37 @@ gpurhh_chains(PlanInfo *info, int *n_workers)
 {
 	RelOptInfo *rel = info->input->parent;
 	const GpuAggPath *below;
+	rhh_program *program;
 	ListCell   *lc;
 
-	if (!IsA(info->input, SubqueryScanPath) || rel->baserestrictinfo != NIL ||
-		!gpurhh_can_chain(info->plan))
+	if (!IsA(info->input, SubqueryScanPath) || !gpurhh_can_chain(info->plan))
 		return false;
 	below = find_below(((SubqueryScanPath *) info->input)->subpath, n_workers);
 	if (below == NULL)
 		return false;
+	program = palloc0(sizeof(rhh_program));
+	foreach(lc, below->having)
+	{
+		if (!is_computed(below, NULL, lfirst(lc), NULL, program))
+			return false;
+	}
+	foreach(lc, rel->baserestrictinfo)
+	{
+		if (!is_computed(below, rel, (Node *) lfirst_node(RestrictInfo, lc)->clause, NULL, program))
+			return false;
+	}
 	foreach(lc, info->plan->columns)
 	{
 		const GpuPlanColumn *from = lfirst(lc);
 		GpuColumn	column = {from->encoding, from->parameter, from->attribute};
-		Expr	   *expr = list_nth(info->child_target->exprs, from->attribute);
-		TargetEntry *entry;
+		Expr	   *expr;
 
-		if (IsA(expr, Const) && gpurhh_is_single_key(from->encoding, (const Const *) expr))
+		/* of two columns that are looked at themselves */
+		if (gpurhh_is_of_pair(from->encoding))
 			continue;
-		if (!IsA(expr, Var) || ((Var *) expr)->varno != rel->relid)
-			return false;
-		entry = get_tle_by_resno(rel->subroot->processed_tlist,
-								 ((Var *) expr)->varattno);
-		if (entry != NULL)
-			entry = tlist_member(entry->expr, below->scan_tlist);
-		if (entry == NULL ||
-			!gpurhh_output_is_stored(list_nth(below->plan->outputs, entry->resno - 1),
-									 &column))
+		expr = list_nth(info->child_target->exprs, from->attribute);
+		if (!is_stored(below, rel, expr, &column) &&
+			!is_computed(below, rel, (Node *) expr, &column, program))
 			return false;
 	}
 	return true;

@@ -139,6 +139,9 @@ extern const GpuJoinPlan *gpurhh_join_plan_of(const CustomScan *cscan);
 
 extern bool gpurhh_output_is_stored(const GpuPlanOutput *output,
 									const GpuColumn *column);
+extern bool gpurhh_output_value(const GpuPlanOutput *output, Node *expr, GpuColumn *how,
+								VectorType *type);
+extern bool gpurhh_has_param(Node *node);
 extern bool gpurhh_is_single_key(GpuEncoding encoding, const Const *constant);
 extern bool gpurhh_has_one_level(const GpuAggPlan *plan);
 extern bool gpurhh_can_chain(const GpuAggPlan *plan);

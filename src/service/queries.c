@@ -298,7 +298,8 @@ finish_query(DeviceService *service, int q)
 	/* a batch that will be submitted again is with the session meanwhile */
 	if (sq->in_flight > 0 || query->queued.head >= 0 || query->n_unjoined > 0)
 		return false;
-	if (sq->state != MAP_DECLINED && query->n_conditions > 0 && !query->has_parts && sq->first_map == NULL)
+	/* they are on the groups of the first level */
+	if (sq->state == MAP_OPEN && query->n_conditions > 0 && !query->has_parts)
 		status = sq->device->ops->map_filter(sq->map, query->conditions, query->n_conditions, &err);
 	if (sq->state != MAP_DECLINED && status == RHH_OK)
 		status = sq->device->ops->map_finish(sq->map, &err);
@@ -506,7 +507,7 @@ gpurhh_service_advance_query(DeviceService *service, int q)
 	{
 		if (gpurhh_service_make_level(area, sq, query))
 			progress = true;
-		if (sq->level == NULL && finish_query(service, q))
+		if (sq->state == MAP_MAKING_LEVEL && sq->level == NULL && finish_query(service, q))
 			progress = true;
 	}
 	if (sq->state == MAP_READING && sq->in_flight == 0 &&
@@ -598,7 +599,7 @@ gpurhh_service_poll_device(ServiceDevice *dev)
 				if (event->more && area->blocks[event->tag].batch.n_pages > 0)
 					recount_rows(area, event);
 				if (sq->state == MAP_MAKING_LEVEL)
-					gpurhh_service_piece_fed(sq, event);
+					gpurhh_service_piece_fed(sq, query, event);
 				else if (event->status == RHH_OK && event->n_refused > 0 &&
 						 gpurhh_service_is_build(query))
 				{

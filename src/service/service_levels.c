@@ -37,6 +37,9 @@
 /* Rows of a piece, at most.  The device may make smaller ones. */
 #define LEVEL_PIECE_ROWS (1 << 22)
 
+/* With a program there is memory for several pieces. */
+#define LEVEL_PROGRAM_ROWS (1 << 20)
+
 /* Blocks with refused rows that wait for the session, at most. */
 #define LEVEL_OUTSTANDING 12
 
@@ -67,6 +70,7 @@ struct LevelWork
 	uint32		set;			/* of the next piece, */
 	uint64		next_group;		/* and its first group */
 	bool		all_fed;
+	bool		lacks_rows;		/* of a map with a program: it is of no use */
 
 	LevelPiece *returning;		/* whose refused rows go to the session now; NULL:
 								 * none's */
@@ -135,6 +139,24 @@ make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 	return true;
 }
 
+/* Gives the second level's map its program. */
+static rhh_status
+add_program(ServiceQuery *sq, rhh_map *map, const LevelPlan *plan, rhh_error *err)
+{
+	rhh_join_spec *spec = allocate(sizeof(rhh_join_spec));
+	rhh_status	status;
+
+	if (spec == NULL)
+		return RHH_NO_MEMORY;
+	spec->n_columns = plan->n_fed;
+	memcpy(spec->column_bytes, plan->fed_bytes, sizeof(spec->column_bytes));
+	memcpy(spec->column, plan->column, sizeof(spec->column));
+	spec->program = &plan->program;
+	status = sq->device->ops->map_join(map, spec, err);
+	pfree(spec);
+	return status;
+}
+
 /*
  * To be called when the session wants the device to make the second level.  Makes
  * its map.  If there is no memory for that, tells the session, which then makes the
@@ -152,8 +174,14 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 	{
 		rhh_map_spec spec = query->level_plan.spec;
 
-		spec.max_batch_rows = LEVEL_PIECE_ROWS;
+		spec.max_batch_rows = query->level_plan.has_program ? LEVEL_PROGRAM_ROWS : LEVEL_PIECE_ROWS;
 		status = gpurhh_service_make_map(sq, &spec, &second, &err);
+		if (status == RHH_OK && query->level_plan.has_program)
+		{
+			status = add_program(sq, second, &query->level_plan, &err);
+			if (status != RHH_OK)
+				sq->device->ops->map_destroy(second);
+		}
 		if (status != RHH_OK)
 			gpurhh_service_end_level(sq);
 	}
@@ -186,7 +214,7 @@ feed_pieces(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 	LevelWork  *work = sq->level;
 	bool		progress = false;
 
-	for (int i = 0; i < LEVEL_PIECES && !work->all_fed; i++)
+	for (int i = 0; i < LEVEL_PIECES && !work->all_fed && !work->lacks_rows; i++)
 	{
 		LevelPiece *piece = &work->pieces[i];
 		rhh_error	err = {0};
@@ -224,12 +252,14 @@ feed_pieces(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
 
 /* To be called when the device has completed a piece.  The caller holds the lock. */
 void
-gpurhh_service_piece_fed(ServiceQuery *sq, const rhh_event *event)
+gpurhh_service_piece_fed(ServiceQuery *sq, const ChannelQuery *query, const rhh_event *event)
 {
 	LevelPiece *piece = &sq->level->pieces[event->tag];
+	const bool	refused = event->status == RHH_OK && event->n_refused > 0;
 
-	piece->state = event->status == RHH_OK && event->n_refused > 0 ?
-		PIECE_REFUSED : PIECE_FREE;
+	piece->state = refused && !query->level_plan.has_program ? PIECE_REFUSED : PIECE_FREE;
+	if (refused && query->level_plan.has_program)
+		sq->level->lacks_rows = true;
 }
 
 /*
@@ -398,7 +428,28 @@ all_done(const LevelWork *work)
 		if (work->pieces[i].state != PIECE_FREE)
 			return false;
 	}
-	return work->all_fed;
+	return work->all_fed || work->lacks_rows;
+}
+
+/* The map lacks rows: the session makes it of the first one's groups, which are all there. */
+static void
+give_up_level(ChannelArea *area, ServiceQuery *sq, ChannelQuery *query)
+{
+	rhh_error	err = {0};
+	rhh_status	status;
+
+	sq->device->ops->map_destroy(sq->map);
+	sq->map = sq->first_map;
+	sq->first_map = NULL;
+	sq->state = MAP_READING;
+	status = sq->device->ops->map_seek(sq->map, 0, &err);
+	LWLockAcquire(&area->lock, LW_EXCLUSIVE);
+	query->level = QUERY_LEVEL_NONE;
+	query->finished = true;
+	ConditionVariableBroadcast(&query->news);
+	if (status != RHH_OK)
+		gpurhh_service_fail(sq, query, status, &err);
+	LWLockRelease(&area->lock);
 }
 
 /*
@@ -422,9 +473,12 @@ gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 	if (all_done(work))
 	{
 		rhh_error	err = {0};
+		const bool	lacks_rows = work->lacks_rows;
 
 		gpurhh_service_end_level(sq);
-		if (!query->level_plan.keep_first)
+		if (lacks_rows)
+			give_up_level(area, sq, query);
+		else if (!query->level_plan.keep_first)
 		{
 			sq->device->ops->map_destroy(sq->first_map);
 			sq->first_map = NULL;

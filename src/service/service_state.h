@@ -156,7 +156,8 @@ extern void gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 									   ChannelQuery *query);
 extern bool gpurhh_service_make_level(ChannelArea *area, ServiceQuery *sq,
 									  ChannelQuery *query);
-extern void gpurhh_service_piece_fed(ServiceQuery *sq, const rhh_event *event);
+extern void gpurhh_service_piece_fed(ServiceQuery *sq, const ChannelQuery *query,
+									 const rhh_event *event);
 extern void gpurhh_service_level_read(ServiceQuery *sq, rhh_status status);
 extern void gpurhh_service_end_level(ServiceQuery *sq);
 

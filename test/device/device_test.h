@@ -272,6 +272,7 @@ typedef struct run_options
 	rhh_map    *source;
 	const rhh_row_spec *row_spec;
 	uint64_t	n_groups;
+	bool		mixed;			/* with joined: some of these rows come in batches all the same */
 	bool		rewind;			/* after the first groups, and after the last */
 	uint64_t	min_failures;	/* fewer are an error: the case tests nothing */
 	const joined *joined;		/* the data is the probe side; NULL: no joins */
@@ -341,7 +342,8 @@ typedef struct run
 	uint64_t	n_batches;
 	uint64_t	n_passes;		/* that have begun */
 	uint64_t	n_refused;		/* the bad rows included */
-	uint64_t	n_bad;			/* with a program */
+	uint64_t	n_bad;			/* with a program; of groups, refused rows of pieces with a bad one */
+	bool		lacks_rows;		/* some that were made of groups were refused, and did not come back */
 	bool		cancelled;
 	bool		finishing;
 	bool		finished;
@@ -517,7 +519,11 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(join_kept_program) \
 	CASE(join_kept_refused) \
 	CASE(pages_all_visible) \
-	CASE(pages_found)
+	CASE(pages_found) \
+	CASE(feed_program) \
+	CASE(feed_program_bad) \
+	CASE(feed_program_refused) \
+	CASE(feed_program_invalid)
 
 #define DECLARE_CASE(name) extern void case_##name(context *ctx);
 DEVICE_CASES(DECLARE_CASE)

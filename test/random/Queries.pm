@@ -588,6 +588,11 @@ my @above_counts = (
 	'SELECT {COLUMN}, count(*) FROM ({}) s GROUP BY {COLUMN} HAVING count(*) > 1',
 	'SELECT bool_or(x), bool_and(y), count(y), max({COLUMN}) FROM (SELECT s.*, true AS x, false AS y FROM ({}) s) s',
 	'SELECT x, y, {COLUMN}, count(*) FROM (SELECT s.*, false AS x, true AS y FROM ({}) s) s GROUP BY x, y, {COLUMN}',
+	# of which a program computes something
+	'SELECT count(*), sum({COLUMN} + 1), min(-{COLUMN}), max({COLUMN} * {COLUMN}) FROM ({}) s WHERE {COLUMN} % 3 <> 1',
+	'SELECT {COLUMN} / 5, {COLUMN} % 2 = 0, count(*) FILTER (WHERE {COLUMN} > 2), sum(CASE WHEN {COLUMN} <> 2 THEN 100 / ({COLUMN} - 2) END) FROM ({}) s GROUP BY 1, 2',
+	'SELECT {COLUMN} > 4, count(*), sum(n * 2) FROM (SELECT {COLUMN}, count(*) + 1 AS n FROM ({}) s GROUP BY {COLUMN} HAVING count(*) < 5 OR {COLUMN} = 0) r WHERE n + {COLUMN} <> 7 GROUP BY 1',
+	'SELECT max(100 / {COLUMN}), count(*) FROM ({}) s',
 );
 
 sub sets
