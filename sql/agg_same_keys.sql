@@ -67,7 +67,8 @@ SELECT compare('SELECT id, h, GROUPING(h), GROUPING(id), count(v) FROM t GROUP B
 SELECT compare('SELECT DISTINCT k, g, max(id) FROM t WHERE k = 0 GROUP BY GROUPING SETS ((k), (g), ())', nodes => :refused_before_18);
 SELECT compare('SELECT DISTINCT ON (k) k, g FROM t WHERE k = g GROUP BY CUBE (k, g) ORDER BY k, g', true, nodes => :refused_before_18);
 SELECT compare('SELECT k, g, count(*) FROM t WHERE k = 1 GROUP BY CUBE (k, g) ORDER BY k, g LIMIT 3', true, nodes => :refused_before_18);
-SELECT compare('SELECT k, g, sum(count(*)) OVER (PARTITION BY k) FROM t WHERE k = 1 GROUP BY GROUPING SETS ((k, g), (g), (k))', nodes => :refused_before_18);
+-- (from 16 on core leaves k out of the clause itself, and all rows are one partition)
+SELECT compare('SELECT k, g, sum(count(*)) OVER (PARTITION BY k) FROM t WHERE k = 1 GROUP BY GROUPING SETS ((k, g), (g), (k))', nodes => 0);
 SELECT compare('SELECT k, g, sum(count(*)) OVER (), rank() OVER (PARTITION BY g ORDER BY k) FROM t WHERE k = 1 GROUP BY CUBE (k, g)', nodes => :refused_before_18);
 SELECT compare('SELECT k, g, count(*) FROM t WHERE k = 1 GROUP BY CUBE (k, g)');
 SELECT compare('SELECT k, g, count(*) FROM t GROUP BY CUBE (k, g) ORDER BY k, g, 1, 3 LIMIT 7', true);

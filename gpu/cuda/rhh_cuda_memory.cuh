@@ -363,7 +363,7 @@ rhh_view_of(const rhh_map *t, const rhh_body *body, uint32_t orphan_list)
 static bool
 rhh_first_body(rhh_map *t)
 {
-	double		slots = (double) t->spec.expected_groups / t->spec.load_factor;
+	double		slots = (double) t->spec.expected_groups * RHH_CUDA_START_SLACK / t->spec.load_factor;
 
 	if (slots < RHH_CUDA_START_SLOTS)
 		slots = RHH_CUDA_START_SLOTS;

@@ -263,6 +263,12 @@ struct rhh_scatter_policy
 /* The most bits of the fingerprint by which two passes sort. */
 #define RHH_CUDA_MAX_PART_BITS 16
 
+/*
+ * What the caller expects is multiplied by this for the first table: it is estimated from a sample, and to have
+ * guessed a little too low costs a rehash.
+ */
+#define RHH_CUDA_START_SLACK 1.125
+
 /* Estimates are multiplied by this: they err by 1.6 %, and parts differ in size. */
 #define RHH_CUDA_ESTIMATE_SLACK 1.06
 

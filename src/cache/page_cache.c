@@ -235,6 +235,28 @@ gpurhh_cache_find(const RelationFile *file, CacheRef *ref)
 	return entry >= 0 && ref->pages != 0;
 }
 
+/* Has a GPU the cache?  The caller holds the lock. */
+static bool
+is_on_gpu(const PageCache *cache)
+{
+	return cache->device[0] != '\0' && strcmp(cache->device, "cpu") != 0;
+}
+
+/* Has the service a GPU for the cache, as far as is known by now? */
+bool
+gpurhh_cache_has_gpu(void)
+{
+	bool		result = false;
+
+	if (page_cache != NULL)
+	{
+		LWLockAcquire(&page_cache->lock, LW_SHARED);
+		result = is_on_gpu(page_cache);
+		LWLockRelease(&page_cache->lock);
+	}
+	return result;
+}
+
 /*
  * How many pages of a table a GPU has copies of, which need not all be true still: what the planner may expect.  A CPU
  * device has them for tests, and it reads them more slowly than sessions do.
@@ -248,12 +270,11 @@ gpurhh_cache_pages_on_gpu(const RelationFile *file)
 	if (cache == NULL)
 		return 0;
 	LWLockAcquire(&cache->lock, LW_SHARED);
-	if (cache->device[0] != '\0' && strcmp(cache->device, "cpu") != 0)
-		for (int i = 0; i < cache->n_relations; i++)
-		{
-			if (is_file(&cache->relations[i].file, file))
-				n = cache->relations[i].n_pages;
-		}
+	for (int i = 0; i < cache->n_relations && is_on_gpu(cache); i++)
+	{
+		if (is_file(&cache->relations[i].file, file))
+			n = cache->relations[i].n_pages;
+	}
 	LWLockRelease(&cache->lock);
 	return n;
 }

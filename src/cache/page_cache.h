@@ -103,6 +103,7 @@ extern void gpurhh_init_page_cache(void);
 extern PageCache *gpurhh_page_cache(void);
 extern bool gpurhh_cache_find(const RelationFile *file, CacheRef *ref);
 extern uint64 gpurhh_cache_forget(const RelationFile *file);
+extern bool gpurhh_cache_has_gpu(void);
 extern uint32 gpurhh_cache_pages_on_gpu(const RelationFile *file);
 
 /* Used by the service, which holds the lock exclusively. */

@@ -54,6 +54,12 @@
 #define HOST_LEVEL_FACTOR		4.0
 
 /*
+ * The same of groups of another node, if the device is a GPU: an H200 makes one group of 1e7 others in 2 ms
+ * (bench/results/2026-11-27-h200-groups-computed.csv).
+ */
+#define GPU_CHAIN_FACTOR		0.02
+
+/*
  * add_path() takes two costs for equal that differ by less than 1 %.  A cost that
  * is to be less than another one has to be this much of it at most.
  */
@@ -358,6 +364,13 @@ may_use_cache(void)
 		(strcmp(gpurhh_device, "cpu") != 0 || gpurhh_cache_size_mb > 0);
 }
 
+/* Will the device be a GPU, as far as is known by now? */
+static bool
+uses_gpu(void)
+{
+	return strcmp(gpurhh_device, "cpu") != 0 && gpurhh_cache_has_gpu();
+}
+
 /* Is it one table, all of whose rows are scanned, and of which a GPU has copies of pages? */
 bool
 gpurhh_has_cached_pages(PlannerInfo *root, const RelOptInfo *rel)
@@ -506,8 +519,8 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 
 	/* a device that several processes feed has as many cores, or is a GPU */
 	if (!path->parallel_aware && gpurhh_chains(info, &n_workers))
-		input_cost = info->input->startup_cost + info->input->rows *
-			LEVEL_FACTOR * gpurhh_group_cost / gpurhh_parallel_divisor(n_workers);
+		input_cost = info->input->startup_cost + info->input->rows * gpurhh_group_cost *
+			(uses_gpu() ? GPU_CHAIN_FACTOR : LEVEL_FACTOR / gpurhh_parallel_divisor(n_workers));
 	else
 	{
 		double		pages;
