@@ -305,8 +305,8 @@ run_extract(const command *cmd, uint32_t piece)
 /*
  * Makes the rows of a piece that map_feed() was called for: takes the groups' words, some
  * groups at a time, so that they stay in the cache, and fills the batch's columns.  The
- * rows are with the batch's lists until its last task is done.  False: there is no memory, or nobody
- * knows what is in the columns that are computed.
+ * rows are with the batch's lists until its last task is done.  False: there is no memory, or the
+ * program of the map is bad for a row.
  */
 static bool
 make_rows(command *cmd, rhh_cpu_scratch *scratch)
@@ -320,7 +320,6 @@ make_rows(command *cmd, rhh_cpu_scratch *scratch)
 	rhh_batch  *batch = &cmd->batch;
 	rhh_cpu_joins *joins = cmd->map->joins;
 	uint64_t	null_keys = 0;	/* that are NULL in any of the groups */
-	uint32_t	n_bad = 0;
 
 	if (!rhh_cpu_make_room(&scratch->group_words, &scratch->n_group_words,
 						   some.capacity_groups *
@@ -356,7 +355,7 @@ make_rows(command *cmd, rhh_cpu_scratch *scratch)
 	for (uint32_t c = 0; c < spec->n_columns; c++)
 		if (!rhh_row_may_be_null(&rows->columns[c], rows->n_parts, outside, null_keys))
 			batch->nulls_offset[c] = 0;
-	return joins == NULL || (rhh_cpu_join_compute(joins, spec, batch, scratch, &n_bad) && n_bad == 0);
+	return joins == NULL || rhh_cpu_join_compute(joins, spec, batch, scratch);
 }
 
 /*
@@ -1555,13 +1554,17 @@ cpu_map_feed(rhh_map *map, rhh_feed *feed, uint64_t tag, rhh_error *err)
 		return err->status;
 	}
 	cmd->feed_rows = *feed->rows;
-	for (uint32_t c = 0; map->joins != NULL && c < state.spec->n_columns; c++)
-	{
-		const uint16_t from = map->joins->spec.column[c];
+	if (map->joins != NULL)
+		for (uint32_t c = 0; c < state.spec->n_columns; c++)
+		{
+			const uint16_t from = map->joins->spec.column[c];
 
-		/* what is computed is NULL before */
-		cmd->feed_rows.columns[c] = from == RHH_COMPUTED ? (rhh_row_column){.kind = RHH_ROW_NULL, .part = -1} : feed->rows->columns[from];
-	}
+			/* what is computed is NULL before */
+			if (from == RHH_COMPUTED)
+				cmd->feed_rows.columns[c] = (rhh_row_column){.kind = RHH_ROW_NULL, .part = -1};
+			else
+				cmd->feed_rows.columns[c] = feed->rows->columns[from];
+		}
 	if (feed->n_groups > RHH_CPU_PIECE_ROWS)
 		feed->n_groups = RHH_CPU_PIECE_ROWS;
 	/* which keys are NULL is only known once the groups have been read */

@@ -1124,18 +1124,16 @@ compute_rows(const rhh_cpu_joins *joins, const rhh_map_spec *map, const rhh_batc
 
 /*
  * Computes columns of rows that are made of groups, and takes those out that the program drops, if there is one.  The
- * columns that are computed are NULL columns so far.  *n_bad becomes how many rows it is bad for.  False: there is no
- * memory.
+ * columns that are computed are NULL columns so far.  False: it is bad for a row, or there is no memory.
  */
 bool
 rhh_cpu_join_compute(rhh_cpu_joins *joins, const rhh_map_spec *map, rhh_batch *rows,
-					 rhh_cpu_scratch *scratch, uint32_t *n_bad)
+					 rhh_cpu_scratch *scratch)
 {
 	uint64_t	bad[RHH_CPU_PIECE_ROWS / 64];
 	uint64_t	dropped[RHH_CPU_PIECE_ROWS / 64];
 	rhh_program_rows done;
 
-	*n_bad = 0;
 	atomic_fetch_add_explicit(&joins->probe_rows, rows->n_rows, memory_order_relaxed);
 	if (!joins->has_program)
 		return true;
@@ -1144,12 +1142,11 @@ rhh_cpu_join_compute(rhh_cpu_joins *joins, const rhh_map_spec *map, rhh_batch *r
 		return false;
 	done = compute_rows(joins, map, rows, (void *) (((uintptr_t) scratch->program_words + 63) & ~(uintptr_t) 63),
 						(uint8_t *) bad, (uint8_t *) dropped);
-	*n_bad = done.n_bad;
 	atomic_fetch_add_explicit(&joins->filtered_rows, done.n_dropped, memory_order_relaxed);
 	if (done.n_dropped > 0)
 		take_out(map, rows, (const uint8_t *) dropped);
 	rows->n_rows -= done.n_dropped;
-	return true;
+	return done.n_bad == 0;
 }
 
 /*

@@ -349,7 +349,7 @@ extern bool rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 							   rhh_cpu_lists *lists, rhh_cpu_scratch *scratch,
 							   const atomic_bool *cancelled);
 extern bool rhh_cpu_join_compute(rhh_cpu_joins *joins, const rhh_map_spec *map, rhh_batch *rows,
-								 rhh_cpu_scratch *scratch, uint32_t *n_bad);
+								 rhh_cpu_scratch *scratch);
 extern void rhh_cpu_join_return(rhh_cpu_joins *joins, const rhh_map_spec *map,
 								const rhh_batch *piece, uint32_t n, const rhh_batch *batch);
 extern void rhh_cpu_join_hand_back(const rhh_map_spec *map, const rhh_batch *piece,

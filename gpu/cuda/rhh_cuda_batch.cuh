@@ -605,7 +605,10 @@ rhh_hand_back(rhh_map *t, int i)
 
 	if (t->joins != NULL && (t->kept != NULL || f->source != NULL))
 	{
-		/* what else comes out of the batch has no room either, or nobody asks for it */
+		/*
+		 * What else comes out of the batch has no room either, or nobody asks for it.  Its event is given by the poll() that
+		 * has come here.
+		 */
 		t->stats.refused_rows += f->n_refused;
 		rhh_resolve(t, i, RHH_OK, f->n_refused);
 		return true;

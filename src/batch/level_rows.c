@@ -39,7 +39,7 @@ gpurhh_level_rows_feed(Feed *feed, const LevelPlan *plan, int set,
 	const rhh_row_spec *rows = &plan->rows;
 	uint64		null_keys = 0;
 
-	Assert(feed->n_rows + n <= feed->capacity_rows);
+	Assert(feed->n_rows + n <= feed->capacity_rows && !plan->has_program);
 	for (uint32 i = 0; i < n; i++)
 		null_keys |= words[i];
 	for (uint32 c = 0; c < plan->spec.n_columns; c++)

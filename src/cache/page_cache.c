@@ -258,8 +258,8 @@ gpurhh_cache_has_gpu(void)
 }
 
 /*
- * How many pages of a table a GPU has copies of, which need not all be true still: what the planner may expect.  A CPU
- * device has them for tests, and it reads them more slowly than sessions do.
+ * How many pages of a table a GPU has copies of, which need not all be true still: what the planner may expect.  Those
+ * of a CPU device are not counted: they cost a third of what is not kept, and not next to nothing.
  */
 uint32
 gpurhh_cache_pages_on_gpu(const RelationFile *file)

@@ -1129,7 +1129,7 @@ take_groups_below(GpuAggState *state)
 	counts->feed_ms += milliseconds_since(start);
 	if (input->asked)
 	{
-		state->stats.feed_why = "the device had not all groups below, or no memory for groups of them";
+		state->stats.feed_why = "the device had not all groups below, no memory for groups of them, or could not compute all of them";
 		return false;
 	}
 	counts->feeders++;

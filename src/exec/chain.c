@@ -27,8 +27,8 @@
  *		  node below.
  *
  * The device cannot do it if some of the groups are on the host, if it has no memory
- * for another map, or if a program could not compute all rows.  Then the node below returns its groups as rows, and the node above
- * reads them as it reads any rows.
+ * for another map, or if a program could not compute all rows.  Then the node below
+ * returns its groups as rows, and the node above reads them as it reads any rows.
  *
  * In a parallel plan the node below may have several participants, if the leader alone
  * has its groups; the node above is the leader's.
@@ -94,7 +94,7 @@ typedef struct GroupsBelow
 	bool		failed;
 } GroupsBelow;
 
-/* Puts the columns of the scan tuple of the node below in the place of what a node's expression says. */
+/* Replaces Vars of a node by what they stand for in the scan tuple of the node below. */
 static Node *
 over_groups_mutator(Node *node, void *arg)
 {
@@ -465,6 +465,7 @@ gpurhh_chain_take(GpuAggState *above, TupleTableSlot **row)
 	above->run.pass.dictionary = chain->below->run.pass.dictionary;
 	above->stats.counts.rows_fed += first->source->stats->map.groups - first->source->stats->map.left_out -
 		first->stats->map.filtered_rows;
+	InstrCountFiltered1(&chain->below->css.ss.ps, first->stats->map.filtered_rows);
 	strlcpy(first->stats->device, first->source->stats->device, GPURHH_DEVICE_NAME_LEN);
 	return true;
 }

@@ -169,19 +169,19 @@ find_below(Path *path, int *n_workers)
 	return below;
 }
 
-/* What over_groups_mutator() and find_value() need. */
-typedef struct GroupsBelow
+/* What over_path_mutator() and find_value() need. */
+typedef struct PathBelow
 {
 	RelOptInfo *rel;			/* the subquery; NULL: expressions are inside of it already */
 	const GpuAggPath *path;
 	bool		failed;
-} GroupsBelow;
+} PathBelow;
 
-/* Puts the columns of the scan tuple below in the place of what they are. */
+/* Replaces what is a column of the scan tuple below by a Var of that. */
 static Node *
-over_groups_mutator(Node *node, void *arg)
+over_path_mutator(Node *node, void *arg)
 {
-	GroupsBelow *below = arg;
+	PathBelow  *below = arg;
 	const Var  *var = (const Var *) node;
 	TargetEntry *entry;
 
@@ -189,11 +189,11 @@ over_groups_mutator(Node *node, void *arg)
 		return NULL;
 	if (below->rel != NULL && IsA(node, Var))
 	{
-		GroupsBelow inside = {.path = below->path};
+		PathBelow	inside = {.path = below->path};
 
 		entry = var->varno == below->rel->relid && var->varattno > 0 && var->varlevelsup == 0 ?
 			get_tle_by_resno(below->rel->subroot->processed_tlist, var->varattno) : NULL;
-		node = entry != NULL ? over_groups_mutator((Node *) entry->expr, &inside) : NULL;
+		node = entry != NULL ? over_path_mutator((Node *) entry->expr, &inside) : NULL;
 		below->failed = node == NULL || inside.failed;
 		return node;
 	}
@@ -205,14 +205,14 @@ over_groups_mutator(Node *node, void *arg)
 		below->failed = true;
 		return NULL;
 	}
-	return expression_tree_mutator(node, over_groups_mutator, arg);
+	return expression_tree_mutator(node, over_path_mutator, arg);
 }
 
 /* gpurhh_vector_compile()'s question: is it a column of the scan tuple below that a program takes? */
 static bool
 find_value(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 {
-	const GroupsBelow *below = arg;
+	const PathBelow *below = arg;
 	const Var  *var = (const Var *) expr;
 	GpuColumn	how;
 
@@ -228,13 +228,13 @@ find_value(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
 static bool
 is_computed(const GpuAggPath *path, RelOptInfo *rel, Node *expr, const GpuColumn *how, rhh_program *program)
 {
-	GroupsBelow below = {.rel = rel, .path = path};
+	PathBelow	below = {.rel = rel, .path = path};
 	const char *why;
 	VectorExpr *compiled;
 	VectorType	type;
 	uint8		number;
 
-	expr = over_groups_mutator(expr, &below);
+	expr = over_path_mutator(expr, &below);
 	if (below.failed || gpurhh_has_param(expr))
 		return false;
 	compiled = gpurhh_vector_compile((Expr *) expr, NULL, 1, find_value, &below, &why);

@@ -20,6 +20,10 @@
  * of the pool, and returns the block to the session as a batch of which no row was
  * taken.
  *
+ * With a program, which computes columns of the rows and drops some (exec/chain.c), none comes
+ * back.  If the second map lacks rows it is thrown away (give_up_level), and the session
+ * makes the level of the first map's groups.
+ *
  * When all rows are in the second map or with the session, the first map is freed,
  * unless its groups are results themselves.
  *
