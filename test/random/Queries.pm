@@ -590,8 +590,8 @@ my @above_counts = (
 	'SELECT x, y, {COLUMN}, count(*) FROM (SELECT s.*, false AS x, true AS y FROM ({}) s) s GROUP BY x, y, {COLUMN}',
 	# of which a program computes something
 	'SELECT count(*), sum({COLUMN} + 1), min(-{COLUMN}), max({COLUMN} * {COLUMN}) FROM ({}) s WHERE {COLUMN} % 3 <> 1',
-	'SELECT {COLUMN} / 5, {COLUMN} % 2 = 0, count(*) FILTER (WHERE {COLUMN} > 2), sum(CASE WHEN {COLUMN} <> 2 THEN 100 / ({COLUMN} - 2) END) FROM ({}) s GROUP BY 1, 2',
-	'SELECT {COLUMN} > 4, count(*), sum(n * 2) FROM (SELECT {COLUMN}, count(*) + 1 AS n FROM ({}) s GROUP BY {COLUMN} HAVING count(*) < 5 OR {COLUMN} = 0) r WHERE n + {COLUMN} <> 7 GROUP BY 1',
+	'SELECT {COLUMN} / 5 AS a, {COLUMN} % 2 = 0 AS b, count(*) FILTER (WHERE {COLUMN} > 2), sum(CASE WHEN {COLUMN} <> 2 THEN 100 / ({COLUMN} - 2) END) FROM ({}) s GROUP BY 1, 2',
+	'SELECT {COLUMN} > 4 AS a, count(*), sum(n * 2) FROM (SELECT {COLUMN}, count(*) + 1 AS n FROM ({}) s GROUP BY {COLUMN} HAVING count(*) < 5 OR {COLUMN} = 0) r WHERE n + {COLUMN} <> 7 GROUP BY 1',
 	'SELECT max(100 / {COLUMN}), count(*) FROM ({}) s',
 );
 
