@@ -155,37 +155,19 @@ pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd)
 
 # ---------- pg_regress ----------
 
-# start_regress NAME TESTS [CONF-LINE …]: in a cluster of its own, beside others; its output and exit status go to files
-start_regress()
+# run_regress NAME TESTS [CONF-LINE …]
+run_regress()
 {
-	local name=$1 tests=$2 cluster
+	local name=$1 tests=$2 cluster status=0 ok bad
 	shift 2
 
 	cluster_start cluster "$@"
-	echo "$cluster" >"$work/regress-$name.cluster"
 	as_user mkdir "$work/regress-$name"
-	run_regress "$name" "$tests" &
-	JOBS+=($!)
-}
-
-run_regress() # NAME TESTS
-{
-	local name=$1 tests=$2 status=0
-
 	(cd "$work/src" && as_user "$pgxs_dir/src/test/regress/pg_regress" \
 		--bindir="$PGBIN" --inputdir="$work/src" --outputdir="$work/regress-$name" \
 		--host="$PGHOST" --port="$PGPORT" --user="$PGUSER" --dbname=contrib_regression \
-		--load-extension=gpurhh $tests) >"$work/regress-$name.log" 2>&1 || status=$?
-	echo $status >"$work/regress-$name.status"
-}
+		--load-extension=gpurhh $tests) >"$log" 2>&1 || status=$?
 
-# Counts the tests of a run that is done.
-count_regress() # NAME
-{
-	local name=$1 log=$work/regress-$1.log status cluster ok bad
-
-	status=$(cat "$work/regress-$name.status" || echo 1)
-	cluster=$(cat "$work/regress-$name.cluster")
 	# "test a ... ok" up to version 15, "ok 1 - a" from 16 on
 	ok=$(grep -cE '^(test .*|     .*)\.\.\. ok|^ok [0-9]' "$log" || true)
 	bad=$(grep -cE '^(test .*|     .*)\.\.\. FAILED|^not ok [0-9]' "$log" || true)
@@ -209,17 +191,10 @@ if [ "${CI:-}" = true ]; then
 	plain=$(for t in $regress; do [[ " $in_ci_preloaded " == *" $t "* ]] || echo "$t"; done | xargs)
 fi
 if part regress && [ -n "$regress" ]; then
-	step "pg_regress, nothing preloaded, and beside it with shared_preload_libraries = 'gpurhh'"
-	[ -z "$plain" ] || start_regress plain "$plain"
-	start_regress preload "$regress" "shared_preload_libraries = 'gpurhh'"
-	wait
-	JOBS=()
-	if [ -n "$plain" ]; then
-		step "pg_regress, nothing preloaded"
-		count_regress plain
-	fi
+	step "pg_regress, nothing preloaded"
+	[ -z "$plain" ] || run_regress plain "$plain"
 	step "pg_regress, shared_preload_libraries = 'gpurhh'"
-	count_regress preload
+	run_regress preload "$regress" "shared_preload_libraries = 'gpurhh'"
 fi
 
 # ---------- TAP ----------
