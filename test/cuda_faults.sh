@@ -55,6 +55,12 @@ else
 fi
 sql() { psql -XqAt "$@"; }
 
+end_service()
+{
+	sql -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type LIKE 'gpurhh%'" >/dev/null
+	sleep 0.5
+}
+
 # fault NAME SKIP FAIL: the function fails FAIL times after SKIP calls
 fault() { perl -e 'open my $f, "+<", $ARGV[0] or die; print $f pack("Z40 q q q", @ARGV[1 .. 3], 0)' "$faults" "$@"; }
 calls() { perl -e 'open my $f, "<", $ARGV[0] or die; read $f, my $c, 64; print((unpack "Z40 q q q", $c)[3])' "$faults"; }
@@ -91,7 +97,7 @@ judge()
 {
 	awk -v may="$2" '
 		FNR == NR { want[FNR] = $0; n = FNR; next }
-		{ got = got $0 "\n"; if ($0 == want[++at]) { right += $0 !~ /^Q/; next }
+		{ if ($0 == want[++at]) { right += $0 !~ /^Q/; next }
 		  if (may && $0 == "ERROR 58000") { errors++; next }
 		  wrong = wrong " [" at ": " $0 "]" }
 		END { if (at != n) wrong = wrong " [" at " lines instead of " n "]"; print right + 0, errors + 0, wrong }' "$work/expected" "$1"
@@ -124,8 +130,7 @@ check()
 
 for name in $(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c); do
 	# a service that begins anew calls all of it
-	sql -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type LIKE 'gpurhh%'" >/dev/null
-	sleep 0.5
+	end_service
 	fault "$name" 1000000000 0
 	run on >/dev/null
 	n=$(calls)
@@ -138,7 +143,7 @@ for name in $(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c); do
 		last=$skip
 		for times in 1 1000000000; do
 			# while nothing has been registered yet, if that is what fails
-			[ "$name" = cuMemHostRegister ] && sql -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type LIKE 'gpurhh%'" >/dev/null && sleep 0.5
+			[ "$name" != cuMemHostRegister ] || end_service
 			fault "$name" "$skip" "$times"
 			check "$name after $skip calls, $times times"
 		done

@@ -113,6 +113,13 @@ allocate(Size bytes)
 									  MCXT_ALLOC_NO_OOM | MCXT_ALLOC_ZERO);
 }
 
+/* The rows of a piece, at most. */
+static uint32
+piece_rows(const LevelPlan *plan)
+{
+	return plan->has_program ? LEVEL_PROGRAM_ROWS : LEVEL_PIECE_ROWS;
+}
+
 /* Allocates sq->level.  Returns false, and leaves nothing, if there is no memory. */
 static bool
 make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
@@ -130,7 +137,7 @@ make_level_work(ChannelArea *area, ServiceQuery *sq, const ChannelQuery *query)
 
 		feed->source = sq->map;
 		feed->rows = &query->level_plan.rows;
-		feed->refused = allocate(LEVEL_PIECE_ROWS / 8);
+		feed->refused = allocate(piece_rows(&query->level_plan) / 8);
 		complete &= feed->refused != NULL;
 	}
 	if (!complete)
@@ -178,7 +185,7 @@ gpurhh_service_start_level(ChannelArea *area, ServiceQuery *sq,
 	{
 		rhh_map_spec spec = query->level_plan.spec;
 
-		spec.max_batch_rows = query->level_plan.has_program ? LEVEL_PROGRAM_ROWS : LEVEL_PIECE_ROWS;
+		spec.max_batch_rows = piece_rows(&query->level_plan);
 		status = gpurhh_service_make_map(sq, &spec, &second, &err);
 		if (status == RHH_OK && query->level_plan.has_program)
 		{
