@@ -16,9 +16,10 @@
 #						for those that compare times or memory
 #
 # Ends with "N passed, N failed" (regression tests, TAP tests and device cases
-# counted one by one) and exits with 1 if anything failed.  A part that cannot be
-# built is one failure; a part for which something is missing here is left out,
-# and said at the end; the others run all the same.
+# counted one by one) and exits with 1 if anything failed; before that line, what
+# failed is said once more.  A part that cannot be built is one failure; a part for
+# which something is missing here is left out, and said at the end; the others run
+# all the same.
 #
 # Environment, or arguments of make: PG_CONFIG, WITH_CUDA, CUDA_ARCHS, CC, CXX,
 # TMPDIR; CHECK="source device simt regress tap" picks parts, REGRESS_TESTS="functions"
@@ -33,12 +34,16 @@ count()
 	note "$1 passed, $2 failed"
 }
 
+# again WHAT: says at the end that this failed, and the few lines of its output, read from
+# standard input, that tell why
+again() { printf 'failed: %s\n%s\n' "$1" "$(head -40 | cut -c1-200 | sed 's/^/   /')" >>"$failures"; }
+
 # leave_out WHAT WHY: a lack in CI is a failure
 leave_out()
 {
 	note "left out: $2"
 	parts_left_out+=${parts_left_out:+, }$1
-	[ "${CI:-}" != true ] || failed=$((failed + 1))
+	[ "${CI:-}" != true ] || { failed=$((failed + 1)); echo "$2" | again "$1"; }
 }
 
 # build_part GOAL …: true if they are built, else a failure of this part
@@ -46,6 +51,7 @@ build_part()
 {
 	if (build "$@"); then return 0; fi
 	count 0 1
+	again "the build of $*" </dev/null
 	return 1
 }
 
@@ -61,9 +67,37 @@ else
 fi
 
 new_tmpdir work
-log=$work/log
+log=$work/log failures=$work/failures
+touch "$failures"
 
-# ---------- device_test ----------
+# As many jobs as there are processors, up to 4: most keep one busy, or wait for servers.
+at_a_time=$(nproc)
+if [ "$at_a_time" -gt 4 ]; then at_a_time=4; fi
+
+# beside MOST COUNTS STARTS NAME …: "STARTS NAME", which starts a job in the background and
+# notes it in JOBS, for each name, so that no more than MOST run, and COUNTS after each end
+beside()
+{
+	local most=$1 counts=$2 starts=$3 name n=0
+	shift 3
+
+	for name in "$@"; do
+		if [ $n = "$most" ]; then
+			wait -n || true
+			n=$((n - 1))
+			$counts
+		fi
+		$starts "$name"
+		n=$((n + 1))
+	done
+	for (( ; n > 0; n--)); do
+		wait -n || true
+		$counts
+	done
+	JOBS=()
+}
+
+# ---------- what needs no server ----------
 
 # device_test prints "ok …" or "not ok …" for each case; one that dies without a
 # "not ok" is a failure too.
@@ -78,6 +112,7 @@ run_device_test()
 	if [ "$bad" != 0 ]; then
 		grep -v '^ok' "$log" | tail -60
 		note "exit status $status"
+		{ grep -v '^ok' "$log" || true; } | tail -10 | again "$*"
 	fi
 	note "cases a device: $(sed -n 's/^\(not \)\{0,1\}ok \([a-z0-9:]*\) .*/\2/p' "$log" | sort | uniq -c | awk '{ printf "%s%s %d", sep, $2, $1; sep = ", " }')"
 	count "$ok" "$bad"
@@ -86,6 +121,7 @@ run_device_test()
 run_program()
 {
 	run_counting "$log" "$@"
+	[ "$run_failed" = 0 ] || tail -10 "$log" | again "$*"
 	count "$run_passed" "$run_failed"
 }
 
@@ -95,53 +131,106 @@ compiles() # COMPILER [ARG …]
 	echo 'int main(void) { return 0; }' | "$@" - -o "$work/compiles" >"$log" 2>&1
 }
 
-if part source; then
-	step "which folder of src/ includes which"
-	run_program test/includes.sh
-fi
+# Each of these is a job of its own.
+includes() { run_program test/includes.sh; }
+device_test() { run_device_test test/device_test; run_program test/host_test; }
+device_test_asan()
+{
+	run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan --quick
+	run_program test/host_test_asan
+}
+simt_tables() { run_program test/table_test_simt; run_program test/table_test_simt64; }
+simt_devices() { run_device_test test/device_test_simt cuda --tiny; }
+simt_on_device()
+{
+	local only
 
+	for only in small_memory probe_caps 'cancel*' in_flight states wide_keys; do
+		run_device_test test/device_test_simt cuda --tiny --on-device --only "$only"
+	done
+}
+docs_examples() { run_program env CXX="${CXX:-g++}" test/docs_examples.sh; }
+generated_code()
+{
+	run_program test/generated_code.sh
+	sed -n '/^   /p' "$log"
+}
+
+declare -A titles=(
+	[includes]="which folder of src/ includes which"
+	[device_test]="device_test"
+	[device_test_asan]="device_test, CPU device under AddressSanitizer and UBSan"
+	[simt_tables]="the CUDA table on the CPU (simt), warps of 32 and of 64"
+	[simt_devices]="the CUDA device on the CPU (simt)"
+	[simt_on_device]="the same, where batches lie in the device's memory"
+	[docs_examples]="the programs in docs/table.md, on the CPU"
+	[generated_code]="what nvcc makes of slots of 16 bytes"
+)
+
+# The output and the counts of a job go to files.
+start_job() # NAME
+{
+	note "begins: ${titles[$1]}"
+	(
+		passed=0 failed=0 log=$work/log-$1
+		"$1"
+		echo "$passed $failed" >"$work/counts-$1"
+	) >"$work/out-$1" 2>&1 &
+	JOBS+=($!)
+}
+
+# Counts the jobs that are done, and not counted yet.
+count_jobs()
+{
+	local job counts
+
+	for job in $jobs; do
+		[ -s "$work/counts-$job" ] || continue
+		step "${titles[$job]}"
+		cat "$work/out-$job"
+		read -r -a counts <"$work/counts-$job"
+		rm "$work/counts-$job"
+		passed=$((passed + counts[0])) failed=$((failed + counts[1]))
+		jobs=${jobs/ $job / }
+	done
+}
+
+# All are built first, one after the other, and the long ones begin first.
+jobs=" "
+if part source; then jobs+=" includes "; fi
 if part device; then
-	step "device_test"
-	if build_part device-test; then
-		run_device_test test/device_test
-		run_program test/host_test
-	fi
-	step "device_test, CPU device under AddressSanitizer and UBSan"
+	if build_part device-test; then jobs+=" device_test "; fi
 	if ! compiles ${CC:-cc} -fsanitize=address,undefined -x c; then
 		leave_out "the sanitizers" "this compiler has no AddressSanitizer"
 	elif build_part device-test-asan; then
-		run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan --quick
-		run_program test/host_test_asan
+		jobs+=" device_test_asan "
 	fi
 fi
-
 if part simt; then
-	step "the CUDA code on the CPU (simt), warps of 32 and of 64"
 	if ! compiles ${CXX:-g++} -std=c++17 -x c++; then
 		leave_out "the CUDA code on the CPU" "there is no C++ compiler ${CXX:-g++}"
 	else
-		if build_part simt-test; then
-			run_program test/table_test_simt
-			run_program test/table_test_simt64
-			run_device_test test/device_test_simt cuda --tiny
-			for only in small_memory probe_caps 'cancel*' in_flight states wide_keys; do
-				run_device_test test/device_test_simt cuda --tiny --on-device --only "$only"
-			done
-		fi
-		step "the programs in docs/table.md, on the CPU"
-		run_program env CXX="${CXX:-g++}" test/docs_examples.sh
+		if build_part simt-test; then jobs+=" simt_devices  simt_tables  simt_on_device "; fi
+		jobs+=" docs_examples "
 	fi
-	step "what nvcc makes of slots of 16 bytes"
 	if [ "${WITH_CUDA:-}" = no ]; then
-		note "left out: WITH_CUDA=no"
+		note "what nvcc makes of slots of 16 bytes: left out, WITH_CUDA=no"
 	else
-		run_program test/generated_code.sh
-		sed -n '/^   /p' "$log"
+		jobs+=" generated_code "
 	fi
-	if has_gpu; then
-		step "table_test on the GPU"
-		if build_part table-test-cuda; then run_program test/table_test; fi
-	fi
+fi
+beside "$at_a_time" count_jobs start_job $jobs
+# who has left no counts has died
+for job in $jobs; do
+	step "${titles[$job]}"
+	tail -60 "$work/out-$job"
+	count 0 1
+	tail -10 "$work/out-$job" | again "${titles[$job]}"
+done
+
+if part simt && has_gpu; then
+	step "table_test on the GPU"
+	if build_part table-test-cuda; then run_program test/table_test; fi
 fi
 
 # ---------- what the ordinary user needs, where it can read and write ----------
@@ -177,6 +266,10 @@ run_regress()
 		head -400 "$work/regress-$name/regression.diffs" 2>/dev/null || true
 		note "the server's log ends with:"
 		tail -40 "$cluster/log"
+		{
+			grep -E 'FAILED|^not ok' "$log"
+			grep '^[-+]' "$work/regress-$name/regression.diffs"
+		} 2>&1 | again "pg_regress, $name" || true
 	fi
 	count "$ok" "$bad"
 	cluster_stop "$cluster"
@@ -234,6 +327,7 @@ count_proved()
 				note "$(basename "$f") ends with:"
 				tail -40 "$f"
 			done
+			{ grep -E '^not ok|^#' "$dir.log" || tail -10 "$dir.log"; } | again "$t" || true
 		fi
 		grep -i '^ok .*# skip\|^1\.\.0 # skip' "$dir.log" | sed 's/^/   /' || true
 		count "$ok" "$bad"
@@ -257,36 +351,17 @@ in_order()
 	for t in $tap_tests; do [[ " $tap_long " == *" $t "* ]] || echo "$t"; done
 }
 
-# As many files at a time as there are processors, up to 4: most of them wait for servers.
 run_tap()
 {
-	local t most n=0
+	local t alone= others=
 
 	tap_tests=$(in_order | xargs)
-	most=$(nproc)
-	if [ "$most" -gt 4 ]; then most=4; fi
+	for t in $tap_tests; do
+		if [[ $tap_alone == *" $t "* ]]; then alone+=" $t"; else others+=" $t"; fi
+	done
 	proved=
-	for t in $tap_tests; do
-		if [[ $tap_alone == *" $t "* ]]; then continue; fi
-		if [ $n = "$most" ]; then
-			wait -n || true
-			n=$((n - 1))
-			count_proved
-		fi
-		start_proving "$t"
-		n=$((n + 1))
-	done
-	for (( ; n > 0; n--)); do
-		wait -n || true
-		count_proved
-	done
-	for t in $tap_tests; do
-		if [[ $tap_alone != *" $t "* ]]; then continue; fi
-		start_proving "$t"
-		wait
-		count_proved
-	done
-	JOBS=()
+	beside "$at_a_time" count_proved start_proving $others
+	beside 1 count_proved start_proving $alone
 	# who has left no status, as the disk is full, or it was killed
 	for t in $tap_tests; do
 		if [[ $proved == *" $t "* ]]; then continue; fi
@@ -294,6 +369,7 @@ run_tap()
 		tail -40 "$work/tap-$(basename "$t" .pl).log" || true
 		note "it did not end"
 		count 0 1
+		echo "it did not end" | again "$t"
 	done
 }
 
@@ -324,6 +400,7 @@ elif part tap && [ -n "$tap_tests" ]; then
 fi
 
 step "done"
+cat "$failures"
 [ -z "$parts_left_out" ] || note "without $parts_left_out: see above"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -37,7 +37,7 @@ SELECT compare_parallel('SELECT k, k2, u, count(*) FILTER (WHERE b) AS c, count(
 SELECT compare_parallel('SELECT k % 10 AS kk, sum(i2 + 1) FROM t WHERE id % 2 = 0 AND f > 10 GROUP BY k % 10 HAVING sum(i2 + 1) > 100');
 SELECT compare_parallel('SELECT k, count(*) FROM t WHERE id < 0 GROUP BY k');
 SELECT compare_parallel('SELECT k, count(*) FROM t WHERE id = 77 GROUP BY k');
-SELECT compare_parallel('SELECT DISTINCT s FROM (SELECT k, sum(i2) + 0 AS s FROM t GROUP BY k) q', nodes => 2);
+SELECT compare_parallel('SELECT DISTINCT s FROM (SELECT k, sum(i2) # 0 AS s FROM t GROUP BY k) q', nodes => 2);
 
 -- All have a part in it.
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE together(id) GROUP BY k', participants => 4);
@@ -58,14 +58,14 @@ INSERT INTO p SELECT g % 100, g % 6000 FROM generate_series(1, 20000) g;
 ANALYZE p;
 SELECT compare_parallel('SELECT k, count(*), sum(v) FROM p GROUP BY k');
 -- of other GpuHashAggs, and beside them
-SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) + 0 AS s FROM t GROUP BY k) x GROUP BY s', nodes => 2);
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) # 0 AS s FROM t GROUP BY k) x GROUP BY s', nodes => 2);
 SELECT compare_parallel('SELECT x.k, c, s FROM (SELECT k, sum(i2) AS s FROM t GROUP BY k) x JOIN (SELECT k, count(*) AS c FROM t GROUP BY k) y ON x.k = y.k', 'enable_mergejoin=off, enable_nestloop=off', nodes => 2);
 SELECT compare_parallel('SELECT k, sum(i2) AS s FROM t GROUP BY k UNION ALL SELECT c, count(*) FROM d GROUP BY c', nodes => 2);
 
 -- Who takes part: not the leader; fewer workers than planned; none.
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t WHERE together(id) GROUP BY k', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', participants => 3);
-SELECT compare_parallel('SELECT s, count(*) FROM (SELECT k, sum(i2) + 0 AS s FROM t GROUP BY k) x GROUP BY s', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
+SELECT compare_parallel('SELECT s, count(*) FROM (SELECT k, sum(i2) # 0 AS s FROM t GROUP BY k) x GROUP BY s', 'parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=1, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'max_parallel_workers=0');
@@ -162,8 +162,8 @@ SET gpurhh.pool_size = '256kB';
 \endif
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u');
 SELECT compare_parallel('SELECT k, count(*), sum(w) FROM t GROUP BY k', 'gpurhh.batch_rows=64');
-SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) + 0 AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64', nodes => 2);
-SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) + 0 AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) # 0 AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64', nodes => 2);
+SELECT compare_parallel('SELECT s, count(*), sum(k) FROM (SELECT k, sum(i2) # 0 AS s FROM t GROUP BY k) x GROUP BY s', 'gpurhh.batch_rows=64, parallel_leader_participation=off, parallel_tuple_cost=0.001, gpurhh.row_cost=0.001', nodes => 2);
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t GROUP BY id, u', 'gpurhh.batch_rows=256, gpurhh.device_memory=1MB, work_mem=64kB');
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', 'gpurhh.batch_rows=500', participants => 4);
 SELECT compare_parallel('SELECT id, u, count(*), sum(w) FROM t WHERE together(id) GROUP BY id, u', 'gpurhh.batch_rows=500, gpurhh.device_memory=1MB, work_mem=64kB', participants => 4);

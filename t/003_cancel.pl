@@ -85,7 +85,7 @@ foreach my $mode ('private', 'shared')
 		cmp_ok(time - $began, '<', 1 + SOON_S,
 			"$mode, $where: statement_timeout takes effect soon");
 		like($err, $timed_out, 'with its error');
-		$s->query('RESET statement_timeout');
+		$s->reset_timeout;
 		same_answer($s, $BY_K, 'the next query');
 
 		my $pid = $service_pid->();
@@ -126,7 +126,8 @@ foreach my $mode ('private', 'shared')
 	is($s->query($half), 1000, 'half a cursor');
 	$s->query("SET statement_timeout = '300ms'");
 	like(($s->try("SELECT drain('c', 1000), pg_sleep(60)"))[1], $timed_out, 'a timeout beside it');
-	$s->query('ROLLBACK; RESET statement_timeout');
+	$s->query('ROLLBACK');
+	$s->reset_timeout;
 	is($s->query($half), 1000, 'half a cursor');
 	is($s->query("SAVEPOINT p; SELECT n_rows FROM drain('c', 1000)"), 1000, 'more of it');
 	like(($s->try('SELECT 1/0'))[1], qr/division by zero/, 'an error in a subtransaction');

@@ -141,7 +141,7 @@ foreach my $mode ('private', 'shared')
 	$nothing_lost->('it');
 	$s->query("SET statement_timeout = '500ms'");
 	like(($s->try(leader_emits($very_slow)))[1], qr/57014: canceling statement due to statement timeout/, 'and timed out');
-	$s->query('RESET statement_timeout');
+	$s->reset_timeout;
 	$nothing_lost->('it');
 
 	# ---------- the service ends ----------

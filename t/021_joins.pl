@@ -352,7 +352,8 @@ foreach my $where (qw(building deciding probing finishing returning))
 			$s->quit;
 			new_s();
 		}
-		$s->query('ROLLBACK; RESET statement_timeout');
+		$s->query('ROLLBACK');
+		$s->reset_timeout;
 		next_query($s, "$where, $how");
 		is((service_pids($node))[0], $pid, 'the service is the same');
 	}
@@ -562,7 +563,7 @@ $s->query($OFF);
 		'100000|500000', 'others go on');
 	is(($s->try('SELECT g, count(*) FROM big LEFT JOIN none USING (g) GROUP BY g HAVING g = 7'))[0],
 		'7|10000', 'also those that join');
-	$s->query("SET statement_timeout = '60s'");
+	$s->reset_timeout;
 	$admin->query('COMMIT');
 	is(($_->result)[0], $expected, 'and so do they') foreach @resting;
 	$_->quit foreach @resting, $other_admin;

@@ -372,7 +372,7 @@ sub stopped_queries
 	like(($s->result)[1], qr/^ERROR:  57014: canceling statement due to statement timeout/, 'an error');
 	pages_are_released('timed out');
 	kill 'CONT', $pid;
-	$s->query('RESET statement_timeout');
+	$s->reset_timeout;
 	next_query('timed out');
 	is((service_pids($node))[0], $pid, 'the service is the same');
 
@@ -409,7 +409,7 @@ sub stopped_queries
 		my $expected = answer_of($query);
 		$s->query("SET statement_timeout = " . 3 * $ms);
 		my ($out, $err) = $s->try(digest_sql($query));
-		$s->query("SET statement_timeout = '60s'");
+		$s->reset_timeout;
 		if ($err =~ /^ERROR:  57014/ && $out eq '') { $n_stopped++; }
 		elsif ($err ne '' || $out ne $expected) { $wrong++; diag("$out $err, expected: $expected"); }
 	}

@@ -1309,8 +1309,9 @@ sub small_caches
 		{
 			my $t = $t[ $i % 3 ];
 			my ($out, $err) = $s->try("$ON SET statement_timeout = " . (1 + $i / 2) . '; '
-					. join('; ', (queries($t))[ 0, 3 ]) . '; RESET statement_timeout');
+					. join('; ', (queries($t))[ 0, 3 ]));
 
+			$s->reset_timeout;
 			$n_cancelled += () = $err =~ /^ERROR:  57014/mg;
 			$admin->query("SELECT gpurhh_cache_drop('$t')") if $i % 5 == 0;
 		}

@@ -353,6 +353,21 @@ sub query
 	return $out;
 }
 
+# Resets statement_timeout, which holds for that, too: it can be cancelled as any other.
+sub reset_timeout
+{
+	my ($self) = @_;
+
+	foreach (1 .. 1000)
+	{
+		my ($out, $err) = $self->try('RESET statement_timeout');
+
+		return if $err eq '';
+		die "query failed: RESET statement_timeout\n$err" if $err !~ /^ERROR:.*due to statement timeout/;
+	}
+	die 'statement_timeout is too short to be reset';
+}
+
 sub quit
 {
 	my ($self) = @_;
