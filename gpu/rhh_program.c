@@ -13,6 +13,7 @@ typedef struct rhh_buffer
 	rhh_int128 *wide;			/* of an operation whose results have 128 bits; else NULL */
 	int64_t    *narrow;			/* of one of 64 bits; and of the other if all of them are small */
 	uint8_t    *flags;			/* a byte for each row */
+	bool		clean;			/* no row has a flag */
 	uint8_t		bits;			/* that the absolute values have at most; UNKNOWN_BITS: nobody has looked, and what is wide is
 								 * in wide */
 } rhh_buffer;
@@ -63,8 +64,18 @@ get_bit(const uint8_t *bitmap, size_t i)
 	return (bitmap[i / 8] >> (i % 8)) & 1;
 }
 
+static bool
+any_byte(const uint8_t *bytes, uint32_t n)
+{
+	uint8_t		any = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		any |= bytes[i];
+	return any != 0;
+}
+
 static void
-load_nulls(const rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
+load_nulls(rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
 {
 	if (nulls == NULL)
 		memset(to->flags, 0, n);
@@ -73,10 +84,11 @@ load_nulls(const rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
 		for (uint32_t i = 0; i < n; i++)
 			to->flags[i] = get_bit(nulls, first + i) ? RHH_NULL : 0;
 	}
+	to->clean = nulls == NULL || !any_byte(to->flags, n);
 }
 
 static void
-load_column(const rhh_buffer *to, const uint8_t *values, uint32_t bytes,
+load_column(rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 			const uint8_t *nulls, size_t first, uint32_t n)
 {
 #define LOAD(T) \
@@ -103,7 +115,7 @@ load_column(const rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 }
 
 static void
-load_bytes(const rhh_buffer *to, const uint8_t *values, const uint8_t *nulls, size_t first,
+load_bytes(rhh_buffer *to, const uint8_t *values, const uint8_t *nulls, size_t first,
 		   uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -119,11 +131,12 @@ load_bytes(const rhh_buffer *to, const uint8_t *values, const uint8_t *nulls, si
 }
 
 static void
-load_is_null(const rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
+load_is_null(rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		to->narrow[i] = nulls != NULL && get_bit(nulls, first + i);
 	memset(to->flags, 0, n);
+	to->clean = true;
 }
 
 static void
@@ -142,6 +155,7 @@ load_constant(const rhh_program *program, uint32_t number, rhh_buffer *to, uint3
 		to->narrow[i] = (int64_t) words[0];
 	}
 	memset(to->flags, program->null_constant[number] ? RHH_NULL : 0, n);
+	to->clean = !program->null_constant[number];
 }
 
 /* ---------- small numbers ---------- */
@@ -254,23 +268,45 @@ run_small(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *to, uint32_t n
 	return true;
 }
 
-/* An operation's operand or result, by the letters of RHH_OPERATIONS(). */
-#define ARRAY_N(buffer) ((buffer)->narrow)
-#define ARRAY_W(buffer) ((buffer)->wide)
-#define VALUE_N(buffer) ((buffer)->narrow[i])
-#define VALUE_W(buffer) ((buffer)->wide[i])
+/*
+ * An operation's operand or result, by the letters of RHH_OPERATIONS(): in variables, since bytes that are stored
+ * could be anything, also where the arrays are.
+ */
+#define ARRAY_N(buffer) buffer##_narrow
+#define ARRAY_W(buffer) buffer##_wide
+#define VALUE_N(buffer) buffer##_narrow[i]
+#define VALUE_W(buffer) buffer##_wide[i]
 #define VALUE__(buffer) 0
-#define FLAGS_N(buffer) ((buffer)->flags[i])
-#define FLAGS_W(buffer) ((buffer)->flags[i])
+#define FLAGS_N(buffer) buffer##_flags[i]
+#define FLAGS_W(buffer) buffer##_flags[i]
 #define FLAGS__(buffer) 0
 
 /* b and c are null pointers if the operation does not take them. */
 static void
 run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to, uint32_t n)
 {
+	const int64_t *a_narrow = a->narrow;
+	const int64_t *b_narrow = b == NULL ? NULL : b->narrow;
+	const int64_t *c_narrow = c == NULL ? NULL : c->narrow;
+	const rhh_int128 *a_wide = a->wide;
+	const rhh_int128 *b_wide = b == NULL ? NULL : b->wide;
+	const rhh_int128 *c_wide = c == NULL ? NULL : c->wide;
+	const uint8_t *a_flags = a->flags;
+	const uint8_t *b_flags = b == NULL ? NULL : b->flags;
+	const uint8_t *c_flags = c == NULL ? NULL : c->flags;
+	int64_t    *to_narrow = to->narrow;
+	rhh_int128 *to_wide = to->wide;
+	uint8_t    *to_flags = to->flags;
+
 	/* of strict operations that is all, unless they are bad themselves */
-	for (uint32_t i = 0; i < n; i++)
-		to->flags[i] = a->flags[i] | (b != NULL ? b->flags[i] : 0);
+	to->clean = a->clean && (b == NULL || b->clean);
+	if (to->clean)
+		memset(to_flags, 0, n);
+	else
+	{
+		for (uint32_t i = 0; i < n; i++)
+			to_flags[i] = a_flags[i] | (b != NULL ? b_flags[i] : 0);
+	}
 	if (run_small(code, a, b, to, n))
 		return;
 	widen(a, n);
@@ -282,17 +318,17 @@ run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to
 #define RUN(name, tr, ta, tb) \
 		case RHH_OP_##name: \
 			for (uint32_t i = 0; i < n; i++) \
-				to->flags[i] |= (uint8_t) ((rhh_do_##name(VALUE_##ta(a), VALUE_##tb(b), \
-														  &ARRAY_##tr(to)[i]) & \
-											((to->flags[i] & RHH_NULL) == 0)) * RHH_BAD); \
+				to_flags[i] |= (uint8_t) ((rhh_do_##name(VALUE_##ta(a), VALUE_##tb(b), \
+														 &ARRAY_##tr(to)[i]) & \
+										   ((to_flags[i] & RHH_NULL) == 0)) * RHH_BAD); \
 			break;
 #define RUN_LOGIC(name, tr, ta, tb, tc) \
 		case RHH_OP_##name: \
 			for (uint32_t i = 0; i < n; i++) \
-				to->flags[i] = rhh_do_##name(VALUE_##ta(a), FLAGS_##ta(a), \
-											 VALUE_##tb(b), FLAGS_##tb(b), \
-											 VALUE_##tc(c), FLAGS_##tc(c), \
-											 &ARRAY_##tr(to)[i]); \
+				to_flags[i] = rhh_do_##name(VALUE_##ta(a), FLAGS_##ta(a), \
+											VALUE_##tb(b), FLAGS_##tb(b), \
+											VALUE_##tc(c), FLAGS_##tc(c), \
+											&ARRAY_##tr(to)[i]); \
 			break;
 
 	switch (code)
@@ -304,16 +340,7 @@ run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to
 	}
 #undef RUN
 #undef RUN_LOGIC
-}
-
-static bool
-any_byte(const uint8_t *bytes, uint32_t n)
-{
-	uint8_t		any = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		any |= bytes[i];
-	return any != 0;
+	to->clean = !any_byte(to_flags, n);
 }
 
 /* Stores results in 64 bits, of which none is NULL or bad. */
@@ -355,7 +382,7 @@ store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *n
 	/* chunks begin at multiples of 8 rows */
 	if (nulls != NULL)
 		memset(nulls + first / 8, 0, (n + 7) / 8);
-	if (narrow && !any_byte(from->flags, n))
+	if (narrow && from->clean)
 	{
 		store_narrow(from->narrow, values, bytes, first, n);
 		return;
@@ -375,17 +402,45 @@ store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *n
 static uint32_t
 filter_rows(const rhh_buffer *filter, uint32_t n, uint8_t *bad, uint8_t *dropped)
 {
+	const int64_t *values = filter->narrow;
+	const uint8_t *flags = filter->flags;
 	uint32_t	kept = 0;
 
-	for (uint32_t i = 0; i < n; i++)
+	if (filter->clean)
 	{
-		uint8_t		keep = filter->flags[i] == 0 && filter->narrow[i] != 0;
-
-		bad[i] = (filter->flags[i] & RHH_BAD) != 0;
-		dropped[i] = !(keep | bad[i]);
-		kept += keep;
+		for (uint32_t i = 0; i < n; i++)
+			dropped[i] = values[i] == 0;
+		memset(bad, 0, n);
 	}
+	else
+	{
+		for (uint32_t i = 0; i < n; i++)
+		{
+			bad[i] = (flags[i] & RHH_BAD) != 0;
+			dropped[i] = (flags[i] != 0 || values[i] == 0) && !bad[i];
+		}
+	}
+	for (uint32_t i = 0; i < n; i++)
+		kept += !(bad[i] | dropped[i]);
 	return kept;
+}
+
+/* Bytes that are 0 or 1 as bits, which are at the beginning of one of dst's bytes. */
+static uint32_t
+store_bits(uint8_t *dst, const uint8_t *bytes, uint32_t n)
+{
+	uint32_t	count = 0;
+
+	for (uint32_t i = 0; i < n; i += 8)
+	{
+		uint8_t		bits = 0;
+
+		for (uint32_t k = 0; k < 8 && i + k < n; k++)
+			bits |= (uint8_t) (bytes[i + k] << k);
+		dst[i / 8] = bits;
+		count += (uint32_t) __builtin_popcount(bits);
+	}
+	return count;
 }
 
 /* Computes operations of some rows of columns, up to but without operation end; constants are there. */
@@ -478,13 +533,9 @@ rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 		if (!any_byte(bad_rows, m) && !any_byte(dropped_rows, m))
 			continue;
 		for (uint32_t i = 0; i < m; i++)
-		{
 			bad_rows[i] &= !dropped_rows[i];
-			bad[(first + i) / 8] |= (uint8_t) (bad_rows[i] << (i % 8));
-			dropped[(first + i) / 8] |= (uint8_t) (dropped_rows[i] << (i % 8));
-			rows.n_bad += bad_rows[i];
-			rows.n_dropped += dropped_rows[i];
-		}
+		rows.n_bad += store_bits(bad + first / 8, bad_rows, m);
+		rows.n_dropped += store_bits(dropped + first / 8, dropped_rows, m);
 	}
 	return rows;
 }

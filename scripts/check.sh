@@ -195,7 +195,7 @@ count_jobs()
 	done
 }
 
-# All are built first, one after the other, and the long ones begin first.
+# All are built first, one after the other.
 jobs=" "
 if part source; then jobs+=" includes "; fi
 if part device; then

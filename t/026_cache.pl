@@ -77,6 +77,10 @@ my $has_visibility = $node->safe_psql('postgres',
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_visibility') if $has_visibility;
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_buffercache');
 
+# Settings by which it is worth it that several processes return groups, to an aggregate.  A device reads pages of the cache as
+# fast for one as for several, so else there is one.
+my $PARALLEL = 'SET max_parallel_workers_per_gather = 2; SET gpurhh.group_cost = 0.05';
+
 # The session that looks, and others.
 my ($admin, $s, $writer, $old, $cursors);
 
@@ -425,9 +429,9 @@ sub kinds_of_scans
 
 	# of several batches
 	looks_right($s, 'big', 'many pages');
-	foreach my $set ('gpurhh.batch_rows = 300', 'gpurhh.batch_rows = 2000', 'max_parallel_workers_per_gather = 2')
+	foreach my $set ('SET gpurhh.batch_rows = 300', 'SET gpurhh.batch_rows = 2000', $PARALLEL)
 	{
-		$s->query("SET $set");
+		$s->query($set);
 		looks_right($s, 'big', "with $set");
 		$admin->query("SELECT gpurhh_cache_drop('big')");
 		looks_right($s, 'big', "with $set, from the beginning");
@@ -437,9 +441,24 @@ sub kinds_of_scans
 	$s->query('SET gpurhh.batch_rows = 290');
 	looks_right($s, 'c', 'with batches that are too small', cached => 0);
 	$s->query('RESET ALL');
-	$s->query('SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off');
-	like($s->query("$ON EXPLAIN (COSTS OFF) $rows"), qr/Gather/, 'a parallel plan');
+	$s->query("$PARALLEL; SET parallel_leader_participation = off");
+	like($s->query("$ON EXPLAIN (COSTS OFF) " . digest_sql($rows)), qr/Gather.*Parallel Custom Scan/s, 'a parallel plan');
 	looks_right($s, 'big', 'workers alone');
+	$s->query('RESET ALL');
+
+	# what the device reads takes as long whoever hands it over, also where it is not kept yet
+	$s->query('SET max_parallel_workers_per_gather = 2');
+	foreach my $sql ($where, $join, $built)
+	{
+		foreach my $kept ('', 'not ')
+		{
+			$admin->query("SELECT gpurhh_cache_drop('big')") if $kept;
+			unlike($s->query("$ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "${kept}kept, one process: $sql");
+			explained($s, $sql);
+		}
+	}
+	$s->query('SET gpurhh.read_pages = off');
+	like($s->query("$ON EXPLAIN (COSTS OFF) $where"), qr/Gather/, 'sessions make columns: several');
 	$s->query('RESET ALL');
 
 	# the map has no place for rows: these alone are fed, of their pages
@@ -512,7 +531,7 @@ sub partitions
 		INSERT INTO parted SELECT * FROM base;
 		VACUUM parted});
 	looks_right($s, 'parted', 'partitions', parts => \@parts);
-	$s->query('SET max_parallel_workers_per_gather = 2');
+	$s->query($PARALLEL);
 	looks_right($s, 'parted', 'in parallel', parts => \@parts);
 	$s->query('RESET ALL');
 	$admin->query('UPDATE parted SET v = v + 1 WHERE id % 1000 = 7; DELETE FROM p3');
@@ -565,6 +584,17 @@ sub kinds_of_pages
 	same_rows($s, 'odd values, changed', $plain, @q);
 	$admin->query('VACUUM odd');
 	same_rows($s, 'odd values, vacuumed', $plain, @q) foreach 1, 2;
+
+	# the last page of a chunk has a NULL, then what the device does not take; those behind it have neither
+	$admin->query('CREATE TABLE flat AS SELECT * FROM ' . repeated(4) . q{ ORDER BY id;
+		CREATE TABLE holes (LIKE base);
+		WITH last AS (SELECT id, row_number() OVER (ORDER BY id) AS r FROM flat WHERE (ctid::text::point)[0] = 31)
+		INSERT INTO holes SELECT id, k, v, CASE WHEN r BETWEEN 2 AND 4 THEN NULL ELSE w END,
+			CASE WHEN r = 5 THEN repeat('long', 9) ELSE s END, n, x FROM flat LEFT JOIN last USING (id) ORDER BY id;
+		VACUUM holes});
+	my $holes = 'SELECT s, count(*), count(w), sum(w) FROM holes GROUP BY s';
+	same_rows($s, "a page with a NULL is sent back, $_", $holes, queries('holes')) foreach 1 .. 3;
+	cmp_ok(explained($s, $holes)->{'Device Pages Sent Back'}, '>', 0, 'it is');
 
 	# a column that was added later is in no page
 	my @y = ('SELECT y, count(*), sum(y), count(z) FROM c GROUP BY y', 'SELECT k, sum(y) FROM c WHERE y < 8 GROUP BY k',
@@ -934,7 +964,7 @@ sub freeze_and_passes
 	my $join = 'SELECT t.v, max(u.n), sum(u.w), max(u.k), max(u.v) FROM c t JOIN c u USING (id) GROUP BY t.v';
 
 	fresh('c');
-	$writer->query("SET max_parallel_workers_per_gather = 2; SET parallel_leader_participation = off; SET gpurhh.device_memory = '1MB';"
+	$writer->query("$PARALLEL; SET parallel_leader_participation = off; SET gpurhh.device_memory = '1MB';"
 			. "BEGIN; TRUNCATE c; COPY c FROM '$dir/many' (FREEZE)");
 	my $n = table_pages_in($writer, 'c');
 	my $plan = $writer->query("$ON $EXPLAIN $join");
@@ -1361,7 +1391,7 @@ sub failed_queries
 {
 	my $grouped = 'SELECT k, sum(v) AS s, sum(w) FROM t1 GROUP BY k';
 	my @calls = ($grouped, 'SELECT within()', 'SELECT caught()', "SELECT gpurhh_cache_load('t1')",
-		"SET LOCAL max_parallel_workers_per_gather = 2; $grouped");
+		"SET LOCAL max_parallel_workers_per_gather = 2; SET LOCAL gpurhh.group_cost = 0.05; SELECT count(*), sum(s) FROM ($grouped) q");
 	my ($failed, $wrong, $held, $pinned) = (0, 0, 0, 0);
 
 	fresh('t1', repeated(300));
@@ -1667,8 +1697,8 @@ sub random_look
 	my $digests = join ";\n", map { digest_sql($_) } @q;
 	my @runs = map { (rand 15 < 1 ? 'DO $$ BEGIN PERFORM pg_sleep(' . rand(0.3) . '); END $$;' : '') . "$_ $digests" }
 	  @{ pick([ $OFF, $ON, $ON ], [ $ON, $OFF, $ON ], [ $ON, $ON, $OFF ]) };
-	my $set = pick('', '', '', map { "SET $_;" } 'max_parallel_workers_per_gather = 2', 'gpurhh.batch_rows = 300',
-		'gpurhh.max_probe_buckets = 1', "gpurhh.device_memory = '1MB'");
+	my $set = pick('', '', '', map { "$_;" } $PARALLEL, 'SET gpurhh.batch_rows = 300',
+		'SET gpurhh.max_probe_buckets = 1', "SET gpurhh.device_memory = '1MB'");
 
 	return { q => \@q,
 		sql => "\\echo look\n$set BEGIN ISOLATION LEVEL REPEATABLE READ; " . join(";\n", @runs) . ";\n$EXPLAIN $q[0]; COMMIT; RESET ALL" };

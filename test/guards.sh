@@ -288,8 +288,12 @@ guard matches-of-one-map 'device_test cuda --tiny --only join_unmatched_shared' 
 	gpu/cuda/rhh_cuda_join.cuh '(build->spec.flags & RHH_SHARE_MATCHES) == 0)' 'true)'
 guard matches-of-one-map-on-cpu 'device_test cpu --tiny --only join_unmatched_shared' '^not ok' \
 	gpu/cpu/rhh_cpu_join.c 'rhh_returns_unmatched(join->kind) && join->build->matched == NULL' 'rhh_returns_unmatched(join->kind)'
-guard copies-of-records-forgotten 'device_test cpu --tiny --only duplicates' '^not ok' \
-	gpu/cpu/rhh_cpu_batch.c 'add_copies(job); if' 'if (0) add_copies(job); if'
+guard rows-of-few-groups-counted-twice 'device_test cpu --tiny --only duplicates' '^not ok' \
+	gpu/cpu/rhh_cpu_batch.c 'EACH_GROUP(state[0] += end - i; i = end)' 'EACH_GROUP(state[0] += end - i)'
+guard nulls-not-copied 'device_test cpu --tiny --only pages*' '^not ok' \
+	gpu/cpu/rhh_cpu_pages.c 'any_bit(null_rows, first,' 'false && any_bit(null_rows, first,'
+guard null-of-an-operand-forgotten 'device_test cpu --tiny --only join_program*' '^not ok' \
+	gpu/rhh_program.c 'to->clean = a->clean && (b == NULL || b->clean)' 'to->clean = a->clean'
 guard pages-that-cannot-be-registered 'device_test cuda --tiny --only pages_unreadable' '^not ok' \
 	gpu/cuda/rhh_cuda_pages.cuh 'return dev->pages_failed == cudaSuccess; }' 'return true; }'
 guard lengths-of-strings-not-checked 'device_test cpu --tiny --only pages_values' '^not ok' \

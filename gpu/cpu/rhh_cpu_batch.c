@@ -44,7 +44,6 @@ typedef struct batch_job
 	const uint8_t *key_nulls;	/* of SINGLE; NULL: none */
 	bool		prefetch;
 	bool		prefetched;		/* the buckets are asked for already */
-	bool		copied;			/* the scratch's copies have states of rows */
 	uint64_t	n_rows;			/* aggregated */
 	uint64_t	n_refused;
 } batch_job;
@@ -84,7 +83,6 @@ rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 	scratch->null_row = malloc(run * sizeof(uint32_t));
 	scratch->live_row = malloc(run * sizeof(uint32_t));
 	scratch->live_record = malloc(run * sizeof(uint8_t *));
-	scratch->copies = aligned_alloc(64, RHH_CPU_COPIES_BYTES);
 	scratch->hash = malloc(run * sizeof(uint64_t));
 	scratch->mask = malloc(run * sizeof(uint64_t));
 	scratch->part_rows = malloc(max_u32(RHH_CPU_MAX_PARTS, RHH_CPU_MAX_ROW_PARTS + 1) *
@@ -100,7 +98,7 @@ rhh_cpu_scratch_init(rhh_cpu_scratch *scratch)
 	if (scratch->row != NULL && scratch->fp != NULL && scratch->key != NULL &&
 		scratch->record != NULL && scratch->null_row != NULL &&
 		scratch->live_row != NULL && scratch->live_record != NULL &&
-		scratch->copies != NULL && scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL &&
+		scratch->hash != NULL && scratch->mask != NULL && scratch->part_rows != NULL &&
 		scratch->join_values != NULL && scratch->join_keys != NULL &&
 		scratch->join_fp != NULL && scratch->join_entry != NULL &&
 		scratch->join_row != NULL && scratch->join_end != NULL &&
@@ -120,7 +118,6 @@ rhh_cpu_scratch_free(rhh_cpu_scratch *scratch)
 	free(scratch->null_row);
 	free(scratch->live_row);
 	free(scratch->live_record);
-	free(scratch->copies);
 	free(scratch->hash);
 	free(scratch->mask);
 	free(scratch->left);
@@ -945,52 +942,207 @@ update_states(batch_job *job)
 	}
 }
 
-/* ---------- copies ---------- */
+/* ---------- few groups ---------- */
 
 /*
  * An addition to a state waits for the one before it to the same state, which takes longer than all else where there are
- * few groups.  So the rows of each take turns among its record and copies of that, whose states are added to it in the end.
+ * few groups.  So there the run's rows are sorted by group, and what is added to a state is added up in a register.
  */
 
-static inline uint8_t *
-copy_of(const batch_job *job, uint32_t copy, uint32_t group)
+/* The run's rows, those of a group behind each other, in their order. */
+typedef struct sorted_rows
 {
-	return job->scratch->copies + ((size_t) copy * RHH_CPU_COPIED_GROUPS + group) * job->layout->stride;
+	uint32_t	row[RHH_CPU_RUN_ROWS];
+	uint32_t	end[RHH_CPU_FEW_GROUPS];	/* of those of a group, behind those of the groups before it */
+} sorted_rows;
+
+_Static_assert(RHH_CPU_RUN_ROWS_WIDE <= RHH_CPU_RUN_ROWS && RHH_CPU_RUN_ROWS_WIDER <= RHH_CPU_RUN_ROWS,
+			   "sorted_rows has room for any run");
+_Static_assert(RHH_CPU_FEW_GROUPS <= 256, "sort_rows() has a byte for a group's number");
+
+/* Is it worth it for the run, whose rows all have a record? */
+static inline bool
+has_few_groups(const batch_job *job)
+{
+	return job->layout->sorts_rows && job->part->n_groups > 0 && job->part->n_groups <= RHH_CPU_FEW_GROUPS &&
+		job->scratch->n >= RHH_CPU_SORTED_MIN_ROWS;
 }
 
-/* Has the run's rows take turns, if the part still has few groups, and the batch enough rows. */
 static void
-use_copies(batch_job *job)
+sort_rows(const batch_job *job, sorted_rows *sorted)
 {
-	const rhh_cpu_part *part = job->part;
-	rhh_cpu_scratch *scratch = job->scratch;
-	uintptr_t	distance[RHH_CPU_COPIES + 1] = {0};
+	const rhh_cpu_scratch *scratch = job->scratch;
+	const uint8_t *first = rhh_cpu_record(job->part, 0);
+	const uint32_t n = scratch->n;
+	uint8_t		group[RHH_CPU_RUN_ROWS];
+	uint32_t	next[RHH_CPU_FEW_GROUPS + 1] = {0};
 
-	if (!job->layout->has_copies || job->batch->n_rows < RHH_CPU_COPIES_MIN_ROWS ||
-		part->n_groups == 0 || part->n_groups > RHH_CPU_COPIED_GROUPS)
-		return;
-	if (!job->copied)
+	/* distances are multiples of the stride, and small, so this divides them exactly */
+	for (uint32_t i = 0; i < n; i++)
+		group[i] = (uint8_t) ((uint64_t) (scratch->record[i] - first) * job->layout->stride_inverse >> 32);
+	for (uint32_t i = 0; i < n; i++)
+		next[group[i] + 1]++;
+	for (uint32_t g = 0; g < RHH_CPU_FEW_GROUPS; g++)
 	{
-		/* (the copies lie one behind the other) */
-		for (uint32_t g = 0; g < RHH_CPU_COPIES * RHH_CPU_COPIED_GROUPS; g++)
-			rhh_cpu_start_states(job->layout, copy_of(job, 0, g));
-		job->copied = true;
+		next[g + 1] += next[g];
+		sorted->end[g] = next[g + 1];
 	}
-	for (uint32_t c = 0; c < RHH_CPU_COPIES; c++)
-		distance[c + 1] = (uintptr_t) copy_of(job, c, 0) - (uintptr_t) rhh_cpu_record(part, 0);
-	for (uint32_t i = 0; i < scratch->n; i++)
-		scratch->record[i] = (uint8_t *) ((uintptr_t) scratch->record[i] + distance[i % (RHH_CPU_COPIES + 1)]);
+	for (uint32_t i = 0; i < n; i++)
+		sorted->row[next[group[i]]++] = scratch->listed ? scratch->row[i] : scratch->first + i;
 }
 
+/* Leaves out the rows that do not count for a state. */
 static void
-add_copies(batch_job *job)
+drop_sorted(const sorted_rows *all, uint32_t n_groups, const uint8_t *filter, const uint8_t *nulls, sorted_rows *live)
 {
-	const rhh_cpu_part *part = job->part;
+	uint32_t	m = 0;
+	uint32_t	i = 0;
 
-	for (uint32_t c = 0; c < RHH_CPU_COPIES && job->copied; c++)
-		for (uint32_t g = 0; g < RHH_CPU_COPIED_GROUPS && g < part->n_groups; g++)
-			rhh_cpu_combine(job->layout, rhh_cpu_record(part, g), copy_of(job, c, g));
-	job->copied = false;
+	for (uint32_t g = 0; g < n_groups; g++)
+	{
+		for (; i < all->end[g]; i++)
+		{
+			const uint32_t r = all->row[i];
+
+			live->row[m] = r;
+			m += (filter == NULL || filter[r] != 0) & (nulls == NULL || !rhh_cpu_bit(nulls, r));
+		}
+		live->end[g] = m;
+	}
+}
+
+/* Adds the values of sorted rows to a state of each group; record: of the first one. */
+static void
+add_sorted(uint8_t op, uint8_t *record, uint32_t stride, uint32_t n_groups, const uint8_t *values, uint32_t bytes,
+		   const sorted_rows *rows)
+{
+	uint32_t	i = 0;
+
+#define EACH_GROUP(BODY) \
+	for (uint32_t g = 0; g < n_groups; g++, record += stride) \
+	{ \
+		uint64_t   *state = (uint64_t *) record; \
+		const uint32_t end = rows->end[g]; \
+		\
+		BODY; \
+	}
+
+	if (op == RHH_COUNT)
+	{
+		EACH_GROUP(state[0] += end - i; i = end);
+		return;
+	}
+	if (bytes == 16)
+	{
+		/* no other states are of such values */
+		const uint64_t *v = (const uint64_t *) values;
+
+		EACH_GROUP(if (i < end)
+				   {
+					   state[0] = 1;
+					   state[1] = v[2 * (size_t) rows->row[end - 1]];
+					   state[2] = v[2 * (size_t) rows->row[end - 1] + 1];
+					   i = end;
+				   });
+		return;
+	}
+	if (op == RHH_ANY)
+	{
+		FOR_WIDTH(bytes, values, uint, {
+			EACH_GROUP(if (i < end)
+					   {
+						   state[0] = 1;
+						   state[1] = v[rows->row[end - 1]];
+						   i = end;
+					   });
+		})
+		return;
+	}
+	FOR_WIDTH(bytes, values, int, {
+		switch (op)
+		{
+			case RHH_SUM_I64:
+				EACH_GROUP(uint64_t sum = state[0];
+
+						   for (; i < end; i++)
+							   sum += (uint64_t) (int64_t) v[rows->row[i]];
+						   state[0] = sum);
+				break;
+			case RHH_SUM_I128:
+				EACH_GROUP(unsigned __int128 sum = (unsigned __int128) state[1] << 64 | state[0];
+
+						   for (; i < end; i++)
+							   sum += (unsigned __int128) (__int128) v[rows->row[i]];
+						   state[0] = (uint64_t) sum;
+						   state[1] = (uint64_t) (sum >> 64));
+				break;
+			case RHH_MIN_I64:
+				EACH_GROUP(int64_t least = (int64_t) state[0];
+
+						   for (; i < end; i++)
+							   least = v[rows->row[i]] < least ? v[rows->row[i]] : least;
+						   state[0] = (uint64_t) least);
+				break;
+			case RHH_MAX_I64:
+				EACH_GROUP(int64_t most = (int64_t) state[0];
+
+						   for (; i < end; i++)
+							   most = v[rows->row[i]] > most ? v[rows->row[i]] : most;
+						   state[0] = (uint64_t) most);
+				break;
+		}
+	})
+#undef EACH_GROUP
+}
+
+/* update_states() for few groups. */
+static void
+update_few(batch_job *job)
+{
+	const rhh_cpu_layout *layout = job->layout;
+	const rhh_map_spec *spec = &layout->spec;
+	const rhh_cpu_scratch *scratch = job->scratch;
+	const uint32_t n_groups = job->part->n_groups;
+	uint8_t    *record = rhh_cpu_record(job->part, 0);
+	sorted_rows all;
+	sorted_rows live;
+	const sorted_rows *rows = &all;
+	const uint8_t *last_nulls = NULL;
+	const uint8_t *last_filter = NULL;
+
+	sort_rows(job, &all);
+	for (uint32_t s = 0; s < spec->n_states; s++)
+	{
+		const rhh_state_spec *st = &spec->states[s];
+		const uint8_t *nulls = st->arg_column < 0 ? NULL :
+			rhh_cpu_nulls(job->batch, (uint32_t) st->arg_column);
+		const uint8_t *filter = st->filter_column < 0 ? NULL :
+			rhh_cpu_values(job->batch, (uint32_t) st->filter_column);
+		const uint8_t *values = NULL;
+		uint32_t	bytes = 0;
+
+		if (nulls != last_nulls || filter != last_filter)
+		{
+			rows = &all;
+			if (nulls != NULL || filter != NULL)
+			{
+				drop_sorted(&all, n_groups, filter, nulls, &live);
+				rows = &live;
+			}
+			last_nulls = nulls;
+			last_filter = filter;
+		}
+		if (st->op != RHH_COUNT)
+		{
+			values = rhh_cpu_values(job->batch, (uint32_t) st->arg_column);
+			bytes = spec->column_bytes[st->arg_column];
+			/* as the second limbs of most numerics are */
+			if (st->op == RHH_SUM_I128 && rows == &all && !scratch->listed &&
+				all_zero(values + (size_t) scratch->first * bytes, (size_t) scratch->n * bytes))
+				continue;
+		}
+		add_sorted(st->op, record + layout->state_word[s] * sizeof(uint64_t), layout->stride, n_groups, values, bytes, rows);
+	}
 }
 
 /* ---------- runs ---------- */
@@ -1081,8 +1233,10 @@ aggregate_run(batch_job *job)
 		all_found = job->prefetch ? find_proven(job, true) : find_proven(job, false);
 	if (!all_found)
 		leave_rows(job);
-	use_copies(job);
-	update_states(job);
+	if (has_few_groups(job))
+		update_few(job);
+	else
+		update_states(job);
 	job->n_rows += scratch->n;
 }
 
@@ -1103,7 +1257,6 @@ start_job(batch_job *job, rhh_cpu_part *part, rhh_cpu_local *local,
 	job->prefetch = part->n_buckets * sizeof(rhh_cpu_bucket) +
 		part->n_groups * layout->record_bytes > RHH_CPU_CACHED_BYTES;
 	job->prefetched = false;
-	job->copied = false;
 	job->n_rows = 0;
 	job->n_refused = 0;
 }
@@ -1113,7 +1266,6 @@ end_job(batch_job *job)
 {
 	rhh_cpu_part *part = job->part;
 
-	add_copies(job);
 	if (job->n_refused > 0)
 		atomic_fetch_add_explicit(&job->refused->n, (uint32_t) job->n_refused,
 								  memory_order_relaxed);

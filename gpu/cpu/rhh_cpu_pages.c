@@ -329,7 +329,18 @@ give_inputs(const reading *r, uint32_t which, uint32_t pages, uint32_t row, uint
 	}
 }
 
-/* Stores n values of column c, from row `at` on; null_rows has a bit for each from bit `first` on, or is NULL. */
+/* Is one of n bits set, from bit `first` on, or one beside them in a byte? */
+static bool
+any_bit(const uint8_t *bits, uint32_t first, uint32_t n)
+{
+	uint8_t		any = 0;
+
+	for (uint32_t b = first / 8; b < (first + n + 7) / 8; b++)
+		any |= bits[b];
+	return any != 0;
+}
+
+/* Stores n values of column c, whose rows are not NULL yet, from row `at` on; null_rows has a bit for each from bit `first` on, or is NULL. */
 static void
 store_column(const reading *r, uint32_t c, uint32_t at, const uint8_t *values, const uint8_t *null_rows,
 			 uint32_t first, uint32_t n, const uint16_t *index)
@@ -338,7 +349,7 @@ store_column(const reading *r, uint32_t c, uint32_t at, const uint8_t *values, c
 
 	copy_values(rows->base + rows->values_offset[c] + (size_t) at * r->column_bytes[c], values, r->column_bytes[c],
 				n, index);
-	if (null_rows != NULL)
+	if (null_rows != NULL && any_bit(null_rows, first, index == NULL ? n : index[n - 1] + 1u))
 		copy_bits(rows->base + rows->nulls_offset[c], at, null_rows, first, n, index);
 }
 
@@ -565,9 +576,15 @@ read_one(reading *r, rhh_page *page, uint32_t *n_bad)
 		return;
 	from = find_page(r, page);
 	page->first_row = r->n;
-	if (from == NULL || page->n_rows > r->given->n_rows - r->n ||
-		!read_page(from, page, r->layout, r->column_bytes, r->columns, r->rows, r->n))
+	if (from == NULL || page->n_rows > r->given->n_rows - r->n)
 	{
+		mark_bad(page, n_bad);
+		return;
+	}
+	if (!read_page(from, page, r->layout, r->column_bytes, r->columns, r->rows, r->n))
+	{
+		/* rows were begun to be made */
+		clear_bitmaps(r->layout, r->rows, r->n, r->n + page->n_rows);
 		mark_bad(page, n_bad);
 		return;
 	}

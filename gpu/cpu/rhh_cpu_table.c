@@ -411,8 +411,8 @@ keys_apart(const rhh_cpu_part *part, uint32_t segment)
 }
 
 /* Sets a record's states as if no row has touched them. */
-void
-rhh_cpu_start_states(const rhh_cpu_layout *layout, uint8_t *record)
+static void
+start_states(const rhh_cpu_layout *layout, uint8_t *record)
 {
 	uint64_t   *words = (uint64_t *) record;
 
@@ -434,7 +434,7 @@ start_record(rhh_cpu_part *part, const uint64_t *key)
 	if (!layout->verify)
 		keys_apart(part, part->n_segments - 1)[part->last_records] = (uint32_t) key[0];
 	/* the segment may be one that another map has used */
-	rhh_cpu_start_states(layout, (uint8_t *) words);
+	start_states(layout, (uint8_t *) words);
 	part->last_records++;
 	part->n_groups++;
 }
@@ -455,6 +455,8 @@ set_buckets(rhh_cpu_part *part, rhh_cpu_bucket *buckets, uint32_t n_buckets)
 	part->refuse_above = (uint32_t) ((double) slots * RHH_CPU_HARD_LOAD);
 	if (part->refuse_above < part->grow_above)
 		part->refuse_above = part->grow_above;
+	part->sparse_above = part->most_buckets < MAX_BUCKETS && n_buckets < RHH_CPU_SPARSE_BUCKETS ?
+		(uint32_t) slots / RHH_CPU_SPARSE_DIVISOR : UINT32_MAX;
 	atomic_store_explicit(&part->slots, slots, memory_order_relaxed);
 }
 
@@ -596,6 +598,8 @@ rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp, const uint64_t *key)
 
 	if (!make_record_room(part))
 		return 0;
+	if (part->n_slots_used >= part->sparse_above && !grow(part))
+		part->sparse_above = UINT32_MAX;
 	if (part->n_slots_used >= part->grow_above && !grow(part) &&
 		(part->most_buckets < MAX_BUCKETS || part->n_slots_used >= part->refuse_above))
 		return 0;
@@ -711,11 +715,12 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 		layout->records_per_segment :
 		(uint32_t) (RHH_CPU_FIRST_SEGMENT_BYTES / layout->record_bytes);
 
-	layout->has_copies = layout->first_records >= RHH_CPU_COPIED_GROUPS && layout->stride > 0 &&
-		layout->stride <= RHH_CPU_COPIES_BYTES / (RHH_CPU_COPIES * RHH_CPU_COPIED_GROUPS);
-	/* the order in which floats are added shows in their sum */
+	layout->sorts_rows = layout->first_records >= RHH_CPU_FEW_GROUPS && spec->n_states > 0;
+	if (layout->stride > 0)
+		layout->stride_inverse = (uint32_t) (UINT32_MAX / layout->stride + 1);
+	/* others are no simple sums */
 	for (uint32_t s = 0; s < spec->n_states; s++)
-		layout->has_copies &= spec->states[s].op <= RHH_ANY;
+		layout->sorts_rows &= spec->states[s].op <= RHH_ANY;
 
 	if (n_workers > 1)
 	{
@@ -876,8 +881,8 @@ rhh_cpu_part_probe_stats(rhh_cpu_part *part)
 /* ---------- merging ---------- */
 
 /* Adds a group's states to those of another record of the same key. */
-void
-rhh_cpu_combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_record)
+static void
+combine(const rhh_cpu_layout *layout, uint8_t *to_record, const uint8_t *from_record)
 {
 	for (uint32_t s = 0; s < layout->spec.n_states; s++)
 	{
@@ -926,8 +931,8 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 
 		if (group != 0)
 		{
-			rhh_cpu_combine(layout, rhh_cpu_record(part, group - 1),
-							rhh_cpu_record(local, local->null_group - 1));
+			combine(layout, rhh_cpu_record(part, group - 1),
+					rhh_cpu_record(local, local->null_group - 1));
 			local->null_group = 0;
 		}
 		else
@@ -956,7 +961,7 @@ rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number, rhh_cpu_part *local
 				group = rhh_cpu_insert(part, fp, key);
 			if (group != 0)
 			{
-				rhh_cpu_combine(layout, rhh_cpu_record(part, group - 1), record);
+				combine(layout, rhh_cpu_record(part, group - 1), record);
 				bucket->group[i] = 0;
 			}
 			else

@@ -131,7 +131,8 @@ typedef struct rhh_cpu_layout
 	uint32_t	n_initial;		/* state words that do not start as zero */
 	uint32_t	initial_word[RHH_MAX_STATES];
 	int64_t		initial[RHH_MAX_STATES];
-	bool		has_copies;		/* see RHH_CPU_COPIES */
+	bool		sorts_rows;		/* see RHH_CPU_FEW_GROUPS */
+	uint32_t	stride_inverse; /* 2^32 divided by stride, rounded up */
 	uint32_t	run_rows;		/* see RHH_CPU_RUN_ROWS */
 	uint32_t	segment_bits;	/* of a group number: the index */
 	uint32_t	records_per_segment;
@@ -152,6 +153,7 @@ typedef struct rhh_cpu_part
 	uint32_t	n_buckets;
 	uint32_t	n_slots_used;
 	uint32_t	grow_above;		/* slots used */
+	uint32_t	sparse_above;	/* the same, where there is memory; see RHH_CPU_SPARSE_BUCKETS */
 	uint32_t	refuse_above;	/* slots used, where growth is not possible */
 	uint32_t	max_probe;		/* the spec's, or all buckets */
 	uint32_t	jump;			/* doublings that the next growth should be */
@@ -224,7 +226,6 @@ typedef struct rhh_cpu_scratch
 	/* those that pass a state's filter */
 	uint32_t   *live_row;
 	uint8_t   **live_record;
-	uint8_t    *copies;			/* of the first groups' records, see RHH_CPU_COPIES */
 	uint64_t   *hash;			/* WIDE's */
 	uint64_t   *mask;
 	/* a scan's rows for the partitions, in the order of their coming */
@@ -432,9 +433,6 @@ extern void rhh_cpu_part_free(rhh_cpu_part *part);
 extern uint32_t rhh_cpu_insert(rhh_cpu_part *part, uint32_t fp,
 							   const uint64_t *key);
 extern uint32_t rhh_cpu_null_group(rhh_cpu_part *part);
-extern void rhh_cpu_start_states(const rhh_cpu_layout *layout, uint8_t *record);
-extern void rhh_cpu_combine(const rhh_cpu_layout *layout, uint8_t *to_record,
-							const uint8_t *from_record);
 extern uint32_t rhh_cpu_part_merge(rhh_cpu_part *part, uint32_t part_number,
 								   rhh_cpu_part *local);
 extern void rhh_cpu_part_probe_stats(rhh_cpu_part *part);

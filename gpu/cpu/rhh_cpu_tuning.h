@@ -47,13 +47,10 @@
 #define RHH_CPU_LIST_RUN_ROWS	16
 
 /*
- * Copies of each record of a table that has at most so many groups, for batches of at least so many rows, and the memory
- * for all copies.  TPC-H's query 1 at scale 1, 4 groups: the device takes 112 ms with 3 copies, 137 without.
+ * A run of at least so many rows, of a table that has at most so many groups, is sorted by group before states are updated.
  */
-#define RHH_CPU_COPIES			3
-#define RHH_CPU_COPIED_GROUPS	16
-#define RHH_CPU_COPIES_MIN_ROWS	2048
-#define RHH_CPU_COPIES_BYTES	((size_t) 24 << 10)
+#define RHH_CPU_FEW_GROUPS		16u
+#define RHH_CPU_SORTED_MIN_ROWS	32u
 
 /*
  * A partition of up to this size stays in L2, and prefetching it only costs:
@@ -126,6 +123,13 @@
 #define RHH_CPU_LOCAL_BYTES_MAX	((uint64_t) 512 << 10)
 #define RHH_CPU_LOCAL_DIVISOR	16
 #define RHH_CPU_LOCAL_MIN_BUCKETS	16u
+
+/*
+ * A local table of fewer buckets than this grows already when one slot in so many is used: where few keys are, each
+ * row of one that is not in its home bucket would cost a branch that cannot be predicted.
+ */
+#define RHH_CPU_SPARSE_BUCKETS	128u
+#define RHH_CPU_SPARSE_DIVISOR	4u
 
 /*
  * A full local table is bypassed if fewer than one of so many rows were found in

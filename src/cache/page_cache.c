@@ -19,17 +19,25 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/catalog.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "storage/ipc.h"
 #include "storage/shmem.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
 
 #include "cache/page_cache.h"
 #include "settings.h"
 
 /* With gpurhh.cache_size = -1 nobody knows yet how much memory the device has: entries for 64 GB. */
 #define AUTO_CACHE_MB 65536
+
+/* For so long the cache is taken to be full after there was no place in it, in s. */
+#define FULL_S 5
 
 static PageCache *page_cache = NULL;
 static uint32 n_entries = 0;
@@ -235,34 +243,59 @@ gpurhh_cache_find(const RelationFile *file, CacheRef *ref)
 	return entry >= 0 && ref->pages != 0;
 }
 
-/* Has a GPU the cache?  The caller holds the lock. */
-static bool
-is_on_gpu(const PageCache *cache)
-{
-	return cache->device[0] != '\0' && strcmp(cache->device, "cpu") != 0;
-}
-
-/* Has the service a GPU for the cache, as far as is known by now? */
+/*
+ * Has this device the cache, or for "auto" any, as far as is known by now?  *n_threads: of the CPU that work for it; 0: it is a
+ * GPU.
+ */
 bool
-gpurhh_cache_has_gpu(void)
+gpurhh_cache_device(const char *device, uint32 *n_threads)
 {
-	bool		result = false;
+	bool		result;
 
-	if (page_cache != NULL)
-	{
-		LWLockAcquire(&page_cache->lock, LW_SHARED);
-		result = is_on_gpu(page_cache);
-		LWLockRelease(&page_cache->lock);
-	}
+	*n_threads = 0;
+	if (page_cache == NULL)
+		return false;
+	LWLockAcquire(&page_cache->lock, LW_SHARED);
+	result = page_cache->device[0] != '\0' &&
+		(strcmp(device, "auto") == 0 || strcmp(device, page_cache->device) == 0);
+	*n_threads = page_cache->n_threads;
+	LWLockRelease(&page_cache->lock);
 	return result;
 }
 
 /*
- * How many pages of a table a GPU has copies of, which need not all be true still: what the planner may expect.  Those
- * of a CPU device are not counted: they cost a third of what is not kept, and not next to nothing.
+ * May a table's pages be kept in the cache, and be read from there, as far as that can be told before it is
+ * scanned?  Only the leader of a parallel plan knows of a file that the transaction has made.
+ */
+bool
+gpurhh_may_cache(Relation rel)
+{
+	return page_cache != NULL && RelationNeedsWAL(rel) && !gpurhh_is_new_file(rel) &&
+		!IsCatalogRelation(rel) && !IsolationIsSerializable() && !RecoveryInProgress() &&
+		!gpurhh_snapshots_get_old();
+}
+
+/* Has it no place for pages, or had none a moment ago? */
+bool
+gpurhh_cache_is_full(void)
+{
+	const uint32 full_at = pg_atomic_read_u32(&page_cache->full_at);
+
+	return full_at != 0 && (uint32) (GetCurrentTimestamp() / USECS_PER_SEC) - full_at < FULL_S;
+}
+
+/* How many pages it has room for. */
+double
+gpurhh_cache_room(void)
+{
+	return page_cache == NULL ? 0 : (double) page_cache->n_entries * GPURHH_CACHE_PAGES;
+}
+
+/*
+ * How many pages of a table the device has copies of, which need not all be true still: what the planner may expect.
  */
 uint32
-gpurhh_cache_pages_on_gpu(const RelationFile *file)
+gpurhh_cache_pages(const RelationFile *file)
 {
 	PageCache  *cache = page_cache;
 	uint32		n = 0;
@@ -270,7 +303,7 @@ gpurhh_cache_pages_on_gpu(const RelationFile *file)
 	if (cache == NULL)
 		return 0;
 	LWLockAcquire(&cache->lock, LW_SHARED);
-	for (int i = 0; i < cache->n_relations && is_on_gpu(cache); i++)
+	for (int i = 0; i < cache->n_relations && cache->device[0] != '\0'; i++)
 	{
 		if (is_file(&cache->relations[i].file, file))
 			n = cache->relations[i].n_pages;

@@ -90,6 +90,7 @@ typedef struct PageCache
 	LWLock		lock;
 	int			tranche_id;
 	char		device[GPURHH_CACHE_DEVICE_LEN];	/* that has them; "": none has yet */
+	uint32		n_threads;		/* of the CPU that work for it; 0: it is a GPU */
 	uint32		n_entries;		/* that there may be; 0: there is no cache */
 	uint32		n_buckets;		/* a power of two */
 	pg_atomic_uint32 full_at;	/* when there was no place for a page, in s; 0: never */
@@ -103,8 +104,11 @@ extern void gpurhh_init_page_cache(void);
 extern PageCache *gpurhh_page_cache(void);
 extern bool gpurhh_cache_find(const RelationFile *file, CacheRef *ref);
 extern uint64 gpurhh_cache_forget(const RelationFile *file);
-extern bool gpurhh_cache_has_gpu(void);
-extern uint32 gpurhh_cache_pages_on_gpu(const RelationFile *file);
+extern bool gpurhh_cache_device(const char *device, uint32 *n_threads);
+extern double gpurhh_cache_room(void);
+extern bool gpurhh_cache_is_full(void);
+extern bool gpurhh_may_cache(Relation rel);
+extern uint32 gpurhh_cache_pages(const RelationFile *file);
 
 /* Used by the service, which holds the lock exclusively. */
 extern void gpurhh_cache_reset(PageCache *cache);

@@ -66,10 +66,9 @@
  * The CPU device makes columns of a batch's pages, and they had better stay in its caches until they have been
  * aggregated.  It makes them more slowly than a session does.  So without gpurhh.read_pages = on it gets only pages that are
  * in the cache or may be kept there: where it gets a batch of which that is so of no more than a part, or where there was no
- * place for a page in the last FULL_S seconds, a session makes columns of the others.
+ * place for a page a moment ago, a session makes columns of the others.
  */
 #define CPU_PAGES 256
-#define FULL_S 5
 
 /* With so many batches to read, which is twice what it takes at a time, a device is busy, ... */
 #define ENOUGH_BATCHES 8
@@ -710,15 +709,6 @@ next_rows(const PageBatches *batches, uint32 most, uint32 fewest)
 	return limit == NULL ? most : Min(most, Max(*limit, fewest * MaxHeapTuplesPerPage));
 }
 
-/* Has the cache no place for pages, or had none a moment ago? */
-static bool
-cache_is_full(void)
-{
-	const uint32 full_at = pg_atomic_read_u32(&gpurhh_page_cache()->full_at);
-
-	return full_at != 0 && (uint32) (GetCurrentTimestamp() / USECS_PER_SEC) - full_at < FULL_S;
-}
-
 /* Is it better to make columns of the next pages than to give the device these, too? */
 static bool
 columns_are_better(PageBatches *batches)
@@ -727,7 +717,7 @@ columns_are_better(PageBatches *batches)
 		gpurhh_heap_feed_has_ended(gpurhh_page_feed_heap(batches->side.pages)))
 		return false;
 	if (batches->only_kept)
-		return batches->none_kept || cache_is_full();
+		return batches->none_kept || gpurhh_cache_is_full();
 	/* a page of which columns are made does not come to the cache */
 	return !batches->cache && gpurhh_channel_n_unread(batches->side.channel) >= ENOUGH_BATCHES;
 }

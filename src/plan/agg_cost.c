@@ -7,9 +7,7 @@
  * measured too, and some are wrong: hashing takes several times what core charges for
  * it, and what DISTINCT in an aggregate costs core does not charge at all
  * (core_undercharge).  Scans and sorts are charged fairly enough, except that a scan
- * that the node reads by pages takes a fraction of what core charges
- * (page_feed_saving), and pages that a GPU has copies of take next to nothing
- * (cached_share).
+ * that the node reads by pages takes a fraction of what core charges (page_cost.c).
  *
  * add_path() compares costs as they are charged.  So that it decides by what paths
  * really cost, and core's paths can stay in the list as they are, ours are brought to
@@ -22,22 +20,12 @@
 
 #include <math.h>
 
-#include "access/htup_details.h"
-#include "access/table.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
-#include "parser/parsetree.h"
-#include "utils/lsyscache.h"
-#include "utils/spccache.h"
-#include "utils/syscache.h"
 
 #include "batch/batch.h"
-#include "cache/page_cache.h"
 #include "compat.h"
-#include "rhh_pages.h"
 #include "plan/plan_info.h"
 #include "settings.h"
 
@@ -219,287 +207,6 @@ core_path_cost(PlanInfo *info, Path *path)
 	return cost;
 }
 
-/* ---------- what reading pages saves ---------- */
-
-/* gpurhh_vector_compile()'s question: is it a column, of whichever table? */
-static bool
-find_column(Node *expr, bool only_null, int *column, VectorType *type,
-			void *arg)
-{
-	Var		   *var = (Var *) expr;
-	int			digits;
-	int			scale;
-
-	if (!IsA(expr, Var) || var->varattno <= 0)
-		return false;
-	*column = 0;
-	if (gpurhh_vector_type(var->vartype, type))
-		return true;
-	if (gpurhh_decimal_type(expr, &digits, &scale) && digits <= GPURHH_DECIMAL128_DIGITS)
-	{
-		*type = digits <= GPURHH_DECIMAL_DIGITS ? VECTOR_DECIMAL : VECTOR_DECIMAL128;
-		return true;
-	}
-	*type = VECTOR_ANY;
-	return only_null;
-}
-
-/*
- * Is an expression computed for a page's rows at a time?  If not, *why says why not, as
- * gpurhh_vector_compile() does.
- */
-bool
-gpurhh_is_by_pages(Expr *expr, const char **why)
-{
-	return (IsA(expr, Var) && ((Var *) expr)->varattno > 0) ||
-		gpurhh_vector_compile(expr, NULL, 1, find_column, NULL, why) != NULL;
-}
-
-/* Are all of these expressions? */
-static bool
-all_by_pages(List *exprs)
-{
-	ListCell   *lc;
-
-	foreach(lc, exprs)
-	{
-		Expr	   *expr = lfirst(lc);
-		const char *why;
-
-		if (IsA(expr, RestrictInfo))
-			expr = ((RestrictInfo *) expr)->clause;
-		if (!gpurhh_is_by_pages(expr, &why))
-			return false;
-	}
-	return true;
-}
-
-bool
-gpurhh_is_heap(Oid relation)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relation));
-	bool		heap = HeapTupleIsValid(tuple) &&
-		((Form_pg_class) GETSTRUCT(tuple))->relam == HEAP_TABLE_AM_OID;
-
-	if (HeapTupleIsValid(tuple))
-		ReleaseSysCache(tuple);
-	return heap;
-}
-
-/*
- * Are the scans below a path read by pages (see page_feed.c)?  If so, adds to
- * *saving what that saves of what they are charged.  Measured, it is most of what
- * core spends on a tuple.
- */
-bool
-gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving)
-{
-	RelOptInfo *rel = path->parent;
-	RangeTblEntry *rte;
-
-	if (IsA(path, ProjectionPath))
-		return gpurhh_reads_pages(root, ((ProjectionPath *) path)->subpath, saving);
-	if (IsA(path, AppendPath))
-	{
-		ListCell   *lc;
-
-		foreach(lc, ((AppendPath *) path)->subpaths)
-		{
-			if (!gpurhh_reads_pages(root, lfirst(lc), saving))
-				return false;
-		}
-		/* no row goes through the Append itself */
-		*saving += 0.5 * cpu_tuple_cost * path->rows;
-		return true;
-	}
-	if (path->pathtype != T_SeqScan || !IS_SIMPLE_REL(rel))
-		return false;
-	rte = planner_rt_fetch(rel->relid, root);
-	if (rte->rtekind != RTE_RELATION || !gpurhh_is_heap(rte->relid) ||
-		!all_by_pages(rel->baserestrictinfo))
-		return false;
-	*saving += 0.8 * cpu_tuple_cost * rel->tuples /
-		(path->parallel_workers > 0 ? gpurhh_parallel_divisor(path->parallel_workers) : 1);
-	return true;
-}
-
-/* What reading pages saves below a projection to the columns that are fed. */
-static Cost
-page_feed_saving(PlanInfo *info, ProjectionPath *projection)
-{
-	Cost		saving = 0;
-
-	if (!all_by_pages(info->child_target->exprs) ||
-		!gpurhh_reads_pages(info->root, projection->subpath, &saving))
-		return 0;
-	if (!projection->dummypp)
-		saving += cpu_tuple_cost * projection->path.rows;
-	return saving;
-}
-
-/* ---------- pages that a GPU has ---------- */
-
-/*
- * What it costs to have a page read of which a GPU has a copy.  Measured, one process on an
- * H100 names 1.15 million pages of TPC-H's lineitem in 6 ms, while the GPU takes 12 to 25 ms to
- * read, filter and compute them; the 0.0144 of a row of a scan takes 100 ns.
- */
-#define CACHED_PAGE_COST		0.002
-
-/* Of how many pages of a table a GPU has copies. */
-static double
-cached_pages(PlannerInfo *root, const RelOptInfo *rel)
-{
-	Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
-	const RelationFile file = gpurhh_relation_file(relation);
-
-	table_close(relation, NoLock);
-	return Min(gpurhh_cache_pages_on_gpu(&file), rel->pages);
-}
-
-/* May devices read pages of the cache in this session? */
-static bool
-may_use_cache(void)
-{
-	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF &&
-		(strcmp(gpurhh_device, "cpu") != 0 || gpurhh_cache_size_mb > 0);
-}
-
-/* Will the device be a GPU, as far as is known by now? */
-static bool
-uses_gpu(void)
-{
-	return strcmp(gpurhh_device, "cpu") != 0 && gpurhh_cache_has_gpu();
-}
-
-/* Is it one table, all of whose rows are scanned, and of which a GPU has copies of pages? */
-bool
-gpurhh_has_cached_pages(PlannerInfo *root, const RelOptInfo *rel)
-{
-	const RangeTblEntry *rte;
-
-	if (!may_use_cache() || rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
-		return false;
-	rte = planner_rt_fetch(rel->relid, root);
-	return !rte->inh && rte->tablesample == NULL && gpurhh_is_heap(rte->relid) && cached_pages(root, rel) > 0;
-}
-
-/* How many pages the scans below a path have, and of how many of these a GPU has copies. */
-static void
-count_pages(PlannerInfo *root, const Path *path, double *pages, double *cached)
-{
-	if (IsA(path, ProjectionPath))
-		count_pages(root, ((const ProjectionPath *) path)->subpath, pages, cached);
-	else if (IsA(path, AppendPath))
-	{
-		ListCell   *lc;
-
-		foreach(lc, ((const AppendPath *) path)->subpaths)
-			count_pages(root, lfirst(lc), pages, cached);
-	}
-	else
-	{
-		*pages += path->parent->pages;
-		*cached += cached_pages(root, path->parent);
-	}
-}
-
-/* gpurhh_vector_compile()'s question: is it a column that a device makes of a page? */
-static bool
-find_input(Node *expr, bool only_null, int *column, VectorType *type, void *arg)
-{
-	return find_column(expr, only_null, column, type, arg) && ((Var *) expr)->varattno <= RHH_PAGE_ATTRIBUTES;
-}
-
-/* Can a device compute an expression as it reads a page? */
-static bool
-is_by_device(Expr *expr)
-{
-	rhh_program *program = palloc0(sizeof(rhh_program));
-	const char *why;
-	VectorExpr *compiled = gpurhh_vector_compile(expr, NULL, 1, find_input, NULL, &why);
-	VectorType	type;
-	uint8		number;
-
-	return compiled != NULL && gpurhh_vector_program(compiled, program, true, &number, &type, &why);
-}
-
-/*
- * Can a device make a column of an attribute as it reads a page, as far as can be told here?  See
- * scan/page_layout.c.
- */
-static bool
-is_loaded_by_device(PlannerInfo *root, Var *var)
-{
-	VectorType	type;
-	int			digits;
-	int			scale;
-
-	if (var->varattno > RHH_PAGE_ATTRIBUTES)
-		return false;
-	if (gpurhh_vector_type(var->vartype, &type))
-		return (type != VECTOR_STRING && type != VECTOR_BPCHAR) ||
-			get_attavgwidth(planner_rt_fetch(var->varno, root)->relid, var->varattno) <=
-			RHH_PAGE_STRING_BYTES + 1;
-	return gpurhh_decimal_type((Node *) var, &digits, &scale) && digits <= GPURHH_DECIMAL_DIGITS;
-}
-
-/* The same of the rows of the scans below a path, with their conditions. */
-static bool
-are_by_device(PlannerInfo *root, const Path *path)
-{
-	ListCell   *lc;
-
-	if (IsA(path, ProjectionPath))
-		return are_by_device(root, ((const ProjectionPath *) path)->subpath);
-	if (IsA(path, AppendPath))
-	{
-		foreach(lc, ((const AppendPath *) path)->subpaths)
-		{
-			if (!are_by_device(root, lfirst(lc)))
-				return false;
-		}
-		return true;
-	}
-	foreach(lc, path->parent->baserestrictinfo)
-	{
-		if (!is_by_device(lfirst_node(RestrictInfo, lc)->clause))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Of the pages below a projection to the columns that are fed, the share that a GPU has copies of and is likely to
- * read; *pages is how many these are, and *io what core charges for their I/O.
- */
-static double
-cached_share(PlanInfo *info, ProjectionPath *projection, double *pages, Cost *io)
-{
-	Path	   *scan = projection->subpath;
-	double		all = 0;
-	Cost		saving = 0;
-	double		page_cost;
-	ListCell   *lc;
-
-	*pages = 0;
-	if (!may_use_cache() || !gpurhh_reads_pages(info->root, scan, &saving))
-		return 0;
-	count_pages(info->root, scan, &all, pages);
-	if (*pages == 0 || !are_by_device(info->root, scan))
-		return 0;
-	foreach(lc, info->child_target->exprs)
-	{
-		Expr	   *expr = lfirst(lc);
-
-		if (IsA(expr, Var) ? !is_loaded_by_device(info->root, (Var *) expr) : !is_by_device(expr))
-			return 0;
-	}
-	get_tablespace_page_costs(scan->parent->reltablespace, NULL, &page_cost);
-	*io = page_cost * *pages;
-	return *pages / all;
-}
-
 /* ---------- what our paths cost ---------- */
 
 /*
@@ -521,18 +228,14 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 	/* a device that several processes feed has as many cores, or is a GPU */
 	if (!path->parallel_aware && gpurhh_chains(info, &n_workers))
 		input_cost = info->input->startup_cost + info->input->rows * gpurhh_group_cost *
-			(uses_gpu() ? GPU_CHAIN_FACTOR : LEVEL_FACTOR / gpurhh_parallel_divisor(n_workers));
+			(gpurhh_uses_gpu() ? GPU_CHAIN_FACTOR : LEVEL_FACTOR / gpurhh_parallel_divisor(n_workers));
 	else
 	{
-		double		pages;
-		Cost		io = 0;
-		const double share = cached_share(info, subpath, &pages, &io);
+		double		share;
 
-		input_cost = subpath->path.total_cost - page_feed_saving(info, subpath) +
-			subpath->path.rows * gpurhh_row_cost;
-		/* I/O is the same for any number of processes */
-		if (share > 0)
-			input_cost = Max(input_cost - io / share, 0) * (1 - share) + io / share - io + pages * CACHED_PAGE_COST;
+		input_cost = gpurhh_device_pages(info->root, subpath->subpath, info->child_target->exprs,
+										 subpath->path.total_cost - gpurhh_page_feed_saving(info->root, subpath) +
+										 subpath->path.rows * gpurhh_row_cost, &share);
 	}
 	path->startup_cost = input_cost + gpurhh_setup_cost +
 		(groups->taken_by_levels * level_factor + groups->choices) *

@@ -194,15 +194,16 @@ make_agg_paths(PlanInfo *info, RelOptInfo *output_rel, List *having,
 	if (info->input != NULL)
 		paths.whole = &make_agg_path(info, output_rel, having, info->input, groups,
 									 groups->emitted, false)->path;
-	/* core takes several processes for a scan that one process has a GPU do */
+	/* core takes several processes for a scan that one process has a device do */
 	if (info->input != NULL && IsA(info->input, GatherPath) && !info->root->parse->hasTargetSRFs &&
-		gpurhh_has_cached_pages(info->root, info->input_rel))
+		gpurhh_has_device_pages(info->root, info->input_rel))
 	{
 		Path	   *scan = create_seqscan_path(info->root, info->input_rel, NULL, 0);
 		Path	   *whole = &make_agg_path(info, output_rel, having, scan, groups, groups->emitted,
 										   false)->path;
 
-		if (whole->total_cost < paths.whole->total_cost)
+		if (gpurhh_disabled_nodes(whole) <= gpurhh_disabled_nodes(paths.whole) &&
+			whole->total_cost < paths.whole->total_cost)
 			paths.whole = whole;
 	}
 	if (output_rel->consider_parallel && info->partial_input != NULL)

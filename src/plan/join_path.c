@@ -44,7 +44,12 @@ static Path *
 find_inner(const GpuPipelines *level, GpuPipeline *inner)
 {
 	RelOptInfo *rel = inner->rel;
+	const Way  *pages = rel->reloptkind == RELOPT_BASEREL ? inner->serial : NULL;
 
+	/* core takes several processes for a scan that one process has a device do */
+	if (pages != NULL && pages->device_share > 0 &&
+		pages->cost < gpurhh_real_cost(rel->cheapest_total_path) + gpurhh_feed_rows_cost(rel->rows))
+		return pages->probe;
 	if (rel->reloptkind != RELOPT_JOINREL || level->core_joins)
 		return rel->cheapest_total_path;
 	/* all its paths are known now */

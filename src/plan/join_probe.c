@@ -75,7 +75,11 @@ make_scan_way(PlannerInfo *root, Path *scan, const Path *cheapest)
 		!gpurhh_reads_pages(root, scan, &saving))
 		return NULL;
 	way = palloc0(sizeof(Way));
-	way->cost = way->probe_cost = gpurhh_probe_scan_cost(scan, saving);
+	way->cost = gpurhh_probe_scan_cost(scan, saving);
+	/* of GPUs that is not measured */
+	if (gpurhh_cpu_cache_threads() > 0)
+		way->cost = gpurhh_device_pages(root, scan, scan->pathtarget->exprs, way->cost, &way->device_share);
+	way->probe_cost = way->cost;
 	way->n_workers = scan->parallel_workers;
 	way->probe = scan;
 	way->probe_relids = scan->parent->relids;

@@ -35,7 +35,9 @@ fill_build(BuildSide *build, GpuPipeline *inner, Path *path)
 		build->feed_cost = pages->cost;
 		build->by_participants = path->pathtype == T_SeqScan &&
 			path->parent->pages >= GPURHH_SHARED_BUILD_PAGES;
-		build->pages_cost = seq_page_cost * path->parent->pages;
+		/* what a device reads takes it as long whoever hands it over */
+		build->pages_cost = pages->device_share * pages->cost +
+			(1 - pages->device_share) * seq_page_cost * path->parent->pages;
 	}
 	/* what makes the rows is core's, and may have joins in it */
 	else if (rows != NULL && rows->probe == path)
@@ -170,7 +172,11 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	shares = outer->shares || build->shares;
 	if (shares && (bad || gpurhh_begins_anew(outer) || gpurhh_returns_unmatched(jointype)))
 		return;
-	if (outer->n_workers > 0)
+	/* the CPU device's threads are charged as so many workers would be */
+	if (outer->device_share > 0)
+		probe_rows *= outer->device_share / gpurhh_parallel_divisor(gpurhh_cpu_cache_threads()) +
+			(1 - outer->device_share) / gpurhh_parallel_divisor(outer->n_workers);
+	else if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
 	if (outer->by_pages && !gpurhh_begins_anew(outer) &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
@@ -231,6 +237,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 		way->hidden = outerrel->relids;
 	way->probe_relids = outer->probe_relids;
 	way->by_pages = outer->by_pages;
+	way->device_share = outer->device_share;
 	way->shares = shares;
 	way->outerrel = outerrel;
 	way->outer = outer;

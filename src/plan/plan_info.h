@@ -179,10 +179,6 @@ typedef struct CorePathCost
 } CorePathCost;
 
 extern double gpurhh_parallel_divisor(int n_workers);
-extern bool gpurhh_is_heap(Oid relation);
-extern bool gpurhh_is_by_pages(Expr *expr, const char **why);
-extern bool gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving);
-extern bool gpurhh_has_cached_pages(PlannerInfo *root, const RelOptInfo *rel);
 extern void gpurhh_cost_agg_path(PlanInfo *info, Path *path,
 								 ProjectionPath *subpath,
 								 const GroupEstimate *groups, double n_groups);
@@ -196,6 +192,17 @@ extern double gpurhh_possible_share(PlannerInfo *root, Relids relids);
 
 /* why there is no path if that share makes core cheap */
 #define GPURHH_TOO_FEW_ROWS "the tables have too few pages for the rows that are estimated"
+
+/* ---------- page_cost.c ---------- */
+
+extern bool gpurhh_is_heap(Oid relation);
+extern bool gpurhh_is_by_pages(Expr *expr, const char **why);
+extern bool gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving);
+extern Cost gpurhh_page_feed_saving(PlannerInfo *root, ProjectionPath *projection);
+extern bool gpurhh_uses_gpu(void);
+extern int	gpurhh_cpu_cache_threads(void);
+extern bool gpurhh_has_device_pages(PlannerInfo *root, const RelOptInfo *rel);
+extern Cost gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, double *share);
 
 /* ---------- join_cost.c ---------- */
 

@@ -31,18 +31,6 @@
 StaticAssertDecl(MAP_BLOCKS % GPURHH_CACHE_PAGES == 0, "chunks do not lie within pages of the visibility map");
 
 /*
- * May a table's pages be kept in the cache, and be read from there, as far as that can be told before it is
- * scanned?  Only the leader of a parallel plan knows of a file that the transaction has made.
- */
-bool
-gpurhh_may_cache(Relation rel)
-{
-	return gpurhh_page_cache() != NULL && RelationNeedsWAL(rel) && !gpurhh_is_new_file(rel) &&
-		!IsCatalogRelation(rel) && !IsolationIsSerializable() && !RecoveryInProgress() &&
-		!gpurhh_snapshots_get_old();
-}
-
-/*
  * A scan whose blocks are to be left out if they are in the cache; it has not begun.  NULL: none are.  The
  * result is in context, until gpurhh_cached_pages_end().
  */

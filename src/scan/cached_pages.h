@@ -53,7 +53,6 @@ typedef struct CachedPages
 #endif
 } CachedPages;
 
-extern bool gpurhh_may_cache(Relation rel);
 extern CachedPages *gpurhh_cached_pages_create(HeapScanDesc scan, MemoryContext context);
 extern void gpurhh_cached_pages_end(CachedPages *cached);
 extern bool gpurhh_cached_pages_take(CachedPages *cached, BlockNumber block);

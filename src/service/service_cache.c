@@ -105,6 +105,7 @@ choose_device(ServiceCache *cache, ServiceDevice *dev)
 	memset(cache->filling, 0, cache->n_entries * sizeof(uint32));
 	gpurhh_cache_reset(directory);
 	strlcpy(directory->device, dev->name, sizeof(directory->device));
+	directory->n_threads = dev->info.n_threads;
 }
 
 /* ---------- entries ---------- */
