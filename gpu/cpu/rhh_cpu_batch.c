@@ -862,6 +862,26 @@ update_more_values(uint8_t op, uint8_t **record, size_t offset,
 	}
 }
 
+/* The bitmap of a state's argument, and the column that says which rows count; NULL: there is none. */
+static inline const uint8_t *
+state_nulls(const batch_job *job, const rhh_state_spec *st)
+{
+	return st->arg_column < 0 ? NULL : rhh_cpu_nulls(job->batch, (uint32_t) st->arg_column);
+}
+
+static inline const uint8_t *
+state_filter(const batch_job *job, const rhh_state_spec *st)
+{
+	return st->filter_column < 0 ? NULL : rhh_cpu_values(job->batch, (uint32_t) st->filter_column);
+}
+
+/* Does a row count, by these? */
+static inline uint32_t
+counts(const uint8_t *filter, const uint8_t *nulls, uint32_t row)
+{
+	return (filter == NULL || filter[row] != 0) & (nulls == NULL || !rhh_cpu_bit(nulls, row));
+}
+
 /*
  * Updates all states of the run's rows.  Neighbouring states often have the same argument
  * and filter; then the rows that count are found only once.
@@ -881,10 +901,8 @@ update_states(batch_job *job)
 	for (uint32_t s = 0; s < spec->n_states; s++)
 	{
 		const rhh_state_spec *st = &spec->states[s];
-		const uint8_t *nulls = st->arg_column < 0 ? NULL :
-			rhh_cpu_nulls(job->batch, (uint32_t) st->arg_column);
-		const uint8_t *filter = st->filter_column < 0 ? NULL :
-			rhh_cpu_values(job->batch, (uint32_t) st->filter_column);
+		const uint8_t *nulls = state_nulls(job, st);
+		const uint8_t *filter = state_filter(job, st);
 		size_t		offset = layout->state_word[s] * sizeof(uint64_t);
 		const uint8_t *values;
 		uint32_t	bytes;
@@ -904,8 +922,7 @@ update_states(batch_job *job)
 
 					scratch->live_row[m] = r;
 					scratch->live_record[m] = record[i];
-					m += (filter == NULL || filter[r] != 0) &
-						(nulls == NULL || !rhh_cpu_bit(nulls, r));
+					m += counts(filter, nulls, r);
 				}
 				row = scratch->live_row;
 				record = scratch->live_record;
@@ -1005,7 +1022,7 @@ drop_sorted(const sorted_rows *all, uint32_t n_groups, const uint8_t *filter, co
 			const uint32_t r = all->row[i];
 
 			live->row[m] = r;
-			m += (filter == NULL || filter[r] != 0) & (nulls == NULL || !rhh_cpu_bit(nulls, r));
+			m += counts(filter, nulls, r);
 		}
 		live->end[g] = m;
 	}
@@ -1114,10 +1131,8 @@ update_few(batch_job *job)
 	for (uint32_t s = 0; s < spec->n_states; s++)
 	{
 		const rhh_state_spec *st = &spec->states[s];
-		const uint8_t *nulls = st->arg_column < 0 ? NULL :
-			rhh_cpu_nulls(job->batch, (uint32_t) st->arg_column);
-		const uint8_t *filter = st->filter_column < 0 ? NULL :
-			rhh_cpu_values(job->batch, (uint32_t) st->filter_column);
+		const uint8_t *nulls = state_nulls(job, st);
+		const uint8_t *filter = state_filter(job, st);
 		const uint8_t *values = NULL;
 		uint32_t	bytes = 0;
 

@@ -208,6 +208,31 @@ compute_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout 
 	return true;
 }
 
+/* The column of the batch that is load i, or of those behind them a result of the program. */
+static uint32_t
+column_of(const rhh_page_layout *layout, uint32_t i)
+{
+	return i < layout->n_loads ? layout->loads[i].column : layout->program.results[i - layout->n_loads].column;
+}
+
+/* No column of a batch has a NULL from row `first` to `end`. */
+static void
+clear_bitmaps(const rhh_page_layout *layout, rhh_batch *rows, uint32_t first, uint32_t end)
+{
+	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
+	{
+		const uint32_t offset = rows->nulls_offset[column_of(layout, i)];
+		uint32_t	row = first;
+
+		if (offset == 0)
+			continue;
+		for (; row < end && row % 8 != 0; row++)
+			set_bit(rows->base + offset, row, false);
+		if (row < end)
+			memset(rows->base + offset + row / 8, 0, (end - row + 7) / 8);
+	}
+}
+
 /*
  * Makes rows of a page, a tuple at a time, from row `at` on, of those that the filter keeps.  False: it is bad, and as it was.
  */
@@ -221,7 +246,11 @@ read_page(const uint8_t *memory, rhh_page *page, const rhh_page_layout *layout,
 		return false;
 	if (!load_page(memory, &kept, layout, column_bytes, rows, at) ||
 		(columns != NULL && !compute_page(memory, &kept, layout, columns, rows, at)))
+	{
+		/* rows were begun to be made */
+		clear_bitmaps(layout, rows, at, at + kept.n_rows);
 		return false;
+	}
 	*page = kept;
 	return true;
 }
@@ -413,31 +442,6 @@ read_step(const reading *r, bool filter, uint32_t pages, uint32_t from, uint32_t
 	return n;
 }
 
-/* The column of the batch that is load i, or of those behind them a result of the program. */
-static uint32_t
-column_of(const rhh_page_layout *layout, uint32_t i)
-{
-	return i < layout->n_loads ? layout->loads[i].column : layout->program.results[i - layout->n_loads].column;
-}
-
-/* No column of a batch has a NULL from row `first` to `end`. */
-static void
-clear_bitmaps(const rhh_page_layout *layout, rhh_batch *rows, uint32_t first, uint32_t end)
-{
-	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
-	{
-		const uint32_t offset = rows->nulls_offset[column_of(layout, i)];
-		uint32_t	row = first;
-
-		if (offset == 0)
-			continue;
-		for (; row < end && row % 8 != 0; row++)
-			set_bit(rows->base + offset, row, false);
-		if (row < end)
-			memset(rows->base + offset + row / 8, 0, (end - row + 7) / 8);
-	}
-}
-
 /*
  * Makes rows of a segment: n pages of a chunk whose rows are `from` to end in the columns that are kept.  False: nothing has changed,
  * as something of them is not kept, or bad.
@@ -576,15 +580,9 @@ read_one(reading *r, rhh_page *page, uint32_t *n_bad)
 		return;
 	from = find_page(r, page);
 	page->first_row = r->n;
-	if (from == NULL || page->n_rows > r->given->n_rows - r->n)
+	if (from == NULL || page->n_rows > r->given->n_rows - r->n ||
+		!read_page(from, page, r->layout, r->column_bytes, r->columns, r->rows, r->n))
 	{
-		mark_bad(page, n_bad);
-		return;
-	}
-	if (!read_page(from, page, r->layout, r->column_bytes, r->columns, r->rows, r->n))
-	{
-		/* rows were begun to be made */
-		clear_bitmaps(r->layout, r->rows, r->n, r->n + page->n_rows);
 		mark_bad(page, n_bad);
 		return;
 	}
@@ -667,13 +665,8 @@ drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
 	{
 		const uint32_t c = column_of(layout, i);
 		const uint8_t *nulls = rows->base + rows->nulls_offset[c];
-		bool		any = false;
 
-		if (rows->nulls_offset[c] == 0)
-			continue;
-		for (uint32_t b = 0; b < (rows->n_rows + 7) / 8 && !any; b++)
-			any = nulls[b] != 0;
-		if (!any)
+		if (rows->nulls_offset[c] != 0 && !any_bit(nulls, 0, rows->n_rows))
 			rows->nulls_offset[c] = 0;
 	}
 }

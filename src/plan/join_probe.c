@@ -76,8 +76,9 @@ make_scan_way(PlannerInfo *root, Path *scan, const Path *cheapest)
 		return NULL;
 	way = palloc0(sizeof(Way));
 	way->cost = gpurhh_probe_scan_cost(scan, saving);
+	way->device_threads = gpurhh_cpu_cache_threads();
 	/* of GPUs that is not measured */
-	if (gpurhh_cpu_cache_threads() > 0)
+	if (way->device_threads > 0)
 		way->cost = gpurhh_device_pages(root, scan, scan->pathtarget->exprs, way->cost, &way->device_share);
 	way->probe_cost = way->cost;
 	way->n_workers = scan->parallel_workers;

@@ -174,7 +174,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 		return;
 	/* the CPU device's threads are charged as so many workers would be */
 	if (outer->device_share > 0)
-		probe_rows *= outer->device_share / gpurhh_parallel_divisor(gpurhh_cpu_cache_threads()) +
+		probe_rows *= outer->device_share / gpurhh_parallel_divisor(outer->device_threads) +
 			(1 - outer->device_share) / gpurhh_parallel_divisor(outer->n_workers);
 	else if (outer->n_workers > 0)
 		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
@@ -238,6 +238,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	way->probe_relids = outer->probe_relids;
 	way->by_pages = outer->by_pages;
 	way->device_share = outer->device_share;
+	way->device_threads = outer->device_threads;
 	way->shares = shares;
 	way->outerrel = outerrel;
 	way->outer = outer;

@@ -16,9 +16,6 @@
 #include "postgres.h"
 
 #include "access/visibilitymap.h"
-#include "access/xact.h"
-#include "access/xlog.h"
-#include "catalog/catalog.h"
 #include "port/pg_bitutils.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
