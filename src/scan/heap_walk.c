@@ -91,24 +91,41 @@ startup_hints(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* The chunk that a block's hint is in, or may be put into.  NULL: there are none. */
-static HintChunk *
-hint_chunk(Relation rel, BlockNumber block)
-{
-	uint64		hash;
-
-	if (hints == NULL || RelationUsesLocalBuffers(rel))
-		return NULL;
-	hash = ((uint64) rel->rd_node.relNode << 32 | block / HINT_BLOCKS) ^ rel->rd_node.dbNode;
-	hash *= UINT64CONST(0x9E3779B97F4A7C15);
-	return &hints[hash >> 32 & (n_hints - 1)];
-}
-
 static bool
 is_of(const HintChunk *chunk, Relation rel, BlockNumber block)
 {
 	return RelFileNodeEquals(chunk->node, rel->rd_node) &&
 		chunk->first == block - block % HINT_BLOCKS;
+}
+
+/*
+ * The chunk that a block's hint is in, or, if it is not *known, may be put into.  NULL: there are none.
+ *
+ * A table's chunks lie one behind the other, so none of them falls on another one.  Those of two tables may: so each has the choice
+ * of two places.
+ */
+static HintChunk *
+hint_chunk(Relation rel, BlockNumber block, bool *known)
+{
+	const RelFileNode *node = &rel->rd_node;
+	uint64		start;
+	HintChunk  *set;
+
+	*known = false;
+	if (hints == NULL || RelationUsesLocalBuffers(rel))
+		return NULL;
+	start = (((uint64) node->dbNode << 32 | node->relNode) * UINT64CONST(0x9E3779B97F4A7C15)) >> 32;
+	set = &hints[2 * ((start + block / HINT_BLOCKS) & (n_hints / 2 - 1))];
+	for (int i = 0; i < 2; i++)
+		if (is_of(&set[i], rel, block))
+		{
+			*known = true;
+			return &set[i];
+		}
+	for (int i = 0; i < 2; i++)
+		if (!OidIsValid(set[i].node.relNode))
+			return &set[i];
+	return &set[node->relNode % 2];
 }
 
 /* Notes where a block is. */
@@ -164,6 +181,10 @@ typedef enum PageUse
 /* The buffer whose page was prefetched last, and the line pointers of the page that was read last. */
 static Buffer prefetched = InvalidBuffer;
 static int	last_lines = 0;
+
+/* Of pages that were read since a scan of this process has ended, how many there are, and how many of them were found by hints. */
+static uint32 n_read = 0;
+static uint32 n_found = 0;
 
 /* Where read_page() has found one that is not looked at. */
 static Buffer found = InvalidBuffer;
@@ -263,9 +284,10 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 	Buffer		buffer;
 
 #ifdef GPURHH_BUFFER_HINTS
-	HintChunk  *chunk = hint_chunk(rel, block);
-	bool		known = chunk != NULL && is_of(chunk, rel, block);
+	bool		known;
+	HintChunk  *chunk = hint_chunk(rel, block, &known);
 
+	n_read += chunk != NULL;
 	if (known)
 	{
 		const volatile Buffer *hint = &chunk->buffers[block % HINT_BLOCKS];
@@ -277,6 +299,7 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 			(use == PAGE_UNSEEN ? find_page(rel, block, buffer, strategy) :
 			 ReadRecentBuffer(rel->rd_node, MAIN_FORKNUM, block, buffer)))
 		{
+			n_found++;
 			pgstat_count_buffer_read(rel);
 			pgstat_count_buffer_hit(rel);
 			if (use == PAGE_UNSEEN)
@@ -586,6 +609,12 @@ end_scan(HeapScanDesc scan)
 	scan->rs_inited = false;
 #ifdef GPURHH_SCANS_STREAM
 	scan->rs_prefetch_block = InvalidBlockNumber;
+#endif
+#ifdef GPURHH_BUFFER_HINTS
+	if (n_read > 0)
+		ereport(DEBUG2,
+				(errmsg_internal("%u of %u pages were in the buffers that hints named", n_found, n_read)));
+	n_read = n_found = 0;
 #endif
 	return HEAP_ENDED;
 }
