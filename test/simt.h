@@ -14,7 +14,10 @@
  * (everything is sequentially consistent), or a model of lockstep (lanes of a
  * warp drift apart as Volta and later may let them).
  *
- * Limits.  One stream: every call is done when it returns.  Blocks run
+ * Streams.  A copy from the host to the device is done as late as may be: when something behind it in its stream is,
+ * or an event behind it is waited or asked for.  All else is done when its call returns, whatever stream it is in.
+ *
+ * Limits.  Blocks run
  * simt::config.blocks_at_once at a time; kernels with static __shared__
  * variables need 1, the default; SIMT_LAUNCH_TOGETHER is for those without.  Dynamic shared memory is declared by
  * SIMT_DYNAMIC_SHARED.  No cooperative groups, no __activemask, no grid sync.
@@ -33,7 +36,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include <sys/mman.h>
@@ -514,13 +519,59 @@ static inline uint64_t (*
 #define gridDim (simt::grid_dim)
 #define warpSize SIMT_WARP_SIZE
 
+/* A copy to the device that is not done yet. */
+struct simt_copy
+{
+	void	   *to;
+	const void *from;
+	size_t		bytes;
+};
+
+struct simt_stream
+{
+	std::deque<simt_copy> copies;
+	size_t		n_done = 0;		/* copies before these */
+};
+
+/* It has been reached when so many copies of a stream are done. */
+struct simt_event
+{
+	std::chrono::steady_clock::time_point at;
+	simt_stream *stream = nullptr;
+	size_t		n_copies = 0;
+};
+
+inline std::set<simt_stream *> simt_streams;
+
+/* Does the first n copies of a stream. */
+static inline void
+simt_finish(simt_stream *stream, size_t n = SIZE_MAX)
+{
+	if (simt_streams.count(stream) == 0)
+		return;
+	for (; stream->n_done < n && !stream->copies.empty(); stream->n_done++)
+	{
+		const simt_copy copy = stream->copies.front();
+
+		memcpy(copy.to, copy.from, copy.bytes);
+		stream->copies.pop_front();
+	}
+}
+
+static inline void
+simt_finish_all()
+{
+	for (simt_stream *stream : simt_streams)
+		simt_finish(stream);
+}
+
 /* SIMT_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments...) */
 #define SIMT_LAUNCH(kernel, grid, threads, shared_bytes, stream, ...) \
-	((void) (stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
+	(simt_finish(stream), simt::run(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* The same for a kernel that has no static __shared__ variables. */
 #define SIMT_LAUNCH_TOGETHER(kernel, grid, threads, shared_bytes, stream, ...) \
-	((void) (stream), simt::run_together(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
+	(simt_finish(stream), simt::run_together(grid, threads, shared_bytes, [&] { (kernel)(__VA_ARGS__); }))
 
 /* ---------- warp-wide ---------- */
 
@@ -788,7 +839,7 @@ enum
 	cudaErrorNotSupported = 801
 };
 typedef struct simt_stream *cudaStream_t;
-typedef std::chrono::steady_clock::time_point *cudaEvent_t;
+typedef struct simt_event *cudaEvent_t;
 enum cudaMemcpyKind
 {
 	cudaMemcpyHostToHost,
@@ -828,6 +879,7 @@ cudaMalloc(T **p, size_t bytes)
 static inline cudaError_t
 cudaFree(void *p)
 {
+	simt_finish_all();
 	free(p);
 	return cudaSuccess;
 }
@@ -846,6 +898,7 @@ cudaMallocHost(T **p, size_t bytes)
 static inline cudaError_t
 cudaFreeHost(void *p)
 {
+	simt_finish_all();
 	free(p);
 	return cudaSuccess;
 }
@@ -856,8 +909,14 @@ cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
 	return cudaSuccess;
 }
 static inline cudaError_t
-cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t = nullptr)
+cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t s = nullptr)
 {
+	if (kind == cudaMemcpyHostToDevice && s != nullptr)
+	{
+		s->copies.push_back({to, from, bytes});
+		return cudaSuccess;
+	}
+	simt_finish(s);
 	memcpy(to, from, bytes);
 	return cudaSuccess;
 }
@@ -868,30 +927,37 @@ cudaMemset(void *p, int value, size_t bytes)
 	return cudaSuccess;
 }
 static inline cudaError_t
-cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t = nullptr)
+cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s = nullptr)
 {
+	simt_finish(s);
 	memset(p, value, bytes);
 	return cudaSuccess;
 }
 static inline cudaError_t
 cudaStreamCreate(cudaStream_t *s)
 {
-	*s = nullptr;
+	*s = new simt_stream;
+	simt_streams.insert(*s);
 	return cudaSuccess;
 }
 static inline cudaError_t
-cudaStreamDestroy(cudaStream_t)
+cudaStreamDestroy(cudaStream_t s)
 {
+	simt_finish(s);
+	simt_streams.erase(s);
+	delete s;
 	return cudaSuccess;
 }
 static inline cudaError_t
-cudaStreamSynchronize(cudaStream_t)
+cudaStreamSynchronize(cudaStream_t s)
 {
+	simt_finish(s);
 	return cudaSuccess;
 }
 static inline cudaError_t
 cudaDeviceSynchronize()
 {
+	simt_finish_all();
 	return cudaSuccess;
 }
 static inline cudaError_t
@@ -989,7 +1055,7 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n, F, int, size_t)
 static inline cudaError_t
 cudaEventCreate(cudaEvent_t *e)
 {
-	*e = new std::chrono::steady_clock::time_point;
+	*e = new simt_event;
 	return cudaSuccess;
 }
 static inline cudaError_t
@@ -999,20 +1065,23 @@ cudaEventDestroy(cudaEvent_t e)
 	return cudaSuccess;
 }
 static inline cudaError_t
-cudaEventRecord(cudaEvent_t e, cudaStream_t = nullptr)
+cudaEventRecord(cudaEvent_t e, cudaStream_t s = nullptr)
 {
-	*e = std::chrono::steady_clock::now();
+	e->at = std::chrono::steady_clock::now();
+	e->stream = s;
+	e->n_copies = s != nullptr ? s->n_done + s->copies.size() : 0;
 	return cudaSuccess;
 }
 static inline cudaError_t
-cudaEventSynchronize(cudaEvent_t)
+cudaEventSynchronize(cudaEvent_t e)
 {
+	simt_finish(e->stream, e->n_copies);
 	return cudaSuccess;
 }
 static inline cudaError_t
 cudaEventElapsedTime(float *ms, cudaEvent_t a, cudaEvent_t b)
 {
-	*ms = std::chrono::duration<float, std::milli>(*b - *a).count();
+	*ms = std::chrono::duration<float, std::milli>(b->at - a->at).count();
 	return cudaSuccess;
 }
 
@@ -1050,15 +1119,13 @@ typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void *);
 static inline cudaError_t
 cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
 {
-	*s = nullptr;
-	return cudaSuccess;
+	return cudaStreamCreate(s);
 }
 
 static inline cudaError_t
 cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int)
 {
-	*s = nullptr;
-	return cudaSuccess;
+	return cudaStreamCreate(s);
 }
 static inline cudaError_t
 cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
@@ -1066,25 +1133,27 @@ cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
 	return cudaEventCreate(e);
 }
 static inline cudaError_t
-cudaEventQuery(cudaEvent_t)
+cudaEventQuery(cudaEvent_t e)
 {
-	return cudaSuccess;
+	return cudaEventSynchronize(e);
 }
 static inline cudaError_t
-cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned)
+cudaStreamWaitEvent(cudaStream_t, cudaEvent_t e, unsigned)
 {
-	return cudaSuccess;
+	return cudaEventSynchronize(e);
 }
 static inline cudaError_t
 cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t callback, void *data, unsigned)
 {
+	simt_finish(s);
 	callback(s, cudaSuccess, data);
 	return cudaSuccess;
 }
 static inline cudaError_t
 cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-				  size_t height, cudaMemcpyKind, cudaStream_t)
+				  size_t height, cudaMemcpyKind, cudaStream_t s)
 {
+	simt_finish(s);
 	for (size_t row = 0; row < height; row++)
 		memcpy((char *) to + row * to_pitch, (const char *) from + row * from_pitch, width);
 	return cudaSuccess;
