@@ -239,6 +239,17 @@ guard cells-used-too-early 'device_test cuda --tiny --only pages_*' '^not ok' \
 	gpu/cuda/rhh_page_plan.cuh 'if (last == at &&' 'if ('
 guard pages-of-the-cache-not-told 'device_test cuda --tiny --only pages_cached' '^not ok' \
 	gpu/cuda/rhh_cuda_pages.cuh 'return rhh_launch_tell_pages(t, i, lane->up) &&' 'return'
+guard pages-read-before-they-are-known 'device_test cuda --tiny --only pages_*' '^not ok' \
+	gpu/cuda/rhh_cuda_pages.cuh 'RHH_CUDA(t->dev, cudaStreamWaitEvent, t->lane->up, t->dev->copied, 0)' 'true'
+guard rows-taken-before-they-are-uploaded 'device_test cuda --tiny --only one_row' '^not ok' \
+	gpu/cuda/rhh_cuda_batch.cuh '!RHH_CUDA(dev, cudaStreamWaitEvent, lane->run, lane->uploaded[i], 0) || !RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) || !RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->refused[i]' \
+	'!RHH_CUDA(dev, cudaEventRecord, lane->batch[i].start, lane->run) || !RHH_CUDA(dev, cudaMemsetAsync, &lane->ctl->refused[i]'
+guard places-of-the-batch-before 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'atomicExch(&counts->placed, 0)' 'counts->placed'
+guard counts-of-the-map-before 'device_test cuda --tiny --only pages_*' '^not ok' \
+	gpu/cuda/rhh_cuda.cu '(spec->max_page_bytes > 0 &&' '(false &&'
+guard blocks-of-the-batch-before 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'counts->n_ended = 0;' ''
 guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES 'spill->n_returned = n_returned;' ''
 guard pieces-change-their-size 'device_test cuda --tiny --only join_condition_unmatched_refused' '^not ok' \

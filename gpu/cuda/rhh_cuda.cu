@@ -463,6 +463,9 @@ rhh_cuda_map_create(rhh_device *dev, const rhh_map_spec *spec, rhh_map **out,
 				  (uint64_t) dev->max_tiles * sizeof(rhh_reserve), lane->run) ||
 		!RHH_CUDA(dev, cudaMemsetAsync, lane->sketch, 0,
 				  RHH_SKETCH_REGISTERS * sizeof(uint32_t), lane->run) ||
+		(spec->max_page_bytes > 0 &&
+		 !RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts, 0,
+				   RHH_CUDA_IN_FLIGHT * sizeof(rhh_page_counts), lane->up)) ||
 		(t->kept == NULL && !rhh_empty_body(t)))
 	{
 		rhh_map_free(t);

@@ -306,6 +306,8 @@ struct rhh_device
 {
 	int			ordinal;
 	int			event_fd;
+	cudaStream_t ahead;			/* copies of which pages batches have, while those of batches before are read */
+	cudaEvent_t copied;			/* the last one of these */
 	int			n_sms;
 	uint32_t	max_tiles;		/* of a launch */
 	uint32_t	look_rows;

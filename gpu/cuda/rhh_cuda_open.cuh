@@ -134,7 +134,9 @@ rhh_warm_up(rhh_device *dev)
 
 	if (!RHH_CUDA(dev, cudaSetDevice, dev->ordinal) ||
 		!RHH_CUDA(dev, cudaFree, NULL) ||
-		!RHH_CUDA(dev, cudaMemGetInfo, &free_bytes, &total_bytes))
+		!RHH_CUDA(dev, cudaMemGetInfo, &free_bytes, &total_bytes) ||
+		!RHH_CUDA(dev, cudaStreamCreateWithFlags, &dev->ahead, cudaStreamNonBlocking) ||
+		!RHH_CUDA(dev, cudaEventCreateWithFlags, &dev->copied, cudaEventDisableTiming))
 		return false;
 	if (dev->limit_bytes == 0)
 		dev->limit_bytes = (uint64_t) (free_bytes * RHH_CUDA_FREE_SHARE);
@@ -192,6 +194,10 @@ rhh_cuda_close(rhh_device *dev)
 	for (uint32_t i = 0; i < dev->n_pools; i++)
 		(void) cudaHostUnregister(dev->pools[i]);
 	rhh_unregister_slices(dev);
+	if (dev->ahead)
+		cudaStreamDestroy(dev->ahead);
+	if (dev->copied)
+		cudaEventDestroy(dev->copied);
 	(void) cudaGetLastError();
 
 	/*

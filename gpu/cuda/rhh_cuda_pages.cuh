@@ -8,7 +8,8 @@
  *
  * What is uploaded of other batches is here made by a kernel, in the stream for uploads and where
  * uploads go.  The host has to know how many rows there are, so the batch is READING until the
- * kernel has ended; then it is QUEUED as others are.  Pages of the cache are read in the same way.
+ * kernel has ended; then it is QUEUED as others are.  Pages of the cache are read in the same way.  Which pages a batch has is
+ * copied to the device ahead, in another stream, so that nothing is between two of these kernels.
  */
 #ifndef RHH_CUDA_PAGES_CUH
 #define RHH_CUDA_PAGES_CUH
@@ -22,7 +23,7 @@ rhh_pages_of(const rhh_batch *batch)
 	return (rhh_page *) (batch->base + batch->pages_offset);
 }
 
-/* Where in the device's memory is what the batch has at this offset, if its pages are in the cache. */
+/* Where in the device's memory is what the batch, which has pages, has at this offset. */
 static uint8_t *
 rhh_on_device(const rhh_map *t, int i, uint32_t offset)
 {
@@ -32,9 +33,9 @@ rhh_on_device(const rhh_map *t, int i, uint32_t offset)
 	return lane->staging + (uint64_t) i * lane->staging_bytes + behind + offset;
 }
 
-/* A batch's pages as kernels see them: in the caller's memory, unless they are in the cache. */
+/* Where kernels say what becomes of a batch's pages: in the caller's memory, unless they are in the cache. */
 static rhh_page *
-rhh_pages_for_kernels(const rhh_map *t, int i)
+rhh_outcomes(const rhh_map *t, int i)
 {
 	const rhh_batch *batch = &t->flights[i].batch;
 
@@ -47,8 +48,36 @@ rhh_launch_tell_pages(rhh_map *t, int i, cudaStream_t stream)
 {
 	const rhh_batch *batch = &t->flights[i].batch;
 
-	return RHH_CUDA(t->dev, cudaMemcpyAsync, rhh_pages_of(batch), rhh_pages_for_kernels(t, i),
+	return RHH_CUDA(t->dev, cudaMemcpyAsync, rhh_pages_of(batch), rhh_outcomes(t, i),
 					(uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyDeviceToHost, stream);
+}
+
+/* Queues a copy of what the batch has from this offset on, for the kernel that reads pages. */
+static bool
+rhh_copy_ahead(const rhh_map *t, int i, uint32_t offset, uint64_t bytes)
+{
+	return RHH_CUDA(t->dev, cudaMemcpyAsync, rhh_on_device(t, i, offset), t->flights[i].batch.base + offset, bytes,
+					cudaMemcpyHostToDevice, t->dev->ahead);
+}
+
+/*
+ * Queues telling the kernel that reads a batch's pages which they are.  It could look into the caller's memory; but where
+ * many blocks ask for parts of the same 128 bytes there, one waits for the other: that took an H200 some 150 us more for a batch of
+ * 12,000 pages of the cache (2026-11-27-h200-slots-of-host.csv).
+ */
+static bool
+rhh_copy_pages_ahead(const rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+	const bool	told = t->flights[i].told;
+
+	/* of pages of the cache their slots are known at first, and nothing else */
+	return ((batch->cached && !told) ||
+			rhh_copy_ahead(t, i, batch->pages_offset, (uint64_t) batch->n_pages * sizeof(rhh_page))) &&
+		(told || batch->slots_offset == 0 ||
+		 rhh_copy_ahead(t, i, batch->slots_offset, (uint64_t) batch->n_pages * sizeof(uint32_t))) &&
+		RHH_CUDA(t->dev, cudaEventRecord, t->dev->copied, t->dev->ahead) &&
+		RHH_CUDA(t->dev, cudaStreamWaitEvent, t->lane->up, t->dev->copied, 0);
 }
 
 /* Slice i of the memory that has pages: *begin becomes its first byte.  Returns its bytes. */
@@ -178,8 +207,7 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 	const rhh_page_slots slots = {
 		dev->slab_table,
 		batch->slots_offset == 0 || t->flights[i].told ? NULL
-		: (const uint32_t *) (CACHED ? rhh_on_device(t, i, batch->slots_offset)
-							  : batch->base + batch->slots_offset)};
+		: (const uint32_t *) rhh_on_device(t, i, batch->slots_offset)};
 	const uint32_t blocks = CACHED ? RHH_CUDA_CACHED_BLOCKS
 		: COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
 
@@ -187,7 +215,8 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
 			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
 			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), lane->up,
-			   dev->pages, batch->first_page, batch->end_page, rhh_pages_for_kernels(t, i),
+			   dev->pages, batch->first_page, batch->end_page,
+			   (const rhh_page *) rhh_on_device(t, i, batch->pages_offset), rhh_outcomes(t, i),
 			   batch->n_pages, slots, plan, columns, batch->n_rows, layout->prefix_bytes,
 			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 }
@@ -223,19 +252,8 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	memcpy(columns.values_offset, batch->values_offset, sizeof(columns.values_offset));
 	memcpy(columns.nulls_offset, batch->nulls_offset, sizeof(columns.nulls_offset));
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
-	if (!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
-		return false;
-	/* what the caller knows of pages of the cache, or their slots */
-	if (batch->cached && f->told &&
-		!RHH_CUDA(dev, cudaMemcpyAsync, rhh_pages_for_kernels(t, i), rhh_pages_of(batch),
-				  (uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyHostToDevice, lane->up))
-		return false;
-	if (batch->cached && !f->told &&
-		!RHH_CUDA(dev, cudaMemcpyAsync, rhh_on_device(t, i, batch->slots_offset), batch->base + batch->slots_offset,
-				  (uint64_t) batch->n_pages * sizeof(uint32_t), cudaMemcpyHostToDevice, lane->up))
-		return false;
-	if (rhh_are_placed(batch, layout) &&
-		!RHH_CUDA(dev, cudaMemsetAsync, lane->page_counts + i, 0, sizeof(rhh_page_counts), lane->up))
+	if (!rhh_copy_pages_ahead(t, i) ||
+		!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
 		return false;
 	if (layout->program.n_ops > 0 && batch->cached)
 		rhh_launch_reading<true, true>(t, i, plan, columns, layout);
@@ -248,9 +266,6 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	f->state = BATCH_READING;
 	return rhh_launched(dev, "rhh_read_pages_kernel") &&
 		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, lane->up)) &&
-		(!rhh_are_placed(batch, layout) ||
-		 RHH_CUDA(dev, cudaMemcpyAsync, &lane->page_notes[i].counts, lane->page_counts + i,
-				  sizeof(rhh_page_counts), cudaMemcpyDeviceToHost, lane->up)) &&
 		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
 		rhh_wake_after(t, lane->uploaded[i]);
 }
@@ -344,8 +359,8 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	/* pages that have been read before have their places already */
 	if (rhh_are_placed(&f->batch, layout))
 	{
-		f->batch.n_rows = f->recounted ? rhh_count_filtered(&f->batch) : notes->counts.placed;
-		f->n_dropped = notes->counts.dropped;
+		f->batch.n_rows = f->recounted ? rhh_count_filtered(&f->batch) : notes->placed;
+		f->n_dropped = notes->dropped;
 	}
 	/* a column without a NULL is read faster if it has none of their bytes */
 	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)
@@ -362,7 +377,7 @@ rhh_launch_refuse_pages(rhh_map *t, int i)
 	const rhh_batch *batch = &t->flights[i].batch;
 
 	RHH_LAUNCH(rhh_refuse_pages_kernel, rhh_blocks(t->dev, batch->n_pages), RHH_CUDA_BLOCK_THREADS, 0,
-			   t->lane->run, rhh_pages_for_kernels(t, i), batch->n_pages,
+			   t->lane->run, rhh_outcomes(t, i), batch->n_pages,
 			   (const uint32_t *) (t->lane->refused + (uint64_t) i * t->lane->refused_bytes));
 	return rhh_launched(t->dev, "rhh_refuse_pages_kernel");
 }

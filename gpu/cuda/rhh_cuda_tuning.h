@@ -39,11 +39,14 @@
  * Reading pages: the threads of a block, which has a page at a time, and the most blocks for each
  * SM.  A page is on its way for some microseconds.  50M narrow rows took an H100 50 ms with 2 or 8
  * blocks for each SM, and 70 ms with 16 to 128 blocks in all.  Where a program computes, more
- * blocks hide that: TPC-H's query 1 over 4.7 GB took 160 ms to read with 2 blocks, 140 with 4 and 120 with 8 or 16.
+ * blocks hide that; but the last pages of a batch keep them all busy at once, while the bus is idle, and the kernels that
+ * aggregate find no place.  TPC-H's queries 1, 3, 5, 6, 12 and 18 at scale 10 took an H200, the first time, 227, 293, 301,
+ * 224, 277 and 346 ms with 8 blocks, and 223, 283, 272, 218, 269 and 338 with 4 (2026-11-27-h200-page-blocks.csv).
  */
 #define RHH_CUDA_PAGE_THREADS 128
 #define RHH_CUDA_PAGE_BLOCKS 2
-#define RHH_CUDA_PAGE_BLOCKS_COMPUTING 8
+#define RHH_CUDA_PAGE_BLOCKS_COMPUTING 4
+#define RHH_CUDA_PAGE_AT_ONCE 8 /* for so many an SM is to have registers */
 
 /* The same of pages of the cache, which are read where they are. */
 #ifndef RHH_CUDA_CACHED_THREADS

@@ -26,11 +26,12 @@
 #include "cuda/rhh_page_plan.cuh"
 #include "cuda/rhh_programs.cuh"
 
-/* Rows of pages that find their places as they are read, ... */
+/* By which pages find their places as they are read; in the device's memory, and all 0 between two kernels. */
 struct rhh_page_counts
 {
-	uint32_t	placed;
-	uint32_t	dropped;		/* ... and those that do not need one */
+	uint32_t	placed;			/* rows that have places, ... */
+	uint32_t	dropped;		/* ... and that do not need one */
+	uint32_t	n_ended;		/* blocks */
 };
 
 /* What the host has to know of a batch's pages; in its memory. */
@@ -38,7 +39,8 @@ struct rhh_page_notes
 {
 	uint64_t	null_columns;	/* which ones have a NULL */
 	uint32_t	any_bad;
-	rhh_page_counts counts;
+	uint32_t	placed;			/* as above, when all blocks have ended */
+	uint32_t	dropped;
 };
 
 /* A page in a block's shared memory. */
@@ -112,6 +114,22 @@ rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint3
 		in_hand->bytes[i] = rhh_load_now(&from[i]);
 }
 
+/* By a block of RHH_CUDA_PAGE_THREADS: copies a page; all loads are under way before the first has come. */
+RHH_DEV void
+rhh_copy_page(rhh_page_space *in_hand, const uint4 *from)
+{
+	constexpr uint32_t N = RHH_PAGE_BYTES / sizeof(uint4) / RHH_CUDA_PAGE_THREADS;
+	uint4		loaded[N];
+
+	static_assert(N * sizeof(uint4) * RHH_CUDA_PAGE_THREADS == RHH_PAGE_BYTES, "a part of the page is left");
+	RHH_UNROLL
+	for (uint32_t k = 0; k < N; k++)
+		loaded[k] = rhh_load_now(&from[k * RHH_CUDA_PAGE_THREADS + threadIdx.x]);
+	RHH_UNROLL
+	for (uint32_t k = 0; k < N; k++)
+		in_hand->bytes[k * RHH_CUDA_PAGE_THREADS + threadIdx.x] = loaded[k];
+}
+
 /*
  * By a block: copies line pointers of a page, unless they are there, and the first prefix_bytes of each tuple.  lines is the
  * number of line pointers up to the last one that is visible.
@@ -163,7 +181,10 @@ rhh_begin_all_visible(rhh_page_space *in_hand, const uint4 *from, uint64_t heade
 	if (!rhh_page_is_all_visible(in_hand->header))
 		return false;
 	lines = rhh_page_header_lines(in_hand->header);
-	rhh_copy_bytes(in_hand, from, 0, whole ? RHH_PAGE_BYTES : 24 + 4 * lines, threadIdx.x, blockDim.x);
+	if (whole)
+		rhh_copy_page(in_hand, from);
+	else
+		rhh_copy_bytes(in_hand, from, 0, 24 + 4 * lines, threadIdx.x, blockDim.x);
 	__syncthreads();
 	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
 		if (rhh_page_has_tuple((const uint8_t *) in_hand->bytes, item))
@@ -421,6 +442,22 @@ rhh_place_page(rhh_page_space *in_hand, uint32_t n, uint32_t n_rows, rhh_page_co
 }
 
 /*
+ * By one thread of each block, when that has no more pages, and has counted those it had: the last one tells the host what was
+ * counted.  So the stream has nothing but kernels, and the bus does not wait for copies of a few bytes between them.
+ */
+RHH_DEV void
+rhh_end_placing(rhh_page_counts *counts, rhh_page_notes *notes)
+{
+	__threadfence();
+	if (atomicAdd(&counts->n_ended, 1) != gridDim.x - 1)
+		return;
+	__threadfence();
+	notes->placed = atomicExch(&counts->placed, 0);
+	notes->dropped = atomicExch(&counts->dropped, 0);
+	counts->n_ended = 0;
+}
+
+/*
  * By a block: rows of the page in hand have been dropped; finds a place for the others by counts, of the batch's
  * n_rows.  False: the page is bad.
  */
@@ -478,13 +515,14 @@ rhh_begin_placing(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t 
 
 /*
  * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
- * of page 0; pages from first_page up to, but without, end_page may be read.  By *counts, at first 0, pages find
- * their places, unless it is NULL.  CACHED: pages are in the cache.  COMPUTES: the plan has a program.
+ * of page 0; pages from first_page up to, but without, end_page may be read.  What is known of pages before is in `pages`, and
+ * what becomes of them goes to `outcomes`.  By *counts they find their places, unless it is NULL.  CACHED: they are in the cache.
+ * COMPUTES: the plan has a program.
  */
 template <bool COMPUTES, bool CACHED>
-static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_AT_ONCE : RHH_CUDA_PAGE_BLOCKS_COMPUTING)
+static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_AT_ONCE : RHH_CUDA_PAGE_AT_ONCE)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
-					  rhh_page *pages, uint32_t n_pages, const rhh_page_slots slots,
+					  const rhh_page *pages, rhh_page *outcomes, uint32_t n_pages, const rhh_page_slots slots,
 					  const __grid_constant__ rhh_page_plan plan,
 					  const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
 					  uint32_t prefix_bytes, rhh_page_counts *counts, rhh_page_notes *notes)
@@ -512,14 +550,14 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		bool		good = true;
 		/* nobody waits for what is asked for before it is needed */
 		const uint32_t next = !CACHED && t == 0 && counts != NULL && p + gridDim.x < n_pages
-			? ((const volatile rhh_page *) pages)[p + gridDim.x].number : end_page;
+			? pages[p + gridDim.x].number : end_page;
 
 		/* of pages of the cache nothing need be known but where they are */
 		for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
-			((uint32_t *) &page)[i] = !CACHED || slots.numbers == NULL ? ((const volatile uint32_t *) &pages[p])[i]
+			((uint32_t *) &page)[i] = !CACHED || slots.numbers == NULL ? ((const uint32_t *) &pages[p])[i]
 				: i == offsetof(rhh_page, number) / sizeof(uint32_t) ? slots.numbers[p] : 0;
 		if (t == 0)
-			in_hand->slot = CACHED || slots.numbers == NULL ? RHH_NO_SLOT : ((const volatile uint32_t *) slots.numbers)[p];
+			in_hand->slot = CACHED || slots.numbers == NULL ? RHH_NO_SLOT : slots.numbers[p];
 		__syncthreads();
 		/* the same for the whole block: its rows have to be found */
 		filtered = page.filtered != 0;
@@ -554,7 +592,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			rhh_copy_prefixes(in_hand, from, lines, fresh, known);
 		}
 		else if (!CACHED && good && !(fresh && whole))
-			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
+			rhh_copy_page(in_hand, from);
 		__syncthreads();
 		if (!CACHED && next >= first_page && next < end_page)
 			next_header = rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES);
@@ -566,7 +604,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		if (fresh || (!CACHED && counts != NULL && !plan.has_filter && !filtered))
 		{
 			good = rhh_begin_placing(in_hand, good, plan.has_filter, n_rows, counts);
-			rhh_tell_page((volatile uint32_t *) &pages[p], page, CACHED);
+			rhh_tell_page((volatile uint32_t *) &outcomes[p], page, CACHED);
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
 		}
@@ -603,7 +641,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 				in_hand->bad = 1;
 			good = rhh_end_filter(in_hand, n_rows, counts);
 			if (good)
-				rhh_tell_page((volatile uint32_t *) &pages[p], page, false);
+				rhh_tell_page((volatile uint32_t *) &outcomes[p], page, false);
 			if (lines <= blockDim.x)
 				done = RHH_PASS_FILTER;
 		}
@@ -611,12 +649,14 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);
 		if (!good)
 		{
-			pages[p].bad = RHH_PAGE_UNREAD;
+			outcomes[p].bad = RHH_PAGE_UNREAD;
 			notes->any_bad = 1;
 		}
 		/* the next page comes where this one is */
 		__syncthreads();
 	}
+	if (t == 0 && counts != NULL)
+		rhh_end_placing(counts, notes);
 }
 
 /* Rows of a batch were refused: their pages get to know. */
