@@ -286,6 +286,34 @@ sub fails_with
 	return;
 }
 
+# ---------- where pages are ----------
+
+# Before 16 sessions remember in which buffers the pages of a table are.  Of one that took most of them a third of these notes once
+# fell on the places of others, and were forgotten in each scan.
+sub hints
+{
+	plan skip_all => 'from 16 on there are no hints' if $node->pg_version >= 16;
+	$admin->query(q{CREATE TABLE wide (k int, pad text); ALTER TABLE wide ALTER pad SET STORAGE PLAIN;
+		INSERT INTO wide SELECT i % 10, repeat('x', 3800) FROM generate_series(1, 13000) i; VACUUM ANALYZE wide});
+	foreach my $read_pages ('off', 'on')
+	{
+		# the first finds out
+		foreach my $scan (1, 2)
+		{
+			$admin->query("SELECT gpurhh_cache_drop('wide')");
+			my $there = $admin->query("SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('wide') AND relforknumber = 0");
+			my (undef, undef, $messages) = $node->psql('postgres', "$ON SET gpurhh.read_pages = $read_pages;"
+					. 'SET client_min_messages = debug2; SELECT k, count(*) FROM wide GROUP BY k');
+			my ($found, $pages) = $messages =~ /(\d+) of (\d+) pages were in the buffers that hints named/;
+			is($pages, 6500, "pages were read, gpurhh.read_pages = $read_pages");
+			cmp_ok($there, '>', 5000, 'most of them were in buffers');
+			cmp_ok($found, '>', 0.97 * $there, 'and nearly all of these were where they had been found') if $scan == 2;
+		}
+	}
+	$admin->query('DROP TABLE wide');
+	return;
+}
+
 # ---------- what is cached ----------
 
 sub scans
@@ -1791,32 +1819,6 @@ sub at_random
 }
 
 # ---------- all of it ----------
-
-# Before 16 sessions remember in which buffers the pages of a table are.  Of one that took most of them a third of these notes once
-# fell on the places of others, and were forgotten in each scan.
-sub hints
-{
-	plan skip_all => 'from 16 on there are no hints' if $node->pg_version >= 16;
-	$admin->query(q{CREATE TABLE wide (k int, pad text); ALTER TABLE wide ALTER pad SET STORAGE PLAIN;
-		INSERT INTO wide SELECT i % 10, repeat('x', 3800) FROM generate_series(1, 13000) i; VACUUM ANALYZE wide});
-	foreach my $read_pages ('off', 'on')
-	{
-		# the first finds out
-		foreach my $scan (1, 2)
-		{
-			$admin->query("SELECT gpurhh_cache_drop('wide')");
-			my $there = $admin->query("SELECT count(*) FROM pg_buffercache WHERE relfilenode = pg_relation_filenode('wide') AND relforknumber = 0");
-			my ($rc, $stdout, $messages) = $node->psql('postgres', "$ON SET gpurhh.read_pages = $read_pages;"
-					. 'SET client_min_messages = debug2; SELECT k, count(*) FROM wide GROUP BY k');
-			my ($found, $pages) = $messages =~ /(\d+) of (\d+) pages were in the buffers that hints named/;
-			is($pages, 6500, "pages were read, gpurhh.read_pages = $read_pages");
-			cmp_ok($there, '>', 5000, 'most of them were in buffers');
-			cmp_ok($found, '>', 0.97 * $there, 'and nearly all of these were where they had been found') if $scan == 2;
-		}
-	}
-	$admin->query('DROP TABLE wide');
-	return;
-}
 
 # Nothing is leaked, and nobody crashes.
 sub no_warning

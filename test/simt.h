@@ -17,8 +17,7 @@
  * Streams.  A copy from the host to the device is done as late as may be: when something behind it in its stream is,
  * or an event behind it is waited or asked for.  All else is done when its call returns, whatever stream it is in.
  *
- * Limits.  Blocks run
- * simt::config.blocks_at_once at a time; kernels with static __shared__
+ * Limits.  Blocks run simt::config.blocks_at_once at a time; kernels with static __shared__
  * variables need 1, the default; SIMT_LAUNCH_TOGETHER is for those without.  Dynamic shared memory is declared by
  * SIMT_DYNAMIC_SHARED.  No cooperative groups, no __activemask, no grid sync.
  * A warp has SIMT_WARP_SIZE lanes, 32 or (AMD's) 64; then masks have 64 bits.

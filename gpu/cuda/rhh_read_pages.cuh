@@ -114,22 +114,6 @@ rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint3
 		in_hand->bytes[i] = rhh_load_now(&from[i]);
 }
 
-/* By a block of RHH_CUDA_PAGE_THREADS: copies a page; all loads are under way before the first has come. */
-RHH_DEV void
-rhh_copy_page(rhh_page_space *in_hand, const uint4 *from)
-{
-	constexpr uint32_t N = RHH_PAGE_BYTES / sizeof(uint4) / RHH_CUDA_PAGE_THREADS;
-	uint4		loaded[N];
-
-	static_assert(N * sizeof(uint4) * RHH_CUDA_PAGE_THREADS == RHH_PAGE_BYTES, "a part of the page is left");
-	RHH_UNROLL
-	for (uint32_t k = 0; k < N; k++)
-		loaded[k] = rhh_load_now(&from[k * RHH_CUDA_PAGE_THREADS + threadIdx.x]);
-	RHH_UNROLL
-	for (uint32_t k = 0; k < N; k++)
-		in_hand->bytes[k * RHH_CUDA_PAGE_THREADS + threadIdx.x] = loaded[k];
-}
-
 /*
  * By a block: copies line pointers of a page, unless they are there, and the first prefix_bytes of each tuple.  lines is the
  * number of line pointers up to the last one that is visible.
@@ -181,10 +165,7 @@ rhh_begin_all_visible(rhh_page_space *in_hand, const uint4 *from, uint64_t heade
 	if (!rhh_page_is_all_visible(in_hand->header))
 		return false;
 	lines = rhh_page_header_lines(in_hand->header);
-	if (whole)
-		rhh_copy_page(in_hand, from);
-	else
-		rhh_copy_bytes(in_hand, from, 0, 24 + 4 * lines, threadIdx.x, blockDim.x);
+	rhh_copy_bytes(in_hand, from, 0, whole ? RHH_PAGE_BYTES : 24 + 4 * lines, threadIdx.x, blockDim.x);
 	__syncthreads();
 	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
 		if (rhh_page_has_tuple((const uint8_t *) in_hand->bytes, item))
@@ -592,7 +573,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			rhh_copy_prefixes(in_hand, from, lines, fresh, known);
 		}
 		else if (!CACHED && good && !(fresh && whole))
-			rhh_copy_page(in_hand, from);
+			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
 		__syncthreads();
 		if (!CACHED && next >= first_page && next < end_page)
 			next_header = rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES);

@@ -101,8 +101,8 @@ is_of(const HintChunk *chunk, Relation rel, BlockNumber block)
 /*
  * The chunk that a block's hint is in, or, if it is not *known, may be put into.  NULL: there are none.
  *
- * A table's chunks lie one behind the other, so none of them falls on another one.  Those of two tables may: so each has the choice
- * of two places.
+ * A table's chunks lie one behind the other, so those of one that fits into the buffers do not fall on each other.  Those of two
+ * tables may: so each has the choice of two places.
  */
 static HintChunk *
 hint_chunk(Relation rel, BlockNumber block, bool *known)
