@@ -250,6 +250,12 @@ guard counts-of-the-map-before 'device_test cuda --tiny --only pages_*' '^not ok
 	gpu/cuda/rhh_cuda.cu '(spec->max_page_bytes > 0 &&' '(false &&'
 guard blocks-of-the-batch-before 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'counts->n_ended = 0;' ''
+guard pages-that-the-batch-before-has-taken 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'counts->n_taken = counts->n_copied = 0;' '{}'
+guard copies-of-what-is-not-visible 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'good = rhh_end_all_visible(in_hand, from, rhh_page_lines(page.visible));' ';'
+guard copies-that-were-there-before 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'known->all_visible = good;' 'known->all_visible |= good;'
 guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES 'spill->n_returned = n_returned;' ''
 guard pieces-change-their-size 'device_test cuda --tiny --only join_condition_unmatched_refused' '^not ok' \

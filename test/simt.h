@@ -1038,6 +1038,11 @@ enum cudaFuncAttribute
 	cudaFuncAttributeMaxDynamicSharedMemorySize,
 	cudaFuncAttributePreferredSharedMemoryCarveout
 };
+enum cudaSharedCarveout
+{
+	cudaSharedmemCarveoutDefault = -1,
+	cudaSharedmemCarveoutMaxShared = 100
+};
 template <typename F>
 static inline cudaError_t
 cudaFuncSetAttribute(F, cudaFuncAttribute, int)

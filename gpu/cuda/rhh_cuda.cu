@@ -620,8 +620,7 @@ rhh_queue_batch(rhh_map *t, int i, const rhh_batch *batch, uint8_t *refused_to, 
 	f->looked_at_all = false;
 	f->upload_counted = batch->n_pages > 0;
 	t->fed = true;
-	if (batch->n_pages > 0)
-		rhh_use_slabs(dev, batch, 1);
+	f->kept = batch->n_pages > 0 && rhh_use_slabs(dev, batch, 1);
 	if (rhh_comes_for_spill(t, batch))
 	{
 		rhh_give_spill(t, i);

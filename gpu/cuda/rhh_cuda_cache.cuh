@@ -63,18 +63,25 @@ rhh_end_slab(const rhh_batch *batch)
 	return (batch->end_page + RHH_SLAB_PAGES - 1) / RHH_SLAB_PAGES;
 }
 
-/* A batch uses the slabs of its slots, or (n -1) does not any more. */
-static void
+/*
+ * A batch uses the slabs of its slots, or (n -1) does not any more.  Returns whether all of its pages go to slots, or are there.
+ */
+static bool
 rhh_use_slabs(rhh_device *dev, const rhh_batch *batch, int n)
 {
 	const uint32_t *slots = (const uint32_t *) (batch->base + batch->slots_offset);
+	uint32_t	n_slots = 0;
 
 	/* what of these it has not is of no harm */
 	for (uint32_t i = batch->first_page / RHH_SLAB_PAGES; batch->cached && i < rhh_end_slab(batch); i++)
 		dev->slab_uses[i] += n;
 	for (uint32_t p = 0; !batch->cached && batch->slots_offset != 0 && p < batch->n_pages; p++)
 		if (slots[p] / RHH_SLAB_PAGES < RHH_MAX_SLABS)
+		{
 			dev->slab_uses[slots[p] / RHH_SLAB_PAGES] += n;
+			n_slots++;
+		}
+	return batch->cached || n_slots == batch->n_pages;
 }
 
 /* The caller has the event of a batch.  False: there is no memory to note what it uses. */
@@ -85,7 +92,7 @@ rhh_batch_is_given(rhh_map *t, const rhh_batch *batch, bool more)
 
 	if (!more || !batch->cached)
 	{
-		rhh_use_slabs(dev, batch, -1);
+		(void) rhh_use_slabs(dev, batch, -1);
 		return true;
 	}
 	if (t->slab_uses == NULL)

@@ -104,8 +104,10 @@ struct rhh_lane
 {
 	rhh_lane   *next;			/* kept lanes */
 	cudaStream_t up;
+	cudaStream_t make;			/* kernels that make columns of pages which one in `up` has copied */
 	cudaStream_t run;
 	cudaStream_t note;
+	cudaEvent_t copied;			/* the last pages of these */
 	cudaEvent_t upload[RHH_CUDA_IN_FLIGHT]; /* before a batch's copy, for its time */
 	cudaEvent_t uploaded[RHH_CUDA_IN_FLIGHT];
 	rhh_step_events batch[RHH_CUDA_IN_FLIGHT];
@@ -164,6 +166,7 @@ struct rhh_in_flight
 	uint32_t	n_bad_pages;
 	uint32_t	n_dropped;		/* rows of its pages */
 	bool		recounted;		/* some of these are read once more, after the host has counted */
+	bool		kept;			/* of all pages there will be copies in the cache */
 	bool		told;			/* what is known of pages of the cache the caller has, too */
 
 	/* With joins: the piece of its output that is being made.  See rhh_cuda_join.cuh. */

@@ -201,6 +201,7 @@ rhh_map_free(rhh_map *t)
 	if (t->lane != NULL)
 	{
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->up);
+		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->make);
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->run);
 		RHH_CUDA(dev, cudaStreamSynchronize, t->lane->note);
 	}

@@ -46,8 +46,12 @@ rhh_lane_free(rhh_lane *lane)
 		cudaEventDestroy(lane->step.stop);
 	if (lane->step.done)
 		cudaEventDestroy(lane->step.done);
+	if (lane->copied)
+		cudaEventDestroy(lane->copied);
 	if (lane->up)
 		cudaStreamDestroy(lane->up);
+	if (lane->make)
+		cudaStreamDestroy(lane->make);
 	if (lane->run)
 		cudaStreamDestroy(lane->run);
 	if (lane->note)
@@ -80,6 +84,8 @@ rhh_lane_make(rhh_device *dev)
 	if (lane == NULL)
 		return NULL;
 	ok = RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->up, cudaStreamNonBlocking) &&
+		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->make, cudaStreamNonBlocking) &&
+		RHH_CUDA(dev, cudaEventCreateWithFlags, &lane->copied, cudaEventDisableTiming) &&
 		/* before kernels that read pages, which wait for the bus most of the time */
 		RHH_CUDA(dev, cudaStreamCreateWithPriority, &lane->run, cudaStreamNonBlocking, -1) &&
 		RHH_CUDA(dev, cudaStreamCreateWithFlags, &lane->note, cudaStreamNonBlocking) &&

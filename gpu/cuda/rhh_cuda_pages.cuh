@@ -10,6 +10,9 @@
  * uploads go.  The host has to know how many rows there are, so the batch is READING until the
  * kernel has ended; then it is QUEUED as others are.  Pages of the cache are read in the same way.  Which pages a batch has is
  * copied to the device ahead, in another stream, so that nothing is between two of these kernels.
+ *
+ * Where all pages of a batch are to be kept in the cache, one kernel copies them there, in the stream for uploads, and another one makes
+ * columns of the copies, in a stream for that: so the bus need not wait for what is done with pages.
  */
 #ifndef RHH_CUDA_PAGES_CUH
 #define RHH_CUDA_PAGES_CUH
@@ -196,29 +199,76 @@ rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
 	return batch->cached || batch->all_visible || layout->program.has_filter;
 }
 
+/* Where pages of a batch go in the cache, or lie there, unless these say it. */
+static rhh_page_slots
+rhh_slots_of(const rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	return {t->dev->slab_table, batch->slots_offset == 0 || t->flights[i].told ? NULL
+		: (const uint32_t *) rhh_on_device(t, i, batch->slots_offset)};
+}
+
+/* What is known of a batch's pages, if anything is. */
+static const rhh_page *
+rhh_known_pages(const rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	return batch->cached && !t->flights[i].told ? NULL : (const rhh_page *) rhh_on_device(t, i, batch->pages_offset);
+}
+
+/*
+ * Queues making columns of pages, which lie in the cache (CACHED), if only since a moment ago.  Then pages of the next batch are
+ * to be copied: where this kernel had the caches that suit it best there would be no shared memory for the blocks of that one, which
+ * would wait until this one has ended, half of the time, and the bus with it.  False: the device is broken.
+ */
 template <bool COMPUTES, bool CACHED>
-static void
+static bool
 rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
-				   const rhh_page_layout *layout)
+				   const rhh_page_layout *layout, cudaStream_t stream)
+{
+	rhh_device *dev = t->dev;
+	const rhh_lane *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	const bool	copied = CACHED && !batch->cached;
+	const uint32_t blocks = copied ? RHH_CUDA_COPIED_BLOCKS : CACHED ? RHH_CUDA_CACHED_BLOCKS
+		: COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
+
+	if (CACHED &&
+		!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_pages_kernel<COMPUTES, CACHED>),
+				  cudaFuncAttributePreferredSharedMemoryCarveout,
+				  copied ? (int) cudaSharedmemCarveoutMaxShared : (int) cudaSharedmemCarveoutDefault))
+		return false;
+	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES, CACHED>),
+			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
+			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
+			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), stream,
+			   dev->pages, copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
+			   rhh_known_pages(t, i), rhh_outcomes(t, i),
+			   batch->n_pages, rhh_slots_of(t, i), plan, columns, batch->n_rows, layout->prefix_bytes,
+			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
+	return rhh_launched(dev, "rhh_read_pages_kernel");
+}
+
+/*
+ * Queues copying a batch's pages out of shared buffers to the cache.  The columns are made of these copies, in another stream, while
+ * the bus brings pages of the next batch.  False: the device is broken.
+ */
+static bool
+rhh_launch_copying(rhh_map *t, int i)
 {
 	const rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
-	const rhh_page_slots slots = {
-		dev->slab_table,
-		batch->slots_offset == 0 || t->flights[i].told ? NULL
-		: (const uint32_t *) rhh_on_device(t, i, batch->slots_offset)};
-	const uint32_t blocks = CACHED ? RHH_CUDA_CACHED_BLOCKS
-		: COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
 
-	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES, CACHED>),
-			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
-			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
-			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), lane->up,
-			   dev->pages, batch->first_page, batch->end_page,
-			   (const rhh_page *) rhh_on_device(t, i, batch->pages_offset), rhh_outcomes(t, i),
-			   batch->n_pages, slots, plan, columns, batch->n_rows, layout->prefix_bytes,
-			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
+	RHH_LAUNCH(rhh_copy_pages_kernel, ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
+			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
+			   dev->pages, batch->first_page, batch->end_page, rhh_known_pages(t, i), batch->n_pages, rhh_slots_of(t, i),
+			   lane->page_counts + i);
+	return rhh_launched(t->dev, "rhh_copy_pages_kernel") &&
+		RHH_CUDA(t->dev, cudaEventRecord, lane->copied, lane->up) &&
+		RHH_CUDA(t->dev, cudaStreamWaitEvent, lane->make, lane->copied, 0);
 }
 
 /* The plan for a batch's pages.  False: there is none (rhh_page_plan_make()). */
@@ -240,6 +290,10 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	rhh_in_flight *f = &t->flights[i];
 	rhh_batch  *batch = &f->batch;
 	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
+	/* what is read once more may have been changed meanwhile by what it is not the first time */
+	const bool	copies = f->kept && !batch->cached && !f->recounted;
+	cudaStream_t stream = copies ? lane->make : lane->up;
+	bool		launched;
 	rhh_row_columns columns;
 	const uint8_t *column_bytes;
 
@@ -253,20 +307,21 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	memcpy(columns.nulls_offset, batch->nulls_offset, sizeof(columns.nulls_offset));
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
 	if (!rhh_copy_pages_ahead(t, i) ||
-		!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up))
+		!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
+		(copies && !rhh_launch_copying(t, i)))
 		return false;
-	if (layout->program.n_ops > 0 && batch->cached)
-		rhh_launch_reading<true, true>(t, i, plan, columns, layout);
+	if (layout->program.n_ops > 0 && (batch->cached || copies))
+		launched = rhh_launch_reading<true, true>(t, i, plan, columns, layout, stream);
 	else if (layout->program.n_ops > 0)
-		rhh_launch_reading<true, false>(t, i, plan, columns, layout);
-	else if (batch->cached)
-		rhh_launch_reading<false, true>(t, i, plan, columns, layout);
+		launched = rhh_launch_reading<true, false>(t, i, plan, columns, layout, stream);
+	else if (batch->cached || copies)
+		launched = rhh_launch_reading<false, true>(t, i, plan, columns, layout, stream);
 	else
-		rhh_launch_reading<false, false>(t, i, plan, columns, layout);
+		launched = rhh_launch_reading<false, false>(t, i, plan, columns, layout, stream);
 	f->state = BATCH_READING;
-	return rhh_launched(dev, "rhh_read_pages_kernel") &&
-		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, lane->up)) &&
-		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], lane->up) &&
+	return launched &&
+		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, stream)) &&
+		RHH_CUDA(dev, cudaEventRecord, lane->uploaded[i], stream) &&
 		rhh_wake_after(t, lane->uploaded[i]);
 }
 

@@ -11,7 +11,7 @@
  * once more.
  *
  * A page may also be copied to a slot of the cache, as it is, and be read from there later.  Then what is visible of it
- * is with it.
+ * is with it.  If all pages of a batch are, a kernel that does nothing else copies them, and they are read there.
  *
  * If rows are to be dropped first, or have to be found, or the page is in the cache, only that says how many rows a page has.  So these pages find
  * their places among the batch's rows themselves, in any order, by a counter; and the caller gets to know
@@ -32,6 +32,10 @@ struct rhh_page_counts
 	uint32_t	placed;			/* rows that have places, ... */
 	uint32_t	dropped;		/* ... and that do not need one */
 	uint32_t	n_ended;		/* blocks */
+
+	/* of the kernel that copies pages */
+	uint32_t	n_taken;		/* pages, but for the first one of each block */
+	uint32_t	n_copied;		/* blocks that have ended */
 };
 
 /* What the host has to know of a batch's pages; in its memory. */
@@ -49,6 +53,7 @@ struct rhh_page_space
 	rhh_page	page;
 	uint32_t	bad;			/* a row for which the filter is, or of which its inputs are */
 	uint32_t	slot;			/* where a copy of it goes; RHH_NO_SLOT: nowhere */
+	uint32_t	next;			/* page of the batch, for a block that takes one after the other */
 
 	/* not of a page that is in the cache */
 	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
@@ -93,8 +98,9 @@ rhh_tuple_at(const rhh_page_space *in_hand, uint32_t item, uint32_t *offset, uin
  * Bytes of a page in the host's memory, as they are now: what another block has read of it may still be in the
  * SM's cache, and older than the page's header.
  */
-RHH_DEV uint4
-rhh_load_now(const uint4 *p)
+template <class Word>
+RHH_DEV Word
+rhh_load_now(const Word *p)
 {
 #ifdef __CUDA_ARCH__
 	return __ldcv(p);
@@ -103,15 +109,35 @@ rhh_load_now(const uint4 *p)
 #endif
 }
 
-/* Copies bytes of a page, from begin up to, but without, end, by n threads, of which this is one. */
+/* By a block: copies the first bytes of a page. */
 RHH_DEV void
-rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t begin, uint32_t end, uint32_t thread,
-			   uint32_t n)
+rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t n_bytes)
 {
-	const uint32_t last = ::min((end + 15) / 16, (uint32_t) (RHH_PAGE_BYTES / 16));
+	const uint32_t end = ::min((n_bytes + 15) / 16, (uint32_t) (RHH_PAGE_BYTES / 16));
 
-	for (uint32_t i = begin / 16 + thread; i < last; i += n)
+	for (uint32_t i = threadIdx.x; i < end; i += blockDim.x)
 		in_hand->bytes[i] = rhh_load_now(&from[i]);
+}
+
+/* How many times 16 bytes rhh_copy_prefixes() copies of a tuple, which begins at a multiple of 8. */
+RHH_DEV uint32_t
+rhh_prefix_chunks(uint32_t prefix_bytes)
+{
+	return (prefix_bytes + 8 + 15) / 16;
+}
+
+/* By one thread: copies what is behind the first prefix_bytes of the tuple at a line pointer, and of no other tuple. */
+RHH_DEV void
+rhh_copy_rest(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32_t prefix_bytes)
+{
+	uint32_t	offset,
+				length,
+				end;
+
+	rhh_tuple_at(in_hand, item, &offset, &length);
+	end = ::min((offset + length + 7) / 8, (uint32_t) (RHH_PAGE_BYTES / 8));
+	for (uint32_t i = (offset / 16 + rhh_prefix_chunks(prefix_bytes)) * 2; i < end; i++)
+		((uint2 *) in_hand->bytes)[i] = rhh_load_now(&((const uint2 *) from)[i]);
 }
 
 /*
@@ -122,11 +148,10 @@ RHH_DEV void
 rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, bool has_lines, uint32_t prefix_bytes)
 {
 	const rhh_page &page = in_hand->page;
-	/* tuples begin at multiples of 8 */
-	const uint32_t n_chunks = (prefix_bytes + 8 + 15) / 16;
+	const uint32_t n_chunks = rhh_prefix_chunks(prefix_bytes);
 
 	if (!has_lines)
-		rhh_copy_bytes(in_hand, from, 0, 24 + 4 * lines, threadIdx.x, blockDim.x);
+		rhh_copy_bytes(in_hand, from, 24 + 4 * lines);
 	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
 		if ((page.visible[item / 64] >> item % 64 & 1) != 0)
 			in_hand->items[rhh_page_rank(page.visible, item)] = (uint16_t) item;
@@ -165,7 +190,7 @@ rhh_begin_all_visible(rhh_page_space *in_hand, const uint4 *from, uint64_t heade
 	if (!rhh_page_is_all_visible(in_hand->header))
 		return false;
 	lines = rhh_page_header_lines(in_hand->header);
-	rhh_copy_bytes(in_hand, from, 0, whole ? RHH_PAGE_BYTES : 24 + 4 * lines, threadIdx.x, blockDim.x);
+	rhh_copy_bytes(in_hand, from, whole ? RHH_PAGE_BYTES : 24 + 4 * lines);
 	__syncthreads();
 	for (uint32_t item = threadIdx.x; item < lines; item += blockDim.x)
 		if (rhh_page_has_tuple((const uint8_t *) in_hand->bytes, item))
@@ -365,34 +390,33 @@ rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32
 {
 	while (!read(known))
 	{
-		uint32_t	offset,
-					length;
-
 		if (CACHED || known == RHH_PAGE_BYTES)
 			return false;
-		/* others that lie in the same 16 bytes get what they have */
-		rhh_tuple_at(in_hand, item, &offset, &length);
-		rhh_copy_bytes(in_hand, from, offset, offset + length, 0, 1);
+		rhh_copy_rest(in_hand, from, item, known);
 		known = RHH_PAGE_BYTES;
 	}
 	return true;
 }
 
-/* By a block: copies the page in hand, which is there as a whole, to its slot, which says then that it has one. */
+/*
+ * By a block: copies the page in hand, which is there as a whole, to its slot, which says then that it has one; or that it has
+ * none, if the page is not good.
+ */
 RHH_DEV void
-rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots)
+rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool good)
 {
 	rhh_page   *known;
 	uint4	   *to = rhh_slot_at(slots, in_hand->slot, &known);
 
 	if (to == NULL)
 		return;
-	for (uint32_t i = threadIdx.x; i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
+	for (uint32_t i = threadIdx.x; good && i < RHH_PAGE_BYTES / sizeof(uint4); i += blockDim.x)
 		to[i] = in_hand->bytes[i];
 	if (threadIdx.x == 0)
 	{
-		*known = in_hand->page;
-		known->all_visible = 1;
+		if (good)
+			*known = in_hand->page;
+		known->all_visible = good;
 	}
 }
 
@@ -453,13 +477,13 @@ rhh_end_filter(rhh_page_space *in_hand, uint32_t n_rows, rhh_page_counts *counts
 }
 
 /*
- * By a block: where the page in hand is in the cache; NULL: it is not.  If it is fresh, finds out what is
- * visible of it.
+ * By a block: where the page in hand is in the cache, in slots from first up to, but without, end; NULL: it is not.  If it
+ * is fresh, finds out what is visible of it.
  */
 RHH_DEV const uint4 *
 rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t first, uint32_t end, bool fresh)
 {
-	const uint32_t slot = in_hand->page.number;
+	const uint32_t slot = in_hand->slot;
 	rhh_page   *known = NULL;
 	const uint4 *from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
 
@@ -495,10 +519,72 @@ rhh_begin_placing(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t 
 }
 
 /*
+ * By a block: takes page p of a batch in hand, of which `pages` has what is known, or, if that is NULL, nothing is known but
+ * its slot.  Pages of the cache have their slots as numbers, if the batch has none.
+ */
+RHH_DEV void
+rhh_take_page(rhh_page_space *in_hand, const rhh_page *pages, uint32_t p, const rhh_page_slots &slots, bool cached)
+{
+	for (uint32_t i = threadIdx.x; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
+		((uint32_t *) &in_hand->page)[i] = pages != NULL ? ((const uint32_t *) &pages[p])[i]
+			: i == offsetof(rhh_page, number) / sizeof(uint32_t) ? slots.numbers[p] : 0;
+	if (threadIdx.x == 0)
+		in_hand->slot = slots.numbers != NULL ? slots.numbers[p] : cached ? pages[p].number : RHH_NO_SLOT;
+	__syncthreads();
+}
+
+/*
+ * Copies pages of shared buffers to their slots, as they are, and finds out which rows those have that are all visible.  What
+ * is not as it is said to be has none in its slot.  So the bus has a page to bring while others are looked at, also those of
+ * the batch before.
+ */
+static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS, RHH_CUDA_PAGE_AT_ONCE)
+rhh_copy_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page, const rhh_page *pages, uint32_t n_pages,
+					  const rhh_page_slots slots, rhh_page_counts *counts)
+{
+	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
+	uint64_t	next_header = 0;	/* of the next page, if the first thread has asked for it */
+
+	for (uint32_t p = blockIdx.x; p < n_pages; p = in_hand->next)
+	{
+		const rhh_page &page = in_hand->page;
+		const uint32_t after = threadIdx.x == 0 ? gridDim.x + atomicAdd(&counts->n_taken, 1) : n_pages;
+		const uint32_t next = after < n_pages ? pages[after].number : end_page;
+		const uint4 *from;
+		bool		finds;
+		bool		good;
+
+		rhh_take_page(in_hand, pages, p, slots, false);
+		finds = page.all_visible != 0 && page.n_rows == 0;
+		from = page.number >= first_page && page.number < end_page && (finds || page.n_rows > 0)
+			? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
+		good = from != NULL;
+		/* what comes next changes the page */
+		__syncthreads();
+		if (good && finds)
+			good = rhh_begin_all_visible(in_hand, from, next_header, true);
+		else if (good)
+			rhh_copy_bytes(in_hand, from, RHH_PAGE_BYTES);
+		__syncthreads();
+		next_header = next >= first_page && next < end_page
+			? rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES) : 0;
+		if (good && finds)
+			good = rhh_end_all_visible(in_hand, from, rhh_page_lines(page.visible));
+		rhh_keep_page(in_hand, slots, good);
+		if (threadIdx.x == 0)
+			in_hand->next = after;
+		/* the next page comes where this one is */
+		__syncthreads();
+	}
+	if (threadIdx.x == 0 && atomicAdd(&counts->n_copied, 1) == gridDim.x - 1)
+		counts->n_taken = counts->n_copied = 0;
+}
+
+/*
  * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
- * of page 0; pages from first_page up to, but without, end_page may be read.  What is known of pages before is in `pages`, and
- * what becomes of them goes to `outcomes`.  By *counts they find their places, unless it is NULL.  CACHED: they are in the cache.
- * COMPUTES: the plan has a program.
+ * of page 0; pages, or slots, from first_page up to, but without, end_page may be read.  What is known of pages before is in
+ * `pages`, unless it is NULL, and what becomes of them goes to `outcomes`.  By *counts they find their places, unless it is
+ * NULL.  CACHED: they are in the cache, if only since a moment ago.  COMPUTES: the plan has a program.
  */
 template <bool COMPUTES, bool CACHED>
 static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_AT_ONCE : RHH_CUDA_PAGE_AT_ONCE)
@@ -533,16 +619,10 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		const uint32_t next = !CACHED && t == 0 && counts != NULL && p + gridDim.x < n_pages
 			? pages[p + gridDim.x].number : end_page;
 
-		/* of pages of the cache nothing need be known but where they are */
-		for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
-			((uint32_t *) &page)[i] = !CACHED || slots.numbers == NULL ? ((const uint32_t *) &pages[p])[i]
-				: i == offsetof(rhh_page, number) / sizeof(uint32_t) ? slots.numbers[p] : 0;
-		if (t == 0)
-			in_hand->slot = CACHED || slots.numbers == NULL ? RHH_NO_SLOT : slots.numbers[p];
-		__syncthreads();
+		rhh_take_page(in_hand, pages, p, slots, CACHED);
 		/* the same for the whole block: its rows have to be found */
 		filtered = page.filtered != 0;
-		fresh = (CACHED || (page.all_visible != 0 && counts != NULL)) && page.n_rows == 0 && page.bad == 0 && !filtered;
+		fresh = (pages == NULL || (page.all_visible != 0 && counts != NULL)) && page.n_rows == 0 && page.bad == 0 && !filtered;
 		if (CACHED)
 			from = rhh_find_cached(in_hand, slots, first_page, end_page, fresh);
 		else
@@ -573,7 +653,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			rhh_copy_prefixes(in_hand, from, lines, fresh, known);
 		}
 		else if (!CACHED && good && !(fresh && whole))
-			rhh_copy_bytes(in_hand, from, 0, RHH_PAGE_BYTES, t, blockDim.x);
+			rhh_copy_bytes(in_hand, from, RHH_PAGE_BYTES);
 		__syncthreads();
 		if (!CACHED && next >= first_page && next < end_page)
 			next_header = rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES);
@@ -581,11 +661,11 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			good = rhh_end_all_visible(in_hand, from, lines);
 		/* what has been filtered has not all rows any more */
 		if (!CACHED && good && in_hand->slot != RHH_NO_SLOT && !filtered)
-			rhh_keep_page(in_hand, slots);
-		if (fresh || (!CACHED && counts != NULL && !plan.has_filter && !filtered))
+			rhh_keep_page(in_hand, slots, true);
+		if (fresh || (counts != NULL && !plan.has_filter && !filtered))
 		{
 			good = rhh_begin_placing(in_hand, good, plan.has_filter, n_rows, counts);
-			rhh_tell_page((volatile uint32_t *) &outcomes[p], page, CACHED);
+			rhh_tell_page((volatile uint32_t *) &outcomes[p], page, pages == NULL);
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
 		}

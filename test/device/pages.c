@@ -702,7 +702,8 @@ typedef struct found_options
 	bool		wide;			/* few rows to a page */
 	bool		filters;
 	uint32_t	prefix_bytes;
-	bool		cached;			/* they come from the cache in the end */
+	bool		kept;			/* all have slots */
+	bool		cached;			/* all but one have, and they come from the cache in the end */
 	bool		short_of_room;
 	bool		unsaid;			/* the batch does not say that there are such pages: they have no rows */
 } found_options;
@@ -808,8 +809,8 @@ check_found(context *ctx, const found_options *o, const rhh_batch *batch, const 
 	uint32_t	n_rows = 0;
 	char		what[80];
 
-	snprintf(what, sizeof(what), "bad %d, wide %d, filters %d, prefix %u, cached %d, short %d", (int) o->odd, o->wide,
-			 o->filters, o->prefix_bytes, batch->cached, o->short_of_room);
+	snprintf(what, sizeof(what), "bad %d, wide %d, filters %d, prefix %u, kept %d, cached %d, short %d", (int) o->odd, o->wide,
+			 o->filters, o->prefix_bytes, o->kept, batch->cached, o->short_of_room);
 	for (uint32_t p = 0; p < batch->n_pages; p++)
 	{
 		/* which pages find no room depends on which come first */
@@ -898,10 +899,9 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 	room = batch.n_rows;
 	batch.refused_rows = FOUND_ROOM;
 	slots = (void *) (batch.base + batch.used_bytes);
-	/* the last page is not put into the cache */
 	for (uint32_t p = 0; p < batch.n_pages; p++)
-		slots[p] = p + 1 == batch.n_pages ? RHH_NO_SLOT : 3 * p + 1;
-	if (o->cached)
+		slots[p] = p + 1 == batch.n_pages && !o->kept ? RHH_NO_SLOT : 3 * p + 1;
+	if (o->cached || o->kept)
 		batch.slots_offset = batch.used_bytes;
 	batch.used_bytes = batch.refused_offset = batch.used_bytes + 64;
 	n_bad = return_found(ctx, map, spec, &batch, times, &event);
@@ -962,13 +962,18 @@ case_pages_found(context *ctx)
 			};
 
 			run_found(ctx, map, &p.table.spec, &o);
+			if (ctx->why[0] != '\0')
+				break;
+			o.kept = true;
+			run_found(ctx, map, &p.table.spec, &o);
+			o.kept = false;
 			/* of bad pages nobody says what their slots have */
 			o.cached = true;
 			if (o.odd == FOUND_NAMED && !o.short_of_room && ctx->why[0] == '\0')
 				run_found(ctx, map, &p.table.spec, &o);
 		}
-	if (ctx->why[0] == '\0')
-		run_found(ctx, map, &p.table.spec, &(found_options){.odd = FOUND_NAMED, .unsaid = true});
+	for (int kept = 0; kept < 2 && ctx->why[0] == '\0'; kept++)
+		run_found(ctx, map, &p.table.spec, &(found_options){.odd = FOUND_NAMED, .unsaid = true, .kept = kept != 0});
 	ops->map_destroy(map);
 }
 

@@ -311,8 +311,8 @@ run_add_bad(run *run, uint64_t first, uint32_t n)
 
 /*
  * A batch of pages has been given to a map that is thrown away, and which has put them into the cache: makes it
- * a batch of what is there now.  Those that were bad are left out, as nobody says what their slots have; their rows come
- * as columns.
+ * a batch of what is there now.  Those that were bad are left out, as nobody says what their slots have, and those without one;
+ * their rows come as columns.
  */
 static void
 run_read_cached(run *run, slot *slot)
@@ -324,7 +324,7 @@ run_read_cached(run *run, slot *slot)
 
 	for (uint32_t p = 0; p < batch->n_pages; p++)
 	{
-		const bool	bad = pages[p].bad == RHH_PAGE_UNREAD;
+		const bool	bad = pages[p].bad == RHH_PAGE_UNREAD || slots[p] == RHH_NO_SLOT;
 		const uint32_t n_rows = rhh_page_count(slot->visible[p]);
 
 		/* nothing of what was there is to be seen */
@@ -375,6 +375,9 @@ cache_pages(run *run, slot *slot)
 	slots = (void *) (slot->base + batch->slots_offset);
 	for (uint32_t p = 0; p < batch->n_pages; p++)
 		slots[p] = 2 * ((const rhh_page *) (slot->base + batch->pages_offset))[p].number + 1;
+	/* where one page goes nowhere the device may do all in another way */
+	if (below(&run->r, 2) == 0)
+		slots[below(&run->r, batch->n_pages)] = RHH_NO_SLOT;
 	given = *batch;
 	memset(spec.states, 0, sizeof(spec.states));
 	memcpy(spec.column_bytes, run->data->d->spec.column_bytes, sizeof(spec.column_bytes));
