@@ -378,6 +378,13 @@ gpurhh_relation_file(Relation rel)
 #endif
 }
 
+/* By which shared buffers know a table's page (storage/buf_internals.h). */
+#if PG_VERSION_NUM >= 160000
+#define gpurhh_init_buffer_tag(tag, rel, block) InitBufferTag(tag, &(rel)->rd_locator, MAIN_FORKNUM, block)
+#else
+#define gpurhh_init_buffer_tag(tag, rel, block) INIT_BUFFERTAG(*(tag), (rel)->rd_node, MAIN_FORKNUM, block)
+#endif
+
 /* Has the current transaction made the table, or given it another file? */
 static inline bool
 gpurhh_is_new_file(Relation rel)

@@ -543,6 +543,26 @@ sub kinds_of_scans
 }
 
 # Below an Append.
+# Pages that are not in shared buffers are read by processes.
+sub not_in_buffers
+{
+	fresh('big', repeated(12));
+	$admin->query('ANALYZE big');
+	my (undef, $where, $join) = queries('big');
+
+	restart_with();
+	foreach my $sql ($where, $join)
+	{
+		like($s->query("SET max_parallel_workers_per_gather = 2; $ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "several processes: $sql");
+	}
+	$s->query("SELECT count(*) FROM $_") foreach 'big', 'd';
+	foreach my $sql ($where, $join)
+	{
+		unlike($s->query("$ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "one process, in buffers: $sql");
+	}
+	return;
+}
+
 sub partitions
 {
 	my @parts = map { "p$_" } 1 .. 4;
@@ -1835,6 +1855,7 @@ my @parts = (
 	'where pages are' => \&hints,
 	rights => \&rights,
 	'kinds of scans' => \&kinds_of_scans,
+	'not in buffers' => \&not_in_buffers,
 	partitions => \&partitions,
 	'kinds of pages' => \&kinds_of_pages,
 	'rows change' => \&rows_change,

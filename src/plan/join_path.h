@@ -31,9 +31,9 @@ typedef struct Way
 	Path	   *probe;			/* the probe side, and nothing is joined with it yet */
 	Relids		probe_relids;	/* of that, or of the one that is below the joins */
 	bool		by_pages;		/* that is a scan whose pages are read */
-	double		device_share;	/* what part of them by the CPU device itself, which then joins their rows at the same rate
+	double		device_share;	/* what part of them by the device itself, which then joins their rows at the same rate
 								 * however many processes hand pages over, */
-	int			device_threads; /* with so many threads */
+	int			device_threads; /* as so many threads do */
 	bool		shares;			/* a build side is made by all participants together */
 	/* or a join: */
 	RelOptInfo *outerrel;

@@ -17,6 +17,8 @@
 
 #include "plan/join_path.h"
 
+/* A GPU joins rows of pages that it reads as fast as so many threads, or faster. */
+#define GPU_THREADS 64
 
 /*
  * Does a path read a table from its beginning to its end, or several tables so?  They
@@ -76,10 +78,8 @@ make_scan_way(PlannerInfo *root, Path *scan, const Path *cheapest)
 		return NULL;
 	way = palloc0(sizeof(Way));
 	way->cost = gpurhh_probe_scan_cost(scan, saving);
-	way->device_threads = gpurhh_cpu_cache_threads();
-	/* of GPUs that is not measured */
-	if (way->device_threads > 0)
-		way->cost = gpurhh_device_pages(root, scan, scan->pathtarget->exprs, way->cost, &way->device_share);
+	way->device_threads = gpurhh_uses_gpu() ? GPU_THREADS : gpurhh_cpu_cache_threads();
+	way->cost = gpurhh_device_pages(root, scan, scan->pathtarget->exprs, way->cost, &way->device_share);
 	way->probe_cost = way->cost;
 	way->n_workers = scan->parallel_workers;
 	way->probe = scan;

@@ -172,7 +172,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	shares = outer->shares || build->shares;
 	if (shares && (bad || gpurhh_begins_anew(outer) || gpurhh_returns_unmatched(jointype)))
 		return;
-	/* the CPU device's threads are charged as so many workers would be */
+	/* a device's threads are charged as so many workers would be */
 	if (outer->device_share > 0)
 		probe_rows *= outer->device_share / gpurhh_parallel_divisor(outer->device_threads) +
 			(1 - outer->device_share) / gpurhh_parallel_divisor(outer->n_workers);

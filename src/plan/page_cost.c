@@ -20,6 +20,8 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
+#include "storage/buf_internals.h"
+#include "storage/lwlock.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 #include "utils/syscache.h"
@@ -154,12 +156,19 @@ gpurhh_page_feed_saving(PlannerInfo *root, ProjectionPath *projection)
 /*
  * What a page takes.  Measured: one process on an H100 names 1.15 million pages of TPC-H's lineitem
  * that the GPU has copies of in 6 ms, while the GPU takes 12 to 25 ms to read, filter and compute
- * them; the 0.0144 of a row of a scan takes 100 ns.  A thread of the CPU device takes 1.4 us for a page of two columns
+ * them; the 0.0144 of a row of a scan takes 100 ns.  Out of shared buffers the bus brings a page in 165 ns, and one process finds and pins
+ * it in 130 ns where it has hints, and takes three times as long where it has none.  A thread of the CPU device takes 1.4 us for a page of two columns
  * and 100 groups and 3.7 us for one of TPC-H's query 1, if it has kept their columns, and three times as long to make these
  * (bench/results/2026-11-27-cpu-2-cores-one-process.csv).  Queries by columns are charged about a seventh of what they take
  * by that measure, where three processes share 2 cores; so the device is, too.
  */
 #define GPU_KEPT_PAGE_COST		0.002
+#define GPU_NEW_PAGE_COST		0.024
+#ifdef GPURHH_BUFFER_HINTS
+#define PIN_PAGE_COST			0.019
+#else
+#define PIN_PAGE_COST			0.057
+#endif
 #define CPU_KEPT_PAGE_COST		0.1
 #define CPU_NEW_PAGE_COST		0.3
 
@@ -168,7 +177,7 @@ typedef struct KnownPages
 {
 	double		all;
 	double		kept;			/* the device has copies */
-	double		kept_soon;		/* the CPU device has none, and will make some as it reads them */
+	double		fresh;			/* the device has none, and reads them by itself: it finds them in shared buffers */
 	Cost		io;				/* what core charges for the I/O of all, */
 	Cost		saved_io;		/* and of those that are kept */
 } KnownPages;
@@ -202,6 +211,34 @@ gpurhh_cpu_cache_threads(void)
 	return may_use_cache() && gpurhh_cache_device(gpurhh_device, &n_threads) ? n_threads : 0;
 }
 
+/* Of so many pages is looked whether they are in shared buffers. */
+#define SAMPLE_PAGES 32
+
+/*
+ * What share of a table's pages is in shared buffers, by a sample.  Others are read by processes, each page by one that waits for
+ * it, so it matters how many of these there are.
+ */
+static double
+buffered_share(Relation relation, BlockNumber n_pages)
+{
+	const int	n = Min(n_pages, SAMPLE_PAGES);
+	int			n_found = 0;
+
+	for (int i = 0; i < n; i++)
+	{
+		const BlockNumber block = (BlockNumber) ((i + 0.5) * n_pages / n);
+		BufferTag	tag;
+		uint32		hash;
+
+		gpurhh_init_buffer_tag(&tag, relation, block);
+		hash = BufTableHashCode(&tag);
+		LWLockAcquire(BufMappingPartitionLock(hash), LW_SHARED);
+		n_found += BufTableLookup(&tag, hash) >= 0;
+		LWLockRelease(BufMappingPartitionLock(hash));
+	}
+	return n > 0 ? (double) n_found / n : 0;
+}
+
 /* Adds those of a table. */
 static void
 count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
@@ -212,14 +249,16 @@ count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
 	const double kept = may_keep ? Min(gpurhh_cache_pages(&file), rel->pages) : 0;
 	double		page_cost;
 
+	/* the CPU device reads only what it keeps */
+	if (may_keep && (gpurhh_uses_gpu() || (gpurhh_cpu_cache_threads() > 0 && rel->pages <= gpurhh_cache_room() &&
+										   !gpurhh_cache_is_full())))
+		pages->fresh += Max(rel->pages * rel->allvisfrac - kept, 0) * buffered_share(relation, rel->pages);
 	table_close(relation, NoLock);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	pages->all += rel->pages;
 	pages->kept += kept;
 	pages->io += page_cost * rel->pages;
 	pages->saved_io += page_cost * kept;
-	if (may_keep && gpurhh_cpu_cache_threads() > 0 && rel->pages <= gpurhh_cache_room() && !gpurhh_cache_is_full())
-		pages->kept_soon += Max(rel->pages * rel->allvisfrac - kept, 0);
 }
 
 /* Is it one table, all of whose rows are scanned, and does a device read pages of it by itself? */
@@ -235,7 +274,7 @@ gpurhh_has_device_pages(PlannerInfo *root, const RelOptInfo *rel)
 	if (rte->inh || rte->tablesample != NULL || !gpurhh_is_heap(rte->relid))
 		return false;
 	count_table(root, rel, &pages);
-	return pages.kept + pages.kept_soon > 0;
+	return pages.kept + pages.fresh > 0;
 }
 
 /* Adds the pages of the scans below a path. */
@@ -339,7 +378,7 @@ gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, dou
 		scan->total_cost >= disable_cost)
 		return cost;
 	count_pages(root, scan, &pages);
-	if (pages.kept + pages.kept_soon <= 0 || !are_by_device(root, scan))
+	if (pages.kept + pages.fresh <= 0 || !are_by_device(root, scan))
 		return cost;
 	foreach(lc, columns)
 	{
@@ -348,10 +387,11 @@ gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, dou
 		if (IsA(expr, Var) ? !is_loaded_by_device(root, (Var *) expr) : !is_by_device(expr))
 			return cost;
 	}
-	*share = (pages.kept + pages.kept_soon) / pages.all;
+	*share = (pages.kept + pages.fresh) / pages.all;
 	device = n_threads > 0 ?
-		(pages.kept * CPU_KEPT_PAGE_COST + pages.kept_soon * CPU_NEW_PAGE_COST) / n_threads :
-		pages.kept * GPU_KEPT_PAGE_COST;
+		(pages.kept * CPU_KEPT_PAGE_COST + pages.fresh * CPU_NEW_PAGE_COST) / n_threads :
+		pages.kept * GPU_KEPT_PAGE_COST +
+		pages.fresh * Max(GPU_NEW_PAGE_COST, PIN_PAGE_COST / gpurhh_parallel_divisor(scan->parallel_workers));
 	/* I/O is the same for any number of processes */
 	device += Max(cost - pages.io, 0) * (1 - *share) + pages.io - pages.saved_io;
 	return Min(cost, device);
