@@ -485,6 +485,10 @@ sub kinds_of_scans
 			explained($s, $sql);
 		}
 	}
+	# no leader is needed for that
+	$s->query('SET parallel_leader_participation = off');
+	unlike($s->query("$ON EXPLAIN (COSTS OFF) $_"), qr/Gather/, "one process, which is no leader: $_") foreach $where, $join;
+	$s->query('RESET parallel_leader_participation');
 	$s->query('SET gpurhh.read_pages = off');
 	like($s->query("$ON EXPLAIN (COSTS OFF) $where"), qr/Gather/, 'sessions make columns: several');
 	$s->query('RESET ALL');

@@ -56,7 +56,7 @@
 
 /*
  * How many processes' work is done in the time that one process takes, where so
- * many workers take part.  As core has it, the more workers there are, the less
+ * many workers take part; if none does, there is no leader either.  As core has it, the more workers there are, the less
  * time has the leader to take part itself.
  */
 double
@@ -65,7 +65,7 @@ gpurhh_parallel_divisor(int n_workers)
 	double		leader = parallel_leader_participation ?
 		1.0 - 0.3 * n_workers : 0;
 
-	return n_workers + Max(leader, 0);
+	return n_workers == 0 ? 1 : n_workers + Max(leader, 0);
 }
 
 /* ---------- what core's paths cost beyond what core charges ---------- */
@@ -231,11 +231,16 @@ gpurhh_cost_agg_path(PlanInfo *info, Path *path, ProjectionPath *subpath,
 			(gpurhh_uses_gpu() ? GPU_CHAIN_FACTOR : LEVEL_FACTOR / gpurhh_parallel_divisor(n_workers));
 	else
 	{
+		/* what is made of rows, and feeding that */
+		const Cost	rows_cost = subpath->path.total_cost - subpath->subpath->total_cost +
+			subpath->path.rows * gpurhh_row_cost;
+		const double rows_share = info->joined ?
+			gpurhh_pipeline_rows_share(info, subpath->subpath == info->partial_input) : 1;
 		double		share;
 
 		input_cost = gpurhh_device_pages(info->root, subpath->subpath, info->child_target->exprs,
-										 subpath->path.total_cost - gpurhh_page_feed_saving(info->root, subpath) +
-										 subpath->path.rows * gpurhh_row_cost, &share);
+										 subpath->subpath->total_cost + rows_cost * rows_share -
+										 gpurhh_page_feed_saving(info->root, subpath), &share);
 	}
 	path->startup_cost = input_cost + gpurhh_setup_cost +
 		(groups->taken_by_levels * level_factor + groups->choices) *

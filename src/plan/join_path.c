@@ -343,6 +343,21 @@ gpurhh_pipeline_joins(const PlanInfo *info, bool partial)
 }
 
 /*
+ * What part of the rows of that path a process spends time on: those of pages that a device reads never leave it.  As
+ * elsewhere, its threads are charged as so many workers would be.
+ */
+double
+gpurhh_pipeline_rows_share(const PlanInfo *info, bool partial)
+{
+	const Way  *way = partial ? cheapest_partial(info->pipeline) : info->pipeline->serial;
+
+	if (way->device_share <= 0)
+		return 1;
+	return way->device_share * gpurhh_parallel_divisor(way->n_workers) / gpurhh_parallel_divisor(way->device_threads) +
+		1 - way->device_share;
+}
+
+/*
  * Notes, for whoever collects refusals, why no device does the joins below a grouping that was
  * given a path, should that become a plan without them.
  */

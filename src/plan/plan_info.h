@@ -249,6 +249,7 @@ extern const char *gpurhh_unjoined(PlannerInfo *root);
 extern GpuPipeline *gpurhh_find_pipeline(PlannerInfo *root, RelOptInfo *rel);
 extern Path *gpurhh_pipeline_path(PlanInfo *info, bool partial, const char **why);
 extern int	gpurhh_pipeline_joins(const PlanInfo *info, bool partial);
+extern double gpurhh_pipeline_rows_share(const PlanInfo *info, bool partial);
 extern void gpurhh_note_unjoined(PlanInfo *info);
 
 /* ---------- eager_agg.c ---------- */
