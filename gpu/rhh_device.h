@@ -636,7 +636,8 @@ typedef struct rhh_map_stats
 	 * on a GPU the time between the stream's events.  extract_ns is the time by the
 	 * clock, with that of the copies.
 	 */
-	uint64_t	upload_ns;		/* 0 where nothing is copied */
+	uint64_t	upload_ns;		/* 0 where nothing is copied; of pages until columns are made, so what is done at the
+								 * same time for two batches counts twice */
 	uint64_t	kernel_ns;
 	uint64_t	extract_ns;
 	/*

@@ -42,6 +42,13 @@
 #include "storage/read_stream.h"
 #endif
 
+/* Are stores of other processes seen in their order?  That a device finds the rows of a page relies on it. */
+#ifdef __x86_64__
+#define GPURHH_DEVICES_READ_IN_ORDER true
+#else
+#define GPURHH_DEVICES_READ_IN_ORDER false
+#endif
+
 /* sessions remember in which buffers pages are (scan/heap_walk.c) */
 #if PG_VERSION_NUM < 160000
 #define GPURHH_BUFFER_HINTS

@@ -546,7 +546,6 @@ sub kinds_of_scans
 	return;
 }
 
-# Below an Append.
 # Pages that are not in shared buffers are read by processes.
 sub not_in_buffers
 {
@@ -555,18 +554,24 @@ sub not_in_buffers
 	my (undef, $where, $join) = queries('big');
 
 	restart_with();
+	$s->query('SET max_parallel_workers_per_gather = 2');
+	# that tells which device has the cache
+	$s->query("$ON SELECT k, count(*) FROM c GROUP BY k");
+	is($s->query('SELECT count(*) FROM gpurhh_cache'), 1, 'a device keeps pages, of another table');
 	foreach my $sql ($where, $join)
 	{
-		like($s->query("SET max_parallel_workers_per_gather = 2; $ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "several processes: $sql");
+		like($s->query("$ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "several processes: $sql");
 	}
-	$s->query("SELECT count(*) FROM $_") foreach 'big', 'd';
+	$s->query("$OFF SELECT count(*) FROM $_") foreach 'big', 'd';
 	foreach my $sql ($where, $join)
 	{
 		unlike($s->query("$ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "one process, in buffers: $sql");
 	}
+	$s->query('RESET ALL');
 	return;
 }
 
+# Below an Append.
 sub partitions
 {
 	my @parts = map { "p$_" } 1 .. 4;

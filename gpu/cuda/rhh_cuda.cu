@@ -23,7 +23,7 @@
  * them.
  *
  * Lifetimes.  A device has maps and kept lanes.  A lane is what a map needs whatever
- * its size: three streams, events, pinned snapshots, and one allocation (the "fixed"
+ * its size: streams, events, pinned snapshots, and one allocation (the "fixed"
  * memory: upload buffers, bitmaps of refused rows, counters, lists of orphans).  When
  * a map ends, its lane is kept for the next map.  What depends on the number of groups
  * (slots, states, keys) is one further allocation, the "body" of the map, which is
@@ -35,7 +35,8 @@
  *
  * A lane has these streams:
  *
- *		up		uploads of batches; reading pages
+ *		up		uploads of batches; reading pages, or copying them to the cache
+ *		make	making columns of pages that have just been copied
  *		run		kernels, growth, results: everything that touches the map
  *		note	waits for the end of a step in run and then wakes the caller, so
  *				that run need not wait for a callback

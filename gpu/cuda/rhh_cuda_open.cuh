@@ -96,7 +96,7 @@ rhh_cuda_enumerate(rhh_device_info *infos, uint32_t cap, uint32_t *n, rhh_error 
 	return RHH_OK;
 }
 
-/* Lets the kernels have as much shared memory as the local tables take. */
+/* Lets the kernels have as much shared memory as the local tables take, and leaves room for these beside others. */
 static bool
 rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 {

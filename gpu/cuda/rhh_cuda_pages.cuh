@@ -201,7 +201,7 @@ rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
 
 /* Where pages of a batch go in the cache, or lie there, unless these say it. */
 static rhh_page_slots
-rhh_slots_of(const rhh_map *t, int i)
+rhh_cache_slots_of(const rhh_map *t, int i)
 {
 	const rhh_batch *batch = &t->flights[i].batch;
 
@@ -246,7 +246,7 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), stream,
 			   dev->pages, copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
 			   rhh_known_pages(t, i), rhh_outcomes(t, i),
-			   batch->n_pages, rhh_slots_of(t, i), plan, columns, batch->n_rows, layout->prefix_bytes,
+			   batch->n_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows, layout->prefix_bytes,
 			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 	return rhh_launched(dev, "rhh_read_pages_kernel");
 }
@@ -264,7 +264,7 @@ rhh_launch_copying(rhh_map *t, int i)
 
 	RHH_LAUNCH(rhh_copy_pages_kernel, ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
 			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
-			   dev->pages, batch->first_page, batch->end_page, rhh_known_pages(t, i), batch->n_pages, rhh_slots_of(t, i),
+			   dev->pages, batch->first_page, batch->end_page, rhh_known_pages(t, i), batch->n_pages, rhh_cache_slots_of(t, i),
 			   lane->page_counts + i);
 	return rhh_launched(t->dev, "rhh_copy_pages_kernel") &&
 		RHH_CUDA(t->dev, cudaEventRecord, lane->copied, lane->up) &&
@@ -290,7 +290,7 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	rhh_in_flight *f = &t->flights[i];
 	rhh_batch  *batch = &f->batch;
 	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
-	/* what is read once more may have been changed meanwhile by what it is not the first time */
+	/* the second time there may be pages whose copies are not to be read: those that were bad */
 	const bool	copies = f->kept && !batch->cached && !f->recounted;
 	cudaStream_t stream = copies ? lane->make : lane->up;
 	bool		launched;

@@ -257,7 +257,8 @@ gpurhh_cache_device(const char *device, uint32 *n_threads)
 		return false;
 	LWLockAcquire(&page_cache->lock, LW_SHARED);
 	result = page_cache->device[0] != '\0' &&
-		(strcmp(device, "auto") == 0 || strcmp(device, page_cache->device) == 0);
+		(pg_strcasecmp(device, "auto") == 0 || pg_strcasecmp(device, page_cache->device) == 0 ||
+		 (pg_strcasecmp(device, "cuda") == 0 && pg_strncasecmp(page_cache->device, "cuda:", 5) == 0));
 	*n_threads = page_cache->n_threads;
 	LWLockRelease(&page_cache->lock);
 	return result;

@@ -46,8 +46,8 @@
 /*
  * The most pages of a batch, and this part of the buffers; and its rows, in gpurhh.batch_rows, and the bytes of their columns.  A
  * batch costs the service some 130 us, in which a GPU reads 800 pages; and the bus is idle for some 50 us while the last pages
- * of a batch are worked on.  So the first times of TPC-H's queries at scale 4 were 3 % shorter on an H200 than with half as many, in
- * the median (2026-11-27-h200-pages-of-batch.csv).  The first batch has FIRST_PAGES, so that the device begins early, and
+ * of a batch are worked on, unless they are copied to the cache first.  So the first times of TPC-H's queries at scale 4
+ * were 3 % shorter on an H200 than with half as many, in the median (2026-11-27-h200-pages-of-batch.csv).  The first batch has FIRST_PAGES, so that the device begins early, and
  * each of the next ones twice as many.
  */
 #define MOST_PAGES 8192
@@ -92,13 +92,6 @@
 /* So are they from there on where one page of so many comes back, once that is more than a few. */
 #define BAD_SHARE 4
 #define FEW_BAD 64
-
-/* Are stores of other processes seen in their order?  That a device finds the rows of a page relies on it. */
-#ifdef __x86_64__
-#define DEVICES_READ_IN_ORDER true
-#else
-#define DEVICES_READ_IN_ORDER false
-#endif
 
 /* More than pages have on average, as a batch's rows have to find room. */
 #define PAGE_ROWS_MARGIN 1.125
@@ -318,7 +311,7 @@ lay_out(PageBatches *batches, int child)
 			if (batches->cache)
 			{
 				gpurhh_heap_feed_use_cache(heap);
-				if (DEVICES_READ_IN_ORDER)
+				if (GPURHH_DEVICES_READ_IN_ORDER)
 					batches->page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
 			}
 		}

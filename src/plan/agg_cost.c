@@ -56,8 +56,8 @@
 
 /*
  * How many processes' work is done in the time that one process takes, where so
- * many workers take part; if none does, there is no leader either.  As core has it, the more workers there are, the less
- * time has the leader to take part itself.
+ * many workers take part: one's if none does.  As core has it, the more workers there
+ * are, the less time has the leader to take part itself.
  */
 double
 gpurhh_parallel_divisor(int n_workers)

@@ -33,7 +33,7 @@ typedef struct Way
 	bool		by_pages;		/* that is a scan whose pages are read */
 	double		device_share;	/* what part of them by the device itself, which then joins their rows at the same rate
 								 * however many processes hand pages over, */
-	int			device_threads; /* as so many threads do */
+	int			device_threads; /* it is charged as if it had so many threads */
 	bool		shares;			/* a build side is made by all participants together */
 	/* or a join: */
 	RelOptInfo *outerrel;

@@ -17,7 +17,7 @@
 
 #include "plan/join_path.h"
 
-/* A GPU joins rows of pages that it reads as fast as so many threads, or faster. */
+/* So many threads a GPU is charged for as it joins rows of pages that it reads, which is next to nothing. */
 #define GPU_THREADS 64
 
 /*

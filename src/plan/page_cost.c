@@ -20,8 +20,6 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "parser/parsetree.h"
-#include "storage/buf_internals.h"
-#include "storage/lwlock.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 #include "utils/syscache.h"
@@ -31,6 +29,7 @@
 #include "compat.h"
 #include "rhh_pages.h"
 #include "plan/plan_info.h"
+#include "scan/scan.h"
 #include "settings.h"
 
 /* ---------- what reading pages saves ---------- */
@@ -164,11 +163,8 @@ gpurhh_page_feed_saving(PlannerInfo *root, ProjectionPath *projection)
  */
 #define GPU_KEPT_PAGE_COST		0.002
 #define GPU_NEW_PAGE_COST		0.024
-#ifdef GPURHH_BUFFER_HINTS
-#define PIN_PAGE_COST			0.019
-#else
-#define PIN_PAGE_COST			0.057
-#endif
+#define HINTED_PAGE_COST		0.019
+#define UNHINTED_PAGE_COST		0.057
 #define CPU_KEPT_PAGE_COST		0.1
 #define CPU_NEW_PAGE_COST		0.3
 
@@ -177,7 +173,8 @@ typedef struct KnownPages
 {
 	double		all;
 	double		kept;			/* the device has copies */
-	double		fresh;			/* the device has none, and reads them by itself: it finds them in shared buffers */
+	double		fresh;			/* the device has none, and reads them by itself: they are in shared buffers */
+	double		unhinted;		/* of these, nobody remembers where */
 	Cost		io;				/* what core charges for the I/O of all, */
 	Cost		saved_io;		/* and of those that are kept */
 } KnownPages;
@@ -186,8 +183,9 @@ typedef struct KnownPages
 static bool
 may_use_cache(void)
 {
-	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF &&
-		(strcmp(gpurhh_device, "cpu") != 0 || gpurhh_cache_size_mb > 0);
+	uint32		n_threads;
+
+	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF && gpurhh_cache_device(gpurhh_device, &n_threads);
 }
 
 /* Will the device be a GPU, as far as is known by now? */
@@ -208,35 +206,7 @@ gpurhh_cpu_cache_threads(void)
 {
 	uint32		n_threads;
 
-	return may_use_cache() && gpurhh_cache_device(gpurhh_device, &n_threads) ? n_threads : 0;
-}
-
-/* Of so many pages is looked whether they are in shared buffers. */
-#define SAMPLE_PAGES 32
-
-/*
- * What share of a table's pages is in shared buffers, by a sample.  Others are read by processes, each page by one that waits for
- * it, so it matters how many of these there are.
- */
-static double
-buffered_share(Relation relation, BlockNumber n_pages)
-{
-	const int	n = Min(n_pages, SAMPLE_PAGES);
-	int			n_found = 0;
-
-	for (int i = 0; i < n; i++)
-	{
-		const BlockNumber block = (BlockNumber) ((i + 0.5) * n_pages / n);
-		BufferTag	tag;
-		uint32		hash;
-
-		gpurhh_init_buffer_tag(&tag, relation, block);
-		hash = BufTableHashCode(&tag);
-		LWLockAcquire(BufMappingPartitionLock(hash), LW_SHARED);
-		n_found += BufTableLookup(&tag, hash) >= 0;
-		LWLockRelease(BufMappingPartitionLock(hash));
-	}
-	return n > 0 ? (double) n_found / n : 0;
+	return gpurhh_read_pages != SWITCH_OFF && gpurhh_cache_device(gpurhh_device, &n_threads) ? n_threads : 0;
 }
 
 /* Adds those of a table. */
@@ -247,12 +217,20 @@ count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
 	const RelationFile file = gpurhh_relation_file(relation);
 	const bool	may_keep = gpurhh_may_cache(relation);
 	const double kept = may_keep ? Min(gpurhh_cache_pages(&file), rel->pages) : 0;
+	const double others = rel->pages * rel->allvisfrac - kept;
 	double		page_cost;
 
-	/* the CPU device reads only what it keeps */
-	if (may_keep && (gpurhh_uses_gpu() || (gpurhh_cpu_cache_threads() > 0 && rel->pages <= gpurhh_cache_room() &&
-										   !gpurhh_cache_is_full())))
-		pages->fresh += Max(rel->pages * rel->allvisfrac - kept, 0) * buffered_share(relation, rel->pages);
+	/* a GPU is charged for pages at which no session looks; the CPU device reads only what it keeps */
+	if (may_keep && others > 0 &&
+		(gpurhh_uses_gpu() ? GPURHH_DEVICES_READ_IN_ORDER :
+		 gpurhh_cpu_cache_threads() > 0 && rel->pages <= gpurhh_cache_room() && !gpurhh_cache_is_full()))
+	{
+		double		hinted;
+		const double buffered = gpurhh_buffered_share(relation, rel->pages, &hinted);
+
+		pages->fresh += others * buffered;
+		pages->unhinted += others * (buffered - hinted);
+	}
 	table_close(relation, NoLock);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
 	pages->all += rel->pages;
@@ -391,7 +369,9 @@ gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, dou
 	device = n_threads > 0 ?
 		(pages.kept * CPU_KEPT_PAGE_COST + pages.fresh * CPU_NEW_PAGE_COST) / n_threads :
 		pages.kept * GPU_KEPT_PAGE_COST +
-		pages.fresh * Max(GPU_NEW_PAGE_COST, PIN_PAGE_COST / gpurhh_parallel_divisor(scan->parallel_workers));
+		Max(pages.fresh * GPU_NEW_PAGE_COST,
+			((pages.fresh - pages.unhinted) * HINTED_PAGE_COST + pages.unhinted * UNHINTED_PAGE_COST) /
+			gpurhh_parallel_divisor(scan->parallel_workers));
 	/* I/O is the same for any number of processes */
 	device += Max(cost - pages.io, 0) * (1 - *share) + pages.io - pages.saved_io;
 	return Min(cost, device);

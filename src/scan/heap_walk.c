@@ -736,3 +736,45 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 	}
 #endif
 }
+
+/* ---------- for the planner ---------- */
+
+/* Of so many pages is looked whether they are in shared buffers; of small tables of one in SAMPLE_OF. */
+#define SAMPLE_PAGES 32
+#define SAMPLE_OF 64
+
+/*
+ * What share of a table's pages is in shared buffers, by a sample, and what share is there where hints say.  Others are read by
+ * processes, each page by one that waits for it, so it matters how many of these there are.
+ */
+double
+gpurhh_buffered_share(Relation rel, BlockNumber n_pages, double *hinted)
+{
+	const int	n = Min(n_pages / SAMPLE_OF + 1, SAMPLE_PAGES);
+	int			n_buffered = 0;
+	int			n_hinted = 0;
+
+	for (int i = 0; i < n && n_pages > 0; i++)
+	{
+		const BlockNumber block = (BlockNumber) ((i + 0.5) * n_pages / n);
+		BufferTag	tag;
+		uint32		hash;
+		int			at;
+#ifdef GPURHH_BUFFER_HINTS
+		bool		known;
+		const HintChunk *chunk = hint_chunk(rel, block, &known);
+#endif
+
+		gpurhh_init_buffer_tag(&tag, rel, block);
+		hash = BufTableHashCode(&tag);
+		LWLockAcquire(BufMappingPartitionLock(hash), LW_SHARED);
+		at = BufTableLookup(&tag, hash);
+		LWLockRelease(BufMappingPartitionLock(hash));
+		n_buffered += at >= 0;
+#ifdef GPURHH_BUFFER_HINTS
+		n_hinted += at >= 0 && known && chunk->buffers[block % HINT_BLOCKS] == at + 1;
+#endif
+	}
+	*hinted = (double) n_hinted / n;
+	return (double) n_buffered / n;
+}
