@@ -55,6 +55,25 @@ rhh_launch_tell_pages(rhh_map *t, int i, cudaStream_t stream)
 					(uint64_t) batch->n_pages * sizeof(rhh_page), cudaMemcpyDeviceToHost, stream);
 }
 
+/* Where pages of a batch go in the cache, or lie there, unless these say it. */
+static rhh_page_slots
+rhh_cache_slots_of(const rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	return {t->dev->slab_table, batch->slots_offset == 0 || t->flights[i].told ? NULL
+		: (const uint32_t *) rhh_on_device(t, i, batch->slots_offset)};
+}
+
+/* What is known of a batch's pages; NULL: nothing is yet, as they are in the cache. */
+static const rhh_page *
+rhh_known_pages(const rhh_map *t, int i)
+{
+	const rhh_batch *batch = &t->flights[i].batch;
+
+	return batch->cached && !t->flights[i].told ? NULL : (const rhh_page *) rhh_on_device(t, i, batch->pages_offset);
+}
+
 /* Queues a copy of what the batch has from this offset on, for the kernel that reads pages. */
 static bool
 rhh_copy_ahead(const rhh_map *t, int i, uint32_t offset, uint64_t bytes)
@@ -72,12 +91,10 @@ static bool
 rhh_copy_pages_ahead(const rhh_map *t, int i)
 {
 	const rhh_batch *batch = &t->flights[i].batch;
-	const bool	told = t->flights[i].told;
 
-	/* of pages of the cache their slots are known at first, and nothing else */
-	return ((batch->cached && !told) ||
+	return (rhh_known_pages(t, i) == NULL ||
 			rhh_copy_ahead(t, i, batch->pages_offset, (uint64_t) batch->n_pages * sizeof(rhh_page))) &&
-		(told || batch->slots_offset == 0 ||
+		(rhh_cache_slots_of(t, i).numbers == NULL ||
 		 rhh_copy_ahead(t, i, batch->slots_offset, (uint64_t) batch->n_pages * sizeof(uint32_t))) &&
 		RHH_CUDA(t->dev, cudaEventRecord, t->dev->copied, t->dev->ahead) &&
 		RHH_CUDA(t->dev, cudaStreamWaitEvent, t->lane->up, t->dev->copied, 0);
@@ -197,25 +214,6 @@ static bool
 rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
 {
 	return batch->cached || batch->all_visible || layout->program.has_filter;
-}
-
-/* Where pages of a batch go in the cache, or lie there, unless these say it. */
-static rhh_page_slots
-rhh_cache_slots_of(const rhh_map *t, int i)
-{
-	const rhh_batch *batch = &t->flights[i].batch;
-
-	return {t->dev->slab_table, batch->slots_offset == 0 || t->flights[i].told ? NULL
-		: (const uint32_t *) rhh_on_device(t, i, batch->slots_offset)};
-}
-
-/* What is known of a batch's pages, if anything is. */
-static const rhh_page *
-rhh_known_pages(const rhh_map *t, int i)
-{
-	const rhh_batch *batch = &t->flights[i].batch;
-
-	return batch->cached && !t->flights[i].told ? NULL : (const rhh_page *) rhh_on_device(t, i, batch->pages_offset);
 }
 
 /*

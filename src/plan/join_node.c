@@ -270,11 +270,9 @@ is_news(Compared *last, const Way *way, List *paths)
 PathCost
 gpurhh_node_cost(const RelOptInfo *rel, const Way *way)
 {
-	double		rows = rel->rows;
+	const double rows = rel->rows / gpurhh_parallel_divisor(way->n_workers);
 	PathCost	cost;
 
-	if (way->n_workers > 0)
-		rows /= gpurhh_parallel_divisor(way->n_workers);
 	cost.startup = gpurhh_setup_cost + way->builds_cost;
 	cost.total = cost.startup + way->probe_cost +
 		gpurhh_return_rows_cost(rows, list_length(rel->reltarget->exprs));

@@ -342,19 +342,13 @@ gpurhh_pipeline_joins(const PlanInfo *info, bool partial)
 	return partial ? cheapest_partial(info->pipeline)->n_joins : info->pipeline->serial->n_joins;
 }
 
-/*
- * What part of the rows of that path a process spends time on: those of pages that a device reads never leave it.  As
- * elsewhere, its threads are charged as so many workers would be.
- */
+/* What part of the rows that core has a participant make in that path it is charged for. */
 double
 gpurhh_pipeline_rows_share(const PlanInfo *info, bool partial)
 {
 	const Way  *way = partial ? cheapest_partial(info->pipeline) : info->pipeline->serial;
 
-	if (way->device_share <= 0)
-		return 1;
-	return way->device_share * gpurhh_parallel_divisor(way->n_workers) / gpurhh_parallel_divisor(way->device_threads) +
-		1 - way->device_share;
+	return gpurhh_rows_share(way) * gpurhh_parallel_divisor(way->n_workers);
 }
 
 /*

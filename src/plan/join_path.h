@@ -228,6 +228,7 @@ extern const char *gpurhh_rows_problem(PlannerInfo *root, const RelOptInfo *rel,
 /* ---------- join_way.c ---------- */
 
 extern const BuildSide *gpurhh_look_at_build(GpuPipeline *inner, Path *path, bool parallel);
+extern double gpurhh_rows_share(const Way *way);
 extern void gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer,
 								 const BuildSide *build, Way **known);
 extern Path *gpurhh_make_way_path(PlannerInfo *root, RelOptInfo *rel, Way *way);

@@ -127,6 +127,17 @@ tests_keys(const Way *outer, const RelOptInfo *innerrel, List *keys)
 }
 
 /*
+ * What part of all rows that come this way a participant is charged for.  Those of pages that a device reads never leave it;
+ * its threads are charged as so many workers would be.
+ */
+double
+gpurhh_rows_share(const Way *way)
+{
+	return way->device_share / gpurhh_parallel_divisor(way->device_threads) +
+		(1 - way->device_share) / gpurhh_parallel_divisor(way->n_workers);
+}
+
+/*
  * If joining the inner part to the rows of the outer one that come this way is possible and
  * cheaper than *known, *known becomes that.
  */
@@ -172,12 +183,7 @@ gpurhh_consider_join(GpuPipelines *level, JoinParts *parts, Way *outer, const Bu
 	shares = outer->shares || build->shares;
 	if (shares && (bad || gpurhh_begins_anew(outer) || gpurhh_returns_unmatched(jointype)))
 		return;
-	/* a device's threads are charged as so many workers would be */
-	if (outer->device_share > 0)
-		probe_rows *= outer->device_share / gpurhh_parallel_divisor(outer->device_threads) +
-			(1 - outer->device_share) / gpurhh_parallel_divisor(outer->n_workers);
-	else if (outer->n_workers > 0)
-		probe_rows /= gpurhh_parallel_divisor(outer->n_workers);
+	probe_rows *= gpurhh_rows_share(outer);
 	if (outer->by_pages && !gpurhh_begins_anew(outer) &&
 		(jointype == JOIN_INNER || jointype == JOIN_SEMI || jointype == JOIN_RIGHT))
 		saving = gpurhh_key_filter_saving(inner->rows, build->probe_factor, probe_rows,

@@ -131,8 +131,7 @@ gpurhh_reads_pages(PlannerInfo *root, Path *path, Cost *saving)
 	if (rte->rtekind != RTE_RELATION || !gpurhh_is_heap(rte->relid) ||
 		!all_by_pages(rel->baserestrictinfo))
 		return false;
-	*saving += 0.8 * cpu_tuple_cost * rel->tuples /
-		(path->parallel_workers > 0 ? gpurhh_parallel_divisor(path->parallel_workers) : 1);
+	*saving += 0.8 * cpu_tuple_cost * rel->tuples / gpurhh_parallel_divisor(path->parallel_workers);
 	return true;
 }
 
@@ -179,13 +178,11 @@ typedef struct KnownPages
 	Cost		saved_io;		/* and of those that are kept */
 } KnownPages;
 
-/* May devices read pages of the cache in this session? */
+/* Will the device read pages of the cache in this session, as far as is known by now?  *n_threads: of the CPU device; 0: it is a GPU. */
 static bool
-may_use_cache(void)
+may_use_cache(uint32 *n_threads)
 {
-	uint32		n_threads;
-
-	return gpurhh_page_cache() != NULL && gpurhh_read_pages != SWITCH_OFF && gpurhh_cache_device(gpurhh_device, &n_threads);
+	return gpurhh_read_pages != SWITCH_OFF && gpurhh_cache_device(gpurhh_device, n_threads);
 }
 
 /* Will the device be a GPU, as far as is known by now? */
@@ -206,7 +203,7 @@ gpurhh_cpu_cache_threads(void)
 {
 	uint32		n_threads;
 
-	return gpurhh_read_pages != SWITCH_OFF && gpurhh_cache_device(gpurhh_device, &n_threads) ? n_threads : 0;
+	return may_use_cache(&n_threads) ? n_threads : 0;
 }
 
 /* Adds those of a table. */
@@ -245,8 +242,9 @@ gpurhh_has_device_pages(PlannerInfo *root, const RelOptInfo *rel)
 {
 	KnownPages	pages = {0};
 	const RangeTblEntry *rte;
+	uint32		n_threads;
 
-	if (!may_use_cache() || rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
+	if (!may_use_cache(&n_threads) || rel->reloptkind != RELOPT_BASEREL || rel->rtekind != RTE_RELATION)
 		return false;
 	rte = planner_rt_fetch(rel->relid, root);
 	if (rte->inh || rte->tablesample != NULL || !gpurhh_is_heap(rte->relid))
@@ -344,7 +342,7 @@ are_by_device(PlannerInfo *root, const Path *path)
 Cost
 gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, double *share)
 {
-	const int	n_threads = gpurhh_cpu_cache_threads();
+	uint32		n_threads;
 	KnownPages	pages = {0};
 	Cost		saving = 0;
 	Cost		device;
@@ -352,7 +350,7 @@ gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, dou
 
 	*share = 0;
 	/* what is disabled stays so, up to version 17 by what it costs */
-	if (!may_use_cache() || !gpurhh_reads_pages(root, scan, &saving) || gpurhh_is_disabled(scan) ||
+	if (!may_use_cache(&n_threads) || !gpurhh_reads_pages(root, scan, &saving) || gpurhh_is_disabled(scan) ||
 		scan->total_cost >= disable_cost)
 		return cost;
 	count_pages(root, scan, &pages);
