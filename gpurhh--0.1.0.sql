@@ -62,6 +62,7 @@ CREATE FUNCTION gpurhh_cache_files(
 	OUT filenode oid,
 	OUT bytes bigint,
 	OUT pages bigint,
+	OUT partial_pages bigint,
 	OUT hits bigint,
 	OUT misses bigint,
 	OUT used_at timestamp with time zone)
@@ -76,6 +77,7 @@ SELECT d.datname AS database,
 	c.oid::regclass AS relation,
 	f.bytes,
 	f.pages,
+	f.partial_pages,
 	f.hits,
 	f.misses,
 	date_trunc('second', now() - f.used_at) AS age

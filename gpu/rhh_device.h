@@ -435,9 +435,11 @@ typedef struct rhh_position
  * stay as it is, and if the map is cancelled not even these.
  *
  * If slots_offset, a multiple of 4, is not 0, there is for each page the number of a slot of the cache, or
- * RHH_NO_SLOT.  The device copies the page there, all of it, with n_rows and visible as the caller has
+ * RHH_NO_SLOT.  The device copies the page there, with n_rows and visible as the caller has
  * set them.  What is there means nothing before the batch's event, and nothing if that says that the map
  * is cancelled, or for a page that is RHH_PAGE_UNREAD; so until then no other batch may have that slot.
+ * If parts is set, the device need not copy more than line pointers, and of each row its attributes up to the last one that
+ * the layout has.  For a layout with more of them such a copy is a bad page.
  *
  * If all_visible is set, some pages may be marked as all visible: the device finds out which rows they have.  Then
  * n_rows is what the caller thinks that all have together, and the device writes into each page, as it does with
@@ -475,6 +477,7 @@ typedef struct rhh_batch
 	uint32_t	slots_offset;	/* with pages: where these go in the cache; 0: nowhere */
 	bool		cached;			/* with pages: that is where they are already */
 	bool		all_visible;	/* with pages: some may be marked so */
+	bool		parts;			/* with slots: not all of a row goes there */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 } rhh_batch;

@@ -196,8 +196,8 @@ gpurhh_cache_files(PG_FUNCTION_ARGS)
 	for (int i = 0; i < n; i++)
 	{
 		const CacheRelation *relation = &relations[i];
-		Datum		values[8];
-		bool		nulls[8] = {0};
+		Datum		values[9];
+		bool		nulls[9] = {0};
 
 		if (relation->n_pages == 0)
 			continue;
@@ -206,9 +206,10 @@ gpurhh_cache_files(PG_FUNCTION_ARGS)
 		values[2] = ObjectIdGetDatum(relation->file.number);
 		values[3] = Int64GetDatum((int64) relation->n_entries * GPURHH_CACHE_PAGES * BLCKSZ);
 		values[4] = Int64GetDatum(relation->n_pages);
-		values[5] = Int64GetDatum((int64) relation->hits);
-		values[6] = Int64GetDatum((int64) relation->misses);
-		values[7] = TimestampTzGetDatum((TimestampTz) relation->used_at * USECS_PER_SEC);
+		values[5] = Int64GetDatum(relation->n_partial);
+		values[6] = Int64GetDatum((int64) relation->hits);
+		values[7] = Int64GetDatum((int64) relation->misses);
+		values[8] = TimestampTzGetDatum((TimestampTz) relation->used_at * USECS_PER_SEC);
 		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
 	}
 	return (Datum) 0;
@@ -273,6 +274,7 @@ gpurhh_cache_load(PG_FUNCTION_ARGS)
 	set_for_load("gpurhh.enable_hashagg", "on");
 	set_for_load("enable_gpu_hashagg", "on");
 	set_for_load("gpurhh.read_pages", "on");
+	set_for_load("gpurhh.partial_copies", "off");
 	set_for_load("gpurhh.setup_cost", "0");
 	set_for_load("gpurhh.row_cost", "0");
 	set_for_load("max_parallel_workers_per_gather", "0");

@@ -71,6 +71,7 @@ int			gpurhh_service_idle_timeout_s = 60;
 int			gpurhh_service_start = SWITCH_AUTO;
 int			gpurhh_read_pages = SWITCH_AUTO;
 int			gpurhh_cache_size_mb = -1;
+int			gpurhh_partial_copies = SWITCH_AUTO;
 double		gpurhh_setup_cost = 1000.0;
 double		gpurhh_row_cost = 0.005;
 double		gpurhh_group_cost = 0.015;
@@ -375,6 +376,14 @@ gpurhh_init_guc(void)
 							 "Lets devices read pages of tables in shared buffers by themselves.",
 							 "\"auto\" lets GPUs. It needs gpurhh in shared_preload_libraries.",
 							 &gpurhh_read_pages, SWITCH_AUTO,
+							 auto_switch_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+
+	DefineCustomEnumVariable("gpurhh.partial_copies",
+							 "Lets devices keep copies of pages that have the first columns alone.",
+							 "\"auto\" lets GPUs where rows are so wide that this takes less time.",
+							 &gpurhh_partial_copies, SWITCH_AUTO,
 							 auto_switch_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);

@@ -25,6 +25,7 @@ extern int	gpurhh_service_idle_timeout_s;
 extern int	gpurhh_service_start;	/* AutoSwitch: does the shared service start with the server? */
 extern int	gpurhh_read_pages;	/* AutoSwitch: do devices read pages by themselves? */
 extern int	gpurhh_cache_size_mb;	/* -1: the service decides; 0: there is no cache */
+extern int	gpurhh_partial_copies;	/* AutoSwitch: need copies of pages not have all of a row? */
 extern double gpurhh_setup_cost;
 extern double gpurhh_row_cost;
 extern double gpurhh_group_cost;

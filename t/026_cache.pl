@@ -376,6 +376,58 @@ sub scans
 	return;
 }
 
+# Copies of pages need not have all columns of a row.
+sub partial_copies
+{
+	my $n = fresh('c');
+	my ($one, $first, $two) = map { "SELECT $_, count(*) FROM c GROUP BY $_" } 'k', 'id', 'k, v';
+	my $pages = 'pages, partial_pages';
+
+	$s->query('SET gpurhh.partial_copies = on');
+	is(device_pages($s, $one), "$n 0 0", 'the first scan of a table');
+	is(viewed('c', $pages), "$n|$n", 'its pages are there with their first columns');
+	is(device_pages($s, $_), "$n $n 0", "$_: from the cache") foreach $one, $first, 'SELECT count(*), sum(k) FROM c WHERE k <> 7';
+	is(device_pages($s, $two), "$n 0 0", 'a query that needs one more reads them again');
+	is(viewed('c', $pages), "$n|0", 'as a whole');
+	looks_right($s, 'c', 'the rows');
+	is(device_pages($s, $_), "$n $n 0", "$_: from the cache") foreach $one, $two, rows_sql('c');
+
+	foreach my $whole ('off', 'auto', 'on')
+	{
+		$admin->query("SELECT gpurhh_cache_drop('c')");
+		$s->query('SET gpurhh.partial_copies = on');
+		device_pages($s, $one);
+		is(viewed('c', $pages), "$n|$n", 'first columns');
+		$s->query("SET gpurhh.partial_copies = $whole");
+		# where only whole ones will do the others are not taken
+		is(device_pages($s, $one), $whole eq 'off' ? "$n 0 0" : "$n $n 0", "the next scan, $whole");
+		is(viewed('c', $pages), $whole eq 'off' ? "$n|0" : "$n|$n", 'and what is there then');
+		is($s->query("SELECT gpurhh_cache_load('c')"), $n, 'loaded');
+		is(viewed('c', $pages), "$n|0", 'as a whole');
+		is(device_pages($s, rows_sql('c')), "$n $n 0", 'so any scan has it from the cache');
+	}
+	$admin->query("SELECT gpurhh_cache_drop('c')");
+	is(device_pages($s, $_), "$n 0 0", $_) foreach $one, $two;
+	is(viewed('c', $pages), "$n|0", 'a table that is read again is there as a whole');
+	$admin->query('UPDATE c SET v = v + 1 WHERE id % 500 = 0; VACUUM c');
+	$n = table_pages('c');
+	is((split / /, device_pages($s, $one))[1], 0, 'what has changed is read again');
+	is(viewed('c', $pages), "$n|$n", 'with the first columns, as nobody has asked for more since');
+
+	# what is in use stays as it is
+	$s->query("$ON SET gpurhh.batch_rows = 300; BEGIN; DECLARE resting CURSOR FOR SELECT c.id, c.k, f.v FROM c JOIN f USING (id); FETCH 1 FROM resting");
+	$writer->query('SET gpurhh.partial_copies = on');
+	foreach my $again (1, 2)
+	{
+		looks_right($writer, 'c', "more is needed while a cursor rests, $again", cached => -1);
+	}
+	my @rest = split /\n/, $s->query('FETCH ALL FROM resting; COMMIT; RESET ALL');
+	is(1 + @rest, $s->query('SELECT count(*) FROM c JOIN f USING (id)'), 'and the cursor goes on');
+	$writer->query('RESET ALL');
+	looks_right($s, 'c', 'in the end') foreach 1, 2;
+	return;
+}
+
 sub rights
 {
 	my ($load, $drop, $view) = ("SELECT gpurhh_cache_load('c')", "SELECT gpurhh_cache_drop('c')", 'SELECT * FROM gpurhh_cache');
@@ -1757,6 +1809,7 @@ sub random_look
 	my $set = pick('', '', '', map { "$_;" } $PARALLEL, 'SET gpurhh.batch_rows = 300',
 		'SET gpurhh.max_probe_buckets = 1', "SET gpurhh.device_memory = '1MB'");
 
+	$set .= ' SET gpurhh.partial_copies = ' . pick('on', 'on', 'off', 'auto') . ';';
 	return { q => \@q,
 		sql => "\\echo look\n$set BEGIN ISOLATION LEVEL REPEATABLE READ; " . join(";\n", @runs) . ";\n$EXPLAIN $q[0]; COMMIT; RESET ALL" };
 }
@@ -1862,6 +1915,7 @@ sub no_warning
 my @parts = (
 	'what is cached' => \&scans,
 	'where pages are' => \&hints,
+	'partial copies' => \&partial_copies,
 	rights => \&rights,
 	'kinds of scans' => \&kinds_of_scans,
 	'not in buffers' => \&not_in_buffers,

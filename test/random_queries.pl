@@ -247,15 +247,17 @@ sub difference
 
 my ($session, $version, $preloaded, $icu);
 
-# In some rounds devices read the pages of all queries, where they can, so that copies of these are read again.
-my $round_settings = '';
+# In some rounds devices read the pages of all queries, where they can, so that copies of these are read again; and these may have
+# first columns alone.
+my @round_settings;
 
 sub choose_round_settings
 {
 	my ($round) = @_;
 
 	seed($o{seed}, $round, 0, 1);
-	$round_settings = chance(0.4) ? 'SET gpurhh.read_pages = on' : 'RESET gpurhh.read_pages';
+	@round_settings = chance(0.4) ? 'SET gpurhh.read_pages = on' : 'RESET gpurhh.read_pages';
+	push @round_settings, 'SET gpurhh.partial_copies = ' . (chance(0.5) ? 'on' : chance(0.7) ? 'auto' : 'off');
 	return;
 }
 
@@ -263,7 +265,7 @@ sub base_settings
 {
 	return ('RESET ALL', "SET search_path = $_[0], public", "SET datestyle = 'ISO, MDY'", "SET timezone = 'UTC'",
 		'SET jit = off', "SET statement_timeout = '60s'", "SET gpurhh.device = '$o{device}'",
-		'SET gpurhh.setup_cost = 0', 'SET gpurhh.row_cost = 0', 'SET gpurhh.group_cost = 0', $round_settings);
+		'SET gpurhh.setup_cost = 0', 'SET gpurhh.row_cost = 0', 'SET gpurhh.group_cost = 0', @round_settings);
 }
 
 # joins: the setting of enable_gpu_hashjoin where the nodes are on
@@ -569,7 +571,7 @@ if ($o{print})
 		my $q = random_query($t, $u, $version);
 		my $r = render($q);
 		choose_round_settings($only_round);
-		print "$round_settings;\n";
+		print "$_;\n" foreach @round_settings;
 		my @run = (@{ $r->{before} }, @{ $r->{run} }, @{ $r->{after} });
 		print map { "$_;\n" } (map { "SET $_->[0] = '$_->[1]'" } @{ $q->{settings} }), on_off('off'), @run, on_off('on', 'on'), $r->{explain} =~ s/OPTIONS/COSTS OFF/r, @run;
 	}

@@ -114,10 +114,6 @@ rhh_allow_shared(rhh_device *dev, rhh_variant variant)
 	if (rc == cudaSuccess)
 		rc = cudaFuncSetAttribute(rhh_scatter_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 								  (int) sizeof(rhh_scatter_space));
-	/* others find room beside its blocks, which are there all the time */
-	if (rc == cudaSuccess)
-		rc = cudaFuncSetAttribute(rhh_copy_pages_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-								  cudaSharedmemCarveoutMaxShared);
 	return rhh_check(dev, rc, "cudaFuncSetAttribute");
 }
 

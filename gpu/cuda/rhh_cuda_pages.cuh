@@ -26,6 +26,12 @@ rhh_pages_of(const rhh_batch *batch)
 	return (rhh_page *) (batch->base + batch->pages_offset);
 }
 
+static const rhh_page_layout *
+rhh_layout_of(const rhh_batch *batch)
+{
+	return (const rhh_page_layout *) (batch->base + batch->layout_offset);
+}
+
 /* Where in the device's memory is what the batch, which has pages, has at this offset. */
 static uint8_t *
 rhh_on_device(const rhh_map *t, int i, uint32_t offset)
@@ -216,10 +222,26 @@ rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
 	return batch->cached || batch->all_visible || layout->program.has_filter;
 }
 
+/* Are a batch's pages, all of which go to the cache, copied in parts?  These have at least tuples' headers. */
+static bool
+rhh_copies_parts(const rhh_batch *batch)
+{
+	return batch->parts && rhh_layout_of(batch)->prefix_bytes >= 24;
+}
+
 /*
- * Queues making columns of pages, which lie in the cache (CACHED), if only since a moment ago.  Then pages of the next batch are
- * to be copied: where this kernel had the caches that suit it best there would be no shared memory for the blocks of that one, which
- * would wait until this one has ended, half of the time, and the bus with it.  False: the device is broken.
+ * How many per cent of what an SM can have of shared memory it gets while pages of a batch are copied to the cache, or columns are
+ * made of copies that have just been.  Both happen at once: where one of the kernels had the caches that suit it best there would be
+ * no shared memory for the blocks of the other, which would wait until that one has ended, half of the time, and the bus with it.
+ */
+static int
+rhh_copying_share(const rhh_batch *batch)
+{
+	return rhh_copies_parts(batch) ? RHH_CUDA_PARTS_SHARED : (int) cudaSharedmemCarveoutMaxShared;
+}
+
+/*
+ * Queues making columns of pages, which lie in the cache (CACHED), if only since a moment ago.  False: the device is broken.
  */
 template <bool COMPUTES, bool CACHED>
 static bool
@@ -230,13 +252,13 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
 	const bool	copied = CACHED && !batch->cached;
-	const uint32_t blocks = copied ? RHH_CUDA_COPIED_BLOCKS : CACHED ? RHH_CUDA_CACHED_BLOCKS
-		: COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
+	const uint32_t blocks = copied ? (rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS)
+		: CACHED ? RHH_CUDA_CACHED_BLOCKS : COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
 
 	if (CACHED &&
 		!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_pages_kernel<COMPUTES, CACHED>),
 				  cudaFuncAttributePreferredSharedMemoryCarveout,
-				  copied ? (int) cudaSharedmemCarveoutMaxShared : (int) cudaSharedmemCarveoutDefault))
+				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
 		return false;
 	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES, CACHED>),
 			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
@@ -249,6 +271,22 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 	return rhh_launched(dev, "rhh_read_pages_kernel");
 }
 
+/* What of a batch's pages is copied to the cache. */
+static rhh_page_parts
+rhh_parts_of(const rhh_batch *batch)
+{
+	const rhh_page_layout *layout = rhh_layout_of(batch);
+	rhh_page_parts parts;
+
+	memset(&parts, 0, sizeof(parts));
+	if (!rhh_copies_parts(batch))
+		return parts;
+	parts.prefix_bytes = layout->prefix_bytes;
+	parts.n_attributes = layout->n_attributes;
+	memcpy(parts.attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
+	return parts;
+}
+
 /*
  * Queues copying a batch's pages out of shared buffers to the cache.  The columns are made of these copies, in another stream, while
  * the bus brings pages of the next batch.  False: the device is broken.
@@ -259,11 +297,15 @@ rhh_launch_copying(rhh_map *t, int i)
 	const rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
+	const rhh_page_parts parts = rhh_parts_of(batch);
 
+	if (!RHH_CUDA(t->dev, cudaFuncSetAttribute, rhh_copy_pages_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+				  rhh_copying_share(batch)))
+		return false;
 	RHH_LAUNCH(rhh_copy_pages_kernel, ::min(batch->n_pages, (uint32_t) dev->n_sms * RHH_CUDA_PAGE_BLOCKS),
 			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), lane->up,
 			   dev->pages, batch->first_page, batch->end_page, rhh_known_pages(t, i), batch->n_pages, rhh_cache_slots_of(t, i),
-			   lane->page_counts + i);
+			   parts, lane->page_counts + i);
 	return rhh_launched(t->dev, "rhh_copy_pages_kernel") &&
 		RHH_CUDA(t->dev, cudaEventRecord, lane->copied, lane->up) &&
 		RHH_CUDA(t->dev, cudaStreamWaitEvent, lane->make, lane->copied, 0);
@@ -273,10 +315,9 @@ rhh_launch_copying(rhh_map *t, int i)
 static bool
 rhh_plan_pages(const rhh_map *t, const rhh_batch *batch, rhh_page_plan *plan)
 {
-	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
 	uint32_t	n_columns;
 
-	return rhh_page_plan_make(plan, layout, rhh_batch_column_bytes(t, &n_columns));
+	return rhh_page_plan_make(plan, rhh_layout_of(batch), rhh_batch_column_bytes(t, &n_columns));
 }
 
 /* Queues reading a batch's pages, and waking the caller then.  Slices are registered. */
@@ -287,7 +328,7 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 	rhh_batch  *batch = &f->batch;
-	const rhh_page_layout *layout = (const rhh_page_layout *) (batch->base + batch->layout_offset);
+	const rhh_page_layout *layout = rhh_layout_of(batch);
 	/* the second time there may be pages whose copies are not to be read: those that were bad */
 	const bool	copies = f->kept && !batch->cached && !f->recounted;
 	cudaStream_t stream = copies ? lane->make : lane->up;
@@ -387,12 +428,13 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_page_notes *notes = &lane->page_notes[i];
-	const rhh_page_layout *layout = (const rhh_page_layout *) (f->batch.base + f->batch.layout_offset);
+	const rhh_page_layout *layout = rhh_layout_of(&f->batch);
+	const bool	parts = f->kept && !f->recounted && !f->batch.cached && rhh_copies_parts(&f->batch);
 	rhh_page_plan plan;
 
 	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);
 	if (!f->batch.cached)
-		t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * RHH_PAGE_BYTES;
+		t->stats.uploaded_bytes += (uint64_t) f->batch.n_pages * (parts ? 24 : RHH_PAGE_BYTES);
 	*again = notes->any_bad != 0;
 	if (*again && f->batch.cached && !f->told)
 	{
@@ -415,6 +457,8 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 		f->batch.n_rows = f->recounted ? rhh_count_filtered(&f->batch) : notes->placed;
 		f->n_dropped = notes->dropped;
 	}
+	if (parts)
+		t->stats.uploaded_bytes += (uint64_t) (f->batch.n_rows + f->n_dropped) * (4 + layout->prefix_bytes - 16);
 	/* a column without a NULL is read faster if it has none of their bytes */
 	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)
 		if ((notes->null_columns >> c & 1) == 0)

@@ -62,21 +62,22 @@
  */
 #define RHH_CUDA_COPIED_BLOCKS 8
 
+/*
+ * Where only parts of pages are copied the bus brings a batch sooner than columns are made of it by 8 blocks that have next to no
+ * cache.  So these are more, and of an SM's memory, of which both kernels have to ask for the same share, shared memory gets so many
+ * per cent, which is 132 kB of an H200's 228.  TPC-H's Q1 and Q3 at scale 10 took that 212 and 299 ms with 8 blocks and all of it, and
+ * 199 and 270 with 16; on another one, 182 and 274 with 16 and 2 blocks for each SM that copy, and not 4, and 181 and 254 with this
+ * share (2026-11-28-h200-part-blocks.csv).  Where whole pages are copied (Q12) less than all of it was up to 4 % slower.
+ */
+#define RHH_CUDA_COPIED_BLOCKS_PARTS 16
+#define RHH_CUDA_PARTS_SHARED 57
+
 /* For so many an SM has registers.  Some take no more than 16 blocks, or 1024 threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 && __CUDA_ARCH__ != 800
 #define RHH_CUDA_CACHED_AT_ONCE 16
 #else
 #define RHH_CUDA_CACHED_AT_ONCE RHH_CUDA_CACHED_BLOCKS
 #endif
-
-/*
- * The first bytes of each tuple are copied instead of the page if these lie in fewer than PREFIX_LINES of
- * the page's 64 lines of LINE_BYTES: a line is what the bus is asked for, and a part of one takes nearly as
- * long.  52 tuples of a page, of which 62 bytes each were copied (some 80 lines), took an H100 212 ms for
- * 9.5 GB, and whole pages 203.
- */
-#define RHH_CUDA_BUS_LINE_BYTES 128u
-#define RHH_CUDA_PREFIX_LINES 48u
 
 /*
  * Memory of the host that has pages is registered in slices of so many bytes.  One takes 10 to 20

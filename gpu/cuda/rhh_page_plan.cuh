@@ -54,6 +54,7 @@ struct alignas(8) rhh_page_step
 struct rhh_page_plan
 {
 	uint16_t	n_fetches;
+	uint8_t		n_attributes;
 	uint8_t		n_steps;
 	uint8_t		n_constants;
 	uint8_t		n_results;
@@ -485,6 +486,7 @@ static bool
 rhh_page_plan_make(rhh_page_plan *plan, const rhh_page_layout *layout, const uint8_t *column_bytes)
 {
 	memset(plan, 0, sizeof(*plan));
+	plan->n_attributes = (uint8_t) layout->n_attributes;
 	memcpy(plan->attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
 	for (uint32_t l = 0; l < layout->n_loads; l++)
 	{

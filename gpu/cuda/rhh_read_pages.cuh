@@ -10,8 +10,8 @@
  * means nothing: the host then counts the rows anew, without that page, and all pages are read
  * once more.
  *
- * A page may also be copied to a slot of the cache, as it is, and be read from there later.  Then what is visible of it
- * is with it.  If all pages of a batch are, a kernel that does nothing else copies them, and they are read there.
+ * A page may also be copied to a slot of the cache, and be read from there later.  Then what is visible of it
+ * is with it.  If all pages of a batch are, a kernel that does nothing else copies them, or parts of them, and they are read there.
  *
  * If rows are to be dropped first, or have to be found, or the page is in the cache, only that says how many rows a page has.  So these pages find
  * their places among the batch's rows themselves, in any order, by a counter; and the caller gets to know
@@ -62,6 +62,14 @@ struct rhh_page_space
 };
 
 #define RHH_CACHED_PAGE_SPACE	offsetof(rhh_page_space, items)
+
+/* What of pages is copied to the cache. */
+struct rhh_page_parts
+{
+	uint32_t	prefix_bytes;	/* of most tuples, as in a layout; 0: all of a page */
+	uint32_t	n_attributes;	/* of the others, the bytes up to the last one of these */
+	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
+};
 
 /* What a batch has to do with the cache. */
 struct rhh_page_slots
@@ -119,29 +127,47 @@ rhh_copy_bytes(rhh_page_space *in_hand, const uint4 *from, uint32_t n_bytes)
 		in_hand->bytes[i] = rhh_load_now(&from[i]);
 }
 
-/* How many times 16 bytes rhh_copy_prefixes() copies of a tuple, which begins at a multiple of 8. */
+/*
+ * Of the tuple at a line pointer, which begins at a multiple of 8, what is copied first: from *begin up to, but without, *end,
+ * in 16 bytes.  Nobody reads its first 16 bytes, which say who has added and deleted it.
+ */
+RHH_DEV void
+rhh_prefix_of(const rhh_page_space *in_hand, uint32_t item, uint32_t prefix_bytes, uint32_t *begin, uint32_t *end)
+{
+	uint32_t	offset,
+				length;
+
+	rhh_tuple_at(in_hand, item, &offset, &length);
+	*begin = (offset + 16) / 16;
+	*end = ::min((offset + ::min(length, prefix_bytes) + 15) / 16, (uint32_t) (RHH_PAGE_BYTES / 16));
+}
+
+/* The most that is. */
 RHH_DEV uint32_t
 rhh_prefix_chunks(uint32_t prefix_bytes)
 {
-	return (prefix_bytes + 8 + 15) / 16;
+	return ::max((prefix_bytes + 8 + 15) / 16, 2u) - 1;
 }
 
-/* By one thread: copies what is behind the first prefix_bytes of the tuple at a line pointer, and of no other tuple. */
+/* By n threads, of which this is the i-th: copies what is behind the prefix of the tuple at a line pointer, and of no other tuple. */
 RHH_DEV void
-rhh_copy_rest(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32_t prefix_bytes)
+rhh_copy_rest(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32_t prefix_bytes, uint32_t i, uint32_t n)
 {
-	uint32_t	offset,
-				length,
-				end;
+	uint32_t	begin,
+				end,
+				offset,
+				length;
 
+	rhh_prefix_of(in_hand, item, prefix_bytes, &begin, &end);
 	rhh_tuple_at(in_hand, item, &offset, &length);
+	begin = ::max(begin, end) * 2;
 	end = ::min((offset + length + 7) / 8, (uint32_t) (RHH_PAGE_BYTES / 8));
-	for (uint32_t i = (offset / 16 + rhh_prefix_chunks(prefix_bytes)) * 2; i < end; i++)
-		((uint2 *) in_hand->bytes)[i] = rhh_load_now(&((const uint2 *) from)[i]);
+	for (uint32_t at = begin + i; at < end; at += n)
+		((uint2 *) in_hand->bytes)[at] = rhh_load_now(&((const uint2 *) from)[at]);
 }
 
 /*
- * By a block: copies line pointers of a page, unless they are there, and the first prefix_bytes of each tuple.  lines is the
+ * By a block: copies line pointers of a page, unless they are there, and the prefix of each tuple.  lines is the
  * number of line pointers up to the last one that is visible.
  */
 RHH_DEV void
@@ -158,14 +184,33 @@ rhh_copy_prefixes(rhh_page_space *in_hand, const uint4 *from, uint32_t lines, bo
 	__syncthreads();
 	for (uint32_t i = threadIdx.x; i < page.n_rows * n_chunks; i += blockDim.x)
 	{
-		uint32_t	offset,
-					length;
-		uint32_t	at;
+		uint32_t	at,
+					end;
 
-		rhh_tuple_at(in_hand, in_hand->items[i / n_chunks], &offset, &length);
-		at = offset / 16 + i % n_chunks;
-		if (at * 16 < offset + length && at < RHH_PAGE_BYTES / 16)
+		rhh_prefix_of(in_hand, in_hand->items[i / n_chunks], prefix_bytes, &at, &end);
+		at += i % n_chunks;
+		if (at < end)
 			in_hand->bytes[at] = rhh_load_now(&from[at]);
+	}
+}
+
+/* By a block, after that: copies the rest of tuples whose attributes are not all in the prefix. */
+RHH_DEV void
+rhh_copy_longer(rhh_page_space *in_hand, const uint4 *from, const rhh_page_parts &parts)
+{
+	const uint32_t n_rows = in_hand->page.n_rows;
+	const uint32_t lane = threadIdx.x % 32;
+
+	for (uint32_t first = threadIdx.x - lane; first < n_rows; first += blockDim.x)
+	{
+		rhh_page_tuple tuple;
+		bool		longer = false;
+
+		if (first + lane < n_rows && parts.n_attributes > 0)
+			longer = !rhh_page_find((const uint8_t *) in_hand->bytes, in_hand->items[first + lane], parts.prefix_bytes, &tuple) ||
+				!rhh_page_go_to(parts.attributes, parts.n_attributes - 1, &tuple);
+		for (uint32_t left = __ballot_sync(0xffffffffu, longer); left != 0; left &= left - 1)
+			rhh_copy_rest(in_hand, from, in_hand->items[first + (uint32_t) __ffs((int) left) - 1], parts.prefix_bytes, lane, 32);
 	}
 }
 
@@ -392,18 +437,18 @@ rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32
 	{
 		if (CACHED || known == RHH_PAGE_BYTES)
 			return false;
-		rhh_copy_rest(in_hand, from, item, known);
+		rhh_copy_rest(in_hand, from, item, known, 0, 1);
 		known = RHH_PAGE_BYTES;
 	}
 	return true;
 }
 
 /*
- * By a block: copies the page in hand, which is there as a whole, to its slot, which says then that it has one; or that it has
+ * By a block: copies the page in hand to its slot, which says then that it has one, with so many attributes; or that it has
  * none, if the page is not good.
  */
 RHH_DEV void
-rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool good)
+rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool good, uint32_t n_attributes)
 {
 	rhh_page   *known;
 	uint4	   *to = rhh_slot_at(slots, in_hand->slot, &known);
@@ -416,7 +461,7 @@ rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool g
 	{
 		if (good)
 			*known = in_hand->page;
-		known->all_visible = good;
+		known->all_visible = good ? (uint16_t) n_attributes : 0;
 	}
 }
 
@@ -477,17 +522,17 @@ rhh_end_filter(rhh_page_space *in_hand, uint32_t n_rows, rhh_page_counts *counts
 }
 
 /*
- * By a block: where the page in hand is in the cache, in slots from first up to, but without, end; NULL: it is not.  If it
- * is fresh, finds out what is visible of it.
+ * By a block: where the page in hand is in the cache, in slots from first up to, but without, end; NULL: it is not, or not
+ * with so many attributes.  If it is fresh, finds out what is visible of it.
  */
 RHH_DEV const uint4 *
-rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t first, uint32_t end, bool fresh)
+rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t first, uint32_t end, uint32_t n_attributes, bool fresh)
 {
 	const uint32_t slot = in_hand->slot;
 	rhh_page   *known = NULL;
 	const uint4 *from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
 
-	if (from != NULL && known->all_visible == 0)
+	if (from != NULL && known->all_visible < rhh_page_least_attributes(n_attributes))
 		from = NULL;
 	/* all have seen what fresh is made of */
 	__syncthreads();
@@ -534,15 +579,16 @@ rhh_take_page(rhh_page_space *in_hand, const rhh_page *pages, uint32_t p, const 
 }
 
 /*
- * Copies pages of shared buffers to their slots, as they are, and finds out which rows those have that are all visible.  What
+ * Copies pages of shared buffers, or parts of them, to their slots, and finds out which rows those have that are all visible.  What
  * is not as it is said to be has none in its slot.  So the bus has a page to bring while others are looked at, also those of
  * the batch before.
  */
 static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS, RHH_CUDA_PAGE_AT_ONCE)
 rhh_copy_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page, const rhh_page *pages, uint32_t n_pages,
-					  const rhh_page_slots slots, rhh_page_counts *counts)
+					  const rhh_page_slots slots, const __grid_constant__ rhh_page_parts parts, rhh_page_counts *counts)
 {
 	RHH_DYNAMIC_SHARED(rhh_page_space, in_hand);
+	const bool	whole = parts.prefix_bytes == 0;
 	uint64_t	next_header = 0;	/* of the next page, if the first thread has asked for it */
 
 	for (uint32_t p = blockIdx.x; p < n_pages; p = in_hand->next)
@@ -558,19 +604,26 @@ rhh_copy_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		finds = page.all_visible != 0 && page.n_rows == 0;
 		from = page.number >= first_page && page.number < end_page && (finds || page.n_rows > 0)
 			? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
-		good = from != NULL;
+		good = from != NULL && (finds || rhh_page_count(page.visible) == page.n_rows);
 		/* what comes next changes the page */
 		__syncthreads();
 		if (good && finds)
-			good = rhh_begin_all_visible(in_hand, from, next_header, true);
-		else if (good)
+			good = rhh_begin_all_visible(in_hand, from, next_header, whole);
+		else if (good && whole)
 			rhh_copy_bytes(in_hand, from, RHH_PAGE_BYTES);
+		if (good && !whole)
+			rhh_copy_prefixes(in_hand, from, rhh_page_lines(page.visible), finds, parts.prefix_bytes);
 		__syncthreads();
+		if (good && !whole)
+		{
+			rhh_copy_longer(in_hand, from, parts);
+			__syncthreads();
+		}
 		next_header = next >= first_page && next < end_page
 			? rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES) : 0;
 		if (good && finds)
 			good = rhh_end_all_visible(in_hand, from, rhh_page_lines(page.visible));
-		rhh_keep_page(in_hand, slots, good);
+		rhh_keep_page(in_hand, slots, good, whole ? RHH_PAGE_WHOLE : rhh_page_least_attributes(parts.n_attributes));
 		if (threadIdx.x == 0)
 			in_hand->next = after;
 		/* the next page comes where this one is */
@@ -624,7 +677,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		filtered = page.filtered != 0;
 		fresh = (pages == NULL || (page.all_visible != 0 && counts != NULL)) && page.n_rows == 0 && page.bad == 0 && !filtered;
 		if (CACHED)
-			from = rhh_find_cached(in_hand, slots, first_page, end_page, fresh);
+			from = rhh_find_cached(in_hand, slots, first_page, end_page, plan.n_attributes, fresh);
 		else
 		{
 			from = page.number >= first_page && page.number < end_page
@@ -645,9 +698,8 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		lines = rhh_page_lines(page.visible);
 		/* a page of the cache is read where it is, and what of it is needed */
 		bytes = CACHED ? (const uint8_t *) from : (const uint8_t *) in_hand->bytes;
-		if (!CACHED && good && prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT && !(fresh && whole) &&
-			(24 + 4 * lines + page.n_rows * (prefix_bytes + RHH_CUDA_BUS_LINE_BYTES)) /
-			RHH_CUDA_BUS_LINE_BYTES < RHH_CUDA_PREFIX_LINES)
+		if (!CACHED && good && in_hand->slot == RHH_NO_SLOT && !(fresh && whole) &&
+			rhh_page_parts_pay(page.n_rows, prefix_bytes))
 		{
 			known = prefix_bytes;
 			rhh_copy_prefixes(in_hand, from, lines, fresh, known);
@@ -661,7 +713,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			good = rhh_end_all_visible(in_hand, from, lines);
 		/* what has been filtered has not all rows any more */
 		if (!CACHED && good && in_hand->slot != RHH_NO_SLOT && !filtered)
-			rhh_keep_page(in_hand, slots, true);
+			rhh_keep_page(in_hand, slots, true, RHH_PAGE_WHOLE);
 		if (fresh || (counts != NULL && !plan.has_filter && !filtered))
 		{
 			good = rhh_begin_placing(in_hand, good, plan.has_filter, n_rows, counts);

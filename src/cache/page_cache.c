@@ -10,7 +10,8 @@
  * A copy says which of the page's tuples were visible to everyone, and is right as long as the
  * visibility map's bit of the page stays set, and the page of the map that has the bit has the LSN that it
  * had when the copy was made.  docs/design.md, "Pages that stay", has the proof.  So an entry has that LSN;
- * a session looks at the map, and then asks the directory what is there under what it has seen.
+ * a session looks at the map, and then asks the directory what is there under what it has seen.  Copies need not
+ * have all attributes of rows, so it also says how many there have to be.
  *
  * The service alone makes entries and gives them up (service/service_cache.c).  What a session has found may
  * be gone by the time it uses that; so a batch says what it has found, and the service looks again.
@@ -179,6 +180,19 @@ gpurhh_cache_relation(PageCache *cache, const RelationFile *file)
 	return unused;
 }
 
+/* The pages of an entry are there, or (n -1) are not any more. */
+void
+gpurhh_cache_count(PageCache *cache, const CacheEntry *e, uint32 pages, int n)
+{
+	const int	n_pages = n * pg_popcount32(pages);
+
+	if (e->relation < 0)
+		return;
+	cache->relations[e->relation].n_pages += n_pages;
+	if (e->n_attributes != GPURHH_ALL_ATTRIBUTES)
+		cache->relations[e->relation].n_partial += n_pages;
+}
+
 /* A free entry, which is on no list, becomes that of a chunk that has none, without pages. */
 void
 gpurhh_cache_insert(PageCache *cache, int32 entry, const RelationFile *file, uint32 chunk)
@@ -209,21 +223,19 @@ gpurhh_cache_remove(PageCache *cache, int32 entry)
 		at = &cache->entries[*at].next;
 	*at = e->next;
 	if (e->relation >= 0)
-	{
 		cache->relations[e->relation].n_entries--;
-		cache->relations[e->relation].n_pages -= pg_popcount32(e->pages);
-	}
+	gpurhh_cache_count(cache, e, e->pages, -1);
 	memset(e, 0, sizeof(CacheEntry));
 	e->state = CACHE_ENTRY_FREE;
 	e->next = -1;
 }
 
 /*
- * Which pages of a chunk are there, under the LSN of the visibility map's page?  ref has chunk and lsn;
- * it gets entry, pages and n_rows.  False: none are.
+ * Which pages of a chunk are there, with so many attributes, under the LSN of the visibility map's page?  ref has chunk and lsn;
+ * it gets entry, pages and n_rows.  False: none are; *too_few becomes true if that is only because of their attributes.
  */
 bool
-gpurhh_cache_find(const RelationFile *file, CacheRef *ref)
+gpurhh_cache_find(const RelationFile *file, uint8 n_attributes, CacheRef *ref, bool *too_few)
 {
 	PageCache  *cache = page_cache;
 	int32		entry = -1;
@@ -231,7 +243,13 @@ gpurhh_cache_find(const RelationFile *file, CacheRef *ref)
 	LWLockAcquire(&cache->lock, LW_SHARED);
 	if (cache->device[0] != '\0')
 		entry = gpurhh_cache_entry(cache, file, ref->chunk);
-	if (entry >= 0 && cache->entries[entry].lsn == ref->lsn)
+	if (entry >= 0 && cache->entries[entry].lsn == ref->lsn &&
+		cache->entries[entry].n_attributes < n_attributes)
+	{
+		*too_few |= cache->entries[entry].pages != 0;
+		entry = -1;
+	}
+	else if (entry >= 0 && cache->entries[entry].lsn == ref->lsn)
 	{
 		ref->entry = entry;
 		ref->pages = cache->entries[entry].pages;
@@ -328,8 +346,7 @@ gpurhh_cache_forget(const RelationFile *file)
 		if (e->state != CACHE_ENTRY_USED || !is_file(&e->file, file))
 			continue;
 		n += pg_popcount32(e->pages);
-		if (e->relation >= 0)
-			cache->relations[e->relation].n_pages -= pg_popcount32(e->pages);
+		gpurhh_cache_count(cache, e, e->pages, -1);
 		e->pages = 0;
 		e->n_rows = 0;
 		e->lsn = InvalidXLogRecPtr;

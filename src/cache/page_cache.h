@@ -22,6 +22,9 @@
 
 #define GPURHH_CACHE_DEVICE_LEN 32
 
+/* A copy has all attributes of its rows; more than a layout of pages has. */
+#define GPURHH_ALL_ATTRIBUTES UINT8_MAX
+
 /* Pages of one chunk of a table. */
 typedef struct CacheRef
 {
@@ -42,6 +45,7 @@ typedef struct CacheRequest
 	RelationFile file;
 	bool		cached;			/* the pages are to be read from the cache; else they are to be
 								 * put there, in so far as they have a block's number: */
+	uint8		n_attributes;	/* that the copies have to have, or will have, of each row */
 	uint32		blocks_offset;	/* in the block: InvalidBlockNumber if not */
 	uint32		n_refs;
 	CacheRef	refs[FLEXIBLE_ARRAY_MEMBER];
@@ -58,6 +62,7 @@ typedef struct CacheEntry
 	int16		relation;		/* whose it is, see below */
 	uint8		state;			/* CacheEntryState */
 	uint8		usage;			/* how often it was used of late */
+	uint8		n_attributes;	/* that the pages have, at least, of each row */
 	uint32		used_at;		/* when that was last, in s */
 } CacheEntry;
 
@@ -76,6 +81,7 @@ typedef struct CacheRelation
 	RelationFile file;
 	uint32		n_entries;		/* 0: it may be forgotten */
 	uint32		n_pages;
+	uint32		n_partial;		/* of these, that do not have all attributes */
 	uint32		used_at;		/* in s */
 	uint64		hits;			/* pages that were read from the cache */
 	uint64		misses;			/* and from shared buffers */
@@ -102,7 +108,7 @@ typedef struct PageCache
 
 extern void gpurhh_init_page_cache(void);
 extern PageCache *gpurhh_page_cache(void);
-extern bool gpurhh_cache_find(const RelationFile *file, CacheRef *ref);
+extern bool gpurhh_cache_find(const RelationFile *file, uint8 n_attributes, CacheRef *ref, bool *too_few);
 extern uint64 gpurhh_cache_forget(const RelationFile *file);
 extern bool gpurhh_cache_device(const char *device, uint32 *n_threads);
 extern double gpurhh_cache_room(void);
@@ -115,6 +121,7 @@ extern void gpurhh_cache_reset(PageCache *cache);
 extern int32 gpurhh_cache_entry(PageCache *cache, const RelationFile *file, uint32 chunk);
 extern void gpurhh_cache_insert(PageCache *cache, int32 entry, const RelationFile *file, uint32 chunk);
 extern void gpurhh_cache_remove(PageCache *cache, int32 entry);
+extern void gpurhh_cache_count(PageCache *cache, const CacheEntry *e, uint32 pages, int n);
 extern CacheRelation *gpurhh_cache_relation(PageCache *cache, const RelationFile *file);
 
 #endif							/* GPURHH_CACHE_PAGE_CACHE_H */

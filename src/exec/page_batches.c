@@ -17,7 +17,7 @@
  *
  * Pages of which the device has copies (cache/page_cache.h) the scan leaves out.  They come in batches of their own,
  * which are larger, since no bus is waited for, and have no pins.  Of those that were not left out, a
- * batch says which may be copied.
+ * batch says which may be copied, and whether as a whole: of wide rows the bus brings the first attributes sooner.
  *
  * A pin keeps a page's tuples where they are, as it does for core's scans.  Others may add
  * tuples meanwhile; so the visible ones are named one by one, or found by marks that others' do not have.  All sessions together have no more
@@ -141,6 +141,7 @@ struct PageBatches
 	uint32		next_pages;		/* ... and of the next one */
 	uint32		most_rows;
 	bool		cache;			/* pages may be kept, and be read from the cache: */
+	bool		parts;			/* it is better to keep no more of the child's than is needed */
 	uint32		most_cached;	/* of a batch */
 	uint32		most_cached_rows;
 	uint32		n_may_pin;		/* for the next batch */
@@ -286,6 +287,27 @@ rows_of_page(Relation rel)
 	return (uint32) Min(Max(rows / pages, by_width) * PAGE_ROWS_MARGIN + 1, MaxHeapTuplesPerPage);
 }
 
+/* So many attributes of each row the copies of pages have to have that are read. */
+static uint8
+needed_attributes(const rhh_page_layout *layout)
+{
+	StaticAssertStmt(RHH_PAGE_ATTRIBUTES < GPURHH_ALL_ATTRIBUTES, "a layout may have all attributes");
+	return gpurhh_partial_copies == SWITCH_OFF ? GPURHH_ALL_ATTRIBUTES : rhh_page_least_attributes(layout->n_attributes);
+}
+
+/*
+ * Is it better to bring only what is needed of rows, so that others will have to be read again where they need more?  Where
+ * that has happened they are kept as a whole (fill()).
+ */
+static bool
+parts_are_better(const PageBatches *batches, Relation rel)
+{
+	if (gpurhh_partial_copies != SWITCH_AUTO)
+		return gpurhh_partial_copies == SWITCH_ON;
+	return !gpurhh_channel_cpu_reads(batches->side.channel) &&
+		rhh_page_parts_pay(rows_of_page(rel) / PAGE_ROWS_MARGIN, batches->layout.prefix_bytes);
+}
+
 /*
  * Can a device read the child that is being read?  If so, it has the layout now, and if not it is said
  * once why.
@@ -310,9 +332,12 @@ lay_out(PageBatches *batches, int child)
 			batches->heap = heap;
 			if (batches->cache)
 			{
-				gpurhh_heap_feed_use_cache(heap);
+				Relation	rel = gpurhh_heap_feed_relation(heap);
+
+				gpurhh_heap_feed_use_cache(heap, needed_attributes(&batches->layout));
+				batches->parts = parts_are_better(batches, rel);
 				if (GPURHH_DEVICES_READ_IN_ORDER)
-					batches->page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
+					batches->page_rows = rows_of_page(rel);
 			}
 		}
 		else
@@ -827,6 +852,14 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	used_bytes = to.request == NULL ? LAYOUT_BYTES + n * sizeof(rhh_page) :
 		request_offset + offsetof(CacheRequest, refs) + to.request->n_refs * sizeof(CacheRef);
 	begin_batch(batches, base, batch, n, n_rows, used_bytes);
+	if (to.request != NULL)
+	{
+		const CachedPages *cached = gpurhh_heap_feed_cached(batches->heap);
+
+		/* who reads a table again for more of its attributes may do so once more */
+		batch->parts = batches->parts && !cached->too_few;
+		to.request->n_attributes = batch->parts ? cached->n_attributes : GPURHH_ALL_ATTRIBUTES;
+	}
 	note_of(pages)->n_thought = to.n_thought;
 	note_of(pages)->pins = pins;
 	batch->all_visible = to.n_thought > 0;
@@ -876,6 +909,7 @@ give_cached(PageBatches *batches, char *base)
 	memset(request, 0, sizeof(CacheRequest));
 	request->file = cached->file;
 	request->cached = true;
+	request->n_attributes = cached->n_attributes;
 	request->n_refs = gpurhh_cached_pages_get(cached, request->refs, batches->most_cached / PAGES_OF_REF,
 											  batches->most_cached,
 											  next_rows(batches, batches->most_cached_rows, GPURHH_CACHE_PAGES),

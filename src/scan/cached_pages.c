@@ -28,11 +28,11 @@
 StaticAssertDecl(MAP_BLOCKS % GPURHH_CACHE_PAGES == 0, "chunks do not lie within pages of the visibility map");
 
 /*
- * A scan whose blocks are to be left out if they are in the cache; it has not begun.  NULL: none are.  The
- * result is in context, until gpurhh_cached_pages_end().
+ * A scan whose blocks are to be left out if they are in the cache, with so many attributes of each row; it has not begun.
+ * NULL: none are.  The result is in context, until gpurhh_cached_pages_end().
  */
 CachedPages *
-gpurhh_cached_pages_create(HeapScanDesc scan, MemoryContext context)
+gpurhh_cached_pages_create(HeapScanDesc scan, uint8 n_attributes, MemoryContext context)
 {
 	Relation	rel = scan->rs_base.rs_rd;
 	Snapshot	snapshot = scan->rs_base.rs_snapshot;
@@ -44,6 +44,7 @@ gpurhh_cached_pages_create(HeapScanDesc scan, MemoryContext context)
 	cached = MemoryContextAllocZero(context, sizeof(CachedPages));
 	cached->scan = scan;
 	cached->file = gpurhh_relation_file(rel);
+	cached->n_attributes = n_attributes;
 	cached->looks[0].page = cached->looks[1].page = InvalidBlockNumber;
 	cached->most_pages = UINT32_MAX;
 	return cached;
@@ -146,7 +147,7 @@ find_chunk(CachedPages *cached, BlockNumber block)
 	chunk->lsn = look->lsn;
 	cached->has_chunk = true;
 	cached->in_refs = false;
-	if (look->lsn == InvalidXLogRecPtr || !gpurhh_cache_find(&cached->file, chunk))
+	if (look->lsn == InvalidXLogRecPtr || !gpurhh_cache_find(&cached->file, cached->n_attributes, chunk, &cached->too_few))
 	{
 		chunk->pages = 0;
 		return;

@@ -30,6 +30,8 @@ typedef struct CachedPages
 	int			last_look;
 	MapLook		second;			/* after pages have been read */
 	bool		off;			/* no more blocks are left out */
+	uint8		n_attributes;	/* that copies have to have of each row, */
+	bool		too_few;		/* and some have not */
 
 	/* blocks that were left out, and are in the cache, in the order of the scan */
 	CacheRef   *refs;
@@ -53,7 +55,7 @@ typedef struct CachedPages
 #endif
 } CachedPages;
 
-extern CachedPages *gpurhh_cached_pages_create(HeapScanDesc scan, MemoryContext context);
+extern CachedPages *gpurhh_cached_pages_create(HeapScanDesc scan, uint8 n_attributes, MemoryContext context);
 extern void gpurhh_cached_pages_end(CachedPages *cached);
 extern bool gpurhh_cached_pages_take(CachedPages *cached, BlockNumber block);
 extern uint32 gpurhh_cached_pages_take_more(CachedPages *cached, BlockNumber block, uint32 most);

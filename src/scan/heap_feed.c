@@ -1500,14 +1500,14 @@ mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
 }
 
 /*
- * From now on blocks of which the device has copies are left out, see gpurhh_heap_feed_cached().  To be called
- * between gpurhh_heap_feed_begin() and the first page.
+ * From now on blocks of which the device has copies, with so many attributes of each row, are left out, see
+ * gpurhh_heap_feed_cached().  To be called between gpurhh_heap_feed_begin() and the first page.
  */
 void
-gpurhh_heap_feed_use_cache(HeapFeed *heap)
+gpurhh_heap_feed_use_cache(HeapFeed *heap, uint8 n_attributes)
 {
 	Assert(heap->cached == NULL);
-	heap->cached = gpurhh_cached_pages_create(scan_desc(heap), GetMemoryChunkContext(heap));
+	heap->cached = gpurhh_cached_pages_create(scan_desc(heap), n_attributes, GetMemoryChunkContext(heap));
 }
 
 /* The blocks that have been left out so far, which the caller may take; NULL: none are. */

@@ -299,8 +299,8 @@ finish_inputs(LayoutContext *cx)
 static uint32
 prefix_bytes(Relation rel, const rhh_page_layout *layout)
 {
-	TupleDesc	desc = RelationGetDescr(rel);
-	Size		bytes = MAXALIGN(SizeofHeapTupleHeader + BITMAPLEN(desc->natts));
+	/* most have no NULL, or less of all else */
+	Size		bytes = MAXALIGN(SizeofHeapTupleHeader);
 
 	for (uint32 a = 0; a < layout->n_attributes; a++)
 	{
@@ -312,10 +312,11 @@ prefix_bytes(Relation rel, const rhh_page_layout *layout)
 			width = get_attavgwidth(RelationGetRelid(rel), a + 1);
 			if (width <= 0)
 				return 0;
-			/* most are no longer */
-			width += width / 4 + 4;
+			/* most are no longer; the average is rounded down */
+			bytes += width + 1 + (width > 8 ? width / 4 : 0);
 		}
-		bytes = TYPEALIGN(attribute->align, bytes) + width;
+		else
+			bytes = TYPEALIGN(attribute->align, bytes) + width;
 	}
 	return Min(bytes, BLCKSZ);
 }

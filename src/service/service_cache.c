@@ -243,7 +243,8 @@ use_entries(ServiceCache *cache, const CacheRequest *request)
 
 		if (ref->entry >= cache->n_entries ||
 			gpurhh_cache_entry(directory, &request->file, ref->chunk) != (int32) ref->entry ||
-			e->lsn != ref->lsn || (ref->pages & ~e->pages) != 0 || cache->n_using[ref->entry] == UINT16_MAX)
+			e->lsn != ref->lsn || e->n_attributes < request->n_attributes || (ref->pages & ~e->pages) != 0 ||
+			cache->n_using[ref->entry] == UINT16_MAX)
 			return false;
 	}
 	for (uint32 r = 0; r < request->n_refs; r++)
@@ -296,7 +297,7 @@ release_entries(ServiceCache *cache, ServiceQuery *sq, int block)
 
 /*
  * Which entry is to have the pages of ref?  ref gets that, and of its pages those that are to go there.  An
- * entry of an older state of the table is made anew, unless it is in use.
+ * entry of an older state of the table, or whose pages have fewer attributes, is made anew, unless it is in use.
  */
 static void
 place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
@@ -307,11 +308,14 @@ place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 	if (ref->pages == 0)
 		return;
 	entry = gpurhh_cache_entry(directory, &request->file, ref->chunk);
-	if (entry >= 0 && directory->entries[entry].lsn != ref->lsn)
+	if (entry >= 0 && (directory->entries[entry].lsn != ref->lsn ||
+					   directory->entries[entry].n_attributes != request->n_attributes))
 	{
-		const bool	older = directory->entries[entry].lsn < ref->lsn;
+		const CacheEntry *e = &directory->entries[entry];
+		const bool	better = e->lsn < ref->lsn ||
+			(e->lsn == ref->lsn && (e->n_attributes < request->n_attributes || e->pages == 0));
 
-		if (!older || cache->n_using[entry] > 0 || cache->filling[entry] != 0)
+		if (!better || cache->n_using[entry] > 0 || cache->filling[entry] != 0)
 		{
 			ref->pages = 0;
 			return;
@@ -331,6 +335,7 @@ place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 		gpurhh_cache_insert(directory, entry, &request->file, ref->chunk);
 	}
 	directory->entries[entry].lsn = ref->lsn;
+	directory->entries[entry].n_attributes = request->n_attributes;
 	ref->entry = entry;
 	ref->pages &= ~directory->entries[entry].pages & ~cache->filling[entry];
 	cache->filling[entry] |= ref->pages;
@@ -393,8 +398,7 @@ publish_page(void *arg, uint32 page, CacheRef *ref, uint32 bit)
 		return;
 	e->pages |= bit;
 	e->n_rows += p->n_rows + p->n_dropped;
-	if (e->relation >= 0)
-		filled->cache->directory->relations[e->relation].n_pages++;
+	gpurhh_cache_count(filled->cache->directory, e, bit, 1);
 }
 
 /* Nothing has been filled, after all. */

@@ -703,7 +703,8 @@ typedef struct found_options
 	bool		filters;
 	uint32_t	prefix_bytes;
 	bool		kept;			/* all have slots */
-	bool		cached;			/* all but one have, and they come from the cache in the end */
+	bool		parts;			/* and not all of a row goes there */
+	bool		cached;			/* all but one have, unless all do, and they come from the cache in the end */
 	bool		short_of_room;
 	bool		unsaid;			/* the batch does not say that there are such pages: they have no rows */
 } found_options;
@@ -807,10 +808,10 @@ check_found(context *ctx, const found_options *o, const rhh_batch *batch, const 
 	const rhh_page *pages = (const rhh_page *) (batch->base + batch->pages_offset);
 	bool		taken[FOUND_VALUES] = {false};
 	uint32_t	n_rows = 0;
-	char		what[80];
+	char		what[96];
 
-	snprintf(what, sizeof(what), "bad %d, wide %d, filters %d, prefix %u, kept %d, cached %d, short %d", (int) o->odd, o->wide,
-			 o->filters, o->prefix_bytes, o->kept, batch->cached, o->short_of_room);
+	snprintf(what, sizeof(what), "bad %d, wide %d, filters %d, prefix %u, kept %d, parts %d, cached %d, short %d", (int) o->odd, o->wide,
+			 o->filters, o->prefix_bytes, o->kept, o->parts, batch->cached, o->short_of_room);
 	for (uint32_t p = 0; p < batch->n_pages; p++)
 	{
 		/* which pages find no room depends on which come first */
@@ -875,6 +876,7 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 		layout->program.has_filter = true;
 	}
 	batch.all_visible = !o->unsaid;
+	batch.parts = o->parts;
 	batch.first_page = FOUND_FIRST;
 	batch.end_page = FOUND_FIRST + batch.n_pages;
 	batch.n_rows = 0;
@@ -911,7 +913,7 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 	if (!o->cached)
 		return;
 	memset(memory, 0x5a, batch.n_pages * (size_t) RHH_PAGE_BYTES);
-	batch.n_pages--;
+	batch.n_pages -= !o->kept;
 	memset(pages, 0x5a, batch.n_pages * sizeof(rhh_page));
 	batch.cached = true;
 	batch.all_visible = false;
@@ -928,6 +930,14 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 	}
 	if (event.n_rows != 0 || event.n_dropped != 0)
 		fault(ctx, "found", "the event has not the rows of pages in the cache");
+	/* a layout with one more attribute, which the slots have only if they have all of a row */
+	layout->attributes[layout->n_attributes++] = (rhh_page_attribute){.length = -1, .align = 4};
+	layout_finish(layout);
+	batch.from = (rhh_position){{0}};
+	batch.n_rows = FOUND_VALUES;
+	n_bad = return_found(ctx, map, spec, &batch, times, &event);
+	if (n_bad != (o->parts && o->prefix_bytes >= 24 && ctx->device->ops->kind != RHH_KIND_CPU ? batch.n_pages : 0))
+		fault(ctx, "found", "pages have not all attributes, and are not bad, or they have, and are");
 }
 
 /* Pages whose rows the device finds, of all kinds, beside others in a batch. */
@@ -964,13 +974,15 @@ case_pages_found(context *ctx)
 			run_found(ctx, map, &p.table.spec, &o);
 			if (ctx->why[0] != '\0')
 				break;
-			o.kept = true;
-			run_found(ctx, map, &p.table.spec, &o);
-			o.kept = false;
 			/* of bad pages nobody says what their slots have */
-			o.cached = true;
-			if (o.odd == FOUND_NAMED && !o.short_of_room && ctx->why[0] == '\0')
-				run_found(ctx, map, &p.table.spec, &o);
+			for (int way = 0; way < 3 && ctx->why[0] == '\0'; way++)
+			{
+				o.kept = way > 0;
+				o.parts = way > 1;
+				o.cached = o.odd == FOUND_NAMED && !o.short_of_room;
+				if (o.kept || o.cached)
+					run_found(ctx, map, &p.table.spec, &o);
+			}
 		}
 	for (int kept = 0; kept < 2 && ctx->why[0] == '\0'; kept++)
 		run_found(ctx, map, &p.table.spec, &(found_options){.odd = FOUND_NAMED, .unsaid = true, .kept = kept != 0});

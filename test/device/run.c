@@ -378,6 +378,8 @@ cache_pages(run *run, slot *slot)
 	/* where one page goes nowhere the device may do all in another way */
 	if (below(&run->r, 2) == 0)
 		slots[below(&run->r, batch->n_pages)] = RHH_NO_SLOT;
+	/* or not all of a row */
+	batch->parts = below(&run->r, 2) == 0;
 	given = *batch;
 	memset(spec.states, 0, sizeof(spec.states));
 	memcpy(spec.column_bytes, run->data->d->spec.column_bytes, sizeof(spec.column_bytes));
