@@ -612,7 +612,8 @@ typedef struct rhh_map_stats
 	uint64_t	bytes;			/* memory that the map has now */
 	uint64_t	peak_bytes;
 	uint64_t	uploaded_bytes; /* 0 where nothing is copied; of pages all bytes that
-								 * are read */
+								 * are read, but of those that are read in parts
+								 * about as many */
 	uint64_t	pages;			/* read, without the bad ones */
 	uint64_t	bad_pages;
 	uint64_t	failed_slots;	/* inserts that reached the probe cap, whether or

@@ -64,7 +64,7 @@ typedef struct rhh_page
 								 * place; 0, as the caller sets it: not yet */
 	uint16_t	all_visible;	/* 1: the device is to find the rows (see below); n_rows and visible are 0,
 								 * as the caller sets them; the batch has to say that there are such pages.  Of a
-								 * slot of the cache: so many attributes its rows have, at least 1 or
+								 * slot of the cache: one more than the attributes that its rows have, or
 								 * RHH_PAGE_WHOLE; 0: it has no page */
 	uint32_t	n_dropped;		/* the device's: rows that it has dropped; 0, as the caller sets it */
 } rhh_page;
@@ -79,7 +79,7 @@ typedef struct rhh_page_attribute
 } rhh_page_attribute;
 
 #define RHH_PAGE_DEPENDS	UINT16_MAX
-#define RHH_PAGE_WHOLE		UINT16_MAX	/* attributes: all that there are */
+#define RHH_PAGE_WHOLE		UINT16_MAX	/* a slot has all attributes that there are */
 
 typedef enum rhh_page_kind
 {
@@ -663,18 +663,12 @@ rhh_page_has_filter(const rhh_page_layout *layout, const rhh_page *page)
 	return layout->program.has_filter && page->filtered == 0;
 }
 
-/* So many attributes, at least, a copy of a page has to have for a layout. */
-RHH_HD uint32_t
-rhh_page_least_attributes(uint32_t n_attributes)
-{
-	return n_attributes > 0 ? n_attributes : 1;
-}
-
 /*
  * Is it faster to bring only the first prefix_bytes of each of n_rows rows over a bus, and not all of the page?  It is asked for
  * sectors of 32 bytes, and asking for parts takes some hundred sectors' time for each page, besides what they have.  Measured
  * on an H200 with 52 rows to a page (2026-11-28-h200-bus-parts.csv): 160 ns for the page, and 97, 125, 144 and 159 for 48, 76,
- * 100 and 116 bytes.  Of parts less can be read later, so they have to be faster by a tenth.
+ * 100 and 116 bytes.  Of parts less can be read later, so they have to be faster by a tenth; that is asked for where they are
+ * not kept, too.
  */
 RHH_HD bool
 rhh_page_parts_pay(uint32_t n_rows, uint32_t prefix_bytes)

@@ -215,6 +215,7 @@ gpurhh_cache_files(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* How many pages of a table are there as a whole. */
 static int64
 cached_pages_of(PageCache *cache, const RelationFile *file)
 {
@@ -224,7 +225,7 @@ cached_pages_of(PageCache *cache, const RelationFile *file)
 	for (int i = 0; i < cache->n_relations && cache->device[0] != '\0'; i++)
 	{
 		if (memcmp(&cache->relations[i].file, file, sizeof(RelationFile)) == 0)
-			n = cache->relations[i].n_pages;
+			n = cache->relations[i].n_pages - cache->relations[i].n_partial;
 	}
 	LWLockRelease(&cache->lock);
 	return n;

@@ -376,6 +376,14 @@ sub scans
 	return;
 }
 
+# What the planner takes a query to cost, in the session that looks.
+sub plan_cost
+{
+	my ($sql) = @_;
+
+	return $s->query("$ON EXPLAIN $sql") =~ /\.\.([\d.]+)/ ? $1 : die 'no cost';
+}
+
 # Copies of pages need not have all columns of a row.
 sub partial_copies
 {
@@ -386,11 +394,18 @@ sub partial_copies
 	$s->query('SET gpurhh.partial_copies = on');
 	is(device_pages($s, $one), "$n 0 0", 'the first scan of a table');
 	is(viewed('c', $pages), "$n|$n", 'its pages are there with their first columns');
+	my %kept = map { $_ => plan_cost($_) } $one, $two;
 	is(device_pages($s, $_), "$n $n 0", "$_: from the cache") foreach $one, $first, 'SELECT count(*), sum(k) FROM c WHERE k <> 7';
 	is(device_pages($s, $two), "$n 0 0", 'a query that needs one more reads them again');
 	is(viewed('c', $pages), "$n|0", 'as a whole');
 	looks_right($s, 'c', 'the rows');
 	is(device_pages($s, $_), "$n $n 0", "$_: from the cache") foreach $one, $two, rows_sql('c');
+
+	my $of_all = plan_cost($two);
+	$admin->query("SELECT gpurhh_cache_drop('c')");
+	cmp_ok($kept{$one}, '<', plan_cost($one), 'the planner knows that they are there');
+	is($kept{$two}, plan_cost($two), 'and who needs more of them');
+	cmp_ok($of_all, '<', $kept{$two}, 'until they are there as a whole');
 
 	foreach my $whole ('off', 'auto', 'on')
 	{
@@ -413,6 +428,20 @@ sub partial_copies
 	$n = table_pages('c');
 	is((split / /, device_pages($s, $one))[1], 0, 'what has changed is read again');
 	is(viewed('c', $pages), "$n|$n", 'with the first columns, as nobody has asked for more since');
+
+	# count(*) needs no column, not even the first one
+	$admin->query("SELECT gpurhh_cache_drop('c')");
+	is(device_pages($s, 'SELECT count(*) FROM c'), "$n 0 0", 'count(*)');
+	same_rows($s, 'and then the first column', $first);
+	is(viewed('c', $pages), "$n|0", 'for which pages were read again');
+
+	# pages that some queries cannot read, beside whole copies
+	$admin->query("UPDATE c SET s = repeat('z', 20) WHERE id = 1; VACUUM c; SELECT gpurhh_cache_drop('c')");
+	$n = table_pages('c');
+	device_pages($s, $_) foreach 'SELECT s, count(*) FROM c GROUP BY s', $two;
+	is(device_pages($s, $two), "$n $n 0", 'come to the cache with a query that can');
+	$n = fresh('c');
+	device_pages($s, $one);
 
 	# what is in use stays as it is
 	$s->query("$ON SET gpurhh.batch_rows = 300; BEGIN; DECLARE resting CURSOR FOR SELECT c.id, c.k, f.v FROM c JOIN f USING (id); FETCH 1 FROM resting");

@@ -226,7 +226,7 @@ guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '
 guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'n > 0 ? atomicAdd(&counts->placed, n) : 0' '0'
 guard copies-of-the-first-bytes 'device_test cuda --tiny --only pages_cached' '^not ok' \
-	$PAGES_KERNEL 'prefix_bytes > 0 && in_hand->slot == RHH_NO_SLOT &&' 'prefix_bytes > 0 &&'
+	$PAGES_KERNEL 'good && in_hand->slot == RHH_NO_SLOT && !(fresh' 'good && !(fresh'
 guard pages-filtered-again 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'page.filtered = 1;' ''
 guard rows-dropped-though-the-filter-is-bad 'device_test cuda --tiny --only pages_*' '^not ok' \
@@ -255,11 +255,11 @@ guard pages-that-the-batch-before-has-taken 'device_test cuda --tiny --only page
 guard copies-of-what-is-not-visible 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'good = rhh_end_all_visible(in_hand, from, rhh_page_lines(page.visible));' ';'
 guard copies-that-were-there-before 'device_test cuda --tiny --only pages_*' '^not ok' \
-	$PAGES_KERNEL 'known->all_visible = good ? (uint16_t) n_attributes : 0;' 'if (good) known->all_visible = (uint16_t) n_attributes;'
+	$PAGES_KERNEL 'known->all_visible = good ? (uint16_t) has : 0;' 'if (good) known->all_visible = (uint16_t) has;'
 guard parts-without-the-rest-of-longer-rows 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'rhh_copy_longer(in_hand, from, parts);' ';'
 guard copies-with-fewer-attributes 'device_test cuda --tiny --only pages_found' '^not ok' \
-	$PAGES_KERNEL 'known->all_visible < rhh_page_least_attributes(n_attributes)' 'known->all_visible == 0'
+	$PAGES_KERNEL 'known->all_visible <= n_attributes' 'known->all_visible == 0'
 guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES 'spill->n_returned = n_returned;' ''
 guard pieces-change-their-size 'device_test cuda --tiny --only join_condition_unmatched_refused' '^not ok' \

@@ -157,7 +157,7 @@ rhh_cpu_cache_keep(rhh_cpu_cache *cache, uint32_t slot, const uint8_t *memory, c
 	memset(known, 0, sizeof(*known));
 	memcpy(known->visible, page->visible, sizeof(page->visible));
 	known->n_rows = page->n_rows;
-	known->all_visible = 1;
+	known->all_visible = RHH_PAGE_WHOLE;
 }
 
 /* ---------- what columns are made of ---------- */

@@ -142,7 +142,7 @@ rhh_prefix_of(const rhh_page_space *in_hand, uint32_t item, uint32_t prefix_byte
 	*end = ::min((offset + ::min(length, prefix_bytes) + 15) / 16, (uint32_t) (RHH_PAGE_BYTES / 16));
 }
 
-/* The most that is. */
+/* The most chunks of 16 bytes that a prefix has. */
 RHH_DEV uint32_t
 rhh_prefix_chunks(uint32_t prefix_bytes)
 {
@@ -444,11 +444,11 @@ rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32
 }
 
 /*
- * By a block: copies the page in hand to its slot, which says then that it has one, with so many attributes; or that it has
+ * By a block: copies the page in hand to its slot, which then says what it has of it (rhh_page.all_visible); or that it has
  * none, if the page is not good.
  */
 RHH_DEV void
-rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool good, uint32_t n_attributes)
+rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool good, uint32_t has)
 {
 	rhh_page   *known;
 	uint4	   *to = rhh_slot_at(slots, in_hand->slot, &known);
@@ -461,7 +461,7 @@ rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool g
 	{
 		if (good)
 			*known = in_hand->page;
-		known->all_visible = good ? (uint16_t) n_attributes : 0;
+		known->all_visible = good ? (uint16_t) has : 0;
 	}
 }
 
@@ -532,7 +532,7 @@ rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t f
 	rhh_page   *known = NULL;
 	const uint4 *from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
 
-	if (from != NULL && known->all_visible < rhh_page_least_attributes(n_attributes))
+	if (from != NULL && known->all_visible <= n_attributes)
 		from = NULL;
 	/* all have seen what fresh is made of */
 	__syncthreads();
@@ -623,7 +623,7 @@ rhh_copy_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			? rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES) : 0;
 		if (good && finds)
 			good = rhh_end_all_visible(in_hand, from, rhh_page_lines(page.visible));
-		rhh_keep_page(in_hand, slots, good, whole ? RHH_PAGE_WHOLE : rhh_page_least_attributes(parts.n_attributes));
+		rhh_keep_page(in_hand, slots, good, whole ? RHH_PAGE_WHOLE : parts.n_attributes + 1);
 		if (threadIdx.x == 0)
 			in_hand->next = after;
 		/* the next page comes where this one is */

@@ -11,7 +11,7 @@
  * visibility map's bit of the page stays set, and the page of the map that has the bit has the LSN that it
  * had when the copy was made.  docs/design.md, "Pages that stay", has the proof.  So an entry has that LSN;
  * a session looks at the map, and then asks the directory what is there under what it has seen.  Copies need not
- * have all attributes of rows, so it also says how many there have to be.
+ * have all attributes of rows: an entry says how many they have, and a session how many it needs.
  *
  * The service alone makes entries and gives them up (service/service_cache.c).  What a session has found may
  * be gone by the time it uses that; so a batch says what it has found, and the service looks again.
@@ -185,12 +185,17 @@ void
 gpurhh_cache_count(PageCache *cache, const CacheEntry *e, uint32 pages, int n)
 {
 	const int	n_pages = n * pg_popcount32(pages);
+	CacheRelation *relation;
 
 	if (e->relation < 0)
 		return;
-	cache->relations[e->relation].n_pages += n_pages;
-	if (e->n_attributes != GPURHH_ALL_ATTRIBUTES)
-		cache->relations[e->relation].n_partial += n_pages;
+	relation = &cache->relations[e->relation];
+	relation->n_pages += n_pages;
+	if (e->n_attributes == GPURHH_ALL_ATTRIBUTES)
+		return;
+	if (relation->n_partial == 0 || e->n_attributes < relation->n_attributes)
+		relation->n_attributes = e->n_attributes;
+	relation->n_partial += n_pages;
 }
 
 /* A free entry, which is on no list, becomes that of a chunk that has none, without pages. */
@@ -311,10 +316,11 @@ gpurhh_cache_room(void)
 }
 
 /*
- * How many pages of a table the device has copies of, which need not all be true still: what the planner may expect.
+ * How many pages of a table the device has copies of, with so many attributes as far as is known, which need not all be true still:
+ * what the planner may expect.
  */
 uint32
-gpurhh_cache_pages(const RelationFile *file)
+gpurhh_cache_pages(const RelationFile *file, int n_attributes)
 {
 	PageCache  *cache = page_cache;
 	uint32		n = 0;
@@ -324,8 +330,10 @@ gpurhh_cache_pages(const RelationFile *file)
 	LWLockAcquire(&cache->lock, LW_SHARED);
 	for (int i = 0; i < cache->n_relations && cache->device[0] != '\0'; i++)
 	{
-		if (is_file(&cache->relations[i].file, file))
-			n = cache->relations[i].n_pages;
+		const CacheRelation *relation = &cache->relations[i];
+
+		if (is_file(&relation->file, file))
+			n = relation->n_pages - (n_attributes > relation->n_attributes ? relation->n_partial : 0);
 	}
 	LWLockRelease(&cache->lock);
 	return n;

@@ -81,7 +81,8 @@ typedef struct CacheRelation
 	RelationFile file;
 	uint32		n_entries;		/* 0: it may be forgotten */
 	uint32		n_pages;
-	uint32		n_partial;		/* of these, that do not have all attributes */
+	uint32		n_partial;		/* of these, that do not have all attributes, */
+	uint8		n_attributes;	/* but so many, or more */
 	uint32		used_at;		/* in s */
 	uint64		hits;			/* pages that were read from the cache */
 	uint64		misses;			/* and from shared buffers */
@@ -114,7 +115,7 @@ extern bool gpurhh_cache_device(const char *device, uint32 *n_threads);
 extern double gpurhh_cache_room(void);
 extern bool gpurhh_cache_is_full(void);
 extern bool gpurhh_may_cache(Relation rel);
-extern uint32 gpurhh_cache_pages(const RelationFile *file);
+extern uint32 gpurhh_cache_pages(const RelationFile *file, int n_attributes);
 
 /* Used by the service, which holds the lock exclusively. */
 extern void gpurhh_cache_reset(PageCache *cache);

@@ -292,12 +292,12 @@ static uint8
 needed_attributes(const rhh_page_layout *layout)
 {
 	StaticAssertStmt(RHH_PAGE_ATTRIBUTES < GPURHH_ALL_ATTRIBUTES, "a layout may have all attributes");
-	return gpurhh_partial_copies == SWITCH_OFF ? GPURHH_ALL_ATTRIBUTES : rhh_page_least_attributes(layout->n_attributes);
+	return gpurhh_partial_copies == SWITCH_OFF ? GPURHH_ALL_ATTRIBUTES : layout->n_attributes;
 }
 
 /*
- * Is it better to bring only what is needed of rows, so that others will have to be read again where they need more?  Where
- * that has happened they are kept as a whole (fill()).
+ * Is it better to bring only what is needed of rows, so that their pages have to be read again where more is needed?  Then they are
+ * kept as a whole (fill()).  For tests the setting says so whatever the device does.
  */
 static bool
 parts_are_better(const PageBatches *batches, Relation rel)
@@ -856,7 +856,7 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	{
 		const CachedPages *cached = gpurhh_heap_feed_cached(batches->heap);
 
-		/* who reads a table again for more of its attributes may do so once more */
+		/* a table that is read again for more attributes is kept as a whole, so that it is not read a third time */
 		batch->parts = batches->parts && !cached->too_few;
 		to.request->n_attributes = batch->parts ? cached->n_attributes : GPURHH_ALL_ATTRIBUTES;
 	}

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -206,6 +207,28 @@ gpurhh_cpu_cache_threads(void)
 	return may_use_cache(&n_threads) ? n_threads : 0;
 }
 
+/* So many attributes, up to the last one that it needs, copies of a table's pages have to have for a scan of it. */
+static int
+needed_attributes(const RelOptInfo *rel)
+{
+	Bitmapset  *attributes = NULL;
+	int			member = -1;
+	int			last = 0;
+	ListCell   *lc;
+
+	/* all of a row may be needed as one */
+	if (gpurhh_partial_copies == SWITCH_OFF || (rel->min_attr <= 0 && !bms_is_empty(rel->attr_needed[0 - rel->min_attr])))
+		return GPURHH_ALL_ATTRIBUTES;
+	for (int a = 1; a <= rel->max_attr; a++)
+		if (!bms_is_empty(rel->attr_needed[a - rel->min_attr]))
+			last = a;
+	foreach(lc, rel->baserestrictinfo)
+		pull_varattnos((Node *) lfirst_node(RestrictInfo, lc)->clause, rel->relid, &attributes);
+	while ((member = bms_next_member(attributes, member)) >= 0)
+		last = Max(last, member + FirstLowInvalidHeapAttributeNumber);
+	return last;
+}
+
 /* Adds those of a table. */
 static void
 count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
@@ -213,7 +236,7 @@ count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
 	Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	const RelationFile file = gpurhh_relation_file(relation);
 	const bool	may_keep = gpurhh_may_cache(relation);
-	const double kept = may_keep ? Min(gpurhh_cache_pages(&file), rel->pages) : 0;
+	const double kept = may_keep ? Min(gpurhh_cache_pages(&file, needed_attributes(rel)), rel->pages) : 0;
 	const double others = rel->pages * rel->allvisfrac - kept;
 	double		page_cost;
 

@@ -14,11 +14,13 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "nodes/makefuncs.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "scan/heap_state.h"
 
@@ -292,6 +294,31 @@ finish_inputs(LayoutContext *cx)
 
 /* ---------- attributes ---------- */
 
+/* This part of a column's values is few. */
+#define FEW_NULLS 0.05
+
+/* Do more than a few rows have a NULL, of any column, and so a bitmap, by the statistics? */
+static bool
+has_nulls(Relation rel)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	for (int a = 0; a < desc->natts; a++)
+	{
+		HeapTuple	stats = TupleDescAttr(desc, a)->attnotnull ? NULL :
+			SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(RelationGetRelid(rel)), Int16GetDatum(a + 1), BoolGetDatum(false));
+		bool		many;
+
+		if (!HeapTupleIsValid(stats))
+			continue;
+		many = ((Form_pg_statistic) GETSTRUCT(stats))->stanullfrac > FEW_NULLS;
+		ReleaseSysCache(stats);
+		if (many)
+			return true;
+	}
+	return false;
+}
+
 /*
  * How many bytes of a tuple, with its header, have the layout's attributes, by the statistics of those of no
  * fixed width; 0: there are none.
@@ -299,8 +326,8 @@ finish_inputs(LayoutContext *cx)
 static uint32
 prefix_bytes(Relation rel, const rhh_page_layout *layout)
 {
-	/* most have no NULL, or less of all else */
-	Size		bytes = MAXALIGN(SizeofHeapTupleHeader);
+	const int	n_bits = has_nulls(rel) ? RelationGetDescr(rel)->natts : 0;
+	Size		bytes = MAXALIGN(SizeofHeapTupleHeader + BITMAPLEN(n_bits));
 
 	for (uint32 a = 0; a < layout->n_attributes; a++)
 	{

@@ -295,35 +295,48 @@ release_entries(ServiceCache *cache, ServiceQuery *sq, int block)
 
 /* ---------- pages to be put there ---------- */
 
+/* Is what an entry has not true any more, or have the pages of ref fewer attributes there than copies of them will have? */
+static bool
+is_outdated(const ServiceCache *cache, uint32 entry, const CacheRequest *request, const CacheRef *ref)
+{
+	const CacheEntry *e = &cache->directory->entries[entry];
+
+	if (e->lsn != ref->lsn)
+		return e->lsn < ref->lsn;
+	if (e->pages == 0 && cache->filling[entry] == 0)
+		return e->n_attributes != request->n_attributes;
+	return e->n_attributes < request->n_attributes && (e->pages & ref->pages) != 0;
+}
+
 /*
  * Which entry is to have the pages of ref?  ref gets that, and of its pages those that are to go there.  An
- * entry of an older state of the table, or whose pages have fewer attributes, is made anew, unless it is in use.
+ * entry that is outdated is made anew, unless it is in use.  Copies with more attributes than others of the entry count as those do.
  */
 static void
 place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 {
 	PageCache  *directory = cache->directory;
 	int32		entry;
+	bool		anew;
 
 	if (ref->pages == 0)
 		return;
 	entry = gpurhh_cache_entry(directory, &request->file, ref->chunk);
-	if (entry >= 0 && (directory->entries[entry].lsn != ref->lsn ||
-					   directory->entries[entry].n_attributes != request->n_attributes))
+	anew = entry < 0 || is_outdated(cache, entry, request, ref);
+	if (entry >= 0)
 	{
 		const CacheEntry *e = &directory->entries[entry];
-		const bool	better = e->lsn < ref->lsn ||
-			(e->lsn == ref->lsn && (e->n_attributes < request->n_attributes || e->pages == 0));
 
-		if (!better || cache->n_using[entry] > 0 || cache->filling[entry] != 0)
+		if (anew ? cache->n_using[entry] > 0 || cache->filling[entry] != 0 :
+			e->lsn != ref->lsn || e->n_attributes > request->n_attributes)
 		{
 			ref->pages = 0;
 			return;
 		}
-		gpurhh_cache_remove(directory, entry);
-		gpurhh_cache_insert(directory, entry, &request->file, ref->chunk);
+		if (anew)
+			gpurhh_cache_remove(directory, entry);
 	}
-	else if (entry < 0)
+	else
 	{
 		entry = take_entry(cache);
 		if (entry < 0)
@@ -332,14 +345,37 @@ place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 			ref->pages = 0;
 			return;
 		}
-		gpurhh_cache_insert(directory, entry, &request->file, ref->chunk);
 	}
-	directory->entries[entry].lsn = ref->lsn;
-	directory->entries[entry].n_attributes = request->n_attributes;
+	if (anew)
+	{
+		gpurhh_cache_insert(directory, entry, &request->file, ref->chunk);
+		directory->entries[entry].lsn = ref->lsn;
+		directory->entries[entry].n_attributes = request->n_attributes;
+	}
 	ref->entry = entry;
 	ref->pages &= ~directory->entries[entry].pages & ~cache->filling[entry];
 	cache->filling[entry] |= ref->pages;
 	touch(cache, &directory->entries[entry]);
+}
+
+/*
+ * Where a batch wants parts of pages to be put there, and entries have other pages with more attributes: it had better bring whole
+ * pages, for which there is a place beside these.
+ */
+static void
+complete_parts(ServiceCache *cache, CacheRequest *request, rhh_batch *batch)
+{
+	for (uint32 r = 0; r < request->n_refs && batch->parts; r++)
+	{
+		const CacheRef *ref = &request->refs[r];
+		const int32 entry = gpurhh_cache_entry(cache->directory, &request->file, ref->chunk);
+		const CacheEntry *e = &cache->directory->entries[Max(entry, 0)];
+
+		if (entry < 0 || ref->pages == 0 || e->lsn != ref->lsn || e->pages == 0 || e->n_attributes <= request->n_attributes)
+			continue;
+		batch->parts = false;
+		request->n_attributes = GPURHH_ALL_ATTRIBUTES;
+	}
 }
 
 /*
@@ -447,6 +483,7 @@ gpurhh_service_begin_cached(DeviceService *service, const ServiceQuery *sq, int 
 	{
 		uint32	   *slots = (uint32 *) (batch->base + request->blocks_offset) + batch->n_pages;
 
+		complete_parts(cache, request, batch);
 		for (uint32 r = 0; r < request->n_refs; r++)
 			place_pages(cache, request, &request->refs[r]);
 		memset(slots, 0xFF, batch->n_pages * sizeof(uint32));

@@ -940,6 +940,56 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 		fault(ctx, "found", "pages have not all attributes, and are not bad, or they have, and are");
 }
 
+/*
+ * Pages that came to the cache by a layout without attributes, as that of count(*), have none: once such a copy counted as one of the
+ * first attribute, which was not there.
+ */
+static void
+run_counted(context *ctx, rhh_map *map, const rhh_map_spec *spec)
+{
+	uint8_t    *memory = ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES;
+	rhh_page	made[2] = {{0}};
+	uint8_t		times[FOUND_VALUES];
+	rhh_event	event = {.n_rows = 0};
+	rhh_batch	batch;
+	rhh_page   *pages = one_value_pages(ctx->device->pool, &batch, LENGTH_OF(made));
+	rhh_page_layout *layout = (void *) batch.base;
+	const rhh_page_load load = layout->loads[0];
+	uint32_t   *slots = (void *) (batch.base + batch.used_bytes);
+
+	layout->n_attributes = 0;
+	layout->prefix_bytes = 24;
+	layout->loads[0] = (rhh_page_load){.kind = RHH_PAGE_CONSTANT, .not_null = true};
+	batch.n_rows = 0;
+	for (uint32_t p = 0; p < batch.n_pages; p++)
+	{
+		make_found(memory + (size_t) p * RHH_PAGE_BYTES, FOUND_FULL, p, false, &made[p]);
+		pages[p].number = FOUND_FIRST + p;
+		pages[p].all_visible = 1;
+		batch.n_rows += made[p].n_rows;
+		slots[p] = 3 * p + 1;
+	}
+	batch.all_visible = batch.parts = true;
+	batch.first_page = FOUND_FIRST;
+	batch.end_page = FOUND_FIRST + batch.n_pages;
+	batch.refused_rows = FOUND_ROOM;
+	batch.slots_offset = batch.used_bytes;
+	batch.used_bytes = batch.refused_offset = batch.used_bytes + 64;
+	if (return_found(ctx, map, spec, &batch, times, &event) != 0)
+		fault(ctx, "counted", "a page is bad");
+	layout->n_attributes = 1;
+	layout->loads[0] = load;
+	memset(memory, 0x5a, batch.n_pages * (size_t) RHH_PAGE_BYTES);
+	batch.cached = true;
+	batch.all_visible = batch.parts = false;
+	batch.first_page = 0;
+	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
+	batch.from = (rhh_position){{0}};
+	batch.n_rows = FOUND_VALUES;
+	if (return_found(ctx, map, spec, &batch, times, &event) != (ctx->device->ops->kind != RHH_KIND_CPU ? batch.n_pages : 0))
+		fault(ctx, "counted", "copies have an attribute that was not copied, or, of whole pages, have not");
+}
+
 /* Pages whose rows the device finds, of all kinds, beside others in a batch. */
 void
 case_pages_found(context *ctx)
@@ -986,6 +1036,8 @@ case_pages_found(context *ctx)
 		}
 	for (int kept = 0; kept < 2 && ctx->why[0] == '\0'; kept++)
 		run_found(ctx, map, &p.table.spec, &(found_options){.odd = FOUND_NAMED, .unsaid = true, .kept = kept != 0});
+	if (ctx->why[0] == '\0')
+		run_counted(ctx, map, &p.table.spec);
 	ops->map_destroy(map);
 }
 
