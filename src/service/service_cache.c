@@ -365,6 +365,9 @@ place_pages(ServiceCache *cache, const CacheRequest *request, CacheRef *ref)
 static void
 complete_parts(ServiceCache *cache, CacheRequest *request, rhh_batch *batch)
 {
+	/* that was found when the batch was submitted before, which the device could not take then */
+	if (request->n_attributes == GPURHH_ALL_ATTRIBUTES)
+		batch->parts = false;
 	for (uint32 r = 0; r < request->n_refs && batch->parts; r++)
 	{
 		const CacheRef *ref = &request->refs[r];
