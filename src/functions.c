@@ -215,22 +215,6 @@ gpurhh_cache_files(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* How many pages of a table are there as a whole. */
-static int64
-cached_pages_of(PageCache *cache, const RelationFile *file)
-{
-	int64		n = 0;
-
-	LWLockAcquire(&cache->lock, LW_SHARED);
-	for (int i = 0; i < cache->n_relations && cache->device[0] != '\0'; i++)
-	{
-		if (memcmp(&cache->relations[i].file, file, sizeof(RelationFile)) == 0)
-			n = cache->relations[i].n_pages - cache->relations[i].n_partial;
-	}
-	LWLockRelease(&cache->lock);
-	return n;
-}
-
 static void
 set_for_load(const char *name, const char *value)
 {
@@ -258,12 +242,15 @@ open_cacheable(Oid relid, AclMode mode)
 Datum
 gpurhh_cache_load(PG_FUNCTION_ARGS)
 {
-	PageCache  *cache = cache_or_error();
-	Relation	rel = open_cacheable(PG_GETARG_OID(0), ACL_SELECT);
-	const RelationFile file = gpurhh_relation_file(rel);
-	const int	level = NewGUCNestLevel();
+	Relation	rel;
+	RelationFile file;
+	int			level;
 	char	   *query;
 
+	(void) cache_or_error();
+	rel = open_cacheable(PG_GETARG_OID(0), ACL_SELECT);
+	file = gpurhh_relation_file(rel);
+	level = NewGUCNestLevel();
 	if (!gpurhh_may_cache(rel))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -290,7 +277,7 @@ gpurhh_cache_load(PG_FUNCTION_ARGS)
 	SPI_finish();
 	AtEOXact_GUC(true, level);
 	relation_close(rel, AccessShareLock);
-	PG_RETURN_INT64(cached_pages_of(cache, &file));
+	PG_RETURN_INT64(gpurhh_cache_pages(&file, GPURHH_ALL_ATTRIBUTES));
 }
 
 /* Drops what the cache has of a table.  Returns how many pages that was. */

@@ -222,6 +222,16 @@ rhh_are_placed(const rhh_batch *batch, const rhh_page_layout *layout)
 	return batch->cached || batch->all_visible || layout->program.has_filter;
 }
 
+/*
+ * Are a batch's pages copied to the cache, all of them, and columns made of the copies?  The second time there may be pages whose
+ * copies are not to be read: those that were bad.
+ */
+static bool
+rhh_are_copied_first(const rhh_in_flight *f)
+{
+	return f->kept && !f->batch.cached && !f->recounted;
+}
+
 /* Are a batch's pages, all of which go to the cache, copied in parts?  These have at least tuples' headers. */
 static bool
 rhh_copies_parts(const rhh_batch *batch)
@@ -329,8 +339,7 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	rhh_in_flight *f = &t->flights[i];
 	rhh_batch  *batch = &f->batch;
 	const rhh_page_layout *layout = rhh_layout_of(batch);
-	/* the second time there may be pages whose copies are not to be read: those that were bad */
-	const bool	copies = f->kept && !batch->cached && !f->recounted;
+	const bool	copies = rhh_are_copied_first(f);
 	cudaStream_t stream = copies ? lane->make : lane->up;
 	bool		launched;
 	rhh_row_columns columns;
@@ -429,7 +438,7 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	rhh_in_flight *f = &t->flights[i];
 	const rhh_page_notes *notes = &lane->page_notes[i];
 	const rhh_page_layout *layout = rhh_layout_of(&f->batch);
-	const bool	parts = f->kept && !f->recounted && !f->batch.cached && rhh_copies_parts(&f->batch);
+	const bool	parts = rhh_are_copied_first(f) && rhh_copies_parts(&f->batch);
 	rhh_page_plan plan;
 
 	rhh_add_time(t, lane->upload[i], lane->uploaded[i], &t->stats.upload_ns);

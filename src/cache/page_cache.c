@@ -243,27 +243,27 @@ bool
 gpurhh_cache_find(const RelationFile *file, uint8 n_attributes, CacheRef *ref, bool *too_few)
 {
 	PageCache  *cache = page_cache;
+	const CacheEntry *e = NULL;
 	int32		entry = -1;
 
 	LWLockAcquire(&cache->lock, LW_SHARED);
 	if (cache->device[0] != '\0')
 		entry = gpurhh_cache_entry(cache, file, ref->chunk);
-	if (entry >= 0 && cache->entries[entry].lsn == ref->lsn &&
-		cache->entries[entry].n_attributes < n_attributes)
+	if (entry >= 0 && cache->entries[entry].lsn == ref->lsn)
+		e = &cache->entries[entry];
+	if (e != NULL && e->n_attributes < n_attributes)
 	{
-		*too_few |= cache->entries[entry].pages != 0;
-		entry = -1;
+		*too_few |= e->pages != 0;
+		e = NULL;
 	}
-	else if (entry >= 0 && cache->entries[entry].lsn == ref->lsn)
+	if (e != NULL)
 	{
 		ref->entry = entry;
-		ref->pages = cache->entries[entry].pages;
-		ref->n_rows = cache->entries[entry].n_rows;
+		ref->pages = e->pages;
+		ref->n_rows = e->n_rows;
 	}
-	else
-		entry = -1;
 	LWLockRelease(&cache->lock);
-	return entry >= 0 && ref->pages != 0;
+	return e != NULL && ref->pages != 0;
 }
 
 /*

@@ -300,12 +300,12 @@ needed_attributes(const rhh_page_layout *layout)
  * kept as a whole (fill()).  For tests the setting says so whatever the device does.
  */
 static bool
-parts_are_better(const PageBatches *batches, Relation rel)
+parts_are_better(const PageBatches *batches, uint32 page_rows)
 {
 	if (gpurhh_partial_copies != SWITCH_AUTO)
 		return gpurhh_partial_copies == SWITCH_ON;
 	return !gpurhh_channel_cpu_reads(batches->side.channel) &&
-		rhh_page_parts_pay(rows_of_page(rel) / PAGE_ROWS_MARGIN, batches->layout.prefix_bytes);
+		rhh_page_parts_pay(page_rows / PAGE_ROWS_MARGIN, batches->layout.prefix_bytes);
 }
 
 /*
@@ -332,12 +332,12 @@ lay_out(PageBatches *batches, int child)
 			batches->heap = heap;
 			if (batches->cache)
 			{
-				Relation	rel = gpurhh_heap_feed_relation(heap);
+				const uint32 page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
 
 				gpurhh_heap_feed_use_cache(heap, needed_attributes(&batches->layout));
-				batches->parts = parts_are_better(batches, rel);
+				batches->parts = parts_are_better(batches, page_rows);
 				if (GPURHH_DEVICES_READ_IN_ORDER)
-					batches->page_rows = rows_of_page(rel);
+					batches->page_rows = page_rows;
 			}
 		}
 		else

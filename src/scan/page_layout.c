@@ -297,12 +297,15 @@ finish_inputs(LayoutContext *cx)
 /* This part of a column's values is few. */
 #define FEW_NULLS 0.05
 
-/* Do more than a few rows have a NULL, of any column, and so a bitmap, by the statistics? */
+/* Do more than a few rows have a NULL, of any column, and so a longer header, by the statistics? */
 static bool
 has_nulls(Relation rel)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 
+	/* with so few columns there is room for that in any header */
+	if (SizeofHeapTupleHeader + BITMAPLEN(desc->natts) <= MAXALIGN(SizeofHeapTupleHeader))
+		return false;
 	for (int a = 0; a < desc->natts; a++)
 	{
 		HeapTuple	stats = TupleDescAttr(desc, a)->attnotnull ? NULL :

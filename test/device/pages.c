@@ -850,6 +850,19 @@ check_found(context *ctx, const found_options *o, const rhh_batch *batch, const 
 		fault(ctx, what, "no page has rows");
 }
 
+/* A batch becomes one of the copies of its pages, of which nothing is left where they were. */
+static void
+become_cached(uint8_t *memory, rhh_batch *batch)
+{
+	memset(memory, 0x5a, batch->n_pages * (size_t) RHH_PAGE_BYTES);
+	batch->cached = true;
+	batch->all_visible = false;
+	batch->first_page = 0;
+	batch->end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
+	batch->from = (rhh_position){{0}};
+	batch->n_rows = FOUND_VALUES;
+}
+
 /* A batch of pages of all kinds and perhaps a bad one, and a batch of those that it has put into the cache. */
 static void
 run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_options *o)
@@ -912,15 +925,9 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 		fault(ctx, "found", "pages have found room that there is not");
 	if (!o->cached)
 		return;
-	memset(memory, 0x5a, batch.n_pages * (size_t) RHH_PAGE_BYTES);
+	become_cached(memory, &batch);
 	batch.n_pages -= !o->kept;
 	memset(pages, 0x5a, batch.n_pages * sizeof(rhh_page));
-	batch.cached = true;
-	batch.all_visible = false;
-	batch.first_page = 0;
-	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
-	batch.from = (rhh_position){{0}};
-	batch.n_rows = FOUND_VALUES;
 	n_bad = return_found(ctx, map, spec, &batch, times, &event);
 	check_found(ctx, o, &batch, made, kinds, times, n_bad);
 	for (uint32_t p = 0; p < batch.n_pages; p++)
@@ -979,13 +986,7 @@ run_counted(context *ctx, rhh_map *map, const rhh_map_spec *spec)
 		fault(ctx, "counted", "a page is bad");
 	layout->n_attributes = 1;
 	layout->loads[0] = load;
-	memset(memory, 0x5a, batch.n_pages * (size_t) RHH_PAGE_BYTES);
-	batch.cached = true;
-	batch.all_visible = batch.parts = false;
-	batch.first_page = 0;
-	batch.end_page = RHH_MAX_SLABS * RHH_SLAB_PAGES;
-	batch.from = (rhh_position){{0}};
-	batch.n_rows = FOUND_VALUES;
+	become_cached(memory, &batch);
 	if (return_found(ctx, map, spec, &batch, times, &event) != (ctx->device->ops->kind != RHH_KIND_CPU ? batch.n_pages : 0))
 		fault(ctx, "counted", "copies have an attribute that was not copied, or, of whole pages, have not");
 }
