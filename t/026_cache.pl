@@ -1593,14 +1593,15 @@ sub pinned
 	return $admin->query("SELECT count(*) FROM pg_buffercache WHERE pinning_backends > 0 AND relfilenode = pg_relation_filenode('$t')");
 }
 
-# Sends the session a query of a table, and stops the service when some of its pages are pinned.
+# Sends the session a query of a table, and stops the service when some of its pages are pinned.  It may be stopped with a lock
+# that our nodes wait for, so $admin looks without them.
 sub send_and_stop
 {
 	my ($session, $service, $t) = @_;
 
 	for (;;)
 	{
-		$admin->query("SELECT gpurhh_cache_drop('$t')");
+		$admin->query("$OFF SELECT gpurhh_cache_drop('$t')");
 		$session->send($ON . digest_sql(rows_sql($t)));
 		usleep(1000 * (1 + rand 20));
 		kill 'STOP', $service;
