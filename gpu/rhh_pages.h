@@ -203,16 +203,19 @@ rhh_page_some_bytes(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *las
 		w[i] = __funnelshift_r(w[i], w[i + 1], 8 * at);
 	*first = (uint64_t) w[1] << 32 | w[0];
 	*last = (uint64_t) w[3] << 32 | w[2];
-#else
-	uint64_t	words[2] = {0, 0};
-
-	memcpy(words, p, n);
-	*first = words[0];
-	*last = words[1];
-#endif
 	if (n < 8)
 		*first &= (UINT64_C(1) << 8 * n) - 1;
 	*last = n <= 8 ? 0 : *last & (UINT64_MAX >> 8 * (16 - n));
+#else
+	/* by loads that overlap: to copy n bytes and to read them as a word at once would wait for the copy */
+	*last = n > 8 ? rhh_page_8_bytes(p + n - 8) >> 8 * (16 - n) : 0;
+	if (n >= 8)
+		*first = rhh_page_8_bytes(p);
+	else if (n >= 4)
+		*first = rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + n - 4) << 8 * (n - 4);
+	else
+		*first = p[0] | (n == 1 ? 0 : (uint64_t) p[n / 2] << 8 * (n / 2) | (uint64_t) p[n - 1] << 8 * (n - 1));
+#endif
 }
 
 /* The last byte, from 0, that is not 0; -1: none. */
@@ -501,7 +504,7 @@ rhh_page_string(const uint8_t *p, uint32_t n, uint32_t blanks, uint32_t declared
 		return false;
 	if (length > 0)
 		rhh_page_some_bytes(p, length, first, last);
-	if (blanks != RHH_PAGE_ALL_COUNT && length > 0)
+	if (blanks != RHH_PAGE_ALL_COUNT && length > 0 && p[length - 1] == ' ')
 	{
 		const uint64_t rest = UINT64_MAX >> 8 * (8 - (length < 8 ? length : 8));
 		const int	first_end = rhh_page_last_byte((*first ^ all_blanks) & rest) + 1;

@@ -137,22 +137,27 @@ chunk_of(const rhh_cpu_cache *cache, uint32_t chunk)
 }
 
 void
-rhh_cpu_cache_keep(rhh_cpu_cache *cache, uint32_t slot, const uint8_t *memory, const rhh_page *page)
+rhh_cpu_cache_begin(rhh_cpu_cache *cache, uint32_t number)
 {
 	rhh_cpu_kept_chunk *chunk;
+
+	pthread_mutex_lock(&cache->lock);
+	chunk = chunk_of(cache, number);
+	if (chunk != NULL && chunk->n_users > 0)
+		chunk->stale = true;
+	else if (chunk != NULL)
+		free_columns(cache, chunk);
+	pthread_mutex_unlock(&cache->lock);
+}
+
+void
+rhh_cpu_cache_keep(rhh_cpu_cache *cache, uint32_t slot, const uint8_t *memory, const rhh_page *page)
+{
 	rhh_page   *known;
 	uint8_t    *to = rhh_cpu_cache_slot(cache, slot, &known);
 
 	if (to == NULL || page->filtered != 0)
 		return;
-	/* columns of what was there before, if there are any */
-	pthread_mutex_lock(&cache->lock);
-	chunk = chunk_of(cache, slot / RHH_CPU_CHUNK_PAGES);
-	if (chunk->n_users > 0)
-		chunk->stale = true;
-	else
-		free_columns(cache, chunk);
-	pthread_mutex_unlock(&cache->lock);
 	memcpy(to, memory, RHH_PAGE_BYTES);
 	memset(known, 0, sizeof(*known));
 	memcpy(known->visible, page->visible, sizeof(page->visible));
@@ -456,10 +461,26 @@ make_of_tuples(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_
 		column->bad |= UINT32_C(1) << p;
 }
 
+/* Asks for part number `part` of so many of what is read after page number p. */
+static void
+ask_for(const rhh_cpu_ahead *ahead, uint32_t p, uint32_t part, uint32_t n_parts)
+{
+	const uint32_t lines = RHH_PAGE_BYTES / 64;
+
+	if (p >= ahead->n || ahead->page[p] == NULL)
+		return;
+	for (uint32_t l = lines * part / n_parts; l < lines * (part + 1) / n_parts; l++)
+	{
+		__builtin_prefetch(ahead->page[p] + 64 * l, 0, 2);
+		if (ahead->slot[p] != NULL)
+			__builtin_prefetch(ahead->slot[p] + 64 * l, 1, 2);
+	}
+}
+
 /* Makes n columns of it, each for all tuples at once as far as that is possible.  They are in the order of their attributes. */
 static void
 make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t row, uint32_t end,
-			 const rhh_page_layout *layout, rhh_cpu_kept_column **columns, uint32_t n)
+			 const rhh_page_layout *layout, rhh_cpu_kept_column **columns, uint32_t n, const rhh_cpu_ahead *ahead)
 {
 	plain_rows	rows;
 	bool		plain = n > 0 &&
@@ -475,6 +496,7 @@ make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t 
 			make_constant(load, columns[c]->source.bytes, end - row, to);
 			continue;
 		}
+		ask_for(ahead, p, c, n);
 		/* after one that is not simple none is found */
 		plain = plain && go_to_attribute(layout->attributes, load->attribute, &rows);
 		if (!plain || !make_values(load, columns[c]->source.bytes, &rows, to))
@@ -484,7 +506,7 @@ make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t 
 
 static void
 make_columns(const rhh_cpu_cache *cache, uint32_t number, const rhh_cpu_kept_chunk *chunk, const rhh_page_layout *layout,
-			 rhh_cpu_kept_column **columns, uint32_t n)
+			 rhh_cpu_kept_column **columns, uint32_t n, const rhh_cpu_ahead *ahead)
 {
 	for (uint32_t p = 0; p < RHH_CPU_CHUNK_PAGES; p++)
 	{
@@ -492,7 +514,7 @@ make_columns(const rhh_cpu_cache *cache, uint32_t number, const rhh_cpu_kept_chu
 		const uint8_t *memory = rhh_cpu_cache_slot(cache, number * RHH_CPU_CHUNK_PAGES + p, &known);
 
 		if (memory != NULL && (chunk->pages >> p & 1) != 0)
-			make_of_page(memory, known, p, chunk->first_row[p], chunk->first_row[p + 1], layout, columns, n);
+			make_of_page(memory, known, p, chunk->first_row[p], chunk->first_row[p + 1], layout, columns, n, ahead);
 	}
 }
 
@@ -586,7 +608,8 @@ lay_out_rows(const rhh_cpu_cache *cache, uint32_t number, rhh_cpu_kept_chunk *ch
 /* Makes those columns of a chunk that are NULL in columns.  Others may use it meanwhile.  False: there is no memory. */
 static bool
 make_missing(rhh_cpu_cache *cache, uint32_t number, rhh_cpu_kept_chunk *chunk, const rhh_page_layout *layout,
-			 const rhh_cpu_kept_source *sources, uint32_t n, const rhh_cpu_kept_column **columns)
+			 const rhh_cpu_kept_source *sources, uint32_t n, const rhh_cpu_ahead *ahead,
+			 const rhh_cpu_kept_column **columns)
 {
 	const uint32_t n_rows = chunk->first_row[RHH_CPU_CHUNK_PAGES];
 	rhh_cpu_kept_column *made[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
@@ -615,7 +638,7 @@ make_missing(rhh_cpu_cache *cache, uint32_t number, rhh_cpu_kept_chunk *chunk, c
 	{
 		pthread_mutex_unlock(&cache->lock);
 		qsort(made, n_made, sizeof(made[0]), by_attribute);
-		make_columns(cache, number, chunk, layout, made, n_made);
+		make_columns(cache, number, chunk, layout, made, n_made, ahead);
 		pthread_mutex_lock(&cache->lock);
 	}
 	/* else they are made for this once, since that is faster than to read tuple by tuple */
@@ -644,7 +667,8 @@ leave(rhh_cpu_cache *cache, rhh_cpu_kept_chunk *chunk)
 
 const rhh_cpu_kept_chunk *
 rhh_cpu_use_columns(rhh_cpu_cache *cache, uint32_t number, uint32_t pages, const rhh_page_layout *layout,
-					const rhh_cpu_kept_source *sources, uint32_t n, const rhh_cpu_kept_column **columns)
+					const rhh_cpu_kept_source *sources, uint32_t n, const rhh_cpu_ahead *ahead,
+					const rhh_cpu_kept_column **columns)
 {
 	rhh_cpu_kept_chunk *chunk;
 	bool		missing = false;
@@ -672,7 +696,7 @@ rhh_cpu_use_columns(rhh_cpu_cache *cache, uint32_t number, uint32_t pages, const
 	if (missing)
 	{
 		chunk->making = true;
-		if (!make_missing(cache, number, chunk, layout, sources, n, columns))
+		if (!make_missing(cache, number, chunk, layout, sources, n, ahead, columns))
 		{
 			chunk->making = false;
 			leave(cache, chunk);

@@ -75,6 +75,14 @@ typedef struct rhh_cpu_cache
 	uint32_t	n_chunks;		/* of all slabs */
 } rhh_cpu_cache;
 
+/* Pages that are read after those of a chunk, and are asked for while columns of these are made: memory is idle meanwhile. */
+typedef struct rhh_cpu_ahead
+{
+	uint32_t	n;
+	const uint8_t *page[RHH_CPU_CHUNK_PAGES];
+	const uint8_t *slot[RHH_CPU_CHUNK_PAGES];	/* where it is copied to; NULL: nowhere */
+} rhh_cpu_ahead;
+
 extern void rhh_cpu_cache_init(rhh_cpu_cache *cache, rhh_cpu_budget *budget);
 extern void rhh_cpu_cache_free(rhh_cpu_cache *cache);
 
@@ -84,6 +92,9 @@ extern bool rhh_cpu_cache_add(rhh_cpu_cache *cache, uint32_t i);
 /* Where the page of a slot is, and *page is what is known of it; NULL: there is no such slot. */
 extern uint8_t *rhh_cpu_cache_slot(const rhh_cpu_cache *cache, uint32_t slot, rhh_page **page);
 
+/* Slots of a chunk are to get other pages, so its columns go. */
+extern void rhh_cpu_cache_begin(rhh_cpu_cache *cache, uint32_t chunk);
+
 /* Puts a page, which is as its caller has said, into a slot, of which nobody reads what it has. */
 extern void rhh_cpu_cache_keep(rhh_cpu_cache *cache, uint32_t slot, const uint8_t *memory, const rhh_page *page);
 
@@ -92,12 +103,13 @@ extern void rhh_cpu_kept_sources(const rhh_page_layout *layout, const uint8_t *c
 
 /*
  * The columns of a chunk, one for each of n sources, which are made if they are not there.  `pages` are those of it that the
- * caller may read, which must stay what they are.  NULL: there are none.  Else the chunk stays as it is until
+ * caller may read, which must stay what they are; ahead: what is read afterwards.  NULL: there are none.  Else the chunk stays as it is until
  * rhh_cpu_end_columns().
  */
 extern const rhh_cpu_kept_chunk *rhh_cpu_use_columns(rhh_cpu_cache *cache, uint32_t chunk, uint32_t pages,
 													 const rhh_page_layout *layout, const rhh_cpu_kept_source *sources,
-													 uint32_t n, const rhh_cpu_kept_column **columns);
+													 uint32_t n, const rhh_cpu_ahead *ahead,
+													 const rhh_cpu_kept_column **columns);
 extern void rhh_cpu_end_columns(rhh_cpu_cache *cache, uint32_t chunk);
 
 #endif							/* RHH_CPU_COLUMNS_H */

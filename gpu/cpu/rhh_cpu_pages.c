@@ -276,6 +276,7 @@ typedef struct reading
 	rhh_batch  *rows;
 	uint32_t	n;				/* rows, so far */
 	rhh_cpu_kept_source sources[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS];
+	rhh_cpu_ahead ahead;
 	const rhh_cpu_kept_column *kept[RHH_MAX_COLUMNS + RHH_PAGE_INPUTS]; /* of the chunk at hand, likewise */
 } reading;
 
@@ -599,6 +600,8 @@ chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n
 {
 	uint32_t	bits = 0;
 
+	if (!r->given->cached)
+		rhh_cpu_cache_begin(r->cache, slots[0] / RHH_CPU_CHUNK_PAGES);
 	for (uint32_t p = 0; p < n; p++)
 	{
 		const bool	live = is_live(r->given, &pages[p]);
@@ -618,6 +621,23 @@ chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n
 	return bits;
 }
 
+/* Notes what is read after a chunk: pages of the batch from number p on. */
+static void
+look_ahead(reading *r, const rhh_page *pages, const uint32_t *slots, uint32_t p)
+{
+	rhh_cpu_ahead *ahead = &r->ahead;
+
+	for (ahead->n = 0; ahead->n < RHH_CPU_CHUNK_PAGES && p < r->given->n_pages; ahead->n++, p++)
+	{
+		const uint8_t *memory = r->memory + (uint64_t) pages[p].number * RHH_PAGE_BYTES;
+		rhh_page   *known;
+		const uint8_t *slot = rhh_cpu_cache_slot(r->cache, slots[p], &known);
+
+		ahead->page[ahead->n] = r->given->cached ? slot : memory;
+		ahead->slot[ahead->n] = r->given->cached ? NULL : slot;
+	}
+}
+
 /*
  * Makes rows of n pages of a batch whose slots are, in ascending order, in one chunk of the cache.
  */
@@ -628,7 +648,7 @@ read_chunk(reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n, uint3
 	const uint32_t bits = chunk_pages(r, pages, slots, n, n_bad);
 	const rhh_cpu_kept_chunk *chunk = bits == 0 ? NULL :
 		rhh_cpu_use_columns(r->cache, number, bits, r->layout, r->sources,
-							r->layout->n_loads + r->layout->n_inputs, r->kept);
+							r->layout->n_loads + r->layout->n_inputs, &r->ahead, r->kept);
 	uint32_t	last;
 
 	for (uint32_t p = 0; p < n; p = last)
@@ -713,6 +733,7 @@ rhh_cpu_read_pages(const uint8_t *memory, rhh_cpu_cache *cache, rhh_cpu_reserve 
 			while (end < given->n_pages && slots[end] != UINT32_MAX && slots[end] > slots[end - 1] &&
 				   slots[end] / RHH_CPU_CHUNK_PAGES == slots[p] / RHH_CPU_CHUNK_PAGES)
 				end++;
+			look_ahead(&r, pages, slots, end);
 			read_chunk(&r, &pages[p], &slots[p], end - p, n_bad);
 		}
 	}
