@@ -480,6 +480,7 @@ typedef struct rhh_batch
 	bool		parts;			/* with slots: not all of a row goes there */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
+	uint64_t	zero_columns;	/* a bit for each of which it is known that all values are 0; these are there all the same */
 } rhh_batch;
 
 /*

@@ -90,6 +90,12 @@ INSERT INTO wide VALUES (1, 999999999999999999, 9999999999999999.99, 99999999999
 SELECT compare('SELECT k, sum(a * b * c), avg(a * b * c), sum(a * b), sum(a * a * a), sum(b * b * b) FROM wide GROUP BY k');
 SELECT compare('SELECT k, sum(a * b * c) FROM wide WHERE a * b * c > 5 OR a * b * c * c < 0 GROUP BY k');
 SELECT feed('SELECT k, sum(a * b * c), avg(a * b * c) FROM wide WHERE a * b > 5 GROUP BY k');
+-- second limbs that are 0 in all rows of a batch but few, the first, in the middle or the last
+CREATE TABLE late (g int, a numeric(18,2));
+INSERT INTO late SELECT g, CASE WHEN g IN (1, 1500, 3000) THEN 1234567890123456.78 ELSE g * 0.01 END FROM generate_series(1, 3000) g;
+SELECT n, settings, compare(format('SELECT g %% %s, sum(a * a), sum(-a * a), count(*) FROM late WHERE g IN (%s) OR g NOT IN (1, 1500, 3000) GROUP BY 1', n, g), settings => settings)
+FROM unnest(ARRAY[3, 1000]) n, unnest(ARRAY['0', '1', '1500', '3000', '1, 3000']) g, unnest(ARRAY[NULL, 'gpurhh.batch_rows=64']) settings;
+SELECT feed('SELECT g % 3, sum(a * a) FROM late GROUP BY 1');
 
 -- WHERE: constants of more and of less digits, and other columns
 SELECT w, compare(format('SELECT k, count(*), sum(a) FROM big WHERE %s GROUP BY k', w)), feed(format('SELECT k, count(*) FROM big WHERE %s GROUP BY k', w))

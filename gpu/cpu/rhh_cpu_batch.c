@@ -725,6 +725,13 @@ update_count(uint8_t **record, size_t offset, uint32_t n)
 		(*(uint64_t *) (record[i] + offset))++;
 }
 
+/* Are all values of a sum 0, so that rows do not matter to it? */
+static inline bool
+adds_nothing(const batch_job *job, const rhh_state_spec *state)
+{
+	return state->op == RHH_SUM_I128 && (job->batch->zero_columns >> state->arg_column & 1) != 0;
+}
+
 static bool
 all_zero(const void *values, size_t bytes)
 {
@@ -936,6 +943,8 @@ update_states(batch_job *job)
 			update_count(record, offset, n);
 			continue;
 		}
+		if (adds_nothing(job, st))
+			continue;
 		values = rhh_cpu_values(job->batch, (uint32_t) st->arg_column);
 		bytes = spec->column_bytes[st->arg_column];
 		if (st->op == RHH_ANY)
@@ -1152,8 +1161,9 @@ update_few(batch_job *job)
 			values = rhh_cpu_values(job->batch, (uint32_t) st->arg_column);
 			bytes = spec->column_bytes[st->arg_column];
 			/* as the second limbs of most numerics are */
-			if (st->op == RHH_SUM_I128 && rows == &all && !scratch->listed &&
-				all_zero(values + (size_t) scratch->first * bytes, (size_t) scratch->n * bytes))
+			if (adds_nothing(job, st) ||
+				(st->op == RHH_SUM_I128 && rows == &all && !scratch->listed &&
+				 all_zero(values + (size_t) scratch->first * bytes, (size_t) scratch->n * bytes)))
 				continue;
 		}
 		add_sorted(st->op, record + layout->state_word[s] * sizeof(uint64_t), layout->stride, n_groups, values, bytes, rows);

@@ -225,7 +225,41 @@ typedef struct plain_rows
 	const uint8_t *begin[RHH_PAGE_ITEMS];	/* of the one that was found last, */
 	uint32_t	length;			/* which has so many bytes; 0: as many as these say */
 	uint16_t	lengths[RHH_PAGE_ITEMS];
+	rhh_cpu_ahead *ahead;
 } plain_rows;
+
+static void
+ask_for(rhh_cpu_ahead *ahead, uint32_t end)
+{
+	const uint8_t *page = ahead->number < ahead->n ? ahead->page[ahead->number] : NULL;
+	const uint8_t *slot = ahead->number < ahead->n ? ahead->slot[ahead->number] : NULL;
+
+	for (; ahead->asked < end; ahead->asked += 64)
+	{
+		if (page != NULL)
+			__builtin_prefetch(page + ahead->asked, 0, 2);
+		if (slot != NULL)
+			__builtin_prefetch(slot + ahead->asked, 1, 2);
+	}
+}
+
+/* A page takes about as many steps as the one before it did. */
+static void
+begin_page(rhh_cpu_ahead *ahead, uint32_t number)
+{
+	ahead->number = number;
+	ahead->step = RHH_PAGE_BYTES / (ahead->n_steps == 0 ? 1 : ahead->n_steps);
+	ahead->asked = ahead->n_steps = 0;
+}
+
+static void
+step(rhh_cpu_ahead *ahead)
+{
+	const uint32_t end = ahead->asked + ahead->step;
+
+	ahead->n_steps++;
+	ask_for(ahead, end < RHH_PAGE_BYTES ? end : RHH_PAGE_BYTES);
+}
 
 /* Finds them, of which n are expected; false: they are not so. */
 static bool
@@ -260,6 +294,7 @@ next_attribute(const rhh_page_attribute *attribute, plain_rows *rows)
 {
 	bool		fits = true;
 
+	step(rows->ahead);
 	if (attribute->length > 0)
 	{
 		const uintptr_t mask = (uintptr_t) attribute->align - 1;
@@ -326,6 +361,7 @@ make_values(const rhh_page_load *load, uint32_t bytes, const plain_rows *rows, v
 {
 	bool		good = true;
 
+	step(rows->ahead);
 #define EACH_ROW(expr) \
 	for (uint32_t i = 0; i < rows->n; i++) \
 	{ \
@@ -461,31 +497,16 @@ make_of_tuples(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_
 		column->bad |= UINT32_C(1) << p;
 }
 
-/* Asks for part number `part` of so many of what is read after page number p. */
-static void
-ask_for(const rhh_cpu_ahead *ahead, uint32_t p, uint32_t part, uint32_t n_parts)
-{
-	const uint32_t lines = RHH_PAGE_BYTES / 64;
-
-	if (p >= ahead->n || ahead->page[p] == NULL)
-		return;
-	for (uint32_t l = lines * part / n_parts; l < lines * (part + 1) / n_parts; l++)
-	{
-		__builtin_prefetch(ahead->page[p] + 64 * l, 0, 2);
-		if (ahead->slot[p] != NULL)
-			__builtin_prefetch(ahead->slot[p] + 64 * l, 1, 2);
-	}
-}
-
 /* Makes n columns of it, each for all tuples at once as far as that is possible.  They are in the order of their attributes. */
 static void
 make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t row, uint32_t end,
-			 const rhh_page_layout *layout, rhh_cpu_kept_column **columns, uint32_t n, const rhh_cpu_ahead *ahead)
+			 const rhh_page_layout *layout, rhh_cpu_kept_column **columns, uint32_t n, rhh_cpu_ahead *ahead)
 {
 	plain_rows	rows;
 	bool		plain = n > 0 &&
 		find_plain_rows(memory, known, end - row, columns[n - 1]->source.load.attribute + 1u, &rows);
 
+	rows.ahead = ahead;
 	for (uint32_t c = 0; c < n; c++)
 	{
 		const rhh_page_load *load = &columns[c]->source.load;
@@ -496,7 +517,6 @@ make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t 
 			make_constant(load, columns[c]->source.bytes, end - row, to);
 			continue;
 		}
-		ask_for(ahead, p, c, n);
 		/* after one that is not simple none is found */
 		plain = plain && go_to_attribute(layout->attributes, load->attribute, &rows);
 		if (!plain || !make_values(load, columns[c]->source.bytes, &rows, to))
@@ -506,15 +526,17 @@ make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t 
 
 static void
 make_columns(const rhh_cpu_cache *cache, uint32_t number, const rhh_cpu_kept_chunk *chunk, const rhh_page_layout *layout,
-			 rhh_cpu_kept_column **columns, uint32_t n, const rhh_cpu_ahead *ahead)
+			 rhh_cpu_kept_column **columns, uint32_t n, rhh_cpu_ahead *ahead)
 {
 	for (uint32_t p = 0; p < RHH_CPU_CHUNK_PAGES; p++)
 	{
 		rhh_page   *known;
 		const uint8_t *memory = rhh_cpu_cache_slot(cache, number * RHH_CPU_CHUNK_PAGES + p, &known);
 
+		begin_page(ahead, p);
 		if (memory != NULL && (chunk->pages >> p & 1) != 0)
 			make_of_page(memory, known, p, chunk->first_row[p], chunk->first_row[p + 1], layout, columns, n, ahead);
+		ask_for(ahead, RHH_PAGE_BYTES);
 	}
 }
 
@@ -608,7 +630,7 @@ lay_out_rows(const rhh_cpu_cache *cache, uint32_t number, rhh_cpu_kept_chunk *ch
 /* Makes those columns of a chunk that are NULL in columns.  Others may use it meanwhile.  False: there is no memory. */
 static bool
 make_missing(rhh_cpu_cache *cache, uint32_t number, rhh_cpu_kept_chunk *chunk, const rhh_page_layout *layout,
-			 const rhh_cpu_kept_source *sources, uint32_t n, const rhh_cpu_ahead *ahead,
+			 const rhh_cpu_kept_source *sources, uint32_t n, rhh_cpu_ahead *ahead,
 			 const rhh_cpu_kept_column **columns)
 {
 	const uint32_t n_rows = chunk->first_row[RHH_CPU_CHUNK_PAGES];
@@ -667,7 +689,7 @@ leave(rhh_cpu_cache *cache, rhh_cpu_kept_chunk *chunk)
 
 const rhh_cpu_kept_chunk *
 rhh_cpu_use_columns(rhh_cpu_cache *cache, uint32_t number, uint32_t pages, const rhh_page_layout *layout,
-					const rhh_cpu_kept_source *sources, uint32_t n, const rhh_cpu_ahead *ahead,
+					const rhh_cpu_kept_source *sources, uint32_t n, rhh_cpu_ahead *ahead,
 					const rhh_cpu_kept_column **columns)
 {
 	rhh_cpu_kept_chunk *chunk;

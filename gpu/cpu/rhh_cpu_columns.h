@@ -75,12 +75,21 @@ typedef struct rhh_cpu_cache
 	uint32_t	n_chunks;		/* of all slabs */
 } rhh_cpu_cache;
 
-/* Pages that are read after those of a chunk, and are asked for while columns of these are made: memory is idle meanwhile. */
+/*
+ * Pages that are read after those of a chunk, and are asked for while columns of these are made, since memory is idle meanwhile: one
+ * for each page, in steps, because a processor waits for few lines at a time, and what it does next would wait for the others.
+ */
 typedef struct rhh_cpu_ahead
 {
 	uint32_t	n;
 	const uint8_t *page[RHH_CPU_CHUNK_PAGES];
 	const uint8_t *slot[RHH_CPU_CHUNK_PAGES];	/* where it is copied to; NULL: nowhere */
+
+	/* the page that is being asked for: */
+	uint32_t	number;
+	uint32_t	asked;			/* bytes, so far, in so many steps, */
+	uint32_t	n_steps;
+	uint32_t	step;			/* of so many bytes */
 } rhh_cpu_ahead;
 
 extern void rhh_cpu_cache_init(rhh_cpu_cache *cache, rhh_cpu_budget *budget);
@@ -108,7 +117,7 @@ extern void rhh_cpu_kept_sources(const rhh_page_layout *layout, const uint8_t *c
  */
 extern const rhh_cpu_kept_chunk *rhh_cpu_use_columns(rhh_cpu_cache *cache, uint32_t chunk, uint32_t pages,
 													 const rhh_page_layout *layout, const rhh_cpu_kept_source *sources,
-													 uint32_t n, const rhh_cpu_ahead *ahead,
+													 uint32_t n, rhh_cpu_ahead *ahead,
 													 const rhh_cpu_kept_column **columns);
 extern void rhh_cpu_end_columns(rhh_cpu_cache *cache, uint32_t chunk);
 

@@ -222,6 +222,7 @@ typedef struct FeedColumn
 	bool		is_key;			/* set by the caller: NULL is a group, and an odd
 								 * numeric has a key */
 	bool		any_null;		/* in the batch being filled */
+	uint32		zero_rows;		/* so many of its first rows are known to have 0 */
 	uint32		values_offset;
 	uint32		nulls_offset;
 } FeedColumn;
@@ -289,6 +290,7 @@ extern void gpurhh_feed_init(Feed *feed, int n_columns,
 extern void gpurhh_feed_start(Feed *feed, char *base);
 extern void gpurhh_feed_slot(Feed *feed, TupleTableSlot *slot);
 extern void gpurhh_feed_or_leave(Feed *feed, TupleTableSlot *slot);
+extern void gpurhh_feed_zeros(Feed *feed, int column, int n);
 extern void gpurhh_feed_nulls(Feed *feed, int column, const uint8 *nulls,
 							  int n);
 extern uint8 *gpurhh_feed_null_bitmap(Feed *feed, int column);

@@ -152,7 +152,10 @@ gpurhh_feed_start(Feed *feed, char *base)
 	feed->base = base;
 	feed->n_rows = 0;
 	for (int c = 0; c < feed->n_columns; c++)
+	{
 		feed->columns[c].any_null = false;
+		feed->columns[c].zero_rows = 0;
+	}
 }
 
 /* The NULL bitmap of a column, which is cleared when it is first needed in a block. */
@@ -481,6 +484,17 @@ gpurhh_feed_string(Feed *feed, int column, uint32 row,
 					   (Size) row * GPURHH_STRING_BYTES);
 }
 
+/* The n rows that the caller is about to append have 0 in a column. */
+void
+gpurhh_feed_zeros(Feed *feed, int column, int n)
+{
+	FeedColumn *to = &feed->columns[column];
+
+	memset(feed->base + to->values_offset + (Size) feed->n_rows * to->bytes, 0, (Size) n * to->bytes);
+	if (to->zero_rows == feed->n_rows)
+		to->zero_rows += n;
+}
+
 /*
  * Marks the NULLs of a column in the n rows that the caller is about to append; nulls
  * has a byte for each row.  The caller has set the values of NULLs to 0.
@@ -566,6 +580,8 @@ gpurhh_feed_finish(Feed *feed, rhh_batch *batch)
 		FeedColumn *column = &feed->columns[c];
 
 		batch->values_offset[c] = to;
+		if (column->zero_rows == feed->n_rows)
+			batch->zero_columns |= UINT64CONST(1) << c;
 		move_down(feed, column->values_offset,
 				  (Size) feed->n_rows * column->bytes, &to);
 	}

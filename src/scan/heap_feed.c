@@ -867,6 +867,7 @@ load_walking(LoadSet *set, const char **at, const char *const *data, int n, cons
 		const HeapAttribute *attribute = &set->attributes[a];
 		const uint32 alignment = att_align_nominal(1, attribute->align);
 
+		gpurhh_heap_step();
 		if (attribute->length == -1)
 		{
 			walk_varlena(set, attribute, at, n, page_end);
@@ -911,9 +912,11 @@ load_rows(HeapFeed *heap, LoadSet *set, int first, int n)
 		{
 			HeapLoad   *load = &set->loads[i];
 
-			if (load->attribute < set->first_varying)
-				load_fixed(set, load, set->attributes[load->attribute].offset,
-						   heap->data + first, n);
+			if (load->attribute >= set->first_varying)
+				continue;
+			gpurhh_heap_step();
+			load_fixed(set, load, set->attributes[load->attribute].offset,
+					   heap->data + first, n);
 		}
 		if (set->first_varying < set->n_attributes)
 			load_walking(set, heap->at, heap->data + first, n,
@@ -1132,16 +1135,23 @@ clear_nulls(const Vector *result, int bytes, char *to, int n)
 	}
 }
 
-/* Stores n results of an expression in the block. */
+/* Stores n results of an expression in column c of the block. */
 static void
-store_results(const Vector *result, int limb, bool limbs, int bytes, char *to,
-			  int n)
+store_results(const HeapColumn *from, Feed *feed, int c, char *to, int n)
 {
-	if (limbs)
-		gpurhh_decimal_split(result->values, n, limb, (int64 *) to);
+	const FeedColumn *column = &feed->columns[c];
+	const int	limb = from->info->limb;
+
+	if (from->info->derivation != DERIVED_LIMB || GPURHH_DECIMAL_LIMBS(column->parameter) == 1)
+		memcpy(to, from->result.values, (Size) n * column->bytes);
+	else if (limb < from->n_limbs)
+		gpurhh_decimal_split(from->result.values, n, from->n_limbs, limb, (int64 *) to);
 	else
-		memcpy(to, result->values, (Size) n * bytes);
-	clear_nulls(result, bytes, to, n);
+	{
+		gpurhh_feed_zeros(feed, c, n);
+		return;
+	}
+	clear_nulls(&from->result, column->bytes, to, n);
 }
 
 /* Stores the string keys of n results of an expression in the block. */
@@ -1239,10 +1249,14 @@ compute_columns(HeapColumns *columns, Feed *feed, int n)
 		HeapColumn *column = &columns->columns[c];
 		int			n_limbs = GPURHH_DECIMAL_LIMBS(feed->columns[c].parameter);
 
+		gpurhh_heap_step();
 		if (column->later)
 			continue;
 		if (column->limb_of >= 0)
+		{
 			column->result = columns->columns[column->limb_of].result;
+			column->n_limbs = columns->columns[column->limb_of].n_limbs;
+		}
 		else if (column->expr == NULL)
 			column->result = set->vectors[column->load];
 		else if (!gpurhh_vector_evaluate(column->expr, set->vectors, n, NULL,
@@ -1257,11 +1271,14 @@ compute_columns(HeapColumns *columns, Feed *feed, int n)
 								 feed->base, n))
 				return false;
 		}
-		else if (column->encoding == GPU_ENC_DECIMAL &&
-				 (n_limbs > 1 ?
-				  !gpurhh_decimal_fits(column->result.values, n, n_limbs) :
-				  unlikely(feed->watched != NULL) && !feed->columns[c].is_key &&
-				  any_watched(feed->watched, column->result.values, n)))
+		else if (column->encoding == GPU_ENC_DECIMAL && n_limbs > 1)
+		{
+			column->n_limbs = gpurhh_decimal_limbs_needed(column->result.values, n, n_limbs);
+			if (column->n_limbs == 0)
+				return false;
+		}
+		else if (column->encoding == GPU_ENC_DECIMAL && unlikely(feed->watched != NULL) &&
+				 !feed->columns[c].is_key && any_watched(feed->watched, column->result.values, n))
 			return false;
 		else if (column->encoding == GPU_ENC_DECIMAL && column->computed &&
 				 feed->columns[c].is_key &&
@@ -1350,10 +1367,7 @@ store_columns(HeapColumns *columns, Feed *feed, uint8 *untested, int n)
 			hash_strings(&from->result, info->derivation, (uint64 *) to, untested, n);
 		else if (from->load < 0 && column->step != FEED_BEFORE &&
 				 column->step != FEED_LATER && !is_converted(column))
-			store_results(&from->result, info->limb,
-						  info->derivation == DERIVED_LIMB &&
-						  GPURHH_DECIMAL_LIMBS(column->parameter) > 1,
-						  column->bytes, to, n);
+			store_results(from, feed, c, to, n);
 		if (column->step == FEED_4_ORDERED)
 			gpurhh_order_4_bytes(column->order, to, n);
 		else if (column->step == FEED_8_ORDERED)

@@ -68,6 +68,7 @@ typedef struct HeapColumn
 	bool		is_constant;	/* it is this integer: */
 	int			constant;
 	int			limb_of;		/* the column whose result it is a limb of */
+	int			n_limbs;		/* of several, how many of its result are not 0 */
 	bool		later;			/* not from here */
 	Vector		result;
 } HeapColumn;

@@ -182,12 +182,29 @@ typedef enum PageUse
 static Buffer prefetched = InvalidBuffer;
 static int	last_lines = 0;
 
+/*
+ * What of that page is still to be asked for.  A processor waits for few lines of memory at a time, so if it asks for a page at once, what
+ * it does next waits for most of them.  So that is done in steps while the page before is worked on, which has about as many as the
+ * one before that had.
+ */
+static char *unasked = NULL;
+static char *unasked_end = NULL;
+static int	n_steps = 0;		/* so far */
+static int	step_bytes = BLCKSZ;
+
 /* Of pages that were read since a scan of this process has ended, how many there are, and how many of them were found by hints. */
 static uint32 n_read = 0;
 static uint32 n_found = 0;
 
 /* Where read_page() has found one that is not looked at. */
 static Buffer found = InvalidBuffer;
+
+static inline void
+ask_for(const char *end)
+{
+	for (; unasked < end; unasked += 64)
+		__builtin_prefetch(unasked);
+}
 
 /* The next block of the chunk is likely to be in this buffer, and to be asked for next. */
 static void
@@ -203,7 +220,12 @@ prefetch_next(Buffer next, PageUse use)
 	prefetched = next;
 	page = (char *) BufferGetPage(next);
 	if (use == PAGE_DENSE)
-		prefetch_page(page);
+	{
+		step_bytes = BLCKSZ / Max(n_steps, 1);
+		n_steps = 0;
+		unasked = page;
+		unasked_end = page + BLCKSZ;
+	}
 	else
 	{
 		/* header and line pointers */
@@ -308,6 +330,9 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 				count_use(buffer, strategy);
 			if (use == PAGE_DENSE && buffer != prefetched)
 				prefetch_page(BufferGetPage(buffer));
+			else if (use == PAGE_DENSE)
+				ask_for(unasked_end);
+			unasked = unasked_end;
 			if (block % HINT_BLOCKS + ahead < HINT_BLOCKS)
 				prefetch_next(hint[ahead], use);
 			if (use != PAGE_UNSEEN)
@@ -734,6 +759,17 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 			cached->all_visible = all_visible;
 		return HEAP_PAGE;
 	}
+#endif
+}
+
+/* ---------- while a page is worked on ---------- */
+
+void
+gpurhh_heap_step(void)
+{
+#ifdef GPURHH_BUFFER_HINTS
+	n_steps++;
+	ask_for(Min(unasked + step_bytes, unasked_end));
 #endif
 }
 

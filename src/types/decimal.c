@@ -672,18 +672,30 @@ gpurhh_decimal_read128(const char *value, int scale, int128 *result)
 }
 
 /*
- * Can all of n integers be split into so many limbs?  Values that have the declared
- * scale may still have more digits than are declared, and so may results that are
+ * How many of so many limbs do n integers need?  Those above are 0 in all of them.  0: some cannot be split into n_limbs.
+ * Values that have the declared scale may still have more digits than are declared, and so may results that are
  * computed from them.
  */
-bool
-gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
+int
+gpurhh_decimal_limbs_needed(const int128 *values, int n, int n_limbs)
 {
 	int			bits = n_limbs * GPURHH_LIMB_BITS;
+	uint64		wide = 0;
 	uint64		above = 0;
 
+	/* most need the first one only */
+	for (int i = 0; i < n; i++)
+	{
+		uint64		low = (uint64) values[i];
+		uint64		sign = (uint64) ((int64) low >> 63);
+
+		wide |= (uint64) (values[i] >> 64) ^ sign;
+		wide |= ((low ^ sign) - sign) >> GPURHH_LIMB_BITS;
+	}
+	if (likely(wide == 0))
+		return 1;
 	if (bits > 127)
-		return true;
+		return n_limbs;
 
 	/*
 	 * The high halves tell enough.  That of a negative value is rounded down, so
@@ -698,7 +710,7 @@ gpurhh_decimal_fits(const int128 *values, int n, int n_limbs)
 
 		above |= ((uint64) high ^ sign) - sign;
 	}
-	return above >> (bits - 64) == 0;
+	return above >> (bits - 64) == 0 ? n_limbs : 0;
 }
 
 /* Do all of n keys fit one limb?  Greater integers mean odd keys. */
@@ -757,25 +769,19 @@ gpurhh_decimal_integer(const char *value, int scale, int64 *result)
 	return true;
 }
 
-/* Stores the limb of this number of each of n integers, which are known to fit. */
+/* Stores the limb of this number of each of n integers, which need so many (gpurhh_decimal_limbs_needed()) and have this one. */
 void
-gpurhh_decimal_split(const int128 *values, int n, int limb, int64 *to)
+gpurhh_decimal_split(const int128 *values, int n, int n_limbs, int limb, int64 *to)
 {
 	int			shift = limb * GPURHH_LIMB_BITS;
-	uint64		wide = 0;
 
-	/* most need the first limb only */
-	for (int i = 0; i < n; i++)
+	Assert(limb < n_limbs);
+	if (likely(n_limbs == 1))
 	{
-		int64		low = (int64) values[i];
-		uint64		sign = (uint64) (low >> 63);
-
-		wide |= (uint64) (values[i] >> 64) ^ sign;
-		wide |= (((uint64) low ^ sign) - sign) >> GPURHH_LIMB_BITS;
-		to[i] = limb == 0 ? low : 0;
-	}
-	if (likely(wide == 0))
+		for (int i = 0; i < n; i++)
+			to[i] = (int64) values[i];
 		return;
+	}
 	for (int i = 0; i < n; i++)
 	{
 		int128		value = values[i];

@@ -384,9 +384,9 @@ extern bool gpurhh_decimal_read128(const char *value, int scale,
 								   int128 *result);
 extern bool gpurhh_decimal_integer(const char *value, int scale,
 								   int64 *result);
-extern bool gpurhh_decimal_fits(const int128 *values, int n, int n_limbs);
-extern void gpurhh_decimal_split(const int128 *values, int n, int limb,
-								 int64 *to);
+extern int	gpurhh_decimal_limbs_needed(const int128 *values, int n, int n_limbs);
+extern void gpurhh_decimal_split(const int128 *values, int n, int n_limbs,
+								 int limb, int64 *to);
 extern bool gpurhh_decimal_power(int exponent, int128 *result);
 extern bool gpurhh_decimal_fits_key(const int64 *values, int n);
 extern bool gpurhh_decimal_rescale(const int64 *values, const uint8 *nulls, int n,
