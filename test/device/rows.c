@@ -241,6 +241,21 @@ row_key(const data *data, uint64_t row, uint64_t *words)
 	return n;
 }
 
+/* Of some columns many rows that follow each other have 0, as the second limbs of numerics have. */
+static void
+clear_rows(data *data, rng *r)
+{
+	for (uint32_t c = 0; c < data->d->spec.n_columns; c++)
+	{
+		const uint64_t first = below(r, data->n_rows + 1);
+		const uint64_t end = first + below(r, data->n_rows - first + 1);
+
+		if (data->d->gens[c].kind != GEN_SMALL || below(r, 2) == 0)
+			continue;
+		memset(data->values[c] + first * data->d->spec.column_bytes[c], 0, (end - first) * data->d->spec.column_bytes[c]);
+	}
+}
+
 data *
 make_data(const def *d, uint64_t n_rows, uint64_t seed)
 {
@@ -278,6 +293,7 @@ make_data(const def *d, uint64_t n_rows, uint64_t seed)
 				data->nulls[c][i] = (hash >> 56) < d->gens[c].nulls_of_256;
 		}
 	}
+	clear_rows(data, &r);
 	return data;
 }
 

@@ -77,6 +77,14 @@ checksum(const uint8_t *p, uint32_t bytes)
 	return sum;
 }
 
+static bool
+all_zero(const uint8_t *p, uint32_t bytes)
+{
+	while (bytes > 0 && *p == 0)
+		p++, bytes--;
+	return bytes == 0;
+}
+
 /* Lays rows out as a batch.  Bitmaps of columns without a NULL are left out. */
 void
 fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, uint32_t n)
@@ -95,6 +103,7 @@ fill_batch(rhh_batch *batch, uint8_t *base, const data *data, uint64_t first, ui
 
 		batch->values_offset[c] = at;
 		memcpy(base + at, data->values[c] + first * spec->column_bytes[c], bytes);
+		batch->zero_columns |= (uint64_t) all_zero(base + at, bytes) << c;
 		memset(base + at + bytes, 0xee, align64(bytes) - bytes);
 		at += align64(bytes);
 		for (uint32_t i = 0; data->nulls[c] != NULL && i < n && !any; i++)
