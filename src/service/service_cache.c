@@ -183,7 +183,11 @@ lose_slabs(ServiceCache *cache)
 	uint32		slab;
 
 	while (cache->device != NULL && cache->device->ops->lost_slab(cache->device->device, &slab))
+	{
+		LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
 		lose_slab(cache, slab);
+		LWLockRelease(&cache->directory->lock);
+	}
 }
 
 /* Is an entry of so little use that another one may have its place? */
@@ -460,6 +464,28 @@ request_of(ChannelArea *area, int block)
 }
 
 /*
+ * How the directory is locked for a batch.  Sessions look for one chunk after the other there, and would sleep if the service had
+ * it for itself each time that pages are read.  Of what changes then sessions read nothing, but for a table's counts in the view.
+ */
+static LWLockMode
+lock_mode(const CacheRequest *request)
+{
+	return request->cached ? LW_SHARED : LW_EXCLUSIVE;
+}
+
+/* What is counted for a batch's table; NULL: nothing, as there are too many tables, or its pages have gone meanwhile. */
+static CacheRelation *
+relation_of(PageCache *directory, const CacheRequest *request)
+{
+	const CacheEntry *e;
+
+	if (!request->cached)
+		return gpurhh_cache_relation(directory, &request->file);
+	e = &directory->entries[request->refs[0].entry];
+	return e->state == CACHE_ENTRY_USED && e->relation >= 0 ? &directory->relations[e->relation] : NULL;
+}
+
+/*
  * A batch is about to go to the device, as *batch, which it may change.  False: it has pages that are not in the
  * cache any more.
  */
@@ -475,11 +501,11 @@ gpurhh_service_begin_cached(DeviceService *service, const ServiceQuery *sq, int 
 		return true;
 	if (!gpurhh_service_may_cache(service, sq->device))
 		return !request->cached;
-	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
 	cache->now = now_s();
+	lose_slabs(cache);
+	LWLockAcquire(&cache->directory->lock, cache->device != NULL ? lock_mode(request) : LW_EXCLUSIVE);
 	if (cache->device == NULL)
 		choose_device(cache, sq->device);
-	lose_slabs(cache);
 	if (request->cached)
 		found = use_entries(cache, request);
 	else
@@ -555,8 +581,8 @@ gpurhh_service_end_cached(DeviceService *service, ServiceQuery *sq, const rhh_ev
 	block->n_rows = event->n_rows;
 	block->n_dropped = event->n_dropped;
 	good = event->status == RHH_OK && (request->cached || are_pinned(service->area, block));
-	LWLockAcquire(&cache->directory->lock, LW_EXCLUSIVE);
-	relation = gpurhh_cache_relation(cache->directory, &request->file);
+	LWLockAcquire(&cache->directory->lock, lock_mode(request));
+	relation = relation_of(cache->directory, request);
 	if (relation != NULL)
 	{
 		relation->used_at = cache->now;
