@@ -428,6 +428,8 @@ check_pages(const rhh_map_state *map, const rhh_batch *batch, uint32_t n_columns
 		return invalid(err, "the device knows no memory with pages");
 	if (batch->on_device)
 		return invalid(err, "pages are not in the device's memory");
+	if (batch->zero_columns != 0)
+		return invalid(err, "of pages no column is known to be 0");
 	if (batch->first_page > batch->end_page ||
 		batch->end_page > (batch->cached ? RHH_MAX_SLABS * RHH_SLAB_PAGES : map->n_pages))
 		return invalid(err, "there is no page %u", (unsigned) batch->end_page);

@@ -480,7 +480,8 @@ typedef struct rhh_batch
 	bool		parts;			/* with slots: not all of a row goes there */
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
-	uint64_t	zero_columns;	/* a bit for each of which it is known that all values are 0; these are there all the same */
+	uint64_t	zero_columns;	/* a bit for each of its columns of which it is known that all values are 0, which
+								 * are there all the same; with pages 0 */
 } rhh_batch;
 
 /*

@@ -504,7 +504,9 @@ rhh_page_string(const uint8_t *p, uint32_t n, uint32_t blanks, uint32_t declared
 		return false;
 	if (length > 0)
 		rhh_page_some_bytes(p, length, first, last);
-	if (blanks != RHH_PAGE_ALL_COUNT && length > 0 && p[length - 1] == ' ')
+	/* most have none at the end */
+	if (blanks != RHH_PAGE_ALL_COUNT && length > 0 &&
+		(uint8_t) (length > 8 ? *last >> 8 * (length - 9) : *first >> 8 * (length - 1)) == ' ')
 	{
 		const uint64_t rest = UINT64_MAX >> 8 * (8 - (length < 8 ? length : 8));
 		const int	first_end = rhh_page_last_byte((*first ^ all_blanks) & rest) + 1;

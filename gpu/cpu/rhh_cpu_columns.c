@@ -234,12 +234,12 @@ ask_for(rhh_cpu_ahead *ahead, uint32_t end)
 	const uint8_t *page = ahead->number < ahead->n ? ahead->page[ahead->number] : NULL;
 	const uint8_t *slot = ahead->number < ahead->n ? ahead->slot[ahead->number] : NULL;
 
-	for (; ahead->asked < end; ahead->asked += 64)
+	for (; ahead->asked_bytes < end; ahead->asked_bytes += 64)
 	{
 		if (page != NULL)
-			__builtin_prefetch(page + ahead->asked, 0, 2);
+			__builtin_prefetch(page + ahead->asked_bytes, 0, 2);
 		if (slot != NULL)
-			__builtin_prefetch(slot + ahead->asked, 1, 2);
+			__builtin_prefetch(slot + ahead->asked_bytes, 1, 2);
 	}
 }
 
@@ -248,14 +248,14 @@ static void
 begin_page(rhh_cpu_ahead *ahead, uint32_t number)
 {
 	ahead->number = number;
-	ahead->step = RHH_PAGE_BYTES / (ahead->n_steps == 0 ? 1 : ahead->n_steps);
-	ahead->asked = ahead->n_steps = 0;
+	ahead->step_bytes = RHH_PAGE_BYTES / (ahead->n_steps == 0 ? 1 : ahead->n_steps);
+	ahead->asked_bytes = ahead->n_steps = 0;
 }
 
 static void
-step(rhh_cpu_ahead *ahead)
+ask_ahead(rhh_cpu_ahead *ahead)
 {
-	const uint32_t end = ahead->asked + ahead->step;
+	const uint32_t end = ahead->asked_bytes + ahead->step_bytes;
 
 	ahead->n_steps++;
 	ask_for(ahead, end < RHH_PAGE_BYTES ? end : RHH_PAGE_BYTES);
@@ -294,7 +294,7 @@ next_attribute(const rhh_page_attribute *attribute, plain_rows *rows)
 {
 	bool		fits = true;
 
-	step(rows->ahead);
+	ask_ahead(rows->ahead);
 	if (attribute->length > 0)
 	{
 		const uintptr_t mask = (uintptr_t) attribute->align - 1;
@@ -361,7 +361,7 @@ make_values(const rhh_page_load *load, uint32_t bytes, const plain_rows *rows, v
 {
 	bool		good = true;
 
-	step(rows->ahead);
+	ask_ahead(rows->ahead);
 #define EACH_ROW(expr) \
 	for (uint32_t i = 0; i < rows->n; i++) \
 	{ \

@@ -87,9 +87,9 @@ typedef struct rhh_cpu_ahead
 
 	/* the page that is being asked for: */
 	uint32_t	number;
-	uint32_t	asked;			/* bytes, so far, in so many steps, */
+	uint32_t	asked_bytes;	/* so far, in so many steps, ... */
 	uint32_t	n_steps;
-	uint32_t	step;			/* of so many bytes */
+	uint32_t	step_bytes;		/* ... of so many each */
 } rhh_cpu_ahead;
 
 extern void rhh_cpu_cache_init(rhh_cpu_cache *cache, rhh_cpu_budget *budget);
@@ -101,10 +101,10 @@ extern bool rhh_cpu_cache_add(rhh_cpu_cache *cache, uint32_t i);
 /* Where the page of a slot is, and *page is what is known of it; NULL: there is no such slot. */
 extern uint8_t *rhh_cpu_cache_slot(const rhh_cpu_cache *cache, uint32_t slot, rhh_page **page);
 
-/* Slots of a chunk are to get other pages, so its columns go. */
+/* Slots of a chunk are to get other pages, so its columns go.  Without that they would be of pages that are not there any more. */
 extern void rhh_cpu_cache_begin(rhh_cpu_cache *cache, uint32_t chunk);
 
-/* Puts a page, which is as its caller has said, into a slot, of which nobody reads what it has. */
+/* After that: puts a page, which is as its caller has said, into a slot, of which nobody reads what it has. */
 extern void rhh_cpu_cache_keep(rhh_cpu_cache *cache, uint32_t slot, const uint8_t *memory, const rhh_page *page);
 
 /* What the loads and then the inputs of a layout are made of. */

@@ -1319,6 +1319,7 @@ rhh_cpu_join_piece(rhh_cpu_joins *joins, rhh_cpu_join_state *state,
 		state->at_end &= state->levels[d].at == state->levels[d].n;
 
 	piece->n_rows = n;
+	piece->zero_columns = 0;
 	for (uint32_t c = 0; c < joins->n_columns; c++)
 	{
 		piece->values_offset[c] = joins->values_offset[c];

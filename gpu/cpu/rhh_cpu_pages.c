@@ -600,8 +600,6 @@ chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n
 {
 	uint32_t	bits = 0;
 
-	if (!r->given->cached)
-		rhh_cpu_cache_begin(r->cache, slots[0] / RHH_CPU_CHUNK_PAGES);
 	for (uint32_t p = 0; p < n; p++)
 	{
 		const bool	live = is_live(r->given, &pages[p]);
@@ -614,6 +612,8 @@ chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n
 		/* of a page that has been filtered not all rows are known */
 		if (from == NULL || (!r->given->cached && pages[p].filtered != 0))
 			continue;
+		if (!r->given->cached && bits == 0)
+			rhh_cpu_cache_begin(r->cache, slots[0] / RHH_CPU_CHUNK_PAGES);
 		if (!r->given->cached)
 			rhh_cpu_cache_keep(r->cache, slots[p], from, &pages[p]);
 		bits |= UINT32_C(1) << slots[p] % RHH_CPU_CHUNK_PAGES;
@@ -629,12 +629,17 @@ look_ahead(reading *r, const rhh_page *pages, const uint32_t *slots, uint32_t p)
 
 	for (ahead->n = 0; ahead->n < RHH_CPU_CHUNK_PAGES && p < r->given->n_pages; ahead->n++, p++)
 	{
-		const uint8_t *memory = r->memory + (uint64_t) pages[p].number * RHH_PAGE_BYTES;
+		const uint32_t number = pages[p].number;
 		rhh_page   *known;
 		const uint8_t *slot = rhh_cpu_cache_slot(r->cache, slots[p], &known);
 
-		ahead->page[ahead->n] = r->given->cached ? slot : memory;
-		ahead->slot[ahead->n] = r->given->cached ? NULL : slot;
+		ahead->page[ahead->n] = slot;
+		ahead->slot[ahead->n] = NULL;
+		if (r->given->cached)
+			continue;
+		ahead->page[ahead->n] = number < r->given->first_page || number >= r->given->end_page ? NULL :
+			r->memory + (uint64_t) number * RHH_PAGE_BYTES;
+		ahead->slot[ahead->n] = slot;
 	}
 }
 

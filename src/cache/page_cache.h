@@ -117,7 +117,7 @@ extern bool gpurhh_cache_is_full(void);
 extern bool gpurhh_may_cache(Relation rel);
 extern uint32 gpurhh_cache_pages(const RelationFile *file, int n_attributes);
 
-/* Used by the service, which holds the lock exclusively. */
+/* Used by the service, which holds the lock, and exclusively, but for gpurhh_cache_entry(). */
 extern void gpurhh_cache_reset(PageCache *cache);
 extern int32 gpurhh_cache_entry(PageCache *cache, const RelationFile *file, uint32 chunk);
 extern void gpurhh_cache_insert(PageCache *cache, int32 entry, const RelationFile *file, uint32 chunk);

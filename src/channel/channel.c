@@ -1055,6 +1055,7 @@ gpurhh_channel_take_returned(Channel *channel, rhh_batch *batch, bool *all_rows,
 		uint32		room = batch->refused_rows;
 
 		batch->n_rows = area->blocks[channel->returned].n_refused;
+		batch->zero_columns = 0;
 		for (uint32 c = 0; c < spec->n_columns; c++)
 		{
 			batch->values_offset[c] = batch->refused_offset +

@@ -68,7 +68,7 @@ typedef struct HeapColumn
 	bool		is_constant;	/* it is this integer: */
 	int			constant;
 	int			limb_of;		/* the column whose result it is a limb of */
-	int			n_limbs;		/* of several, how many of its result are not 0 */
+	int			n_limbs;		/* of several: those above are 0 in all rows of its result */
 	bool		later;			/* not from here */
 	Vector		result;
 } HeapColumn;

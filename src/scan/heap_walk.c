@@ -178,7 +178,7 @@ typedef enum PageUse
 
 #ifdef GPURHH_BUFFER_HINTS
 
-/* The buffer whose page was prefetched last, and the line pointers of the page that was read last. */
+/* The buffer whose page is prefetched, as it is likely to be read next, and the line pointers of the page that was read last. */
 static Buffer prefetched = InvalidBuffer;
 static int	last_lines = 0;
 
@@ -189,8 +189,8 @@ static int	last_lines = 0;
  */
 static char *unasked = NULL;
 static char *unasked_end = NULL;
-static int	n_steps = 0;		/* so far */
-static int	step_bytes = BLCKSZ;
+static int	n_steps = 0;		/* of the page at hand, so far, ... */
+static Size step_bytes = BLCKSZ;	/* ... each of so much of the next one */
 
 /* Of pages that were read since a scan of this process has ended, how many there are, and how many of them were found by hints. */
 static uint32 n_read = 0;
@@ -204,6 +204,21 @@ ask_for(const char *end)
 {
 	for (; unasked < end; unasked += 64)
 		__builtin_prefetch(unasked);
+}
+
+/* The page of this buffer has been read: was it prefetched?  Then all of it has been asked for. */
+static bool
+end_prefetch(Buffer buffer)
+{
+	const bool	was = buffer == prefetched && buffer != InvalidBuffer;
+
+	if (was)
+		ask_for(unasked_end);
+	prefetched = InvalidBuffer;
+	unasked = unasked_end;
+	step_bytes = BLCKSZ / Max(n_steps, 1);
+	n_steps = 0;
+	return was;
 }
 
 /* The next block of the chunk is likely to be in this buffer, and to be asked for next. */
@@ -221,8 +236,6 @@ prefetch_next(Buffer next, PageUse use)
 	page = (char *) BufferGetPage(next);
 	if (use == PAGE_DENSE)
 	{
-		step_bytes = BLCKSZ / Max(n_steps, 1);
-		n_steps = 0;
 		unasked = page;
 		unasked_end = page + BLCKSZ;
 	}
@@ -328,11 +341,8 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 				pgBufferUsage.shared_blks_hit++;
 			else
 				count_use(buffer, strategy);
-			if (use == PAGE_DENSE && buffer != prefetched)
+			if (!end_prefetch(buffer) && use == PAGE_DENSE)
 				prefetch_page(BufferGetPage(buffer));
-			else if (use == PAGE_DENSE)
-				ask_for(unasked_end);
-			unasked = unasked_end;
 			if (block % HINT_BLOCKS + ahead < HINT_BLOCKS)
 				prefetch_next(hint[ahead], use);
 			if (use != PAGE_UNSEEN)
@@ -343,6 +353,9 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 	}
 #endif
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+#ifdef GPURHH_BUFFER_HINTS
+	(void) end_prefetch(InvalidBuffer);
+#endif
 	if (use == PAGE_DENSE)
 		prefetch_page(BufferGetPage(buffer));
 #ifdef GPURHH_BUFFER_HINTS
@@ -769,7 +782,7 @@ gpurhh_heap_step(void)
 {
 #ifdef GPURHH_BUFFER_HINTS
 	n_steps++;
-	ask_for(Min(unasked + step_bytes, unasked_end));
+	ask_for((Size) (unasked_end - unasked) > step_bytes ? unasked + step_bytes : unasked_end);
 #endif
 }
 

@@ -465,7 +465,8 @@ request_of(ChannelArea *area, int block)
 
 /*
  * How the directory is locked for a batch.  Sessions look for one chunk after the other there, and would sleep if the service had
- * it for itself each time that pages are read.  Of what changes then sessions read nothing, but for a table's counts in the view.
+ * it for itself each time that pages are read.  Of what changes then (use_entries(), and a table's hits and used_at) sessions read nothing,
+ * but for what the view shows.
  */
 static LWLockMode
 lock_mode(const CacheRequest *request)

@@ -672,14 +672,13 @@ gpurhh_decimal_read128(const char *value, int scale, int128 *result)
 }
 
 /*
- * How many of so many limbs do n integers need?  Those above are 0 in all of them.  0: some cannot be split into n_limbs.
+ * How many of n_limbs do n integers need, at most?  Those above are 0 in all of them.  0: some cannot be split into n_limbs.
  * Values that have the declared scale may still have more digits than are declared, and so may results that are
  * computed from them.
  */
 int
 gpurhh_decimal_limbs_needed(const int128 *values, int n, int n_limbs)
 {
-	int			bits = n_limbs * GPURHH_LIMB_BITS;
 	uint64		wide = 0;
 	uint64		above = 0;
 
@@ -694,15 +693,12 @@ gpurhh_decimal_limbs_needed(const int128 *values, int n, int n_limbs)
 	}
 	if (likely(wide == 0))
 		return 1;
-	if (bits > 127)
-		return n_limbs;
 
 	/*
-	 * The high halves tell enough.  That of a negative value is rounded down, so
-	 * its absolute value may be one too great: the least value that could be split
-	 * is left to core.
+	 * Whether two are enough the high halves tell.  That of a negative value is rounded down, so
+	 * its absolute value may be one too great: the least value that could be split so
+	 * needs one more, or is left to core.  Three are enough for all.
 	 */
-	Assert(bits > 64);
 	for (int i = 0; i < n; i++)
 	{
 		int64		high = (int64) (values[i] >> 64);
@@ -710,7 +706,9 @@ gpurhh_decimal_limbs_needed(const int128 *values, int n, int n_limbs)
 
 		above |= ((uint64) high ^ sign) - sign;
 	}
-	return above >> (bits - 64) == 0 ? n_limbs : 0;
+	if (above >> (2 * GPURHH_LIMB_BITS - 64) == 0)
+		return 2;
+	return n_limbs > 2 ? n_limbs : 0;
 }
 
 /* Do all of n keys fit one limb?  Greater integers mean odd keys. */

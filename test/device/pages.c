@@ -1525,6 +1525,7 @@ case_pages_invalid(context *ctx)
 	INVALID(plain, b.n_rows = 10, "the map takes no pages");
 	INVALID(table, b.n_rows = 0, "a batch cannot have 0 rows");
 	INVALID(table, b.on_device = true, "pages are not in the device's memory");
+	INVALID(table, b.zero_columns = 1, "of pages no column is known to be 0");
 	INVALID(table, b.end_page = ctx->device->n_pages + 1, "there is no page 8193");
 	INVALID(table, b.first_page = 5, "there is no page 4");
 	INVALID(table, b.pages_offset += 8, "what says where rows are is not aligned");

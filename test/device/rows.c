@@ -250,7 +250,12 @@ clear_rows(data *data, rng *r)
 		const uint64_t first = below(r, data->n_rows + 1);
 		const uint64_t end = first + below(r, data->n_rows - first + 1);
 
-		if (data->d->gens[c].kind != GEN_SMALL || below(r, 2) == 0)
+		bool		is_key = false;
+
+		/* of a key others may have been made */
+		for (uint32_t k = 0; k < data->d->spec.n_keys; k++)
+			is_key |= data->d->spec.key_column[k] == c;
+		if (is_key || data->d->gens[c].kind != GEN_SMALL || below(r, 2) == 0)
 			continue;
 		memset(data->values[c] + first * data->d->spec.column_bytes[c], 0, (end - first) * data->d->spec.column_bytes[c]);
 	}
