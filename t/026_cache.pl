@@ -1306,6 +1306,8 @@ sub crash_without_marks
 {
 	restart_with('wal_log_hints = off');
 	fresh('unmarked', repeated(40));
+	# VACUUM does not wait until what it has logged is on disk
+	$admin->query("SELECT pg_logical_emit_message(true, 'unmarked', 'is vacuumed')");
 	$node->stop('immediate');
 	disconnect_all();
 	$node->start;
@@ -1671,7 +1673,8 @@ sub given_away
 		my $waker = fork // die;
 		exec 'sh', '-c', "sleep 1; kill -CONT $pid" if $waker == 0;
 		$admin->query($change);
-		kill 'TERM', $waker;
+		# which may not be sh yet, and would stop the server where it handles a signal
+		kill 'KILL', $waker;
 		waitpid $waker, 0;
 		kill 'CONT', $pid;
 		my ($out, $err) = $s->result;
