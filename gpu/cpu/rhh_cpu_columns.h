@@ -82,7 +82,7 @@ typedef struct rhh_cpu_cache
 typedef struct rhh_cpu_ahead
 {
 	uint32_t	n;
-	const uint8_t *page[RHH_CPU_CHUNK_PAGES];
+	const uint8_t *page[RHH_CPU_CHUNK_PAGES];	/* NULL: it is nowhere */
 	const uint8_t *slot[RHH_CPU_CHUNK_PAGES];	/* where it is copied to; NULL: nowhere */
 
 	/* the page that is being asked for: */

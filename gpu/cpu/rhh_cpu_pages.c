@@ -612,34 +612,34 @@ chunk_pages(const reading *r, rhh_page *pages, const uint32_t *slots, uint32_t n
 		/* of a page that has been filtered not all rows are known */
 		if (from == NULL || (!r->given->cached && pages[p].filtered != 0))
 			continue;
-		if (!r->given->cached && bits == 0)
-			rhh_cpu_cache_begin(r->cache, slots[0] / RHH_CPU_CHUNK_PAGES);
 		if (!r->given->cached)
+		{
+			if (bits == 0)
+				rhh_cpu_cache_begin(r->cache, slots[0] / RHH_CPU_CHUNK_PAGES);
 			rhh_cpu_cache_keep(r->cache, slots[p], from, &pages[p]);
+		}
 		bits |= UINT32_C(1) << slots[p] % RHH_CPU_CHUNK_PAGES;
 	}
 	return bits;
 }
 
-/* Notes what is read after a chunk: pages of the batch from number p on. */
+/* Notes what is read after a chunk: pages of the batch from number p on; of pages of the cache nothing, as columns of them are mostly there. */
 static void
 look_ahead(reading *r, const rhh_page *pages, const uint32_t *slots, uint32_t p)
 {
 	rhh_cpu_ahead *ahead = &r->ahead;
 
-	for (ahead->n = 0; ahead->n < RHH_CPU_CHUNK_PAGES && p < r->given->n_pages; ahead->n++, p++)
+	ahead->n = 0;
+	if (r->given->cached)
+		return;
+	for (; ahead->n < RHH_CPU_CHUNK_PAGES && p < r->given->n_pages; ahead->n++, p++)
 	{
 		const uint32_t number = pages[p].number;
 		rhh_page   *known;
-		const uint8_t *slot = rhh_cpu_cache_slot(r->cache, slots[p], &known);
 
-		ahead->page[ahead->n] = slot;
-		ahead->slot[ahead->n] = NULL;
-		if (r->given->cached)
-			continue;
 		ahead->page[ahead->n] = number < r->given->first_page || number >= r->given->end_page ? NULL :
 			r->memory + (uint64_t) number * RHH_PAGE_BYTES;
-		ahead->slot[ahead->n] = slot;
+		ahead->slot[ahead->n] = rhh_cpu_cache_slot(r->cache, slots[p], &known);
 	}
 }
 

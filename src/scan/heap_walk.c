@@ -206,11 +206,11 @@ ask_for(const char *end)
 		__builtin_prefetch(unasked);
 }
 
-/* The page of this buffer has been read: was it prefetched?  Then all of it has been asked for. */
+/* The page of this buffer has been read; InvalidBuffer: one that no hint has found.  Was it prefetched?  Then all of it has been asked for. */
 static bool
 end_prefetch(Buffer buffer)
 {
-	const bool	was = buffer == prefetched && buffer != InvalidBuffer;
+	const bool	was = buffer == prefetched;
 
 	if (was)
 		ask_for(unasked_end);
@@ -353,12 +353,10 @@ read_page(Relation rel, BlockNumber block, BufferAccessStrategy strategy, PageUs
 	}
 #endif
 	buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-#ifdef GPURHH_BUFFER_HINTS
-	(void) end_prefetch(InvalidBuffer);
-#endif
 	if (use == PAGE_DENSE)
 		prefetch_page(BufferGetPage(buffer));
 #ifdef GPURHH_BUFFER_HINTS
+	(void) end_prefetch(InvalidBuffer);
 	if (chunk != NULL)
 		remember(chunk, rel, block, buffer);
 #endif

@@ -249,7 +249,6 @@ clear_rows(data *data, rng *r)
 	{
 		const uint64_t first = below(r, data->n_rows + 1);
 		const uint64_t end = first + below(r, data->n_rows - first + 1);
-
 		bool		is_key = false;
 
 		/* of a key others may have been made */
