@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "rhh_decimals.h"
 #include "rhh_device.h"
 #include "rhh_hash.h"
 #include "rhh_program.h"
@@ -73,12 +74,11 @@ typedef struct rhh_page
 typedef struct rhh_page_attribute
 {
 	int16_t		length;			/* in bytes; -1: varlena, -2: ends with a zero byte */
-	uint16_t	offset;			/* in tuples without NULLs; RHH_PAGE_DEPENDS */
+	uint16_t	offset;			/* behind what it begins in tuples without NULLs, if that is the same in all of them */
 	uint8_t		align;			/* 1, 2, 4 or 8 */
 	bool		missing_null;	/* in tuples that are too short to have it, it is NULL */
 } rhh_page_attribute;
 
-#define RHH_PAGE_DEPENDS	UINT16_MAX
 #define RHH_PAGE_WHOLE		UINT16_MAX	/* a slot has all attributes that there are */
 
 typedef enum rhh_page_kind
@@ -135,6 +135,7 @@ typedef struct rhh_page_load
 typedef struct rhh_page_layout
 {
 	uint32_t	n_attributes;	/* up to RHH_PAGE_ATTRIBUTES */
+	uint32_t	first_varying;	/* the last attribute that has an offset (rhh_page_find_offsets()) */
 	uint32_t	n_loads;
 	uint32_t	n_inputs;
 	uint32_t	filter_inputs;	/* a bit for each that the program's filter needs */
@@ -184,9 +185,9 @@ rhh_page_8_bytes(const uint8_t *p)
 	return (uint64_t) rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + 4) << 32;
 }
 
-/* n bytes, 1 to 16, in two halves, low first, and zeros behind them. */
+/* n bytes, 1 to 16, in two halves, low first, and anything behind them. */
 RHH_HD_INLINE void
-rhh_page_some_bytes(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *last)
+rhh_page_at_least(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *last)
 {
 #ifdef __CUDA_ARCH__
 	const uint32_t at = (uint32_t) (uintptr_t) p & 3;
@@ -203,9 +204,6 @@ rhh_page_some_bytes(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *las
 		w[i] = __funnelshift_r(w[i], w[i + 1], 8 * at);
 	*first = (uint64_t) w[1] << 32 | w[0];
 	*last = (uint64_t) w[3] << 32 | w[2];
-	if (n < 8)
-		*first &= (UINT64_C(1) << 8 * n) - 1;
-	*last = n <= 8 ? 0 : *last & (UINT64_MAX >> 8 * (16 - n));
 #else
 	/* by loads that overlap: to copy n bytes and to read them as a word at once would wait for the copy */
 	*last = n > 8 ? rhh_page_8_bytes(p + n - 8) >> 8 * (16 - n) : 0;
@@ -215,6 +213,18 @@ rhh_page_some_bytes(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *las
 		*first = rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + n - 4) << 8 * (n - 4);
 	else
 		*first = p[0] | (n == 1 ? 0 : (uint64_t) p[n / 2] << 8 * (n / 2) | (uint64_t) p[n - 1] << 8 * (n - 1));
+#endif
+}
+
+/* The same, and zeros behind them. */
+RHH_HD_INLINE void
+rhh_page_some_bytes(const uint8_t *p, uint32_t n, uint64_t *first, uint64_t *last)
+{
+	rhh_page_at_least(p, n, first, last);
+#ifdef __CUDA_ARCH__
+	if (n < 8)
+		*first &= (UINT64_C(1) << 8 * n) - 1;
+	*last = n <= 8 ? 0 : *last & (UINT64_MAX >> 8 * (16 - n));
 #endif
 }
 
@@ -308,46 +318,50 @@ rhh_page_varlena(const uint8_t *p, uint32_t first, uint32_t n)
  * the tuple then has.  False: something does not make sense, or the attribute is not stored.
  */
 RHH_HD_INLINE bool
-rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t attribute, rhh_page_tuple *tuple)
+rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t first_varying, uint32_t attribute, rhh_page_tuple *tuple)
 {
 	if (tuple->next > attribute)
 		return true;
-	if (tuple->present == NULL && attribute < tuple->n_attributes &&
-		attributes[attribute].offset != RHH_PAGE_DEPENDS)
+	if (tuple->present == NULL && attribute < tuple->n_attributes)
 	{
-		tuple->next = attribute;
-		tuple->at = attributes[attribute].offset;
-	}
-	/* most attributes are stored, not NULL, and plain or varlenas with a header of one byte */
-	while (tuple->next <= attribute && tuple->present == NULL && attribute < tuple->n_attributes)
-	{
-		const rhh_page_attribute *a = &attributes[tuple->next];
-		uint32_t	begin = tuple->at;
-		uint32_t	length;
+		const uint32_t known = attribute < first_varying ? attribute : first_varying;
 
-		if (begin >= tuple->n_bytes)
-			return false;
-		if (a->length == -1)
+		if (tuple->next < known)
 		{
-			const uint32_t first = tuple->data[begin];
+			tuple->next = known;
+			tuple->at = attributes[known].offset;
+		}
+		/* most attributes are stored, not NULL, and plain or varlenas with a header of one byte */
+		do
+		{
+			const rhh_page_attribute *a = &attributes[tuple->next];
+			uint32_t	begin = tuple->at;
+			uint32_t	length;
 
-			if ((first & 1) == 0 || first == 1)
-				break;
-			length = first >> 1;
-		}
-		else
-		{
-			if (a->length < 0)
-				break;
-			begin = (begin + a->align - 1) & ~(uint32_t) (a->align - 1);
-			length = (uint32_t) a->length;
-		}
-		if (begin + length > tuple->n_bytes)
-			return false;
-		tuple->next++;
-		tuple->begin = begin;
-		tuple->length = length;
-		tuple->at = begin + length;
+			if (begin >= tuple->n_bytes)
+				return false;
+			if (a->length == -1)
+			{
+				const uint32_t first = tuple->data[begin];
+
+				if ((first & 1) == 0 || first == 1)
+					break;
+				length = first >> 1;
+			}
+			else
+			{
+				if (a->length < 0)
+					break;
+				begin = (begin + a->align - 1) & ~(uint32_t) (a->align - 1);
+				length = (uint32_t) a->length;
+			}
+			if (begin + length > tuple->n_bytes)
+				return false;
+			tuple->next++;
+			tuple->begin = begin;
+			tuple->length = length;
+			tuple->at = begin + length;
+		} while (tuple->next <= attribute);
 	}
 	while (tuple->next <= attribute)
 	{
@@ -409,7 +423,8 @@ rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t attribute, rhh_pag
 /*
  * A numeric of n bytes, with its header, times 10^scale.  False: it does not have this scale, or
  * is nothing simple.  What is read is PostgreSQL's short format (utils/adt/numeric.c): two bytes
- * with sign, scale and weight, and digits to the base 10000, at most four here.
+ * with sign, scale and weight, and digits to the base 10000, at most four here.  Of most values
+ * rhh_decimal_of() knows more about them.
  */
 RHH_HD_INLINE bool
 rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
@@ -426,11 +441,14 @@ rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
 	n -= header_bytes;
 	if (varlena == 1 || (varlena & 3) == 2 || n < 2 || n % 2 != 0 || n > 10)
 		return false;
-	rhh_page_some_bytes(p + header_bytes, n, &words[0], &words[1]);
+	rhh_page_at_least(p + header_bytes, n, &words[0], &words[1]);
 	header = (uint32_t) words[0] & 0xffff;
+	n_digits = n / 2 - 1;
+	words[0] = words[0] >> 16 | words[1] << 48;
+	if (rhh_decimal_of(rhh_decimal_reader_of(scale), header, words[0], n_digits, result))
+		return true;
 	if ((header & 0xdf80) != (0x8000 | scale << 7))
 		return false;
-	n_digits = n / 2 - 1;
 	*result = 0;
 	if (n_digits == 0)
 		return true;
@@ -439,7 +457,6 @@ rhh_page_decimal(const uint8_t *p, uint32_t n, uint32_t scale, int64_t *result)
 
 	/* all but the last digit, and then that */
 	sum = 0;
-	words[0] = words[0] >> 16 | words[1] << 48;
 	for (uint32_t i = 1;; i++)
 	{
 		last = (uint32_t) words[0] & 0xffff;
@@ -555,12 +572,11 @@ rhh_page_ordered(uint64_t bits, uint32_t bytes, uint32_t order)
 }
 
 /*
- * Makes the value of a load in a tuple: the bytes of a column that has `bytes` of them, low
- * first; *high of 16 bytes only.  False: the page is bad.
+ * Makes the value of a load of the attribute that was found last, if it is not a constant: the bytes of a column that has
+ * `bytes` of them, low first; *high of 16 bytes only.  False: the page is bad.
  */
 RHH_HD_INLINE bool
-rhh_page_load_value(const rhh_page_attribute *attributes, const rhh_page_load *load, uint32_t bytes,
-					rhh_page_tuple *tuple, bool *null, uint64_t *low, uint64_t *high)
+rhh_page_value(const rhh_page_load *load, uint32_t bytes, const rhh_page_tuple *tuple, bool *null, uint64_t *low, uint64_t *high)
 {
 	const uint8_t *p;
 
@@ -571,8 +587,6 @@ rhh_page_load_value(const rhh_page_attribute *attributes, const rhh_page_load *l
 		*null = false;
 		return true;
 	}
-	if (!rhh_page_go_to(attributes, load->attribute, tuple))
-		return false;
 	*null = tuple->length == 0;
 	if (*null)
 		return !load->not_null;
@@ -621,6 +635,16 @@ rhh_page_load_value(const rhh_page_attribute *attributes, const rhh_page_load *l
 	return true;
 }
 
+/* Makes the value of a load in a tuple of a layout, in the same way. */
+RHH_HD bool
+rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, uint32_t bytes, rhh_page_tuple *tuple,
+					bool *null, uint64_t *low, uint64_t *high)
+{
+	return (load->kind == RHH_PAGE_CONSTANT ||
+			rhh_page_go_to(layout->attributes, layout->first_varying, load->attribute, tuple)) &&
+		rhh_page_value(load, bytes, tuple, null, low, high);
+}
+
 /* The bytes of input i, as a column of the program. */
 RHH_HD uint32_t
 rhh_page_input_bytes(const rhh_page_layout *layout, uint32_t i)
@@ -646,8 +670,8 @@ rhh_page_read_inputs(const rhh_page_layout *layout, uint32_t which, rhh_page_tup
 
 		if ((which >> i & 1) == 0)
 			continue;
-		if (!rhh_page_load_value(layout->attributes, &layout->inputs[i], rhh_page_input_bytes(layout, i), &tuple,
-								 &null, &words[i][0], &words[i][1]))
+		if (!rhh_page_load_value(layout, &layout->inputs[i], rhh_page_input_bytes(layout, i), &tuple, &null,
+								 &words[i][0], &words[i][1]))
 			return false;
 		*nulls |= (uint32_t) null << i;
 	}
@@ -821,6 +845,34 @@ rhh_page_refuse(rhh_page *page, const uint32_t *refused)
 
 /* ---------- batches ---------- */
 
+/* Finds out where attributes begin that do so in the same place in all tuples without NULLs, by lengths and alignments. */
+static inline void
+rhh_page_find_offsets(rhh_page_layout *layout)
+{
+	uint32_t	at = 0;
+
+	layout->first_varying = 0;
+	for (uint32_t a = 0; a < layout->n_attributes; a++)
+	{
+		rhh_page_attribute *attribute = &layout->attributes[a];
+
+		attribute->offset = (uint16_t) at;
+		layout->first_varying = a;
+		/* no tuple is so long as to need a greater one */
+		if (attribute->length < 0 || at > RHH_PAGE_BYTES)
+			break;
+		at = (at + attribute->align - 1) & ~(uint32_t) (attribute->align - 1);
+		at += (uint32_t) attribute->length;
+	}
+}
+
+/* The column that is made by load i, or, behind these, by a result of the program. */
+static inline uint32_t
+rhh_page_column(const rhh_page_layout *layout, uint32_t i)
+{
+	return i < layout->n_loads ? layout->loads[i].column : layout->program.results[i - layout->n_loads].column;
+}
+
 /*
  * Where the columns of a batch's rows are, with a byte (byte_nulls) or a bit for each NULL:
  * sets values_offset and nulls_offset.  Returns the bytes of all of them.
@@ -833,14 +885,12 @@ rhh_page_columns(const rhh_page_layout *layout, const uint8_t *column_bytes, uin
 
 	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
 	{
-		const bool	loaded = i < layout->n_loads;
-		const uint32_t c = loaded ? layout->loads[i].column :
-			layout->program.results[i - layout->n_loads].column;
+		const uint32_t c = rhh_page_column(layout, i);
 
 		values_offset[c] = (uint32_t) at;
 		at += ((uint64_t) n_rows * column_bytes[c] + 63) / 64 * 64;
 		nulls_offset[c] = 0;
-		if (loaded && layout->loads[i].not_null)
+		if (i < layout->n_loads && layout->loads[i].not_null)
 			continue;
 		nulls_offset[c] = (uint32_t) at;
 		at += ((byte_nulls ? n_rows : ((uint64_t) n_rows + 7) / 8) + 63) / 64 * 64;

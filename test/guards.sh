@@ -222,7 +222,7 @@ guard rows-of-bad-pages-stay 'device_test cuda --tiny --only pages_*' '^not ok' 
 guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL 'page.first_row + rhh_page_rank(page.visible, item)' 'page.first_row + item % page.n_rows'
 guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
-	$PAGES_KERNEL '*nulls |= (uint64_t) 1 << c;' ';'
+	$PAGES_KERNEL 'rhh_note_column(&in_hand->null_columns, c);' ';'
 guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'n > 0 ? atomicAdd(&counts->placed, n) : 0' '0'
 guard copies-of-the-first-bytes 'device_test cuda --tiny --only pages_cached' '^not ok' \
@@ -258,6 +258,14 @@ guard copies-that-were-there-before 'device_test cuda --tiny --only pages_*' '^n
 	$PAGES_KERNEL 'known->all_visible = good ? (uint16_t) has : 0;' 'if (good) known->all_visible = (uint16_t) has;'
 guard parts-without-the-rest-of-longer-rows 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'rhh_copy_longer(in_hand, from, parts);' ';'
+guard limbs-that-are-not-0 'device_test cuda --tiny --only pages_limbs' '^not ok' \
+	$PAGES_KERNEL 'rhh_note_column(&in_hand->limb_columns, step.column);' ';'
+guard sums-of-128-bits-by-half 'device_test cuda --tiny --only sum_i128_overflow' '^not ok' \
+	gpu/cuda/rhh_groups.cuh 'st.op == RHH_SUM_I128 ? 2u : 1u' '1u'
+guard offsets-behind-a-varlena 'device_test cuda --tiny --only pages_values' '^not ok' \
+	$PAGES 'attribute < first_varying ? attribute : first_varying' 'attribute'
+guard decimals-of-another-scale 'device_test cuda --tiny --only pages_values' '^not ok' \
+	gpu/rhh_decimals.h '(header & 0xdf80) != reader->header ||' ''
 guard copies-with-fewer-attributes 'device_test cuda --tiny --only pages_found' '^not ok' \
 	$PAGES_KERNEL 'known->all_visible <= n_attributes' 'known->all_visible == 0'
 guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \

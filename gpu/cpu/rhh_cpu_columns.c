@@ -333,24 +333,26 @@ next_attribute(const rhh_page_attribute *attribute, plain_rows *rows)
 	return fits;
 }
 
-/* Goes on to an attribute. */
+/* Goes on to an attribute (rhh_page_go_to()). */
 static bool
-go_to_attribute(const rhh_page_attribute *attributes, uint32_t attribute, plain_rows *rows)
+go_to_attribute(const rhh_page_layout *layout, uint32_t attribute, plain_rows *rows)
 {
-	const uint32_t offset = attributes[attribute].offset;
+	const uint32_t known = attribute < layout->first_varying ? attribute : layout->first_varying;
 
 	if (rows->next > attribute)
 		return true;
-	if (offset != RHH_PAGE_DEPENDS)
+	if (rows->next < known)
 	{
+		const uint32_t offset = layout->attributes[known].offset;
+
 		if (offset > rows->n_bytes)
 			return false;
 		for (uint32_t i = 0; i < rows->n; i++)
 			rows->at[i] = rows->data[i] + offset;
-		rows->next = attribute;
+		rows->next = known;
 	}
 	while (rows->next <= attribute)
-		if (!next_attribute(&attributes[rows->next], rows))
+		if (!next_attribute(&layout->attributes[rows->next], rows))
 			return false;
 	return true;
 }
@@ -381,7 +383,7 @@ make_values(const rhh_page_load *load, uint32_t bytes, const plain_rows *rows, v
 	}
 	if (load->kind == RHH_PAGE_DECIMAL)
 	{
-		const rhh_decimal_reader reader = rhh_decimal_reader_of(load->scale);
+		const rhh_decimal_reader reader = *rhh_decimal_reader_of(load->scale);
 		const uint8_t *last = rows->end - RHH_DECIMAL_READ_BYTES - 1;
 
 		EACH_ROW(
@@ -485,7 +487,7 @@ make_of_tuples(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_
 		if ((known->visible[item / 64] >> item % 64 & 1) == 0)
 			continue;
 		if (!rhh_page_find(memory, item, RHH_PAGE_BYTES, &tuple) ||
-			!rhh_page_load_value(layout->attributes, &column->source.load, column->source.bytes, &tuple,
+			!rhh_page_load_value(layout, &column->source.load, column->source.bytes, &tuple,
 								 &null, &words[0], &words[1]))
 			break;
 		store(column, row, words, null);
@@ -518,7 +520,7 @@ make_of_page(const uint8_t *memory, const rhh_page *known, uint32_t p, uint32_t 
 			continue;
 		}
 		/* after one that is not simple none is found */
-		plain = plain && go_to_attribute(layout->attributes, load->attribute, &rows);
+		plain = plain && go_to_attribute(layout, load->attribute, &rows);
 		if (!plain || !make_values(load, columns[c]->source.bytes, &rows, to))
 			make_of_tuples(memory, known, p, row, end, layout, columns[c]);
 	}

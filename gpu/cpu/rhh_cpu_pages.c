@@ -178,7 +178,7 @@ load_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout *la
 			bool		null;
 			uint64_t	words[2];
 
-			if (!rhh_page_load_value(layout->attributes, load, column_bytes[load->column], &tuple, &null,
+			if (!rhh_page_load_value(layout, load, column_bytes[load->column], &tuple, &null,
 									 &words[0], &words[1]))
 				return false;
 			store(rows, load->column, column_bytes[load->column], load->not_null, at + n, words, null);
@@ -208,20 +208,13 @@ compute_page(const uint8_t *memory, const rhh_page *page, const rhh_page_layout 
 	return true;
 }
 
-/* The column of the batch that is load i, or of those behind them a result of the program. */
-static uint32_t
-column_of(const rhh_page_layout *layout, uint32_t i)
-{
-	return i < layout->n_loads ? layout->loads[i].column : layout->program.results[i - layout->n_loads].column;
-}
-
 /* No column of a batch has a NULL from row `first` to `end`. */
 static void
 clear_bitmaps(const rhh_page_layout *layout, rhh_batch *rows, uint32_t first, uint32_t end)
 {
 	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
 	{
-		const uint32_t offset = rows->nulls_offset[column_of(layout, i)];
+		const uint32_t offset = rows->nulls_offset[rhh_page_column(layout, i)];
 		uint32_t	row = first;
 
 		if (offset == 0)
@@ -688,7 +681,7 @@ drop_bitmaps(const rhh_page_layout *layout, rhh_batch *rows)
 {
 	for (uint32_t i = 0; i < layout->n_loads + layout->program.n_results; i++)
 	{
-		const uint32_t c = column_of(layout, i);
+		const uint32_t c = rhh_page_column(layout, i);
 		const uint8_t *nulls = rows->base + rows->nulls_offset[c];
 
 		if (rows->nulls_offset[c] != 0 && !any_bit(nulls, 0, rows->n_rows))

@@ -234,15 +234,33 @@ rhh_launch_look(rhh_map *t, int i, bool all)
 		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
-/* Can SIMPLE kernels aggregate these rows?  See rhh_update_rows(). */
-static bool
-rhh_is_simple(const rhh_map *t, const rhh_rows &rows)
+/* What the rows of a batch are added to: all states but sums of columns that are 0 in all of them. */
+static rhh_grouping
+rhh_batch_grouping(const rhh_map *t, int i)
 {
+	const uint64_t zeros = t->joins == NULL ? t->flights[i].batch.zero_columns : 0;
+	rhh_grouping grouping = t->grouping;
+
+	grouping.n_states = 0;
 	for (uint32_t s = 0; s < t->grouping.n_states; s++)
 	{
 		const rhh_grouping_state &st = t->grouping.states[s];
 
-		if ((st.op != RHH_COUNT && (st.op != RHH_SUM_I64 || st.bytes < 4)) || st.filter >= 0 ||
+		if ((st.op != RHH_SUM_I64 && st.op != RHH_SUM_I128) || (zeros >> st.arg & 1) == 0)
+			grouping.states[grouping.n_states++] = st;
+	}
+	return grouping;
+}
+
+/* Can SIMPLE kernels aggregate these rows?  See rhh_update_rows(). */
+static bool
+rhh_is_simple(const rhh_grouping &grouping, const rhh_rows &rows)
+{
+	for (uint32_t s = 0; s < grouping.n_states; s++)
+	{
+		const rhh_grouping_state &st = grouping.states[s];
+
+		if ((st.op != RHH_COUNT && ((st.op != RHH_SUM_I64 && st.op != RHH_SUM_I128) || st.bytes < 4)) || st.filter >= 0 ||
 			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
 			return false;
 	}
@@ -254,7 +272,7 @@ rhh_is_simple(const rhh_map *t, const rhh_rows &rows)
  * kernels leave some rows to the batch kernel.  groups: an estimate for one unit.
  */
 static bool
-rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &rows,
+rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &grouping, const rhh_view &view, const rhh_rows &rows,
 					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
 					 double groups, bool simple)
 {
@@ -271,7 +289,7 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_view &view, const rhh_rows &ro
 					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
 					   : rhh_aggregate_kernel<BYTES, VERIFY, false>;
 					   RHH_LAUNCH(kernel, blocks, rhh_aggregate_policy::THREADS, shared + space,
-								  lane->run, t->grouping, view, rows, units, n_slots, n_copies,
+								  lane->run, grouping, view, rows, units, n_slots, n_copies,
 								  entering, stash, left));
 	};
 
@@ -384,6 +402,7 @@ rhh_launch_rows(rhh_map *t, int i, bool replay)
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
 	rhh_in_flight *f = &t->flights[i];
+	const rhh_grouping grouping = rhh_batch_grouping(t, i);
 	rhh_rows	rows = rhh_rows_of(t, i);
 	uint32_t	tiles_per_block = RHH_CUDA_BLOCK_THREADS / RHH_GROUP_LANES;
 	uint32_t	blocks = rhh_blocks(dev, rows.n_rows);
@@ -433,14 +452,14 @@ rhh_launch_rows(rhh_map *t, int i, bool replay)
 				unit_rows = (uint64_t) (RHH_CUDA_LOCAL_ROWS_PER_GROUP * groups);
 			units.unit_rows = (uint32_t) unit_rows;
 		}
-		if (!rhh_launch_aggregate(t, i, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
-								  stash, agg_blocks, groups, rhh_is_simple(t, rows)))
+		if (!rhh_launch_aggregate(t, i, grouping, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
+								  stash, agg_blocks, groups, rhh_is_simple(grouping, rows)))
 			return false;
 	}
 	RHH_BY_VARIANT(t->variant,
 				   RHH_LAUNCH((rhh_batch_kernel<BYTES, VERIFY>), blocks,
 							  RHH_CUDA_BLOCK_THREADS, 0, lane->run,
-							  t->grouping, rhh_view_for(t, blocks * tiles_per_block), rows,
+							  grouping, rhh_view_for(t, blocks * tiles_per_block), rows,
 							  replay || aggregate, n_left));
 	t->n_entering++;
 	return rhh_launched(dev, "rhh_batch_kernel");

@@ -168,6 +168,7 @@ struct rhh_in_flight
 	bool		recounted;		/* some of these are read once more, after the host has counted */
 	bool		kept;			/* of all pages there will be copies in the cache */
 	bool		told;			/* what is known of pages of the cache the caller has, too */
+	uint64_t	limb_columns;	/* of its pages, of which the kernel notes whether they are not 0 */
 
 	/* With joins: the piece of its output that is being made.  See rhh_cuda_join.cuh. */
 	rhh_position at;			/* where the piece begins */

@@ -293,6 +293,7 @@ rhh_parts_of(const rhh_batch *batch)
 		return parts;
 	parts.prefix_bytes = layout->prefix_bytes;
 	parts.n_attributes = layout->n_attributes;
+	parts.first_varying = layout->first_varying;
 	memcpy(parts.attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
 	return parts;
 }
@@ -354,6 +355,7 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 	memcpy(columns.values_offset, batch->values_offset, sizeof(columns.values_offset));
 	memcpy(columns.nulls_offset, batch->nulls_offset, sizeof(columns.nulls_offset));
 	memset(&lane->page_notes[i], 0, sizeof(lane->page_notes[i]));
+	f->limb_columns = plan.limb_columns;
 	if (!rhh_copy_pages_ahead(t, i) ||
 		!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
 		(copies && !rhh_launch_copying(t, i)))
@@ -472,6 +474,7 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 	for (uint32_t c = 0; c < RHH_MAX_COLUMNS; c++)
 		if ((notes->null_columns >> c & 1) == 0)
 			f->batch.nulls_offset[c] = 0;
+	f->batch.zero_columns = f->limb_columns & ~notes->limb_columns;
 	t->stats.pages += f->batch.n_pages - f->n_bad_pages;
 	return !t->dev->broken;
 }

@@ -6,7 +6,7 @@
  * A tuple is walked once for what is needed, in the order of its attributes, whether that becomes a column, an
  * input of the program, or both.  The program has *cells*, of 16 bytes each, for inputs, constants and
  * results; a cell is used again when nothing needs what it has any more, so that a thread's cells stay in the
- * first level of cache.  Constants keep theirs, which are filled once for all rows that a thread has.
+ * first level of cache, and what is only a column's needs none.  Constants keep theirs, which are filled once for all rows that a thread has.
  *
  * There are two passes: of a row that may be dropped only what the filter needs is made and computed first.  What
  * a thread has then is of use for the row, if it has not had another tuple since.
@@ -44,18 +44,23 @@ struct alignas(16) rhh_page_fetch
 struct alignas(8) rhh_page_step
 {
 	uint8_t		code;
-	uint8_t		to;				/* the cell of its result, ... */
+	uint8_t		to;				/* the cell of its result, or RHH_NO_CELL; ... */
 	uint8_t		a;				/* ... and those of operands */
 	uint8_t		b;
 	uint8_t		c;
 	uint8_t		passes;
+	uint8_t		column;			/* where its result is stored at once; RHH_NO_COLUMN */
+	bool		is_limb;		/* of a number, but the first, and stored at once: it is noted whether it is not 0 */
 };
 
 struct rhh_page_plan
 {
-	uint16_t	n_fetches;
+	uint8_t		n_fetches;
+	uint8_t		n_filter_fetches;	/* of these, up to the last one that the filter needs */
 	uint8_t		n_attributes;
+	uint8_t		first_varying;
 	uint8_t		n_steps;
+	uint8_t		n_filter_steps; /* which come first */
 	uint8_t		n_constants;
 	uint8_t		n_results;
 	bool		has_filter;
@@ -63,6 +68,7 @@ struct rhh_page_plan
 	uint8_t		n_conditions;
 	uint8_t		condition[RHH_PAGE_CONDITIONS]; /* of the filter: their cells */
 	bool		rows_walk;		/* a row has values that the filter does not need */
+	uint64_t	limb_columns;	/* of steps that are limbs */
 	rhh_page_fetch fetches[RHH_MAX_COLUMNS];
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
 	rhh_page_step steps[RHH_PAGE_STEPS];
@@ -72,14 +78,21 @@ struct rhh_page_plan
 		int64_t		greatest;
 	}			ranges[RHH_PAGE_RANGES];
 	uint8_t		constant_cell[RHH_MAX_CONSTANTS];
-	uint8_t		null_constant[RHH_MAX_CONSTANTS];
+	uint64_t	null_constants; /* a bit for each cell of one */
 	uint64_t	constants[RHH_MAX_CONSTANTS][2];
 	struct
 	{
 		uint8_t		cell;
 		uint8_t		column;
-	}			results[RHH_MAX_RESULTS];
+	}			results[RHH_MAX_RESULTS];	/* that are stored when all has been computed */
 };
+
+/* Is the result a limb of a number, but the first one? */
+static bool
+rhh_is_high_limb(uint8_t code)
+{
+	return code == RHH_OP_LIMB_2_OF_2 || code == RHH_OP_LIMB_2_OF_3 || code == RHH_OP_LIMB_3_OF_3;
+}
 
 /* How many operands an operation has. */
 static uint32_t
@@ -112,8 +125,9 @@ struct rhh_page_needs
 	uint32_t	n_ordered;
 	uint8_t		passes[RHH_MAX_OPS];
 	uint8_t		input_passes[RHH_PAGE_INPUTS];
-	uint32_t	last[RHH_MAX_OPS];
+	uint32_t	last[RHH_MAX_OPS];	/* 0: none does; the first one has no operands that are computed */
 	uint32_t	input_last[RHH_PAGE_INPUTS];
+	uint8_t		column[RHH_MAX_OPS];	/* where an operation's result is stored at once; RHH_NO_COLUMN */
 };
 
 /* An input is to be in a range. */
@@ -279,8 +293,22 @@ rhh_find_needs(const rhh_program *program, const rhh_page_filter *filter, uint32
 		for (uint32_t i = 0; i < program->n_ops; i++)
 			if (needs->passes[i] != 0 && ((needs->passes[i] & RHH_PASS_FILTER) != 0) == (filters != 0))
 				needs->order[needs->n_ordered++] = (uint8_t) i;
+	memset(needs->column, RHH_NO_COLUMN, sizeof(needs->column));
 	for (uint32_t r = 0; r < program->n_results; r++)
-		needs->last[program->results[r].op] = RHH_MAX_OPS;
+	{
+		const uint8_t i = program->results[r].op;
+		const uint8_t code = program->ops[i].code;
+		const bool	is_step = code != RHH_OP_COLUMN && code != RHH_OP_CONSTANT && code != RHH_OP_CONSTANT128;
+
+		/* a row has no place yet while it is filtered; and of two columns that are the same each is stored later */
+		if (is_step && needs->passes[i] == RHH_PASS_ROW && needs->column[i] == RHH_NO_COLUMN && needs->last[i] == 0)
+			needs->column[i] = program->results[r].column;
+		else
+		{
+			needs->column[i] = RHH_NO_COLUMN;
+			needs->last[i] = RHH_MAX_OPS;
+		}
+	}
 	/* conditions are looked at when all of them have been computed */
 	for (uint32_t i = 0; i < filter->n_conditions; i++)
 		needs->last[filter->conditions[i]] = RHH_MAX_OPS;
@@ -397,7 +425,7 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 		if (plan->n_constants == RHH_MAX_CONSTANTS || (cells[i] = rhh_take_cell(&used)) == RHH_NO_CELL)
 			return false;
 		plan->constant_cell[plan->n_constants] = cells[i];
-		plan->null_constant[plan->n_constants] = program->null_constant[op->a];
+		plan->null_constants |= (uint64_t) (program->null_constant[op->a] != 0) << cells[i];
 		memcpy(plan->constants[plan->n_constants++], program->constants[op->a], sizeof(plan->constants[0]));
 	}
 	for (uint32_t i = 0; i < layout->n_inputs; i++)
@@ -458,22 +486,33 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 			if (last == at && from->code != RHH_OP_CONSTANT && from->code != RHH_OP_CONSTANT128)
 				used &= ~((uint64_t) 1 << cells[operands[o]]);
 		}
-		step->to = cells[i] = rhh_take_cell(&used);
-		if (step->to == RHH_NO_CELL)
+		step->column = needs.column[i];
+		step->is_limb = rhh_is_high_limb(op->code) && step->column != RHH_NO_COLUMN;
+		if (step->is_limb)
+			plan->limb_columns |= (uint64_t) 1 << step->column;
+		step->to = RHH_NO_CELL;
+		if (needs.last[i] != 0 && (step->to = cells[i] = rhh_take_cell(&used)) == RHH_NO_CELL)
 			return false;
 		plan->n_steps++;
 	}
 	for (uint32_t i = 0; i < plan->n_fetches; i++)
+	{
 		plan->rows_walk |= plan->fetches[i].load.kind != RHH_PAGE_CONSTANT && plan->fetches[i].passes == RHH_PASS_ROW;
+		if ((plan->fetches[i].passes & RHH_PASS_FILTER) != 0)
+			plan->n_filter_fetches = (uint8_t) (i + 1);
+	}
+	while (plan->n_filter_steps < plan->n_steps && (plan->steps[plan->n_filter_steps].passes & RHH_PASS_FILTER) != 0)
+		plan->n_filter_steps++;
 	plan->has_filter = program->has_filter;
 	plan->n_conditions = (uint8_t) filter.n_conditions;
 	for (uint32_t i = 0; i < filter.n_conditions; i++)
 		plan->condition[i] = cells[filter.conditions[i]];
-	plan->n_results = (uint8_t) program->n_results;
 	for (uint32_t r = 0; r < program->n_results; r++)
 	{
-		plan->results[r].cell = cells[program->results[r].op];
-		plan->results[r].column = program->results[r].column;
+		if (needs.column[program->results[r].op] != RHH_NO_COLUMN)
+			continue;
+		plan->results[plan->n_results].cell = cells[program->results[r].op];
+		plan->results[plan->n_results++].column = program->results[r].column;
 	}
 	return true;
 }
@@ -487,6 +526,7 @@ rhh_page_plan_make(rhh_page_plan *plan, const rhh_page_layout *layout, const uin
 {
 	memset(plan, 0, sizeof(*plan));
 	plan->n_attributes = (uint8_t) layout->n_attributes;
+	plan->first_varying = (uint8_t) layout->first_varying;
 	memcpy(plan->attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
 	for (uint32_t l = 0; l < layout->n_loads; l++)
 	{

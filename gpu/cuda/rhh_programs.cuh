@@ -22,52 +22,65 @@ struct rhh_results
 	uint64_t	words[RHH_MAX_OPS][2];	/* of each operation: low, high */
 	uint8_t		flags[RHH_MAX_OPS];
 
+	__device__ RHH_INLINE bool may_have_flags() const
+	{
+		return true;
+	}
 	__device__ RHH_INLINE uint8_t flags_of(uint32_t i) const
 	{
 		return flags[i];
 	}
-	__device__ RHH_INLINE void set_flags(uint32_t i, uint8_t f)
-	{
-		flags[i] = f;
-	}
+};
+
+/* A result. */
+struct rhh_result_value
+{
+	uint64_t	low;
+	uint64_t	high;			/* if it is wide */
+	bool		wide;			/* it has 16 bytes */
+	uint8_t		flags;
 };
 
 /* Operands and results by the letters of RHH_OPERATIONS(). */
 #define RHH_TYPE_N int64_t
 #define RHH_TYPE_W rhh_int128
-#define RHH_OPERAND_N(words) ((int64_t) (words)[0])
-#define RHH_OPERAND_W(words) ((rhh_int128) ((rhh_uint128) (words)[1] << 64 | (words)[0]))
-#define RHH_OPERAND__(words) 0
+#define RHH_OPERAND_N(low, words) ((int64_t) (low))
+#define RHH_OPERAND_W(low, words) ((rhh_int128) ((rhh_uint128) (words)[1] << 64 | (low)))
+#define RHH_OPERAND__(low, words) 0
 #define RHH_FLAGS_N(flags) (flags)
 #define RHH_FLAGS_W(flags) (flags)
 #define RHH_FLAGS__(flags) 0
-#define RHH_KEEP_N(words, value) ((words)[0] = (uint64_t) (value))
-#define RHH_KEEP_W(words, value) \
-	((words)[0] = (uint64_t) (value), (words)[1] = (uint64_t) ((rhh_uint128) (value) >> 64))
+#define RHH_KEEP_N(result, value) ((result).low = (uint64_t) (value))
+#define RHH_KEEP_W(result, value) \
+	((result).low = (uint64_t) (value), (result).high = (uint64_t) ((rhh_uint128) (value) >> 64), (result).wide = true)
 
-/* Runs an operation that has operands, of which these are the places, as i is that of its result. */
+/*
+ * Runs an operation that has operands, of which these are the places.  All operations have the code before and behind the switch
+ * in common, as instructions are waited for where there are many of them.
+ */
 template <class Results>
-RHH_DEV void
-rhh_run_op(uint8_t code, uint32_t at_a, uint32_t at_b, uint32_t at_c, uint32_t i, Results *results)
+RHH_DEV rhh_result_value
+rhh_run_op(uint8_t code, uint32_t at_a, uint32_t at_b, uint32_t at_c, const Results *results)
 {
 	const uint64_t *a = results->words[at_a];
 	const uint64_t *b = results->words[at_b];
 	const uint64_t *c = results->words[at_c];
-	const uint8_t a_flags = results->flags_of(at_a);
-	const uint8_t b_flags = results->flags_of(at_b);
-	const uint8_t c_flags = results->flags_of(at_c);
-	uint8_t		flags = 0;
+	const uint64_t a_low = a[0];
+	const uint64_t b_low = b[0];
+	uint8_t		a_flags = 0;
+	uint8_t		b_flags = 0;
+	uint8_t		c_flags = 0;
+	rhh_result_value result = {0, 0, false, 0};
+	bool		bad = false;
 
 #define RHH_RUN(name, tr, ta, tb) \
 	case RHH_OP_##name: \
 		{ \
 			RHH_TYPE_##tr value; \
-			bool		bad = rhh_do_##name(RHH_OPERAND_##ta(a), RHH_OPERAND_##tb(b), &value); \
 			\
-			RHH_KEEP_##tr(results->words[i], value); \
-			flags = (uint8_t) (a_flags | RHH_FLAGS_##tb(b_flags)); \
-			if (bad && (flags & RHH_NULL) == 0) \
-				flags = RHH_BAD; \
+			bad = rhh_do_##name(RHH_OPERAND_##ta(a_low, a), RHH_OPERAND_##tb(b_low, b), &value); \
+			RHH_KEEP_##tr(result, value); \
+			result.flags = (uint8_t) (a_flags | RHH_FLAGS_##tb(b_flags)); \
 		} \
 		break;
 #define RHH_RUN_LOGIC(name, tr, ta, tb, tc) \
@@ -75,13 +88,19 @@ rhh_run_op(uint8_t code, uint32_t at_a, uint32_t at_b, uint32_t at_c, uint32_t i
 		{ \
 			RHH_TYPE_##tr value; \
 			\
-			flags = rhh_do_##name(RHH_OPERAND_##ta(a), RHH_FLAGS_##ta(a_flags), \
-								  RHH_OPERAND_##tb(b), RHH_FLAGS_##tb(b_flags), \
-								  RHH_OPERAND_##tc(c), RHH_FLAGS_##tc(c_flags), &value); \
-			RHH_KEEP_##tr(results->words[i], value); \
+			result.flags = rhh_do_##name(RHH_OPERAND_##ta(a_low, a), RHH_FLAGS_##ta(a_flags), \
+										 RHH_OPERAND_##tb(b_low, b), RHH_FLAGS_##tb(b_flags), \
+										 RHH_OPERAND_##tc(c[0], c), RHH_FLAGS_##tc(c_flags), &value); \
+			RHH_KEEP_##tr(result, value); \
 		} \
 		break;
 
+	if (results->may_have_flags())
+	{
+		a_flags = results->flags_of(at_a);
+		b_flags = results->flags_of(at_b);
+		c_flags = results->flags_of(at_c);
+	}
 	switch (code)
 	{
 		RHH_OPERATIONS(RHH_RUN)
@@ -91,7 +110,9 @@ rhh_run_op(uint8_t code, uint32_t at_a, uint32_t at_b, uint32_t at_c, uint32_t i
 	}
 #undef RHH_RUN
 #undef RHH_RUN_LOGIC
-	results->set_flags(i, flags);
+	if (bad && (result.flags & RHH_NULL) == 0)
+		result.flags = RHH_BAD;
+	return result;
 }
 
 /*
@@ -130,7 +151,13 @@ rhh_run_ops(const rhh_program &program, uint32_t n_ops, const Load &load, rhh_re
 				results->words[i][1] = program.constants[op.a][1];
 				break;
 			default:
-				rhh_run_op(op.code, op.a, op.b, op.c, i, results);
+				{
+					const rhh_result_value value = rhh_run_op(op.code, op.a, op.b, op.c, results);
+
+					results->words[i][0] = value.low;
+					results->words[i][1] = value.high;
+					results->flags[i] = value.flags;
+				}
 				continue;
 		}
 		results->flags[i] = null ? RHH_NULL : 0;

@@ -20,6 +20,8 @@
 #ifndef RHH_READ_PAGES_CUH
 #define RHH_READ_PAGES_CUH
 
+#include <type_traits>
+
 #include "rhh_pages.h"
 #include "cuda/rhh_cuda_tuning.h"
 #include "cuda/rhh_joins.cuh"
@@ -41,7 +43,8 @@ struct rhh_page_counts
 /* What the host has to know of a batch's pages; in its memory. */
 struct rhh_page_notes
 {
-	uint64_t	null_columns;	/* which ones have a NULL */
+	uint64_t	null_columns;	/* which ones have a NULL, ... */
+	uint64_t	limb_columns;	/* ... and of limbs but the first, which ones have another number than 0 */
 	uint32_t	any_bad;
 	uint32_t	placed;			/* as above, when all blocks have ended */
 	uint32_t	dropped;
@@ -54,6 +57,8 @@ struct rhh_page_space
 	uint32_t	bad;			/* a row for which the filter is, or of which its inputs are */
 	uint32_t	slot;			/* where a copy of it goes; RHH_NO_SLOT: nowhere */
 	uint32_t	next;			/* page of the batch, for a block that takes one after the other */
+	uint64_t	null_columns;	/* of all pages of the block, as in rhh_page_notes */
+	uint64_t	limb_columns;
 
 	/* not of a page that is in the cache */
 	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
@@ -68,6 +73,7 @@ struct rhh_page_parts
 {
 	uint32_t	prefix_bytes;	/* of most tuples, as in a layout; 0: all of a page */
 	uint32_t	n_attributes;	/* of the others, the bytes up to the last one of these */
+	uint32_t	first_varying;
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
 };
 
@@ -208,7 +214,7 @@ rhh_copy_longer(rhh_page_space *in_hand, const uint4 *from, const rhh_page_parts
 
 		if (first + lane < n_rows && parts.n_attributes > 0)
 			longer = !rhh_page_find((const uint8_t *) in_hand->bytes, in_hand->items[first + lane], parts.prefix_bytes, &tuple) ||
-				!rhh_page_go_to(parts.attributes, parts.n_attributes - 1, &tuple);
+				!rhh_page_go_to(parts.attributes, parts.first_varying, parts.n_attributes - 1, &tuple);
 		for (uint32_t left = __ballot_sync(0xffffffffu, longer); left != 0; left &= left - 1)
 			rhh_copy_rest(in_hand, from, in_hand->items[first + (uint32_t) __ffs((int) left) - 1], parts.prefix_bytes, lane, 32);
 	}
@@ -268,89 +274,187 @@ rhh_end_all_visible(rhh_page_space *in_hand, const uint4 *from, uint32_t lines)
 	return good;
 }
 
-/* What a thread has of a row for the program. */
+/* A part of a kernel's arguments, of 8 or 16 bytes, loaded at once. */
+template <class Part>
+RHH_DEV Part
+rhh_argument(const Part &part)
+{
+	typedef typename std::conditional<sizeof(Part) == sizeof(uint4), uint4, uint2>::type words;
+	union
+	{
+		words		as_words;
+		Part		as_part;
+	}			copy;
+
+	static_assert(sizeof(Part) == sizeof(words), "it is loaded by words");
+	copy.as_words = *(const words *) &part;
+	return copy.as_part;
+}
+
+/* Memory of a thread for the program's values. */
 struct rhh_page_cells
 {
 	uint64_t	words[RHH_PAGE_CELLS][2];	/* low, high */
 	uint64_t	nulls;
 	uint64_t	bads;
+};
 
+/* What a thread has of a row.  Most rows have neither a NULL nor what is bad, so that is asked for first. */
+struct rhh_page_row
+{
+	uint64_t (*words)[2];		/* by cells; constants stay as they are */
+	rhh_page_cells *cells;
+	bool		flagged;		/* a cell may have flags: those in nulls and bads */
+
+	/* Flags of a row of which nothing is known but constants. */
+	__device__ RHH_INLINE void clear_flags(uint64_t null_constants)
+	{
+		flagged = null_constants != 0;
+		if (flagged)
+		{
+			cells->nulls = null_constants;
+			cells->bads = 0;
+		}
+	}
+	__device__ RHH_INLINE bool may_have_flags() const
+	{
+		return __builtin_expect(flagged, 0);
+	}
 	__device__ RHH_INLINE uint8_t flags_of(uint32_t cell) const
 	{
-		return (uint8_t) ((nulls >> cell & 1) * RHH_NULL | (bads >> cell & 1) * RHH_BAD);
+		if (!may_have_flags())
+			return 0;
+		return (uint8_t) ((cells->nulls >> cell & 1) * RHH_NULL | (cells->bads >> cell & 1) * RHH_BAD);
 	}
 	__device__ RHH_INLINE void set_flags(uint32_t cell, uint8_t flags)
 	{
-		nulls = (nulls & ~((uint64_t) 1 << cell)) | (uint64_t) ((flags & RHH_NULL) != 0) << cell;
-		bads = (bads & ~((uint64_t) 1 << cell)) | (uint64_t) ((flags & RHH_BAD) != 0) << cell;
+		if (__builtin_expect(!flagged && flags == 0, 1))
+			return;
+		if (!flagged)
+			cells->nulls = cells->bads = 0;
+		flagged = true;
+		cells->nulls = (cells->nulls & ~((uint64_t) 1 << cell)) | (uint64_t) ((flags & RHH_NULL) != 0) << cell;
+		cells->bads = (cells->bads & ~((uint64_t) 1 << cell)) | (uint64_t) ((flags & RHH_BAD) != 0) << cell;
+	}
+	__device__ RHH_INLINE void set(uint32_t cell, const rhh_result_value &value)
+	{
+		words[cell][0] = value.low;
+		if (value.wide)
+			words[cell][1] = value.high;
+		set_flags(cell, value.flags);
 	}
 };
 
-/* Fills the cells of constants, which stay as they are. */
+/* Fills the cells of constants. */
 RHH_DEV void
 rhh_fill_constants(const rhh_page_plan &plan, rhh_page_cells *cells)
 {
-	cells->nulls = cells->bads = 0;
 	for (uint32_t i = 0; i < plan.n_constants; i++)
 	{
 		cells->words[plan.constant_cell[i]][0] = plan.constants[i][0];
 		cells->words[plan.constant_cell[i]][1] = plan.constants[i][1];
-		cells->set_flags(plan.constant_cell[i], plan.null_constant[i] != 0 ? RHH_NULL : 0);
 	}
 }
 
-/* Runs those operations of the program that a pass has, but for those of passes that are done. */
+/* Sets a bit in shared memory, if it is not set. */
 RHH_DEV void
-rhh_run_steps(const rhh_page_plan &plan, uint8_t pass, uint8_t done, rhh_page_cells *cells)
+rhh_note_column(uint64_t *columns, uint32_t c)
 {
-	for (uint32_t i = 0; i < plan.n_steps; i++)
-	{
-		const rhh_page_step step = plan.steps[i];
-
-		if ((step.passes & pass) == 0 || (step.passes & done) != 0)
-			continue;
-		if (step.code == RHH_OP_COLUMN_IS_NULL)
-		{
-			cells->words[step.to][0] = cells->nulls >> step.a & 1;
-			cells->set_flags(step.to, 0);
-		}
-		else if (step.code == RHH_OP_COLUMN_OF_BYTES)
-		{
-			rhh_order_bytes(cells->words[step.a][0], cells->words[step.a][1], cells->words[step.to]);
-			cells->set_flags(step.to, cells->flags_of(step.a));
-		}
-		else
-			rhh_run_op(step.code, step.a, step.b, step.c, step.to, cells);
-	}
+	if ((*(volatile uint64_t *) columns >> c & 1) == 0)
+		atomicOr((unsigned long long *) columns, (unsigned long long) 1 << c);
 }
 
-/* Stores a value of a row; *nulls gets a bit for each column that is NULL. */
+/* Stores a value of a row. */
 RHH_DEV void
-rhh_store_cell(const rhh_row_columns &columns, uint32_t row, uint32_t c, bool null, uint64_t low,
-			   uint64_t high, uint64_t *nulls)
+rhh_store_cell(rhh_page_space *in_hand, const rhh_row_columns &columns, uint32_t row, uint32_t c, bool null, uint64_t low,
+			   uint64_t high)
 {
 	rhh_store_value(columns.base + columns.values_offset[c], row, columns.bytes[c], low, high);
 	if (columns.nulls_offset[c] != 0)
 		columns.base[columns.nulls_offset[c] + row] = null;
-	if (null)
-		*nulls |= (uint64_t) 1 << c;
+	if (__builtin_expect(null, 0))
+		rhh_note_column(&in_hand->null_columns, c);
+}
+
+/* Stores a result; false: it is bad. */
+RHH_DEV bool
+rhh_store_result(rhh_page_space *in_hand, const rhh_row_columns &columns, uint32_t row, uint32_t c, const rhh_result_value &value)
+{
+	const bool	null = value.flags != 0;
+
+	if ((value.flags & RHH_BAD) != 0)
+		return false;
+	rhh_store_cell(in_hand, columns, row, c, null, null ? 0 : value.low, null ? 0 : value.high);
+	return true;
+}
+
+/* Runs a step. */
+RHH_DEV rhh_result_value
+rhh_run_step(const rhh_page_step &step, const rhh_page_row *of)
+{
+	rhh_result_value value = {0, 0, true, 0};
+
+	if (step.code == RHH_OP_COLUMN_IS_NULL)
+		value.low = (of->flags_of(step.a) & RHH_NULL) != 0;
+	else if (step.code == RHH_OP_COLUMN_OF_BYTES)
+	{
+		uint64_t	words[2];
+
+		rhh_order_bytes(of->words[step.a][0], of->words[step.a][1], words);
+		value.low = words[0];
+		value.high = words[1];
+		value.flags = of->flags_of(step.a);
+	}
+	else
+		value = rhh_run_op(step.code, step.a, step.b, step.c, of);
+	return value;
+}
+
+/*
+ * Runs those operations of the program that a pass has, but for those of passes that are done, and stores results.  False: one is
+ * bad.
+ */
+RHH_DEV bool
+rhh_run_steps(rhh_page_space *in_hand, const rhh_page_plan &plan, uint8_t pass, uint8_t done, const rhh_row_columns &columns,
+			  uint32_t row, rhh_page_row *of)
+{
+	const uint32_t end = pass == RHH_PASS_FILTER ? plan.n_filter_steps : plan.n_steps;
+
+	for (uint32_t i = done != 0 ? plan.n_filter_steps : 0; i < end; i++)
+	{
+		const rhh_page_step step = rhh_argument(plan.steps[i]);
+		rhh_result_value value;
+
+		if ((step.passes & pass) == 0)
+			continue;
+		value = rhh_run_step(step, of);
+		if (step.to != RHH_NO_CELL)
+			of->set(step.to, value);
+		if (step.column == RHH_NO_COLUMN)
+			continue;
+		if (!rhh_store_result(in_hand, columns, row, step.column, value))
+			return false;
+		if (step.is_limb && __builtin_expect(value.low != 0, 0))
+			rhh_note_column(&in_hand->limb_columns, step.column);
+	}
+	return true;
 }
 
 /* Are the filter's conditions, which have been computed, true?  False: one is bad. */
 RHH_DEV bool
-rhh_are_true(const rhh_page_plan &plan, const rhh_page_cells *cells, bool *all)
+rhh_are_true(const rhh_page_plan &plan, const rhh_page_row *of, bool *all)
 {
 	*all = true;
 	for (uint32_t i = 0; i < plan.n_conditions; i++)
 	{
 		const uint32_t cell = plan.condition[i];
-		const uint8_t flags = cells->flags_of(cell);
+		const uint8_t flags = of->flags_of(cell);
 
 		if ((flags & RHH_BAD) != 0)
 			return false;
-		*all = *all && flags == 0 && cells->words[cell][0] != 0;
+		*all = *all && flags == 0 && of->words[cell][0] != 0;
 		/* behind what is false nothing counts any more */
-		if (flags == 0 && cells->words[cell][0] == 0)
+		if (flags == 0 && of->words[cell][0] == 0)
 			break;
 	}
 	return true;
@@ -359,23 +463,24 @@ rhh_are_true(const rhh_page_plan &plan, const rhh_page_cells *cells, bool *all)
 /*
  * Makes what a pass has of the tuple at a line pointer, of which `known` bytes are there: cells, and, of the
  * pass for rows, columns that have bytes for NULLs.  Cells of passes that are done have what these have made of this
- * tuple.  False: the page is bad, or more has to be known.  *nulls gets a bit for each column that is NULL, and
- * *keep is whether the filter is true.
+ * tuple.  False: the page is bad, or more has to be known.  *keep is whether the filter is true.
  */
 template <bool COMPUTES>
 RHH_DEV bool
-rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan, uint8_t pass,
-			   uint8_t done, const rhh_row_columns &columns, uint32_t row, rhh_page_cells *cells,
-			   uint64_t *nulls, bool *keep)
+rhh_read_tuple(rhh_page_space *in_hand, const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan, uint8_t pass,
+			   uint8_t done, const rhh_row_columns &columns, uint32_t row, rhh_page_row *of, bool *keep)
 {
+	const uint32_t n_fetches = COMPUTES && pass == RHH_PASS_FILTER ? plan.n_filter_fetches : plan.n_fetches;
 	rhh_page_tuple tuple;
 
 	*keep = false;
+	if (COMPUTES && done == 0)
+		of->clear_flags(plan.null_constants);
 	if ((done == 0 || plan.rows_walk) && !rhh_page_find(page, item, known, &tuple))
 		return false;
-	for (uint32_t i = 0; i < plan.n_fetches; i++)
+	for (uint32_t i = 0; i < n_fetches; i++)
 	{
-		const rhh_page_fetch fetch = plan.fetches[i];
+		const rhh_page_fetch fetch = rhh_argument(plan.fetches[i]);
 		bool		null;
 		uint64_t	low,
 					high;
@@ -384,41 +489,36 @@ rhh_read_tuple(const uint8_t *page, uint32_t item, uint32_t known, const rhh_pag
 			continue;
 		if (COMPUTES && (fetch.passes & done) != 0)
 		{
-			low = cells->words[fetch.cell][0];
-			high = cells->words[fetch.cell][1];
-			null = (cells->nulls >> fetch.cell & 1) != 0;
+			low = of->words[fetch.cell][0];
+			high = of->words[fetch.cell][1];
+			null = (of->flags_of(fetch.cell) & RHH_NULL) != 0;
 		}
-		else if (!rhh_page_load_value(plan.attributes, &fetch.load, fetch.bytes, &tuple, &null, &low, &high))
+		else if ((fetch.load.kind != RHH_PAGE_CONSTANT &&
+				  !rhh_page_go_to(plan.attributes, plan.first_varying, fetch.load.attribute, &tuple)) ||
+				 !rhh_page_value(&fetch.load, fetch.bytes, &tuple, &null, &low, &high))
 			return false;
 		if (COMPUTES && pass == RHH_PASS_FILTER && fetch.range != RHH_NO_RANGE &&
 			(null || (int64_t) low < plan.ranges[fetch.range].least ||
 			 (int64_t) low > plan.ranges[fetch.range].greatest))
 			return true;
 		if (COMPUTES && fetch.cell != RHH_NO_CELL && (fetch.passes & done) == 0)
-		{
-			cells->words[fetch.cell][0] = low;
-			if (fetch.bytes > 8)
-				cells->words[fetch.cell][1] = high;
-			cells->set_flags(fetch.cell, null ? RHH_NULL : 0);
-		}
+			of->set(fetch.cell, {low, high, fetch.bytes > 8, (uint8_t) (null ? RHH_NULL : 0)});
 		if (pass == RHH_PASS_ROW && fetch.load.column != RHH_NO_COLUMN)
-			rhh_store_cell(columns, row, fetch.load.column, null, low, high, nulls);
+			rhh_store_cell(in_hand, columns, row, fetch.load.column, null, low, high);
 	}
 	if constexpr (COMPUTES)
 	{
-		rhh_run_steps(plan, pass, done, cells);
+		if (!rhh_run_steps(in_hand, plan, pass, done, columns, row, of))
+			return false;
 		if (pass == RHH_PASS_FILTER)
-			return rhh_are_true(plan, cells, keep);
+			return rhh_are_true(plan, of, keep);
 		for (uint32_t r = 0; r < plan.n_results; r++)
 		{
 			const uint32_t cell = plan.results[r].cell;
-			const uint8_t flags = cells->flags_of(cell);
 
-			if ((flags & RHH_BAD) != 0)
+			if (!rhh_store_result(in_hand, columns, row, plan.results[r].column,
+								  {of->words[cell][0], of->words[cell][1], true, of->flags_of(cell)}))
 				return false;
-			rhh_store_cell(columns, row, plan.results[r].column, flags != 0,
-						   flags != 0 ? 0 : cells->words[cell][0], flags != 0 ? 0 : cells->words[cell][1],
-						   nulls);
 		}
 	}
 	return true;
@@ -651,9 +751,12 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 	const uint32_t t = threadIdx.x;
 	uint64_t	next_header = 0;	/* of the next page, if the first thread has asked for it */
 	rhh_page_cells cells;
+	rhh_page_row of = {cells.words, &cells, false};
 
 	if constexpr (COMPUTES)
 		rhh_fill_constants(plan, &cells);
+	if (t == 0)
+		in_hand->null_columns = in_hand->limb_columns = 0;
 	for (uint32_t p = blockIdx.x; p < n_pages; p += gridDim.x)
 	{
 		rhh_page &page = in_hand->page;
@@ -661,7 +764,6 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		const uint8_t *bytes;
 		uint32_t	lines;
 		uint32_t	known = RHH_PAGE_BYTES;
-		uint64_t	nulls = 0;
 		uint8_t		done = 0;	/* the pass that each thread has done for its tuple, if it has one alone */
 		/* most of such a page is to be read, or all of it; or what is read of a tuple has not even its header */
 		const bool	whole = prefix_bytes < 24 || slots.numbers != NULL;
@@ -741,8 +843,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 				if (pass == RHH_PASS_ROW)
 					row = page.first_row + rhh_page_rank(page.visible, item);
 				good = rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
-					return rhh_read_tuple<COMPUTES>(bytes, item, n, plan, pass, done, columns, row, &cells,
-													&nulls, &keep);
+					return rhh_read_tuple<COMPUTES>(in_hand, bytes, item, n, plan, pass, done, columns, row, &of, &keep);
 				});
 				if (COMPUTES && pass == RHH_PASS_FILTER && good && !keep)
 					atomicAnd((unsigned long long *) &page.visible[item / 64],
@@ -758,8 +859,6 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			if (lines <= blockDim.x)
 				done = RHH_PASS_FILTER;
 		}
-		if (nulls != 0)
-			atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) nulls);
 		if (!good)
 		{
 			outcomes[p].bad = RHH_PAGE_UNREAD;
@@ -768,6 +867,11 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		/* the next page comes where this one is */
 		__syncthreads();
 	}
+	/* each block alone goes to the host's memory, not each row */
+	if (t == 0 && in_hand->null_columns != 0)
+		atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) in_hand->null_columns);
+	if (t == 0 && in_hand->limb_columns != 0)
+		atomicOr((unsigned long long *) &notes->limb_columns, (unsigned long long) in_hand->limb_columns);
 	if (t == 0 && counts != NULL)
 		rhh_end_placing(counts, notes);
 }

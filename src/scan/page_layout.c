@@ -356,7 +356,6 @@ static void
 layout_attributes(Relation rel, rhh_page_layout *layout)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
-	int			offset = 0;
 
 	for (uint32 l = 0; l < layout->n_loads; l++)
 	{
@@ -374,19 +373,13 @@ layout_attributes(Relation rel, rhh_page_layout *layout)
 		bool		missing_null;
 
 		(void) getmissingattr(desc, a + 1, &missing_null);
-		/* no tuple is so long as to need a greater offset */
-		offset = offset < 0 || att->attlen < 0 ? -1 : att_align_nominal(offset, att->attalign);
-		if (offset > BLCKSZ)
-			offset = -1;
 		layout->attributes[a] = (rhh_page_attribute){
 			.length = att->attlen,
-			.offset = offset >= 0 ? offset : RHH_PAGE_DEPENDS,
 			.align = att_align_nominal(1, att->attalign),
 			.missing_null = missing_null
 		};
-		if (offset >= 0)
-			offset += att->attlen;
 	}
+	rhh_page_find_offsets(layout);
 	layout->prefix_bytes = prefix_bytes(rel, layout);
 }
 

@@ -602,7 +602,7 @@ gpurhh_decimal_read_column(const char **at, int n, char align, const char *reada
 {
 	/* from before this on, a short header, the numeric's and four digits */
 	const char *end = readable - VARHDRSZ_SHORT - RHH_DECIMAL_READ_BYTES;
-	const rhh_decimal_reader reader = rhh_decimal_reader_of(scale);
+	const rhh_decimal_reader reader = *rhh_decimal_reader_of(scale);
 	bool		is_known = true;
 
 	for (int i = 0; i < n; i++)

@@ -23,14 +23,16 @@ typedef struct page_shape
 	bool		lineitem;		/* rows like those of TPC-H, else of two int4 */
 	bool		filters;
 	bool		computes;
+	bool		much;			/* two keys, and a product of three more */
 } page_shape;
 
 static const page_shape page_shapes[] = {
-	{"pages narrow", false, false, false},
-	{"pages wide", true, false, false},
-	{"pages filtered", true, true, false},
-	{"pages computed", true, false, true},
-	{"pages filtered and computed", true, true, true}
+	{"pages narrow", false, false, false, false},
+	{"pages wide", true, false, false, false},
+	{"pages filtered", true, true, false, false},
+	{"pages computed", true, false, true, false},
+	{"pages filtered and computed", true, true, true, false},
+	{"pages of query 1", true, true, true, true}
 };
 
 /* A numeric of scale 2, as it is stored. */
@@ -109,7 +111,7 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 		layout->n_attributes = layout->n_loads = 2;
 		def_key(d, 4, GEN_UNIFORM, 100, 0);
 		def_state(d, RHH_SUM_I64, def_column(d, 4, GEN_SMALL, 0, 0), -1);
-		layout_finish(layout);
+		rhh_page_find_offsets(layout);
 		return;
 	}
 	for (uint32_t a = 0; a < 11; a++)
@@ -117,8 +119,10 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 			(a < 4 || a > 9) ? (rhh_page_attribute){.length = 4, .align = 4} :
 			(rhh_page_attribute){.length = -1, .align = 4};
 	layout->n_attributes = 11;
-	layout_finish(layout);
+	rhh_page_find_offsets(layout);
 	def_key(d, 16, GEN_UNIFORM, 3, 0);
+	if (shape->much)
+		def_key(d, 16, GEN_UNIFORM, 2, 0);
 	for (uint8_t a = 4; a < 7; a++)
 	{
 		n = (uint32_t) def_column(d, 8, GEN_SMALL, 0, 0);
@@ -127,17 +131,14 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 			.attribute = a, .column = (uint8_t) n, .kind = RHH_PAGE_DECIMAL, .scale = 2
 		};
 	}
-	layout->loads[layout->n_loads++] = (rhh_page_load){
-		.attribute = 8, .column = 0, .kind = RHH_PAGE_STRING, .blanks = RHH_PAGE_DECLARED, .parameter = 1
-	};
-	if (shape->computes)
-	{
-		const uint32_t first = (uint32_t) def_column(d, 8, GEN_SMALL, 0, 0);
-
-		n = (uint32_t) def_column(d, 8, GEN_SMALL, 0, 0);
-		def_state(d, RHH_SUM_I128, (int) first, -1);
-		def_state(d, RHH_SUM_I128, (int) n, -1);
-	}
+	for (uint8_t key = 0; key < d->spec.n_keys; key++)
+		layout->loads[layout->n_loads++] = (rhh_page_load){
+			.attribute = (uint8_t) (8 + key), .column = key, .kind = RHH_PAGE_STRING, .blanks = RHH_PAGE_DECLARED, .parameter = 1
+		};
+	for (uint32_t r = 0; r < (shape->much ? 5u : shape->computes ? 2u :
+							  0u);
+		 r++)
+		def_state(d, RHH_SUM_I128, def_column(d, 8, GEN_SMALL, 0, 0), -1);
 	n = d->spec.n_columns;
 	if (shape->computes || shape->filters)
 		for (uint8_t i = 0; i < 4; i++)
@@ -150,7 +151,7 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 		const uint8_t day = add_op(program, RHH_OP_COLUMN, n + 3, 0, 0);
 		const uint8_t low = add_op(program, RHH_OP_LE_INT8, add_constant(program, 5), discount, 0);
 		const uint8_t high = add_op(program, RHH_OP_LE_INT8, discount, add_constant(program, 7), 0);
-		const uint8_t begin = add_op(program, RHH_OP_LE_INT8, add_constant(program, -2191), day, 0);
+		const uint8_t begin = add_op(program, RHH_OP_LE_INT8, add_constant(program, shape->much ? -5000 : -2191), day, 0);
 		const uint8_t end = add_op(program, RHH_OP_LT_INT8, day, add_constant(program, shape->computes ? 5000 : -1826), 0);
 		uint8_t		both = add_op(program, RHH_OP_AND, begin, end, 0);
 
@@ -173,9 +174,22 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 		for (uint8_t limb = 0; limb < 2; limb++)
 		{
 			program->results[limb].op = add_op(program, limb == 0 ? RHH_OP_LIMB_1_OF_2 : RHH_OP_LIMB_2_OF_2, product, 0, 0);
-			program->results[limb].column = (uint8_t) (n - 2 + limb);
+			program->results[limb].column = (uint8_t) (n - (shape->much ? 5 : 2) + limb);
 		}
 		program->n_results = 2;
+		if (shape->much)
+		{
+			const uint8_t taxed = add_op(program, RHH_OP_ADD_DECIMAL, one, add_op(program, RHH_OP_COLUMN, n + 2, 0, 0), 0);
+			const uint8_t wide = add_op(program, RHH_OP_DECIMAL_AS_DECIMAL128, taxed, 0, 0);
+			const uint8_t last = add_op(program, RHH_OP_MUL_DECIMAL128, product, wide, 0);
+
+			for (uint32_t limb = 0; limb < 3; limb++)
+			{
+				program->results[2 + limb].op = add_op(program, (uint8_t) (RHH_OP_LIMB_1_OF_3 + limb), last, 0, 0);
+				program->results[2 + limb].column = (uint8_t) (n - 3 + limb);
+			}
+			program->n_results = 5;
+		}
 	}
 }
 

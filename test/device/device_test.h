@@ -510,6 +510,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(pages_joins) \
 	CASE(pages_refused) \
 	CASE(pages_programs) \
+	CASE(pages_limbs) \
 	CASE(pages_values) \
 	CASE(pages_broken) \
 	CASE(pages_cancel) \

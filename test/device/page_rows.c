@@ -121,24 +121,6 @@ page_add(uint8_t *page, const tuple *t)
 	return true;
 }
 
-/* Offsets that are the same in all tuples without NULLs. */
-void
-layout_finish(rhh_page_layout *layout)
-{
-	uint32_t	at = 0;
-	bool		known = true;
-
-	for (uint32_t a = 0; a < layout->n_attributes; a++)
-	{
-		rhh_page_attribute *attribute = &layout->attributes[a];
-
-		at = (at + attribute->align - 1u) & ~(attribute->align - 1u);
-		known &= attribute->length > 0;
-		attribute->offset = known ? (uint16_t) at : RHH_PAGE_DEPENDS;
-		at += known ? (uint32_t) attribute->length : 0;
-	}
-}
-
 /* Operation number n of a program. */
 uint8_t
 add_op(rhh_program *program, uint8_t code, uint32_t a, uint32_t b, uint32_t c)

@@ -29,7 +29,6 @@ extern bool page_add_item(uint8_t *page, uint32_t offset, uint32_t length);
 extern uint32_t page_tuple(const uint8_t *page, uint32_t item);
 extern void page_set_all_visible(uint8_t *page);
 extern bool page_add(uint8_t *page, const tuple *t);
-extern void layout_finish(rhh_page_layout *layout);
 extern uint8_t add_op(rhh_program *program, uint8_t code, uint32_t a, uint32_t b, uint32_t c);
 extern uint8_t add_constant(rhh_program *program, int64_t value);
 

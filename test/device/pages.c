@@ -266,7 +266,7 @@ fill_pages(run *run, slot *slot, uint64_t first, uint32_t n)
 			.length = (int16_t) bytes, .align = (uint8_t) (bytes == 16 ? 1 : bytes)
 		};
 	}
-	layout_finish(layout);
+	rhh_page_find_offsets(layout);
 	if (computes)
 	{
 		make_filter(layout, spec->n_columns, kept_input);
@@ -519,7 +519,7 @@ one_value_pages(uint8_t *base, rhh_batch *batch, uint32_t n)
 	batch->refused_rows = 64;
 	layout->n_attributes = layout->n_loads = 1;
 	layout->attributes[0] = (rhh_page_attribute){.length = 4, .align = 4};
-	layout_finish(layout);
+	rhh_page_find_offsets(layout);
 	layout->loads[0] = (rhh_page_load){.kind = RHH_PAGE_VALUE, .not_null = true};
 	return (rhh_page *) (base + batch->pages_offset);
 }
@@ -939,7 +939,7 @@ run_found(context *ctx, rhh_map *map, const rhh_map_spec *spec, const found_opti
 		fault(ctx, "found", "the event has not the rows of pages in the cache");
 	/* a layout with one more attribute, which the slots have only if they have all of a row */
 	layout->attributes[layout->n_attributes++] = (rhh_page_attribute){.length = -1, .align = 4};
-	layout_finish(layout);
+	rhh_page_find_offsets(layout);
 	batch.from = (rhh_position){{0}};
 	batch.n_rows = FOUND_VALUES;
 	n_bad = return_found(ctx, map, spec, &batch, times, &event);
@@ -1042,6 +1042,141 @@ case_pages_found(context *ctx)
 	ops->map_destroy(map);
 }
 
+/* ---------- limbs ---------- */
+
+#define LIMB_PAGES 3
+#define LIMB_ROWS 40			/* of a page */
+
+/* A factor of the row: so small that a product has but one limb, unless the row is `great`. */
+static int64_t
+limb_factor(uint32_t row, uint32_t which, bool great)
+{
+	const int64_t small = (int64_t) (row * 7 + which + 1) * (row % 3 == 0 ? -1 : 1);
+
+	return great ? small << 40 : small;
+}
+
+/*
+ * Pages of one key and two factors each; *batch has the limbs of their products as columns 1 and 2, and the first limb of twice
+ * the product, which is computed in between, as column 3.
+ */
+static void
+make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_great, rhh_int128 sums[3])
+{
+	uint8_t    *memory = ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES;
+	rhh_page   *pages = one_value_pages(ctx->device->pool, batch, LIMB_PAGES);
+	rhh_page_layout *layout = (void *) batch->base;
+	rhh_program *program = &layout->program;
+	uint8_t		product;
+	uint8_t		twice;
+
+	layout->n_attributes = 3;
+	for (uint8_t i = 0; i < 2; i++)
+	{
+		layout->attributes[1 + i] = (rhh_page_attribute){.length = 8, .align = 8};
+		layout->inputs[layout->n_inputs++] = (rhh_page_load){.attribute = 1 + i, .kind = RHH_PAGE_VALUE};
+	}
+	rhh_page_find_offsets(layout);
+	product = add_op(program, RHH_OP_MUL_TO_DECIMAL128, add_op(program, RHH_OP_COLUMN, 4, 0, 0),
+					 add_op(program, RHH_OP_COLUMN, 5, 0, 0), 0);
+	program->results[0].op = add_op(program, RHH_OP_LIMB_1_OF_2, product, 0, 0);
+	twice = add_op(program, RHH_OP_ADD_DECIMAL128, product, product, 0);
+	program->results[1].op = add_op(program, RHH_OP_LIMB_2_OF_2, product, 0, 0);
+	program->results[2].op = add_op(program, RHH_OP_LIMB_1_OF_2, twice, 0, 0);
+	for (uint8_t r = 0; r < 3; r++)
+	{
+		program->results[r].column = 1 + r;
+		sums[r] = 0;
+	}
+	program->n_results = 3;
+	batch->n_rows = 0;
+	batch->first_page = FOUND_FIRST;
+	batch->end_page = FOUND_FIRST + LIMB_PAGES;
+	for (uint32_t p = 0; p < LIMB_PAGES; p++)
+	{
+		page_clear(memory + (size_t) p * RHH_PAGE_BYTES);
+		pages[p].number = FOUND_FIRST + p;
+		pages[p].first_row = batch->n_rows;
+		for (; pages[p].n_rows < LIMB_ROWS; pages[p].n_rows++, batch->n_rows++)
+		{
+			const uint32_t row = batch->n_rows;
+			const int32_t key = 7;
+			int64_t		factors[2];
+			rhh_int128	number;
+			int64_t		limb;
+			tuple		t;
+
+			tuple_clear(&t);
+			put_attribute(&t, &key, 4, 4);
+			for (uint32_t i = 0; i < 2; i++)
+			{
+				factors[i] = limb_factor(row, i, row >= first_great && row < end_great);
+				put_attribute(&t, &factors[i], 8, 8);
+			}
+			if (!page_add(memory + (size_t) p * RHH_PAGE_BYTES, &t))
+				die("a page has too little room");
+			pages[p].visible[0] |= UINT64_C(1) << pages[p].n_rows;
+			number = (rhh_int128) factors[0] * factors[1];
+			(void) rhh_do_LIMB_1_OF_2(number, 0, &limb);
+			sums[0] += limb;
+			(void) rhh_do_LIMB_2_OF_2(number, 0, &limb);
+			sums[1] += limb;
+			(void) rhh_do_LIMB_1_OF_2(2 * number, 0, &limb);
+			sums[2] += limb;
+		}
+	}
+}
+
+/*
+ * Limbs but the first are 0 in most batches, which a device may find out and not add them up.  Here they are in all rows, in all
+ * but one, or in none.
+ */
+void
+case_pages_limbs(context *ctx)
+{
+	static const uint32_t greats[][2] = {{0, 0}, {50, 51}, {0, LIMB_PAGES * LIMB_ROWS}};
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint64_t	words[64];
+	rhh_error	err;
+	def			d;
+
+	def_init(&d);
+	(void) def_key(&d, 4, GEN_CUSTOM, 1, 0);
+	for (int sum = 0; sum < 3; sum++)
+		def_state(&d, RHH_SUM_I128, def_column(&d, 8, GEN_SMALL, 0, 0), -1);
+	d.spec.max_batch_bytes = d.spec.max_page_bytes = 1 << 20;
+	d.spec.max_batch_rows = 1000;
+	d.spec.expected_groups = 1;
+	for (uint32_t g = 0; g < LENGTH_OF(greats) && ctx->why[0] == '\0'; g++)
+	{
+		rhh_result	result = {.words = words, .capacity_groups = 1};
+		rhh_int128	sums[3];
+		rhh_map    *map;
+		rhh_batch	batch;
+		rhh_event	event;
+
+		make_limbs(ctx, &batch, greats[g][0], greats[g][1], sums);
+		if ((sums[1] != 0) != (greats[g][1] > 0))
+			fault(ctx, "limbs", "the rows are not as they are to be");
+		if (ops->map_create(ctx->device->dev, &d.spec, &map, &err) != RHH_OK)
+		{
+			fault(ctx, "map_create", err.message);
+			return;
+		}
+		if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
+			fault(ctx, "map_submit", err.message);
+		else if (next_event(ctx, &event) && (event.n_bad_pages > 0 || event.n_refused > 0))
+			fault(ctx, "limbs", "rows came back");
+		else if (ops->map_finish(map, &err) != RHH_OK)
+			fault(ctx, "map_finish", err.message);
+		else if (next_event(ctx, &event) && ops->map_extract(map, &result, 0, &err) != RHH_OK)
+			fault(ctx, "map_extract", err.message);
+		else if (next_event(ctx, &event) && (result.n_groups != 1 || words[1] != 7 || memcmp(&words[2], sums, sizeof(sums)) != 0))
+			fault(ctx, "limbs", "other sums");
+		ops->map_destroy(map);
+	}
+}
+
 /* ---------- values ---------- */
 
 /* A numeric in PostgreSQL's short format; returns its bytes. */
@@ -1085,7 +1220,7 @@ static const struct
 	{false, 2, 3, 5, {1, 2, 3, 4, 5}, false, 0},
 	{false, 3, 0, 1, {7}, false, 0},
 	{false, 0, 0, 1, {7}, false, 0},
-	{false, 2, 0, 1, {10000}, false, 0}
+	{false, 2, 0, 1, {10000}, true, 1000000}	/* no number has this digit; core adds it up, too */
 };
 
 static void
@@ -1299,7 +1434,7 @@ check_values(context *ctx, bool missing_null, bool texts)
 	layout->attributes[1] = (rhh_page_attribute){.length = -1, .align = 4};
 	layout->attributes[2] = (rhh_page_attribute){.length = -1, .align = 4};
 	layout->attributes[3] = (rhh_page_attribute){.length = 8, .align = 8, .missing_null = missing_null};
-	layout_finish(layout);
+	rhh_page_find_offsets(layout);
 	layout->n_loads = 3;
 	layout->loads[0] = (rhh_page_load){.attribute = 0, .column = 0, .kind = RHH_PAGE_VALUE, .not_null = true};
 	layout->loads[1] = (rhh_page_load){.attribute = 2, .column = 1, .kind = RHH_PAGE_DECIMAL, .scale = 2};
@@ -1435,7 +1570,7 @@ case_pages_broken(context *ctx)
 				.kind = layout.attributes[a].length < 0 ? RHH_PAGE_DECIMAL : RHH_PAGE_VALUE
 			};
 		}
-		layout_finish(&layout);
+		rhh_page_find_offsets(&layout);
 		for (uint32_t i = 0; i < 20; i++)
 		{
 			tuple		t;
@@ -1461,7 +1596,7 @@ case_pages_broken(context *ctx)
 				uint64_t	low,
 							high;
 
-				if (!rhh_page_load_value(layout.attributes, &layout.loads[l], 8, &tuple, &null, &low, &high))
+				if (!rhh_page_load_value(&layout, &layout.loads[l], 8, &tuple, &null, &low, &high))
 					break;
 				n_good++;
 				if (tuple.length > 0 &&
