@@ -97,15 +97,17 @@ rhh_decimal_of(const rhh_decimal_reader *reader, uint32_t header, uint64_t digit
 static inline bool
 rhh_decimal_read(const rhh_decimal_reader *reader, const void *value, uint32_t bytes, int64_t *result)
 {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 	uint16_t	header;
 	uint64_t	digits;
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-	return false;
-#endif
 	memcpy(&header, value, sizeof(header));
 	memcpy(&digits, (const uint8_t *) value + sizeof(header), sizeof(digits));
 	return rhh_decimal_of(reader, header, digits, (bytes - 2) / 2, result);
+#else
+	(void) reader, (void) value, (void) bytes, (void) result;
+	return false;
+#endif
 }
 
 #endif							/* RHH_DECIMALS_H */

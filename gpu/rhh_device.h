@@ -481,7 +481,7 @@ typedef struct rhh_batch
 	uint32_t	values_offset[RHH_MAX_COLUMNS];
 	uint32_t	nulls_offset[RHH_MAX_COLUMNS];
 	uint64_t	zero_columns;	/* a bit for each of its columns of which it is known that all values are 0, which
-								 * are there all the same; with pages 0 */
+								 * are there all the same; with pages the caller gives 0 */
 } rhh_batch;
 
 /*

@@ -74,7 +74,8 @@ typedef struct rhh_page
 typedef struct rhh_page_attribute
 {
 	int16_t		length;			/* in bytes; -1: varlena, -2: ends with a zero byte */
-	uint16_t	offset;			/* behind what it begins in tuples without NULLs, if that is the same in all of them */
+	uint16_t	offset;			/* of the end of the one before, in tuples without NULLs; up to last_known, as
+								 * it differs for the others */
 	uint8_t		align;			/* 1, 2, 4 or 8 */
 	bool		missing_null;	/* in tuples that are too short to have it, it is NULL */
 } rhh_page_attribute;
@@ -135,7 +136,7 @@ typedef struct rhh_page_load
 typedef struct rhh_page_layout
 {
 	uint32_t	n_attributes;	/* up to RHH_PAGE_ATTRIBUTES */
-	uint32_t	first_varying;	/* the last attribute that has an offset (rhh_page_find_offsets()) */
+	uint32_t	last_known;		/* the last attribute that has an offset (rhh_page_find_offsets()) */
 	uint32_t	n_loads;
 	uint32_t	n_inputs;
 	uint32_t	filter_inputs;	/* a bit for each that the program's filter needs */
@@ -315,16 +316,17 @@ rhh_page_varlena(const uint8_t *p, uint32_t first, uint32_t n)
 
 /*
  * Goes on to an attribute that is not before the one that was found last, whose begin and length
- * the tuple then has.  False: something does not make sense, or the attribute is not stored.
+ * the tuple then has.  Attributes have offsets up to last_known (rhh_page_layout).  False: something does not make sense,
+ * or the attribute is not stored.
  */
 RHH_HD_INLINE bool
-rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t first_varying, uint32_t attribute, rhh_page_tuple *tuple)
+rhh_page_go_to(const rhh_page_attribute *attributes, uint32_t last_known, uint32_t attribute, rhh_page_tuple *tuple)
 {
 	if (tuple->next > attribute)
 		return true;
 	if (tuple->present == NULL && attribute < tuple->n_attributes)
 	{
-		const uint32_t known = attribute < first_varying ? attribute : first_varying;
+		const uint32_t known = attribute < last_known ? attribute : last_known;
 
 		if (tuple->next < known)
 		{
@@ -641,7 +643,7 @@ rhh_page_load_value(const rhh_page_layout *layout, const rhh_page_load *load, ui
 					bool *null, uint64_t *low, uint64_t *high)
 {
 	return (load->kind == RHH_PAGE_CONSTANT ||
-			rhh_page_go_to(layout->attributes, layout->first_varying, load->attribute, tuple)) &&
+			rhh_page_go_to(layout->attributes, layout->last_known, load->attribute, tuple)) &&
 		rhh_page_value(load, bytes, tuple, null, low, high);
 }
 
@@ -851,13 +853,13 @@ rhh_page_find_offsets(rhh_page_layout *layout)
 {
 	uint32_t	at = 0;
 
-	layout->first_varying = 0;
+	layout->last_known = 0;
 	for (uint32_t a = 0; a < layout->n_attributes; a++)
 	{
 		rhh_page_attribute *attribute = &layout->attributes[a];
 
 		attribute->offset = (uint16_t) at;
-		layout->first_varying = a;
+		layout->last_known = a;
 		/* no tuple is so long as to need a greater one */
 		if (attribute->length < 0 || at > RHH_PAGE_BYTES)
 			break;

@@ -221,6 +221,8 @@ guard rows-of-bad-pages-stay 'device_test cuda --tiny --only pages_*' '^not ok' 
 	$PAGES_KERNEL 'notes->any_bad = 1;' ''
 guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL 'page.first_row + rhh_page_rank(page.visible, item)' 'page.first_row + item % page.n_rows'
+guard cells-of-the-try-before 'device_test cuda --tiny --only pages_bad_once_more' '^not ok' \
+	$PAGES_KERNEL 'n == known ? done : 0' 'done'
 guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL 'rhh_note_column(&in_hand->null_columns, c);' ';'
 guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \

@@ -337,7 +337,7 @@ next_attribute(const rhh_page_attribute *attribute, plain_rows *rows)
 static bool
 go_to_attribute(const rhh_page_layout *layout, uint32_t attribute, plain_rows *rows)
 {
-	const uint32_t known = attribute < layout->first_varying ? attribute : layout->first_varying;
+	const uint32_t known = attribute < layout->last_known ? attribute : layout->last_known;
 
 	if (rows->next > attribute)
 		return true;

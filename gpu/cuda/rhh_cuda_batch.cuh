@@ -234,7 +234,10 @@ rhh_launch_look(rhh_map *t, int i, bool all)
 		rhh_end_step(t, &lane->batch[i], &lane->snapshot[i]);
 }
 
-/* What the rows of a batch are added to: all states but sums of columns that are 0 in all of them. */
+/*
+ * What the rows of a batch are added to: all states but sums of columns that are 0 in all of them.  With joins the arguments are
+ * columns of their output, and not the batch's.
+ */
 static rhh_grouping
 rhh_batch_grouping(const rhh_map *t, int i)
 {
@@ -260,7 +263,8 @@ rhh_is_simple(const rhh_grouping &grouping, const rhh_rows &rows)
 	{
 		const rhh_grouping_state &st = grouping.states[s];
 
-		if ((st.op != RHH_COUNT && ((st.op != RHH_SUM_I64 && st.op != RHH_SUM_I128) || st.bytes < 4)) || st.filter >= 0 ||
+		if ((st.op != RHH_COUNT && st.op != RHH_SUM_I64 && st.op != RHH_SUM_I128) ||
+			(st.op != RHH_COUNT && st.bytes < 4) || st.filter >= 0 ||
 			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
 			return false;
 	}

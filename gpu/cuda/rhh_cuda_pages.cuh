@@ -293,7 +293,7 @@ rhh_parts_of(const rhh_batch *batch)
 		return parts;
 	parts.prefix_bytes = layout->prefix_bytes;
 	parts.n_attributes = layout->n_attributes;
-	parts.first_varying = layout->first_varying;
+	parts.last_known = layout->last_known;
 	memcpy(parts.attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
 	return parts;
 }

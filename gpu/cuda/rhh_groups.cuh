@@ -977,19 +977,14 @@ rhh_add(uint64_t *word, uint64_t value)
 		atomicAdd((unsigned long long *) word, (unsigned long long) value);
 }
 
-/* Adds a value to a RHH_SUM_I64 or a RHH_SUM_I128 (rhh_grouping). */
+/* Adds a value to a RHH_SUM_I128 (rhh_grouping). */
 template <bool LOCAL>
 RHH_DEV void
-rhh_add_sum(uint8_t op, uint64_t *word, int64_t value)
+rhh_add_wide(uint64_t *word, int64_t value)
 {
-	if (op == RHH_SUM_I64)
-		rhh_add<LOCAL>(word, (uint64_t) value);
-	else
-	{
-		rhh_add<LOCAL>(word, (uint32_t) value);
-		if (value >> 32 != 0)
-			rhh_add<LOCAL>(word + 1, (uint64_t) (value >> 32));
-	}
+	rhh_add<LOCAL>(word, (uint32_t) value);
+	if (value >> 32 != 0)
+		rhh_add<LOCAL>(word + 1, (uint64_t) (value >> 32));
 }
 
 /* Lowers a minimum.  Most values change nothing, so look before paying for an atomic. */
@@ -1197,8 +1192,10 @@ rhh_update_state(const rhh_grouping_state &st, const rhh_rows &rows, uint32_t ro
 			rhh_add<LOCAL>(word, 1);
 			break;
 		case RHH_SUM_I64:
+			rhh_add<LOCAL>(word, rhh_signed_value(rows, st.arg, st.bytes, row));
+			break;
 		case RHH_SUM_I128:
-			rhh_add_sum<LOCAL>(st.op, word, rhh_signed_value(rows, st.arg, st.bytes, row));
+			rhh_add_wide<LOCAL>(word, rhh_signed_value(rows, st.arg, st.bytes, row));
 			break;
 		case RHH_MIN_I64:
 			rhh_lower(word, rhh_signed_value(rows, st.arg, st.bytes, row));
@@ -1228,8 +1225,8 @@ rhh_update(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row, uin
 /*
  * The same for those of K rows that are valid.  words[k] are the states of row k's group
  * in shared memory, which see fewer than 2^32 rows.  SIMPLE says that all states count
- * rows or sum up columns of 4 or 8 bytes, also to 128 bits, without filters and NULLs.  Such a kernel
- * leaves out everything else and is twice as fast.
+ * rows or sum up columns of 4 or 8 bytes, also to 128 bits, without filters and NULLs.
+ * Such a kernel leaves out everything else and is twice as fast.
  */
 template <int K, bool SIMPLE>
 RHH_DEV void
@@ -1261,10 +1258,18 @@ rhh_update_rows(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_so
 			rhh_load_rows<int32_t, K>(rows, st.arg, some, values);
 		else
 			rhh_load_rows<int64_t, K>(rows, st.arg, some, values);
+		if (st.op == RHH_SUM_I128)
+		{
+			RHH_UNROLL
+			for (int k = 0; k < K; k++)
+				if (some.valid[k])
+					rhh_add_wide<true>(words[k] + st.word, (int64_t) values[k]);
+			continue;
+		}
 		RHH_UNROLL
 		for (int k = 0; k < K; k++)
 			if (some.valid[k])
-				rhh_add_sum<true>(st.op, words[k] + st.word, (int64_t) values[k]);
+				rhh_add<true>(words[k] + st.word, values[k]);
 	}
 }
 

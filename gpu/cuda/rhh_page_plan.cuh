@@ -6,7 +6,8 @@
  * A tuple is walked once for what is needed, in the order of its attributes, whether that becomes a column, an
  * input of the program, or both.  The program has *cells*, of 16 bytes each, for inputs, constants and
  * results; a cell is used again when nothing needs what it has any more, so that a thread's cells stay in the
- * first level of cache, and what is only a column's needs none.  Constants keep theirs, which are filled once for all rows that a thread has.
+ * first level of cache, and what is only a column's needs none.  Constants keep theirs, which are filled once for
+ * all rows that a thread has.
  *
  * There are two passes: of a row that may be dropped only what the filter needs is made and computed first.  What
  * a thread has then is of use for the row, if it has not had another tuple since.
@@ -58,7 +59,7 @@ struct rhh_page_plan
 	uint8_t		n_fetches;
 	uint8_t		n_filter_fetches;	/* of these, up to the last one that the filter needs */
 	uint8_t		n_attributes;
-	uint8_t		first_varying;
+	uint8_t		last_known;
 	uint8_t		n_steps;
 	uint8_t		n_filter_steps; /* which come first */
 	uint8_t		n_constants;
@@ -526,7 +527,7 @@ rhh_page_plan_make(rhh_page_plan *plan, const rhh_page_layout *layout, const uin
 {
 	memset(plan, 0, sizeof(*plan));
 	plan->n_attributes = (uint8_t) layout->n_attributes;
-	plan->first_varying = (uint8_t) layout->first_varying;
+	plan->last_known = (uint8_t) layout->last_known;
 	memcpy(plan->attributes, layout->attributes, layout->n_attributes * sizeof(rhh_page_attribute));
 	for (uint32_t l = 0; l < layout->n_loads; l++)
 	{

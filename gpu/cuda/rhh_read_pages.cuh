@@ -73,7 +73,7 @@ struct rhh_page_parts
 {
 	uint32_t	prefix_bytes;	/* of most tuples, as in a layout; 0: all of a page */
 	uint32_t	n_attributes;	/* of the others, the bytes up to the last one of these */
-	uint32_t	first_varying;
+	uint32_t	last_known;
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
 };
 
@@ -214,7 +214,7 @@ rhh_copy_longer(rhh_page_space *in_hand, const uint4 *from, const rhh_page_parts
 
 		if (first + lane < n_rows && parts.n_attributes > 0)
 			longer = !rhh_page_find((const uint8_t *) in_hand->bytes, in_hand->items[first + lane], parts.prefix_bytes, &tuple) ||
-				!rhh_page_go_to(parts.attributes, parts.first_varying, parts.n_attributes - 1, &tuple);
+				!rhh_page_go_to(parts.attributes, parts.last_known, parts.n_attributes - 1, &tuple);
 		for (uint32_t left = __ballot_sync(0xffffffffu, longer); left != 0; left &= left - 1)
 			rhh_copy_rest(in_hand, from, in_hand->items[first + (uint32_t) __ffs((int) left) - 1], parts.prefix_bytes, lane, 32);
 	}
@@ -494,7 +494,7 @@ rhh_read_tuple(rhh_page_space *in_hand, const uint8_t *page, uint32_t item, uint
 			null = (of->flags_of(fetch.cell) & RHH_NULL) != 0;
 		}
 		else if ((fetch.load.kind != RHH_PAGE_CONSTANT &&
-				  !rhh_page_go_to(plan.attributes, plan.first_varying, fetch.load.attribute, &tuple)) ||
+				  !rhh_page_go_to(plan.attributes, plan.last_known, fetch.load.attribute, &tuple)) ||
 				 !rhh_page_value(&fetch.load, fetch.bytes, &tuple, &null, &low, &high))
 			return false;
 		if (COMPUTES && pass == RHH_PASS_FILTER && fetch.range != RHH_NO_RANGE &&
@@ -842,8 +842,10 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 					continue;
 				if (pass == RHH_PASS_ROW)
 					row = page.first_row + rhh_page_rank(page.visible, item);
+				/* who tries once more has cells that the first try has used again, so nothing is done */
 				good = rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
-					return rhh_read_tuple<COMPUTES>(in_hand, bytes, item, n, plan, pass, done, columns, row, &of, &keep);
+					return rhh_read_tuple<COMPUTES>(in_hand, bytes, item, n, plan, pass, n == known ? done : 0, columns, row, &of,
+													&keep);
 				});
 				if (COMPUTES && pass == RHH_PASS_FILTER && good && !keep)
 					atomicAnd((unsigned long long *) &page.visible[item / 64],

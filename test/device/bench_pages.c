@@ -98,6 +98,7 @@ static void
 make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 {
 	rhh_program *program = &layout->program;
+	const uint32_t n_results = shape->much ? 5 : shape->computes ? 2 : 0;
 	uint32_t	n = 0;
 
 	memset(layout, 0, sizeof(*layout));
@@ -127,6 +128,9 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 	{
 		n = (uint32_t) def_column(d, 8, GEN_SMALL, 0, 0);
 		def_state(d, RHH_SUM_I128, (int) n, -1);
+		/* by which NaN is found */
+		if (shape->much)
+			def_state(d, RHH_MAX_I64, (int) n, -1);
 		layout->loads[layout->n_loads++] = (rhh_page_load){
 			.attribute = a, .column = (uint8_t) n, .kind = RHH_PAGE_DECIMAL, .scale = 2
 		};
@@ -135,9 +139,7 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 		layout->loads[layout->n_loads++] = (rhh_page_load){
 			.attribute = (uint8_t) (8 + key), .column = key, .kind = RHH_PAGE_STRING, .blanks = RHH_PAGE_DECLARED, .parameter = 1
 		};
-	for (uint32_t r = 0; r < (shape->much ? 5u : shape->computes ? 2u :
-							  0u);
-		 r++)
+	for (uint32_t r = 0; r < n_results; r++)
 		def_state(d, RHH_SUM_I128, def_column(d, 8, GEN_SMALL, 0, 0), -1);
 	n = d->spec.n_columns;
 	if (shape->computes || shape->filters)
@@ -174,7 +176,7 @@ make_layout(rhh_page_layout *layout, const page_shape *shape, def *d)
 		for (uint8_t limb = 0; limb < 2; limb++)
 		{
 			program->results[limb].op = add_op(program, limb == 0 ? RHH_OP_LIMB_1_OF_2 : RHH_OP_LIMB_2_OF_2, product, 0, 0);
-			program->results[limb].column = (uint8_t) (n - (shape->much ? 5 : 2) + limb);
+			program->results[limb].column = (uint8_t) (n - n_results + limb);
 		}
 		program->n_results = 2;
 		if (shape->much)

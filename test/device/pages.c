@@ -1042,33 +1042,19 @@ case_pages_found(context *ctx)
 	ops->map_destroy(map);
 }
 
-/* ---------- limbs ---------- */
+/* ---------- what is computed of two numbers ---------- */
 
-#define LIMB_PAGES 3
-#define LIMB_ROWS 40			/* of a page */
+#define PAIR_PAGES 3
+#define PAIR_ROWS 40			/* of a page */
+#define PAIRS (PAIR_PAGES * PAIR_ROWS)
 
-/* A factor of the row: so small that a product has but one limb, unless the row is `great`. */
-static int64_t
-limb_factor(uint32_t row, uint32_t which, bool great)
-{
-	const int64_t small = (int64_t) (row * 7 + which + 1) * (row % 3 == 0 ? -1 : 1);
-
-	return great ? small << 40 : small;
-}
-
-/*
- * Pages of one key and two factors each; *batch has the limbs of their products as columns 1 and 2, and the first limb of twice
- * the product, which is computed in between, as column 3.
- */
-static void
-make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_great, rhh_int128 sums[3])
+/* Lays out pages of the key 7 and these numbers, which are inputs n_columns and n_columns + 1 of *batch's program. */
+static rhh_page *
+make_pairs(context *ctx, rhh_batch *batch, const int64_t (*pairs)[2])
 {
 	uint8_t    *memory = ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES;
-	rhh_page   *pages = one_value_pages(ctx->device->pool, batch, LIMB_PAGES);
+	rhh_page   *pages = one_value_pages(ctx->device->pool, batch, PAIR_PAGES);
 	rhh_page_layout *layout = (void *) batch->base;
-	rhh_program *program = &layout->program;
-	uint8_t		product;
-	uint8_t		twice;
 
 	layout->n_attributes = 3;
 	for (uint8_t i = 0; i < 2; i++)
@@ -1077,6 +1063,83 @@ make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_gr
 		layout->inputs[layout->n_inputs++] = (rhh_page_load){.attribute = 1 + i, .kind = RHH_PAGE_VALUE};
 	}
 	rhh_page_find_offsets(layout);
+	batch->n_rows = 0;
+	batch->first_page = FOUND_FIRST;
+	batch->end_page = FOUND_FIRST + PAIR_PAGES;
+	for (uint32_t p = 0; p < PAIR_PAGES; p++)
+	{
+		page_clear(memory + (size_t) p * RHH_PAGE_BYTES);
+		pages[p].number = FOUND_FIRST + p;
+		pages[p].first_row = batch->n_rows;
+		for (; pages[p].n_rows < PAIR_ROWS; pages[p].n_rows++, batch->n_rows++)
+		{
+			const int32_t key = 7;
+			tuple		t;
+
+			tuple_clear(&t);
+			put_attribute(&t, &key, 4, 4);
+			for (uint32_t i = 0; i < 2; i++)
+				put_attribute(&t, &pairs[batch->n_rows][i], 8, 8);
+			if (!page_add(memory + (size_t) p * RHH_PAGE_BYTES, &t))
+				die("a page has too little room");
+			pages[p].visible[0] |= UINT64_C(1) << pages[p].n_rows;
+		}
+	}
+	return pages;
+}
+
+/* A map of one key and sums of n columns. */
+static rhh_map *
+pairs_map(context *ctx, int n)
+{
+	rhh_map    *map;
+	rhh_error	err;
+	def			d;
+
+	def_init(&d);
+	(void) def_key(&d, 4, GEN_CUSTOM, 1, 0);
+	for (int sum = 0; sum < n; sum++)
+		def_state(&d, RHH_SUM_I128, def_column(&d, 8, GEN_SMALL, 0, 0), -1);
+	d.spec.max_batch_bytes = d.spec.max_page_bytes = 1 << 20;
+	d.spec.max_batch_rows = 1000;
+	d.spec.expected_groups = 1;
+	if (ctx->device->ops->map_create(ctx->device->dev, &d.spec, &map, &err) == RHH_OK)
+		return map;
+	fault(ctx, "map_create", err.message);
+	return NULL;
+}
+
+/*
+ * Limbs of products as columns 1 and 2, and the first limb of twice the product, which is computed in between, as column 3.  From
+ * first_great up to, but without, end_great products have two limbs.  sums become those of the columns.
+ */
+static void
+make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_great, rhh_int128 sums[3])
+{
+	int64_t		pairs[PAIRS][2];
+	rhh_program *program;
+	uint8_t		product;
+	uint8_t		twice;
+
+	sums[0] = sums[1] = sums[2] = 0;
+	for (uint32_t row = 0; row < PAIRS; row++)
+	{
+		rhh_int128	number;
+		int64_t		limb;
+
+		for (uint32_t i = 0; i < 2; i++)
+			pairs[row][i] = (int64_t) (row * 7 + i + 1) * (row % 3 == 0 ? -1 : 1) *
+				(row >= first_great && row < end_great ? INT64_C(1) << 40 : 1);
+		number = (rhh_int128) pairs[row][0] * pairs[row][1];
+		(void) rhh_do_LIMB_1_OF_2(number, 0, &limb);
+		sums[0] += limb;
+		(void) rhh_do_LIMB_2_OF_2(number, 0, &limb);
+		sums[1] += limb;
+		(void) rhh_do_LIMB_1_OF_2(2 * number, 0, &limb);
+		sums[2] += limb;
+	}
+	(void) make_pairs(ctx, batch, pairs);
+	program = &((rhh_page_layout *) (void *) batch->base)->program;
 	product = add_op(program, RHH_OP_MUL_TO_DECIMAL128, add_op(program, RHH_OP_COLUMN, 4, 0, 0),
 					 add_op(program, RHH_OP_COLUMN, 5, 0, 0), 0);
 	program->results[0].op = add_op(program, RHH_OP_LIMB_1_OF_2, product, 0, 0);
@@ -1084,47 +1147,8 @@ make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_gr
 	program->results[1].op = add_op(program, RHH_OP_LIMB_2_OF_2, product, 0, 0);
 	program->results[2].op = add_op(program, RHH_OP_LIMB_1_OF_2, twice, 0, 0);
 	for (uint8_t r = 0; r < 3; r++)
-	{
 		program->results[r].column = 1 + r;
-		sums[r] = 0;
-	}
 	program->n_results = 3;
-	batch->n_rows = 0;
-	batch->first_page = FOUND_FIRST;
-	batch->end_page = FOUND_FIRST + LIMB_PAGES;
-	for (uint32_t p = 0; p < LIMB_PAGES; p++)
-	{
-		page_clear(memory + (size_t) p * RHH_PAGE_BYTES);
-		pages[p].number = FOUND_FIRST + p;
-		pages[p].first_row = batch->n_rows;
-		for (; pages[p].n_rows < LIMB_ROWS; pages[p].n_rows++, batch->n_rows++)
-		{
-			const uint32_t row = batch->n_rows;
-			const int32_t key = 7;
-			int64_t		factors[2];
-			rhh_int128	number;
-			int64_t		limb;
-			tuple		t;
-
-			tuple_clear(&t);
-			put_attribute(&t, &key, 4, 4);
-			for (uint32_t i = 0; i < 2; i++)
-			{
-				factors[i] = limb_factor(row, i, row >= first_great && row < end_great);
-				put_attribute(&t, &factors[i], 8, 8);
-			}
-			if (!page_add(memory + (size_t) p * RHH_PAGE_BYTES, &t))
-				die("a page has too little room");
-			pages[p].visible[0] |= UINT64_C(1) << pages[p].n_rows;
-			number = (rhh_int128) factors[0] * factors[1];
-			(void) rhh_do_LIMB_1_OF_2(number, 0, &limb);
-			sums[0] += limb;
-			(void) rhh_do_LIMB_2_OF_2(number, 0, &limb);
-			sums[1] += limb;
-			(void) rhh_do_LIMB_1_OF_2(2 * number, 0, &limb);
-			sums[2] += limb;
-		}
-	}
 }
 
 /*
@@ -1134,35 +1158,24 @@ make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_gr
 void
 case_pages_limbs(context *ctx)
 {
-	static const uint32_t greats[][2] = {{0, 0}, {50, 51}, {0, LIMB_PAGES * LIMB_ROWS}};
+	static const uint32_t greats[][2] = {{0, 0}, {50, 51}, {0, PAIRS}};
 	const rhh_device_ops *ops = ctx->device->ops;
 	uint64_t	words[64];
 	rhh_error	err;
-	def			d;
 
-	def_init(&d);
-	(void) def_key(&d, 4, GEN_CUSTOM, 1, 0);
-	for (int sum = 0; sum < 3; sum++)
-		def_state(&d, RHH_SUM_I128, def_column(&d, 8, GEN_SMALL, 0, 0), -1);
-	d.spec.max_batch_bytes = d.spec.max_page_bytes = 1 << 20;
-	d.spec.max_batch_rows = 1000;
-	d.spec.expected_groups = 1;
 	for (uint32_t g = 0; g < LENGTH_OF(greats) && ctx->why[0] == '\0'; g++)
 	{
 		rhh_result	result = {.words = words, .capacity_groups = 1};
+		rhh_map    *map = pairs_map(ctx, 3);
 		rhh_int128	sums[3];
-		rhh_map    *map;
 		rhh_batch	batch;
 		rhh_event	event;
 
+		if (map == NULL)
+			return;
 		make_limbs(ctx, &batch, greats[g][0], greats[g][1], sums);
 		if ((sums[1] != 0) != (greats[g][1] > 0))
 			fault(ctx, "limbs", "the rows are not as they are to be");
-		if (ops->map_create(ctx->device->dev, &d.spec, &map, &err) != RHH_OK)
-		{
-			fault(ctx, "map_create", err.message);
-			return;
-		}
 		if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
 			fault(ctx, "map_submit", err.message);
 		else if (next_event(ctx, &event) && (event.n_bad_pages > 0 || event.n_refused > 0))
@@ -1175,6 +1188,56 @@ case_pages_limbs(context *ctx)
 			fault(ctx, "limbs", "other sums");
 		ops->map_destroy(map);
 	}
+}
+
+/*
+ * x * y + (x - 1000) where x >= 1000, which is bad for one row.  Of pages whose rows come in parts a device tries that once more with all
+ * of the row; by then x - 1000 is where x was.  Once the row had a sum then, and its page was good.
+ */
+void
+case_pages_bad_once_more(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	rhh_map    *map = pairs_map(ctx, 1);
+	int64_t		pairs[PAIRS][2];
+	rhh_page_layout *layout;
+	rhh_program *program;
+	rhh_page   *pages;
+	rhh_batch	batch;
+	rhh_event	event;
+	rhh_error	err;
+	uint8_t		x,
+				thousand,
+				product,
+				rest;
+
+	if (map == NULL)
+		return;
+	for (uint32_t row = 0; row < PAIRS; row++)
+	{
+		pairs[row][0] = 900 + 10 * (row % PAIR_ROWS);
+		pairs[row][1] = row == PAIR_ROWS + 10 ? INT64_MAX : 2;
+	}
+	pages = make_pairs(ctx, &batch, pairs);
+	layout = (void *) batch.base;
+	layout->prefix_bytes = 48;
+	layout->filter_inputs = 1;
+	program = &layout->program;
+	x = add_op(program, RHH_OP_COLUMN, 2, 0, 0);
+	thousand = add_constant(program, 1000);
+	program->filter = add_op(program, RHH_OP_LE_INT8, thousand, x, 0);
+	program->has_filter = true;
+	product = add_op(program, RHH_OP_MUL_INT8, x, add_op(program, RHH_OP_COLUMN, 3, 0, 0), 0);
+	rest = add_op(program, RHH_OP_SUB_INT8, x, thousand, 0);
+	program->results[0].op = add_op(program, RHH_OP_ADD_INT8, product, rest, 0);
+	program->results[0].column = 1;
+	program->n_results = 1;
+	if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
+		fault(ctx, "map_submit", err.message);
+	else if (next_event(ctx, &event) &&
+			 (event.n_bad_pages != 1 || pages[0].bad != 0 || pages[1].bad != RHH_PAGE_UNREAD || pages[2].bad != 0))
+		fault(ctx, "bad once more", "not the one page is bad");
+	ops->map_destroy(map);
 }
 
 /* ---------- values ---------- */
