@@ -263,7 +263,7 @@ guard parts-without-the-rest-of-longer-rows 'device_test cuda --tiny --only page
 guard limbs-that-are-not-0 'device_test cuda --tiny --only pages_limbs' '^not ok' \
 	$PAGES_KERNEL 'rhh_note_column(&in_hand->limb_columns, step.column);' ';'
 guard sums-of-128-bits-by-half 'device_test cuda --tiny --only sum_i128_overflow' '^not ok' \
-	gpu/cuda/rhh_groups.cuh 'st.op == RHH_SUM_I128 ? 2u : 1u' '1u'
+	gpu/cuda/rhh_groups.cuh '(uint32_t) st.word + st.n_words' 'st.word + 1u'
 guard offsets-behind-a-varlena 'device_test cuda --tiny --only pages_values' '^not ok' \
 	$PAGES 'attribute < first_varying ? attribute : first_varying' 'attribute'
 guard decimals-of-another-scale 'device_test cuda --tiny --only pages_values' '^not ok' \

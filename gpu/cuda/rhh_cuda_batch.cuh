@@ -262,9 +262,9 @@ rhh_is_simple(const rhh_grouping &grouping, const rhh_rows &rows)
 	for (uint32_t s = 0; s < grouping.n_states; s++)
 	{
 		const rhh_grouping_state &st = grouping.states[s];
+		const bool	sums = (st.op == RHH_SUM_I64 || st.op == RHH_SUM_I128) && st.bytes >= 4;
 
-		if ((st.op != RHH_COUNT && st.op != RHH_SUM_I64 && st.op != RHH_SUM_I128) ||
-			(st.op != RHH_COUNT && st.bytes < 4) || st.filter >= 0 ||
+		if ((st.op != RHH_COUNT && !sums) || st.filter >= 0 ||
 			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
 			return false;
 	}

@@ -1354,7 +1354,7 @@ rhh_merge_group(const rhh_grouping &grouping, uint64_t *into, const uint64_t *fr
 		if (!SIMPLE)
 			rhh_merge_state(st, into, from);
 		else
-			for (uint32_t w = st.word; w < st.word + (st.op == RHH_SUM_I128 ? 2u : 1u); w++)
+			for (uint32_t w = st.word; w < (uint32_t) st.word + st.n_words; w++)
 				if (from[w] != 0)
 					rhh_add<false>(into + w, from[w]);
 	}
