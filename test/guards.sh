@@ -221,10 +221,16 @@ guard rows-of-bad-pages-stay 'device_test cuda --tiny --only pages_*' '^not ok' 
 	$PAGES_KERNEL 'notes->any_bad = 1;' ''
 guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL 'page.first_row + rhh_page_rank(page.visible, item)' 'page.first_row + item % page.n_rows'
-guard cells-of-the-try-before 'device_test cuda --tiny --only pages_bad_once_more' '^not ok' \
-	$PAGES_KERNEL 'n == known ? done : 0' 'done'
+guard rows-of-a-run-in-one-place 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	$PAGES_KERNEL 'base = atomicAdd(&counts->placed, all);' 'base = 0;'
+guard rows-of-the-first-page-of-a-run 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	$PAGES_KERNEL 'i >= in_hand[1].first' 'false'
+guard lines-of-dropped-rows 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	$PAGES_KERNEL 'if (of.lines == of.page.n_rows)' ''
+guard bad-rows-of-the-cache 'device_test cuda --tiny --only pages_*' '^not ok' \
+	$PAGES_KERNEL 'in_hand->bad = true;' ';'
 guard nulls-of-pages-forgotten 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
-	$PAGES_KERNEL 'rhh_note_column(&in_hand->null_columns, c);' ';'
+	$PAGES_KERNEL 'rhh_note_column(&noted->nulls, c);' ';'
 guard pages-of-dropped-rows-in-one-place 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'n > 0 ? atomicAdd(&counts->placed, n) : 0' '0'
 guard copies-of-the-first-bytes 'device_test cuda --tiny --only pages_cached' '^not ok' \
@@ -233,8 +239,6 @@ guard pages-filtered-again 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'page.filtered = 1;' ''
 guard rows-dropped-though-the-filter-is-bad 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'if ((flags & RHH_BAD) != 0) return false; *all' '*all'
-guard values-that-the-filter-has-of-another-tuple 'device_test cuda --tiny --only pages_*' '^not ok' \
-	$PAGES_KERNEL 'if (lines <= blockDim.x) done' 'done'
 guard ranges-with-their-ends 'device_test cuda --tiny --only pages_*' '^not ok' \
 	gpu/cuda/rhh_page_plan.cuh 'c + (op->code == RHH_OP_LT_INT8)' 'c'
 guard cells-used-too-early 'device_test cuda --tiny --only pages_*' '^not ok' \
@@ -261,11 +265,15 @@ guard copies-that-were-there-before 'device_test cuda --tiny --only pages_*' '^n
 guard parts-without-the-rest-of-longer-rows 'device_test cuda --tiny --only pages_*' '^not ok' \
 	$PAGES_KERNEL 'rhh_copy_longer(in_hand, from, parts);' ';'
 guard limbs-that-are-not-0 'device_test cuda --tiny --only pages_limbs' '^not ok' \
-	$PAGES_KERNEL 'rhh_note_column(&in_hand->limb_columns, step.column);' ';'
+	$PAGES_KERNEL 'rhh_note_column(&noted->limbs, step.column);' ';'
 guard sums-of-128-bits-by-half 'device_test cuda --tiny --only sum_i128_overflow' '^not ok' \
 	gpu/cuda/rhh_groups.cuh '(uint32_t) st.word + st.n_words' 'st.word + 1u'
+guard maxima-beside-sums 'device_test cuda --tiny --only sum_i128_overflow' '^not ok' \
+	gpu/cuda/rhh_groups.cuh 'rhh_raise(words[k] + st.max_word, (int64_t) values[k]);' ';'
+guard maxima-of-blocks 'device_test cuda --tiny --only sum_i128_overflow' '^not ok' \
+	gpu/cuda/rhh_groups.cuh 'rhh_raise(into + st.max_word, (int64_t) from[st.max_word]);' ';'
 guard offsets-behind-a-varlena 'device_test cuda --tiny --only pages_values' '^not ok' \
-	$PAGES 'attribute < first_varying ? attribute : first_varying' 'attribute'
+	$PAGES 'attribute < last_known ? attribute : last_known' 'attribute'
 guard decimals-of-another-scale 'device_test cuda --tiny --only pages_values' '^not ok' \
 	gpu/rhh_decimals.h '(header & 0xdf80) != reader->header ||' ''
 guard copies-with-fewer-attributes 'device_test cuda --tiny --only pages_found' '^not ok' \

@@ -379,6 +379,7 @@ rhh_make_grouping(rhh_grouping *grouping, const rhh_map_spec *spec)
 		out->bytes = st->arg_column >= 0 ? spec->column_bytes[st->arg_column] : 0;
 		out->word = (uint8_t) word;
 		out->n_words = (uint8_t) rhh_state_words(spec, s);
+		out->max_word = RHH_NO_WORD;
 		grouping->init[word] = rhh_init_of(rhh_op_start(st->op));
 		word += out->n_words;
 	}

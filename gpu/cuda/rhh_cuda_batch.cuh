@@ -255,18 +255,42 @@ rhh_batch_grouping(const rhh_map *t, int i)
 	return grouping;
 }
 
-/* Can SIMPLE kernels aggregate these rows?  See rhh_update_rows(). */
-static bool
-rhh_is_simple(const rhh_grouping &grouping, const rhh_rows &rows)
+/* The sum to 128 bits of the same values as a maximum, among the first states of a grouping; NULL: there is none. */
+static rhh_grouping_state *
+rhh_sum_beside(rhh_grouping *grouping, const rhh_grouping_state &max)
 {
+	for (uint32_t s = 0; s < grouping->n_states; s++)
+	{
+		rhh_grouping_state *st = &grouping->states[s];
+
+		if (st->op == RHH_SUM_I128 && st->arg == max.arg && st->filter < 0 && st->max_word == RHH_NO_WORD)
+			return st;
+	}
+	return NULL;
+}
+
+/*
+ * Can SIMPLE kernels aggregate these rows?  See rhh_update_rows().  Then *simple is the grouping for them, in which maxima are their
+ * sums': those of numerics, by which a NaN is found.
+ */
+static bool
+rhh_make_simple(const rhh_grouping &grouping, const rhh_rows &rows, rhh_grouping *simple)
+{
+	*simple = grouping;
+	simple->n_states = 0;
 	for (uint32_t s = 0; s < grouping.n_states; s++)
 	{
 		const rhh_grouping_state &st = grouping.states[s];
 		const bool	sums = (st.op == RHH_SUM_I64 || st.op == RHH_SUM_I128) && st.bytes >= 4;
+		rhh_grouping_state *sum = st.op == RHH_MAX_I64 ? rhh_sum_beside(simple, st) : NULL;
 
-		if ((st.op != RHH_COUNT && !sums) || st.filter >= 0 ||
+		if ((st.op != RHH_COUNT && !sums && sum == NULL) || st.filter >= 0 ||
 			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
 			return false;
+		if (sum != NULL)
+			sum->max_word = st.word;
+		else
+			simple->states[simple->n_states++] = st;
 	}
 	return true;
 }
@@ -276,9 +300,9 @@ rhh_is_simple(const rhh_grouping &grouping, const rhh_rows &rows)
  * kernels leave some rows to the batch kernel.  groups: an estimate for one unit.
  */
 static bool
-rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &grouping, const rhh_view &view, const rhh_rows &rows,
+rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &all, const rhh_view &view, const rhh_rows &rows,
 					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
-					 double groups, bool simple)
+					 double groups)
 {
 	rhh_device *dev = t->dev;
 	rhh_lane   *lane = t->lane;
@@ -288,6 +312,9 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &grouping, const rhh_
 	uint32_t	n_slots = 16;
 	uint32_t	n_copies = 1;
 	size_t		shared;
+	rhh_grouping simple_grouping;
+	const bool	simple = rhh_make_simple(all, rows, &simple_grouping);
+	const rhh_grouping &grouping = simple ? simple_grouping : all;
 	auto		launch = [&](rhh_entering entering, size_t space) {
 		RHH_BY_VARIANT(t->variant,
 					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>
@@ -457,7 +484,7 @@ rhh_launch_rows(rhh_map *t, int i, bool replay)
 			units.unit_rows = (uint32_t) unit_rows;
 		}
 		if (!rhh_launch_aggregate(t, i, grouping, rhh_view_for(t, agg_blocks * agg_tiles), from, units,
-								  stash, agg_blocks, groups, rhh_is_simple(grouping, rows)))
+								  stash, agg_blocks, groups))
 			return false;
 	}
 	RHH_BY_VARIANT(t->variant,

@@ -303,6 +303,7 @@ struct rhh_map
 	uint32_t	n_orphans_done;
 	uint32_t	n_extracting;
 
+	double		page_rows;		/* rows that a page of the last batch of pages had; 0: there was none */
 	rhh_map_stats stats;
 };
 

@@ -250,10 +250,8 @@ rhh_copying_share(const rhh_batch *batch)
 	return rhh_copies_parts(batch) ? RHH_CUDA_PARTS_SHARED : (int) cudaSharedmemCarveoutMaxShared;
 }
 
-/*
- * Queues making columns of pages, which lie in the cache (CACHED), if only since a moment ago.  False: the device is broken.
- */
-template <bool COMPUTES, bool CACHED>
+/* Queues making columns of pages of shared buffers.  False: the device is broken. */
+template <bool COMPUTES>
 static bool
 rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
 				   const rhh_page_layout *layout, cudaStream_t stream)
@@ -261,24 +259,63 @@ rhh_launch_reading(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh
 	rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
-	const bool	copied = CACHED && !batch->cached;
-	const uint32_t blocks = copied ? (rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS)
-		: CACHED ? RHH_CUDA_CACHED_BLOCKS : COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
+	const uint32_t blocks = COMPUTES ? RHH_CUDA_PAGE_BLOCKS_COMPUTING : RHH_CUDA_PAGE_BLOCKS;
 
-	if (CACHED &&
-		!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_pages_kernel<COMPUTES, CACHED>),
-				  cudaFuncAttributePreferredSharedMemoryCarveout,
-				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
-		return false;
-	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES, CACHED>),
-			   ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
-			   CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS,
-			   CACHED ? RHH_CACHED_PAGE_SPACE : sizeof(rhh_page_space), stream,
-			   dev->pages, copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
-			   rhh_known_pages(t, i), rhh_outcomes(t, i),
+	RHH_LAUNCH((rhh_read_pages_kernel<COMPUTES>), ::min(batch->n_pages, (uint32_t) dev->n_sms * blocks),
+			   RHH_CUDA_PAGE_THREADS, sizeof(rhh_page_space), stream,
+			   dev->pages, batch->first_page, batch->end_page, rhh_known_pages(t, i), rhh_outcomes(t, i),
 			   batch->n_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows, layout->prefix_bytes,
 			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 	return rhh_launched(dev, "rhh_read_pages_kernel");
+}
+
+/*
+ * How many pages of the cache, of so many rows, a block has at a time: so many that few of its threads have no row, and no more than
+ * that takes, as they are to stay in the SM's cache from one pass to the next.
+ */
+static uint32_t
+rhh_cached_run(double rows)
+{
+	const double threads = RHH_CUDA_CACHED_THREADS;
+	uint32_t	run = 1;
+	double		best = 0;
+
+	for (uint32_t n = 1; n <= RHH_CUDA_CACHED_RUN; n++)
+	{
+		const double with_row = n * rows / (ceil(n * rows / threads) * threads);
+
+		if (with_row > best * 1.05)
+		{
+			best = with_row;
+			run = n;
+		}
+	}
+	return run;
+}
+
+/* The same of pages of the cache, where they may be only since a moment ago. */
+template <bool COMPUTES>
+static bool
+rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
+						  const rhh_page_layout *layout, cudaStream_t stream)
+{
+	rhh_device *dev = t->dev;
+	const rhh_lane *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	const bool	copied = !batch->cached;
+	const uint32_t blocks = (uint32_t) dev->n_sms * (!copied ? RHH_CUDA_CACHED_BLOCKS
+													 : rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS);
+	const uint32_t n_run = rhh_cached_run(t->page_rows > 0 ? t->page_rows : (double) batch->n_rows / batch->n_pages);
+
+	if (!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_cached_kernel<COMPUTES>), cudaFuncAttributePreferredSharedMemoryCarveout,
+				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
+		return false;
+	RHH_LAUNCH((rhh_read_cached_kernel<COMPUTES>), ::min((batch->n_pages - 1) / n_run + 1, blocks),
+			   RHH_CUDA_CACHED_THREADS, sizeof(rhh_cached_pages), stream,
+			   copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
+			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, n_run, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,
+			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
+	return rhh_launched(dev, "rhh_read_cached_kernel");
 }
 
 /* What of a batch's pages is copied to the cache. */
@@ -360,14 +397,12 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 		!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
 		(copies && !rhh_launch_copying(t, i)))
 		return false;
-	if (layout->program.n_ops > 0 && (batch->cached || copies))
-		launched = rhh_launch_reading<true, true>(t, i, plan, columns, layout, stream);
-	else if (layout->program.n_ops > 0)
-		launched = rhh_launch_reading<true, false>(t, i, plan, columns, layout, stream);
-	else if (batch->cached || copies)
-		launched = rhh_launch_reading<false, true>(t, i, plan, columns, layout, stream);
+	if (batch->cached || copies)
+		launched = layout->program.n_ops > 0 ? rhh_launch_reading_cached<true>(t, i, plan, columns, layout, stream)
+			: rhh_launch_reading_cached<false>(t, i, plan, columns, layout, stream);
 	else
-		launched = rhh_launch_reading<false, false>(t, i, plan, columns, layout, stream);
+		launched = layout->program.n_ops > 0 ? rhh_launch_reading<true>(t, i, plan, columns, layout, stream)
+			: rhh_launch_reading<false>(t, i, plan, columns, layout, stream);
 	f->state = BATCH_READING;
 	return launched &&
 		(!batch->cached || !f->told || rhh_launch_tell_pages(t, i, stream)) &&
@@ -468,6 +503,7 @@ rhh_pages_read(rhh_map *t, int i, bool *again)
 		f->batch.n_rows = f->recounted ? rhh_count_filtered(&f->batch) : notes->placed;
 		f->n_dropped = notes->dropped;
 	}
+	t->page_rows = (double) (f->batch.n_rows + f->n_dropped) / f->batch.n_pages;
 	if (parts)
 		t->stats.uploaded_bytes += (uint64_t) (f->batch.n_rows + f->n_dropped) * (4 + layout->prefix_bytes - 16);
 	/* a column without a NULL is read faster if it has none of their bytes */

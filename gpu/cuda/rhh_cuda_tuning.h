@@ -48,19 +48,22 @@
 #define RHH_CUDA_PAGE_BLOCKS_COMPUTING 4
 #define RHH_CUDA_PAGE_AT_ONCE 8 /* for so many an SM is to have registers */
 
-/* The same of pages of the cache, which are read where they are. */
+/* The same of pages of the cache, which are read where they are; a block has up to so many at a time. */
+#ifndef RHH_CUDA_CACHED_RUN
+#define RHH_CUDA_CACHED_RUN 3
+#endif
 #ifndef RHH_CUDA_CACHED_THREADS
-#define RHH_CUDA_CACHED_THREADS 64
+#define RHH_CUDA_CACHED_THREADS 160
 #endif
 #ifndef RHH_CUDA_CACHED_BLOCKS
-#define RHH_CUDA_CACHED_BLOCKS 20
+#define RHH_CUDA_CACHED_BLOCKS 7
 #endif
 
 /*
  * And of pages that have just been copied there, while the bus brings those of the next batch, for some ten times as long.  With 12
  * or 16 blocks an H100 takes up to 2 % more for all (2026-11-28-h100-copied-page-blocks.csv).
  */
-#define RHH_CUDA_COPIED_BLOCKS 8
+#define RHH_CUDA_COPIED_BLOCKS 3
 
 /*
  * Where only parts of pages are copied the bus brings a batch sooner than columns are made of it by 8 blocks that have next to no
@@ -69,12 +72,12 @@
  * 199 and 270 with 16; on another one, 182 and 274 with 16 and 2 blocks for each SM that copy, and not 4, and 181 and 254 with this
  * share (2026-11-28-h200-part-blocks.csv).  Where whole pages are copied (Q12) less than all of it was up to 4 % slower.
  */
-#define RHH_CUDA_COPIED_BLOCKS_PARTS 16
+#define RHH_CUDA_COPIED_BLOCKS_PARTS 6
 #define RHH_CUDA_PARTS_SHARED 57
 
-/* For so many an SM has registers.  Some take no more than 16 blocks, or 1024 threads. */
+/* For so many an SM has registers.  Some take no more than 1024 threads. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900 && __CUDA_ARCH__ != 800
-#define RHH_CUDA_CACHED_AT_ONCE 16
+#define RHH_CUDA_CACHED_AT_ONCE 6
 #else
 #define RHH_CUDA_CACHED_AT_ONCE RHH_CUDA_CACHED_BLOCKS
 #endif

@@ -178,7 +178,11 @@ struct rhh_grouping_state
 	int8_t		filter;
 	uint8_t		word;			/* its first word in the group's states */
 	uint8_t		n_words;
+	uint8_t		max_word;		/* where SIMPLE kernels put the maximum of the values that they sum to 128 bits; RHH_NO_WORD:
+								 * nowhere (rhh_make_simple()) */
 };
+
+#define RHH_NO_WORD UINT8_MAX
 
 /*
  * The argument of a kernel that says what to compute.  A state has the same words as in
@@ -1225,7 +1229,7 @@ rhh_update(const rhh_grouping &grouping, const rhh_rows &rows, uint32_t row, uin
 /*
  * The same for those of K rows that are valid.  words[k] are the states of row k's group
  * in shared memory, which see fewer than 2^32 rows.  SIMPLE says that all states count
- * rows or sum up columns of 4 or 8 bytes, also to 128 bits, without filters and NULLs.
+ * rows or sum up columns of 4 or 8 bytes, also to 128 bits, and then perhaps with their maximum, without filters and NULLs.
  * Such a kernel leaves out everything else and is twice as fast.
  */
 template <int K, bool SIMPLE>
@@ -1264,6 +1268,12 @@ rhh_update_rows(const rhh_grouping &grouping, const rhh_rows &rows, const rhh_so
 			for (int k = 0; k < K; k++)
 				if (some.valid[k])
 					rhh_add_wide<true>(words[k] + st.word, (int64_t) values[k]);
+			if (st.max_word == RHH_NO_WORD)
+				continue;
+			RHH_UNROLL
+			for (int k = 0; k < K; k++)
+				if (some.valid[k])
+					rhh_raise(words[k] + st.max_word, (int64_t) values[k]);
 			continue;
 		}
 		RHH_UNROLL
@@ -1352,11 +1362,15 @@ rhh_merge_group(const rhh_grouping &grouping, uint64_t *into, const uint64_t *fr
 		const rhh_grouping_state &st = grouping.states[s];
 
 		if (!SIMPLE)
+		{
 			rhh_merge_state(st, into, from);
-		else
-			for (uint32_t w = st.word; w < (uint32_t) st.word + st.n_words; w++)
-				if (from[w] != 0)
-					rhh_add<false>(into + w, from[w]);
+			continue;
+		}
+		for (uint32_t w = st.word; w < (uint32_t) st.word + st.n_words; w++)
+			if (from[w] != 0)
+				rhh_add<false>(into + w, from[w]);
+		if (st.max_word != RHH_NO_WORD)
+			rhh_raise(into + st.max_word, (int64_t) from[st.max_word]);
 	}
 }
 

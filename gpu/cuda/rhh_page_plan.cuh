@@ -9,8 +9,8 @@
  * first level of cache, and what is only a column's needs none.  Constants keep theirs, which are filled once for
  * all rows that a thread has.
  *
- * There are two passes: of a row that may be dropped only what the filter needs is made and computed first.  What
- * a thread has then is of use for the row, if it has not had another tuple since.
+ * There are two passes: of a row that may be dropped only what the filter needs is made and computed first, and for those
+ * that are left all that rows need.
  *
  * A filter is cut into what it connects by AND.  Where that says that a value is in a *range* no operation is
  * needed, and the first value that is not ends the row; the other *conditions* are computed, in their order.
@@ -68,7 +68,6 @@ struct rhh_page_plan
 	uint8_t		n_ranges;
 	uint8_t		n_conditions;
 	uint8_t		condition[RHH_PAGE_CONDITIONS]; /* of the filter: their cells */
-	bool		rows_walk;		/* a row has values that the filter does not need */
 	uint64_t	limb_columns;	/* of steps that are limbs */
 	rhh_page_fetch fetches[RHH_MAX_COLUMNS];
 	rhh_page_attribute attributes[RHH_PAGE_ATTRIBUTES];
@@ -497,11 +496,8 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 		plan->n_steps++;
 	}
 	for (uint32_t i = 0; i < plan->n_fetches; i++)
-	{
-		plan->rows_walk |= plan->fetches[i].load.kind != RHH_PAGE_CONSTANT && plan->fetches[i].passes == RHH_PASS_ROW;
 		if ((plan->fetches[i].passes & RHH_PASS_FILTER) != 0)
 			plan->n_filter_fetches = (uint8_t) (i + 1);
-	}
 	while (plan->n_filter_steps < plan->n_steps && (plan->steps[plan->n_filter_steps].passes & RHH_PASS_FILTER) != 0)
 		plan->n_filter_steps++;
 	plan->has_filter = program->has_filter;

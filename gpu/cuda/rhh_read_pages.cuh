@@ -12,6 +12,8 @@
  *
  * A page may also be copied to a slot of the cache, and be read from there later.  Then what is visible of it
  * is with it.  If all pages of a batch are, a kernel that does nothing else copies them, or parts of them, and they are read there.
+ * Pages of the cache have a kernel of their own, in which a block has some of them at a time, and a thread has a row of
+ * whichever of these, so that most threads have one.
  *
  * If rows are to be dropped first, or have to be found, or the page is in the cache, only that says how many rows a page has.  So these pages find
  * their places among the batch's rows themselves, in any order, by a counter; and the caller gets to know
@@ -50,6 +52,13 @@ struct rhh_page_notes
 	uint32_t	dropped;
 };
 
+/* Columns of all pages of a block, as in rhh_page_notes, in its shared memory. */
+struct rhh_noted_columns
+{
+	uint64_t	nulls;
+	uint64_t	limbs;
+};
+
 /* A page in a block's shared memory. */
 struct rhh_page_space
 {
@@ -57,16 +66,31 @@ struct rhh_page_space
 	uint32_t	bad;			/* a row for which the filter is, or of which its inputs are */
 	uint32_t	slot;			/* where a copy of it goes; RHH_NO_SLOT: nowhere */
 	uint32_t	next;			/* page of the batch, for a block that takes one after the other */
-	uint64_t	null_columns;	/* of all pages of the block, as in rhh_page_notes */
-	uint64_t	limb_columns;
-
-	/* not of a page that is in the cache */
+	rhh_noted_columns noted;
 	uint16_t	items[RHH_PAGE_ITEMS];	/* line pointers of its rows */
 	uint64_t	header;			/* of one whose rows have to be found, as it was at first */
 	alignas(16) uint4 bytes[RHH_PAGE_BYTES / sizeof(uint4)];
 };
 
-#define RHH_CACHED_PAGE_SPACE	offsetof(rhh_page_space, items)
+/* A page of the cache. */
+struct rhh_cached_page
+{
+	rhh_page	page;
+	const uint8_t *bytes;		/* where it is */
+	uint32_t	lines;			/* line pointers up to the last one that is visible */
+	uint32_t	first;			/* lines, or rows, that a pass has of the block's pages before it */
+	bool		is_read;
+	bool		fresh;			/* what is visible of it only its slot says */
+	bool		bad;
+};
+
+/* The pages of a block in its shared memory. */
+struct rhh_cached_pages
+{
+	rhh_noted_columns noted;
+	uint32_t	n_lines;		/* or rows, that a pass has of all of them */
+	rhh_cached_page pages[RHH_CUDA_CACHED_RUN];
+};
 
 /* What of pages is copied to the cache. */
 struct rhh_page_parts
@@ -366,25 +390,25 @@ rhh_note_column(uint64_t *columns, uint32_t c)
 
 /* Stores a value of a row. */
 RHH_DEV void
-rhh_store_cell(rhh_page_space *in_hand, const rhh_row_columns &columns, uint32_t row, uint32_t c, bool null, uint64_t low,
+rhh_store_cell(rhh_noted_columns *noted, const rhh_row_columns &columns, uint32_t row, uint32_t c, bool null, uint64_t low,
 			   uint64_t high)
 {
 	rhh_store_value(columns.base + columns.values_offset[c], row, columns.bytes[c], low, high);
 	if (columns.nulls_offset[c] != 0)
 		columns.base[columns.nulls_offset[c] + row] = null;
 	if (__builtin_expect(null, 0))
-		rhh_note_column(&in_hand->null_columns, c);
+		rhh_note_column(&noted->nulls, c);
 }
 
 /* Stores a result; false: it is bad. */
 RHH_DEV bool
-rhh_store_result(rhh_page_space *in_hand, const rhh_row_columns &columns, uint32_t row, uint32_t c, const rhh_result_value &value)
+rhh_store_result(rhh_noted_columns *noted, const rhh_row_columns &columns, uint32_t row, uint32_t c, const rhh_result_value &value)
 {
 	const bool	null = value.flags != 0;
 
 	if ((value.flags & RHH_BAD) != 0)
 		return false;
-	rhh_store_cell(in_hand, columns, row, c, null, null ? 0 : value.low, null ? 0 : value.high);
+	rhh_store_cell(noted, columns, row, c, null, null ? 0 : value.low, null ? 0 : value.high);
 	return true;
 }
 
@@ -410,17 +434,14 @@ rhh_run_step(const rhh_page_step &step, const rhh_page_row *of)
 	return value;
 }
 
-/*
- * Runs those operations of the program that a pass has, but for those of passes that are done, and stores results.  False: one is
- * bad.
- */
+/* Runs those operations of the program that a pass has, and stores results.  False: one is bad. */
 RHH_DEV bool
-rhh_run_steps(rhh_page_space *in_hand, const rhh_page_plan &plan, uint8_t pass, uint8_t done, const rhh_row_columns &columns,
-			  uint32_t row, rhh_page_row *of)
+rhh_run_steps(rhh_noted_columns *noted, const rhh_page_plan &plan, uint8_t pass, const rhh_row_columns &columns, uint32_t row,
+			  rhh_page_row *of)
 {
 	const uint32_t end = pass == RHH_PASS_FILTER ? plan.n_filter_steps : plan.n_steps;
 
-	for (uint32_t i = done != 0 ? plan.n_filter_steps : 0; i < end; i++)
+	for (uint32_t i = 0; i < end; i++)
 	{
 		const rhh_page_step step = rhh_argument(plan.steps[i]);
 		rhh_result_value value;
@@ -432,10 +453,10 @@ rhh_run_steps(rhh_page_space *in_hand, const rhh_page_plan &plan, uint8_t pass, 
 			of->set(step.to, value);
 		if (step.column == RHH_NO_COLUMN)
 			continue;
-		if (!rhh_store_result(in_hand, columns, row, step.column, value))
+		if (!rhh_store_result(noted, columns, row, step.column, value))
 			return false;
 		if (step.is_limb && __builtin_expect(value.low != 0, 0))
-			rhh_note_column(&in_hand->limb_columns, step.column);
+			rhh_note_column(&noted->limbs, step.column);
 	}
 	return true;
 }
@@ -462,21 +483,21 @@ rhh_are_true(const rhh_page_plan &plan, const rhh_page_row *of, bool *all)
 
 /*
  * Makes what a pass has of the tuple at a line pointer, of which `known` bytes are there: cells, and, of the
- * pass for rows, columns that have bytes for NULLs.  Cells of passes that are done have what these have made of this
- * tuple.  False: the page is bad, or more has to be known.  *keep is whether the filter is true.
+ * pass for rows, columns that have bytes for NULLs.  False: the page is bad, or more has to be known.  *keep is whether
+ * the filter is true.
  */
 template <bool COMPUTES>
 RHH_DEV bool
-rhh_read_tuple(rhh_page_space *in_hand, const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan, uint8_t pass,
-			   uint8_t done, const rhh_row_columns &columns, uint32_t row, rhh_page_row *of, bool *keep)
+rhh_read_tuple(rhh_noted_columns *noted, const uint8_t *page, uint32_t item, uint32_t known, const rhh_page_plan &plan, uint8_t pass,
+			   const rhh_row_columns &columns, uint32_t row, rhh_page_row *of, bool *keep)
 {
 	const uint32_t n_fetches = COMPUTES && pass == RHH_PASS_FILTER ? plan.n_filter_fetches : plan.n_fetches;
 	rhh_page_tuple tuple;
 
 	*keep = false;
-	if (COMPUTES && done == 0)
+	if (COMPUTES)
 		of->clear_flags(plan.null_constants);
-	if ((done == 0 || plan.rows_walk) && !rhh_page_find(page, item, known, &tuple))
+	if (!rhh_page_find(page, item, known, &tuple))
 		return false;
 	for (uint32_t i = 0; i < n_fetches; i++)
 	{
@@ -487,28 +508,22 @@ rhh_read_tuple(rhh_page_space *in_hand, const uint8_t *page, uint32_t item, uint
 
 		if ((fetch.passes & pass) == 0)
 			continue;
-		if (COMPUTES && (fetch.passes & done) != 0)
-		{
-			low = of->words[fetch.cell][0];
-			high = of->words[fetch.cell][1];
-			null = (of->flags_of(fetch.cell) & RHH_NULL) != 0;
-		}
-		else if ((fetch.load.kind != RHH_PAGE_CONSTANT &&
-				  !rhh_page_go_to(plan.attributes, plan.last_known, fetch.load.attribute, &tuple)) ||
-				 !rhh_page_value(&fetch.load, fetch.bytes, &tuple, &null, &low, &high))
+		if ((fetch.load.kind != RHH_PAGE_CONSTANT &&
+			 !rhh_page_go_to(plan.attributes, plan.last_known, fetch.load.attribute, &tuple)) ||
+			!rhh_page_value(&fetch.load, fetch.bytes, &tuple, &null, &low, &high))
 			return false;
 		if (COMPUTES && pass == RHH_PASS_FILTER && fetch.range != RHH_NO_RANGE &&
 			(null || (int64_t) low < plan.ranges[fetch.range].least ||
 			 (int64_t) low > plan.ranges[fetch.range].greatest))
 			return true;
-		if (COMPUTES && fetch.cell != RHH_NO_CELL && (fetch.passes & done) == 0)
+		if (COMPUTES && fetch.cell != RHH_NO_CELL)
 			of->set(fetch.cell, {low, high, fetch.bytes > 8, (uint8_t) (null ? RHH_NULL : 0)});
 		if (pass == RHH_PASS_ROW && fetch.load.column != RHH_NO_COLUMN)
-			rhh_store_cell(in_hand, columns, row, fetch.load.column, null, low, high);
+			rhh_store_cell(noted, columns, row, fetch.load.column, null, low, high);
 	}
 	if constexpr (COMPUTES)
 	{
-		if (!rhh_run_steps(in_hand, plan, pass, done, columns, row, of))
+		if (!rhh_run_steps(noted, plan, pass, columns, row, of))
 			return false;
 		if (pass == RHH_PASS_FILTER)
 			return rhh_are_true(plan, of, keep);
@@ -516,7 +531,7 @@ rhh_read_tuple(rhh_page_space *in_hand, const uint8_t *page, uint32_t item, uint
 		{
 			const uint32_t cell = plan.results[r].cell;
 
-			if (!rhh_store_result(in_hand, columns, row, plan.results[r].column,
+			if (!rhh_store_result(noted, columns, row, plan.results[r].column,
 								  {of->words[cell][0], of->words[cell][1], true, of->flags_of(cell)}))
 				return false;
 		}
@@ -528,14 +543,14 @@ rhh_read_tuple(rhh_page_space *in_hand, const uint8_t *page, uint32_t item, uint
  * Calls read(known) for the tuple at a line pointer; if that returns false, and not all of the page is there,
  * once more with all of the tuple.
  */
-template <bool CACHED, class Read>
+template <class Read>
 RHH_DEV bool
 rhh_with_tuple(rhh_page_space *in_hand, const uint4 *from, uint32_t item, uint32_t known,
 			   const Read &read)
 {
 	while (!read(known))
 	{
-		if (CACHED || known == RHH_PAGE_BYTES)
+		if (known == RHH_PAGE_BYTES)
 			return false;
 		rhh_copy_rest(in_hand, from, item, known, 0, 1);
 		known = RHH_PAGE_BYTES;
@@ -565,11 +580,11 @@ rhh_keep_page(const rhh_page_space *in_hand, const rhh_page_slots &slots, bool g
 	}
 }
 
-/* By a block: notes all of a page, but whether it is bad only if nobody may have found that it is. */
+/* By n threads, of which this is the t-th: notes all of a page, but whether it is bad only if nobody may have found that it is. */
 RHH_DEV void
-rhh_tell_page(volatile uint32_t *to, const rhh_page &page, bool is_new)
+rhh_tell_page(volatile uint32_t *to, const rhh_page &page, bool is_new, uint32_t t, uint32_t n)
 {
-	for (uint32_t i = threadIdx.x; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
+	for (uint32_t i = t; i < sizeof(rhh_page) / sizeof(uint32_t); i += n)
 		if (is_new || i != offsetof(rhh_page, bad) / sizeof(uint32_t))
 			to[i] = ((const uint32_t *) &page)[i];
 }
@@ -622,29 +637,6 @@ rhh_end_filter(rhh_page_space *in_hand, uint32_t n_rows, rhh_page_counts *counts
 }
 
 /*
- * By a block: where the page in hand is in the cache, in slots from first up to, but without, end; NULL: it is not, or not
- * with so many attributes.  If it is fresh, finds out what is visible of it.
- */
-RHH_DEV const uint4 *
-rhh_find_cached(rhh_page_space *in_hand, const rhh_page_slots &slots, uint32_t first, uint32_t end, uint32_t n_attributes, bool fresh)
-{
-	const uint32_t slot = in_hand->slot;
-	rhh_page   *known = NULL;
-	const uint4 *from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
-
-	if (from != NULL && known->all_visible <= n_attributes)
-		from = NULL;
-	/* all have seen what fresh is made of */
-	__syncthreads();
-	if (fresh && from != NULL && threadIdx.x < RHH_PAGE_ITEMS / 64)
-		in_hand->page.visible[threadIdx.x] = known->visible[threadIdx.x];
-	if (fresh && from != NULL && threadIdx.x == 0)
-		in_hand->page.n_rows = known->n_rows;
-	__syncthreads();
-	return from;
-}
-
-/*
  * By a block: a page that is good, as far as is known, finds its place, unless rows are to be
  * dropped first.  One that is not has a row, so that the host counts it among the bad ones.  Returns whether it is good.
  */
@@ -663,18 +655,14 @@ rhh_begin_placing(rhh_page_space *in_hand, bool good, bool has_filter, uint32_t 
 	return in_hand->bad == 0;
 }
 
-/*
- * By a block: takes page p of a batch in hand, of which `pages` has what is known, or, if that is NULL, nothing is known but
- * its slot.  Pages of the cache have their slots as numbers, if the batch has none.
- */
+/* By a block: takes page p of a batch in hand. */
 RHH_DEV void
-rhh_take_page(rhh_page_space *in_hand, const rhh_page *pages, uint32_t p, const rhh_page_slots &slots, bool cached)
+rhh_take_page(rhh_page_space *in_hand, const rhh_page *pages, uint32_t p, const rhh_page_slots &slots)
 {
 	for (uint32_t i = threadIdx.x; i < sizeof(rhh_page) / sizeof(uint32_t); i += blockDim.x)
-		((uint32_t *) &in_hand->page)[i] = pages != NULL ? ((const uint32_t *) &pages[p])[i]
-			: i == offsetof(rhh_page, number) / sizeof(uint32_t) ? slots.numbers[p] : 0;
+		((uint32_t *) &in_hand->page)[i] = ((const uint32_t *) &pages[p])[i];
 	if (threadIdx.x == 0)
-		in_hand->slot = slots.numbers != NULL ? slots.numbers[p] : cached ? pages[p].number : RHH_NO_SLOT;
+		in_hand->slot = slots.numbers != NULL ? slots.numbers[p] : RHH_NO_SLOT;
 	__syncthreads();
 }
 
@@ -700,7 +688,7 @@ rhh_copy_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		bool		finds;
 		bool		good;
 
-		rhh_take_page(in_hand, pages, p, slots, false);
+		rhh_take_page(in_hand, pages, p, slots);
 		finds = page.all_visible != 0 && page.n_rows == 0;
 		from = page.number >= first_page && page.number < end_page && (finds || page.n_rows > 0)
 			? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
@@ -733,14 +721,24 @@ rhh_copy_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		counts->n_taken = counts->n_copied = 0;
 }
 
+/* By a block whose pages have all been read: tells the host which columns it has noted.  Each block alone goes there, not each row. */
+RHH_DEV void
+rhh_tell_columns(const rhh_noted_columns *noted, rhh_page_notes *notes)
+{
+	if (threadIdx.x == 0 && noted->nulls != 0)
+		atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) noted->nulls);
+	if (threadIdx.x == 0 && noted->limbs != 0)
+		atomicOr((unsigned long long *) &notes->limb_columns, (unsigned long long) noted->limbs);
+}
+
 /*
  * Makes columns of the rows of pages, of which there are n_rows at most.  memory is the first byte
- * of page 0; pages, or slots, from first_page up to, but without, end_page may be read.  What is known of pages before is in
- * `pages`, unless it is NULL, and what becomes of them goes to `outcomes`.  By *counts they find their places, unless it is
- * NULL.  CACHED: they are in the cache, if only since a moment ago.  COMPUTES: the plan has a program.
+ * of page 0; pages from first_page up to, but without, end_page may be read.  What is known of pages before is in
+ * `pages`, and what becomes of them goes to `outcomes`.  By *counts they find their places, unless it is
+ * NULL.  COMPUTES: the plan has a program.
  */
-template <bool COMPUTES, bool CACHED>
-static __global__ void __launch_bounds__(CACHED ? RHH_CUDA_CACHED_THREADS : RHH_CUDA_PAGE_THREADS, CACHED ? RHH_CUDA_CACHED_AT_ONCE : RHH_CUDA_PAGE_AT_ONCE)
+template <bool COMPUTES>
+static __global__ void __launch_bounds__(RHH_CUDA_PAGE_THREADS, RHH_CUDA_PAGE_AT_ONCE)
 rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_page,
 					  const rhh_page *pages, rhh_page *outcomes, uint32_t n_pages, const rhh_page_slots slots,
 					  const __grid_constant__ rhh_page_plan plan,
@@ -756,39 +754,32 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 	if constexpr (COMPUTES)
 		rhh_fill_constants(plan, &cells);
 	if (t == 0)
-		in_hand->null_columns = in_hand->limb_columns = 0;
+		in_hand->noted = {0, 0};
 	for (uint32_t p = blockIdx.x; p < n_pages; p += gridDim.x)
 	{
 		rhh_page &page = in_hand->page;
 		const uint4 *from;
-		const uint8_t *bytes;
 		uint32_t	lines;
 		uint32_t	known = RHH_PAGE_BYTES;
-		uint8_t		done = 0;	/* the pass that each thread has done for its tuple, if it has one alone */
 		/* most of such a page is to be read, or all of it; or what is read of a tuple has not even its header */
 		const bool	whole = prefix_bytes < 24 || slots.numbers != NULL;
 		bool		fresh;
 		bool		filtered;	/* before: the page's own changes while others read it */
 		bool		good = true;
 		/* nobody waits for what is asked for before it is needed */
-		const uint32_t next = !CACHED && t == 0 && counts != NULL && p + gridDim.x < n_pages
+		const uint32_t next = t == 0 && counts != NULL && p + gridDim.x < n_pages
 			? pages[p + gridDim.x].number : end_page;
 
-		rhh_take_page(in_hand, pages, p, slots, CACHED);
+		rhh_take_page(in_hand, pages, p, slots);
 		/* the same for the whole block: its rows have to be found */
 		filtered = page.filtered != 0;
-		fresh = (pages == NULL || (page.all_visible != 0 && counts != NULL)) && page.n_rows == 0 && page.bad == 0 && !filtered;
-		if (CACHED)
-			from = rhh_find_cached(in_hand, slots, first_page, end_page, plan.n_attributes, fresh);
-		else
-		{
-			from = page.number >= first_page && page.number < end_page
-				? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
-			__syncthreads();
-			if (fresh && from != NULL)
-				good = rhh_begin_all_visible(in_hand, from, next_header, whole);
-			next_header = 0;
-		}
+		fresh = page.all_visible != 0 && counts != NULL && page.n_rows == 0 && page.bad == 0 && !filtered;
+		from = page.number >= first_page && page.number < end_page
+			? (const uint4 *) (memory + (uint64_t) page.number * RHH_PAGE_BYTES) : NULL;
+		__syncthreads();
+		if (fresh && from != NULL)
+			good = rhh_begin_all_visible(in_hand, from, next_header, whole);
+		next_header = 0;
 		good = good && from != NULL && (page.n_rows > 0 || fresh) && page.first_row <= n_rows &&
 			page.n_rows <= n_rows - page.first_row && rhh_page_count(page.visible) == page.n_rows;
 		/* without rows it was found to be bad before, or they have been dropped */
@@ -798,28 +789,25 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 			continue;
 		}
 		lines = rhh_page_lines(page.visible);
-		/* a page of the cache is read where it is, and what of it is needed */
-		bytes = CACHED ? (const uint8_t *) from : (const uint8_t *) in_hand->bytes;
-		if (!CACHED && good && in_hand->slot == RHH_NO_SLOT && !(fresh && whole) &&
-			rhh_page_parts_pay(page.n_rows, prefix_bytes))
+		if (good && in_hand->slot == RHH_NO_SLOT && !(fresh && whole) && rhh_page_parts_pay(page.n_rows, prefix_bytes))
 		{
 			known = prefix_bytes;
 			rhh_copy_prefixes(in_hand, from, lines, fresh, known);
 		}
-		else if (!CACHED && good && !(fresh && whole))
+		else if (good && !(fresh && whole))
 			rhh_copy_bytes(in_hand, from, RHH_PAGE_BYTES);
 		__syncthreads();
-		if (!CACHED && next >= first_page && next < end_page)
+		if (next >= first_page && next < end_page)
 			next_header = rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES);
-		if (!CACHED && fresh && good)
+		if (fresh && good)
 			good = rhh_end_all_visible(in_hand, from, lines);
 		/* what has been filtered has not all rows any more */
-		if (!CACHED && good && in_hand->slot != RHH_NO_SLOT && !filtered)
+		if (good && in_hand->slot != RHH_NO_SLOT && !filtered)
 			rhh_keep_page(in_hand, slots, true, RHH_PAGE_WHOLE);
 		if (fresh || (counts != NULL && !plan.has_filter && !filtered))
 		{
 			good = rhh_begin_placing(in_hand, good, plan.has_filter, n_rows, counts);
-			rhh_tell_page((volatile uint32_t *) &outcomes[p], page, pages == NULL);
+			rhh_tell_page((volatile uint32_t *) &outcomes[p], page, false, t, blockDim.x);
 			/* until the caller knows what was visible it does not change */
 			__syncthreads();
 		}
@@ -842,10 +830,9 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 					continue;
 				if (pass == RHH_PASS_ROW)
 					row = page.first_row + rhh_page_rank(page.visible, item);
-				/* who tries once more has cells that the first try has used again, so nothing is done */
-				good = rhh_with_tuple<CACHED>(in_hand, from, item, known, [&](uint32_t n) {
-					return rhh_read_tuple<COMPUTES>(in_hand, bytes, item, n, plan, pass, n == known ? done : 0, columns, row, &of,
-													&keep);
+				good = rhh_with_tuple(in_hand, from, item, known, [&](uint32_t n) {
+					return rhh_read_tuple<COMPUTES>(&in_hand->noted, (const uint8_t *) in_hand->bytes, item, n, plan, pass, columns,
+													row, &of, &keep);
 				});
 				if (COMPUTES && pass == RHH_PASS_FILTER && good && !keep)
 					atomicAnd((unsigned long long *) &page.visible[item / 64],
@@ -857,9 +844,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 				in_hand->bad = 1;
 			good = rhh_end_filter(in_hand, n_rows, counts);
 			if (good)
-				rhh_tell_page((volatile uint32_t *) &outcomes[p], page, false);
-			if (lines <= blockDim.x)
-				done = RHH_PASS_FILTER;
+				rhh_tell_page((volatile uint32_t *) &outcomes[p], page, false, t, blockDim.x);
 		}
 		if (!good)
 		{
@@ -869,11 +854,259 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		/* the next page comes where this one is */
 		__syncthreads();
 	}
-	/* each block alone goes to the host's memory, not each row */
-	if (t == 0 && in_hand->null_columns != 0)
-		atomicOr((unsigned long long *) &notes->null_columns, (unsigned long long) in_hand->null_columns);
-	if (t == 0 && in_hand->limb_columns != 0)
-		atomicOr((unsigned long long *) &notes->limb_columns, (unsigned long long) in_hand->limb_columns);
+	rhh_tell_columns(&in_hand->noted, notes);
+	if (t == 0 && counts != NULL)
+		rhh_end_placing(counts, notes);
+}
+
+/*
+ * Takes a page of the cache in hand: page p of a batch, of which `pages` has what is known, or, if that is NULL, nothing is known
+ * but its slot.  It is to be in one of the slots from first up to, but without, end, with so many attributes.  finds: the rows of
+ * such that are all visible have to be found.  Pages have their slots as numbers, if the batch has none.
+ */
+RHH_DEV void
+rhh_take_cached(rhh_cached_page *of, const rhh_page *pages, uint32_t p, const rhh_page_slots &slots, uint32_t first, uint32_t end,
+				uint32_t n_attributes, bool finds, uint32_t n_rows)
+{
+	rhh_page   &page = of->page;
+	rhh_page   *known = NULL;
+	uint32_t	slot;
+	const uint4 *from;
+
+	if (pages != NULL)
+		page = pages[p];
+	else
+	{
+		memset(&page, 0, sizeof(page));
+		page.number = slots.numbers[p];
+	}
+	slot = slots.numbers != NULL ? slots.numbers[p] : page.number;
+	from = slot >= first && slot < end ? rhh_slot_at(slots, slot, &known) : NULL;
+	if (from != NULL && known->all_visible <= n_attributes)
+		from = NULL;
+	of->fresh = (pages == NULL || (page.all_visible != 0 && finds)) && page.n_rows == 0 && page.bad == 0 && page.filtered == 0;
+	/* without rows it was found to be bad before, or they have been dropped */
+	of->is_read = of->fresh || page.n_rows > 0;
+	if (of->fresh && from != NULL)
+	{
+		memcpy(page.visible, known->visible, sizeof(page.visible));
+		page.n_rows = known->n_rows;
+	}
+	of->bytes = (const uint8_t *) from;
+	of->lines = rhh_page_lines(page.visible);
+	of->bad = from == NULL || page.first_row > n_rows || page.n_rows > n_rows - page.first_row ||
+		rhh_page_count(page.visible) != page.n_rows;
+	/* so the host counts it among the bad ones */
+	if (of->fresh && of->bad)
+		page.n_rows = 1;
+}
+
+/*
+ * By a warp: the pages whose lanes say so, of n, find places for their visible rows by counts, among the batch's n_rows, and others are
+ * dropped.
+ */
+RHH_DEV void
+rhh_place_cached(rhh_cached_page *pages, uint32_t n, bool is_placed, uint32_t n_rows, rhh_page_counts *counts)
+{
+	const uint32_t lane = threadIdx.x;
+	const uint32_t rows = is_placed ? rhh_page_count(pages[lane].page.visible) : 0;
+	const uint32_t dropped = is_placed ? pages[lane].page.n_rows - rows : 0;
+	uint32_t	before = 0;
+	uint32_t	all = 0;
+	uint32_t	all_dropped = 0;
+	uint32_t	base = 0;
+
+	for (uint32_t p = 0; p < n; p++)
+	{
+		if (p == lane)
+			before = all;
+		all += __shfl_sync(RHH_WARP, rows, (int) p);
+		all_dropped += __shfl_sync(RHH_WARP, dropped, (int) p);
+	}
+	if (lane == 0 && all_dropped > 0)
+		atomicAdd(&counts->dropped, all_dropped);
+	if (lane == 0 && all > 0)
+		base = atomicAdd(&counts->placed, all);
+	base = __shfl_sync(RHH_WARP, base, 0) + before;
+	if (is_placed)
+	{
+		rhh_page   &page = pages[lane].page;
+
+		page.n_dropped = dropped;
+		page.n_rows = rows;
+		page.filtered = 1;
+		page.first_row = rows > 0 ? base : 0;
+		/* the caller's numbers may be wrong */
+		pages[lane].bad = page.first_row > n_rows || rows > n_rows - page.first_row;
+	}
+	__syncwarp();
+}
+
+/* By a warp: tells the caller of the pages whose lanes say so, of which the first one is told at `to`. */
+RHH_DEV void
+rhh_tell_cached(rhh_page *to, const rhh_cached_page *pages, bool is_told, bool is_new)
+{
+	for (uint32_t told = __ballot_sync(RHH_WARP, is_told); told != 0; told &= told - 1)
+	{
+		const uint32_t p = (uint32_t) __ffs((int) told) - 1;
+
+		rhh_tell_page((volatile uint32_t *) &to[p], pages[p].page, is_new, threadIdx.x, RHH_WARP_SIZE);
+	}
+}
+
+/*
+ * By a warp: numbers, from 0, what a pass has of a block's n pages: all lines of those whose rows are to be dropped, or all rows.
+ */
+RHH_DEV void
+rhh_number_cached(rhh_cached_pages *cached, uint32_t n, uint8_t pass)
+{
+	uint32_t	all = 0;
+	uint32_t	first = 0;
+
+	for (uint32_t p = 0; p < n; p++)
+	{
+		const rhh_cached_page &of = cached->pages[p];
+
+		if (p == threadIdx.x)
+			first = all;
+		if (of.is_read && !of.bad)
+			all += pass == RHH_PASS_ROW ? of.page.n_rows : of.page.filtered == 0 ? of.lines : 0;
+	}
+	if (threadIdx.x < n)
+		cached->pages[threadIdx.x].first = first;
+	if (threadIdx.x == 0)
+		cached->n_lines = all;
+}
+
+/* The line pointer of row i of a page, both from 0. */
+RHH_DEV uint32_t
+rhh_line_of_row(const rhh_cached_page &of, uint32_t i)
+{
+	uint32_t	line = 0;
+	uint64_t	word;
+
+	/* mostly all of its lines are visible */
+	if (of.lines == of.page.n_rows)
+		return i;
+	for (;; line += 64)
+	{
+		uint32_t	n;
+
+		word = of.page.visible[line / 64];
+		n = (uint32_t) __popcll(word);
+		if (i < n || line == RHH_PAGE_ITEMS - 64)
+			break;
+		i -= n;
+	}
+	RHH_UNROLL
+	for (uint32_t half = 32; half > 0; half /= 2)
+	{
+		const uint32_t n = (uint32_t) __popcll(word & ((UINT64_C(1) << half) - 1));
+
+		if (i >= n)
+		{
+			i -= n;
+			word >>= half;
+			line += half;
+		}
+	}
+	return line;
+}
+
+/*
+ * Makes columns of the rows of pages of the cache, in the same way; some may be there only since a moment ago.  Slots from first_slot
+ * up to, but without, end_slot may be read, and `pages` may be NULL (rhh_take_cached()).  A block has n_run pages at a
+ * time, up to RHH_CUDA_CACHED_RUN.
+ */
+template <bool COMPUTES>
+static __global__ void __launch_bounds__(RHH_CUDA_CACHED_THREADS, RHH_CUDA_CACHED_AT_ONCE)
+rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *pages, rhh_page *outcomes, uint32_t n_pages,
+					   uint32_t n_run, const rhh_page_slots slots,
+					   const __grid_constant__ rhh_page_plan plan,
+					   const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
+					   rhh_page_counts *counts, rhh_page_notes *notes)
+{
+	RHH_DYNAMIC_SHARED(rhh_cached_pages, cached);
+	const uint32_t t = threadIdx.x;
+	const bool	has_filter = COMPUTES && plan.has_filter;
+	rhh_page_cells cells;
+	rhh_page_row of = {cells.words, &cells, false};
+
+	if constexpr (COMPUTES)
+		rhh_fill_constants(plan, &cells);
+	if (t == 0)
+		cached->noted = {0, 0};
+	for (uint32_t p = blockIdx.x * n_run; p < n_pages; p += gridDim.x * n_run)
+	{
+		const uint32_t n = ::min(n_run, n_pages - p);
+		rhh_cached_page *const own = t < n ? &cached->pages[t] : NULL;
+		bool		told = false;
+
+		/* the first warp knows the pages */
+		if (own != NULL)
+		{
+			rhh_take_cached(own, pages, p + t, slots, first_slot, end_slot, plan.n_attributes, counts != NULL, n_rows);
+			told = own->is_read && (own->fresh || (counts != NULL && !has_filter && own->page.filtered == 0));
+		}
+		if (t < RHH_WARP_SIZE)
+		{
+			__syncwarp();
+			if (counts != NULL && !has_filter)
+				rhh_place_cached(cached->pages, n, told && !own->bad, n_rows, counts);
+			rhh_tell_cached(&outcomes[p], cached->pages, told, pages == NULL);
+			rhh_number_cached(cached, n, has_filter ? RHH_PASS_FILTER : RHH_PASS_ROW);
+		}
+		__syncthreads();
+		/* the loop is there so that the code is there once: a kernel of twice the size is slower */
+		for (uint8_t pass = has_filter ? RHH_PASS_FILTER : RHH_PASS_ROW;; pass = RHH_PASS_ROW)
+		{
+			rhh_cached_page *in_hand = cached->pages;
+
+			for (uint32_t i = t; i < cached->n_lines; i += blockDim.x)
+			{
+				uint32_t	item;
+				uint32_t	row = 0;
+				bool		keep;
+
+				while (in_hand + 1 < cached->pages + n && i >= in_hand[1].first)
+					in_hand++;
+				item = i - in_hand->first;
+				if (pass == RHH_PASS_ROW)
+				{
+					row = in_hand->page.first_row + item;
+					item = rhh_line_of_row(*in_hand, item);
+				}
+				else if ((*(const volatile uint64_t *) &in_hand->page.visible[item / 64] >> item % 64 & 1) == 0)
+					continue;
+				if (!rhh_read_tuple<COMPUTES>(&cached->noted, in_hand->bytes, item, RHH_PAGE_BYTES, plan, pass, columns, row, &of,
+											  &keep))
+					in_hand->bad = true;
+				else if (COMPUTES && pass == RHH_PASS_FILTER && !keep)
+					atomicAnd((unsigned long long *) &in_hand->page.visible[item / 64], ~((unsigned long long) 1 << item % 64));
+			}
+			__syncthreads();
+			if (!COMPUTES || pass == RHH_PASS_ROW)
+				break;
+			if (t < RHH_WARP_SIZE)
+			{
+				told = own != NULL && own->is_read && !own->bad && own->page.filtered == 0;
+				rhh_place_cached(cached->pages, n, told, n_rows, counts);
+				rhh_tell_cached(&outcomes[p], cached->pages, told && !own->bad, false);
+				rhh_number_cached(cached, n, RHH_PASS_ROW);
+			}
+			__syncthreads();
+		}
+		if (own != NULL && own->is_read && own->bad)
+		{
+			outcomes[p + t].bad = RHH_PAGE_UNREAD;
+			notes->any_bad = 1;
+		}
+		/* the first warp alone looks at what the next ones replace */
+		if (t < RHH_WARP_SIZE)
+			__syncwarp();
+	}
+	__syncthreads();
+	rhh_tell_columns(&cached->noted, notes);
 	if (t == 0 && counts != NULL)
 		rhh_end_placing(counts, notes);
 }

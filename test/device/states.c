@@ -162,14 +162,14 @@ case_no_states(context *ctx)
 	}
 }
 
-/* Sums that leave 63 bits on either side, in few groups; also with states beside them that take longer to be updated. */
+/* Sums that leave 63 bits on either side, in few groups; also with a maximum, and with states that take longer to be updated. */
 void
 case_sum_i128_overflow(context *ctx)
 {
 	run_options options = default_options;
 
 	options.no_failures = true;
-	for (int kind = 0; kind < 4; kind++)
+	for (int kind = 0; kind < 6; kind++)
 		for (uint64_t groups = 1; groups <= 100; groups *= 10)
 		{
 			def			d;
@@ -180,11 +180,10 @@ case_sum_i128_overflow(context *ctx)
 			v = def_column(&d, 8, kind % 2 == 0 ? GEN_HUGE_POSITIVE : GEN_EXTREME, 0, 0);
 			def_state(&d, RHH_SUM_I128, v, -1);
 			def_state(&d, RHH_SUM_I64, v, -1);
-			if (kind < 2)
-			{
-				def_state(&d, RHH_MIN_I64, v, -1);
+			if (kind >= 2)
 				def_state(&d, RHH_MAX_I64, v, -1);
-			}
+			if (kind >= 4)
+				def_state(&d, RHH_MIN_I64, v, -1);
 			check_table(ctx, "", &d, rows(200000), &options, NULL);
 		}
 }
