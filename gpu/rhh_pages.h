@@ -173,8 +173,11 @@ rhh_page_4_bytes(const uint8_t *p)
 #ifdef __CUDA_ARCH__
 	const uint32_t at = (uint32_t) (uintptr_t) p & 3;
 	const uint32_t *words = (const uint32_t *) (p - at);
+	uint32_t	next = 0;
 
-	return __funnelshift_r(words[0], words[at != 0], 8 * at);
+	if (at != 0)
+		next = words[1];
+	return __funnelshift_r(words[0], next, 8 * at);
 #else
 	return rhh_page_2_bytes(p) | rhh_page_2_bytes(p + 2) << 16;
 #endif
@@ -184,6 +187,17 @@ RHH_HD uint64_t
 rhh_page_8_bytes(const uint8_t *p)
 {
 	return (uint64_t) rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + 4) << 32;
+}
+
+/* The same at a multiple of 8, by one load. */
+RHH_HD uint64_t
+rhh_page_8_aligned(const uint8_t *p)
+{
+#ifdef __CUDA_ARCH__
+	return *(const uint64_t *) p;
+#else
+	return rhh_page_8_bytes(p);
+#endif
 }
 
 /* n bytes, 1 to 16, in two halves, low first, and anything behind them. */
@@ -262,7 +276,7 @@ typedef struct rhh_page_tuple
 RHH_HD_INLINE bool
 rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple *tuple)
 {
-	const uint32_t lower = rhh_page_2_bytes(page + 12);
+	const uint32_t lower = rhh_page_4_bytes(page + 12) & 0xffff;
 	const uint32_t at = 24 + 4 * item;
 	uint32_t	pointer;
 	uint32_t	offset;
@@ -282,7 +296,7 @@ rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple
 		return false;
 	t = page + offset;
 	/* how many attributes, is any of them NULL, and where the first one is */
-	words = rhh_page_8_bytes(t + 16);
+	words = rhh_page_8_aligned(t + 16);
 	header = (uint32_t) (words >> 48) & 0xff;
 	if (length > known)
 		length = known;

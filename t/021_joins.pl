@@ -771,5 +771,19 @@ $s->query('RESET max_parallel_workers');
 }
 
 $_->quit foreach $s, $admin;
+
+# Pages that are kept, of which the device gives back some, in passes: participants that are told to stop while they wait for a block for
+# these pages' rows give it back.  It once stayed theirs, and of two blocks of a pool nobody may take the last one.
+$node->append_conf('postgresql.conf', "gpurhh.cache_size = '64MB'");
+$node->restart;
+$s = session($node);
+$s->query("$parallel_on; SET gpurhh.device_memory = '1MB'; SET statement_timeout = '20s'");
+foreach my $i (grep { $all[$_][0] =~ /JOIN dim/ } 0 .. $#all)
+{
+	my ($out, $err) = $s->try($all[$i][0]);
+
+	is("$out$err", $expected[$i], "kept pages, in passes: $all[$i][0]");
+}
+$s->quit;
 $node->stop;
 done_testing();

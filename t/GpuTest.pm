@@ -127,6 +127,7 @@ sub new_node
 		"autovacuum = off",
 		"max_worker_processes = 40",
 		"max_connections = 60",
+		($ENV{CACHE_SIZE} ? "gpurhh.cache_size = '$ENV{CACHE_SIZE}'" : ()),
 		@conf, ''));
 	$node->start;
 	$node->safe_psql('postgres', $setup_sql);

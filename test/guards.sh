@@ -221,10 +221,14 @@ guard rows-of-bad-pages-stay 'device_test cuda --tiny --only pages_*' '^not ok' 
 	$PAGES_KERNEL 'notes->any_bad = 1;' ''
 guard pages-without-their-order 'device_test cuda --tiny --only pages_no_joins' '^not ok' \
 	$PAGES_KERNEL 'page.first_row + rhh_page_rank(page.visible, item)' 'page.first_row + item % page.n_rows'
+guard rows-of-bad-pages-of-the-cache-stay 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	$PAGES_KERNEL 'outcomes[p + t].bad = RHH_PAGE_UNREAD; notes->any_bad = 1;' ';'
+guard pages-of-the-cache-filtered-again 'device_test cuda --tiny --only pages_cached' '^not ok' \
+	$PAGES_KERNEL 'page.n_rows = rows; page.filtered = 1;' 'page.n_rows = rows;'
 guard rows-of-a-run-in-one-place 'device_test cuda --tiny --only pages_cached' '^not ok' \
 	$PAGES_KERNEL 'base = atomicAdd(&counts->placed, all);' 'base = 0;'
 guard rows-of-the-first-page-of-a-run 'device_test cuda --tiny --only pages_cached' '^not ok' \
-	$PAGES_KERNEL 'i >= in_hand[1].first' 'false'
+	$PAGES_KERNEL 'i >= in_hand[1].first_item' 'false'
 guard lines-of-dropped-rows 'device_test cuda --tiny --only pages_cached' '^not ok' \
 	$PAGES_KERNEL 'if (of.lines == of.page.n_rows)' ''
 guard bad-rows-of-the-cache 'device_test cuda --tiny --only pages_*' '^not ok' \

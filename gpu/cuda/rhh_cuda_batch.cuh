@@ -255,7 +255,7 @@ rhh_batch_grouping(const rhh_map *t, int i)
 	return grouping;
 }
 
-/* The sum to 128 bits of the same values as a maximum, among the first states of a grouping; NULL: there is none. */
+/* The sum to 128 bits of the same values as a maximum, which has none yet; NULL: there is no such sum. */
 static rhh_grouping_state *
 rhh_sum_beside(rhh_grouping *grouping, const rhh_grouping_state &max)
 {
@@ -263,15 +263,15 @@ rhh_sum_beside(rhh_grouping *grouping, const rhh_grouping_state &max)
 	{
 		rhh_grouping_state *st = &grouping->states[s];
 
-		if (st->op == RHH_SUM_I128 && st->arg == max.arg && st->filter < 0 && st->max_word == RHH_NO_WORD)
+		if (st->op == RHH_SUM_I128 && st->arg == max.arg && st->max_word == RHH_NO_WORD)
 			return st;
 	}
 	return NULL;
 }
 
 /*
- * Can SIMPLE kernels aggregate these rows?  See rhh_update_rows().  Then *simple is the grouping for them, in which maxima are their
- * sums': those of numerics, by which a NaN is found.
+ * Can SIMPLE kernels aggregate these rows?  See rhh_update_rows().  Then *simple is the grouping for them.  It has no maxima, which
+ * numerics have beside their sums, for NaN, but each of these sums has a word for its own.
  */
 static bool
 rhh_make_simple(const rhh_grouping &grouping, const rhh_rows &rows, rhh_grouping *simple)
@@ -282,15 +282,22 @@ rhh_make_simple(const rhh_grouping &grouping, const rhh_rows &rows, rhh_grouping
 	{
 		const rhh_grouping_state &st = grouping.states[s];
 		const bool	sums = (st.op == RHH_SUM_I64 || st.op == RHH_SUM_I128) && st.bytes >= 4;
-		rhh_grouping_state *sum = st.op == RHH_MAX_I64 ? rhh_sum_beside(simple, st) : NULL;
 
-		if ((st.op != RHH_COUNT && !sums && sum == NULL) || st.filter >= 0 ||
+		if ((st.op != RHH_COUNT && !sums && st.op != RHH_MAX_I64) || st.filter >= 0 ||
 			(st.arg >= 0 && rows.nulls_offset[st.arg] != 0))
 			return false;
+		if (st.op != RHH_MAX_I64)
+			simple->states[simple->n_states++] = st;
+	}
+	for (uint32_t s = 0; s < grouping.n_states; s++)
+	{
+		const rhh_grouping_state &st = grouping.states[s];
+		rhh_grouping_state *sum = st.op == RHH_MAX_I64 ? rhh_sum_beside(simple, st) : NULL;
+
 		if (sum != NULL)
 			sum->max_word = st.word;
-		else
-			simple->states[simple->n_states++] = st;
+		else if (st.op == RHH_MAX_I64)
+			return false;
 	}
 	return true;
 }
@@ -300,7 +307,7 @@ rhh_make_simple(const rhh_grouping &grouping, const rhh_rows &rows, rhh_grouping
  * kernels leave some rows to the batch kernel.  groups: an estimate for one unit.
  */
 static bool
-rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &all, const rhh_view &view, const rhh_rows &rows,
+rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &of_batch, const rhh_view &view, const rhh_rows &rows,
 					 const rhh_units &units, const rhh_stash &stash, uint32_t blocks,
 					 double groups)
 {
@@ -313,8 +320,8 @@ rhh_launch_aggregate(rhh_map *t, int i, const rhh_grouping &all, const rhh_view 
 	uint32_t	n_copies = 1;
 	size_t		shared;
 	rhh_grouping simple_grouping;
-	const bool	simple = rhh_make_simple(all, rows, &simple_grouping);
-	const rhh_grouping &grouping = simple ? simple_grouping : all;
+	const bool	simple = rhh_make_simple(of_batch, rows, &simple_grouping);
+	const rhh_grouping &grouping = simple ? simple_grouping : of_batch;
 	auto		launch = [&](rhh_entering entering, size_t space) {
 		RHH_BY_VARIANT(t->variant,
 					   auto kernel = simple ? rhh_aggregate_kernel<BYTES, VERIFY, true>

@@ -213,7 +213,7 @@ rhh_batch_column_bytes(const rhh_map *t, uint32_t *n_columns)
 
 /* CUDA 12 takes no more for each architecture that it knows. */
 static_assert(sizeof(rhh_page_plan) + sizeof(rhh_row_columns) + sizeof(rhh_page_slots) + 64 <= 4096,
-			  "the arguments of rhh_read_pages_kernel() take more than 4 kB");
+			  "the arguments of the kernels that read pages take more than 4 kB");
 
 /* Do a batch's pages find their places among its rows as they are read? */
 static bool
@@ -284,7 +284,7 @@ rhh_cached_run(double rows)
 	{
 		const double with_row = n * rows / (ceil(n * rows / threads) * threads);
 
-		if (with_row > best * 1.05)
+		if (with_row > best * RHH_CUDA_CACHED_GAIN)
 		{
 			best = with_row;
 			run = n;
@@ -293,7 +293,7 @@ rhh_cached_run(double rows)
 	return run;
 }
 
-/* The same of pages of the cache, where they may be only since a moment ago. */
+/* Queues making columns of pages of the cache, which may have come there only a moment ago.  False: the device is broken. */
 template <bool COMPUTES>
 static bool
 rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
@@ -305,15 +305,15 @@ rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, co
 	const bool	copied = !batch->cached;
 	const uint32_t blocks = (uint32_t) dev->n_sms * (!copied ? RHH_CUDA_CACHED_BLOCKS
 													 : rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS);
-	const uint32_t n_run = rhh_cached_run(t->page_rows > 0 ? t->page_rows : (double) batch->n_rows / batch->n_pages);
+	const uint32_t run_pages = rhh_cached_run(t->page_rows > 0 ? t->page_rows : (double) batch->n_rows / batch->n_pages);
 
 	if (!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_cached_kernel<COMPUTES>), cudaFuncAttributePreferredSharedMemoryCarveout,
 				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
 		return false;
-	RHH_LAUNCH((rhh_read_cached_kernel<COMPUTES>), ::min((batch->n_pages - 1) / n_run + 1, blocks),
+	RHH_LAUNCH((rhh_read_cached_kernel<COMPUTES>), ::min((batch->n_pages - 1) / run_pages + 1, blocks),
 			   RHH_CUDA_CACHED_THREADS, sizeof(rhh_cached_pages), stream,
 			   copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
-			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, n_run, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,
+			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, run_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,
 			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 	return rhh_launched(dev, "rhh_read_cached_kernel");
 }

@@ -48,7 +48,13 @@
 #define RHH_CUDA_PAGE_BLOCKS_COMPUTING 4
 #define RHH_CUDA_PAGE_AT_ONCE 8 /* for so many an SM is to have registers */
 
-/* The same of pages of the cache, which are read where they are; a block has up to so many at a time. */
+/*
+ * The same of pages of the cache, which are read where they are.  A block has up to RUN of them at a time, but one more only if of
+ * its threads GAIN times as many have a row then.  Pages are to stay in the SM's cache from one pass to the next: with a warp for
+ * each run of pages, or 8 blocks, wide rows took longer.  Of TPC-H's Q1, which has 52 rows in a page, a row took an H200 0.44 ns with
+ * 20 blocks of 64 threads for one page each, 0.42 where maxima are kept with sums, and 0.41 with these; wide ones 0.22 and 0.21, and
+ * others the same as before (2026-11-28-h200-cached-runs.csv).
+ */
 #ifndef RHH_CUDA_CACHED_RUN
 #define RHH_CUDA_CACHED_RUN 3
 #endif
@@ -58,18 +64,19 @@
 #ifndef RHH_CUDA_CACHED_BLOCKS
 #define RHH_CUDA_CACHED_BLOCKS 7
 #endif
+#define RHH_CUDA_CACHED_GAIN 1.05
 
 /*
  * And of pages that have just been copied there, while the bus brings those of the next batch, for some ten times as long.  With 12
- * or 16 blocks an H100 takes up to 2 % more for all (2026-11-28-h100-copied-page-blocks.csv).
+ * or 16 blocks of 64 threads, instead of 8, an H100 takes up to 2 % more for all (2026-11-28-h100-copied-page-blocks.csv).
  */
 #define RHH_CUDA_COPIED_BLOCKS 3
 
 /*
- * Where only parts of pages are copied the bus brings a batch sooner than columns are made of it by 8 blocks that have next to no
+ * Where only parts of pages are copied the bus brings a batch sooner than columns are made of it by so few threads that have next to no
  * cache.  So these are more, and of an SM's memory, of which both kernels have to ask for the same share, shared memory gets so many
- * per cent, which is 132 kB of an H200's 228.  TPC-H's Q1 and Q3 at scale 10 took that 212 and 299 ms with 8 blocks and all of it, and
- * 199 and 270 with 16; on another one, 182 and 274 with 16 and 2 blocks for each SM that copy, and not 4, and 181 and 254 with this
+ * per cent, which is 132 kB of an H200's 228.  TPC-H's Q1 and Q3 at scale 10 took that 212 and 299 ms with 8 blocks of 64 threads and all
+ * of it, and 199 and 270 with 16; on another one, 182 and 274 with 16 and 2 blocks for each SM that copy, and not 4, and 181 and 254 with this
  * share (2026-11-28-h200-part-blocks.csv).  Where whole pages are copied (Q12) less than all of it was up to 4 % slower.
  */
 #define RHH_CUDA_COPIED_BLOCKS_PARTS 6

@@ -1361,16 +1361,16 @@ rhh_merge_group(const rhh_grouping &grouping, uint64_t *into, const uint64_t *fr
 	{
 		const rhh_grouping_state &st = grouping.states[s];
 
-		if (!SIMPLE)
-		{
+		if constexpr (!SIMPLE)
 			rhh_merge_state(st, into, from);
-			continue;
+		else
+		{
+			for (uint32_t w = st.word; w < (uint32_t) st.word + st.n_words; w++)
+				if (from[w] != 0)
+					rhh_add<false>(into + w, from[w]);
+			if (st.max_word != RHH_NO_WORD)
+				rhh_raise(into + st.max_word, (int64_t) from[st.max_word]);
 		}
-		for (uint32_t w = st.word; w < (uint32_t) st.word + st.n_words; w++)
-			if (from[w] != 0)
-				rhh_add<false>(into + w, from[w]);
-		if (st.max_word != RHH_NO_WORD)
-			rhh_raise(into + st.max_word, (int64_t) from[st.max_word]);
 	}
 }
 

@@ -444,9 +444,6 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 		if (f->cell == RHH_NO_CELL && (f->cell = rhh_take_cell(&used)) == RHH_NO_CELL)
 			return false;
 		input_cells[i] = f->cell;
-		/* what the filter has read is stored as a column in the end */
-		if (f->load.column != RHH_NO_COLUMN && (f->passes & RHH_PASS_FILTER) != 0)
-			needs.input_last[i] = RHH_MAX_OPS;
 		/* of several that have the same value nobody knows which one is the last that is needed */
 		for (uint32_t j = 0; j < i; j++)
 			if (input_cells[j] == f->cell)

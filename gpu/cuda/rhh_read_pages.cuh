@@ -78,17 +78,20 @@ struct rhh_cached_page
 	rhh_page	page;
 	const uint8_t *bytes;		/* where it is */
 	uint32_t	lines;			/* line pointers up to the last one that is visible */
-	uint32_t	first;			/* lines, or rows, that a pass has of the block's pages before it */
+	uint32_t	first_item;		/* lines, or rows, that a pass has of the block's pages before it */
 	bool		is_read;
 	bool		fresh;			/* what is visible of it only its slot says */
 	bool		bad;
 };
 
+static_assert(RHH_CUDA_CACHED_RUN <= RHH_WARP_SIZE && RHH_CUDA_CACHED_THREADS % RHH_WARP_SIZE == 0,
+			  "each page that a block has is one of a lane of its first warp");
+
 /* The pages of a block in its shared memory. */
 struct rhh_cached_pages
 {
 	rhh_noted_columns noted;
-	uint32_t	n_lines;		/* or rows, that a pass has of all of them */
+	uint32_t	n_items;		/* of all of them */
 	rhh_cached_page pages[RHH_CUDA_CACHED_RUN];
 };
 
@@ -861,14 +864,14 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 
 /*
  * Takes a page of the cache in hand: page p of a batch, of which `pages` has what is known, or, if that is NULL, nothing is known
- * but its slot.  It is to be in one of the slots from first up to, but without, end, with so many attributes.  finds: the rows of
- * such that are all visible have to be found.  Pages have their slots as numbers, if the batch has none.
+ * but its slot.  It is to be in one of the slots from first up to, but without, end, with so many attributes.  finds: what is visible
+ * of a page that is all visible is to be found.  Pages have their slots as numbers, if the batch has none.
  */
 RHH_DEV void
 rhh_take_cached(rhh_cached_page *of, const rhh_page *pages, uint32_t p, const rhh_page_slots &slots, uint32_t first, uint32_t end,
 				uint32_t n_attributes, bool finds, uint32_t n_rows)
 {
-	rhh_page   &page = of->page;
+	rhh_page &page = of->page;
 	rhh_page   *known = NULL;
 	uint32_t	slot;
 	const uint4 *from;
@@ -930,7 +933,7 @@ rhh_place_cached(rhh_cached_page *pages, uint32_t n, bool is_placed, uint32_t n_
 	base = __shfl_sync(RHH_WARP, base, 0) + before;
 	if (is_placed)
 	{
-		rhh_page   &page = pages[lane].page;
+		rhh_page &page = pages[lane].page;
 
 		page.n_dropped = dropped;
 		page.n_rows = rows;
@@ -955,10 +958,10 @@ rhh_tell_cached(rhh_page *to, const rhh_cached_page *pages, bool is_told, bool i
 }
 
 /*
- * By a warp: numbers, from 0, what a pass has of a block's n pages: all lines of those whose rows are to be dropped, or all rows.
+ * By a warp: counts the items that a pass has of a block's n pages: all lines of those of which rows are to be dropped, or all rows.
  */
 RHH_DEV void
-rhh_number_cached(rhh_cached_pages *cached, uint32_t n, uint8_t pass)
+rhh_count_items(rhh_cached_pages *cached, uint32_t n, uint8_t pass)
 {
 	uint32_t	all = 0;
 	uint32_t	first = 0;
@@ -973,9 +976,9 @@ rhh_number_cached(rhh_cached_pages *cached, uint32_t n, uint8_t pass)
 			all += pass == RHH_PASS_ROW ? of.page.n_rows : of.page.filtered == 0 ? of.lines : 0;
 	}
 	if (threadIdx.x < n)
-		cached->pages[threadIdx.x].first = first;
+		cached->pages[threadIdx.x].first_item = first;
 	if (threadIdx.x == 0)
-		cached->n_lines = all;
+		cached->n_items = all;
 }
 
 /* The line pointer of row i of a page, both from 0. */
@@ -1015,13 +1018,13 @@ rhh_line_of_row(const rhh_cached_page &of, uint32_t i)
 
 /*
  * Makes columns of the rows of pages of the cache, in the same way; some may be there only since a moment ago.  Slots from first_slot
- * up to, but without, end_slot may be read, and `pages` may be NULL (rhh_take_cached()).  A block has n_run pages at a
+ * up to, but without, end_slot may be read, and `pages` may be NULL (rhh_take_cached()).  A block has run_pages pages at a
  * time, up to RHH_CUDA_CACHED_RUN.
  */
 template <bool COMPUTES>
 static __global__ void __launch_bounds__(RHH_CUDA_CACHED_THREADS, RHH_CUDA_CACHED_AT_ONCE)
 rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *pages, rhh_page *outcomes, uint32_t n_pages,
-					   uint32_t n_run, const rhh_page_slots slots,
+					   uint32_t run_pages, const rhh_page_slots slots,
 					   const __grid_constant__ rhh_page_plan plan,
 					   const __grid_constant__ rhh_row_columns columns, uint32_t n_rows,
 					   rhh_page_counts *counts, rhh_page_notes *notes)
@@ -1036,9 +1039,9 @@ rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *p
 		rhh_fill_constants(plan, &cells);
 	if (t == 0)
 		cached->noted = {0, 0};
-	for (uint32_t p = blockIdx.x * n_run; p < n_pages; p += gridDim.x * n_run)
+	for (uint32_t p = blockIdx.x * run_pages; p < n_pages; p += gridDim.x * run_pages)
 	{
-		const uint32_t n = ::min(n_run, n_pages - p);
+		const uint32_t n = ::min(run_pages, n_pages - p);
 		rhh_cached_page *const own = t < n ? &cached->pages[t] : NULL;
 		bool		told = false;
 
@@ -1054,7 +1057,7 @@ rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *p
 			if (counts != NULL && !has_filter)
 				rhh_place_cached(cached->pages, n, told && !own->bad, n_rows, counts);
 			rhh_tell_cached(&outcomes[p], cached->pages, told, pages == NULL);
-			rhh_number_cached(cached, n, has_filter ? RHH_PASS_FILTER : RHH_PASS_ROW);
+			rhh_count_items(cached, n, has_filter ? RHH_PASS_FILTER : RHH_PASS_ROW);
 		}
 		__syncthreads();
 		/* the loop is there so that the code is there once: a kernel of twice the size is slower */
@@ -1062,15 +1065,15 @@ rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *p
 		{
 			rhh_cached_page *in_hand = cached->pages;
 
-			for (uint32_t i = t; i < cached->n_lines; i += blockDim.x)
+			for (uint32_t i = t; i < cached->n_items; i += blockDim.x)
 			{
 				uint32_t	item;
 				uint32_t	row = 0;
 				bool		keep;
 
-				while (in_hand + 1 < cached->pages + n && i >= in_hand[1].first)
+				while (in_hand + 1 < cached->pages + n && i >= in_hand[1].first_item)
 					in_hand++;
-				item = i - in_hand->first;
+				item = i - in_hand->first_item;
 				if (pass == RHH_PASS_ROW)
 				{
 					row = in_hand->page.first_row + item;
@@ -1092,7 +1095,7 @@ rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *p
 				told = own != NULL && own->is_read && !own->bad && own->page.filtered == 0;
 				rhh_place_cached(cached->pages, n, told, n_rows, counts);
 				rhh_tell_cached(&outcomes[p], cached->pages, told && !own->bad, false);
-				rhh_number_cached(cached, n, RHH_PASS_ROW);
+				rhh_count_items(cached, n, RHH_PASS_ROW);
 			}
 			__syncthreads();
 		}
@@ -1101,11 +1104,7 @@ rhh_read_cached_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *p
 			outcomes[p + t].bad = RHH_PAGE_UNREAD;
 			notes->any_bad = 1;
 		}
-		/* the first warp alone looks at what the next ones replace */
-		if (t < RHH_WARP_SIZE)
-			__syncwarp();
 	}
-	__syncthreads();
 	rhh_tell_columns(&cached->noted, notes);
 	if (t == 0 && counts != NULL)
 		rhh_end_placing(counts, notes);

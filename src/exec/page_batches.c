@@ -706,7 +706,12 @@ feed_bad_rows(PageBatches *batches)
 			gpurhh_feed_start(side->feed, side->next_block(side->arg));
 	}
 	if (is_spoiled(batches))
+	{
+		/* it may have been spoiled while a block was waited for, which then goes back */
+		if (side->feed->base != NULL)
+			side->hand_over(side->arg);
 		drop_bad(batches);
+	}
 }
 
 /* Waits until all pages have been read, and feeds the rows of those that are bad. */
