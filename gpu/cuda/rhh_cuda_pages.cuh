@@ -303,14 +303,14 @@ rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, co
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
 	const bool	copied = !batch->cached;
-	const uint32_t blocks = (uint32_t) dev->n_sms * (!copied ? RHH_CUDA_CACHED_BLOCKS
-													 : rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS);
 	const uint32_t run_pages = rhh_cached_run(t->page_rows > 0 ? t->page_rows : (double) batch->n_rows / batch->n_pages);
+	const uint32_t blocks = !copied ? ::min((uint32_t) RHH_CUDA_CACHED_BLOCKS, RHH_CUDA_CACHED_PAGES / run_pages)
+		: rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS;
 
 	if (!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_cached_kernel<COMPUTES>), cudaFuncAttributePreferredSharedMemoryCarveout,
 				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
 		return false;
-	RHH_LAUNCH((rhh_read_cached_kernel<COMPUTES>), ::min((batch->n_pages - 1) / run_pages + 1, blocks),
+	RHH_LAUNCH((rhh_read_cached_kernel<COMPUTES>), ::min((batch->n_pages - 1) / run_pages + 1, (uint32_t) dev->n_sms * blocks),
 			   RHH_CUDA_CACHED_THREADS, sizeof(rhh_cached_pages), stream,
 			   copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
 			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, run_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,

@@ -50,10 +50,11 @@
 
 /*
  * The same of pages of the cache, which are read where they are.  A block has up to RUN of them at a time, but one more only if of
- * its threads GAIN times as many have a row then.  Pages are to stay in the SM's cache from one pass to the next: with a warp for
- * each run of pages, or 8 blocks, wide rows took longer.  Of TPC-H's Q1, which has 52 rows in a page, a row took an H200 0.44 ns with
- * 20 blocks of 64 threads for one page each, 0.42 where maxima are kept with sums, and 0.41 with these; wide ones 0.22 and 0.21, and
- * others the same as before (2026-11-28-h200-cached-runs.csv).
+ * its threads GAIN times as many have a row then; and an SM has no more blocks than have so many PAGES, as these are to stay in its
+ * cache from one pass to the next: with 24 pages wide rows took an H200 8 % longer, and so did they with a warp for each run of pages.
+ * Of TPC-H's Q1, which has 52 rows in a page, a row took it 0.44 ns with 20 blocks of 64 threads for one page each, 0.42 where maxima
+ * are kept with sums, and 0.41 with these; wide ones 0.22 and 0.21, and narrow ones the same as before
+ * (2026-11-28-h200-cached-runs.csv).
  */
 #ifndef RHH_CUDA_CACHED_RUN
 #define RHH_CUDA_CACHED_RUN 3
@@ -62,8 +63,9 @@
 #define RHH_CUDA_CACHED_THREADS 160
 #endif
 #ifndef RHH_CUDA_CACHED_BLOCKS
-#define RHH_CUDA_CACHED_BLOCKS 7
+#define RHH_CUDA_CACHED_BLOCKS 8
 #endif
+#define RHH_CUDA_CACHED_PAGES 21
 #define RHH_CUDA_CACHED_GAIN 1.05
 
 /*
