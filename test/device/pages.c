@@ -1047,8 +1047,9 @@ case_pages_found(context *ctx)
 #define PAIR_PAGES 3
 #define PAIR_ROWS 40			/* of a page */
 #define PAIRS (PAIR_PAGES * PAIR_ROWS)
+#define PAIR_NULL INT64_MIN
 
-/* Lays out pages of the key 7 and these numbers, which are inputs n_columns and n_columns + 1 of *batch's program. */
+/* Lays out pages of the key 7 and these numbers, or NULLs, which are inputs n_columns and n_columns + 1 of *batch's program. */
 static rhh_page *
 make_pairs(context *ctx, rhh_batch *batch, const int64_t (*pairs)[2])
 {
@@ -1079,7 +1080,12 @@ make_pairs(context *ctx, rhh_batch *batch, const int64_t (*pairs)[2])
 			tuple_clear(&t);
 			put_attribute(&t, &key, 4, 4);
 			for (uint32_t i = 0; i < 2; i++)
-				put_attribute(&t, &pairs[batch->n_rows][i], 8, 8);
+			{
+				if (pairs[batch->n_rows][i] == PAIR_NULL)
+					put_null(&t);
+				else
+					put_attribute(&t, &pairs[batch->n_rows][i], 8, 8);
+			}
 			if (!page_add(memory + (size_t) p * RHH_PAGE_BYTES, &t))
 				die("a page has too little room");
 			pages[p].visible[0] |= UINT64_C(1) << pages[p].n_rows;
@@ -1111,11 +1117,12 @@ pairs_map(context *ctx, int n)
 
 /*
  * Limbs of products as columns 1 and 2, and the first limb of twice the product, which is computed in between, as column 3.  From
- * first_great up to, but without, end_great products have two limbs.  One page may be bad.  sums become those of the columns in the
- * others.
+ * first_great up to, but without, end_great products have two limbs.  One page may be bad, and a row have a NULL.  sums become those
+ * of the columns in the other pages.
  */
 static void
-make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_great, uint32_t bad_page, rhh_int128 sums[3])
+make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_great, uint32_t bad_page, uint32_t null_row,
+		   rhh_int128 sums[3])
 {
 	int64_t		pairs[PAIRS][2];
 	rhh_program *program;
@@ -1131,7 +1138,9 @@ make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_gr
 		for (uint32_t i = 0; i < 2; i++)
 			pairs[row][i] = (int64_t) (row * 7 + i + 1) * (row % 3 == 0 ? -1 : 1) *
 				(row >= first_great && row < end_great ? INT64_C(1) << 40 : 1);
-		if (row / PAIR_ROWS == bad_page)
+		if (row == null_row)
+			pairs[row][1] = PAIR_NULL;
+		if (row / PAIR_ROWS == bad_page || row == null_row)
 			continue;
 		number = (rhh_int128) pairs[row][0] * pairs[row][1];
 		(void) rhh_do_LIMB_1_OF_2(number, 0, &limb);
@@ -1158,7 +1167,8 @@ make_limbs(context *ctx, rhh_batch *batch, uint32_t first_great, uint32_t end_gr
 
 /*
  * Limbs but the first are 0 in most batches, which a device may find out and not add them up.  Here they are in all rows, in all
- * but one, or in none; also where a page is bad, so that the others are read once more, whether it has that row or not.
+ * but one, or in none; also where a page is bad, so that the others are read once more, whether it has that row or not, and
+ * with a row for which they are NULL, if it is that one or another.
  */
 void
 case_pages_limbs(context *ctx)
@@ -1168,7 +1178,11 @@ case_pages_limbs(context *ctx)
 		uint32_t	first_great;
 		uint32_t	end_great;
 		uint32_t	bad_page;
-	}			ways[] = {{0, 0, PAIR_PAGES}, {50, 51, PAIR_PAGES}, {0, PAIRS, PAIR_PAGES}, {50, 51, 1}, {50, 51, 0}};
+		uint32_t	null_row;
+	}			ways[] = {
+		{0, 0, PAIR_PAGES, PAIRS}, {50, 51, PAIR_PAGES, PAIRS}, {0, PAIRS, PAIR_PAGES, PAIRS}, {50, 51, 1, PAIRS},
+		{50, 51, 0, PAIRS}, {0, 0, PAIR_PAGES, 30}, {50, 51, PAIR_PAGES, 30}, {50, 51, PAIR_PAGES, 50}, {50, 51, 0, 50}
+	};
 	const rhh_device_ops *ops = ctx->device->ops;
 	uint64_t	words[64];
 	rhh_error	err;
@@ -1184,8 +1198,8 @@ case_pages_limbs(context *ctx)
 
 		if (map == NULL)
 			return;
-		make_limbs(ctx, &batch, ways[w].first_great, ways[w].end_great, ways[w].bad_page, sums);
-		if ((sums[1] != 0) != (ways[w].end_great > 0 && ways[w].bad_page != 1))
+		make_limbs(ctx, &batch, ways[w].first_great, ways[w].end_great, ways[w].bad_page, ways[w].null_row, sums);
+		if ((sums[1] != 0) != (ways[w].end_great > 0 && ways[w].bad_page != 1 && ways[w].null_row != 50))
 			fault(ctx, "limbs", "the rows are not as they are to be");
 		if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
 			fault(ctx, "map_submit", err.message);
