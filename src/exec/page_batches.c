@@ -33,6 +33,7 @@
  */
 #include "postgres.h"
 
+#include "access/visibilitymap.h"
 #include "lib/ilist.h"
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
@@ -308,6 +309,16 @@ parts_are_better(const PageBatches *batches, uint32 page_rows)
 		rhh_page_parts_pay(page_rows / PAGE_ROWS_MARGIN, batches->layout.prefix_bytes);
 }
 
+/* Is most of a table not all visible, so that its pages cannot be kept? */
+static bool
+most_cannot_be_kept(Relation rel)
+{
+	BlockNumber n_all_visible;
+
+	visibilitymap_count(rel, &n_all_visible, NULL);
+	return n_all_visible < RelationGetNumberOfBlocks(rel) / 2;
+}
+
 /*
  * Can a device read the child that is being read?  If so, it has the layout now, and if not it is said
  * once why.
@@ -330,6 +341,8 @@ lay_out(PageBatches *batches, int child)
 		if (batches->has_layout)
 		{
 			batches->heap = heap;
+			/* else a batch would find that out */
+			batches->none_kept = batches->only_kept && most_cannot_be_kept(gpurhh_heap_feed_relation(heap));
 			if (batches->cache)
 			{
 				const uint32 page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));
