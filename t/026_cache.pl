@@ -1699,11 +1699,11 @@ sub auto_on_cpu
 	$admin->query('VACUUM c');
 	looks_right($s, 'c', 'vacuumed');
 
-	# one batch shows that they cannot be kept
+	# the visibility map says that they cannot be kept, so no page is given to the device for nothing
 	$admin->query('DROP TABLE IF EXISTS loose; CREATE TABLE loose (LIKE base) WITH (autovacuum_enabled = off);'
 			. 'INSERT INTO loose SELECT * FROM ' . repeated(40));
 	my ($read, $cached) = split / /, device_pages($s, rows_sql('loose'));
-	cmp_ok($read, '<', table_pages('loose') / 2, 'a table that was not vacuumed');
+	is($read, 0, 'a table that was not vacuumed');
 	is($cached, 0, 'nothing of it is cached');
 	same_rows($s, 'has the same rows', queries('loose'));
 
