@@ -48,12 +48,7 @@ sql -c "CREATE EXTENSION IF NOT EXISTS gpurhh" -c "SELECT 1" >/dev/null || die "
 new_tmpdir work
 
 {
-	echo "# gpurhh $(sql -c 'SELECT gpurhh_version()'), $(describe_commit)"
-	echo "# $(sql -c 'SELECT version()')"
-	echo "# $(describe_host)"
-	sql -c "SELECT '# device: ' || concat_ws(', ', device, kind, name, pg_size_pretty(total_bytes), state) FROM gpurhh_devices()"
-	sql -c "LOAD 'gpurhh'" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
-		WHERE name LIKE 'gpurhh.%' OR name IN ('shared_buffers', 'max_parallel_workers_per_gather') ORDER BY 1"
+	describe_server
 	echo "# command: bench/cache_bench.sh --rows $rows --groups \"$groups\" --joins \"$joins\" --tpch $tpch --reps $reps --modes \"$modes\"${running:+ --running}"
 	if [ "$tpch" != 0 ]; then echo "# queries in the shape of TPC-H's, on data of our own: no results of TPC-H"; fi
 	echo "# tables are logged, vacuumed and in shared buffers; times in ms"
@@ -87,9 +82,7 @@ measure()
 			done
 		} >"$work/script"
 		sql -f "$work/script" >"$work/result" || die "$1 fails"
-		# the first run is not counted
-		awk -v head="$1,$2,$mode" '/^Time: / { if (n > 0) printf "%s,%d,%s,%s\n", head, n, $2, answer; n++; next }
-			{ answer = $0; gsub(/,/, ";", answer) }' "$work/result" >>"$out"
+		timed_runs "$1,$2,$mode" <"$work/result" >>"$out"
 	done
 }
 

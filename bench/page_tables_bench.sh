@@ -49,12 +49,7 @@ sql -c "CREATE EXTENSION IF NOT EXISTS gpurhh" -c "CREATE EXTENSION IF NOT EXIST
 new_tmpdir work
 
 {
-	echo "# gpurhh $(sql -c 'SELECT gpurhh_version()'), $(describe_commit)"
-	echo "# $(sql -c 'SELECT version()')"
-	echo "# $(describe_host)"
-	sql -c "SELECT '# device: ' || concat_ws(', ', device, kind, name, pg_size_pretty(total_bytes), state) FROM gpurhh_devices()"
-	sql -c "LOAD 'gpurhh'" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
-		WHERE name LIKE 'gpurhh.%' OR name IN ('shared_buffers', 'max_parallel_workers_per_gather') ORDER BY 1"
+	describe_server
 	echo "# command: bench/page_tables_bench.sh --rows $rows --cases \"$cases\" --reps $reps${running:+ --running}${cache_size:+ --cache-size $cache_size}"
 	echo "# times in ms"
 	echo "case,query,mode,rep,ms,answer"
@@ -82,14 +77,6 @@ fill()
 	sql -c "SELECT pg_sleep(1)" -c "ANALYZE t" >/dev/null
 }
 
-# Before each run of a case: an SQL command, or nothing.
-before()
-{
-	case $1 in
-		cold) echo "SELECT pg_prewarm('filler') \\g /dev/null" ;;
-	esac
-}
-
 # measure CASE: lines of the CSV for each query, mode and run
 measure()
 {
@@ -102,14 +89,12 @@ measure()
 				echo "SET gpurhh.read_pages = $([ $mode = columns ] && echo off || echo auto);"
 				for ((rep = 0; rep <= reps; rep++)); do
 					[ $mode != first ] || echo "SELECT gpurhh_cache_drop('t') \\g /dev/null"
-					before "$1"
+					[ "$1" != cold ] || echo "SELECT pg_prewarm('filler') \\g /dev/null"
 					printf '%s\n' "\\timing on" "${!query};" "\\timing off"
 				done
 			} >"$work/script"
 			sql -f "$work/script" >"$work/result" || die "$1 fails"
-			# the first run is not counted
-			awk -v head="$1,$query,$mode" '/^Time: / { if (n > 0) printf "%s,%d,%s,%s\n", head, n, $2, answer; n++; next }
-				{ answer = $0; gsub(/,/, ";", answer) }' "$work/result" >>"$out"
+			timed_runs "$1,$query,$mode" <"$work/result" >>"$out"
 		done
 	done
 }

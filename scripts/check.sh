@@ -278,15 +278,15 @@ run_regress()
 }
 
 regress=${REGRESS_TESTS:-$(ls sql/*.sql 2>/dev/null | sed 's,sql/\(.*\)\.sql,\1,' | xargs)}
-# In CI these run with the library preloaded alone: they take the most time, and what they
-# are about is the same in both.
-in_ci_preloaded="agg_distinct_more agg_ladder join_errors join_key_filter join_nested join_rows_unmatched join_parallel join_passes join_passes_rows join_right_full join_share_rows"
 if [ -n "${CACHE_SIZE:-}" ]; then
 	show_plans=" agg_chain agg_choices agg_join agg_plain costs explain feed_append join_nested join_passes join_passes_rows join_read_pages parallel plan_nodes "
 	regress=$(for t in $regress; do [[ $show_plans == *" $t "* ]] || echo "$t"; done | xargs)
 	step "with gpurhh.cache_size = '$CACHE_SIZE'"
 	note "left out, as they look at plans:${show_plans}t/018_load.pl"
 fi
+# In CI these run with the library preloaded alone: they take the most time, and what they
+# are about is the same in both.
+in_ci_preloaded="agg_distinct_more agg_ladder join_errors join_key_filter join_nested join_rows_unmatched join_parallel join_passes join_passes_rows join_right_full join_share_rows"
 plain=$regress
 if [ "${CI:-}" = true ]; then
 	plain=$(for t in $regress; do [[ " $in_ci_preloaded " == *" $t "* ]] || echo "$t"; done | xargs)

@@ -61,6 +61,24 @@ has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
 describe_commit() { echo "commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"; }
 describe_host() { echo "host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"; }
 
+# describe_server: comments of a benchmark's CSV, about the server that sql, the caller's function, asks
+describe_server()
+{
+	echo "# gpurhh $(sql -c 'SELECT gpurhh_version()'), $(describe_commit)"
+	echo "# $(sql -c 'SELECT version()')"
+	echo "# $(describe_host)"
+	sql -c "SELECT '# device: ' || concat_ws(', ', device, kind, name, pg_size_pretty(total_bytes), state) FROM gpurhh_devices()"
+	sql -c "LOAD 'gpurhh'" -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
+		WHERE name LIKE 'gpurhh.%' OR name IN ('shared_buffers', 'max_parallel_workers_per_gather') ORDER BY 1"
+}
+
+# timed_runs HEAD: of what psql has printed with \timing, a line HEAD,run,ms,answer for each run but the first
+timed_runs()
+{
+	awk -v head="$1" '/^Time: / { if (n > 0) printf "%s,%d,%s,%s\n", head, n, $2, answer; n++; next }
+		{ answer = $0; gsub(/,/, ";", answer) }'
+}
+
 # check NAME COMMAND …: one thing that passes or fails, counted in $passed and
 # $failed; of what failed it shows the end of $check_log, if that is set.
 check_log=
