@@ -112,9 +112,10 @@ for c in $cases; do
 		marked) sql -c "SELECT count(*) FROM t" >/dev/null ;;
 		updated) sql -c "UPDATE t SET v = v WHERE v % 10 = 3" ;;
 		deleted) sql -c "DELETE FROM t WHERE v % 3 = 1" ;;
-		cold) sql -c "DROP TABLE IF EXISTS filler" -c "CREATE TABLE filler AS SELECT repeat('x', 7000) AS x
-			FROM generate_series(1, (SELECT setting::int8 FROM pg_settings WHERE name = 'shared_buffers'))" \
-			-c "ALTER TABLE filler SET (autovacuum_enabled = off)" ;;
+		# (plain: else what it has is compressed)
+		cold) sql -c "DROP TABLE IF EXISTS filler" -c "CREATE TABLE filler (x text) WITH (autovacuum_enabled = off)" \
+			-c "ALTER TABLE filler ALTER x SET STORAGE PLAIN" -c "INSERT INTO filler SELECT repeat('x', 7000)
+			FROM generate_series(1, (SELECT setting::int8 FROM pg_settings WHERE name = 'shared_buffers'))" ;;
 	esac
 	if [ "$c" = changing ]; then
 		# until its table is gone

@@ -189,7 +189,17 @@ rhh_page_8_bytes(const uint8_t *p)
 	return (uint64_t) rhh_page_4_bytes(p) | (uint64_t) rhh_page_4_bytes(p + 4) << 32;
 }
 
-/* The same at a multiple of 8, by one load. */
+/* The same at a multiple of 4 or 8, by one load. */
+RHH_HD uint32_t
+rhh_page_4_aligned(const uint8_t *p)
+{
+#ifdef __CUDA_ARCH__
+	return *(const uint32_t *) p;
+#else
+	return rhh_page_4_bytes(p);
+#endif
+}
+
 RHH_HD uint64_t
 rhh_page_8_aligned(const uint8_t *p)
 {
@@ -269,14 +279,22 @@ typedef struct rhh_page_tuple
 	uint32_t	length;			/* and how many bytes it has; 0: it is NULL */
 } rhh_page_tuple;
 
+/* Does a page have so many line pointers? */
+RHH_HD bool
+rhh_page_has_lines(const uint8_t *page, uint32_t lines)
+{
+	const uint32_t lower = rhh_page_4_aligned(page + 12) & 0xffff;
+
+	return lines <= RHH_PAGE_ITEMS && 24 + 4 * lines <= lower && lower <= RHH_PAGE_BYTES;
+}
+
 /*
- * Finds the tuple of a line pointer, from 0, of which only the first `known` bytes are to be read.  False:
+ * Finds the tuple of a line pointer, from 0, that the page has, of which only the first `known` bytes are to be read.  False:
  * there is none that makes sense, or its header has more bytes than that.
  */
 RHH_HD_INLINE bool
-rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple *tuple)
+rhh_page_find_at(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple *tuple)
 {
-	const uint32_t lower = rhh_page_4_bytes(page + 12) & 0xffff;
 	const uint32_t at = 24 + 4 * item;
 	uint32_t	pointer;
 	uint32_t	offset;
@@ -285,10 +303,8 @@ rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple
 	uint64_t	words;
 	const uint8_t *t;
 
-	if (item >= RHH_PAGE_ITEMS || at + 4 > lower || lower > RHH_PAGE_BYTES)
-		return false;
 	/* 15 bits of offset, 2 of state, which is "normal", 15 of length */
-	pointer = rhh_page_4_bytes(page + at);
+	pointer = rhh_page_4_aligned(page + at);
 	offset = pointer & 0x7fff;
 	length = pointer >> 17;
 	if ((pointer >> 15 & 3) != 1 || offset % 8 != 0 || length < 23 ||
@@ -315,6 +331,13 @@ rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple
 	tuple->next = 0;
 	tuple->at = tuple->begin = tuple->length = 0;
 	return true;
+}
+
+/* The same for any line pointer. */
+RHH_HD_INLINE bool
+rhh_page_find(const uint8_t *page, uint32_t item, uint32_t known, rhh_page_tuple *tuple)
+{
+	return item < RHH_PAGE_ITEMS && rhh_page_has_lines(page, item + 1) && rhh_page_find_at(page, item, known, tuple);
 }
 
 /* Of a varlena at p, whose first byte this is, in n bytes: how long it is.  0: unknown. */

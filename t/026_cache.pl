@@ -547,7 +547,7 @@ sub kinds_of_scans
 		$s->query('RESET ALL');
 	}
 	# a chunk may have more rows than a batch
-	$s->query('SET gpurhh.batch_rows = 290');
+	$s->query('SET gpurhh.batch_rows = 210');
 	looks_right($s, 'c', 'with batches that are too small', cached => 0);
 	$s->query('RESET ALL');
 	$s->query("$PARALLEL; SET parallel_leader_participation = off");
@@ -1427,6 +1427,30 @@ sub large_table
 	return;
 }
 
+# A table of 1.5 times the buffers does not drive its own pages out of these, nor others': once each page that had to be read took a
+# buffer from anybody, since those of the ring by which core reads such tables were still pinned.
+sub larger_than_buffers
+{
+	my $n = 12288;
+	my $read;
+
+	$admin->query("CREATE TABLE larger (LIKE base); ALTER TABLE larger ADD fat text; ALTER TABLE larger ALTER fat SET STORAGE PLAIN;
+		INSERT INTO larger SELECT i, i % 400, i % 1000, i, 'y', 1, i, repeat('x', 7500) FROM generate_series(1, $n) i; VACUUM ANALYZE larger");
+	is(table_pages('larger'), $n, 'a table that is larger than shared buffers');
+	for my $scan (1 .. 4)
+	{
+		$s->query("SELECT gpurhh_cache_drop('larger')");
+		my $plan = $s->query("$ON EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, FORMAT JSON) SELECT k, sum(v) FROM larger GROUP BY k");
+
+		unlike($plan, qr/"Device Pages": 0,/, 'the device reads its pages');
+		($read) = $plan =~ /"Shared Read Blocks": (\d+)/;
+	}
+	cmp_ok($read, '<', 0.66 * $n, 'most of its pages that were in shared buffers still are');
+	looks_right($s, 'larger', 'it is right');
+	$admin->query('DROP TABLE larger');
+	return;
+}
+
 # ---------- small caches ----------
 
 # The cache has no more than so many chunks.
@@ -1971,6 +1995,7 @@ my @parts = (
 	'a crash without marks' => \&crash_without_marks,
 	'wal_level = minimal' => \&minimal_wal,
 	'a large table' => \&large_table,
+	'a table larger than shared buffers' => \&larger_than_buffers,
 	'small caches' => \&small_caches,
 	'places that are given away' => \&given_away,
 	'queries that fail' => \&failed_queries,

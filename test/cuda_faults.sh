@@ -2,6 +2,7 @@
 # cuda_faults.sh: has functions of the CUDA driver fail, one after the other and at many moments, while queries run.
 #
 #	--positions N	moments for each function (default 12)
+#	--functions "LIST"	of the driver (default: all that can be made to fail)
 #	--running		use the server that PGHOST, PGPORT, ... lead to, which has gpurhh preloaded and was started
 #					with LD_LIBRARY_PATH=DIR:..., GPURHH_FAULTS=DIR/faults and GPURHH_LIBCUDA; --prepare DIR
 #					makes DIR
@@ -14,11 +15,11 @@
 # Needs a GPU.  Not part of "make check".  Ends with "N passed, N failed".
 . "$(dirname "$0")/../scripts/lib.sh"
 
-positions=12 running= prepare=
+positions=12 running= prepare= functions=
 while [ $# -gt 0 ]; do
 	case $1 in
 		--running) running=yes; shift ;;
-		--positions | --prepare) [ $# -ge 2 ] || die "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
+		--positions | --prepare | --functions) [ $# -ge 2 ] || die "$1 needs a value"; declare "${1#--}=$2"; shift 2 ;;
 		*) usage ;;
 	esac
 done
@@ -88,8 +89,9 @@ queries=(
 # run: what the queries answer, a line each; an error is a line with its SQLSTATE
 run()
 {
-	{ echo "\\set VERBOSITY sqlstate"; echo "SET enable_gpu_hashagg = $1; SET enable_gpu_hashjoin = $1;"; cat "$work/script"; } >"$work/input"
-	timeout 120 psql -XqAt -f "$work/input" 2>&1 | sed -E 's/^psql:[^ ]* //; s/^(ERROR|FATAL|PANIC): */\1 /' | grep -v '^WARNING'
+	{ echo "\\set VERBOSITY verbose"; echo "SET enable_gpu_hashagg = $1; SET enable_gpu_hashjoin = $1;"; cat "$work/script"; } >"$work/input"
+	timeout 120 psql -XqAt -f "$work/input" 2>&1 | sed -E 's/^psql:[^ ]* //' >"$work/raw"
+	sed -E 's/^(ERROR|FATAL|PANIC): *([0-9A-Z]{5}):.*/\1 \2/; /^(WARNING|DETAIL|HINT|LOCATION|CONTEXT|STATEMENT):/d' "$work/raw"
 }
 
 # judge FILE MAY_FAIL: counts the answers of FILE
@@ -117,6 +119,7 @@ check()
 	run on >"$work/got"
 	fault none 0 0
 	run on >"$work/again"
+	cp "$work/raw" "$work/raw_again"
 	read -r right errors wrong <<<"$(judge "$work/got" yes)"
 	all_errors=$((all_errors + errors))
 	read -r _ _ wrong_again <<<"$(judge "$work/again" "")"
@@ -125,10 +128,11 @@ check()
 	else
 		failed=$((failed + 1))
 		note "FAILED: $1:${wrong:+ $wrong}${wrong_again:+ afterwards: $wrong_again}"
+		grep -E '^(ERROR|FATAL|PANIC|DETAIL):' "$work/raw_again" || true
 	fi
 }
 
-for name in $(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c); do
+for name in ${functions:-$(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c)}; do
 	# a service that begins anew calls all of it
 	end_service
 	fault "$name" 1000000000 0

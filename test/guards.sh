@@ -189,6 +189,7 @@ JOINS=gpu/cuda/rhh_joins.cuh
 PROBE=gpu/cuda/rhh_probe.cuh
 PAGES=gpu/rhh_pages.h
 PAGES_KERNEL=gpu/cuda/rhh_read_pages.cuh
+PLAIN_KERNEL=gpu/cuda/rhh_read_plain.cuh
 PIECES=gpu/cuda/rhh_cuda_join.cuh
 guard null-keys-kept 'device_test cuda --tiny --only join_nulls' '^not ok' \
 	$KEPT 'keep[k] = !rhh_is_null(rows, kept.plan.column[c], (uint32_t) row)' 'keep[k] = true'
@@ -282,6 +283,20 @@ guard decimals-of-another-scale 'device_test cuda --tiny --only pages_values' '^
 	gpu/rhh_decimals.h '(header & 0xdf80) != reader->header ||' ''
 guard copies-with-fewer-attributes 'device_test cuda --tiny --only pages_found' '^not ok' \
 	$PAGES_KERNEL 'known->all_visible <= n_attributes' 'known->all_visible == 0'
+guard plain-rows-with-nulls 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL '(words[k] >> 32 & 1) == 0 &&' ''
+guard plain-rows-that-lack-attributes 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL '((uint32_t) (words[k] >> 16) & 0x07ff) >= plan.plain_attributes ?' 'true ?'
+guard plain-lengths-not-checked 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL 'header + plan.plain_bytes <= pointers[k] >> 17 &&' ''
+guard plain-rows-without-those-before 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL 'row[k] = before + (uint32_t)' 'row[k] = (uint32_t)'
+guard plain-pages-with-fewer-attributes 'device_test cuda --tiny --only pages_found' '^not ok' \
+	$PLAIN_KERNEL '>> 16 <= n_attributes' '>> 16 == 0'
+guard plain-line-pointers-behind-the-last 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL '24 + 4 * of->lines > lower ||' ''
+guard plain-values-of-another-width 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL 'c.from == 4 && c.to == 4' 'c.from == 4'
 guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \
 	$PIECES 'spill->n_returned = n_returned;' ''
 guard pieces-change-their-size 'device_test cuda --tiny --only join_condition_unmatched_refused' '^not ok' \

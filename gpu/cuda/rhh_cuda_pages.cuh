@@ -18,7 +18,7 @@
 #define RHH_CUDA_PAGES_CUH
 
 #include "cuda/rhh_cuda_memory.cuh"
-#include "cuda/rhh_read_pages.cuh"
+#include "cuda/rhh_read_plain.cuh"
 
 static rhh_page *
 rhh_pages_of(const rhh_batch *batch)
@@ -318,6 +318,29 @@ rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, co
 	return rhh_launched(dev, "rhh_read_cached_kernel");
 }
 
+/* The same where all columns are plain. */
+static bool
+rhh_launch_reading_plain(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
+						 const rhh_page_layout *layout, cudaStream_t stream)
+{
+	rhh_device *dev = t->dev;
+	const rhh_lane *lane = t->lane;
+	const rhh_batch *batch = &t->flights[i].batch;
+	const bool	copied = !batch->cached;
+	const uint32_t pages_of_block = RHH_CUDA_PLAIN_THREADS / RHH_WARP_SIZE;
+
+	if (!RHH_CUDA(dev, cudaFuncSetAttribute, rhh_read_plain_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
+		return false;
+	RHH_LAUNCH(rhh_read_plain_kernel, ::min((batch->n_pages - 1) / pages_of_block + 1,
+											(uint32_t) dev->n_sms * (copied ? RHH_CUDA_PLAIN_COPIED_BLOCKS : RHH_CUDA_PLAIN_BLOCKS)),
+			   RHH_CUDA_PLAIN_THREADS, 0, stream,
+			   copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
+			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,
+			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
+	return rhh_launched(dev, "rhh_read_plain_kernel");
+}
+
 /* What of a batch's pages is copied to the cache. */
 static rhh_page_parts
 rhh_parts_of(const rhh_batch *batch)
@@ -397,7 +420,9 @@ rhh_launch_pages(rhh_map *t, int i, const rhh_page_plan &plan)
 		!RHH_CUDA(dev, cudaEventRecord, lane->upload[i], lane->up) ||
 		(copies && !rhh_launch_copying(t, i)))
 		return false;
-	if (batch->cached || copies)
+	if ((batch->cached || copies) && plan.all_plain)
+		launched = rhh_launch_reading_plain(t, i, plan, columns, layout, stream);
+	else if (batch->cached || copies)
 		launched = layout->program.n_ops > 0 ? rhh_launch_reading_cached<true>(t, i, plan, columns, layout, stream)
 			: rhh_launch_reading_cached<false>(t, i, plan, columns, layout, stream);
 	else

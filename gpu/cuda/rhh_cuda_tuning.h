@@ -69,6 +69,18 @@
 #define RHH_CUDA_CACHED_GAIN 1.05
 
 /*
+ * The same where all columns are plain (rhh_read_plain.cuh): a warp takes a page, and a thread has so many of its rows at a time, for
+ * whose registers an SM has room for AT_ONCE blocks.  With 4 rows, or 3 blocks, narrow rows took an H200 as long; with the threads of a
+ * block for two pages of 226 rows, as the other kernel has them, a fifth longer (2026-11-28-h200-plain-kernels.csv).
+ * Where pages have just been copied the bus takes ten times as long, and fewer blocks do.
+ */
+#define RHH_CUDA_PLAIN_THREADS 256
+#define RHH_CUDA_PLAIN_ROWS 2
+#define RHH_CUDA_PLAIN_AT_ONCE 4
+#define RHH_CUDA_PLAIN_BLOCKS 16
+#define RHH_CUDA_PLAIN_COPIED_BLOCKS 2
+
+/*
  * And of pages that have just been copied there, while the bus brings those of the next batch, for some ten times as long.  With 12
  * or 16 blocks of 64 threads, instead of 8, an H100 takes up to 2 % more for all (2026-11-28-h100-copied-page-blocks.csv).
  */
@@ -287,9 +299,10 @@ struct rhh_scatter_policy
 
 /*
  * What the caller expects is multiplied by this for the first table: it is estimated from a sample, and to have
- * guessed a little too low costs a rehash.
+ * guessed too low costs a rehash, but more slots cost next to nothing.  Of 10^7 keys in 5 x 10^7 rows ANALYZE, which looks at 30,000 of
+ * these, expects 7 to 8 million; with 1.125 the query took an H200 23 ms, and takes 18 (2026-11-28-h200-plain-billion.csv).
  */
-#define RHH_CUDA_START_SLACK 1.125
+#define RHH_CUDA_START_SLACK 1.5
 
 /* Estimates are multiplied by this: they err by 1.6 %, and parts differ in size. */
 #define RHH_CUDA_ESTIMATE_SLACK 1.06

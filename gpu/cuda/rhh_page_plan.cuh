@@ -64,6 +64,9 @@ struct rhh_page_plan
 	uint8_t		n_filter_steps; /* which come first */
 	uint8_t		n_constants;
 	uint8_t		n_results;
+	bool		all_plain;		/* all there is are columns that are plain ... */
+	uint8_t		plain_attributes;	/* ... in a tuple without NULLs that has so many attributes, ... */
+	uint16_t	plain_bytes;	/* ... and so many bytes of them */
 	bool		has_filter;
 	uint8_t		n_ranges;
 	uint8_t		n_conditions;
@@ -511,6 +514,36 @@ rhh_plan_program(rhh_page_plan *plan, const rhh_page_layout *layout, uint32_t n_
 	return true;
 }
 
+/* Where an attribute begins that has an offset, in tuples without NULLs. */
+RHH_HD uint32_t
+rhh_plain_begin(const rhh_page_attribute *a)
+{
+	return ((uint32_t) a->offset + a->align - 1) & ~((uint32_t) a->align - 1);
+}
+
+/*
+ * A value is *plain* if it is an integer that is stored as it is, at a place that is known where no attribute is NULL, and that is a
+ * multiple of its bytes; or a constant.
+ */
+static void
+rhh_find_plain(rhh_page_plan *plan)
+{
+	plan->all_plain = plan->n_steps == 0 && plan->n_results == 0 && !plan->has_filter;
+	for (uint32_t i = 0; i < plan->n_fetches; i++)
+	{
+		const rhh_page_load *load = &plan->fetches[i].load;
+		const rhh_page_attribute *a = &plan->attributes[load->attribute];
+
+		if (load->kind == RHH_PAGE_CONSTANT)
+			continue;
+		if (load->kind != RHH_PAGE_VALUE || load->order != RHH_PAGE_AS_STORED || load->attribute > plan->last_known ||
+			a->length != a->align)
+			plan->all_plain = false;
+		plan->plain_attributes = (uint8_t)::max((uint32_t) plan->plain_attributes, load->attribute + 1u);
+		plan->plain_bytes = (uint16_t)::max((uint32_t) plan->plain_bytes, rhh_plain_begin(a) + a->align);
+	}
+}
+
 /*
  * Makes the plan of a layout, which is valid, for columns of these widths.  False: it needs more cells or values
  * than there is room for.
@@ -532,7 +565,10 @@ rhh_page_plan_make(rhh_page_plan *plan, const rhh_page_layout *layout, const uin
 		f->load.column = layout->loads[l].column;
 		f->passes |= RHH_PASS_ROW;
 	}
-	return rhh_plan_program(plan, layout, layout->n_loads + layout->program.n_results);
+	if (!rhh_plan_program(plan, layout, layout->n_loads + layout->program.n_results))
+		return false;
+	rhh_find_plain(plan);
+	return true;
 }
 
 #endif							/* RHH_PAGE_PLAN_CUH */

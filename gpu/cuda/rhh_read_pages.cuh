@@ -485,7 +485,7 @@ rhh_are_true(const rhh_page_plan &plan, const rhh_page_row *of, bool *all)
 }
 
 /*
- * Makes what a pass has of the tuple at a line pointer, of which `known` bytes are there: cells, and, of the
+ * Makes what a pass has of the tuple at a line pointer of a page, of which `known` bytes are there: cells, and, of the
  * pass for rows, columns that have bytes for NULLs.  False: the page is bad, or more has to be known.  *keep is whether
  * the filter is true.
  */
@@ -500,7 +500,7 @@ rhh_read_tuple(rhh_noted_columns *noted, const uint8_t *page, uint32_t item, uin
 	*keep = false;
 	if (COMPUTES)
 		of->clear_flags(plan.null_constants);
-	if (!rhh_page_find(page, item, known, &tuple))
+	if (!rhh_page_find_at(page, item, known, &tuple))
 		return false;
 	for (uint32_t i = 0; i < n_fetches; i++)
 	{
@@ -800,6 +800,7 @@ rhh_read_pages_kernel(const uint8_t *memory, uint32_t first_page, uint32_t end_p
 		else if (good && !(fresh && whole))
 			rhh_copy_bytes(in_hand, from, RHH_PAGE_BYTES);
 		__syncthreads();
+		good = good && rhh_page_has_lines((const uint8_t *) in_hand->bytes, lines);
 		if (next >= first_page && next < end_page)
 			next_header = rhh_page_header(memory + (uint64_t) next * RHH_PAGE_BYTES);
 		if (fresh && good)
@@ -898,7 +899,7 @@ rhh_take_cached(rhh_cached_page *of, const rhh_page *pages, uint32_t p, const rh
 	of->bytes = (const uint8_t *) from;
 	of->lines = rhh_page_lines(page.visible);
 	of->bad = from == NULL || page.first_row > n_rows || page.n_rows > n_rows - page.first_row ||
-		rhh_page_count(page.visible) != page.n_rows;
+		rhh_page_count(page.visible) != page.n_rows || !rhh_page_has_lines(of->bytes, of->lines);
 	/* so the host counts it among the bad ones */
 	if (of->fresh && of->bad)
 		page.n_rows = 1;

@@ -59,10 +59,11 @@
 
 /*
  * The same of a batch of pages that are in the cache, of which a GPU reads more in that time.  Each
- * part of the device's work on a batch has some 90 us before it has done anything.
+ * part of the device's work on a batch has some 90 us before it has done anything.  So many rows are those of as many narrow pages as a
+ * block has room for: with 32 a sum of 10^9 took an H200 49 ms, and takes 43 (2026-11-28-h200-plain-billion.csv).
  */
 #define MOST_CACHED 16384
-#define CACHED_BATCH_ROWS 32
+#define CACHED_BATCH_ROWS 44
 #define CACHED_BATCH_BYTES (64 << 20)
 
 /*
@@ -341,6 +342,7 @@ lay_out(PageBatches *batches, int child)
 		if (batches->has_layout)
 		{
 			batches->heap = heap;
+			gpurhh_heap_feed_hold_pages(heap);
 			/* else a batch would find that out */
 			batches->none_kept = batches->only_kept && most_cannot_be_kept(gpurhh_heap_feed_relation(heap));
 			if (batches->cache)

@@ -156,7 +156,8 @@ gpurhh_page_feed_saving(PlannerInfo *root, ProjectionPath *projection)
  * What a page takes.  Measured: one process on an H100 names 1.15 million pages of TPC-H's lineitem
  * that the GPU has copies of in 6 ms, while the GPU takes 12 to 25 ms to read, filter and compute
  * them; the 0.0144 of a row of a scan takes 100 ns.  Out of shared buffers the bus brings a page in 165 ns, and one process finds and pins
- * it in 130 ns where it has hints, and takes three times as long where it has none.  A thread of the CPU device takes 1.4 us for a page of two columns
+ * it in 130 ns where it has hints, and takes three times as long where it has none, and some 3 us where it has to be read first,
+ * out of the system's cache (bench/results/2026-11-28-h200-page-tables.csv).  A thread of the CPU device takes 1.4 us for a page of two columns
  * and 100 groups and 3.7 us for one of TPC-H's query 1, if it has kept their columns, and three times as long to make these
  * (bench/results/2026-11-27-cpu-2-cores-one-process.csv).  Queries by columns are charged about a seventh of what they take
  * by that measure, where three processes share 2 cores; so the device is, too.
@@ -165,6 +166,7 @@ gpurhh_page_feed_saving(PlannerInfo *root, ProjectionPath *projection)
 #define GPU_NEW_PAGE_COST		0.024
 #define HINTED_PAGE_COST		0.019
 #define UNHINTED_PAGE_COST		0.057
+#define UNBUFFERED_PAGE_COST	0.45
 #define CPU_KEPT_PAGE_COST		0.1
 #define CPU_NEW_PAGE_COST		0.3
 
@@ -175,6 +177,7 @@ typedef struct KnownPages
 	double		kept;			/* the device has copies */
 	double		fresh;			/* the device has none, and reads them by itself: they are in shared buffers */
 	double		unhinted;		/* of these, nobody remembers where */
+	double		unbuffered;		/* of all but those that are kept: they are not in shared buffers */
 	Cost		io;				/* what core charges for the I/O of all, */
 	Cost		saved_io;		/* and of those that are kept */
 } KnownPages;
@@ -236,8 +239,9 @@ count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
 	Relation	relation = table_open(planner_rt_fetch(rel->relid, root)->relid, NoLock);
 	const RelationFile file = gpurhh_relation_file(relation);
 	const bool	may_keep = gpurhh_may_cache(relation);
-	const double kept = may_keep ? Min(gpurhh_cache_pages(&file, needed_attributes(rel)), rel->pages) : 0;
-	const double others = rel->pages * rel->allvisfrac - kept;
+	const double visible = may_keep ? rel->pages * gpurhh_all_visible_share(relation, rel->pages) : 0;
+	const double kept = may_keep ? Min(gpurhh_cache_pages(&file, needed_attributes(rel)), visible) : 0;
+	const double others = visible - kept;
 	double		page_cost;
 
 	/* a GPU is charged for pages at which no session looks; the CPU device reads only what it keeps */
@@ -250,6 +254,7 @@ count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
 
 		pages->fresh += others * buffered;
 		pages->unhinted += others * (buffered - hinted);
+		pages->unbuffered += (rel->pages - kept) * (1 - buffered);
 	}
 	table_close(relation, NoLock);
 	get_tablespace_page_costs(rel->reltablespace, NULL, &page_cost);
@@ -391,8 +396,8 @@ gpurhh_device_pages(PlannerInfo *root, Path *scan, List *columns, Cost cost, dou
 		(pages.kept * CPU_KEPT_PAGE_COST + pages.fresh * CPU_NEW_PAGE_COST) / n_threads :
 		pages.kept * GPU_KEPT_PAGE_COST +
 		Max(pages.fresh * GPU_NEW_PAGE_COST,
-			((pages.fresh - pages.unhinted) * HINTED_PAGE_COST + pages.unhinted * UNHINTED_PAGE_COST) /
-			gpurhh_parallel_divisor(scan->parallel_workers));
+			((pages.fresh - pages.unhinted) * HINTED_PAGE_COST + pages.unhinted * UNHINTED_PAGE_COST +
+			 pages.unbuffered * UNBUFFERED_PAGE_COST) / gpurhh_parallel_divisor(scan->parallel_workers));
 	/* I/O is the same for any number of processes */
 	device += Max(cost - pages.io, 0) * (1 - *share) + pages.io - pages.saved_io;
 	return Min(cost, device);

@@ -1514,6 +1514,30 @@ mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
 }
 
 /*
+ * From now on a device reads pages, which stay pinned until it has.  Core reads a large table's pages that are not in shared buffers by
+ * a ring of 32 of these, and where all have pins takes any buffer instead: so reading a table of 1.5 times the buffers drove all of
+ * its pages out that were there, the next time again, and those of everybody else.  A ring of 16 MB has room for pages that are pinned
+ * for so long.  To be called between gpurhh_heap_feed_begin() and the first page.
+ */
+void
+gpurhh_heap_feed_hold_pages(HeapFeed *heap)
+{
+	HeapScanDesc desc = scan_desc(heap);
+	MemoryContext old_context;
+
+	if (desc->rs_strategy == NULL)
+		return;
+	/* the one before may be a read stream's, too, and goes with its context */
+	old_context = MemoryContextSwitchTo(GetMemoryChunkContext(desc));
+#if PG_VERSION_NUM >= 160000
+	desc->rs_strategy = GetAccessStrategyWithSize(BAS_BULKREAD, 16 * 1024);
+#else
+	desc->rs_strategy = GetAccessStrategy(BAS_BULKWRITE);
+#endif
+	MemoryContextSwitchTo(old_context);
+}
+
+/*
  * From now on blocks of which the device has copies, with so many attributes of each row, are left out, see
  * gpurhh_heap_feed_cached().  To be called between gpurhh_heap_feed_begin() and the first page.
  */

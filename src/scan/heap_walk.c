@@ -26,6 +26,7 @@
 #include "access/relscan.h"
 #include "access/syncscan.h"
 #include "access/tableam.h"
+#include "access/visibilitymap.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/buf_internals.h"
@@ -786,9 +787,22 @@ gpurhh_heap_step(void)
 
 /* ---------- for the planner ---------- */
 
-/* Of so many pages is looked whether they are in shared buffers; of small tables of one in SAMPLE_OF. */
+/* Of so many pages is looked whether they are in shared buffers, or all visible; of small tables of one in SAMPLE_OF. */
 #define SAMPLE_PAGES 32
 #define SAMPLE_OF 64
+
+static int
+n_samples(BlockNumber n_pages)
+{
+	return Min(n_pages / SAMPLE_OF + 1, SAMPLE_PAGES);
+}
+
+/* Page i of a sample of n. */
+static BlockNumber
+sample(int i, int n, BlockNumber n_pages)
+{
+	return (BlockNumber) ((i + 0.5) * n_pages / n);
+}
 
 /*
  * What share of a table's pages is in shared buffers, by a sample, and what share is there where hints say.  Others are read by
@@ -797,13 +811,13 @@ gpurhh_heap_step(void)
 double
 gpurhh_buffered_share(Relation rel, BlockNumber n_pages, double *hinted)
 {
-	const int	n = Min(n_pages / SAMPLE_OF + 1, SAMPLE_PAGES);
+	const int	n = n_samples(n_pages);
 	int			n_buffered = 0;
 	int			n_hinted = 0;
 
 	for (int i = 0; i < n && n_pages > 0; i++)
 	{
-		const BlockNumber block = (BlockNumber) ((i + 0.5) * n_pages / n);
+		const BlockNumber block = sample(i, n, n_pages);
 		BufferTag	tag;
 		uint32		hash;
 		int			at;
@@ -824,4 +838,22 @@ gpurhh_buffered_share(Relation rel, BlockNumber n_pages, double *hinted)
 	}
 	*hinted = (double) n_hinted / n;
 	return (double) n_buffered / n;
+}
+
+/*
+ * What share of a table's pages is all visible, by a sample: what VACUUM has found (pg_class.relallvisible) may have changed since
+ * then, as all of it has if a part of the rows has been deleted.
+ */
+double
+gpurhh_all_visible_share(Relation rel, BlockNumber n_pages)
+{
+	const int	n = n_samples(n_pages);
+	Buffer		map = InvalidBuffer;
+	int			n_visible = 0;
+
+	for (int i = 0; i < n && n_pages > 0; i++)
+		n_visible += VM_ALL_VISIBLE(rel, sample(i, n, n_pages), &map);
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
+	return (double) n_visible / n;
 }

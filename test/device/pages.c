@@ -1107,7 +1107,7 @@ pairs_map(context *ctx, int n)
 	for (int sum = 0; sum < n; sum++)
 		def_state(&d, RHH_SUM_I128, def_column(&d, 8, GEN_SMALL, 0, 0), -1);
 	d.spec.max_batch_bytes = d.spec.max_page_bytes = 1 << 20;
-	d.spec.max_batch_rows = 1000;
+	d.spec.max_batch_rows = 2000;
 	d.spec.expected_groups = 1;
 	if (ctx->device->ops->map_create(ctx->device->dev, &d.spec, &map, &err) == RHH_OK)
 		return map;
@@ -1263,6 +1263,169 @@ case_pages_bad_once_more(context *ctx)
 			 (event.n_bad_pages != 1 || pages[0].bad != 0 || pages[1].bad != RHH_PAGE_UNREAD || pages[2].bad != 0))
 		fault(ctx, "bad once more", "not the one page is bad");
 	ops->map_destroy(map);
+}
+
+/* ---------- integers at known places ---------- */
+
+#define PLAIN_PAGES 7
+#define PLAIN_SUMS 5
+#define PLAIN_ODD_ROW 140		/* of which line pointer something is wrong */
+
+typedef enum plain_kind
+{
+	PLAIN_GOOD,
+	PLAIN_SHORT,				/* the tuple ends before its last attribute does */
+	PLAIN_FEW_LINES,			/* the page says that it has no such line pointer */
+	PLAIN_DEAD,					/* the line pointer has no tuple */
+	PLAIN_HEADER,				/* attributes begin at an odd address */
+	PLAIN_OUTSIDE,				/* the tuple ends behind the page */
+	PLAIN_FEWER					/* the tuple says that it has only three attributes; the others are NULL, and all is well */
+} plain_kind;
+
+/*
+ * Makes a page of the key 7 and integers of 2, 1, 4 and 8 bytes, some of which are NULL, or are not stored; some rows are not visible.
+ * Adds its rows to sums, the last one of which is that of the constant 3, unless the page is bad.
+ */
+static void
+make_plain(uint8_t *memory, plain_kind kind, rng *r, rhh_page *page, rhh_int128 *sums)
+{
+	static const uint32_t bytes[] = {2, 1, 4, 8};
+	const bool	good = kind == PLAIN_GOOD || kind == PLAIN_FEWER;
+
+	page_clear(memory);
+	for (uint32_t item = 0;; item++)
+	{
+		const bool	odd = item == PLAIN_ODD_ROW && kind != PLAIN_GOOD;
+		const uint32_t n_stored = !odd && below(r, 8) == 0 ? below(r, 4) : 4;
+		const bool	visible = odd || below(r, 20) > 0;
+		const int32_t key = 7;
+		int64_t		values[4] = {0};
+		tuple		t;
+
+		tuple_clear(&t);
+		put_attribute(&t, &key, 4, 4);
+		for (uint32_t a = 0; a < n_stored; a++)
+		{
+			/* of so many bits, with its sign */
+			values[a] = (int64_t) next_random(r) >> (64 - 8 * bytes[a]);
+			if (!odd && below(r, 12) == 0)
+				put_null(&t);
+			else
+				put_attribute(&t, &values[a], bytes[a], bytes[a]);
+			if ((t.present[(a + 1) / 8] >> (a + 1) % 8 & 1) == 0)
+				values[a] = 0;
+		}
+		if (!page_add(memory, &t))
+			break;
+		if (!visible)
+			continue;
+		page->visible[item / 64] |= UINT64_C(1) << item % 64;
+		page->n_rows++;
+		for (uint32_t a = 0; a < 4 && good; a++)
+			sums[a] += odd && a >= 2 ? 0 : values[a];
+		sums[4] += good ? 3 : 0;
+	}
+	if (kind != PLAIN_GOOD)
+	{
+		uint8_t    *pointer = memory + 24 + 4 * PLAIN_ODD_ROW;
+		const uint32_t offset = rhh_page_4_bytes(pointer) & 0x7fff;
+		uint32_t	changed = rhh_page_4_bytes(pointer);
+
+		if (kind == PLAIN_SHORT)
+			changed -= 8u << 17;
+		if (kind == PLAIN_DEAD)
+			changed |= 3u << 15;
+		if (kind == PLAIN_OUTSIDE)
+			changed = (changed & ~0x7fffu) | (RHH_PAGE_BYTES - 8);
+		memcpy(pointer, &changed, 4);
+		if (kind == PLAIN_FEW_LINES)
+			put_2_bytes(memory + 12, 24 + 4 * (rhh_page_lines(page->visible) - 1));
+		if (kind == PLAIN_HEADER)
+			memory[offset + 22] = 28;
+		if (kind == PLAIN_FEWER)
+			put_2_bytes(memory + offset + 18, 3);
+	}
+}
+
+/*
+ * Rows whose columns are all integers that are stored as they are, which a device may read in a way of their own: NULLs, rows that are
+ * shorter, constants, columns that are wider than what is stored, several rows for each thread of a warp; and pages in which something is
+ * wrong.  They are read where they are, from copies that have just been made, and from the cache.
+ */
+void
+case_pages_plain(context *ctx)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint8_t    *memory = ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES;
+	rng			r = {.state = option_seed};
+
+	slabs_back(ctx);
+	for (int odd = PLAIN_GOOD; odd <= PLAIN_FEWER && ctx->why[0] == '\0'; odd++)
+	{
+		rhh_int128	sums[PLAIN_SUMS] = {0};
+		uint64_t	words[64];
+		rhh_result	result = {.words = words, .capacity_groups = 1};
+		rhh_map    *map = pairs_map(ctx, PLAIN_SUMS);
+		rhh_page	made[PLAIN_PAGES] = {{0}};
+		rhh_batch	batch;
+		rhh_event	event;
+		rhh_error	err;
+		rhh_page   *pages = one_value_pages(ctx->device->pool, &batch, PLAIN_PAGES);
+		rhh_page_layout *layout = (void *) batch.base;
+		uint32_t   *slots = (void *) (batch.base + batch.used_bytes);
+
+		if (map == NULL)
+			return;
+		for (uint8_t a = 1; a < 5; a++)
+		{
+			const uint8_t bytes = a == 1 ? 2 : a == 2 ? 1 : a == 3 ? 4 : 8;
+
+			layout->attributes[a] = (rhh_page_attribute){.length = bytes, .align = bytes, .missing_null = true};
+			layout->loads[a] = (rhh_page_load){.attribute = a, .column = a, .kind = RHH_PAGE_VALUE};
+		}
+		layout->loads[5] = (rhh_page_load){.column = 5, .kind = RHH_PAGE_CONSTANT, .parameter = 3, .not_null = true};
+		layout->n_attributes = 5;
+		layout->n_loads = 6;
+		rhh_page_find_offsets(layout);
+		batch.first_page = FOUND_FIRST;
+		batch.end_page = FOUND_FIRST + PLAIN_PAGES;
+		batch.n_rows = 0;
+		for (uint32_t p = 0; p < PLAIN_PAGES; p++)
+		{
+			make_plain(memory + (size_t) p * RHH_PAGE_BYTES, p == 3 ? (plain_kind) odd : PLAIN_GOOD, &r, &made[p], sums);
+			made[p].number = FOUND_FIRST + p;
+			made[p].first_row = batch.n_rows;
+			batch.n_rows += made[p].n_rows;
+			slots[p] = 3 * p + 1;
+		}
+		memcpy(pages, made, sizeof(made));
+		batch.slots_offset = batch.used_bytes;
+		batch.used_bytes = batch.refused_offset = batch.used_bytes + 64;
+		for (int cached = 0; cached < 2 && ctx->why[0] == '\0'; cached++)
+		{
+			if (cached)
+			{
+				const uint32_t n_rows = batch.n_rows;
+
+				become_cached(memory, &batch);
+				batch.n_rows = n_rows;
+			}
+			if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
+				fault(ctx, "map_submit", err.message);
+			else if (next_event(ctx, &event) && (event.n_bad_pages != (odd != PLAIN_GOOD && odd != PLAIN_FEWER) || event.n_refused > 0))
+				fault(ctx, cached ? "plain of the cache" : "plain", "not the one page is bad");
+		}
+		if (ctx->why[0] == '\0' && ops->map_finish(map, &err) != RHH_OK)
+			fault(ctx, "map_finish", err.message);
+		else if (ctx->why[0] == '\0' && next_event(ctx, &event) && ops->map_extract(map, &result, 0, &err) != RHH_OK)
+			fault(ctx, "map_extract", err.message);
+		for (uint32_t i = 0; i < PLAIN_SUMS; i++)
+			sums[i] *= 2;
+		if (ctx->why[0] == '\0' && next_event(ctx, &event) &&
+			(result.n_groups != 1 || words[1] != 7 || memcmp(&words[2], sums, sizeof(sums)) != 0))
+			fault(ctx, "plain", "other sums");
+		ops->map_destroy(map);
+	}
 }
 
 /* ---------- values ---------- */
