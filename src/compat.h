@@ -184,6 +184,20 @@ gpurhh_has_droppable_entries(Query *query)
 #endif
 }
 
+/*
+ * A ring for a scan whose pages stay pinned for a while: so many at a time.  Up to 15 there is no other one than that of COPY, of 16 MB,
+ * where a page that has been changed meanwhile is written before its buffer is used again, as core's own ring for scans would not do.
+ */
+static inline BufferAccessStrategy
+gpurhh_ring(int n_pages)
+{
+#if PG_VERSION_NUM >= 160000
+	return GetAccessStrategyWithSize(BAS_BULKREAD, n_pages * (BLCKSZ / 1024));
+#else
+	return GetAccessStrategy(BAS_BULKWRITE);
+#endif
+}
+
 /* Takes the permissions that a table's entry needs along, to a query that only has this one. */
 static inline void
 gpurhh_move_permissions(Query *from, RangeTblEntry *rte, Query *to)

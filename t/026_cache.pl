@@ -624,6 +624,14 @@ sub kinds_of_scans
 	}
 	is(counts_of($s->query("$ON $EXPLAIN EXECUTE p(500, '')"))->{'Device Pages Cached'}, $pages, 'from the cache');
 	$s->query('DEALLOCATE ALL; RESET ALL');
+
+	# VACUUM has counted pages that are not all visible any more: once the planner believed it
+	$s->query('SET max_parallel_workers_per_gather = 2');
+	$admin->query('DELETE FROM big WHERE id % 10 = 3');
+	like($s->query("$ON EXPLAIN (COSTS OFF) $where"), qr/Gather/, 'no page is all visible: several');
+	$admin->query('VACUUM big');
+	unlike($s->query("$ON EXPLAIN (COSTS OFF) $where"), qr/Gather/, 'all visible again: one');
+	$s->query('RESET ALL');
 	return;
 }
 
@@ -1442,7 +1450,7 @@ sub larger_than_buffers
 		$s->query("SELECT gpurhh_cache_drop('larger')");
 		my $plan = $s->query("$ON EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, FORMAT JSON) SELECT k, sum(v) FROM larger GROUP BY k");
 
-		unlike($plan, qr/"Device Pages": 0,/, 'the device reads its pages');
+		like($plan, qr/"Device Pages": [1-9]/, 'the device reads its pages');
 		($read) = $plan =~ /"Shared Read Blocks": (\d+)/;
 	}
 	cmp_ok($read, '<', 0.66 * $n, 'most of its pages that were in shared buffers still are');

@@ -522,8 +522,8 @@ rhh_plain_begin(const rhh_page_attribute *a)
 }
 
 /*
- * A value is *plain* if it is an integer that is stored as it is, at a place that is known where no attribute is NULL, and that is a
- * multiple of its bytes; or a constant.
+ * A value is *plain* if its bytes are stored as they are, at a place that is known where no attribute is NULL, and that is a
+ * multiple of their number, up to 8; or a constant.
  */
 static void
 rhh_find_plain(rhh_page_plan *plan)
@@ -537,7 +537,7 @@ rhh_find_plain(rhh_page_plan *plan)
 		if (load->kind == RHH_PAGE_CONSTANT)
 			continue;
 		if (load->kind != RHH_PAGE_VALUE || load->order != RHH_PAGE_AS_STORED || load->attribute > plan->last_known ||
-			a->length != a->align)
+			a->length != a->align || rhh_plain_begin(a) + a->align > RHH_PAGE_BYTES)
 			plan->all_plain = false;
 		plan->plain_attributes = (uint8_t)::max((uint32_t) plan->plain_attributes, load->attribute + 1u);
 		plan->plain_bytes = (uint16_t)::max((uint32_t) plan->plain_bytes, rhh_plain_begin(a) + a->align);

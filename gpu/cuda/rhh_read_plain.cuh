@@ -4,8 +4,8 @@
  *		(rhh_read_pages.cuh), in a third of the instructions.
  *
  * A warp takes a page.  Each of its first lanes has a word of what is known of the page, and so it waits for nobody, and
- * only three times for memory before it knows where values are: for the page's slot, for line pointers, and for the headers of
- * tuples, of which a lane has some at a time.  A tuple that has NULLs, or lacks attributes, is read in the general way.
+ * only four times for memory before it knows where values are: for the page's slot, for where that is, for line pointers, and for the
+ * headers of tuples, of which a lane has some at a time.  A tuple that has NULLs, or lacks attributes, is read in the general way.
  */
 #ifndef RHH_READ_PLAIN_CUH
 #define RHH_READ_PLAIN_CUH
@@ -20,6 +20,7 @@
 static_assert(offsetof(rhh_page, all_visible) == offsetof(rhh_page, filtered) + 2 && offsetof(rhh_page, filtered) % 4 == 0,
 			  "a word has both");
 static_assert(RHH_PAGE_WORDS == 16, "they are added up by so many lanes");
+static_assert(RHH_WARP_SIZE == 32 && RHH_CUDA_PLAIN_THREADS % RHH_WARP_SIZE == 0, "a lane has a line pointer of each word of visible");
 
 /* A column. */
 struct rhh_plain_column
@@ -310,7 +311,8 @@ rhh_read_plain_kernel(uint32_t first_slot, uint32_t end_slot, const rhh_page *pa
 				if (is_row[k] && data[k] == 0)
 					good = good && rhh_read_any_tuple(&space.noted, of.bytes, begin + k * RHH_WARP_SIZE + lane, plan, columns, row[k]);
 		}
-		if (__any_sync(RHH_WARP, !good || of.bad) && lane == 0)
+		/* by the lane that has told that it is not */
+		if (__any_sync(RHH_WARP, !good || of.bad) && lane == RHH_WORD_LANE(bad))
 		{
 			outcomes[p].bad = RHH_PAGE_UNREAD;
 			notes->any_bad = 1;

@@ -342,9 +342,11 @@ lay_out(PageBatches *batches, int child)
 		if (batches->has_layout)
 		{
 			batches->heap = heap;
-			gpurhh_heap_feed_hold_pages(heap);
 			/* else a batch would find that out */
 			batches->none_kept = batches->only_kept && most_cannot_be_kept(gpurhh_heap_feed_relation(heap));
+			/* one batch is read, while the next one is filled */
+			if (!batches->none_kept)
+				gpurhh_heap_feed_hold_pages(heap, 2 * batches->most_pages);
 			if (batches->cache)
 			{
 				const uint32 page_rows = rows_of_page(gpurhh_heap_feed_relation(heap));

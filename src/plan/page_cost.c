@@ -245,7 +245,7 @@ count_table(PlannerInfo *root, const RelOptInfo *rel, KnownPages *pages)
 	double		page_cost;
 
 	/* a GPU is charged for pages at which no session looks; the CPU device reads only what it keeps */
-	if (may_keep && others > 0 &&
+	if (others > 0 &&
 		(gpurhh_uses_gpu() ? GPURHH_DEVICES_READ_IN_ORDER :
 		 gpurhh_cpu_cache_threads() > 0 && rel->pages <= gpurhh_cache_room() && !gpurhh_cache_is_full()))
 	{

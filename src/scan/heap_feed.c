@@ -6,7 +6,7 @@
  * If the child is a plain sequential scan of a heap, its rows need not come one
  * by one through ExecProcNode(): this file reads the table's pages instead.  The
  * scan node still provides everything else: the lock, permissions, the snapshot,
- * the predicate lock, the ring buffer, the block numbers of synchronized and of
+ * the predicate lock, the ring buffer (a larger one for a device), the block numbers of synchronized and of
  * parallel scans, instrumentation and statistics.  These are in its scan
  * descriptor, or this file does what SeqNext() and ExecScan() would do.
  *
@@ -1514,26 +1514,23 @@ mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
 }
 
 /*
- * From now on a device reads pages, which stay pinned until it has.  Core reads a large table's pages that are not in shared buffers by
- * a ring of 32 of these, and where all have pins takes any buffer instead: so reading a table of 1.5 times the buffers drove all of
- * its pages out that were there, the next time again, and those of everybody else.  A ring of 16 MB has room for pages that are pinned
- * for so long.  To be called between gpurhh_heap_feed_begin() and the first page.
+ * From now on a device reads pages, which stay pinned until it has, about so many at a time.  Core reads a large table's pages that
+ * are not in shared buffers by a ring of 256 kB, or some more, and where all of that have pins takes any buffer instead: so a table of 1.5
+ * times the buffers drove all of its pages out that were there, the next time again, and those of everybody else.  The scan gets a larger ring
+ * (gpurhh_ring()); core's own read stream, from 17 on, keeps the one before.  To be called between gpurhh_heap_feed_begin() and
+ * the first page.
  */
 void
-gpurhh_heap_feed_hold_pages(HeapFeed *heap)
+gpurhh_heap_feed_hold_pages(HeapFeed *heap, int n_pages)
 {
 	HeapScanDesc desc = scan_desc(heap);
 	MemoryContext old_context;
 
-	if (desc->rs_strategy == NULL)
+	/* a scan that is begun anew has it already */
+	if (desc->rs_strategy == NULL || desc->rs_strategy == heap->ring)
 		return;
-	/* the one before may be a read stream's, too, and goes with its context */
 	old_context = MemoryContextSwitchTo(GetMemoryChunkContext(desc));
-#if PG_VERSION_NUM >= 160000
-	desc->rs_strategy = GetAccessStrategyWithSize(BAS_BULKREAD, 16 * 1024);
-#else
-	desc->rs_strategy = GetAccessStrategy(BAS_BULKWRITE);
-#endif
+	heap->ring = desc->rs_strategy = gpurhh_ring(n_pages);
 	MemoryContextSwitchTo(old_context);
 }
 

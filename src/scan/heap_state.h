@@ -116,6 +116,7 @@ struct HeapFeed
 	uint8	   *active;
 	bool		ended;
 	CachedPages *cached;		/* the blocks that a device has copies of; NULL: none is left out */
+	BufferAccessStrategy ring;	/* of a scan whose pages a device holds; else NULL */
 };
 
 extern Form_pg_attribute gpurhh_heap_attribute(const HeapFeed *heap, Node *expr);

@@ -787,15 +787,9 @@ gpurhh_heap_step(void)
 
 /* ---------- for the planner ---------- */
 
-/* Of so many pages is looked whether they are in shared buffers, or all visible; of small tables of one in SAMPLE_OF. */
+/* Of so many pages is looked whether they are all visible, or in shared buffers: that, of small tables, of one in SAMPLE_OF. */
 #define SAMPLE_PAGES 32
 #define SAMPLE_OF 64
-
-static int
-n_samples(BlockNumber n_pages)
-{
-	return Min(n_pages / SAMPLE_OF + 1, SAMPLE_PAGES);
-}
 
 /* Page i of a sample of n. */
 static BlockNumber
@@ -811,7 +805,7 @@ sample(int i, int n, BlockNumber n_pages)
 double
 gpurhh_buffered_share(Relation rel, BlockNumber n_pages, double *hinted)
 {
-	const int	n = n_samples(n_pages);
+	const int	n = Min(n_pages / SAMPLE_OF + 1, SAMPLE_PAGES);
 	int			n_buffered = 0;
 	int			n_hinted = 0;
 
@@ -847,13 +841,13 @@ gpurhh_buffered_share(Relation rel, BlockNumber n_pages, double *hinted)
 double
 gpurhh_all_visible_share(Relation rel, BlockNumber n_pages)
 {
-	const int	n = n_samples(n_pages);
+	const int	n = Min(n_pages, SAMPLE_PAGES);
 	Buffer		map = InvalidBuffer;
 	int			n_visible = 0;
 
-	for (int i = 0; i < n && n_pages > 0; i++)
+	for (int i = 0; i < n; i++)
 		n_visible += VM_ALL_VISIBLE(rel, sample(i, n, n_pages), &map);
 	if (BufferIsValid(map))
 		ReleaseBuffer(map);
-	return (double) n_visible / n;
+	return n > 0 ? (double) n_visible / n : 0;
 }

@@ -70,7 +70,7 @@ extern void gpurhh_heap_feed_share(HeapFeed *heap, ParallelTableScanDesc scan);
 extern bool gpurhh_heap_feed_fill(HeapFeed *heap, Feed *feed, uint32 whole_pages);
 extern bool gpurhh_heap_feed_has_ended(const HeapFeed *heap);
 extern bool gpurhh_heap_feed_is_amid(const HeapFeed *heap);
-extern void gpurhh_heap_feed_hold_pages(HeapFeed *heap);
+extern void gpurhh_heap_feed_hold_pages(HeapFeed *heap, int n_pages);
 extern void gpurhh_heap_feed_use_cache(HeapFeed *heap, uint8 n_attributes);
 extern CachedPages *gpurhh_heap_feed_cached(HeapFeed *heap);
 extern void gpurhh_heap_feed_end_cache(HeapFeed *heap);

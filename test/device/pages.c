@@ -1277,7 +1277,7 @@ typedef enum plain_kind
 	PLAIN_SHORT,				/* the tuple ends before its last attribute does */
 	PLAIN_FEW_LINES,			/* the page says that it has no such line pointer */
 	PLAIN_DEAD,					/* the line pointer has no tuple */
-	PLAIN_HEADER,				/* attributes begin at an odd address */
+	PLAIN_HEADER,				/* attributes begin at no multiple of 8 */
 	PLAIN_OUTSIDE,				/* the tuple ends behind the page */
 	PLAIN_FEWER					/* the tuple says that it has only three attributes; the others are NULL, and all is well */
 } plain_kind;
