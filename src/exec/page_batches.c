@@ -49,10 +49,12 @@
  * batch costs the service some 130 us, in which a GPU reads 800 pages; and the bus is idle for some 50 us while the last pages
  * of a batch are worked on, unless they are copied to the cache first.  So the first times of TPC-H's queries at scale 4
  * were 3 % shorter on an H200 than with half as many, in the median (2026-11-27-h200-pages-of-batch.csv).  The first batch has FIRST_PAGES, so that the device begins early, and
- * each of the next ones twice as many.
+ * each of the next ones twice as many.  Where a session has to test the rows of most pages that takes longer than the bus does, which had better
+ * not wait for that until all participants are done, and hand over their last batch: so these have TESTED_PAGES at most.
  */
 #define MOST_PAGES 8192
-#define FIRST_PAGES 1024
+#define FIRST_PAGES 256
+#define TESTED_PAGES 1024
 #define BATCH_SHARE 64
 #define PAGE_BATCH_ROWS 16
 #define PAGE_BATCH_BYTES (32 << 20)
@@ -140,7 +142,8 @@ struct PageBatches
 	bool		has_layout;		/* if a device can make all columns of it */
 	HeapFeed   *heap;			/* then: what is read */
 	uint32		most_pages;		/* of a batch, ... */
-	uint32		next_pages;		/* ... and of the next one */
+	uint32		next_pages;		/* ... and of the next one, ... */
+	bool		tested;			/* ... if not TESTED_PAGES, as most pages of the last one were not all visible */
 	uint32		most_rows;
 	bool		cache;			/* pages may be kept, and be read from the cache: */
 	bool		parts;			/* it is better to keep no more of the child's than is needed */
@@ -334,7 +337,7 @@ lay_out(PageBatches *batches, int child)
 	{
 		batches->child = child;
 		batches->heap = NULL;
-		batches->none_kept = false;
+		batches->none_kept = batches->tested = false;
 		batches->page_rows = 0;
 		batches->n_unseen = batches->n_not_found = 0;
 		batches->has_layout = heap != NULL &&
@@ -788,7 +791,9 @@ may_give(PageBatches *batches)
 		return true;
 	do
 	{
-		batches->n_may_pin = gpurhh_channel_pin_pages(batches->side.channel, batches->next_pages);
+		const uint32 n = batches->tested ? Min(batches->next_pages, TESTED_PAGES) : batches->next_pages;
+
+		batches->n_may_pin = gpurhh_channel_pin_pages(batches->side.channel, n);
 		if (batches->n_may_pin >= FEWEST_PAGES)
 		{
 			batches->next_pages = Min(2 * batches->next_pages, batches->most_pages);
@@ -899,6 +904,7 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	if (n_unseen > 0 && !gpurhh_heap_is_settled(pages[last_unseen].number + 1))
 		batches->page_rows = 0;
 	batches->none_kept = n_kept < n / 2;
+	batches->tested = batches->none_kept && to.request != NULL;
 	return true;
 }
 

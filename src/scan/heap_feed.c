@@ -1496,6 +1496,9 @@ gpurhh_heap_feed_is_amid(const HeapFeed *heap)
 static void
 mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
 {
+	uint64		word = 0;
+	uint32		at = 0;
+
 	if (offsets[n - 1] == n)
 	{
 		/* 1 to n */
@@ -1507,10 +1510,17 @@ mark_visible(rhh_page *page, const OffsetNumber *offsets, int n)
 	}
 	for (int i = 0; i < n; i++)
 	{
-		uint32		item = offsets[i] - 1;
+		const uint32 item = offsets[i] - 1;
 
-		page->visible[item / 64] |= UINT64CONST(1) << item % 64;
+		if (item / 64 != at)
+		{
+			page->visible[at] = word;
+			at = item / 64;
+			word = 0;
+		}
+		word |= UINT64CONST(1) << item % 64;
 	}
+	page->visible[at] = word;
 }
 
 /*

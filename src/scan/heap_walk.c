@@ -159,6 +159,10 @@ gpurhh_init_buffer_hints(void)
 
 /* ---------- pages ---------- */
 
+/* Of the page that was looked at last: its line pointers, and whether it was all visible.  The next one is likely to be like it. */
+static int	last_lines = 0;
+static bool last_all_visible = true;
+
 /* Asks for all of a page that is mostly not in the CPU's caches. */
 static inline void
 prefetch_page(Page page)
@@ -179,9 +183,8 @@ typedef enum PageUse
 
 #ifdef GPURHH_BUFFER_HINTS
 
-/* The buffer whose page is prefetched, as it is likely to be read next, and the line pointers of the page that was read last. */
+/* The buffer whose page is prefetched, as it is likely to be read next. */
 static Buffer prefetched = InvalidBuffer;
-static int	last_lines = 0;
 
 /*
  * What of that page is still to be asked for.  A processor waits for few lines of memory at a time, so if it asks for a page at once, what
@@ -408,6 +411,23 @@ gpurhh_heap_unpin(Buffer buffer)
 #endif
 }
 
+/* A step of the work on a page. */
+static inline void
+step(void)
+{
+#ifdef GPURHH_BUFFER_HINTS
+	n_steps++;
+	ask_for((Size) (unasked_end - unasked) > step_bytes ? unasked + step_bytes : unasked_end);
+#endif
+}
+
+/* Are most bytes of a scan's next page likely to be read, as those of headers of tuples are where a page is not all visible? */
+static inline bool
+is_dense(bool dense)
+{
+	return dense || !last_all_visible;
+}
+
 /* Have all line pointers of a page a tuple? */
 static bool
 all_normal(Page page, int lines)
@@ -430,6 +450,59 @@ all_offsets(void)
 		for (int i = 0; i < MaxHeapTuplesPerPage; i++)
 			offsets[i] = FirstOffsetNumber + i;
 	return offsets;
+}
+
+/*
+ * Does a tuple's header say that it is visible, and nothing else has to be asked?  That is where most tuples come to in core's
+ * HeapTupleSatisfiesMVCC(), and what this asks is what that does on the way, here without calls: whoever inserted it is marked as
+ * committed, before the snapshot's oldest running transaction, and nobody as who deleted it.
+ */
+static inline bool
+is_plainly_visible(const HeapTupleHeaderData *tuple, Snapshot snapshot)
+{
+	const uint16 marks = HEAP_XMIN_COMMITTED | HEAP_XMAX_INVALID;
+	const TransactionId xmin = HeapTupleHeaderGetRawXmin(tuple);
+
+	return (tuple->t_infomask & marks) == marks &&
+		((tuple->t_infomask & HEAP_XMIN_FROZEN) == HEAP_XMIN_FROZEN || !TransactionIdIsNormal(xmin) ||
+		 (int32) (xmin - snapshot->xmin) < 0);
+}
+
+/* To look at a tuple takes less than a step. */
+#define TUPLES_OF_STEP 4
+
+/* Notes which tuples of the page in rs_cbuf, which is locked, are visible. */
+static int
+test_tuples(HeapScanDesc scan, Page dp, int lines)
+{
+	Snapshot	snapshot = scan->rs_base.rs_snapshot;
+	const bool	mvcc = snapshot->snapshot_type == SNAPSHOT_MVCC;
+	int			n = 0;
+
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
+	{
+		ItemId		item = PageGetItemId(dp, offset);
+		HeapTupleHeader header;
+
+		if (offset % TUPLES_OF_STEP == 0)
+			step();
+		if (!ItemIdIsNormal(item))
+			continue;
+		header = (HeapTupleHeader) PageGetItem(dp, item);
+		if (!mvcc || !is_plainly_visible(header, snapshot))
+		{
+			HeapTupleData tuple;
+
+			tuple.t_tableOid = RelationGetRelid(scan->rs_base.rs_rd);
+			tuple.t_data = header;
+			tuple.t_len = ItemIdGetLength(item);
+			ItemPointerSet(&tuple.t_self, scan->rs_cblock, offset);
+			if (!HeapTupleSatisfiesVisibility(&tuple, snapshot, scan->rs_cbuf))
+				continue;
+		}
+		scan->rs_vistuples[n++] = offset;
+	}
+	return n;
 }
 
 /*
@@ -467,27 +540,11 @@ find_visible(HeapScanDesc scan)
 		}
 	}
 	else
-	{
-		for (OffsetNumber offset = FirstOffsetNumber; offset <= lines; offset++)
-		{
-			ItemId		item = PageGetItemId(dp, offset);
-			HeapTupleData tuple;
-
-			if (!ItemIdIsNormal(item))
-				continue;
-			tuple.t_tableOid = RelationGetRelid(rel);
-			tuple.t_data = (HeapTupleHeader) PageGetItem(dp, item);
-			tuple.t_len = ItemIdGetLength(item);
-			ItemPointerSet(&tuple.t_self, scan->rs_cblock, offset);
-			if (HeapTupleSatisfiesVisibility(&tuple, snapshot, buffer))
-				scan->rs_vistuples[n++] = offset;
-		}
-	}
+		n = test_tuples(scan, dp, lines);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->rs_ntuples = n;
-#ifdef GPURHH_BUFFER_HINTS
 	last_lines = lines;
-#endif
+	last_all_visible = all_visible;
 	return all_visible;
 }
 
@@ -539,7 +596,7 @@ heap_get_page(HeapScanDesc scan, BlockNumber page, bool dense)
 		heapgetpage((TableScanDesc) scan, page);
 		return false;
 	}
-	pin_page(scan, page, dense ? PAGE_DENSE : PAGE_LINES);
+	pin_page(scan, page, is_dense(dense) ? PAGE_DENSE : PAGE_LINES);
 	return find_visible(scan);
 }
 #endif
@@ -707,7 +764,7 @@ next_uncached(HeapScanDesc scan, bool dense, CachedPages *cached)
 		cached->buffer = scan->rs_cbuf;
 		return HEAP_PAGE;
 	}
-	if (dense)
+	if (is_dense(dense))
 		prefetch_page(BufferGetPage(scan->rs_cbuf));
 	cached->all_visible = find_visible(scan);
 	return HEAP_PAGE;
@@ -738,9 +795,12 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 	if (!BufferIsValid(scan->rs_cbuf))
 		return end_scan(scan);
 	scan->rs_cblock = BufferGetBlockNumber(scan->rs_cbuf);
-	if (dense)
+	if (is_dense(dense))
 		prefetch_page(BufferGetPage(scan->rs_cbuf));
-	heap_prepare_pagescan((TableScanDesc) scan);
+	if (CheckForSerializableConflictOutNeeded(scan->rs_base.rs_rd, scan->rs_base.rs_snapshot))
+		heap_prepare_pagescan((TableScanDesc) scan);
+	else
+		(void) find_visible(scan);
 	return HEAP_PAGE;
 #else
 	for (;;)
@@ -779,10 +839,7 @@ gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages *cached)
 void
 gpurhh_heap_step(void)
 {
-#ifdef GPURHH_BUFFER_HINTS
-	n_steps++;
-	ask_for((Size) (unasked_end - unasked) > step_bytes ? unasked + step_bytes : unasked_end);
-#endif
+	step();
 }
 
 /* ---------- for the planner ---------- */
