@@ -132,7 +132,9 @@ check()
 	fi
 }
 
-for name in ${functions:-$(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c)}; do
+all_functions=$(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c)
+for name in ${functions:-$all_functions}; do
+	grep -qx "$name" <<<"$all_functions" || die "$name is none of: $(tr '\n' ' ' <<<"$all_functions")"
 	# a service that begins anew calls all of it
 	end_service
 	fault "$name" 1000000000 0

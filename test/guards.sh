@@ -295,6 +295,14 @@ guard plain-pages-with-fewer-attributes 'device_test cuda --tiny --only pages_fo
 	$PLAIN_KERNEL '>> 16 <= n_attributes' '>> 16 == 0'
 guard plain-line-pointers-behind-the-last 'device_test cuda --tiny --only pages_plain' '^not ok' \
 	$PLAIN_KERNEL '24 + 4 * of->lines > lower ||' ''
+guard plain-rows-in-one-place 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL 'placed = atomicAdd(&counts->placed, of.n_rows);' 'placed = 0;'
+guard plain-rows-of-bad-pages-stay 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL 'notes->any_bad = 1;' ''
+guard plain-pages-not-told 'device_test cuda --tiny --only pages_plain' '^not ok' \
+	$PLAIN_KERNEL 'of->told = fresh || (finds && (marks & 0xffff) == 0);' 'of->told = false;'
+guard plain-line-pointers-not-checked 'device_test cuda --tiny --only pages_garbage' '^not ok' \
+	$PLAIN_KERNEL '(pointers[k] & 0x18007) == 0x8000' '(pointers[k] & 0x10007) == 0'
 guard plain-values-of-another-width 'device_test cuda --tiny --only pages_plain' '^not ok' \
 	$PLAIN_KERNEL 'c.from == 4 && c.to == 4' 'c.from == 4'
 guard spilled-rows-twice 'device_test cuda --tiny --only join_*' '^not ok' \

@@ -375,7 +375,7 @@ rhh_first_body(rhh_map *t)
 		slots = RHH_CUDA_START_SLOTS;
 	if (slots > RHH_CUDA_MAX_START_SLOTS)
 		slots = RHH_CUDA_MAX_START_SLOTS;
-	for (; slots >= RHH_CUDA_MIN_SLOTS; slots /= 2)
+	for (; slots >= RHH_CUDA_MIN_SLOTS; slots *= RHH_CUDA_START_LESS)
 	{
 		rhh_body_plan(t, (uint32_t) (slots / t->slots_per_bucket), &t->body);
 		if (rhh_body_alloc(t, &t->body))

@@ -293,7 +293,20 @@ rhh_cached_run(double rows)
 	return run;
 }
 
-/* Queues making columns of pages of the cache, which may have come there only a moment ago.  False: the device is broken. */
+/*
+ * Prepares a kernel that makes columns of a batch's pages of the cache, which may have come there only a moment ago: the share of shared
+ * memory that it gets.  *first and *end become the range of slots that they have to be in.  False: the device is broken.
+ */
+static bool
+rhh_prepare_cached(rhh_device *dev, const void *kernel, const rhh_batch *batch, uint32_t *first, uint32_t *end)
+{
+	*first = batch->cached ? batch->first_page : 0;
+	*end = batch->cached ? batch->end_page : UINT32_MAX;
+	return RHH_CUDA(dev, cudaFuncSetAttribute, kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+					batch->cached ? (int) cudaSharedmemCarveoutDefault : rhh_copying_share(batch));
+}
+
+/* Queues making columns of pages of the cache.  False: the device is broken. */
 template <bool COMPUTES>
 static bool
 rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, const rhh_row_columns &columns,
@@ -302,17 +315,16 @@ rhh_launch_reading_cached(const rhh_map *t, int i, const rhh_page_plan &plan, co
 	rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
-	const bool	copied = !batch->cached;
 	const uint32_t run_pages = rhh_cached_run(t->page_rows > 0 ? t->page_rows : (double) batch->n_rows / batch->n_pages);
-	const uint32_t blocks = !copied ? ::min((uint32_t) RHH_CUDA_CACHED_BLOCKS, RHH_CUDA_CACHED_PAGES / run_pages)
+	const uint32_t blocks = batch->cached ? ::min((uint32_t) RHH_CUDA_CACHED_BLOCKS, RHH_CUDA_CACHED_PAGES / run_pages)
 		: rhh_copies_parts(batch) ? RHH_CUDA_COPIED_BLOCKS_PARTS : RHH_CUDA_COPIED_BLOCKS;
+	uint32_t	first,
+				end;
 
-	if (!RHH_CUDA(dev, cudaFuncSetAttribute, (rhh_read_cached_kernel<COMPUTES>), cudaFuncAttributePreferredSharedMemoryCarveout,
-				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
+	if (!rhh_prepare_cached(dev, (const void *) rhh_read_cached_kernel<COMPUTES>, batch, &first, &end))
 		return false;
 	RHH_LAUNCH((rhh_read_cached_kernel<COMPUTES>), ::min((batch->n_pages - 1) / run_pages + 1, (uint32_t) dev->n_sms * blocks),
-			   RHH_CUDA_CACHED_THREADS, sizeof(rhh_cached_pages), stream,
-			   copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
+			   RHH_CUDA_CACHED_THREADS, sizeof(rhh_cached_pages), stream, first, end,
 			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, run_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,
 			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 	return rhh_launched(dev, "rhh_read_cached_kernel");
@@ -326,16 +338,15 @@ rhh_launch_reading_plain(const rhh_map *t, int i, const rhh_page_plan &plan, con
 	rhh_device *dev = t->dev;
 	const rhh_lane *lane = t->lane;
 	const rhh_batch *batch = &t->flights[i].batch;
-	const bool	copied = !batch->cached;
 	const uint32_t pages_of_block = RHH_CUDA_PLAIN_THREADS / RHH_WARP_SIZE;
+	const uint32_t blocks = batch->cached ? RHH_CUDA_PLAIN_BLOCKS : RHH_CUDA_PLAIN_COPIED_BLOCKS;
+	uint32_t	first,
+				end;
 
-	if (!RHH_CUDA(dev, cudaFuncSetAttribute, rhh_read_plain_kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-				  copied ? rhh_copying_share(batch) : (int) cudaSharedmemCarveoutDefault))
+	if (!rhh_prepare_cached(dev, (const void *) rhh_read_plain_kernel, batch, &first, &end))
 		return false;
-	RHH_LAUNCH(rhh_read_plain_kernel, ::min((batch->n_pages - 1) / pages_of_block + 1,
-											(uint32_t) dev->n_sms * (copied ? RHH_CUDA_PLAIN_COPIED_BLOCKS : RHH_CUDA_PLAIN_BLOCKS)),
-			   RHH_CUDA_PLAIN_THREADS, 0, stream,
-			   copied ? 0 : batch->first_page, copied ? UINT32_MAX : batch->end_page,
+	RHH_LAUNCH(rhh_read_plain_kernel, ::min((batch->n_pages - 1) / pages_of_block + 1, (uint32_t) dev->n_sms * blocks),
+			   RHH_CUDA_PLAIN_THREADS, 0, stream, first, end,
 			   rhh_known_pages(t, i), rhh_outcomes(t, i), batch->n_pages, rhh_cache_slots_of(t, i), plan, columns, batch->n_rows,
 			   rhh_are_placed(batch, layout) ? lane->page_counts + i : NULL, &lane->page_notes[i]);
 	return rhh_launched(dev, "rhh_read_plain_kernel");

@@ -304,6 +304,9 @@ struct rhh_scatter_policy
  */
 #define RHH_CUDA_START_SLACK 1.5
 
+/* Where there is no memory for it, so much of it is tried next, and so on: after 1.5 times as much as is expected 1.125 times. */
+#define RHH_CUDA_START_LESS 0.75
+
 /* Estimates are multiplied by this: they err by 1.6 %, and parts differ in size. */
 #define RHH_CUDA_ESTIMATE_SLACK 1.06
 

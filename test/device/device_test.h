@@ -512,6 +512,7 @@ extern void check_table(context *ctx, const char *where, const def *d, uint64_t 
 	CASE(pages_programs) \
 	CASE(pages_limbs) \
 	CASE(pages_plain) \
+	CASE(pages_garbage) \
 	CASE(pages_bad_once_more) \
 	CASE(pages_values) \
 	CASE(pages_broken) \

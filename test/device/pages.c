@@ -1347,6 +1347,62 @@ make_plain(uint8_t *memory, plain_kind kind, rng *r, rhh_page *page, rhh_int128 
 	}
 }
 
+/* The layout of these columns. */
+static void
+plain_layout(rhh_page_layout *layout)
+{
+	for (uint8_t a = 1; a < 5; a++)
+	{
+		const uint8_t bytes = a == 1 ? 2 : a == 2 ? 1 : a == 3 ? 4 : 8;
+
+		layout->attributes[a] = (rhh_page_attribute){.length = bytes, .align = bytes, .missing_null = true};
+		layout->loads[a] = (rhh_page_load){.attribute = a, .column = a, .kind = RHH_PAGE_VALUE};
+	}
+	layout->loads[5] = (rhh_page_load){.column = 5, .kind = RHH_PAGE_CONSTANT, .parameter = 3, .not_null = true};
+	layout->n_attributes = 5;
+	layout->n_loads = 6;
+	rhh_page_find_offsets(layout);
+}
+
+/*
+ * Has a batch's pages read out of shared buffers, from where they come to slots of the cache, and from there; and the map's groups
+ * extracted.  n_bad: how many pages were bad, both times.  False: something is wrong.
+ */
+static bool
+read_twice(context *ctx, rhh_map *map, rhh_batch *batch, uint8_t *memory, uint32_t n_bad[2], rhh_result *result)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	const uint32_t n_rows = batch->n_rows;
+	uint32_t   *slots = (void *) (batch->base + batch->used_bytes);
+	rhh_event	event;
+	rhh_error	err;
+
+	for (uint32_t p = 0; p < batch->n_pages; p++)
+		slots[p] = 3 * p + 1;
+	batch->slots_offset = batch->used_bytes;
+	batch->used_bytes = batch->refused_offset = batch->used_bytes + 64;
+	for (int cached = 0; cached < 2; cached++)
+	{
+		if (cached)
+		{
+			become_cached(memory, batch);
+			batch->n_rows = n_rows;
+		}
+		if (ops->map_submit(map, batch, 0, &err) != RHH_OK)
+			fault(ctx, "map_submit", err.message);
+		else if (next_event(ctx, &event) && event.n_refused > 0)
+			fault(ctx, cached ? "pages of the cache" : "pages", "rows are refused");
+		if (ctx->why[0] != '\0')
+			return false;
+		n_bad[cached] = event.n_bad_pages;
+	}
+	if (ops->map_finish(map, &err) != RHH_OK)
+		fault(ctx, "map_finish", err.message);
+	else if (next_event(ctx, &event) && ops->map_extract(map, result, 0, &err) != RHH_OK)
+		fault(ctx, "map_extract", err.message);
+	return ctx->why[0] == '\0' && next_event(ctx, &event);
+}
+
 /*
  * Rows whose columns are all integers that are stored as they are, which a device may read in a way of their own: NULLs, rows that are
  * shorter, constants, columns that are wider than what is stored, several rows for each thread of a warp; and pages in which something is
@@ -1367,26 +1423,14 @@ case_pages_plain(context *ctx)
 		rhh_result	result = {.words = words, .capacity_groups = 1};
 		rhh_map    *map = pairs_map(ctx, PLAIN_SUMS);
 		rhh_page	made[PLAIN_PAGES] = {{0}};
+		const uint32_t one = odd != PLAIN_GOOD && odd != PLAIN_FEWER;
+		uint32_t	n_bad[2] = {0};
 		rhh_batch	batch;
-		rhh_event	event;
-		rhh_error	err;
 		rhh_page   *pages = one_value_pages(ctx->device->pool, &batch, PLAIN_PAGES);
-		rhh_page_layout *layout = (void *) batch.base;
-		uint32_t   *slots = (void *) (batch.base + batch.used_bytes);
 
 		if (map == NULL)
 			return;
-		for (uint8_t a = 1; a < 5; a++)
-		{
-			const uint8_t bytes = a == 1 ? 2 : a == 2 ? 1 : a == 3 ? 4 : 8;
-
-			layout->attributes[a] = (rhh_page_attribute){.length = bytes, .align = bytes, .missing_null = true};
-			layout->loads[a] = (rhh_page_load){.attribute = a, .column = a, .kind = RHH_PAGE_VALUE};
-		}
-		layout->loads[5] = (rhh_page_load){.column = 5, .kind = RHH_PAGE_CONSTANT, .parameter = 3, .not_null = true};
-		layout->n_attributes = 5;
-		layout->n_loads = 6;
-		rhh_page_find_offsets(layout);
+		plain_layout((void *) batch.base);
 		batch.first_page = FOUND_FIRST;
 		batch.end_page = FOUND_FIRST + PLAIN_PAGES;
 		batch.n_rows = 0;
@@ -1396,36 +1440,138 @@ case_pages_plain(context *ctx)
 			made[p].number = FOUND_FIRST + p;
 			made[p].first_row = batch.n_rows;
 			batch.n_rows += made[p].n_rows;
-			slots[p] = 3 * p + 1;
 		}
 		memcpy(pages, made, sizeof(made));
-		batch.slots_offset = batch.used_bytes;
-		batch.used_bytes = batch.refused_offset = batch.used_bytes + 64;
-		for (int cached = 0; cached < 2 && ctx->why[0] == '\0'; cached++)
-		{
-			if (cached)
-			{
-				const uint32_t n_rows = batch.n_rows;
-
-				become_cached(memory, &batch);
-				batch.n_rows = n_rows;
-			}
-			if (ops->map_submit(map, &batch, 0, &err) != RHH_OK)
-				fault(ctx, "map_submit", err.message);
-			else if (next_event(ctx, &event) && (event.n_bad_pages != (odd != PLAIN_GOOD && odd != PLAIN_FEWER) || event.n_refused > 0))
-				fault(ctx, cached ? "plain of the cache" : "plain", "not the one page is bad");
-		}
-		if (ctx->why[0] == '\0' && ops->map_finish(map, &err) != RHH_OK)
-			fault(ctx, "map_finish", err.message);
-		else if (ctx->why[0] == '\0' && next_event(ctx, &event) && ops->map_extract(map, &result, 0, &err) != RHH_OK)
-			fault(ctx, "map_extract", err.message);
+		if (read_twice(ctx, map, &batch, memory, n_bad, &result) && (n_bad[0] != one || n_bad[1] != one))
+			fault(ctx, "plain", "not the one page is bad");
 		for (uint32_t i = 0; i < PLAIN_SUMS; i++)
 			sums[i] *= 2;
-		if (ctx->why[0] == '\0' && next_event(ctx, &event) &&
+		if (ctx->why[0] == '\0' &&
 			(result.n_groups != 1 || words[1] != 7 || memcmp(&words[2], sums, sizeof(sums)) != 0))
 			fault(ctx, "plain", "other sums");
 		ops->map_destroy(map);
 	}
+}
+
+#define GARBAGE_ROUNDS 40
+#define GARBAGE_PAGES 4
+#define GARBAGE_GROUPS 2000		/* keys may be anything */
+
+/* What came of pages: how many groups and bad pages, and sums over all groups, the first of which is that of their keys. */
+typedef struct garbage
+{
+	uint32_t	n_groups;
+	uint32_t	n_bad;
+	rhh_int128	sums[1 + PLAIN_SUMS];
+} garbage;
+
+/* Changes bits of line pointers, of tuples and of the page's header. */
+static void
+spoil(uint8_t *memory, rng *r)
+{
+	const uint32_t lines = ((uint32_t) memory[12] + 256u * memory[13] - 24) / 4;
+	const uint32_t n = 1 + (uint32_t) below(r, 6);
+
+	for (uint32_t i = 0; i < n; i++)
+	{
+		const uint32_t pointer = 24 + 4 * (uint32_t) below(r, lines);
+		const uint32_t tuple = rhh_page_4_bytes(memory + pointer) & 0x7fff;
+		const uint32_t what = (uint32_t) below(r, 8);
+		const uint32_t at = what == 0 ? 12 + (uint32_t) below(r, 4) : what < 4 ? pointer + (uint32_t) below(r, 4)
+			: tuple + 16 + (uint32_t) below(r, 32);
+
+		memory[at % RHH_PAGE_BYTES] ^= (uint8_t) (1u << below(r, 8));
+	}
+}
+
+/* Has pages of the layout read out of shared buffers, copied to the cache, and read from there.  False: something is wrong. */
+static bool
+read_garbage(context *ctx, const rhh_page *made, const uint8_t (*memory)[RHH_PAGE_BYTES], bool general, garbage *got)
+{
+	const rhh_device_ops *ops = ctx->device->ops;
+	uint8_t    *at = ctx->device->pages + 128 + (size_t) FOUND_FIRST * RHH_PAGE_BYTES;
+	static uint64_t words[GARBAGE_GROUPS * 16];
+	rhh_result	result = {.words = words, .capacity_groups = GARBAGE_GROUPS};
+	rhh_map    *map = pairs_map(ctx, PLAIN_SUMS);
+	rhh_batch	batch;
+	rhh_page   *pages = one_value_pages(ctx->device->pool, &batch, GARBAGE_PAGES);
+	rhh_page_layout *layout = (void *) batch.base;
+	const uint32_t n_words = 2 + 2 * PLAIN_SUMS;	/* what says which keys are NULL, the key, and sums of two words */
+	uint32_t	n_bad[2];
+
+	memset(got, 0, sizeof(*got));
+	if (map == NULL)
+		return false;
+	plain_layout(layout);
+	if (general)
+	{
+		/* a filter that drops nothing */
+		rhh_program *program = &layout->program;
+		const uint8_t one = add_constant(program, 1);
+
+		program->filter = add_op(program, RHH_OP_LE_INT8, one, add_constant(program, 2), 0);
+		program->has_filter = true;
+	}
+	memcpy(at, memory, GARBAGE_PAGES * RHH_PAGE_BYTES);
+	memcpy(pages, made, GARBAGE_PAGES * sizeof(rhh_page));
+	batch.first_page = FOUND_FIRST;
+	batch.end_page = FOUND_FIRST + GARBAGE_PAGES;
+	batch.n_rows = made[GARBAGE_PAGES - 1].first_row + made[GARBAGE_PAGES - 1].n_rows;
+	if (read_twice(ctx, map, &batch, at, n_bad, &result))
+	{
+		got->n_bad = n_bad[0] + n_bad[1];
+		got->n_groups = result.n_groups;
+		for (uint32_t g = 0; g < result.n_groups; g++)
+		{
+			const uint64_t *group = &words[(size_t) g * n_words];
+
+			got->sums[0] += (rhh_int128) group[0] * 1000003 + (rhh_int128) group[1];
+			for (uint32_t i = 0; i < PLAIN_SUMS; i++)
+			{
+				rhh_int128	sum;
+
+				memcpy(&sum, &group[2 + 2 * i], sizeof(sum));
+				got->sums[1 + i] += sum;
+			}
+		}
+	}
+	ops->map_destroy(map);
+	return ctx->why[0] == '\0';
+}
+
+/* Pages of which some bits are wrong: the way for integers at known places makes the same of them as the general one. */
+void
+case_pages_garbage(context *ctx)
+{
+	static uint8_t memory[GARBAGE_PAGES][RHH_PAGE_BYTES];
+	rng			r = {.state = option_seed};
+	uint32_t	n_bad = 0;
+
+	slabs_back(ctx);
+	for (int round = 0; round < GARBAGE_ROUNDS && ctx->why[0] == '\0'; round++)
+	{
+		rhh_int128	sums[PLAIN_SUMS] = {0};
+		rhh_page	made[GARBAGE_PAGES] = {{0}};
+		uint32_t	n_rows = 0;
+		garbage		plain,
+					general;
+
+		for (uint32_t p = 0; p < GARBAGE_PAGES; p++)
+		{
+			make_plain(memory[p], PLAIN_GOOD, &r, &made[p], sums);
+			made[p].number = FOUND_FIRST + p;
+			made[p].first_row = n_rows;
+			n_rows += made[p].n_rows;
+			if (p % 2 == 1)
+				spoil(memory[p], &r);
+		}
+		if (read_garbage(ctx, made, memory, false, &plain) && read_garbage(ctx, made, memory, true, &general) &&
+			memcmp(&plain, &general, sizeof(plain)) != 0)
+			fault(ctx, "garbage", "two ways make different things of it");
+		n_bad += plain.n_bad;
+	}
+	if (ctx->why[0] == '\0' && (n_bad == 0 || n_bad == 2 * GARBAGE_ROUNDS * GARBAGE_PAGES / 2))
+		fault(ctx, "garbage", "of all pages the same is thought");
 }
 
 /* ---------- values ---------- */
