@@ -100,6 +100,7 @@ if [ -n "$groups" ]; then
 		for i in "${pids[@]}"; do wait "$i" || die "could not fill the table"; done
 		# what was committed asynchronously is not marked as visible to all before it is written
 		sql -c "SELECT pg_sleep(1)" -c "VACUUM (ANALYZE) t" -c "SELECT count(*) FROM t" >/dev/null
+		settle
 		measure sum "$g" t "SELECT count(*), sum(s + 0) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) g"
 		# a device does not know this operator, so the groups are returned
 		measure returned "$g" t "SELECT count(*), sum(s # 0) FROM (SELECT k, sum(v) AS s FROM t GROUP BY k) g"
@@ -111,6 +112,7 @@ if [ -n "$groups" ]; then
 		step "join with $n rows"
 		sql -c "DROP TABLE IF EXISTS d" -c "CREATE TABLE d AS SELECT i::int4 AS id, (i % 1000)::int4 AS a FROM generate_series(0, $n - 1) i" \
 			-c "SELECT pg_sleep(1)" -c "VACUUM (ANALYZE) d" -c "SELECT count(*) FROM d" >/dev/null
+		settle
 		measure join "$n" "t d" "SELECT count(*), sum(s + 0) FROM (SELECT d.a, sum(t.v) AS s FROM t JOIN d ON d.id = t.k GROUP BY d.a) g"
 	done
 fi
@@ -124,6 +126,7 @@ if [ "$tpch" != 0 ]; then
 		make_tables "$(awk -v s="$tpch" 'BEGIN { printf "%.0f", s * 6e6 }')" || die "could not make the tables"
 		sql -c "SELECT pg_sleep(1)" -c "VACUUM" -c "COMMENT ON SCHEMA $schema IS 'scale $tpch'" >/dev/null
 	fi
+	settle
 	for q in q1 q3 q5 q6 q12 q18; do
 		step "$q"
 		measure "$q" "$tpch" "lineitem orders customer supplier nation region" \

@@ -117,8 +117,7 @@ for c in $cases; do
 			-c "ALTER TABLE filler ALTER x SET STORAGE PLAIN" -c "INSERT INTO filler SELECT repeat('x', 7000)
 			FROM generate_series(1, (SELECT setting::int8 FROM pg_settings WHERE name = 'shared_buffers'))" ;;
 	esac
-	# else buffers that a query takes have to be written first
-	sql -c "CHECKPOINT"
+	settle
 	if [ "$c" = changing ]; then
 		# until its table is gone
 		sql -c "CREATE TABLE goes_on ()"

@@ -20,6 +20,8 @@
 #	cluster_start VAR [CONF-LINE …]		a throw-away cluster, its directory in
 #						VAR, found by PGHOST, PGPORT, PGUSER and PGDATABASE
 #	cluster_stop DIR
+#	settle				has the server and the system write what they have to, before something
+#						is timed
 #	cluster_keep DIR [CONF-LINE …]		a cluster in DIR that stays up: made if there is
 #						none yet, started unless it runs with what is installed
 
@@ -60,6 +62,13 @@ has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L >/dev/null 2>&1; }
 
 describe_commit() { echo "commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"; }
 describe_host() { echo "host: $(nproc) cores, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1), $(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo), Linux $(uname -r)"; }
+
+# settle: has the server, which sql, the caller's function, asks, and the system write what they have to: else that is timed, too
+settle()
+{
+	sql -c "CHECKPOINT"
+	sync
+}
 
 # describe_server: comments of a benchmark's CSV, about the server that sql, the caller's function, asks
 describe_server()
