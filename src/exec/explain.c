@@ -146,14 +146,48 @@ show_participants(ExplainState *es, const GpuNodeStats *stats)
 	appendStringInfoChar(es->str, '\n');
 }
 
-/* Says behind a number of pages how many of them were read from the cache, and came back. */
+/* Why pages came back, in the text format and in the others. */
+static const struct
+{
+	const char *text;
+	const char *device;
+	const char *build;
+}			back_reasons[N_BACK_REASONS] = {
+	[BACK_VALUES] = {"values", "Device Pages Back for Values", "Build Pages Back for Values"},
+	[BACK_NOT_FOUND] = {"rows not found", "Device Pages Back with Rows Not Found", "Build Pages Back with Rows Not Found"},
+	[BACK_REFUSED] = {"rows refused", "Device Pages Back with Rows Refused", "Build Pages Back with Rows Refused"},
+	[BACK_UNREAD] = {"not read", "Device Pages Back Not Read", "Build Pages Back Not Read"},
+};
+
+static uint64
+pages_back(const PageCounts *pages)
+{
+	uint64		n = 0;
+
+	for (int r = 0; r < N_BACK_REASONS; r++)
+		n += pages->back[r];
+	return n;
+}
+
+/* Says behind a number of pages how many of them were read from the cache, and how many came back, and why. */
 static void
 show_page_counts(ExplainState *es, const PageCounts *pages)
 {
+	const char *before = " (";
+
 	if (pages->cached > 0)
 		appendStringInfo(es->str, ", " UINT64_FORMAT " cached", pages->cached);
-	if (pages->bad > 0)
-		appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", pages->bad);
+	if (pages_back(pages) == 0)
+		return;
+	appendStringInfo(es->str, ", " UINT64_FORMAT " sent back", pages_back(pages));
+	for (int r = 0; r < N_BACK_REASONS; r++)
+	{
+		if (pages->back[r] == 0)
+			continue;
+		appendStringInfo(es->str, "%s%s: " UINT64_FORMAT, before, back_reasons[r].text, pages->back[r]);
+		before = ", ";
+	}
+	appendStringInfoChar(es->str, ')');
 }
 
 /* Begins a line that says what was fed. */
@@ -178,7 +212,9 @@ explain_pages(ExplainState *es, const PageCounts *pages)
 		return;
 	ExplainPropertyUInteger("Device Pages", NULL, pages->all, es);
 	ExplainPropertyUInteger("Device Pages Cached", NULL, pages->cached, es);
-	ExplainPropertyUInteger("Device Pages Sent Back", NULL, pages->bad, es);
+	ExplainPropertyUInteger("Device Pages Sent Back", NULL, pages_back(pages), es);
+	for (int r = 0; r < N_BACK_REASONS; r++)
+		ExplainPropertyUInteger(back_reasons[r].device, NULL, pages->back[r], es);
 }
 
 static void
@@ -450,7 +486,9 @@ explain_join_properties(ExplainState *es, const GpuNodeStats *stats, int j)
 	{
 		ExplainPropertyUInteger("Build Pages", NULL, counts->build_pages[j].all, es);
 		ExplainPropertyUInteger("Build Pages Cached", NULL, counts->build_pages[j].cached, es);
-		ExplainPropertyUInteger("Build Pages Sent Back", NULL, counts->build_pages[j].bad, es);
+		ExplainPropertyUInteger("Build Pages Sent Back", NULL, pages_back(&counts->build_pages[j]), es);
+		for (int r = 0; r < N_BACK_REASONS; r++)
+			ExplainPropertyUInteger(back_reasons[r].build, NULL, counts->build_pages[j].back[r], es);
 	}
 	ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
 	ExplainPropertyUInteger("Build Slots", NULL, join->slots, es);

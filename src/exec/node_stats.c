@@ -14,7 +14,8 @@ add_pages(PageCounts *sum, const PageCounts *counts)
 {
 	sum->all += counts->all;
 	sum->cached += counts->cached;
-	sum->bad += counts->bad;
+	for (int r = 0; r < N_BACK_REASONS; r++)
+		sum->back[r] += counts->back[r];
 }
 
 /* Adds what a participant has counted to the sums, and sets its counts to 0. */

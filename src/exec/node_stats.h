@@ -19,12 +19,22 @@
 
 typedef struct GpuNodeCounts GpuNodeCounts;
 
+/* Why a page comes back that the device was to read by itself, so that a session reads it. */
+typedef enum BackReason
+{
+	BACK_VALUES,				/* it has values that the device does not read, or an expression of them may raise an error */
+	BACK_NOT_FOUND,				/* the device has not found its rows, or too many of them */
+	BACK_REFUSED,				/* the device's table has refused rows of it */
+	BACK_UNREAD,				/* none of its batch was read: its copies were gone, or the query had ended there */
+	N_BACK_REASONS
+} BackReason;
+
 /* Pages that the device was to read by itself. */
 typedef struct PageCounts
 {
 	uint64		all;
 	uint64		cached;			/* those of them that were read from the cache, */
-	uint64		bad;			/* and those that could not be read, or were refused */
+	uint64		back[N_BACK_REASONS];	/* and those that came back */
 } PageCounts;
 
 /* What a node did: sums over its runs, and the participants of each. */

@@ -49,8 +49,11 @@
  * batch costs the service some 130 us, in which a GPU reads 800 pages; and the bus is idle for some 50 us while the last pages
  * of a batch are worked on, unless they are copied to the cache first.  So the first times of TPC-H's queries at scale 4
  * were 3 % shorter on an H200 than with half as many, in the median (2026-11-27-h200-pages-of-batch.csv).  The first batch has FIRST_PAGES, so that the device begins early, and
- * each of the next ones twice as many.  Where a session has to test the rows of most pages that takes longer than the bus does, which had better
- * not wait for that until all participants are done, and hand over their last batch: so these have TESTED_PAGES at most.
+ * each of the next ones twice as many.
+ *
+ * To test the rows of pages that are not all visible takes a session longer than it takes the bus to bring these.  So that the bus need not
+ * wait for everybody's last batch, such batches have TESTED_PAGES at most (2026-11-28-h200-first-pages.csv).  That most pages are so is known
+ * where there is a cache; elsewhere batches are large.
  */
 #define MOST_PAGES 8192
 #define FIRST_PAGES 256
@@ -143,7 +146,7 @@ struct PageBatches
 	HeapFeed   *heap;			/* then: what is read */
 	uint32		most_pages;		/* of a batch, ... */
 	uint32		next_pages;		/* ... and of the next one, ... */
-	bool		tested;			/* ... if not TESTED_PAGES, as most pages of the last one were not all visible */
+	bool		tested;			/* ... which has TESTED_PAGES at most: most of the last one were not all visible */
 	uint32		most_rows;
 	bool		cache;			/* pages may be kept, and be read from the cache: */
 	bool		parts;			/* it is better to keep no more of the child's than is needed */
@@ -384,7 +387,7 @@ unpin(PageBatches *batches, const BadPage *bad)
 
 /* Keeps a bad page, with its pin unless it has a block's number. */
 static void
-keep_bad(PageBatches *batches, const rhh_page *page, int child, BlockNumber block)
+keep_bad(PageBatches *batches, const rhh_page *page, int child, BlockNumber block, BackReason why)
 {
 	if (batches->n_bad == batches->room_bad)
 	{
@@ -396,7 +399,7 @@ keep_bad(PageBatches *batches, const rhh_page *page, int child, BlockNumber bloc
 			batches->bad = repalloc_huge(batches->bad, batches->room_bad * sizeof(BadPage));
 	}
 	batches->bad[batches->n_bad++] = (BadPage){.page = *page, .child = child, .block = block};
-	batches->side.counts->bad++;
+	batches->side.counts->back[why]++;
 }
 
 /* ---------- pins that core does not know of ---------- */
@@ -490,6 +493,17 @@ more_were_lost(PageBatches *batches, uint32 n)
 		batches->page_rows = 0;
 }
 
+/* Why a page of shared buffers comes back, which has its pin. */
+static BackReason
+reason_of(const rhh_page *page, bool all_bad)
+{
+	if (all_bad)
+		return BACK_UNREAD;
+	if (page->bad == RHH_PAGE_REFUSED)
+		return BACK_REFUSED;
+	return page->all_visible && !gpurhh_heap_is_found(page->number + 1) ? BACK_NOT_FOUND : BACK_VALUES;
+}
+
 /*
  * Takes a batch whose pages have been read from shared buffers; returns how many rows of these were dropped.  *n_found
  * becomes how many rows have the pages whose rows the device was to find.  Of these the bad ones are pinned again when it is
@@ -508,19 +522,21 @@ take_read(PageBatches *batches, const rhh_page *pages, uint32 n, bool all_bad, u
 	for (uint32 p = 0; p < n; p++)
 	{
 		rhh_page	page = pages[p];
+		BackReason	why;
 
 		if (all_bad)
 			page.bad = RHH_PAGE_UNREAD;
+		why = page.bad ? reason_of(&page, all_bad) : N_BACK_REASONS;
 		n_bad += page.bad != 0;
 		if (page.bad && !page.all_visible)
-			keep_bad(batches, &page, note->child, InvalidBlockNumber);
+			keep_bad(batches, &page, note->child, InvalidBlockNumber, why);
 		else
 		{
 			const BlockNumber block = release_page(note, &page, p);
 
 			n_unpinned++;
 			if (page.bad)
-				keep_bad(batches, &page, note->child, block);
+				keep_bad(batches, &page, note->child, block, why);
 		}
 		if (page.all_visible && page.bad == RHH_PAGE_UNREAD)
 		{
@@ -568,14 +584,14 @@ keep_bad_cached(PageBatches *batches, const PagesRead *read, uint64 *n_rows, uin
 		{
 			const rhh_page unread = {.bad = RHH_PAGE_UNREAD};
 
-			keep_bad(batches, &unread, child, block);
+			keep_bad(batches, &unread, child, block, read->all_bad ? BACK_UNREAD : BACK_VALUES);
 			batches->n_kept += !read->all_bad;
 			continue;
 		}
 		*n_rows += page->n_rows;
 		*n_dropped += page->n_dropped;
 		if (page->bad == RHH_PAGE_REFUSED)
-			keep_bad(batches, page, child, block);
+			keep_bad(batches, page, child, block, BACK_REFUSED);
 	}
 }
 
@@ -978,7 +994,7 @@ stop_caching(PageBatches *batches)
 	{
 		for (uint32 left = ref.pages; left != 0; left &= left - 1)
 			keep_bad(batches, &unread, batches->child,
-					 ref.chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left));
+					 ref.chunk * GPURHH_CACHE_PAGES + pg_rightmost_one_pos32(left), BACK_UNREAD);
 	}
 	feed_bad_rows(batches);
 }

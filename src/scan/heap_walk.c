@@ -159,8 +159,7 @@ gpurhh_init_buffer_hints(void)
 
 /* ---------- pages ---------- */
 
-/* Of the page that was looked at last: its line pointers, and whether it was all visible.  The next one is likely to be like it. */
-static int	last_lines = 0;
+/* Was the page that was looked at last all visible?  The next one is likely to be like it. */
 static bool last_all_visible = true;
 
 /* Asks for all of a page that is mostly not in the CPU's caches. */
@@ -183,8 +182,9 @@ typedef enum PageUse
 
 #ifdef GPURHH_BUFFER_HINTS
 
-/* The buffer whose page is prefetched, as it is likely to be read next. */
+/* The buffer whose page is prefetched, as it is likely to be read next, and the line pointers of the page that was looked at last. */
 static Buffer prefetched = InvalidBuffer;
+static int	last_lines = 0;
 
 /*
  * What of that page is still to be asked for.  A processor waits for few lines of memory at a time, so if it asks for a page at once, what
@@ -453,9 +453,9 @@ all_offsets(void)
 }
 
 /*
- * Does a tuple's header say that it is visible, and nothing else has to be asked?  That is where most tuples come to in core's
- * HeapTupleSatisfiesMVCC(), and what this asks is what that does on the way, here without calls: whoever inserted it is marked as
- * committed, before the snapshot's oldest running transaction, and nobody as who deleted it.
+ * Is a tuple visible by the marks in its header alone?  Whoever inserted it has committed, before all transactions that were running when
+ * the snapshot was taken, and nobody has deleted it.  True only where core's HeapTupleSatisfiesMVCC() says so, too; if false, core has to
+ * be asked.
  */
 static inline bool
 is_plainly_visible(const HeapTupleHeaderData *tuple, Snapshot snapshot)
@@ -506,8 +506,8 @@ test_tuples(HeapScanDesc scan, Page dp, int lines)
 }
 
 /*
- * Finds the visible tuples of the page in rs_cbuf, as 17 does it: without a call for each tuple of a page
- * that is all visible.  Returns whether it is.
+ * Finds the visible tuples of the page in rs_cbuf, as core's heap_prepare_pagescan() does from 17 on, and without a call for most
+ * tuples of a page that is not all visible.  Returns whether it is.
  */
 static bool
 find_visible(HeapScanDesc scan)
@@ -543,8 +543,10 @@ find_visible(HeapScanDesc scan)
 		n = test_tuples(scan, dp, lines);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	scan->rs_ntuples = n;
-	last_lines = lines;
 	last_all_visible = all_visible;
+#ifdef GPURHH_BUFFER_HINTS
+	last_lines = lines;
+#endif
 	return all_visible;
 }
 
@@ -636,6 +638,13 @@ gpurhh_heap_is_settled(Buffer buffer)
 	/* one that somebody has just changed says nothing of the others */
 	return !rhh_page_is_all_visible(header) || rhh_page_header_lines(header) == 0 ||
 		!rhh_page_has_tuple(page, 0) || rhh_page_is_settled(page, 0, header);
+}
+
+/* Has a device found the rows of this page, which it was to find, as far as one of them tells? */
+bool
+gpurhh_heap_is_found(Buffer buffer)
+{
+	return rhh_page_is_all_visible(rhh_page_header((const uint8_t *) BufferGetPage(buffer))) && gpurhh_heap_is_settled(buffer);
 }
 
 /*

@@ -31,6 +31,7 @@ extern HeapNext gpurhh_heap_next_page(HeapScanDesc scan, bool dense, CachedPages
 /* Is called again and again while a page is worked on: asks for a part of the next one. */
 extern void gpurhh_heap_step(void);
 extern Buffer gpurhh_heap_read_block(HeapScanDesc scan, BlockNumber block);
+extern bool gpurhh_heap_is_found(Buffer buffer);
 extern bool gpurhh_heap_is_settled(Buffer buffer);
 extern BlockNumber gpurhh_heap_unpin(Buffer buffer);
 extern double gpurhh_buffered_share(Relation rel, BlockNumber n_pages, double *hinted);
