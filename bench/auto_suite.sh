@@ -15,6 +15,8 @@
 #	--device D		gpurhh.device (default auto)
 #	--force			with gpurhh's costs at 0, so that the node is used wherever it can
 #					be: what the defaults leave lying, and where they must
+#	--logged		tables are logged, so that a device with a cache keeps their pages (default: they
+#					are not)
 #	--out FILE		default bench/results/DATE-auto-SUITE.csv
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has
 #					gpurhh installed, instead of a throw-away cluster
@@ -38,10 +40,10 @@
 # The device service is running; starting it is not measured.
 . "$(dirname "$0")/../scripts/lib.sh"
 
-suite=groupings sizes= shapes=. reps= limit= device=auto out= running= force= quick=
+suite=groupings sizes= shapes=. reps= limit= device=auto out= running= force= quick= logged=
 while [ $# -gt 0 ]; do
 	case $1 in
-		--running | --force | --quick) declare "${1#--}=yes"; shift; continue ;;
+		--running | --force | --quick | --logged) declare "${1#--}=yes"; shift; continue ;;
 		--rows) [ $# -ge 2 ] || die "$1 needs a value"; sizes=$2; shift 2 ;;
 		--suite | --shapes | --reps | --limit | --device | --out)
 			[ $# -ge 2 ] || die "$1 needs a value"
@@ -60,6 +62,8 @@ fi
 if [ -n "$quick" ]; then : "${sizes:=1000 10000 100000 1000000}" "${reps:=3}"; fi
 : "${sizes:=1000 10000 100000 1000000 10000000}" "${reps:=5}"
 
+persistence=UNLOGGED
+[ -z "$logged" ] || persistence=
 # Defines $list, the shapes as "name|query" or "name|settings; query", and make_tables N.
 . "bench/suites/$suite.sh"
 
@@ -198,7 +202,7 @@ mkdir -p "$(dirname "$out")"
 	echo "# $(describe_host)"
 	sql -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
 		WHERE name ~ '^gpurhh.(device|.*cost)$' OR name IN ('work_mem', 'shared_buffers', 'max_parallel_workers_per_gather') ORDER BY 1"
-	echo "# command: bench/auto_suite.sh --suite $suite --rows \"$sizes\" --shapes '$shapes' --reps $reps --limit $limit --device $device${force:+ --force}${running:+ --running}"
+	echo "# command: bench/auto_suite.sh --suite $suite --rows \"$sizes\" --shapes '$shapes' --reps $reps --limit $limit --device $device${force:+ --force}${logged:+ --logged}${running:+ --running}"
 	echo "# medians in ms; agg: without enable_gpu_hashjoin; ratio: on / off; best: that of the best runs"
 	echo "shape,rows,plan,joins,off_ms,agg_ms,on_ms,ratio,best"
 } >"$out"
