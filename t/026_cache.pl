@@ -1736,6 +1736,35 @@ sub given_away
 	return;
 }
 
+# Of two tables that fill the cache the one that was used less often gives way, once it was not used for a while.
+sub who_gives_way
+{
+	restart_with('gpurhh.cache_size = 1MB', 'shared_buffers = 64MB');
+	my @n = map { fresh($_) } 't1', 't2', 't3';
+	# (else a third one would find room)
+	is(join(' ', map { int(($_ + CHUNK - 1) / CHUNK) } @n), '2 2 2', 'two of them fill it');
+	foreach (1 .. 4)
+	{
+		cached_at_first($s, 't1');
+		usleep 1_100_000;
+	}
+	# the other one later, so that it would stay if only that mattered
+	cached_at_first($s, 't2');
+	is(cached_at_first($s, 't3'), 0, 'the third one is not there');
+	is(cached_at_first($s, 't3'), 0, 'nor does it get a place at once');
+	my $until = time + 70;
+	my $cached = 0;
+	while ($cached < $n[2] && time < $until)
+	{
+		sleep 1;
+		$cached = cached_at_first($s, 't3');
+	}
+	is($cached, $n[2], 'but after half a minute');
+	is($s->query("SELECT pages FROM gpurhh_cache WHERE relation = 't1'::regclass"), $n[0], 'the one that was used often is still there');
+	is($s->query("SELECT sum(pages) FROM gpurhh_cache WHERE relation = 't2'::regclass"), '', 'and the other one is not');
+	return;
+}
+
 # With gpurhh.read_pages = auto the CPU device gets pages that it keeps, and no others.
 sub auto_on_cpu
 {
@@ -2027,6 +2056,7 @@ my @parts = (
 	'a table larger than shared buffers' => \&larger_than_buffers,
 	'small caches' => \&small_caches,
 	'places that are given away' => \&given_away,
+	'who gives way' => \&who_gives_way,
 	'queries that fail' => \&failed_queries,
 	pins => \&pins,
 	'at random' => \&at_random,
