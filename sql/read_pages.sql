@@ -250,6 +250,17 @@ SELECT paged('SELECT k, sum(v), count(*) FROM t GROUP BY k', 'all');
 FETCH old;
 ROLLBACK;
 SELECT paged('SELECT k, sum(v), count(*) FROM t GROUP BY k', 'all');
+-- generated columns, behind one of no fixed width, and generated anew; one of them is NULL in the pages from 18 on
+SELECT CASE WHEN current_setting('server_version_num')::int < 180000 THEN 'STORED' ELSE 'VIRTUAL' END AS kind \gset
+CREATE TABLE gen (k int4, t text, next int4 GENERATED ALWAYS AS (k + 1) :kind, twice int4 GENERATED ALWAYS AS (k * 2) STORED, quarter numeric(10, 2) GENERATED ALWAYS AS (k / 4.0) STORED,
+	start text GENERATED ALWAYS AS (left(t, 3)) STORED);
+INSERT INTO gen SELECT g % 40, CASE WHEN g % 11 > 0 THEN repeat('x', g % 9) END FROM generate_series(1, 5000) g;
+VACUUM ANALYZE gen;
+SELECT paged('SELECT twice, count(*), sum(quarter), count(start) FROM gen WHERE twice > 10 GROUP BY twice', 'all');
+SELECT paged('SELECT start, twice + 1, sum(quarter * 2), max(next) FROM gen WHERE next <> 3 GROUP BY 1, 2', 'all');
+UPDATE gen SET k = k + 1, t = 'y' WHERE k % 3 = 0;
+SELECT paged('SELECT next, start, count(*), sum(quarter) FROM gen GROUP BY next, start', 'all');
+
 -- tables that are not read so: temporary ones, partitions
 CREATE TEMP TABLE temporary AS SELECT g % 5 AS k, g AS v FROM generate_series(1, 2000) g;
 SELECT paged('SELECT k, sum(v) FROM temporary GROUP BY k', 'none');
