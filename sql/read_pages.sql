@@ -261,6 +261,39 @@ SELECT paged('SELECT start, twice + 1, sum(quarter * 2), max(next) FROM gen WHER
 UPDATE gen SET k = k + 1, t = 'y' WHERE k % 3 = 0;
 SELECT paged('SELECT next, start, count(*), sum(quarter) FROM gen GROUP BY next, start', 'all');
 
+-- Row level security: what may raise an error comes after the policy, also on the device, or all pages would come back.  A
+-- security barrier has that stay above the view, so that the device does not read the pages; nor does it where a function
+-- that leaks what it sees is called.
+CREATE TABLE secured AS SELECT g % 5 AS k, g AS v, g % 3 AS level FROM generate_series(1, 3000) g;
+VACUUM ANALYZE secured;
+CREATE POLICY low ON secured USING (level < 2);
+ALTER TABLE secured ENABLE ROW LEVEL SECURITY;
+CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM secured WHERE level < 2;
+CREATE FUNCTION leak(int) RETURNS bool LANGUAGE plpgsql COST 0.0000001 AS $f$
+BEGIN
+	IF $1 % 3 = 2 THEN RAISE EXCEPTION 'leaked %', $1; END IF;
+	RETURN true;
+END $f$;
+SELECT same_error('SELECT k, count(*) FROM secured WHERE 10 / (level - 2) < 0 GROUP BY k');
+SELECT same_error('SELECT k, count(*) FROM secured WHERE leak(v) GROUP BY k');
+SELECT paged('SELECT k, sum(v), max(level) FROM barred WHERE v <> 7 GROUP BY k', 'all');
+SELECT paged('SELECT k, sum(v), max(level) FROM barred WHERE 10 / (level - 2) < 0 GROUP BY k', 'none');
+SELECT paged('SELECT k, sum(v), max(level) FROM barred WHERE leak(v) GROUP BY k', 'none');
+SET client_min_messages = warning;
+DROP ROLE IF EXISTS regress_gpurhh_reader;
+RESET client_min_messages;
+CREATE ROLE regress_gpurhh_reader IN ROLE pg_read_all_settings;
+GRANT USAGE ON SCHEMA gpurhh_test TO regress_gpurhh_reader;
+GRANT SELECT ON secured TO regress_gpurhh_reader;
+SET ROLE regress_gpurhh_reader;
+SELECT paged('SELECT k, count(*), sum(v) FROM secured GROUP BY k', 'all');
+SELECT paged('SELECT k, count(*), sum(v) FROM secured WHERE 10 / (level - 2) < 0 GROUP BY k', 'all');
+SELECT paged('SELECT k, count(*), sum(v) FROM secured WHERE leak(v) GROUP BY k', 'none');
+RESET ROLE;
+REVOKE ALL ON secured FROM regress_gpurhh_reader;
+REVOKE ALL ON SCHEMA gpurhh_test FROM regress_gpurhh_reader;
+DROP ROLE regress_gpurhh_reader;
+
 -- tables that are not read so: temporary ones, partitions
 CREATE TEMP TABLE temporary AS SELECT g % 5 AS k, g AS v FROM generate_series(1, 2000) g;
 SELECT paged('SELECT k, sum(v) FROM temporary GROUP BY k', 'none');
