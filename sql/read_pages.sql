@@ -294,6 +294,29 @@ REVOKE ALL ON secured FROM regress_gpurhh_reader;
 REVOKE ALL ON SCHEMA gpurhh_test FROM regress_gpurhh_reader;
 DROP ROLE regress_gpurhh_reader;
 
+-- The collected statistics are those of core's scans, also of pages that come back.  (Where there is a cache pages are left
+-- out, and the visibility map is read.)
+CREATE TABLE counted (k int4, v int4, n numeric(10, 2)) WITH (autovacuum_enabled = off);
+INSERT INTO counted SELECT g % 10, g, CASE WHEN g % 1000 = 0 THEN 'NaN' ELSE g / 4.0 END FROM generate_series(1, 5000) g;
+VACUUM ANALYZE counted;
+SELECT paged('SELECT k, sum(v) FROM counted WHERE v > 7 GROUP BY k', 'all');
+SELECT paged('SELECT k, sum(n) FROM counted GROUP BY k', 'back');
+CREATE VIEW counts AS SELECT seq_scan, seq_tup_read, heap_blks_hit, heap_blks_read FROM pg_stat_user_tables s LEFT JOIN
+	(SELECT relid, heap_blks_hit, heap_blks_read FROM pg_statio_user_tables WHERE NOT EXISTS (SELECT FROM gpurhh_cache_files())
+		AND NOT EXISTS (SELECT FROM gpurhh_devices() WHERE kind = 'cuda' AND state <> 'unusable')) blocks USING (relid) WHERE s.relname = 'counted';
+\set flush 'SELECT pg_stat_force_next_flush();'
+\set reset 'SELECT pg_stat_reset_single_table_counters(\'counted\'::regclass);'
+\set run 'SELECT count(s) FROM (SELECT k, sum(v) AS s FROM counted WHERE v > 7 GROUP BY k) q; SELECT count(s) FROM (SELECT k, sum(n) AS s FROM counted GROUP BY k) q;'
+:flush :reset
+SET enable_gpu_hashagg = off;
+:run :flush
+CREATE TABLE core_counts AS SELECT * FROM counts;
+:reset
+SET enable_gpu_hashagg = on;
+:run :flush
+SELECT c.seq_scan, c.seq_tup_read, CASE WHEN c::text = core::text THEN 'same' ELSE core || ' became ' || c END FROM counts c, core_counts core;
+RESET enable_gpu_hashagg;
+
 -- tables that are not read so: temporary ones, partitions
 CREATE TEMP TABLE temporary AS SELECT g % 5 AS k, g AS v FROM generate_series(1, 2000) g;
 SELECT paged('SELECT k, sum(v) FROM temporary GROUP BY k', 'none');
