@@ -46,7 +46,8 @@ same_answer($a, $by_k, 'and without it');
 
 # Each reads all and writes a row.  The second one sees the version that the
 # first one, which has committed, replaced: only its reading can tell, as its
-# writing reads nothing.
+# writing reads nothing.  EXPLAIN reads, too, and tells whether the device has
+# read the pages.
 sub write_skew
 {
 	my ($settings) = @_;
@@ -57,9 +58,9 @@ sub write_skew
 	my $nodes = uses_node($a, $read);
 	$_->query("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT count(*) FROM other") foreach $a, $b;
 	$b->query("$read; UPDATE skew SET v = 0 WHERE v = 5; COMMIT");
-	my ($out, $err) = $a->try("$read; INSERT INTO skew VALUES (6, 6); COMMIT");
+	my ($out, $err) = $a->try("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $read; INSERT INTO skew VALUES (6, 6); COMMIT");
 	$a->try('ROLLBACK');
-	return ($nodes, $err);
+	return ($nodes, $out =~ /Input: .*, \d+ pages/ ? 1 : 0, $err);
 }
 
 # And in the other order: both have read before either writes.
@@ -78,16 +79,21 @@ sub write_skew_later
 	return "$err$err_b";
 }
 
-$b->query("LOAD 'gpurhh'");
-foreach my $mode ([ 'off', $OFF, 0 ], [ 'on', $ON, 1 ])
+sub conflicts_are_found
 {
-	my ($name, $settings, $expected_nodes) = @$mode;
-	my ($nodes, $err) = write_skew($settings);
+	my ($name, $settings, $expected_nodes, $expected_pages) = @_;
+	my ($nodes, $pages, $err) = write_skew($settings);
 
 	is($nodes > 0 ? 1 : 0, $expected_nodes, "$name: the plan");
+	is($pages, $expected_pages, "$name: whether the device has read the pages");
 	like($err, qr/^ERROR:  40001/m, "$name: a conflict with what has been written is found");
 	like(write_skew_later($settings), qr/^ERROR:  40001/m, "$name: one with what will be written");
+	return;
 }
+
+$b->query("LOAD 'gpurhh'");
+conflicts_are_found('off', $OFF, 0, 0);
+conflicts_are_found('on', $ON, 1, 0);
 
 # ---------- an error in the middle leaves nothing behind ----------
 
@@ -145,6 +151,15 @@ foreach my $update (
 	ok($none == 0 && $nodes > 0, 'the plans');
 	is($ours, $core, 'a row that was waited for is rechecked');
 }
+
+# ---------- serializable transactions, where the device reads the pages ----------
+
+$_->quit foreach $a, $b;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'\ngpurhh.read_pages = on\n");
+$node->restart;
+$a = session($node);
+$b = session($node);
+conflicts_are_found('by pages', $ON, 1, 1);
 
 $a->quit;
 $b->quit;
