@@ -20,6 +20,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use GpuTest;
+use List::Util qw(min max);
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(usleep);
@@ -59,6 +60,7 @@ CREATE TABLE d AS
 	SELECT i::bigint AS w, i % 50 AS g, (i % 700 / 8.0)::numeric(12, 3) AS p FROM generate_series(1, 30000) i WHERE i % 4 > 0;
 } . 'CREATE TABLE fat AS SELECT 1 AS one, i AS x FROM generate_series(1, ' . FAT_ROWS . q{) i;
 ANALYZE f, d, fat;
+CREATE EXTENSION pg_buffercache;
 CREATE TABLE stop (yes bool);
 });
 
@@ -166,7 +168,39 @@ sub open_cpu_device
 
 # ---------- many sessions ----------
 
-# Each runs all queries, beginning at another one, and then the first with EXPLAIN.
+# Watches sessions until all have come to the end of their last query, which is EXPLAIN.  Returns how many pins they have had
+# together, at most, on pages of the tables here.  A pin that goes to another page while the buffers are looked at may be
+# counted twice; so what counts is the least of three looks in a row.
+sub most_pinned
+{
+	my $pids = join ',', map { $_->backend_pid } @_;
+	my ($most, @last) = (0);
+
+	while (1)
+	{
+		my ($n_running, $pins) = split /\|/, $admin->query(qq{SELECT
+			(SELECT count(*) FROM pg_stat_activity WHERE pid IN ($pids) AND NOT (state = 'idle' AND query LIKE 'EXPLAIN%')),
+			(SELECT coalesce(sum(pinning_backends), 0) FROM pg_buffercache WHERE relforknumber = 0
+				AND relfilenode IN (SELECT pg_relation_filenode(oid) FROM pg_class WHERE relname IN ('f', 'd', 'odd')))});
+
+		return $most if $n_running == 0;
+		push @last, $pins;
+		shift @last if @last > 3;
+		$most = max($most, min(@last)) if @last == 3;
+		usleep 5_000;
+	}
+}
+
+# All sessions together may have an eighth of the buffers pinned for the device.  Besides, each may have a page or two
+# that it reads itself.
+sub may_pin
+{
+	my ($n_sessions) = @_;
+
+	return $admin->query("SELECT setting::int / 8 FROM pg_settings WHERE name = 'shared_buffers'") + 2 * $n_sessions;
+}
+
+# Each runs all queries, beginning at another one, and then the first with EXPLAIN.  Returns how many pins they had.
 sub many_sessions
 {
 	my ($name, $n_sessions, $settings, @of) = @_;
@@ -181,6 +215,7 @@ sub many_sessions
 		$sessions[$i]->send(join ";\n", (map { digest_sql($of[ ($i + $_) % @of ]) } 0 .. $#of),
 			"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, FORMAT JSON) $of[0]");
 	}
+	my $pinned = most_pinned(@sessions);
 	foreach my $i (0 .. $#sessions)
 	{
 		my ($out, $err) = $sessions[$i]->result;
@@ -194,10 +229,11 @@ sub many_sessions
 	is($wrong, 0, "$name: $n_sessions sessions at once have core's answers");
 	# the others find too few pins
 	cmp_ok($by_pages, '>', 0, 'of pages that the device has read, for some of them');
-	note("$by_pages sessions");
+	note("$by_pages sessions, $pinned pins at most");
+	cmp_ok($pinned, '<=', may_pin($n_sessions), 'and they have pinned no more than they may');
 	right_by_pages($grouped, "$name: after them");
 	$_->quit foreach @sessions;
-	return;
+	return $pinned;
 }
 
 # ---------- writers ----------
@@ -471,7 +507,9 @@ $s->query('CLOSE c1; COMMIT');
 is($s->query("SELECT count(*) FROM ($queries[4] LIMIT 10) q"), '10', 'a part of the rows');
 is(($admin->try('VACUUM (FREEZE) f, d'))[1], '', 'no page stays pinned');
 
-many_sessions('1 MB of buffers', MANY_SESSIONS, '', @queries[ 0, 2, 4 ]);
+my $pinned = many_sessions('1 MB of buffers', MANY_SESSIONS, '', @queries[ 0, 2, 4 ]);
+# pages in the cache are not
+cmp_ok($pinned, '>', 0, 'pages are seen to be pinned') if $admin->query('SELECT count(*) FROM gpurhh_cache_files()') == 0;
 # (one reader: more would have too few pins for each other, and read no pages)
 with_writers('1 MB of buffers', 1, 4);
 # With two blocks, so that one that is lost would be missed; and with the CPU device, as a GPU would be
