@@ -174,9 +174,10 @@ sub open_cpu_device
 sub most_pinned
 {
 	my $pids = join ',', map { $_->backend_pid } @_;
+	my $until = time + 180;
 	my ($most, @last) = (0);
 
-	while (1)
+	while (time < $until)
 	{
 		my ($n_running, $pins) = split /\|/, $admin->query(qq{SELECT
 			(SELECT count(*) FROM pg_stat_activity WHERE pid IN ($pids) AND NOT (state = 'idle' AND query LIKE 'EXPLAIN%')),
@@ -189,6 +190,7 @@ sub most_pinned
 		$most = max($most, min(@last)) if @last == 3;
 		usleep 5_000;
 	}
+	return $most;
 }
 
 # All sessions together may have an eighth of the buffers pinned for the device.  Besides, each may have a page or two
