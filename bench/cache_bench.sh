@@ -7,9 +7,10 @@
 #	--joins "LIST"	rows of the table that t is joined with (default "1000000 10000000"); none: "-"
 #	--tpch S		queries in the shape of TPC-H's, at this scale (default 0: none)
 #	--reps N		timed runs of each (default 5)
-#	--modes "LIST"	of: columns first first:1 again again:1 (default all).  columns: sessions make columns;
-#					first: the cache has nothing of the tables; again: it has them.  With the
-#					processes that the planner takes, or with :1 one
+#	--modes "LIST"	of: core columns first first:1 again again:1 (default all but core).  core: PostgreSQL's
+#					own plans; columns: sessions make columns; first: the cache has nothing of the
+#					tables; again: it has them.  With the processes that the planner takes, or with
+#					:1 one
 #	--out FILE		default bench/results/DATE-cache.csv
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has gpurhh preloaded,
 #					instead of a throw-away cluster
@@ -59,7 +60,10 @@ cp "$work/head" "$out"
 
 mode_settings()
 {
-	echo "LOAD 'gpurhh'; SET jit = off; SET work_mem = '1GB'; SET enable_gpu_hashagg = on; SET enable_gpu_hashjoin = on;"
+	local node=on
+
+	[ "$1" != core ] || node=off
+	echo "LOAD 'gpurhh'; SET jit = off; SET work_mem = '1GB'; SET enable_gpu_hashagg = $node; SET enable_gpu_hashjoin = $node;"
 	echo "SET gpurhh.read_pages = $([ "${1%:1}" = columns ] && echo off || echo on);"
 	case $1 in *:1) echo "SET max_parallel_workers_per_gather = 0;" ;; esac
 }
