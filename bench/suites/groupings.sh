@@ -82,14 +82,14 @@ make_tables()
 	sql -c "DROP TABLE IF EXISTS t, p, u" \
 		-c "CREATE TABLE u (k2 int PRIMARY KEY, name text, x int)" \
 		-c "INSERT INTO u SELECT g, 'name ' || g % 100, g FROM generate_series(0, 999) g" -c "VACUUM ANALYZE u" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE t ($columns)" -c "SELECT setseed(0.5)" \
+		-c "CREATE $persistence TABLE t ($columns)" -c "SELECT setseed(0.5)" \
 		-c "INSERT INTO t SELECT g, random() * 9.99 - 0.49, random() * 999.8 - 0.4, random() * $n / 10, random() * $n * 4, power(random(), 8) * $n / 4, floor(random() * 1000),
 			random() < 0.4, date '2020-01-01' + floor(random() * 2000)::int, floor(random() * $n / 5) * 4294967311, random(), (random() * 100000)::numeric(12, 2), 'text ' || floor(random() * 1000)
 			FROM generate_series(1, $n) g" \
 		-c "CREATE INDEX ON t (id)" -c "VACUUM ANALYZE t" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE p ($columns) PARTITION BY RANGE (id)"
+		-c "CREATE $persistence TABLE p ($columns) PARTITION BY RANGE (id)"
 	for i in 0 1 2 3; do
-		sql -c "CREATE ${persistence-UNLOGGED} TABLE p_$i PARTITION OF p FOR VALUES FROM ($((n * i / 4))) TO ($((n * (i + 1) / 4 + (i == 3))))"
+		sql -c "CREATE $persistence TABLE p_$i PARTITION OF p FOR VALUES FROM ($((n * i / 4))) TO ($((n * (i + 1) / 4 + (i == 3))))"
 	done
 	sql -c "INSERT INTO p SELECT * FROM t" -c "VACUUM ANALYZE p"
 }

@@ -255,25 +255,25 @@ make_tables()
 	sql -c "DROP TABLE IF EXISTS f, d, e, tiny, dup, h, m, empty, p, target" -c "DROP FUNCTION IF EXISTS rare, ten" \
 		-c "CREATE FUNCTION rare(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN v = 7; END'" \
 		-c "CREATE FUNCTION ten(v int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN 10; END'" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE f ($columns)" -c "SELECT setseed(0.5)" \
+		-c "CREATE $persistence TABLE f ($columns)" -c "SELECT setseed(0.5)" \
 		-c "INSERT INTO f SELECT id, 1 + floor(random() * $n), k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, c, c, c, floor(random() * 10),
 				floor(random() * $ne), power(random(), 8) * ($nd - 1), -1 - k, floor(random() * 1000), k * 1000003::int8, (random() * 100000)::numeric(12, 2)
 			FROM (SELECT g AS id, floor(random() * $nd)::int AS k, floor(random() * 20)::int AS c FROM generate_series(1, $n) g) r" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4), idn4 numeric(12,4))" \
+		-c "CREATE $persistence TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4), idn4 numeric(12,4))" \
 		-c "INSERT INTO d SELECT k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, k % $ne, floor(random() * 1000), 'name ' || k % 100, random(), k / 100.0
 			FROM generate_series(0, $nd - 1) k" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE e (id int PRIMARY KEY, g int, x int, name text)" \
+		-c "CREATE $persistence TABLE e (id int PRIMARY KEY, g int, x int, name text)" \
 		-c "INSERT INTO e SELECT g, g % 10, floor(random() * 1000), 'name ' || g % 100 FROM generate_series(0, $ne - 1) g" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE tiny (id int PRIMARY KEY, x int, name text)" -c "INSERT INTO tiny SELECT g, g * 10, 'tiny ' || g FROM generate_series(0, 9) g" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE dup (id int, x int)" -c "INSERT INTO dup SELECT g % 10, g FROM generate_series(0, 99) g" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE h (id int PRIMARY KEY, k int, y int)" -c "INSERT INTO h SELECT g, floor(random() * $nd), floor(random() * 1000) FROM generate_series(1, $n) g" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE m (k int, x int)" -c "INSERT INTO m SELECT g / 2, g FROM generate_series(0, $nd * 2 - 1) g" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE empty (LIKE d)" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE target (id int, x int, name text)" \
+		-c "CREATE $persistence TABLE tiny (id int PRIMARY KEY, x int, name text)" -c "INSERT INTO tiny SELECT g, g * 10, 'tiny ' || g FROM generate_series(0, 9) g" \
+		-c "CREATE $persistence TABLE dup (id int, x int)" -c "INSERT INTO dup SELECT g % 10, g FROM generate_series(0, 99) g" \
+		-c "CREATE $persistence TABLE h (id int PRIMARY KEY, k int, y int)" -c "INSERT INTO h SELECT g, floor(random() * $nd), floor(random() * 1000) FROM generate_series(1, $n) g" \
+		-c "CREATE $persistence TABLE m (k int, x int)" -c "INSERT INTO m SELECT g / 2, g FROM generate_series(0, $nd * 2 - 1) g" \
+		-c "CREATE $persistence TABLE empty (LIKE d)" \
+		-c "CREATE $persistence TABLE target (id int, x int, name text)" \
 		-c "CREATE INDEX ON f (id)" -c "CREATE INDEX ON f (k)" \
-		-c "CREATE ${persistence-UNLOGGED} TABLE p (id int, k int, s int, v int) PARTITION BY RANGE (id)"
+		-c "CREATE $persistence TABLE p (id int, k int, s int, v int) PARTITION BY RANGE (id)"
 	for i in 0 1 2 3; do
-		sql -c "CREATE ${persistence-UNLOGGED} TABLE p_$i PARTITION OF p FOR VALUES FROM ($((n * i / 4))) TO ($((n * (i + 1) / 4 + (i == 3))))"
+		sql -c "CREATE $persistence TABLE p_$i PARTITION OF p FOR VALUES FROM ($((n * i / 4))) TO ($((n * (i + 1) / 4 + (i == 3))))"
 	done
 	sql -c "INSERT INTO p SELECT id, k, s, v FROM f"
 	for i in f d e tiny dup h m empty p; do sql -c "VACUUM ANALYZE $i"; done

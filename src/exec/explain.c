@@ -150,13 +150,12 @@ show_participants(ExplainState *es, const GpuNodeStats *stats)
 static const struct
 {
 	const char *text;
-	const char *device;
-	const char *build;
+	const char *label;			/* behind "Device Pages" and "Build Pages" */
 }			back_reasons[N_BACK_REASONS] = {
-	[BACK_VALUES] = {"values", "Device Pages Back for Values", "Build Pages Back for Values"},
-	[BACK_NOT_FOUND] = {"rows not found", "Device Pages Back with Rows Not Found", "Build Pages Back with Rows Not Found"},
-	[BACK_REFUSED] = {"rows refused", "Device Pages Back with Rows Refused", "Build Pages Back with Rows Refused"},
-	[BACK_UNREAD] = {"not read", "Device Pages Back Not Read", "Build Pages Back Not Read"},
+	[BACK_VALUES] = {"values", "Back for Values"},
+	[BACK_NOT_FOUND] = {"rows not found", "Back with Rows Not Found"},
+	[BACK_REFUSED] = {"rows refused", "Back with Rows Refused"},
+	[BACK_UNREAD] = {"not read", "Back Not Read"},
 };
 
 static uint64
@@ -204,17 +203,17 @@ show_input(ExplainState *es, const GpuNodeCounts *counts)
 	show_page_counts(es, &counts->pages);
 }
 
-/* The same of pages, in other formats. */
+/* The same of a side's pages, in other formats: "Device" or "Build". */
 static void
-explain_pages(ExplainState *es, const PageCounts *pages)
+explain_pages(ExplainState *es, const char *side, const PageCounts *pages)
 {
 	if (pages->all == 0)
 		return;
-	ExplainPropertyUInteger("Device Pages", NULL, pages->all, es);
-	ExplainPropertyUInteger("Device Pages Cached", NULL, pages->cached, es);
-	ExplainPropertyUInteger("Device Pages Sent Back", NULL, pages_back(pages), es);
+	ExplainPropertyUInteger(psprintf("%s Pages", side), NULL, pages->all, es);
+	ExplainPropertyUInteger(psprintf("%s Pages Cached", side), NULL, pages->cached, es);
+	ExplainPropertyUInteger(psprintf("%s Pages Sent Back", side), NULL, pages_back(pages), es);
 	for (int r = 0; r < N_BACK_REASONS; r++)
-		ExplainPropertyUInteger(back_reasons[r].device, NULL, pages->back[r], es);
+		ExplainPropertyUInteger(psprintf("%s Pages %s", side, back_reasons[r].label), NULL, pages->back[r], es);
 }
 
 static void
@@ -303,7 +302,7 @@ explain_run_properties(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
-	explain_pages(es, &counts->pages);
+	explain_pages(es, "Device", &counts->pages);
 	ExplainPropertyFloat("Participants", NULL, rint(participants(counts)), 0,
 						 es);
 	ExplainPropertyUInteger("Bytes Uploaded", NULL, map->uploaded_bytes, es);
@@ -482,14 +481,7 @@ explain_join_properties(ExplainState *es, const GpuNodeStats *stats, int j)
 	ExplainPropertyUInteger("Build Rows", NULL, join->build_rows, es);
 	ExplainPropertyUInteger("Build Batches", NULL, counts->build_batches[j], es);
 	ExplainPropertyUInteger("Build Bytes Fed", NULL, counts->build_bytes[j], es);
-	if (counts->build_pages[j].all > 0)
-	{
-		ExplainPropertyUInteger("Build Pages", NULL, counts->build_pages[j].all, es);
-		ExplainPropertyUInteger("Build Pages Cached", NULL, counts->build_pages[j].cached, es);
-		ExplainPropertyUInteger("Build Pages Sent Back", NULL, pages_back(&counts->build_pages[j]), es);
-		for (int r = 0; r < N_BACK_REASONS; r++)
-			ExplainPropertyUInteger(back_reasons[r].build, NULL, counts->build_pages[j].back[r], es);
-	}
+	explain_pages(es, "Build", &counts->build_pages[j]);
 	ExplainPropertyUInteger("Build Keys", NULL, join->keys, es);
 	ExplainPropertyUInteger("Build Slots", NULL, join->slots, es);
 	ExplainPropertyFloat("Build Load", NULL, ratio(join->keys, join->slots * join->passes), 4, es);
@@ -724,7 +716,7 @@ gpurhh_explain_join(ExplainState *es, const GpuNodeStats *stats)
 	ExplainPropertyUInteger("Rows Fed", NULL, counts->rows_fed, es);
 	ExplainPropertyUInteger("Batches", NULL, counts->batches, es);
 	ExplainPropertyUInteger("Bytes Fed", NULL, counts->bytes_fed, es);
-	explain_pages(es, &counts->pages);
+	explain_pages(es, "Device", &counts->pages);
 	ExplainPropertyFloat("Participants", NULL, rint(n), 0, es);
 	if (es->summary)
 	{

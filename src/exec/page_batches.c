@@ -145,8 +145,7 @@ struct PageBatches
 	bool		has_layout;		/* if a device can make all columns of it */
 	HeapFeed   *heap;			/* then: what is read */
 	uint32		most_pages;		/* of a batch, ... */
-	uint32		next_pages;		/* ... and of the next one, ... */
-	bool		tested;			/* ... which has TESTED_PAGES at most: most of the last one were not all visible */
+	uint32		next_pages;		/* ... and of the next one */
 	uint32		most_rows;
 	bool		cache;			/* pages may be kept, and be read from the cache: */
 	bool		parts;			/* it is better to keep no more of the child's than is needed */
@@ -340,7 +339,7 @@ lay_out(PageBatches *batches, int child)
 	{
 		batches->child = child;
 		batches->heap = NULL;
-		batches->none_kept = batches->tested = false;
+		batches->none_kept = false;
 		batches->page_rows = 0;
 		batches->n_unseen = batches->n_not_found = 0;
 		batches->has_layout = heap != NULL &&
@@ -807,7 +806,9 @@ may_give(PageBatches *batches)
 		return true;
 	do
 	{
-		const uint32 n = batches->tested ? Min(batches->next_pages, TESTED_PAGES) : batches->next_pages;
+		/* pages that cannot be kept are mostly such as are not all visible */
+		const bool	tested = batches->none_kept && gpurhh_heap_feed_cached(batches->heap) != NULL;
+		const uint32 n = tested ? Min(batches->next_pages, TESTED_PAGES) : batches->next_pages;
 
 		batches->n_may_pin = gpurhh_channel_pin_pages(batches->side.channel, n);
 		if (batches->n_may_pin >= FEWEST_PAGES)
@@ -920,7 +921,6 @@ fill(PageBatches *batches, char *base, rhh_batch *batch, uint32 *cache_offset)
 	if (n_unseen > 0 && !gpurhh_heap_is_settled(pages[last_unseen].number + 1))
 		batches->page_rows = 0;
 	batches->none_kept = n_kept < n / 2;
-	batches->tested = batches->none_kept && to.request != NULL;
 	return true;
 }
 
