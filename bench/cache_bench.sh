@@ -7,17 +7,20 @@
 #	--joins "LIST"	rows of the table that t is joined with (default "1000000 10000000"); none: "-"
 #	--tpch S		queries in the shape of TPC-H's, at this scale (default 0: none)
 #	--reps N		timed runs of each (default 5)
-#	--modes "LIST"	of: core columns first first:1 again again:1 (default all but core).  core: PostgreSQL's
-#					own plans; columns: sessions make columns; first: the cache has nothing of the
-#					tables; again: it has them.  With the processes that the planner takes, or with
-#					:1 one
+#	--modes "LIST"	of: duckdb core columns first first:1 again again:1 (default all but the first two).
+#					duckdb: DuckDB, with all cores, of copies of the tables in a database of its own;
+#					core: PostgreSQL's own plans; columns: sessions make columns; first: the cache has
+#					nothing of the tables; again: it has them.  With the processes that the planner
+#					takes, or with :1 one
 #	--out FILE		default bench/results/DATE-cache.csv
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has gpurhh preloaded,
 #					instead of a throw-away cluster
 #
 # Keys are uniform and at random.  Tables are logged, vacuumed and in shared buffers.  Each query's
 # rows are consumed in the server.  A row of the CSV is a run; the table at the end is of medians.
-# Ends with an error if the modes do not agree on an answer.
+# Ends with an error if the modes do not agree on an answer; DuckDB's to queries of TPC-H's shape are
+# not compared, as it has other types there.  DuckDB is asked through node, with the package
+# @duckdb/node-api: "npm install --prefix DIR @duckdb/node-api", and NODE_PATH=DIR/node_modules.
 . "$(dirname "$0")/../scripts/lib.sh"
 
 rows=50000000 groups="100 10000 1000000 10000000" joins="1000000 10000000" tpch=0 reps=5
@@ -47,9 +50,15 @@ schema=public
 sql() { PGOPTIONS="-c client_min_messages=warning -c search_path=$schema,public" "$psql" -XqAt -v ON_ERROR_STOP=1 "$@"; }
 sql -c "CREATE EXTENSION IF NOT EXISTS gpurhh" -c "SELECT 1" >/dev/null || die "cannot reach a server with gpurhh installed"
 new_tmpdir work
+duckdb() { node bench/duckdb.cjs "$work/duckdb"; }
+duckdb_version=
+if [[ " $modes " == *" duckdb "* ]]; then
+	duckdb_version=$(duckdb <<<"SELECT version()") || die "there is no DuckDB: see the head of this file"
+fi
 
 {
 	describe_server
+	[ -z "$duckdb_version" ] || echo "# DuckDB ${duckdb_version%%$'\n'*}"
 	echo "# command: bench/cache_bench.sh --rows $rows --groups \"$groups\" --joins \"$joins\" --tpch $tpch --reps $reps --modes \"$modes\"${running:+ --running}"
 	if [ "$tpch" != 0 ]; then echo "# queries in the shape of TPC-H's, on data of our own: no results of TPC-H"; fi
 	echo "# tables are logged, vacuumed and in shared buffers; times in ms"
@@ -68,12 +77,62 @@ mode_settings()
 	case $1 in *:1) echo "SET max_parallel_workers_per_gather = 0;" ;; esac
 }
 
+# to_duckdb TABLES: sees to it that DuckDB has them as they are
+declare -A duckdb_has
+to_duckdb()
+{
+	local t file pages columns values jobs i pids
+
+	jobs=$(nproc)
+	for t in "$@"; do
+		# without the blanks of char(n), which DuckDB takes for part of the value
+		IFS='|' read -r file pages columns values < <(sql -c "SELECT pg_relation_filenode('$t'), pg_relation_size('$t') / current_setting('block_size')::int8,
+				string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum),
+				string_agg(attname || CASE WHEN atttypid = 'bpchar'::regtype THEN '::text' ELSE '' END, ', ' ORDER BY attnum)
+			FROM pg_attribute WHERE attrelid = '$t'::regclass AND attnum > 0 AND NOT attisdropped")
+		[ "${duckdb_has[$t]:-}" != "$file" ] || continue
+		pids=()
+		for ((i = 0; i < jobs; i++)); do
+			sql -c "COPY (SELECT $values FROM $t WHERE ctid >= '($((pages * i / jobs)),0)' AND ctid < '($((pages * (i + 1) / jobs)),0)')
+				TO STDOUT (FORMAT csv)" >"$work/$t.$i.csv" &
+			pids+=($!)
+		done
+		for i in "${pids[@]}"; do wait "$i" || die "cannot copy $t"; done
+		duckdb <<-END >/dev/null || die "DuckDB cannot read $t"
+			CREATE OR REPLACE TABLE $t ($columns)
+			COPY $t FROM '$work/$t.*.csv' (FORMAT csv, HEADER false, AUTO_DETECT false, DELIMITER ',', QUOTE '"', ESCAPE '"')
+		END
+		rm "$work/$t".*.csv
+		duckdb_has[$t]=$file
+	done
+}
+
+# measure_duckdb CASE SIZE TABLES QUERY: the same of DuckDB
+measure_duckdb()
+{
+	local rep tables query=$4 answer=cat
+
+	# groups that a device returns are the same question to it, in an operator that it does not have
+	[ "$1" != returned ] || return 0
+	read -ra tables <<<"$3"
+	to_duckdb "${tables[@]}"
+	if [[ $query =~ ^"SELECT md5(string_agg(x::text, ' ')) FROM ("(.*)") x"$ ]]; then
+		query=${BASH_REMATCH[1]} answer="sed -E /^Time:/!s/.*/-/"
+	fi
+	for ((rep = 0; rep <= reps; rep++)); do echo "$query"; done | duckdb >"$work/result" || die "$1 fails in DuckDB"
+	$answer "$work/result" | timed_runs "$1,$2,duckdb" >>"$out"
+}
+
 # measure CASE SIZE TABLES QUERY: a line of the CSV for each run
 measure()
 {
 	local mode rep t
 
 	for mode in $modes; do
+		if [ "$mode" = duckdb ]; then
+			measure_duckdb "$@"
+			continue
+		fi
 		{
 			mode_settings "$mode"
 			for ((rep = 0; rep <= reps; rep++)); do
@@ -144,8 +203,9 @@ awk -F, -v modes="$modes" '
 	/^#/ || $1 == "case" { next }
 	{
 		key = sprintf("%-6s %10s", $1, $2)
-		if (!(key in seen)) { seen[key] = 1; order[++n] = key; answer[key] = $6 }
-		if (answer[key] != $6) { print "DIFFERENT: " $0; bad = 1 }
+		if (!(key in seen)) { seen[key] = 1; order[++n] = key }
+		if (!(key in answer) && $6 != "-") answer[key] = $6
+		if ($6 != "-" && answer[key] != $6) { print "DIFFERENT: " $0; bad = 1 }
 		times[key, $3, ++count[key, $3]] = $5
 	}
 	END {

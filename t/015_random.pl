@@ -37,8 +37,16 @@ sub run_queries
 
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'gpurhh'\ngpurhh.cache_size = 16");
 $node->start;
-run_queries('one service for all', $queries - int($queries / 4), $seed);
+run_queries('one service for all', int($queries / 2), $seed);
 run_queries('values that do not conform to their modifiers', int($queries / 2), $seed + 2, '--break-modifiers');
+# as large as a few of the tables, whose pages then come and go
+$node->append_conf('postgresql.conf', 'gpurhh.cache_size = 1');
+$node->restart;
+run_queries('a cache that is full', int($queries / 8), $seed + 3);
+# pages are read, and none kept
+$node->append_conf('postgresql.conf', 'gpurhh.cache_size = 0');
+$node->restart;
+run_queries('no cache', int($queries / 8), $seed + 4);
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
 run_queries('private services', int($queries / 4), $seed + 1);

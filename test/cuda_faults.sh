@@ -10,7 +10,8 @@
 #
 # Memory cannot be allocated, pages cannot be registered, a copy, a kernel or an event fails: once, or from then on.
 # Then each answer has to be PostgreSQL's, or the query has to fail with an error of the device (58000); and when
-# nothing fails any more all answers have to be right again.  test/cuda_faults.c is what fails.
+# nothing fails any more all answers have to be right again.  Where pages cannot be registered gpurhh_devices() has to say
+# so.  test/cuda_faults.c is what fails.
 #
 # Needs a GPU.  Not part of "make check".  Ends with "N passed, N failed".
 . "$(dirname "$0")/../scripts/lib.sh"
@@ -132,6 +133,25 @@ check()
 	fi
 }
 
+# check_reason: what users are told when pages cannot be registered; the GPU is used as before, with columns
+check_reason()
+{
+	local got
+
+	end_service
+	fault cuMemHostRegister 0 1000000000
+	run on >/dev/null
+	got=$(sql -c "SELECT state, detail FROM gpurhh_devices() WHERE device = 'cuda:0'")
+	fault none 0 0
+	if [[ $got == "open|it does not read pages of tables: "?* ]]; then
+		passed=$((passed + 1))
+		step "pages cannot be registered: $got"
+	else
+		failed=$((failed + 1))
+		note "FAILED: pages cannot be registered, and gpurhh_devices() has: $got"
+	fi
+}
+
 all_functions=$(sed -nE 's/^\tX\((\w+), [0-9]+\).*/\1/p' test/cuda_faults.c)
 for name in ${functions:-$all_functions}; do
 	grep -qx "$name" <<<"$all_functions" || die "$name is none of: $(tr '\n' ' ' <<<"$all_functions")"
@@ -154,6 +174,7 @@ for name in ${functions:-$all_functions}; do
 			check "$name after $skip calls, $times times"
 		done
 	done
+	[ "$name" != cuMemHostRegister ] || check_reason
 	step "$name: $n calls, $((all_errors - before)) queries failed with 58000"
 done
 echo "$passed passed, $failed failed"
