@@ -682,7 +682,7 @@ sub partitions
 	my @parts = map { "p$_" } 1 .. 4;
 
 	$admin->query(q{
-		DROP TABLE parted, part;
+		DROP TABLE IF EXISTS parted, part;
 		CREATE TABLE parted (LIKE base) PARTITION BY RANGE (id);
 		CREATE TABLE p1 PARTITION OF parted FOR VALUES FROM (0) TO (1000);
 		CREATE TABLE p2 (x bigint, gone int, s text, n numeric(12, 2), v int, w bigint, k int, id int);
