@@ -7,6 +7,7 @@
 #	--joins "LIST"	rows of the table that t is joined with (default "1000000 10000000"); none: "-"
 #	--tpch S		queries in the shape of TPC-H's, at this scale (default 0: none)
 #	--reps N		timed runs of each (default 5)
+#	--core-reps N	those of core, which take longest (default as many)
 #	--modes "LIST"	of: duckdb core columns first first:1 again again:1 (default all but the first two).
 #					duckdb: DuckDB, with all cores, of copies of the tables in a database of its own;
 #					core: PostgreSQL's own plans; columns: sessions make columns; first: the cache has
@@ -23,7 +24,7 @@
 # @duckdb/node-api: "npm install --prefix DIR @duckdb/node-api", and NODE_PATH=DIR/node_modules.
 . "$(dirname "$0")/../scripts/lib.sh"
 
-rows=50000000 groups="100 10000 1000000 10000000" joins="1000000 10000000" tpch=0 reps=5
+rows=50000000 groups="100 10000 1000000 10000000" joins="1000000 10000000" tpch=0 reps=5 core_reps=
 modes="columns first first:1 again again:1" out= running=
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -31,6 +32,7 @@ while [ $# -gt 0 ]; do
 		--rows | --groups | --joins | --tpch | --reps | --modes | --out)
 			[ $# -ge 2 ] || die "$1 needs a value"
 			declare "${1#--}=$2"; shift 2 ;;
+		--core-reps) [ $# -ge 2 ] || die "$1 needs a value"; core_reps=$2; shift 2 ;;
 		*) usage ;;
 	esac
 done
@@ -59,7 +61,7 @@ fi
 {
 	describe_server
 	[ -z "$duckdb_version" ] || echo "# DuckDB ${duckdb_version%%$'\n'*}"
-	echo "# command: bench/cache_bench.sh --rows $rows --groups \"$groups\" --joins \"$joins\" --tpch $tpch --reps $reps --modes \"$modes\"${running:+ --running}"
+	echo "# command: bench/cache_bench.sh --rows $rows --groups \"$groups\" --joins \"$joins\" --tpch $tpch --reps $reps${core_reps:+ --core-reps $core_reps} --modes \"$modes\"${running:+ --running}"
 	if [ "$tpch" != 0 ]; then echo "# queries in the shape of TPC-H's, on data of our own: no results of TPC-H"; fi
 	echo "# tables are logged, vacuumed and in shared buffers; times in ms"
 	echo "case,size,mode,rep,ms,answer"
@@ -126,16 +128,18 @@ measure_duckdb()
 # measure CASE SIZE TABLES QUERY: a line of the CSV for each run
 measure()
 {
-	local mode rep t
+	local mode rep t n
 
 	for mode in $modes; do
+		n=$reps
+		[ "$mode" != core ] || n=${core_reps:-$reps}
 		if [ "$mode" = duckdb ]; then
 			measure_duckdb "$@"
 			continue
 		fi
 		{
 			mode_settings "$mode"
-			for ((rep = 0; rep <= reps; rep++)); do
+			for ((rep = 0; rep <= n; rep++)); do
 				case $mode in
 					first*) for t in $3; do echo "SELECT gpurhh_cache_drop('$t') \\g /dev/null"; done ;;
 				esac

@@ -10,7 +10,8 @@
 #	- at random: writers against readers, for GPURHH_CACHE_SECONDS (15; an hour is 3600), from GPURHH_CACHE_SEED
 #
 # The CPU device has a cache for this, of gpurhh.cache_size.  GPURHH_CACHE_DEVICE=cuda:0 is for the parts that do not depend on how
-# large that is, as GPURHH_CACHE_PARTS='rows change|VACUUM|at random': those whose names this matches.
+# large that is; GPURHH_CACHE_PARTS='rows change|VACUUM|at random': those whose names this matches.  All others on a GPU:
+# 'what is|where|partial|rights|kinds|not in|partitions|rows|locks|hint|VACUUM|trunc|long|standby|files|data|service|wal|crash|larger|fail|pins|random'.
 
 use strict;
 use warnings;
@@ -595,7 +596,8 @@ sub kinds_of_scans
 	{
 		$s->query("SET $set");
 		looks_right($s, 'big', "with $set", back => 1, queries => [ $rows, $where, $join ]);
-		like(reasons($s, $rows), qr/^\d+ Back with Rows Refused$/, 'pages came back');
+		# (a GPU finds places for all in the first bucket, too)
+		like(reasons($s, $rows), qr/^\d+ Back with Rows Refused$/, 'pages came back') if $device eq 'cpu' || $set !~ /probe/;
 		same_rows($s, "joins with $set", $built, 'SELECT t.id, t.w, f.v FROM f JOIN big t USING (id)',
 			'SELECT t.v, count(*), sum(u.w) FROM c t JOIN big u USING (k) GROUP BY t.v');
 		$s->query('RESET ALL');
@@ -604,7 +606,7 @@ sub kinds_of_scans
 	my $parts = 'SELECT t.v, count(*), sum(u.w), max(u.x), sum(u.n), max(u.v), min(u.k)
 		FROM big t JOIN big u ON t.id = u.id GROUP BY t.v';
 	$s->query("SET gpurhh.device_memory = '1MB'");
-	like($s->query("$ON $EXPLAIN $parts"), qr/"Passes": ([2-9]|\d\d)/, 'a join in several passes');
+	like($s->query("$ON $EXPLAIN $parts"), qr/"Passes": ([2-9]|\d\d)/, 'a join in several passes') if $device eq 'cpu';
 	same_rows($s, 'has the same rows', $parts);
 	$s->query('RESET ALL');
 
@@ -670,7 +672,8 @@ sub not_in_buffers
 	$s->query("$OFF SELECT count(*) FROM $_") foreach 'big', 'd';
 	foreach my $sql ($where, $join)
 	{
-		unlike($s->query("$ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "one process, in buffers: $sql");
+		# (where processes cost nothing, two feed a GPU faster than one)
+		unlike($s->query("$ON EXPLAIN (COSTS OFF) $sql"), qr/Gather/, "one process, in buffers: $sql") if $device eq 'cpu';
 	}
 	$s->query('RESET ALL');
 	return;
