@@ -8,6 +8,9 @@
 /* Rows that are computed at a time: what all operations need stays in the L2 cache. */
 #define CHUNK_ROWS 128
 
+/* All that computes is compiled for each kind of processor: see rhh_program_run(). */
+#define INLINE static inline __attribute__((always_inline))
+
 typedef struct rhh_buffer
 {
 	rhh_int128 *wide;			/* of an operation whose results have 128 bits; else NULL */
@@ -58,13 +61,13 @@ rhh_program_scratch(const rhh_program *program)
 	return bytes;
 }
 
-static bool
+INLINE bool
 get_bit(const uint8_t *bitmap, size_t i)
 {
 	return (bitmap[i / 8] >> (i % 8)) & 1;
 }
 
-static bool
+INLINE bool
 any_byte(const uint8_t *bytes, uint32_t n)
 {
 	uint8_t		any = 0;
@@ -74,20 +77,29 @@ any_byte(const uint8_t *bytes, uint32_t n)
 	return any != 0;
 }
 
-static void
+/* No row has a flag. */
+INLINE void
+clear_flags(rhh_buffer *to)
+{
+	/* (a few instructions, as their number is known) */
+	memset(to->flags, 0, CHUNK_ROWS);
+	to->clean = true;
+}
+
+INLINE void
 load_nulls(rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
 {
 	if (nulls == NULL)
-		memset(to->flags, 0, n);
-	else
 	{
-		for (uint32_t i = 0; i < n; i++)
-			to->flags[i] = get_bit(nulls, first + i) ? RHH_NULL : 0;
+		clear_flags(to);
+		return;
 	}
-	to->clean = nulls == NULL || !any_byte(to->flags, n);
+	for (uint32_t i = 0; i < n; i++)
+		to->flags[i] = get_bit(nulls, first + i) ? RHH_NULL : 0;
+	to->clean = !any_byte(to->flags, n);
 }
 
-static void
+INLINE void
 load_column(rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 			const uint8_t *nulls, size_t first, uint32_t n)
 {
@@ -114,7 +126,7 @@ load_column(rhh_buffer *to, const uint8_t *values, uint32_t bytes,
 	load_nulls(to, nulls, first, n);
 }
 
-static void
+INLINE void
 load_bytes(rhh_buffer *to, const uint8_t *values, const uint8_t *nulls, size_t first,
 		   uint32_t n)
 {
@@ -130,13 +142,12 @@ load_bytes(rhh_buffer *to, const uint8_t *values, const uint8_t *nulls, size_t f
 	load_nulls(to, nulls, first, n);
 }
 
-static void
+INLINE void
 load_is_null(rhh_buffer *to, const uint8_t *nulls, size_t first, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		to->narrow[i] = nulls != NULL && get_bit(nulls, first + i);
-	memset(to->flags, 0, n);
-	to->clean = true;
+	clear_flags(to);
 }
 
 static void
@@ -154,14 +165,18 @@ load_constant(const rhh_program *program, uint32_t number, rhh_buffer *to, uint3
 			to->wide[i] = value;
 		to->narrow[i] = (int64_t) words[0];
 	}
-	memset(to->flags, program->null_constant[number] ? RHH_NULL : 0, n);
-	to->clean = !program->null_constant[number];
+	clear_flags(to);
+	if (program->null_constant[number])
+	{
+		memset(to->flags, RHH_NULL, n);
+		to->clean = false;
+	}
 }
 
 /* ---------- small numbers ---------- */
 
 /* How many bits the absolute values of a buffer have at most. */
-static uint32_t
+INLINE uint32_t
 bits_of(rhh_buffer *buffer, uint32_t n)
 {
 	uint64_t	any = 0;
@@ -176,7 +191,7 @@ bits_of(rhh_buffer *buffer, uint32_t n)
 }
 
 /* Writes small numbers where an operation looks for numbers of 128 bits. */
-static void
+INLINE void
 widen(const rhh_buffer *buffer, uint32_t n)
 {
 	for (uint32_t i = 0; buffer->wide != NULL && buffer->bits != UNKNOWN_BITS && i < n; i++)
@@ -184,7 +199,7 @@ widen(const rhh_buffer *buffer, uint32_t n)
 }
 
 /* Runs an operation whose operands are small, and whose results are; false: it is another one. */
-static bool
+INLINE bool
 run_small(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *to, uint32_t n)
 {
 	uint32_t	bits;
@@ -282,7 +297,7 @@ run_small(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *to, uint32_t n
 #define FLAGS__(buffer) 0
 
 /* b and c are null pointers if the operation does not take them. */
-static void
+INLINE void
 run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to, uint32_t n)
 {
 	const int64_t *a_narrow = a->narrow;
@@ -297,15 +312,16 @@ run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to
 	int64_t    *to_narrow = to->narrow;
 	rhh_int128 *to_wide = to->wide;
 	uint8_t    *to_flags = to->flags;
+	const bool	clean = a->clean && (b == NULL || b->clean) && (c == NULL || c->clean);
 
 	/* of strict operations that is all, unless they are bad themselves */
-	to->clean = a->clean && (b == NULL || b->clean);
-	if (to->clean)
-		memset(to_flags, 0, n);
+	if (clean)
+		clear_flags(to);
 	else
 	{
 		for (uint32_t i = 0; i < n; i++)
 			to_flags[i] = a_flags[i] | (b != NULL ? b_flags[i] : 0);
+		to->clean = false;
 	}
 	if (run_small(code, a, b, to, n))
 		return;
@@ -324,7 +340,10 @@ run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to
 			break;
 #define RUN_LOGIC(name, tr, ta, tb, tc) \
 		case RHH_OP_##name: \
-			for (uint32_t i = 0; i < n; i++) \
+			for (uint32_t i = 0; clean && i < n; i++) \
+				(void) rhh_do_##name(VALUE_##ta(a), 0, VALUE_##tb(b), 0, VALUE_##tc(c), 0, \
+									 &ARRAY_##tr(to)[i]); \
+			for (uint32_t i = 0; !clean && i < n; i++) \
 				to_flags[i] = rhh_do_##name(VALUE_##ta(a), FLAGS_##ta(a), \
 											VALUE_##tb(b), FLAGS_##tb(b), \
 											VALUE_##tc(c), FLAGS_##tc(c), \
@@ -344,7 +363,7 @@ run_op(uint8_t code, rhh_buffer *a, rhh_buffer *b, rhh_buffer *c, rhh_buffer *to
 }
 
 /* Stores results in 64 bits, of which none is NULL or bad. */
-static void
+INLINE void
 store_narrow(const int64_t *from, uint8_t *values, uint32_t bytes, size_t first, uint32_t n)
 {
 #define STORE(T) \
@@ -373,7 +392,7 @@ store_narrow(const int64_t *from, uint8_t *values, uint32_t bytes, size_t first,
 }
 
 /* Also marks in bad, a byte for each row, where the result is. */
-static void
+INLINE void
 store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *nulls,
 			 size_t first, uint32_t n, uint8_t *bad)
 {
@@ -399,7 +418,7 @@ store_column(const rhh_buffer *from, uint8_t *values, uint32_t bytes, uint8_t *n
 }
 
 /* Marks the rows of which the filter is bad, and those that it drops.  Returns how many it keeps. */
-static uint32_t
+INLINE uint32_t
 filter_rows(const rhh_buffer *filter, uint32_t n, uint8_t *bad, uint8_t *dropped)
 {
 	const int64_t *values = filter->narrow;
@@ -425,8 +444,8 @@ filter_rows(const rhh_buffer *filter, uint32_t n, uint8_t *bad, uint8_t *dropped
 	return kept;
 }
 
-/* Bytes that are 0 or 1 as bits, which are at the beginning of one of dst's bytes. */
-static uint32_t
+/* Bytes that are 0 or 1 as bits, which are at the beginning of one of dst's bytes.  Up to a multiple of 8 the bytes behind them are 0. */
+INLINE uint32_t
 store_bits(uint8_t *dst, const uint8_t *bytes, uint32_t n)
 {
 	uint32_t	count = 0;
@@ -435,16 +454,17 @@ store_bits(uint8_t *dst, const uint8_t *bytes, uint32_t n)
 	{
 		uint8_t		bits = 0;
 
-		for (uint32_t k = 0; k < 8 && i + k < n; k++)
+		for (uint32_t k = 0; k < 8; k++)
 			bits |= (uint8_t) (bytes[i + k] << k);
 		dst[i / 8] = bits;
-		count += (uint32_t) __builtin_popcount(bits);
 	}
+	for (uint32_t i = 0; i < n; i++)
+		count += bytes[i];
 	return count;
 }
 
 /* Computes operations of some rows of columns, up to but without operation end; constants are there. */
-static void
+INLINE void
 run_ops(const rhh_program *program, uint32_t first_op, uint32_t end, rhh_buffer *buffers,
 		const uint8_t *column_bytes, uint8_t *const *values, uint8_t *const *nulls,
 		uint32_t first, uint32_t n)
@@ -496,10 +516,10 @@ start_buffers(const rhh_program *program, rhh_buffer *buffers, void *scratch, ui
 	}
 }
 
-rhh_program_rows
-rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
-				uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
-				void *scratch, uint8_t *bad, uint8_t *dropped)
+INLINE rhh_program_rows
+run_program(const rhh_program *program, const uint8_t *column_bytes,
+			uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+			void *scratch, uint8_t *bad, uint8_t *dropped)
 {
 	const uint32_t n_filter_ops = program->has_filter ? program->filter + 1u : 0;
 	rhh_program_rows rows = {0, 0};
@@ -538,6 +558,29 @@ rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
 		rows.n_dropped += store_bits(dropped + first / 8, dropped_rows, m);
 	}
 	return rows;
+}
+
+#ifdef __x86_64__
+/* Integers of 64 bits are compared four at a time, which not all processors of this kind can do. */
+static __attribute__((target("avx2"))) rhh_program_rows
+run_program_avx2(const rhh_program *program, const uint8_t *column_bytes,
+				 uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+				 void *scratch, uint8_t *bad, uint8_t *dropped)
+{
+	return run_program(program, column_bytes, values, nulls, n, scratch, bad, dropped);
+}
+#endif
+
+rhh_program_rows
+rhh_program_run(const rhh_program *program, const uint8_t *column_bytes,
+				uint8_t *const *values, uint8_t *const *nulls, uint32_t n,
+				void *scratch, uint8_t *bad, uint8_t *dropped)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2"))
+		return run_program_avx2(program, column_bytes, values, nulls, n, scratch, bad, dropped);
+#endif
+	return run_program(program, column_bytes, values, nulls, n, scratch, bad, dropped);
 }
 
 /* Is the result of operation number one of this class, and is it before operation i? */

@@ -343,6 +343,12 @@ RESET parallel_setup_cost;
 RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 
+-- some hundred rows with NULLs, then some without, beside a column that has NULLs everywhere
+CREATE TABLE stretches (k int4, x numeric(9, 2), y numeric(9, 2));
+INSERT INTO stretches SELECT g % 4, CASE WHEN g / 300 % 2 = 0 THEN g / 4.0 END, CASE WHEN g % 7 > 0 THEN g / 2.0 END FROM generate_series(1, 9000) g;
+VACUUM ANALYZE stretches;
+SELECT paged('SELECT k, sum(y * (1 - x)), sum(y - x), count(*) FROM stretches GROUP BY k', 'all');
+
 VACUUM (FREEZE) t, odd;
 SELECT paged('SELECT k, sum(v), count(*) FROM t GROUP BY k', 'all');
 SELECT paged('SELECT k, sum(v) FROM t GROUP BY k', 'all', 'gpurhh.read_pages=on');

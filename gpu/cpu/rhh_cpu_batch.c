@@ -1037,25 +1037,15 @@ drop_sorted(const sorted_rows *all, uint32_t n_groups, const uint8_t *filter, co
 	}
 }
 
-/* Adds the values of sorted rows to a state of each group; record: of the first one. */
-static void
-add_sorted(uint8_t op, uint8_t *record, uint32_t stride, uint32_t n_groups, const uint8_t *values, uint32_t bytes,
-		   const sorted_rows *rows)
+/* Adds the values of n rows of one group to its state: of consecutive rows from values on if row is NULL, else of the rows in row. */
+static inline __attribute__((always_inline)) void
+add_values(uint8_t op, uint64_t *state, const uint8_t *values, uint32_t bytes, const uint32_t *row, uint32_t n)
 {
-	uint32_t	i = 0;
-
-#define EACH_GROUP(BODY) \
-	for (uint32_t g = 0; g < n_groups; g++, record += stride) \
-	{ \
-		uint64_t   *state = (uint64_t *) record; \
-		const uint32_t end = rows->end[g]; \
-		\
-		BODY; \
-	}
+	const uint32_t last = n == 0 ? 0 : row != NULL ? row[n - 1] : n - 1;
 
 	if (op == RHH_COUNT)
 	{
-		EACH_GROUP(state[0] += end - i; i = end);
+		state[0] += n;
 		return;
 	}
 	if (bytes == 16)
@@ -1063,24 +1053,22 @@ add_sorted(uint8_t op, uint8_t *record, uint32_t stride, uint32_t n_groups, cons
 		/* no other states are of such values */
 		const uint64_t *v = (const uint64_t *) values;
 
-		EACH_GROUP(if (i < end)
-				   {
-					   state[0] = 1;
-					   state[1] = v[2 * (size_t) rows->row[end - 1]];
-					   state[2] = v[2 * (size_t) rows->row[end - 1] + 1];
-					   i = end;
-				   });
+		if (n > 0)
+		{
+			state[0] = 1;
+			state[1] = v[2 * (size_t) last];
+			state[2] = v[2 * (size_t) last + 1];
+		}
 		return;
 	}
 	if (op == RHH_ANY)
 	{
 		FOR_WIDTH(bytes, values, uint, {
-			EACH_GROUP(if (i < end)
-					   {
-						   state[0] = 1;
-						   state[1] = v[rows->row[end - 1]];
-						   i = end;
-					   });
+			if (n > 0)
+			{
+				state[0] = 1;
+				state[1] = v[last];
+			}
 		})
 		return;
 	}
@@ -1088,37 +1076,58 @@ add_sorted(uint8_t op, uint8_t *record, uint32_t stride, uint32_t n_groups, cons
 		switch (op)
 		{
 			case RHH_SUM_I64:
-				EACH_GROUP(uint64_t sum = state[0];
+				{
+					uint64_t	sum = state[0];
 
-						   for (; i < end; i++)
-							   sum += (uint64_t) (int64_t) v[rows->row[i]];
-						   state[0] = sum);
+					for (uint32_t i = 0; i < n; i++)
+						sum += (uint64_t) (int64_t) v[row != NULL ? row[i] : i];
+					state[0] = sum;
+				}
 				break;
 			case RHH_SUM_I128:
-				EACH_GROUP(unsigned __int128 sum = (unsigned __int128) state[1] << 64 | state[0];
+				{
+					unsigned __int128 sum = (unsigned __int128) state[1] << 64 | state[0];
 
-						   for (; i < end; i++)
-							   sum += (unsigned __int128) (__int128) v[rows->row[i]];
-						   state[0] = (uint64_t) sum;
-						   state[1] = (uint64_t) (sum >> 64));
+					for (uint32_t i = 0; i < n; i++)
+						sum += (unsigned __int128) (__int128) v[row != NULL ? row[i] : i];
+					state[0] = (uint64_t) sum;
+					state[1] = (uint64_t) (sum >> 64);
+				}
 				break;
 			case RHH_MIN_I64:
-				EACH_GROUP(int64_t least = (int64_t) state[0];
+				{
+					int64_t		least = (int64_t) state[0];
 
-						   for (; i < end; i++)
-							   least = v[rows->row[i]] < least ? v[rows->row[i]] : least;
-						   state[0] = (uint64_t) least);
+					for (uint32_t i = 0; i < n; i++)
+						least = v[row != NULL ? row[i] : i] < least ? v[row != NULL ? row[i] : i] : least;
+					state[0] = (uint64_t) least;
+				}
 				break;
 			case RHH_MAX_I64:
-				EACH_GROUP(int64_t most = (int64_t) state[0];
+				{
+					int64_t		most = (int64_t) state[0];
 
-						   for (; i < end; i++)
-							   most = v[rows->row[i]] > most ? v[rows->row[i]] : most;
-						   state[0] = (uint64_t) most);
+					for (uint32_t i = 0; i < n; i++)
+						most = v[row != NULL ? row[i] : i] > most ? v[row != NULL ? row[i] : i] : most;
+					state[0] = (uint64_t) most;
+				}
 				break;
 		}
 	})
-#undef EACH_GROUP
+}
+
+/* Adds the values of sorted rows to a state of each group; record: of the first one. */
+static void
+add_sorted(uint8_t op, uint8_t *record, uint32_t stride, uint32_t n_groups, const uint8_t *values, uint32_t bytes,
+		   const sorted_rows *rows)
+{
+	uint32_t	first = 0;
+
+	for (uint32_t g = 0; g < n_groups; g++, record += stride)
+	{
+		add_values(op, (uint64_t *) record, values, bytes, rows->row + first, rows->end[g] - first);
+		first = rows->end[g];
+	}
 }
 
 /* update_states() for few groups. */
@@ -1220,24 +1229,12 @@ take_null_rows(batch_job *job)
 	scratch->n = m;
 }
 
-/* Takes the run's rows through the stages from prefetch on. */
+/* Finds the run's records, and takes the rows that get none out of it. */
 static void
-aggregate_run(batch_job *job)
+find_records(batch_job *job)
 {
-	rhh_cpu_part *part = job->part;
-	rhh_cpu_scratch *scratch = job->scratch;
 	bool		all_found;
 
-	if (job->key_nulls != NULL)
-		take_null_rows(job);
-	if (job->prefetch && !job->prefetched)
-	{
-		const rhh_cpu_bucket *buckets = part->buckets;
-		const uint32_t n_buckets = part->n_buckets;
-
-		for (uint32_t i = 0; i < scratch->n; i++)
-			__builtin_prefetch(&buckets[rhh_home_bucket(scratch->fp[i], n_buckets)], 1);
-	}
 	if (job->local != NULL && job->local->full)
 	{
 		if (job->layout->verify)
@@ -1258,11 +1255,149 @@ aggregate_run(batch_job *job)
 		all_found = job->prefetch ? find_proven(job, true) : find_proven(job, false);
 	if (!all_found)
 		leave_rows(job);
+}
+
+/* Takes the run's rows through the stages from prefetch on. */
+static void
+aggregate_run(batch_job *job)
+{
+	rhh_cpu_part *part = job->part;
+	rhh_cpu_scratch *scratch = job->scratch;
+
+	if (job->key_nulls != NULL)
+		take_null_rows(job);
+	if (job->prefetch && !job->prefetched)
+	{
+		const rhh_cpu_bucket *buckets = part->buckets;
+		const uint32_t n_buckets = part->n_buckets;
+
+		for (uint32_t i = 0; i < scratch->n; i++)
+			__builtin_prefetch(&buckets[rhh_home_bucket(scratch->fp[i], n_buckets)], 1);
+	}
+	find_records(job);
 	if (has_few_groups(job))
 		update_few(job);
 	else
 		update_states(job);
 	job->n_rows += scratch->n;
+}
+
+/* ---------- rows of one key ---------- */
+
+/*
+ * Without GROUP BY all rows have one key, and where rows lie as they are grouped whole runs do.  Then the group is looked
+ * for once, and values are added up where they are.
+ */
+
+/* Do n rows of the batch have one key, which is not NULL? */
+static bool
+have_one_key(const batch_job *job, uint32_t first, uint32_t n)
+{
+	const rhh_key_plan *plan = &job->layout->plan;
+	const uint32_t bytes = plan->bytes[0];
+	const uint8_t *keys;
+
+	if (plan->form != RHH_KEY_SINGLE || job->key_nulls != NULL)
+		return false;
+	keys = rhh_cpu_values(job->batch, plan->column[0]) + (size_t) first * bytes;
+	return memcmp(keys, keys + bytes, (size_t) (n - 1) * bytes) == 0;
+}
+
+/* update_states() for the run, all of whose rows are of one group. */
+static void
+update_one(batch_job *job, uint8_t *record)
+{
+	const rhh_map_spec *spec = &job->layout->spec;
+	rhh_cpu_scratch *scratch = job->scratch;
+	const uint32_t *row = NULL;
+	uint32_t	n = scratch->n;
+	const uint8_t *last_nulls = NULL;
+	const uint8_t *last_filter = NULL;
+
+	for (uint32_t s = 0; s < spec->n_states; s++)
+	{
+		const rhh_state_spec *st = &spec->states[s];
+		const uint8_t *nulls = state_nulls(job, st);
+		const uint8_t *filter = state_filter(job, st);
+		uint64_t   *state = (uint64_t *) (record + job->layout->state_word[s] * sizeof(uint64_t));
+		const uint8_t *values = NULL;
+		uint32_t	bytes = 0;
+
+		if (nulls != last_nulls || filter != last_filter)
+		{
+			row = NULL;
+			n = scratch->n;
+			if (nulls != NULL || filter != NULL)
+			{
+				uint32_t	m = 0;
+
+				for (uint32_t r = scratch->first; r < scratch->first + scratch->n; r++)
+				{
+					scratch->live_row[m] = r;
+					m += counts(filter, nulls, r);
+				}
+				row = scratch->live_row;
+				n = m;
+			}
+			last_nulls = nulls;
+			last_filter = filter;
+		}
+		if (st->op != RHH_COUNT)
+		{
+			values = rhh_cpu_values(job->batch, (uint32_t) st->arg_column);
+			bytes = spec->column_bytes[st->arg_column];
+			if (adds_nothing(job, st))
+				continue;
+		}
+		if (row != NULL)
+			add_values(st->op, state, values, bytes, row, n);
+		else
+			add_values(st->op, state, values + (size_t) scratch->first * bytes, bytes, NULL, n);
+	}
+}
+
+/* Takes n rows of the batch, which have one key, through all stages. */
+static void
+aggregate_one_key(batch_job *job, uint32_t first, uint32_t n)
+{
+	rhh_cpu_scratch *scratch = job->scratch;
+	uint32_t	fp;
+
+	rhh_cpu_hash_rows(&job->layout->plan, job->batch, scratch, first, 1);
+	fp = scratch->fp[0];
+	find_records(job);
+	if (scratch->n == 0)
+	{
+		/* as the first one is */
+		for (uint32_t row = first + 1; row < first + n; row++)
+			leave_row(job, row, fp);
+		return;
+	}
+	scratch->first = first;
+	scratch->n = n;
+	scratch->listed = false;
+	if (job->layout->simple_states)
+		update_one(job, scratch->record[0]);
+	else
+	{
+		for (uint32_t i = 1; i < n; i++)
+			scratch->record[i] = scratch->record[0];
+		update_states(job);
+	}
+	job->n_rows += n;
+}
+
+/* Takes n rows of the batch from first on through all stages. */
+static void
+aggregate_rows(batch_job *job, uint32_t first, uint32_t n)
+{
+	if (have_one_key(job, first, n))
+		aggregate_one_key(job, first, n);
+	else
+	{
+		rhh_cpu_hash_rows(&job->layout->plan, job->batch, job->scratch, first, n);
+		aggregate_run(job);
+	}
 }
 
 static void
@@ -1324,8 +1459,7 @@ rhh_cpu_aggregate_all(rhh_cpu_part *part, const rhh_batch *batch,
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
 		n = min_u32(batch->n_rows - start, layout->run_rows);
-		rhh_cpu_hash_rows(&layout->plan, batch, scratch, start, n);
-		aggregate_run(&job);
+		aggregate_rows(&job, start, n);
 	}
 	end_job(&job);
 	return true;
@@ -1430,14 +1564,14 @@ rhh_cpu_scan(rhh_cpu_part *parts, rhh_cpu_local *local, const rhh_batch *batch,
 		if (atomic_load_explicit(cancelled, memory_order_relaxed))
 			return false;
 		n = min_u32(batch->n_rows - start, layout->run_rows);
-		rhh_cpu_hash_rows(&layout->plan, batch, scratch, start, n);
 		if (!local->bypassed)
 		{
-			aggregate_run(&job);
+			aggregate_rows(&job, start, n);
 			judge_local(local, n, (uint32_t) (job.n_rows - n_before));
 		}
 		else
 		{
+			rhh_cpu_hash_rows(&layout->plan, batch, scratch, start, n);
 			if (job.key_nulls != NULL)
 				take_null_rows(&job);
 			leave_run(&job);

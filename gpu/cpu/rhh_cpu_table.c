@@ -715,12 +715,12 @@ rhh_cpu_layout_init(rhh_cpu_layout *layout, const rhh_map_spec *spec,
 		layout->records_per_segment :
 		(uint32_t) (RHH_CPU_FIRST_SEGMENT_BYTES / layout->record_bytes);
 
-	layout->sorts_rows = layout->first_records >= RHH_CPU_FEW_GROUPS && spec->n_states > 0;
+	layout->simple_states = true;
+	for (uint32_t s = 0; s < spec->n_states; s++)
+		layout->simple_states &= spec->states[s].op <= RHH_ANY;
+	layout->sorts_rows = layout->simple_states && layout->first_records >= RHH_CPU_FEW_GROUPS && spec->n_states > 0;
 	if (layout->stride > 0)
 		layout->stride_inverse = (uint32_t) (UINT32_MAX / layout->stride + 1);
-	/* others are no simple sums */
-	for (uint32_t s = 0; s < spec->n_states; s++)
-		layout->sorts_rows &= spec->states[s].op <= RHH_ANY;
 
 	if (n_workers > 1)
 	{

@@ -131,6 +131,7 @@ typedef struct rhh_cpu_layout
 	uint32_t	n_initial;		/* state words that do not start as zero */
 	uint32_t	initial_word[RHH_MAX_STATES];
 	int64_t		initial[RHH_MAX_STATES];
+	bool		simple_states;	/* counts, sums of integers, minima, maxima, or any value */
 	bool		sorts_rows;		/* see RHH_CPU_FEW_GROUPS */
 	uint32_t	stride_inverse; /* 2^32 divided by stride, rounded up */
 	uint32_t	run_rows;		/* see RHH_CPU_RUN_ROWS */

@@ -100,6 +100,7 @@ typedef enum mode
 	MODE_OVERFLOW,				/* few, then too many, then few again */
 	MODE_SKEW_GROWTH,			/* one key, and ever new ones */
 	MODE_LATE,					/* some, then new ones only */
+	MODE_RUNS,					/* few, then many, then rows of one key behind each other, old and new */
 	MODE_END
 } mode;
 
@@ -120,6 +121,12 @@ custom_modes(data *data, uint64_t row, rng *r, uint64_t param)
 			break;
 		case MODE_LATE:
 			x = quarter == 0 ? below(r, 60) : 10000 + row;
+			break;
+		case MODE_RUNS:
+			if (quarter == 1)
+				x = 10000 + row;
+			else if (quarter > 1)
+				x = row / 300 % 3 == 0 ? row / 300 % 500 : 1000000 + row / 300;
 			break;
 		default:
 			break;
@@ -147,7 +154,7 @@ check_modes(context *ctx, uint32_t threads)
 
 				def_init(&d);
 				for (int k = 0; k < 4 && shapes[s][k] != 0; k++)
-					def_key(&d, shapes[s][k], GEN_CUSTOM, 0, k == 0 ? 4 : 0);
+					def_key(&d, shapes[s][k], GEN_CUSTOM, 0, k == 0 && m != MODE_RUNS ? 4 : 0);
 				def_common_states(&d);
 				d.custom = custom_modes;
 				d.param = (uint64_t) m;
@@ -167,11 +174,11 @@ check_modes(context *ctx, uint32_t threads)
 				snprintf(where, sizeof(where), "%u threads, shape %d, mode %d, limit %d",
 						 threads, (int) s, m, limit);
 				check_table(ctx, where, &d, 100000, &options, &stats);
-				if (limit == 1 && m == MODE_LATE && shapes[s][0] > 2)
+				if (limit == 1 && (m == MODE_LATE || m == MODE_RUNS) && shapes[s][0] > 2)
 				{
 					if (stats.refused_rows == 0)
 						fault(ctx, where, "no row was handed back: the case tests nothing");
-					if (several && threads < 8 && stats.orphans == 0)
+					if (several && threads < 8 && m == MODE_LATE && stats.orphans == 0)
 						fault(ctx, where, "all local groups found room: the case tests nothing");
 				}
 			}

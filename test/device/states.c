@@ -108,7 +108,7 @@ case_any(context *ctx)
 	}
 }
 
-/* Neighbouring states with the same and with other arguments and filters. */
+/* Neighbouring states with the same and with other arguments and filters, of many groups and of one. */
 void
 case_many_states(context *ctx)
 {
@@ -116,14 +116,15 @@ case_many_states(context *ctx)
 	rng			r = {ctx->seed};
 
 	options.no_failures = true;
-	for (int round = 0; round < 6; round++)
+	for (int round = 0; round < 10; round++)
 	{
+		const bool	one_group = round >= 6;
 		def			d;
 		int			args[6];
 		int			filters[3];
 
 		def_init(&d);
-		def_key(&d, round % 2 ? 8 : 4, GEN_UNIFORM, 700, 5);
+		def_key(&d, round % 2 ? 8 : 4, GEN_UNIFORM, one_group ? 1 : 700, one_group ? 0 : 5);
 		for (int i = 0; i < 6; i++)
 			args[i] = def_column(&d, 2u << (i % 3), GEN_EXTREME, 0, i < 3 ? 40 : 0);
 		filters[0] = -1;
