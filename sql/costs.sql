@@ -114,6 +114,22 @@ RESET gpurhh.row_cost;
 EXPLAIN (COSTS OFF) SELECT d.x, f.k, count(*) FROM f JOIN d ON d.id = f.k
 WHERE f.k IN (SELECT k FROM f GROUP BY k HAVING count(*) > 9) GROUP BY d.x, f.k;
 
+-- Several keys: core takes them for independent of each other, and where they are not, many more rows
+-- come than it says.  A serial plan that is only little better than a parallel one is not taken then;
+-- it is where one key is as selective.
+SET parallel_setup_cost = 3000;
+SET enable_mergejoin = off;
+CREATE TABLE dependent (id int, one int, a int, b int, c int) WITH (autovacuum_enabled = off);
+INSERT INTO dependent SELECT g, g % 8000, g % 20, g % 20, g % 20 FROM generate_series(1, 200000) g;
+CREATE TABLE few (id int, one int, a int, b int, c int) WITH (autovacuum_enabled = off);
+INSERT INTO few SELECT g, g % 8000, g % 20, g % 20, g % 20 FROM generate_series(1, 500) g;
+VACUUM ANALYZE dependent;
+VACUUM ANALYZE few;
+SELECT keys, line FROM (VALUES ('one'), ('a, b, c')) AS k (keys),
+	LATERAL explained(format('SELECT count(q) FROM (SELECT d.id, few.id AS other FROM dependent d JOIN few USING (%s)) q', keys)) AS line;
+SET parallel_setup_cost = 0;
+RESET enable_mergejoin;
+
 -- LIMIT: nested loops over all of both tables, in the order of the result, would be the
 -- cheapest if as many groups came of each row as the statistics say.  They are not taken at
 -- their word (limit_path.c).

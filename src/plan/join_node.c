@@ -18,6 +18,7 @@
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -27,6 +28,9 @@
 
 /* What a string in a dictionary takes beside its bytes. */
 #define STRING_OVERHEAD	32
+
+/* How likely it is that several keys of a join follow from one of them. */
+#define DEPENDENT_KEYS_SHARE	0.1
 
 static Plan *plan_join_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *best_path,
 							List *tlist, List *clauses, List *custom_plans);
@@ -206,9 +210,9 @@ make_path(RelOptInfo *rel, Path *child, int n_joins, int n_workers,
 	return &cpath->path;
 }
 
-/* Adds such a path to those of its relation, with its cost on the scale of core's. */
+/* Adds such a path to those of its relation, with its cost on the scale of core's, and what it is charged beyond that. */
 static void
-add_node(RelOptInfo *rel, Path *path)
+add_node(RelOptInfo *rel, Path *path, Cost charge)
 {
 	bool		partial = path->parallel_workers > 0;
 	List	   *paths = partial ? rel->partial_pathlist : rel->pathlist;
@@ -217,7 +221,7 @@ add_node(RelOptInfo *rel, Path *path)
 	PathCost	fitted = gpurhh_on_core_scale(cost, core, costs_of_core(paths, core));
 
 	path->startup_cost = fitted.startup;
-	path->total_cost = fitted.total;
+	path->total_cost = fitted.total + charge;
 	if (partial)
 		add_partial_path(rel, path);
 	else
@@ -280,6 +284,58 @@ gpurhh_node_cost(const RelOptInfo *rel, const Way *way)
 }
 
 /*
+ * How many rows there may be beyond the estimate.  Core takes several keys for independent of each
+ * other, and has no statistics of joins that say they are not.  If all follow from the most
+ * selective one, so many more match.
+ */
+static double
+rows_of_dependent_keys(const RelOptInfo *rel, const Way *way)
+{
+	double		rows = rel->rows;	/* of the join that is looked at */
+	double		factor = 1;
+
+	for (; way->outer != NULL; way = way->outer)
+	{
+		const double outer_rows = way->outerrel->rows;
+
+		/* a row of a semijoin comes once */
+		if (!way->inner_unique && way->jointype != JOIN_SEMI && way->jointype != JOIN_ANTI &&
+			gpurhh_has_outer_columns(way->jointype))
+		{
+			Selectivity least = 1;
+			ListCell   *lc;
+
+			foreach(lc, way->keys)
+			{
+				const RestrictInfo *key = lfirst_node(RestrictInfo, lc);
+
+				if (key->norm_selec >= 0)
+					least = Min(least, key->norm_selec);
+			}
+			if (list_length(way->keys) > 1 && least < 1)
+				factor = Max(factor, outer_rows * way->inner->rows * least / rows);
+		}
+		rows = outer_rows;
+	}
+	return rel->rows * (factor - 1);
+}
+
+/*
+ * What a serial path is charged for its rows being returned by one process, where there may be many
+ * more than the estimate: what that would cost, times how likely it is, up to the start of workers.
+ * So a parallel plan is chosen that is not much worse if there are few rows, and much better if
+ * there are many.
+ */
+static Cost
+unforeseen_rows_cost(const GpuPipeline *pipeline, const Way *way)
+{
+	if (way->n_workers > 0 || !pipeline->rel->consider_parallel || pipeline->partial == NULL)
+		return 0;
+	return Min(parallel_setup_cost,
+			   DEPENDENT_KEYS_SHARE * cpu_tuple_cost * rows_of_dependent_keys(pipeline->rel, way));
+}
+
+/*
  * A path of GpuHashJoin that returns the pipeline's rows, which come this way, with its
  * real cost, if that is less than what these paths of the relation take; else NULL.
  */
@@ -325,7 +381,7 @@ update_node(PlannerInfo *root, GpuPipeline *pipeline, Way *way, Compared *last, 
 	*paths = drop_paths(*paths);
 	node = gpurhh_make_join_path(root, pipeline, way, *paths);
 	if (node != NULL)
-		add_node(pipeline->rel, node);
+		add_node(pipeline->rel, node, unforeseen_rows_cost(pipeline, way));
 }
 
 /* The same for serial and for partial paths. */
