@@ -11,7 +11,7 @@
 #	generated_code		what nvcc, where there is one, makes of its widest slots
 #	docs_examples		the programs in docs/table.md
 #	pg_regress			sql/ against expected/, with nothing preloaded and
-#						with shared_preload_libraries = 'gpurhh'
+#						with shared_preload_libraries = 'gpurhh'; several at a time
 #	TAP tests			t/*.pl, which start servers of their own; several at a time, but
 #						for those that compare times or memory
 #
@@ -246,37 +246,6 @@ pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd)
 
 # ---------- pg_regress ----------
 
-# run_regress NAME TESTS [CONF-LINE …]
-run_regress()
-{
-	local name=$1 tests=$2 cluster status=0 ok bad
-	shift 2
-
-	cluster_start cluster ${CACHE_SIZE:+"gpurhh.cache_size = '$CACHE_SIZE'"} "$@"
-	as_user mkdir "$work/regress-$name"
-	(cd "$work/src" && as_user "$pgxs_dir/src/test/regress/pg_regress" \
-		--bindir="$PGBIN" --inputdir="$work/src" --outputdir="$work/regress-$name" \
-		--host="$PGHOST" --port="$PGPORT" --user="$PGUSER" --dbname=contrib_regression \
-		--load-extension=gpurhh $tests) >"$log" 2>&1 || status=$?
-
-	# "test a ... ok" up to version 15, "ok 1 - a" from 16 on
-	ok=$(grep -cE '^(test .*|     .*)\.\.\. ok|^ok [0-9]' "$log" || true)
-	bad=$(grep -cE '^(test .*|     .*)\.\.\. FAILED|^not ok [0-9]' "$log" || true)
-	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
-	if [ "$bad" != 0 ]; then
-		cat "$log"
-		head -400 "$work/regress-$name/regression.diffs" 2>/dev/null || true
-		note "the server's log ends with:"
-		tail -40 "$cluster/log"
-		{
-			grep -E 'FAILED|^not ok' "$log"
-			grep '^[-+]' "$work/regress-$name/regression.diffs"
-		} 2>&1 | again "pg_regress, $name" || true
-	fi
-	count "$ok" "$bad"
-	cluster_stop "$cluster"
-}
-
 regress=${REGRESS_TESTS:-$(ls sql/*.sql 2>/dev/null | sed 's,sql/\(.*\)\.sql,\1,' | xargs)}
 if [ -n "${CACHE_SIZE:-}" ]; then
 	show_plans=" agg_chain agg_choices agg_join agg_plain costs explain feed_append join_nested join_passes join_passes_rows join_read_pages parallel plan_nodes "
@@ -284,19 +253,91 @@ if [ -n "${CACHE_SIZE:-}" ]; then
 	step "with gpurhh.cache_size = '$CACHE_SIZE'"
 	note "left out, as they look at plans:${show_plans}t/018_load.pl"
 fi
-# In CI these run with the library preloaded alone: they take the most time, and what they
-# are about is the same in both.
-in_ci_preloaded="agg_distinct_more agg_ladder join_errors join_key_filter join_nested join_rows_unmatched join_parallel join_passes join_passes_rows join_right_full join_share_rows"
-plain=$regress
-if [ "${CI:-}" = true ]; then
-	plain=$(for t in $regress; do [[ " $in_ci_preloaded " == *" $t "* ]] || echo "$t"; done | xargs)
-fi
-if part regress && [ -n "$regress" ]; then
-	step "pg_regress, nothing preloaded"
-	[ -z "$plain" ] || run_regress plain "$plain"
-	step "pg_regress, shared_preload_libraries = 'gpurhh'"
-	run_regress preload "$regress" "shared_preload_libraries = 'gpurhh'"
-fi
+# These take the most time, so that they are a run of their own.  What they are about is the same
+# with nothing preloaded: in CI they run with the library preloaded alone.
+takes_long=" agg_distinct_more agg_ladder join_errors join_key_filter join_nested join_rows_unmatched join_parallel join_passes join_passes_rows join_right_full join_share_rows "
+declare -A regress_runs=() regress_titles=(
+	[plain]="pg_regress, nothing preloaded"
+	[preload]="pg_regress, shared_preload_libraries = 'gpurhh'"
+	[preload-long]="the same, what takes long"
+)
+for t in $regress; do
+	if [[ $takes_long != *" $t "* ]]; then
+		regress_runs[plain]+=" $t"
+		regress_runs[preload]+=" $t"
+	else
+		[ "${CI:-}" = true ] || regress_runs[plain]+=" $t"
+		regress_runs[preload-long]+=" $t"
+	fi
+done
+
+declare -A regress_clusters=() regress_servers=()
+start_regress() # NAME
+{
+	note "begins: ${regress_titles[$1]}"
+	as_user mkdir "$work/regress-$1"
+	(
+		status=0
+		cd "$work/src"
+		as_user "$pgxs_dir/src/test/regress/pg_regress" --bindir="$PGBIN" --inputdir="$work/src" \
+			--outputdir="$work/regress-$1" ${regress_servers[$1]} --dbname=contrib_regression \
+			--load-extension=gpurhh ${regress_runs[$1]} || status=$?
+		echo $status >"$work/regress-$1.status"
+	) >"$work/regress-$1.log" 2>&1 &
+	JOBS+=($!)
+}
+
+# Counts the runs that are done, and not counted yet.
+count_regress()
+{
+	local name status ok bad out
+
+	for name in "${!regress_clusters[@]}"; do
+		[ -s "$work/regress-$name.status" ] || continue
+		step "${regress_titles[$name]}"
+		out=$work/regress-$name.log
+		status=$(cat "$work/regress-$name.status")
+		# "test a ... ok" up to version 15, "ok 1 - a" from 16 on
+		ok=$(grep -cE '^(test .*|     .*)\.\.\. ok|^ok [0-9]' "$out" || true)
+		bad=$(grep -cE '^(test .*|     .*)\.\.\. FAILED|^not ok [0-9]' "$out" || true)
+		if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+		if [ "$bad" != 0 ]; then
+			cat "$out"
+			head -400 "$work/regress-$name/regression.diffs" 2>/dev/null || true
+			note "the server's log ends with:"
+			tail -40 "${regress_clusters[$name]}/log"
+			{
+				grep -E 'FAILED|^not ok' "$out"
+				grep '^[-+]' "$work/regress-$name/regression.diffs"
+			} 2>&1 | again "pg_regress, $name" || true
+		fi
+		count "$ok" "$bad"
+		cluster_stop "${regress_clusters[$name]}"
+		unset "regress_clusters[$name]"
+	done
+}
+
+# Each run has a server of its own.
+run_regress()
+{
+	local name cluster names=()
+
+	for name in preload-long preload plain; do
+		[ -n "${regress_runs[$name]:-}" ] || continue
+		names+=("$name")
+		cluster_start cluster ${CACHE_SIZE:+"gpurhh.cache_size = '$CACHE_SIZE'"} \
+			"shared_preload_libraries = '$([ "$name" = plain ] || echo gpurhh)'"
+		regress_clusters[$name]=$cluster
+		regress_servers[$name]="--host=$PGHOST --port=$PGPORT --user=$PGUSER"
+	done
+	beside "$at_a_time" count_regress start_regress "${names[@]}"
+	# who has left no status has died
+	for name in "${!regress_clusters[@]}"; do
+		echo 1 >"$work/regress-$name.status"
+	done
+	count_regress
+}
+if part regress && [ -n "$regress" ]; then run_regress; fi
 
 # ---------- TAP ----------
 
