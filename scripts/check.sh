@@ -259,7 +259,7 @@ takes_long=" agg_distinct_more agg_ladder join_errors join_key_filter join_neste
 declare -A regress_runs=() regress_titles=(
 	[plain]="pg_regress, nothing preloaded"
 	[preload]="pg_regress, shared_preload_libraries = 'gpurhh'"
-	[preload-long]="the same, what takes long"
+	[preload-long]="pg_regress, shared_preload_libraries = 'gpurhh', what takes long"
 )
 for t in $regress; do
 	if [[ $takes_long != *" $t "* ]]; then

@@ -283,6 +283,23 @@ gpurhh_node_cost(const RelOptInfo *rel, const Way *way)
 	return cost;
 }
 
+/* The least selectivity of these keys, each by itself, as far as core has asked for it. */
+static Selectivity
+least_selectivity(List *keys)
+{
+	Selectivity least = 1;
+	ListCell   *lc;
+
+	foreach(lc, keys)
+	{
+		const RestrictInfo *key = lfirst_node(RestrictInfo, lc);
+
+		if (key->norm_selec >= 0)
+			least = Min(least, key->norm_selec);
+	}
+	return least;
+}
+
 /*
  * How many rows there may be beyond the estimate.  Core takes several keys for independent of each
  * other, and has no statistics of joins that say they are not.  If all follow from the most
@@ -299,20 +316,13 @@ rows_of_dependent_keys(const RelOptInfo *rel, const Way *way)
 		const double outer_rows = way->outerrel->rows;
 
 		/* a row of a semijoin comes once */
-		if (!way->inner_unique && way->jointype != JOIN_SEMI && way->jointype != JOIN_ANTI &&
+		if (list_length(way->keys) > 1 && !way->inner_unique &&
+			way->jointype != JOIN_SEMI && way->jointype != JOIN_ANTI &&
 			gpurhh_has_outer_columns(way->jointype))
 		{
-			Selectivity least = 1;
-			ListCell   *lc;
+			const Selectivity least = least_selectivity(way->keys);
 
-			foreach(lc, way->keys)
-			{
-				const RestrictInfo *key = lfirst_node(RestrictInfo, lc);
-
-				if (key->norm_selec >= 0)
-					least = Min(least, key->norm_selec);
-			}
-			if (list_length(way->keys) > 1 && least < 1)
+			if (least < 1)
 				factor = Max(factor, outer_rows * way->inner->rows * least / rows);
 		}
 		rows = outer_rows;
