@@ -535,20 +535,20 @@ run_program(const rhh_program *program, const uint8_t *column_bytes,
 		uint8_t		bad_rows[CHUNK_ROWS] = {0};
 		uint8_t		dropped_rows[CHUNK_ROWS] = {0};
 
-		run_ops(program, 0, n_filter_ops, buffers, column_bytes, values, nulls, first, m);
-		if (program->has_filter)
-			kept = filter_rows(&buffers[program->filter], m, bad_rows, dropped_rows);
-		if (kept > 0)
+		/* the filter, and the rest if it keeps a row: in a loop, as each call here is all operations, compiled */
+		for (uint32_t op = 0, end = n_filter_ops; op < program->n_ops && kept > 0;
+			 op = end, end = program->n_ops)
 		{
-			run_ops(program, n_filter_ops, program->n_ops, buffers, column_bytes, values, nulls,
-					first, m);
-			for (uint32_t r = 0; r < program->n_results; r++)
-			{
-				uint32_t	c = program->results[r].column;
+			run_ops(program, op, end, buffers, column_bytes, values, nulls, first, m);
+			if (program->has_filter && op == 0)
+				kept = filter_rows(&buffers[program->filter], m, bad_rows, dropped_rows);
+		}
+		for (uint32_t r = 0; r < program->n_results && kept > 0; r++)
+		{
+			uint32_t	c = program->results[r].column;
 
-				store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
-							 nulls[c], first, m, bad_rows);
-			}
+			store_column(&buffers[program->results[r].op], values[c], column_bytes[c],
+						 nulls[c], first, m, bad_rows);
 		}
 		if (!any_byte(bad_rows, m) && !any_byte(dropped_rows, m))
 			continue;

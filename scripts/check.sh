@@ -197,7 +197,11 @@ count_jobs()
 	done
 }
 
-# All are built first, one after the other.
+# All are built first, side by side; what fails is built again by itself, and counted.
+goals=
+if part device; then goals+=" device-test device-test-asan"; fi
+if part simt; then goals+=" simt-test"; fi
+if [ -n "$goals" ]; then (build --keep-going $goals) >/dev/null 2>&1 || true; fi
 jobs=" "
 if part source; then jobs+=" includes "; fi
 if part device; then
