@@ -535,7 +535,7 @@ run_program(const rhh_program *program, const uint8_t *column_bytes,
 		uint8_t		bad_rows[CHUNK_ROWS] = {0};
 		uint8_t		dropped_rows[CHUNK_ROWS] = {0};
 
-		/* the filter, and the rest if it keeps a row: in a loop, as each call here is all operations, compiled */
+		/* the filter, and the rest if it keeps a row; in a loop, so that all operations are inlined once */
 		for (uint32_t op = 0, end = n_filter_ops; op < program->n_ops && kept > 0;
 			 op = end, end = program->n_ops)
 		{

@@ -205,7 +205,7 @@ count_jobs()
 goals=
 if part device; then goals+=" device-test device-test-asan"; fi
 if part simt; then goals+=" simt-test"; fi
-if [ -n "$goals" ]; then (build --keep-going $goals) >/dev/null 2>&1 || true; fi
+if [ -n "$goals" ] && (build --keep-going $goals) >"$log" 2>&1; then cat "$log"; fi
 jobs=" "
 if part source; then jobs+=" includes "; fi
 if part device; then
