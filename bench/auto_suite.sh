@@ -10,6 +10,7 @@
 #	--shapes REGEX	only those whose name matches
 #	--reps N		timed pairs of runs (default 5; more for short queries, one for
 #					those that take core more than 3 s)
+#	--no-agg		without the third runs, those of enable_gpu_hashagg alone
 #	--limit RATIO	slower than core by more than this is a failure (default 1.10,
 #					planning: 1.05)
 #	--device D		gpurhh.device (default auto)
@@ -21,12 +22,12 @@
 #	--running		use the server that PGHOST, PGPORT, … lead to, which has
 #					gpurhh installed, instead of a throw-away cluster
 #
-# Each query runs off and on in turn, in one session, planned anew each time, its
-# rows consumed by an outer aggregate in the server, or by the table that it fills; the
-# ratio is that of the
+# First the answers off and on are compared, as multisets of rows.  Then each query runs
+# off and on in turn, in one session, planned anew each time, its rows consumed by an
+# outer aggregate in the server, or by the table that it fills; the ratio is that of the
 # medians, on to off.  On is enable_gpu_hashagg and enable_gpu_hashjoin; where that makes
 # the device join, there is a third run each time with enable_gpu_hashagg alone
-# (agg_ms).  First the answers are compared, as multisets of rows.
+# (agg_ms).  One run each way warms up; if there is one pair, that which is off counts.
 #
 # Where the planner leaves a query to core both plans are one and the ratio is that of
 # planning and of noise; it is taken up to 100,000 rows and is 1 by definition above
@@ -40,10 +41,11 @@
 # The device service is running; starting it is not measured.
 . "$(dirname "$0")/../scripts/lib.sh"
 
-suite=groupings sizes= shapes=. reps= limit= device=auto out= running= force= quick= logged=
+suite=groupings sizes= shapes=. reps= limit= device=auto out= running= force= quick= logged= no_agg=
 while [ $# -gt 0 ]; do
 	case $1 in
 		--running | --force | --quick | --logged) declare "${1#--}=yes"; shift; continue ;;
+		--no-agg) no_agg=yes; shift; continue ;;
 		--rows) [ $# -ge 2 ] || die "$1 needs a value"; sizes=$2; shift 2 ;;
 		--suite | --shapes | --reps | --limit | --device | --out)
 			[ $# -ge 2 ] || die "$1 needs a value"
@@ -158,7 +160,7 @@ CREATE FUNCTION median(ms float8[]) RETURNS text LANGUAGE sql AS $$
 	SELECT round(percentile_cont(0.5) WITHIN GROUP (ORDER BY x)::numeric, 3)::text FROM unnest(ms) x
 $$;
 
-CREATE FUNCTION pairs(query text, n int, most int, enough_ms float8, same_too bool) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pairs(query text, n int, most int, enough_ms float8, same_too bool, agg_too bool) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	joins int := device_joins(query);
 	first float8;
@@ -177,14 +179,16 @@ BEGIN
 	n := greatest(n, least(most, (enough_ms / first)::int));
 	IF first > 3000 THEN
 		n := 1;
+	END IF;
+	IF n = 1 THEN
 		off_ms := ARRAY[first];
 	END IF;
 	FOR i IN 1 .. n LOOP
-		IF first <= 3000 THEN
+		IF n > 1 THEN
 			off_ms := off_ms || once(query, 'off');
 		END IF;
 		on_ms := on_ms || once(query, 'on');
-		IF joins > 0 THEN
+		IF joins > 0 AND agg_too THEN
 			agg_ms := agg_ms || once(query, 'agg');
 		END IF;
 	END LOOP;
@@ -202,7 +206,7 @@ mkdir -p "$(dirname "$out")"
 	echo "# $(describe_host)"
 	sql -c "SELECT '# ' || name || ' = ' || current_setting(name) FROM pg_settings
 		WHERE name ~ '^gpurhh.(device|.*cost)$' OR name IN ('work_mem', 'shared_buffers', 'max_parallel_workers_per_gather') ORDER BY 1"
-	echo "# command: bench/auto_suite.sh --suite $suite --rows \"$sizes\" --shapes '$shapes' --reps $reps --limit $limit --device $device${force:+ --force}${logged:+ --logged}${running:+ --running}"
+	echo "# command: bench/auto_suite.sh --suite $suite --rows \"$sizes\" --shapes '$shapes' --reps $reps --limit $limit --device $device${force:+ --force}${logged:+ --logged}${no_agg:+ --no-agg}${running:+ --running}"
 	echo "# medians in ms; agg: without enable_gpu_hashjoin; ratio: on / off; best: that of the best runs"
 	echo "shape,rows,plan,joins,off_ms,agg_ms,on_ms,ratio,best"
 } >"$out"
@@ -221,7 +225,7 @@ for n in $sizes; do
 		pairs()
 		{
 			IFS='|' read -r plan joins off agg on best < <(sql -c "BEGIN" -c "$settings" \
-				-c "SELECT pairs(\$q\$$query\$q\$, $1, $most_pairs, $enough_ms, $(awk -v n="$n" -v m=$same_up_to 'BEGIN { print n <= m ? "true" : "false" }'))")
+				-c "SELECT pairs(\$q\$$query\$q\$, $1, $most_pairs, $enough_ms, $(awk -v n="$n" -v m=$same_up_to 'BEGIN { print n <= m ? "true" : "false" }'), $([ -n "$no_agg" ] && echo false || echo true))")
 		}
 		above()
 		{
