@@ -248,18 +248,21 @@ END
 
 make_tables()
 {
-	local n=$1 nd=$(($1 / 10)) ne=$(($1 / 100)) i
+	local n=$1 nd=$(($1 / 10)) ne=$(($1 / 100)) i beside
 	local columns="id int, u int, k int, k8 int8, kt text, kd date, kn numeric(10,2), a int, b int, c1 int, c2 int, c3 int, s int, k2 int, z int, nope int, v int, w int8, p numeric(12,2)"
 
 	if [ $ne -lt 20 ]; then ne=20; fi
 	sql -c "DROP TABLE IF EXISTS f, d, e, tiny, dup, h, m, empty, p, target" -c "DROP FUNCTION IF EXISTS rare, ten" \
 		-c "CREATE FUNCTION rare(v int) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN v = 7; END'" \
 		-c "CREATE FUNCTION ten(v int) RETURNS int LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS 'BEGIN RETURN 10; END'" \
-		-c "CREATE $persistence TABLE f ($columns)" -c "SELECT setseed(0.5)" \
+		-c "CREATE $persistence TABLE f ($columns)"
+	sql -c "SELECT setseed(0.5)" \
 		-c "INSERT INTO f SELECT id, 1 + floor(random() * $n), k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, c, c, c, floor(random() * 10),
 				floor(random() * $ne), power(random(), 8) * ($nd - 1), -1 - k, floor(random() * 1000), k * 1000003::int8, (random() * 100000)::numeric(12, 2)
 			FROM (SELECT g AS id, floor(random() * $nd)::int AS k, floor(random() * 20)::int AS c FROM generate_series(1, $n) g) r" \
-		-c "CREATE $persistence TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4), idn4 numeric(12,4))" \
+		-c "CREATE INDEX ON f (id)" -c "CREATE INDEX ON f (k)" &
+	beside=$!
+	sql -c "SELECT setseed(0.25)" -c "CREATE $persistence TABLE d (id int PRIMARY KEY, id8 int8, idt text, idd date, idn numeric(10,2), a int, b int, e int, x int, name text, rate numeric(6,4), idn4 numeric(12,4))" \
 		-c "INSERT INTO d SELECT k, k, 'key ' || k, date '0001-01-01' + k, k / 100.0, k % 1000, k / 1000, k % $ne, floor(random() * 1000), 'name ' || k % 100, random(), k / 100.0
 			FROM generate_series(0, $nd - 1) k" \
 		-c "CREATE $persistence TABLE e (id int PRIMARY KEY, g int, x int, name text)" \
@@ -270,11 +273,13 @@ make_tables()
 		-c "CREATE $persistence TABLE m (k int, x int)" -c "INSERT INTO m SELECT g / 2, g FROM generate_series(0, $nd * 2 - 1) g" \
 		-c "CREATE $persistence TABLE empty (LIKE d)" \
 		-c "CREATE $persistence TABLE target (id int, x int, name text)" \
-		-c "CREATE INDEX ON f (id)" -c "CREATE INDEX ON f (k)" \
 		-c "CREATE $persistence TABLE p (id int, k int, s int, v int) PARTITION BY RANGE (id)"
 	for i in 0 1 2 3; do
 		sql -c "CREATE $persistence TABLE p_$i PARTITION OF p FOR VALUES FROM ($((n * i / 4))) TO ($((n * (i + 1) / 4 + (i == 3))))"
 	done
-	sql -c "INSERT INTO p SELECT id, k, s, v FROM f"
-	for i in f d e tiny dup h m empty p; do sql -c "VACUUM ANALYZE $i"; done
+	wait $beside
+	sql -c "INSERT INTO p SELECT id, k, s, v FROM f" -c "VACUUM ANALYZE p" &
+	beside=$!
+	for i in f d e tiny dup h m empty; do sql -c "VACUUM ANALYZE $i"; done
+	wait $beside
 }
