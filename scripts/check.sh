@@ -11,9 +11,10 @@
 #	generated_code		what nvcc, where there is one, makes of its widest slots
 #	docs_examples		the programs in docs/table.md
 #	pg_regress			sql/ against expected/, with nothing preloaded and
-#						with shared_preload_libraries = 'gpurhh'; several at a time
-#	TAP tests			t/*.pl, which start servers of their own; several at a time, but
-#						for those that compare times or memory
+#						with shared_preload_libraries = 'gpurhh'
+#	TAP tests			t/*.pl, which start servers of their own
+#
+# Several of these run at a time, but for those that compare times or memory.
 #
 # Ends with "N passed, N failed" (regression tests, TAP tests and device cases
 # counted one by one) and exits with 1 if anything failed; before that line, what
@@ -72,31 +73,79 @@ new_tmpdir work
 log=$work/log failures=$work/failures
 touch "$failures"
 
-# As many jobs as there are processors, up to 4: most keep one busy, or wait for servers.
-at_a_time=$(nproc)
-if [ "$at_a_time" -gt 4 ]; then at_a_time=4; fi
+# ---------- jobs ----------
 
-# beside MOST COUNTS STARTS NAME …: "STARTS NAME", which starts a job in the background and
-# notes it in JOBS, for each name, so that no more than MOST run, and COUNTS after each end
-beside()
+# A job is a function of those below, with its argument, which runs tests and counts them.
+jobs=() jobs_alone=()
+declare -A titles=()
+
+# run_jobs MOST JOB …: runs them in the background, no more than MOST at a time; what a job
+# prints is shown when it has ended, and one that has left no counts has died.
+run_jobs()
 {
-	local most=$1 counts=$2 starts=$3 name n=0
-	shift 3
+	local most=$1 running=0 job
+	shift
 
-	for name in "$@"; do
-		if [ $n = "$most" ]; then
+	mkdir -p "$work/jobs"
+	pending=("$@")
+	for job in "$@"; do
+		if [ $running = "$most" ]; then
 			wait -n || true
-			n=$((n - 1))
-			$counts
+			running=$((running - 1))
+			count_jobs
 		fi
-		$starts "$name"
-		n=$((n + 1))
+		start_job "$job"
+		running=$((running + 1))
 	done
-	for (( ; n > 0; n--)); do
+	for (( ; running > 0; running--)); do
 		wait -n || true
-		$counts
+		count_jobs
 	done
 	JOBS=()
+	for job in ${pending[@]+"${pending[@]}"}; do
+		step "$(title "$job")"
+		tail -60 "$(job_file "$job").out"
+		note "it did not end"
+		count 0 1
+		tail -10 "$(job_file "$job").out" | again "$(title "$job")"
+	done
+}
+
+title() { echo "${titles[$1]:-${1#run_prove }}"; }
+job_file() { echo "$work/jobs/${1//[\/ ]/-}"; }
+
+start_job() # JOB
+{
+	local file
+
+	file=$(job_file "$1")
+	note "begins: $(title "$1")"
+	(
+		passed=0 failed=0 log=$file.log
+		$1
+		echo "$passed $failed" >"$file.counts"
+	) >"$file.out" 2>&1 &
+	JOBS+=($!)
+}
+
+# Counts those that are done, and not counted yet.
+count_jobs()
+{
+	local job file counts rest=()
+
+	for job in ${pending[@]+"${pending[@]}"}; do
+		file=$(job_file "$job")
+		if [ -s "$file.counts" ]; then
+			step "$(title "$job")"
+			cat "$file.out"
+			read -r -a counts <"$file.counts"
+			rm "$file.counts"
+			passed=$((passed + counts[0])) failed=$((failed + counts[1]))
+		else
+			rest+=("$job")
+		fi
+	done
+	pending=(${rest[@]+"${rest[@]}"})
 }
 
 # ---------- what needs no server ----------
@@ -137,7 +186,6 @@ compiles() # COMPILER [ARG …]
 fewer= fewer_if_slow=--quick
 if [ "${CI:-}" = true ]; then fewer=--quick fewer_if_slow=--tiny; fi
 
-# Each of these is a job of its own.
 includes() { run_program test/includes.sh; }
 device_test() { run_device_test test/device_test $fewer; run_program test/host_test; }
 device_test_asan()
@@ -145,6 +193,7 @@ device_test_asan()
 	run_device_test env ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 test/device_test_asan $fewer_if_slow
 	run_program test/host_test_asan
 }
+gpu_tables() { run_program test/table_test; }
 simt_tables() { run_program test/table_test_simt; run_program test/table_test_simt64; }
 simt_devices() { run_device_test test/device_test_simt cuda --tiny; }
 simt_on_device()
@@ -162,10 +211,10 @@ generated_code()
 	sed -n '/^   /p' "$log"
 }
 
-declare -A titles=(
+titles=(
 	[includes]="which folder of src/ includes which"
-	[device_test]="device_test"
 	[device_test_asan]="device_test, CPU device under AddressSanitizer and UBSan"
+	[gpu_tables]="table_test on the GPU"
 	[simt_tables]="the CUDA table on the CPU (simt), warps of 32 and of 64"
 	[simt_devices]="the CUDA device on the CPU (simt)"
 	[simt_on_device]="the same, where batches lie in the device's memory"
@@ -173,76 +222,36 @@ declare -A titles=(
 	[generated_code]="what nvcc makes of slots of 16 bytes"
 )
 
-# The output and the counts of a job go to files.
-start_job() # NAME
-{
-	note "begins: ${titles[$1]}"
-	(
-		passed=0 failed=0 log=$work/log-$1
-		"$1"
-		echo "$passed $failed" >"$work/counts-$1"
-	) >"$work/out-$1" 2>&1 &
-	JOBS+=($!)
-}
-
-# Counts the jobs that are done, and not counted yet.
-count_jobs()
-{
-	local job counts
-
-	for job in $jobs; do
-		[ -s "$work/counts-$job" ] || continue
-		step "${titles[$job]}"
-		cat "$work/out-$job"
-		read -r -a counts <"$work/counts-$job"
-		rm "$work/counts-$job"
-		passed=$((passed + counts[0])) failed=$((failed + counts[1]))
-		jobs=${jobs/ $job / }
-	done
-}
-
 # All are built first, side by side; what fails is built again by itself, and counted.
 goals=
 if part device; then goals+=" device-test device-test-asan"; fi
 if part simt; then goals+=" simt-test"; fi
 if [ -n "$goals" ] && (build --keep-going $goals) >"$log" 2>&1; then cat "$log"; fi
-jobs=" "
-if part source; then jobs+=" includes "; fi
-if part device; then
-	if build_part device-test; then jobs+=" device_test "; fi
-	if ! compiles ${CC:-cc} -fsanitize=address,undefined -x c; then
-		leave_out "the sanitizers" "this compiler has no AddressSanitizer"
-	elif build_part device-test-asan; then
-		jobs+=" device_test_asan "
-	fi
-fi
 if part simt; then
 	if ! compiles ${CXX:-g++} -std=c++17 -x c++; then
 		leave_out "the CUDA code on the CPU" "there is no C++ compiler ${CXX:-g++}"
 	else
 		# what takes longest begins first
-		if build_part simt-test; then jobs=" simt_devices  simt_tables  simt_on_device $jobs"; fi
-		jobs+=" docs_examples "
+		if build_part simt-test; then jobs+=(simt_devices simt_tables simt_on_device); fi
+		jobs+=(docs_examples)
 	fi
 	if [ "${WITH_CUDA:-}" = no ]; then
 		note "what nvcc makes of slots of 16 bytes: left out, WITH_CUDA=no"
 	else
-		jobs+=" generated_code "
+		jobs+=(generated_code)
 	fi
 fi
-beside "$at_a_time" count_jobs start_job $jobs
-# who has left no counts has died
-for job in $jobs; do
-	step "${titles[$job]}"
-	tail -60 "$work/out-$job"
-	count 0 1
-	tail -10 "$work/out-$job" | again "${titles[$job]}"
-done
-
-if part simt && has_gpu; then
-	step "table_test on the GPU"
-	if build_part table-test-cuda; then run_program test/table_test; fi
+if part source; then jobs+=(includes); fi
+if part device; then
+	if build_part device-test; then jobs+=(device_test); fi
+	if ! compiles ${CC:-cc} -fsanitize=address,undefined -x c; then
+		leave_out "the sanitizers" "this compiler has no AddressSanitizer"
+	elif build_part device-test-asan; then
+		jobs+=(device_test_asan)
+	fi
 fi
+
+if part simt && has_gpu && build_part table-test-cuda; then jobs_alone+=(gpu_tables); fi
 
 # ---------- what the ordinary user needs, where it can read and write ----------
 
@@ -265,10 +274,11 @@ fi
 # These take the most time, so that they are a run of their own.  What they are about is the same
 # with nothing preloaded: in CI they run with the library preloaded alone.
 takes_long=" agg_distinct_more agg_ladder join_errors join_key_filter join_nested join_rows_unmatched join_parallel join_passes join_passes_rows join_right_full join_share_rows "
-declare -A regress_runs=() regress_titles=(
-	[plain]="pg_regress, nothing preloaded"
-	[preload]="pg_regress, shared_preload_libraries = 'gpurhh'"
-	[preload-long]="pg_regress, shared_preload_libraries = 'gpurhh', what takes long"
+declare -A regress_runs=() regress_clusters=()
+titles+=(
+	["run_regress plain"]="pg_regress, nothing preloaded"
+	["run_regress preload"]="pg_regress, shared_preload_libraries = 'gpurhh'"
+	["run_regress preload-long"]="pg_regress, shared_preload_libraries = 'gpurhh', what takes long"
 )
 for t in $regress; do
 	if [[ $takes_long != *" $t "* ]]; then
@@ -280,118 +290,76 @@ for t in $regress; do
 	fi
 done
 
-declare -A regress_clusters=() regress_servers=()
-start_regress() # NAME
+run_regress() # RUN
 {
-	note "begins: ${regress_titles[$1]}"
+	local status=0 ok bad
+
+	cluster_use "${regress_clusters[$1]}"
 	as_user mkdir "$work/regress-$1"
 	(
-		status=0
 		cd "$work/src"
 		as_user "$pgxs_dir/src/test/regress/pg_regress" --bindir="$PGBIN" --inputdir="$work/src" \
-			--outputdir="$work/regress-$1" ${regress_servers[$1]} --dbname=contrib_regression \
-			--load-extension=gpurhh ${regress_runs[$1]} || status=$?
-		echo $status >"$work/regress-$1.status"
-	) >"$work/regress-$1.log" 2>&1 &
-	JOBS+=($!)
-}
-
-# Counts the runs that are done, and not counted yet.
-count_regress()
-{
-	local name status ok bad out
-
-	for name in "${!regress_clusters[@]}"; do
-		[ -s "$work/regress-$name.status" ] || continue
-		step "${regress_titles[$name]}"
-		out=$work/regress-$name.log
-		status=$(cat "$work/regress-$name.status")
-		# "test a ... ok" up to version 15, "ok 1 - a" from 16 on
-		ok=$(grep -cE '^(test .*|     .*)\.\.\. ok|^ok [0-9]' "$out" || true)
-		bad=$(grep -cE '^(test .*|     .*)\.\.\. FAILED|^not ok [0-9]' "$out" || true)
-		if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
-		if [ "$bad" != 0 ]; then
-			cat "$out"
-			head -400 "$work/regress-$name/regression.diffs" 2>/dev/null || true
-			note "the server's log ends with:"
-			tail -40 "${regress_clusters[$name]}/log"
-			{
-				grep -E 'FAILED|^not ok' "$out"
-				grep '^[-+]' "$work/regress-$name/regression.diffs"
-			} 2>&1 | again "pg_regress, $name" || true
-		fi
-		count "$ok" "$bad"
-		cluster_stop "${regress_clusters[$name]}"
-		unset "regress_clusters[$name]"
-	done
+			--outputdir="$work/regress-$1" --host="$PGHOST" --port="$PGPORT" --user="$PGUSER" \
+			--dbname=contrib_regression --load-extension=gpurhh ${regress_runs[$1]}
+	) >"$log" 2>&1 || status=$?
+	# "test a ... ok" up to version 15, "ok 1 - a" from 16 on
+	ok=$(grep -cE '^(test .*|     .*)\.\.\. ok|^ok [0-9]' "$log" || true)
+	bad=$(grep -cE '^(test .*|     .*)\.\.\. FAILED|^not ok [0-9]' "$log" || true)
+	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+	if [ "$bad" != 0 ]; then
+		cat "$log"
+		head -400 "$work/regress-$1/regression.diffs" 2>/dev/null || true
+		note "the server's log ends with:"
+		tail -40 "${regress_clusters[$1]}/log"
+		{
+			grep -E 'FAILED|^not ok' "$log"
+			grep '^[-+]' "$work/regress-$1/regression.diffs"
+		} 2>&1 | again "pg_regress, $1" || true
+	fi
+	count "$ok" "$bad"
 }
 
 # Each run has a server of its own.
-run_regress()
-{
-	local name cluster names=()
-
-	for name in preload-long preload plain; do
-		[ -n "${regress_runs[$name]:-}" ] || continue
-		names+=("$name")
+if part regress; then
+	for run in preload-long preload plain; do
+		[ -n "${regress_runs[$run]:-}" ] || continue
 		cluster_start cluster ${CACHE_SIZE:+"gpurhh.cache_size = '$CACHE_SIZE'"} \
-			"shared_preload_libraries = '$([ "$name" = plain ] || echo gpurhh)'"
-		regress_clusters[$name]=$cluster
-		regress_servers[$name]="--host=$PGHOST --port=$PGPORT --user=$PGUSER"
+			"shared_preload_libraries = '$([ $run = plain ] || echo gpurhh)'"
+		regress_clusters[$run]=$cluster
+		jobs+=("run_regress $run")
 	done
-	beside "$at_a_time" count_regress start_regress "${names[@]}"
-	# who has left no status has died
-	for name in "${!regress_clusters[@]}"; do
-		echo 1 >"$work/regress-$name.status"
-	done
-	count_regress
-}
-if part regress && [ -n "$regress" ]; then run_regress; fi
+fi
 
 # ---------- TAP ----------
 
-# The tests of one file, by prove, whose verbose output is the TAP itself: it and the exit
-# status go to a directory of this file's own.
-prove_one() # FILE DIRECTORY
+# The tests of one file, by prove, whose verbose output is the TAP itself, in a directory
+# of this file's own.
+run_prove() # FILE
 {
-	local status=0
+	local dir status=0 ok bad f
 
+	dir=$work/tap-$(basename "$1" .pl)
+	as_user mkdir "$dir"
 	(cd "$work/src" && as_user env \
-		PATH="$PGBIN:$PATH" TESTDIR="$2" TESTDATADIR="$2/tmp_check" \
-		TESTLOGDIR="$2/tmp_check/log" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
+		PATH="$PGBIN:$PATH" TESTDIR="$dir" TESTDATADIR="$dir/tmp_check" \
+		TESTLOGDIR="$dir/tmp_check/log" PG_REGRESS="$pgxs_dir/src/test/regress/pg_regress" \
 		PGHOST= PGPORT= PGUSER= PGDATABASE= \
-		prove -v -I "$pgxs_dir/src/test/perl" -I . "$1") >"$2.log" 2>&1 || status=$?
-	echo $status >"$2.status"
-}
-
-# Counts the tests of files that are done, and not counted yet.
-count_proved()
-{
-	local t dir status ok bad f
-
-	for t in $tap_tests; do
-		dir=$work/tap-$(basename "$t" .pl)
-		[ -s "$dir.status" ] || continue
-		step "$t"
-		status=$(cat "$dir.status")
-		rm "$dir.status"
-		ok=$(grep '^ok ' "$dir.log" | grep -vci '# skip' || true)
-		bad=$(grep '^not ok ' "$dir.log" | grep -vci '# todo' || true)
-		if [ "$status" != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
-		if [ "$bad" != 0 ]; then
-			tail -100 "$dir.log"
-			for f in "$dir"/tmp_check/log/*.log; do
-				[ -e "$f" ] || continue
-				note "$(basename "$f") ends with:"
-				tail -40 "$f"
-			done
-			{ grep -E '^not ok|^#' "$dir.log" || tail -10 "$dir.log"; } | again "$t" || true
-		fi
-		grep -i '^ok .*# skip\|^1\.\.0 # skip' "$dir.log" | sed 's/^/   /' || true
-		count "$ok" "$bad"
-		rm -rf "$dir"
-		proved+=" $t "
-	done
+		prove -v -I "$pgxs_dir/src/test/perl" -I . "$1") >"$log" 2>&1 || status=$?
+	ok=$(grep '^ok ' "$log" | grep -vci '# skip' || true)
+	bad=$(grep '^not ok ' "$log" | grep -vci '# todo' || true)
+	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
+	if [ "$bad" != 0 ]; then
+		tail -100 "$log"
+		for f in "$dir"/tmp_check/log/*.log; do
+			[ -e "$f" ] || continue
+			note "$(basename "$f") ends with:"
+			tail -40 "$f"
+		done
+		{ grep -E '^not ok|^#' "$log" || tail -10 "$log"; } | again "$1" || true
+	fi
+	grep -i '^ok .*# skip\|^1\.\.0 # skip' "$log" | sed 's/^/   /' || true
+	count "$ok" "$bad"
+	rm -rf "$dir"
 }
 
 # Files that compare how long things take, or what memory the machine has: each runs alone.
@@ -409,38 +377,6 @@ in_order()
 	for t in $tap_tests; do [[ " $tap_long " == *" $t "* ]] || echo "$t"; done
 }
 
-run_tap()
-{
-	local t alone= others=
-
-	tap_tests=$(in_order | xargs)
-	for t in $tap_tests; do
-		if [[ $tap_alone == *" $t "* ]]; then alone+=" $t"; else others+=" $t"; fi
-	done
-	proved=
-	beside "$at_a_time" count_proved start_proving $others
-	beside 1 count_proved start_proving $alone
-	# who has left no status, as the disk is full, or it was killed
-	for t in $tap_tests; do
-		if [[ $proved == *" $t "* ]]; then continue; fi
-		step "$t"
-		tail -40 "$work/tap-$(basename "$t" .pl).log" || true
-		note "it did not end"
-		count 0 1
-		echo "it did not end" | again "$t"
-	done
-}
-
-start_proving() # FILE
-{
-	local dir=$work/tap-$(basename "$1" .pl)
-
-	note "begins: $1"
-	as_user mkdir -p "$dir"
-	prove_one "$1" "$dir" &
-	JOBS+=($!)
-}
-
 tap_tests=${PROVE_TESTS:-$(ls t/*.pl 2>/dev/null | xargs)}
 if [ -n "${CACHE_SIZE:-}" ]; then tap_tests=${tap_tests/t\/018_load.pl/}; fi
 if [ "${TAP:-}" = no ]; then
@@ -454,9 +390,16 @@ elif part tap && [ -n "$tap_tests" ]; then
 		sed -n '1p' "$log"
 		leave_out "the TAP tests" "prove, IPC::Run or PostgreSQL::Test::Cluster is not here"
 	else
-		run_tap
+		for t in $(in_order); do
+			if [[ $tap_alone == *" $t "* ]]; then jobs_alone+=("run_prove $t"); else jobs+=("run_prove $t"); fi
+		done
 	fi
 fi
+
+# As many as there are processors, up to 4: most keep one busy, or wait for servers.
+run_jobs $(($(nproc) < 4 ? $(nproc) : 4)) ${jobs[@]+"${jobs[@]}"}
+for cluster in ${regress_clusters[@]+"${regress_clusters[@]}"}; do cluster_stop "$cluster"; done
+run_jobs 1 ${jobs_alone[@]+"${jobs_alone[@]}"}
 
 step "done"
 cat "$failures"
