@@ -349,13 +349,15 @@ run_prove() # FILE
 	bad=$(grep '^not ok ' "$log" | grep -vci '# todo' || true)
 	if [ $status != 0 ] && [ "$bad" = 0 ]; then bad=1; fi
 	if [ "$bad" != 0 ]; then
-		tail -100 "$log"
+		# what a test died of is before all of what prove prints
+		grep -vE '^ *(ok |[0-9]+\.\.|# Subtest)' "$log" >"$dir.failed" || true
+		tail -100 "$dir.failed"
 		for f in "$dir"/tmp_check/log/*.log; do
 			[ -e "$f" ] || continue
 			note "$(basename "$f") ends with:"
 			tail -40 "$f"
 		done
-		{ grep -E '^not ok|^#' "$log" || tail -10 "$log"; } | again "$1" || true
+		again "$1" <"$dir.failed"
 	fi
 	grep -i '^ok .*# skip\|^1\.\.0 # skip' "$log" | sed 's/^/   /' || true
 	count "$ok" "$bad"

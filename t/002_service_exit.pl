@@ -277,7 +277,7 @@ sub kill_service
 		wait_until(sub { !alive($session->backend_pid) });
 		$session->quit;
 	}
-	ok($node->poll_query_until('postgres', 'SELECT true'), 'the server comes back');
+	ok(wait_for_server($node), 'the server comes back');
 	$s = session($node);
 	$admin = session($node);
 	return;
@@ -299,7 +299,7 @@ like($err, qr/terminating connection because of crash of another server process|
 	'its connection ends');
 wait_until(sub { !alive($admin->backend_pid) });
 $_->quit foreach $s, $admin;
-ok($node->poll_query_until('postgres', 'SELECT true'), 'the server comes back');
+ok(wait_for_server($node), 'the server comes back');
 $s = session($node);
 $admin = session($node);
 same_answer($s, $BY_K, 'after SIGKILL in the middle of a query');

@@ -250,7 +250,7 @@ $node->append_conf('postgresql.conf', "gpurhh.service_idle_timeout = '1s'\ngpurh
 	($first) = service_pids($node);
 	kill 'KILL', $first;
 	ok(wait_until(sub { slurp_file($node->logfile) =~ /all server processes terminated; reinitializing/ }), 'the cluster restarts');
-	ok($node->poll_query_until('postgres', 'SELECT 1', '1'), 'and is there again');
+	ok(wait_for_server($node), 'and is there again');
 	sleep 1;
 	is(scalar(service_pids($node)), 0, 'without a service');
 	$s = session($node);

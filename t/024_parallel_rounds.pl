@@ -139,7 +139,7 @@ foreach my $h (0 .. $#hows)
 	{
 		wait_until(sub { !alive($admin->backend_pid) });
 		$_->quit foreach $s, $admin;
-		ok($node->poll_query_until('postgres', 'SELECT true'), 'the server comes back');
+		ok(wait_for_server($node), 'the server comes back');
 		$admin = session($node);
 		$s = session($node);
 		$s->query($parallel_on);

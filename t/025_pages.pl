@@ -477,7 +477,7 @@ sub killed_service
 		wait_until(sub { !alive($session->backend_pid) });
 		$session->quit;
 	}
-	ok($node->poll_query_until('postgres', 'SELECT true'), 'the server comes back');
+	ok(wait_for_server($node), 'the server comes back');
 	connect_all();
 	next_query('killed');
 	is(($admin->try('VACUUM (FREEZE) victim'))[1], '', 'no page stays pinned');

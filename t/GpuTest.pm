@@ -9,6 +9,7 @@
 #							it off, and the node is in the first plan only
 #	digest_sql(SQL)			a query whose one row tells the multiset of SQL's rows
 #	wait_until(SUB, WHAT)	polls; true once SUB returns true
+#	wait_for_server(NODE)	until it takes connections, after a crash
 #	wait_for_mark(ADMIN, S), wait_for_gate(ADMIN, S)
 #							until session S holds an advisory lock, or waits for
 #							one; looked at by session ADMIN
@@ -37,7 +38,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw($ON $OFF $BY_K new_node session same_answer digest_sql
-  wait_until wait_for_mark wait_for_gate
+  wait_until wait_for_server wait_for_mark wait_for_gate
   uses_node host_rows rss_kb service_pids alive);
 
 # The node is planned whatever the size of the input.
@@ -153,6 +154,16 @@ sub wait_until
 	}
 	diag("gave up waiting for $what") if defined $what;
 	return 0;
+}
+
+# Not by poll_query_until(), as that writes the query to a psql that ends at once where it is not let in: where that has ended
+# before, the write fails, and the test dies of it ("Broken pipe").
+sub wait_for_server
+{
+	my ($node) = @_;
+	my @psql = ('psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', 'SELECT');
+
+	return wait_until(sub { return IPC::Run::run(\@psql, '<', \undef, '>', \my $out, '2>', \my $err); }, 'the server');
 }
 
 sub wait_for_mark
